@@ -1,0 +1,167 @@
+// Command projector derives data from recorded or live streams and answers
+// queries on it. It parses its command line and wires; the work is in internal/.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"weir/internal/model"
+	"weir/internal/query"
+	"weir/internal/runner"
+	searchembedded "weir/internal/search/embedded"
+	"weir/internal/store"
+	"weir/internal/system"
+)
+
+// Exit codes, the same for every command.
+const (
+	exitGood        = 0
+	exitCheck       = 1 // a check failed: drift, lint
+	exitUsage       = 2 // usage or configuration
+	exitDown        = 3 // a service or the disk is down
+	exitPart        = 4 // part done; the same command again goes on
+	exitInterrupted = 130
+)
+
+type commands struct {
+	Replay replayCommand `cmd:"" help:"Derive from recorded streams: core rows, derived rows, search."`
+	Run    runCommand    `cmd:"" help:"Follow the store's streams and serve queries over HTTP."`
+	Query  queryCommand  `cmd:"" help:"Answer a named query, one JSON object a line."`
+	Verify verifyCommand `cmd:"" help:"Recount every derived value from the core rows and print what differs."`
+	Dead   deadCommands  `cmd:"" help:"Look at, retry or discard what could not be applied."`
+	Lint   lintCommand   `cmd:"" help:"Check model files."`
+	Schema schemaCommand `cmd:"" help:"Print the JSON Schema of model files, for editors."`
+}
+
+const description = `Derived data for DynamoDB tables, kept exactly right.
+
+MODEL is the name of a built-in model or the path of a model file.`
+
+// program is what commands share: where data and talk go, and the outside world.
+type program struct {
+	ctx    context.Context
+	stdin  io.Reader
+	stdout io.Writer // data
+	stderr io.Writer // talk
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is the program as a function: arguments in, exit code out.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
+	limitMemory()
+	p := &program{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr}
+	var c commands
+	exited := -1
+	parser, err := kong.New(&c, kong.Name("projector"), kong.Description(description),
+		kong.Writers(stdout, stderr), kong.Exit(func(n int) { exited = n }), kong.UsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Bind(p))
+	if err != nil {
+		fmt.Fprintln(stderr, "projector:", err)
+		return exitUsage
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	k, err := parser.Parse(args)
+	if exited >= 0 {
+		return exited
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "projector: %v\nTry: projector --help\n", err)
+		return exitUsage
+	}
+	if err := k.Run(p); err != nil {
+		return p.fail(err)
+	}
+	return exitGood
+}
+
+// failed ends a command with a code; what there is to say has been said.
+type failed int
+
+func (f failed) Error() string { return fmt.Sprintf("exit %d", int(f)) }
+
+// fail says what went wrong and chooses the exit code by what to do next.
+func (p *program) fail(err error) int {
+	var f failed
+	var problems *model.Problems
+	var damage *searchembedded.DamageError
+	switch {
+	case errors.As(err, &f):
+		return int(f)
+	case errors.Is(err, context.Canceled) && p.ctx.Err() != nil:
+		fmt.Fprintln(p.stderr, "projector: interrupted; the same command again goes on where this one stopped")
+		return exitInterrupted
+	case errors.As(err, &problems):
+		fmt.Fprintln(p.stderr, err)
+		return exitUsage
+	case errors.Is(err, store.ErrOwned), errors.Is(err, fs.ErrNotExist), errors.Is(err, errUsage), errors.As(err, &damage),
+		errors.Is(err, query.ErrNotFound), errors.Is(err, query.ErrParameter), errors.Is(err, query.ErrCursor), errors.Is(err, runner.ErrNoDead):
+		fmt.Fprintln(p.stderr, "projector:", err)
+		return exitUsage
+	case errors.Is(err, runner.ErrNoRetry):
+		fmt.Fprintln(p.stderr, "projector:", err)
+		return exitCheck
+	}
+	fmt.Fprintln(p.stderr, "projector:", err)
+	return exitDown
+}
+
+// errUsage is wrapped by mistakes in what was asked.
+var errUsage = errors.New("usage")
+
+func usage(format string, args ...any) error {
+	return fmt.Errorf("%s%w", fmt.Sprintf(format, args...), quiet{})
+}
+
+// quiet marks an error as errUsage without showing in its text.
+type quiet struct{}
+
+func (quiet) Error() string        { return "" }
+func (quiet) Is(target error) bool { return target == errUsage }
+
+// data is the flag that says where the embedded store is.
+type data struct {
+	Data string `default:"./data" placeholder:"DIR" help:"Directory of the embedded store and index (default ${default})."`
+}
+
+// output is the flag that says how results are printed.
+type output struct {
+	Output string `short:"o" enum:"text,json,jsonl" default:"text" help:"How results are printed: text, json or jsonl."`
+}
+
+// open loads the models and opens the embedded system in the directory.
+func (p *program) open(d data, names []string, o system.Options) (*system.System, error) {
+	var models []*model.Model
+	for _, n := range names {
+		m, err := model.Load(n)
+		if err != nil {
+			return nil, err
+		}
+		models = append(models, m)
+	}
+	return system.Open(p.ctx, d.Data, models, o)
+}
+
+// existing is open for commands that only make sense where there is data.
+func (p *program) existing(d data, names []string, o system.Options) (*system.System, error) {
+	if _, err := os.Stat(d.Data); err != nil {
+		return nil, usage("there is no data in %s: replay a recording into it first, or say where it is with --data", d.Data)
+	}
+	return p.open(d, names, o)
+}

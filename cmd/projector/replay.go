@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"weir/internal/events"
+	"weir/internal/replay"
+	"weir/internal/runner"
+	"weir/internal/system"
+)
+
+type replayCommand struct {
+	data
+	output
+	Model    string   `arg:"" help:"Name of a built-in model or path of a model file."`
+	Files    []string `arg:"" name:"file" help:"Recorded files, directories of them, or TABLE=FILE where the records name no table."`
+	NoSearch bool     `help:"Leave the search indexes alone; the next command that opens them makes them from the rows."`
+}
+
+func (replayCommand) Help() string {
+	return `Files may be Lambda DynamoDB events, GetRecords pages, single records, the CLI's
+output of these, Kinesis Data Streams for DynamoDB records, DynamoDB exports to S3
+or Lambda on-failure documents; plain, gzip or zstd. What they are is found out by
+what is in them. Returns when everything derived has caught up. Replaying a file
+again changes nothing; after an interruption the same command goes on.
+
+  projector replay gallery testdata/streams/gallery/stream.jsonl.gz
+  projector replay movienight streams/ --data ./data
+  projector replay movienight Votes=votes.json Picks=picks.json`
+}
+
+// maxShown is how many gaps and bad records are told one by one.
+const maxShown = 10
+
+func (c *replayCommand) Run(p *program) error {
+	inputs, err := inputsOf(c.Files)
+	if err != nil {
+		return err
+	}
+	s, err := p.open(c.data, []string{c.Model}, system.Options{NoSearch: c.NoSearch})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := s.Fill(p.ctx, nil); err != nil {
+		return err
+	}
+	return c.replay(p, s, inputs)
+}
+
+func (c *replayCommand) replay(p *program, s *system.System, inputs []input) error {
+	part, start := s.Models[0], time.Now()
+	r := &replay.Replay{Model: part.Model, Store: s.Store, Runner: part.Runner}
+	gaps := &talk{out: p.stderr, more: "gaps"}
+	bad := &talk{out: p.stderr, more: "records that cannot be used; see projector dead list " + c.Model}
+	r.Gap = func(g replay.Gap) { gaps.say("gap: %s: %s: %s", g.Where, g.Row, g.Reason) }
+	r.Bad = func(e events.Entry, err error) { bad.say("kept: %s: %v", e.Location, err) }
+	err := c.both(p, part.Runner, func(ctx context.Context) error { return readAll(ctx, p, r, inputs) })
+	gaps.end()
+	bad.end()
+	if err != nil {
+		return err
+	}
+	return c.summary(p, s, r, time.Since(start))
+}
+
+// both writes the core rows and has what comes of them applied at the same time.
+func (c *replayCommand) both(p *program, run *runner.Runner, write func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(p.ctx)
+	defer cancel(nil)
+	written := make(chan struct{})
+	follower := runner.Follower{Runner: run}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := follower.CatchUp(ctx, written); err != nil {
+			cancel(err)
+		}
+	})
+	err := write(ctx)
+	if err != nil {
+		cancel(err)
+	}
+	close(written)
+	wg.Wait()
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// input is files of one table, or of any.
+type input struct {
+	table string
+	paths []string
+}
+
+func inputsOf(args []string) ([]input, error) {
+	var out []input
+	for _, arg := range args {
+		table, path := "", arg
+		if name, rest, ok := strings.Cut(arg, "="); ok && !exists(arg) {
+			table, path = name, rest
+		}
+		paths, err := filesIn(path)
+		if err != nil {
+			return nil, err
+		}
+		if len(paths) == 0 {
+			return nil, usage("%s: no files in it", path)
+		}
+		if n := len(out); n > 0 && out[n-1].table == table {
+			out[n-1].paths = append(out[n-1].paths, paths...)
+			continue
+		}
+		out = append(out, input{table, paths})
+	}
+	return out, nil
+}
+
+func exists(path string) bool { _, err := os.Stat(path); return err == nil }
+
+// filesIn is the file itself, or the files of a directory in the order of their
+// names, but for those that say what comes of a recording.
+func filesIn(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	if err != nil || !info.IsDir() {
+		return []string{path}, err
+	}
+	var out []string
+	err = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && !strings.HasPrefix(d.Name(), ".") && !strings.HasPrefix(d.Name(), "expected.") {
+			out = append(out, p)
+		}
+		return err
+	})
+	slices.Sort(out)
+	return out, err
+}
+
+func readAll(ctx context.Context, p *program, r *replay.Replay, inputs []input) error {
+	for _, in := range inputs {
+		files, err := events.Open(in.paths...)
+		if err != nil {
+			return err
+		}
+		progress := p.progress("records", files.Size())
+		for entries, err := range files.Batches(ctx) {
+			if errors.Is(err, events.ErrNoRecords) {
+				progress.end()
+				return usage("%v", err)
+			}
+			if err != nil {
+				progress.end()
+				return err
+			}
+			if err := r.Batch(ctx, entries, in.table); err != nil {
+				progress.end()
+				return err
+			}
+			progress.set(int64(r.Summary.Records()), files.Consumed())
+		}
+		progress.end()
+	}
+	return nil
+}
+
+// talk says the first few of many alike, then how many more there were.
+type talk struct {
+	out  io.Writer
+	more string
+	n    int
+}
+
+func (t *talk) say(format string, args ...any) {
+	if t.n++; t.n <= maxShown {
+		fmt.Fprintf(t.out, format+"\n", args...)
+	}
+}
+
+func (t *talk) end() {
+	if t.n > maxShown {
+		fmt.Fprintf(t.out, "… and %d more %s\n", t.n-maxShown, t.more)
+	}
+}
+
+// summary prints what became of the records and how much there now is.
+func (c *replayCommand) summary(p *program, s *system.System, r *replay.Replay, took time.Duration) error {
+	derived, err := s.Census(p.ctx, s.Models[0])
+	if err != nil {
+		return err
+	}
+	sum := r.Summary
+	if c.Output != "text" {
+		return json.NewEncoder(p.stdout).Encode(map[string]any{
+			"model": r.Model.Name, "records": sum.Records(), "applied": sum.Applied, "skipped": sum.Skipped, "kept": sum.Kept,
+			"gaps": sum.Gaps, "seconds": took.Seconds(), "derived": derived,
+		})
+	}
+	fmt.Fprintf(p.stdout, "%s: %d records in %.1f s: %d applied, %d skipped, %d kept, %d gaps\n",
+		r.Model.Name, sum.Records(), took.Seconds(), sum.Applied, sum.Skipped, sum.Kept, sum.Gaps)
+	for _, d := range derived {
+		fmt.Fprintf(p.stdout, "  %s\n", d)
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"weir/internal/runner"
+	"weir/internal/system"
+	"weir/internal/verify"
+)
+
+type verifyCommand struct {
+	data
+	output
+	Model string `arg:"" help:"Name of a built-in model or path of a model file."`
+}
+
+func (verifyCommand) Help() string {
+	return `Applies what is still in the streams, then recounts every derived value from the
+core rows. Prints what differs and exits with 1 when anything does.
+
+  projector verify gallery --data ./data`
+}
+
+func (c *verifyCommand) Run(p *program) error {
+	s, err := p.existing(c.data, []string{c.Model}, system.Options{})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := p.settle(s); err != nil {
+		return err
+	}
+	v := s.Verify(s.Models[0])
+	progress := p.progress("rows read", 0)
+	v.Progress = func(rows int) { progress.set(int64(rows), int64(rows)) }
+	var found []verify.Difference
+	n := 0
+	err = v.Run(p.ctx, func(d verify.Difference) {
+		n++
+		switch c.Output {
+		case "text":
+			fmt.Fprintf(p.stdout, "%s of %s: is %s, should be %s\n", d.Derivation, d.Row, d.Have, d.Want)
+		case "jsonl":
+			json.NewEncoder(p.stdout).Encode(d)
+		default:
+			found = append(found, d)
+		}
+	})
+	progress.end()
+	if err != nil {
+		return err
+	}
+	if c.Output == "json" {
+		json.NewEncoder(p.stdout).Encode(map[string]any{"checked": v.Checked, "differences": append([]verify.Difference{}, found...)})
+	}
+	fmt.Fprintf(p.stderr, "%d derived values checked, %d differ\n", v.Checked, n)
+	if n > 0 {
+		return failed(exitCheck)
+	}
+	return nil
+}
+
+// settle fills indexes that are new and applies what is still in the streams.
+func (p *program) settle(s *system.System) error {
+	if err := s.Fill(p.ctx, func(index string, rows int) {
+		fmt.Fprintf(p.stderr, "filling index %s: %d rows\n", index, rows)
+	}); err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	close(done)
+	for _, part := range s.Models {
+		f := runner.Follower{Runner: part.Runner}
+		if err := f.CatchUp(p.ctx, done); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+// Package book is the layout of weir's own table, "weir": what stands in which
+// row, and nothing else writes there. Its rows, by the start of their partition
+// key k (s is the sort key):
+//
+//	book|MODEL|ROW        s ""      accumulators and positions of one target row
+//	tomb|ROW              s ""      a row of ours that was deleted, and at which position
+//	seen|ROW              s ""      the newest recorded change replayed into a core row
+//	follow|MODEL|E.F|ROW  s ""      the value of field F of that row, for who follows it
+//	follow|MODEL|E.F|ROW  s HASH    one row that follows it
+//	check|MODEL|GROUP     s SHARD   how far a group of consumers has read
+//	jobs|MODEL            s HASH    a long list being worked through
+//	dead|MODEL            s ID      a record or an effect that could not be applied
+//	secret                s cursor  the key that signs paging cursors
+//
+// ROW is a row's table and key as text, hashed when long. A book's attributes:
+//
+//	p:LANE   position of the last record of that lane in the accumulators
+//	a:ATTR   a count or a sum; c:ATTR the count beside a mean's sum
+//	d:ATTR:V how many rows hold the value V, for a distinct
+//	n        version of the book, which the target publishes as attribute "weir"
+//	q        how many parked effects wait for this target; absent when none
+package book
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"strings"
+
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// TableName is the name of weir's own table. It has no stream.
+const TableName = "weir"
+
+// Attributes that stand on the rows of applications' tables. Version is a book's
+// n on a target of tallies, and on a row that only weir writes the position of
+// the change that it was last written by.
+const (
+	Version = "weir"
+	prefix  = "weir."
+)
+
+// FollowVersion is the attribute that holds the position of the followed value in
+// attr.
+func FollowVersion(attr string) string { return prefix + attr }
+
+// IsOurs reports whether the attribute is bookkeeping, which no reader is shown.
+func IsOurs(name string) bool { return name == Version || strings.HasPrefix(name, prefix) }
+
+// Attributes of the rows of our table.
+const (
+	Partition = "k"
+	Sort      = "s"
+	Position  = "p"
+	Count     = "n"
+	Parked    = "q"
+	Expiry    = "x"
+)
+
+// Lane, Sum, Tally and Value name the attributes of a book.
+func Lane(lane string) string { return "p:" + lane }
+
+// Sum is the accumulator of a count or a sum published as attr.
+func Sum(attr string) string { return "a:" + attr }
+
+// Rows is the count that goes with a mean's sum.
+func Rows(attr string) string { return "c:" + attr }
+
+// Value is the count of rows that hold the value v, for the distinct attr.
+func Value(attr, v string) string { return Values(attr) + v }
+
+// Values is what the names of all counts of a distinct begin with.
+func Values(attr string) string { return "d:" + attr + ":" }
+
+// Table describes our table.
+func Table() store.Table {
+	return store.Table{
+		Name: TableName,
+		Key:  store.KeySchema{Partition: store.KeyAttr{Name: Partition, Type: value.String}, Sort: store.KeyAttr{Name: Sort, Type: value.String}},
+		TTL:  Expiry,
+	}
+}
+
+// Ref is the row of our table with the keys given. DynamoDB has no empty sort key,
+// so "" is written as "-".
+func Ref(k, s string) store.Ref {
+	if s == "" {
+		s = "-"
+	}
+	return store.Ref{Table: TableName, Key: store.Key{Partition: value.OfString(k), Sort: value.OfString(s)}}
+}
+
+// Of is the book of a target row.
+func Of(model string, target store.Ref) store.Ref { return Ref("book|"+model+"|"+RowText(target), "") }
+
+// Tombstone is where the deletion of a row of ours is remembered.
+func Tombstone(row store.Ref) store.Ref { return Ref("tomb|"+RowText(row), "") }
+
+// Seen is where the newest replayed change of a core row is remembered.
+func Seen(row store.Ref) store.Ref { return Ref("seen|"+RowText(row), "") }
+
+// Followed is where a field's value is kept for the rows that follow it; the
+// members are in the same partition.
+func Followed(model, field string, source store.Ref) store.Ref {
+	return Ref("follow|"+model+"|"+field+"|"+RowText(source), "")
+}
+
+// Member is the membership of a row in the partition of a followed value. The
+// sort keys of members are all above the value's own.
+func Member(followed store.Ref, attr string, row store.Ref) store.Ref {
+	return Ref(followed.Key.Partition.Text(), "m"+Hash(attr+"|"+RowText(row)))
+}
+
+// Checkpoint is where a group of consumers keeps its place in a shard.
+func Checkpoint(model, group, table, shard string) store.Ref {
+	return Ref("check|"+model+"|"+group, table+"|"+shard)
+}
+
+// Job is where the work on a long list is kept.
+func Job(model, list string) store.Ref { return Ref(Jobs(model), Hash(list)) }
+
+// Jobs is the partition of a model's jobs.
+func Jobs(model string) string { return "jobs|" + model }
+
+// Dead is the partition of what could not be applied.
+func Dead(model string) string { return "dead|" + model }
+
+// RowText writes a row's table and key as one text, different for different rows.
+func RowText(r store.Ref) string {
+	var b strings.Builder
+	b.Grow(len(r.Table) + len(r.Key.Partition.Text()) + len(r.Key.Sort.Text()) + 4)
+	b.WriteString(r.Table)
+	for _, v := range [...]value.Value{r.Key.Partition, r.Key.Sort} {
+		if v.IsMissing() {
+			continue
+		}
+		b.WriteByte('|')
+		if v.Kind() != value.String {
+			b.WriteString(v.Kind().Descriptor() + ":")
+		}
+		writeEscaped(&b, v.Text())
+	}
+	if b.Len() > maxText {
+		return "#" + Hash(b.String())
+	}
+	return b.String()
+}
+
+// maxText keeps every key of ours within DynamoDB's 1,024 bytes for a sort key.
+const maxText = 700
+
+// writeEscaped keeps the parts of a text apart: no bare | or : at its ends, and no
+// bytes that are not UTF-8.
+func writeEscaped(b *strings.Builder, s string) {
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '|' || c == ':' || c == '%' || c < ' ' || c >= 0x7f:
+			const hex = "0123456789ABCDEF"
+			b.WriteByte('%')
+			b.WriteByte(hex[c>>4])
+			b.WriteByte(hex[c&15])
+		default:
+			b.WriteByte(c)
+		}
+	}
+}
+
+// Hash is a short name for a long text: 132 bits, so that two texts never share
+// one in practice.
+func Hash(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return base64.RawURLEncoding.EncodeToString(sum[:])[:22]
+}
+
+// RefItem is the key of a row of our table as attributes.
+func RefItem(r store.Ref) value.Item {
+	return value.Item{{Name: Partition, Value: r.Key.Partition}, {Name: Sort, Value: r.Key.Sort}}
+}

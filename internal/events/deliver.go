@@ -1,0 +1,122 @@
+package events
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// location is where the byte at i of the window is.
+func (r *reader) location(i int) Location {
+	if r.at != nil {
+		return *r.at
+	}
+	offset := r.win.base + int64(i)
+	return Location{File: r.file, Line: r.win.lineAt(offset), Offset: offset}
+}
+
+// done lets go of a buffer that had to be large for the unit that began at start.
+func (r *reader) done(start int) {
+	if r.scan.i-start > chunkSize && r.win.src != nil {
+		r.win.leave(r.scan.i)
+		r.scan.i = 0
+	}
+	if cap(r.scan.stack) > 16*slabSize {
+		r.scan.stack = nil
+	}
+}
+
+// good gives a record that began at start and ends where the scanner is.
+func (r *reader) good(start int, rec Record) error {
+	r.known = true
+	if err := r.flush(); err != nil {
+		return err
+	}
+	at := r.location(start)
+	r.done(start)
+	return r.yield(Entry{Record: rec, Location: at})
+}
+
+// bad gives a stretch that began at start and ends where the scanner is.
+func (r *reader) bad(start int, rec Record, err error) error {
+	raw := r.win.buf[start:r.scan.i]
+	e := Entry{Record: rec, Bad: &Bad{Size: int64(len(raw)), Err: err}, Location: r.location(start)}
+	e.Bad.Raw = bytes.Clone(raw[:min(len(raw), MaxRaw)])
+	r.done(start)
+	return r.give(e)
+}
+
+// Bad entries are held back until something is known, so that a file of another
+// kind gives an error and nothing else.
+const (
+	maxHeld     = 1000
+	maxHeldSize = 1 << 20
+)
+
+// give yields a bad entry, or holds it back.
+func (r *reader) give(e Entry) error {
+	r.held = append(r.held, e)
+	if r.known {
+		return r.flush()
+	}
+	var size int64
+	if len(r.held) == maxHeld {
+		return r.unknown()
+	}
+	for _, h := range r.held {
+		if size += h.Bad.Size; size > maxHeldSize {
+			return r.unknown()
+		}
+	}
+	return nil
+}
+
+func (r *reader) flush() error {
+	for _, e := range r.held {
+		if err := r.yield(e); err != nil {
+			return err
+		}
+	}
+	r.held = nil
+	return nil
+}
+
+// unknown is the error for a file in which nothing is known.
+func (r *reader) unknown() error {
+	first := r.held[0]
+	return fmt.Errorf("%s: %w: line %d has %w; expected are %s", r.file, ErrNoRecords, first.Line, first.Bad.Err, knownForms)
+}
+
+// finish is at the end of the content.
+func (r *reader) finish() error {
+	if r.in != nil && r.in.rawErr != nil {
+		if err := r.flushKnown(); err != nil {
+			return err
+		}
+		return fmt.Errorf("%s: after byte %d of the content: %w", r.file, r.win.end(), r.in.rawErr)
+	}
+	if err := r.ending(); err != nil {
+		return err
+	}
+	if !r.known && len(r.held) > 0 {
+		return r.unknown()
+	}
+	return r.flush()
+}
+
+func (r *reader) flushKnown() error {
+	if r.known {
+		return r.flush()
+	}
+	return nil
+}
+
+// ending says that the content ends where it should not, unless that was said.
+func (r *reader) ending() error {
+	switch {
+	case r.ended:
+		return nil
+	case r.win.err == nil && len(r.frames) == 0:
+		return nil
+	}
+	return r.bad(r.scan.i, Record{}, r.cutOff("a document"))
+}

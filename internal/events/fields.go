@@ -1,0 +1,198 @@
+package events
+
+import "weir/internal/value"
+
+// change reads the inside of a record, "dynamodb".
+func (p *scanner) change(u *unit) {
+	if c := p.b[p.i]; c != '{' {
+		p.notKind(c, "an object", "dynamodb")
+		return
+	}
+	for more := p.enter('}'); more; more = p.next('}') {
+		name := p.name()
+		if p.stop != going {
+			return
+		}
+		if p.changeField(u, name); p.stop != going {
+			return
+		}
+	}
+}
+
+func (p *scanner) changeField(u *unit, name string) {
+	switch name {
+	case "Keys":
+		u.keys = p.image(name)
+	case "NewImage":
+		u.new = p.image(name)
+	case "OldImage":
+		u.old = p.image(name)
+	case "SequenceNumber":
+		p.string(&u.seq, name)
+	case "ApproximateCreationDateTime":
+		p.stamp(&u.when, name)
+	case "ApproximateCreationDateTimePrecision":
+		p.string(&u.when.precision, name)
+	case "StreamViewType":
+		p.string(&u.view, name)
+	case "SizeBytes":
+		p.skip()
+	default:
+		if known := changeName(name); known != "" {
+			p.changeField(u, known)
+		} else {
+			p.skip()
+		}
+	}
+}
+
+var changeNames = []string{
+	"Keys", "NewImage", "OldImage", "SequenceNumber", "ApproximateCreationDateTime",
+	"ApproximateCreationDateTimePrecision", "StreamViewType",
+}
+
+func changeName(name string) string { return foldedName(changeNames, name) }
+
+// image reads an item; null and {} are none.
+func (p *scanner) image(name string) value.Item {
+	if c := p.b[p.i]; c != '{' {
+		p.notKind(c, "an object", name)
+		return nil
+	}
+	it := p.item(0)
+	if p.open {
+		p.within(name)
+		p.open = false
+	}
+	if len(it) == 0 {
+		return nil
+	}
+	return it
+}
+
+// notKind goes past a value that should have been of another kind; null is as
+// good as absent.
+func (p *scanner) notKind(c byte, want, name string) {
+	if c != 'n' {
+		p.note("expected %s, found %s", want, p.kindAt(p.i))
+		if p.open {
+			p.within(name)
+			p.open = false
+		}
+	}
+	p.skip()
+}
+
+// string reads a string or null into dst.
+func (p *scanner) string(dst *string, name string) {
+	if c := p.b[p.i]; c == '"' {
+		*dst = p.str()
+	} else {
+		*dst = ""
+		p.notKind(c, "a string", name)
+	}
+}
+
+// flag reads a boolean; anything else counts as false.
+func (p *scanner) flag(dst *bool) {
+	*dst = p.b[p.i] == 't'
+	p.skip()
+}
+
+// object calls each with the name of every field of an object, at whose value
+// the scanner then stands; what is not an object is skipped.
+func (p *scanner) object(each func(name string)) {
+	if p.b[p.i] != '{' {
+		p.skip()
+		return
+	}
+	for more := p.enter('}'); more; more = p.next('}') {
+		name := p.name()
+		if p.stop != going {
+			return
+		}
+		if each(name); p.stop != going {
+			return
+		}
+	}
+}
+
+// identity reads userIdentity; Lambda and the API spell its fields differently.
+func (p *scanner) identity(id *identity) {
+	*id = identity{}
+	p.object(func(name string) {
+		switch foldedName(identityNames, name) {
+		case "type":
+			p.string(&id.kind, "userIdentity.type")
+		case "principalId":
+			p.string(&id.principal, "userIdentity.principalId")
+		default:
+			p.skip()
+		}
+	})
+}
+
+var identityNames = []string{"type", "principalId"}
+
+// kinesis reads what a Lambda event has around a Kinesis record.
+func (p *scanner) kinesis(u *unit) {
+	u.seen |= seenData
+	p.object(func(name string) {
+		if name == "data" {
+			p.string(&u.data, "kinesis.data")
+		} else {
+			p.skip()
+		}
+	})
+}
+
+// metadata reads an incremental export's time of writing, a typed number.
+func (p *scanner) metadata(u *unit) {
+	p.object(func(name string) {
+		switch {
+		case name != "WriteTimestampMicros":
+			p.skip()
+		case p.b[p.i] == '{':
+			v := p.attribute(0)
+			if p.open {
+				p.within("Metadata." + name)
+				p.open = false
+			}
+			u.when = stamp{text: v.Text(), precision: precisionMicros}
+		default:
+			p.stamp(&u.when, "Metadata."+name)
+			u.when.precision = precisionMicros
+		}
+	})
+}
+
+func (p *scanner) batch(info *batchInfo) {
+	p.object(func(name string) {
+		const in = "DDBStreamBatchInfo."
+		switch name {
+		case "shardId":
+			p.string(&info.shard, in+name)
+		case "startSequenceNumber":
+			p.string(&info.first, in+name)
+		case "endSequenceNumber":
+			p.string(&info.last, in+name)
+		case "streamArn":
+			p.string(&info.arn, in+name)
+		default:
+			p.skip()
+		}
+	})
+}
+
+func (p *scanner) period(w *WindowInfo) {
+	p.object(func(name string) {
+		switch name {
+		case "start":
+			p.string(&w.Start, "window.start")
+		case "end":
+			p.string(&w.End, "window.end")
+		default:
+			p.skip()
+		}
+	})
+}

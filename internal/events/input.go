@@ -1,0 +1,111 @@
+package events
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// input is a file's content after decompression. Its errors are of two kinds:
+// rawErr, when reading failed, and others, when what was read is damaged.
+type input struct {
+	io.Reader
+	rawErr error
+	format string // "gzip", "zstd" or ""
+	close  func()
+}
+
+// rawReader remembers why the file itself could not be read.
+type rawReader struct {
+	r  io.Reader
+	in *input
+}
+
+func (r rawReader) Read(b []byte) (int, error) {
+	n, err := r.r.Read(b)
+	if err != nil && err != io.EOF {
+		r.in.rawErr = err
+	}
+	return n, err
+}
+
+// openInput finds out how the content is packed, from its first bytes.
+func openInput(r io.Reader) (*input, error) {
+	in := &input{close: func() {}}
+	raw := bufio.NewReaderSize(rawReader{r, in}, 64<<10)
+	head, err := raw.Peek(4)
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	switch {
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		z, err := gzip.NewReader(raw)
+		in.Reader, in.format = z, "gzip"
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			in.Reader = failing{err}
+		}
+	case isZstd(head):
+		z, err := zstd.NewReader(raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxZstdWindow))
+		if err != nil {
+			return nil, err
+		}
+		in.Reader, in.format, in.close = z, "zstd", z.Close
+	default:
+		if err := notRead(head); err != nil {
+			return nil, err
+		}
+		in.Reader = raw
+	}
+	return in, nil
+}
+
+// maxZstdWindow admits what zstd --long writes.
+const maxZstdWindow = 128 << 20
+
+func isZstd(head []byte) bool {
+	if len(head) < 4 {
+		return false
+	}
+	skippable := head[0]&0xf0 == 0x50 && head[1] == 0x2a && head[2] == 0x4d && head[3] == 0x18
+	return skippable || bytes.Equal(head, []byte{0x28, 0xb5, 0x2f, 0xfd})
+}
+
+// notRead names forms of content that people may expect to be read.
+func notRead(head []byte) error {
+	for _, other := range []struct{ magic, is string }{
+		{"BZh", "compressed with bzip2; decompress it first, or use gzip or zstd"},
+		{"\xfd7zX", "compressed with xz; decompress it first, or use gzip or zstd"},
+		{"PK\x03\x04", "a zip archive; unpack it first"},
+		{"\xff\xfe", "UTF-16 text, as some shells write; convert it to UTF-8"},
+		{"\xfe\xff", "UTF-16 text, as some shells write; convert it to UTF-8"},
+		{"\xe0\x01\x00\xea", "Amazon Ion; export the table in the format DYNAMODB_JSON"},
+		{"$ion", "Amazon Ion; export the table in the format DYNAMODB_JSON"},
+		{"PAR1", "Parquet; weir reads JSON"},
+	} {
+		if bytes.HasPrefix(head, []byte(other.magic)) {
+			return fmt.Errorf("%w: it is %s", ErrNoRecords, other.is)
+		}
+	}
+	return nil
+}
+
+// failing is a reader that has failed already.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// damage says why the content ends early.
+func (in *input) damage(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: the %s data is cut off", ErrTruncated, in.format)
+	}
+	return fmt.Errorf("the %s data is damaged: %w", in.format, err)
+}

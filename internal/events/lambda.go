@@ -1,0 +1,25 @@
+package events
+
+// Lambda is the payload of one invocation for a DynamoDB stream, or for a Kinesis
+// stream that carries its records.
+type Lambda struct {
+	Entries []Entry
+	WindowInfo
+}
+
+// DecodeLambda reads one invocation's payload. Records share its memory, which
+// must not change while they are in use. Bad records are among the entries, in
+// their place. The error is for a payload that is none of the known forms.
+func DecodeLambda(payload []byte) (Lambda, error) {
+	// A record of a stream with both images seldom takes less than this.
+	const typical = 1000
+	event := Lambda{Entries: make([]Entry, 0, len(payload)/typical+1)}
+	r := reader{win: window{buf: payload, line: 1}, file: "the payload", yield: func(e Entry) error {
+		e.File = ""
+		event.Entries = append(event.Entries, e)
+		return nil
+	}}
+	err := r.run()
+	event.WindowInfo = r.last
+	return event, err
+}

@@ -1,0 +1,196 @@
+package events
+
+import (
+	"fmt"
+	"io"
+)
+
+// Read gives the entries of one recorded file, in the order in which they stand,
+// to yield, whose error ends the reading and is returned. name is for locations.
+//
+// The form is told by the content: JSON documents of the known forms (see unit),
+// alone, one after another or in arrays, in any mix; plain, gzip or zstd. Memory
+// does not grow with the file, nor with a document in it. Each record shares
+// memory of at most 256 KB, or of its own size where that is more, with others.
+//
+// What cannot be used is given as a bad entry, what follows it is read again
+// from the next place where a record can begin. A file that was cut off gives
+// what it holds and ends with a bad entry. Returned are failures to read, and
+// ErrNoRecords for a file in which nothing has a known form; of such a file no
+// entry is given. An empty file gives nothing.
+func Read(r io.Reader, name string, yield func(Entry) error) error {
+	in, err := openInput(r)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	defer in.close()
+	rd := reader{win: window{src: in, line: 1}, file: name, yield: yield, in: in}
+	return rd.run()
+}
+
+// reader goes through the documents of a file.
+type reader struct {
+	win    window
+	scan   scanner
+	unit   unit
+	frames []frame
+	file   string
+	yield  func(Entry) error
+	in     *input
+
+	at     *Location // where everything is said to be, when this is the inside of a record
+	inside string    // the table that records inside belong to, when they do not say
+	last   WindowInfo
+
+	known bool    // something of a known form was seen
+	held  []Entry // bad entries, until something is known
+	loose bool    // brackets may be left over from a broken document
+	ended bool    // that the content ends early was said
+}
+
+// frame is an array or an object of whose inside the reader is.
+type frame struct {
+	unit  *unit  // the object; nil for an array
+	table string // of its records, when they do not say
+	comma bool   // an array's element was read, so that a comma or its end comes
+}
+
+// maxFrames bounds arrays inside arrays.
+const maxFrames = 16
+
+func (r *reader) run() error {
+	for {
+		c, ok := r.peek()
+		if !ok {
+			return r.finish()
+		}
+		var err error
+		switch f := r.top(); {
+		case f == nil:
+			err = r.document(c)
+		case f.unit == nil:
+			err = r.element(f, c)
+		default:
+			err = r.readUnit(f)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (r *reader) top() *frame {
+	if len(r.frames) == 0 {
+		return nil
+	}
+	return &r.frames[len(r.frames)-1]
+}
+
+func (r *reader) pop() { r.frames = r.frames[:len(r.frames)-1] }
+
+// peek goes to the next byte that is not white space.
+func (r *reader) peek() (byte, bool) {
+	for {
+		r.scan.reset(r.win.buf, r.scan.i)
+		if c := r.scan.space(); r.scan.stop == going {
+			return c, true
+		}
+		if !r.more() {
+			return 0, false
+		}
+	}
+}
+
+// more drops what is before the scanner's place and reads on. It reports false
+// when there is nothing more.
+func (r *reader) more() bool {
+	keep := r.scan.i
+	r.scan.i = 0
+	return r.win.more(keep)
+}
+
+// extend reads on with what begins at start, which it moves. It reports false
+// when there is nothing more, or too much already.
+func (r *reader) extend(start *int) bool {
+	if len(r.win.buf)-*start > maxUnit {
+		return false
+	}
+	keep := *start
+	*start = 0
+	return r.win.more(keep)
+}
+
+// document is at the first byte of a document.
+func (r *reader) document(c byte) error {
+	b := r.win.buf[r.scan.i:]
+	switch {
+	case c == '{':
+		return r.readUnit(nil)
+	case c == '[':
+		r.scan.i++
+		r.frames = append(r.frames, frame{table: r.inside})
+		return nil
+	case c == ',', r.loose && (c == ']' || c == '}'):
+		r.scan.i++
+		return nil
+	case len(b) >= 3 && string(b[:3]) == "\ufeff":
+		r.scan.i += 3
+		return nil
+	case c == 0xef && len(b) < 3 && r.more():
+		return nil
+	}
+	return r.broken(r.scan.i, fmt.Errorf("not JSON: expected a document that begins with { or [, found %s", r.found()))
+}
+
+// found is the text at which the reader stands, for messages.
+func (r *reader) found() string {
+	r.scan.b = r.win.buf
+	return r.scan.found(r.scan.i)
+}
+
+// element is at an array's next element, its comma or its end.
+func (r *reader) element(f *frame, c byte) error {
+	switch {
+	case c == ']':
+		r.scan.i++
+		r.pop()
+		return nil
+	case c == ',' && f.comma:
+		f.comma = false
+		r.scan.i++
+		return nil
+	case f.comma && c != '{': // a comma may be missing before a record
+		return r.broken(r.scan.i, fmt.Errorf("not JSON: expected ',' or ']' after a record, found %s", r.found()))
+	}
+	f.comma = true
+	switch c {
+	case '{':
+		return r.readUnit(nil)
+	case '[':
+		if len(r.frames) < maxFrames {
+			r.scan.i++
+			r.frames = append(r.frames, frame{table: f.table})
+			return nil
+		}
+	}
+	return r.strange()
+}
+
+// strange goes past an array's element that is no object.
+func (r *reader) strange() error {
+	start := r.scan.i
+	for {
+		r.scan.reset(r.win.buf, start)
+		r.scan.skip()
+		if r.scan.stop != stopShort {
+			break
+		}
+		if !r.extend(&start) {
+			return r.broken(start, r.cutOff("a record"))
+		}
+	}
+	if r.scan.stop == stopSyntax {
+		return r.broken(start, r.notJSON())
+	}
+	return r.bad(start, Record{}, fmt.Errorf("expected a record, found %s", r.scan.kindAt(start)))
+}

@@ -1,0 +1,152 @@
+package events
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+)
+
+// readUnit reads the object at which the reader stands; given a frame, the rest
+// of its object.
+func (r *reader) readUnit(f *frame) error {
+	u, start := &r.unit, r.scan.i
+	if f != nil {
+		u = f.unit
+	} else {
+		*u = unit{}
+	}
+	var out outcome
+	for {
+		r.scan.reset(r.win.buf, start)
+		if f != nil {
+			out = r.scan.resume(u)
+		} else {
+			out = r.scan.begin(u)
+		}
+		if r.scan.stop != stopShort {
+			break
+		}
+		if !r.extend(&start) {
+			return r.broken(start, r.cutOff("a record"))
+		}
+	}
+	if r.scan.stop == stopSyntax {
+		r.known = r.known || u.known()
+		return r.broken(start, r.notJSON())
+	}
+	switch {
+	case out != unitDone:
+		return r.enter(f, out, start)
+	case f != nil:
+		r.last = u.window
+		r.pop()
+		return nil
+	}
+	return r.whole(start)
+}
+
+// enter goes into what a unit holds.
+func (r *reader) enter(f *frame, out outcome, start int) error {
+	r.known = true
+	if f == nil {
+		if len(r.frames) >= maxFrames {
+			return r.broken(start, errors.New("documents are nested too deep"))
+		}
+		u := r.unit
+		r.frames = append(r.frames, frame{unit: &u, table: r.tableHere()})
+		f = r.top()
+		if t := r.scan.tableOf(u.batch.arn); t != "" {
+			f.table = t
+		}
+	}
+	table := f.table
+	switch out {
+	case unitArray:
+		r.scan.i++
+		r.frames = append(r.frames, frame{table: table})
+	case unitObject:
+		return r.readUnit(nil)
+	case unitText:
+		return r.within(start, []byte(f.unit.inner), table)
+	}
+	return nil
+}
+
+// tableHere is the table of records that do not say it.
+func (r *reader) tableHere() string {
+	if f := r.top(); f != nil {
+		return f.table
+	}
+	return r.inside
+}
+
+// whole deals with a unit that was read to its end and holds no units.
+func (r *reader) whole(start int) error {
+	u := &r.unit
+	r.known = r.known || u.known()
+	switch {
+	case u.isRecord():
+		rec, err := r.scan.record(u, r.tableHere())
+		if err != nil {
+			return r.bad(start, rec, err)
+		}
+		return r.good(start, rec)
+	case r.scan.prob != nil && u.known():
+		return r.bad(start, Record{}, r.scan.prob)
+	case u.seen&seenData != 0:
+		return r.kinesis(start)
+	case u.seen&(seenRecords|seenBatch) == seenRecords:
+		r.done(start)
+		return nil
+	}
+	return r.bad(start, Record{ID: u.id}, u.noRecord(r.scan.names(start)))
+}
+
+// kinesis reads the record that a Kinesis record carries.
+func (r *reader) kinesis(start int) error {
+	data, err := base64.StdEncoding.DecodeString(r.unit.data)
+	if err != nil {
+		return r.bad(start, Record{}, errors.New("the Kinesis record's data is not base64"))
+	}
+	var inner scanner
+	inner.arn, inner.arnTable = r.scan.arn, r.scan.arnTable
+	inner.reset(data, 0)
+	u := unit{seen: seenKinesis}
+	if len(data) > 0 && inner.space() == '{' {
+		if inner.begin(&u) != unitDone || inner.stop != going || u.seen&seenChange == 0 {
+			return r.bad(start, Record{}, errors.New("the Kinesis record's data is not a DynamoDB record"))
+		}
+		rec, err := inner.record(&u, r.tableHere())
+		if err != nil {
+			return r.bad(start, rec, err)
+		}
+		return r.good(start, rec)
+	}
+	return r.bad(start, Record{}, errors.New("the Kinesis record's data is not a DynamoDB record"))
+}
+
+// within reads a document that stood inside a string.
+func (r *reader) within(start int, doc []byte, table string) error {
+	at := r.location(start)
+	in := reader{win: window{buf: doc, line: 1}, file: r.file, yield: r.yield, at: &at, inside: table, known: true}
+	err := in.run()
+	r.done(start)
+	return err
+}
+
+// notJSON is the error for what the scanner stopped at.
+func (r *reader) notJSON() error {
+	return fmt.Errorf("not JSON at byte %d: %s", r.win.base+int64(r.scan.at), r.scan.why)
+}
+
+// cutOff is the error for the end of the content inside something.
+func (r *reader) cutOff(inside string) error {
+	if r.win.src != nil {
+		return fmt.Errorf("larger than %d MB, which no record is", maxUnit>>20)
+	}
+	r.ended = true
+	if r.win.err != nil {
+		return fmt.Errorf("%w, after byte %d of the content", r.in.damage(r.win.err), r.win.end())
+	}
+	return fmt.Errorf("%w, at byte %d, inside %s", ErrTruncated, r.win.end(), inside)
+}

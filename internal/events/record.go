@@ -1,0 +1,139 @@
+// Package events holds what comes in: stream records, and the readers of the
+// forms they are recorded in. Its input is files and payloads written by others;
+// its output is Records, in which DynamoDB's types are exact and positions are
+// integers.
+package events
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"strings"
+	"time"
+
+	"weir/internal/value"
+)
+
+// Record is one change of one item, as a stream tells it. Old and New are the
+// images before and after; Old is nil for an insert, New for a removal. A form
+// that holds only rows (an export) gives records without Position.
+type Record struct {
+	Table    string     // "" where the form does not say
+	Keys     value.Item // the primary key attributes
+	Old, New value.Item
+	Position Position  // the sequence number; zero where the form has none
+	Time     time.Time // when it was written, as far as the form says; UTC
+	Expired  bool      // removed by TTL, not by a person
+	ID       string    // eventID, "" where the form has none
+
+	// Origin is the position this record had where it was first recorded, when a
+	// replay wrote it into this stream; zero otherwise.
+	Origin Position
+}
+
+// Event is INSERT, MODIFY or REMOVE, by which images are there.
+func (r *Record) Event() string {
+	switch {
+	case r.Old == nil:
+		return "INSERT"
+	case r.New == nil:
+		return "REMOVE"
+	}
+	return "MODIFY"
+}
+
+// Position is a sequence number as a big-endian integer: DynamoDB's are decimal
+// strings of 21 to 40 digits whose length grows along a lineage of shards, so
+// they compare as integers, never as text. The zero Position is before all.
+type Position [17]byte
+
+// maxPositionDigits is the longest sequence number DynamoDB documents.
+const maxPositionDigits = 40
+
+// ErrPosition is wrapped by every refusal of a sequence number.
+var ErrPosition = errors.New("not a sequence number")
+
+// ParsePosition reads a decimal sequence number of at most 40 digits.
+func ParsePosition(s string) (Position, error) {
+	if s == "" || len(s) > maxPositionDigits {
+		return Position{}, fmt.Errorf("%w: %.50q", ErrPosition, s)
+	}
+	var top, hi, lo uint64
+	for i := 0; i < len(s); i++ {
+		c := uint64(s[i]) - '0'
+		if c > 9 {
+			return Position{}, fmt.Errorf("%w: %.50q", ErrPosition, s)
+		}
+		var carry uint64
+		carryLo, l := bits.Mul64(lo, 10)
+		lo, carry = bits.Add64(l, c, 0)
+		carryHi, h := bits.Mul64(hi, 10)
+		hi, carry = bits.Add64(h, carryLo, carry)
+		top = top*10 + carryHi + carry
+	}
+	var p Position
+	p[0] = byte(top)
+	for i := range 8 {
+		p[1+i] = byte(hi >> (56 - 8*i))
+		p[9+i] = byte(lo >> (56 - 8*i))
+	}
+	return p, nil
+}
+
+// PositionOf is the position with the number n.
+func PositionOf(n uint64) Position {
+	var p Position
+	for i := range 8 {
+		p[9+i] = byte(n >> (56 - 8*i))
+	}
+	return p
+}
+
+// Uint64 is the position's number when it fits, which those of an embedded store
+// do.
+func (p Position) Uint64() uint64 {
+	var n uint64
+	for _, b := range p[9:] {
+		n = n<<8 | uint64(b)
+	}
+	return n
+}
+
+// IsZero reports whether there is no position.
+func (p Position) IsZero() bool { return p == Position{} }
+
+// Compare orders positions of one lineage.
+func (p Position) Compare(q Position) int { return strings.Compare(string(p[:]), string(q[:])) }
+
+// String is the decimal sequence number.
+func (p Position) String() string {
+	digits := make([]byte, 0, maxPositionDigits+1)
+	for q := p; !q.IsZero(); {
+		rem := 0
+		for i := range q {
+			rem = rem<<8 | int(q[i])
+			q[i] = byte(rem / 10)
+			rem %= 10
+		}
+		digits = append(digits, byte('0'+rem))
+	}
+	if len(digits) == 0 {
+		return "0"
+	}
+	for i, j := 0, len(digits)-1; i < j; i, j = i+1, j-1 {
+		digits[i], digits[j] = digits[j], digits[i]
+	}
+	return string(digits)
+}
+
+// Value is the position as a Binary of 17 bytes, which compares as the integer.
+func (p Position) Value() value.Value { return value.OfBinary(string(p[:])) }
+
+// PositionFrom reads what Value wrote; anything else is the zero Position.
+func PositionFrom(v value.Value) Position {
+	var p Position
+	if s := v.Text(); v.Kind() == value.Binary && len(s) == len(p) {
+		copy(p[:], s)
+	}
+	return p
+}

@@ -1,0 +1,179 @@
+package events
+
+import "bytes"
+
+// broken gives what begins at start, and is not JSON, as one bad entry, and goes
+// to the next place where a record can begin: in an array past the element, when
+// its brackets are balanced; else to the beginning of a line that begins with a
+// bracket, or to an object that begins with a name of the known forms.
+func (r *reader) broken(start int, cause error) error {
+	if f := r.top(); f != nil && f.unit == nil {
+		end, ok := r.balanced(&start)
+		if ok {
+			r.scan.i = end
+			return r.bad(start, Record{}, cause)
+		}
+	}
+	e := Entry{Bad: &Bad{Err: cause}, Location: r.location(start)}
+	s := seeker{i: start + 1, from: start}
+	for !s.seek(r.win.buf, r.win.src == nil) {
+		s.keep(e.Bad, r.win.buf)
+		r.win.more(s.i)
+		s.i, s.from = 0, 0
+	}
+	s.keep(e.Bad, r.win.buf)
+	r.scan.i = s.i
+	f := r.top()
+	inArray := f != nil && f.unit == nil && (s.prev == ',' || s.prev == '}' && !s.fresh)
+	if inArray && s.i < len(r.win.buf) {
+		f.comma = false
+	} else {
+		r.frames, r.loose = nil, true
+	}
+	e.Bad.trim(inArray)
+	return r.give(e)
+}
+
+// trim takes the white space, and between elements the comma, off the end of a
+// stretch that is kept whole.
+func (b *Bad) trim(inArray bool) {
+	if b.Size > int64(len(b.Raw)) {
+		return
+	}
+	b.Raw = bytes.TrimRight(b.Raw, " \t\r\n")
+	if inArray {
+		b.Raw = bytes.TrimRight(b.Raw, ", \t\r\n")
+	}
+	b.Size = int64(len(b.Raw))
+}
+
+// seeker looks for the next place where a record can begin.
+type seeker struct {
+	i     int  // what is before was looked at
+	from  int  // what is from here to i was not kept yet
+	prev  byte // the last byte before i that is not white space
+	fresh bool // i is at the beginning of a line
+}
+
+// seek goes to such a place and reports true, or to where more must be read to
+// know. At the end of the content, where all is known, it reports true as well.
+func (s *seeker) seek(b []byte, all bool) bool {
+	for ; s.i < len(b); s.i++ {
+		switch c := b[s.i]; c {
+		case '\n':
+			s.fresh = true
+			continue
+		case ' ', '\t', '\r':
+			s.fresh = false
+			continue
+		case '[':
+			if s.fresh {
+				return true
+			}
+		case '{':
+			if s.fresh {
+				return true
+			}
+			if s.prev == ',' || s.prev == '}' || s.prev == ']' || s.prev == '[' {
+				ok, short := beginsUnit(b[s.i:])
+				if short && !all {
+					return false
+				}
+				if ok {
+					return true
+				}
+			}
+			s.prev = c
+		default:
+			s.prev = c
+		}
+		s.fresh = false
+	}
+	return all
+}
+
+// keep adds what was gone past to the bad entry.
+func (s *seeker) keep(bad *Bad, b []byte) {
+	part := b[s.from:s.i]
+	bad.Size += int64(len(part))
+	bad.Raw = append(bad.Raw, part[:min(len(part), MaxRaw-len(bad.Raw))]...)
+}
+
+// beginsUnit reports whether an object begins with a name of the known forms, or
+// that b is too short to say.
+func beginsUnit(b []byte) (ok, short bool) {
+	p := scanner{b: b}
+	if !p.enter('}') {
+		return false, p.stop == stopShort
+	}
+	name := p.name()
+	if p.stop != going {
+		return false, p.stop == stopShort && len(b) < 256
+	}
+	return unitName(name) != "" || foldedName(outerNames, name) != "", false
+}
+
+// outerNames are further names with which objects that hold records may begin.
+var outerNames = []string{
+	"ApproximateArrivalTimestamp", "EncryptionType", "PartitionKey", "SequenceNumber", "invokeIdentityArn", "requestContext",
+	"NextShardIterator",
+}
+
+// balanced finds the end of the array's element at start, broken inside, by its
+// brackets alone. Reading on may move start.
+func (r *reader) balanced(start *int) (end int, ok bool) {
+	for {
+		n, ok := balancedEnd(r.win.buf[*start:], r.win.src == nil)
+		if n >= 0 {
+			return *start + n, ok
+		}
+		if len(r.win.buf)-*start > MaxRaw || r.win.src == nil {
+			return 0, false
+		}
+		r.win.more(*start)
+		*start = 0
+	}
+}
+
+// balancedEnd is the length of the bracketed text at the beginning of b, if a
+// comma or the end of an array follows it; -1 when b is too short to say.
+// A string ends at a line's end: one without its quote spoils one line.
+func balancedEnd(b []byte, all bool) (n int, ok bool) {
+	var stack []byte
+	quoted := false
+	for i := 0; i < len(b); i++ {
+		c := b[i]
+		if quoted {
+			switch c {
+			case '\\':
+				i++
+			case '"', '\n':
+				quoted = false
+			}
+			continue
+		}
+		switch c {
+		case '"':
+			quoted = true
+		case '{', '[':
+			stack = append(stack, c+2) // the closing one
+		case '}', ']':
+			if len(stack) == 0 || stack[len(stack)-1] != c {
+				return i, false
+			}
+			stack = stack[:len(stack)-1]
+		}
+		if len(stack) > 0 {
+			continue
+		}
+		rest := bytes.TrimLeft(b[i+1:], " \t\r\n")
+		switch {
+		case len(rest) > 0:
+			return i + 1, rest[0] == ',' || rest[0] == ']'
+		case all:
+			return i + 1, true
+		}
+		return -1, false
+	}
+	return -1, false
+}

@@ -1,0 +1,204 @@
+package events
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"unicode/utf8"
+
+	"weir/internal/value"
+)
+
+// scanner reads JSON in one pass from a buffer that may be only the beginning of
+// more. It is as strict as encoding/json about syntax. A read that fails sets
+// stop, and nothing may be read after that: the caller starts again, with more
+// bytes, from a place it remembers.
+//
+// What is well-formed but means nothing (a number "abc") does not stop the scan:
+// the first such problem is noted, with its path, and reading goes on.
+type scanner struct {
+	b    []byte
+	i    int
+	stop stopped
+	why  string // for stopSyntax
+	at   int    // for stopSyntax, where in b
+
+	prob *problem
+	open bool // prob's path still grows on the way out
+
+	stack  []value.Attr // attributes of the objects being read
+	slab   []value.Attr // from which items are cut, so that a record costs few allocations
+	text   []byte       // from which unescaped strings and binaries are cut
+	places [maxQuick]order
+
+	arn, arnTable string // the last stream's ARN and its table
+}
+
+type stopped uint8
+
+const (
+	going      stopped = iota
+	stopShort          // the buffer ends inside a value
+	stopSyntax         // this is not JSON
+)
+
+// problem is a value that JSON allows and DynamoDB does not.
+type problem struct{ path, msg string }
+
+func (e *problem) Error() string {
+	if e.path == "" {
+		return e.msg
+	}
+	return e.path + ": " + e.msg
+}
+
+// reset makes the scanner read buf from i on.
+func (p *scanner) reset(buf []byte, i int) {
+	p.b, p.i, p.stop, p.prob, p.open = buf, i, going, nil, false
+	p.stack = p.stack[:0]
+}
+
+func (p *scanner) syntax(at int, why string) {
+	if p.stop == going {
+		p.stop, p.at, p.why = stopSyntax, at, why
+	}
+}
+
+func (p *scanner) short() {
+	if p.stop == going {
+		p.stop = stopShort
+	}
+}
+
+// note keeps the first problem; within names what encloses it.
+func (p *scanner) note(format string, args ...any) {
+	if p.prob == nil {
+		p.prob = &problem{msg: fmt.Sprintf(format, args...)}
+		p.open = true
+	}
+}
+
+func (p *scanner) within(name string) {
+	switch path := p.prob.path; {
+	case path == "":
+		p.prob.path = name
+	case path[0] == '[':
+		p.prob.path = name + path
+	default:
+		p.prob.path = name + "." + path
+	}
+}
+
+// space skips white space and returns the byte after it, 0 at the end (where
+// stop is set).
+func (p *scanner) space() byte {
+	b, i := p.b, p.i
+	for i < len(b) {
+		if c := b[i]; c > ' ' || c != ' ' && c != '\n' && c != '\r' && c != '\t' {
+			p.i = i
+			return c
+		}
+		i++
+	}
+	p.i = i
+	p.short()
+	return 0
+}
+
+// want skips white space and the byte c.
+func (p *scanner) want(c byte, after string) {
+	if got := p.space(); got == c {
+		p.i++
+	} else {
+		p.syntax(p.i, fmt.Sprintf("expected %q %s, found %s", c, after, p.found(p.i)))
+	}
+}
+
+// found says what stands at i, for messages.
+func (p *scanner) found(i int) string {
+	if i >= len(p.b) {
+		return "the end"
+	}
+	r, _ := utf8.DecodeRune(p.b[i:])
+	return fmt.Sprintf("%q", r)
+}
+
+// enter goes into an object or an array, at whose bracket the scanner stands,
+// and reports whether it has members.
+func (p *scanner) enter(end byte) bool {
+	p.i++
+	if p.space() == end {
+		p.i++
+		return false
+	}
+	return p.stop == going
+}
+
+// next goes past the comma before another member, or the closing bracket.
+func (p *scanner) next(end byte) bool {
+	if p.i >= len(p.b) || p.b[p.i] != ',' {
+		if c := p.space(); c != ',' {
+			if c == end {
+				p.i++
+			} else {
+				p.syntax(p.i, fmt.Sprintf("expected ',' or %q, found %s", end, p.found(p.i)))
+			}
+			return false
+		}
+	}
+	p.i++
+	return true
+}
+
+// name reads a member's name and the colon, and stops before its value.
+func (p *scanner) name() string {
+	if c := p.space(); c != '"' {
+		p.syntax(p.i, "expected a name in quotes, found "+p.found(p.i))
+		return ""
+	}
+	s := p.str()
+	if p.i < len(p.b) && p.b[p.i] == ':' {
+		p.i++
+	} else {
+		p.want(':', "after a name")
+	}
+	if p.i >= len(p.b) || p.b[p.i] <= ' ' {
+		p.space()
+	}
+	return s
+}
+
+const (
+	lows  = 0x0101010101010101
+	highs = 0x8080808080808080
+)
+
+// str reads a string, at whose quote the scanner stands. It shares the buffer's
+// memory unless it has escapes or bytes that are not UTF-8.
+func (p *scanner) str() string {
+	b, start := p.b, p.i+1
+	i := start
+	for i+8 <= len(b) {
+		// A byte's high bit is set for a quote, a backslash, a control character
+		// and a byte outside ASCII; above the first such byte bits may be wrong.
+		w := binary.LittleEndian.Uint64(b[i:])
+		m := (w | (w - ' '*lows) | ((w ^ '"'*lows) - lows) | ((w ^ '\\'*lows) - lows)) & highs
+		if m != 0 {
+			i += bits.TrailingZeros64(m) >> 3
+			if b[i] == '"' {
+				p.i = i + 1
+				return view(b[start:i])
+			}
+			return p.strOdd(start, i)
+		}
+		i += 8
+	}
+	for i < len(b) && b[i] >= ' ' && b[i] != '\\' && b[i] < utf8.RuneSelf {
+		if b[i] == '"' {
+			p.i = i + 1
+			return view(b[start:i])
+		}
+		i++
+	}
+	return p.strOdd(start, i)
+}

@@ -1,0 +1,130 @@
+package events
+
+import "fmt"
+
+// maxNesting is how deep brackets may stand in each other in what is skipped,
+// as in encoding/json.
+const maxNesting = 10_000
+
+// skip goes past one value of any kind, at which the scanner stands.
+func (p *scanner) skip() { p.skipAt(0) }
+
+func (p *scanner) skipAt(depth int) {
+	switch c := p.space(); {
+	case c == '"':
+		p.str()
+	case c == '{' && depth < maxNesting:
+		for more := p.enter('}'); more; more = p.next('}') {
+			if p.name(); p.stop != going {
+				return
+			}
+			if p.skipAt(depth + 1); p.stop != going {
+				return
+			}
+		}
+	case c == '[' && depth < maxNesting:
+		for more := p.enter(']'); more; more = p.next(']') {
+			if p.skipAt(depth + 1); p.stop != going {
+				return
+			}
+		}
+	case c == '{' || c == '[':
+		p.syntax(p.i, fmt.Sprintf("more than %d brackets inside each other", maxNesting))
+	case c == '-' || c-'0' <= 9:
+		p.number()
+	case c == 't':
+		p.literal("true")
+	case c == 'f':
+		p.literal("false")
+	case c == 'n':
+		p.literal("null")
+	default:
+		p.syntax(p.i, "expected a value, found "+p.found(p.i))
+	}
+}
+
+// literal goes past the word given, whose first letter is there.
+func (p *scanner) literal(word string) {
+	for k := 1; k < len(word); k++ {
+		if p.i+k >= len(p.b) {
+			p.short()
+			return
+		}
+		if p.b[p.i+k] != word[k] {
+			p.syntax(p.i+k, fmt.Sprintf("expected %s, found %s", word, p.found(p.i+k)))
+			return
+		}
+	}
+	p.i += len(word)
+}
+
+// number goes past a JSON number and returns its text.
+func (p *scanner) number() string {
+	start := p.i
+	if p.b[p.i] == '-' {
+		p.i++
+	}
+	switch {
+	case p.at0() == '0':
+		p.i++
+	default:
+		p.digits()
+	}
+	if p.at0() == '.' {
+		p.i++
+		p.digits()
+	}
+	if c := p.at0(); c|' ' == 'e' {
+		p.i++
+		if c := p.at0(); c == '+' || c == '-' {
+			p.i++
+		}
+		p.digits()
+	}
+	if p.i >= len(p.b) {
+		p.short() // more digits may follow; no known form ends in a number
+	}
+	return view(p.b[start:p.i])
+}
+
+// at0 is the byte the scanner stands at, 0 at the end.
+func (p *scanner) at0() byte {
+	if p.i < len(p.b) {
+		return p.b[p.i]
+	}
+	return 0
+}
+
+func (p *scanner) digits() {
+	start := p.i
+	for p.i < len(p.b) && p.b[p.i]-'0' <= 9 {
+		p.i++
+	}
+	switch {
+	case p.i > start:
+	case p.i >= len(p.b):
+		p.short()
+	default:
+		p.syntax(p.i, "expected a digit, found "+p.found(p.i))
+	}
+}
+
+// kindAt says what kind of JSON value stands at i, for messages.
+func (p *scanner) kindAt(i int) string {
+	if i >= len(p.b) {
+		return "nothing"
+	}
+	switch p.b[i] {
+	case '"':
+		return "a string"
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case 't', 'f':
+		return "a boolean"
+	case 'n':
+		return "null"
+	}
+	return "a number"
+}

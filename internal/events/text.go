@@ -1,0 +1,171 @@
+package events
+
+import (
+	"encoding/base64"
+	"unicode/utf16"
+	"unicode/utf8"
+	"unsafe"
+)
+
+// view is a string that shares b's memory.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// strOdd reads on where something other than plain ASCII stands, at i.
+func (p *scanner) strOdd(start, i int) string {
+	b := p.b
+	for i < len(b) {
+		switch c := b[i]; {
+		case c == '"':
+			p.i = i + 1
+			return view(b[start:i])
+		case c == '\\':
+			return p.strCopy(start, i)
+		case c < ' ':
+			p.syntax(i, "a control character inside a string: "+p.found(i))
+			return ""
+		case c < utf8.RuneSelf:
+			i++
+		default:
+			r, n := utf8.DecodeRune(b[i:])
+			if r == utf8.RuneError && n == 1 {
+				if !utf8.FullRune(b[i:]) {
+					p.short()
+					return ""
+				}
+				return p.strCopy(start, i)
+			}
+			i += n
+		}
+	}
+	p.short()
+	return ""
+}
+
+// strCopy reads on where the text differs from its JSON, at i: with escapes
+// resolved, and each byte that is not UTF-8 and each half surrogate replaced by
+// U+FFFD.
+func (p *scanner) strCopy(start, i int) string {
+	b := p.b
+	out := append(p.room(2*(i-start)+64), b[start:i]...)
+	for i < len(b) {
+		switch c := b[i]; {
+		case c == '"':
+			p.i = i + 1
+			p.text = out[len(out):]
+			return view(out)
+		case c < ' ':
+			p.syntax(i, "a control character inside a string: "+p.found(i))
+			return ""
+		case c == '\\':
+			var n int
+			if out, n = p.escape(out, i); n == 0 {
+				return ""
+			}
+			i += n
+		case c < utf8.RuneSelf:
+			n := plainRun(b[i:])
+			out = append(out, b[i:i+n]...)
+			i += n
+		default:
+			r, n := utf8.DecodeRune(b[i:])
+			out = utf8.AppendRune(out, r)
+			i += n
+		}
+	}
+	p.short()
+	return ""
+}
+
+// plainRun is how many bytes stand at the beginning of b for themselves.
+func plainRun(b []byte) int {
+	for i, c := range b {
+		if c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			return i
+		}
+	}
+	return len(b)
+}
+
+// escape appends what the escape at i stands for, and returns its length in the
+// JSON, 0 when it is none.
+func (p *scanner) escape(out []byte, i int) ([]byte, int) {
+	b := p.b[i:]
+	if len(b) < 2 {
+		p.short()
+		return out, 0
+	}
+	switch b[1] {
+	case '"', '\\', '/':
+		return append(out, b[1]), 2
+	case 'b':
+		return append(out, '\b'), 2
+	case 'f':
+		return append(out, '\f'), 2
+	case 'n':
+		return append(out, '\n'), 2
+	case 'r':
+		return append(out, '\r'), 2
+	case 't':
+		return append(out, '\t'), 2
+	case 'u':
+		r := unit16(b)
+		if r < 0 {
+			if len(b) < 6 {
+				p.short()
+			} else {
+				p.syntax(i, `\u without four hexadecimal digits`)
+			}
+			return out, 0
+		}
+		if !utf16.IsSurrogate(r) {
+			return utf8.AppendRune(out, r), 6
+		}
+		if pair := utf16.DecodeRune(r, unit16(b[6:])); pair != utf8.RuneError {
+			return utf8.AppendRune(out, pair), 12
+		}
+		return utf8.AppendRune(out, utf8.RuneError), 6
+	}
+	p.syntax(i, "an escape that JSON does not have: \\"+string(rune(b[1])))
+	return out, 0
+}
+
+// unit16 is the number of an escape \uXXXX at the beginning of b, -1 for none.
+func unit16(b []byte) rune {
+	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
+		return -1
+	}
+	var r rune
+	for _, c := range b[2:6] {
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c|' ' >= 'a' && c|' ' <= 'f':
+			c = c | ' ' - 'a' + 10
+		default:
+			return -1
+		}
+		r = r<<4 | rune(c)
+	}
+	return r
+}
+
+// room returns an empty slice with n bytes of capacity or more, cut from a
+// shared block when it is small. The caller sets p.text to what it leaves.
+func (p *scanner) room(n int) []byte {
+	if n > cap(p.text) {
+		p.text = make([]byte, 0, max(n, 4<<10))
+	}
+	return p.text[:0]
+}
+
+// binary decodes base64, as encoding/json does: padded, line breaks ignored.
+func (p *scanner) binary(s string) (string, bool) {
+	n := base64.StdEncoding.DecodedLen(len(s))
+	out := p.room(n)
+	n, err := base64.StdEncoding.Decode(out[:n], unsafe.Slice(unsafe.StringData(s), len(s)))
+	if err != nil {
+		return "", false
+	}
+	p.text = out[n:n]
+	return view(out[:n]), true
+}

@@ -1,0 +1,228 @@
+package events
+
+import (
+	"strings"
+
+	"weir/internal/value"
+)
+
+// A unit is one JSON object that may be a record in one of the recorded forms,
+// or hold records:
+//
+//	{"eventID", "eventName", "dynamodb": {…}, "eventSourceARN", …}    Lambda, GetRecords
+//	{"tableName", "recordFormat", "dynamodb": {…}, …}                  Kinesis, inside
+//	{"kinesis": {"data": base64}, …}  {"Data": base64, …}              Kinesis, outside
+//	{"Item": {…}}                                                      full export
+//	{"Metadata": {…}, "Keys": {…}, "NewImage": {…}, "OldImage": {…}}   incremental export
+//	{"Records": […], …}                                                Lambda event, page
+//	{"DDBStreamBatchInfo": {…}, "payload": {…} or "…", …}              on-failure document
+type unit struct {
+	seen  seen
+	event string // eventName
+	view  string // StreamViewType
+	arn   string // eventSourceARN
+	table string // tableName
+	id    string
+	seq   string
+	when  stamp
+	keys  value.Item
+	new   value.Item
+	old   value.Item
+	who   identity
+	data  string // base64
+
+	batch  batchInfo
+	window WindowInfo
+	inner  string // a payload that is a string
+}
+
+// seen are the parts that tell the forms apart.
+type seen uint16
+
+const (
+	seenChange   seen = 1 << iota // dynamodb
+	seenRecord                    // a name that only records have
+	seenKinesis                   // recordFormat, tableName
+	seenData                      // kinesis, Data
+	seenItem                      // Item
+	seenExport                    // Metadata, Keys, NewImage, OldImage beside each other
+	seenRecords                   // Records
+	seenBatch                     // DDBStreamBatchInfo
+	seenPayload                   // payload
+	seenManifest                  // an export's manifest
+)
+
+// identity is who made a change, when the stream says so.
+type identity struct{ kind, principal string }
+
+func (id identity) isTTL() bool {
+	return id.kind == "Service" && id.principal == "dynamodb.amazonaws.com"
+}
+
+// batchInfo is what an on-failure document says about its records.
+type batchInfo struct{ shard, first, last, arn string }
+
+// WindowInfo is what a Lambda event of a tumbling window says beside its records.
+type WindowInfo struct {
+	Shard      string // shardId; "" without a window
+	Start, End string // as the event has them, ISO 8601
+	State      []byte // JSON, as the previous invocation returned it
+	Final      bool   // isFinalInvokeForWindow
+	Early      bool   // isWindowTerminatedEarly
+}
+
+// outcome is how far a unit was read.
+type outcome uint8
+
+const (
+	unitDone   outcome = iota // past its closing brace, or stopped
+	unitArray                 // at the bracket of an array of units
+	unitObject                // at the brace of a unit inside
+	unitText                  // past a string that holds a document, now in inner
+)
+
+// begin reads a unit, at whose brace the scanner stands.
+func (p *scanner) begin(u *unit) outcome { return p.fields(u, p.enter('}')) }
+
+// resume reads on after what unitArray, unitObject or unitText stopped for.
+func (p *scanner) resume(u *unit) outcome { return p.fields(u, p.next('}')) }
+
+func (p *scanner) fields(u *unit, more bool) outcome {
+	for ; more; more = p.next('}') {
+		name := p.name()
+		if p.stop != going {
+			return unitDone
+		}
+		if out := p.field(u, name); out != unitDone || p.stop != going {
+			return out
+		}
+	}
+	return unitDone
+}
+
+// field reads the value of one of a unit's fields.
+func (p *scanner) field(u *unit, name string) outcome {
+	switch name {
+	case "dynamodb":
+		u.seen |= seenChange
+		p.change(u)
+	case "eventID":
+		p.string(&u.id, name)
+	case "eventName":
+		u.seen |= seenRecord
+		p.string(&u.event, name)
+	case "eventSourceARN":
+		p.string(&u.arn, name)
+	case "tableName":
+		u.seen |= seenKinesis
+		p.string(&u.table, name)
+	case "recordFormat":
+		u.seen |= seenKinesis
+		p.skip()
+	case "userIdentity":
+		p.identity(&u.who)
+	case "eventVersion", "eventSource", "awsRegion":
+		p.skip()
+	case "kinesis":
+		p.kinesis(u)
+	case "Data":
+		u.seen |= seenData
+		p.string(&u.data, name)
+	case "Item":
+		u.seen |= seenItem
+		u.new = p.image(name)
+	case "Metadata":
+		u.seen |= seenExport
+		p.metadata(u)
+	case "Keys", "NewImage", "OldImage":
+		u.seen |= seenExport
+		p.changeField(u, name)
+	case "Records", "payload":
+		return p.container(u, name)
+	default:
+		return p.rareField(u, name)
+	}
+	return unitDone
+}
+
+// rareField reads fields that stand beside records rather than in them, and
+// names whose capitals differ, which encoding/json takes too.
+func (p *scanner) rareField(u *unit, name string) outcome {
+	switch name {
+	case "DDBStreamBatchInfo":
+		u.seen |= seenBatch
+		p.batch(&u.batch)
+	case "shardId":
+		p.string(&u.window.Shard, name)
+	case "window":
+		p.period(&u.window)
+	case "state":
+		start := p.i
+		p.skip()
+		u.window.State = p.b[start:p.i:p.i]
+	case "isFinalInvokeForWindow":
+		p.flag(&u.window.Final)
+	case "isWindowTerminatedEarly":
+		p.flag(&u.window.Early)
+	case "exportArn", "dataFileS3Key", "manifestFilesS3Key":
+		u.seen |= seenManifest
+		p.skip()
+	default:
+		if known := unitName(name); known != "" {
+			return p.field(u, known)
+		}
+		p.skip()
+	}
+	return unitDone
+}
+
+var unitNames = []string{
+	"dynamodb", "eventID", "eventName", "eventSourceARN", "tableName", "recordFormat", "userIdentity", "eventVersion",
+	"eventSource", "awsRegion", "kinesis", "Data", "Item", "Metadata", "Keys", "NewImage", "OldImage", "Records", "payload",
+	"DDBStreamBatchInfo",
+}
+
+// unitName is the name of a unit's field as this package spells it, "" for
+// others.
+func unitName(name string) string { return foldedName(unitNames, name) }
+
+// foldedName is the one of names that name is, capitals aside, "" for none.
+func foldedName(names []string, name string) string {
+	for _, known := range names {
+		if len(known) == len(name) && strings.EqualFold(known, name) {
+			return known
+		}
+	}
+	return ""
+}
+
+// container stops at the records that a unit holds.
+func (p *scanner) container(u *unit, name string) outcome {
+	c := p.b[p.i]
+	if name == "Records" {
+		u.seen |= seenRecords
+		if c == '[' {
+			return unitArray
+		}
+		p.notKind(c, "an array", name)
+		return unitDone
+	}
+	switch {
+	case c == '[':
+		u.seen |= seenPayload
+		return unitArray
+	case c == '{':
+		u.seen |= seenPayload
+		return unitObject
+	case c == '"':
+		s := p.str()
+		if t := strings.TrimLeft(s, " \t\r\n"); t != "" && (t[0] == '{' || t[0] == '[') {
+			u.seen |= seenPayload
+			u.inner = s
+			return unitText
+		}
+	default:
+		p.skip()
+	}
+	return unitDone
+}

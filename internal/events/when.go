@@ -1,0 +1,109 @@
+package events
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"weir/internal/value"
+)
+
+// stamp is a time as a record has it, which cannot be read before it is known
+// how precise the form is.
+type stamp struct {
+	text      string
+	iso       bool   // text stood in quotes
+	precision string // as Kinesis records say it; "" in others
+}
+
+const (
+	precisionMillis = "MILLISECOND"
+	precisionMicros = "MICROSECOND"
+)
+
+var errTime = errors.New("not a time in Unix seconds or ISO 8601")
+
+// stamp reads a number or a string.
+func (p *scanner) stamp(s *stamp, name string) {
+	switch c := p.b[p.i]; {
+	case c == '"':
+		s.text, s.iso = p.str(), true
+	case c == '-' || c-'0' <= 9:
+		s.text, s.iso = p.number(), false
+	default:
+		s.text = ""
+		p.notKind(c, "a number or a string", name)
+	}
+}
+
+// time is the moment, zero for none. A number without a precision counts
+// seconds, unless that would be thousands of years from now: then it counts
+// milliseconds or microseconds, as Kinesis records and some tools have it.
+func (s stamp) time() (time.Time, error) {
+	switch {
+	case s.text == "":
+		return time.Time{}, nil
+	case s.iso:
+		return parseISO(s.text)
+	}
+	if len(s.text) <= 11 && s.precision == "" {
+		if n, err := strconv.ParseInt(s.text, 10, 64); err == nil {
+			return time.Unix(n, 0).UTC(), nil
+		}
+	}
+	v, err := value.NumberFrom(s.text)
+	if err != nil {
+		return time.Time{}, errTime
+	}
+	sign, digits, exp := v.Decimal()
+	switch {
+	case s.precision == precisionMicros:
+		exp -= 6
+	case s.precision == precisionMillis:
+		exp -= 3
+	case exp > 14:
+		exp -= 6
+	case exp > 11:
+		exp -= 3
+	}
+	return unixTime(sign, digits, exp)
+}
+
+// unixTime is the moment 0.DIGITS × 10^exp seconds after 1970, what is finer than
+// a nanosecond cut off.
+func unixTime(sign int, digits string, exp int) (time.Time, error) {
+	if exp > 11 {
+		return time.Time{}, errTime
+	}
+	if exp += 9; exp <= 0 {
+		return time.Unix(0, 0).UTC(), nil
+	}
+	if len(digits) > exp {
+		digits = digits[:exp]
+	}
+	padded := strings.Repeat("0", max(0, 9-exp)) + digits + strings.Repeat("0", exp-len(digits))
+	whole, frac := padded[:len(padded)-9], padded[len(padded)-9:]
+	sec, _ := strconv.ParseInt("0"+whole, 10, 64)
+	nano, _ := strconv.ParseInt(frac, 10, 64)
+	if sign < 0 {
+		sec, nano = -sec, -nano
+	}
+	return time.Unix(sec, nano).UTC(), nil
+}
+
+// isoLayouts are the ways in which tools write a time; one without a zone is UTC.
+var isoLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02T15:04:05.999999999Z0700"}
+
+func parseISO(s string) (time.Time, error) {
+	for _, layout := range isoLayouts {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t.UTC(), nil
+		}
+	}
+	// A number in quotes is a number.
+	if v, err := value.NumberFrom(s); err == nil {
+		return stamp{text: v.Text()}.time()
+	}
+	return time.Time{}, errTime
+}

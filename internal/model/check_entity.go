@@ -1,0 +1,175 @@
+package model
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"weir/internal/value"
+)
+
+func checkAttributeLimits(c *compiler) {
+	for _, e := range c.Entities {
+		for i, d := range c.entities[e].attributes {
+			a := e.Attributes[i]
+			if len(a.Enum) > 0 && a.Type != TypeString && a.Type != TypeAny {
+				c.report(d.pos["enum"], "", "only a string has an enum, %s is a %s", a.Name, a.Type)
+			}
+			if a.Max > 0 && a.Type != TypeString && a.Type != TypeAny {
+				c.report(d.pos["max"], "", "max counts the characters of a string, %s is a %s", a.Name, a.Type)
+			}
+			for j, w := range d.enum {
+				if slices.Contains(a.Enum[:j], w.text) {
+					c.report(w.pos, "", "%q is here twice", w.text)
+				}
+				if a.Max > 0 && utf8.RuneCountInString(w.text) > a.Max {
+					c.report(w.pos, "", "%q has more than %d characters", w.text, a.Max)
+				}
+			}
+		}
+	}
+}
+
+func checkExpires(c *compiler) {
+	for _, e := range c.Entities {
+		if e.Expires == nil {
+			continue
+		}
+		switch e.Expires.Type {
+		case TypeTime, TypeNumber, TypeString, TypeAny:
+		default:
+			c.report(c.entities[e].expires.pos, "a time (RFC 3339 text) or a number (epoch seconds)", "%s is a %s and says no time", e.Expires.Name, e.Expires.Type)
+		}
+	}
+}
+
+// checkTemplateNames: the names of an index's template are fields of the row. The
+// primary key's make fields themselves.
+func checkTemplateNames(c *compiler) {
+	for _, e := range c.soundEntities() {
+		for i, k := range e.Keys {
+			at := c.keyPos(e, k)
+			for _, name := range k.Template.Names() {
+				if c.valueOf(e, name) != nil && e.Attribute(name) == nil && k.Attr.Name != name {
+					c.report(at, "make "+name+" itself the key attribute", "a template cannot use %s, a derived value: nothing would write the key again when it changes", name)
+					continue
+				}
+				if i >= len(e.PrimaryKey()) && !c.has(e, name) {
+					c.unknown(word{name, at}, c.fieldNames(e), "%s has no field %q for its key %s", e.Name, name, k.Attr.Name)
+				}
+				if a := e.Attribute(name); a != nil && a.Hidden {
+					c.report(at, "a key is shown with the row", "%q is hidden, and %s would show it", name, k.Attr.Name)
+				}
+			}
+		}
+	}
+}
+
+// checkTemplateTypes: what a key is made of can stand in it.
+func checkTemplateTypes(c *compiler) {
+	for _, e := range c.soundEntities() {
+		for _, k := range e.Keys {
+			at := c.keyPos(e, k)
+			if k.Attr.Type != value.String && !k.Template.Whole() {
+				c.report(at, "{"+k.Attr.Name+": \"{name}\"}", "the key attribute %s is a %s, and %q makes a text", k.Attr.Name, k.Attr.Type, k.Template)
+				continue
+			}
+			if e.Attribute(k.Attr.Name) != nil && k.Template.String() != "{"+k.Attr.Name+"}" {
+				c.report(at, "leave one of them out", "%s is declared as an attribute and made by a template", k.Attr.Name)
+			}
+			for _, name := range k.Template.Names() {
+				if a := e.Attribute(name); a != nil && !inKey(a.Type, k) {
+					c.report(at, keyHint(a.Type), "%s is a %s and cannot stand in the key attribute %s, a %s", name, a.Type, k.Attr.Name, k.Attr.Type)
+				}
+			}
+		}
+	}
+}
+
+// inKey reports whether a value of the type can be the key attribute, or a part
+// of its text.
+func inKey(typ Type, k *KeyTemplate) bool {
+	switch typ {
+	case TypeAny:
+		return true
+	case TypeString, TypeTime, TypeFlag:
+		return k.Attr.Type == value.String
+	case TypeNumber:
+		return k.Attr.Type == value.Number || !k.Template.Whole()
+	case TypeBoolean:
+		return !k.Template.Whole()
+	case TypeBinary:
+		return k.Attr.Type == value.Binary
+	}
+	return false
+}
+
+func keyHint(typ Type) string {
+	if typ == TypeBoolean {
+		return "a flag is a boolean to people and a text in the table"
+	}
+	return ""
+}
+
+// checkSeparators: between two names stands something that Escape keeps out of
+// what people type, so that nobody can shift the border between them.
+func checkSeparators(c *compiler) {
+	for _, e := range c.soundEntities() {
+		for _, k := range e.Keys {
+			between, after := "", false
+			for _, p := range k.Template.parts {
+				if p.slot < 0 {
+					between += p.literal
+					continue
+				}
+				if after && !strings.ContainsAny(between, borders) {
+					c.report(c.keyPos(e, k), "put #, | or / between them", "in %q %q does not keep the names around it apart: a value may contain it", k.Template, between)
+				}
+				between, after = "", true
+			}
+		}
+	}
+}
+
+// borders are the separators; the escape sign keeps nothing apart.
+const borders = "#|/"
+
+// checkWhere: what a row is does not depend on what is derived from others.
+func checkWhere(c *compiler) {
+	for _, e := range c.Entities {
+		for _, d := range c.entities[e].where {
+			if c.valueOf(e, d.name.text) != nil {
+				c.report(d.name.pos, "", "%s is derived, and cannot tell what %s is", d.name.text, e.Name)
+			}
+			if e.Derived && (d.not || d.is.given() || len(d.values) != 1) {
+				c.report(d.name.pos, d.name.text+": "+e.Name, "weir makes rows of %s and writes what its where says, so each line must be one value", e.Name)
+			}
+		}
+	}
+}
+
+// soundEntities are the entities whose keys can be used.
+func (c *compiler) soundEntities() []*Entity {
+	return slices.DeleteFunc(slices.Clone(c.Entities), func(e *Entity) bool { return c.broken[e] })
+}
+
+// valueOf is the tally that is kept in an attribute of the entity, nil for none.
+func (c *compiler) valueOf(e *Entity, attr string) *Tally {
+	for _, t := range e.Values {
+		if t.Attr == attr {
+			return t
+		}
+	}
+	return nil
+}
+
+// keyPos is where a template stands, or where the attribute is declared that is
+// its own.
+func (c *compiler) keyPos(e *Entity, k *KeyTemplate) pos {
+	for _, p := range c.entities[e].key {
+		if p.name.text == k.Attr.Name {
+			return p.value.pos
+		}
+	}
+	return c.attributePos(e, k.Attr.Name)
+}

@@ -1,0 +1,191 @@
+package model
+
+import (
+	"slices"
+	"strings"
+)
+
+// derived is a thing that is derived, as a place in the graph of derivations: a
+// tally, or all rows of an entity that weir makes.
+type derived struct {
+	tally *Tally
+	rows  *Entity
+}
+
+func (d derived) String() string {
+	if d.tally != nil {
+		return d.tally.Name
+	}
+	return d.rows.Name
+}
+
+// feeds is what each derived thing is made from, as far as that is derived too.
+// Search indexes are made from rows and feed none, so they are no part of it.
+func (c *compiler) feeds() map[derived][]derived {
+	out := map[derived][]derived{}
+	for _, t := range c.Tallies {
+		to := derived{tally: t}
+		for _, s := range t.Sources {
+			out[to] = append(out[to], c.fromRows(s.Entity)...)
+			out[to] = append(out[to], c.fromFields(s.Entity, s.Field)...)
+			out[to] = append(out[to], c.fromTests(s.Entity, s.Where)...)
+			out[to] = append(out[to], c.fromAssigns(s.Entity, s.To)...)
+		}
+	}
+	for _, r := range c.Rows {
+		to := derived{rows: r.Into}
+		out[to] = append(out[to], c.fromRows(r.Source)...)
+		out[to] = append(out[to], c.fromTests(r.Source, r.Where)...)
+		out[to] = append(out[to], c.fromAssigns(r.Source, r.Fields)...)
+	}
+	for _, f := range c.Follows {
+		to := derived{rows: f.Rule.Into}
+		out[to] = append(out[to], c.fromRows(f.Source)...)
+		out[to] = append(out[to], c.fromFields(f.Source, f.Field)...)
+		out[to] = append(out[to], c.fromAssigns(f.Rule.Source, f.Key)...)
+	}
+	return out
+}
+
+func (c *compiler) fromRows(e *Entity) []derived {
+	if e.Derived {
+		return []derived{{rows: e}}
+	}
+	return nil
+}
+
+func (c *compiler) fromFields(e *Entity, fields ...*Field) []derived {
+	var out []derived
+	for _, f := range fields {
+		if f == nil {
+			continue
+		}
+		if t := c.valueOf(e, f.Name); t != nil {
+			out = append(out, derived{tally: t})
+		}
+	}
+	return out
+}
+
+func (c *compiler) fromTests(e *Entity, tests []Test) []derived {
+	var out []derived
+	for _, t := range tests {
+		out = append(out, c.fromFields(e, t.Field)...)
+	}
+	return out
+}
+
+func (c *compiler) fromAssigns(e *Entity, as []Assign) []derived {
+	var out []derived
+	for _, a := range as {
+		out = append(out, c.fromFields(e, a.Expr.Field)...)
+		out = append(out, c.fromAssigns(e, a.Expr.Map)...)
+	}
+	return out
+}
+
+// checkLoops: nothing is derived from itself, however long the way round. Each
+// loop is told once, at the first of its derivations in the file.
+func checkLoops(c *compiler) {
+	feeds := c.feeds()
+	told := map[derived]bool{}
+	for _, start := range c.inOrder() {
+		if told[start] {
+			continue
+		}
+		way := loop(feeds, start)
+		if way == nil {
+			continue
+		}
+		var text []string
+		for _, d := range way {
+			told[d] = true
+			text = append(text, d.String())
+		}
+		c.report(c.derivedPos(start), "one of them has to be the application's own", "a loop: %s is derived from %s", start, strings.Join(append(text[1:], start.String()), ", which is derived from "))
+	}
+}
+
+// loop is the shortest way from start back to it, nil when there is none.
+func loop(feeds map[derived][]derived, start derived) []derived {
+	ways := [][]derived{{start}}
+	seen := map[derived]bool{}
+	for len(ways) > 0 {
+		way := ways[0]
+		ways = ways[1:]
+		for _, next := range feeds[way[len(way)-1]] {
+			if next == start {
+				return way
+			}
+			if !seen[next] {
+				seen[next] = true
+				ways = append(ways, append(slices.Clone(way), next))
+			}
+		}
+	}
+	return nil
+}
+
+// inOrder is what is derived, in the order of the file.
+func (c *compiler) inOrder() []derived {
+	var out []derived
+	for _, d := range c.decl.derive {
+		for _, t := range c.Tallies {
+			if c.tallies[t] == d {
+				out = append(out, derived{tally: t})
+			}
+		}
+		for _, r := range c.Rows {
+			if c.rules[r] == d && !slices.Contains(out, derived{rows: r.Into}) {
+				out = append(out, derived{rows: r.Into})
+			}
+		}
+	}
+	return out
+}
+
+func (c *compiler) derivedPos(of derived) pos {
+	if of.tally != nil {
+		return c.tallies[of.tally].name.pos
+	}
+	for _, r := range c.Rows {
+		if r.Into == of.rows {
+			return c.rules[r].name.pos
+		}
+	}
+	return pos{}
+}
+
+// checkImages: what a change adds is f(new) − f(old), so both have to be in the
+// stream. Only entries of insertions and changes do without the old one.
+func checkImages(c *compiler) {
+	need := func(at pos, what string, t *Table, old bool) {
+		const hint = "leave stream out: it has new and old images then"
+		switch {
+		case t.KeysOnly:
+			c.report(at, hint, "%s needs images of the rows, and the stream of table %s has only keys", what, t.Name)
+		case old && !t.OldImage:
+			c.report(at, hint, "%s needs old images, and the stream of table %s has none: a change or removal could not be taken back", what, t.Name)
+		}
+	}
+	for _, t := range c.Tallies {
+		at := c.tallies[t].name.pos
+		for _, s := range t.Sources {
+			need(at, t.Name, s.Entity.Table, true)
+		}
+		need(at, t.Name, t.Target.Table, false)
+	}
+	for _, r := range c.Rows {
+		old := len(r.Keep) == 0 || slices.Contains(r.Keep, events["remove"])
+		for _, a := range r.Fields {
+			old = old || slices.Contains(recordsIn(a.Expr), "$old")
+		}
+		need(c.rules[r].name.pos, r.Name, r.Source.Table, old)
+	}
+	for _, f := range c.Follows {
+		need(c.rules[f.Rule].name.pos, f.Rule.Name, f.Source.Table, false)
+	}
+	for _, s := range c.Searches {
+		need(c.searches[s].name.pos, "the search index "+s.Name, s.Of.Table, true)
+	}
+}

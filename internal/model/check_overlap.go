@@ -1,0 +1,71 @@
+package model
+
+// checkOneEntity: a row is of one entity. Two entities of a table are told apart
+// by their wheres or by the shape of their keys.
+func checkOneEntity(c *compiler) {
+	for _, t := range c.Tables {
+		for i, b := range t.Entities {
+			for _, a := range t.Entities[:i] {
+				if c.broken[a] || c.broken[b] || exclude(a.Where, b.Where) || !sameKey(a, b, nil, nil) {
+					continue
+				}
+				c.overlap[[2]*Entity{a, b}] = true
+				c.report(c.entities[b].name.pos, "give both a where that no row passes twice, like EntityType: "+b.Name,
+					"a row could be both %s and %s: their keys have the same shape and their wheres do not exclude each other", a.Name, b.Name)
+			}
+		}
+	}
+}
+
+// checkOwnKeys: a row that weir makes has a key that no other kind of row has,
+// since it would overwrite that row.
+func checkOwnKeys(c *compiler) {
+	for i, r := range c.Rows {
+		if c.broken[r.Into] || c.faulty[r] {
+			continue
+		}
+		at := c.rules[r].name.pos
+		for _, e := range r.Into.Table.Entities {
+			if !e.Derived && !c.broken[e] && !c.both(e, r.Into) && sameKey(r.Into, e, r.fixed(), e.fixed()) {
+				c.report(at, "give the key of "+r.Into.Name+" a prefix of its own", "%s can make the key of a row of %s, and would overwrite it", r.Name, e.Name)
+			}
+		}
+		for _, o := range c.Rows[:i] {
+			switch {
+			case o.Into.Table != r.Into.Table || c.broken[o.Into] || c.faulty[o]:
+			case o.Into == r.Into && !apart(o, r):
+				c.report(at, "give a name of the key another constant in each", "%s and %s can make the same key, and would overwrite each other's rows", o.Name, r.Name)
+			case o.Into != r.Into && !c.both(o.Into, r.Into) && sameKey(o.Into, r.Into, o.fixed(), r.fixed()):
+				c.report(at, "give each key a prefix of its own", "%s and %s can make the same key, and would overwrite each other's rows", o.Name, r.Name)
+			}
+		}
+	}
+}
+
+// both reports whether the pair was reported already.
+func (c *compiler) both(a, b *Entity) bool {
+	return c.overlap[[2]*Entity{a, b}] || c.overlap[[2]*Entity{b, a}]
+}
+
+// fixed are the names to which a rule gives a constant, as in a key.
+func (r *RowRule) fixed() map[string]string {
+	out := map[string]string{}
+	for _, a := range r.Fields {
+		if s := Scalar(a.Expr.Const); s != "" {
+			out[a.Name] = s
+		}
+	}
+	return out
+}
+
+// apart reports whether two rules into one entity give a name of its key
+// different constants.
+func apart(a, b *RowRule) bool {
+	fixedA, fixedB := a.fixed(), b.fixed()
+	for _, name := range a.Into.keyNames() {
+		if x, y := fixedA[name], fixedB[name]; x != "" && y != "" && x != y {
+			return true
+		}
+	}
+	return false
+}

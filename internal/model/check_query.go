@@ -1,0 +1,216 @@
+package model
+
+import "slices"
+
+// eachStep runs the check over the steps of all queries that are whole.
+func (c *compiler) eachStep(check func(q *Query, s *Step, d *stepDecl)) {
+	for _, q := range c.Queries {
+		if !c.sound[q] {
+			continue
+		}
+		for _, s := range q.Steps {
+			check(q, s, c.steps[s])
+		}
+	}
+}
+
+// schema is the key that a step reads by.
+func (s *Step) schema() (partition, sort *KeyTemplate, sorted bool) {
+	key := s.Entity.Table.Key
+	if s.Index != nil {
+		key = s.Index.Key
+	}
+	return s.Entity.KeyTemplate(key.Partition.Name), s.Entity.KeyTemplate(key.Sort.Name), key.Sort.Name != ""
+}
+
+// bound is how a name is fixed, nil when it is not.
+func (s *Step) bound(name string) *Bind {
+	for i := range s.With {
+		if s.With[i].Field.Name == name {
+			return &s.With[i]
+		}
+	}
+	return nil
+}
+
+// certain reports whether the name has a value in every call.
+func (q *Query) certain(s *Step, name string) bool {
+	b := s.bound(name)
+	if b == nil {
+		return false
+	}
+	i := slices.IndexFunc(q.Params, func(p Param) bool { return p.Name == b.Param })
+	return b.Param == "" || i >= 0 && !q.Params[i].Optional
+}
+
+func checkGets(c *compiler) {
+	c.eachStep(func(q *Query, s *Step, d *stepDecl) {
+		if !s.Get {
+			return
+		}
+		for _, key := range []string{"by", "below", "order"} {
+			if at, ok := d.at[key]; ok {
+				c.report(at, "list: "+s.Entity.Name, "a get reads one row of the table by its key, %q is for a list", key)
+			}
+		}
+		for _, name := range s.Entity.keyNames() {
+			if !q.certain(s, name) {
+				c.report(d.pos, "with: {"+name+": PARAMETER}", "a get needs the whole key of %s, and %q is not fixed by a required parameter", s.Entity.Name, name)
+			}
+		}
+	})
+}
+
+func checkPartitions(c *compiler) {
+	c.eachStep(func(q *Query, s *Step, d *stepDecl) {
+		if s.Get {
+			return
+		}
+		partition, sort, sorted := s.schema()
+		if partition == nil || sorted && sort == nil {
+			c.report(d.at["by"], "give the entity a template for its key", "rows of %s are not in the index %s", s.Entity.Name, s.Index.Name)
+			return
+		}
+		for _, name := range partition.Template.required() {
+			if !q.certain(s, name) {
+				c.report(d.pos, "with: {"+name+": PARAMETER}", "a list reads one partition, and %q in %s (%s) is not fixed by a required parameter", name, partition.Attr.Name, partition.Template)
+			}
+		}
+		if at, ok := d.at["order"]; ok && !sorted {
+			c.report(at, "leave it out", "the rows have no order: there is no sort key")
+		}
+	})
+}
+
+// narrows reports whether the read itself uses the name, from its partition or
+// as part of an unbroken beginning of the sort key.
+func (s *Step) narrows(name string) bool {
+	partition, sort, _ := s.schema()
+	if partition != nil && partition.Template.Slot(name) >= 0 {
+		return true
+	}
+	if sort == nil {
+		return false
+	}
+	for _, n := range sort.Template.Names() {
+		if n == name {
+			return true
+		}
+		if s.bound(n) == nil {
+			return false
+		}
+	}
+	return false
+}
+
+func checkBelow(c *compiler) {
+	c.eachStep(func(q *Query, s *Step, d *stepDecl) {
+		if s.Below == nil || s.Get {
+			return
+		}
+		if len(d.below) > 1 {
+			c.report(d.below[1].name.pos, "", "below bounds one field")
+		}
+		_, sort, _ := s.schema()
+		next := ""
+		if sort != nil {
+			for _, n := range sort.Template.Names() {
+				if !q.certain(s, n) {
+					next = n
+					break
+				}
+			}
+		}
+		at := d.below[len(d.below)-1].name.pos
+		switch name := s.Below.Field.Name; {
+		case next == "":
+			c.report(at, "", "below needs a name of the sort key that with leaves free")
+		case name != next:
+			c.report(at, "", "the rows are in the order of %q, so below cannot bound %q", next, name)
+		}
+	})
+}
+
+// checkFilters: what a row is filtered by is on the rows that are read, and shown.
+func checkFilters(c *compiler) {
+	c.eachStep(func(q *Query, s *Step, d *stepDecl) {
+		seen := map[string]bool{}
+		for i, b := range s.With {
+			w := d.with[i].name
+			if seen[w.text] {
+				c.report(w.pos, "", "%q is here twice", w.text)
+			}
+			seen[w.text] = true
+			c.shown(s.Entity, w, "fixed by a query")
+			switch {
+			case !scalar(b.Field.Type) || b.Field.Type == TypeBinary:
+				c.report(w.pos, "", "%s is a %s and is compared to nothing", w.text, b.Field.Type)
+			case s.Index != nil && s.Index.KeysOnly && !s.narrows(w.text) && !s.holds(b.Field):
+				c.report(w.pos, "leave projection out", "the index %s holds only keys, and %s is not in one", s.Index.Name, w.text)
+			}
+		}
+		for _, p := range d.below {
+			c.shown(s.Entity, p.name, "fixed by a query")
+		}
+	})
+}
+
+// holds reports whether the field can be read from the keys alone.
+func (s *Step) holds(f *Field) bool {
+	t := s.Entity.Table.Key
+	ix := s.Index.Key
+	return slices.Contains([]string{t.Partition.Name, t.Sort.Name, ix.Partition.Name, ix.Sort.Name}, f.Attr)
+}
+
+func checkExpired(c *compiler) {
+	c.eachStep(func(q *Query, s *Step, d *stepDecl) {
+		if s.Expired && s.Entity.Expires == nil && s.Entity.Table.TTL == "" {
+			c.report(d.at["expired"], "leave it out, or say expires", "%s never expires", s.Entity.Name)
+		}
+	})
+}
+
+// checkUnique: where several rows lead to the same one, the query says whether it
+// comes once.
+func checkUnique(c *compiler) {
+	for _, q := range c.Queries {
+		if !c.sound[q] || q.Search != nil {
+			continue
+		}
+		d := c.queries[q]
+		at, said := d.at["unique"]
+		if len(q.Steps) < 2 {
+			if said {
+				c.report(at, "leave it out", "without then each row comes once anyway")
+			}
+			continue
+		}
+		if repeats(q) && !said {
+			c.report(d.name.pos, "unique: true gives each once, unique: false each time", "several rows can lead to one %s, and the query does not say what then", q.Steps[len(q.Steps)-1].Entity.Name)
+		}
+		for _, s := range q.Steps {
+			if at, ok := c.steps[s].at["order"]; ok && q.Unique {
+				c.report(at, "leave one of them out", "order has no effect: with unique the rows come in the order of their keys")
+			}
+		}
+	}
+}
+
+// repeats reports whether two rows before the last step can lead to the same row:
+// always, unless each step's key contains the whole key of the one before.
+func repeats(q *Query) bool {
+	for i, s := range q.Steps[1:] {
+		var from []string
+		for _, b := range s.With {
+			if b.Prior != nil && slices.Contains(s.Entity.keyNames(), b.Field.Name) {
+				from = append(from, b.Prior.Name)
+			}
+		}
+		for _, name := range q.Steps[i].Entity.keyNames() {
+			if !q.Steps[i].Get && !slices.Contains(from, name) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,91 @@
+package model
+
+import (
+	"slices"
+
+	"weir/internal/store"
+)
+
+// DynamoDB's own limits ("Quotas in Amazon DynamoDB").
+const (
+	maxGlobalIndexes = 20
+	maxLocalIndexes  = 5
+)
+
+func checkTableNames(c *compiler) {
+	for _, t := range c.Tables {
+		at := c.tables[t].name.pos
+		switch {
+		case t.Name == "weir":
+			c.report(at, "choose another name", "the table weir is weir's own: it keeps its books there")
+		case !tableName.MatchString(t.Name):
+			c.report(at, "", "a table's name has 3 to 255 letters, digits, dots, hyphens and underscores, not %.60q", t.Name)
+		}
+		for _, ix := range c.tables[t].indexes {
+			if !tableName.MatchString(ix.name.text) {
+				c.report(ix.name.pos, "", "an index's name has 3 to 255 letters, digits, dots, hyphens and underscores, not %.60q", ix.name.text)
+			}
+		}
+	}
+}
+
+func checkIndexCount(c *compiler) {
+	for _, t := range c.Tables {
+		local := 0
+		for _, ix := range t.Indexes {
+			if ix.Local {
+				local++
+			}
+		}
+		at := c.tables[t].name.pos
+		if local > maxLocalIndexes {
+			c.report(at, "", "%s has %d local indexes, DynamoDB allows %d", t.Name, local, maxLocalIndexes)
+		}
+		if global := len(t.Indexes) - local; global > maxGlobalIndexes {
+			c.report(at, "", "%s has %d global indexes, DynamoDB allows %d", t.Name, global, maxGlobalIndexes)
+		}
+	}
+}
+
+func checkLocalIndexes(c *compiler) {
+	for _, t := range c.Tables {
+		for i, ix := range t.Indexes {
+			at := c.tables[t].indexes[i].name.pos
+			switch {
+			case !ix.Local || t.Key.Partition.Name == "" || ix.Key.Partition.Name == "":
+			case ix.Key.Partition != t.Key.Partition:
+				c.report(at, "leave local out, or begin its key with "+t.Key.Partition.Name, "the local index %s does not share the table's partition key", ix.Name)
+			case ix.Key.Sort.Name == "" || t.Key.Sort.Name == "":
+				c.report(at, "", "the local index %s needs a sort key, in its own key and in the table's", ix.Name)
+			}
+		}
+	}
+}
+
+func checkTTL(c *compiler) {
+	for _, t := range c.Tables {
+		at := c.tables[t].ttl
+		if !at.given() {
+			continue
+		}
+		c.attributeName(at)
+		if slices.ContainsFunc(keyAttrs(t), func(a store.KeyAttr) bool { return a.Name == t.TTL }) {
+			c.report(at.pos, "give the expiry an attribute of its own", "%q is a key attribute", t.TTL)
+		}
+		for _, e := range t.Entities {
+			if a := e.Attribute(t.TTL); a != nil && a.Type != TypeNumber {
+				c.report(c.attributePos(e, a.Name), a.Name+": number", "%q is the table's ttl, in epoch seconds, and not a %s", a.Name, a.Type)
+			}
+		}
+	}
+}
+
+// attributePos is where an attribute is declared.
+func (c *compiler) attributePos(e *Entity, name string) pos {
+	for _, d := range c.entities[e].attributes {
+		if d.name.text == name {
+			return d.name.pos
+		}
+	}
+	return c.entities[e].name.pos
+}

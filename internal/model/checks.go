@@ -1,0 +1,37 @@
+package model
+
+// checks run over the whole plan, each looking for one kind of mistake. They see
+// whatever could be compiled, so they pass over what is broken.
+var checks = []func(*compiler){
+	checkTableNames,
+	checkIndexCount,
+	checkLocalIndexes,
+	checkTTL,
+	checkAttributeLimits,
+	checkExpires,
+	checkTemplateNames,
+	checkTemplateTypes,
+	checkSeparators,
+	checkWhere,
+	checkOneEntity,
+	checkOwnKeys,
+	checkTallyAttribute,
+	checkTallyOptions,
+	checkTallyFields,
+	checkKeyTypes,
+	checkRowWhole,
+	checkRowKey,
+	checkStamps,
+	checkState,
+	checkRowTypes,
+	checkFollow,
+	checkLoops,
+	checkImages,
+	checkSearches,
+	checkGets,
+	checkPartitions,
+	checkBelow,
+	checkFilters,
+	checkExpired,
+	checkUnique,
+}

@@ -1,0 +1,186 @@
+package model
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// compiler makes the plan out of the declarations. What cannot be made is
+// reported and left out or marked broken; what depends on a broken thing is
+// passed over in silence, so that one mistake is one problem.
+type compiler struct {
+	*reader
+	*Model
+	decl *modelDecl
+
+	broken   map[*Entity]bool // has a problem that makes its key unusable
+	entities map[*Entity]*entityDecl
+	tables   map[*Table]*tableDecl
+	tallies  map[*Tally]*deriveDecl
+	rules    map[*RowRule]*deriveDecl
+	searches map[*Search]*searchDecl
+	queries  map[*Query]*queryDecl
+	steps    map[*Step]*stepDecl
+	sound    map[*Query]bool   // everything in it is whole
+	faulty   map[*RowRule]bool // something that it sets was reported
+	overlap  map[[2]*Entity]bool
+}
+
+// compile reads the document, compiles it and runs all checks.
+func compile(r *reader, root node) *Model {
+	c := &compiler{
+		reader: r, Model: &Model{File: r.file}, decl: readModel(root),
+		broken: map[*Entity]bool{}, entities: map[*Entity]*entityDecl{}, tables: map[*Table]*tableDecl{},
+		tallies: map[*Tally]*deriveDecl{}, rules: map[*RowRule]*deriveDecl{}, searches: map[*Search]*searchDecl{},
+		queries: map[*Query]*queryDecl{}, steps: map[*Step]*stepDecl{}, sound: map[*Query]bool{}, faulty: map[*RowRule]bool{}, overlap: map[[2]*Entity]bool{},
+	}
+	c.name()
+	c.compileTables()
+	c.compileEntities()
+	c.compileDerive()
+	c.compileSearches()
+	c.compileQueries()
+	for _, check := range checks {
+		check(c)
+	}
+	return c.Model
+}
+
+var (
+	identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	entityName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
+	kebabName  = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+	tableName  = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
+)
+
+func (c *compiler) name() {
+	w := c.decl.name
+	if c.Name = w.text; w.given() && (!kebabName.MatchString(w.text) || len(w.text) > 64) {
+		c.report(w.pos, "like gallery, or movie-night", "a model's name is small letters, digits and single hyphens, at most 64, not %q", w.text)
+	}
+	if len(c.decl.tables) == 0 && !c.decl.wrong["tables"] {
+		c.report(pos{1, 1}, "tables: {NAME: {key: [PK, SK]}}", "the model has no tables")
+	}
+	if len(c.decl.entities) == 0 && !c.decl.wrong["entities"] {
+		c.report(pos{1, 1}, "entities: {NAME: {where: ..., key: ..., attributes: ...}}", "the model has no entities")
+	}
+}
+
+// entity finds an entity that is named in the file; an unknown one is reported.
+// A nil answer needs no further words.
+func (c *compiler) entity(w word) *Entity {
+	if !w.given() {
+		return nil
+	}
+	if e := c.Entity(w.text); e != nil {
+		return e
+	}
+	c.unknown(w, names(c.Entities, func(e *Entity) string { return e.Name }), "there is no entity %q", w.text)
+	return nil
+}
+
+// field resolves a field that is named in the file; a name that rows of the
+// entity do not have is reported.
+func (c *compiler) field(e *Entity, w word) *Field {
+	if !w.given() || e == nil {
+		return nil
+	}
+	if c.broken[e] || c.has(e, w.text) {
+		return e.Field(w.text)
+	}
+	c.unknown(w, c.fieldNames(e), "%s has no field %q", e.Name, w.text)
+	return nil
+}
+
+// has reports whether rows of the entity have the field: a declared or derived
+// attribute, a name in the primary key, a name that its where tests, or, where
+// weir makes the row, a name in any of its keys.
+func (c *compiler) has(e *Entity, name string) bool {
+	return slices.Contains(c.fieldNames(e), name)
+}
+
+func (c *compiler) fieldNames(e *Entity) []string {
+	out := names(e.Attributes, func(a *Attribute) string { return a.Name })
+	for _, t := range e.Values {
+		if !t.Hidden {
+			out = append(out, t.Attr)
+		}
+	}
+	keys := e.PrimaryKey()
+	if e.Derived {
+		keys = e.Keys
+	}
+	for _, k := range keys {
+		out = append(out, k.Template.Names()...)
+	}
+	for _, t := range e.Where {
+		out = append(out, t.Field.Name)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// keyNames are the names that an entity's primary key needs, in order.
+func (e *Entity) keyNames() []string {
+	var out []string
+	for _, k := range e.PrimaryKey() {
+		for _, n := range k.Template.required() {
+			if !slices.Contains(out, n) {
+				out = append(out, n)
+			}
+		}
+	}
+	return out
+}
+
+// required are the names outside the optional tail.
+func (t *Template) required() []string {
+	n := 0
+	for _, p := range t.parts[:t.tail] {
+		n = max(n, p.slot+1)
+	}
+	return t.names[:n]
+}
+
+func names[T any](list []T, name func(T) string) []string {
+	out := make([]string, len(list))
+	for i, x := range list {
+		out[i] = name(x)
+	}
+	return out
+}
+
+// assigns resolves the names of a target's key: those given, and for the rest the
+// source's fields of the same names.
+func (c *compiler) assigns(target, source *Entity, given []pair, at pos, what string) ([]Assign, bool) {
+	want := target.keyNames()
+	ok := !c.broken[target] && !c.broken[source]
+	values := map[string]word{}
+	for _, p := range given {
+		if !slices.Contains(want, p.name.text) && !c.broken[target] {
+			c.unknown(p.name, want, "the key of %s has no name %q", target.Name, p.name.text)
+			ok = false
+		}
+		values[p.name.text] = p.value
+	}
+	var out []Assign
+	for _, name := range want {
+		w, given := values[name]
+		if !given {
+			w = word{name, at}
+			if !ok {
+				continue
+			}
+			if !c.has(source, name) {
+				c.report(at, "say where it comes from: "+what+": {"+name+": FIELD}; "+source.Name+" has "+strings.Join(c.fieldNames(source), ", "),
+					"the key of %s needs %q, and %s has no field of that name", target.Name, name, source.Name)
+				ok = false
+				continue
+			}
+		}
+		x, good := c.expr(source, w, target, name)
+		out, ok = append(out, Assign{name, x}), ok && good
+	}
+	return out, ok
+}

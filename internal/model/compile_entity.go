@@ -1,0 +1,196 @@
+package model
+
+import (
+	"slices"
+	"strings"
+
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+func (c *compiler) compileEntities() {
+	for _, d := range c.decl.entities {
+		e := &Entity{Name: d.name.text}
+		if !entityName.MatchString(e.Name) {
+			c.report(d.name.pos, "like Album", "an entity's name is letters and digits, not %q", e.Name)
+		}
+		c.entities[e] = d
+		c.Entities = append(c.Entities, e)
+		c.table(e, d)
+		for _, a := range d.attributes {
+			e.Attributes = append(e.Attributes, c.attribute(a))
+		}
+		c.keys(e, d)
+		e.Where = c.tests(e, d.where, true)
+		if d.expires.given() {
+			e.Expires = c.field(e, d.expires)
+		}
+	}
+}
+
+// table finds the entity's table; a broken entity gets one that holds nothing
+// else, so that its methods work.
+func (c *compiler) table(e *Entity, d *entityDecl) {
+	known := names(c.Tables, func(t *Table) string { return t.Name })
+	switch {
+	case d.table.given():
+		if e.Table = c.Table(d.table.text); e.Table == nil {
+			c.unknown(d.table, known, "there is no table %q", d.table.text)
+		}
+	case len(c.Tables) == 1:
+		e.Table = c.Tables[0]
+	case len(c.Tables) > 1:
+		c.report(d.name.pos, "table: "+strings.Join(known, " | "), "%s does not say which table it is in", e.Name)
+	}
+	if e.Table == nil || e.Table.Key.Partition.Name == "" {
+		e.Table = &Table{}
+		c.broken[e] = true
+		return
+	}
+	e.Table.Entities = append(e.Table.Entities, e)
+}
+
+func (c *compiler) attribute(d *attributeDecl) *Attribute {
+	c.attributeName(d.name)
+	a := &Attribute{Name: d.name.text, Type: TypeAny, Required: d.required, Hidden: d.hidden, Max: max(d.max, 0)}
+	if slices.Contains(types, d.typ.text) {
+		a.Type = Type(d.typ.text)
+	} else if d.typ.given() {
+		c.unknown(d.typ, types, "there is no type %q", d.typ.text)
+	}
+	for _, w := range d.enum {
+		a.Enum = append(a.Enum, w.text)
+	}
+	if d.def.y != nil {
+		f := &Field{Name: a.Name, Type: a.Type}
+		a.Default, _ = c.typed(f, a, d.def)
+	}
+	return a
+}
+
+// keys are the templates of the table's key and of its indexes' keys. A key
+// attribute that is itself a declared attribute needs no template.
+func (c *compiler) keys(e *Entity, d *entityDecl) {
+	given := map[string]word{}
+	attrs := keyAttrs(e.Table)
+	known := names(attrs, func(a store.KeyAttr) string { return a.Name })
+	for _, p := range d.key {
+		given[p.name.text] = p.value
+		if !slices.Contains(known, p.name.text) && !c.broken[e] {
+			c.unknown(p.name, known, "%q is no key attribute of table %s", p.name.text, e.Table.Name)
+		}
+	}
+	for i, a := range attrs {
+		primary := a.Name == e.Table.Key.Partition.Name || a.Name == e.Table.Key.Sort.Name
+		t := c.template(e, a, given)
+		if t == nil && primary {
+			if _, ok := given[a.Name]; !ok && !c.broken[e] {
+				c.report(d.name.pos, "key: {"+a.Name+": \"...#{name}\"}, or declare the attribute "+a.Name, "the key of %s has no %q", e.Name, a.Name)
+			}
+			c.broken[e] = true
+			t = identity("?" + a.Name)
+		}
+		if t != nil {
+			e.Keys = append(e.Keys, &KeyTemplate{Attr: attrs[i], Template: t})
+		}
+	}
+}
+
+// template is the one given for a key attribute, or its identity, nil for none.
+func (c *compiler) template(e *Entity, a store.KeyAttr, given map[string]word) *Template {
+	w, ok := given[a.Name]
+	if !ok && e.Attribute(a.Name) != nil {
+		return identity(a.Name)
+	}
+	if !w.given() {
+		return nil
+	}
+	if len(w.text) > maxTemplate {
+		c.report(w.pos, "", "a template has at most %d bytes", maxTemplate)
+		c.broken[e] = true
+		return nil
+	}
+	t, err := ParseTemplate(w.text)
+	if err != nil {
+		c.report(w.pos, "", "%v", err)
+		c.broken[e] = true
+		return nil
+	}
+	return t
+}
+
+const maxTemplate = 512
+
+func identity(name string) *Template {
+	return &Template{text: "{" + name + "}", parts: []part{{slot: 0}}, tail: 1, names: []string{name}}
+}
+
+// keyAttrs are the key attributes of a table and its indexes, each once, the
+// table's own first. There is always one.
+func keyAttrs(t *Table) []store.KeyAttr {
+	all := []store.KeyAttr{t.Key.Partition, t.Key.Sort}
+	for _, ix := range t.Indexes {
+		all = append(all, ix.Key.Partition, ix.Key.Sort)
+	}
+	out := all[:1:1]
+	for _, a := range all[1:] {
+		if a.Name != "" && !slices.ContainsFunc(out, func(b store.KeyAttr) bool { return b.Name == a.Name }) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// tests are the conditions of a where. Those of an entity itself make their
+// names known; any other names fields that are.
+func (c *compiler) tests(e *Entity, ds []testDecl, own bool) []Test {
+	var out []Test
+	for _, d := range ds {
+		var f *Field
+		if own {
+			c.attributeName(d.name)
+			f = e.Field(d.name.text)
+		} else {
+			f = c.field(e, d.name)
+		}
+		if f == nil {
+			continue
+		}
+		t := Test{Field: f, Not: d.not, Present: d.is.text == "present"}
+		for _, n := range d.values {
+			if v, ok := c.typed(f, e.Attribute(d.name.text), n); ok {
+				t.OneOf = append(t.OneOf, v)
+			}
+		}
+		if d.is.given() || len(t.OneOf) > 0 {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// typed is a value that stands in the file, as the field's rows hold it.
+func (c *compiler) typed(f *Field, a *Attribute, n node) (value.Value, bool) {
+	if !n.given() || n.isMap() || n.isList() {
+		n.wrong("a value of "+f.Name, "a text, a number, true or false")
+		return value.Value{}, false
+	}
+	tag, typ := n.y.ShortTag(), f.Type
+	if typ == TypeAny {
+		typ = map[string]Type{"!!int": TypeNumber, "!!float": TypeNumber, "!!bool": TypeBoolean}[tag]
+	}
+	text := n.y.Value
+	if tag == "!!bool" {
+		text = strings.ToLower(text)
+	}
+	isText := tag == "!!str" || tag == "!!timestamp"
+	if (typ == TypeString || typ == TypeTime || typ == "") && !isText {
+		c.report(n.pos(), "put it in quotes", "%s is a %s, %s is not", f.Name, f.Type, n.y.Value)
+		return value.Value{}, false
+	}
+	if typ == TypeNumber && isText || typ == TypeBoolean && tag != "!!bool" {
+		c.report(n.pos(), "", "%s is a %s, %q is not", f.Name, f.Type, n.y.Value)
+		return value.Value{}, false
+	}
+	return c.fromText(f.Name, typ, a, word{text, n.pos()})
+}

@@ -1,0 +1,151 @@
+package model
+
+import (
+	"slices"
+	"strings"
+)
+
+// Parameters that queries have by themselves.
+const (
+	textParam = "q"
+	sortParam = "sort"
+)
+
+var reservedParams = []string{textParam, sortParam, "limit", "cursor"}
+
+func (c *compiler) compileQueries() {
+	for _, d := range c.decl.queries {
+		if !kebabName.MatchString(d.name.text) {
+			c.report(d.name.pos, "like albums-by-creator", "a query's name is small letters, digits and single hyphens, not %q", d.name.text)
+		}
+		q := &Query{Name: d.name.text, Unique: d.unique}
+		c.queries[q] = d
+		c.sound[q] = true
+		c.Queries = append(c.Queries, q)
+		if d.search.given() {
+			c.searchQuery(q, d)
+			continue
+		}
+		q.Single = true
+		var prior *Entity
+		for _, sd := range d.steps {
+			s := c.step(q, sd, prior)
+			if s == nil {
+				c.sound[q] = false
+				break
+			}
+			c.steps[s] = sd
+			q.Steps = append(q.Steps, s)
+			q.Single = q.Single && s.Get
+			prior = s.Entity
+		}
+	}
+}
+
+// searchQuery has the text first, then what with binds, then the filters that it
+// leaves free, each under its own name, then the sort.
+func (c *compiler) searchQuery(q *Query, d *queryDecl) {
+	if q.Search = c.search(d.search); q.Search == nil {
+		c.sound[q] = false
+		return
+	}
+	q.Params = []Param{{Name: textParam, Type: TypeString}}
+	filters := names(q.Search.Filters, func(f *Field) string { return f.Name })
+	for _, p := range d.with {
+		if !slices.Contains(filters, p.name.text) {
+			c.unknown(p.name, filters, "%q is no filter of the search index %s", p.name.text, q.Search.Name)
+			continue
+		}
+		if b, ok := c.bind(q, q.Search.Of, p, nil); ok {
+			q.With = append(q.With, b)
+		}
+	}
+	for _, f := range q.Search.Filters {
+		bound := slices.ContainsFunc(q.With, func(b Bind) bool { return b.Field.Name == f.Name })
+		taken := slices.ContainsFunc(q.Params, func(p Param) bool { return p.Name == f.Name })
+		if !bound && !taken && !slices.Contains(reservedParams, f.Name) {
+			q.Params = append(q.Params, Param{Name: f.Name, Optional: true, Type: f.Type})
+			q.With = append(q.With, Bind{Field: f, Param: f.Name})
+		}
+	}
+	if len(q.Search.Sorts) > 0 {
+		q.Params = append(q.Params, Param{Name: sortParam, Optional: true, Type: TypeString})
+	}
+}
+
+func (c *compiler) step(q *Query, d *stepDecl, prior *Entity) *Step {
+	s := &Step{Entity: c.entity(d.of), Get: d.get, Expired: d.expired}
+	if s.Entity == nil || c.broken[s.Entity] || !c.byIndex(s, d.by) {
+		return nil
+	}
+	if s.Reverse = d.order.text == "newest"; d.order.given() && !slices.Contains(orders, d.order.text) {
+		c.unknown(d.order, orders, "there is no order %q", d.order.text)
+	}
+	whole := true
+	for _, p := range d.with {
+		b, ok := c.bind(q, s.Entity, p, prior)
+		s.With, whole = append(s.With, b), whole && ok
+	}
+	for _, p := range d.below {
+		b, ok := c.bind(q, s.Entity, p, prior)
+		s.Below, whole = &b, whole && ok
+	}
+	if !whole {
+		return nil
+	}
+	return s
+}
+
+func (c *compiler) byIndex(s *Step, w word) bool {
+	if !w.given() {
+		return true
+	}
+	t := s.Entity.Table
+	if s.Index = t.Index(w.text); s.Index != nil {
+		return true
+	}
+	var known []string
+	for i := range t.Indexes {
+		known = append(known, t.Indexes[i].Name)
+	}
+	c.unknown(w, known, "table %s has no index %q", t.Name, w.text)
+	return false
+}
+
+// bind fixes a field: to a constant, to a field of the row before, where there is
+// one, and to a parameter otherwise.
+func (c *compiler) bind(q *Query, e *Entity, p pair, prior *Entity) (Bind, bool) {
+	b := Bind{Field: c.field(e, p.name)}
+	if b.Field == nil || !p.value.given() {
+		return b, false
+	}
+	if prior != nil || strings.HasPrefix(p.value.text, "=") {
+		x, ok := c.expr(prior, p.value, e, p.name.text)
+		b.Const, b.Prior = x.Const, x.Field
+		return b, ok
+	}
+	name, optional := strings.CutSuffix(p.value.text, "?")
+	b.Param = name
+	return b, c.param(q, Param{Name: name, Optional: optional, Type: b.Field.Type}, p.value)
+}
+
+func (c *compiler) param(q *Query, p Param, w word) bool {
+	switch {
+	case slices.Contains(reservedParams, p.Name):
+		c.report(w.pos, "choose another name", "every query has a parameter %q of its own", p.Name)
+		return false
+	case !identifier.MatchString(p.Name):
+		c.report(w.pos, "like albumId, or albumId? when it may be left out; a constant is written =text", "a parameter's name is letters and digits, not %q", p.Name)
+		return false
+	}
+	for _, have := range q.Params {
+		if have.Name == p.Name && (have.Type != p.Type || have.Optional != p.Optional) {
+			c.report(w.pos, "", "the parameter %q is a %s here and a %s before, or may be left out only once", p.Name, p.Type, have.Type)
+			return false
+		} else if have.Name == p.Name {
+			return true
+		}
+	}
+	q.Params = append(q.Params, p)
+	return true
+}

@@ -1,0 +1,85 @@
+package model
+
+import (
+	"slices"
+	"strings"
+
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+var keyTypes = map[string]store.KeyType{"string": value.String, "number": value.Number, "binary": value.Binary}
+
+// reserved reports whether an attribute name is weir's own.
+func reserved(name string) bool { return name == "weir" || strings.HasPrefix(name, "weir.") }
+
+func (c *compiler) compileTables() {
+	for _, d := range c.decl.tables {
+		t := &Table{Table: store.Table{Name: d.name.text, TTL: d.ttl.text, Stream: true}, OldImage: true}
+		types := map[string]store.KeyType{}
+		t.Key = c.schema(d.key, types)
+		for _, ix := range d.indexes {
+			t.Indexes = append(t.Indexes, c.index(ix, types))
+		}
+		c.stream(t, d.stream)
+		c.tables[t] = d
+		c.Tables = append(c.Tables, t)
+	}
+}
+
+func (c *compiler) stream(t *Table, w word) {
+	switch {
+	case !w.given() || w.text == streams[0]:
+	case slices.Contains(streams, w.text):
+		t.OldImage, t.KeysOnly = false, w.text == "keys-only"
+	default:
+		c.unknown(w, streams, "there is no stream of %q", w.text)
+	}
+}
+
+// schema is a key with its types; an attribute has one type in all keys of a table.
+func (c *compiler) schema(d keyDecl, types map[string]store.KeyType) store.KeySchema {
+	var parts [2]store.KeyAttr
+	for i, p := range d.parts {
+		typ := value.String
+		if p.typ.given() {
+			known, ok := keyTypes[p.typ.text]
+			if !ok {
+				c.unknown(p.typ, keyTypeNames, "a key attribute cannot be %q", p.typ.text)
+				known = typ
+			}
+			typ = known
+		}
+		c.attributeName(p.name)
+		if have, ok := types[p.name.text]; ok && have != typ {
+			c.report(p.name.pos, "write {"+p.name.text+": "+have.String()+"}", "%q is a %s in one key and a %s here", p.name.text, have, typ)
+		}
+		types[p.name.text] = typ
+		parts[i] = store.KeyAttr{Name: p.name.text, Type: typ}
+	}
+	if len(d.parts) == 2 && parts[0].Name == parts[1].Name {
+		c.report(d.parts[1].name.pos, "", "%q is the partition and the sort key", parts[1].Name)
+	}
+	return store.KeySchema{Partition: parts[0], Sort: parts[1]}
+}
+
+func (c *compiler) index(d *indexDecl, types map[string]store.KeyType) store.Index {
+	ix := store.Index{Name: d.name.text, Key: c.schema(d.key, types), Local: d.local}
+	switch {
+	case d.projection.text == "keys":
+		ix.KeysOnly = true
+	case d.projection.given() && d.projection.text != "all":
+		c.unknown(d.projection, projections, "there is no projection %q", d.projection.text)
+	}
+	return ix
+}
+
+// attributeName reports a name that an attribute cannot have.
+func (c *compiler) attributeName(w word) {
+	switch {
+	case reserved(w.text):
+		c.report(w.pos, "choose another name", "%q is reserved: weir keeps its own mark there", w.text)
+	case strings.ContainsAny(w.text, "{}[]=?$ \t\n") || len(w.text) > 255:
+		c.report(w.pos, "", "%.60q cannot be the name of an attribute: {}[]=?$ and blanks mean something else here, and 255 bytes are the limit", w.text)
+	}
+}

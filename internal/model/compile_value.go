@@ -1,0 +1,80 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"weir/internal/value"
+)
+
+// fromText is a constant of the type, checked against the attribute's own limits
+// (a is nil where none is declared).
+func (c *compiler) fromText(name string, typ Type, a *Attribute, w word) (value.Value, bool) {
+	v, err := scalarOf(typ, w.text)
+	if err != nil {
+		c.report(w.pos, "", "%s: %v", name, err)
+		return value.Value{}, false
+	}
+	if a == nil || v.Kind() != value.String {
+		return v, true
+	}
+	if len(a.Enum) > 0 && !slices.Contains(a.Enum, w.text) {
+		c.unknown(w, a.Enum, "%s is never %q", name, w.text)
+		return value.Value{}, false
+	}
+	if a.Max > 0 && utf8.RuneCountInString(w.text) > a.Max {
+		c.report(w.pos, "", "%s has at most %d characters, %q has more", name, a.Max, w.text)
+		return value.Value{}, false
+	}
+	return v, true
+}
+
+// scalarOf reads a text as a value of the type, in the form that rows hold.
+func scalarOf(typ Type, text string) (value.Value, error) {
+	switch typ {
+	case TypeString, TypeAny, "":
+		return value.OfString(text), nil
+	case TypeTime:
+		if _, err := time.Parse(time.RFC3339Nano, text); err != nil {
+			return value.Value{}, fmt.Errorf("%q is not a time like 2026-01-31T12:00:00Z", text)
+		}
+		return value.OfString(text), nil
+	case TypeNumber:
+		v, err := value.ParseNumber(text)
+		if err != nil {
+			return value.Value{}, fmt.Errorf("%q is not a number", text)
+		}
+		return v, nil
+	case TypeBoolean, TypeFlag:
+		if text != "true" && text != "false" {
+			return value.Value{}, fmt.Errorf("%q is neither true nor false", text)
+		}
+		if typ == TypeFlag {
+			return value.OfString(text), nil
+		}
+		return value.OfBool(text == "true"), nil
+	}
+	return value.Value{}, fmt.Errorf("a %s is compared to no value and has none by default", typ)
+}
+
+// expr is a word of the file as an expression over rows of source: a field, or
+// =text, a constant as into holds it under the name. It knows no record: where
+// one makes sense, the caller looks first.
+func (c *compiler) expr(source *Entity, w word, into *Entity, name string) (Expr, bool) {
+	if !w.given() {
+		return Expr{}, false
+	}
+	if text, ok := strings.CutPrefix(w.text, "="); ok {
+		typ, a := TypeString, (*Attribute)(nil)
+		if into != nil {
+			typ, a = into.Field(name).Type, into.Attribute(name)
+		}
+		v, ok := c.fromText(name, typ, a, word{text, w.pos})
+		return Expr{Const: v}, ok
+	}
+	f := c.field(source, w)
+	return Expr{Field: f}, f != nil
+}

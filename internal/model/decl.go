@@ -1,0 +1,274 @@
+package model
+
+import "strings"
+
+// The declarations of a model file as they stand there, each name with its place.
+// Nothing is resolved yet: that is the compiler's part.
+
+type modelDecl struct {
+	name     word
+	tables   []*tableDecl
+	entities []*entityDecl
+	derive   []*deriveDecl
+	searches []*searchDecl
+	queries  []*queryDecl
+	wrong    map[string]bool // the sections that are no maps, and were reported
+}
+
+type tableDecl struct {
+	name    word
+	key     keyDecl
+	ttl     word
+	stream  word
+	indexes []*indexDecl
+}
+
+// keyDecl is [partition] or [partition, sort].
+type keyDecl struct {
+	pos
+	parts []keyPart
+}
+
+type keyPart struct{ name, typ word }
+
+type indexDecl struct {
+	name       word
+	key        keyDecl
+	local      bool
+	projection word
+}
+
+type entityDecl struct {
+	name       word
+	table      word
+	where      []testDecl
+	key        []pair
+	attributes []*attributeDecl
+	expires    word
+}
+
+// pair is a name and the word it stands for.
+type pair struct{ name, value word }
+
+type attributeDecl struct {
+	name, typ        word
+	required, hidden bool
+	def              node
+	enum             []word
+	max              int // -1 for none
+	pos              map[string]pos
+}
+
+// testDecl is one line of a where: a word (present, absent), or values.
+type testDecl struct {
+	name   word
+	is     word
+	not    bool
+	values []node
+}
+
+type searchDecl struct {
+	name                 word
+	of                   word
+	where                []testDecl
+	text, filters, sorts []word
+}
+
+type queryDecl struct {
+	name   word
+	search word
+	with   []pair // of a search
+	steps  []*stepDecl
+	unique bool
+	at     map[string]pos
+}
+
+// stepDecl reads rows; of is the entity, get or list says how many.
+type stepDecl struct {
+	pos
+	of          word
+	get         bool
+	by          word
+	with, below []pair
+	order       word
+	expired     bool
+	at          map[string]pos
+}
+
+func readModel(n node) *modelDecl {
+	f := n.fields("model")
+	d := &modelDecl{name: f.need("model", "the name by which commands and URLs call it"), wrong: map[string]bool{}}
+	for key, n := range f.has {
+		d.wrong[key] = n.given() && !n.isMap()
+	}
+	for _, e := range f.section("tables") {
+		d.tables = append(d.tables, readTable(e))
+	}
+	for _, e := range f.section("entities") {
+		d.entities = append(d.entities, readEntity(e))
+	}
+	for _, e := range f.section("derive") {
+		if one := readDerive(e); one != nil {
+			d.derive = append(d.derive, one)
+		}
+	}
+	for _, e := range f.section("search") {
+		d.searches = append(d.searches, readSearch(e))
+	}
+	for _, e := range f.section("queries") {
+		d.queries = append(d.queries, readQuery(e))
+	}
+	return d
+}
+
+// section is a top-level part; one with nothing in it is as good as none.
+func (f fields) section(key string) []entry {
+	if n, ok := f.has[key]; !ok || !n.given() {
+		return nil
+	}
+	return f.entries(key)
+}
+
+func readTable(e entry) *tableDecl {
+	f := e.value.fields("table")
+	d := &tableDecl{name: e.name, key: readKey(f), ttl: f.word("ttl"), stream: f.word("stream")}
+	for _, ix := range f.entries("indexes") {
+		d.indexes = append(d.indexes, readIndex(ix))
+	}
+	return d
+}
+
+func readIndex(e entry) *indexDecl {
+	if e.value.isMap() {
+		f := e.value.fields("index")
+		return &indexDecl{name: e.name, key: readKey(f), local: f.flag("local"), projection: f.word("projection")}
+	}
+	return &indexDecl{name: e.name, key: readKeyNode(e.value, "the key of an index")}
+}
+
+func readKey(f fields) keyDecl {
+	n, ok := f.has["key"]
+	if !ok {
+		f.missing("key", "key: [PK, SK]")
+		return keyDecl{}
+	}
+	return readKeyNode(n, f.what("key"))
+}
+
+func readKeyNode(n node, what string) keyDecl {
+	elems := n.elements()
+	if !n.isList() || len(elems) < 1 || len(elems) > 2 {
+		n.wrong(what, "a list of one or two attributes, [partition] or [partition, sort]")
+		return keyDecl{}
+	}
+	d := keyDecl{pos: n.pos()}
+	for _, el := range elems {
+		part := keyPart{}
+		if el.isMap() {
+			for _, e := range el.entries(what) {
+				part = keyPart{e.name, e.value.word("the type of a key attribute")}
+			}
+		} else {
+			part.name = el.word(what)
+		}
+		if !part.name.given() {
+			return keyDecl{}
+		}
+		d.parts = append(d.parts, part)
+	}
+	return d
+}
+
+func readEntity(e entry) *entityDecl {
+	f := e.value.fields("entity")
+	d := &entityDecl{name: e.name, table: f.word("table"), where: readTests(f), expires: f.word("expires"), key: f.pairs("key")}
+	for _, a := range f.entries("attributes") {
+		d.attributes = append(d.attributes, readAttribute(a))
+	}
+	return d
+}
+
+func readAttribute(e entry) *attributeDecl {
+	d := &attributeDecl{name: e.name, max: -1}
+	if !e.value.isMap() {
+		d.typ = e.value.word("the type of an attribute")
+		d.typ.text, d.required = strings.CutSuffix(d.typ.text, "!")
+		return d
+	}
+	f := e.value.fields("attribute")
+	d.typ = f.need("type", "type: string")
+	d.required, d.hidden = f.flag("required"), f.flag("hidden")
+	d.def, d.enum, d.max = f.has["default"], f.words("enum"), f.number("max", 1, 400<<10)
+	d.pos = f.places()
+	return d
+}
+
+func (f fields) places() map[string]pos {
+	at := map[string]pos{}
+	for k, n := range f.has {
+		at[k] = n.pos()
+	}
+	return at
+}
+
+// pairs is a map of names to words under a key.
+func (f fields) pairs(key string) []pair {
+	var out []pair
+	for _, e := range f.entries(key) {
+		w := e.value.word(f.what(key))
+		if w.given() && e.value.y.ShortTag() != "!!str" {
+			f.r.report(w.pos, "put it in quotes", "%s must be a text, not %s", f.what(key), w.text)
+		}
+		out = append(out, pair{e.name, w})
+	}
+	return out
+}
+
+// namesOrPairs is pairs; a list of names gives each name to itself.
+func (f fields) namesOrPairs(key string) []pair {
+	n, ok := f.has[key]
+	if !ok || n.isMap() {
+		return f.pairs(key)
+	}
+	var out []pair
+	for _, w := range n.words(f.what(key)) {
+		name := w
+		name.text = strings.TrimSuffix(w.text, "?")
+		out = append(out, pair{name, w})
+	}
+	return out
+}
+
+func readTests(f fields) []testDecl {
+	var out []testDecl
+	for _, e := range f.entries("where") {
+		d := testDecl{name: e.name}
+		switch {
+		case e.value.isMap():
+			test := e.value.fields("test")
+			if d.not = true; len(test.has) == 0 {
+				test.missing("not", e.name.text+": {not: VALUE}")
+				continue
+			}
+			d.values = test.has["not"].elements()
+		case e.value.given() && (e.value.y.Value == "present" || e.value.y.Value == "absent"):
+			d.is = word{e.value.y.Value, e.value.pos()}
+		default:
+			d.values = e.value.elements()
+		}
+		if !d.is.given() && len(d.values) == 0 {
+			f.r.report(e.value.pos(), "", "the test of %q names no value", e.name.text)
+			continue
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+func readSearch(e entry) *searchDecl {
+	f := e.value.fields("search")
+	return &searchDecl{
+		name: e.name, of: f.need("of", "of: ENTITY"), where: readTests(f),
+		text: f.words("text"), filters: f.words("filters"), sorts: f.words("sorts"),
+	}
+}

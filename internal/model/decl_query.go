@@ -1,0 +1,50 @@
+package model
+
+func readQuery(e entry) *queryDecl {
+	f := e.value.fields("query")
+	d := &queryDecl{name: e.name, unique: f.flag("unique"), at: f.places()}
+	if _, ok := f.has["search"]; ok {
+		d.search, d.with = f.word("search"), f.namesOrPairs("with")
+		for _, key := range shapes["query"] {
+			if at, ok := d.at[key]; ok && key != "search" && key != "with" {
+				f.r.report(at, "a search has search and with", "%q does not go with \"search\"", key)
+			}
+		}
+		return d
+	}
+	d.steps = append(d.steps, readStep(f))
+	if n, ok := f.has["then"]; ok {
+		if len(n.elements()) == 0 {
+			n.wrong(f.what("then"), "the steps that follow")
+		}
+		for _, el := range n.elements() {
+			d.steps = append(d.steps, readStep(el.fields("step")))
+		}
+	}
+	return d
+}
+
+func readStep(f fields) *stepDecl {
+	d := &stepDecl{
+		pos: f.pos(), by: f.word("by"), with: f.namesOrPairs("with"), order: f.word("order"),
+		expired: f.flag("expired"), at: f.places(),
+	}
+	if n, ok := f.has["below"]; ok && !n.isMap() {
+		n.wrong(f.what("below"), "a map, {field: parameter}")
+	} else {
+		d.below = f.pairs("below")
+	}
+	_, get := f.has["get"]
+	_, list := f.has["list"]
+	switch {
+	case get && list:
+		f.r.report(f.at("list"), "get reads one row by its key, list reads many", "%s has \"get\" and \"list\"", article(f.shape))
+	case get:
+		d.get, d.of = true, f.word("get")
+	case list:
+		d.of = f.word("list")
+	case f.isMap():
+		f.r.report(f.pos(), "one of get: ENTITY, list: ENTITY, search: INDEX", "%s does not say what it reads", article(f.shape))
+	}
+	return d
+}

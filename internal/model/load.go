@@ -1,0 +1,189 @@
+package model
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+
+	"weir/models"
+)
+
+// MaxFileBytes is the longest model file that is read.
+const MaxFileBytes = 1 << 20
+
+// Builtin lists the names of the models that come with the program, sorted.
+func Builtin() []string {
+	files, _ := fs.Glob(models.Files, "*.yaml")
+	for i, f := range files {
+		files[i] = strings.TrimSuffix(f, ".yaml")
+	}
+	return files
+}
+
+// Schema is the JSON Schema (draft 2020-12) of model files, for editors.
+func Schema() []byte {
+	b, err := models.Files.ReadFile("schema.json")
+	if err != nil {
+		panic(err) // it is compiled in
+	}
+	return b
+}
+
+// Load reads, checks and compiles a model file, given by its path or by the name
+// of a built-in model. A file of that very name comes before the built-in model.
+// The error is a *Problems when the file was read and is wrong; it wraps
+// fs.ErrNotExist when there is no such file or name.
+func Load(nameOrPath string) (*Model, error) {
+	if s, err := os.Stat(nameOrPath); err == nil && !s.IsDir() {
+		f, err := os.Open(nameOrPath)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		return load(nameOrPath, f)
+	}
+	if f, err := models.Files.Open(nameOrPath + ".yaml"); err == nil {
+		defer f.Close()
+		return load(filepath.Join("models", nameOrPath+".yaml"), f)
+	}
+	if strings.ContainsRune(nameOrPath, filepath.Separator) || strings.HasSuffix(nameOrPath, ".yaml") || strings.HasSuffix(nameOrPath, ".yml") {
+		return nil, fmt.Errorf("model file %s: %w", nameOrPath, fs.ErrNotExist)
+	}
+	return nil, fmt.Errorf("no model %q, neither built in nor as a file here (%s): %w", nameOrPath, didYouMean(nameOrPath, Builtin()), fs.ErrNotExist)
+}
+
+func load(file string, from io.Reader) (*Model, error) {
+	text, err := io.ReadAll(io.LimitReader(from, MaxFileBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("model file %s: %w", file, err)
+	}
+	return Parse(file, text)
+}
+
+// Parse checks and compiles the text of a model file; file is its name in
+// messages. The error is always a *Problems. It never panics.
+func Parse(file string, text []byte) (*Model, error) {
+	r := &reader{file: file}
+	var m *Model
+	if root := r.document(text); root.given() {
+		m = compile(r, root)
+	}
+	if len(r.problems) > 0 {
+		return nil, &Problems{sorted(r.problems)}
+	}
+	return m, nil
+}
+
+// document reads the one document of the file, refusing what no model file needs.
+func (r *reader) document(text []byte) node {
+	if len(text) > MaxFileBytes {
+		r.report(pos{1, 1}, "", "the file has more than %d bytes", MaxFileBytes)
+		return node{}
+	}
+	if at := notUTF8(text); at != (pos{}) {
+		r.report(at, "save the file as UTF-8", "this is not UTF-8 text")
+		return node{}
+	}
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	var doc, more yaml.Node
+	if err := d.Decode(&doc); errors.Is(err, io.EOF) {
+		r.report(pos{1, 1}, "it begins with model: NAME", "the file is empty")
+		return node{}
+	} else if err != nil {
+		r.syntax(text, err)
+		return node{}
+	}
+	if err := d.Decode(&more); err == nil {
+		r.report(pos{more.Line, more.Column}, "one model a file", "a second document begins here")
+	} else if !errors.Is(err, io.EOF) {
+		r.syntax(text, err)
+	}
+	root := node{r, doc.Content[0]}
+	if r.plain(root.y); len(r.problems) > 0 {
+		return node{}
+	}
+	if !root.isMap() {
+		root.wrong("a model file", "a map that begins with model: NAME")
+		return node{}
+	}
+	return root
+}
+
+var (
+	yamlError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`)
+	// The library counts lines from 0 in the complaints of its parser, from 1 in
+	// those of its scanner.
+	parserError = regexp.MustCompile(`^(did not find expected (<|node content|key|'-' indicator|',' or)|found (undefined tag|duplicate %|incompatible))`)
+	bareMark    = regexp.MustCompile(`[:,{\[]\s*\w+\?\s*[,}\]]`)
+)
+
+// syntax reports what is not YAML, and looks for the mistake that this language
+// invites: inside braces a bare question mark ends a text.
+func (r *reader) syntax(text []byte, err error) {
+	line, message := 1, err.Error()
+	if m := yamlError.FindStringSubmatch(message); m != nil {
+		if n, err := strconv.Atoi(m[1]); err == nil {
+			line = n
+			if parserError.MatchString(m[2]) {
+				line++
+			}
+		}
+		message = m[2]
+	}
+	for i, l := range bytes.Split(text, []byte("\n")) {
+		if m := bareMark.FindIndex(l); m != nil && i+1 >= line {
+			at := pos{i + 1, utf8.RuneCount(l[:m[0]+bytes.IndexByte(l[m[0]:], '?')]) + 1}
+			r.report(at, `put it in quotes, {Category: "category?"}`, "not YAML: inside braces a text with ? does not stand alone")
+			return
+		}
+	}
+	r.report(pos{line, 0}, "", "not YAML: %s", message)
+}
+
+// plain refuses anchors, aliases and tags: a model says what it means in its
+// place, and a small file cannot stand for a huge one.
+func (r *reader) plain(root *yaml.Node) {
+	for todo := []*yaml.Node{root}; len(todo) > 0; {
+		n := todo[len(todo)-1]
+		todo = append(todo[:len(todo)-1], n.Content...)
+		at := pos{n.Line, n.Column}
+		switch {
+		case n.Kind == yaml.AliasNode:
+			r.report(at, "write it out", "an alias (*%s) is not part of the language", n.Value)
+		case n.Anchor != "":
+			r.report(at, "leave it out", "an anchor (&%s) is not part of the language", n.Anchor)
+		case n.Style&yaml.TaggedStyle != 0:
+			r.report(at, "leave it out", "a tag (%s) is not part of the language", n.Tag)
+		}
+	}
+	slices.SortStableFunc(r.problems, func(a, b Problem) int { return a.Line - b.Line })
+}
+
+// notUTF8 finds the first byte that is not UTF-8, or the zero pos.
+func notUTF8(text []byte) pos {
+	at := pos{1, 1}
+	for len(text) > 0 {
+		c, n := utf8.DecodeRune(text)
+		switch {
+		case c == utf8.RuneError && n <= 1:
+			return at
+		case c == '\n':
+			at = pos{at.line + 1, 1}
+		default:
+			at.column++
+		}
+		text = text[n:]
+	}
+	return pos{}
+}

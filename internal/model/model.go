@@ -1,0 +1,473 @@
+// Package model reads a model file, checks it and compiles it into the plan that
+// everything else works by: which row is which entity, where its names are, what
+// is derived from it, how it is searched, and which queries there are.
+//
+// A Model is made once by Load and never changes. It holds no data and does no
+// I/O after loading. Names of rows' parts, the fields, are the row's attributes
+// and the names that its key templates read out of its keys.
+package model
+
+import (
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Model is a compiled model file.
+type Model struct {
+	Name     string
+	File     string // as given, for messages
+	Tables   []*Table
+	Entities []*Entity
+	Tallies  []*Tally
+	Rows     []*RowRule
+	Follows  []*Follow
+	Searches []*Search
+	Queries  []*Query
+}
+
+// Table is a table of the model, as the store knows it.
+type Table struct {
+	store.Table
+	Entities []*Entity // in the order of the file; a row is the first that matches, and lint sees to it that it is the only one
+	OldImage bool      // the stream has old images (the default)
+	KeysOnly bool      // the stream has no images at all
+}
+
+// Entity is a kind of row.
+type Entity struct {
+	Name       string
+	Table      *Table
+	Where      []Test         // all hold for a row of this entity
+	Keys       []*KeyTemplate // the table's key first (partition, sort), then those of its indexes
+	Attributes []*Attribute
+	Expires    *Field // the time (RFC 3339 text, or epoch seconds) from which the row is not returned, nil for none
+	Derived    bool   // only weir writes rows of this entity
+
+	Values  []*Tally   // what is tallied onto rows of this entity
+	Sources []*Source  // the tallies that rows of this entity count towards
+	Rules   []*RowRule // the rows made from rows of this entity
+	MadeBy  []*RowRule // the rules that make rows of this entity
+	Follow  []*Follow  // the values of this entity that other rows follow
+	Search  []*Search  // the indexes that rows of this entity are in
+}
+
+// KeyTemplate says how one key attribute of an entity is made and read.
+type KeyTemplate struct {
+	Attr     store.KeyAttr
+	Template *Template
+}
+
+// Type is what an attribute holds, in the words of the model file.
+type Type string
+
+// The types. A flag is a boolean to people and the string "true" or "false" in
+// the table, where it is an index key. A time is a string in RFC 3339.
+const (
+	TypeString  Type = "string"
+	TypeNumber  Type = "number"
+	TypeBoolean Type = "boolean"
+	TypeFlag    Type = "flag"
+	TypeTime    Type = "time"
+	TypeBinary  Type = "binary"
+	TypeList    Type = "list"
+	TypeMap     Type = "map"
+	TypeStrings Type = "strings" // a string set
+	TypeNumbers Type = "numbers" // a number set
+	TypeAny     Type = "any"
+)
+
+// Attribute is a declared attribute of an entity.
+type Attribute struct {
+	Name     string
+	Type     Type
+	Required bool
+	Default  value.Value // Missing for none
+	Enum     []string
+	Max      int  // the longest text, in characters; 0 for no limit
+	Hidden   bool // never leaves through a query or a search
+}
+
+// Field is a name of an entity's rows, resolved: an attribute, or a place in a
+// key template. A name that the table's own key template reads is taken from
+// there, since the key is always there and cannot change; any other from the
+// attribute.
+type Field struct {
+	Name string
+	Type Type // of the declared attribute; TypeString from a key, TypeAny when undeclared
+	Attr string
+	Key  *Template // nil: the attribute as it is
+	Slot int
+}
+
+// Get is the field's value in a row, Missing when it has none.
+func (f *Field) Get(row value.Item) value.Value {
+	v := row.Get(f.Attr)
+	if f.Key == nil || v.Kind() != value.String {
+		return v
+	}
+	var buf [maxNames]string
+	values := buf[:len(f.Key.names)]
+	if !f.Key.Match(v.Text(), values) || values[f.Slot] == "" {
+		return value.Value{}
+	}
+	return value.OfString(values[f.Slot])
+}
+
+// Typed is true when a person typed the value, false when it was read from a key
+// and is used raw.
+func (f *Field) Typed() bool { return f.Key == nil }
+
+// Test is a condition on a row's field: it is present or absent, or one of the
+// values. With Not it is none of them; an absent field is none of them.
+type Test struct {
+	Field   *Field
+	OneOf   []value.Value // scalars; empty when only presence is tested
+	Not     bool
+	Present bool // with no OneOf: the field must be there; with Not: must be absent
+}
+
+// Tally adds up rows of some entities into an attribute of another.
+type Tally struct {
+	Name    string // "Album.mediaCount"
+	Kind    TallyKind
+	Target  *Entity
+	Attr    string
+	Hidden  bool // kept in the book only
+	Round   int  // decimals of a mean
+	Max     int  // how many values a distinct may hold
+	Sources []*Source
+}
+
+// TallyKind is what a Tally computes.
+type TallyKind string
+
+// The kinds of tally.
+const (
+	Count    TallyKind = "count"
+	Sum      TallyKind = "sum"
+	Mean     TallyKind = "mean"
+	Distinct TallyKind = "distinct"
+)
+
+// Source is one entity whose rows count towards a tally.
+type Source struct {
+	Tally  *Tally
+	Entity *Entity
+	Field  *Field // what is summed, averaged or told apart; nil for a count
+	Where  []Test
+	To     []Assign // the names of the target's key, from this entity's fields
+}
+
+// RowRule makes a row from a row: a copy while Keep is empty, history otherwise.
+type RowRule struct {
+	Name   string // "UserItem", "Activity(created)"
+	Source *Entity
+	Into   *Entity
+	Keep   []string // events (INSERT, MODIFY, REMOVE) that make an entry which stays
+	Where  []Test
+	Fields []Assign // the fields of the row made; constants of Into.Where are stamped besides
+}
+
+// Assign gives a name its value.
+type Assign struct {
+	Name string
+	Expr Expr
+}
+
+// Expr is where a value comes from: exactly one of its parts is set.
+type Expr struct {
+	Field  *Field
+	Const  value.Value
+	Record string // $time, $position, $event, $key, $old, $new: from the record
+	Map    []Assign
+	Follow *Follow
+}
+
+// Follow keeps an attribute of derived rows equal to a field of another row.
+type Follow struct {
+	Rule   *RowRule
+	Attr   string   // of the row that follows
+	Source *Entity  // whose field is followed
+	Field  *Field   // of Source
+	Key    []Assign // the names of Source's key, from fields of Rule.Source
+}
+
+// Search is an index of one entity's rows.
+type Search struct {
+	Name    string
+	Of      *Entity
+	Where   []Test
+	Text    []*Field
+	Filters []*Field
+	Sorts   []*Field
+}
+
+// Query is a named query. It is a search when Search is set, and otherwise a walk
+// of Steps: the first from the parameters, each later one for every row of the
+// one before it. What the last step reads is the answer.
+type Query struct {
+	Name   string
+	Params []Param // in the order of the file
+	Single bool    // at most one row
+	Unique bool    // each row of the last step once, in the order of their keys
+	Steps  []*Step
+	Search *Search
+	With   []Bind // of a search: filters
+}
+
+// Param is a parameter of a query.
+type Param struct {
+	Name     string
+	Optional bool
+	Type     Type
+}
+
+// Step reads rows of one entity by key, from its table or an index.
+type Step struct {
+	Entity  *Entity
+	Index   *store.Index // nil: the table
+	Get     bool         // one row by its whole key
+	With    []Bind       // fixed fields: what the key's templates can use narrows the read, the rest filters
+	Below   *Bind        // rows whose field is below the value
+	Reverse bool
+	Expired bool // expired rows too
+}
+
+// Bind fixes a field of a step to a parameter, a constant, or a field of the row
+// of the step before.
+type Bind struct {
+	Field *Field
+	Param string
+	Const value.Value
+	Prior *Field
+}
+
+// Table finds a table by name, nil when there is none.
+func (m *Model) Table(name string) *Table {
+	for _, t := range m.Tables {
+		if t.Name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+// Entity finds an entity by name, nil when there is none.
+func (m *Model) Entity(name string) *Entity {
+	for _, e := range m.Entities {
+		if e.Name == name {
+			return e
+		}
+	}
+	return nil
+}
+
+// Query finds a query by name, nil when there is none.
+func (m *Model) Query(name string) *Query {
+	for _, q := range m.Queries {
+		if q.Name == name {
+			return q
+		}
+	}
+	return nil
+}
+
+// Classify says which entity a row of the table is, nil when none: its conditions
+// hold and its primary key has the shape of the entity's templates.
+func (t *Table) Classify(row value.Item) *Entity {
+	if row == nil {
+		return nil
+	}
+	for _, e := range t.Entities {
+		if e.Match(row) {
+			return e
+		}
+	}
+	return nil
+}
+
+// Match reports whether the row is one of this entity.
+func (e *Entity) Match(row value.Item) bool {
+	return Holds(e.Where, row) && e.matchKey(row)
+}
+
+func (e *Entity) matchKey(row value.Item) bool {
+	var buf [maxNames]string
+	for _, k := range e.PrimaryKey() {
+		v := row.Get(k.Attr.Name)
+		if v.Kind() != k.Attr.Type {
+			return false
+		}
+		if k.Template.Whole() {
+			continue
+		}
+		if v.Kind() != value.String || !k.Template.Match(v.Text(), buf[:len(k.Template.names)]) {
+			return false
+		}
+	}
+	return true
+}
+
+// PrimaryKey is the templates of the table's own key.
+func (e *Entity) PrimaryKey() []*KeyTemplate {
+	if e.Table.Key.Sort.Name == "" {
+		return e.Keys[:1]
+	}
+	return e.Keys[:2]
+}
+
+// KeyTemplate finds the template of a key attribute, nil when the entity has none.
+func (e *Entity) KeyTemplate(attr string) *KeyTemplate {
+	for _, k := range e.Keys {
+		if k.Attr.Name == attr {
+			return k
+		}
+	}
+	return nil
+}
+
+// Attribute finds a declared attribute, nil when there is none.
+func (e *Entity) Attribute(name string) *Attribute {
+	for _, a := range e.Attributes {
+		if a.Name == name {
+			return a
+		}
+	}
+	return nil
+}
+
+// Field resolves a name of this entity's rows. It always answers: a name that is
+// neither declared nor in the primary key is an undeclared attribute, or, in rows
+// that weir makes, stands in the key of an index.
+func (e *Entity) Field(name string) *Field {
+	for _, k := range e.PrimaryKey() {
+		if i := k.Template.Slot(name); i >= 0 && !k.Template.Whole() {
+			return &Field{Name: name, Type: TypeString, Attr: k.Attr.Name, Key: k.Template, Slot: i}
+		}
+	}
+	f := &Field{Name: name, Type: TypeAny, Attr: name}
+	if k := e.keyNamed(name); k != nil {
+		f.Attr, f.Type = k.Attr.Name, keyAttrType(k.Attr.Type)
+	}
+	if a := e.Attribute(name); a != nil {
+		f.Type = a.Type
+		return f
+	}
+	for _, t := range e.Values {
+		if t.Attr == name && t.Kind != Distinct {
+			f.Type = TypeNumber
+			return f
+		}
+	}
+	if !e.Derived || f.Type != TypeAny {
+		return f
+	}
+	for _, k := range e.Keys[len(e.PrimaryKey()):] {
+		if i := k.Template.Slot(name); i >= 0 && !k.Template.Whole() {
+			return &Field{Name: name, Type: TypeString, Attr: k.Attr.Name, Key: k.Template, Slot: i}
+		} else if i >= 0 {
+			f.Attr, f.Type = k.Attr.Name, keyAttrType(k.Attr.Type)
+		}
+	}
+	return f
+}
+
+func keyAttrType(k store.KeyType) Type {
+	switch k {
+	case value.Number:
+		return TypeNumber
+	case value.Binary:
+		return TypeBinary
+	}
+	return TypeString
+}
+
+// keyNamed finds the primary key attribute whose whole template is the name.
+func (e *Entity) keyNamed(name string) *KeyTemplate {
+	for _, k := range e.PrimaryKey() {
+		if k.Template.Whole() && k.Template.names[0] == name {
+			return k
+		}
+	}
+	return nil
+}
+
+// Key builds the primary key from the values of its names. It reports false when
+// one is missing, or not of the key attribute's type.
+func (e *Entity) Key(get func(name string) value.Value) (store.Key, bool) {
+	var k store.Key
+	for i, kt := range e.PrimaryKey() {
+		v, ok := kt.Build(get)
+		if !ok {
+			return store.Key{}, false
+		}
+		if i == 0 {
+			k.Partition = v
+		} else {
+			k.Sort = v
+		}
+	}
+	return k, true
+}
+
+// Build makes the key attribute's value from the values of the template's names.
+func (k *KeyTemplate) Build(get func(name string) value.Value) (value.Value, bool) {
+	if k.Template.Whole() {
+		v := get(k.Template.names[0])
+		if v.Kind() == value.String && k.Attr.Type == value.Number {
+			n, err := value.ParseNumber(v.Text())
+			return n, err == nil
+		}
+		return v, v.Kind() == k.Attr.Type && (v.Kind() == value.Number || v.Text() != "")
+	}
+	s, ok := k.Template.Build(func(name string) string { return Scalar(get(name)) })
+	return value.OfString(s), ok
+}
+
+// Scalar is how a value stands inside a key: the text of a string or number,
+// "true" or "false"; "" for anything else.
+func Scalar(v value.Value) string {
+	switch v.Kind() {
+	case value.String, value.Number:
+		return v.Text()
+	case value.Bool:
+		if v.Bool() {
+			return "true"
+		}
+		return "false"
+	}
+	return ""
+}
+
+// Holds reports whether all tests hold for the row.
+func Holds(tests []Test, row value.Item) bool {
+	for i := range tests {
+		if !tests[i].holds(row) {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *Test) holds(row value.Item) bool {
+	v := t.Field.Get(row)
+	if len(t.OneOf) == 0 {
+		there := v.Kind() != value.Missing && v.Kind() != value.Null
+		return there == t.Present
+	}
+	for _, w := range t.OneOf {
+		if SameScalar(v, w) {
+			return !t.Not
+		}
+	}
+	return t.Not
+}
+
+// SameScalar compares scalars as people write them: a boolean equals a flag's
+// string of the same word, a number only a number of the same value.
+func SameScalar(a, b value.Value) bool {
+	if a.Kind() == value.Bool || b.Kind() == value.Bool {
+		return Scalar(a) == Scalar(b) && Scalar(a) != "" && a.Kind() != value.Number && b.Kind() != value.Number
+	}
+	return value.Equal(a, b)
+}

@@ -1,0 +1,152 @@
+package model
+
+import (
+	"slices"
+
+	"weir/internal/value"
+)
+
+// A pattern is a key template as the set of keys it can make: bytes, and anyByte
+// followed by anyBytes for a name, which never stands for nothing.
+type pattern []int16
+
+const (
+	anyByte  int16 = -1 // exactly one
+	anyBytes int16 = -2 // any number, none included
+)
+
+// patterns are those of a template, one with its optional tail and one without.
+// Names whose value is known stand for it.
+func (t *Template) patterns(fixed map[string]string) []pattern {
+	out := []pattern{t.pattern(t.parts, fixed)}
+	if t.tail < len(t.parts) {
+		out = append(out, t.pattern(t.parts[:t.tail], fixed))
+	}
+	return out
+}
+
+func (t *Template) pattern(parts []part, fixed map[string]string) pattern {
+	var out pattern
+	for _, p := range parts {
+		text := p.literal
+		if p.slot >= 0 {
+			text = fixed[t.names[p.slot]]
+		}
+		if p.slot >= 0 && text == "" {
+			out = append(out, anyByte, anyBytes)
+		}
+		for i := 0; i < len(text); i++ {
+			out = append(out, int16(text[i]))
+		}
+	}
+	return out
+}
+
+// meet reports whether one key can be of both patterns: a walk over the pairs of
+// places that reading the same bytes leads to.
+func meet(a, b pattern) bool {
+	width := len(b) + 1
+	seen := make([]bool, (len(a)+1)*width)
+	todo := []int{0}
+	visit := func(i, j int) {
+		if at := i*width + j; !seen[at] {
+			seen[at] = true
+			todo = append(todo, at)
+		}
+	}
+	for len(todo) > 0 {
+		i, j := todo[len(todo)-1]/width, todo[len(todo)-1]%width
+		todo = todo[:len(todo)-1]
+		if i == len(a) && j == len(b) {
+			return true
+		}
+		manyA, manyB := i < len(a) && a[i] == anyBytes, j < len(b) && b[j] == anyBytes
+		if manyA {
+			visit(i+1, j)
+		}
+		if manyB {
+			visit(i, j+1)
+		}
+		if i == len(a) || j == len(b) || a[i] >= 0 && b[j] >= 0 && a[i] != b[j] {
+			continue
+		}
+		nextA, nextB := i+1, j+1
+		if manyA {
+			nextA = i
+		}
+		if manyB {
+			nextB = j
+		}
+		visit(nextA, nextB)
+	}
+	return false
+}
+
+// sameKey reports whether rows of the two entities, in one table, can have the
+// same primary key, given the values that are known of each one's names.
+func sameKey(a, b *Entity, fixedA, fixedB map[string]string) bool {
+	for i, ka := range a.PrimaryKey() {
+		if !keysMeet(ka, b.PrimaryKey()[i], fixedA, fixedB) {
+			return false
+		}
+	}
+	return true
+}
+
+func keysMeet(a, b *KeyTemplate, fixedA, fixedB map[string]string) bool {
+	for _, pa := range a.Template.patterns(fixedA) {
+		for _, pb := range b.Template.patterns(fixedB) {
+			if meet(pa, pb) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// fixed are the names of an entity whose value its where fixes, as in a key.
+func (e *Entity) fixed() map[string]string {
+	out := map[string]string{}
+	for _, t := range e.Where {
+		if len(t.OneOf) == 1 && !t.Not {
+			out[t.Field.Name] = Scalar(t.OneOf[0])
+		}
+	}
+	return out
+}
+
+// exclude reports whether no row can pass both wheres: some attribute would have
+// to be two things at once.
+func exclude(a, b []Test) bool {
+	for i := range a {
+		for j := range b {
+			if sameField(a[i].Field, b[j].Field) && (a[i].excludes(&b[j]) || b[j].excludes(&a[i])) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sameField reports whether two fields, of rows of one table, read the same thing.
+func sameField(a, b *Field) bool {
+	return a.Name == b.Name && a.Attr == b.Attr && (a.Key == nil) == (b.Key == nil) && (a.Key == nil || a.Key.text == b.Key.text)
+}
+
+// excludes reports whether a row that passes t cannot pass u, both of the same
+// field. It looks from t's side only.
+func (t *Test) excludes(u *Test) bool {
+	switch {
+	case len(t.OneOf) == 0 && !t.Present: // absent
+		return len(u.OneOf) == 0 && u.Present || len(u.OneOf) > 0 && !u.Not
+	case len(t.OneOf) == 0 || t.Not || len(u.OneOf) == 0:
+		return false
+	}
+	for _, v := range t.OneOf {
+		in := slices.ContainsFunc(u.OneOf, func(w value.Value) bool { return SameScalar(v, w) })
+		if in != u.Not {
+			return false
+		}
+	}
+	return true
+}

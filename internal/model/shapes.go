@@ -1,0 +1,44 @@
+package model
+
+// shapes are the keys of the language: of each kind of map with fixed keys, all
+// that it may have. The definitions of models/schema.json are the same ones.
+var shapes = map[string][]string{
+	"model":     {"model", "tables", "entities", "derive", "search", "queries"},
+	"table":     {"key", "ttl", "indexes", "stream"},
+	"index":     {"key", "local", "projection"},
+	"entity":    {"table", "where", "key", "attributes", "expires"},
+	"attribute": {"type", "required", "default", "enum", "max", "hidden"},
+	"tally":     {"count", "sum", "mean", "distinct", "where", "to", "round", "max", "hidden"},
+	"row rule":  {"row", "keep", "where", "set"},
+	"follow":    {"follow", "by"},
+	"test":      {"not"},
+	"search":    {"of", "where", "text", "filters", "sorts"},
+	"query":     {"get", "list", "by", "with", "below", "order", "expired", "then", "unique", "search"},
+	"step":      {"get", "list", "by", "with", "below", "order", "expired"},
+}
+
+// kinds are the kinds of derivation, each with the keys by which it is known and
+// how its declaration is read.
+var kinds = []struct {
+	shape string
+	keys  []string
+	read  func(*deriveDecl, fields)
+}{
+	{"tally", []string{"count", "sum", "mean", "distinct"}, readTally},
+	{"row rule", []string{"row"}, readRow},
+}
+
+// The words that a value must be one of.
+var (
+	types = []string{
+		string(TypeString), string(TypeNumber), string(TypeBoolean), string(TypeFlag), string(TypeTime), string(TypeBinary),
+		string(TypeList), string(TypeMap), string(TypeStrings), string(TypeNumbers), string(TypeAny),
+	}
+	keyTypeNames = []string{"string", "number", "binary"}
+	streams      = []string{"new-and-old-images", "new-image", "keys-only"}
+	projections  = []string{"all", "keys"}
+	eventNames   = []string{"insert", "modify", "remove"}
+	orders       = []string{"newest", "oldest"}
+	// records are the names that stand for something of the record.
+	records = []string{"$time", "$position", "$event", "$key", "$old", "$new"}
+)

@@ -1,0 +1,254 @@
+package model
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Template is a key template: literals and {names}, with at most one optional
+// tail in brackets at its end, "/{show}[/{season}]". It works both ways: Build
+// makes the key from values, Match reads the values out of a key that anybody
+// wrote. A name never stands for the empty string.
+type Template struct {
+	text  string
+	parts []part
+	tail  int // parts from here on are the optional tail; len(parts) without one
+	names []string
+}
+
+// maxNames is the most names that a template has, so that Match can be given room
+// on the stack.
+const maxNames = 8
+
+// part is a literal or, with a slot, a name.
+type part struct {
+	literal string
+	slot    int // index into names, -1 for a literal
+}
+
+// ParseTemplate reads a template's text.
+func ParseTemplate(text string) (*Template, error) {
+	t := &Template{text: text, tail: -1}
+	main, tail, optional := strings.Cut(text, "[")
+	if err := t.parse(main); err != nil {
+		return nil, err
+	}
+	t.tail = len(t.parts)
+	if optional {
+		inner, ok := strings.CutSuffix(tail, "]")
+		if !ok || strings.ContainsAny(inner, "[]") {
+			return nil, fmt.Errorf("template %q: an optional part is one [...] at the end", text)
+		}
+		if err := t.parse(inner); err != nil {
+			return nil, err
+		}
+	}
+	if len(t.parts) == 0 {
+		return nil, fmt.Errorf("a template cannot be empty")
+	}
+	return t, nil
+}
+
+func (t *Template) parse(s string) error {
+	for s != "" {
+		open := strings.IndexByte(s, '{')
+		if end := strings.IndexAny(s, "}]"); open != 0 && end >= 0 && (open < 0 || end < open) {
+			return fmt.Errorf("template %q: %q without its opening", t.text, s[end])
+		}
+		if open != 0 {
+			if open < 0 {
+				open = len(s)
+			}
+			t.parts = append(t.parts, part{literal: s[:open], slot: -1})
+			s = s[open:]
+			continue
+		}
+		name, rest, ok := strings.Cut(s[1:], "}")
+		if !ok || name == "" || strings.ContainsRune(name, '{') {
+			return fmt.Errorf("template %q: a name stands in braces, {name}", t.text)
+		}
+		if n := len(t.parts); n > 0 && t.parts[n-1].slot >= 0 {
+			return fmt.Errorf("template %q: {%s} follows another name directly, so the key could not be read back; put a separator between them", t.text, name)
+		}
+		for _, have := range t.names {
+			if have == name {
+				return fmt.Errorf("template %q: {%s} stands twice", t.text, name)
+			}
+		}
+		if len(t.names) == maxNames {
+			return fmt.Errorf("template %q: at most %d names", t.text, maxNames)
+		}
+		t.parts = append(t.parts, part{slot: len(t.names)})
+		t.names = append(t.names, name)
+		s = rest
+	}
+	return nil
+}
+
+// Names are the template's names, in their order.
+func (t *Template) Names() []string { return t.names }
+
+// Slot is the place of a name in Names, -1 when the template has none such.
+func (t *Template) Slot(name string) int {
+	for i, n := range t.names {
+		if n == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// Whole reports whether the template is one name and nothing else, so that the
+// key attribute has the name's own type.
+func (t *Template) Whole() bool { return len(t.parts) == 1 && t.parts[0].slot == 0 }
+
+// Constant reports whether the template has no names.
+func (t *Template) Constant() bool { return len(t.names) == 0 }
+
+func (t *Template) String() string { return t.text }
+
+// Prefix builds as much of the key as get has values for, up to the first name
+// that is missing. whole is true when that is a key in full (the optional tail
+// may be left out only by Build).
+func (t *Template) Prefix(get func(name string) string) (prefix string, whole bool) {
+	var b strings.Builder
+	for _, p := range t.parts {
+		if p.slot < 0 {
+			b.WriteString(p.literal)
+			continue
+		}
+		v := get(t.names[p.slot])
+		if v == "" {
+			return b.String(), false
+		}
+		b.WriteString(v)
+	}
+	return b.String(), true
+}
+
+// Build makes the key. It reports false when a name has no value; a missing
+// optional tail is left out.
+func (t *Template) Build(get func(name string) string) (string, bool) {
+	if key, ok := t.build(t.parts, get); ok {
+		return key, true
+	}
+	if t.tail < len(t.parts) {
+		return t.build(t.parts[:t.tail], get)
+	}
+	return "", false
+}
+
+func (t *Template) build(parts []part, get func(name string) string) (string, bool) {
+	if len(parts) == 1 && parts[0].slot < 0 {
+		return parts[0].literal, true
+	}
+	var buf [96]byte
+	b := buf[:0]
+	for _, p := range parts {
+		if p.slot < 0 {
+			b = append(b, p.literal...)
+			continue
+		}
+		v := get(t.names[p.slot])
+		if v == "" {
+			return "", false
+		}
+		b = append(b, v...)
+	}
+	return string(b), true
+}
+
+// Match reads the names' values out of a key into values, which has a place for
+// each name. A name takes the shortest text up to the literal behind it, the last
+// name all that is left. It reports false when the key is not of this shape.
+func (t *Template) Match(key string, values []string) bool {
+	if t.tail < len(t.parts) && t.match(t.parts, key, values) {
+		return true
+	}
+	for i := range values {
+		values[i] = ""
+	}
+	return t.match(t.parts[:t.tail], key, values)
+}
+
+func (t *Template) match(parts []part, key string, values []string) bool {
+	for i, p := range parts {
+		if p.slot < 0 {
+			if !strings.HasPrefix(key, p.literal) {
+				return false
+			}
+			key = key[len(p.literal):]
+			continue
+		}
+		end := len(key)
+		if i+1 < len(parts) {
+			next := parts[i+1].literal
+			if i+2 == len(parts) { // the literal at the key's end
+				if !strings.HasSuffix(key, next) {
+					return false
+				}
+				end -= len(next)
+			} else if end = strings.Index(key, next); end < 0 {
+				return false
+			}
+		}
+		if end <= 0 {
+			return false
+		}
+		values[p.slot] = key[:end]
+		key = key[end:]
+	}
+	return key == ""
+}
+
+// Escape makes a value that a person typed safe inside a key that weir builds from
+// this template: the separators that stand in it, and the escape sign itself,
+// become %XX, so that no value can forge another row's key. Other signs stay, so
+// that "auth0|7" in "USER#{userId}" is the key that people expect.
+func (t *Template) Escape(s string) string {
+	if t.Whole() || !strings.ContainsFunc(s, t.separates) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range []byte(s) {
+		if t.separates(rune(r)) {
+			fmt.Fprintf(&b, "%%%02X", r)
+		} else {
+			b.WriteByte(r)
+		}
+	}
+	return b.String()
+}
+
+func (t *Template) separates(r rune) bool {
+	if r == '%' {
+		return true
+	}
+	if r >= 0x80 || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+		return false
+	}
+	for _, p := range t.parts {
+		if p.slot < 0 && strings.ContainsRune(p.literal, r) {
+			return true
+		}
+	}
+	return false
+}
+
+// Unescape undoes Escape.
+func Unescape(s string) string {
+	if !strings.Contains(s, "%") {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if n, err := strconv.ParseUint(s[min(i+1, len(s)):min(i+3, len(s))], 16, 8); s[i] == '%' && err == nil && i+3 <= len(s) {
+			b.WriteByte(byte(n))
+			i += 2
+			continue
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}

@@ -1,0 +1,114 @@
+// Package projections is the pure core: it folds a change of one row into what
+// that change adds to derived data. It does no I/O, reads no clock and draws no
+// number; the runner does what it asks for.
+//
+// Everything follows one rule: a change contributes f(new) − f(old), where f is
+// what a row contributes by itself. Insert, edit, removal, expiry and a move from
+// one parent to another are then one case, and a kind of projection is one short
+// file: tally.go, row.go, follow.go, document.go.
+package projections
+
+import (
+	"time"
+
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Change is a stream record made ready to fold: whose row it is, what it was and
+// what it became.
+type Change struct {
+	Table    *model.Table
+	Row      store.Ref
+	Was, Is  *model.Entity // the entity of each image; nil where there is no image or it is none of the model's
+	Old, New value.Item
+	Position events.Position // in the stream it was read from: orders the changes of one row
+	Origin   events.Position // as first recorded, which history shows
+	Time     time.Time
+	Record   *events.Record
+}
+
+// NewChange decodes a record of one of the model's tables. ok is false when the
+// record's keys are not the table's.
+func NewChange(t *model.Table, r *events.Record) (c Change, ok bool) {
+	key, ok := t.KeyOf(r.Keys)
+	if !ok {
+		return Change{}, false
+	}
+	c = Change{
+		Table: t, Row: store.Ref{Table: t.Name, Key: key},
+		Old: r.Old, New: r.New, Was: t.Classify(r.Old), Is: t.Classify(r.New),
+		Position: r.Position, Origin: r.Origin, Time: r.Time, Record: r,
+	}
+	if c.Origin.IsZero() {
+		c.Origin = c.Position
+	}
+	return c, true
+}
+
+// Effects is what a change asks for. There are three kinds and no more; a search
+// document is a Put into an index.
+type Effects struct {
+	Adds    []Add
+	Puts    []Put
+	Spreads []Spread
+	Faults  []Fault
+}
+
+// Empty reports whether the change asks for nothing.
+func (e *Effects) Empty() bool {
+	return len(e.Adds)+len(e.Puts)+len(e.Spreads)+len(e.Faults) == 0
+}
+
+// Add adds an amount to an accumulator in the book of a target row.
+type Add struct {
+	Target store.Ref
+	Entity *model.Entity // of the target
+	Field  string        // the accumulator's name in the book
+	Amount value.Value   // a Number, never 0
+}
+
+// Put makes a row of ours what Image says, as of Position; a nil Image removes it.
+type Put struct {
+	Row      store.Ref
+	Rule     *model.RowRule
+	Image    value.Item // whole but for what it follows
+	Position events.Position
+	Follows  []Following
+	Existed  bool // the same row was there before this change
+}
+
+// Following says that an attribute of a row follows a field of another.
+type Following struct {
+	*model.Follow
+	Of store.Ref
+}
+
+// Spread gives a field's value to every row that follows it, as of Position. A
+// Missing Value takes the attribute away.
+type Spread struct {
+	Source   store.Ref
+	Entity   *model.Entity
+	Field    string
+	Value    value.Value
+	Position events.Position
+}
+
+// Fault says that an image cannot be used by a derivation: it contributes nothing
+// there, and the record is kept.
+type Fault struct {
+	Derivation string
+	Reason     string
+}
+
+// Fold is what a change asks for, over all kinds of projection but search, which
+// is consumed apart (see Documents).
+func Fold(c *Change) Effects {
+	var e Effects
+	foldTallies(c, &e)
+	foldRows(c, &e)
+	foldFollows(c, &e)
+	return e
+}

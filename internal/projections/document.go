@@ -1,0 +1,98 @@
+package projections
+
+import (
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/search"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Documents is what a change asks of the search indexes: the row's document as of
+// this change, or its end. A row that was in an index and differs in nothing the
+// index holds asks for nothing.
+func Documents(m *model.Model, c *Change) []search.Document {
+	var docs []search.Document
+	if c.Is != nil {
+		for _, s := range c.Is.Search {
+			docs = appendDocument(docs, m, c, s)
+		}
+	}
+	if c.Was != nil && c.Was != c.Is {
+		for _, s := range c.Was.Search {
+			docs = appendDocument(docs, m, c, s)
+		}
+	}
+	return docs
+}
+
+func appendDocument(docs []search.Document, m *model.Model, c *Change, s *model.Search) []search.Document {
+	was, had := DocumentOf(m, s, c.Was, c.Row.Key, c.Old)
+	is, has := DocumentOf(m, s, c.Is, c.Row.Key, c.New)
+	switch {
+	case !had && !has:
+		return docs
+	case !has:
+		is = search.Document{Index: was.Index, ID: was.ID, Deleted: true}
+	case had && sameDocument(was, is):
+		return docs
+	}
+	is.Position = c.Position
+	return append(docs, is)
+}
+
+func sameDocument(a, b search.Document) bool {
+	if len(a.Text) != len(b.Text) || len(a.Values) != len(b.Values) {
+		return false
+	}
+	for i := range a.Text {
+		if a.Text[i] != b.Text[i] {
+			return false
+		}
+	}
+	for name, v := range a.Values {
+		if !value.Equal(v, b.Values[name]) {
+			return false
+		}
+	}
+	return true
+}
+
+// DocumentOf is the document of a row by itself; ok is false when the index does
+// not hold the row.
+func DocumentOf(m *model.Model, s *model.Search, e *model.Entity, key store.Key, row value.Item) (search.Document, bool) {
+	if e != s.Of || row == nil || !model.Holds(s.Where, row) {
+		return search.Document{}, false
+	}
+	d := search.Document{Index: IndexName(m, s), ID: search.ID(key), Values: map[string]value.Value{}}
+	for _, f := range s.Text {
+		d.Text = appendText(d.Text, f.Get(row))
+	}
+	for _, fs := range [...][]*model.Field{s.Filters, s.Sorts} {
+		for _, f := range fs {
+			if v := f.Get(row); !v.IsMissing() && !book.IsOurs(f.Name) {
+				d.Values[f.Name] = v
+			}
+		}
+	}
+	return d, true
+}
+
+// IndexName is the name of a model's index everywhere outside the model.
+func IndexName(m *model.Model, s *model.Search) string { return m.Name + "-" + s.Name }
+
+func appendText(texts []string, v value.Value) []string {
+	switch v.Kind() {
+	case value.String, value.Number:
+		return append(texts, v.Text())
+	case value.List, value.StringSet, value.NumberSet:
+		for _, e := range v.Elements() {
+			texts = appendText(texts, e.Value)
+		}
+	case value.Map:
+		for _, a := range v.Item() {
+			texts = appendText(texts, a.Value)
+		}
+	}
+	return texts
+}

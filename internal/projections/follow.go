@@ -1,0 +1,69 @@
+package projections
+
+import (
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/value"
+)
+
+// foldFollows: a row contributes the values of its fields that others follow. A
+// row that goes takes nothing away: what followed it keeps the last value.
+func foldFollows(c *Change, e *Effects) {
+	if c.Is == nil {
+		return
+	}
+	for i, f := range c.Is.Follow {
+		if followedBefore(c.Is.Follow[:i], f.Field.Name) {
+			continue
+		}
+		v := f.Field.Get(c.New)
+		if c.Was == c.Is && value.Equal(v, f.Field.Get(c.Old)) {
+			continue
+		}
+		e.Spreads = append(e.Spreads, Spread{Source: c.Row, Entity: c.Is, Field: f.Field.Name, Value: v, Position: c.Position})
+	}
+}
+
+func followedBefore(fs []*model.Follow, field string) bool {
+	for _, f := range fs {
+		if f.Field.Name == field {
+			return true
+		}
+	}
+	return false
+}
+
+// FollowedField names what is followed, as the book's rows do.
+func FollowedField(e *model.Entity, field string) string { return e.Name + "." + field }
+
+// differing is what an image has otherwise than the other one, without derived
+// attributes; Missing where there is no image or nothing differs.
+func differing(c *Change, image, other value.Item, e *model.Entity) value.Value {
+	if image == nil {
+		return value.Value{}
+	}
+	var attrs value.Item
+	for _, a := range image {
+		if !book.IsOurs(a.Name) && !IsDerived(e, a.Name) && !value.Equal(a.Value, other.Get(a.Name)) {
+			attrs = append(attrs, a)
+		}
+	}
+	if len(attrs) == 0 {
+		return value.Value{}
+	}
+	return value.OfMap(attrs)
+}
+
+// IsDerived reports whether weir computes this attribute on rows of the entity,
+// so that what an application writes there does not count.
+func IsDerived(e *model.Entity, name string) bool {
+	if e == nil {
+		return false
+	}
+	for _, t := range e.Values {
+		if t.Attr == name && !t.Hidden {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,203 @@
+package projections
+
+import (
+	"fmt"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Gathered is what a batch of changes asks for, by target, so that each target is
+// written once for the whole batch.
+type Gathered struct {
+	Targets []*Target
+	Puts    []Put    // the newest for each row
+	Spreads []Spread // the newest for each source and field
+	Faults  []Fault
+	FaultOf []int // the change of each fault
+	Mends   []Mend
+	Touched []bool // whether each change asks for anything
+}
+
+// Target is a row that tallies are published on.
+type Target struct {
+	Row    store.Ref
+	Entity *model.Entity
+	Steps  []Step // what is to be added, in the order of the stream
+	// Check says that the row itself came by in a state that may not show what its
+	// book holds; Image is that state.
+	Check bool
+	Image value.Item
+}
+
+// Step is what one change adds to a target.
+type Step struct {
+	Change   int // index into the batch
+	Position events.Position
+	Adds     []Add
+}
+
+// Total sums the steps: the amount for each accumulator, in the order in which
+// they first appear. The error is value.ErrNumber: no number can hold the sum.
+func (t *Target) Total() ([]value.Attr, error) {
+	var adds []Add
+	for _, s := range t.Steps {
+		adds = append(adds, s.Adds...)
+	}
+	return Sum(adds)
+}
+
+// Sum adds up amounts for the same accumulator and leaves out what cancels out.
+// Their order makes no difference, nor how large the sums on the way are.
+func Sum(adds []Add) ([]value.Attr, error) {
+	var out []value.Attr
+	var rest [][]value.Value // amounts that did not simply add up
+	at := make(map[string]int, 4)
+	for _, a := range adds {
+		i, ok := at[a.Field]
+		if !ok {
+			at[a.Field] = len(out)
+			out, rest = append(out, value.Attr{Name: a.Field, Value: a.Amount}), append(rest, nil)
+			continue
+		}
+		if sum, err := value.AddNumbers(out[i].Value, a.Amount); err == nil {
+			out[i].Value = sum
+		} else {
+			rest[i] = append(rest[i], a.Amount)
+		}
+	}
+	kept := out[:0]
+	for i, a := range out {
+		if rest[i] != nil {
+			sum, err := value.SumNumbers(append(rest[i], a.Value))
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", a.Name, err)
+			}
+			a.Value = sum
+		}
+		if a.Value.Sign() != 0 {
+			kept = append(kept, a)
+		}
+	}
+	return kept, nil
+}
+
+// Gather folds the changes of one lane, which are in the order of its stream.
+func Gather(changes []Change) *Gathered {
+	g := gatherer{
+		Gathered: Gathered{Touched: make([]bool, len(changes))},
+		targets:  map[string]*Target{}, puts: map[string]int{}, spreads: map[string]int{},
+	}
+	for i := range changes {
+		c := &changes[i]
+		e := Fold(c)
+		g.take(i, c, &e)
+		if NeedsBook(c) {
+			t := g.target(c.Row, c.Is)
+			t.Check, t.Image = true, c.New
+			g.Touched[i] = true
+		} else if t := g.targets[book.RowText(c.Row)]; t != nil && t.Check {
+			t.Image = c.New
+			t.Check = c.Is == t.Entity
+		}
+		if m, ok := needsMending(c); ok {
+			g.Mends = append(g.Mends, m)
+			g.Touched[i] = true
+		}
+	}
+	return &g.Gathered
+}
+
+type gatherer struct {
+	Gathered
+	targets map[string]*Target
+	puts    map[string]int
+	spreads map[string]int
+}
+
+func (g *gatherer) take(i int, c *Change, e *Effects) {
+	g.Touched[i] = !e.Empty()
+	for _, a := range e.Adds {
+		t := g.target(a.Target, a.Entity)
+		if n := len(t.Steps); n == 0 || t.Steps[n-1].Change != i {
+			t.Steps = append(t.Steps, Step{Change: i, Position: c.Position})
+		}
+		s := &t.Steps[len(t.Steps)-1]
+		s.Adds = append(s.Adds, a)
+	}
+	for _, p := range e.Puts {
+		name := book.RowText(p.Row)
+		if at, ok := g.puts[name]; ok {
+			p.Existed = g.Puts[at].Existed || g.Puts[at].Image == nil
+			g.Puts[at] = p
+			continue
+		}
+		g.puts[name] = len(g.Puts)
+		g.Puts = append(g.Puts, p)
+	}
+	for _, s := range e.Spreads {
+		name := s.Field + "|" + book.RowText(s.Source)
+		if at, ok := g.spreads[name]; ok {
+			g.Spreads[at] = s
+			continue
+		}
+		g.spreads[name] = len(g.Spreads)
+		g.Spreads = append(g.Spreads, s)
+	}
+	for _, f := range e.Faults {
+		g.Faults = append(g.Faults, f)
+		g.FaultOf = append(g.FaultOf, i)
+	}
+}
+
+func (g *gatherer) target(row store.Ref, e *model.Entity) *Target {
+	name := book.RowText(row)
+	t := g.targets[name]
+	if t == nil {
+		t = &Target{Row: row, Entity: e}
+		g.targets[name] = t
+		g.Targets = append(g.Targets, t)
+	}
+	return t
+}
+
+// NeedsBook reports whether a row that tallies are published on came by in a state
+// that its book may not agree with: it is new, or somebody other than weir wrote
+// over what weir had published. Weir's own writes raise the version, and nothing
+// else does.
+func NeedsBook(c *Change) bool {
+	if c.Is == nil || !publishes(c.Is) {
+		return false
+	}
+	if c.Was != c.Is {
+		return true
+	}
+	was, is := c.Old.Get(book.Version), c.New.Get(book.Version)
+	switch {
+	case is.Kind() != value.Number:
+		return true
+	case was.Kind() != value.Number:
+		return false
+	}
+	if d := value.Compare(is, was); d != 0 {
+		return d < 0
+	}
+	for _, t := range c.Is.Values {
+		if !t.Hidden && !value.Equal(c.Old.Get(t.Attr), c.New.Get(t.Attr)) {
+			return true
+		}
+	}
+	return false
+}
+
+func publishes(e *model.Entity) bool {
+	for _, t := range e.Values {
+		if !t.Hidden {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,95 @@
+package projections
+
+import (
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Mend is a copy that may not be as weir left it: somebody else wrote over it or
+// removed it, or a worker that slept brought it back after its removal.
+type Mend struct {
+	Change *Change
+	Entity *model.Entity
+	Ours   events.Position // the position our last write of it had; zero when unknown
+	// Back: the row is there and written by us, so that only its tombstone can
+	// speak against it.
+	Back bool
+}
+
+// needsMending looks at a change of a row that only weir writes, as state. Our own
+// writes raise the position that the row carries, or change what it follows.
+func needsMending(c *Change) (Mend, bool) {
+	e := c.Is
+	if e == nil {
+		e = c.Was
+	}
+	if e == nil || !isCopy(e) {
+		return Mend{}, false
+	}
+	was, is := c.Old.Get(book.Version), c.New.Get(book.Version)
+	m := Mend{Change: c, Entity: e, Ours: events.PositionFrom(was)}
+	switch {
+	case c.New == nil:
+		return m, true
+	case is.Kind() != value.Binary:
+		return m, true
+	case c.Old == nil:
+		m.Ours, m.Back = events.PositionFrom(is), true
+		return m, true
+	case was.Kind() != value.Binary || value.Compare(is, was) > 0:
+		return Mend{}, false
+	case value.Compare(is, was) < 0:
+		return m, true
+	}
+	return m, !value.EqualItems(own(e, c.Old), own(e, c.New))
+}
+
+func isCopy(e *model.Entity) bool {
+	for _, r := range e.MadeBy {
+		if len(r.Keep) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// own is what a copy's rule writes: all but what the row follows.
+func own(e *model.Entity, row value.Item) value.Item {
+	return row.Filter(func(name string) bool {
+		if book.IsOurs(name) {
+			return false
+		}
+		for _, r := range e.MadeBy {
+			for i := range r.Fields {
+				if r.Fields[i].Name == name && r.Fields[i].Expr.Follow != nil {
+					return false
+				}
+			}
+		}
+		return true
+	})
+}
+
+// SourceOf is the key of the row that a rule made this row from, read out of the
+// row itself.
+func SourceOf(rule *model.RowRule, row value.Item) (store.Ref, bool) {
+	key, ok := rule.Source.Key(func(name string) value.Value {
+		for i := range rule.Fields {
+			f := rule.Fields[i].Expr.Field
+			if f == nil || f.Name != name {
+				continue
+			}
+			into := rule.Into.Field(rule.Fields[i].Name)
+			v := into.Get(row)
+			if f.Typed() && !into.Typed() {
+				return value.OfString(model.Unescape(v.Text()))
+			}
+			return v
+		}
+		return value.Value{}
+	})
+	return store.Ref{Table: rule.Source.Table.Name, Key: key}, ok
+}

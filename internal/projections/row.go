@@ -1,0 +1,215 @@
+package projections
+
+import (
+	"slices"
+
+	"weir/internal/model"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// foldRows: a source row contributes the row that its rule makes of it. As state,
+// f(new) − f(old) is: put the new one, and remove the old one where its key is
+// another. As history, an entry is made for the events that are kept and never
+// taken back.
+func foldRows(c *Change, e *Effects) {
+	if c.Is != nil {
+		for _, rule := range c.Is.Rules {
+			if len(rule.Keep) > 0 {
+				foldHistory(c, rule, c.New, e)
+			} else {
+				foldState(c, rule, e)
+			}
+		}
+	}
+	if c.Was == nil {
+		return
+	}
+	for _, rule := range c.Was.Rules {
+		switch {
+		case len(rule.Keep) > 0 && c.New == nil:
+			foldHistory(c, rule, c.Old, e)
+		case len(rule.Keep) == 0 && c.Is != c.Was:
+			foldState(c, rule, e)
+		}
+	}
+}
+
+func foldHistory(c *Change, rule *model.RowRule, row value.Item, e *Effects) {
+	if !slices.Contains(rule.Keep, c.event(rule.Source)) {
+		return
+	}
+	if m, ok := made(c, rule, row); ok {
+		e.Puts = append(e.Puts, m)
+	}
+}
+
+// event is what happened to the row as a row of the entity: a row that becomes
+// one of it is an insert there.
+func (c *Change) event(of *model.Entity) string {
+	switch {
+	case c.Was != of:
+		return "INSERT"
+	case c.New == nil:
+		return "REMOVE"
+	}
+	return "MODIFY"
+}
+
+func foldState(c *Change, rule *model.RowRule, e *Effects) {
+	var was, is Put
+	var had, has bool
+	if c.Was == rule.Source {
+		was, had = made(c, rule, c.Old)
+	}
+	if c.Is == rule.Source {
+		is, has = made(c, rule, c.New)
+	}
+	same := had && has && SameRow(was.Row, is.Row)
+	if had && !same {
+		was.Image, was.Follows = nil, nil
+		e.Puts = append(e.Puts, was)
+	}
+	if has && !(same && value.EqualItems(was.Image, is.Image) && slices.EqualFunc(was.Follows, is.Follows, sameFollowing)) {
+		is.Existed = same
+		e.Puts = append(e.Puts, is)
+	}
+}
+
+func sameFollowing(a, b Following) bool { return a.Follow == b.Follow && SameRow(a.Of, b.Of) }
+
+// Make is what a rule makes of a row by itself; ok is false when it makes nothing.
+func Make(rule *model.RowRule, row value.Item) (Put, bool) {
+	return made(&Change{}, rule, row)
+}
+
+func made(c *Change, rule *model.RowRule, row value.Item) (Put, bool) {
+	if !model.Holds(rule.Where, row) {
+		return Put{}, false
+	}
+	into := rule.Into
+	key, ok := into.Key(func(name string) value.Value { return keyPart(c, rule, name, row, primary(into, name)) })
+	if !ok {
+		return Put{}, false
+	}
+	p := Put{Rule: rule, Row: store.Ref{Table: into.Table.Name, Key: key}, Position: c.Position}
+	attrs := append(make(value.Item, 0, 16), into.Table.Item(key)...)
+	for i := range into.Where {
+		if t := &into.Where[i]; len(t.OneOf) == 1 && !t.Not {
+			attrs = append(attrs, value.Attr{Name: t.Field.Attr, Value: t.OneOf[0]})
+		}
+	}
+	for i := range rule.Fields {
+		f := &rule.Fields[i]
+		if into.Attribute(f.Name) == nil {
+			continue
+		}
+		if fl := f.Expr.Follow; fl != nil {
+			if of, ok := fl.Source.Key(func(name string) value.Value { return assigned(fl.Key, name, row) }); ok {
+				p.Follows = append(p.Follows, Following{fl, store.Ref{Table: fl.Source.Table.Name, Key: of}})
+			}
+			continue
+		}
+		attrs = append(attrs, value.Attr{Name: f.Name, Value: evaluate(c, &f.Expr, row)})
+	}
+	p.Image = value.NewItem(indexKeys(c, rule, row, attrs)...)
+	return p, true
+}
+
+// indexKeys adds the attributes that put the row into its indexes. Of an index
+// whose key cannot be made whole, none.
+func indexKeys(c *Change, rule *model.RowRule, row value.Item, attrs value.Item) value.Item {
+	into := rule.Into
+	for i := range into.Table.Indexes {
+		idx := &into.Table.Indexes[i]
+		start, whole := len(attrs), true
+		for _, ka := range [...]store.KeyAttr{idx.Key.Partition, idx.Key.Sort} {
+			kt := into.KeyTemplate(ka.Name)
+			if ka.Name == "" || kt == nil || slices.Contains(into.PrimaryKey(), kt) || into.Attribute(ka.Name) != nil {
+				continue
+			}
+			v, ok := kt.Build(func(name string) value.Value { return keyPart(c, rule, name, row, kt) })
+			whole = whole && ok
+			attrs = append(attrs, value.Attr{Name: ka.Name, Value: v})
+		}
+		if !whole {
+			attrs = attrs[:start]
+		}
+	}
+	return attrs
+}
+
+func primary(e *model.Entity, name string) *model.KeyTemplate {
+	for _, kt := range e.PrimaryKey() {
+		if kt.Template.Slot(name) >= 0 {
+			return kt
+		}
+	}
+	return e.Keys[0]
+}
+
+// keyPart is a name's value as it stands in a key we make: what a person typed
+// escaped, what was read from a key raw.
+func keyPart(c *Change, rule *model.RowRule, name string, row value.Item, kt *model.KeyTemplate) value.Value {
+	for i := range rule.Fields {
+		f := &rule.Fields[i]
+		if f.Name != name {
+			continue
+		}
+		v := evaluate(c, &f.Expr, row)
+		if f.Expr.Field == nil || !f.Expr.Field.Typed() || v.Kind() != value.String {
+			return v
+		}
+		return value.OfString(kt.Template.Escape(v.Text()))
+	}
+	return value.Value{}
+}
+
+func evaluate(c *Change, x *model.Expr, row value.Item) value.Value {
+	switch {
+	case x.Field != nil:
+		return x.Field.Get(row)
+	case x.Record != "":
+		return recordPart(c, x.Record)
+	case x.Map != nil:
+		var attrs []value.Attr
+		for i := range x.Map {
+			attrs = append(attrs, value.Attr{Name: x.Map[i].Name, Value: evaluate(c, &x.Map[i].Expr, row)})
+		}
+		if it := value.NewItem(attrs...); len(it) > 0 {
+			return value.OfMap(it)
+		}
+		return value.Value{}
+	}
+	return x.Const
+}
+
+// timeFormat is RFC 3339 with all digits, so that times sort as text.
+const timeFormat = "2006-01-02T15:04:05.000000Z"
+
+// recordPart is what a record says of itself, for history. Position has all its
+// digits, so that it sorts as text.
+func recordPart(c *Change, name string) value.Value {
+	switch name {
+	case "$time":
+		return value.OfString(c.Time.UTC().Format(timeFormat))
+	case "$position":
+		s := c.Origin.String()
+		return value.OfString("0000000000000000000000000000000000000000"[:max(0, 40-len(s))] + s)
+	case "$event":
+		switch {
+		case c.Old == nil:
+			return value.OfString("insert")
+		case c.New == nil:
+			return value.OfString("remove")
+		}
+		return value.OfString("modify")
+	case "$key":
+		return value.OfMap(c.Table.Item(c.Row.Key))
+	case "$old":
+		return differing(c, c.Old, c.New, c.Was)
+	case "$new":
+		return differing(c, c.New, c.Old, c.Is)
+	}
+	return value.Value{}
+}

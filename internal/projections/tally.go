@@ -1,0 +1,199 @@
+package projections
+
+import (
+	"fmt"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+var one, minusOne = value.OfInt(1), value.OfInt(-1)
+
+// foldTallies: a row contributes 1 to a count, its number to a sum, both to a
+// mean, and 1 to the count of its value for a distinct.
+func foldTallies(c *Change, e *Effects) {
+	start := len(e.Adds)
+	if c.Is != nil {
+		for _, src := range c.Is.Sources {
+			contribute(e, src, c.New, false)
+		}
+	}
+	if c.Was != nil {
+		for _, src := range c.Was.Sources {
+			contribute(e, src, c.Old, true)
+		}
+	}
+	e.Adds = append(e.Adds[:start], net(e.Adds[start:], e)...)
+}
+
+func contribute(e *Effects, src *model.Source, row value.Item, take bool) {
+	if !model.Holds(src.Where, row) {
+		return
+	}
+	t := src.Tally
+	amount := value.Value{}
+	if src.Field != nil {
+		amount = src.Field.Get(row)
+		if amount.Kind() == value.Missing || amount.Kind() == value.Null {
+			return
+		}
+	}
+	key, ok := t.Target.Key(func(name string) value.Value { return assigned(src.To, name, row) })
+	if !ok {
+		return
+	}
+	add := Add{Target: store.Ref{Table: t.Target.Table.Name, Key: key}, Entity: t.Target, Amount: one}
+	if take {
+		add.Amount = minusOne
+	}
+	switch t.Kind {
+	case model.Count:
+		add.Field = book.Sum(t.Attr)
+	case model.Distinct:
+		text := model.Scalar(amount)
+		if text == "" {
+			e.fault(t.Name, src.Field, amount, "a string or a number", take)
+			return
+		}
+		add.Field = book.Value(t.Attr, text)
+	case model.Mean, model.Sum:
+		if amount.Kind() != value.Number {
+			e.fault(t.Name, src.Field, amount, "a number", take)
+			return
+		}
+		if t.Kind == model.Mean {
+			add.Field = book.Rows(t.Attr)
+			e.Adds = append(e.Adds, add)
+		}
+		add.Field, add.Amount = book.Sum(t.Attr), amount
+		if take {
+			add.Amount = value.Negate(amount)
+		}
+	}
+	e.Adds = append(e.Adds, add)
+}
+
+// fault notes an image that a derivation cannot use, once: when it arrives, not
+// again when it leaves.
+func (e *Effects) fault(derivation string, f *model.Field, v value.Value, want string, leaving bool) {
+	if !leaving {
+		e.Faults = append(e.Faults, Fault{derivation, fmt.Sprintf("%s is %s, not %s", f.Name, describe(v), want)})
+	}
+}
+
+func describe(v value.Value) string {
+	if s := model.Scalar(v); s != "" {
+		return fmt.Sprintf("the %s %.40q", v.Kind(), s)
+	}
+	return "a " + v.Kind().String()
+}
+
+// assigned gives a name its value: by assignment, or the row's own field of that
+// name.
+func assigned(to []model.Assign, name string, row value.Item) value.Value {
+	for i := range to {
+		if to[i].Name == name {
+			return scalarOf(&to[i].Expr, row)
+		}
+	}
+	return value.Value{}
+}
+
+func scalarOf(x *model.Expr, row value.Item) value.Value {
+	if x.Field != nil {
+		return x.Field.Get(row)
+	}
+	return x.Const
+}
+
+// net sums what one change adds to the same accumulator and leaves out what comes
+// to nothing, so that an edit that changes nothing here costs nothing.
+func net(adds []Add, e *Effects) []Add {
+	if len(adds) < 2 {
+		return adds
+	}
+	out := adds[:0:0]
+	for _, a := range adds {
+		i := 0
+		for ; i < len(out); i++ {
+			if out[i].Field == a.Field && out[i].Entity == a.Entity && SameRow(out[i].Target, a.Target) {
+				break
+			}
+		}
+		if i == len(out) {
+			out = append(out, a)
+			continue
+		}
+		sum, err := value.AddNumbers(out[i].Amount, a.Amount)
+		if err != nil { // new − old does not fit 38 digits: let the store refuse the two one by one
+			out = append(out, a)
+			continue
+		}
+		out[i].Amount = sum
+	}
+	kept := out[:0]
+	for _, a := range out {
+		if a.Amount.Sign() != 0 {
+			kept = append(kept, a)
+		}
+	}
+	return kept
+}
+
+// SameRow reports whether two references name one row.
+func SameRow(a, b store.Ref) bool {
+	return a.Table == b.Table && value.Equal(a.Key.Partition, b.Key.Partition) && value.Equal(a.Key.Sort, b.Key.Sort)
+}
+
+// Published is what a target row shows of its book: an attribute for each tally
+// that is not hidden, Missing for the mean of nothing. A nil book is one in which
+// nothing was ever counted.
+func Published(e *model.Entity, b value.Item) ([]value.Attr, error) {
+	var out []value.Attr
+	for _, t := range e.Values {
+		if t.Hidden {
+			continue
+		}
+		v, err := publish(t, b)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t.Name, err)
+		}
+		out = append(out, value.Attr{Name: t.Attr, Value: v})
+	}
+	return out, nil
+}
+
+func publish(t *model.Tally, b value.Item) (value.Value, error) {
+	switch t.Kind {
+	case model.Distinct:
+		return value.OfInt(int64(len(DistinctValues(t, b)))), nil
+	case model.Mean:
+		rows := b.Get(book.Rows(t.Attr))
+		if rows.IsMissing() || rows.Sign() == 0 {
+			return value.Value{}, nil
+		}
+		sum := b.Get(book.Sum(t.Attr))
+		if sum.IsMissing() {
+			sum = value.OfInt(0)
+		}
+		return value.Mean(sum, rows, t.Round)
+	}
+	if v := b.Get(book.Sum(t.Attr)); !v.IsMissing() {
+		return v, nil
+	}
+	return value.OfInt(0), nil
+}
+
+// DistinctValues are the values that at least one row holds, in order.
+func DistinctValues(t *model.Tally, b value.Item) []string {
+	var out []string
+	names := book.Values(t.Attr)
+	for _, a := range b {
+		if len(a.Name) > len(names) && a.Name[:len(names)] == names && a.Value.Sign() > 0 {
+			out = append(out, a.Name[len(names):])
+		}
+	}
+	return out
+}

@@ -1,0 +1,123 @@
+package query
+
+import (
+	"slices"
+	"time"
+
+	"weir/internal/model"
+	"weir/internal/value"
+)
+
+// belongs reports whether a row is one that the step asks for.
+func (s *step) belongs(row value.Item, sc scope, now time.Time) bool {
+	if s.sparse && !s.matchesKeys(row) || !s.sparse && s.Entity.Table.Classify(row) != s.Entity {
+		return false
+	}
+	if !s.Expired && s.expired(row, now) {
+		return false
+	}
+	for i := range s.With {
+		if !s.holds(&s.With[i], row, sc) {
+			return false
+		}
+	}
+	if s.Below == nil || s.Below.Prior != nil && sc.alone {
+		return true
+	}
+	limit, have := s.value(s.Below, sc), s.read(s.Below.Field, row)
+	if limit.IsMissing() {
+		return s.Below.Param != ""
+	}
+	return have.Kind() == limit.Kind() && value.Compare(have, limit) < 0
+}
+
+// matchesKeys is Classify for a row of which there are only keys: what they do
+// not say is taken to hold.
+func (s *step) matchesKeys(row value.Item) bool {
+	for i := range s.primary {
+		if !s.primary[i].matches(row) {
+			return false
+		}
+	}
+	for _, k := range [...]*keyPart{&s.partition, &s.sort} {
+		if k.attr.Name != "" && !k.matches(row) {
+			return false
+		}
+	}
+	for _, t := range s.Entity.Where {
+		if !t.Field.Get(row).IsMissing() && !model.Holds([]model.Test{t}, row) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *step) holds(b *model.Bind, row value.Item, sc scope) bool {
+	if b.Prior != nil && sc.alone {
+		return true
+	}
+	want := s.value(b, sc)
+	if want.IsMissing() {
+		return b.Param != "" // only an optional one is not given
+	}
+	have := s.read(b.Field, row)
+	return have.IsMissing() && s.sparse || same(have, want)
+}
+
+// same compares what a row has with what is asked for, as people write it. Of a
+// list or a set any element will do, as in a search.
+func same(have, want value.Value) bool {
+	switch have.Kind() {
+	case value.List, value.StringSet, value.NumberSet, value.BinarySet:
+		return slices.ContainsFunc(have.Elements(), func(e value.Attr) bool { return same(e.Value, want) })
+	}
+	if model.SameScalar(have, want) {
+		return true
+	}
+	text := model.Scalar(have)
+	return text != "" && text == model.Scalar(want)
+}
+
+// read is a field of a row that the step read. A name that is no attribute of the
+// row is taken from the key that the step reads by.
+func (s *step) read(f *model.Field, row value.Item) value.Value {
+	if f.Key == nil {
+		if v := f.Get(row); !v.IsMissing() {
+			return v
+		}
+	}
+	for i := range s.keys {
+		if k := &s.keys[i]; f.Key != nil && k.attr.Name == f.Attr && row.Has(f.Attr) {
+			return k.read(f.Name, row)
+		}
+	}
+	for _, k := range [...]*keyPart{&s.partition, &s.sort} {
+		if k.attr.Name == "" {
+			continue
+		}
+		if v := k.read(f.Name, row); !v.IsMissing() {
+			return v
+		}
+	}
+	return value.Value{}
+}
+
+// expired reports whether a row is past its TTL, or its entity's expiry.
+func (s *step) expired(row value.Item, now time.Time) bool {
+	if ttl := s.Entity.Table.TTL; ttl != "" && past(row.Get(ttl), now) {
+		return true
+	}
+	return s.Entity.Expires != nil && past(s.read(s.Entity.Expires, row), now)
+}
+
+// past reports whether a time, in epoch seconds or in RFC 3339, has come.
+func past(v value.Value, now time.Time) bool {
+	switch v.Kind() {
+	case value.Number:
+		return value.Compare(v, value.OfInt(now.Unix())) <= 0
+	case value.String:
+		t, err := time.Parse(time.RFC3339, v.Text())
+		return err == nil && !now.Before(t)
+	}
+	return false
+}

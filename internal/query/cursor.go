@@ -1,0 +1,180 @@
+package query
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"hash"
+	"maps"
+	"slices"
+
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// A cursor is base64url without padding of a place's bytes and 16 bytes that sign
+// them, with the model's, the query's and the parameters' names and values. It can
+// be read by who has it; it holds nothing but keys of rows that they were given,
+// or walked past. It cannot be made or changed without the secret, nor used with
+// another query.
+//
+// A place's bytes are its form ('w', 'u' or 's') and then
+//
+//	w  each scan's key and index entry, outermost first
+//	u  the key
+//	s  the index's own cursor
+//
+// where a key is two values, and a value is its kind, its length and its text.
+
+const (
+	minSecret = 16
+	signature = 16
+	maxCursor = 64 << 10
+)
+
+// seal signs the cursors of one query with its parameters.
+type seal struct {
+	secret       []byte
+	model, query string
+	params       map[string]string
+}
+
+// close makes the cursor of a place, "" of the zero place.
+func (s *seal) close(at place) string {
+	if at.zero() {
+		return ""
+	}
+	b := appendPlace(nil, at)
+	return base64.RawURLEncoding.EncodeToString(append(b, s.sign(b)...))
+}
+
+// open is the place of a cursor; its only error is ErrCursor.
+func (s *seal) open(cursor string) (place, error) {
+	if cursor == "" {
+		return place{}, nil
+	}
+	if len(cursor) > maxCursor {
+		return place{}, ErrCursor
+	}
+	b, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
+	if err != nil || len(b) < signature {
+		return place{}, ErrCursor
+	}
+	b, signed := b[:len(b)-signature], b[len(b)-signature:]
+	if !hmac.Equal(signed, s.sign(b)) {
+		return place{}, ErrCursor
+	}
+	return parsePlace(b)
+}
+
+func (s *seal) sign(b []byte) []byte {
+	h := hmac.New(sha256.New, s.secret)
+	write(h, "weir cursor 1", s.model, s.query)
+	for _, name := range slices.Sorted(maps.Keys(s.params)) {
+		write(h, name, s.params[name])
+	}
+	write(h, "", string(b))
+	return h.Sum(nil)[:signature]
+}
+
+// write hashes texts so that no others have the same hash.
+func write(h hash.Hash, texts ...string) {
+	for _, t := range texts {
+		h.Write(appendText(nil, t))
+	}
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func appendPlace(b []byte, at place) []byte {
+	switch {
+	case at.after != "":
+		return append(append(b, 's'), at.after...)
+	case at.key != nil:
+		return appendKey(append(b, 'u'), *at.key)
+	}
+	b = append(b, 'w')
+	for _, c := range at.at {
+		b = appendKey(appendKey(b, c.Key), c.Entry)
+	}
+	return b
+}
+
+func appendKey(b []byte, k store.Key) []byte {
+	for _, v := range [...]value.Value{k.Partition, k.Sort} {
+		b = append(b, byte(v.Kind()))
+		if !v.IsMissing() {
+			b = appendText(b, v.Text())
+		}
+	}
+	return b
+}
+
+func parsePlace(b []byte) (place, error) {
+	if len(b) < 2 {
+		return place{}, ErrCursor
+	}
+	p := parser{rest: b[1:]}
+	var at place
+	switch b[0] {
+	case 's':
+		return place{after: string(b[1:])}, nil
+	case 'u':
+		k := p.key()
+		at.key = &k
+	case 'w':
+		for len(p.rest) > 0 && !p.bad {
+			at.at = append(at.at, store.Cursor{Key: p.key(), Entry: p.key()})
+		}
+	default:
+		return place{}, ErrCursor
+	}
+	return at, valid(!p.bad && len(p.rest) == 0)
+}
+
+func valid(ok bool) error {
+	if ok {
+		return nil
+	}
+	return ErrCursor
+}
+
+// parser reads the bytes of a place; bad says that they are none.
+type parser struct {
+	rest []byte
+	bad  bool
+}
+
+func (p *parser) key() store.Key { return store.Key{Partition: p.value(), Sort: p.value()} }
+
+func (p *parser) value() value.Value {
+	if p.bad = p.bad || len(p.rest) == 0; p.bad {
+		return value.Value{}
+	}
+	kind := value.Kind(p.rest[0])
+	p.rest = p.rest[1:]
+	if kind == value.Missing {
+		return value.Value{}
+	}
+	n, w := binary.Uvarint(p.rest)
+	if p.bad = w <= 0 || n > uint64(len(p.rest)-w); p.bad {
+		return value.Value{}
+	}
+	text := string(p.rest[w : w+int(n)])
+	p.rest = p.rest[w+int(n):]
+	switch kind {
+	case value.String:
+		return value.OfString(text)
+	case value.Binary:
+		return value.OfBinary(text)
+	case value.Number:
+		v, err := value.ParseNumber(text)
+		p.bad = err != nil
+		return v
+	}
+	p.bad = true
+	return value.Value{}
+}

@@ -1,0 +1,93 @@
+package query
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// The kinds of error, by what the caller does next. Every other one is a fault of
+// the store, of the index or of the model, and says so.
+var (
+	// ErrNotFound: the model has no query of this name.
+	ErrNotFound = errors.New("no such query")
+	// ErrParameter: a parameter is missing, unknown, or not of its type. The error
+	// is a *ParameterError.
+	ErrParameter = errors.New("a parameter is wrong")
+	// ErrCursor: the cursor did not come from an answer to this query with these
+	// parameters. Start again from the first page.
+	ErrCursor = errors.New("the cursor is not one of this query with these parameters")
+	// ErrUnavailable: there is no search index.
+	ErrUnavailable = errors.New("search is not available")
+)
+
+// ParameterError says everything that is wrong with the parameters of a query. It
+// wraps ErrParameter.
+type ParameterError struct {
+	Problems []Problem
+}
+
+// Problem is what is wrong with one parameter.
+type Problem struct {
+	Parameter string `json:"parameter"`
+	Message   string `json:"message"`
+}
+
+func (e *ParameterError) Error() string {
+	parts := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		parts[i] = p.Parameter + " " + p.Message
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (e *ParameterError) Unwrap() error { return ErrParameter }
+
+func (e *Engine) notFound(name string) error {
+	names := make([]string, len(e.Model.Queries))
+	for i, q := range e.Model.Queries {
+		names[i] = q.Name
+	}
+	err := fmt.Errorf("%w: %s has no query %.100q", ErrNotFound, e.Model.Name, name)
+	if near := Nearest(name, names); near != "" {
+		return fmt.Errorf("%w; did you mean %q?", err, near)
+	}
+	return err
+}
+
+// Nearest is the name that was probably meant, "" when none is near.
+func Nearest(name string, names []string) string {
+	best, least := "", len(name)/3+2
+	if len(name) > maxGuessed {
+		return ""
+	}
+	for _, n := range names {
+		if d := distance(strings.ToLower(name), strings.ToLower(n)); d < least {
+			best, least = n, d
+		}
+	}
+	return best
+}
+
+const maxGuessed = 64 // longer names are no typing mistakes
+
+// distance counts the bytes to insert, drop or change that turn a into b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}

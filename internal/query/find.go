@@ -1,0 +1,110 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/search"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// find answers a search: the rows of the documents found, as the store has them
+// now. Hits whose row is gone, or does not belong any more, are passed over and
+// the page is filled up from further ones.
+func (r *run) find(ctx context.Context, from place) ([]value.Item, place, error) {
+	if r.Search == nil {
+		return nil, place{}, ErrUnavailable
+	}
+	q := r.searched()
+	q.After = from.after
+	var items []value.Item
+	for {
+		q.Limit = min(max(r.want-len(items)+1, fewHits), maxBatch)
+		hits, _, err := search.Find(ctx, r.Search, q)
+		if err != nil {
+			return nil, place{}, searchError(err)
+		}
+		r.reads++
+		rows, err := r.rows(ctx, hits)
+		if err != nil {
+			return nil, place{}, err
+		}
+		for i, row := range rows {
+			if row != nil && len(items) == r.want {
+				return items, place{after: q.After}, nil
+			}
+			if row != nil {
+				items = append(items, r.plan.hits.outside(row))
+			}
+			q.After = hits[i].After
+		}
+		switch {
+		case len(hits) < q.Limit:
+			return items, place{}, nil
+		case len(items) == r.want || r.spent():
+			return items, place{after: q.After}, nil
+		}
+	}
+}
+
+const fewHits = 10
+
+// searched is the query for the index.
+func (r *run) searched() search.Query {
+	s := r.plan.Query.Search
+	q := search.Query{Index: projections.IndexName(r.Model, s), Text: r.args[paramText].Text(), Filters: map[string]value.Value{}}
+	for i := range r.plan.With {
+		b := &r.plan.With[i]
+		if v := r.plan.hits.value(b, scope{args: r.args}); !v.IsMissing() {
+			q.Filters[b.Field.Name] = indexed(b.Field, v)
+		}
+	}
+	q.Sort, q.Reverse = strings.CutPrefix(r.args[paramSort].Text(), "-")
+	return q
+}
+
+// indexed is a value as documents have it, which is as rows do.
+func indexed(f *model.Field, v value.Value) value.Value {
+	if f.Key != nil || f.Type == model.TypeFlag {
+		return value.OfString(model.Scalar(v))
+	}
+	return v
+}
+
+// searchError tells mistakes of who asked from faults.
+func searchError(err error) error {
+	switch {
+	case errors.Is(err, search.ErrCursor):
+		return ErrCursor
+	case errors.Is(err, search.ErrQuery):
+		return &ParameterError{[]Problem{{paramText, err.Error()}}}
+	}
+	return err
+}
+
+// rows are the rows of hits, nil for one that does not belong.
+func (r *run) rows(ctx context.Context, hits []search.Hit) ([]value.Item, error) {
+	st := r.plan.hits
+	rows := make([]value.Item, len(hits))
+	var keys []store.Key
+	var of []int
+	for i, h := range hits {
+		if k, err := search.ParseID(h.ID); err == nil && st.has(k) {
+			keys, of = append(keys, k), append(of, i)
+		}
+	}
+	there, err := r.fetch(ctx, st, keys, func(int) scope { return scope{args: r.args} })
+	if err != nil {
+		return nil, err
+	}
+	for i, row := range there {
+		if row != nil && model.Holds(r.plan.Query.Search.Where, row) {
+			rows[of[i]] = row
+		}
+	}
+	return rows, nil
+}

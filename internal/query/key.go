@@ -1,0 +1,192 @@
+package query
+
+import (
+	"slices"
+
+	"weir/internal/model"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// keyPart makes and reads one key attribute of an entity's rows, in the table or
+// in an index.
+type keyPart struct {
+	attr  store.KeyAttr
+	name  string          // the key is this name's value; "" where there is a template
+	tmpl  *model.Template // nil: the attribute is its own name
+	typed []string        // names whose values stand escaped in this key
+}
+
+func newKeyPart(m *model.Model, e *model.Entity, attr store.KeyAttr) keyPart {
+	k := keyPart{attr: attr, name: attr.Name}
+	kt := e.KeyTemplate(attr.Name)
+	if kt == nil {
+		return k
+	}
+	k.tmpl, k.name = kt.Template, ""
+	if k.tmpl.Whole() {
+		k.name = k.tmpl.Names()[0]
+	}
+	if e.Derived && k.name == "" {
+		k.typed = typed(m, e, k.tmpl.Names())
+	}
+	return k
+}
+
+// typed is those of the names whose values weir escapes in the keys of the rows
+// that it makes: the ones that a rule takes from what a person typed.
+func typed(m *model.Model, e *model.Entity, names []string) []string {
+	var out []string
+	for _, rule := range m.Rows {
+		if rule.Into != e {
+			continue
+		}
+		for _, f := range rule.Fields {
+			if f.Expr.Field != nil && f.Expr.Field.Typed() && slices.Contains(names, f.Name) {
+				out = append(out, f.Name)
+			}
+		}
+	}
+	return out
+}
+
+// names are the names that the key is made of.
+func (k *keyPart) names() []string {
+	switch {
+	case k.attr.Name == "":
+		return nil
+	case k.name != "":
+		return []string{k.name}
+	}
+	return k.tmpl.Names()
+}
+
+// lookup says what a name stands for, Missing for nothing.
+type lookup func(name string) value.Value
+
+// bound makes as much of the key as the names have values for. whole is false
+// when that is only what the key begins with, or nothing.
+func (k *keyPart) bound(get lookup) (v value.Value, whole bool) {
+	if k.name != "" {
+		v = k.convert(get(k.name))
+		return v, !v.IsMissing()
+	}
+	s, whole := k.tmpl.Prefix(k.texts(get))
+	if short, ok := k.tmpl.Build(k.texts(get)); !whole && ok {
+		s = short // only the optional tail is open
+	}
+	if s == "" {
+		return value.Value{}, false
+	}
+	return value.OfString(s), whole
+}
+
+// build makes the whole key, without its optional tail where that has no value.
+func (k *keyPart) build(get lookup) (value.Value, bool) {
+	if k.name != "" {
+		return k.bound(get)
+	}
+	s, ok := k.tmpl.Build(k.texts(get))
+	return value.OfString(s), ok && s != ""
+}
+
+// before is what the keys begin with whose name is still open: the bound that
+// begins with name's value goes behind it. ok is false when a name before it has
+// no value, or when keys are not in the order of the name's values.
+func (k *keyPart) before(name string, v value.Value, get lookup) (prefix value.Value, bound value.Value, ok bool) {
+	if k.name != "" {
+		bound = k.convert(v)
+		return value.Value{}, bound, k.name == name && !bound.IsMissing()
+	}
+	slot := k.tmpl.Slot(name)
+	if slot < 0 || slices.ContainsFunc(k.tmpl.Names()[:slot], func(n string) bool { return get(n).IsMissing() }) {
+		return value.Value{}, value.Value{}, false
+	}
+	text := k.text(name, v)
+	low, _ := k.tmpl.Prefix(k.texts(func(n string) value.Value { return unless(n == name, get(n)) }))
+	high, _ := k.tmpl.Prefix(k.texts(func(n string) value.Value {
+		if n == name {
+			return v
+		}
+		return unless(slices.Index(k.tmpl.Names(), n) > slot, get(n))
+	}))
+	separator := high[min(len(low)+len(text), len(high)):]
+	return unless(low == "", value.OfString(low)), value.OfString(low + text), text != "" && sortsAs(text, separator)
+}
+
+func unless(gone bool, v value.Value) value.Value {
+	if gone {
+		return value.Value{}
+	}
+	return v
+}
+
+// sortsAs reports whether texts followed by the separator are in the order of the
+// texts themselves, as far as the text given is concerned.
+func sortsAs(text, separator string) bool {
+	if separator == "" {
+		return true
+	}
+	for i := range len(text) {
+		if text[i] <= separator[0] {
+			return false
+		}
+	}
+	return true
+}
+
+func (k *keyPart) texts(get lookup) func(string) string {
+	return func(name string) string { return k.text(name, get(name)) }
+}
+
+func (k *keyPart) text(name string, v value.Value) string {
+	if v.Kind() == value.String && slices.Contains(k.typed, name) {
+		return k.tmpl.Escape(v.Text())
+	}
+	return model.Scalar(v)
+}
+
+// convert makes a value one of the key attribute's type, Missing when it cannot
+// be.
+func (k *keyPart) convert(v value.Value) value.Value {
+	switch {
+	case v.Kind() == value.Binary || k.attr.Type == value.Binary:
+		return unless(v.Kind() != k.attr.Type || v.Text() == "", v)
+	case k.attr.Type == value.Number:
+		n, err := value.ParseNumber(model.Scalar(v))
+		return unless(err != nil, n)
+	}
+	s := model.Scalar(v)
+	return unless(s == "", value.OfString(s))
+}
+
+// read takes a name's value out of a row's key, Missing when it is not in there.
+func (k *keyPart) read(name string, row value.Item) value.Value {
+	v := row.Get(k.attr.Name)
+	if k.name != "" {
+		return unless(k.name != name, v)
+	}
+	slot := k.tmpl.Slot(name)
+	values := make([]string, len(k.tmpl.Names()))
+	if slot < 0 || v.Kind() != value.String || !k.tmpl.Match(v.Text(), values) || values[slot] == "" {
+		return value.Value{}
+	}
+	return value.OfString(k.meant(name, values[slot]))
+}
+
+// meant is what a text in the key stands for.
+func (k *keyPart) meant(name, text string) string {
+	if slices.Contains(k.typed, name) {
+		return model.Unescape(text)
+	}
+	return text
+}
+
+// matches reports whether a row's key has this shape.
+func (k *keyPart) matches(row value.Item) bool {
+	v := row.Get(k.attr.Name)
+	if k.tmpl == nil || k.name != "" {
+		return v.Kind() == k.attr.Type
+	}
+	return v.Kind() == value.String && k.tmpl.Match(v.Text(), make([]string, len(k.tmpl.Names())))
+}

@@ -1,0 +1,160 @@
+package query
+
+import (
+	"cmp"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"weir/internal/model"
+	"weir/internal/value"
+)
+
+// Parameter describes a parameter of a query.
+type Parameter struct {
+	Name     string     `json:"name"`
+	Type     model.Type `json:"type"`
+	Optional bool       `json:"optional,omitempty"`
+	OneOf    []string   `json:"oneOf,omitempty"`
+
+	blank bool // may be empty
+}
+
+// The parameters that every search has. Their names are theirs in every search.
+const (
+	paramText = "q"
+	paramSort = "sort"
+)
+
+// Parameters describes the parameters of a query, nil when there is no such query.
+func (e *Engine) Parameters(name string) []Parameter {
+	if p := e.plans[name]; p != nil {
+		return p.params
+	}
+	return nil
+}
+
+func parameters(q *model.Query) []Parameter {
+	var ps []Parameter
+	for _, p := range q.Params {
+		if q.Search == nil || p.Name != paramText && p.Name != paramSort {
+			ps = append(ps, Parameter{Name: p.Name, Type: cmp.Or(p.Type, model.TypeAny), Optional: p.Optional})
+		}
+	}
+	if q.Search == nil {
+		return ps
+	}
+	ps = slices.Insert(ps, 0, Parameter{Name: paramText, Type: model.TypeString, blank: true})
+	if len(q.Search.Sorts) > 0 {
+		sort := Parameter{Name: paramSort, Type: model.TypeString, Optional: true}
+		for _, f := range q.Search.Sorts {
+			sort.OneOf = append(sort.OneOf, f.Name, "-"+f.Name)
+		}
+		ps = append(ps, sort)
+	}
+	return ps
+}
+
+// arguments reads the parameters as given. All that is wrong is said at once.
+func (p *plan) arguments(given map[string]string, limit int) (map[string]value.Value, error) {
+	var bad []Problem
+	say := func(name, format string, args ...any) {
+		bad = append(bad, Problem{name, fmt.Sprintf(format, args...)})
+	}
+	args := make(map[string]value.Value, len(given))
+	known := make([]string, len(p.params))
+	for i, d := range p.params {
+		known[i] = d.Name
+		text, ok := given[d.Name]
+		if !ok && !d.Optional {
+			say(d.Name, "is missing")
+		}
+		if !ok {
+			continue
+		}
+		v, err := d.parse(text)
+		if err != nil {
+			say(d.Name, "%v", err)
+		}
+		args[d.Name] = v
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if slices.Contains(known, name) {
+			continue
+		}
+		if near := Nearest(name, known); near != "" {
+			say(name, "is no parameter of this query; did you mean %s?", near)
+		} else {
+			say(name, "is no parameter of this query; it has %s", listed(known))
+		}
+	}
+	if limit < 0 || limit > MaxLimit {
+		say("limit", "must be from 1 to %d, not %d", MaxLimit, limit)
+	}
+	if bad != nil {
+		return nil, &ParameterError{bad}
+	}
+	return args, nil
+}
+
+func listed(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// parse reads a parameter's text.
+func (d *Parameter) parse(text string) (value.Value, error) {
+	switch {
+	case text == "" && !d.blank:
+		return value.Value{}, errors.New("is empty")
+	case !utf8.ValidString(text):
+		return value.Value{}, errors.New("is not UTF-8")
+	case d.OneOf != nil && !slices.Contains(d.OneOf, text):
+		return value.Value{}, fmt.Errorf("must be one of %s, not %.60q", listed(d.OneOf), text)
+	}
+	switch d.Type {
+	case model.TypeNumber, model.TypeNumbers:
+		v, err := value.ParseNumber(text)
+		if err != nil {
+			return v, fmt.Errorf("must be a number, not %.60q", text)
+		}
+		return v, nil
+	case model.TypeBoolean, model.TypeFlag:
+		if text != "true" && text != "false" {
+			return value.Value{}, fmt.Errorf("must be true or false, not %.60q", text)
+		}
+		return value.OfBool(text == "true"), nil
+	case model.TypeTime:
+		return parseTime(text)
+	case model.TypeBinary:
+		raw, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			return value.Value{}, fmt.Errorf("must be base64, not %.60q", text)
+		}
+		return value.OfBinary(string(raw)), nil
+	}
+	return value.OfString(text), nil
+}
+
+// parseTime takes a time as it is written. One with an offset is turned to UTC,
+// which is how times are kept: they are compared as text.
+func parseTime(text string) (value.Value, error) {
+	if _, err := time.Parse(time.DateOnly, text); err == nil {
+		return value.OfString(text), nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return value.Value{}, fmt.Errorf("must be a time such as 2025-11-13T10:30:00Z, not %.60q", text)
+	}
+	if !strings.HasSuffix(text, "Z") {
+		text = t.UTC().Format(time.RFC3339Nano)
+	}
+	return value.OfString(text), nil
+}

@@ -1,0 +1,138 @@
+package query
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"weir/internal/model"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// plan is a query, compiled.
+type plan struct {
+	*model.Query
+	params []Parameter
+	steps  []*step
+	scans  []*step // those of the steps that read a range of rows
+	hits   *step   // of a search: what a row must be
+}
+
+func compile(m *model.Model, q *model.Query) (*plan, error) {
+	p := &plan{Query: q, params: parameters(q)}
+	if q.Search != nil {
+		p.hits = newStep(m, &model.Step{Entity: q.Search.Of, With: q.With}, nil)
+		return p, p.check(p.hits)
+	}
+	if len(q.Steps) == 0 {
+		return p, errors.New("it has no steps")
+	}
+	var prior *step
+	for i, s := range q.Steps {
+		st := newStep(m, s, prior)
+		err := p.check(st)
+		if err == nil {
+			err = p.reads(st)
+		}
+		if err != nil {
+			return p, fmt.Errorf("step %d, on %s: %w", i+1, s.Entity.Name, err)
+		}
+		if !s.Get {
+			p.scans = append(p.scans, st)
+		}
+		p.steps, prior = append(p.steps, st), st
+	}
+	return p, nil
+}
+
+func (p *plan) param(name string) *Parameter {
+	for i := range p.params {
+		if p.params[i].Name == name {
+			return &p.params[i]
+		}
+	}
+	return nil
+}
+
+// check says which field is fixed to something that is not there.
+func (p *plan) check(st *step) error {
+	binds := slices.Clone(st.With)
+	if st.Below != nil {
+		binds = append(binds, *st.Below)
+	}
+	for _, b := range binds {
+		if b.Param != "" && p.param(b.Param) == nil {
+			return fmt.Errorf("field %s is fixed to %s, which is no parameter", b.Field.Name, b.Param)
+		}
+		if b.Prior != nil && st.prior == nil {
+			return fmt.Errorf("field %s is fixed to a row before, and there is none", b.Field.Name)
+		}
+	}
+	return nil
+}
+
+// reads says why a step cannot be read by key.
+func (p *plan) reads(st *step) error {
+	if st.Get && st.Index != nil {
+		return errors.New("a get is by the table's key")
+	}
+	keys := []*keyPart{&st.partition}
+	if st.Get && st.sort.attr.Name != "" {
+		keys = append(keys, &st.sort)
+	}
+	for _, k := range keys {
+		_, ok := k.build(func(name string) value.Value {
+			if b := st.bind(name); b == nil || b.Param != "" && p.param(b.Param).Optional {
+				return value.Value{}
+			}
+			return value.OfString("1") // anything that can be a key
+		})
+		if !ok && k.attr.Type != value.Binary {
+			return fmt.Errorf("key %s is not fixed by what is always given; it is made of %v", k.attr.Name, k.names())
+		}
+	}
+	return nil
+}
+
+// place is how far an answer has come. The zero place is the start, and the end.
+type place struct {
+	// Of a walk: for each scan, outermost first, the row it has come to. All but
+	// the last are in progress; the walk stands just behind the last.
+	at []store.Cursor
+	// Of a walk that gives each row once: the row it stands behind.
+	key *store.Key
+	// Of a search: the After of the hit it stands behind.
+	after string
+}
+
+func (at place) zero() bool { return at.at == nil && at.key == nil && at.after == "" }
+
+// fits reports whether a place can be one of this plan. The seal says that it was
+// one; the model may have changed since.
+func (p *plan) fits(at place) bool {
+	switch {
+	case at.zero():
+		return true
+	case p.Search != nil:
+		return at.at == nil && at.key == nil
+	case p.Unique:
+		return at.key != nil && p.steps[len(p.steps)-1].has(*at.key)
+	}
+	if at.key != nil || at.after != "" || len(at.at) > len(p.scans) {
+		return false
+	}
+	for i, c := range at.at {
+		st := p.scans[i]
+		if !st.has(c.Key) || st.Index != nil && (c.Entry.Partition.Kind() != st.partition.attr.Type || c.Entry.Sort.Kind() != st.sort.attr.Type) {
+			return false
+		}
+	}
+	return true
+}
+
+// has reports whether a key is of the shape of the step's table.
+func (s *step) has(k store.Key) bool {
+	own := s.Entity.Table.Key
+	return k.Partition.Kind() == own.Partition.Type && k.Sort.Kind() == own.Sort.Type
+}

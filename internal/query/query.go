@@ -1,0 +1,171 @@
+// Package query answers a model's named queries from the store and the search
+// indexes.
+//
+// Each step of a query becomes one read by key: as much of the key as its fixed
+// fields can build narrows the read, and every row that comes back must belong.
+// It is a row of the step's entity, its fields have the values asked for, and it
+// has not expired. A key built from what a person typed may therefore reach too
+// far; what it reaches is never given out.
+//
+// An answer comes in pages. A page costs a bounded amount of reading, so that it
+// may be short, or empty, and still have a cursor; only a page without one is the
+// last. Nothing is kept between pages: the cursor says how far the walk has come.
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"weir/internal/model"
+	"weir/internal/search"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// MaxLimit is how many rows a page may have, and how many it has where no limit
+// is given.
+const MaxLimit = 1000
+
+// Config is what an Engine works with.
+type Config struct {
+	Model  *model.Model
+	Store  store.Store
+	Search search.Index     // nil: searches answer ErrUnavailable
+	Now    func() time.Time // says what has expired; nil is time.Now
+	Secret []byte           // signs cursors, at least 16 bytes; see LoadSecret
+}
+
+// Engine runs the named queries of one model. It may be used from many
+// goroutines.
+type Engine struct {
+	Config
+	plans map[string]*plan
+}
+
+// Page is the part of an answer that is asked for.
+type Page struct {
+	Limit  int    // 1 to MaxLimit; 0 is MaxLimit
+	Cursor string // of the Result before; "" for the first page
+}
+
+// Result is a page of rows. Cursor is "" on the last one.
+type Result struct {
+	Items  []value.Item
+	Cursor string
+}
+
+// New compiles the queries of a model. Its errors are mistakes in the model, or
+// in the configuration.
+func New(c Config) (*Engine, error) {
+	if len(c.Secret) < minSecret {
+		return nil, fmt.Errorf("queries of %s: the secret has %d bytes, at least %d are needed", c.Model.Name, len(c.Secret), minSecret)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	e := &Engine{Config: c, plans: map[string]*plan{}}
+	var errs []error
+	for _, q := range c.Model.Queries {
+		p, err := compile(c.Model, q)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("query %s of %s: %w", q.Name, c.Model.Name, err))
+		}
+		e.plans[q.Name] = p
+	}
+	return e, errors.Join(errs...)
+}
+
+// Run answers a page of the named query. Its errors wrap ErrNotFound,
+// ErrParameter, ErrCursor or ErrUnavailable, or else what went wrong below.
+func (e *Engine) Run(ctx context.Context, name string, params map[string]string, page Page) (Result, error) {
+	p := e.plans[name]
+	if p == nil {
+		return Result{}, e.notFound(name)
+	}
+	args, err := p.arguments(params, page.Limit)
+	if err != nil {
+		return Result{}, err
+	}
+	if page.Limit == 0 {
+		page.Limit = MaxLimit
+	}
+	seal := seal{secret: e.Secret, model: e.Model.Name, query: name, params: params}
+	from, err := seal.open(page.Cursor)
+	if err != nil {
+		return Result{}, err
+	}
+	r := run{Engine: e, plan: p, args: args, now: e.Now(), want: page.Limit}
+	if p.Single {
+		r.want = 1
+	}
+	items, at, err := r.page(ctx, from)
+	if err != nil {
+		return Result{}, fmt.Errorf("query %s of %s: %w", name, e.Model.Name, err)
+	}
+	if p.Single && len(items) > 0 {
+		at = place{}
+	}
+	return Result{Items: items, Cursor: seal.close(at)}, nil
+}
+
+// run is the answering of one page.
+type run struct {
+	*Engine
+	plan *plan
+	args map[string]value.Value
+	now  time.Time
+	want int // rows
+
+	reads, bytes int // what was read
+}
+
+// The bounds of the work that a page may cost. Reading stops at the first place
+// beyond one of them from which it can go on later.
+const (
+	maxReads = 256      // calls of the store or the search index
+	maxBytes = 16 << 20 // of rows read, given out or not
+	maxBatch = 100      // rows that are fetched by key at once
+)
+
+// spent reports whether the page has cost what it may.
+func (r *run) spent() bool { return r.reads >= maxReads || r.bytes >= maxBytes }
+
+// page answers with rows, and the place after them; the zero place at the end.
+func (r *run) page(ctx context.Context, from place) ([]value.Item, place, error) {
+	if !r.plan.fits(from) {
+		return nil, place{}, ErrCursor
+	}
+	switch {
+	case r.plan.Search != nil:
+		return r.find(ctx, from)
+	case r.plan.Unique:
+		return r.distinct(ctx, from)
+	}
+	return r.walk(ctx, from)
+}
+
+// fetch reads rows of a step by their keys, in batches; nil where there is none
+// that belongs to the scope of the same place.
+func (r *run) fetch(ctx context.Context, st *step, keys []store.Key, scopes func(i int) scope) ([]value.Item, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	refs := make([]store.Ref, len(keys))
+	for i, k := range keys {
+		refs[i] = store.Ref{Table: st.Entity.Table.Name, Key: k}
+	}
+	rows, err := r.Store.Get(ctx, refs)
+	if err != nil {
+		return nil, err
+	}
+	r.reads++
+	for i, row := range rows {
+		r.bytes += row.Size()
+		if row == nil || !st.belongs(row, scopes(i), r.now) {
+			rows[i] = nil
+		}
+	}
+	return rows, nil
+}

@@ -1,0 +1,50 @@
+package query
+
+import (
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/value"
+)
+
+// shape is how rows of an entity look outside: plain rows without bookkeeping and
+// without what is hidden, flags as booleans, and no derived value missing.
+type shape struct {
+	hidden map[string]bool
+	flags  []string
+	zeros  []string // derived attributes that are 0 where they are absent
+}
+
+// newShape is the shape of an entity's rows; of sparse ones there are only keys.
+func newShape(e *model.Entity, sparse bool) shape {
+	s := shape{hidden: map[string]bool{}}
+	for _, a := range e.Attributes {
+		if a.Hidden {
+			s.hidden[a.Name] = true
+		}
+		if a.Type == model.TypeFlag {
+			s.flags = append(s.flags, a.Name)
+		}
+	}
+	for _, t := range e.Values {
+		if !sparse && !t.Hidden && t.Kind != model.Mean {
+			s.zeros = append(s.zeros, t.Attr)
+		}
+	}
+	return s
+}
+
+// outside is the row as people see it.
+func (s *shape) outside(row value.Item) value.Item {
+	var changed []value.Attr
+	for _, name := range s.flags {
+		if v := row.Get(name); v.Kind() == value.String && (v.Text() == "true" || v.Text() == "false") {
+			changed = append(changed, value.Attr{Name: name, Value: value.OfBool(v.Text() == "true")})
+		}
+	}
+	for _, name := range s.zeros {
+		if !row.Has(name) {
+			changed = append(changed, value.Attr{Name: name, Value: value.OfInt(0)})
+		}
+	}
+	return row.With(changed...).Filter(func(name string) bool { return !book.IsOurs(name) && !s.hidden[name] })
+}

@@ -1,0 +1,154 @@
+package query
+
+import (
+	"errors"
+	"slices"
+
+	"weir/internal/model"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// step is a model's step, compiled: the key it reads by, and what a row must be.
+type step struct {
+	*model.Step
+	shape
+	prior           *step // the one before, nil for the first
+	partition, sort keyPart
+	primary         []keyPart // the table's own key
+	keys            []keyPart // all keys of the entity
+	sparse          bool      // rows hold only keys
+	keyed           bool      // what is fixed to a row before is in the primary key
+}
+
+func newStep(m *model.Model, s *model.Step, prior *step) *step {
+	st := &step{Step: s, prior: prior, keyed: true}
+	schema := s.Entity.Table.Key
+	if s.Index != nil {
+		schema, st.sparse = s.Index.Key, s.Index.KeysOnly
+	}
+	st.partition, st.sort = newKeyPart(m, s.Entity, schema.Partition), newKeyPart(m, s.Entity, schema.Sort)
+	own := s.Entity.Table.Key
+	st.primary = []keyPart{newKeyPart(m, s.Entity, own.Partition)}
+	if own.Sort.Name != "" {
+		st.primary = append(st.primary, newKeyPart(m, s.Entity, own.Sort))
+	}
+	for _, k := range s.Entity.Keys {
+		st.keys = append(st.keys, newKeyPart(m, s.Entity, k.Attr))
+	}
+	st.shape = newShape(s.Entity, st.sparse)
+	for _, b := range s.With {
+		st.keyed = st.keyed && (b.Prior == nil || st.inPrimary(b.Field.Name))
+	}
+	return st
+}
+
+func (s *step) inPrimary(name string) bool {
+	return slices.ContainsFunc(s.primary, func(k keyPart) bool { return slices.Contains(k.names(), name) })
+}
+
+func (s *step) bind(name string) *model.Bind {
+	for i := range s.With {
+		if s.With[i].Field.Name == name {
+			return &s.With[i]
+		}
+	}
+	return nil
+}
+
+// scope is what the fields that a step fixes stand for: values of parameters, and
+// the row of the step before.
+type scope struct {
+	args  map[string]value.Value
+	prior value.Item
+	alone bool // there is no row before: what is fixed to one holds
+}
+
+// value is what a field is fixed to, Missing for nothing: an optional parameter
+// that was not given, or a field that the row before does not have.
+func (s *step) value(b *model.Bind, sc scope) value.Value {
+	switch {
+	case b.Prior != nil:
+		return s.prior.read(b.Prior, sc.prior)
+	case b.Param != "":
+		return sc.args[b.Param]
+	}
+	return b.Const
+}
+
+func (s *step) lookup(sc scope) lookup {
+	return func(name string) value.Value {
+		if b := s.bind(name); b != nil {
+			return s.value(b, sc)
+		}
+		return value.Value{}
+	}
+}
+
+// key is the primary key that a Get reads; ok is false when no row can have it.
+func (s *step) key(sc scope) (k store.Key, ok bool) {
+	get := s.lookup(sc)
+	if k.Partition, ok = s.primary[0].build(get); !ok || len(k.Partition.Text()) > store.MaxPartitionBytes {
+		return k, false
+	}
+	if len(s.primary) == 1 {
+		return k, true
+	}
+	k.Sort, ok = s.primary[1].build(get)
+	return k, ok && len(k.Sort.Text()) <= store.MaxSortBytes
+}
+
+// query is the read that reaches every row of the scope; ok is false when there
+// can be none.
+func (s *step) query(sc scope) (q store.Query, ok bool) {
+	get := s.lookup(sc)
+	q = store.Query{Table: s.Entity.Table.Name, Reverse: s.Reverse}
+	if s.Index != nil {
+		q.Index = s.Index.Name
+	}
+	if q.Partition, ok = s.partition.bound(get); !ok || len(q.Partition.Text()) > store.MaxPartitionBytes {
+		return q, false
+	}
+	if s.sort.attr.Name == "" {
+		return q, true
+	}
+	q.Sort = s.span(sc, get)
+	for _, v := range [...]value.Value{q.Sort.Equal, q.Sort.Prefix, q.Sort.Below} {
+		if len(v.Text()) > store.MaxSortBytes {
+			return q, false
+		}
+	}
+	return q, true
+}
+
+// span bounds the sort key as closely as the fixed fields allow.
+func (s *step) span(sc scope, get lookup) store.Range {
+	v, whole := s.sort.bound(get)
+	if whole {
+		return store.Range{Equal: v}
+	}
+	if s.Below != nil {
+		if limit := s.value(s.Below, sc); !limit.IsMissing() {
+			if low, high, ok := s.sort.before(s.Below.Field.Name, limit, get); ok {
+				return store.Range{From: low, Below: high}
+			}
+		}
+	}
+	return store.Range{Prefix: v}
+}
+
+// cursor stands just after a row that the step read.
+func (s *step) cursor(row value.Item) (store.Cursor, error) {
+	k, ok := s.Entity.Table.KeyOf(row)
+	if !ok {
+		return store.Cursor{}, errors.New("a row came without its key")
+	}
+	c := store.Cursor{Key: k}
+	if s.Index != nil {
+		c.Entry.Partition = row.Get(s.partition.attr.Name)
+		if s.sort.attr.Name != "" {
+			c.Entry.Sort = row.Get(s.sort.attr.Name)
+		}
+	}
+	return c, nil
+}

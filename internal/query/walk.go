@@ -1,0 +1,230 @@
+package query
+
+import (
+	"context"
+	"slices"
+
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// walk answers a query of steps: depth first, in the order of each step's key.
+func (r *run) walk(ctx context.Context, from place) ([]value.Item, place, error) {
+	w := &walk{run: r, ctx: ctx}
+	more, err := w.descend(0, []found{{}}, from.at)
+	items := w.items
+	switch {
+	case err != nil:
+		return nil, place{}, err
+	case more:
+		return items, place{}, nil
+	case w.over:
+		return items, place{at: w.last}, nil
+	}
+	return items, place{at: w.done}, nil
+}
+
+// walk is one page of a walk. Its methods answer false when the page is full or
+// has cost enough.
+type walk struct {
+	*run
+	ctx   context.Context
+	items []value.Item
+	over  bool           // there is a row behind the wanted ones
+	last  []store.Cursor // the place behind the last of items
+	done  []store.Cursor // the place behind all that was looked at
+
+	keep func(store.Key) // instead of giving rows out, only tell their keys
+}
+
+// found is a row of a step, and the place behind it.
+type found struct {
+	row value.Item
+	at  []store.Cursor
+}
+
+// descend continues from rows of the step above depth. A place to resume from
+// belongs to the first of them.
+func (w *walk) descend(depth int, from []found, resume []store.Cursor) (bool, error) {
+	if depth == len(w.plan.steps) {
+		return w.take(from), nil
+	}
+	st := w.plan.steps[depth]
+	switch {
+	case w.keep != nil && depth == len(w.plan.steps)-1 && st.Get && st.keyed:
+		w.tell(st, from)
+		return true, nil
+	case st.Get:
+		return w.get(depth, from, resume)
+	}
+	for i, f := range from {
+		if i > 0 && w.passed(from[i-1].at) {
+			return false, nil
+		}
+		if more, err := w.scan(depth, f, resume); !more || err != nil {
+			return false, err
+		}
+		resume = nil
+	}
+	return true, nil
+}
+
+// passed notes that all is done up to a place, and reports whether to stop there.
+func (w *walk) passed(at []store.Cursor) bool {
+	if w.keep != nil || len(at) == 0 {
+		return false
+	}
+	w.done = at
+	return w.spent() || len(w.items) >= w.want
+}
+
+// take gives rows out.
+func (w *walk) take(from []found) bool {
+	last := w.plan.steps[len(w.plan.steps)-1]
+	for _, f := range from {
+		if w.keep != nil {
+			if k, ok := last.Entity.Table.KeyOf(f.row); ok {
+				w.keep(k)
+			}
+			continue
+		}
+		if len(w.items) == w.want {
+			w.over = true
+			return false
+		}
+		w.items, w.last = append(w.items, last.outside(f.row)), f.at
+		if w.plan.Single {
+			return false
+		}
+	}
+	return true
+}
+
+// tell tells the keys of the rows that a Get would read, without reading them.
+func (w *walk) tell(st *step, from []found) {
+	for _, f := range from {
+		if k, ok := st.key(w.scope(f.row)); ok {
+			w.keep(k)
+		}
+	}
+}
+
+func (w *walk) scope(prior value.Item) scope { return scope{args: w.args, prior: prior} }
+
+// get reads a row by its key for each row before, and goes on from those there.
+func (w *walk) get(depth int, from []found, resume []store.Cursor) (bool, error) {
+	st := w.plan.steps[depth]
+	for start := 0; start < len(from); start += maxBatch {
+		if start > 0 && w.passed(from[start-1].at) {
+			return false, nil
+		}
+		batch := from[start:min(start+maxBatch, len(from))]
+		var keys []store.Key
+		var of []found
+		for _, f := range batch {
+			if k, ok := st.key(w.scope(f.row)); ok {
+				keys, of = append(keys, k), append(of, f)
+			}
+		}
+		rows, err := w.fetch(w.ctx, st, keys, func(i int) scope { return w.scope(of[i].row) })
+		if err != nil {
+			return false, err
+		}
+		var there []found
+		for i, row := range rows {
+			if row != nil {
+				there = append(there, found{row, of[i].at})
+			}
+		}
+		if more, err := w.descend(depth+1, there, resume); !more || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// scan reads a range of rows, and goes on from those that belong.
+func (w *walk) scan(depth int, f found, resume []store.Cursor) (bool, error) {
+	st := w.plan.steps[depth]
+	sc := w.scope(f.row)
+	q, ok := st.query(sc)
+	if !ok {
+		return true, nil
+	}
+	if len(resume) > 0 {
+		q.After = &resume[0]
+		if more, err := w.resume(depth, sc, f, resume); !more || err != nil {
+			return false, err
+		}
+	}
+	for q.Limit = w.firstLimit(); ; q.Limit = wider(q.Limit) {
+		page, err := w.read(q)
+		if err != nil {
+			return false, err
+		}
+		var rows []found
+		for _, row := range page.Rows {
+			if !st.belongs(row, sc, w.now) {
+				continue
+			}
+			c, err := st.cursor(row)
+			if err != nil {
+				return false, err
+			}
+			rows = append(rows, found{row, behind(f.at, c)})
+		}
+		if more, err := w.descend(depth+1, rows, nil); !more || err != nil {
+			return false, err
+		}
+		if page.Next == nil {
+			return true, nil
+		}
+		if q.After = page.Next; w.passed(behind(f.at, *page.Next)) {
+			return false, nil
+		}
+	}
+}
+
+// resume goes on inside the row that was in progress, if it is still there.
+func (w *walk) resume(depth int, sc scope, f found, resume []store.Cursor) (bool, error) {
+	if len(resume) == 1 {
+		return true, nil
+	}
+	st := w.plan.steps[depth]
+	rows, err := w.fetch(w.ctx, st, []store.Key{resume[0].Key}, func(int) scope { return sc })
+	if err != nil || rows[0] == nil {
+		return err == nil, err
+	}
+	return w.descend(depth+1, []found{{rows[0], behind(f.at, resume[0])}}, resume[1:])
+}
+
+// behind is the place of a row under another's.
+func behind(at []store.Cursor, c store.Cursor) []store.Cursor {
+	return append(slices.Clip(slices.Clone(at)), c)
+}
+
+// Rows that a read asks for: as many as are wanted and one more, which says
+// whether there are any left; each further one asks for more, since little of the
+// one before belonged.
+const (
+	fewRows  = 25
+	manyRows = MaxLimit + 1
+)
+
+func (w *walk) firstLimit() int {
+	if n := w.want - len(w.items) + 1; w.keep == nil {
+		return min(n, manyRows)
+	}
+	return manyRows
+}
+
+func wider(limit int) int { return min(max(limit*2, fewRows), manyRows) }
+
+func (w *walk) read(q store.Query) (store.Page, error) {
+	page, err := w.Store.Query(w.ctx, q)
+	w.reads++
+	for _, row := range page.Rows {
+		w.bytes += row.Size()
+	}
+	return page, err
+}

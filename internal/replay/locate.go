@@ -1,0 +1,83 @@
+package replay
+
+import (
+	"fmt"
+	"strings"
+
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/store"
+)
+
+// locate finds the table and key of a record: by the table it names, by the table
+// the file is of, or as the only table of the model with such a key.
+func (r *Replay) locate(e *events.Entry, table string) (*model.Table, store.Key, error) {
+	rec := &e.Record
+	if rec.Table != "" {
+		table = rec.Table
+	}
+	if table != "" {
+		t := r.Model.Table(table)
+		if t == nil && len(r.Model.Tables) == 1 {
+			t = r.Model.Tables[0] // one table, deployed under another name
+		}
+		if t == nil {
+			return nil, store.Key{}, fmt.Errorf("table %s is not in model %s, which has %s", table, r.Model.Name, r.tableNames())
+		}
+		key, ok := keyOf(t, rec)
+		if !ok {
+			return nil, store.Key{}, fmt.Errorf("the record has not the key of table %s: %s", t.Name, keyText(t))
+		}
+		return t, key, nil
+	}
+	var found *model.Table
+	var at store.Key
+	for _, t := range r.Model.Tables {
+		key, ok := keyOf(t, rec)
+		if !ok || len(rec.Keys) != 0 && len(rec.Keys) != keyLen(t) {
+			continue
+		}
+		if found != nil {
+			return nil, store.Key{}, fmt.Errorf("the record names no table and could be of %s or of %s; say which on the command line, TABLE=FILE", found.Name, t.Name)
+		}
+		found, at = t, key
+	}
+	if found == nil {
+		return nil, store.Key{}, fmt.Errorf("no table of model %s has a key like this record's", r.Model.Name)
+	}
+	return found, at, nil
+}
+
+// keyOf is the record's key in the table; exports of rows have it in the image.
+func keyOf(t *model.Table, rec *events.Record) (store.Key, bool) {
+	if len(rec.Keys) > 0 {
+		return t.KeyOf(rec.Keys)
+	}
+	if rec.New != nil {
+		return t.KeyOf(rec.New)
+	}
+	return t.KeyOf(rec.Old)
+}
+
+func keyLen(t *model.Table) int {
+	if t.Key.Sort.Name == "" {
+		return 1
+	}
+	return 2
+}
+
+func keyText(t *model.Table) string {
+	s := t.Key.Partition.Name + " (" + t.Key.Partition.Type.String() + ")"
+	if t.Key.Sort.Name != "" {
+		s += ", " + t.Key.Sort.Name + " (" + t.Key.Sort.Type.String() + ")"
+	}
+	return s
+}
+
+func (r *Replay) tableNames() string {
+	names := make([]string, len(r.Model.Tables))
+	for i, t := range r.Model.Tables {
+		names[i] = t.Name
+	}
+	return strings.Join(names, ", ")
+}

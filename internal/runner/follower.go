@@ -1,0 +1,304 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Follower reads the streams of a model's tables and has each batch applied. Two
+// groups follow apart from each other, rows and search, so that a slow index holds
+// up nothing else; each keeps its own place in every shard, in our table, written
+// after the effects of what it read.
+type Follower struct {
+	Runner *Runner
+	// Report, when set, is called after each batch with what became of it.
+	Report func(group string, n Counts)
+
+	mu     sync.Mutex
+	places map[place]events.Position // of each group in each shard, for trimming
+}
+
+type place struct{ group, table, shard string }
+
+// The groups of consumers.
+const (
+	GroupRows   = "rows"
+	GroupSearch = "search"
+)
+
+// pageRecords is how many records a batch has at the most: as many as a page of
+// DynamoDB Streams.
+const pageRecords = 1000
+
+// Run follows until the context ends or something fails. When idle it waits for
+// the store to say that something changed.
+func (f *Follower) Run(ctx context.Context) error { return f.run(ctx, nil) }
+
+// CatchUp follows until everything that was in the streams when done was closed is
+// applied, and everything that came of that.
+func (f *Follower) CatchUp(ctx context.Context, done <-chan struct{}) error { return f.run(ctx, done) }
+
+func (f *Follower) run(ctx context.Context, done <-chan struct{}) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	rows := &consumer{Follower: f, group: GroupRows, apply: f.Runner.Rows, jobs: true}
+	consumers := []*consumer{rows}
+	rows.done = make(chan struct{})
+	if f.Runner.Index != nil {
+		consumers = append(consumers, &consumer{Follower: f, group: GroupSearch, apply: f.Runner.Documents, done: make(chan struct{})})
+	}
+	errs := make(chan error, len(consumers))
+	until := done
+	for _, c := range consumers {
+		go func(until <-chan struct{}) {
+			err := c.run(ctx, until)
+			close(c.done)
+			if err != nil {
+				cancel()
+			}
+			errs <- err
+		}(until)
+		if done != nil {
+			until = c.done // the next group is finished when it has read what this one wrote
+		}
+	}
+	var first error
+	for range consumers {
+		if err := <-errs; err != nil && (first == nil || errors.Is(first, context.Canceled)) {
+			first = err
+		}
+	}
+	return first
+}
+
+// consumer is one group's way through all shards.
+type consumer struct {
+	*Follower
+	group string
+	apply func(context.Context, Batch) (Counts, error)
+	jobs  bool
+	done  chan struct{}
+
+	at    map[place]events.Position
+	ended map[place]bool
+}
+
+func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
+	c.at, c.ended = map[place]events.Position{}, map[place]bool{}
+	for {
+		last := isClosed(until)
+		changed := changes(c.Runner)
+		read, err := c.pass(ctx)
+		if err != nil {
+			return err
+		}
+		left := false
+		if c.jobs {
+			if left, err = c.Runner.Jobs(ctx); err != nil {
+				return fmt.Errorf("long lists: %w", err)
+			}
+		}
+		if read || left {
+			continue
+		}
+		if last {
+			return nil
+		}
+		if err := idle(ctx, changed, until); err != nil {
+			return err
+		}
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return c != nil
+	default:
+		return false
+	}
+}
+
+// changes is the store's notice that one of the model's streams has grown, for a
+// store that gives one; others are looked at each second.
+func changes(r *Runner) []<-chan struct{} {
+	n, ok := r.Store.(interface {
+		Changed(table string) (<-chan struct{}, error)
+	})
+	if !ok {
+		return nil
+	}
+	var out []<-chan struct{}
+	for _, t := range r.Model.Tables {
+		if c, err := n.Changed(t.Name); err == nil {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// idle waits until something may have changed, until closes, or the context ends.
+func idle(ctx context.Context, changed []<-chan struct{}, until <-chan struct{}) error {
+	timer := time.NewTimer(time.Second)
+	defer timer.Stop()
+	cases := []reflect.SelectCase{
+		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())},
+		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(timer.C)},
+		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(until)}, // nil, and so never, when following for good
+	}
+	for _, c := range changed {
+		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(c)})
+	}
+	reflect.Select(cases)
+	return ctx.Err()
+}
+
+// pass reads a page of each shard. A child is read when its parent is finished.
+func (c *consumer) pass(ctx context.Context) (read bool, err error) {
+	for _, t := range c.Runner.Model.Tables {
+		shards, err := c.Runner.Store.Shards(ctx, t.Name)
+		if err != nil {
+			return false, fmt.Errorf("stream of %s: %w", t.Name, err)
+		}
+		open := map[string]bool{}
+		for _, s := range shards {
+			at := place{c.group, t.Name, s.ID}
+			if open[s.Parent] {
+				open[s.ID] = true
+				continue
+			}
+			n, err := c.shard(ctx, t, at)
+			if err != nil {
+				return false, fmt.Errorf("%s of %s, shard %s: %w", c.group, t.Name, s.ID, err)
+			}
+			open[s.ID] = !c.ended[at]
+			read = read || n > 0
+		}
+	}
+	return read, nil
+}
+
+// shard applies the next page of a shard and moves the group's place behind it.
+func (c *consumer) shard(ctx context.Context, t *model.Table, at place) (int, error) {
+	if c.ended[at] {
+		return 0, nil
+	}
+	if _, known := c.at[at]; !known {
+		if err := c.resume(ctx, at); err != nil {
+			return 0, err
+		}
+	}
+	page, err := c.Runner.Store.Read(ctx, at.table, at.shard, c.at[at], pageRecords)
+	if err != nil {
+		return 0, err
+	}
+	if len(page.Records) > 0 {
+		b := Batch{Lane: Lane(at.table, at.shard)}
+		for i := range page.Records {
+			if ch, ok := projections.NewChange(t, &page.Records[i]); ok {
+				b.Changes = append(b.Changes, ch)
+			}
+		}
+		n, err := c.apply(ctx, b)
+		if err != nil {
+			return 0, err
+		}
+		last := page.Records[len(page.Records)-1].Position
+		if err := c.move(ctx, at, last, n); err != nil {
+			return 0, err
+		}
+	}
+	c.ended[at] = page.End
+	return len(page.Records), nil
+}
+
+// Lane is the short name of a shard in books.
+func Lane(table, shard string) string { return book.Hash(table + "|" + shard)[:12] }
+
+func (c *consumer) resume(ctx context.Context, at place) error {
+	rows, err := c.Runner.get(ctx, []store.Ref{book.Checkpoint(c.Runner.Model.Name, c.group, at.table, at.shard)})
+	if err != nil {
+		return err
+	}
+	c.at[at] = events.PositionFrom(rows[0].Get(book.Position))
+	return nil
+}
+
+// move saves the place, forward only, with the counts of what came before it: so
+// each record is counted once, however often it was applied.
+func (c *consumer) move(ctx context.Context, at place, p events.Position, n Counts) error {
+	_, err := c.Runner.write(ctx, []store.Write{{
+		Ref: book.Checkpoint(c.Runner.Model.Name, c.group, at.table, at.shard), If: store.Cond{below(book.Position, p.Value())},
+		Ops: []store.Op{
+			set(book.Position, p.Value()),
+			{Kind: store.Add, Attr: "applied", Value: value.OfInt(int64(n.Applied))},
+			{Kind: store.Add, Attr: "skipped", Value: value.OfInt(int64(n.Skipped))},
+			{Kind: store.Add, Attr: "kept", Value: value.OfInt(int64(n.Kept))},
+		},
+	}})
+	if err != nil {
+		return err
+	}
+	c.at[at] = p
+	if c.Report != nil {
+		c.Report(c.group, n)
+	}
+	return c.trim(ctx, at, p)
+}
+
+// trim gives up records that every group has passed.
+func (f *Follower) trim(ctx context.Context, at place, p events.Position) error {
+	f.mu.Lock()
+	if f.places == nil {
+		f.places = map[place]events.Position{}
+	}
+	f.places[at] = p
+	groups := []string{GroupRows}
+	if f.Runner.Index != nil {
+		groups = append(groups, GroupSearch)
+	}
+	least := p
+	for _, g := range groups {
+		q := f.places[place{g, at.table, at.shard}]
+		if q.Compare(least) < 0 {
+			least = q
+		}
+	}
+	f.mu.Unlock()
+	if least.IsZero() {
+		return nil
+	}
+	return f.Runner.Store.Trim(ctx, at.table, at.shard, least)
+}
+
+// Totals are the counts of all records that a group has applied so far, over all
+// runs.
+func (r *Runner) Totals(ctx context.Context, group string) (Counts, error) {
+	var n Counts
+	q := store.Query{Table: book.TableName, Partition: value.OfString("check|" + r.Model.Name + "|" + group)}
+	for {
+		page, err := r.Store.Query(ctx, q)
+		if err != nil {
+			return n, err
+		}
+		for _, row := range page.Rows {
+			count := func(name string) int { v, _ := row.Get(name).Int64(); return int(v) }
+			n.Add(Counts{count("applied"), count("skipped"), count("kept")})
+		}
+		if page.Next == nil {
+			return n, nil
+		}
+		q.After = page.Next
+	}
+}

@@ -1,0 +1,64 @@
+package runner
+
+import (
+	"context"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// A job is a long list being served, kept in our table until it is done: which
+// list, at which position of its value, and how far. A newer value starts the job
+// over. A crash repeats at most one step, which is safe.
+
+func (r *Runner) startJob(ctx context.Context, list, cursor string, p events.Position) error {
+	_, err := r.write(ctx, []store.Write{{
+		Ref: book.Job(r.Model.Name, list), If: store.Cond{below(book.Position, p.Value())},
+		Ops: []store.Op{
+			set(listAttr, value.OfString(list)), set(cursorAttr, value.OfString(cursor)), set(book.Position, p.Value()),
+		},
+	}})
+	return err
+}
+
+// Jobs does one step of each job there is, and reports whether any are left.
+func (r *Runner) Jobs(ctx context.Context) (left bool, err error) {
+	page, err := r.Store.Query(ctx, store.Query{Table: book.TableName, Partition: value.OfString(book.Jobs(r.Model.Name)), Limit: 100})
+	if err != nil {
+		return false, err
+	}
+	for _, job := range page.Rows {
+		more, err := r.step(ctx, job)
+		if err != nil {
+			return true, err
+		}
+		left = left || more
+	}
+	return left || page.Next != nil, nil
+}
+
+func (r *Runner) step(ctx context.Context, job value.Item) (more bool, err error) {
+	list := job.Get(listAttr)
+	rows, err := r.get(ctx, []store.Ref{book.Ref(list.Text(), "")})
+	if err != nil || rows[0] == nil {
+		return true, err
+	}
+	v := kept{rows[0].Get(valueAttr), events.PositionFrom(rows[0].Get(book.Position))}
+	last, err := r.serveMembers(ctx, list, job.Get(cursorAttr).Text(), v)
+	if err != nil {
+		return true, err
+	}
+	w := store.Write{
+		Ref: book.Job(r.Model.Name, list.Text()),
+		If:  store.Cond{{{Attr: book.Position, Is: store.Eq, Value: job.Get(book.Position)}}},
+	}
+	if last == "" {
+		w.Delete = true
+	} else {
+		w.Ops = []store.Op{set(cursorAttr, value.OfString(last))}
+	}
+	_, err = r.write(ctx, []store.Write{w})
+	return last != "", err
+}

@@ -1,0 +1,318 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/projections"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// A write that can never succeed parks its target: the effect is kept, the book
+// counts it in q, and from then on every effect on that target is kept behind it,
+// while all other targets go on. Keeping an effect and moving the book's position
+// past it is one transaction, so that it is neither lost nor kept twice. It lasts
+// until a retry or a discard has emptied the queue.
+
+// parkAtOnce keeps a parking transaction well below its limit.
+const parkAtOnce = 40
+
+// park keeps the target's steps instead of adding them.
+func (w *work) park(ctx context.Context, t *projections.Target, reason string) error {
+	for len(t.Steps) > 0 {
+		steps := t.Steps[:min(parkAtOnce, len(t.Steps))]
+		err := w.Store.Transact(ctx, w.parkWrites(t, steps, reason))
+		switch {
+		case errors.Is(err, store.ErrCondition):
+			if err := w.dropSeen(ctx, t); err != nil {
+				return err
+			}
+			continue
+		case err != nil:
+			return fmt.Errorf("parking %s: %w", w.describe(t.Row), err)
+		}
+		for _, s := range steps {
+			w.kept[s.Change] = true
+		}
+		t.Steps = t.Steps[len(steps):]
+	}
+	t.Check = false
+	return nil
+}
+
+func (w *work) parkWrites(t *projections.Target, steps []projections.Step, reason string) []store.Write {
+	lane := book.Lane(w.Lane)
+	ws := make([]store.Write, 0, len(steps)+1)
+	for _, s := range steps {
+		ws = append(ws, putDead(w.Model, w.parked(t, s, reason)))
+	}
+	return append(ws, store.Write{
+		Ref: book.Of(w.Model.Name, t.Row), If: store.Cond{below(lane, steps[0].Position.Value())},
+		Ops: []store.Op{
+			set(lane, steps[len(steps)-1].Position.Value()),
+			{Kind: store.Add, Attr: book.Parked, Value: value.OfInt(int64(len(steps)))},
+		},
+	})
+}
+
+func (w *work) parked(t *projections.Target, s projections.Step, reason string) Dead {
+	c := &w.Changes[s.Change]
+	d := Dead{
+		Kind: DeadParked, Target: w.describe(t.Row), Row: t.Row, Reason: reason,
+		Lane: w.Lane, Position: s.Position, Time: c.Time, Record: recordJSON(c),
+	}
+	d.Adds = s.Adds
+	return d
+}
+
+// dropSeen leaves out the steps that the book has seen, counted or kept.
+func (w *work) dropSeen(ctx context.Context, t *projections.Target) error {
+	rows, err := w.get(ctx, []store.Ref{book.Of(w.Model.Name, t.Row)})
+	if err != nil {
+		return err
+	}
+	seen := events.PositionFrom(rows[0].Get(book.Lane(w.Lane)))
+	before := t.Steps
+	for len(t.Steps) > 0 && t.Steps[0].Position.Compare(seen) <= 0 {
+		t.Steps = t.Steps[1:]
+	}
+	return w.wasParked(ctx, t, before[:len(before)-len(t.Steps)])
+}
+
+// wasParked finds out which of the steps seen are among what is kept, so that
+// their records count as kept, however often they come.
+func (w *work) wasParked(ctx context.Context, t *projections.Target, steps []projections.Step) error {
+	refs := make([]store.Ref, len(steps))
+	for i, s := range steps {
+		d := w.parked(t, s, "")
+		d.identify()
+		refs[i] = book.Ref(book.Dead(w.Model.Name), d.ID)
+	}
+	rows, err := w.get(ctx, refs)
+	if err != nil {
+		return err
+	}
+	for i, row := range rows {
+		if row != nil {
+			w.kept[steps[i].Change] = true
+		}
+	}
+	return nil
+}
+
+// parkTarget parks a target whose row refuses the value that its book holds. The
+// book has counted everything; only showing it waits.
+func (w *work) parkTarget(ctx context.Context, t *projections.Target, reason string) error {
+	d := Dead{Kind: DeadPublish, Target: w.describe(t.Row), Row: t.Row, Reason: reason}
+	err := w.Store.Transact(ctx, []store.Write{
+		putDead(w.Model, d),
+		{Ref: book.Of(w.Model.Name, t.Row), Ops: []store.Op{{Kind: store.Add, Attr: book.Parked, Value: value.OfInt(1)}}},
+	})
+	if err != nil && !errors.Is(err, store.ErrCondition) {
+		return fmt.Errorf("parking %s: %w", w.describe(t.Row), err)
+	}
+	for _, s := range t.Steps {
+		w.kept[s.Change] = true
+	}
+	return nil
+}
+
+// parkRow keeps a row of ours that its table refuses. Rows need no queue: the
+// newest change of the source wins, and one that is taken makes the row right.
+func (w *work) parkRow(ctx context.Context, p *projections.Put, reason string) error {
+	i := slices.IndexFunc(w.Changes, func(c projections.Change) bool { return c.Position == p.Position })
+	d := Dead{Kind: DeadRow, Target: p.Rule.Name + " " + w.describe(p.Row), Row: p.Row, Reason: reason, Lane: w.Lane, Position: p.Position}
+	if i >= 0 {
+		w.kept[i] = true
+		d.Record, d.Time = recordJSON(&w.Changes[i]), w.Changes[i].Time
+	}
+	_, err := w.KeepDead(ctx, d)
+	return err
+}
+
+// Retry does again what is kept under the id. Of a parked target it does the whole
+// queue, in order, up to the first effect that is refused again. done says how
+// many kept things were settled.
+func (r *Runner) Retry(ctx context.Context, id string) (done int, err error) {
+	d, err := r.DeadByID(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	switch d.Kind {
+	case DeadParked, DeadPublish:
+		return r.retryTarget(ctx, &d)
+	case DeadRow, DeadDocument:
+		return 1, r.refold(ctx, &d)
+	}
+	return 0, fmt.Errorf("%s: %s: %w", id, d.Reason, ErrNoRetry)
+}
+
+// ErrNoRetry says that doing it again cannot end otherwise.
+var ErrNoRetry = errors.New("a retry would end the same way; correct what it came from, then discard this")
+
+// Discard gives up what is kept under the id: a parked effect is then as if its
+// record had added nothing.
+func (r *Runner) Discard(ctx context.Context, id string) error {
+	d, err := r.DeadByID(ctx, id)
+	if err != nil {
+		return err
+	}
+	ws := []store.Write{r.forget(id)}
+	if d.Kind == DeadParked || d.Kind == DeadPublish {
+		ws = append(ws, store.Write{Ref: book.Of(r.Model.Name, d.Row), Ops: []store.Op{{Kind: store.Add, Attr: book.Parked, Value: value.OfInt(-1)}}})
+	}
+	if err := r.Store.Transact(ctx, ws); err != nil {
+		return fmt.Errorf("discarding %s: %w", id, err)
+	}
+	if d.Kind == DeadParked || d.Kind == DeadPublish {
+		return r.unpark(ctx, d.Row)
+	}
+	return r.dropParts(ctx, &d)
+}
+
+func (r *Runner) retryTarget(ctx context.Context, of *Dead) (done int, err error) {
+	var queue []Dead
+	err = r.Dead(ctx, func(d Dead) error {
+		if (d.Kind == DeadParked || d.Kind == DeadPublish) && projections.SameRow(d.Row, of.Row) {
+			queue = append(queue, d)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	slices.SortStableFunc(queue, func(a, b Dead) int { return a.Position.Compare(b.Position) })
+	for len(queue) > 0 {
+		n, err := r.unqueue(ctx, queue)
+		if err != nil {
+			return done, err
+		}
+		done, queue = done+n, queue[n:]
+	}
+	return done, r.unpark(ctx, of.Row)
+}
+
+// unqueue applies the front of a queue: as much as a transaction holds, or, where
+// the sum of that is refused, the first effect alone. Applying and forgetting are
+// one transaction.
+func (r *Runner) unqueue(ctx context.Context, queue []Dead) (n int, err error) {
+	n = min(len(queue), store.MaxTransact-1)
+	for {
+		err = r.applyQueued(ctx, queue[:n])
+		if !errors.Is(err, store.ErrRefused) && !errors.Is(err, value.ErrNumber) || n == 1 {
+			break
+		}
+		n = 1
+	}
+	if errors.Is(err, store.ErrCondition) { // settled by somebody else
+		err = nil
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", queue[0].Target, err)
+	}
+	return n, err
+}
+
+func (r *Runner) applyQueued(ctx context.Context, queue []Dead) error {
+	w := store.Write{Ref: book.Of(r.Model.Name, queue[0].Row), Ops: []store.Op{
+		{Kind: store.Add, Attr: book.Parked, Value: value.OfInt(int64(-len(queue)))},
+		{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())},
+	}}
+	var adds []projections.Add
+	var ws []store.Write
+	for i := range queue {
+		adds = append(adds, queue[i].Adds...)
+		ws = append(ws, r.forget(queue[i].ID))
+		if queue[i].Kind == DeadPublish {
+			if err := r.show(ctx, queue[i].Row); err != nil {
+				return err
+			}
+		}
+	}
+	total, err := projections.Sum(adds)
+	if err != nil {
+		return err
+	}
+	for _, a := range total {
+		w.Ops = append(w.Ops, store.Op{Kind: store.Add, Attr: a.Name, Value: a.Value})
+	}
+	return r.Store.Transact(ctx, append(ws, w))
+}
+
+// unpark opens the target again when its queue is empty, and shows what its book
+// holds. Who parks meanwhile raises q, and the target stays parked.
+func (r *Runner) unpark(ctx context.Context, target store.Ref) error {
+	_, err := r.write(ctx, []store.Write{{
+		Ref: book.Of(r.Model.Name, target), Ops: []store.Op{{Kind: store.Remove, Attr: book.Parked}},
+		If: store.Cond{{{Attr: book.Parked, Is: store.Le, Value: value.OfInt(0)}}},
+	}})
+	if err != nil {
+		return err
+	}
+	return r.show(ctx, target)
+}
+
+// show publishes a target's book.
+func (r *Runner) show(ctx context.Context, target store.Ref) error {
+	rows, err := r.get(ctx, []store.Ref{target, book.Of(r.Model.Name, target)})
+	if err != nil || rows[0] == nil {
+		return err
+	}
+	e := r.Model.Table(target.Table).Classify(rows[0])
+	if e == nil {
+		return nil
+	}
+	wr, err := PublishWrite(r.Model, target, e, rows[1])
+	if err != nil || len(wr.Ops) == 0 {
+		return err
+	}
+	out, err := r.write(ctx, []store.Write{wr})
+	if err != nil {
+		return err
+	}
+	if errors.Is(out[0].Err, store.ErrRefused) {
+		return out[0].Err
+	}
+	return nil
+}
+
+// refold does again what one change asked for, for a row or a document. Positions
+// see to it that nothing newer is replaced.
+func (r *Runner) refold(ctx context.Context, d *Dead) error {
+	rec := &events.Record{Keys: d.Record.Get("keys").Item(), Old: d.Record.Get("old").Item(), New: d.Record.Get("new").Item(), Position: d.Position, Time: d.Time}
+	for _, t := range r.Model.Tables {
+		c, ok := projections.NewChange(t, rec)
+		if !ok || c.Is == nil && c.Was == nil {
+			continue
+		}
+		b := Batch{Lane: d.Lane, Changes: []projections.Change{c}}
+		if _, err := r.write(ctx, []store.Write{r.forget(d.ID)}); err != nil {
+			return err
+		}
+		if d.Kind == DeadDocument {
+			n, err := r.Documents(ctx, b)
+			return refusedAgain(n, err)
+		}
+		g := projections.Gather(b.Changes)
+		g.Targets, g.Spreads, g.Mends = nil, nil, nil
+		w := work{Runner: r, Batch: b, Gathered: g, kept: make([]bool, 1)}
+		err := w.rows(ctx)
+		if err == nil && w.kept[0] {
+			return refusedAgain(Counts{Kept: 1}, nil)
+		}
+		return err
+	}
+	return fmt.Errorf("%s: the record is of none of the model's entities any more: %w", d.ID, ErrNoRetry)
+}
+
+func refusedAgain(n Counts, err error) error {
+	if err == nil && n.Kept > 0 {
+		return errors.New("it was refused again, and is kept again")
+	}
+	return err
+}

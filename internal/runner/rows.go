@@ -1,0 +1,285 @@
+package runner
+
+import (
+	"context"
+	"errors"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// rows writes and removes the rows that only weir writes. Such a row carries the
+// position of its source's change, and the newest wins; a removal leaves a
+// tombstone with its position, written first, so that a crash between the two is
+// mended by doing both again. A row that follows another's field is entered as a
+// member before it is written and compared with the value after, so that a value
+// that spreads meanwhile meets it on one side or the other.
+func (w *work) rows(ctx context.Context) error {
+	repeated, err := w.values(ctx)
+	if err != nil {
+		return err
+	}
+	var gone, made []*projections.Put
+	for i := range w.Puts {
+		if p := &w.Puts[i]; p.Image == nil {
+			gone = append(gone, p)
+		} else {
+			made = append(made, p)
+		}
+	}
+	if err := w.remove(ctx, gone); err != nil {
+		return err
+	}
+	if err := w.makeRows(ctx, made); err != nil {
+		return err
+	}
+	return w.spread(ctx, repeated)
+}
+
+func (w *work) remove(ctx context.Context, puts []*projections.Put) error {
+	tombs := make([]store.Write, len(puts))
+	dels := make([]store.Write, len(puts))
+	for i, p := range puts {
+		tombs[i] = w.tombstone(p.Row, p.Position)
+		dels[i] = removeUpTo(p.Row, p.Position)
+	}
+	if _, err := w.write(ctx, tombs); err != nil {
+		return err
+	}
+	_, err := w.write(ctx, dels)
+	return err
+}
+
+func (w *work) tombstone(row store.Ref, p events.Position) store.Write {
+	return store.Write{
+		Ref: book.Tombstone(row), If: store.Cond{below(book.Position, p.Value())},
+		Ops: []store.Op{set(book.Position, p.Value()), set(book.Expiry, w.expiry())},
+	}
+}
+
+func removeUpTo(row store.Ref, p events.Position) store.Write {
+	return store.Write{Ref: row, Delete: true, If: store.Cond{
+		{{Attr: book.Version, Is: store.Absent}, {Attr: book.Version, Is: store.Le, Value: p.Value()}},
+	}}
+}
+
+// makeRows writes rows. One that was there before this change is an update of what
+// is there; one that was not must ask its tombstone first.
+func (w *work) makeRows(ctx context.Context, puts []*projections.Put) error {
+	if len(puts) == 0 {
+		return nil
+	}
+	if err := w.join(ctx, puts); err != nil {
+		return err
+	}
+	values, err := w.followed(ctx, puts)
+	if err != nil {
+		return err
+	}
+	late := map[*projections.Put]bool{} // rows to be compared with the value again
+	var create []*projections.Put
+	ws := make([]store.Write, 0, len(puts))
+	var of []*projections.Put
+	for _, p := range puts {
+		if p.Existed {
+			ws, of = append(ws, w.rowWrite(p, values, true)), append(of, p)
+		} else {
+			create = append(create, p)
+		}
+	}
+	out, err := w.write(ctx, ws)
+	if err != nil {
+		return err
+	}
+	for i, p := range of {
+		switch e := out[i].Err; {
+		case errors.Is(e, store.ErrRefused):
+			err = w.parkRow(ctx, p, e.Error())
+		case e != nil && out[i].Row == nil: // it is not there: somebody removed it
+			create = append(create, p)
+		case e != nil:
+			late[p] = true
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := w.create(ctx, create, values, late); err != nil {
+		return err
+	}
+	return w.compare(ctx, puts, values, late)
+}
+
+func (w *work) create(ctx context.Context, puts []*projections.Put, values followed, late map[*projections.Put]bool) error {
+	refs := make([]store.Ref, len(puts))
+	for i, p := range puts {
+		refs[i] = book.Tombstone(p.Row)
+	}
+	tombs, err := w.get(ctx, refs)
+	if err != nil {
+		return err
+	}
+	var ws []store.Write
+	var of []*projections.Put
+	for i, p := range puts {
+		if tombs[i] == nil || events.PositionFrom(tombs[i].Get(book.Position)).Compare(p.Position) < 0 {
+			ws, of = append(ws, w.rowWrite(p, values, false)), append(of, p)
+		}
+	}
+	out, err := w.write(ctx, ws)
+	if err != nil {
+		return err
+	}
+	for i, p := range of {
+		switch e := out[i].Err; {
+		case errors.Is(e, store.ErrRefused):
+			if err := w.parkRow(ctx, p, e.Error()); err != nil {
+				return err
+			}
+		case e != nil:
+			late[p] = true
+		}
+	}
+	return nil
+}
+
+// rowWrite sets what the rule makes and takes away what it no longer makes,
+// leaving what the row follows and what others put there.
+func (w *work) rowWrite(p *projections.Put, values followed, there bool) store.Write {
+	wr := store.Write{Ref: p.Row, If: store.Cond{below(book.Version, p.Position.Value())}, Return: there}
+	if there {
+		wr.If = append(wr.If, w.present(p.Row.Table))
+	}
+	t := w.Model.Table(p.Row.Table)
+	for _, a := range p.Image {
+		if a.Name != t.Key.Partition.Name && a.Name != t.Key.Sort.Name {
+			wr.Ops = append(wr.Ops, set(a.Name, a.Value))
+		}
+	}
+	if there {
+		for _, name := range absent(p) {
+			wr.Ops = append(wr.Ops, store.Op{Kind: store.Remove, Attr: name})
+		}
+	}
+	for _, f := range p.Follows {
+		if v, ok := values[followedText(w.Model.Name, f)]; ok {
+			wr.Ops = append(wr.Ops, set(f.Attr, v.value), set(book.FollowVersion(f.Attr), v.position.Value()))
+		}
+	}
+	wr.Ops = append(wr.Ops, set(book.Version, p.Position.Value()))
+	return wr
+}
+
+// absent are the attributes that the rule could make and did not: declared ones
+// that it assigns, and keys of indexes.
+func absent(p *projections.Put) []string {
+	var names []string
+	miss := func(name string) {
+		if name != "" && !p.Image.Has(name) {
+			names = append(names, name)
+		}
+	}
+	into := p.Rule.Into
+	for i := range p.Rule.Fields {
+		if f := &p.Rule.Fields[i]; f.Expr.Follow == nil && into.Attribute(f.Name) != nil {
+			miss(f.Name)
+		}
+	}
+	for _, k := range into.Keys[len(into.PrimaryKey()):] {
+		if into.Attribute(k.Attr.Name) == nil {
+			miss(k.Attr.Name)
+		}
+	}
+	return names
+}
+
+// mends looks after copies that somebody else touched.
+func (w *work) mends(ctx context.Context) error {
+	for i := range w.Mends {
+		if err := w.mend(ctx, &w.Mends[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mend asks the tombstone whether the row's removal was ours, or the row's coming
+// back a sleeper's; otherwise it makes the row from its source again. The row
+// keeps the position it had, so that a newer change of the source still wins.
+func (w *work) mend(ctx context.Context, m *projections.Mend) error {
+	row := m.Change.Row
+	tombs, err := w.get(ctx, []store.Ref{book.Tombstone(row)})
+	if err != nil {
+		return err
+	}
+	removed := events.PositionFrom(tombs[0].Get(book.Position))
+	buried := tombs[0] != nil && removed.Compare(m.Ours) >= 0
+	switch {
+	case m.Back && buried:
+		_, err = w.write(ctx, []store.Write{removeUpTo(row, removed)})
+		return err
+	case m.Back || buried && m.Change.New == nil:
+		return nil
+	}
+	for _, rule := range m.Entity.MadeBy {
+		if len(rule.Keep) > 0 {
+			continue
+		}
+		image := m.Change.New
+		if image == nil {
+			image = m.Change.Old
+		}
+		if err := w.restore(ctx, m, image, rule); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restore makes the row again from its source as it is now. A source that makes no
+// such row leaves what stands there alone: it is somebody else's.
+func (w *work) restore(ctx context.Context, m *projections.Mend, image value.Item, rule *model.RowRule) error {
+	source, ok := projections.SourceOf(rule, image)
+	if !ok {
+		return nil
+	}
+	rows, err := w.get(ctx, []store.Ref{source})
+	if err != nil || rows[0] == nil || w.Model.Table(source.Table).Classify(rows[0]) != rule.Source {
+		return err
+	}
+	p, ok := projections.Make(rule, rows[0])
+	if !ok || !projections.SameRow(p.Row, m.Change.Row) {
+		return nil
+	}
+	p.Position = m.Ours
+	values, err := w.followed(ctx, []*projections.Put{&p})
+	if err != nil {
+		return err
+	}
+	wr := w.rowWrite(&p, values, true)
+	wr.If = w.restoreCond(m)
+	out, err := w.write(ctx, []store.Write{wr})
+	if err == nil && errors.Is(out[0].Err, store.ErrRefused) {
+		return w.parkRow(ctx, &p, out[0].Err.Error())
+	}
+	return err
+}
+
+// restoreCond holds while the row is as the mend found it, so that a change of the
+// source that was applied meanwhile stands.
+func (w *work) restoreCond(m *projections.Mend) store.Cond {
+	is := m.Change.New.Get(book.Version)
+	switch {
+	case m.Change.New == nil:
+		return store.Cond{{{Attr: w.Model.Table(m.Change.Row.Table).Key.Partition.Name, Is: store.Absent}}}
+	case is.IsMissing():
+		return store.Cond{{{Attr: book.Version, Is: store.Absent}}}
+	case is.Kind() != value.Binary: // the application put something of its own there
+		return store.Cond{{{Attr: book.Version, Is: store.Eq, Value: is}}}
+	}
+	return store.Cond{{{Attr: book.Version, Is: store.Le, Value: m.Ours.Value()}}}
+}

@@ -1,0 +1,161 @@
+// Package runner does what the projections ask for: it gathers a batch's effects
+// by target, applies each target once, and says how far it got. With the drivers
+// it is the only part that does I/O.
+//
+// All effects come first and the position last: a batch that was interrupted
+// anywhere is applied again whole, and every step is safe to repeat. What makes it
+// so is in each step's file: tallies.go (the book), rows.go (positions and
+// tombstones), follows.go (memberships), documents.go (versions in the index),
+// park.go (what was refused).
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/search"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Runner applies batches of one model. Its fields are set once, by who makes it.
+type Runner struct {
+	Model *model.Model
+	Store store.Store
+	Index search.Index // nil where the model has no search
+	Now   func() time.Time
+}
+
+// Batch is a run of changes of one lane, in the order of its stream. A lane is one
+// shard of one stream; two lanes never carry changes of one row at a time.
+type Batch struct {
+	Lane    string
+	Changes []projections.Change
+}
+
+// Counts says what became of records. Each is in exactly one: applied where it
+// added to something, skipped where it asked for nothing, kept where some of it
+// could not be applied and waits to be looked at.
+type Counts struct {
+	Applied, Skipped, Kept int
+}
+
+// Add sums counts.
+func (c *Counts) Add(d Counts) {
+	c.Applied += d.Applied
+	c.Skipped += d.Skipped
+	c.Kept += d.Kept
+}
+
+// Rows applies a batch to everything derived but search. After an error the batch
+// is to be applied again: some of it may have happened.
+func (r *Runner) Rows(ctx context.Context, b Batch) (Counts, error) {
+	g := projections.Gather(b.Changes)
+	kept := make([]bool, len(b.Changes))
+	w := work{Runner: r, Batch: b, Gathered: g, kept: kept}
+	for _, step := range []func(context.Context) error{w.tallies, w.rows, w.mends, w.faults} {
+		if err := step(ctx); err != nil {
+			return Counts{}, err
+		}
+	}
+	var n Counts
+	for i := range b.Changes {
+		switch {
+		case kept[i]:
+			n.Kept++
+		case g.Touched[i]:
+			n.Applied++
+		default:
+			n.Skipped++
+		}
+	}
+	return n, nil
+}
+
+// work is one batch being applied.
+type work struct {
+	*Runner
+	Batch
+	*projections.Gathered
+	kept []bool // which changes had something parked
+}
+
+// write sends writes whose failing conditions are part of the plan. It returns the
+// outcomes; any error but a condition's or a refusal's ends the batch.
+func (r *Runner) write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	if len(ws) == 0 {
+		return nil, nil
+	}
+	out, err := r.Store.Write(ctx, ws)
+	if err != nil {
+		return nil, err
+	}
+	for i := range out {
+		if e := out[i].Err; e != nil && !errors.Is(e, store.ErrCondition) && !errors.Is(e, store.ErrRefused) {
+			return nil, e
+		}
+	}
+	return out, nil
+}
+
+// get reads rows strongly, nothing for no refs.
+func (r *Runner) get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	return r.Store.Get(ctx, refs)
+}
+
+// present is the condition that a row is there.
+func (r *Runner) present(table string) []store.Test {
+	t := r.Model.Table(table)
+	return []store.Test{{Attr: t.Key.Partition.Name, Is: store.Exists}}
+}
+
+func below(attr string, v value.Value) []store.Test {
+	return []store.Test{{Attr: attr, Is: store.Absent}, {Attr: attr, Is: store.Lt, Value: v}}
+}
+
+func attr(name string, v value.Value) value.Attr { return value.Attr{Name: name, Value: v} }
+
+func set(name string, v value.Value) store.Op {
+	if v.IsMissing() {
+		return store.Op{Kind: store.Remove, Attr: name}
+	}
+	return store.Op{Kind: store.Set, Attr: name, Value: v}
+}
+
+// tombstoneLife is how long the removal of a row of ours is remembered against
+// changes that come late: twice what a stream keeps its records.
+const tombstoneLife = 48 * time.Hour
+
+func (r *Runner) expiry() value.Value {
+	return value.OfInt(r.Now().Add(tombstoneLife).Unix())
+}
+
+// faults keeps the records whose images a derivation cannot use.
+func (w *work) faults(ctx context.Context) error {
+	var ws []store.Write
+	for i, f := range w.Faults {
+		c := &w.Changes[w.FaultOf[i]]
+		w.kept[w.FaultOf[i]] = true
+		ws = append(ws, putDead(w.Model, Dead{
+			Kind: DeadImage, Target: f.Derivation, Reason: f.Reason,
+			Lane: w.Lane, Position: c.Position, Record: recordJSON(c), Time: c.Time,
+		}))
+	}
+	out, err := w.write(ctx, ws)
+	if err != nil {
+		return err
+	}
+	for i := range out {
+		if out[i].Err != nil && !errors.Is(out[i].Err, store.ErrCondition) {
+			return fmt.Errorf("keeping a record that %s cannot use: %w", w.Faults[i].Derivation, out[i].Err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+package runner
+
+import (
+	"context"
+	"errors"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// tallies adds each target's steps to its book, and publishes what the books then
+// say. The book holds the position of this lane up to which it has counted, in the
+// same row and the same write as the accumulators: so a step counts once, however
+// often it comes. A crash between the two writes leaves a book that is ahead of
+// its target; the batch comes again and publishes.
+func (w *work) tallies(ctx context.Context) error {
+	books := map[*projections.Target]value.Item{}
+	pending := make([]*projections.Target, 0, len(w.Targets))
+	for _, t := range w.Targets {
+		if len(t.Steps) > 0 {
+			pending = append(pending, t)
+		}
+	}
+	for len(pending) > 0 {
+		again, err := w.count(ctx, pending, books)
+		if err != nil {
+			return err
+		}
+		pending = again
+	}
+	if err := w.readBooks(ctx, books); err != nil {
+		return err
+	}
+	return w.publish(ctx, books)
+}
+
+// count sends statement 1 for each target, and sorts out the answers. It returns
+// the targets to be sent again.
+func (w *work) count(ctx context.Context, targets []*projections.Target, books map[*projections.Target]value.Item) (again []*projections.Target, err error) {
+	ws := make([]store.Write, 0, len(targets))
+	sent := make([]*projections.Target, 0, len(targets))
+	for _, t := range targets {
+		total, err := t.Total()
+		if err != nil {
+			if err := w.park(ctx, t, err.Error()); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		ws = append(ws, w.countWrite(t, total))
+		sent = append(sent, t)
+	}
+	out, err := w.write(ctx, ws)
+	if err != nil {
+		return nil, err
+	}
+	for i, t := range sent {
+		switch {
+		case out[i].Err == nil:
+			books[t] = out[i].Row
+		case errors.Is(out[i].Err, store.ErrRefused):
+			err = w.park(ctx, t, out[i].Err.Error())
+		default:
+			again, err = w.counted(ctx, t, out[i].Row, books, again)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return again, nil
+}
+
+// countWrite is statement 1: the book takes the sum of the steps, unless it has
+// seen the first of them, or effects are parked before them.
+func (w *work) countWrite(t *projections.Target, total []value.Attr) store.Write {
+	lane := book.Lane(w.Lane)
+	first, last := t.Steps[0].Position, t.Steps[len(t.Steps)-1].Position
+	ops := make([]store.Op, 0, len(total)+2)
+	ops = append(ops,
+		store.Op{Kind: store.Set, Attr: lane, Value: last.Value()},
+		store.Op{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1), From: value.OfInt(w.Now().UnixMicro())})
+	for _, a := range total {
+		ops = append(ops, store.Op{Kind: store.Add, Attr: a.Name, Value: a.Value})
+	}
+	return store.Write{
+		Ref: book.Of(w.Model.Name, t.Row), Ops: ops, Return: true,
+		If: store.Cond{below(lane, first.Value()), {{Attr: book.Parked, Is: store.Absent}}},
+	}
+}
+
+// counted looks at a book that refused the steps: they were all seen (publish what
+// it holds), some were (leave those out and send again), or effects are parked
+// before them (park these too).
+func (w *work) counted(ctx context.Context, t *projections.Target, row value.Item, books map[*projections.Target]value.Item, again []*projections.Target) ([]*projections.Target, error) {
+	seen := events.PositionFrom(row.Get(book.Lane(w.Lane)))
+	before := t.Steps
+	for len(t.Steps) > 0 && t.Steps[0].Position.Compare(seen) <= 0 {
+		t.Steps = t.Steps[1:]
+	}
+	switch parked := row.Has(book.Parked); {
+	case len(t.Steps) == 0 && parked:
+		delete(books, t)
+		t.Check = false
+		return again, w.wasParked(ctx, t, before)
+	case len(t.Steps) == 0:
+		books[t] = row
+	case parked:
+		return again, w.park(ctx, t, "effects that came before are parked")
+	default:
+		again = append(again, t)
+	}
+	return again, nil
+}
+
+// readBooks reads the books of the targets that only came by themselves.
+func (w *work) readBooks(ctx context.Context, books map[*projections.Target]value.Item) error {
+	var refs []store.Ref
+	var of []*projections.Target
+	for _, t := range w.Targets {
+		if _, have := books[t]; t.Check && !have {
+			refs = append(refs, book.Of(w.Model.Name, t.Row))
+			of = append(of, t)
+		}
+	}
+	rows, err := w.get(ctx, refs)
+	if err != nil {
+		return err
+	}
+	for i, t := range of {
+		if !rows[i].Has(book.Parked) {
+			books[t] = rows[i]
+		}
+	}
+	return nil
+}
+
+// publish sends statement 2 for each book at hand.
+func (w *work) publish(ctx context.Context, books map[*projections.Target]value.Item) error {
+	var ws []store.Write
+	var of []*projections.Target
+	for _, t := range w.Targets {
+		b, ok := books[t]
+		if !ok {
+			continue
+		}
+		wr, err := PublishWrite(w.Model, t.Row, t.Entity, b)
+		if err != nil {
+			if err := w.parkTarget(ctx, t, err.Error()); err != nil {
+				return err
+			}
+			continue
+		}
+		if len(wr.Ops) == 0 || t.Check && shows(t.Image, &wr) {
+			continue
+		}
+		ws = append(ws, wr)
+		of = append(of, t)
+	}
+	out, err := w.write(ctx, ws)
+	if err != nil {
+		return err
+	}
+	for i, t := range of {
+		if errors.Is(out[i].Err, store.ErrRefused) {
+			if err := w.parkTarget(ctx, t, out[i].Err.Error()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// shows reports whether the row is already as the write would make it.
+func shows(row value.Item, wr *store.Write) bool {
+	for _, op := range wr.Ops {
+		if !value.Equal(row.Get(op.Attr), op.Value) {
+			return false
+		}
+	}
+	return true
+}
+
+// PublishWrite is statement 2: the target shows what its book says, if it is there
+// and shows nothing newer. It has no Ops when the entity shows nothing. A target
+// that is not there is no failure: its own record, when it comes, makes us publish.
+func PublishWrite(m *model.Model, target store.Ref, e *model.Entity, b value.Item) (store.Write, error) {
+	attrs, err := projections.Published(e, b)
+	if err != nil || len(attrs) == 0 {
+		return store.Write{}, err
+	}
+	n := b.Get(book.Count)
+	if n.IsMissing() {
+		n = value.OfInt(0)
+	}
+	wr := store.Write{Ref: target}
+	differs := []store.Test{{Attr: book.Version, Is: store.Absent}, {Attr: book.Version, Is: store.Lt, Value: n}}
+	for _, a := range attrs {
+		wr.Ops = append(wr.Ops, set(a.Name, a.Value))
+		if a.Value.IsMissing() {
+			differs = append(differs, store.Test{Attr: a.Name, Is: store.Exists})
+		} else {
+			differs = append(differs, store.Test{Attr: a.Name, Is: store.Ne, Value: a.Value})
+		}
+	}
+	wr.Ops = append(wr.Ops, set(book.Version, n))
+	wr.If = store.Cond{
+		{{Attr: e.Table.Key.Partition.Name, Is: store.Exists}},
+		{{Attr: book.Version, Is: store.Absent}, {Attr: book.Version, Is: store.Le, Value: n}},
+		differs,
+	}
+	return wr, nil
+}

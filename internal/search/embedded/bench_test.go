@@ -1,0 +1,189 @@
+package embedded
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/blevesearch/bleve/v2"
+	"github.com/blevesearch/bleve/v2/analysis/analyzer/custom"
+	"github.com/blevesearch/bleve/v2/analysis/analyzer/keyword"
+	"github.com/blevesearch/bleve/v2/analysis/token/lowercase"
+	"github.com/blevesearch/bleve/v2/analysis/tokenizer/unicode"
+	"github.com/blevesearch/bleve/v2/mapping"
+	index "github.com/blevesearch/bleve_index_api"
+
+	"weir/internal/events"
+	"weir/internal/search"
+	"weir/internal/value"
+)
+
+// The two benchmarks index the same documents in batches of the same size, one
+// through Apply, one by Bleve's own batches with a mapping of the same fields.
+
+const benchBatch = 500
+
+var benchSchema = search.Schema{Name: "bench", Filters: []string{"userId", "public"}, Sorts: []string{"createdAt"}}
+
+// vocabulary is words as a catalogue has them: few are in many documents.
+var vocabulary = func() []string {
+	r := rand.New(rand.NewPCG(1, 2))
+	words := make([]string, 30000)
+	for i := range words {
+		b := make([]byte, 3+r.IntN(8))
+		for j := range b {
+			b[j] = byte('a' + r.IntN(26))
+		}
+		words[i] = string(b)
+	}
+	return words
+}()
+
+func benchDocument(r *rand.Rand, zipf *rand.Zipf, n int) search.Document {
+	sentence := func(words int) string {
+		var b strings.Builder
+		for i := range words {
+			w := vocabulary[zipf.Uint64()]
+			if i%4 == 0 {
+				w = strings.ToUpper(w[:1]) + w[1:]
+			}
+			b.WriteString(w + " ")
+		}
+		return b.String()
+	}
+	return search.Document{
+		Index: "bench", ID: fmt.Sprintf("ALBUM#%08x#METADATA", uint32(n)*2654435761), Position: events.PositionOf(uint64(n + 1)),
+		Text: []string{sentence(3 + r.IntN(4)), sentence(8 + r.IntN(10))},
+		Values: map[string]value.Value{
+			"userId":    value.OfString(fmt.Sprintf("user-%d", r.IntN(2000))),
+			"public":    value.OfBool(r.IntN(2) == 0),
+			"createdAt": value.OfString(time.Unix(1700000000+int64(n)*7, 0).UTC().Format(time.RFC3339)),
+		},
+	}
+}
+
+type benchDocs struct {
+	r    *rand.Rand
+	zipf *rand.Zipf
+	n    int
+}
+
+func newBenchDocs() *benchDocs {
+	r := rand.New(rand.NewPCG(3, 4))
+	return &benchDocs{r: r, zipf: rand.NewZipf(r, 1.1, 8, uint64(len(vocabulary)-1))}
+}
+
+func (d *benchDocs) batch() []search.Document {
+	out := make([]search.Document, benchBatch)
+	for i := range out {
+		out[i] = benchDocument(d.r, d.zipf, d.n)
+		d.n++
+	}
+	return out
+}
+
+func BenchmarkApply(b *testing.B) {
+	ix, err := Open(b.TempDir(), []search.Schema{benchSchema}, Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer ix.Close()
+	source := newBenchDocs()
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		docs := source.batch()
+		b.StartTimer()
+		errs, err := ix.Apply(b.Context(), docs)
+		if err != nil || errs[0] != nil {
+			b.Fatal(err, errs[0])
+		}
+	}
+	b.ReportMetric(float64(b.N*benchBatch)/b.Elapsed().Seconds(), "docs/s")
+}
+
+func BenchmarkBleveBatch(b *testing.B) {
+	ix, err := bleve.New(b.TempDir()+"/ix", bleveMapping(b))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer ix.Close()
+	source := newBenchDocs()
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		docs := source.batch()
+		b.StartTimer()
+		batch := ix.NewBatch()
+		for _, d := range docs {
+			err := batch.Index(d.ID, map[string]any{
+				"text":      d.Text,
+				"userId":    d.Values["userId"].Text(),
+				"public":    fmt.Sprint(d.Values["public"].Bool()),
+				"createdAt": d.Values["createdAt"].Text(),
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := ix.Batch(batch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N*benchBatch)/b.Elapsed().Seconds(), "docs/s")
+}
+
+func bleveMapping(b *testing.B) mapping.IndexMapping {
+	m := bleve.NewIndexMapping()
+	err := m.AddCustomAnalyzer("words", map[string]any{
+		"type": custom.Name, "tokenizer": unicode.Name, "token_filters": []string{lowercase.Name},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	bare := func(f *mapping.FieldMapping) *mapping.FieldMapping {
+		f.Store, f.IncludeTermVectors, f.IncludeInAll, f.DocValues = false, false, false, false
+		return f
+	}
+	text := bare(bleve.NewTextFieldMapping())
+	text.Analyzer = "words"
+	doc := bleve.NewDocumentStaticMapping()
+	doc.AddFieldMappingsAt("text", text)
+	for _, name := range []string{"userId", "public", "createdAt"} {
+		f := bare(bleve.NewTextFieldMapping())
+		f.Analyzer = keyword.Name
+		f.SkipFreqNorm = true
+		f.DocValues = name == "createdAt"
+		doc.AddFieldMappingsAt(name, f)
+	}
+	m.DefaultMapping = doc
+	return m
+}
+
+// BenchmarkUnchecked is BenchmarkApply without what makes it exactly once: no
+// stamp is looked up, no tombstone, no grouping.
+func BenchmarkUnchecked(b *testing.B) {
+	ix, err := Open(b.TempDir(), []search.Schema{benchSchema}, Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer ix.Close()
+	c := ix.corpora["bench"]
+	source := newBenchDocs()
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		docs := source.batch()
+		b.StartTimer()
+		batch := index.NewBatch()
+		for i := range docs {
+			batch.Update(live(&c.schema, &docs[i], stamp{}))
+		}
+		if err := c.scorch.Batch(batch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N*benchBatch)/b.Elapsed().Seconds(), "docs/s")
+}

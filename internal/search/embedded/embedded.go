@@ -1,0 +1,231 @@
+// Package embedded keeps search documents in Bleve's scorch indexes, one in a
+// directory of its own for each schema.
+//
+// # What is in an index
+//
+// A live document has the fields
+//
+//	p        stored: its stamp (position, mark of the content), see stamp
+//	t        its words
+//	f:FIELD  the terms of a filter
+//	o:FIELD  the key of a sort, as a doc value
+//
+// and a deleted one leaves a tombstone under its id, for 48 hours or more:
+//
+//	p        stored: its stamp
+//	x        the term "x", and "h" with the hour it was written in
+//
+// Beside them scorch holds two internal values: weir.schema, a fingerprint of what
+// the index was made for, and weir.filled once the rows that existed are in it.
+//
+// A document and its stamp are one thing, so they survive a crash together or not
+// at all. Nothing else remembers what was applied.
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	index "github.com/blevesearch/bleve_index_api"
+
+	"weir/internal/search"
+)
+
+// Options are what a caller may choose; the zero Options are good.
+type Options struct {
+	// InMemory keeps nothing: the indexes live in a temporary directory that Close
+	// removes, and Apply waits for no disk.
+	InMemory bool
+	// Now tells the time by which tombstones age; nil is time.Now.
+	Now func() time.Time
+}
+
+// Index is a search.Index over the indexes of one directory.
+type Index struct {
+	corpora map[string]*corpus
+	queue   *index.AnalysisQueue
+	scratch string // to remove on Close, or ""
+	fresh   fresh
+	once    sync.Once
+	closed  error
+}
+
+var _ search.Index = (*Index)(nil)
+
+// analysts is how many documents are cut into words at a time.
+const analysts = 2
+
+// Open opens the indexes of these schemas in dir, and makes those that are not
+// there. One made for another schema is made anew, empty. Fresh tells which have
+// to be filled. Indexes in dir that no schema names are left alone.
+//
+// One process at a time may have dir open; the caller sees to that. An empty dir
+// means Options.InMemory.
+func Open(dir string, schemas []search.Schema, opts Options) (*Index, error) {
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	ix := &Index{corpora: map[string]*corpus{}}
+	if dir == "" || opts.InMemory {
+		scratch, err := os.MkdirTemp("", "weir-search-")
+		if err != nil {
+			return nil, fmt.Errorf("a place for the search indexes: %w", err)
+		}
+		dir, ix.scratch, opts.InMemory = scratch, scratch, true
+	}
+	ix.queue = index.NewAnalysisQueue(analysts)
+	for _, s := range schemas {
+		if ix.corpora[s.Name] != nil {
+			continue
+		}
+		c, err := openCorpus(filepath.Join(dir, dirName(s.Name)), s, opts, ix.queue)
+		if err != nil {
+			return nil, errors.Join(err, ix.Close())
+		}
+		ix.corpora[s.Name] = c
+		if !c.filled {
+			ix.fresh.add(s.Name)
+		}
+	}
+	return ix, nil
+}
+
+// Fresh lists the indexes that were made, now or earlier, and not reported Filled
+// since: they lack documents of rows that are older than they.
+func (ix *Index) Fresh() []string { return ix.fresh.list() }
+
+// Filled says that the rows that existed when the index was made are in it, or
+// that there were none. A crash before leaves it fresh.
+func (ix *Index) Filled(name string) error {
+	c, err := ix.corpus(name)
+	if err != nil {
+		return err
+	}
+	if err := c.setFilled(); err != nil {
+		return err
+	}
+	ix.fresh.remove(name)
+	return nil
+}
+
+func (ix *Index) corpus(name string) (*corpus, error) {
+	if c := ix.corpora[name]; c != nil {
+		return c, nil
+	}
+	return nil, fmt.Errorf("there is no search index %q", name)
+}
+
+// Apply implements search.Index. Changes of many calls at a time share a commit.
+// It may read the texts and values of documents for a while after ctx has ended.
+func (ix *Index) Apply(ctx context.Context, docs []search.Document) ([]error, error) {
+	errs := make([]error, len(docs))
+	groups := map[*corpus][]int{}
+	for i := range docs {
+		c, err := ix.corpus(docs[i].Index)
+		if err == nil {
+			err = docs[i].Check()
+		}
+		if errs[i] = err; err == nil {
+			groups[c] = append(groups[c], i)
+		}
+	}
+	var wg sync.WaitGroup
+	for c, which := range groups {
+		wg.Go(func() {
+			for _, part := range chunks(docs, which) {
+				err := c.apply(ctx, copied(docs, part))
+				for _, i := range part {
+					errs[i] = err
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return errs, ctx.Err()
+}
+
+// A commit holds at most this many documents and bytes of text, so that memory
+// stays bounded whatever is given.
+const (
+	maxCommit      = 1000
+	maxCommitBytes = 4 << 20
+)
+
+func chunks(docs []search.Document, which []int) [][]int {
+	var out [][]int
+	start, size := 0, 0
+	for n, i := range which {
+		for _, t := range docs[i].Text {
+			size += len(t)
+		}
+		if n+1-start == maxCommit || size >= maxCommitBytes || n+1 == len(which) {
+			out = append(out, which[start:n+1])
+			start, size = n+1, 0
+		}
+	}
+	return out
+}
+
+// copied is some of the documents, which the writer may go on reading when the
+// caller has given up and taken its slice back.
+func copied(docs []search.Document, part []int) []*search.Document {
+	all := make([]search.Document, len(part))
+	out := make([]*search.Document, len(part))
+	for n, i := range part {
+		all[n] = docs[i]
+		out[n] = &all[n]
+	}
+	return out
+}
+
+// Search implements search.Index.
+func (ix *Index) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
+	c, err := ix.corpus(q.Index)
+	if err != nil {
+		return nil, err
+	}
+	return c.search(ctx, q)
+}
+
+// Close ends the indexes. What Apply acknowledged is kept; what it is still busy
+// with may or may not be.
+func (ix *Index) Close() error {
+	ix.once.Do(func() {
+		var errs []error
+		for _, c := range ix.corpora {
+			errs = append(errs, c.close())
+		}
+		ix.queue.Close()
+		if ix.scratch != "" {
+			errs = append(errs, os.RemoveAll(ix.scratch))
+		}
+		ix.closed = errors.Join(errs...)
+	})
+	return ix.closed
+}
+
+// fresh is a set of names.
+type fresh struct {
+	mu    sync.Mutex
+	names []string
+}
+
+func (f *fresh) add(name string) { f.names = append(f.names, name) }
+
+func (f *fresh) list() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.names)
+}
+
+func (f *fresh) remove(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.names = slices.DeleteFunc(f.names, func(n string) bool { return n == name })
+}

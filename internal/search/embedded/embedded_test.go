@@ -1,0 +1,30 @@
+package embedded
+
+import (
+	"testing"
+
+	"weir/internal/search"
+	"weir/internal/search/searchtest"
+)
+
+func openTest(t *testing.T, dir string, o Options, schemas ...search.Schema) *Index {
+	t.Helper()
+	ix, err := Open(dir, schemas, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ix.Close() })
+	return ix
+}
+
+func TestContract(t *testing.T) {
+	searchtest.Run(t, func(t *testing.T, schemas []search.Schema) search.Index {
+		return openTest(t, t.TempDir(), Options{}, schemas...)
+	})
+}
+
+func TestContractInMemory(t *testing.T) {
+	searchtest.Run(t, func(t *testing.T, schemas []search.Schema) search.Index {
+		return openTest(t, "", Options{}, schemas...)
+	})
+}

@@ -1,0 +1,115 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/blevesearch/bleve/v2/util"
+	segment "github.com/blevesearch/scorch_segment_api/v2"
+	"go.etcd.io/bbolt"
+)
+
+// Scorch keeps in root.bolt which segment files make up the index. When it cannot
+// load the newest such snapshot it silently takes an older one or starts empty,
+// and deletes the files of the rest. So the directory is looked at before scorch
+// opens it, and compared after.
+
+const rootFile = "root.bolt"
+
+// lockWait is how long to wait for whoever else has the index open.
+const lockWait = 2 * time.Second
+
+// inspection is what a directory says about its index.
+type inspection struct {
+	exists bool
+	schema string // its fingerprint
+	filled bool
+	files  []string // the segments' files, sorted
+}
+
+func inspect(dir string) (inspection, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0 {
+		return inspection{}, nil
+	}
+	if err != nil {
+		return inspection{}, &DamageError{dir, err}
+	}
+	path := filepath.Join(dir, rootFile)
+	info, err := os.Stat(path)
+	if err != nil {
+		return inspection{}, &DamageError{dir, err}
+	}
+	if info.Size() == 0 { // a crash while it was made
+		return inspection{}, nil
+	}
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: lockWait})
+	if errors.Is(err, bbolt.ErrTimeout) {
+		return inspection{}, fmt.Errorf("another process has it open")
+	}
+	if err != nil {
+		return inspection{}, &DamageError{dir, err}
+	}
+	defer db.Close()
+	var found inspection
+	if err := db.View(found.read); err != nil {
+		return inspection{}, &DamageError{dir, err}
+	}
+	return found, nil
+}
+
+// read reads the newest snapshot. There is none when the first commit of all was
+// cut short.
+func (n *inspection) read(tx *bbolt.Tx) error {
+	snapshots := tx.Bucket(util.BoltSnapshotsBucket)
+	if snapshots == nil {
+		return nil
+	}
+	newest, _ := snapshots.Cursor().Last()
+	if newest == nil {
+		return nil
+	}
+	snapshot := snapshots.Bucket(newest)
+	if snapshot == nil {
+		return errors.New("no snapshot")
+	}
+	internal := snapshot.Bucket(util.BoltInternalKey)
+	if internal == nil || internal.Get(keySchema) == nil {
+		return errors.New("it holds other documents")
+	}
+	n.exists = true
+	n.schema = string(internal.Get(keySchema))
+	n.filled = internal.Get(keyFilled) != nil
+	return snapshot.ForEachBucket(func(k []byte) error {
+		if path := snapshot.Bucket(k).Get(util.BoltPathKey); path != nil {
+			n.files = append(n.files, string(path))
+		}
+		return nil
+	})
+}
+
+// compare checks that scorch has opened all that was found.
+func (c *corpus) compare(found inspection) error {
+	snap, err := c.snapshot()
+	if err != nil {
+		return err
+	}
+	defer snap.Close()
+	var files []string
+	for _, s := range snap.Segments() {
+		if p, ok := s.Segment().(segment.PersistedSegment); ok {
+			files = append(files, filepath.Base(p.Path()))
+		}
+	}
+	slices.Sort(files)
+	slices.Sort(found.files)
+	if !slices.Equal(files, found.files) {
+		return c.damaged(fmt.Errorf("of its files %s only %s can be read", strings.Join(found.files, " "), strings.Join(files, " ")))
+	}
+	return nil
+}

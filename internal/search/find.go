@@ -1,0 +1,78 @@
+package search
+
+import (
+	"context"
+	"encoding/base64"
+	"hash/fnv"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Find answers a query as people expect it: words as typed, and only when nothing
+// at all matches so, typos forgiven. It reports whether they were. A page behind
+// the first goes on in the same way as the first, which its cursor says: a Hit's
+// After from Find is for Find, and for the same query only, else ErrCursor.
+//
+// With q.Fuzzy set typos are forgiven from the first page on.
+func Find(ctx context.Context, ix Index, q Query) ([]Hit, bool, error) {
+	if q.After != "" {
+		var err error
+		if q.Fuzzy, q.After, err = openCursor(q); err != nil {
+			return nil, false, err
+		}
+	}
+	hits, err := ix.Search(ctx, q)
+	if err == nil && len(hits) == 0 && q.After == "" && !q.Fuzzy && slices.ContainsFunc(Words(q.Text), MayForgive) {
+		q.Fuzzy = true
+		hits, err = ix.Search(ctx, q)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	out := make([]Hit, len(hits))
+	for i, h := range hits {
+		out[i] = Hit{ID: h.ID, After: cursor(q, h.After)}
+	}
+	return out, q.Fuzzy, nil
+}
+
+// A cursor is a letter for the mode, a mark of the query in 11 characters, and the
+// driver's own.
+
+const markLen = 11
+
+func cursor(q Query, after string) string {
+	mode := "t"
+	if q.Fuzzy {
+		mode = "f"
+	}
+	return mode + mark(q) + after
+}
+
+func openCursor(q Query) (fuzzy bool, after string, err error) {
+	c := q.After
+	if len(c) <= 1+markLen || c[0] != 't' && c[0] != 'f' || c[1:1+markLen] != mark(q) {
+		return false, "", ErrCursor
+	}
+	return c[0] == 'f', c[1+markLen:], nil
+}
+
+// mark is the same for two queries when one cursor may serve both: in all but
+// Limit, After and Fuzzy.
+func mark(q Query) string {
+	h := fnv.New64a()
+	put := func(s string) { io.WriteString(h, strconv.Itoa(len(s))+":"+s) }
+	put(q.Index)
+	put(strings.Join(Words(q.Text), " "))
+	put(q.Sort)
+	put(strconv.FormatBool(q.Reverse))
+	for _, f := range slices.Sorted(maps.Keys(q.Filters)) {
+		t, _ := Term(q.Filters[f])
+		put(f)
+		put(t)
+	}
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
+}

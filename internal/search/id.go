@@ -1,0 +1,77 @@
+package search
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// ID is the document id of a row: its key as text, from which ParseID reads it
+// back. Each part is its type, its length and itself: S7:ALBUM#1S8:METADATA. An id
+// above MaxID bytes cannot be indexed; OpenSearch has the same limit.
+func ID(k store.Key) string {
+	var b strings.Builder
+	for _, v := range [...]value.Value{k.Partition, k.Sort} {
+		if v.IsMissing() {
+			continue
+		}
+		text := v.Text()
+		if v.Kind() == value.Binary {
+			text = base64.RawURLEncoding.EncodeToString([]byte(text))
+		}
+		b.WriteString(v.Kind().Descriptor())
+		b.WriteString(strconv.Itoa(len(text)))
+		b.WriteByte(':')
+		b.WriteString(text)
+	}
+	return b.String()
+}
+
+// MaxID is the longest document id, in bytes.
+const MaxID = 512
+
+// ParseID is the key that ID wrote.
+func ParseID(id string) (store.Key, error) {
+	var parts []value.Value
+	for rest := id; rest != ""; {
+		head, tail, ok := strings.Cut(rest, ":")
+		if !ok || len(head) < 2 {
+			return store.Key{}, badID(id)
+		}
+		n, err := strconv.Atoi(head[1:])
+		if err != nil || n < 0 || n > len(tail) || len(parts) == 2 {
+			return store.Key{}, badID(id)
+		}
+		v, err := parsePart(head[0], tail[:n])
+		if err != nil {
+			return store.Key{}, badID(id)
+		}
+		parts, rest = append(parts, v), tail[n:]
+	}
+	switch len(parts) {
+	case 1:
+		return store.Key{Partition: parts[0]}, nil
+	case 2:
+		return store.Key{Partition: parts[0], Sort: parts[1]}, nil
+	}
+	return store.Key{}, badID(id)
+}
+
+func parsePart(kind byte, text string) (value.Value, error) {
+	switch kind {
+	case 'S':
+		return value.OfString(text), nil
+	case 'N':
+		return value.ParseNumber(text)
+	case 'B':
+		raw, err := base64.RawURLEncoding.DecodeString(text)
+		return value.OfBinary(string(raw)), err
+	}
+	return value.Value{}, fmt.Errorf("type %q", kind)
+}
+
+func badID(id string) error { return fmt.Errorf("%.80q is not the id of a row's document", id) }

@@ -1,0 +1,109 @@
+// Package search is where documents live: the contract that the embedded driver
+// and the OpenSearch driver both keep, defined by the suite in searchtest.
+//
+// A document is what an index needs to find a row: the row's words, the values of
+// its filters and sorts, and the position of the change that made it. The row
+// itself stays in the store; an answer is a list of ids, best first.
+//
+// What every driver owes:
+//
+//   - Newest wins. Apply leaves a document alone whose position is above the one
+//     given (one at the same position is that change again, and may be written
+//     again), and a document that was deleted stays deleted against older positions,
+//     for 48 hours at the least. The order in which changes arrive, and how often,
+//     makes no difference to what is found.
+//   - Words. Text is cut into words by Words, on both sides, so that drivers cannot
+//     differ in it.
+//   - Durability. What Apply acknowledged survives a crash, together with its
+//     position.
+//   - Each change is answered on its own: one that is refused stops no other.
+package search
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"weir/internal/events"
+	"weir/internal/value"
+)
+
+// The kinds of error, by what the caller does next. Every other error is worth
+// another try.
+var (
+	// ErrRefused: this document can never be indexed as it is. Park it.
+	ErrRefused = errors.New("the document is refused")
+	// ErrQuery: this query can never be answered. Tell who asked.
+	ErrQuery = errors.New("the query is wrong")
+	// ErrCursor is an ErrQuery: After did not come from an answer to this query.
+	ErrCursor = fmt.Errorf("%w: the cursor is not one of this query", ErrQuery)
+)
+
+// Schema describes an index.
+type Schema struct {
+	Name    string   // as the driver names it, e.g. "gallery-albums"
+	Filters []string // fields that a query may fix to a value
+	Sorts   []string // fields that a query may order by
+	// Version stands for all else that a document depends on. Where it, Filters or
+	// Sorts differ from what an index was made with, the index is made anew.
+	Version string
+}
+
+// Document is one change of one document: the newest state of it, or its end.
+type Document struct {
+	Index    string
+	ID       string // unique in the index; up to MaxID bytes of UTF-8
+	Position events.Position
+	Deleted  bool
+	Text     []string               // to be cut into words; all fields together
+	Values   map[string]value.Value // filters and sorts: String, Number, Bool; a list or string set matches by any element
+}
+
+// Check is what every driver asks of a document; its error is an ErrRefused.
+func (d *Document) Check() error {
+	switch {
+	case d.ID == "":
+		return fmt.Errorf("%w: it has no id", ErrRefused)
+	case len(d.ID) > MaxID:
+		return fmt.Errorf("%w: its id has %d bytes, at most %d are possible: %.40q…", ErrRefused, len(d.ID), MaxID, d.ID)
+	case !utf8.ValidString(d.ID):
+		return fmt.Errorf("%w: its id is not UTF-8: %q", ErrRefused, d.ID)
+	}
+	return nil
+}
+
+// Query is what a person asked for.
+type Query struct {
+	Index string
+	// Text is words as typed. Blank text matches every document; text in which
+	// there is no word matches none.
+	Text    string
+	Filters map[string]value.Value
+	Sort    string // a field of Sorts, "" for best first
+	Reverse bool   // the order of Sort backwards; ids stay ascending
+	Limit   int    // at least 1
+	After   string
+	// Fuzzy forgives a typo (one inserted, lost, wrong or swapped letter) in words
+	// that MayForgive; otherwise words match whole, the last also as a beginning.
+	Fuzzy bool
+}
+
+// Hit is a document found. After continues a query behind it.
+type Hit struct {
+	ID    string
+	After string
+}
+
+// Index is what both drivers are. All methods may be called from many goroutines.
+type Index interface {
+	// Apply takes changes in any order, several to one document too. The answer has
+	// an error (or nil) for each; a change that came too late is not an error. The
+	// second result is for what no single answer can say: then any may have happened.
+	Apply(ctx context.Context, docs []Document) ([]error, error)
+	// Search returns at most Limit hits. Equal ones are in the order of their ids.
+	// Documents without the field of Sort come last.
+	Search(ctx context.Context, q Query) ([]Hit, error)
+	// Close ends the index.
+	Close() error
+}

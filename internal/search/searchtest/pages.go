@@ -1,0 +1,265 @@
+package searchtest
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"weir/internal/search"
+	"weir/internal/value"
+)
+
+// testPages: whatever the size of a page, all pages together are the answer, each
+// hit once. Many hits here are equal in all but their ids.
+func testPages(t *testing.T, b *bench) {
+	var docs []search.Document
+	for n := range 25 {
+		text := "same text"
+		if n%5 == 0 {
+			text = "same text and more of it"
+		}
+		d := b.doc(fmt.Sprintf("%02d", (n*7)%25), text)
+		if n%4 != 0 {
+			d = with(d, fields("n", value.OfInt(int64(n%3))))
+		}
+		docs = append(docs, d)
+	}
+	b.apply(docs...)
+	b.settle()
+	for _, q := range []search.Query{
+		{}, {Text: "same"}, {Text: "sa"}, {Text: "saem", Fuzzy: true}, {Text: "more"}, {Sort: "n"}, {Sort: "n", Reverse: true},
+		{Text: "same", Sort: "n"}, {Filters: fields("n", value.OfInt(1))}, {Text: "same", Filters: fields("n", value.OfInt(1))}, {Text: "absent"},
+	} {
+		q.Index, q.Limit = items, 100
+		whole, err := b.ix.Search(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := ids(whole)
+		for n := 1; n <= 26; n++ {
+			if got := b.pages(q, n, search.Index.Search); !slices.Equal(got, want) {
+				t.Errorf("%s, %d a page:\n%v\n%v", describe(q), n, got, want)
+			}
+			if got := b.pages(q, n, find); len(want) > 0 && !slices.Equal(got, want) {
+				t.Errorf("Find %s, %d a page:\n%v\n%v", describe(q), n, got, want)
+			}
+		}
+	}
+	everything := slices.Sorted(slices.Values(b.pages(search.Query{Sort: "n"}, 4, search.Index.Search)))
+	b.ordered(search.Query{}, everything...) // none better than another: by id
+}
+
+// testPagesWhileWriting: what was there all the time comes exactly once.
+func testPagesWhileWriting(t *testing.T, b *bench) {
+	var docs []search.Document
+	want := []string{}
+	for n := range 40 {
+		id := fmt.Sprintf("%03d", n*10)
+		docs = append(docs, with(b.doc(id, "steady"), fields("n", value.OfInt(int64(n/4)))))
+		want = append(want, id)
+	}
+	b.apply(docs...)
+	b.settle()
+	for _, q := range []search.Query{{Sort: "n"}, {Text: ""}, {Text: "steady", Sort: "n", Reverse: true}} {
+		q.Index, q.Limit = items, 3
+		seen := map[string]int{}
+		for round := 0; ; round++ {
+			hits, err := b.ix.Search(t.Context(), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(hits) == 0 {
+				break
+			}
+			for _, id := range ids(hits) {
+				seen[id]++
+			}
+			q.After = hits[len(hits)-1].After
+			id := fmt.Sprintf("%03d+", (round*130)%400)
+			b.apply(with(b.doc(id, "steady"), fields("n", value.OfInt(int64(round%10)))))
+		}
+		for _, id := range want {
+			if seen[id] != 1 {
+				t.Errorf("%s: %s came %d times", describe(q), id, seen[id])
+			}
+		}
+	}
+}
+
+func testHostileIDs(t *testing.T, b *bench) {
+	hostile := []string{
+		strings.Repeat("x", search.MaxID), strings.Repeat("x", search.MaxID-1), strings.Repeat("ü", search.MaxID/2), strings.Repeat("😀", search.MaxID/4),
+		"#", "ALBUM#1", "a/b", "a b", " ", "  ", `"`, `'`, `\`, `\\`, "a\nb", "a\tb", "\x00", "a\x00b", "\u007f", ".", "..", "%2F", "?q=1", "&", "+", "*", "_all", "_id", "_doc", "null", "true", "0", "{}", "[]",
+		"é", "e\u0301", "İ", "中文", "\u202eabc", "\ufeff", "\U0010FFFF", "S7:ALBUM#1S8:METADATA", "A", "a", "<script>", "${x}", "{{x}}",
+	}
+	var docs []search.Document
+	for _, id := range hostile {
+		docs = append(docs, b.doc(id, "hostile"))
+	}
+	b.apply(docs...)
+	b.settle()
+	slices.Sort(hostile)
+	b.ordered(search.Query{}, hostile...)
+	b.found(search.Query{Text: "hostile"}, hostile...)
+	for _, ask := range []asking{search.Index.Search, find} {
+		if got := b.pages(search.Query{}, 5, ask); !slices.Equal(got, hostile) {
+			t.Errorf("%q", got)
+		}
+	}
+	var gone []search.Document
+	for i, id := range hostile {
+		if i%2 == 0 {
+			gone = append(gone, b.gone(id))
+		}
+	}
+	b.apply(gone...)
+	b.apply(docs...) // late
+	b.settle()
+	left := []string{}
+	for i, id := range hostile {
+		if i%2 == 1 {
+			left = append(left, id)
+		}
+	}
+	b.ordered(search.Query{}, left...)
+}
+
+func testWrongQueries(t *testing.T, b *bench) {
+	b.put("a", "text")
+	for name, q := range map[string]search.Query{
+		"no limit":          {Index: items},
+		"a negative limit":  {Index: items, Limit: -1},
+		"an unknown sort":   {Index: items, Limit: 1, Sort: "group"},
+		"an unknown filter": {Index: items, Limit: 1, Filters: fields("at", value.OfInt(1))},
+		"a filter by list":  {Index: items, Limit: 1, Filters: fields("n", value.OfList(value.OfInt(1)))},
+		"a filter by null":  {Index: items, Limit: 1, Filters: fields("n", value.OfNull())},
+		"a filter by none":  {Index: items, Limit: 1, Filters: fields("n", value.Value{})},
+		"another's filter":  {Index: others, Limit: 1, Filters: fields("n", value.OfInt(1))},
+	} {
+		if _, err := b.ix.Search(t.Context(), q); !errors.Is(err, search.ErrQuery) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, _, err := search.Find(t.Context(), b.ix, q); !errors.Is(err, search.ErrQuery) {
+			t.Errorf("Find, %s: %v", name, err)
+		}
+	}
+	if _, err := b.ix.Search(t.Context(), search.Query{Index: "no-such-index", Limit: 1}); err == nil {
+		t.Error("an unknown index: no error")
+	}
+}
+
+// testMadeUpCursors: whatever is given as a cursor, the answer is hits or
+// ErrCursor.
+func testMadeUpCursors(t *testing.T, b *bench) {
+	b.apply(with(b.doc("a", "text one"), fields("n", value.OfInt(1))), with(b.doc("b", "text two"), fields("n", value.OfInt(2))), b.doc("c", "text three"))
+	b.settle()
+	queries := []search.Query{{}, {Text: "text"}, {Sort: "n"}, {Sort: "n", Reverse: true}, {Text: "txet", Fuzzy: true}}
+	var cursors []string
+	for i := range queries {
+		queries[i].Index, queries[i].Limit = items, 5
+		for _, ask := range []asking{search.Index.Search, find} {
+			hits, err := ask(b.ix, t.Context(), queries[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, h := range hits {
+				cursors = append(cursors, h.After)
+			}
+		}
+	}
+	for _, s := range []string{"x", "s", "!", "null", "[]", "{}", "AAAA", "t", "tt", "f" + strings.Repeat("A", 30), strings.Repeat("A", 100000), "\xff", "a b", "\"", "\x00"} {
+		cursors = append(cursors, s, base64.RawURLEncoding.EncodeToString([]byte(s)))
+	}
+	try := func(q search.Query, cursor string) error {
+		q.After = cursor
+		for _, ask := range []asking{search.Index.Search, find} {
+			if _, err := ask(b.ix, t.Context(), q); err != nil && !errors.Is(err, search.ErrCursor) {
+				return fmt.Errorf("%s after %.60q: %w", describe(q), cursor, err)
+			}
+		}
+		return nil
+	}
+	for _, q := range queries {
+		for _, c := range cursors {
+			if err := try(q, c); err != nil {
+				t.Error(err)
+			}
+			for range 5 { // cut, or with a letter changed
+				bad := []byte(c)
+				bad[rand.N(len(bad))] = byte(rand.N(256))
+				if err := errors.Join(try(q, string(bad)), try(q, c[:rand.N(len(c))])); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		if err := try(rapid.SampledFrom(queries).Draw(rt, "query"), rapid.String().Draw(rt, "cursor")); err != nil {
+			rt.Fatal(err)
+		}
+	})
+	// A cursor of another query, or none, is refused rather than misread.
+	hits, _, err := search.Find(t.Context(), b.ix, queries[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range []search.Query{{Text: "texts"}, {}, {Text: "text", Sort: "n"}, {Text: "text", Filters: fields("n", value.OfInt(1))}, {Text: "text", Index: others}} {
+		if q.Limit = 1; q.Index == "" {
+			q.Index = items
+		}
+		q.After = hits[0].After
+		if _, _, err := search.Find(t.Context(), b.ix, q); !errors.Is(err, search.ErrCursor) {
+			t.Errorf("%s with a cursor of another query: %v", describe(q), err)
+		}
+	}
+	q := queries[1]
+	q.After = "no cursor at all"
+	if _, err := b.ix.Search(t.Context(), q); !errors.Is(err, search.ErrCursor) {
+		t.Errorf("no cursor at all: %v", err)
+	}
+}
+
+// testMany: many documents, many words that begin alike, many hits.
+func testMany(t *testing.T, b *bench) {
+	const n = 5000
+	var docs []search.Document
+	want := make([]string, n)
+	for i := range n {
+		want[i] = fmt.Sprintf("id-%05d", i)
+		docs = append(docs, with(b.doc(want[i], fmt.Sprintf("common title%05d word%d", i, i%10)), fields("group", value.OfInt(int64(i%100)), "n", value.OfInt(int64(n-i)))))
+	}
+	rand.New(rand.NewPCG(1, 1)).Shuffle(n, func(i, j int) { docs[i], docs[j] = docs[j], docs[i] })
+	for part := range slices.Chunk(docs, 700) {
+		b.apply(part...)
+	}
+	b.apply(docs[:n/2]...)
+	b.settle()
+	b.ordered(search.Query{}, want...)
+	for _, q := range []search.Query{{Text: "common"}, {Text: "title"}, {Text: "common tit"}, {Text: "comon", Fuzzy: true}, {Sort: "n"}} {
+		got := b.pages(q, 333, search.Index.Search)
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%s: %d of %d documents, or others", describe(q), len(got), n)
+		}
+	}
+	b.found(search.Query{Text: "title01234"}, "id-01234")
+	b.found(search.Query{Text: "common title0123 "}, "id-01230", "id-01231", "id-01232", "id-01233", "id-01234", "id-01235", "id-01236", "id-01237", "id-01238", "id-01239")
+	if got := b.pages(search.Query{Text: "word3", Filters: fields("group", value.OfInt(53))}, 7, search.Index.Search); len(got) != n/100 {
+		t.Errorf("%d documents of a group", len(got))
+	}
+	b.ordered(search.Query{Sort: "n", Limit: 3}, "id-04999", "id-04998", "id-04997")
+	b.ordered(search.Query{Sort: "n", Reverse: true, Limit: 3}, "id-00000", "id-00001", "id-00002")
+	var gone []search.Document
+	for _, id := range want[10:] {
+		gone = append(gone, b.gone(id))
+	}
+	b.apply(gone...)
+	b.settle()
+	b.ordered(search.Query{}, want[:10]...)
+	b.found(search.Query{Text: "common"}, want[:10]...)
+}

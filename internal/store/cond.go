@@ -1,0 +1,332 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir/internal/value"
+)
+
+// What follows is the arithmetic of the contract, without I/O: the embedded
+// driver runs it, and the tests of every driver compare with it.
+
+// Holds reports whether the condition holds for a row; nil is no row.
+func (c Cond) Holds(row value.Item) bool {
+	for _, clause := range c {
+		if !holdsAny(clause, row) {
+			return false
+		}
+	}
+	return true
+}
+
+func holdsAny(clause []Test, row value.Item) bool {
+	for i := range clause {
+		if clause[i].holds(row) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *Test) holds(row value.Item) bool {
+	v := row.Get(t.Attr)
+	switch t.Is {
+	case Exists:
+		return !v.IsMissing()
+	case Absent:
+		return v.IsMissing()
+	case Eq:
+		return value.Equal(v, t.Value)
+	case Ne:
+		return !value.Equal(v, t.Value)
+	case Lt:
+		return v.Kind() == t.Value.Kind() && value.Compare(v, t.Value) < 0
+	case Le:
+		return v.Kind() == t.Value.Kind() && value.Compare(v, t.Value) <= 0
+	}
+	return false
+}
+
+// Validate says, with ErrRefused, what is wrong with a write of this table
+// whatever its row may be. A driver calls it before it touches anything.
+func (t *Table) Validate(w *Write) error {
+	actions := 0
+	for _, given := range [...]bool{w.Put != nil, len(w.Ops) > 0, w.Delete, w.Check} {
+		if given {
+			actions++
+		}
+	}
+	if actions != 1 {
+		return refused("%d of put, ops, delete and check are given, not one", actions)
+	}
+	if err := t.CheckKey(w.Key); err != nil {
+		return err
+	}
+	if err := w.If.check(); err != nil {
+		return err
+	}
+	if w.Put != nil {
+		return t.checkPut(w)
+	}
+	return t.checkOps(w.Ops)
+}
+
+// CheckKey says, with ErrRefused, why a key cannot be one of this table's.
+func (t *Table) CheckKey(k Key) error {
+	if err := checkKeyAttr(t.Key.Partition, k.Partition, MaxPartitionBytes); err != nil {
+		return err
+	}
+	if t.Key.Sort.Name == "" {
+		if !k.Sort.IsMissing() {
+			return refused("the key has a sort value, the table %s has none", t.Name)
+		}
+		return nil
+	}
+	return checkKeyAttr(t.Key.Sort, k.Sort, MaxSortBytes)
+}
+
+func checkKeyAttr(a KeyAttr, v value.Value, limit int) error {
+	switch {
+	case v.Kind() != a.Type:
+		return refused("key attribute %s is a %v, it must be a %v", a.Name, v.Kind(), a.Type)
+	case v.Kind() == value.Number:
+		return nil
+	case v.Text() == "":
+		return refused("key attribute %s is empty", a.Name)
+	case len(v.Text()) > limit:
+		return refused("key attribute %s has %d bytes, the limit is %d", a.Name, len(v.Text()), limit)
+	}
+	return nil
+}
+
+func (c Cond) check() error {
+	for _, clause := range c {
+		for i := range clause {
+			switch k := clause[i].Value.Kind(); clause[i].Is {
+			case Exists, Absent:
+			case Eq, Ne:
+				if k == value.Missing {
+					return refused("the condition compares %s with nothing", clause[i].Attr)
+				}
+			case Lt, Le:
+				if k != value.Number && k != value.String && k != value.Binary {
+					return refused("the condition orders %s by a %v", clause[i].Attr, k)
+				}
+			default:
+				return refused("the condition asks %s for comparison %d", clause[i].Attr, clause[i].Is)
+			}
+		}
+	}
+	return nil
+}
+
+func (t *Table) checkPut(w *Write) error {
+	if k, ok := t.KeyOf(w.Put); !ok || !value.Equal(k.Partition, w.Key.Partition) || !value.Equal(k.Sort, w.Key.Sort) {
+		return refused("the row's key attributes are not the write's key")
+	}
+	return checkItem(w.Put, 0)
+}
+
+func (t *Table) checkOps(ops []Op) error {
+	for i := range ops {
+		op := &ops[i]
+		if op.Attr == t.Key.Partition.Name || op.Attr == t.Key.Sort.Name && op.Attr != "" {
+			return refused("the update changes key attribute %s", op.Attr)
+		}
+		for j := range ops[:i] {
+			if ops[j].Attr == op.Attr {
+				return refused("the update names attribute %s twice", op.Attr)
+			}
+		}
+		if err := op.check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (op *Op) check() error {
+	switch from := op.From.Kind(); {
+	case op.Attr == "":
+		return refused("the update names an attribute \"\"")
+	case from != value.Missing && (op.Kind != Add || from != value.Number):
+		return refused("the update of %s starts from a %v", op.Attr, from)
+	case op.Kind == Set && op.Value.IsMissing():
+		return refused("the update sets %s to nothing", op.Attr)
+	case op.Kind == Set:
+		return checkValue(op.Attr, op.Value, 0)
+	case op.Kind == Add && op.Value.Kind() != value.Number:
+		return refused("the update adds a %v to %s", op.Value.Kind(), op.Attr)
+	case op.Kind > Remove:
+		return refused("the update does %d to %s", op.Kind, op.Attr)
+	}
+	return nil
+}
+
+// checkItem refuses what DynamoDB cannot hold: attributes without a name, empty
+// sets, and nesting beyond its depth.
+func checkItem(it value.Item, depth int) error {
+	for i := range it {
+		if it[i].Name == "" && depth == 0 {
+			return refused("an attribute has no name")
+		}
+		if i > 0 && it[i-1].Name >= it[i].Name {
+			return refused("attribute %s comes twice or out of order", it[i].Name)
+		}
+		if err := checkValue(it[i].Name, it[i].Value, depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkValue(name string, v value.Value, depth int) error {
+	switch k := v.Kind(); k {
+	case value.Missing:
+		return refused("attribute %s has no value", name)
+	case value.StringSet, value.NumberSet, value.BinarySet:
+		if v.Len() == 0 {
+			return refused("attribute %s is an empty set", name)
+		}
+	case value.List, value.Map:
+		if depth >= value.MaxDepth {
+			return refused("attribute %s is nested deeper than %d levels", name, value.MaxDepth)
+		}
+		if k == value.Map {
+			return checkItem(v.Item(), depth+1)
+		}
+		for _, e := range v.Elements() {
+			if err := checkValue(name, e.Value, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Apply is the row that a valid write leaves where the row was before, its
+// condition apart; nil is no row. It shares memory with both. ErrRefused says that
+// an Add cannot be done.
+func (t *Table) Apply(w *Write, row value.Item) (value.Item, error) {
+	switch {
+	case w.Check:
+		return row, nil
+	case w.Delete:
+		return nil, nil
+	case w.Put != nil:
+		return w.Put, nil
+	}
+	if row == nil {
+		row = t.Item(w.Key)
+	}
+	out := append(make(value.Item, 0, len(row)+len(w.Ops)), row...)
+	for i := range w.Ops {
+		op := &w.Ops[i]
+		at, found := slices.BinarySearchFunc(out, op.Attr, func(a value.Attr, n string) int { return strings.Compare(a.Name, n) })
+		v := op.Value
+		if op.Kind == Add {
+			old := op.From
+			if found {
+				old = out[at].Value
+			}
+			var err error
+			if v, err = op.sum(old); err != nil {
+				return nil, err
+			}
+		}
+		switch {
+		case op.Kind == Remove && found:
+			out = slices.Delete(out, at, at+1)
+		case op.Kind == Remove:
+		case found:
+			out[at].Value = v
+		default:
+			out = slices.Insert(out, at, value.Attr{Name: op.Attr, Value: v})
+		}
+	}
+	return out, nil
+}
+
+func (op *Op) sum(old value.Value) (value.Value, error) {
+	if k := old.Kind(); k != value.Number && k != value.Missing {
+		return old, refused("the update adds to %s, which is a %v", op.Attr, k)
+	}
+	v, err := value.AddNumbers(old, op.Value)
+	if err != nil {
+		return v, refused("the update adds to %s: %v", op.Attr, err)
+	}
+	return v, nil
+}
+
+// CheckSize says, with ErrRefused, that a row is too large.
+func CheckSize(row value.Item) error {
+	if n := row.Size(); n > MaxItemBytes {
+		return refused("the row would have %d bytes, the limit is %d", n, MaxItemBytes)
+	}
+	return nil
+}
+
+// IndexEntry is the row's key in an index of its table; ok is false where the row
+// has no entry. ErrRefused says that no such row may be written.
+func IndexEntry(t *Table, ix *Index, row value.Item) (k Key, ok bool, err error) {
+	k.Partition = row.Get(ix.Key.Partition.Name)
+	ok = !k.Partition.IsMissing()
+	if ok {
+		err = checkKeyAttr(ix.Key.Partition, k.Partition, MaxPartitionBytes)
+	}
+	if ix.Key.Sort.Name != "" && err == nil {
+		k.Sort = row.Get(ix.Key.Sort.Name)
+		if k.Sort.IsMissing() {
+			ok = false
+		} else {
+			err = checkKeyAttr(ix.Key.Sort, k.Sort, MaxSortBytes)
+		}
+	}
+	if err != nil {
+		return Key{}, false, fmt.Errorf("%w of index %s", err, ix.Name)
+	}
+	return k, ok, nil
+}
+
+func refused(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrRefused}, args...)...)
+}
+
+// Failed is err with what the write does, its table and its key added.
+func (w *Write) Failed(err error) error {
+	op := "update"
+	switch {
+	case w.Put != nil:
+		op = "put"
+	case w.Delete:
+		op = "delete"
+	case w.Check:
+		op = "check"
+	}
+	return &failure{op: op, ref: w.Ref.clone(), err: err}
+}
+
+// failure is formatted only when somebody looks: a failed condition is ordinary.
+type failure struct {
+	op  string
+	ref Ref
+	err error
+}
+
+func (f *failure) Error() string { return f.op + " " + f.ref.String() + ": " + f.err.Error() }
+func (f *failure) Unwrap() error { return f.err }
+
+func (r Ref) clone() Ref {
+	return Ref{Table: r.Table, Key: Key{Partition: r.Key.Partition.Clone(), Sort: r.Key.Sort.Clone()}}
+}
+
+// String is the table and the key, for messages.
+func (r Ref) String() string {
+	b := value.AppendPlain([]byte(r.Table+" "), r.Key.Partition)
+	if !r.Key.Sort.IsMissing() {
+		b = value.AppendPlain(append(b, ", "...), r.Key.Sort)
+	}
+	return string(b)
+}

@@ -1,0 +1,30 @@
+package embedded
+
+// arena keeps copies of bytes until reset; what it gave out stays where it is.
+type arena struct {
+	block []byte // the current block; earlier ones belong to who uses them
+	used  int    // bytes in all blocks
+}
+
+const (
+	arenaBlock = 256 << 10
+	// arenaKeep is the largest block that is kept for the next use.
+	arenaKeep = 2 << 20
+)
+
+func (a *arena) copy(b []byte) []byte {
+	if len(b) > cap(a.block)-len(a.block) {
+		a.block = make([]byte, 0, max(arenaBlock, min(2*cap(a.block), arenaKeep), len(b)))
+	}
+	start := len(a.block)
+	a.block = append(a.block, b...)
+	a.used += len(b)
+	return a.block[start:len(a.block):len(a.block)]
+}
+
+func (a *arena) reset() {
+	if cap(a.block) > arenaKeep {
+		a.block = nil
+	}
+	a.block, a.used = a.block[:0], 0
+}

@@ -1,0 +1,207 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"golang.org/x/sys/unix"
+
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// benchRows is how many rows the benchmarks write over and over, so that each
+// write after the first round has an old image.
+const benchRows = 50_000
+
+func str(name string) store.KeyAttr { return store.KeyAttr{Name: name, Type: value.String} }
+
+func benchTable() store.Table {
+	t := store.Table{Name: "bench", Key: store.KeySchema{Partition: str("PK"), Sort: str("SK")}, Stream: true}
+	for i := range 3 {
+		t.Indexes = append(t.Indexes, store.Index{
+			Name: fmt.Sprintf("GSI%d", i),
+			Key:  store.KeySchema{Partition: str(fmt.Sprintf("GSI%dPK", i)), Sort: str(fmt.Sprintf("GSI%dSK", i))},
+		})
+	}
+	return t
+}
+
+// benchRow is row n of about 1 KB in 21 attributes, as it is first written.
+func benchRow(n int) store.Write {
+	id := fmt.Sprintf("%016x", uint64(n)*0x9e3779b97f4a7c15)
+	attrs := []value.Attr{
+		{Name: "PK", Value: value.OfString("ALBUM#" + id)},
+		{Name: "SK", Value: value.OfString("METADATA")},
+		{Name: "EntityType", Value: value.OfString("Album")},
+		{Name: "mediaCount", Value: value.OfInt(0)},
+		{Name: "updatedAt", Value: value.OfString("2024-05-01T10:00:00.000Z")},
+		{Name: "description", Value: value.OfString(strings.Repeat("lorem ipsum "+id+" ", 14))},
+		{Name: "isPublic", Value: value.OfBool(true)},
+	}
+	for i := range 3 {
+		attrs = append(attrs,
+			value.Attr{Name: fmt.Sprintf("GSI%dPK", i), Value: value.OfString(fmt.Sprintf("ALBUM_BY#%d", n%97))},
+			value.Attr{Name: fmt.Sprintf("GSI%dSK", i), Value: value.OfString("2024-05-01T10:00:00.000Z#" + id)})
+	}
+	for i := range 8 {
+		attrs = append(attrs, value.Attr{Name: fmt.Sprintf("field%02d", i), Value: value.OfString(strings.Repeat(id[:8], 3))})
+	}
+	it := value.NewItem(attrs...)
+	k, _ := (&store.Table{Key: benchTable().Key}).KeyOf(it)
+	return store.Write{Ref: store.Ref{Table: "bench", Key: k}, Put: it}
+}
+
+// benchNext is the row as it is written in a later round: with another counter
+// and date and, with moves, other sort keys in all indexes.
+func benchNext(w store.Write, round int, moves bool) store.Write {
+	w.Put = slices.Clone(w.Put)
+	date := fmt.Sprintf("2024-05-%02dT10:00:00.%03dZ", round%28+1, round%1000)
+	for i := range w.Put {
+		switch a := &w.Put[i]; {
+		case a.Name == "mediaCount":
+			a.Value = value.OfInt(int64(round))
+		case a.Name == "updatedAt":
+			a.Value = value.OfString(date)
+		case moves && strings.HasPrefix(a.Name, "GSI") && strings.HasSuffix(a.Name, "SK"):
+			a.Value = value.OfString(date + a.Value.Text()[24:])
+		}
+	}
+	return w
+}
+
+// bench gives the next thousand writes again and again.
+type bench struct {
+	mode  string
+	rng   *rand.Rand
+	rows  []store.Write
+	round int
+	ws    []store.Write
+}
+
+func newBench(mode string) *bench {
+	g := &bench{mode: mode, rng: rand.New(rand.NewPCG(1, 2))}
+	for n := range benchRows {
+		g.rows = append(g.rows, benchRow(n))
+	}
+	return g
+}
+
+func (g *bench) batch(size int) []store.Write {
+	g.ws = g.ws[:0]
+	g.round++
+	for i := range size {
+		if g.mode == "Insert" {
+			g.ws = append(g.ws, benchRow((g.round-1)*1000+i))
+			continue
+		}
+		g.ws = append(g.ws, benchNext(g.rows[g.rng.IntN(benchRows)], g.round, g.mode == "Move"))
+	}
+	return g.ws
+}
+
+func benchStore(b *testing.B) *Store {
+	s, err := Open(b.TempDir(), []store.Table{benchTable()}, Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+	})
+	return s
+}
+
+// run times b.N writes in batches of a thousand, and reports what they took of
+// both processors, the key-value store's own work behind them included.
+func (g *bench) run(b *testing.B, write func([]store.Write)) {
+	if g.mode != "Insert" {
+		for at := 0; at < benchRows; at += 1000 {
+			write(g.rows[at : at+1000])
+		}
+	}
+	var took time.Duration
+	b.ResetTimer()
+	cpu := cpuTime()
+	for done := 0; done < b.N; {
+		b.StopTimer()
+		start := cpuTime()
+		ws := g.batch(min(1000, b.N-done))
+		took += cpuTime() - start
+		b.StartTimer()
+		write(ws)
+		done += len(ws)
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "writes/s")
+	b.ReportMetric(float64((cpuTime()-cpu-took).Microseconds())/float64(b.N), "cpu-us/write")
+}
+
+func cpuTime() time.Duration {
+	var r unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &r) != nil {
+		return 0
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+// BenchmarkWrite writes rows of about 1 KB with three index entries, a thousand in
+// a call, each with all its images in the stream. Update leaves the entries where
+// they are, Move moves all three, Insert makes rows.
+func BenchmarkWrite(b *testing.B) {
+	for _, mode := range []string{"Insert", "Update", "Move"} {
+		b.Run(mode, func(b *testing.B) {
+			s := benchStore(b)
+			newBench(mode).run(b, func(ws []store.Write) {
+				out, err := s.Write(context.Background(), ws)
+				if err != nil {
+					b.Fatal(err)
+				}
+				for i := range out {
+					if out[i].Err != nil {
+						b.Fatal(out[i].Err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// BenchmarkPlainPebble is the peer: the same rows and index entries in plain
+// batches of the same size, with nothing read, checked or streamed.
+func BenchmarkPlainPebble(b *testing.B) {
+	for _, mode := range []string{"Insert", "Update", "Move"} {
+		b.Run(mode, func(b *testing.B) {
+			s := benchStore(b)
+			newBench(mode).run(b, func(ws []store.Write) { plainWrite(b, s.db, s.tables["bench"], ws) })
+		})
+	}
+}
+
+func plainWrite(b *testing.B, db *pebble.DB, tab *table, ws []store.Write) {
+	batch := db.NewBatch()
+	defer batch.Close()
+	var key, row []byte
+	for i := range ws {
+		key = appendRowKey(key[:0], tab, ws[i].Key)
+		row = value.AppendItem(row[:0], ws[i].Put)
+		_ = batch.Set(key, row, nil)
+		for _, ix := range tab.indexes {
+			entry, ok := ix.entry(&tab.Table, ws[i].Put)
+			if !ok {
+				b.Fatal("no entry")
+			}
+			key = appendEntryKey(key[:0], ix, entry, ws[i].Key)
+			_ = batch.Set(key, nil, nil)
+		}
+	}
+	if err := batch.Commit(pebble.NoSync); err != nil {
+		b.Fatal(err)
+	}
+}

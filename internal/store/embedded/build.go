@@ -1,0 +1,96 @@
+package embedded
+
+import (
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// buildCommit bounds a commit while an index is built.
+const buildCommit = 1 << 20
+
+// build fills the indexes that are new, table by table in one pass over its rows.
+// Nobody else uses the store yet. A crash leaves them Building, and the next Open
+// begins them again.
+func (s *Store) build() error {
+	for name, tab := range s.tables {
+		var todo []*index
+		for _, ix := range tab.indexes {
+			if tab.indexMeta(ix).Building {
+				todo = append(todo, ix)
+			}
+		}
+		if len(todo) == 0 {
+			continue
+		}
+		if err := s.fill(tab, todo); err != nil {
+			return fmt.Errorf("building indexes of table %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (t *table) indexMeta(ix *index) *indexMeta {
+	if ix.isExpiry() {
+		return t.meta.Expiry
+	}
+	return t.meta.Indexes[ix.Name]
+}
+
+func (s *Store) fill(tab *table, todo []*index) error {
+	b := s.db.NewBatch()
+	defer func() { _ = b.Close() }()
+	low := appendSpace(nil, spaceRow, tab.id)
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: low, UpperBound: after(appendSpace(nil, spaceRow, tab.id))})
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	var key []byte
+	for ok := it.First(); ok; ok = it.Next() {
+		if key, err = addEntries(b, tab, todo, it, key); err != nil {
+			return fmt.Errorf("key %x: %w", it.Key(), err)
+		}
+		if b.Len() > buildCommit {
+			if err := b.Commit(pebble.NoSync); err != nil {
+				return err
+			}
+			b.Reset()
+		}
+	}
+	if err := it.Error(); err != nil {
+		return err
+	}
+	for _, ix := range todo {
+		tab.indexMeta(ix).Building = false
+	}
+	if err := s.catalog.save(b); err != nil {
+		return err
+	}
+	return b.Commit(pebble.Sync)
+}
+
+// addEntries puts the entries of the row that the iterator stands on.
+func addEntries(b *pebble.Batch, tab *table, todo []*index, it *pebble.Iterator, key []byte) ([]byte, error) {
+	stored, err := it.ValueAndErr()
+	if err != nil {
+		return key, err
+	}
+	row, err := decodeRow(stored)
+	if err != nil {
+		return key, err
+	}
+	id, _, err := takeKey(it.Key()[3:], &tab.Key)
+	if err != nil {
+		return key, err
+	}
+	for _, ix := range todo {
+		if entry, ok := ix.entry(&tab.Table, row); ok {
+			key = appendEntryKey(key[:0], ix, entry, id)
+			if err := b.Set(key, nil, nil); err != nil {
+				return key, err
+			}
+		}
+	}
+	return key, nil
+}

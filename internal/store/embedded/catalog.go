@@ -1,0 +1,283 @@
+package embedded
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// formatVersion is the version of everything under the package comment's keys.
+const formatVersion = 1
+
+// catalog is the JSON under "mtables": what the store knows of its tables. Ids
+// are given once and never again, so that what is left of a dropped index cannot
+// be taken for another's. It is written whole, in the batch of what it tells of.
+type catalog struct {
+	LastID    uint16                `json:"lastID"`    // of tables, indexes
+	LastShard uint32                `json:"lastShard"` // of shards
+	Tables    map[string]*tableMeta `json:"tables"`
+}
+
+type tableMeta struct {
+	ID      uint16                `json:"id"`
+	Key     []keyMeta             `json:"key"`
+	Indexes map[string]*indexMeta `json:"indexes,omitempty"`
+	Expiry  *indexMeta            `json:"expiry,omitempty"` // Key is the TTL attribute
+	Shards  []*shard              `json:"shards,omitempty"` // parents before children
+}
+
+type keyMeta struct {
+	Name string `json:"name"`
+	Type string `json:"type"` // DynamoDB's S, N or B
+}
+
+type indexMeta struct {
+	ID       uint16    `json:"id"`
+	Key      []keyMeta `json:"key"`
+	Building bool      `json:"building,omitempty"` // its entries are not all there
+}
+
+// shard is a part of a table's stream: the records of the rows whose partition
+// key's hash is in [Low, High], while it is open.
+type shard struct {
+	ID     uint32 `json:"id"`
+	Parent uint32 `json:"parent,omitempty"`
+	Low    uint64 `json:"low"`
+	High   uint64 `json:"high"`
+	Closed bool   `json:"closed,omitempty"`
+	Start  uint64 `json:"start"` // its records have greater numbers
+
+	trimmed atomic.Uint64 // the last record that is gone; under "mtrim"
+}
+
+func keyMetas(ks store.KeySchema) []keyMeta {
+	out := []keyMeta{{ks.Partition.Name, ks.Partition.Type.Descriptor()}}
+	if ks.Sort.Name != "" {
+		out = append(out, keyMeta{ks.Sort.Name, ks.Sort.Type.Descriptor()})
+	}
+	return out
+}
+
+func (k keyMeta) String() string { return k.Name + " (" + k.Type + ")" }
+
+// loadCatalog reads the catalogue, empty in a new store, after a look at the
+// format version.
+func loadCatalog(db *pebble.DB) (*catalog, error) {
+	c := &catalog{Tables: map[string]*tableMeta{}}
+	version, err := getCopy(db, keyFormat)
+	if err != nil || version == nil {
+		return c, err
+	}
+	switch v, err := strconv.Atoi(string(version)); {
+	case err != nil:
+		return nil, fmt.Errorf("format version %.20q is corrupt", version)
+	case v > formatVersion:
+		return nil, fmt.Errorf("the directory has format version %d, this program knows up to %d: use a newer program", v, formatVersion)
+	}
+	b, err := getCopy(db, keyCatalog)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(b, c); err != nil {
+		return nil, fmt.Errorf("catalogue is corrupt: %w", err)
+	}
+	return c, nil
+}
+
+// save puts the catalogue into a batch.
+func (c *catalog) save(b *pebble.Batch) error {
+	doc, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		b.Set(keyFormat, strconv.AppendInt(nil, formatVersion, 10), nil),
+		b.Set(keyCatalog, doc, nil))
+}
+
+func (c *catalog) newID() (uint16, error) {
+	if c.LastID == math.MaxUint16 {
+		return 0, errors.New("no ids are left for tables and indexes")
+	}
+	c.LastID++
+	return c.LastID, nil
+}
+
+// newShards opens n shards that share the range of hashes between them.
+func (c *catalog) newShards(n int, low, high uint64, parent uint32, start uint64) []*shard {
+	out := make([]*shard, n)
+	step := (high-low)/uint64(n) + 1
+	for i := range out {
+		c.LastShard++
+		out[i] = &shard{ID: c.LastShard, Parent: parent, Low: low, High: low + step - 1, Start: start}
+		low += step
+	}
+	out[n-1].High = high
+	return out
+}
+
+// reconcile makes the catalogue tell of the tables given, as they are to be from
+// now on, and puts into the batch the removal of what they no longer have. New
+// indexes are left Building. Tables that are not given stay as they are.
+func (c *catalog) reconcile(tables []store.Table, shards int, last uint64, b *pebble.Batch) error {
+	for i := range tables {
+		t := &tables[i]
+		meta := c.Tables[t.Name]
+		if meta == nil {
+			id, err := c.newID()
+			if err != nil {
+				return err
+			}
+			meta = &tableMeta{ID: id, Key: keyMetas(t.Key), Indexes: map[string]*indexMeta{}}
+			c.Tables[t.Name] = meta
+		}
+		if want := keyMetas(t.Key); !slices.Equal(want, meta.Key) {
+			return fmt.Errorf("table %s has the key %v in this directory and %v in the model: a key cannot change, use another directory and replay", t.Name, meta.Key, want)
+		}
+		if err := c.reconcileIndexes(t, meta, b); err != nil {
+			return err
+		}
+		c.reconcileStream(t, meta, shards, last)
+	}
+	return nil
+}
+
+func (c *catalog) reconcileIndexes(t *store.Table, meta *tableMeta, b *pebble.Batch) error {
+	if meta.Indexes == nil {
+		meta.Indexes = map[string]*indexMeta{}
+	}
+	for _, name := range slices.Sorted(maps.Keys(meta.Indexes)) {
+		if t.Index(name) != nil {
+			continue
+		}
+		if err := dropIndex(meta.Indexes[name], b); err != nil {
+			return err
+		}
+		delete(meta.Indexes, name)
+	}
+	for i := range t.Indexes {
+		ix := &t.Indexes[i]
+		kept, err := c.reconcileIndex(meta.Indexes[ix.Name], keyMetas(ix.Key), b)
+		if err != nil {
+			return err
+		}
+		meta.Indexes[ix.Name] = kept
+	}
+	var want []keyMeta
+	if t.TTL != "" {
+		want = []keyMeta{{t.TTL, value.Number.Descriptor()}}
+	}
+	kept, err := c.reconcileIndex(meta.Expiry, want, b)
+	meta.Expiry = kept
+	return err
+}
+
+// reconcileIndex keeps an index whose key is as it was, and else drops it and
+// makes another. No key at all wants no index.
+func (c *catalog) reconcileIndex(have *indexMeta, want []keyMeta, b *pebble.Batch) (*indexMeta, error) {
+	if have != nil && slices.Equal(have.Key, want) {
+		if have.Building { // cut off while it was built: begin again
+			return have, dropIndex(have, b)
+		}
+		return have, nil
+	}
+	if have != nil {
+		if err := dropIndex(have, b); err != nil {
+			return nil, err
+		}
+	}
+	if want == nil {
+		return nil, nil
+	}
+	id, err := c.newID()
+	return &indexMeta{ID: id, Key: want, Building: true}, err
+}
+
+func dropIndex(ix *indexMeta, b *pebble.Batch) error {
+	low := appendSpace(nil, spaceIndex, ix.ID)
+	return b.DeleteRange(low, after(appendSpace(nil, spaceIndex, ix.ID)), nil)
+}
+
+// reconcileStream opens shards for a stream that is switched on and closes those
+// of one that is switched off. Shards opened again have no parents: what was
+// written in between is not in the stream.
+func (c *catalog) reconcileStream(t *store.Table, meta *tableMeta, n int, last uint64) {
+	open := 0
+	for _, s := range meta.Shards {
+		if !s.Closed && !t.Stream {
+			s.Closed = true
+		}
+		if !s.Closed {
+			open++
+		}
+	}
+	if t.Stream && open == 0 {
+		meta.Shards = append(meta.Shards, c.newShards(n, 0, math.MaxUint64, 0, last)...)
+	}
+}
+
+// checkSchemas refuses tables that no driver could have.
+func checkSchemas(tables []store.Table) error {
+	seen := map[string]bool{}
+	for i := range tables {
+		if err := checkSchema(&tables[i]); err != nil {
+			return err
+		}
+		if seen[tables[i].Name] {
+			return fmt.Errorf("table %s is there twice", tables[i].Name)
+		}
+		seen[tables[i].Name] = true
+	}
+	return nil
+}
+
+func checkSchema(t *store.Table) error {
+	if t.Name == "" {
+		return errors.New("a table has no name")
+	}
+	if err := checkKeySchema(t.Key); err != nil {
+		return fmt.Errorf("table %s: %w", t.Name, err)
+	}
+	for i := range t.Indexes {
+		ix := &t.Indexes[i]
+		if err := checkKeySchema(ix.Key); err != nil {
+			return fmt.Errorf("table %s: index %s: %w", t.Name, ix.Name, err)
+		}
+		switch {
+		case ix.Name == "":
+			return fmt.Errorf("table %s: an index has no name", t.Name)
+		case t.Index(ix.Name) != ix:
+			return fmt.Errorf("table %s: index %s is there twice", t.Name, ix.Name)
+		case ix.Local && ix.Key.Partition != t.Key.Partition:
+			return fmt.Errorf("table %s: local index %s has another partition key", t.Name, ix.Name)
+		}
+	}
+	return nil
+}
+
+func checkKeySchema(ks store.KeySchema) error {
+	for _, a := range []store.KeyAttr{ks.Partition, ks.Sort} {
+		switch {
+		case a.Name == "" && a == ks.Sort:
+			continue
+		case a.Name == "":
+			return errors.New("the partition key has no name")
+		case a.Type != value.String && a.Type != value.Number && a.Type != value.Binary:
+			return fmt.Errorf("key attribute %s cannot be a %v", a.Name, a.Type)
+		}
+	}
+	if ks.Partition.Name == ks.Sort.Name {
+		return fmt.Errorf("attribute %s is partition and sort key", ks.Sort.Name)
+	}
+	return nil
+}

@@ -1,0 +1,236 @@
+// Package embedded is the store driver with nothing to install: rows, indexes and
+// streams in one directory, over Pebble, a log-structured key-value store.
+//
+// The keys it reads and writes, ids big-endian, KEY and ENTRY in the form that
+// keys.go describes:
+//
+//	r ID KEY          row of table ID, as value.AppendItem stores it
+//	x ID ENTRY KEY    entry of index ID for the row KEY; no value. ENTRY is the
+//	                  index's key; for expiry it is the TTL attribute's seconds
+//	s SHARD NUMBER    stream record, as record.go describes it; NUMBER is its
+//	                  sequence number
+//	mformat           format version, decimal
+//	mtables           catalogue: tables, indexes, shards (catalog.go), JSON
+//	mtrim SHARD       number of the last record trimmed from the shard
+//
+// One Pebble batch holds a row, its entries and its stream record, and Pebble's
+// log keeps batches whole and in order: a crash at any moment loses at most a
+// suffix of them, and what is left agrees with itself. Writes are not synced; Sync,
+// Close and a Read of records not yet known to be on disk are.
+//
+// Beyond the contract a Store has Split, Sweep, Changed and Horizon. It keeps
+// expired rows until Sweep is called, as often as the caller likes.
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Store is an embedded store. It has its directory to itself.
+type Store struct {
+	db   *pebble.DB
+	opts Options
+	dir  string
+	lock *pebble.Lock
+
+	// gate is held shared by every operation, and alone by what changes tables'
+	// shards or closes the store. It guards closed, the catalogue and shards.
+	gate    sync.RWMutex
+	closed  bool
+	catalog *catalog
+	tables  map[string]*table
+	ended   chan struct{} // closed with the store
+
+	locks   rowLocks
+	numbers sequencer
+	synced  atomic.Uint64 // records up to here are known to be on disk
+	syncing sync.Mutex
+	trims   sync.Mutex
+	batches sync.Pool // of *batch
+}
+
+// table is an open table.
+type table struct {
+	store.Table
+	id      uint16
+	indexes []*index // expiry too
+	meta    *tableMeta
+	changed notifier
+}
+
+// index is an open index; expiry is one whose key is the TTL attribute, under the
+// name "".
+type index struct {
+	store.Index
+	id uint16
+}
+
+func (ix *index) isExpiry() bool { return ix.Name == "" }
+
+// Open opens the store in a directory, which it makes if need be, with the tables
+// given. A table's new indexes are built over its rows, those it no longer has
+// are dropped; a changed key is refused. Tables that are in the directory and not
+// given are kept and cannot be reached. ErrOwned says that another process has the
+// directory.
+func Open(dir string, tables []store.Table, opts Options) (*Store, error) {
+	opts = opts.withDefaults()
+	lock, err := own(opts.FS, dir, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	db, err := pebble.Open(dir, opts.pebble(lock))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("opening the store in %s: %w", dir, err), disown(opts.FS, dir, lock))
+	}
+	s := &Store{db: db, opts: opts, dir: dir, lock: lock, tables: map[string]*table{}, ended: make(chan struct{})}
+	s.locks.seed = maphash.MakeSeed()
+	s.batches.New = func() any { return newBatch(s) }
+	if err := s.load(tables); err != nil {
+		return nil, errors.Join(fmt.Errorf("opening the store in %s: %w", dir, err), s.Close())
+	}
+	return s, nil
+}
+
+// load brings catalogue and tables together. A crash within leaves either the old
+// catalogue, or the new one with indexes marked as Building, which the next load
+// builds from the beginning.
+func (s *Store) load(tables []store.Table) error {
+	err := checkSchemas(tables)
+	if err != nil {
+		return err
+	}
+	if s.catalog, err = loadCatalog(s.db); err != nil {
+		return err
+	}
+	last, err := s.lastNumber()
+	if err != nil {
+		return err
+	}
+	s.numbers.start(last)
+	s.synced.Store(last) // Pebble has replayed its log into synced files
+	b := s.db.NewBatch()
+	defer b.Close()
+	err = s.catalog.reconcile(tables, s.opts.Shards, last, b)
+	if err == nil {
+		err = s.catalog.save(b)
+	}
+	if err == nil {
+		err = b.Commit(pebble.Sync)
+	}
+	if err != nil {
+		return err
+	}
+	for i := range tables {
+		s.openTable(tables[i])
+	}
+	return s.build()
+}
+
+func (s *Store) openTable(t store.Table) {
+	meta := s.catalog.Tables[t.Name]
+	tab := &table{Table: t, id: meta.ID, meta: meta}
+	for _, ix := range t.Indexes {
+		tab.indexes = append(tab.indexes, &index{Index: ix, id: meta.Indexes[ix.Name].ID})
+	}
+	if t.TTL != "" {
+		key := store.KeySchema{Partition: store.KeyAttr{Name: t.TTL, Type: value.Number}}
+		tab.indexes = append(tab.indexes, &index{Index: store.Index{Key: key, KeysOnly: true}, id: meta.Expiry.ID})
+	}
+	s.tables[t.Name] = tab
+}
+
+// enter begins an operation; the caller leaves with s.gate.RUnlock when err is nil.
+func (s *Store) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.gate.RLock()
+	if s.closed {
+		s.gate.RUnlock()
+		return store.ErrClosed
+	}
+	return nil
+}
+
+func (s *Store) table(name string) (*table, error) {
+	if t := s.tables[name]; t != nil {
+		return t, nil
+	}
+	return nil, fmt.Errorf("table %q: %w", name, store.ErrNoTable)
+}
+
+// Sync returns when all that was acknowledged survives a crash.
+func (s *Store) Sync(ctx context.Context) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.gate.RUnlock()
+	return s.syncLog()
+}
+
+// syncLog makes everything committed durable. Pebble lets those who call it at
+// the same time share a sync.
+func (s *Store) syncLog() error {
+	upTo := s.numbers.visible.Load()
+	if err := s.db.LogData(nil, pebble.Sync); err != nil {
+		return fmt.Errorf("syncing the store: %w", err)
+	}
+	for have := s.synced.Load(); have < upTo && !s.synced.CompareAndSwap(have, upTo); {
+		have = s.synced.Load()
+	}
+	return nil
+}
+
+// syncUpTo syncs the log unless the records up to n are known to be on disk: of
+// many readers at the tail, one syncs.
+func (s *Store) syncUpTo(n uint64) error {
+	if n <= s.synced.Load() {
+		return nil
+	}
+	s.syncing.Lock()
+	defer s.syncing.Unlock()
+	if n <= s.synced.Load() {
+		return nil
+	}
+	return s.syncLog()
+}
+
+// Close waits for operations to end and makes everything acknowledged durable. A
+// second Close does nothing.
+func (s *Store) Close() error {
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	close(s.ended)
+	for _, t := range s.tables {
+		t.changed.wake()
+	}
+	err := s.db.LogData(nil, pebble.Sync)
+	return errors.Join(err, s.db.Close(), disown(s.opts.FS, s.dir, s.lock))
+}
+
+// getCopy reads one key, nil where there is none.
+func getCopy(db *pebble.DB, key []byte) ([]byte, error) {
+	v, closer, err := db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return append(make([]byte, 0, len(v)), v...), closer.Close()
+}

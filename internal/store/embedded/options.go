@@ -1,0 +1,108 @@
+package embedded
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Options of a store; the zero Options are good for production.
+type Options struct {
+	// FS is where the directory is; nil is the file system. With vfs.NewMem()
+	// nothing outlives the process.
+	FS vfs.FS
+	// Now dates stream records; nil is the clock.
+	Now func() time.Time
+	// Shards is how many shards a new stream gets; 0 is 4. A stream that exists
+	// keeps those it has.
+	Shards int
+	// CacheBytes holds blocks read from disk; 0 is 32 MB.
+	CacheBytes int64
+	// MemTableBytes holds what was written last, up to four times over; 0 is 16 MB.
+	MemTableBytes uint64
+	// Logger gets what the key-value store reports; nil is slog.Default().
+	Logger *slog.Logger
+	// Fatal is called when the disk refuses a write that was already promised,
+	// with the reason. It must not return; nil logs and exits with status 3, the
+	// directory then is as after kill -9.
+	Fatal func(reason string)
+}
+
+func (o Options) withDefaults() Options {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Shards <= 0 {
+		o.Shards = 4
+	}
+	if o.CacheBytes <= 0 {
+		o.CacheBytes = 32 << 20
+	}
+	if o.MemTableBytes == 0 {
+		o.MemTableBytes = 16 << 20
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.Fatal == nil {
+		o.Fatal = func(reason string) {
+			o.Logger.Error("the embedded store cannot go on", "reason", reason)
+			os.Exit(3)
+		}
+	}
+	return o
+}
+
+// pebble is the key-value store's configuration. Its memory is the cache, two to
+// four memtables and a few MB; L0 may grow far before it slows writers, because a
+// load writes faster than two cores compact.
+func (o Options) pebble(lock *pebble.Lock) *pebble.Options {
+	log := pebbleLog{o}
+	po := &pebble.Options{
+		FS:                          o.FS,
+		Lock:                        lock,
+		CacheSize:                   o.CacheBytes,
+		FormatMajorVersion:          pebble.FormatValueSeparation,
+		MemTableSize:                o.MemTableBytes,
+		MemTableStopWritesThreshold: 4,
+		L0CompactionThreshold:       4,
+		L0StopWritesThreshold:       64,
+		LBaseMaxBytes:               64 << 20,
+		MaxOpenFiles:                512,
+		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
+		Logger:                      log,
+		EventListener:               &pebble.EventListener{DataCorruption: log.corrupt},
+	}
+	po.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionFastest })
+	for i := range po.Levels {
+		po.Levels[i].BlockSize = 8 << 10
+		po.Levels[i].IndexBlockSize = 64 << 10
+		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	return po
+}
+
+// pebbleLog passes on what the key-value store says.
+type pebbleLog struct{ o Options }
+
+func (pebbleLog) Infof(string, ...any) {}
+
+func (l pebbleLog) Errorf(format string, args ...any) {
+	l.o.Logger.Error("embedded store: " + fmt.Sprintf(format, args...))
+}
+
+func (l pebbleLog) Fatalf(format string, args ...any) { l.o.Fatal(fmt.Sprintf(format, args...)) }
+
+// corrupt only logs: whoever reads the damaged block gets the error, everybody
+// else goes on.
+func (l pebbleLog) corrupt(info pebble.DataCorruptionInfo) {
+	l.o.Logger.Error("embedded store: damaged file", "path", info.Path, "error", info.Details)
+}

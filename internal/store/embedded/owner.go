@@ -1,0 +1,87 @@
+package embedded
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"weir/internal/store"
+)
+
+// ownerFile tells who has the directory. The lock beside it decides: it goes with
+// its process, however that ends, and an owner file without one means nothing.
+const ownerFile = "OWNER"
+
+type owner struct {
+	PID     int       `json:"pid"`
+	Command string    `json:"command"`
+	Since   time.Time `json:"since"`
+}
+
+// own takes the directory for this process, or says who has it.
+func own(fs vfs.FS, dir string, now time.Time) (*pebble.Lock, error) {
+	if err := fs.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("data directory %s: %w", dir, err)
+	}
+	lock, err := pebble.LockDirectory(dir, fs)
+	if path := (*os.PathError)(nil); errors.As(err, &path) {
+		return nil, fmt.Errorf("data directory %s: %w", dir, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s is held by %s; stop that process, or use another directory", store.ErrOwned, dir, readOwner(fs, dir))
+	}
+	me := owner{PID: os.Getpid(), Command: command(), Since: now.UTC().Truncate(time.Second)}
+	if err := writeOwner(fs, dir, me); err != nil {
+		return nil, errors.Join(fmt.Errorf("data directory %s: %w", dir, err), lock.Close())
+	}
+	return lock, nil
+}
+
+// disown lets the next owner in.
+func disown(fs vfs.FS, dir string, lock *pebble.Lock) error {
+	err := fs.Remove(fs.PathJoin(dir, ownerFile))
+	return errors.Join(err, lock.Close())
+}
+
+func command() string {
+	c := strings.Join(append([]string{filepath.Base(os.Args[0])}, os.Args[1:]...), " ")
+	if len(c) > 120 {
+		c = strings.ToValidUTF8(c[:120], "") + "…"
+	}
+	return c
+}
+
+func writeOwner(fs vfs.FS, dir string, o owner) error {
+	f, err := fs.Create(fs.PathJoin(dir, ownerFile), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(o)
+	if err == nil {
+		_, err = f.Write(append(b, '\n'))
+	}
+	return errors.Join(err, f.Close())
+}
+
+func readOwner(fs vfs.FS, dir string) string {
+	const unknown = "another process"
+	f, err := fs.Open(fs.PathJoin(dir, ownerFile))
+	if err != nil {
+		return unknown
+	}
+	defer f.Close()
+	var o owner
+	b, err := io.ReadAll(io.LimitReader(f, 4096))
+	if err != nil || json.Unmarshal(b, &o) != nil {
+		return unknown
+	}
+	return fmt.Sprintf("process %d (%s) since %s", o.PID, o.Command, o.Since.Format(time.RFC3339))
+}

@@ -1,0 +1,258 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Query reads a page, of one moment: entries and their rows agree.
+func (s *Store) Query(ctx context.Context, q store.Query) (store.Page, error) {
+	page, err := s.query(ctx, &q)
+	if err != nil {
+		return store.Page{}, fmt.Errorf("query of %s %s: %w", q.Table, q.Index, err)
+	}
+	return page, nil
+}
+
+func (s *Store) query(ctx context.Context, q *store.Query) (page store.Page, err error) {
+	if err := s.enter(ctx); err != nil {
+		return page, err
+	}
+	defer s.gate.RUnlock()
+	tab, err := s.table(q.Table)
+	if err != nil {
+		return page, err
+	}
+	p := pager{tab: tab, q: q, keys: &tab.Key}
+	if q.Index != "" {
+		if p.ix = tab.index(q.Index); p.ix == nil {
+			return page, store.ErrNoTable
+		}
+		p.keys = &p.ix.Key
+	}
+	var bounds pebble.IterOptions
+	if bounds.LowerBound, bounds.UpperBound, err = p.bounds(); err != nil {
+		return page, err
+	}
+	if p.it, err = s.db.NewIter(&bounds); err != nil {
+		return page, err
+	}
+	defer p.it.Close()
+	if p.ix != nil && !p.ix.KeysOnly {
+		// A clone sees the same moment.
+		if p.byKey, err = p.it.Clone(pebble.CloneOptions{IterOptions: &pebble.IterOptions{}}); err != nil {
+			return page, err
+		}
+		defer p.byKey.Close()
+	}
+	return p.page()
+}
+
+func (t *table) index(name string) *index {
+	for _, ix := range t.indexes {
+		if ix.Name == name && !ix.isExpiry() {
+			return ix
+		}
+	}
+	return nil
+}
+
+// pager reads one page.
+type pager struct {
+	tab   *table
+	ix    *index // nil for the table
+	q     *store.Query
+	keys  *store.KeySchema // of the table or the index
+	it    *pebble.Iterator
+	byKey *pebble.Iterator // for the rows of an index's entries
+	space int              // length of the keys' common beginning
+}
+
+// bounds are the first key and the key after the last of what is left to read.
+func (p *pager) bounds() (low, high []byte, err error) {
+	space, id := byte(spaceRow), p.tab.id
+	if p.ix != nil {
+		space, id = spaceIndex, p.ix.id
+	}
+	base := appendSpace(nil, space, id)
+	p.space = len(base)
+	if low, high, err = p.span(base); err != nil || p.q.After == nil {
+		return low, high, err
+	}
+	at, err := p.cursorKey(bytes.Clone(base))
+	if err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case p.q.Reverse && bytes.Compare(at, high) < 0:
+		high = at
+	case !p.q.Reverse && bytes.Compare(at, low) >= 0:
+		low = append(at, 0)
+	}
+	if bytes.Compare(low, high) > 0 {
+		low = high
+	}
+	return low, high, nil
+}
+
+// span is what the query covers without its cursor.
+func (p *pager) span(base []byte) (low, high []byte, err error) {
+	q := p.q
+	if q.Partition.IsMissing() {
+		if r := q.Sort; !r.Equal.IsMissing() || !r.Prefix.IsMissing() || !r.From.IsMissing() || !r.Below.IsMissing() {
+			return nil, nil, errors.New("a range needs a partition")
+		}
+		return base, after(bytes.Clone(base)), nil
+	}
+	if err := sameKind("partition", q.Partition, p.keys.Partition); err != nil {
+		return nil, nil, err
+	}
+	base = appendKeyValue(base, q.Partition)
+	return p.sortSpan(base)
+}
+
+func (p *pager) sortSpan(base []byte) (low, high []byte, err error) {
+	r := &p.q.Sort
+	low, high = bytes.Clone(base), after(bytes.Clone(base))
+	given := 0
+	for _, v := range [...]value.Value{r.Equal, r.Prefix, r.From, r.Below} {
+		if v.IsMissing() {
+			continue
+		}
+		given++
+		if p.keys.Sort.Name == "" {
+			return nil, nil, errors.New("a range needs a sort key")
+		}
+		if err := sameKind("range", v, p.keys.Sort); err != nil {
+			return nil, nil, err
+		}
+	}
+	switch {
+	case given > 1 && (r.From.IsMissing() || r.Below.IsMissing() || given > 2):
+		return nil, nil, errors.New("a range is one of equal, prefix and bounds")
+	case !r.Equal.IsMissing():
+		low = appendKeyValue(low, r.Equal)
+		high = after(bytes.Clone(low))
+	case !r.Prefix.IsMissing() && r.Prefix.Kind() == value.Number:
+		return nil, nil, errors.New("a number has no prefix")
+	case !r.Prefix.IsMissing():
+		low = appendEscaped(low, r.Prefix.Text())
+		high = after(bytes.Clone(low))
+	}
+	if !r.From.IsMissing() {
+		low = appendKeyValue(low, r.From)
+	}
+	if !r.Below.IsMissing() {
+		high = appendKeyValue(bytes.Clone(base), r.Below)
+	}
+	if bytes.Compare(low, high) > 0 {
+		low = high
+	}
+	return low, high, nil
+}
+
+func sameKind(what string, v value.Value, a store.KeyAttr) error {
+	if v.Kind() != a.Type {
+		return fmt.Errorf("the %s is a %v, %s is a %v", what, v.Kind(), a.Name, a.Type)
+	}
+	return nil
+}
+
+func (p *pager) cursorKey(b []byte) ([]byte, error) {
+	at := p.q.After
+	if err := p.tab.CheckKey(at.Key); err != nil {
+		return nil, fmt.Errorf("cursor: %w", err)
+	}
+	if p.ix == nil {
+		return appendKey(b, at.Key), nil
+	}
+	if at.Entry.Partition.Kind() != p.keys.Partition.Type || at.Entry.Sort.Kind() != p.keys.Sort.Type {
+		return nil, fmt.Errorf("cursor: it is not one of index %s", p.ix.Name)
+	}
+	return appendKey(appendKey(b, at.Entry), at.Key), nil
+}
+
+// page reads rows until the page is full, and one key more to know whether there
+// is anything after it.
+func (p *pager) page() (page store.Page, err error) {
+	first, next := p.it.First, p.it.Next
+	if p.q.Reverse {
+		first, next = p.it.Last, p.it.Prev
+	}
+	size := 0
+	var last store.Cursor
+	for ok := first(); ok; ok = next() {
+		if n := len(page.Rows); n > 0 && n == p.q.Limit || size >= store.MaxPageBytes {
+			page.Next = &last
+			break
+		}
+		row, at, err := p.row()
+		if err != nil {
+			return store.Page{}, err
+		}
+		page.Rows = append(page.Rows, row)
+		size += row.Size()
+		last = at
+	}
+	return page, p.it.Error()
+}
+
+// row reads what the iterator stands on.
+func (p *pager) row() (row value.Item, at store.Cursor, err error) {
+	key := p.it.Key()
+	rest := key[p.space:]
+	if p.ix != nil {
+		if at.Entry, rest, err = takeKey(rest, &p.ix.Key); err != nil {
+			return nil, at, fmt.Errorf("entry %x: %w", key, err)
+		}
+	}
+	rowKey := rest
+	if at.Key, rest, err = takeKey(rest, &p.tab.Key); err == nil && len(rest) > 0 {
+		err = errKeyForm
+	}
+	if err != nil {
+		return nil, at, fmt.Errorf("key %x: %w", key, err)
+	}
+	stored, err := p.stored(rowKey)
+	if err == nil && stored == nil {
+		return p.keysOnly(at), at, nil
+	}
+	if err == nil {
+		row, err = decodeRow(bytes.Clone(stored))
+	}
+	if err != nil {
+		return nil, at, fmt.Errorf("row %v: %w", store.Ref{Table: p.tab.Name, Key: at.Key}, err)
+	}
+	return row, at, nil
+}
+
+// stored is the row's stored form, nil where the index holds only keys.
+func (p *pager) stored(rowKey []byte) ([]byte, error) {
+	switch {
+	case p.ix == nil:
+		return p.it.ValueAndErr()
+	case p.byKey == nil:
+		return nil, nil
+	}
+	key := append(appendSpace(nil, spaceRow, p.tab.id), rowKey...)
+	if p.byKey.SeekPrefixGE(key) {
+		return p.byKey.ValueAndErr()
+	}
+	if err := p.byKey.Error(); err != nil {
+		return nil, err
+	}
+	return nil, fmt.Errorf("index %s has an entry and the row is not there: %w", p.ix.Name, value.ErrCorrupt)
+}
+
+func (p *pager) keysOnly(at store.Cursor) value.Item {
+	return p.tab.Item(at.Key).With(
+		value.Attr{Name: p.ix.Key.Partition.Name, Value: at.Entry.Partition},
+		value.Attr{Name: p.ix.Key.Sort.Name, Value: at.Entry.Sort})
+}

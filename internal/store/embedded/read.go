@@ -1,0 +1,104 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Get reads rows by key.
+func (s *Store) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, fmt.Errorf("get: %w", err)
+	}
+	defer s.gate.RUnlock()
+	out := make([]value.Item, len(refs))
+	r, err := s.reader(len(refs))
+	if err != nil {
+		return nil, fmt.Errorf("get: %w", err)
+	}
+	defer r.close()
+	var key []byte
+	for i := range refs {
+		tab, err := s.table(refs[i].Table)
+		if err != nil {
+			return nil, fmt.Errorf("get: %w", err)
+		}
+		if err := tab.CheckKey(refs[i].Key); err != nil {
+			return nil, fmt.Errorf("get %v: %w", refs[i], err)
+		}
+		key = appendRowKey(key[:0], tab, refs[i].Key)
+		stored, err := r.get(key)
+		if err == nil {
+			out[i], err = decodeRow(bytes.Clone(stored))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("get %v: %w", refs[i], err)
+		}
+	}
+	return out, nil
+}
+
+// reader reads single keys; its answers hold until the next.
+type reader struct {
+	db   *pebble.DB
+	iter *pebble.Iterator // nil for few keys
+	last io.Closer
+}
+
+// manyKeys is from how many keys on one iterator is cheaper than a Get for each.
+const manyKeys = 4
+
+// reader reads the store as it is when a key is asked for, or, for many keys, as
+// it is now.
+func (s *Store) reader(keys int) (reader, error) {
+	r := reader{db: s.db}
+	if keys < manyKeys {
+		return r, nil
+	}
+	var err error
+	r.iter, err = s.db.NewIter(&pebble.IterOptions{UseL6Filters: true})
+	return r, err
+}
+
+// get answers nil where there is no key.
+func (r *reader) get(key []byte) ([]byte, error) {
+	if r.iter != nil {
+		if !r.iter.SeekPrefixGE(key) {
+			return nil, r.iter.Error()
+		}
+		return r.iter.ValueAndErr()
+	}
+	if err := r.done(); err != nil {
+		return nil, err
+	}
+	v, closer, err := r.db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, nil
+	}
+	r.last = closer
+	return v, err
+}
+
+func (r *reader) done() error {
+	last := r.last
+	r.last = nil
+	if last == nil {
+		return nil
+	}
+	return last.Close()
+}
+
+func (r *reader) close() {
+	_ = r.done()
+	if r.iter != nil {
+		_ = r.iter.Close()
+	}
+}

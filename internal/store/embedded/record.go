@@ -1,0 +1,199 @@
+package embedded
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"weir/internal/events"
+	"weir/internal/value"
+)
+
+// A stream record as stored:
+//
+//	FLAGS  seconds varint  nanoseconds uvarint
+//	[position of origin, 17 bytes]                if hasOrigin
+//	[length uvarint, stored form of the old row]  if hasOld
+//	[length uvarint, stored form of the new row]  if hasNew and not hasOld
+//	[head uvarint, tail uvarint, bytes]           if hasNew and hasOld
+//
+// Where both are there, the new row is the first head bytes of the old, the bytes
+// that end the record, and the last tail bytes of the old. The key attributes are
+// those of either row.
+const (
+	hasOld = 1 << iota
+	hasNew
+	hasOrigin
+	isExpired
+)
+
+var errRecordForm = errors.New("stored stream record is corrupt")
+
+// change is what a stream record is made of. The rows are in stored form, nil for
+// none.
+type change struct {
+	old, new []byte
+	time     time.Time
+	origin   events.Position
+	expired  bool
+}
+
+// appendRecord appends the stored form.
+func appendRecord(b []byte, c *change) []byte {
+	flags := len(b)
+	b = append(b, 0)
+	b = binary.AppendVarint(b, c.time.Unix())
+	b = binary.AppendUvarint(b, uint64(c.time.Nanosecond()))
+	if c.expired {
+		b[flags] |= isExpired
+	}
+	if !c.origin.IsZero() {
+		b[flags] |= hasOrigin
+		b = append(b, c.origin[:]...)
+	}
+	if c.old != nil {
+		b[flags] |= hasOld
+		b = append(binary.AppendUvarint(b, uint64(len(c.old))), c.old...)
+	}
+	if c.new == nil {
+		return b
+	}
+	b[flags] |= hasNew
+	if c.old == nil {
+		return append(binary.AppendUvarint(b, uint64(len(c.new))), c.new...)
+	}
+	head, tail := shared(c.old, c.new)
+	b = binary.AppendUvarint(b, uint64(head))
+	b = binary.AppendUvarint(b, uint64(tail))
+	return append(b, c.new[head:len(c.new)-tail]...)
+}
+
+// shared counts the bytes that a and b have in common at their beginnings and,
+// apart from those, at their ends.
+func shared(a, b []byte) (head, tail int) {
+	n := min(len(a), len(b))
+	for head+8 <= n && binary.NativeEndian.Uint64(a[head:]) == binary.NativeEndian.Uint64(b[head:]) {
+		head += 8
+	}
+	for head < n && a[head] == b[head] {
+		head++
+	}
+	n -= head
+	x, y := len(a), len(b)
+	for tail+8 <= n && binary.NativeEndian.Uint64(a[x-tail-8:]) == binary.NativeEndian.Uint64(b[y-tail-8:]) {
+		tail += 8
+	}
+	for tail < n && a[x-tail-1] == b[y-tail-1] {
+		tail++
+	}
+	return head, tail
+}
+
+// decodeRecord reads a stored record, whose memory the rows share.
+func decodeRecord(b []byte) (c change, err error) {
+	r := recordReader{rest: b}
+	flags := r.take(1)
+	if r.bad {
+		return c, errRecordForm
+	}
+	sec, w := binary.Varint(r.rest)
+	r.skip(w)
+	nsec := r.uvarint()
+	c.time = time.Unix(sec, int64(nsec)).UTC()
+	c.expired = flags[0]&isExpired != 0
+	if flags[0]&hasOrigin != 0 {
+		copy(c.origin[:], r.take(len(c.origin)))
+	}
+	if flags[0]&hasOld != 0 {
+		c.old = r.take(r.uvarint())
+	}
+	switch {
+	case flags[0]&hasNew == 0:
+	case flags[0]&hasOld == 0:
+		c.new = r.take(r.uvarint())
+	default:
+		c.new = r.patch(c.old)
+	}
+	if r.bad || len(r.rest) > 0 || flags[0]&(hasOld|hasNew) == 0 || flags[0] >= isExpired<<1 || nsec > 999999999 {
+		return change{}, errRecordForm
+	}
+	return c, nil
+}
+
+type recordReader struct {
+	rest []byte
+	bad  bool
+}
+
+func (r *recordReader) skip(n int) {
+	if n <= 0 || n > len(r.rest) {
+		r.bad = true
+		return
+	}
+	r.rest = r.rest[n:]
+}
+
+func (r *recordReader) take(n int) []byte {
+	if r.bad || n < 0 || n > len(r.rest) {
+		r.bad = true
+		return nil
+	}
+	out := r.rest[:n:n]
+	r.rest = r.rest[n:]
+	return out
+}
+
+func (r *recordReader) uvarint() int {
+	n, w := binary.Uvarint(r.rest)
+	r.skip(w)
+	if n > 1<<31 {
+		r.bad = true
+		return 0
+	}
+	return int(n)
+}
+
+func (r *recordReader) patch(old []byte) []byte {
+	head, tail := r.uvarint(), r.uvarint()
+	middle := r.take(len(r.rest))
+	if r.bad || head+tail > len(old) {
+		r.bad = true
+		return nil
+	}
+	out := make([]byte, 0, head+len(middle)+tail)
+	return append(append(append(out, old[:head]...), middle...), old[len(old)-tail:]...)
+}
+
+// event is the record that a reader gets.
+func (c *change) event(t *table, seq uint64) (events.Record, error) {
+	r := events.Record{Table: t.Name, Position: events.PositionOf(seq), Time: c.time, Expired: c.expired, Origin: c.origin}
+	var err error
+	if r.Old, err = decodeRow(c.old); err != nil {
+		return r, err
+	}
+	if r.New, err = decodeRow(c.new); err != nil {
+		return r, err
+	}
+	row := r.New
+	if row == nil {
+		row = r.Old
+	}
+	k, ok := t.KeyOf(row)
+	if !ok {
+		return r, errRecordForm
+	}
+	r.Keys = t.Item(k)
+	return r, nil
+}
+
+// decodeRow reads the stored form of a row, nil for none.
+func decodeRow(b []byte) (value.Item, error) {
+	if b == nil {
+		return nil, nil
+	}
+	it, rest, err := value.DecodeItem(b)
+	if err == nil && len(rest) > 0 {
+		err = value.ErrCorrupt
+	}
+	return it, err
+}

@@ -1,0 +1,180 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"weir/internal/events"
+	"weir/internal/store"
+)
+
+// readBytes bounds a page of a stream in stored form.
+const readBytes = 4 << 20
+
+// shardOf is the open shard of a row's partition.
+func (t *table) shardOf(k store.Key) *shard {
+	var buf [128]byte
+	h := hash(appendKeyValue(buf[:0], k.Partition))
+	for _, s := range t.meta.Shards {
+		if !s.Closed && s.Low <= h && h <= s.High {
+			return s
+		}
+	}
+	return nil // not reached: open shards cover every hash
+}
+
+// hash spreads partition keys over shards, the same way for ever: FNV-1a, mixed
+// once more because its high bits are poor for short keys.
+func hash(b []byte) uint64 {
+	h := uint64(14695981039346656037)
+	for _, c := range b {
+		h = (h ^ uint64(c)) * 1099511628211
+	}
+	h ^= h >> 33
+	h *= 0xff51afd7ed558ccd
+	h ^= h >> 33
+	return h
+}
+
+func shardName(id uint32) string {
+	if id == 0 {
+		return ""
+	}
+	return fmt.Sprintf("shard-%06d", id)
+}
+
+// Shards lists a table's shards, parents before children.
+func (s *Store) Shards(ctx context.Context, name string) ([]store.Shard, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, fmt.Errorf("shards: %w", err)
+	}
+	defer s.gate.RUnlock()
+	tab, err := s.table(name)
+	if err != nil {
+		return nil, fmt.Errorf("shards: %w", err)
+	}
+	out := make([]store.Shard, 0, len(tab.meta.Shards))
+	for _, sh := range tab.meta.Shards {
+		out = append(out, store.Shard{ID: shardName(sh.ID), Parent: shardName(sh.Parent), Closed: sh.Closed})
+	}
+	return out, nil
+}
+
+// shard finds a table's shard by its name.
+func (s *Store) shard(tableName, name string) (*table, *shard, error) {
+	tab, err := s.table(tableName)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, sh := range tab.meta.Shards {
+		if shardName(sh.ID) == name {
+			return tab, sh, nil
+		}
+	}
+	return nil, nil, fmt.Errorf("table %s has no shard %q: %w", tableName, name, store.ErrNoTable)
+}
+
+// Read returns records that are durable: those that are not yet are synced first.
+func (s *Store) Read(ctx context.Context, tableName, shardName string, after events.Position, limit int) (store.Records, error) {
+	out, err := s.readShard(ctx, tableName, shardName, after, limit)
+	if err != nil {
+		return store.Records{}, fmt.Errorf("reading the stream: %w", err)
+	}
+	return out, nil
+}
+
+func (s *Store) readShard(ctx context.Context, tableName, shardName string, after events.Position, limit int) (out store.Records, err error) {
+	if err := s.enter(ctx); err != nil {
+		return out, err
+	}
+	defer s.gate.RUnlock()
+	tab, sh, err := s.shard(tableName, shardName)
+	if err != nil {
+		return out, err
+	}
+	upTo := s.numbers.visible.Load()
+	it, err := s.db.NewIter(&pebble.IterOptions{
+		LowerBound: appendRecordKey(nil, sh.ID, numberAfter(after)),
+		UpperBound: appendRecordKey(nil, sh.ID, upTo+1),
+	})
+	if err != nil {
+		return out, err
+	}
+	defer it.Close()
+	// After the iterator, which cannot see a later trim.
+	if trimmed := events.PositionOf(sh.trimmed.Load()); after.Compare(trimmed) < 0 {
+		return out, fmt.Errorf("table %s, shard %s after %v, trimmed to %v: %w", tab.Name, shardName, after, trimmed, store.ErrTrimmed)
+	}
+	page, more, err := readPage(it, tab, limit)
+	if err != nil {
+		return out, fmt.Errorf("table %s, shard %s: %w", tab.Name, shardName, err)
+	}
+	if n := len(page); n > 0 {
+		err = s.syncUpTo(page[n-1].Position.Uint64())
+	}
+	return store.Records{Records: page, End: sh.Closed && !more}, err
+}
+
+// numberAfter is the least sequence number above a position.
+func numberAfter(p events.Position) uint64 {
+	n := p.Uint64()
+	if n == math.MaxUint64 || p.Compare(events.PositionOf(n)) != 0 {
+		return math.MaxUint64
+	}
+	return n + 1
+}
+
+func readPage(it *pebble.Iterator, tab *table, limit int) (page []events.Record, more bool, err error) {
+	size := 0
+	for ok := it.First(); ok; ok = it.Next() {
+		if len(page) >= limit || size > readBytes {
+			return page, true, nil
+		}
+		r, n, err := readRecord(it, tab)
+		if err != nil {
+			return nil, false, err
+		}
+		page = append(page, r)
+		size += n
+	}
+	return page, false, it.Error()
+}
+
+func readRecord(it *pebble.Iterator, tab *table) (r events.Record, size int, err error) {
+	seq, ok := seqOf(it.Key())
+	stored, err := it.ValueAndErr()
+	if err != nil {
+		return r, 0, err
+	}
+	c, err := decodeRecord(append(make([]byte, 0, len(stored)), stored...))
+	if err == nil && !ok {
+		err = errRecordForm
+	}
+	if err == nil {
+		r, err = c.event(tab, seq)
+	}
+	if err != nil {
+		return r, 0, fmt.Errorf("record %s: %w", strconv.FormatUint(seq, 10), err)
+	}
+	return r, len(stored), nil
+}
+
+// Changed returns a channel that is closed when the table's stream has more to
+// read, or the store is closed. Call it, then Read to the end, then wait: nothing
+// is missed.
+func (s *Store) Changed(tableName string) (<-chan struct{}, error) {
+	s.gate.RLock()
+	defer s.gate.RUnlock()
+	if s.closed {
+		return nil, store.ErrClosed
+	}
+	tab, err := s.table(tableName)
+	if err != nil {
+		return nil, err
+	}
+	return tab.changed.wait(), nil
+}

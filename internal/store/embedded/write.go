@@ -1,0 +1,128 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+
+	"weir/internal/store"
+)
+
+const (
+	// chunk is how many writes share a batch. A Write call is done in chunks, so
+	// that it does not keep others from too many rows for too long.
+	chunk = 1024
+	// chunkBytes bounds what a chunk of several writes reads, and the size of a
+	// commit.
+	chunkBytes = 4 << 20
+)
+
+// Write does each write on its own, in order, and answers for each. A crash in
+// the middle of a call leaves a prefix of it. The error, when there is one, is the
+// context's or the disk's: writes without an outcome were then not tried, or may
+// have happened.
+func (s *Store) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	out := make([]store.Outcome, len(ws))
+	for at := 0; at < len(ws); at += chunk {
+		end := min(at+chunk, len(ws))
+		if err := s.writeChunk(ctx, ws[at:end], out[at:end]); err != nil {
+			return out, fmt.Errorf("write: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// writeChunk does a chunk in one batch, or, when its rows are large, in halves.
+func (s *Store) writeChunk(ctx context.Context, ws []store.Write, out []store.Outcome) error {
+	fits, err := s.tryChunk(ctx, ws, out)
+	if err != nil || fits {
+		return err
+	}
+	half := len(ws) / 2
+	if err := s.writeChunk(ctx, ws[:half], out[:half]); err != nil {
+		return err
+	}
+	return s.writeChunk(ctx, ws[half:], out[half:])
+}
+
+func (s *Store) tryChunk(ctx context.Context, ws []store.Write, out []store.Outcome) (fits bool, err error) {
+	if err := s.enter(ctx); err != nil {
+		return true, err
+	}
+	defer s.gate.RUnlock()
+	b := s.batches.Get().(*batch)
+	defer b.release()
+	for i := range ws {
+		if err := b.add(&ws[i]); err != nil {
+			out[i].Err = ws[i].Failed(err)
+		}
+	}
+	if err := b.begin(len(ws) > 1); err != nil {
+		return err != errTooMuch, errUnless(err, errTooMuch)
+	}
+	defer b.end()
+	for i := range ws {
+		if out[i].Err != nil {
+			continue
+		}
+		if err := b.step(i, &out[i]); err != nil {
+			return true, err
+		}
+		if b.size() > chunkBytes {
+			if err := b.commit(); err != nil {
+				return true, err
+			}
+		}
+	}
+	return true, b.commit()
+}
+
+func errUnless(err, not error) error {
+	if err == not {
+		return nil
+	}
+	return err
+}
+
+// Transact does all the writes in one batch, or nothing. Transactions and writes
+// wait for each other's rows, so there is no conflict to report.
+func (s *Store) Transact(ctx context.Context, ws []store.Write) error {
+	if err := s.transact(ctx, ws); err != nil {
+		return fmt.Errorf("transact: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) transact(ctx context.Context, ws []store.Write) error {
+	if len(ws) > store.MaxTransact {
+		return fmt.Errorf("%w: %d writes, the limit is %d", store.ErrRefused, len(ws), store.MaxTransact)
+	}
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.gate.RUnlock()
+	b := s.batches.Get().(*batch)
+	defer b.release()
+	b.checks = true
+	for i := range ws {
+		if err := b.add(&ws[i]); err != nil {
+			return ws[i].Failed(err)
+		}
+	}
+	if err := b.begin(false); err != nil {
+		return err
+	}
+	defer b.end()
+	if len(b.slots) < len(ws) {
+		return fmt.Errorf("%w: a key occurs twice", store.ErrRefused)
+	}
+	for i := range ws {
+		var out store.Outcome
+		if err := b.step(i, &out); err != nil {
+			return err
+		}
+		if out.Err != nil {
+			return out.Err
+		}
+	}
+	return b.commit()
+}

@@ -1,0 +1,236 @@
+// Package system puts a model together with its drivers: a store, an index, the
+// runner between them and the queries on top.
+//
+// An embedded system is one directory: store/ holds the rows of all its models,
+// search/ the indexes. Indexes can be made again from the rows at any time, and
+// are when they are missing or their definition has changed.
+package system
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/query"
+	"weir/internal/runner"
+	"weir/internal/search"
+	searchembedded "weir/internal/search/embedded"
+	"weir/internal/store"
+	"weir/internal/store/embedded"
+	"weir/internal/verify"
+)
+
+// System is the models of one process with their drivers. Close ends it.
+type System struct {
+	Store  store.Store
+	Index  search.Index // nil without search
+	Models []*Part
+
+	index *searchembedded.Index
+	now   func() time.Time
+}
+
+// Part is one model of a system.
+type Part struct {
+	Model  *model.Model
+	Runner *runner.Runner
+	Query  *query.Engine
+}
+
+// Options of an embedded system. The zero Options are good for production.
+type Options struct {
+	Now      func() time.Time // the clock; nil is time.Now
+	NoSearch bool             // leave the indexes alone
+	InMemory bool             // search in memory only, for tests
+}
+
+// Open opens an embedded system in a directory, which it makes if need be. The
+// error wraps store.ErrOwned when another process has it.
+func Open(ctx context.Context, dir string, models []*model.Model, o Options) (_ *System, err error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s := &System{now: o.Now}
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
+	tables, err := tablesOf(models)
+	if err != nil {
+		return nil, err
+	}
+	db, err := embedded.Open(filepath.Join(dir, "store"), tables, embedded.Options{Now: o.Now})
+	if err != nil {
+		return nil, err
+	}
+	s.Store = db
+	if schemas := schemasOf(models); len(schemas) > 0 && !o.NoSearch {
+		path := filepath.Join(dir, "search")
+		if s.index, err = searchembedded.Open(path, schemas, searchembedded.Options{Now: o.Now, InMemory: o.InMemory}); err != nil {
+			return nil, err
+		}
+		s.Index = s.index
+	}
+	return s, s.assemble(ctx, models)
+}
+
+func (s *System) assemble(ctx context.Context, models []*model.Model) error {
+	secret, err := query.LoadSecret(ctx, s.Store)
+	if err != nil {
+		return err
+	}
+	for _, m := range models {
+		p := &Part{Model: m, Runner: &runner.Runner{Model: m, Store: s.Store, Now: s.now}}
+		if len(m.Searches) > 0 {
+			p.Runner.Index = s.Index
+		}
+		if p.Query, err = query.New(query.Config{Model: m, Store: s.Store, Search: s.Index, Now: s.now, Secret: secret}); err != nil {
+			return err
+		}
+		s.Models = append(s.Models, p)
+	}
+	return nil
+}
+
+// Close closes the index and the store.
+func (s *System) Close() error {
+	var errs []error
+	if s.index != nil {
+		errs = append(errs, s.index.Close())
+	}
+	if s.Store != nil {
+		errs = append(errs, s.Store.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// tablesOf are the tables of all models and our own. Two models may not share a
+// table: each would take the other's rows for its own.
+func tablesOf(models []*model.Model) ([]store.Table, error) {
+	owner := map[string]string{}
+	tables := []store.Table{book.Table()}
+	for _, m := range models {
+		for _, t := range m.Tables {
+			if other, taken := owner[t.Name]; taken {
+				return nil, fmt.Errorf("models %s and %s both have a table %s; give one of them another data directory", other, m.Name, t.Name)
+			}
+			owner[t.Name] = m.Name
+			st := t.Table
+			st.Stream = true
+			tables = append(tables, st)
+		}
+	}
+	return tables, nil
+}
+
+func schemasOf(models []*model.Model) []search.Schema {
+	var out []search.Schema
+	for _, m := range models {
+		for _, s := range m.Searches {
+			out = append(out, search.Schema{Name: projections.IndexName(m, s), Filters: names(s.Filters), Sorts: names(s.Sorts), Version: version(s)})
+		}
+	}
+	return out
+}
+
+func names(fs []*model.Field) []string {
+	var out []string
+	for _, f := range fs {
+		out = append(out, f.Name)
+	}
+	return out
+}
+
+// version stands for what a document is made from, beside filters and sorts.
+func version(s *model.Search) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s %q", s.Of.Name, names(s.Text))
+	for _, t := range s.Where {
+		fmt.Fprintf(h, " %s %v %v", t.Field.Name, t.Not, t.Present)
+		for _, v := range t.OneOf {
+			fmt.Fprintf(h, " %q", model.Scalar(v))
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// Fill makes the indexes that are new or were made anew from the rows there are.
+// A row's document gets the lowest position, so that every change in the stream,
+// before or after, wins over it: where the rows were read ahead of the stream, the
+// stream ends at the same.
+func (s *System) Fill(ctx context.Context, progress func(index string, rows int)) error {
+	if s.index == nil {
+		return nil
+	}
+	fresh := map[string]bool{}
+	for _, name := range s.index.Fresh() {
+		fresh[name] = true
+	}
+	for _, p := range s.Models {
+		for _, sr := range p.Model.Searches {
+			name := projections.IndexName(p.Model, sr)
+			if !fresh[name] {
+				continue
+			}
+			if err := s.fill(ctx, p.Model, sr, progress); err != nil {
+				return fmt.Errorf("filling index %s: %w", name, err)
+			}
+			if err := s.index.Filled(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *System) fill(ctx context.Context, m *model.Model, sr *model.Search, progress func(string, int)) error {
+	t := sr.Of.Table
+	q, rows := store.Query{Table: t.Name}, 0
+	for {
+		page, err := s.Store.Query(ctx, q)
+		if err != nil {
+			return err
+		}
+		var docs []search.Document
+		for _, row := range page.Rows {
+			key, ok := t.KeyOf(row)
+			if !ok {
+				continue
+			}
+			if d, ok := projections.DocumentOf(m, sr, t.Classify(row), key, row); ok {
+				d.Position = events.PositionOf(1)
+				docs = append(docs, d)
+			}
+		}
+		errs, err := s.Index.Apply(ctx, docs)
+		if err != nil {
+			return err
+		}
+		for _, e := range errs {
+			if e != nil && !errors.Is(e, search.ErrRefused) {
+				return e
+			}
+		}
+		if rows += len(page.Rows); progress != nil {
+			progress(sr.Name, rows)
+		}
+		if page.Next == nil {
+			return nil
+		}
+		q.After = page.Next
+	}
+}
+
+// Verify checks a part's derived data.
+func (s *System) Verify(p *Part) *verify.Verify {
+	return &verify.Verify{Model: p.Model, Store: s.Store, Index: p.Runner.Index}
+}

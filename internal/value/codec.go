@@ -1,0 +1,153 @@
+package value
+
+import (
+	"encoding/binary"
+	"errors"
+	"unsafe"
+)
+
+// The stored form of an item: its count of attributes, then for each its name
+// and value. A value is a kind byte and then, by kind, nothing, a length and
+// bytes, or a count and elements. Lengths and counts are unsigned varints. Equal
+// items have equal bytes, so stored forms may be compared as they are.
+
+// ErrCorrupt says that stored bytes are not an item's: torn, flipped or foreign.
+var ErrCorrupt = errors.New("stored item is corrupt")
+
+// MaxDepth is DynamoDB's limit on nesting.
+const MaxDepth = 32
+
+// AppendItem appends the stored form of a non-nil item.
+func AppendItem(b []byte, it Item) []byte {
+	b = binary.AppendUvarint(b, uint64(len(it)))
+	for i := range it {
+		b = appendString(b, it[i].Name)
+		b = appendValue(b, it[i].Value)
+	}
+	return b
+}
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func appendValue(b []byte, v Value) []byte {
+	b = append(b, byte(v.kind))
+	switch v.kind {
+	case Missing, Null:
+	case Bool:
+		b = append(b, byte(min(len(v.text), 1)))
+	case Number, String, Binary:
+		b = appendString(b, v.text)
+	case Map:
+		b = AppendItem(b, v.kids)
+	default:
+		b = binary.AppendUvarint(b, uint64(len(v.kids)))
+		for i := range v.kids {
+			b = appendValue(b, v.kids[i].Value)
+		}
+	}
+	return b
+}
+
+// DecodeItem reads a stored item and returns what follows it. The item shares
+// b's memory, which must not change while the item is in use.
+func DecodeItem(b []byte) (Item, []byte, error) {
+	d := decoder{rest: b}
+	it := d.item(0)
+	if d.bad {
+		return nil, nil, ErrCorrupt
+	}
+	return it, d.rest, nil
+}
+
+type decoder struct {
+	rest []byte
+	bad  bool
+	slab []Attr // from which small slices are cut, so that a row costs few allocations
+}
+
+func (d *decoder) attrs(n int) []Attr {
+	if n > len(d.rest) { // every attribute takes at least a byte
+		d.bad = true
+		return nil
+	}
+	if n > len(d.slab) {
+		d.slab = make([]Attr, max(n, 16))
+	}
+	out := d.slab[:n:n]
+	d.slab = d.slab[n:]
+	return out
+}
+
+func (d *decoder) uvarint() int {
+	n, w := binary.Uvarint(d.rest)
+	if w <= 0 || n > 1<<31 {
+		d.bad = true
+		return 0
+	}
+	d.rest = d.rest[w:]
+	return int(n)
+}
+
+func (d *decoder) str() string {
+	n := d.uvarint()
+	if n > len(d.rest) {
+		d.bad = true
+	}
+	if d.bad || n == 0 {
+		return ""
+	}
+	s := unsafe.String(&d.rest[0], n)
+	d.rest = d.rest[n:]
+	return s
+}
+
+func (d *decoder) item(depth int) Item {
+	n := d.uvarint()
+	attrs := d.attrs(n)
+	for i := range attrs {
+		if d.bad {
+			return nil
+		}
+		attrs[i].Name = d.str()
+		attrs[i].Value = d.value(depth)
+	}
+	if attrs == nil {
+		attrs = Item{}
+	}
+	return attrs
+}
+
+func (d *decoder) value(depth int) Value {
+	if len(d.rest) == 0 || depth > MaxDepth+1 {
+		d.bad = true
+	}
+	if d.bad {
+		return Value{}
+	}
+	v := Value{kind: Kind(d.rest[0])}
+	d.rest = d.rest[1:]
+	switch v.kind {
+	case Missing, Null:
+	case Bool:
+		if len(d.rest) == 0 {
+			d.bad = true
+			return Value{}
+		}
+		v = OfBool(d.rest[0] != 0)
+		d.rest = d.rest[1:]
+	case Number, String, Binary:
+		v.text = d.str()
+	case Map:
+		v.kids = d.item(depth + 1)
+	case List, StringSet, NumberSet, BinarySet:
+		v.kids = d.attrs(d.uvarint())
+		for i := range v.kids {
+			v.kids[i].Value = d.value(depth + 1)
+		}
+	default:
+		d.bad = true
+	}
+	return v
+}

@@ -1,0 +1,297 @@
+package value
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/apd/v3"
+)
+
+// DynamoDB's limits on a number ("Data types" in its developer guide).
+const (
+	MaxDigits   = 38
+	maxExponent = 125  // of the leading digit: 9.99…E+125
+	minExponent = -130 // 1E-130
+)
+
+// ErrNumber is wrapped by every refusal of a number: not a decimal, more than 38
+// significant digits, or outside DynamoDB's range.
+var ErrNumber = errors.New("not a DynamoDB number")
+
+// OfInt returns the Number n.
+func OfInt(n int64) Value { return Value{kind: Number, text: strconv.FormatInt(n, 10)} }
+
+// ParseNumber reads a decimal, exponent allowed, and returns it in canonical
+// form: no exponent, no leading zeros, no trailing zeros after the point, "0"
+// never negative. Equal numbers have equal texts. The text may be shared.
+func ParseNumber(s string) (Value, error) {
+	if isCanonicalInt(s) {
+		return Value{kind: Number, text: s}, nil
+	}
+	t, err := canonicalNumber(s)
+	if err != nil {
+		return Value{}, err
+	}
+	return Value{kind: Number, text: t}, nil
+}
+
+// MustNumber is ParseNumber for constants and tests.
+func MustNumber(s string) Value {
+	v, err := ParseNumber(s)
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// isCanonicalInt reports whether s is a canonical integer short enough to need no
+// further look: the case that nearly every number in a stream is.
+func isCanonicalInt(s string) bool {
+	d := s
+	if len(d) > 1 && d[0] == '-' {
+		d = d[1:]
+		if d[0] == '0' {
+			return false
+		}
+	}
+	if len(d) == 0 || len(d) > MaxDigits || (d[0] == '0' && len(d) > 1) {
+		return false
+	}
+	for i := 0; i < len(d); i++ {
+		if d[i] < '0' || d[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// decimal is a number taken apart: ±0.d₁d₂… × 10^exp, digits without leading or
+// trailing zeros, "" for zero.
+type decimal struct {
+	neg    bool
+	digits string
+	exp    int
+}
+
+func parseDecimal(s string) (decimal, error) {
+	bad := func() (decimal, error) { return decimal{}, fmt.Errorf("%w: %.60q", ErrNumber, s) }
+	var d decimal
+	rest := s
+	if rest != "" && (rest[0] == '-' || rest[0] == '+') {
+		d.neg = rest[0] == '-'
+		rest = rest[1:]
+	}
+	mantissa, exponent, hasExp := rest, "", false
+	if i := strings.IndexAny(rest, "eE"); i >= 0 {
+		mantissa, exponent, hasExp = rest[:i], rest[i+1:], true
+	}
+	whole, frac, _ := strings.Cut(mantissa, ".")
+	if len(whole)+len(frac) == 0 || !allDigits(whole) || !allDigits(frac) {
+		return bad()
+	}
+	d.exp = len(whole)
+	if hasExp {
+		e, err := strconv.Atoi(exponent)
+		if err != nil || e > 1000 || e < -1000 {
+			return bad()
+		}
+		d.exp += e
+	}
+	digits := whole + frac
+	trimmed := strings.TrimLeft(digits, "0")
+	d.exp -= len(digits) - len(trimmed)
+	d.digits = strings.TrimRight(trimmed, "0")
+	if d.digits == "" {
+		return decimal{}, nil
+	}
+	switch lead := d.exp - 1; {
+	case len(d.digits) > MaxDigits:
+		return decimal{}, fmt.Errorf("%w: %.60q has more than %d significant digits", ErrNumber, s, MaxDigits)
+	case lead > maxExponent || lead < minExponent:
+		return decimal{}, fmt.Errorf("%w: %.60q is outside 1E%d to 9.9E+%d", ErrNumber, s, minExponent, maxExponent)
+	}
+	return d, nil
+}
+
+func allDigits(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+func canonicalNumber(s string) (string, error) {
+	d, err := parseDecimal(s)
+	if err != nil {
+		return "", err
+	}
+	return d.String(), nil
+}
+
+func (d decimal) String() string {
+	if d.digits == "" {
+		return "0"
+	}
+	var b strings.Builder
+	if d.neg {
+		b.WriteByte('-')
+	}
+	switch n := len(d.digits); {
+	case d.exp <= 0:
+		b.WriteString("0.")
+		b.WriteString(strings.Repeat("0", -d.exp))
+		b.WriteString(d.digits)
+	case d.exp >= n:
+		b.WriteString(d.digits)
+		b.WriteString(strings.Repeat("0", d.exp-n))
+	default:
+		b.WriteString(d.digits[:d.exp])
+		b.WriteByte('.')
+		b.WriteString(d.digits[d.exp:])
+	}
+	return b.String()
+}
+
+// mustDecimal takes a canonical text apart.
+func mustDecimal(s string) decimal {
+	d, err := parseDecimal(s)
+	if err != nil {
+		panic("value: a Number holds " + strconv.Quote(s))
+	}
+	return d
+}
+
+func compareNumbers(a, b string) int {
+	x, y := mustDecimal(a), mustDecimal(b)
+	if x.sign() != y.sign() {
+		return x.sign() - y.sign()
+	}
+	c := x.exp - y.exp
+	if c == 0 || x.sign() == 0 {
+		c = strings.Compare(x.digits, y.digits)
+	}
+	if x.neg {
+		c = -c
+	}
+	return c
+}
+
+func (d decimal) sign() int {
+	switch {
+	case d.digits == "":
+		return 0
+	case d.neg:
+		return -1
+	}
+	return 1
+}
+
+// Decimal takes a Number apart for an order-preserving key: its sign (-1, 0, 1)
+// and |v| = 0.DIGITS × 10^exp with no leading or trailing zero in the digits.
+func (v Value) Decimal() (sign int, digits string, exp int) {
+	d := mustDecimal(v.text)
+	return d.sign(), d.digits, d.exp
+}
+
+// Int64 returns a Number that is an integer fitting int64.
+func (v Value) Int64() (int64, bool) {
+	if v.kind != Number {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(v.text, 10, 64)
+	return n, err == nil
+}
+
+// Sign is -1, 0 or 1 for a Number.
+func (v Value) Sign() int { return mustDecimal(v.text).sign() }
+
+// exact computes with more digits than any result may have, so that a result
+// that does not fit is noticed rather than rounded.
+var exact = apd.Context{Precision: 400, MaxExponent: 1000, MinExponent: -1000, Traps: apd.DefaultTraps, Rounding: apd.RoundHalfUp}
+
+// AddNumbers returns a + b exactly, or ErrNumber when the sum has more than 38
+// digits or is out of range. A Missing operand counts as 0.
+func AddNumbers(a, b Value) (Value, error) {
+	if a.IsMissing() {
+		a = OfInt(0)
+	}
+	if b.IsMissing() {
+		b = OfInt(0)
+	}
+	if x, ok := a.Int64(); ok {
+		if y, ok := b.Int64(); ok {
+			if s := x + y; (s > x) == (y > 0) {
+				return OfInt(s), nil
+			}
+		}
+	}
+	return combine(a, b, exact.Add)
+}
+
+// SumNumbers returns the exact sum of all, or ErrNumber when no Number can hold it;
+// sums on the way there may be of any size.
+func SumNumbers(vs []Value) (Value, error) {
+	var total apd.Decimal
+	for _, v := range vs {
+		d, _, err := apd.NewFromString(v.text)
+		if err != nil {
+			return Value{}, fmt.Errorf("%w: %v", ErrNumber, err)
+		}
+		if _, err := exact.Add(&total, &total, d); err != nil {
+			return Value{}, fmt.Errorf("%w: %v", ErrNumber, err)
+		}
+	}
+	return ParseNumber(total.Text('f'))
+}
+
+// Negate returns -a.
+func Negate(a Value) Value {
+	switch {
+	case a.text == "0":
+		return a
+	case a.text[0] == '-':
+		return Value{kind: Number, text: a.text[1:]}
+	}
+	return Value{kind: Number, text: "-" + a.text}
+}
+
+// Mean returns sum / count rounded half up (away from zero) to the places given.
+func Mean(sum, count Value, places int) (Value, error) {
+	return combine(sum, count, func(d, x, y *apd.Decimal) (apd.Condition, error) {
+		if c, err := exact.Quo(d, x, y); err != nil {
+			return c, err
+		}
+		return exact.Quantize(d, d, int32(-places))
+	})
+}
+
+func combine(a, b Value, op func(d, x, y *apd.Decimal) (apd.Condition, error)) (Value, error) {
+	x, _, err := apd.NewFromString(a.text)
+	if err != nil {
+		return Value{}, fmt.Errorf("%w: %v", ErrNumber, err)
+	}
+	y, _, err := apd.NewFromString(b.text)
+	if err != nil {
+		return Value{}, fmt.Errorf("%w: %v", ErrNumber, err)
+	}
+	var d apd.Decimal
+	if _, err := op(&d, x, y); err != nil {
+		return Value{}, fmt.Errorf("%w: %v", ErrNumber, err)
+	}
+	return ParseNumber(d.Text('f'))
+}
+
+// numberSize is DynamoDB's count: a byte for two significant digits, one more,
+// and one for a minus sign.
+func numberSize(s string) int {
+	d := mustDecimal(s)
+	n := 1 + (len(d.digits)+1)/2
+	if d.neg {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,316 @@
+// Package value holds DynamoDB's attribute values in a compact form that keeps
+// their types exactly: numbers as canonical decimal text of up to 38 digits,
+// sets as sets, binary as bytes, null as a value.
+//
+// Everything here is a plain value without I/O. Values are immutable by
+// convention: they may share memory with the payload they were decoded from and
+// with each other, so nobody writes into one, and whoever keeps a small part of
+// a large payload for long calls Clone.
+package value
+
+import (
+	"slices"
+	"strings"
+)
+
+// Kind is the DynamoDB type of a Value.
+type Kind uint8
+
+// The kinds, in DynamoDB's own terms. Missing is the zero Kind: no attribute.
+const (
+	Missing   Kind = iota
+	Null           // NULL
+	Bool           // BOOL
+	Number         // N
+	String         // S
+	Binary         // B
+	List           // L
+	Map            // M
+	StringSet      // SS
+	NumberSet      // NS
+	BinarySet      // BS
+)
+
+// Descriptor is the kind's name in DynamoDB's JSON ("S", "N", "NULL", …), ""
+// for Missing.
+func (k Kind) Descriptor() string { return descriptors[k] }
+
+var descriptors = [...]string{"", "NULL", "BOOL", "N", "S", "B", "L", "M", "SS", "NS", "BS"}
+
+// String says the kind in words, for messages.
+func (k Kind) String() string {
+	return [...]string{"missing", "null", "boolean", "number", "string", "binary", "list", "map", "string set", "number set", "binary set"}[k]
+}
+
+// Value is one attribute value; the zero Value is Missing.
+type Value struct {
+	text string // String, Number, Binary: the content; Bool: "true" or ""
+	kids []Attr // List and sets: unnamed; Map: sorted by name
+	kind Kind
+}
+
+// Attr is a named value.
+type Attr struct {
+	Name  string
+	Value Value
+}
+
+// Item is a row, or the inside of a map: attributes sorted by name (bytewise),
+// each name once. A nil Item is "no row"; an empty one has no attributes.
+type Item []Attr
+
+// Constructors. Lists, maps and items take ownership of their arguments.
+
+// OfString returns an S.
+func OfString(s string) Value { return Value{kind: String, text: s} }
+
+// OfBinary returns a B holding the bytes of s.
+func OfBinary(s string) Value { return Value{kind: Binary, text: s} }
+
+// OfNull returns the NULL value.
+func OfNull() Value { return Value{kind: Null} }
+
+// OfBool returns a BOOL.
+func OfBool(b bool) Value {
+	if b {
+		return Value{kind: Bool, text: "true"}
+	}
+	return Value{kind: Bool}
+}
+
+// OfList returns an L of the values given.
+func OfList(vs ...Value) Value {
+	kids := make([]Attr, len(vs))
+	for i, v := range vs {
+		kids[i].Value = v
+	}
+	return Value{kind: List, kids: kids}
+}
+
+// OfMap returns an M.
+func OfMap(it Item) Value { return Value{kind: Map, kids: it} }
+
+// OfElements returns a list or a set whose elements are the unnamed attributes
+// given; it takes them over. A set is put in its canonical order. It reports
+// false when a set holds an element twice, or one of the wrong kind.
+func OfElements(k Kind, elems []Attr) (Value, bool) {
+	if k == List {
+		return Value{kind: List, kids: elems}, true
+	}
+	want := map[Kind]Kind{StringSet: String, NumberSet: Number, BinarySet: Binary}[k]
+	if want == Missing {
+		return Value{}, false
+	}
+	for i := range elems {
+		if elems[i].Value.kind != want {
+			return Value{}, false
+		}
+	}
+	slices.SortFunc(elems, func(a, b Attr) int { return Compare(a.Value, b.Value) })
+	for i := 1; i < len(elems); i++ {
+		if elems[i].Value.text == elems[i-1].Value.text {
+			return Value{}, false
+		}
+	}
+	return Value{kind: k, kids: elems}, true
+}
+
+// OfStrings returns an SS of the distinct strings given.
+func OfStrings(ss []string) Value {
+	ss = slices.Clone(ss)
+	slices.Sort(ss)
+	ss = slices.Compact(ss)
+	elems := make([]Attr, len(ss))
+	for i, s := range ss {
+		elems[i].Value = OfString(s)
+	}
+	return Value{kind: StringSet, kids: elems}
+}
+
+// Kind returns the value's kind; Missing for the zero Value.
+func (v Value) Kind() Kind { return v.kind }
+
+// IsMissing reports whether there is no value at all.
+func (v Value) IsMissing() bool { return v.kind == Missing }
+
+// Text is the content of a String, the canonical decimal of a Number, or the
+// bytes of a Binary; "" for other kinds.
+func (v Value) Text() string {
+	if v.kind == Bool {
+		return ""
+	}
+	return v.text
+}
+
+// Bool is the content of a BOOL; false for other kinds.
+func (v Value) Bool() bool { return v.kind == Bool && v.text != "" }
+
+// Len is the number of elements of a list or set, or of attributes of a map.
+func (v Value) Len() int { return len(v.kids) }
+
+// At is element i of a list or set.
+func (v Value) At(i int) Value { return v.kids[i].Value }
+
+// Elements are the elements of a list or set, as unnamed attributes. Read only.
+func (v Value) Elements() []Attr { return v.kids }
+
+// Item is the inside of a map; nil for other kinds. Read only.
+func (v Value) Item() Item {
+	if v.kind != Map {
+		return nil
+	}
+	return v.kids
+}
+
+// Equal reports whether two values have the same kind and content.
+func Equal(a, b Value) bool {
+	return a.kind == b.kind && a.text == b.text && slices.EqualFunc(a.kids, b.kids, equalAttr)
+}
+
+func equalAttr(a, b Attr) bool { return a.Name == b.Name && Equal(a.Value, b.Value) }
+
+// Compare orders two scalars of the same kind as DynamoDB orders sort keys:
+// strings and binary bytewise, numbers by value. Values of different kinds are
+// ordered by kind.
+func Compare(a, b Value) int {
+	switch {
+	case a.kind != b.kind:
+		return int(a.kind) - int(b.kind)
+	case a.kind == Number:
+		return compareNumbers(a.text, b.text)
+	default:
+		return strings.Compare(a.text, b.text)
+	}
+}
+
+// Clone returns a copy that shares no memory with the payload v came from.
+func (v Value) Clone() Value {
+	return Value{kind: v.kind, text: strings.Clone(v.text), kids: Item(v.kids).Clone()}
+}
+
+// Clone returns a copy that shares no memory with the payload the item came from.
+func (it Item) Clone() Item {
+	if it == nil {
+		return nil
+	}
+	out := make(Item, len(it))
+	for i, a := range it {
+		out[i] = Attr{Name: strings.Clone(a.Name), Value: a.Value.Clone()}
+	}
+	return out
+}
+
+// NewItem sorts the attributes by name and takes them over. Of two with one
+// name the later wins; attributes without a value are left out.
+func NewItem(attrs ...Attr) Item {
+	slices.SortStableFunc(attrs, func(a, b Attr) int { return strings.Compare(a.Name, b.Name) })
+	out := Item(attrs[:0])
+	for _, a := range attrs {
+		if n := len(out); n > 0 && out[n-1].Name == a.Name {
+			out[n-1] = a
+		} else {
+			out = append(out, a)
+		}
+	}
+	out = slices.DeleteFunc(out, func(a Attr) bool { return a.Value.IsMissing() })
+	if out == nil {
+		out = Item{}
+	}
+	return out
+}
+
+// Get returns the attribute's value, Missing when there is none.
+func (it Item) Get(name string) Value {
+	if i, ok := it.find(name); ok {
+		return it[i].Value
+	}
+	return Value{}
+}
+
+// Has reports whether the attribute is there, NULL included.
+func (it Item) Has(name string) bool { _, ok := it.find(name); return ok }
+
+// find is a linear scan with early exit: rows have few attributes, and this
+// beats a binary search over strings up to a few dozen of them.
+func (it Item) find(name string) (int, bool) {
+	if len(it) > 32 {
+		return slices.BinarySearchFunc(it, name, func(a Attr, n string) int { return strings.Compare(a.Name, n) })
+	}
+	for i := range it {
+		if it[i].Name == name {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// With returns a copy in which the attributes given are set; one with a Missing
+// value is removed.
+func (it Item) With(attrs ...Attr) Item {
+	if len(attrs) == 0 {
+		return it
+	}
+	all := make([]Attr, 0, len(it)+len(attrs))
+	return NewItem(append(append(all, it...), attrs...)...)
+}
+
+// Filter returns the attributes whose names keep accepts; the item itself when
+// that is all of them.
+func (it Item) Filter(keep func(name string) bool) Item {
+	for i := range it {
+		if keep(it[i].Name) {
+			continue
+		}
+		out := append(make(Item, 0, len(it)-1), it[:i]...)
+		for _, a := range it[i+1:] {
+			if keep(a.Name) {
+				out = append(out, a)
+			}
+		}
+		return out
+	}
+	return it
+}
+
+// EqualItems reports whether two items hold the same attributes; no row (nil)
+// differs from an empty one.
+func EqualItems(a, b Item) bool {
+	return (a == nil) == (b == nil) && slices.EqualFunc(a, b, equalAttr)
+}
+
+// Size is what DynamoDB counts for an item, in bytes: names and values in UTF-8,
+// numbers about a byte for two digits and one more, a byte for null and boolean,
+// three and one an element for lists and maps ("Item sizes and formats" in
+// DynamoDB's developer guide).
+func (it Item) Size() int {
+	n := 0
+	for _, a := range it {
+		n += len(a.Name) + a.Value.size()
+	}
+	return n
+}
+
+func (v Value) size() int {
+	switch v.kind {
+	case Missing:
+		return 0
+	case Null, Bool:
+		return 1
+	case Number:
+		return numberSize(v.text)
+	case String, Binary:
+		return len(v.text)
+	case List, Map:
+		n := 3
+		for _, a := range v.kids {
+			n += 1 + len(a.Name) + a.Value.size()
+		}
+		return n
+	default:
+		n := 0
+		for _, a := range v.kids {
+			n += a.Value.size()
+		}
+		return n
+	}
+}

@@ -1,0 +1,444 @@
+// Package verify recounts every derived value from the core rows and says what
+// differs. It reads rows, books and indexes, and writes nothing.
+//
+// The recount uses f itself, not the stream: what a row contributes, summed over
+// the rows that are there. It goes over the tables twice, once to recount and once
+// to compare, so that its memory holds accumulators of targets and not rows.
+package verify
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/search"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Difference is a derived value that is not what the core rows say.
+type Difference struct {
+	Derivation string `json:"derivation"`
+	Row        string `json:"row"`
+	Want       string `json:"want"`
+	Have       string `json:"have"`
+}
+
+// Verify checks one model.
+type Verify struct {
+	Model *model.Model
+	Store store.Store
+	Index search.Index // nil leaves search out
+	// Progress, when set, is told how many rows were read so far.
+	Progress func(rows int)
+
+	yield   func(Difference)
+	expect  map[string]*target // by the partition key of the book
+	docs    map[string]map[string]bool
+	read    int
+	Checked int // derived values compared
+}
+
+// target is what a row's book must hold, but for the values that are 0.
+type target struct {
+	row  store.Ref
+	sums map[string]value.Value
+	rest map[string][]value.Value // amounts that no number could hold yet, with what was summed
+}
+
+func (t *target) add(a projections.Add) {
+	sum, err := value.AddNumbers(t.sums[a.Field], a.Amount)
+	if err == nil {
+		t.sums[a.Field] = sum
+		return
+	}
+	if t.rest == nil {
+		t.rest = map[string][]value.Value{}
+	}
+	t.rest[a.Field] = append(t.rest[a.Field], a.Amount)
+}
+
+// settle sums what would not add up one by one. A sum that no number can hold
+// leaves the target out: its effects are parked, which is said elsewhere.
+func (t *target) settle() error {
+	for field, amounts := range t.rest {
+		sum, err := value.SumNumbers(append(amounts, t.sums[field]))
+		if err != nil {
+			return fmt.Errorf("%s: %w", field, err)
+		}
+		t.sums[field] = sum
+	}
+	return nil
+}
+
+// Run yields every difference. What is counted while others write may differ for
+// that reason; an embedded store has no others.
+func (v *Verify) Run(ctx context.Context, yield func(Difference)) error {
+	v.yield, v.expect, v.docs = yield, map[string]*target{}, map[string]map[string]bool{}
+	if err := v.scan(ctx, v.recount); err != nil {
+		return err
+	}
+	for _, t := range v.expect {
+		if err := t.settle(); err != nil {
+			v.yield(Difference{"book", rowText(v.Model, t.row), err.Error(), "parked"})
+		}
+	}
+	if err := v.scan(ctx, v.compare); err != nil {
+		return err
+	}
+	if err := v.books(ctx); err != nil {
+		return err
+	}
+	return v.indexes(ctx)
+}
+
+// found is a row of the model, as an insertion of itself.
+type found struct {
+	projections.Change
+}
+
+func (v *Verify) scan(ctx context.Context, use func(context.Context, []found) error) error {
+	for _, t := range v.Model.Tables {
+		q := store.Query{Table: t.Name}
+		for {
+			page, err := v.Store.Query(ctx, q)
+			if err != nil {
+				return fmt.Errorf("reading %s: %w", t.Name, err)
+			}
+			rows := make([]found, 0, len(page.Rows))
+			for _, row := range page.Rows {
+				if key, ok := t.KeyOf(row); ok {
+					rows = append(rows, found{projections.Change{
+						Table: t, Row: store.Ref{Table: t.Name, Key: key}, New: row, Is: t.Classify(row),
+					}})
+				}
+			}
+			if err := use(ctx, rows); err != nil {
+				return err
+			}
+			v.read += len(page.Rows)
+			if v.Progress != nil {
+				v.Progress(v.read)
+			}
+			if page.Next == nil {
+				break
+			}
+			q.After = page.Next
+		}
+	}
+	return nil
+}
+
+// recount adds what each row contributes.
+func (v *Verify) recount(_ context.Context, rows []found) error {
+	for i := range rows {
+		e := projections.Fold(&rows[i].Change)
+		for _, a := range e.Adds {
+			name := book.Of(v.Model.Name, a.Target).Key.Partition.Text()
+			t := v.expect[name]
+			if t == nil {
+				t = &target{row: a.Target, sums: map[string]value.Value{}}
+				v.expect[name] = t
+			}
+			t.add(a)
+		}
+		for _, d := range projections.Documents(v.Model, &rows[i].Change) {
+			if v.docs[d.Index] == nil {
+				v.docs[d.Index] = map[string]bool{}
+			}
+			v.docs[d.Index][d.ID] = true
+		}
+	}
+	return nil
+}
+
+// compare holds what rows show against the recount, and copies against their
+// sources, both ways.
+func (v *Verify) compare(ctx context.Context, rows []found) error {
+	for i := range rows {
+		if e := rows[i].Is; e != nil && len(e.Values) > 0 {
+			if err := v.shown(&rows[i]); err != nil {
+				return err
+			}
+		}
+	}
+	if err := v.made(ctx, rows); err != nil {
+		return err
+	}
+	if err := v.makers(ctx, rows); err != nil {
+		return err
+	}
+	return v.follows(ctx, rows)
+}
+
+func (v *Verify) shown(f *found) error {
+	sums := v.sums(f.Row)
+	want, err := projections.Published(f.Is, sums)
+	if err != nil {
+		return err
+	}
+	for _, a := range want {
+		v.check(f.Is.Name+"."+a.Name, f.Row, a.Value, f.New.Get(a.Name))
+	}
+	return nil
+}
+
+// sums is the book that the recount makes of a target.
+func (v *Verify) sums(row store.Ref) value.Item {
+	t := v.expect[book.Of(v.Model.Name, row).Key.Partition.Text()]
+	if t == nil {
+		return nil
+	}
+	attrs := make([]value.Attr, 0, len(t.sums))
+	for name, n := range t.sums {
+		attrs = append(attrs, value.Attr{Name: name, Value: n})
+	}
+	return value.NewItem(attrs...)
+}
+
+func (v *Verify) check(derivation string, row store.Ref, want, have value.Value) {
+	v.Checked++
+	if !value.Equal(want, have) {
+		v.yield(Difference{derivation, rowText(v.Model, row), text(want), text(have)})
+	}
+}
+
+// made looks for the copy of each source row.
+func (v *Verify) made(ctx context.Context, rows []found) error {
+	var puts []projections.Put
+	var refs []store.Ref
+	for i := range rows {
+		e := projections.Fold(&rows[i].Change)
+		for _, p := range e.Puts {
+			if len(p.Rule.Keep) == 0 {
+				puts, refs = append(puts, p), append(refs, p.Row)
+			}
+		}
+	}
+	got, err := v.get(ctx, refs)
+	if err != nil {
+		return err
+	}
+	for i, p := range puts {
+		want, have := value.Value{}, value.Value{}
+		if got[i] != nil {
+			have = value.OfMap(plain(p.Rule, got[i]))
+		}
+		want = value.OfMap(plain(p.Rule, p.Image))
+		v.check(p.Rule.Name, p.Row, want, have)
+	}
+	return nil
+}
+
+// plain is what a rule answers for on a row: not bookkeeping, not what follows.
+func plain(rule *model.RowRule, row value.Item) value.Item {
+	return row.Filter(func(name string) bool {
+		if book.IsOurs(name) || projections.IsDerived(rule.Into, name) {
+			return false
+		}
+		for i := range rule.Fields {
+			if rule.Fields[i].Name == name && rule.Fields[i].Expr.Follow != nil {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// makers looks for the source row of each copy.
+func (v *Verify) makers(ctx context.Context, rows []found) error {
+	type copy struct {
+		*found
+		rule *model.RowRule
+	}
+	var copies []copy
+	var refs []store.Ref
+	for i := range rows {
+		if rows[i].Is == nil {
+			continue
+		}
+		for _, rule := range rows[i].Is.MadeBy {
+			if len(rule.Keep) > 0 {
+				continue
+			}
+			if ref, ok := projections.SourceOf(rule, rows[i].New); ok {
+				copies, refs = append(copies, copy{&rows[i], rule}), append(refs, ref)
+			}
+		}
+	}
+	got, err := v.get(ctx, refs)
+	if err != nil {
+		return err
+	}
+	for i, c := range copies {
+		p, ok := projections.Put{}, false
+		if got[i] != nil && v.Model.Table(refs[i].Table).Classify(got[i]) == c.rule.Source {
+			p, ok = projections.Make(c.rule, got[i])
+		}
+		if !ok || !projections.SameRow(p.Row, c.Row) {
+			v.check(c.rule.Name, c.Row, value.Value{}, value.OfMap(plain(c.rule, c.New)))
+		}
+	}
+	return nil
+}
+
+// follows compares the followers of each source row with its field as it is.
+func (v *Verify) follows(ctx context.Context, rows []found) error {
+	for i := range rows {
+		f := &rows[i]
+		e := projections.Fold(&f.Change)
+		for _, s := range e.Spreads {
+			if err := v.members(ctx, s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (v *Verify) members(ctx context.Context, s projections.Spread) error {
+	name := projections.FollowedField(s.Entity, s.Field)
+	list := book.Followed(v.Model.Name, name, s.Source)
+	q := store.Query{Table: book.TableName, Partition: list.Key.Partition, Sort: store.Range{Prefix: value.OfString("m")}}
+	for {
+		page, err := v.Store.Query(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, m := range page.Rows {
+			t := v.Model.Table(m.Get("t").Text())
+			if t == nil {
+				continue
+			}
+			key, _ := t.KeyOf(m.Get("key").Item())
+			ref := store.Ref{Table: t.Name, Key: key}
+			got, err := v.get(ctx, []store.Ref{ref})
+			if err != nil {
+				return err
+			}
+			if got[0] != nil {
+				v.check(name+" followed", ref, s.Value, got[0].Get(m.Get("a").Text()))
+			}
+		}
+		if page.Next == nil {
+			return nil
+		}
+		q.After = page.Next
+	}
+}
+
+// books compares the accumulators themselves, those of targets that are not there
+// too.
+func (v *Verify) books(ctx context.Context) error {
+	begins := "book|" + v.Model.Name + "|"
+	q := store.Query{Table: book.TableName}
+	for {
+		page, err := v.Store.Query(ctx, q)
+		if err != nil {
+			return fmt.Errorf("reading the books: %w", err)
+		}
+		for _, b := range page.Rows {
+			if name := b.Get(book.Partition).Text(); strings.HasPrefix(name, begins) {
+				v.book(name, b)
+				delete(v.expect, name)
+			}
+		}
+		if page.Next == nil {
+			break
+		}
+		q.After = page.Next
+	}
+	for name, t := range v.expect {
+		v.book(name, value.Item{})
+		_ = t
+	}
+	return nil
+}
+
+func (v *Verify) book(name string, b value.Item) {
+	v.Checked++
+	row := strings.TrimPrefix(name, "book|"+v.Model.Name+"|")
+	want := map[string]value.Value{}
+	if t := v.expect[name]; t != nil {
+		row = rowText(v.Model, t.row)
+		for field, n := range t.sums {
+			want[field] = n
+		}
+	}
+	for _, a := range b {
+		if !strings.HasPrefix(a.Name, "a:") && !strings.HasPrefix(a.Name, "c:") && !strings.HasPrefix(a.Name, "d:") {
+			continue
+		}
+		n, ok := want[a.Name]
+		if !ok {
+			n = value.OfInt(0)
+		}
+		delete(want, a.Name)
+		if !value.Equal(n, a.Value) {
+			v.yield(Difference{"book " + a.Name, row, text(n), text(a.Value)})
+		}
+	}
+	for field, n := range want {
+		if n.Sign() != 0 {
+			v.yield(Difference{"book " + field, row, text(n), text(value.Value{})})
+		}
+	}
+}
+
+// indexes compares which rows each index holds.
+func (v *Verify) indexes(ctx context.Context) error {
+	if v.Index == nil {
+		return nil
+	}
+	for _, s := range v.Model.Searches {
+		name := projections.IndexName(v.Model, s)
+		want := v.docs[name]
+		q := search.Query{Index: name, Limit: 1000}
+		for {
+			hits, err := v.Index.Search(ctx, q)
+			if err != nil {
+				return fmt.Errorf("reading index %s: %w", name, err)
+			}
+			for _, h := range hits {
+				v.Checked++
+				if !want[h.ID] {
+					v.yield(Difference{"search " + s.Name, h.ID, "not in the index", "in the index"})
+				}
+				delete(want, h.ID)
+				q.After = h.After
+			}
+			if len(hits) < q.Limit {
+				break
+			}
+		}
+		for id := range want {
+			v.yield(Difference{"search " + s.Name, id, "in the index", "not in the index"})
+		}
+	}
+	return nil
+}
+
+func (v *Verify) get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	return v.Store.Get(ctx, refs)
+}
+
+func rowText(m *model.Model, r store.Ref) string {
+	t := m.Table(r.Table)
+	if t == nil {
+		return r.String()
+	}
+	return r.Table + " " + string(value.AppendPlainItem(nil, t.Item(r.Key)))
+}
+
+func text(v value.Value) string {
+	if v.IsMissing() {
+		return "nothing"
+	}
+	return string(value.AppendPlain(nil, v))
+}

@@ -1,0 +1,258 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// A tableSpec is a table of a model's document. Key attributes are strings unless numbers names them.
+type tableSpec struct {
+	name, hash, rng string
+	gsis, lsis      []indexSpec
+	numbers         []string
+	ttl             string
+}
+
+type indexSpec struct {
+	name, hash, rng string
+	keysOnly        bool
+}
+
+// An app is the application of one model, with the bookkeeping of what it wrote. After a failed write it writes
+// and books nothing more, and failed is that first error.
+type app struct {
+	ctx   context.Context
+	db    *dynamodb.Client
+	model model
+	scale float64
+	rand  *rand.Rand
+	clock time.Time
+
+	tables map[string]*table
+	log    []change // every write that changed something, in order
+	failed error
+
+	endpoint string
+}
+
+type table struct {
+	tableSpec
+	rows map[string]row // by keyOf
+}
+
+// A change is one effect on one row; old is nil for an insert, new for a delete.
+type change struct {
+	table, key string
+	old, new   row
+	swept      bool
+}
+
+// An op is one write of the application: a put of row, an update of key (set, remove), or a delete of key.
+type op struct {
+	kind   string
+	table  string
+	row    row // put: the row; update and delete: the key
+	set    row
+	remove []string
+}
+
+func put(table string, r row) op { return op{kind: "put", table: table, row: clone(r)} }
+func del(table string, key row) op {
+	return op{kind: "delete", table: table, row: clone(key)}
+}
+func update(table string, key, set row, remove ...string) op {
+	return op{kind: "update", table: table, row: clone(key), set: clone(set), remove: remove}
+}
+
+// clientOptions are those of both SDK clients. The access key is ours alone, because DynamoDB Local keeps the tables
+// of each access key apart: a recording disturbs nobody else on the same endpoint.
+func clientOptions() (string, aws.CredentialsProvider) {
+	return "us-east-1", credentials.NewStaticCredentialsProvider("weirrecorder", "weirrecorder", "")
+}
+
+func newApp(ctx context.Context, m model, endpoint string, seed uint64, scale float64) (*app, error) {
+	region, creds := clientOptions()
+	h := fnv.New64a()
+	h.Write([]byte(m.name))
+	a := &app{
+		ctx:      ctx,
+		model:    m,
+		scale:    scale,
+		rand:     rand.New(rand.NewPCG(seed, h.Sum64())),
+		clock:    time.Date(2025, 1, 6, 7, 30, 0, 0, time.UTC),
+		tables:   make(map[string]*table),
+		endpoint: endpoint,
+		db: dynamodb.New(dynamodb.Options{
+			Region: region, Credentials: creds, BaseEndpoint: &endpoint,
+			HTTPClient: &http.Client{Timeout: 30 * time.Second},
+		}),
+	}
+	for _, t := range m.tables {
+		if err := a.createTable(t); err != nil {
+			return nil, fmt.Errorf("table %s: %w", t.name, err)
+		}
+		a.tables[t.name] = &table{tableSpec: t, rows: make(map[string]row)}
+	}
+	return a, nil
+}
+
+// write does each op in a request of its own.
+func (a *app) write(ops ...op) {
+	for _, o := range ops {
+		a.request(func() error { return a.single(o) }, o)
+	}
+}
+
+// transact does the ops in one transaction.
+func (a *app) transact(ops ...op) {
+	a.request(func() error {
+		var items []types.TransactWriteItem
+		for _, o := range ops {
+			item, err := a.transactItem(o)
+			if err != nil {
+				return err
+			}
+			items = append(items, item)
+		}
+		_, err := a.db.TransactWriteItems(a.ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
+		return err
+	}, ops...)
+}
+
+// batch does puts and deletes in batch writes of 25.
+func (a *app) batch(ops ...op) {
+	for part := range slices.Chunk(ops, 25) {
+		a.request(func() error { return a.batchWrite(part) }, part...)
+	}
+}
+
+// sweep puts rows whose time to live is over, and waits until the service has deleted them by itself. The global
+// indexes are away meanwhile: the sweep of DynamoDB Local ends for good at a row that is not in all of them.
+func (a *app) sweep(table, attribute string, rows ...row) {
+	t := a.tables[table]
+	a.try(func() error { return a.dropIndexes(t.tableSpec) })
+	a.try(func() error { return a.enableTTL(t.tableSpec) })
+	for _, r := range rows {
+		r[attribute] = n(time.Now().Add(-time.Hour).Unix())
+		a.write(put(table, r))
+	}
+	for _, r := range rows {
+		a.try(func() error { return a.awaitSweep(del(table, t.key(r))) })
+	}
+	a.try(func() error { return a.addIndexes(t.tableSpec) })
+}
+
+// try does something that may fail, unless something has failed.
+func (a *app) try(do func() error) {
+	if a.failed == nil {
+		a.failed = do()
+	}
+}
+
+func (a *app) request(do func() error, ops ...op) {
+	if a.failed != nil {
+		return
+	}
+	if err := do(); err != nil {
+		a.failed = fmt.Errorf("%s %v in %s (write %d): %w", ops[0].kind, a.tables[ops[0].table].key(ops[0].row), ops[0].table, len(a.log), err)
+		return
+	}
+	for _, o := range ops {
+		a.book(o, false)
+	}
+}
+
+// book keeps what an op did, and logs it where it changed anything.
+func (a *app) book(o op, swept bool) {
+	t := a.tables[o.table]
+	key := t.keyOf(o.row)
+	old := t.rows[key]
+	var now row
+	switch o.kind {
+	case "put":
+		now = o.row
+	case "update":
+		now = clone(old)
+		if now == nil {
+			now = clone(o.row)
+		}
+		for k, v := range o.set {
+			now[k] = v
+		}
+		for _, k := range o.remove {
+			delete(now, k)
+		}
+	}
+	if same(old, now) {
+		return
+	}
+	if now == nil {
+		delete(t.rows, key)
+	} else {
+		t.rows[key] = clone(now)
+	}
+	a.log = append(a.log, change{table: o.table, key: key, old: old, new: now, swept: swept})
+}
+
+// awaitSweep waits until a row is gone, and books that.
+func (a *app) awaitSweep(o op) error {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+		r, err := a.get(o.table, o.row)
+		if err != nil {
+			return err
+		}
+		if r == nil {
+			a.book(o, true)
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%v in %s is past its time to live and was not swept", o.row, o.table)
+		}
+	}
+}
+
+// rows returns the booked rows of a table that where accepts, in an order that is always the same. The caller must not change them.
+func (a *app) rows(table string, where func(row) bool) []row {
+	var out []row
+	for _, r := range a.tables[table].rows {
+		if where(r) {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(x, y row) int {
+		return strings.Compare(a.tables[table].keyOf(x), a.tables[table].keyOf(y))
+	})
+	return out
+}
+
+// row returns the booked row with a key, nil where there is none.
+func (a *app) row(table string, key row) row {
+	t := a.tables[table]
+	return t.rows[t.keyOf(key)]
+}
+
+func (t *table) key(r row) row {
+	out := row{t.hash: r[t.hash]}
+	if t.rng != "" {
+		out[t.rng] = r[t.rng]
+	}
+	return out
+}
+
+func (t *table) keyOf(r row) string {
+	if t.rng == "" {
+		return fmt.Sprintf("%q", r[t.hash])
+	}
+	return fmt.Sprintf("%q %q", r[t.hash], r[t.rng])
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// params are a query's parameters, as a person would type them.
+type params = map[string]string
+
+// A check is one question and its answer.
+type check struct {
+	Query   string              `json:"query"`
+	Params  params              `json:"params"`
+	Ordered bool                `json:"ordered"`
+	Subset  bool                `json:"subset,omitempty"`
+	Except  map[string][]string `json:"except,omitempty"`
+	Items   []any               `json:"items"`
+}
+
+// An expect collects the checks of one model.
+type expect struct {
+	app      *app
+	present  func(row) row // a core row as it must be answered: derived values in, hidden ones out
+	checks   []*check
+	history  map[string]int
+	problems []error
+}
+
+func newExpect(a *app) *expect {
+	return &expect{app: a, present: clone, history: make(map[string]int)}
+}
+
+// check adds a check whose answer is these core rows. by, where it is not nil, is the document's access pattern that
+// must give the same rows.
+func (e *expect) check(query string, p params, ordered bool, rows []row, by *access) *check {
+	if by != nil {
+		if err := e.app.auditAnswer(*by, ordered, rows); err != nil {
+			e.problem(query, p, err)
+		}
+	}
+	shown := make([]row, len(rows))
+	for i, r := range rows {
+		shown[i] = e.present(r)
+	}
+	return e.derived(query, p, ordered, shown)
+}
+
+// derived adds a check whose answer is these rows as they stand.
+func (e *expect) derived(query string, p params, ordered bool, rows []row) *check {
+	if p == nil {
+		p = params{}
+	}
+	c := &check{Query: query, Params: p, Ordered: ordered, Items: []any{}}
+	for _, r := range rows {
+		c.Items = append(c.Items, plain(normal(r)))
+	}
+	for _, other := range e.checks {
+		if other.Query == query && maps.Equal(other.Params, p) {
+			e.problem(query, p, errors.New("stated twice"))
+		}
+	}
+	e.checks = append(e.checks, c)
+	return c
+}
+
+func (e *expect) problem(query string, p params, err error) {
+	e.problems = append(e.problems, fmt.Errorf("check %s %v: %w", query, p, err))
+}
+
+func (e *expect) err() error {
+	if len(e.problems) > 10 {
+		return errors.Join(append(e.problems[:10:10], fmt.Errorf("and %d more", len(e.problems)-10))...)
+	}
+	return errors.Join(e.problems...)
+}
+
+// summary names the queries with the number of their checks.
+func (e *expect) summary() string {
+	count := make(map[string]int)
+	var order []string
+	for _, c := range e.checks {
+		if count[c.Query]++; count[c.Query] == 1 {
+			order = append(order, c.Query)
+		}
+	}
+	for i, q := range order {
+		order[i] = fmt.Sprintf("%s %d", q, count[q])
+	}
+	return strings.Join(order, ", ")
+}
+
+// file writes expected.json.gz, one check a line so that two versions can be compared.
+func (e *expect) file(name string, records int) (file, error) {
+	left := make(map[string]int)
+	for table, t := range e.app.tables {
+		left[table] = len(t.rows)
+	}
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for _, part := range []struct {
+		name  string
+		value any
+	}{{"model", name}, {"records", records}, {"rows", left}, {"history", e.history}} {
+		value, err := compactJSON(part.value)
+		if err != nil {
+			return file{}, err
+		}
+		fmt.Fprintf(&b, "%q: %s,\n", part.name, value)
+	}
+	b.WriteString(`"checks": [`)
+	for i, c := range e.checks {
+		line, err := compactJSON(c)
+		if err != nil {
+			return file{}, fmt.Errorf("check %s %v: %w", c.Query, c.Params, err)
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteByte('\n')
+		b.Write(line)
+	}
+	b.WriteString("\n]}\n")
+	if !json.Valid(b.Bytes()) {
+		return file{}, errors.New("expected.json is not JSON")
+	}
+	files, err := gzipped("expected.json.gz", b.Bytes())
+	if err != nil {
+		return file{}, err
+	}
+	return files[0], nil
+}
+
+func compactJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSpace(b.Bytes()), nil
+}
+
+// sorted orders rows by a text, as bytes; desc turns the order round.
+func sorted(rows []row, desc bool, by func(row) string) []row {
+	out := slices.Clone(rows)
+	slices.SortStableFunc(out, func(a, b row) int {
+		c := strings.Compare(by(a), by(b))
+		if desc {
+			return -c
+		}
+		return c
+	})
+	return out
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

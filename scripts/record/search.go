@@ -1,0 +1,155 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// A searched is a search index: its rows and the attributes that are searched.
+type searched struct {
+	query  string
+	fields []string
+	rows   []row
+}
+
+// search adds a check of a search that must find want rows. The rule is stated in several ways wherever it leaves
+// room; a check in which the ways differ is refused, since it would test a choice and not the rule.
+func (e *expect) search(s searched, p params, want int) {
+	hits := s.find(p["q"], true, levenshtein)
+	for _, other := range [][]row{
+		s.find(p["q"], false, levenshtein),
+		s.find(p["q"], true, transposing),
+		s.find(p["q"], true, beginning),
+	} {
+		if !slices.EqualFunc(hits, other, same) {
+			e.problem(s.query, p, errors.New("the answer depends on how the rule is read"))
+		}
+	}
+	if len(hits) != want {
+		e.problem(s.query, p, fmt.Errorf("finds %d rows, meant to find %d", len(hits), want))
+	}
+	e.check(s.query, p, false, hits, nil)
+}
+
+// find returns the rows that match as typed, or, where none does, those that match with a typo forgiven.
+// across says whether the words may stand in different attributes.
+func (s searched) find(q string, across bool, near func(typed, word string, last bool) bool) []row {
+	typed := words(q)
+	match := func(eq func(typed, word string, last bool) bool) []row {
+		var out []row
+		for _, r := range s.rows {
+			if s.matches(r, typed, across, eq) {
+				out = append(out, r)
+			}
+		}
+		return out
+	}
+	if hits := match(exact); len(hits) > 0 {
+		return hits
+	}
+	return match(func(typed, word string, last bool) bool {
+		return exact(typed, word, last) || forgivable(typed) && near(typed, word, last)
+	})
+}
+
+func (s searched) matches(r row, typed []string, across bool, eq func(typed, word string, last bool) bool) bool {
+	var fields [][]string
+	for _, f := range s.fields {
+		fields = append(fields, words(textOf(r[f])))
+	}
+	if across {
+		fields = [][]string{slices.Concat(fields...)}
+	}
+	return slices.ContainsFunc(fields, func(have []string) bool {
+		for i, t := range typed {
+			if !slices.ContainsFunc(have, func(w string) bool { return eq(t, w, i == len(typed)-1) }) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// words are the maximal runs of letters and digits, without case and accents.
+func words(s string) []string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.M, r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, norm.NFKD.String(s))
+	return strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+}
+
+// textOf is the text of a string, or of all strings in a list or set.
+func textOf(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case strs:
+		return strings.Join(v, "\n")
+	case []any:
+		var parts []string
+		for _, e := range v {
+			parts = append(parts, textOf(e))
+		}
+		return strings.Join(parts, "\n")
+	}
+	return ""
+}
+
+func exact(typed, word string, last bool) bool {
+	return typed == word || last && strings.HasPrefix(word, typed)
+}
+
+func forgivable(typed string) bool {
+	return len([]rune(typed)) >= 4 && !strings.ContainsFunc(typed, unicode.IsDigit)
+}
+
+// levenshtein: one letter too many, too few, or another.
+func levenshtein(typed, word string, _ bool) bool {
+	a, b := []rune(typed), []rune(word)
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	if len(b)-len(a) > 1 {
+		return false
+	}
+	i := 0
+	for i < len(a) && a[i] == b[i] {
+		i++
+	}
+	if len(a) == len(b) {
+		return i == len(a) || slices.Equal(a[i+1:], b[i+1:])
+	}
+	return slices.Equal(a[i:], b[i+1:])
+}
+
+// transposing also forgives two neighbours in the wrong order.
+func transposing(typed, word string, last bool) bool {
+	a, b := []rune(typed), []rune(word)
+	for i := 0; len(a) == len(b) && i+1 < len(a); i++ {
+		swapped := slices.Clone(a)
+		swapped[i], swapped[i+1] = swapped[i+1], swapped[i]
+		if slices.Equal(swapped, b) {
+			return true
+		}
+	}
+	return levenshtein(typed, word, last)
+}
+
+// beginning also forgives a typo in the beginning of a longer word.
+func beginning(typed, word string, last bool) bool {
+	w := []rune(word)
+	for n := len([]rune(typed)) - 1; last && n <= len([]rune(typed))+1 && n <= len(w); n++ {
+		if levenshtein(typed, string(w[:n]), last) {
+			return true
+		}
+	}
+	return levenshtein(typed, word, last)
+}

@@ -1,0 +1,3 @@
+package main
+
+var wardrobe, watchlists, viewing, movienight model
