@@ -16,7 +16,7 @@ func (r *reader) location(i int) Location {
 
 // done lets go of a buffer that had to be large for the unit that began at start.
 func (r *reader) done(start int) {
-	if r.scan.i-start > chunkSize && r.win.src != nil {
+	if r.scan.i-start > chunkSize/2 && r.win.src != nil {
 		r.win.leave(r.scan.i)
 		r.scan.i = 0
 	}
@@ -83,16 +83,13 @@ func (r *reader) flush() error {
 // unknown is the error for a file in which nothing is known.
 func (r *reader) unknown() error {
 	first := r.held[0]
-	return fmt.Errorf("%s: %w: line %d has %w; expected are %s", r.file, ErrNoRecords, first.Line, first.Bad.Err, knownForms)
+	return fmt.Errorf("%s: %w: line %d: %w; expected are %s", r.file, ErrNoRecords, first.Line, first.Bad.Err, knownForms)
 }
 
 // finish is at the end of the content.
 func (r *reader) finish() error {
-	if r.in != nil && r.in.rawErr != nil {
-		if err := r.flushKnown(); err != nil {
-			return err
-		}
-		return fmt.Errorf("%s: after byte %d of the content: %w", r.file, r.win.end(), r.in.rawErr)
+	if err := r.failure(); err != nil {
+		return err
 	}
 	if err := r.ending(); err != nil {
 		return err
@@ -103,11 +100,12 @@ func (r *reader) finish() error {
 	return r.flush()
 }
 
-func (r *reader) flushKnown() error {
-	if r.known {
-		return r.flush()
+// failure is the error for content that could not be read to its end.
+func (r *reader) failure() error {
+	if r.in == nil || r.in.rawErr == nil || r.win.src != nil {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%s: after byte %d of the content: %w", r.file, r.win.end(), r.in.rawErr)
 }
 
 // ending says that the content ends where it should not, unless that was said.

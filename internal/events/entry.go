@@ -58,7 +58,7 @@ func (l Location) String() string {
 var ErrNoRecords = errors.New("holds no stream records")
 
 // ErrTruncated is wrapped by the bad entry that ends a file which was cut off.
-var ErrTruncated = errors.New("the file ends early")
+var ErrTruncated = errors.New("cut off")
 
 // ErrNotKept is wrapped by the bad entry for an on-failure document that names
 // records without holding them.

@@ -59,11 +59,9 @@ func (p *scanner) image(name string) value.Item {
 		p.notKind(c, "an object", name)
 		return nil
 	}
+	before := p.prob
 	it := p.item(0)
-	if p.open {
-		p.within(name)
-		p.open = false
-	}
+	p.within(name, before)
 	if len(it) == 0 {
 		return nil
 	}
@@ -74,11 +72,9 @@ func (p *scanner) image(name string) value.Item {
 // good as absent.
 func (p *scanner) notKind(c byte, want, name string) {
 	if c != 'n' {
+		before := p.prob
 		p.note("expected %s, found %s", want, p.kindAt(p.i))
-		if p.open {
-			p.within(name)
-			p.open = false
-		}
+		p.within(name, before)
 	}
 	p.skip()
 }
@@ -153,11 +149,9 @@ func (p *scanner) metadata(u *unit) {
 		case name != "WriteTimestampMicros":
 			p.skip()
 		case p.b[p.i] == '{':
+			before := p.prob
 			v := p.attribute(0)
-			if p.open {
-				p.within("Metadata." + name)
-				p.open = false
-			}
+			p.within("Metadata."+name, before)
 			u.when = stamp{text: v.Text(), precision: precisionMicros}
 		default:
 			p.stamp(&u.when, "Metadata."+name)

@@ -18,7 +18,11 @@ func (p *scanner) record(u *unit, table string) (Record, error) {
 	var errs [3]error
 	rec.Time, errs[0] = u.when.time()
 	if errs[0] != nil {
-		errs[0] = fmt.Errorf("ApproximateCreationDateTime: %w: %.40q", errs[0], u.when.text)
+		name := "ApproximateCreationDateTime"
+		if u.seen&seenChange == 0 {
+			name = "Metadata.WriteTimestampMicros"
+		}
+		errs[0] = fmt.Errorf("%s: %w: %.40q", name, errs[0], u.when.text)
 	}
 	if u.seq != "" {
 		rec.Position, errs[1] = ParsePosition(u.seq)
@@ -107,7 +111,10 @@ func (u *unit) known() bool { return u.seen&^seenManifest != 0 }
 // tableOf is the table's name in a stream's ARN, "" when there is none. Records
 // of one stream share one string.
 func (p *scanner) tableOf(arn string) string {
-	if arn == p.arn {
+	switch arn {
+	case "":
+		return ""
+	case p.arn:
 		return p.arnTable
 	}
 	table := ""

@@ -105,7 +105,7 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 // damage says why the content ends early.
 func (in *input) damage(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: the %s data is cut off", ErrTruncated, in.format)
+		return fmt.Errorf("%w: the %s data ends early", ErrTruncated, in.format)
 	}
 	return fmt.Errorf("the %s data is damaged: %w", in.format, err)
 }

@@ -34,12 +34,13 @@ func (p *scanner) item(depth int) value.Item {
 		if p.stop != going {
 			return nil
 		}
+		before := p.prob
 		v := p.attribute(depth)
 		if p.stop != going {
 			return nil
 		}
-		if p.open {
-			p.within(attributeName(name))
+		if p.prob != before {
+			p.within(attributeName(name), before)
 		}
 		p.stack = append(p.stack, value.Attr{Name: name, Value: v})
 	}
@@ -62,10 +63,10 @@ func attributeName(name string) string {
 	return name
 }
 
-// textTag is {"?":" in the lower six bytes of an integer; the third is the tag.
+// shortTag is {"?": in the lower five bytes of an integer; the third is the tag.
 const (
-	textTag  = '{' | '"'<<8 | '"'<<24 | ':'<<32 | '"'<<40
-	textMask = 0xffff_ff00_ffff
+	shortTag     = '{' | '"'<<8 | '"'<<24 | ':'<<32
+	shortTagMask = 0xff_ff00_ffff
 )
 
 // attribute reads one typed value, {"S":"…"}, at whose brace the scanner stands.
@@ -76,33 +77,37 @@ func (p *scanner) attribute(depth int) value.Value {
 		return p.anyAttribute(depth)
 	}
 	head := binary.LittleEndian.Uint64(b[i:])
-	tag := byte(head >> 16)
-	if head&textMask != textTag || tag != 'S' && tag != 'N' {
+	if head&shortTagMask != shortTag {
+		return p.anyAttribute(depth)
+	}
+	tag, next := byte(head>>16), byte(head>>40)
+	if next <= ' ' {
 		return p.anyAttribute(depth)
 	}
 	p.i += 5
-	s := p.str()
-	if p.stop == going && p.i < len(b) && b[p.i] == '}' {
-		if tag == 'S' {
-			p.i++
-			return value.OfString(s)
+	if next == '"' && (tag == 'S' || tag == 'N') {
+		s := p.str()
+		if p.stop == going && p.i < len(b) && b[p.i] == '}' {
+			if tag == 'S' {
+				p.i++
+				return value.OfString(s)
+			}
+			if v, err := value.NumberFrom(s); err == nil {
+				p.i++
+				return v
+			}
 		}
-		if v, err := value.NumberFrom(s); err == nil {
-			p.i++
-			return v
+		if p.stop != going {
+			return value.Value{}
 		}
+		p.i = i + 5
 	}
-	if p.stop != going {
-		return value.Value{}
-	}
-	p.i = i
-	return p.anyAttribute(depth)
+	return p.tagged(i, view(b[i+2:i+3]), depth)
 }
 
-// anyAttribute is attribute without the short way for compact strings and
-// numbers.
+// anyAttribute is attribute for JSON that is not compact.
 func (p *scanner) anyAttribute(depth int) value.Value {
-	start, base := p.i, len(p.stack)
+	start := p.i
 	if p.i >= len(p.b) {
 		p.short()
 		return value.Value{}
@@ -120,6 +125,13 @@ func (p *scanner) anyAttribute(depth int) value.Value {
 	if p.stop != going {
 		return value.Value{}
 	}
+	return p.tagged(start, tag, depth)
+}
+
+// tagged reads the rest of the typed value that begins at start, from after the
+// colon.
+func (p *scanner) tagged(start int, tag string, depth int) value.Value {
+	base := len(p.stack)
 	v, msg := p.typed(tag, depth)
 	if p.stop != going {
 		return value.Value{}
@@ -211,116 +223,4 @@ func (p *scanner) scalar(tag byte, s string) (value.Value, string) {
 		return value.Value{}, fmt.Sprintf("B: not base64: %.40q", s)
 	}
 	return value.OfBinary(raw), ""
-}
-
-func (p *scanner) list(depth int) (value.Value, string) {
-	if p.b[p.i] != '[' {
-		return value.Value{}, "L: expected an array, found " + p.kindAt(p.i)
-	}
-	base := len(p.stack)
-	for more := p.enter(']'); more; more = p.next(']') {
-		p.space()
-		v := p.attribute(depth + 1)
-		if p.stop != going {
-			return value.Value{}, ""
-		}
-		if p.open {
-			p.within(fmt.Sprintf("[%d]", len(p.stack)-base))
-		}
-		p.stack = append(p.stack, value.Attr{Value: v})
-	}
-	return value.ListFrom(p.elements(base)), ""
-}
-
-func (p *scanner) set(kind value.Kind, tag string) (value.Value, string) {
-	if p.b[p.i] != '[' {
-		return value.Value{}, tag + ": expected an array, found " + p.kindAt(p.i)
-	}
-	base := len(p.stack)
-	for more := p.enter(']'); more; more = p.next(']') {
-		switch c := p.space(); {
-		case p.stop != going:
-			return value.Value{}, ""
-		case c != '"':
-			return value.Value{}, tag + ": expected strings, found " + p.kindAt(p.i)
-		}
-		v, msg := p.scalar(tag[0], p.str())
-		if p.stop != going || msg != "" {
-			return v, msg
-		}
-		p.stack = append(p.stack, value.Attr{Value: v})
-	}
-	elems := p.elements(base)
-	if len(elems) == 0 {
-		return value.Value{}, tag + ": an empty set"
-	}
-	v, ok := value.SetFrom(kind, elems)
-	if !ok {
-		return v, fmt.Sprintf("%s: holds %.40q twice", tag, v.Text())
-	}
-	return v, ""
-}
-
-// elements takes what was pushed since base as a list's or a set's elements.
-func (p *scanner) elements(base int) []value.Attr {
-	if p.stop != going {
-		return nil
-	}
-	out := p.cut(len(p.stack) - base)
-	copy(out, p.stack[base:])
-	p.stack = p.stack[:base]
-	return out
-}
-
-// maxQuick is up to how many attributes are sorted by their names' beginnings.
-const maxQuick = 48
-
-// order says where an attribute stands, and by what it is sorted.
-type order struct {
-	prefix uint64
-	at     int
-}
-
-// sorted puts from into out, which is as long, sorted by name; of two with one
-// name the later stays. It returns what of out is used.
-func (p *scanner) sorted(out, from []value.Attr) value.Item {
-	if len(from) > maxQuick {
-		return out[:copy(out, value.NewItem(from...))]
-	}
-	places := &p.places
-	for i := range from {
-		name, j := from[i].Name, i
-		k := prefix(name)
-		for j > 0 && (k < places[j-1].prefix || k == places[j-1].prefix && name < from[places[j-1].at].Name) {
-			places[j] = places[j-1]
-			j--
-		}
-		places[j] = order{k, i}
-	}
-	n := 0
-	for i := range from {
-		a := &from[places[i].at]
-		if n > 0 && out[n-1].Name == a.Name {
-			n--
-		}
-		out[n] = *a
-		n++
-	}
-	return out[:n]
-}
-
-// prefix is the first eight bytes of s as an integer that orders like them.
-func prefix(s string) uint64 {
-	if len(s) >= 8 {
-		return binary.BigEndian.Uint64([]byte(s[:8]))
-	}
-	if n := len(s); n >= 4 { // two halves that overlap agree where they do
-		b := []byte(s)
-		return uint64(binary.BigEndian.Uint32(b))<<32 | uint64(binary.BigEndian.Uint32(b[n-4:]))<<(8*(8-n))
-	}
-	var k uint64
-	for i := 0; i < len(s); i++ {
-		k |= uint64(s[i]) << (56 - 8*i)
-	}
-	return k
 }

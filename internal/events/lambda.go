@@ -4,6 +4,7 @@ package events
 // stream that carries its records.
 type Lambda struct {
 	Entries []Entry
+	Stream  string // the DynamoDB stream's ARN, as the last record has it
 	WindowInfo
 }
 
@@ -20,6 +21,6 @@ func DecodeLambda(payload []byte) (Lambda, error) {
 		return nil
 	}}
 	err := r.run()
-	event.WindowInfo = r.last
+	event.Stream, event.WindowInfo = r.scan.arn, r.last
 	return event, err
 }

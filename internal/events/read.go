@@ -16,8 +16,9 @@ import (
 // What cannot be used is given as a bad entry, what follows it is read again
 // from the next place where a record can begin. A file that was cut off gives
 // what it holds and ends with a bad entry. Returned are failures to read, and
-// ErrNoRecords for a file in which nothing has a known form; of such a file no
-// entry is given. An empty file gives nothing.
+// ErrNoRecords for a file in which nothing has a known form, or nothing in its
+// first 1,000 documents or 1 MB; of such a file no entry is given. An empty file
+// gives nothing.
 func Read(r io.Reader, name string, yield func(Entry) error) error {
 	in, err := openInput(r)
 	if err != nil {
@@ -186,7 +187,7 @@ func (r *reader) strange() error {
 			break
 		}
 		if !r.extend(&start) {
-			return r.broken(start, r.cutOff("a record"))
+			return r.incomplete(start)
 		}
 	}
 	if r.scan.stop == stopSyntax {

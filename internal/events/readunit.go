@@ -27,7 +27,7 @@ func (r *reader) readUnit(f *frame) error {
 			break
 		}
 		if !r.extend(&start) {
-			return r.broken(start, r.cutOff("a record"))
+			return r.incomplete(start)
 		}
 	}
 	if r.scan.stop == stopSyntax {
@@ -109,20 +109,16 @@ func (r *reader) kinesis(start int) error {
 		return r.bad(start, Record{}, errors.New("the Kinesis record's data is not base64"))
 	}
 	var inner scanner
-	inner.arn, inner.arnTable = r.scan.arn, r.scan.arnTable
 	inner.reset(data, 0)
 	u := unit{seen: seenKinesis}
-	if len(data) > 0 && inner.space() == '{' {
-		if inner.begin(&u) != unitDone || inner.stop != going || u.seen&seenChange == 0 {
-			return r.bad(start, Record{}, errors.New("the Kinesis record's data is not a DynamoDB record"))
-		}
-		rec, err := inner.record(&u, r.tableHere())
-		if err != nil {
-			return r.bad(start, rec, err)
-		}
-		return r.good(start, rec)
+	if inner.space() != '{' || inner.begin(&u) != unitDone || inner.stop != going || u.seen&seenChange == 0 {
+		return r.bad(start, Record{}, errors.New("the Kinesis record's data is not a DynamoDB record"))
 	}
-	return r.bad(start, Record{}, errors.New("the Kinesis record's data is not a DynamoDB record"))
+	rec, err := inner.record(&u, r.tableHere())
+	if err != nil {
+		return r.bad(start, rec, err)
+	}
+	return r.good(start, rec)
 }
 
 // within reads a document that stood inside a string.
@@ -136,7 +132,15 @@ func (r *reader) within(start int, doc []byte, table string) error {
 
 // notJSON is the error for what the scanner stopped at.
 func (r *reader) notJSON() error {
-	return fmt.Errorf("not JSON at byte %d: %s", r.win.base+int64(r.scan.at), r.scan.why)
+	return fmt.Errorf("not JSON at byte %s: %s", r.offset(r.win.base+int64(r.scan.at)), r.scan.why)
+}
+
+// incomplete deals with a record that the content ends in.
+func (r *reader) incomplete(start int) error {
+	if err := r.failure(); err != nil {
+		return err
+	}
+	return r.broken(start, r.cutOff("a record"))
 }
 
 // cutOff is the error for the end of the content inside something.
@@ -148,5 +152,13 @@ func (r *reader) cutOff(inside string) error {
 	if r.win.err != nil {
 		return fmt.Errorf("%w, after byte %d of the content", r.in.damage(r.win.err), r.win.end())
 	}
-	return fmt.Errorf("%w, at byte %d, inside %s", ErrTruncated, r.win.end(), inside)
+	return fmt.Errorf("%w at byte %s, inside %s", ErrTruncated, r.offset(r.win.end()), inside)
+}
+
+// offset is a place in the content, for messages.
+func (r *reader) offset(n int64) string {
+	if r.at != nil {
+		return fmt.Sprintf("%d of the payload", n)
+	}
+	return fmt.Sprint(n)
 }

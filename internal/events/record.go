@@ -16,7 +16,8 @@ import (
 
 // Record is one change of one item, as a stream tells it. Old and New are the
 // images before and after; Old is nil for an insert, New for a removal. A form
-// that holds only rows (an export) gives records without Position.
+// that holds only rows (an export) gives records without Position; where it has
+// new images alone, a removal has neither image.
 type Record struct {
 	Table    string     // "" where the form does not say
 	Keys     value.Item // the primary key attributes
@@ -34,10 +35,10 @@ type Record struct {
 // Event is INSERT, MODIFY or REMOVE, by which images are there.
 func (r *Record) Event() string {
 	switch {
-	case r.Old == nil:
-		return "INSERT"
 	case r.New == nil:
 		return "REMOVE"
+	case r.Old == nil:
+		return "INSERT"
 	}
 	return "MODIFY"
 }

@@ -15,7 +15,7 @@ func (r *reader) broken(start int, cause error) error {
 		}
 	}
 	e := Entry{Bad: &Bad{Err: cause}, Location: r.location(start)}
-	s := seeker{i: start + 1, from: start}
+	s := seeker{i: start + 1, from: start, prev: r.win.buf[start]}
 	for !s.seek(r.win.buf, r.win.src == nil) {
 		s.keep(e.Bad, r.win.buf)
 		r.win.more(s.i)
@@ -24,8 +24,8 @@ func (r *reader) broken(start int, cause error) error {
 	s.keep(e.Bad, r.win.buf)
 	r.scan.i = s.i
 	f := r.top()
-	inArray := f != nil && f.unit == nil && (s.prev == ',' || s.prev == '}' && !s.fresh)
-	if inArray && s.i < len(r.win.buf) {
+	inArray := f != nil && f.unit == nil && s.prev == ',' && s.i < len(r.win.buf)
+	if inArray {
 		f.comma = false
 	} else {
 		r.frames, r.loose = nil, true
@@ -136,13 +136,22 @@ func (r *reader) balanced(start *int) (end int, ok bool) {
 }
 
 // balancedEnd is the length of the bracketed text at the beginning of b, if a
-// comma or the end of an array follows it; -1 when b is too short to say.
-// A string ends at a line's end: one without its quote spoils one line.
+// comma or the end of an array follows it; -1 when b is too short to say. It
+// looks no further than to where the next record seems to begin. A string ends
+// at a line's end: one without its quote spoils one line.
 func balancedEnd(b []byte, all bool) (n int, ok bool) {
 	var stack []byte
-	quoted := false
+	quoted, prev := false, byte(0)
 	for i := 0; i < len(b); i++ {
 		c := b[i]
+		if c == '{' && prev == ',' {
+			if begins, _ := beginsUnit(b[i:]); begins {
+				return i, false
+			}
+		}
+		if c > ' ' {
+			prev = c
+		}
 		if quoted {
 			switch c {
 			case '\\':
@@ -163,17 +172,21 @@ func balancedEnd(b []byte, all bool) (n int, ok bool) {
 			}
 			stack = stack[:len(stack)-1]
 		}
-		if len(stack) > 0 {
-			continue
+		if len(stack) == 0 {
+			return elementEnd(b, i+1, all)
 		}
-		rest := bytes.TrimLeft(b[i+1:], " \t\r\n")
-		switch {
-		case len(rest) > 0:
-			return i + 1, rest[0] == ',' || rest[0] == ']'
-		case all:
-			return i + 1, true
-		}
-		return -1, false
+	}
+	return -1, false
+}
+
+// elementEnd is n if what follows there goes on with an array.
+func elementEnd(b []byte, n int, all bool) (int, bool) {
+	rest := bytes.TrimLeft(b[n:], " \t\r\n")
+	switch {
+	case len(rest) > 0:
+		return n, rest[0] == ',' || rest[0] == ']'
+	case all:
+		return n, true
 	}
 	return -1, false
 }

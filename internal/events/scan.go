@@ -23,8 +23,7 @@ type scanner struct {
 	why  string // for stopSyntax
 	at   int    // for stopSyntax, where in b
 
-	prob *problem
-	open bool // prob's path still grows on the way out
+	prob *problem // the first one
 
 	stack  []value.Attr // attributes of the objects being read
 	slab   []value.Attr // from which items are cut, so that a record costs few allocations
@@ -54,7 +53,7 @@ func (e *problem) Error() string {
 
 // reset makes the scanner read buf from i on.
 func (p *scanner) reset(buf []byte, i int) {
-	p.b, p.i, p.stop, p.prob, p.open = buf, i, going, nil, false
+	p.b, p.i, p.stop, p.prob = buf, i, going, nil
 	p.stack = p.stack[:0]
 }
 
@@ -70,15 +69,18 @@ func (p *scanner) short() {
 	}
 }
 
-// note keeps the first problem; within names what encloses it.
+// note keeps the first problem.
 func (p *scanner) note(format string, args ...any) {
 	if p.prob == nil {
 		p.prob = &problem{msg: fmt.Sprintf(format, args...)}
-		p.open = true
 	}
 }
 
-func (p *scanner) within(name string) {
+// within names what encloses a problem, if it is not the one there was before.
+func (p *scanner) within(name string, before *problem) {
+	if p.prob == before {
+		return
+	}
 	switch path := p.prob.path; {
 	case path == "":
 		p.prob.path = name
@@ -119,8 +121,10 @@ func (p *scanner) found(i int) string {
 	if i >= len(p.b) {
 		return "the end"
 	}
-	r, _ := utf8.DecodeRune(p.b[i:])
-	return fmt.Sprintf("%q", r)
+	if c := p.b[i]; c >= utf8.RuneSelf {
+		return fmt.Sprintf("byte 0x%02X", c)
+	}
+	return fmt.Sprintf("%q", p.b[i])
 }
 
 // enter goes into an object or an array, at whose bracket the scanner stands,

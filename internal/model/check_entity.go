@@ -122,8 +122,8 @@ func checkSeparators(c *compiler) {
 					between += p.literal
 					continue
 				}
-				if after && !strings.ContainsAny(between, borders) {
-					c.report(c.keyPos(e, k), "put #, | or / between them", "in %q %q does not keep the names around it apart: a value may contain it", k.Template, between)
+				if after && !strings.ContainsFunc(between, k.Template.border) {
+					c.report(c.keyPos(e, k), "put a sign like #, | or / between them", "in %q %q does not keep the names around it apart: a value may contain it", k.Template, between)
 				}
 				between, after = "", true
 			}
@@ -131,8 +131,9 @@ func checkSeparators(c *compiler) {
 	}
 }
 
-// borders are the separators; the escape sign keeps nothing apart.
-const borders = "#|/"
+// border reports whether the sign is in no value that Escape has been over. The
+// escape sign itself is.
+func (t *Template) border(r rune) bool { return r != '%' && t.separates(r) }
 
 // checkWhere: what a row is does not depend on what is derived from others.
 func checkWhere(c *compiler) {

@@ -81,7 +81,7 @@ type Attribute struct {
 	Name     string
 	Type     Type
 	Required bool
-	Default  value.Value // Missing for none
+	Default  value.Value // as rows hold it, a flag as a string; Missing for none
 	Enum     []string
 	Max      int  // the longest text, in characters; 0 for no limit
 	Hidden   bool // never leaves through a query or a search

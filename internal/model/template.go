@@ -40,8 +40,12 @@ func ParseTemplate(text string) (*Template, error) {
 		if !ok || strings.ContainsAny(inner, "[]") {
 			return nil, fmt.Errorf("template %q: an optional part is one [...] at the end", text)
 		}
+		names := len(t.names)
 		if err := t.parse(inner); err != nil {
 			return nil, err
+		}
+		if t.tail == 0 || len(t.names) == names {
+			return nil, fmt.Errorf("template %q: an optional part has a name in it and something before it", text)
 		}
 	}
 	if len(t.parts) == 0 {

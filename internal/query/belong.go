@@ -2,6 +2,7 @@ package query
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"weir/internal/model"
@@ -28,7 +29,32 @@ func (s *step) belongs(row value.Item, sc scope, now time.Time) bool {
 	if limit.IsMissing() {
 		return s.Below.Param != ""
 	}
-	return have.Kind() == limit.Kind() && value.Compare(have, limit) < 0
+	return below(have, limit)
+}
+
+// below compares in the order of keys, but times by when they are: one may be
+// written with a fraction of a second and another without.
+func below(have, limit value.Value) bool {
+	if have.Kind() != limit.Kind() {
+		return false
+	}
+	a, errA := time.Parse(time.RFC3339, have.Text())
+	b, errB := time.Parse(time.RFC3339, limit.Text())
+	if errA == nil && errB == nil {
+		return a.Before(b)
+	}
+	return value.Compare(have, limit) < 0
+}
+
+// ceiling is a limit as a bound of keys: nothing that is below the limit sorts
+// above it. A time with a fraction may have a whole second below it, whose Z sorts
+// above the point.
+func ceiling(limit value.Value) value.Value {
+	if _, err := time.Parse(time.RFC3339, limit.Text()); err != nil || !strings.Contains(limit.Text(), ".") {
+		return limit
+	}
+	whole, _, _ := strings.Cut(limit.Text(), ".")
+	return value.OfString(whole + "[") // the sign after Z
 }
 
 // matchesKeys is Classify for a row of which there are only keys: what they do

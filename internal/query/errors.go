@@ -48,12 +48,18 @@ func (e *Engine) notFound(name string) error {
 	for i, q := range e.Model.Queries {
 		names[i] = q.Name
 	}
-	err := fmt.Errorf("%w: %s has no query %.100q", ErrNotFound, e.Model.Name, name)
+	text := fmt.Sprintf("%s has no query %.100q", e.Model.Name, name)
 	if near := Nearest(name, names); near != "" {
-		return fmt.Errorf("%w; did you mean %q?", err, near)
+		text += fmt.Sprintf("; did you mean %q?", near)
 	}
-	return err
+	return &notFound{text}
 }
+
+// notFound is an ErrNotFound that says what there is instead.
+type notFound struct{ text string }
+
+func (e *notFound) Error() string { return e.text }
+func (e *notFound) Unwrap() error { return ErrNotFound }
 
 // Nearest is the name that was probably meant, "" when none is near.
 func Nearest(name string, names []string) string {

@@ -219,7 +219,7 @@ func TestEmptyAndUnknownParametersAreRefused(t *testing.T) {
 		w.refused(c.query, c.given, Page{Limit: c.limit}, ErrParameter, c.say)
 	}
 	w.refused("shelfs", nil, Page{}, ErrNotFound, `shop has no query "shelfs"; did you mean "shelf"?`)
-	w.refused("x", nil, Page{}, ErrNotFound, `no query "x"`)
+	w.refused("x", nil, Page{}, ErrNotFound, `shop has no query "x"`)
 	if p := w.engine.Parameters("nothing"); p != nil {
 		t.Error(p)
 	}

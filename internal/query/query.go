@@ -9,7 +9,8 @@
 //
 // An answer comes in pages. A page costs a bounded amount of reading, so that it
 // may be short, or empty, and still have a cursor; only a page without one is the
-// last. Nothing is kept between pages: the cursor says how far the walk has come.
+// last. (A query that gives each row once walks through everything for each page.)
+// Nothing is kept between pages: the cursor says how far the answer has come.
 package query
 
 import (

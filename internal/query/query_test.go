@@ -84,6 +84,12 @@ func TestExpiredRowsAreNotReturned(t *testing.T) {
 	w.want("visits", "user=u", "new,never", "visit")
 	w.want("visits-before", "user=u before=2026-12-01T00:00:00Z", "old,new,offset,swept", "visit")
 	w.want("visits-before", "user=u before=2025-11-13T12:00:00.001Z", "old", "visit")
+	w.put("Visit", "user", "v", "visit", "whole", "until", "2025-11-13T12:00:00Z")
+	w.put("Visit", "user", "v", "visit", "half", "until", "2025-11-13T12:00:00.5Z")
+	w.want("visits-before", "user=v before=2025-11-13T12:00:00Z", "")
+	w.want("visits-before", "user=v before=2025-11-13T12:00:00.500Z", "whole", "visit")
+	w.want("visits-before", "user=v before=2025-11-13T12:00:00.51Z", "half,whole", "visit")
+	w.want("visits-before", "user=v before=2025-11-13T12:00:01Z", "half,whole", "visit")
 }
 
 func TestListsThroughAnIndexWithoutASortKey(t *testing.T) {

@@ -129,7 +129,7 @@ func (s *step) span(sc scope, get lookup) store.Range {
 	}
 	if s.Below != nil {
 		if limit := s.value(s.Below, sc); !limit.IsMissing() {
-			if low, high, ok := s.sort.before(s.Below.Field.Name, limit, get); ok {
+			if low, high, ok := s.sort.before(s.Below.Field.Name, ceiling(limit), get); ok {
 				return store.Range{From: low, Below: high}
 			}
 		}

@@ -131,6 +131,7 @@ type world struct {
 	fake   *fake
 	engine *Engine
 	ids    *shelf
+	done   map[string]bool // queries that were asked
 }
 
 func parseModel(t testing.TB, text string) *model.Model {
@@ -155,7 +156,7 @@ func newWorld(t *testing.T, m *model.Model, seed uint64) *world {
 	t.Helper()
 	f := newFake(m, seed)
 	ids := &shelf{}
-	w := &world{T: t, model: m, store: f, fake: f, ids: ids}
+	w := &world{T: t, model: m, store: f, fake: f, ids: ids, done: map[string]bool{}}
 	w.engine = mustEngine(t, Config{Model: m, Store: f, Search: ids})
 	return w
 }
@@ -292,6 +293,7 @@ func ask(t testing.TB, e *Engine, name string, given map[string]string, limit in
 // get is ask, with the rows as text, one a line, of the attributes named.
 func (w *world) get(name, given string, attrs ...string) string {
 	w.Helper()
+	w.done[name] = true
 	return brief(ask(w, w.engine, name, params(given), 0), attrs...)
 }
 

@@ -178,7 +178,7 @@ func takes(t *model.Table, wr *store.Write) error {
 		return err
 	}
 	for i := range t.Indexes {
-		if _, _, err := store.IndexEntry(&t.Table, &t.Indexes[i], wr.Put); err != nil {
+		if _, _, err := store.IndexEntry(&t.Indexes[i], wr.Put); err != nil {
 			return err
 		}
 	}

@@ -71,52 +71,93 @@ func isWordByte(c byte) bool { return c-'a' < 26 || c-'0' < 10 }
 
 // cut is Words for text that NFKD has decomposed.
 func cut(text string) []string {
-	var words []string
-	var b strings.Builder
+	var b strings.Builder // all words, one behind the other
+	b.Grow(len(text))
+	var ends []int
+	start, alone := 0, false // of the word begun; it is one of a single character
 	flush := func() {
-		if b.Len() > 0 {
-			words = append(words, b.String())
-			b.Reset()
+		if b.Len() > start {
+			start = b.Len()
+			ends = append(ends, start)
 		}
 	}
-	alone := false // the word begun is one of a single character
 	for i, r := range text {
-		switch {
-		case r < utf8.RuneSelf && isWordByte(byte(r)), unicode.IsLetter(r) && r != 'ー', unicode.IsNumber(r):
-			single := unicode.In(r, unicode.Han, unicode.Hiragana)
-			if single || alone {
+		switch class := classOf(r, text[i:]); class {
+		case letter, single:
+			if class == single || alone {
 				flush()
 			}
-			if alone = single; b.Len() < maxWord {
+			if alone = class == single; b.Len()-start < maxWord {
 				writeFolded(&b, r)
 			}
-		case unicode.Is(unicode.M, r) || r == 'ー':
-			if b.Len() > 0 && b.Len() < maxWord && !isAccent(r, text[i:]) {
+		case sign:
+			if n := b.Len() - start; n > 0 && n < maxWord {
 				b.WriteRune(r)
 			}
-		case unicode.Is(unicode.Cf, r) && r != '\u200b': // soft hyphens, joiners: not there
-		default:
+		case divider:
 			flush()
 		}
 	}
 	flush()
+	words := make([]string, len(ends))
+	all := b.String()
+	start = 0
+	for i, end := range ends {
+		words[i], start = all[start:end], end
+	}
 	return words
 }
 
-// isAccent tells the marks that are not part of a word: what stands above, below
-// and through a letter, the points of Hebrew and Arabic, variants and enclosures.
-// The vowel signs of Indic scripts, the voicing of kana and the like stay: without
-// them it would be another word. The rune is the first of at.
-func isAccent(r rune, at string) bool {
-	c := norm.NFKD.PropertiesString(at).CCC()
-	return c >= 200 || 10 <= c && c <= 36 || c == 1 ||
-		unicode.Is(unicode.Me, r) || unicode.Is(unicode.Variation_Selector, r)
+// class is what a character is to a word.
+type class uint8
+
+const (
+	divider class = iota // between words
+	letter               // or a digit
+	single               // a letter that is a word by itself
+	sign                 // goes with the letter before it
+	nothing              // not there at all
+)
+
+// classOf classifies a character, the first of at. Soft hyphens and joiners are not
+// there, nor are accents: the marks above, below and through a letter, the points
+// of Hebrew and Arabic, variants and enclosures. The vowel signs of Indic scripts,
+// the voicing of kana and the like are signs: without them it would be another word.
+func classOf(r rune, at string) class {
+	switch {
+	case r < utf8.RuneSelf:
+		if isWordByte(byte(r)) || 'A' <= r && r <= 'Z' {
+			return letter
+		}
+		return divider
+	case r == 'ー':
+		return sign
+	case unicode.IsLetter(r):
+		if unicode.In(r, unicode.Han, unicode.Hiragana) {
+			return single
+		}
+		return letter
+	case unicode.Is(unicode.M, r):
+		c := norm.NFKD.PropertiesString(at).CCC()
+		if c >= 200 || 10 <= c && c <= 36 || c == 1 || unicode.Is(unicode.Me, r) || unicode.Is(unicode.Variation_Selector, r) {
+			return nothing
+		}
+		return sign
+	case unicode.IsNumber(r):
+		return letter
+	case unicode.Is(unicode.Cf, r) && r != '\u200b': // a space without width divides
+		return nothing
+	}
+	return divider
 }
 
 // writeFolded writes a letter as it is compared: without case, and without the
 // strokes that people take for accents though Unicode does not decompose them.
 func writeFolded(b *strings.Builder, r rune) {
-	if 'a' <= r && r <= 'z' || '0' <= r && r <= '9' {
+	if r < utf8.RuneSelf {
+		if 'A' <= r && r <= 'Z' {
+			r |= 0x20
+		}
 		b.WriteByte(byte(r))
 		return
 	}

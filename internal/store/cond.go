@@ -268,26 +268,26 @@ func CheckSize(row value.Item) error {
 	return nil
 }
 
-// IndexEntry is the row's key in an index of its table; ok is false where the row
-// has no entry. ErrRefused says that no such row may be written.
-func IndexEntry(t *Table, ix *Index, row value.Item) (k Key, ok bool, err error) {
-	k.Partition = row.Get(ix.Key.Partition.Name)
-	ok = !k.Partition.IsMissing()
-	if ok {
-		err = checkKeyAttr(ix.Key.Partition, k.Partition, MaxPartitionBytes)
+// IndexEntry is the row's key in an index; it is not ok where the row has no entry.
+// ErrRefused says that no such row may be written.
+func IndexEntry(ix *Index, row value.Item) (Key, bool, error) {
+	return ix.Entry(row.Get(ix.Key.Partition.Name), row.Get(ix.Key.Sort.Name))
+}
+
+// Entry is IndexEntry for a row of which the values of the index's key attributes
+// are known; sort is Missing where the index has no sort key.
+func (ix *Index) Entry(partition, sort value.Value) (k Key, ok bool, err error) {
+	ok = !partition.IsMissing() && (ix.Key.Sort.Name == "" || !sort.IsMissing())
+	if !partition.IsMissing() {
+		err = checkKeyAttr(ix.Key.Partition, partition, MaxPartitionBytes)
 	}
-	if ix.Key.Sort.Name != "" && err == nil {
-		k.Sort = row.Get(ix.Key.Sort.Name)
-		if k.Sort.IsMissing() {
-			ok = false
-		} else {
-			err = checkKeyAttr(ix.Key.Sort, k.Sort, MaxSortBytes)
-		}
+	if !sort.IsMissing() && err == nil {
+		err = checkKeyAttr(ix.Key.Sort, sort, MaxSortBytes)
 	}
 	if err != nil {
-		return Key{}, false, fmt.Errorf("%w of index %s", err, ix.Name)
+		return Key{}, false, fmt.Errorf("index %s: %w", ix.Name, err)
 	}
-	return k, ok, nil
+	return Key{Partition: partition, Sort: sort}, ok, nil
 }
 
 func refused(format string, args ...any) error {

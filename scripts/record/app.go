@@ -29,8 +29,8 @@ type indexSpec struct {
 	keysOnly        bool
 }
 
-// An app is the application of one model, with the bookkeeping of what it wrote. After a failed write it writes
-// and books nothing more, and failed is that first error.
+// An app is the application of one model, with the bookkeeping of what it wrote. After a failed write it sends
+// nothing more, but plays on by its books, so that no workload has to look; failed holds that error.
 type app struct {
 	ctx   context.Context
 	db    *dynamodb.Client
@@ -39,9 +39,10 @@ type app struct {
 	rand  *rand.Rand
 	clock time.Time
 
-	tables map[string]*table
-	log    []change // every write that changed something, in order
-	failed error
+	tables   map[string]*table
+	log      []change // every write that changed something, in order
+	recorded []change // the same, in the order of the records; known after auditStreams
+	failed   error
 
 	endpoint string
 }
@@ -161,13 +162,16 @@ func (a *app) try(do func() error) {
 }
 
 func (a *app) request(do func() error, ops ...op) {
-	if a.failed != nil {
+	if len(ops) == 0 {
 		return
 	}
-	if err := do(); err != nil {
-		a.failed = fmt.Errorf("%s %v in %s (write %d): %w", ops[0].kind, a.tables[ops[0].table].key(ops[0].row), ops[0].table, len(a.log), err)
-		return
-	}
+	first := ops[0]
+	a.try(func() error {
+		if err := do(); err != nil {
+			return fmt.Errorf("%s %v in %s (write %d): %w", first.kind, a.tables[first.table].key(first.row), first.table, len(a.log), err)
+		}
+		return nil
+	})
 	for _, o := range ops {
 		a.book(o, false)
 	}

@@ -16,7 +16,8 @@ type wireRecord struct {
 }
 
 // auditStreams holds every record against the change that was booked: for each row the same changes in the same
-// order with the same images, and nothing besides.
+// order with the same images, and nothing besides. It keeps the changes in the order of the records, which the booked
+// order of a batch or a transaction need not be.
 func (a *app) auditStreams(streams []stream) error {
 	booked := make(map[string][]change)
 	for _, c := range a.log {
@@ -39,6 +40,7 @@ func (a *app) auditStreams(streams []stream) error {
 				return fmt.Errorf("record %d of %s: booked %v → %v (swept %v), recorded %s",
 					i, s.table, want.old, want.new, want.swept, raw)
 			}
+			a.recorded = append(a.recorded, want)
 			total++
 		}
 	}

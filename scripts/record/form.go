@@ -121,16 +121,11 @@ func cliForm(name string) form {
 		var out []file
 		for _, s := range streams {
 			for _, page := range s.pages {
-				dated := created.ReplaceAllFunc(page, func(m []byte) []byte {
-					sec, _ := strconv.ParseInt(string(created.FindSubmatch(m)[1]), 10, 64)
-					return []byte(`"ApproximateCreationDateTime":"` + time.Unix(sec, 0).UTC().Format("2006-01-02T15:04:05-07:00") + `"`)
-				})
-				var b bytes.Buffer
-				if err := json.Indent(&b, bytes.TrimSpace(dated), "", "    "); err != nil {
-					return nil, err
+				doc, err := cliDocument(page)
+				if err != nil {
+					return nil, fmt.Errorf("%s: %w", s.table, err)
 				}
-				b.WriteByte('\n')
-				files, err := gzipped(fmt.Sprintf(name, len(out)+1), b.Bytes())
+				files, err := gzipped(fmt.Sprintf(name, len(out)+1), doc)
 				if err != nil {
 					return nil, err
 				}
@@ -139,6 +134,23 @@ func cliForm(name string) form {
 		}
 		return out, nil
 	}
+}
+
+// cliDocument prints a page as the second version of the command line does: indented, and with times as text.
+func cliDocument(page []byte) ([]byte, error) {
+	dated := created.ReplaceAllFunc(page, func(m []byte) []byte {
+		sec, err := strconv.ParseInt(string(created.FindSubmatch(m)[1]), 10, 64)
+		if err != nil {
+			return m
+		}
+		return []byte(`"ApproximateCreationDateTime":"` + time.Unix(sec, 0).UTC().Format("2006-01-02T15:04:05-07:00") + `"`)
+	})
+	var b bytes.Buffer
+	if err := json.Indent(&b, bytes.TrimSpace(dated), "", "    "); err != nil {
+		return nil, err
+	}
+	b.WriteByte('\n')
+	return b.Bytes(), nil
 }
 
 func gzipped(name string, data []byte) ([]file, error) {

@@ -261,10 +261,8 @@ func (g *galleryApp) legacy() {
 		}
 	}
 	g.write(put(galleryTable, g.link(legacyAlbums[0], hotMedia)), put(galleryTable, g.link(legacyAlbums[1], rareMedia)))
-	stale := clone(g.row(galleryTable, albumKey(legacyAlbums[1])))
-	stale["mediaCount"] = n(0)
-	stale["updatedAt"] = g.now()
-	g.write(put(galleryTable, stale))
+	stale := g.row(galleryTable, albumKey(legacyAlbums[1]))
+	g.write(put(galleryTable, merge(stale, row{"mediaCount": n(0), "updatedAt": g.now()})))
 }
 
 // backfill does what the two scripts of the document do.
@@ -283,17 +281,18 @@ func (g *galleryApp) backfill() {
 	}
 }
 
-// expiring writes sessions and tokens that are over, and rows that the service sweeps.
-func (g *galleryApp) expiring() {
-	session := func(id, expires string) row {
-		return row{"PK": "SESSION#" + id, "SK": "METADATA", "GSI1PK": "SESSION_EXPIRY", "GSI1SK": expires + "#" + id,
-			"EntityType": "AdminSession", "sessionId": id, "adminId": "admin-0", "adminUsername": "curator0",
-			"createdAt": "2020-01-01T00:00:00.000Z", "expiresAt": expires, "lastAccessedAt": "2020-01-01T00:00:00.000Z"}
-	}
+func adminSession(id, expires string) row {
+	return row{"PK": "SESSION#" + id, "SK": "METADATA", "GSI1PK": "SESSION_EXPIRY", "GSI1SK": expires + "#" + id,
+		"EntityType": "AdminSession", "sessionId": id, "adminId": "admin-0", "adminUsername": "curator0",
+		"createdAt": "2020-01-01T00:00:00.000Z", "expiresAt": expires, "lastAccessedAt": "2020-01-01T00:00:00.000Z"}
+}
+
+// expired writes sessions and tokens that are over.
+func (g *galleryApp) expired() {
 	for i := range 12 {
 		id := fmt.Sprintf("over-%02d", i)
 		expires := fmt.Sprintf("2020-%02d-15T10:00:00.000Z", i+1)
-		g.write(put(galleryTable, session(id, expires)), put(galleryTable, row{
+		g.write(put(galleryTable, adminSession(id, expires)), put(galleryTable, row{
 			"PK": "USER_SESSION#" + id, "SK": "METADATA", "GSI1PK": "USER_SESSION_EXPIRY", "GSI1SK": expires + "#" + id,
 			"EntityType": "UserSession", "sessionId": id, "userId": "u-1", "createdAt": "2020-01-01T00:00:00.000Z",
 			"expiresAt": expires, "lastAccessedAt": "2020-01-01T00:00:00.000Z"}),
@@ -303,9 +302,14 @@ func (g *galleryApp) expiring() {
 	for _, id := range []string{"over-02", "over-03"} {
 		g.write(del(galleryTable, row{"PK": "SESSION#" + id, "SK": "METADATA"}), del(galleryTable, userSessionKey(id)))
 	}
+}
+
+// swept writes rows that the service sweeps. It comes first, because the sweep of DynamoDB Local takes very long in
+// a table of many rows.
+func (g *galleryApp) swept() {
 	var swept []row
 	for i := range 4 {
-		swept = append(swept, session(fmt.Sprintf("swept-%d", i), fmt.Sprintf("2021-03-0%dT00:00:00.000Z", i+1)))
+		swept = append(swept, adminSession(fmt.Sprintf("swept-%d", i), fmt.Sprintf("2021-03-0%dT00:00:00.000Z", i+1)))
 	}
 	g.write(put(galleryTable, g.mediaRow(sweptMedia, "promotion.jpg", "u-1")))
 	for i := range 9 {
@@ -313,5 +317,5 @@ func (g *galleryApp) expiring() {
 		swept = append(swept, g.reaction(fmt.Sprintf("u-%d", 20+i), "like", sweptMedia))
 	}
 	swept = append(swept, g.link(hotAlbum, sweptMedia), g.link(unicodeAlbums[2], sweptMedia))
-	_ = swept // g.sweep
+	g.sweep(galleryTable, "ttl", swept...)
 }

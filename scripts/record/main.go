@@ -4,6 +4,8 @@
 //	go run ./scripts/record -model all -endpoint http://127.0.0.1:8000
 //	scripts/dynamodb-local.sh stop 8000
 //
+// Start it afresh for a recording: DynamoDB Local becomes slower by the hour as its streams grow.
+//
 // For each model it creates the tables of the model's document, plays an application that uses them (an
 // application that knows nothing of derived data: it writes rows, and sometimes a stale copy of one), reads the
 // streams, and writes what came out of them beside what must be answered once everything derived has caught up:

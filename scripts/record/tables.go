@@ -90,11 +90,13 @@ func (t tableSpec) definitions() []types.AttributeDefinition {
 	return out
 }
 
-// dropIndexes takes the global indexes off a table.
+// dropIndexes takes the global indexes off a table. It must not name their attributes any more: DynamoDB Local then
+// never sweeps the table.
 func (a *app) dropIndexes(t tableSpec) error {
 	for _, i := range t.gsis {
-		err := a.changeIndex(t, types.GlobalSecondaryIndexUpdate{
-			Delete: &types.DeleteGlobalSecondaryIndexAction{IndexName: &i.name}})
+		err := a.changeIndex(&dynamodb.UpdateTableInput{TableName: &t.name,
+			GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{{
+				Delete: &types.DeleteGlobalSecondaryIndexAction{IndexName: &i.name}}}})
 		if err != nil {
 			return err
 		}
@@ -105,9 +107,10 @@ func (a *app) dropIndexes(t tableSpec) error {
 // addIndexes puts them back.
 func (a *app) addIndexes(t tableSpec) error {
 	for _, i := range t.gsis {
-		err := a.changeIndex(t, types.GlobalSecondaryIndexUpdate{
-			Create: &types.CreateGlobalSecondaryIndexAction{
-				IndexName: &i.name, KeySchema: keySchema(i.hash, i.rng), Projection: i.projection()}})
+		err := a.changeIndex(&dynamodb.UpdateTableInput{TableName: &t.name, AttributeDefinitions: t.definitions(),
+			GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{{
+				Create: &types.CreateGlobalSecondaryIndexAction{
+					IndexName: &i.name, KeySchema: keySchema(i.hash, i.rng), Projection: i.projection()}}}})
 		if err != nil {
 			return err
 		}
@@ -116,14 +119,12 @@ func (a *app) addIndexes(t tableSpec) error {
 }
 
 // changeIndex does one change, since a table takes one at a time, and waits until it is done.
-func (a *app) changeIndex(t tableSpec, change types.GlobalSecondaryIndexUpdate) error {
-	_, err := a.db.UpdateTable(a.ctx, &dynamodb.UpdateTableInput{TableName: &t.name,
-		AttributeDefinitions: t.definitions(), GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{change}})
-	if err != nil {
+func (a *app) changeIndex(in *dynamodb.UpdateTableInput) error {
+	if _, err := a.db.UpdateTable(a.ctx, in); err != nil {
 		return err
 	}
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		out, err := a.db.DescribeTable(a.ctx, &dynamodb.DescribeTableInput{TableName: &t.name})
+		out, err := a.db.DescribeTable(a.ctx, &dynamodb.DescribeTableInput{TableName: in.TableName})
 		if err != nil {
 			return err
 		}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -50,6 +49,7 @@ type corpus struct {
 	requests chan *request
 	closing  chan struct{} // closed to end the writer
 	ended    chan struct{} // closed when the writer has ended
+	failed   chan error    // a write of scorch's that failed lately
 	broken   chan struct{} // closed when scorch has given up
 	breaking sync.Once
 	cause    error // why it is broken; read it behind broken
@@ -81,7 +81,7 @@ func openCorpus(dir string, s search.Schema, o Options, q *index.AnalysisQueue) 
 	c := &corpus{
 		schema: s, dir: dir, options: o,
 		requests: make(chan *request), closing: make(chan struct{}),
-		ended: make(chan struct{}), broken: make(chan struct{}),
+		ended: make(chan struct{}), failed: make(chan error, 1), broken: make(chan struct{}),
 	}
 	if err := c.guard(func() error { return c.open(q) }); err != nil {
 		return nil, err
@@ -120,7 +120,10 @@ func (c *corpus) open(q *index.AnalysisQueue) error {
 	}
 	b := index.NewBatch()
 	b.SetInternal(keySchema, []byte(want))
-	return c.scorch.Batch(b)
+	if err := c.persist(b); err != nil {
+		return errors.Join(err, c.scorch.Close())
+	}
+	return nil
 }
 
 // start opens scorch.
@@ -130,7 +133,7 @@ func (c *corpus) start(q *index.AnalysisQueue) error {
 	ix, err := scorch.NewScorch(scorch.Name, map[string]any{
 		"path":                   c.dir,
 		"bolt_timeout":           lockWait.String(),
-		"unsafe_batch":           c.options.InMemory,
+		"unsafe_batch":           true, // persist waits
 		"asyncErrorCallbackName": name,
 	}, q)
 	if err != nil {
@@ -156,69 +159,6 @@ func listen(f func(error)) (name string, done func()) {
 		delete(scorch.RegistryAsyncErrorCallbacks, name)
 		listening.Unlock()
 	}
-}
-
-// heard takes what goes wrong in scorch's own goroutines. A write that fails is
-// answered to whoever waits for it, and scorch tries again at once: the pause
-// keeps a full disk from costing a processor. A panic has ended the goroutine, and
-// whoever waits for it would wait for ever.
-func (c *corpus) heard(err error) {
-	if errors.Is(err, scorch.ErrAsyncPanic) {
-		c.breakDown(c.damaged(err))
-		return
-	}
-	select {
-	case <-c.closing:
-	case <-time.After(200 * time.Millisecond):
-	}
-}
-
-func (c *corpus) breakDown(err error) {
-	c.breaking.Do(func() {
-		c.cause = err
-		close(c.broken)
-	})
-}
-
-// guard runs f and says which index its error is about. A panic, and a fault in
-// memory that a file no longer backs, are errors too: scorch trusts its files.
-func (c *corpus) guard(f func() error) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil {
-			err = c.damaged(fmt.Errorf("%v", p))
-		}
-	}()
-	err = f()
-	var d *DamageError
-	if err == nil || errors.Is(err, search.ErrQuery) || errors.As(err, &d) {
-		return err
-	}
-	return fmt.Errorf("search index %s: %w", c.dir, err)
-}
-
-// DamageError says that a directory does not hold an index that can be used. The
-// index is made anew once the directory is deleted.
-type DamageError struct {
-	Dir   string
-	Cause error
-}
-
-func (e *DamageError) Error() string {
-	return fmt.Sprintf("search index %s is damaged or not ours (%v): delete the directory, and it is made anew from the rows", e.Dir, e.Cause)
-}
-
-func (e *DamageError) Unwrap() error { return e.Cause }
-
-func (c *corpus) damaged(cause error) error { return &DamageError{c.dir, cause} }
-
-// setFilled makes a note of it that survives a crash.
-func (c *corpus) setFilled() error {
-	return c.guard(func() error {
-		b := index.NewBatch()
-		b.SetInternal(keyFilled, []byte{1})
-		return c.scorch.Batch(b)
-	})
 }
 
 // errClosed answers whoever comes late.

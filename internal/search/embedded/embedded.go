@@ -35,12 +35,14 @@ import (
 	index "github.com/blevesearch/bleve_index_api"
 
 	"weir/internal/search"
+	"weir/internal/value"
 )
 
 // Options are what a caller may choose; the zero Options are good.
 type Options struct {
 	// InMemory keeps nothing: the indexes live in a temporary directory that Close
-	// removes, and Apply waits for no disk.
+	// removes, and Apply waits for no disk. (Scorch without a directory would never
+	// merge its segments.) A crash leaves the directory to the system.
 	InMemory bool
 	// Now tells the time by which tombstones age; nil is time.Now.
 	Now func() time.Time
@@ -107,7 +109,7 @@ func (ix *Index) Filled(name string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.setFilled(); err != nil {
+	if err := c.ask(context.Background(), &request{filled: true}); err != nil {
 		return err
 	}
 	ix.fresh.remove(name)
@@ -138,11 +140,13 @@ func (ix *Index) Apply(ctx context.Context, docs []search.Document) ([]error, er
 	var wg sync.WaitGroup
 	for c, which := range groups {
 		wg.Go(func() {
-			for _, part := range chunks(docs, which) {
-				err := c.apply(ctx, copied(docs, part))
-				for _, i := range part {
+			for len(which) > 0 {
+				r, n := requestOf(docs, which)
+				err := c.ask(ctx, r)
+				for _, i := range which[:n] {
 					errs[i] = err
 				}
+				which = which[n:]
 			}
 		})
 	}
@@ -150,38 +154,30 @@ func (ix *Index) Apply(ctx context.Context, docs []search.Document) ([]error, er
 	return errs, ctx.Err()
 }
 
-// A commit holds at most this many documents and bytes of text, so that memory
-// stays bounded whatever is given.
+// A commit is closed when it has this many documents, or bytes of text and values,
+// so that memory stays bounded whatever is given.
 const (
-	maxCommit      = 1000
-	maxCommitBytes = 4 << 20
+	maxCommit       = 1000
+	maxCommitWeight = 4 << 20
 )
 
-func chunks(docs []search.Document, which []int) [][]int {
-	var out [][]int
-	start, size := 0, 0
-	for n, i := range which {
-		for _, t := range docs[i].Text {
-			size += len(t)
+// requestOf is a request for the first n of some documents. It holds copies, which
+// the writer may go on reading when the caller has given up and taken docs back.
+func requestOf(docs []search.Document, which []int) (r *request, n int) {
+	copies := make([]search.Document, 0, min(len(which), maxCommit))
+	r = &request{docs: make([]*search.Document, 0, cap(copies))}
+	for len(copies) < cap(copies) && r.weight < maxCommitWeight {
+		d := docs[which[len(copies)]]
+		for _, t := range d.Text {
+			r.weight += len(t)
 		}
-		if n+1-start == maxCommit || size >= maxCommitBytes || n+1 == len(which) {
-			out = append(out, which[start:n+1])
-			start, size = n+1, 0
+		for name, v := range d.Values {
+			r.weight += value.Item{{Name: name, Value: v}}.Size()
 		}
+		copies = append(copies, d)
+		r.docs = append(r.docs, &copies[len(copies)-1])
 	}
-	return out
-}
-
-// copied is some of the documents, which the writer may go on reading when the
-// caller has given up and taken its slice back.
-func copied(docs []search.Document, part []int) []*search.Document {
-	all := make([]search.Document, len(part))
-	out := make([]*search.Document, len(part))
-	for n, i := range part {
-		all[n] = docs[i]
-		out[n] = &all[n]
-	}
-	return out
+	return r, len(copies)
 }
 
 // Search implements search.Index.

@@ -24,6 +24,9 @@ func TestContract(t *testing.T) {
 }
 
 func TestContractInMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the same code but for waiting")
+	}
 	searchtest.Run(t, func(t *testing.T, schemas []search.Schema) search.Index {
 		return openTest(t, "", Options{}, schemas...)
 	})

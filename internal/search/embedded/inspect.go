@@ -1,12 +1,16 @@
 package embedded
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/blevesearch/bleve/v2/util"
@@ -17,7 +21,7 @@ import (
 // Scorch keeps in root.bolt which segment files make up the index. When it cannot
 // load the newest such snapshot it silently takes an older one or starts empty,
 // and deletes the files of the rest. So the directory is looked at before scorch
-// opens it, and compared after.
+// opens it, file by file, and compared after.
 
 const rootFile = "root.bolt"
 
@@ -38,12 +42,12 @@ func inspect(dir string) (inspection, error) {
 		return inspection{}, nil
 	}
 	if err != nil {
-		return inspection{}, &DamageError{dir, err}
+		return inspection{}, damage(dir, err)
 	}
 	path := filepath.Join(dir, rootFile)
 	info, err := os.Stat(path)
 	if err != nil {
-		return inspection{}, &DamageError{dir, err}
+		return inspection{}, damage(dir, err)
 	}
 	if info.Size() == 0 { // a crash while it was made
 		return inspection{}, nil
@@ -53,14 +57,52 @@ func inspect(dir string) (inspection, error) {
 		return inspection{}, fmt.Errorf("another process has it open")
 	}
 	if err != nil {
-		return inspection{}, &DamageError{dir, err}
+		return inspection{}, damage(dir, err)
 	}
 	defer db.Close()
 	var found inspection
 	if err := db.View(found.read); err != nil {
-		return inspection{}, &DamageError{dir, err}
+		return inspection{}, damage(dir, err)
+	}
+	for _, f := range found.files {
+		if err := checksum(filepath.Join(dir, f)); err != nil {
+			return inspection{}, damage(dir, err)
+		}
 	}
 	return found, nil
+}
+
+// damage is the error of a directory that could not be read, unless that says
+// nothing about what is in it.
+func damage(dir string, err error) error {
+	if errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+		return err
+	}
+	return &DamageError{dir, err}
+}
+
+// checksum checks a segment's file, which ends in the CRC-32 of the rest of it.
+// Scorch does not look at it, and reads files in goroutines whose panics nobody can
+// catch.
+func checksum(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	sum := crc32.NewIEEE()
+	if _, err := io.CopyBuffer(sum, io.LimitReader(f, info.Size()-crc32.Size), make([]byte, 256<<10)); err != nil {
+		return err
+	}
+	var want [crc32.Size]byte
+	if _, err := io.ReadFull(f, want[:]); err != nil || binary.BigEndian.Uint32(want[:]) != sum.Sum32() {
+		return fmt.Errorf("the checksum of %s is wrong", filepath.Base(path))
+	}
+	return nil
 }
 
 // read reads the newest snapshot. There is none when the first commit of all was

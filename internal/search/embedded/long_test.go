@@ -3,6 +3,7 @@ package embedded
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime/debug"
 	"strconv"
@@ -59,6 +60,23 @@ func TestMany(t *testing.T) {
 		}
 	}
 	t.Logf("redelivery: %.0f documents/s", 20*benchBatch/time.Since(start).Seconds())
+	if err := ix.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var size int64
+	for _, f := range must(filepath.Glob(filepath.Join(dir, "bench", "*"))) {
+		size += must(os.Stat(f)).Size()
+	}
+	start = time.Now()
+	openTest(t, dir, Options{}, benchSchema)
+	t.Logf("%d MB are opened in %v", size>>20, time.Since(start).Round(time.Millisecond))
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }
 
 // status is a line of the process's own status, in KB.

@@ -114,7 +114,7 @@ func (b *builder) word(w string, fuzzy, beginning bool) error {
 		err = alternatives.beginning(w)
 	}
 	if err == nil && fuzzy && search.MayForgive(w) {
-		err = alternatives.add(searcher.NewFuzzySearcher(b.ctx, b.snap, w, 0, 1, fieldWords, 1, b.options))
+		err = alternatives.near(w)
 	}
 	if err != nil {
 		alternatives.closeAll()
@@ -126,35 +126,49 @@ func (b *builder) word(w string, fuzzy, beginning bool) error {
 	return b.add(searcher.NewDisjunctionSearcher(b.ctx, b.snap, alternatives.open, 0, b.options))
 }
 
-// maxScored is how many words that begin alike are scored each for itself. More
-// are so unspecific that they count alike.
-const maxScored = 256
+// near adds the words within one edit of w, which count half.
+func (b *builder) near(w string) error {
+	words, err := nearby(b.snap, w)
+	if err != nil {
+		return err
+	}
+	return b.any(words, 0.5)
+}
 
+// beginning adds the words that begin with w.
 func (b *builder) beginning(w string) error {
 	dict, err := b.snap.FieldDictPrefix(fieldWords, []byte(w))
 	if err != nil {
 		return err
 	}
 	defer dict.Close()
-	var terms []string
+	var words []string
 	for {
 		e, err := dict.Next()
 		if err != nil {
 			return err
 		}
 		if e == nil {
-			break
+			return b.any(words, 1)
 		}
 		if e.Term != w {
-			terms = append(terms, e.Term)
+			words = append(words, e.Term)
 		}
 	}
-	if len(terms) == 0 {
+}
+
+// maxScored is how many words are scored each for itself. More are so unspecific
+// that they count alike.
+const maxScored = 256
+
+// any adds a searcher of whatever has one of these words.
+func (b *builder) any(words []string, boost float64) error {
+	if len(words) == 0 {
 		return nil
 	}
 	options := b.options
-	if len(terms) > maxScored {
+	if len(words) > maxScored {
 		options.Score = unscored
 	}
-	return b.add(searcher.NewMultiTermSearcher(b.ctx, b.snap, terms, fieldWords, 1, options, false))
+	return b.add(searcher.NewMultiTermSearcher(b.ctx, b.snap, words, fieldWords, boost, options, false))
 }

@@ -1,7 +1,6 @@
 package searchtest
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -45,6 +44,14 @@ func testLate(t *testing.T, b *bench) {
 
 	b.apply(b.doc("c", "one"), b.doc("c", "two"), b.gone("c"), b.doc("c", "four"))
 	b.apply(b.doc("d", "one"), b.gone("d"))
+	older, newer := b.doc("f", "older"), b.doc("f", "newer")
+	b.apply(newer, older)
+	end, again := b.gone("g"), b.doc("g", "again")
+	b.apply(again, end)
+	b.settle()
+	b.found(search.Query{Text: "newer"}, "f")
+	b.found(search.Query{Text: "again"}, "b", "g")
+	b.apply(b.gone("f"), b.gone("g"))
 	b.settle()
 	b.found(search.Query{Text: "four"}, "c")
 	b.found(search.Query{}, "a", "b", "c")
@@ -207,73 +214,4 @@ func testConcurrent(t *testing.T, b *bench) {
 	}
 	b.settle()
 	model.check(b, 0)
-}
-
-// testReplaced: of the older state of a document nothing is found.
-func testReplaced(t *testing.T, b *bench) {
-	b.apply(with(b.doc("a", "old words here"), map[string]value.Value{"group": value.OfString("x"), "n": value.OfInt(1)}))
-	b.apply(with(b.doc("a", "new words"), map[string]value.Value{"group": value.OfString("y")}))
-	b.apply(with(b.doc("b", "other"), map[string]value.Value{"n": value.OfInt(9)}))
-	b.settle()
-	b.found(search.Query{Text: "old"})
-	b.found(search.Query{Text: "here"})
-	b.found(search.Query{Text: "words"}, "a")
-	b.found(search.Query{Filters: map[string]value.Value{"group": value.OfString("x")}})
-	b.found(search.Query{Filters: map[string]value.Value{"group": value.OfString("y")}}, "a")
-	b.ordered(search.Query{Sort: "n"}, "b", "a")
-}
-
-// testRefused: what cannot be indexed is refused for itself.
-func testRefused(t *testing.T, b *bench) {
-	docs := []search.Document{
-		b.doc("good", "one"), b.doc("", "two"), b.doc(strings.Repeat("x", search.MaxID+1), "three"),
-		b.doc("\xff\xfe", "four"), b.doc("fine", "five"),
-	}
-	errs, err := b.ix.Apply(t.Context(), docs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, want := range []bool{false, true, true, true, false} {
-		if got := errors.Is(errs[i], search.ErrRefused); got != want || !want && errs[i] != nil {
-			t.Errorf("document %d (%.10q): %v", i, docs[i].ID, errs[i])
-		}
-	}
-	b.found(search.Query{}, "good", "fine")
-
-	errs, err = b.ix.Apply(t.Context(), []search.Document{{Index: "no-such-index", ID: "a"}, b.doc("more", "six")})
-	if err != nil || errs[0] == nil || errors.Is(errs[0], search.ErrRefused) || errs[1] != nil {
-		t.Errorf("an unknown index: %v, %v", errs, err)
-	}
-	if errs, err := b.ix.Apply(t.Context(), nil); len(errs) != 0 || err != nil {
-		t.Errorf("nothing: %v, %v", errs, err)
-	}
-}
-
-// testSeveralIndexes: indexes know nothing of each other's documents.
-func testSeveralIndexes(t *testing.T, b *bench) {
-	here, there := b.doc("same", "here"), b.doc("same", "there")
-	there.Index = others
-	b.apply(here, there)
-	b.found(search.Query{}, "same")
-	b.found(search.Query{Text: "there"})
-	b.found(search.Query{Index: others, Text: "there"}, "same")
-	gone := b.gone("same")
-	gone.Index = others
-	b.apply(gone)
-	b.found(search.Query{Index: others})
-	b.found(search.Query{Text: "here"}, "same")
-}
-
-// testClosed: a closed index answers with errors.
-func testClosed(t *testing.T, b *bench) {
-	b.put("a", "text")
-	if err := b.ix.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := apply(t.Context(), b.ix, []search.Document{b.doc("b", "text")}); err == nil {
-		t.Error("Apply works after Close")
-	}
-	if _, err := b.ix.Search(t.Context(), search.Query{Index: items, Limit: 1}); err == nil {
-		t.Error("Search works after Close")
-	}
 }

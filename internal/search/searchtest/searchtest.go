@@ -32,6 +32,7 @@ func Run(t *testing.T, open func(t *testing.T, schemas []search.Schema) search.I
 		{"several indexes", testSeveralIndexes},
 		{"words", testWords},
 		{"typos", testTypos},
+		{"typos in long words", testLongTypos},
 		{"all typos", testAllTypos},
 		{"typos page by page", testTypoPages},
 		{"hostile text", testHostileText},

@@ -13,6 +13,9 @@ const (
 )
 
 func (a *arena) copy(b []byte) []byte {
+	if b == nil {
+		return nil
+	}
 	if len(b) > cap(a.block)-len(a.block) {
 		a.block = make([]byte, 0, max(arenaBlock, min(2*cap(a.block), arenaKeep), len(b)))
 	}

@@ -34,8 +34,10 @@ type batch struct {
 	changes *pebble.Batch
 	record  change
 	dirty   []*slot
-	pending int // bytes of dirty rows
-	scratch [2][]byte
+	pending int  // bytes of dirty rows
+	unknown bool // a commit failed
+	scratch []byte
+	values  []value.Value
 }
 
 // slot is a row that the batch deals with.
@@ -48,7 +50,10 @@ type slot struct {
 	now        []byte // as the writes so far leave it
 	storedItem value.Item
 	nowItem    value.Item
+	err        error // the row cannot be read
 	isDirty    bool
+	isCached   bool // stored is what the stripe's cache holds
+	stripe     *stripe
 	shard      *shard
 }
 
@@ -75,8 +80,8 @@ func (b *batch) add(w *store.Write) error {
 	}
 	sl := b.newSlot()
 	sl.tab, sl.id = tab, w.Key
-	b.scratch[0] = appendRowKey(b.scratch[0][:0], tab, w.Key)
-	sl.key = b.keys.copy(b.scratch[0])
+	b.scratch = appendRowKey(b.scratch[:0], tab, w.Key)
+	sl.key = b.keys.copy(b.scratch)
 	b.slotOf[len(b.slotOf)-1] = sl
 	return nil
 }
@@ -97,7 +102,7 @@ func (b *batch) newSlot() *slot {
 func (b *batch) begin(bounded bool) error {
 	b.fold()
 	for _, sl := range b.slots {
-		b.s.locks.add(&b.locks, sl.key)
+		sl.stripe = b.s.locks.add(&b.locks, sl.key)
 	}
 	b.s.locks.lock(&b.locks)
 	err := b.read(bounded)
@@ -132,34 +137,39 @@ func (b *batch) fold() {
 	}
 }
 
+// read reads the rows. One that cannot be read is an error of its own writes only.
 func (b *batch) read(bounded bool) error {
-	r, err := b.s.reader(len(b.slots))
-	if err != nil {
-		return err
-	}
+	var r reader
 	defer r.close()
-	for _, sl := range b.slots {
-		stored, err := r.get(sl.key)
-		if err != nil {
-			return sl.failed(err)
+	held := 0
+	for i, sl := range b.slots {
+		var stored []byte
+		if stored, sl.isCached = sl.stripe.cache.get(sl.key); !sl.isCached {
+			if r.db == nil {
+				var err error
+				if r, err = b.s.reader(len(b.slots) - i); err != nil {
+					return err
+				}
+			}
+			found, err := r.get(sl.key)
+			if sl.err = err; err != nil {
+				continue
+			}
+			stored = b.rows.copy(found)
 		}
-		if stored == nil {
-			continue
-		}
-		sl.stored = b.rows.copy(stored)
-		if sl.storedItem, err = decodeRow(sl.stored); err != nil {
-			return sl.failed(err)
-		}
-		sl.now, sl.nowItem = sl.stored, sl.storedItem
-		if bounded && b.rows.used > chunkBytes {
+		sl.load(stored)
+		if held += len(stored); bounded && held > chunkBytes {
 			return errTooMuch
 		}
 	}
 	return nil
 }
 
-func (sl *slot) failed(err error) error {
-	return fmt.Errorf("%v: %w", store.Ref{Table: sl.tab.Name, Key: sl.id}, err)
+// load gives the slot the row as it is in the store.
+func (sl *slot) load(stored []byte) {
+	sl.stored = stored
+	sl.storedItem, sl.err = decodeRow(stored)
+	sl.now, sl.nowItem = sl.stored, sl.storedItem
 }
 
 // step does write i to its slot and adds its stream record. What keeps the write
@@ -178,6 +188,9 @@ func (b *batch) step(i int, out *store.Outcome) error {
 }
 
 func (b *batch) try(w *store.Write, sl *slot) error {
+	if sl.err != nil {
+		return sl.err
+	}
 	if !w.If.Holds(sl.nowItem) {
 		return store.ErrCondition
 	}
@@ -187,14 +200,14 @@ func (b *batch) try(w *store.Write, sl *slot) error {
 	}
 	var stored []byte
 	if next != nil {
-		b.scratch[0] = value.AppendItem(b.scratch[0][:0], next)
-		stored = b.scratch[0]
+		b.scratch = value.AppendItem(b.scratch[:0], next)
+		stored = b.scratch
 	}
 	if (next == nil) == (sl.now == nil) && bytes.Equal(stored, sl.now) {
 		return nil
 	}
 	if next != nil {
-		if err := check(sl.tab, next, len(stored)); err != nil {
+		if err := b.check(sl, next, len(stored)); err != nil {
 			return err
 		}
 		stored = b.rows.copy(stored)
@@ -206,22 +219,15 @@ func (b *batch) try(w *store.Write, sl *slot) error {
 }
 
 // check refuses a row for what only the whole row shows.
-func check(tab *table, row value.Item, stored int) error {
+func (b *batch) check(sl *slot, row value.Item, stored int) error {
 	// DynamoDB's count is at the most about twice the stored form.
 	if stored > store.MaxItemBytes/3 {
 		if err := store.CheckSize(row); err != nil {
 			return err
 		}
 	}
-	for _, ix := range tab.indexes {
-		if ix.isExpiry() {
-			continue
-		}
-		if _, _, err := store.IndexEntry(&tab.Table, &ix.Index, row); err != nil {
-			return err
-		}
-	}
-	return nil
+	b.values = sl.tab.keyValues(b.values[:0], row)
+	return sl.tab.check(b.values)
 }
 
 // touch remembers that the row is to be written.
@@ -249,10 +255,12 @@ func (b *batch) emit(w *store.Write, sl *slot, next []byte) {
 	if sl.shard == nil {
 		sl.shard = sl.tab.shardOf(sl.id)
 	}
-	b.scratch[0] = appendRecord(b.scratch[0][:0], c)
-	op := b.changes.SetDeferred(recordKeyLen, len(b.scratch[0]))
-	appendRecordKey(op.Key[:0], sl.shard.ID, b.ticket.take(sl.tab))
-	copy(op.Value, b.scratch[0])
+	b.scratch = appendRecord(b.scratch[:0], c)
+	seq := b.ticket.take(sl.tab)
+	sl.shard.reached(seq)
+	op := b.changes.SetDeferred(recordKeyLen, len(b.scratch))
+	appendRecordKey(op.Key[:0], sl.tab, sl.shard.ID, seq)
+	copy(op.Value, b.scratch)
 	_ = op.Finish() // fails only on indexed batches
 }
 
@@ -267,15 +275,15 @@ func (b *batch) commit() error {
 	if b.changes.Empty() {
 		return nil
 	}
+	b.unknown = true
 	err := b.changes.Commit(pebble.NoSync)
+	b.unknown = err != nil
 	b.changes.Reset()
 	return err
 }
 
 func (b *batch) put(sl *slot) {
-	for _, ix := range sl.tab.indexes {
-		b.reindex(ix, sl)
-	}
+	b.reindex(sl)
 	var op *pebble.DeferredBatchOp
 	if sl.now == nil {
 		op = b.changes.DeleteDeferred(len(sl.key))
@@ -285,45 +293,47 @@ func (b *batch) put(sl *slot) {
 	}
 	copy(op.Key, sl.key)
 	_ = op.Finish()
-	sl.stored, sl.storedItem, sl.isDirty = sl.now, sl.nowItem, false
+	sl.stored, sl.storedItem = sl.now, sl.nowItem
+	sl.isDirty, sl.isCached = false, false
 }
 
-// reindex moves a row's entry in an index from where the store has it to where it
-// belongs now.
-func (b *batch) reindex(ix *index, sl *slot) {
-	was, had := ix.entry(&sl.tab.Table, sl.storedItem)
-	is, has := ix.entry(&sl.tab.Table, sl.nowItem)
-	if had == has && value.Equal(was.Partition, is.Partition) && value.Equal(was.Sort, is.Sort) {
+// reindex moves a row's entries from where the store has them to where they
+// belong now. A value that cannot be in a key has no entry.
+func (b *batch) reindex(sl *slot) {
+	if len(sl.tab.indexes) == 0 {
 		return
 	}
-	if had {
-		b.scratch[0] = appendEntryKey(b.scratch[0][:0], ix, was, sl.id)
-		_ = b.changes.Delete(b.scratch[0], nil)
-	}
-	if has {
-		b.scratch[0] = appendEntryKey(b.scratch[0][:0], ix, is, sl.id)
-		_ = b.changes.Set(b.scratch[0], nil, nil)
+	b.values = sl.tab.keyValues(b.values[:0], sl.storedItem)
+	b.values = sl.tab.keyValues(b.values, sl.nowItem)
+	n := len(sl.tab.indexed)
+	was, is := b.values[:n], b.values[n:]
+	for _, ix := range sl.tab.indexes {
+		if ix.same(was, is) {
+			continue
+		}
+		if entry, ok, err := ix.entry(was); ok && err == nil {
+			b.scratch = appendEntryKey(b.scratch[:0], ix, entry, sl.id)
+			_ = b.changes.Delete(b.scratch, nil)
+		}
+		if entry, ok, err := ix.entry(is); ok && err == nil {
+			b.scratch = appendEntryKey(b.scratch[:0], ix, entry, sl.id)
+			_ = b.changes.Set(b.scratch, nil, nil)
+		}
 	}
 }
 
-// entry is the row's key in the index. A row that was there before the index and
-// has a wrong value in its key has no entry.
-func (ix *index) entry(t *store.Table, row value.Item) (store.Key, bool) {
-	if row == nil {
-		return store.Key{}, false
-	}
-	if ix.isExpiry() {
-		return expiryOf(&ix.Index, row)
-	}
-	k, ok, err := store.IndexEntry(t, &ix.Index, row)
-	if !ok || err != nil {
-		return store.Key{}, false
-	}
-	return k, true
-}
-
-// end lets go of the rows and lets readers see what was committed.
+// end lets go of the rows and lets readers see what was committed. The rows as the
+// store has them now go into the cache, or out of it when nobody knows.
 func (b *batch) end() {
+	room := int(b.s.opts.RowCacheBytes / stripes)
+	for _, sl := range b.slots {
+		switch {
+		case b.unknown || sl.err != nil:
+			sl.stripe.cache.drop(sl.key)
+		case !sl.isCached:
+			sl.stripe.cache.put(sl.key, sl.stored, room)
+		}
+	}
 	b.s.locks.unlock(&b.locks)
 	b.s.numbers.publish(b.ticket)
 }
@@ -338,6 +348,7 @@ func (b *batch) release() {
 	}
 	b.writes, b.slotOf, b.slots, b.dirty = b.writes[:0], b.slotOf[:0], b.slots[:0], b.dirty[:0]
 	b.locks, b.ticket, b.pending, b.checks = lockSet{}, nil, 0, false
+	b.unknown = false
 	b.record = change{}
 	b.changes.Reset()
 	b.s.batches.Put(b)

@@ -84,8 +84,9 @@ func addEntries(b *pebble.Batch, tab *table, todo []*index, it *pebble.Iterator,
 	if err != nil {
 		return key, err
 	}
+	vs := tab.keyValues(nil, row)
 	for _, ix := range todo {
-		if entry, ok := ix.entry(&tab.Table, row); ok {
+		if entry, ok, err := ix.entry(vs); ok && err == nil {
 			key = appendEntryKey(key[:0], ix, entry, id)
 			if err := b.Set(key, nil, nil); err != nil {
 				return key, err

@@ -58,6 +58,7 @@ type shard struct {
 	Start  uint64 `json:"start"` // its records have greater numbers
 
 	trimmed atomic.Uint64 // the last record that is gone; under "mtrim"
+	last    atomic.Uint64 // the last record, or one that was given up
 }
 
 func keyMetas(ks store.KeySchema) []keyMeta {

@@ -7,8 +7,10 @@
 //	r ID KEY          row of table ID, as value.AppendItem stores it
 //	x ID ENTRY KEY    entry of index ID for the row KEY; no value. ENTRY is the
 //	                  index's key; for expiry it is the TTL attribute's seconds
-//	s SHARD NUMBER    stream record, as record.go describes it; NUMBER is its
-//	                  sequence number
+//	s ID NUMBER SHARD NUMBER
+//	                  stream record of table ID, as record.go describes it; the first
+//	                  NUMBER is the high bits of its sequence number, the last the
+//	                  low ones
 //	mformat           format version, decimal
 //	mtables           catalogue: tables, indexes, shards (catalog.go), JSON
 //	mtrim SHARD       number of the last record trimmed from the shard
@@ -27,6 +29,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,19 +67,12 @@ type Store struct {
 type table struct {
 	store.Table
 	id      uint16
-	indexes []*index // expiry too
+	indexes []*index // expiry too, last
+	indexed []string // the attributes of the indexes' keys, sorted
 	meta    *tableMeta
 	changed notifier
+	freed   uint64 // the stream's first segment that is there; under trims
 }
-
-// index is an open index; expiry is one whose key is the TTL attribute, under the
-// name "".
-type index struct {
-	store.Index
-	id uint16
-}
-
-func (ix *index) isExpiry() bool { return ix.Name == "" }
 
 // Open opens the store in a directory, which it makes if need be, with the tables
 // given. A table's new indexes are built over its rows, those it no longer has
@@ -85,7 +81,7 @@ func (ix *index) isExpiry() bool { return ix.Name == "" }
 // directory.
 func Open(dir string, tables []store.Table, opts Options) (*Store, error) {
 	opts = opts.withDefaults()
-	lock, err := own(opts.FS, dir, time.Now())
+	dir, lock, err := own(opts.FS, dir, time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +109,7 @@ func (s *Store) load(tables []store.Table) error {
 	if s.catalog, err = loadCatalog(s.db); err != nil {
 		return err
 	}
-	last, err := s.lastNumber()
+	last, err := s.loadShards()
 	if err != nil {
 		return err
 	}
@@ -138,14 +134,15 @@ func (s *Store) load(tables []store.Table) error {
 }
 
 func (s *Store) openTable(t store.Table) {
+	t.Indexes = slices.Clone(t.Indexes)
 	meta := s.catalog.Tables[t.Name]
 	tab := &table{Table: t, id: meta.ID, meta: meta}
 	for _, ix := range t.Indexes {
-		tab.indexes = append(tab.indexes, &index{Index: ix, id: meta.Indexes[ix.Name].ID})
+		tab.addIndex(ix, meta.Indexes[ix.Name].ID)
 	}
 	if t.TTL != "" {
 		key := store.KeySchema{Partition: store.KeyAttr{Name: t.TTL, Type: value.Number}}
-		tab.indexes = append(tab.indexes, &index{Index: store.Index{Key: key, KeysOnly: true}, id: meta.Expiry.ID})
+		tab.addIndex(store.Index{Key: key, KeysOnly: true}, meta.Expiry.ID)
 	}
 	s.tables[t.Name] = tab
 }

@@ -15,14 +15,6 @@ import (
 // expiry that is longer ago for a mistake, and so do we.
 const forgotten = 5 * 365 * 24 * time.Hour
 
-// expiryOf is the row's key in the expiry index; a row whose TTL attribute is not
-// a whole number has none.
-func expiryOf(ix *store.Index, row value.Item) (store.Key, bool) {
-	v := row.Get(ix.Key.Partition.Name)
-	_, ok := v.Int64()
-	return store.Key{Partition: v}, ok
-}
-
 // Sweep removes up to limit rows whose time to live was over at now, oldest first,
 // and says how many. Each is removed only if it is still so, and its stream record
 // says Expired. A row that lives anew, or that DynamoDB would leave alone (no

@@ -33,19 +33,37 @@ func appendEntryKey(b []byte, ix *index, entry, row store.Key) []byte {
 	return appendKey(appendKey(appendSpace(b, spaceIndex, ix.id), entry), row)
 }
 
-func appendRecordKey(b []byte, shard uint32, seq uint64) []byte {
-	b = binary.BigEndian.AppendUint32(append(b, spaceStream), shard)
-	return binary.BigEndian.AppendUint64(b, seq)
+// segmentBits is how much of a sequence number counts records within a segment.
+// A segment's records are sorted by shard, segments by time, so that a table's
+// stream grows at its end only: the store never has to merge it with itself, and
+// one shard is still read with a seek for each segment.
+const segmentBits = 12
+
+const recordKeyLen = 1 + 2 + 6 + 4 + 2
+
+func appendRecordKey(b []byte, t *table, shard uint32, seq uint64) []byte {
+	b = appendSegment(b, t, seq>>segmentBits)
+	b = binary.BigEndian.AppendUint32(b, shard)
+	return binary.BigEndian.AppendUint16(b, uint16(seq&(1<<segmentBits-1)))
 }
 
-const recordKeyLen = 1 + 4 + 8
+// appendSegment is what the keys of a segment begin with.
+func appendSegment(b []byte, t *table, segment uint64) []byte {
+	b = appendSpace(b, spaceStream, t.id)
+	b = binary.BigEndian.AppendUint16(b, uint16(segment>>32))
+	return binary.BigEndian.AppendUint32(b, uint32(segment))
+}
 
-// seqOf is the sequence number in a record's key.
-func seqOf(key []byte) (uint64, bool) {
+// maxNumber is the greatest sequence number that a record's key can hold.
+const maxNumber = 1<<(48+segmentBits) - 1
+
+// splitRecordKey takes a record's key apart.
+func splitRecordKey(key []byte) (shard uint32, seq uint64, ok bool) {
 	if len(key) != recordKeyLen {
-		return 0, false
+		return 0, 0, false
 	}
-	return binary.BigEndian.Uint64(key[5:]), true
+	segment := uint64(binary.BigEndian.Uint16(key[3:]))<<32 | uint64(binary.BigEndian.Uint32(key[5:]))
+	return binary.BigEndian.Uint32(key[9:]), segment<<segmentBits | uint64(binary.BigEndian.Uint16(key[13:])), true
 }
 
 func trimKey(shard uint32) []byte {

@@ -7,21 +7,28 @@ import (
 )
 
 // stripes is how many locks the rows of a store share.
-const stripes = 1024
+const stripes = 256
 
 // rowLocks keep read, check and write of a row together. They are always taken in
 // ascending order, so that no two callers wait for each other.
 type rowLocks struct {
 	seed    maphash.Seed
-	stripes [stripes]sync.Mutex
+	stripes [stripes]stripe
+}
+
+type stripe struct {
+	sync.Mutex
+	cache rowCache
 }
 
 // lockSet is the stripes of a batch's rows.
 type lockSet [stripes / 64]uint64
 
-func (l *rowLocks) add(set *lockSet, key []byte) {
+// add puts a key's stripe into the set.
+func (l *rowLocks) add(set *lockSet, key []byte) *stripe {
 	n := maphash.Bytes(l.seed, key) % stripes
 	set[n/64] |= 1 << (n % 64)
+	return &l.stripes[n]
 }
 
 func (l *rowLocks) lock(set *lockSet) {

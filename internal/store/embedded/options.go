@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
 	"os"
@@ -21,8 +22,10 @@ type Options struct {
 	// Shards is how many shards a new stream gets; 0 is 4. A stream that exists
 	// keeps those it has.
 	Shards int
-	// CacheBytes holds blocks read from disk; 0 is 32 MB.
+	// CacheBytes holds blocks read from disk; 0 is 16 MB.
 	CacheBytes int64
+	// RowCacheBytes holds rows that were written last; 0 is 24 MB.
+	RowCacheBytes int64
 	// MemTableBytes holds what was written last, up to four times over; 0 is 16 MB.
 	MemTableBytes uint64
 	// Logger gets what the key-value store reports; nil is slog.Default().
@@ -44,7 +47,10 @@ func (o Options) withDefaults() Options {
 		o.Shards = 4
 	}
 	if o.CacheBytes <= 0 {
-		o.CacheBytes = 32 << 20
+		o.CacheBytes = 16 << 20
+	}
+	if o.RowCacheBytes <= 0 {
+		o.RowCacheBytes = 24 << 20
 	}
 	if o.MemTableBytes == 0 {
 		o.MemTableBytes = 16 << 20
@@ -61,6 +67,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// memTables is how many memtables there may be, in use and being flushed.
+const memTables = 4
+
 // pebble is the key-value store's configuration. Its memory is the cache, two to
 // four memtables and a few MB; L0 may grow far before it slows writers, because a
 // load writes faster than two cores compact.
@@ -69,11 +78,11 @@ func (o Options) pebble(lock *pebble.Lock) *pebble.Options {
 	po := &pebble.Options{
 		FS:                          o.FS,
 		Lock:                        lock,
-		CacheSize:                   o.CacheBytes,
+		CacheSize:                   o.CacheBytes + 2*int64(o.MemTableBytes), // memtables count against it
 		FormatMajorVersion:          pebble.FormatValueSeparation,
 		MemTableSize:                o.MemTableBytes,
-		MemTableStopWritesThreshold: 4,
-		L0CompactionThreshold:       4,
+		MemTableStopWritesThreshold: memTables,
+		L0CompactionThreshold:       8,
 		L0StopWritesThreshold:       64,
 		LBaseMaxBytes:               64 << 20,
 		MaxOpenFiles:                512,
@@ -82,12 +91,25 @@ func (o Options) pebble(lock *pebble.Lock) *pebble.Options {
 		EventListener:               &pebble.EventListener{DataCorruption: log.corrupt},
 	}
 	po.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionFastest })
+	po.Experimental.SpanPolicyFunc = ownTables
 	for i := range po.Levels {
 		po.Levels[i].BlockSize = 8 << 10
 		po.Levels[i].IndexBlockSize = 64 << 10
 		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
 	return po
+}
+
+// ownTables keeps each stream in files of its own. They follow each other without
+// overlap, so that compactions move them instead of rewriting them.
+func ownTables(start []byte) (policy pebble.SpanPolicy, end []byte, err error) {
+	switch {
+	case len(start) == 0 || start[0] < spaceStream:
+		end = []byte{spaceStream}
+	case start[0] == spaceStream && len(start) >= 3:
+		end = after(bytes.Clone(start[:3]))
+	}
+	return policy, end, nil
 }
 
 // pebbleLog passes on what the key-value store says.

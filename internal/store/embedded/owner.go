@@ -26,23 +26,59 @@ type owner struct {
 	Since   time.Time `json:"since"`
 }
 
-// own takes the directory for this process, or says who has it.
-func own(fs vfs.FS, dir string, now time.Time) (*pebble.Lock, error) {
-	if err := fs.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("data directory %s: %w", dir, err)
+// own takes the directory for this process, or says who has it. It returns the one
+// name under which the directory is locked: a lock keeps out other processes, but
+// within this one only those who call the directory by the same name.
+func own(fs vfs.FS, dir string, now time.Time) (string, *pebble.Lock, error) {
+	err := makeDir(fs, dir)
+	if err == nil && fs == vfs.Default {
+		dir, err = realPath(dir)
+	}
+	if err != nil {
+		return dir, nil, fmt.Errorf("data directory %s: %w", dir, err)
 	}
 	lock, err := pebble.LockDirectory(dir, fs)
 	if path := (*os.PathError)(nil); errors.As(err, &path) {
-		return nil, fmt.Errorf("data directory %s: %w", dir, err)
+		return dir, nil, fmt.Errorf("data directory %s: %w", dir, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s is held by %s; stop that process, or use another directory", store.ErrOwned, dir, readOwner(fs, dir))
+		return dir, nil, fmt.Errorf("%w: %s is held by %s; stop that process, or use another directory", store.ErrOwned, dir, readOwner(fs, dir))
 	}
 	me := owner{PID: os.Getpid(), Command: command(), Since: now.UTC().Truncate(time.Second)}
 	if err := writeOwner(fs, dir, me); err != nil {
-		return nil, errors.Join(fmt.Errorf("data directory %s: %w", dir, err), lock.Close())
+		return dir, nil, errors.Join(fmt.Errorf("data directory %s: %w", dir, err), lock.Close())
 	}
-	return lock, nil
+	return dir, lock, nil
+}
+
+// makeDir makes the directory and those above it that are missing, so that a crash
+// of the machine leaves them.
+func makeDir(fs vfs.FS, dir string) error {
+	if _, err := fs.Stat(dir); err == nil {
+		return nil
+	}
+	parent := fs.PathDir(dir)
+	if parent != dir {
+		if err := makeDir(fs, parent); err != nil {
+			return err
+		}
+	}
+	if err := fs.MkdirAll(dir, 0o755); err != nil || parent == dir {
+		return err
+	}
+	d, err := fs.OpenDir(parent)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func realPath(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return dir, err
+	}
+	return filepath.EvalSymlinks(abs)
 }
 
 // disown lets the next owner in.

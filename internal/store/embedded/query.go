@@ -55,15 +55,6 @@ func (s *Store) query(ctx context.Context, q *store.Query) (page store.Page, err
 	return p.page()
 }
 
-func (t *table) index(name string) *index {
-	for _, ix := range t.indexes {
-		if ix.Name == name && !ix.isExpiry() {
-			return ix
-		}
-	}
-	return nil
-}
-
 // pager reads one page.
 type pager struct {
 	tab   *table

@@ -75,6 +75,13 @@ func (q *sequencer) publish(t *ticket) {
 	}
 }
 
+// reached notes that the shard has, or may have, a record of this number.
+func (sh *shard) reached(seq uint64) {
+	for have := sh.last.Load(); have < seq && !sh.last.CompareAndSwap(have, seq); {
+		have = sh.last.Load()
+	}
+}
+
 // notifier wakes the followers of a table's stream.
 type notifier struct {
 	waiting atomic.Bool

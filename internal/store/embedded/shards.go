@@ -3,7 +3,6 @@ package embedded
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -13,60 +12,53 @@ import (
 	"weir/internal/store"
 )
 
-// lastNumber is the greatest sequence number that any shard has or had, and reads
-// the shards' trim marks on the way.
-func (s *Store) lastNumber() (last uint64, err error) {
-	for _, meta := range s.catalog.Tables {
+// loadShards brings the open tables' shards up to date with the store, and answers
+// with the greatest sequence number that there is or was.
+func (s *Store) loadShards() (last uint64, err error) {
+	for name, meta := range s.catalog.Tables {
+		tab := &table{Table: store.Table{Name: name}, id: meta.ID}
 		for _, sh := range meta.Shards {
-			n, err := s.loadShard(sh)
-			if err != nil {
-				return 0, fmt.Errorf("shard %s: %w", shardName(sh.ID), err)
+			if err := s.loadShard(tab, sh); err != nil {
+				return 0, fmt.Errorf("table %s, shard %s: %w", name, shardName(sh.ID), err)
 			}
-			last = max(last, n)
+			last = max(last, sh.Start, sh.trimmed.Load(), sh.last.Load())
 		}
 	}
 	return last, nil
 }
 
-func (s *Store) loadShard(sh *shard) (last uint64, err error) {
+func (s *Store) loadShard(tab *table, sh *shard) error {
 	mark, err := getCopy(s.db, trimKey(sh.ID))
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if mark != nil {
 		if len(mark) != 8 {
-			return 0, fmt.Errorf("trim mark %x is corrupt", mark)
+			return fmt.Errorf("trim mark %x is corrupt", mark)
 		}
 		sh.trimmed.Store(binary.BigEndian.Uint64(mark))
 	}
-	last, err = s.lastRecord(sh, endOfShard(sh.ID))
-	return max(last, sh.trimmed.Load(), sh.Start), err
+	last, err := s.lastRecord(tab, sh, maxNumber)
+	sh.last.Store(last)
+	return err
 }
 
-// endOfShard is the key after a shard's last record.
-func endOfShard(shard uint32) []byte {
-	return after(binary.BigEndian.AppendUint32([]byte{spaceStream}, shard))
-}
-
-// lastRecord is the number of the shard's last record below a key, 0 for none.
-func (s *Store) lastRecord(sh *shard, below []byte) (uint64, error) {
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: appendRecordKey(nil, sh.ID, 0), UpperBound: below})
+// lastRecord is the number of the shard's last record up to a number, 0 for none.
+func (s *Store) lastRecord(tab *table, sh *shard, upTo uint64) (uint64, error) {
+	w, err := s.walk(tab, sh.ID, sh.trimmed.Load()+1, upTo)
 	if err != nil {
 		return 0, err
 	}
-	defer it.Close()
-	if !it.Last() {
-		return 0, it.Error()
+	defer w.close()
+	if !w.last() {
+		return 0, w.err
 	}
-	n, ok := seqOf(it.Key())
-	if !ok {
-		return 0, errRecordForm
-	}
-	return n, nil
+	return w.seq, nil
 }
 
-// Trim forgets a shard's records up to a position. Records and mark go in one
-// batch; a crash may bring both back.
+// Trim forgets a shard's records up to a position. The mark alone hides them; the
+// space comes back when all shards of the table have passed a segment. A crash may
+// bring records back, with their mark.
 func (s *Store) Trim(ctx context.Context, tableName, shardName string, upTo events.Position) error {
 	if err := s.trim(ctx, tableName, shardName, upTo); err != nil {
 		return fmt.Errorf("trimming the stream: %w", err)
@@ -79,28 +71,41 @@ func (s *Store) trim(ctx context.Context, tableName, shardName string, upTo even
 		return err
 	}
 	defer s.gate.RUnlock()
-	_, sh, err := s.shard(tableName, shardName)
+	tab, sh, err := s.shard(tableName, shardName)
 	if err != nil {
 		return err
 	}
 	s.trims.Lock()
 	defer s.trims.Unlock()
-	end := min(numberAfter(upTo), s.numbers.visible.Load()+1)
-	last, err := s.lastRecord(sh, appendRecordKey(nil, sh.ID, end))
+	visible := s.numbers.visible.Load()
+	last, err := s.lastRecord(tab, sh, min(numberAfter(upTo)-1, visible))
 	if err != nil || last <= sh.trimmed.Load() {
 		return err
 	}
-	// Readers look at the mark after they have their view of the records.
+	// Before anything goes: readers look at the mark once they have their view.
 	sh.trimmed.Store(last)
 	b := s.db.NewBatch()
 	defer b.Close()
-	err = errors.Join(
-		b.DeleteRange(appendRecordKey(nil, sh.ID, 0), appendRecordKey(nil, sh.ID, last+1), nil),
-		b.Set(trimKey(sh.ID), binary.BigEndian.AppendUint64(nil, last), nil))
+	err = b.Set(trimKey(sh.ID), binary.BigEndian.AppendUint64(nil, last), nil)
+	if free := tab.trimmed(visible) >> segmentBits; err == nil && free > tab.freed {
+		err = b.DeleteRange(appendSegment(nil, tab, 0), appendSegment(nil, tab, free), nil)
+		tab.freed = free
+	}
 	if err != nil {
 		return err
 	}
 	return b.Commit(pebble.NoSync)
+}
+
+// trimmed is the number below which no shard of the table has anything left.
+func (t *table) trimmed(visible uint64) uint64 {
+	least := visible + 1
+	for _, sh := range t.meta.Shards {
+		if n := sh.trimmed.Load(); n < sh.last.Load() {
+			least = min(least, n+1)
+		}
+	}
+	return least
 }
 
 // Horizon is the position after which a shard's stream still has everything: what

@@ -1,12 +1,10 @@
 package embedded
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math"
-	"strconv"
-
-	"github.com/cockroachdb/pebble/v2"
 
 	"weir/internal/events"
 	"weir/internal/store"
@@ -97,19 +95,16 @@ func (s *Store) readShard(ctx context.Context, tableName, shardName string, afte
 		return out, err
 	}
 	upTo := s.numbers.visible.Load()
-	it, err := s.db.NewIter(&pebble.IterOptions{
-		LowerBound: appendRecordKey(nil, sh.ID, numberAfter(after)),
-		UpperBound: appendRecordKey(nil, sh.ID, upTo+1),
-	})
+	w, err := s.walk(tab, sh.ID, numberAfter(after), upTo)
 	if err != nil {
 		return out, err
 	}
-	defer it.Close()
-	// After the iterator, which cannot see a later trim.
+	defer w.close()
+	// Only now: what the walker sees was not trimmed before, or this says so.
 	if trimmed := events.PositionOf(sh.trimmed.Load()); after.Compare(trimmed) < 0 {
 		return out, fmt.Errorf("table %s, shard %s after %v, trimmed to %v: %w", tab.Name, shardName, after, trimmed, store.ErrTrimmed)
 	}
-	page, more, err := readPage(it, tab, limit)
+	page, more, err := readPage(w, limit)
 	if err != nil {
 		return out, fmt.Errorf("table %s, shard %s: %w", tab.Name, shardName, err)
 	}
@@ -128,39 +123,34 @@ func numberAfter(p events.Position) uint64 {
 	return n + 1
 }
 
-func readPage(it *pebble.Iterator, tab *table, limit int) (page []events.Record, more bool, err error) {
+func readPage(w *walker, limit int) (page []events.Record, more bool, err error) {
 	size := 0
-	for ok := it.First(); ok; ok = it.Next() {
+	for ok := w.first(); ok; ok = w.next() {
 		if len(page) >= limit || size > readBytes {
 			return page, true, nil
 		}
-		r, n, err := readRecord(it, tab)
+		r, n, err := w.record()
 		if err != nil {
-			return nil, false, err
+			return nil, false, fmt.Errorf("record %d: %w", w.seq, err)
 		}
 		page = append(page, r)
 		size += n
 	}
-	return page, false, it.Error()
+	return page, false, w.err
 }
 
-func readRecord(it *pebble.Iterator, tab *table) (r events.Record, size int, err error) {
-	seq, ok := seqOf(it.Key())
-	stored, err := it.ValueAndErr()
+// record decodes the record that the walker stands on, and says its stored size.
+func (w *walker) record() (r events.Record, size int, err error) {
+	stored, err := w.it.ValueAndErr()
 	if err != nil {
 		return r, 0, err
 	}
-	c, err := decodeRecord(append(make([]byte, 0, len(stored)), stored...))
-	if err == nil && !ok {
-		err = errRecordForm
-	}
-	if err == nil {
-		r, err = c.event(tab, seq)
-	}
+	c, err := decodeRecord(bytes.Clone(stored))
 	if err != nil {
-		return r, 0, fmt.Errorf("record %s: %w", strconv.FormatUint(seq, 10), err)
+		return r, 0, err
 	}
-	return r, len(stored), nil
+	r, err = c.event(w.tab, w.seq)
+	return r, len(stored), err
 }
 
 // Changed returns a channel that is closed when the table's stream has more to

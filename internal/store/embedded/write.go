@@ -56,8 +56,11 @@ func (s *Store) tryChunk(ctx context.Context, ws []store.Write, out []store.Outc
 			out[i].Err = ws[i].Failed(err)
 		}
 	}
-	if err := b.begin(len(ws) > 1); err != nil {
-		return err != errTooMuch, errUnless(err, errTooMuch)
+	switch err := b.begin(len(ws) > 1); {
+	case err == errTooMuch:
+		return false, nil
+	case err != nil:
+		return true, err
 	}
 	defer b.end()
 	for i := range ws {
@@ -74,13 +77,6 @@ func (s *Store) tryChunk(ctx context.Context, ws []store.Write, out []store.Outc
 		}
 	}
 	return true, b.commit()
-}
-
-func errUnless(err, not error) error {
-	if err == not {
-		return nil
-	}
-	return err
 }
 
 // Transact does all the writes in one batch, or nothing. Transactions and writes

@@ -1,0 +1,246 @@
+// Package api answers the named queries of models over HTTP:
+//
+//	GET /v1                     {"models": [{"name", "href"}]}
+//	GET /v1/{model}             {"model", "queries": [{"name", "href", "parameters": [{"name", "type", "optional", "oneOf"}]}]}
+//	GET /v1/{model}/{query}     {"items": [row, …], "cursor": "…"}, by key=value, limit= and cursor=
+//	GET /healthz                {"status": "ok"}, or 503
+//
+// A page without a cursor is the last; one with a cursor may be short, or empty.
+// What goes wrong is an application/problem+json (RFC 9457) with type, title,
+// status and detail; wrong parameters are listed under errors, and a name that is
+// not there comes with the names that are.
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/klauspost/compress/gzhttp"
+
+	"weir/internal/book"
+	"weir/internal/query"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Limits of a request. A cursor may be long, since it holds keys.
+const (
+	maxQuery   = 64 << 10 // bytes of the query string
+	maxSeconds = 30       // of work
+)
+
+// API is the handler. It answers under /v1 and /healthz, and 404 elsewhere.
+type API struct {
+	engines []*query.Engine
+	log     *slog.Logger
+	handler http.Handler
+}
+
+// New makes the API of models, each with its engine. A nil log is slog.Default().
+func New(engines []*query.Engine, log *slog.Logger) (*API, error) {
+	a := &API{engines: engines, log: log}
+	if log == nil {
+		a.log = slog.Default()
+	}
+	for i, e := range engines {
+		if a.engine(e.Model.Name) != engines[i] {
+			return nil, fmt.Errorf("two models are named %s", e.Model.Name)
+		}
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/v1", a.models)
+	mux.HandleFunc("/v1/{$}", a.models)
+	mux.HandleFunc("/v1/{model}", a.queries)
+	mux.HandleFunc("/v1/{model}/{query}", a.query)
+	mux.HandleFunc("/healthz", a.health)
+	mux.HandleFunc("/", a.nothing)
+	zip, err := gzhttp.NewWrapper(gzhttp.MinSize(1024), gzhttp.CompressionLevel(1))
+	if err != nil {
+		return nil, err
+	}
+	a.handler = zip(a.guard(mux))
+	return a, nil
+}
+
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }
+
+func (a *API) engine(model string) *query.Engine {
+	for _, e := range a.engines {
+		if e.Model.Name == model {
+			return e
+		}
+	}
+	return nil
+}
+
+func (a *API) modelNames() []string {
+	names := []string{}
+	for _, e := range a.engines {
+		names = append(names, e.Model.Name)
+	}
+	return names
+}
+
+func queryNames(e *query.Engine) []string {
+	names := []string{}
+	for _, q := range e.Model.Queries {
+		names = append(names, q.Name)
+	}
+	return names
+}
+
+type link struct {
+	Name       string             `json:"name"`
+	Href       string             `json:"href"`
+	Parameters *[]query.Parameter `json:"parameters,omitempty"`
+}
+
+func (a *API) models(w http.ResponseWriter, r *http.Request) {
+	links := []link{}
+	for _, e := range a.engines {
+		links = append(links, link{Name: e.Model.Name, Href: "/v1/" + url.PathEscape(e.Model.Name)})
+	}
+	writeJSON(w, map[string]any{"models": links})
+}
+
+func (a *API) queries(w http.ResponseWriter, r *http.Request) {
+	e := a.engine(r.PathValue("model"))
+	if e == nil {
+		a.noModel(w, r)
+		return
+	}
+	links := []link{}
+	for _, q := range e.Model.Queries {
+		ps := append([]query.Parameter{}, e.Parameters(q.Name)...)
+		links = append(links, link{q.Name, "/v1/" + url.PathEscape(e.Model.Name) + "/" + url.PathEscape(q.Name), &ps})
+	}
+	writeJSON(w, map[string]any{"model": e.Model.Name, "queries": links})
+}
+
+func (a *API) query(w http.ResponseWriter, r *http.Request) {
+	e := a.engine(r.PathValue("model"))
+	if e == nil {
+		a.noModel(w, r)
+		return
+	}
+	params, page, err := parameters(r.URL.RawQuery)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), maxSeconds*time.Second)
+	defer cancel()
+	res, err := e.Run(ctx, r.PathValue("query"), params, page)
+	switch {
+	case errors.Is(err, query.ErrNotFound):
+		p := problemOf(http.StatusNotFound, "not-found", err.Error())
+		p.Queries = queryNames(e)
+		p.write(w)
+	case err != nil:
+		a.fail(w, r, err)
+	default:
+		writePage(w, res)
+	}
+}
+
+// parameters reads a query string. limit and cursor may be there without a value.
+func parameters(raw string) (map[string]string, query.Page, error) {
+	var page query.Page
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return nil, page, errMalformed
+	}
+	var bad query.ParameterError
+	params := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if params[name] = values.Get(name); len(values[name]) > 1 {
+			bad.Problems = append(bad.Problems, query.Problem{Parameter: name, Message: "is given more than once"})
+		}
+	}
+	if text := params["limit"]; text != "" {
+		if page.Limit, err = strconv.Atoi(text); err != nil || page.Limit < 1 || page.Limit > query.MaxLimit {
+			bad.Problems = append(bad.Problems, query.Problem{Parameter: "limit", Message: fmt.Sprintf("must be a number from 1 to %d, not %.20q", query.MaxLimit, text)})
+		}
+	}
+	page.Cursor = params["cursor"]
+	delete(params, "limit")
+	delete(params, "cursor")
+	if bad.Problems != nil {
+		return nil, page, &bad
+	}
+	return params, page, nil
+}
+
+// health says whether queries can be answered: whether the store answers.
+func (a *API) health(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+	defer cancel()
+	for _, e := range a.engines {
+		if _, err := e.Store.Get(ctx, []store.Ref{book.Ref("secret", "cursor")}); err != nil {
+			a.unavailable(w, r, "the store does not answer", err)
+			return
+		}
+	}
+	writeJSON(w, map[string]string{"status": "ok"})
+}
+
+func (a *API) nothing(w http.ResponseWriter, r *http.Request) {
+	problemOf(http.StatusNotFound, "not-found", "there is nothing here; the models are under /v1").write(w)
+}
+
+func (a *API) noModel(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("model")
+	p := problemOf(http.StatusNotFound, "not-found", fmt.Sprintf("there is no model %.100q", name))
+	p.Models = a.modelNames()
+	if near := query.Nearest(name, p.Models); near != "" {
+		p.Detail += fmt.Sprintf("; did you mean %q?", near)
+	}
+	p.write(w)
+}
+
+func writeJSON(w http.ResponseWriter, v any) {
+	setHeaders(w, "application/json")
+	json.NewEncoder(w).Encode(v)
+}
+
+func setHeaders(w http.ResponseWriter, contentType string) {
+	h := w.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+}
+
+const chunk = 32 << 10
+
+// writePage streams a page: no more than a chunk and a row is in memory as JSON.
+func writePage(w http.ResponseWriter, res query.Result) {
+	setHeaders(w, "application/json")
+	b := append(make([]byte, 0, chunk), `{"items":[`...)
+	for i, row := range res.Items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if b = value.AppendPlainItem(b, row); len(b) < chunk {
+			continue
+		}
+		if _, err := w.Write(b); err != nil {
+			return // nobody listens any more
+		}
+		b = b[:0]
+	}
+	b = append(b, ']')
+	if res.Cursor != "" {
+		b = append(b, `,"cursor":"`...) // base64url needs no escapes
+		b = append(append(b, res.Cursor...), '"')
+	}
+	w.Write(append(b, "}\n"...))
+}

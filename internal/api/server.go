@@ -1,0 +1,72 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Server serves a handler on an address. Make one with Listen.
+type Server struct {
+	listener net.Listener
+	http     *http.Server
+}
+
+// What a slow or silent client may take, and how long requests in progress have
+// when the server stops.
+const (
+	headerTimeout = 5 * time.Second
+	readTimeout   = 15 * time.Second
+	writeTimeout  = 2 * time.Minute
+	idleTimeout   = 2 * time.Minute
+	drainTimeout  = 10 * time.Second
+	maxHeader     = 2 * maxQuery // above maxQuery, so that a long query string is told so
+)
+
+// Listen takes the address, HOST:PORT; port 0 is any free one. Requests wait until
+// Run. A nil log is slog.Default().
+func Listen(addr string, h http.Handler, log *slog.Logger) (*Server, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", addr, err)
+	}
+	if log == nil {
+		log = slog.Default()
+	}
+	return &Server{listener: l, http: &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}}, nil
+}
+
+// Addr is the address that the server listens on.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Run serves until ctx is done, then lets requests in progress end. It returns nil
+// when all have; those that take too long are cut off. The server is closed then.
+func (s *Server) Run(ctx context.Context) error {
+	served := make(chan error, 1)
+	go func() { served <- s.http.Serve(s.listener) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve on %s: %w", s.Addr(), err)
+	case <-ctx.Done():
+	}
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	defer cancel()
+	err := s.http.Shutdown(drain)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("requests were cut off: %w", err), s.http.Close())
+	}
+	<-served
+	return err
+}

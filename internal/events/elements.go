@@ -1,0 +1,67 @@
+package events
+
+import (
+	"fmt"
+
+	"weir/internal/value"
+)
+
+func (p *scanner) list(depth int) (value.Value, string) {
+	if p.b[p.i] != '[' {
+		return value.Value{}, "L: expected an array, found " + p.kindAt(p.i)
+	}
+	base := len(p.stack)
+	for more := p.enter(']'); more; more = p.next(']') {
+		p.space()
+		before := p.prob
+		v := p.attribute(depth + 1)
+		if p.stop != going {
+			return value.Value{}, ""
+		}
+		if p.prob != before {
+			p.within(fmt.Sprintf("[%d]", len(p.stack)-base), before)
+		}
+		p.stack = append(p.stack, value.Attr{Value: v})
+	}
+	return value.ListFrom(p.elements(base)), ""
+}
+
+func (p *scanner) set(kind value.Kind, tag string) (value.Value, string) {
+	if p.b[p.i] != '[' {
+		return value.Value{}, tag + ": expected an array, found " + p.kindAt(p.i)
+	}
+	base := len(p.stack)
+	for more := p.enter(']'); more; more = p.next(']') {
+		switch c := p.space(); {
+		case p.stop != going:
+			return value.Value{}, ""
+		case c != '"':
+			return value.Value{}, tag + ": expected strings, found " + p.kindAt(p.i)
+		}
+		v, msg := p.scalar(tag[0], p.str())
+		if p.stop != going || msg != "" {
+			return v, msg
+		}
+		p.stack = append(p.stack, value.Attr{Value: v})
+	}
+	elems := p.elements(base)
+	if len(elems) == 0 {
+		return value.Value{}, tag + ": an empty set"
+	}
+	v, ok := value.SetFrom(kind, elems)
+	if !ok {
+		return v, fmt.Sprintf("%s: holds %.40q twice", tag, v.Text())
+	}
+	return v, ""
+}
+
+// elements takes what was pushed since base as a list's or a set's elements.
+func (p *scanner) elements(base int) []value.Attr {
+	if p.stop != going {
+		return nil
+	}
+	out := p.cut(len(p.stack) - base)
+	copy(out, p.stack[base:])
+	p.stack = p.stack[:base]
+	return out
+}

@@ -1,0 +1,190 @@
+package model
+
+import (
+	"testing"
+
+	"weir/internal/value"
+)
+
+func loaded(t *testing.T, name string) *Model {
+	t.Helper()
+	m, err := Load(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// row makes an item of strings: name, value, name, value.
+func row(pairs ...string) value.Item {
+	var attrs []value.Attr
+	for i := 0; i < len(pairs); i += 2 {
+		attrs = append(attrs, value.Attr{Name: pairs[i], Value: value.OfString(pairs[i+1])})
+	}
+	return value.NewItem(attrs...)
+}
+
+func TestClassify(t *testing.T) {
+	table := loaded(t, "gallery").Table("gallery")
+	for _, c := range []struct {
+		row  value.Item
+		want string
+	}{
+		{row("PK", "ALBUM#1", "SK", "METADATA", "EntityType", "Album"), "Album"},
+		{row("PK", "ALBUM#1", "SK", "MEDIA#2", "EntityType", "AlbumMedia"), "AlbumMedia"},
+		{row("PK", "ALBUM#1", "SK", "MEDIA#2", "EntityType", "AlbumMedia", "filename", "a.jpg"), "AlbumMedia"},
+		{row("PK", "ALBUM#1", "SK", "MEDIA#2", "EntityType", "Media", "filename", "a.jpg"), "OldMedia"},
+		{row("PK", "ALBUM#1", "SK", "MEDIA#2", "filename", "a.jpg"), "OldMedia"},
+		{row("PK", "ALBUM#1", "SK", "MEDIA#2"), ""},
+		{row("PK", "ALBUM#1", "SK", "MEDIA#2").With(value.Attr{Name: "filename", Value: value.OfNull()}), ""},
+		{row("PK", "MEDIA#1", "SK", "METADATA", "EntityType", "Album"), ""},
+		{row("PK", "ALBUM#", "SK", "METADATA", "EntityType", "Album"), ""},
+		{row("PK", "ALBUM#1", "SK", "METADATA2", "EntityType", "Album"), ""},
+		{row("PK", "ALBUM#1", "EntityType", "Album"), ""},
+		{value.NewItem(value.Attr{Name: "PK", Value: value.OfInt(1)}, value.Attr{Name: "SK", Value: value.OfString("METADATA")}), ""},
+		{value.Item{}, ""},
+		{nil, ""},
+	} {
+		got := ""
+		if e := table.Classify(c.row); e != nil {
+			got = e.Name
+		}
+		if got != c.want {
+			t.Errorf("%v is %q, want %q", c.row, got, c.want)
+		}
+	}
+}
+
+func TestFieldGet(t *testing.T) {
+	gallery, wardrobe := loaded(t, "gallery"), loaded(t, "wardrobe")
+	interaction := row("PK", "USER#u#1", "SK", "INTERACTION#like#m#2", "userId", "other", "createdAt", "now")
+	item := row("PK", "USER#u", "SK", "ITEM#i", "GSI1PK", "USER#u#SEASON#fall", "GSI1SK", "ITEM#2026", "Name", "Hat")
+	for _, c := range []struct {
+		e     *Entity
+		field string
+		row   value.Item
+		want  value.Value
+		typed bool
+	}{
+		{gallery.Entity("UserInteraction"), "userId", interaction, value.OfString("u#1"), false},
+		{gallery.Entity("UserInteraction"), "interactionType", interaction, value.OfString("like"), false},
+		{gallery.Entity("UserInteraction"), "mediaId", interaction, value.OfString("m#2"), false},
+		{gallery.Entity("UserInteraction"), "createdAt", interaction, value.OfString("now"), true},
+		{gallery.Entity("UserInteraction"), "nothing", interaction, value.Value{}, true},
+		{gallery.Entity("UserInteraction"), "userId", row("PK", "ALBUM#1"), value.Value{}, false},
+		{gallery.Entity("UserInteraction"), "userId", row(), value.Value{}, false},
+		{wardrobe.Entity("UserItem"), "Name", item, value.OfString("Hat"), true},
+		{wardrobe.Entity("UserItem"), "CreatedAt", item, value.OfString("2026"), false}, // only its index's key has it
+		{wardrobe.Entity("UserItem"), "Season", item, value.Value{}, true},              // declared: the attribute
+	} {
+		f := c.e.Field(c.field)
+		if got := f.Get(c.row); !value.Equal(got, c.want) || f.Typed() != c.typed {
+			t.Errorf("%s.%s: %v (typed %v), want %v", c.e.Name, c.field, got, f.Typed(), c.want)
+		}
+	}
+}
+
+// A key attribute that is a number stays one, whether the key is the name itself
+// or the name stands for it.
+func TestFieldOfWholeKeys(t *testing.T) {
+	m := loaded(t, "testdata/good/tables.yaml")
+	f := m.Entity("Suggestion").Field("tmdb_movie_id")
+	r := row("round_id", "r").With(value.Attr{Name: "tmdb_movie_id", Value: value.OfInt(7)})
+	if got := f.Get(r); !value.Equal(got, value.OfInt(7)) || f.Type != TypeNumber {
+		t.Errorf("%v, a %s", got, f.Type)
+	}
+	if f := m.Entity("Cached").Field("cache_key"); f.Type != TypeString || f.Attr != "cache_key" || !f.Typed() {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestKey(t *testing.T) {
+	m := loaded(t, "testdata/good/tables.yaml")
+	get := func(values ...value.Attr) func(string) value.Value {
+		return value.NewItem(values...).Get
+	}
+	round := value.Attr{Name: "round_id", Value: value.OfString("r")}
+	movie := func(v value.Value) value.Attr { return value.Attr{Name: "tmdb_movie_id", Value: v} }
+	suggestion, vote := m.Entity("Suggestion"), m.Entity("Vote")
+
+	for _, v := range []value.Value{value.OfInt(7), value.OfString("7"), value.OfString("7.0")} {
+		k, ok := suggestion.Key(get(round, movie(v)))
+		if !ok || !value.Equal(k.Partition, value.OfString("r")) || !value.Equal(k.Sort, value.OfInt(7)) {
+			t.Errorf("%v: %v, %v", v, k, ok)
+		}
+	}
+	for _, v := range []value.Value{{}, value.OfString("x"), value.OfString(""), value.OfBool(true), value.OfNull()} {
+		if k, ok := suggestion.Key(get(round, movie(v))); ok {
+			t.Errorf("%v makes the key %v", v, k)
+		}
+	}
+	k, ok := vote.Key(get(round, movie(value.OfInt(7)), value.Attr{Name: "member_id", Value: value.OfString("m")}))
+	if !ok || k.Sort.Text() != "7#m" {
+		t.Errorf("%v, %v", k, ok)
+	}
+	if _, ok := vote.Key(get(round, movie(value.OfInt(7)))); ok {
+		t.Error("a key without one of its names")
+	}
+	if _, ok := m.Entity("User").Key(get(value.Attr{Name: "user_id", Value: value.OfString("")})); ok {
+		t.Error("an empty key")
+	}
+}
+
+func TestBuildOfIndexKeys(t *testing.T) {
+	album := loaded(t, "gallery").Entity("Album")
+	r := row("PK", "ALBUM#1", "SK", "METADATA", "isPublic", "true", "createdAt", "2026")
+	get := func(name string) value.Value { return album.Field(name).Get(r) }
+	for attr, want := range map[string]string{"PK": "ALBUM#1", "SK": "METADATA", "GSI1PK": "ALBUM", "GSI1SK": "2026#1", "GSI4SK": "", "isPublic": "true", "createdAt": "2026"} {
+		v, ok := album.KeyTemplate(attr).Build(get)
+		if ok != (want != "") || ok && v.Text() != want {
+			t.Errorf("%s: %v, %v, want %q", attr, v, ok, want)
+		}
+	}
+	if album.KeyTemplate("GSI2PK") != nil {
+		t.Error("albums are not in GSI2")
+	}
+}
+
+func TestHolds(t *testing.T) {
+	f := func(name string) *Field { return &Field{Name: name, Attr: name, Type: TypeAny} }
+	is := func(vs ...value.Value) Test { return Test{Field: f("x"), OneOf: vs} }
+	not := func(vs ...value.Value) Test { return Test{Field: f("x"), OneOf: vs, Not: true} }
+	a, b := value.OfString("a"), value.OfString("b")
+	flag, yes := value.OfString("true"), value.OfBool(true)
+	for i, c := range []struct {
+		test Test
+		x    value.Value
+		want bool
+	}{
+		{is(a), a, true}, {is(a), b, false}, {is(a, b), b, true}, {is(a), value.Value{}, false}, {is(a), value.OfNull(), false},
+		{not(a), a, false}, {not(a), b, true}, {not(a, b), b, false}, {not(a), value.Value{}, true},
+		{is(flag), yes, true}, {is(yes), flag, true}, {is(yes), value.OfBool(false), false}, {is(yes), value.OfInt(1), false},
+		{is(value.OfInt(5)), value.MustNumber("5.0"), true}, {is(value.OfInt(5)), value.OfString("5"), false},
+		{Test{Field: f("x"), Present: true}, a, true}, {Test{Field: f("x"), Present: true}, value.Value{}, false},
+		{Test{Field: f("x"), Present: true}, value.OfNull(), false},
+		{Test{Field: f("x")}, value.Value{}, true}, {Test{Field: f("x")}, a, false},
+	} {
+		if got := Holds([]Test{c.test}, value.NewItem(value.Attr{Name: "x", Value: c.x})); got != c.want {
+			t.Errorf("%d: %+v of %v: %v", i, c.test, c.x, got)
+		}
+	}
+	if !Holds(nil, nil) {
+		t.Error("no test holds always")
+	}
+	if Holds([]Test{is(a), not(a)}, row("x", "a")) {
+		t.Error("all tests have to hold")
+	}
+}
+
+func TestFinders(t *testing.T) {
+	m := loaded(t, "wardrobe")
+	if m.Table("WardrobeTable") == nil || m.Table("x") != nil || m.Entity("Item") == nil || m.Entity("x") != nil || m.Query("item") == nil || m.Query("x") != nil {
+		t.Error("tables, entities and queries are found by name, and others are not")
+	}
+	if !m.Entity("UserItem").Derived || m.Entity("Share").Derived {
+		t.Error("weir makes user-items, and no shares")
+	}
+	if f := m.Entity("Item").Field("SharedCount"); f.Type != TypeNumber {
+		t.Errorf("a count is a %s", f.Type)
+	}
+}

@@ -1,0 +1,82 @@
+package model
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"weir/internal/value"
+)
+
+func TestMeet(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"METADATA", "METADATA", true},
+		{"METADATA", "META", false},
+		{"ALBUM#{id}", "ALBUM#{x}#{y}", true},
+		{"ALBUM#{id}", "MEDIA#{id}", false},
+		{"{x}", "METADATA", true},
+		{"A#{x}", "A#", false},
+		{"{x}#END", "START#{y}", true},
+		{"{x}#A", "{y}#B", false},
+		{"USER#{id}", "USER_SESSION#{id}", false},
+		{"USER{id}", "USER_SESSION#{id}", true},
+		{"/{a}[/{b}]", "/{x}", true},
+		{"X{a}[/{b}Z]", "{c}Z", true},
+	} {
+		a, b := &KeyTemplate{Template: parse(t, c.a)}, &KeyTemplate{Template: parse(t, c.b)}
+		if got := keysMeet(a, b, nil, nil); got != c.want || keysMeet(b, a, nil, nil) != c.want {
+			t.Errorf("%s and %s meet: %v", c.a, c.b, got)
+		}
+	}
+	a, b := &KeyTemplate{Template: parse(t, "X#{k}#{a}")}, &KeyTemplate{Template: parse(t, "X#one")}
+	if keysMeet(a, b, map[string]string{"k": "one"}, nil) {
+		t.Error("a known name stands for itself")
+	}
+}
+
+// A key that one template makes and the other one reads is in both.
+func TestMeetMissesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := templates(t), templates(t)
+		values := map[string]string{}
+		for _, name := range a.Names() {
+			values[name] = rapid.StringMatching(`[A-C#|/.:-]{1,8}`).Draw(t, name)
+		}
+		key, ok := a.Build(getter(values))
+		if !ok || !b.Match(key, make([]string, len(b.Names()))) {
+			t.Skip("they do not share this key")
+		}
+		if !keysMeet(&KeyTemplate{Template: a}, &KeyTemplate{Template: b}, nil, nil) {
+			t.Fatalf("%s and %s share %q", a, b, key)
+		}
+	})
+}
+
+// Tests that exclude each other have no row in common.
+func TestExcludeMeansNoRow(t *testing.T) {
+	f := &Field{Name: "t", Attr: "t", Type: TypeAny}
+	some := []value.Value{value.OfString("a"), value.OfString("b"), value.OfString("true"), value.OfBool(true), value.OfInt(1), value.OfString("1")}
+	test := func(t *rapid.T, label string) []Test {
+		n := rapid.IntRange(0, 3).Draw(t, label+" values")
+		x := Test{Field: f, Not: n > 0 && rapid.Bool().Draw(t, label+" not"), Present: n == 0 && rapid.Bool().Draw(t, label+" present")}
+		for range n {
+			x.OneOf = append(x.OneOf, rapid.SampledFrom(some).Draw(t, label))
+		}
+		return []Test{x}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := test(t, "a"), test(t, "b")
+		if !exclude(a, b) {
+			return
+		}
+		for _, v := range append(some, value.Value{}, value.OfNull(), value.OfString("other")) {
+			row := value.NewItem(value.Attr{Name: "t", Value: v})
+			if Holds(a, row) && Holds(b, row) {
+				t.Fatalf("%v passes %+v and %+v", row, a, b)
+			}
+		}
+	})
+}

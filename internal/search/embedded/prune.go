@@ -1,0 +1,74 @@
+package embedded
+
+import (
+	"context"
+	"time"
+
+	"github.com/blevesearch/bleve/v2/index/scorch"
+	index "github.com/blevesearch/bleve_index_api"
+
+	"weir/internal/search"
+)
+
+// A tombstone may go this long after it was written, and is looked for this often.
+const (
+	keepTombstones = 48 * time.Hour
+	pruneEvery     = time.Hour
+	maxPrune       = 5000 // in one commit
+)
+
+// prune adds to a batch the removal of old tombstones, except those of documents
+// that the batch is about.
+func (c *corpus) prune(snap *scorch.IndexSnapshot, b *index.Batch, about map[string]*search.Document, now time.Time) error {
+	if now.Before(c.nextPrune) {
+		return nil
+	}
+	c.nextPrune = now.Add(pruneEvery)
+	dict, err := snap.FieldDictRange(fieldGone, []byte(termGoneAt), []byte(goneAt(now.Add(-keepTombstones-time.Hour))))
+	if err != nil {
+		return err
+	}
+	defer dict.Close()
+	left := maxPrune
+	for e, err := dict.Next(); e != nil || err != nil; e, err = dict.Next() {
+		if err != nil {
+			return err
+		}
+		ids, err := withTerm(snap, fieldGone, e.Term, left)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			if about[id] == nil {
+				b.Delete(id)
+			}
+		}
+		if left -= len(ids); left <= 0 {
+			c.nextPrune = now
+			return nil
+		}
+	}
+	return nil
+}
+
+// withTerm lists the documents that have the term, at most limit.
+func withTerm(snap *scorch.IndexSnapshot, field, term string, limit int) ([]string, error) {
+	r, err := snap.TermFieldReader(context.Background(), []byte(term), field, false, false, false)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	var ids []string
+	for len(ids) < limit {
+		d, err := r.Next(nil)
+		if err != nil || d == nil {
+			return ids, err
+		}
+		id, err := snap.ExternalID(d.ID)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}

@@ -1,0 +1,115 @@
+package embedded
+
+import (
+	"encoding/binary"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/blevesearch/bleve/v2/index/scorch"
+
+	"weir/internal/events"
+	"weir/internal/search"
+	"weir/internal/value"
+)
+
+// stamp says which change of a document an index holds: its position, and a mark
+// of the content, by which the same change is known when it comes again.
+type stamp struct {
+	position events.Position
+	mark     uint64
+}
+
+const stampLength = len(events.Position{}) + 8
+
+func (s stamp) bytes() []byte {
+	b := make([]byte, 0, stampLength)
+	return binary.BigEndian.AppendUint64(append(b, s.position[:]...), s.mark)
+}
+
+func parseStamp(b []byte) (stamp, bool) {
+	if len(b) != stampLength {
+		return stamp{}, false
+	}
+	var s stamp
+	n := copy(s.position[:], b)
+	s.mark = binary.BigEndian.Uint64(b[n:])
+	return s, true
+}
+
+// stampOf is the stamp of a change in an index of this schema.
+func stampOf(s *search.Schema, d *search.Document) stamp {
+	m := newMark()
+	if d.Deleted {
+		m.add("deleted")
+		return stamp{d.Position, m.sum}
+	}
+	for _, t := range d.Text {
+		m.add(t)
+	}
+	for _, fields := range [][]string{s.Filters, s.Sorts} {
+		m.add("")
+		for _, f := range fields {
+			m.addValue(d.Values[f])
+		}
+	}
+	return stamp{d.Position, m.sum}
+}
+
+// mark is FNV-1a over strings with their lengths.
+type mark struct{ sum uint64 }
+
+func newMark() mark { return mark{14695981039346656037} }
+
+func (m *mark) add(s string) {
+	h := (m.sum ^ uint64(len(s))) * 1099511628211
+	for i := 0; i < len(s); i++ {
+		h = (h ^ uint64(s[i])) * 1099511628211
+	}
+	m.sum = h
+}
+
+func (m *mark) addValue(v value.Value) {
+	m.add(v.Kind().Descriptor())
+	m.add(v.Text())
+	if v.Bool() {
+		m.add("true")
+	}
+	for _, e := range v.Elements() {
+		m.addValue(e.Value)
+	}
+}
+
+// stamps looks up what the index holds for these ids, tombstones included.
+func stamps(snap *scorch.IndexSnapshot, ids []string) (map[string]stamp, error) {
+	held := map[string]stamp{}
+	for _, seg := range snap.Segments() {
+		docs, err := seg.DocNumbers(ids)
+		if err != nil {
+			return nil, err
+		}
+		if err := visitStamps(seg, docs, held); err != nil {
+			return nil, err
+		}
+	}
+	return held, nil
+}
+
+func visitStamps(seg *scorch.SegmentSnapshot, docs *roaring.Bitmap, held map[string]stamp) error {
+	for it := docs.Iterator(); it.HasNext(); {
+		var id string
+		var st stamp
+		err := seg.VisitDocument(uint64(it.Next()), func(name string, _ byte, b []byte, _ []uint64) bool {
+			switch name {
+			case "_id":
+				id = string(b)
+			case fieldStamp:
+				st, _ = parseStamp(b)
+			}
+			return true
+		})
+		if err != nil {
+			return err
+		}
+		held[id] = st
+	}
+	return nil
+}

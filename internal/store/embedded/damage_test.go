@@ -1,0 +1,166 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"weir/internal/events"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// TestDamagedRow: bytes that are no row are an error that names table and key,
+// for that row alone.
+func TestDamagedRow(t *testing.T) {
+	ctx := context.Background()
+	s := openMem(t, things())
+	do(t, s, put("a", "good", "kind", "k", "at", "1"), put("b", "bad", "kind", "k", "at", "2"))
+	tab := s.tables["things"]
+	key := appendRowKey(nil, tab, ref("b", "bad").Key)
+	for _, bytes := range []string{"", "\xff", "\x05\x01", "\x01\x02PK\x04\xff"} {
+		if err := s.db.Set(key, []byte(bytes), pebble.NoSync); err != nil {
+			t.Fatal(err)
+		}
+		for i := range s.locks.stripes {
+			s.locks.stripes[i].cache = rowCache{}
+		}
+		_, err := s.Get(ctx, []store.Ref{ref("a", "good"), ref("b", "bad")})
+		wantDamage(t, "get", err)
+		_, err = s.Query(ctx, store.Query{Table: "things", Partition: val("b")})
+		wantDamage(t, "query", err)
+		_, err = s.Query(ctx, store.Query{Table: "things", Index: "kind", Partition: val("k")})
+		wantDamage(t, "query of an index", err)
+		out, err := s.Write(ctx, []store.Write{put("a", "good", "n", 0), put("b", "bad"), put("b", "other")})
+		if err != nil || out[0].Err != nil || out[2].Err != nil {
+			t.Errorf("writes beside it: %v, %v, %v", err, out[0].Err, out[2].Err)
+		}
+		wantDamage(t, "write", out[1].Err)
+		wantDamage(t, "transact", s.Transact(ctx, []store.Write{put("b", "bad")}))
+	}
+	if get(t, s, "a", "good") == nil {
+		t.Error("a good row is gone")
+	}
+	do(t, s, put("a", "good", "n", 1))
+}
+
+func wantDamage(t *testing.T, what string, err error) {
+	t.Helper()
+	if !errors.Is(err, value.ErrCorrupt) || !strings.Contains(err.Error(), "things") || !strings.Contains(err.Error(), `"b", "bad"`) {
+		t.Errorf("%s: error %v", what, err)
+	}
+}
+
+func TestDamagedRecord(t *testing.T) {
+	s := open(t, "data", []store.Table{things()}, Options{FS: vfs.NewMem(), Shards: 1})
+	do(t, s, put("a", "1"), put("a", "2"))
+	sh := shardsOf(t, s)[0].ID
+	key := appendRecordKey(nil, s.tables["things"], 1, 2)
+	if err := s.db.Set(key, []byte("\x03rubbish"), pebble.NoSync); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Read(context.Background(), "things", sh, events.Position{}, 10)
+	if !errors.Is(err, errRecordForm) || !strings.Contains(err.Error(), "table things") || !strings.Contains(err.Error(), "record 2") {
+		t.Errorf("error %v", err)
+	}
+	if page, err := s.Read(context.Background(), "things", sh, events.Position{}, 1); err != nil || len(page.Records) != 1 {
+		t.Errorf("%d records before it, %v", len(page.Records), err)
+	}
+}
+
+// TestDamagedFile: flipped bits on disk are an error of those who read them, and
+// stop nobody else.
+func TestDamagedFile(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir, []store.Table{things()}, Options{Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range 200 {
+		do(t, s, put("a", string(rune('A'+i)), "pad", fmt.Sprintf("%x", rng.Perm(200))))
+	}
+	if err := s.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.sst"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := len(b) / 4; i < len(b)/2; i += 997 {
+			b[i] ^= 0x40
+		}
+		if err := os.WriteFile(name, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err = Open(dir, []store.Table{things()}, Options{Logger: quiet, Fatal: func(reason string) { t.Error("fatal:", reason) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	bad := 0
+	for i := range 200 {
+		if _, err := s.Get(context.Background(), []store.Ref{ref("a", string(rune('A'+i)))}); err != nil {
+			bad++
+			if !strings.Contains(err.Error(), "things") {
+				t.Errorf("error %v", err)
+			}
+		}
+	}
+	if bad == 0 || bad == 200 {
+		t.Errorf("%d of 200 reads met the damage", bad)
+	}
+}
+
+// TestFailingDisk: a disk that refuses the log ends the process through Fatal; it
+// is not passed over.
+func TestFailingDisk(t *testing.T) {
+	broken := errors.New("no space left on device")
+	inject := &errorfs.Toggle{Injector: errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if strings.HasSuffix(op.Path, ".log") && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+			return broken
+		}
+		return nil
+	})}
+	reasons := make(chan string, 10)
+	fs := errorfs.Wrap(vfs.NewMem(), inject)
+	s, err := Open("data", []store.Table{things()}, Options{FS: fs, Logger: quiet, Fatal: func(reason string) {
+		reasons <- reason
+		select {} // it must not return
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(t, s, put("a", "b"))
+	inject.On()
+	errs := make(chan error, 1)
+	go func() { errs <- s.Sync(context.Background()) }()
+	select {
+	case err := <-errs:
+		if err == nil {
+			t.Error("Sync says that all is on disk")
+		}
+	case reason := <-reasons:
+		if !strings.Contains(reason, broken.Error()) {
+			t.Errorf("reason %q", reason)
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package embedded
+
+import (
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"weir/internal/store"
+	"weir/internal/store/storetest"
+)
+
+// open opens a store and closes it when the test ends.
+func open(t testing.TB, dir string, tables []store.Table, opts Options) *Store {
+	t.Helper()
+	s, err := Open(dir, tables, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func TestContract(t *testing.T) {
+	storetest.Run(t, func(t *testing.T, tables []store.Table) store.Store {
+		return open(t, "data", tables, Options{FS: vfs.NewMem()})
+	})
+}
+
+func TestContractOnDisk(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the suite has run in memory")
+	}
+	storetest.Run(t, func(t *testing.T, tables []store.Table) store.Store {
+		return open(t, t.TempDir(), tables, Options{Shards: 1, MemTableBytes: 256 << 10, RowCacheBytes: 256 << 10})
+	})
+}

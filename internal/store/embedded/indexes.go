@@ -1,0 +1,83 @@
+package embedded
+
+import (
+	"slices"
+	"strings"
+
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// index is an open index; expiry is one whose key is the TTL attribute, under the
+// name "".
+type index struct {
+	store.Index
+	id              uint16
+	partition, sort int // where the table's indexed has its key attributes
+}
+
+func (ix *index) isExpiry() bool { return ix.Name == "" }
+
+// addIndex opens an index.
+func (t *table) addIndex(ix store.Index, id uint16) {
+	t.indexes = append(t.indexes, &index{Index: ix, id: id})
+	for _, name := range []string{ix.Key.Partition.Name, ix.Key.Sort.Name} {
+		if at, found := slices.BinarySearch(t.indexed, name); !found {
+			t.indexed = slices.Insert(t.indexed, at, name)
+		}
+	}
+	for _, ix := range t.indexes {
+		ix.partition, _ = slices.BinarySearch(t.indexed, ix.Key.Partition.Name)
+		ix.sort, _ = slices.BinarySearch(t.indexed, ix.Key.Sort.Name)
+	}
+}
+
+func (t *table) index(name string) *index {
+	for _, ix := range t.indexes {
+		if ix.Name == name && !ix.isExpiry() {
+			return ix
+		}
+	}
+	return nil
+}
+
+// keyValues are a row's values of the table's indexed attributes, in their order:
+// what there is to know of it for all indexes, taken in one walk.
+func (t *table) keyValues(b []value.Value, row value.Item) []value.Value {
+	for _, name := range t.indexed {
+		for len(row) > 0 && strings.Compare(row[0].Name, name) < 0 {
+			row = row[1:]
+		}
+		var v value.Value
+		if len(row) > 0 && row[0].Name == name {
+			v = row[0].Value
+		}
+		b = append(b, v)
+	}
+	return b
+}
+
+// entry is a row's key in the index, by the row's keyValues. Only a row that was
+// there before the index can have values that give an error.
+func (ix *index) entry(vs []value.Value) (k store.Key, ok bool, err error) {
+	if ix.isExpiry() {
+		_, ok := vs[ix.partition].Int64()
+		return store.Key{Partition: vs[ix.partition]}, ok, nil
+	}
+	return ix.Entry(vs[ix.partition], vs[ix.sort])
+}
+
+// same reports whether two rows stand at the same place in the index.
+func (ix *index) same(a, b []value.Value) bool {
+	return value.Equal(a[ix.partition], b[ix.partition]) && value.Equal(a[ix.sort], b[ix.sort])
+}
+
+// check refuses a row that has a wrong value in an index's key.
+func (t *table) check(vs []value.Value) error {
+	for _, ix := range t.indexes {
+		if _, _, err := ix.entry(vs); err != nil {
+			return err
+		}
+	}
+	return nil
+}

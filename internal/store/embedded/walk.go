@@ -1,0 +1,79 @@
+package embedded
+
+import (
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// walker goes over the records of one shard, which lie in a run for each segment.
+type walker struct {
+	it    *pebble.Iterator
+	tab   *table
+	shard uint32
+	seq   uint64 // where it stands
+	err   error
+}
+
+// walk stands before the shard's records; close it. It sees numbers from low to
+// high.
+func (s *Store) walk(tab *table, shard uint32, low, high uint64) (*walker, error) {
+	it, err := s.db.NewIter(&pebble.IterOptions{
+		LowerBound: appendRecordKey(nil, tab, shard, min(low, maxNumber)),
+		UpperBound: append(appendRecordKey(nil, tab, shard, min(high, maxNumber)), 0),
+	})
+	return &walker{it: it, tab: tab, shard: shard}, err
+}
+
+func (w *walker) close() { _ = w.it.Close() }
+
+// first goes to the shard's first record, next to the following one.
+func (w *walker) first() bool { return w.forward(w.it.First()) }
+func (w *walker) next() bool  { return w.forward(w.it.Next()) }
+
+func (w *walker) forward(ok bool) bool {
+	var buf [recordKeyLen]byte
+	for ok {
+		shard, seq, good := splitRecordKey(w.it.Key())
+		switch {
+		case !good:
+			w.err = errRecordForm
+			return false
+		case shard == w.shard:
+			w.seq = seq
+			return true
+		}
+		segment := seq >> segmentBits
+		if shard > w.shard {
+			segment++
+		}
+		ok = w.it.SeekGE(appendRecordKey(buf[:0], w.tab, w.shard, segment<<segmentBits))
+	}
+	w.err = w.it.Error()
+	return false
+}
+
+// last goes to the shard's last record.
+func (w *walker) last() bool {
+	var buf [recordKeyLen]byte
+	ok := w.it.Last()
+	for ok {
+		shard, seq, good := splitRecordKey(w.it.Key())
+		switch {
+		case !good:
+			w.err = errRecordForm
+			return false
+		case shard == w.shard:
+			w.seq = seq
+			return true
+		}
+		segment := seq >> segmentBits
+		if shard < w.shard { // it has nothing in this segment
+			if segment == 0 {
+				return false
+			}
+			segment--
+		}
+		ok = w.it.SeekLT(appendRecordKey(buf[:0], w.tab, w.shard+1, segment<<segmentBits))
+	}
+	w.err = w.it.Error()
+	return false
+}

@@ -1,0 +1,185 @@
+package value
+
+import (
+	"errors"
+	"math/big"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func rat(t rapid.TB, s string) *big.Rat {
+	r, ok := new(big.Rat).SetString(s)
+	if !ok {
+		t.Fatalf("%q is no decimal", s)
+	}
+	return r
+}
+
+func TestParseNumber(t *testing.T) {
+	nines := strings.Repeat("9", 38)
+	for _, c := range []struct{ in, want string }{
+		{"0", "0"}, {"-0", "0"}, {"0.000", "0"}, {"-0.0", "0"}, {"0e50", "0"}, {"00", "0"}, {"007", "7"}, {"-007.50", "-7.5"}, {"+3", "3"},
+		{"1.0", "1"}, {"100", "100"}, {"1e2", "100"}, {"1E+2", "100"}, {"1.5e1", "15"}, {"15e-1", "1.5"}, {"1e-3", "0.001"}, {".5", "0.5"}, {"5.", "5"},
+		{nines, nines}, {"-" + nines, "-" + nines}, {"0." + nines, "0." + nines}, {nines + "000", nines + "000"}, {"0.00" + nines, "0.00" + nines},
+		{"1e125", "1" + strings.Repeat("0", 125)}, {"9.9e125", "99" + strings.Repeat("0", 124)}, {"1e-130", "0." + strings.Repeat("0", 129) + "1"},
+		{"1." + strings.Repeat("0", 100), "1"},
+	} {
+		for name, parse := range map[string]func(string) (Value, error){"ParseNumber": ParseNumber, "NumberFrom": NumberFrom} {
+			if v, err := parse(c.in); err != nil || v.Text() != c.want || v.Kind() != Number {
+				t.Errorf("%s(%q) = %q, %v; want %q", name, c.in, v.Text(), err, c.want)
+			}
+		}
+	}
+	for _, in := range []string{
+		"", "-", "+", ".", "e", "1e", "e5", "1e1.5", "--1", "1-", "abc", "1a", " 1", "1 ", "1,5", "0x10", "1_000", "NaN", "Infinity", "١",
+		"1e126", "1e-131", "1e1000000", "1e99999999999999999999", "-1e126", nines + "1", "0." + nines + "1", "1" + strings.Repeat("0", 37) + "1",
+	} {
+		for name, parse := range map[string]func(string) (Value, error){"ParseNumber": ParseNumber, "NumberFrom": NumberFrom} {
+			if v, err := parse(in); !errors.Is(err, ErrNumber) || !v.IsMissing() {
+				t.Errorf("%s(%q) = %q, %v; want an error", name, in, v.Text(), err)
+			}
+		}
+	}
+}
+
+// The canonical text has the value of what was written, is its own canonical
+// text, and is the same for all ways of writing it.
+func TestParseNumberCanonical(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := decimals.Draw(t, "decimal")
+		v, err := ParseNumber(in)
+		if err != nil {
+			t.Fatalf("%q: %v", in, err)
+		}
+		if rat(t, in).Cmp(rat(t, v.Text())) != 0 {
+			t.Fatalf("%q became %q", in, v.Text())
+		}
+		if again, err := ParseNumber(v.Text()); err != nil || again.Text() != v.Text() {
+			t.Fatalf("%q is canonical, and became %q, %v", v.Text(), again.Text(), err)
+		}
+		if quick, err := NumberFrom(in); err != nil || !Equal(quick, v) {
+			t.Fatalf("NumberFrom(%q) = %q, %v; ParseNumber has %q", in, quick.Text(), err, v.Text())
+		}
+		if digits := strings.Trim(strings.Replace(v.Text(), ".", "", 1), "-0"); isCanonicalDecimal(in) && in != v.Text() {
+			t.Fatalf("%q with %d digits is said to be canonical; it is %q", in, len(digits), v.Text())
+		}
+	})
+}
+
+func FuzzParseNumber(f *testing.F) {
+	for _, s := range []string{"0", "-1.50", "1e5", "0.00", "12345678901234567890123456789012345678", "1e-130", "-0", "0.1", "10"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		v, err := ParseNumber(s)
+		quick, qerr := NumberFrom(s)
+		if (err == nil) != (qerr == nil) || !Equal(v, quick) {
+			t.Fatalf("ParseNumber(%q) = %q, %v; NumberFrom %q, %v", s, v.Text(), err, quick.Text(), qerr)
+		}
+		if err != nil {
+			return
+		}
+		if len(s) < 200 && rat(t, s).Cmp(rat(t, v.Text())) != 0 {
+			t.Fatalf("%q became %q", s, v.Text())
+		}
+	})
+}
+
+func TestCompareNumbers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := numberValues.Draw(t, "a"), numberValues.Draw(t, "b")
+		if got, want := sign(Compare(a, b)), rat(t, a.Text()).Cmp(rat(t, b.Text())); got != want {
+			t.Fatalf("Compare(%s, %s) = %d", a.Text(), b.Text(), got)
+		}
+		if Compare(a, a) != 0 || a.Sign() != rat(t, a.Text()).Sign() {
+			t.Fatalf("%s differs from itself, or its sign is %d", a.Text(), a.Sign())
+		}
+		s, digits, exp := a.Decimal()
+		if s != 0 {
+			text := map[int]string{1: "", -1: "-"}[s] + "0." + digits + "e" + big.NewInt(int64(exp)).String()
+			if rat(t, text).Cmp(rat(t, a.Text())) != 0 {
+				t.Fatalf("%s is taken apart into %s", a.Text(), text)
+			}
+		}
+	})
+}
+
+func sign(n int) int {
+	switch {
+	case n < 0:
+		return -1
+	case n > 0:
+		return 1
+	}
+	return 0
+}
+
+func TestAddNumbers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := numberValues.Draw(t, "a"), numberValues.Draw(t, "b")
+		want := new(big.Rat).Add(rat(t, a.Text()), rat(t, b.Text()))
+		got, err := AddNumbers(a, b)
+		if err != nil {
+			if !errors.Is(err, ErrNumber) {
+				t.Fatal(err)
+			}
+			if _, err := ParseNumber(want.FloatString(260)); err == nil {
+				t.Fatalf("%s + %s = %s fits, and is refused", a.Text(), b.Text(), want.FloatString(140))
+			}
+			return
+		}
+		if rat(t, got.Text()).Cmp(want) != 0 {
+			t.Fatalf("%s + %s = %s", a.Text(), b.Text(), got.Text())
+		}
+		back, err := AddNumbers(got, Negate(b))
+		if err != nil || !Equal(back, a) {
+			t.Fatalf("%s + %s - %s = %s, %v", a.Text(), b.Text(), b.Text(), back.Text(), err)
+		}
+	})
+	for _, c := range []struct{ a, b, want string }{
+		{"9223372036854775807", "1", "9223372036854775808"}, {"-9223372036854775808", "-1", "-9223372036854775809"},
+		{"0.1", "0.2", "0.3"}, {"5", "-5", "0"}, {"0", "0", "0"}, {"9223372036854775807", "0", "9223372036854775807"}, {"-1", "0", "-1"},
+	} {
+		if got, err := AddNumbers(MustNumber(c.a), MustNumber(c.b)); err != nil || got.Text() != c.want {
+			t.Errorf("%s + %s = %s, %v", c.a, c.b, got.Text(), err)
+		}
+	}
+	if got, err := AddNumbers(Value{}, OfInt(3)); err != nil || got.Text() != "3" {
+		t.Error(got, err)
+	}
+}
+
+func TestMean(t *testing.T) {
+	for _, c := range []struct {
+		sum, count string
+		places     int
+		want       string
+	}{
+		{"10", "4", 2, "2.5"}, {"10", "3", 2, "3.33"}, {"20", "3", 2, "6.67"}, {"1", "8", 2, "0.13"}, {"-1", "8", 2, "-0.13"},
+		{"9", "2", 0, "5"}, {"0", "5", 2, "0"}, {"12345678901234567890123456789012345678", "1", 2, "12345678901234567890123456789012345678"}, {"2.675", "1", 2, "2.68"},
+	} {
+		if got, err := Mean(MustNumber(c.sum), MustNumber(c.count), c.places); err != nil || got.Text() != c.want {
+			t.Errorf("%s / %s = %s, %v; want %s", c.sum, c.count, got.Text(), err, c.want)
+		}
+	}
+	if _, err := Mean(OfInt(1), OfInt(0), 2); !errors.Is(err, ErrNumber) {
+		t.Errorf("a mean of nothing: %v", err)
+	}
+}
+
+func TestInt64(t *testing.T) {
+	for _, c := range []struct {
+		in   Value
+		want int64
+		ok   bool
+	}{
+		{MustNumber("9223372036854775807"), 9223372036854775807, true}, {MustNumber("9223372036854775808"), 0, false},
+		{MustNumber("1.5"), 0, false}, {MustNumber("1e3"), 1000, true}, {OfString("5"), 0, false}, {OfInt(-7), -7, true},
+	} {
+		if got, ok := c.in.Int64(); ok != c.ok || ok && got != c.want {
+			t.Errorf("%v: %d, %v", c.in.Text(), got, ok)
+		}
+	}
+}

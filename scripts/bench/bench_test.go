@@ -1,0 +1,111 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"weir/internal/events"
+	"weir/internal/value"
+)
+
+func testBench(t *testing.T) *bench {
+	return &bench{ctx: t.Context(), talk: io.Discard, dir: t.TempDir(), short: true, files: map[int]recording{}}
+}
+
+// The recording agrees with itself: each old image is what came last for its key,
+// and sequence numbers ascend.
+func TestRecording(t *testing.T) {
+	rec, err := testBench(t).recording(20_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(rec.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rows := map[string]value.Item{}
+	var at events.Position
+	kinds, n := map[string]int{}, 0
+	err = events.Read(f, rec.path, func(e events.Entry) error {
+		r := &e.Record
+		if e.Bad != nil {
+			t.Fatalf("%s: %v", e.Location, e.Bad)
+		}
+		key := string(value.AppendPlainItem(nil, r.Keys))
+		if !value.EqualItems(rows[key], r.Old) {
+			t.Fatalf("%s: the old image of %s is not what came last", e.Location, key)
+		}
+		if r.Position.Compare(at) <= 0 || len(r.Position.String()) != 21 {
+			t.Fatalf("%s: sequence number %s after %s", e.Location, r.Position, at)
+		}
+		rows[key], at = r.New.Clone(), r.Position
+		kinds[r.Event()]++
+		n++
+		return nil
+	})
+	if err != nil || n != rec.records {
+		t.Fatalf("%d records, %v", n, err)
+	}
+	if size := rec.bytes / int64(n); size < 1100 || size > 1500 {
+		t.Errorf("%d bytes a record", size)
+	}
+	t.Logf("%d bytes a record, %v", rec.bytes/int64(n), kinds)
+}
+
+// The peer of a replay writes the application's rows, and with each wider extent
+// more; Pebble has the same options there.
+func TestPeer(t *testing.T) {
+	b := testBench(t)
+	rec, err := b.recording(2000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := b.capture(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.free()
+	rows := map[extent]int{}
+	for op := range w.all() {
+		rows[op.extent]++
+	}
+	t.Logf("operations: %v", rows)
+	for _, e := range extents {
+		if rows[e] < rec.records/2 {
+			t.Errorf("extent %d has %d operations, for %d records", e, rows[e], rec.records)
+		}
+	}
+	dir := filepath.Join(b.dir, "plain")
+	db, err := w.open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	have, err := optionsOf(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if have != w.options {
+		t.Errorf("options differ:\n%s", differing(w.options, have))
+	}
+}
+
+func differing(a, b string) string {
+	in := map[string]bool{}
+	for l := range strings.SplitSeq(a, "\n") {
+		in[l] = true
+	}
+	var out []string
+	for l := range strings.SplitSeq(b, "\n") {
+		if !in[l] {
+			out = append(out, l)
+		}
+	}
+	return strings.Join(out, "\n")
+}

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"time"
+)
+
+// world is a gallery that people use, as its table's stream tells of it: they
+// upload pictures, put them into albums, like, edit and delete them. One album and
+// one picture are hot. What it tells is the same for the same seed, and agrees with
+// itself: each old image is the new image that came last for its key.
+//
+// Everything grows with the number of records, so that recordings of any length
+// have the same shape.
+type world struct {
+	rand  *rand.Rand
+	now   int64 // ms
+	count uint64
+	arn   bool // records say which stream they are from, as Lambda's do
+
+	lastAlbum, lastMedia uint32
+	albums               []album
+	media                []media
+	links                []link
+	likes                []like
+	linked, liked        map[uint64]bool
+}
+
+func newWorld(seed uint64) *world {
+	w := &world{
+		rand: rand.New(rand.NewPCG(seed, seed^0x77656972)), now: time.Date(2025, 3, 1, 8, 0, 0, 0, time.UTC).UnixMilli(),
+		linked: map[uint64]bool{}, liked: map[uint64]bool{},
+	}
+	return w
+}
+
+// deeds are what people do, with how often.
+var deeds = []struct {
+	weight int
+	do     func(*world, []byte) []byte
+}{
+	{14, (*world).upload}, {3, (*world).newAlbum}, {16, (*world).link}, {14, (*world).like},
+	{26, (*world).editMedia}, {18, (*world).editAlbum},
+	{3, (*world).unlink}, {3, (*world).unlike}, {2, (*world).deleteMedia}, {1, (*world).deleteAlbum},
+}
+
+// next appends the record of the next thing that happens.
+func (w *world) next(b []byte) []byte {
+	w.now += 1 + w.rand.Int64N(400)
+	if len(w.albums) < 4 {
+		return w.newAlbum(b)
+	}
+	if len(w.media) < 4 {
+		return w.upload(b)
+	}
+	n := w.rand.IntN(100)
+	for _, d := range deeds {
+		if n -= d.weight; n < 0 {
+			return d.do(w, b)
+		}
+	}
+	panic("the weights do not come to 100")
+}
+
+func (w *world) newAlbum(b []byte) []byte {
+	w.lastAlbum++
+	a := album{n: w.lastAlbum, by: w.rand.Uint32N(w.lastAlbum/4 + 20), public: w.rand.IntN(10) < 7, created: w.now, updated: w.now}
+	w.albums = append(w.albums, a)
+	return w.change(b, nil, a)
+}
+
+func (w *world) upload(b []byte) []byte {
+	w.lastMedia++
+	m := media{n: w.lastMedia, by: w.rand.Uint32N(w.lastAlbum/4 + 20), created: w.now, updated: w.now}
+	w.media = append(w.media, m)
+	return w.change(b, nil, m)
+}
+
+// hot is a place among n: the first, which is never deleted, one time in ten.
+func (w *world) hot(n int) int {
+	if w.rand.IntN(10) == 0 {
+		return 0
+	}
+	return w.rand.IntN(n)
+}
+
+func (w *world) link(b []byte) []byte {
+	a, m := w.albums[w.hot(len(w.albums))], w.media[w.rand.IntN(len(w.media))]
+	l := link{album: a.n, media: m.n, by: a.by, at: w.now}
+	if w.linked[l.id()] {
+		return w.upload(b)
+	}
+	w.linked[l.id()] = true
+	w.links = append(w.links, l)
+	return w.change(b, nil, l)
+}
+
+func (w *world) like(b []byte) []byte {
+	m := w.media[w.hot(len(w.media))]
+	l := like{user: w.rand.Uint32N(w.lastMedia + 1000), media: m.n, bookmark: w.rand.IntN(3) == 0, at: w.now}
+	if w.liked[l.id()] {
+		return w.upload(b)
+	}
+	w.liked[l.id()] = true
+	w.likes = append(w.likes, l)
+	return w.change(b, nil, l)
+}
+
+func (w *world) unlink(b []byte) []byte {
+	if len(w.links) == 0 {
+		return w.link(b)
+	}
+	l := take(&w.links, w.rand.IntN(len(w.links)))
+	delete(w.linked, l.id())
+	return w.change(b, l, nil)
+}
+
+func (w *world) unlike(b []byte) []byte {
+	if len(w.likes) == 0 {
+		return w.like(b)
+	}
+	l := take(&w.likes, w.rand.IntN(len(w.likes)))
+	delete(w.liked, l.id())
+	return w.change(b, l, nil)
+}
+
+// deleteMedia leaves what referred to the picture where it is, as a gallery that
+// has no transactions does.
+func (w *world) deleteMedia(b []byte) []byte {
+	return w.change(b, take(&w.media, 1+w.rand.IntN(len(w.media)-1)), nil)
+}
+
+func (w *world) deleteAlbum(b []byte) []byte {
+	return w.change(b, take(&w.albums, 1+w.rand.IntN(len(w.albums)-1)), nil)
+}
+
+func (w *world) editMedia(b []byte) []byte {
+	m := &w.media[w.hot(len(w.media))]
+	old := *m
+	m.updated = w.now
+	switch w.rand.IntN(8) {
+	case 0:
+		m.renamed++
+	default:
+		m.step++
+	}
+	return w.change(b, old, *m)
+}
+
+func (w *world) editAlbum(b []byte) []byte {
+	a := &w.albums[w.hot(len(w.albums))]
+	old := *a
+	a.updated = w.now
+	switch w.rand.IntN(8) {
+	case 0, 1:
+		a.renamed++
+	case 2:
+		a.public = !a.public
+	default:
+		a.cover++
+	}
+	return w.change(b, old, *a)
+}
+
+// take removes one of a list, whose order it does not keep.
+func take[T any](from *[]T, i int) T {
+	s := *from
+	x := s[i]
+	s[i] = s[len(s)-1]
+	*from = s[:len(s)-1]
+	return x
+}
+
+// recording is a file of GetRecords pages, one a line.
+type recording struct {
+	path    string
+	records int
+	bytes   int64
+}
+
+const pageRecords = 250
+
+// recording makes the recording with a number of records, or finds the one that
+// was made before.
+func (b *bench) recording(records int) (recording, error) {
+	if r, ok := b.files[records]; ok {
+		return r, nil
+	}
+	r := recording{path: fmt.Sprintf("%s/gallery-%d.jsonl", b.dir, records), records: records}
+	b.say("generating a recording of %d records", records)
+	f, err := os.Create(r.path)
+	if err != nil {
+		return r, err
+	}
+	defer f.Close()
+	out := bufio.NewWriterSize(f, 1<<20)
+	w := newWorld(1)
+	var page []byte
+	for done := 0; done < records; {
+		n := min(pageRecords, records-done)
+		page = append(page[:0], `{"Records":[`...)
+		for i := range n {
+			if i > 0 {
+				page = append(page, ',')
+			}
+			page = w.next(page)
+		}
+		page = append(page, `],"NextShardIterator":"AAAAAAAAAAH5"}`+"\n"...)
+		if _, err := out.Write(page); err != nil {
+			return r, err
+		}
+		r.bytes += int64(len(page))
+		done += n
+	}
+	if err := out.Flush(); err != nil {
+		return r, err
+	}
+	b.files[records] = r
+	return r, nil
+}

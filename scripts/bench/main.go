@@ -1,0 +1,127 @@
+// Command bench measures weir beside its peers, in one run on one machine, and
+// prints a table: each line with the figure, the peer's, their ratio and the goal.
+//
+// What is compared stands in the file of each stage: decode.go, replay.go,
+// search.go, memory.go and scale.go. Rounds of weir and of its peer take turns, and
+// a line shows medians, so that what else the machine does falls on both alike.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// bench is one run of the program.
+type bench struct {
+	ctx   context.Context
+	talk  io.Writer // progress
+	dir   string    // for recordings and stores; removed at the end
+	short bool
+	bin   string // the built projector
+
+	profiles profiles
+	table    table
+	files    map[int]recording // by number of records
+}
+
+type stage struct {
+	name  string
+	run   func(*bench) error
+	asked bool // runs only when it is asked for
+}
+
+var stages = []stage{
+	{name: "decode", run: (*bench).decode},
+	{name: "replay", run: (*bench).replay},
+	{name: "search", run: (*bench).search},
+	{name: "scale", run: (*bench).scale},
+	{name: "memory", run: (*bench).memory},
+	{name: "parts", run: (*bench).parts, asked: true},
+}
+
+// heapLimit is the one that the program sets itself.
+const heapLimit = 150 << 20
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) (err error) {
+	b := &bench{ctx: ctx, talk: os.Stderr, files: map[int]recording{}}
+	only := flag.String("only", "", "stages to run, with commas between: "+names())
+	flag.BoolVar(&b.short, "short", false, "smaller recordings and fewer rounds, in under two minutes")
+	flag.StringVar(&b.bin, "projector", "bin/projector", "the built `program`, of which the memory is measured")
+	flag.StringVar(&b.profiles.cpu, "cpuprofile", "", "write a CPU profile of the first replay to `file`")
+	flag.StringVar(&b.profiles.memory, "memprofile", "", "write a profile of all allocations, the peers' too, to `file`")
+	temp := flag.String("temp", "", "`directory` for recordings and stores")
+	flag.Parse()
+	debug.SetMemoryLimit(heapLimit)
+	chosen, err := choose(*only)
+	if err != nil {
+		return err
+	}
+	if b.dir, err = os.MkdirTemp(*temp, "weir-bench-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(b.dir)
+	defer func() {
+		if e := b.profiles.end(); err == nil {
+			err = e
+		}
+	}()
+	for _, s := range chosen {
+		fmt.Fprintf(b.talk, "%s\n", s.name)
+		if err := s.run(b); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return b.table.print(os.Stdout)
+}
+
+func names() string {
+	var out []string
+	for _, s := range stages {
+		out = append(out, s.name)
+	}
+	return strings.Join(out, ",")
+}
+
+func choose(only string) ([]stage, error) {
+	if only == "" {
+		return slices.DeleteFunc(slices.Clone(stages), func(s stage) bool { return s.asked }), nil
+	}
+	var out []stage
+	for name := range strings.SplitSeq(only, ",") {
+		i := slices.IndexFunc(stages, func(s stage) bool { return s.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("no stage %q; there are %s", name, names())
+		}
+		out = append(out, stages[i])
+	}
+	return out, nil
+}
+
+// say writes a line of progress.
+func (b *bench) say(format string, args ...any) { fmt.Fprintf(b.talk, "  "+format+"\n", args...) }
+
+// pick is the first for a short run, else the second.
+func pick[T any](b *bench, short, full T) T {
+	if b.short {
+		return short
+	}
+	return full
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// cost is what something took: time on the clock, and of all processors together.
+type cost struct{ wall, cpu time.Duration }
+
+// measured runs f from a clean heap.
+func measured(f func() error) (cost, error) {
+	runtime.GC()
+	cpu, start := cpuTime(), time.Now()
+	err := f()
+	return cost{time.Since(start), cpuTime() - cpu}, err
+}
+
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// rate is how many things a second, n a round, the median of all rounds.
+func rate(n int, costs []cost) float64 {
+	var out []float64
+	for _, c := range costs {
+		out = append(out, float64(n)/c.wall.Seconds())
+	}
+	return median(out)
+}
+
+// cpuEach is the processor time for one of n things in µs, median of all rounds.
+func cpuEach(n int, costs []cost) float64 {
+	var out []float64
+	for _, c := range costs {
+		out = append(out, float64(c.cpu.Microseconds())/float64(n))
+	}
+	return median(out)
+}
+
+func median(xs []float64) float64 {
+	if len(xs) == 0 {
+		return 0
+	}
+	xs = slices.Sorted(slices.Values(xs))
+	m := len(xs) / 2
+	if len(xs)%2 == 1 {
+		return xs[m]
+	}
+	return (xs[m-1] + xs[m]) / 2
+}
+
+// profiles are where to write profiles, "" for none.
+type profiles struct {
+	cpu, memory string
+	started     bool
+}
+
+// around runs f, the first time with a CPU profile.
+func (p *profiles) around(f func() error) error {
+	if p.cpu == "" || p.started {
+		return f()
+	}
+	p.started = true
+	file, err := os.Create(p.cpu)
+	if err != nil {
+		return err
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	err = f()
+	pprof.StopCPUProfile()
+	return errors.Join(err, file.Close())
+}
+
+func (p *profiles) end() error {
+	if p.memory == "" {
+		return nil
+	}
+	file, err := os.Create(p.memory)
+	if err != nil {
+		return err
+	}
+	return errors.Join(pprof.Lookup("allocs").WriteTo(file, 0), file.Close())
+}

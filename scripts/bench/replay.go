@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/replay"
+	"weir/internal/runner"
+	"weir/internal/search"
+	"weir/internal/store"
+	"weir/internal/system"
+)
+
+// replay compares replayed records a second, of a recorded file into a new store,
+// with plain writes of the same into Pebble (pebble.go says of what).
+//
+// Weir's side is what projector replay --no-search does, by the same packages, from
+// the first byte of the file until everything derived has caught up; opening and
+// closing the store are left out on both sides.
+func (b *bench) replay() error {
+	rec, err := b.recording(pick(b, 30_000, 100_000))
+	if err != nil {
+		return err
+	}
+	peer, err := b.capture(rec)
+	if err != nil {
+		return err
+	}
+	defer peer.free()
+	var weir []cost
+	plain := map[extent][]cost{}
+	for i := range pick(b, 3, 5) {
+		c, err := b.replayOnce(rec, i == 0)
+		if err != nil {
+			return err
+		}
+		weir = append(weir, c)
+		for _, e := range extents {
+			c, err := peer.write(b, e)
+			if err != nil {
+				return err
+			}
+			plain[e] = append(plain[e], c)
+		}
+		b.say("round %d: weir %.2f s (processors %.2f s), pebble %.2f s (%.2f s)", i+1, c.wall.Seconds(), c.cpu.Seconds(),
+			plain[rowsOfTables][i].wall.Seconds(), plain[rowsOfTables][i].cpu.Seconds())
+	}
+	n := rec.records
+	text := func(cs []cost) string {
+		return fmt.Sprintf("%.0f records/s, %.1f cpu µs each", rate(n, cs), cpuEach(n, cs))
+	}
+	b.table.atLeast(0.5, "%", line{what: "replay, against Pebble: same rows and index entries", figure: text(weir), peer: text(plain[rowsOfTables])},
+		rate(n, weir), rate(n, plain[rowsOfTables]))
+	for _, e := range extents[1:] {
+		b.table.add(line{what: "  " + e.what(), peer: text(plain[e]), ratio: show(rate(n, weir)/rate(n, plain[e]), "%")})
+	}
+	return nil
+}
+
+// replayOnce replays a recording into a new store.
+func (b *bench) replayOnce(rec recording, profile bool) (c cost, err error) {
+	r, err := b.open(system.Options{NoSearch: true})
+	if err != nil {
+		return c, err
+	}
+	defer r.remove()
+	run := func() error { return r.replay(b.ctx, rec) }
+	c, err = measured(func() error {
+		if profile {
+			return b.profiles.around(run)
+		}
+		return run()
+	})
+	return c, err
+}
+
+// running is an open system of the gallery in a directory of its own.
+type running struct {
+	*system.System
+	dir  string
+	part *system.Part
+}
+
+func (b *bench) open(o system.Options) (*running, error) {
+	m, err := model.Load("gallery")
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(b.dir, "data-")
+	if err != nil {
+		return nil, err
+	}
+	s, err := system.Open(b.ctx, dir, []*model.Model{m}, o)
+	if err == nil {
+		err = s.Fill(b.ctx, nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &running{s, dir, s.Models[0]}, nil
+}
+
+// storeDir is where the embedded store keeps its files.
+func (r *running) storeDir() string { return filepath.Join(r.dir, "store") }
+
+// remove closes the system and deletes its directory.
+func (r *running) remove() error { return errors.Join(r.Close(), os.RemoveAll(r.dir)) }
+
+func (r *running) replay(ctx context.Context, rec recording) error {
+	return replayInto(ctx, r.part.Model, r.Store, r.part.Runner, rec)
+}
+
+// replayInto writes a recording's core rows and has what comes of them applied at
+// the same time. A recording with gaps or bad records is an error: then something
+// else was measured.
+func replayInto(ctx context.Context, m *model.Model, st store.Store, run *runner.Runner, rec recording) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r := &replay.Replay{Model: m, Store: st, Runner: run}
+	written := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		f := runner.Follower{Runner: run}
+		if err := f.CatchUp(ctx, written); err != nil {
+			cancel(err)
+		}
+	})
+	if err := writeAll(ctx, r, rec.path); err != nil {
+		cancel(err)
+	}
+	close(written)
+	wg.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if s := r.Summary; s.Gaps+s.Kept > 0 || s.Records() != rec.records {
+		return fmt.Errorf("the replay of %d records says %+v", rec.records, s)
+	}
+	return nil
+}
+
+func writeAll(ctx context.Context, r *replay.Replay, path string) error {
+	files, err := events.Open(path)
+	if err != nil {
+		return err
+	}
+	for entries, err := range files.Batches(ctx) {
+		if err != nil {
+			return err
+		}
+		if err := r.Batch(ctx, entries, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// documents is an index that tells how long it took for how many changes, and keeps
+// the changes when it is to.
+type documents struct {
+	search.Index
+	keep bool
+
+	mu   sync.Mutex
+	n    int
+	busy time.Duration
+	kept [][]search.Document
+}
+
+func (d *documents) Apply(ctx context.Context, docs []search.Document) ([]error, error) {
+	start := time.Now()
+	errs, err := d.Index.Apply(ctx, docs)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.n += len(docs)
+	d.busy += time.Since(start)
+	if d.keep {
+		d.kept = append(d.kept, docs)
+	}
+	return errs, err
+}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/blevesearch/bleve/v2"
+	"github.com/blevesearch/bleve/v2/analysis/analyzer/custom"
+	"github.com/blevesearch/bleve/v2/analysis/analyzer/keyword"
+	"github.com/blevesearch/bleve/v2/analysis/token/lowercase"
+	"github.com/blevesearch/bleve/v2/analysis/tokenizer/unicode"
+	"github.com/blevesearch/bleve/v2/mapping"
+
+	"weir/internal/search"
+	"weir/internal/system"
+)
+
+// search compares how many documents a second are indexed while a recording is
+// replayed with search, rows and all, with Bleve's own batches of the same documents.
+//
+// Weir's figure is of the time in which its index works; a replay's other work goes
+// on beside it. The line below is of the whole time that the replay takes, in which
+// records without documents, most of them, are a part.
+//
+// Bleve gets each change that a replay made of a document, as a document with the
+// same fields (words, filters, a sort with doc values, a stored stamp), cut by its
+// own unicode analyzer, in batches of 1,000 for each index, both indexes at a time,
+// each batch on disk before the next. It looks up no stamps and keeps no tombstones.
+// The last line is weir's index alone, given the same changes in the same batches.
+func (b *bench) search() error {
+	rec, err := b.recording(pick(b, 30_000, 100_000))
+	if err != nil {
+		return err
+	}
+	all, err := b.replaySearching(rec, true)
+	if err != nil {
+		return err
+	}
+	n := all.documents
+	b.say("%d changes of documents in %d records", n, rec.records)
+	var whole, alone, peer []cost
+	var indexing []float64
+	for i := range pick(b, 2, 3) {
+		s, err := b.replaySearching(rec, false)
+		if err != nil {
+			return err
+		}
+		a, err := b.indexAlone(all.changes)
+		if err != nil {
+			return err
+		}
+		p, err := b.bleve(all.changes)
+		if err != nil {
+			return err
+		}
+		whole, alone, peer = append(whole, s.cost), append(alone, a), append(peer, p)
+		indexing = append(indexing, float64(s.documents)/s.busy.Seconds())
+		b.say("round %d: replay %.2f s (processors %.2f s, indexing %.2f s), index alone %.2f s (%.2f s), bleve %.2f s (%.2f s)", i+1,
+			s.cost.wall.Seconds(), s.cost.cpu.Seconds(), s.busy.Seconds(), a.wall.Seconds(), a.cpu.Seconds(), p.wall.Seconds(), p.cpu.Seconds())
+	}
+	text := func(cs []cost) string {
+		return fmt.Sprintf("%.0f docs/s, %.0f cpu µs each", rate(n, cs), cpuEach(n, cs))
+	}
+	b.table.atLeast(0.9, "%", line{what: "indexing during a replay, against Bleve's batches",
+		figure: fmt.Sprintf("%.0f docs/s", median(indexing)), peer: text(peer)}, median(indexing), rate(n, peer))
+	b.table.add(line{what: "  the whole replay with search", ratio: show(rate(n, whole)/rate(n, peer), "%"),
+		figure: fmt.Sprintf("%.0f records/s, %.0f docs/s", rate(rec.records, whole), rate(n, whole)), peer: text(peer)})
+	b.table.add(line{what: "  the index alone", figure: text(alone), peer: text(peer), ratio: show(rate(n, alone)/rate(n, peer), "%")})
+	return nil
+}
+
+// searched is what came of a replay with search.
+type searched struct {
+	cost      cost
+	busy      time.Duration // of the index
+	documents int           // changes of documents
+	changes   map[string][]search.Document
+}
+
+// replaySearching replays with search; with keep it returns the changes of each
+// index's documents.
+func (b *bench) replaySearching(rec recording, keep bool) (s searched, err error) {
+	r, err := b.open(system.Options{})
+	if err != nil {
+		return s, err
+	}
+	defer r.remove()
+	docs := &documents{Index: r.Index, keep: keep}
+	r.part.Runner.Index = docs
+	s.cost, err = measured(func() error { return r.replay(b.ctx, rec) })
+	s.busy, s.documents, s.changes = docs.busy, docs.n, map[string][]search.Document{}
+	for _, some := range docs.kept {
+		for _, d := range some {
+			s.changes[d.Index] = append(s.changes[d.Index], d)
+		}
+	}
+	return s, err
+}
+
+const documentBatch = 1000
+
+// each calls f with batches of the changes, for all indexes at a time.
+func each(changes map[string][]search.Document, f func(index string, docs []search.Document) error) error {
+	var wg sync.WaitGroup
+	errs := make(chan error, len(changes))
+	for name, docs := range changes {
+		wg.Go(func() {
+			for len(docs) > 0 {
+				n := min(documentBatch, len(docs))
+				if err := f(name, docs[:n]); err != nil {
+					errs <- err
+					return
+				}
+				docs = docs[n:]
+			}
+		})
+	}
+	wg.Wait()
+	close(errs)
+	return <-errs
+}
+
+// indexAlone gives weir's index the changes.
+func (b *bench) indexAlone(changes map[string][]search.Document) (c cost, err error) {
+	r, err := b.open(system.Options{})
+	if err != nil {
+		return c, err
+	}
+	defer r.remove()
+	return measured(func() error {
+		return each(changes, func(_ string, docs []search.Document) error {
+			results, err := r.Index.Apply(b.ctx, docs)
+			return errors.Join(append(results, err)...)
+		})
+	})
+}
+
+// bleve gives Bleve the changes.
+func (b *bench) bleve(changes map[string][]search.Document) (c cost, err error) {
+	dir, err := os.MkdirTemp(b.dir, "bleve-")
+	if err != nil {
+		return c, err
+	}
+	defer os.RemoveAll(dir)
+	m, err := documentMapping()
+	if err != nil {
+		return c, err
+	}
+	indexes := map[string]bleve.Index{}
+	for name := range changes {
+		if indexes[name], err = bleve.New(filepath.Join(dir, name), m); err != nil {
+			return c, err
+		}
+		defer indexes[name].Close()
+	}
+	return measured(func() error {
+		return each(changes, func(name string, docs []search.Document) error {
+			if err := b.ctx.Err(); err != nil {
+				return err
+			}
+			return bleveBatch(indexes[name], docs)
+		})
+	})
+}
+
+func bleveBatch(ix bleve.Index, docs []search.Document) error {
+	batch := ix.NewBatch()
+	for i := range docs {
+		d := &docs[i]
+		if d.Deleted {
+			batch.Delete(d.ID)
+			continue
+		}
+		err := batch.Index(d.ID, map[string]any{
+			"words": d.Text, "stamp": d.Position.String(),
+			"createdBy": d.Values["createdBy"].Text(), "createdAt": d.Values["createdAt"].Text(),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return ix.Batch(batch)
+}
+
+// documentMapping says of the gallery's documents to Bleve what weir does with them.
+func documentMapping() (mapping.IndexMapping, error) {
+	m := bleve.NewIndexMapping()
+	err := m.AddCustomAnalyzer("words", map[string]any{"type": custom.Name, "tokenizer": unicode.Name, "token_filters": []string{lowercase.Name}})
+	field := func(change func(*mapping.FieldMapping)) *mapping.FieldMapping {
+		f := bleve.NewTextFieldMapping()
+		f.Store, f.IncludeTermVectors, f.IncludeInAll, f.DocValues = false, false, false, false
+		f.Analyzer, f.SkipFreqNorm = keyword.Name, true
+		change(f)
+		return f
+	}
+	doc := bleve.NewDocumentStaticMapping()
+	doc.AddFieldMappingsAt("words", field(func(f *mapping.FieldMapping) { f.Analyzer, f.SkipFreqNorm = "words", false }))
+	doc.AddFieldMappingsAt("stamp", field(func(f *mapping.FieldMapping) { f.Index, f.Store = false, true }))
+	doc.AddFieldMappingsAt("createdBy", field(func(*mapping.FieldMapping) {}))
+	doc.AddFieldMappingsAt("createdAt", field(func(f *mapping.FieldMapping) { f.DocValues = true }))
+	m.DefaultMapping = doc
+	return m, err
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+)
+
+// line is one comparison. Without a goal it only informs.
+type line struct {
+	what         string
+	figure, peer string
+	ratio        string
+	goal         string
+	met          bool
+}
+
+// table is what the run prints.
+type table struct{ lines []line }
+
+func (t *table) add(l line) { t.lines = append(t.lines, l) }
+
+// atLeast adds a line whose ratio, figure over peer, is to reach a goal.
+func (t *table) atLeast(goal float64, unit string, l line, figure, peer float64) {
+	r := figure / peer
+	l.ratio, l.met = show(r, unit), r >= goal
+	l.goal = "≥ " + show(goal, unit)
+	t.add(l)
+}
+
+// show writes a ratio as a percentage or as a multiple.
+func show(r float64, unit string) string {
+	if unit == "%" {
+		return fmt.Sprintf("%.0f %%", 100*r)
+	}
+	return fmt.Sprintf("%.2f ×", r)
+}
+
+func (t *table) print(w io.Writer) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "what\tweir\tpeer\tratio\tgoal\t")
+	for _, l := range t.lines {
+		verdict := ""
+		switch {
+		case l.goal == "":
+		case l.met:
+			verdict = "met"
+		default:
+			verdict = "MISSED"
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\n", l.what, l.figure, l.peer, l.ratio, l.goal, verdict)
+	}
+	return tw.Flush()
+}

@@ -1,3 +1,0 @@
-package main
-
-var wardrobe, watchlists, viewing, movienight model
