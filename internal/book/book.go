@@ -45,6 +45,10 @@ const (
 // attr.
 func FollowVersion(attr string) string { return prefix + attr }
 
+// Follows is the attribute that says which value attr follows: the hash of the
+// value's partition.
+func Follows(attr string) string { return prefix + attr + ".of" }
+
 // IsOurs reports whether the attribute is bookkeeping, which no reader is shown.
 func IsOurs(name string) bool { return name == Version || strings.HasPrefix(name, prefix) }
 

@@ -78,6 +78,7 @@ type Put struct {
 	Position events.Position
 	Follows  []Following
 	Existed  bool // the same row was there before this change
+	Joined   bool // and followed the same
 }
 
 // Following says that an attribute of a row follows a field of another.

@@ -132,6 +132,7 @@ func (g *gatherer) take(i int, c *Change, e *Effects) {
 		name := book.RowText(p.Row)
 		if at, ok := g.puts[name]; ok {
 			p.Existed = g.Puts[at].Existed || g.Puts[at].Image == nil
+			p.Joined = p.Joined && g.Puts[at].Joined
 			g.Puts[at] = p
 			continue
 		}
@@ -166,8 +167,8 @@ func (g *gatherer) target(row store.Ref, e *model.Entity) *Target {
 
 // NeedsBook reports whether a row that tallies are published on came by in a state
 // that its book may not agree with: it is new, or somebody other than weir wrote
-// over what weir had published. Weir's own writes raise the version, and nothing
-// else does.
+// over what weir had published. Weir's own writes raise the version and change
+// nothing but what is published.
 func NeedsBook(c *Change) bool {
 	if c.Is == nil || !publishes(c.Is) {
 		return false
@@ -182,8 +183,11 @@ func NeedsBook(c *Change) bool {
 	case was.Kind() != value.Number:
 		return false
 	}
-	if d := value.Compare(is, was); d != 0 {
-		return d < 0
+	switch d := value.Compare(is, was); {
+	case d < 0:
+		return true
+	case d > 0:
+		return !sameWritten(c.Is, c.Old, c.New)
 	}
 	for _, t := range c.Is.Values {
 		if !t.Hidden && !value.Equal(c.Old.Get(t.Attr), c.New.Get(t.Attr)) {
@@ -191,6 +195,25 @@ func NeedsBook(c *Change) bool {
 		}
 	}
 	return false
+}
+
+// sameWritten reports whether two images differ in nothing but what weir derives
+// on rows of the entity.
+func sameWritten(e *model.Entity, a, b value.Item) bool {
+	next := func(it value.Item) value.Item {
+		for len(it) > 0 && (book.IsOurs(it[0].Name) || IsDerived(e, it[0].Name)) {
+			it = it[1:]
+		}
+		return it
+	}
+	a, b = next(a), next(b)
+	for len(a) > 0 && len(b) > 0 {
+		if a[0].Name != b[0].Name || !value.Equal(a[0].Value, b[0].Value) {
+			return false
+		}
+		a, b = next(a[1:]), next(b[1:])
+	}
+	return len(a) == len(b)
 }
 
 func publishes(e *model.Entity) bool {

@@ -44,7 +44,24 @@ func needsMending(c *Change) (Mend, bool) {
 	case value.Compare(is, was) < 0:
 		return m, true
 	}
-	return m, !value.EqualItems(own(e, c.Old), own(e, c.New))
+	return m, !value.EqualItems(own(e, c.Old), own(e, c.New)) || followedOverwritten(e, c)
+}
+
+// followedOverwritten reports whether an attribute that follows was changed by
+// somebody else: weir changes its version with it.
+func followedOverwritten(e *model.Entity, c *Change) bool {
+	for _, r := range e.MadeBy {
+		for i := range r.Fields {
+			f := r.Fields[i].Expr.Follow
+			if f == nil || value.Equal(c.Old.Get(f.Attr), c.New.Get(f.Attr)) {
+				continue
+			}
+			if version := book.FollowVersion(f.Attr); value.Equal(c.Old.Get(version), c.New.Get(version)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func isCopy(e *model.Entity) bool {

@@ -66,12 +66,13 @@ func foldState(c *Change, rule *model.RowRule, e *Effects) {
 		is, has = made(c, rule, c.New)
 	}
 	same := had && has && SameRow(was.Row, is.Row)
+	joined := same && slices.EqualFunc(was.Follows, is.Follows, sameFollowing)
 	if had && !same {
 		was.Image, was.Follows = nil, nil
 		e.Puts = append(e.Puts, was)
 	}
-	if has && !(same && value.EqualItems(was.Image, is.Image) && slices.EqualFunc(was.Follows, is.Follows, sameFollowing)) {
-		is.Existed = same
+	if has && !(joined && value.EqualItems(was.Image, is.Image)) {
+		is.Existed, is.Joined = same, joined
 		e.Puts = append(e.Puts, is)
 	}
 }

@@ -40,9 +40,11 @@ type Dead struct {
 	Time     time.Time         // of the record
 	Row      store.Ref         // of the target, where it is a row
 	Adds     []projections.Add // the amounts that wait: field and amount
-	Record   value.Item        // "keys", "old", "new": the change's images
+	Record   value.Item        // "table", "keys", "old", "new": the change's images
 	Raw      string            // of a DeadRecord
 	Source   string            // of a DeadRecord: file, line and offset
+
+	parts int // how many rows hold the record, beside this one
 }
 
 // identify names a thing that is kept so that the same one, kept twice, is one.
@@ -57,7 +59,7 @@ func recordJSON(c *projections.Change) value.Item {
 		}
 		return value.OfMap(it)
 	}
-	return value.NewItem(attr("keys", image(c.Table.Item(c.Row.Key))), attr("old", image(c.Old)), attr("new", image(c.New)))
+	return value.NewItem(attr("table", value.OfString(c.Table.Name)), attr("keys", image(c.Table.Item(c.Row.Key))), attr("old", image(c.Old)), attr("new", image(c.New)))
 }
 
 var (
@@ -65,20 +67,61 @@ var (
 	unpacker, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(64<<20))
 )
 
-// partBytes is how much of a kept record stands in one row: two images of 400 KB
-// do not fit one.
-const partBytes = 300 << 10
+// A record that is larger than inlineBytes when packed is kept in rows of its own
+// of partBytes each: two images of 400 KB do not fit one, and what parks a target
+// must stay below a transaction's 4 MB.
+const (
+	inlineBytes = 64 << 10
+	partBytes   = 300 << 10
+)
 
 func partRef(m *model.Model, id string, i int) store.Ref {
 	return book.Ref("deadpart|"+m.Name+"|"+id, fmt.Sprintf("%04d", i))
 }
 
-// putDead is the write that keeps d. Doing it twice keeps it once. What does not
-// fit a row is cut off there and said; keepDead keeps that too.
-func putDead(m *model.Model, d Dead) store.Write {
-	d.identify()
-	body := packer.EncodeAll(append(value.AppendItem(nil, d.Record), d.Raw...), nil)
-	return deadWrite(m, &d, body)
+// keeping stores the parts of what is too large for a row, and returns the writes
+// that make all of ds visible. Done twice, each is kept once.
+func (r *Runner) keeping(ctx context.Context, ds []Dead) ([]store.Write, error) {
+	var parts, heads []store.Write
+	for i := range ds {
+		d := &ds[i]
+		d.identify()
+		body := packer.EncodeAll(append(value.AppendItem(nil, d.Record), d.Raw...), nil)
+		if len(body) <= inlineBytes {
+			heads = append(heads, deadWrite(r.Model, d, body))
+			continue
+		}
+		for ; len(body) > 0; d.parts++ {
+			part := body[:min(len(body), partBytes)]
+			parts = append(parts, store.Write{Ref: partRef(r.Model, d.ID, d.parts), Ops: []store.Op{set("body", value.OfBinary(string(part)))}})
+			body = body[len(part):]
+		}
+		heads = append(heads, deadWrite(r.Model, d, nil))
+	}
+	return heads, r.taken(ctx, parts)
+}
+
+// keep keeps things that stand by themselves.
+func (r *Runner) keep(ctx context.Context, ds []Dead) error {
+	heads, err := r.keeping(ctx, ds)
+	if err != nil {
+		return err
+	}
+	return r.taken(ctx, heads)
+}
+
+// taken does writes of our own table, which nothing may refuse.
+func (r *Runner) taken(ctx context.Context, ws []store.Write) error {
+	out, err := r.write(ctx, ws)
+	if err != nil {
+		return err
+	}
+	for i := range out {
+		if errors.Is(out[i].Err, store.ErrRefused) {
+			return fmt.Errorf("keeping what could not be applied: %w", out[i].Err)
+		}
+	}
+	return nil
 }
 
 func deadWrite(m *model.Model, d *Dead, body []byte) store.Write {
@@ -90,37 +133,24 @@ func deadWrite(m *model.Model, d *Dead, body []byte) store.Write {
 	for _, a := range d.Adds {
 		adds = append(adds, value.OfString(a.Field), a.Amount)
 	}
-	parts := (len(body) + partBytes - 1) / partBytes
 	ref := book.Ref(book.Dead(m.Name), d.ID)
 	it := append(book.RefItem(ref),
 		attr("kind", value.OfString(string(d.Kind))), attr("target", value.OfString(d.Target)),
 		attr("reason", value.OfString(d.Reason)), attr("lane", value.OfString(d.Lane)),
 		attr("source", value.OfString(d.Source)), attr("time", value.OfInt(d.Time.UnixMicro())),
 		attr(book.Position, d.Position.Value()), attr(tableAttr, value.OfString(d.Row.Table)), attr(keyAttr, key),
-		attr("adds", value.OfList(adds...)), attr("parts", value.OfInt(int64(parts))))
-	if parts == 1 {
+		attr("adds", value.OfList(adds...)), attr("parts", value.OfInt(int64(d.parts))))
+	if d.parts == 0 {
 		it = append(it, attr("body", value.OfBinary(string(body))))
 	}
 	return store.Write{Ref: ref, Put: value.NewItem(it...), If: store.Cond{{{Attr: book.Partition, Is: store.Absent}}}}
 }
 
-// KeepDead keeps something that stands by itself. What is too large for a row is
-// kept in several, the parts first, so that a crash leaves no half of it visible.
+// KeepDead keeps something that stands by itself; keeping it again changes nothing.
 func (r *Runner) KeepDead(ctx context.Context, d Dead) (id string, err error) {
-	d.identify()
-	body := packer.EncodeAll(append(value.AppendItem(nil, d.Record), d.Raw...), nil)
-	var ws []store.Write
-	if len(body) > partBytes {
-		for i := 0; i*partBytes < len(body); i++ {
-			part := body[i*partBytes : min(len(body), (i+1)*partBytes)]
-			ws = append(ws, store.Write{Ref: partRef(r.Model, d.ID, i), Ops: []store.Op{set("body", value.OfBinary(string(part)))}})
-		}
-		if _, err := r.write(ctx, ws); err != nil {
-			return "", err
-		}
-	}
-	_, err = r.write(ctx, []store.Write{deadWrite(r.Model, &d, body)})
-	return d.ID, err
+	ds := []Dead{d}
+	err = r.keep(ctx, ds)
+	return ds[0].ID, err
 }
 
 // Dead lists what is kept, without the records themselves, a page at a time.
@@ -157,14 +187,12 @@ func (r *Runner) DeadByID(ctx context.Context, id string) (Dead, error) {
 	}
 	d := r.deadOf(rows[0])
 	packed := []byte(rows[0].Get("body").Text())
-	if parts, _ := rows[0].Get("parts").Int64(); parts > 1 {
-		for i := range int(parts) {
-			row, err := r.get(ctx, []store.Ref{partRef(r.Model, id, i)})
-			if err != nil {
-				return Dead{}, err
-			}
-			packed = append(packed, row[0].Get("body").Text()...)
+	for i := range d.parts {
+		row, err := r.get(ctx, []store.Ref{partRef(r.Model, id, i)})
+		if err != nil {
+			return Dead{}, err
 		}
+		packed = append(packed, row[0].Get("body").Text()...)
 	}
 	body, err := unpacker.DecodeAll(packed, nil)
 	if err != nil {
@@ -184,6 +212,8 @@ func (r *Runner) deadOf(row value.Item) Dead {
 		Reason: row.Get("reason").Text(), Lane: row.Get("lane").Text(), Source: row.Get("source").Text(),
 		Position: events.PositionFrom(row.Get(book.Position)),
 	}
+	parts, _ := row.Get("parts").Int64()
+	d.parts = int(parts)
 	for adds, i := row.Get("adds"), 0; i+1 < adds.Len(); i += 2 {
 		d.Adds = append(d.Adds, projections.Add{Target: d.Row, Field: adds.At(i).Text(), Amount: adds.At(i + 1)})
 	}
@@ -206,10 +236,12 @@ func (r *Runner) forget(id string) store.Write {
 	}
 }
 
-func (r *Runner) dropParts(ctx context.Context, d *Dead) error {
+func (r *Runner) dropParts(ctx context.Context, ds ...Dead) error {
 	var ws []store.Write
-	for i := range 8 {
-		ws = append(ws, store.Write{Ref: partRef(r.Model, d.ID, i), Delete: true})
+	for i := range ds {
+		for n := range ds[i].parts {
+			ws = append(ws, store.Write{Ref: partRef(r.Model, ds[i].ID, n), Delete: true})
+		}
 	}
 	_, err := r.write(ctx, ws)
 	return err

@@ -76,7 +76,7 @@ func (w *work) values(ctx context.Context) ([]bool, error) {
 func (w *work) join(ctx context.Context, puts []*projections.Put) error {
 	var ws []store.Write
 	for _, p := range puts {
-		if p.Existed {
+		if p.Joined {
 			continue
 		}
 		for _, f := range p.Follows {
@@ -134,7 +134,7 @@ func (w *work) compare(ctx context.Context, puts []*projections.Put, before foll
 		for _, f := range p.Follows {
 			name := followedText(w.Model.Name, f)
 			if v, ok := now[name]; ok && (late[p] || before[name].position != v.position) {
-				ws = append(ws, w.serve(p.Row, f.Attr, v))
+				ws = append(ws, w.serve(name, p.Row, f.Attr, v))
 			}
 		}
 	}
@@ -151,14 +151,18 @@ func follows(puts []*projections.Put) bool {
 	return false
 }
 
-// serve gives a row the value, unless it is not there or shows a newer one.
-func (r *Runner) serve(row store.Ref, name string, v kept) store.Write {
+// serve gives a row the value of a list, unless it is not there, follows another
+// by now (memberships are never taken back), or shows a newer one.
+func (r *Runner) serve(list string, row store.Ref, name string, v kept) store.Write {
 	version := book.FollowVersion(name)
 	return store.Write{
-		Ref: row, If: store.Cond{r.present(row.Table), below(version, v.position.Value())},
+		Ref: row, If: store.Cond{{{Attr: book.Follows(name), Is: store.Eq, Value: listMark(list)}}, below(version, v.position.Value())},
 		Ops: []store.Op{set(name, v.value), set(version, v.position.Value())},
 	}
 }
+
+// listMark is how a row that follows names the list that it is on.
+func listMark(list string) value.Value { return value.OfString(book.Hash(list)) }
 
 // membersAtOnce is how many followers are served in a step. A longer list becomes
 // a job, so that other targets need not wait for it.
@@ -202,7 +206,7 @@ func (r *Runner) serveMembers(ctx context.Context, list value.Value, after strin
 			continue
 		}
 		if key, ok := table.KeyOf(m.Get(keyAttr).Item()); ok {
-			ws = append(ws, r.serve(store.Ref{Table: table.Name, Key: key}, m.Get(memberAttr).Text(), v))
+			ws = append(ws, r.serve(list.Text(), store.Ref{Table: table.Name, Key: key}, m.Get(memberAttr).Text(), v))
 		}
 	}
 	if _, err := r.write(ctx, ws); err != nil || page.Next == nil || len(page.Rows) == 0 {

@@ -26,7 +26,10 @@ const parkAtOnce = 40
 func (w *work) park(ctx context.Context, t *projections.Target, reason string) error {
 	for len(t.Steps) > 0 {
 		steps := t.Steps[:min(parkAtOnce, len(t.Steps))]
-		err := w.Store.Transact(ctx, w.parkWrites(t, steps, reason))
+		ws, err := w.parkWrites(ctx, t, steps, reason)
+		if err == nil {
+			err = w.Store.Transact(ctx, ws)
+		}
 		switch {
 		case errors.Is(err, store.ErrCondition):
 			if err := w.dropSeen(ctx, t); err != nil {
@@ -45,19 +48,20 @@ func (w *work) park(ctx context.Context, t *projections.Target, reason string) e
 	return nil
 }
 
-func (w *work) parkWrites(t *projections.Target, steps []projections.Step, reason string) []store.Write {
+func (w *work) parkWrites(ctx context.Context, t *projections.Target, steps []projections.Step, reason string) ([]store.Write, error) {
 	lane := book.Lane(w.Lane)
-	ws := make([]store.Write, 0, len(steps)+1)
+	ds := make([]Dead, 0, len(steps))
 	for _, s := range steps {
-		ws = append(ws, putDead(w.Model, w.parked(t, s, reason)))
+		ds = append(ds, w.parked(t, s, reason))
 	}
+	ws, err := w.keeping(ctx, ds)
 	return append(ws, store.Write{
 		Ref: book.Of(w.Model.Name, t.Row), If: store.Cond{below(lane, steps[0].Position.Value())},
 		Ops: []store.Op{
 			set(lane, steps[len(steps)-1].Position.Value()),
 			{Kind: store.Add, Attr: book.Parked, Value: value.OfInt(int64(len(steps)))},
 		},
-	})
+	}), err
 }
 
 func (w *work) parked(t *projections.Target, s projections.Step, reason string) Dead {
@@ -108,16 +112,22 @@ func (w *work) wasParked(ctx context.Context, t *projections.Target, steps []pro
 // parkTarget parks a target whose row refuses the value that its book holds. The
 // book has counted everything; only showing it waits.
 func (w *work) parkTarget(ctx context.Context, t *projections.Target, reason string) error {
-	d := Dead{Kind: DeadPublish, Target: w.describe(t.Row), Row: t.Row, Reason: reason}
-	err := w.Store.Transact(ctx, []store.Write{
-		putDead(w.Model, d),
-		{Ref: book.Of(w.Model.Name, t.Row), Ops: []store.Op{{Kind: store.Add, Attr: book.Parked, Value: value.OfInt(1)}}},
-	})
-	if err != nil && !errors.Is(err, store.ErrCondition) {
-		return fmt.Errorf("parking %s: %w", w.describe(t.Row), err)
-	}
 	for _, s := range t.Steps {
 		w.kept[s.Change] = true
+	}
+	return w.parkShown(ctx, t.Row, reason)
+}
+
+func (r *Runner) parkShown(ctx context.Context, row store.Ref, reason string) error {
+	ws, err := r.keeping(ctx, []Dead{{Kind: DeadPublish, Target: r.describe(row), Row: row, Reason: reason}})
+	if err != nil {
+		return err
+	}
+	err = r.Store.Transact(ctx, append(ws, store.Write{
+		Ref: book.Of(r.Model.Name, row), Ops: []store.Op{{Kind: store.Add, Attr: book.Parked, Value: value.OfInt(1)}},
+	}))
+	if err != nil && !errors.Is(err, store.ErrCondition) { // a condition: it is parked so already
+		return fmt.Errorf("parking %s: %w", r.describe(row), err)
 	}
 	return nil
 }
@@ -169,10 +179,16 @@ func (r *Runner) Discard(ctx context.Context, id string) error {
 	if err := r.Store.Transact(ctx, ws); err != nil {
 		return fmt.Errorf("discarding %s: %w", id, err)
 	}
-	if d.Kind == DeadParked || d.Kind == DeadPublish {
+	if err := r.dropParts(ctx, d); err != nil {
+		return err
+	}
+	if d.Kind == DeadParked {
 		return r.unpark(ctx, d.Row)
 	}
-	return r.dropParts(ctx, &d)
+	if d.Kind == DeadPublish { // what the row refuses to show was just given up
+		_, err = r.open(ctx, d.Row)
+	}
+	return err
 }
 
 func (r *Runner) retryTarget(ctx context.Context, of *Dead) (done int, err error) {
@@ -198,24 +214,22 @@ func (r *Runner) retryTarget(ctx context.Context, of *Dead) (done int, err error
 }
 
 // unqueue applies the front of a queue: as much as a transaction holds, or, where
-// the sum of that is refused, the first effect alone. Applying and forgetting are
-// one transaction.
+// that cannot be done as a whole, the first effect alone. Applying and forgetting
+// are one transaction.
 func (r *Runner) unqueue(ctx context.Context, queue []Dead) (n int, err error) {
 	n = min(len(queue), store.MaxTransact-1)
-	for {
-		err = r.applyQueued(ctx, queue[:n])
-		if !errors.Is(err, store.ErrRefused) && !errors.Is(err, value.ErrNumber) || n == 1 {
-			break
-		}
+	err = r.applyQueued(ctx, queue[:n])
+	if n > 1 && (errors.Is(err, store.ErrRefused) || errors.Is(err, value.ErrNumber) || errors.Is(err, store.ErrCondition)) {
 		n = 1
+		err = r.applyQueued(ctx, queue[:n])
 	}
-	if errors.Is(err, store.ErrCondition) { // settled by somebody else
-		err = nil
+	switch {
+	case errors.Is(err, store.ErrCondition): // settled by somebody else
+		return n, nil
+	case err != nil:
+		return 0, fmt.Errorf("%s: %w", queue[0].Target, err)
 	}
-	if err != nil {
-		err = fmt.Errorf("%s: %w", queue[0].Target, err)
-	}
-	return n, err
+	return n, r.dropParts(ctx, queue[:n]...)
 }
 
 func (r *Runner) applyQueued(ctx context.Context, queue []Dead) error {
@@ -245,16 +259,27 @@ func (r *Runner) applyQueued(ctx context.Context, queue []Dead) error {
 }
 
 // unpark opens the target again when its queue is empty, and shows what its book
-// holds. Who parks meanwhile raises q, and the target stays parked.
+// holds; a row that refuses to show it parks the target anew.
 func (r *Runner) unpark(ctx context.Context, target store.Ref) error {
-	_, err := r.write(ctx, []store.Write{{
+	opened, err := r.open(ctx, target)
+	if err != nil || !opened {
+		return err
+	}
+	err = r.show(ctx, target)
+	if errors.Is(err, store.ErrRefused) {
+		return errors.Join(err, r.parkShown(ctx, target, err.Error()))
+	}
+	return err
+}
+
+// open lets effects on the target through again when none is parked. Who parks one
+// meanwhile raises q, and the target stays parked.
+func (r *Runner) open(ctx context.Context, target store.Ref) (opened bool, err error) {
+	out, err := r.write(ctx, []store.Write{{
 		Ref: book.Of(r.Model.Name, target), Ops: []store.Op{{Kind: store.Remove, Attr: book.Parked}},
 		If: store.Cond{{{Attr: book.Parked, Is: store.Le, Value: value.OfInt(0)}}},
 	}})
-	if err != nil {
-		return err
-	}
-	return r.show(ctx, target)
+	return err == nil && out[0].Err == nil, err
 }
 
 // show publishes a target's book.
@@ -282,37 +307,41 @@ func (r *Runner) show(ctx context.Context, target store.Ref) error {
 }
 
 // refold does again what one change asked for, for a row or a document. Positions
-// see to it that nothing newer is replaced.
+// see to it that nothing newer is replaced. It is forgotten only when that is done.
 func (r *Runner) refold(ctx context.Context, d *Dead) error {
-	rec := &events.Record{Keys: d.Record.Get("keys").Item(), Old: d.Record.Get("old").Item(), New: d.Record.Get("new").Item(), Position: d.Position, Time: d.Time}
-	for _, t := range r.Model.Tables {
-		c, ok := projections.NewChange(t, rec)
-		if !ok || c.Is == nil && c.Was == nil {
-			continue
-		}
-		b := Batch{Lane: d.Lane, Changes: []projections.Change{c}}
-		if _, err := r.write(ctx, []store.Write{r.forget(d.ID)}); err != nil {
-			return err
-		}
-		if d.Kind == DeadDocument {
-			n, err := r.Documents(ctx, b)
-			return refusedAgain(n, err)
-		}
-		g := projections.Gather(b.Changes)
-		g.Targets, g.Spreads, g.Mends = nil, nil, nil
-		w := work{Runner: r, Batch: b, Gathered: g, kept: make([]bool, 1)}
-		err := w.rows(ctx)
-		if err == nil && w.kept[0] {
-			return refusedAgain(Counts{Kept: 1}, nil)
-		}
+	t := r.Model.Table(d.Record.Get("table").Text())
+	if t == nil {
+		return fmt.Errorf("%s: the record is of no table of the model any more: %w", d.ID, ErrNoRetry)
+	}
+	c, ok := projections.NewChange(t, &events.Record{
+		Keys: d.Record.Get("keys").Item(), Old: d.Record.Get("old").Item(), New: d.Record.Get("new").Item(),
+		Position: d.Position, Time: d.Time,
+	})
+	if !ok || c.Is == nil && c.Was == nil {
+		return fmt.Errorf("%s: the record is of none of the model's entities any more: %w", d.ID, ErrNoRetry)
+	}
+	kept, err := r.refoldChange(ctx, d, c)
+	switch {
+	case err != nil:
+		return err
+	case kept:
+		return fmt.Errorf("%s: it was refused again, and is still kept", d.ID)
+	}
+	if _, err := r.write(ctx, []store.Write{r.forget(d.ID)}); err != nil {
 		return err
 	}
-	return fmt.Errorf("%s: the record is of none of the model's entities any more: %w", d.ID, ErrNoRetry)
+	return r.dropParts(ctx, *d)
 }
 
-func refusedAgain(n Counts, err error) error {
-	if err == nil && n.Kept > 0 {
-		return errors.New("it was refused again, and is kept again")
+func (r *Runner) refoldChange(ctx context.Context, d *Dead, c projections.Change) (kept bool, err error) {
+	b := Batch{Lane: d.Lane, Changes: []projections.Change{c}}
+	if d.Kind == DeadDocument {
+		n, err := r.Documents(ctx, b)
+		return n.Kept > 0, err
 	}
-	return err
+	g := projections.Gather(b.Changes)
+	g.Targets, g.Spreads, g.Mends = nil, nil, nil
+	w := work{Runner: r, Batch: b, Gathered: g, kept: make([]bool, 1)}
+	err = w.rows(ctx)
+	return w.kept[0], err
 }

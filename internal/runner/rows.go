@@ -160,18 +160,33 @@ func (w *work) rowWrite(p *projections.Put, values followed, there bool) store.W
 			wr.Ops = append(wr.Ops, set(a.Name, a.Value))
 		}
 	}
-	if there {
-		for _, name := range absent(p) {
-			wr.Ops = append(wr.Ops, store.Op{Kind: store.Remove, Attr: name})
-		}
+	for _, name := range absent(p) {
+		wr.Ops = append(wr.Ops, store.Op{Kind: store.Remove, Attr: name})
 	}
-	for _, f := range p.Follows {
-		if v, ok := values[followedText(w.Model.Name, f)]; ok {
-			wr.Ops = append(wr.Ops, set(f.Attr, v.value), set(book.FollowVersion(f.Attr), v.position.Value()))
+	for i := range p.Rule.Fields {
+		if f := p.Rule.Fields[i].Expr.Follow; f != nil {
+			wr.Ops = append(wr.Ops, w.followOps(p, f, values)...)
 		}
 	}
 	wr.Ops = append(wr.Ops, set(book.Version, p.Position.Value()))
 	return wr
+}
+
+// followOps makes an attribute what it follows, and the row say which value that
+// is. Whatever it showed before may be another row's.
+func (w *work) followOps(p *projections.Put, follow *model.Follow, values followed) []store.Op {
+	var of, at value.Value
+	var v kept
+	for _, f := range p.Follows {
+		if f.Follow == follow {
+			list := followedText(w.Model.Name, f)
+			of = listMark(list)
+			if known, ok := values[list]; ok {
+				v, at = known, known.position.Value()
+			}
+		}
+	}
+	return []store.Op{set(follow.Attr, v.value), set(book.FollowVersion(follow.Attr), at), set(book.Follows(follow.Attr), of)}
 }
 
 // absent are the attributes that the rule could make and did not: declared ones

@@ -12,7 +12,6 @@ package runner
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"weir/internal/model"
@@ -62,18 +61,22 @@ func (r *Runner) Rows(ctx context.Context, b Batch) (Counts, error) {
 			return Counts{}, err
 		}
 	}
-	var n Counts
-	for i := range b.Changes {
+	return count(g.Touched, kept), nil
+}
+
+// count counts each change once.
+func count(touched, kept []bool) (n Counts) {
+	for i := range touched {
 		switch {
 		case kept[i]:
 			n.Kept++
-		case g.Touched[i]:
+		case touched[i]:
 			n.Applied++
 		default:
 			n.Skipped++
 		}
 	}
-	return n, nil
+	return n
 }
 
 // work is one batch being applied.
@@ -139,23 +142,14 @@ func (r *Runner) expiry() value.Value {
 
 // faults keeps the records whose images a derivation cannot use.
 func (w *work) faults(ctx context.Context) error {
-	var ws []store.Write
+	var ds []Dead
 	for i, f := range w.Faults {
 		c := &w.Changes[w.FaultOf[i]]
 		w.kept[w.FaultOf[i]] = true
-		ws = append(ws, putDead(w.Model, Dead{
+		ds = append(ds, Dead{
 			Kind: DeadImage, Target: f.Derivation, Reason: f.Reason,
 			Lane: w.Lane, Position: c.Position, Record: recordJSON(c), Time: c.Time,
-		}))
+		})
 	}
-	out, err := w.write(ctx, ws)
-	if err != nil {
-		return err
-	}
-	for i := range out {
-		if out[i].Err != nil && !errors.Is(out[i].Err, store.ErrCondition) {
-			return fmt.Errorf("keeping a record that %s cannot use: %w", w.Faults[i].Derivation, out[i].Err)
-		}
-	}
-	return nil
+	return w.keep(ctx, ds)
 }

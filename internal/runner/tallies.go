@@ -101,19 +101,18 @@ func (w *work) counted(ctx context.Context, t *projections.Target, row value.Ite
 	for len(t.Steps) > 0 && t.Steps[0].Position.Compare(seen) <= 0 {
 		t.Steps = t.Steps[1:]
 	}
-	switch parked := row.Has(book.Parked); {
-	case len(t.Steps) == 0 && parked:
-		delete(books, t)
-		t.Check = false
-		return again, w.wasParked(ctx, t, before)
-	case len(t.Steps) == 0:
+	if !row.Has(book.Parked) {
+		if len(t.Steps) > 0 {
+			return append(again, t), nil
+		}
 		books[t] = row
-	case parked:
-		return again, w.park(ctx, t, "effects that came before are parked")
-	default:
-		again = append(again, t)
+		return again, nil
 	}
-	return again, nil
+	t.Check = false
+	if err := w.wasParked(ctx, t, before[:len(before)-len(t.Steps)]); err != nil {
+		return nil, err
+	}
+	return again, w.park(ctx, t, "effects that came before are parked")
 }
 
 // readBooks reads the books of the targets that only came by themselves.
@@ -157,6 +156,7 @@ func (w *work) publish(ctx context.Context, books map[*projections.Target]value.
 		if len(wr.Ops) == 0 || t.Check && shows(t.Image, &wr) {
 			continue
 		}
+		wr.Return = t.Check
 		ws = append(ws, wr)
 		of = append(of, t)
 	}
@@ -165,13 +165,50 @@ func (w *work) publish(ctx context.Context, books map[*projections.Target]value.
 		return err
 	}
 	for i, t := range of {
-		if errors.Is(out[i].Err, store.ErrRefused) {
-			if err := w.parkTarget(ctx, t, out[i].Err.Error()); err != nil {
-				return err
-			}
+		switch e := out[i].Err; {
+		case errors.Is(e, store.ErrRefused):
+			err = w.parkTarget(ctx, t, e.Error())
+		case e != nil && t.Check:
+			err = w.reclaim(ctx, t, out[i].Row)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// reclaim publishes on a row whose version weir never gave it, such as one that
+// was made as a copy of another row: no version of its own book would ever be
+// above that one. What a row rightly shows its book has had before, so that a book
+// read after the row tells.
+func (w *work) reclaim(ctx context.Context, t *projections.Target, row value.Item) error {
+	shown := row.Get(book.Version)
+	if shown.IsMissing() {
+		return nil
+	}
+	rows, err := w.get(ctx, []store.Ref{book.Of(w.Model.Name, t.Row)})
+	if err != nil || rows[0].Has(book.Parked) {
+		return err
+	}
+	if shown.Kind() == value.Number && value.Compare(shown, versionOf(rows[0])) <= 0 {
+		return nil
+	}
+	wr, err := PublishWrite(w.Model, t.Row, t.Entity, rows[0])
+	if err != nil {
+		return err
+	}
+	wr.If = store.Cond{{{Attr: book.Version, Is: store.Eq, Value: shown}}}
+	_, err = w.write(ctx, []store.Write{wr})
+	return err
+}
+
+// versionOf is a book's version; one that was never written has 0.
+func versionOf(b value.Item) value.Value {
+	if n := b.Get(book.Count); !n.IsMissing() {
+		return n
+	}
+	return value.OfInt(0)
 }
 
 // shows reports whether the row is already as the write would make it.
@@ -192,10 +229,7 @@ func PublishWrite(m *model.Model, target store.Ref, e *model.Entity, b value.Ite
 	if err != nil || len(attrs) == 0 {
 		return store.Write{}, err
 	}
-	n := b.Get(book.Count)
-	if n.IsMissing() {
-		n = value.OfInt(0)
-	}
+	n := versionOf(b)
 	wr := store.Write{Ref: target}
 	differs := []store.Test{{Attr: book.Version, Is: store.Absent}, {Attr: book.Version, Is: store.Lt, Value: n}}
 	for _, a := range attrs {

@@ -319,7 +319,8 @@ func (v *Verify) members(ctx context.Context, s projections.Spread) error {
 			if err != nil {
 				return err
 			}
-			if got[0] != nil {
+			of := got[0].Get(book.Follows(m.Get("a").Text()))
+			if of.Text() == book.Hash(list.Key.Partition.Text()) {
 				v.check(name+" followed", ref, s.Value, got[0].Get(m.Get("a").Text()))
 			}
 		}
