@@ -2,10 +2,13 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"text/tabwriter"
 
+	"weir/internal/replay"
 	"weir/internal/runner"
+	"weir/internal/store"
 	"weir/internal/system"
 	"weir/internal/value"
 )
@@ -27,11 +30,25 @@ type deadList struct {
 	output
 }
 
-func (deadList) Help() string {
-	return `  projector dead list gallery
+func (deadCommands) Help() string {
+	return `A change that cannot be applied is kept whole, and stops nothing but its target:
+later changes of the same target wait behind it, in order, until it is retried or
+discarded.
+
+  projector dead list gallery
   projector dead show gallery ID
   projector dead retry gallery ID
   projector dead discard gallery ID`
+}
+
+func (deadList) Help() string {
+	return `Prints a line for each: id, kind, what it was for, where it came from, the reason.
+Kinds are record (a replay cannot use it), image (a derivation cannot use it),
+parked (waits in the queue of a target), publish and row (a table refused it) and
+document (an index refused it).
+
+  projector dead list gallery
+  projector dead list gallery -o jsonl`
 }
 
 // shown is a kept thing as people read it.
@@ -65,17 +82,18 @@ func show(d runner.Dead) shown {
 	return s
 }
 
-func (t *deadTarget) with(p *program, use func(*runner.Runner) error) error {
+func (t *deadTarget) with(p *program, use func(*system.System) error) error {
 	s, err := p.existing(t.data, []string{t.Model}, system.Options{})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	return use(s.Models[0].Runner)
+	return use(s)
 }
 
 func (c *deadList) Run(p *program) error {
-	return c.with(p, func(r *runner.Runner) error {
+	return c.with(p, func(s *system.System) error {
+		r := s.Models[0].Runner
 		table := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 		enc := json.NewEncoder(p.stdout)
 		all := []shown{}
@@ -109,8 +127,15 @@ type deadOne struct {
 
 type deadShow struct{ deadOne }
 
+func (deadShow) Help() string {
+	return `Prints it as one JSON object: what dead list says, and the record with its images.
+
+  projector dead show gallery ID`
+}
+
 func (c *deadShow) Run(p *program) error {
-	return c.with(p, func(r *runner.Runner) error {
+	return c.with(p, func(s *system.System) error {
+		r := s.Models[0].Runner
 		d, err := r.DeadByID(p.ctx, c.ID)
 		if err != nil {
 			return err
@@ -123,20 +148,53 @@ func (c *deadShow) Run(p *program) error {
 
 type deadRetry struct{ deadOne }
 
+func (deadRetry) Help() string {
+	return `A record that a replay could not use is read again, with the model as it is now.
+What is refused again stays kept, and the command exits with 1.
+
+  projector dead retry gallery ID`
+}
+
 func (c *deadRetry) Run(p *program) error {
-	return c.with(p, func(r *runner.Runner) error {
-		n, err := r.Retry(p.ctx, c.ID)
-		if n > 0 {
+	return c.with(p, func(s *system.System) error {
+		part := s.Models[0]
+		d, err := part.Runner.DeadByID(p.ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		n := 0
+		if d.Kind == runner.DeadRecord {
+			r := replay.Replay{Model: part.Model, Store: s.Store, Runner: part.Runner}
+			err = r.Retry(p.ctx, &d)
+			n = r.Summary.Applied
+		} else {
+			n, err = part.Runner.Retry(p.ctx, c.ID)
+		}
+		if err == nil || n > 0 {
 			fmt.Fprintf(p.stderr, "%d applied\n", n)
 		}
-		return err
+		if errors.Is(err, store.ErrRefused) {
+			fmt.Fprintln(p.stderr, "projector:", err)
+			return failed(exitCheck)
+		}
+		if err != nil {
+			return err
+		}
+		return p.settle(s)
 	})
 }
 
 type deadDiscard struct{ deadOne }
 
+func (deadDiscard) Help() string {
+	return `What is discarded adds nothing, for ever: it is as if its record had not been.
+
+  projector dead discard gallery ID`
+}
+
 func (c *deadDiscard) Run(p *program) error {
-	return c.with(p, func(r *runner.Runner) error {
+	return c.with(p, func(s *system.System) error {
+		r := s.Models[0].Runner
 		if err := r.Discard(p.ctx, c.ID); err != nil {
 			return err
 		}

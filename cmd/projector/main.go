@@ -44,7 +44,10 @@ type commands struct {
 
 const description = `Derived data for DynamoDB tables, kept exactly right.
 
-MODEL is the name of a built-in model or the path of a model file.`
+MODEL is the name of a built-in model or the path of a model file. Data is printed
+on stdout, everything else on stderr. Exit codes: 0 good, 1 a check failed, 2 usage
+or configuration, 3 a service or the disk is down, 4 part done and resumable, 130
+interrupted.`
 
 // program is what commands share: where data and talk go, and the outside world.
 type program struct {
@@ -55,10 +58,29 @@ type program struct {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	ctx := stopped(context.Background())
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// errTerminated is the cause of a context that SIGTERM ended: a service manager
+// asked to stop, where an interrupt breaks off.
+var errTerminated = errors.New("terminated")
+
+// stopped is a context that ends with the first SIGINT or SIGTERM. The second ends
+// the process.
+func stopped(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(ctx)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		sig := <-signals
+		signal.Stop(signals)
+		if sig == syscall.SIGTERM {
+			cancel(errTerminated)
+		}
+		cancel(nil)
+	}()
+	return ctx
 }
 
 // run is the program as a function: arguments in, exit code out.

@@ -2,8 +2,16 @@ package main
 
 import (
 	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
 	"strings"
+	"text/tabwriter"
 
+	"weir/internal/model"
 	"weir/internal/query"
 	"weir/internal/system"
 	"weir/internal/value"
@@ -11,56 +19,165 @@ import (
 
 type queryCommand struct {
 	data
+	output
 	Model  string   `arg:"" help:"Name of a built-in model or path of a model file."`
-	Name   string   `arg:"" help:"Name of the query."`
-	Params []string `arg:"" optional:"" name:"key=value" help:"Parameters of the query; limit= and sort= too."`
+	Name   string   `arg:"" optional:"" help:"Name of the query; without one the queries are listed."`
+	Params []string `arg:"" optional:"" name:"key=value" help:"Parameters of the query, and limit=."`
 }
 
 func (queryCommand) Help() string {
-	return `Prints every row of the answer, one JSON object a line, all pages.
+	return `Prints every row of the answer, all pages: one JSON object a line, or with -o json
+one array.
 
+  projector query gallery
   projector query gallery album albumId=a1
-  projector query gallery search-albums q="summer beach"
+  projector query gallery search-albums q="summer beach" limit=3
   projector query wardrobe user-items userId=u1 category=dresses`
 }
 
 func (c *queryCommand) Run(p *program) error {
-	params := map[string]string{}
-	for _, kv := range c.Params {
-		key, v, ok := strings.Cut(kv, "=")
-		if !ok {
-			return usage("%q is not key=value", kv)
-		}
-		if _, twice := params[key]; twice {
-			return usage("%s is given twice", key)
-		}
-		params[key] = v
+	if c.Name == "" {
+		return c.list(p)
+	}
+	params, limit, err := c.params()
+	if err != nil {
+		return err
 	}
 	s, err := p.existing(c.data, []string{c.Model}, system.Options{})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	if err := s.Fill(p.ctx, nil); err != nil {
+	if err := p.fill(s); err != nil {
 		return err
 	}
+	return c.print(p, s.Models[0].Query, params, limit)
+}
+
+// params reads key=value. limit is of the whole answer, 0 for none.
+func (c *queryCommand) params() (params map[string]string, limit int, err error) {
+	params = map[string]string{}
+	for _, kv := range c.Params {
+		key, v, ok := strings.Cut(kv, "=")
+		if !ok {
+			return nil, 0, usage("%q is not key=value", kv)
+		}
+		if _, twice := params[key]; twice {
+			return nil, 0, usage("%s is given twice", key)
+		}
+		params[key] = v
+	}
+	if text, ok := params["limit"]; ok {
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 {
+			return nil, 0, usage("limit must be a number from 1, not %q", text)
+		}
+		delete(params, "limit")
+	}
+	return params, limit, nil
+}
+
+func (c *queryCommand) print(p *program, e *query.Engine, params map[string]string, limit int) error {
 	out := bufio.NewWriter(p.stdout)
-	defer out.Flush()
-	page := query.Page{}
-	var line []byte
-	for {
-		res, err := s.Models[0].Query.Run(p.ctx, c.Name, params, page)
-		if err != nil {
-			return err
+	var open, between, end string
+	switch c.Output {
+	case "json":
+		open, between, end = "[\n", ",\n", "\n]\n"
+	default:
+		between, end = "\n", "\n"
+	}
+	n, err := 0, error(nil)
+	for row, rerr := range rows(p.ctx, e, c.Name, params, limit) {
+		if err = rerr; err != nil {
+			break
 		}
-		for _, row := range res.Items {
-			line = append(value.AppendPlainItem(line[:0], row), '\n')
-			if _, err := out.Write(line); err != nil {
-				return err
+		if n++; n == 1 {
+			out.WriteString(open)
+		} else {
+			out.WriteString(between)
+		}
+		out.Write(value.AppendPlainItem(nil, row))
+	}
+	switch {
+	case n > 0:
+		out.WriteString(end)
+	case err == nil && c.Output == "json":
+		out.WriteString("[]\n")
+	}
+	return errors.Join(err, out.Flush())
+}
+
+// rows are the rows of an answer, limit of them unless it is 0. An error is the last.
+func rows(ctx context.Context, e *query.Engine, name string, params map[string]string, limit int) iter.Seq2[value.Item, error] {
+	return func(yield func(value.Item, error) bool) {
+		var page query.Page
+		for left := limit; ; {
+			page.Limit = min(left, query.MaxLimit)
+			res, err := e.Run(ctx, name, params, page)
+			if err != nil {
+				yield(nil, err)
+				return
 			}
-		}
-		if page.Cursor = res.Cursor; page.Cursor == "" {
-			return out.Flush()
+			for _, row := range res.Items {
+				if !yield(row, nil) {
+					return
+				}
+			}
+			left -= len(res.Items)
+			if page.Cursor = res.Cursor; page.Cursor == "" || limit > 0 && left <= 0 {
+				return
+			}
+			left = max(left, 0)
 		}
 	}
+}
+
+// list prints the queries of the model with their parameters.
+func (c *queryCommand) list(p *program) error {
+	m, err := model.Load(c.Model)
+	if err != nil {
+		return err
+	}
+	e, err := query.New(query.Config{Model: m, Secret: make([]byte, 32)})
+	if err != nil {
+		return err
+	}
+	type described struct {
+		Name       string            `json:"name"`
+		Parameters []query.Parameter `json:"parameters"`
+	}
+	var all []described
+	for _, q := range m.Queries {
+		all = append(all, described{q.Name, append([]query.Parameter{}, e.Parameters(q.Name)...)})
+	}
+	enc := json.NewEncoder(p.stdout)
+	if c.Output == "json" {
+		return enc.Encode(all)
+	}
+	table := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	for _, q := range all {
+		if c.Output == "jsonl" {
+			if err := enc.Encode(q); err != nil {
+				return err
+			}
+			continue
+		}
+		if len(q.Parameters) == 0 {
+			fmt.Fprintln(table, q.Name)
+			continue
+		}
+		fmt.Fprintf(table, "%s\t%s\n", q.Name, usageOf(q.Parameters))
+	}
+	return table.Flush()
+}
+
+func usageOf(ps []query.Parameter) string {
+	var out []string
+	for _, q := range ps {
+		if q.Optional {
+			out = append(out, "["+q.Name+"=]")
+		} else {
+			out = append(out, q.Name+"=")
+		}
+	}
+	return strings.Join(out, " ")
 }

@@ -24,7 +24,7 @@ type replayCommand struct {
 	data
 	output
 	Model    string   `arg:"" help:"Name of a built-in model or path of a model file."`
-	Files    []string `arg:"" name:"file" help:"Recorded files, directories of them, or TABLE=FILE where the records name no table."`
+	Files    []string `arg:"" name:"file" help:"Recorded files, directories of them, - for stdin, or TABLE=FILE where the records name no table."`
 	NoSearch bool     `help:"Leave the search indexes alone; the next command that opens them makes them from the rows."`
 }
 
@@ -53,7 +53,7 @@ func (c *replayCommand) Run(p *program) error {
 		return err
 	}
 	defer s.Close()
-	if err := s.Fill(p.ctx, nil); err != nil {
+	if err := p.fill(s); err != nil {
 		return err
 	}
 	return c.replay(p, s, inputs)
@@ -62,11 +62,12 @@ func (c *replayCommand) Run(p *program) error {
 func (c *replayCommand) replay(p *program, s *system.System, inputs []input) error {
 	part, start := s.Models[0], time.Now()
 	r := &replay.Replay{Model: part.Model, Store: s.Store, Runner: part.Runner}
-	gaps := &talk{out: p.stderr, more: "gaps"}
-	bad := &talk{out: p.stderr, more: "records that cannot be used; see projector dead list " + c.Model}
+	reading := p.progress("records", 0)
+	gaps := &talk{out: reading, more: "gaps"}
+	bad := &talk{out: reading, more: "records that cannot be used; see projector dead list " + c.Model}
 	r.Gap = func(g replay.Gap) { gaps.say("gap: %s: %s: %s", g.Where, g.Row, g.Reason) }
 	r.Bad = func(e events.Entry, err error) { bad.say("kept: %s: %v", e.Location, err) }
-	err := c.both(p, part.Runner, func(ctx context.Context) error { return readAll(ctx, p, r, inputs) })
+	err := p.both(part.Runner, reading, func(ctx context.Context) error { return readAll(ctx, reading, r, inputs) })
 	gaps.end()
 	bad.end()
 	if err != nil {
@@ -76,11 +77,17 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 }
 
 // both writes the core rows and has what comes of them applied at the same time.
-func (c *replayCommand) both(p *program, run *runner.Runner, write func(context.Context) error) error {
+func (p *program) both(run *runner.Runner, writing *progress, write func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(p.ctx)
 	defer cancel(nil)
 	written := make(chan struct{})
-	follower := runner.Follower{Runner: run}
+	deriving := p.progress("records derived from", 0)
+	follower := runner.Follower{Runner: run, Report: func(group string, n runner.Counts) {
+		if group == runner.GroupRows {
+			deriving.add(int64(n.Applied + n.Skipped + n.Kept))
+		}
+	}}
+	deriving.hold()
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if err := follower.CatchUp(ctx, written); err != nil {
@@ -88,11 +95,14 @@ func (c *replayCommand) both(p *program, run *runner.Runner, write func(context.
 		}
 	})
 	err := write(ctx)
+	writing.end()
 	if err != nil {
 		cancel(err)
 	}
 	close(written)
+	deriving.release()
 	wg.Wait()
+	deriving.end()
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
@@ -133,6 +143,9 @@ func exists(path string) bool { _, err := os.Stat(path); return err == nil }
 // filesIn is the file itself, or the files of a directory in the order of their
 // names, but for those that say what comes of a recording.
 func filesIn(path string) ([]string, error) {
+	if path == "-" {
+		path = "/dev/stdin"
+	}
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {
 		return []string{path}, err
@@ -148,29 +161,30 @@ func filesIn(path string) ([]string, error) {
 	return out, err
 }
 
-func readAll(ctx context.Context, p *program, r *replay.Replay, inputs []input) error {
-	for _, in := range inputs {
-		files, err := events.Open(in.paths...)
-		if err != nil {
+func readAll(ctx context.Context, progress *progress, r *replay.Replay, inputs []input) error {
+	files := make([]*events.Files, len(inputs))
+	var err error
+	for i, in := range inputs {
+		if files[i], err = events.Open(in.paths...); err != nil {
 			return err
 		}
-		progress := p.progress("records", files.Size())
-		for entries, err := range files.Batches(ctx) {
+		progress.total += files[i].Size()
+	}
+	var before int64 // bytes of the inputs that are done
+	for i, in := range inputs {
+		for entries, err := range files[i].Batches(ctx) {
 			if errors.Is(err, events.ErrNoRecords) {
-				progress.end()
 				return usage("%v", err)
 			}
 			if err != nil {
-				progress.end()
 				return err
 			}
 			if err := r.Batch(ctx, entries, in.table); err != nil {
-				progress.end()
 				return err
 			}
-			progress.set(int64(r.Summary.Records()), files.Consumed())
+			progress.set(int64(r.Summary.Records()), before+files[i].Consumed())
 		}
-		progress.end()
+		before += files[i].Size()
 	}
 	return nil
 }

@@ -1,20 +1,31 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
 
+	"weir/internal/api"
+	"weir/internal/query"
+	"weir/internal/runner"
 	"weir/internal/system"
 )
 
 type runCommand struct {
 	data
 	Models []string `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
-	Addr   string   `default:"127.0.0.1:8480" placeholder:"HOST:PORT" help:"Where queries are served (default ${default})."`
+	Addr   string   `default:"127.0.0.1:8480" placeholder:"HOST:PORT" help:"Where queries are served, port 0 for any free one (default ${default})."`
 }
 
 func (runCommand) Help() string {
 	return `Serves GET /v1/{model}/{query}?key=value&limit=&cursor= and follows the streams of
-the models' tables until it is interrupted.
+the models' tables until it is told to stop: then requests in progress are answered
+and what is in the streams is applied. Exits with 0 on SIGTERM, with 130 on an
+interrupt; a second signal ends it at once, which loses nothing either.
 
   projector run gallery wardrobe --addr 127.0.0.1:8480
   curl 'http://127.0.0.1:8480/v1/gallery/albums?limit=3'`
@@ -26,5 +37,113 @@ func (c *runCommand) Run(p *program) error {
 		return err
 	}
 	defer s.Close()
-	return errors.New("not yet")
+	if err := p.fill(s); err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(p.stderr, nil))
+	handler, err := api.New(engines(s), log)
+	if err != nil {
+		return usage("%v", err)
+	}
+	server, err := api.Listen(c.Addr, handler, log)
+	if err != nil {
+		return usage("%v; say where to serve with --addr HOST:PORT", err)
+	}
+	fmt.Fprintf(p.stderr, "serving %s on http://%s/v1, from %s\n", strings.Join(modelNames(s), ", "), server.Addr(), c.Data)
+	if err := together(p.ctx, s, server, log); err != nil {
+		return err
+	}
+	fmt.Fprintln(p.stderr, "stopped")
+	if errors.Is(context.Cause(p.ctx), errTerminated) {
+		return nil
+	}
+	return failed(exitInterrupted)
+}
+
+func engines(s *system.System) (out []*query.Engine) {
+	for _, part := range s.Models {
+		out = append(out, part.Query)
+	}
+	return out
+}
+
+func modelNames(s *system.System) (out []string) {
+	for _, part := range s.Models {
+		out = append(out, part.Model.Name)
+	}
+	return out
+}
+
+// finishTime is how long what is still in the streams may take when all stops. The
+// next start goes on with the rest.
+const finishTime = 10 * time.Second
+
+// together serves, follows and sweeps until ctx is done or one of them fails. It
+// returns when all have ended, with nil when that is what ctx asked for.
+func together(ctx context.Context, s *system.System, server *api.Server, log *slog.Logger) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	// Whoever fails says so here first; what the others then say comes of the end.
+	var first error
+	var once sync.Once
+	var wg sync.WaitGroup
+	start := func(work func() error) {
+		wg.Go(func() {
+			if err := work(); err != nil {
+				once.Do(func() { first = err })
+				stop(err)
+			}
+		})
+	}
+	start(func() error { return server.Run(ctx) })
+	start(func() error { return sweep(ctx, s, log) })
+	for _, part := range s.Models {
+		start(func() error { return follow(ctx, part) })
+	}
+	wg.Wait()
+	return first
+}
+
+// follow follows a model's streams until ctx is done, and then to their end.
+func follow(ctx context.Context, part *system.Part) error {
+	patient, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTime, cancel) })()
+	f := runner.Follower{Runner: part.Runner}
+	err := f.CatchUp(patient, ctx.Done())
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil // the rest is for the next start
+	}
+	if err != nil {
+		return fmt.Errorf("model %s: %w", part.Model.Name, err)
+	}
+	return nil
+}
+
+// Sweeps come every sweepEvery, and further apart where they take long: of all
+// time, a sweep takes a tenth at the most.
+const sweepEvery = 30 * time.Second
+
+// sweep removes rows whose time to live is over.
+func sweep(ctx context.Context, s *system.System, log *slog.Logger) error {
+	timer := time.NewTimer(sweepEvery)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		}
+		start := time.Now()
+		n, err := s.Sweep(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		case n > 0:
+			log.Info("rows whose time to live was over are removed", "rows", n)
+		}
+		timer.Reset(max(sweepEvery, 9*time.Since(start)))
+	}
 }

@@ -63,9 +63,7 @@ func (c *verifyCommand) Run(p *program) error {
 
 // settle fills indexes that are new and applies what is still in the streams.
 func (p *program) settle(s *system.System) error {
-	if err := s.Fill(p.ctx, func(index string, rows int) {
-		fmt.Fprintf(p.stderr, "filling index %s: %d rows\n", index, rows)
-	}); err != nil {
+	if err := p.fill(s); err != nil {
 		return err
 	}
 	done := make(chan struct{})
@@ -77,4 +75,11 @@ func (p *program) settle(s *system.System) error {
 		}
 	}
 	return nil
+}
+
+// fill fills indexes that are new.
+func (p *program) fill(s *system.System) error {
+	progress := p.progress("rows read", 0)
+	defer progress.end()
+	return s.Fill(p.ctx, func(_ string, rows int) { progress.set(int64(rows), 0) })
 }

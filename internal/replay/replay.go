@@ -34,6 +34,8 @@ type Replay struct {
 	Bad func(events.Entry, error)
 
 	Summary Summary
+
+	retried bool // what cannot be used is kept already
 }
 
 // Summary counts what became of the entries of a recording, each in exactly one of
@@ -99,7 +101,7 @@ func (r *Replay) Batch(ctx context.Context, entries []events.Entry, table string
 			ws = r.entry(at[i], e)
 		}
 		if e.Bad != nil {
-			if err := r.keep(ctx, e); err != nil {
+			if err := r.keep(ctx, e, table); err != nil {
 				return err
 			}
 			continue
@@ -247,20 +249,30 @@ func (r *Replay) gap(w *row, e *events.Entry, old, stored value.Item) {
 	}
 }
 
-// keep puts away what cannot be used.
-func (r *Replay) keep(ctx context.Context, e *events.Entry) error {
+// keep puts away what cannot be used. table is that of the whole input, if any.
+func (r *Replay) keep(ctx context.Context, e *events.Entry, table string) error {
 	r.Summary.Kept++
 	if r.Bad != nil {
 		r.Bad(*e, e.Bad)
 	}
-	raw := e.Bad.Raw
-	if raw == nil {
-		raw = recordText(&e.Record)
+	if e.Record.Table != "" {
+		table = e.Record.Table
 	}
-	_, err := r.Runner.KeepDead(ctx, runner.Dead{
+	d := runner.Dead{
 		Kind: runner.DeadRecord, Target: "a record of " + e.File, Reason: e.Bad.Error(), Source: e.Location.String(),
-		Raw: string(raw), Time: e.Record.Time, Position: e.Record.Position,
-	})
+		Time: e.Record.Time, Position: e.Record.Position,
+	}
+	if e.Bad.Raw != nil {
+		d.Raw, d.Record = string(e.Bad.Raw), runner.RecordItem(&events.Record{Table: table})
+	} else {
+		rec := e.Record
+		rec.Table = table
+		d.Record = runner.RecordItem(&rec)
+	}
+	if r.retried {
+		return fmt.Errorf("%s: %w", e.Bad.Error(), runner.ErrNoRetry)
+	}
+	_, err := r.Runner.KeepDead(ctx, d)
 	return err
 }
 
@@ -351,18 +363,4 @@ func (m mark) after(seen mark, ever bool, old, stored value.Item) bool {
 		a, b = a/1e6, b/1e6
 	}
 	return a > b || a == b && (old != nil || stored != nil) && value.EqualItems(old, stored)
-}
-
-func recordText(rec *events.Record) []byte {
-	b := []byte(`{"dynamodb":{"Keys":`)
-	b = value.AppendTypedItem(b, rec.Keys)
-	for _, im := range []struct {
-		name  string
-		image value.Item
-	}{{"OldImage", rec.Old}, {"NewImage", rec.New}} {
-		if im.image != nil {
-			b = append(append(b, `,"`+im.name+`":`...), value.AppendTypedItem(nil, im.image)...)
-		}
-	}
-	return append(b, fmt.Sprintf(`,"SequenceNumber":"%s","ApproximateCreationDateTime":%d},"tableName":%q}`, rec.Position, rec.Time.Unix(), rec.Table)...)
 }

@@ -2,8 +2,11 @@ package runner
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -26,7 +29,7 @@ const (
 	DeadRow      DeadKind = "row"      // a row of ours that the table refused
 	DeadDocument DeadKind = "document" // a document that the index refused
 	DeadImage    DeadKind = "image"    // an image that a derivation cannot use, and that counts nothing there
-	DeadRecord   DeadKind = "record"   // bytes that are no record
+	DeadRecord   DeadKind = "record"   // a recorded change, or bytes, that a replay cannot use
 )
 
 // Dead is one thing that could not be applied, kept whole.
@@ -40,26 +43,57 @@ type Dead struct {
 	Time     time.Time         // of the record
 	Row      store.Ref         // of the target, where it is a row
 	Adds     []projections.Add // the amounts that wait: field and amount
-	Record   value.Item        // "table", "keys", "old", "new": the change's images
-	Raw      string            // of a DeadRecord
+	Record   value.Item        // "table", "keys", "old", "new", "expired": see RecordItem
+	Raw      string            // of a DeadRecord that could not be read: the bytes
 	Source   string            // of a DeadRecord: file, line and offset
 
 	parts int // how many rows hold the record, beside this one
 }
 
 // identify names a thing that is kept so that the same one, kept twice, is one.
+// The id is hexadecimal, so that it can be typed as an argument.
 func (d *Dead) identify() {
-	d.ID = book.Hash(string(d.Kind) + "|" + d.Target + "|" + book.RowText(d.Row) + "|" + d.Lane + "|" + d.Position.String() + "|" + d.Source)[:12]
+	parts := []string{string(d.Kind), d.Target, book.RowText(d.Row), d.Lane, d.Position.String(), d.Source}
+	sum := sha256.Sum256([]byte(strings.Join(parts, "|")))
+	d.ID = hex.EncodeToString(sum[:8])
 }
 
 func recordJSON(c *projections.Change) value.Item {
+	return RecordItem(&events.Record{Table: c.Table.Name, Keys: c.Table.Item(c.Row.Key), Old: c.Old, New: c.New})
+}
+
+// RecordItem is a record as it is kept: its table, keys and images, and whether
+// TTL removed the row. Position and time stand beside it.
+func RecordItem(rec *events.Record) value.Item {
 	image := func(it value.Item) value.Value {
 		if it == nil {
 			return value.Value{}
 		}
 		return value.OfMap(it)
 	}
-	return value.NewItem(attr("table", value.OfString(c.Table.Name)), attr("keys", image(c.Table.Item(c.Row.Key))), attr("old", image(c.Old)), attr("new", image(c.New)))
+	var expired value.Value
+	if rec.Expired {
+		expired = value.OfBool(true)
+	}
+	var table value.Value
+	if rec.Table != "" {
+		table = value.OfString(rec.Table)
+	}
+	return value.NewItem(attr("table", table), attr("keys", image(rec.Keys)), attr("old", image(rec.Old)), attr("new", image(rec.New)), attr("expired", expired))
+}
+
+// ChangeRecord is the record that was kept.
+func (d *Dead) ChangeRecord() events.Record {
+	image := func(name string) value.Item {
+		if v := d.Record.Get(name); !v.IsMissing() {
+			return v.Item()
+		}
+		return nil
+	}
+	return events.Record{
+		Table: d.Record.Get("table").Text(), Keys: image("keys"), Old: image("old"), New: image("new"),
+		Expired: !d.Record.Get("expired").IsMissing(), Position: d.Position, Time: d.Time,
+	}
 }
 
 var (

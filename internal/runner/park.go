@@ -147,7 +147,8 @@ func (w *work) parkRow(ctx context.Context, p *projections.Put, reason string) e
 
 // Retry does again what is kept under the id. Of a parked target it does the whole
 // queue, in order, up to the first effect that is refused again. done says how
-// many kept things were settled.
+// many kept things were settled. What a replay could not use, package replay
+// retries.
 func (r *Runner) Retry(ctx context.Context, id string) (done int, err error) {
 	d, err := r.DeadByID(ctx, id)
 	if err != nil {
@@ -157,9 +158,20 @@ func (r *Runner) Retry(ctx context.Context, id string) (done int, err error) {
 	case DeadParked, DeadPublish:
 		return r.retryTarget(ctx, &d)
 	case DeadRow, DeadDocument:
-		return 1, r.refold(ctx, &d)
+		if err := r.refold(ctx, &d); err != nil {
+			return 0, err
+		}
+		return 1, nil
 	}
 	return 0, fmt.Errorf("%s: %s: %w", id, d.Reason, ErrNoRetry)
+}
+
+// Forget takes away what is kept under the id, once what it asked for has happened.
+func (r *Runner) Forget(ctx context.Context, d *Dead) error {
+	if _, err := r.write(ctx, []store.Write{r.forget(d.ID)}); err != nil {
+		return fmt.Errorf("settling %s: %w", d.ID, err)
+	}
+	return r.dropParts(ctx, *d)
 }
 
 // ErrNoRetry says that doing it again cannot end otherwise.
@@ -313,10 +325,8 @@ func (r *Runner) refold(ctx context.Context, d *Dead) error {
 	if t == nil {
 		return fmt.Errorf("%s: the record is of no table of the model any more: %w", d.ID, ErrNoRetry)
 	}
-	c, ok := projections.NewChange(t, &events.Record{
-		Keys: d.Record.Get("keys").Item(), Old: d.Record.Get("old").Item(), New: d.Record.Get("new").Item(),
-		Position: d.Position, Time: d.Time,
-	})
+	rec := d.ChangeRecord()
+	c, ok := projections.NewChange(t, &rec)
 	if !ok || c.Is == nil && c.Was == nil {
 		return fmt.Errorf("%s: the record is of none of the model's entities any more: %w", d.ID, ErrNoRetry)
 	}
@@ -325,12 +335,9 @@ func (r *Runner) refold(ctx context.Context, d *Dead) error {
 	case err != nil:
 		return err
 	case kept:
-		return fmt.Errorf("%s: it was refused again, and is still kept", d.ID)
+		return fmt.Errorf("%s: %w again, and is still kept", d.ID, store.ErrRefused)
 	}
-	if _, err := r.write(ctx, []store.Write{r.forget(d.ID)}); err != nil {
-		return err
-	}
-	return r.dropParts(ctx, *d)
+	return r.Forget(ctx, d)
 }
 
 func (r *Runner) refoldChange(ctx context.Context, d *Dead, c projections.Change) (kept bool, err error) {

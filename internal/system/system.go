@@ -34,6 +34,7 @@ type System struct {
 	Index  search.Index // nil without search
 	Models []*Part
 
+	rows  *embedded.Store
 	index *searchembedded.Index
 	now   func() time.Time
 }
@@ -72,7 +73,7 @@ func Open(ctx context.Context, dir string, models []*model.Model, o Options) (_ 
 	if err != nil {
 		return nil, err
 	}
-	s.Store = db
+	s.Store, s.rows = db, db
 	if schemas := schemasOf(models); len(schemas) > 0 && !o.NoSearch {
 		path := filepath.Join(dir, "search")
 		if s.index, err = searchembedded.Open(path, schemas, searchembedded.Options{Now: o.Now, InMemory: o.InMemory}); err != nil {
@@ -233,4 +234,32 @@ func (s *System) fill(ctx context.Context, m *model.Model, sr *model.Search, pro
 // Verify checks a part's derived data.
 func (s *System) Verify(p *Part) *verify.Verify {
 	return &verify.Verify{Model: p.Model, Store: s.Store, Index: p.Runner.Index}
+}
+
+// sweepAtOnce bounds the work of one Sweep.
+const sweepAtOnce = 1000
+
+// Sweep removes rows whose time to live is over, as DynamoDB does where rows live
+// there, and says how many; there may be more. Rows that a recording wrote stay:
+// the recording takes them away, and a part of it that comes later must find the
+// store as it left it.
+func (s *System) Sweep(ctx context.Context) (removed int, err error) {
+	return s.rows.Sweep(ctx, s.now(), sweepAtOnce, s.recorded)
+}
+
+// recorded says which rows a replay wrote.
+func (s *System) recorded(ctx context.Context, rows []store.Ref) ([]bool, error) {
+	marks := make([]store.Ref, len(rows))
+	for i, r := range rows {
+		marks[i] = book.Seen(r)
+	}
+	got, err := s.Store.Get(ctx, marks)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]bool, len(rows))
+	for i := range got {
+		out[i] = got[i] != nil
+	}
+	return out, nil
 }

@@ -3,6 +3,7 @@ package embedded
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -15,61 +16,120 @@ import (
 // expiry that is longer ago for a mistake, and so do we.
 const forgotten = 5 * 365 * 24 * time.Hour
 
-// Sweep removes up to limit rows whose time to live was over at now, oldest first,
-// and says how many. Each is removed only if it is still so, and its stream record
-// says Expired. A row that lives anew, or that DynamoDB would leave alone (no
-// whole number, more than five years ago), stays. A crash leaves some removed.
-func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (removed int, err error) {
-	ws, err := s.expired(ctx, now, limit)
+// sweepPage is how many rows are looked at together.
+const sweepPage = 256
+
+// Sweep removes up to limit rows whose time to live was over at now, oldest first
+// in each table, and says how many. Each is removed only if it is still so, and its
+// stream record says Expired. A row that lives anew, or that DynamoDB would leave
+// alone (no whole number, more than five years ago), stays; so does one that spare,
+// when it is not nil, answers true for. A crash leaves some removed.
+func (s *Store) Sweep(ctx context.Context, now time.Time, limit int, spare Spare) (removed int, err error) {
+	names, err := s.expiring(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("sweep: %w", err)
 	}
-	out, err := s.Write(ctx, ws)
-	for i := range out {
-		if out[i].Err == nil {
-			removed++
+	for _, name := range names {
+		n, err := s.sweepTable(ctx, name, now, limit-removed, spare)
+		if removed += n; err != nil {
+			return removed, fmt.Errorf("sweep: table %s: %w", name, err)
 		}
-	}
-	if err != nil {
-		return 0, fmt.Errorf("sweep: %w", err)
 	}
 	return removed, nil
 }
 
-func (s *Store) expired(ctx context.Context, now time.Time, limit int) (ws []store.Write, err error) {
+// Spare says of each of the rows whether it is to stay although its time is over.
+type Spare func(ctx context.Context, rows []store.Ref) ([]bool, error)
+
+// expiring are the names of the tables that have a time to live, sorted.
+func (s *Store) expiring(ctx context.Context) (names []string, err error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer s.gate.RUnlock()
-	for _, tab := range s.tables {
-		if tab.TTL == "" || len(ws) >= limit {
-			continue
-		}
-		if ws, err = s.expiredOf(tab, now, limit, ws); err != nil {
-			return nil, fmt.Errorf("table %s: %w", tab.Name, err)
+	for name, tab := range s.tables {
+		if tab.TTL != "" {
+			names = append(names, name)
 		}
 	}
-	return ws, nil
+	slices.Sort(names)
+	return names, nil
 }
 
-func (s *Store) expiredOf(tab *table, now time.Time, limit int, ws []store.Write) ([]store.Write, error) {
+func (s *Store) sweepTable(ctx context.Context, name string, now time.Time, limit int, spare Spare) (removed int, err error) {
+	var after []byte
+	for removed < limit {
+		var ws []store.Write
+		if ws, after, err = s.expired(ctx, name, now, after, min(limit-removed, sweepPage)); err != nil || len(ws) == 0 {
+			return removed, err
+		}
+		if spare != nil {
+			if ws, err = spared(ctx, ws, spare); err != nil {
+				return removed, err
+			}
+		}
+		out, err := s.Write(ctx, ws)
+		for i := range out {
+			if out[i].Err == nil {
+				removed++
+			}
+		}
+		if err != nil {
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+func spared(ctx context.Context, ws []store.Write, spare Spare) ([]store.Write, error) {
+	refs := make([]store.Ref, len(ws))
+	for i := range ws {
+		refs[i] = ws[i].Ref
+	}
+	stays, err := spare(ctx, refs)
+	if err != nil {
+		return nil, err
+	}
+	left := ws[:0]
+	for i := range ws {
+		if !stays[i] {
+			left = append(left, ws[i])
+		}
+	}
+	return left, nil
+}
+
+// expired are the removals of the next rows of a table whose time is over, above
+// the expiry entry given, and the last entry that was looked at.
+func (s *Store) expired(ctx context.Context, name string, now time.Time, above []byte, limit int) (ws []store.Write, last []byte, err error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, nil, err
+	}
+	defer s.gate.RUnlock()
+	tab, err := s.table(name)
+	if err != nil {
+		return nil, nil, err
+	}
 	ix := tab.indexes[len(tab.indexes)-1]
 	base := appendSpace(nil, spaceIndex, ix.id)
 	low := appendKeyValue(base[:len(base):len(base)], value.OfInt(now.Add(-forgotten).Unix()))
 	high := appendKeyValue(base[:len(base):len(base)], value.OfInt(now.Unix()))
+	if above != nil {
+		low = append(above[:len(above):len(above)], 0) // the next key there can be
+	}
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: low, UpperBound: after(high)})
 	if err != nil {
-		return ws, err
+		return nil, nil, err
 	}
 	defer it.Close()
 	for ok := it.First(); ok && len(ws) < limit; ok = it.Next() {
 		at, rest, err := takeKey(it.Key()[len(base):], &ix.Key)
 		if err != nil {
-			return ws, err
+			return nil, nil, err
 		}
 		k, _, err := takeKey(rest, &tab.Key)
 		if err != nil {
-			return ws, err
+			return nil, nil, err
 		}
 		ws = append(ws, store.Write{
 			Ref:    store.Ref{Table: tab.Name, Key: k},
@@ -77,6 +137,7 @@ func (s *Store) expiredOf(tab *table, now time.Time, limit int, ws []store.Write
 			If:     store.Cond{{{Attr: tab.TTL, Is: store.Eq, Value: at.Partition}}},
 			Origin: &store.Origin{Expired: true},
 		})
+		last = append(last[:0], it.Key()...)
 	}
-	return ws, it.Error()
+	return ws, last, it.Error()
 }

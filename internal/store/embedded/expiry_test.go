@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ func expiring(sk string, in time.Duration) store.Write {
 
 func sweep(t *testing.T, s *Store, limit int) int {
 	t.Helper()
-	n, err := s.Sweep(context.Background(), now, limit)
+	n, err := s.Sweep(context.Background(), now, limit, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func TestSweepOldestFirstAndAtMost(t *testing.T) {
 func TestSweepSparesRowsThatLiveAnew(t *testing.T) {
 	s := openMem(t, things())
 	do(t, s, expiring("a", -time.Minute), expiring("b", -time.Minute), expiring("c", -time.Minute), expiring("d", -time.Minute))
-	ws, err := s.expired(context.Background(), now, 10)
+	ws, _, err := s.expired(context.Background(), "things", now, nil, 10)
 	if err != nil || len(ws) != 4 {
 		t.Fatalf("%d rows, %v", len(ws), err)
 	}
@@ -118,5 +119,30 @@ func TestReplayedExpiry(t *testing.T) {
 	r := allRecords(t, s, "things")[1]
 	if !r.Expired || !r.Time.Equal(now) || r.Origin != w.Origin.Position {
 		t.Errorf("record %+v", r)
+	}
+}
+
+// Rows that are spared stay, and do not keep the sweep from those behind them.
+func TestSweepSpares(t *testing.T) {
+	s := openMem(t, things())
+	for i := range 2 * sweepPage {
+		do(t, s, expiring(fmt.Sprintf("kept %d", i), -2*time.Hour))
+	}
+	do(t, s, expiring("gone", -time.Minute), expiring("gone too", -time.Second))
+	spare := func(_ context.Context, rows []store.Ref) ([]bool, error) {
+		out := make([]bool, len(rows))
+		for i, r := range rows {
+			out[i] = strings.HasPrefix(r.Key.Sort.Text(), "kept")
+		}
+		return out, nil
+	}
+	if n, err := s.Sweep(context.Background(), now, 1, spare); n != 1 || err != nil {
+		t.Fatalf("%d rows are removed: %v", n, err)
+	}
+	if n, err := s.Sweep(context.Background(), now, 10, spare); n != 1 || err != nil {
+		t.Fatalf("%d rows are removed: %v", n, err)
+	}
+	if get(t, s, "ttl", "kept 0") == nil || get(t, s, "ttl", "gone") != nil || get(t, s, "ttl", "gone too") != nil {
+		t.Error("the wrong rows are removed")
 	}
 }

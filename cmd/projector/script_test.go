@@ -1,0 +1,154 @@
+package main
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"weir/internal/model"
+	"weir/internal/store"
+	"weir/internal/system"
+	"weir/internal/value"
+)
+
+var update = flag.Bool("update", false, "write what the commands print into the scripts")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"projector": main, "get": get, "tamper": tamper})
+}
+
+// TestScripts runs testdata/script: what a person types, and what comes of it.
+// Beside testscript's own commands there are
+//
+//	exits CODE COMMAND…          like exec, and the exit code is this one
+//	pack FILE PACKED             makes PACKED, .gz or .zst, of FILE
+//	get [-status N] [-header] PATH
+//	                             GET http://$ADDR PATH, waiting for the server to come
+//	tamper DATA MODEL TABLE PARTITION SORT ATTRIBUTE NUMBER
+//	                             writes a derived attribute behind weir's back
+//	id FILE                      sets $ID to the first word of FILE
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				return err
+			}
+			defer l.Close()
+			streams, err := filepath.Abs("../../testdata/streams")
+			e.Setenv("ADDR", l.Addr().String())
+			e.Setenv("STREAMS", streams)
+			return err
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits,
+			"pack":  pack,
+			"id": func(ts *testscript.TestScript, _ bool, args []string) {
+				words := strings.Fields(ts.ReadFile(args[0]))
+				if len(words) == 0 {
+					ts.Fatalf("%s is empty", args[0])
+				}
+				ts.Setenv("ID", words[0])
+			},
+		},
+	})
+}
+
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	code := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("%v", err)
+		}
+		code = exit.ExitCode()
+	}
+	if code != want {
+		ts.Fatalf("exit code %d, not %d", code, want)
+	}
+}
+
+func pack(ts *testscript.TestScript, _ bool, args []string) {
+	f, err := os.Create(ts.MkAbs(args[1]))
+	ts.Check(err)
+	defer f.Close()
+	var w io.WriteCloser = gzip.NewWriter(f)
+	if strings.HasSuffix(args[1], ".zst") {
+		w, err = zstd.NewWriter(f)
+		ts.Check(err)
+	}
+	_, err = io.WriteString(w, ts.ReadFile(args[0]))
+	ts.Check(errors.Join(err, w.Close()))
+}
+
+func get() {
+	status := flag.Int("status", http.StatusOK, "")
+	header := flag.Bool("header", false, "")
+	flag.Parse()
+	url := "http://" + os.Getenv("ADDR") + flag.Arg(0)
+	var res *http.Response
+	var err error
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if res, err = http.Get(url); err == nil {
+			break
+		}
+	}
+	must(err)
+	defer res.Body.Close()
+	if *header {
+		fmt.Println(res.Status, res.Header.Get("Content-Type"))
+	}
+	_, err = io.Copy(os.Stdout, res.Body)
+	must(err)
+	if res.StatusCode != *status {
+		must(fmt.Errorf("status %s, not %d", res.Status, *status))
+	}
+}
+
+// tamper writes past all that would put it right again: the number, and a version
+// above the book's.
+func tamper() {
+	a := os.Args[1:]
+	m, err := model.Load(a[1])
+	must(err)
+	s, err := system.Open(context.Background(), a[0], []*model.Model{m}, system.Options{NoSearch: true})
+	must(err)
+	out, err := s.Store.Write(context.Background(), []store.Write{{
+		Ref: store.Ref{Table: a[2], Key: store.Key{Partition: value.OfString(a[3]), Sort: value.OfString(a[4])}},
+		Ops: []store.Op{
+			{Kind: store.Set, Attr: a[5], Value: value.MustNumber(a[6])},
+			{Kind: store.Add, Attr: "weir", Value: value.OfInt(1 << 50)},
+		},
+	}})
+	must(err)
+	must(out[0].Err)
+	must(s.Close())
+}
+
+func must(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
