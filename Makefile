@@ -3,7 +3,7 @@
 GO ?= go
 export CGO_ENABLED ?= 0
 
-.PHONY: build demo test race lint bench record clean
+.PHONY: build demo test race conform lint bench record clean
 
 build: ## both the program and nothing else
 	@$(GO) build -o bin/ ./cmd/...
@@ -16,6 +16,9 @@ test: ## everything that needs nothing but Go
 
 race:
 	CGO_ENABLED=1 $(GO) test -race -short ./...
+
+conform: ## both drivers of store and search, against the real servers; exits 77 without java
+	./scripts/conform.sh
 
 lint:
 	gofmt -l . | (! grep .)

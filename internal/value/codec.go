@@ -14,8 +14,9 @@ import (
 // ErrCorrupt says that stored bytes are not an item's: torn, flipped or foreign.
 var ErrCorrupt = errors.New("stored item is corrupt")
 
-// MaxDepth is DynamoDB's limit on nesting.
-const MaxDepth = 32
+// MaxDepth is how many lists and maps may stand within each other: DynamoDB allows 32
+// levels and counts what is innermost as one.
+const MaxDepth = 31
 
 // AppendItem appends the stored form of a non-nil item.
 func AppendItem(b []byte, it Item) []byte {

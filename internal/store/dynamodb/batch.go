@@ -1,0 +1,111 @@
+package dynamodb
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Limits of BatchWriteItem.
+const (
+	maxBatchWrite      = 25
+	maxBatchWriteBytes = 16 << 20
+)
+
+// batches puts puts and deletes that have no condition and want no answer, each
+// the only write to its key, into tasks that share requests.
+func (c *call) batches(tasks []task) []task {
+	out := tasks[:0:0]
+	var batch []int
+	size := 0
+	flush := func() {
+		switch len(batch) {
+		case 0:
+		case 1:
+			out = append(out, task{chain: batch})
+		default:
+			out = append(out, task{batch: batch})
+		}
+		batch, size = nil, 0
+	}
+	for _, t := range tasks {
+		w := &c.writes[t.chain[0]]
+		if len(t.chain) > 1 || len(w.If) > 0 || len(w.Ops) > 0 || w.Return {
+			out = append(out, t)
+			continue
+		}
+		n := w.Put.Size()
+		if len(batch) == maxBatchWrite || size+n > maxBatchWriteBytes/2 { // JSON takes more
+			flush()
+		}
+		batch, size = append(batch, t.chain[0]), size+n
+	}
+	flush()
+	return out
+}
+
+// writeBatch does writes in one request, and sends again what the service left
+// out. Where it refuses the request, each write is sent by itself to see which is
+// meant: such writes may be done twice.
+func (c *call) writeBatch(ctx context.Context, batch []int) error {
+	left := map[string][]types.WriteRequest{}
+	for _, i := range batch {
+		w := &c.writes[i]
+		r, err := writeRequest(c.tables[w.Table], w)
+		if err != nil {
+			c.out[i].Err = w.Failed(err)
+			continue
+		}
+		left[w.Table] = append(left[w.Table], r)
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	err := c.persist(ctx, true, func(ctx context.Context) error {
+		out, err := c.db.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: left, ReturnConsumedCapacity: c.returnCapacity()})
+		if err != nil {
+			return err
+		}
+		c.consumed("BatchWriteItem", true, out.ConsumedCapacity...)
+		if left = out.UnprocessedItems; len(left) > 0 {
+			return errAgain
+		}
+		return nil
+	})
+	if err == nil || named(err) == nil {
+		return err
+	}
+	for _, i := range batch {
+		if c.out[i].Err != nil {
+			continue
+		}
+		if err := c.one(ctx, i); err != nil {
+			return c.writes[i].Failed(err)
+		}
+	}
+	return nil
+}
+
+func writeRequest(t *store.Table, w *store.Write) (types.WriteRequest, error) {
+	p, err := plan(t, w)
+	if err != nil {
+		return types.WriteRequest{}, err
+	}
+	if w.Delete {
+		return types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: p.key}}, nil
+	}
+	return types.WriteRequest{PutRequest: &types.PutRequest{Item: p.item}}, nil
+}
+
+// rowID is a row's table and key, comparable: equal keys have equal texts.
+type rowID struct{ table, partition, sort string }
+
+func idOf(table string, k store.Key) rowID {
+	return rowID{table, keyText(k.Partition), keyText(k.Sort)}
+}
+
+func keyText(v value.Value) string { return v.Kind().Descriptor() + v.Text() }

@@ -1,0 +1,232 @@
+package dynamodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Deployed is what was found or made of a table.
+type Deployed struct {
+	Table   string
+	ID      string // DynamoDB's own: a table made again under the name has another
+	Created bool
+	Differs []string // what an existing table has otherwise; nothing of it was touched
+}
+
+// Deploy makes a table of the store that is not there, with its indexes, stream
+// and TTL, and waits until it is active. One that is there is compared and left as
+// it is, but for the TTL of a table that ours says to be (own): a crash may have
+// come between making it and switching its TTL on.
+func (s *Store) Deploy(ctx context.Context, name string, own bool) (d Deployed, err error) {
+	if err := s.enter(ctx); err != nil {
+		return d, err
+	}
+	t, err := s.table(name)
+	if err == nil {
+		d, err = s.deploy(ctx, t, own)
+	}
+	if err != nil {
+		return d, fmt.Errorf("deploying table %s: %w", name, err)
+	}
+	return d, nil
+}
+
+func (s *Store) deploy(ctx context.Context, t *store.Table, own bool) (Deployed, error) {
+	d := Deployed{Table: t.Name}
+	found, err := s.tableThere(ctx, t.Name)
+	if err != nil {
+		return d, err
+	}
+	if found == nil {
+		d.Created = true
+		if err := s.create(ctx, t); err != nil {
+			return d, err
+		}
+	}
+	if found, err = s.active(ctx, t.Name); err != nil {
+		return d, err
+	}
+	d.ID = aws.ToString(found.TableId)
+	ttl, err := s.ttl(ctx, t.Name)
+	if err != nil {
+		return d, err
+	}
+	if ttl == "" && t.TTL != "" && (own || d.Created) {
+		return d, s.enableTTL(ctx, t)
+	}
+	d.Differs = differences(t, found)
+	if ttl != t.TTL {
+		d.Differs = append(d.Differs, fmt.Sprintf("TTL is on %s, should be on %s", orNone(ttl), orNone(t.TTL)))
+	}
+	return d, nil
+}
+
+// TableID is DynamoDB's own id of a table, "" where there is none.
+func (s *Store) TableID(ctx context.Context, name string) (string, error) {
+	found, err := s.tableThere(ctx, name)
+	if err != nil || found == nil {
+		return "", err
+	}
+	return aws.ToString(found.TableId), nil
+}
+
+// tableThere is nil where there is no such table.
+func (s *Store) tableThere(ctx context.Context, name string) (*types.TableDescription, error) {
+	var out *dynamodb.DescribeTableOutput
+	err := s.persist(ctx, true, func(ctx context.Context) (err error) {
+		out, err = s.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
+		return err
+	})
+	var missing *types.ResourceNotFoundException
+	switch {
+	case errors.As(err, &missing):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return out.Table, nil
+}
+
+// create does not mind another that makes the same table at the same time.
+func (s *Store) create(ctx context.Context, t *store.Table) error {
+	in := &dynamodb.CreateTableInput{
+		TableName: &t.Name, BillingMode: types.BillingModePayPerRequest,
+		AttributeDefinitions: definitions(t), KeySchema: keySchema(t.Key),
+	}
+	if t.Stream {
+		in.StreamSpecification = &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages}
+	}
+	for i := range t.Indexes {
+		ix := &t.Indexes[i]
+		if ix.Local {
+			in.LocalSecondaryIndexes = append(in.LocalSecondaryIndexes, types.LocalSecondaryIndex{
+				IndexName: &ix.Name, KeySchema: keySchema(ix.Key), Projection: projection(ix)})
+			continue
+		}
+		in.GlobalSecondaryIndexes = append(in.GlobalSecondaryIndexes, types.GlobalSecondaryIndex{
+			IndexName: &ix.Name, KeySchema: keySchema(ix.Key), Projection: projection(ix)})
+	}
+	err := s.persist(ctx, true, func(ctx context.Context) error {
+		_, err := s.db.CreateTable(ctx, in)
+		return err
+	})
+	if inUse := (*types.ResourceInUseException)(nil); errors.As(err, &inUse) {
+		return nil
+	}
+	return err
+}
+
+// active waits until the table and its indexes can be used.
+func (s *Store) active(ctx context.Context, name string) (*types.TableDescription, error) {
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+		found, err := s.tableThere(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if found != nil && found.TableStatus == types.TableStatusActive {
+			return found, nil
+		}
+		if found != nil && found.TableStatus != types.TableStatusCreating && found.TableStatus != types.TableStatusUpdating {
+			return nil, fmt.Errorf("it is %s", found.TableStatus)
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// ttl is the attribute with the table's expiry, "" where that is off.
+func (s *Store) ttl(ctx context.Context, name string) (attr string, err error) {
+	err = s.persist(ctx, true, func(ctx context.Context) error {
+		out, err := s.db.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &name})
+		if err != nil {
+			return err
+		}
+		d := out.TimeToLiveDescription
+		if d != nil && (d.TimeToLiveStatus == types.TimeToLiveStatusEnabled || d.TimeToLiveStatus == types.TimeToLiveStatusEnabling) {
+			attr = aws.ToString(d.AttributeName)
+		}
+		return nil
+	})
+	return attr, err
+}
+
+func (s *Store) enableTTL(ctx context.Context, t *store.Table) error {
+	return s.persist(ctx, true, func(ctx context.Context) error {
+		_, err := s.db.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{TableName: &t.Name,
+			TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: &t.TTL, Enabled: aws.Bool(true)}})
+		return err
+	})
+}
+
+// drop deletes a table and waits until it is gone.
+func (s *Store) drop(ctx context.Context, name string) error {
+	_, err := s.db.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &name})
+	for err == nil {
+		var found *types.TableDescription
+		if found, err = s.tableThere(ctx, name); found == nil {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return err
+}
+
+// definitions names the type of each attribute that is part of a key.
+func definitions(t *store.Table) (out []types.AttributeDefinition) {
+	kinds := map[string]value.Kind{}
+	for _, k := range schemas(t) {
+		kinds[k.Partition.Name], kinds[k.Sort.Name] = k.Partition.Type, k.Sort.Type
+	}
+	delete(kinds, "")
+	for name, kind := range kinds {
+		out = append(out, types.AttributeDefinition{AttributeName: aws.String(name), AttributeType: types.ScalarAttributeType(kind.Descriptor())})
+	}
+	slices.SortFunc(out, func(a, b types.AttributeDefinition) int { return compare(*a.AttributeName, *b.AttributeName) })
+	return out
+}
+
+func compare(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func schemas(t *store.Table) []store.KeySchema {
+	out := []store.KeySchema{t.Key}
+	for i := range t.Indexes {
+		out = append(out, t.Indexes[i].Key)
+	}
+	return out
+}
+
+func keySchema(k store.KeySchema) []types.KeySchemaElement {
+	out := []types.KeySchemaElement{{AttributeName: aws.String(k.Partition.Name), KeyType: types.KeyTypeHash}}
+	if k.Sort.Name != "" {
+		out = append(out, types.KeySchemaElement{AttributeName: aws.String(k.Sort.Name), KeyType: types.KeyTypeRange})
+	}
+	return out
+}
+
+func projection(ix *store.Index) *types.Projection {
+	if ix.KeysOnly {
+		return &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly}
+	}
+	return &types.Projection{ProjectionType: types.ProjectionTypeAll}
+}

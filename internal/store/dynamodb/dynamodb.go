@@ -1,0 +1,219 @@
+// Package dynamodb is the store driver for DynamoDB and its streams.
+//
+// Each Write is one UpdateItem, PutItem or DeleteItem, or, where it has neither
+// condition nor answer, a part of a BatchWriteItem; a Transact is one
+// TransactWriteItems. Writes to different keys run at the same time, at most
+// Options.Concurrency of them over all calls; writes of one call to one key run
+// one after the other.
+//
+// What is sent again and what is not (retry.go): a request that certainly did
+// nothing (throttled, never connected, a single write that met a transaction) is;
+// one whose outcome is unknown is only where doing it twice is the same as once,
+// in the table and in the answer: reads, writes without condition that add
+// nothing, and transactions, which carry a token. Any other unknown outcome is the
+// caller's to look at, as the contract has it.
+//
+// It cannot carry a Write's Origin, and leaves it out.
+package dynamodb
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+
+	"weir/internal/store"
+)
+
+// Options of a store; the zero Options are good for production.
+type Options struct {
+	// Concurrency is how many requests run at a time; 0 is 32.
+	Concurrency int
+	// ReadInterval is the least time between two reads of one shard; 0 is 200 ms,
+	// negative is none.
+	ReadInterval time.Duration
+	// Patience is how long a request is sent again before its error is the
+	// caller's; 0 is 30 s.
+	Patience time.Duration
+	// Consumed, when set, is told what each request cost, in capacity units. It is
+	// called from many goroutines.
+	Consumed func(Capacity)
+	// Transport, when set, carries the requests: for tests.
+	Transport http.RoundTripper
+}
+
+// Capacity is what a request cost on a table.
+type Capacity struct {
+	Table string
+	Op    string // the API's name of the request
+	Read  float64
+	Write float64
+}
+
+func (o Options) withDefaults() Options {
+	if o.Concurrency <= 0 {
+		o.Concurrency = 32
+	}
+	if o.ReadInterval == 0 {
+		o.ReadInterval = 200 * time.Millisecond
+	}
+	if o.Patience <= 0 {
+		o.Patience = 30 * time.Second
+	}
+	return o
+}
+
+// Config is the SDK's configuration from its own environment: AWS_REGION,
+// AWS_PROFILE, AWS_ENDPOINT_URL_DYNAMODB and the rest.
+func Config(ctx context.Context) (aws.Config, error) {
+	cfg, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return cfg, fmt.Errorf("the AWS environment: %w", err)
+	}
+	if cfg.Region == "" {
+		return cfg, fmt.Errorf("the AWS environment names no region: set AWS_REGION")
+	}
+	return cfg, nil
+}
+
+// Store is a store in DynamoDB. It keeps no state that matters.
+type Store struct {
+	db      *dynamodb.Client
+	streams *dynamodbstreams.Client
+	opts    Options
+	tables  map[string]*store.Table
+	slots   chan struct{} // one for each request under way
+	closed  atomic.Bool
+
+	mu    sync.Mutex
+	arns  map[string]string // of tables' streams
+	lines map[line]*cursor  // where shards are being read
+}
+
+// Open gives a store with the tables described; they must exist (Deploy).
+func Open(cfg aws.Config, tables []store.Table, o Options) *Store {
+	o = o.withDefaults()
+	s := &Store{opts: o, tables: map[string]*store.Table{}, slots: make(chan struct{}, o.Concurrency), arns: map[string]string{}, lines: map[line]*cursor{}}
+	for i := range tables {
+		t := tables[i]
+		s.tables[t.Name] = &t
+	}
+	s.db, s.streams = clients(cfg, o)
+	return s
+}
+
+// requestTimeout bounds one request, so that a connection that hangs is one more
+// unknown outcome.
+const requestTimeout = 20 * time.Second
+
+// clients leaves sending again to us: what may be depends on the write.
+func clients(cfg aws.Config, o Options) (*dynamodb.Client, *dynamodbstreams.Client) {
+	cfg = cfg.Copy()
+	cfg.Retryer = func() aws.Retryer { return aws.NopRetryer{} }
+	if o.Transport != nil {
+		cfg.HTTPClient = &http.Client{Transport: o.Transport, Timeout: requestTimeout}
+	} else {
+		cfg.HTTPClient = awshttp.NewBuildableClient().WithTimeout(requestTimeout).WithTransportOptions(func(t *http.Transport) {
+			t.MaxIdleConnsPerHost = o.Concurrency
+			t.MaxIdleConns = 2 * o.Concurrency
+		})
+	}
+	db := dynamodb.NewFromConfig(cfg)
+	return db, dynamodbstreams.NewFromConfig(cfg, func(so *dynamodbstreams.Options) {
+		if so.BaseEndpoint == nil {
+			so.BaseEndpoint = streamsEndpoint(os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"))
+		}
+	})
+}
+
+// streamsEndpoint is where the streams are of a DynamoDB at an endpoint of its
+// own: there too, unless it is AWS's, which has them elsewhere.
+func streamsEndpoint(db string) *string {
+	u, err := url.Parse(db)
+	if db == "" || err != nil || strings.HasSuffix(u.Hostname(), ".amazonaws.com") || strings.HasSuffix(u.Hostname(), ".api.aws") {
+		return nil
+	}
+	return &db
+}
+
+// enter begins a call.
+func (s *Store) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.closed.Load() {
+		return store.ErrClosed
+	}
+	return nil
+}
+
+func (s *Store) table(name string) (*store.Table, error) {
+	if t := s.tables[name]; t != nil {
+		return t, nil
+	}
+	return nil, fmt.Errorf("table %q: %w", name, store.ErrNoTable)
+}
+
+// slot waits for one of the store's requests to be free; the caller gives it back.
+func (s *Store) slot(ctx context.Context) error {
+	select {
+	case s.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *Store) release() { <-s.slots }
+
+// Sync returns at once: what DynamoDB acknowledged is durable.
+func (s *Store) Sync(ctx context.Context) error { return s.enter(ctx) }
+
+// Close ends the store.
+func (s *Store) Close() error {
+	s.closed.Store(true)
+	return nil
+}
+
+// returnCapacity is what requests ask for.
+func (s *Store) returnCapacity() types.ReturnConsumedCapacity {
+	if s.opts.Consumed == nil {
+		return types.ReturnConsumedCapacityNone
+	}
+	return types.ReturnConsumedCapacityTotal
+}
+
+func (s *Store) consumed(op string, write bool, cs ...types.ConsumedCapacity) {
+	if s.opts.Consumed == nil {
+		return
+	}
+	for _, c := range cs {
+		n := Capacity{Table: aws.ToString(c.TableName), Op: op, Read: aws.ToFloat64(c.ReadCapacityUnits), Write: aws.ToFloat64(c.WriteCapacityUnits)}
+		if n.Read == 0 && n.Write == 0 {
+			if units := aws.ToFloat64(c.CapacityUnits); write {
+				n.Write = units
+			} else {
+				n.Read = units
+			}
+		}
+		s.opts.Consumed(n)
+	}
+}
+
+func (s *Store) consumedOne(op string, write bool, c *types.ConsumedCapacity) {
+	if c != nil {
+		s.consumed(op, write, *c)
+	}
+}

@@ -1,0 +1,127 @@
+package dynamodb
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// expression gathers the names and values that expressions of one request stand
+// for. No name and no value is ever part of an expression's text.
+type expression struct {
+	names  map[string]string
+	values attributes
+	byName map[string]string
+	err    error
+}
+
+// name is the placeholder of an attribute's name.
+func (x *expression) name(n string) string {
+	if p := x.byName[n]; p != "" {
+		return p
+	}
+	if x.names == nil {
+		x.names, x.byName = map[string]string{}, map[string]string{}
+	}
+	p := "#" + strconv.Itoa(len(x.names))
+	x.names[p], x.byName[n] = n, p
+	if err := checkUTF8(n); err != nil {
+		x.err = err
+	}
+	return p
+}
+
+// value is the placeholder of a value.
+func (x *expression) value(v value.Value) string {
+	sdk, err := toSDK(v)
+	if err != nil {
+		x.err = err
+	}
+	if x.values == nil {
+		x.values = attributes{}
+	}
+	p := ":" + strconv.Itoa(len(x.values))
+	x.values[p] = sdk
+	return p
+}
+
+var zero = value.OfInt(0)
+
+// update is the UpdateExpression of ops.
+func (x *expression) update(ops []store.Op) *string {
+	var sets, removes []string
+	for i := range ops {
+		op := &ops[i]
+		name := x.name(op.Attr)
+		switch op.Kind {
+		case store.Set:
+			sets = append(sets, name+"="+x.value(op.Value))
+		case store.Add:
+			from := op.From
+			if from.IsMissing() {
+				from = zero
+			}
+			sets = append(sets, name+"=if_not_exists("+name+","+x.value(from)+")+"+x.value(op.Value))
+		case store.Remove:
+			removes = append(removes, name)
+		}
+	}
+	var parts []string
+	if len(sets) > 0 {
+		parts = append(parts, "SET "+strings.Join(sets, ","))
+	}
+	if len(removes) > 0 {
+		parts = append(parts, "REMOVE "+strings.Join(removes, ","))
+	}
+	return aws.String(strings.Join(parts, " "))
+}
+
+// condition is the ConditionExpression, nil for none. An inner list without tests
+// never holds: nor does what stands for it.
+func (x *expression) condition(t *store.Table, c store.Cond) *string {
+	if len(c) == 0 {
+		return nil
+	}
+	clauses := make([]string, len(c))
+	for i, clause := range c {
+		if len(clause) == 0 {
+			pk := x.name(t.Key.Partition.Name)
+			clauses[i] = "(attribute_exists(" + pk + ") AND attribute_not_exists(" + pk + "))"
+			continue
+		}
+		tests := make([]string, len(clause))
+		for j := range clause {
+			tests[j] = x.test(&clause[j])
+		}
+		clauses[i] = "(" + strings.Join(tests, " OR ") + ")"
+	}
+	return aws.String(strings.Join(clauses, " AND "))
+}
+
+// test is one of several that are joined by OR; DynamoDB refuses brackets that
+// are not needed.
+func (x *expression) test(t *store.Test) string {
+	name := x.name(t.Attr)
+	switch t.Is {
+	case store.Exists:
+		return "attribute_exists(" + name + ")"
+	case store.Absent:
+		return "attribute_not_exists(" + name + ")"
+	case store.Ne:
+		return "attribute_not_exists(" + name + ") OR " + name + "<>" + x.value(t.Value)
+	}
+	return name + map[store.Comparison]string{store.Eq: "=", store.Lt: "<", store.Le: "<="}[t.Is] + x.value(t.Value)
+}
+
+// returnOnFailure asks for the row that a condition did not hold for.
+func returnOnFailure(w *store.Write) types.ReturnValuesOnConditionCheckFailure {
+	if w.Return {
+		return types.ReturnValuesOnConditionCheckFailureAllOld
+	}
+	return types.ReturnValuesOnConditionCheckFailureNone
+}

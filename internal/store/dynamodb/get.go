@@ -1,0 +1,158 @@
+package dynamodb
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// maxBatchGet is how many keys a BatchGetItem takes.
+const maxBatchGet = 100
+
+// Get reads rows strongly, up to a hundred in a request.
+func (s *Store) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, fmt.Errorf("get: %w", err)
+	}
+	g := getting{Store: s, rows: make(map[rowID]value.Item, len(refs))}
+	parts, err := g.parts(refs)
+	if err == nil {
+		err = g.all(ctx, parts)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get: %w", err)
+	}
+	out := make([]value.Item, len(refs))
+	for i := range refs {
+		out[i] = g.rows[idOf(refs[i].Table, refs[i].Key)]
+	}
+	return out, nil
+}
+
+// getting is one call of Get.
+type getting struct {
+	*Store
+	mu   sync.Mutex
+	rows map[rowID]value.Item
+}
+
+type keys = map[string]types.KeysAndAttributes
+
+// parts are the requests for the keys, each key once.
+func (g *getting) parts(refs []store.Ref) (parts []keys, err error) {
+	seen := make(map[rowID]bool, len(refs))
+	n := maxBatchGet
+	for i := range refs {
+		t, err := g.table(refs[i].Table)
+		if err == nil {
+			err = t.CheckKey(refs[i].Key)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%v: %w", refs[i], err)
+		}
+		id := idOf(t.Name, refs[i].Key)
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		key, err := keyOf(t, refs[i].Key)
+		if err != nil {
+			return nil, fmt.Errorf("%v: %w", refs[i], err)
+		}
+		if n == maxBatchGet {
+			parts, n = append(parts, keys{}), 0
+		}
+		part := parts[len(parts)-1]
+		of := part[t.Name]
+		of.ConsistentRead = aws.Bool(true)
+		of.Keys = append(of.Keys, key)
+		part[t.Name] = of
+		n++
+	}
+	return parts, nil
+}
+
+func (g *getting) all(ctx context.Context, parts []keys) error {
+	if len(parts) == 1 {
+		return g.part(ctx, parts[0])
+	}
+	errs := make([]error, len(parts))
+	var wg sync.WaitGroup
+	for i := range parts {
+		wg.Go(func() { errs[i] = g.part(ctx, parts[i]) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// part reads what a request asks for, and again what the answer had no room for.
+func (g *getting) part(ctx context.Context, left keys) error {
+	for len(left) > 0 {
+		before := left
+		err := g.persist(ctx, true, func(ctx context.Context) error {
+			out, err := g.db.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: left, ReturnConsumedCapacity: g.returnCapacity()})
+			if err != nil {
+				return err
+			}
+			g.consumed("BatchGetItem", false, out.ConsumedCapacity...)
+			left = out.UnprocessedKeys
+			got := 0
+			for _, rows := range out.Responses {
+				got += len(rows)
+			}
+			if err := g.take(out.Responses); err != nil {
+				return err
+			}
+			if len(left) > 0 && got == 0 { // throttled, not full
+				return errAgain
+			}
+			return nil
+		})
+		if err != nil {
+			if known := named(err); known != nil {
+				err = known
+			}
+			return fmt.Errorf("%s: %w", tablesOf(before), err)
+		}
+	}
+	return nil
+}
+
+func (g *getting) take(responses map[string][]attributes) error {
+	for name, rows := range responses {
+		for _, m := range rows {
+			row, err := rowOf(m)
+			if err != nil {
+				return fmt.Errorf("a row of %s: %w", name, err)
+			}
+			if k, ok := g.tables[name].KeyOf(row); ok {
+				g.mu.Lock()
+				g.rows[idOf(name, k)] = row
+				g.mu.Unlock()
+			}
+		}
+	}
+	return nil
+}
+
+func tablesOf(ks keys) (names string) {
+	for name := range ks {
+		if names != "" {
+			names += ", "
+		}
+		names += name
+	}
+	return names
+}

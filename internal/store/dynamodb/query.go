@@ -1,0 +1,215 @@
+package dynamodb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Query reads one page of a Query, or of a Scan where no partition is given. On
+// the table and on its local indexes the read is strong. A page may be empty and
+// have a Next. A range longer than any key is an error.
+func (s *Store) Query(ctx context.Context, q store.Query) (store.Page, error) {
+	page, err := s.query(ctx, &q)
+	if err != nil {
+		return store.Page{}, fmt.Errorf("query %s %s: %w", q.Table, q.Index, err)
+	}
+	return page, nil
+}
+
+func (s *Store) query(ctx context.Context, q *store.Query) (page store.Page, err error) {
+	if err := s.enter(ctx); err != nil {
+		return page, err
+	}
+	t, err := s.table(q.Table)
+	if err != nil {
+		return page, err
+	}
+	keys, err := t.CheckQuery(q)
+	if err != nil || empty(q) {
+		return page, err
+	}
+	start, err := startKey(t, keys, q)
+	if err != nil {
+		return page, err
+	}
+	var rows []attributes
+	var last attributes
+	if q.Partition.IsMissing() {
+		rows, last, err = s.scan(ctx, t, q, start)
+	} else {
+		rows, last, err = s.keyQuery(ctx, t, keys, q, start)
+	}
+	if err != nil {
+		if known := named(err); known != nil {
+			err = known
+		}
+		return page, err
+	}
+	if page.Rows, err = rowsOf(rows); err != nil {
+		return store.Page{}, err
+	}
+	if page.Next, err = nextOf(t, keys, q, last); err != nil {
+		return store.Page{}, err
+	}
+	below(&page, keys, q)
+	return page, nil
+}
+
+// empty reports whether no key can be in the question: DynamoDB refuses these.
+func empty(q *store.Query) bool {
+	isEmpty := func(v value.Value) bool {
+		return (v.Kind() == value.String || v.Kind() == value.Binary) && v.Text() == ""
+	}
+	r := &q.Sort
+	return isEmpty(q.Partition) || isEmpty(r.Equal) || isEmpty(r.Below) ||
+		!r.From.IsMissing() && !r.Below.IsMissing() && value.Compare(r.From, r.Below) >= 0
+}
+
+// below takes what is not below the range's end out of a page: BETWEEN, the only
+// range with two ends that a key condition can have, includes it.
+func below(page *store.Page, keys *store.KeySchema, q *store.Query) {
+	if q.Sort.Below.IsMissing() || q.Sort.From.IsMissing() {
+		return
+	}
+	kept := page.Rows[:0]
+	for _, row := range page.Rows {
+		if value.Compare(row.Get(keys.Sort.Name), q.Sort.Below) < 0 {
+			kept = append(kept, row)
+		} else if !q.Reverse {
+			page.Next = nil // nothing but its like follows
+		}
+	}
+	page.Rows = kept
+}
+
+func (s *Store) scan(ctx context.Context, t *store.Table, q *store.Query, start attributes) (rows []attributes, last attributes, err error) {
+	in := &dynamodb.ScanInput{TableName: &t.Name, IndexName: indexName(q), ConsistentRead: strong(t, q), ExclusiveStartKey: start,
+		Limit: limit(q), ReturnConsumedCapacity: s.returnCapacity()}
+	err = s.persist(ctx, true, func(ctx context.Context) error {
+		out, err := s.db.Scan(ctx, in)
+		if err == nil {
+			rows, last = out.Items, out.LastEvaluatedKey
+			s.consumedOne("Scan", false, out.ConsumedCapacity)
+		}
+		return err
+	})
+	return rows, last, err
+}
+
+func (s *Store) keyQuery(ctx context.Context, t *store.Table, keys *store.KeySchema, q *store.Query, start attributes) (rows []attributes, last attributes, err error) {
+	var x expression
+	in := &dynamodb.QueryInput{TableName: &t.Name, IndexName: indexName(q), ConsistentRead: strong(t, q), ExclusiveStartKey: start,
+		Limit: limit(q), ScanIndexForward: aws.Bool(!q.Reverse), ReturnConsumedCapacity: s.returnCapacity(),
+		KeyConditionExpression: aws.String(x.keyCondition(keys, q))}
+	in.ExpressionAttributeNames, in.ExpressionAttributeValues = x.names, x.values
+	if x.err != nil {
+		return nil, nil, x.err
+	}
+	err = s.persist(ctx, true, func(ctx context.Context) error {
+		out, err := s.db.Query(ctx, in)
+		if err == nil {
+			rows, last = out.Items, out.LastEvaluatedKey
+			s.consumedOne("Query", false, out.ConsumedCapacity)
+		}
+		return err
+	})
+	return rows, last, err
+}
+
+func (x *expression) keyCondition(keys *store.KeySchema, q *store.Query) string {
+	cond := x.name(keys.Partition.Name) + "=" + x.value(q.Partition)
+	if keys.Sort.Name == "" {
+		return cond
+	}
+	r := &q.Sort
+	name := func() string { return " AND " + x.name(keys.Sort.Name) }
+	given := func(v value.Value) bool {
+		return v.Kind() == value.Number || !v.IsMissing() && v.Text() != "" // "" bounds nothing from below
+	}
+	switch {
+	case given(r.Equal):
+		cond += name() + "=" + x.value(r.Equal)
+	case given(r.Prefix):
+		cond += " AND begins_with(" + x.name(keys.Sort.Name) + "," + x.value(r.Prefix) + ")"
+	case given(r.From) && given(r.Below):
+		cond += name() + " BETWEEN " + x.value(r.From) + " AND " + x.value(r.Below)
+	case given(r.From):
+		cond += name() + ">=" + x.value(r.From)
+	case given(r.Below):
+		cond += name() + "<" + x.value(r.Below)
+	}
+	return cond
+}
+
+func indexName(q *store.Query) *string {
+	if q.Index == "" {
+		return nil
+	}
+	return &q.Index
+}
+
+func limit(q *store.Query) *int32 {
+	if q.Limit <= 0 {
+		return nil
+	}
+	return aws.Int32(int32(min(q.Limit, 1<<30)))
+}
+
+func strong(t *store.Table, q *store.Query) *bool {
+	return aws.Bool(q.Index == "" || t.Index(q.Index).Local)
+}
+
+// startKey is the cursor as an ExclusiveStartKey: the row's key, and the index's.
+func startKey(t *store.Table, keys *store.KeySchema, q *store.Query) (attributes, error) {
+	if q.After == nil {
+		return nil, nil
+	}
+	it := t.Item(q.After.Key)
+	if q.Index != "" {
+		it = it.With(value.Attr{Name: keys.Partition.Name, Value: q.After.Entry.Partition})
+		if keys.Sort.Name != "" {
+			it = it.With(value.Attr{Name: keys.Sort.Name, Value: q.After.Entry.Sort})
+		}
+	}
+	return toSDKItem(it)
+}
+
+func nextOf(t *store.Table, keys *store.KeySchema, q *store.Query, last attributes) (*store.Cursor, error) {
+	if len(last) == 0 {
+		return nil, nil
+	}
+	it, err := rowOf(last)
+	if err != nil {
+		return nil, err
+	}
+	k, ok := t.KeyOf(it)
+	if !ok {
+		return nil, fmt.Errorf("the service's cursor is not a key of the table")
+	}
+	c := &store.Cursor{Key: k}
+	if q.Index != "" {
+		c.Entry.Partition = it.Get(keys.Partition.Name)
+		if keys.Sort.Name != "" {
+			c.Entry.Sort = it.Get(keys.Sort.Name)
+		}
+	}
+	return c, nil
+}
+
+func rowsOf(ms []attributes) ([]value.Item, error) {
+	var out []value.Item
+	for _, m := range ms {
+		row, err := rowOf(m)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, row)
+	}
+	return out, nil
+}

@@ -1,0 +1,312 @@
+package dynamodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	streams "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+
+	"weir/internal/events"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// maxRecords is how many records a page of a stream has at the most.
+const maxRecords = 1000
+
+// Shards lists the shards that the stream still knows, parents before children. A
+// parent that is not in the list is finished, and its records are gone.
+func (s *Store) Shards(ctx context.Context, table string) ([]store.Shard, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, fmt.Errorf("shards: %w", err)
+	}
+	var found []streams.Shard
+	arn, err := s.streamARN(ctx, table)
+	if err == nil {
+		found, err = s.describe(ctx, arn)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("shards of %s: %w", table, s.streamError(table, err))
+	}
+	return inOrder(found), nil
+}
+
+func (s *Store) describe(ctx context.Context, arn string) (all []streams.Shard, err error) {
+	in := &dynamodbstreams.DescribeStreamInput{StreamArn: &arn}
+	for {
+		var out *dynamodbstreams.DescribeStreamOutput
+		err := s.persist(ctx, true, func(ctx context.Context) (err error) {
+			out, err = s.streams.DescribeStream(ctx, in)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, out.StreamDescription.Shards...)
+		if in.ExclusiveStartShardId = out.StreamDescription.LastEvaluatedShardId; in.ExclusiveStartShardId == nil {
+			return all, nil
+		}
+	}
+}
+
+// inOrder sorts shards, each once, so that a parent comes before its children.
+func inOrder(found []streams.Shard) []store.Shard {
+	byID := make(map[string]*streams.Shard, len(found))
+	for i := range found {
+		byID[aws.ToString(found[i].ShardId)] = &found[i]
+	}
+	out := make([]store.Shard, 0, len(found))
+	done := make(map[string]bool, len(found))
+	var visit func(id string)
+	visit = func(id string) {
+		sh := byID[id]
+		if sh == nil || done[id] {
+			return
+		}
+		done[id] = true
+		visit(aws.ToString(sh.ParentShardId))
+		r := sh.SequenceNumberRange
+		out = append(out, store.Shard{ID: id, Parent: aws.ToString(sh.ParentShardId), Closed: r != nil && r.EndingSequenceNumber != nil})
+	}
+	for i := range found {
+		visit(aws.ToString(found[i].ShardId))
+	}
+	return out
+}
+
+// streamARN is the table's stream, remembered until it is not there any more.
+func (s *Store) streamARN(ctx context.Context, table string) (string, error) {
+	t, err := s.table(table)
+	if err != nil {
+		return "", err
+	}
+	s.mu.Lock()
+	arn := s.arns[table]
+	s.mu.Unlock()
+	if arn != "" {
+		return arn, nil
+	}
+	err = s.persist(ctx, true, func(ctx context.Context) error {
+		out, err := s.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.Name})
+		if err == nil && out.Table.StreamSpecification != nil && aws.ToBool(out.Table.StreamSpecification.StreamEnabled) {
+			arn = aws.ToString(out.Table.LatestStreamArn)
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	if arn == "" {
+		return "", fmt.Errorf("table %s has no stream: %w", table, store.ErrNoTable)
+	}
+	s.mu.Lock()
+	s.arns[table] = arn
+	s.mu.Unlock()
+	return arn, nil
+}
+
+// streamError names the errors of the streams' service; after one that says the
+// stream is not there, it is looked up anew.
+func (s *Store) streamError(table string, err error) error {
+	var trimmed *streams.TrimmedDataAccessException
+	if errors.As(err, &trimmed) {
+		return &serviceError{store.ErrTrimmed, trimmed.ErrorMessage()}
+	}
+	known := named(err)
+	if errors.Is(known, store.ErrNoTable) {
+		s.mu.Lock()
+		delete(s.arns, table)
+		s.mu.Unlock()
+	}
+	if known != nil {
+		return known
+	}
+	return err
+}
+
+// line names a shard that is being read.
+type line struct{ table, shard string }
+
+// cursor is where a shard was read to: the iterator that stands behind a position.
+type cursor struct {
+	after    events.Position
+	iterator *string // nil with ended: the shard is wholly read
+	ended    bool
+	read     time.Time
+}
+
+// Read returns a page of a shard. It remembers the iterator that goes on behind
+// it. A zero position is the oldest record there is.
+func (s *Store) Read(ctx context.Context, table, shard string, after events.Position, max int) (store.Records, error) {
+	if err := s.enter(ctx); err != nil {
+		return store.Records{}, fmt.Errorf("reading the stream: %w", err)
+	}
+	arn, err := s.streamARN(ctx, table)
+	var page store.Records
+	if err == nil {
+		page, err = s.readShard(ctx, arn, line{table, shard}, after, max)
+	}
+	if err != nil {
+		return store.Records{}, fmt.Errorf("reading the stream of %s, shard %s after %v: %w", table, shard, after, s.streamError(table, err))
+	}
+	return page, nil
+}
+
+func (s *Store) readShard(ctx context.Context, arn string, at line, after events.Position, max int) (page store.Records, err error) {
+	c := s.take(at)
+	if c == nil || c.after != after {
+		var last time.Time
+		if c != nil {
+			last = c.read
+		}
+		c = &cursor{after: after, read: last}
+	}
+	if c.ended {
+		s.keep(at, c)
+		return store.Records{End: true}, nil
+	}
+	if err := s.pace(ctx, c); err != nil {
+		return page, err
+	}
+	out, err := s.records(ctx, arn, at.shard, c, max)
+	if err != nil {
+		return page, err
+	}
+	page.Records = make([]events.Record, len(out.Records))
+	for i := range out.Records {
+		if page.Records[i], err = recordOf(at.table, &out.Records[i]); err != nil {
+			return store.Records{}, err
+		}
+	}
+	if n := len(page.Records); n > 0 {
+		c.after = page.Records[n-1].Position
+	}
+	c.iterator, c.ended = out.NextShardIterator, out.NextShardIterator == nil
+	page.End = c.ended
+	s.keep(at, c)
+	return page, nil
+}
+
+// take hands a cursor to one reader at a time; another that reads the same shard
+// meanwhile makes its own.
+func (s *Store) take(at line) *cursor {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.lines[at]
+	delete(s.lines, at)
+	return c
+}
+
+func (s *Store) keep(at line, c *cursor) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines[at] = c
+}
+
+// pace keeps the least time between two reads of a shard.
+func (s *Store) pace(ctx context.Context, c *cursor) error {
+	wait := s.opts.ReadInterval - time.Since(c.read)
+	if wait > 0 && !c.read.IsZero() {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	c.read = time.Now()
+	return nil
+}
+
+// records asks for a page; an iterator that has expired is opened again.
+func (s *Store) records(ctx context.Context, arn, shard string, c *cursor, max int) (out *dynamodbstreams.GetRecordsOutput, err error) {
+	err = s.persist(ctx, true, func(ctx context.Context) error {
+		if c.iterator == nil {
+			if c.iterator, err = s.iterator(ctx, arn, shard, c.after); err != nil {
+				return err
+			}
+		}
+		out, err = s.streams.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: c.iterator, Limit: aws.Int32(int32(min(max, maxRecords)))})
+		var expired *streams.ExpiredIteratorException
+		if errors.As(err, &expired) {
+			c.iterator = nil
+			return errAgain
+		}
+		return err
+	})
+	return out, err
+}
+
+func (s *Store) iterator(ctx context.Context, arn, shard string, after events.Position) (*string, error) {
+	in := &dynamodbstreams.GetShardIteratorInput{StreamArn: &arn, ShardId: &shard, ShardIteratorType: streams.ShardIteratorTypeTrimHorizon}
+	if !after.IsZero() {
+		in.ShardIteratorType = streams.ShardIteratorTypeAfterSequenceNumber
+		in.SequenceNumber = aws.String(sequenceNumber(after))
+	}
+	out, err := s.streams.GetShardIterator(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	return out.ShardIterator, nil
+}
+
+// sequenceNumber is the position as DynamoDB writes it, 21 digits at least.
+func sequenceNumber(p events.Position) string {
+	s := p.String()
+	for len(s) < 21 {
+		s = "0" + s
+	}
+	return s
+}
+
+// ttlPrincipal is who removes expired rows.
+const ttlPrincipal = "dynamodb.amazonaws.com"
+
+func recordOf(table string, r *streams.Record) (out events.Record, err error) {
+	out.Table, out.ID = table, aws.ToString(r.EventID)
+	if r.Dynamodb == nil {
+		return out, fmt.Errorf("record %s of %s has no content", out.ID, table)
+	}
+	out.Position, err = events.ParsePosition(aws.ToString(r.Dynamodb.SequenceNumber))
+	if err == nil {
+		out.Keys, err = itemOf(r.Dynamodb.Keys, fromStream)
+	}
+	if err == nil {
+		out.Old, err = image(r.Dynamodb.OldImage)
+	}
+	if err == nil {
+		out.New, err = image(r.Dynamodb.NewImage)
+	}
+	if err != nil {
+		return out, fmt.Errorf("record %s of %s: %w", aws.ToString(r.Dynamodb.SequenceNumber), table, err)
+	}
+	if t := r.Dynamodb.ApproximateCreationDateTime; t != nil {
+		out.Time = t.UTC()
+	}
+	out.Expired = r.EventName == streams.OperationTypeRemove && r.UserIdentity != nil &&
+		aws.ToString(r.UserIdentity.Type) == "Service" && aws.ToString(r.UserIdentity.PrincipalId) == ttlPrincipal
+	return out, nil
+}
+
+// image is nil for an empty one: no item has no attributes.
+func image(m map[string]streams.AttributeValue) (out value.Item, err error) {
+	if len(m) == 0 {
+		return nil, nil
+	}
+	return itemOf(m, fromStream)
+}
+
+// Trim does nothing: DynamoDB gives records up by their age.
+func (s *Store) Trim(ctx context.Context, table, _ string, _ events.Position) error {
+	if err := s.enter(ctx); err != nil {
+		return fmt.Errorf("trimming the stream: %w", err)
+	}
+	_, err := s.table(table)
+	return err
+}

@@ -1,0 +1,142 @@
+package dynamodb
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"weir/internal/store"
+)
+
+// Transact does all the writes or none. A token lets it be sent again after an
+// unknown outcome. Conflicts are waited out for as long as patience lasts.
+func (s *Store) Transact(ctx context.Context, ws []store.Write) error {
+	if err := s.enter(ctx); err != nil {
+		return fmt.Errorf("transact: %w", err)
+	}
+	items, of, err := s.transactItems(ws)
+	if err == nil && len(items) > 0 {
+		err = s.transact(ctx, items, of)
+	}
+	if err != nil {
+		return fmt.Errorf("transact: %w", err)
+	}
+	return nil
+}
+
+// transactItems leaves out checks without a condition, which always hold.
+func (s *Store) transactItems(ws []store.Write) (items []types.TransactWriteItem, of []*store.Write, err error) {
+	if len(ws) > store.MaxTransact {
+		return nil, nil, fmt.Errorf("%w: %d writes, the limit is %d", store.ErrRefused, len(ws), store.MaxTransact)
+	}
+	seen := make(map[rowID]bool, len(ws))
+	for i := range ws {
+		w := &ws[i]
+		t, err := s.table(w.Table)
+		if err == nil {
+			err = checkWrite(t, w)
+		}
+		id := idOf(w.Table, w.Key)
+		if err == nil && seen[id] {
+			err = fmt.Errorf("%w: a key occurs twice", store.ErrRefused)
+		}
+		seen[id] = true
+		var item types.TransactWriteItem
+		if err == nil {
+			item, err = transactItem(t, w)
+		}
+		if err != nil {
+			return nil, nil, w.Failed(err)
+		}
+		if w.Check && len(w.If) == 0 {
+			continue
+		}
+		items, of = append(items, item), append(of, w)
+	}
+	return items, of, nil
+}
+
+func transactItem(t *store.Table, w *store.Write) (item types.TransactWriteItem, err error) {
+	p, err := plan(t, w)
+	switch {
+	case err != nil:
+	case w.Check:
+		item.ConditionCheck = &types.ConditionCheck{TableName: &t.Name, Key: p.key, ConditionExpression: p.condition,
+			ExpressionAttributeNames: p.names, ExpressionAttributeValues: p.values}
+	case w.Delete:
+		item.Delete = &types.Delete{TableName: &t.Name, Key: p.key, ConditionExpression: p.condition,
+			ExpressionAttributeNames: p.names, ExpressionAttributeValues: p.values}
+	case w.Put != nil:
+		item.Put = &types.Put{TableName: &t.Name, Item: p.item, ConditionExpression: p.condition,
+			ExpressionAttributeNames: p.names, ExpressionAttributeValues: p.values}
+	default:
+		item.Update = &types.Update{TableName: &t.Name, Key: p.key, UpdateExpression: p.update, ConditionExpression: p.condition,
+			ExpressionAttributeNames: p.names, ExpressionAttributeValues: p.values}
+	}
+	return item, err
+}
+
+func (s *Store) transact(ctx context.Context, items []types.TransactWriteItem, of []*store.Write) error {
+	token := rand.Text()
+	var verdict error
+	err := s.persist(ctx, true, func(ctx context.Context) error {
+		out, err := s.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
+			TransactItems: items, ClientRequestToken: aws.String(token), ReturnConsumedCapacity: s.returnCapacity(),
+		})
+		if err == nil {
+			s.consumed("TransactWriteItems", true, out.ConsumedCapacity...)
+			verdict = nil
+			return nil
+		}
+		var cancelled *types.TransactionCanceledException
+		if !errors.As(err, &cancelled) {
+			return err
+		}
+		var again bool
+		if verdict, again = reason(cancelled, of); again {
+			token = rand.Text() // this one was spent on nothing
+			return fmt.Errorf("%w: %w", errAgain, verdict)
+		}
+		return nil
+	})
+	switch {
+	case err == nil:
+		return verdict
+	case errors.Is(err, errAgain):
+		return verdict
+	case named(err) != nil:
+		return named(err)
+	}
+	return err
+}
+
+// reason is why a transaction was cancelled. again says that it was for the others'
+// sake: what failed for good comes first.
+func reason(c *types.TransactionCanceledException, of []*store.Write) (err error, again bool) {
+	for i, r := range c.CancellationReasons {
+		if i >= len(of) {
+			break
+		}
+		said := aws.ToString(r.Message)
+		switch code := aws.ToString(r.Code); code {
+		case "None", "":
+		case "ConditionalCheckFailed":
+			return of[i].Failed(store.ErrCondition), false
+		case "ValidationError", "ItemCollectionSizeLimitExceeded":
+			return of[i].Failed(&serviceError{store.ErrRefused, said}), false
+		case "TransactionConflict":
+			err = of[i].Failed(&serviceError{store.ErrConflict, said})
+		default: // throttled
+			err = of[i].Failed(fmt.Errorf("%s: %s", code, said))
+		}
+	}
+	if err == nil {
+		err = fmt.Errorf("cancelled without a reason: %s", aws.ToString(c.Message))
+	}
+	return err, true
+}

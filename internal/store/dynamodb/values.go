@@ -1,0 +1,201 @@
+package dynamodb
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	streams "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+type attributes = map[string]types.AttributeValue
+
+// toSDK is the value as the SDK has it. ErrRefused says that a string is not
+// UTF-8, which the SDK would change on its way.
+func toSDK(v value.Value) (types.AttributeValue, error) {
+	switch v.Kind() {
+	case value.Null:
+		return &types.AttributeValueMemberNULL{Value: true}, nil
+	case value.Bool:
+		return &types.AttributeValueMemberBOOL{Value: v.Bool()}, nil
+	case value.Number:
+		return &types.AttributeValueMemberN{Value: v.Text()}, nil
+	case value.String:
+		return &types.AttributeValueMemberS{Value: v.Text()}, checkUTF8(v.Text())
+	case value.Binary:
+		return &types.AttributeValueMemberB{Value: []byte(v.Text())}, nil
+	case value.StringSet:
+		return &types.AttributeValueMemberSS{Value: texts(v)}, checkUTF8(texts(v)...)
+	case value.NumberSet:
+		return &types.AttributeValueMemberNS{Value: texts(v)}, nil
+	case value.BinarySet:
+		out := make([][]byte, v.Len())
+		for i := range out {
+			out[i] = []byte(v.At(i).Text())
+		}
+		return &types.AttributeValueMemberBS{Value: out}, nil
+	case value.List:
+		out := make([]types.AttributeValue, v.Len())
+		for i := range out {
+			var err error
+			if out[i], err = toSDK(v.At(i)); err != nil {
+				return nil, err
+			}
+		}
+		return &types.AttributeValueMemberL{Value: out}, nil
+	case value.Map:
+		m, err := toSDKItem(v.Item())
+		return &types.AttributeValueMemberM{Value: m}, err
+	}
+	return nil, fmt.Errorf("%w: a value is missing", store.ErrRefused)
+}
+
+func toSDKItem(it value.Item) (attributes, error) {
+	out := make(attributes, len(it))
+	for _, a := range it {
+		v, err := toSDK(a.Value)
+		if err == nil {
+			err = checkUTF8(a.Name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("attribute %.100q: %w", a.Name, err)
+		}
+		out[a.Name] = v
+	}
+	return out, nil
+}
+
+func texts(v value.Value) []string {
+	out := make([]string, v.Len())
+	for i := range out {
+		out[i] = v.At(i).Text()
+	}
+	return out
+}
+
+func checkUTF8(ss ...string) error {
+	for _, s := range ss {
+		if !utf8.ValidString(s) {
+			return fmt.Errorf("%w: a string is not UTF-8", store.ErrRefused)
+		}
+	}
+	return nil
+}
+
+// fromSDK is what DynamoDB answered with. An error means an answer that DynamoDB
+// does not give.
+func fromSDK(v types.AttributeValue) (value.Value, error) {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberNULL:
+		return value.OfNull(), nil
+	case *types.AttributeValueMemberBOOL:
+		return value.OfBool(v.Value), nil
+	case *types.AttributeValueMemberN:
+		return value.NumberFrom(v.Value)
+	case *types.AttributeValueMemberS:
+		return value.OfString(v.Value), nil
+	case *types.AttributeValueMemberB:
+		return value.OfBinary(string(v.Value)), nil
+	case *types.AttributeValueMemberSS:
+		return setOf(value.StringSet, v.Value)
+	case *types.AttributeValueMemberNS:
+		return setOf(value.NumberSet, v.Value)
+	case *types.AttributeValueMemberBS:
+		return setOf(value.BinarySet, v.Value)
+	case *types.AttributeValueMemberL:
+		return listOf(v.Value, fromSDK)
+	case *types.AttributeValueMemberM:
+		it, err := itemOf(v.Value, fromSDK)
+		return value.OfMap(it), err
+	}
+	return value.Value{}, fmt.Errorf("an attribute value of type %T", v)
+}
+
+// fromStream is fromSDK for the types of the streams' client.
+func fromStream(v streams.AttributeValue) (value.Value, error) {
+	switch v := v.(type) {
+	case *streams.AttributeValueMemberNULL:
+		return value.OfNull(), nil
+	case *streams.AttributeValueMemberBOOL:
+		return value.OfBool(v.Value), nil
+	case *streams.AttributeValueMemberN:
+		return value.NumberFrom(v.Value)
+	case *streams.AttributeValueMemberS:
+		return value.OfString(v.Value), nil
+	case *streams.AttributeValueMemberB:
+		return value.OfBinary(string(v.Value)), nil
+	case *streams.AttributeValueMemberSS:
+		return setOf(value.StringSet, v.Value)
+	case *streams.AttributeValueMemberNS:
+		return setOf(value.NumberSet, v.Value)
+	case *streams.AttributeValueMemberBS:
+		return setOf(value.BinarySet, v.Value)
+	case *streams.AttributeValueMemberL:
+		return listOf(v.Value, fromStream)
+	case *streams.AttributeValueMemberM:
+		it, err := itemOf(v.Value, fromStream)
+		return value.OfMap(it), err
+	}
+	return value.Value{}, fmt.Errorf("an attribute value of type %T", v)
+}
+
+func setOf[T string | []byte](k value.Kind, elems []T) (value.Value, error) {
+	out := make([]value.Attr, len(elems))
+	for i, e := range elems {
+		switch k {
+		case value.NumberSet:
+			n, err := value.NumberFrom(string(e))
+			if err != nil {
+				return value.Value{}, err
+			}
+			out[i].Value = n
+		case value.BinarySet:
+			out[i].Value = value.OfBinary(string(e))
+		default:
+			out[i].Value = value.OfString(string(e))
+		}
+	}
+	v, ok := value.SetFrom(k, out)
+	if !ok {
+		return v, fmt.Errorf("a set with an element twice")
+	}
+	return v, nil
+}
+
+func listOf[T any](elems []T, from func(T) (value.Value, error)) (value.Value, error) {
+	out := make([]value.Attr, len(elems))
+	for i, e := range elems {
+		var err error
+		if out[i].Value, err = from(e); err != nil {
+			return value.Value{}, err
+		}
+	}
+	return value.ListFrom(out), nil
+}
+
+// itemOf is nil for nil: no row.
+func itemOf[T any](m map[string]T, from func(T) (value.Value, error)) (value.Item, error) {
+	if m == nil {
+		return nil, nil
+	}
+	out := make(value.Item, 0, len(m))
+	for name, e := range m {
+		v, err := from(e)
+		if err != nil {
+			return nil, fmt.Errorf("attribute %q: %w", name, err)
+		}
+		out = append(out, value.Attr{Name: name, Value: v})
+	}
+	slices.SortFunc(out, func(a, b value.Attr) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+func rowOf(m attributes) (value.Item, error) { return itemOf(m, fromSDK) }
+
+// keyOf is a row's key as the SDK has it.
+func keyOf(t *store.Table, k store.Key) (attributes, error) { return toSDKItem(t.Item(k)) }

@@ -1,0 +1,281 @@
+package dynamodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Write does each write on its own. The error is that of the first write whose
+// outcome is unknown; those that had not begun then were not sent.
+func (s *Store) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, fmt.Errorf("write: %w", err)
+	}
+	c := call{Store: s, writes: ws, out: make([]store.Outcome, len(ws))}
+	err := c.run(ctx)
+	if err != nil {
+		err = fmt.Errorf("write: %w", err)
+	}
+	return c.out, err
+}
+
+// call is one call of Write.
+type call struct {
+	*Store
+	writes []store.Write
+	out    []store.Outcome
+}
+
+// task is what runs by itself: the writes of one key in their order, or writes of
+// different keys that share a request.
+type task struct {
+	chain []int
+	batch []int
+}
+
+func (c *call) run(ctx context.Context) error {
+	tasks := c.tasks()
+	if len(tasks) == 1 {
+		return c.do(ctx, tasks[0])
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	next := make(chan task)
+	var workers sync.WaitGroup
+	var once sync.Once
+	var first error
+	stop := make(chan struct{})
+	for range min(len(tasks), c.opts.Concurrency) {
+		workers.Go(func() {
+			for t := range next {
+				if err := c.do(ctx, t); err != nil {
+					once.Do(func() { first = err; close(stop) })
+					return
+				}
+			}
+		})
+	}
+	feed := func() {
+		defer close(next)
+		for _, t := range tasks {
+			select {
+			case next <- t:
+			case <-stop:
+				return
+			}
+		}
+	}
+	feed()
+	workers.Wait()
+	return first
+}
+
+// tasks validates each write and sorts it to the others of its key.
+func (c *call) tasks() []task {
+	chains := make(map[rowID]int, len(c.writes))
+	var out []task
+	for i := range c.writes {
+		w := &c.writes[i]
+		if err := c.check(w); err != nil {
+			c.out[i].Err = w.Failed(err)
+			continue
+		}
+		id := idOf(w.Table, w.Key)
+		if at, ok := chains[id]; ok {
+			out[at].chain = append(out[at].chain, i)
+			continue
+		}
+		chains[id] = len(out)
+		out = append(out, task{chain: []int{i}})
+	}
+	return c.batches(out)
+}
+
+// check refuses what can never succeed, without a request.
+func (c *call) check(w *store.Write) error {
+	t, err := c.table(w.Table)
+	if err != nil {
+		return err
+	}
+	if w.Check {
+		return fmt.Errorf("%w: a check outside a transaction", store.ErrRefused)
+	}
+	return checkWrite(t, w)
+}
+
+func checkWrite(t *store.Table, w *store.Write) error {
+	if err := t.Validate(w); err != nil {
+		return err
+	}
+	if w.Put != nil {
+		if err := store.CheckSize(w.Put); err != nil {
+			return err
+		}
+		return checkIndexes(t, w.Put)
+	}
+	var sets []value.Attr
+	for i := range w.Ops {
+		if w.Ops[i].Kind == store.Set {
+			sets = append(sets, value.Attr{Name: w.Ops[i].Attr, Value: w.Ops[i].Value})
+		}
+	}
+	return checkIndexes(t, value.NewItem(sets...))
+}
+
+func checkIndexes(t *store.Table, row value.Item) error {
+	for i := range t.Indexes {
+		ix := t.Indexes[i]
+		if ix.Local {
+			ix.Key.Partition = store.KeyAttr{} // the table's own, which was checked
+		}
+		if _, _, err := store.IndexEntry(&ix, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *call) do(ctx context.Context, t task) error {
+	if len(t.batch) > 0 {
+		return c.writeBatch(ctx, t.batch)
+	}
+	for _, i := range t.chain {
+		if err := c.one(ctx, i); err != nil {
+			return c.writes[i].Failed(err)
+		}
+	}
+	return nil
+}
+
+// one does a write; its error is for an unknown outcome, which the Outcome has too.
+func (c *call) one(ctx context.Context, i int) error {
+	w, out := &c.writes[i], &c.out[i]
+	t := c.tables[w.Table]
+	var row attributes
+	err := c.persist(ctx, repeatable(w), func(ctx context.Context) (err error) {
+		row, err = c.send(ctx, t, w)
+		return err
+	})
+	known := named(err)
+	if refusal := (*refusal)(nil); errors.As(err, &refusal) {
+		known = refusal.error
+	}
+	switch {
+	case err != nil && known == nil:
+		out.Err = err
+		return err
+	case errors.Is(known, store.ErrCondition):
+		row = standing(err)
+	}
+	if known != nil {
+		out.Err = w.Failed(known)
+	}
+	if !w.Return {
+		return nil
+	}
+	if err == nil && w.Put != nil {
+		out.Row = w.Put.Clone()
+		return nil
+	}
+	if out.Row, err = rowOf(row); err != nil {
+		out.Err = err
+	}
+	return err
+}
+
+// refusal marks a write that could not be put into a request.
+type refusal struct{ error }
+
+func (r *refusal) Unwrap() error { return r.error }
+
+// repeatable reports whether doing the write twice is the same as doing it once,
+// and answers the same.
+func repeatable(w *store.Write) bool {
+	if len(w.If) > 0 {
+		return false
+	}
+	for i := range w.Ops {
+		if w.Ops[i].Kind == store.Add {
+			return false
+		}
+	}
+	return true
+}
+
+// send does one request, and answers with the row after an update.
+func (s *Store) send(ctx context.Context, t *store.Table, w *store.Write) (attributes, error) {
+	p, err := plan(t, w)
+	if err != nil {
+		return nil, &refusal{err}
+	}
+	capacity, failing := s.returnCapacity(), returnOnFailure(w)
+	switch {
+	case w.Put != nil:
+		out, err := s.db.PutItem(ctx, &dynamodb.PutItemInput{
+			TableName: &t.Name, Item: p.item, ConditionExpression: p.condition, ExpressionAttributeNames: p.names, ExpressionAttributeValues: p.values,
+			ReturnConsumedCapacity: capacity, ReturnValuesOnConditionCheckFailure: failing,
+		})
+		if err == nil {
+			s.consumedOne("PutItem", true, out.ConsumedCapacity)
+		}
+		return nil, err
+	case w.Delete:
+		out, err := s.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+			TableName: &t.Name, Key: p.key, ConditionExpression: p.condition, ExpressionAttributeNames: p.names, ExpressionAttributeValues: p.values,
+			ReturnConsumedCapacity: capacity, ReturnValuesOnConditionCheckFailure: failing,
+		})
+		if err == nil {
+			s.consumedOne("DeleteItem", true, out.ConsumedCapacity)
+		}
+		return nil, err
+	}
+	in := &dynamodb.UpdateItemInput{
+		TableName: &t.Name, Key: p.key, UpdateExpression: p.update, ConditionExpression: p.condition,
+		ExpressionAttributeNames: p.names, ExpressionAttributeValues: p.values,
+		ReturnConsumedCapacity: capacity, ReturnValuesOnConditionCheckFailure: failing,
+	}
+	if w.Return {
+		in.ReturnValues = types.ReturnValueAllNew
+	}
+	out, err := s.db.UpdateItem(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	s.consumedOne("UpdateItem", true, out.ConsumedCapacity)
+	return out.Attributes, nil
+}
+
+// planned is a write in the SDK's terms.
+type planned struct {
+	key, item         attributes
+	update, condition *string
+	names             map[string]string
+	values            attributes
+}
+
+// plan's error wraps ErrRefused.
+func plan(t *store.Table, w *store.Write) (p planned, err error) {
+	if w.Put != nil {
+		p.item, err = toSDKItem(w.Put)
+	} else {
+		p.key, err = keyOf(t, w.Key)
+	}
+	if err != nil {
+		return p, err
+	}
+	var x expression
+	if len(w.Ops) > 0 {
+		p.update = x.update(w.Ops)
+	}
+	p.condition = x.condition(t, w.If)
+	p.names, p.values = x.names, x.values
+	return p, x.err
+}

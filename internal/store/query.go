@@ -1,0 +1,69 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+
+	"weir/internal/value"
+)
+
+// CheckQuery says what is wrong with a query of this table whatever its rows may
+// be, and answers with the key that it goes by: the table's or the index's.
+func (t *Table) CheckQuery(q *Query) (*KeySchema, error) {
+	keys := &t.Key
+	if q.Index != "" {
+		ix := t.Index(q.Index)
+		if ix == nil {
+			return nil, fmt.Errorf("index %q: %w", q.Index, ErrNoTable)
+		}
+		keys = &ix.Key
+	}
+	if err := q.check(keys); err != nil {
+		return nil, err
+	}
+	if q.After == nil {
+		return keys, nil
+	}
+	if err := t.CheckKey(q.After.Key); err != nil {
+		return nil, fmt.Errorf("cursor: %w", err)
+	}
+	if e := q.After.Entry; q.Index != "" && (e.Partition.Kind() != keys.Partition.Type || e.Sort.Kind() != keys.Sort.Type) {
+		return nil, fmt.Errorf("cursor: it is not one of index %s", q.Index)
+	}
+	return keys, nil
+}
+
+func (q *Query) check(keys *KeySchema) error {
+	r := &q.Sort
+	given := 0
+	for _, v := range [...]value.Value{r.Equal, r.Prefix, r.From, r.Below} {
+		if v.IsMissing() {
+			continue
+		}
+		given++
+		if keys.Sort.Name == "" {
+			return errors.New("a range needs a sort key")
+		}
+		if err := sameKind("range", v, keys.Sort); err != nil {
+			return err
+		}
+	}
+	switch {
+	case q.Partition.IsMissing() && given > 0:
+		return errors.New("a range needs a partition")
+	case given > 2 || given == 2 && (r.From.IsMissing() || r.Below.IsMissing()):
+		return errors.New("a range is one of equal, prefix and bounds")
+	case r.Prefix.Kind() == value.Number:
+		return errors.New("a number has no prefix")
+	case q.Partition.IsMissing():
+		return nil
+	}
+	return sameKind("partition", q.Partition, keys.Partition)
+}
+
+func sameKind(what string, v value.Value, a KeyAttr) error {
+	if v.Kind() != a.Type {
+		return fmt.Errorf("the %s is a %v, %s is a %v", what, v.Kind(), a.Name, a.Type)
+	}
+	return nil
+}

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Runs the suites of both stores and both indexes, and everything else that is
+# tested against the real servers, on a DynamoDB Local and an OpenSearch of its own.
+# Without java, mvn or curl it says so and exits 77. Arguments go to go test.
+#
+#   scripts/conform.sh
+#   scripts/conform.sh -run TestContract -v
+set -euo pipefail
+cd "$(dirname "$0")/.."
+port=${WEIR_CONFORM_PORT:-8470}
+search_port=${WEIR_CONFORM_SEARCH_PORT:-9270}
+
+stop() {
+	scripts/dynamodb-local.sh stop "$port" || true
+	scripts/opensearch.sh stop "$search_port" || true
+}
+trap stop EXIT
+WEIR_DYNAMODB=$(scripts/dynamodb-local.sh start "$port")
+WEIR_OPENSEARCH=$(scripts/opensearch.sh start "$search_port")
+export WEIR_DYNAMODB WEIR_OPENSEARCH
+"${GO:-go}" test -count=1 -timeout 20m "$@" ./internal/store/... ./internal/search/... ./internal/system/... ./cmd/...
