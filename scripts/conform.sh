@@ -15,7 +15,7 @@ stop() {
 	scripts/opensearch.sh stop "$search_port" || true
 }
 trap stop EXIT
-WEIR_DYNAMODB=$(scripts/dynamodb-local.sh start "$port")
-WEIR_OPENSEARCH=$(scripts/opensearch.sh start "$search_port")
-export WEIR_DYNAMODB WEIR_OPENSEARCH
+WEIR_TEST_DYNAMODB=$(scripts/dynamodb-local.sh start "$port")
+WEIR_TEST_OPENSEARCH=$(scripts/opensearch.sh start "$search_port")
+export WEIR_TEST_DYNAMODB WEIR_TEST_OPENSEARCH
 "${GO:-go}" test -count=1 -timeout 20m "$@" ./internal/store/... ./internal/search/... ./internal/system/... ./cmd/...

@@ -14,7 +14,7 @@ import (
 
 // localEndpoint is the variable that names a DynamoDB Local to test against;
 // make conform starts one and sets it.
-const localEndpoint = "WEIR_DYNAMODB"
+const localEndpoint = "WEIR_TEST_DYNAMODB"
 
 // local is a configuration for DynamoDB Local. Each access key has a world of its
 // own there.
