@@ -96,6 +96,11 @@ type consumer struct {
 
 func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 	c.at, c.ended = map[place]events.Position{}, map[place]bool{}
+	lag, active := lagOf(c.Runner.Store), time.Now()
+	patience := time.Second
+	if lag > 0 {
+		patience = min(patience, lag/3)
+	}
 	for {
 		last := isClosed(until)
 		changed := changes(c.Runner)
@@ -109,13 +114,20 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 				return fmt.Errorf("long lists: %w", err)
 			}
 		}
+		if read || left || !last {
+			active = time.Now()
+		}
 		if read || left {
 			continue
 		}
+		wake := until
 		if last {
-			return nil
+			if time.Since(active) >= lag {
+				return nil
+			}
+			wake = nil // it is closed, and would wake for nothing
 		}
-		if err := idle(ctx, changed, until); err != nil {
+		if err := idle(ctx, changed, wake, patience); err != nil {
 			return err
 		}
 	}
@@ -148,9 +160,18 @@ func changes(r *Runner) []<-chan struct{} {
 	return out
 }
 
+// lagOf is how long after a write its record may be missing from the stream: a
+// stream counts as read when nothing came for that long.
+func lagOf(s store.Store) time.Duration {
+	if l, ok := s.(interface{ Lag() time.Duration }); ok {
+		return l.Lag()
+	}
+	return 0
+}
+
 // idle waits until something may have changed, until closes, or the context ends.
-func idle(ctx context.Context, changed []<-chan struct{}, until <-chan struct{}) error {
-	timer := time.NewTimer(time.Second)
+func idle(ctx context.Context, changed []<-chan struct{}, until <-chan struct{}, atMost time.Duration) error {
+	timer := time.NewTimer(atMost)
 	defer timer.Stop()
 	cases := []reflect.SelectCase{
 		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())},

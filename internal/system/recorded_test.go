@@ -19,6 +19,8 @@ import (
 	"weir/internal/query"
 	"weir/internal/replay"
 	"weir/internal/runner"
+	"weir/internal/store/dynamodb"
+	"weir/internal/store/dynamodb/dynamodbtest"
 	"weir/internal/system"
 	"weir/internal/value"
 )
@@ -45,6 +47,25 @@ type check struct {
 // TestRecorded replays every recorded stream, twice, and asks everything that the
 // recording's own bookkeeping knows the answer to.
 func TestRecorded(t *testing.T) {
+	recorded(t, func(t *testing.T, m *model.Model) *system.System { return openSystem(t, t.TempDir(), m) })
+}
+
+// TestRecordedOnDynamoDB does the same with the rows in DynamoDB.
+func TestRecordedOnDynamoDB(t *testing.T) {
+	dynamodbtest.Config(t)
+	recorded(t, func(t *testing.T, m *model.Model) *system.System {
+		models := []*model.Model{m}
+		tables, err := system.Tables(models)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db := dynamodbtest.Open(t, dynamodbtest.Config(t), tables, dynamodb.Options{})
+		s, err := system.Over(context.Background(), db, t.TempDir(), models, system.Options{})
+		return opened(t, s, err)
+	})
+}
+
+func recorded(t *testing.T, open func(*testing.T, *model.Model) *system.System) {
 	dirs, err := filepath.Glob("../../testdata/streams/*")
 	if err != nil || len(dirs) == 0 {
 		t.Fatalf("no recorded streams: %v", err)
@@ -57,7 +78,7 @@ func TestRecorded(t *testing.T) {
 				t.Skipf("no model for this recording: %v", err)
 			}
 			want := readExpected(t, filepath.Join(dir, "expected.json.gz"))
-			s := openSystem(t, t.TempDir(), m)
+			s := open(t, m)
 			first := replayInto(t, s, files(t, dir))
 			if first.Records() != want.Records || first.Applied != want.Records || first.Gaps != 0 {
 				t.Errorf("replayed %d records of %d: %+v", first.Records(), want.Records, first)
@@ -75,6 +96,11 @@ func TestRecorded(t *testing.T) {
 func openSystem(t testing.TB, dir string, m *model.Model) *system.System {
 	t.Helper()
 	s, err := system.Open(context.Background(), dir, []*model.Model{m}, system.Options{})
+	return opened(t, s, err)
+}
+
+func opened(t testing.TB, s *system.System, err error) *system.System {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}

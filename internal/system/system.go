@@ -65,7 +65,7 @@ func Open(ctx context.Context, dir string, models []*model.Model, o Options) (_ 
 			s.Close()
 		}
 	}()
-	tables, err := tablesOf(models)
+	tables, err := Tables(models)
 	if err != nil {
 		return nil, err
 	}
@@ -74,14 +74,42 @@ func Open(ctx context.Context, dir string, models []*model.Model, o Options) (_ 
 		return nil, err
 	}
 	s.Store, s.rows = db, db
+	if err := s.openIndex(dir, models, o); err != nil {
+		return nil, err
+	}
+	return s, s.assemble(ctx, models)
+}
+
+// Over puts a system together over a store that is open, in which the tables of
+// the models are (Tables). Its index is an embedded one in the directory, none
+// where dir is "". The system closes the store.
+func Over(ctx context.Context, db store.Store, dir string, models []*model.Model, o Options) (_ *System, err error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s := &System{now: o.Now, Store: db}
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
+	if dir != "" {
+		if err := s.openIndex(dir, models, o); err != nil {
+			return nil, err
+		}
+	}
+	return s, s.assemble(ctx, models)
+}
+
+func (s *System) openIndex(dir string, models []*model.Model, o Options) (err error) {
 	if schemas := schemasOf(models); len(schemas) > 0 && !o.NoSearch {
 		path := filepath.Join(dir, "search")
 		if s.index, err = searchembedded.Open(path, schemas, searchembedded.Options{Now: o.Now, InMemory: o.InMemory}); err != nil {
-			return nil, err
+			return err
 		}
 		s.Index = s.index
 	}
-	return s, s.assemble(ctx, models)
+	return nil
 }
 
 func (s *System) assemble(ctx context.Context, models []*model.Model) error {
@@ -114,9 +142,9 @@ func (s *System) Close() error {
 	return errors.Join(errs...)
 }
 
-// tablesOf are the tables of all models and our own. Two models may not share a
+// Tables are the tables of all models and our own. Two models may not share a
 // table: each would take the other's rows for its own.
-func tablesOf(models []*model.Model) ([]store.Table, error) {
+func Tables(models []*model.Model) ([]store.Table, error) {
 	owner := map[string]string{}
 	tables := []store.Table{book.Table()}
 	for _, m := range models {

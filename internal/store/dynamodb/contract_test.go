@@ -1,15 +1,17 @@
-package dynamodb
+package dynamodb_test
 
 import (
 	"testing"
 
 	"weir/internal/store"
+	"weir/internal/store/dynamodb"
+	"weir/internal/store/dynamodb/dynamodbtest"
 	"weir/internal/store/storetest"
 )
 
 func TestContract(t *testing.T) {
-	cfg := local(t)
+	dynamodbtest.Config(t)
 	storetest.Run(t, func(t *testing.T, tables []store.Table) store.Store {
-		return open(t, cfg, tables, Options{})
+		return dynamodbtest.Open(t, dynamodbtest.Config(t), tables, dynamodb.Options{})
 	})
 }

@@ -171,19 +171,6 @@ func (s *Store) enableTTL(ctx context.Context, t *store.Table) error {
 	})
 }
 
-// drop deletes a table and waits until it is gone.
-func (s *Store) drop(ctx context.Context, name string) error {
-	_, err := s.db.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &name})
-	for err == nil {
-		var found *types.TableDescription
-		if found, err = s.tableThere(ctx, name); found == nil {
-			break
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	return err
-}
-
 // definitions names the type of each attribute that is part of a key.
 func definitions(t *store.Table) (out []types.AttributeDefinition) {
 	kinds := map[string]value.Kind{}

@@ -44,6 +44,9 @@ type Options struct {
 	// ReadInterval is the least time between two reads of one shard; 0 is 200 ms,
 	// negative is none.
 	ReadInterval time.Duration
+	// Lag is how long after a write its record may be missing from the stream; 0 is
+	// 3 s.
+	Lag time.Duration
 	// Patience is how long a request is sent again before its error is the
 	// caller's; 0 is 30 s.
 	Patience time.Duration
@@ -68,6 +71,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.ReadInterval == 0 {
 		o.ReadInterval = 200 * time.Millisecond
+	}
+	if o.Lag == 0 {
+		o.Lag = 3 * time.Second
 	}
 	if o.Patience <= 0 {
 		o.Patience = 30 * time.Second
@@ -186,6 +192,9 @@ func (s *Store) Close() error {
 	s.closed.Store(true)
 	return nil
 }
+
+// Lag is how long a stream that gives nothing may still have something.
+func (s *Store) Lag() time.Duration { return s.opts.Lag }
 
 // returnCapacity is what requests ask for.
 func (s *Store) returnCapacity() types.ReturnConsumedCapacity {

@@ -1,0 +1,62 @@
+// Package dynamodbtest opens stores on a DynamoDB Local for tests. make conform
+// starts one; without it such tests are skipped.
+package dynamodbtest
+
+import (
+	"context"
+	"crypto/rand"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"weir/internal/store"
+	"weir/internal/store/dynamodb"
+)
+
+// Endpoint is the variable that names the DynamoDB Local to test against.
+const Endpoint = "WEIR_TEST_DYNAMODB"
+
+// Config is a configuration for a world of its own: DynamoDB Local gives one to
+// each access key. It skips the test where there is no DynamoDB Local.
+func Config(t testing.TB) aws.Config {
+	t.Helper()
+	endpoint := os.Getenv(Endpoint)
+	if endpoint == "" {
+		t.Skipf("needs DynamoDB Local: make conform starts one, or set %s to its URL", Endpoint)
+	}
+	return aws.Config{
+		Region: "eu-west-1", BaseEndpoint: &endpoint,
+		Credentials: credentials.NewStaticCredentialsProvider(rand.Text(), "x", ""),
+	}
+}
+
+// Open gives a store with the tables made, and drops them when the test ends.
+func Open(t testing.TB, cfg aws.Config, tables []store.Table, o dynamodb.Options) *dynamodb.Store {
+	t.Helper()
+	if o.ReadInterval == 0 {
+		o.ReadInterval = -1
+	}
+	if o.Lag == 0 {
+		o.Lag = 300 * time.Millisecond
+	}
+	s := dynamodb.Open(cfg, tables, o)
+	for i := range tables {
+		if _, err := s.Deploy(t.Context(), tables[i].Name, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		s.Close()
+		db := sdk.NewFromConfig(cfg)
+		for i := range tables {
+			if _, err := db.DeleteTable(context.Background(), &sdk.DeleteTableInput{TableName: &tables[i].Name}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return s
+}
