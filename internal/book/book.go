@@ -4,7 +4,7 @@
 //
 //	book|MODEL|ROW        s ""      accumulators and positions of one target row
 //	tomb|ROW              s ""      a row of ours that was deleted, and at which position
-//	seen|ROW              s ""      the newest recorded change replayed into a core row
+//	seen|ROW              s ""      the newest recorded removal replayed of a core row
 //	follow|MODEL|E.F|ROW  s ""      the value of field F of that row, for who follows it
 //	follow|MODEL|E.F|ROW  s HASH    one row that follows it
 //	check|MODEL|GROUP     s SHARD   how far a group of consumers has read
@@ -35,10 +35,12 @@ const TableName = "weir"
 
 // Attributes that stand on the rows of applications' tables. Version is a book's
 // n on a target of tallies, and on a row that only weir writes the position of
-// the change that it was last written by.
+// the change that it was last written by. SeenMark is the newest recorded change
+// that was replayed into a row.
 const (
-	Version = "weir"
-	prefix  = "weir."
+	Version  = "weir"
+	SeenMark = prefix + "seen"
+	prefix   = "weir."
 )
 
 // FollowVersion is the attribute that holds the position of the followed value in
@@ -101,7 +103,7 @@ func Of(model string, target store.Ref) store.Ref { return Ref("book|"+model+"|"
 // Tombstone is where the deletion of a row of ours is remembered.
 func Tombstone(row store.Ref) store.Ref { return Ref("tomb|"+RowText(row), "") }
 
-// Seen is where the newest replayed change of a core row is remembered.
+// Seen is where the removal of a replayed core row is remembered.
 func Seen(row store.Ref) store.Ref { return Ref("seen|"+RowText(row), "") }
 
 // Followed is where a field's value is kept for the rows that follow it; the

@@ -18,7 +18,11 @@ func (c *compiler) compileEntities() {
 		c.Entities = append(c.Entities, e)
 		c.table(e, d)
 		for _, a := range d.attributes {
-			e.Attributes = append(e.Attributes, c.attribute(a))
+			at := c.attribute(a)
+			e.Attributes = append(e.Attributes, at)
+			if at.Type == TypeFlag {
+				e.Flags = append(e.Flags, at.Name)
+			}
 		}
 		c.keys(e, d)
 		e.Where = c.tests(e, d.where, true)

@@ -40,8 +40,9 @@ type Entity struct {
 	Where      []Test         // all hold for a row of this entity
 	Keys       []*KeyTemplate // the table's key first (partition, sort), then those of its indexes
 	Attributes []*Attribute
-	Expires    *Field // the time (RFC 3339 text, or epoch seconds) from which the row is not returned, nil for none
-	Derived    bool   // only weir writes rows of this entity
+	Flags      []string // the attributes that are flags
+	Expires    *Field   // the time (RFC 3339 text, or epoch seconds) from which the row is not returned, nil for none
+	Derived    bool     // only weir writes rows of this entity
 
 	Values  []*Tally   // what is tallied onto rows of this entity
 	Sources []*Source  // the tallies that rows of this entity count towards

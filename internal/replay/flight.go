@@ -1,0 +1,94 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"weir/internal/events"
+	"weir/internal/store"
+)
+
+// flight is the writes of a batch on their way to the store. Removals are sent
+// apart from, and after, the writes before them, and each after the mark that it
+// leaves: a crash between these leaves a row whose own mark is still older than
+// the removal, which then happens when the batch comes again.
+type flight struct {
+	*Replay
+	writes sending
+	marks  sending // of removals
+	leaves sending
+}
+
+// sending is writes and the entries that they are of.
+type sending struct {
+	writes []store.Write
+	of     []*entry
+}
+
+func (s *sending) add(w store.Write, e *entry) {
+	s.writes = append(s.writes, w)
+	s.of = append(s.of, e)
+}
+
+// add decides what an entry writes.
+func (f *flight) add(ctx context.Context, e *entry) error {
+	if e.Bad != nil {
+		return nil
+	}
+	if e.leaves {
+		if err := f.land(ctx); err != nil {
+			return err
+		}
+	}
+	if e.stale {
+		e.again = true
+		return nil
+	}
+	switch p := e.plan(); {
+	case p.removes:
+		f.marks.add(p.mark, e)
+		if e.applied {
+			f.leaves.add(p.write, e)
+		}
+		e.leaves = true
+	case p.writes:
+		f.writes.add(p.write, e)
+	}
+	return nil
+}
+
+// land sends everything.
+func (f *flight) land(ctx context.Context) error {
+	for _, s := range []*sending{&f.writes, &f.marks, &f.leaves} {
+		if err := f.send(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *flight) send(ctx context.Context, s *sending) error {
+	if len(s.writes) == 0 {
+		return nil
+	}
+	out, err := f.Store.Write(ctx, s.writes)
+	if err != nil {
+		return fmt.Errorf("writing the rows of a batch: %w", err)
+	}
+	for i, e := range s.of {
+		e.leaves = false
+		switch err := out[i].Err; {
+		case err == nil:
+		case s == &f.marks && errors.Is(err, store.ErrCondition): // a newer removal is remembered
+		case errors.Is(err, store.ErrCondition):
+			e.again, e.stale = true, true
+		case errors.Is(err, store.ErrRefused):
+			e.Bad, e.stale, e.gap = &events.Bad{Err: err}, true, ""
+		default:
+			return err
+		}
+	}
+	s.writes, s.of = s.writes[:0], s.of[:0]
+	return nil
+}

@@ -1,0 +1,121 @@
+package replay
+
+import (
+	"slices"
+	"strings"
+
+	"weir/internal/book"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// plan is what one entry writes: its row (writes), or, when it removes it, the mark
+// of the removal and, where the row is there, the removal itself.
+type plan struct {
+	writes, removes bool
+	write, mark     store.Write
+}
+
+// plan decides an entry in the light of what the batch knows of its row, which then
+// is as the plan leaves it.
+func (e *entry) plan() (p plan) {
+	old, oldOurs := strip(e.table, e.Record.Old)
+	image, ours := strip(e.table, e.Record.New)
+	if ours || oldOurs && image == nil {
+		return p
+	}
+	stored, _ := strip(e.table, e.now)
+	m := markFrom(&e.Record)
+	if !m.after(e.seen, e.ever, old, stored) {
+		return p
+	}
+	e.gap = e.gapIn(old, stored)
+	e.applied = !value.EqualItems(stored, image)
+	if !e.applied && image != nil && value.EqualItems(old, image) {
+		return p // nothing happened to the row, and it is as it should be
+	}
+	if image == nil {
+		p.removes, p.mark = true, m.leave(e.ref)
+		p.write = store.Write{Ref: e.ref, If: e.unseen(), Delete: true, Origin: e.origin()}
+		e.now = nil
+	} else {
+		next := dress(e.table, image, e.now).With(value.Attr{Name: book.SeenMark, Value: m.value()})
+		p.writes = true
+		p.write = store.Write{Ref: e.ref, If: e.unseen(), Origin: e.origin()}
+		if e.now == nil {
+			p.write.Put = next
+		} else {
+			p.write.Ops = difference(e.now, next)
+		}
+		e.now = next
+	}
+	e.seen, e.ever = m, true
+	return p
+}
+
+// unseen is the condition that the row is the one that was read, as far as replays
+// go. What this store derives on it may have moved on.
+func (w *row) unseen() store.Cond {
+	key := w.table.Key.Partition.Name
+	if w.now == nil {
+		return store.Cond{{{Attr: key, Is: store.Absent}}}
+	}
+	seen := store.Test{Attr: book.SeenMark, Is: store.Absent}
+	if v := w.now.Get(book.SeenMark); !v.IsMissing() {
+		seen = store.Test{Attr: book.SeenMark, Is: store.Eq, Value: v}
+	}
+	return store.Cond{{{Attr: key, Is: store.Exists}}, {seen}}
+}
+
+func (e *entry) origin() *store.Origin {
+	r := &e.Record
+	return &store.Origin{Time: r.Time, Position: r.Position, Expired: r.Expired}
+}
+
+// gapIn compares the old image with what the store holds, and says what is wrong.
+func (e *entry) gapIn(old, stored value.Item) string {
+	switch {
+	case !e.ever && stored == nil || e.Record.Position.IsZero() && e.Record.Old == nil:
+		return "" // the recording begins here for this row, or holds rows only
+	case old == nil && stored != nil:
+		return "an insert of a row that was there: its removal is missing"
+	case old != nil && stored == nil:
+		return "a change of a row that was removed: its insertion is missing"
+	case !value.EqualItems(old, stored):
+		return "the old image is not the last one seen: a change is missing"
+	}
+	return ""
+}
+
+// difference is the update that makes a row of another one with the same key.
+func difference(from, to value.Item) []store.Op {
+	var ops []store.Op
+	for len(from)+len(to) > 0 {
+		switch c := compareNames(from, to); {
+		case c < 0:
+			ops = append(ops, store.Op{Kind: store.Remove, Attr: from[0].Name})
+			from = from[1:]
+		case c > 0:
+			ops = append(ops, store.Op{Kind: store.Set, Attr: to[0].Name, Value: to[0].Value})
+			to = to[1:]
+		default:
+			if !value.Equal(from[0].Value, to[0].Value) {
+				ops = append(ops, store.Op{Kind: store.Set, Attr: to[0].Name, Value: to[0].Value})
+			}
+			from, to = from[1:], to[1:]
+		}
+	}
+	return slices.Clip(ops)
+}
+
+// compareNames compares the first names of two items; one that is used up comes
+// last.
+func compareNames(a, b value.Item) int {
+	switch {
+	case len(a) == 0:
+		return 1
+	case len(b) == 0:
+		return -1
+	}
+	return strings.Compare(a[0].Name, b[0].Name)
+}
