@@ -22,9 +22,9 @@
 //   - Unknown outcomes. An error that is none of this package's says nothing about
 //     whether the write happened. The caller sends it again: conditions make that
 //     safe.
-//   - Ownership. Keys, items and conditions passed in belong to the driver until
-//     the call returns; it keeps no reference. What it returns belongs to the
-//     caller, and is read only: rows may share memory with each other.
+//   - Ownership. Slices of writes, references, conditions and operations passed in
+//     belong to the driver until the call returns. Items and values never change,
+//     and so both sides may keep them and share their memory.
 //
 // Strings in keys are compared bytewise, numbers by value, binary bytewise.
 package store

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"weir/internal/events"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -24,7 +26,6 @@ type batch struct {
 	checks bool // Check is allowed
 
 	keys    arena // row keys
-	rows    arena // stored forms of rows
 	writes  []*store.Write
 	slotOf  []*slot // of each write; nil where add failed
 	slots   []*slot // each row once, by key
@@ -32,7 +33,7 @@ type batch struct {
 	locks   lockSet
 	ticket  *ticket
 	changes *pebble.Batch
-	record  change
+	records []tailRecord // of what is not yet committed
 	dirty   []*slot
 	pending int  // bytes of dirty rows
 	unknown bool // a commit failed
@@ -52,8 +53,8 @@ type slot struct {
 	nowItem    value.Item
 	err        error // the row cannot be read
 	isDirty    bool
-	isCached   bool // stored is what the stripe's cache holds
-	stripe     *stripe
+	isCached   bool // stored is what the cache holds
+	hash       uint64
 	shard      *shard
 }
 
@@ -102,7 +103,8 @@ func (b *batch) newSlot() *slot {
 func (b *batch) begin(bounded bool) error {
 	b.fold()
 	for _, sl := range b.slots {
-		sl.stripe = b.s.locks.add(&b.locks, sl.key)
+		sl.hash = maphash.Bytes(b.s.seed, sl.key)
+		b.locks.add(sl.hash)
 	}
 	b.s.locks.lock(&b.locks)
 	err := b.read(bounded)
@@ -143,33 +145,23 @@ func (b *batch) read(bounded bool) error {
 	defer r.close()
 	held := 0
 	for i, sl := range b.slots {
-		var stored []byte
-		if stored, sl.isCached = sl.stripe.cache.get(sl.key); !sl.isCached {
+		if sl.stored, sl.storedItem, sl.isCached, _ = b.s.cache.get(sl.hash, sl.key); !sl.isCached {
 			if r.db == nil {
 				var err error
 				if r, err = b.s.reader(len(b.slots) - i); err != nil {
 					return err
 				}
 			}
-			found, err := r.get(sl.key)
-			if sl.err = err; err != nil {
+			if sl.stored, sl.storedItem, sl.err = r.row(sl.key); sl.err != nil {
 				continue
 			}
-			stored = b.rows.copy(found)
 		}
-		sl.load(stored)
-		if held += len(stored); bounded && held > chunkBytes {
+		sl.now, sl.nowItem = sl.stored, sl.storedItem
+		if held += len(sl.stored); bounded && held > chunkBytes {
 			return errTooMuch
 		}
 	}
 	return nil
-}
-
-// load gives the slot the row as it is in the store.
-func (sl *slot) load(stored []byte) {
-	sl.stored = stored
-	sl.storedItem, sl.err = decodeRow(stored)
-	sl.now, sl.nowItem = sl.stored, sl.storedItem
 }
 
 // step does write i to its slot and adds its stream record. What keeps the write
@@ -183,8 +175,8 @@ func (b *batch) step(i int, out *store.Outcome) error {
 	if !w.Return || err != nil && !errors.Is(err, store.ErrCondition) {
 		return nil
 	}
-	out.Row, err = decodeRow(bytes.Clone(sl.now))
-	return err
+	out.Row = sl.nowItem
+	return nil
 }
 
 func (b *batch) try(w *store.Write, sl *slot) error {
@@ -210,9 +202,9 @@ func (b *batch) try(w *store.Write, sl *slot) error {
 		if err := b.check(sl, next, len(stored)); err != nil {
 			return err
 		}
-		stored = b.rows.copy(stored)
+		stored = bytes.Clone(stored)
 	}
-	b.emit(w, sl, stored)
+	b.emit(w, sl, stored, next)
 	sl.now, sl.nowItem = stored, next
 	b.touch(sl)
 	return nil
@@ -240,12 +232,11 @@ func (b *batch) touch(sl *slot) {
 }
 
 // emit adds the stream record of a change from what the row is now.
-func (b *batch) emit(w *store.Write, sl *slot, next []byte) {
+func (b *batch) emit(w *store.Write, sl *slot, stored []byte, next value.Item) {
 	if !sl.tab.Stream {
 		return
 	}
-	c := &b.record
-	*c = change{old: sl.now, new: next}
+	c := change{old: sl.now, new: stored}
 	if o := w.Origin; o != nil {
 		c.time, c.origin, c.expired = o.Time, o.Position, o.Expired
 	}
@@ -255,13 +246,20 @@ func (b *batch) emit(w *store.Write, sl *slot, next []byte) {
 	if sl.shard == nil {
 		sl.shard = sl.tab.shardOf(sl.id)
 	}
-	b.scratch = appendRecord(b.scratch[:0], c)
+	b.scratch = appendRecord(b.scratch[:0], &c)
 	seq := b.ticket.take(sl.tab)
 	sl.shard.reached(seq)
 	op := b.changes.SetDeferred(recordKeyLen, len(b.scratch))
 	appendRecordKey(op.Key[:0], sl.tab, sl.shard.ID, seq)
 	copy(op.Value, b.scratch)
 	_ = op.Finish() // fails only on indexed batches
+	b.records = append(b.records, tailRecord{
+		seq: seq, shard: sl.shard, bytes: tailOverhead + len(c.old) + len(c.new) + attrOverhead*(len(sl.nowItem)+len(next)),
+		record: events.Record{
+			Table: sl.tab.Name, Keys: sl.tab.Item(sl.id), Old: sl.nowItem, New: next,
+			Position: events.PositionOf(seq), Time: c.time.Round(0).UTC(), Expired: c.expired, Origin: c.origin,
+		},
+	})
 }
 
 func (b *batch) size() int { return b.changes.Len() + b.pending }
@@ -279,6 +277,10 @@ func (b *batch) commit() error {
 	err := b.changes.Commit(pebble.NoSync)
 	b.unknown = err != nil
 	b.changes.Reset()
+	if err == nil {
+		b.s.tail.add(b.records)
+		b.records = b.records[:0]
+	}
 	return err
 }
 
@@ -325,14 +327,16 @@ func (b *batch) reindex(sl *slot) {
 // end lets go of the rows and lets readers see what was committed. The rows as the
 // store has them now go into the cache, or out of it when nobody knows.
 func (b *batch) end() {
-	room := int(b.s.opts.RowCacheBytes / stripes)
 	for _, sl := range b.slots {
 		switch {
 		case b.unknown || sl.err != nil:
-			sl.stripe.cache.drop(sl.key)
+			b.s.cache.drop(sl.hash, sl.key)
 		case !sl.isCached:
-			sl.stripe.cache.put(sl.key, sl.stored, room)
+			b.s.cache.put(sl.hash, sl.key, sl.stored)
 		}
+	}
+	if b.unknown {
+		b.s.tail.lose(b.ticket.next - 1)
 	}
 	b.s.locks.unlock(&b.locks)
 	b.s.numbers.publish(b.ticket)
@@ -341,15 +345,14 @@ func (b *batch) end() {
 // release gives the batch back for the next one.
 func (b *batch) release() {
 	b.keys.reset()
-	b.rows.reset()
 	clear(b.writes)
 	for _, sl := range b.pool {
 		*sl = slot{}
 	}
 	b.writes, b.slotOf, b.slots, b.dirty = b.writes[:0], b.slotOf[:0], b.slots[:0], b.dirty[:0]
-	b.locks, b.ticket, b.pending, b.checks = lockSet{}, nil, 0, false
-	b.unknown = false
-	b.record = change{}
+	clear(b.records)
+	b.records = b.records[:0]
+	b.ticket, b.pending, b.checks, b.unknown = nil, 0, false, false
 	b.changes.Reset()
 	b.s.batches.Put(b)
 }

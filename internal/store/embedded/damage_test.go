@@ -31,9 +31,7 @@ func TestDamagedRow(t *testing.T) {
 		if err := s.db.Set(key, []byte(bytes), pebble.NoSync); err != nil {
 			t.Fatal(err)
 		}
-		for i := range s.locks.stripes {
-			s.locks.stripes[i].cache = rowCache{}
-		}
+		s.cache.clear()
 		_, err := s.Get(ctx, []store.Ref{ref("a", "good"), ref("b", "bad")})
 		wantDamage(t, "get", err)
 		_, err = s.Query(ctx, store.Query{Table: "things", Partition: val("b")})
@@ -68,6 +66,7 @@ func TestDamagedRecord(t *testing.T) {
 	if err := s.db.Set(key, []byte("\x03rubbish"), pebble.NoSync); err != nil {
 		t.Fatal(err)
 	}
+	s.tail.lose(2)
 	_, err := s.Read(context.Background(), "things", sh, events.Position{}, 10)
 	if !errors.Is(err, errRecordForm) || !strings.Contains(err.Error(), "table things") || !strings.Contains(err.Error(), "record 2") {
 		t.Errorf("error %v", err)

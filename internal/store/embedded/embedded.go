@@ -56,6 +56,9 @@ type Store struct {
 	ended   chan struct{} // closed with the store
 
 	locks   rowLocks
+	seed    maphash.Seed // of the hashes of row keys
+	cache   rowCache
+	tail    tail
 	numbers sequencer
 	synced  atomic.Uint64 // records up to here are known to be on disk
 	syncing sync.Mutex
@@ -90,7 +93,9 @@ func Open(dir string, tables []store.Table, opts Options) (*Store, error) {
 		return nil, errors.Join(fmt.Errorf("opening the store in %s: %w", dir, err), disown(opts.FS, dir, lock))
 	}
 	s := &Store{db: db, opts: opts, dir: dir, lock: lock, tables: map[string]*table{}, ended: make(chan struct{})}
-	s.locks.seed = maphash.MakeSeed()
+	s.seed = maphash.MakeSeed()
+	s.cache.room = int(opts.RowCacheBytes / cacheParts)
+	s.tail.room = int(opts.TailBytes)
 	s.batches.New = func() any { return newBatch(s) }
 	if err := s.load(tables); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the store in %s: %w", dir, err), s.Close())
@@ -114,6 +119,7 @@ func (s *Store) load(tables []store.Table) error {
 		return err
 	}
 	s.numbers.start(last)
+	s.tail.from = last
 	s.synced.Store(last) // Pebble has replayed its log into synced files
 	b := s.db.NewBatch()
 	defer b.Close()

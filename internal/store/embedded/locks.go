@@ -1,48 +1,37 @@
 package embedded
 
 import (
-	"hash/maphash"
-	"math/bits"
+	"slices"
 	"sync"
 )
 
-// stripes is how many locks the rows of a store share.
-const stripes = 256
+// stripes is how many locks the rows of a store share: so many that two batches of
+// hundreds of rows seldom meet by chance.
+const stripes = 1 << 16
 
 // rowLocks keep read, check and write of a row together. They are always taken in
 // ascending order, so that no two callers wait for each other.
-type rowLocks struct {
-	seed    maphash.Seed
-	stripes [stripes]stripe
-}
+type rowLocks [stripes]sync.Mutex
 
-type stripe struct {
-	sync.Mutex
-	cache rowCache
-}
+// lockSet is the locks of a batch's rows, by number.
+type lockSet []uint16
 
-// lockSet is the stripes of a batch's rows.
-type lockSet [stripes / 64]uint64
+// add puts the lock of a key into the set, by the key's hash.
+func (set *lockSet) add(hash uint64) { *set = append(*set, uint16(hash)) }
 
-// add puts a key's stripe into the set.
-func (l *rowLocks) add(set *lockSet, key []byte) *stripe {
-	n := maphash.Bytes(l.seed, key) % stripes
-	set[n/64] |= 1 << (n % 64)
-	return &l.stripes[n]
-}
-
+// lock takes the locks of the set, which is then in order.
 func (l *rowLocks) lock(set *lockSet) {
-	set.each(func(n int) { l.stripes[n].Lock() })
-}
-
-func (l *rowLocks) unlock(set *lockSet) {
-	set.each(func(n int) { l.stripes[n].Unlock() })
-}
-
-func (set *lockSet) each(do func(n int)) {
-	for i, word := range set {
-		for ; word != 0; word &= word - 1 {
-			do(i*64 + bits.TrailingZeros64(word))
-		}
+	slices.Sort(*set)
+	*set = slices.Compact(*set)
+	for _, n := range *set {
+		l[n].Lock()
 	}
+}
+
+// unlock gives them back and empties the set.
+func (l *rowLocks) unlock(set *lockSet) {
+	for _, n := range *set {
+		l[n].Unlock()
+	}
+	*set = (*set)[:0]
 }

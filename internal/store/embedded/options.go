@@ -24,8 +24,10 @@ type Options struct {
 	Shards int
 	// CacheBytes holds blocks read from disk; 0 is 16 MB.
 	CacheBytes int64
-	// RowCacheBytes holds rows that were written last; 0 is 24 MB.
+	// RowCacheBytes holds rows that were written or read last; 0 is 24 MB.
 	RowCacheBytes int64
+	// TailBytes holds the newest stream records; 0 is 12 MB.
+	TailBytes int64
 	// MemTableBytes holds what was written last, up to four times over; 0 is 16 MB.
 	MemTableBytes uint64
 	// Logger gets what the key-value store reports; nil is slog.Default().
@@ -51,6 +53,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.RowCacheBytes <= 0 {
 		o.RowCacheBytes = 24 << 20
+	}
+	if o.TailBytes <= 0 {
+		o.TailBytes = 12 << 20
 	}
 	if o.MemTableBytes == 0 {
 		o.MemTableBytes = 16 << 20

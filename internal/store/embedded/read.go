@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -20,11 +21,7 @@ func (s *Store) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error)
 	}
 	defer s.gate.RUnlock()
 	out := make([]value.Item, len(refs))
-	r, err := s.reader(len(refs))
-	if err != nil {
-		return nil, fmt.Errorf("get: %w", err)
-	}
-	defer r.close()
+	var missing []missed
 	var key []byte
 	for i := range refs {
 		tab, err := s.table(refs[i].Table)
@@ -35,15 +32,39 @@ func (s *Store) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error)
 			return nil, fmt.Errorf("get %v: %w", refs[i], err)
 		}
 		key = appendRowKey(key[:0], tab, refs[i].Key)
-		stored, err := r.get(key)
-		if err == nil {
-			out[i], err = decodeRow(bytes.Clone(stored))
+		hash := maphash.Bytes(s.seed, key)
+		_, item, found, since := s.cache.get(hash, key)
+		if !found {
+			missing = append(missing, missed{at: i, hash: hash, key: bytes.Clone(key), since: since})
 		}
+		out[i] = item
+	}
+	if len(missing) == 0 {
+		return out, nil
+	}
+	// Only now: what the reader sees is not older than since.
+	r, err := s.reader(len(missing))
+	if err != nil {
+		return nil, fmt.Errorf("get: %w", err)
+	}
+	defer r.close()
+	for _, m := range missing {
+		stored, item, err := r.row(m.key)
 		if err != nil {
-			return nil, fmt.Errorf("get %v: %w", refs[i], err)
+			return nil, fmt.Errorf("get %v: %w", refs[m.at], err)
 		}
+		s.cache.fill(m.hash, m.key, stored, item, m.since)
+		out[m.at] = item
 	}
 	return out, nil
+}
+
+// missed is a row that the cache does not know.
+type missed struct {
+	at    int
+	hash  uint64
+	key   []byte
+	since uint64
 }
 
 // reader reads single keys; its answers hold until the next.
@@ -85,6 +106,16 @@ func (r *reader) get(key []byte) ([]byte, error) {
 	}
 	r.last = closer
 	return v, err
+}
+
+// row reads a row, into memory of its own.
+func (r *reader) row(key []byte) (stored []byte, item value.Item, err error) {
+	found, err := r.get(key)
+	if err == nil {
+		stored = bytes.Clone(found)
+		item, err = decodeRow(stored)
+	}
+	return stored, item, err
 }
 
 func (r *reader) done() error {

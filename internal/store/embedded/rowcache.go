@@ -1,65 +1,139 @@
 package embedded
 
-// rowCache keeps rows that were written or read for a write, so that the next
-// write of the same row need not look for it. Each stripe of the row locks has its
-// own, used only under that lock: what it holds is what the store holds.
+import (
+	"sync"
+
+	"weir/internal/value"
+)
+
+// rowCache keeps rows that were written or read, and keys that have no row, so that
+// the next who asks need not look for them. A writer puts or drops its rows while it
+// has their locks, once they are committed; a reader without locks fills in what it
+// read, unless somebody put or dropped a row of that part since it began to read.
 type rowCache struct {
-	rows  map[string]*cachedRow
-	bytes int
+	room  int // bytes a part may hold
+	parts [cacheParts]cachePart
 }
 
-type cachedRow struct{ stored []byte }
+const cacheParts = 64
 
-// rowOverhead is about what a cached row costs apart from its bytes.
-const rowOverhead = 100
-
-// get returns a row's stored form, which stays as it is until put or drop.
-func (c *rowCache) get(key []byte) ([]byte, bool) {
-	if r := c.rows[string(key)]; r != nil {
-		return r.stored, true
-	}
-	return nil, false
+type cachePart struct {
+	mu      sync.Mutex
+	rows    map[string]*cachedRow
+	bytes   int
+	changes uint64 // of what the part holds, by writers
 }
 
-// put keeps a copy of the row as it is now. Rows that would fill a good part of
-// the room are left out; others go, whichever, to make room.
-func (c *rowCache) put(key, stored []byte, room int) {
-	if stored == nil || (len(key)+len(stored))*4 > room {
-		c.drop(key)
-		return
+// cachedRow is a row, in both forms; none of it changes.
+type cachedRow struct {
+	stored []byte     // nil: there is no such row
+	item   value.Item // decoded when first asked for
+	bytes  int
+}
+
+// rowOverhead is about what a cached row costs apart from its bytes, and
+// attrOverhead what an attribute of its decoded form does.
+const (
+	rowOverhead  = 120
+	attrOverhead = 64
+)
+
+// part is by bits of the hash that the locks do not use.
+func (c *rowCache) part(hash uint64) *cachePart { return &c.parts[hash>>32%cacheParts] }
+
+// get returns a row as it is. Where found is false, since is for fill.
+func (c *rowCache) get(hash uint64, key []byte) (stored []byte, item value.Item, found bool, since uint64) {
+	p := c.part(hash)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.rows[string(key)]
+	if r == nil {
+		return nil, nil, false, p.changes
 	}
-	r := c.rows[string(key)]
-	switch {
-	case r == nil:
-		if c.rows == nil {
-			c.rows = map[string]*cachedRow{}
+	if r.item == nil && r.stored != nil {
+		item, err := decodeRow(r.stored)
+		if err != nil { // what was encoded here decodes; else let the reader find out
+			p.remove(string(key), r)
+			return nil, nil, false, p.changes
 		}
+		r.item = item
+		r.bytes += attrOverhead * len(item)
+		p.bytes += attrOverhead * len(item)
+	}
+	return r.stored, r.item, true, 0
+}
+
+// put keeps a row as a writer left it; the cache takes stored over.
+func (c *rowCache) put(hash uint64, key, stored []byte) {
+	p := c.part(hash)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.changes++
+	p.keep(key, stored, nil, c.room)
+}
+
+// fill keeps a row that was read, unless it may have changed since.
+func (c *rowCache) fill(hash uint64, key, stored []byte, item value.Item, since uint64) {
+	p := c.part(hash)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.changes == since {
+		p.keep(key, stored, item, c.room)
+	}
+}
+
+// drop forgets a row of which nobody knows how it is.
+func (c *rowCache) drop(hash uint64, key []byte) {
+	p := c.part(hash)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.changes++
+	if r := p.rows[string(key)]; r != nil {
+		p.remove(string(key), r)
+	}
+}
+
+// keep takes a row in. One that would fill a good part of the room is left out;
+// others go, whichever, to make room.
+func (p *cachePart) keep(key, stored []byte, item value.Item, room int) {
+	r := p.rows[string(key)]
+	if r != nil {
+		p.bytes -= r.bytes
+	} else {
 		r = &cachedRow{}
-		c.rows[string(key)] = r
-		c.bytes += len(key) + rowOverhead
-	case cap(r.stored) >= len(stored) && cap(r.stored) < 2*len(stored):
-		r.stored = append(r.stored[:0], stored...)
+	}
+	*r = cachedRow{stored: stored, item: item, bytes: rowOverhead + len(key) + cap(stored) + attrOverhead*len(item)}
+	if r.bytes*4 > room {
+		delete(p.rows, string(key))
 		return
 	}
-	c.bytes += len(stored) - cap(r.stored)
-	r.stored = append(make([]byte, 0, len(stored)), stored...)
-	for k, other := range c.rows {
-		if c.bytes <= room {
+	if p.rows == nil {
+		p.rows = map[string]*cachedRow{}
+	}
+	p.rows[string(key)] = r
+	p.bytes += r.bytes
+	for k, other := range p.rows {
+		if p.bytes <= room {
 			return
 		}
 		if other != r {
-			c.remove(k, other)
+			p.remove(k, other)
 		}
 	}
 }
 
-func (c *rowCache) drop(key []byte) {
-	if r := c.rows[string(key)]; r != nil {
-		c.remove(string(key), r)
-	}
+func (p *cachePart) remove(key string, r *cachedRow) {
+	p.bytes -= r.bytes
+	delete(p.rows, key)
 }
 
-func (c *rowCache) remove(key string, r *cachedRow) {
-	c.bytes -= len(key) + rowOverhead + cap(r.stored)
-	delete(c.rows, key)
+// clear forgets everything.
+func (c *rowCache) clear() {
+	for i := range c.parts {
+		p := &c.parts[i]
+		p.mu.Lock()
+		p.rows, p.bytes = nil, 0
+		p.changes++
+		p.mu.Unlock()
+	}
 }

@@ -94,17 +94,7 @@ func (s *Store) readShard(ctx context.Context, tableName, shardName string, afte
 	if err != nil {
 		return out, err
 	}
-	upTo := s.numbers.visible.Load()
-	w, err := s.walk(tab, sh.ID, numberAfter(after), upTo)
-	if err != nil {
-		return out, err
-	}
-	defer w.close()
-	// Only now: what the walker sees was not trimmed before, or this says so.
-	if trimmed := events.PositionOf(sh.trimmed.Load()); after.Compare(trimmed) < 0 {
-		return out, fmt.Errorf("table %s, shard %s after %v, trimmed to %v: %w", tab.Name, shardName, after, trimmed, store.ErrTrimmed)
-	}
-	page, more, err := readPage(w, limit)
+	page, more, err := s.page(tab, sh, after, limit)
 	if err != nil {
 		return out, fmt.Errorf("table %s, shard %s: %w", tab.Name, shardName, err)
 	}
@@ -112,6 +102,35 @@ func (s *Store) readShard(ctx context.Context, tableName, shardName string, afte
 		err = s.syncUpTo(page[n-1].Position.Uint64())
 	}
 	return store.Records{Records: page, End: sh.Closed && !more}, err
+}
+
+// page reads records of a shard, from memory where they are there.
+func (s *Store) page(tab *table, sh *shard, after events.Position, limit int) (page []events.Record, more bool, err error) {
+	low, high := numberAfter(after), s.numbers.visible.Load()
+	if sh.last.Load() < low {
+		return nil, false, sh.missing(after)
+	}
+	if page, more, known := s.tail.read(sh, low, high, limit); known {
+		return page, more, sh.missing(after)
+	}
+	w, err := s.walk(tab, sh.ID, low, high)
+	if err != nil {
+		return nil, false, err
+	}
+	defer w.close()
+	// Only now: what the walker sees was not trimmed before, or this says so.
+	if err := sh.missing(after); err != nil {
+		return nil, false, err
+	}
+	return readPage(w, limit)
+}
+
+// missing says that records above a position were trimmed.
+func (sh *shard) missing(after events.Position) error {
+	if trimmed := events.PositionOf(sh.trimmed.Load()); after.Compare(trimmed) < 0 {
+		return fmt.Errorf("after %v, trimmed to %v: %w", after, trimmed, store.ErrTrimmed)
+	}
+	return nil
 }
 
 // numberAfter is the least sequence number above a position.

@@ -3,7 +3,6 @@ package storetest
 import (
 	"errors"
 	"fmt"
-	"unsafe"
 
 	"weir/internal/store"
 	"weir/internal/value"
@@ -122,23 +121,24 @@ var writeCases = []testCase{
 		f.same("row found", page.Rows[0], put("a", "5", "n", 5, "v", long(105)).Put)
 		f.same("image read", record.New, image)
 	}},
-	{"keeps nothing of the caller's", func(f *fixture) {
-		memory := []byte("PKaSKbindexed--value--")
-		at := func(from, to int) value.Value { return value.OfString(unsafe.String(&memory[from], to-from)) }
-		r := store.Ref{Table: rows, Key: store.Key{Partition: at(2, 3), Sort: at(5, 6)}}
-		out := f.try(
-			store.Write{Ref: r, Put: value.NewItem(value.Attr{Name: "PK", Value: at(2, 3)}, value.Attr{Name: "SK", Value: at(5, 6)},
-				value.Attr{Name: "kind", Value: at(6, 13)}, value.Attr{Name: "at", Value: at(15, 20)}), Return: true},
-			store.Write{Ref: r, Ops: []store.Op{{Kind: store.Set, Attr: "v", Value: at(15, 20)}}, Return: true},
-			store.Write{Ref: r, If: all(exists("none")), Delete: true, Return: true})
-		clear(memory)
-		put := item("PK", "a", "SK", "b", "kind", "indexed", "at", "value")
-		want := put.With(value.Attr{Name: "v", Value: val("value")})
-		f.same("put's row", out[0].Row, put)
+	{"keeps no slice of the caller's", func(f *fixture) {
+		ops := []store.Op{{Kind: store.Set, Attr: "v", Value: val("value")}}
+		tests := []store.Test{{Attr: "none", Is: store.Exists}}
+		ws := []store.Write{
+			put("a", "b", "kind", "indexed", "at", "value"),
+			{Ref: ref("a", "b"), Ops: ops, Return: true},
+			{Ref: ref("a", "b"), If: store.Cond{tests}, Delete: true, Return: true},
+		}
+		out := f.try(ws...)
+		want := item("PK", "a", "SK", "b", "kind", "indexed", "at", "value", "v", "value")
+		message := out[2].Err
+		clear(ws)
+		clear(ops)
+		clear(tests)
 		f.same("update's row", out[1].Row, want)
 		f.same("failed delete's row", out[2].Row, want)
-		if out[2].Err == nil || out[2].Err.Error() != f.try(store.Write{Ref: ref("a", "b"), If: all(exists("none")), Delete: true})[0].Err.Error() {
-			f.Errorf("error %v", out[2].Err)
+		if message == nil || message.Error() != f.try(store.Write{Ref: ref("a", "b"), If: all(exists("none")), Delete: true})[0].Err.Error() {
+			f.Errorf("error %v", message)
 		}
 		f.is(ref("a", "b"), want)
 		f.finds(store.Query{Table: rows, Index: byKind, Partition: val("indexed")}, "b")
