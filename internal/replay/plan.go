@@ -19,27 +19,29 @@ type plan struct {
 // plan decides an entry in the light of what the batch knows of its row, which then
 // is as the plan leaves it.
 func (e *entry) plan() (p plan) {
-	old, oldOurs := strip(e.table, e.Record.Old)
-	image, ours := strip(e.table, e.Record.New)
-	if ours || oldOurs && image == nil {
+	old := strip(e.table, e.Record.Old)
+	image := strip(e.table, e.Record.New)
+	if image.ours || old.ours && image.row == nil {
 		return p
 	}
-	stored, _ := strip(e.table, e.now)
+	if !e.stripped {
+		e.stored, e.stripped = strip(e.table, e.now).row, true
+	}
 	m := markFrom(&e.Record)
-	if !m.after(e.seen, e.ever, old, stored) {
+	if !m.after(e.seen, e.ever, old.row, e.stored) {
 		return p
 	}
-	e.gap = e.gapIn(old, stored)
-	e.applied = !value.EqualItems(stored, image)
-	if !e.applied && image != nil && value.EqualItems(old, image) {
+	e.gap = e.gapIn(old.row)
+	e.applied = !value.EqualItems(e.stored, image.row)
+	if !e.applied && image.row != nil && value.EqualItems(old.row, image.row) {
 		return p // nothing happened to the row, and it is as it should be
 	}
-	if image == nil {
+	if image.row == nil {
 		p.removes, p.mark = true, m.leave(e.ref)
 		p.write = store.Write{Ref: e.ref, If: e.unseen(), Delete: true, Origin: e.origin()}
 		e.now = nil
 	} else {
-		next := dress(e.table, image, e.now).With(value.Attr{Name: book.SeenMark, Value: m.value()})
+		next := image.dress(e.now, m)
 		p.writes = true
 		p.write = store.Write{Ref: e.ref, If: e.unseen(), Origin: e.origin()}
 		if e.now == nil {
@@ -49,7 +51,7 @@ func (e *entry) plan() (p plan) {
 		}
 		e.now = next
 	}
-	e.seen, e.ever = m, true
+	e.seen, e.ever, e.stored = m, true, image.row
 	return p
 }
 
@@ -73,7 +75,8 @@ func (e *entry) origin() *store.Origin {
 }
 
 // gapIn compares the old image with what the store holds, and says what is wrong.
-func (e *entry) gapIn(old, stored value.Item) string {
+func (e *entry) gapIn(old value.Item) string {
+	stored := e.stored
 	switch {
 	case !e.ever && stored == nil || e.Record.Position.IsZero() && e.Record.Old == nil:
 		return "" // the recording begins here for this row, or holds rows only

@@ -63,11 +63,14 @@ type row struct {
 	ref    store.Ref
 	table  *model.Table
 	now    value.Item
+	stored value.Item // now, stripped, once stripped is true
 	seen   mark
 	ever   bool // some recorded change was written here before
 	stale  bool // the store did not take a write of the batch, so that the rest is wrong
 	leaves bool // the batch removes it, and that is not yet sent
 	listed bool // among the rows being loaded
+
+	stripped bool
 }
 
 // entry is an entry of a batch and what is to come of it.
@@ -96,6 +99,8 @@ func (r *Replay) Batch(ctx context.Context, entries []events.Entry, table string
 			return err
 		}
 		f := flight{Replay: r}
+		f.writes.writes = make([]store.Write, 0, len(todo))
+		f.writes.of = make([]*entry, 0, len(todo))
 		for i := range todo {
 			if err := f.add(ctx, &todo[i]); err != nil {
 				return err
@@ -172,7 +177,7 @@ func (r *Replay) load(ctx context.Context, todo []entry) error {
 	refs = refs[:0]
 	gone := make([]*row, 0, len(rows))
 	for i, w := range rows {
-		w.now, w.stale, w.listed = got[i], false, false
+		w.now, w.stale, w.listed, w.stripped = got[i], false, false, false
 		w.seen, w.ever = markOf(w.now)
 		if w.now == nil {
 			refs = append(refs, book.Seen(w.ref))

@@ -7,48 +7,58 @@ import (
 	"weir/internal/value"
 )
 
-// strip takes out what weir derives: bookkeeping and derived attributes, and the
-// row itself (ours is true) when only weir writes such rows. A flag that came as a
-// boolean becomes the string that the table holds.
-func strip(t *model.Table, image value.Item) (_ value.Item, ours bool) {
+// stripped is a recorded image without what weir derives: bookkeeping and derived
+// attributes. ours is true, and row nil, when only weir writes such rows.
+type stripped struct {
+	row    value.Item
+	entity *model.Entity
+	ours   bool
+}
+
+// strip strips an image. A flag that came as a boolean becomes the string that the
+// table holds.
+func strip(t *model.Table, image value.Item) stripped {
 	if image == nil {
-		return nil, false
+		return stripped{}
 	}
 	e := t.Classify(image)
-	if e != nil && e.Derived {
-		return nil, true
+	if e == nil {
+		return stripped{row: image.Filter(func(name string) bool { return !book.IsOurs(name) })}
+	}
+	if e.Derived {
+		return stripped{entity: e, ours: true}
 	}
 	image = image.Filter(func(name string) bool { return !isDerived(e, name) })
-	if e == nil {
-		return image, false
-	}
 	for _, a := range e.Flags {
 		if v := image.Get(a); v.Kind() == value.Bool {
 			image = image.With(value.Attr{Name: a, Value: value.OfString(model.Scalar(v))})
 		}
 	}
-	return image, false
+	return stripped{row: image, entity: e}
 }
 
 func isDerived(e *model.Entity, name string) bool {
 	return book.IsOurs(name) || projections.IsDerived(e, name)
 }
 
-// dress gives the image of a new row, or of one that becomes another entity, what
-// it shows as long as nothing was counted; and any other row what the store has
-// derived for it.
-func dress(t *model.Table, image, now value.Item) value.Item {
-	e := t.Classify(image)
-	if e == nil {
-		return image
-	}
-	kept := now.Filter(func(name string) bool { return name != book.SeenMark && isDerived(e, name) })
-	if len(e.Values) > 0 && !kept.Has(book.Version) {
-		zero, err := projections.Published(e, nil)
-		if err != nil {
-			return image
+// dress makes of the image the row that is to stand where now stands: with its
+// mark, and with what the store has derived for the row, or what it shows as long
+// as nothing was counted.
+func (s stripped) dress(now value.Item, m mark) value.Item {
+	attrs := make([]value.Attr, 0, 8)
+	attrs = append(attrs, value.Attr{Name: book.SeenMark, Value: m.value()})
+	counted := false
+	for _, a := range now {
+		if a.Name != book.SeenMark && isDerived(s.entity, a.Name) {
+			attrs = append(attrs, a)
+			counted = counted || a.Name == book.Version
 		}
-		kept = append(zero, value.Attr{Name: book.Version, Value: value.OfInt(0)})
 	}
-	return image.With(kept...)
+	if s.entity != nil && len(s.entity.Values) > 0 && !counted {
+		zero, err := projections.Published(s.entity, nil)
+		if err == nil {
+			attrs = append(append(attrs, zero...), value.Attr{Name: book.Version, Value: value.OfInt(0)})
+		}
+	}
+	return s.row.With(attrs...)
 }

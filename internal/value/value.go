@@ -250,8 +250,25 @@ func (it Item) With(attrs ...Attr) Item {
 	if len(attrs) == 0 {
 		return it
 	}
-	all := make([]Attr, 0, len(it)+len(attrs))
-	return NewItem(append(append(all, it...), attrs...)...)
+	out := append(make(Item, 0, len(it)+len(attrs)), it...)
+	for _, a := range attrs {
+		out = out.set(a)
+	}
+	return out
+}
+
+// set changes the item in place, or its array when it has no room.
+func (it Item) set(a Attr) Item {
+	at, found := slices.BinarySearchFunc(it, a.Name, func(a Attr, n string) int { return strings.Compare(a.Name, n) })
+	switch {
+	case found && a.Value.IsMissing():
+		return slices.Delete(it, at, at+1)
+	case found:
+		it[at] = a
+	case !a.Value.IsMissing():
+		return slices.Insert(it, at, a)
+	}
+	return it
 }
 
 // Filter returns the attributes whose names keep accepts; the item itself when

@@ -253,6 +253,9 @@ func (b *batch) emit(w *store.Write, sl *slot, stored []byte, next value.Item) {
 	appendRecordKey(op.Key[:0], sl.tab, sl.shard.ID, seq)
 	copy(op.Value, b.scratch)
 	_ = op.Finish() // fails only on indexed batches
+	if b.records == nil {
+		b.records = make([]tailRecord, 0, len(b.writes))
+	}
 	b.records = append(b.records, tailRecord{
 		seq: seq, shard: sl.shard, bytes: tailOverhead + len(c.old) + len(c.new) + attrOverhead*(len(sl.nowItem)+len(next)),
 		record: events.Record{
@@ -279,7 +282,7 @@ func (b *batch) commit() error {
 	b.changes.Reset()
 	if err == nil {
 		b.s.tail.add(b.records)
-		b.records = b.records[:0]
+		b.records = nil
 	}
 	return err
 }
@@ -350,8 +353,7 @@ func (b *batch) release() {
 		*sl = slot{}
 	}
 	b.writes, b.slotOf, b.slots, b.dirty = b.writes[:0], b.slotOf[:0], b.slots[:0], b.dirty[:0]
-	clear(b.records)
-	b.records = b.records[:0]
+	b.records = nil
 	b.ticket, b.pending, b.checks, b.unknown = nil, 0, false, false
 	b.changes.Reset()
 	b.s.batches.Put(b)

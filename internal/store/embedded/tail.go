@@ -12,10 +12,10 @@ import (
 type tail struct {
 	room int // bytes
 
-	mu      sync.Mutex
-	records []tailRecord // by number, ascending
-	bytes   int
-	from    uint64 // every visible record above this is here
+	mu    sync.Mutex
+	runs  [][]tailRecord // each ascending and of one commit; they do not overlap, and ascend too
+	bytes int
+	from  uint64 // every visible record above this is here
 }
 
 // tailOverhead is about what a record costs apart from its rows.
@@ -28,39 +28,49 @@ type tailRecord struct {
 	bytes  int
 }
 
-// add takes in the records of a committed batch, before they become visible.
-func (t *tail) add(rs []tailRecord) {
-	if len(rs) == 0 {
+// add takes in the records of a committed batch, before they become visible, and
+// takes the slice over.
+func (t *tail) add(run []tailRecord) {
+	if len(run) == 0 {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	at := t.after(rs[0].seq)
-	if at == len(t.records) {
-		t.records = append(t.records, rs...)
-	} else { // another batch with later numbers was faster
-		t.records = slices.Insert(t.records, at, rs...)
+	at := len(t.runs)
+	for at > 0 && t.runs[at-1][0].seq > run[0].seq { // another batch with later numbers was faster
+		at--
 	}
-	for i := range rs {
-		t.bytes += rs[i].bytes
+	t.runs = slices.Insert(t.runs, at, run)
+	t.bytes += sizeOf(run)
+	for len(t.runs) > 1 && t.bytes > t.room {
+		t.drop()
 	}
-	n := 0
-	for n < len(t.records) && t.bytes > t.room {
-		t.bytes -= t.records[n].bytes
-		t.from = max(t.from, t.records[n].seq)
-		n++
+}
+
+// drop forgets the first run.
+func (t *tail) drop() {
+	run := t.runs[0]
+	t.bytes -= sizeOf(run)
+	t.from = max(t.from, run[len(run)-1].seq)
+	t.runs[0] = nil
+	t.runs = t.runs[1:]
+}
+
+func sizeOf(run []tailRecord) (n int) {
+	for i := range run {
+		n += run[i].bytes
 	}
-	t.records = slices.Delete(t.records, 0, n)
+	return n
 }
 
 // lose says that records up to a number may be in the store without being here.
 func (t *tail) lose(upTo uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if n := len(t.records); n > 0 {
-		upTo = max(upTo, t.records[n-1].seq)
+	for len(t.runs) > 0 {
+		t.drop()
 	}
-	t.records, t.bytes, t.from = nil, 0, max(t.from, upTo)
+	t.from = max(t.from, upTo)
 }
 
 // read returns up to limit records of a shard from low to high, and whether there
@@ -71,34 +81,24 @@ func (t *tail) read(sh *shard, low, high uint64, limit int) (page []events.Recor
 	if low <= t.from {
 		return nil, false, false
 	}
+	first := len(t.runs)
+	for first > 0 && t.runs[first-1][0].seq >= low {
+		first--
+	}
 	size := 0
-	for _, r := range t.records[t.after(low-1):] {
-		if r.seq > high {
-			break
+	for _, run := range t.runs[max(first-1, 0):] {
+		for i := range run {
+			switch r := &run[i]; {
+			case r.seq > high:
+				return page, false, true
+			case r.seq < low || r.shard != sh:
+			case len(page) >= limit || size > readBytes:
+				return page, true, true
+			default:
+				page = append(page, r.record)
+				size += r.bytes
+			}
 		}
-		if r.shard != sh {
-			continue
-		}
-		if len(page) >= limit || size > readBytes {
-			return page, true, true
-		}
-		page = append(page, r.record)
-		size += r.bytes
 	}
 	return page, false, true
-}
-
-// after is the index of the first record above a number.
-func (t *tail) after(seq uint64) int {
-	n := len(t.records)
-	if n == 0 || t.records[n-1].seq <= seq {
-		return n
-	}
-	at, _ := slices.BinarySearchFunc(t.records, seq+1, func(r tailRecord, seq uint64) int {
-		if r.seq < seq {
-			return -1
-		}
-		return 1
-	})
-	return at
 }
