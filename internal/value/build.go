@@ -10,7 +10,7 @@ import "slices"
 // it is: the Value shares s.
 func NumberFrom(s string) (Value, error) {
 	if isCanonicalDecimal(s) {
-		return Value{kind: Number, text: s}, nil
+		return ofText(Number, s), nil
 	}
 	return ParseNumber(s)
 }
@@ -52,13 +52,13 @@ func SetFrom(k Kind, elems []Attr) (Value, bool) {
 	if !inOrder {
 		slices.SortFunc(elems, func(a, b Attr) int { return Compare(a.Value, b.Value) })
 		for i := 1; i < len(elems); i++ {
-			if elems[i].Value.text == elems[i-1].Value.text {
+			if elems[i].Value.Text() == elems[i-1].Value.Text() {
 				return elems[i].Value, false
 			}
 		}
 	}
-	return Value{kind: k, kids: elems}, true
+	return ofKids(k, elems), true
 }
 
 // ListFrom returns the list of the unnamed attributes given; it takes them over.
-func ListFrom(elems []Attr) Value { return Value{kind: List, kids: elems} }
+func ListFrom(elems []Attr) Value { return ofKids(List, elems) }

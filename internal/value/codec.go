@@ -33,19 +33,19 @@ func appendString(b []byte, s string) []byte {
 }
 
 func appendValue(b []byte, v Value) []byte {
-	b = append(b, byte(v.kind))
-	switch v.kind {
+	b = append(b, byte(v.Kind()))
+	switch v.Kind() {
 	case Missing, Null:
 	case Bool:
-		b = append(b, byte(min(len(v.text), 1)))
+		b = append(b, byte(v.size()))
 	case Number, String, Binary:
-		b = appendString(b, v.text)
+		b = appendString(b, v.text())
 	case Map:
-		b = AppendItem(b, v.kids)
+		b = AppendItem(b, v.kids())
 	default:
-		b = binary.AppendUvarint(b, uint64(len(v.kids)))
-		for i := range v.kids {
-			b = appendValue(b, v.kids[i].Value)
+		b = binary.AppendUvarint(b, uint64(len(v.kids())))
+		for i := range v.kids() {
+			b = appendValue(b, v.kids()[i].Value)
 		}
 	}
 	return b
@@ -127,28 +127,33 @@ func (d *decoder) value(depth int) Value {
 	if d.bad {
 		return Value{}
 	}
-	v := Value{kind: Kind(d.rest[0])}
+	k := Kind(d.rest[0])
 	d.rest = d.rest[1:]
-	switch v.kind {
+	switch k {
 	case Missing, Null:
+		return Value{head: uint64(k)}
 	case Bool:
 		if len(d.rest) == 0 {
 			d.bad = true
 			return Value{}
 		}
-		v = OfBool(d.rest[0] != 0)
+		v := OfBool(d.rest[0] != 0)
 		d.rest = d.rest[1:]
+		return v
 	case Number, String, Binary:
-		v.text = d.str()
+		return ofText(k, d.str())
 	case Map:
-		v.kids = d.item(depth + 1)
+		return ofKids(k, d.item(depth+1))
 	case List, StringSet, NumberSet, BinarySet:
-		v.kids = d.attrs(d.uvarint())
-		for i := range v.kids {
-			v.kids[i].Value = d.value(depth + 1)
+		kids := d.attrs(d.uvarint())
+		for i := range kids {
+			kids[i].Value = d.value(depth + 1)
+			if k != List && kids[i].Value.Kind() != elementKind(k) {
+				d.bad = true
+			}
 		}
-	default:
-		d.bad = true
+		return ofKids(k, kids)
 	}
-	return v
+	d.bad = true
+	return Value{}
 }

@@ -9,22 +9,22 @@ import (
 // AppendPlain appends the value as plain JSON, as people read it: numbers exact,
 // sets as sorted arrays, binary as base64.
 func AppendPlain(b []byte, v Value) []byte {
-	switch v.kind {
+	switch v.Kind() {
 	case Missing, Null:
 		return append(b, "null"...)
 	case Bool:
 		return strconv.AppendBool(b, v.Bool())
 	case Number:
-		return append(b, v.text...)
+		return append(b, v.text()...)
 	case String:
-		return appendQuoted(b, v.text)
+		return appendQuoted(b, v.text())
 	case Binary:
-		return appendBase64(b, v.text)
+		return appendBase64(b, v.text())
 	case Map:
-		return AppendPlainItem(b, v.kids)
+		return AppendPlainItem(b, v.kids())
 	default:
 		b = append(b, '[')
-		for i, e := range v.kids {
+		for i, e := range v.kids() {
 			if i > 0 {
 				b = append(b, ',')
 			}
@@ -50,32 +50,32 @@ func AppendPlainItem(b []byte, it Item) []byte {
 // AppendTyped appends the value in DynamoDB's JSON, {"S":"…"}.
 func AppendTyped(b []byte, v Value) []byte {
 	b = append(b, `{"`...)
-	b = append(b, v.kind.Descriptor()...)
+	b = append(b, v.Kind().Descriptor()...)
 	b = append(b, `":`...)
-	switch v.kind {
+	switch v.Kind() {
 	case Null:
 		b = append(b, "true"...)
 	case Bool:
 		b = strconv.AppendBool(b, v.Bool())
 	case Number, String:
-		b = appendQuoted(b, v.text)
+		b = appendQuoted(b, v.text())
 	case Binary:
-		b = appendBase64(b, v.text)
+		b = appendBase64(b, v.text())
 	case Map:
-		b = AppendTypedItem(b, v.kids)
+		b = AppendTypedItem(b, v.kids())
 	default:
 		b = append(b, '[')
-		for i, e := range v.kids {
+		for i, e := range v.kids() {
 			if i > 0 {
 				b = append(b, ',')
 			}
 			switch {
-			case v.kind == List:
+			case v.Kind() == List:
 				b = AppendTyped(b, e.Value)
-			case v.kind == BinarySet:
-				b = appendBase64(b, e.Value.text)
+			case v.Kind() == BinarySet:
+				b = appendBase64(b, e.Value.Text())
 			default:
-				b = appendQuoted(b, e.Value.text)
+				b = appendQuoted(b, e.Value.Text())
 			}
 		}
 		b = append(b, ']')

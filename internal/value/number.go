@@ -21,20 +21,20 @@ const (
 var ErrNumber = errors.New("not a DynamoDB number")
 
 // OfInt returns the Number n.
-func OfInt(n int64) Value { return Value{kind: Number, text: strconv.FormatInt(n, 10)} }
+func OfInt(n int64) Value { return ofText(Number, strconv.FormatInt(n, 10)) }
 
 // ParseNumber reads a decimal, exponent allowed, and returns it in canonical
 // form: no exponent, no leading zeros, no trailing zeros after the point, "0"
 // never negative. Equal numbers have equal texts. The text may be shared.
 func ParseNumber(s string) (Value, error) {
 	if isCanonicalInt(s) {
-		return Value{kind: Number, text: s}, nil
+		return ofText(Number, s), nil
 	}
 	t, err := canonicalNumber(s)
 	if err != nil {
 		return Value{}, err
 	}
-	return Value{kind: Number, text: t}, nil
+	return ofText(Number, t), nil
 }
 
 // MustNumber is ParseNumber for constants and tests.
@@ -193,21 +193,21 @@ func (d decimal) sign() int {
 // Decimal takes a Number apart for an order-preserving key: its sign (-1, 0, 1)
 // and |v| = 0.DIGITS × 10^exp with no leading or trailing zero in the digits.
 func (v Value) Decimal() (sign int, digits string, exp int) {
-	d := mustDecimal(v.text)
+	d := mustDecimal(v.Text())
 	return d.sign(), d.digits, d.exp
 }
 
 // Int64 returns a Number that is an integer fitting int64.
 func (v Value) Int64() (int64, bool) {
-	if v.kind != Number {
+	if v.Kind() != Number {
 		return 0, false
 	}
-	n, err := strconv.ParseInt(v.text, 10, 64)
+	n, err := strconv.ParseInt(v.Text(), 10, 64)
 	return n, err == nil
 }
 
 // Sign is -1, 0 or 1 for a Number.
-func (v Value) Sign() int { return mustDecimal(v.text).sign() }
+func (v Value) Sign() int { return mustDecimal(v.Text()).sign() }
 
 // exact computes with more digits than any result may have, so that a result
 // that does not fit is noticed rather than rounded.
@@ -237,7 +237,7 @@ func AddNumbers(a, b Value) (Value, error) {
 func SumNumbers(vs []Value) (Value, error) {
 	var total apd.Decimal
 	for _, v := range vs {
-		d, _, err := apd.NewFromString(v.text)
+		d, _, err := apd.NewFromString(v.Text())
 		if err != nil {
 			return Value{}, fmt.Errorf("%w: %v", ErrNumber, err)
 		}
@@ -251,12 +251,12 @@ func SumNumbers(vs []Value) (Value, error) {
 // Negate returns -a.
 func Negate(a Value) Value {
 	switch {
-	case a.text == "0":
+	case a.Text() == "0":
 		return a
-	case a.text[0] == '-':
-		return Value{kind: Number, text: a.text[1:]}
+	case a.Text()[0] == '-':
+		return ofText(Number, a.Text()[1:])
 	}
-	return Value{kind: Number, text: "-" + a.text}
+	return ofText(Number, "-"+a.Text())
 }
 
 // Mean returns sum / count rounded half up (away from zero) to the places given.
@@ -270,11 +270,11 @@ func Mean(sum, count Value, places int) (Value, error) {
 }
 
 func combine(a, b Value, op func(d, x, y *apd.Decimal) (apd.Condition, error)) (Value, error) {
-	x, _, err := apd.NewFromString(a.text)
+	x, _, err := apd.NewFromString(a.Text())
 	if err != nil {
 		return Value{}, fmt.Errorf("%w: %v", ErrNumber, err)
 	}
-	y, _, err := apd.NewFromString(b.text)
+	y, _, err := apd.NewFromString(b.Text())
 	if err != nil {
 		return Value{}, fmt.Errorf("%w: %v", ErrNumber, err)
 	}

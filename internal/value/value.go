@@ -42,13 +42,6 @@ func (k Kind) String() string {
 	return [...]string{"missing", "null", "boolean", "number", "string", "binary", "list", "map", "string set", "number set", "binary set"}[k]
 }
 
-// Value is one attribute value; the zero Value is Missing.
-type Value struct {
-	text string // String, Number, Binary: the content; Bool: "true" or ""
-	kids []Attr // List and sets: unnamed; Map: sorted by name
-	kind Kind
-}
-
 // Attr is a named value.
 type Attr struct {
 	Name  string
@@ -62,20 +55,20 @@ type Item []Attr
 // Constructors. Lists, maps and items take ownership of their arguments.
 
 // OfString returns an S.
-func OfString(s string) Value { return Value{kind: String, text: s} }
+func OfString(s string) Value { return ofText(String, s) }
 
 // OfBinary returns a B holding the bytes of s.
-func OfBinary(s string) Value { return Value{kind: Binary, text: s} }
+func OfBinary(s string) Value { return ofText(Binary, s) }
 
 // OfNull returns the NULL value.
-func OfNull() Value { return Value{kind: Null} }
+func OfNull() Value { return Value{head: uint64(Null)} }
 
 // OfBool returns a BOOL.
 func OfBool(b bool) Value {
 	if b {
-		return Value{kind: Bool, text: "true"}
+		return Value{head: 1<<kindBits | uint64(Bool)}
 	}
-	return Value{kind: Bool}
+	return Value{head: uint64(Bool)}
 }
 
 // OfList returns an L of the values given.
@@ -84,35 +77,48 @@ func OfList(vs ...Value) Value {
 	for i, v := range vs {
 		kids[i].Value = v
 	}
-	return Value{kind: List, kids: kids}
+	return ofKids(List, kids)
 }
 
 // OfMap returns an M.
-func OfMap(it Item) Value { return Value{kind: Map, kids: it} }
+func OfMap(it Item) Value { return ofKids(Map, it) }
 
 // OfElements returns a list or a set whose elements are the unnamed attributes
 // given; it takes them over. A set is put in its canonical order. It reports
 // false when a set holds an element twice, or one of the wrong kind.
 func OfElements(k Kind, elems []Attr) (Value, bool) {
 	if k == List {
-		return Value{kind: List, kids: elems}, true
+		return ofKids(List, elems), true
 	}
-	want := map[Kind]Kind{StringSet: String, NumberSet: Number, BinarySet: Binary}[k]
+	want := elementKind(k)
 	if want == Missing {
 		return Value{}, false
 	}
 	for i := range elems {
-		if elems[i].Value.kind != want {
+		if elems[i].Value.Kind() != want {
 			return Value{}, false
 		}
 	}
 	slices.SortFunc(elems, func(a, b Attr) int { return Compare(a.Value, b.Value) })
 	for i := 1; i < len(elems); i++ {
-		if elems[i].Value.text == elems[i-1].Value.text {
+		if elems[i].Value.Text() == elems[i-1].Value.Text() {
 			return Value{}, false
 		}
 	}
-	return Value{kind: k, kids: elems}, true
+	return ofKids(k, elems), true
+}
+
+// elementKind is the kind of a set's elements; Missing for what is no set.
+func elementKind(set Kind) Kind {
+	switch set {
+	case StringSet:
+		return String
+	case NumberSet:
+		return Number
+	case BinarySet:
+		return Binary
+	}
+	return Missing
 }
 
 // OfStrings returns an SS of the distinct strings given.
@@ -124,47 +130,69 @@ func OfStrings(ss []string) Value {
 	for i, s := range ss {
 		elems[i].Value = OfString(s)
 	}
-	return Value{kind: StringSet, kids: elems}
+	return ofKids(StringSet, elems)
 }
 
-// Kind returns the value's kind; Missing for the zero Value.
-func (v Value) Kind() Kind { return v.kind }
-
 // IsMissing reports whether there is no value at all.
-func (v Value) IsMissing() bool { return v.kind == Missing }
+func (v Value) IsMissing() bool { return v.Kind() == Missing }
 
 // Text is the content of a String, the canonical decimal of a Number, or the
 // bytes of a Binary; "" for other kinds.
 func (v Value) Text() string {
-	if v.kind == Bool {
+	if !v.Kind().isText() {
 		return ""
 	}
-	return v.text
+	return v.text()
 }
 
 // Bool is the content of a BOOL; false for other kinds.
-func (v Value) Bool() bool { return v.kind == Bool && v.text != "" }
+func (v Value) Bool() bool { return v.Kind() == Bool && v.size() != 0 }
 
-// Len is the number of elements of a list or set, or of attributes of a map.
-func (v Value) Len() int { return len(v.kids) }
+// Len is the number of elements of a list or set, or of attributes of a map; 0 for
+// other kinds.
+func (v Value) Len() int {
+	if !v.Kind().hasKids() {
+		return 0
+	}
+	return v.size()
+}
 
 // At is element i of a list or set.
-func (v Value) At(i int) Value { return v.kids[i].Value }
+func (v Value) At(i int) Value { return v.Elements()[i].Value }
 
-// Elements are the elements of a list or set, as unnamed attributes. Read only.
-func (v Value) Elements() []Attr { return v.kids }
+// Elements are the elements of a list or set, as unnamed attributes; nil for
+// scalars. Read only.
+func (v Value) Elements() []Attr {
+	if !v.Kind().hasKids() {
+		return nil
+	}
+	return v.kids()
+}
 
 // Item is the inside of a map; nil for other kinds. Read only.
 func (v Value) Item() Item {
-	if v.kind != Map {
+	switch {
+	case v.Kind() != Map:
 		return nil
+	case v.size() == 0:
+		return Item{}
 	}
-	return v.kids
+	return v.kids()
 }
 
 // Equal reports whether two values have the same kind and content.
 func Equal(a, b Value) bool {
-	return a.kind == b.kind && a.text == b.text && slices.EqualFunc(a.kids, b.kids, equalAttr)
+	switch {
+	case a.head != b.head:
+		return false
+	case a.at == b.at:
+		return true
+	case a.Kind().isText():
+		return a.text() == b.text()
+	case a.Kind().hasKids():
+		return slices.EqualFunc(a.kids(), b.kids(), equalAttr)
+	}
+	return true
 }
 
 func equalAttr(a, b Attr) bool { return a.Name == b.Name && Equal(a.Value, b.Value) }
@@ -174,18 +202,24 @@ func equalAttr(a, b Attr) bool { return a.Name == b.Name && Equal(a.Value, b.Val
 // ordered by kind.
 func Compare(a, b Value) int {
 	switch {
-	case a.kind != b.kind:
-		return int(a.kind) - int(b.kind)
-	case a.kind == Number:
-		return compareNumbers(a.text, b.text)
+	case a.Kind() != b.Kind():
+		return int(a.Kind()) - int(b.Kind())
+	case a.Kind() == Number:
+		return compareNumbers(a.text(), b.text())
 	default:
-		return strings.Compare(a.text, b.text)
+		return strings.Compare(a.Text(), b.Text())
 	}
 }
 
 // Clone returns a copy that shares no memory with the payload v came from.
 func (v Value) Clone() Value {
-	return Value{kind: v.kind, text: strings.Clone(v.text), kids: Item(v.kids).Clone()}
+	switch k := v.Kind(); {
+	case k.isText():
+		return ofText(k, strings.Clone(v.text()))
+	case k.hasKids():
+		return ofKids(k, Item(v.kids()).Clone())
+	}
+	return v
 }
 
 // Clone returns a copy that shares no memory with the payload the item came from.
@@ -302,31 +336,31 @@ func EqualItems(a, b Item) bool {
 func (it Item) Size() int {
 	n := 0
 	for _, a := range it {
-		n += len(a.Name) + a.Value.size()
+		n += len(a.Name) + a.Value.bytes()
 	}
 	return n
 }
 
-func (v Value) size() int {
-	switch v.kind {
+func (v Value) bytes() int {
+	switch v.Kind() {
 	case Missing:
 		return 0
 	case Null, Bool:
 		return 1
 	case Number:
-		return numberSize(v.text)
+		return numberSize(v.text())
 	case String, Binary:
-		return len(v.text)
+		return len(v.text())
 	case List, Map:
 		n := 3
-		for _, a := range v.kids {
-			n += 1 + len(a.Name) + a.Value.size()
+		for _, a := range v.kids() {
+			n += 1 + len(a.Name) + a.Value.bytes()
 		}
 		return n
 	default:
 		n := 0
-		for _, a := range v.kids {
-			n += a.Value.size()
+		for _, a := range v.kids() {
+			n += a.Value.bytes()
 		}
 		return n
 	}
