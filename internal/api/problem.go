@@ -52,6 +52,8 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 		p.write(w)
 	case errors.Is(err, errMalformed):
 		problemOf(http.StatusBadRequest, "malformed", err.Error()).write(w)
+	case errors.Is(err, query.ErrTooMuch):
+		problemOf(http.StatusUnprocessableEntity, "too-much", query.ErrTooMuch.Error()).write(w)
 	case errors.Is(err, query.ErrUnavailable):
 		problemOf(http.StatusServiceUnavailable, "unavailable", query.ErrUnavailable.Error()).write(w)
 	case errors.Is(err, store.ErrClosed):

@@ -9,6 +9,9 @@
 //	follow|MODEL|E.F|ROW  s HASH    one row that follows it
 //	check|MODEL|GROUP     s SHARD   how far a group of consumers has read
 //	jobs|MODEL            s HASH    a long list being worked through
+//	fact|MODEL|E.A|ROW    s WORD|ID what a row tells of the steps of that row
+//	fact|MODEL|E.L|NAMES  s m|WHO   one of the others that a list stands for
+//	fact|MODEL|E.L|NAMES  s t|HASH  a row that goes by them
 //	dead|MODEL            s ID      a record or an effect that could not be applied
 //	secret                s cursor  the key that signs paging cursors
 //
@@ -40,6 +43,7 @@ const TableName = "weir"
 const (
 	Version  = "weir"
 	SeenMark = prefix + "seen"
+	Own      = prefix + "own" // what the application wrote under what steps show instead
 	prefix   = "weir."
 )
 
@@ -62,6 +66,7 @@ const (
 	Count     = "n"
 	Parked    = "q"
 	Expiry    = "x"
+	Told      = "v" // of a fact; absent when it was taken back
 )
 
 // Lane, Sum, Tally and Value name the attributes of a book.
@@ -128,6 +133,47 @@ func Job(model, list string) store.Ref { return Ref(Jobs(model), Hash(list)) }
 
 // Jobs is the partition of a model's jobs.
 func Jobs(model string) string { return "jobs|" + model }
+
+// Fact is a row that tells something: the list is the partition's name within the
+// model.
+func Fact(model, list, name string) store.Ref { return Ref(Facts(model)+list, name) }
+
+// Facts is what the partitions of a model's facts begin with.
+func Facts(model string) string { return "fact|" + model + "|" }
+
+// Reached names what tells that a word is reached: by this row, or for this one.
+func Reached(word, by string) string { return Reaching(word) + Hash(by) }
+
+// Reaching is what all names begin with that tell that a word is reached.
+func Reaching(word string) string { return Texts([]string{word}) + "|" }
+
+// Other names one of the others of a list, Target a row that goes by them. All
+// names of others come before all of targets.
+func Other(who string) string { return OthersBegin + Hash(who) }
+
+// Target names a row that goes by the others of a list.
+func Target(row string) string { return TargetsBegin + Hash(row) }
+
+// What the names of others and of targets begin with.
+const (
+	OthersBegin  = "m|"
+	TargetsBegin = "t|"
+)
+
+// Texts writes texts as one, different for different ones.
+func Texts(texts []string) string {
+	var b strings.Builder
+	for i, t := range texts {
+		if i > 0 {
+			b.WriteByte('|')
+		}
+		writeEscaped(&b, t)
+	}
+	if b.Len() > maxText {
+		return "#" + Hash(b.String())
+	}
+	return b.String()
+}
 
 // Dead is the partition of what could not be applied.
 func Dead(model string) string { return "dead|" + model }

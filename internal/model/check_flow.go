@@ -6,15 +6,19 @@ import (
 )
 
 // derived is a thing that is derived, as a place in the graph of derivations: a
-// tally, or all rows of an entity that weir makes.
+// tally, what moves in steps, or all rows of an entity that weir makes.
 type derived struct {
 	tally *Tally
+	steps *Steps
 	rows  *Entity
 }
 
 func (d derived) String() string {
-	if d.tally != nil {
+	switch {
+	case d.tally != nil:
 		return d.tally.Name
+	case d.steps != nil:
+		return d.steps.Name
 	}
 	return d.rows.Name
 }
@@ -30,6 +34,19 @@ func (c *compiler) feeds() map[derived][]derived {
 			out[to] = append(out[to], c.fromFields(s.Entity, s.Field)...)
 			out[to] = append(out[to], c.fromTests(s.Entity, s.Where)...)
 			out[to] = append(out[to], c.fromAssigns(s.Entity, s.To)...)
+		}
+	}
+	for _, s := range c.Steps {
+		to := derived{steps: s}
+		for _, st := range s.Stages {
+			out[to] = append(out[to], c.fromRows(st.Source)...)
+			out[to] = append(out[to], c.fromFields(st.Source, st.Who)...)
+			out[to] = append(out[to], c.fromTests(st.Source, st.Where)...)
+			out[to] = append(out[to], c.fromAssigns(st.Source, st.To)...)
+			out[to] = append(out[to], c.fromAssigns(st.Source, st.Set)...)
+			if st.Each != nil && st.Each.Others != nil {
+				out[to] = append(out[to], c.fromRows(st.Each.Others.Of)...)
+			}
 		}
 	}
 	for _, r := range c.Rows {
@@ -62,6 +79,11 @@ func (c *compiler) fromFields(e *Entity, fields ...*Field) []derived {
 		}
 		if t := c.valueOf(e, f.Name); t != nil {
 			out = append(out, derived{tally: t})
+		}
+		for _, s := range e.Steps {
+			if slices.Contains(s.Attributes(), f.Name) {
+				out = append(out, derived{steps: s})
+			}
 		}
 	}
 	return out
@@ -135,6 +157,11 @@ func (c *compiler) inOrder() []derived {
 				out = append(out, derived{tally: t})
 			}
 		}
+		for _, s := range c.Steps {
+			if c.moves[s] == d {
+				out = append(out, derived{steps: s})
+			}
+		}
 		for _, r := range c.Rows {
 			if c.rules[r] == d && !slices.Contains(out, derived{rows: r.Into}) {
 				out = append(out, derived{rows: r.Into})
@@ -147,6 +174,9 @@ func (c *compiler) inOrder() []derived {
 func (c *compiler) derivedPos(of derived) pos {
 	if of.tally != nil {
 		return c.tallies[of.tally].name.pos
+	}
+	if of.steps != nil {
+		return c.moves[of.steps].name.pos
 	}
 	for _, r := range c.Rows {
 		if r.Into == of.rows {
@@ -181,6 +211,16 @@ func checkImages(c *compiler) {
 			old = old || slices.Contains(recordsIn(a.Expr), "$old")
 		}
 		need(c.rules[r].name.pos, r.Name, r.Source.Table, old)
+	}
+	for _, s := range c.Steps {
+		at := c.moves[s].name.pos
+		need(at, s.Name, s.Target.Table, true)
+		for _, st := range s.Stages {
+			need(at, s.Name, st.Source.Table, true)
+			if st.Each != nil && st.Each.Others != nil {
+				need(at, s.Name, st.Each.Others.Of.Table, true)
+			}
+		}
 	}
 	for _, f := range c.Follows {
 		need(c.rules[f.Rule].name.pos, f.Rule.Name, f.Source.Table, false)

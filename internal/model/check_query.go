@@ -40,7 +40,7 @@ func (q *Query) certain(s *Step, name string) bool {
 		return false
 	}
 	i := slices.IndexFunc(q.Params, func(p Param) bool { return p.Name == b.Param })
-	return b.Param == "" || i >= 0 && !q.Params[i].Optional
+	return b.Param == "" || i >= 0 && (!q.Params[i].Optional || !q.Params[i].Default.IsMissing())
 }
 
 func checkGets(c *compiler) {

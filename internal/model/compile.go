@@ -22,6 +22,8 @@ type compiler struct {
 	searches map[*Search]*searchDecl
 	queries  map[*Query]*queryDecl
 	steps    map[*Step]*stepDecl
+	moves    map[*Steps]*deriveDecl
+	stages   map[*Stage]*stageDecl
 	sound    map[*Query]bool   // everything in it is whole
 	faulty   map[*RowRule]bool // something that it sets was reported
 	overlap  map[[2]*Entity]bool
@@ -33,12 +35,14 @@ func compile(r *reader, root node) *Model {
 		reader: r, Model: &Model{File: r.file}, decl: readModel(root),
 		broken: map[*Entity]bool{}, entities: map[*Entity]*entityDecl{}, tables: map[*Table]*tableDecl{},
 		tallies: map[*Tally]*deriveDecl{}, rules: map[*RowRule]*deriveDecl{}, searches: map[*Search]*searchDecl{},
-		queries: map[*Query]*queryDecl{}, steps: map[*Step]*stepDecl{}, sound: map[*Query]bool{}, faulty: map[*RowRule]bool{}, overlap: map[[2]*Entity]bool{},
+		queries: map[*Query]*queryDecl{}, steps: map[*Step]*stepDecl{}, moves: map[*Steps]*deriveDecl{}, stages: map[*Stage]*stageDecl{}, sound: map[*Query]bool{}, faulty: map[*RowRule]bool{}, overlap: map[[2]*Entity]bool{},
 	}
 	c.name()
 	c.compileTables()
 	c.compileEntities()
+	c.compileReadings()
 	c.compileDerive()
+	c.compileSteps()
 	c.compileSearches()
 	c.compileQueries()
 	for _, check := range checks {
@@ -154,7 +158,11 @@ func names[T any](list []T, name func(T) string) []string {
 // assigns resolves the names of a target's key: those given, and for the rest the
 // source's fields of the same names.
 func (c *compiler) assigns(target, source *Entity, given []pair, at pos, what string) ([]Assign, bool) {
-	want := target.keyNames()
+	return c.assignsTo(target, target.keyNames(), source, given, at, what)
+}
+
+// assignsTo is assigns for some names of the target's key.
+func (c *compiler) assignsTo(target *Entity, want []string, source *Entity, given []pair, at pos, what string) ([]Assign, bool) {
 	ok := !c.broken[target] && !c.broken[source]
 	values := map[string]word{}
 	for _, p := range given {

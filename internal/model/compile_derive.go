@@ -14,6 +14,7 @@ func (c *compiler) compileDerive() {
 			continue
 		}
 		switch {
+		case d.steps != nil: // when all else is there
 		case d.tally != nil:
 			t := &Tally{
 				Name: d.name.text, Kind: d.tally.kind, Target: e, Attr: d.attr.text, Hidden: d.tally.hidden,

@@ -3,6 +3,8 @@ package model
 import (
 	"slices"
 	"strings"
+
+	"weir/internal/value"
 )
 
 // Parameters that queries have by themselves.
@@ -36,8 +38,12 @@ func (c *compiler) compileQueries() {
 			}
 			c.steps[s] = sd
 			q.Steps = append(q.Steps, s)
-			q.Single = q.Single && s.Get
+			q.Single = q.Single && s.Get && !s.Spreads()
 			prior = s.Entity
+		}
+		if c.sound[q] && prior != nil {
+			q.Sort = c.field(prior, d.sort)
+			c.returns(q, d, prior)
 		}
 	}
 }
@@ -125,8 +131,19 @@ func (c *compiler) bind(q *Query, e *Entity, p pair, prior *Entity) (Bind, bool)
 		return b, ok
 	}
 	name, optional := strings.CutSuffix(p.value.text, "?")
+	text, with := "", false
+	if name, text, with = strings.Cut(name, "="); with && optional {
+		c.report(p.value.pos, name+"="+text, "a parameter with a default may be left out anyway")
+	}
 	b.Param = name
-	return b, c.param(q, Param{Name: name, Optional: optional, Type: b.Field.Type}, p.value)
+	param := Param{Name: name, Optional: optional || with, Type: b.Field.Type}
+	if with {
+		v, ok := c.fromText(p.name.text, b.Field.Type, e.Attribute(p.name.text), word{text, p.value.pos})
+		if param.Default = v; !ok {
+			return b, false
+		}
+	}
+	return b, c.param(q, param, p.value)
 }
 
 func (c *compiler) param(q *Query, p Param, w word) bool {
@@ -139,7 +156,7 @@ func (c *compiler) param(q *Query, p Param, w word) bool {
 		return false
 	}
 	for _, have := range q.Params {
-		if have.Name == p.Name && (have.Type != p.Type || have.Optional != p.Optional) {
+		if have.Name == p.Name && (have.Type != p.Type || have.Optional != p.Optional || !value.Equal(have.Default, p.Default)) {
 			c.report(w.pos, "", "the parameter %q is a %s here and a %s before, or may be left out only once", p.Name, p.Type, have.Type)
 			return false
 		} else if have.Name == p.Name {

@@ -56,6 +56,9 @@ type attributeDecl struct {
 	def              node
 	enum             []word
 	max              int // -1 for none
+	legacy, after    []pair
+	others           word // Entity.field
+	by               []pair
 	pos              map[string]pos
 }
 
@@ -80,6 +83,8 @@ type queryDecl struct {
 	with   []pair // of a search
 	steps  []*stepDecl
 	unique bool
+	sort   word
+	ret    []returnDecl
 	at     map[string]pos
 }
 
@@ -199,6 +204,7 @@ func readAttribute(e entry) *attributeDecl {
 	d.typ = f.need("type", "type: string")
 	d.required, d.hidden = f.flag("required"), f.flag("hidden")
 	d.def, d.enum, d.max = f.has["default"], f.words("enum"), f.number("max", 1, 400<<10)
+	d.legacy, d.after, d.others, d.by = f.pairs("legacy"), f.pairs("after"), f.word("else"), f.pairs("by")
 	d.pos = f.places()
 	return d
 }
@@ -234,6 +240,9 @@ func (f fields) namesOrPairs(key string) []pair {
 	for _, w := range n.words(f.what(key)) {
 		name := w
 		name.text = strings.TrimSuffix(w.text, "?")
+		if i := strings.IndexByte(name.text, '='); i > 0 {
+			name.text = name.text[:i]
+		}
 		out = append(out, pair{name, w})
 	}
 	return out

@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// deriveDecl is one derivation: "Entity.attribute" with a tally, or "Entity",
-// "Entity(label)" with a row rule.
+// deriveDecl is one derivation: "Entity.attribute" with a tally or steps, or
+// "Entity", "Entity(label)" with a row rule.
 type deriveDecl struct {
 	name   word
 	entity word
 	attr   word // of "Entity.attribute"
 	tally  *tallyDecl
 	row    *rowDecl
+	steps  *stepsDecl
 }
 
 type tallyDecl struct {
@@ -52,7 +53,7 @@ func readDerive(e entry) *deriveDecl {
 	}
 	for _, k := range kinds {
 		if slices.ContainsFunc(k.keys, func(key string) bool { return slices.Contains(names, key) }) {
-			if d.split(e.value.r, k.shape == "tally") {
+			if d.split(e.value.r, k.shape) {
 				k.read(d, e.value.fields(k.shape))
 				return d
 			}
@@ -70,14 +71,14 @@ func readDerive(e entry) *deriveDecl {
 }
 
 // split takes the name apart; it reports a name that does not fit the kind.
-func (d *deriveDecl) split(r *reader, value bool) bool {
+func (d *deriveDecl) split(r *reader, shape string) bool {
 	d.entity = d.name
-	if value {
+	if shape != "row rule" {
 		entity, attr, ok := strings.Cut(d.name.text, ".")
 		d.entity.text = entity
 		d.attr = word{attr, pos{d.name.line, d.name.column + len(entity) + 1}}
 		if !ok || entity == "" || attr == "" {
-			r.report(d.name.pos, "Album.mediaCount", "a tally is named by the entity and the attribute it is kept in, not %q", d.name.text)
+			r.report(d.name.pos, "Album.mediaCount", "%s is named by the entity and the attribute it is kept in, not %q", article(shape), d.name.text)
 			return false
 		}
 		return true

@@ -2,7 +2,7 @@ package model
 
 func readQuery(e entry) *queryDecl {
 	f := e.value.fields("query")
-	d := &queryDecl{name: e.name, unique: f.flag("unique"), at: f.places()}
+	d := &queryDecl{name: e.name, unique: f.flag("unique"), sort: f.word("sort"), ret: readReturns(f), at: f.places()}
 	if _, ok := f.has["search"]; ok {
 		d.search, d.with = f.word("search"), f.namesOrPairs("with")
 		for _, key := range shapes["query"] {

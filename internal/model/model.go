@@ -21,6 +21,7 @@ type Model struct {
 	Tallies  []*Tally
 	Rows     []*RowRule
 	Follows  []*Follow
+	Steps    []*Steps
 	Searches []*Search
 	Queries  []*Query
 }
@@ -50,6 +51,9 @@ type Entity struct {
 	MadeBy  []*RowRule // the rules that make rows of this entity
 	Follow  []*Follow  // the values of this entity that other rows follow
 	Search  []*Search  // the indexes that rows of this entity are in
+	Steps   []*Steps   // what moves along on rows of this entity
+	Stages  []*Stage   // the words that rows of this entity reach
+	Others  []*Others  // the lists that rows of this entity stand for
 }
 
 // KeyTemplate says how one key attribute of an entity is made and read.
@@ -84,8 +88,10 @@ type Attribute struct {
 	Required bool
 	Default  value.Value // as rows hold it, a flag as a string; Missing for none
 	Enum     []string
-	Max      int  // the longest text, in characters; 0 for no limit
-	Hidden   bool // never leaves through a query or a search
+	Max      int      // the longest text, in characters; 0 for no limit
+	Hidden   bool     // never leaves through a query or a search
+	Reading  *Reading // nil: it reads as it is stored
+	Others   *Others  // of a list: what it stands for where there is none
 }
 
 // Field is a name of an entity's rows, resolved: an attribute, or a place in a
@@ -213,13 +219,16 @@ type Query struct {
 	Unique bool    // each row of the last step once, in the order of their keys
 	Steps  []*Step
 	Search *Search
-	With   []Bind // of a search: filters
+	With   []Bind     // of a search: filters
+	Sort   *Field     // the order, where that is not the key's
+	Return []Returned // what is given of the row found; none for all of it
 }
 
 // Param is a parameter of a query.
 type Param struct {
 	Name     string
 	Optional bool
+	Default  value.Value // where it is left out; Missing for none
 	Type     Type
 }
 
@@ -240,7 +249,7 @@ type Bind struct {
 	Field *Field
 	Param string
 	Const value.Value
-	Prior *Field
+	Prior *Field // a list stands for each of its elements
 }
 
 // Table finds a table by name, nil when there is none.

@@ -172,6 +172,9 @@ func article(noun string) string {
 	if noun == "entity" || noun == "index" || noun == "attribute" {
 		return "an " + noun
 	}
+	if noun == "steps" {
+		return noun
+	}
 	return "a " + noun
 }
 

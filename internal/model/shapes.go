@@ -3,18 +3,21 @@ package model
 // shapes are the keys of the language: of each kind of map with fixed keys, all
 // that it may have. The definitions of models/schema.json are the same ones.
 var shapes = map[string][]string{
-	"model":     {"model", "tables", "entities", "derive", "search", "queries"},
-	"table":     {"key", "ttl", "indexes", "stream"},
-	"index":     {"key", "local", "projection"},
-	"entity":    {"table", "where", "key", "attributes", "expires"},
-	"attribute": {"type", "required", "default", "enum", "max", "hidden"},
-	"tally":     {"count", "sum", "mean", "distinct", "where", "to", "round", "max", "hidden"},
-	"row rule":  {"row", "keep", "where", "set"},
-	"follow":    {"follow", "by"},
-	"test":      {"not"},
-	"search":    {"of", "where", "text", "filters", "sorts"},
-	"query":     {"get", "list", "by", "with", "below", "order", "expired", "then", "unique", "search"},
-	"step":      {"get", "list", "by", "with", "below", "order", "expired"},
+	"model":          {"model", "tables", "entities", "derive", "search", "queries"},
+	"table":          {"key", "ttl", "indexes", "stream"},
+	"index":          {"key", "local", "projection"},
+	"entity":         {"table", "where", "key", "attributes", "expires"},
+	"attribute":      {"type", "required", "default", "enum", "max", "hidden", "legacy", "after", "else", "by"},
+	"tally":          {"count", "sum", "mean", "distinct", "where", "to", "round", "max", "hidden"},
+	"row rule":       {"row", "keep", "where", "set"},
+	"steps":          {"steps"},
+	"stage":          {"when", "where", "to", "each", "who", "max", "set"},
+	"follow":         {"follow", "by"},
+	"test":           {"not"},
+	"search":         {"of", "where", "text", "filters", "sorts"},
+	"query":          {"get", "list", "by", "with", "below", "order", "expired", "then", "unique", "sort", "return", "search"},
+	"returned value": {"size", "distinct", "by"},
+	"step":           {"get", "list", "by", "with", "below", "order", "expired"},
 }
 
 // kinds are the kinds of derivation, each with the keys by which it is known and
@@ -26,6 +29,7 @@ var kinds = []struct {
 }{
 	{"tally", []string{"count", "sum", "mean", "distinct"}, readTally},
 	{"row rule", []string{"row"}, readRow},
+	{"steps", []string{"steps"}, readSteps},
 }
 
 // The words that a value must be one of.

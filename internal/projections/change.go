@@ -5,7 +5,7 @@
 // Everything follows one rule: a change contributes f(new) − f(old), where f is
 // what a row contributes by itself. Insert, edit, removal, expiry and a move from
 // one parent to another are then one case, and a kind of projection is one short
-// file: tally.go, row.go, follow.go, document.go.
+// file: tally.go, row.go, follow.go, steps.go, document.go.
 package projections
 
 import (
@@ -49,17 +49,18 @@ func NewChange(t *model.Table, r *events.Record) (c Change, ok bool) {
 }
 
 // Effects is what a change asks for. There are three kinds and no more; a search
-// document is a Put into an index.
+// document is a Put into an index, a fact a Put into our own table.
 type Effects struct {
 	Adds    []Add
 	Puts    []Put
 	Spreads []Spread
+	Facts   []Fact
 	Faults  []Fault
 }
 
 // Empty reports whether the change asks for nothing.
 func (e *Effects) Empty() bool {
-	return len(e.Adds)+len(e.Puts)+len(e.Spreads)+len(e.Faults) == 0
+	return len(e.Adds)+len(e.Puts)+len(e.Spreads)+len(e.Facts)+len(e.Faults) == 0
 }
 
 // Add adds an amount to an accumulator in the book of a target row.
@@ -111,5 +112,6 @@ func Fold(c *Change) Effects {
 	foldTallies(c, &e)
 	foldRows(c, &e)
 	foldFollows(c, &e)
+	foldFacts(c, &e)
 	return e
 }

@@ -42,6 +42,7 @@ func differing(c *Change, image, other value.Item, e *model.Entity) value.Value 
 	if image == nil {
 		return value.Value{}
 	}
+	image, other = Own(e, image), Own(e, other)
 	var attrs value.Item
 	for _, a := range image {
 		if !book.IsOurs(a.Name) && !IsDerived(e, a.Name) && !value.Equal(a.Value, other.Get(a.Name)) {

@@ -2,6 +2,7 @@ package projections
 
 import (
 	"fmt"
+	"slices"
 
 	"weir/internal/book"
 	"weir/internal/events"
@@ -16,6 +17,9 @@ type Gathered struct {
 	Targets []*Target
 	Puts    []Put    // the newest for each row
 	Spreads []Spread // the newest for each source and field
+	Facts   []Fact   // the newest for each name
+	FactOf  []int    // the change of each fact
+	Lists   []string // whose targets are to be looked at
 	Faults  []Fault
 	FaultOf []int // the change of each fault
 	Mends   []Mend
@@ -31,6 +35,9 @@ type Target struct {
 	// book holds; Image is that state.
 	Check bool
 	Image value.Item
+	// Look says that the row's steps are to be told anew.
+	Look  bool
+	Asked []int // the changes that ask for it
 }
 
 // Step is what one change adds to a target.
@@ -89,13 +96,16 @@ func Sum(adds []Add) ([]value.Attr, error) {
 func Gather(changes []Change) *Gathered {
 	g := gatherer{
 		Gathered: Gathered{Touched: make([]bool, len(changes))},
-		targets:  map[string]*Target{}, puts: map[string]int{}, spreads: map[string]int{},
+		targets:  map[string]*Target{}, puts: map[string]int{}, spreads: map[string]int{}, facts: map[string]int{},
 	}
 	for i := range changes {
 		c := &changes[i]
 		e := Fold(c)
 		g.take(i, c, &e)
-		if NeedsBook(c) {
+		if NeedsLook(c) || c.Is != nil && len(c.Is.Steps) > 0 && NeedsBook(c) {
+			g.look(i, c.Row, c.Is)
+			g.Touched[i] = true
+		} else if NeedsBook(c) {
 			t := g.target(c.Row, c.Is)
 			t.Check, t.Image = true, c.New
 			g.Touched[i] = true
@@ -116,6 +126,7 @@ type gatherer struct {
 	targets map[string]*Target
 	puts    map[string]int
 	spreads map[string]int
+	facts   map[string]int
 }
 
 func (g *gatherer) take(i int, c *Change, e *Effects) {
@@ -148,10 +159,33 @@ func (g *gatherer) take(i int, c *Change, e *Effects) {
 		g.spreads[name] = len(g.Spreads)
 		g.Spreads = append(g.Spreads, s)
 	}
+	for _, f := range e.Facts {
+		g.fact(i, f)
+	}
 	for _, f := range e.Faults {
 		g.Faults = append(g.Faults, f)
 		g.FaultOf = append(g.FaultOf, i)
 	}
+}
+
+func (g *gatherer) fact(i int, f Fact) {
+	if f.All && !slices.Contains(g.Lists, f.List) {
+		g.Lists = append(g.Lists, f.List)
+	} else if !f.All {
+		g.look(i, f.Target, f.Entity)
+	}
+	name := f.List + "\x00" + f.Name
+	if at, ok := g.facts[name]; ok {
+		g.Facts[at], g.FactOf[at] = f, i
+		return
+	}
+	g.facts[name] = len(g.Facts)
+	g.Facts, g.FactOf = append(g.Facts, f), append(g.FactOf, i)
+}
+
+func (g *gatherer) look(i int, row store.Ref, e *model.Entity) {
+	t := g.target(row, e)
+	t.Look, t.Asked = true, append(t.Asked, i)
 }
 
 func (g *gatherer) target(row store.Ref, e *model.Entity) *Target {
@@ -170,7 +204,7 @@ func (g *gatherer) target(row store.Ref, e *model.Entity) *Target {
 // over what weir had published. Weir's own writes raise the version and change
 // nothing but what is published.
 func NeedsBook(c *Change) bool {
-	if c.Is == nil || !publishes(c.Is) {
+	if c.Is == nil || !Publishes(c.Is) {
 		return false
 	}
 	if c.Was != c.Is {
@@ -216,7 +250,8 @@ func sameWritten(e *model.Entity, a, b value.Item) bool {
 	return len(a) == len(b)
 }
 
-func publishes(e *model.Entity) bool {
+// Publishes reports whether rows of the entity show a tally.
+func Publishes(e *model.Entity) bool {
 	for _, t := range e.Values {
 		if !t.Hidden {
 			return true

@@ -17,6 +17,7 @@ func (s *step) belongs(row value.Item, sc scope, now time.Time) bool {
 	if !s.Expired && s.expired(row, now) {
 		return false
 	}
+	row = s.reads(row, now)
 	for i := range s.With {
 		if !s.holds(&s.With[i], row, sc) {
 			return false

@@ -19,6 +19,9 @@ var (
 	ErrCursor = errors.New("the cursor is not one of this query with these parameters")
 	// ErrUnavailable: there is no search index.
 	ErrUnavailable = errors.New("search is not available")
+	// ErrTooMuch: the answer cannot be given in parts, and needs more reading than
+	// one request may cost.
+	ErrTooMuch = errors.New("there is more to read than one answer may cost")
 )
 
 // ParameterError says everything that is wrong with the parameters of a query. It

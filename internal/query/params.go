@@ -20,10 +20,15 @@ type Parameter struct {
 	Name     string     `json:"name"`
 	Type     model.Type `json:"type"`
 	Optional bool       `json:"optional,omitempty"`
+	Default  string     `json:"default,omitempty"` // where it is left out
 	OneOf    []string   `json:"oneOf,omitempty"`
 
-	blank bool // may be empty
+	blank bool        // may be empty
+	def   value.Value // Default, Missing for none
 }
+
+// open reports whether the parameter may have no value.
+func (d *Parameter) open() bool { return d.Optional && d.def.IsMissing() }
 
 // The parameters that every search has. Their names are theirs in every search.
 const (
@@ -43,7 +48,7 @@ func parameters(q *model.Query) []Parameter {
 	var ps []Parameter
 	for _, p := range q.Params {
 		if q.Search == nil || p.Name != paramText && p.Name != paramSort {
-			ps = append(ps, Parameter{Name: p.Name, Type: cmp.Or(p.Type, model.TypeAny), Optional: p.Optional})
+			ps = append(ps, Parameter{Name: p.Name, Type: cmp.Or(p.Type, model.TypeAny), Optional: p.Optional, Default: model.Scalar(p.Default), def: p.Default})
 		}
 	}
 	if q.Search == nil {
@@ -75,6 +80,9 @@ func (p *plan) arguments(given map[string]string, limit int) (map[string]value.V
 			say(d.Name, "is missing")
 		}
 		if !ok {
+			if !d.def.IsMissing() {
+				args[d.Name] = d.def
+			}
 			continue
 		}
 		v, err := d.parse(text)

@@ -17,6 +17,8 @@ type plan struct {
 	steps  []*step
 	scans  []*step // those of the steps that read a range of rows
 	hits   *step   // of a search: what a row must be
+
+	returned []returned // of the row found, none for all of it
 }
 
 func compile(m *model.Model, q *model.Query) (*plan, error) {
@@ -43,6 +45,7 @@ func compile(m *model.Model, q *model.Query) (*plan, error) {
 		}
 		p.steps, prior = append(p.steps, st), st
 	}
+	p.returned = newReturned(m, q, prior)
 	return p, nil
 }
 
@@ -83,7 +86,7 @@ func (p *plan) reads(st *step) error {
 	}
 	for _, k := range keys {
 		_, ok := k.build(func(name string) value.Value {
-			if b := st.bind(name); b == nil || b.Param != "" && p.param(b.Param).Optional {
+			if b := st.bind(name); b == nil || b.Param != "" && p.param(b.Param).open() {
 				return value.Value{}
 			}
 			return value.OfString("1") // anything that can be a key
@@ -116,6 +119,8 @@ func (p *plan) fits(at place) bool {
 		return true
 	case p.Search != nil:
 		return at.at == nil && at.key == nil
+	case p.Sort != nil:
+		return at.key == nil && at.after == "" && len(at.at) == 1 && p.steps[0].has(at.at[0].Key)
 	case p.Unique:
 		return at.key != nil && p.steps[len(p.steps)-1].has(*at.key)
 	}

@@ -9,7 +9,8 @@
 //
 // An answer comes in pages. A page costs a bounded amount of reading, so that it
 // may be short, or empty, and still have a cursor; only a page without one is the
-// last. (A query that gives each row once walks through everything for each page.)
+// last. (A query that gives each row once walks through everything for each page;
+// one that sorts or counts gives up with ErrTooMuch.)
 // Nothing is kept between pages: the cursor says how far the answer has come.
 package query
 
@@ -143,8 +144,18 @@ func (r *run) page(ctx context.Context, from place) ([]value.Item, place, error)
 		return r.find(ctx, from)
 	case r.plan.Unique:
 		return r.distinct(ctx, from)
+	case r.plan.Sort != nil:
+		return r.sorted(ctx, from)
 	}
-	return r.walk(ctx, from)
+	items, at, err := r.walk(ctx, from)
+	if len(r.plan.returned) > 0 && err == nil {
+		for i := range items {
+			if items[i], err = r.compose(ctx, items[i]); err != nil {
+				return nil, place{}, err
+			}
+		}
+	}
+	return items, at, err
 }
 
 // fetch reads rows of a step by their keys, in batches; nil where there is none
@@ -167,6 +178,7 @@ func (r *run) fetch(ctx context.Context, st *step, keys []store.Key, scopes func
 		if row == nil || !st.belongs(row, scopes(i), r.now) {
 			rows[i] = nil
 		}
+		rows[i] = st.reads(rows[i], r.now)
 	}
 	return rows, nil
 }

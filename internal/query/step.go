@@ -19,6 +19,8 @@ type step struct {
 	keys            []keyPart // all keys of the entity
 	sparse          bool      // rows hold only keys
 	keyed           bool      // what is fixed to a row before is in the primary key
+	readings        []*model.Attribute
+	lists           []*list // of the row before: what the step is fixed to each element of
 }
 
 func newStep(m *model.Model, s *model.Step, prior *step) *step {
@@ -36,9 +38,12 @@ func newStep(m *model.Model, s *model.Step, prior *step) *step {
 	for _, k := range s.Entity.Keys {
 		st.keys = append(st.keys, newKeyPart(m, s.Entity, k.Attr))
 	}
-	st.shape = newShape(s.Entity, st.sparse)
+	st.shape, st.readings = newShape(s.Entity, st.sparse), readings(s.Entity)
 	for _, b := range s.With {
 		st.keyed = st.keyed && (b.Prior == nil || st.inPrimary(b.Field.Name))
+		if b.Each() {
+			st.lists = append(st.lists, newList(m, prior.Entity.Attribute(b.Prior.Name), prior))
+		}
 	}
 	return st
 }

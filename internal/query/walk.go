@@ -50,6 +50,12 @@ func (w *walk) descend(depth int, from []found, resume []store.Cursor) (bool, er
 		return w.take(from), nil
 	}
 	st := w.plan.steps[depth]
+	if len(st.lists) > 0 {
+		var err error
+		if from, err = w.spread(st, from); err != nil {
+			return false, err
+		}
+	}
 	switch {
 	case w.keep != nil && depth == len(w.plan.steps)-1 && st.Get && st.keyed:
 		w.tell(st, from)
@@ -92,7 +98,11 @@ func (w *walk) take(from []found) bool {
 			w.over = true
 			return false
 		}
-		w.items, w.last = append(w.items, last.outside(f.row)), f.at
+		item := f.row
+		if len(w.plan.returned) == 0 {
+			item = last.outside(f.row)
+		}
+		w.items, w.last = append(w.items, item), f.at
 		if w.plan.Single {
 			return false
 		}
@@ -171,7 +181,7 @@ func (w *walk) scan(depth int, f found, resume []store.Cursor) (bool, error) {
 			if err != nil {
 				return false, err
 			}
-			rows = append(rows, found{row, behind(f.at, c)})
+			rows = append(rows, found{st.reads(row, w.now), behind(f.at, c)})
 		}
 		if more, err := w.descend(depth+1, rows, nil); !more || err != nil {
 			return false, err

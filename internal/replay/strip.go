@@ -28,7 +28,7 @@ func strip(t *model.Table, image value.Item) stripped {
 	if e.Derived {
 		return stripped{entity: e, ours: true}
 	}
-	image = image.Filter(func(name string) bool { return !isDerived(e, name) })
+	image = projections.Own(e, image).Filter(func(name string) bool { return !isDerived(e, name) })
 	for _, a := range e.Flags {
 		if v := image.Get(a); v.Kind() == value.Bool {
 			image = image.With(value.Attr{Name: a, Value: value.OfString(model.Scalar(v))})
@@ -49,16 +49,16 @@ func (s stripped) dress(now value.Item, m mark) value.Item {
 	attrs = append(attrs, value.Attr{Name: book.SeenMark, Value: m.value()})
 	counted := false
 	for _, a := range now {
-		if a.Name != book.SeenMark && isDerived(s.entity, a.Name) {
+		if a.Name != book.SeenMark && a.Name != book.Own && isDerived(s.entity, a.Name) {
 			attrs = append(attrs, a)
 			counted = counted || a.Name == book.Version
 		}
 	}
-	if s.entity != nil && len(s.entity.Values) > 0 && !counted {
+	if s.entity != nil && len(s.entity.Values)+len(s.entity.Steps) > 0 && !counted {
 		zero, err := projections.Published(s.entity, nil)
 		if err == nil {
 			attrs = append(append(attrs, zero...), value.Attr{Name: book.Version, Value: value.OfInt(0)})
 		}
 	}
-	return s.row.With(attrs...)
+	return projections.Keep(s.entity, s.row, now).With(attrs...)
 }

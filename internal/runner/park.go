@@ -118,6 +118,7 @@ func (w *work) parkTarget(ctx context.Context, t *projections.Target, reason str
 	return w.parkShown(ctx, t.Row, reason)
 }
 
+// parkShown keeps that a row refuses what is to be shown on it.
 func (r *Runner) parkShown(ctx context.Context, row store.Ref, reason string) error {
 	ws, err := r.keeping(ctx, []Dead{{Kind: DeadPublish, Target: r.describe(row), Row: row, Reason: reason}})
 	if err != nil {
@@ -303,6 +304,13 @@ func (r *Runner) show(ctx context.Context, target store.Ref) error {
 	e := r.Model.Table(target.Table).Classify(rows[0])
 	if e == nil {
 		return nil
+	}
+	if len(e.Steps) > 0 {
+		refused, err := r.look(ctx, []store.Ref{target}, true)
+		if err == nil {
+			err = refused[0]
+		}
+		return err
 	}
 	wr, err := PublishWrite(r.Model, target, e, rows[1])
 	if err != nil || len(wr.Ops) == 0 {

@@ -4,9 +4,9 @@
 //
 // All effects come first and the position last: a batch that was interrupted
 // anywhere is applied again whole, and every step is safe to repeat. What makes it
-// so is in each step's file: tallies.go (the book), rows.go (positions and
-// tombstones), follows.go (memberships), documents.go (versions in the index),
-// park.go (what was refused).
+// so is in each step's file: tallies.go (the book), steps.go (what is told, and
+// looked at), rows.go (positions and tombstones), follows.go (memberships),
+// documents.go (versions in the index), park.go (what was refused).
 package runner
 
 import (
@@ -56,7 +56,7 @@ func (r *Runner) Rows(ctx context.Context, b Batch) (Counts, error) {
 	g := projections.Gather(b.Changes)
 	kept := make([]bool, len(b.Changes))
 	w := work{Runner: r, Batch: b, Gathered: g, kept: kept}
-	for _, step := range []func(context.Context) error{w.tallies, w.rows, w.mends, w.faults} {
+	for _, step := range []func(context.Context) error{w.facts, w.tallies, w.steps, w.rows, w.mends, w.faults} {
 		if err := step(ctx); err != nil {
 			return Counts{}, err
 		}

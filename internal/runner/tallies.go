@@ -32,6 +32,12 @@ func (w *work) tallies(ctx context.Context) error {
 		}
 		pending = again
 	}
+	for t := range books { // such a row shows all that is derived on it at once
+		if len(t.Entity.Steps) > 0 {
+			t.Look = t.Look || projections.Publishes(t.Entity)
+			delete(books, t)
+		}
+	}
 	if err := w.readBooks(ctx, books); err != nil {
 		return err
 	}

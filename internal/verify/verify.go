@@ -38,6 +38,7 @@ type Verify struct {
 	yield   func(Difference)
 	expect  map[string]*target // by the partition key of the book
 	docs    map[string]map[string]bool
+	told    told
 	read    int
 	Checked int // derived values compared
 }
@@ -77,7 +78,7 @@ func (t *target) settle() error {
 // Run yields every difference. What is counted while others write may differ for
 // that reason; an embedded store has no others.
 func (v *Verify) Run(ctx context.Context, yield func(Difference)) error {
-	v.yield, v.expect, v.docs = yield, map[string]*target{}, map[string]map[string]bool{}
+	v.yield, v.expect, v.docs, v.told = yield, map[string]*target{}, map[string]map[string]bool{}, told{}
 	if err := v.scan(ctx, v.recount); err != nil {
 		return err
 	}
@@ -86,6 +87,7 @@ func (v *Verify) Run(ctx context.Context, yield func(Difference)) error {
 			v.yield(Difference{"book", rowText(v.Model, t.row), err.Error(), "parked"})
 		}
 	}
+	v.told.sort()
 	if err := v.scan(ctx, v.compare); err != nil {
 		return err
 	}
@@ -145,6 +147,7 @@ func (v *Verify) recount(_ context.Context, rows []found) error {
 			}
 			t.add(a)
 		}
+		v.told.add(e.Facts)
 		for _, d := range projections.Documents(v.Model, &rows[i].Change) {
 			if v.docs[d.Index] == nil {
 				v.docs[d.Index] = map[string]bool{}
@@ -163,6 +166,9 @@ func (v *Verify) compare(ctx context.Context, rows []found) error {
 			if err := v.shown(&rows[i]); err != nil {
 				return err
 			}
+		}
+		if err := v.moved(&rows[i]); err != nil {
+			return err
 		}
 	}
 	if err := v.made(ctx, rows); err != nil {
@@ -334,7 +340,7 @@ func (v *Verify) members(ctx context.Context, s projections.Spread) error {
 // books compares the accumulators themselves, those of targets that are not there
 // too.
 func (v *Verify) books(ctx context.Context) error {
-	begins := "book|" + v.Model.Name + "|"
+	begins, facts := "book|"+v.Model.Name+"|", book.Facts(v.Model.Name)
 	q := store.Query{Table: book.TableName}
 	for {
 		page, err := v.Store.Query(ctx, q)
@@ -342,9 +348,12 @@ func (v *Verify) books(ctx context.Context) error {
 			return fmt.Errorf("reading the books: %w", err)
 		}
 		for _, b := range page.Rows {
-			if name := b.Get(book.Partition).Text(); strings.HasPrefix(name, begins) {
+			switch name := b.Get(book.Partition).Text(); {
+			case strings.HasPrefix(name, begins):
 				v.book(name, b)
 				delete(v.expect, name)
+			case strings.HasPrefix(name, facts):
+				v.fact(strings.TrimPrefix(name, facts), b)
 			}
 		}
 		if page.Next == nil {
@@ -352,10 +361,10 @@ func (v *Verify) books(ctx context.Context) error {
 		}
 		q.After = page.Next
 	}
-	for name, t := range v.expect {
+	for name := range v.expect {
 		v.book(name, value.Item{})
-		_ = t
 	}
+	v.untold()
 	return nil
 }
 

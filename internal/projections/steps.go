@@ -1,0 +1,224 @@
+package projections
+
+import (
+	"slices"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Fact is a row of ours that says what one row tells of a target, as of Position;
+// a nil Told takes it back. It stands by itself, so that the newest position of
+// its source wins whatever comes when. Whoever writes it looks at the targets
+// after.
+type Fact struct {
+	List, Name string // where it stands, see package book
+	Told       value.Item
+	Position   events.Position
+	Entity     *model.Entity // of what is to be looked at:
+	Target     store.Ref     // this row; or, with All,
+	All        bool          // every target of the list
+}
+
+// foldFacts: a row tells that a word is reached, who is among others, and which
+// row goes by a list of others. What is told the same as before is not told again.
+func foldFacts(c *Change, e *Effects) {
+	was, is := told(c, c.Was, c.Old), told(c, c.Is, c.New)
+	for _, f := range was {
+		if !slices.ContainsFunc(is, f.sameRow) {
+			f.Told = nil
+			e.Facts = append(e.Facts, f)
+		}
+	}
+	for _, f := range is {
+		if i := slices.IndexFunc(was, f.sameRow); i < 0 || !value.EqualItems(was[i].Told, f.Told) {
+			e.Facts = append(e.Facts, f)
+		}
+	}
+}
+
+func (f *Fact) sameRow(g Fact) bool { return f.List == g.List && f.Name == g.Name }
+
+// told is all that a row tells by itself.
+func told(c *Change, e *model.Entity, row value.Item) []Fact {
+	if e == nil {
+		return nil
+	}
+	var out []Fact
+	add := func(f Fact, ok bool) {
+		if f.Position = c.Position; ok {
+			out = append(out, f)
+		}
+	}
+	for _, st := range e.Stages {
+		add(reaches(c, st, row))
+	}
+	for _, o := range e.Others {
+		add(belongs(o, row))
+	}
+	for _, s := range e.Steps {
+		for i, st := range s.Stages {
+			if o := othersOf(st, row); o != nil && !slices.ContainsFunc(s.Stages[:i], func(b *model.Stage) bool { return b.Each == st.Each }) {
+				add(goesBy(c, o, row))
+			}
+		}
+	}
+	return out
+}
+
+// reaches is a row that reaches a word, with the values that it sets there.
+func reaches(c *Change, st *model.Stage, row value.Item) (Fact, bool) {
+	if !model.Holds(st.Where, row) {
+		return Fact{}, false
+	}
+	target, ok := keyOf(st.Steps.Target, st.To, row)
+	f := Fact{List: FactsOf(st.Steps, target), Name: book.Reached(st.Word, book.RowText(c.Row)), Entity: st.Steps.Target, Target: target}
+	if st.Each != nil {
+		who := model.Scalar(st.Who.Get(row))
+		f.Name, ok = book.Reached(st.Word, who), ok && who != ""
+	}
+	f.Told = value.Item{}
+	for i := range st.Set {
+		if v := st.Set[i].Expr.Field.Get(row); !v.IsMissing() {
+			f.Told = f.Told.With(value.Attr{Name: st.Set[i].Name, Value: v})
+		}
+	}
+	return f, ok
+}
+
+func keyOf(e *model.Entity, to []model.Assign, row value.Item) (store.Ref, bool) {
+	key, ok := e.Key(func(name string) value.Value { return assigned(to, name, row) })
+	return store.Ref{Table: e.Table.Name, Key: key}, ok
+}
+
+// belongs is a row that is one of the others of its list.
+func belongs(o *model.Others, row value.Item) (Fact, bool) {
+	who := o.Field.Get(row)
+	list, ok := membersOf(o, func(i int) value.Value { return o.Links[i].Get(row) })
+	return Fact{
+		List: list, Name: book.Other(model.Scalar(who)), All: true,
+		Told: value.Item{{Name: whoAttr, Value: who}},
+	}, ok && model.Scalar(who) != ""
+}
+
+// goesBy is a target that has no list of its own.
+func goesBy(c *Change, o *model.Others, row value.Item) (Fact, bool) {
+	list, ok := OthersOf(o, row)
+	return Fact{
+		List: list, Name: book.Target(book.RowText(c.Row)), Entity: o.On, Target: c.Row,
+		Told: value.NewItem(value.Attr{Name: tableAttr, Value: value.OfString(c.Row.Table)}, value.Attr{Name: keyAttr, Value: value.OfMap(c.Table.Item(c.Row.Key))}),
+	}, ok
+}
+
+// What is told of members and targets.
+const (
+	whoAttr   = "who"
+	tableAttr = "t"
+	keyAttr   = "key"
+)
+
+// TargetTold is the row that a target's fact names.
+func TargetTold(m *model.Model, told value.Item) (store.Ref, bool) {
+	t := m.Table(told.Get(tableAttr).Text())
+	if t == nil {
+		return store.Ref{}, false
+	}
+	key, ok := t.KeyOf(told.Get(keyAttr).Item())
+	return store.Ref{Table: t.Name, Key: key}, ok
+}
+
+// othersOf are those that a stage's list stands for on this row, nil where the row
+// has a list of its own.
+func othersOf(st *model.Stage, row value.Item) *model.Others {
+	if st.Each == nil || IsList(row.Get(st.Each.Name)) {
+		return nil
+	}
+	return st.Each.Others
+}
+
+// IsList reports whether a row has a list of its own there, be it empty.
+func IsList(v value.Value) bool {
+	return v.Kind() == value.List || v.Kind() == value.StringSet || v.Kind() == value.NumberSet
+}
+
+// FactsOf is where what is told of a target's steps stands.
+func FactsOf(s *model.Steps, target store.Ref) string { return s.Name + "|" + book.RowText(target) }
+
+// OthersOf is where the others stand that a row's list stands for.
+func OthersOf(o *model.Others, row value.Item) (string, bool) {
+	return membersOf(o, func(i int) value.Value { return scalarOf(&o.Key[i].Expr, row) })
+}
+
+func membersOf(o *model.Others, get func(i int) value.Value) (string, bool) {
+	texts := make([]string, 0, len(o.Key))
+	for i := range o.Key {
+		text := model.Scalar(get(i))
+		if text == "" {
+			return "", false
+		}
+		texts = append(texts, text)
+	}
+	return o.Name + "|" + book.Texts(texts), true
+}
+
+// NeedsLook reports whether a row with steps came by in a state that what is known
+// may not agree with: it is new, or the application wrote something that the steps
+// go by. Weir's own writes raise the version and change nothing of the
+// application's.
+func NeedsLook(c *Change) bool {
+	if c.Is == nil || len(c.Is.Steps) == 0 {
+		return false
+	}
+	if c.Was != c.Is {
+		return true
+	}
+	was, is := c.Old.Get(book.Version), c.New.Get(book.Version)
+	if is.Kind() != value.Number {
+		return true
+	}
+	if was.Kind() != value.Number {
+		return false
+	}
+	switch d := value.Compare(is, was); {
+	case d < 0:
+		return true
+	case d > 0:
+		return !sameWritten(c.Is, Own(c.Is, c.Old), Own(c.Is, c.New))
+	}
+	return slices.ContainsFunc(Basis(c.Is), func(name string) bool {
+		return !value.Equal(c.Old.Get(name), c.New.Get(name))
+	})
+}
+
+// Basis are the attributes of a row that its steps go by, as the row has them, and
+// those that they write.
+func Basis(e *model.Entity) []string {
+	out := []string{book.Own}
+	add := func(name string) {
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	for _, s := range e.Steps {
+		for _, name := range s.Attributes() {
+			add(name)
+		}
+		for _, st := range s.Stages {
+			if st.Each == nil {
+				continue
+			}
+			add(st.Each.Name)
+			if st.Each.Others != nil {
+				for i := range st.Each.Others.Key {
+					if f := st.Each.Others.Key[i].Expr.Field; f != nil {
+						add(f.Attr)
+					}
+				}
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,367 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// What rows tell of steps is kept in our table, one row for each, and the newest
+// position of its source wins. A target is looked at after that: its book's
+// version is raised, then everything it goes by is read strongly, then what comes
+// of that is shown under the version raised. So the look with the highest version
+// sees all that was told before any lower one, and nothing lower is shown over it:
+// streams may come in any order, and a batch any number of times. What the row
+// itself says is part of it, and guarded as it was read.
+
+// facts keeps what the batch's rows tell, before anything is looked at.
+func (w *work) facts(ctx context.Context) error {
+	ws := make([]store.Write, len(w.Facts))
+	for i := range w.Facts {
+		ws[i] = w.factWrite(&w.Facts[i])
+	}
+	out, err := w.write(ctx, ws)
+	if err != nil {
+		return err
+	}
+	for i := range out {
+		if !errors.Is(out[i].Err, store.ErrRefused) {
+			continue
+		}
+		c := &w.Changes[w.FactOf[i]]
+		w.kept[w.FactOf[i]] = true
+		d := Dead{Kind: DeadImage, Target: w.Facts[i].List, Reason: out[i].Err.Error(), Lane: w.Lane, Position: c.Position, Record: recordJSON(c), Time: c.Time}
+		if _, err := w.KeepDead(ctx, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// factWrite keeps what is told, or that it was taken back, for as long as something
+// older may still come.
+func (w *work) factWrite(f *projections.Fact) store.Write {
+	wr := store.Write{
+		Ref: book.Fact(w.Model.Name, f.List, f.Name), If: store.Cond{below(book.Position, f.Position.Value())},
+		Ops: []store.Op{set(book.Position, f.Position.Value())},
+	}
+	if f.Told == nil {
+		wr.Ops = append(wr.Ops, set(book.Told, value.Value{}), set(book.Expiry, w.expiry()))
+	} else {
+		wr.Ops = append(wr.Ops, set(book.Told, value.OfMap(f.Told)), set(book.Expiry, value.Value{}))
+	}
+	return wr
+}
+
+// steps looks at the targets of the batch, and at those of lists that changed. A
+// long list becomes a job, so that other targets need not wait for it.
+func (w *work) steps(ctx context.Context) error {
+	var refs []store.Ref
+	var of []*projections.Target
+	for _, t := range w.Targets {
+		if t.Look {
+			refs, of = append(refs, t.Row), append(of, t)
+		}
+	}
+	refused, err := w.look(ctx, refs, false)
+	if err != nil {
+		return err
+	}
+	for i, reason := range refused {
+		if reason == nil {
+			continue
+		}
+		for _, change := range of[i].Asked {
+			w.kept[change] = true
+		}
+		if err := w.parkTarget(ctx, of[i], reason.Error()); err != nil {
+			return err
+		}
+	}
+	for _, list := range w.Lists {
+		last, err := w.lookAll(ctx, list, "")
+		if err == nil && last != "" {
+			err = w.startLooking(ctx, list, last)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// looksAtOnce is how often a row may change under a look before the batch comes
+// again.
+const looksAtOnce = 10
+
+// look tells the steps of rows anew. A row that is not there needs none: its own
+// record, when it comes, makes us look. It returns for each why it cannot be told,
+// nil for good. A parked target waits, unless parked says that its turn has come.
+func (r *Runner) look(ctx context.Context, refs []store.Ref, parked bool) (refused []error, err error) {
+	refused = make([]error, len(refs))
+	books, err := r.raise(ctx, refs, parked)
+	if err != nil {
+		return nil, err
+	}
+	todo := make([]int, 0, len(refs))
+	for i := range refs {
+		if books[i] != nil {
+			todo = append(todo, i)
+		}
+	}
+	for range looksAtOnce {
+		if todo, err = r.lookOnce(ctx, refs, books, todo, refused); err != nil || len(todo) == 0 {
+			return refused, err
+		}
+	}
+	return nil, fmt.Errorf("%s changes faster than its steps can be told", r.describe(refs[todo[0]]))
+}
+
+// raise gives each target's book a new version, and returns the books; nil where
+// the target is parked.
+func (r *Runner) raise(ctx context.Context, refs []store.Ref, parked bool) ([]value.Item, error) {
+	ws := make([]store.Write, len(refs))
+	for i := range refs {
+		ws[i] = store.Write{Ref: book.Of(r.Model.Name, refs[i]), Return: true, Ops: []store.Op{
+			{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())},
+		}}
+		if !parked {
+			ws[i].If = store.Cond{{{Attr: book.Parked, Is: store.Absent}}}
+		}
+	}
+	out, err := r.write(ctx, ws)
+	if err != nil {
+		return nil, err
+	}
+	books := make([]value.Item, len(refs))
+	for i := range out {
+		if errors.Is(out[i].Err, store.ErrRefused) {
+			return nil, out[i].Err
+		}
+		if out[i].Err == nil {
+			books[i] = out[i].Row
+		}
+	}
+	return books, nil
+}
+
+// lookOnce looks at the rows of todo, and returns those that changed meanwhile.
+func (r *Runner) lookOnce(ctx context.Context, refs []store.Ref, books []value.Item, todo []int, refused []error) ([]int, error) {
+	ask := make([]store.Ref, len(todo))
+	for j, i := range todo {
+		ask[j] = refs[i]
+	}
+	rows, err := r.get(ctx, ask)
+	if err != nil {
+		return nil, err
+	}
+	var ws []store.Write
+	var of []int
+	for j, i := range todo {
+		e := r.Model.Table(refs[i].Table).Classify(rows[j])
+		if e == nil || len(e.Steps) == 0 {
+			continue
+		}
+		version, stale, err := r.showable(ctx, refs[i], rows[j].Get(book.Version), books[i])
+		if err != nil {
+			return nil, err
+		}
+		if stale {
+			continue
+		}
+		wr, err := r.lookWrite(ctx, e, refs[i], rows[j], books[i])
+		wr.If = append(wr.If, version)
+		var many *projections.TooMany
+		switch {
+		case errors.As(err, &many) || errors.Is(err, value.ErrNumber):
+			refused[i] = err
+		case err != nil:
+			return nil, err
+		default:
+			ws, of = append(ws, wr), append(of, i)
+		}
+	}
+	out, err := r.write(ctx, ws)
+	if err != nil {
+		return nil, err
+	}
+	var again []int
+	for j, i := range of {
+		switch {
+		case errors.Is(out[j].Err, store.ErrRefused):
+			refused[i] = out[j].Err
+		case out[j].Err != nil && out[j].Row != nil:
+			again = append(again, i)
+		}
+	}
+	return again, nil
+}
+
+// showable is the condition under which a row that shows this version may be
+// written under the book's. It is stale when the row shows a later look. A version
+// that the book never had was never given by weir, as on a row that was made as a
+// copy of another, and yields.
+func (r *Runner) showable(ctx context.Context, target store.Ref, shown value.Value, b value.Item) (cond []store.Test, stale bool, err error) {
+	n := b.Get(book.Count)
+	if shown.IsMissing() || shown.Kind() == value.Number && value.Compare(shown, n) <= 0 {
+		return []store.Test{{Attr: book.Version, Is: store.Absent}, {Attr: book.Version, Is: store.Le, Value: n}}, false, nil
+	}
+	rows, err := r.get(ctx, []store.Ref{book.Of(r.Model.Name, target)})
+	if err != nil {
+		return nil, false, err
+	}
+	stale = shown.Kind() == value.Number && value.Compare(shown, versionOf(rows[0])) <= 0
+	return []store.Test{{Attr: book.Version, Is: store.Eq, Value: shown}}, stale, nil
+}
+
+// lookWrite shows all that is derived on the row under the book's version, if it
+// still is what the steps go by.
+func (r *Runner) lookWrite(ctx context.Context, e *model.Entity, target store.Ref, row, b value.Item) (store.Write, error) {
+	want, err := projections.Look(e, target, row, known{ctx, r})
+	if err != nil {
+		return store.Write{}, err
+	}
+	shown, err := projections.Published(e, b)
+	if err != nil {
+		return store.Write{}, err
+	}
+	wr := store.Write{Ref: target, Return: true, If: store.Cond{r.present(target.Table)}}
+	for _, name := range projections.Basis(e) {
+		is, will := row.Get(name), want.Get(name)
+		test := store.Test{Attr: name, Is: store.Eq, Value: is}
+		if is.IsMissing() {
+			test = store.Test{Attr: name, Is: store.Absent}
+		}
+		wr.If = append(wr.If, []store.Test{test})
+		if !value.Equal(is, will) {
+			wr.Ops = append(wr.Ops, set(name, will))
+		}
+	}
+	for _, a := range shown {
+		wr.Ops = append(wr.Ops, set(a.Name, a.Value))
+	}
+	wr.Ops = append(wr.Ops, set(book.Version, b.Get(book.Count)))
+	return wr, nil
+}
+
+// known is what is told, as our table has it.
+type known struct {
+	ctx context.Context
+	*Runner
+}
+
+// Each reads a partition in pages.
+func (k known) Each(list, begins string, yield func(value.Item) bool) error {
+	ref := book.Fact(k.Model.Name, list, begins)
+	q := store.Query{Table: book.TableName, Partition: ref.Key.Partition, Sort: store.Range{Prefix: ref.Key.Sort}, Limit: membersAtOnce}
+	for {
+		page, err := k.Store.Query(k.ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, row := range page.Rows {
+			if told := row.Get(book.Told); !told.IsMissing() && !yield(told.Item()) {
+				return nil
+			}
+		}
+		if page.Next == nil {
+			return nil
+		}
+		q.After = page.Next
+	}
+}
+
+// Get reads by key.
+func (k known) Get(list string, names []string) ([]value.Item, error) {
+	refs := make([]store.Ref, len(names))
+	for i, name := range names {
+		refs[i] = book.Fact(k.Model.Name, list, name)
+	}
+	rows, err := k.get(k.ctx, refs)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]value.Item, len(rows))
+	for i, row := range rows {
+		if told := row.Get(book.Told); !told.IsMissing() {
+			out[i] = told.Item()
+			if out[i] == nil {
+				out[i] = value.Item{}
+			}
+		}
+	}
+	return out, nil
+}
+
+// lookAll looks at the next targets of a list, after a name. It returns the last
+// one's name, "" when there are no more.
+func (r *Runner) lookAll(ctx context.Context, list, after string) (last string, err error) {
+	page, err := r.Store.Query(ctx, store.Query{
+		Table: book.TableName, Partition: book.Fact(r.Model.Name, list, "").Key.Partition, Limit: membersAtOnce,
+		Sort: store.Range{From: value.OfString(max(book.TargetsBegin, after+"\x00"))},
+	})
+	if err != nil {
+		return "", err
+	}
+	var refs []store.Ref
+	for _, row := range page.Rows {
+		if ref, ok := projections.TargetTold(r.Model, row.Get(book.Told).Item()); ok {
+			refs = append(refs, ref)
+		}
+	}
+	refused, err := r.look(ctx, refs, false)
+	if err != nil {
+		return "", err
+	}
+	for i, reason := range refused {
+		if reason != nil {
+			if err := r.parkShown(ctx, refs[i], reason.Error()); err != nil {
+				return "", err
+			}
+		}
+	}
+	if page.Next == nil || len(page.Rows) == 0 {
+		return "", nil
+	}
+	return page.Rows[len(page.Rows)-1].Get(book.Sort).Text(), nil
+}
+
+// lookAttr is the list of a job that looks at its targets.
+const lookAttr = "look"
+
+// startLooking makes a job of the targets after a name. Where there is such a job
+// already it begins again there: what changed now was looked at up to that name.
+func (r *Runner) startLooking(ctx context.Context, list, after string) error {
+	_, err := r.write(ctx, []store.Write{{
+		Ref: book.Job(r.Model.Name, lookAttr+"|"+list),
+		Ops: []store.Op{
+			set(lookAttr, value.OfString(list)), set(cursorAttr, value.OfString(after)),
+			{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())},
+		},
+	}})
+	return err
+}
+
+// lookOn does one step of such a job, unless it was begun again meanwhile.
+func (r *Runner) lookOn(ctx context.Context, job value.Item) (more bool, err error) {
+	list := job.Get(lookAttr).Text()
+	last, err := r.lookAll(ctx, list, job.Get(cursorAttr).Text())
+	if err != nil {
+		return true, err
+	}
+	wr := store.Write{
+		Ref: book.Job(r.Model.Name, lookAttr+"|"+list),
+		If:  store.Cond{{{Attr: book.Count, Is: store.Eq, Value: job.Get(book.Count)}}},
+	}
+	if wr.Delete = last == ""; !wr.Delete {
+		wr.Ops = []store.Op{set(cursorAttr, value.OfString(last))}
+	}
+	out, err := r.write(ctx, []store.Write{wr})
+	return err != nil || last != "" || out[0].Err != nil, err
+}

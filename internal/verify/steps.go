@@ -1,0 +1,120 @@
+package verify
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"weir/internal/book"
+	"weir/internal/projections"
+	"weir/internal/value"
+)
+
+// told is what all rows tell, by list and name, as a recount has it.
+type told map[string]*list
+
+type list struct {
+	names []string
+	told  map[string]value.Item
+	seen  map[string]bool // stands in our table
+}
+
+func (t told) add(facts []projections.Fact) {
+	for _, f := range facts {
+		l := t[f.List]
+		if l == nil {
+			l = &list{told: map[string]value.Item{}, seen: map[string]bool{}}
+			t[f.List] = l
+		}
+		if _, twice := l.told[f.Name]; !twice {
+			l.names = append(l.names, f.Name)
+		}
+		l.told[f.Name] = f.Told
+	}
+}
+
+func (t told) sort() {
+	for _, l := range t {
+		slices.Sort(l.names)
+	}
+}
+
+// Each goes through a list in memory.
+func (t told) Each(of, begins string, yield func(value.Item) bool) error {
+	l := t[of]
+	if l == nil {
+		return nil
+	}
+	from, _ := slices.BinarySearch(l.names, begins)
+	for _, name := range l.names[from:] {
+		if !strings.HasPrefix(name, begins) || !yield(l.told[name]) {
+			break
+		}
+	}
+	return nil
+}
+
+// Get reads by name.
+func (t told) Get(of string, names []string) ([]value.Item, error) {
+	out := make([]value.Item, len(names))
+	if l := t[of]; l != nil {
+		for i, name := range names {
+			out[i] = l.told[name]
+		}
+	}
+	return out, nil
+}
+
+// moved holds a row's steps against what the rows there are tell.
+func (v *Verify) moved(f *found) error {
+	if f.Is == nil || len(f.Is.Steps) == 0 {
+		return nil
+	}
+	want, err := projections.Look(f.Is, f.Row, f.New, v.told)
+	var many *projections.TooMany
+	if errors.As(err, &many) {
+		v.yield(Difference{many.Steps, rowText(v.Model, f.Row), err.Error(), "parked"})
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, s := range f.Is.Steps {
+		for _, name := range s.Attributes() {
+			v.check(s.Name+" "+name, f.Row, want.Get(name), f.New.Get(name))
+		}
+	}
+	return nil
+}
+
+// fact holds what our table says is told against the rows that tell it.
+func (v *Verify) fact(of string, row value.Item) {
+	v.Checked++
+	name, have := row.Get(book.Sort).Text(), row.Get(book.Told)
+	l := v.told[of]
+	want := value.Value{}
+	if l != nil && l.told[name] != nil {
+		want, l.seen[name] = value.OfMap(l.told[name]), true
+	}
+	if want.IsMissing() != have.IsMissing() || !value.EqualItems(orEmpty(want.Item()), orEmpty(have.Item())) {
+		v.yield(Difference{"told", of + " " + name, text(want), text(have)})
+	}
+}
+
+func orEmpty(it value.Item) value.Item {
+	if it == nil {
+		return value.Item{}
+	}
+	return it
+}
+
+// untold are the facts that stand nowhere.
+func (v *Verify) untold() {
+	for of, l := range v.told {
+		for _, name := range l.names {
+			if !l.seen[name] {
+				v.yield(Difference{"told", of + " " + name, text(value.OfMap(l.told[name])), text(value.Value{})})
+			}
+		}
+	}
+}
