@@ -33,13 +33,14 @@ const (
 )
 
 type commands struct {
-	Replay replayCommand `cmd:"" help:"Derive from recorded streams: core rows, derived rows, search."`
-	Run    runCommand    `cmd:"" help:"Follow the store's streams and serve queries over HTTP."`
-	Query  queryCommand  `cmd:"" help:"Answer a named query, one JSON object a line."`
-	Verify verifyCommand `cmd:"" help:"Recount every derived value from the core rows and print what differs."`
-	Dead   deadCommands  `cmd:"" help:"Look at, retry or discard what could not be applied."`
-	Lint   lintCommand   `cmd:"" help:"Check model files."`
-	Schema schemaCommand `cmd:"" help:"Print the JSON Schema of model files, for editors."`
+	Replay replayCommand  `cmd:"" help:"Derive from recorded streams: core rows, derived rows, search."`
+	Run    runCommand     `cmd:"" help:"Follow the store's streams and serve queries over HTTP."`
+	Query  queryCommand   `cmd:"" help:"Answer a named query, one JSON object a line."`
+	Verify verifyCommand  `cmd:"" help:"Recount every derived value from the core rows and print what differs."`
+	Dead   deadCommands   `cmd:"" help:"Look at, retry or discard what could not be applied."`
+	Deploy deployCommands `cmd:"" help:"Make what a model needs on AWS."`
+	Lint   lintCommand    `cmd:"" help:"Check model files."`
+	Schema schemaCommand  `cmd:"" help:"Print the JSON Schema of model files, for editors."`
 }
 
 const description = `Derived data for DynamoDB tables, kept exactly right.
@@ -132,7 +133,7 @@ func (p *program) fail(err error) int {
 	case errors.As(err, &problems):
 		fmt.Fprintln(p.stderr, err)
 		return exitUsage
-	case errors.Is(err, store.ErrOwned), errors.Is(err, fs.ErrNotExist), errors.Is(err, errUsage), errors.As(err, &damage),
+	case errors.Is(err, store.ErrOwned), errors.Is(err, system.ErrNotReplayed), errors.Is(err, fs.ErrNotExist), errors.Is(err, errUsage), errors.As(err, &damage),
 		errors.Is(err, query.ErrNotFound), errors.Is(err, query.ErrParameter), errors.Is(err, query.ErrCursor), errors.Is(err, runner.ErrNoDead):
 		fmt.Fprintln(p.stderr, "projector:", err)
 		return exitUsage
@@ -160,6 +161,7 @@ func (quiet) Is(target error) bool { return target == errUsage }
 // data is the flag that says where the embedded store is.
 type data struct {
 	Data string `default:"./data" placeholder:"DIR" help:"Directory of the embedded store and index (default ${default})."`
+	AWS  bool   `name:"aws" help:"Rows are in DynamoDB, found by the SDK's own environment: AWS_REGION, AWS_PROFILE, AWS_ENDPOINT_URL_DYNAMODB and the rest."`
 }
 
 // output is the flag that says how results are printed.
@@ -169,7 +171,21 @@ type output struct {
 
 // open loads the models and opens the embedded system in the directory.
 func (p *program) open(d data, names []string, o system.Options) (*system.System, error) {
-	var models []*model.Model
+	models, err := load(names)
+	if err != nil {
+		return nil, err
+	}
+	if d.AWS {
+		db, err := p.dynamodb(models)
+		if err != nil {
+			return nil, err
+		}
+		return p.openAWS(db, models, o)
+	}
+	return system.Open(p.ctx, d.Data, models, o)
+}
+
+func load(names []string) (models []*model.Model, err error) {
 	for _, n := range names {
 		m, err := model.Load(n)
 		if err != nil {
@@ -177,12 +193,12 @@ func (p *program) open(d data, names []string, o system.Options) (*system.System
 		}
 		models = append(models, m)
 	}
-	return system.Open(p.ctx, d.Data, models, o)
+	return models, nil
 }
 
 // existing is open for commands that only make sense where there is data.
 func (p *program) existing(d data, names []string, o system.Options) (*system.System, error) {
-	if _, err := os.Stat(d.Data); err != nil {
+	if _, err := os.Stat(d.Data); err != nil && !d.AWS {
 		return nil, usage("there is no data in %s: replay a recording into it first, or say where it is with --data", d.Data)
 	}
 	return p.open(d, names, o)

@@ -33,7 +33,8 @@ func (replayCommand) Help() string {
 output of these, Kinesis Data Streams for DynamoDB records, DynamoDB exports to S3
 or Lambda on-failure documents; plain, gzip or zstd. What they are is found out by
 what is in them. Returns when everything derived has caught up. Replaying a file
-again changes nothing; after an interruption the same command goes on.
+again changes nothing; after an interruption the same command goes on. On AWS it
+makes the tables, and refuses any that no replay made.
 
   projector replay gallery testdata/streams/gallery/stream.jsonl.gz
   projector replay movienight streams/ --data ./data
@@ -47,6 +48,11 @@ func (c *replayCommand) Run(p *program) error {
 	inputs, err := inputsOf(c.Files)
 	if err != nil {
 		return err
+	}
+	if c.AWS {
+		if err := p.prepareReplay(c.Model); err != nil {
+			return err
+		}
 	}
 	s, err := p.open(c.data, []string{c.Model}, system.Options{NoSearch: c.NoSearch})
 	if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"compress/gzip"
 	"context"
+	"crypto/rand"
 	"errors"
 	"flag"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 
 	"weir/internal/model"
 	"weir/internal/store"
+	"weir/internal/store/dynamodb/dynamodbtest"
 	"weir/internal/system"
 	"weir/internal/value"
 )
@@ -43,8 +45,25 @@ func TestMain(m *testing.M) {
 //	                             writes a derived attribute behind weir's back
 //	id FILE                      sets $ID to the first word of FILE
 func TestScripts(t *testing.T) {
+	scripts(t, "testdata/script", func(*testscript.Env) {})
+}
+
+// TestScriptsOnAWS runs testdata/aws, each script against a world of its own in
+// DynamoDB Local.
+func TestScriptsOnAWS(t *testing.T) {
+	endpoint := os.Getenv(dynamodbtest.Endpoint)
+	dynamodbtest.Config(t)
+	scripts(t, "testdata/aws", func(e *testscript.Env) {
+		e.Setenv("AWS_REGION", "eu-west-1")
+		e.Setenv("AWS_ACCESS_KEY_ID", rand.Text())
+		e.Setenv("AWS_SECRET_ACCESS_KEY", "x")
+		e.Setenv("AWS_ENDPOINT_URL_DYNAMODB", endpoint)
+	})
+}
+
+func scripts(t *testing.T, dir string, setup func(*testscript.Env)) {
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Dir:                 dir,
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
@@ -57,6 +76,7 @@ func TestScripts(t *testing.T) {
 			streams, err := filepath.Abs("../../testdata/streams")
 			e.Setenv("ADDR", l.Addr().String())
 			e.Setenv("STREAMS", streams)
+			setup(e)
 			return err
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -14,6 +14,7 @@
 //	fact|MODEL|E.L|NAMES  s t|HASH  a row that goes by them
 //	dead|MODEL            s ID      a record or an effect that could not be applied
 //	secret                s cursor  the key that signs paging cursors
+//	made|TABLE            s ""      that a replay made the table, and which one
 //
 // ROW is a row's table and key as text, hashed when long. A book's attributes:
 //
@@ -127,6 +128,9 @@ func Member(followed store.Ref, attr string, row store.Ref) store.Ref {
 func Checkpoint(model, group, table, shard string) store.Ref {
 	return Ref("check|"+model+"|"+group, table+"|"+shard)
 }
+
+// Made is where it is remembered that a replay made a table.
+func Made(table string) store.Ref { return Ref("made|"+table, "") }
 
 // Job is where the work on a long list is kept.
 func Job(model, list string) store.Ref { return Ref(Jobs(model), Hash(list)) }

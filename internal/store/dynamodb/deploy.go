@@ -18,7 +18,7 @@ import (
 // Deployed is what was found or made of a table.
 type Deployed struct {
 	Table   string
-	ID      string // DynamoDB's own: a table made again under the name has another
+	ID      string // a table made again under the name has another
 	Created bool
 	Differs []string // what an existing table has otherwise; nothing of it was touched
 }
@@ -56,7 +56,7 @@ func (s *Store) deploy(ctx context.Context, t *store.Table, own bool) (Deployed,
 	if found, err = s.active(ctx, t.Name); err != nil {
 		return d, err
 	}
-	d.ID = aws.ToString(found.TableId)
+	d.ID = identity(found)
 	ttl, err := s.ttl(ctx, t.Name)
 	if err != nil {
 		return d, err
@@ -71,13 +71,22 @@ func (s *Store) deploy(ctx context.Context, t *store.Table, own bool) (Deployed,
 	return d, nil
 }
 
-// TableID is DynamoDB's own id of a table, "" where there is none.
+// TableID is what tells a table from others of its name, "" where there is none.
 func (s *Store) TableID(ctx context.Context, name string) (string, error) {
 	found, err := s.tableThere(ctx, name)
 	if err != nil || found == nil {
 		return "", err
 	}
-	return aws.ToString(found.TableId), nil
+	return identity(found), nil
+}
+
+// identity tells a table from another that had or gets its name. DynamoDB Local
+// gives no ids, but times.
+func identity(t *types.TableDescription) string {
+	if id := aws.ToString(t.TableId); id != "" {
+		return id
+	}
+	return "made at " + aws.ToTime(t.CreationDateTime).UTC().Format(time.RFC3339Nano)
 }
 
 // tableThere is nil where there is no such table.

@@ -310,6 +310,17 @@ func TestStreamErrors(t *testing.T) {
 	}
 }
 
+// TestOldestMoves says that a first read goes on where the oldest record went away
+// between finding and reading it.
+func TestOldestMoves(t *testing.T) {
+	trimmed := answer{400, `{"__type":"com.amazonaws.dynamodb.v20120810#TrimmedDataAccessException","message":"gone"}`, nil}
+	iterator := answer{200, `{"ShardIterator":"i1"}`, nil}
+	s, sv := fake(answer{200, describeTable, nil}, iterator, trimmed, iterator, answer{200, `{"Records":[]}`, nil})
+	if got, err := s.Read(t.Context(), "things", "shard", events.Position{}, 10); err != nil || !got.End || len(sv.seen) != 5 {
+		t.Errorf("%+v, %v after %d requests", got, err, len(sv.seen))
+	}
+}
+
 func TestShardsPage(t *testing.T) {
 	shard := func(id, parent, end string) string {
 		return `{"ShardId":"` + id + `","ParentShardId":"` + parent + `","SequenceNumberRange":{"StartingSequenceNumber":"1"` + end + `}}`

@@ -234,9 +234,11 @@ func (s *Store) records(ctx context.Context, arn, shard string, c *cursor, max i
 		}
 		out, err = s.streams.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: c.iterator, Limit: aws.Int32(int32(min(max, maxRecords)))})
 		var expired *streams.ExpiredIteratorException
-		if errors.As(err, &expired) {
+		var trimmed *streams.TrimmedDataAccessException
+		// What was the oldest record when the iterator was made may be gone by now.
+		if errors.As(err, &expired) || errors.As(err, &trimmed) && c.after.IsZero() {
 			c.iterator = nil
-			return errAgain
+			return fmt.Errorf("%w: %w", errAgain, err)
 		}
 		return err
 	})

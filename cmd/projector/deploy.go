@@ -1,0 +1,87 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"weir/internal/store/dynamodb"
+	"weir/internal/system"
+)
+
+type deployCommands struct {
+	Tables deployTables `cmd:"" help:"Make the tables, with indexes, streams and TTL."`
+}
+
+type deployTables struct {
+	output
+	Models []string `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
+	AWS    bool     `name:"aws" required:"" help:"In DynamoDB, found by the SDK's own environment: AWS_REGION, AWS_PROFILE, AWS_ENDPOINT_URL_DYNAMODB and the rest."`
+}
+
+func (deployTables) Help() string {
+	return `Makes the tables that are not there: the models' and weir's own. One that is there
+is left as it is; what it has otherwise than the model is printed, and the exit code
+is then 1. Doing it again changes nothing.
+
+  projector deploy tables gallery wardrobe --aws`
+}
+
+func (c *deployTables) Run(p *program) error {
+	models, err := load(c.Models)
+	if err != nil {
+		return err
+	}
+	db, err := p.dynamodb(models)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	found, err := system.DeployTables(p.ctx, db, models)
+	differs := c.print(p, found)
+	if err == nil && differs {
+		return failed(exitCheck)
+	}
+	return err
+}
+
+// deployed is a table as results show it.
+type deployed struct {
+	Table   string   `json:"table"`
+	Made    bool     `json:"made"`
+	Differs []string `json:"differs"`
+}
+
+func (c *deployTables) print(p *program, found []dynamodb.Deployed) (differs bool) {
+	enc := json.NewEncoder(p.stdout)
+	all := []deployed{}
+	for _, f := range found {
+		d := deployed{f.Table, f.Created, append([]string{}, f.Differs...)}
+		differs = differs || len(d.Differs) > 0
+		switch c.Output {
+		case "text":
+			d.text(p)
+		case "jsonl":
+			enc.Encode(d)
+		default:
+			all = append(all, d)
+		}
+	}
+	if c.Output == "json" {
+		enc.Encode(all)
+	}
+	return differs
+}
+
+func (d deployed) text(p *program) {
+	switch {
+	case d.Made:
+		fmt.Fprintf(p.stdout, "%s: made\n", d.Table)
+	case len(d.Differs) == 0:
+		fmt.Fprintf(p.stdout, "%s: there\n", d.Table)
+	default:
+		fmt.Fprintf(p.stdout, "%s: there, and differs\n", d.Table)
+	}
+	for _, x := range d.Differs {
+		fmt.Fprintf(p.stdout, "  %s\n", x)
+	}
+}

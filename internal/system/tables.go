@@ -1,0 +1,95 @@
+package system
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/store"
+	"weir/internal/store/dynamodb"
+	"weir/internal/value"
+)
+
+// DeployTables makes what is missing of our own table and the models', ours
+// first, and says of each what it is. Tables that are there are left alone.
+func DeployTables(ctx context.Context, db *dynamodb.Store, models []*model.Model) ([]dynamodb.Deployed, error) {
+	out := make([]dynamodb.Deployed, 0, 1+len(models))
+	d, err := db.Deploy(ctx, book.TableName, true)
+	for _, m := range models {
+		for _, t := range m.Tables {
+			if err == nil {
+				out = append(out, d)
+				d, err = db.Deploy(ctx, t.Name, false)
+			}
+		}
+	}
+	if err != nil {
+		return out, err
+	}
+	return append(out, d), nil
+}
+
+// ErrNotReplayed says that a table holds rows that no replay wrote.
+var ErrNotReplayed = errors.New("a replay writes only into tables that a replay made")
+
+// Attributes of the row of our table that says that a replay made a table.
+const idAttr = "id" // what tells the table from others of its name; absent while it is being made
+
+// PrepareReplay makes the model's tables, and remembers that a replay did. A
+// replay overwrites rows, so tables that are there are refused, unless a replay
+// made them. A crash within leaves a table that the next PrepareReplay finishes.
+func PrepareReplay(ctx context.Context, db *dynamodb.Store, m *model.Model) error {
+	if _, err := db.Deploy(ctx, book.TableName, true); err != nil {
+		return err
+	}
+	for _, t := range m.Tables {
+		if err := prepare(ctx, db, t.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func prepare(ctx context.Context, db *dynamodb.Store, table string) error {
+	id, err := db.TableID(ctx, table)
+	if err != nil {
+		return fmt.Errorf("looking for table %s: %w", table, err)
+	}
+	rows, err := db.Get(ctx, []store.Ref{book.Made(table)})
+	if err != nil {
+		return err
+	}
+	mark := rows[0]
+	made := mark.Get(idAttr).Text()
+	switch {
+	case made != "" && id == made:
+		return nil
+	case made != "":
+		return fmt.Errorf("table %s is not the one that a replay made and table %s keeps the books of: drop both, and replay again: %w", table, book.TableName, ErrNotReplayed)
+	case id != "" && mark == nil:
+		return fmt.Errorf("table %s is there already: %w; replay in another account or region, or drop it first", table, ErrNotReplayed)
+	case mark == nil:
+		if err := remember(ctx, db, table, ""); err != nil {
+			return err
+		}
+	}
+	d, err := db.Deploy(ctx, table, true)
+	if err != nil {
+		return err
+	}
+	return remember(ctx, db, table, d.ID)
+}
+
+func remember(ctx context.Context, db *dynamodb.Store, table, id string) error {
+	ops := []store.Op{{Kind: store.Set, Attr: "by", Value: value.OfString("replay")}}
+	if id != "" {
+		ops = append(ops, store.Op{Kind: store.Set, Attr: idAttr, Value: value.OfString(id)})
+	}
+	out, err := db.Write(ctx, []store.Write{{Ref: book.Made(table), Ops: ops}})
+	if err == nil {
+		err = out[0].Err
+	}
+	return err
+}
