@@ -22,7 +22,7 @@
 //	a:ATTR   a count or a sum; c:ATTR the count beside a mean's sum
 //	d:ATTR:V how many rows hold the value V, for a distinct
 //	n        version of the book, which the target publishes as attribute "weir"
-//	q        how many parked effects wait for this target; absent when none
+//	q        how many parked effects wait for this target; absent or 0 when none
 package book
 
 import (

@@ -5,13 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"sort"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -27,7 +26,6 @@ import (
 	"weir/internal/store"
 	"weir/internal/store/embedded"
 	"weir/internal/value"
-	"weir/internal/verify"
 )
 
 // harness is a world of one model: a store, an index, and a stream whose records
@@ -37,10 +35,11 @@ type harness struct {
 	model   *model.Model
 	store   *embedded.Store
 	index   *searchembedded.Index
-	faults  *faulty
+	mood    *moody // when set, stands before the index
 	clock   time.Time
 	records []delivery
 	sleeper map[string]*sleeper
+	done    map[int]bool // records that were delivered
 }
 
 // delivery is a record of some table's stream; the scripts count them from 1.
@@ -51,7 +50,7 @@ type delivery struct {
 }
 
 func newHarness(t testing.TB, m *model.Model) *harness {
-	h := &harness{t: t, model: m, clock: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), sleeper: map[string]*sleeper{}}
+	h := &harness{t: t, model: m, clock: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), sleeper: map[string]*sleeper{}, done: map[int]bool{}}
 	tables := []store.Table{book.Table()}
 	for _, mt := range m.Tables {
 		st := mt.Table
@@ -69,7 +68,6 @@ func newHarness(t testing.TB, m *model.Model) *harness {
 		h.index, err = searchembedded.Open("", schemas, searchembedded.Options{InMemory: true, Now: h.now})
 		must(t, err)
 	}
-	h.faults = &faulty{Store: h.store}
 	return h
 }
 
@@ -85,9 +83,19 @@ func (h *harness) close() {
 	h.store.Close()
 }
 
-func (h *harness) runner(s store.Store) *runner.Runner {
-	r := &runner.Runner{Model: h.model, Store: s, Now: h.now}
-	if h.index != nil {
+// runner is a worker whose writes go through the breaker; nil breaks nothing.
+func (h *harness) runner(b *breaker) *runner.Runner {
+	r := &runner.Runner{Model: h.model, Store: h.store, Now: h.now}
+	if b != nil {
+		r.Store = &faultyStore{h.store, b}
+	}
+	switch {
+	case h.index == nil:
+	case h.mood != nil:
+		r.Index = h.mood
+	case b != nil:
+		r.Index = &faultyIndex{h.index, b}
+	default:
 		r.Index = h.index
 	}
 	return r
@@ -119,33 +127,33 @@ func (h *harness) pull() int {
 	return len(h.records) - before
 }
 
-// deliver applies records as batches: runs of one table in one lane.
-func (h *harness) deliver(s store.Store, which []int, lane string) (runner.Counts, error) {
-	var n runner.Counts
-	r := h.runner(s)
+// deliver applies records as batches: runs of one table's shard. One that is not
+// broken off is counted as delivered.
+func (h *harness) deliver(b *breaker, which []int) (n runner.Counts, err error) {
+	r := h.runner(b)
 	for len(which) > 0 {
 		d := h.records[which[0]-1]
-		b := runner.Batch{Lane: lane}
-		if lane == "" {
-			b.Lane = runner.Lane(d.table.Name, d.shard)
-		}
-		for len(which) > 0 && h.records[which[0]-1].table == d.table {
-			c, ok := projections.NewChange(d.table, &h.records[which[0]-1].rec)
+		batch, rest := runner.Batch{Lane: runner.Lane(d.table.Name, d.shard)}, which
+		for len(rest) > 0 && h.records[rest[0]-1].table == d.table && h.records[rest[0]-1].shard == d.shard {
+			c, ok := projections.NewChange(d.table, &h.records[rest[0]-1].rec)
 			if !ok {
 				return n, errors.New("a record without its table's key")
 			}
-			b.Changes = append(b.Changes, c)
-			which = which[1:]
+			batch.Changes = append(batch.Changes, c)
+			rest = rest[1:]
 		}
-		m, err := r.Rows(context.Background(), b)
+		m, err := r.Rows(context.Background(), batch)
 		if err != nil {
 			return n, err
 		}
 		n.Add(m)
 		if h.index != nil {
-			if _, err := r.Documents(context.Background(), b); err != nil {
+			if _, err := r.Documents(context.Background(), batch); err != nil {
 				return n, err
 			}
+		}
+		for ; len(which) > len(rest); which = which[1:] {
+			h.done[which[0]] = true
 		}
 	}
 	return n, nil
@@ -159,41 +167,42 @@ func (h *harness) settle(from int) error {
 		for ; from <= len(h.records); from++ {
 			which = append(which, from)
 		}
-		if _, err := h.deliver(h.store, which, ""); err != nil {
+		if _, err := h.deliver(nil, which); err != nil {
+			return err
+		}
+		if err := h.jobs(nil); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// jobs works until no long list is left.
+func (h *harness) jobs(b *breaker) error {
 	for {
-		left, err := h.runner(h.store).Jobs(context.Background())
+		left, err := h.runner(b).Jobs(context.Background())
 		if err != nil || !left {
 			return err
 		}
 	}
 }
 
-// audit recomputes everything from the core rows and prints what differs.
-func (h *harness) audit() string {
-	var out []string
-	v := verify.Verify{Model: h.model, Store: h.store}
-	if h.index != nil {
-		v.Index = h.index
-	}
-	err := v.Run(context.Background(), func(d verify.Difference) {
-		out = append(out, fmt.Sprintf("%s of %s: is %s, should be %s", d.Derivation, d.Row, d.Have, d.Want))
-	})
-	if err != nil {
-		return err.Error()
-	}
-	sort.Strings(out)
-	return strings.Join(out, "\n")
-}
-
 // write does what an application would: one line each of
 //
-//	put TABLE {row} | set TABLE {key} {attributes} | delete TABLE {key}
+//	put TABLE {row} | create TABLE {row} (where there is none) | set TABLE {key} {attributes} | delete TABLE {key}
+//	for 1..N LINE     the line N times, $i in it being 1 to N
 //
-// keep-derived makes a put carry over what stands on the row, as a stale copy.
+// A null in set takes the attribute away; {"$noise": N} is a string of N letters
+// that no packer makes shorter than three quarters.
 func (h *harness) write(line string) error {
+	if rest, ok := strings.CutPrefix(line, "for 1.."); ok {
+		count, line, _ := strings.Cut(rest, " ")
+		n, err := strconv.Atoi(count)
+		for i := 1; err == nil && i <= n; i++ {
+			err = h.write(strings.ReplaceAll(line, "$i", strconv.Itoa(i)))
+		}
+		return err
+	}
 	op, rest, _ := strings.Cut(line, " ")
 	name, rest, _ := strings.Cut(rest, " ")
 	t := h.model.Table(name)
@@ -218,6 +227,8 @@ func (h *harness) write(line string) error {
 	switch op {
 	case "put":
 		w.Put = items[0]
+	case "create":
+		w.Put, w.If = items[0], store.Cond{{{Attr: t.Key.Partition.Name, Is: store.Absent}}}
 	case "delete":
 		w.Delete = true
 	case "set":
@@ -264,90 +275,14 @@ func valueOf(x any) value.Value {
 		}
 		return value.OfList(vs...)
 	case map[string]any:
+		if n, ok := x["$noise"].(json.Number); ok {
+			size, _ := strconv.Atoi(n.String())
+			return value.OfString(noise(size))
+		}
 		return value.OfMap(itemOf(x))
 	}
 	panic(fmt.Sprintf("%T in JSON", x))
 }
-
-// rows prints a table's rows in key order, without bookkeeping, one a line.
-func (h *harness) rows(table, prefix string) string {
-	var out []string
-	page, err := h.store.Query(context.Background(), store.Query{Table: table})
-	must(h.t, err)
-	for _, row := range page.Rows {
-		line := string(value.AppendPlainItem(nil, row.Filter(func(n string) bool { return !book.IsOurs(n) })))
-		if prefix == "" || strings.Contains(line, prefix) {
-			out = append(out, line)
-		}
-	}
-	slices.Sort(out)
-	return strings.Join(out, "\n")
-}
-
-// faulty is a store that breaks at a chosen write: before it happens, or after,
-// with its answer lost. It can also go to sleep there.
-type faulty struct {
-	store.Store
-	mu    sync.Mutex
-	calls int
-	at    int // the call that breaks, from 1; 0 for none
-	after bool
-	sleep *sleeper
-}
-
-var errBroken = errors.New("the connection broke")
-
-func (f *faulty) breaks() (now, after bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.calls++
-	return f.calls == f.at, f.after
-}
-
-func (f *faulty) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
-	now, after := f.breaks()
-	if now && f.sleep != nil {
-		f.sleep.nap()
-		now = false
-	}
-	if now && !after {
-		return nil, errBroken
-	}
-	out, err := f.Store.Write(ctx, ws)
-	if now {
-		return nil, errBroken
-	}
-	return out, err
-}
-
-func (f *faulty) Transact(ctx context.Context, ws []store.Write) error {
-	now, after := f.breaks()
-	if now && !after {
-		return errBroken
-	}
-	err := f.Store.Transact(ctx, ws)
-	if now {
-		return errBroken
-	}
-	return err
-}
-
-// sleeper stops a worker in the middle of its work and lets it go on later.
-type sleeper struct {
-	asleep, awake, over chan struct{}
-	once                sync.Once
-}
-
-func newSleeper() *sleeper {
-	return &sleeper{asleep: make(chan struct{}), awake: make(chan struct{}), over: make(chan struct{})}
-}
-
-func (s *sleeper) nap() {
-	close(s.asleep)
-	<-s.awake
-}
-
-func (s *sleeper) wake() { s.once.Do(func() { close(s.awake) }) }
 
 func must(t testing.TB, err error) {
 	t.Helper()
@@ -384,4 +319,13 @@ func ranges(words []string, last int) ([]int, error) {
 		}
 	}
 	return out, nil
+}
+
+func noise(size int) string {
+	r := rand.New(rand.NewPCG(1, 2))
+	b := make([]byte, size)
+	for i := range b {
+		b[i] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"[r.IntN(64)]
+	}
+	return string(b)
 }

@@ -157,7 +157,7 @@ func (r *Runner) Retry(ctx context.Context, id string) (done int, err error) {
 	}
 	switch d.Kind {
 	case DeadParked, DeadPublish:
-		return r.retryTarget(ctx, &d)
+		return r.retryTarget(ctx, d.Row)
 	case DeadRow, DeadDocument:
 		if err := r.refold(ctx, &d); err != nil {
 			return 0, err
@@ -187,27 +187,39 @@ func (r *Runner) Discard(ctx context.Context, id string) error {
 	}
 	ws := []store.Write{r.forget(id)}
 	if d.Kind == DeadParked || d.Kind == DeadPublish {
-		ws = append(ws, store.Write{Ref: book.Of(r.Model.Name, d.Row), Ops: []store.Op{{Kind: store.Add, Attr: book.Parked, Value: value.OfInt(-1)}}})
+		if err := r.show(ctx, d.Row); err != nil && !errors.Is(err, store.ErrRefused) {
+			return err
+		}
+		ws = append(ws, r.unpark(d.Row, 1))
 	}
 	if err := r.Store.Transact(ctx, ws); err != nil {
 		return fmt.Errorf("discarding %s: %w", id, err)
 	}
-	if err := r.dropParts(ctx, d); err != nil {
-		return err
-	}
-	if d.Kind == DeadParked {
-		return r.unpark(ctx, d.Row)
-	}
-	if d.Kind == DeadPublish { // what the row refuses to show was just given up
-		_, err = r.open(ctx, d.Row)
-	}
-	return err
+	return r.dropParts(ctx, d)
 }
 
-func (r *Runner) retryTarget(ctx context.Context, of *Dead) (done int, err error) {
+// unpark takes n effects out of a target's queue. A target whose q has come down
+// to 0 is open.
+func (r *Runner) unpark(target store.Ref, n int) store.Write {
+	return store.Write{Ref: book.Of(r.Model.Name, target), Ops: []store.Op{{Kind: store.Add, Attr: book.Parked, Value: value.OfInt(int64(-n))}}}
+}
+
+// isParked reports whether effects on the target of this book wait.
+func isParked(b value.Item) bool { return b.Has(book.Parked) && b.Get(book.Parked).Sign() > 0 }
+
+// retryTarget does a queue, and then shows what the book holds. Until that is done
+// a DeadPublish stands for it, so that a crash on the way leaves something to
+// retry.
+func (r *Runner) retryTarget(ctx context.Context, target store.Ref) (done int, err error) {
 	var queue []Dead
+	publish := Dead{Kind: DeadPublish, Target: r.describe(target), Row: target, Reason: "a retry of its queue was broken off, or its row refused to show the result"}
+	publish.identify()
+	standing := false
 	err = r.Dead(ctx, func(d Dead) error {
-		if (d.Kind == DeadParked || d.Kind == DeadPublish) && projections.SameRow(d.Row, of.Row) {
+		switch {
+		case d.ID == publish.ID:
+			standing, done = true, 1
+		case d.Kind == DeadParked && projections.SameRow(d.Row, target):
 			queue = append(queue, d)
 		}
 		return nil
@@ -216,25 +228,33 @@ func (r *Runner) retryTarget(ctx context.Context, of *Dead) (done int, err error
 		return 0, err
 	}
 	slices.SortStableFunc(queue, func(a, b Dead) int { return a.Position.Compare(b.Position) })
-	for len(queue) > 0 {
-		n, err := r.unqueue(ctx, queue)
-		if err != nil {
-			return done, err
+	for len(queue) > 0 && err == nil {
+		n := 0
+		if n, err = r.unqueue(ctx, queue, publish, standing); err == nil {
+			done, queue, standing = done+n, queue[n:], true
 		}
-		done, queue = done+n, queue[n:]
 	}
-	return done, r.unpark(ctx, of.Row)
+	if !standing {
+		return done, err
+	}
+	if shown := r.show(ctx, target); shown != nil {
+		return max(0, done-1), errors.Join(err, fmt.Errorf("%s: %w", publish.Target, shown))
+	}
+	end := r.Store.Transact(ctx, []store.Write{r.forget(publish.ID), r.unpark(target, 1)})
+	if errors.Is(end, store.ErrCondition) { // settled by somebody else
+		end = nil
+	}
+	return done, errors.Join(err, end)
 }
 
 // unqueue applies the front of a queue: as much as a transaction holds, or, where
-// that cannot be done as a whole, the first effect alone. Applying and forgetting
-// are one transaction.
-func (r *Runner) unqueue(ctx context.Context, queue []Dead) (n int, err error) {
-	n = min(len(queue), store.MaxTransact-1)
-	err = r.applyQueued(ctx, queue[:n])
+// that cannot be done as a whole, the first effect alone.
+func (r *Runner) unqueue(ctx context.Context, queue []Dead, publish Dead, standing bool) (n int, err error) {
+	n = min(len(queue), store.MaxTransact-2)
+	err = r.applyQueued(ctx, queue[:n], publish, standing)
 	if n > 1 && (errors.Is(err, store.ErrRefused) || errors.Is(err, value.ErrNumber) || errors.Is(err, store.ErrCondition)) {
 		n = 1
-		err = r.applyQueued(ctx, queue[:n])
+		err = r.applyQueued(ctx, queue[:n], publish, standing)
 	}
 	switch {
 	case errors.Is(err, store.ErrCondition): // settled by somebody else
@@ -245,54 +265,33 @@ func (r *Runner) unqueue(ctx context.Context, queue []Dead) (n int, err error) {
 	return n, r.dropParts(ctx, queue[:n]...)
 }
 
-func (r *Runner) applyQueued(ctx context.Context, queue []Dead) error {
-	w := store.Write{Ref: book.Of(r.Model.Name, queue[0].Row), Ops: []store.Op{
-		{Kind: store.Add, Attr: book.Parked, Value: value.OfInt(int64(-len(queue)))},
-		{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())},
-	}}
+// applyQueued applies and forgets in one transaction, which also leaves the
+// DeadPublish, unless one stands.
+func (r *Runner) applyQueued(ctx context.Context, queue []Dead, publish Dead, standing bool) error {
 	var adds []projections.Add
 	var ws []store.Write
 	for i := range queue {
 		adds = append(adds, queue[i].Adds...)
 		ws = append(ws, r.forget(queue[i].ID))
-		if queue[i].Kind == DeadPublish {
-			if err := r.show(ctx, queue[i].Row); err != nil {
-				return err
-			}
+	}
+	out := len(queue)
+	if !standing {
+		heads, err := r.keeping(ctx, []Dead{publish})
+		if err != nil {
+			return err
 		}
+		ws, out = append(ws, heads...), out-1
 	}
 	total, err := projections.Sum(adds)
 	if err != nil {
 		return err
 	}
+	w := r.unpark(queue[0].Row, out)
+	w.Ops = append(w.Ops, store.Op{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())})
 	for _, a := range total {
 		w.Ops = append(w.Ops, store.Op{Kind: store.Add, Attr: a.Name, Value: a.Value})
 	}
 	return r.Store.Transact(ctx, append(ws, w))
-}
-
-// unpark opens the target again when its queue is empty, and shows what its book
-// holds; a row that refuses to show it parks the target anew.
-func (r *Runner) unpark(ctx context.Context, target store.Ref) error {
-	opened, err := r.open(ctx, target)
-	if err != nil || !opened {
-		return err
-	}
-	err = r.show(ctx, target)
-	if errors.Is(err, store.ErrRefused) {
-		return errors.Join(err, r.parkShown(ctx, target, err.Error()))
-	}
-	return err
-}
-
-// open lets effects on the target through again when none is parked. Who parks one
-// meanwhile raises q, and the target stays parked.
-func (r *Runner) open(ctx context.Context, target store.Ref) (opened bool, err error) {
-	out, err := r.write(ctx, []store.Write{{
-		Ref: book.Of(r.Model.Name, target), Ops: []store.Op{{Kind: store.Remove, Attr: book.Parked}},
-		If: store.Cond{{{Attr: book.Parked, Is: store.Le, Value: value.OfInt(0)}}},
-	}})
-	return err == nil && out[0].Err == nil, err
 }
 
 // show publishes a target's book.

@@ -1,18 +1,23 @@
 package runner_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"weir/internal/model"
 	"weir/internal/runner"
+	"weir/internal/store"
 	"weir/internal/value"
 )
 
@@ -27,14 +32,23 @@ import (
 //	model                     a built-in model's name, or a model's text
 //	app                       writes of the application, one a line (harness.write)
 //	records                   what is in the streams that was not shown yet
-//	deliver 1..3 5 [lane=L]   those records as batches, in that order
-//	deliver … crash=every     for every write of the delivery, before and after it:
-//	                          break there, deliver again from the start and settle
-//	deliver … sleep=K as=NAME a worker that stops before its K-th write
+//	deliver 1..3 5            those records as batches, in that order
+//	deliver … crash=every     for every single write of the delivery, before it, after
+//	                          it, it alone and all but it: break there, deliver again
+//	                          and settle; all must be as in an undisturbed world
+//	deliver … sleep=K as=NAME a worker that stops before its K-th single write
 //	wake NAME                 it goes on
 //	settle [from=N]           everything not yet delivered, and what comes of it
+//	deliver … crash=N         the same with N of the writes
+//	deliver … cut=no          cut as before when it is done again
+//	jobs [crash=…]            the long lists alone
+//	split TABLE               its newest shard is closed and goes on as two
+//	sweep                     an hour passes, and what has expired goes
+//	mood [refuses=W] [fails=N] the index refuses documents with the word, and fails
+//	                          each other one N times
 //	rows TABLE [text=…]       the rows of a table
-//	dead | retry | discard    what is kept
+//	dead | retry | discard    what is kept; retry and discard do the first of it, or
+//	                          all; retry crash=every
 func TestPromises(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	must(t, err)
@@ -43,6 +57,7 @@ func TestPromises(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			t.Parallel()
 			s := &script{t: t}
 			defer s.close()
 			datadriven.RunTest(t, file, s.run)
@@ -68,8 +83,14 @@ func (s *script) close() {
 
 // do does something now, and again in every world that is made later.
 func (s *script) do(f func(*harness) error) error {
-	s.past = append(s.past, f)
-	return f(s.h)
+	err := f(s.h)
+	s.past = append(s.past, func(h *harness) error {
+		if again := f(h); (again == nil) != (err == nil) {
+			return fmt.Errorf("what ended with %v now ends with %v", err, again)
+		}
+		return nil
+	})
+	return err
 }
 
 func (s *script) run(t *testing.T, d *datadriven.TestData) string {
@@ -77,7 +98,17 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	if err != nil {
 		out = strings.TrimSpace(out + "\nerror: " + err.Error())
 	}
-	return out + "\n"
+	return elide(out) + "\n"
+}
+
+// elide leaves out the middle of what is long.
+func elide(out string) string {
+	lines := strings.Split(out, "\n")
+	if len(lines) <= 40 {
+		return out
+	}
+	n := len(lines) - 6
+	return strings.Join(slices.Concat(lines[:3], []string{fmt.Sprintf("… %d lines …", n)}, lines[len(lines)-3:]), "\n")
 }
 
 func (s *script) command(t *testing.T, d *datadriven.TestData) (string, error) {
@@ -108,16 +139,42 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) (string, error) {
 		return s.deliver(words, args)
 	case "wake":
 		z := s.h.sleeper[words[0]]
+		if z == nil {
+			return "", fmt.Errorf("nobody called %s sleeps", words[0])
+		}
 		z.wake()
 		<-z.over
 		s.h.pull()
-		return s.audit(), nil
+		return s.audit(), z.err
+	case "jobs":
+		if args["crash"] != "" {
+			return s.everyCrash(args, func(h *harness, b *breaker) error { return h.jobs(b) })
+		}
+		err := s.do(func(h *harness) error { return h.jobs(nil) })
+		s.h.pull()
+		return s.audit(), err
+	case "split":
+		return "", s.do(func(h *harness) error {
+			shards, err := h.store.Shards(context.Background(), words[0])
+			if err != nil {
+				return err
+			}
+			return h.store.Split(context.Background(), words[0], shards[len(shards)-1].ID)
+		})
+	case "sweep":
+		return s.sweep()
+	case "mood":
+		n, _ := strconv.Atoi(args["fails"])
+		return "", s.do(func(h *harness) error {
+			h.mood = &moody{Index: h.index, refuses: args["refuses"], times: n, fails: map[string]int{}}
+			return nil
+		})
 	case "settle":
 		return s.settle(args)
 	case "rows":
 		return s.h.rows(words[0], args["text"]), nil
 	}
-	return s.kept(d.Cmd, words)
+	return s.kept(d.Cmd, words, args)
 }
 
 func (s *script) load(words []string, text string) (string, error) {
@@ -161,8 +218,14 @@ func (s *script) deliver(words []string, args map[string]string) (string, error)
 	if err != nil {
 		return "", err
 	}
-	if args["crash"] == "every" {
-		return s.everyCrash(which, args["lane"])
+	if args["crash"] != "" {
+		return s.everyCrash(args, func(h *harness, b *breaker) error {
+			if b.again && b.at == 0 {
+				return h.oneByOne(which)
+			}
+			_, err := h.deliver(b, which)
+			return err
+		})
 	}
 	if args["sleep"] != "" {
 		return s.sleep(which, args)
@@ -170,43 +233,92 @@ func (s *script) deliver(words []string, args map[string]string) (string, error)
 	var n runner.Counts
 	err = s.do(func(h *harness) (err error) {
 		h.pull()
-		n, err = h.deliver(h.store, which, args["lane"])
+		n, err = h.deliver(nil, which)
 		return err
 	})
 	s.h.pull()
-	return fmt.Sprintf("%d applied, %d skipped, %d kept\n%s", n.Applied, n.Skipped, n.Kept, s.audit()), err
+	out := fmt.Sprintf("%d applied, %d skipped, %d kept\n", n.Applied, n.Skipped, n.Kept)
+	if m := s.h.mood; m != nil {
+		out += strings.Join(append(m.log, ""), "\n")
+		m.log = nil
+	}
+	return out + s.audit(), err
 }
 
-// everyCrash breaks the delivery at each of its writes in turn, before and after,
-// each in a world of its own; then everything comes again.
-func (s *script) everyCrash(which []int, lane string) (string, error) {
-	crashes := 0
-	for _, after := range []bool{false, true} {
-		for at := 1; ; at++ {
-			h, err := s.again()
+// everyCrash breaks what is done at each of its single writes in turn, in each
+// way, each in a world of its own; then it is done again (cut otherwise, every
+// other time), and all must be as in a world in which nothing broke.
+func (s *script) everyCrash(args map[string]string, do func(*harness, *breaker) error) (string, error) {
+	counter := &breaker{}
+	want, err := s.undisturbed(do, counter)
+	if err != nil {
+		return "", err
+	}
+	some, step := counter.calls, 1
+	if args["crash"] != "every" {
+		if some, err = strconv.Atoi(args["crash"]); err != nil {
+			return "", err
+		}
+		step = max(1, counter.calls/some)
+	}
+	tried := 0
+	for how := before; how < hows; how++ {
+		tried = 0
+		for at := counter.calls; at > 0 && tried < some; at -= step {
+			tried++
+			have, err := s.crash(do, &breaker{at: at, how: how, again: args["cut"] != "no" && (at+int(how))%2 == 0})
 			if err != nil {
-				return "", err
+				return "", fmt.Errorf("%s write %d of %d: %w", how, at, counter.calls, err)
 			}
-			broken := &faulty{Store: h.store, at: at, after: after}
-			_, err = h.deliver(broken, which, lane)
-			if err == nil {
-				h.close()
-				break // it was over before the write that should break
+			if have != want {
+				return fmt.Sprintf("broken %s write %d of %d: %s", how, at, counter.calls, gocmp.Diff(strings.Split(want, "\n"), strings.Split(have, "\n"))), nil
 			}
-			crashes++
-			if !errors.Is(err, errBroken) {
-				return "", fmt.Errorf("write %d, after=%v: %w", at, after, err)
-			}
-			if err := h.settle(s.next); err != nil {
-				return "", fmt.Errorf("write %d, after=%v: settling: %w", at, after, err)
-			}
-			if out := h.audit(); out != "" {
-				return fmt.Sprintf("broken at write %d, after=%v:\n%s", at, after, out), nil
-			}
-			h.close()
 		}
 	}
-	return fmt.Sprintf("%d crashes, good after each", crashes), nil
+	return fmt.Sprintf("%d of %d writes, each broken in %d ways: the same after each", tried, counter.calls, hows), nil
+}
+
+func (s *script) undisturbed(do func(*harness, *breaker) error, counter *breaker) (string, error) {
+	h, err := s.again()
+	if err != nil {
+		return "", err
+	}
+	defer h.close()
+	if err := do(h, counter); err != nil {
+		return "", err
+	}
+	return h.settled(s.next)
+}
+
+// crash breaks once, does it again and returns what then is.
+func (s *script) crash(do func(*harness, *breaker) error, b *breaker) (string, error) {
+	h, err := s.again()
+	if err != nil {
+		return "", err
+	}
+	defer h.close()
+	if err := do(h, b); !errors.Is(err, errBroken) {
+		return "", fmt.Errorf("it did not break, but: %w", err)
+	}
+	if err := do(h, &breaker{again: b.again}); err != nil {
+		return "", fmt.Errorf("again: %w", err)
+	}
+	return h.settled(s.next)
+}
+
+func (h *harness) settled(from int) (string, error) {
+	err := h.settle(from)
+	return h.dump(), err
+}
+
+// oneByOne delivers each record as a batch of its own.
+func (h *harness) oneByOne(which []int) error {
+	for i := range which {
+		if _, err := h.deliver(nil, which[i:i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // again makes the world as it is now once more.
@@ -228,9 +340,10 @@ func (s *script) sleep(which []int, args map[string]string) (string, error) {
 	}
 	z := newSleeper()
 	s.h.sleeper[args["as"]] = z
+	h := s.h
 	go func() {
 		defer close(z.over)
-		s.h.deliver(&faulty{Store: s.h.store, at: at, sleep: z}, which, args["lane"])
+		_, z.err = h.deliver(&breaker{at: at, sleep: z}, which)
 	}()
 	select {
 	case <-z.asleep:
@@ -240,43 +353,92 @@ func (s *script) sleep(which []int, args map[string]string) (string, error) {
 	}
 }
 
+func (s *script) sweep() (string, error) {
+	removed := 0
+	err := s.do(func(h *harness) (err error) {
+		h.clock = h.clock.Add(time.Hour)
+		removed, err = h.store.Sweep(context.Background(), h.clock, 1000, nil)
+		return err
+	})
+	s.h.pull()
+	return strings.TrimSpace(fmt.Sprintf("%d gone\n%s", removed, s.records())), err
+}
+
 func (s *script) settle(args map[string]string) (string, error) {
 	from := s.next
 	if args["from"] != "" {
 		from, _ = strconv.Atoi(args["from"])
 	}
 	err := s.do(func(h *harness) error { return h.settle(from) })
-	s.next = len(s.h.records) + 1
-	s.shown = len(s.h.records)
+	if s.shown = len(s.h.records); err == nil {
+		s.next = s.shown + 1
+	}
 	return s.audit(), err
 }
 
-func (s *script) kept(cmd string, words []string) (string, error) {
-	ctx, r := context.Background(), s.h.runner(s.h.store)
-	var b strings.Builder
-	var ids []string
-	err := r.Dead(ctx, func(d runner.Dead) error {
-		fmt.Fprintf(&b, "%s %s: %s\n", d.Kind, d.Target, d.Reason)
-		ids = append(ids, d.ID)
-		return nil
-	})
-	if err != nil || cmd == "dead" {
-		return strings.TrimSpace(b.String()), err
-	}
-	if len(ids) == 0 {
+func (s *script) kept(cmd string, words []string, args map[string]string) (string, error) {
+	out, ids, err := s.h.dead()
+	switch {
+	case err != nil || cmd == "dead":
+		return out, err
+	case len(ids) == 0:
 		return "nothing is kept", nil
+	case len(words) == 0 || words[0] != "all":
+		ids = ids[:1]
 	}
-	switch cmd {
-	case "retry":
-		n, err := r.Retry(ctx, ids[0])
-		return fmt.Sprintf("%d done", n), err
-	case "discard":
-		for _, id := range ids {
-			if err := r.Discard(ctx, id); err != nil {
-				return "", err
+	switch {
+	case cmd == "retry" && args["crash"] != "":
+		return s.everyCrash(args, func(h *harness, b *breaker) error {
+			_, ids, err := h.dead()
+			if err == nil && len(ids) > 0 {
+				_, err = h.runner(b).Retry(context.Background(), ids[0])
 			}
-		}
-		return fmt.Sprintf("%d discarded", len(ids)), nil
+			if errors.Is(err, store.ErrRefused) {
+				return nil
+			}
+			return err
+		})
+	case cmd == "retry":
+		n := 0
+		err := s.do(func(h *harness) (err error) {
+			for _, id := range ids {
+				m, err := h.runner(nil).Retry(context.Background(), id)
+				if n += m; err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		return fmt.Sprintf("%d done\n%s", n, s.audit()), err
+	case cmd == "discard":
+		err := s.do(func(h *harness) error {
+			for _, id := range ids {
+				if err := h.runner(nil).Discard(context.Background(), id); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		return fmt.Sprintf("%d discarded\n%s", len(ids), s.audit()), err
 	}
 	return "", fmt.Errorf("unknown command %s", cmd)
+}
+
+// dead lists what is kept, and its ids, in the order of records.
+func (h *harness) dead() (string, []string, error) {
+	var all []runner.Dead
+	err := h.runner(nil).Dead(context.Background(), func(d runner.Dead) error {
+		all = append(all, d)
+		return nil
+	})
+	slices.SortFunc(all, func(a, b runner.Dead) int {
+		return cmp.Or(a.Position.Compare(b.Position), strings.Compare(string(a.Kind)+a.Target, string(b.Kind)+b.Target))
+	})
+	var b strings.Builder
+	var ids []string
+	for _, d := range all {
+		fmt.Fprintf(&b, "%s %s: %s\n", d.Kind, d.Target, d.Reason)
+		ids = append(ids, d.ID)
+	}
+	return strings.TrimSpace(b.String()), ids, err
 }

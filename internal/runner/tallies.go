@@ -94,7 +94,7 @@ func (w *work) countWrite(t *projections.Target, total []value.Attr) store.Write
 	}
 	return store.Write{
 		Ref: book.Of(w.Model.Name, t.Row), Ops: ops, Return: true,
-		If: store.Cond{below(lane, first.Value()), {{Attr: book.Parked, Is: store.Absent}}},
+		If: store.Cond{below(lane, first.Value()), {{Attr: book.Parked, Is: store.Absent}, {Attr: book.Parked, Is: store.Le, Value: value.OfInt(0)}}},
 	}
 }
 
@@ -107,7 +107,7 @@ func (w *work) counted(ctx context.Context, t *projections.Target, row value.Ite
 	for len(t.Steps) > 0 && t.Steps[0].Position.Compare(seen) <= 0 {
 		t.Steps = t.Steps[1:]
 	}
-	if !row.Has(book.Parked) {
+	if !isParked(row) {
 		if len(t.Steps) > 0 {
 			return append(again, t), nil
 		}
@@ -136,7 +136,7 @@ func (w *work) readBooks(ctx context.Context, books map[*projections.Target]valu
 		return err
 	}
 	for i, t := range of {
-		if !rows[i].Has(book.Parked) {
+		if !isParked(rows[i]) {
 			books[t] = rows[i]
 		}
 	}
@@ -194,7 +194,7 @@ func (w *work) reclaim(ctx context.Context, t *projections.Target, row value.Ite
 		return nil
 	}
 	rows, err := w.get(ctx, []store.Ref{book.Of(w.Model.Name, t.Row)})
-	if err != nil || rows[0].Has(book.Parked) {
+	if err != nil || isParked(rows[0]) {
 		return err
 	}
 	if shown.Kind() == value.Number && value.Compare(shown, versionOf(rows[0])) <= 0 {

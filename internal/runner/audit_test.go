@@ -1,0 +1,225 @@
+package runner_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/search"
+	"weir/internal/store"
+	"weir/internal/value"
+	"weir/internal/verify"
+)
+
+// audit recomputes everything and says what differs: state from the core rows, as
+// verify does; history and what follows by one pass over the records delivered;
+// and what each word of the index finds.
+func (h *harness) audit() string {
+	var out []string
+	v := verify.Verify{Model: h.model, Store: h.store}
+	if h.index != nil {
+		v.Index = h.index
+	}
+	err := v.Run(context.Background(), func(d verify.Difference) {
+		out = append(out, fmt.Sprintf("%s of %s: is %s, should be %s", d.Derivation, d.Row, d.Have, d.Want))
+	})
+	if err != nil {
+		return err.Error()
+	}
+	out = append(out, h.onePass()...)
+	if h.index != nil {
+		out = append(out, h.words()...)
+	}
+	slices.Sort(out)
+	return strings.Join(out, "\n")
+}
+
+// pass is what one pass over the records delivered makes.
+type pass struct {
+	history  map[string]projections.Put
+	followed map[string]value.Value // the last value of each field of each row
+}
+
+func (h *harness) pass() pass {
+	p := pass{map[string]projections.Put{}, map[string]value.Value{}}
+	for i := range h.records {
+		c, _ := projections.NewChange(h.records[i].table, &h.records[i].rec)
+		if !h.done[i+1] {
+			continue
+		}
+		for _, put := range projections.Fold(&c).Puts {
+			if len(put.Rule.Keep) > 0 {
+				p.history[book.RowText(put.Row)] = put
+			}
+		}
+		if c.Is != nil {
+			for _, f := range c.Is.Follow {
+				p.followed[f.Field.Name+"|"+book.RowText(c.Row)] = f.Field.Get(c.New)
+			}
+		}
+	}
+	return p
+}
+
+func (h *harness) onePass() (out []string) {
+	p := h.pass()
+	for _, put := range p.history {
+		row := h.get(put.Row)
+		want := put.Image.Filter(func(n string) bool { return !follows(put.Rule, n) })
+		have := row.Filter(func(n string) bool { return !book.IsOurs(n) && !follows(put.Rule, n) })
+		if !value.EqualItems(want, have) {
+			out = append(out, fmt.Sprintf("history %s: is %s, should be %s", put.Row, plainText(have), plainText(want)))
+			continue
+		}
+		out = append(out, p.differing(put, row)...)
+	}
+	for _, t := range h.model.Tables {
+		for _, row := range h.scan(t.Name) {
+			key, _ := t.KeyOf(row)
+			ref := store.Ref{Table: t.Name, Key: key}
+			e := t.Classify(row)
+			if _, made := p.history[book.RowText(ref)]; isHistory(e) && !made {
+				out = append(out, fmt.Sprintf("history %s: is there, and no record made it", ref))
+			}
+			c := projections.Change{Table: t, Row: ref, Is: e, New: row}
+			for _, put := range projections.Fold(&c).Puts {
+				if copied := h.get(put.Row); len(put.Rule.Keep) == 0 && copied != nil {
+					out = append(out, p.differing(put, copied)...)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// differing compares what the row follows with the last value that was delivered.
+func (p *pass) differing(put projections.Put, row value.Item) (out []string) {
+	for _, f := range put.Follows {
+		want, have := p.followed[f.Field.Name+"|"+book.RowText(f.Of)], row.Get(f.Attr)
+		if !value.Equal(want, have) {
+			out = append(out, fmt.Sprintf("%s of %s: follows %s, shows %s, should show %s", f.Attr, put.Row, f.Of, plain(have), plain(want)))
+		}
+	}
+	return out
+}
+
+func follows(rule *model.RowRule, name string) bool {
+	return slices.ContainsFunc(rule.Fields, func(f model.Assign) bool { return f.Name == name && f.Expr.Follow != nil })
+}
+
+func isHistory(e *model.Entity) bool {
+	return e != nil && slices.ContainsFunc(e.MadeBy, func(r *model.RowRule) bool { return len(r.Keep) > 0 })
+}
+
+// words looks up every word that any document ever had.
+func (h *harness) words() (out []string) {
+	for _, s := range h.model.Searches {
+		name, t := projections.IndexName(h.model, s), s.Of.Table
+		vocabulary := map[string]bool{}
+		for _, d := range h.records {
+			if d.table == t && d.rec.New != nil {
+				for _, w := range h.wordsOf(s, d.rec.New) {
+					vocabulary[w] = true
+				}
+			}
+		}
+		now := map[string][]string{} // of each row's document
+		for _, row := range h.scan(t.Name) {
+			key, _ := t.KeyOf(row)
+			now[search.ID(key)] = h.wordsOf(s, row)
+		}
+		for w := range vocabulary {
+			var want, have []string
+			for id, words := range now {
+				if slices.ContainsFunc(words, func(x string) bool { return strings.HasPrefix(x, w) }) {
+					want = append(want, id)
+				}
+			}
+			hits, err := h.index.Search(context.Background(), search.Query{Index: name, Text: w, Limit: 1000})
+			must(h.t, err)
+			for _, hit := range hits {
+				have = append(have, hit.ID)
+			}
+			slices.Sort(want)
+			slices.Sort(have)
+			if !slices.Equal(want, have) {
+				out = append(out, fmt.Sprintf("search %s for %s: finds %q, should find %q", s.Name, w, have, want))
+			}
+		}
+	}
+	return out
+}
+
+func (h *harness) wordsOf(s *model.Search, row value.Item) (words []string) {
+	t := s.Of.Table
+	key, _ := t.KeyOf(row)
+	if d, ok := projections.DocumentOf(h.model, s, t.Classify(row), key, row); ok {
+		for _, text := range d.Text {
+			words = append(words, search.Words(text)...)
+		}
+	}
+	return words
+}
+
+func (h *harness) get(ref store.Ref) value.Item {
+	rows, err := h.store.Get(context.Background(), []store.Ref{ref})
+	must(h.t, err)
+	return rows[0]
+}
+
+func (h *harness) scan(table string) (rows []value.Item) {
+	q := store.Query{Table: table}
+	for {
+		page, err := h.store.Query(context.Background(), q)
+		must(h.t, err)
+		rows = append(rows, page.Rows...)
+		if q.After = page.Next; q.After == nil {
+			return rows
+		}
+	}
+}
+
+// rows prints a table's rows in key order, without bookkeeping, one a line.
+func (h *harness) rows(table, text string) string {
+	var out []string
+	for _, row := range h.scan(table) {
+		line := plainText(row.Filter(func(n string) bool { return !book.IsOurs(n) }))
+		if text == "" || strings.Contains(line, text) {
+			out = append(out, line)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, "\n")
+}
+
+// dump is all that people can see: rows, what is kept, what the audit says.
+func (h *harness) dump() string {
+	var out []string
+	for _, t := range h.model.Tables {
+		out = append(out, h.rows(t.Name, ""))
+	}
+	for _, row := range h.scan(book.TableName) {
+		if row.Get(book.Partition).Text() == book.Dead(h.model.Name) {
+			out = append(out, "kept "+row.Get("kind").Text()+" "+row.Get("target").Text())
+		}
+	}
+	return strings.Join(append(out, h.audit()), "\n")
+}
+
+func plainText(it value.Item) string {
+	if it == nil {
+		return "nothing"
+	}
+	return string(value.AppendPlainItem(nil, it))
+}
+
+func plain(v value.Value) string {
+	if v.IsMissing() {
+		return "nothing"
+	}
+	return string(value.AppendPlain(nil, v))
+}
