@@ -204,6 +204,11 @@ func (r *Runner) unpark(target store.Ref, n int) store.Write {
 	return store.Write{Ref: book.Of(r.Model.Name, target), Ops: []store.Op{{Kind: store.Add, Attr: book.Parked, Value: value.OfInt(int64(-n))}}}
 }
 
+// open is the condition that no effects on the target of a book wait.
+func open() []store.Test {
+	return []store.Test{{Attr: book.Parked, Is: store.Absent}, {Attr: book.Parked, Is: store.Le, Value: value.OfInt(0)}}
+}
+
 // isParked reports whether effects on the target of this book wait.
 func isParked(b value.Item) bool { return b.Has(book.Parked) && b.Get(book.Parked).Sign() > 0 }
 

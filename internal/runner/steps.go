@@ -132,7 +132,7 @@ func (r *Runner) raise(ctx context.Context, refs []store.Ref, parked bool) ([]va
 			{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())},
 		}}
 		if !parked {
-			ws[i].If = store.Cond{{{Attr: book.Parked, Is: store.Absent}}}
+			ws[i].If = store.Cond{open()}
 		}
 	}
 	out, err := r.write(ctx, ws)

@@ -94,7 +94,7 @@ func (w *work) countWrite(t *projections.Target, total []value.Attr) store.Write
 	}
 	return store.Write{
 		Ref: book.Of(w.Model.Name, t.Row), Ops: ops, Return: true,
-		If: store.Cond{below(lane, first.Value()), {{Attr: book.Parked, Is: store.Absent}, {Attr: book.Parked, Is: store.Le, Value: value.OfInt(0)}}},
+		If: store.Cond{below(lane, first.Value()), open()},
 	}
 }
 
