@@ -216,6 +216,10 @@ func TestLists(t *testing.T) {
 func TestProblems(t *testing.T) {
 	r := newRig(t, 3)
 	stolen := *r.page("/v1/gallery/albums?limit=1").Cursor
+	forged := "B" + stolen[1:]
+	if forged == stolen {
+		forged = "C" + stolen[1:]
+	}
 	for _, c := range []struct {
 		method, target string
 		status         int
@@ -242,6 +246,8 @@ func TestProblems(t *testing.T) {
 		{"GET", "/v1/gallery/public-albums?isPublic=yes", 400, "parameter", []string{"must be true or false"}},
 		{"GET", "/v1/gallery/albums?cursor=nonsense", 400, "cursor", []string{`"parameter":"cursor"`}},
 		{"GET", "/v1/gallery/public-albums?isPublic=true&cursor=" + stolen, 400, "cursor", nil},
+		{"GET", "/v1/wardrobe/user-items?userId=u1&cursor=" + stolen, 400, "cursor", nil},
+		{"GET", "/v1/gallery/albums?cursor=" + forged, 400, "cursor", nil},
 		{"GET", "/v1/gallery/search-albums?q=x", 503, "unavailable", []string{"search is not available"}},
 		{"POST", "/v1/gallery/albums", 405, "method", []string{"GET, HEAD, OPTIONS"}},
 		{"DELETE", "/healthz", 405, "method", nil},

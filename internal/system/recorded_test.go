@@ -2,18 +2,12 @@ package system_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
-	"sort"
-	"strings"
 	"testing"
 
 	"weir/internal/events"
@@ -24,27 +18,9 @@ import (
 	"weir/internal/store/dynamodb"
 	"weir/internal/store/dynamodb/dynamodbtest"
 	"weir/internal/system"
+	"weir/internal/system/systemtest"
 	"weir/internal/value"
 )
-
-// expected is what must come of a recording, by the bookkeeping of the script that
-// made it.
-type expected struct {
-	Records int     `json:"records"`
-	Checks  []check `json:"checks"`
-}
-
-// check is a query and the rows it must answer. Ordered says that their order is
-// fixed; Subset that only the attributes named count; Except leaves rows out whose
-// attribute has one of the values.
-type check struct {
-	Query   string              `json:"query"`
-	Params  map[string]string   `json:"params"`
-	Ordered bool                `json:"ordered"`
-	Subset  bool                `json:"subset"`
-	Except  map[string][]string `json:"except"`
-	Items   []map[string]any    `json:"items"`
-}
 
 // TestRecorded replays every recorded stream, twice, and asks everything that the
 // recording's own bookkeeping knows the answer to.
@@ -79,14 +55,14 @@ func recorded(t *testing.T, open func(*testing.T, *model.Model) *system.System) 
 			if err != nil {
 				t.Skipf("no model for this recording: %v", err)
 			}
-			want := readExpected(t, filepath.Join(dir, "expected.json.gz"))
+			want := systemtest.Read(t, dir)
 			s := open(t, m)
-			first := replayInto(t, s, files(t, dir))
+			first := replayInto(t, s, systemtest.Files(t, dir))
 			if first.Records() != want.Records || first.Applied != want.Records || first.Gaps != 0 {
 				t.Errorf("replayed %d records of %d: %+v", first.Records(), want.Records, first)
 			}
 			checkAll(t, s, want.Checks)
-			if again := replayInto(t, s, files(t, dir)); again.Applied != 0 || again.Kept != 0 {
+			if again := replayInto(t, s, systemtest.Files(t, dir)); again.Applied != 0 || again.Kept != 0 {
 				t.Errorf("the second replay did something: %+v", again)
 			}
 			checkAll(t, s, want.Checks)
@@ -110,7 +86,7 @@ func TestRecordedInAnyOrder(t *testing.T) {
 			continue
 		}
 		several++
-		want := readExpected(t, filepath.Join(dir, "expected.json.gz"))
+		want := systemtest.Read(t, dir)
 		for order, arrange := range map[string]func([][]events.Entry) [][]events.Entry{
 			"reverse":        reversed,
 			"interleaved 1":  interleaved(1, 60),
@@ -120,7 +96,7 @@ func TestRecordedInAnyOrder(t *testing.T) {
 			t.Run(name+"/"+order, func(t *testing.T) {
 				t.Parallel()
 				s := openSystem(t, t.TempDir(), m)
-				pieces := arrange(byTable(t, files(t, dir)))
+				pieces := arrange(byTable(t, systemtest.Files(t, dir)))
 				first := replayPieces(t, s, pieces)
 				if first.Records() != want.Records || first.Applied != want.Records || first.Gaps != 0 {
 					t.Errorf("replayed %d records of %d: %+v", first.Records(), want.Records, first)
@@ -223,20 +199,6 @@ func opened(t testing.TB, s *system.System, err error) *system.System {
 	return s
 }
 
-func files(t testing.TB, dir string) []string {
-	all, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []string
-	for _, f := range all {
-		if !strings.HasPrefix(filepath.Base(f), "expected.") {
-			out = append(out, f)
-		}
-	}
-	return out
-}
-
 func replayInto(t testing.TB, s *system.System, paths []string) replay.Summary {
 	t.Helper()
 	part := s.Models[0]
@@ -278,140 +240,37 @@ func verifyNothing(t testing.TB, s *system.System) {
 	}
 }
 
-func readExpected(t testing.TB, path string) expected {
+func checkAll(t *testing.T, s *system.System, checks []systemtest.Check) {
 	t.Helper()
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	z, err := gzip.NewReader(bytes.NewReader(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
-	dec := json.NewDecoder(z)
-	dec.UseNumber()
-	var e expected
-	if err := dec.Decode(&e); err != nil {
-		t.Fatal(err)
-	}
-	return e
+	systemtest.All(t, checks, func(name string, params map[string]string) ([]systemtest.Row, error) {
+		return answer(s.Models[0].Query, name, params)
+	})
 }
 
-func checkAll(t *testing.T, s *system.System, checks []check) {
-	t.Helper()
-	bad := 0
-	for _, c := range checks {
-		if err := c.run(s.Models[0].Query); err != nil {
-			if bad++; bad <= 10 {
-				t.Error(err)
-			}
-		}
-	}
-	if bad > 10 {
-		t.Errorf("… and %d more of %d checks", bad-10, len(checks))
-	}
-}
-
-// run asks, in small pages, and compares.
-func (c *check) run(q *query.Engine) error {
-	var have []map[string]any
+// answer asks, in small pages.
+func answer(q *query.Engine, name string, params map[string]string) ([]systemtest.Row, error) {
+	var rows []systemtest.Row
 	page := query.Page{Limit: 97}
 	for {
-		res, err := q.Run(context.Background(), c.Query, c.Params, page)
+		res, err := q.Run(context.Background(), name, params, page)
 		if err != nil {
-			return fmt.Errorf("%s %v: %w", c.Query, c.Params, err)
+			return nil, err
 		}
 		for _, it := range res.Items {
-			if row := plain(it); !c.excepted(row) {
-				have = append(have, row)
-			}
+			rows = append(rows, plain(it))
 		}
 		if page.Cursor = res.Cursor; page.Cursor == "" {
-			break
+			return rows, nil
 		}
 	}
-	if len(have) != len(c.Items) {
-		return fmt.Errorf("%s %v: %d rows, want %d%s", c.Query, c.Params, len(have), len(c.Items), c.firstMissing(have))
-	}
-	want := c.Items
-	if !c.Ordered {
-		want, have = sorted(c, want), sorted(c, have)
-	}
-	for i := range want {
-		if !c.same(have[i], want[i]) {
-			return fmt.Errorf("%s %v: row %d\nhave %s\nwant %s", c.Query, c.Params, i, text(have[i]), text(want[i]))
-		}
-	}
-	return nil
 }
 
-func (c *check) excepted(row map[string]any) bool {
-	for name, values := range c.Except {
-		if v, ok := row[name].(string); ok && slices.Contains(values, v) {
-			return true
-		}
-	}
-	return false
-}
-
-func (c *check) firstMissing(have []map[string]any) string {
-	there := map[string]bool{}
-	for _, h := range have {
-		there[c.key(h)] = true
-	}
-	for _, w := range c.Items {
-		if !there[c.key(w)] {
-			return "; missing first: " + text(w)
-		}
-		delete(there, c.key(w))
-	}
-	for k := range there {
-		return "; too many, such as " + k
-	}
-	return ""
-}
-
-func (c *check) same(have, want map[string]any) bool {
-	have, want = c.relevant(have, want), c.relevant(want, want)
-	return reflect.DeepEqual(have, want)
-}
-
-func (c *check) relevant(row, want map[string]any) map[string]any {
-	out := map[string]any{}
-	for k, v := range row {
-		if _, named := want[k]; named || !c.Subset {
-			out[k] = v
-		}
-	}
-	return out
-}
-
-func (c *check) key(row map[string]any) string {
-	for _, pk := range [][2]string{{"PK", "SK"}, {"profileId", "sk"}} {
-		if row[pk[0]] != nil {
-			return fmt.Sprint(row[pk[0]], "|", row[pk[1]])
-		}
-	}
-	return text(row)
-}
-
-func sorted(c *check, rows []map[string]any) []map[string]any {
-	rows = append([]map[string]any(nil), rows...)
-	sort.SliceStable(rows, func(i, j int) bool { return c.key(rows[i]) < c.key(rows[j]) })
-	return rows
-}
-
-func plain(it value.Item) map[string]any {
+func plain(it value.Item) systemtest.Row {
 	dec := json.NewDecoder(bytes.NewReader(value.AppendPlainItem(nil, it)))
 	dec.UseNumber()
-	var x map[string]any
+	var x systemtest.Row
 	if err := dec.Decode(&x); err != nil {
 		panic(err)
 	}
 	return x
-}
-
-func text(x any) string {
-	b, _ := json.Marshal(x)
-	return string(b)
 }

@@ -272,22 +272,8 @@ const sweepAtOnce = 1000
 // the recording takes them away, and a part of it that comes later must find the
 // store as it left it.
 func (s *System) Sweep(ctx context.Context) (removed int, err error) {
-	return s.rows.Sweep(ctx, s.now(), sweepAtOnce, s.recorded)
-}
-
-// recorded says which rows a replay wrote.
-func (s *System) recorded(ctx context.Context, rows []store.Ref) ([]bool, error) {
-	marks := make([]store.Ref, len(rows))
-	for i, r := range rows {
-		marks[i] = book.Seen(r)
+	if s.rows == nil {
+		return 0, nil
 	}
-	got, err := s.Store.Get(ctx, marks)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]bool, len(rows))
-	for i := range got {
-		out[i] = got[i] != nil
-	}
-	return out, nil
+	return s.rows.Sweep(ctx, s.now(), sweepAtOnce, store.Cond{{{Attr: book.SeenMark, Is: store.Absent}}})
 }

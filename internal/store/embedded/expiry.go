@@ -22,24 +22,21 @@ const sweepPage = 256
 // Sweep removes up to limit rows whose time to live was over at now, oldest first
 // in each table, and says how many. Each is removed only if it is still so, and its
 // stream record says Expired. A row that lives anew, or that DynamoDB would leave
-// alone (no whole number, more than five years ago), stays; so does one that spare,
-// when it is not nil, answers true for. A crash leaves some removed.
-func (s *Store) Sweep(ctx context.Context, now time.Time, limit int, spare Spare) (removed int, err error) {
+// alone (no whole number, more than five years ago), stays; so does one that fails
+// the condition. A crash leaves some removed.
+func (s *Store) Sweep(ctx context.Context, now time.Time, limit int, only store.Cond) (removed int, err error) {
 	names, err := s.expiring(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("sweep: %w", err)
 	}
 	for _, name := range names {
-		n, err := s.sweepTable(ctx, name, now, limit-removed, spare)
+		n, err := s.sweepTable(ctx, name, now, limit-removed, only)
 		if removed += n; err != nil {
 			return removed, fmt.Errorf("sweep: table %s: %w", name, err)
 		}
 	}
 	return removed, nil
 }
-
-// Spare says of each of the rows whether it is to stay although its time is over.
-type Spare func(ctx context.Context, rows []store.Ref) ([]bool, error)
 
 // expiring are the names of the tables that have a time to live, sorted.
 func (s *Store) expiring(ctx context.Context) (names []string, err error) {
@@ -56,17 +53,15 @@ func (s *Store) expiring(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-func (s *Store) sweepTable(ctx context.Context, name string, now time.Time, limit int, spare Spare) (removed int, err error) {
+func (s *Store) sweepTable(ctx context.Context, name string, now time.Time, limit int, only store.Cond) (removed int, err error) {
 	var after []byte
 	for removed < limit {
 		var ws []store.Write
 		if ws, after, err = s.expired(ctx, name, now, after, min(limit-removed, sweepPage)); err != nil || len(ws) == 0 {
 			return removed, err
 		}
-		if spare != nil {
-			if ws, err = spared(ctx, ws, spare); err != nil {
-				return removed, err
-			}
+		for i := range ws {
+			ws[i].If = append(ws[i].If, only...)
 		}
 		out, err := s.Write(ctx, ws)
 		for i := range out {
@@ -79,24 +74,6 @@ func (s *Store) sweepTable(ctx context.Context, name string, now time.Time, limi
 		}
 	}
 	return removed, nil
-}
-
-func spared(ctx context.Context, ws []store.Write, spare Spare) ([]store.Write, error) {
-	refs := make([]store.Ref, len(ws))
-	for i := range ws {
-		refs[i] = ws[i].Ref
-	}
-	stays, err := spare(ctx, refs)
-	if err != nil {
-		return nil, err
-	}
-	left := ws[:0]
-	for i := range ws {
-		if !stays[i] {
-			left = append(left, ws[i])
-		}
-	}
-	return left, nil
 }
 
 // expired are the removals of the next rows of a table whose time is over, above

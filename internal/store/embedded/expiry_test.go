@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -122,24 +121,18 @@ func TestReplayedExpiry(t *testing.T) {
 	}
 }
 
-// Rows that are spared stay, and do not keep the sweep from those behind them.
+// Rows that fail the condition stay, and do not keep the sweep from those behind them.
 func TestSweepSpares(t *testing.T) {
 	s := openMem(t, things())
 	for i := range 2 * sweepPage {
-		do(t, s, expiring(fmt.Sprintf("kept %d", i), -2*time.Hour))
+		do(t, s, put("ttl", fmt.Sprintf("kept %d", i), "ttl", int(now.Add(-2*time.Hour).Unix()), "kept", "yes"))
 	}
 	do(t, s, expiring("gone", -time.Minute), expiring("gone too", -time.Second))
-	spare := func(_ context.Context, rows []store.Ref) ([]bool, error) {
-		out := make([]bool, len(rows))
-		for i, r := range rows {
-			out[i] = strings.HasPrefix(r.Key.Sort.Text(), "kept")
-		}
-		return out, nil
-	}
-	if n, err := s.Sweep(context.Background(), now, 1, spare); n != 1 || err != nil {
+	only := store.Cond{{{Attr: "kept", Is: store.Absent}}}
+	if n, err := s.Sweep(context.Background(), now, 1, only); n != 1 || err != nil {
 		t.Fatalf("%d rows are removed: %v", n, err)
 	}
-	if n, err := s.Sweep(context.Background(), now, 10, spare); n != 1 || err != nil {
+	if n, err := s.Sweep(context.Background(), now, 10, only); n != 1 || err != nil {
 		t.Fatalf("%d rows are removed: %v", n, err)
 	}
 	if get(t, s, "ttl", "kept 0") == nil || get(t, s, "ttl", "gone") != nil || get(t, s, "ttl", "gone too") != nil {

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"weir/internal/model"
+	"weir/internal/system/systemtest"
+)
+
+// TestBlackBox does what a person would, with every recording: replay it, replay it
+// again, serve it, and ask over HTTP everything that the recording's own
+// bookkeeping knows the answer to.
+func TestBlackBox(t *testing.T) {
+	dirs, err := filepath.Glob("../../testdata/streams/*")
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("no recorded streams: %v", err)
+	}
+	for _, dir := range dirs {
+		name := filepath.Base(dir)
+		t.Run(name, func(t *testing.T) {
+			if _, err := model.Load(name); err != nil {
+				t.Skipf("no model for this recording: %v", err)
+			}
+			data := t.TempDir()
+			for range 2 {
+				command(t, append([]string{"replay", name, "--data", data}, systemtest.Files(t, dir)...)...)
+			}
+			base := serve(t, errTerminated, exitGood, "run", name, "--data", data, "--addr", "127.0.0.1:0")
+			systemtest.All(t, systemtest.Read(t, dir).Checks, func(query string, params map[string]string) ([]systemtest.Row, error) {
+				return ask(base+"/"+name+"/"+query, params)
+			})
+		})
+	}
+}
+
+// TestInterrupt: an interrupt has its own exit code.
+func TestInterrupt(t *testing.T) {
+	serve(t, nil, exitInterrupted, "run", "gallery", "wardrobe", "--data", t.TempDir(), "--addr", "127.0.0.1:0")
+}
+
+func command(t *testing.T, args ...string) {
+	t.Helper()
+	var out bytes.Buffer
+	if code := run(t.Context(), args, strings.NewReader(""), &out, &out); code != exitGood {
+		t.Fatalf("projector %s: exit %d\n%s", strings.Join(args, " "), code, &out)
+	}
+}
+
+// serve runs a command that serves, until the test ends; it is stopped for the
+// cause given, and must end with the code. The answer is where it serves.
+func serve(t *testing.T, cause error, code int, args ...string) (base string) {
+	t.Helper()
+	ctx, stop := context.WithCancelCause(context.Background())
+	var stderr buffer
+	ended := make(chan int, 1)
+	go func() { ended <- run(ctx, args, strings.NewReader(""), &stderr, &stderr) }()
+	t.Cleanup(func() {
+		stop(cause)
+		if got := <-ended; got != code {
+			t.Errorf("exit %d, not %d\n%s", got, code, stderr.text())
+		}
+	})
+	address := regexp.MustCompile(`http://\S+/v1`)
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if base = address.FindString(stderr.text()); base != "" {
+			return base
+		}
+	}
+	t.Fatalf("it does not serve: %s", stderr.text())
+	return ""
+}
+
+// ask follows the cursors of a query to the end.
+func ask(at string, params map[string]string) (rows []systemtest.Row, err error) {
+	q := url.Values{"limit": {"97"}}
+	for k, v := range params {
+		q.Set(k, v)
+	}
+	for {
+		page, err := getPage(at + "?" + q.Encode())
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, page.Items...)
+		if page.Cursor == "" {
+			return rows, nil
+		}
+		q.Set("cursor", page.Cursor)
+	}
+}
+
+type page struct {
+	Items  []systemtest.Row `json:"items"`
+	Cursor string           `json:"cursor"`
+	Detail string           `json:"detail"`
+}
+
+func getPage(at string) (p page, err error) {
+	res, err := http.Get(at)
+	if err != nil {
+		return p, err
+	}
+	defer res.Body.Close()
+	dec := json.NewDecoder(res.Body)
+	dec.UseNumber()
+	if err := dec.Decode(&p); err != nil {
+		return p, err
+	}
+	if res.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", res.Status, p.Detail)
+	}
+	return p, err
+}
+
+// buffer may be written and read at the same time.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) text() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
