@@ -61,7 +61,7 @@ var (
 func (c *compiler) name() {
 	w := c.decl.name
 	if c.Name = w.text; w.given() && (!kebabName.MatchString(w.text) || len(w.text) > 64) {
-		c.report(w.pos, "like gallery, or movie-night", "a model's name is small letters, digits and single hyphens, at most 64, not %q", w.text)
+		c.report(w.pos, "like orders, or photo-album", "a model's name is small letters, digits and single hyphens, at most 64, not %q", w.text)
 	}
 	if len(c.decl.tables) == 0 && !c.decl.wrong["tables"] {
 		c.report(pos{1, 1}, "tables: {NAME: {key: [PK, SK]}}", "the model has no tables")

@@ -1,0 +1,211 @@
+package internal
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// pure are the packages that decide. They do no I/O, read no clock and draw no
+// random number: the same input gives the same work, on any day. A file listed
+// after a package is one that does, and why it may is said there.
+var pure = map[string][]string{
+	"internal/value":       nil,
+	"internal/book":        nil,
+	"internal/projections": nil,
+	"internal/search":      nil,
+	"internal/store":       nil,
+	"internal/events":      {"files.go"}, // opens recorded files
+	"internal/model":       {"load.go"},  // opens model files
+}
+
+// impure are the packages, and of some the names, that a pure package does not use.
+var impure = map[string][]string{
+	"os": nil, "net": nil, "net/http": nil, "os/exec": nil, "os/signal": nil, "syscall": nil, "log": nil, "log/slog": nil,
+	"math/rand": nil, "math/rand/v2": nil, "crypto/rand": nil, "database/sql": nil, "runtime": nil,
+	"time": {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
+	"fmt":  {"Print", "Printf", "Println", "Scan", "Scanf", "Scanln"},
+}
+
+// below says what each package of weir may import of weir: its own layer's words
+// and what is below. A package that is not named here has no place yet; give it one.
+var below = map[string][]string{
+	"value":       {},
+	"models":      {},
+	"events":      {"value"},
+	"store":       {"value", "events"},
+	"search":      {"value", "events", "store"},
+	"book":        {"value", "events", "store"},
+	"model":       {"value", "store", "models"},
+	"projections": {"value", "events", "store", "search", "book", "model"},
+	"runner":      {"value", "events", "store", "search", "book", "model", "projections"},
+	"replay":      {"value", "events", "store", "book", "model", "projections", "runner"},
+	"verify":      {"value", "events", "store", "search", "book", "model", "projections", "runner"},
+	"query":       {"value", "events", "store", "search", "book", "model", "projections"},
+	"api":         {"value", "store", "book", "model", "query"},
+
+	"store/embedded":    {"value", "events", "store"},
+	"store/dynamodb":    {"value", "events", "store"},
+	"search/embedded":   {"value", "events", "store", "search"},
+	"search/opensearch": {"value", "events", "store", "search"},
+
+	"system": {"value", "events", "store", "search", "book", "model", "projections", "runner", "verify", "query",
+		"store/embedded", "search/embedded"},
+}
+
+// drivers are what may be imported only where the thing is driven.
+var drivers = map[string][]string{
+	"github.com/cockroachdb/pebble":  {"internal/store/embedded", "internal/search/embedded"},
+	"github.com/blevesearch/":        {"internal/search/embedded"},
+	"github.com/aws/aws-sdk-go-v2":   {"internal/store/dynamodb", "internal/search/opensearch"},
+	"github.com/opensearch-project/": {"internal/search/opensearch"},
+}
+
+// file is a Go file that is built into a program.
+type file struct {
+	dir, name string // dir from the module's root
+	*ast.File
+}
+
+func sources(t *testing.T) (out []file) {
+	t.Helper()
+	set := token.NewFileSet()
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			if err == nil && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && d.Name() != "..") {
+				return filepath.SkipDir
+			}
+			return err
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		f, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+		rel, _ := filepath.Rel("..", path)
+		out = append(out, file{filepath.ToSlash(filepath.Dir(rel)), filepath.Base(rel), f})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// imports gives each import's path and the name it has in the file.
+func (f file) imports(yield func(path, name string)) {
+	for _, im := range f.Imports {
+		path, _ := strconv.Unquote(im.Path.Value)
+		name := path[strings.LastIndexByte(path, '/')+1:]
+		if name == "v2" {
+			name = "rand"
+		}
+		if im.Name != nil {
+			name = im.Name.Name
+		}
+		yield(path, name)
+	}
+}
+
+func TestPurePackagesDoNothing(t *testing.T) {
+	seen := map[string]bool{}
+	for _, f := range sources(t) {
+		but, isPure := pure[f.dir]
+		seen[f.dir] = true
+		if !isPure || slices.Contains(but, f.name) {
+			continue
+		}
+		f.imports(func(path, name string) {
+			names, bad := impure[path]
+			switch {
+			case !bad:
+			case names == nil:
+				t.Errorf("%s/%s imports %s", f.dir, f.name, path)
+			default:
+				f.uses(name, names, func(what string) { t.Errorf("%s/%s uses %s.%s", f.dir, f.name, path, what) })
+			}
+		})
+	}
+	for dir := range pure {
+		if !seen[dir] {
+			t.Errorf("there is no package %s", dir)
+		}
+	}
+}
+
+// uses finds the names of a package that the file uses.
+func (f file) uses(pkg string, names []string, yield func(string)) {
+	ast.Inspect(f.File, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok {
+			if x, ok := s.X.(*ast.Ident); ok && x.Name == pkg && slices.Contains(names, s.Sel.Name) {
+				yield(s.Sel.Name)
+			}
+		}
+		return true
+	})
+}
+
+func TestDependenciesGoOneWay(t *testing.T) {
+	for _, f := range sources(t) {
+		from, inside := strings.CutPrefix(f.dir, "internal/")
+		if !inside || strings.HasSuffix(from, "test") {
+			continue // programs, and the suites of tests, may import everything
+		}
+		allowed, known := below[from]
+		if !known {
+			t.Errorf("package internal/%s has no place in the layers", from)
+			continue
+		}
+		f.imports(func(path, _ string) {
+			to, ours := strings.CutPrefix(path, "weir/")
+			to = strings.TrimPrefix(to, "internal/")
+			if ours && !slices.Contains(allowed, to) {
+				t.Errorf("%s/%s imports %s, which is not below it", f.dir, f.name, path)
+			}
+		})
+	}
+}
+
+func TestDriversStayInTheirPackages(t *testing.T) {
+	for _, f := range sources(t) {
+		if strings.HasPrefix(f.dir, "scripts/") {
+			continue // measure and record the things themselves
+		}
+		f.imports(func(path, _ string) {
+			for library, homes := range drivers {
+				if strings.HasPrefix(path, library) && !slices.Contains(homes, f.dir) {
+					t.Errorf("%s/%s imports %s; that is for %s", f.dir, f.name, path, strings.Join(homes, " and "))
+				}
+			}
+		})
+	}
+}
+
+// TestNoCodeKnowsAModel: what is particular to a model stands in its file.
+func TestNoCodeKnowsAModel(t *testing.T) {
+	files, err := filepath.Glob("../models/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no models: %v", err)
+	}
+	for _, f := range sources(t) {
+		if !strings.HasPrefix(f.dir, "internal/") {
+			continue // commands give examples; scripts record workloads
+		}
+		ast.Inspect(f.File, func(n ast.Node) bool {
+			lit, ok := n.(*ast.BasicLit)
+			for _, path := range files {
+				name := strings.TrimSuffix(filepath.Base(path), ".yaml")
+				if ok && regexp.MustCompile(`(?i)\b`+name+`\b`).MatchString(lit.Value) {
+					t.Errorf("%s/%s knows %s: %s", f.dir, f.name, name, lit.Value)
+				}
+			}
+			return true
+		})
+	}
+}
