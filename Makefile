@@ -3,34 +3,40 @@
 GO ?= go
 export CGO_ENABLED ?= 0
 
-.PHONY: build demo test race conform lint bench record clean
+.PHONY: help build demo test race conform lint check bench record clean
 
-build: ## both the program and nothing else
+help: ## what can be made
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+build: ## the programs, into bin/
+	@test -d bin || echo "building; the first time, this takes a minute or two"
 	@$(GO) build -o bin/ ./cmd/...
 
-demo: build ## replay the recorded streams, then ask
+demo: build ## replay the recorded streams into demo-data, then ask questions
 	@./scripts/demo.sh
 
-test: ## everything that needs nothing but Go
+test: ## every test that needs nothing but Go
 	$(GO) test ./...
 
-race:
+race: ## the same with the race detector, which needs a C compiler
 	CGO_ENABLED=1 $(GO) test -race -short ./...
 
-conform: ## both drivers of store and search, against the real servers; exits 77 without java
+conform: ## both drivers of store and search, against the real servers (needs java)
 	./scripts/conform.sh
 
-lint:
-	gofmt -l . | (! grep .)
-	$(GO) vet ./...
-	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
-	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
+lint: ## gofmt, vet, staticcheck, govulncheck
+	@.ci/run gofmt vet tools lint vuln
+
+check: ## everything that must hold, as .ci/run does it
+	@.ci/run
 
 bench: build ## speed and memory beside their peers
 	./scripts/bench.sh
 
 record: ## make testdata/streams again, from the real DynamoDB Local
-	./scripts/record.sh
+	scripts/dynamodb-local.sh start 8000
+	$(GO) run ./scripts/record -model all -endpoint http://127.0.0.1:8000
+	scripts/dynamodb-local.sh stop 8000
 
-clean:
+clean: ## remove what was made
 	rm -rf bin demo-data

@@ -1,15 +1,44 @@
 #!/usr/bin/env bash
-# Replays the recorded streams of every model into ./demo-data and asks a few
-# questions of what was derived.
+# Replays the recorded streams of the models into a fresh ./demo-data, says what was
+# derived, and asks questions of it. Needs bin/projector: run it with `make demo`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 data=demo-data
-say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
-ask() {
-	say "\$ projector query $(printf '%q ' "$@")--data $data"
-	bin/projector query "$@" --data "$data" | head -n 3 | cut -c1-300
+models=(gallery wardrobe)
+
+bold='' plain=''
+if [ -t 1 ]; then bold=$'\033[1m' plain=$'\033[0m'; fi
+say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
+
+# show COMMAND…: what a person would type, then what it prints.
+show() {
+	printf '\n%s$ bin/%s --data %s%s\n' "$bold" "$*" "$data" "$plain"
+	"bin/$1" "${@:2}" --data "$data" 2>&1
 }
-for model in gallery wardrobe; do
-	say "\$ projector replay $model testdata/streams/$model/stream.* --data $data"
-	bin/projector replay "$model" testdata/streams/"$model"/stream.* --data "$data"
+
+if [ -e "$data" ]; then
+	# Not under the feet of a projector that is still running on it.
+	bin/projector dead list "${models[0]}" --data "$data" >/dev/null
+	rm -rf "$data"
+fi
+
+say "Two recorded streams become counters, copies, feeds and search."
+for model in "${models[@]}"; do
+	show projector replay "$model" "testdata/streams/$model"
 done
+
+say "Every derived value, recounted from the rows that the applications wrote:"
+for model in "${models[@]}"; do
+	show projector verify "$model"
+done
+
+say "Ask for what was derived:"
+show projector query gallery albums limit=3 --only title,createdAt,mediaCount
+show projector query wardrobe user-items userId=user2 limit=3 --only Name,Category,Season
+show projector query wardrobe user-activities userId=user2 limit=3 --only Timestamp,ActivityType,ItemName
+show projector query gallery search-albums q=market limit=3 --only title,tags,mediaCount
+
+say "Next: the same over HTTP, until you interrupt it."
+printf '  bin/projector run %s --data %s\n' "${models[*]}" "$data"
+printf '  curl -s "http://127.0.0.1:8480/v1/gallery/search-albums?q=market&limit=2"\n'
+printf '  bin/projector query gallery          # every query of the model, with its parameters\n\n'

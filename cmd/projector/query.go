@@ -20,6 +20,7 @@ import (
 type queryCommand struct {
 	data
 	output
+	Only   []string `placeholder:"ATTRIBUTE" help:"Print only these attributes, in this order."`
 	Model  string   `arg:"" help:"Name of a built-in model or path of a model file."`
 	Name   string   `arg:"" optional:"" help:"Name of the query; without one the queries are listed."`
 	Params []string `arg:"" optional:"" name:"key=value" help:"Parameters of the query, and limit=."`
@@ -31,7 +32,7 @@ one array.
 
   projector query gallery
   projector query gallery album albumId=a1
-  projector query gallery search-albums q="summer beach" limit=3
+  projector query gallery search-albums q="summer beach" limit=3 --only id,title
   projector query wardrobe user-items userId=u1 category=dresses`
 }
 
@@ -95,7 +96,7 @@ func (c *queryCommand) print(p *program, e *query.Engine, params map[string]stri
 		} else {
 			out.WriteString(between)
 		}
-		out.Write(value.AppendPlainItem(nil, row))
+		out.Write(value.AppendPlainItem(nil, c.only(row)))
 	}
 	switch {
 	case n > 0:
@@ -104,6 +105,21 @@ func (c *queryCommand) print(p *program, e *query.Engine, params map[string]stri
 		out.WriteString("[]\n")
 	}
 	return errors.Join(err, out.Flush())
+}
+
+// only leaves the attributes asked for. What AppendPlainItem prints is in the order
+// that it is given.
+func (c *queryCommand) only(row value.Item) value.Item {
+	if len(c.Only) == 0 {
+		return row
+	}
+	var out value.Item
+	for _, name := range c.Only {
+		if v := row.Get(name); !v.IsMissing() {
+			out = append(out, value.Attr{Name: name, Value: v})
+		}
+	}
+	return out
 }
 
 // rows are the rows of an answer, limit of them unless it is 0. An error is the last.

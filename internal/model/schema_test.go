@@ -208,8 +208,7 @@ func TestSchemaHasTheReadersWords(t *testing.T) {
 // An editor shows a description for every key.
 func TestSchemaDescribesEveryKey(t *testing.T) {
 	defs := schemaDefs(t)
-	var resolve func(ref string) *schemaNode
-	resolve = func(ref string) *schemaNode {
+	resolve := func(ref string) *schemaNode {
 		path := strings.Split(strings.TrimPrefix(ref, "#/$defs/"), "/")
 		n := defs[path[0]]
 		if len(path) == 3 {

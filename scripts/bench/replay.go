@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -106,9 +105,6 @@ func (b *bench) open(o system.Options) (*running, error) {
 	}
 	return &running{s, dir, s.Models[0]}, nil
 }
-
-// storeDir is where the embedded store keeps its files.
-func (r *running) storeDir() string { return filepath.Join(r.dir, "store") }
 
 // remove closes the system and deletes its directory.
 func (r *running) remove() error { return errors.Join(r.Close(), os.RemoveAll(r.dir)) }

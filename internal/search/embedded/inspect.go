@@ -16,6 +16,7 @@ import (
 	"github.com/blevesearch/bleve/v2/util"
 	segment "github.com/blevesearch/scorch_segment_api/v2"
 	"go.etcd.io/bbolt"
+	bbolterrors "go.etcd.io/bbolt/errors"
 )
 
 // Scorch keeps in root.bolt which segment files make up the index. When it cannot
@@ -53,7 +54,7 @@ func inspect(dir string) (inspection, error) {
 		return inspection{}, nil
 	}
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: lockWait})
-	if errors.Is(err, bbolt.ErrTimeout) {
+	if errors.Is(err, bbolterrors.ErrTimeout) {
 		return inspection{}, fmt.Errorf("another process has it open")
 	}
 	if err != nil {
