@@ -57,7 +57,7 @@ var below = map[string][]string{
 	"search/opensearch": {"value", "events", "store", "search"},
 
 	"system": {"value", "events", "store", "search", "book", "model", "projections", "runner", "verify", "query",
-		"store/embedded", "search/embedded"},
+		"store/embedded", "store/dynamodb", "search/embedded", "search/opensearch"},
 }
 
 // drivers are what may be imported only where the thing is driven.
@@ -194,8 +194,8 @@ func TestNoCodeKnowsAModel(t *testing.T) {
 		t.Fatalf("no models: %v", err)
 	}
 	for _, f := range sources(t) {
-		if !strings.HasPrefix(f.dir, "internal/") {
-			continue // commands give examples; scripts record workloads
+		if !strings.HasPrefix(f.dir, "internal/") || strings.HasSuffix(f.dir, "test") {
+			continue // commands give examples; scripts record workloads; suites try words
 		}
 		ast.Inspect(f.File, func(n ast.Node) bool {
 			lit, ok := n.(*ast.BasicLit)
