@@ -3,10 +3,10 @@
 GO ?= go
 export CGO_ENABLED ?= 0
 
-.PHONY: help build demo test race conform lint check bench record clean
+.PHONY: help build demo test race conform lint check bench bench-aws record clean
 
 help: ## what can be made
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 11
 
 build: ## the programs, into bin/
 	@test -d bin || echo "building; the first time, this takes a minute or two"
@@ -32,6 +32,9 @@ check: ## everything that must hold, as .ci/run does it
 
 bench: build ## speed and memory beside their peers
 	./scripts/bench.sh
+
+bench-aws: ## speed and write units beside the handlers that people write, on DynamoDB Local (needs java)
+	./scripts/bench-aws.sh
 
 record: ## make testdata/streams again, from the real DynamoDB Local
 	scripts/dynamodb-local.sh start 8000

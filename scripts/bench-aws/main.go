@@ -1,0 +1,168 @@
+// Command bench-aws measures, on one DynamoDB, what a batch of stream records costs
+// to derive from: records a second and write units for each 1,000 records of
+//
+//	plain   a handler that does one UpdateItem ADD for each record; wrong after
+//	        any retry, and what everybody writes
+//	marker  a handler that does a marker and the ADD in one transaction for each
+//	weir    the runner, as projector run and Lambda use it
+//
+// Both handlers go through a batch as handlers do, one record after the other;
+// "at once" is the same with as many requests at a time as weir has.
+//
+// The recordings are the world's (world.go), the same for all. Write units are what
+// DynamoDB answers with, those of indexes included.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"weir/internal/model"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	records := flag.Int("records", 2000, "records of each recording")
+	flag.Parse()
+	if err := run(ctx, *records); err != nil {
+		fmt.Fprintln(os.Stderr, "bench-aws:", err)
+		os.Exit(1)
+	}
+}
+
+var batches = []int{10, 100, 1000}
+
+func run(ctx context.Context, records int) error {
+	m, err := model.Load("gallery")
+	if err != nil {
+		return err
+	}
+	var lines []line
+	for _, w := range []workload{uploads(m, records), likes(m, records)} {
+		found, err := measure(ctx, m, w)
+		if err != nil {
+			return fmt.Errorf("%s: %w", w.name, err)
+		}
+		lines = append(lines, found...)
+	}
+	return show(lines)
+}
+
+// figures are what a way through a recording came to.
+type figures struct {
+	records int
+	took    time.Duration
+	units   float64
+}
+
+func (f figures) speed() float64   { return float64(f.records) / f.took.Seconds() }
+func (f figures) per1000() float64 { return f.units * 1000 / float64(f.records) }
+
+// line compares weir with the handlers on one recording in one size of batch.
+type line struct {
+	workload      string
+	batch         int
+	weir          figures
+	plain, marker figures
+	plainAtOnce   figures
+	bound         float64 // units of one book row and one write of the target for each target of a batch
+	targets       float64 // of a batch
+}
+
+func measure(ctx context.Context, m *model.Model, w workload) (lines []line, err error) {
+	for _, n := range batches {
+		fmt.Fprintf(os.Stderr, "%s, batches of %d\n", w.name, n)
+		l := line{workload: w.name, batch: n}
+		for _, way := range []struct {
+			into *figures
+			new  func(*world) handler
+		}{
+			{&l.weir, (*world).weir}, {&l.plain, (*world).plain}, {&l.plainAtOnce, (*world).plainAtOnce}, {&l.marker, (*world).marker},
+		} {
+			if *way.into, err = through(ctx, m, w, n, way.new); err != nil {
+				return nil, err
+			}
+		}
+		targets := w.targets(n)
+		l.targets = float64(targets) * float64(n) / float64(len(w.records))
+		own := l.plain.units / float64(l.plain.records) // what a write of the target costs
+		l.bound = float64(targets) * (1 + own) * 1000 / float64(len(w.records))
+		lines = append(lines, l)
+	}
+	return lines, nil
+}
+
+// handler applies one batch.
+type handler func(ctx context.Context, first, last int) error
+
+// through takes a recording through a handler in a world of its own, and looks
+// whether the numbers came out right.
+func through(ctx context.Context, m *model.Model, w workload, batch int, way func(*world) handler) (f figures, err error) {
+	wd, err := newWorld(ctx, m, w)
+	if err != nil {
+		return f, err
+	}
+	defer wd.end()
+	handle := way(wd)
+	wd.units.reset()
+	start := time.Now()
+	for at := 0; at < len(w.records); at += batch {
+		if err := handle(ctx, at, min(at+batch, len(w.records))); err != nil {
+			return f, err
+		}
+	}
+	f = figures{records: len(w.records), took: time.Since(start), units: wd.units.sum()}
+	return f, wd.check(ctx)
+}
+
+func show(lines []line) error {
+	tw := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(tw, strings.Join([]string{"recording", "batch", "targets", "weir rec/s", "plain", "at once", "marker",
+		"weir units/1000", "bound", "plain", "marker", "speed/plain", "units/plain", "units/marker", "units/bound", ""}, "\t"))
+	for _, l := range lines {
+		fmt.Fprintf(tw, "%s\t%d\t%.1f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.2f ×\t%.2f ×\t%.2f ×\t%.3f ×\t\n", l.workload, l.batch, l.targets,
+			l.weir.speed(), l.plain.speed(), l.plainAtOnce.speed(), l.marker.speed(),
+			l.weir.per1000(), l.bound, l.plain.per1000(), l.marker.per1000(),
+			l.weir.speed()/l.plain.speed(), l.weir.units/l.plain.units, l.weir.units/l.marker.units, l.weir.per1000()/l.bound)
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	return goals(lines)
+}
+
+// goals are for batches of 1,000 of the first recording, and the bound for all.
+func goals(lines []line) error {
+	good := true
+	say := func(ok bool, format string, args ...any) {
+		verdict := "met"
+		if !ok {
+			verdict, good = "MISSED", false
+		}
+		fmt.Printf("%-7s %s\n", verdict, fmt.Sprintf(format, args...))
+	}
+	for _, l := range lines {
+		if r := l.weir.per1000() / l.bound; r > 1.05 {
+			say(false, "%s, batches of %d: units at most 1.05 × the bound: %.3f ×", l.workload, l.batch, r)
+		}
+		if l.batch != 1000 || l.workload != lines[0].workload {
+			continue
+		}
+		say(l.weir.speed() >= 5*l.plain.speed(), "%s: at least 5 × the speed of plain: %.2f ×", l.workload, l.weir.speed()/l.plain.speed())
+		say(l.weir.units <= 0.35*l.plain.units, "%s: at most 0.35 × its units: %.2f ×", l.workload, l.weir.units/l.plain.units)
+		say(l.weir.units <= 0.15*l.marker.units, "%s: at most 0.15 × the units of marker: %.2f ×", l.workload, l.weir.units/l.marker.units)
+	}
+	if !good {
+		return fmt.Errorf("goals missed")
+	}
+	fmt.Println("met     units at most 1.05 × the bound, everywhere")
+	return nil
+}

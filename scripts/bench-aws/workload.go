@@ -1,0 +1,123 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// workload is a recording, and the rows that its records count towards.
+type workload struct {
+	name    string
+	attr    string // the count
+	rows    []value.Item
+	records []events.Record
+	target  []int // which row each record counts towards
+}
+
+// targets is how many rows all batches of a size touch, each once a batch.
+func (w *workload) targets(batch int) (n int) {
+	for at := 0; at < len(w.target); at += batch {
+		seen := map[int]bool{}
+		for _, t := range w.target[at:min(at+batch, len(w.target))] {
+			seen[t] = true
+		}
+		n += len(seen)
+	}
+	return n
+}
+
+const places = 2000 // albums, and media
+
+// chance draws a place as people choose what to look at: the nth in favour gets
+// one part in n to the power of 1.1.
+func chance(seed uint64) (*rand.Rand, *rand.Zipf) {
+	r := rand.New(rand.NewPCG(seed, 0x77656972))
+	return r, rand.NewZipf(r, 1.1, 1, places-1)
+}
+
+var start = time.Date(2025, 3, 1, 8, 0, 0, 0, time.UTC)
+
+// uploads are pictures put into albums. Six people do so at any time, each a dozen
+// pictures on average into one album, in favour or not.
+func uploads(m *model.Model, n int) workload {
+	w := workload{name: "uploads", attr: "mediaCount"}
+	for i := range places {
+		w.rows = append(w.rows, album(i))
+	}
+	r, zipf := chance(1)
+	var people [6]int
+	for p := range people {
+		people[p] = int(zipf.Uint64())
+	}
+	for i := range n {
+		p := r.IntN(len(people))
+		if r.IntN(12) == 0 {
+			people[p] = int(zipf.Uint64())
+		}
+		w.insert(m, i, people[p], strs("PK", fmt.Sprintf("ALBUM#a%d", people[p]), "SK", fmt.Sprintf("MEDIA#m%d", i),
+			"EntityType", "AlbumMedia", "albumId", fmt.Sprintf("a%d", people[p]), "mediaId", fmt.Sprintf("m%d", i), "addedAt", stamp(i)))
+	}
+	return w
+}
+
+// likes are of pictures in favour or not, nobody likes two in a row.
+func likes(m *model.Model, n int) workload {
+	w := workload{name: "likes", attr: "likeCount"}
+	for i := range places {
+		w.rows = append(w.rows, media(i))
+	}
+	_, zipf := chance(2)
+	for i := range n {
+		t := int(zipf.Uint64())
+		w.insert(m, i, t, strs("PK", fmt.Sprintf("USER#u%d", i), "SK", fmt.Sprintf("INTERACTION#like#m%d", t),
+			"EntityType", "UserInteraction", "userId", fmt.Sprintf("u%d", i), "interactionType", "like", "mediaId", fmt.Sprintf("m%d", t), "createdAt", stamp(i)))
+	}
+	return w
+}
+
+func stamp(i int) string {
+	return start.Add(time.Duration(i) * 40 * time.Millisecond).Format("2006-01-02T15:04:05.000Z")
+}
+
+// strs is an item of alternating names and strings.
+func strs(pairs ...string) value.Item {
+	var attrs []value.Attr
+	for i := 0; i < len(pairs); i += 2 {
+		attrs = append(attrs, value.Attr{Name: pairs[i], Value: value.OfString(pairs[i+1])})
+	}
+	return value.NewItem(attrs...)
+}
+
+func (w *workload) insert(m *model.Model, i, target int, row value.Item) {
+	t := m.Tables[0]
+	key, _ := t.KeyOf(row)
+	w.records = append(w.records, events.Record{
+		Table: t.Name, Keys: t.Item(key), New: row, Position: events.PositionOf(uint64(i + 1)), Time: start.Add(time.Duration(i) * 40 * time.Millisecond),
+	})
+	w.target = append(w.target, target)
+}
+
+func album(i int) value.Item {
+	id := fmt.Sprintf("a%d", i)
+	return strs("PK", "ALBUM#"+id, "SK", "METADATA", "EntityType", "Album", "id", id, "title", "An album of some evening by the sea",
+		"isPublic", "true", "createdBy", "u-7", "createdByType", "user", "createdAt", stamp(i), "updatedAt", stamp(i),
+		"GSI1PK", "ALBUM", "GSI1SK", stamp(i)+"#"+id, "GSI4PK", "ALBUM_BY_CREATOR", "GSI4SK", "u-7#"+stamp(i)+"#"+id)
+}
+
+func media(i int) value.Item {
+	id := fmt.Sprintf("m%d", i)
+	return strs("PK", "MEDIA#"+id, "SK", "METADATA", "EntityType", "Media", "id", id, "filename", "IMG_2043.jpeg", "mimeType", "image/jpeg",
+		"status", "uploaded", "createdBy", "u-7", "createdByType", "user", "createdAt", stamp(i), "updatedAt", stamp(i),
+		"GSI1PK", "MEDIA_BY_CREATOR", "GSI1SK", "u-7#"+stamp(i)+"#"+id, "GSI2PK", "MEDIA_ID", "GSI2SK", id)
+}
+
+func refOf(m *model.Model, row value.Item) store.Ref {
+	key, _ := m.Tables[0].KeyOf(row)
+	return store.Ref{Table: m.Tables[0].Name, Key: key}
+}

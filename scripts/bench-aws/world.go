@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/store/dynamodb"
+	"weir/internal/system"
+	"weir/internal/value"
+)
+
+// concurrency is how many requests run at a time where more than one does.
+const concurrency = 32
+
+// world is a DynamoDB of its own, with the tables made and the rows in it that the
+// recording counts towards.
+type world struct {
+	model    *model.Model
+	work     workload
+	store    *dynamodb.Store
+	client   *sdk.Client
+	units    meter
+	deployed []string
+}
+
+// meter sums write units.
+type meter struct {
+	mu    sync.Mutex
+	write float64
+}
+
+func (m *meter) add(n float64) { m.mu.Lock(); m.write += n; m.mu.Unlock() }
+func (m *meter) reset()        { m.mu.Lock(); m.write = 0; m.mu.Unlock() }
+func (m *meter) sum() float64  { m.mu.Lock(); defer m.mu.Unlock(); return m.write }
+
+// markers is the table that the marker handler remembers records in.
+var markers = store.Table{Name: "markers", Key: store.KeySchema{Partition: store.KeyAttr{Name: "id", Type: value.String}}}
+
+func newWorld(ctx context.Context, m *model.Model, w workload) (*world, error) {
+	cfg, err := dynamodb.Config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// Each access key has a world of its own in DynamoDB Local.
+	cfg.Credentials = credentials.NewStaticCredentialsProvider(rand.Text(), "x", "")
+	wd := &world{model: m, work: w}
+	wd.client = sdk.NewFromConfig(cfg, func(o *sdk.Options) { o.DisableValidateResponseChecksum = true })
+	tables, err := system.Tables([]*model.Model{m})
+	if err != nil {
+		return nil, err
+	}
+	tables = append(tables, markers)
+	wd.store = dynamodb.Open(cfg, tables, dynamodb.Options{Concurrency: concurrency, Consumed: func(c dynamodb.Capacity) { wd.units.add(c.Write) }})
+	for _, t := range tables {
+		if _, err := wd.store.Deploy(ctx, t.Name, true); err != nil {
+			return nil, err
+		}
+		wd.deployed = append(wd.deployed, t.Name)
+	}
+	ws := make([]store.Write, len(w.rows))
+	for i, row := range w.rows {
+		ws[i] = store.Write{Ref: refOf(m, row), Put: row}
+	}
+	_, err = wd.store.Write(ctx, ws)
+	return wd, err
+}
+
+func (wd *world) end() {
+	for _, name := range wd.deployed {
+		_, _ = wd.client.DeleteTable(context.Background(), &sdk.DeleteTableInput{TableName: aws.String(name)})
+	}
+	wd.store.Close()
+}
+
+// check counts again.
+func (wd *world) check(ctx context.Context) error {
+	want := make([]int64, len(wd.work.rows))
+	for _, t := range wd.work.target {
+		want[t]++
+	}
+	refs := make([]store.Ref, len(wd.work.rows))
+	for i, row := range wd.work.rows {
+		refs[i] = refOf(wd.model, row)
+	}
+	got, err := wd.store.Get(ctx, refs)
+	if err != nil {
+		return err
+	}
+	for i := range got {
+		if n, _ := got[i].Get(wd.work.attr).Int64(); n != want[i] {
+			return fmt.Errorf("%v shows %d, should show %d", refs[i], n, want[i])
+		}
+	}
+	return nil
+}
+
+// weir is the runner.
+func (wd *world) weir() handler {
+	r := &runner.Runner{Model: wd.model, Store: wd.store, Now: time.Now}
+	return func(ctx context.Context, first, last int) error {
+		b := runner.Batch{Lane: runner.Lane(wd.model.Tables[0].Name, "shard")}
+		for i := first; i < last; i++ {
+			c, ok := projections.NewChange(wd.model.Tables[0], &wd.work.records[i])
+			if !ok {
+				return fmt.Errorf("record %d has no key", i)
+			}
+			b.Changes = append(b.Changes, c)
+		}
+		_, err := r.Rows(ctx, b)
+		return err
+	}
+}
+
+// key is the key of the row that a record counts towards.
+func (wd *world) key(i int) map[string]types.AttributeValue {
+	row := wd.work.rows[wd.work.target[i]]
+	return map[string]types.AttributeValue{
+		"PK": &types.AttributeValueMemberS{Value: row.Get("PK").Text()}, "SK": &types.AttributeValueMemberS{Value: row.Get("SK").Text()},
+	}
+}
+
+var one = map[string]types.AttributeValue{":1": &types.AttributeValueMemberN{Value: "1"}}
+
+func (wd *world) add(ctx context.Context, i int) error {
+	out, err := wd.client.UpdateItem(ctx, &sdk.UpdateItemInput{
+		TableName: aws.String(wd.model.Tables[0].Name), Key: wd.key(i), UpdateExpression: aws.String("ADD " + wd.work.attr + " :1"),
+		ExpressionAttributeValues: one, ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+	})
+	if err == nil {
+		wd.units.add(aws.ToFloat64(out.ConsumedCapacity.CapacityUnits))
+	}
+	return err
+}
+
+// plain adds one for each record.
+func (wd *world) plain() handler {
+	return func(ctx context.Context, first, last int) error {
+		for i := first; i < last; i++ {
+			if err := wd.add(ctx, i); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// plainAtOnce does so for many records at a time.
+func (wd *world) plainAtOnce() handler {
+	return func(ctx context.Context, first, last int) error {
+		next := make(chan int)
+		errs := make(chan error, concurrency)
+		var wg sync.WaitGroup
+		for range concurrency {
+			wg.Go(func() {
+				for i := range next {
+					if err := wd.add(ctx, i); err != nil {
+						select {
+						case errs <- err:
+						default:
+						}
+					}
+				}
+			})
+		}
+		for i := first; i < last; i++ {
+			next <- i
+		}
+		close(next)
+		wg.Wait()
+		close(errs)
+		return <-errs
+	}
+}
+
+// marker adds one and remembers the record, both or neither.
+func (wd *world) marker() handler {
+	return func(ctx context.Context, first, last int) error {
+		for i := first; i < last; i++ {
+			out, err := wd.client.TransactWriteItems(ctx, &sdk.TransactWriteItemsInput{
+				ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+				TransactItems: []types.TransactWriteItem{
+					{Put: &types.Put{TableName: aws.String(markers.Name), ConditionExpression: aws.String("attribute_not_exists(id)"),
+						Item: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: book.Hash(wd.work.records[i].Position.String())}}}},
+					{Update: &types.Update{TableName: aws.String(wd.model.Tables[0].Name), Key: wd.key(i),
+						UpdateExpression: aws.String("ADD " + wd.work.attr + " :1"), ExpressionAttributeValues: one}},
+				},
+			})
+			if err != nil {
+				return err
+			}
+			for _, c := range out.ConsumedCapacity {
+				wd.units.add(aws.ToFloat64(c.CapacityUnits))
+			}
+		}
+		return nil
+	}
+}
