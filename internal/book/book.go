@@ -3,6 +3,9 @@
 // key k (s is the sort key):
 //
 //	book|MODEL|ROW        s ""      accumulators and positions of one target row
+//	set|MODEL|ROW         s PATH    a node of the tree that keeps the set in that row
+//	each|MODEL|RULE|KEY   s ""      the moments of a list of followers
+//	each|MODEL|RULE|KEY   s HASH    one follower, and since which moment
 //	tomb|ROW              s ""      a row of ours that was deleted, and at which position
 //	seen|ROW              s ""      the newest recorded removal replayed of a core row
 //	follow|MODEL|E.F|ROW  s ""      the value of field F of that row, for who follows it
@@ -47,6 +50,9 @@ const (
 	Own      = prefix + "own" // what the application wrote under what steps show instead
 	prefix   = "weir."
 )
+
+// InnerLeaf marks a row of a set that holds no members because it was split.
+const InnerLeaf = prefix + "inner"
 
 // FollowVersion is the attribute that holds the position of the followed value in
 // attr.
@@ -105,6 +111,35 @@ func Ref(k, s string) store.Ref {
 
 // Of is the book of a target row.
 func Of(model string, target store.Ref) store.Ref { return Ref("book|"+model+"|"+RowText(target), "") }
+
+// Node is a node of the tree that keeps the set in a row.
+func Node(model string, root store.Ref, path string) store.Ref {
+	return Ref(Nodes(model)+RowText(root), path)
+}
+
+// Nodes is what the partitions of a model's sets begin with.
+func Nodes(model string) string { return "set|" + model + "|" }
+
+// List is the list of the followers that a rule finds by the values given.
+func List(model, rule string, by []value.Value) store.Ref {
+	return Ref("each|"+model+"|"+rule+"|"+RowText(store.Ref{Key: store.Key{Partition: value.OfString(valuesText(by))}}), "")
+}
+
+func valuesText(vs []value.Value) string {
+	var b strings.Builder
+	for _, v := range vs {
+		b.WriteString(v.Kind().Descriptor() + ":")
+		writeEscaped(&b, v.Text())
+		b.WriteByte('|')
+	}
+	return b.String()
+}
+
+// Follower is a follower's place in a list. The sort keys of followers are all
+// above the list's own.
+func Follower(list, row store.Ref) store.Ref {
+	return Ref(list.Key.Partition.Text(), "m"+Hash(RowText(row)))
+}
 
 // Tombstone is where the deletion of a row of ours is remembered.
 func Tombstone(row store.Ref) store.Ref { return Ref("tomb|"+RowText(row), "") }

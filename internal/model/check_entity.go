@@ -78,7 +78,7 @@ func checkTemplateTypes(c *compiler) {
 				c.report(at, "leave one of them out", "%s is declared as an attribute and made by a template", k.Attr.Name)
 			}
 			for _, name := range k.Template.Names() {
-				if a := e.Attribute(name); a != nil && !inKey(a.Type, k) {
+				if a := e.Attribute(name); a != nil && !inKey(a, k) {
 					c.report(at, keyHint(a.Type), "%s is a %s and cannot stand in the key attribute %s, a %s", name, a.Type, k.Attr.Name, k.Attr.Type)
 				}
 			}
@@ -88,16 +88,16 @@ func checkTemplateTypes(c *compiler) {
 
 // inKey reports whether a value of the type can be the key attribute, or a part
 // of its text.
-func inKey(typ Type, k *KeyTemplate) bool {
-	switch typ {
+func inKey(a *Attribute, k *KeyTemplate) bool {
+	switch a.Type {
 	case TypeAny:
 		return true
-	case TypeString, TypeTime, TypeFlag:
+	case TypeString, TypeTime, TypeFlag, TypeCommas:
 		return k.Attr.Type == value.String
 	case TypeNumber:
 		return k.Attr.Type == value.Number || !k.Template.Whole()
 	case TypeBoolean:
-		return !k.Template.Whole()
+		return !k.Template.Whole() || a.Name != k.Attr.Name && k.Attr.Type == value.String
 	case TypeBinary:
 		return k.Attr.Type == value.Binary
 	}
@@ -142,7 +142,7 @@ func checkWhere(c *compiler) {
 			if c.valueOf(e, d.name.text) != nil {
 				c.report(d.name.pos, "", "%s is derived, and cannot tell what %s is", d.name.text, e.Name)
 			}
-			if e.Derived && (d.not || d.is.given() || len(d.values) != 1) {
+			if e.Derived && (d.not || d.is.given() || len(d.values) != 1) && !(e.SetOf() != nil && e.Field(d.name.text).Key != nil) {
 				c.report(d.name.pos, d.name.text+": "+e.Name, "weir makes rows of %s and writes what its where says, so each line must be one value", e.Name)
 			}
 		}

@@ -54,6 +54,16 @@ func (c *compiler) feeds() map[derived][]derived {
 		out[to] = append(out[to], c.fromRows(r.Source)...)
 		out[to] = append(out[to], c.fromTests(r.Source, r.Where)...)
 		out[to] = append(out[to], c.fromAssigns(r.Source, r.Fields)...)
+		if r.Each != nil {
+			out[to] = append(out[to], c.fromRows(r.Each.Of)...)
+			for _, m := range r.Each.By {
+				out[to] = append(out[to], c.fromFields(r.Each.Of, m.Field)...)
+				out[to] = append(out[to], c.fromFields(r.Source, m.Expr.Field)...)
+			}
+			for _, a := range r.Fields {
+				out[to] = append(out[to], c.fromFields(r.Each.Of, a.Expr.Each)...)
+			}
+		}
 	}
 	for _, f := range c.Follows {
 		to := derived{rows: f.Rule.Into}
@@ -211,6 +221,9 @@ func checkImages(c *compiler) {
 			old = old || slices.Contains(recordsIn(a.Expr), "$old")
 		}
 		need(c.rules[r].name.pos, r.Name, r.Source.Table, old)
+		if r.Each != nil {
+			need(c.rules[r].name.pos, r.Name, r.Each.Of.Table, true)
+		}
 	}
 	for _, s := range c.Steps {
 		at := c.moves[s].name.pos

@@ -6,7 +6,7 @@ func checkOneEntity(c *compiler) {
 	for _, t := range c.Tables {
 		for i, b := range t.Entities {
 			for _, a := range t.Entities[:i] {
-				if c.broken[a] || c.broken[b] || exclude(a.Where, b.Where) || !sameKey(a, b, nil, nil) {
+				if c.broken[a] || c.broken[b] || exclude(a.Where, b.Where) || !keyCases(a, b) {
 					continue
 				}
 				c.overlap[[2]*Entity{a, b}] = true
@@ -59,12 +59,15 @@ func (r *RowRule) fixed() map[string]string {
 }
 
 // apart reports whether two rules into one entity give a name of its key
-// different constants.
+// different constants, or hold the position of a record of which one makes a row.
 func apart(a, b *RowRule) bool {
 	fixedA, fixedB := a.fixed(), b.fixed()
 	for _, name := range a.Into.keyNames() {
 		if x, y := fixedA[name], fixedB[name]; x != "" && y != "" && x != y {
 			return true
+		}
+		if a.Source != b.Source && onePerRecord(a) && onePerRecord(b) {
+			return true // a record is of one row, and its position in both keys
 		}
 	}
 	return false

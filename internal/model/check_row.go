@@ -45,7 +45,7 @@ func checkRowWhole(c *compiler) {
 // every name of the source's key.
 func checkRowKey(c *compiler) {
 	for _, r := range c.Rows {
-		if c.broken[r.Into] || c.broken[r.Source] || c.faulty[r] {
+		if c.broken[r.Into] || c.broken[r.Source] || c.faulty[r] || onePerRecord(r) {
 			continue
 		}
 		var used []string
@@ -113,6 +113,9 @@ func checkRowTypes(c *compiler) {
 		for _, s := range r.Fields {
 			into, a := r.Into.Field(s.Name), r.Into.Attribute(s.Name)
 			from, source := s.Expr.Field, r.Source
+			if s.Expr.Each != nil {
+				from, source = s.Expr.Each, r.Each.Of
+			}
 			if f := s.Expr.Follow; f != nil {
 				from, source = f.Field, f.Source
 			}

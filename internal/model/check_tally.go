@@ -26,7 +26,7 @@ func checkTallyAttribute(c *compiler) {
 		if slices.Contains(t.Target.keyNames(), t.Attr) {
 			c.report(at, "choose another name", "%s is a name in the key of %s", t.Attr, t.Target.Name)
 		}
-		if t.Target.Derived {
+		if t.Target.Derived && t.Kind != Set {
 			c.report(at, "derive it onto the row that "+t.Target.Name+" is made from, and copy it", "rows of %s are made whole by weir, and carry no tally of their own", t.Target.Name)
 		}
 	}
@@ -68,8 +68,8 @@ func checkTallyFields(c *compiler) {
 			switch numeric := s.Field.Type == TypeNumber || s.Field.Type == TypeAny; {
 			case (t.Kind == Sum || t.Kind == Mean) && !numeric:
 				c.report(at, "", "a %s is of numbers, %s.%s is a %s", t.Kind, s.Entity.Name, s.Field.Name, s.Field.Type)
-			case t.Kind == Distinct && !scalar(s.Field.Type):
-				c.report(at, "", "a distinct tells single values apart, %s.%s is a %s", s.Entity.Name, s.Field.Name, s.Field.Type)
+			case (t.Kind == Distinct || t.Kind == Set) && !scalar(s.Field.Type):
+				c.report(at, "", "a %s tells single values apart, %s.%s is a %s", t.Kind, s.Entity.Name, s.Field.Name, s.Field.Type)
 			}
 			if a := s.Entity.Attribute(s.Field.Name); a != nil && a.Hidden && !t.Hidden {
 				c.report(at, "", "%s would show values of %s.%s, which is hidden", t.Name, s.Entity.Name, s.Field.Name)
@@ -123,7 +123,7 @@ func family(t Type) Type {
 	switch t {
 	case TypeAny:
 		return ""
-	case TypeTime, TypeFlag:
+	case TypeTime, TypeFlag, TypeCommas:
 		return TypeString
 	}
 	return t

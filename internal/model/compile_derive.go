@@ -24,19 +24,30 @@ func (c *compiler) compileDerive() {
 			c.tallies[t] = d
 			c.Tallies = append(c.Tallies, t)
 			e.Values = append(e.Values, t)
+			if t.Kind == Set {
+				c.spread(e)
+			}
 			c.keyed(e, t)
 		case d.row != nil:
-			r := &RowRule{Name: d.name.text, Into: e}
 			e.Derived = true
-			c.rules[r] = d
-			c.Rows = append(c.Rows, r)
+			for range max(1, len(d.row.source)) {
+				r := &RowRule{Name: d.name.text, Into: e}
+				c.rules[r] = d
+				c.Rows = append(c.Rows, r)
+			}
 		}
 	}
 	for _, t := range c.Tallies {
 		c.tally(t, c.tallies[t].tally)
 	}
-	for _, r := range c.Rows {
-		c.row(r, c.rules[r].row)
+	for i, r := range c.Rows {
+		d, nth := c.rules[r].row, 0
+		for j := i - 1; j >= 0 && c.rules[c.Rows[j]] == c.rules[r]; j-- {
+			nth++
+		}
+		if nth < len(d.source) {
+			c.row(r, d, d.source[nth])
+		}
 	}
 	c.Rows = slices.DeleteFunc(c.Rows, func(r *RowRule) bool { return r.Source == nil })
 }
@@ -76,8 +87,9 @@ func (c *compiler) tally(t *Tally, d *tallyDecl) {
 	}
 }
 
-func (c *compiler) row(r *RowRule, d *rowDecl) {
-	source := c.entity(d.source)
+// row compiles the rule for one of the entities that it makes rows from.
+func (c *compiler) row(r *RowRule, d *rowDecl, of word) {
+	source := c.entity(of)
 	if source == nil {
 		return
 	}
@@ -92,7 +104,7 @@ func (c *compiler) row(r *RowRule, d *rowDecl) {
 		}
 	}
 	r.Where = c.tests(source, d.where, false)
-	c.faulty[r] = len(d.set) == 0
+	c.faulty[r] = len(d.set) == 0 || !c.each(r, d)
 	for _, s := range d.set {
 		known := c.settable(r.Into)
 		if !slices.Contains(known, s.name.text) && !c.broken[r.Into] {
@@ -131,6 +143,10 @@ func (c *compiler) set(r *RowRule, s setDecl) (Expr, bool) {
 
 // recordOr is expr that also knows the names of the record.
 func (c *compiler) recordOr(r *RowRule, w word, into *Entity, name string) (Expr, bool) {
+	if r.Each != nil && strings.HasPrefix(w.text, r.Each.Of.Name+".") {
+		f := c.field(r.Each.Of, word{w.text[len(r.Each.Of.Name)+1:], w.pos})
+		return Expr{Each: f}, f != nil
+	}
 	if !strings.HasPrefix(w.text, "$") {
 		return c.expr(r.Source, w, into, name)
 	}

@@ -86,7 +86,7 @@ func (c *compiler) keys(e *Entity, d *entityDecl) {
 	}
 	for i, a := range attrs {
 		primary := a.Name == e.Table.Key.Partition.Name || a.Name == e.Table.Key.Sort.Name
-		t := c.template(e, a, given)
+		t := c.template(e, d, a, given)
 		if t == nil && primary {
 			if _, ok := given[a.Name]; !ok && !c.broken[e] {
 				c.report(d.name.pos, "key: {"+a.Name+": \"...#{name}\"}, or declare the attribute "+a.Name, "the key of %s has no %q", e.Name, a.Name)
@@ -100,10 +100,13 @@ func (c *compiler) keys(e *Entity, d *entityDecl) {
 	}
 }
 
-// template is the one given for a key attribute, or its identity, nil for none.
-func (c *compiler) template(e *Entity, a store.KeyAttr, given map[string]word) *Template {
+// template is the one given for a key attribute, or its identity where
+// the attribute is the entity's own, nil for none.
+func (c *compiler) template(e *Entity, d *entityDecl, a store.KeyAttr, given map[string]word) *Template {
 	w, ok := given[a.Name]
-	if !ok && e.Attribute(a.Name) != nil {
+	primary := a.Name == e.Table.Key.Partition.Name || a.Name == e.Table.Key.Sort.Name
+	tested := !primary && slices.ContainsFunc(d.where, func(t testDecl) bool { return t.name.text == a.Name })
+	if !ok && (e.Attribute(a.Name) != nil || tested) {
 		return identity(a.Name)
 	}
 	if !w.given() {

@@ -87,7 +87,11 @@ func (c *compiler) step(q *Query, d *stepDecl, prior *Entity) *Step {
 	if s.Reverse = d.order.text == "newest"; d.order.given() && !slices.Contains(orders, d.order.text) {
 		c.unknown(d.order, orders, "there is no order %q", d.order.text)
 	}
-	whole := true
+	whole := c.also(s, d)
+	for _, p := range d.any {
+		b, ok := c.bindList(q, s.Entity, p)
+		s.Any, whole = append(s.Any, b), whole && ok
+	}
 	for _, p := range d.with {
 		b, ok := c.bind(q, s.Entity, p, prior)
 		s.With, whole = append(s.With, b), whole && ok
@@ -156,8 +160,8 @@ func (c *compiler) param(q *Query, p Param, w word) bool {
 		return false
 	}
 	for _, have := range q.Params {
-		if have.Name == p.Name && (have.Type != p.Type || have.Optional != p.Optional || !value.Equal(have.Default, p.Default)) {
-			c.report(w.pos, "", "the parameter %q is a %s here and a %s before, or may be left out only once", p.Name, p.Type, have.Type)
+		if have.Name == p.Name && (have.Type != p.Type || have.Optional != p.Optional || !value.Equal(have.Default, p.Default) || have.List != p.List) {
+			c.report(w.pos, "", "the parameter %q is a %s here and a %s before, or may be left out or be a list only once", p.Name, p.Type, have.Type)
 			return false
 		} else if have.Name == p.Name {
 			return true

@@ -35,7 +35,7 @@ func (c *compiler) fromText(name string, typ Type, a *Attribute, w word) (value.
 // scalarOf reads a text as a value of the type, in the form that rows hold.
 func scalarOf(typ Type, text string) (value.Value, error) {
 	switch typ {
-	case TypeString, TypeAny, "":
+	case TypeString, TypeCommas, TypeAny, "":
 		return value.OfString(text), nil
 	case TypeTime:
 		if _, err := time.Parse(time.RFC3339Nano, text); err != nil {

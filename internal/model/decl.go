@@ -92,9 +92,11 @@ type queryDecl struct {
 type stepDecl struct {
 	pos
 	of          word
+	also        []word
 	get         bool
 	by          word
 	with, below []pair
+	any         []pair
 	order       word
 	expired     bool
 	at          map[string]pos

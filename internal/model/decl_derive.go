@@ -28,11 +28,19 @@ type tallyDecl struct {
 }
 
 type rowDecl struct {
-	source word
+	source []word
 	keep   []word
 	state  bool // no keep
+	each   *eachDecl
 	where  []testDecl
 	set    []setDecl
+}
+
+// eachDecl says who gets a row: rows of an entity, found by fields of the source.
+type eachDecl struct {
+	pos
+	of word
+	by []pair
 }
 
 // setDecl gives a name its value: a word, a nested map, or what it follows.
@@ -97,7 +105,7 @@ func readTally(d *deriveDecl, f fields) {
 		where: readTests(f), to: f.pairs("to"), round: f.number("round", 0, 20), max: f.number("max", 1, maxDistinct),
 		hidden: f.flag("hidden"), at: f.places(),
 	}
-	for _, key := range []TallyKind{Count, Sum, Mean, Distinct} {
+	for _, key := range []TallyKind{Count, Sum, Mean, Distinct, Set} {
 		if _, ok := f.has[string(key)]; !ok {
 			continue
 		}
@@ -114,7 +122,14 @@ func readTally(d *deriveDecl, f fields) {
 const maxDistinct = 5000
 
 func readRow(d *deriveDecl, f fields) {
-	r := &rowDecl{source: f.word("row"), keep: f.words("keep"), where: readTests(f)}
+	r := &rowDecl{source: f.words("row"), keep: f.words("keep"), where: readTests(f)}
+	if n, ok := f.has["each"]; ok {
+		each := n.fields("each")
+		r.each = &eachDecl{pos: n.pos(), of: each.need("of", "of: ENTITY"), by: each.namesOrPairs("by")}
+		if _, ok := each.has["by"]; !ok {
+			each.missing("by", "by: {field of the follower: field of the source row}")
+		}
+	}
 	if n, ok := f.has["keep"]; ok && len(n.elements()) == 0 {
 		n.wrong(f.what("keep"), "some of insert, modify, remove")
 	} else {

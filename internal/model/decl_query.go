@@ -26,7 +26,7 @@ func readQuery(e entry) *queryDecl {
 
 func readStep(f fields) *stepDecl {
 	d := &stepDecl{
-		pos: f.pos(), by: f.word("by"), with: f.namesOrPairs("with"), order: f.word("order"),
+		pos: f.pos(), by: f.word("by"), with: f.namesOrPairs("with"), any: f.namesOrPairs("any"), order: f.word("order"),
 		expired: f.flag("expired"), at: f.places(),
 	}
 	if n, ok := f.has["below"]; ok && !n.isMap() {
@@ -42,7 +42,9 @@ func readStep(f fields) *stepDecl {
 	case get:
 		d.get, d.of = true, f.word("get")
 	case list:
-		d.of = f.word("list")
+		if of := f.words("list"); len(of) > 0 {
+			d.of, d.also = of[0], of[1:]
+		}
 	case f.isMap():
 		f.r.report(f.pos(), "one of get: ENTITY, list: ENTITY, search: INDEX", "%s does not say what it reads", article(f.shape))
 	}

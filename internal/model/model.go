@@ -54,6 +54,7 @@ type Entity struct {
 	Steps   []*Steps   // what moves along on rows of this entity
 	Stages  []*Stage   // the words that rows of this entity reach
 	Others  []*Others  // the lists that rows of this entity stand for
+	Told    []*RowRule // the rules that make a row for each row of this entity
 }
 
 // KeyTemplate says how one key attribute of an entity is made and read.
@@ -78,6 +79,7 @@ const (
 	TypeMap     Type = "map"
 	TypeStrings Type = "strings" // a string set
 	TypeNumbers Type = "numbers" // a number set
+	TypeCommas  Type = "commas"  // a string that lists values with commas between them
 	TypeAny     Type = "any"
 )
 
@@ -154,6 +156,7 @@ const (
 	Sum      TallyKind = "sum"
 	Mean     TallyKind = "mean"
 	Distinct TallyKind = "distinct"
+	Set      TallyKind = "set" // the values themselves, spread over rows
 )
 
 // Source is one entity whose rows count towards a tally.
@@ -166,6 +169,7 @@ type Source struct {
 }
 
 // RowRule makes a row from a row: a copy while Keep is empty, history otherwise.
+// With Each it makes one for every follower.
 type RowRule struct {
 	Name   string // "UserItem", "Activity(created)"
 	Source *Entity
@@ -173,6 +177,7 @@ type RowRule struct {
 	Keep   []string // events (INSERT, MODIFY, REMOVE) that make an entry which stays
 	Where  []Test
 	Fields []Assign // the fields of the row made; constants of Into.Where are stamped besides
+	Each   *Each
 }
 
 // Assign gives a name its value.
@@ -188,6 +193,7 @@ type Expr struct {
 	Record string // $time, $position, $event, $key, $old, $new: from the record
 	Map    []Assign
 	Follow *Follow
+	Each   *Field // of the follower that the row is made for
 }
 
 // Follow keeps an attribute of derived rows equal to a field of another row.
@@ -230,6 +236,7 @@ type Param struct {
 	Optional bool
 	Default  value.Value // where it is left out; Missing for none
 	Type     Type
+	List     bool // values with commas between them
 }
 
 // Step reads rows of one entity by key, from its table or an index.
@@ -237,7 +244,9 @@ type Step struct {
 	Entity  *Entity
 	Index   *store.Index // nil: the table
 	Get     bool         // one row by its whole key
+	Also    []*Entity    // rows of these too
 	With    []Bind       // fixed fields: what the key's templates can use narrows the read, the rest filters
+	Any     []Bind       // where given, at least one of these fields is among its parameter's values
 	Below   *Bind        // rows whose field is below the value
 	Reverse bool
 	Expired bool // expired rows too
@@ -364,7 +373,12 @@ func (e *Entity) Field(name string) *Field {
 		return f
 	}
 	for _, t := range e.Values {
-		if t.Attr == name && t.Kind != Distinct {
+		switch {
+		case t.Attr != name || t.Kind == Distinct:
+		case t.Kind == Set:
+			f.Type = TypeStrings
+			return f
+		default:
 			f.Type = TypeNumber
 			return f
 		}
@@ -427,6 +441,9 @@ func (k *KeyTemplate) Build(get func(name string) value.Value) (value.Value, boo
 		if v.Kind() == value.String && k.Attr.Type == value.Number {
 			n, err := value.ParseNumber(v.Text())
 			return n, err == nil
+		}
+		if v.Kind() == value.Bool && k.Attr.Type == value.String {
+			return value.OfString(Scalar(v)), true
 		}
 		return v, v.Kind() == k.Attr.Type && (v.Kind() == value.Number || v.Text() != "")
 	}

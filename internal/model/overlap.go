@@ -13,10 +13,29 @@ type pattern []int16
 const (
 	anyByte  int16 = -1 // exactly one
 	anyBytes int16 = -2 // any number, none included
+	hexByte  int16 = -3 // exactly one digit of a leaf's name
+	hexBytes int16 = -4 // any number of them
 )
+
+// agree reports whether one byte can be of both.
+func agree(a, b int16) bool {
+	if a < 0 {
+		a, b = b, a
+	}
+	switch {
+	case a < 0 || b == anyByte || b == anyBytes: // a digit is any byte too
+		return true
+	case b == hexByte || b == hexBytes:
+		return IsHex(string(rune(a)))
+	}
+	return a == b
+}
+
+func many(p int16) bool { return p == anyBytes || p == hexBytes }
 
 // patterns are those of a template, one with its optional tail and one without.
 // Names whose value is known stand for it.
+// A set's leaf is always hexadecimal.
 func (t *Template) patterns(fixed map[string]string) []pattern {
 	out := []pattern{t.pattern(t.parts, fixed)}
 	if t.tail < len(t.parts) {
@@ -32,7 +51,11 @@ func (t *Template) pattern(parts []part, fixed map[string]string) pattern {
 		if p.slot >= 0 {
 			text = fixed[t.names[p.slot]]
 		}
-		if p.slot >= 0 && text == "" {
+		switch {
+		case p.slot < 0 || text != "":
+		case t.set && t.names[p.slot] == Leaf:
+			out = append(out, hexByte, hexBytes)
+		default:
 			out = append(out, anyByte, anyBytes)
 		}
 		for i := 0; i < len(text); i++ {
@@ -60,14 +83,14 @@ func meet(a, b pattern) bool {
 		if i == len(a) && j == len(b) {
 			return true
 		}
-		manyA, manyB := i < len(a) && a[i] == anyBytes, j < len(b) && b[j] == anyBytes
+		manyA, manyB := i < len(a) && many(a[i]), j < len(b) && many(b[j])
 		if manyA {
 			visit(i+1, j)
 		}
 		if manyB {
 			visit(i, j+1)
 		}
-		if i == len(a) || j == len(b) || a[i] >= 0 && b[j] >= 0 && a[i] != b[j] {
+		if i == len(a) || j == len(b) || !agree(a[i], b[j]) {
 			continue
 		}
 		nextA, nextB := i+1, j+1

@@ -8,16 +8,17 @@ var shapes = map[string][]string{
 	"index":          {"key", "local", "projection"},
 	"entity":         {"table", "where", "key", "attributes", "expires"},
 	"attribute":      {"type", "required", "default", "enum", "max", "hidden", "legacy", "after", "else", "by"},
-	"tally":          {"count", "sum", "mean", "distinct", "where", "to", "round", "max", "hidden"},
-	"row rule":       {"row", "keep", "where", "set"},
+	"tally":          {"count", "sum", "mean", "distinct", "set", "where", "to", "round", "max", "hidden"},
+	"row rule":       {"row", "keep", "each", "where", "set"},
+	"each":           {"of", "by"},
 	"steps":          {"steps"},
 	"stage":          {"when", "where", "to", "each", "who", "max", "set"},
 	"follow":         {"follow", "by"},
 	"test":           {"not"},
 	"search":         {"of", "where", "text", "filters", "sorts"},
-	"query":          {"get", "list", "by", "with", "below", "order", "expired", "then", "unique", "sort", "return", "search"},
+	"query":          {"get", "list", "by", "with", "any", "below", "order", "expired", "then", "unique", "sort", "return", "search"},
 	"returned value": {"size", "distinct", "by"},
-	"step":           {"get", "list", "by", "with", "below", "order", "expired"},
+	"step":           {"get", "list", "by", "with", "any", "below", "order", "expired"},
 }
 
 // kinds are the kinds of derivation, each with the keys by which it is known and
@@ -27,8 +28,8 @@ var kinds = []struct {
 	keys  []string
 	read  func(*deriveDecl, fields)
 }{
-	{"tally", []string{"count", "sum", "mean", "distinct"}, readTally},
 	{"row rule", []string{"row"}, readRow},
+	{"tally", []string{"count", "sum", "mean", "distinct", "set"}, readTally},
 	{"steps", []string{"steps"}, readSteps},
 }
 
@@ -36,7 +37,7 @@ var kinds = []struct {
 var (
 	types = []string{
 		string(TypeString), string(TypeNumber), string(TypeBoolean), string(TypeFlag), string(TypeTime), string(TypeBinary),
-		string(TypeList), string(TypeMap), string(TypeStrings), string(TypeNumbers), string(TypeAny),
+		string(TypeList), string(TypeMap), string(TypeStrings), string(TypeNumbers), string(TypeCommas), string(TypeAny),
 	}
 	keyTypeNames = []string{"string", "number", "binary"}
 	streams      = []string{"new-and-old-images", "new-image", "keys-only"}

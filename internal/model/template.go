@@ -15,6 +15,7 @@ type Template struct {
 	parts []part
 	tail  int // parts from here on are the optional tail; len(parts) without one
 	names []string
+	set   bool // of a set's rows: Leaf is hexadecimal
 }
 
 // maxNames is the most names that a template has, so that Match can be given room

@@ -15,11 +15,13 @@ import (
 // written once for the whole batch.
 type Gathered struct {
 	Targets []*Target
-	Puts    []Put    // the newest for each row
-	Spreads []Spread // the newest for each source and field
-	Facts   []Fact   // the newest for each name
-	FactOf  []int    // the change of each fact
-	Lists   []string // whose targets are to be looked at
+	Sets    []*Target // of which the values are sets
+	Leaves  []Leaf    // rows of sets that may not show what they should
+	Puts    []Put     // the newest for each row
+	Spreads []Spread  // the newest for each source and field
+	Facts   []Fact    // the newest for each name
+	FactOf  []int     // the change of each fact
+	Lists   []string  // whose targets are to be looked at
 	Faults  []Fault
 	FaultOf []int // the change of each fault
 	Mends   []Mend
@@ -113,6 +115,10 @@ func Gather(changes []Change) *Gathered {
 			t.Image = c.New
 			t.Check = c.Is == t.Entity
 		}
+		if l, ok := needsLeaf(c); ok {
+			g.Leaves = append(g.Leaves, l)
+			g.Touched[i] = true
+		}
 		if m, ok := needsMending(c); ok {
 			g.Mends = append(g.Mends, m)
 			g.Touched[i] = true
@@ -194,7 +200,11 @@ func (g *gatherer) target(row store.Ref, e *model.Entity) *Target {
 	if t == nil {
 		t = &Target{Row: row, Entity: e}
 		g.targets[name] = t
-		g.Targets = append(g.Targets, t)
+		if e.SetOf() != nil {
+			g.Sets = append(g.Sets, t)
+		} else {
+			g.Targets = append(g.Targets, t)
+		}
 	}
 	return t
 }
@@ -253,7 +263,7 @@ func sameWritten(e *model.Entity, a, b value.Item) bool {
 // Publishes reports whether rows of the entity show a tally.
 func Publishes(e *model.Entity) bool {
 	for _, t := range e.Values {
-		if !t.Hidden {
+		if !t.Hidden && t.Kind != model.Set {
 			return true
 		}
 	}

@@ -12,7 +12,7 @@ import (
 var one, minusOne = value.OfInt(1), value.OfInt(-1)
 
 // foldTallies: a row contributes 1 to a count, its number to a sum, both to a
-// mean, and 1 to the count of its value for a distinct.
+// mean, and 1 to the count of its value for a distinct or a set.
 func foldTallies(c *Change, e *Effects) {
 	start := len(e.Adds)
 	if c.Is != nil {
@@ -55,6 +55,19 @@ func contribute(e *Effects, src *model.Source, row value.Item, take bool) {
 		text := model.Scalar(amount)
 		if text == "" {
 			e.fault(t.Name, src.Field, amount, "a string or a number", take)
+			return
+		}
+		add.Field = book.Value(t.Attr, text)
+	case model.Set:
+		text := model.Scalar(amount)
+		switch {
+		case text == "":
+			e.fault(t.Name, src.Field, amount, "a string or a number", take)
+			return
+		case len(text) > MaxMember:
+			e.fault(t.Name, src.Field, amount, fmt.Sprintf("a member of at most %d bytes", MaxMember), take)
+			return
+		case !t.Target.Takes(key):
 			return
 		}
 		add.Field = book.Value(t.Attr, text)
@@ -153,7 +166,7 @@ func SameRow(a, b store.Ref) bool {
 func Published(e *model.Entity, b value.Item) ([]value.Attr, error) {
 	var out []value.Attr
 	for _, t := range e.Values {
-		if t.Hidden {
+		if t.Hidden || t.Kind == model.Set {
 			continue
 		}
 		v, err := publish(t, b)

@@ -11,6 +11,9 @@ import (
 
 // belongs reports whether a row is one that the step asks for.
 func (s *step) belongs(row value.Item, sc scope, now time.Time) bool {
+	if len(s.kinds) > 0 {
+		return s.kind(row, sc, now) != nil
+	}
 	if s.sparse && !s.matchesKeys(row) || !s.sparse && s.Entity.Table.Classify(row) != s.Entity {
 		return false
 	}
@@ -22,6 +25,9 @@ func (s *step) belongs(row value.Item, sc scope, now time.Time) bool {
 		if !s.holds(&s.With[i], row, sc) {
 			return false
 		}
+	}
+	if !s.anyHolds(row, sc) {
+		return false
 	}
 	if s.Below == nil || s.Below.Prior != nil && sc.alone {
 		return true
@@ -87,7 +93,7 @@ func (s *step) holds(b *model.Bind, row value.Item, sc scope) bool {
 	if want.IsMissing() {
 		return b.Param != "" // only an optional one is not given
 	}
-	have := s.read(b.Field, row)
+	have := apart(b.Field, s.read(b.Field, row))
 	return have.IsMissing() && s.sparse || same(have, want)
 }
 

@@ -22,6 +22,7 @@ type Parameter struct {
 	Optional bool       `json:"optional,omitempty"`
 	Default  string     `json:"default,omitempty"` // where it is left out
 	OneOf    []string   `json:"oneOf,omitempty"`
+	List     bool       `json:"list,omitempty"` // values with commas between them
 
 	blank bool        // may be empty
 	def   value.Value // Default, Missing for none
@@ -48,7 +49,7 @@ func parameters(q *model.Query) []Parameter {
 	var ps []Parameter
 	for _, p := range q.Params {
 		if q.Search == nil || p.Name != paramText && p.Name != paramSort {
-			ps = append(ps, Parameter{Name: p.Name, Type: cmp.Or(p.Type, model.TypeAny), Optional: p.Optional, Default: model.Scalar(p.Default), def: p.Default})
+			ps = append(ps, Parameter{Name: p.Name, Type: cmp.Or(p.Type, model.TypeAny), Optional: p.Optional, List: p.List, Default: model.Scalar(p.Default), def: p.Default})
 		}
 	}
 	if q.Search == nil {
@@ -85,7 +86,7 @@ func (p *plan) arguments(given map[string]string, limit int) (map[string]value.V
 			}
 			continue
 		}
-		v, err := d.parse(text)
+		v, err := d.parseAll(text)
 		if err != nil {
 			say(d.Name, "%v", err)
 		}
@@ -116,6 +117,34 @@ func listed(names []string) string {
 	}
 	return strings.Join(names, ", ")
 }
+
+// parseAll reads a parameter's text; a list's into the list of its values.
+func (d *Parameter) parseAll(text string) (value.Value, error) {
+	if !d.List || text == "" {
+		return d.parse(text)
+	}
+	var vs []value.Value
+	for part := range strings.SplitSeq(text, comma) {
+		if part == "" {
+			continue
+		}
+		v, err := d.parse(part)
+		if err != nil {
+			return v, err
+		}
+		vs = append(vs, v)
+	}
+	if len(vs) > maxListed {
+		return value.Value{}, fmt.Errorf("has %d values, at most %d are allowed", len(vs), maxListed)
+	}
+	return value.OfList(vs...), nil
+}
+
+// comma stands between the values of a list.
+const comma = ","
+
+// maxListed is how many values a list may have.
+const maxListed = 1000
 
 // parse reads a parameter's text.
 func (d *Parameter) parse(text string) (value.Value, error) {

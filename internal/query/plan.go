@@ -60,7 +60,7 @@ func (p *plan) param(name string) *Parameter {
 
 // check says which field is fixed to something that is not there.
 func (p *plan) check(st *step) error {
-	binds := slices.Clone(st.With)
+	binds := append(slices.Clone(st.With), st.Any...)
 	if st.Below != nil {
 		binds = append(binds, *st.Below)
 	}

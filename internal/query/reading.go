@@ -25,6 +25,9 @@ func (s *step) reads(row value.Item, now time.Time) value.Item {
 	if s.sparse || row == nil {
 		return row
 	}
+	if k := s.kindOf(row); k != nil {
+		return k.reads(row, now)
+	}
 	for _, a := range s.readings {
 		v := row.Get(a.Name)
 		if today, ok := a.Reading.Legacy[v.Text()]; ok && v.Kind() == value.String {

@@ -26,7 +26,7 @@ func newShape(e *model.Entity, sparse bool) shape {
 		}
 	}
 	for _, t := range e.Values {
-		if !sparse && !t.Hidden && t.Kind != model.Mean {
+		if !sparse && !t.Hidden && t.Kind != model.Mean && t.Kind != model.Set {
 			s.zeros = append(s.zeros, t.Attr)
 		}
 	}

@@ -21,6 +21,8 @@ type step struct {
 	keyed           bool      // what is fixed to a row before is in the primary key
 	readings        []*model.Attribute
 	lists           []*list // of the row before: what the step is fixed to each element of
+	kinds           []*step // where rows of several kinds are read: one for each
+	pick            *pick   // how rows are found by lists of what is in their keys; nil where they are not
 }
 
 func newStep(m *model.Model, s *model.Step, prior *step) *step {
@@ -45,6 +47,7 @@ func newStep(m *model.Model, s *model.Step, prior *step) *step {
 			st.lists = append(st.lists, newList(m, prior.Entity.Attribute(b.Prior.Name), prior))
 		}
 	}
+	st.kinds, st.pick = newKinds(m, s, prior), newPick(st)
 	return st
 }
 
@@ -92,7 +95,10 @@ func (s *step) lookup(sc scope) lookup {
 
 // key is the primary key that a Get reads; ok is false when no row can have it.
 func (s *step) key(sc scope) (k store.Key, ok bool) {
-	get := s.lookup(sc)
+	return s.keyOf(s.lookup(sc))
+}
+
+func (s *step) keyOf(get lookup) (k store.Key, ok bool) {
 	if k.Partition, ok = s.primary[0].build(get); !ok || len(k.Partition.Text()) > store.MaxPartitionBytes {
 		return k, false
 	}

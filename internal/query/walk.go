@@ -60,6 +60,8 @@ func (w *walk) descend(depth int, from []found, resume []store.Cursor) (bool, er
 	case w.keep != nil && depth == len(w.plan.steps)-1 && st.Get && st.keyed:
 		w.tell(st, from)
 		return true, nil
+	case st.Get && st.Entity.SetOf() != nil:
+		return w.wholes(depth, from, resume)
 	case st.Get:
 		return w.get(depth, from, resume)
 	}
@@ -157,6 +159,9 @@ func (w *walk) get(depth int, from []found, resume []store.Cursor) (bool, error)
 func (w *walk) scan(depth int, f found, resume []store.Cursor) (bool, error) {
 	st := w.plan.steps[depth]
 	sc := w.scope(f.row)
+	if keys, ok := st.picked(sc); ok {
+		return w.picks(depth, f, keys, resume)
+	}
 	q, ok := st.query(sc)
 	if !ok {
 		return true, nil

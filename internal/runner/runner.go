@@ -56,7 +56,7 @@ func (r *Runner) Rows(ctx context.Context, b Batch) (Counts, error) {
 	g := projections.Gather(b.Changes)
 	kept := make([]bool, len(b.Changes))
 	w := work{Runner: r, Batch: b, Gathered: g, kept: kept}
-	for _, step := range []func(context.Context) error{w.facts, w.tallies, w.steps, w.rows, w.mends, w.faults} {
+	for _, step := range []func(context.Context) error{w.facts, w.tallies, w.sets, w.steps, w.rows, w.mends, w.faults} {
 		if err := step(ctx); err != nil {
 			return Counts{}, err
 		}

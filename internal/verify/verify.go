@@ -39,6 +39,7 @@ type Verify struct {
 	expect  map[string]*target // by the partition key of the book
 	docs    map[string]map[string]bool
 	told    told
+	sets    map[string]*set // by the text of its first row
 	read    int
 	Checked int // derived values compared
 }
@@ -78,7 +79,7 @@ func (t *target) settle() error {
 // Run yields every difference. What is counted while others write may differ for
 // that reason; an embedded store has no others.
 func (v *Verify) Run(ctx context.Context, yield func(Difference)) error {
-	v.yield, v.expect, v.docs, v.told = yield, map[string]*target{}, map[string]map[string]bool{}, told{}
+	v.yield, v.expect, v.docs, v.told, v.sets = yield, map[string]*target{}, map[string]map[string]bool{}, told{}, map[string]*set{}
 	if err := v.scan(ctx, v.recount); err != nil {
 		return err
 	}
@@ -94,6 +95,7 @@ func (v *Verify) Run(ctx context.Context, yield func(Difference)) error {
 	if err := v.books(ctx); err != nil {
 		return err
 	}
+	v.compareSets()
 	return v.indexes(ctx)
 }
 
@@ -139,6 +141,10 @@ func (v *Verify) recount(_ context.Context, rows []found) error {
 	for i := range rows {
 		e := projections.Fold(&rows[i].Change)
 		for _, a := range e.Adds {
+			if a.Entity.SetOf() != nil {
+				v.member(a)
+				continue
+			}
 			name := book.Of(v.Model.Name, a.Target).Key.Partition.Text()
 			t := v.expect[name]
 			if t == nil {
@@ -162,7 +168,9 @@ func (v *Verify) recount(_ context.Context, rows []found) error {
 // sources, both ways.
 func (v *Verify) compare(ctx context.Context, rows []found) error {
 	for i := range rows {
-		if e := rows[i].Is; e != nil && len(e.Values) > 0 {
+		if e := rows[i].Is; e != nil && e.SetOf() != nil {
+			v.leaf(&rows[i])
+		} else if e != nil && len(e.Values) > 0 {
 			if err := v.shown(&rows[i]); err != nil {
 				return err
 			}
@@ -340,7 +348,7 @@ func (v *Verify) members(ctx context.Context, s projections.Spread) error {
 // books compares the accumulators themselves, those of targets that are not there
 // too.
 func (v *Verify) books(ctx context.Context) error {
-	begins, facts := "book|"+v.Model.Name+"|", book.Facts(v.Model.Name)
+	begins, facts, sets := "book|"+v.Model.Name+"|", book.Facts(v.Model.Name), book.Nodes(v.Model.Name)
 	q := store.Query{Table: book.TableName}
 	for {
 		page, err := v.Store.Query(ctx, q)
@@ -354,6 +362,8 @@ func (v *Verify) books(ctx context.Context) error {
 				delete(v.expect, name)
 			case strings.HasPrefix(name, facts):
 				v.fact(strings.TrimPrefix(name, facts), b)
+			case strings.HasPrefix(name, sets):
+				v.node(strings.TrimPrefix(name, sets), b)
 			}
 		}
 		if page.Next == nil {

@@ -1,0 +1,79 @@
+package model
+
+import "slices"
+
+// checkAny: what a row is chosen by is on the rows that are read, and shown.
+func checkAny(c *compiler) {
+	c.eachStep(func(q *Query, s *Step, d *stepDecl) {
+		at, said := d.at["any"]
+		switch {
+		case !said:
+			return
+		case s.Get:
+			c.report(at, "list: "+s.Entity.Name, "a get reads one row by its key, \"any\" is for a list")
+		case s != q.Steps[0]:
+			c.report(at, "with: {field: field of the row before}", "\"any\" is of parameters, and stands in the first step")
+		case len(s.Any) == 0:
+			c.report(at, "any: {field: parameter}", "any of no fields is no row")
+		}
+		for i, b := range s.Any {
+			w := d.any[i].name
+			if slices.ContainsFunc(d.any[:i], func(p pair) bool { return p.name.text == w.text }) {
+				c.report(w.pos, "", "%q is here twice", w.text)
+			}
+			c.shown(s.Entity, w, "fixed by a query")
+			switch {
+			case !scalar(b.Field.Type) || b.Field.Type == TypeBinary:
+				c.report(w.pos, "", "%s is a %s and is compared to nothing", w.text, b.Field.Type)
+			case s.Index != nil && s.Index.KeysOnly && !s.holds(b.Field):
+				c.report(w.pos, "leave projection out", "the index %s holds only keys, and %s is not in one", s.Index.Name, w.text)
+			}
+		}
+	})
+}
+
+// checkKinds: rows of several kinds are found in one index by what all of them
+// have, and a set is got whole.
+func checkKinds(c *compiler) {
+	c.eachStep(func(q *Query, s *Step, d *stepDecl) {
+		if s.Entity.SetOf() != nil && !s.Get {
+			c.report(d.pos, "get: "+s.Entity.Name, "a set is one row to those who ask, however many hold it")
+		}
+		for i, e := range s.Also {
+			w := d.also[i]
+			one := Step{Entity: e, Index: s.Index}
+			partition, sort, sorted := one.schema()
+			switch {
+			case e == s.Entity || slices.Contains(s.Also[:i], e):
+				c.report(w.pos, "", "%q is here twice", w.text)
+			case e.Table != s.Entity.Table:
+				c.report(w.pos, "", "%s and %s are in different tables", s.Entity.Name, e.Name)
+			case e.SetOf() != nil:
+				c.report(w.pos, "get: "+e.Name, "a set is one row to those who ask, however many hold it")
+			case partition == nil || sorted && sort == nil:
+				c.report(w.pos, "give the entity a template for its key", "rows of %s are not in the index %s", e.Name, d.by.text)
+			default:
+				c.sameRead(s, e, w)
+			}
+		}
+		if len(s.Also) > 0 && s != q.Steps[len(q.Steps)-1] {
+			c.report(d.also[0].pos, "", "rows of several kinds are an answer, and lead to nothing further")
+		}
+	})
+}
+
+// sameRead: rows of both kinds have the fields that the step fixes, in the same
+// places of their keys.
+func (c *compiler) sameRead(s *Step, e *Entity, w word) {
+	one := Step{Entity: e, Index: s.Index}
+	pa, sa, _ := s.schema()
+	pb, sb, _ := one.schema()
+	if pa.Template.String() != pb.Template.String() || sa != nil && sa.Template.String() != sb.Template.String() {
+		c.report(w.pos, "list each in a query of its own", "%s and %s have different templates for the key that is read", s.Entity.Name, e.Name)
+	}
+	for _, b := range append(slices.Clone(s.With), s.Any...) {
+		if !c.has(e, b.Field.Name) {
+			c.report(w.pos, "", "%s has no field %q", e.Name, b.Field.Name)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package model
+
+import "slices"
+
+// checkEach: what is told to followers stays told, finds them by single values,
+// and is a row of its own for each.
+func checkEach(c *compiler) {
+	for _, r := range c.Rows {
+		if r.Each == nil || c.broken[r.Into] || c.broken[r.Each.Of] || c.faulty[r] {
+			continue
+		}
+		d := c.rules[r].row
+		at := d.each.pos
+		if d.state {
+			c.report(at, "keep: [insert]", "who follows is as of one moment, so the rows made for each stay: %s needs keep", r.Name)
+		}
+		if r.Each.Of.Derived {
+			c.report(d.each.of.pos, "name the entity that "+r.Each.Of.Name+" is made from", "followers are rows that the application writes, and weir makes %s", r.Each.Of.Name)
+		}
+		for _, a := range r.Fields {
+			if a.Expr.Follow != nil {
+				c.report(c.setPos(r, a.Name), "take the value as it is then", "a row made for each follower stays as it was made, and follows nothing")
+			}
+		}
+		c.eachMatch(r, d.each)
+		c.eachKey(r, at)
+	}
+}
+
+func (c *compiler) eachMatch(r *RowRule, d *eachDecl) {
+	for i, m := range r.Each.By {
+		at := d.by[i].name.pos
+		switch f := m.Expr.Field; {
+		case slices.ContainsFunc(r.Each.By[:i], func(o Match) bool { return o.Field.Name == m.Field.Name }):
+			c.report(at, "", "%q is here twice", m.Field.Name)
+		case !scalar(m.Field.Type) || f != nil && !scalar(f.Type):
+			c.report(at, "", "followers are found by single values, and %s is none", m.Field.Name)
+		case f != nil && m.Field.Key == nil && f.Key == nil && clash(m.Field.Type, f.Type):
+			c.report(at, "", "%s.%s is a %s, and %s.%s is a %s", r.Each.Of.Name, m.Field.Name, m.Field.Type, r.Source.Name, f.Name, f.Type)
+		}
+	}
+}
+
+// eachKey: two followers get two rows.
+func (c *compiler) eachKey(r *RowRule, at pos) {
+	for _, name := range r.Each.Of.keyNames() {
+		matched := slices.ContainsFunc(r.Each.By, func(m Match) bool { return m.Field.Name == name })
+		used := slices.ContainsFunc(r.Fields, func(a Assign) bool {
+			return a.Expr.Each != nil && a.Expr.Each.Name == name && slices.Contains(r.Into.keyNames(), a.Name)
+		})
+		if !matched && !used {
+			c.report(at, "set a name of the key of "+r.Into.Name+" from "+r.Each.Of.Name+"."+name,
+				"two followers would get one row of %s: its key does not contain %s.%s", r.Into.Name, r.Each.Of.Name, name)
+		}
+	}
+}
+
+// onePerRecord reports whether the key that a rule makes holds the position of the
+// record, so that no two records make the same.
+func onePerRecord(r *RowRule) bool {
+	return len(r.Keep) > 0 && slices.ContainsFunc(r.Fields, func(a Assign) bool {
+		return a.Expr.Record == "$position" && slices.Contains(r.Into.keyNames(), a.Name)
+	})
+}

@@ -1,0 +1,126 @@
+package query
+
+import (
+	"weir/internal/book"
+	"weir/internal/projections"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// wholes gets sets: for each row before, the one row that a set is to those who
+// ask, made of the rows that hold it. An empty set is no row.
+func (w *walk) wholes(depth int, from []found, resume []store.Cursor) (bool, error) {
+	st := w.plan.steps[depth]
+	for i, f := range from {
+		if i > 0 && w.passed(from[i-1].at) {
+			return false, nil
+		}
+		sc := w.scope(f.row)
+		key, ok := st.key(sc)
+		if !ok || !st.Entity.Takes(key) {
+			continue
+		}
+		row, err := w.whole(st, key)
+		if err != nil {
+			return false, err
+		}
+		if row == nil {
+			continue
+		}
+		if more, err := w.descend(depth+1, []found{{row, f.at}}, resume); !more || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// readings is how often a set is read that changes its rows meanwhile. A row that
+// was split has sixteen below it; where one is missing, they have become one since
+// it was read, and the one holds their members now.
+const readings = 5
+
+func (w *walk) whole(st *step, root store.Key) (value.Item, error) {
+	for n := 1; ; n++ {
+		g := gathered{step: st, root: root, members: map[string]value.Value{}, inner: map[string]bool{}, leaves: map[string]bool{}}
+		if err := w.gather(&g); err != nil {
+			return nil, err
+		}
+		if g.complete() || n == readings {
+			return g.row(), nil
+		}
+	}
+}
+
+// gathered is what was read of a set.
+type gathered struct {
+	*step
+	root          store.Key
+	members       map[string]value.Value
+	inner, leaves map[string]bool // the paths of rows
+}
+
+func (w *walk) gather(g *gathered) error {
+	e := g.Entity
+	q := store.Query{Table: e.Table.Name, Partition: g.root.Partition, Sort: e.LeafRange(g.root)}
+	for {
+		page, err := w.read(q)
+		if err != nil {
+			return err
+		}
+		for _, row := range page.Rows {
+			g.add(row)
+		}
+		if page.Next == nil {
+			return nil
+		}
+		q.After = page.Next
+	}
+}
+
+func (g *gathered) add(row value.Item) {
+	e := g.Entity
+	key, ok := e.Table.KeyOf(row)
+	if !ok {
+		return
+	}
+	root, path, ok := e.LeafPath(key)
+	if !ok || compareKeys(root, g.root) != 0 {
+		return
+	}
+	if row.Has(book.InnerLeaf) {
+		g.inner[path] = true
+		return
+	}
+	g.leaves[path] = true
+	set := e.SetOf()
+	if v := row.Get(set.Attr); v.Kind() == projections.SetKind(set) {
+		for _, m := range v.Elements() {
+			g.members[m.Value.Text()] = m.Value
+		}
+	}
+}
+
+// complete reports whether every row that was split has all sixteen below it.
+func (g *gathered) complete() bool {
+	for path := range g.inner {
+		for _, p := range projections.Below(path) {
+			if !g.inner[p] && !g.leaves[p] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (g *gathered) row() value.Item {
+	if len(g.members) == 0 {
+		return nil
+	}
+	elems := make([]value.Attr, 0, len(g.members))
+	for _, v := range g.members {
+		elems = append(elems, value.Attr{Value: v})
+	}
+	set := g.Entity.SetOf()
+	v, _ := value.OfElements(projections.SetKind(set), elems)
+	return g.Entity.Table.Item(g.root).With(value.Attr{Name: set.Attr, Value: v})
+}

@@ -1,0 +1,404 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// A set of any length is a tree of nodes in our table, by the hashes of its
+// members, and each node is shown by a row of its own. A step is one read of the
+// way down, one write of a leaf and one of the row that shows it, however long the
+// set is. A leaf is written whole, if it is still the version that was read; who
+// comes too late reads the way down again. A leaf that has grown too large is split
+// into sixteen and a row of small ones gathered into one, in a transaction with
+// the rows that show them: so no crash leaves half of it.
+
+// setWork is a set with steps to be counted.
+type setWork struct {
+	*projections.Target
+	steps []projections.Member
+	nodes map[string]*projections.Node // what was read of the tree, by path
+	todo  map[string][]projections.Member
+	done  []*projections.Node // leaves that have counted their steps, to be shown
+}
+
+// sets adds each set's steps to the leaves that they belong to, and shows what the
+// leaves then hold.
+func (w *work) sets(ctx context.Context) error {
+	var pending []*setWork
+	for _, t := range w.Sets {
+		if len(t.Steps) > 0 {
+			pending = append(pending, &setWork{Target: t, steps: t.Members()})
+		}
+	}
+	for round := 0; len(pending) > 0; round++ {
+		if round == maxRounds {
+			return fmt.Errorf("%s of %s: its tree does not come to rest after %d readings", pending[0].Entity.SetOf().Name, w.describe(pending[0].Row), round)
+		}
+		if err := w.readWays(ctx, pending); err != nil {
+			return err
+		}
+		if err := w.writeLeaves(ctx, pending); err != nil {
+			return err
+		}
+		if err := w.showLeaves(ctx, pending); err != nil {
+			return err
+		}
+		for _, s := range pending {
+			if err := w.gather(ctx, s); err != nil {
+				return err
+			}
+		}
+		pending = slices.DeleteFunc(pending, func(s *setWork) bool { return len(s.steps) == 0 })
+	}
+	return w.leaves(ctx)
+}
+
+// maxRounds is how often a way down is read again because somebody else changed it
+// meanwhile. Whoever wins has made progress, so that it ends, unless nodes are gone.
+const maxRounds = 100
+
+// levels is how much of the way down is read at once, once the first node turned
+// out to be split: enough for a quarter of a million members.
+const levels = 3
+
+// readWays reads the nodes on the way to each step's leaf.
+func (w *work) readWays(ctx context.Context, pending []*setWork) error {
+	for _, s := range pending {
+		s.nodes, s.todo, s.done = map[string]*projections.Node{}, map[string][]projections.Member{}, nil
+	}
+	for {
+		var refs []store.Ref
+		var of []*setWork
+		var at []string
+		for _, s := range pending {
+			for _, path := range s.missing() {
+				refs, of, at = append(refs, book.Node(w.Model.Name, s.Row, path)), append(of, s), append(at, path)
+			}
+		}
+		if len(refs) == 0 {
+			return nil
+		}
+		rows, err := w.get(ctx, refs)
+		if err != nil {
+			return err
+		}
+		for i, row := range rows {
+			of[i].nodes[at[i]] = projections.NodeFrom(at[i], row)
+		}
+	}
+}
+
+// missing are the paths that have to be read to know each step's leaf. What it
+// knows it notes in todo.
+func (s *setWork) missing() []string {
+	clear(s.todo)
+	want := map[string]bool{}
+	for _, m := range s.steps {
+		path := ""
+		for s.nodes[path] != nil && s.nodes[path].Inner {
+			path = m.Hash[:len(path)+1]
+		}
+		if s.nodes[path] != nil {
+			s.todo[path] = append(s.todo[path], m)
+			continue
+		}
+		for n := len(path); n <= len(path)+levels && (path != "" || n == 0); n++ {
+			want[m.Hash[:n]] = true
+		}
+	}
+	out := make([]string, 0, len(want))
+	for path := range want {
+		if s.nodes[path] == nil {
+			out = append(out, path)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// writeLeaves counts the steps in their leaves. Steps whose leaf was another one by
+// now stay in steps.
+func (w *work) writeLeaves(ctx context.Context, pending []*setWork) error {
+	var ws []store.Write
+	var then []func(done bool)
+	for _, s := range pending {
+		s.steps = nil
+		for _, path := range slices.Sorted(maps.Keys(s.todo)) {
+			n, steps := s.nodes[path], s.todo[path]
+			before := n.Version
+			changed, err := n.Take(w.Lane, steps)
+			if err != nil {
+				return fmt.Errorf("%s of %s: %w", s.Entity.SetOf().Name, w.describe(s.Row), err)
+			}
+			again := func(done bool) {
+				if done {
+					s.done = append(s.done, n)
+				} else {
+					s.steps = append(s.steps, steps...)
+				}
+			}
+			switch {
+			case path != "" && before.IsMissing():
+				again(false) // its parent was split when it was read and is not any more, or not yet
+			case !changed:
+				again(true)
+			case n.Full():
+				done, err := w.split(ctx, s, n)
+				if err != nil {
+					return err
+				}
+				if !done {
+					again(false)
+				}
+			default:
+				ws = append(ws, w.nodeWrite(s.Row, n, before))
+				then = append(then, again)
+			}
+		}
+	}
+	out, err := w.write(ctx, ws)
+	if err != nil {
+		return err
+	}
+	for i := range out {
+		if errors.Is(out[i].Err, store.ErrRefused) {
+			return out[i].Err
+		}
+		then[i](out[i].Err == nil)
+	}
+	for _, s := range pending {
+		slices.SortStableFunc(s.steps, func(a, b projections.Member) int { return a.Position.Compare(b.Position) })
+	}
+	return nil
+}
+
+// nodeWrite puts a node back, one version up, if it is as it was read.
+func (w *work) nodeWrite(root store.Ref, n *projections.Node, before value.Value) store.Write {
+	n.Version = w.above(before)
+	ref := book.Node(w.Model.Name, root, n.Path)
+	return store.Write{Ref: ref, Put: n.Row(ref), If: unchanged(before)}
+}
+
+func unchanged(version value.Value) store.Cond {
+	if version.IsMissing() {
+		return store.Cond{{{Attr: book.Partition, Is: store.Absent}}}
+	}
+	return store.Cond{{{Attr: book.Count, Is: store.Eq, Value: version}}}
+}
+
+// above is the next version. The first one is of the clock, so that a set that is
+// kept anew is above what rows show of it.
+func (w *work) above(version value.Value) value.Value {
+	if version.IsMissing() {
+		version = value.OfInt(w.Now().UnixMicro())
+	}
+	next, _ := value.AddNumbers(version, value.OfInt(1))
+	return next
+}
+
+// split puts sixteen leaves in the place of one that is too large, with the rows
+// that show them. done is false when the leaf was another one by now.
+func (w *work) split(ctx context.Context, s *setWork, n *projections.Node) (done bool, err error) {
+	before := n.Version
+	n.Version = w.above(before)
+	ws := []store.Write{}
+	for _, c := range append(n.Split(), n) {
+		ref := book.Node(w.Model.Name, s.Row, c.Path)
+		cond := unchanged(value.Value{})
+		if c == n {
+			cond = unchanged(before)
+		}
+		ws = append(ws, store.Write{Ref: ref, Put: c.Row(ref), If: cond}, w.leafPut(s, c))
+	}
+	return transacted(w.Store.Transact(ctx, ws))
+}
+
+func transacted(err error) (bool, error) {
+	if errors.Is(err, store.ErrCondition) || errors.Is(err, store.ErrConflict) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// leafPut makes the row that shows a node, or takes it away.
+func (w *work) leafPut(s *setWork, n *projections.Node) store.Write {
+	row, attrs, there := projections.LeafRow(s.Entity, s.Row, n)
+	if !there {
+		return store.Write{Ref: row, Delete: true}
+	}
+	attrs = append(attrs, s.Entity.Table.Item(row.Key)...)
+	return store.Write{Ref: row, Put: value.NewItem(attrs...)}
+}
+
+// showLeaves writes the rows that show the leaves at hand, where they show nothing
+// newer. A row brought back by a worker that slept is mended when its record comes.
+func (w *work) showLeaves(ctx context.Context, pending []*setWork) error {
+	var ws []store.Write
+	var of []*setWork
+	var nodes []*projections.Node
+	for _, s := range pending {
+		for _, n := range s.done {
+			wr := leafWrite(s.Entity, s.Row, n)
+			wr.Return = true
+			ws, of, nodes = append(ws, wr), append(of, s), append(nodes, n)
+		}
+	}
+	out, err := w.write(ctx, ws)
+	if err != nil {
+		return err
+	}
+	for i, s := range of {
+		switch {
+		case errors.Is(out[i].Err, store.ErrRefused):
+			if err := w.keepSet(ctx, s, out[i].Err.Error()); err != nil {
+				return err
+			}
+		case out[i].Err != nil && foreign(out[i].Row, nodes[i]):
+			w.Leaves = append(w.Leaves, projections.Leaf{Row: ws[i].Ref, Entity: s.Entity, Root: s.Row, Path: nodes[i].Path})
+		}
+	}
+	return nil
+}
+
+// foreign reports whether a row may show a version that weir never gave it.
+func foreign(row value.Item, n *projections.Node) bool {
+	v := row.Get(book.Version)
+	return !v.IsMissing() && (v.Kind() != value.Number || value.Compare(v, n.Version) > 0)
+}
+
+// keepSet says that a row of a set cannot show what its node holds. The node has
+// counted everything; the next change of it, or of the row, shows it.
+func (w *work) keepSet(ctx context.Context, s *setWork, reason string) error {
+	for _, step := range s.Steps {
+		w.kept[step.Change] = true
+	}
+	c := &w.Changes[s.Steps[0].Change]
+	_, err := w.KeepDead(ctx, Dead{
+		Kind: DeadImage, Target: s.Entity.SetOf().Name + " of " + w.describe(s.Row), Row: s.Row, Reason: reason,
+		Lane: w.Lane, Position: c.Position, Record: recordJSON(c), Time: c.Time,
+	})
+	return err
+}
+
+// leafWrite makes a row show its node, if it shows nothing newer.
+func leafWrite(e *model.Entity, root store.Ref, n *projections.Node) store.Write {
+	row, attrs, there := projections.LeafRow(e, root, n)
+	notNewer := []store.Test{{Attr: book.Version, Is: store.Absent}, {Attr: book.Version, Is: store.Le, Value: n.Version}}
+	if !there {
+		return store.Write{Ref: row, Delete: true, If: store.Cond{notNewer}}
+	}
+	wr := store.Write{Ref: row}
+	var differs []store.Test
+	for _, a := range attrs {
+		wr.Ops = append(wr.Ops, set(a.Name, a.Value))
+		if a.Value.IsMissing() {
+			differs = append(differs, store.Test{Attr: a.Name, Is: store.Exists})
+		} else {
+			differs = append(differs, store.Test{Attr: a.Name, Is: store.Ne, Value: a.Value})
+		}
+	}
+	wr.If = store.Cond{notNewer, differs}
+	return wr
+}
+
+// gather puts one leaf in the place of sixteen that are small together. It looks
+// only where a leaf has become sparse; when others write there meanwhile, their
+// next step looks again.
+func (w *work) gather(ctx context.Context, s *setWork) error {
+	looked := map[string]bool{}
+	for _, n := range s.done {
+		if n.Path == "" || len(n.Counts) > projections.Sparse || looked[n.Path[:len(n.Path)-1]] {
+			continue
+		}
+		looked[n.Path[:len(n.Path)-1]] = true
+		if err := w.joinLeaves(ctx, s, n.Path[:len(n.Path)-1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// joinLeaves gathers the leaves below a path, and then those beside it, as far up as they
+// are few enough.
+func (w *work) joinLeaves(ctx context.Context, s *setWork, path string) error {
+	for {
+		refs := []store.Ref{book.Node(w.Model.Name, s.Row, path)}
+		for _, p := range projections.Below(path) {
+			refs = append(refs, book.Node(w.Model.Name, s.Row, p))
+		}
+		rows, err := w.get(ctx, refs)
+		if err != nil {
+			return err
+		}
+		parent := projections.NodeFrom(path, rows[0])
+		var below []*projections.Node
+		for i, p := range projections.Below(path) {
+			below = append(below, projections.NodeFrom(p, rows[i+1]))
+		}
+		if !parent.Inner || !projections.FewEnough(below) {
+			return nil
+		}
+		done, err := transacted(w.Store.Transact(ctx, w.joinWrites(s, parent, below)))
+		if err != nil || !done || path == "" || len(parent.Counts) > projections.Sparse {
+			return err
+		}
+		path = path[:len(path)-1]
+	}
+}
+
+func (w *work) joinWrites(s *setWork, parent *projections.Node, below []*projections.Node) []store.Write {
+	var ws []store.Write
+	for _, c := range below {
+		row, _, _ := projections.LeafRow(s.Entity, s.Row, c)
+		ws = append(ws,
+			store.Write{Ref: book.Node(w.Model.Name, s.Row, c.Path), Delete: true, If: unchanged(c.Version)},
+			store.Write{Ref: row, Delete: true})
+	}
+	before := parent.Version
+	parent.Join(below)
+	parent.Version = w.above(parent.Version)
+	ref := book.Node(w.Model.Name, s.Row, parent.Path)
+	return append(ws, store.Write{Ref: ref, Put: parent.Row(ref), If: unchanged(before)}, w.leafPut(s, parent))
+}
+
+// leaves looks at rows of sets that somebody else may have touched. The row is read
+// before its node: a version that the node has not come to was never weir's.
+func (w *work) leaves(ctx context.Context) error {
+	rows := make([]store.Ref, len(w.Leaves))
+	nodes := make([]store.Ref, len(w.Leaves))
+	for i, l := range w.Leaves {
+		rows[i], nodes[i] = l.Row, book.Node(w.Model.Name, l.Root, l.Path)
+	}
+	have, err := w.get(ctx, rows)
+	if err != nil {
+		return err
+	}
+	kept, err := w.get(ctx, nodes)
+	if err != nil {
+		return err
+	}
+	var ws []store.Write
+	for i, l := range w.Leaves {
+		wr := leafWrite(l.Entity, l.Root, projections.NodeFrom(l.Path, kept[i]))
+		if wr.Delete && have[i] == nil || !wr.Delete && shows(have[i], &wr) {
+			continue
+		}
+		wr.If = store.Cond{{{Attr: book.Version, Is: store.Absent}}}
+		if v := have[i].Get(book.Version); !v.IsMissing() {
+			wr.If[0][0] = store.Test{Attr: book.Version, Is: store.Eq, Value: v}
+		}
+		ws = append(ws, wr)
+	}
+	_, err = w.write(ctx, ws)
+	return err
+}
