@@ -104,7 +104,7 @@ func (c *compiler) row(r *RowRule, d *rowDecl, of word) {
 		}
 	}
 	r.Where = c.tests(source, d.where, false)
-	c.faulty[r] = len(d.set) == 0 || !c.each(r, d)
+	c.faulty[r] = len(d.set) == 0 || !c.followers(r, d)
 	for _, s := range d.set {
 		known := c.settable(r.Into)
 		if !slices.Contains(known, s.name.text) && !c.broken[r.Into] {

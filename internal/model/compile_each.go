@@ -14,9 +14,9 @@ type Match struct {
 	Expr  Expr
 }
 
-// each compiles whom the rule makes rows for; it reports false where that cannot
+// followers compiles whom the rule makes rows for; it reports false where that cannot
 // be said.
-func (c *compiler) each(r *RowRule, d *rowDecl) bool {
+func (c *compiler) followers(r *RowRule, d *rowDecl) bool {
 	if d.each == nil {
 		return true
 	}

@@ -34,10 +34,10 @@ func (w *walk) wholes(depth int, from []found, resume []store.Cursor) (bool, err
 	return true, nil
 }
 
-// readings is how often a set is read that changes its rows meanwhile. A row that
+// attempts is how often a set is read that changes its rows meanwhile. A row that
 // was split has sixteen below it; where one is missing, they have become one since
 // it was read, and the one holds their members now.
-const readings = 5
+const attempts = 5
 
 func (w *walk) whole(st *step, root store.Key) (value.Item, error) {
 	for n := 1; ; n++ {
@@ -45,7 +45,7 @@ func (w *walk) whole(st *step, root store.Key) (value.Item, error) {
 		if err := w.gather(&g); err != nil {
 			return nil, err
 		}
-		if g.complete() || n == readings {
+		if g.complete() || n == attempts {
 			return g.row(), nil
 		}
 	}
