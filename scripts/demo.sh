@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 data=demo-data
-models=(gallery wardrobe)
+models=(gallery wardrobe movienight)
 
 bold='' plain=''
 if [ -t 1 ]; then bold=$'\033[1m' plain=$'\033[0m'; fi
@@ -22,7 +22,7 @@ if [ -e "$data" ]; then
 	rm -rf "$data"
 fi
 
-say "Two recorded streams become counters, copies, feeds and search."
+say "Recorded streams become counters, copies, feeds and search."
 for model in "${models[@]}"; do
 	show projector replay "$model" "testdata/streams/$model"
 done
@@ -34,8 +34,8 @@ done
 
 say "Ask for what was derived:"
 show projector query gallery albums limit=3 --only title,createdAt,mediaCount
-show projector query wardrobe user-items userId=user2 limit=3 --only Name,Category,Season
 show projector query wardrobe user-activities userId=user2 limit=3 --only Timestamp,ActivityType,ItemName
+show projector query movienight suggestions round_id=r-hot limit=3 --only title,up_votes,down_votes
 show projector query gallery search-albums q=market limit=3 --only title,tags,mediaCount
 
 say "Next: the same over HTTP, until you interrupt it."

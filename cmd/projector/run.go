@@ -49,7 +49,7 @@ func (c *runCommand) Run(p *program) error {
 	if err != nil {
 		return usage("%v; say where to serve with --addr HOST:PORT", err)
 	}
-	fmt.Fprintf(p.stderr, "serving %s on http://%s/v1, from %s\n", strings.Join(modelNames(s), ", "), server.Addr(), c.Data)
+	fmt.Fprintf(p.stderr, "serving %s on http://%s/v1, from %s\n", strings.Join(modelNames(s), ", "), server.Addr(), c.place())
 	if err := together(p.ctx, s, server, log); err != nil {
 		return err
 	}
@@ -58,6 +58,14 @@ func (c *runCommand) Run(p *program) error {
 		return nil
 	}
 	return failed(exitInterrupted)
+}
+
+// place is where the rows are, for people.
+func (d data) place() string {
+	if d.AWS {
+		return "DynamoDB"
+	}
+	return d.Data
 }
 
 func engines(s *system.System) (out []*query.Engine) {
