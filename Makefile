@@ -3,7 +3,7 @@
 GO ?= go
 export CGO_ENABLED ?= 0
 
-.PHONY: help build demo test race conform lint check bench bench-aws record clean
+.PHONY: help build demo test race kill conform lint check bench bench-aws record clean
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 11
@@ -20,6 +20,9 @@ test: ## every test that needs nothing but Go
 
 race: ## the same with the race detector, which needs a C compiler
 	CGO_ENABLED=1 $(GO) test -race -short ./...
+
+kill: ## kill -9 at 200 random moments of a replay, resumed each time
+	$(GO) test ./internal/system -run '^TestKill$$' -count 1 -v -timeout 30m -kills 100
 
 conform: ## both drivers of store and search, against the real servers (needs java)
 	./scripts/conform.sh

@@ -254,6 +254,9 @@ func (s *script) everyCrash(args map[string]string, do func(*harness, *breaker) 
 	if err != nil {
 		return "", err
 	}
+	if counter.calls == 0 {
+		return "", errors.New("there is no write to break")
+	}
 	some, step := counter.calls, 1
 	if args["crash"] != "every" {
 		if some, err = strconv.Atoi(args["crash"]); err != nil {
