@@ -9,50 +9,66 @@ import (
 	"weir/internal/search"
 )
 
-// Documents applies a batch to the search indexes. The newest change of a document
-// wins there whatever comes when, so that a batch may be applied any number of
-// times. A document that the index refuses is kept; a later change of its row that
-// the index takes makes it good.
-func (r *Runner) Documents(ctx context.Context, b Batch) (Counts, error) {
-	docs, of, touched := r.documents(b)
+// Documents applies batches to the search indexes, all at once. The newest change
+// of a document wins there whatever comes when, so that a batch may be applied any
+// number of times. A document that the index refuses is kept; a later change of its
+// row that the index takes makes it good.
+func (r *Runner) Documents(ctx context.Context, bs []Batch) ([]Counts, error) {
+	docs, of, touched := r.documents(bs)
 	errs, err := r.index(ctx, docs)
 	if err != nil {
-		return Counts{}, err
+		return nil, err
+	}
+	kept := make([][]bool, len(bs))
+	for i, b := range bs {
+		kept[i] = make([]bool, len(b.Changes))
 	}
 	var ds []Dead
-	kept := make([]bool, len(b.Changes))
 	for i, e := range errs {
 		switch {
 		case e == nil:
 			continue
 		case !errors.Is(e, search.ErrRefused):
-			return Counts{}, fmt.Errorf("index %s: %w", docs[i].Index, e)
+			return nil, fmt.Errorf("index %s: %w", docs[i].Index, e)
 		}
-		c := &b.Changes[of[i]]
-		kept[of[i]] = true
+		b := bs[of[i].batch]
+		c := &b.Changes[of[i].change]
+		kept[of[i].batch][of[i].change] = true
 		ds = append(ds, Dead{
 			Kind: DeadDocument, Target: docs[i].Index + " " + docs[i].ID, Reason: e.Error(),
 			Lane: b.Lane, Position: c.Position, Record: recordJSON(c), Time: c.Time,
 		})
 	}
-	return count(touched, kept), r.keep(ctx, ds)
+	counts := make([]Counts, len(bs))
+	for i := range bs {
+		counts[i] = count(touched[i], kept[i])
+	}
+	return counts, r.keep(ctx, ds)
 }
 
-// documents are the newest of each document that the batch asks for, the change
+// changeOf says which change of which batch something is of.
+type changeOf struct{ batch, change int }
+
+// documents are the newest of each document that the batches ask for, the change
 // that each is of, and which changes ask for any.
-func (r *Runner) documents(b Batch) (docs []search.Document, of []int, touched []bool) {
-	touched = make([]bool, len(b.Changes))
+func (r *Runner) documents(bs []Batch) (docs []search.Document, of []changeOf, touched [][]bool) {
+	touched = make([][]bool, len(bs))
 	newest := map[string]int{}
-	for i := range b.Changes {
-		for _, d := range projections.Documents(r.Model, &b.Changes[i]) {
-			touched[i] = true
-			name := d.Index + "\x00" + d.ID
-			if at, ok := newest[name]; ok {
-				docs[at], of[at] = d, i
-				continue
+	for i, b := range bs {
+		touched[i] = make([]bool, len(b.Changes))
+		for j := range b.Changes {
+			for _, d := range projections.Documents(r.Model, &b.Changes[j]) {
+				touched[i][j] = true
+				name := d.Index + "\x00" + d.ID
+				at, ok := newest[name]
+				switch {
+				case !ok:
+					newest[name] = len(docs)
+					docs, of = append(docs, d), append(of, changeOf{i, j})
+				case docs[at].Position.Compare(d.Position) <= 0:
+					docs[at], of[at] = d, changeOf{i, j}
+				}
 			}
-			newest[name] = len(docs)
-			docs, of = append(docs, d), append(of, i)
 		}
 	}
 	return docs, of, touched

@@ -52,7 +52,7 @@ func (f *Follower) CatchUp(ctx context.Context, done <-chan struct{}) error { re
 func (f *Follower) run(ctx context.Context, done <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	rows := &consumer{Follower: f, group: GroupRows, apply: f.Runner.Rows, jobs: true}
+	rows := &consumer{Follower: f, group: GroupRows, apply: f.Runner.allRows, jobs: true}
 	consumers := []*consumer{rows}
 	rows.done = make(chan struct{})
 	if f.Runner.Index != nil {
@@ -86,7 +86,7 @@ func (f *Follower) run(ctx context.Context, done <-chan struct{}) error {
 type consumer struct {
 	*Follower
 	group string
-	apply func(context.Context, Batch) (Counts, error)
+	apply func(context.Context, []Batch) ([]Counts, error)
 	jobs  bool
 	done  chan struct{}
 
@@ -104,10 +104,16 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 	for {
 		last := isClosed(until)
 		changed := changes(c.Runner)
-		read, err := c.pass(ctx)
+		n, err := c.pass(ctx)
 		if err != nil {
 			return err
 		}
+		if n < readTogether/2 && until != nil && !last {
+			if err := gather(ctx, until); err != nil {
+				return err
+			}
+		}
+		read := n > 0
 		left := false
 		if c.jobs {
 			if left, err = c.Runner.Jobs(ctx); err != nil {
@@ -131,6 +137,22 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 			return err
 		}
 	}
+}
+
+// gathering is how long a consumer that catches up lets more come when it found
+// little: what is applied together costs less.
+const gathering = 20 * time.Millisecond
+
+// gather waits that long, or until closes, or the context ends.
+func gather(ctx context.Context, until <-chan struct{}) error {
+	timer := time.NewTimer(gathering)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-until:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -185,12 +207,26 @@ func idle(ctx context.Context, changed []<-chan struct{}, until <-chan struct{},
 	return ctx.Err()
 }
 
-// pass reads a page of each shard. A child is read when its parent is finished.
-func (c *consumer) pass(ctx context.Context) (read bool, err error) {
+// readTogether is about how many records a pass applies at a time, of as many
+// shards as have them.
+const readTogether = 4096
+
+// piece is what was read of a shard and is to be applied.
+type piece struct {
+	place
+	table *model.Table
+	page  store.Records
+}
+
+// pass reads a page of each shard and applies them. A child is read when its
+// parent is finished. It answers with how many records there were.
+func (c *consumer) pass(ctx context.Context) (n int, err error) {
+	var pieces []piece
+	together := 0
 	for _, t := range c.Runner.Model.Tables {
 		shards, err := c.Runner.Store.Shards(ctx, t.Name)
 		if err != nil {
-			return false, fmt.Errorf("stream of %s: %w", t.Name, err)
+			return 0, fmt.Errorf("stream of %s: %w", t.Name, err)
 		}
 		open := map[string]bool{}
 		for _, s := range shards {
@@ -199,49 +235,68 @@ func (c *consumer) pass(ctx context.Context) (read bool, err error) {
 				open[s.ID] = true
 				continue
 			}
-			n, err := c.shard(ctx, t, at)
+			p, err := c.read(ctx, t, at)
 			if err != nil {
-				return false, fmt.Errorf("%s of %s, shard %s: %w", c.group, t.Name, s.ID, err)
+				return 0, fmt.Errorf("%s of %s, shard %s: %w", c.group, t.Name, s.ID, err)
 			}
 			open[s.ID] = !c.ended[at]
-			read = read || n > 0
+			if len(p.page.Records) > 0 {
+				pieces = append(pieces, p)
+				together += len(p.page.Records)
+				n += len(p.page.Records)
+			}
+			if together >= readTogether {
+				if err := c.take(ctx, pieces); err != nil {
+					return 0, err
+				}
+				pieces, together = pieces[:0], 0
+			}
 		}
 	}
-	return read, nil
+	return n, c.take(ctx, pieces)
 }
 
-// shard applies the next page of a shard and moves the group's place behind it.
-func (c *consumer) shard(ctx context.Context, t *model.Table, at place) (int, error) {
+// read reads the next page of a shard.
+func (c *consumer) read(ctx context.Context, t *model.Table, at place) (piece, error) {
+	p := piece{place: at, table: t}
 	if c.ended[at] {
-		return 0, nil
+		return p, nil
 	}
 	if _, known := c.at[at]; !known {
 		if err := c.resume(ctx, at); err != nil {
-			return 0, err
+			return p, err
 		}
 	}
-	page, err := c.Runner.Store.Read(ctx, at.table, at.shard, c.at[at], pageRecords)
-	if err != nil {
-		return 0, err
+	var err error
+	if p.page, err = c.Runner.Store.Read(ctx, at.table, at.shard, c.at[at], pageRecords); err != nil {
+		return p, err
 	}
-	if len(page.Records) > 0 {
-		b := Batch{Lane: Lane(at.table, at.shard)}
-		for i := range page.Records {
-			if ch, ok := projections.NewChange(t, &page.Records[i]); ok {
+	if len(p.page.Records) == 0 {
+		c.ended[at] = p.page.End
+	}
+	return p, nil
+}
+
+// take applies what was read and moves the group's places behind it.
+func (c *consumer) take(ctx context.Context, pieces []piece) error {
+	if len(pieces) == 0 {
+		return nil
+	}
+	batches := make([]Batch, len(pieces))
+	for i, p := range pieces {
+		b := Batch{Lane: Lane(p.place.table, p.shard), Changes: make([]projections.Change, 0, len(p.page.Records))}
+		for j := range p.page.Records {
+			if ch, ok := projections.NewChange(p.table, &p.page.Records[j]); ok {
 				b.Changes = append(b.Changes, ch)
 			}
 		}
-		n, err := c.apply(ctx, b)
-		if err != nil {
-			return 0, err
-		}
-		last := page.Records[len(page.Records)-1].Position
-		if err := c.move(ctx, at, last, n); err != nil {
-			return 0, err
-		}
+		batches[i] = b
 	}
-	c.ended[at] = page.End
-	return len(page.Records), nil
+	counts, err := c.apply(ctx, batches)
+	if err != nil {
+		return fmt.Errorf("%s of %s: %w", c.group, pieces[0].place.table, err)
+	}
+	return c.move(ctx, pieces, counts)
 }
 
 // Lane is the short name of a shard in books.
@@ -256,26 +311,36 @@ func (c *consumer) resume(ctx context.Context, at place) error {
 	return nil
 }
 
-// move saves the place, forward only, with the counts of what came before it: so
-// each record is counted once, however often it was applied.
-func (c *consumer) move(ctx context.Context, at place, p events.Position, n Counts) error {
-	_, err := c.Runner.write(ctx, []store.Write{{
-		Ref: book.Checkpoint(c.Runner.Model.Name, c.group, at.table, at.shard), If: store.Cond{below(book.Position, p.Value())},
-		Ops: []store.Op{
-			set(book.Position, p.Value()),
-			{Kind: store.Add, Attr: "applied", Value: value.OfInt(int64(n.Applied))},
-			{Kind: store.Add, Attr: "skipped", Value: value.OfInt(int64(n.Skipped))},
-			{Kind: store.Add, Attr: "kept", Value: value.OfInt(int64(n.Kept))},
-		},
-	}})
-	if err != nil {
+// move saves the places, forward only, with the counts of what came before them:
+// so each record is counted once, however often it was applied.
+func (c *consumer) move(ctx context.Context, pieces []piece, counts []Counts) error {
+	ws := make([]store.Write, len(pieces))
+	for i, p := range pieces {
+		last := p.page.Records[len(p.page.Records)-1].Position
+		ws[i] = store.Write{
+			Ref: book.Checkpoint(c.Runner.Model.Name, c.group, p.place.table, p.shard), If: store.Cond{below(book.Position, last.Value())},
+			Ops: []store.Op{
+				set(book.Position, last.Value()),
+				{Kind: store.Add, Attr: "applied", Value: value.OfInt(int64(counts[i].Applied))},
+				{Kind: store.Add, Attr: "skipped", Value: value.OfInt(int64(counts[i].Skipped))},
+				{Kind: store.Add, Attr: "kept", Value: value.OfInt(int64(counts[i].Kept))},
+			},
+		}
+	}
+	if _, err := c.Runner.write(ctx, ws); err != nil {
 		return err
 	}
-	c.at[at] = p
-	if c.Report != nil {
-		c.Report(c.group, n)
+	for i, p := range pieces {
+		last := p.page.Records[len(p.page.Records)-1].Position
+		c.at[p.place], c.ended[p.place] = last, p.page.End
+		if c.Report != nil {
+			c.Report(c.group, counts[i])
+		}
+		if err := c.trim(ctx, p.place, last); err != nil {
+			return err
+		}
 	}
-	return c.trim(ctx, at, p)
+	return nil
 }
 
 // trim gives up records that every group has passed.

@@ -148,7 +148,7 @@ func (h *harness) deliver(b *breaker, which []int) (n runner.Counts, err error) 
 		}
 		n.Add(m)
 		if h.index != nil {
-			if _, err := r.Documents(context.Background(), batch); err != nil {
+			if _, err := r.Documents(context.Background(), []runner.Batch{batch}); err != nil {
 				return n, err
 			}
 		}

@@ -355,8 +355,8 @@ func (r *Runner) refold(ctx context.Context, d *Dead) error {
 func (r *Runner) refoldChange(ctx context.Context, d *Dead, c projections.Change) (kept bool, err error) {
 	b := Batch{Lane: d.Lane, Changes: []projections.Change{c}}
 	if d.Kind == DeadDocument {
-		n, err := r.Documents(ctx, b)
-		return n.Kept > 0, err
+		n, err := r.Documents(ctx, []Batch{b})
+		return err == nil && n[0].Kept > 0, err
 	}
 	g := projections.Gather(b.Changes)
 	g.Targets, g.Spreads, g.Mends = nil, nil, nil

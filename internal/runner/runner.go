@@ -50,6 +50,18 @@ func (c *Counts) Add(d Counts) {
 	c.Kept += d.Kept
 }
 
+// allRows applies batches of several lanes to everything derived but search.
+func (r *Runner) allRows(ctx context.Context, bs []Batch) ([]Counts, error) {
+	counts := make([]Counts, len(bs))
+	for i, b := range bs {
+		var err error
+		if counts[i], err = r.Rows(ctx, b); err != nil {
+			return nil, err
+		}
+	}
+	return counts, nil
+}
+
 // Rows applies a batch to everything derived but search. After an error the batch
 // is to be applied again: some of it may have happened.
 func (r *Runner) Rows(ctx context.Context, b Batch) (Counts, error) {

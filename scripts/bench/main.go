@@ -47,8 +47,11 @@ var stages = []stage{
 	{name: "parts", run: (*bench).parts, asked: true},
 }
 
-// heapLimit is the one that the program sets itself.
-const heapLimit = 150 << 20
+// heapLimit and heapGrowth are those that the program sets itself.
+const (
+	heapLimit  = 150 << 20
+	heapGrowth = 400
+)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -70,6 +73,7 @@ func run(ctx context.Context) (err error) {
 	temp := flag.String("temp", "", "`directory` for recordings and stores")
 	flag.Parse()
 	debug.SetMemoryLimit(heapLimit)
+	debug.SetGCPercent(heapGrowth)
 	chosen, err := choose(*only)
 	if err != nil {
 		return err

@@ -35,7 +35,7 @@ type cachedRow struct {
 // attrOverhead what an attribute of its decoded form does.
 const (
 	rowOverhead  = 120
-	attrOverhead = 64
+	attrOverhead = 32
 )
 
 // part is by bits of the hash that the locks do not use.
