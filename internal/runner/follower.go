@@ -37,9 +37,14 @@ const (
 	GroupSearch = "search"
 )
 
-// pageRecords is how many records a batch has at the most: as many as a page of
-// DynamoDB Streams.
-const pageRecords = 1000
+// pageRecords is how many records of a shard a batch has at the most: of rows as
+// many as a page of DynamoDB Streams; of search more, because each batch is a
+// segment of its own in an index, and segments have to be merged.
+var pageRecords = map[string]int{GroupRows: 1000, GroupSearch: 2048}
+
+// gathering is how long a group that catches up lets more come when it found
+// little: what is applied together costs less.
+var gathering = map[string]time.Duration{GroupRows: 20 * time.Millisecond, GroupSearch: 100 * time.Millisecond}
 
 // Run follows until the context ends or something fails. When idle it waits for
 // the store to say that something changed.
@@ -108,8 +113,8 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 		if err != nil {
 			return err
 		}
-		if n < readTogether/2 && until != nil && !last {
-			if err := gather(ctx, until); err != nil {
+		if n < 2*pageRecords[c.group] && until != nil && !last {
+			if err := gather(ctx, until, gathering[c.group]); err != nil {
 				return err
 			}
 		}
@@ -139,13 +144,9 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 	}
 }
 
-// gathering is how long a consumer that catches up lets more come when it found
-// little: what is applied together costs less.
-const gathering = 20 * time.Millisecond
-
-// gather waits that long, or until closes, or the context ends.
-func gather(ctx context.Context, until <-chan struct{}) error {
-	timer := time.NewTimer(gathering)
+// gather waits a while, or until closes, or the context ends.
+func gather(ctx context.Context, until <-chan struct{}, while time.Duration) error {
+	timer := time.NewTimer(while)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -207,10 +208,6 @@ func idle(ctx context.Context, changed []<-chan struct{}, until <-chan struct{},
 	return ctx.Err()
 }
 
-// readTogether is about how many records a pass applies at a time, of as many
-// shards as have them.
-const readTogether = 4096
-
 // piece is what was read of a shard and is to be applied.
 type piece struct {
 	place
@@ -245,7 +242,7 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 				together += len(p.page.Records)
 				n += len(p.page.Records)
 			}
-			if together >= readTogether {
+			if together >= 4*pageRecords[c.group] {
 				if err := c.take(ctx, pieces); err != nil {
 					return 0, err
 				}
@@ -268,7 +265,7 @@ func (c *consumer) read(ctx context.Context, t *model.Table, at place) (piece, e
 		}
 	}
 	var err error
-	if p.page, err = c.Runner.Store.Read(ctx, at.table, at.shard, c.at[at], pageRecords); err != nil {
+	if p.page, err = c.Runner.Store.Read(ctx, at.table, at.shard, c.at[at], pageRecords[c.group]); err != nil {
 		return p, err
 	}
 	if len(p.page.Records) == 0 {

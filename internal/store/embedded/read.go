@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -42,6 +43,7 @@ func (s *Store) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error)
 	if len(missing) == 0 {
 		return out, nil
 	}
+	slices.SortFunc(missing, func(a, b missed) int { return bytes.Compare(a.key, b.key) })
 	// Only now: what the reader sees is not older than since.
 	r, err := s.reader(len(missing))
 	if err != nil {
