@@ -79,16 +79,29 @@ func (w *world) upload(b []byte) []byte {
 	return w.change(b, nil, m)
 }
 
-// hot is a place among n: the first, which is never deleted, one time in ten.
+// hot is a place among n: the first, which is never deleted, one time in ten; one
+// time in ten any; else one of the newest, as most of what happens to a thing
+// happens soon after it was made.
 func (w *world) hot(n int) int {
-	if w.rand.IntN(10) == 0 {
+	switch w.rand.IntN(10) {
+	case 0:
 		return 0
+	case 1:
+		return w.rand.IntN(n)
 	}
-	return w.rand.IntN(n)
+	return w.recent(n)
 }
 
+// recent is a place among n at a distance from the end that is recentDistance on
+// average.
+func (w *world) recent(n int) int {
+	return max(0, n-1-int(w.rand.ExpFloat64()*recentDistance))
+}
+
+const recentDistance = 1000
+
 func (w *world) link(b []byte) []byte {
-	a, m := w.albums[w.hot(len(w.albums))], w.media[w.rand.IntN(len(w.media))]
+	a, m := w.albums[w.hot(len(w.albums))], w.media[w.recent(len(w.media))]
 	l := link{album: a.n, media: m.n, by: a.by, at: w.now}
 	if w.linked[l.id()] {
 		return w.upload(b)

@@ -95,7 +95,12 @@ func (o Options) pebble(lock *pebble.Lock) *pebble.Options {
 		Logger:                      log,
 		EventListener:               &pebble.EventListener{DataCorruption: log.corrupt},
 	}
-	po.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionFastest })
+	po.ApplyCompressionSettings(func() pebble.DBCompressionSettings {
+		// The last level has nearly all the bytes, those before it nearly all the work.
+		cs := pebble.DBCompressionNone
+		cs.Levels[len(cs.Levels)-1] = pebble.DBCompressionFastest.Levels[len(cs.Levels)-1]
+		return cs
+	})
 	po.Experimental.SpanPolicyFunc = ownTables
 	for i := range po.Levels {
 		po.Levels[i].BlockSize = 8 << 10
