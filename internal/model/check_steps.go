@@ -89,9 +89,6 @@ func (c *compiler) tested(e *Entity) []use {
 func checkSteps(c *compiler) {
 	for _, s := range c.Steps {
 		at := c.moves[s].attr.pos
-		if len(c.moves[s].steps.stages) == 0 {
-			c.report(at, "steps: {WORD: {when: ENTITY}}", "%s has no steps", s.Name)
-		}
 		if s.Target.Derived {
 			c.report(at, "", "rows of %s are made whole by weir, and nothing moves on them", s.Target.Name)
 		}
@@ -115,6 +112,8 @@ func (c *compiler) written(s *Steps, st *Stage, seen map[string]string) {
 			c.report(at, "leave it out", "%s is what moves, and set by its steps", a.Name)
 		case twice:
 			c.report(at, "one attribute for each", "%s is set by %s already", a.Name, before)
+		case !scalar(a.Expr.Field.Type):
+			c.report(at, "", "%s.%s is a %s, and none of them is the latest", st.Source.Name, a.Expr.Field.Name, a.Expr.Field.Type)
 		case clash(a.Expr.Field.Type, s.Target.Attribute(a.Name).Type):
 			c.report(at, "", "%s is a %s, and %s.%s a %s", a.Name, s.Target.Attribute(a.Name).Type, st.Source.Name, a.Expr.Field.Name, a.Expr.Field.Type)
 		}

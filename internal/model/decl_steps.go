@@ -24,7 +24,7 @@ func readSteps(d *deriveDecl, f fields) {
 			s.stages = append(s.stages, readStage(e))
 		}
 	} else if f.has["steps"].isMap() {
-		f.has["steps"].wrong(f.what("steps"), "a map of words to what reaches them")
+		f.r.report(f.at("steps"), "steps: {WORD: {when: ENTITY}}", "no word is said to be reached")
 	}
 	d.steps = s
 }
@@ -53,7 +53,7 @@ type returnDecl struct {
 func readReturns(f fields) []returnDecl {
 	var out []returnDecl
 	if n, ok := f.has["return"]; ok && n.isMap() && len(n.y.Content) == 0 {
-		n.wrong(f.what("return"), "a map, {name: field}")
+		f.r.report(n.pos(), "return: {name: field}", "the query returns nothing")
 	}
 	for _, e := range f.entries("return") {
 		d := returnDecl{name: e.name}

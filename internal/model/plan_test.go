@@ -55,6 +55,12 @@ func (p *printer) model(m *Model) {
 	for _, f := range m.Follows {
 		p.line("follow %s: %s <- %s.%s by %s", f.Rule.Name, f.Attr, f.Source.Name, field(f.Field), assigns(f.Key))
 	}
+	for _, s := range m.Steps {
+		p.line("steps %s on %s.%s, writing %v", s.Name, s.Target.Name, s.Attr.Name, s.Attributes())
+		for _, st := range s.Stages {
+			p.line("  %d %s when %s where%s to %s each %s who %s max %d set %s", st.Rank, st.Word, st.Source.Name, tests(st.Where), assigns(st.To), listName(st.Each), field(st.Who), st.Max, assigns(st.Set))
+		}
+	}
 	for _, s := range m.Searches {
 		p.line("search %s of %s where%s text %v filters %v sorts %v", s.Name, s.Of.Name, tests(s.Where), fieldList(s.Text), fieldList(s.Filters), fieldList(s.Sorts))
 	}
@@ -71,10 +77,21 @@ func (p *printer) entity(e *Entity) {
 	for _, a := range e.Attributes {
 		p.line("  %s %s required=%v default=%s enum=%v max=%d hidden=%v", a.Name, a.Type, a.Required, text(a.Default), a.Enum, a.Max, a.Hidden)
 	}
+	for _, a := range e.Attributes {
+		if r := a.Reading; r != nil {
+			p.line("  %s reads %v, %s after %s", a.Name, r.Legacy, r.Late, field(r.After))
+		}
+		if o := a.Others; o != nil {
+			p.line("  %s else %s.%s by %s links %s used=%v", o.Name, o.Of.Name, field(o.Field), assigns(o.Key), fieldList(o.Links), o.Used)
+		}
+	}
 	back := names(e.Values, func(t *Tally) string { return "value " + t.Name })
 	back = append(back, names(e.Sources, func(s *Source) string { return "source of " + s.Tally.Name })...)
 	back = append(back, names(e.Rules, func(r *RowRule) string { return "makes " + r.Name })...)
 	back = append(back, names(e.Follow, func(f *Follow) string { return "followed by " + f.Rule.Name + "." + f.Attr })...)
+	back = append(back, names(e.Steps, func(s *Steps) string { return "moves " + s.Name })...)
+	back = append(back, names(e.Stages, func(s *Stage) string { return "reaches " + s.Word + " of " + s.Steps.Name })...)
+	back = append(back, names(e.Others, func(o *Others) string { return "stands for " + o.Name })...)
 	back = append(back, names(e.Search, func(s *Search) string { return "in " + s.Name })...)
 	if len(back) > 0 {
 		p.line("  %s", strings.Join(back, ", "))
@@ -88,9 +105,23 @@ func (p *printer) query(q *Query) {
 		if a.Optional {
 			name = "[" + name + "]"
 		}
+		if !a.Default.IsMissing() {
+			name += "=" + text(a.Default)
+		}
 		params = append(params, name+" "+string(a.Type))
 	}
 	p.line("query %s(%s) single=%v unique=%v", q.Name, strings.Join(params, ", "), q.Single, q.Unique)
+	if q.Sort != nil {
+		p.line("  sort %s", field(q.Sort))
+	}
+	for _, r := range q.Return {
+		switch {
+		case r.Distinct != nil:
+			p.line("  return %s: distinct %s.%s by %s", r.Name, r.Distinct.Entity.Name, field(r.Distinct.Field), assigns(r.Distinct.Key))
+		default:
+			p.line("  return %s: %s size %s", r.Name, field(r.Field), listName(r.Size))
+		}
+	}
 	if q.Search != nil {
 		p.line("  search %s with %s", q.Search.Name, binds(q.With))
 	}
@@ -104,6 +135,13 @@ func (p *printer) query(q *Query) {
 		}
 		p.line("  %s get=%v by %s with %s %s reverse=%v expired=%v", s.Entity.Name, s.Get, by, binds(s.With), below, s.Reverse, s.Expired)
 	}
+}
+
+func listName(a *Attribute) string {
+	if a == nil {
+		return "-"
+	}
+	return a.Name
 }
 
 func binds(bs []Bind) string {

@@ -27,7 +27,7 @@ func (r *run) through(ctx context.Context, st *step, sc scope, yield func(value.
 	if !ok {
 		return nil
 	}
-	for {
+	for q.Limit = manyRows; ; {
 		page, err := r.Store.Query(ctx, q)
 		if err != nil {
 			return err

@@ -109,7 +109,7 @@ func TestDerivedRowsAreFoundByWhatWasTyped(t *testing.T) {
 // Every query of every model answers any parameters with rows, or with one of the
 // kinds of error; never with a fault of the store.
 func TestAnyParametersAreAnswered(t *testing.T) {
-	for _, name := range []string{"gallery", "wardrobe", ""} {
+	for _, name := range []string{"gallery", "wardrobe", "movienight", ""} {
 		m := parseModel(t, shopModel)
 		if name != "" {
 			m = loadModel(t, name)

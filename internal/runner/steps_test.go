@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
+	"weir/internal/book"
 	"weir/internal/model"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -45,6 +47,7 @@ func TestStepsUnderRandomSchedules(t *testing.T) {
 			t.Fatalf("schedule %d:\n%s", seed, out)
 		}
 		n.recount(seed)
+		n.lasting(seed)
 		n.h.close()
 	}
 }
@@ -188,6 +191,16 @@ func (n *night) recount(seed int) {
 		}
 		if shown := slices.Index(words, row.Get("status").Text()); shown < reached || shown > reached && reached >= 0 && slices.Contains([]string{"watched", "rated"}, words[shown]) {
 			n.h.t.Errorf("schedule %d: round %s is %s, and reached %s", seed, id, row.Get("status").Text(), words[reached])
+		}
+	}
+}
+
+// lasting: what is told stays, and what was taken back goes in the end.
+func (n *night) lasting(seed int) {
+	for _, row := range n.all(book.TableName) {
+		told := strings.HasPrefix(row.Get(book.Partition).Text(), book.Facts(n.h.model.Name))
+		if told && row.Has(book.Told) == row.Has(book.Expiry) {
+			n.h.t.Errorf("schedule %d: %v", seed, row)
 		}
 	}
 }
