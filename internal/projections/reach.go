@@ -11,6 +11,9 @@ import (
 	"weir/internal/value"
 )
 
+// Unwrap: it can never succeed as it is.
+func (e *TooMany) Unwrap() error { return store.ErrRefused }
+
 // Facts is what is known: in our own table for the runner, in memory for a
 // recount.
 type Facts interface {

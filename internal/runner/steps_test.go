@@ -42,7 +42,7 @@ func TestStepsUnderRandomSchedules(t *testing.T) {
 			<-s.over
 			delete(n.h.sleeper, name)
 		}
-		must(t, n.h.settle(n.h.store, 1))
+		must(t, n.h.settle(1))
 		if out := n.h.audit(); out != "" {
 			t.Fatalf("schedule %d:\n%s", seed, out)
 		}
@@ -112,14 +112,14 @@ func (n *night) deliver() {
 	which := mine[from:to]
 	switch at := 1 + n.r.IntN(5); n.r.IntN(4) {
 	case 0:
-		_, err := n.h.deliver(&faulty{Store: n.h.store, at: at, after: n.r.IntN(2) == 0}, which, "")
+		_, err := n.h.deliver(&breaker{at: at, how: how(n.r.IntN(int(hows)))}, which)
 		if err != nil && !errors.Is(err, errBroken) {
 			n.h.t.Fatal(err)
 		}
 	case 1:
 		n.sleep(which, at)
 	default:
-		_, err := n.h.deliver(n.h.store, which, "")
+		_, err := n.h.deliver(nil, which)
 		must(n.h.t, err)
 		n.at[table.Name] = max(n.at[table.Name], to)
 	}
@@ -129,10 +129,10 @@ func (n *night) sleep(which []int, at int) {
 	z := newSleeper()
 	n.h.sleeper[fmt.Sprint(len(n.h.sleeper))] = z
 	world := *n.h
-	world.records = slices.Clone(n.h.records)
+	world.records, world.done = slices.Clone(n.h.records), map[int]bool{}
 	go func() {
 		defer close(z.over)
-		world.deliver(&faulty{Store: n.h.store, at: at, sleep: z}, which, "")
+		_, z.err = world.deliver(&breaker{at: at, sleep: z}, which)
 	}()
 	select {
 	case <-z.asleep:
