@@ -1,0 +1,241 @@
+package opensearch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/opensearch-project/opensearch-go/v2/opensearchapi"
+
+	"weir/internal/search"
+)
+
+// change is the newest change of a document in one call of Apply.
+type change struct {
+	doc    *search.Document
+	places []int // in the call's documents, which share its answer
+	lines  []byte
+}
+
+func (c *change) answer(errs []error, err error) {
+	for _, i := range c.places {
+		errs[i] = err
+	}
+}
+
+// A bulk request is closed when it has this many changes, or bytes. Amazon's small
+// instances take no request above 10 MB. Some are under way at a time.
+const (
+	maxBulk      = 1000
+	maxBulkBytes = 4 << 20
+	bulksAtOnce  = 2
+)
+
+// apply writes changes and puts an answer for each into errs.
+func (s *server) apply(ctx context.Context, sp *space, changes []*change, errs []error, now time.Time) {
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, bulksAtOnce)
+	for len(changes) > 0 {
+		slots <- struct{}{}
+		n, size := 0, 0
+		for n < len(changes) && n < maxBulk && size < maxBulkBytes {
+			changes[n].lines = sp.lines(changes[n].doc, now)
+			size += len(changes[n].lines)
+			n++
+		}
+		part := changes[:n]
+		changes = changes[n:]
+		wg.Go(func() {
+			defer func() { <-slots }()
+			s.bulk(ctx, sp, part, errs)
+			for _, c := range part {
+				c.lines = nil
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// bulk sends changes until each is answered for good: what could not be taken for
+// now is sent again, and only that. A request whose outcome is not known is sent
+// again whole, which positions make harmless.
+func (s *server) bulk(ctx context.Context, sp *space, pending []*change, errs []error) {
+	wait := tries(ctx, s.patience)
+	for {
+		left, err := s.round(ctx, sp, pending, errs)
+		if len(left) == 0 {
+			return
+		}
+		if len(left) < len(pending) {
+			wait.Reset() // patience is for when nothing succeeds
+		}
+		pending = left
+		pause := wait.NextBackOff()
+		if pause == backoff.Stop || !sleep(ctx, pause) {
+			for _, c := range pending {
+				c.answer(errs, fmt.Errorf("search index %s: %w", sp.schema.Name, errors.Join(err, ctx.Err())))
+			}
+			return
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// round sends changes once. It returns those that want another try, and an error of
+// one of them.
+func (s *server) round(ctx context.Context, sp *space, pending []*change, errs []error) ([]*change, error) {
+	answers, err := s.send(ctx, sp, pending)
+	switch {
+	case isStatus(err, http.StatusRequestEntityTooLarge) && len(pending) > 1:
+		half := len(pending) / 2
+		s.bulk(ctx, sp, pending[:half:half], errs)
+		s.bulk(ctx, sp, pending[half:], errs)
+		return nil, nil
+	case isStatus(err, http.StatusRequestEntityTooLarge):
+		pending[0].answer(errs, fmt.Errorf("%w: %w", search.ErrRefused, err))
+		return nil, nil
+	case err != nil && final(err):
+		for _, c := range pending {
+			c.answer(errs, fmt.Errorf("search index %s: %w", sp.schema.Name, err))
+		}
+		return nil, nil
+	case err != nil:
+		return pending, err
+	}
+	var left []*change
+	var last error
+	for i, a := range answers {
+		switch err := a.Update.judge(); {
+		case errors.Is(err, errAgain):
+			left, last = append(left, pending[i]), err
+		case err != nil:
+			pending[i].answer(errs, fmt.Errorf("search index %s: %w", sp.schema.Name, err))
+		default:
+			pending[i].answer(errs, nil)
+		}
+	}
+	return left, last
+}
+
+// final reports whether a request as a whole will be answered so for ever.
+func final(err error) bool {
+	var a *AnswerError
+	return errors.As(err, &a) && !passing(a.Status)
+}
+
+// item is the answer to one change.
+type item struct {
+	Update result `json:"update"`
+}
+
+type result struct {
+	Status int   `json:"status"`
+	Error  cause `json:"error"`
+}
+
+// errAgain: another try may succeed.
+var errAgain = errors.New("not taken yet")
+
+// judge is what becomes of a change. A conflict is a write to the same document at
+// the same time; the script has to look again. Only what is wrong with the document
+// itself refuses it: a script that is not run, a block or a missing index say
+// nothing about it.
+func (r *result) judge() error {
+	switch {
+	case r.Status >= 200 && r.Status < 300:
+		return nil
+	case r.Status == http.StatusConflict || passing(r.Status):
+		return fmt.Errorf("%w: %w", errAgain, r.Error.answer(r.Status))
+	case r.Status == http.StatusBadRequest && !strings.HasPrefix(r.Error.Reason, "failed to execute script"):
+		return fmt.Errorf("%w: %w", search.ErrRefused, r.Error.answer(r.Status))
+	}
+	return r.Error.answer(r.Status)
+}
+
+// send sends changes as one request. The answers are as many, in the same order.
+func (s *server) send(ctx context.Context, sp *space, changes []*change) ([]item, error) {
+	var body bytes.Buffer
+	for _, c := range changes {
+		body.Write(c.lines)
+	}
+	var got struct{ Items []item }
+	yes := true
+	err := s.once(ctx, &got, opensearchapi.BulkRequest{
+		Index: sp.alias, Body: bytes.NewReader(body.Bytes()), RequireAlias: &yes,
+		FilterPath: []string{"items.*.status", "items.*.error"},
+	})
+	if err == nil && len(got.Items) != len(changes) {
+		err = fmt.Errorf("OpenSearch answers %d changes of %d", len(got.Items), len(changes))
+	}
+	return got.Items, err
+}
+
+// newer is the script of every write: the document is replaced unless it is newer,
+// or the same. It runs in the shard that has the document, between reading it and
+// writing it back, and is compiled once, because it is always the same text.
+const newer = `def s = ctx._source; def d = params.d; int c = s.p == null ? -1 : s.p.compareTo(d.p); ` +
+	`if (c > 0 || (c == 0 && s.equals(d))) { ctx.op = 'none' } else { ctx._source = d }`
+
+// lines are a change as a bulk request has it.
+func (sp *space) lines(d *search.Document, now time.Time) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	for _, line := range []object{
+		{"update": object{"_id": d.ID, "retry_on_conflict": 3}},
+		{
+			"script":          object{"source": newer, "lang": "painless", "params": object{"d": sp.source(d, now)}},
+			"scripted_upsert": true,
+			"upsert":          object{},
+		},
+	} {
+		if err := enc.Encode(line); err != nil {
+			panic(err) // strings and numbers
+		}
+	}
+	return b.Bytes()
+}
+
+// source is a document, or a tombstone, as it is stored.
+func (sp *space) source(d *search.Document, now time.Time) object {
+	o := object{"p": fmt.Sprintf("%x", d.Position[:])}
+	if d.Deleted {
+		o["x"] = hour(now)
+		return o
+	}
+	var words []string
+	for _, t := range d.Text {
+		words = append(words, search.Words(t)...)
+	}
+	o["i"], o["t"] = d.ID, strings.Join(words, " ")
+	for n, f := range sp.filters {
+		if terms := search.Terms(d.Values[f]); len(terms) > 0 {
+			o[filterField(n)] = slices.Compact(slices.Sorted(slices.Values(terms)))
+		}
+	}
+	for n, f := range sp.sorts {
+		if key, ok := search.SortKey(d.Values[f]); ok {
+			o[sortField(n)] = key
+		}
+	}
+	return o
+}
+
+// hour counts the hours since 1970.
+func hour(t time.Time) int64 { return t.Unix() / 3600 }

@@ -1,0 +1,184 @@
+package opensearch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+
+	"github.com/opensearch-project/opensearch-go/v2/opensearchapi"
+
+	"weir/internal/search"
+)
+
+// maxPage is the most hits that a cluster gives at a time, unless told otherwise.
+const maxPage = 10000
+
+// search answers a plan, in as many requests as its limit takes.
+func (s *server) search(ctx context.Context, sp *space, p *search.Plan) ([]search.Hit, error) {
+	hits := []search.Hit{}
+	at := *p
+	for {
+		at.Limit = min(p.Limit-len(hits), maxPage)
+		places, err := s.page(ctx, sp, &at)
+		if err != nil {
+			return nil, err
+		}
+		for _, place := range places {
+			hits = append(hits, search.Hit{ID: place.ID, After: place.String()})
+		}
+		if len(places) < at.Limit || len(hits) == p.Limit {
+			return hits, nil
+		}
+		at.After = &places[len(places)-1]
+	}
+}
+
+func (s *server) page(ctx context.Context, sp *space, p *search.Plan) ([]search.Place, error) {
+	query := sp.query(p)
+	order, err := json.Marshal(query)
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(sp.request(p, query))
+	if err != nil {
+		return nil, err
+	}
+	var got struct {
+		Hits struct {
+			Hits []struct{ Sort []json.RawMessage }
+		}
+	}
+	all, no := false, false
+	err = s.call(ctx, &got, func() opensearchapi.Request {
+		return opensearchapi.SearchRequest{
+			Index: []string{sp.alias}, Body: bytes.NewReader(body),
+			AllowPartialSearchResults: &all, TrackTotalHits: no,
+			// Copies of a shard score alike only nearly: pages of one query ask the same.
+			Preference: preference(order),
+			FilterPath: []string{"hits.hits.sort"},
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	places := make([]search.Place, len(got.Hits.Hits))
+	for i, h := range got.Hits.Hits {
+		if places[i], err = place(p, h.Sort); err != nil {
+			return nil, err
+		}
+	}
+	return places, nil
+}
+
+func preference(query []byte) string {
+	h := fnv.New64a()
+	h.Write(query)
+	return "weir" + strconv.FormatUint(h.Sum64(), 36)
+}
+
+// place reads the values that a hit was sorted by.
+func place(p *search.Plan, sort []json.RawMessage) (search.Place, error) {
+	var id string
+	var key *string
+	var score float64
+	if len(sort) != 2 {
+		return search.Place{}, fmt.Errorf("OpenSearch gives a hit with %d sort values", len(sort))
+	}
+	err := json.Unmarshal(sort[1], &id)
+	if err == nil && p.Sort == "" {
+		err = json.Unmarshal(sort[0], &score)
+	} else if err == nil {
+		err = json.Unmarshal(sort[0], &key)
+	}
+	switch {
+	case err != nil:
+		return search.Place{}, fmt.Errorf("OpenSearch's sort values: %w", err)
+	case p.Sort == "":
+		return search.PlaceByScore(score, id), nil
+	case key == nil:
+		return search.PlaceLast(id), nil
+	}
+	return search.PlaceByKey(*key, id), nil
+}
+
+// request is the whole body of a search.
+func (sp *space) request(p *search.Plan, query object) object {
+	var first any = object{"_score": object{"order": "desc"}}
+	if p.Sort != "" {
+		order := "asc"
+		if p.Reverse {
+			order = "desc"
+		}
+		first = object{sortField(slices.Index(sp.sorts, p.Sort)): object{"order": order, "missing": "_last"}}
+	}
+	r := object{
+		"query": query, "size": p.Limit, "_source": false,
+		"sort": []any{first, object{"i": object{"order": "asc"}}},
+	}
+	if p.After != nil {
+		r["search_after"] = after(p)
+	}
+	return r
+}
+
+func after(p *search.Plan) []any {
+	switch {
+	case p.Sort == "":
+		return []any{p.After.Score, p.After.ID}
+	case p.After.Missing():
+		return []any{nil, p.After.ID}
+	}
+	return []any{p.After.Key, p.After.ID}
+}
+
+// query is what matches. Only words count in the score.
+func (sp *space) query(p *search.Plan) object {
+	must := []object{}
+	for _, w := range p.Words {
+		must = append(must, word(w, p.Fuzzy, false))
+	}
+	if !p.Every() {
+		must = append(must, word(p.Last, p.Fuzzy, true))
+	}
+	filter := []object{}
+	for _, f := range p.Filters {
+		n := slices.Index(sp.filters, f.Field)
+		filter = append(filter, object{"term": object{filterField(n): f.Term}})
+	}
+	occur := "must"
+	if p.Sort != "" {
+		occur = "filter"
+		must = append(must, filter...)
+		filter = nil
+	}
+	b := object{occur: must, "must_not": []object{{"exists": object{"field": "x"}}}}
+	if len(filter) > 0 {
+		b["filter"] = filter
+	}
+	if p.Every() && len(filter) == 0 && p.Sort == "" {
+		b["filter"] = []object{{"match_all": object{}}} // scores 0, as with filters
+	}
+	return object{"bool": b}
+}
+
+// word matches a word: whole, with a typo in it, or as a beginning, whatever
+// applies. A beginning and a typo match all words there are, however many.
+func word(w string, fuzzy, beginning bool) object {
+	ways := []object{{"term": object{"t": w}}}
+	if beginning {
+		ways = append(ways, object{"prefix": object{"t": object{"value": w, "rewrite": "constant_score"}}})
+	}
+	if fuzzy && search.MayForgive(w) {
+		ways = append(ways, object{"fuzzy": object{"t": object{
+			"value": w, "fuzziness": 1, "transpositions": true, "rewrite": "constant_score", "boost": 0.5,
+		}}})
+	}
+	if len(ways) == 1 {
+		return ways[0]
+	}
+	return object{"bool": object{"should": ways}}
+}

@@ -1,0 +1,149 @@
+package opensearch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/opensearch-project/opensearch-go/v2"
+	"github.com/opensearch-project/opensearch-go/v2/opensearchapi"
+)
+
+// server is the cluster as the rest of the package speaks to it.
+type server struct {
+	client   *opensearch.Client
+	http     *http.Transport
+	patience time.Duration
+}
+
+// attemptTime is how long one request may take before it is sent again.
+const attemptTime = 60 * time.Second
+
+func connect(ctx context.Context, t Target, patience time.Duration) (*server, error) {
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	var transport http.RoundTripper = base
+	if t.Region != "" {
+		signed, err := newSigner(ctx, base, t.Region, t.Service)
+		if err != nil {
+			return nil, err
+		}
+		transport = signed
+	}
+	client, err := opensearch.NewClient(opensearch.Config{
+		Addresses: []string{t.URL}, Username: t.User, Password: t.Password,
+		Transport:    transport,
+		DisableRetry: true, // see call and apply
+	})
+	if err != nil {
+		return nil, fmt.Errorf("OpenSearch at %s: %w", t.Shown(), err)
+	}
+	return &server{client: client, http: base, patience: patience}, nil
+}
+
+func (s *server) close() { s.http.CloseIdleConnections() }
+
+// AnswerError is an answer of the cluster that is not the one hoped for.
+type AnswerError struct {
+	Status int
+	Type   string // as OpenSearch names it
+	Reason string
+}
+
+func (e *AnswerError) Error() string {
+	if e.Type == "" {
+		return fmt.Sprintf("OpenSearch answers %d %s", e.Status, e.Reason)
+	}
+	return fmt.Sprintf("OpenSearch answers %d %s: %s", e.Status, e.Type, e.Reason)
+}
+
+func isStatus(err error, status int) bool {
+	var a *AnswerError
+	return errors.As(err, &a) && a.Status == status
+}
+
+func isType(err error, typ string) bool {
+	var a *AnswerError
+	return errors.As(err, &a) && a.Type == typ
+}
+
+// passing reports whether an answer may be another one in a while.
+func passing(status int) bool { return status == http.StatusTooManyRequests || status >= 500 }
+
+// call sends a request until it is answered for good, and reads the answer into out.
+// It is for requests that may be sent twice.
+func (s *server) call(ctx context.Context, out any, request func() opensearchapi.Request) error {
+	return backoff.Retry(func() error {
+		err := s.once(ctx, out, request())
+		var a *AnswerError
+		if ctx.Err() != nil || errors.As(err, &a) && !passing(a.Status) {
+			return backoff.Permanent(err)
+		}
+		return err
+	}, tries(ctx, s.patience))
+}
+
+// once sends a request. An error that is not an AnswerError leaves it open whether
+// the request was carried out.
+func (s *server) once(ctx context.Context, out any, r opensearchapi.Request) error {
+	ctx, cancel := context.WithTimeout(ctx, attemptTime)
+	defer cancel()
+	res, err := r.Do(ctx, s.client)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading OpenSearch's answer: %w", err)
+	case res.StatusCode >= 300:
+		return answerError(res.StatusCode, body)
+	case out == nil:
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	if err := d.Decode(out); err != nil {
+		return fmt.Errorf("OpenSearch's answer: %w", err)
+	}
+	return nil
+}
+
+// maxReason is how much of a reason is kept.
+const maxReason = 500
+
+func answerError(status int, body []byte) *AnswerError {
+	var full struct{ Error cause }
+	if json.Unmarshal(body, &full) == nil && full.Error.Type != "" {
+		return full.Error.answer(status)
+	}
+	return &AnswerError{Status: status, Reason: string(body[:min(len(body), maxReason)])}
+}
+
+// cause is an error as OpenSearch writes it.
+type cause struct {
+	Type      string  `json:"type"`
+	Reason    string  `json:"reason"`
+	CausedBy  *cause  `json:"caused_by"`
+	RootCause []cause `json:"root_cause"`
+}
+
+func (c *cause) answer(status int) *AnswerError {
+	a := &AnswerError{Status: status, Type: c.Type, Reason: c.Reason}
+	inner := c.CausedBy
+	if inner == nil && len(c.RootCause) > 0 && c.RootCause[0].Reason != c.Reason {
+		inner = &c.RootCause[0]
+	}
+	if inner != nil {
+		a.Reason += ": " + inner.Reason
+	}
+	if len(a.Reason) > maxReason {
+		a.Reason = a.Reason[:maxReason]
+	}
+	return a
+}

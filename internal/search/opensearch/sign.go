@@ -1,0 +1,65 @@
+package opensearch
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/config"
+)
+
+// signer signs each request when it is sent, with the body that is sent: a request
+// that is sent again is signed again, at its own time.
+type signer struct {
+	next            http.RoundTripper
+	sign            *v4.Signer
+	credentials     aws.CredentialsProvider
+	region, service string
+	now             func() time.Time
+}
+
+// newSigner takes the credentials that the SDK finds.
+func newSigner(ctx context.Context, next http.RoundTripper, region, service string) (*signer, error) {
+	c, err := config.LoadDefaultConfig(ctx, config.WithRegion(region))
+	if err != nil {
+		return nil, fmt.Errorf("credentials to sign requests with: %w", err)
+	}
+	return &signer{next, v4.NewSigner(), c.Credentials, region, service, time.Now}, nil
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s *signer) RoundTrip(r *http.Request) (*http.Response, error) {
+	var body []byte
+	if r.Body != nil {
+		var err error
+		body, err = io.ReadAll(r.Body)
+		r.Body.Close()
+		if err != nil {
+			return nil, err
+		}
+	}
+	signed := r.Clone(r.Context())
+	signed.Body, signed.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	signed.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	if len(body) == 0 {
+		signed.Body = http.NoBody
+	}
+	keys, err := s.credentials.Retrieve(r.Context())
+	if err != nil {
+		return nil, fmt.Errorf("credentials to sign requests with: %w", err)
+	}
+	sum := sha256.Sum256(body)
+	hash := hex.EncodeToString(sum[:])
+	signed.Header.Set("X-Amz-Content-Sha256", hash)
+	if err := s.sign.SignHTTP(r.Context(), keys, signed, hash, s.service, s.region, s.now()); err != nil {
+		return nil, err
+	}
+	return s.next.RoundTrip(signed)
+}

@@ -1,0 +1,193 @@
+package opensearch
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/opensearch-project/opensearch-go/v2/opensearchapi"
+
+	"weir/internal/search"
+)
+
+// format is raised when what documents hold, or how words are cut, changes.
+const format = 1
+
+func newSpace(s search.Schema, source string) *space {
+	sp := &space{schema: s, filters: slices.Sorted(slices.Values(s.Filters)), sorts: slices.Sorted(slices.Values(s.Sorts))}
+	b, err := json.Marshal([]any{format, sp.filters, sp.sorts, s.Version, source})
+	if err != nil {
+		panic(err) // strings and numbers
+	}
+	sum := sha256.Sum256(b)
+	sp.alias = "weir-" + plain(s.Name) + "-" + hex.EncodeToString(sum[:8])
+	return sp
+}
+
+// plain is a name that an index may have: what may not be in one is written =XX.
+func plain(name string) string {
+	var b strings.Builder
+	for i := 0; i < len(name); i++ {
+		switch c := name[i]; {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '_':
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "=%02x", c)
+		}
+	}
+	return b.String()
+}
+
+// about is what an index says of itself, in its mapping.
+type about struct {
+	Name     string `json:"name"`
+	Instance string `json:"instance"`
+	After    string `json:"after"` // the instance that was current when it was made
+}
+
+// index is the index behind the alias. It has one name, so that of two processes
+// that make it at one time the second finds the first one's.
+func (sp *space) index() string { return sp.alias + ".docs" }
+
+// open finds the index of a space, or makes it. An index that is not the current one
+// and was not made to follow it has missed changes, and is made anew. Of processes
+// that open together one makes the index and the others find it; each fills it.
+func (s *server) open(ctx context.Context, sp *space, current, refresh string) error {
+	for range 5 {
+		found, err := s.find(ctx, sp)
+		if err != nil {
+			return err
+		}
+		if found != nil && (found.Instance == current || found.After == current) {
+			sp.instance, sp.fresh = found.Instance, found.Instance != current
+			return nil
+		}
+		if found != nil {
+			if err := s.drop(ctx, sp); err != nil {
+				return err
+			}
+		}
+		if err := s.create(ctx, sp, current, refresh); err != nil {
+			return err
+		}
+	}
+	return errors.New("other processes keep making it anew; are they of another version?")
+}
+
+// find reads what is behind the alias; nil when nothing is.
+func (s *server) find(ctx context.Context, sp *space) (*about, error) {
+	var got map[string]struct {
+		Mappings struct {
+			Meta struct{ Weir about } `json:"_meta"`
+		}
+	}
+	err := s.call(ctx, &got, func() opensearchapi.Request {
+		return opensearchapi.IndicesGetMappingRequest{Index: []string{sp.alias}}
+	})
+	if isStatus(err, http.StatusNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	a := got[sp.index()].Mappings.Meta.Weir
+	if len(got) != 1 || a.Name != sp.schema.Name || a.Instance == "" {
+		return nil, fmt.Errorf("behind the alias %s is something that weir did not make: %s; delete it, or the alias",
+			sp.alias, strings.Join(slices.Sorted(maps.Keys(got)), ", "))
+	}
+	return &a, nil
+}
+
+func (s *server) drop(ctx context.Context, sp *space) error {
+	err := s.call(ctx, nil, func() opensearchapi.Request {
+		return opensearchapi.IndicesDeleteRequest{Index: []string{sp.index()}}
+	})
+	if isStatus(err, http.StatusNotFound) {
+		return nil
+	}
+	return err
+}
+
+// create makes the index, empty, and tries the script that every write needs.
+func (s *server) create(ctx context.Context, sp *space, current, refresh string) error {
+	body, err := json.Marshal(sp.definition(about{Name: sp.schema.Name, Instance: rand.Text(), After: current}, refresh))
+	if err != nil {
+		return err
+	}
+	err = s.call(ctx, nil, func() opensearchapi.Request {
+		return opensearchapi.IndicesCreateRequest{Index: sp.index(), Body: bytes.NewReader(body)}
+	})
+	if isType(err, "resource_already_exists_exception") {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.probe(ctx, sp)
+}
+
+// probe writes a tombstone under an id that no row has. A cluster that does not run
+// inline scripts is told here, by name, and not later by document after document.
+func (s *server) probe(ctx context.Context, sp *space) error {
+	errs := make([]error, 1)
+	d := search.Document{Index: sp.schema.Name, ID: "weir", Deleted: true}
+	s.apply(ctx, sp, []*change{{doc: &d, places: []int{0}}}, errs, time.Now())
+	if errs[0] == nil {
+		return nil
+	}
+	return errors.Join(fmt.Errorf("the cluster does not take a scripted update, by which every document is written: %w", errs[0]), s.drop(ctx, sp))
+}
+
+func (s *server) refresh(ctx context.Context, sp *space) error {
+	return s.call(ctx, nil, func() opensearchapi.Request {
+		return opensearchapi.IndicesRefreshRequest{Index: []string{sp.alias}}
+	})
+}
+
+type object = map[string]any
+
+// definition is the index as the cluster is told to make it. How many shards and
+// copies it has is for the cluster's own templates to say.
+func (sp *space) definition(a about, refresh string) object {
+	// A term is looked for, or sorted by; never both, and never printed.
+	searched := object{"type": "keyword", "doc_values": false}
+	sorted := object{"type": "keyword", "index": false}
+	properties := object{
+		"p": object{"type": "keyword", "index": false, "doc_values": false},
+		"i": sorted,
+		"t": object{"type": "text", "analyzer": "words", "index_options": "freqs"},
+		"x": object{"type": "long"},
+	}
+	for n := range sp.filters {
+		properties[filterField(n)] = searched
+	}
+	for n := range sp.sorts {
+		properties[sortField(n)] = sorted
+	}
+	settings := object{
+		"index.translog.durability": "request", // acknowledged is on disk
+		"analysis":                  object{"analyzer": object{"words": object{"type": "custom", "tokenizer": "whitespace"}}},
+	}
+	if refresh != "" {
+		settings["index.refresh_interval"] = refresh
+	}
+	return object{
+		"settings": settings,
+		"aliases":  object{sp.alias: object{}},
+		"mappings": object{"dynamic": "strict", "_meta": object{"weir": a}, "properties": properties},
+	}
+}
+
+func filterField(n int) string { return "f" + strconv.Itoa(n) }
+func sortField(n int) string   { return "o" + strconv.Itoa(n) }

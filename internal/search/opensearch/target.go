@@ -1,0 +1,71 @@
+package opensearch
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// Target is a cluster and how to be let in.
+type Target struct {
+	URL      string // scheme, host and port, and the path before the API's
+	User     string
+	Password string
+	// Region and Service sign requests by AWS's Signature Version 4, with the
+	// credentials that the SDK finds; an empty Region leaves them unsigned.
+	Region, Service string
+}
+
+// ParseTarget reads the URL of a cluster. A name and password in it are basic
+// authentication. Requests to a domain of Amazon OpenSearch Service are signed; a
+// domain with a name of its own is signed for when the URL says ?sign=REGION.
+func ParseTarget(s string) (Target, error) {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "" {
+		return Target{}, fmt.Errorf("%s is not the URL of an OpenSearch cluster; it looks like http://localhost:9200 or https://user:password@host", hidden(s))
+	}
+	t := Target{User: u.User.Username()}
+	t.Password, _ = u.User.Password()
+	for name, values := range u.Query() {
+		if name != "sign" || len(values) != 1 || values[0] == "" {
+			return Target{}, fmt.Errorf("the URL %s has the parameter %q; the only one is sign=REGION", hidden(s), name)
+		}
+		t.Region, t.Service = values[0], "es"
+	}
+	if region, ok := domain(u.Hostname()); ok && t.Region == "" && t.User == "" {
+		t.Region, t.Service = region, "es"
+	}
+	if t.Region != "" && t.User != "" {
+		return Target{}, fmt.Errorf("the URL %s asks for a password and for a signature; a request carries one of the two", hidden(s))
+	}
+	u.User, u.RawQuery = nil, ""
+	t.URL = strings.TrimSuffix(u.String(), "/")
+	return t, nil
+}
+
+// domain is the region of a domain of Amazon OpenSearch Service: NAME.REGION.es.…
+func domain(host string) (region string, ok bool) {
+	for _, suffix := range []string{".es.amazonaws.com", ".es.amazonaws.com.cn"} {
+		if front, found := strings.CutSuffix(host, suffix); found {
+			if _, region, found = strings.Cut(front, "."); found && region != "" {
+				return region, true
+			}
+		}
+	}
+	return "", false
+}
+
+// Shown is the target as it may be printed.
+func (t Target) Shown() string { return t.URL }
+
+// hidden is a URL without what may be a password.
+func hidden(s string) string {
+	if at := strings.LastIndexByte(s, '@'); at >= 0 {
+		scheme, _, ok := strings.Cut(s, "://")
+		if !ok {
+			scheme = "?"
+		}
+		return fmt.Sprintf("%q", scheme+"://…"+s[at:])
+	}
+	return fmt.Sprintf("%q", s)
+}
