@@ -158,10 +158,11 @@ type quiet struct{}
 func (quiet) Error() string        { return "" }
 func (quiet) Is(target error) bool { return target == errUsage }
 
-// data is the flag that says where the embedded store is.
+// data is the flags that say where rows and documents are.
 type data struct {
-	Data string `default:"./data" placeholder:"DIR" help:"Directory of the embedded store and index (default ${default})."`
-	AWS  bool   `name:"aws" help:"Rows are in DynamoDB, found by the SDK's own environment: AWS_REGION, AWS_PROFILE, AWS_ENDPOINT_URL_DYNAMODB and the rest."`
+	Data       string `default:"./data" placeholder:"DIR" help:"Directory of the embedded store and index (default ${default})."`
+	AWS        bool   `name:"aws" help:"Rows are in DynamoDB, found by the SDK's own environment: AWS_REGION, AWS_PROFILE, AWS_ENDPOINT_URL_DYNAMODB and the rest."`
+	OpenSearch string `name:"opensearch" placeholder:"URL" help:"Search in this OpenSearch cluster instead of the embedded index. A domain of Amazon OpenSearch Service is signed for, as is any with ?sign=REGION."`
 }
 
 // output is the flag that says how results are printed.
@@ -175,6 +176,7 @@ func (p *program) open(d data, names []string, o system.Options) (*system.System
 	if err != nil {
 		return nil, err
 	}
+	o.OpenSearch = d.OpenSearch
 	if d.AWS {
 		db, err := p.dynamodb(models)
 		if err != nil {

@@ -49,8 +49,10 @@ func (c *queryCommand) Run(p *program) error {
 		return err
 	}
 	defer s.Close()
-	if err := p.fill(s); err != nil {
-		return err
+	if s.Index != nil {
+		if err := p.fill(s); err != nil {
+			return err
+		}
 	}
 	return c.print(p, s.Models[0].Query, params, limit)
 }

@@ -74,7 +74,7 @@ func (p *program) settle(s *system.System) error {
 			return err
 		}
 	}
-	return nil
+	return s.Show(p.ctx)
 }
 
 // fill fills indexes that are new.

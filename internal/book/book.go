@@ -18,6 +18,7 @@
 //	dead|MODEL            s ID      a record or an effect that could not be applied
 //	secret                s cursor  the key that signs paging cursors
 //	made|TABLE            s ""      that a replay made the table, and which one
+//	search                s INDEX   which instance of a search index has all documents
 //
 // ROW is a row's table and key as text, hashed when long. A book's attributes:
 //

@@ -15,6 +15,7 @@ import (
 	"weir/internal/query"
 	"weir/internal/replay"
 	"weir/internal/runner"
+	"weir/internal/search/opensearch/opensearchtest"
 	"weir/internal/store/dynamodb"
 	"weir/internal/store/dynamodb/dynamodbtest"
 	"weir/internal/system"
@@ -26,6 +27,15 @@ import (
 // recording's own bookkeeping knows the answer to.
 func TestRecorded(t *testing.T) {
 	recorded(t, func(t *testing.T, m *model.Model) *system.System { return openSystem(t, t.TempDir(), m) })
+}
+
+// TestRecordedOnOpenSearch does the same with the documents in OpenSearch.
+func TestRecordedOnOpenSearch(t *testing.T) {
+	url := opensearchtest.URL(t)
+	recorded(t, func(t *testing.T, m *model.Model) *system.System {
+		s, err := system.Open(context.Background(), t.TempDir(), []*model.Model{m}, system.Options{OpenSearch: url})
+		return opened(t, s, err)
+	})
 }
 
 // TestRecordedOnDynamoDB does the same with the rows in DynamoDB.
@@ -225,6 +235,9 @@ func settle(t testing.TB, s *system.System) {
 	close(done)
 	f := runner.Follower{Runner: s.Models[0].Runner}
 	if err := f.CatchUp(context.Background(), done); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Show(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -22,7 +22,6 @@ import (
 	"weir/internal/query"
 	"weir/internal/runner"
 	"weir/internal/search"
-	searchembedded "weir/internal/search/embedded"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
 	"weir/internal/verify"
@@ -34,9 +33,10 @@ type System struct {
 	Index  search.Index // nil without search
 	Models []*Part
 
-	rows  *embedded.Store
-	index *searchembedded.Index
-	now   func() time.Time
+	rows    *embedded.Store
+	index   index
+	schemas []search.Schema
+	now     func() time.Time
 }
 
 // Part is one model of a system.
@@ -51,6 +51,9 @@ type Options struct {
 	Now      func() time.Time // the clock; nil is time.Now
 	NoSearch bool             // leave the indexes alone
 	InMemory bool             // search in memory only, for tests
+	// OpenSearch is the URL of a cluster that has the indexes, instead of embedded
+	// ones; see opensearch.ParseTarget.
+	OpenSearch string
 }
 
 // Open opens an embedded system in a directory, which it makes if need be. The
@@ -74,15 +77,12 @@ func Open(ctx context.Context, dir string, models []*model.Model, o Options) (_ 
 		return nil, err
 	}
 	s.Store, s.rows = db, db
-	if err := s.openIndex(dir, models, o); err != nil {
-		return nil, err
-	}
-	return s, s.assemble(ctx, models)
+	return s, s.assemble(ctx, dir, models, o)
 }
 
 // Over puts a system together over a store that is open, in which the tables of
-// the models are (Tables). Its index is an embedded one in the directory, none
-// where dir is "". The system closes the store.
+// the models are (Tables). Its index is the one that the options name, else
+// an embedded one in the directory, else none where dir is "". The system closes the store.
 func Over(ctx context.Context, db store.Store, dir string, models []*model.Model, o Options) (_ *System, err error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -93,28 +93,15 @@ func Over(ctx context.Context, db store.Store, dir string, models []*model.Model
 			s.Close()
 		}
 	}()
-	if dir != "" {
-		if err := s.openIndex(dir, models, o); err != nil {
-			return nil, err
-		}
-	}
-	return s, s.assemble(ctx, models)
+	return s, s.assemble(ctx, dir, models, o)
 }
 
-func (s *System) openIndex(dir string, models []*model.Model, o Options) (err error) {
-	if schemas := schemasOf(models); len(schemas) > 0 && !o.NoSearch {
-		path := filepath.Join(dir, "search")
-		if s.index, err = searchembedded.Open(path, schemas, searchembedded.Options{Now: o.Now, InMemory: o.InMemory}); err != nil {
-			return err
-		}
-		s.Index = s.index
-	}
-	return nil
-}
-
-func (s *System) assemble(ctx context.Context, models []*model.Model) error {
+func (s *System) assemble(ctx context.Context, dir string, models []*model.Model, o Options) error {
 	secret, err := query.LoadSecret(ctx, s.Store)
 	if err != nil {
+		return err
+	}
+	if err := s.openIndex(ctx, dir, models, secret, o); err != nil {
 		return err
 	}
 	for _, m := range models {
@@ -195,10 +182,11 @@ func version(s *model.Search) string {
 // Fill makes the indexes that are new or were made anew from the rows there are.
 // A row's document gets the lowest position, so that every change in the stream,
 // before or after, wins over it: where the rows were read ahead of the stream, the
-// stream ends at the same.
+// stream ends at the same. Call it before changes are applied. Where the system has
+// no index, it makes any other's incomplete: those changes will not reach it.
 func (s *System) Fill(ctx context.Context, progress func(index string, rows int)) error {
 	if s.index == nil {
-		return nil
+		return s.forget(ctx)
 	}
 	fresh := map[string]bool{}
 	for _, name := range s.index.Fresh() {
@@ -216,9 +204,21 @@ func (s *System) Fill(ctx context.Context, progress func(index string, rows int)
 			if err := s.index.Filled(name); err != nil {
 				return err
 			}
+			if err := s.note(ctx, name, s.index.Instance(name)); err != nil {
+				return err
+			}
 		}
 	}
-	return nil
+	return s.index.Refresh(ctx)
+}
+
+// Show has searches find all that was applied before. Without it they do within
+// the second in which a cluster shows it by itself.
+func (s *System) Show(ctx context.Context) error {
+	if s.index == nil {
+		return nil
+	}
+	return s.index.Refresh(ctx)
 }
 
 func (s *System) fill(ctx context.Context, m *model.Model, sr *model.Search, progress func(string, int)) error {

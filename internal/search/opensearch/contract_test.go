@@ -3,24 +3,12 @@ package opensearch
 import (
 	"context"
 	"crypto/rand"
-	"os"
 	"testing"
 
 	"weir/internal/search"
+	"weir/internal/search/opensearch/opensearchtest"
 	"weir/internal/search/searchtest"
 )
-
-// urlVariable names a real cluster to test with.
-const urlVariable = "WEIR_TEST_OPENSEARCH"
-
-func clusterURL(t *testing.T) string {
-	t.Helper()
-	url := os.Getenv(urlVariable)
-	if url == "" {
-		t.Skip("set " + urlVariable + " to the URL of a cluster, as scripts/conform.sh does")
-	}
-	return url
-}
 
 // openReal opens indexes of a source of their own on a real cluster, which go when
 // the test ends.
@@ -32,7 +20,7 @@ func openReal(t *testing.T, schemas []search.Schema, o Options) *Index {
 	if o.Refresh == "" {
 		o.Refresh = "20ms"
 	}
-	ix, err := Open(t.Context(), clusterURL(t), schemas, o)
+	ix, err := Open(t.Context(), opensearchtest.URL(t), schemas, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +38,7 @@ func openReal(t *testing.T, schemas []search.Schema, o Options) *Index {
 }
 
 func TestContract(t *testing.T) {
-	clusterURL(t)
+	opensearchtest.URL(t)
 	searchtest.Run(t, func(t *testing.T, schemas []search.Schema) search.Index {
 		return openReal(t, schemas, Options{})
 	})

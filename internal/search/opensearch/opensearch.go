@@ -174,11 +174,11 @@ func (ix *Index) Apply(ctx context.Context, docs []search.Document) ([]error, er
 	}
 	var wg sync.WaitGroup
 	for sp, which := range groups {
-		ix.mu.Lock()
-		ix.wrote[sp.schema.Name] = true
-		ix.mu.Unlock()
 		wg.Go(func() {
 			ix.server.apply(ctx, sp, newest(docs, which), errs, ix.now())
+			ix.mu.Lock()
+			ix.wrote[sp.schema.Name] = true
+			ix.mu.Unlock()
 			// What is not pruned now costs room, no more, and is tried again.
 			_ = ix.server.prune(ctx, sp, ix.now())
 		})
@@ -223,23 +223,32 @@ func (ix *Index) Search(ctx context.Context, q search.Query) ([]search.Hit, erro
 	return hits, nil
 }
 
+// Refresh has the cluster show what Apply acknowledged so far.
+func (ix *Index) Refresh(ctx context.Context) error {
+	ix.mu.Lock()
+	wrote := ix.wrote
+	ix.wrote = map[string]bool{}
+	ix.mu.Unlock()
+	var errs []error
+	for name := range wrote {
+		errs = append(errs, ix.server.refresh(ctx, ix.spaces[name]))
+	}
+	return errors.Join(errs...)
+}
+
 // Close has the cluster show what was written, and ends the index.
 func (ix *Index) Close() error {
 	ix.mu.Lock()
-	if ix.closed {
-		ix.mu.Unlock()
-		return nil
-	}
+	closed := ix.closed
 	ix.closed = true
 	ix.mu.Unlock()
+	if closed {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeWait)
 	defer cancel()
-	var errs []error
-	for name := range ix.wrote {
-		errs = append(errs, ix.server.refresh(ctx, ix.spaces[name]))
-	}
-	ix.server.close()
-	return errors.Join(errs...)
+	defer ix.server.close()
+	return ix.Refresh(ctx)
 }
 
 const closeWait = 20 * time.Second

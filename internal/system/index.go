@@ -1,0 +1,149 @@
+package system
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/search"
+	searchembedded "weir/internal/search/embedded"
+	"weir/internal/search/opensearch"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// index is a search index that a system fills.
+type index interface {
+	search.Index
+	Fresh() []string
+	Instance(name string) string
+	Filled(name string) error
+	Refresh(ctx context.Context) error // shows what was written so far
+}
+
+// The store remembers for each index which instance of it was filled, and so has
+// every change since: rows may be searched in one place today and in another
+// tomorrow, and what was left aside for a while must not be believed.
+
+// instanceEmbedded is what the store remembers of an embedded index, of which there
+// is one; without a note it is believed too.
+const instanceEmbedded = "embedded"
+
+const noteAttr = "i"
+
+func noteRef(name string) store.Ref { return book.Ref("search", name) }
+
+// openIndex opens the indexes that the options name. It needs the store.
+func (s *System) openIndex(ctx context.Context, dir string, models []*model.Model, secret []byte, o Options) (err error) {
+	schemas := schemasOf(models)
+	if len(schemas) == 0 {
+		return nil
+	}
+	if s.schemas = schemas; o.NoSearch || o.OpenSearch == "" && dir == "" {
+		return nil
+	}
+	noted, err := s.notes(ctx, schemas)
+	switch {
+	case err != nil:
+		return err
+	case o.OpenSearch != "":
+		sum := sha256.Sum256(append([]byte("positions of "), secret...))
+		ix, err := opensearch.Open(ctx, o.OpenSearch, schemas, opensearch.Options{Now: o.Now, Current: noted, Source: hex.EncodeToString(sum[:8])})
+		if err != nil {
+			return err
+		}
+		s.index = remote{ix}
+	default:
+		if s.index, err = openEmbedded(filepath.Join(dir, "search"), schemas, noted, o); err != nil {
+			return err
+		}
+	}
+	s.Index = s.index
+	return nil
+}
+
+// remote is an index whose store alone remembers whether it was filled.
+type remote struct{ *opensearch.Index }
+
+func (remote) Filled(string) error { return nil }
+
+// local is the embedded index.
+type local struct{ *searchembedded.Index }
+
+func (local) Instance(string) string { return instanceEmbedded }
+
+func (local) Refresh(context.Context) error { return nil }
+
+func openEmbedded(path string, schemas []search.Schema, noted map[string]string, o Options) (index, error) {
+	for _, n := range noted {
+		if n != "" && n != instanceEmbedded && !o.InMemory {
+			if err := os.RemoveAll(path); err != nil {
+				return nil, err
+			}
+		}
+	}
+	ix, err := searchembedded.Open(path, schemas, searchembedded.Options{Now: o.Now, InMemory: o.InMemory})
+	if err != nil {
+		return nil, err
+	}
+	return local{ix}, nil
+}
+
+// notes are the instances remembered, by index.
+func (s *System) notes(ctx context.Context, schemas []search.Schema) (map[string]string, error) {
+	refs := make([]store.Ref, len(schemas))
+	for i, sc := range schemas {
+		refs[i] = noteRef(sc.Name)
+	}
+	rows, err := s.Store.Get(ctx, refs)
+	if err != nil {
+		return nil, fmt.Errorf("read which search index is complete: %w", err)
+	}
+	noted := map[string]string{}
+	for i, row := range rows {
+		noted[schemas[i].Name] = row.Get(noteAttr).Text()
+	}
+	return noted, nil
+}
+
+// note remembers that an instance is complete.
+func (s *System) note(ctx context.Context, name, instance string) error {
+	ref, own := noteRef(name), book.Table()
+	row := own.Item(ref.Key).With(value.Attr{Name: noteAttr, Value: value.OfString(instance)})
+	out, err := s.Store.Write(ctx, []store.Write{{Ref: ref, Put: row}})
+	if err == nil {
+		err = out[0].Err
+	}
+	if err != nil {
+		return fmt.Errorf("note that search index %s is complete: %w", name, err)
+	}
+	return s.Store.Sync(ctx)
+}
+
+// instanceNone is remembered where changes went by without any index.
+const instanceNone = "none"
+
+// forget makes every index incomplete: what changes now reaches none of them.
+func (s *System) forget(ctx context.Context) error {
+	if len(s.schemas) == 0 {
+		return nil
+	}
+	noted, err := s.notes(ctx, s.schemas)
+	if err != nil {
+		return err
+	}
+	for name, instance := range noted {
+		if instance == instanceNone {
+			continue
+		}
+		if err := s.note(ctx, name, instanceNone); err != nil {
+			return err
+		}
+	}
+	return nil
+}
