@@ -162,8 +162,11 @@ func Member(followed store.Ref, attr string, row store.Ref) store.Ref {
 
 // Checkpoint is where a group of consumers keeps its place in a shard.
 func Checkpoint(model, group, table, shard string) store.Ref {
-	return Ref("check|"+model+"|"+group, table+"|"+shard)
+	return Ref(Checkpoints(model, group), table+"|"+shard)
 }
+
+// Checkpoints is the partition of a group's checkpoints.
+func Checkpoints(model, group string) string { return "check|" + model + "|" + group }
 
 // Made is where it is remembered that a replay made a table.
 func Made(table string) store.Ref { return Ref("made|"+table, "") }

@@ -369,7 +369,7 @@ func (f *Follower) trim(ctx context.Context, at place, p events.Position) error 
 // runs.
 func (r *Runner) Totals(ctx context.Context, group string) (Counts, error) {
 	var n Counts
-	q := store.Query{Table: book.TableName, Partition: value.OfString("check|" + r.Model.Name + "|" + group)}
+	q := store.Query{Table: book.TableName, Partition: value.OfString(book.Checkpoints(r.Model.Name, group))}
 	for {
 		page, err := r.Store.Query(ctx, q)
 		if err != nil {

@@ -2,11 +2,13 @@ package system
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"weir/internal/book"
 	"weir/internal/model"
@@ -30,9 +32,13 @@ type index interface {
 // every change since: rows may be searched in one place today and in another
 // tomorrow, and what was left aside for a while must not be believed.
 
-// instanceEmbedded is what the store remembers of an embedded index, of which there
-// is one; without a note it is believed too.
-const instanceEmbedded = "embedded"
+// No note is ever the same as one before. Notes of the embedded index, of which there
+// is one, and of changes that went by without any index, begin with a word; without
+// a note the embedded index is believed too.
+const (
+	noteEmbedded = "embedded "
+	noteNone     = "none "
+)
 
 const noteAttr = "i"
 
@@ -75,13 +81,13 @@ func (remote) Filled(string) error { return nil }
 // local is the embedded index.
 type local struct{ *searchembedded.Index }
 
-func (local) Instance(string) string { return instanceEmbedded }
+func (local) Instance(string) string { return noteEmbedded + rand.Text() }
 
 func (local) Refresh(context.Context) error { return nil }
 
 func openEmbedded(path string, schemas []search.Schema, noted map[string]string, o Options) (index, error) {
 	for _, n := range noted {
-		if n != "" && n != instanceEmbedded && !o.InMemory {
+		if n != "" && !strings.HasPrefix(n, noteEmbedded) && !o.InMemory {
 			if err := os.RemoveAll(path); err != nil {
 				return nil, err
 			}
@@ -125,9 +131,6 @@ func (s *System) note(ctx context.Context, name, instance string) error {
 	return s.Store.Sync(ctx)
 }
 
-// instanceNone is remembered where changes went by without any index.
-const instanceNone = "none"
-
 // forget makes every index incomplete: what changes now reaches none of them.
 func (s *System) forget(ctx context.Context) error {
 	if len(s.schemas) == 0 {
@@ -138,10 +141,10 @@ func (s *System) forget(ctx context.Context) error {
 		return err
 	}
 	for name, instance := range noted {
-		if instance == instanceNone {
+		if strings.HasPrefix(instance, noteNone) {
 			continue
 		}
-		if err := s.note(ctx, name, instanceNone); err != nil {
+		if err := s.note(ctx, name, noteNone+rand.Text()); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"weir/internal/book"
@@ -193,9 +194,15 @@ func (s *System) Fill(ctx context.Context, progress func(index string, rows int)
 		fresh[name] = true
 	}
 	for _, p := range s.Models {
+		isFresh := func(sr *model.Search) bool { return fresh[projections.IndexName(p.Model, sr)] }
+		if old := func(sr *model.Search) bool { return !isFresh(sr) }; !slices.ContainsFunc(p.Model.Searches, old) {
+			if err := p.Runner.Overtake(ctx, runner.GroupSearch, runner.GroupRows); err != nil {
+				return err
+			}
+		}
 		for _, sr := range p.Model.Searches {
 			name := projections.IndexName(p.Model, sr)
-			if !fresh[name] {
+			if !isFresh(sr) {
 				continue
 			}
 			if err := s.fill(ctx, p.Model, sr, progress); err != nil {
