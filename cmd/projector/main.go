@@ -18,6 +18,7 @@ import (
 	"weir/internal/query"
 	"weir/internal/runner"
 	searchembedded "weir/internal/search/embedded"
+	"weir/internal/search/opensearch"
 	"weir/internal/store"
 	"weir/internal/system"
 )
@@ -133,7 +134,7 @@ func (p *program) fail(err error) int {
 	case errors.As(err, &problems):
 		fmt.Fprintln(p.stderr, err)
 		return exitUsage
-	case errors.Is(err, store.ErrOwned), errors.Is(err, system.ErrNotReplayed), errors.Is(err, fs.ErrNotExist), errors.Is(err, errUsage), errors.As(err, &damage),
+	case errors.Is(err, store.ErrOwned), errors.Is(err, system.ErrNotReplayed), errors.Is(err, fs.ErrNotExist), errors.Is(err, errUsage), errors.Is(err, opensearch.ErrTarget), errors.As(err, &damage),
 		errors.Is(err, query.ErrNotFound), errors.Is(err, query.ErrParameter), errors.Is(err, query.ErrCursor), errors.Is(err, runner.ErrNoDead):
 		fmt.Fprintln(p.stderr, "projector:", err)
 		return exitUsage

@@ -91,6 +91,7 @@ func TestInstances(t *testing.T) {
 
 // TestManyOpen: of processes that open together each has the same index.
 func TestManyOpen(t *testing.T) {
+	opensearchtest.URL(t)
 	source := fmt.Sprint(rand.Uint64())
 	var wg sync.WaitGroup
 	instances := make([]string, 6)

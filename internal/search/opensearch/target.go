@@ -1,10 +1,14 @@
 package opensearch
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
 )
+
+// ErrTarget is wrapped by every refusal of a URL.
+var ErrTarget = errors.New("not the URL of an OpenSearch cluster")
 
 // Target is a cluster and how to be let in.
 type Target struct {
@@ -22,13 +26,13 @@ type Target struct {
 func ParseTarget(s string) (Target, error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "" {
-		return Target{}, fmt.Errorf("%s is not the URL of an OpenSearch cluster; it looks like http://localhost:9200 or https://user:password@host", hidden(s))
+		return Target{}, fmt.Errorf("%s is %w; it looks like http://localhost:9200 or https://user:password@host", hidden(s), ErrTarget)
 	}
 	t := Target{User: u.User.Username()}
 	t.Password, _ = u.User.Password()
 	for name, values := range u.Query() {
 		if name != "sign" || len(values) != 1 || values[0] == "" {
-			return Target{}, fmt.Errorf("the URL %s has the parameter %q; the only one is sign=REGION", hidden(s), name)
+			return Target{}, fmt.Errorf("%s is %w: it has the parameter %q, and the only one is sign=REGION", hidden(s), ErrTarget, name)
 		}
 		t.Region, t.Service = values[0], "es"
 	}
@@ -36,7 +40,7 @@ func ParseTarget(s string) (Target, error) {
 		t.Region, t.Service = region, "es"
 	}
 	if t.Region != "" && t.User != "" {
-		return Target{}, fmt.Errorf("the URL %s asks for a password and for a signature; a request carries one of the two", hidden(s))
+		return Target{}, fmt.Errorf("%s is %w: a request carries a password or a signature, not both", hidden(s), ErrTarget)
 	}
 	u.User, u.RawQuery = nil, ""
 	t.URL = strings.TrimSuffix(u.String(), "/")
