@@ -228,7 +228,8 @@ func shows(row value.Item, wr *store.Write) bool {
 }
 
 // PublishWrite is statement 2: the target shows what its book says, if it is there
-// and shows nothing newer. It has no Ops when the entity shows nothing. A target
+// and shows nothing newer; where it shows the same, nothing is changed, and no
+// record comes of it. It has no Ops when the entity shows nothing. A target
 // that is not there is no failure: its own record, when it comes, makes us publish.
 func PublishWrite(m *model.Model, target store.Ref, e *model.Entity, b value.Item) (store.Write, error) {
 	attrs, err := projections.Published(e, b)
@@ -237,20 +238,13 @@ func PublishWrite(m *model.Model, target store.Ref, e *model.Entity, b value.Ite
 	}
 	n := versionOf(b)
 	wr := store.Write{Ref: target}
-	differs := []store.Test{{Attr: book.Version, Is: store.Absent}, {Attr: book.Version, Is: store.Lt, Value: n}}
 	for _, a := range attrs {
 		wr.Ops = append(wr.Ops, set(a.Name, a.Value))
-		if a.Value.IsMissing() {
-			differs = append(differs, store.Test{Attr: a.Name, Is: store.Exists})
-		} else {
-			differs = append(differs, store.Test{Attr: a.Name, Is: store.Ne, Value: a.Value})
-		}
 	}
 	wr.Ops = append(wr.Ops, set(book.Version, n))
 	wr.If = store.Cond{
 		{{Attr: e.Table.Key.Partition.Name, Is: store.Exists}},
 		{{Attr: book.Version, Is: store.Absent}, {Attr: book.Version, Is: store.Le, Value: n}},
-		differs,
 	}
 	return wr, nil
 }
