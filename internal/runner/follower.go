@@ -308,14 +308,15 @@ func (c *consumer) resume(ctx context.Context, at place) error {
 	return nil
 }
 
-// move saves the places, forward only, with the counts of what came before them:
-// so each record is counted once, however often it was applied.
+// move saves the places with the counts of what came before them, if they are
+// still where the pages were read from: so each record is counted once, however
+// often it was applied. Where somebody else has moved one, it is read again.
 func (c *consumer) move(ctx context.Context, pieces []piece, counts []Counts) error {
 	ws := make([]store.Write, len(pieces))
 	for i, p := range pieces {
 		last := p.page.Records[len(p.page.Records)-1].Position
 		ws[i] = store.Write{
-			Ref: book.Checkpoint(c.Runner.Model.Name, c.group, p.place.table, p.shard), If: store.Cond{below(book.Position, last.Value())},
+			Ref: book.Checkpoint(c.Runner.Model.Name, c.group, p.place.table, p.shard), If: store.Cond{{unmoved(c.at[p.place])}},
 			Ops: []store.Op{
 				set(book.Position, last.Value()),
 				{Kind: store.Add, Attr: "applied", Value: value.OfInt(int64(counts[i].Applied))},
@@ -324,10 +325,15 @@ func (c *consumer) move(ctx context.Context, pieces []piece, counts []Counts) er
 			},
 		}
 	}
-	if _, err := c.Runner.write(ctx, ws); err != nil {
+	out, err := c.Runner.write(ctx, ws)
+	if err != nil {
 		return err
 	}
 	for i, p := range pieces {
+		if out[i].Err != nil {
+			delete(c.at, p.place)
+			continue
+		}
 		last := p.page.Records[len(p.page.Records)-1].Position
 		c.at[p.place], c.ended[p.place] = last, p.page.End
 		if c.Report != nil {
@@ -338,6 +344,13 @@ func (c *consumer) move(ctx context.Context, pieces []piece, counts []Counts) er
 		}
 	}
 	return nil
+}
+
+func unmoved(from events.Position) store.Test {
+	if from.IsZero() {
+		return store.Test{Attr: book.Position, Is: store.Absent}
+	}
+	return store.Test{Attr: book.Position, Is: store.Eq, Value: from.Value()}
 }
 
 // trim gives up records that every group has passed.

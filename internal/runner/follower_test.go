@@ -1,0 +1,112 @@
+package runner_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"weir/internal/events"
+	"weir/internal/runner"
+	"weir/internal/store"
+)
+
+const shelf = `model: shelf
+tables:
+  shelf: {key: [PK, SK]}
+entities:
+  Box: {where: {type: Box}, key: {PK: "BOX#{id}", SK: METADATA}, attributes: {title: string}}
+  Thing: {where: {type: Thing}, key: {PK: "BOX#{box}", SK: "THING#{n}"}, attributes: {name: string}}
+derive:
+  Box.things: {count: Thing, to: {id: box}}
+`
+
+// napping is a store whose user falls asleep before it saves its place.
+type napping struct {
+	store.Store
+	*sleeper
+	slept bool
+}
+
+func (n *napping) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	if len(ws) > 0 && !n.slept && strings.HasPrefix(ws[0].Key.Partition.Text(), "check|") {
+		n.slept = true
+		n.nap()
+	}
+	return n.Store.Write(ctx, ws)
+}
+
+// untrimmed keeps the stream, so that a test can look at all of it.
+type untrimmed struct{ store.Store }
+
+func (untrimmed) Trim(context.Context, string, string, events.Position) error { return nil }
+
+// TestPlaces has a follower sleep before it saves its place, while another one goes
+// on. When it wakes, the place does not go back, nothing is derived twice, and the
+// totals have each record once.
+func TestPlaces(t *testing.T) {
+	m, err := loadText(t, shelf)
+	must(t, err)
+	h := newHarness(t, m)
+	defer h.close()
+	things(t, h, 1, 5)
+	z := newSleeper()
+	ctx, done := context.Background(), make(chan struct{})
+	close(done)
+	slow := h.runner(nil)
+	slow.Store = &napping{Store: untrimmed{h.store}, sleeper: z}
+	go func() {
+		defer close(z.over)
+		f := runner.Follower{Runner: slow}
+		z.err = f.CatchUp(ctx, done)
+	}()
+	<-z.asleep
+	catchUp := func() {
+		r := h.runner(nil)
+		r.Store = untrimmed{h.store}
+		f := runner.Follower{Runner: r}
+		must(t, f.CatchUp(ctx, done))
+	}
+	things(t, h, 6, 9)
+	catchUp()
+	things(t, h, 10, 12)
+	before := checkpoints(h)
+	z.wake()
+	<-z.over
+	must(t, z.err)
+	catchUp()
+	for shard, at := range checkpoints(h) {
+		if at < before[shard] {
+			t.Errorf("shard %s: the place went from %x back to %x", shard, before[shard], at)
+		}
+	}
+	h.pull()
+	n, err := h.runner(nil).Totals(ctx, runner.GroupRows)
+	must(t, err)
+	if total := n.Applied + n.Skipped + n.Kept; total != len(h.records) {
+		t.Errorf("%d records are counted, there are %d: %+v", total, len(h.records), n)
+	}
+	for i := range h.records {
+		h.done[i+1] = true
+	}
+	if out := h.audit(); out != "" {
+		t.Error(out)
+	}
+}
+
+func things(t *testing.T, h *harness, from, to int) {
+	must(t, h.write(`put shelf {"PK":"BOX#1","SK":"METADATA","type":"Box","title":"One"}`))
+	for i := from; i <= to; i++ {
+		must(t, h.write(fmt.Sprintf(`put shelf {"PK":"BOX#1","SK":"THING#%d","type":"Thing","name":"x"}`, i)))
+	}
+}
+
+func checkpoints(h *harness) map[string]string {
+	out := map[string]string{}
+	for _, row := range h.scan("weir") {
+		if strings.HasPrefix(row.Get("k").Text(), "check|") {
+			out[row.Get("s").Text()] = row.Get("p").Text()
+		}
+	}
+	return out
+}
