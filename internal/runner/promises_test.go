@@ -41,7 +41,7 @@ import (
 //	settle [from=N]           everything not yet delivered, and what comes of it
 //	deliver … crash=N         the same with N of the writes
 //	deliver … cut=no          cut as before when it is done again
-//	jobs [crash=…]            the long lists alone
+//	jobs [crash=… | sleep=…]  the long lists alone
 //	split TABLE               its newest shard is closed and goes on as two
 //	sweep                     an hour passes, and what has expired goes
 //	mood [refuses=W] [fails=N] the index refuses documents with the word, and fails
@@ -150,6 +150,9 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) (string, error) {
 		if args["crash"] != "" {
 			return s.everyCrash(args, func(h *harness, b *breaker) error { return h.jobs(b) })
 		}
+		if args["sleep"] != "" {
+			return s.sleep(args, func(h *harness, b *breaker) error { return h.jobs(b) })
+		}
 		err := s.do(func(h *harness) error { return h.jobs(nil) })
 		s.h.pull()
 		return s.audit(), err
@@ -228,7 +231,10 @@ func (s *script) deliver(words []string, args map[string]string) (string, error)
 		})
 	}
 	if args["sleep"] != "" {
-		return s.sleep(which, args)
+		return s.sleep(args, func(h *harness, b *breaker) error {
+			_, err := h.deliver(b, which)
+			return err
+		})
 	}
 	var n runner.Counts
 	err = s.do(func(h *harness) (err error) {
@@ -336,7 +342,7 @@ func (s *script) again() (*harness, error) {
 	return h, nil
 }
 
-func (s *script) sleep(which []int, args map[string]string) (string, error) {
+func (s *script) sleep(args map[string]string, do func(*harness, *breaker) error) (string, error) {
 	at, err := strconv.Atoi(args["sleep"])
 	if err != nil {
 		return "", err
@@ -346,7 +352,7 @@ func (s *script) sleep(which []int, args map[string]string) (string, error) {
 	h := s.h
 	go func() {
 		defer close(z.over)
-		_, z.err = h.deliver(&breaker{at: at, sleep: z}, which)
+		z.err = do(h, &breaker{at: at, sleep: z})
 	}()
 	select {
 	case <-z.asleep:
