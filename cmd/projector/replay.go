@@ -87,7 +87,7 @@ func (p *program) both(run *runner.Runner, writing *progress, write func(context
 	ctx, cancel := context.WithCancelCause(p.ctx)
 	defer cancel(nil)
 	written := make(chan struct{})
-	deriving := p.progress("records derived from", 0)
+	deriving := p.progress("changes worked through", 0)
 	follower := runner.Follower{Runner: run, Report: func(group string, n runner.Counts) {
 		if group == runner.GroupRows {
 			deriving.add(int64(n.Applied + n.Skipped + n.Kept))

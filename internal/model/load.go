@@ -58,10 +58,16 @@ func Load(nameOrPath string) (*Model, error) {
 		return load(filepath.Join("models", nameOrPath+".yaml"), f)
 	}
 	if strings.ContainsRune(nameOrPath, filepath.Separator) || strings.HasSuffix(nameOrPath, ".yaml") || strings.HasSuffix(nameOrPath, ".yml") {
-		return nil, fmt.Errorf("model file %s: %w", nameOrPath, fs.ErrNotExist)
+		return nil, missing(fmt.Sprintf("there is no model file %s", nameOrPath))
 	}
-	return nil, fmt.Errorf("no model %q, neither built in nor as a file here (%s): %w", nameOrPath, didYouMean(nameOrPath, Builtin()), fs.ErrNotExist)
+	return nil, missing(fmt.Sprintf("no model %q, neither built in nor as a file here (%s)", nameOrPath, didYouMean(nameOrPath, Builtin())))
 }
+
+// missing says that there is no such model; it is fs.ErrNotExist.
+type missing string
+
+func (m missing) Error() string        { return string(m) }
+func (m missing) Is(target error) bool { return target == fs.ErrNotExist }
 
 func load(file string, from io.Reader) (*Model, error) {
 	text, err := io.ReadAll(io.LimitReader(from, MaxFileBytes+1))
