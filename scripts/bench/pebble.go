@@ -20,6 +20,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/wal"
 
 	"weir/internal/book"
+	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -209,7 +210,36 @@ func (w *written) all() iter.Seq[op] {
 }
 
 // write gives Pebble what is within an extent.
-func (w *written) write(b *bench, most extent) (c cost, err error) {
+func (w *written) write(b *bench, most extent) (cost, error) {
+	return w.measure(b, func(db *pebble.DB) error { return w.writeAll(b, db, most, pebble.NoSync) })
+}
+
+// writeReading is what a plain program would do that has the recorded file and not
+// the encoded rows: it decodes the file, by weir's decoder, beside writing the rows of
+// tables and their index entries, and has each batch on disk before the next.
+func (w *written) writeReading(b *bench, rec recording) (cost, error) {
+	return w.measure(b, func(db *pebble.DB) error {
+		decoded := make(chan error, 1)
+		go func() { decoded <- b.decodeAll(rec) }()
+		err := w.writeAll(b, db, rowsOfTables, pebble.Sync)
+		return errors.Join(err, <-decoded)
+	})
+}
+
+func (b *bench) decodeAll(rec recording) error {
+	files, err := events.Open(rec.path)
+	if err != nil {
+		return err
+	}
+	for _, err := range files.Batches(b.ctx) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *written) measure(b *bench, run func(*pebble.DB) error) (c cost, err error) {
 	dir, err := os.MkdirTemp(b.dir, "plain-")
 	if err != nil {
 		return c, err
@@ -220,7 +250,7 @@ func (w *written) write(b *bench, most extent) (c cost, err error) {
 		return c, err
 	}
 	defer db.Close()
-	return measured(func() error { return w.writeAll(b, db, most) })
+	return measured(func() error { return run(db) })
 }
 
 // open opens a store with the options of the one that was replayed into.
@@ -236,7 +266,7 @@ func (w *written) open(dir string) (*pebble.DB, error) {
 	return pebble.Open(dir, &o)
 }
 
-func (w *written) writeAll(b *bench, db *pebble.DB, most extent) error {
+func (w *written) writeAll(b *bench, db *pebble.DB, most extent, sync *pebble.WriteOptions) error {
 	batch, rows := db.NewBatch(), 0
 	defer func() { batch.Close() }()
 	for o := range w.all() {
@@ -255,12 +285,12 @@ func (w *written) writeAll(b *bench, db *pebble.DB, most extent) error {
 			continue
 		}
 		rows = 0
-		if err := errors.Join(batch.Commit(pebble.NoSync), batch.Close(), b.ctx.Err()); err != nil {
+		if err := errors.Join(batch.Commit(sync), batch.Close(), b.ctx.Err()); err != nil {
 			return err
 		}
 		batch = db.NewBatch()
 	}
-	return batch.Commit(pebble.NoSync)
+	return batch.Commit(sync)
 }
 
 // catalog tells whose keys are whose, by the embedded store's own catalogue.

@@ -33,7 +33,7 @@ func (b *bench) replay() error {
 		return err
 	}
 	defer peer.free()
-	var weir []cost
+	var weir, reading []cost
 	plain := map[extent][]cost{}
 	for i := range pick(b, 3, 5) {
 		c, err := b.replayOnce(rec, i == 0)
@@ -48,6 +48,11 @@ func (b *bench) replay() error {
 			}
 			plain[e] = append(plain[e], c)
 		}
+		p, err := peer.writeReading(b, rec)
+		if err != nil {
+			return err
+		}
+		reading = append(reading, p)
 		b.say("round %d: weir %.2f s (processors %.2f s), pebble %.2f s (%.2f s)", i+1, c.wall.Seconds(), c.cpu.Seconds(),
 			plain[rowsOfTables][i].wall.Seconds(), plain[rowsOfTables][i].cpu.Seconds())
 	}
@@ -57,6 +62,7 @@ func (b *bench) replay() error {
 	}
 	b.table.atLeast(0.5, "%", line{what: "replay, against Pebble: same rows and index entries", figure: text(weir), peer: text(plain[rowsOfTables])},
 		rate(n, weir), rate(n, plain[rowsOfTables]))
+	b.table.add(line{what: "  Pebble, by a program that decodes the file and syncs", peer: text(reading), ratio: show(rate(n, weir)/rate(n, reading), "%")})
 	for _, e := range extents[1:] {
 		b.table.add(line{what: "  " + e.what(), peer: text(plain[e]), ratio: show(rate(n, weir)/rate(n, plain[e]), "%")})
 	}
