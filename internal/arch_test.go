@@ -46,6 +46,7 @@ var below = map[string][]string{
 	"model":       {"value", "store", "models"},
 	"projections": {"value", "events", "store", "search", "book", "model"},
 	"runner":      {"value", "events", "store", "search", "book", "model", "projections"},
+	"live":        {"value", "events", "store", "book", "model", "runner"},
 	"replay":      {"value", "events", "store", "book", "model", "projections", "runner"},
 	"verify":      {"value", "events", "store", "search", "book", "model", "projections", "runner"},
 	"query":       {"value", "events", "store", "search", "book", "model", "projections"},

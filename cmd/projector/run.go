@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
 	"weir/internal/api"
+	"weir/internal/live"
 	"weir/internal/query"
 	"weir/internal/runner"
 	"weir/internal/system"
@@ -17,8 +19,9 @@ import (
 
 type runCommand struct {
 	data
-	Models []string `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
-	Addr   string   `default:"127.0.0.1:8480" placeholder:"HOST:PORT" help:"Where queries are served, port 0 for any free one (default ${default})."`
+	Models []string      `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
+	Lease  time.Duration `default:"30s" help:"On AWS, how long a process that is not heard of keeps its shards before another takes them over (default ${default})."`
+	Addr   string        `default:"127.0.0.1:8480" placeholder:"HOST:PORT" help:"Where queries are served, port 0 for any free one (default ${default})."`
 }
 
 func (runCommand) Help() string {
@@ -27,7 +30,12 @@ the models' tables until it is told to stop: then requests in progress are answe
 and what is in the streams is applied. Exits with 0 on SIGTERM, with 130 on an
 interrupt; a second signal ends it at once, which loses nothing either.
 
+On AWS, any number of processes may run: each shard is read by one of them, and
+another takes over when that one is not heard of. Each needs a --data directory of
+its own, where what was read waits until it is applied.
+
   projector run gallery wardrobe --addr 127.0.0.1:8480
+  projector run gallery --aws --data ./spool-1
   curl 'http://127.0.0.1:8480/v1/gallery/albums?limit=3'`
 }
 
@@ -50,7 +58,7 @@ func (c *runCommand) Run(p *program) error {
 		return usage("%v; say where to serve with --addr HOST:PORT", err)
 	}
 	fmt.Fprintf(p.stderr, "serving %s on http://%s/v1, from %s\n", strings.Join(modelNames(s), ", "), server.Addr(), c.place())
-	if err := together(p.ctx, s, server, log); err != nil {
+	if err := together(p.ctx, s, server, log, c.following(log)); err != nil {
 		return err
 	}
 	fmt.Fprintln(p.stderr, "stopped")
@@ -88,7 +96,7 @@ const finishTime = 10 * time.Second
 
 // together serves, follows and sweeps until ctx is done or one of them fails. It
 // returns when all have ended, with nil when that is what ctx asked for.
-func together(ctx context.Context, s *system.System, server *api.Server, log *slog.Logger) error {
+func together(ctx context.Context, s *system.System, server *api.Server, log *slog.Logger, follow func(context.Context, *system.Part) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	// Whoever fails says so here first; what the others then say comes of the end.
@@ -110,6 +118,16 @@ func together(ctx context.Context, s *system.System, server *api.Server, log *sl
 	}
 	wg.Wait()
 	return first
+}
+
+// following is how streams are followed: by this process alone, or by one of many.
+func (c *runCommand) following(log *slog.Logger) func(context.Context, *system.Part) error {
+	if !c.AWS {
+		return follow
+	}
+	return func(ctx context.Context, part *system.Part) error {
+		return live.Follow(ctx, part.Runner, live.Options{Dir: filepath.Join(c.Data, "spool", part.Model.Name), Lease: c.Lease, Log: log})
+	}
 }
 
 // follow follows a model's streams until ctx is done, and then to their end.

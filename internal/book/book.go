@@ -11,6 +11,7 @@
 //	follow|MODEL|E.F|ROW  s ""      the value of field F of that row, for who follows it
 //	follow|MODEL|E.F|ROW  s HASH    one row that follows it
 //	check|MODEL|GROUP     s SHARD   how far a group of consumers has read
+//	lease|MODEL           s SHARD   which process reads a shard
 //	jobs|MODEL            s HASH    a long list being worked through
 //	fact|MODEL|E.A|ROW    s WORD|ID what a row tells of the steps of that row
 //	fact|MODEL|E.L|NAMES  s m|WHO   one of the others that a list stands for
@@ -167,6 +168,16 @@ func Checkpoint(model, group, table, shard string) store.Ref {
 
 // Checkpoints is the partition of a group's checkpoints.
 func Checkpoints(model, group string) string { return "check|" + model + "|" + group }
+
+// ShardOf is the table and the shard of a checkpoint's or a lease's sort key. No
+// table has a | in its name.
+func ShardOf(s string) (table, shard string) {
+	table, shard, _ = strings.Cut(s, "|")
+	return table, shard
+}
+
+// Lease is where it stands which process reads a shard for a model.
+func Lease(model, table, shard string) store.Ref { return Ref("lease|"+model, table+"|"+shard) }
 
 // Made is where it is remembered that a replay made a table.
 func Made(table string) store.Ref { return Ref("made|"+table, "") }

@@ -29,6 +29,7 @@ const (
 	DeadRow      DeadKind = "row"      // a row of ours that the table refused
 	DeadDocument DeadKind = "document" // a document that the index refused
 	DeadImage    DeadKind = "image"    // an image that a derivation cannot use, and that counts nothing there
+	DeadGap      DeadKind = "gap"      // records of a stream that were gone before they were read
 	DeadRecord   DeadKind = "record"   // a recorded change, or bytes, that a replay cannot use
 )
 

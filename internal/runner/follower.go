@@ -22,6 +22,10 @@ import (
 // after the effects of what it read.
 type Follower struct {
 	Runner *Runner
+	// Source is where streams are read; nil is the runner's store.
+	Source Source
+	// Stop, when closed, ends following behind the batch that is being applied.
+	Stop <-chan struct{}
 	// Report, when set, is called after each batch with what became of it.
 	Report func(group string, n Counts)
 
@@ -97,18 +101,20 @@ type consumer struct {
 
 	at    map[place]events.Position
 	ended map[place]bool
+	tenures
 }
 
 func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 	c.at, c.ended = map[place]events.Position{}, map[place]bool{}
-	lag, active := lagOf(c.Runner.Store), time.Now()
+	c.tenures = tenures{map[place]int64{}, map[place]time.Time{}}
+	lag, active := lagOf(c.source()), time.Now()
 	patience := time.Second
 	if lag > 0 {
 		patience = min(patience, lag/3)
 	}
-	for {
+	for !isClosed(c.Stop) {
 		last := isClosed(until)
-		changed := changes(c.Runner)
+		changed := c.changes()
 		n, err := c.pass(ctx)
 		if err != nil {
 			return err
@@ -132,6 +138,9 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 			continue
 		}
 		wake := until
+		if wake == nil {
+			wake = c.Stop
+		}
 		if last {
 			if time.Since(active) >= lag {
 				return nil
@@ -142,6 +151,7 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 			return err
 		}
 	}
+	return nil
 }
 
 // gather waits a while, or until closes, or the context ends.
@@ -167,15 +177,15 @@ func isClosed(c <-chan struct{}) bool {
 
 // changes is the store's notice that one of the model's streams has grown, for a
 // store that gives one; others are looked at each second.
-func changes(r *Runner) []<-chan struct{} {
-	n, ok := r.Store.(interface {
+func (f *Follower) changes() []<-chan struct{} {
+	n, ok := f.source().(interface {
 		Changed(table string) (<-chan struct{}, error)
 	})
 	if !ok {
 		return nil
 	}
 	var out []<-chan struct{}
-	for _, t := range r.Model.Tables {
+	for _, t := range f.Runner.Model.Tables {
 		if c, err := n.Changed(t.Name); err == nil {
 			out = append(out, c)
 		}
@@ -185,7 +195,7 @@ func changes(r *Runner) []<-chan struct{} {
 
 // lagOf is how long after a write its record may be missing from the stream: a
 // stream counts as read when nothing came for that long.
-func lagOf(s store.Store) time.Duration {
+func lagOf(s Source) time.Duration {
 	if l, ok := s.(interface{ Lag() time.Duration }); ok {
 		return l.Lag()
 	}
@@ -221,14 +231,19 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 	var pieces []piece
 	together := 0
 	for _, t := range c.Runner.Model.Tables {
-		shards, err := c.Runner.Store.Shards(ctx, t.Name)
+		shards, err := c.source().Shards(ctx, t.Name)
 		if err != nil {
 			return 0, fmt.Errorf("stream of %s: %w", t.Name, err)
 		}
-		open := map[string]bool{}
+		open, listed := map[string]bool{}, map[string]bool{}
 		for _, s := range shards {
 			at := place{c.group, t.Name, s.ID}
-			if open[s.Parent] {
+			waits, err := c.awaits(ctx, t.Name, s.Parent, listed)
+			if err != nil {
+				return 0, fmt.Errorf("parent of shard %s of %s: %w", s.ID, t.Name, err)
+			}
+			listed[s.ID] = true
+			if waits || open[s.Parent] {
 				open[s.ID] = true
 				continue
 			}
@@ -259,19 +274,27 @@ func (c *consumer) read(ctx context.Context, t *model.Table, at place) (piece, e
 	if c.ended[at] {
 		return p, nil
 	}
+	if ours, err := c.hold(ctx, at); !ours || err != nil {
+		return p, err
+	}
 	if _, known := c.at[at]; !known {
 		if err := c.resume(ctx, at); err != nil {
 			return p, err
 		}
 	}
 	var err error
-	if p.page, err = c.Runner.Store.Read(ctx, at.table, at.shard, c.at[at], pageRecords[c.group]); err != nil {
+	p.page, err = c.source().Read(ctx, at.table, at.shard, c.at[at], pageRecords[c.group])
+	if errors.Is(err, ErrElsewhere) {
+		return p, nil // the next pass sees it
+	}
+	if err != nil {
 		return p, err
 	}
-	if len(p.page.Records) == 0 {
-		c.ended[at] = p.page.End
+	if len(p.page.Records) == 0 && p.page.End {
+		c.ended[at] = true
+		err = c.finish(ctx, at)
 	}
-	return p, nil
+	return p, err
 }
 
 // take applies what was read and moves the group's places behind it.
@@ -300,7 +323,7 @@ func (c *consumer) take(ctx context.Context, pieces []piece) error {
 func Lane(table, shard string) string { return book.Hash(table + "|" + shard)[:12] }
 
 func (c *consumer) resume(ctx context.Context, at place) error {
-	rows, err := c.Runner.get(ctx, []store.Ref{book.Checkpoint(c.Runner.Model.Name, c.group, at.table, at.shard)})
+	rows, err := c.Runner.get(ctx, []store.Ref{c.checkpoint(at)})
 	if err != nil {
 		return err
 	}
@@ -315,14 +338,15 @@ func (c *consumer) move(ctx context.Context, pieces []piece, counts []Counts) er
 	ws := make([]store.Write, len(pieces))
 	for i, p := range pieces {
 		last := p.page.Records[len(p.page.Records)-1].Position
+		held, ops := c.fence(p.place)
 		ws[i] = store.Write{
-			Ref: book.Checkpoint(c.Runner.Model.Name, c.group, p.place.table, p.shard), If: store.Cond{{unmoved(c.at[p.place])}},
-			Ops: []store.Op{
+			Ref: c.checkpoint(p.place), If: append(held, []store.Test{unmoved(c.at[p.place])}),
+			Ops: append(ops,
 				set(book.Position, last.Value()),
-				{Kind: store.Add, Attr: "applied", Value: value.OfInt(int64(counts[i].Applied))},
-				{Kind: store.Add, Attr: "skipped", Value: value.OfInt(int64(counts[i].Skipped))},
-				{Kind: store.Add, Attr: "kept", Value: value.OfInt(int64(counts[i].Kept))},
-			},
+				store.Op{Kind: store.Add, Attr: "applied", Value: value.OfInt(int64(counts[i].Applied))},
+				store.Op{Kind: store.Add, Attr: "skipped", Value: value.OfInt(int64(counts[i].Skipped))},
+				store.Op{Kind: store.Add, Attr: "kept", Value: value.OfInt(int64(counts[i].Kept))},
+			),
 		}
 	}
 	out, err := c.Runner.write(ctx, ws)
@@ -336,6 +360,11 @@ func (c *consumer) move(ctx context.Context, pieces []piece, counts []Counts) er
 		}
 		last := p.page.Records[len(p.page.Records)-1].Position
 		c.at[p.place], c.ended[p.place] = last, p.page.End
+		if p.page.End {
+			if err := c.finish(ctx, p.place); err != nil {
+				return err
+			}
+		}
 		if c.Report != nil {
 			c.Report(c.group, counts[i])
 		}
@@ -375,7 +404,7 @@ func (f *Follower) trim(ctx context.Context, at place, p events.Position) error 
 	if least.IsZero() {
 		return nil
 	}
-	return f.Runner.Store.Trim(ctx, at.table, at.shard, least)
+	return f.source().Trim(ctx, at.table, at.shard, least)
 }
 
 // Totals are the counts of all records that a group has applied so far, over all

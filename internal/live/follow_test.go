@@ -1,0 +1,459 @@
+package live_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/live"
+	"weir/internal/model"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/store/embedded"
+	"weir/internal/value"
+	"weir/internal/verify"
+)
+
+// lease is short, so that many can run out.
+const lease = 250 * time.Millisecond
+
+// world is a store, an application that writes into it, and processes that follow.
+type world struct {
+	*testing.T
+	model *model.Model
+	db    *embedded.Store
+	dirs  [2]string
+	procs [2]*process
+
+	mu    sync.Mutex
+	reads map[string][]string // who read each shard, in order
+	read  map[events.Position]bool
+}
+
+func newWorld(t *testing.T) *world {
+	m, err := model.Load("gallery")
+	must(t, err)
+	st := m.Tables[0].Table
+	st.Stream = true
+	db, err := embedded.Open("store", []store.Table{book.Table(), st}, embedded.Options{FS: vfs.NewMem(), Shards: 3})
+	must(t, err)
+	t.Cleanup(func() { db.Close() })
+	w := &world{T: t, model: m, db: db, reads: map[string][]string{}, read: map[events.Position]bool{}}
+	for i := range w.dirs {
+		w.dirs[i] = filepath.Join(t.TempDir(), fmt.Sprint(i))
+	}
+	return w
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// process is what one process has: its way to the store, which may stand still or be
+// cut for good, and its Follow.
+type process struct {
+	store.Store
+	world *world
+	name  string
+	stop  context.CancelFunc
+	ended chan error
+
+	mu     sync.Mutex
+	still  chan struct{} // closed when it goes on; nil while it does
+	killed bool
+}
+
+var errKilled = errors.New("the process is dead")
+
+func (w *world) start(i int) {
+	ctx, stop := context.WithCancel(context.Background())
+	p := &process{Store: w.db, world: w, name: fmt.Sprintf("%d-%d", i, time.Now().UnixNano()), stop: stop, ended: make(chan error, 1)}
+	w.procs[i] = p
+	run := &runner.Runner{Model: w.model, Store: p, Now: time.Now}
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	go func() {
+		p.ended <- live.Follow(ctx, run, live.Options{Dir: w.dirs[i], Lease: lease, Poll: 10 * time.Millisecond, Log: log})
+	}()
+}
+
+// kill ends a process as kill -9 does: nothing it does arrives any more.
+func (w *world) kill(i int) {
+	p := w.procs[i]
+	p.mu.Lock()
+	p.killed = true
+	p.mu.Unlock()
+	p.stop()
+	must(w.T, <-p.ended)
+}
+
+func (p *process) pause() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.still = make(chan struct{})
+}
+
+func (p *process) resume() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.still)
+	p.still = nil
+}
+
+// pass lets a request through, or keeps it.
+func (p *process) pass() error {
+	p.mu.Lock()
+	still := p.still
+	p.mu.Unlock()
+	if still != nil {
+		<-still
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.killed {
+		return errKilled
+	}
+	return nil
+}
+
+func (p *process) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	if err := p.pass(); err != nil {
+		return nil, err
+	}
+	out, err := p.Store.Write(ctx, ws)
+	return out, errors.Join(err, p.pass()) // it happened, and nobody knows
+}
+
+func (p *process) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
+	if err := p.pass(); err != nil {
+		return nil, err
+	}
+	return p.Store.Get(ctx, refs)
+}
+
+func (p *process) Query(ctx context.Context, q store.Query) (store.Page, error) {
+	if err := p.pass(); err != nil {
+		return store.Page{}, err
+	}
+	return p.Store.Query(ctx, q)
+}
+
+func (p *process) Transact(ctx context.Context, ws []store.Write) error {
+	if err := p.pass(); err != nil {
+		return err
+	}
+	return p.Store.Transact(ctx, ws)
+}
+
+func (p *process) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
+	p.world.mu.Lock()
+	if rs := p.world.reads[shard]; len(rs) == 0 || rs[len(rs)-1] != p.name {
+		p.world.reads[shard] = append(rs, p.name)
+	}
+	p.world.mu.Unlock()
+	if err := p.pass(); err != nil {
+		return store.Records{}, err
+	}
+	page, err := p.Store.Read(ctx, table, shard, after, limit)
+	p.world.mu.Lock()
+	defer p.world.mu.Unlock()
+	for _, r := range page.Records {
+		p.world.read[r.Position] = true
+	}
+	return page, err
+}
+
+func (p *process) Horizon(ctx context.Context, table, shard string) (events.Position, error) {
+	return p.world.db.Horizon(ctx, table, shard)
+}
+
+func item(pairs ...string) value.Item {
+	var attrs []value.Attr
+	for i := 0; i < len(pairs); i += 2 {
+		attrs = append(attrs, value.Attr{Name: pairs[i], Value: value.OfString(pairs[i+1])})
+	}
+	return value.NewItem(attrs...)
+}
+
+func (w *world) put(row value.Item) {
+	key, _ := w.model.Tables[0].KeyOf(row)
+	out, err := w.db.Write(context.Background(), []store.Write{{Ref: store.Ref{Table: "gallery", Key: key}, Put: row}})
+	if err == nil {
+		err = out[0].Err
+	}
+	if err != nil {
+		w.Error(err)
+	}
+}
+
+// deed is something that people do with 12 albums and 200 pictures; albums are also
+// overwritten, deleted and made again.
+func (w *world) deed(rng *rand.Rand) {
+	a, m := fmt.Sprint("a", rng.IntN(12)), fmt.Sprint("m", rng.IntN(200))
+	link := item("PK", "ALBUM#"+a, "SK", "MEDIA#"+m, "EntityType", "AlbumMedia", "albumId", a, "mediaId", m, "addedAt", "2025-01-01T00:00:00Z")
+	album := item("PK", "ALBUM#"+a, "SK", "METADATA", "EntityType", "Album", "id", a, "title", fmt.Sprint("title ", rng.IntN(9)), "isPublic", "true", "createdAt", "2025-01-01T00:00:00Z")
+	switch n := rng.IntN(20); {
+	case n < 11:
+		w.put(link)
+	case n < 16:
+		w.remove(link)
+	case n < 19:
+		w.put(album)
+	default:
+		w.remove(album)
+	}
+}
+
+func (w *world) remove(row value.Item) {
+	key, _ := w.model.Tables[0].KeyOf(row)
+	_, err := w.db.Write(context.Background(), []store.Write{{Ref: store.Ref{Table: "gallery", Key: key}, Delete: true}})
+	if err != nil {
+		w.Error(err)
+	}
+}
+
+// differences recounts.
+func (w *world) differences() (out []string) {
+	v := verify.Verify{Model: w.model, Store: w.db}
+	must(w.T, v.Run(context.Background(), func(d verify.Difference) {
+		out = append(out, fmt.Sprintf("%s of %s: is %s, should be %s", d.Derivation, d.Row, d.Have, d.Want))
+	}))
+	return out
+}
+
+// settles waits until everything is derived.
+func (w *world) settles() {
+	w.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		bad := w.differences()
+		if len(bad) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.Fatalf("%d differ, such as %s", len(bad), bad[0])
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// application writes until the test says stop, which waits for it.
+func (w *world) application(seed uint64) (stop func()) {
+	done, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for rng := rand.New(rand.NewPCG(seed, 1)); ; {
+			select {
+			case <-done:
+				return
+			default:
+				w.deed(rng)
+				time.Sleep(time.Duration(rng.IntN(500)) * time.Microsecond)
+			}
+		}
+	}()
+	return func() { close(done); <-stopped }
+}
+
+func (w *world) split(rng *rand.Rand) {
+	shards, err := w.db.Shards(context.Background(), "gallery")
+	must(w.T, err)
+	open := shards[:0]
+	for _, s := range shards {
+		if !s.Closed {
+			open = append(open, s)
+		}
+	}
+	must(w.T, w.db.Split(context.Background(), "gallery", open[rng.IntN(len(open))].ID))
+}
+
+// TestProcessesTakeOver has two processes follow while an application writes and
+// shards split; in turn one of them is killed and started again, or stands still
+// for longer than its lease and goes on. Whatever happens, what is derived is right,
+// and no shard is read by two at a time.
+func TestProcessesTakeOver(t *testing.T) {
+	w := newWorld(t)
+	rng := rand.New(rand.NewPCG(7, 7))
+	stop := w.application(1)
+	w.start(0)
+	w.start(1)
+	rounds := 8
+	if testing.Short() {
+		rounds = 4
+	}
+	for round := range rounds {
+		time.Sleep(lease)
+		i := round / 2 % 2
+		if round%2 == 0 {
+			w.kill(i)
+			w.split(rng)
+			time.Sleep(2 * lease)
+			w.start(i)
+			continue
+		}
+		w.procs[i].pause()
+		time.Sleep(2*lease + lease/2)
+		w.procs[i].resume()
+	}
+	stop()
+	w.settles()
+	w.countsEachOnce()
+	for i := range w.procs {
+		w.procs[i].stop()
+		must(t, <-w.procs[i].ended)
+	}
+	w.oneReaderEach()
+	must(t, (&runner.Runner{Model: w.model, Store: w.db}).Dead(context.Background(), func(d runner.Dead) error {
+		t.Errorf("kept: %s: %s", d.Target, d.Reason)
+		return nil
+	}))
+}
+
+// oneReaderEach checks that a shard never went back to a reader without a hold.
+func (w *world) oneReaderEach() {
+	w.Helper()
+	taken := 0
+	for shard, readers := range w.reads {
+		rows, err := w.db.Get(context.Background(), []store.Ref{book.Lease("gallery", "gallery", shard)})
+		must(w.T, err)
+		holds, _ := rows[0].Get("n").Int64()
+		if int64(len(readers)) > holds {
+			w.Errorf("shard %s had %d holds and changed readers %d times", shard, holds, len(readers)-1)
+		}
+		taken += len(readers) - 1
+	}
+	if taken == 0 {
+		w.Error("no shard was ever taken over")
+	}
+}
+
+// TestGracefulStop says that a process that is told to stop gives its shards back at
+// once, and that the next goes on where it was.
+func TestGracefulStop(t *testing.T) {
+	w := newWorld(t)
+	rng := rand.New(rand.NewPCG(3, 3))
+	for range 300 {
+		w.deed(rng)
+	}
+	w.start(0)
+	w.settles()
+	w.procs[0].stop()
+	must(t, <-w.procs[0].ended)
+	for _, row := range w.leases() {
+		if row.Has("o") {
+			t.Errorf("a lease is still %s's", row.Get("o").Text())
+		}
+	}
+	for range 300 {
+		w.deed(rng)
+	}
+	began := time.Now()
+	w.start(1)
+	w.settles()
+	if took := time.Since(began); took > 5*lease {
+		t.Errorf("it took %v", took)
+	}
+	w.countsEachOnce()
+	w.procs[1].stop()
+	must(t, <-w.procs[1].ended)
+}
+
+// countsEachOnce waits until as many records are counted as the stream had.
+func (w *world) countsEachOnce() {
+	w.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		total, err := (&runner.Runner{Model: w.model, Store: w.db, Now: time.Now}).Totals(context.Background(), runner.GroupRows)
+		must(w.T, err)
+		w.mu.Lock()
+		read := len(w.read)
+		w.mu.Unlock()
+		switch n := total.Applied + total.Skipped + total.Kept; {
+		case n == read:
+			return
+		case n > read || time.Now().After(deadline):
+			w.Fatalf("%d records are counted, the stream had %d", n, read)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func (w *world) leases() []value.Item {
+	page, err := w.db.Query(context.Background(), store.Query{Table: book.TableName, Partition: book.Lease("gallery", "", "").Key.Partition})
+	must(w.T, err)
+	if len(page.Rows) == 0 {
+		w.Fatal("no leases")
+	}
+	return page.Rows
+}
+
+// TestGapIsSaid says that records that the stream gave up before they were read are
+// a gap that people find, and that what comes after them is applied.
+func TestGapIsSaid(t *testing.T) {
+	w := newWorld(t)
+	rng := rand.New(rand.NewPCG(5, 5))
+	for range 100 {
+		w.deed(rng)
+	}
+	w.start(0)
+	w.settles()
+	w.kill(0)
+	for range 100 {
+		w.deed(rng)
+	}
+	shards, err := w.db.Shards(t.Context(), "gallery")
+	must(t, err)
+	for _, s := range shards {
+		must(t, w.db.Trim(t.Context(), "gallery", s.ID, events.PositionOf(1<<40)))
+	}
+	for range 100 {
+		w.deed(rng)
+	}
+	w.start(1)
+	run := &runner.Runner{Model: w.model, Store: w.db, Now: time.Now}
+	deadline := time.Now().Add(10 * time.Second)
+	gaps := map[string]bool{}
+	for len(gaps) < len(shards) && time.Now().Before(deadline) {
+		must(t, run.Dead(t.Context(), func(d runner.Dead) error {
+			if d.Kind == runner.DeadGap {
+				gaps[d.Target] = true
+			}
+			return nil
+		}))
+		time.Sleep(20 * time.Millisecond)
+	}
+	w.procs[1].stop()
+	must(t, <-w.procs[1].ended)
+	if len(gaps) != len(shards) {
+		t.Errorf("gaps %v of %d shards", gaps, len(shards))
+	}
+}
+
+// TestOneProcessADirectory says that two cannot share a spool.
+func TestOneProcessADirectory(t *testing.T) {
+	w := newWorld(t)
+	w.start(0)
+	w.settles()
+	for len(w.reads) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	err := live.Follow(t.Context(), &runner.Runner{Model: w.model, Store: w.db, Now: time.Now}, live.Options{Dir: w.dirs[0]})
+	if !errors.Is(err, store.ErrOwned) {
+		t.Errorf("%v", err)
+	}
+	w.procs[0].stop()
+	must(t, <-w.procs[0].ended)
+}

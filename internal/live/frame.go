@@ -1,0 +1,133 @@
+package live
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"time"
+
+	"weir/internal/events"
+	"weir/internal/value"
+)
+
+// A frame is a record in a segment: the length and the CRC-32C of what follows,
+// four bytes each, little-endian, then the position and the origin, the time in
+// nanoseconds since 1970, flags, the id, and the keys and images, as value.AppendItem
+// stores them.
+const frameHead = 8
+
+const (
+	flagExpired = 1 << iota
+	flagOld
+	flagNew
+	flagTime
+)
+
+// maxFrame is more than any record takes: two images of 400 KB.
+const maxFrame = 4 << 20
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+var errFrame = errors.New("a frame of the spool is damaged")
+
+func appendFrame(b []byte, r *events.Record) []byte {
+	head := len(b)
+	b = append(b, make([]byte, frameHead)...)
+	b = append(b, r.Position[:]...)
+	b = append(b, r.Origin[:]...)
+	var flags byte
+	var nanos uint64
+	if !r.Time.IsZero() {
+		flags, nanos = flagTime, uint64(r.Time.UnixNano())
+	}
+	for _, f := range []struct {
+		is   bool
+		flag byte
+	}{{r.Expired, flagExpired}, {r.Old != nil, flagOld}, {r.New != nil, flagNew}} {
+		if f.is {
+			flags |= f.flag
+		}
+	}
+	b = append(binary.LittleEndian.AppendUint64(b, nanos), flags)
+	b = append(binary.AppendUvarint(b, uint64(len(r.ID))), r.ID...)
+	b = value.AppendItem(b, r.Keys)
+	for _, image := range []value.Item{r.Old, r.New} {
+		if image != nil {
+			b = value.AppendItem(b, image)
+		}
+	}
+	body := b[head+frameHead:]
+	binary.LittleEndian.PutUint32(b[head:], uint32(len(body)))
+	binary.LittleEndian.PutUint32(b[head+4:], crc32.Checksum(body, castagnoli))
+	return b
+}
+
+// frameReader reads frames one after the other.
+type frameReader struct {
+	r      *bufio.Reader
+	offset int64 // behind the last whole frame
+}
+
+// next is io.EOF at the end, and errFrame where what follows is no frame.
+func (f *frameReader) next() (events.Record, error) {
+	var head [frameHead]byte
+	if _, err := io.ReadFull(f.r, head[:]); err != nil {
+		return events.Record{}, ending(err)
+	}
+	n := binary.LittleEndian.Uint32(head[:])
+	if n > maxFrame {
+		return events.Record{}, errFrame
+	}
+	body := make([]byte, n)
+	if _, err := io.ReadFull(f.r, body); err != nil {
+		return events.Record{}, fmt.Errorf("%w: %w", errFrame, err)
+	}
+	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(head[4:]) {
+		return events.Record{}, errFrame
+	}
+	rec, err := decodeFrame(body)
+	if err == nil {
+		f.offset += frameHead + int64(n)
+	}
+	return rec, err
+}
+
+func ending(err error) error {
+	if err == io.EOF {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errFrame, err)
+}
+
+func decodeFrame(b []byte) (r events.Record, err error) {
+	const fixed = 2*len(r.Position) + 9
+	if len(b) < fixed {
+		return r, errFrame
+	}
+	b = b[copy(r.Position[:], b):]
+	b = b[copy(r.Origin[:], b):]
+	nanos, flags := binary.LittleEndian.Uint64(b), b[8]
+	b = b[9:]
+	n, used := binary.Uvarint(b)
+	if used <= 0 || uint64(len(b)-used) < n {
+		return r, errFrame
+	}
+	r.ID, b = string(b[used:used+int(n)]), b[used+int(n):]
+	if flags&flagTime != 0 {
+		r.Time = time.Unix(0, int64(nanos)).UTC()
+	}
+	r.Expired = flags&flagExpired != 0
+	if r.Keys, b, err = value.DecodeItem(b); err == nil && flags&flagOld != 0 {
+		r.Old, b, err = value.DecodeItem(b)
+	}
+	if err == nil && flags&flagNew != 0 {
+		r.New, b, err = value.DecodeItem(b)
+	}
+	if err == nil && len(b) > 0 {
+		err = errFrame
+	}
+	return r, err
+}

@@ -1,0 +1,267 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"weir/internal/events"
+	"weir/internal/runner"
+	"weir/internal/store"
+)
+
+// holding is a shard that is ours: its lease, its spool, and the goroutine that
+// fills it.
+type holding struct {
+	*Reader
+	place
+	tenure int64
+	before string // who had it
+	until  atomic.Int64
+	spool  *spool
+
+	cancel  context.CancelFunc
+	once    sync.Once
+	stopped chan struct{}
+}
+
+// clock counts from the start of the process, and is never set.
+var began = time.Now()
+
+func (h *holding) beaten(at time.Time) {
+	h.until.Store(int64(at.Sub(began) + h.opts.Lease))
+}
+
+// lapsed reports whether the lease may be somebody else's by now.
+func (h *holding) lapsed() bool { return int64(time.Since(began)) >= h.until.Load() }
+
+// open opens the spool where the group that is furthest back goes on.
+func (h *holding) open(ctx context.Context) error {
+	var least events.Position
+	for i, g := range h.run.Groups() {
+		p, err := h.run.Place(ctx, g, h.table, h.shard)
+		if err != nil {
+			return err
+		}
+		if i == 0 || p.At.Compare(least) < 0 {
+			least = p.At
+		}
+	}
+	var err error
+	h.spool, err = openSpool(h.spoolDir(h.place), least)
+	return err
+}
+
+func (h *holding) start(ctx context.Context) {
+	ctx, h.cancel = context.WithCancel(ctx)
+	go func() {
+		defer close(h.stopped)
+		h.fill(ctx)
+	}()
+}
+
+// stop ends the reading. What is spooled stays on disk: who gets the shard again
+// goes on from it, if nobody has come further meanwhile.
+func (h *holding) stop() {
+	h.once.Do(func() {
+		h.cancel()
+		<-h.stopped
+		h.spool.close()
+	})
+}
+
+// fill reads the stream into the spool until the shard ends or the holding does. It
+// reads nothing while the lease may be another's.
+func (h *holding) fill(ctx context.Context) {
+	wait := h.opts.Poll
+	for ctx.Err() == nil {
+		last, ended := h.spool.position()
+		if ended {
+			h.poke()
+			return
+		}
+		if h.lapsed() {
+			pause(ctx, h.opts.Lease/10)
+			continue
+		}
+		more := h.more()
+		n, err := h.page(ctx, last)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			h.opts.Log.Warn("reading a shard", "table", h.table, "shard", h.shard, "error", err, "again in", wait)
+			pause(ctx, wait)
+			wait = min(2*wait, time.Minute)
+		case n == 0:
+			wait = h.opts.Poll
+			await(ctx, more, wait)
+		default:
+			wait = h.opts.Poll
+			h.wake()
+		}
+	}
+}
+
+// more is the store's notice that the stream has grown, nil where it gives none.
+func (h *holding) more() <-chan struct{} {
+	if n, ok := h.run.Store.(interface {
+		Changed(table string) (<-chan struct{}, error)
+	}); ok {
+		if c, err := n.Changed(h.table); err == nil {
+			return c
+		}
+	}
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) { await(ctx, nil, d) }
+
+func await(ctx context.Context, c <-chan struct{}, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-c:
+	case <-timer.C:
+	}
+}
+
+// pageRecords is as many as a page of DynamoDB Streams has.
+const pageRecords = 1000
+
+// page spools a page of the stream.
+func (h *holding) page(ctx context.Context, after events.Position) (int, error) {
+	page, err := h.run.Store.Read(ctx, h.table, h.shard, after, pageRecords)
+	switch {
+	case errors.Is(err, store.ErrTrimmed):
+		return h.resumeBehindGap(ctx, after)
+	case errors.Is(err, store.ErrNoTable) && h.isGone():
+		return 0, h.lost(ctx, after)
+	case err != nil:
+		return 0, err
+	}
+	return len(page.Records), h.keep(page)
+}
+
+func (h *holding) keep(page store.Records) error {
+	if len(page.Records) > 0 {
+		if err := h.spool.append(page.Records); err != nil {
+			return fmt.Errorf("spooling: %w", err)
+		}
+		h.alarm(page.Records[len(page.Records)-1].Time)
+	}
+	if page.End {
+		if err := h.spool.end(); err != nil {
+			return err
+		}
+		h.poke()
+		h.wake()
+	}
+	return nil
+}
+
+// poke has the shards listed again: this one's children may be there.
+func (h *holding) poke() {
+	select {
+	case h.stale <- struct{}{}:
+	default:
+	}
+}
+
+func (h *holding) isGone() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.gone[h.place] > 1
+}
+
+// resumeBehindGap says what is missing, then goes on at the oldest record there is.
+// Where nothing was ever read there is nothing to miss.
+func (h *holding) resumeBehindGap(ctx context.Context, after events.Position) (int, error) {
+	if still, err := h.still(ctx); !still || err != nil {
+		return 0, err
+	}
+	oldest, err := h.oldest(ctx)
+	if err != nil {
+		return 0, err
+	}
+	page, err := h.run.Store.Read(ctx, h.table, h.shard, oldest, pageRecords)
+	if err != nil {
+		return 0, err
+	}
+	if after.IsZero() {
+		return len(page.Records), h.keep(page)
+	}
+	to := "the end of the shard"
+	if len(page.Records) > 0 {
+		to = page.Records[0].Position.String()
+	}
+	if err := h.gap(ctx, after, fmt.Sprintf("the stream had forgotten what came after it, up to %s", to)); err != nil {
+		return 0, err
+	}
+	return len(page.Records), h.keep(page)
+}
+
+// still reports whether the shard is ours for certain. Who comes back after a long
+// pause finds that others have read on, and records gone that they have applied:
+// that is no gap.
+func (h *holding) still(ctx context.Context) (bool, error) {
+	if h.lapsed() {
+		return false, nil
+	}
+	return beat(ctx, h.run.Store, h.lease(h.place), h.tenure)
+}
+
+// oldest is the position behind which the stream still has everything: DynamoDB
+// takes none for that, others say which.
+func (h *holding) oldest(ctx context.Context) (events.Position, error) {
+	if s, ok := h.run.Store.(interface {
+		Horizon(ctx context.Context, table, shard string) (events.Position, error)
+	}); ok {
+		return s.Horizon(ctx, h.table, h.shard)
+	}
+	return events.Position{}, nil
+}
+
+// lost gives up a shard that went away before its end was read.
+func (h *holding) lost(ctx context.Context, after events.Position) error {
+	if still, err := h.still(ctx); !still || err != nil {
+		return err
+	}
+	if err := h.gap(ctx, after, "the shard was gone before its end was read"); err != nil {
+		return err
+	}
+	return h.spool.end()
+}
+
+// gap keeps a gap where people find it, and says it.
+func (h *holding) gap(ctx context.Context, after events.Position, what string) error {
+	d := runner.Dead{
+		Kind: runner.DeadGap, Target: fmt.Sprintf("shard %s of %s", h.shard, h.table), Position: after, Time: time.Now().UTC(),
+		Reason: fmt.Sprintf("records are missing after %v: %s; what is derived from them may be wrong until it is rebuilt. Before, the shard was read by %s: its spool may have them", after, what, orNobody(h.before)),
+	}
+	id, err := h.run.KeepDead(ctx, d)
+	if err != nil {
+		return err
+	}
+	h.opts.Log.Error("gap", "table", h.table, "shard", h.shard, "after", after, "what", what, "id", id)
+	return nil
+}
+
+func orNobody(s string) string {
+	if s == "" {
+		return "nobody"
+	}
+	return s
+}
+
+// old is the age from which what is read is close to being forgotten by the stream.
+const old = 20 * time.Hour
+
+// alarm says that the reader is far behind.
+func (h *holding) alarm(t time.Time) {
+	if age := time.Since(t); !t.IsZero() && age > old && age < 2*24*time.Hour {
+		h.opts.Log.Warn("the stream forgets records after 24 hours, and these are close to it", "table", h.table, "shard", h.shard, "age", age.Round(time.Minute))
+	}
+}

@@ -1,0 +1,429 @@
+// Package live reads the streams of a model's tables for one of several processes
+// that share the work. It is what a Follower reads from (runner.Shared):
+//
+//	stream ─▶ reader of a shard ─▶ spool ─▶ Follower: rows
+//	                                    └─▶ Follower: search
+//
+// A shard has one reader over all processes and all groups of consumers: who holds
+// its lease (lease.go). The reader never waits for a consumer: it writes what it
+// reads into files first (spool.go), so that however slow a sink is, or however
+// long a job takes, nothing is lost when the stream forgets it after a day.
+//
+// A lease keeps two processes from doing the same work; it is not what keeps a
+// number right. A process that lost its shards and does not know it yet may still
+// apply what it has read: books and rows take each change once, whoever brings it.
+// What it can no longer do is move a checkpoint (runner.Shared, Tenure).
+//
+// In our table:
+//
+//	lease|MODEL   s TABLE|SHARD   o owner, n holds so far, b beats of this one
+package live
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/runner"
+	"weir/internal/store"
+)
+
+// Options of a Reader; those without a zero value that is said must be given.
+type Options struct {
+	Dir   string        // for spools; one process at a time has it
+	Lease time.Duration // how long a silent holder keeps its shards; 0 is 30 s
+	Poll  time.Duration // how often a shard that gave nothing is asked; 0 is 1 s
+	Log   *slog.Logger  // nil is slog.Default()
+}
+
+// Reader reads the streams of one model. Run must run while a Follower uses it.
+type Reader struct {
+	run   *runner.Runner
+	opts  Options
+	owner string
+
+	mu      sync.Mutex
+	held    map[place]*holding
+	listed  map[string][]store.Shard // of each table, as last listed
+	at      time.Time                // when that was
+	gone    map[place]int            // unfinished and not listed: in how many listings
+	watched map[place]*watch
+	done    map[place]bool // applied by every group
+	changed chan struct{}
+	stale   chan struct{} // poked when the list of shards is not the last word
+}
+
+type place struct{ table, shard string }
+
+// New gives a reader of the streams of the runner's model, from its store.
+func New(run *runner.Runner, o Options) *Reader {
+	if o.Lease <= 0 {
+		o.Lease = 30 * time.Second
+	}
+	if o.Poll <= 0 {
+		o.Poll = time.Second
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	host, _ := os.Hostname()
+	return &Reader{
+		run: run, opts: o, owner: fmt.Sprintf("%s, process %d, %s (%s)", host, os.Getpid(), o.Dir, rand.Text()[:8]),
+		held: map[place]*holding{}, listed: map[string][]store.Shard{}, gone: map[place]int{}, watched: map[place]*watch{}, done: map[place]bool{},
+		changed: make(chan struct{}), stale: make(chan struct{}, 1),
+	}
+}
+
+// listEvery is how often the shards are listed, if nothing says that they changed.
+const listEvery = 10 * time.Second
+
+// Run takes leases, keeps them, and reads what they are for, until ctx ends; then
+// it gives them back. Errors of the services are logged and tried again: while they
+// last, leases may run out.
+func (r *Reader) Run(ctx context.Context) {
+	defer r.letGo()
+	var beating sync.WaitGroup
+	defer beating.Wait()
+	beating.Go(func() { r.keepBeating(ctx) })
+	tick := time.NewTicker(r.opts.Lease / 5)
+	defer tick.Stop()
+	for {
+		if err := r.round(ctx); err != nil && ctx.Err() == nil {
+			r.opts.Log.Warn("looking for shards", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-r.stale:
+			r.mu.Lock()
+			r.at = time.Time{}
+			r.mu.Unlock()
+		}
+	}
+}
+
+// keepBeating beats for the leases that are held, whatever else takes its time.
+func (r *Reader) keepBeating(ctx context.Context) {
+	tick := time.NewTicker(r.opts.Lease / 5)
+	defer tick.Stop()
+	for {
+		if err := r.beats(ctx); err != nil && ctx.Err() == nil {
+			r.opts.Log.Warn("keeping leases", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// round looks for shards to take, and for those that are finished.
+func (r *Reader) round(ctx context.Context) error {
+	if err := r.list(ctx); err != nil {
+		return err
+	}
+	r.forget(ctx)
+	return r.takeAll(ctx)
+}
+
+func (r *Reader) holdings() (out []*holding) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, h := range r.held {
+		out = append(out, h)
+	}
+	return out
+}
+
+func (r *Reader) beats(ctx context.Context) error {
+	var errs []error
+	for _, h := range r.holdings() {
+		start := time.Now()
+		ok, err := beat(ctx, r.run.Store, r.lease(h.place), h.tenure)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case !ok:
+			r.opts.Log.Info("another process took a shard over", "table", h.table, "shard", h.shard)
+			r.lose(h)
+		default:
+			h.beaten(start)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Reader) lease(p place) store.Ref { return book.Lease(r.run.Model.Name, p.table, p.shard) }
+
+// list lists the shards of all tables, and finds those that are gone before they
+// were finished.
+func (r *Reader) list(ctx context.Context) error {
+	r.mu.Lock()
+	fresh := time.Since(r.at) < listEvery
+	r.mu.Unlock()
+	if fresh {
+		return nil
+	}
+	listed := map[string][]store.Shard{}
+	there := map[place]bool{}
+	for _, t := range r.run.Model.Tables {
+		shards, err := r.run.Store.Shards(ctx, t.Name)
+		if err != nil {
+			return err
+		}
+		listed[t.Name] = shards
+		for _, s := range shards {
+			there[place{t.Name, s.ID}] = true
+		}
+	}
+	done, err := r.progress(ctx)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.listed, r.at, r.done = listed, time.Now(), map[place]bool{}
+	gone := map[place]int{}
+	for p, finished := range done {
+		if finished {
+			r.done[p] = true
+		} else if !there[p] {
+			gone[p] = r.gone[p] + 1
+		}
+	}
+	r.gone = gone
+	return nil
+}
+
+// progress says of each shard that any group has begun whether all have finished.
+func (r *Reader) progress(ctx context.Context) (map[place]bool, error) {
+	groups := r.run.Groups()
+	finished := map[place]int{}
+	for _, g := range groups {
+		places, err := r.run.Places(ctx, g)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range places {
+			at := place{p.Table, p.Shard}
+			finished[at] += 0
+			if p.Done {
+				finished[at]++
+			}
+		}
+	}
+	out := make(map[place]bool, len(finished))
+	for p, n := range finished {
+		out[p] = n == len(groups)
+	}
+	return out, nil
+}
+
+// forget ends the holdings of shards that every group has applied to their end, and
+// removes what is spooled of them.
+func (r *Reader) forget(ctx context.Context) {
+	for _, h := range r.holdings() {
+		r.mu.Lock()
+		finished := r.done[h.place]
+		r.mu.Unlock()
+		if !finished {
+			continue
+		}
+		r.lose(h)
+		err := errors.Join(os.RemoveAll(r.spoolDir(h.place)), release(ctx, r.run.Store, r.lease(h.place), h.tenure))
+		if err != nil {
+			r.opts.Log.Warn("forgetting a finished shard", "table", h.table, "shard", h.shard, "error", err)
+		}
+	}
+}
+
+// wanted are the shards that have something to be read or applied, and are not ours.
+func (r *Reader) wanted() (out []place) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	want := func(p place) {
+		if !r.done[p] && r.held[p] == nil {
+			out = append(out, p)
+		}
+	}
+	for table, shards := range r.listed {
+		for _, s := range shards {
+			want(place{table, s.ID})
+		}
+	}
+	for p, listings := range r.gone {
+		if listings > 1 { // a list may be wrong for a moment
+			want(p)
+		}
+	}
+	return out
+}
+
+func (r *Reader) takeAll(ctx context.Context) error {
+	want := r.wanted()
+	if len(want) == 0 {
+		return nil
+	}
+	refs := make([]store.Ref, len(want))
+	for i, p := range want {
+		refs[i] = r.lease(p)
+	}
+	before := time.Now()
+	rows, err := r.run.Store.Get(ctx, refs)
+	if err != nil {
+		return err
+	}
+	after := time.Now()
+	for i, p := range want {
+		w := r.watched[p]
+		if w == nil {
+			w = &watch{}
+			r.watched[p] = w
+		}
+		if now := leaseOf(rows[i]); w.see(now, before, after, r.opts.Lease) {
+			if err := r.takeOne(ctx, p, now); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *Reader) takeOne(ctx context.Context, p place, seen lease) error {
+	start := time.Now()
+	hold, ok, err := take(ctx, r.run.Store, r.lease(p), seen, r.owner)
+	if err != nil || !ok {
+		return err
+	}
+	h := &holding{Reader: r, place: p, tenure: hold, before: seen.owner, stopped: make(chan struct{})}
+	h.beaten(start)
+	if err := h.open(ctx); err != nil {
+		return errors.Join(err, release(ctx, r.run.Store, r.lease(p), hold))
+	}
+	r.opts.Log.Info("reading a shard", "table", p.table, "shard", p.shard, "hold", hold, "before", seen.owner)
+	r.mu.Lock()
+	r.held[p] = h
+	r.mu.Unlock()
+	h.start(ctx)
+	r.wake()
+	return nil
+}
+
+// lose ends a holding that another process has now.
+func (r *Reader) lose(h *holding) {
+	r.mu.Lock()
+	delete(r.held, h.place)
+	delete(r.watched, h.place)
+	r.mu.Unlock()
+	h.stop()
+	r.wake()
+}
+
+// letGo ends all holdings and gives their leases back.
+func (r *Reader) letGo() {
+	ctx, cancel := context.WithTimeout(context.Background(), r.opts.Lease)
+	defer cancel()
+	for _, h := range r.holdings() {
+		r.lose(h)
+		if err := release(ctx, r.run.Store, r.lease(h.place), h.tenure); err != nil {
+			r.opts.Log.Warn("giving a shard back; it is free when its lease has run out", "shard", h.shard, "error", err)
+		}
+	}
+}
+
+// wake tells who waits that there is something to read.
+func (r *Reader) wake() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// holding finds a shard that is ours by our own clock.
+func (r *Reader) holding(table, shard string) *holding {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.held[place{table, shard}]
+	if h == nil || h.lapsed() {
+		return nil
+	}
+	return h
+}
+
+// Tenure is the number of our hold on a shard, 0 for none.
+func (r *Reader) Tenure(table, shard string) int64 {
+	if h := r.holding(table, shard); h != nil {
+		return h.tenure
+	}
+	return 0
+}
+
+// Shards lists the shards of a table, ours and others', with those that the stream
+// has forgotten and we have not: these come first.
+func (r *Reader) Shards(_ context.Context, table string) (out []store.Shard, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	there := map[string]bool{}
+	for _, s := range r.listed[table] {
+		there[s.ID] = true
+	}
+	for p := range r.held {
+		if p.table == table && !there[p.shard] {
+			out = append(out, store.Shard{ID: p.shard, Closed: true})
+		}
+	}
+	return append(out, r.listed[table]...), nil
+}
+
+// Read returns what the shard's reader has read.
+func (r *Reader) Read(_ context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
+	h := r.holding(table, shard)
+	if h == nil {
+		return store.Records{}, runner.ErrElsewhere
+	}
+	return h.spool.read(table, after, limit)
+}
+
+// Trim gives up what every group has applied.
+func (r *Reader) Trim(ctx context.Context, table, shard string, upTo events.Position) error {
+	h := r.holding(table, shard)
+	if h == nil {
+		return nil
+	}
+	if err := h.spool.trim(upTo); err != nil {
+		return err
+	}
+	return r.run.Store.Trim(ctx, table, shard, upTo)
+}
+
+// Changed returns a channel that is closed when there is more to read.
+func (r *Reader) Changed(string) (<-chan struct{}, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.changed, nil
+}
+
+// Lag is how long nothing must come before a stream counts as read.
+func (r *Reader) Lag() time.Duration {
+	lag := 3 * r.opts.Poll
+	if l, ok := r.run.Store.(interface{ Lag() time.Duration }); ok {
+		lag += l.Lag()
+	}
+	return lag
+}
+
+// spoolDir is where a shard's spool is. Names of tables are no paths.
+func (r *Reader) spoolDir(p place) string {
+	return filepath.Join(r.opts.Dir, strings.ReplaceAll(p.table, ".", "%2E"), p.shard)
+}

@@ -1,0 +1,273 @@
+package live
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+
+	"weir/internal/events"
+	"weir/internal/runner"
+	"weir/internal/store"
+)
+
+// A spool keeps what was read of one shard until everything derived from it is
+// applied. It is a directory of segments, files named by the position after which
+// they begin, of frames (frame.go), each record once and in order:
+//
+//	000…0123.seg  000…4711.seg  end
+//
+// The file end is there when the shard was read to its end. What was appended
+// survives the process; a page torn by a crash of the machine is cut off when the
+// spool is opened, and read from the stream again.
+type spool struct {
+	dir string
+
+	mu       sync.Mutex
+	segments []*segment
+	last     events.Position // of the last record, or after which the first comes
+	ended    bool
+	closed   bool
+}
+
+// segment is one file. Its marks say where frames begin, one for each page.
+type segment struct {
+	path  string
+	after events.Position
+	last  events.Position
+	file  *os.File
+	size  int64
+	marks []mark
+}
+
+// mark says that the frame at an offset is the first of a page, whose records come
+// after a position.
+type mark struct {
+	after  events.Position
+	offset int64
+}
+
+const (
+	segmentBytes = 32 << 20
+	suffix       = ".seg"
+	endFile      = "end"
+)
+
+// openSpool opens the spool of a shard that is applied up to a position. What is
+// there and does not go on from that position, without a gap, is thrown away.
+func openSpool(dir string, applied events.Position) (*spool, error) {
+	s := &spool{dir: dir}
+	if err := s.load(); err != nil {
+		s.close()
+		return nil, fmt.Errorf("opening the spool %s: %w", dir, err)
+	}
+	if n := len(s.segments); n > 0 && s.segments[0].after.Compare(applied) <= 0 && applied.Compare(s.last) <= 0 {
+		return s, nil
+	}
+	s.close()
+	if err := os.RemoveAll(dir); err != nil {
+		return nil, err
+	}
+	return &spool{dir: dir, last: applied}, os.MkdirAll(dir, 0o755)
+}
+
+func (s *spool) load() error {
+	entries, err := os.ReadDir(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	whole := true
+	for _, e := range entries { // in the order of their names, which are positions
+		name, ok := strings.CutSuffix(e.Name(), suffix)
+		if !ok {
+			continue
+		}
+		after, err := events.ParsePosition(name)
+		if err != nil {
+			return err
+		}
+		path := filepath.Join(s.dir, e.Name())
+		if !whole || len(s.segments) > 0 && after != s.last {
+			whole = false
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+			continue
+		}
+		seg, good, err := openSegment(path, after)
+		if err != nil {
+			return err
+		}
+		s.segments, s.last, whole = append(s.segments, seg), seg.last, good
+	}
+	end, err := os.ReadFile(filepath.Join(s.dir, endFile))
+	s.ended = err == nil && string(end) == s.last.String() && len(s.segments) > 0
+	return nil
+}
+
+// openSegment reads a segment through. good is false where it was cut off behind
+// its last whole frame.
+func openSegment(path string, after events.Position) (seg *segment, good bool, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, false, err
+	}
+	seg = &segment{path: path, after: after, last: after, file: f}
+	r := frameReader{r: bufio.NewReaderSize(f, 1<<20)}
+	for {
+		rec, err := r.next()
+		if err == io.EOF {
+			return seg, true, nil
+		}
+		if err != nil || rec.Position.Compare(seg.last) <= 0 {
+			return seg, false, f.Truncate(seg.size)
+		}
+		if n := len(seg.marks); n == 0 || seg.size-seg.marks[n-1].offset > markBytes {
+			seg.marks = append(seg.marks, mark{seg.last, seg.size})
+		}
+		seg.last, seg.size = rec.Position, r.offset
+	}
+}
+
+// markBytes is about how far apart the marks of a segment are.
+const markBytes = 256 << 10
+
+// append keeps records that come after all there are. They are on disk when it
+// returns; after an error none of them is there.
+func (s *spool) append(records []events.Record) error {
+	seg, err := s.current()
+	if err != nil {
+		return err
+	}
+	var b []byte
+	for i := range records {
+		b = appendFrame(b, &records[i])
+	}
+	if _, err = seg.file.WriteAt(b, seg.size); err == nil {
+		err = seg.file.Sync()
+	}
+	if err != nil {
+		return errors.Join(err, seg.file.Truncate(seg.size))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(seg.marks); n == 0 || seg.size-seg.marks[n-1].offset > markBytes {
+		seg.marks = append(seg.marks, mark{seg.last, seg.size})
+	}
+	seg.size += int64(len(b))
+	seg.last = records[len(records)-1].Position
+	s.last = seg.last
+	return nil
+}
+
+// current is the segment that is written to; only the reader of the shard does.
+func (s *spool) current() (*segment, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.segments); n > 0 && s.segments[n-1].size < segmentBytes {
+		return s.segments[n-1], nil
+	}
+	path := filepath.Join(s.dir, padded(s.last)+suffix)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	seg := &segment{path: path, after: s.last, last: s.last, file: f}
+	s.segments = append(s.segments, seg)
+	return seg, nil
+}
+
+// padded writes a position so that names sort as positions do.
+func padded(p events.Position) string {
+	s := p.String()
+	return strings.Repeat("0", max(0, 40-len(s))) + s
+}
+
+// end remembers that nothing comes any more.
+func (s *spool) end() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	return os.WriteFile(filepath.Join(s.dir, endFile), []byte(s.last.String()), 0o644)
+}
+
+// position is that of the last record.
+func (s *spool) position() (last events.Position, ended bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last, s.ended
+}
+
+// read returns records after a position, of one segment.
+func (s *spool) read(table string, after events.Position, limit int) (out store.Records, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return out, runner.ErrElsewhere
+	}
+	if after.Compare(s.last) >= 0 {
+		return store.Records{End: s.ended}, nil
+	}
+	at := sort.Search(len(s.segments), func(i int) bool { return s.segments[i].last.Compare(after) > 0 })
+	if at == len(s.segments) || after.Compare(s.segments[0].after) < 0 {
+		return out, fmt.Errorf("the spool %s has nothing after %v: %w", s.dir, after, store.ErrTrimmed)
+	}
+	seg := s.segments[at]
+	from := sort.Search(len(seg.marks), func(i int) bool { return seg.marks[i].after.Compare(after) > 0 }) - 1
+	offset := seg.marks[max(from, 0)].offset
+	r := frameReader{r: bufio.NewReaderSize(io.NewSectionReader(seg.file, offset, seg.size-offset), 256<<10)}
+	for len(out.Records) < limit {
+		rec, err := r.next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return out, fmt.Errorf("%s: %w", seg.path, err)
+		}
+		if rec.Position.Compare(after) > 0 {
+			rec.Table = table
+			out.Records = append(out.Records, rec)
+		}
+	}
+	if n := len(out.Records); n > 0 {
+		out.End = s.ended && out.Records[n-1].Position == s.last
+	}
+	return out, nil
+}
+
+// trim gives up segments of which every record is applied.
+func (s *spool) trim(upTo events.Position) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for n < len(s.segments)-1 && s.segments[n].last.Compare(upTo) <= 0 {
+		n++
+	}
+	for _, seg := range s.segments[:n] {
+		seg.file.Close()
+		if err := os.Remove(seg.path); err != nil {
+			return err
+		}
+	}
+	s.segments = slices.Delete(s.segments, 0, n)
+	return nil
+}
+
+func (s *spool) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, seg := range s.segments {
+		seg.file.Close()
+	}
+	s.segments, s.closed = nil, true
+}

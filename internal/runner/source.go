@@ -1,0 +1,200 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Source is where a Follower reads streams: the store itself, or a reader that
+// shares shards with other processes. The methods are the store's.
+type Source interface {
+	Shards(ctx context.Context, table string) ([]store.Shard, error)
+	Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error)
+	Trim(ctx context.Context, table, shard string, upTo events.Position) error
+}
+
+// Shared is a Source whose shards belong to one process at a time.
+type Shared interface {
+	Source
+	// Tenure is the number of our present hold on a shard, 0 where it is not ours.
+	// Each hold, whoever has it, has a greater number than those before.
+	Tenure(table, shard string) int64
+}
+
+// ErrElsewhere is what Read of a Shared source answers for a shard that is not ours
+// (any more).
+var ErrElsewhere = errors.New("another process reads this shard")
+
+// Attributes of a checkpoint that shared shards need.
+const (
+	tenureAttr = "e" // the hold that moved it last, or took it over
+	doneAttr   = "d" // the shard is applied to its end
+)
+
+func (f *Follower) source() Source {
+	if f.Source != nil {
+		return f.Source
+	}
+	return f.Runner.Store
+}
+
+// tenures is what a consumer knows of its holds.
+type tenures struct {
+	held   map[place]int64
+	looked map[place]time.Time // when the checkpoint of a shard elsewhere was read
+}
+
+// lookEvery is how often the checkpoint of a shard elsewhere is looked at, for its
+// children wait for it.
+const lookEvery = time.Second
+
+// hold reports whether the shard is ours to apply. At the beginning of a hold it
+// takes the checkpoint over: who had it before cannot move it any more.
+func (c *consumer) hold(ctx context.Context, at place) (bool, error) {
+	shared, ok := c.source().(Shared)
+	if !ok || c.ended[at] {
+		return true, nil
+	}
+	now := shared.Tenure(at.table, at.shard)
+	switch {
+	case now == 0:
+		delete(c.at, at)
+		delete(c.held, at)
+		return false, c.look(ctx, at)
+	case c.held[at] == now:
+		return true, nil
+	}
+	out, err := c.Runner.write(ctx, []store.Write{{
+		Ref: c.checkpoint(at), Return: true, If: store.Cond{notAbove(tenureAttr, value.OfInt(now))},
+		Ops: []store.Op{set(tenureAttr, value.OfInt(now))},
+	}})
+	if err != nil {
+		return false, err
+	}
+	if out[0].Err != nil {
+		return false, nil // a later hold has it; the source will see
+	}
+	c.held[at] = now
+	c.at[at] = events.PositionFrom(out[0].Row.Get(book.Position))
+	c.ended[at] = out[0].Row.Has(doneAttr)
+	return !c.ended[at], nil
+}
+
+// look finds out whether a shard that is elsewhere is finished.
+func (c *consumer) look(ctx context.Context, at place) error {
+	if time.Since(c.looked[at]) < lookEvery {
+		return nil
+	}
+	rows, err := c.Runner.get(ctx, []store.Ref{c.checkpoint(at)})
+	if err == nil {
+		c.looked[at] = time.Now()
+		c.ended[at] = rows[0].Has(doneAttr)
+	}
+	return err
+}
+
+// awaits reports whether a shard must wait for a parent that the stream no longer
+// lists: somebody may still have its records.
+func (c *consumer) awaits(ctx context.Context, table, parent string, listed map[string]bool) (bool, error) {
+	if _, shared := c.source().(Shared); !shared || parent == "" || listed[parent] {
+		return false, nil
+	}
+	at := place{c.group, table, parent}
+	if c.ended[at] {
+		return false, nil
+	}
+	rows, err := c.Runner.get(ctx, []store.Ref{c.checkpoint(at)})
+	if err != nil {
+		return true, err
+	}
+	c.ended[at] = rows[0] == nil || rows[0].Has(doneAttr)
+	return !c.ended[at], nil
+}
+
+// fence is the condition that nobody took the shard over, and the steps that say
+// who moved its checkpoint.
+func (c *consumer) fence(at place) (cond [][]store.Test, ops []store.Op) {
+	now := c.held[at]
+	if now == 0 {
+		return nil, nil
+	}
+	return [][]store.Test{notAbove(tenureAttr, value.OfInt(now))}, []store.Op{set(tenureAttr, value.OfInt(now))}
+}
+
+// finish remembers that the shard is applied to its end, for its children, which
+// another process may have.
+func (c *consumer) finish(ctx context.Context, at place) error {
+	now := c.held[at]
+	if now == 0 {
+		return nil
+	}
+	out, err := c.Runner.write(ctx, []store.Write{{
+		Ref: c.checkpoint(at), If: store.Cond{notAbove(tenureAttr, value.OfInt(now))},
+		Ops: []store.Op{set(tenureAttr, value.OfInt(now)), set(doneAttr, value.OfBool(true))},
+	}})
+	if err == nil && out[0].Err == nil {
+		c.ended[at] = true
+	}
+	return err
+}
+
+func (c *consumer) checkpoint(at place) store.Ref {
+	return book.Checkpoint(c.Runner.Model.Name, c.group, at.table, at.shard)
+}
+
+func notAbove(name string, v value.Value) []store.Test {
+	return []store.Test{{Attr: name, Is: store.Absent}, {Attr: name, Is: store.Le, Value: v}}
+}
+
+// Place is how far a group of consumers has come in a shard.
+type Place struct {
+	Table, Shard string
+	At           events.Position
+	Done         bool
+}
+
+func placeOf(key string, row value.Item) Place {
+	table, shard := book.ShardOf(key)
+	return Place{table, shard, events.PositionFrom(row.Get(book.Position)), row.Has(doneAttr)}
+}
+
+// Place is how far a group has come in one shard.
+func (r *Runner) Place(ctx context.Context, group, table, shard string) (Place, error) {
+	ref := book.Checkpoint(r.Model.Name, group, table, shard)
+	rows, err := r.get(ctx, []store.Ref{ref})
+	if err != nil {
+		return Place{}, err
+	}
+	return placeOf(ref.Key.Sort.Text(), rows[0]), nil
+}
+
+// Places are all shards that a group has read from.
+func (r *Runner) Places(ctx context.Context, group string) (out []Place, err error) {
+	q := store.Query{Table: book.TableName, Partition: book.Checkpoint(r.Model.Name, group, "", "").Key.Partition}
+	for {
+		page, err := r.Store.Query(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range page.Rows {
+			out = append(out, placeOf(row.Get(book.Sort).Text(), row))
+		}
+		if q.After = page.Next; q.After == nil {
+			return out, nil
+		}
+	}
+}
+
+// Groups are the groups of consumers that the runner's model needs.
+func (r *Runner) Groups() []string {
+	if r.Index == nil {
+		return []string{GroupRows}
+	}
+	return []string{GroupRows, GroupSearch}
+}
