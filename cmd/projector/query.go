@@ -192,7 +192,7 @@ func usageOf(ps []query.Parameter) string {
 	var out []string
 	for _, q := range ps {
 		if q.Optional {
-			out = append(out, "["+q.Name+"=]")
+			out = append(out, "["+q.Name+"="+q.Default+"]")
 		} else {
 			out = append(out, q.Name+"=")
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 
 	"weir/internal/book"
 	"weir/internal/model"
@@ -161,30 +163,21 @@ func (r *Runner) lookOnce(ctx context.Context, refs []store.Ref, books []value.I
 	if err != nil {
 		return nil, err
 	}
+	looks := make([]store.Write, len(todo))
+	errs := make([]error, len(todo))
+	abreast(len(todo), func(j int) {
+		looks[j], errs[j] = r.lookAt(ctx, ask[j], rows[j], books[todo[j]])
+	})
 	var ws []store.Write
 	var of []int
 	for j, i := range todo {
-		e := r.Model.Table(refs[i].Table).Classify(rows[j])
-		if e == nil || len(e.Steps) == 0 {
-			continue
-		}
-		version, stale, err := r.showable(ctx, refs[i], rows[j].Get(book.Version), books[i])
-		if err != nil {
-			return nil, err
-		}
-		if stale {
-			continue
-		}
-		wr, err := r.lookWrite(ctx, e, refs[i], rows[j], books[i])
-		wr.If = append(wr.If, version)
-		var many *projections.TooMany
-		switch {
-		case errors.As(err, &many) || errors.Is(err, value.ErrNumber):
+		switch err := errs[j]; {
+		case errors.Is(err, store.ErrRefused) || errors.Is(err, value.ErrNumber):
 			refused[i] = err
 		case err != nil:
 			return nil, err
-		default:
-			ws, of = append(ws, wr), append(of, i)
+		case looks[j].Ops != nil:
+			ws, of = append(ws, looks[j]), append(of, i)
 		}
 	}
 	out, err := r.write(ctx, ws)
@@ -201,6 +194,39 @@ func (r *Runner) lookOnce(ctx context.Context, refs []store.Ref, books []value.I
 		}
 	}
 	return again, nil
+}
+
+// looksAbreast is how many targets are read for at a time.
+const looksAbreast = 16
+
+// abreast does n things, some of them at a time.
+func abreast(n int, do func(i int)) {
+	var next atomic.Int64
+	var wait sync.WaitGroup
+	for range min(n, looksAbreast) {
+		wait.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				do(i)
+			}
+		})
+	}
+	wait.Wait()
+}
+
+// lookAt is the write that shows what is derived on a row, without Ops when there
+// is nothing to show: it is not there, of another entity, or shows a later look.
+func (r *Runner) lookAt(ctx context.Context, target store.Ref, row, b value.Item) (store.Write, error) {
+	e := r.Model.Table(target.Table).Classify(row)
+	if e == nil || len(e.Steps) == 0 {
+		return store.Write{}, nil
+	}
+	version, stale, err := r.showable(ctx, target, row.Get(book.Version), b)
+	if err != nil || stale {
+		return store.Write{}, err
+	}
+	wr, err := r.lookWrite(ctx, e, target, row, b)
+	wr.If = append(wr.If, version)
+	return wr, err
 }
 
 // showable is the condition under which a row that shows this version may be
