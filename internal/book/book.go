@@ -122,20 +122,24 @@ func Node(model string, root store.Ref, path string) store.Ref {
 // Nodes is what the partitions of a model's sets begin with.
 func Nodes(model string) string { return "set|" + model + "|" }
 
-// List is the list of the followers that a rule finds by the values given.
-func List(model, rule string, by []value.Value) store.Ref {
-	return Ref("each|"+model+"|"+rule+"|"+RowText(store.Ref{Key: store.Key{Partition: value.OfString(valuesText(by))}}), "")
+// List names the list of the followers that a rule finds by the values given.
+func List(rule string, by []string) string {
+	var b strings.Builder
+	for _, s := range by {
+		b.WriteByte('|')
+		writeEscaped(&b, s)
+	}
+	if b.Len() > maxText {
+		return rule + "|#" + Hash(b.String())
+	}
+	return rule + b.String()
 }
 
-func valuesText(vs []value.Value) string {
-	var b strings.Builder
-	for _, v := range vs {
-		b.WriteString(v.Kind().Descriptor() + ":")
-		writeEscaped(&b, v.Text())
-		b.WriteByte('|')
-	}
-	return b.String()
-}
+// Followers is where a list of followers has its moments.
+func Followers(model, list string) store.Ref { return Ref(Lists(model)+list, "") }
+
+// Lists is what the partitions of a model's lists of followers begin with.
+func Lists(model string) string { return "each|" + model + "|" }
 
 // Follower is a follower's place in a list. The sort keys of followers are all
 // above the list's own.

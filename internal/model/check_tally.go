@@ -40,7 +40,7 @@ func checkTallyOptions(c *compiler) {
 		case t.Kind == Distinct && d.max < 0 && d.at["max"] == pos{}:
 			c.report(at, "max: 1000", "a distinct without max has no bound: all its values stand in one row")
 		case t.Kind != Distinct && d.max >= 0:
-			c.report(d.at["max"], "", "max bounds a distinct, a %s is one number", t.Kind)
+			c.report(d.at["max"], "leave it out", "max bounds a distinct, a %s has no need of it", t.Kind)
 		}
 		switch {
 		case t.Kind == Mean && d.round < 0 && d.at["round"] == pos{}:

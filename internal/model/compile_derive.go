@@ -168,7 +168,10 @@ func (c *compiler) nested(r *RowRule, sets []setDecl) (Expr, bool) {
 		case s.isMap:
 			in, good = c.nested(r, s.nested)
 		default:
-			in, good = c.recordOr(r, s.value, nil, s.name.text)
+			if in, good = c.recordOr(r, s.value, nil, s.name.text); in.Each != nil {
+				c.report(s.value.pos, "give the value an attribute of its own", "what comes from the follower stands by itself, not inside a map")
+				good = false
+			}
 		}
 		x.Map, ok = append(x.Map, Assign{s.name.text, in}), ok && good
 	}

@@ -123,6 +123,9 @@ const maxDistinct = 5000
 
 func readRow(d *deriveDecl, f fields) {
 	r := &rowDecl{source: f.words("row"), keep: f.words("keep"), where: readTests(f)}
+	if n, ok := f.has["row"]; ok && len(r.source) == 0 && len(n.elements()) == 0 {
+		n.wrong(f.what("row"), "an entity, or a list of them")
+	}
 	if n, ok := f.has["each"]; ok {
 		each := n.fields("each")
 		r.each = &eachDecl{pos: n.pos(), of: each.need("of", "of: ENTITY"), by: each.namesOrPairs("by")}

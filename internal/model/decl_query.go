@@ -44,6 +44,8 @@ func readStep(f fields) *stepDecl {
 	case list:
 		if of := f.words("list"); len(of) > 0 {
 			d.of, d.also = of[0], of[1:]
+		} else if n := f.has["list"]; len(n.elements()) == 0 {
+			n.wrong(f.what("list"), "an entity, or a list of them")
 		}
 	case f.isMap():
 		f.r.report(f.pos(), "one of get: ENTITY, list: ENTITY, search: INDEX", "%s does not say what it reads", article(f.shape))

@@ -50,6 +50,13 @@ func (p *printer) model(m *Model) {
 	}
 	for _, r := range m.Rows {
 		p.line("row %s: %s into %s keep %v where%s", r.Name, r.Source.Name, r.Into.Name, r.Keep, tests(r.Where))
+		if r.Each != nil {
+			var by []string
+			for _, m := range r.Each.By {
+				by = append(by, field(m.Field)+"="+expr(m.Expr))
+			}
+			p.line("  each %s by %v", r.Each.Of.Name, by)
+		}
 		p.line("  set %s", assigns(r.Fields))
 	}
 	for _, f := range m.Follows {
@@ -134,6 +141,12 @@ func (p *printer) query(q *Query) {
 			below = "below " + binds([]Bind{*s.Below})
 		}
 		p.line("  %s get=%v by %s with %s %s reverse=%v expired=%v", s.Entity.Name, s.Get, by, binds(s.With), below, s.Reverse, s.Expired)
+		if len(s.Any) > 0 {
+			p.line("    any %s", binds(s.Any))
+		}
+		if len(s.Also) > 0 {
+			p.line("    also %v", names(s.Also, func(e *Entity) string { return e.Name }))
+		}
 	}
 }
 
@@ -174,6 +187,8 @@ func expr(x Expr) string {
 		return x.Record
 	case x.Map != nil:
 		return assigns(x.Map)
+	case x.Each != nil:
+		return "follower's " + field(x.Each)
 	case x.Follow != nil:
 		return "follow " + x.Follow.Source.Name + "." + field(x.Follow.Field)
 	}

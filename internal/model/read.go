@@ -169,7 +169,7 @@ func (n node) fields(shape string) fields {
 }
 
 func article(noun string) string {
-	if noun == "entity" || noun == "index" || noun == "attribute" {
+	if noun == "entity" || noun == "index" || noun == "attribute" || noun == "each" {
 		return "an " + noun
 	}
 	if noun == "steps" {

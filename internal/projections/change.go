@@ -48,19 +48,22 @@ func NewChange(t *model.Table, r *events.Record) (c Change, ok bool) {
 	return c, true
 }
 
-// Effects is what a change asks for. There are three kinds and no more; a search
-// document is a Put into an index, a fact a Put into our own table.
+// Effects is what a change asks for. There are three kinds and no more: a search
+// document is a Put into an index, a Fact and a Join are Puts into our own table,
+// and a Tell is a Put for each follower in a list.
 type Effects struct {
 	Adds    []Add
 	Puts    []Put
 	Spreads []Spread
 	Facts   []Fact
+	Joins   []Join
+	Tells   []Tell
 	Faults  []Fault
 }
 
 // Empty reports whether the change asks for nothing.
 func (e *Effects) Empty() bool {
-	return len(e.Adds)+len(e.Puts)+len(e.Spreads)+len(e.Facts)+len(e.Faults) == 0
+	return len(e.Adds)+len(e.Puts)+len(e.Spreads)+len(e.Facts)+len(e.Joins)+len(e.Tells)+len(e.Faults) == 0
 }
 
 // Add adds an amount to an accumulator in the book of a target row.
@@ -113,5 +116,6 @@ func Fold(c *Change) Effects {
 	foldRows(c, &e)
 	foldFollows(c, &e)
 	foldFacts(c, &e)
+	foldJoins(c, &e)
 	return e
 }

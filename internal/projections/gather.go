@@ -19,6 +19,8 @@ type Gathered struct {
 	Leaves  []Leaf    // rows of sets that may not show what they should
 	Puts    []Put     // the newest for each row
 	Spreads []Spread  // the newest for each source and field
+	Joins   []Join    // the newest for each follower in each list
+	Tells   []Tell    // in the order of the stream
 	Facts   []Fact    // the newest for each name
 	FactOf  []int     // the change of each fact
 	Lists   []string  // whose targets are to be looked at
@@ -98,7 +100,7 @@ func Sum(adds []Add) ([]value.Attr, error) {
 func Gather(changes []Change) *Gathered {
 	g := gatherer{
 		Gathered: Gathered{Touched: make([]bool, len(changes))},
-		targets:  map[string]*Target{}, puts: map[string]int{}, spreads: map[string]int{}, facts: map[string]int{},
+		targets:  map[string]*Target{}, puts: map[string]int{}, spreads: map[string]int{}, facts: map[string]int{}, joins: map[string]int{},
 	}
 	for i := range changes {
 		c := &changes[i]
@@ -133,6 +135,7 @@ type gatherer struct {
 	puts    map[string]int
 	spreads map[string]int
 	facts   map[string]int
+	joins   map[string]int
 }
 
 func (g *gatherer) take(i int, c *Change, e *Effects) {
@@ -168,6 +171,16 @@ func (g *gatherer) take(i int, c *Change, e *Effects) {
 	for _, f := range e.Facts {
 		g.fact(i, f)
 	}
+	for _, j := range e.Joins {
+		name := j.List + "\x00" + book.RowText(j.Row)
+		if at, ok := g.joins[name]; ok {
+			g.Joins[at] = j
+			continue
+		}
+		g.joins[name] = len(g.Joins)
+		g.Joins = append(g.Joins, j)
+	}
+	g.Tells = append(g.Tells, e.Tells...)
 	for _, f := range e.Faults {
 		g.Faults = append(g.Faults, f)
 		g.FaultOf = append(g.FaultOf, i)

@@ -39,7 +39,12 @@ func foldHistory(c *Change, rule *model.RowRule, row value.Item, e *Effects) {
 	if !slices.Contains(rule.Keep, c.event(rule.Source)) {
 		return
 	}
-	if m, ok := made(c, rule, row); ok {
+	if c.Was == c.Is && differing(c, c.New, c.Old, c.Is).IsMissing() && differing(c, c.Old, c.New, c.Was).IsMissing() {
+		return // only what weir derives has changed
+	}
+	if rule.Each != nil {
+		foldTell(c, rule, row, e)
+	} else if m, ok := made(c, rule, row); ok {
 		e.Puts = append(e.Puts, m)
 	}
 }
@@ -88,12 +93,28 @@ func made(c *Change, rule *model.RowRule, row value.Item) (Put, bool) {
 	if !model.Holds(rule.Where, row) {
 		return Put{}, false
 	}
+	p, ok := build(rule, func(f *model.Assign) value.Value { return evaluate(c, &f.Expr, row) })
+	p.Position = c.Position
+	for i := range rule.Fields {
+		fl := rule.Fields[i].Expr.Follow
+		if fl == nil || rule.Into.Attribute(fl.Attr) == nil {
+			continue
+		}
+		if of, ok := fl.Source.Key(func(name string) value.Value { return assigned(fl.Key, name, row) }); ok {
+			p.Follows = append(p.Follows, Following{fl, store.Ref{Table: fl.Source.Table.Name, Key: of}})
+		}
+	}
+	return p, ok
+}
+
+// build makes a rule's row of the values of its fields.
+func build(rule *model.RowRule, val func(*model.Assign) value.Value) (Put, bool) {
 	into := rule.Into
-	key, ok := into.Key(func(name string) value.Value { return keyPart(c, rule, name, row, primary(into, name)) })
+	key, ok := into.Key(func(name string) value.Value { return keyPart(rule, val, name, primary(into, name)) })
 	if !ok {
 		return Put{}, false
 	}
-	p := Put{Rule: rule, Row: store.Ref{Table: into.Table.Name, Key: key}, Position: c.Position}
+	p := Put{Rule: rule, Row: store.Ref{Table: into.Table.Name, Key: key}}
 	attrs := append(make(value.Item, 0, 16), into.Table.Item(key)...)
 	for i := range into.Where {
 		if t := &into.Where[i]; len(t.OneOf) == 1 && !t.Not {
@@ -102,24 +123,17 @@ func made(c *Change, rule *model.RowRule, row value.Item) (Put, bool) {
 	}
 	for i := range rule.Fields {
 		f := &rule.Fields[i]
-		if into.Attribute(f.Name) == nil {
-			continue
+		if into.Attribute(f.Name) != nil && f.Expr.Follow == nil {
+			attrs = append(attrs, value.Attr{Name: f.Name, Value: val(f)})
 		}
-		if fl := f.Expr.Follow; fl != nil {
-			if of, ok := fl.Source.Key(func(name string) value.Value { return assigned(fl.Key, name, row) }); ok {
-				p.Follows = append(p.Follows, Following{fl, store.Ref{Table: fl.Source.Table.Name, Key: of}})
-			}
-			continue
-		}
-		attrs = append(attrs, value.Attr{Name: f.Name, Value: evaluate(c, &f.Expr, row)})
 	}
-	p.Image = value.NewItem(indexKeys(c, rule, row, attrs)...)
+	p.Image = value.NewItem(indexKeys(rule, val, attrs)...)
 	return p, true
 }
 
 // indexKeys adds the attributes that put the row into its indexes. Of an index
 // whose key cannot be made whole, none.
-func indexKeys(c *Change, rule *model.RowRule, row value.Item, attrs value.Item) value.Item {
+func indexKeys(rule *model.RowRule, val func(*model.Assign) value.Value, attrs value.Item) value.Item {
 	into := rule.Into
 	for i := range into.Table.Indexes {
 		idx := &into.Table.Indexes[i]
@@ -129,7 +143,7 @@ func indexKeys(c *Change, rule *model.RowRule, row value.Item, attrs value.Item)
 			if ka.Name == "" || kt == nil || slices.Contains(into.PrimaryKey(), kt) || into.Attribute(ka.Name) != nil {
 				continue
 			}
-			v, ok := kt.Build(func(name string) value.Value { return keyPart(c, rule, name, row, kt) })
+			v, ok := kt.Build(func(name string) value.Value { return keyPart(rule, val, name, kt) })
 			whole = whole && ok
 			attrs = append(attrs, value.Attr{Name: ka.Name, Value: v})
 		}
@@ -151,14 +165,17 @@ func primary(e *model.Entity, name string) *model.KeyTemplate {
 
 // keyPart is a name's value as it stands in a key we make: what a person typed
 // escaped, what was read from a key raw.
-func keyPart(c *Change, rule *model.RowRule, name string, row value.Item, kt *model.KeyTemplate) value.Value {
+func keyPart(rule *model.RowRule, val func(*model.Assign) value.Value, name string, kt *model.KeyTemplate) value.Value {
 	for i := range rule.Fields {
 		f := &rule.Fields[i]
 		if f.Name != name {
 			continue
 		}
-		v := evaluate(c, &f.Expr, row)
-		if f.Expr.Field == nil || !f.Expr.Field.Typed() || v.Kind() != value.String {
+		v, from := val(f), f.Expr.Field
+		if from == nil {
+			from = f.Expr.Each
+		}
+		if from == nil || !from.Typed() || v.Kind() != value.String {
 			return v
 		}
 		return value.OfString(kt.Template.Escape(v.Text()))
@@ -200,11 +217,11 @@ func recordPart(c *Change, name string) value.Value {
 	case "$event":
 		switch {
 		case c.Old == nil:
-			return value.OfString("insert")
+			return value.OfString("INSERT")
 		case c.New == nil:
-			return value.OfString("remove")
+			return value.OfString("REMOVE")
 		}
-		return value.OfString("modify")
+		return value.OfString("MODIFY")
 	case "$key":
 		return value.OfMap(c.Table.Item(c.Row.Key))
 	case "$old":

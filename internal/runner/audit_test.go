@@ -42,16 +42,39 @@ func (h *harness) audit() string {
 type pass struct {
 	history  map[string]projections.Put
 	followed map[string]value.Value // the last value of each field of each row
+	lists    map[string]value.Item  // of each follower, what is taken from it
+}
+
+// told is what followers get, as of this record.
+func (p *pass) told(e *projections.Effects) (puts []projections.Put) {
+	for _, j := range e.Joins {
+		if name := j.List + " " + book.RowText(j.Row); j.Gone {
+			delete(p.lists, name)
+		} else {
+			p.lists[name] = j.Fields
+		}
+	}
+	for _, t := range e.Tells {
+		for name, fields := range p.lists {
+			if strings.HasPrefix(name, t.List+" ") {
+				if put, ok := t.For(fields); ok {
+					puts = append(puts, put)
+				}
+			}
+		}
+	}
+	return puts
 }
 
 func (h *harness) pass() pass {
-	p := pass{map[string]projections.Put{}, map[string]value.Value{}}
+	p := pass{map[string]projections.Put{}, map[string]value.Value{}, map[string]value.Item{}}
 	for i := range h.records {
 		c, _ := projections.NewChange(h.records[i].table, &h.records[i].rec)
 		if !h.done[i+1] {
 			continue
 		}
-		for _, put := range projections.Fold(&c).Puts {
+		e := projections.Fold(&c)
+		for _, put := range append(e.Puts, p.told(&e)...) {
 			if len(put.Rule.Keep) > 0 {
 				p.history[book.RowText(put.Row)] = put
 			}

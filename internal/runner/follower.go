@@ -229,7 +229,7 @@ type piece struct {
 // parent is finished. It answers with how many records there were.
 func (c *consumer) pass(ctx context.Context) (n int, err error) {
 	var pieces []piece
-	together := 0
+	together, ordered := 0, c.jobs && tellsEach(c.Runner.Model)
 	for _, t := range c.Runner.Model.Tables {
 		shards, err := c.source().Shards(ctx, t.Name)
 		if err != nil {
@@ -252,17 +252,22 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 				return 0, fmt.Errorf("%s of %s, shard %s: %w", c.group, t.Name, s.ID, err)
 			}
 			open[s.ID] = !c.ended[at]
-			if len(p.page.Records) > 0 {
+			if len(p.page.Records) > 0 || ordered {
 				pieces = append(pieces, p)
 				together += len(p.page.Records)
 				n += len(p.page.Records)
 			}
-			if together >= 4*pageRecords[c.group] {
+			if !ordered && together >= 4*pageRecords[c.group] {
 				if err := c.take(ctx, pieces); err != nil {
 					return 0, err
 				}
 				pieces, together = pieces[:0], 0
 			}
+		}
+	}
+	if ordered {
+		if pieces, err = c.inOrder(ctx, pieces); err != nil {
+			return 0, err
 		}
 	}
 	return n, c.take(ctx, pieces)

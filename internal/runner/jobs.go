@@ -43,6 +43,9 @@ func (r *Runner) step(ctx context.Context, job value.Item) (more bool, err error
 	if job.Has(lookAttr) {
 		return r.lookOn(ctx, job)
 	}
+	if job.Has(tellRule) {
+		return r.tellOn(ctx, job)
+	}
 	list := job.Get(listAttr)
 	rows, err := r.get(ctx, []store.Ref{book.Ref(list.Text(), "")})
 	if err != nil || rows[0] == nil {

@@ -53,11 +53,12 @@ func (c *Counts) Add(d Counts) {
 // allRows applies batches of several lanes to everything derived but search.
 func (r *Runner) allRows(ctx context.Context, bs []Batch) ([]Counts, error) {
 	counts := make([]Counts, len(bs))
-	for i, b := range bs {
-		var err error
-		if counts[i], err = r.Rows(ctx, b); err != nil {
+	for _, part := range r.phases(bs) {
+		n, err := r.gathered(ctx, part.Batch)
+		if err != nil {
 			return nil, err
 		}
+		counts[part.of].Add(n)
 	}
 	return counts, nil
 }
@@ -65,10 +66,19 @@ func (r *Runner) allRows(ctx context.Context, bs []Batch) ([]Counts, error) {
 // Rows applies a batch to everything derived but search. After an error the batch
 // is to be applied again: some of it may have happened.
 func (r *Runner) Rows(ctx context.Context, b Batch) (Counts, error) {
+	counts, err := r.allRows(ctx, []Batch{b})
+	if err != nil {
+		return Counts{}, err
+	}
+	return counts[0], nil
+}
+
+// gathered applies changes of which each target is written once.
+func (r *Runner) gathered(ctx context.Context, b Batch) (Counts, error) {
 	g := projections.Gather(b.Changes)
 	kept := make([]bool, len(b.Changes))
 	w := work{Runner: r, Batch: b, Gathered: g, kept: kept}
-	for _, step := range []func(context.Context) error{w.facts, w.tallies, w.sets, w.steps, w.rows, w.mends, w.faults} {
+	for _, step := range []func(context.Context) error{w.facts, w.tallies, w.sets, w.steps, w.rows, w.joins, w.tells, w.mends, w.faults} {
 		if err := step(ctx); err != nil {
 			return Counts{}, err
 		}

@@ -68,7 +68,8 @@ func recorded(t *testing.T, open func(*testing.T, *model.Model) *system.System) 
 			want := systemtest.Read(t, dir)
 			s := open(t, m)
 			first := replayInto(t, s, systemtest.Files(t, dir))
-			if first.Records() != want.Records || first.Applied != want.Records || first.Gaps != 0 {
+			// A record that changes nothing but what is derived is skipped.
+			if first.Records() != want.Records || first.Kept != 0 || first.Gaps != 0 {
 				t.Errorf("replayed %d records of %d: %+v", first.Records(), want.Records, first)
 			}
 			checkAll(t, s, want.Checks)
@@ -108,7 +109,7 @@ func TestRecordedInAnyOrder(t *testing.T) {
 				s := openSystem(t, t.TempDir(), m)
 				pieces := arrange(byTable(t, systemtest.Files(t, dir)))
 				first := replayPieces(t, s, pieces)
-				if first.Records() != want.Records || first.Applied != want.Records || first.Gaps != 0 {
+				if first.Records() != want.Records || first.Kept != 0 || first.Gaps != 0 {
 					t.Errorf("replayed %d records of %d: %+v", first.Records(), want.Records, first)
 				}
 				checkAll(t, s, want.Checks)

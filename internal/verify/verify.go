@@ -40,6 +40,7 @@ type Verify struct {
 	docs    map[string]map[string]bool
 	told    told
 	sets    map[string]*set // by the text of its first row
+	joins   map[string]projections.Join
 	read    int
 	Checked int // derived values compared
 }
@@ -80,6 +81,7 @@ func (t *target) settle() error {
 // that reason; an embedded store has no others.
 func (v *Verify) Run(ctx context.Context, yield func(Difference)) error {
 	v.yield, v.expect, v.docs, v.told, v.sets = yield, map[string]*target{}, map[string]map[string]bool{}, told{}, map[string]*set{}
+	v.joins = map[string]projections.Join{}
 	if err := v.scan(ctx, v.recount); err != nil {
 		return err
 	}
@@ -154,6 +156,9 @@ func (v *Verify) recount(_ context.Context, rows []found) error {
 			t.add(a)
 		}
 		v.told.add(e.Facts)
+		for _, j := range e.Joins {
+			v.joins[v.follower(j)] = j
+		}
 		for _, d := range projections.Documents(v.Model, &rows[i].Change) {
 			if v.docs[d.Index] == nil {
 				v.docs[d.Index] = map[string]bool{}
@@ -348,7 +353,7 @@ func (v *Verify) members(ctx context.Context, s projections.Spread) error {
 // books compares the accumulators themselves, those of targets that are not there
 // too.
 func (v *Verify) books(ctx context.Context) error {
-	begins, facts, sets := "book|"+v.Model.Name+"|", book.Facts(v.Model.Name), book.Nodes(v.Model.Name)
+	begins, facts, sets, lists := "book|"+v.Model.Name+"|", book.Facts(v.Model.Name), book.Nodes(v.Model.Name), book.Lists(v.Model.Name)
 	q := store.Query{Table: book.TableName}
 	for {
 		page, err := v.Store.Query(ctx, q)
@@ -364,6 +369,8 @@ func (v *Verify) books(ctx context.Context) error {
 				v.fact(strings.TrimPrefix(name, facts), b)
 			case strings.HasPrefix(name, sets):
 				v.node(strings.TrimPrefix(name, sets), b)
+			case strings.HasPrefix(name, lists):
+				v.listed(strings.TrimPrefix(name, lists), b)
 			}
 		}
 		if page.Next == nil {
@@ -375,6 +382,7 @@ func (v *Verify) books(ctx context.Context) error {
 		v.book(name, value.Item{})
 	}
 	v.untold()
+	v.unlisted()
 	return nil
 }
 

@@ -1,0 +1,175 @@
+package projections
+
+import (
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Join makes a row a follower in a list, as of Position, or, when it is Gone, one
+// no longer.
+type Join struct {
+	List     string     // see book.List
+	Row      store.Ref  // the follower
+	Fields   value.Item // what rows made for it take from it, by their names
+	Gone     bool
+	Position events.Position
+}
+
+// Tell makes a row for each follower in a list, as of the moment when it is
+// handled.
+type Tell struct {
+	List     string
+	Rule     *model.RowRule
+	Fields   value.Item // of the rows made, but for those that come from the follower
+	Position events.Position
+}
+
+// foldJoins: a follower contributes its place in the list where it can be found.
+func foldJoins(c *Change, e *Effects) {
+	if c.Was != nil {
+		for _, rule := range c.Was.Told {
+			was, ok := JoinOf(rule, c.Was, c.Row, c.Old)
+			if is, has := JoinOf(rule, c.Is, c.Row, c.New); ok && (!has || was.List != is.List) {
+				was.Gone, was.Fields, was.Position = true, nil, c.Position
+				e.Joins = append(e.Joins, was)
+			}
+		}
+	}
+	if c.Is == nil {
+		return
+	}
+	for _, rule := range c.Is.Told {
+		was, had := JoinOf(rule, c.Was, c.Row, c.Old)
+		is, has := JoinOf(rule, c.Is, c.Row, c.New)
+		if has && !(had && was.List == is.List && value.EqualItems(was.Fields, is.Fields)) {
+			is.Position = c.Position
+			e.Joins = append(e.Joins, is)
+		}
+	}
+}
+
+// JoinOf is the place of a row of the entity among those that a rule finds; ok is
+// false when it finds none such.
+func JoinOf(rule *model.RowRule, e *model.Entity, ref store.Ref, row value.Item) (_ Join, ok bool) {
+	if e != rule.Each.Of || row == nil {
+		return Join{}, false
+	}
+	j := Join{Row: ref}
+	if j.List, ok = list(rule, func(m *model.Match) value.Value { return m.Field.Get(row) }); !ok {
+		return j, false
+	}
+	var attrs []value.Attr
+	for i := range rule.Fields {
+		if f := &rule.Fields[i]; f.Expr.Each != nil {
+			attrs = append(attrs, value.Attr{Name: f.Name, Value: f.Expr.Each.Get(row)})
+		}
+	}
+	j.Fields = value.NewItem(attrs...)
+	return j, true
+}
+
+// list is the list of the followers whose fields have these values, which are the
+// same where they are so in a key.
+func list(rule *model.RowRule, val func(*model.Match) value.Value) (string, bool) {
+	var by []string
+	for i := range rule.Each.By {
+		s := model.Scalar(val(&rule.Each.By[i]))
+		if s == "" {
+			return "", false
+		}
+		by = append(by, s)
+	}
+	return book.List(rule.Name+"<"+rule.Source.Name, by), true
+}
+
+func foldTell(c *Change, rule *model.RowRule, row value.Item, e *Effects) {
+	if !model.Holds(rule.Where, row) {
+		return
+	}
+	to, ok := list(rule, func(m *model.Match) value.Value { return scalarOf(&m.Expr, row) })
+	if !ok {
+		return
+	}
+	var attrs []value.Attr
+	for i := range rule.Fields {
+		if f := &rule.Fields[i]; f.Expr.Each == nil {
+			attrs = append(attrs, value.Attr{Name: f.Name, Value: evaluate(c, &f.Expr, row)})
+		}
+	}
+	e.Tells = append(e.Tells, Tell{List: to, Rule: rule, Fields: value.NewItem(attrs...), Position: c.Position})
+}
+
+// For is the row that a follower gets; ok is false where it has no key.
+func (t *Tell) For(follower value.Item) (Put, bool) {
+	p, ok := build(t.Rule, func(f *model.Assign) value.Value {
+		if f.Expr.Each != nil {
+			return follower.Get(f.Name)
+		}
+		return t.Fields.Get(f.Name)
+	})
+	p.Position = t.Position
+	return p, ok
+}
+
+// Phases cuts a run of changes where it matters what comes first, following or
+// being told: within a phase no list is told something that also changes. It
+// answers the phase of each change, counted from 0.
+func Phases(changes []*Change) []int {
+	out := make([]int, len(changes))
+	joined, told := map[string]bool{}, map[string]bool{}
+	phase := 0
+	for i, c := range changes {
+		if out[i] = phase; !concerns(c) {
+			continue
+		}
+		e := Fold(c)
+		if touches(e.Joins, told, Join.list) || touches(e.Tells, joined, Tell.list) {
+			phase++
+			clear(joined)
+			clear(told)
+		}
+		note(e.Joins, joined, Join.list)
+		note(e.Tells, told, Tell.list)
+		out[i] = phase
+	}
+	return out
+}
+
+// concerns reports whether a change may be of a follower, or tell followers.
+func concerns(c *Change) bool {
+	for _, e := range [...]*model.Entity{c.Was, c.Is} {
+		if e == nil {
+			continue
+		}
+		if len(e.Told) > 0 {
+			return true
+		}
+		for _, r := range e.Rules {
+			if r.Each != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (j Join) list() string { return j.List }
+func (t Tell) list() string { return t.List }
+
+func touches[T any](effects []T, lists map[string]bool, list func(T) string) bool {
+	for _, e := range effects {
+		if lists[list(e)] {
+			return true
+		}
+	}
+	return false
+}
+
+func note[T any](effects []T, lists map[string]bool, list func(T) string) {
+	for _, e := range effects {
+		lists[list(e)] = true
+	}
+}

@@ -1,0 +1,43 @@
+package verify
+
+import (
+	"maps"
+	"slices"
+
+	"weir/internal/book"
+	"weir/internal/projections"
+	"weir/internal/value"
+)
+
+// What followers were told is history, and is not recounted. Who follows is state.
+
+func (v *Verify) follower(j projections.Join) string {
+	ref := book.Follower(book.Followers(v.Model.Name, j.List), j.Row)
+	return j.List + "\x00" + ref.Key.Sort.Text()
+}
+
+// listed compares a follower in a list with the row that follows.
+func (v *Verify) listed(list string, row value.Item) {
+	at := row.Get(book.Sort).Text()
+	f := projections.FollowerFrom(row)
+	if at == "-" || !f.Here() {
+		return
+	}
+	v.Checked++
+	name := list + "\x00" + at
+	switch j, ok := v.joins[name]; {
+	case !ok:
+		v.yield(Difference{"followers", list, "nobody in " + at, "a follower"})
+	case !value.EqualItems(j.Fields, f.Fields):
+		v.yield(Difference{"followers", rowText(v.Model, j.Row), text(value.OfMap(j.Fields)), text(value.OfMap(f.Fields))})
+	}
+	delete(v.joins, name)
+}
+
+// unlisted says who follows and is in no list.
+func (v *Verify) unlisted() {
+	for _, name := range slices.Sorted(maps.Keys(v.joins)) {
+		j := v.joins[name]
+		v.yield(Difference{"followers", rowText(v.Model, j.Row), "in the list " + j.List, "nowhere"})
+	}
+}
