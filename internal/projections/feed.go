@@ -122,7 +122,7 @@ func Phases(changes []*Change) []int {
 	joined, told := map[string]bool{}, map[string]bool{}
 	phase := 0
 	for i, c := range changes {
-		if out[i] = phase; !concerns(c) {
+		if out[i] = phase; !InOrder(c.Was, c.Is) {
 			continue
 		}
 		e := Fold(c)
@@ -138,9 +138,10 @@ func Phases(changes []*Change) []int {
 	return out
 }
 
-// concerns reports whether a change may be of a follower, or tell followers.
-func concerns(c *Change) bool {
-	for _, e := range [...]*model.Entity{c.Was, c.Is} {
+// InOrder reports whether the order of a change among those of other rows matters,
+// by what its row was and is: it may be of a follower, or tell followers.
+func InOrder(was, is *model.Entity) bool {
+	for _, e := range [...]*model.Entity{was, is} {
 		if e == nil {
 			continue
 		}

@@ -39,14 +39,33 @@ func foldHistory(c *Change, rule *model.RowRule, row value.Item, e *Effects) {
 	if !slices.Contains(rule.Keep, c.event(rule.Source)) {
 		return
 	}
-	if c.Was == c.Is && differing(c, c.New, c.Old, c.Is).IsMissing() && differing(c, c.Old, c.New, c.Was).IsMissing() {
-		return // only what weir derives has changed
+	if c.Was == c.Is && !concernedBy(rule, c) {
+		return
 	}
 	if rule.Each != nil {
 		foldTell(c, rule, row, e)
 	} else if m, ok := made(c, rule, row); ok {
 		e.Puts = append(e.Puts, m)
 	}
+}
+
+// concernedBy reports whether a change of a row is one to the rule: of something
+// that the application wrote, or of a derived value that the rule names.
+func concernedBy(rule *model.RowRule, c *Change) bool {
+	if !differing(c, c.New, c.Old, c.Is).IsMissing() || !differing(c, c.Old, c.New, c.Was).IsMissing() {
+		return true
+	}
+	changed := func(f *model.Field) bool { return f != nil && !value.Equal(f.Get(c.Old), f.Get(c.New)) }
+	for i := range rule.Where {
+		if changed(rule.Where[i].Field) {
+			return true
+		}
+	}
+	return anyField(rule.Fields, changed)
+}
+
+func anyField(assigns []model.Assign, is func(*model.Field) bool) bool {
+	return slices.ContainsFunc(assigns, func(a model.Assign) bool { return is(a.Expr.Field) || anyField(a.Expr.Map, is) })
 }
 
 // event is what happened to the row as a row of the entity: a row that becomes

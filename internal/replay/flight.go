@@ -6,18 +6,21 @@ import (
 	"fmt"
 
 	"weir/internal/events"
+	"weir/internal/projections"
 	"weir/internal/store"
 )
 
 // flight is the writes of a batch on their way to the store. Removals are sent
-// apart from, and after, the writes before them, and each after the mark that it
-// leaves: a crash between these leaves a row whose own mark is still older than
-// the removal, which then happens when the batch comes again.
+// apart from, and after, the writes before them, though before any that must not
+// overtake them; and each after the mark that it leaves: a crash between these
+// leaves a row whose own mark is still older than the removal, which then happens
+// when the batch comes again.
 type flight struct {
 	*Replay
 	writes sending
 	marks  sending // of removals
 	leaves sending
+	waits  bool // the order of one of these removals among the changes of other rows matters
 }
 
 // sending is writes and the entries that they are of.
@@ -36,7 +39,8 @@ func (f *flight) add(ctx context.Context, e *entry) error {
 	if e.Bad != nil {
 		return nil
 	}
-	if e.leaves {
+	inOrder := projections.InOrder(e.table.Classify(e.Record.Old), e.table.Classify(e.Record.New))
+	if e.leaves || inOrder && f.waits {
 		if err := f.land(ctx); err != nil {
 			return err
 		}
@@ -51,7 +55,7 @@ func (f *flight) add(ctx context.Context, e *entry) error {
 		if e.applied {
 			f.leaves.add(p.write, e)
 		}
-		e.leaves = true
+		e.leaves, f.waits = true, f.waits || inOrder
 	case p.writes:
 		f.writes.add(p.write, e)
 	}
@@ -60,6 +64,7 @@ func (f *flight) add(ctx context.Context, e *entry) error {
 
 // land sends everything.
 func (f *flight) land(ctx context.Context) error {
+	f.waits = false
 	for _, s := range []*sending{&f.writes, &f.marks, &f.leaves} {
 		if err := f.send(ctx, s); err != nil {
 			return err
