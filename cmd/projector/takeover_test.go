@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	mathrand "math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"weir/internal/model"
+	"weir/internal/runner"
+	"weir/internal/store/dynamodb"
+	"weir/internal/store/dynamodb/dynamodbtest"
+	"weir/internal/system"
+	"weir/internal/verify"
+)
+
+// takeoverLease is what the processes of TestTakeover run with.
+const takeoverLease = 2 * time.Second
+
+// TestTakeover has two processes of the built program follow a table in DynamoDB
+// Local while another client writes. In turn one of them is killed with -9 and
+// started again, or stopped for longer than its lease. In the end what is derived is
+// right, and nothing is missing. WEIR_TAKEOVER_ROUNDS says how many times.
+func TestTakeover(t *testing.T) {
+	rounds := 2
+	if s := os.Getenv("WEIR_TAKEOVER_ROUNDS"); s != "" {
+		var err error
+		if rounds, err = strconv.Atoi(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg := dynamodbtest.Config(t)
+	key := rand.Text()
+	cfg.Credentials = credentials.NewStaticCredentialsProvider(key, "x", "")
+	w := &takeover{T: t, bin: filepath.Join(t.TempDir(), "projector"), env: append(os.Environ(),
+		"AWS_REGION=eu-west-1", "AWS_ACCESS_KEY_ID="+key, "AWS_SECRET_ACCESS_KEY=x", "AWS_ENDPOINT_URL_DYNAMODB="+os.Getenv(dynamodbtest.Endpoint))}
+	if out, err := exec.Command("go", "build", "-o", w.bin, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	m, err := model.Load("gallery")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := system.Tables([]*model.Model{m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := dynamodbtest.Open(t, cfg, tables, dynamodb.Options{})
+	w.start(0)
+	w.start(1)
+	stop := w.client(cfg)
+	for round := range rounds {
+		i := round / 2 % 2
+		if round%2 == 0 {
+			w.signal(i, syscall.SIGKILL)
+			w.procs[i].Wait()
+			time.Sleep(takeoverLease + takeoverLease/2)
+			w.start(i)
+		} else {
+			w.signal(i, syscall.SIGSTOP)
+			time.Sleep(2 * takeoverLease)
+			w.signal(i, syscall.SIGCONT)
+		}
+		time.Sleep(takeoverLease / 4)
+	}
+	written := stop()
+	w.settles(m, db)
+	run := &runner.Runner{Model: m, Store: db, Now: time.Now}
+	if err := run.Dead(t.Context(), func(d runner.Dead) error { t.Errorf("kept: %s %s: %s", d.Kind, d.Target, d.Reason); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for i := range w.procs {
+		w.signal(i, syscall.SIGTERM)
+		if err := w.procs[i].Wait(); err != nil {
+			t.Errorf("a process that was told to stop ended with %v:\n%s", err, w.tail(i))
+		}
+	}
+	t.Logf("%d rounds, %d writes", rounds, written)
+}
+
+type takeover struct {
+	*testing.T
+	bin   string
+	env   []string
+	procs [2]*exec.Cmd
+	logs  [2]bytes.Buffer
+}
+
+func (w *takeover) start(i int) {
+	dir := filepath.Join(w.TempDir(), "..", fmt.Sprint("data", i))
+	cmd := exec.Command(w.bin, "run", "gallery", "--aws", "--data", dir, "--addr", "127.0.0.1:0", "--lease", takeoverLease.String())
+	cmd.Env, cmd.Stderr = w.env, &w.logs[i]
+	if err := cmd.Start(); err != nil {
+		w.Fatal(err)
+	}
+	w.procs[i] = cmd
+	w.Cleanup(func() { _ = cmd.Process.Kill() })
+}
+
+func (w *takeover) signal(i int, s os.Signal) {
+	if err := w.procs[i].Process.Signal(s); err != nil {
+		w.Fatalf("%v:\n%s", err, w.tail(i))
+	}
+}
+
+func (w *takeover) tail(i int) []byte {
+	b := w.logs[i].Bytes()
+	return b[max(0, len(b)-2000):]
+}
+
+// client writes as people do, until stop, which says how often.
+func (w *takeover) client(cfg aws.Config) (stop func() int) {
+	db := sdk.NewFromConfig(cfg)
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	var counts [2]int
+	for c := range counts {
+		rng := mathrand.New(mathrand.NewPCG(uint64(c), 9))
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				if err := deed(context.Background(), db, rng); err != nil {
+					w.Error(err)
+					return
+				}
+				counts[c]++
+				time.Sleep(time.Duration(rng.IntN(10)) * time.Millisecond)
+			}
+		})
+	}
+	return func() int { cancel(); wg.Wait(); return counts[0] + counts[1] }
+}
+
+func deed(ctx context.Context, db *sdk.Client, rng *mathrand.Rand) (err error) {
+	a, m := fmt.Sprint("a", rng.IntN(20)), fmt.Sprint("m", rng.IntN(400))
+	s := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
+	row := map[string]types.AttributeValue{"PK": s("ALBUM#" + a), "SK": s("MEDIA#" + m), "EntityType": s("AlbumMedia"), "albumId": s(a), "mediaId": s(m), "addedAt": s("2025-01-01T00:00:00Z")}
+	n := rng.IntN(20)
+	if n >= 16 {
+		row = map[string]types.AttributeValue{"PK": s("ALBUM#" + a), "SK": s("METADATA"), "EntityType": s("Album"), "id": s(a), "title": s(fmt.Sprint("title ", rng.IntN(9))), "isPublic": s("true"), "createdAt": s("2025-01-01T00:00:00Z")}
+	}
+	if n < 11 || n >= 16 && n < 19 {
+		_, err = db.PutItem(ctx, &sdk.PutItemInput{TableName: aws.String("gallery"), Item: row})
+		return err
+	}
+	_, err = db.DeleteItem(ctx, &sdk.DeleteItemInput{TableName: aws.String("gallery"), Key: map[string]types.AttributeValue{"PK": row["PK"], "SK": row["SK"]}})
+	return err
+}
+
+// settles waits until a recount finds nothing.
+func (w *takeover) settles(m *model.Model, db *dynamodb.Store) {
+	w.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		var bad []verify.Difference
+		v := verify.Verify{Model: m, Store: db}
+		if err := v.Run(w.Context(), func(d verify.Difference) { bad = append(bad, d) }); err != nil {
+			w.Fatal(err)
+		}
+		if len(bad) == 0 && v.Checked > 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.Fatalf("%d of %d differ, such as %v\n%s\n%s", len(bad), v.Checked, bad[0], w.tail(0), w.tail(1))
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
