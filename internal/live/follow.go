@@ -26,6 +26,8 @@ func Follow(ctx context.Context, run *runner.Runner, o Options) error {
 	}
 	defer unlock()
 	r := New(run, o)
+	applies := *run
+	applies.Retired = r.Retired
 	reading, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var wg sync.WaitGroup
@@ -35,7 +37,7 @@ func Follow(ctx context.Context, run *runner.Runner, o Options) error {
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTime, cancel) })()
 	var moved atomic.Bool
 	for wait := time.Second; ctx.Err() == nil; {
-		f := runner.Follower{Runner: run, Source: r, Stop: ctx.Done(), Report: func(string, runner.Counts) { moved.Store(true) }}
+		f := runner.Follower{Runner: &applies, Source: r, Stop: ctx.Done(), Report: func(string, runner.Counts) { moved.Store(true) }}
 		err := f.Run(applying)
 		if moved.Swap(false) {
 			wait = time.Second

@@ -8,7 +8,10 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,6 +38,8 @@ type world struct {
 	db    *embedded.Store
 	dirs  [2]string
 	procs [2]*process
+
+	forgetful atomic.Bool
 
 	mu    sync.Mutex
 	reads map[string][]string // who read each shard, in order
@@ -86,7 +91,7 @@ func (w *world) start(i int) {
 	run := &runner.Runner{Model: w.model, Store: p, Now: time.Now}
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	go func() {
-		p.ended <- live.Follow(ctx, run, live.Options{Dir: w.dirs[i], Lease: lease, Poll: 10 * time.Millisecond, Log: log})
+		p.ended <- live.Follow(ctx, run, live.Options{Dir: w.dirs[i], Lease: lease, Poll: 10 * time.Millisecond, Retire: time.Millisecond, List: lease / 5, Log: log})
 	}()
 }
 
@@ -174,6 +179,15 @@ func (p *process) Read(ctx context.Context, table, shard string, after events.Po
 		p.world.read[r.Position] = true
 	}
 	return page, err
+}
+
+// Shards leaves closed shards out when the world says that the stream forgot them.
+func (p *process) Shards(ctx context.Context, table string) ([]store.Shard, error) {
+	shards, err := p.Store.Shards(ctx, table)
+	if p.world.forgetful.Load() {
+		shards = slices.DeleteFunc(shards, func(s store.Shard) bool { return s.Closed })
+	}
+	return shards, errors.Join(err, p.pass())
 }
 
 func (p *process) Horizon(ctx context.Context, table, shard string) (events.Position, error) {
@@ -398,6 +412,57 @@ func (w *world) leases() []value.Item {
 		w.Fatal("no leases")
 	}
 	return page.Rows
+}
+
+// TestBooksForgetShards says that the positions of shards that are over go out of
+// the books that are written, and that the numbers stay right.
+func TestBooksForgetShards(t *testing.T) {
+	w := newWorld(t)
+	rng := rand.New(rand.NewPCG(11, 11))
+	stop := w.application(2)
+	w.start(0)
+	for range 6 {
+		time.Sleep(lease / 2)
+		w.split(rng)
+	}
+	stop()
+	w.settles()
+	before := w.lanes()
+	w.forgetful.Store(true)
+	stop = w.application(3)
+	deadline := time.Now().Add(10 * time.Second)
+	for w.lanes() > 1 && time.Now().Before(deadline) {
+		time.Sleep(lease / 5)
+	}
+	stop()
+	w.settles()
+	// What an album is counted from lies in one shard at a time.
+	if after := w.lanes(); before < 2 || after > 1 {
+		t.Errorf("a book had up to %d positions, then up to %d", before, after)
+	}
+	w.procs[0].stop()
+	must(t, <-w.procs[0].ended)
+}
+
+// lanes is how many positions the book with the most has.
+func (w *world) lanes() (most int) {
+	q := store.Query{Table: book.TableName}
+	for {
+		page, err := w.db.Query(context.Background(), q)
+		must(w.T, err)
+		for _, row := range page.Rows {
+			n := 0
+			for _, a := range row {
+				if strings.HasPrefix(row.Get("k").Text(), "book|") && strings.HasPrefix(a.Name, "p:") {
+					n++
+				}
+			}
+			most = max(most, n)
+		}
+		if q.After = page.Next; q.After == nil {
+			return most
+		}
+	}
 }
 
 // TestGapIsSaid says that records that the stream gave up before they were read are

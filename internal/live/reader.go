@@ -39,10 +39,12 @@ import (
 
 // Options of a Reader; those without a zero value that is said must be given.
 type Options struct {
-	Dir   string        // for spools; one process at a time has it
-	Lease time.Duration // how long a silent holder keeps its shards; 0 is 30 s
-	Poll  time.Duration // how often a shard that gave nothing is asked; 0 is 1 s
-	Log   *slog.Logger  // nil is slog.Default()
+	Dir    string        // for spools; one process at a time has it
+	Lease  time.Duration // how long a silent holder keeps its shards; 0 is 30 s
+	Retire time.Duration // how long a finished shard is missing from the stream before nobody asks for its positions; 0 is 2 h
+	List   time.Duration // how often shards are listed, if nothing says that they changed; 0 is 10 s
+	Poll   time.Duration // how often a shard that gave nothing is asked; 0 is 1 s
+	Log    *slog.Logger  // nil is slog.Default()
 }
 
 // Reader reads the streams of one model. Run must run while a Follower uses it.
@@ -57,7 +59,8 @@ type Reader struct {
 	at      time.Time                // when that was
 	gone    map[place]int            // unfinished and not listed: in how many listings
 	watched map[place]*watch
-	done    map[place]bool // applied by every group
+	done    map[place]bool       // applied by every group
+	missing map[string]time.Time // lanes of finished shards that the stream no longer lists: since when
 	changed chan struct{}
 	stale   chan struct{} // poked when the list of shards is not the last word
 }
@@ -72,6 +75,12 @@ func New(run *runner.Runner, o Options) *Reader {
 	if o.Poll <= 0 {
 		o.Poll = time.Second
 	}
+	if o.List <= 0 {
+		o.List = 10 * time.Second
+	}
+	if o.Retire <= 0 {
+		o.Retire = 2 * time.Hour
+	}
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
@@ -82,9 +91,6 @@ func New(run *runner.Runner, o Options) *Reader {
 		changed: make(chan struct{}), stale: make(chan struct{}, 1),
 	}
 }
-
-// listEvery is how often the shards are listed, if nothing says that they changed.
-const listEvery = 10 * time.Second
 
 // Run takes leases, keeps them, and reads what they are for, until ctx ends; then
 // it gives them back. Errors of the services are logged and tried again: while they
@@ -170,7 +176,7 @@ func (r *Reader) lease(p place) store.Ref { return book.Lease(r.run.Model.Name, 
 // were finished.
 func (r *Reader) list(ctx context.Context) error {
 	r.mu.Lock()
-	fresh := time.Since(r.at) < listEvery
+	fresh := time.Since(r.at) < r.opts.List
 	r.mu.Unlock()
 	if fresh {
 		return nil
@@ -194,16 +200,32 @@ func (r *Reader) list(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.listed, r.at, r.done = listed, time.Now(), map[place]bool{}
-	gone := map[place]int{}
+	gone, missing := map[place]int{}, map[string]time.Time{}
 	for p, finished := range done {
 		if finished {
 			r.done[p] = true
+		}
+		if lane := runner.Lane(p.table, p.shard); finished && !there[p] {
+			missing[lane] = r.at
+			if since, known := r.missing[lane]; known {
+				missing[lane] = since
+			}
 		} else if !there[p] {
 			gone[p] = r.gone[p] + 1
 		}
 	}
-	r.gone = gone
+	r.gone, r.missing = gone, missing
 	return nil
+}
+
+// Retired says that nothing comes from a lane any more: its shard was applied to
+// its end by every group, and the stream, which keeps a shard for a day after its
+// end, has not listed it for a while.
+func (r *Reader) Retired(lane string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	since, missing := r.missing[lane]
+	return missing && time.Since(since) >= r.opts.Retire
 }
 
 // progress says of each shard that any group has begun whether all have finished.

@@ -223,6 +223,7 @@ type piece struct {
 	place
 	table *model.Table
 	page  store.Records
+	read  time.Time
 }
 
 // pass reads a page of each shard and applies them. A child is read when its
@@ -288,6 +289,7 @@ func (c *consumer) read(ctx context.Context, t *model.Table, at place) (piece, e
 		}
 	}
 	var err error
+	p.read = time.Now()
 	p.page, err = c.source().Read(ctx, at.table, at.shard, c.at[at], pageRecords[c.group])
 	if errors.Is(err, ErrElsewhere) {
 		return p, nil // the next pass sees it
@@ -309,7 +311,7 @@ func (c *consumer) take(ctx context.Context, pieces []piece) error {
 	}
 	batches := make([]Batch, len(pieces))
 	for i, p := range pieces {
-		b := Batch{Lane: Lane(p.place.table, p.shard), Changes: make([]projections.Change, 0, len(p.page.Records))}
+		b := Batch{Lane: Lane(p.place.table, p.shard), Read: p.read, Changes: make([]projections.Change, 0, len(p.page.Records))}
 		for j := range p.page.Records {
 			if ch, ok := projections.NewChange(p.table, &p.page.Records[j]); ok {
 				b.Changes = append(b.Changes, ch)
@@ -318,6 +320,12 @@ func (c *consumer) take(ctx context.Context, pieces []piece) error {
 		batches[i] = b
 	}
 	counts, err := c.apply(ctx, batches)
+	if errors.Is(err, errOld) {
+		for _, p := range pieces {
+			delete(c.at, p.place)
+		}
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("%s of %s: %w", c.group, pieces[0].place.table, err)
 	}

@@ -27,6 +27,9 @@ type Runner struct {
 	Store store.Store
 	Index search.Index // nil where the model has no search
 	Now   func() time.Time
+	// Retired, when set, says that nothing will ever come from a lane again, other
+	// than a batch that is older than batchLife.
+	Retired func(lane string) bool
 }
 
 // Batch is a run of changes of one lane, in the order of its stream. A lane is one
@@ -34,6 +37,7 @@ type Runner struct {
 type Batch struct {
 	Lane    string
 	Changes []projections.Change
+	Read    time.Time // when it was read, with the monotonic clock; zero where that is no matter
 }
 
 // Counts says what became of records. Each is in exactly one: applied where it

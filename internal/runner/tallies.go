@@ -32,6 +32,9 @@ func (w *work) tallies(ctx context.Context) error {
 		}
 		pending = again
 	}
+	if err := w.prune(ctx, books); err != nil {
+		return err
+	}
 	for t := range books { // such a row shows all that is derived on it at once
 		if len(t.Entity.Steps) > 0 {
 			t.Look = t.Look || projections.Publishes(t.Entity)
@@ -59,6 +62,9 @@ func (w *work) count(ctx context.Context, targets []*projections.Target, books m
 		}
 		ws = append(ws, w.countWrite(t, total))
 		sent = append(sent, t)
+	}
+	if err := w.fresh(); err != nil {
+		return nil, err
 	}
 	out, err := w.write(ctx, ws)
 	if err != nil {
