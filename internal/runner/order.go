@@ -56,7 +56,7 @@ func (r *Runner) phases(bs []Batch) []run {
 				end++
 			}
 			if end > next[i] || n == last && len(b.Changes) == 0 {
-				out = append(out, run{Batch{b.Lane, b.Changes[next[i]:end]}, i})
+				out = append(out, run{Batch{Lane: b.Lane, Changes: b.Changes[next[i]:end], Read: b.Read}, i})
 			}
 			next[i] = end
 		}
