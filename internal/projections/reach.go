@@ -85,11 +85,9 @@ func (r *reach) look(own value.Item) (bool, error) {
 	}
 	var who []string
 	for _, el := range elements {
-		text := model.Scalar(el.Value)
-		if text == "" {
-			return false, nil // nobody can be meant by it
+		if text := model.Scalar(el.Value); text != "" { // anything else names nobody
+			who = append(who, text)
 		}
-		who = append(who, text)
 	}
 	ok, err := r.all(who)
 	return ok && len(who) > 0, err

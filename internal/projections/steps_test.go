@@ -196,7 +196,8 @@ func TestLook(t *testing.T) {
 		{"one more named", round("status", "voting", "attendees", names(append(all, "x")...)), many, "voting - - -"},
 		{"nobody", round("status", "voting", "attendees", names()), many, "voting - - -"},
 		{"no group", item("round_id", "r", "status", "voting"), many, "voting - - -"},
-		{"something that is no name", round("status", "voting", "attendees", value.OfList(value.OfNull(), value.OfString("u1"))), many, "voting - - -"},
+		{"something that is no name", round("status", "voting", "attendees", value.OfList(value.OfNull(), value.OfString("u1"))), many, "rated - - 2026-01-01T00:00:01Z"},
+		{"nothing but that", round("status", "voting", "attendees", value.OfList(value.OfNull())), many, "voting - - -"},
 		{"no list", round("status", "voting", "attendees", "u1"), many, "rated - - 2026-01-01T00:03:24Z"},
 		{"a set", round("status", "voting", "attendees", value.OfStrings([]string{"u1", "u2"})), many, "rated - - 2026-01-01T00:00:02Z"},
 	} {

@@ -1,0 +1,104 @@
+package query
+
+import (
+	"context"
+	"fmt"
+
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/value"
+)
+
+// partition is a step that reads what the key names reach from a row of another.
+func partition(m *model.Model, of *model.Entity, fields []*model.Field, from []model.Assign, prior *step) *step {
+	s := &model.Step{Entity: of}
+	for i, f := range fields {
+		s.With = append(s.With, model.Bind{Field: f, Const: from[i].Expr.Const, Prior: from[i].Expr.Field})
+	}
+	return newStep(m, s, prior)
+}
+
+// through yields all rows that the step reads for the row before. It gives up with
+// ErrTooMuch where that would cost more than a page may.
+func (r *run) through(ctx context.Context, st *step, sc scope, yield func(value.Item)) error {
+	q, ok := st.query(sc)
+	if !ok {
+		return nil
+	}
+	for q.Limit = manyRows; ; {
+		page, err := r.Store.Query(ctx, q)
+		if err != nil {
+			return err
+		}
+		r.reads++
+		for _, row := range page.Rows {
+			if r.bytes += row.Size(); st.belongs(row, sc, r.now) {
+				yield(st.reads(row, r.now))
+			}
+		}
+		if page.Next == nil {
+			return nil
+		}
+		if r.spent() {
+			return fmt.Errorf("reading all of %s: %w", st.Entity.Name, ErrTooMuch)
+		}
+		q.After = page.Next
+	}
+}
+
+// list is a list attribute of a step's rows, with the step that reads what it
+// stands for where a row has none.
+type list struct {
+	*model.Attribute
+	others *step
+}
+
+func newList(m *model.Model, a *model.Attribute, of *step) *list {
+	l := &list{Attribute: a}
+	if o := a.Others; o != nil {
+		l.others = partition(m, o.Of, o.Links, o.Key, of)
+	}
+	return l
+}
+
+// elements are those of a row's list, each once.
+func (r *run) elements(ctx context.Context, l *list, row value.Item) ([]value.Value, error) {
+	var out []value.Value
+	seen := map[string]bool{}
+	add := func(v value.Value) {
+		if text := model.Scalar(v); text != "" && !seen[text] {
+			seen[text] = true
+			out = append(out, v)
+		}
+	}
+	if v := row.Get(l.Name); projections.IsList(v) {
+		for _, el := range v.Elements() {
+			add(el.Value)
+		}
+		return out, nil
+	}
+	if l.others == nil {
+		return nil, nil
+	}
+	err := r.through(ctx, l.others, scope{prior: row}, func(other value.Item) { add(l.others.read(l.Others.Field, other)) })
+	return out, err
+}
+
+// spread makes of each row one for every element of the lists that the step is
+// fixed to, with that element in the place of the list.
+func (w *walk) spread(st *step, from []found) ([]found, error) {
+	for _, l := range st.lists {
+		var out []found
+		for _, f := range from {
+			elements, err := w.elements(w.ctx, l, f.row)
+			if err != nil {
+				return nil, err
+			}
+			for _, v := range elements {
+				out = append(out, found{f.row.With(value.Attr{Name: l.Name, Value: v}), f.at})
+			}
+		}
+		from = out
+	}
+	return from, nil
+}

@@ -1,0 +1,60 @@
+package query
+
+import (
+	"context"
+	"slices"
+
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// sorted answers a list in an order that is not its key's. The whole list is read
+// for each page; rows without the field come last.
+func (r *run) sorted(ctx context.Context, from place) ([]value.Item, place, error) {
+	st := r.plan.steps[0]
+	type ranked struct {
+		row value.Item
+		at  store.Cursor
+	}
+	var all []ranked
+	err := r.through(ctx, st, scope{args: r.args}, func(row value.Item) {
+		if key, ok := st.Entity.Table.KeyOf(row); ok {
+			all = append(all, ranked{row, store.Cursor{Key: key, Entry: store.Key{Partition: rank(st.read(r.plan.Sort, row))}}})
+		}
+	})
+	if err != nil {
+		return nil, place{}, err
+	}
+	slices.SortFunc(all, func(a, b ranked) int { return compareRanks(a.at, b.at) })
+	var items []value.Item
+	for i, a := range all {
+		switch {
+		case len(from.at) > 0 && compareRanks(a.at, from.at[0]) <= 0:
+		case len(items) == r.want:
+			return items, place{at: []store.Cursor{all[i-1].at}}, nil
+		default:
+			items = append(items, st.outside(a.row))
+		}
+	}
+	return items, place{}, nil
+}
+
+// rank is a value that orders rows, Missing for one that cannot.
+func rank(v value.Value) value.Value {
+	switch v.Kind() {
+	case value.String, value.Number, value.Binary:
+		return v
+	}
+	return value.Value{}
+}
+
+func compareRanks(a, b store.Cursor) int {
+	x, y := a.Entry.Partition, b.Entry.Partition
+	switch c := value.Compare(x, y); {
+	case x.IsMissing() != y.IsMissing():
+		return -c // Missing is the least kind, and comes last
+	case c != 0:
+		return c
+	}
+	return compareKeys(a.Key, b.Key)
+}
