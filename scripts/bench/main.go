@@ -2,7 +2,7 @@
 // prints a table: each line with the figure, the peer's, their ratio and the goal.
 //
 // What is compared stands in the file of each stage: decode.go, replay.go,
-// search.go, memory.go and scale.go. Rounds of weir and of its peer take turns, and
+// search.go, memory.go, scale.go and lists.go. Rounds of weir and of its peer take turns, and
 // a line shows medians, so that what else the machine does falls on both alike.
 package main
 
@@ -43,6 +43,7 @@ var stages = []stage{
 	{name: "replay", run: (*bench).replay},
 	{name: "search", run: (*bench).search},
 	{name: "scale", run: (*bench).scale},
+	{name: "lists", run: (*bench).lists},
 	{name: "memory", run: (*bench).memory},
 	{name: "parts", run: (*bench).parts, asked: true},
 }

@@ -1,0 +1,137 @@
+package projections
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// tree is a set's nodes, kept as rows as the runner does.
+type tree struct {
+	t     *rapid.T
+	nodes map[string]value.Item
+}
+
+func (tr *tree) node(path string) *Node { return NodeFrom(path, tr.nodes[path]) }
+
+func (tr *tree) put(n *Node) {
+	n.Version = value.OfInt(1)
+	ref := store.Ref{Table: book.TableName, Key: store.Key{Partition: value.OfString("k"), Sort: value.OfString("s")}}
+	tr.nodes[n.Path] = n.Row(ref)
+}
+
+// deliver counts a batch's steps in the leaves that they belong to, in only some of
+// them when it crashes.
+func (tr *tree) deliver(lane string, steps []Member, crash bool) {
+	leaves := map[string][]Member{}
+	for _, m := range steps {
+		path := ""
+		for tr.node(path).Inner {
+			path = m.Hash[:len(path)+1]
+		}
+		leaves[path] = append(leaves[path], m)
+	}
+	for _, path := range slices.Sorted(maps.Keys(leaves)) {
+		if crash && rapid.Bool().Draw(tr.t, "left out") {
+			continue
+		}
+		n := tr.node(path)
+		if _, err := n.Take(lane, leaves[path]); err != nil {
+			tr.t.Fatal(err)
+		}
+		if n.Full() {
+			for _, c := range n.Split() {
+				tr.put(c)
+			}
+		}
+		tr.put(n)
+	}
+}
+
+// gather makes one of the leaves below an inner node, where they are few enough.
+func (tr *tree) gather() {
+	for _, path := range slices.Sorted(maps.Keys(tr.nodes)) {
+		n := tr.node(path)
+		var below []*Node
+		for _, p := range Below(path) {
+			below = append(below, tr.node(p))
+		}
+		if !n.Inner || !FewEnough(below) || !rapid.Bool().Draw(tr.t, "gathered") {
+			continue
+		}
+		n.Join(below)
+		for _, p := range Below(path) {
+			delete(tr.nodes, p)
+		}
+		tr.put(n)
+	}
+}
+
+// TestTree delivers the steps of several lanes whole, in part and again, while leaves
+// are split and gathered: each counts once.
+func TestTree(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tr := &tree{t: t, nodes: map[string]value.Item{}}
+		want := map[string]int{}
+		holds := map[string]int{} // of each lane's rows, whether they say the member
+		past := map[string][][]Member{}
+		position := uint64(0)
+		rounds := rapid.IntRange(1, 30).Draw(t, "rounds")
+		for range rounds {
+			lane := rapid.SampledFrom([]string{"A", "B"}).Draw(t, "lane")
+			shrink := rapid.Bool().Draw(t, "shrink")
+			var steps []Member
+			for range rapid.IntRange(1, 120).Draw(t, "steps") {
+				m := fmt.Sprint(rapid.IntRange(0, 150).Draw(t, "member"))
+				key := lane + m
+				if shrink == (holds[key] == 0) {
+					continue
+				}
+				amount := 1 - 2*holds[key]
+				holds[key] += amount
+				want[m] += amount
+				position++
+				steps = append(steps, Member{m, MemberHash(m), events.PositionOf(position), value.OfInt(int64(amount))})
+			}
+			if steps == nil {
+				continue
+			}
+			past[lane] = append(past[lane], steps)
+			for rapid.Bool().Draw(t, "crashes") {
+				tr.deliver(lane, steps, true)
+				tr.gather()
+				other := map[string]string{"A": "B", "B": "A"}[lane]
+				if n := len(past[other]); n > 0 { // what came before comes once more, and changes nothing
+					tr.deliver(other, past[other][rapid.IntRange(0, n-1).Draw(t, "again")], false)
+				}
+			}
+			tr.deliver(lane, steps, false)
+			tr.gather()
+			again := past[lane][rapid.IntRange(0, len(past[lane])-1).Draw(t, "again")]
+			tr.deliver(lane, again[rapid.IntRange(0, len(again)-1).Draw(t, "from"):], false)
+		}
+		have := map[string]int{}
+		for path := range tr.nodes {
+			for m, c := range tr.node(path).Counts {
+				n, _ := c.Int64()
+				have[m] += int(n)
+				if !strings.HasPrefix(MemberHash(m), path) {
+					t.Fatalf("%s is in leaf %s", m, path)
+				}
+			}
+		}
+		maps.DeleteFunc(want, func(_ string, n int) bool { return n == 0 })
+		if !maps.Equal(want, have) {
+			t.Fatalf("have %v\nwant %v", have, want)
+		}
+	})
+}

@@ -1,0 +1,290 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/store/embedded"
+	"weir/internal/value"
+)
+
+// lists looks at what an update of a set costs against its size, and a row for a
+// follower against how many follow. DynamoDB's write units are counted from the
+// rows: one for each started KB of the larger of the old and the new one, twice
+// that in a transaction.
+func (b *bench) lists() error {
+	if err := b.sets(pick(b, []int{10, 1000, 10_000}, []int{10, 1000, 100_000, 1_000_000})); err != nil {
+		return err
+	}
+	return b.feeds(pick(b, []int{10, 1000, 10_000}, []int{10, 1000, 100_000}))
+}
+
+// updates is how many updates a size is measured by.
+const updates = 400
+
+func (b *bench) sets(sizes []int) error {
+	l, err := b.newLab("viewing")
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	view := func(n int) (keys, row value.Item) {
+		keys = item("profileId", "p", "sk", fmt.Sprintf("COMPLETED|asset-%08d", n))
+		return keys, keys.With(item("a.assetId", fmt.Sprintf("asset-%08d", n), "a.state", "COMPLETED")...)
+	}
+	var costs []perUpdate
+	for have, i := 0, 0; i < len(sizes); i++ {
+		for have < sizes[i] {
+			var cs []projections.Change
+			for ; have < sizes[i] && len(cs) < 1000; have++ {
+				cs = append(cs, l.change(view(have)))
+			}
+			if err := l.apply(b.ctx, cs); err != nil {
+				return err
+			}
+		}
+		c, err := l.measure(b.ctx, updates, func(n int) []projections.Change {
+			if n%2 == 1 { // what was added by the update before is taken away again
+				keys, row := view(sizes[i] + n - 1)
+				return []projections.Change{l.removal(keys, row)}
+			}
+			return []projections.Change{l.change(view(sizes[i] + n))}
+		})
+		if err != nil {
+			return err
+		}
+		b.say("set of %d: %v", sizes[i], c)
+		costs = append(costs, c)
+	}
+	b.flat("cost of an update of a set, by its size", sizes, costs)
+	return nil
+}
+
+func (b *bench) feeds(sizes []int) error {
+	var costs []perUpdate
+	for _, size := range sizes {
+		c, err := b.feed(size)
+		if err != nil {
+			return err
+		}
+		b.say("%d followers: %v for each", size, c)
+		costs = append(costs, c)
+	}
+	b.flat("cost of a row for a follower, by how many follow", sizes, costs)
+	return nil
+}
+
+func (b *bench) feed(size int) (perUpdate, error) {
+	l, err := b.newLab("watchlists")
+	if err != nil {
+		return perUpdate{}, err
+	}
+	defer l.close()
+	for n := 0; n < size; {
+		var cs []projections.Change
+		for ; n < size && len(cs) < 1000; n++ {
+			keys := item("PK", fmt.Sprintf("USER#%08d", n), "SK", "SAVED#WATCHLIST#w")
+			cs = append(cs, l.change(keys, keys.With(item("entityType", "USER_SAVED_WATCHLIST", "savedAt", "2026-01-01T00:00:00Z")...)))
+		}
+		if err := l.apply(b.ctx, cs); err != nil {
+			return perUpdate{}, err
+		}
+	}
+	additions := max(1, 400/size)
+	c, err := l.measure(b.ctx, additions, func(n int) []projections.Change {
+		keys := item("PK", "WATCHLIST#w", "SK", fmt.Sprintf("ITEM#MOVIE#%d", n))
+		return []projections.Change{l.change(keys, keys.With(item("entityType", "WATCHLIST_ITEM", "contentType", "MOVIE", "contentId", fmt.Sprint(n), "addedAt", "2026-01-02T00:00:00Z")...))}
+	})
+	return c.over(size), err
+}
+
+// flat adds a line whose goal is that the cost does not grow with the size.
+func (b *bench) flat(what string, sizes []int, costs []perUpdate) {
+	figure := ""
+	var units []float64
+	for i, c := range costs {
+		figure += fmt.Sprintf("%s%v at %d", map[bool]string{true: ", "}[i > 0], c, sizes[i])
+		units = append(units, c.units)
+	}
+	// The smallest is not spread yet, and cheaper; what must not grow is the rest.
+	spread := slices.Max(units[1:]) / slices.Min(units[1:])
+	b.table.add(line{what: what, figure: figure, peer: "itself", ratio: show(spread, "×"), goal: "≤ 1.50 ×", met: spread <= 1.5})
+}
+
+// perUpdate is what one update costs on average.
+type perUpdate struct {
+	micros, units, reads float64
+}
+
+func (p perUpdate) String() string {
+	return fmt.Sprintf("%.1f units %.1f reads %.0f µs", p.units, p.reads, p.micros)
+}
+
+func (p perUpdate) over(n int) perUpdate {
+	return perUpdate{p.micros / float64(n), p.units / float64(n), p.reads / float64(n)}
+}
+
+// lab is a store whose writes are counted, and a runner on it.
+type lab struct {
+	*runner.Runner
+	table *model.Table
+	meter *meter
+	dir   string
+	next  uint64
+}
+
+func (b *bench) newLab(name string) (*lab, error) {
+	m, err := model.Load(name)
+	if err != nil {
+		return nil, err
+	}
+	tables := []store.Table{book.Table()}
+	for _, t := range m.Tables {
+		st := t.Table
+		st.Stream = false
+		tables = append(tables, st)
+	}
+	dir, err := os.MkdirTemp(b.dir, "lists-")
+	if err != nil {
+		return nil, err
+	}
+	s, err := embedded.Open(dir, tables, embedded.Options{})
+	if err != nil {
+		return nil, err
+	}
+	mt := &meter{Store: s}
+	return &lab{Runner: &runner.Runner{Model: m, Store: mt, Now: time.Now}, table: m.Tables[0], meter: mt, dir: dir}, nil
+}
+
+func (l *lab) close() {
+	l.meter.Close()
+	os.RemoveAll(l.dir)
+}
+
+func (l *lab) change(keys, row value.Item) projections.Change {
+	return l.record(&events.Record{Keys: keys, New: row})
+}
+
+func (l *lab) removal(keys, row value.Item) projections.Change {
+	return l.record(&events.Record{Keys: keys, Old: row})
+}
+
+func (l *lab) record(r *events.Record) projections.Change {
+	l.next++
+	r.Position, r.Time = events.PositionOf(l.next), time.Unix(1767225600, 0)
+	c, _ := projections.NewChange(l.table, r)
+	return c
+}
+
+func (l *lab) apply(ctx context.Context, cs []projections.Change) error {
+	_, err := l.Rows(ctx, runner.Batch{Lane: "bench", Changes: cs})
+	return err
+}
+
+// measure counts what n updates cost, one at a time, with the jobs that they start.
+func (l *lab) measure(ctx context.Context, n int, update func(int) []projections.Change) (perUpdate, error) {
+	run := func() (time.Duration, error) {
+		start := time.Now()
+		for i := range n {
+			if err := l.apply(ctx, update(i)); err != nil {
+				return 0, err
+			}
+			for left := true; left; {
+				var err error
+				if left, err = l.Jobs(ctx); err != nil {
+					return 0, err
+				}
+			}
+		}
+		return time.Since(start), nil
+	}
+	took, err := run()
+	if err != nil {
+		return perUpdate{}, err
+	}
+	l.meter.on, l.meter.units, l.meter.reads = true, 0, 0
+	_, err = run()
+	l.meter.on = false
+	return perUpdate{took.Seconds() * 1e6, float64(l.meter.units), float64(l.meter.reads)}.over(n), err
+}
+
+// meter counts write units and reads while it is on.
+type meter struct {
+	store.Store
+	on           bool
+	units, reads int
+}
+
+func (m *meter) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
+	m.reads++
+	return m.Store.Get(ctx, refs)
+}
+
+func (m *meter) Query(ctx context.Context, q store.Query) (store.Page, error) {
+	m.reads++
+	return m.Store.Query(ctx, q)
+}
+
+func (m *meter) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	before, err := m.sizes(ctx, ws)
+	if err != nil {
+		return nil, err
+	}
+	out, err := m.Store.Write(ctx, ws)
+	if err == nil {
+		err = m.count(ctx, ws, before, 1)
+	}
+	return out, err
+}
+
+func (m *meter) Transact(ctx context.Context, ws []store.Write) error {
+	before, err := m.sizes(ctx, ws)
+	if err != nil {
+		return err
+	}
+	if err := m.Store.Transact(ctx, ws); err != nil {
+		return err
+	}
+	return m.count(ctx, ws, before, 2)
+}
+
+func (m *meter) sizes(ctx context.Context, ws []store.Write) ([]int, error) {
+	if !m.on || len(ws) == 0 {
+		return nil, nil
+	}
+	refs := make([]store.Ref, len(ws))
+	for i, w := range ws {
+		refs[i] = w.Ref
+	}
+	rows, err := m.Store.Get(ctx, refs)
+	sizes := make([]int, len(rows))
+	for i, row := range rows {
+		sizes[i] = row.Size()
+	}
+	return sizes, err
+}
+
+func (m *meter) count(ctx context.Context, ws []store.Write, before []int, factor int) error {
+	after, err := m.sizes(ctx, ws)
+	for i, n := range after {
+		m.units += factor * max(1, (max(n, before[i])+1023)/1024)
+	}
+	return err
+}
+
+func item(pairs ...string) value.Item {
+	var attrs []value.Attr
+	for i := 0; i < len(pairs); i += 2 {
+		attrs = append(attrs, value.Attr{Name: pairs[i], Value: value.OfString(pairs[i+1])})
+	}
+	return value.NewItem(attrs...)
+}
