@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 data=demo-data
-models=(gallery wardrobe movienight)
+models=(gallery wardrobe movienight watchlists viewing)
 
 bold='' plain=''
 if [ -t 1 ]; then bold=$'\033[1m' plain=$'\033[0m'; fi
@@ -36,6 +36,8 @@ say "Ask for what was derived:"
 show projector query gallery albums limit=3 --only title,createdAt,mediaCount
 show projector query wardrobe user-activities userId=user2 limit=3 --only Timestamp,ActivityType,ItemName
 show projector query movienight suggestions round_id=r-hot limit=3 --only title,up_votes,down_votes
+show projector query watchlists notifications userId=u-fan limit=3 --only at,watchlistId,contentType,contentId
+show projector query viewing summary profileId=profile-1 state=IN_PROGRESS
 show projector query gallery search-albums q=market limit=3 --only title,tags,mediaCount
 
 say "Next: the same over HTTP, until you interrupt it."
