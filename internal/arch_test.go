@@ -52,6 +52,8 @@ var below = map[string][]string{
 	"query":       {"value", "events", "store", "search", "book", "model", "projections"},
 	"api":         {"value", "store", "book", "model", "query"},
 
+	"lambda": {"value", "events", "store", "book", "model", "projections", "runner"},
+
 	"store/embedded":    {"value", "events", "store"},
 	"store/dynamodb":    {"value", "events", "store"},
 	"search/embedded":   {"value", "events", "store", "search"},

@@ -61,6 +61,9 @@ type program struct {
 
 func main() {
 	ctx := stopped(context.Background())
+	if os.Getenv(runtimeAPI) != "" && len(os.Args) == 1 {
+		os.Exit(serveLambda(ctx, os.Stderr))
+	}
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 

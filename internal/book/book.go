@@ -6,6 +6,7 @@
 //	set|MODEL|ROW         s PATH    a node of the tree that keeps the set in that row
 //	each|MODEL|RULE|KEY   s ""      the moments of a list of followers
 //	each|MODEL|RULE|KEY   s HASH    one follower, and since which moment
+//	mark|MODEL|ROW        s HASH    the last change of one row that counts there, without lanes
 //	tomb|ROW              s ""      a row of ours that was deleted, and at which position
 //	seen|ROW              s ""      the newest recorded removal replayed of a core row
 //	follow|MODEL|E.F|ROW  s ""      the value of field F of that row, for who follows it
@@ -17,6 +18,8 @@
 //	fact|MODEL|E.L|NAMES  s m|WHO   one of the others that a list stands for
 //	fact|MODEL|E.L|NAMES  s t|HASH  a row that goes by them
 //	dead|MODEL            s ID      a record or an effect that could not be applied
+//	lambda|MODEL          s TABLE   the order in which a function reads a stream
+//	lambda|MODEL          s SHARD   how far it has read a shard
 //	secret                s cursor  the key that signs paging cursors
 //	made|TABLE            s ""      that a replay made the table, and which one
 //	search                s INDEX   which instance of a search index has all documents
@@ -145,6 +148,12 @@ func Lists(model string) string { return "each|" + model + "|" }
 // above the list's own.
 func Follower(list, row store.Ref) store.Ref {
 	return Ref(list.Key.Partition.Text(), "m"+Hash(RowText(row)))
+}
+
+// Mark is where the last change of a source row that counted in a target's book is
+// kept, where there are no lanes.
+func Mark(model string, target, source store.Ref) store.Ref {
+	return Ref("mark|"+model+"|"+RowText(target), Hash(RowText(source)))
 }
 
 // Tombstone is where the deletion of a row of ours is remembered.

@@ -26,6 +26,9 @@ const parkAtOnce = 40
 func (w *work) park(ctx context.Context, t *projections.Target, reason string) error {
 	for len(t.Steps) > 0 {
 		steps := t.Steps[:min(parkAtOnce, len(t.Steps))]
+		if w.ByItem {
+			steps = t.Steps[:min(parkMarked, len(t.Steps))]
+		}
 		ws, err := w.parkWrites(ctx, t, steps, reason)
 		if err == nil {
 			err = w.Store.Transact(ctx, ws)
@@ -55,6 +58,11 @@ func (w *work) parkWrites(ctx context.Context, t *projections.Target, steps []pr
 		ds = append(ds, w.parked(t, s, reason))
 	}
 	ws, err := w.keeping(ctx, ds)
+	if w.ByItem {
+		return append(append(ws, w.marks(t, steps)...), store.Write{
+			Ref: book.Of(w.Model.Name, t.Row), Ops: []store.Op{{Kind: store.Add, Attr: book.Parked, Value: value.OfInt(int64(len(steps)))}},
+		}), err
+	}
 	return append(ws, store.Write{
 		Ref: book.Of(w.Model.Name, t.Row), If: store.Cond{below(lane, steps[0].Position.Value())},
 		Ops: []store.Op{
@@ -76,6 +84,14 @@ func (w *work) parked(t *projections.Target, s projections.Step, reason string) 
 
 // dropSeen leaves out the steps that the book has seen, counted or kept.
 func (w *work) dropSeen(ctx context.Context, t *projections.Target) error {
+	if w.ByItem {
+		seen, left, err := w.unmarked(ctx, t)
+		if err != nil {
+			return err
+		}
+		t.Steps = left
+		return w.wasParked(ctx, t, seen)
+	}
 	rows, err := w.get(ctx, []store.Ref{book.Of(w.Model.Name, t.Row)})
 	if err != nil {
 		return err

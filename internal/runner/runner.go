@@ -38,6 +38,9 @@ type Batch struct {
 	Lane    string
 	Changes []projections.Change
 	Read    time.Time // when it was read, with the monotonic clock; zero where that is no matter
+	// ByItem says that only the changes of one row are in order, and there are no
+	// lanes: see marks.go. Lane is then the same for all batches of a stream.
+	ByItem bool
 }
 
 // Counts says what became of records. Each is in exactly one: applied where it

@@ -25,6 +25,12 @@ func (w *work) tallies(ctx context.Context) error {
 			pending = append(pending, t)
 		}
 	}
+	if w.ByItem {
+		if err := w.countMarked(ctx, pending, books); err != nil {
+			return err
+		}
+		pending = nil
+	}
 	for len(pending) > 0 {
 		again, err := w.count(ctx, pending, books)
 		if err != nil {

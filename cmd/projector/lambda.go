@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	runtime "github.com/aws/aws-lambda-go/lambda"
+
+	"weir/internal/lambda"
+	"weir/internal/system"
+)
+
+// runtimeAPI is set where Lambda starts a program.
+const runtimeAPI = "AWS_LAMBDA_RUNTIME_API"
+
+// The environment of a function.
+const (
+	envModel      = "WEIR_MODEL"      // a built-in name or a path
+	envOpenSearch = "WEIR_OPENSEARCH" // URL of the search cluster, if the model searches
+	envOrder      = "WEIR_ORDER"      // item, or shard with a tumbling window and a parallelization factor of 1
+	envDrained    = "WEIR_DRAINED"    // the order before, once the stream has run empty
+	envData       = "WEIR_DATA"       // an embedded store instead of DynamoDB, for tests
+)
+
+// serveLambda handles events until Lambda ends the process.
+func serveLambda(ctx context.Context, stderr io.Writer) int {
+	p := &program{ctx: ctx, stderr: stderr}
+	h, s, err := p.handler()
+	if err != nil {
+		return p.fail(err)
+	}
+	defer s.Close()
+	runtime.StartWithOptions(h, runtime.WithContext(ctx))
+	return exitGood
+}
+
+func (p *program) handler() (*lambda.Handler, *system.System, error) {
+	name := os.Getenv(envModel)
+	if name == "" {
+		return nil, nil, usage("%s is not set: it names the model, a built-in one or a path", envModel)
+	}
+	order, err := lambda.ParseOrder(os.Getenv(envOrder))
+	if err != nil {
+		return nil, nil, usage("%s: %v", envOrder, err)
+	}
+	var drained lambda.Order
+	if d := os.Getenv(envDrained); d != "" {
+		if drained, err = lambda.ParseOrder(d); err != nil {
+			return nil, nil, usage("%s: %v", envDrained, err)
+		}
+	}
+	d := data{Data: os.Getenv(envData), AWS: os.Getenv(envData) == "", OpenSearch: os.Getenv(envOpenSearch)}
+	s, err := p.open(d, []string{name}, system.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	h, err := lambda.New(s.Models[0].Runner, order, drained, func(ctx context.Context) error {
+		if err := s.Fill(ctx, nil); err != nil {
+			return fmt.Errorf("the search index is new and not filled yet (projector query %s … --aws --opensearch URL fills it without a time limit): %w", name, err)
+		}
+		return nil
+	})
+	if err != nil {
+		s.Close()
+		return nil, nil, usage("%v", err)
+	}
+	return h, s, nil
+}

@@ -1,0 +1,557 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/replay"
+	"weir/internal/runner"
+	"weir/internal/system"
+	"weir/internal/value"
+	"weir/internal/verify"
+)
+
+// runtimeServer is Lambda's runtime API: it hands out one event at a time and takes
+// the answer.
+type runtimeServer struct {
+	*httptest.Server
+	events  chan invocation
+	answers chan reply
+	mu      sync.Mutex
+	n       int
+}
+
+type invocation struct {
+	payload []byte
+	time    time.Duration
+}
+
+// reply is what the function posted: to response, to error or to init/error.
+type reply struct {
+	kind string
+	body string
+}
+
+func newRuntime(t *testing.T) *runtimeServer {
+	r := &runtimeServer{events: make(chan invocation), answers: make(chan reply, 1)}
+	const base = "/2018-06-01/runtime/"
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+base+"invocation/next", func(w http.ResponseWriter, req *http.Request) {
+		select {
+		case e := <-r.events:
+			r.mu.Lock()
+			r.n++
+			id := fmt.Sprint("request-", r.n)
+			r.mu.Unlock()
+			w.Header().Set("Lambda-Runtime-Aws-Request-Id", id)
+			w.Header().Set("Lambda-Runtime-Deadline-Ms", fmt.Sprint(time.Now().Add(e.time).UnixMilli()))
+			w.Header().Set("Lambda-Runtime-Invoked-Function-Arn", "arn:aws:lambda:eu-west-1:1:function:f")
+			w.Write(e.payload)
+		case <-req.Context().Done():
+		}
+	})
+	mux.HandleFunc("POST "+base, func(w http.ResponseWriter, req *http.Request) {
+		body, _ := io.ReadAll(req.Body)
+		w.WriteHeader(http.StatusAccepted)
+		r.answers <- reply{req.URL.Path[strings.LastIndexByte(req.URL.Path, '/')+1:], string(body)}
+	})
+	r.Server = httptest.NewServer(mux)
+	t.Cleanup(func() { r.Server.CloseClientConnections(); r.Server.Close() })
+	return r
+}
+
+// function is the program as Lambda runs it.
+type function struct {
+	t       *testing.T
+	runtime *runtimeServer
+	cmd     *exec.Cmd
+	done    chan struct{}
+	stderr  bytes.Buffer
+	path    string
+	env     []string
+}
+
+func newFunction(t *testing.T, env ...string) *function {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "projector")
+	if err := os.Symlink(self, link); err != nil {
+		t.Fatal(err)
+	}
+	f := &function{t: t, runtime: newRuntime(t), env: env, path: link}
+	t.Cleanup(f.kill)
+	return f
+}
+
+func startFunction(t *testing.T, env ...string) *function {
+	t.Helper()
+	f := newFunction(t, env...)
+	f.start()
+	return f
+}
+
+func (f *function) start() {
+	f.t.Helper()
+	f.cmd = &exec.Cmd{Path: f.path, Args: []string{f.path}, Stderr: &f.stderr, Env: append(append(os.Environ(),
+		"AWS_LAMBDA_RUNTIME_API="+f.runtime.Listener.Addr().String(), "WEIR_MODEL=gallery"), f.env...)}
+	if err := f.cmd.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	done, cmd := make(chan struct{}), f.cmd
+	f.done = done
+	go func() { cmd.Wait(); close(done) }()
+}
+
+// kill ends the process as a crash does.
+func (f *function) kill() {
+	if f.cmd == nil {
+		return
+	}
+	f.cmd.Process.Kill()
+	<-f.done
+}
+
+// invoke sends an event and takes the answer to it.
+func (f *function) invoke(payload []byte, limit time.Duration) reply {
+	f.t.Helper()
+	select {
+	case f.runtime.events <- invocation{payload, limit}:
+	case <-f.done:
+		f.t.Fatalf("the function ended: %s", f.stderr.String())
+	case <-time.After(30 * time.Second):
+		f.t.Fatal("the function asks for no event")
+	}
+	select {
+	case a := <-f.runtime.answers:
+		return a
+	case <-f.done:
+		f.t.Fatalf("the function ended: %s", f.stderr.String())
+	case <-time.After(60 * time.Second):
+		f.t.Fatal("the function gives no answer")
+	}
+	return reply{}
+}
+
+type lambdaAnswer struct {
+	Failures *[]struct {
+		Item string `json:"itemIdentifier"`
+	} `json:"batchItemFailures"`
+	State json.RawMessage `json:"state"`
+}
+
+// gone reports whether everything of an event was applied, and from which record on
+// not. An answer that says nothing is not one.
+func (a reply) read(t *testing.T) (got lambdaAnswer) {
+	t.Helper()
+	if a.kind != "response" {
+		t.Fatalf("%s: %s", a.kind, a.body)
+	}
+	if err := json.Unmarshal([]byte(a.body), &got); err != nil || got.Failures == nil {
+		t.Fatalf("answer %s: %v", a.body, err)
+	}
+	return got
+}
+
+// galleryRows fills a directory with the core rows of the gallery's recording, from
+// which nothing is derived yet.
+func galleryRows(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	paths, _ := filepath.Glob("../../testdata/streams/gallery/stream.*")
+	s := openGallery(t, dir)
+	in, err := events.Open(paths...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &replay.Replay{Model: s.Models[0].Model, Store: s.Store, Runner: s.Models[0].Runner}
+	for batch, err := range in.Batches(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Batch(t.Context(), batch, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// places are how far the shards of a stream were read.
+type places map[string]events.Position
+
+// streamed are the records of the store's own stream from a place on, by shard, as
+// Lambda has them. What a function writes is in the stream too.
+func streamed(t *testing.T, dir string, after places) (out map[string][]json.RawMessage) {
+	t.Helper()
+	s := openGallery(t, dir)
+	defer s.Close()
+	shards, err := s.Store.Shards(t.Context(), "gallery")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out = map[string][]json.RawMessage{}
+	for _, sh := range shards {
+		for {
+			page, err := s.Store.Read(t.Context(), "gallery", sh.ID, after[sh.ID], 1000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(page.Records) == 0 {
+				break
+			}
+			for i := range page.Records {
+				out[sh.ID] = append(out[sh.ID], asLambda(&page.Records[i]))
+				after[sh.ID] = page.Records[i].Position
+			}
+		}
+	}
+	return out
+}
+
+// aShard is the records of the shard that has most.
+func aShard(t *testing.T, dir string) (most []json.RawMessage) {
+	for _, records := range streamed(t, dir, places{}) {
+		if len(records) > len(most) {
+			most = records
+		}
+	}
+	return most
+}
+
+func asLambda(r *events.Record) json.RawMessage {
+	b := fmt.Appendf(nil, `{"eventID":"e%s","eventName":%q,"eventSource":"aws:dynamodb","eventSourceARN":"arn:aws:dynamodb:eu-west-1:1:table/gallery/stream/2026","dynamodb":{"SequenceNumber":%q,"ApproximateCreationDateTime":%d`,
+		r.Position, r.Event(), r.Position, r.Time.Unix())
+	for name, image := range map[string]value.Item{"Keys": r.Keys, "OldImage": r.Old, "NewImage": r.New} {
+		if image != nil {
+			b = value.AppendTypedItem(fmt.Appendf(b, ",%q:", name), image)
+		}
+	}
+	return append(b, "}}"...)
+}
+
+// delivery hands a function all records there are and all that come of them.
+func delivery(t *testing.T, f *function, dir string, deliver func(shard string, records []json.RawMessage)) {
+	t.Helper()
+	at := places{}
+	for round := 0; ; round++ {
+		all := streamed(t, dir, at)
+		if len(all) == 0 {
+			if round < 2 {
+				t.Error("nothing came of the records")
+			}
+			return
+		}
+		f.start()
+		for _, shard := range slices.Backward(slices.Sorted(maps.Keys(all))) {
+			deliver(shard, all[shard])
+		}
+		f.kill()
+	}
+}
+
+func openGallery(t *testing.T, dir string) *system.System {
+	t.Helper()
+	m, err := model.Load("gallery")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := system.Open(context.Background(), dir, []*model.Model{m}, system.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// verified recounts what the function derived, and counts what it kept.
+func verified(t *testing.T, dir string) (kept []runner.Dead) {
+	t.Helper()
+	s := openGallery(t, dir)
+	defer s.Close()
+	v := s.Verify(s.Models[0])
+	n := 0
+	err := v.Run(t.Context(), func(d verify.Difference) {
+		if n++; n < 5 {
+			t.Error(d)
+		}
+	})
+	if err != nil || n > 0 || v.Checked < 500 {
+		t.Errorf("%d of %d values differ, %v", n, v.Checked, err)
+	}
+	if err := s.Models[0].Runner.Dead(t.Context(), func(d runner.Dead) error { kept = append(kept, d); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return kept
+}
+
+func event(records []json.RawMessage) map[string]any { return map[string]any{"Records": records} }
+
+func windowed(shard string, records []json.RawMessage, state json.RawMessage) map[string]any {
+	e := event(records)
+	e["window"] = map[string]string{"start": "2026-01-01T00:00:00Z", "end": "2026-01-01T00:05:00Z"}
+	e["shardId"], e["eventSourceARN"] = shard, "arn:aws:dynamodb:eu-west-1:1:table/gallery/stream/x"
+	e["isFinalInvokeForWindow"], e["isWindowTerminatedEarly"] = false, false
+	if e["state"] = state; state == nil {
+		e["state"] = map[string]any{}
+	}
+	return e
+}
+
+func payload(t *testing.T, v any) []byte {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestLambdaByShard delivers a recording in windows, part of it again, whole and in
+// halves, with the process killed now and then. What is derived is what a recount
+// gives.
+func TestLambdaByShard(t *testing.T) {
+	dir := galleryRows(t)
+	f := newFunction(t, "WEIR_DATA="+dir, "WEIR_ORDER=shard")
+	r := rand.New(rand.NewPCG(1, 2))
+	state := map[string]json.RawMessage{}
+	delivery(t, f, dir, func(shard string, records []json.RawMessage) {
+		state[shard] = byShard(t, f, r, shard, records, state[shard])
+	})
+	if kept := verified(t, dir); len(kept) > 0 {
+		t.Error(kept)
+	}
+}
+
+func byShard(t *testing.T, f *function, r *rand.Rand, shard string, records []json.RawMessage, state json.RawMessage) json.RawMessage {
+	for len(records) > 0 {
+		part := records[:min(len(records), 1+r.IntN(300))]
+		deliver := func(part []json.RawMessage) lambdaAnswer {
+			a := f.invoke(payload(t, windowed(shard, part, state)), time.Minute).read(t)
+			if len(*a.Failures) > 0 {
+				t.Fatal(*a.Failures)
+			}
+			return a
+		}
+		switch r.IntN(5) {
+		case 0: // the answer is lost
+			deliver(part)
+		case 1: // bisected
+			deliver(part[:len(part)/2+1])
+		case 2: // it crashes
+			f.kill()
+			f.start()
+		}
+		state = deliver(part).State
+		if records = records[len(part):]; r.IntN(6) == 0 {
+			f.invoke(payload(t, windowed(shard, []json.RawMessage{}, state)), time.Minute).read(t) // the window's last
+			state = nil
+		}
+	}
+	return state
+}
+
+// TestLambdaByItem delivers as a parallelization factor of 4 does: the items of a
+// stream in four runs, each in its own order, one beside the other.
+func TestLambdaByItem(t *testing.T) {
+	dir := galleryRows(t)
+	f := newFunction(t, "WEIR_DATA="+dir)
+	r := rand.New(rand.NewPCG(3, 4))
+	delivery(t, f, dir, func(_ string, records []json.RawMessage) { byItem(t, f, r, records) })
+	if kept := verified(t, dir); len(kept) > 0 {
+		t.Error(kept)
+	}
+}
+
+func byItem(t *testing.T, f *function, r *rand.Rand, records []json.RawMessage) {
+	runs := make([][]json.RawMessage, 4)
+	for _, rec := range records {
+		var keys struct {
+			Dynamodb struct{ Keys struct{ PK json.RawMessage } }
+		}
+		if err := json.Unmarshal(rec, &keys); err != nil {
+			t.Fatal(err)
+		}
+		h := fnv.New32a()
+		h.Write(keys.Dynamodb.Keys.PK)
+		i := h.Sum32() % 4
+		runs[i] = append(runs[i], rec)
+	}
+	slices.Reverse(runs)
+	for n := 0; ; n++ {
+		runs = slices.DeleteFunc(runs, func(r []json.RawMessage) bool { return len(r) == 0 })
+		if len(runs) == 0 {
+			break
+		}
+		i := r.IntN(len(runs))
+		part := runs[i][:min(len(runs[i]), 1+r.IntN(300))]
+		if r.IntN(4) == 0 {
+			f.invoke(payload(t, event(part[:1+r.IntN(len(part))])), time.Minute).read(t)
+		}
+		if r.IntN(8) == 0 {
+			f.kill()
+			f.start()
+		}
+		if a := f.invoke(payload(t, event(part)), time.Minute).read(t); len(*a.Failures) > 0 || a.State != nil {
+			t.Fatal(*a.Failures, a.State)
+		}
+		runs[i] = runs[i][len(part):]
+	}
+}
+
+// TestLambdaPayloads: whatever comes, nothing is answered as applied that is not,
+// and what cannot be used is kept.
+func TestLambdaPayloads(t *testing.T) {
+	dir := galleryRows(t)
+	records := aShard(t, dir)
+	f := startFunction(t, "WEIR_DATA="+dir)
+	for _, bad := range []string{``, `{}`, `null`, `[]`, `3`, `"x"`, `not json`, `{"Records":null}`, `{"hello":"world"}`,
+		string(bytes.ReplaceAll(payload(t, event(records[:2])), []byte("table/gallery"), []byte("table/other"))),
+	} {
+		if a := f.invoke([]byte(bad), time.Minute); a.kind != "error" {
+			t.Errorf("%.80s: %s %s", bad, a.kind, a.body)
+		}
+	}
+	for _, torn := range []string{`{"Records":3}`, `{"Records":[`} { // kept as it is
+		f.invoke([]byte(torn), time.Minute).read(t)
+	}
+	if a := f.invoke([]byte(`{"Records":[]}`), time.Minute).read(t); len(*a.Failures) > 0 {
+		t.Error(*a.Failures)
+	}
+	// Poison in the middle of what is good.
+	mixed := slices.Clone(records)
+	for i, poison := range []string{`{}`, `null`, `7`, `{"eventName":"INSERT","dynamodb":{"Keys":{"PK":{"X":"y"}},"SequenceNumber":"77"}}`} {
+		mixed = slices.Insert(mixed, 3+i*2, json.RawMessage(poison))
+	}
+	f.kill()
+	delivery(t, f, dir, func(_ string, records []json.RawMessage) {
+		if len(records) == len(mixed)-4 {
+			records = mixed
+		}
+		for part := range slices.Chunk(records, 700) {
+			for range 2 {
+				if a := f.invoke(payload(t, event(part)), time.Minute).read(t); len(*a.Failures) > 0 {
+					t.Error(*a.Failures)
+				}
+			}
+		}
+	})
+	kept := verified(t, dir)
+	for _, d := range kept {
+		if d.Kind != runner.DeadRecord {
+			t.Errorf("kept %+v", d)
+		}
+	}
+	if len(kept) != 6 {
+		t.Errorf("kept %d", len(kept))
+	}
+}
+
+// TestLambdaDeadline: an invocation that runs out of time says from where on it is
+// to come again, or fails as a whole, and ends before the time does.
+func TestLambdaDeadline(t *testing.T) {
+	dir := galleryRows(t)
+	f := newFunction(t, "WEIR_DATA="+dir)
+	late := 0
+	delivery(t, f, dir, func(_ string, records []json.RawMessage) {
+		f.invoke(payload(t, event(records[:1])), time.Minute).read(t)
+		late += hurried(t, f, records)
+	})
+	if late == 0 {
+		t.Error("it was never late")
+	}
+	verified(t, dir)
+}
+
+// hurried delivers records with too little time, and counts how often it ran out.
+func hurried(t *testing.T, f *function, records []json.RawMessage) (late int) {
+	for limit := 40 * time.Millisecond; len(records) > 0; {
+		start := time.Now()
+		a := f.invoke(payload(t, event(records)), limit)
+		if a.kind == "error" {
+			late++
+			limit += 60 * time.Millisecond
+			continue
+		}
+		if spent := time.Since(start); spent > limit+time.Second {
+			t.Errorf("it took %v of %v", spent, limit)
+		}
+		got := a.read(t)
+		if len(*got.Failures) == 0 {
+			break
+		}
+		late++
+		from := slices.IndexFunc(records, func(r json.RawMessage) bool {
+			return bytes.Contains(r, []byte(`"SequenceNumber":"`+(*got.Failures)[0].Item+`"`))
+		})
+		if from <= 0 {
+			t.Fatalf("no record is %q", (*got.Failures)[0].Item)
+		}
+		records = records[from:]
+	}
+	return late
+}
+
+// TestLambdaOrder: a stream is read in one order. Another is refused until somebody
+// says that the stream ran empty; and events that do not keep to it are refused.
+func TestLambdaOrder(t *testing.T) {
+	dir := galleryRows(t)
+	records := aShard(t, dir)
+	plain := payload(t, event(records[:5]))
+	shard := func(from, to int, state string) []byte {
+		return payload(t, windowed("shardId-00000001", records[from:to], json.RawMessage(state)))
+	}
+	refused := func(f *function, payload []byte, want string) {
+		t.Helper()
+		if a := f.invoke(payload, time.Minute); a.kind != "error" || !strings.Contains(a.body, want) {
+			t.Errorf("%s %s, want an error with %q", a.kind, a.body, want)
+		}
+	}
+	f := startFunction(t, "WEIR_DATA="+dir)
+	f.invoke(plain, time.Minute).read(t)
+	f.kill()
+	f = startFunction(t, "WEIR_DATA="+dir, "WEIR_ORDER=shard")
+	refused(f, plain, "names no shard")
+	refused(f, shard(0, 5, `{}`), "WEIR_DRAINED=item")
+	f.kill()
+	f = startFunction(t, "WEIR_DATA="+dir, "WEIR_ORDER=shard", "WEIR_DRAINED=item")
+	a := f.invoke(shard(5, 10, `{}`), time.Minute).read(t)
+	b := f.invoke(shard(10, 15, string(a.State)), time.Minute).read(t)
+	f.invoke(shard(10, 15, string(a.State)), time.Minute).read(t) // again
+	f.invoke(shard(15, 20, string(b.State)), time.Minute).read(t)
+	refused(f, shard(16, 21, string(a.State)), "parallelization factor")
+	f.kill()
+
+	for _, env := range [][]string{{"WEIR_MODEL="}, {"WEIR_ORDER=any"}, {"WEIR_MODEL=viewing"}, {"WEIR_MODEL=nosuchmodel"}} {
+		f := startFunction(t, append([]string{"WEIR_DATA=" + t.TempDir()}, env...)...)
+		select {
+		case <-f.done:
+			if code := f.cmd.ProcessState.ExitCode(); code != exitUsage || f.stderr.Len() == 0 {
+				t.Errorf("%v: exit %d: %s", env, code, f.stderr.String())
+			}
+		case <-time.After(20 * time.Second):
+			t.Errorf("%v: it runs", env)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package lambda
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/projections"
+)
+
+// Order is what a stream's events may be relied on for. It is fixed for a stream:
+// what was applied in one order is not known again in the other.
+type Order string
+
+const (
+	// ByItem relies on the changes of one row being in order, and on nothing else.
+	ByItem Order = "item"
+	// ByShard relies on a tumbling window, whose events name their shard, and on a
+	// parallelization factor of 1, by which all changes of a shard are in order.
+	ByShard Order = "shard"
+)
+
+// ParseOrder reads an order; "" is ByItem, which is always right.
+func ParseOrder(s string) (Order, error) {
+	switch o := Order(s); o {
+	case "":
+		return ByItem, nil
+	case ByItem, ByShard:
+		return o, nil
+	}
+	return "", fmt.Errorf("the order %q is not known; it is %s or %s", s, ByItem, ByShard)
+}
+
+// The mistakes in how a stream and a function are put together. The function fails
+// until they are mended, and the records wait in the stream.
+var (
+	ErrEvent = errors.New("the event is not one of a DynamoDB stream of this model")
+	ErrOrder = errors.New("the order of the stream's events is not what this function was told")
+)
+
+// portion is a run of an event's records that is applied, or comes again, as one.
+type portion struct {
+	first   string // sequence number of its first record, by which it comes again
+	last    events.Position
+	changes []projections.Change
+	bad     []events.Entry
+}
+
+// portionRecords is how many records are applied between two looks at the clock.
+const portionRecords = 250
+
+// work is what an event asks for.
+type work struct {
+	table    string
+	shard    string // "" by item
+	portions []portion
+}
+
+// decide takes an event apart. An empty event, as at the end of a window, asks for
+// nothing.
+func decide(m *model.Model, ev *events.Lambda, o Order) (w work, err error) {
+	if o == ByShard {
+		if w.shard = ev.Shard; w.shard == "" {
+			return w, fmt.Errorf("%w: it is %s, and the event names no shard; give the event source mapping a tumbling window and a parallelization factor of 1, or have the function go by %s", ErrOrder, ByShard, ByItem)
+		}
+	}
+	for i := range ev.Entries {
+		e := &ev.Entries[i]
+		if name := e.Record.Table; name != "" && w.table == "" {
+			w.table = name
+		} else if name != "" && name != w.table {
+			return w, fmt.Errorf("%w: it has records of the tables %s and %s; a stream has one", ErrEvent, w.table, name)
+		}
+	}
+	switch {
+	case len(ev.Entries) == 0:
+		return w, nil
+	case w.table == "" && (len(m.Tables) == 1 || !slices.ContainsFunc(ev.Entries, isGood)):
+		w.table = m.Tables[0].Name // the only one; or all are bad, and kept under any
+	}
+	t := m.Table(w.table)
+	if t == nil {
+		return w, fmt.Errorf("%w: model %s has no table %q", ErrEvent, m.Name, w.table)
+	}
+	for i := range ev.Entries {
+		if err := w.add(t, &ev.Entries[i]); err != nil {
+			return w, err
+		}
+	}
+	return w, nil
+}
+
+func isGood(e events.Entry) bool { return e.Bad == nil }
+
+func (w *work) add(t *model.Table, e *events.Entry) error {
+	n := len(w.portions)
+	if n == 0 || len(w.portions[n-1].changes)+len(w.portions[n-1].bad) >= portionRecords && !e.Record.Position.IsZero() {
+		first := ""
+		if !e.Record.Position.IsZero() {
+			first = e.Record.Position.String()
+		}
+		w.portions = append(w.portions, portion{first: first})
+	}
+	p := &w.portions[len(w.portions)-1]
+	if e.Bad == nil && e.Record.Position.IsZero() {
+		return fmt.Errorf("%w: a record has no sequence number; records that come by way of Kinesis have none", ErrEvent)
+	}
+	if e.Record.Position.Compare(p.last) > 0 {
+		p.last = e.Record.Position
+	}
+	if e.Bad != nil {
+		p.bad = append(p.bad, *e)
+		return nil
+	}
+	c, ok := projections.NewChange(t, &e.Record)
+	if !ok {
+		bad := *e
+		bad.Bad = &events.Bad{Err: fmt.Errorf("its keys are not those of table %s", t.Name)}
+		p.bad = append(p.bad, bad)
+		return nil
+	}
+	p.changes = append(p.changes, c)
+	return nil
+}
+
+// answer is the reply to Lambda. Nothing in it means that all was applied.
+type answer struct {
+	Failures []failure       `json:"batchItemFailures"`
+	State    json.RawMessage `json:"state,omitempty"`
+}
+
+type failure struct {
+	Item string `json:"itemIdentifier"`
+}
+
+// windowState goes from one invocation of a window to the next, by Lambda.
+type windowState struct {
+	Weir string `json:"weir"` // the last position applied
+}
+
+// follows reports whether an event can be what comes next in its shard, by the
+// state that it brings: what the invocation before it ended with. The lane was
+// moved last from a place (from) to another (at). At the start of a window there is
+// no state and nothing to tell by. The same event again brings the state that it
+// brought before.
+func follows(state windowState, from, at string) bool {
+	return state.Weir == "" || at == "" || state.Weir == at || state.Weir == from
+}

@@ -1,0 +1,273 @@
+// Package lambda is the projector as a function behind a DynamoDB stream.
+//
+// Whatever is not certainly applied comes again: an invocation that fails anywhere
+// answers with an error or with the first record from which on everything is to be
+// sent again. All effects are safe to repeat. A record that cannot be used is kept,
+// whole, among the dead records and holds up nothing.
+//
+// The event source mapping needs FunctionResponseTypes ReportBatchItemFailures.
+//
+// Our own table holds, for each stream, one row lambda|MODEL, s TABLE with the order
+// o that it is read in; and for each shard, by shard, one with the place p of its
+// lane and the place from that it was last moved from.
+package lambda
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Handler applies the events of a model's streams.
+type Handler struct {
+	Runner *runner.Runner
+	// Order is what events are relied on for. Drained is the order in which streams
+	// were read before, now that nothing of them is left to come again; "" when the
+	// order was never another.
+	Order, Drained Order
+	// Prepare runs before the first event is applied, again until it succeeds.
+	Prepare func(context.Context) error
+
+	prepared bool
+	checked  map[string]bool // tables of which the order is known to be ours
+}
+
+// New makes a handler. Its error is a model that cannot be served in that order.
+func New(r *runner.Runner, o, drained Order, prepare func(context.Context) error) (*Handler, error) {
+	if o == ByItem {
+		if e := setEntity(r.Model); e != nil {
+			return nil, fmt.Errorf("%w: %s of model %s keeps a set, whose leaves count by shard; go by %s, with a tumbling window and a parallelization factor of 1",
+				ErrOrder, e.Name, r.Model.Name, ByShard)
+		}
+	}
+	return &Handler{Runner: r, Order: o, Drained: drained, Prepare: prepare, checked: map[string]bool{}}, nil
+}
+
+func setEntity(m *model.Model) *model.Entity {
+	for _, e := range m.Entities {
+		if e.SetOf() != nil {
+			return e
+		}
+	}
+	return nil
+}
+
+// margin is what is left of an invocation's time when the handler stops: enough to
+// answer, and to be sure of having answered.
+func margin(left time.Duration) time.Duration { return min(3*time.Second, left/5) }
+
+// Invoke handles one event. It is not called by two goroutines at a time, as Lambda
+// does not.
+func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	ev, err := events.DecodeLambda(payload)
+	if err != nil && !errors.Is(err, events.ErrNoRecords) {
+		return nil, fmt.Errorf("%w: %w", ErrEvent, err)
+	}
+	if len(ev.Entries) == 0 && !isEmpty(payload) {
+		return nil, fmt.Errorf("%w: it has no records: %.200q", ErrEvent, payload)
+	}
+	w, err := decide(h.Runner.Model, &ev, h.Order)
+	if err != nil {
+		return nil, err
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-margin(time.Until(deadline))))
+		defer cancel()
+	}
+	var state windowState
+	if len(ev.State) > 0 {
+		_ = json.Unmarshal(ev.State, &state) // another's state says nothing
+	}
+	if len(w.portions) > 0 {
+		if err := h.check(ctx, &w, state); err != nil {
+			return nil, err
+		}
+	}
+	return h.apply(ctx, &w, state)
+}
+
+// isEmpty reports whether a payload is an event without records, as comes at the
+// end of a window in which nothing was left to do.
+func isEmpty(payload []byte) bool {
+	var ev struct {
+		Records []json.RawMessage
+	}
+	return json.Unmarshal(payload, &ev) == nil && ev.Records != nil && len(ev.Records) == 0
+}
+
+// apply applies portion after portion until one fails or the time is over.
+func (h *Handler) apply(ctx context.Context, w *work, state windowState) ([]byte, error) {
+	a := answer{Failures: []failure{}}
+	end := state
+	for i := range w.portions {
+		p := &w.portions[i]
+		err := ctx.Err()
+		if err == nil {
+			err = h.portion(ctx, w, p)
+		}
+		if err == nil && i == len(w.portions)-1 {
+			err = h.jobs(ctx)
+		}
+		if err != nil {
+			if i == 0 || p.first == "" {
+				return nil, err
+			}
+			a.Failures = append(a.Failures, failure{p.first})
+			break
+		}
+		end.Weir = p.last.String()
+		if h.Order == ByShard {
+			if err := h.move(ctx, w, state.Weir, end.Weir); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if h.Order == ByShard {
+		var err error
+		if a.State, err = json.Marshal(end); err != nil {
+			return nil, err
+		}
+	}
+	if err := h.Runner.Store.Sync(ctx); err != nil { // an answer lets go of the records
+		return nil, err
+	}
+	return json.Marshal(a)
+}
+
+// portion applies records and keeps what cannot be.
+func (h *Handler) portion(ctx context.Context, w *work, p *portion) error {
+	for i := range p.bad {
+		if err := h.keep(ctx, w.table, &p.bad[i]); err != nil {
+			return err
+		}
+	}
+	b := runner.Batch{Lane: runner.Lane(w.table, w.shard), Changes: p.changes, ByItem: h.Order == ByItem}
+	if _, err := h.Runner.Rows(ctx, b); err != nil {
+		return err
+	}
+	if h.Runner.Index == nil {
+		return nil
+	}
+	_, err := h.Runner.Documents(ctx, []runner.Batch{b})
+	return err
+}
+
+// jobs works through long lists. What is left when the time is over is left to the
+// same records when they come again.
+func (h *Handler) jobs(ctx context.Context) error {
+	for {
+		left, err := h.Runner.Jobs(ctx)
+		if err != nil || !left {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("long lists are not done: %w", err)
+		}
+	}
+}
+
+func (h *Handler) keep(ctx context.Context, table string, e *events.Entry) error {
+	rec := e.Record
+	rec.Table = table
+	d := runner.Dead{
+		Kind: runner.DeadRecord, Target: "a record of " + table, Reason: e.Bad.Error(), Source: sourceOf(e),
+		Time: rec.Time, Position: rec.Position, Raw: string(e.Bad.Raw), Record: runner.RecordItem(&rec),
+	}
+	_, err := h.Runner.KeepDead(ctx, d)
+	return err
+}
+
+// sourceOf tells a record that comes again from another one, wherever in an event
+// it is.
+func sourceOf(e *events.Entry) string {
+	switch {
+	case !e.Record.Position.IsZero():
+		return "sequence number " + e.Record.Position.String()
+	case e.Record.ID != "":
+		return "event " + e.Record.ID
+	}
+	return "a record " + book.Hash(string(e.Bad.Raw))
+}
+
+func partition(m *model.Model) string { return "lambda|" + m.Name }
+
+// check makes sure that the stream is read in our order, and that the event can be
+// the next one.
+func (h *Handler) check(ctx context.Context, w *work, state windowState) error {
+	if !h.prepared {
+		if err := h.Prepare(ctx); err != nil {
+			return err
+		}
+		h.prepared = true
+	}
+	if !h.checked[w.table] {
+		if err := h.order(ctx, w.table); err != nil {
+			return err
+		}
+		h.checked[w.table] = true
+	}
+	if h.Order != ByShard {
+		return nil
+	}
+	rows, err := h.Runner.Store.Get(ctx, []store.Ref{h.lane(w)})
+	if err != nil {
+		return err
+	}
+	from, at := rows[0].Get("from").Text(), rows[0].Get(book.Position).Text()
+	if !follows(state, from, at) {
+		return fmt.Errorf("%w: shard %s of %s was moved to %s by another invocation, while this one comes after %s; is the parallelization factor above 1? Set it to 1, then run projector verify",
+			ErrOrder, w.shard, w.table, at, state.Weir)
+	}
+	return nil
+}
+
+// order notes the order of a stream, or refuses another one.
+func (h *Handler) order(ctx context.Context, table string) error {
+	const attr = "o"
+	ref, own := book.Ref(partition(h.Runner.Model), table), book.Table()
+	row := own.Item(ref.Key).With(value.Attr{Name: attr, Value: value.OfString(string(h.Order))})
+	allowed := []store.Test{{Attr: attr, Is: store.Absent}, {Attr: attr, Is: store.Eq, Value: value.OfString(string(h.Order))}}
+	if h.Drained != "" {
+		allowed = append(allowed, store.Test{Attr: attr, Is: store.Eq, Value: value.OfString(string(h.Drained))})
+	}
+	out, err := h.Runner.Store.Write(ctx, []store.Write{{Ref: ref, Put: row, If: store.Cond{allowed}, Return: true}})
+	if err == nil {
+		err = out[0].Err
+	}
+	if errors.Is(err, store.ErrCondition) {
+		had := out[0].Row.Get(attr).Text()
+		return fmt.Errorf("%w: the stream of %s was read by %s until now, and this function goes by %s. Go back to %s; or let the stream run empty first (an iterator age of 0 and no failures), and then say so: WEIR_DRAINED=%s",
+			ErrOrder, table, had, h.Order, had, had)
+	}
+	return err
+}
+
+func (h *Handler) lane(w *work) store.Ref {
+	return book.Ref(partition(h.Runner.Model), w.table+"|"+w.shard)
+}
+
+// move notes where the shard's lane is, for follows. It forgets within two days of
+// the shard's end.
+func (h *Handler) move(ctx context.Context, w *work, from, at string) error {
+	ref, own := h.lane(w), book.Table()
+	expiry := h.Runner.Now().Add(48 * time.Hour).Unix()
+	row := own.Item(ref.Key).
+		With(value.Attr{Name: "from", Value: value.OfString(from)}).
+		With(value.Attr{Name: book.Position, Value: value.OfString(at)}).
+		With(value.Attr{Name: book.Expiry, Value: value.OfInt(expiry)})
+	out, err := h.Runner.Store.Write(ctx, []store.Write{{Ref: ref, Put: row}})
+	if err == nil {
+		err = out[0].Err
+	}
+	return err
+}

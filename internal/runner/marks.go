@@ -1,0 +1,143 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/projections"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Where only the changes of one row are in order, and which shard they came from is
+// not known, a position in the book says nothing about the rows beside the one it
+// came from. Then each source row has a mark of its own beside each book that it
+// counts in: the position of its last change there. The book and the marks move in
+// one transaction, so that a change counts once, however often it comes. Marks go
+// after 48 hours, twice what a stream keeps its records.
+
+// marksAtOnce keeps a transaction of marks, a book and what is kept below its limit.
+const (
+	marksAtOnce = 90
+	parkMarked  = 20
+	markTries   = 5
+)
+
+// countMarked is count without lanes. It leaves nothing to be sent again.
+func (w *work) countMarked(ctx context.Context, targets []*projections.Target, books map[*projections.Target]value.Item) error {
+	for _, t := range targets {
+		all := t.Steps
+		for tries := 0; len(t.Steps) > 0; tries++ {
+			if err := w.countSome(ctx, t, tries); err != nil {
+				return fmt.Errorf("counting in the book of %s: %w", w.describe(t.Row), err)
+			}
+		}
+		rows, err := w.get(ctx, []store.Ref{book.Of(w.Model.Name, t.Row)})
+		if err != nil {
+			return err
+		}
+		if !isParked(rows[0]) {
+			books[t], t.Steps = rows[0], all
+		}
+	}
+	return nil
+}
+
+// countSome counts the first steps, or leaves out those that were counted before,
+// or parks all.
+func (w *work) countSome(ctx context.Context, t *projections.Target, tries int) error {
+	steps := t.Steps[:min(marksAtOnce, len(t.Steps))]
+	part := projections.Target{Steps: steps}
+	total, err := part.Total()
+	if err != nil {
+		return w.park(ctx, t, err.Error())
+	}
+	ops := []store.Op{{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1), From: value.OfInt(w.Now().UnixMicro())}}
+	for _, a := range total {
+		ops = append(ops, store.Op{Kind: store.Add, Attr: a.Name, Value: a.Value})
+	}
+	err = w.Store.Transact(ctx, append(w.marks(t, steps), store.Write{
+		Ref: book.Of(w.Model.Name, t.Row), Ops: ops, If: store.Cond{open()},
+	}))
+	switch {
+	case errors.Is(err, store.ErrRefused):
+		return w.park(ctx, t, err.Error())
+	case errors.Is(err, store.ErrCondition):
+		return w.countedMarked(ctx, t, tries, err)
+	case err == nil:
+		t.Steps = t.Steps[len(steps):]
+	}
+	return err
+}
+
+// countedMarked finds out why a book or a mark refused.
+func (w *work) countedMarked(ctx context.Context, t *projections.Target, tries int, cause error) error {
+	before := len(t.Steps)
+	if err := w.dropSeen(ctx, t); err != nil {
+		return err
+	}
+	rows, err := w.get(ctx, []store.Ref{book.Of(w.Model.Name, t.Row)})
+	switch {
+	case err != nil:
+		return err
+	case isParked(rows[0]):
+		return w.park(ctx, t, "effects that came before are parked")
+	case len(t.Steps) == before && tries >= markTries:
+		return cause // it changes as often as it is tried
+	}
+	return nil
+}
+
+// marks move the marks of the steps' rows, each of which must not have passed the
+// first of its steps.
+func (w *work) marks(t *projections.Target, steps []projections.Step) []store.Write {
+	var out []store.Write
+	at := map[string]int{}
+	for _, s := range steps {
+		ref := w.markOf(t, s)
+		id := ref.Key.Sort.Text()
+		i, ok := at[id]
+		if !ok {
+			i = len(out)
+			at[id] = i
+			out = append(out, store.Write{Ref: ref, If: store.Cond{below(book.Position, s.Position.Value())}})
+		}
+		out[i].Ops = []store.Op{set(book.Position, s.Position.Value()), set(book.Expiry, w.expiry())}
+	}
+	return out
+}
+
+func (w *work) markOf(t *projections.Target, s projections.Step) store.Ref {
+	return book.Mark(w.Model.Name, t.Row, w.Changes[s.Change].Row)
+}
+
+// unmarked splits steps into those that were counted or kept, and the rest.
+func (w *work) unmarked(ctx context.Context, t *projections.Target) (seen, left []projections.Step, err error) {
+	var refs []store.Ref
+	at := map[string]int{}
+	of := make([]int, len(t.Steps))
+	for i, s := range t.Steps {
+		ref := w.markOf(t, s)
+		id := ref.Key.Sort.Text()
+		if _, ok := at[id]; !ok {
+			at[id] = len(refs)
+			refs = append(refs, ref)
+		}
+		of[i] = at[id]
+	}
+	rows, err := w.get(ctx, refs)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, s := range t.Steps {
+		if s.Position.Compare(events.PositionFrom(rows[of[i]].Get(book.Position))) <= 0 {
+			seen = append(seen, s)
+		} else {
+			left = append(left, s)
+		}
+	}
+	return seen, left, nil
+}
