@@ -67,12 +67,13 @@ func TestPromises(t *testing.T) {
 
 // script keeps what was done, so that a world can be built again up to here.
 type script struct {
-	t     *testing.T
-	h     *harness
-	model *model.Model
-	past  []func(*harness) error
-	shown int
-	next  int // the first record that settle delivers
+	t      *testing.T
+	byItem bool
+	h      *harness
+	model  *model.Model
+	past   []func(*harness) error
+	shown  int
+	next   int // the first record that settle delivers
 }
 
 func (s *script) close() {
@@ -193,6 +194,7 @@ func (s *script) load(words []string, text string) (string, error) {
 	}
 	s.past, s.shown, s.next = nil, 0, 1
 	s.h = newHarness(s.t, s.model)
+	s.h.byItem = s.byItem
 	return "good", nil
 }
 
@@ -333,6 +335,7 @@ func (h *harness) oneByOne(which []int) error {
 // again makes the world as it is now once more.
 func (s *script) again() (*harness, error) {
 	h := newHarness(s.t, s.model)
+	h.byItem = s.byItem
 	for _, f := range s.past {
 		if err := f(h); err != nil {
 			return nil, err
