@@ -286,6 +286,9 @@ func TestOwn(t *testing.T) {
 		if value.Equal(image.Get("status"), own.Get("status")) && !value.Equal(kept.Get("status"), row.Get("status")) {
 			t.Fatalf("image %v over %v forgets what was shown: %v", image, row, kept)
 		}
+		if !value.Equal(image.Get("status"), own.Get("status")) && !value.Equal(kept.Get("status"), image.Get("status")) {
+			t.Fatalf("image %v over %v is hidden by what was shown: %v", image, row, kept)
+		}
 	}
 }
 
