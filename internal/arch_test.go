@@ -48,6 +48,7 @@ var below = map[string][]string{
 	"runner":      {"value", "events", "store", "search", "book", "model", "projections"},
 	"live":        {"value", "events", "store", "book", "model", "runner"},
 	"replay":      {"value", "events", "store", "book", "model", "projections", "runner"},
+	"why":         {"value", "events", "store", "book", "model", "projections", "replay"},
 	"verify":      {"value", "events", "store", "search", "book", "model", "projections", "runner"},
 	"query":       {"value", "events", "store", "search", "book", "model", "projections"},
 	"api":         {"value", "store", "book", "model", "query"},

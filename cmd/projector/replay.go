@@ -73,7 +73,9 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 	bad := &talk{out: reading, more: "records that cannot be used; see projector dead list " + c.Model}
 	r.Gap = func(g replay.Gap) { gaps.say("gap: %s: %s: %s", g.Where, g.Row, g.Reason) }
 	r.Bad = func(e events.Entry, err error) { bad.say("kept: %s: %v", e.Location, err) }
-	err := p.both(part.Runner, reading, func(ctx context.Context) error { return readAll(ctx, reading, r, inputs) })
+	err := p.both(part.Runner, reading, func(ctx context.Context) error {
+		return eachBatch(ctx, reading, inputs, func(entries []events.Entry, table string) error { return r.Batch(ctx, entries, table) })
+	})
 	gaps.end()
 	bad.end()
 	if err != nil {
@@ -167,7 +169,9 @@ func filesIn(path string) ([]string, error) {
 	return out, err
 }
 
-func readAll(ctx context.Context, progress *progress, r *replay.Replay, inputs []input) error {
+// eachBatch hands over the records of the inputs in order, in batches, and shows how
+// far it is.
+func eachBatch(ctx context.Context, progress *progress, inputs []input, yield func(entries []events.Entry, table string) error) error {
 	files := make([]*events.Files, len(inputs))
 	var err error
 	for i, in := range inputs {
@@ -176,7 +180,7 @@ func readAll(ctx context.Context, progress *progress, r *replay.Replay, inputs [
 		}
 		progress.total += files[i].Size()
 	}
-	var before int64 // bytes of the inputs that are done
+	var before, records int64 // bytes of the inputs that are done; records of all
 	for i, in := range inputs {
 		for entries, err := range files[i].Batches(ctx) {
 			if errors.Is(err, events.ErrNoRecords) {
@@ -185,10 +189,11 @@ func readAll(ctx context.Context, progress *progress, r *replay.Replay, inputs [
 			if err != nil {
 				return err
 			}
-			if err := r.Batch(ctx, entries, in.table); err != nil {
+			if err := yield(entries, in.table); err != nil {
 				return err
 			}
-			progress.set(int64(r.Summary.Records()), before+files[i].Consumed())
+			records += int64(len(entries))
+			progress.set(records, before+files[i].Consumed())
 		}
 		before += files[i].Size()
 	}

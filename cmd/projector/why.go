@@ -1,0 +1,135 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"weir/internal/events"
+	"weir/internal/why"
+)
+
+type whyCommand struct {
+	output
+	Model     string   `arg:"" help:"Name of a built-in model or path of a model file."`
+	Target    string   `arg:"" help:"The row: an entity and its key, Album:id=a1 or Album:a1, or a row as verify prints it."`
+	Attribute string   `arg:"" help:"The derived attribute."`
+	From      []string `required:"" sep:"none" placeholder:"FILE" help:"Recorded files, as replay takes them; they are read twice."`
+	Files     []string `arg:"" optional:"" name:"file" help:"More of them."`
+}
+
+func (whyCommand) Help() string {
+	return `Lists the records of recorded files that made a value what it is, in their order:
+where the record is, its shard and sequence number, its time, what happened to which
+row, what that added, and what the value then was. Nothing is written. Exits with 1
+when no record had a part in it.
+
+  projector why gallery Album:id=a1 mediaCount --from testdata/streams/gallery/stream.jsonl.gz
+  projector why movienight Round:r1 status --from streams/
+  projector why gallery 'gallery "ALBUM#a1", "METADATA"' mediaCount --from day1.jsonl day2.jsonl -o jsonl`
+}
+
+func (c *whyCommand) Run(p *program) error {
+	models, err := load([]string{c.Model})
+	if err != nil {
+		return err
+	}
+	w, err := why.New(models[0], c.Target, c.Attribute)
+	if err != nil {
+		return usage("%v", err)
+	}
+	inputs, err := inputsOf(append(c.From, c.Files...))
+	if err != nil {
+		return err
+	}
+	for _, in := range inputs {
+		for _, path := range in.paths {
+			if path == "/dev/stdin" {
+				return usage("the files are read twice, so they cannot come from stdin; write them to a file first")
+			}
+		}
+	}
+	if err := p.eachEntry("records looked through", inputs, w.Find); err != nil {
+		return err
+	}
+	out := c.printer(p)
+	found, last := 0, ""
+	err = p.eachEntry("records read again", inputs, func(e *events.Entry, table string) {
+		if l, ok := w.Explain(e, table); ok {
+			found, last = found+1, l.Value
+			out.line(&l)
+		}
+	})
+	out.end()
+	if err != nil {
+		return err
+	}
+	if found == 0 {
+		fmt.Fprintf(p.stderr, "no record has a part in %s of %s\n", c.Attribute, w.Target)
+		return failed(exitCheck)
+	}
+	fmt.Fprintf(p.stderr, "%d records have a part in %s of %s", found, c.Attribute, w.Target)
+	if last != "" {
+		fmt.Fprintf(p.stderr, ", which is %s after them", last)
+	}
+	fmt.Fprintln(p.stderr)
+	return nil
+}
+
+// eachEntry hands over every record of the inputs, in order.
+func (p *program) eachEntry(unit string, inputs []input, yield func(*events.Entry, string)) error {
+	progress := p.progress(unit, 0)
+	defer progress.end()
+	return eachBatch(p.ctx, progress, inputs, func(entries []events.Entry, table string) error {
+		for i := range entries {
+			yield(&entries[i], table)
+		}
+		return nil
+	})
+}
+
+// whyPrinter prints lines in the form that was asked for.
+type whyPrinter struct {
+	line func(*why.Line)
+	end  func()
+}
+
+func (c *whyCommand) printer(p *program) whyPrinter {
+	switch c.Output {
+	case "jsonl":
+		enc := json.NewEncoder(p.stdout)
+		return whyPrinter{func(l *why.Line) { enc.Encode(partOf(l)) }, func() {}}
+	case "json":
+		parts := []part{}
+		return whyPrinter{func(l *why.Line) { parts = append(parts, partOf(l)) }, func() { json.NewEncoder(p.stdout).Encode(parts) }}
+	}
+	tw := tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0)
+	return whyPrinter{func(l *why.Line) {
+		d := partOf(l)
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Where, d.Shard+" "+d.Sequence, d.Time, d.Event, d.Row, d.Added, d.Value)
+	}, func() { tw.Flush() }}
+}
+
+// part is a record's part in a value, as it is printed.
+type part struct {
+	Where    string `json:"where"`
+	Shard    string `json:"shard,omitempty"`
+	Sequence string `json:"sequenceNumber,omitempty"`
+	Time     string `json:"time,omitempty"`
+	Event    string `json:"event"`
+	Row      string `json:"row"`
+	Added    string `json:"added"`
+	Value    string `json:"value,omitempty"`
+}
+
+func partOf(l *why.Line) part {
+	d := part{
+		Where: l.Where.String(), Shard: l.Shard, Sequence: l.Sequence, Event: l.Event,
+		Row: l.Row.String(), Added: l.Added, Value: l.Value,
+	}
+	if !l.Time.IsZero() {
+		d.Time = l.Time.UTC().Format(time.RFC3339)
+	}
+	return d
+}

@@ -1,0 +1,62 @@
+package replay
+
+import (
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/store"
+)
+
+// Rows follows rows through a recording as a replay would write them into an empty
+// store, without one. It keeps the last image of every row that it was given.
+type Rows struct {
+	Model *model.Model
+
+	rows map[string]*row
+}
+
+// Images are a record's own images, without what weir derives, as changes: of its
+// old image, removed, and of its new one, made. Either is nil where there is none.
+func (r *Rows) Images(e *events.Entry, table string) (old, new *projections.Change, err error) {
+	t, key, err := (&Replay{Model: r.Model}).locate(e, table)
+	if err != nil {
+		return nil, nil, err
+	}
+	ref := store.Ref{Table: t.Name, Key: key}
+	if im := strip(t, e.Record.Old); im.row != nil {
+		old = &projections.Change{Table: t, Row: ref, Was: im.entity, Old: im.row, Record: &e.Record}
+	}
+	if im := strip(t, e.Record.New); im.row != nil {
+		new = &projections.Change{Table: t, Row: ref, Is: im.entity, New: im.row, Record: &e.Record}
+	}
+	return old, new, nil
+}
+
+// Take follows a record; ok is false when a replay would skip it.
+func (r *Rows) Take(e *events.Entry, table string) (c projections.Change, ok bool, err error) {
+	t, key, err := (&Replay{Model: r.Model}).locate(e, table)
+	if err != nil {
+		return c, false, err
+	}
+	ref := store.Ref{Table: t.Name, Key: key}
+	name := book.RowText(ref)
+	if r.rows == nil {
+		r.rows = map[string]*row{}
+	}
+	w := r.rows[name]
+	if w == nil {
+		w = &row{ref: ref, table: t, stripped: true}
+		r.rows[name] = w
+	}
+	old := w.stored
+	it := entry{Entry: e, row: w}
+	if p := it.plan(); !it.applied || !p.writes && !p.removes {
+		return c, false, nil
+	}
+	c = projections.Change{
+		Table: t, Row: ref, Was: t.Classify(old), Is: t.Classify(w.stored), Old: old, New: w.stored,
+		Position: e.Record.Position, Origin: e.Record.Position, Time: e.Record.Time, Record: &e.Record,
+	}
+	return c, true, nil
+}

@@ -1,0 +1,192 @@
+package why
+
+import (
+	"fmt"
+	"strings"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/value"
+)
+
+// parts are what a change adds to the value, as people read it.
+func (w *Why) parts(c *projections.Change) []string {
+	e := projections.Fold(c)
+	var out []string
+	for _, a := range e.Adds {
+		if a.Entity == w.Entity && projections.SameRow(a.Target, w.Target) {
+			out = append(out, w.added(a)...)
+		}
+	}
+	for _, p := range e.Puts {
+		if p.Rule.Into == w.Entity && projections.SameRow(p.Row, w.Target) {
+			out = append(out, w.made(&p)...)
+		}
+	}
+	for _, s := range e.Spreads {
+		if w.follows[book.RowText(s.Source)] && w.follow(s.Field) {
+			out = append(out, s.Entity.Name+"."+s.Field+" = "+plain(s.Value))
+		}
+	}
+	for _, f := range e.Facts {
+		switch {
+		case !w.isStep():
+		case f.All && w.lists[f.List]:
+			out = append(out, "among the others: "+told(&f))
+		case f.Entity != w.Entity || !projections.SameRow(f.Target, w.Target):
+		case strings.HasPrefix(f.Name, book.TargetsBegin):
+			w.lists[f.List] = true // goes by the others of this list, at one time at least
+		case !f.All:
+			out = append(out, told(&f))
+		}
+	}
+	for _, t := range e.Tells {
+		if t.Rule.Into == w.Entity && w.agrees(t.Fields) {
+			out = append(out, "told to the followers in "+t.List)
+		}
+	}
+	if projections.SameRow(c.Row, w.Target) && !projections.IsDerived(w.Entity, w.Attr) {
+		if was, is := c.Old.Get(w.Attr), c.New.Get(w.Attr); !value.Equal(was, is) {
+			out = append(out, w.Attr+" = "+plain(is))
+		}
+	}
+	return out
+}
+
+// added is an amount for one of the accumulators behind the attribute.
+func (w *Why) added(a projections.Add) []string {
+	for _, t := range w.Entity.Values {
+		if t.Attr != w.Attr {
+			continue
+		}
+		amount := plain(a.Amount)
+		if a.Amount.Sign() > 0 {
+			amount = "+" + amount
+		}
+		switch {
+		case a.Field == book.Sum(t.Attr):
+			return []string{amount}
+		case a.Field == book.Rows(t.Attr):
+			return []string{amount + " rows"}
+		case strings.HasPrefix(a.Field, book.Values(t.Attr)):
+			return []string{amount + " " + strings.TrimPrefix(a.Field, book.Values(t.Attr))}
+		}
+	}
+	return nil
+}
+
+// made is a row of ours that is written or removed, as far as the attribute goes.
+func (w *Why) made(p *projections.Put) []string {
+	for _, f := range p.Follows {
+		if f.Attr == w.Attr {
+			w.follows[book.RowText(f.Of)] = true
+		}
+	}
+	switch {
+	case p.Image == nil:
+		return []string{"the row goes"}
+	case p.Image.Has(w.Attr):
+		return []string{w.Attr + " = " + plain(p.Image.Get(w.Attr))}
+	}
+	return []string{"the row is made"}
+}
+
+// follow reports whether the attribute follows a field of this name.
+func (w *Why) follow(field string) bool {
+	for _, r := range w.Entity.MadeBy {
+		for i := range r.Fields {
+			if f := r.Fields[i].Expr.Follow; f != nil && f.Attr == w.Attr && f.Field.Name == field {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isStep reports whether the attribute is one that steps write.
+func (w *Why) isStep() bool {
+	for _, s := range w.Entity.Steps {
+		for _, name := range s.Attributes() {
+			if name == w.Attr {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func told(f *projections.Fact) string {
+	word := ""
+	if !f.All {
+		word, _, _ = strings.Cut(f.Name, "|")
+	}
+	switch {
+	case f.Told == nil:
+		return strings.TrimSpace("no longer " + word)
+	case len(f.Told) == 0:
+		return word
+	}
+	return strings.TrimSpace(word + " " + string(value.AppendPlainItem(nil, f.Told)))
+}
+
+// agrees reports whether what is told could be of the target: what both name is
+// the same.
+func (w *Why) agrees(fields value.Item) bool {
+	for _, a := range fields {
+		if v, named := w.names[a.Name]; named && model.Scalar(v) != model.Scalar(a.Value) {
+			return false
+		}
+	}
+	return true
+}
+
+// value is what the attribute is once a change has happened, "" where the records
+// before do not say it alone.
+func (w *Why) value(c *projections.Change) string {
+	e := projections.Fold(c)
+	for _, a := range e.Adds {
+		if a.Entity != w.Entity || !projections.SameRow(a.Target, w.Target) {
+			continue
+		}
+		sum, err := value.AddNumbers(w.book.Get(a.Field), a.Amount)
+		if err != nil {
+			return fmt.Sprintf("no number: %v", err)
+		}
+		w.book = w.book.With(value.Attr{Name: a.Field, Value: sum})
+	}
+	if set := w.Entity.SetOf(); set != nil && set.Attr == w.Attr {
+		return w.members()
+	}
+	attrs, err := projections.Published(w.Entity, w.book)
+	if err != nil {
+		return err.Error()
+	}
+	for _, a := range attrs {
+		if a.Name == w.Attr {
+			return plain(a.Value)
+		}
+	}
+	return ""
+}
+
+// members says how large the set is.
+func (w *Why) members() string {
+	n := 0
+	for _, a := range w.book {
+		if a.Value.Sign() > 0 {
+			n++
+		}
+	}
+	if n == 1 {
+		return "1 member"
+	}
+	return fmt.Sprintf("%d members", n)
+}
+
+func plain(v value.Value) string {
+	if v.IsMissing() {
+		return "nothing"
+	}
+	return string(value.AppendPlain(nil, v))
+}

@@ -1,0 +1,138 @@
+package why
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"weir/internal/model"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// parse finds the row that a person means. It may be named
+//
+//	Album:id=a1                     by entity and the names in its key,
+//	Album:a1                        or only their values, in the order of the key;
+//	gallery "ALBUM#a1", "METADATA"  as verify prints it.
+//
+// Names and values have commas between them; a comma in a value is written %2C, a
+// percent sign %25.
+func parse(m *model.Model, target string) (*model.Entity, store.Key, error) {
+	if e, key, ok := printed(m, target); ok {
+		return e, key, nil
+	}
+	name, rest, _ := strings.Cut(target, ":")
+	e := m.Entity(name)
+	if e == nil {
+		return nil, store.Key{}, fmt.Errorf("%q: there is no entity %q in model %s, which has %s; write %s",
+			target, name, m.Name, entities(m), form(m.Entities[0]))
+	}
+	named, names := map[string]value.Value{}, keyNames(e)
+	for i, part := range strings.Split(rest, ",") {
+		k, v, ok := strings.Cut(part, "=")
+		if !ok && i < len(names) {
+			k, v = names[i], part
+		}
+		text, err := url.PathUnescape(v)
+		if err != nil || !slices.Contains(names, k) {
+			return nil, store.Key{}, fmt.Errorf("%q: %q is no part of the key; write %s", target, part, form(e))
+		}
+		named[k] = typed(e, k, text)
+	}
+	key, ok := e.Key(func(name string) value.Value { return named[name] })
+	if !ok {
+		return nil, store.Key{}, fmt.Errorf("%q names no row; write %s", target, form(e))
+	}
+	return e, key, nil
+}
+
+// printed reads a table and a key as messages print them. The entity is the one, of
+// those with such a key, that something is derived on.
+func printed(m *model.Model, target string) (e *model.Entity, key store.Key, ok bool) {
+	table, rest, _ := strings.Cut(target, " ")
+	var parts []any
+	d := json.NewDecoder(strings.NewReader("[" + rest + "]"))
+	d.UseNumber()
+	if d.Decode(&parts) != nil || len(parts) == 0 || len(parts) > 2 {
+		return nil, key, false
+	}
+	for _, one := range m.Entities {
+		if one.Table.Name != table {
+			continue
+		}
+		schema := one.Table.Key
+		k := store.Key{Partition: keyValue(schema.Partition, parts[0])}
+		if len(parts) == 2 {
+			k.Sort = keyValue(schema.Sort, parts[1])
+		}
+		if _, whole := one.Table.KeyOf(one.Table.Item(k)); !whole || !made(one, k) {
+			continue
+		}
+		if !ok || len(e.Values)+len(e.Steps)+len(e.MadeBy) == 0 {
+			e, key, ok = one, k, true
+		}
+	}
+	return e, key, ok
+}
+
+// made reports whether an entity's templates make such keys.
+func made(e *model.Entity, key store.Key) bool {
+	row := e.Table.Item(key)
+	for _, k := range e.PrimaryKey() {
+		if text := row.Get(k.Attr.Name); text.Kind() == value.String && !k.Template.Match(text.Text(), make([]string, len(k.Template.Names()))) {
+			return false
+		}
+	}
+	return e.Takes(key)
+}
+
+func keyValue(k store.KeyAttr, v any) value.Value {
+	text := fmt.Sprint(v)
+	if k.Type == value.Number {
+		n, err := value.ParseNumber(text)
+		if err != nil {
+			return value.Value{}
+		}
+		return n
+	}
+	return value.OfString(text)
+}
+
+// typed is a value that somebody typed, as the field has it.
+func typed(e *model.Entity, name, text string) value.Value {
+	if e.Field(name).Type == model.TypeNumber {
+		if v, err := value.ParseNumber(text); err == nil {
+			return v
+		}
+	}
+	return value.OfString(text)
+}
+
+func entities(m *model.Model) string {
+	var names []string
+	for _, e := range m.Entities {
+		names = append(names, e.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// keyNames are the names that an entity's key is made of, in its order.
+func keyNames(e *model.Entity) []string {
+	var names []string
+	for _, k := range e.PrimaryKey() {
+		for _, n := range k.Template.Names() {
+			if n != model.Leaf && !slices.Contains(names, n) {
+				names = append(names, n)
+			}
+		}
+	}
+	return names
+}
+
+// form shows how a row of the entity is named.
+func form(e *model.Entity) string {
+	return e.Name + ":" + strings.Join(keyNames(e), "=…,") + "=…"
+}

@@ -1,0 +1,198 @@
+// Package why finds the records of a recording that made a value what it is. It
+// folds them as a replay would, but for one row: what each record adds to it is
+// what the projections say, and nothing is written anywhere.
+//
+// It goes over the recording twice: first to find the rows that have a part in the
+// value at any time (Find), then to follow these, and only these, through all their
+// changes (Explain). So what it keeps grows with the rows behind the value, not with
+// the recording.
+package why
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/replay"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Why explains one attribute of one row.
+type Why struct {
+	Target store.Ref
+	Entity *model.Entity
+	Attr   string
+
+	names   map[string]value.Value // what the target's key is made of, by field
+	rows    replay.Rows
+	sources map[string]bool            // rows that have a part in it
+	follows map[string]bool            // rows of which the attribute follows a field
+	lists   map[string]bool            // of others, that the target goes by
+	others  map[string]map[string]bool // rows that are one of the others of a list
+	book    value.Item
+}
+
+// Line is one record that had a part in the value.
+type Line struct {
+	Where    events.Location
+	Shard    string // "" where the recording does not say
+	Sequence string // "" where it has none
+	Time     time.Time
+	Event    string
+	Row      store.Ref // whose change it is
+	Added    string    // what it added
+	Value    string    // what the value then was
+}
+
+// New explains an attribute of the row that target names. Its errors are for who
+// wrote the target.
+func New(m *model.Model, target, attr string) (*Why, error) {
+	e, key, err := parse(m, target)
+	if err != nil {
+		return nil, err
+	}
+	if known := derived(e); !slices.Contains(known, attr) && e.Attribute(attr) == nil {
+		return nil, fmt.Errorf("%s has no attribute %q; derived on it: %s", e.Name, attr, cmp.Or(strings.Join(known, ", "), "nothing"))
+	}
+	w := &Why{
+		Target: store.Ref{Table: e.Table.Name, Key: key}, Entity: e, Attr: attr,
+		names: map[string]value.Value{}, sources: map[string]bool{}, follows: map[string]bool{},
+		lists: map[string]bool{}, others: map[string]map[string]bool{}, rows: replay.Rows{Model: m},
+	}
+	row := e.Table.Item(key)
+	for _, k := range e.PrimaryKey() {
+		for _, n := range k.Template.Names() {
+			w.names[n] = e.Field(n).Get(row)
+		}
+	}
+	return w, nil
+}
+
+// derived are the attributes of an entity that weir writes.
+func derived(e *model.Entity) (names []string) {
+	for _, t := range e.Values {
+		names = append(names, t.Attr)
+	}
+	for _, s := range e.Steps {
+		names = append(names, s.Attributes()...)
+	}
+	for _, r := range e.MadeBy {
+		for i := range r.Fields {
+			names = append(names, r.Fields[i].Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Find looks at a record of the first pass. An entry that cannot be used has no
+// part in anything.
+func (w *Why) Find(e *events.Entry, table string) {
+	if e.Bad != nil {
+		return
+	}
+	old, new, err := w.rows.Images(e, table)
+	if err != nil {
+		return
+	}
+	for _, c := range []*projections.Change{old, new} {
+		if c == nil {
+			continue
+		}
+		if len(w.parts(c)) > 0 || c.Row.Table == w.Target.Table && projections.SameRow(c.Row, w.Target) {
+			w.sources[book.RowText(c.Row)] = true
+		}
+		w.other(c)
+	}
+}
+
+// other remembers a row that steps of the target may wait for: which list the target
+// goes by may be said later.
+func (w *Why) other(c *projections.Change) {
+	if !w.isStep() {
+		return
+	}
+	for _, f := range projections.Fold(c).Facts {
+		if f.All {
+			if w.others[f.List] == nil {
+				w.others[f.List] = map[string]bool{}
+			}
+			w.others[f.List][book.RowText(c.Row)] = true
+		}
+	}
+}
+
+// behind reports whether a row may have a part in the value at any time.
+func (w *Why) behind(row string) bool {
+	if w.sources[row] || w.follows[row] {
+		return true
+	}
+	for list := range w.lists {
+		if w.others[list][row] {
+			return true
+		}
+	}
+	return false
+}
+
+// Explain looks at a record of the second pass, in the same order; ok is false for
+// one that had no part in the value.
+func (w *Why) Explain(e *events.Entry, table string) (l Line, ok bool) {
+	if e.Bad != nil {
+		return l, false
+	}
+	old, new, err := w.rows.Images(e, table)
+	if err != nil {
+		return l, false
+	}
+	one := new
+	if one == nil {
+		one = old
+	}
+	if one == nil {
+		return l, false
+	}
+	if !w.behind(book.RowText(one.Row)) {
+		return l, false
+	}
+	c, ok, err := w.rows.Take(e, table)
+	if err != nil || !ok {
+		return l, false
+	}
+	parts := w.parts(&c)
+	if len(parts) == 0 {
+		return l, false
+	}
+	rec := &e.Record
+	l = Line{Where: e.Location, Shard: shardOf(rec), Time: rec.Time, Event: event(&c), Row: c.Row, Value: w.value(&c)}
+	if !rec.Position.IsZero() {
+		l.Sequence = rec.Position.String()
+	}
+	l.Added = strings.Join(parts, ", ")
+	return l, true
+}
+
+// shardOf is the shard where an event's id names it, as Kinesis' do.
+func shardOf(rec *events.Record) string {
+	if shard, _, ok := strings.Cut(rec.ID, ":"); ok && strings.HasPrefix(shard, "shardId-") {
+		return shard
+	}
+	return ""
+}
+
+func event(c *projections.Change) string {
+	switch {
+	case c.New == nil:
+		return "REMOVE"
+	case c.Old == nil:
+		return "INSERT"
+	}
+	return "MODIFY"
+}

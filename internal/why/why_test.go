@@ -1,0 +1,195 @@
+package why_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/system/systemtest"
+	"weir/internal/why"
+)
+
+// derivedRows are the rows of a recording's expected answers that show something derived,
+// as a message prints them, by entity and attribute.
+func derivedRows(m *model.Model, checks []systemtest.Check) map[string]map[string]string {
+	out := map[string]map[string]string{} // attribute → row → value
+	for _, c := range checks {
+		q := slices.IndexFunc(m.Queries, func(q *model.Query) bool { return q.Name == c.Query })
+		if q < 0 || len(m.Queries[q].Steps) != 1 || len(m.Queries[q].Return) > 0 {
+			continue
+		}
+		e := m.Queries[q].Steps[0].Entity
+		for _, t := range e.Values {
+			if t.Hidden || t.Kind == model.Set {
+				continue
+			}
+			for _, row := range c.Items {
+				name := e.Table.Name + " " + text(row[e.Table.Key.Partition.Name])
+				if sort := e.Table.Key.Sort.Name; sort != "" {
+					name += ", " + text(row[sort])
+				}
+				if v, ok := row[t.Attr]; ok {
+					if out[t.Attr] == nil {
+						out[t.Attr] = map[string]string{}
+					}
+					out[t.Attr][name] = text(v)
+				}
+			}
+		}
+	}
+	return out
+}
+
+func text(v any) string {
+	b, _ := json.Marshal(v)
+	return string(b)
+}
+
+// TestAddsUp: what the records added comes to the value that the recording's own
+// bookkeeping has, for rows of every tally of every model.
+func TestAddsUp(t *testing.T) {
+	dirs, err := filepath.Glob("../../testdata/streams/*")
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("no recorded streams: %v", err)
+	}
+	for _, dir := range dirs {
+		name := filepath.Base(dir)
+		t.Run(name, func(t *testing.T) {
+			m, err := model.Load(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			entries := read(t, systemtest.Files(t, dir))
+			for attr, rows := range derivedRows(m, systemtest.Read(t, dir).Checks) {
+				for i, row := range slices.Sorted(keys(rows)) {
+					if i%max(1, len(rows)/4) != 0 {
+						continue
+					}
+					lines := explain(t, m, entries, row, attr)
+					got := "0"
+					if n := len(lines); n > 0 {
+						got = lines[n-1].Value
+					}
+					if got != rows[row] {
+						t.Errorf("%s of %s: the records come to %s, not %s\n%v", attr, row, got, rows[row], lines)
+					}
+				}
+			}
+		})
+	}
+}
+
+func keys(m map[string]string) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+func read(t *testing.T, paths []string) []events.Entry {
+	t.Helper()
+	files, err := events.Open(paths...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []events.Entry
+	for batch, err := range files.Batches(context.Background()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, batch...)
+	}
+	return out
+}
+
+func explain(t *testing.T, m *model.Model, entries []events.Entry, target, attr string) (lines []why.Line) {
+	t.Helper()
+	w, err := why.New(m, target, attr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range entries {
+		w.Find(&entries[i], "")
+	}
+	for i := range entries {
+		if l, ok := w.Explain(&entries[i], ""); ok {
+			lines = append(lines, l)
+		}
+	}
+	return lines
+}
+
+// TestSaysHowToNameARow: what is wrong with a target is said, and how it is written.
+func TestSaysHowToNameARow(t *testing.T) {
+	gallery, err := model.Load("gallery")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range [][3]string{
+		{"Album:id=a1", "mediaCount", ""},
+		{"Album:a1", "mediaCount", ""},
+		{"Album:a%2C1", "mediaCount", ""},
+		{`gallery "ALBUM#a1", "METADATA"`, "mediaCount", ""},
+		{"AlbumMedia:a1,m1", "addedBy", ""},
+		{"Album", "mediaCount", "write Album:id=…"},
+		{"Album:id", "mediaCount", ""},
+		{"Album:name=x", "mediaCount", `"name=x" is no part of the key; write Album:id=…`},
+		{"Album:a,b", "mediaCount", `"b" is no part of the key; write Album:id=…`},
+		{"Album:id=", "mediaCount", "names no row; write Album:id=…"},
+		{"Albums:id=a1", "mediaCount", `there is no entity "Albums" in model gallery, which has Album, `},
+		{`gallery "NOTHING#a1", "METADATA"`, "mediaCount", "there is no entity"},
+		{"Album:id=a1", "mediacount", `Album has no attribute "mediacount"; derived on it: mediaCount`},
+	} {
+		_, err := why.New(gallery, c[0], c[1])
+		if c[2] == "" && err != nil || c[2] != "" && (err == nil || !strings.Contains(err.Error(), c[2])) {
+			t.Errorf("%s of %s: %v", c[1], c[0], err)
+		}
+	}
+}
+
+// TestParts: what each record has a part in, for every kind of derived value.
+func TestParts(t *testing.T) {
+	for _, c := range []struct{ model, target, attr, want string }{
+		{"gallery", "Album:a", "mediaCount", "+1 → 1; -1 → 0"},
+		{"watchlists", "Movie:m", "rating", "+1 rows, +4 → 4; -2 → 2; -1 rows, -2 → nothing"},
+		{"viewing", "Summary:p,COMPLETED", "assetIds", "+1 x → 1 member; -1 x → 0 members"},
+		{"wardrobe", "UserItem:u,i", "Name", `Name = "Coat"; Name = "Cape"; the row goes`},
+		{"wardrobe", "Activity:u,2025-01-01T00:00:00Z,ItemCreated,i", "ItemName", `the row is made, Item.Name = "Coat"; Item.Name = "Cape"`},
+		{"movienight", "Round:r", "status", `status = "voting"; selected {"selected_at":"2025-01-02T00:00:00Z"}`},
+	} {
+		t.Run(c.model, func(t *testing.T) {
+			m, err := model.Load(c.model)
+			if err != nil {
+				t.Fatal(err)
+			}
+			entries := read(t, []string{"testdata/" + c.model + ".jsonl"})
+			var got []string
+			for _, l := range explain(t, m, entries, c.target, c.attr) {
+				s := l.Added
+				if len(m.Entity(strings.SplitN(c.target, ":", 2)[0]).Values) > 0 {
+					s += " → " + l.Value
+				}
+				got = append(got, s)
+			}
+			if s := strings.Join(got, "; "); s != c.want {
+				t.Errorf("%s of %s:\n got %s\nwant %s", c.attr, c.target, s, c.want)
+			}
+		})
+	}
+}
+
+func ExampleNew() {
+	m, _ := model.Load("gallery")
+	w, err := why.New(m, "Album:id=a1", "mediaCount")
+	fmt.Println(w.Target, err)
+	// Output: gallery "ALBUM#a1", "METADATA" <nil>
+}
