@@ -3,7 +3,6 @@ package embedded
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -30,17 +29,16 @@ func (s *Store) query(ctx context.Context, q *store.Query) (page store.Page, err
 	if err != nil {
 		return page, err
 	}
-	p := pager{tab: tab, q: q, keys: &tab.Key}
-	if q.Index != "" {
-		if p.ix = tab.index(q.Index); p.ix == nil {
-			return page, store.ErrNoTable
-		}
-		p.keys = &p.ix.Key
-	}
-	var bounds pebble.IterOptions
-	if bounds.LowerBound, bounds.UpperBound, err = p.bounds(); err != nil {
+	keys, err := tab.CheckQuery(q)
+	if err != nil {
 		return page, err
 	}
+	p := pager{tab: tab, q: q, keys: keys}
+	if q.Index != "" {
+		p.ix = tab.index(q.Index)
+	}
+	var bounds pebble.IterOptions
+	bounds.LowerBound, bounds.UpperBound = p.bounds()
 	if p.it, err = s.db.NewIter(&bounds); err != nil {
 		return page, err
 	}
@@ -67,20 +65,18 @@ type pager struct {
 }
 
 // bounds are the first key and the key after the last of what is left to read.
-func (p *pager) bounds() (low, high []byte, err error) {
+func (p *pager) bounds() (low, high []byte) {
 	space, id := byte(spaceRow), p.tab.id
 	if p.ix != nil {
 		space, id = spaceIndex, p.ix.id
 	}
 	base := appendSpace(nil, space, id)
 	p.space = len(base)
-	if low, high, err = p.span(base); err != nil || p.q.After == nil {
-		return low, high, err
+	low, high = p.span(base)
+	if p.q.After == nil {
+		return low, high
 	}
-	at, err := p.cursorKey(bytes.Clone(base))
-	if err != nil {
-		return nil, nil, err
-	}
+	at := p.cursorKey(bytes.Clone(base))
 	switch {
 	case p.q.Reverse && bytes.Compare(at, high) < 0:
 		high = at
@@ -90,49 +86,20 @@ func (p *pager) bounds() (low, high []byte, err error) {
 	if bytes.Compare(low, high) > 0 {
 		low = high
 	}
-	return low, high, nil
+	return low, high
 }
 
 // span is what the query covers without its cursor.
-func (p *pager) span(base []byte) (low, high []byte, err error) {
-	q := p.q
-	if q.Partition.IsMissing() {
-		if r := q.Sort; !r.Equal.IsMissing() || !r.Prefix.IsMissing() || !r.From.IsMissing() || !r.Below.IsMissing() {
-			return nil, nil, errors.New("a range needs a partition")
-		}
-		return base, after(bytes.Clone(base)), nil
+func (p *pager) span(base []byte) (low, high []byte) {
+	if !p.q.Partition.IsMissing() {
+		base = appendKeyValue(base, p.q.Partition)
 	}
-	if err := sameKind("partition", q.Partition, p.keys.Partition); err != nil {
-		return nil, nil, err
-	}
-	base = appendKeyValue(base, q.Partition)
-	return p.sortSpan(base)
-}
-
-func (p *pager) sortSpan(base []byte) (low, high []byte, err error) {
-	r := &p.q.Sort
 	low, high = bytes.Clone(base), after(bytes.Clone(base))
-	given := 0
-	for _, v := range [...]value.Value{r.Equal, r.Prefix, r.From, r.Below} {
-		if v.IsMissing() {
-			continue
-		}
-		given++
-		if p.keys.Sort.Name == "" {
-			return nil, nil, errors.New("a range needs a sort key")
-		}
-		if err := sameKind("range", v, p.keys.Sort); err != nil {
-			return nil, nil, err
-		}
-	}
+	r := &p.q.Sort
 	switch {
-	case given > 1 && (r.From.IsMissing() || r.Below.IsMissing() || given > 2):
-		return nil, nil, errors.New("a range is one of equal, prefix and bounds")
 	case !r.Equal.IsMissing():
 		low = appendKeyValue(low, r.Equal)
 		high = after(bytes.Clone(low))
-	case !r.Prefix.IsMissing() && r.Prefix.Kind() == value.Number:
-		return nil, nil, errors.New("a number has no prefix")
 	case !r.Prefix.IsMissing():
 		low = appendEscaped(low, r.Prefix.Text())
 		high = after(bytes.Clone(low))
@@ -146,28 +113,14 @@ func (p *pager) sortSpan(base []byte) (low, high []byte, err error) {
 	if bytes.Compare(low, high) > 0 {
 		low = high
 	}
-	return low, high, nil
+	return low, high
 }
 
-func sameKind(what string, v value.Value, a store.KeyAttr) error {
-	if v.Kind() != a.Type {
-		return fmt.Errorf("the %s is a %v, %s is a %v", what, v.Kind(), a.Name, a.Type)
+func (p *pager) cursorKey(b []byte) []byte {
+	if p.ix != nil {
+		b = appendKey(b, p.q.After.Entry)
 	}
-	return nil
-}
-
-func (p *pager) cursorKey(b []byte) ([]byte, error) {
-	at := p.q.After
-	if err := p.tab.CheckKey(at.Key); err != nil {
-		return nil, fmt.Errorf("cursor: %w", err)
-	}
-	if p.ix == nil {
-		return appendKey(b, at.Key), nil
-	}
-	if at.Entry.Partition.Kind() != p.keys.Partition.Type || at.Entry.Sort.Kind() != p.keys.Sort.Type {
-		return nil, fmt.Errorf("cursor: it is not one of index %s", p.ix.Name)
-	}
-	return appendKey(appendKey(b, at.Entry), at.Key), nil
+	return appendKey(b, p.q.After.Key)
 }
 
 // page reads rows until the page is full, and one key more to know whether there
