@@ -34,7 +34,7 @@ func (c *call) batches(tasks []task) []task {
 	}
 	for _, t := range tasks {
 		w := &c.writes[t.chain[0]]
-		if len(t.chain) > 1 || len(w.If) > 0 || len(w.Ops) > 0 || w.Return {
+		if len(t.chain) > 1 || len(w.If) > 0 || len(w.Ops) > 0 || w.Return || w.Origin != nil {
 			out = append(out, t)
 			continue
 		}

@@ -13,7 +13,8 @@
 // nothing, and transactions, which carry a token. Any other unknown outcome is the
 // caller's to look at, as the contract has it.
 //
-// It cannot carry a Write's Origin, and leaves it out.
+// A Write's Origin travels through the stream in the images (origin.go), that of an
+// update does not.
 package dynamodb
 
 import (

@@ -177,18 +177,24 @@ func (s *Store) readShard(ctx context.Context, arn string, at line, after events
 	if err != nil {
 		return page, err
 	}
-	page.Records = make([]events.Record, len(out.Records))
+	page.Records = make([]events.Record, 0, len(out.Records))
 	for i := range out.Records {
-		if page.Records[i], err = recordOf(at.table, &out.Records[i]); err != nil {
+		r, err := recordOf(at.table, &out.Records[i])
+		if err != nil {
 			return store.Records{}, err
 		}
-	}
-	if n := len(page.Records); n > 0 {
-		c.after = page.Records[n-1].Position
+		if r.Old != nil && value.EqualItems(r.Old, r.New) {
+			continue // it announces a removal
+		}
+		page.Records = append(page.Records, r)
+		c.after = r.Position
 	}
 	c.iterator, c.ended = out.NextShardIterator, out.NextShardIterator == nil
 	page.End = c.ended
 	s.keep(at, c)
+	if len(page.Records) == 0 && len(out.Records) > 0 && !page.End {
+		return s.readShard(ctx, arn, at, after, max) // an empty page would say that there is nothing
+	}
 	return page, nil
 }
 
@@ -276,6 +282,7 @@ func recordOf(table string, r *streams.Record) (out events.Record, err error) {
 		return out, fmt.Errorf("record %s of %s has no content", out.ID, table)
 	}
 	out.Position, err = events.ParsePosition(aws.ToString(r.Dynamodb.SequenceNumber))
+	origin := originOf(r.Dynamodb)
 	if err == nil {
 		out.Keys, err = itemOf(r.Dynamodb.Keys, fromStream)
 	}
@@ -293,6 +300,9 @@ func recordOf(table string, r *streams.Record) (out events.Record, err error) {
 	}
 	out.Expired = r.EventName == streams.OperationTypeRemove && r.UserIdentity != nil &&
 		aws.ToString(r.UserIdentity.Type) == "Service" && aws.ToString(r.UserIdentity.PrincipalId) == ttlPrincipal
+	if origin != nil {
+		out.Time, out.Origin, out.Expired = origin.Time, origin.Position, origin.Expired
+	}
 	return out, nil
 }
 

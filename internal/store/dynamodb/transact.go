@@ -21,10 +21,23 @@ func (s *Store) Transact(ctx context.Context, ws []store.Write) error {
 	}
 	items, of, err := s.transactItems(ws)
 	if err == nil && len(items) > 0 {
-		err = s.transact(ctx, items, of)
+		if err = s.announceAll(ctx, ws); err == nil {
+			err = s.transact(ctx, items, of)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("transact: %w", err)
+	}
+	return nil
+}
+
+// announceAll announces the removals that have an origin. It comes before the
+// transaction, not in it: no transaction names a row twice.
+func (s *Store) announceAll(ctx context.Context, ws []store.Write) error {
+	for i := range ws {
+		if err := s.announce(ctx, s.tables[ws[i].Table], &ws[i]); err != nil {
+			return ws[i].Failed(err)
+		}
 	}
 	return nil
 }

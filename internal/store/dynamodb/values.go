@@ -195,7 +195,12 @@ func itemOf[T any](m map[string]T, from func(T) (value.Value, error)) (value.Ite
 	return out, nil
 }
 
-func rowOf(m attributes) (value.Item, error) { return itemOf(m, fromSDK) }
+// rowOf is a row as callers see it.
+func rowOf(m attributes) (value.Item, error) {
+	delete(m, originAttr)
+	delete(m, removedAttr)
+	return itemOf(m, fromSDK)
+}
 
 // keyOf is a row's key as the SDK has it.
 func keyOf(t *store.Table, k store.Key) (attributes, error) { return toSDKItem(t.Item(k)) }

@@ -159,6 +159,10 @@ func (c *call) do(ctx context.Context, t task) error {
 func (c *call) one(ctx context.Context, i int) error {
 	w, out := &c.writes[i], &c.out[i]
 	t := c.tables[w.Table]
+	if err := c.announce(ctx, t, w); err != nil {
+		out.Err = err
+		return err
+	}
 	var row attributes
 	err := c.persist(ctx, repeatable(w), func(ctx context.Context) (err error) {
 		row, err = c.send(ctx, t, w)
@@ -264,7 +268,9 @@ type planned struct {
 // plan's error wraps ErrRefused.
 func plan(t *store.Table, w *store.Write) (p planned, err error) {
 	if w.Put != nil {
-		p.item, err = toSDKItem(w.Put)
+		if p.item, err = toSDKItem(w.Put); err == nil {
+			withOrigin(t, w, p.item)
+		}
 	} else {
 		p.key, err = keyOf(t, w.Key)
 	}

@@ -1,0 +1,105 @@
+package dynamodb
+
+import (
+	"context"
+	"encoding/binary"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	streams "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+
+	"weir/internal/events"
+	"weir/internal/store"
+)
+
+// DynamoDB's stream has images and nothing else, so an origin travels in them, in
+// attributes that nobody outside this package sees: a put has it in the row; a
+// removal is announced, by an update that puts it there first. That update's own
+// record says nothing else and is left out. A crash between the two leaves an
+// announcement that the next put of the row takes away.
+const (
+	originAttr  = "weir.@origin"
+	removedAttr = "weir.@removed"
+)
+
+const originBytes = 1 + len(events.Position{}) + 8
+
+func encodeOrigin(o *store.Origin) []byte {
+	b := make([]byte, 1, originBytes)
+	if o.Expired {
+		b[0] = 1
+	}
+	b = append(b, o.Position[:]...)
+	return binary.BigEndian.AppendUint64(b, uint64(o.Time.UnixMicro()))
+}
+
+// decodeOrigin is nil for what encodeOrigin did not make.
+func decodeOrigin(v streams.AttributeValue) *store.Origin {
+	b, ok := v.(*streams.AttributeValueMemberB)
+	if !ok || len(b.Value) != originBytes {
+		return nil
+	}
+	o := &store.Origin{Expired: b.Value[0] == 1}
+	n := copy(o.Position[:], b.Value[1:])
+	o.Time = time.UnixMicro(int64(binary.BigEndian.Uint64(b.Value[1+n:]))).UTC()
+	return o
+}
+
+// withOrigin puts a put's origin into its row, where the table has a stream.
+func withOrigin(t *store.Table, w *store.Write, item attributes) {
+	if w.Origin != nil && w.Put != nil && t.Stream {
+		item[originAttr] = &types.AttributeValueMemberB{Value: encodeOrigin(w.Origin)}
+	}
+}
+
+// announce tells the stream where a removal that comes next is from.
+func (s *Store) announce(ctx context.Context, t *store.Table, w *store.Write) error {
+	if w.Origin == nil || !w.Delete || !t.Stream {
+		return nil
+	}
+	key, err := keyOf(t, w.Key)
+	if err != nil {
+		return err
+	}
+	err = s.persist(ctx, true, func(ctx context.Context) error {
+		out, err := s.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+			TableName: &t.Name, Key: key, UpdateExpression: aws.String("SET #o=:o"), ConditionExpression: aws.String("attribute_exists(#k)"),
+			ExpressionAttributeNames:  map[string]string{"#o": removedAttr, "#k": t.Key.Partition.Name},
+			ExpressionAttributeValues: attributes{":o": &types.AttributeValueMemberB{Value: encodeOrigin(w.Origin)}},
+			ReturnConsumedCapacity:    s.returnCapacity(),
+		})
+		if err == nil {
+			s.consumedOne("UpdateItem", true, out.ConsumedCapacity)
+		}
+		return err
+	})
+	if named(err) != nil { // there is no row to remove, or it has no room
+		return nil
+	}
+	return err
+}
+
+// originOf takes the origin out of a record's images. It is the record's own if
+// this change put it there.
+func originOf(r *streams.StreamRecord) (o *store.Origin) {
+	made, before := r.NewImage[originAttr], r.OldImage[originAttr]
+	switch {
+	case r.NewImage == nil:
+		o = decodeOrigin(r.OldImage[removedAttr])
+	case !sameBytes(made, before):
+		o = decodeOrigin(made)
+	}
+	for _, image := range []map[string]streams.AttributeValue{r.NewImage, r.OldImage} {
+		delete(image, originAttr)
+		delete(image, removedAttr)
+	}
+	return o
+}
+
+func sameBytes(a, b streams.AttributeValue) bool {
+	x, ok := a.(*streams.AttributeValueMemberB)
+	y, also := b.(*streams.AttributeValueMemberB)
+	return ok && also && string(x.Value) == string(y.Value)
+}
