@@ -13,8 +13,7 @@
 // nothing, and transactions, which carry a token. Any other unknown outcome is the
 // caller's to look at, as the contract has it.
 //
-// A Write's Origin travels through the stream in the images (origin.go), that of an
-// update does not.
+// A Write's Origin travels through the stream in the images (origin.go).
 package dynamodb
 
 import (

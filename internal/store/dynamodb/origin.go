@@ -3,6 +3,7 @@ package dynamodb
 import (
 	"context"
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -12,13 +13,14 @@ import (
 
 	"weir/internal/events"
 	"weir/internal/store"
+	"weir/internal/value"
 )
 
 // DynamoDB's stream has images and nothing else, so an origin travels in them, in
-// attributes that nobody outside this package sees: a put has it in the row; a
-// removal is announced, by an update that puts it there first. That update's own
-// record says nothing else and is left out. A crash between the two leaves an
-// announcement that the next put of the row takes away.
+// attributes that nobody outside this package sees: a put or an update leaves it in
+// the row; a removal is announced, by an update that puts it there first. That
+// update's own record says nothing else and is left out. A crash between the two
+// leaves an announcement that the next write with an origin takes away.
 const (
 	originAttr  = "weir.@origin"
 	removedAttr = "weir.@removed"
@@ -52,6 +54,16 @@ func withOrigin(t *store.Table, w *store.Write, item attributes) {
 	if w.Origin != nil && w.Put != nil && t.Stream {
 		item[originAttr] = &types.AttributeValueMemberB{Value: encodeOrigin(w.Origin)}
 	}
+}
+
+// opsWithOrigin are an update's ops and its origin.
+func opsWithOrigin(t *store.Table, w *store.Write) []store.Op {
+	if w.Origin == nil || !t.Stream {
+		return w.Ops
+	}
+	return append(slices.Clone(w.Ops),
+		store.Op{Kind: store.Set, Attr: originAttr, Value: value.OfBinary(string(encodeOrigin(w.Origin)))},
+		store.Op{Kind: store.Remove, Attr: removedAttr})
 }
 
 // announce tells the stream where a removal that comes next is from.

@@ -27,7 +27,9 @@ func TestOriginsTravel(t *testing.T) {
 	others := store.Write{Ref: ref, Ops: []store.Op{{Kind: store.Set, Attr: "v", Value: value.OfInt(9)}}, Return: true}
 	for i, w := range []store.Write{
 		{Ref: ref, Put: row(1), Origin: origin(1, false)}, others,
-		{Ref: ref, Put: row(2), Origin: origin(2, false)}, {Ref: ref, Delete: true, Origin: origin(3, true)},
+		{Ref: ref, Put: row(2), Origin: origin(2, false)},
+		{Ref: ref, Ops: []store.Op{{Kind: store.Set, Attr: "v", Value: value.OfInt(3)}}, Origin: origin(7, false)},
+		{Ref: ref, Delete: true, Origin: origin(3, true)},
 		{Ref: ref, Delete: true, Origin: origin(4, false)}, // of nothing
 		{Ref: ref, Put: row(5)}, {Ref: ref, Delete: true},
 	} {
@@ -47,7 +49,7 @@ func TestOriginsTravel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []*store.Origin{origin(1, false), nil, origin(2, false), origin(3, true), nil, nil}
+	want := []*store.Origin{origin(1, false), nil, origin(2, false), origin(7, false), origin(3, true), nil, nil}
 	if len(page.Records) != len(want) {
 		t.Fatalf("%d records, want %d", len(page.Records), len(want))
 	}

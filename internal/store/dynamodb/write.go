@@ -279,7 +279,7 @@ func plan(t *store.Table, w *store.Write) (p planned, err error) {
 	}
 	var x expression
 	if len(w.Ops) > 0 {
-		p.update = x.update(w.Ops)
+		p.update = x.update(opsWithOrigin(t, w))
 	}
 	p.condition = x.condition(t, w.If)
 	p.names, p.values = x.names, x.values
