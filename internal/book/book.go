@@ -7,6 +7,7 @@
 //	each|MODEL|RULE|KEY   s ""      the moments of a list of followers
 //	each|MODEL|RULE|KEY   s HASH    one follower, and since which moment
 //	mark|MODEL|ROW        s HASH    the last change of one row that counts there, without lanes
+//	mark|MODEL|RULE|KEY   s HASH    the last change of one row that followers are told of, without lanes
 //	tomb|ROW              s ""      a row of ours that was deleted, and at which position
 //	seen|ROW              s ""      the newest recorded removal replayed of a core row
 //	follow|MODEL|E.F|ROW  s ""      the value of field F of that row, for who follows it
@@ -20,6 +21,7 @@
 //	dead|MODEL            s ID      a record or an effect that could not be applied
 //	lambda|MODEL          s TABLE   the order in which a function reads a stream
 //	lambda|MODEL          s SHARD   how far it has read a shard
+//	lanes|MODEL           s TABLE   the lanes that something may still come from, by shard
 //	secret                s cursor  the key that signs paging cursors
 //	made|TABLE            s ""      that a replay made the table, and which one
 //	search                s INDEX   which instance of a search index has all documents
@@ -156,6 +158,18 @@ func Mark(model string, target, source store.Ref) store.Ref {
 	return Ref("mark|"+model+"|"+RowText(target), Hash(RowText(source)))
 }
 
+// MemberMark is the same where the target is a set and the row says that it has a
+// member.
+func MemberMark(model string, set, source store.Ref, member string) store.Ref {
+	return Ref("mark|"+model+"|"+RowText(set), Hash(RowText(source)+"|"+member))
+}
+
+// TellMark is where the last change of a row that a list of followers is told of is
+// kept, where there are no lanes.
+func TellMark(model, list string, source store.Ref) store.Ref {
+	return Ref("mark|"+model+"|"+list, Hash(RowText(source)))
+}
+
 // Tombstone is where the deletion of a row of ours is remembered.
 func Tombstone(row store.Ref) store.Ref { return Ref("tomb|"+RowText(row), "") }
 
@@ -241,6 +255,9 @@ func Texts(texts []string) string {
 	}
 	return b.String()
 }
+
+// Lanes is where a function that reads a table's stream by shard keeps its lanes.
+func Lanes(model, table string) store.Ref { return Ref("lanes|"+model, table) }
 
 // Dead is the partition of what could not be applied.
 func Dead(model string) string { return "dead|" + model }

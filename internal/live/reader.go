@@ -221,11 +221,11 @@ func (r *Reader) list(ctx context.Context) error {
 // Retired says that nothing comes from a lane any more: its shard was applied to
 // its end by every group, and the stream, which keeps a shard for a day after its
 // end, has not listed it for a while.
-func (r *Reader) Retired(lane string) bool {
+func (r *Reader) Retired(_ context.Context, lane string) (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	since, missing := r.missing[lane]
-	return missing && time.Since(since) >= r.opts.Retire
+	return missing && time.Since(since) >= r.opts.Retire, nil
 }
 
 // progress says of each shard that any group has begun whether all have finished.

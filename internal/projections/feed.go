@@ -21,6 +21,7 @@ type Join struct {
 // Tell makes a row for each follower in a list, as of the moment when it is
 // handled.
 type Tell struct {
+	Change   int // index into the batch
 	List     string
 	Rule     *model.RowRule
 	Fields   value.Item // of the rows made, but for those that come from the follower

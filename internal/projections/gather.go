@@ -118,6 +118,7 @@ func Gather(changes []Change) *Gathered {
 			t.Check = c.Is == t.Entity
 		}
 		if l, ok := needsLeaf(c); ok {
+			l.Changes = []int{i}
 			g.Leaves = append(g.Leaves, l)
 			g.Touched[i] = true
 		}
@@ -180,7 +181,10 @@ func (g *gatherer) take(i int, c *Change, e *Effects) {
 		g.joins[name] = len(g.Joins)
 		g.Joins = append(g.Joins, j)
 	}
-	g.Tells = append(g.Tells, e.Tells...)
+	for _, t := range e.Tells {
+		t.Change = i
+		g.Tells = append(g.Tells, t)
+	}
 	for _, f := range e.Faults {
 		g.Faults = append(g.Faults, f)
 		g.FaultOf = append(g.FaultOf, i)

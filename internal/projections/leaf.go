@@ -10,10 +10,11 @@ import (
 // Leaf is a row that holds a part of a set, and that came by in a state that its
 // node may not agree with.
 type Leaf struct {
-	Row    store.Ref
-	Entity *model.Entity
-	Root   store.Ref // the first row of the set
-	Path   string    // of the node that the row shows
+	Row     store.Ref
+	Entity  *model.Entity
+	Root    store.Ref // the first row of the set
+	Path    string    // of the node that the row shows
+	Changes []int     // of the batch, that it came by in
 }
 
 // needsLeaf reports whether somebody other than weir may have made, changed or

@@ -3,6 +3,7 @@ package projections
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"slices"
 	"strings"
 
@@ -47,6 +48,7 @@ const (
 
 // Member is a step on one member of a set.
 type Member struct {
+	Change   int // index into the batch
 	Value    string
 	Hash     string // in hexadecimal digits
 	Position events.Position
@@ -60,7 +62,7 @@ func (t *Target) Members() []Member {
 	for _, s := range t.Steps {
 		for _, a := range s.Adds {
 			v := strings.TrimPrefix(a.Field, begins)
-			out = append(out, Member{v, MemberHash(v), s.Position, a.Amount})
+			out = append(out, Member{s.Change, v, MemberHash(v), s.Position, a.Amount})
 		}
 	}
 	return out
@@ -159,14 +161,8 @@ func (n *Node) Take(lane string, steps []Member) (changed bool, err error) {
 			continue
 		}
 		changed = true
-		sum, err := value.AddNumbers(n.Counts[s.Value], s.Amount)
-		switch {
-		case err != nil:
+		if err := n.Add(s); err != nil {
 			return false, err
-		case sum.Sign() == 0:
-			delete(n.Counts, s.Value)
-		default:
-			n.Counts[s.Value] = sum
 		}
 	}
 	if changed {
@@ -180,6 +176,26 @@ func (n *Node) Take(lane string, steps []Member) (changed bool, err error) {
 	}
 	return changed, nil
 }
+
+// Add counts a step, whatever was counted before.
+func (n *Node) Add(s Member) error {
+	sum, err := value.AddNumbers(n.Counts[s.Value], s.Amount)
+	switch {
+	case err != nil:
+		return err
+	case sum.Sign() == 0:
+		delete(n.Counts, s.Value)
+	default:
+		n.Counts[s.Value] = sum
+	}
+	return nil
+}
+
+// Lanes are those that the leaf has a position of.
+func (n *Node) Lanes() []string { return slices.Sorted(maps.Keys(n.seen)) }
+
+// Forget takes the positions of a lane out, of which nothing comes any more.
+func (n *Node) Forget(lane string) { delete(n.seen, lane) }
 
 // Shown are the members that some row says are in the set, as rows show them;
 // Missing for none.

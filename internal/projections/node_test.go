@@ -100,7 +100,7 @@ func TestTree(t *testing.T) {
 				holds[key] += amount
 				want[m] += amount
 				position++
-				steps = append(steps, Member{m, MemberHash(m), events.PositionOf(position), value.OfInt(int64(amount))})
+				steps = append(steps, Member{Value: m, Hash: MemberHash(m), Position: events.PositionOf(position), Amount: value.OfInt(int64(amount))})
 			}
 			if steps == nil {
 				continue

@@ -27,6 +27,8 @@ const (
 	DeadParked   DeadKind = "parked"   // an effect on a target that waits in order behind one that was refused
 	DeadPublish  DeadKind = "publish"  // a target's row refused the value its book holds
 	DeadRow      DeadKind = "row"      // a row of ours that the table refused
+	DeadSet      DeadKind = "set"      // a row that refused to show its part of a set
+	DeadTold     DeadKind = "told"     // a row for a follower that the table refused
 	DeadDocument DeadKind = "document" // a document that the index refused
 	DeadImage    DeadKind = "image"    // an image that a derivation cannot use, and that counts nothing there
 	DeadGap      DeadKind = "gap"      // records of a stream that were gone before they were read

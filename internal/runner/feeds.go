@@ -111,6 +111,9 @@ type telling struct {
 
 // tells tells each list what there is to tell.
 func (w *work) tells(ctx context.Context) error {
+	if w.ByItem {
+		return w.tellsMarked(ctx)
+	}
 	var pending []*telling
 	at := map[string]*telling{}
 	for _, t := range w.Tells {
@@ -161,7 +164,11 @@ func (w *work) tellNext(ctx context.Context, pending []*telling) error {
 				return err
 			}
 		default:
-			ws, of = append(ws, w.momentWrite(t, row)), append(of, t)
+			wr, err := w.momentWrite(ctx, t, row)
+			if err != nil {
+				return err
+			}
+			ws, of = append(ws, wr), append(of, t)
 		}
 	}
 	out, err := w.write(ctx, ws)
@@ -189,20 +196,29 @@ func (t *telling) upTo(p events.Position) int {
 	return n
 }
 
-// momentWrite gives all that is left to tell the next moment.
-func (w *work) momentWrite(t *telling, row value.Item) store.Write {
+// momentWrite gives all that is left to tell the next moment. Lanes that nothing
+// comes from any more go out of the row, unless something of theirs is still being
+// told.
+func (w *work) momentWrite(ctx context.Context, t *telling, row value.Item) (store.Write, error) {
 	n, _ := row.Get(book.Count).Int64()
 	cond := store.Test{Attr: book.Count, Is: store.Absent}
 	if row.Has(book.Count) {
 		cond = store.Test{Attr: book.Count, Is: store.Eq, Value: row.Get(book.Count)}
 	}
-	return store.Write{
+	wr := store.Write{
 		Ref: t.list, Return: true, If: store.Cond{{cond}},
 		Ops: []store.Op{
 			set(book.Count, value.OfInt(n+1)), set(momentAttr+w.Lane, value.OfInt(n+1)),
 			set(firstAttr+w.Lane, t.tells[0].Position.Value()), set(book.Lane(w.Lane), t.tells[len(t.tells)-1].Position.Value()),
 		},
 	}
+	lanes, err := w.retired(ctx, row)
+	for _, lane := range lanes {
+		if !row.Has(firstAttr + lane) {
+			wr.Ops = append(wr.Ops, store.Op{Kind: store.Remove, Attr: book.Lane(lane)})
+		}
+	}
+	return wr, err
 }
 
 // tell tells the list the first n of what there is, which have the moment. What was
@@ -211,14 +227,11 @@ func (w *work) momentWrite(t *telling, row value.Item) store.Write {
 func (w *work) tell(ctx context.Context, t *telling, n int, moment int64, last events.Position) error {
 	told := false
 	for i := range t.tells[:n] {
-		cursor, any, err := w.tellPage(ctx, t.list.Key.Partition, "", &t.tells[i], moment)
-		if err == nil && cursor != "" {
-			err = w.startTelling(ctx, t.list, cursor, &t.tells[i], moment)
-		}
+		any, err := w.tellOne(ctx, t.list, &t.tells[i], moment)
 		if err != nil {
 			return err
 		}
-		told = told || any || cursor != ""
+		told = told || any
 	}
 	t.tells = t.tells[n:]
 	if !told {
@@ -231,15 +244,32 @@ func (w *work) tell(ctx context.Context, t *telling, n int, moment int64, last e
 	return err
 }
 
-// tellPage tells the followers after a sort key. It returns the last one's sort
-// key, "" when there are no more, and whether anybody was told.
-func (r *Runner) tellPage(ctx context.Context, list value.Value, after string, t *projections.Tell, moment int64) (last string, any bool, err error) {
+// tellOne tells a list one thing, a long one by a job. any is false where nobody
+// was told.
+func (w *work) tellOne(ctx context.Context, list store.Ref, t *projections.Tell, moment int64) (any bool, err error) {
+	page, err := w.tellPage(ctx, list.Key.Partition, "", t, moment)
+	if err == nil && page.last != "" {
+		err = w.startTelling(ctx, list, page.last, t, moment)
+	}
+	w.kept[t.Change] = w.kept[t.Change] || page.kept
+	return page.any || page.last != "", err
+}
+
+// told is what became of a page of followers: the sort key of the last, "" when
+// there are no more; whether anybody was told, and whether a row was refused.
+type told struct {
+	last      string
+	any, kept bool
+}
+
+// tellPage tells the followers after a sort key.
+func (r *Runner) tellPage(ctx context.Context, list value.Value, after string, t *projections.Tell, moment int64) (done told, err error) {
 	page, err := r.Store.Query(ctx, store.Query{
 		Table: book.TableName, Partition: list, Limit: membersAtOnce,
 		Sort: store.Range{From: value.OfString(max("m", after+"\x00"))},
 	})
 	if err != nil {
-		return "", false, err
+		return done, err
 	}
 	var ws []store.Write
 	var of []projections.Put
@@ -254,20 +284,21 @@ func (r *Runner) tellPage(ctx context.Context, list value.Value, after string, t
 	}
 	out, err := r.write(ctx, ws)
 	if err != nil {
-		return "", false, err
+		return done, err
 	}
 	for i := range out {
 		if !errors.Is(out[i].Err, store.ErrRefused) {
 			continue
 		}
-		if err := r.keepTold(ctx, &of[i], out[i].Err.Error()); err != nil {
-			return "", false, err
+		done.kept = true
+		if err := r.keepTold(ctx, t, &of[i], out[i].Err.Error()); err != nil {
+			return done, err
 		}
 	}
-	if page.Next == nil || len(page.Rows) == 0 {
-		return "", len(ws) > 0, nil
+	if done.any = len(ws) > 0; page.Next != nil && len(page.Rows) > 0 {
+		done.last = page.Rows[len(page.Rows)-1].Get(book.Sort).Text()
 	}
-	return page.Rows[len(page.Rows)-1].Get(book.Sort).Text(), len(ws) > 0, nil
+	return done, nil
 }
 
 func (r *Runner) tellWrite(p *projections.Put) store.Write {
@@ -283,12 +314,24 @@ func (r *Runner) tellWrite(p *projections.Put) store.Write {
 }
 
 // keepTold keeps a row that its table refuses; the others are told.
-func (r *Runner) keepTold(ctx context.Context, p *projections.Put, reason string) error {
+func (r *Runner) keepTold(ctx context.Context, t *projections.Tell, p *projections.Put, reason string) error {
 	_, err := r.KeepDead(ctx, Dead{
-		Kind: DeadImage, Target: p.Rule.Name + " " + r.describe(p.Row), Row: p.Row, Reason: reason, Position: p.Position,
+		Kind: DeadTold, Target: t.Rule.Name + " " + r.describe(p.Row), Row: p.Row, Reason: reason, Position: p.Position,
 		Record: value.NewItem(attr("new", value.OfMap(p.Image))),
 	})
 	return err
+}
+
+// retryTold writes a row for a follower that was refused.
+func (r *Runner) retryTold(ctx context.Context, d *Dead) error {
+	out, err := r.write(ctx, []store.Write{r.tellWrite(&projections.Put{Row: d.Row, Image: d.Record.Get("new").Item(), Position: d.Position})})
+	switch {
+	case err != nil:
+		return err
+	case errors.Is(out[0].Err, store.ErrRefused):
+		return fmt.Errorf("%s: %w", d.Target, out[0].Err)
+	}
+	return r.Forget(ctx, d)
 }
 
 // Attributes of the job that tells a long list.
@@ -312,8 +355,8 @@ func (w *work) startTelling(ctx context.Context, list store.Ref, cursor string, 
 	if err != nil || !errors.Is(out[0].Err, store.ErrRefused) {
 		return err
 	}
-	for cursor != "" {
-		if cursor, _, err = w.tellPage(ctx, list.Key.Partition, cursor, t, moment); err != nil {
+	for page := (told{last: cursor}); page.last != ""; {
+		if page, err = w.tellPage(ctx, list.Key.Partition, page.last, t, moment); err != nil {
 			return err
 		}
 	}
@@ -330,21 +373,21 @@ func (r *Runner) tellOn(ctx context.Context, job value.Item) (more bool, err err
 		Ref: book.Job(r.Model.Name, tellName(list.Text(), position)),
 		If:  store.Cond{{{Attr: cursorAttr, Is: store.Eq, Value: job.Get(cursorAttr)}}},
 	}
-	last := ""
+	var page told
 	if rule := r.ruleOf(job); rule != nil {
 		t := projections.Tell{Rule: rule, Fields: job.Get(tellFields).Item(), Position: position}
 		moment, _ := job.Get(book.Count).Int64()
-		if last, _, err = r.tellPage(ctx, list, job.Get(cursorAttr).Text(), &t, moment); err != nil {
+		if page, err = r.tellPage(ctx, list, job.Get(cursorAttr).Text(), &t, moment); err != nil {
 			return true, err
 		}
 	}
-	if last == "" {
+	if page.last == "" {
 		w.Delete = true
 	} else {
-		w.Ops = []store.Op{set(cursorAttr, value.OfString(last))}
+		w.Ops = []store.Op{set(cursorAttr, value.OfString(page.last))}
 	}
 	_, err = r.write(ctx, []store.Write{w})
-	return last != "", err
+	return page.last != "", err
 }
 
 func (r *Runner) ruleOf(job value.Item) *model.RowRule {

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"sort"
 	"strconv"
 	"strings"
@@ -191,14 +192,21 @@ func (h *harness) jobs(b *breaker) error {
 	}
 }
 
+var atRecord = regexp.MustCompile(`\$at\((\d+)\)`)
+
 // write does what an application would: one line each of
 //
 //	put TABLE {row} | create TABLE {row} (where there is none) | set TABLE {key} {attributes} | delete TABLE {key}
 //	for 1..N LINE     the line N times, $i in it being 1 to N
 //
 // A null in set takes the attribute away; {"$noise": N} is a string of N letters
-// that no packer makes shorter than three quarters.
+// that no packer makes shorter than three quarters. $at(N) is the position of record
+// N, as history shows it.
 func (h *harness) write(line string) error {
+	line = atRecord.ReplaceAllStringFunc(line, func(s string) string {
+		n, _ := strconv.Atoi(atRecord.FindStringSubmatch(s)[1])
+		return fmt.Sprintf("%040s", h.records[n-1].rec.Position)
+	})
 	if rest, ok := strings.CutPrefix(line, "for 1.."); ok {
 		count, line, _ := strings.Cut(rest, " ")
 		n, err := strconv.Atoi(count)

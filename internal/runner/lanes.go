@@ -31,26 +31,68 @@ func (w *work) fresh() error {
 // a position for each would grow, and its price with it. A parked book keeps them:
 // what waits there has its positions in them.
 func (w *work) prune(ctx context.Context, books map[*projections.Target]value.Item) error {
-	if w.Retired == nil {
-		return nil
-	}
 	var ws []store.Write
 	for t, row := range books {
 		if isParked(row) {
 			continue
 		}
+		lanes, err := w.retired(ctx, row)
+		if err != nil {
+			return err
+		}
+		if len(lanes) == 0 {
+			continue
+		}
 		wr := store.Write{Ref: book.Of(w.Model.Name, t.Row), If: store.Cond{open()}}
-		for _, a := range row {
-			lane, is := strings.CutPrefix(a.Name, book.Lane(""))
-			if is && lane != w.Lane && w.Retired(lane) {
-				wr.Ops = append(wr.Ops, store.Op{Kind: store.Remove, Attr: a.Name})
-				wr.If = append(wr.If, []store.Test{{Attr: a.Name, Is: store.Eq, Value: a.Value}})
-			}
+		for _, lane := range lanes {
+			name := book.Lane(lane)
+			wr.Ops = append(wr.Ops, store.Op{Kind: store.Remove, Attr: name})
+			wr.If = append(wr.If, []store.Test{{Attr: name, Is: store.Eq, Value: row.Get(name)}})
 		}
-		if len(wr.Ops) > 0 {
-			ws = append(ws, wr)
-		}
+		ws = append(ws, wr)
 	}
 	_, err := w.write(ctx, ws)
 	return err
+}
+
+// retired are the lanes that a row of our table has a position of and that nothing
+// comes from any more.
+func (w *work) retired(ctx context.Context, row value.Item) (out []string, err error) {
+	for _, a := range row {
+		lane, is := strings.CutPrefix(a.Name, book.Lane(""))
+		if !is {
+			continue
+		}
+		over, err := w.over(ctx, lane)
+		if err != nil {
+			return nil, err
+		}
+		if over {
+			out = append(out, lane)
+		}
+	}
+	return out, nil
+}
+
+// over reports whether nothing comes from a lane any more, other than the one at
+// hand.
+func (w *work) over(ctx context.Context, lane string) (bool, error) {
+	if w.Retired == nil || lane == w.Lane {
+		return false, nil
+	}
+	return w.Retired(ctx, lane)
+}
+
+// forgetLanes prunes a leaf that is written anyway.
+func (w *work) forgetLanes(ctx context.Context, n *projections.Node) error {
+	for _, lane := range n.Lanes() {
+		over, err := w.over(ctx, lane)
+		if err != nil {
+			return err
+		}
+		if over {
+			n.Forget(lane)
+		}
+	}
+	return nil
 }

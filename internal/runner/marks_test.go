@@ -14,16 +14,13 @@ import (
 // which kind of write was refused.
 var differs = regexp.MustCompile(`\d+ of \d+ writes|\b0{20}\d{20}\b|\b[0-9a-f]{16}\b|transact: `)
 
-// TestPromisesByItem runs the scripts of the promises again, without lanes: but for
-// those of sets, the same comes of the same.
+// TestPromisesByItem runs the scripts of the promises again, without lanes: the same
+// comes of the same.
 func TestPromisesByItem(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	must(t, err)
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".txt")
-		if strings.HasPrefix(name, "set") {
-			continue
-		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &script{t: t, byItem: true}

@@ -56,7 +56,9 @@ func (r *Runner) phases(bs []Batch) []run {
 				end++
 			}
 			if end > next[i] || n == last && len(b.Changes) == 0 {
-				out = append(out, run{Batch{Lane: b.Lane, Changes: b.Changes[next[i]:end], Read: b.Read}, i})
+				part := b
+				part.Changes = b.Changes[next[i]:end]
+				out = append(out, run{part, i})
 			}
 			next[i] = end
 		}

@@ -175,12 +175,18 @@ func (r *Runner) Retry(ctx context.Context, id string) (done int, err error) {
 	case DeadParked, DeadPublish:
 		return r.retryTarget(ctx, d.Row)
 	case DeadRow, DeadDocument:
-		if err := r.refold(ctx, &d); err != nil {
-			return 0, err
-		}
-		return 1, nil
+		err = r.refold(ctx, &d)
+	case DeadSet:
+		err = r.retrySet(ctx, &d)
+	case DeadTold:
+		err = r.retryTold(ctx, &d)
+	default:
+		err = fmt.Errorf("%s: %s: %w", id, d.Reason, ErrNoRetry)
 	}
-	return 0, fmt.Errorf("%s: %s: %w", id, d.Reason, ErrNoRetry)
+	if err != nil {
+		return 0, err
+	}
+	return 1, nil
 }
 
 // Forget takes away what is kept under the id, once what it asked for has happened.

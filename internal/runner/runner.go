@@ -29,7 +29,7 @@ type Runner struct {
 	Now   func() time.Time
 	// Retired, when set, says that nothing will ever come from a lane again, other
 	// than a batch that is older than batchLife.
-	Retired func(lane string) bool
+	Retired func(ctx context.Context, lane string) (bool, error)
 }
 
 // Batch is a run of changes of one lane, in the order of its stream. A lane is one

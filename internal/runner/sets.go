@@ -47,7 +47,14 @@ func (w *work) sets(ctx context.Context) error {
 		if err := w.readWays(ctx, pending); err != nil {
 			return err
 		}
-		if err := w.writeLeaves(ctx, pending); err != nil {
+		if err := w.fresh(); err != nil {
+			return err
+		}
+		count := w.writeLeaves
+		if w.ByItem {
+			count = w.markLeaves
+		}
+		if err := count(ctx, pending); err != nil {
 			return err
 		}
 		if err := w.showLeaves(ctx, pending); err != nil {
@@ -138,7 +145,10 @@ func (w *work) writeLeaves(ctx context.Context, pending []*setWork) error {
 			before := n.Version
 			changed, err := n.Take(w.Lane, steps)
 			if err != nil {
-				return fmt.Errorf("%s of %s: %w", s.Entity.SetOf().Name, w.describe(s.Row), err)
+				return w.setError(s, err)
+			}
+			if err := w.forgetLanes(ctx, n); err != nil {
+				return err
 			}
 			again := func(done bool) {
 				if done {
@@ -153,7 +163,7 @@ func (w *work) writeLeaves(ctx context.Context, pending []*setWork) error {
 			case !changed:
 				again(true)
 			case n.Full():
-				done, err := w.split(ctx, s, n)
+				done, err := w.split(ctx, s, n, before)
 				if err != nil {
 					return err
 				}
@@ -177,9 +187,18 @@ func (w *work) writeLeaves(ctx context.Context, pending []*setWork) error {
 		then[i](out[i].Err == nil)
 	}
 	for _, s := range pending {
-		slices.SortStableFunc(s.steps, func(a, b projections.Member) int { return a.Position.Compare(b.Position) })
+		s.inOrder()
 	}
 	return nil
+}
+
+// inOrder puts what is left to count in the order of the stream again.
+func (s *setWork) inOrder() {
+	slices.SortStableFunc(s.steps, func(a, b projections.Member) int { return a.Position.Compare(b.Position) })
+}
+
+func (w *work) setError(s *setWork, err error) error {
+	return fmt.Errorf("%s of %s: %w", s.Entity.SetOf().Name, w.describe(s.Row), err)
 }
 
 // nodeWrite puts a node back, one version up, if it is as it was read.
@@ -208,10 +227,12 @@ func (w *work) above(version value.Value) value.Value {
 
 // split puts sixteen leaves in the place of one that is too large, with the rows
 // that show them. done is false when the leaf was another one by now.
-func (w *work) split(ctx context.Context, s *setWork, n *projections.Node) (done bool, err error) {
-	before := n.Version
+func (w *work) split(ctx context.Context, s *setWork, n *projections.Node, before value.Value) (done bool, err error) {
+	return transacted(w.Store.Transact(ctx, w.splitWrites(s, n, before)))
+}
+
+func (w *work) splitWrites(s *setWork, n *projections.Node, before value.Value) (ws []store.Write) {
 	n.Version = w.above(before)
-	ws := []store.Write{}
 	for _, c := range append(n.Split(), n) {
 		ref := book.Node(w.Model.Name, s.Row, c.Path)
 		cond := unchanged(value.Value{})
@@ -220,7 +241,7 @@ func (w *work) split(ctx context.Context, s *setWork, n *projections.Node) (done
 		}
 		ws = append(ws, store.Write{Ref: ref, Put: c.Row(ref), If: cond}, w.leafPut(s, c))
 	}
-	return transacted(w.Store.Transact(ctx, ws))
+	return ws
 }
 
 func transacted(err error) (bool, error) {
@@ -260,11 +281,15 @@ func (w *work) showLeaves(ctx context.Context, pending []*setWork) error {
 	for i, s := range of {
 		switch {
 		case errors.Is(out[i].Err, store.ErrRefused):
-			if err := w.keepSet(ctx, s, out[i].Err.Error()); err != nil {
+			var changes []int
+			for _, step := range s.Steps {
+				changes = append(changes, step.Change)
+			}
+			if err := w.keepSet(ctx, s.Entity, ws[i].Ref, changes, out[i].Err.Error()); err != nil {
 				return err
 			}
 		case out[i].Err != nil && foreign(out[i].Row, nodes[i]):
-			w.Leaves = append(w.Leaves, projections.Leaf{Row: ws[i].Ref, Entity: s.Entity, Root: s.Row, Path: nodes[i].Path})
+			w.Leaves = append(w.Leaves, projections.Leaf{Row: ws[i].Ref, Entity: s.Entity, Root: s.Row, Path: nodes[i].Path, Changes: []int{s.Steps[0].Change}})
 		}
 	}
 	return nil
@@ -277,17 +302,39 @@ func foreign(row value.Item, n *projections.Node) bool {
 }
 
 // keepSet says that a row of a set cannot show what its node holds. The node has
-// counted everything; the next change of it, or of the row, shows it.
-func (w *work) keepSet(ctx context.Context, s *setWork, reason string) error {
-	for _, step := range s.Steps {
-		w.kept[step.Change] = true
+// counted everything; the next change of it, or of the row, or a retry shows it.
+func (w *work) keepSet(ctx context.Context, e *model.Entity, row store.Ref, changes []int, reason string) error {
+	for _, i := range changes {
+		w.kept[i] = true
 	}
-	c := &w.Changes[s.Steps[0].Change]
+	c := &w.Changes[changes[0]]
 	_, err := w.KeepDead(ctx, Dead{
-		Kind: DeadImage, Target: s.Entity.SetOf().Name + " of " + w.describe(s.Row), Row: s.Row, Reason: reason,
-		Lane: w.Lane, Position: c.Position, Record: recordJSON(c), Time: c.Time,
+		Kind: DeadSet, Target: e.SetOf().Name + " of " + w.describe(row), Row: row, Reason: reason,
+		Record: recordJSON(c), Time: c.Time,
 	})
 	return err
+}
+
+// retrySet makes a row show its part of a set.
+func (r *Runner) retrySet(ctx context.Context, d *Dead) error {
+	for _, e := range r.Model.Entities {
+		if e.SetOf() == nil || e.Table.Name != d.Row.Table {
+			continue
+		}
+		root, path, ok := e.LeafPath(d.Row.Key)
+		if !ok {
+			continue
+		}
+		out, _, err := r.showLeaf(ctx, []projections.Leaf{{Row: d.Row, Entity: e, Root: store.Ref{Table: d.Row.Table, Key: root}, Path: path}})
+		if err == nil && len(out) > 0 {
+			err = out[0].Err
+		}
+		if err != nil && !errors.Is(err, store.ErrCondition) { // written over meanwhile, and so looked at again
+			return fmt.Errorf("%s: %w", d.Target, err)
+		}
+		return r.Forget(ctx, d)
+	}
+	return fmt.Errorf("%s: it is a row of none of the model's sets any more: %w", d.ID, ErrNoRetry)
 }
 
 // leafWrite makes a row show its node, if it shows nothing newer.
@@ -371,24 +418,36 @@ func (w *work) joinWrites(s *setWork, parent *projections.Node, below []*project
 	return append(ws, store.Write{Ref: ref, Put: parent.Row(ref), If: unchanged(before)}, w.leafPut(s, parent))
 }
 
-// leaves looks at rows of sets that somebody else may have touched. The row is read
-// before its node: a version that the node has not come to was never weir's.
+// leaves looks at rows of sets that somebody else may have touched.
 func (w *work) leaves(ctx context.Context) error {
-	rows := make([]store.Ref, len(w.Leaves))
-	nodes := make([]store.Ref, len(w.Leaves))
-	for i, l := range w.Leaves {
-		rows[i], nodes[i] = l.Row, book.Node(w.Model.Name, l.Root, l.Path)
+	out, of, err := w.showLeaf(ctx, w.Leaves)
+	for i, l := range of {
+		if err == nil && errors.Is(out[i].Err, store.ErrRefused) {
+			err = w.keepSet(ctx, l.Entity, l.Row, l.Changes, out[i].Err.Error())
+		}
 	}
-	have, err := w.get(ctx, rows)
-	if err != nil {
-		return err
+	return err
+}
+
+// showLeaf makes rows show their nodes, where they do not. It answers what became
+// of those that it wrote. The row is read before its node: a version that the node
+// has not come to was never weir's.
+func (r *Runner) showLeaf(ctx context.Context, leaves []projections.Leaf) (out []store.Outcome, of []projections.Leaf, err error) {
+	rows := make([]store.Ref, len(leaves))
+	nodes := make([]store.Ref, len(leaves))
+	for i, l := range leaves {
+		rows[i], nodes[i] = l.Row, book.Node(r.Model.Name, l.Root, l.Path)
 	}
-	kept, err := w.get(ctx, nodes)
+	have, err := r.get(ctx, rows)
 	if err != nil {
-		return err
+		return nil, nil, err
+	}
+	kept, err := r.get(ctx, nodes)
+	if err != nil {
+		return nil, nil, err
 	}
 	var ws []store.Write
-	for i, l := range w.Leaves {
+	for i, l := range leaves {
 		wr := leafWrite(l.Entity, l.Root, projections.NodeFrom(l.Path, kept[i]))
 		if wr.Delete && have[i] == nil || !wr.Delete && shows(have[i], &wr) {
 			continue
@@ -397,8 +456,8 @@ func (w *work) leaves(ctx context.Context) error {
 		if v := have[i].Get(book.Version); !v.IsMissing() {
 			wr.If[0][0] = store.Test{Attr: book.Version, Is: store.Eq, Value: v}
 		}
-		ws = append(ws, wr)
+		ws, of = append(ws, wr), append(of, l)
 	}
-	_, err = w.write(ctx, ws)
-	return err
+	out, err = r.write(ctx, ws)
+	return out, of, err
 }

@@ -1,0 +1,107 @@
+package runner
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/projections"
+	"weir/internal/store"
+)
+
+// Without lanes a leaf's positions say nothing. Each row that says that a set has a
+// member has a mark of its own beside that set, for that member, as it would beside
+// a book (marks.go): leaf and marks move in one transaction, so that a change
+// counts once, in whichever leaf the member is by then.
+
+// leafMarked is how many steps a leaf counts at a time: with their marks, and all
+// that a split writes, they fit a transaction.
+const leafMarked = 60
+
+// markLeaves is writeLeaves without lanes.
+func (w *work) markLeaves(ctx context.Context, pending []*setWork) error {
+	for _, s := range pending {
+		marks, err := w.memberMarks(ctx, s)
+		if err != nil {
+			return err
+		}
+		s.steps = nil
+		for _, path := range slices.Sorted(maps.Keys(s.todo)) {
+			n := s.nodes[path]
+			left := slices.DeleteFunc(s.todo[path], func(m projections.Member) bool {
+				return m.Position.Compare(marks[w.memberMark(s, m).Key.Sort.Text()]) <= 0
+			})
+			if len(left) == 0 {
+				s.done = append(s.done, n)
+				continue
+			}
+			done, err := w.countLeaf(ctx, s, n, left[:min(leafMarked, len(left))])
+			if err != nil {
+				return w.setError(s, err)
+			}
+			if done {
+				left = left[min(leafMarked, len(left)):]
+			}
+			if len(left) == 0 {
+				s.done = append(s.done, n)
+			}
+			s.steps = append(s.steps, left...)
+		}
+		s.inOrder()
+	}
+	return nil
+}
+
+func (w *work) memberMark(s *setWork, m projections.Member) store.Ref {
+	return book.MemberMark(w.Model.Name, s.Row, w.Changes[m.Change].Row, m.Value)
+}
+
+// memberMarks reads up to where the steps of each row and member were counted.
+func (w *work) memberMarks(ctx context.Context, s *setWork) (map[string]events.Position, error) {
+	at := map[string]events.Position{}
+	var refs []store.Ref
+	for _, m := range s.steps {
+		ref := w.memberMark(s, m)
+		if _, asked := at[ref.Key.Sort.Text()]; !asked {
+			at[ref.Key.Sort.Text()] = events.Position{}
+			refs = append(refs, ref)
+		}
+	}
+	rows, err := w.get(ctx, refs)
+	for i, row := range rows {
+		at[refs[i].Key.Sort.Text()] = events.PositionFrom(row.Get(book.Position))
+	}
+	return at, err
+}
+
+// countLeaf counts steps in a leaf. done is false when the leaf or a mark was
+// another one by now.
+func (w *work) countLeaf(ctx context.Context, s *setWork, n *projections.Node, steps []projections.Member) (done bool, err error) {
+	before := n.Version
+	if n.Path != "" && before.IsMissing() {
+		return false, nil
+	}
+	var ws []store.Write
+	at := map[string]int{}
+	for _, m := range steps {
+		if err := n.Add(m); err != nil {
+			return false, err
+		}
+		ref := w.memberMark(s, m)
+		i, ok := at[ref.Key.Sort.Text()]
+		if !ok {
+			i = len(ws)
+			at[ref.Key.Sort.Text()] = i
+			ws = append(ws, store.Write{Ref: ref, If: store.Cond{below(book.Position, m.Position.Value())}})
+		}
+		ws[i].Ops = []store.Op{set(book.Position, m.Position.Value()), set(book.Expiry, w.expiry())}
+	}
+	if n.Full() {
+		ws = append(ws, w.splitWrites(s, n, before)...)
+	} else {
+		ws = append(ws, w.nodeWrite(s.Row, n, before))
+	}
+	return transacted(w.Store.Transact(ctx, ws))
+}
