@@ -109,3 +109,13 @@ func (in *input) damage(err error) error {
 	}
 	return fmt.Errorf("the %s data is damaged: %w", in.format, err)
 }
+
+// Unpack is the content of a file that is plain, gzip or zstd, told by its first
+// bytes. done lets go of what the reading needs.
+func Unpack(r io.Reader) (content io.Reader, done func(), err error) {
+	in, err := openInput(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	return in, in.close, nil
+}

@@ -43,10 +43,10 @@ func (c *compiler) eachMatch(r *RowRule, d *eachDecl) {
 
 // eachKey: two followers get two rows.
 func (c *compiler) eachKey(r *RowRule, at pos) {
-	for _, name := range r.Each.Of.keyNames() {
+	for _, name := range r.Each.Of.KeyNames() {
 		matched := slices.ContainsFunc(r.Each.By, func(m Match) bool { return m.Field.Name == name })
 		used := slices.ContainsFunc(r.Fields, func(a Assign) bool {
-			return a.Expr.Each != nil && a.Expr.Each.Name == name && slices.Contains(r.Into.keyNames(), a.Name)
+			return a.Expr.Each != nil && a.Expr.Each.Name == name && slices.Contains(r.Into.KeyNames(), a.Name)
 		})
 		if !matched && !used {
 			c.report(at, "set a name of the key of "+r.Into.Name+" from "+r.Each.Of.Name+"."+name,
@@ -59,6 +59,6 @@ func (c *compiler) eachKey(r *RowRule, at pos) {
 // record, so that no two records make the same.
 func onePerRecord(r *RowRule) bool {
 	return len(r.Keep) > 0 && slices.ContainsFunc(r.Fields, func(a Assign) bool {
-		return a.Expr.Record == "$position" && slices.Contains(r.Into.keyNames(), a.Name)
+		return a.Expr.Record == "$position" && slices.Contains(r.Into.KeyNames(), a.Name)
 	})
 }

@@ -62,7 +62,7 @@ func (r *RowRule) fixed() map[string]string {
 // different constants, or hold the position of a record of which one makes a row.
 func apart(a, b *RowRule) bool {
 	fixedA, fixedB := a.fixed(), b.fixed()
-	for _, name := range a.Into.keyNames() {
+	for _, name := range a.Into.KeyNames() {
 		if x, y := fixedA[name], fixedB[name]; x != "" && y != "" && x != y {
 			return true
 		}

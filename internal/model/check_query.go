@@ -53,7 +53,7 @@ func checkGets(c *compiler) {
 				c.report(at, "list: "+s.Entity.Name, "a get reads one row of the table by its key, %q is for a list", key)
 			}
 		}
-		for _, name := range s.Entity.keyNames() {
+		for _, name := range s.Entity.KeyNames() {
 			if !q.certain(s, name) {
 				c.report(d.pos, "with: {"+name+": PARAMETER}", "a get needs the whole key of %s, and %q is not fixed by a required parameter", s.Entity.Name, name)
 			}
@@ -202,11 +202,11 @@ func repeats(q *Query) bool {
 	for i, s := range q.Steps[1:] {
 		var from []string
 		for _, b := range s.With {
-			if b.Prior != nil && slices.Contains(s.Entity.keyNames(), b.Field.Name) {
+			if b.Prior != nil && slices.Contains(s.Entity.KeyNames(), b.Field.Name) {
 				from = append(from, b.Prior.Name)
 			}
 		}
-		for _, name := range q.Steps[i].Entity.keyNames() {
+		for _, name := range q.Steps[i].Entity.KeyNames() {
 			if !q.Steps[i].Get && !slices.Contains(from, name) {
 				return true
 			}

@@ -49,14 +49,14 @@ func checkRowKey(c *compiler) {
 			continue
 		}
 		var used []string
-		for _, name := range r.Into.keyNames() {
+		for _, name := range r.Into.KeyNames() {
 			for _, a := range r.Fields {
 				if a.Name == name && a.Expr.Field != nil {
 					used = append(used, a.Expr.Field.Name)
 				}
 			}
 		}
-		for _, name := range r.Source.keyNames() {
+		for _, name := range r.Source.KeyNames() {
 			if !slices.Contains(used, name) {
 				c.report(c.rules[r].name.pos, "put a name that is set from it into the key of "+r.Into.Name,
 					"two rows of %s could make one row of %s: its key does not contain %q", r.Source.Name, r.Into.Name, name)
@@ -87,7 +87,7 @@ func checkState(c *compiler) {
 			if len(used) > 0 && d.state {
 				c.report(c.setPos(r, a.Name), "take it from the row, or say keep", "a copy is the same whenever it is made, and %s is of one record", used[0])
 			}
-			position = position || slices.Contains(used, "$position") && slices.Contains(r.Into.keyNames(), a.Name)
+			position = position || slices.Contains(used, "$position") && slices.Contains(r.Into.KeyNames(), a.Name)
 		}
 		if slices.Contains(r.Keep, events["modify"]) && !position {
 			c.report(c.rules[r].name.pos, "set a name of its key to $position", "%s keeps an entry of each change, and its key would be the same for two changes of one row", r.Name)

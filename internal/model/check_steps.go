@@ -158,7 +158,7 @@ func checkStages(c *compiler) {
 			if !scalar(st.Who.Type) {
 				c.report(d.at["who"], "", "%s is a %s, and no element of a list", st.Who.Name, st.Who.Type)
 			}
-			for _, name := range st.Source.keyNames() {
+			for _, name := range st.Source.KeyNames() {
 				if name != st.Who.Name && !st.finds(name) {
 					c.report(d.word.pos, "", "several rows of %s can be for one element of %s: its key has %q besides", st.Source.Name, st.Each.Name, name)
 				}

@@ -23,7 +23,7 @@ func checkTallyAttribute(c *compiler) {
 		if t.Attr == t.Target.Table.TTL && t.Attr != "" {
 			c.report(at, "choose another name", "%s is the ttl of table %s", t.Attr, t.Target.Table.Name)
 		}
-		if slices.Contains(t.Target.keyNames(), t.Attr) {
+		if slices.Contains(t.Target.KeyNames(), t.Attr) {
 			c.report(at, "choose another name", "%s is a name in the key of %s", t.Attr, t.Target.Name)
 		}
 		if t.Target.Derived && t.Kind != Set {

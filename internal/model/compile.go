@@ -125,8 +125,8 @@ func (c *compiler) fieldNames(e *Entity) []string {
 	return slices.Compact(out)
 }
 
-// keyNames are the names that an entity's primary key needs, in order.
-func (e *Entity) keyNames() []string {
+// KeyNames are the names that an entity's primary key needs, in order.
+func (e *Entity) KeyNames() []string {
 	var out []string
 	for _, k := range e.PrimaryKey() {
 		for _, n := range k.Template.required() {
@@ -158,7 +158,7 @@ func names[T any](list []T, name func(T) string) []string {
 // assigns resolves the names of a target's key: those given, and for the rest the
 // source's fields of the same names.
 func (c *compiler) assigns(target, source *Entity, given []pair, at pos, what string) ([]Assign, bool) {
-	return c.assignsTo(target, target.keyNames(), source, given, at, what)
+	return c.assignsTo(target, target.KeyNames(), source, given, at, what)
 }
 
 // assignsTo is assigns for some names of the target's key.

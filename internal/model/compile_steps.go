@@ -55,8 +55,8 @@ func (c *compiler) others(e *Entity, a *Attribute, d *attributeDecl) *Others {
 		return nil
 	}
 	o := &Others{Name: e.Name + "." + a.Name, On: e, Of: of, Field: field}
-	rest := slices.DeleteFunc(of.keyNames(), func(name string) bool { return name == field.Name })
-	if len(rest) == len(of.keyNames()) && !c.broken[of] {
+	rest := slices.DeleteFunc(of.KeyNames(), func(name string) bool { return name == field.Name })
+	if len(rest) == len(of.KeyNames()) && !c.broken[of] {
 		c.report(d.others.pos, "", "%s must be a name in the key of %s, so that each value has one row", field.Name, of.Name)
 		return nil
 	}

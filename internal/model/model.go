@@ -451,6 +451,18 @@ func (k *KeyTemplate) Build(get func(name string) value.Value) (value.Value, boo
 	return value.OfString(s), ok
 }
 
+// BuildTyped is Build for values that people typed: inside a text each is escaped,
+// so that no value can forge another row's key.
+func (k *KeyTemplate) BuildTyped(get func(name string) value.Value) (value.Value, bool) {
+	return k.Build(func(name string) value.Value {
+		v := get(name)
+		if v.Kind() == value.String {
+			v = value.OfString(k.Template.Escape(v.Text()))
+		}
+		return v
+	})
+}
+
 // Scalar is how a value stands inside a key: the text of a string or number,
 // "true" or "false"; "" for anything else.
 func Scalar(v value.Value) string {

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"weir/internal/events"
+	"weir/internal/ingest"
+)
+
+// maxLine is the longest line that is read: a row's 400 KB, escaped as JSON can be.
+const maxLine = 4 << 20
+
+// lines are those of files, one file after another, or of stdin.
+type lines struct {
+	stdin io.Reader
+	left  []string
+	file  io.Closer
+	done  func()
+	r     *bufio.Reader
+
+	name   string
+	number int  // of the line that next gave last, from 1
+	long   bool // it was longer than maxLine, and passed over
+}
+
+// openLines looks for the files, so that a wrong path is said before anything is
+// written.
+func openLines(stdin io.Reader, files []string) (*lines, error) {
+	if len(files) == 0 {
+		files = []string{"-"}
+	}
+	for _, name := range files {
+		if name == "-" {
+			continue
+		}
+		info, err := os.Stat(name)
+		if err != nil {
+			return nil, err
+		}
+		if info.IsDir() {
+			return nil, usage("%s is a directory; name the files in it", name)
+		}
+	}
+	return &lines{stdin: stdin, left: files}, nil
+}
+
+// next is the next line, good until the one after. It ends with io.EOF.
+func (l *lines) next() ([]byte, error) {
+	for {
+		if l.r == nil {
+			if err := l.open(); err != nil {
+				return nil, err
+			}
+		}
+		line, err := l.line()
+		switch {
+		case err == io.EOF:
+			l.close()
+		case err != nil:
+			defer l.close()
+			return nil, fmt.Errorf("%s:%d: %w", l.name, l.number, err)
+		default:
+			return line, nil
+		}
+	}
+}
+
+func (l *lines) open() (err error) {
+	if len(l.left) == 0 {
+		return io.EOF
+	}
+	l.name, l.left, l.number = l.left[0], l.left[1:], 0
+	from := l.stdin
+	if l.name != "-" {
+		f, err := os.Open(l.name)
+		if err != nil {
+			return err
+		}
+		from, l.file = f, f
+	}
+	content, done, err := events.Unpack(from)
+	if err != nil {
+		l.close()
+		return usage("%s: %v", l.name, err)
+	}
+	l.done, l.r = done, bufio.NewReaderSize(content, 64<<10)
+	return nil
+}
+
+func (l *lines) close() {
+	if l.done != nil {
+		l.done()
+	}
+	if l.file != nil {
+		l.file.Close()
+	}
+	l.r, l.file, l.done = nil, nil, nil
+}
+
+// line is one line of the file, without its end. Of one that is too long it gives
+// nothing.
+func (l *lines) line() (line []byte, err error) {
+	l.number, l.long = l.number+1, false
+	for {
+		part, err := l.r.ReadSlice('\n')
+		if l.long = l.long || len(line)+len(part) > maxLine; l.long {
+			line = nil
+		} else if line == nil && err == nil {
+			return part, nil
+		} else {
+			line = append(line, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+		case err == io.EOF && (len(line) > 0 || l.long), err == nil:
+			return line, nil
+		default:
+			return nil, err
+		}
+	}
+}
+
+// tooLong is the refusal of a line that was passed over.
+func (l *lines) tooLong() error {
+	if !l.long {
+		return nil
+	}
+	return &ingest.Refusal{Kind: ingest.TooLarge, Problems: []ingest.Problem{{Reason: fmt.Sprintf("is a line of more than %d bytes", maxLine)}}}
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"weir/internal/ingest"
+)
+
+type putCommand struct {
+	data
+	output
+	Rejects string   `placeholder:"FILE" help:"Write what is refused there instead of to stderr, one JSON object a line."`
+	Model   string   `arg:"" help:"Name of a built-in model or path of a model file."`
+	Files   []string `arg:"" optional:"" name:"file" help:"Files of commands, plain, .gz or .zst; - or none is stdin."`
+}
+
+func (putCommand) Help() string {
+	return `Reads a command from each line:
+
+  {"op": "create", "entity": "Album", "item": {"id": "a1", "title": "The sea", …}}
+
+op is create (the row must not be there), put (create or replace what the
+application wrote), update (change the fields given; null removes one) or delete.
+With an idempotencyKey a command is done once, however often it comes.
+
+What is wrong is refused, with file, line, field and reason; the rest lands. A create
+of a row that is there just as the create would make it is counted as unchanged, so
+the same file a second time changes nothing. What became of the commands is printed;
+where one was refused, the exit code is 1.
+
+  ingest put gallery albums.jsonl
+  zcat albums.jsonl.gz | ingest put gallery --rejects rejects.jsonl -o json`
+}
+
+const (
+	batchCommands = 256
+	batchBytes    = 1 << 20
+)
+
+func (c *putCommand) Run(p *program) (err error) {
+	in, err := openLines(p.stdin, c.Files)
+	if err != nil {
+		return err
+	}
+	rejects := p.stderr
+	if c.Rejects != "" {
+		f, err := os.Create(c.Rejects)
+		if err != nil {
+			return usage("%v", err)
+		}
+		defer func() { err = errors.Join(err, f.Close()) }()
+		rejects = f
+	}
+	s, err := p.open(c.data, []string{c.Model})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	put := &putting{
+		program: p, writer: &ingest.Writer{Model: s.Models[0].Model, Store: s.Store, Again: true},
+		rejects: rejects, counts: map[ingest.Done]int{},
+	}
+	err = put.all(in)
+	if serr := s.Store.Sync(p.ctx); err == nil {
+		err = serr
+	}
+	put.print(c.Output)
+	if err == nil && put.refused > 0 {
+		fmt.Fprintf(p.stderr, "ingest: %d refused\n", put.refused)
+		return failed(exitCheck)
+	}
+	return err
+}
+
+// putting is a run of commands from files: the lines that wait, and what became of
+// those done.
+type putting struct {
+	*program
+	writer   *ingest.Writer
+	rejects  io.Writer
+	batch    []ingest.Command
+	from     []place
+	size     int
+	counts   map[ingest.Done]int
+	repeated int
+	refused  int
+}
+
+// place is where a command stands.
+type place struct {
+	File string `json:"file"`
+	Line int    `json:"line"`
+}
+
+func (u *putting) all(in *lines) error {
+	for {
+		line, err := in.next()
+		if err == io.EOF {
+			return u.flush()
+		}
+		if err == nil {
+			err = u.take(line, in)
+		}
+		if err != nil {
+			return errors.Join(err, u.flush())
+		}
+	}
+}
+
+// take puts a line with those that wait, and does them when there are enough.
+func (u *putting) take(line []byte, in *lines) error {
+	if len(strings.TrimSpace(string(line))) == 0 && !in.long {
+		return nil
+	}
+	at := place{in.name, in.number}
+	var c ingest.Command
+	err := in.tooLong()
+	if err == nil {
+		c, err = ingest.ReadCommand(line)
+	}
+	if err != nil {
+		// What is refused is said in the order of the lines.
+		if ferr := u.flush(); ferr != nil {
+			return ferr
+		}
+		return u.reject(at, c, err)
+	}
+	u.batch, u.from, u.size = append(u.batch, c), append(u.from, at), u.size+len(line)
+	if len(u.batch) < batchCommands && u.size < batchBytes {
+		return nil
+	}
+	return u.flush()
+}
+
+// flush does the commands that wait. Those that are done stay done, whatever the
+// error.
+func (u *putting) flush() error {
+	if len(u.batch) == 0 {
+		return u.ctx.Err()
+	}
+	var down error
+	for i, r := range u.writer.Do(u.ctx, u.batch) {
+		var refusal *ingest.Refusal
+		switch {
+		case errors.As(r.Err, &refusal):
+			if err := u.reject(u.from[i], u.batch[i], refusal); err != nil {
+				return err
+			}
+		case r.Err != nil && down == nil:
+			down = fmt.Errorf("%s:%d: %w", u.from[i].File, u.from[i].Line, r.Err)
+		case r.Err != nil:
+		case r.Repeated:
+			u.repeated++
+			u.counts[ingest.Unchanged]++
+		default:
+			u.counts[r.Done]++
+		}
+	}
+	u.batch, u.from, u.size = u.batch[:0], u.from[:0], 0
+	return down
+}
+
+// rejected is a refused command as it is written down.
+type rejected struct {
+	place
+	Op       ingest.Op `json:"op,omitempty"`
+	Entity   string    `json:"entity,omitempty"`
+	Kind     string    `json:"kind"`
+	Problems []problem `json:"problems"`
+}
+
+type problem struct {
+	Field  string `json:"field,omitempty"` // an RFC 6901 pointer into the item
+	Reason string `json:"reason"`
+}
+
+func (u *putting) reject(at place, c ingest.Command, err error) error {
+	u.refused++
+	r := rejected{place: at, Op: c.Op, Entity: c.Entity, Kind: ingest.Invalid.String()}
+	var refusal *ingest.Refusal
+	if errors.As(err, &refusal) {
+		r.Kind = refusal.Kind.String()
+		for _, p := range refusal.Problems {
+			r.Problems = append(r.Problems, problem{p.Pointer, p.Reason})
+		}
+	}
+	enc := json.NewEncoder(u.rejects)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(r)
+}
+
+// outcomes are printed in this order.
+var outcomes = []ingest.Done{ingest.Created, ingest.Replaced, ingest.Updated, ingest.Deleted, ingest.Unchanged}
+
+func (u *putting) print(how string) {
+	if how == "json" {
+		all := map[string]int{"refused": u.refused}
+		for _, d := range outcomes {
+			all[string(d)] = u.counts[d]
+		}
+		json.NewEncoder(u.stdout).Encode(all)
+		return
+	}
+	var parts []string
+	for _, d := range outcomes {
+		if n := u.counts[d]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, d))
+		}
+	}
+	if u.refused > 0 || len(parts) == 0 {
+		parts = append(parts, fmt.Sprintf("%d refused", u.refused))
+	}
+	fmt.Fprintln(u.stdout, strings.Join(parts, ", "))
+}

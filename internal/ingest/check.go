@@ -1,0 +1,184 @@
+package ingest
+
+import (
+	"slices"
+	"strings"
+
+	"weir/internal/model"
+	"weir/internal/query"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// checked is a command that is right in itself, whatever stands in the table.
+type checked struct {
+	*form
+	Op      Op
+	IfMatch string
+	once    string // the idempotency key
+	ref     store.Ref
+	given   map[string]value.Value // by field, as rows hold it; Null where it is to go
+	at      map[string]string      // of a field that does not stand under its own name, where
+	echo    []value.Attr           // computed attributes that were given too, and must come out the same
+}
+
+// check reads a command's item. All that is wrong with it is said at once.
+func (f *form) check(c Command) (*checked, *Refusal) {
+	out := &checked{form: f, Op: c.Op, IfMatch: c.IfMatch, once: c.IdempotencyKey, given: map[string]value.Value{}, at: map[string]string{}}
+	r := &Refusal{Kind: Invalid}
+	for _, a := range c.Item {
+		if reason := out.take(a); reason != "" {
+			r.Problems = append(r.Problems, Problem{out.pointer(a.Name), reason})
+		}
+	}
+	out.required(r)
+	if len(r.Problems) == 0 {
+		out.locate(r)
+	}
+	if len(r.Problems) > 0 {
+		return nil, r
+	}
+	return out, nil
+}
+
+// pointer is where a field stands, or should, in the item.
+func (c *checked) pointer(name string) string {
+	if at, ok := c.at[name]; ok {
+		return at
+	}
+	return pointer(name)
+}
+
+// take reads one member of the item; the answer says what is wrong with it.
+func (c *checked) take(m value.Attr) (reason string) {
+	a, inKey := c.attrs[m.Name], slices.Contains(c.named, m.Name)
+	switch {
+	case c.derived(m.Name):
+		return "is derived: weir keeps it, leave it out"
+	case c.made[m.Name]:
+		c.echo = append(c.echo, m)
+		return ""
+	case c.Op == Delete && !inKey:
+		return "is not in the key, which is all that a delete goes by"
+	case a == nil && !inKey:
+		return c.unknown(m.Name)
+	case m.Value.Kind() == value.Null:
+		return c.null(m.Name, a, inKey)
+	case a == nil:
+		a = &model.Attribute{Name: m.Name, Type: c.Field(m.Name).Type}
+	}
+	v, reason := convert(a, m.Value)
+	if reason == "" && model.Scalar(v) == "" && v.Kind() == value.String {
+		reason = c.empty(m.Name, inKey)
+	}
+	c.given[m.Name] = v
+	return reason
+}
+
+func (c *checked) unknown(name string) string {
+	if near := query.Nearest(name, c.fields); near != "" {
+		return "is no field of " + c.Name + "; did you mean " + near + "?"
+	}
+	return "is no field of " + c.Name
+}
+
+// null is as good as nothing, but for an update, where it takes away.
+func (c *checked) null(name string, a *model.Attribute, inKey bool) string {
+	if c.Op != Update {
+		return ""
+	}
+	if inKey || a.Required {
+		return "is required and cannot be taken away"
+	}
+	c.given[name] = value.OfNull()
+	return ""
+}
+
+func (c *checked) empty(name string, inKey bool) string {
+	switch ix := c.indexed[name]; {
+	case inKey:
+		return "is in the key and cannot be empty"
+	case len(ix) > 0:
+		return "cannot be empty: it is a key of index " + strings.Join(ix, ", ")
+	}
+	return ""
+}
+
+// required says what is missing. Defaults stand in; what nobody can read back, a
+// put may leave out.
+func (c *checked) required(r *Refusal) {
+	missing := func(name string) {
+		if _, wrong := c.given[name]; !wrong && !slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Pointer == c.pointer(name) }) {
+			r.Problems = append(r.Problems, Problem{c.pointer(name), "is required"})
+		}
+	}
+	for _, name := range c.keys {
+		if _, ok := c.given[name]; ok {
+			continue
+		}
+		if a := c.attrs[name]; a == nil || a.Default.IsMissing() {
+			missing(name)
+		} else {
+			c.given[name] = a.Default
+		}
+	}
+	if c.Op != Create && c.Op != Put {
+		return
+	}
+	for _, a := range c.Attributes {
+		if a.Required && a.Default.IsMissing() && !slices.Contains(c.keys, a.Name) && !(a.Hidden && c.Op == Put) {
+			missing(a.Name)
+		}
+	}
+}
+
+// locate makes the row's key.
+func (c *checked) locate(r *Refusal) {
+	c.ref.Table = c.Table.Name
+	for i, k := range c.PrimaryKey() {
+		v, ok := k.BuildTyped(func(name string) value.Value { return c.given[name] })
+		if !ok {
+			r.Problems = append(r.Problems, Problem{"", "makes no key: " + k.Template.String()})
+			return
+		}
+		if c.ref.Key.Sort = v; i == 0 {
+			c.ref.Key.Partition = v
+		}
+	}
+	if c.Table.Key.Sort.Name == "" {
+		c.ref.Key.Sort = value.Value{}
+	}
+	c.long(r, c.Table.Item(c.ref.Key))
+}
+
+// long says which keys are longer than a table takes.
+func (c *checked) long(r *Refusal, row value.Item) {
+	say := func(k store.KeyAttr, limit int) {
+		if n := len(row.Get(k.Name).Text()); k.Name != "" && row.Get(k.Name).Kind() != value.Number && n > limit {
+			at, names := "", []string{k.Name}
+			if t := c.KeyTemplate(k.Name); t != nil {
+				names = t.Template.Names()
+			}
+			if len(names) > 0 {
+				longest := slices.MaxFunc(names, func(a, b string) int { return len(c.text(row, a)) - len(c.text(row, b)) })
+				at = c.pointer(longest)
+			}
+			r.Problems = append(r.Problems, Problem{at, "makes the key " + k.Name + " " + number(n) + " bytes long, " + number(limit) + " are possible"})
+		}
+	}
+	say(c.Table.Key.Partition, store.MaxPartitionBytes)
+	say(c.Table.Key.Sort, store.MaxSortBytes)
+	for _, ix := range c.Table.Indexes {
+		if !ix.Local {
+			say(ix.Key.Partition, store.MaxPartitionBytes)
+		}
+		say(ix.Key.Sort, store.MaxSortBytes)
+	}
+}
+
+func (c *checked) text(row value.Item, name string) string {
+	if v, ok := c.given[name]; ok {
+		return model.Scalar(v)
+	}
+	return model.Scalar(row.Get(name))
+}

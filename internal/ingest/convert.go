@@ -1,0 +1,175 @@
+package ingest
+
+import (
+	"encoding/base64"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"weir/internal/model"
+	"weir/internal/query"
+	"weir/internal/value"
+)
+
+// convert makes of a value that was given one that rows hold; the reason says why
+// it cannot be.
+func convert(a *model.Attribute, v value.Value) (out value.Value, reason string) {
+	switch a.Type {
+	case model.TypeNumber:
+		return v, unless(v.Kind() == value.Number, v, "must be a number")
+	case model.TypeBoolean:
+		return v, unless(v.Kind() == value.Bool, v, "must be true or false")
+	case model.TypeFlag:
+		return flag(v)
+	case model.TypeTime:
+		return instant(v)
+	case model.TypeBinary:
+		return binary(v)
+	case model.TypeList:
+		return v, unless(v.Kind() == value.List, v, "must be an array")
+	case model.TypeMap:
+		return v, unless(v.Kind() == value.Map, v, "must be an object")
+	case model.TypeStrings:
+		return set(value.StringSet, value.String, "texts", v)
+	case model.TypeNumbers:
+		return set(value.NumberSet, value.Number, "numbers", v)
+	case model.TypeCommas:
+		return commas(v)
+	case model.TypeString:
+		return text(a, v)
+	}
+	if v.Kind() == value.String {
+		return text(a, v)
+	}
+	return v, ""
+}
+
+func unless(ok bool, v value.Value, want string) string {
+	if ok {
+		return ""
+	}
+	return want + ", not " + describe(v)
+}
+
+func text(a *model.Attribute, v value.Value) (value.Value, string) {
+	if v.Kind() != value.String {
+		return v, unless(false, v, "must be a text")
+	}
+	s := v.Text()
+	if a.Reading != nil {
+		if today, old := a.Reading.Legacy[s]; old {
+			s, v = today, value.OfString(today)
+		}
+	}
+	if len(a.Enum) > 0 && !slices.Contains(a.Enum, s) {
+		if near := query.Nearest(s, a.Enum); near != "" {
+			return v, "is never " + quoted(s) + "; did you mean " + near + "?"
+		}
+		return v, "must be one of " + strings.Join(a.Enum, ", ") + ", not " + quoted(s)
+	}
+	if n := utf8.RuneCountInString(s); a.Max > 0 && n > a.Max {
+		return v, "has " + number(n) + " characters, " + number(a.Max) + " are possible"
+	}
+	return v, ""
+}
+
+func flag(v value.Value) (value.Value, string) {
+	s := model.Scalar(v)
+	if v.Kind() == value.Number || s != "true" && s != "false" {
+		return v, unless(false, v, "must be true or false")
+	}
+	return value.OfString(s), ""
+}
+
+// instant is a time as it was written; one of another zone in UTC, so that texts
+// are in the order of time.
+func instant(v value.Value) (value.Value, string) {
+	const want = "must be a time like 2026-01-31T12:00:00Z"
+	if v.Kind() != value.String {
+		return v, unless(false, v, want)
+	}
+	t, err := time.Parse(time.RFC3339Nano, v.Text())
+	if err != nil || strings.Contains(v.Text(), ",") {
+		return v, unless(false, v, want)
+	}
+	if strings.HasSuffix(v.Text(), "Z") {
+		return v, ""
+	}
+	t = t.UTC()
+	if t.Year() < 0 || t.Year() > 9999 {
+		return v, unless(false, v, want)
+	}
+	return value.OfString(t.Format(time.RFC3339Nano)), ""
+}
+
+func binary(v value.Value) (value.Value, string) {
+	b, err := base64.StdEncoding.Strict().DecodeString(v.Text())
+	if v.Kind() != value.String || err != nil {
+		return v, unless(false, v, "must be a text in base64")
+	}
+	return value.OfBinary(string(b)), ""
+}
+
+func set(kind, of value.Kind, name string, v value.Value) (value.Value, string) {
+	if v.Kind() != value.List {
+		return v, unless(false, v, "must be an array of "+name)
+	}
+	if v.Len() == 0 {
+		return v, "must have an element: no table holds an empty set"
+	}
+	for _, e := range v.Elements() {
+		if e.Value.Kind() != of {
+			return v, unless(false, e.Value, "must be an array of "+name)
+		}
+	}
+	out, ok := value.OfElements(kind, slices.Clone(v.Elements()))
+	if !ok {
+		return v, "has an element twice"
+	}
+	return out, ""
+}
+
+// commas is a text that lists values, or the array of them.
+func commas(v value.Value) (value.Value, string) {
+	if v.Kind() == value.String {
+		return v, ""
+	}
+	if v.Kind() != value.List {
+		return v, unless(false, v, "must be a text with commas, or an array of texts")
+	}
+	var parts []string
+	for _, e := range v.Elements() {
+		if e.Value.Kind() != value.String || strings.Contains(e.Value.Text(), ",") {
+			return v, unless(false, e.Value, "must be an array of texts without commas")
+		}
+		parts = append(parts, e.Value.Text())
+	}
+	return value.OfString(strings.Join(parts, ",")), ""
+}
+
+// describe says what was given.
+func describe(v value.Value) string {
+	switch v.Kind() {
+	case value.Null:
+		return "null"
+	case value.Map:
+		return "an object"
+	case value.List:
+		return "an array"
+	case value.String:
+		return quoted(v.Text())
+	}
+	return string(value.AppendPlain(nil, v))
+}
+
+// quoted is a text in quotes, its beginning where it is long.
+func quoted(s string) string {
+	if utf8.RuneCountInString(s) > 40 {
+		s = string([]rune(s)[:40]) + "…"
+	}
+	return strconv.Quote(s)
+}
+
+func number(n int) string { return strconv.Itoa(n) }

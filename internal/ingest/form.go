@@ -1,0 +1,88 @@
+package ingest
+
+import (
+	"slices"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/query"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// form is an entity as commands see it. It is made once and never changes.
+type form struct {
+	*model.Entity
+	model   *model.Model
+	view    *query.View
+	attrs   map[string]*model.Attribute
+	keys    []string // names of the primary key that have to be given
+	named   []string // all names of the primary key
+	stamps  []value.Attr
+	made    map[string]bool     // attributes that are computed: keys by template, stamps
+	indexed map[string][]string // of a declared attribute, the indexes whose key it is
+	fields  []string            // what an item may have, for hints
+}
+
+func newForm(m *model.Model, e *model.Entity) *form {
+	f := &form{
+		Entity: e, model: m, view: query.NewView(m, e), keys: e.KeyNames(),
+		attrs: map[string]*model.Attribute{}, made: map[string]bool{}, indexed: map[string][]string{},
+	}
+	for _, a := range e.Attributes {
+		f.attrs[a.Name] = a
+		f.fields = append(f.fields, a.Name)
+	}
+	for _, k := range e.PrimaryKey() {
+		f.named = append(f.named, k.Template.Names()...)
+	}
+	for _, name := range f.named {
+		if f.attrs[name] == nil {
+			f.fields = append(f.fields, name)
+		}
+	}
+	for _, k := range e.Keys {
+		if f.attrs[k.Attr.Name] == nil && !slices.Contains(f.named, k.Attr.Name) {
+			f.made[k.Attr.Name] = true
+		}
+	}
+	for _, t := range e.Where {
+		if name := t.Field.Name; t.Field.Key == nil && f.attrs[name] == nil && len(t.OneOf) == 1 && !t.Not {
+			f.stamps = append(f.stamps, value.Attr{Name: t.Field.Attr, Value: t.OneOf[0]})
+			f.made[name] = true
+		}
+	}
+	for _, ix := range e.Table.Indexes {
+		for _, k := range [...]store.KeyAttr{ix.Key.Partition, ix.Key.Sort} {
+			if f.attrs[k.Name] != nil {
+				f.indexed[k.Name] = append(f.indexed[k.Name], ix.Name)
+			}
+		}
+	}
+	return f
+}
+
+// owns reports whether an attribute is one that commands write.
+func (f *form) owns(name string) bool {
+	return f.attrs[name] != nil || f.made[name] || slices.ContainsFunc(f.PrimaryKey(), func(k *model.KeyTemplate) bool { return k.Attr.Name == name })
+}
+
+// derived reports whether an attribute of the rows is weir's to write.
+func (f *form) derived(name string) bool {
+	return book.IsOurs(name) || projections.IsDerived(f.Entity, name)
+}
+
+// application is the row as the application wrote it, what no model declares
+// included.
+func (f *form) application(row value.Item) value.Item {
+	return projections.Own(f.Entity, row).Filter(func(name string) bool { return !f.derived(name) })
+}
+
+// Revision names the state of a row: what the application has in it.
+func (f *form) revision(row value.Item) string {
+	if row == nil {
+		return ""
+	}
+	return book.Hash(string(value.AppendItem(nil, f.application(row))))
+}

@@ -1,0 +1,121 @@
+package ingest
+
+import (
+	"slices"
+
+	"weir/internal/model"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// image is the row as the application would have written it, by a create, a put or
+// an update; was is the row there, as the application wrote it, nil for none.
+func (c *checked) image(was value.Item) (value.Item, *Refusal) {
+	start := was
+	if c.Op != Update {
+		start = was.Filter(c.stays)
+	}
+	attrs := append(slices.Clone(c.stamps), c.Table.Item(c.ref.Key)...)
+	for _, a := range c.Attributes {
+		v, given := c.given[a.Name]
+		if !given && c.Op != Update && !start.Has(a.Name) {
+			v = a.Default
+		} else if !given {
+			continue
+		}
+		if v.Kind() == value.Null {
+			v = value.Value{}
+			start = start.With(value.Attr{Name: a.Name})
+		}
+		attrs = append(attrs, value.Attr{Name: a.Name, Value: v})
+	}
+	row := c.indexKeys(start.With(attrs...), was == nil || c.Op != Update)
+	return row, c.verify(row)
+}
+
+// stays says what a put leaves as it is: attributes that no model declares, and
+// those that it does not give and nobody could have read.
+func (c *checked) stays(name string) bool {
+	if a := c.attrs[name]; a != nil {
+		_, given := c.given[name]
+		return a.Hidden && !given
+	}
+	return !c.owns(name)
+}
+
+// indexKeys makes the keys of the indexes, all of them or those that the fields
+// given are in. Of an index whose key cannot be made whole, none.
+func (c *checked) indexKeys(row value.Item, all bool) value.Item {
+	for i := range c.Table.Indexes {
+		var attrs []value.Attr
+		whole, touched := true, all
+		for _, k := range c.templates(&c.Table.Indexes[i]) {
+			v, ok := k.BuildTyped(func(name string) value.Value { return c.field(row, name) })
+			attrs = append(attrs, value.Attr{Name: k.Attr.Name, Value: v})
+			whole, touched = whole && ok, touched || c.touches(k)
+		}
+		if !touched {
+			continue
+		}
+		for i := range attrs {
+			if !whole {
+				attrs[i].Value = value.Value{}
+			}
+		}
+		row = row.With(attrs...)
+	}
+	return row
+}
+
+// templates are those that make an index's key.
+func (c *checked) templates(ix *store.Index) (out []*model.KeyTemplate) {
+	for _, ka := range [...]store.KeyAttr{ix.Key.Partition, ix.Key.Sort} {
+		if k := c.KeyTemplate(ka.Name); k != nil && !slices.Contains(c.PrimaryKey(), k) && c.attrs[ka.Name] == nil {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+func (c *checked) touches(k *model.KeyTemplate) bool {
+	return slices.ContainsFunc(k.Template.Names(), func(name string) bool {
+		_, given := c.given[name]
+		return given && !slices.Contains(c.named, name)
+	})
+}
+
+// field is the value of a name of the row, as a person typed it.
+func (c *checked) field(row value.Item, name string) value.Value {
+	if v := row.Get(name); !v.IsMissing() {
+		return v
+	}
+	if v, ok := c.given[name]; ok && v.Kind() != value.Null {
+		return v
+	}
+	return value.Value{}
+}
+
+// verify says what is wrong with a row that is otherwise made.
+func (c *checked) verify(row value.Item) *Refusal {
+	r := &Refusal{Kind: Invalid}
+	for _, a := range c.echo {
+		if have := row.Get(a.Name); !model.SameScalar(have, a.Value) {
+			r.Problems = append(r.Problems, Problem{c.pointer(a.Name), "is computed, and would be " + describe(have) + ": leave it out"})
+		}
+	}
+	for _, a := range c.Attributes {
+		if a.Required && a.Hidden && c.Op != Update && !row.Has(a.Name) {
+			r.Problems = append(r.Problems, Problem{c.pointer(a.Name), "is required"})
+		}
+	}
+	if c.long(r, row); len(r.Problems) == 0 && c.Table.Classify(row) != c.Entity {
+		r.Problems = append(r.Problems, Problem{"", "does not make a row of " + c.Name})
+	}
+	if len(r.Problems) > 0 {
+		return r
+	}
+	if n := row.Size(); n > store.MaxItemBytes {
+		return refuse(TooLarge, "", "makes a row of %d bytes, %d are possible", n, store.MaxItemBytes)
+	}
+	return nil
+}

@@ -1,0 +1,178 @@
+package ingest
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"weir/internal/value"
+)
+
+// ReadItem reads a JSON object: numbers exactly, objects as maps, arrays as lists.
+// The error is a *Refusal; a name that stands twice is one.
+func ReadItem(text []byte) (value.Item, error) {
+	d := newReader(text)
+	v, err := d.value(0)
+	if err == nil {
+		err = d.end()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if v.Kind() != value.Map {
+		return nil, refuse(Invalid, "", "must be a JSON object, not %s", describe(v))
+	}
+	return v.Item(), nil
+}
+
+// ReadCommand reads a command as a line of JSON: op, entity and item, and
+// idempotencyKey and ifMatch where there are. The error is a *Refusal, with
+// pointers into the item.
+func ReadCommand(line []byte) (c Command, err error) {
+	it, err := ReadItem(line)
+	if err != nil {
+		return c, inItem(err)
+	}
+	r := &Refusal{}
+	say := func(reason string) { r.Problems = append(r.Problems, Problem{"", reason}) }
+	text := func(name string, into *string) {
+		switch v := it.Get(name); v.Kind() {
+		case value.Missing:
+		case value.String:
+			*into = v.Text()
+		default:
+			say(name + " must be a text, not " + describe(v))
+		}
+	}
+	text("op", (*string)(&c.Op))
+	text("entity", &c.Entity)
+	text("idempotencyKey", &c.IdempotencyKey)
+	text("ifMatch", &c.IfMatch)
+	switch v := it.Get("item"); v.Kind() {
+	case value.Map:
+		c.Item = v.Item()
+	case value.Missing:
+		say("item is missing: the fields of the row")
+	default:
+		say("item must be an object, not " + describe(v))
+	}
+	for _, a := range it {
+		switch a.Name {
+		case "op", "entity", "item", "idempotencyKey", "ifMatch":
+		default:
+			say("a command has no " + quoted(a.Name) + "; it has op, entity, item, idempotencyKey and ifMatch")
+		}
+	}
+	if len(r.Problems) > 0 {
+		return c, r
+	}
+	return c, nil
+}
+
+// inItem makes pointers into a command ones into its item, where they are.
+func inItem(err error) error {
+	var r *Refusal
+	if errors.As(err, &r) {
+		for i := range r.Problems {
+			p := &r.Problems[i]
+			if rest, ok := strings.CutPrefix(p.Pointer, "/item"); ok {
+				p.Pointer = rest
+			} else if p.Pointer != "" {
+				p.Reason, p.Pointer = p.Pointer+" "+p.Reason, ""
+			}
+		}
+	}
+	return err
+}
+
+// reader reads JSON into values.
+type reader struct{ *jsontext.Decoder }
+
+func newReader(text []byte) reader { return reader{jsontext.NewDecoder(bytes.NewBuffer(text))} }
+
+func (d reader) wrong(err error) error {
+	var syntax *jsontext.SyntacticError
+	switch {
+	case errors.Is(err, io.EOF):
+		return refuse(Invalid, "", "there is nothing where JSON should be")
+	case errors.As(err, &syntax) && errors.Is(err, jsontext.ErrDuplicateName):
+		return refuse(Invalid, string(syntax.JSONPointer), "is there twice")
+	case errors.As(err, &syntax):
+		return refuse(Invalid, string(syntax.JSONPointer), "is not JSON at byte %d: %v", syntax.ByteOffset, syntax.Err)
+	}
+	return refuse(Invalid, "", "is not JSON: %v", err)
+}
+
+// end says that something follows.
+func (d reader) end() error {
+	if _, err := d.ReadToken(); err == nil || !errors.Is(err, io.EOF) {
+		return refuse(Invalid, "", "goes on after its end, at byte %d", d.InputOffset())
+	}
+	return nil
+}
+
+func (d reader) value(depth int) (value.Value, error) {
+	t, err := d.ReadToken()
+	if err != nil {
+		return value.Value{}, d.wrong(err)
+	}
+	switch t.Kind() {
+	case 'n':
+		return value.OfNull(), nil
+	case 't', 'f':
+		return value.OfBool(t.Bool()), nil
+	case '"':
+		return value.OfString(t.String()), nil
+	case '0':
+		n, err := value.ParseNumber(t.String())
+		if err != nil {
+			return n, refuse(Invalid, string(d.StackPointer()), "is a number that no table holds: %v", err)
+		}
+		return n, nil
+	}
+	if depth > value.MaxDepth {
+		return value.Value{}, refuse(Invalid, string(d.StackPointer()), "stands %d levels deep, %d are possible", depth, value.MaxDepth)
+	}
+	if t.Kind() == '{' {
+		return d.object(depth + 1)
+	}
+	return d.array(depth + 1)
+}
+
+func (d reader) object(depth int) (value.Value, error) {
+	var attrs []value.Attr
+	for d.PeekKind() != '}' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return value.Value{}, d.wrong(err)
+		}
+		key := name.String()
+		v, err := d.value(depth)
+		if err != nil {
+			return v, err
+		}
+		attrs = append(attrs, value.Attr{Name: key, Value: v})
+	}
+	_, err := d.ReadToken()
+	it := value.NewItem(attrs...)
+	if it == nil {
+		it = value.Item{}
+	}
+	return value.OfMap(it), err
+}
+
+func (d reader) array(depth int) (value.Value, error) {
+	var vs []value.Value
+	for d.PeekKind() != ']' {
+		v, err := d.value(depth)
+		if err != nil {
+			return v, err
+		}
+		vs = append(vs, v)
+	}
+	_, err := d.ReadToken()
+	return value.OfList(vs...), err
+}
