@@ -52,8 +52,9 @@ var below = map[string][]string{
 	"why":         {"value", "events", "store", "book", "model", "projections", "replay"},
 	"verify":      {"value", "events", "store", "search", "book", "model", "projections", "runner"},
 	"query":       {"value", "events", "store", "search", "book", "model", "projections"},
-	"api":         {"value", "store", "book", "model", "query"},
 	"ingest":      {"value", "store", "book", "model", "projections", "query"},
+	"web":         {},
+	"api":         {"value", "store", "book", "model", "query", "web"},
 
 	"lambda": {"value", "events", "store", "book", "model", "projections", "runner"},
 

@@ -15,10 +15,12 @@ import (
 	"weir/internal/query"
 	"weir/internal/runner"
 	"weir/internal/system"
+	"weir/internal/web"
 )
 
 type runCommand struct {
 	data
+	web.Flags
 	Models []string      `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
 	Lease  time.Duration `default:"30s" help:"On AWS, how long a process that is not heard of keeps its shards before another takes them over (default ${default})."`
 	Addr   string        `default:"127.0.0.1:8480" placeholder:"HOST:PORT" help:"Where queries are served, port 0 for any free one (default ${default})."`
@@ -34,7 +36,10 @@ On AWS, any number of processes may run: each shard is read by one of them, and
 another takes over when that one is not heard of. Each needs a --data directory of
 its own, where what was read waits until it is applied.
 
+Others than this machine reach it with one of two keys, or when --open says so:
+
   projector run gallery wardrobe --addr 127.0.0.1:8480
+  WEIR_KEYS=$(openssl rand -hex 32) projector run gallery --addr :8480
   projector run gallery --aws --data ./spool-1
   curl 'http://127.0.0.1:8480/v1/gallery/albums?limit=3'`
 }
@@ -53,9 +58,9 @@ func (c *runCommand) Run(p *program) error {
 	if err != nil {
 		return usage("%v", err)
 	}
-	server, err := api.Listen(c.Addr, handler, log)
+	server, err := c.Serve(c.Addr, web.Limits{}, handler, log)
 	if err != nil {
-		return usage("%v; say where to serve with --addr HOST:PORT", err)
+		return usage("%v", err)
 	}
 	fmt.Fprintf(p.stderr, "serving %s on http://%s/v1, from %s\n", strings.Join(modelNames(s), ", "), server.Addr(), c.place())
 	if err := together(p.ctx, s, server, log, c.following(log)); err != nil {
@@ -96,7 +101,7 @@ const finishTime = 10 * time.Second
 
 // together serves, follows and sweeps until ctx is done or one of them fails. It
 // returns when all have ended, with nil when that is what ctx asked for.
-func together(ctx context.Context, s *system.System, server *api.Server, log *slog.Logger, follow func(context.Context, *system.Part) error) error {
+func together(ctx context.Context, s *system.System, server *web.Server, log *slog.Logger, follow func(context.Context, *system.Part) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	// Whoever fails says so here first; what the others then say comes of the end.

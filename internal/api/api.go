@@ -13,7 +13,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -30,26 +29,24 @@ import (
 	"weir/internal/query"
 	"weir/internal/store"
 	"weir/internal/value"
+	"weir/internal/web"
 )
 
-// Limits of a request. A cursor may be long, since it holds keys.
-const (
-	maxQuery   = 64 << 10 // bytes of the query string
-	maxSeconds = 30       // of work
-)
+// maxSeconds bounds the work of a request.
+const maxSeconds = 30
 
 // API is the handler. It answers under /v1 and /healthz, and 404 elsewhere.
 type API struct {
 	engines []*query.Engine
-	log     *slog.Logger
+	talk    web.Talk
 	handler http.Handler
 }
 
 // New makes the API of models, each with its engine. A nil log is slog.Default().
 func New(engines []*query.Engine, log *slog.Logger) (*API, error) {
-	a := &API{engines: engines, log: log}
+	a := &API{engines: engines, talk: web.Talk{Log: log}}
 	if log == nil {
-		a.log = slog.Default()
+		a.talk.Log = slog.Default()
 	}
 	for i, e := range engines {
 		if a.engine(e.Model.Name) != engines[i] {
@@ -67,7 +64,7 @@ func New(engines []*query.Engine, log *slog.Logger) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.handler = zip(a.guard(mux))
+	a.handler = zip(a.talk.Guard(reads(mux)))
 	return a, nil
 }
 
@@ -109,7 +106,7 @@ func (a *API) models(w http.ResponseWriter, r *http.Request) {
 	for _, e := range a.engines {
 		links = append(links, link{Name: e.Model.Name, Href: "/v1/" + url.PathEscape(e.Model.Name)})
 	}
-	writeJSON(w, map[string]any{"models": links})
+	web.WriteJSON(w, map[string]any{"models": links})
 }
 
 func (a *API) queries(w http.ResponseWriter, r *http.Request) {
@@ -123,7 +120,7 @@ func (a *API) queries(w http.ResponseWriter, r *http.Request) {
 		ps := append([]query.Parameter{}, e.Parameters(q.Name)...)
 		links = append(links, link{q.Name, "/v1/" + url.PathEscape(e.Model.Name) + "/" + url.PathEscape(q.Name), &ps})
 	}
-	writeJSON(w, map[string]any{"model": e.Model.Name, "queries": links})
+	web.WriteJSON(w, map[string]any{"model": e.Model.Name, "queries": links})
 }
 
 func (a *API) query(w http.ResponseWriter, r *http.Request) {
@@ -142,9 +139,9 @@ func (a *API) query(w http.ResponseWriter, r *http.Request) {
 	res, err := e.Run(ctx, r.PathValue("query"), params, page)
 	switch {
 	case errors.Is(err, query.ErrNotFound):
-		p := problemOf(http.StatusNotFound, "not-found", err.Error())
+		p := web.ProblemOf(http.StatusNotFound, "not-found", err.Error())
 		p.Queries = queryNames(e)
-		p.write(w)
+		p.Write(w)
 	case err != nil:
 		a.fail(w, r, err)
 	default:
@@ -186,44 +183,32 @@ func (a *API) health(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	for _, e := range a.engines {
 		if _, err := e.Store.Get(ctx, []store.Ref{book.Ref("secret", "cursor")}); err != nil {
-			a.unavailable(w, r, "the store does not answer", err)
+			a.talk.Unavailable(w, r, "the store does not answer", err)
 			return
 		}
 	}
-	writeJSON(w, map[string]string{"status": "ok"})
+	web.WriteJSON(w, map[string]string{"status": "ok"})
 }
 
 func (a *API) nothing(w http.ResponseWriter, r *http.Request) {
-	problemOf(http.StatusNotFound, "not-found", "there is nothing here; the models are under /v1").write(w)
+	web.ProblemOf(http.StatusNotFound, "not-found", "there is nothing here; the models are under /v1").Write(w)
 }
 
 func (a *API) noModel(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("model")
-	p := problemOf(http.StatusNotFound, "not-found", fmt.Sprintf("there is no model %.100q", name))
+	p := web.ProblemOf(http.StatusNotFound, "not-found", fmt.Sprintf("there is no model %.100q", name))
 	p.Models = a.modelNames()
 	if near := query.Nearest(name, p.Models); near != "" {
 		p.Detail += fmt.Sprintf("; did you mean %q?", near)
 	}
-	p.write(w)
-}
-
-func writeJSON(w http.ResponseWriter, v any) {
-	setHeaders(w, "application/json")
-	json.NewEncoder(w).Encode(v)
-}
-
-func setHeaders(w http.ResponseWriter, contentType string) {
-	h := w.Header()
-	h.Set("Content-Type", contentType)
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
+	p.Write(w)
 }
 
 const chunk = 32 << 10
 
 // writePage streams a page: no more than a chunk and a row is in memory as JSON.
 func writePage(w http.ResponseWriter, res query.Result) {
-	setHeaders(w, "application/json")
+	web.SetHeaders(w, "application/json")
 	b := append(make([]byte, 0, chunk), `{"items":[`...)
 	for i, row := range res.Items {
 		if i > 0 {

@@ -24,6 +24,7 @@ import (
 	"weir/internal/store"
 	"weir/internal/store/embedded"
 	"weir/internal/value"
+	"weir/internal/web"
 )
 
 var noon = time.Date(2025, 11, 13, 12, 0, 0, 0, time.UTC)
@@ -251,10 +252,10 @@ func TestProblems(t *testing.T) {
 		{"GET", "/v1/gallery/search-albums?q=x", 503, "unavailable", []string{"search is not available"}},
 		{"POST", "/v1/gallery/albums", 405, "method", []string{"GET, HEAD, OPTIONS"}},
 		{"DELETE", "/healthz", 405, "method", nil},
-		{"GET", "/v1/gallery/album?albumId=" + strings.Repeat("x", maxQuery), 414, "too-long", nil},
+		{"GET", "/v1/gallery/album?albumId=" + strings.Repeat("x", web.MaxQuery), 414, "too-long", nil},
 	} {
 		w := r.do(c.method, c.target)
-		var p problem
+		var p web.Problem
 		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Code != c.status || p.Status != c.status || p.Type != "urn:weir:problem:"+c.kind || p.Title != http.StatusText(c.status) || p.Detail == "" {
 			t.Errorf("%s %.80s: %d %s", c.method, c.target, w.Code, w.Body)
 		}
@@ -301,7 +302,7 @@ func TestFaultsAreLoggedAndNotTold(t *testing.T) {
 		r := newRig(t, 0)
 		r.serve(faulty{get: get}, r.api.engines[0].Model)
 		w := r.do("GET", "/v1/gallery/album?albumId=x", "Accept-Encoding", "gzip")
-		var p problem
+		var p web.Problem
 		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Code != 500 || len(p.ID) < 12 {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}

@@ -1,4 +1,4 @@
-package api
+package web
 
 import (
 	"context"
@@ -24,7 +24,7 @@ const (
 	writeTimeout  = 2 * time.Minute
 	idleTimeout   = 2 * time.Minute
 	drainTimeout  = 10 * time.Second
-	maxHeader     = 2 * maxQuery // above maxQuery, so that a long query string is told so
+	maxHeader     = 2 * MaxQuery // above MaxQuery, so that a long query string is told so
 )
 
 // Listen takes the address, HOST:PORT; port 0 is any free one. Requests wait until

@@ -1,0 +1,206 @@
+package web
+
+import (
+	"bytes"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const keyA, keyB, keyC = "aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb", "cccccccccccccccc"
+
+var ok = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	if Spend(w, r, 1) {
+		w.WriteHeader(http.StatusOK)
+	}
+})
+
+func ask(h http.Handler, path, host, authorization string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("GET", path, nil)
+	r.Host = host
+	if authorization != "" {
+		r.Header.Set("Authorization", authorization)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func TestWhoMayAsk(t *testing.T) {
+	keys, err := OpenKeys("", keyA+", "+keyB, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name                      string
+		access                    Access
+		path, host, authorization string
+		status                    int
+	}{
+		{"the first key", Access{Keys: keys}, "/x", "h", "Bearer " + keyA, 200},
+		{"the second key", Access{Keys: keys}, "/x", "h", "bearer " + keyB, 200},
+		{"another key", Access{Keys: keys}, "/x", "h", "Bearer " + keyC, 401},
+		{"the beginning of a key", Access{Keys: keys}, "/x", "h", "Bearer " + keyA[:15], 401},
+		{"both keys", Access{Keys: keys}, "/x", "h", "Bearer " + keyA + "," + keyB, 401},
+		{"no key", Access{Keys: keys}, "/x", "h", "", 401},
+		{"an empty key", Access{Keys: keys}, "/x", "h", "Bearer ", 401},
+		{"a password", Access{Keys: keys}, "/x", "h", "Basic " + keyA, 401},
+		{"no key, on this machine", Access{Keys: keys, Local: true}, "/x", "127.0.0.1", "", 401},
+		{"no key, though open", Access{Keys: keys, Open: true}, "/x", "h", "", 401},
+		{"health without a key", Access{Keys: keys}, "/healthz", "h", "", 200},
+		{"open", Access{Open: true}, "/x", "anything.example", "", 200},
+		{"neither keys nor open", Access{}, "/x", "localhost", "Bearer " + keyA, 401},
+		{"this machine by number", Access{Local: true}, "/x", "127.0.0.1:8480", "", 200},
+		{"this machine by name", Access{Local: true}, "/x", "LocalHost:8480", "", 200},
+		{"this machine by its other number", Access{Local: true}, "/x", "[::1]:8480", "", 200},
+		{"this machine by a name of a stranger", Access{Local: true}, "/x", "evil.example:8480", "", 421},
+		{"this machine by a name that begins well", Access{Local: true}, "/x", "127.0.0.1.evil.example", "", 421},
+	} {
+		w := ask(c.access.Wrap(ok), c.path, c.host, c.authorization)
+		if w.Code != c.status {
+			t.Errorf("%s: %d %s", c.name, w.Code, w.Body)
+		}
+		if w.Code == 401 && !strings.HasPrefix(w.Header().Get("WWW-Authenticate"), "Bearer") {
+			t.Errorf("%s: %v", c.name, w.Header())
+		}
+	}
+}
+
+func TestKeysThatCannotBe(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "keys")
+	for environ, say := range map[string]string{
+		"tooshort":                       "fewest",
+		keyA + "," + keyB + "," + keyC:   "3 keys",
+		",":                              "0 keys",
+		"with a blank in the middle":     "visible ASCII",
+		"ümlaut-aaaaaaaaaaaaaaaaaaaaaaa": "visible ASCII",
+	} {
+		if _, err := OpenKeys("", environ, nil); err == nil || !strings.Contains(err.Error(), say) || strings.Contains(err.Error(), environ) {
+			t.Errorf("%s: %v", environ, err)
+		}
+		if err := os.WriteFile(file, []byte(strings.ReplaceAll(environ, ",", "\n")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := OpenKeys(file, "", nil); err == nil || !strings.Contains(err.Error(), say) {
+			t.Errorf("%s in a file: %v", environ, err)
+		}
+	}
+	if _, err := OpenKeys(file, keyA, nil); err == nil || !strings.Contains(err.Error(), "twice") {
+		t.Error(err)
+	}
+	if _, err := OpenKeys(file+"-not", "", nil); err == nil {
+		t.Error("there is no such file")
+	}
+	if k, err := OpenKeys("", "", nil); k != nil || err != nil {
+		t.Error(k, err)
+	}
+}
+
+// TestRotation: a new key is written beside the old one, then the old one goes; a
+// file that is broken for a moment locks nobody out and lets nobody in.
+func TestRotation(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "keys")
+	var log bytes.Buffer
+	k := &Keys{}
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		k.looked = time.Time{} // a second later
+		k.stamp = ""           // on a file system that tells times apart
+	}
+	write(keyA + "\n")
+	k, err := OpenKeys(file, "", slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := func(want ...string) {
+		t.Helper()
+		for _, key := range []string{keyA, keyB, keyC} {
+			_, got := k.find(key)
+			if expected := strings.Contains(strings.Join(want, " "), key); got != expected {
+				t.Errorf("%s: %v, want %v", key, got, expected)
+			}
+		}
+	}
+	good(keyA)
+	write(keyA + "\n" + keyB + "\n")
+	good(keyA, keyB)
+	write(keyB)
+	good(keyB)
+	write("short")
+	good(keyB)
+	if !strings.Contains(log.String(), "stay good") {
+		t.Error(log.String())
+	}
+	write(keyC + "\r\n\r\n")
+	good(keyC)
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	k.looked = time.Time{}
+	good(keyC)
+}
+
+func TestRate(t *testing.T) {
+	keys, err := OpenKeys("", keyA+","+keyB, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := Access{Keys: keys, Rate: 0.5, Burst: 2}.Wrap(ok)
+	for _, key := range []string{keyA, keyB} { // one spends nothing of the other's
+		for i, want := range []int{200, 200, 429} {
+			w := ask(h, "/x", "h", "Bearer "+key)
+			if w.Code != want || (want == 429) != (w.Header().Get("Retry-After") == "2") {
+				t.Errorf("%d: %d %v", i, w.Code, w.Header())
+			}
+		}
+	}
+	many := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { Spend(w, r, 3) })
+	if w := ask(Access{Open: true, Rate: 1, Burst: 2}.Wrap(many), "/x", "h", ""); w.Code != 429 || !strings.Contains(w.Body.String(), "at once") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	h = Access{Open: true}.Wrap(many)
+	for range 100 {
+		if w := ask(h, "/x", "h", ""); w.Code != 200 {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+	}
+}
+
+// TestAddresses: what others reach needs keys or a word.
+func TestAddresses(t *testing.T) {
+	for _, c := range []struct {
+		addr  string
+		flags Flags
+		rate  float64
+		keys  string
+		say   string
+	}{
+		{"127.0.0.1:0", Flags{}, 0, "", ""},
+		{"localhost:0", Flags{}, 0, "", ""},
+		{":0", Flags{}, 0, "", "--open"},
+		{"0.0.0.0:0", Flags{}, 0, "", "others reach"},
+		{":0", Flags{Open: true}, 0, "", ""},
+		{":0", Flags{}, 0, keyA, ""},
+		{":0", Flags{}, 0, "short", "WEIR_KEYS"},
+		{"127.0.0.1:0", Flags{KeysFile: "/nowhere/at/all"}, 0, "", "/nowhere"},
+		{"127.0.0.1:0", Flags{}, -1, "", "--rate"},
+		{"nowhere", Flags{}, 0, "", "--addr"},
+	} {
+		t.Setenv(EnvKeys, c.keys)
+		s, err := c.flags.Serve(c.addr, Limits{c.rate}, ok, slog.New(slog.DiscardHandler))
+		if (err == nil) != (c.say == "") || err != nil && !strings.Contains(err.Error(), c.say) {
+			t.Errorf("%+v: %v", c, err)
+		}
+		if s != nil {
+			s.listener.Close()
+		}
+	}
+}

@@ -1,0 +1,130 @@
+// Package web is what every HTTP server of weir shares: problems as RFC 9457 writes
+// them, who may ask and how often, what happens when a handler panics, and a server
+// that lets requests in progress end when it stops.
+package web
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+)
+
+// MaxQuery is how many bytes a query string may have. A cursor may be long, since it
+// holds keys.
+const MaxQuery = 64 << 10
+
+// Problem is what went wrong, an application/problem+json. Its type is
+// urn:weir:problem:KIND.
+type Problem struct {
+	Type     string   `json:"type"`
+	Title    string   `json:"title"`
+	Status   int      `json:"status"`
+	Detail   string   `json:"detail"`
+	Errors   any      `json:"errors,omitempty"` // each mistake by itself
+	Models   []string `json:"models,omitempty"` // the names that there are
+	Queries  []string `json:"queries,omitempty"`
+	Entities []string `json:"entities,omitempty"`
+	ID       string   `json:"id,omitempty"` // under which the log has more
+}
+
+// ProblemOf makes a problem of a kind.
+func ProblemOf(status int, kind, detail string) *Problem {
+	return &Problem{Type: "urn:weir:problem:" + kind, Title: http.StatusText(status), Status: status, Detail: detail}
+}
+
+// Write answers with the problem.
+func (p *Problem) Write(w http.ResponseWriter) {
+	SetHeaders(w, "application/problem+json")
+	w.WriteHeader(p.Status)
+	json.NewEncoder(w).Encode(p)
+}
+
+// SetHeaders sets what every answer has.
+func SetHeaders(w http.ResponseWriter, contentType string) {
+	h := w.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+}
+
+// WriteJSON answers with a value as JSON.
+func WriteJSON(w http.ResponseWriter, v any) {
+	SetHeaders(w, "application/json")
+	json.NewEncoder(w).Encode(v)
+}
+
+// Talk answers for what is not the asker's mistake. What is not theirs to know is
+// logged, and the answer has only the id of it.
+type Talk struct{ Log *slog.Logger }
+
+// Unavailable says that the same request may succeed later.
+func (t Talk) Unavailable(w http.ResponseWriter, r *http.Request, detail string, err error) {
+	t.Log.WarnContext(r.Context(), "a request cannot be answered now", "path", r.URL.Path, "error", err)
+	w.Header().Set("Retry-After", "5")
+	ProblemOf(http.StatusServiceUnavailable, "unavailable", detail).Write(w)
+}
+
+// Broken says that something is wrong here.
+func (t Talk) Broken(w http.ResponseWriter, r *http.Request, err error, more ...any) {
+	p := ProblemOf(http.StatusInternalServerError, "internal", "something is wrong here; the log has it under this id")
+	p.ID = rand.Text()[:12]
+	t.Log.ErrorContext(r.Context(), "a request failed", append([]any{"id", p.ID, "path", r.URL.Path, "error", err}, more...)...)
+	p.Write(w)
+}
+
+// NotAllowed refuses a method. OPTIONS is answered with what is allowed.
+func NotAllowed(w http.ResponseWriter, r *http.Request, allowed string) {
+	w.Header().Set("Allow", allowed)
+	if r.Method == http.MethodOptions {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	ProblemOf(http.StatusMethodNotAllowed, "method", fmt.Sprintf("%.20q is not possible here; these are: %s", r.Method, allowed)).Write(w)
+}
+
+// Guard stands before every request: it refuses a query string that is too long, and
+// answers for a handler that panics. A panic after the answer has begun breaks the
+// connection off, so that nobody takes a part for the whole.
+func (t Talk) Guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen := &watcher{ResponseWriter: w}
+		defer func() {
+			v := recover()
+			switch {
+			case v == nil:
+			case v == http.ErrAbortHandler || seen.begun:
+				t.Log.ErrorContext(r.Context(), "a request broke off", "path", r.URL.Path, "panic", v, "stack", string(debug.Stack()))
+				panic(http.ErrAbortHandler)
+			default:
+				t.Broken(w, r, fmt.Errorf("panic: %v", v), "stack", string(debug.Stack()))
+			}
+		}()
+		if n := len(r.URL.RawQuery); n > MaxQuery {
+			ProblemOf(http.StatusRequestURITooLong, "too-long", fmt.Sprintf("the query string has %d bytes; %d are possible", n, MaxQuery)).Write(w)
+			return
+		}
+		next.ServeHTTP(seen, r)
+	})
+}
+
+// watcher notes whether an answer has begun.
+type watcher struct {
+	http.ResponseWriter
+	begun bool
+}
+
+// Unwrap lets http.ResponseController find what is below.
+func (w *watcher) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *watcher) WriteHeader(status int) {
+	w.begun = true
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *watcher) Write(b []byte) (int, error) {
+	w.begun = true
+	return w.ResponseWriter.Write(b)
+}
