@@ -54,6 +54,7 @@ var below = map[string][]string{
 	"query":       {"value", "events", "store", "search", "book", "model", "projections"},
 	"ingest":      {"value", "store", "book", "model", "projections", "query"},
 	"web":         {},
+	"writeapi":    {"value", "model", "query", "ingest", "web"},
 	"api":         {"value", "store", "book", "model", "query", "web"},
 
 	"lambda": {"value", "events", "store", "book", "model", "projections", "runner"},

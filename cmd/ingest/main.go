@@ -31,7 +31,8 @@ const (
 )
 
 type commands struct {
-	Put putCommand `cmd:"" help:"Write rows: commands as JSON lines, checked against the model."`
+	Put   putCommand   `cmd:"" help:"Write rows: commands as JSON lines, checked against the model."`
+	Serve serveCommand `cmd:"" help:"Take writes over HTTP, checked against the model."`
 }
 
 const description = `Writes into the core tables of a model, with the model's rules kept.

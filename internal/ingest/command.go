@@ -62,9 +62,10 @@ const (
 	Stale                // the row is not the one that IfMatch names
 	Reused               // the idempotency key came with another command
 	TooLarge             // more than a row can hold
+	NotJSON              // the text is no JSON
 )
 
-var kindNames = [...]string{"invalid", "exists", "missing", "taken", "backward", "stale", "reused", "too-large"}
+var kindNames = [...]string{"invalid", "exists", "missing", "taken", "backward", "stale", "reused", "too-large", "not-json"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -111,3 +112,6 @@ func pointer(path ...string) string {
 	}
 	return b.String()
 }
+
+// Pointer is the RFC 6901 pointer to a member, within members.
+func Pointer(path ...string) string { return pointer(path...) }

@@ -97,19 +97,19 @@ func (d reader) wrong(err error) error {
 	var syntax *jsontext.SyntacticError
 	switch {
 	case errors.Is(err, io.EOF):
-		return refuse(Invalid, "", "there is nothing where JSON should be")
+		return refuse(NotJSON, "", "there is nothing where JSON should be")
 	case errors.As(err, &syntax) && errors.Is(err, jsontext.ErrDuplicateName):
 		return refuse(Invalid, string(syntax.JSONPointer), "is there twice")
 	case errors.As(err, &syntax):
-		return refuse(Invalid, string(syntax.JSONPointer), "is not JSON at byte %d: %v", syntax.ByteOffset, syntax.Err)
+		return refuse(NotJSON, string(syntax.JSONPointer), "is not JSON at byte %d: %v", syntax.ByteOffset, syntax.Err)
 	}
-	return refuse(Invalid, "", "is not JSON: %v", err)
+	return refuse(NotJSON, "", "is not JSON: %v", err)
 }
 
 // end says that something follows.
 func (d reader) end() error {
 	if _, err := d.ReadToken(); err == nil || !errors.Is(err, io.EOF) {
-		return refuse(Invalid, "", "goes on after its end, at byte %d", d.InputOffset())
+		return refuse(NotJSON, "", "goes on after its end, at byte %d", d.InputOffset())
 	}
 	return nil
 }

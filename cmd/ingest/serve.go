@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"weir/internal/book"
+	"weir/internal/ingest"
+	"weir/internal/store"
+	"weir/internal/system"
+	"weir/internal/web"
+	"weir/internal/writeapi"
+)
+
+type serveCommand struct {
+	data
+	web.Flags
+	web.Limits
+	Models []string `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
+	Addr   string   `default:"127.0.0.1:8481" placeholder:"HOST:PORT" help:"Where writes are taken, port 0 for any free one (default ${default})."`
+}
+
+func (serveCommand) Help() string {
+	return `POST /v1/{model}/{entity} creates a row, PUT creates or replaces it, PATCH merges
+fields into it, DELETE removes it, POST /v1/{model}/batch does many commands. The
+body is the row's fields as JSON; those of its key may be query parameters. All of it
+is described by GET /openapi.json.
+
+It stops on an interrupt or SIGTERM, when the requests in progress are answered; what
+was answered is written. Exits with 0 on SIGTERM, with 130 on an interrupt.
+
+An embedded directory has one owner at a time: to see what is derived from what is
+written there, use projector dev, which does both. With --aws this runs beside
+projector run, and any number of times.
+
+  ingest serve gallery wardrobe --addr 127.0.0.1:8481
+  WEIR_KEYS=$(openssl rand -hex 32) ingest serve gallery --aws --addr :8481
+  curl http://127.0.0.1:8481/v1/gallery/Album -H 'Content-Type: application/json' \
+    -d '{"id": "sea", "title": "The sea", "createdAt": "2026-01-31T12:00:00Z"}'`
+}
+
+func (c *serveCommand) Run(p *program) (err error) {
+	s, err := p.open(c.data, c.Models)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	log := slog.New(slog.NewTextHandler(p.stderr, nil))
+	handler, err := writeAPI(s, c.Flags, log)
+	if err != nil {
+		return usage("%v", err)
+	}
+	server, err := c.Serve(c.Addr, c.Limits, handler, log)
+	if err != nil {
+		return usage("%v", err)
+	}
+	place := c.Data
+	if c.AWS {
+		place = "DynamoDB"
+	}
+	fmt.Fprintf(p.stderr, "taking writes of %s on http://%s/v1, into %s\n", strings.Join(c.Models, ", "), server.Addr(), place)
+	if err := server.Run(p.ctx); err != nil {
+		return err
+	}
+	fmt.Fprintln(p.stderr, "stopped")
+	if errors.Is(context.Cause(p.ctx), errTerminated) {
+		return nil
+	}
+	return failed(exitInterrupted)
+}
+
+// writeAPI is the handler of a system's models.
+func writeAPI(s *system.System, f web.Flags, log *slog.Logger) (*writeapi.API, error) {
+	var targets []writeapi.Target
+	for _, part := range s.Models {
+		targets = append(targets, writeapi.Target{Model: part.Model, Writer: &ingest.Writer{Model: part.Model, Store: s.Store}})
+	}
+	return writeapi.New(targets, writeapi.Options{
+		Log:   log,
+		Keyed: f.KeysFile != "" || os.Getenv(web.EnvKeys) != "",
+		Health: func(ctx context.Context) error {
+			_, err := s.Store.Get(ctx, []store.Ref{book.Ref("secret", "cursor")})
+			return err
+		},
+	})
+}

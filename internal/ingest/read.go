@@ -1,0 +1,34 @@
+package ingest
+
+import (
+	"context"
+
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Read gives the row of an entity whose key has the fields given, as Do would answer
+// it. A row that is not there, or past its expiry, is refused as Missing.
+func (w *Writer) Read(ctx context.Context, entity string, key value.Item) (out Result) {
+	w.once.Do(w.init)
+	c, r := w.check(Command{Op: Delete, Entity: entity, Item: key}) // it names a row by its key alone
+	if r != nil {
+		out.Err = r
+		return out
+	}
+	rows, err := w.Store.Get(ctx, []store.Ref{c.ref})
+	if err != nil {
+		out.Err = err
+		return out
+	}
+	row, now := rows[0], w.Now()
+	if row == nil || c.Table.Classify(row) != c.Entity || c.view.Expired(row, now) {
+		out.Err = refuse(Missing, "", "there is no such row of %s", c.Name)
+		return out
+	}
+	out.Row, out.Revision, out.Done = c.view.Row(row, now), c.revision(row), Unchanged
+	return out
+}
+
+// Sync returns when what Do has answered for survives a crash.
+func (w *Writer) Sync(ctx context.Context) error { return w.Store.Sync(ctx) }

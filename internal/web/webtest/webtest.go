@@ -1,0 +1,99 @@
+// Package webtest has what scripts of tests ask servers with.
+package webtest
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// shown are the headers that HTTP prints.
+var shown = []string{
+	"Location", "ETag", "Idempotent-Replayed", "Allow", "Accept-Post", "Accept-Put", "Accept-Patch", "Retry-After", "WWW-Authenticate",
+}
+
+// HTTP is a program for scripts:
+//
+//	http [-until TEXT] METHOD PATH [NAME:VALUE…] [BODY|@FILE]
+//
+// It asks http://$ADDR, waiting for the server to come, and prints the status, some
+// headers and the body. A body is JSON unless a header says something else. With
+// -until it asks again until the body holds the text, for some seconds.
+func HTTP() {
+	args := os.Args[1:]
+	until := ""
+	if args[0] == "-until" {
+		until, args = args[1], args[2:]
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		res, err := ask(args)
+		switch {
+		case err != nil && time.Now().Before(deadline):
+		case err != nil:
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		case strings.Contains(res, until) || time.Now().After(deadline):
+			fmt.Print(res)
+			return
+		}
+	}
+}
+
+func ask(args []string) (string, error) {
+	header, body := http.Header{}, ""
+	for _, a := range args[2:] {
+		name, v, isHeader := strings.Cut(a, ":")
+		switch {
+		case strings.HasPrefix(a, "@"):
+			b, err := os.ReadFile(a[1:])
+			if err != nil {
+				return "", err
+			}
+			body = string(b)
+		case isHeader && regexp.MustCompile(`^[A-Za-z-]+$`).MatchString(name):
+			header.Set(name, strings.TrimSpace(v))
+		default:
+			body = a
+		}
+	}
+	if body != "" && header.Get("Content-Type") == "" {
+		header.Set("Content-Type", "application/json")
+	}
+	r, err := http.NewRequest(args[0], "http://"+os.Getenv("ADDR")+args[1], strings.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	if r.Header = header; header.Get("Host") != "" {
+		r.Host = header.Get("Host")
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	var out strings.Builder
+	fmt.Fprintln(&out, res.Status)
+	for _, name := range shown {
+		if v := res.Header.Get(name); v != "" {
+			fmt.Fprintf(&out, "%s: %s\n", name, v)
+		}
+	}
+	_, err = io.Copy(&out, res.Body)
+	return out.String(), err
+}
+
+// Keep is a command for scripts: keep NAME REGEXP sets $NAME to what the first group
+// matches in what was printed last.
+func Keep(ts *testscript.TestScript, _ bool, args []string) {
+	found := regexp.MustCompile(args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
+	if len(found) < 2 {
+		ts.Fatalf("nothing matches %s", args[1])
+	}
+	ts.Setenv(args[0], found[1])
+}

@@ -1,0 +1,133 @@
+package writeapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"weir/internal/ingest"
+	"weir/internal/web"
+)
+
+// maxCommands is how many commands a batch may have.
+const maxCommands = 1000
+
+var linesTypes = []string{"application/jsonl", "application/x-ndjson", "application/json-lines"}
+
+// outcome is what became of one command of a batch.
+type outcome struct {
+	Status   int          `json:"status"` // as it would be by itself
+	Done     ingest.Done  `json:"done,omitempty"`
+	Repeated bool         `json:"repeated,omitempty"`
+	Location string       `json:"location,omitempty"`
+	Revision string       `json:"revision,omitempty"`
+	Problem  *web.Problem `json:"problem,omitempty"`
+}
+
+// batch answers for many commands: an array of them, or one a line.
+func (a *API) batch(w http.ResponseWriter, r *http.Request) {
+	t := a.target(r.PathValue("model"))
+	switch {
+	case t == nil:
+		a.noModel(w, r)
+		return
+	case r.Method != http.MethodPost:
+		web.NotAllowed(w, r, allowedBatch)
+		return
+	case !web.Spend(w, r, 1):
+		return
+	}
+	texts, err := commands(w, r)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	if !web.Spend(w, r, len(texts)-1) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), maxSeconds*time.Second)
+	defer cancel()
+	web.WriteJSON(w, map[string][]outcome{"results": a.each(ctx, t, texts)})
+}
+
+// each does the commands that can be read, and answers for all.
+func (a *API) each(ctx context.Context, t *target, texts []json.RawMessage) []outcome {
+	out := make([]outcome, len(texts))
+	var cs []ingest.Command
+	var at []int
+	for i, text := range texts {
+		c, err := ingest.ReadCommand(text)
+		switch {
+		case err != nil:
+			out[i] = a.outcome(t, c, ingest.Result{Err: malformed(err)})
+		case t.entity(c.Entity) == nil:
+			p := web.ProblemOf(http.StatusNotFound, "not-found", fmt.Sprintf("there is no entity %.100q in model %s that may be written", c.Entity, t.Model.Name))
+			suggest(p, c.Entity, t.names)
+			out[i] = outcome{Status: p.Status, Problem: p}
+		default:
+			cs, at = append(cs, c), append(at, i)
+		}
+	}
+	if len(cs) > 0 {
+		for i, res := range t.do(ctx, cs) {
+			out[at[i]] = a.outcome(t, cs[i], res)
+		}
+	}
+	return out
+}
+
+func (a *API) outcome(t *target, c ingest.Command, res ingest.Result) outcome {
+	var p *web.Problem
+	switch err := res.Err.(type) {
+	case nil:
+		o := outcome{Status: statusOf(res), Done: res.Done, Repeated: res.Repeated, Revision: res.Revision}
+		if e := t.entity(c.Entity); res.Row != nil {
+			o.Location = e.location(t.Model.Name, res.Row)
+		}
+		return o
+	case *refused:
+		p = err.problem
+	case *ingest.Refusal:
+		p = problemOf(err, "/item")
+	default:
+		a.talk.Log.Warn("a command cannot be done now", "model", t.Model.Name, "entity", c.Entity, "error", err)
+		p = web.ProblemOf(http.StatusServiceUnavailable, "unavailable", "whether it was written is not known; send it again")
+	}
+	return outcome{Status: p.Status, Problem: p}
+}
+
+// commands takes a batch apart.
+func commands(w http.ResponseWriter, r *http.Request) (texts []json.RawMessage, err error) {
+	if r.Header.Get("Idempotency-Key") != "" || r.Header.Get("If-Match") != "" {
+		return nil, refuse(http.StatusBadRequest, "header", "a batch has no Idempotency-Key and no If-Match; each command has its own, idempotencyKey and ifMatch")
+	}
+	body, given, err := read(w, r, append([]string{"application/json"}, linesTypes...))
+	if err != nil {
+		return nil, err
+	}
+	if given == "application/json" {
+		if err := json.Unmarshal(body, &texts); err != nil {
+			return nil, notAnArray(err)
+		}
+	} else {
+		for line := range bytes.Lines(body) {
+			if line = bytes.TrimSpace(line); len(line) > 0 {
+				texts = append(texts, line)
+			}
+		}
+	}
+	if len(texts) > maxCommands {
+		return nil, refuse(http.StatusRequestEntityTooLarge, "too-large", fmt.Sprintf("%d commands are too many at once; %d are possible", len(texts), maxCommands))
+	}
+	return texts, nil
+}
+
+func notAnArray(err error) error {
+	if syntax, ok := err.(*json.SyntaxError); ok {
+		return refuse(http.StatusBadRequest, "not-json", fmt.Sprintf("the body is not JSON at byte %d: %v", syntax.Offset, err))
+	}
+	return refuse(http.StatusUnprocessableEntity, "invalid", "the body must be an array of commands")
+}

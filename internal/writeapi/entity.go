@@ -1,0 +1,211 @@
+package writeapi
+
+import (
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"weir/internal/ingest"
+	"weir/internal/model"
+	"weir/internal/query"
+	"weir/internal/value"
+)
+
+// maxBody is how many bytes the body of a request may have.
+const maxBody = 1 << 20
+
+// maxIdempotencyKey is how long an idempotency key may be, in bytes.
+const maxIdempotencyKey = 255
+
+// entity is a kind of row that may be written.
+type entity struct {
+	*model.Entity
+	keys []string
+}
+
+func newEntity(e *model.Entity) *entity { return &entity{e, e.KeyNames()} }
+
+// typeOf is the type of a field as people give it.
+func (e *entity) typeOf(name string) model.Type {
+	if a := e.Attribute(name); a != nil {
+		return a.Type
+	}
+	return e.Field(name).Type
+}
+
+// location is the path of a row.
+func (e *entity) location(model string, row value.Item) string {
+	params := make([]string, len(e.keys))
+	for i, name := range e.keys {
+		params[i] = url.QueryEscape(name) + "=" + url.QueryEscape(scalar(e.Field(name).Get(row)))
+	}
+	return "/v1/" + url.PathEscape(model) + "/" + url.PathEscape(e.Name) + "?" + strings.Join(params, "&")
+}
+
+func scalar(v value.Value) string { return model.Unescape(model.Scalar(v)) }
+
+// command reads what a request asks for.
+func (e *entity) command(w http.ResponseWriter, r *http.Request, op ingest.Op) (c ingest.Command, err error) {
+	c = ingest.Command{Op: op, Entity: e.Name}
+	if c.IfMatch, err = ifMatch(r); err != nil {
+		return c, err
+	}
+	if c.IdempotencyKey, err = idempotencyKey(r); err != nil {
+		return c, err
+	}
+	key, err := e.query(r.URL.RawQuery)
+	if err != nil {
+		return c, err
+	}
+	types := []string{"application/json"}
+	if op == ingest.Update {
+		types = append(types, "application/merge-patch+json")
+	}
+	body, _, err := read(w, r, types)
+	if err != nil {
+		return c, err
+	}
+	if c.Item = key; len(body) > 0 || op != ingest.Delete {
+		if c.Item, err = ingest.ReadItem(body); err != nil {
+			return c, malformed(err)
+		}
+		if err := e.agree(c.Item, key); err != nil {
+			return c, err
+		}
+		c.Item = key.With(c.Item...)
+	}
+	return c, nil
+}
+
+// malformed is 400 for what is no JSON, other errors as they are.
+func malformed(err error) error {
+	if r, ok := err.(*ingest.Refusal); ok && r.Kind == ingest.NotJSON {
+		return refuse(http.StatusBadRequest, "not-json", "the body "+r.Problems[0].Reason)
+	}
+	return err
+}
+
+// agree refuses a body that names another row than the query string.
+func (e *entity) agree(item, key value.Item) error {
+	var wrong []mistake
+	for _, k := range key {
+		v := item.Get(k.Name)
+		if !v.IsMissing() && !model.SameScalar(v, k.Value) && scalar(v) != scalar(k.Value) {
+			wrong = append(wrong, mistake{Pointer: ingest.Pointer(k.Name), Message: fmt.Sprintf("is another value than in the query string, %.100q", model.Scalar(k.Value))})
+		}
+	}
+	if len(wrong) > 0 {
+		return refuse(http.StatusUnprocessableEntity, "invalid", "the body and the query string name different rows", wrong...)
+	}
+	return nil
+}
+
+// query reads the fields of the key that stand in the query string.
+func (e *entity) query(raw string) (value.Item, error) {
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "malformed", "the query string is not key=value&key=value with %-escapes")
+	}
+	var wrong []mistake
+	say := func(name, format string, args ...any) {
+		wrong = append(wrong, mistake{Parameter: name, Message: fmt.Sprintf(format, args...)})
+	}
+	var attrs []value.Attr
+	for name, given := range values {
+		text := given[0]
+		switch {
+		case !slices.Contains(e.keys, name):
+			near := ""
+			if n := query.Nearest(name, e.keys); n != "" {
+				near = fmt.Sprintf("; did you mean %s?", n)
+			}
+			say(name, "is no field of the key of %s%s", e.Name, near)
+		case len(given) > 1:
+			say(name, "is given more than once")
+		case !utf8.ValidString(name + text):
+			say(name, "is not UTF-8")
+		default:
+			v, err := parse(e.typeOf(name), text)
+			if err != nil {
+				say(name, "%v", err)
+			}
+			attrs = append(attrs, value.Attr{Name: name, Value: v})
+		}
+	}
+	if len(wrong) > 0 {
+		slices.SortFunc(wrong, func(a, b mistake) int { return strings.Compare(a.Parameter, b.Parameter) })
+		return nil, refuse(http.StatusUnprocessableEntity, "parameter", "parameters are not right", wrong...)
+	}
+	return value.NewItem(attrs...), nil
+}
+
+// parse reads a parameter of a type.
+func parse(t model.Type, text string) (value.Value, error) {
+	switch {
+	case t == model.TypeNumber:
+		v, err := value.ParseNumber(text)
+		if err != nil {
+			return v, fmt.Errorf("must be a number, not %.20q", text)
+		}
+		return v, nil
+	case t == model.TypeBoolean && (text == "true" || text == "false"):
+		return value.OfBool(text == "true"), nil
+	}
+	return value.OfString(text), nil
+}
+
+// read is the body of a request and its media type, which is one of the types.
+func read(w http.ResponseWriter, r *http.Request, types []string) (body []byte, given string, err error) {
+	body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if _, large := err.(*http.MaxBytesError); large {
+		return nil, "", refuse(http.StatusRequestEntityTooLarge, "too-large", fmt.Sprintf("the body has more than %d bytes", maxBody))
+	} else if err != nil {
+		return nil, "", refuse(http.StatusBadRequest, "malformed", "the body does not come whole: "+err.Error())
+	}
+	if len(body) == 0 && r.Method == http.MethodDelete {
+		return nil, "", nil
+	}
+	given, _, err = mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || !slices.Contains(types, given) {
+		p := refuse(http.StatusUnsupportedMediaType, "media-type", fmt.Sprintf("the body must be %s, and its Content-Type is %.100q", strings.Join(types, " or "), r.Header.Get("Content-Type")))
+		p.header = map[string]string{"Accept-" + strings.ToUpper(r.Method[:1]) + strings.ToLower(r.Method[1:]): strings.Join(types, ", ")}
+		return nil, "", p
+	}
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return nil, "", refuse(http.StatusUnsupportedMediaType, "media-type", fmt.Sprintf("the body must come as it is, and its Content-Encoding is %.100q", coding))
+	}
+	return body, given, nil
+}
+
+// ifMatch is the revision that a request is for.
+func ifMatch(r *http.Request) (string, error) {
+	if r.Header.Get("If-None-Match") != "" {
+		return "", refuse(http.StatusBadRequest, "header", "If-None-Match is not possible here; POST makes a row only where there is none")
+	}
+	tag := strings.TrimSpace(r.Header.Get("If-Match"))
+	inner := strings.TrimSuffix(strings.TrimPrefix(tag, `"`), `"`)
+	switch {
+	case tag == "" || tag == "*":
+		return tag, nil
+	case len(tag) == len(inner)+2 && inner != "" && !strings.Contains(inner, `"`):
+		return inner, nil
+	}
+	return "", refuse(http.StatusBadRequest, "header", `If-Match must be one ETag as it was given, in quotes, or *`)
+}
+
+func idempotencyKey(r *http.Request) (string, error) {
+	given := r.Header.Values("Idempotency-Key")
+	switch {
+	case len(given) == 0:
+		return "", nil
+	case len(given) > 1 || given[0] == "" || len(given[0]) > maxIdempotencyKey ||
+		strings.ContainsFunc(given[0], func(r rune) bool { return r < ' ' || r > '~' }):
+		return "", refuse(http.StatusBadRequest, "header", fmt.Sprintf("Idempotency-Key must be one text of 1 to %d visible ASCII characters", maxIdempotencyKey))
+	}
+	return given[0], nil
+}

@@ -1,0 +1,242 @@
+package writeapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+
+	"weir/internal/model"
+)
+
+// describe is the OpenAPI 3.1 description of the API. It depends on nothing but the
+// models, and the same models give the same bytes.
+func (a *API) describe(keyed bool) ([]byte, error) {
+	d := &description{
+		paths:     object{"/openapi.json": openapiPath, "/healthz": healthPath},
+		schemas:   object{"Problem": problemSchema, "Results": resultsSchema},
+		responses: object{},
+	}
+	tags := []object{}
+	for _, t := range a.targets {
+		for _, e := range t.entities {
+			tags = append(tags, object{"name": t.Model.Name + "." + e.Name})
+			d.entity(t.Model, e)
+		}
+		d.batch(t)
+	}
+	for status, about := range problems {
+		d.responses[responseName(status)] = problemResponse(status, about)
+	}
+	components := object{"schemas": d.schemas, "responses": d.responses, "headers": headers}
+	doc := object{
+		"openapi":           "3.1.0",
+		"jsonSchemaDialect": "https://spec.openapis.org/oas/3.1/dialect/base",
+		"info":              object{"title": "weir", "version": "1", "description": about},
+		"servers":           []object{{"url": "/"}},
+		"tags":              tags,
+		"paths":             d.paths,
+		"components":        components,
+	}
+	if keyed {
+		components["securitySchemes"] = object{"key": object{"type": "http", "scheme": "bearer"}}
+		doc["security"] = []object{{"key": []string{}}}
+	}
+	b, err := json.Marshal(doc)
+	return append(b, '\n'), err
+}
+
+const about = "Writes of rows, checked against their models. Fields of the key may be given in the body, as query parameters, or both ways alike."
+
+type description struct{ paths, schemas, responses object }
+
+// problems are the statuses of what goes wrong, and what each says.
+var problems = map[int]string{
+	http.StatusBadRequest:            "The request is not one: no JSON, or a header that says nothing.",
+	http.StatusUnauthorized:          "A key is needed.",
+	http.StatusNotFound:              "There is no such row, or no such name.",
+	http.StatusMethodNotAllowed:      "The method is not possible here.",
+	http.StatusConflict:              "The row exists, another has what must be unique, or a status would go back.",
+	http.StatusPreconditionFailed:    "The row is not the one that If-Match names.",
+	http.StatusRequestEntityTooLarge: "The body is too large, or the row would be.",
+	http.StatusRequestURITooLong:     "The query string is too long.",
+	http.StatusUnsupportedMediaType:  "The body is of another type.",
+	http.StatusMisdirectedRequest:    "The server is asked by a name that it does not have.",
+	http.StatusUnprocessableEntity:   "Fields are not right; each is listed.",
+	http.StatusTooManyRequests:       "Too much in a short time.",
+	http.StatusInternalServerError:   "Something is wrong with the server.",
+	http.StatusServiceUnavailable:    "The store does not answer, and whether it was written is not known: send it again.",
+}
+
+// always are the problems that any request can meet.
+var always = []int{400, 401, 404, 414, 421, 422, 429, 500, 503}
+
+func responseName(status int) string { return "Problem" + strconv.Itoa(status) }
+
+func problemResponse(status int, about string) object {
+	r := object{"description": about, "content": object{"application/problem+json": object{"schema": ref("schemas", "Problem")}}}
+	switch status {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		r["headers"] = object{"Retry-After": ref("headers", "Retry-After")}
+	case http.StatusUnauthorized:
+		r["headers"] = object{"WWW-Authenticate": ref("headers", "WWW-Authenticate")}
+	}
+	return r
+}
+
+func ref(kind, name string) object { return object{"$ref": "#/components/" + kind + "/" + name} }
+
+var headers = object{
+	"ETag":                object{"description": "The row's revision.", "schema": object{"type": "string"}},
+	"Location":            object{"description": "The path of the row.", "schema": object{"type": "string", "format": "uri-reference"}},
+	"Idempotent-Replayed": object{"description": "true where the answer is of the same request before.", "schema": object{"type": "string", "enum": []string{"true"}}},
+	"Retry-After":         object{"description": "Seconds to wait.", "schema": object{"type": "string", "pattern": "^[0-9]+$"}},
+	"WWW-Authenticate":    object{"schema": object{"type": "string"}},
+}
+
+var problemSchema = object{
+	"type":     "object",
+	"required": []string{"type", "title", "status", "detail"},
+	"properties": object{
+		"type":   object{"type": "string", "format": "uri"},
+		"title":  object{"type": "string"},
+		"status": object{"type": "integer"},
+		"detail": object{"type": "string"},
+		"errors": object{"type": "array", "items": object{
+			"type":     "object",
+			"required": []string{"message"},
+			"properties": object{
+				"pointer":   object{"type": "string", "description": "RFC 6901, into the body."},
+				"parameter": object{"type": "string"},
+				"message":   object{"type": "string"},
+			},
+		}},
+		"id": object{"type": "string", "description": "Under which the server's log has more."},
+	},
+}
+
+var resultsSchema = object{
+	"type":     "object",
+	"required": []string{"results"},
+	"properties": object{"results": object{"type": "array", "items": object{
+		"type":     "object",
+		"required": []string{"status"},
+		"properties": object{
+			"status":   object{"type": "integer", "description": "As it would be by itself."},
+			"done":     object{"enum": []string{"created", "replaced", "updated", "deleted", "unchanged"}},
+			"repeated": object{"type": "boolean"},
+			"location": object{"type": "string"},
+			"revision": object{"type": "string"},
+			"problem":  ref("schemas", "Problem"),
+		},
+	}}},
+}
+
+var openapiPath = object{"get": object{
+	"operationId": "openapi", "summary": "This description.",
+	"responses": withProblems(object{"200": object{"description": "It.", "content": jsonOf(object{"type": "object"})}}, 401, 421),
+}}
+
+var healthPath = object{"get": object{
+	"operationId": "health", "summary": "Whether rows can be written now.", "security": []object{},
+	"responses": withProblems(object{"200": object{"description": "They can.", "content": jsonOf(object{"type": "object", "required": []string{"status"}})}}, 503),
+}}
+
+func jsonOf(schema object) object { return object{"application/json": object{"schema": schema}} }
+
+func withProblems(responses object, statuses ...int) object {
+	for _, s := range statuses {
+		responses[strconv.Itoa(s)] = ref("responses", responseName(s))
+	}
+	return responses
+}
+
+var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]`)
+
+// entity describes the path of an entity's rows.
+func (d *description) entity(m *model.Model, e *entity) {
+	name := notInNames.ReplaceAllString(m.Name+"."+e.Name, "_")
+	d.schemas[name] = e.row()
+	d.schemas[name+".Whole"] = e.whole()
+	d.schemas[name+".Merge"] = e.merge()
+	row := jsonOf(ref("schemas", name))
+	ok := func(about string, extra ...string) object {
+		h := object{"ETag": ref("headers", "ETag")}
+		for _, x := range extra {
+			h[x] = ref("headers", x)
+		}
+		return object{"description": about, "headers": h, "content": row}
+	}
+	op := func(verb, summary string, params []object, responses object, statuses ...int) object {
+		return object{
+			"operationId": verb + "." + name, "summary": summary, "tags": []string{m.Name + "." + e.Name},
+			"parameters": params, "responses": withProblems(withProblems(responses, always...), statuses...),
+		}
+	}
+	body := func(schema string, types ...string) object {
+		content := object{}
+		for _, t := range types {
+			content[t] = object{"schema": ref("schemas", name+schema)}
+		}
+		return object{"required": true, "content": content}
+	}
+	with := func(o object, body object) object { o["requestBody"] = body; return o }
+	const typed = "application/json"
+	d.paths["/v1/"+m.Name+"/"+e.Name] = object{
+		"get": op("get", "One row.", e.parameters(true), object{"200": ok("The row.")}),
+		"post": with(op("create", "Create a row where there is none.", e.parameters(false, once),
+			object{"201": ok("It is created.", "Location"), "200": ok("It was created by this request before.", "Idempotent-Replayed")}, 409, 412, 413, 415), body(".Whole", typed)),
+		"put": with(op("put", "Create a row, or replace what the application wrote of it.", e.parameters(false, once, ifMatches),
+			object{"201": ok("It is created.", "Location"), "200": ok("It is replaced.")}, 409, 412, 413, 415), body(".Whole", typed)),
+		"patch": with(op("update", "Merge fields into a row; null removes one.", e.parameters(true, once, ifMatches),
+			object{"200": ok("It is merged.")}, 409, 412, 413, 415), body(".Merge", typed, "application/merge-patch+json")),
+		"delete": op("delete", "Remove a row; one that is gone already is no mistake.", e.parameters(true, once, ifMatches),
+			object{"204": object{"description": "It is gone."}}, 409, 412, 413, 415),
+	}
+}
+
+var (
+	once = object{"name": "Idempotency-Key", "in": "header", "description": "The same request sent again with the same key is the same write.",
+		"schema": object{"type": "string", "pattern": fmt.Sprintf("^[ -~]{1,%d}$", maxIdempotencyKey)}}
+	ifMatches = object{"name": "If-Match", "in": "header", "description": "The ETag of the row that is meant, or *.",
+		"schema": object{"type": "string", "pattern": `^(\*|"[!#-~]+")$`}}
+)
+
+// parameters are the fields of the key, where they name the row, and headers.
+func (e *entity) parameters(keys bool, more ...object) []object {
+	out := []object{}
+	if keys {
+		for _, k := range e.keys {
+			out = append(out, object{"name": k, "in": "query", "required": true, "schema": e.field(k)})
+		}
+	}
+	return append(out, more...)
+}
+
+// batch describes the path for many commands.
+func (d *description) batch(t *target) {
+	name := notInNames.ReplaceAllString(t.Model.Name, "_")
+	d.schemas[name+".Command"] = object{
+		"type":     "object",
+		"required": []string{"op", "entity", "item"},
+		"properties": object{
+			"op":             object{"enum": []string{"create", "put", "update", "delete"}},
+			"entity":         object{"enum": t.names},
+			"item":           object{"type": "object", "description": "The fields, as in the body of a single request."},
+			"idempotencyKey": object{"type": "string", "minLength": 1, "maxLength": maxIdempotencyKey},
+			"ifMatch":        object{"type": "string", "description": "A revision, or *."},
+		},
+		"additionalProperties": false,
+	}
+	content := jsonOf(object{"type": "array", "items": ref("schemas", name+".Command"), "maxItems": maxCommands})
+	for _, one := range linesTypes {
+		content[one] = object{"schema": object{"type": "string", "description": "A command a line."}}
+	}
+	d.paths["/v1/"+t.Model.Name+"/batch"] = object{"post": object{
+		"operationId": "batch." + name, "summary": "Many commands; each is answered by itself.",
+		"requestBody": object{"required": true, "content": content},
+		"responses": withProblems(withProblems(object{"200": object{"description": "What became of each.", "content": jsonOf(ref("schemas", "Results"))}},
+			always...), 413, 415),
+	}}
+}

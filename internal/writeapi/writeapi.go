@@ -1,0 +1,312 @@
+// Package writeapi takes writes of a model's rows over HTTP:
+//
+//	POST   /v1/{model}/{entity}         creates a row: 201 with its Location, 409 where it exists
+//	PUT    /v1/{model}/{entity}         creates it (201) or replaces what the application wrote (200)
+//	PATCH  /v1/{model}/{entity}         merges the fields given into it; null removes one
+//	DELETE /v1/{model}/{entity}         removes it: 204, also where it is gone already
+//	GET    /v1/{model}/{entity}         the row, with its ETag
+//	POST   /v1/{model}/batch            commands, each answered by itself
+//	GET    /openapi.json                all of this, described
+//	GET    /healthz                     {"status": "ok"}, or 503
+//
+// The body is the row's fields as a JSON object. Those of its key may be given as
+// query parameters instead, or as well. Idempotency-Key makes a write that is sent
+// again be the same write; If-Match makes it hold for one revision of the row, which
+// is its ETag. What goes wrong is an application/problem+json; each field that is not
+// right is listed under errors, by its JSON pointer.
+package writeapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"time"
+
+	"weir/internal/ingest"
+	"weir/internal/model"
+	"weir/internal/query"
+	"weir/internal/value"
+	"weir/internal/web"
+)
+
+// maxSeconds bounds the work of a request.
+const maxSeconds = 30
+
+// Writer is what writes the rows of a model: an *ingest.Writer.
+type Writer interface {
+	// Do answers each command, in order.
+	Do(ctx context.Context, commands []ingest.Command) []ingest.Result
+	// Sync returns when what was done survives a crash.
+	Sync(ctx context.Context) error
+	// Read gives the row of an entity that has the key fields given.
+	Read(ctx context.Context, entity string, key value.Item) ingest.Result
+}
+
+// Target is a model with what writes its rows.
+type Target struct {
+	Model  *model.Model
+	Writer Writer
+}
+
+// API is the handler. It answers under /v1, /openapi.json and /healthz, and 404
+// elsewhere.
+type API struct {
+	targets []*target
+	talk    web.Talk
+	health  func(context.Context) error
+	openapi []byte
+	handler http.Handler
+}
+
+// target is a Target with what of its model may be written.
+type target struct {
+	Target
+	entities []*entity
+	names    []string
+}
+
+// Options of an API.
+type Options struct {
+	Log    *slog.Logger                // nil is slog.Default()
+	Keyed  bool                        // requests need a key; the description says so
+	Health func(context.Context) error // whether rows can be written now
+}
+
+// New makes the API of models, each with its writer.
+func New(targets []Target, o Options) (*API, error) {
+	a := &API{talk: web.Talk{Log: o.Log}, health: o.Health}
+	if o.Log == nil {
+		a.talk.Log = slog.Default()
+	}
+	for _, t := range targets {
+		if a.target(t.Model.Name) != nil {
+			return nil, fmt.Errorf("two models are named %s", t.Model.Name)
+		}
+		one := &target{Target: t}
+		for _, e := range t.Model.Entities {
+			if !e.Derived {
+				one.entities = append(one.entities, newEntity(e))
+				one.names = append(one.names, e.Name)
+			}
+		}
+		a.targets = append(a.targets, one)
+	}
+	var err error
+	if a.openapi, err = a.describe(o.Keyed); err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/v1/{model}/batch", a.batch)
+	mux.HandleFunc("/v1/{model}/{entity}", a.entity)
+	mux.HandleFunc("/openapi.json", a.description)
+	mux.HandleFunc(web.Health, a.healthy)
+	mux.HandleFunc("/", a.nothing)
+	a.handler = a.talk.Guard(mux)
+	return a, nil
+}
+
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }
+
+// Has reports whether an entity's rows are written here.
+func (a *API) Has(model, entity string) bool {
+	t := a.target(model)
+	return t != nil && t.entity(entity) != nil
+}
+
+func (a *API) target(name string) *target {
+	for _, t := range a.targets {
+		if t.Model.Name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+func (t *target) entity(name string) *entity {
+	for _, e := range t.entities {
+		if e.Name == name {
+			return e
+		}
+	}
+	return nil
+}
+
+// do does commands. What is answered as done survives a crash.
+func (t *target) do(ctx context.Context, cs []ingest.Command) []ingest.Result {
+	out := t.Writer.Do(ctx, cs)
+	if !slices.ContainsFunc(out, isDone) {
+		return out
+	}
+	if err := t.Writer.Sync(ctx); err != nil {
+		for i := range out {
+			if isDone(out[i]) {
+				out[i] = ingest.Result{Err: err}
+			}
+		}
+	}
+	return out
+}
+
+func isDone(r ingest.Result) bool { return r.Err == nil }
+
+const (
+	allowedEntity = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
+	allowedBatch  = "POST, OPTIONS"
+	allowedRead   = "GET, HEAD, OPTIONS"
+)
+
+// ops are the methods that write.
+var ops = map[string]ingest.Op{
+	http.MethodPost: ingest.Create, http.MethodPut: ingest.Put, http.MethodPatch: ingest.Update, http.MethodDelete: ingest.Delete,
+}
+
+// entity answers for one row.
+func (a *API) entity(w http.ResponseWriter, r *http.Request) {
+	t := a.target(r.PathValue("model"))
+	if t == nil {
+		a.noModel(w, r)
+		return
+	}
+	e := t.entity(r.PathValue("entity"))
+	if e == nil {
+		a.noEntity(w, t, r.PathValue("entity"))
+		return
+	}
+	op, writes := ops[r.Method]
+	ctx, cancel := context.WithTimeout(r.Context(), maxSeconds*time.Second)
+	defer cancel()
+	switch {
+	case writes && web.Spend(w, r, 1):
+		c, err := e.command(w, r, op)
+		if err != nil {
+			a.fail(w, r, err)
+			return
+		}
+		a.answer(w, r, t, e, t.do(ctx, []ingest.Command{c})[0])
+	case writes:
+	case r.Method == http.MethodGet || r.Method == http.MethodHead:
+		key, err := e.query(r.URL.RawQuery)
+		if err != nil {
+			a.fail(w, r, err)
+			return
+		}
+		a.answer(w, r, t, e, t.Writer.Read(ctx, e.Name, key))
+	default:
+		web.NotAllowed(w, r, allowedEntity)
+	}
+}
+
+// answer says what became of a command.
+func (a *API) answer(w http.ResponseWriter, r *http.Request, t *target, e *entity, res ingest.Result) {
+	if res.Revision != "" {
+		w.Header().Set("ETag", `"`+res.Revision+`"`)
+	}
+	if res.Repeated {
+		w.Header().Set("Idempotent-Replayed", "true")
+	}
+	switch {
+	case res.Err != nil:
+		a.fail(w, r, res.Err)
+		return
+	case r.Method == http.MethodDelete:
+		web.SetHeaders(w, "")
+		w.Header().Del("Content-Type")
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	web.SetHeaders(w, "application/json")
+	if status := statusOf(res); status == http.StatusCreated {
+		w.Header().Set("Location", e.location(t.Model.Name, res.Row))
+		w.WriteHeader(status)
+	}
+	w.Write(append(value.AppendPlainItem(nil, res.Row), '\n'))
+}
+
+// statusOf is the status of a command that went well.
+func statusOf(res ingest.Result) int {
+	switch {
+	case res.Done == ingest.Created && !res.Repeated:
+		return http.StatusCreated
+	case res.Done == ingest.Deleted || res.Row == nil:
+		return http.StatusNoContent
+	}
+	return http.StatusOK
+}
+
+func (a *API) description(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		web.NotAllowed(w, r, allowedRead)
+		return
+	}
+	web.SetHeaders(w, "application/json")
+	w.Write(a.openapi)
+}
+
+// healthy says whether rows can be written.
+func (a *API) healthy(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		web.NotAllowed(w, r, allowedRead)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+	defer cancel()
+	if a.health != nil {
+		if err := a.health(ctx); err != nil {
+			a.talk.Unavailable(w, r, "the store does not answer", err)
+			return
+		}
+	}
+	web.WriteJSON(w, map[string]string{"status": "ok"})
+}
+
+func (a *API) nothing(w http.ResponseWriter, r *http.Request) {
+	web.ProblemOf(http.StatusNotFound, "not-found", "there is nothing here; /openapi.json says what there is").Write(w)
+}
+
+func (a *API) noModel(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("model")
+	p := web.ProblemOf(http.StatusNotFound, "not-found", fmt.Sprintf("there is no model %.100q", name))
+	for _, t := range a.targets {
+		p.Models = append(p.Models, t.Model.Name)
+	}
+	suggest(p, name, p.Models)
+	p.Write(w)
+}
+
+func (a *API) noEntity(w http.ResponseWriter, t *target, name string) {
+	p := web.ProblemOf(http.StatusNotFound, "not-found", fmt.Sprintf("there is no entity %.100q in model %s", name, t.Model.Name))
+	if t.Model.Entity(name) != nil {
+		p.Detail = fmt.Sprintf("rows of %s are written by weir alone; read them with a query", name)
+	}
+	p.Entities = t.names
+	suggest(p, name, p.Entities)
+	p.Write(w)
+}
+
+func suggest(p *web.Problem, name string, names []string) {
+	if near := query.Nearest(name, names); near != "" {
+		p.Detail += fmt.Sprintf("; did you mean %q?", near)
+	}
+}
+
+// fail answers with what went wrong.
+func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
+	var p *refused
+	switch refusal := (*ingest.Refusal)(nil); {
+	case errors.As(err, &p):
+		for name, v := range p.header {
+			w.Header().Set(name, v)
+		}
+		p.problem.Write(w)
+	case errors.As(err, &refusal):
+		problemOf(refusal, "").Write(w)
+	case r.Context().Err() != nil: // nobody waits for an answer
+	case errors.Is(err, context.DeadlineExceeded):
+		a.talk.Unavailable(w, r, fmt.Sprintf("no answer within %d seconds; whether it was written is not known: send it again", maxSeconds), err)
+	default:
+		a.talk.Unavailable(w, r, "the store does not answer; whether it was written is not known: send it again", err)
+	}
+}
