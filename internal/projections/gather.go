@@ -61,8 +61,8 @@ func (t *Target) Total() ([]value.Attr, error) {
 	return Sum(adds)
 }
 
-// Sum adds up amounts for the same accumulator and leaves out what cancels out.
-// Their order makes no difference, nor how large the sums on the way are.
+// Sum adds up amounts for the same accumulator. Their order makes no difference, nor
+// how large the sums on the way are.
 func Sum(adds []Add) ([]value.Attr, error) {
 	var out []value.Attr
 	var rest [][]value.Value // amounts that did not simply add up
@@ -80,20 +80,17 @@ func Sum(adds []Add) ([]value.Attr, error) {
 			rest[i] = append(rest[i], a.Amount)
 		}
 	}
-	kept := out[:0]
-	for i, a := range out {
-		if rest[i] != nil {
-			sum, err := value.SumNumbers(append(rest[i], a.Value))
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", a.Name, err)
-			}
-			a.Value = sum
+	for i, more := range rest {
+		if more == nil {
+			continue
 		}
-		if a.Value.Sign() != 0 {
-			kept = append(kept, a)
+		sum, err := value.SumNumbers(append(more, out[i].Value))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", out[i].Name, err)
 		}
+		out[i].Value = sum
 	}
-	return kept, nil
+	return out, nil
 }
 
 // Gather folds the changes of one lane, which are in the order of its stream.
@@ -152,7 +149,7 @@ func (g *gatherer) take(i int, c *Change, e *Effects) {
 	for _, p := range e.Puts {
 		name := book.RowText(p.Row)
 		if at, ok := g.puts[name]; ok {
-			p.Existed = g.Puts[at].Existed || g.Puts[at].Image == nil
+			p.Existed = p.Existed && g.Puts[at].Existed
 			p.Joined = p.Joined && g.Puts[at].Joined
 			g.Puts[at] = p
 			continue

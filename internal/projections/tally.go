@@ -124,10 +124,7 @@ func scalarOf(x *model.Expr, row value.Item) value.Value {
 // net sums what one change adds to the same accumulator and leaves out what comes
 // to nothing, so that an edit that changes nothing here costs nothing.
 func net(adds []Add, e *Effects) []Add {
-	if len(adds) < 2 {
-		return adds
-	}
-	out := adds[:0:0]
+	out := adds[:0]
 	for _, a := range adds {
 		i := 0
 		for ; i < len(out); i++ {

@@ -34,6 +34,20 @@ func (s *sending) add(w store.Write, e *entry) {
 	s.of = append(s.of, e)
 }
 
+// drop takes out what was decided on a row of which the store did not take an
+// earlier write. The mark of a removal would say that all before it had happened.
+func (s *sending) drop() {
+	kept := sending{s.writes[:0], s.of[:0]}
+	for i, e := range s.of {
+		if e.stale {
+			e.again, e.leaves = true, false
+		} else {
+			kept.add(s.writes[i], e)
+		}
+	}
+	*s = kept
+}
+
 // add decides what an entry writes.
 func (f *flight) add(ctx context.Context, e *entry) error {
 	if e.Bad != nil {
@@ -44,10 +58,6 @@ func (f *flight) add(ctx context.Context, e *entry) error {
 		if err := f.land(ctx); err != nil {
 			return err
 		}
-	}
-	if e.stale {
-		e.again = true
-		return nil
 	}
 	switch p := e.plan(); {
 	case p.removes:
@@ -74,6 +84,7 @@ func (f *flight) land(ctx context.Context) error {
 }
 
 func (f *flight) send(ctx context.Context, s *sending) error {
+	s.drop()
 	if len(s.writes) == 0 {
 		return nil
 	}

@@ -56,16 +56,14 @@ func (m mark) leave(of store.Ref) store.Write {
 // after reports whether a record comes after what its row has seen. Positions
 // decide where both have one. Otherwise times do, by the second since streams
 // round them so; within one second, a record whose old image is what the store
-// holds comes next. A row of an export without times only fills a row that no
-// recorded change was written to.
+// holds comes next. So a row of an export, which has neither, only fills a row that
+// no recorded change was written to.
 func (m mark) after(seen mark, ever bool, old, stored value.Item) bool {
 	switch {
 	case !ever:
 		return true
 	case !m.position.IsZero() && !seen.position.IsZero():
 		return m.position.Compare(seen.position) > 0
-	case m.time == 0:
-		return false
 	}
 	a, b := m.time, seen.time
 	if !m.position.IsZero() || !seen.position.IsZero() {

@@ -22,7 +22,10 @@ import (
 	"weir/internal/value"
 )
 
-// Replay writes records of one model. It belongs to one goroutine.
+// Replay writes records of one model. It belongs to one goroutine. One replay at a
+// time should write a table: of two with the same records, the second finds out what
+// the first did meanwhile, but not that a row came and went between its read and its
+// write; that row's history then happens twice.
 type Replay struct {
 	Model  *model.Model
 	Store  store.Store

@@ -18,6 +18,7 @@ type breaker struct {
 	at    int // the write that breaks, from 1; 0 for none
 	how   how
 	sleep *sleeper
+	dies  bool // when it wakes up, that call is the last
 	again bool // when it is done again, records come one by one
 
 	mu    sync.Mutex
@@ -77,6 +78,9 @@ func through[T, R any](b *breaker, all []T, do func([]T) ([]R, error)) ([]R, err
 	}
 	b.sleep.nap()
 	rest, err := do(all[i:])
+	if b.dies && err == nil {
+		err = errBroken
+	}
 	return append(first, rest...), err
 }
 

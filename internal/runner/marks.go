@@ -29,7 +29,6 @@ const (
 // countMarked is count without lanes. It leaves nothing to be sent again.
 func (w *work) countMarked(ctx context.Context, targets []*projections.Target, books map[*projections.Target]value.Item) error {
 	for _, t := range targets {
-		all := t.Steps
 		for tries := 0; len(t.Steps) > 0; tries++ {
 			if err := w.countSome(ctx, t, tries); err != nil {
 				return fmt.Errorf("counting in the book of %s: %w", w.describe(t.Row), err)
@@ -40,7 +39,7 @@ func (w *work) countMarked(ctx context.Context, targets []*projections.Target, b
 			return err
 		}
 		if !isParked(rows[0]) {
-			books[t], t.Steps = rows[0], all
+			books[t] = rows[0]
 		}
 	}
 	return nil

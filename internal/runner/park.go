@@ -33,13 +33,16 @@ func (w *work) park(ctx context.Context, t *projections.Target, reason string) e
 		if err == nil {
 			err = w.Store.Transact(ctx, ws)
 		}
-		switch {
-		case errors.Is(err, store.ErrCondition):
+		if errors.Is(err, store.ErrCondition) {
+			before := len(t.Steps)
 			if err := w.dropSeen(ctx, t); err != nil {
 				return err
 			}
-			continue
-		case err != nil:
+			if len(t.Steps) < before {
+				continue
+			}
+		}
+		if err != nil {
 			return fmt.Errorf("parking %s: %w", w.describe(t.Row), err)
 		}
 		for _, s := range steps {
@@ -149,16 +152,17 @@ func (r *Runner) parkShown(ctx context.Context, row store.Ref, reason string) er
 	return nil
 }
 
-// parkRow keeps a row of ours that its table refuses. Rows need no queue: the
-// newest change of the source wins, and one that is taken makes the row right.
-func (w *work) parkRow(ctx context.Context, p *projections.Put, reason string) error {
-	i := slices.IndexFunc(w.Changes, func(c projections.Change) bool { return c.Position == p.Position })
-	d := Dead{Kind: DeadRow, Target: p.Rule.Name + " " + w.describe(p.Row), Row: p.Row, Reason: reason, Lane: w.Lane, Position: p.Position}
-	if i >= 0 {
-		w.kept[i] = true
-		d.Record, d.Time = recordJSON(&w.Changes[i]), w.Changes[i].Time
-	}
-	_, err := w.KeepDead(ctx, d)
+// parkRow keeps a row of ours that its table refuses, with the change at the
+// position, which asked for it. Rows need no queue: the newest change of the source
+// wins, and one that is taken makes the row right.
+func (w *work) parkRow(ctx context.Context, p *projections.Put, at events.Position, reason string) error {
+	i := slices.IndexFunc(w.Changes, func(c projections.Change) bool { return c.Position == at })
+	c := &w.Changes[i]
+	w.kept[i] = true
+	_, err := w.KeepDead(ctx, Dead{
+		Kind: DeadRow, Target: p.Rule.Name + " " + w.describe(p.Row), Row: p.Row, Reason: reason,
+		Lane: w.Lane, Position: at, Record: recordJSON(c), Time: c.Time,
+	})
 	return err
 }
 
@@ -342,12 +346,15 @@ func (r *Runner) show(ctx context.Context, target store.Ref) error {
 	if err != nil || len(wr.Ops) == 0 {
 		return err
 	}
+	wr.Return = true
 	out, err := r.write(ctx, []store.Write{wr})
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if errors.Is(out[0].Err, store.ErrRefused) {
+	case errors.Is(out[0].Err, store.ErrRefused):
 		return out[0].Err
+	case out[0].Err != nil:
+		return r.reclaim(ctx, target, e, out[0].Row, true)
 	}
 	return nil
 }
@@ -381,8 +388,10 @@ func (r *Runner) refoldChange(ctx context.Context, d *Dead, c projections.Change
 		return err == nil && n[0].Kept > 0, err
 	}
 	g := projections.Gather(b.Changes)
-	g.Targets, g.Spreads, g.Mends = nil, nil, nil
+	g.Targets, g.Spreads = nil, nil
 	w := work{Runner: r, Batch: b, Gathered: g, kept: make([]bool, 1)}
-	err = w.rows(ctx)
+	if err = w.rows(ctx); err == nil {
+		err = w.mends(ctx)
+	}
 	return w.kept[0], err
 }

@@ -36,7 +36,8 @@ import (
 //	deliver … crash=every     for every single write of the delivery, before it, after
 //	                          it, it alone and all but it: break there, deliver again
 //	                          and settle; all must be as in an undisturbed world
-//	deliver … sleep=K as=NAME a worker that stops before its K-th single write
+//	deliver … sleep=K as=NAME a worker that stops before its K-th single write; with
+//	                          dies=yes that call, done when it wakes, is its last
 //	wake NAME                 it goes on
 //	settle [from=N]           everything not yet delivered, and what comes of it
 //	deliver … crash=N         the same with N of the writes
@@ -355,7 +356,7 @@ func (s *script) sleep(args map[string]string, do func(*harness, *breaker) error
 	h := s.h
 	go func() {
 		defer close(z.over)
-		z.err = do(h, &breaker{at: at, sleep: z})
+		z.err = do(h, &breaker{at: at, sleep: z, dies: args["dies"] != ""})
 	}()
 	select {
 	case <-z.asleep:

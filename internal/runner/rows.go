@@ -98,7 +98,7 @@ func (w *work) makeRows(ctx context.Context, puts []*projections.Put) error {
 	for i, p := range of {
 		switch e := out[i].Err; {
 		case errors.Is(e, store.ErrRefused):
-			err = w.parkRow(ctx, p, e.Error())
+			err = w.parkRow(ctx, p, p.Position, e.Error())
 		case e != nil && out[i].Row == nil: // it is not there: somebody removed it
 			create = append(create, p)
 		case e != nil:
@@ -137,7 +137,7 @@ func (w *work) create(ctx context.Context, puts []*projections.Put, values follo
 	for i, p := range of {
 		switch e := out[i].Err; {
 		case errors.Is(e, store.ErrRefused):
-			if err := w.parkRow(ctx, p, e.Error()); err != nil {
+			if err := w.parkRow(ctx, p, p.Position, e.Error()); err != nil {
 				return err
 			}
 		case e != nil:
@@ -279,7 +279,7 @@ func (w *work) restore(ctx context.Context, m *projections.Mend, image value.Ite
 	wr.If = w.restoreCond(m)
 	out, err := w.write(ctx, []store.Write{wr})
 	if err == nil && errors.Is(out[0].Err, store.ErrRefused) {
-		return w.parkRow(ctx, &p, out[0].Err.Error())
+		return w.parkRow(ctx, &p, m.Change.Position, out[0].Err.Error())
 	}
 	return err
 }
@@ -292,7 +292,7 @@ func (w *work) restoreCond(m *projections.Mend) store.Cond {
 	case m.Change.New == nil:
 		return store.Cond{{{Attr: w.Model.Table(m.Change.Row.Table).Key.Partition.Name, Is: store.Absent}}}
 	case is.IsMissing():
-		return store.Cond{{{Attr: book.Version, Is: store.Absent}}}
+		return store.Cond{w.present(m.Change.Row.Table), {{Attr: book.Version, Is: store.Absent}}}
 	case is.Kind() != value.Binary: // the application put something of its own there
 		return store.Cond{{{Attr: book.Version, Is: store.Eq, Value: is}}}
 	}

@@ -20,9 +20,11 @@ import (
 func (w *work) tallies(ctx context.Context) error {
 	books := map[*projections.Target]value.Item{}
 	pending := make([]*projections.Target, 0, len(w.Targets))
+	steps := map[*projections.Target][]projections.Step{}
 	for _, t := range w.Targets {
 		if len(t.Steps) > 0 {
 			pending = append(pending, t)
+			steps[t] = t.Steps
 		}
 	}
 	if w.ByItem {
@@ -37,6 +39,9 @@ func (w *work) tallies(ctx context.Context) error {
 			return err
 		}
 		pending = again
+	}
+	for t := range books { // what was seen before is still of this batch
+		t.Steps = steps[t]
 	}
 	if err := w.prune(ctx, books); err != nil {
 		return err
@@ -187,7 +192,9 @@ func (w *work) publish(ctx context.Context, books map[*projections.Target]value.
 		case errors.Is(e, store.ErrRefused):
 			err = w.parkTarget(ctx, t, e.Error())
 		case e != nil && t.Check:
-			err = w.reclaim(ctx, t, out[i].Row)
+			if err = w.reclaim(ctx, t.Row, t.Entity, out[i].Row, false); errors.Is(err, store.ErrRefused) {
+				err = w.parkTarget(ctx, t, err.Error())
+			}
 		}
 		if err != nil {
 			return err
@@ -198,26 +205,27 @@ func (w *work) publish(ctx context.Context, books map[*projections.Target]value.
 
 // reclaim publishes on a row whose version weir never gave it, such as one that
 // was made as a copy of another row: no version of its own book would ever be
-// above that one. What a row rightly shows its book has had before, so that a book
-// read after the row tells.
-func (w *work) reclaim(ctx context.Context, t *projections.Target, row value.Item) error {
+// above that one. The book is read after the row, so that it is not behind what
+// somebody else may have published there meanwhile. A parked target waits, unless
+// parked says that its turn has come.
+func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity, row value.Item, parked bool) error {
 	shown := row.Get(book.Version)
 	if shown.IsMissing() {
 		return nil
 	}
-	rows, err := w.get(ctx, []store.Ref{book.Of(w.Model.Name, t.Row)})
-	if err != nil || isParked(rows[0]) {
+	rows, err := r.get(ctx, []store.Ref{book.Of(r.Model.Name, target)})
+	if err != nil || isParked(rows[0]) && !parked {
 		return err
 	}
-	if shown.Kind() == value.Number && value.Compare(shown, versionOf(rows[0])) <= 0 {
-		return nil
-	}
-	wr, err := PublishWrite(w.Model, t.Row, t.Entity, rows[0])
+	wr, err := PublishWrite(r.Model, target, e, rows[0])
 	if err != nil {
 		return err
 	}
 	wr.If = store.Cond{{{Attr: book.Version, Is: store.Eq, Value: shown}}}
-	_, err = w.write(ctx, []store.Write{wr})
+	out, err := r.write(ctx, []store.Write{wr})
+	if err == nil && errors.Is(out[0].Err, store.ErrRefused) {
+		err = out[0].Err
+	}
 	return err
 }
 

@@ -1,0 +1,341 @@
+package replay_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/internal/events"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// life is a row that comes, changes, goes, and comes and goes again.
+func life() []events.Entry {
+	return []events.Entry{
+		album(1, ``, `{"title":"one"}`),
+		album(2, `{"title":"one"}`, `{"title":"two","note":"n"}`),
+		album(3, `{"title":"two","note":"n"}`, ``),
+		album(4, ``, `{"title":"four"}`),
+		album(5, `{"title":"four"}`, ``),
+		album(6, ``, `{"title":"six"}`),
+		album(7, `{"title":"six"}`, `{"title":"seven"}`),
+	}
+}
+
+// lives is the life of two rows at a time, of which one is gone at the end.
+func lives() (out []events.Entry) {
+	other := item(`{"PK":"ALBUM#b","SK":"METADATA"}`)
+	for i, e := range life() {
+		out = append(out, e)
+		if i < 5 {
+			e.Record.Keys = other
+			for _, image := range []*value.Item{&e.Record.Old, &e.Record.New} {
+				if *image != nil {
+					*image = image.With(other...)
+				}
+			}
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// onePass replays the recording record by record.
+func onePass(t *testing.T, entries []events.Entry) string {
+	w := newWorld(t)
+	if s := w.replay(entries, 1); s.Applied != len(entries) || len(w.gaps) > 0 {
+		t.Fatalf("one pass: %+v, gaps %q", s, w.gaps)
+	}
+	return w.history()
+}
+
+// TestOnePass: however a recording is cut into batches, comes again or overlaps,
+// each of its records happens once, in its row's order.
+func TestOnePass(t *testing.T) {
+	all := lives()
+	want := onePass(t, all)
+	for size := range len(all) + 1 {
+		w := newWorld(t)
+		for from := range len(all) {
+			w.replay(all[:len(all)-from], size) // shorter and shorter: all but the first were seen
+			w.replay(all[from:], size)
+		}
+		same(t, fmt.Sprintf("the history in batches of %d", size), w.history(), want)
+		if len(w.gaps) > 0 {
+			t.Errorf("batches of %d: gaps %q", size, w.gaps)
+		}
+	}
+}
+
+// TestKilled breaks a replay at each single write, in each way. Done again, from
+// the batch that broke or from the beginning, it is as if nothing had happened.
+func TestKilled(t *testing.T) {
+	all := lives()
+	want := onePass(t, all)
+	for _, size := range []int{0, 2, 3, 5} {
+		for at := 1; ; at++ {
+			broke := false
+			for how := range hows {
+				w := newWorld(t)
+				b := &breaking{Store: w.store, at: at, how: how}
+				if err := batches(w.over(b), all, size); errors.Is(err, errBroken) {
+					broke = true
+				} else if err != nil {
+					t.Fatal(err)
+				}
+				w.replay(all, []int{size, 1}[at%2])
+				same(t, fmt.Sprintf("broken at write %d, way %d, batches of %d, the history", at, how, size), w.history(), want)
+				if t.Failed() {
+					return
+				}
+			}
+			if !broke {
+				break
+			}
+		}
+	}
+}
+
+// TestMeanwhile lets another replay of the same recording go ahead between what a
+// batch read and what it writes.
+func TestMeanwhile(t *testing.T) {
+	all := life()
+	want := onePass(t, all)
+	for from := range all {
+		for to := from + 1; to <= len(all); to++ {
+			for other := from + 1; other <= len(all); other++ {
+				if all[from].Record.Old == nil && all[other-1].Record.New == nil {
+					continue // it came and went: see Replay
+				}
+				w := newWorld(t)
+				w.replay(all[:from], 0)
+				s := &meanwhile{w.store, func() { w.replay(all[from:other], 0) }}
+				must(t, batches(w.over(s), all[from:to], 0))
+				w.replay(all, 0)
+				same(t, fmt.Sprintf("records %d to %d, meanwhile up to %d: the history", from+1, to, other), w.history(), want)
+			}
+		}
+	}
+}
+
+// TestWrittenMeanwhile: what an application does to a row between the two is not
+// undone by halves.
+func TestWrittenMeanwhile(t *testing.T) {
+	w := newWorld(t)
+	w.app(store.Write{Ref: ref("ALBUM#a", "METADATA"), Put: item(`{"PK":"ALBUM#a","SK":"METADATA","type":"Album","title":"mine","note":"n"}`)})
+	s := &meanwhile{w.store, func() { w.app(store.Write{Ref: ref("ALBUM#a", "METADATA"), Delete: true}) }}
+	must(t, batches(w.over(s), []events.Entry{album(2, `{"title":"mine","note":"n"}`, `{"title":"two","note":"n"}`)}, 0))
+	same(t, "a row that was removed", w.row("ALBUM#a", "METADATA"),
+		`{"PK":"ALBUM#a","SK":"METADATA","note":"n","photos":0,"title":"two","type":"Album","weir":0}`)
+
+	w = newWorld(t)
+	w.replay(life()[:1], 0)
+	s = &meanwhile{w.store, func() { w.app(store.Write{Ref: ref("ALBUM#a", "METADATA"), Delete: true}) }}
+	must(t, batches(w.over(s), life()[1:3], 0))
+	if n := strings.Count(w.history(), "\n"); n != 4 {
+		t.Errorf("come, removed by the application, changed and removed by the recording: the history is\n%s", w.history())
+	}
+
+	w = newWorld(t)
+	s = &meanwhile{w.store, func() {
+		w.app(store.Write{Ref: ref("ALBUM#a", "METADATA"), Put: item(`{"PK":"ALBUM#a","SK":"METADATA","weir":9,"photos":3,"type":"Album","title":"mine"}`)})
+	}}
+	must(t, batches(w.over(s), life()[:1], 0))
+	same(t, "a row that came", w.row("ALBUM#a", "METADATA"),
+		`{"PK":"ALBUM#a","SK":"METADATA","photos":3,"title":"one","type":"Album","weir":9}`)
+}
+
+// TestNeverQuiet: a row that somebody else writes at every moment ends the replay.
+func TestNeverQuiet(t *testing.T) {
+	w := newWorld(t)
+	var s *meanwhile
+	n := 0
+	s = &meanwhile{Store: w.store}
+	var again func()
+	again = func() {
+		n++
+		w.app(store.Write{Ref: ref("ALBUM#a", "METADATA"), Delete: n%2 == 0, Put: map[bool]value.Item{true: item(`{"PK":"ALBUM#a","SK":"METADATA"}`)}[n%2 == 1]})
+		s.before = again
+	}
+	s.before = again
+	err := batches(w.over(s), life()[:1], 0)
+	if err == nil || !strings.Contains(err.Error(), "let one replay at a time write a table") {
+		t.Fatalf("the error is %v", err)
+	}
+}
+
+// TestCalls: only a removal is waited for before its row goes on.
+func TestCalls(t *testing.T) {
+	w := newWorld(t)
+	s := &breaking{Store: w.store}
+	all := append(life(), album(8, `{"title":"seven"}`, `{"title":"eight"}`), album(9, `{"title":"eight"}`, `{"title":"nine"}`))
+	must(t, batches(w.over(s), all, 0))
+	if s.sent != 7 { // writes, mark and removal, twice; then the rest
+		t.Errorf("%d calls", s.sent)
+	}
+}
+
+// TestRefused: a record that the table refuses is kept, once; what follows for its
+// row happens as if the record were missing, however it is cut into batches.
+func TestRefused(t *testing.T) {
+	all := []events.Entry{
+		album(1, ``, `{"mood":7}`), // the key of an index, which must be a string
+		album(2, `{"mood":7}`, `{"mood":"glad"}`),
+		album(3, `{"mood":"glad"}`, ``),
+		album(4, ``, `{"title":"four"}`),
+		album(5, `{"title":"lost"}`, `{"mood":5}`),
+		album(6, `{"mood":5}`, `{"title":"six"}`),
+		album(7, `{"title":"six"}`, ``),
+		album(8, ``, `{"mood":8}`),
+		album(9, `{"mood":8}`, ``),
+	}
+	const gaps = "ALBUM#a: the old image is not the last one seen: a change is missing\n" +
+		"ALBUM#a: a change of a row that was removed: its insertion is missing"
+	want := ""
+	for size := 1; size <= len(all); size++ {
+		w := newWorld(t)
+		if s := w.replay(all, size); s.Applied != 5 || s.Kept != 3 {
+			t.Errorf("batches of %d: %+v", size, s)
+		}
+		if size == 1 {
+			want = w.history()
+		}
+		same(t, fmt.Sprintf("the history in batches of %d", size), w.history(), want)
+		same(t, fmt.Sprintf("what is missing in batches of %d", size), strings.Join(w.gaps, "\n"), gaps)
+		w.replay(all, 0)
+		same(t, "the history after the second time", w.history(), want)
+		n := 0
+		must(t, w.over(w.store).Runner.Dead(t.Context(), func(runner.Dead) error { n++; return nil }))
+		if n != 3 {
+			t.Errorf("%d records are kept", n)
+		}
+	}
+}
+
+// TestDerived: what another projector derived is no part of a recording, and what
+// this store derived stays.
+func TestDerived(t *testing.T) {
+	w := newWorld(t)
+	w.replay([]events.Entry{album(1, ``, `{"title":"one","open":true,"photos":5,"weir":99,"weir.seen":"x","weir.own":"y"}`)}, 0)
+	same(t, "a recorded album", w.row("ALBUM#a", "METADATA"),
+		`{"PK":"ALBUM#a","SK":"METADATA","open":"true","photos":0,"title":"one","type":"Album","weir":0}`)
+
+	w.app(store.Write{Ref: ref("ALBUM#a", "METADATA"), Ops: []store.Op{
+		{Kind: store.Set, Attr: "photos", Value: value.OfInt(2)}, {Kind: store.Set, Attr: "weir", Value: value.OfInt(7)},
+	}})
+	s := w.replay([]events.Entry{
+		album(2, `{"title":"one","open":true,"photos":5,"weir":99}`, `{"title":"one","open":true,"photos":6,"weir":100}`),
+		album(3, `{"title":"one","open":true,"photos":6,"weir":100}`, `{"title":"three","photos":6,"weir":100}`),
+	}, 0)
+	same(t, "an album that was counted", w.row("ALBUM#a", "METADATA"),
+		`{"PK":"ALBUM#a","SK":"METADATA","photos":2,"title":"three","type":"Album","weir":7}`)
+	if s.Applied != 1 || s.Skipped != 1 || s.Gaps != 0 {
+		t.Errorf("a change of what is derived, and one of a title: %+v", s)
+	}
+
+	card := album(4, ``, `{"title":"one"}`)
+	card.Record.Keys = item(`{"PK":"CARDS","SK":"a"}`)
+	card.Record.New = item(`{"PK":"CARDS","SK":"a","type":"Card","title":"one"}`)
+	gone := card
+	gone.Record.Old, gone.Record.New, gone.Record.Position = card.Record.New, nil, events.PositionOf(5)
+	w.app(store.Write{Ref: ref("CARDS", "b"), Put: item(`{"PK":"CARDS","SK":"b","type":"Card","title":"mine"}`)})
+	gone.Record.Keys = item(`{"PK":"CARDS","SK":"b"}`)
+	w.replay([]events.Entry{card, gone}, 0)
+	same(t, "a row that only weir makes", w.row("CARDS", "a")+w.row("CARDS", "b"), `nothing{"PK":"CARDS","SK":"b","title":"mine","type":"Card"}`)
+
+	other := gone
+	other.Record.Old, other.Record.Position = item(`{"PK":"CARDS","SK":"b"}`), events.PositionOf(6)
+	w.replay([]events.Entry{other}, 0)
+	same(t, "where a row stood that was not weir's", w.row("CARDS", "b"), `{"PK":"CARDS","SK":"b","title":"mine","type":"Card"}`)
+
+	plain := album(6, ``, ``)
+	plain.Record.Keys = item(`{"PK":"X","SK":"x"}`)
+	plain.Record.New = item(`{"PK":"X","SK":"x","weir":3,"weir.seen":"z","photos":8}`)
+	w.replay([]events.Entry{plain}, 0)
+	same(t, "a row of no entity", w.row("X", "x"), `{"PK":"X","SK":"x","photos":8}`)
+}
+
+// TestTimes: where a form has no positions, times say what comes after what, by
+// the second; within one, the record whose old image stands comes next. Rows of an
+// export have neither, and only fill what no change was written to.
+func TestTimes(t *testing.T) {
+	at := func(e events.Entry, ms int) events.Entry {
+		e.Record.Position, e.Record.Time = events.Position{}, time.Date(2025, 1, 1, 0, 0, 0, ms*1e6, time.UTC)
+		return e
+	}
+	position := func(e events.Entry, n, ms int) events.Entry {
+		e = at(e, ms)
+		e.Record.Position = events.PositionOf(uint64(n))
+		return e
+	}
+	timeless := func(e events.Entry) events.Entry {
+		e.Record.Time = time.Time{}
+		return e
+	}
+	const one, two, three = `{"title":"one"}`, `{"title":"two"}`, `{"title":"three"}`
+	for name, c := range map[string]struct {
+		entries []events.Entry
+		title   string
+	}{
+		"later":                           {[]events.Entry{at(album(0, ``, one), 1000), at(album(0, ``, two), 2000)}, "two"},
+		"earlier":                         {[]events.Entry{at(album(0, ``, one), 2000), at(album(0, ``, two), 1000)}, "one"},
+		"the same moment, next":           {[]events.Entry{at(album(0, ``, one), 1000), at(album(0, one, two), 1000)}, "two"},
+		"the same moment, not next":       {[]events.Entry{at(album(0, ``, one), 1000), at(album(0, three, two), 1000)}, "one"},
+		"the same moment, rows only":      {[]events.Entry{at(album(0, ``, one), 1000), at(album(0, ``, two), 1000)}, "one"},
+		"a row after a change":            {[]events.Entry{at(album(0, ``, one), 1000), {Record: row(two)}}, "one"},
+		"a row, and a change":             {[]events.Entry{{Record: row(two)}, at(album(0, ``, one), 1000)}, "one"},
+		"positions decide, not times":     {[]events.Entry{position(album(0, ``, one), 2, 1000), position(album(0, one, two), 1, 9000)}, "one"},
+		"the next position, earlier":      {[]events.Entry{position(album(0, ``, one), 1, 9000), position(album(0, one, two), 2, 1000)}, "two"},
+		"a position in the same second":   {[]events.Entry{at(album(0, ``, one), 1900), position(album(0, one, two), 1, 1000)}, "two"},
+		"not the next in the same second": {[]events.Entry{at(album(0, ``, one), 1100), position(album(0, three, two), 1, 1900)}, "one"},
+		"a position in the next second":   {[]events.Entry{at(album(0, ``, one), 1900), position(album(0, three, two), 1, 2000)}, "two"},
+		"a row, and another":              {[]events.Entry{{Record: row(two)}, {Record: row(one)}}, "two"},
+		"a row, and its change":           {[]events.Entry{{Record: row(one)}, timeless(album(1, one, two))}, "two"},
+		"earlier in the same second":      {[]events.Entry{at(album(0, ``, one), 1900), at(album(0, one, two), 1100)}, "one"},
+		"gone in the same second":         {[]events.Entry{position(album(0, ``, one), 1, 1000), position(album(0, one, ``), 2, 1000), at(album(0, ``, two), 1500)}, ""},
+		"gone later, without a position": {[]events.Entry{
+			position(album(0, ``, one), 1, 1000), position(album(0, one, ``), 2, 2000), position(album(0, ``, one), 3, 3000),
+			at(album(0, one, ``), 9000), at(album(0, ``, two), 5000)}, ""},
+	} {
+		w := newWorld(t)
+		w.replay(c.entries, 0)
+		if have := w.get("ALBUM#a", "METADATA").Get("title").Text(); have != c.title {
+			t.Errorf("%s: the title is %s", name, have)
+		}
+		for size := range 2 {
+			before := w.history()
+			w.replay(c.entries, size)
+			same(t, name+", once more: the history", w.history(), before)
+		}
+	}
+}
+
+// row is a row of an export.
+func row(image string) events.Record {
+	r := album(0, ``, image).Record
+	r.Position, r.Time = events.Position{}, time.Time{}
+	return r
+}
+
+// TestGaps: an old image that is not what the store last saw is said, once.
+func TestGaps(t *testing.T) {
+	w := newWorld(t)
+	all := []events.Entry{
+		album(1, `{"title":"zero"}`, `{"title":"one"}`), // the recording begins here
+		album(3, `{"title":"two"}`, `{"title":"three"}`),
+		album(5, ``, `{"title":"five"}`),
+		album(6, `{"title":"five"}`, ``),
+		album(8, `{"title":"seven"}`, `{"title":"eight"}`),
+	}
+	w.replay(all, 0)
+	w.replay(all, 0)
+	same(t, "what is said", strings.Join(w.gaps, "\n"), strings.Join([]string{
+		"ALBUM#a: the old image is not the last one seen: a change is missing",
+		"ALBUM#a: an insert of a row that was there: its removal is missing",
+		"ALBUM#a: a change of a row that was removed: its insertion is missing",
+	}, "\n"))
+}
