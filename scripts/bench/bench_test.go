@@ -12,7 +12,7 @@ import (
 )
 
 func testBench(t *testing.T) *bench {
-	return &bench{ctx: t.Context(), talk: io.Discard, dir: t.TempDir(), short: true, files: map[int]recording{}}
+	return &bench{ctx: t.Context(), talk: io.Discard, dir: t.TempDir(), short: true, files: map[string]recording{}}
 }
 
 // The recording agrees with itself: each old image is what came last for its key,

@@ -3,9 +3,7 @@ package main
 import (
 	"bufio"
 	"fmt"
-	"math/rand/v2"
 	"os"
-	"time"
 )
 
 // world is a gallery that people use, as its table's stream tells of it: they
@@ -16,10 +14,7 @@ import (
 // Everything grows with the number of records, so that recordings of any length
 // have the same shape.
 type world struct {
-	rand  *rand.Rand
-	now   int64 // ms
-	count uint64
-	arn   bool // records say which stream they are from, as Lambda's do
+	teller
 
 	lastAlbum, lastMedia uint32
 	albums               []album
@@ -30,11 +25,7 @@ type world struct {
 }
 
 func newWorld(seed uint64) *world {
-	w := &world{
-		rand: rand.New(rand.NewPCG(seed, seed^0x77656972)), now: time.Date(2025, 3, 1, 8, 0, 0, 0, time.UTC).UnixMilli(),
-		linked: map[uint64]bool{}, liked: map[uint64]bool{},
-	}
-	return w
+	return &world{teller: newTeller(seed), linked: map[uint64]bool{}, liked: map[uint64]bool{}}
 }
 
 // deeds are what people do, with how often.
@@ -189,6 +180,7 @@ func take[T any](from *[]T, i int) T {
 
 // recording is a file of GetRecords pages, one a line.
 type recording struct {
+	model   string
 	path    string
 	records int
 	bytes   int64
@@ -196,21 +188,25 @@ type recording struct {
 
 const pageRecords = 250
 
-// recording makes the recording with a number of records, or finds the one that
-// was made before.
+// recording makes a gallery's recording with a number of records, or finds the one
+// that was made before.
 func (b *bench) recording(records int) (recording, error) {
-	if r, ok := b.files[records]; ok {
+	return b.recordingOf("gallery", newWorld(1).next, records)
+}
+
+// recordingOf makes a recording of what next tells.
+func (b *bench) recordingOf(model string, next func([]byte) []byte, records int) (recording, error) {
+	r := recording{model: model, path: fmt.Sprintf("%s/%s-%d.jsonl", b.dir, model, records), records: records}
+	if r, ok := b.files[r.path]; ok {
 		return r, nil
 	}
-	r := recording{path: fmt.Sprintf("%s/gallery-%d.jsonl", b.dir, records), records: records}
-	b.say("generating a recording of %d records", records)
+	b.say("generating a recording of %d records of %s", records, model)
 	f, err := os.Create(r.path)
 	if err != nil {
 		return r, err
 	}
 	defer f.Close()
 	out := bufio.NewWriterSize(f, 1<<20)
-	w := newWorld(1)
 	var page []byte
 	for done := 0; done < records; {
 		n := min(pageRecords, records-done)
@@ -219,7 +215,7 @@ func (b *bench) recording(records int) (recording, error) {
 			if i > 0 {
 				page = append(page, ',')
 			}
-			page = w.next(page)
+			page = next(page)
 		}
 		page = append(page, `],"NextShardIterator":"AAAAAAAAAAH5"}`+"\n"...)
 		if _, err := out.Write(page); err != nil {
@@ -231,6 +227,6 @@ func (b *bench) recording(records int) (recording, error) {
 	if err := out.Flush(); err != nil {
 		return r, err
 	}
-	b.files[records] = r
+	b.files[r.path] = r
 	return r, nil
 }

@@ -1,7 +1,7 @@
 // Command bench measures weir beside its peers, in one run on one machine, and
 // prints a table: each line with the figure, the peer's, their ratio and the goal.
 //
-// What is compared stands in the file of each stage: decode.go, replay.go,
+// What is compared stands in the file of each stage: decode.go, replay.go, steps.go,
 // search.go, memory.go, scale.go and lists.go. Rounds of weir and of its peer take turns, and
 // a line shows medians, so that what else the machine does falls on both alike.
 package main
@@ -29,7 +29,7 @@ type bench struct {
 
 	profiles profiles
 	table    table
-	files    map[int]recording // by number of records
+	files    map[string]recording // by path
 }
 
 type stage struct {
@@ -41,6 +41,7 @@ type stage struct {
 var stages = []stage{
 	{name: "decode", run: (*bench).decode},
 	{name: "replay", run: (*bench).replay},
+	{name: "steps", run: (*bench).steps},
 	{name: "search", run: (*bench).search},
 	{name: "scale", run: (*bench).scale},
 	{name: "lists", run: (*bench).lists},
@@ -65,7 +66,7 @@ func main() {
 }
 
 func run(ctx context.Context) (err error) {
-	b := &bench{ctx: ctx, talk: os.Stderr, files: map[int]recording{}}
+	b := &bench{ctx: ctx, talk: os.Stderr, files: map[string]recording{}}
 	only := flag.String("only", "", "stages to run, with commas between: "+names())
 	flag.BoolVar(&b.short, "short", false, "smaller recordings and fewer rounds, in under two minutes")
 	flag.StringVar(&b.bin, "projector", "bin/projector", "the built `program`, of which the memory is measured")

@@ -19,7 +19,7 @@ func (b *bench) parts() error {
 	costs := map[string][]cost{}
 	names := []string{"decoding alone", "core rows alone", "what comes of them alone"}
 	for range 3 {
-		r, err := b.open(system.Options{NoSearch: true})
+		r, err := b.open(rec.model, system.Options{NoSearch: true})
 		if err != nil {
 			return err
 		}

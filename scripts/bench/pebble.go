@@ -86,7 +86,7 @@ func (b *bench) capture(rec recording) (*written, error) {
 }
 
 func (b *bench) replayKeepingLogs(rec recording, dir string) error {
-	m, err := model.Load("gallery")
+	m, err := model.Load(rec.model)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 	"weir/internal/system"
 )
 
-// replay compares replayed records a second, of a recorded file into a new store,
+// replay compares replayed records a second of a gallery, of a recorded file into a new store,
 // with plain writes of the same into Pebble (pebble.go says of what).
 //
 // Weir's side is what projector replay --no-search does, by the same packages, from
@@ -28,6 +28,11 @@ func (b *bench) replay() error {
 	if err != nil {
 		return err
 	}
+	return b.replayed("replay", rec, pick(b, 3, 5))
+}
+
+// replayed adds the lines of a recording.
+func (b *bench) replayed(what string, rec recording, rounds int) error {
 	peer, err := b.capture(rec)
 	if err != nil {
 		return err
@@ -35,7 +40,7 @@ func (b *bench) replay() error {
 	defer peer.free()
 	var weir, reading []cost
 	plain := map[extent][]cost{}
-	for i := range pick(b, 3, 5) {
+	for i := range rounds {
 		c, err := b.replayOnce(rec, i == 0)
 		if err != nil {
 			return err
@@ -60,7 +65,7 @@ func (b *bench) replay() error {
 	text := func(cs []cost) string {
 		return fmt.Sprintf("%.0f records/s, %.1f cpu µs each", rate(n, cs), cpuEach(n, cs))
 	}
-	b.table.atLeast(0.5, "%", line{what: "replay, against Pebble: same rows and index entries", figure: text(weir), peer: text(plain[rowsOfTables])},
+	b.table.atLeast(0.5, "%", line{what: what + ", against Pebble: same rows and index entries", figure: text(weir), peer: text(plain[rowsOfTables])},
 		rate(n, weir), rate(n, plain[rowsOfTables]))
 	b.table.add(line{what: "  Pebble, by a program that decodes the file and syncs", peer: text(reading), ratio: show(rate(n, weir)/rate(n, reading), "%")})
 	for _, e := range extents[1:] {
@@ -71,7 +76,7 @@ func (b *bench) replay() error {
 
 // replayOnce replays a recording into a new store.
 func (b *bench) replayOnce(rec recording, profile bool) (c cost, err error) {
-	r, err := b.open(system.Options{NoSearch: true})
+	r, err := b.open(rec.model, system.Options{NoSearch: true})
 	if err != nil {
 		return c, err
 	}
@@ -86,15 +91,15 @@ func (b *bench) replayOnce(rec recording, profile bool) (c cost, err error) {
 	return c, err
 }
 
-// running is an open system of the gallery in a directory of its own.
+// running is an open system of a model in a directory of its own.
 type running struct {
 	*system.System
 	dir  string
 	part *system.Part
 }
 
-func (b *bench) open(o system.Options) (*running, error) {
-	m, err := model.Load("gallery")
+func (b *bench) open(name string, o system.Options) (*running, error) {
+	m, err := model.Load(name)
 	if err != nil {
 		return nil, err
 	}

@@ -1,12 +1,27 @@
 package main
 
 import (
+	"math/rand/v2"
 	"strconv"
 	"time"
 )
 
-// image is a row of the gallery as it is at one time.
+// teller tells what happens to rows, record after record, at times and with sequence
+// numbers that rise.
+type teller struct {
+	rand  *rand.Rand
+	now   int64 // ms
+	count uint64
+	arn   bool // records say which stream they are from, as Lambda's do
+}
+
+func newTeller(seed uint64) teller {
+	return teller{rand: rand.New(rand.NewPCG(seed, seed^0x77656972)), now: time.Date(2025, 3, 1, 8, 0, 0, 0, time.UTC).UnixMilli()}
+}
+
+// image is a row as it is at one time.
 type image interface {
+	table() string
 	key(b []byte) []byte // its key attributes, in DynamoDB's JSON, without braces
 	row(b []byte) []byte // the other attributes
 }
@@ -31,6 +46,11 @@ type link struct {
 	at               int64
 }
 
+func (album) table() string { return "gallery" }
+func (media) table() string { return "gallery" }
+func (link) table() string  { return "gallery" }
+func (like) table() string  { return "gallery" }
+
 func (l link) id() uint64 { return uint64(l.album)<<32 | uint64(l.media) }
 
 type like struct {
@@ -48,7 +68,7 @@ func (l like) id() uint64 {
 }
 
 // change appends the record of a row's change; nil is no row.
-func (w *world) change(b []byte, old, new image) []byte {
+func (w *teller) change(b []byte, old, new image) []byte {
 	w.count++
 	event, of := "MODIFY", new
 	switch {
@@ -77,7 +97,8 @@ func (w *world) change(b []byte, old, new image) []byte {
 	b = strconv.AppendUint(append(b, "44215"...), 1_000_000_000_000_000+37*w.count, 10) // 21 digits
 	b = append(b, `","SizeBytes":700,"StreamViewType":"NEW_AND_OLD_IMAGES"}`...)
 	if w.arn {
-		b = append(b, `,"eventSourceARN":"arn:aws:dynamodb:eu-west-1:123456789012:table/gallery/stream/2025-03-01T00:00:00.000"`...)
+		b = append(b, `,"eventSourceARN":"arn:aws:dynamodb:eu-west-1:123456789012:table/`...)
+		b = append(append(b, of.table()...), `/stream/2025-03-01T00:00:00.000"`...)
 	}
 	return append(b, '}')
 }

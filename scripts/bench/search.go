@@ -84,7 +84,7 @@ type searched struct {
 // replaySearching replays with search; with keep it returns the changes of each
 // index's documents.
 func (b *bench) replaySearching(rec recording, keep bool) (s searched, err error) {
-	r, err := b.open(system.Options{})
+	r, err := b.open(rec.model, system.Options{})
 	if err != nil {
 		return s, err
 	}
@@ -126,7 +126,7 @@ func each(changes map[string][]search.Document, f func(index string, docs []sear
 
 // indexAlone gives weir's index the changes.
 func (b *bench) indexAlone(changes map[string][]search.Document) (c cost, err error) {
-	r, err := b.open(system.Options{})
+	r, err := b.open("gallery", system.Options{})
 	if err != nil {
 		return c, err
 	}
