@@ -1,5 +1,7 @@
 package events
 
+import "fmt"
+
 // Lambda is the payload of one invocation for a DynamoDB stream, or for a Kinesis
 // stream that carries its records.
 type Lambda struct {
@@ -10,7 +12,9 @@ type Lambda struct {
 
 // DecodeLambda reads one invocation's payload. Records share its memory, which
 // must not change while they are in use. Bad records are among the entries, in
-// their place. The error is for a payload that is none of the known forms.
+// their place. The error wraps ErrNoRecords where the payload has none of the known
+// forms, or has nothing in it: only an event with an empty list of records, as comes
+// at the end of a window, is one without entries.
 func DecodeLambda(payload []byte) (Lambda, error) {
 	// A record of a stream with both images seldom takes less than this.
 	const typical = 1000
@@ -21,6 +25,9 @@ func DecodeLambda(payload []byte) (Lambda, error) {
 		return nil
 	}}
 	err := r.run()
+	if err == nil && len(event.Entries) == 0 && !r.records {
+		err = fmt.Errorf("%s: %w: it is empty; expected are %s", r.file, ErrNoRecords, knownForms)
+	}
 	event.Stream, event.WindowInfo = r.scan.arn, r.last
 	return event, err
 }

@@ -43,7 +43,9 @@ type reader struct {
 	inside string    // the table that records inside belong to, when they do not say
 	last   WindowInfo
 
-	known bool    // something of a known form was seen
+	known   bool // something of a known form was seen
+	records bool // a list of records was read to its end
+
 	held  []Entry // bad entries, until something is known
 	loose bool    // brackets may be left over from a broken document
 	ended bool    // that the content ends early was said

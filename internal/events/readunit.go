@@ -38,7 +38,7 @@ func (r *reader) readUnit(f *frame) error {
 	case out != unitDone:
 		return r.enter(f, out, start)
 	case f != nil:
-		r.last = u.window
+		r.last, r.records = u.window, r.records || u.seen&seenRecords != 0
 		r.pop()
 		return nil
 	}

@@ -69,11 +69,8 @@ func margin(left time.Duration) time.Duration { return min(3*time.Second, left/5
 // does not.
 func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	ev, err := events.DecodeLambda(payload)
-	if err != nil && !errors.Is(err, events.ErrNoRecords) {
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrEvent, err)
-	}
-	if len(ev.Entries) == 0 && !isEmpty(payload) {
-		return nil, fmt.Errorf("%w: it has no records: %.200q", ErrEvent, payload)
 	}
 	w, err := decide(h.Runner.Model, &ev, h.Order)
 	if err != nil {
@@ -94,15 +91,6 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 		}
 	}
 	return h.apply(ctx, &w, state)
-}
-
-// isEmpty reports whether a payload is an event without records, as comes at the
-// end of a window in which nothing was left to do.
-func isEmpty(payload []byte) bool {
-	var ev struct {
-		Records []json.RawMessage
-	}
-	return json.Unmarshal(payload, &ev) == nil && ev.Records != nil && len(ev.Records) == 0
 }
 
 // apply applies portion after portion until one fails or the time is over.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -180,6 +181,10 @@ func (d *Parameter) parse(text string) (value.Value, error) {
 	return value.OfString(text), nil
 }
 
+// strictTime is what time.Parse is lenient about: an hour of one digit and a comma
+// in the second are not in the order of text.
+var strictTime = regexp.MustCompile(`T\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
+
 // parseTime takes a time as it is written. One with an offset is turned to UTC,
 // which is how times are kept: they are compared as text.
 func parseTime(text string) (value.Value, error) {
@@ -187,7 +192,7 @@ func parseTime(text string) (value.Value, error) {
 		return value.OfString(text), nil
 	}
 	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
+	if year := t.UTC().Year(); err != nil || year < 0 || year > 9999 || !strictTime.MatchString(text) {
 		return value.Value{}, fmt.Errorf("must be a time such as 2025-11-13T10:30:00Z, not %.60q", text)
 	}
 	if !strings.HasSuffix(text, "Z") {

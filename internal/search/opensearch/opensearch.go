@@ -90,7 +90,9 @@ type space struct {
 }
 
 // Open connects to a cluster and makes the indexes that are not there. Fresh tells
-// which have to be filled. See ParseTarget for the forms of the URL.
+// which have to be filled. See ParseTarget for the forms of the URL. Where nothing
+// answers it says so within seconds, ErrUnreachable; a cluster that answers has
+// the options' patience to become well.
 func Open(ctx context.Context, url string, schemas []search.Schema, o Options) (*Index, error) {
 	t, err := ParseTarget(url)
 	if err != nil {
@@ -105,6 +107,9 @@ func Open(ctx context.Context, url string, schemas []search.Schema, o Options) (
 	ix := &Index{now: o.Now, spaces: map[string]*space{}, wrote: map[string]bool{}}
 	if ix.server, err = connect(ctx, t, o.Patience); err != nil {
 		return nil, err
+	}
+	if err := ix.server.reach(ctx); err != nil {
+		return nil, fmt.Errorf("OpenSearch at %s %w", t.Shown(), err)
 	}
 	for _, s := range schemas {
 		if ix.spaces[s.Name] != nil {

@@ -48,6 +48,31 @@ func connect(ctx context.Context, t Target, patience time.Duration) (*server, er
 
 func (s *server) close() { s.http.CloseIdleConnections() }
 
+// ErrUnreachable is wrapped by the error for a cluster of which nothing was heard.
+var ErrUnreachable = errors.New("does not answer; is this the right URL, and does the cluster run?")
+
+// reachTime is how long a first answer may take, whatever it is.
+const reachTime = 10 * time.Second
+
+// reach waits for any answer at all. A connection that is refused is tried twice
+// more, since a cluster may be about to listen.
+func (s *server) reach(ctx context.Context) error {
+	within, cancel := context.WithTimeout(ctx, reachTime)
+	defer cancel()
+	err := backoff.Retry(func() error {
+		err := s.once(within, nil, opensearchapi.PingRequest{})
+		var a *AnswerError
+		if errors.As(err, &a) {
+			return nil
+		}
+		return err
+	}, backoff.WithContext(backoff.WithMaxRetries(backoff.NewConstantBackOff(500*time.Millisecond), 2), within))
+	if err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("%w (%w)", ErrUnreachable, err)
+}
+
 // AnswerError is an answer of the cluster that is not the one hoped for.
 type AnswerError struct {
 	Status int

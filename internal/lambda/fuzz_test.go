@@ -1,0 +1,90 @@
+package lambda
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"weir/internal/events"
+	"weir/internal/model"
+)
+
+// FuzzPayload: of an invocation's records each one is applied or kept, once; they
+// stay in order; what comes again begins with the record that its portion names;
+// and what cannot be is refused as a whole, in one of two ways.
+func FuzzPayload(f *testing.F) {
+	record := func(n, keys string) string {
+		return `{"eventName":"INSERT","eventSourceARN":"arn:aws:dynamodb:eu-west-1:1:table/gallery/stream/1","dynamodb":{"Keys":` + keys + `,"NewImage":{"PK":{"S":"ALBUM#a"},"SK":{"S":"METADATA"}},"SequenceNumber":"` + n + `"}}`
+	}
+	good := `{"PK":{"S":"ALBUM#a"},"SK":{"S":"METADATA"}}`
+	for _, s := range []string{
+		`{"Records":[` + record("1", good) + `,` + record("2", `{"id":{"S":"x"}}`) + `,{"eventName":"INSERT"}]}`,
+		`{"Records":[],"shardId":"shardId-1","state":{"weir":"5"},"isFinalInvokeForWindow":true}`,
+		`{"Records":[` + strings.Repeat(record("7", good)+",", 300) + record("8", good) + `],"shardId":"s","state":{}}`,
+		`{"Records":[` + strings.Replace(record("1", good), "gallery", "other", 1) + `,` + record("2", good) + `]}`,
+		`{"Records":[{"kinesis":{"data":"e30="}}]}`, `{"Item":{"PK":{"S":"a"}}}`, `{}`, ``, `[]`, `{"Records":[null]}`,
+	} {
+		f.Add([]byte(s), false)
+		f.Add([]byte(s), true)
+	}
+	m, err := model.Load("gallery")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, payload []byte, byShard bool) {
+		ev, err := events.DecodeLambda(payload)
+		if err != nil {
+			return // events has its own target
+		}
+		order := ByItem
+		if byShard {
+			order = ByShard
+		}
+		w, err := decide(m, &ev, order)
+		if err != nil {
+			if !errors.Is(err, ErrEvent) && !errors.Is(err, ErrOrder) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if byShard && w.shard == "" {
+			t.Fatal("by shard, without one")
+		}
+		checkPortions(t, &ev, &w)
+	})
+}
+
+func checkPortions(t *testing.T, ev *events.Lambda, w *work) {
+	at := 0
+	for i := range w.portions {
+		p := &w.portions[i]
+		if i > 0 && p.first == "" {
+			t.Fatalf("portion %d cannot be asked for again", i)
+		}
+		if p.first != "" && p.first != ev.Entries[at].Record.Position.String() {
+			t.Fatalf("portion %d begins with %s, its first record is %v", i, p.first, ev.Entries[at].Record.Position)
+		}
+		bad, good := p.bad, p.changes
+		for n := len(bad) + len(good); n > 0; n-- {
+			e := &ev.Entries[at]
+			switch {
+			case len(bad) > 0 && bad[0].Location == e.Location:
+				if bad[0].Bad == nil {
+					t.Fatalf("entry %d is kept without a reason", at)
+				}
+				bad = bad[1:]
+			case len(good) > 0 && e.Bad == nil && good[0].Position == e.Record.Position:
+				good = good[1:]
+			default:
+				t.Fatalf("entry %d is neither applied nor kept, or out of order", at)
+			}
+			if e.Record.Position.Compare(p.last) > 0 {
+				t.Fatalf("portion %d ends at %v, entry %d is beyond", i, p.last, at)
+			}
+			at++
+		}
+	}
+	if at != len(ev.Entries) {
+		t.Fatalf("%d of %d records are applied or kept", at, len(ev.Entries))
+	}
+}
