@@ -378,7 +378,10 @@ func checkAnswer(t *testing.T, method, path, raw string, w *httptest.ResponseRec
 	default:
 		t.Fatal(at)
 	}
-	var p problem
+	var p struct {
+		web.Problem
+		Errors []query.Problem `json:"errors"`
+	}
 	if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || p.Status != w.Code || p.Detail == "" || w.Header().Get("Content-Type") != "application/problem+json" {
 		t.Fatalf("%s: %v", at, err)
 	}

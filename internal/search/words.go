@@ -22,7 +22,8 @@ func Words(text string) []string {
 	if isASCII(text) {
 		return cutASCII(strings.ToLower(text))
 	}
-	return cut(norm.NFKD.String(text))
+	// Behind bytes that are not UTF-8 some characters would stay as they are.
+	return cut(norm.NFKD.String(strings.ToValidUTF8(text, " ")))
 }
 
 // MayForgive reports whether a typo is forgiven in the word: four letters or more
