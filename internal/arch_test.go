@@ -64,6 +64,8 @@ var below = map[string][]string{
 	"search/embedded":   {"value", "events", "store", "search"},
 	"search/opensearch": {"value", "events", "store", "search"},
 
+	"sim": {"value", "events", "store", "search", "book", "model", "projections", "runner", "live", "lambda", "replay", "verify"},
+
 	"system": {"value", "events", "store", "search", "book", "model", "projections", "runner", "verify", "query",
 		"store/embedded", "store/dynamodb", "search/embedded", "search/opensearch"},
 }

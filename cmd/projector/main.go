@@ -39,6 +39,7 @@ type commands struct {
 	Query  queryCommand   `cmd:"" help:"Answer a named query, one JSON object a line."`
 	Verify verifyCommand  `cmd:"" help:"Recount every derived value from the core rows and print what differs."`
 	Why    whyCommand     `cmd:"" help:"List the records of recorded files that made a value what it is."`
+	Sim    simCommand     `cmd:"" help:"Run a model in a simulated world in which everything goes wrong, and recount."`
 	Dead   deadCommands   `cmd:"" help:"Look at, retry or discard what could not be applied."`
 	Deploy deployCommands `cmd:"" help:"Make what a model needs on AWS."`
 	Lint   lintCommand    `cmd:"" help:"Check model files."`

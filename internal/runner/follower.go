@@ -61,11 +61,9 @@ func (f *Follower) CatchUp(ctx context.Context, done <-chan struct{}) error { re
 func (f *Follower) run(ctx context.Context, done <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	rows := &consumer{Follower: f, group: GroupRows, apply: f.Runner.allRows, jobs: true}
-	consumers := []*consumer{rows}
-	rows.done = make(chan struct{})
-	if f.Runner.Index != nil {
-		consumers = append(consumers, &consumer{Follower: f, group: GroupSearch, apply: f.Runner.Documents, done: make(chan struct{})})
+	var consumers []*consumer
+	for _, g := range f.Runner.Groups() {
+		consumers = append(consumers, f.consumer(g))
 	}
 	errs := make(chan error, len(consumers))
 	until := done
@@ -104,9 +102,39 @@ type consumer struct {
 	tenures
 }
 
+func (f *Follower) consumer(group string) *consumer {
+	c := &consumer{
+		Follower: f, group: group, apply: f.Runner.allRows, jobs: true, done: make(chan struct{}),
+		at: map[place]events.Position{}, ended: map[place]bool{}, tenures: tenures{map[place]int64{}, map[place]time.Time{}},
+	}
+	if group == GroupSearch {
+		c.apply, c.jobs = f.Runner.Documents, false
+	}
+	return c
+}
+
+// Stepper is one group's way through all shards for who decides himself when it
+// goes on. After an error it knows too much: take a new one.
+type Stepper struct{ c *consumer }
+
+// Stepper begins where the group's places are saved.
+func (f *Follower) Stepper(group string) *Stepper { return &Stepper{f.consumer(group)} }
+
+// Step reads a page of each shard and applies them, and does a step of each long
+// list. It says how many records there were, and whether long lists are left.
+func (s *Stepper) Step(ctx context.Context) (n int, left bool, err error) { return s.c.step(ctx) }
+
+func (c *consumer) step(ctx context.Context) (n int, left bool, err error) {
+	if n, err = c.pass(ctx); err != nil || !c.jobs {
+		return n, false, err
+	}
+	if left, err = c.Runner.Jobs(ctx); err != nil {
+		return n, left, fmt.Errorf("long lists: %w", err)
+	}
+	return n, left, nil
+}
+
 func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
-	c.at, c.ended = map[place]events.Position{}, map[place]bool{}
-	c.tenures = tenures{map[place]int64{}, map[place]time.Time{}}
 	lag, active := lagOf(c.source()), time.Now()
 	patience := time.Second
 	if lag > 0 {
@@ -115,7 +143,7 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 	for !isClosed(c.Stop) {
 		last := isClosed(until)
 		changed := c.changes()
-		n, err := c.pass(ctx)
+		n, left, err := c.step(ctx)
 		if err != nil {
 			return err
 		}
@@ -125,12 +153,6 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 			}
 		}
 		read := n > 0
-		left := false
-		if c.jobs {
-			if left, err = c.Runner.Jobs(ctx); err != nil {
-				return fmt.Errorf("long lists: %w", err)
-			}
-		}
 		if read || left || !last {
 			active = time.Now()
 		}
@@ -289,7 +311,7 @@ func (c *consumer) read(ctx context.Context, t *model.Table, at place) (piece, e
 		}
 	}
 	var err error
-	p.read = time.Now()
+	p.read = c.Runner.mono()
 	p.page, err = c.source().Read(ctx, at.table, at.shard, c.at[at], pageRecords[c.group])
 	if errors.Is(err, ErrElsewhere) {
 		return p, nil // the next pass sees it

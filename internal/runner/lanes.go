@@ -20,7 +20,7 @@ const batchLife = 15 * time.Minute
 var errOld = errors.New("the batch was read too long ago")
 
 func (w *work) fresh() error {
-	if !w.Read.IsZero() && time.Since(w.Read) > batchLife {
+	if !w.Read.IsZero() && w.mono().Sub(w.Read) > batchLife {
 		return errOld
 	}
 	return nil
@@ -32,8 +32,9 @@ func (w *work) fresh() error {
 // what waits there has its positions in them.
 func (w *work) prune(ctx context.Context, books map[*projections.Target]value.Item) error {
 	var ws []store.Write
-	for t, row := range books {
-		if isParked(row) {
+	for _, t := range w.Targets {
+		row, have := books[t]
+		if !have || isParked(row) {
 			continue
 		}
 		lanes, err := w.retired(ctx, row)

@@ -81,7 +81,7 @@ func (r *Runner) lookOnce(ctx context.Context, refs []store.Ref, books []value.I
 	}
 	looks := make([]store.Write, len(todo))
 	errs := make([]error, len(todo))
-	abreast(len(todo), func(j int) {
+	r.abreast(len(todo), func(j int) {
 		looks[j], errs[j] = r.lookAt(ctx, ask[j], rows[j], books[todo[j]])
 	})
 	var ws []store.Write
@@ -116,7 +116,13 @@ func (r *Runner) lookOnce(ctx context.Context, refs []store.Ref, books []value.I
 const looksAbreast = 16
 
 // abreast does n things, some of them at a time.
-func abreast(n int, do func(i int)) {
+func (r *Runner) abreast(n int, do func(i int)) {
+	if r.Alone {
+		for i := range n {
+			do(i)
+		}
+		return
+	}
 	var next atomic.Int64
 	var wait sync.WaitGroup
 	for range min(n, looksAbreast) {

@@ -30,6 +30,18 @@ type Runner struct {
 	// Retired, when set, says that nothing will ever come from a lane again, other
 	// than a batch that is older than batchLife.
 	Retired func(ctx context.Context, lane string) (bool, error)
+	// Mono is a clock that nobody sets, for ages; nil is time.Now.
+	Mono func() time.Time
+	// Alone says that nothing is done side by side, so that the same answers make the
+	// same calls.
+	Alone bool
+}
+
+func (r *Runner) mono() time.Time {
+	if r.Mono != nil {
+		return r.Mono()
+	}
+	return time.Now()
 }
 
 // Batch is a run of changes of one lane, in the order of its stream. A lane is one
@@ -37,7 +49,7 @@ type Runner struct {
 type Batch struct {
 	Lane    string
 	Changes []projections.Change
-	Read    time.Time // when it was read, with the monotonic clock; zero where that is no matter
+	Read    time.Time // when it was read, by the runner's Mono; zero where that is no matter
 	// ByItem says that only the changes of one row are in order, and there are no
 	// lanes: see marks.go. Lane is then the same for all batches of a stream.
 	ByItem bool

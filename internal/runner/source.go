@@ -88,12 +88,12 @@ func (c *consumer) hold(ctx context.Context, at place) (bool, error) {
 
 // look finds out whether a shard that is elsewhere is finished.
 func (c *consumer) look(ctx context.Context, at place) error {
-	if time.Since(c.looked[at]) < lookEvery {
+	if c.Runner.mono().Sub(c.looked[at]) < lookEvery {
 		return nil
 	}
 	rows, err := c.Runner.get(ctx, []store.Ref{c.checkpoint(at)})
 	if err == nil {
-		c.looked[at] = time.Now()
+		c.looked[at] = c.Runner.mono()
 		c.ended[at] = rows[0].Has(doneAttr)
 	}
 	return err

@@ -1,0 +1,582 @@
+package sim
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// app is the application whose tables these are. It knows what it wrote, apart from
+// all that weir knows: own is each row as the application means it, deeds what it
+// did, in order.
+type app struct {
+	*world
+	words    *words
+	entities []*model.Entity // that it writes rows of
+	own      map[string]*ownRow
+	order    []string // of own's names, as they came
+	deeds    []*deed
+	copies   []snapshot      // rows as it read them some time
+	touched  map[string]bool // derived rows that it wrote or removed
+	members  map[string]*sums
+	hot      map[*model.Entity]value.Item
+	refused  int
+}
+
+// ownRow is a row as the application means it; image is nil where there is none.
+type ownRow struct {
+	table *model.Table
+	key   store.Key
+	image value.Item
+}
+
+// deed is a change that the application made, or TTL for it, with its record.
+type deed struct {
+	*ownRow
+	was, is value.Item // without anything derived
+	record  events.Record
+	shard   *shard
+}
+
+// snapshot is a row that the application read: as it stood, and as it means it.
+type snapshot struct {
+	table    *model.Table
+	key      store.Key
+	row, own value.Item
+}
+
+func newApp(w *world) *app {
+	a := &app{world: w, own: map[string]*ownRow{}, touched: map[string]bool{}, hot: map[*model.Entity]value.Item{}}
+	a.words = newWords(w.model, newDice(w.seed, "words", 0))
+	for _, e := range w.model.Entities {
+		if !e.Derived {
+			a.entities = append(a.entities, e)
+		}
+	}
+	// Of a run's entities some are written often: those that something is derived
+	// from or on.
+	for _, e := range w.model.Entities {
+		if n := len(e.Sources) + len(e.Rules) + len(e.Values) + len(e.Steps) + len(e.Stages) + len(e.Told) + len(e.Others) + len(e.Follow); !e.Derived && n > 0 {
+			for range 4 {
+				a.entities = append(a.entities, e)
+			}
+		}
+	}
+	return a
+}
+
+func (a *app) at(t *model.Table, k store.Key) *ownRow {
+	name := refName(store.Ref{Table: t.Name, Key: k})
+	o := a.own[name]
+	if o == nil {
+		o = &ownRow{table: t, key: k}
+		a.own[name] = o
+		a.order = append(a.order, name)
+	}
+	return o
+}
+
+// standing are the rows that the application knows to be there.
+func (a *app) standing(of *model.Entity) (out []*ownRow) {
+	for _, name := range a.order {
+		if o := a.own[name]; o.image != nil && (of == nil || o.table.Classify(o.image) == of) {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// act does one thing.
+func (a *app) act(n int) {
+	d := newDice(a.seed, "act", n)
+	e := pick(d, a.entities)
+	switch u := d.n(100); {
+	case u < 34:
+		a.create(e, d)
+	case u < 58:
+		a.edit(e, d)
+	case u < 66:
+		a.remove(e, d)
+	case u < 72:
+		a.move(e, d)
+	case u < 78:
+		a.read(d)
+	case u < 82:
+		a.expiring(e, d)
+	case u < 86:
+		a.large(e, d)
+	case u < 92:
+		if a.faults.might(RudeOverwrite, 4) {
+			a.overwrite(d)
+		}
+	case u < 96:
+		if a.faults.might(RudeRecreate, 4) {
+			a.recreate(e, d)
+		}
+	default:
+		if a.faults.might(RudeRename, 4) {
+			a.rename(e, d)
+		}
+	}
+}
+
+// create writes a row whole, new or over what is there.
+func (a *app) create(e *model.Entity, d *dice) {
+	row, ok := a.words.row(e, d)
+	if !ok {
+		return
+	}
+	if hot := a.hot[e]; hot != nil && d.chance(0.3) { // much comes together at few keys
+		if again, ok := a.like(e, hot, d); ok {
+			row = again
+		}
+	} else if hot == nil {
+		a.hot[e] = row
+	}
+	key, _ := e.Table.KeyOf(row)
+	w := store.Write{Ref: store.Ref{Table: e.Table.Name, Key: key}, Put: row}
+	if d.chance(0.2) {
+		w.If = store.Cond{{{Attr: e.Table.Key.Partition.Name, Is: store.Absent}}}
+	}
+	a.write(e.Table, w, a.meant(e, row, nil))
+}
+
+// like is a row of an entity that has some names of its key from another one.
+func (a *app) like(e *model.Entity, of value.Item, d *dice) (value.Item, bool) {
+	vals := map[string]value.Value{}
+	fresh, ok := a.words.row(e, d)
+	if !ok {
+		return nil, false
+	}
+	for _, at := range e.Attributes {
+		vals[at.Name] = fresh.Get(at.Name)
+	}
+	for i, kt := range e.PrimaryKey() {
+		from := fresh
+		if i == 0 {
+			from = of
+		}
+		for _, name := range kt.Template.Names() {
+			v := e.Field(name).Get(from)
+			if v.Kind() == value.String && !kt.Template.Whole() {
+				v = value.OfString(model.Unescape(v.Text()))
+			}
+			vals[name] = v
+		}
+	}
+	return a.words.assemble(e, vals)
+}
+
+// edit changes some attributes of a row, in place or by writing it back whole.
+func (a *app) edit(e *model.Entity, d *dice) {
+	rows := a.standing(e)
+	if len(rows) == 0 {
+		a.create(e, d)
+		return
+	}
+	o := pick(d, rows)
+	var ops []store.Op
+	for range 1 + d.n(2) {
+		if len(e.Attributes) == 0 {
+			return
+		}
+		at := pick(d, e.Attributes)
+		if inKey(e, at.Name) || slices.ContainsFunc(ops, func(op store.Op) bool { return op.Attr == at.Name }) || stamped(e, at.Name) {
+			continue
+		}
+		op := store.Op{Kind: store.Set, Attr: at.Name, Value: a.words.of(e, at.Name, d)}
+		if op.Value.IsMissing() || !at.Required && d.chance(0.25) {
+			op = store.Op{Kind: store.Remove, Attr: at.Name}
+		}
+		ops = append(ops, op)
+	}
+	if len(ops) == 0 {
+		return
+	}
+	a.change(o, ops, d.chance(0.4))
+}
+
+// stamped reports whether an attribute says of which entity a row is.
+func stamped(e *model.Entity, name string) bool {
+	return slices.ContainsFunc(e.Where, func(t model.Test) bool { return t.Field.Attr == name })
+}
+
+// change does ops to a row, in place or by writing it back whole.
+func (a *app) change(o *ownRow, ops []store.Op, whole bool) {
+	ref := store.Ref{Table: o.table.Name, Key: o.key}
+	stands := a.base.tables[o.table.Name].get(o.key)
+	ops = a.unshown(o, stands, ops)
+	if len(ops) == 0 || stands == nil {
+		return
+	}
+	own := applied(o.image, ops)
+	there := []store.Test{{Attr: o.table.Key.Partition.Name, Is: store.Exists}}
+	if whole {
+		a.write(o.table, store.Write{Ref: ref, Put: applied(stands, ops), If: store.Cond{there}}, own)
+	} else {
+		a.write(o.table, store.Write{Ref: ref, Ops: ops, If: store.Cond{there}}, own)
+	}
+}
+
+func applied(row value.Item, ops []store.Op) value.Item {
+	for _, op := range ops {
+		v := op.Value
+		if op.Kind == store.Remove {
+			v = value.Value{}
+		}
+		row = row.With(value.Attr{Name: op.Attr, Value: v})
+	}
+	return row
+}
+
+// unshown leaves out what would write over an attribute that moves in steps what
+// is shown there already: such a write cannot be told from none.
+func (a *app) unshown(o *ownRow, stands value.Item, ops []store.Op) []store.Op {
+	e := o.table.Classify(o.image)
+	return slices.DeleteFunc(slices.Clone(ops), func(op store.Op) bool {
+		return moves(e, op.Attr) && value.Equal(stands.Get(op.Attr), op.Value)
+	})
+}
+
+// moves reports whether steps write the attribute.
+func moves(e *model.Entity, name string) bool {
+	return e != nil && slices.ContainsFunc(e.Steps, func(s *model.Steps) bool { return slices.Contains(s.Attributes(), name) })
+}
+
+// remove removes a row.
+func (a *app) remove(e *model.Entity, d *dice) {
+	if rows := a.standing(e); len(rows) > 0 {
+		o := pick(d, rows)
+		a.write(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Delete: true}, nil)
+	}
+}
+
+// move gives a row another key: it is removed and made in one transaction.
+func (a *app) move(e *model.Entity, d *dice) {
+	rows := a.standing(e)
+	if len(rows) == 0 {
+		return
+	}
+	o := pick(d, rows)
+	vals := map[string]value.Value{}
+	for _, at := range e.Attributes {
+		vals[at.Name] = o.image.Get(at.Name)
+	}
+	var names []string
+	for _, kt := range e.PrimaryKey() {
+		for _, name := range kt.Template.Names() {
+			v := e.Field(name).Get(o.image)
+			if v.Kind() == value.String && !kt.Template.Whole() {
+				v = value.OfString(model.Unescape(v.Text()))
+			}
+			vals[name], names = v, append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	name := pick(d, names)
+	for _, kt := range e.PrimaryKey() {
+		if kt.Template.Slot(name) >= 0 {
+			vals[name] = a.words.keyValue(e, kt, name, d)
+		}
+	}
+	row, ok := a.words.assemble(e, vals)
+	key, _ := e.Table.KeyOf(row)
+	if !ok || refName(store.Ref{Table: e.Table.Name, Key: key}) == refName(store.Ref{Table: e.Table.Name, Key: o.key}) || a.at(e.Table, key).image != nil {
+		return
+	}
+	was := o.image
+	if a.write(e.Table, store.Write{Ref: store.Ref{Table: e.Table.Name, Key: key}, Put: row, If: store.Cond{{{Attr: e.Table.Key.Partition.Name, Is: store.Absent}}}}, a.meant(e, row, nil)) {
+		a.write(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Delete: true}, nil)
+		a.met(e, "move", was)
+	}
+}
+
+// read keeps a row as it stands, derived values and all.
+func (a *app) read(d *dice) {
+	var all []snapshot
+	for _, t := range a.model.Tables {
+		a.base.tables[t.Name].each(func(k store.Key, row value.Item) {
+			s := snapshot{table: t, key: k, row: row}
+			if o := a.own[refName(store.Ref{Table: t.Name, Key: k})]; o != nil {
+				s.own = o.image
+			}
+			all = append(all, s)
+		})
+	}
+	for range min(len(all), 3) {
+		a.copies = append(a.copies, pick(d, all))
+	}
+}
+
+// expiring gives a row a time to live that is over soon.
+func (a *app) expiring(e *model.Entity, d *dice) {
+	ttl := e.Table.TTL
+	if ttl == "" {
+		a.remove(e, d)
+		return
+	}
+	rows := a.standing(nil)
+	rows = slices.DeleteFunc(rows, func(o *ownRow) bool { return o.table.TTL == "" })
+	if len(rows) == 0 {
+		return
+	}
+	over := value.OfInt(a.clock.Add(time.Duration(d.n(60)) * time.Second).Unix())
+	a.change(pick(d, rows), []store.Op{{Kind: store.Set, Attr: ttl, Value: over}}, false)
+}
+
+// sweep removes rows whose time is over, as late as it likes.
+func (a *app) sweep(d *dice) {
+	for _, o := range a.standing(nil) {
+		ttl := o.image.Get(o.table.TTL)
+		n, ok := ttl.Int64()
+		if o.table.TTL == "" || !ok || ttl.Kind() != value.Number || n > a.clock.Unix() || !d.chance(0.5) {
+			continue
+		}
+		if a.faults.might(Expiry, 8) {
+			t := a.base.tables[o.table.Name]
+			a.base.who = "ttl"
+			a.did(o, nil, func() { a.base.expire(t, o.key) })
+		}
+	}
+}
+
+// large makes a row nearly as large as a row may be, or small again.
+func (a *app) large(e *model.Entity, d *dice) {
+	rows := a.standing(nil)
+	if len(rows) == 0 || !d.chance(0.3) {
+		return
+	}
+	o := pick(d, rows)
+	op := store.Op{Kind: store.Set, Attr: ballast}
+	room := store.MaxItemBytes - a.base.tables[o.table.Name].get(o.key).With(value.Attr{Name: ballast, Value: value.OfString("")}).Size() - len(ballast)
+	if o.image.Has(ballast) {
+		op.Kind = store.Remove
+	} else if room -= pick(d, []int{0, 10, 100, 1000}); room > 0 {
+		op.Value = value.OfString(blanks[:room])
+		a.counted["rows of 400 KB"]++
+	} else {
+		return
+	}
+	a.change(o, []store.Op{op}, false)
+}
+
+// ballast is an attribute of which no model knows.
+const ballast = "ballast"
+
+var blanks = string(slices.Repeat([]byte("b"), store.MaxItemBytes))
+
+// overwrite writes back a row as it was read some time ago; or does so to a row
+// that only weir writes; or removes such a row.
+func (a *app) overwrite(d *dice) {
+	if derived := a.derivedRows(); len(derived) > 0 && d.chance(0.4) {
+		s := pick(d, derived)
+		a.copies = append(a.copies, s)
+		w := store.Write{Ref: store.Ref{Table: s.table.Name, Key: s.key}, Delete: true}
+		if e := s.table.Classify(s.row); len(e.Attributes) > 0 && d.chance(0.6) {
+			at := pick(d, e.Attributes)
+			if inKey(e, at.Name) || stamped(e, at.Name) {
+				return
+			}
+			w.Delete, w.Put = false, s.row.With(value.Attr{Name: at.Name, Value: a.words.of(e, at.Name, d)})
+		}
+		a.write(s.table, w, nil)
+		return
+	}
+	if len(a.copies) == 0 {
+		return
+	}
+	s := pick(d, a.copies)
+	if e := s.table.Classify(s.row); e != nil && e.Derived && history(e) {
+		return
+	}
+	a.write(s.table, store.Write{Ref: store.Ref{Table: s.table.Name, Key: s.key}, Put: s.row}, s.own)
+}
+
+// derivedRows are the rows that weir keeps as state.
+func (a *app) derivedRows() (out []snapshot) {
+	for _, t := range a.model.Tables {
+		a.base.tables[t.Name].each(func(k store.Key, row value.Item) {
+			if e := t.Classify(row); e != nil && e.Derived && !history(e) {
+				out = append(out, snapshot{table: t, key: k, row: row})
+			}
+		})
+	}
+	return out
+}
+
+func history(e *model.Entity) bool {
+	return slices.ContainsFunc(e.MadeBy, func(r *model.RowRule) bool { return len(r.Keep) > 0 })
+}
+
+// recreate removes a row and makes it again, as it was or as another.
+func (a *app) recreate(e *model.Entity, d *dice) {
+	rows := a.standing(e)
+	if len(rows) == 0 {
+		return
+	}
+	o := pick(d, rows)
+	ref, own := store.Ref{Table: o.table.Name, Key: o.key}, o.image
+	row := own
+	if stands := a.base.tables[o.table.Name].get(o.key); stands != nil && d.chance(0.5) {
+		row = stands
+	}
+	a.write(o.table, store.Write{Ref: ref, Delete: true}, nil)
+	a.write(o.table, store.Write{Ref: ref, Put: row}, own)
+}
+
+// rename edits a row and removes it at once.
+func (a *app) rename(e *model.Entity, d *dice) {
+	rows := a.standing(e)
+	if len(rows) == 0 || len(e.Attributes) == 0 {
+		return
+	}
+	o := pick(d, rows)
+	at := pick(d, e.Attributes)
+	if v := a.words.of(e, at.Name, d); !inKey(e, at.Name) && !stamped(e, at.Name) && !v.IsMissing() {
+		a.change(o, []store.Op{{Kind: store.Set, Attr: at.Name, Value: v}}, d.chance(0.5))
+	}
+	a.write(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Delete: true}, nil)
+}
+
+// meant is what the application means by a row that it writes whole.
+func (a *app) meant(e *model.Entity, row, _ value.Item) value.Item { return bare(e, row) }
+
+// bare is a row without bookkeeping and what is tallied on it.
+func bare(e *model.Entity, row value.Item) value.Item {
+	if row == nil {
+		return nil
+	}
+	return row.Filter(func(name string) bool { return !book.IsOurs(name) && !tallied(e, name) })
+}
+
+func tallied(e *model.Entity, name string) bool {
+	return e != nil && slices.ContainsFunc(e.Values, func(t *model.Tally) bool { return t.Attr == name && !t.Hidden })
+}
+
+// write does a write of the application's, after which it means the row to be own,
+// and reports whether it happened.
+func (a *app) write(t *model.Table, w store.Write, own value.Item) bool {
+	a.base.who = "app"
+	a.note("app", w.Ref.String(), nil)
+	e := t.Classify(w.Put)
+	if e == nil {
+		e = t.Classify(a.base.tables[t.Name].get(w.Key))
+	}
+	if e != nil && e.Derived {
+		a.touched[refName(w.Ref)] = true
+		_, _ = a.base.Write(context.Background(), []store.Write{w})
+		return true
+	}
+	done := false
+	a.did(a.at(t, w.Key), own, func() {
+		out, err := a.base.Write(context.Background(), []store.Write{w})
+		done = err == nil && out[0].Err == nil
+	})
+	if !done {
+		a.refused++
+	}
+	return done
+}
+
+// did notes what came of a write.
+func (a *app) did(o *ownRow, own value.Item, write func()) {
+	t := a.base.tables[o.table.Name]
+	before := t.get(o.key)
+	write()
+	after := t.get(o.key)
+	if before == nil && after == nil || before != nil && after != nil && value.EqualItems(before, after) {
+		return
+	}
+	if own != nil {
+		own = bare(o.table.Classify(own), own)
+	}
+	dd := &deed{ownRow: o, was: o.image, is: own}
+	dd.shard, dd.record = t.newest(o.key)
+	o.image = own
+	a.deeds = append(a.deeds, dd)
+	if n := len(a.base.undo); n > 0 && a.base.keep { // the row and what is meant by it go together
+		row := a.base.undo[n-1]
+		a.base.undo[n-1] = func() {
+			row()
+			o.image = dd.was
+			a.deeds = a.deeds[:len(a.deeds)-1]
+		}
+	}
+	a.cover(dd)
+}
+
+// newest is the last record of a row's shard, which is the row's.
+func (t *table) newest(k store.Key) (*shard, events.Record) {
+	h := hashOf(k.Partition)
+	for _, s := range t.shards {
+		if !s.Closed && s.low <= h && h <= s.high {
+			return s, s.records[len(s.records)-1]
+		}
+	}
+	return nil, events.Record{}
+}
+
+// cover counts which kinds of projection met which kinds of change.
+func (a *app) cover(dd *deed) {
+	op := "edit"
+	switch {
+	case dd.was == nil:
+		op = "insert"
+	case dd.is == nil && dd.record.Expired:
+		op = "expire"
+	case dd.is == nil:
+		op = "delete"
+	}
+	for _, image := range []value.Item{dd.was, dd.is} {
+		if e := dd.table.Classify(image); e != nil {
+			a.met(e, op, image)
+		}
+	}
+}
+
+func (a *app) met(e *model.Entity, op string, row value.Item) {
+	for _, s := range e.Sources {
+		a.counted[string(s.Tally.Kind)+" "+op]++
+		if v := s.Tally.Kind; s.Field != nil && (v == model.Sum || v == model.Mean) && s.Field.Get(row).Kind() == value.Number && s.Field.Get(row).Sign() < 0 {
+			a.counted["negative deltas"]++
+		}
+	}
+	for _, r := range e.Rules {
+		switch {
+		case r.Each != nil:
+			a.counted["each "+op]++
+		case len(r.Keep) > 0:
+			a.counted["history "+op]++
+		default:
+			a.counted["copy "+op]++
+		}
+	}
+	for range e.Follow {
+		a.counted["follow "+op]++
+	}
+	for range e.Stages {
+		a.counted["steps "+op]++
+	}
+	for range e.Search {
+		a.counted["search "+op]++
+	}
+	for _, at := range row {
+		v := at.Value
+		switch {
+		case v.Kind() == value.String && v.Text() == "":
+			a.counted["empty values"]++
+		case v.Kind() == value.String && len(v.Text()) >= 900 && at.Name != ballast:
+			a.counted["largest keys"]++
+		case v.Kind() == value.String && v.Text()[0] >= 0x80:
+			a.counted["unicode values"]++
+		}
+	}
+}

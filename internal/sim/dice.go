@@ -1,0 +1,37 @@
+package sim
+
+// dice gives the same throws for the same seed, on any machine and with any
+// version of Go.
+type dice struct{ state uint64 }
+
+// newDice throws for one purpose: what is thrown for one never moves another's.
+func newDice(seed uint64, purpose string, n int) *dice {
+	d := &dice{seed}
+	for _, c := range []byte(purpose) {
+		d.state = d.next() ^ uint64(c)
+	}
+	d.state = d.next() ^ uint64(n)
+	return d
+}
+
+func (d *dice) next() uint64 {
+	d.state += 0x9e3779b97f4a7c15
+	z := d.state
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// n is a throw of 0 to n-1.
+func (d *dice) n(n int) int { return int(d.next() >> 1 % uint64(n)) }
+
+func (d *dice) chance(p float64) bool { return float64(d.next()>>11)/(1<<53) < p }
+
+// shuffle puts n things in any order.
+func (d *dice) shuffle(n int, swap func(i, j int)) {
+	for i := n - 1; i > 0; i-- {
+		swap(i, d.n(i+1))
+	}
+}
+
+func pick[T any](d *dice, of []T) T { return of[d.n(len(of))] }

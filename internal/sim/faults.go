@@ -1,0 +1,166 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Kind is a kind of fault: something that goes wrong without anybody's mistake, or
+// something rude that an application does.
+type Kind string
+
+// The kinds of faults.
+const (
+	CrashBefore   Kind = "crash-before"   // a process dies, its write has not happened
+	CrashAfter    Kind = "crash-after"    // it dies, its write has
+	CrashBetween  Kind = "crash-between"  // it dies after all effects, before its position
+	Redelivery    Kind = "redelivery"     // what was applied comes again, in any part
+	Reorder       Kind = "reorder"        // a shard lies far behind the others
+	Bisect        Kind = "bisect"         // a batch that failed comes in halves
+	PartialReply  Kind = "partial-reply"  // a function has done the first part of a batch
+	Zombie        Kind = "zombie"         // a worker stands still amid a call while others go on
+	TwoWorkers    Kind = "two-workers"    // two workers for what one should have
+	Split         Kind = "split"          // a shard closes; its children go on
+	Throttle      Kind = "throttle"       // a call is refused for now
+	Unknown       Kind = "unknown"        // a call has happened, its answer is lost
+	Conflict      Kind = "conflict"       // a transaction meets another
+	Unprocessed   Kind = "unprocessed"    // a part of a call has happened
+	Expiry        Kind = "expiry"         // TTL removes a row, late
+	Skew          Kind = "skew"           // a process's clock is wrong
+	ClockBack     Kind = "clock-back"     // a clock is set back
+	PowerCut      Kind = "power-cut"      // what was not made durable is lost, with all processes
+	DiskFull      Kind = "disk-full"      // a file cannot grow
+	ShortWrite    Kind = "short-write"    // a part of a write reaches its file
+	FailedSync    Kind = "failed-sync"    // what was written is not made durable
+	TornTail      Kind = "torn-tail"      // a file ends amid what was written last
+	FlippedBits   Kind = "flipped-bits"   // a file's last bytes are others
+	SearchBusy    Kind = "search-429"     // the index takes nothing for now
+	SearchDown    Kind = "search-503"     // the index is down, and may have taken some
+	SearchTimeout Kind = "search-timeout" // the index has taken all, and does not say so
+	SearchMixed   Kind = "search-mixed"   // the index takes some, and says which
+	SearchVersion Kind = "search-version" // a document meets another change of it
+	RetentionTrim Kind = "retention-trim" // records are forgotten before they are read
+	RudeOverwrite Kind = "rude-overwrite" // the application puts back what it read long ago
+	RudeRecreate  Kind = "rude-recreate"  // it removes a row and makes it again
+	RudeRename    Kind = "rude-rename"    // it writes a row that it is about to remove
+)
+
+// Kinds are all kinds of faults.
+var Kinds = []Kind{
+	CrashBefore, CrashAfter, CrashBetween, Redelivery, Reorder, Bisect, PartialReply, Zombie, TwoWorkers, Split,
+	Throttle, Unknown, Conflict, Unprocessed, Expiry, Skew, ClockBack, PowerCut, DiskFull, ShortWrite, FailedSync,
+	TornTail, FlippedBits, SearchBusy, SearchDown, SearchTimeout, SearchMixed, SearchVersion, RetentionTrim,
+	RudeOverwrite, RudeRecreate, RudeRename,
+}
+
+// ParseKinds reads a list of kinds with commas between them; "" is all of them, and
+// "none" none.
+func ParseKinds(list string) ([]Kind, error) {
+	switch list {
+	case "":
+		return Kinds, nil
+	case "none":
+		return nil, nil
+	}
+	var out []Kind
+	for _, name := range strings.Split(list, ",") {
+		k := Kind(strings.TrimSpace(name))
+		if !slices.Contains(Kinds, k) {
+			return nil, fmt.Errorf("there is no fault %q; there are %s", k, join(Kinds))
+		}
+		out = append(out, k)
+	}
+	return out, nil
+}
+
+func join(kinds []Kind) string {
+	var out []string
+	for _, k := range kinds {
+		out = append(out, string(k))
+	}
+	return strings.Join(out, ", ")
+}
+
+// faults strike at rates that the seed chooses: some kinds never in a run, some at
+// every third chance.
+type faults struct {
+	dice    *dice
+	rates   map[Kind]float64
+	left    int // how many more may strike: a run must come to an end
+	number  int // of the next one
+	without map[int]bool
+	struck  map[Kind]int
+	log     []strike
+	over    bool
+}
+
+// strike is one fault that happened.
+type strike struct {
+	number int
+	kind   Kind
+}
+
+// most is how many faults a run may have.
+const most = 250
+
+func newFaults(seed uint64, kinds []Kind, without map[int]bool) *faults {
+	f := &faults{dice: newDice(seed, "faults", 0), rates: map[Kind]float64{}, left: most, without: without, struck: map[Kind]int{}}
+	d := newDice(seed, "rates", 0)
+	calm := d.chance(0.05)
+	for _, k := range Kinds {
+		rate := 0.0
+		switch u := d.n(20); {
+		case calm:
+		case u < 6:
+		case u < 13:
+			rate = 0.01 + float64(d.n(100))/2500
+		case u < 18:
+			rate = 0.05 + float64(d.n(100))/1000
+		default:
+			rate = 0.3
+		}
+		if slices.Contains(kinds, k) {
+			f.rates[k] = rate
+		}
+	}
+	return f
+}
+
+// strike says whether a fault strikes here and now.
+func (f *faults) strike(k Kind) bool { return f.might(k, 1) }
+
+// might is strike where there are more, or fewer, occasions than for others.
+func (f *faults) might(k Kind, times float64) bool {
+	rate := f.rates[k]
+	if f.over || rate == 0 || f.left == 0 || !f.dice.chance(min(0.9, rate*times)) {
+		return false
+	}
+	f.number++
+	if f.without[f.number] {
+		return false
+	}
+	f.left--
+	f.struck[k]++
+	f.log = append(f.log, strike{f.number, k})
+	return true
+}
+
+// pairs are the kinds that met in a run.
+func (f *faults) pairs() (out []string) {
+	met := slices.Sorted(maps.Keys(f.struck))
+	for i, a := range met {
+		for _, b := range met[i+1:] {
+			out = append(out, pairOf(a, b))
+		}
+	}
+	return out
+}
+
+func pairOf(a, b Kind) string {
+	if a > b {
+		a, b = b, a
+	}
+	return string(a) + "+" + string(b)
+}

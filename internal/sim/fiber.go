@@ -1,0 +1,64 @@
+package sim
+
+import (
+	"fmt"
+	"iter"
+	"runtime/debug"
+)
+
+// fiber is a piece of real code that is under way. Exactly one runs at a time: it
+// is handed control by resume, and gives it back wherever it pauses, which is at
+// each of its calls of a service.
+type fiber struct {
+	name  string
+	next  func() (struct{}, bool)
+	stop  func()
+	yield func(struct{}) bool
+
+	over    bool
+	crashed bool
+	err     error  // how it ended by itself
+	bug     string // a panic of the code under test, with its stack
+	asleep  int    // how many turns it sleeps
+	idle    bool   // it paused because it found nothing to do
+}
+
+// crash unwinds a fiber whose process is dead.
+type crash struct{}
+
+func newFiber(name string, do func(f *fiber) error) *fiber {
+	f := &fiber{name: name}
+	f.next, f.stop = iter.Pull(func(yield func(struct{}) bool) {
+		f.yield = yield
+		defer func() {
+			f.over = true
+			switch r := recover().(type) {
+			case nil:
+			case crash:
+				f.crashed = true
+			default:
+				f.bug = fmt.Sprintf("panic: %v\n%s", r, debug.Stack())
+			}
+		}()
+		f.err = do(f)
+	})
+	return f
+}
+
+// resume lets it run to its next pause.
+func (f *fiber) resume() { f.next() }
+
+// pause gives control back. A fiber that is killed does not come back from it.
+func (f *fiber) pause() {
+	if !f.yield(struct{}{}) {
+		panic(crash{})
+	}
+}
+
+// kill ends it where it stands.
+func (f *fiber) kill() {
+	f.stop()
+	if !f.over { // it never ran
+		f.over, f.crashed = true, true
+	}
+}

@@ -1,0 +1,299 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/search"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// What services answer when they do not do as they are asked.
+var (
+	errThrottled = errors.New("throttled")
+	errLost      = errors.New("the connection broke before the answer came")
+	errPart      = errors.New("some of it was not processed")
+	errDown      = errors.New("the service is not available")
+)
+
+// link is a fiber's way to the store. Before and after each call others may go on,
+// and on the way everything may go wrong.
+type link struct {
+	*world
+	f *fiber
+	n *node
+}
+
+// call is where a fiber gives control back before a call of a service.
+func (l *link) call(what string, names ...string) {
+	l.note(l.f.name, what, names)
+	if l.strike(Zombie) {
+		l.f.asleep = 10 + l.faults.dice.n(120)
+	}
+	l.f.pause()
+	l.base.who = l.f.name
+}
+
+// after may end the process, or the answer, after a call has happened.
+func (l *link) after() error {
+	if l.strike(CrashAfter) {
+		panic(crash{})
+	}
+	if l.strike(Unknown) {
+		return errLost
+	}
+	return nil
+}
+
+// Get reads rows, not all at the same time.
+func (l *link) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
+	l.call("get", refNames(refs)...)
+	if l.might(Throttle, 0.3) {
+		return nil, errThrottled
+	}
+	if len(refs) < 2 || !l.turn(0.2) {
+		return l.base.Get(ctx, refs)
+	}
+	at := l.sched.n(len(refs))
+	first, err := l.base.Get(ctx, refs[:at])
+	if err != nil {
+		return nil, err
+	}
+	l.call("get on")
+	rest, err := l.base.Get(ctx, refs[at:])
+	return append(first, rest...), err
+}
+
+// Query reads a page, which may be short of what was asked for.
+func (l *link) Query(ctx context.Context, q store.Query) (store.Page, error) {
+	l.call("query", q.Table, q.Partition.Text())
+	if l.might(Throttle, 0.3) {
+		return store.Page{}, errThrottled
+	}
+	if l.turn(0.2) {
+		if short := 1 + l.sched.n(3); q.Limit == 0 || q.Limit > short {
+			q.Limit = short
+		}
+	}
+	return l.base.Query(ctx, q)
+}
+
+// Write does writes, some of them before others, in any order between rows.
+func (l *link) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	l.call("write", writeNames(ws)...)
+	if l.strike(Throttle) {
+		return nil, errThrottled
+	}
+	if isPosition(ws) && l.might(CrashBetween, 3) {
+		panic(crash{})
+	}
+	if l.strike(CrashBefore) {
+		panic(crash{})
+	}
+	out := make([]store.Outcome, len(ws))
+	order := l.orderOf(ws)
+	stop := len(order)
+	part := len(ws) > 1 && l.strike(Unprocessed)
+	if part {
+		stop = l.faults.dice.n(len(order))
+	}
+	for n, i := range order {
+		if n == stop {
+			break
+		}
+		if n > 0 && l.turn(0.05) {
+			l.call("write on")
+		}
+		one, err := l.base.Write(ctx, ws[i:i+1])
+		if err != nil {
+			return nil, err
+		}
+		out[i] = one[0]
+	}
+	if part {
+		if l.faults.dice.chance(0.5) {
+			return nil, errPart
+		}
+		for _, i := range order[stop:] {
+			out[i] = store.Outcome{Err: errPart}
+		}
+	}
+	return out, l.after()
+}
+
+// orderOf is an order in which writes of the same row stay as they are.
+func (l *link) orderOf(ws []store.Write) []int {
+	order := make([]int, len(ws))
+	for i := range order {
+		order[i] = i
+	}
+	if len(ws) < 2 || !l.turn(0.5) {
+		return order
+	}
+	l.sched.shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	at := map[string][]int{} // the writes of each row, in their order
+	for i := range ws {
+		name := ws[i].Ref.String()
+		at[name] = append(at[name], i)
+	}
+	for n, i := range order {
+		name := ws[i].Ref.String()
+		order[n], at[name] = at[name][0], at[name][1:]
+	}
+	return order
+}
+
+// Transact does all or nothing.
+func (l *link) Transact(ctx context.Context, ws []store.Write) error {
+	l.call("transact", writeNames(ws)...)
+	if l.might(Conflict, 5) {
+		return store.ErrConflict
+	}
+	if l.strike(Throttle) {
+		return errThrottled
+	}
+	if l.strike(CrashBefore) {
+		panic(crash{})
+	}
+	if err := l.base.Transact(ctx, ws); err != nil {
+		return err
+	}
+	return l.after()
+}
+
+// Shards lists shards; those that do not descend from each other in any order.
+func (l *link) Shards(ctx context.Context, table string) ([]store.Shard, error) {
+	l.call("shards", table)
+	if l.might(Throttle, 0.3) {
+		return nil, errThrottled
+	}
+	out, err := l.base.Shards(ctx, table)
+	if err == nil && l.turn(0.5) {
+		out = l.shuffled(out)
+	}
+	return out, err
+}
+
+// shuffled puts shards in any order in which parents come first.
+func (l *link) shuffled(in []store.Shard) (out []store.Shard) {
+	there := map[string]bool{}
+	for _, s := range in {
+		there[s.ID] = true
+	}
+	for len(in) > 0 {
+		i := l.sched.n(len(in))
+		for there[in[i].Parent] {
+			i = (i + 1) % len(in)
+		}
+		out = append(out, in[i])
+		delete(there, in[i].ID)
+		in = append(in[:i:i], in[i+1:]...)
+	}
+	return out
+}
+
+// Read reads a page of a shard, of any length.
+func (l *link) Read(ctx context.Context, table, id string, after events.Position, limit int) (store.Records, error) {
+	l.call("read", table, id)
+	if l.might(Throttle, 0.3) {
+		return store.Records{}, errThrottled
+	}
+	if l.turn(0.5) {
+		limit = min(limit, 1+l.sched.n(12))
+	}
+	return l.base.Read(ctx, table, id, after, limit)
+}
+
+// Trim says that nobody reads up to a position again.
+func (l *link) Trim(ctx context.Context, table, id string, upTo events.Position) error {
+	return l.base.Trim(ctx, table, id, upTo)
+}
+
+// Sync makes what was written durable.
+func (l *link) Sync(ctx context.Context) error {
+	l.call("sync")
+	return l.base.Sync(ctx)
+}
+
+// Close does nothing: the store lives longer than who uses it.
+func (l *link) Close() error { return nil }
+
+// turn is a throw that is no fault.
+func (l *link) turn(p float64) bool { return !l.calm && l.sched.chance(p) }
+
+func refNames(refs []store.Ref) []string {
+	out := make([]string, len(refs))
+	for i := range refs {
+		out[i] = refName(refs[i])
+	}
+	return out
+}
+
+func writeNames(ws []store.Write) []string {
+	out := make([]string, len(ws))
+	for i := range ws {
+		out[i] = refName(ws[i].Ref)
+	}
+	return out
+}
+
+func refName(r store.Ref) string {
+	return r.Table + "|" + r.Key.Partition.Text() + "|" + r.Key.Sort.Text()
+}
+
+// isPosition reports whether a write says how far somebody has come.
+func isPosition(ws []store.Write) bool {
+	if len(ws) == 0 || ws[0].Table != book.TableName {
+		return false
+	}
+	k := ws[0].Key.Partition.Text()
+	return strings.HasPrefix(k, "check|") || strings.HasPrefix(k, "lambda|")
+}
+
+// indexLink is a fiber's way to the index.
+type indexLink struct{ *link }
+
+// Apply gives documents to the index.
+func (l indexLink) Apply(ctx context.Context, docs []search.Document) ([]error, error) {
+	names := make([]string, len(docs))
+	for i := range docs {
+		names[i] = docs[i].Index + "|" + docs[i].ID
+	}
+	l.call("index", names...)
+	errs := make([]error, len(docs))
+	switch {
+	case l.strike(CrashBefore):
+		panic(crash{})
+	case l.might(SearchBusy, 2):
+		return nil, errThrottled
+	case l.might(SearchDown, 2):
+		l.index.apply(docs[:l.faults.dice.n(len(docs)+1)])
+		return nil, errDown
+	}
+	for i := range docs {
+		switch {
+		case l.might(SearchMixed, 1):
+			errs[i] = errThrottled
+		case l.might(SearchVersion, 1):
+			errs[i] = errors.New("version conflict: another change of the document came at the same time")
+		default:
+			errs[i] = l.index.apply(docs[i : i+1])[0]
+		}
+	}
+	if l.might(SearchTimeout, 2) {
+		return nil, errLost
+	}
+	return errs, l.after()
+}
+
+// Search is asked by nobody who applies.
+func (l indexLink) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
+	return l.index.Search(ctx, q)
+}
+
+// Close does nothing: the index lives longer than who uses it.
+func (l indexLink) Close() error { return nil }

@@ -1,0 +1,360 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+
+	"weir/internal/events"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// memory is the simulated DynamoDB: rows, and streams whose shards split. It does
+// at once what it is asked; what goes wrong on the way to it is link's business.
+type memory struct {
+	tables map[string]*table
+	names  []string
+	now    func() time.Time
+	dice   *dice
+	who    string // who writes, for wrote
+	// wrote is told of each change of a row.
+	wrote func(who string, t *table, key store.Key, old, now value.Item)
+	undo  []func() // since the last moment from which nothing is lost any more
+	keep  bool     // whether undo is kept at all
+}
+
+// table is a table's rows, by partition and in the order of their sort keys.
+type table struct {
+	store.Table
+	parts  map[string]*partition
+	order  []string // of the partitions, as they were made
+	shards []*shard
+}
+
+type partition struct {
+	keys []store.Key
+	rows []value.Item
+}
+
+func newMemory(tables []store.Table, now func() time.Time, d *dice) *memory {
+	m := &memory{tables: map[string]*table{}, now: now, dice: d, wrote: func(string, *table, store.Key, value.Item, value.Item) {}}
+	for _, t := range tables {
+		mt := &table{Table: t, parts: map[string]*partition{}}
+		if t.Stream {
+			mt.begin(d)
+		}
+		m.tables[t.Name] = mt
+		m.names = append(m.names, t.Name)
+	}
+	return m
+}
+
+func partName(v value.Value) string { return v.Kind().Descriptor() + v.Text() }
+
+func (t *table) find(k store.Key) (p *partition, at int, ok bool) {
+	p = t.parts[partName(k.Partition)]
+	if p == nil {
+		return nil, 0, false
+	}
+	at = sort.Search(len(p.keys), func(i int) bool { return compareSort(p.keys[i].Sort, k.Sort) >= 0 })
+	return p, at, at < len(p.keys) && compareSort(p.keys[at].Sort, k.Sort) == 0
+}
+
+func compareSort(a, b value.Value) int {
+	if a.IsMissing() || b.IsMissing() {
+		return 0
+	}
+	return value.Compare(a, b)
+}
+
+func (t *table) get(k store.Key) value.Item {
+	if p, at, ok := t.find(k); ok {
+		return p.rows[at]
+	}
+	return nil
+}
+
+// put makes the row what it is given, nil for none.
+func (t *table) put(k store.Key, row value.Item) {
+	p, at, ok := t.find(k)
+	switch {
+	case ok && row == nil:
+		p.keys, p.rows = slices.Delete(p.keys, at, at+1), slices.Delete(p.rows, at, at+1)
+	case ok:
+		p.rows[at] = row
+	case row == nil:
+	case p == nil:
+		name := partName(k.Partition)
+		t.parts[name] = &partition{[]store.Key{k}, []value.Item{row}}
+		t.order = append(t.order, name)
+	default:
+		p.keys, p.rows = slices.Insert(p.keys, at, k), slices.Insert(p.rows, at, row)
+	}
+}
+
+// each yields all rows.
+func (t *table) each(yield func(k store.Key, row value.Item)) {
+	for _, name := range t.order {
+		p := t.parts[name]
+		for i := range p.keys {
+			yield(p.keys[i], p.rows[i])
+		}
+	}
+}
+
+func (m *memory) table(name string) (*table, error) {
+	if t := m.tables[name]; t != nil {
+		return t, nil
+	}
+	return nil, fmt.Errorf("table %q: %w", name, store.ErrNoTable)
+}
+
+// Get reads rows.
+func (m *memory) Get(_ context.Context, refs []store.Ref) ([]value.Item, error) {
+	out := make([]value.Item, len(refs))
+	for i, r := range refs {
+		t, err := m.table(r.Table)
+		if err != nil {
+			return nil, err
+		}
+		if err := t.CheckKey(r.Key); err != nil {
+			return nil, err
+		}
+		out[i] = t.get(r.Key)
+	}
+	return out, nil
+}
+
+// check is everything that a write may be refused for, and the row that it leaves.
+func (m *memory) check(w *store.Write) (t *table, old, now value.Item, err error) {
+	if t, err = m.table(w.Table); err != nil {
+		return nil, nil, nil, err
+	}
+	if err = t.Validate(w); err != nil {
+		return t, nil, nil, err
+	}
+	old = t.get(w.Key)
+	if !w.If.Holds(old) {
+		return t, old, old, store.ErrCondition
+	}
+	if now, err = t.Apply(w, old); err != nil {
+		return t, old, old, err
+	}
+	if now != nil && !w.Check {
+		if err = store.CheckSize(now); err != nil {
+			return t, old, old, err
+		}
+		for i := range t.Indexes {
+			if _, _, err = store.IndexEntry(&t.Indexes[i], now); err != nil {
+				return t, old, old, err
+			}
+		}
+	}
+	return t, old, now, nil
+}
+
+// change makes a row another one, with its record.
+func (m *memory) change(t *table, w *store.Write, old, now value.Item, expired bool) {
+	if old == nil && now == nil || old != nil && now != nil && value.EqualItems(old, now) {
+		return
+	}
+	t.put(w.Key, now)
+	var s *shard
+	if t.Stream {
+		s = t.append(m, w, old, now, expired)
+	}
+	if m.keep {
+		k := w.Key
+		m.undo = append(m.undo, func() {
+			t.put(k, old)
+			if s != nil {
+				s.records = s.records[:len(s.records)-1]
+			}
+		})
+	}
+	m.wrote(m.who, t, w.Key, old, now)
+}
+
+// Write does each write.
+func (m *memory) Write(_ context.Context, ws []store.Write) ([]store.Outcome, error) {
+	out := make([]store.Outcome, len(ws))
+	for i := range ws {
+		t, old, now, err := m.check(&ws[i])
+		if err != nil {
+			out[i].Err = ws[i].Failed(err)
+		} else {
+			m.change(t, &ws[i], old, now, false)
+		}
+		if ws[i].Return {
+			out[i].Row = now
+		}
+	}
+	return out, nil
+}
+
+// Transact does all or nothing.
+func (m *memory) Transact(_ context.Context, ws []store.Write) error {
+	if len(ws) > store.MaxTransact {
+		return fmt.Errorf("%w: %d writes in a transaction", store.ErrRefused, len(ws))
+	}
+	type step struct {
+		t        *table
+		old, now value.Item
+	}
+	steps, size := make([]step, len(ws)), 0
+	seen := map[string]bool{}
+	for i := range ws {
+		name := ws[i].Ref.String()
+		if seen[name] {
+			return ws[i].Failed(fmt.Errorf("%w: the key comes twice in a transaction", store.ErrRefused))
+		}
+		seen[name] = true
+		t, old, now, err := m.check(&ws[i])
+		if err != nil {
+			return ws[i].Failed(err)
+		}
+		steps[i] = step{t, old, now}
+		if size += now.Size(); size > 4<<20 {
+			return ws[i].Failed(fmt.Errorf("%w: more than 4 MB in a transaction", store.ErrRefused))
+		}
+	}
+	for i, s := range steps {
+		if !ws[i].Check {
+			m.change(s.t, &ws[i], s.old, s.now, false)
+		}
+	}
+	return nil
+}
+
+// expire removes a row as TTL does.
+func (m *memory) expire(t *table, k store.Key) {
+	m.change(t, &store.Write{Ref: store.Ref{Table: t.Name, Key: k}, Delete: true}, t.get(k), nil, true)
+}
+
+// Query reads a page.
+func (m *memory) Query(_ context.Context, q store.Query) (store.Page, error) {
+	t, err := m.table(q.Table)
+	if err != nil {
+		return store.Page{}, err
+	}
+	if _, err := t.CheckQuery(&q); err != nil {
+		return store.Page{}, err
+	}
+	entries := t.entries(&q)
+	if q.Reverse {
+		slices.Reverse(entries)
+	}
+	if q.After != nil {
+		after := entry{key: q.After.Key, at: q.After.Entry}
+		if q.Index == "" {
+			after.at = after.key
+		}
+		n := 0
+		for n < len(entries) && (compareEntries(entries[n], after) <= 0) != q.Reverse || n < len(entries) && compareEntries(entries[n], after) == 0 {
+			n++
+		}
+		entries = entries[n:]
+	}
+	var page store.Page
+	size := 0
+	for i := range entries {
+		e := &entries[i]
+		if q.Limit > 0 && i == q.Limit || i > 0 && size+e.row.Size() > store.MaxPageBytes {
+			page.Next = &store.Cursor{Key: entries[i-1].key}
+			if q.Index != "" {
+				page.Next.Entry = entries[i-1].at
+			}
+			break
+		}
+		size += e.row.Size()
+		page.Rows = append(page.Rows, e.row)
+	}
+	return page, nil
+}
+
+// entry is a row's place in a table or an index.
+type entry struct {
+	key, at store.Key
+	row     value.Item
+}
+
+func compareEntries(a, b entry) int {
+	for _, c := range [...][2]value.Value{{a.at.Partition, b.at.Partition}, {a.at.Sort, b.at.Sort}, {a.key.Partition, b.key.Partition}, {a.key.Sort, b.key.Sort}} {
+		if n := compareSort(c[0], c[1]); n != 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+func (t *table) entries(q *store.Query) (out []entry) {
+	take := func(k store.Key, row value.Item) {
+		e := entry{k, k, row}
+		if q.Index != "" {
+			ix := t.Index(q.Index)
+			at, ok, err := store.IndexEntry(ix, row)
+			if err != nil || !ok {
+				return
+			}
+			e.at = at
+			if ix.KeysOnly {
+				e.row = t.Item(k).With(value.Attr{Name: ix.Key.Partition.Name, Value: at.Partition}, value.Attr{Name: ix.Key.Sort.Name, Value: at.Sort})
+			}
+		}
+		if (q.Partition.IsMissing() || value.Equal(e.at.Partition, q.Partition)) && within(e.at.Sort, &q.Sort) {
+			out = append(out, e)
+		}
+	}
+	if q.Index != "" || q.Partition.IsMissing() {
+		t.each(take)
+		slices.SortFunc(out, compareEntries)
+	} else if p := t.parts[partName(q.Partition)]; p != nil {
+		for i := range p.keys {
+			take(p.keys[i], p.rows[i])
+		}
+	}
+	return out
+}
+
+func within(v value.Value, r *store.Range) bool {
+	switch {
+	case !r.Equal.IsMissing():
+		return value.Equal(v, r.Equal)
+	case !r.Prefix.IsMissing():
+		p := r.Prefix.Text()
+		return len(v.Text()) >= len(p) && v.Text()[:len(p)] == p
+	}
+	return (r.From.IsMissing() || value.Compare(v, r.From) >= 0) && (r.Below.IsMissing() || value.Compare(v, r.Below) < 0)
+}
+
+// Sync makes everything durable.
+func (m *memory) Sync(context.Context) error { m.undo = m.undo[:0]; return nil }
+
+// Close makes everything durable.
+func (m *memory) Close() error { return m.Sync(context.Background()) }
+
+// cut is a power cut: of what is not durable, some of the newest is lost.
+func (m *memory) cut(d *dice) (lost int) {
+	if len(m.undo) == 0 {
+		return 0
+	}
+	lost = 1 + d.n(len(m.undo))
+	for range lost {
+		last := len(m.undo) - 1
+		m.undo[last]()
+		m.undo = m.undo[:last]
+	}
+	m.undo = m.undo[:0]
+	return lost
+}
+
+// recordsOf are all records of a table that were ever written.
+func (t *table) recordsOf() (out []events.Record) {
+	for _, s := range t.shards {
+		out = append(out, s.records...)
+	}
+	return out
+}

@@ -1,0 +1,691 @@
+package sim
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/search"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// truth is what must be there in the end, told from what the application did and
+// from nothing else: no code of the projections, the runner or verify has a part
+// in it. It is slow and simple: everything is counted from the rows, over and over,
+// until nothing changes.
+type truth struct {
+	*app
+	rows     map[string]*known
+	order    []string
+	followed map[string]value.Value // the last value of each field of each row
+}
+
+// known is a row that must be there, whole but for bookkeeping.
+type known struct {
+	table  *model.Table
+	key    store.Key
+	entity *model.Entity
+	own    value.Item // without what is tallied and stepped on it
+	image  value.Item
+	follow []string // attributes that follow
+}
+
+func (k *known) name() string { return refName(store.Ref{Table: k.table.Name, Key: k.key}) }
+
+// rounds is how deep what is derived may be derived from.
+const rounds = 6
+
+func (a *app) truth() *truth {
+	t := &truth{app: a, followed: map[string]value.Value{}}
+	t.follows()
+	t.rows, t.order = map[string]*known{}, nil
+	before := ""
+	for range rounds {
+		t.count(t.round())
+		if now := t.text(); now == before {
+			break
+		} else {
+			before = now
+		}
+	}
+	return t
+}
+
+func (t *truth) text() string {
+	var b strings.Builder
+	for _, name := range t.order {
+		b.WriteString(name)
+		b.Write(value.AppendPlainItem(nil, t.rows[name].image))
+	}
+	return b.String()
+}
+
+// round makes all rows: the application's, and the copies of what stood before.
+func (t *truth) round() []*known {
+	var out []*known
+	for _, o := range t.standing(nil) {
+		out = append(out, &known{table: o.table, key: o.key, entity: o.table.Classify(o.image), own: o.image, image: o.image})
+	}
+	for _, name := range t.order {
+		k := t.rows[name]
+		if k.entity == nil {
+			continue
+		}
+		for _, r := range k.entity.Rules {
+			if len(r.Keep) > 0 || !model.Holds(r.Where, k.image) {
+				continue
+			}
+			if c, ok := t.made(r, k.image, nil); ok {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+// made is the row that a rule makes of a row; d is the deed, for history.
+func (t *truth) made(r *model.RowRule, row value.Item, d *deed) (*known, bool) {
+	vals := map[string]value.Value{}
+	typed := map[string]bool{}
+	k := &known{table: r.Into.Table, entity: r.Into}
+	var attrs []value.Attr
+	for _, f := range r.Fields {
+		if fl := f.Expr.Follow; fl != nil {
+			k.follow = append(k.follow, fl.Attr)
+			attrs = append(attrs, value.Attr{Name: fl.Attr, Value: t.followedBy(fl, row)})
+			continue
+		}
+		vals[f.Name] = t.eval(&f.Expr, row, d)
+		if x := f.Expr.Field; x != nil && x.Key == nil {
+			typed[f.Name] = true
+		}
+		if r.Into.Attribute(f.Name) != nil {
+			attrs = append(attrs, value.Attr{Name: f.Name, Value: vals[f.Name]})
+		}
+	}
+	for _, w := range r.Into.Where {
+		if len(w.OneOf) == 1 && !w.Not {
+			attrs = append(attrs, value.Attr{Name: w.Field.Attr, Value: w.OneOf[0]})
+		}
+	}
+	keys := map[string]value.Value{}
+	for _, kt := range r.Into.Keys {
+		v, ok := kt.Build(func(name string) value.Value {
+			if v := vals[name]; typed[name] && v.Kind() == value.String {
+				return value.OfString(kt.Template.Escape(v.Text()))
+			}
+			return vals[name]
+		})
+		if ok {
+			keys[kt.Attr.Name] = v
+		}
+	}
+	var ok bool
+	if k.key, ok = keyOf(&r.Into.Table.Table, keys); !ok {
+		return nil, false
+	}
+	attrs = append(attrs, r.Into.Table.Item(k.key)...)
+	for i := range r.Into.Table.Indexes {
+		ix := &r.Into.Table.Indexes[i]
+		var some []value.Attr
+		whole := true
+		for _, a := range []string{ix.Key.Partition.Name, ix.Key.Sort.Name} {
+			if a == "" || r.Into.KeyTemplate(a) == nil || r.Into.Attribute(a) != nil || a == r.Into.Table.Key.Partition.Name {
+				continue
+			}
+			_, has := keys[a]
+			whole = whole && has
+			some = append(some, value.Attr{Name: a, Value: keys[a]})
+		}
+		if whole {
+			attrs = append(attrs, some...)
+		}
+	}
+	k.own = value.NewItem(attrs...)
+	k.image = k.own
+	return k, true
+}
+
+func keyOf(t *store.Table, vals map[string]value.Value) (k store.Key, ok bool) {
+	var attrs []value.Attr
+	for name, v := range vals {
+		attrs = append(attrs, value.Attr{Name: name, Value: v})
+	}
+	return t.KeyOf(value.NewItem(attrs...))
+}
+
+func (t *truth) eval(x *model.Expr, row value.Item, d *deed) value.Value {
+	switch {
+	case x.Field != nil:
+		return x.Field.Get(row)
+	case x.Map != nil:
+		var attrs []value.Attr
+		for i := range x.Map {
+			attrs = append(attrs, value.Attr{Name: x.Map[i].Name, Value: t.eval(&x.Map[i].Expr, row, d)})
+		}
+		if it := value.NewItem(attrs...); len(it) > 0 {
+			return value.OfMap(it)
+		}
+		return value.Value{}
+	case x.Record != "":
+		return d.says(x.Record)
+	}
+	return x.Const
+}
+
+// says is what the record of a deed says.
+func (d *deed) says(what string) value.Value {
+	switch what {
+	case "$time":
+		return value.OfString(d.record.Time.UTC().Format("2006-01-02T15:04:05.000000Z"))
+	case "$position":
+		return value.OfString(fmt.Sprintf("%040s", d.record.Position))
+	case "$event":
+		return value.OfString(d.record.Event())
+	case "$key":
+		return value.OfMap(d.table.Item(d.key))
+	case "$old":
+		return unlike(d.was, d.is)
+	case "$new":
+		return unlike(d.is, d.was)
+	}
+	return value.Value{}
+}
+
+func unlike(a, b value.Item) value.Value {
+	var out value.Item
+	for _, x := range a {
+		if !value.Equal(x.Value, b.Get(x.Name)) {
+			out = append(out, x)
+		}
+	}
+	if len(out) == 0 {
+		return value.Value{}
+	}
+	return value.OfMap(out)
+}
+
+// follows notes the last value of all that is followed.
+func (t *truth) follows() {
+	for _, d := range t.deeds {
+		if e := d.table.Classify(d.is); e != nil {
+			for _, f := range e.Follow {
+				t.followed[f.Field.Name+"|"+refName(store.Ref{Table: d.table.Name, Key: d.key})] = f.Field.Get(d.is)
+			}
+		}
+	}
+}
+
+func (t *truth) followedBy(f *model.Follow, row value.Item) value.Value {
+	key, ok := f.Source.Key(from(f.Key, row))
+	if !ok {
+		return value.Value{}
+	}
+	return t.followed[f.Field.Name+"|"+refName(store.Ref{Table: f.Source.Table.Name, Key: key})]
+}
+
+// from gives names their values, from a row.
+func from(to []model.Assign, row value.Item) func(string) value.Value {
+	return func(name string) value.Value {
+		for i := range to {
+			if to[i].Name == name && to[i].Expr.Field != nil {
+				return to[i].Expr.Field.Get(row)
+			} else if to[i].Name == name {
+				return to[i].Expr.Const
+			}
+		}
+		return value.Value{}
+	}
+}
+
+// sums is what is tallied on one row.
+type sums struct {
+	table  *model.Table
+	key    store.Key
+	rows   map[*model.Tally]int64
+	sum    map[*model.Tally]*big.Rat
+	values map[*model.Tally]map[string]int
+}
+
+func (t *truth) count(rows []*known) {
+	tallies := map[string]*sums{}
+	for _, k := range rows {
+		if k.entity == nil {
+			continue
+		}
+		for _, s := range k.entity.Sources {
+			t.tally(tallies, s, k.image)
+		}
+	}
+	t.rows, t.order = map[string]*known{}, nil
+	for _, k := range rows {
+		k.image = t.moved(k, rows)
+		for _, a := range shown(k.entity, tallies[k.name()]) {
+			k.image = k.image.With(a)
+		}
+		t.order = append(t.order, k.name())
+		t.rows[k.name()] = k
+	}
+	t.sets(tallies)
+}
+
+func (t *truth) tally(all map[string]*sums, s *model.Source, row value.Item) {
+	if !model.Holds(s.Where, row) {
+		return
+	}
+	var v value.Value
+	if s.Field != nil {
+		if v = s.Field.Get(row); v.IsMissing() || v.Kind() == value.Null {
+			return
+		}
+	}
+	key, ok := s.Tally.Target.Key(from(s.To, row))
+	if !ok {
+		return
+	}
+	name := refName(store.Ref{Table: s.Tally.Target.Table.Name, Key: key})
+	to := all[name]
+	if to == nil {
+		to = &sums{s.Tally.Target.Table, key, map[*model.Tally]int64{}, map[*model.Tally]*big.Rat{}, map[*model.Tally]map[string]int{}}
+		all[name] = to
+	}
+	switch s.Tally.Kind {
+	case model.Sum, model.Mean:
+		if v.Kind() != value.Number {
+			return
+		}
+		if to.sum[s.Tally] == nil {
+			to.sum[s.Tally] = new(big.Rat)
+		}
+		to.sum[s.Tally].Add(to.sum[s.Tally], rat(v))
+	case model.Distinct, model.Set:
+		text := model.Scalar(v)
+		if text == "" || s.Tally.Kind == model.Set && (len(text) > 1024 || !s.Tally.Target.Takes(key)) {
+			return
+		}
+		if to.values[s.Tally] == nil {
+			to.values[s.Tally] = map[string]int{}
+		}
+		to.values[s.Tally][text]++
+	}
+	to.rows[s.Tally]++
+}
+
+func rat(v value.Value) *big.Rat {
+	r, _ := new(big.Rat).SetString(v.Text())
+	return r
+}
+
+// shown is what a row shows of its sums: nothing was counted where there are none.
+func shown(e *model.Entity, s *sums) (out []value.Attr) {
+	if e == nil {
+		return nil
+	}
+	if s == nil {
+		s = &sums{}
+	}
+	for _, t := range e.Values {
+		v := value.Value{}
+		switch {
+		case t.Hidden || t.Kind == model.Set:
+			continue
+		case t.Kind == model.Count:
+			v = value.OfInt(s.rows[t])
+		case t.Kind == model.Distinct:
+			v = value.OfInt(int64(len(s.values[t])))
+		case t.Kind == model.Sum && s.sum[t] == nil:
+			v = value.OfInt(0)
+		case t.Kind == model.Sum:
+			v = number(s.sum[t], 60)
+		case s.rows[t] > 0:
+			v = number(new(big.Rat).Quo(s.sum[t], new(big.Rat).SetInt64(s.rows[t])), t.Round)
+		}
+		out = append(out, value.Attr{Name: t.Attr, Value: v})
+	}
+	return out
+}
+
+// number rounds half away from zero.
+func number(r *big.Rat, places int) value.Value {
+	v, err := value.NumberFrom(r.FloatString(places))
+	if err != nil {
+		return value.OfString("no number: " + r.String())
+	}
+	return v
+}
+
+// moved is a row with its steps where the rows there are take it.
+func (t *truth) moved(k *known, rows []*known) value.Item {
+	if k.entity == nil {
+		return k.own
+	}
+	out := k.own
+	for _, s := range k.entity.Steps {
+		at := s.RankOf(k.own.Get(s.Attr.Name))
+		for _, st := range s.Stages {
+			by, ok := reached(k, st, rows)
+			if !ok {
+				continue
+			}
+			for _, set := range st.Set {
+				var latest value.Value
+				for _, r := range by {
+					if v := set.Expr.Field.Get(r.image); !v.IsMissing() && (latest.IsMissing() || after(v, latest)) {
+						latest = v
+					}
+				}
+				if !latest.IsMissing() {
+					out = out.With(value.Attr{Name: set.Name, Value: latest})
+				}
+			}
+			if st.Rank > at {
+				at = st.Rank
+				out = out.With(value.Attr{Name: s.Attr.Name, Value: value.OfString(st.Word)})
+			}
+		}
+	}
+	return out
+}
+
+// reached says whether a row has come to a word, and by which rows.
+func reached(k *known, st *model.Stage, rows []*known) (by []*known, ok bool) {
+	for _, r := range rows {
+		if r.entity == nil || r.entity != st.Source || !model.Holds(st.Where, r.image) {
+			continue
+		}
+		if key, ok := st.Steps.Target.Key(from(st.To, r.image)); ok && refName(store.Ref{Table: k.table.Name, Key: key}) == k.name() && st.Steps.Target.Table == k.table {
+			by = append(by, r)
+		}
+	}
+	if st.Each == nil {
+		return by, len(by) > 0
+	}
+	want := map[string]bool{}
+	if v := k.own.Get(st.Each.Name); v.Kind() == value.List || v.Kind() == value.StringSet || v.Kind() == value.NumberSet {
+		for _, el := range v.Elements() {
+			if who := model.Scalar(el.Value); who != "" {
+				want[who] = true
+			}
+		}
+	} else if o := st.Each.Others; o != nil {
+		for _, r := range rows {
+			if r.entity == o.Of && among(o, k.own, r.image) {
+				want[model.Scalar(o.Field.Get(r.image))] = true
+			}
+		}
+	}
+	var of []*known
+	for who := range want {
+		i := slices.IndexFunc(by, func(r *known) bool { return model.Scalar(st.Who.Get(r.image)) == who })
+		if i < 0 {
+			return nil, false
+		}
+		of = append(of, by[i])
+	}
+	return of, len(of) > 0
+}
+
+func among(o *model.Others, row, other value.Item) bool {
+	for i := range o.Key {
+		mine := o.Key[i].Expr.Const
+		if f := o.Key[i].Expr.Field; f != nil {
+			mine = f.Get(row)
+		}
+		if text := model.Scalar(mine); text == "" || text != model.Scalar(o.Links[i].Get(other)) {
+			return false
+		}
+	}
+	return true
+}
+
+func after(a, b value.Value) bool {
+	s, errS := time.Parse(time.RFC3339, a.Text())
+	u, errU := time.Parse(time.RFC3339, b.Text())
+	if errS == nil && errU == nil && !s.Equal(u) {
+		return s.After(u)
+	}
+	return a.Kind() == b.Kind() && value.Compare(a, b) > 0
+}
+
+// fail notes what is not as it must be.
+func (w *world) fail(class Class, what string, args ...any) {
+	if len(w.failures) < 20 {
+		w.failures = append(w.failures, Failure{class, fmt.Sprintf(what, args...)})
+	}
+}
+
+// state holds every row of the store against the truth, both ways.
+func (t *truth) state() {
+	for _, name := range t.order {
+		k := t.rows[name]
+		row := t.base.tables[k.table.Name].get(k.key)
+		if row == nil {
+			t.fail(Lost, "lost: %s is not there, should be %s", name, plain(k.image))
+			continue
+		}
+		have := row.Filter(func(n string) bool { return !book.IsOurs(n) })
+		want := k.image
+		if k.entity != nil && k.entity.Derived { // what others put there is no matter
+			want = want.Filter(func(n string) bool { return n != ballast })
+		}
+		if !value.EqualItems(have, want) {
+			t.fail(Reordered, "state: %s is %s, should be %s", name, differs(have, want), differs(want, have))
+		}
+	}
+	for _, mt := range t.model.Tables {
+		t.base.tables[mt.Name].each(func(key store.Key, row value.Item) {
+			name := refName(store.Ref{Table: mt.Name, Key: key})
+			e := mt.Classify(row)
+			if t.rows[name] == nil && !(e != nil && (e.SetOf() != nil || history(e))) {
+				t.fail(Doubled, "invented: %s is there: %s", name, plain(row))
+			}
+		})
+	}
+	t.documents()
+}
+
+// differs is what one row has otherwise than another.
+func differs(a, b value.Item) string {
+	var out value.Item
+	for _, x := range a {
+		if !value.Equal(x.Value, b.Get(x.Name)) {
+			out = append(out, x)
+		}
+	}
+	return plain(out)
+}
+
+func plain(it value.Item) string {
+	s := string(value.AppendPlainItem(nil, it))
+	if len(s) > 600 {
+		return s[:600] + "…"
+	}
+	return s
+}
+
+// sets holds the rows that a set is spread over against its members.
+func (t *truth) sets(all map[string]*sums) {
+	t.members = all
+}
+
+func (t *truth) compareSets() {
+	for _, e := range t.model.Entities {
+		set := e.SetOf()
+		if set == nil {
+			continue
+		}
+		have := map[string]map[string]bool{}
+		t.base.tables[e.Table.Name].each(func(key store.Key, row value.Item) {
+			if e.Table.Classify(row) != e {
+				return
+			}
+			root, _, ok := e.LeafPath(key)
+			if !ok {
+				t.fail(Doubled, "set: %s is none of a set's rows", refName(store.Ref{Table: e.Table.Name, Key: key}))
+				return
+			}
+			name := refName(store.Ref{Table: e.Table.Name, Key: root})
+			if have[name] == nil {
+				have[name] = map[string]bool{}
+			}
+			for _, el := range row.Get(set.Attr).Elements() {
+				if m := model.Scalar(el.Value); have[name][m] {
+					t.fail(Doubled, "set: %s has %q twice", name, m)
+				} else {
+					have[name][m] = true
+				}
+			}
+		})
+		for name, s := range t.members {
+			for m := range s.values[set] {
+				if !have[name][m] {
+					t.fail(Lost, "set: %s has no %q", name, m)
+				}
+				delete(have[name], m)
+			}
+		}
+		for name, rest := range have {
+			for m := range rest {
+				t.fail(Doubled, "set: %s has %q, and no row says so", name, m)
+			}
+		}
+	}
+}
+
+// documents holds the index against the rows.
+func (t *truth) documents() {
+	want := map[string]search.Document{}
+	for _, name := range t.order {
+		k := t.rows[name]
+		if k.entity == nil {
+			continue
+		}
+		for _, s := range k.entity.Search {
+			if !model.Holds(s.Where, k.image) {
+				continue
+			}
+			d := search.Document{Index: t.model.Name + "-" + s.Name, ID: search.ID(k.key), Values: map[string]value.Value{}}
+			for _, f := range s.Text {
+				d.Text = texts(d.Text, f.Get(k.image))
+			}
+			for _, f := range slices.Concat(s.Filters, s.Sorts) {
+				if v := f.Get(k.image); !v.IsMissing() {
+					d.Values[f.Name] = v
+				}
+			}
+			if d.Check() == nil {
+				want[docName(&d)] = d
+			}
+		}
+	}
+	for name, d := range t.index.docs {
+		if w, ok := want[name]; ok && (d.Deleted || !slices.Equal(d.Text, w.Text) || !sameValues(d.Values, w.Values)) {
+			t.fail(Reordered, "search: %q is %v %q %v, should be %q %v", name, d.Deleted, d.Text, d.Values, w.Text, w.Values)
+		} else if !ok && !d.Deleted {
+			t.fail(Doubled, "search: %q is found, and should not be", name)
+		}
+		delete(want, name)
+	}
+	for name := range want {
+		t.fail(Lost, "search: %q is not found", name)
+	}
+}
+
+func sameValues(a, b map[string]value.Value) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for name, v := range a {
+		if !value.Equal(v, b[name]) {
+			return false
+		}
+	}
+	return true
+}
+
+func texts(out []string, v value.Value) []string {
+	switch v.Kind() {
+	case value.String, value.Number:
+		return append(out, v.Text())
+	case value.Map:
+		for _, a := range v.Item() {
+			out = texts(out, a.Value)
+		}
+	case value.List, value.StringSet, value.NumberSet:
+		for _, el := range v.Elements() {
+			out = texts(out, el.Value)
+		}
+	}
+	return out
+}
+
+// past holds history against one pass over what the application did.
+func (t *truth) past() {
+	want := map[string]*known{}
+	for _, d := range t.deeds {
+		was, is := d.table.Classify(d.was), d.table.Classify(d.is)
+		for _, r := range t.model.Rows {
+			if len(r.Keep) == 0 || r.Each != nil || r.Source != was && r.Source != is {
+				continue
+			}
+			event, image := "INSERT", d.is
+			switch {
+			case is == r.Source && was == r.Source:
+				if event = "MODIFY"; value.EqualItems(d.was, d.is) {
+					continue
+				}
+			case is != r.Source && d.is == nil:
+				event, image = "REMOVE", d.was
+			case is != r.Source:
+				continue
+			}
+			if !slices.Contains(r.Keep, event) || !model.Holds(r.Where, image) {
+				continue
+			}
+			if k, ok := t.made(r, image, d); ok {
+				want[k.name()] = k
+			}
+		}
+	}
+	kept := map[string]bool{}
+	for _, d := range t.kept() {
+		if mt := t.base.tables[d.Get("t").Text()]; mt != nil {
+			key, _ := mt.KeyOf(d.Get("key").Item())
+			kept[refName(store.Ref{Table: mt.Name, Key: key})] = true
+		}
+	}
+	for name, k := range want {
+		row := t.base.tables[k.table.Name].get(k.key)
+		switch have := row.Filter(func(n string) bool { return !book.IsOurs(n) }); {
+		case t.touched[name] || row == nil && kept[name]:
+		case row == nil:
+			t.fail(Lost, "history: %s is not there, should be %s", name, plain(k.own))
+		case !value.EqualItems(have, k.own):
+			t.fail(Reordered, "history: %s is %s, should be %s", name, differs(have, k.own), differs(k.own, have))
+		}
+	}
+	for _, mt := range t.model.Tables {
+		t.base.tables[mt.Name].each(func(key store.Key, row value.Item) {
+			name := refName(store.Ref{Table: mt.Name, Key: key})
+			if e := mt.Classify(row); e != nil && history(e) && !told(e) && want[name] == nil && !t.touched[name] {
+				t.fail(Doubled, "history: %s is there, and nothing was done that made it: %s", name, plain(row))
+			}
+		})
+	}
+}
+
+func told(e *model.Entity) bool {
+	return slices.ContainsFunc(e.MadeBy, func(r *model.RowRule) bool { return r.Each != nil })
+}
+
+func sumRecords(t *table) (n int) {
+	for _, s := range t.shards {
+		n += len(s.records)
+	}
+	return n
+}

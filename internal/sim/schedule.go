@@ -1,0 +1,313 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Options of runs.
+type Options struct {
+	Faults  []Kind            // those that may strike
+	Without map[int]bool      // faults, by number, that do not
+	Skip    map[int]bool      // acts of the application that are left out
+	Trace   func(line string) // when set, is given every step
+}
+
+// Outcome is what came of one run.
+type Outcome struct {
+	Seed     uint64
+	Failures []Failure
+	Acts     int
+	Faults   map[Kind]int
+	Pairs    []string
+	Counted  map[string]int
+	Trace    uint64
+	Records  int
+	strikes  []strike
+}
+
+// Run is one run of a model: the same for the same seed and options.
+func Run(m *model.Model, seed uint64, o Options) Outcome {
+	w := newWorld(m, seed, o)
+	acts := w.rough(o)
+	w.settle()
+	w.heal()
+	if len(w.failures) == 0 {
+		w.judge()
+	}
+	out := Outcome{
+		Seed: seed, Failures: w.failures, Acts: acts, Faults: w.faults.struck, Pairs: w.faults.pairs(), Counted: w.counted,
+		Trace: w.trace.Sum64(), strikes: w.faults.log,
+	}
+	for _, t := range m.Tables {
+		out.Records += sumRecords(w.base.tables[t.Name])
+	}
+	for _, n := range slices.Clone(w.nodes) {
+		n.die()
+	}
+	return out
+}
+
+// rough is the part of a run in which everything goes wrong.
+func (w *world) rough(o Options) (acts int) {
+	d := newDice(w.seed, "length", 0)
+	acts = 20 + d.n(60)
+	next, crowd := 0, 1
+	for turn := 0; turn < 6000 && len(w.failures) == 0; turn++ {
+		switch u := w.sched.n(100); {
+		case u < 6:
+			if next < acts && !o.Skip[next] {
+				w.app.act(next)
+			}
+			next++
+		case u < 12:
+			w.show()
+		case u < 15:
+			w.clock = w.clock.Add(time.Duration(w.sched.n(4000)) * time.Millisecond)
+		case u < 16:
+			w.app.sweep(w.sched)
+		case u < 17:
+			w.streams()
+		case u < 18 && w.strike(TwoWorkers):
+			crowd = 1 + w.faults.dice.n(3)
+		default:
+			for len(w.nodes) < crowd {
+				w.spawn()
+			}
+			w.turn()
+		}
+		if next >= acts && turn > 400 && w.sched.chance(0.01) {
+			break
+		}
+	}
+	return acts
+}
+
+// show has readers see more of the streams, of some shards sooner than of others.
+func (w *world) show() {
+	for _, name := range w.base.names {
+		for _, s := range w.base.tables[name].shards {
+			behind := len(s.records) - s.seen
+			if behind > 0 && w.faults.might(Reorder, 0.5) {
+				continue
+			}
+			if behind > 0 {
+				s.seen += 1 + w.sched.n(behind)
+			}
+		}
+	}
+}
+
+// streams does to streams what happens to them.
+func (w *world) streams() {
+	t := w.base.tables[pick(w.sched, w.model.Tables).Name]
+	s := pick(w.sched, t.shards)
+	if !s.Closed && len(s.records) > 0 && len(t.shards) < 12 && w.might(Split, 5) {
+		t.split(s, w.faults.dice)
+	}
+	if w.might(PowerCut, 1) {
+		w.note("world", fmt.Sprintf("power cut: %d changes lost", w.base.cut(w.faults.dice)), nil)
+		for len(w.nodes) > 0 {
+			w.nodes[0].die()
+		}
+	}
+}
+
+// turn lets one fiber go on.
+func (w *world) turn() {
+	var can []*fiber
+	var of []*node
+	for _, n := range w.nodes {
+		for _, f := range n.fibers {
+			if f.asleep > 0 {
+				f.asleep--
+				continue
+			}
+			can, of = append(can, f), append(of, n)
+		}
+	}
+	if len(can) == 0 {
+		w.spawn() // all sleep: others go on
+		return
+	}
+	i := w.sched.n(len(can))
+	f := can[i]
+	f.idle = false
+	f.resume()
+	if f.bug != "" {
+		w.fail(Stuck, "%s", f.bug)
+	}
+	if f.over {
+		of[i].die()
+	}
+}
+
+// die ends a process where it stands.
+func (n *node) die() {
+	for _, f := range n.fibers {
+		f.kill()
+	}
+	n.nodes = slices.DeleteFunc(n.nodes, func(o *node) bool { return o == n })
+}
+
+// settle is the part in which nothing goes wrong any more: everything must catch
+// up.
+func (w *world) settle() {
+	w.faults.over, w.calm = true, true
+	for _, n := range w.nodes {
+		for _, f := range n.fibers {
+			f.asleep = 0
+		}
+	}
+	for quiet, turns := 0, 0; quiet < 3 && len(w.failures) == 0; turns++ {
+		if turns > 200000 {
+			w.fail(Stuck, "it does not catch up")
+			return
+		}
+		if len(w.nodes) == 0 {
+			w.spawn()
+		}
+		for _, name := range w.base.names {
+			for _, s := range w.base.tables[name].shards {
+				s.seen = len(s.records)
+			}
+		}
+		before := w.records()
+		still := true
+		for _, n := range slices.Clone(w.nodes) {
+			for _, f := range n.fibers {
+				for f.idle = false; !f.idle && !f.over; {
+					f.resume()
+				}
+				if f.bug != "" {
+					w.fail(Stuck, "%s", f.bug)
+				}
+				if f.over {
+					n.die()
+					still = false
+					break
+				}
+				if f.err != nil {
+					still = false
+					if turns > 50 {
+						w.fail(Stuck, "%s does not come to rest: %v", f.name, f.err)
+					}
+					f.err = nil
+				}
+			}
+		}
+		if quiet++; !still || w.records() != before {
+			quiet = 0
+		}
+	}
+}
+
+// heal is what people do about what is kept: they make room in rows that are too
+// large, take away numbers of which no number can hold the sum, and have it done
+// again.
+func (w *world) heal() {
+	for _, o := range w.app.standing(nil) {
+		var ops []store.Op
+		if o.image.Has(ballast) {
+			ops = append(ops, store.Op{Kind: store.Remove, Attr: ballast})
+		}
+		e := o.table.Classify(o.image)
+		for _, a := range o.image {
+			if a.Value.Kind() == value.Number && slices.Contains(wildNumbers, a.Value.Text()) && !inKey(e, a.Name) {
+				ops = append(ops, store.Op{Kind: store.Set, Attr: a.Name, Value: value.OfInt(1)})
+			}
+		}
+		if len(ops) > 0 {
+			w.app.change(o, ops, false)
+		}
+	}
+	for range 3 {
+		w.settle()
+		for _, row := range w.kept() {
+			id := row.Get(book.Sort).Text()
+			w.alone("retry "+id, func(r *runner.Runner) error {
+				_, err := r.Retry(context.Background(), id)
+				return err
+			})
+		}
+	}
+	w.settle()
+	for _, row := range w.kept() {
+		if kind := runner.DeadKind(row.Get("kind").Text()); kind == runner.DeadParked || kind == runner.DeadPublish {
+			w.fail(Lost, "parked: %s is still kept: %s", row.Get("target").Text(), row.Get("reason").Text())
+		}
+	}
+}
+
+// alone runs one thing to its end.
+func (w *world) alone(name string, do func(*runner.Runner) error) (err error) {
+	n := &node{world: w, name: name}
+	f := newFiber(name, func(f *fiber) error { return do(n.runner(f)) })
+	for !f.over {
+		f.resume()
+	}
+	if f.bug != "" {
+		w.fail(Stuck, "%s", f.bug)
+	}
+	return f.err
+}
+
+func (w *world) records() (n int) {
+	for _, t := range w.model.Tables {
+		n += sumRecords(w.base.tables[t.Name])
+	}
+	return n
+}
+
+// judge holds everything against the truth.
+func (w *world) judge() {
+	t := w.app.truth()
+	t.state()
+	t.compareSets()
+	t.past()
+	w.accounts()
+}
+
+// accounts says that every record was counted once, as applied, skipped or kept.
+func (w *world) accounts() {
+	groups := []string{runner.GroupRows}
+	if len(w.model.Searches) > 0 {
+		groups = append(groups, runner.GroupSearch)
+	}
+	for _, g := range groups {
+		for _, mt := range w.model.Tables {
+			for _, s := range w.base.tables[mt.Name].shards {
+				row := w.base.tables[book.TableName].get(book.Checkpoint(w.model.Name, g, mt.Name, s.ID).Key)
+				n := 0
+				for _, a := range []string{"applied", "skipped", "kept"} {
+					c, _ := row.Get(a).Int64()
+					n += int(c)
+				}
+				if n != len(s.records) {
+					w.fail(Unaccounted, "unaccounted: %s of %s, shard %s: %d of %d records are counted", g, mt.Name, s.ID, n, len(s.records))
+				}
+			}
+		}
+	}
+}
+
+func (w *world) kept() (out []value.Item) {
+	w.base.tables[book.TableName].each(func(k store.Key, row value.Item) {
+		if k.Partition.Text() == book.Dead(w.model.Name) {
+			out = append(out, row)
+		}
+	})
+	return out
+}
+
+func (o *Outcome) String() string {
+	return fmt.Sprintf("seed %d: %d acts, %d records, %d failures", o.Seed, o.Acts, o.Records, len(o.Failures))
+}

@@ -1,0 +1,158 @@
+package sim
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	"weir/internal/events"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// shard is a part of a table's stream: of the rows whose partition hashes into its
+// range, in the order of their changes. Numbers of shards that do not descend from
+// each other are in no order; those of a child are above its parent's, and longer.
+type shard struct {
+	store.Shard
+	low, high uint32 // the range, both included
+	records   []events.Record
+	seen      int // how many of them readers see by now
+	trimmed   int // how many of the first are forgotten
+	last      events.Position
+	gone      bool // no longer listed
+}
+
+// begin makes a table's first shards.
+func (t *table) begin(d *dice) {
+	n := 1 + d.n(3)
+	for i := range n {
+		digits := fmt.Sprintf("%d%020d", 1+d.n(8), d.n(1e9))
+		last, _ := events.ParsePosition(digits)
+		width := uint32(1<<32/uint64(n) - 1)
+		s := &shard{low: uint32(i) * (width + 1), last: last}
+		if s.high = s.low + width; i == n-1 {
+			s.high = 1<<32 - 1
+		}
+		t.open(s)
+	}
+}
+
+func (t *table) open(s *shard) {
+	s.ID = fmt.Sprintf("shardId-%020d-%08x", len(t.shards), s.low)
+	t.shards = append(t.shards, s)
+}
+
+func hashOf(v value.Value) uint32 {
+	h := fnv.New32a()
+	h.Write([]byte(partName(v)))
+	return h.Sum32() * 2654435761
+}
+
+func (t *table) append(m *memory, w *store.Write, old, now value.Item, expired bool) *shard {
+	h := hashOf(w.Key.Partition)
+	i := slices.IndexFunc(t.shards, func(s *shard) bool { return !s.Closed && s.low <= h && h <= s.high })
+	s := t.shards[i]
+	s.last = above(s.last, uint64(1+m.dice.n(9)))
+	rec := events.Record{
+		Table: t.Name, Keys: t.Item(w.Key), Old: old, New: now, Position: s.last, Time: m.now().UTC().Truncate(1e9),
+		Expired: expired, ID: s.ID[8:] + s.last.String(),
+	}
+	if w.Origin != nil {
+		rec.Origin, rec.Time, rec.Expired = w.Origin.Position, w.Origin.Time, w.Origin.Expired || expired
+	}
+	s.records = append(s.records, rec)
+	return s
+}
+
+// above is the position n after p.
+func above(p events.Position, n uint64) events.Position {
+	low := binary.BigEndian.Uint64(p[9:])
+	binary.BigEndian.PutUint64(p[9:], low+n)
+	if low+n < low {
+		for i := 8; i >= 0; i-- {
+			if p[i]++; p[i] != 0 {
+				break
+			}
+		}
+	}
+	return p
+}
+
+// split closes a shard. Its children share its range, or one takes all of it over.
+func (t *table) split(s *shard, d *dice) {
+	s.Closed = true
+	last := s.last
+	if digits := last.String(); len(digits) < 40 {
+		last, _ = events.ParsePosition(digits + strings.Repeat("0", 1+d.n(min(3, 40-len(digits)))))
+	}
+	middle := s.high
+	if s.high > s.low && d.chance(0.6) {
+		middle = s.low + (s.high-s.low)/2
+	}
+	first := &shard{Shard: store.Shard{Parent: s.ID}, low: s.low, high: middle, last: last}
+	t.open(first)
+	if middle < s.high {
+		t.open(&shard{Shard: store.Shard{Parent: s.ID}, low: middle + 1, high: s.high, last: above(last, 1)})
+	}
+}
+
+// Shards lists the shards, parents first.
+func (m *memory) Shards(_ context.Context, name string) (out []store.Shard, err error) {
+	t, err := m.table(name)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range t.shards {
+		if !s.gone {
+			out = append(out, s.Shard)
+		}
+	}
+	return out, nil
+}
+
+// Read reads a page of a shard. What a reader has been given is durable.
+func (m *memory) Read(_ context.Context, name, id string, after events.Position, limit int) (out store.Records, err error) {
+	t, err := m.table(name)
+	if err != nil {
+		return out, err
+	}
+	i := slices.IndexFunc(t.shards, func(s *shard) bool { return s.ID == id && !s.gone })
+	if i < 0 {
+		return out, fmt.Errorf("shard %s of %s: %w", id, name, store.ErrNoTable)
+	}
+	s := t.shards[i]
+	at, _ := slices.BinarySearchFunc(s.records, above(after, 1), func(r events.Record, p events.Position) int { return r.Position.Compare(p) })
+	if after.IsZero() {
+		at = s.trimmed
+	} else if at < s.trimmed {
+		return out, fmt.Errorf("shard %s of %s: %w", id, name, store.ErrTrimmed)
+	}
+	end := max(at, min(at+limit, s.seen, len(s.records)))
+	out.Records = s.records[at:end:end]
+	out.End = s.Closed && end == len(s.records)
+	if len(out.Records) > 0 {
+		m.undo = m.undo[:0]
+	}
+	return out, nil
+}
+
+// Trim is only said; the stream forgets by itself.
+func (m *memory) Trim(context.Context, string, string, events.Position) error { return nil }
+
+// Horizon is the position behind which a shard still has everything.
+func (m *memory) Horizon(_ context.Context, name, id string) (events.Position, error) {
+	t, err := m.table(name)
+	if err != nil {
+		return events.Position{}, err
+	}
+	for _, s := range t.shards {
+		if s.ID == id && s.trimmed > 0 {
+			return s.records[s.trimmed-1].Position, nil
+		}
+	}
+	return events.Position{}, nil
+}

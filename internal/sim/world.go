@@ -1,0 +1,166 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"hash"
+	"hash/fnv"
+	"time"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/runner"
+	"weir/internal/search"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// world is one run: a store, an index and a clock, an application that writes, and
+// the processes of weir that follow it.
+type world struct {
+	seed   uint64
+	model  *model.Model
+	base   *memory
+	index  *index
+	clock  time.Time // the true time
+	faults *faults
+	sched  *dice // who goes on, and all that is no fault
+	calm   bool  // nothing unusual happens any more
+	app    *app
+	nodes  []*node
+	born   int
+	way    way
+
+	counted  map[string]int
+	failures []Failure
+	trace    hash.Hash64
+	log      func(line string) // when set, is given the trace
+	steps    int
+}
+
+// way is how a run delivers records.
+type way int
+
+// The ways.
+const (
+	byFollower way = iota // a process that reads the store's streams itself
+	ways
+)
+
+func (w *world) strike(k Kind) bool               { return w.faults.strike(k) }
+func (w *world) might(k Kind, times float64) bool { return w.faults.might(k, times) }
+
+// note writes a line of the trace.
+func (w *world) note(who, what string, names []string) {
+	w.trace.Write([]byte(who))
+	w.trace.Write([]byte(what))
+	for _, n := range names {
+		w.trace.Write([]byte(n))
+	}
+	if w.log != nil {
+		w.log(fmt.Sprintf("%s: %s %q", who, what, names))
+	}
+}
+
+func newWorld(m *model.Model, seed uint64, o Options) *world {
+	w := &world{
+		seed: seed, model: m, index: newIndex(), clock: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		faults: newFaults(seed, o.Faults, o.Without), sched: newDice(seed, "schedule", 0),
+		counted: map[string]int{}, trace: fnv.New64a(), log: o.Trace,
+	}
+	tables := []store.Table{book.Table()}
+	for _, t := range m.Tables {
+		st := t.Table
+		st.Stream = true
+		tables = append(tables, st)
+	}
+	w.base = newMemory(tables, func() time.Time { return w.clock }, newDice(seed, "store", 0))
+	w.base.wrote = func(who string, t *table, key store.Key, old, now value.Item) {
+		if w.log != nil {
+			w.log(fmt.Sprintf("    %s: %s was %s", who, refName(store.Ref{Table: t.Name, Key: key}), plain(old)))
+			w.log(fmt.Sprintf("    %s: %s is  %s", who, refName(store.Ref{Table: t.Name, Key: key}), plain(now)))
+		}
+	}
+	w.base.keep = w.faults.rates[PowerCut] > 0
+	w.app = newApp(w)
+	w.way = way(newDice(seed, "way", 0).n(int(ways)))
+	return w
+}
+
+// node is a process: its fibers share a clock, and die together.
+type node struct {
+	*world
+	name   string
+	skew   time.Duration
+	fibers []*fiber
+}
+
+func (w *world) spawn() *node {
+	w.born++
+	n := &node{world: w, name: fmt.Sprintf("p%d", w.born)}
+	if w.strike(Skew) {
+		n.skew = time.Duration(w.faults.dice.n(1200)-600) * time.Second
+	}
+	w.nodes = append(w.nodes, n)
+	n.follow()
+	return n
+}
+
+// now is the time by the process's clock, which is wrong and is set now and then.
+func (n *node) now() time.Time {
+	if n.might(ClockBack, 0.2) {
+		n.skew -= time.Duration(n.faults.dice.n(300)) * time.Second
+	}
+	return n.clock.Add(n.skew)
+}
+
+func (n *node) mono() time.Time { return n.clock }
+
+func (n *node) fiber(name string, do func(f *fiber) error) {
+	n.fibers = append(n.fibers, newFiber(n.name+"/"+name, do))
+}
+
+// runner is the real one, behind a fiber's link.
+func (n *node) runner(f *fiber) *runner.Runner {
+	l := &link{world: n.world, f: f, n: n}
+	r := &runner.Runner{Model: n.model, Store: l, Now: n.now, Mono: n.mono, Alone: true}
+	if len(n.model.Searches) > 0 {
+		r.Index = indexLink{l}
+	}
+	return r
+}
+
+// follow has the process follow all streams, as one that owns them does.
+func (n *node) follow() {
+	groups := []string{runner.GroupRows}
+	if len(n.model.Searches) > 0 {
+		groups = append(groups, runner.GroupSearch)
+	}
+	for _, g := range groups {
+		n.fiber(g, func(f *fiber) error {
+			for {
+				follower := &runner.Follower{Runner: n.runner(f)}
+				f.err = n.until(f, follower.Stepper(g))
+				n.note(f.name, fmt.Sprint("again: ", f.err), nil)
+				f.idle = true
+				f.pause()
+			}
+		})
+	}
+}
+
+// until steps until something fails.
+func (n *node) until(f *fiber, s *runner.Stepper) error {
+	for {
+		read, left, err := s.Step(context.Background())
+		if err != nil {
+			return err
+		}
+		if read == 0 && !left {
+			f.idle = true
+			f.pause()
+		}
+	}
+}
+
+var _ search.Index = indexLink{}
