@@ -140,7 +140,7 @@ func follow(ctx context.Context, part *system.Part) error {
 	patient, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTime, cancel) })()
-	f := runner.Follower{Runner: part.Runner}
+	f := runner.Follower{Runner: part.Runner, Prompt: true}
 	err := f.CatchUp(patient, ctx.Done())
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil // the rest is for the next start

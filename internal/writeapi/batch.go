@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
+	"strconv"
 	"time"
 
 	"weir/internal/ingest"
@@ -109,8 +111,12 @@ func commands(w http.ResponseWriter, r *http.Request) (texts []json.RawMessage, 
 		return nil, err
 	}
 	if given == "application/json" {
-		if err := json.Unmarshal(body, &texts); err != nil {
+		if err := json.Unmarshal(body, &texts); err != nil || texts == nil {
 			return nil, notAnArray(err)
+		}
+		if i := slices.IndexFunc(texts, func(t json.RawMessage) bool { return t[0] != '{' }); i >= 0 {
+			return nil, refuse(http.StatusUnprocessableEntity, "invalid", "the body must be an array of commands",
+				mistake{Pointer: ingest.Pointer(strconv.Itoa(i)), Message: "must be a command: an object"})
 		}
 	} else {
 		for line := range bytes.Lines(body) {
@@ -120,7 +126,7 @@ func commands(w http.ResponseWriter, r *http.Request) (texts []json.RawMessage, 
 		}
 	}
 	if len(texts) > maxCommands {
-		return nil, refuse(http.StatusRequestEntityTooLarge, "too-large", fmt.Sprintf("%d commands are too many at once; %d are possible", len(texts), maxCommands))
+		return nil, refuse(http.StatusUnprocessableEntity, "too-many", fmt.Sprintf("%d commands are too many at once; %d are possible", len(texts), maxCommands))
 	}
 	return texts, nil
 }

@@ -158,7 +158,12 @@ var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]`)
 func (d *description) entity(m *model.Model, e *entity) {
 	name := notInNames.ReplaceAllString(m.Name+"."+e.Name, "_")
 	d.schemas[name] = e.row()
-	d.schemas[name+".Whole"] = e.whole()
+	d.schemas[name+".Whole"] = e.whole(true)
+	put := ".Whole"
+	if e.hides() {
+		put = ".Put"
+		d.schemas[name+put] = e.whole(false)
+	}
 	d.schemas[name+".Merge"] = e.merge()
 	row := jsonOf(ref("schemas", name))
 	ok := func(about string, extra ...string) object {
@@ -188,7 +193,7 @@ func (d *description) entity(m *model.Model, e *entity) {
 		"post": with(op("create", "Create a row where there is none.", e.parameters(false, once),
 			object{"201": ok("It is created.", "Location"), "200": ok("It was created by this request before.", "Idempotent-Replayed")}, 409, 412, 413, 415), body(".Whole", typed)),
 		"put": with(op("put", "Create a row, or replace what the application wrote of it.", e.parameters(false, once, ifMatches),
-			object{"201": ok("It is created.", "Location"), "200": ok("It is replaced.")}, 409, 412, 413, 415), body(".Whole", typed)),
+			object{"201": ok("It is created.", "Location"), "200": ok("It is replaced.")}, 409, 412, 413, 415), body(put, typed)),
 		"patch": with(op("update", "Merge fields into a row; null removes one.", e.parameters(true, once, ifMatches),
 			object{"200": ok("It is merged.")}, 409, 412, 413, 415), body(".Merge", typed, "application/merge-patch+json")),
 		"delete": op("delete", "Remove a row; one that is gone already is no mistake.", e.parameters(true, once, ifMatches),
@@ -229,7 +234,9 @@ func (d *description) batch(t *target) {
 		},
 		"additionalProperties": false,
 	}
-	content := jsonOf(object{"type": "array", "items": ref("schemas", name+".Command"), "maxItems": maxCommands})
+	content := jsonOf(object{"type": "array", "maxItems": maxCommands, "items": object{
+		"anyOf": []any{ref("schemas", name+".Command"), object{"type": "object", "description": "Anything else is answered by its own problem."}},
+	}})
 	for _, one := range linesTypes {
 		content[one] = object{"schema": object{"type": "string", "description": "A command a line."}}
 	}

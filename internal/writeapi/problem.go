@@ -46,14 +46,14 @@ var kinds = map[ingest.Kind]struct {
 }
 
 // problemOf says what a writer refused. The item stands in the body at a pointer, ""
-// where it is the body; what is wrong with the whole body is the detail alone.
+// where it is the body; what is wrong with the whole is the detail alone.
 func problemOf(r *ingest.Refusal, at string) *web.Problem {
 	k := kinds[r.Kind]
 	p := web.ProblemOf(k.status, k.name, r.Error())
 	var mistakes []mistake
 	for _, one := range r.Problems {
-		if pointer := at + one.Pointer; pointer != "" {
-			mistakes = append(mistakes, mistake{Pointer: pointer, Message: one.Reason})
+		if one.Pointer != "" {
+			mistakes = append(mistakes, mistake{Pointer: at + one.Pointer, Message: one.Reason})
 		}
 	}
 	if mistakes != nil {

@@ -94,14 +94,27 @@ func plain(t model.Type, v value.Value) any {
 	return v
 }
 
-// whole is the schema of a row that is given whole.
-func (e *entity) whole() object {
+// orNull is a schema that allows null besides: as good as nothing in a row that is
+// given whole, and what removes a field in a merge.
+func orNull(s object) object {
+	if len(s) == 0 {
+		return s // anything already
+	}
+	return object{"anyOf": []any{s, object{"type": "null"}}}
+}
+
+// whole is the schema of a row that is given whole. Where there is a row already, what
+// nobody can read need not be given.
+func (e *entity) whole(hidden bool) object {
 	props, required := object{}, []string{}
 	for _, name := range e.fields() {
 		props[name] = e.field(name)
 		a := e.Attribute(name)
-		if slices.Contains(e.keys, name) || a != nil && a.Required && a.Default.IsMissing() {
+		switch {
+		case slices.Contains(e.keys, name) || a != nil && a.Required && a.Default.IsMissing() && (hidden || !a.Hidden):
 			required = append(required, name)
+		default:
+			props[name] = orNull(e.field(name))
 		}
 	}
 	s := object{"type": "object", "properties": props, "additionalProperties": false}
@@ -109,6 +122,11 @@ func (e *entity) whole() object {
 		s["required"] = required
 	}
 	return s
+}
+
+// hides reports whether the entity has attributes that nobody can read.
+func (e *entity) hides() bool {
+	return slices.ContainsFunc(e.Attributes, func(a *model.Attribute) bool { return a.Hidden })
 }
 
 // merge is the schema of what is merged into a row: null removes a field that need
@@ -121,8 +139,8 @@ func (e *entity) merge() object {
 		}
 		s := e.field(name)
 		delete(s, "default")
-		if a := e.Attribute(name); a != nil && !a.Required && len(s) > 0 {
-			s = object{"anyOf": []any{s, object{"type": "null"}}}
+		if a := e.Attribute(name); a != nil && !a.Required {
+			s = orNull(s)
 		}
 		props[name] = s
 	}

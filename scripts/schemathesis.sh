@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Has schemathesis ask `ingest serve` everything that its own OpenAPI description
+# allows, and much that it does not, for every built-in model: nothing may be answered
+# by a 5xx, or otherwise than described. Arguments go to schemathesis.
+#
+#   scripts/schemathesis.sh
+#   scripts/schemathesis.sh --include-path-regex Album --max-examples 500
+#
+# schemathesis comes by pip into ${WEIR_SERVICES:-~/.cache/weir-services}. Where there
+# is no python with pip, or it cannot be fetched, the script says so and exits 77.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/service.sh
+version=4.32.5
+seconds=${WEIR_SCHEMATHESIS_SECONDS:-55}
+
+need python3
+tool=$services/schemathesis-$version
+if [ ! -e "$tool/.complete" ]; then
+	rm -rf "$tool"
+	say "fetching schemathesis $version into $tool"
+	if ! python3 -m venv "$tool" >"$services/schemathesis.log" 2>&1 || ! "$tool/bin/pip" install -q "schemathesis==$version" >>"$services/schemathesis.log" 2>&1; then
+		tail -n 5 "$services/schemathesis.log" >&2
+		say "schemathesis $version cannot be had here: it needs python3 with venv and pip, and PyPI"
+		exit 77
+	fi
+	touch "$tool/.complete"
+fi
+
+work=$(mktemp -d)
+pid=
+finish() {
+	[ -z "$pid" ] || kill "$pid" 2>/dev/null || true
+	[ -z "$pid" ] || wait "$pid" 2>/dev/null || true
+	rm -rf "$work"
+}
+trap finish EXIT
+"${GO:-go}" build -o "$work/ingest" ./cmd/ingest
+"$work/ingest" serve models/*.yaml --data "$work/data" --addr 127.0.0.1:0 --rate 0 2>"$work/log" &
+pid=$!
+for _ in $(seq 100); do
+	base=$(sed -n 's|.* on \(http://[0-9.:]*\)/v1, .*|\1|p' "$work/log")
+	[ -z "$base" ] || break
+	sleep 0.1
+done
+[ -n "$base" ] || { cat "$work/log" >&2; exit 1; }
+
+code=0
+(cd "$work" && "$tool/bin/schemathesis" --no-color run "$base/openapi.json" --max-time "$seconds" --seed 1 --generation-database none \
+	--suppress-health-check all --warnings off --phases coverage,fuzzing --request-timeout 10 \
+	--checks not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance,negative_data_rejection,unsupported_method,allow_header_conformance \
+	"$@") || code=$?
+if grep -E 'level=(WARN|ERROR)' "$work/log" >&2; then
+	say "the server had something to complain about"
+	code=1
+fi
+kill -0 "$pid" || { say "the server ended"; code=1; }
+exit "$code"
