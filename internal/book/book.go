@@ -24,6 +24,8 @@
 //	lanes|MODEL           s TABLE   the lanes that something may still come from, by shard
 //	secret                s cursor  the key that signs paging cursors
 //	made|TABLE            s ""      that a replay made the table, and which one
+//	move|MODEL            s NAME    that a migration is on, and how far its scan is
+//	fill|MODEL            s ""      how far a backfill is
 //	search                s INDEX   which instance of a search index has all documents
 //
 // ROW is a row's table and key as text, hashed when long. A book's attributes:
@@ -56,6 +58,9 @@ const (
 	SeenMark = prefix + "seen"
 	Own      = prefix + "own" // what the application wrote under what steps show instead
 	prefix   = "weir."
+	// Moved stands on a row that a migration made, or moved: which row it came from,
+	// or which rows it became, and what it was then (see package migrate).
+	Moved = prefix + "moved"
 )
 
 // InnerLeaf marks a row of a set that holds no members because it was split.
@@ -208,6 +213,12 @@ func Lease(model, table, shard string) store.Ref { return Ref("lease|"+model, ta
 
 // Made is where it is remembered that a replay made a table.
 func Made(table string) store.Ref { return Ref("made|"+table, "") }
+
+// Migration is where it stands that a migration is on.
+func Migration(model, name string) store.Ref { return Ref("move|"+model, name) }
+
+// Backfill is where it stands how far a backfill is.
+func Backfill(model string) store.Ref { return Ref("fill|"+model, "") }
 
 // Job is where the work on a long list is kept.
 func Job(model, list string) store.Ref { return Ref(Jobs(model), Hash(list)) }

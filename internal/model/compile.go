@@ -27,6 +27,9 @@ type compiler struct {
 	sound    map[*Query]bool   // everything in it is whole
 	faulty   map[*RowRule]bool // something that it sets was reported
 	overlap  map[[2]*Entity]bool
+
+	migrations map[*Migration]*migrationDecl
+	makings    map[*Making]makingDecl
 }
 
 // compile reads the document, compiles it and runs all checks.
@@ -36,6 +39,7 @@ func compile(r *reader, root node) *Model {
 		broken: map[*Entity]bool{}, entities: map[*Entity]*entityDecl{}, tables: map[*Table]*tableDecl{},
 		tallies: map[*Tally]*deriveDecl{}, rules: map[*RowRule]*deriveDecl{}, searches: map[*Search]*searchDecl{},
 		queries: map[*Query]*queryDecl{}, steps: map[*Step]*stepDecl{}, moves: map[*Steps]*deriveDecl{}, stages: map[*Stage]*stageDecl{}, sound: map[*Query]bool{}, faulty: map[*RowRule]bool{}, overlap: map[[2]*Entity]bool{},
+		migrations: map[*Migration]*migrationDecl{}, makings: map[*Making]makingDecl{},
 	}
 	c.name()
 	c.compileTables()
@@ -43,6 +47,7 @@ func compile(r *reader, root node) *Model {
 	c.compileReadings()
 	c.compileDerive()
 	c.compileSteps()
+	c.compileMigrations()
 	c.compileSearches()
 	c.compileQueries()
 	for _, check := range checks {

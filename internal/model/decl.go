@@ -12,7 +12,9 @@ type modelDecl struct {
 	derive   []*deriveDecl
 	searches []*searchDecl
 	queries  []*queryDecl
-	wrong    map[string]bool // the sections that are no maps, and were reported
+
+	migrations []*migrationDecl
+	wrong      map[string]bool // the sections that are no maps, and were reported
 }
 
 type tableDecl struct {
@@ -118,6 +120,9 @@ func readModel(n node) *modelDecl {
 		if one := readDerive(e); one != nil {
 			d.derive = append(d.derive, one)
 		}
+	}
+	for _, e := range f.section("migrate") {
+		d.migrations = append(d.migrations, readMigration(e))
 	}
 	for _, e := range f.section("search") {
 		d.searches = append(d.searches, readSearch(e))

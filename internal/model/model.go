@@ -24,6 +24,9 @@ type Model struct {
 	Steps    []*Steps
 	Searches []*Search
 	Queries  []*Query
+
+	Migrations []*Migration
+	Old        []*Table // that are only migrated from
 }
 
 // Table is a table of the model, as the store knows it.
@@ -55,6 +58,11 @@ type Entity struct {
 	Stages  []*Stage   // the words that rows of this entity reach
 	Others  []*Others  // the lists that rows of this entity stand for
 	Told    []*RowRule // the rules that make a row for each row of this entity
+
+	Migrations []*Migration // what rows of this entity, old ones, become
+	Replaces   []*Making    // what makes rows of this entity in an old row's place
+
+	open bool // any attribute may be there: none are declared
 }
 
 // KeyTemplate says how one key attribute of an entity is made and read.
@@ -261,11 +269,14 @@ type Bind struct {
 	Prior *Field // a list stands for each of its elements
 }
 
-// Table finds a table by name, nil when there is none.
+// Table finds a table by name, nil when there is none. One that is only migrated
+// from is found too.
 func (m *Model) Table(name string) *Table {
-	for _, t := range m.Tables {
-		if t.Name == name {
-			return t
+	for _, tables := range [...][]*Table{m.Tables, m.Old} {
+		for _, t := range tables {
+			if t.Name == name {
+				return t
+			}
 		}
 	}
 	return nil

@@ -3,7 +3,7 @@ package model
 // shapes are the keys of the language: of each kind of map with fixed keys, all
 // that it may have. The definitions of models/schema.json are the same ones.
 var shapes = map[string][]string{
-	"model":          {"model", "tables", "entities", "derive", "search", "queries"},
+	"model":          {"model", "tables", "entities", "derive", "migrate", "search", "queries"},
 	"table":          {"key", "ttl", "indexes", "stream"},
 	"index":          {"key", "local", "projection"},
 	"entity":         {"table", "where", "key", "attributes", "expires"},
@@ -15,6 +15,7 @@ var shapes = map[string][]string{
 	"stage":          {"when", "where", "to", "each", "who", "max", "set"},
 	"follow":         {"follow", "by"},
 	"test":           {"not"},
+	"migration":      {"rows", "table", "key", "into"},
 	"search":         {"of", "where", "text", "filters", "sorts"},
 	"query":          {"get", "list", "by", "with", "any", "below", "order", "expired", "then", "unique", "sort", "return", "search"},
 	"returned value": {"size", "distinct", "by"},

@@ -11,7 +11,7 @@ import (
 // foldRows: a source row contributes the row that its rule makes of it. As state,
 // f(new) − f(old) is: put the new one, and remove the old one where its key is
 // another. As history, an entry is made for the events that are kept and never
-// taken back.
+// taken back; what a migration does is none.
 func foldRows(c *Change, e *Effects) {
 	if c.Is != nil {
 		for _, rule := range c.Is.Rules {
@@ -36,7 +36,7 @@ func foldRows(c *Change, e *Effects) {
 }
 
 func foldHistory(c *Change, rule *model.RowRule, row value.Item, e *Effects) {
-	if !slices.Contains(rule.Keep, c.event(rule.Source)) {
+	if !slices.Contains(rule.Keep, c.event(rule.Source)) || c.moved() {
 		return
 	}
 	if c.Was == c.Is && !concernedBy(rule, c) {

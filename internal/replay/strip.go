@@ -23,7 +23,7 @@ func strip(t *model.Table, image value.Item) stripped {
 	}
 	e := t.Classify(image)
 	if e == nil {
-		return stripped{row: image.Filter(func(name string) bool { return !book.IsOurs(name) })}
+		return stripped{row: image.Filter(func(name string) bool { return !isDerived(nil, name) })}
 	}
 	if e.Derived {
 		return stripped{entity: e, ours: true}
@@ -37,8 +37,10 @@ func strip(t *model.Table, image value.Item) stripped {
 	return stripped{row: image, entity: e}
 }
 
+// isDerived says what is not the recording's to write. That a migration made a row
+// is: history does not tell of it.
 func isDerived(e *model.Entity, name string) bool {
-	return book.IsOurs(name) || projections.IsDerived(e, name)
+	return book.IsOurs(name) && name != book.Moved || projections.IsDerived(e, name)
 }
 
 // dress makes of the image the row that is to stand where now stands: with its

@@ -1,0 +1,250 @@
+// Package migrate makes rows that are there into rows as the model has them: it
+// moves rows of an older form (Mover, Scan), and gives rows the defaults and index
+// keys that they were written without (Backfill).
+//
+// A migration is made row by row, each in one transaction that holds only as long
+// as every row in it is as it was read: the old row, and those that it becomes. So
+// a row is moved as it is at one moment, whoever asks for it, in whatever order and
+// however often: the scan that finds old rows, and the follower of their stream that
+// hears of changes. A request is no more than the news that an old row may have to
+// be moved. What a crash breaks off has happened whole or not at all, and the next
+// request finds out which.
+//
+// Marks say what was done, in the attribute book.Moved:
+//
+//	on a row made         SOURCE.STATE: which old row it was made from, and as what
+//	on an old row         TARGETS.STATE: which rows it was made into, and as what;
+//	                      a scan passes it by as long as it is so
+//
+// A row made that no longer is as it was made has been changed by the application,
+// and no old row changes it again. One that is gone, although its old row says that
+// it was made, was removed by the application, and stays gone.
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Outcome is what became of a request.
+type Outcome string
+
+// The outcomes. Nothing was written for There and Kept but marks.
+const (
+	Moved    Outcome = "moved"    // rows were made of the old one
+	Followed Outcome = "followed" // a row made before was changed, or went, with its old one
+	There    Outcome = "there"    // there was nothing to do
+	Kept     Outcome = "kept"     // the application has changed or removed what was made: it stays so
+	Refused  Outcome = "refused"  // the old row cannot be moved as it is
+)
+
+// Result says what became of a request, and of a Refused one why.
+type Result struct {
+	Outcome
+	Reason string
+}
+
+// Request says that an old row may have to be moved.
+type Request struct {
+	Migration *model.Migration
+	Row       store.Ref
+	// Now is the old row as it was just read; nil where it is to be read.
+	Now value.Item
+	// Was is what the old row has been: rows made of that may have to go.
+	Was []value.Item
+	// Trust says that an old row whose mark says that it was moved as it is needs no
+	// look at what it became: right for a scan, since what an application puts back
+	// with a mark of long ago comes by in the stream.
+	Trust bool
+}
+
+// Mover moves rows. Many may work at once, in any number of processes.
+type Mover struct {
+	Model *model.Model
+	Store store.Store
+}
+
+const (
+	maxTries  = 10 * time.Second // how long a row is tried again while others change it
+	maxAtOnce = 16               // transactions at a time
+)
+
+// Move does the requests and answers for each, in order. No two are of one row of
+// one migration. After an error some may have been done; do all again.
+func (m *Mover) Move(ctx context.Context, requests []Request) ([]Result, error) {
+	wait := backoff.WithContext(backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(time.Millisecond), backoff.WithMaxInterval(50*time.Millisecond), backoff.WithMaxElapsedTime(maxTries)), ctx)
+	out := make([]Result, len(requests))
+	todo := make([]*task, len(requests))
+	for i, r := range requests {
+		todo[i] = &task{Request: r, result: &out[i]}
+	}
+	for {
+		again, err := m.attempt(ctx, todo)
+		if err != nil || len(again) == 0 {
+			return out, err
+		}
+		todo = again
+		pause := wait.NextBackOff()
+		if pause == backoff.Stop {
+			return nil, errors.Join(ctx.Err(), fmt.Errorf("moving %s: others keep changing it", todo[0].Row))
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// task is a request on its way.
+type task struct {
+	Request
+	result *Result
+	plan   plan
+}
+
+// attempt reads, plans and writes. What it returns is to be tried again.
+func (m *Mover) attempt(ctx context.Context, todo []*task) (again []*task, err error) {
+	if err := m.read(ctx, todo); err != nil {
+		return nil, err
+	}
+	var refs []store.Ref
+	for _, t := range todo {
+		t.plan = m.begin(&t.Request)
+		refs = append(refs, t.plan.reads()...)
+	}
+	rows, err := m.rows(ctx, refs)
+	if err != nil {
+		return nil, err
+	}
+	var writing []*task
+	for _, t := range todo {
+		t.plan.finish(rows)
+		if *t.result = t.plan.Result; len(t.plan.writes) > 0 {
+			writing = append(writing, t)
+		}
+	}
+	return m.write(ctx, writing)
+}
+
+// read reads the old rows that the requests do not bring.
+func (m *Mover) read(ctx context.Context, todo []*task) error {
+	var refs []store.Ref
+	for _, t := range todo {
+		if t.Now == nil {
+			refs = append(refs, t.Row)
+		}
+	}
+	rows, err := m.rows(ctx, refs)
+	for _, t := range todo {
+		if err == nil && t.Now == nil {
+			t.Now = rows[t.Row.String()]
+		}
+	}
+	return err
+}
+
+// rows reads rows, each once, by the texts of their references.
+func (m *Mover) rows(ctx context.Context, refs []store.Ref) (map[string]value.Item, error) {
+	out := make(map[string]value.Item, len(refs))
+	once := refs[:0:0]
+	for _, r := range refs {
+		if _, have := out[r.String()]; !have {
+			out[r.String()], once = nil, append(once, r)
+		}
+	}
+	if len(once) == 0 {
+		return out, nil
+	}
+	got, err := m.Store.Get(ctx, once)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range once {
+		out[r.String()] = got[i]
+	}
+	return out, nil
+}
+
+func (m *Mover) write(ctx context.Context, todo []*task) (again []*task, err error) {
+	errs := make([]error, len(todo))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, maxAtOnce)
+	for i, t := range todo {
+		slots <- struct{}{}
+		wg.Go(func() {
+			errs[i] = m.Store.Transact(ctx, t.plan.writes)
+			<-slots
+		})
+	}
+	wg.Wait()
+	for i, t := range todo {
+		switch err := errs[i]; {
+		case err == nil:
+		case errors.Is(err, store.ErrCondition), errors.Is(err, store.ErrConflict):
+			t.Now = nil
+			again = append(again, t)
+		case errors.Is(err, store.ErrRefused):
+			*t.result = Result{Refused, err.Error()}
+		default:
+			return nil, fmt.Errorf("moving %s: %w", t.Row, err)
+		}
+	}
+	return again, nil
+}
+
+// Requests are what a change of a row asks to have looked at: it was or is an old
+// row, or an application that knows only the old form wrote on one that took its
+// place. What the migrations themselves did asks for nothing.
+func Requests(c *projections.Change) (out []Request) {
+	ask := func(g *model.Migration) {
+		r := Request{Migration: g, Row: c.Row}
+		if c.Was == g.From {
+			r.Was = []value.Item{c.Old}
+		}
+		out = append(out, r)
+	}
+	var asked []*model.Migration
+	for _, e := range [...]*model.Entity{c.Is, c.Was} {
+		if e == nil {
+			continue
+		}
+		for _, g := range e.Migrations {
+			if !slices.Contains(asked, g) && !done(g, c) {
+				asked = append(asked, g)
+				ask(g)
+			}
+		}
+	}
+	if c.Is != nil {
+		for _, mk := range c.Is.Replaces {
+			if len(projections.Late(mk, c.New)) > 0 && !slices.Contains(asked, mk.Migration) {
+				ask(mk.Migration)
+			}
+		}
+	}
+	return out
+}
+
+// done reports whether the change is a migration's own: the row was only marked, or
+// has been replaced.
+func done(g *model.Migration, c *projections.Change) bool {
+	mark := c.New.Get(book.Moved).Text()
+	if p := g.InPlace(); p != nil {
+		return c.Is == p.Into && mark != "" && len(projections.Late(p, c.New)) == 0
+	}
+	return c.Is == g.From && mark != "" && c.Was == g.From && state(g.From, c.Old) == state(g.From, c.New)
+}

@@ -1,0 +1,323 @@
+package migrate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// plan is how a request is done in the light of the rows that it touches.
+type plan struct {
+	Result
+	writes []store.Write
+
+	g     *model.Migration
+	row   store.Ref
+	now   value.Item // the old row; or what stands at its key
+	isOld bool
+	made  []projections.Moved // what it becomes
+	stale []projections.Moved // what it became before, at other keys
+	late  value.Item          // what an old application wrote on the row that took its place
+	trust bool                // the marks of old rows
+}
+
+// begin is the part of a plan that depends on the old row alone.
+func (m *Mover) begin(r *Request) plan {
+	p := plan{Result: Result{Outcome: There}, g: r.Migration, row: r.Row, now: r.Now, trust: r.Trust}
+	is := p.g.From.Table.Classify(r.Now)
+	if p.isOld = is == p.g.From; p.isOld {
+		var reason string
+		if p.made, reason = projections.Move(p.g, r.Now); reason != "" {
+			p.Result = Result{Refused, reason}
+			return p
+		}
+	}
+	switch in := p.g.InPlace(); {
+	case in == nil:
+		p.gone(r.Was)
+	case is == in.Into:
+		p.late = projections.Late(in, r.Now)
+	}
+	return p
+}
+
+// gone finds the rows that were made of what the old row was, and no longer are.
+func (p *plan) gone(was []value.Item) {
+	for _, old := range was {
+		before, _ := projections.Move(p.g, old)
+		for _, b := range before {
+			same := func(o projections.Moved) bool { return projections.SameRow(o.Row, b.Row) }
+			if !slices.ContainsFunc(p.made, same) && !slices.ContainsFunc(p.stale, same) {
+				p.stale = append(p.stale, b)
+			}
+		}
+	}
+}
+
+// current reports whether the old row says that it was moved as it is, and may be
+// believed.
+func (p *plan) current() bool {
+	return p.trust && p.isOld && p.g.InPlace() == nil && p.now.Get(book.Moved).Text() == p.oldMark()
+}
+
+func (p *plan) oldMark() string { return mark(p.targets(), state(p.g.From, p.now)) }
+
+func (p *plan) targets() string {
+	var refs []string
+	for _, d := range p.made {
+		refs = append(refs, book.RowText(d.Row))
+	}
+	return strings.Join(refs, "\n")
+}
+
+// reads are the rows that the plan has to know.
+func (p *plan) reads() (refs []store.Ref) {
+	for _, d := range p.stale {
+		refs = append(refs, d.Row)
+	}
+	if p.Outcome == Refused || p.current() {
+		return refs
+	}
+	for _, d := range p.made {
+		if !d.InPlace {
+			refs = append(refs, d.Row)
+		}
+	}
+	if len(p.late) > 0 {
+		for _, mk := range p.g.Makes {
+			if ref, ok := p.sibling(mk); ok {
+				refs = append(refs, ref)
+			}
+		}
+	}
+	return refs
+}
+
+// finish plans the writes; rows has what reads asked for.
+func (p *plan) finish(rows map[string]value.Item) {
+	if p.Outcome == Refused {
+		return
+	}
+	if !p.current() {
+		for _, d := range p.made {
+			if !d.InPlace {
+				p.make(d, rows[d.Row.String()])
+			}
+		}
+		if p.Outcome == Refused {
+			p.writes = nil
+			return
+		}
+	}
+	for _, d := range p.stale {
+		p.remove(d, rows[d.Row.String()])
+	}
+	if len(p.late) > 0 {
+		p.follow(rows)
+	}
+	p.old()
+}
+
+// old is the write of the old row itself: it is replaced, or marked, or only to be
+// as it was read.
+func (p *plan) old() {
+	w := store.Write{Ref: p.row, If: asRead(p.g.From, p.now)}
+	in := p.g.InPlace()
+	switch {
+	case p.isOld && in != nil:
+		for _, d := range p.made {
+			if d.InPlace {
+				next := d.Image.With(p.now.Filter(func(name string) bool { return book.IsOurs(name) && name != book.Moved })...)
+				w.Ops = difference(p.now, next.With(markOf(p.row, d)))
+				p.Outcome = Moved
+			}
+		}
+	case len(p.late) > 0:
+		w.If = asRead(in.Into, p.now)
+		for _, a := range p.late {
+			w.Ops = append(w.Ops, store.Op{Kind: store.Remove, Attr: a.Name})
+		}
+	case p.isOld && p.now.Get(book.Moved).Text() != p.oldMark():
+		w.Ops = []store.Op{{Kind: store.Set, Attr: book.Moved, Value: value.OfString(p.oldMark())}}
+	case len(p.writes) == 0:
+		return
+	default:
+		w.Check = true
+	}
+	p.writes = append(p.writes, w)
+}
+
+// make plans a row that the old one becomes, where now stands what is there.
+func (p *plan) make(d projections.Moved, now value.Item) {
+	is := d.Into.Table.Classify(now)
+	from, as := split(now.Get(book.Moved).Text())
+	switch {
+	case now == nil && p.wasMade():
+		p.note(Kept)
+	case now == nil:
+		image := d.Image.With(markOf(p.row, d))
+		p.writes = append(p.writes, store.Write{Ref: d.Row, Put: image, If: absent(d.Into.Table)})
+		p.note(Moved)
+	case is != d.Into:
+		p.Result = Result{Refused, "a row of another kind stands at the key that it becomes, " + d.Row.String()}
+	case from == "":
+		p.note(There)
+	case from != sourceOf(p.row) && p.g.OneOf:
+		p.Result = Result{Refused, "another old row became the row that it becomes, " + d.Row.String()}
+	case from != sourceOf(p.row):
+		p.note(There)
+	case as != state(d.Into, now):
+		p.note(Kept)
+	case state(d.Into, d.Image) != as:
+		p.change(d, now)
+	}
+}
+
+// wasMade reports whether the old row says that it was made into these rows.
+func (p *plan) wasMade() bool {
+	targets, _ := split(p.now.Get(book.Moved).Text())
+	return targets != "" && targets == book.Hash(p.targets())
+}
+
+// change makes a row that was made before what it is to be, with what weir derives
+// on it as it is.
+func (p *plan) change(d projections.Moved, now value.Item) {
+	derived := projections.Own(d.Into, now).Filter(func(name string) bool {
+		return book.IsOurs(name) || projections.IsDerived(d.Into, name)
+	})
+	next := projections.Keep(d.Into, d.Image.With(derived...), now).With(markOf(p.row, d))
+	p.writes = append(p.writes, store.Write{Ref: d.Row, If: asRead(d.Into, now), Ops: difference(now, next)})
+	p.note(Followed)
+}
+
+// remove plans that a row goes which was made of what the old row was, unless the
+// application has changed it.
+func (p *plan) remove(d projections.Moved, now value.Item) {
+	from, as := split(now.Get(book.Moved).Text())
+	switch {
+	case now == nil || from != sourceOf(p.row):
+	case as != state(d.Into, now):
+		p.note(Kept)
+	default:
+		p.writes = append(p.writes, store.Write{Ref: d.Row, Delete: true, If: asRead(d.Into, now)})
+		p.note(Followed)
+	}
+}
+
+// follow has what an old application wrote on the row that took its row's place go
+// where that now stands.
+func (p *plan) follow(rows map[string]value.Item) {
+	for _, mk := range p.g.Makes {
+		ref, ok := p.sibling(mk)
+		now := rows[ref.String()]
+		from, as := split(now.Get(book.Moved).Text())
+		if !ok || from != sourceOf(p.row) {
+			continue
+		}
+		if as != state(mk.Into, now) {
+			p.note(Kept)
+			continue
+		}
+		image := projections.WithKeys(mk.Into, projections.Written(mk.Into, now).With(projections.MoveLate(mk, p.late)...))
+		p.change(projections.Moved{Making: mk, Row: ref, Image: image}, now)
+	}
+	if p.Outcome == There {
+		p.Outcome = Kept // whatever it was for is gone
+	}
+}
+
+// sibling is a row made of the same old row as the one that took its place, by the
+// names in its key.
+func (p *plan) sibling(mk *model.Making) (store.Ref, bool) {
+	if mk.InPlace {
+		return store.Ref{}, false
+	}
+	key, ok := projections.KeyMade(mk, p.now)
+	return store.Ref{Table: mk.Into.Table.Name, Key: key}, ok
+}
+
+// note keeps the outcome that says most.
+func (p *plan) note(o Outcome) {
+	rank := []Outcome{There, Kept, Followed, Moved}
+	if slices.Index(rank, o) > slices.Index(rank, p.Outcome) {
+		p.Outcome = o
+	}
+}
+
+// state names what the application has in a row.
+func state(e *model.Entity, row value.Item) string {
+	return book.Hash(string(value.AppendItem(nil, projections.Written(e, row))))
+}
+
+func sourceOf(row store.Ref) string { return book.Hash(book.RowText(row)) }
+
+func mark(rows, state string) string { return book.Hash(rows) + "." + state }
+
+func markOf(source store.Ref, d projections.Moved) value.Attr {
+	return value.Attr{Name: book.Moved, Value: value.OfString(mark(book.RowText(source), state(d.Into, d.Image)))}
+}
+
+func split(mark string) (rows, state string) {
+	rows, state, _ = strings.Cut(mark, ".")
+	return rows, state
+}
+
+// asRead is the condition that a row is as it was read, as far as the application
+// writes it; declared attributes that it had not are still missing.
+func asRead(e *model.Entity, row value.Item) store.Cond {
+	t := e.Table
+	if row == nil {
+		return absent(t)
+	}
+	cond := store.Cond{{{Attr: t.Key.Partition.Name, Is: store.Exists}}}
+	for _, a := range row {
+		key := a.Name == t.Key.Partition.Name || a.Name == t.Key.Sort.Name
+		if !key && (!book.IsOurs(a.Name) || a.Name == book.Moved) && !projections.IsDerived(e, a.Name) {
+			cond = append(cond, []store.Test{{Attr: a.Name, Is: store.Eq, Value: a.Value}})
+		}
+	}
+	missing := func(name string) {
+		if !row.Has(name) && !projections.IsDerived(e, name) {
+			cond = append(cond, []store.Test{{Attr: name, Is: store.Absent}})
+		}
+	}
+	missing(book.Moved)
+	for _, a := range e.Attributes {
+		missing(a.Name)
+	}
+	return cond
+}
+
+func absent(t *model.Table) store.Cond {
+	return store.Cond{{{Attr: t.Key.Partition.Name, Is: store.Absent}}}
+}
+
+// difference is the update that makes a row of another one with the same key.
+func difference(from, to value.Item) []store.Op {
+	var ops []store.Op
+	for _, a := range to {
+		if !value.Equal(from.Get(a.Name), a.Value) {
+			ops = append(ops, store.Op{Kind: store.Set, Attr: a.Name, Value: a.Value})
+		}
+	}
+	for _, a := range from {
+		if !to.Has(a.Name) {
+			ops = append(ops, store.Op{Kind: store.Remove, Attr: a.Name})
+		}
+	}
+	return ops
+}
+
+// String is a result as people read it.
+func (r Result) String() string {
+	if r.Reason == "" {
+		return string(r.Outcome)
+	}
+	return fmt.Sprintf("%s: %s", r.Outcome, r.Reason)
+}

@@ -1,0 +1,147 @@
+package model
+
+import (
+	"slices"
+	"strings"
+)
+
+// checkOldTables: a table that is only migrated from has a name of its own.
+func checkOldTables(c *compiler) {
+	for i, d := range c.decl.migrations {
+		if !d.table.given() {
+			continue
+		}
+		twice := slices.ContainsFunc(c.decl.migrations[:i], func(o *migrationDecl) bool { return o.table.text == d.table.text })
+		switch name := d.table.text; {
+		case name == "weir":
+			c.report(d.table.pos, "", "the table weir is weir's own: it keeps its books there")
+		case !tableName.MatchString(name):
+			c.report(d.table.pos, "", "a table's name has 3 to 255 letters, digits, dots, hyphens and underscores, not %.60q", name)
+		case twice:
+			c.report(d.table.pos, "name all that its rows become in one migration", "another migration is from the table %s already", name)
+		case slices.ContainsFunc(c.Tables, func(t *Table) bool { return t.Name == name }):
+			c.report(d.table.pos, "rows: ENTITY", "%s is a table of the model: name the entity that its old rows are", name)
+		}
+	}
+}
+
+// checkMigrations: what a migration makes is a whole row that the application owns
+// from then on, and an old row that stays where it is can be told from it.
+func checkMigrations(c *compiler) {
+	for _, m := range c.Migrations {
+		d := c.migrations[m]
+		if m.From.Derived {
+			c.report(d.rows.pos, "", "weir makes rows of %s by itself: change the rule, and they follow", m.From.Name)
+		}
+		if !m.From.Table.OldImage {
+			c.report(d.name.pos, "leave stream out: it has new and old images then", "%s needs both images of old rows, and the stream of table %s has not", m.Name, m.From.Table.Name)
+		}
+		for i, mk := range m.Makes {
+			at := c.makings[mk].entity.pos
+			switch {
+			case mk.Into == m.From:
+				c.report(at, "", "rows of %s would become what they are", m.From.Name)
+				continue
+			case mk.Into.Derived:
+				c.report(at, "", "weir makes rows of %s by itself; a migration makes rows that are the application's", mk.Into.Name)
+				continue
+			}
+			c.makingWhole(mk)
+			c.makingTypes(mk)
+			c.makingStamps(mk)
+			for _, o := range m.Makes[:i] {
+				if m.OneOf && !exclude(o.Where, mk.Where) {
+					c.report(at, "give both a where that no row passes twice", "an old row could become %s and %s", o.Into.Name, mk.Into.Name)
+				}
+			}
+		}
+	}
+}
+
+// makingWhole: the row made has its keys and what it requires.
+func (c *compiler) makingWhole(mk *Making) {
+	at, from := c.makings[mk].entity.pos, mk.Migration.From
+	hint := func(name string) string {
+		return mk.Into.Name + ": {" + name + ": FIELD}; " + from.Name + " has " + strings.Join(c.fieldNames(from), ", ")
+	}
+	missing := mk.Into.keyNames()
+	for _, a := range mk.Into.Attributes {
+		if a.Required && a.Default.IsMissing() && !slices.Contains(missing, a.Name) {
+			missing = append(missing, a.Name)
+		}
+	}
+	for _, name := range missing {
+		if !mk.Rule.assigns(name) && mk.Into.fixed()[name] == "" {
+			c.report(at, hint(name), "%s needs %q, and %s has no field of that name", mk.Into.Name, name, from.Name)
+		}
+	}
+}
+
+// makingTypes: a value fits the attribute it goes to, and a hidden one stays so.
+func (c *compiler) makingTypes(mk *Making) {
+	from := mk.Migration.From
+	for _, s := range mk.Rule.Fields {
+		f := s.Expr.Field
+		if f == nil {
+			continue
+		}
+		into, a := mk.Into.Field(s.Name), mk.Into.Attribute(s.Name)
+		at := c.makingPos(mk, s.Name)
+		if clash(f.Type, into.Type) && !(into.Key != nil && scalar(f.Type)) {
+			c.report(at, "", "%s.%s is a %s, and %s.%s is a %s", mk.Into.Name, s.Name, into.Type, from.Name, f.Name, f.Type)
+		}
+		if h := from.Attribute(f.Name); h != nil && h.Hidden && (a == nil || !a.Hidden) {
+			c.report(at, "hide it there too, or leave it out", "%s.%s is hidden, and %s would show it", from.Name, f.Name, mk.Into.Name)
+		}
+	}
+}
+
+// makingStamps: what the where of the entity made says is written by itself, and
+// says one thing.
+func (c *compiler) makingStamps(mk *Making) {
+	for _, t := range mk.Into.Where {
+		if mk.Rule.assigns(t.Field.Name) && mk.Into.fixed()[t.Field.Name] != "" {
+			c.report(c.makingPos(mk, t.Field.Name), "leave it out", "%q is stamped twice: the where of %s writes it already", t.Field.Name, mk.Into.Name)
+		}
+		if len(t.OneOf) == 0 && t.Present {
+			continue // it is there, or the row made is none of the entity, which is said row by row
+		}
+		if t.Not || len(t.OneOf) != 1 {
+			c.report(c.makings[mk].entity.pos, "", "it cannot be said what %q is in a new row of %s: its where allows more than one value", t.Field.Name, mk.Into.Name)
+		}
+	}
+}
+
+// makingPos is where the file gives a name its value, or else names the entity.
+func (c *compiler) makingPos(mk *Making, name string) pos {
+	for _, p := range c.makings[mk].set {
+		if p.name.text == name {
+			return p.name.pos
+		}
+	}
+	return c.makings[mk].entity.pos
+}
+
+// checkMigrationLoops: no row ever becomes what it was.
+func checkMigrationLoops(c *compiler) {
+	for _, m := range c.Migrations {
+		seen := map[*Entity]bool{}
+		todo := []*Entity{m.From}
+		for len(todo) > 0 {
+			e := todo[0]
+			todo = todo[1:]
+			for _, next := range e.Migrations {
+				for _, mk := range next.Makes {
+					if mk.Into == m.From && m.From != e {
+						c.report(c.migrations[m].name.pos, "one of the migrations has to go", "a loop: rows of %s become rows of %s again", m.From.Name, m.From.Name)
+						return
+					}
+					if !seen[mk.Into] {
+						seen[mk.Into] = true
+						todo = append(todo, mk.Into)
+					}
+				}
+			}
+		}
+	}
+}

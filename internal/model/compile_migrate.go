@@ -1,0 +1,119 @@
+package model
+
+import (
+	"slices"
+
+	"weir/internal/store"
+)
+
+// compileMigrations comes when all entities are known. A table that is only
+// migrated from has one entity, which has no name in the file: all its rows.
+func (c *compiler) compileMigrations() {
+	for _, d := range c.decl.migrations {
+		m := &Migration{Name: d.name.text, OneOf: d.one}
+		if !kebabName.MatchString(m.Name) || len(m.Name) > 64 {
+			c.report(d.name.pos, "like v1", "a migration's name is small letters, digits and single hyphens, at most 64, not %q", m.Name)
+		}
+		if m.From = c.oldRows(d); m.From == nil {
+			continue
+		}
+		c.migrations[m] = d
+		for _, mk := range d.into {
+			if into := c.entity(mk.entity); into != nil && !c.broken[into] && !c.broken[m.From] {
+				c.making(m, into, mk)
+			}
+		}
+		c.Migrations = append(c.Migrations, m)
+		m.From.Migrations = append(m.From.Migrations, m)
+		if p := m.InPlace(); p != nil {
+			p.Into.Replaces = append(p.Into.Replaces, p)
+		}
+	}
+}
+
+func (c *compiler) oldRows(d *migrationDecl) *Entity {
+	if !d.table.given() {
+		return c.entity(d.rows)
+	}
+	t := &Table{Table: store.Table{Name: d.table.text, Key: c.schema(d.key, map[string]store.KeyType{}), Stream: true}, OldImage: true}
+	if len(d.key.parts) == 0 {
+		return nil
+	}
+	e := &Entity{Name: t.Name, Table: t, open: true}
+	for _, a := range keyAttrs(t) {
+		e.Keys = append(e.Keys, &KeyTemplate{Attr: a, Template: identity(a.Name)})
+	}
+	t.Entities = []*Entity{e}
+	c.Old = append(c.Old, t)
+	return e
+}
+
+// making resolves what an old row gives to a row of the entity: what the file says,
+// and for every other attribute and key name the old row's field of that name.
+func (c *compiler) making(m *Migration, into *Entity, d makingDecl) {
+	mk := &Making{Migration: m, Into: into, Rule: &RowRule{Name: m.Name, Source: m.From, Into: into}}
+	if m.OneOf {
+		for _, t := range into.Where {
+			t.Field = m.From.Field(t.Field.Name)
+			mk.Where = append(mk.Where, t)
+		}
+	}
+	known, whole := c.settable(into), true
+	for _, p := range d.set {
+		if !slices.Contains(known, p.name.text) {
+			c.unknown(p.name, known, "%s has no attribute and no key name %q", into.Name, p.name.text)
+			whole = false
+			continue
+		}
+		x, ok := c.fromOld(m.From, p.value, into, p.name.text)
+		mk.Rule.Fields, whole = append(mk.Rule.Fields, Assign{p.name.text, x}), whole && ok
+	}
+	given := func(name string) bool {
+		return slices.ContainsFunc(d.set, func(p pair) bool { return p.name.text == name }) || into.fixed()[name] != ""
+	}
+	for _, name := range append(names(into.Attributes, func(a *Attribute) string { return a.Name }), into.keyNames()...) {
+		if !given(name) && (m.From.open || c.has(m.From, name)) && !mk.Rule.assigns(name) {
+			mk.Rule.Fields = append(mk.Rule.Fields, Assign{name, Expr{Field: m.From.Field(name)}})
+		} else if a := into.Attribute(name); a != nil && !a.Default.IsMissing() && !mk.Rule.assigns(name) {
+			mk.Rule.Fields = append(mk.Rule.Fields, Assign{name, Expr{Const: a.Default}})
+		}
+	}
+	if !whole {
+		return
+	}
+	mk.InPlace = sameKeyOf(mk.Rule)
+	c.makings[mk] = d
+	m.Makes = append(m.Makes, mk)
+}
+
+// fromOld is expr over old rows, which may have any attribute where none is declared.
+func (c *compiler) fromOld(from *Entity, w word, into *Entity, name string) (Expr, bool) {
+	if from.open && w.given() && w.text[0] != '=' {
+		return Expr{Field: from.Field(w.text)}, true
+	}
+	return c.expr(from, w, into, name)
+}
+
+// assigns reports whether the rule gives the name a value.
+func (r *RowRule) assigns(name string) bool {
+	return slices.ContainsFunc(r.Fields, func(a Assign) bool { return a.Name == name })
+}
+
+// sameKeyOf reports whether a rule makes a row at its source row's own key.
+func sameKeyOf(r *RowRule) bool {
+	if r.Source.Table != r.Into.Table {
+		return false
+	}
+	for i, k := range r.Into.PrimaryKey() {
+		if k.Template.String() != r.Source.PrimaryKey()[i].Template.String() {
+			return false
+		}
+		for _, name := range k.Template.Names() {
+			from := slices.IndexFunc(r.Fields, func(a Assign) bool { return a.Name == name })
+			if from < 0 || r.Fields[from].Expr.Field == nil || r.Fields[from].Expr.Field.Name != name {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,198 @@
+package projections
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Moved is a row that a migration makes of an old one.
+type Moved struct {
+	*model.Making
+	Row   store.Ref
+	Image value.Item // whole, but for what weir derives on it
+}
+
+// Move is what a migration makes of an old row by itself. The reason says why it
+// makes nothing of it, "" where it does.
+func Move(m *model.Migration, old value.Item) (made []Moved, reason string) {
+	for _, mk := range m.Makes {
+		if m.OneOf && !model.Holds(mk.Where, old) {
+			continue
+		}
+		row, reason := move(mk, old)
+		if reason != "" {
+			return nil, reason
+		}
+		made = append(made, row)
+	}
+	if len(made) == 0 {
+		return nil, "it passes the where of none of " + strings.Join(intos(m), ", ")
+	}
+	return made, ""
+}
+
+func intos(m *model.Migration) (names []string) {
+	for _, mk := range m.Makes {
+		names = append(names, mk.Into.Name)
+	}
+	return names
+}
+
+func move(mk *model.Making, old value.Item) (Moved, string) {
+	val := func(f *model.Assign) value.Value { return given(mk, f, old) }
+	p, ok := build(mk.Rule, val)
+	if !ok {
+		return Moved{}, keyless(mk, val)
+	}
+	image := p.Image
+	if !mk.InPlace {
+		image = image.With(others(mk, old, image)...)
+	}
+	for _, a := range mk.Into.Attributes {
+		if a.Required && !image.Has(a.Name) && !IsDerived(mk.Into, a.Name) {
+			return Moved{}, fmt.Sprintf("%s requires %s, and it has none", mk.Into.Name, a.Name)
+		}
+	}
+	if mk.Into.Table.Classify(image) != mk.Into {
+		return Moved{}, "what it makes is no row of " + mk.Into.Name
+	}
+	return Moved{mk, p.Row, image}, ""
+}
+
+// given is what an old row gives to a name of the new one, as rows hold it there.
+func given(mk *model.Making, f *model.Assign, old value.Item) value.Value {
+	v, a := evaluate(nil, &f.Expr, old), mk.Into.Attribute(f.Name)
+	switch {
+	case a == nil:
+	case v.IsMissing() || v.Kind() == value.Null:
+		return a.Default
+	case a.Type == model.TypeFlag && v.Kind() == value.Bool:
+		return value.OfString(model.Scalar(v))
+	}
+	return v
+}
+
+func keyless(mk *model.Making, val func(*model.Assign) value.Value) string {
+	for i := range mk.Rule.Fields {
+		f := &mk.Rule.Fields[i]
+		for _, k := range mk.Into.PrimaryKey() {
+			if k.Template.Slot(f.Name) >= 0 && model.Scalar(val(f)) == "" {
+				return fmt.Sprintf("the key of %s needs %s, and it has none", mk.Into.Name, f.Name)
+			}
+		}
+	}
+	return "it makes no key of " + mk.Into.Name
+}
+
+// others are the attributes of an old row that no declaration names. They go along
+// with it, but for what the new row's table has for its keys.
+func others(mk *model.Making, old, made value.Item) (out []value.Attr) {
+	from, into := mk.Migration.From, mk.Into
+	for _, a := range old {
+		if made.Has(a.Name) || book.IsOurs(a.Name) || IsDerived(into, a.Name) || from.Attribute(a.Name) != nil ||
+			isKey(from.Table, a.Name) || isKey(into.Table, a.Name) || tests(from.Where, a.Name) || tests(into.Where, a.Name) {
+			continue
+		}
+		used := slices.ContainsFunc(mk.Rule.Fields, func(f model.Assign) bool {
+			return f.Expr.Field != nil && f.Expr.Field.Key == nil && f.Expr.Field.Attr == a.Name
+		})
+		if !used {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+func isKey(t *model.Table, attr string) bool {
+	of := func(k *store.KeySchema) bool { return k.Partition.Name == attr || k.Sort.Name == attr }
+	return of(&t.Key) || slices.ContainsFunc(t.Indexes, func(ix store.Index) bool { return of(&ix.Key) })
+}
+
+func tests(where []model.Test, attr string) bool {
+	return slices.ContainsFunc(where, func(t model.Test) bool { return t.Field.Key == nil && t.Field.Attr == attr })
+}
+
+// Late is what stands on a row that took an old one's place and is the old form's:
+// an application that knows no other has written it there since.
+func Late(mk *model.Making, row value.Item) value.Item {
+	if !row.Has(book.Moved) {
+		return nil
+	}
+	return row.Filter(func(name string) bool {
+		return mk.Migration.From.Attribute(name) != nil && mk.Into.Attribute(name) == nil && !isKey(mk.Into.Table, name) && !tests(mk.Into.Where, name)
+	})
+}
+
+// MoveLate is what those attributes are on another row that the migration makes.
+func MoveLate(mk *model.Making, late value.Item) (out []value.Attr) {
+	for i := range mk.Rule.Fields {
+		f := &mk.Rule.Fields[i]
+		if f.Expr.Field != nil && f.Expr.Field.Key == nil && late.Has(f.Expr.Field.Attr) && mk.Into.Attribute(f.Name) != nil {
+			out = append(out, value.Attr{Name: f.Name, Value: given(mk, f, late)})
+		}
+	}
+	return out
+}
+
+// Written is the row as the application wrote it: without bookkeeping and without
+// what weir derives on it.
+func Written(e *model.Entity, row value.Item) value.Item {
+	return Own(e, row).Filter(func(name string) bool { return !book.IsOurs(name) && !IsDerived(e, name) })
+}
+
+// moved says that a change is a migration's: it made the row, or changed it after
+// its old one. Nothing has happened that history would tell of.
+func (c *Change) moved() bool {
+	mark := c.New.Get(book.Moved)
+	return !mark.IsMissing() && !value.Equal(mark, c.Old.Get(book.Moved))
+}
+
+// KeyMade is the key of the row that a migration made of an old one, read from the
+// key of the row that took the old one's place.
+func KeyMade(mk *model.Making, at value.Item) (store.Key, bool) {
+	val := func(f *model.Assign) value.Value { return evaluate(nil, &f.Expr, at) }
+	return mk.Into.Key(func(name string) value.Value { return keyPart(mk.Rule, val, name, primary(mk.Into, name)) })
+}
+
+// WithKeys is a row with the index keys that its fields make. Of an index whose key
+// cannot be made whole it has none.
+func WithKeys(e *model.Entity, row value.Item) value.Item {
+	for i := range e.Table.Indexes {
+		attrs, whole := KeysOf(e, &e.Table.Indexes[i], row)
+		if !whole {
+			for j := range attrs {
+				attrs[j].Value = value.Value{}
+			}
+		}
+		row = row.With(attrs...)
+	}
+	return row
+}
+
+// KeysOf is the key of an index as far as templates make it of a row; whole is false
+// when one of them cannot.
+func KeysOf(e *model.Entity, ix *store.Index, row value.Item) (attrs []value.Attr, whole bool) {
+	whole = true
+	for _, ka := range [...]store.KeyAttr{ix.Key.Partition, ix.Key.Sort} {
+		kt := e.KeyTemplate(ka.Name)
+		if ka.Name == "" || kt == nil || slices.Contains(e.PrimaryKey(), kt) || e.Attribute(ka.Name) != nil || IsDerived(e, ka.Name) {
+			continue
+		}
+		v, ok := kt.Build(func(name string) value.Value {
+			f := e.Field(name)
+			v := f.Get(row)
+			if f.Typed() && v.Kind() == value.String {
+				return value.OfString(kt.Template.Escape(v.Text()))
+			}
+			return v
+		})
+		attrs, whole = append(attrs, value.Attr{Name: ka.Name, Value: v}), whole && ok
+	}
+	return attrs, whole
+}
