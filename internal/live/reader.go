@@ -183,7 +183,11 @@ func (r *Reader) list(ctx context.Context) error {
 	}
 	listed := map[string][]store.Shard{}
 	there := map[place]bool{}
-	for _, t := range r.run.Model.Tables {
+	tables, err := r.run.Tables(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range tables {
 		shards, err := r.run.Store.Shards(ctx, t.Name)
 		if err != nil {
 			return err

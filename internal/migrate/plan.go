@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"weir/internal/book"
+	"weir/internal/ingest"
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/store"
@@ -33,7 +34,7 @@ func (m *Mover) begin(r *Request) plan {
 	is := p.g.From.Table.Classify(r.Now)
 	if p.isOld = is == p.g.From; p.isOld {
 		var reason string
-		if p.made, reason = projections.Move(p.g, r.Now); reason != "" {
+		if p.made, reason = becomes(p.g, r.Now); reason != "" {
 			p.Result = Result{Refused, reason}
 			return p
 		}
@@ -47,10 +48,24 @@ func (m *Mover) begin(r *Request) plan {
 	return p
 }
 
+// becomes is what the migration makes of an old row, as a command would have written
+// it; the reason says why it cannot.
+func becomes(g *model.Migration, old value.Item) ([]projections.Moved, string) {
+	made, reason := projections.Move(g, old)
+	for i := range made {
+		image, problems := ingest.Fit(made[i].Into, made[i].Image)
+		if made[i].Image = image; len(problems) > 0 {
+			r := ingest.Refusal{Problems: problems}
+			return nil, made[i].Into.Name + ": " + r.Error()
+		}
+	}
+	return made, reason
+}
+
 // gone finds the rows that were made of what the old row was, and no longer are.
 func (p *plan) gone(was []value.Item) {
 	for _, old := range was {
-		before, _ := projections.Move(p.g, old)
+		before, _ := becomes(p.g, old)
 		for _, b := range before {
 			same := func(o projections.Moved) bool { return projections.SameRow(o.Row, b.Row) }
 			if !slices.ContainsFunc(p.made, same) && !slices.ContainsFunc(p.stale, same) {

@@ -60,6 +60,7 @@ type Scan struct {
 	*Mover
 	Migration *model.Migration
 	DryRun    bool // only count; a Kept or Followed row is counted as There
+	Rows      int  // how many rows a page has at the most; 0 is as many as the store gives
 	// Each, when set, is told of each old row.
 	Each func(row store.Ref, old value.Item, r Result)
 	// Page, when set, is told after each page how many rows were read.
@@ -70,7 +71,7 @@ type Scan struct {
 // rows since the beginning.
 func (s *Scan) Run(ctx context.Context) (Counts, error) {
 	t := s.Migration.From.Table
-	place := &place{Ref: book.Migration(s.Model.Name, s.Migration.Name), table: t, Store: s.Store, dry: s.DryRun}
+	place := &place{Ref: book.Migration(s.Model.Name, s.Migration.Name), table: t, Store: s.Store, dry: s.DryRun, rows: s.Rows}
 	if err := place.open(ctx, s.Migration.Name, value.Attr{Name: onAttr, Value: value.OfBool(true)}); err != nil {
 		return nil, err
 	}
@@ -166,6 +167,7 @@ type place struct {
 	store.Ref
 	table  *model.Table
 	dry    bool
+	rows   int
 	after  *store.Cursor
 	counts value.Item
 }
@@ -209,7 +211,7 @@ func (p *place) note(ctx context.Context, ops []store.Op) error {
 // both are forgotten.
 func (p *place) scan(ctx context.Context, use func(rows []value.Item) (counts value.Item, err error)) error {
 	for {
-		page, err := p.Query(ctx, store.Query{Table: p.table.Name, After: p.after})
+		page, err := p.Query(ctx, store.Query{Table: p.table.Name, After: p.after, Limit: p.rows})
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", p.table.Name, err)
 		}

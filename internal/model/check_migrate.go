@@ -64,7 +64,7 @@ func (c *compiler) makingWhole(mk *Making) {
 	hint := func(name string) string {
 		return mk.Into.Name + ": {" + name + ": FIELD}; " + from.Name + " has " + strings.Join(c.fieldNames(from), ", ")
 	}
-	missing := mk.Into.keyNames()
+	missing := mk.Into.KeyNames()
 	for _, a := range mk.Into.Attributes {
 		if a.Required && a.Default.IsMissing() && !slices.Contains(missing, a.Name) {
 			missing = append(missing, a.Name)

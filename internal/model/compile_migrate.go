@@ -71,7 +71,7 @@ func (c *compiler) making(m *Migration, into *Entity, d makingDecl) {
 	given := func(name string) bool {
 		return slices.ContainsFunc(d.set, func(p pair) bool { return p.name.text == name }) || into.fixed()[name] != ""
 	}
-	for _, name := range append(names(into.Attributes, func(a *Attribute) string { return a.Name }), into.keyNames()...) {
+	for _, name := range append(names(into.Attributes, func(a *Attribute) string { return a.Name }), into.KeyNames()...) {
 		if !given(name) && (m.From.open || c.has(m.From, name)) && !mk.Rule.assigns(name) {
 			mk.Rule.Fields = append(mk.Rule.Fields, Assign{name, Expr{Field: m.From.Field(name)}})
 		} else if a := into.Attribute(name); a != nil && !a.Default.IsMissing() && !mk.Rule.assigns(name) {

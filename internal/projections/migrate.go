@@ -54,11 +54,6 @@ func move(mk *model.Making, old value.Item) (Moved, string) {
 	if !mk.InPlace {
 		image = image.With(others(mk, old, image)...)
 	}
-	for _, a := range mk.Into.Attributes {
-		if a.Required && !image.Has(a.Name) && !IsDerived(mk.Into, a.Name) {
-			return Moved{}, fmt.Sprintf("%s requires %s, and it has none", mk.Into.Name, a.Name)
-		}
-	}
 	if mk.Into.Table.Classify(image) != mk.Into {
 		return Moved{}, "what it makes is no row of " + mk.Into.Name
 	}

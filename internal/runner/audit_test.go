@@ -222,7 +222,7 @@ func (h *harness) rows(table, text string) string {
 // dump is all that people can see: rows, what is kept, what the audit says.
 func (h *harness) dump() string {
 	var out []string
-	for _, t := range h.model.Tables {
+	for _, t := range h.model.AllTables() {
 		out = append(out, h.rows(t.Name, ""))
 	}
 	for _, row := range h.scan(book.TableName) {

@@ -209,7 +209,7 @@ func (f *Follower) changes() []<-chan struct{} {
 		return nil
 	}
 	var out []<-chan struct{}
-	for _, t := range f.Runner.Model.Tables {
+	for _, t := range f.Runner.Model.AllTables() {
 		if c, err := n.Changed(t.Name); err == nil {
 			out = append(out, c)
 		}
@@ -255,7 +255,11 @@ type piece struct {
 func (c *consumer) pass(ctx context.Context) (n int, err error) {
 	var pieces []piece
 	together, ordered := 0, c.jobs && tellsEach(c.Runner.Model)
-	for _, t := range c.Runner.Model.Tables {
+	tables, err := c.Runner.Tables(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, t := range tables {
 		shards, err := c.source().Shards(ctx, t.Name)
 		if err != nil {
 			return 0, fmt.Errorf("stream of %s: %w", t.Name, err)

@@ -54,7 +54,7 @@ type delivery struct {
 func newHarness(t testing.TB, m *model.Model) *harness {
 	h := &harness{t: t, model: m, clock: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), sleeper: map[string]*sleeper{}, done: map[int]bool{}}
 	tables := []store.Table{book.Table()}
-	for _, mt := range m.Tables {
+	for _, mt := range m.AllTables() {
 		st := mt.Table
 		st.Stream = true
 		tables = append(tables, st)
@@ -106,7 +106,7 @@ func (h *harness) runner(b *breaker) *runner.Runner {
 // pull takes what is new in the streams into records.
 func (h *harness) pull() int {
 	before := len(h.records)
-	for _, t := range h.model.Tables {
+	for _, t := range h.model.AllTables() {
 		shards, err := h.store.Shards(context.Background(), t.Name)
 		must(h.t, err)
 		for _, s := range shards {

@@ -43,6 +43,8 @@ import (
 //	deliver … crash=N         the same with N of the writes
 //	deliver … cut=no          cut as before when it is done again
 //	jobs [crash=… | sleep=…]  the long lists alone
+//	migrate NAME [crash=… | sleep=…] [dry] a migration's scan, in pages of two rows
+//	end NAME                  the migration is over
 //	split TABLE               its newest shard is closed and goes on as two
 //	sweep                     an hour passes, and what has expired goes
 //	mood [refuses=W] [fails=N] the index refuses documents with the word, and fails
@@ -158,6 +160,12 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) (string, error) {
 		err := s.do(func(h *harness) error { return h.jobs(nil) })
 		s.h.pull()
 		return s.audit(), err
+	case "migrate":
+		return s.migrate(words, args)
+	case "end":
+		return "", s.do(func(h *harness) error {
+			return h.mover(nil).End(context.Background(), h.model.Migration(words[0]))
+		})
 	case "split":
 		return "", s.do(func(h *harness) error {
 			shards, err := h.store.Shards(context.Background(), words[0])

@@ -6,7 +6,8 @@
 // anywhere is applied again whole, and every step is safe to repeat. What makes it
 // so is in each step's file: tallies.go (the book), steps.go (what is told, and
 // looked at), rows.go (positions and tombstones), follows.go (memberships),
-// documents.go (versions in the index), park.go (what was refused).
+// documents.go (versions in the index), moves.go (migrations), park.go (what was
+// refused).
 package runner
 
 import (
@@ -97,7 +98,7 @@ func (r *Runner) gathered(ctx context.Context, b Batch) (Counts, error) {
 	g := projections.Gather(b.Changes)
 	kept := make([]bool, len(b.Changes))
 	w := work{Runner: r, Batch: b, Gathered: g, kept: kept}
-	for _, step := range []func(context.Context) error{w.facts, w.tallies, w.sets, w.steps, w.rows, w.joins, w.tells, w.mends, w.faults} {
+	for _, step := range []func(context.Context) error{w.facts, w.tallies, w.sets, w.steps, w.rows, w.joins, w.tells, w.mends, w.moves, w.faults} {
 		if err := step(ctx); err != nil {
 			return Counts{}, err
 		}

@@ -136,7 +136,7 @@ func Tables(models []*model.Model) ([]store.Table, error) {
 	owner := map[string]string{}
 	tables := []store.Table{book.Table()}
 	for _, m := range models {
-		for _, t := range m.Tables {
+		for _, t := range m.AllTables() {
 			if other, taken := owner[t.Name]; taken {
 				return nil, fmt.Errorf("models %s and %s both have a table %s; give one of them another data directory", other, m.Name, t.Name)
 			}

@@ -1,0 +1,59 @@
+package runner_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir/internal/migrate"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+func (h *harness) mover(b *breaker) *migrate.Mover {
+	return &migrate.Mover{Model: h.model, Store: h.runner(b).Store}
+}
+
+// migrateAll does a migration's scan, and says what became of each old row.
+func (h *harness) migrateAll(b *breaker, name string, dry bool) (string, error) {
+	var out []string
+	s := migrate.Scan{Mover: h.mover(b), Migration: h.model.Migration(name), DryRun: dry, Rows: 2}
+	if s.Migration == nil {
+		return "", fmt.Errorf("no migration %q", name)
+	}
+	s.Each = func(row store.Ref, _ value.Item, r migrate.Result) {
+		out = append(out, fmt.Sprintf("%s: %s", row, r))
+	}
+	counts, err := s.Run(context.Background())
+	slices.Sort(out)
+	for _, o := range [...]migrate.Outcome{migrate.Moved, migrate.Followed, migrate.There, migrate.Kept, migrate.Refused} {
+		if n := counts[o]; n > 0 {
+			out = append(out, fmt.Sprintf("%d %s", n, o))
+		}
+	}
+	return strings.Join(out, "\n"), err
+}
+
+func (s *script) migrate(words []string, args map[string]string) (string, error) {
+	do := func(h *harness, b *breaker) error {
+		_, err := h.migrateAll(b, words[0], false)
+		return err
+	}
+	switch {
+	case args["crash"] != "":
+		return s.everyCrash(args, do)
+	case args["sleep"] != "":
+		return s.sleep(args, do)
+	case slices.Contains(words, "dry"):
+		return s.h.migrateAll(nil, words[0], true)
+	}
+	var out string
+	err := s.do(func(h *harness) (err error) {
+		out, err = h.migrateAll(nil, words[0], false)
+		return err
+	})
+	s.h.pull()
+	s.shown = len(s.h.records) // in no order that stays: rows are moved abreast
+	return out, err
+}
