@@ -336,6 +336,13 @@ func TestProcessesTakeOver(t *testing.T) {
 	}))
 }
 
+// begun reports whether a shard was read.
+func (w *world) begun() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.reads) > 0
+}
+
 // oneReaderEach checks that a shard never went back to a reader without a hold.
 func (w *world) oneReaderEach() {
 	w.Helper()
@@ -512,7 +519,7 @@ func TestOneProcessADirectory(t *testing.T) {
 	w := newWorld(t)
 	w.start(0)
 	w.settles()
-	for len(w.reads) == 0 {
+	for !w.begun() {
 		time.Sleep(time.Millisecond)
 	}
 	err := live.Follow(t.Context(), &runner.Runner{Model: w.model, Store: w.db, Now: time.Now}, live.Options{Dir: w.dirs[0]})
