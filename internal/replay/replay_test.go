@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/book"
 	"weir/internal/events"
+	"weir/internal/model"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -141,6 +143,15 @@ func TestWrittenMeanwhile(t *testing.T) {
 	}
 
 	w = newWorld(t)
+	w.app(store.Write{Ref: ref("ALBUM#a", "METADATA"), Put: item(`{"PK":"ALBUM#a","SK":"METADATA","type":"Album","title":"one"}`)})
+	s = &meanwhile{w.store, func() {
+		w.replay([]events.Entry{album(2, `{"title":"one"}`, `{"title":"two"}`), album(3, `{"title":"two"}`, `{"title":"three"}`)}, 0)
+	}}
+	must(t, batches(w.over(s), []events.Entry{album(2, `{"title":"one"}`, `{"title":"two"}`)}, 0))
+	same(t, "a row that another replay was the first to write", w.row("ALBUM#a", "METADATA"),
+		`{"PK":"ALBUM#a","SK":"METADATA","photos":0,"title":"three","type":"Album","weir":0}`)
+
+	w = newWorld(t)
 	s = &meanwhile{w.store, func() {
 		w.app(store.Write{Ref: ref("ALBUM#a", "METADATA"), Put: item(`{"PK":"ALBUM#a","SK":"METADATA","weir":9,"photos":3,"type":"Album","title":"mine"}`)})
 	}}
@@ -193,8 +204,8 @@ func TestRefused(t *testing.T) {
 		album(8, ``, `{"mood":8}`),
 		album(9, `{"mood":8}`, ``),
 	}
-	const gaps = "ALBUM#a: the old image is not the last one seen: a change is missing\n" +
-		"ALBUM#a: a change of a row that was removed: its insertion is missing"
+	const gaps = "6 ALBUM#a: the old image is not the last one seen: a change is missing\n" +
+		"9 ALBUM#a: a change of a row that was removed: its insertion is missing"
 	want := ""
 	for size := 1; size <= len(all); size++ {
 		w := newWorld(t)
@@ -227,6 +238,14 @@ func TestDerived(t *testing.T) {
 	w.app(store.Write{Ref: ref("ALBUM#a", "METADATA"), Ops: []store.Op{
 		{Kind: store.Set, Attr: "photos", Value: value.OfInt(2)}, {Kind: store.Set, Attr: "weir", Value: value.OfInt(7)},
 	}})
+	asked := &breaking{Store: w.store}
+	shown := w.over(asked)
+	must(t, batches(shown, []events.Entry{
+		album(2, `{"title":"one","open":true,"photos":5,"weir":99}`, `{"title":"one","open":true,"photos":6,"weir":100}`),
+	}, 0))
+	if asked.calls != 0 || shown.Summary.Skipped != 1 {
+		t.Errorf("a change of what is derived: %d writes, %+v", asked.calls, shown.Summary)
+	}
 	s := w.replay([]events.Entry{
 		album(2, `{"title":"one","open":true,"photos":5,"weir":99}`, `{"title":"one","open":true,"photos":6,"weir":100}`),
 		album(3, `{"title":"one","open":true,"photos":6,"weir":100}`, `{"title":"three","photos":6,"weir":100}`),
@@ -244,7 +263,10 @@ func TestDerived(t *testing.T) {
 	gone.Record.Old, gone.Record.New, gone.Record.Position = card.Record.New, nil, events.PositionOf(5)
 	w.app(store.Write{Ref: ref("CARDS", "b"), Put: item(`{"PK":"CARDS","SK":"b","type":"Card","title":"mine"}`)})
 	gone.Record.Keys = item(`{"PK":"CARDS","SK":"b"}`)
-	w.replay([]events.Entry{card, gone}, 0)
+	must(t, batches(w.over(asked), []events.Entry{card, gone}, 0))
+	if asked.calls != 0 {
+		t.Errorf("rows that only weir makes: %d writes", asked.calls)
+	}
 	same(t, "a row that only weir makes", w.row("CARDS", "a")+w.row("CARDS", "b"), `nothing{"PK":"CARDS","SK":"b","title":"mine","type":"Card"}`)
 
 	other := gone
@@ -293,10 +315,12 @@ func TestTimes(t *testing.T) {
 		"a position in the same second":   {[]events.Entry{at(album(0, ``, one), 1900), position(album(0, one, two), 1, 1000)}, "two"},
 		"not the next in the same second": {[]events.Entry{at(album(0, ``, one), 1100), position(album(0, three, two), 1, 1900)}, "one"},
 		"a position in the next second":   {[]events.Entry{at(album(0, ``, one), 1900), position(album(0, three, two), 1, 2000)}, "two"},
-		"a row, and another":              {[]events.Entry{{Record: row(two)}, {Record: row(one)}}, "two"},
-		"a row, and its change":           {[]events.Entry{{Record: row(one)}, timeless(album(1, one, two))}, "two"},
-		"earlier in the same second":      {[]events.Entry{at(album(0, ``, one), 1900), at(album(0, one, two), 1100)}, "one"},
-		"gone in the same second":         {[]events.Entry{position(album(0, ``, one), 1, 1000), position(album(0, one, ``), 2, 1000), at(album(0, ``, two), 1500)}, ""},
+		"changed and changed back, and the first of it late": {[]events.Entry{
+			position(album(0, ``, one), 1, 1000), position(album(0, two, one), 3, 3000), position(album(0, one, two), 2, 2000)}, "one"},
+		"a row, and another":         {[]events.Entry{{Record: row(two)}, {Record: row(one)}}, "two"},
+		"a row, and its change":      {[]events.Entry{{Record: row(one)}, timeless(album(1, one, two))}, "two"},
+		"earlier in the same second": {[]events.Entry{at(album(0, ``, one), 1900), at(album(0, one, two), 1100)}, "one"},
+		"gone in the same second":    {[]events.Entry{position(album(0, ``, one), 1, 1000), position(album(0, one, ``), 2, 1000), at(album(0, ``, two), 1500)}, ""},
 		"gone later, without a position": {[]events.Entry{
 			position(album(0, ``, one), 1, 1000), position(album(0, one, ``), 2, 2000), position(album(0, ``, one), 3, 3000),
 			at(album(0, one, ``), 9000), at(album(0, ``, two), 5000)}, ""},
@@ -321,7 +345,8 @@ func row(image string) events.Record {
 	return r
 }
 
-// TestGaps: an old image that is not what the store last saw is said, once.
+// TestGaps: an old image that is not what the store last saw is said, once, with its
+// place.
 func TestGaps(t *testing.T) {
 	w := newWorld(t)
 	all := []events.Entry{
@@ -331,11 +356,109 @@ func TestGaps(t *testing.T) {
 		album(6, `{"title":"five"}`, ``),
 		album(8, `{"title":"seven"}`, `{"title":"eight"}`),
 	}
-	w.replay(all, 0)
-	w.replay(all, 0)
+	if s := w.replay(all, 0); s.Gaps != 3 {
+		t.Errorf("%+v", s)
+	}
+	if s := w.replay(all, 0); s.Gaps != 0 {
+		t.Errorf("the second time: %+v", s)
+	}
 	same(t, "what is said", strings.Join(w.gaps, "\n"), strings.Join([]string{
-		"ALBUM#a: the old image is not the last one seen: a change is missing",
-		"ALBUM#a: an insert of a row that was there: its removal is missing",
-		"ALBUM#a: a change of a row that was removed: its insertion is missing",
+		"3 ALBUM#a: the old image is not the last one seen: a change is missing",
+		"5 ALBUM#a: an insert of a row that was there: its removal is missing",
+		"8 ALBUM#a: a change of a row that was removed: its insertion is missing",
 	}, "\n"))
+}
+
+// TestHistory: the store's own stream has each change with the time and the place at
+// which it was first written.
+func TestHistory(t *testing.T) {
+	w := newWorld(t)
+	w.replay(life()[:4], 1)
+	const (
+		key = `{"PK":"ALBUM#a","SK":"METADATA"`
+		one = key + `,"photos":0,"title":"one","type":"Album","weir":0}`
+		two = key + `,"note":"n","photos":0,"title":"two","type":"Album","weir":0}`
+	)
+	same(t, "the history", w.history(), key+"} 2025-01-01 00:00:01@1 nothing -> "+one+"\n"+
+		key+"} 2025-01-01 00:00:02@2 "+one+" -> "+two+"\n"+
+		key+"} 2025-01-01 00:00:03@3 "+two+" -> nothing\n"+
+		key+"} 2025-01-01 00:00:04@4 nothing -> "+strings.Replace(one, "one", "four", 1)+"\n")
+}
+
+// TestOrder: who follows and what is told stay in order, also where one of them is a
+// removal; what may come in any order is sent together.
+func TestOrder(t *testing.T) {
+	m, err := model.Load("watchlists")
+	must(t, err)
+	w := worldOf(t, m)
+	const (
+		saved = `{"PK":"USER#a","SK":"SAVED#WATCHLIST#w","entityType":"USER_SAVED_WATCHLIST","savedAt":"2026-01-01T00:00:00Z"}`
+		added = `{"PK":"WATCHLIST#w","SK":"ITEM#MOVIE#%d","entityType":"WATCHLIST_ITEM","contentType":"MOVIE","contentId":"%[1]d","addedAt":"2026-01-02T00:00:00Z"}`
+	)
+	w.replay([]events.Entry{record(1, "", saved)}, 0)
+	s := &breaking{Store: w.store}
+	batch := []events.Entry{record(2, saved, "")}
+	for i := 3; i < 6; i++ {
+		batch = append(batch, record(i, "", fmt.Sprintf(added, i)))
+	}
+	must(t, batches(w.over(s), batch, 0))
+	if s.sent != 3 { // the mark, the removal, and all that comes after it
+		t.Errorf("%d calls", s.sent)
+	}
+	if r := w.stream()[1]; r.New != nil {
+		t.Errorf("%s %s comes before the removal", r.Event(), plain(r.Keys))
+	}
+}
+
+// TestSteps: what steps show over what the application wrote is no part of a
+// recording, and stays where this store shows it.
+func TestSteps(t *testing.T) {
+	m, err := model.Load("movienight")
+	must(t, err)
+	w := worldOf(t, m)
+	of := func(n int, old, new string) events.Entry {
+		e := record(n, old, new)
+		e.Record.Table = "Rounds"
+		return e
+	}
+	round := store.Ref{Table: "Rounds", Key: store.Key{Partition: value.OfString("r")}}
+	const (
+		voting   = `{"round_id":"r","group_id":"g","status":"voting"}`
+		longer   = `{"round_id":"r","group_id":"g","status":"voting","started_by":"a"}`
+		expired  = `{"round_id":"r","group_id":"g","status":"expired","started_by":"a"}`
+		selected = `{"round_id":"r","group_id":"g","status":"selected","selected_at":"T","weir":9,"` + book.Own +
+			`":{"status":{"own":"voting","shown":"selected"},"selected_at":{"shown":"T"}}}`
+	)
+	w.replay([]events.Entry{of(1, "", selected)}, 0)
+	same(t, "a round that another projector moved", plain(unmarked(w.at(round))),
+		`{"group_id":"g","round_id":"r","status":"voting","weir":0}`)
+
+	w.app(store.Write{Ref: round, Ops: []store.Op{
+		{Kind: store.Set, Attr: "status", Value: value.OfString("selected")},
+		{Kind: store.Set, Attr: "weir", Value: value.OfInt(7)},
+		{Kind: store.Set, Attr: book.Own, Value: value.OfMap(item(`{"status":{"own":"voting","shown":"selected"}}`))},
+	}})
+	w.replay([]events.Entry{of(2, voting, longer)}, 0)
+	same(t, "a round that this store has moved", plain(unmarked(w.at(round))),
+		`{"group_id":"g","round_id":"r","started_by":"a","status":"selected","weir":7,"weir.own":{"status":{"own":"voting","shown":"selected"}}}`)
+
+	w.replay([]events.Entry{of(3, longer, expired)}, 0)
+	same(t, "a round of which the application changed what is under that", plain(unmarked(w.at(round))),
+		`{"group_id":"g","round_id":"r","started_by":"a","status":"expired","weir":7}`)
+	if len(w.gaps) > 0 {
+		t.Errorf("gaps %q", w.gaps)
+	}
+}
+
+// record is a record of a stream, at its place n, with its images as JSON, "" where
+// there is none.
+func record(n int, old, new string) events.Entry {
+	e := events.Entry{Record: events.Record{Position: events.PositionOf(uint64(n)), Time: time.Date(2026, 1, 1, 0, 0, n, 0, time.UTC)}}
+	if old != "" {
+		e.Record.Old = item(old)
+	}
+	if new != "" {
+		e.Record.New = item(new)
+	}
+	return e
 }

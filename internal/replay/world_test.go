@@ -45,8 +45,18 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	m, err := model.Parse("shop.yaml", []byte(shopModel))
+	return worldOf(t, parse(t, shopModel))
+}
+
+func parse(t testing.TB, text string) *model.Model {
+	t.Helper()
+	m, err := model.Parse("model.yaml", []byte(text))
 	must(t, err)
+	return m
+}
+
+func worldOf(t testing.TB, m *model.Model) *world {
+	t.Helper()
 	tables := []store.Table{book.Table()}
 	for _, mt := range m.Tables {
 		st := mt.Table
@@ -65,7 +75,7 @@ func (w *world) over(s store.Store) *replay.Replay {
 	return &replay.Replay{
 		Model: w.model, Store: s, Runner: &runner.Runner{Model: w.model, Store: s, Now: now},
 		Gap: func(g replay.Gap) {
-			w.gaps = append(w.gaps, fmt.Sprintf("%s: %s", g.Row.Key.Partition.Text(), g.Reason))
+			w.gaps = append(w.gaps, fmt.Sprintf("%d %s: %s", g.Where.Line, g.Row.Key.Partition.Text(), g.Reason))
 		},
 	}
 }
@@ -87,19 +97,25 @@ func batches(r *replay.Replay, entries []events.Entry, size int) error {
 	return nil
 }
 
-// history is what the store's own stream tells of the core table: a line for each
-// change, those of one row together.
+// stream is what the store's own stream tells of the core table.
+func (w *world) stream() []events.Record {
+	table := w.model.Tables[0].Name
+	shards, err := w.store.Shards(context.Background(), table)
+	must(w.t, err)
+	page, err := w.store.Read(context.Background(), table, shards[0].ID, events.Position{}, 100000)
+	must(w.t, err)
+	return page.Records
+}
+
+// history is the stream, a line for each change, those of one row together: what
+// changed, and when and where that was first written.
 func (w *world) history() string {
-	shards, err := w.store.Shards(context.Background(), "shop")
-	must(w.t, err)
-	page, err := w.store.Read(context.Background(), "shop", shards[0].ID, events.Position{}, 100000)
-	must(w.t, err)
-	recs := page.Records
+	recs := w.stream()
 	name := func(r events.Record) string { return plain(r.Keys) }
 	slices.SortStableFunc(recs, func(a, b events.Record) int { return strings.Compare(name(a), name(b)) })
 	var b strings.Builder
 	for _, r := range recs {
-		fmt.Fprintf(&b, "%s %s %s -> %s\n", name(r), r.Time.UTC().Format("05"), plain(unmarked(r.Old)), plain(unmarked(r.New)))
+		fmt.Fprintf(&b, "%s %s@%s %s -> %s\n", name(r), r.Time.UTC().Format(time.DateTime), r.Origin, plain(unmarked(r.Old)), plain(unmarked(r.New)))
 	}
 	return b.String()
 }
@@ -108,7 +124,11 @@ func (w *world) history() string {
 func (w *world) row(pk, sk string) string { return plain(unmarked(w.get(pk, sk))) }
 
 func (w *world) get(pk, sk string) value.Item {
-	rows, err := w.store.Get(context.Background(), []store.Ref{ref(pk, sk)})
+	return w.at(ref(pk, sk))
+}
+
+func (w *world) at(r store.Ref) value.Item {
+	rows, err := w.store.Get(context.Background(), []store.Ref{r})
 	must(w.t, err)
 	return rows[0]
 }
@@ -175,15 +195,17 @@ func item(text string) value.Item {
 	if err := dec.Decode(&x); err != nil {
 		panic(err)
 	}
-	var attrs []value.Attr
-	for name, v := range x {
-		attrs = append(attrs, value.Attr{Name: name, Value: valueOf(v)})
-	}
-	return value.NewItem(attrs...)
+	return valueOf(x).Item()
 }
 
 func valueOf(x any) value.Value {
 	switch x := x.(type) {
+	case map[string]any:
+		var attrs []value.Attr
+		for name, v := range x {
+			attrs = append(attrs, value.Attr{Name: name, Value: valueOf(v)})
+		}
+		return value.OfMap(value.NewItem(attrs...))
 	case bool:
 		return value.OfBool(x)
 	case json.Number:

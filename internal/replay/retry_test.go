@@ -1,0 +1,65 @@
+package replay_test
+
+import (
+	"errors"
+	"testing"
+
+	"weir/internal/events"
+	"weir/internal/replay"
+	"weir/internal/runner"
+)
+
+// TestRetry: what could not be used is kept once, whole, until a replay with another
+// model can use it.
+func TestRetry(t *testing.T) {
+	w := newWorld(t)
+	right, wrong := w.model, parse(t, `
+model: shop
+tables: {shop: {key: [id]}}
+entities:
+  Album: {where: {type: Album}, key: {id: "{id}"}}
+`)
+	bad := events.Entry{Bad: &events.Bad{Err: errors.New("no JSON"), Raw: []byte(`{"Keys":`)}}
+	bad.Line = 2
+	w.model = wrong
+	for range 2 {
+		if s := w.replay([]events.Entry{life()[0], bad}, 0); s != (replay.Summary{Kept: 2}) {
+			t.Fatalf("%+v", s)
+		}
+	}
+	kept := w.kept()
+	if len(kept) != 2 {
+		t.Fatalf("%d are kept", len(kept))
+	}
+	for _, d := range kept {
+		if err := w.over(w.store).Retry(t.Context(), &d); !errors.Is(err, runner.ErrNoRetry) {
+			t.Errorf("a retry of %s with the same model: %v", d.Source, err)
+		}
+	}
+	w.model = right
+	for _, d := range kept {
+		r := w.over(w.store)
+		err := r.Retry(t.Context(), &d)
+		if d.Raw == "" && (err != nil || r.Summary != replay.Summary{Applied: 1}) || d.Raw != "" && !errors.Is(err, runner.ErrNoRetry) {
+			t.Errorf("a retry of %s: %v, %+v", d.Source, err, r.Summary)
+		}
+	}
+	same(t, "the album", w.row("ALBUM#a", "METADATA"), `{"PK":"ALBUM#a","SK":"METADATA","photos":0,"title":"one","type":"Album","weir":0}`)
+	if kept = w.kept(); len(kept) != 1 || kept[0].Raw != `{"Keys":` {
+		t.Errorf("%+v is still kept", kept)
+	}
+}
+
+// kept is all that is kept, with its records.
+func (w *world) kept() (out []runner.Dead) {
+	w.t.Helper()
+	run := w.over(w.store).Runner
+	var ids []string
+	must(w.t, run.Dead(w.t.Context(), func(d runner.Dead) error { ids = append(ids, d.ID); return nil }))
+	for _, id := range ids {
+		d, err := run.DeadByID(w.t.Context(), id)
+		must(w.t, err)
+		out = append(out, d)
+	}
+	return out
+}
