@@ -60,4 +60,14 @@ entities:
 	if s := w.replay([]events.Entry{e}, 0); s.Applied != 1 {
 		t.Errorf("the model's only table under another name: %+v", s)
 	}
+
+	w = worldOf(t, parse(t, `
+model: two
+tables: {long: {key: [PK, SK]}, short: {key: [PK]}}
+entities:
+  One: {table: long, key: {PK: "{a}", SK: "{b}"}}
+`))
+	if s := w.replay([]events.Entry{life()[0]}, 0); s.Applied != 1 {
+		t.Errorf("the only table with a key of both: %+v", s)
+	}
 }
