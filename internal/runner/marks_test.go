@@ -17,6 +17,9 @@ var differs = regexp.MustCompile(`\d+ of \d+ writes|\b0{20}\d{20}\b|\b[0-9a-f]{1
 // TestPromisesByItem runs the scripts of the promises again, without lanes: the same
 // comes of the same.
 func TestPromisesByItem(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the same scripts once more")
+	}
 	files, err := filepath.Glob("testdata/*.txt")
 	must(t, err)
 	for _, file := range files {
