@@ -36,6 +36,7 @@ finish() {
 }
 trap finish EXIT
 "${GO:-go}" build -o "$work/ingest" ./cmd/ingest
+: >"$work/log"
 "$work/ingest" serve models/*.yaml --data "$work/data" --addr 127.0.0.1:0 --rate 0 2>"$work/log" &
 pid=$!
 for _ in $(seq 100); do
