@@ -2,7 +2,7 @@
 // prints a table: each line with the figure, the peer's, their ratio and the goal.
 //
 // What is compared stands in the file of each stage: decode.go, replay.go, steps.go,
-// search.go, memory.go, scale.go and lists.go. Rounds of weir and of its peer take turns, and
+// search.go, memory.go, scale.go, lists.go and ingest.go. Rounds of weir and of its peer take turns, and
 // a line shows medians, so that what else the machine does falls on both alike.
 package main
 
@@ -45,6 +45,7 @@ var stages = []stage{
 	{name: "search", run: (*bench).search},
 	{name: "scale", run: (*bench).scale},
 	{name: "lists", run: (*bench).lists},
+	{name: "ingest", run: (*bench).ingest},
 	{name: "memory", run: (*bench).memory},
 	{name: "parts", run: (*bench).parts, asked: true},
 }
@@ -74,6 +75,9 @@ func run(ctx context.Context) (err error) {
 	flag.StringVar(&b.profiles.memory, "memprofile", "", "write a profile of all allocations, the peers' too, to `file`")
 	temp := flag.String("temp", "", "`directory` for recordings and stores")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		*only = strings.Join(flag.Args(), ",")
+	}
 	debug.SetMemoryLimit(heapLimit)
 	debug.SetGCPercent(heapGrowth)
 	chosen, err := choose(*only)

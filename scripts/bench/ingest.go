@@ -1,0 +1,314 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"weir/internal/api"
+	"weir/internal/ingest"
+	"weir/internal/query"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/system"
+	"weir/internal/value"
+	"weir/internal/web"
+	"weir/internal/writeapi"
+)
+
+// ingest looks at writes: how long until what is derived from one shows, with the
+// write API, the follower and the queries in this process; and how many rows a second
+// the write side does, beside the store that gets the same rows ready made.
+func (b *bench) ingest() error {
+	if err := b.visible(); err != nil {
+		return err
+	}
+	return b.writes()
+}
+
+// served is a system that takes writes, follows and answers, at an address.
+type served struct {
+	*running
+	base string
+	stop func() error
+}
+
+func (b *bench) serve() (*served, error) {
+	r, err := b.open("gallery", system.Options{})
+	if err != nil {
+		return nil, err
+	}
+	log := slog.New(slog.DiscardHandler)
+	queries, err := api.New([]*query.Engine{r.part.Query}, log)
+	if err != nil {
+		return nil, err
+	}
+	writes, err := writeapi.New([]writeapi.Target{{Model: r.part.Model, Writer: &ingest.Writer{Model: r.part.Model, Store: r.Store}}}, writeapi.Options{Log: log})
+	if err != nil {
+		return nil, err
+	}
+	server, err := web.Listen("127.0.0.1:0", writes.Beside(queries), log)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(b.ctx)
+	errs := make(chan error, 2)
+	go func() { errs <- server.Run(ctx) }()
+	go func() {
+		f := runner.Follower{Runner: r.part.Runner, Prompt: true}
+		errs <- f.CatchUp(context.WithoutCancel(ctx), ctx.Done())
+	}()
+	stop := func() error {
+		cancel()
+		return errors.Join(<-errs, <-errs, r.remove())
+	}
+	return &served{r, "http://" + server.Addr().String(), stop}, nil
+}
+
+// ask gives the body of an answer that must have a status.
+func (s *served) ask(method, path, body string, status int) ([]byte, error) {
+	req, err := http.NewRequest(method, s.base+path, bytes.NewBufferString(body))
+	if err != nil {
+		return nil, err
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode != status {
+		err = fmt.Errorf("%s %s: %s %s", method, path, res.Status, answer)
+	}
+	return answer, err
+}
+
+const (
+	visibleGoal = 5 * time.Millisecond
+	ofAlbums    = 20
+	at          = `"2026-01-31T12:00:00Z"`
+)
+
+// visible measures from before a picture is put into an album by HTTP to when a query
+// over HTTP gives the album with its new count.
+func (b *bench) visible() error {
+	s, err := b.serve()
+	if err != nil {
+		return err
+	}
+	for a := range ofAlbums {
+		if _, err := s.ask("POST", "/v1/gallery/Album", fmt.Sprintf(`{"id":"a%d","title":"An album","createdAt":%s}`, a, at), 201); err != nil {
+			return errors.Join(err, s.stop())
+		}
+	}
+	n := pick(b, 500, 4000)
+	var written, shown []time.Duration
+	for i := range n + 100 { // the first warm it up
+		start := time.Now()
+		if _, err := s.ask("POST", "/v1/gallery/AlbumMedia", fmt.Sprintf(`{"albumId":"a%d","mediaId":"m%d","addedAt":%s}`, i%ofAlbums, i, at), 201); err != nil {
+			return errors.Join(err, s.stop())
+		}
+		answered := time.Since(start)
+		if err := s.await(i%ofAlbums, 1+i/ofAlbums); err != nil {
+			return errors.Join(err, s.stop())
+		}
+		if i >= 100 {
+			written, shown = append(written, answered), append(shown, time.Since(start))
+		}
+	}
+	p50, p99 := percentile(shown, 50), percentile(shown, 99)
+	b.say("%d writes: answered p50 %v, p99 %v; shown p50 %v, p99 %v", n, percentile(written, 50), percentile(written, 99), p50, p99)
+	b.table.add(line{what: "a write by HTTP until it is answered, p50 and p99", figure: ms(percentile(written, 50)) + ", " + ms(percentile(written, 99))})
+	b.table.add(line{what: "a write by HTTP until its count shows, p50", figure: ms(p50)})
+	b.table.add(line{what: "a write by HTTP until its count shows, p99", figure: ms(p99), goal: "≤ " + ms(visibleGoal), met: p99 <= visibleGoal})
+	return s.stop()
+}
+
+func ms(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d.Microseconds())/1000) }
+
+func percentile(ds []time.Duration, p int) time.Duration {
+	ds = slices.Sorted(slices.Values(ds))
+	return ds[min(len(ds)-1, len(ds)*p/100)]
+}
+
+// await asks until an album has a count.
+func (s *served) await(album, count int) error {
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		body, err := s.ask("GET", fmt.Sprintf("/v1/gallery/album?albumId=a%d", album), "", 200)
+		if err != nil {
+			return err
+		}
+		var page struct{ Items []struct{ MediaCount int } }
+		if err := json.Unmarshal(body, &page); err != nil {
+			return err
+		}
+		if len(page.Items) == 1 && page.Items[0].MediaCount == count {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("album a%d has no %d pictures within 10 s: %s", album, count, body)
+		}
+	}
+}
+
+const atOnce = 256
+
+// writes measures rows a second in batches: by the write side, which checks each
+// command, makes its row and writes it on the condition that there is none; and by
+// the store, which gets the rows that the write side made.
+func (b *bench) writes() error {
+	n := pick(b, 20_000, 100_000)
+	var ours, bare, https []cost
+	for round := range pick(b, 3, 5) {
+		r, err := b.open("gallery", system.Options{NoSearch: true})
+		if err != nil {
+			return err
+		}
+		w := &ingest.Writer{Model: r.part.Model, Store: r.Store}
+		var rows []value.Item
+		c, err := measured(func() error { return b.writeCommands(w, n) })
+		if err == nil {
+			rows, err = rowsOf(b.ctx, r.Store)
+		}
+		if err = errors.Join(err, r.remove()); err != nil {
+			return err
+		}
+		ours = append(ours, c)
+		if r, err = b.open("gallery", system.Options{NoSearch: true}); err != nil {
+			return err
+		}
+		c, err = measured(func() error { return putRows(b.ctx, r.Store, rows) })
+		if err = errors.Join(err, r.remove()); err != nil {
+			return err
+		}
+		bare = append(bare, c)
+		if round == 0 {
+			if c, err = b.writeHTTP(n); err != nil {
+				return err
+			}
+			https = append(https, c)
+		}
+	}
+	b.say("%d rows: %.0f a second checked, %.0f bare", n, rate(n, ours), rate(n, bare))
+	b.table.atLeast(0.5, "%", line{
+		what:   fmt.Sprintf("rows a second by the write side, %d at once, beside the bare store", atOnce),
+		figure: fmt.Sprintf("%.0f", rate(n, ours)), peer: fmt.Sprintf("%.0f", rate(n, bare)),
+	}, rate(n, ours), rate(n, bare))
+	b.table.add(line{what: fmt.Sprintf("rows a second by HTTP, %d in a batch, followed at the same time", atOnce), figure: fmt.Sprintf("%.0f", rate(n, https))})
+	return nil
+}
+
+// command is the nth picture put into an album, as it comes in.
+func command(n int) string {
+	return fmt.Sprintf(`{"op":"create","entity":"AlbumMedia","item":{"albumId":"album-%06d","mediaId":"media-%08d","addedAt":%s,"addedBy":"user-%05d"}}`, n/50, n, at, n%977)
+}
+
+func (b *bench) writeCommands(w *ingest.Writer, n int) error {
+	for from := 0; from < n; from += atOnce {
+		var cs []ingest.Command
+		for i := from; i < min(n, from+atOnce); i++ {
+			c, err := ingest.ReadCommand([]byte(command(i)))
+			if err != nil {
+				return err
+			}
+			cs = append(cs, c)
+		}
+		for _, res := range w.Do(b.ctx, cs) {
+			if res.Err != nil || res.Done != ingest.Created {
+				return fmt.Errorf("%s: %w", res.Done, res.Err)
+			}
+		}
+	}
+	return w.Sync(b.ctx)
+}
+
+func rowsOf(ctx context.Context, s store.Store) (rows []value.Item, err error) {
+	q := store.Query{Table: "gallery"}
+	for {
+		page, err := s.Query(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range page.Rows {
+			rows = append(rows, row.Clone())
+		}
+		if q.After = page.Next; page.Next == nil {
+			return rows, nil
+		}
+	}
+}
+
+func putRows(ctx context.Context, s store.Store, rows []value.Item) error {
+	for some := range slices.Chunk(rows, atOnce) {
+		ws := make([]store.Write, len(some))
+		for i, row := range some {
+			ws[i] = store.Write{Ref: store.Ref{Table: "gallery", Key: store.Key{Partition: row.Get("PK"), Sort: row.Get("SK")}}, Put: row}
+		}
+		out, err := s.Write(ctx, ws)
+		if err != nil {
+			return err
+		}
+		for _, o := range out {
+			if o.Err != nil {
+				return o.Err
+			}
+		}
+	}
+	return s.Sync(ctx)
+}
+
+// writeHTTP sends batches from some clients at once.
+func (b *bench) writeHTTP(n int) (cost, error) {
+	const clients = 4
+	s, err := b.serve()
+	if err != nil {
+		return cost{}, err
+	}
+	c, err := measured(func() error {
+		errs := make([]error, clients)
+		var wg sync.WaitGroup
+		for client := range clients {
+			wg.Go(func() {
+				for from := client * atOnce; from < n && errs[client] == nil; from += clients * atOnce {
+					var body bytes.Buffer
+					for i := from; i < min(n, from+atOnce); i++ {
+						fmt.Fprintln(&body, command(i))
+					}
+					errs[client] = s.sendBatch(&body)
+				}
+			})
+		}
+		wg.Wait()
+		return errors.Join(errs...)
+	})
+	return c, errors.Join(err, s.stop())
+}
+
+func (s *served) sendBatch(body io.Reader) error {
+	res, err := http.Post(s.base+"/v1/gallery/batch", "application/jsonl", body)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	var answer struct{ Results []struct{ Status int } }
+	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
+		return err
+	}
+	for _, one := range answer.Results {
+		if one.Status != 201 {
+			return fmt.Errorf("a command was answered by %d", one.Status)
+		}
+	}
+	return nil
+}
