@@ -56,6 +56,7 @@ var below = map[string][]string{
 	"ingest":      {"value", "store", "book", "model", "projections", "query"},
 	"web":         {},
 	"writeapi":    {"value", "model", "query", "ingest", "web"},
+	"writelambda": {"ingest", "writeapi"},
 	"api":         {"value", "store", "book", "model", "query", "web"},
 
 	"lambda": {"value", "events", "store", "book", "model", "projections", "runner"},

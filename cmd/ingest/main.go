@@ -51,7 +51,11 @@ type program struct {
 }
 
 func main() {
-	os.Exit(run(stopped(context.Background()), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	ctx := stopped(context.Background())
+	if os.Getenv(runtimeAPI) != "" && len(os.Args) == 1 {
+		os.Exit(serveLambda(ctx, os.Stderr))
+	}
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
 // errTerminated is the cause of a context that SIGTERM ended: a service manager

@@ -50,7 +50,7 @@ func (c *serveCommand) Run(p *program) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	log := slog.New(slog.NewTextHandler(p.stderr, nil))
-	handler, err := writeAPI(s, c.Flags, log)
+	handler, err := writeAPI(s, c.KeysFile != "" || os.Getenv(web.EnvKeys) != "", log)
 	if err != nil {
 		return usage("%v", err)
 	}
@@ -74,17 +74,20 @@ func (c *serveCommand) Run(p *program) (err error) {
 }
 
 // writeAPI is the handler of a system's models.
-func writeAPI(s *system.System, f web.Flags, log *slog.Logger) (*writeapi.API, error) {
-	var targets []writeapi.Target
-	for _, part := range s.Models {
-		targets = append(targets, writeapi.Target{Model: part.Model, Writer: &ingest.Writer{Model: part.Model, Store: s.Store}})
-	}
-	return writeapi.New(targets, writeapi.Options{
+func writeAPI(s *system.System, keyed bool, log *slog.Logger) (*writeapi.API, error) {
+	return writeapi.New(targets(s), writeapi.Options{
 		Log:   log,
-		Keyed: f.KeysFile != "" || os.Getenv(web.EnvKeys) != "",
+		Keyed: keyed,
 		Health: func(ctx context.Context) error {
 			_, err := s.Store.Get(ctx, []store.Ref{book.Ref("secret", "cursor")})
 			return err
 		},
 	})
+}
+
+func targets(s *system.System) (out []writeapi.Target) {
+	for _, part := range s.Models {
+		out = append(out, writeapi.Target{Model: part.Model, Writer: &ingest.Writer{Model: part.Model, Store: s.Store}})
+	}
+	return out
 }

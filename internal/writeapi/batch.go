@@ -74,7 +74,7 @@ func (a *API) each(ctx context.Context, t *target, texts []json.RawMessage) []ou
 		}
 	}
 	if len(cs) > 0 {
-		for i, res := range t.do(ctx, cs) {
+		for i, res := range Do(ctx, t.Writer, cs) {
 			out[at[i]] = a.outcome(t, cs[i], res)
 		}
 	}

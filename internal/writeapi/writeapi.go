@@ -134,13 +134,13 @@ func (t *target) entity(name string) *entity {
 	return nil
 }
 
-// do does commands. What is answered as done survives a crash.
-func (t *target) do(ctx context.Context, cs []ingest.Command) []ingest.Result {
-	out := t.Writer.Do(ctx, cs)
+// Do does commands. What is answered as done survives a crash.
+func Do(ctx context.Context, w Writer, cs []ingest.Command) []ingest.Result {
+	out := w.Do(ctx, cs)
 	if !slices.ContainsFunc(out, isDone) {
 		return out
 	}
-	if err := t.Writer.Sync(ctx); err != nil {
+	if err := w.Sync(ctx); err != nil {
 		for i := range out {
 			if isDone(out[i]) {
 				out[i] = ingest.Result{Err: err}
@@ -185,7 +185,7 @@ func (a *API) entity(w http.ResponseWriter, r *http.Request) {
 			a.fail(w, r, err)
 			return
 		}
-		a.answer(w, r, t, e, t.do(ctx, []ingest.Command{c})[0])
+		a.answer(w, r, t, e, Do(ctx, t.Writer, []ingest.Command{c})[0])
 	case writes:
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:
 		key, err := e.query(r.URL.RawQuery)

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	runtime "github.com/aws/aws-lambda-go/lambda"
+
+	"weir/internal/system"
+	"weir/internal/web"
+	"weir/internal/writelambda"
+)
+
+// runtimeAPI is set where Lambda starts a program.
+const runtimeAPI = "AWS_LAMBDA_RUNTIME_API"
+
+// The environment of a function, beside the keys of HTTP requests (web.EnvKeys).
+const (
+	envModel = "WEIR_MODEL" // built-in names or paths, with commas between; one where messages of a queue come
+	envOpen  = "WEIR_OPEN"  // 1: who may ask is decided before the function, by IAM or an authorizer
+	envData  = "WEIR_DATA"  // an embedded store instead of DynamoDB, for tests
+)
+
+// serveLambda handles events until Lambda ends the process.
+func serveLambda(ctx context.Context, stderr io.Writer) int {
+	p := &program{ctx: ctx, stderr: stderr}
+	h, s, err := p.handler()
+	if err != nil {
+		return p.fail(err)
+	}
+	defer s.Close()
+	runtime.StartWithOptions(h, runtime.WithContext(ctx))
+	return exitGood
+}
+
+func (p *program) handler() (*writelambda.Handler, *system.System, error) {
+	names := strings.FieldsFunc(os.Getenv(envModel), func(r rune) bool { return r == ',' || r == ' ' })
+	if len(names) == 0 {
+		return nil, nil, usage("%s is not set: it names the model, a built-in one or a path", envModel)
+	}
+	log := slog.New(slog.NewJSONHandler(p.stderr, nil))
+	keys, err := web.OpenKeys("", os.Getenv(web.EnvKeys), log)
+	if err != nil {
+		return nil, nil, usage("%v", err)
+	}
+	s, err := p.open(data{Data: os.Getenv(envData), AWS: os.Getenv(envData) == ""}, names)
+	if err != nil {
+		return nil, nil, err
+	}
+	api, err := writeAPI(s, keys != nil, log)
+	if err != nil {
+		s.Close()
+		return nil, nil, usage("%v", err)
+	}
+	h := &writelambda.Handler{HTTP: web.Access{Keys: keys, Open: os.Getenv(envOpen) == "1"}.Wrap(api), Log: log}
+	if all := targets(s); len(all) == 1 {
+		h.Queue = all[0].Writer
+	}
+	return h, s, nil
+}

@@ -1,0 +1,126 @@
+// Package lambdatest starts programs as Lambda does, for tests: a runtime API over
+// HTTP that hands out events and takes the answers.
+package lambdatest
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Reply is what a function posted. Kind is response or error.
+type Reply struct{ Kind, Body string }
+
+type invocation struct {
+	payload []byte
+	limit   time.Duration
+}
+
+// Function is a program as Lambda runs it.
+type Function struct {
+	Stderr bytes.Buffer
+	Done   chan struct{} // closed when the program has ended
+
+	t       *testing.T
+	server  *httptest.Server
+	events  chan invocation
+	answers chan Reply
+	path    string
+	env     []string
+	cmd     *exec.Cmd
+}
+
+// New prepares a function: the test program itself, called by the name of the
+// program that it is to be. It ends with the test.
+func New(t *testing.T, name string, env ...string) *Function {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &Function{t: t, env: env, path: filepath.Join(t.TempDir(), name), events: make(chan invocation), answers: make(chan Reply, 1)}
+	if err := os.Symlink(self, f.path); err != nil {
+		t.Fatal(err)
+	}
+	f.server = httptest.NewServer(f.api())
+	t.Cleanup(func() { f.Kill(); f.server.CloseClientConnections(); f.server.Close() })
+	return f
+}
+
+// api is Lambda's runtime API: it hands out one event at a time and takes the answer.
+func (f *Function) api() http.Handler {
+	const base = "/2018-06-01/runtime/"
+	mux, n := http.NewServeMux(), 0
+	mux.HandleFunc("GET "+base+"invocation/next", func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case e := <-f.events:
+			n++
+			w.Header().Set("Lambda-Runtime-Aws-Request-Id", fmt.Sprint("request-", n))
+			w.Header().Set("Lambda-Runtime-Deadline-Ms", fmt.Sprint(time.Now().Add(e.limit).UnixMilli()))
+			w.Header().Set("Lambda-Runtime-Invoked-Function-Arn", "arn:aws:lambda:eu-west-1:1:function:f")
+			w.Write(e.payload)
+		case <-r.Context().Done():
+		}
+	})
+	mux.HandleFunc("POST "+base, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.WriteHeader(http.StatusAccepted)
+		f.answers <- Reply{r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:], string(body)}
+	})
+	return mux
+}
+
+// Start starts the program.
+func (f *Function) Start() {
+	f.t.Helper()
+	f.cmd = &exec.Cmd{Path: f.path, Args: []string{f.path}, Stderr: &f.Stderr,
+		Env: append(append(os.Environ(), "AWS_LAMBDA_RUNTIME_API="+f.server.Listener.Addr().String()), f.env...)}
+	if err := f.cmd.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	f.Done = make(chan struct{})
+	go func(cmd *exec.Cmd, done chan struct{}) { cmd.Wait(); close(done) }(f.cmd, f.Done)
+}
+
+// Kill ends the process as a crash does.
+func (f *Function) Kill() {
+	if f.cmd != nil {
+		f.cmd.Process.Kill()
+		<-f.Done
+	}
+}
+
+// ExitCode is the one that the program has ended with.
+func (f *Function) ExitCode() int {
+	<-f.Done
+	return f.cmd.ProcessState.ExitCode()
+}
+
+// Invoke sends an event and takes the answer to it.
+func (f *Function) Invoke(payload []byte, limit time.Duration) Reply {
+	f.t.Helper()
+	select {
+	case f.events <- invocation{payload, limit}:
+	case <-f.Done:
+		f.t.Fatalf("the function ended: %s", f.Stderr.String())
+	case <-time.After(30 * time.Second):
+		f.t.Fatal("the function asks for no event")
+	}
+	select {
+	case a := <-f.answers:
+		return a
+	case <-f.Done:
+		f.t.Fatalf("the function ended: %s", f.Stderr.String())
+	case <-time.After(time.Minute):
+		f.t.Fatal("the function gives no answer")
+	}
+	return Reply{}
+}

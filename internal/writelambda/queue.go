@@ -1,0 +1,110 @@
+package writelambda
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"weir/internal/ingest"
+	"weir/internal/writeapi"
+)
+
+// message is one message of a queue, and what became of it.
+type message struct {
+	*events.SQSMessage
+	command ingest.Command
+	failed  error
+}
+
+// queue does the commands of a batch of messages and answers with those that failed.
+func (h *Handler) queue(ctx context.Context, payload []byte) ([]byte, error) {
+	if h.Queue == nil {
+		return nil, errors.New("messages of a queue name no model, and this function has several; give it one in WEIR_MODEL")
+	}
+	var e events.SQSEvent
+	if err := json.Unmarshal(payload, &e); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrEvent, err)
+	}
+	all := make([]*message, len(e.Records))
+	for i := range e.Records {
+		if e.Records[i].MessageId == "" {
+			return nil, fmt.Errorf("%w: a message has no id", ErrEvent)
+		}
+		all[i] = read(&e.Records[i])
+	}
+	stopped := map[string]bool{}
+	for _, some := range rounds(all) {
+		h.do(ctx, some, stopped)
+	}
+	out := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
+	for _, m := range all {
+		if m.failed != nil {
+			h.Log.Warn("a message is not done", "message", m.MessageId, "op", string(m.command.Op), "entity", m.command.Entity,
+				"received", m.Attributes["ApproximateReceiveCount"], "error", m.failed)
+			out.BatchItemFailures = append(out.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: m.MessageId})
+		}
+	}
+	return json.Marshal(out)
+}
+
+// read takes a message's command. A queue gives a message more than once: one without
+// an idempotency key has its message's id for it.
+func read(m *events.SQSMessage) *message {
+	out := &message{SQSMessage: m}
+	if out.command, out.failed = ingest.ReadCommand([]byte(m.Body)); out.failed == nil && out.command.IdempotencyKey == "" {
+		out.command.IdempotencyKey = "sqs:" + m.MessageId
+	}
+	return out
+}
+
+// group is the messages that are to be done in their order: of a FIFO queue those of
+// one group, of any other each for itself.
+func (m *message) group() string {
+	if strings.HasSuffix(m.EventSourceARN, ".fifo") {
+		return m.Attributes["MessageGroupId"]
+	}
+	return m.MessageId
+}
+
+// errBehind is of messages that come after one of their group that is not done.
+var errBehind = errors.New("it waits for a message before it in its group")
+
+// rounds are messages that are done together, one round after the other. Each group
+// has one message in a round.
+func rounds(all []*message) (out [][]*message) {
+	n := map[string]int{}
+	for _, m := range all {
+		at := n[m.group()]
+		if n[m.group()]++; at == len(out) {
+			out = append(out, nil)
+		}
+		out[at] = append(out[at], m)
+	}
+	return out
+}
+
+// do does a round, but for messages of groups that stopped.
+func (h *Handler) do(ctx context.Context, some []*message, stopped map[string]bool) {
+	var cs []ingest.Command
+	var of []*message
+	for _, m := range some {
+		switch {
+		case stopped[m.group()]:
+			m.failed = errBehind
+		case m.failed == nil:
+			cs, of = append(cs, m.command), append(of, m)
+		}
+	}
+	if len(cs) > 0 {
+		for i, res := range writeapi.Do(ctx, h.Queue, cs) {
+			of[i].failed = res.Err
+		}
+	}
+	for _, m := range some {
+		stopped[m.group()] = stopped[m.group()] || m.failed != nil
+	}
+}
