@@ -3,7 +3,7 @@
 GO ?= go
 export CGO_ENABLED ?= 0
 
-.PHONY: help build demo test race kill conform lint check bench bench-aws record clean
+.PHONY: help build demo test race kill conform lint check planted bench bench-aws record clean
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 11
@@ -32,6 +32,9 @@ lint: ## gofmt, vet, staticcheck, govulncheck
 
 check: ## everything that must hold, as .ci/run does it
 	@.ci/run
+
+planted: ## mistakes planted one by one, and the seed that notices each: docs/planted-bugs.md
+	$(GO) run ./scripts/planted
 
 bench: build ## speed and memory beside their peers
 	./scripts/bench.sh

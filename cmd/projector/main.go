@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"slices"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -182,6 +184,9 @@ func (p *program) open(d data, names []string, o system.Options) (*system.System
 	if err != nil {
 		return nil, err
 	}
+	if _, err := system.Tables(models); err != nil {
+		return nil, usage("%v", err)
+	}
 	o.OpenSearch = d.OpenSearch
 	if d.AWS {
 		db, err := p.dynamodb(models)
@@ -194,7 +199,10 @@ func (p *program) open(d data, names []string, o system.Options) (*system.System
 }
 
 func load(names []string) (models []*model.Model, err error) {
-	for _, n := range names {
+	for i, n := range names {
+		if slices.Contains(names[:i], n) {
+			return nil, usage("the model %s is named twice", n)
+		}
 		m, err := model.Load(n)
 		if err != nil {
 			return nil, err
@@ -206,7 +214,7 @@ func load(names []string) (models []*model.Model, err error) {
 
 // existing is open for commands that only make sense where there is data.
 func (p *program) existing(d data, names []string, o system.Options) (*system.System, error) {
-	if _, err := os.Stat(d.Data); err != nil && !d.AWS {
+	if _, err := os.Stat(filepath.Join(d.Data, "store")); err != nil && !d.AWS {
 		return nil, usage("there is no data in %s: replay a recording into it first, or say where it is with --data", d.Data)
 	}
 	return p.open(d, names, o)

@@ -93,7 +93,11 @@ func (u *unit) checkImages(rec *Record, wantOld, wantNew bool) error {
 		return nil
 	}
 	is := ""
-	if u.view != "" {
+	switch u.view {
+	case "":
+	case "NEW_AND_OLD_IMAGES":
+		return fmt.Errorf("%s without %s, which the stream has: the record is not whole", u.event, missing)
+	default:
 		is = ", and is " + u.view
 	}
 	return fmt.Errorf("%s without %s: the stream's view type must be NEW_AND_OLD_IMAGES%s", u.event, missing, is)

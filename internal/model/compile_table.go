@@ -59,6 +59,7 @@ func (c *compiler) schema(d keyDecl, types map[string]store.KeyType) store.KeySc
 	}
 	if len(d.parts) == 2 && parts[0].Name == parts[1].Name {
 		c.report(d.parts[1].name.pos, "", "%q is the partition and the sort key", parts[1].Name)
+		parts[1] = store.KeyAttr{}
 	}
 	return store.KeySchema{Partition: parts[0], Sort: parts[1]}
 }

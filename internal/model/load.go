@@ -148,6 +148,10 @@ func (r *reader) syntax(text []byte, err error) {
 		message = m[2]
 	}
 	for i, l := range bytes.Split(text, []byte("\n")) {
+		if blank := l[:len(l)-len(bytes.TrimLeft(l, " \t"))]; i+1 == line && bytes.ContainsRune(blank, '\t') {
+			r.report(pos{i + 1, bytes.IndexByte(blank, '\t') + 1}, "indent with blanks", "not YAML: a line cannot begin with a tab")
+			return
+		}
 		if m := bareMark.FindIndex(l); m != nil && i+1 >= line {
 			at := pos{i + 1, utf8.RuneCount(l[:m[0]+bytes.IndexByte(l[m[0]:], '?')]) + 1}
 			r.report(at, `put it in quotes, {Category: "category?"}`, "not YAML: inside braces a text with ? does not stand alone")

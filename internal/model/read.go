@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -83,7 +84,11 @@ func (n node) is() string {
 }
 
 func (n node) wrong(what, want string) {
-	n.r.report(n.pos(), "", "%s must be %s, not %s", what, want, n.is())
+	is := n.is()
+	if n.isList() && strings.Contains(want, "list") {
+		is = fmt.Sprintf("a list of %d", len(n.y.Content))
+	}
+	n.r.report(n.pos(), "", "%s must be %s, not %s", what, want, is)
 }
 
 // word is the text of a scalar; anything else is reported.

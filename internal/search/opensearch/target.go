@@ -65,9 +65,11 @@ func (t Target) Shown() string { return t.URL }
 // hidden is a URL without what may be a password.
 func hidden(s string) string {
 	if at := strings.LastIndexByte(s, '@'); at >= 0 {
-		scheme, _, ok := strings.Cut(s, "://")
-		if !ok {
-			scheme = "?"
+		scheme := "?"
+		for _, known := range []string{"http", "https"} {
+			if strings.HasPrefix(s, known+"://") {
+				scheme = known
+			}
 		}
 		return fmt.Sprintf("%q", scheme+"://…"+s[at:])
 	}
