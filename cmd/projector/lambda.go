@@ -56,15 +56,10 @@ func (p *program) handler() (*lambda.Handler, *system.System, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	h, err := lambda.New(s.Models[0].Runner, order, drained, func(ctx context.Context) error {
+	return lambda.New(s.Models[0].Runner, order, drained, func(ctx context.Context) error {
 		if err := s.Fill(ctx, nil); err != nil {
 			return fmt.Errorf("the search index is new and not filled yet (projector query %s … --aws --opensearch URL fills it without a time limit): %w", name, err)
 		}
 		return nil
-	})
-	if err != nil {
-		s.Close()
-		return nil, nil, usage("%v", err)
-	}
-	return h, s, nil
+	}), s, nil
 }

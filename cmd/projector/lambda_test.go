@@ -543,7 +543,7 @@ func TestLambdaOrder(t *testing.T) {
 	refused(f, shard(16, 21, string(a.State)), "parallelization factor")
 	f.kill()
 
-	for _, env := range [][]string{{"WEIR_MODEL="}, {"WEIR_ORDER=any"}, {"WEIR_MODEL=viewing"}, {"WEIR_MODEL=nosuchmodel"}} {
+	for _, env := range [][]string{{"WEIR_MODEL="}, {"WEIR_ORDER=any"}, {"WEIR_MODEL=nosuchmodel"}} {
 		f := startFunction(t, append([]string{"WEIR_DATA=" + t.TempDir()}, env...)...)
 		select {
 		case <-f.done:

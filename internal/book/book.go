@@ -21,7 +21,7 @@
 //	dead|MODEL            s ID      a record or an effect that could not be applied
 //	lambda|MODEL          s TABLE   the order in which a function reads a stream
 //	lambda|MODEL          s SHARD   how far it has read a shard
-//	lanes|MODEL           s TABLE   the lanes that something may still come from, by shard
+//	lanes|MODEL           s ""      the lanes that something may still come from, by shard
 //	secret                s cursor  the key that signs paging cursors
 //	made|TABLE            s ""      that a replay made the table, and which one
 //	move|MODEL            s NAME    that a migration is on, and how far its scan is
@@ -267,8 +267,8 @@ func Texts(texts []string) string {
 	return b.String()
 }
 
-// Lanes is where a function that reads a table's stream by shard keeps its lanes.
-func Lanes(model, table string) store.Ref { return Ref("lanes|"+model, table) }
+// Lanes is where functions that read a model's streams by shard keep the lanes.
+func Lanes(model string) store.Ref { return Ref("lanes|"+model, "") }
 
 // Dead is the partition of what could not be applied.
 func Dead(model string) string { return "dead|" + model }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"weir/internal/events"
 	"weir/internal/model"
@@ -54,6 +55,7 @@ const portionRecords = 250
 
 // work is what an event asks for.
 type work struct {
+	read     time.Time
 	table    string
 	shard    string // "" by item
 	portions []portion

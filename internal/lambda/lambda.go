@@ -39,26 +39,18 @@ type Handler struct {
 
 	prepared bool
 	checked  map[string]bool // tables of which the order is known to be ours
+	lanes    lanes
 }
 
-// New makes a handler. Its error is a model that cannot be served in that order.
-func New(r *runner.Runner, o, drained Order, prepare func(context.Context) error) (*Handler, error) {
-	if o == ByItem {
-		if e := setEntity(r.Model); e != nil {
-			return nil, fmt.Errorf("%w: %s of model %s keeps a set, whose leaves count by shard; go by %s, with a tumbling window and a parallelization factor of 1",
-				ErrOrder, e.Name, r.Model.Name, ByShard)
-		}
+// New makes a handler.
+func New(r *runner.Runner, o, drained Order, prepare func(context.Context) error) *Handler {
+	h := &Handler{Order: o, Drained: drained, Prepare: prepare, checked: map[string]bool{}}
+	run := *r
+	if o == ByShard {
+		run.Retired = h.retired
 	}
-	return &Handler{Runner: r, Order: o, Drained: drained, Prepare: prepare, checked: map[string]bool{}}, nil
-}
-
-func setEntity(m *model.Model) *model.Entity {
-	for _, e := range m.Entities {
-		if e.SetOf() != nil {
-			return e
-		}
-	}
-	return nil
+	h.Runner = &run
+	return h
 }
 
 // margin is what is left of an invocation's time when the handler stops: enough to
@@ -68,6 +60,7 @@ func margin(left time.Duration) time.Duration { return min(3*time.Second, left/5
 // Invoke handles one event. It is not called by two goroutines at a time, as Lambda
 // does not.
 func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	began := time.Now()
 	ev, err := events.DecodeLambda(payload)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrEvent, err)
@@ -76,6 +69,7 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.read = began
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-margin(time.Until(deadline))))
@@ -139,7 +133,7 @@ func (h *Handler) portion(ctx context.Context, w *work, p *portion) error {
 			return err
 		}
 	}
-	b := runner.Batch{Lane: runner.Lane(w.table, w.shard), Changes: p.changes, ByItem: h.Order == ByItem}
+	b := runner.Batch{Lane: runner.Lane(w.table, w.shard), Changes: p.changes, Read: w.read, ByItem: h.Order == ByItem}
 	if _, err := h.Runner.Rows(ctx, b); err != nil {
 		return err
 	}
@@ -216,7 +210,7 @@ func (h *Handler) check(ctx context.Context, w *work, state windowState) error {
 		return fmt.Errorf("%w: shard %s of %s was moved to %s by another invocation, while this one comes after %s; is the parallelization factor above 1? Set it to 1, then run projector verify",
 			ErrOrder, w.shard, w.table, at, state.Weir)
 	}
-	return nil
+	return h.enter(ctx, runner.Lane(w.table, w.shard))
 }
 
 // order notes the order of a stream, or refuses another one.

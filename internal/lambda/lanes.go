@@ -1,0 +1,184 @@
+package lambda
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"weir/internal/book"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// By shard, books hold a position for each lane that they count from, and a stream
+// makes new shards for ever. So that a position can go out of a book, one row of the
+// model holds the lanes that something may still come from:
+//
+//	lanes|MODEL   l:LANE  since when its shard is missing from its stream's list, 0
+//	                      while it is there
+//	              t       when the shards of all streams were listed last
+//	              c       how often they were, at least; absent is not at all
+//	              n       the row's version
+//
+// Who is about to apply a lane for the first time enters it; whoever lists shards
+// enters all there are. A lane leaves when its shard has been missing for 25 hours,
+// and from two lists: a stream lists a shard for a day after its end, and nothing
+// of it comes after that. So a lane that a book has and the row has not is over.
+const (
+	laneAttr   = "l:"
+	listedAttr = "t"
+	listsAttr  = "c"
+
+	listEvery = time.Hour
+	laneLife  = 25 * time.Hour
+)
+
+// lanes is what a process knows of that row.
+type lanes struct {
+	row    value.Item
+	listed int64           // when this process looked last whether shards are to be listed
+	over   map[string]bool // found in this invocation
+}
+
+func (l *lanes) missing(lane string) (since int64, known bool) {
+	return l.row.Get(laneAttr + lane).Int64()
+}
+
+func (h *Handler) lanesRef() store.Ref { return book.Lanes(h.Runner.Model.Name) }
+
+// enter makes sure that a lane is in the row, and has shards listed when that is
+// due.
+func (h *Handler) enter(ctx context.Context, lane string) error {
+	h.lanes.over = map[string]bool{}
+	if since, known := h.lanes.missing(lane); !known || since != 0 {
+		if err := h.enterLane(ctx, lane); err != nil {
+			return err
+		}
+	}
+	now := h.Runner.Now().Unix()
+	if now-h.lanes.listed < int64(listEvery/time.Second) {
+		return nil
+	}
+	h.lanes.listed = now
+	if err := h.list(ctx, now); err != nil && ctx.Err() == nil {
+		slog.Warn("listing shards; until that can be done, positions of shards that are over stay in books", "error", err)
+	}
+	return ctx.Err()
+}
+
+// enterLane enters a lane. Where the row has no room, nobody may believe it until
+// shards have been listed twice again.
+func (h *Handler) enterLane(ctx context.Context, lane string) error {
+	version := store.Op{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1)}
+	row, err := h.update(ctx, version, store.Op{Kind: store.Set, Attr: laneAttr + lane, Value: value.OfInt(0)})
+	if errors.Is(err, store.ErrRefused) {
+		row, err = h.update(ctx, version, store.Op{Kind: store.Remove, Attr: listsAttr})
+	}
+	if err == nil {
+		h.lanes.row = row
+	}
+	return err
+}
+
+func (h *Handler) update(ctx context.Context, ops ...store.Op) (value.Item, error) {
+	out, err := h.Runner.Store.Write(ctx, []store.Write{{Ref: h.lanesRef(), Ops: ops, Return: true}})
+	if err != nil {
+		return nil, err
+	}
+	return out[0].Row, out[0].Err
+}
+
+// list lists the shards of all streams of the model, unless somebody has done so
+// within the hour, and puts the row that comes of it.
+func (h *Handler) list(ctx context.Context, now int64) error {
+	if err := h.readLanes(ctx); err != nil {
+		return err
+	}
+	if last, ok := h.lanes.row.Get(listedAttr).Int64(); ok && now-last < int64(listEvery/time.Second) {
+		return nil
+	}
+	there := map[string]bool{}
+	for _, t := range h.Runner.Model.Tables {
+		shards, err := h.Runner.Store.Shards(ctx, t.Name)
+		if err != nil {
+			return err
+		}
+		for _, s := range shards {
+			there[runner.Lane(t.Name, s.ID)] = true
+		}
+	}
+	row := listed(h.lanes.row, h.lanesRef(), there, now)
+	unchanged := store.Test{Attr: book.Count, Is: store.Absent}
+	if n := h.lanes.row.Get(book.Count); !n.IsMissing() {
+		unchanged = store.Test{Attr: book.Count, Is: store.Eq, Value: n}
+	}
+	out, err := h.Runner.Store.Write(ctx, []store.Write{{Ref: h.lanesRef(), Put: row, If: store.Cond{{unchanged}}}})
+	if err == nil {
+		err = out[0].Err
+	}
+	if errors.Is(err, store.ErrCondition) { // the next list, then
+		return nil
+	}
+	if err == nil {
+		h.lanes.row = row
+	}
+	return err
+}
+
+// listed is the row after shards were listed: lanes that are there are entered,
+// others are missing from now on, or leave.
+func listed(row value.Item, ref store.Ref, there map[string]bool, now int64) value.Item {
+	lists, _ := row.Get(listsAttr).Int64()
+	n, _ := row.Get(book.Count).Int64()
+	attrs := append(book.RefItem(ref),
+		value.Attr{Name: listedAttr, Value: value.OfInt(now)}, value.Attr{Name: listsAttr, Value: value.OfInt(lists + 1)},
+		value.Attr{Name: book.Count, Value: value.OfInt(n + 1)})
+	for lane := range there {
+		attrs = append(attrs, value.Attr{Name: laneAttr + lane, Value: value.OfInt(0)})
+	}
+	for _, a := range row {
+		lane, is := strings.CutPrefix(a.Name, laneAttr)
+		if !is || there[lane] {
+			continue
+		}
+		switch since, _ := a.Value.Int64(); {
+		case since == 0:
+			attrs = append(attrs, value.Attr{Name: a.Name, Value: value.OfInt(now)})
+		case now-since < int64(laneLife/time.Second):
+			attrs = append(attrs, a)
+		}
+	}
+	return value.NewItem(attrs...)
+}
+
+func (h *Handler) readLanes(ctx context.Context) error {
+	rows, err := h.Runner.Store.Get(ctx, []store.Ref{h.lanesRef()})
+	if err == nil {
+		h.lanes.row = rows[0]
+	}
+	return err
+}
+
+// retired reports whether a lane that was found in a book is over. Of what is not
+// known here the row is read anew: whoever wrote the book had entered the lane.
+func (h *Handler) retired(ctx context.Context, lane string) (bool, error) {
+	if h.lanes.over[lane] {
+		return true, nil
+	}
+	if _, known := h.lanes.missing(lane); known {
+		return false, nil
+	}
+	if err := h.readLanes(ctx); err != nil {
+		return false, err
+	}
+	_, known := h.lanes.missing(lane)
+	lists, _ := h.lanes.row.Get(listsAttr).Int64()
+	if known || lists < 2 {
+		return false, nil
+	}
+	h.lanes.over[lane] = true
+	return true, nil
+}

@@ -1,0 +1,206 @@
+package lambda_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"weir/internal/book"
+	"weir/internal/lambda"
+	"weir/internal/model"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/store/embedded"
+	"weir/internal/value"
+)
+
+// world is a store whose stream lists the shards that the test says.
+type world struct {
+	store.Store
+	t      *testing.T
+	model  *model.Model
+	now    time.Time
+	shards []string
+	denied bool
+	next   int
+}
+
+func (w *world) Shards(context.Context, string) (out []store.Shard, err error) {
+	if w.denied {
+		return nil, errors.New("not authorized")
+	}
+	for _, id := range w.shards {
+		out = append(out, store.Shard{ID: id})
+	}
+	return out, nil
+}
+
+func newWorld(t *testing.T) *world {
+	m, err := model.Load("gallery")
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := m.Tables[0].Table
+	st.Stream = true
+	db, err := embedded.Open("store", []store.Table{book.Table(), st}, embedded.Options{FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return &world{Store: db, t: t, model: m, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+}
+
+func (w *world) handler() *lambda.Handler {
+	run := &runner.Runner{Model: w.model, Store: w, Now: func() time.Time { return w.now }}
+	return lambda.New(run, lambda.ByShard, "", func(context.Context) error { return nil })
+}
+
+// add invokes with a picture put into an album, as a record of the shard.
+func (w *world) add(h *lambda.Handler, shard, album string) {
+	w.t.Helper()
+	w.next++
+	w.invoke(h, shard, album, w.next)
+}
+
+func (w *world) invoke(h *lambda.Handler, shard, album string, n int) {
+	w.t.Helper()
+	row := fmt.Sprintf(`"PK":{"S":"ALBUM#%s"},"SK":{"S":"MEDIA#%d"}`, album, n)
+	record := fmt.Sprintf(`{"eventID":"%d","eventName":"INSERT","eventSource":"aws:dynamodb","eventSourceARN":"arn:aws:dynamodb:eu-west-1:1:table/gallery/stream/x","dynamodb":{"SequenceNumber":"%d","ApproximateCreationDateTime":1767225600,"Keys":{%s},"NewImage":{%s,"EntityType":{"S":"AlbumMedia"},"albumId":{"S":"%s"},"mediaId":{"S":"%d"},"addedAt":{"S":"2025-01-01T00:00:00Z"}}}}`,
+		n, n, row, row, album, n)
+	event := fmt.Sprintf(`{"Records":[%s],"window":{"start":"2026-01-01T00:00:00Z","end":"2026-01-01T00:05:00Z"},"shardId":%q,"eventSourceARN":"arn:aws:dynamodb:eu-west-1:1:table/gallery/stream/x","state":{},"isFinalInvokeForWindow":false,"isWindowTerminatedEarly":false}`, record, shard)
+	out, err := h.Invoke(w.t.Context(), []byte(event))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var answer struct {
+		Failures *[]json.RawMessage `json:"batchItemFailures"`
+	}
+	if err := json.Unmarshal(out, &answer); err != nil || answer.Failures == nil || len(*answer.Failures) > 0 {
+		w.t.Fatalf("%s, %v", out, err)
+	}
+}
+
+// book is what an album has: its count, and the shards that it has positions of.
+func (w *world) book(album string) (count int64, shards []string) {
+	ref := store.Ref{Table: "gallery", Key: store.Key{Partition: value.OfString("ALBUM#" + album), Sort: value.OfString("METADATA")}}
+	rows, err := w.Get(w.t.Context(), []store.Ref{book.Of("gallery", ref)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	count, _ = rows[0].Get(book.Sum("mediaCount")).Int64()
+	for _, a := range rows[0] {
+		for _, shard := range []string{"s1", "s2", "s3", "s4"} {
+			if a.Name == book.Lane(runner.Lane("gallery", shard)) {
+				shards = append(shards, shard)
+			}
+		}
+	}
+	slices.Sort(shards)
+	return count, shards
+}
+
+func (w *world) want(album string, count int64, shards ...string) {
+	w.t.Helper()
+	if n, have := w.book(album); n != count || !slices.Equal(have, shards) {
+		w.t.Errorf("album %s: %d with positions of %v; want %d with %v", album, n, have, count, shards)
+	}
+}
+
+// TestLanesLeave says when the position of a shard goes out of a book: when the
+// stream has not listed it for more than 25 hours, twice at the least.
+func TestLanesLeave(t *testing.T) {
+	w := newWorld(t)
+	w.shards = []string{"s1"}
+	h := w.handler()
+	w.add(h, "s1", "a")
+	w.add(h, "s1", "b")
+	w.shards = []string{"s1", "s2"}
+	w.add(h, "s2", "a")
+	w.shards = []string{"s2"} // s1 is gone
+	w.now = w.now.Add(2 * time.Hour)
+	w.add(h, "s2", "a")
+	w.want("a", 3, "s1", "s2")
+	w.now = w.now.Add(24 * time.Hour)
+	w.add(h, "s2", "a")
+	w.want("a", 4, "s1", "s2")
+	w.now = w.now.Add(2 * time.Hour)
+	w.add(h, "s2", "a")
+	w.want("a", 5, "s2")
+	w.want("b", 1, "s1") // nobody wrote it since
+	w.add(w.handler(), "s2", "b")
+	w.want("b", 2, "s2")
+}
+
+// TestLanesOfOthers says that a shard which another function has begun to read, and
+// which was never listed, keeps its positions, and with them what it counted.
+func TestLanesOfOthers(t *testing.T) {
+	w := newWorld(t)
+	w.shards = []string{"s1"}
+	h, other := w.handler(), w.handler()
+	for range 30 {
+		w.add(h, "s1", "a")
+		w.now = w.now.Add(2 * time.Hour)
+	}
+	w.add(other, "s3", "a")
+	w.add(h, "s1", "a")
+	w.want("a", 32, "s1", "s3")
+	w.invoke(other, "s3", "a", 31) // again
+	w.want("a", 32, "s1", "s3")
+}
+
+// TestLanesFlicker says that a list which leaves a shard out for a moment forgets
+// nothing, and that neither does one that cannot be had.
+func TestLanesFlicker(t *testing.T) {
+	w := newWorld(t)
+	h := w.handler()
+	w.shards = []string{"s1", "s2"}
+	w.add(h, "s1", "a")
+	for i := range 60 {
+		if w.shards = []string{"s1", "s2"}; i%3 == 1 {
+			w.shards = []string{"s2"}
+		}
+		w.denied = i%7 == 3
+		w.now = w.now.Add(61 * time.Minute)
+		w.add(h, "s2", "a")
+	}
+	w.want("a", 61, "s1", "s2")
+}
+
+// TestLanesWithoutRoom says that where lanes cannot be entered, because of a row
+// that is full, no position goes.
+func TestLanesWithoutRoom(t *testing.T) {
+	w := newWorld(t)
+	h := w.handler()
+	w.shards = []string{"s1"}
+	for range 3 {
+		w.add(h, "s1", "a")
+		w.now = w.now.Add(2 * time.Hour)
+	}
+	rows, err := w.Get(t.Context(), []store.Ref{book.Lanes("gallery")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := 0
+	for _, a := range rows[0] {
+		size += len(a.Name) + 30
+	}
+	full := store.Write{Ref: book.Lanes("gallery"), Ops: []store.Op{{Kind: store.Set, Attr: "pad", Value: value.OfString(strings.Repeat("x", 409600-size))}}}
+	for err == nil && len(full.Ops[0].Value.Text()) > 0 {
+		if out, err := w.Write(t.Context(), []store.Write{full}); err == nil && out[0].Err == nil {
+			full.Ops[0].Value = value.OfString(full.Ops[0].Value.Text() + "x")
+			continue
+		}
+		break
+	}
+	w.shards = []string{"s1", "s4"}
+	w.add(w.handler(), "s4", "a")
+	w.add(h, "s1", "a")
+	w.want("a", 5, "s1", "s4")
+}
