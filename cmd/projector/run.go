@@ -50,10 +50,15 @@ func (c *runCommand) Run(p *program) error {
 		return err
 	}
 	defer s.Close()
+	log := slog.New(slog.NewTextHandler(p.stderr, nil))
+	follow, end, err := c.following(s, log)
+	if err != nil {
+		return err
+	}
+	defer end()
 	if err := p.fill(s); err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(p.stderr, nil))
 	handler, err := api.New(engines(s), log)
 	if err != nil {
 		return usage("%v", err)
@@ -63,7 +68,7 @@ func (c *runCommand) Run(p *program) error {
 		return usage("%v", err)
 	}
 	fmt.Fprintf(p.stderr, "serving %s on http://%s/v1, from %s\n", strings.Join(modelNames(s), ", "), server.Addr(), c.place())
-	if err := together(p.ctx, s, server, log, c.following(log)); err != nil {
+	if err := together(p.ctx, s, server, log, follow); err != nil {
 		return err
 	}
 	fmt.Fprintln(p.stderr, "stopped")
@@ -126,13 +131,31 @@ func together(ctx context.Context, s *system.System, server *web.Server, log *sl
 }
 
 // following is how streams are followed: by this process alone, or by one of many.
-func (c *runCommand) following(log *slog.Logger) func(context.Context, *system.Part) error {
+// One of many begins to read at once, since the indexes may take longer to fill than
+// the streams keep their records.
+func (c *runCommand) following(s *system.System, log *slog.Logger) (_ func(context.Context, *system.Part) error, end func(), err error) {
 	if !c.AWS {
-		return follow
+		return follow, func() {}, nil
+	}
+	var all []*live.Following
+	by := map[*system.Part]*live.Following{}
+	end = func() {
+		for _, f := range all {
+			f.Close()
+		}
+	}
+	for _, part := range s.Models {
+		f, err := live.Start(part.Runner, live.Options{Dir: filepath.Join(c.Data, "spool", part.Model.Name), Lease: c.Lease, Log: log})
+		if err != nil {
+			end()
+			return nil, nil, err
+		}
+		all, by[part] = append(all, f), f
 	}
 	return func(ctx context.Context, part *system.Part) error {
-		return live.Follow(ctx, part.Runner, live.Options{Dir: filepath.Join(c.Data, "spool", part.Model.Name), Lease: c.Lease, Log: log})
-	}
+		by[part].Apply(ctx)
+		return nil
+	}, end, nil
 }
 
 // follow follows a model's streams until ctx is done, and then to their end.

@@ -79,6 +79,7 @@ type process struct {
 
 	mu     sync.Mutex
 	still  chan struct{} // closed when it goes on; nil while it does
+	full   chan struct{} // the same for writes into the application's table
 	killed bool
 }
 
@@ -89,20 +90,41 @@ func (w *world) start(i int) {
 	p := &process{Store: w.db, world: w, name: fmt.Sprintf("%d-%d", i, time.Now().UnixNano()), stop: stop, ended: make(chan error, 1)}
 	w.procs[i] = p
 	run := &runner.Runner{Model: w.model, Store: p, Now: time.Now}
-	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	go func() {
-		p.ended <- live.Follow(ctx, run, live.Options{Dir: w.dirs[i], Lease: lease, Poll: 10 * time.Millisecond, Retire: time.Millisecond, List: lease / 5, Log: log})
+		p.ended <- live.Follow(ctx, run, w.options(i))
 	}()
+}
+
+func (w *world) options(i int) live.Options {
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	return live.Options{Dir: w.dirs[i], Lease: lease, Poll: 10 * time.Millisecond, Retire: time.Millisecond, List: lease / 5, Log: log}
 }
 
 // kill ends a process as kill -9 does: nothing it does arrives any more.
 func (w *world) kill(i int) {
 	p := w.procs[i]
-	p.mu.Lock()
-	p.killed = true
-	p.mu.Unlock()
+	p.kill()
 	p.stop()
 	must(w.T, <-p.ended)
+}
+
+func (p *process) kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.killed = true
+}
+
+// sink has writes into the application's table stand still, or go on.
+func (p *process) sink(still bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.full != nil {
+		close(p.full)
+		p.full = nil
+	}
+	if still {
+		p.full = make(chan struct{})
+	}
 }
 
 func (p *process) pause() {
@@ -137,6 +159,15 @@ func (p *process) pass() error {
 func (p *process) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
 	if err := p.pass(); err != nil {
 		return nil, err
+	}
+	p.mu.Lock()
+	full := p.full
+	p.mu.Unlock()
+	if full != nil && ws[0].Table != book.TableName {
+		<-full
+		if err := p.pass(); err != nil {
+			return nil, err
+		}
 	}
 	out, err := p.Store.Write(ctx, ws)
 	return out, errors.Join(err, p.pass()) // it happened, and nobody knows
@@ -512,6 +543,90 @@ func TestGapIsSaid(t *testing.T) {
 	if len(gaps) != len(shards) {
 		t.Errorf("gaps %v of %d shards", gaps, len(shards))
 	}
+}
+
+// TestSlowSinkLosesNothing says that whoever prepares for longer than the stream
+// keeps its records, or whose sink stands still for as long, loses nothing: what was
+// read waits on disk. A process that takes over where the first one's files are goes
+// on from them.
+func TestSlowSinkLosesNothing(t *testing.T) {
+	w := newWorld(t)
+	rng := rand.New(rand.NewPCG(13, 13))
+	deeds := func() {
+		for range 200 {
+			w.deed(rng)
+		}
+		w.readAll()
+		shards, err := w.db.Shards(t.Context(), "gallery")
+		must(t, err)
+		for _, s := range shards { // the stream's day is over
+			must(t, w.db.Trim(t.Context(), "gallery", s.ID, events.PositionOf(1<<40)))
+		}
+	}
+	p := &process{Store: w.db, world: w, name: "first"}
+	f, err := live.Start(&runner.Runner{Model: w.model, Store: p, Now: time.Now}, w.options(0))
+	must(t, err)
+	deeds() // an index is being filled
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); f.Apply(ctx) }()
+	w.settles()
+	p.sink(true)
+	deeds() // the sink stands still
+	p.sink(false)
+	w.settles()
+	p.sink(true)
+	deeds()
+	p.kill()
+	cancel()
+	p.sink(false)
+	<-ended
+	f.Close()
+	w.start(0)
+	w.settles()
+	w.countsEachOnce()
+	w.procs[0].stop()
+	must(t, <-w.procs[0].ended)
+	must(t, (&runner.Runner{Model: w.model, Store: w.db}).Dead(t.Context(), func(d runner.Dead) error {
+		t.Errorf("kept: %s: %s", d.Target, d.Reason)
+		return nil
+	}))
+}
+
+// readAll waits until everything in the stream is read by somebody.
+func (w *world) readAll() {
+	w.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for _, at := range w.ends() {
+		for !w.wasRead(at) {
+			if time.Now().After(deadline) {
+				w.Fatalf("%v was never read", at)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+}
+
+func (w *world) wasRead(at events.Position) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.read[at]
+}
+
+// ends are the last positions of the shards.
+func (w *world) ends() (out []events.Position) {
+	shards, err := w.db.Shards(context.Background(), "gallery")
+	must(w.T, err)
+	for _, s := range shards {
+		after, err := w.db.Horizon(context.Background(), "gallery", s.ID)
+		must(w.T, err)
+		page, err := w.db.Read(context.Background(), "gallery", s.ID, after, 1<<20)
+		must(w.T, err)
+		if n := len(page.Records); n > 0 {
+			out = append(out, page.Records[n-1].Position)
+		}
+	}
+	return out
 }
 
 // TestOneProcessADirectory says that two cannot share a spool.
