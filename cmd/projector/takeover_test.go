@@ -43,23 +43,9 @@ func TestTakeover(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cfg := dynamodbtest.Config(t)
-	key := rand.Text()
-	cfg.Credentials = credentials.NewStaticCredentialsProvider(key, "x", "")
-	w := &takeover{T: t, bin: filepath.Join(t.TempDir(), "projector"), env: append(os.Environ(),
-		"AWS_REGION=eu-west-1", "AWS_ACCESS_KEY_ID="+key, "AWS_SECRET_ACCESS_KEY=x", "AWS_ENDPOINT_URL_DYNAMODB="+os.Getenv(dynamodbtest.Endpoint))}
-	if out, err := exec.Command("go", "build", "-o", w.bin, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	m, err := model.Load("gallery")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tables, err := system.Tables([]*model.Model{m})
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := dynamodbtest.Open(t, cfg, tables, dynamodb.Options{})
+	cfg, env := localAWS(t)
+	w := &takeover{T: t, bin: built(t), env: append(os.Environ(), env...)}
+	m, db := galleryTables(t, cfg)
 	w.start(0)
 	w.start(1)
 	stop := w.client(cfg)
@@ -90,6 +76,41 @@ func TestTakeover(t *testing.T) {
 		}
 	}
 	t.Logf("%d rounds, %d writes", rounds, written)
+}
+
+// localAWS is a world of its own in DynamoDB Local, for the SDK and as an
+// environment.
+func localAWS(t *testing.T) (aws.Config, []string) {
+	t.Helper()
+	cfg := dynamodbtest.Config(t)
+	key := rand.Text()
+	cfg.Credentials = credentials.NewStaticCredentialsProvider(key, "x", "")
+	endpoint := os.Getenv(dynamodbtest.Endpoint)
+	return cfg, []string{"AWS_REGION=eu-west-1", "AWS_ACCESS_KEY_ID=" + key, "AWS_SECRET_ACCESS_KEY=x", "AWS_ENDPOINT_URL_DYNAMODB=" + endpoint,
+		"AWS_ENDPOINT_URL_DYNAMODB_STREAMS=" + endpoint}
+}
+
+// built is the program, as it is built for use.
+func built(t *testing.T) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "projector")
+	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return bin
+}
+
+func galleryTables(t *testing.T, cfg aws.Config) (*model.Model, *dynamodb.Store) {
+	t.Helper()
+	m, err := model.Load("gallery")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := system.Tables([]*model.Model{m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, dynamodbtest.Open(t, cfg, tables, dynamodb.Options{})
 }
 
 type takeover struct {

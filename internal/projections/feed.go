@@ -115,25 +115,37 @@ func (t *Tell) For(follower value.Item) (Put, bool) {
 	return p, ok
 }
 
-// Phases cuts a run of changes where it matters what comes first, following or
-// being told: within a phase no list is told something that also changes. It
-// answers the phase of each change, counted from 0.
+// Order cuts a run of changes where it matters what comes first, following or being
+// told: within a phase no list is told something that also changes. The zero Order
+// is at the beginning of a run.
+type Order struct {
+	joined, told map[string]bool
+}
+
+// Begins reports whether a phase ends before the change that comes next.
+func (o *Order) Begins(c *Change) bool {
+	if !InOrder(c.Was, c.Is) {
+		return false
+	}
+	e := Fold(c)
+	begins := touches(e.Joins, o.told, Join.list) || touches(e.Tells, o.joined, Tell.list)
+	if begins || o.told == nil {
+		o.joined, o.told = map[string]bool{}, map[string]bool{}
+	}
+	note(e.Joins, o.joined, Join.list)
+	note(e.Tells, o.told, Tell.list)
+	return begins
+}
+
+// Phases answers the phase of each change, counted from 0.
 func Phases(changes []*Change) []int {
 	out := make([]int, len(changes))
-	joined, told := map[string]bool{}, map[string]bool{}
+	var o Order
 	phase := 0
 	for i, c := range changes {
-		if out[i] = phase; !InOrder(c.Was, c.Is) {
-			continue
-		}
-		e := Fold(c)
-		if touches(e.Joins, told, Join.list) || touches(e.Tells, joined, Tell.list) {
+		if o.Begins(c) {
 			phase++
-			clear(joined)
-			clear(told)
 		}
-		note(e.Joins, joined, Join.list)
-		note(e.Tells, told, Tell.list)
 		out[i] = phase
 	}
 	return out

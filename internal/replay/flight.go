@@ -14,13 +14,15 @@ import (
 // apart from, and after, the writes before them, though before any that must not
 // overtake them; and each after the mark that it leaves: a crash between these
 // leaves a row whose own mark is still older than the removal, which then happens
-// when the batch comes again.
+// when the batch comes again. What is sent together happens in any order, so that
+// who follows, and what followers are told, is sent apart.
 type flight struct {
 	*Replay
 	writes sending
 	marks  sending // of removals
 	leaves sending
 	waits  bool // the order of one of these removals among the changes of other rows matters
+	order  projections.Order
 }
 
 // sending is writes and the entries that they are of.
@@ -54,7 +56,8 @@ func (f *flight) add(ctx context.Context, e *entry) error {
 		return nil
 	}
 	inOrder := projections.InOrder(e.table.Classify(e.Record.Old), e.table.Classify(e.Record.New))
-	if e.leaves || inOrder && f.waits {
+	follows := inOrder && f.follows(e)
+	if e.leaves || follows || inOrder && f.waits {
 		if err := f.land(ctx); err != nil {
 			return err
 		}
@@ -70,6 +73,13 @@ func (f *flight) add(ctx context.Context, e *entry) error {
 		f.writes.add(p.write, e)
 	}
 	return nil
+}
+
+// follows reports whether what an entry does must come after something that is in
+// flight.
+func (f *flight) follows(e *entry) bool {
+	c, ok := projections.NewChange(e.table, &e.Record)
+	return ok && f.order.Begins(&c)
 }
 
 // land sends everything.

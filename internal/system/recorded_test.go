@@ -29,18 +29,12 @@ func TestRecorded(t *testing.T) {
 	recorded(t, func(t *testing.T, m *model.Model) *system.System { return openSystem(t, t.TempDir(), m) })
 }
 
-// TestRecordedOnOpenSearch does the same with the documents in OpenSearch.
-func TestRecordedOnOpenSearch(t *testing.T) {
-	url := opensearchtest.URL(t)
-	recorded(t, func(t *testing.T, m *model.Model) *system.System {
-		s, err := system.Open(context.Background(), t.TempDir(), []*model.Model{m}, system.Options{OpenSearch: url})
-		return opened(t, s, err)
-	})
-}
-
-// TestRecordedOnDynamoDB does the same with the rows in DynamoDB.
-func TestRecordedOnDynamoDB(t *testing.T) {
+// TestRecordedOnServices does the same with the rows in DynamoDB and the documents
+// in OpenSearch. All rows, entries of indexes and documents are those of the embedded
+// drivers, history included, whose keys have the recorded times and positions.
+func TestRecordedOnServices(t *testing.T) {
 	dynamodbtest.Config(t)
+	url := opensearchtest.URL(t)
 	recorded(t, func(t *testing.T, m *model.Model) *system.System {
 		models := []*model.Model{m}
 		tables, err := system.Tables(models)
@@ -48,12 +42,18 @@ func TestRecordedOnDynamoDB(t *testing.T) {
 			t.Fatal(err)
 		}
 		db := dynamodbtest.Open(t, dynamodbtest.Config(t), tables, dynamodb.Options{})
-		s, err := system.Over(context.Background(), db, t.TempDir(), models, system.Options{})
+		s, err := system.Over(context.Background(), db, "", models, system.Options{OpenSearch: url})
 		return opened(t, s, err)
+	}, func(t *testing.T, s *system.System, files []string) {
+		here := openSystem(t, t.TempDir(), s.Models[0].Model)
+		replayInto(t, here, files)
+		same(t, dump(t, here), dump(t, s))
 	})
 }
 
-func recorded(t *testing.T, open func(*testing.T, *model.Model) *system.System) {
+// recorded replays each recording into a system of its own. Besides what the
+// recording says, each of also is looked at.
+func recorded(t *testing.T, open func(*testing.T, *model.Model) *system.System, also ...func(*testing.T, *system.System, []string)) {
 	dirs, err := filepath.Glob("../../testdata/streams/*")
 	if err != nil || len(dirs) == 0 {
 		t.Fatalf("no recorded streams: %v", err)
@@ -63,21 +63,24 @@ func recorded(t *testing.T, open func(*testing.T, *model.Model) *system.System) 
 		t.Run(name, func(t *testing.T) {
 			m, err := model.Load(name)
 			if err != nil {
-				t.Skipf("no model for this recording: %v", err)
+				t.Fatal(err)
 			}
-			want := systemtest.Read(t, dir)
+			want, files := systemtest.Read(t, dir), systemtest.Files(t, dir)
 			s := open(t, m)
-			first := replayInto(t, s, systemtest.Files(t, dir))
+			first := replayInto(t, s, files)
 			// A record that changes nothing but what is derived is skipped.
 			if first.Records() != want.Records || first.Kept != 0 || first.Gaps != 0 {
 				t.Errorf("replayed %d records of %d: %+v", first.Records(), want.Records, first)
 			}
 			checkAll(t, s, want.Checks)
-			if again := replayInto(t, s, systemtest.Files(t, dir)); again.Applied != 0 || again.Kept != 0 {
+			if again := replayInto(t, s, files); again.Applied != 0 || again.Kept != 0 {
 				t.Errorf("the second replay did something: %+v", again)
 			}
 			checkAll(t, s, want.Checks)
 			verifyNothing(t, s)
+			for _, look := range also {
+				look(t, s, files)
+			}
 		})
 	}
 }

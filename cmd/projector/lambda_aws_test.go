@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	mathrand "math/rand/v2"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"weir/internal/model"
+	"weir/internal/runner"
+	"weir/internal/search/opensearch/opensearchtest"
+	"weir/internal/store/dynamodb"
+	"weir/internal/store/dynamodb/dynamodbtest"
+	"weir/internal/system"
+	"weir/internal/verify"
+)
+
+// TestLambdaOnDynamoDB has the built program, as a function, derive from a table in
+// DynamoDB Local that another client writes, and search in OpenSearch where there is
+// one. It is handed what GetRecords gives as it is, with and without a window; some
+// of it comes again, whole or in part, and the process is killed now and then. What
+// is derived is what a recount gives, and a function of the other order is refused.
+func TestLambdaOnDynamoDB(t *testing.T) {
+	dynamodbtest.Config(t)
+	bin := built(t)
+	t.Run("item", func(t *testing.T) {
+		w := newLambdaWorld(t, bin)
+		w.run(func(f *function, r *mathrand.Rand, _ string, records []json.RawMessage) { byItem(t, f, r, records) })
+		w.refuses("shard", payload(t, windowed("shardId-00000001", w.seen[:3], nil)))
+	})
+	t.Run("shard", func(t *testing.T) {
+		w := newLambdaWorld(t, bin, "WEIR_ORDER=shard")
+		state := map[string]json.RawMessage{}
+		w.run(func(f *function, r *mathrand.Rand, shard string, records []json.RawMessage) {
+			state[shard] = byShard(t, f, r, shard, records, state[shard])
+		})
+		w.refuses("item", payload(t, event(w.seen[:3])))
+	})
+}
+
+// lambdaWorld is a table, who writes it, a function, and what hands it the stream.
+type lambdaWorld struct {
+	*testing.T
+	cfg   aws.Config
+	model *model.Model
+	db    *dynamodb.Store
+	f     *function
+	arn   string
+	at    map[string]string // the iterator of each shard
+	seen  []json.RawMessage
+}
+
+func newLambdaWorld(t *testing.T, bin string, env ...string) *lambdaWorld {
+	cfg, awsEnv := localAWS(t)
+	w := &lambdaWorld{T: t, cfg: cfg, at: map[string]string{}}
+	w.model, w.db = galleryTables(t, cfg)
+	if url := os.Getenv(opensearchtest.Endpoint); url != "" {
+		env = append(env, "WEIR_OPENSEARCH="+url)
+	}
+	w.f = newFunction(t, append(awsEnv, env...)...)
+	w.f.path = bin
+	out, err := sdk.NewFromConfig(cfg).DescribeTable(t.Context(), &sdk.DescribeTableInput{TableName: aws.String("gallery")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.arn = aws.ToString(out.Table.LatestStreamArn)
+	return w
+}
+
+// run writes, and delivers all there is and all that comes of it.
+func (w *lambdaWorld) run(deliver func(*function, *mathrand.Rand, string, []json.RawMessage)) {
+	rng, client := mathrand.New(mathrand.NewPCG(17, 3)), sdk.NewFromConfig(w.cfg)
+	w.f.start()
+	for quiet := 0; quiet < 3; {
+		if len(w.seen) < 800 {
+			for range 150 {
+				if err := deed(w.Context(), client, rng); err != nil {
+					w.Fatal(err)
+				}
+			}
+		}
+		n := 0
+		for shard, records := range w.read() {
+			deliver(w.f, rng, shard, records)
+			w.seen, n = append(w.seen, records...), n+len(records)
+		}
+		if quiet++; n > 0 {
+			quiet = 0
+		} else {
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+	w.f.kill()
+	w.verify()
+}
+
+// refuses starts the function with another order than before.
+func (w *lambdaWorld) refuses(order string, payload []byte) {
+	w.Helper()
+	w.f.env = append(w.f.env, "WEIR_ORDER="+order)
+	w.f.start()
+	if a := w.f.invoke(payload, time.Minute); a.kind != "error" || !strings.Contains(a.body, "WEIR_DRAINED") {
+		w.Errorf("%s %s", a.kind, a.body)
+	}
+}
+
+func (w *lambdaWorld) verify() {
+	s, err := system.Over(context.Background(), w.db, "", []*model.Model{w.model}, system.Options{OpenSearch: os.Getenv(opensearchtest.Endpoint)})
+	if err != nil {
+		w.Fatal(err)
+	}
+	if err := s.Show(w.Context()); err != nil {
+		w.Fatal(err)
+	}
+	v := s.Verify(s.Models[0])
+	if err := v.Run(w.Context(), func(d verify.Difference) { w.Error(d) }); err != nil || v.Checked < 20 {
+		w.Errorf("%d checked, %v", v.Checked, err)
+	}
+	err = s.Models[0].Runner.Dead(w.Context(), func(d runner.Dead) error { w.Errorf("kept: %s: %s", d.Target, d.Reason); return nil })
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// read takes what is new in the stream, as the service sends it.
+func (w *lambdaWorld) read() map[string][]json.RawMessage {
+	var stream struct {
+		StreamDescription struct {
+			Shards []struct {
+				ShardID string `json:"ShardId"`
+			}
+		}
+	}
+	w.ask("DescribeStream", map[string]any{"StreamArn": w.arn}, &stream)
+	out := map[string][]json.RawMessage{}
+	for _, s := range stream.StreamDescription.Shards {
+		if _, known := w.at[s.ShardID]; !known {
+			var it struct{ ShardIterator string }
+			w.ask("GetShardIterator", map[string]any{"StreamArn": w.arn, "ShardId": s.ShardID, "ShardIteratorType": "TRIM_HORIZON"}, &it)
+			w.at[s.ShardID] = it.ShardIterator
+		}
+		for w.at[s.ShardID] != "" {
+			var page struct {
+				Records           []json.RawMessage
+				NextShardIterator string
+			}
+			w.ask("GetRecords", map[string]any{"ShardIterator": w.at[s.ShardID]}, &page)
+			w.at[s.ShardID] = page.NextShardIterator
+			if len(page.Records) == 0 {
+				break
+			}
+			for _, r := range page.Records { // what Lambda adds
+				r = append(r[:len(r)-1:len(r)-1], fmt.Sprintf(`,"eventSourceARN":%q}`, w.arn)...)
+				out[s.ShardID] = append(out[s.ShardID], r)
+			}
+		}
+	}
+	return out
+}
+
+// ask asks the streams' service without the SDK.
+func (w *lambdaWorld) ask(op string, in, out any) {
+	w.Helper()
+	body, err := json.Marshal(in)
+	if err != nil {
+		w.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(w.Context(), http.MethodPost, os.Getenv(dynamodbtest.Endpoint), bytes.NewReader(body))
+	if err != nil {
+		w.Fatal(err)
+	}
+	who, err := w.cfg.Credentials.Retrieve(w.Context())
+	if err != nil {
+		w.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	req.Header.Set("X-Amz-Target", "DynamoDBStreams_20120810."+op)
+	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+who.AccessKeyID+"/20260101/eu-west-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		w.Fatalf("%s: %s %s, %v", op, resp.Status, text, err)
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		w.Fatalf("%s: %v in %s", op, err, text)
+	}
+}
