@@ -203,6 +203,9 @@ func (p *process) Read(ctx context.Context, table, shard string, after events.Po
 	if err := p.pass(); err != nil {
 		return store.Records{}, err
 	}
+	if p.world.gone(shard) {
+		return store.Records{}, store.ErrNoTable
+	}
 	page, err := p.Store.Read(ctx, table, shard, after, limit)
 	p.world.mu.Lock()
 	defer p.world.mu.Unlock()
@@ -219,6 +222,14 @@ func (p *process) Shards(ctx context.Context, table string) ([]store.Shard, erro
 		shards = slices.DeleteFunc(shards, func(s store.Shard) bool { return s.Closed })
 	}
 	return shards, errors.Join(err, p.pass())
+}
+
+// gone reports whether the stream forgot a shard.
+func (w *world) gone(shard string) bool {
+	shards, err := w.db.Shards(context.Background(), "gallery")
+	must(w.T, err)
+	i := slices.IndexFunc(shards, func(s store.Shard) bool { return s.ID == shard })
+	return w.forgetful.Load() && (i < 0 || shards[i].Closed)
 }
 
 func (p *process) Horizon(ctx context.Context, table, shard string) (events.Position, error) {
@@ -543,6 +554,58 @@ func TestGapIsSaid(t *testing.T) {
 	if len(gaps) != len(shards) {
 		t.Errorf("gaps %v of %d shards", gaps, len(shards))
 	}
+}
+
+// TestShardGoneBeforeItsEnd says that a shard which the stream forgot before its end
+// was read is a gap that people find, that what was read of it is applied all the
+// same, and that its children are.
+func TestShardGoneBeforeItsEnd(t *testing.T) {
+	w := newWorld(t)
+	rng := rand.New(rand.NewPCG(23, 23))
+	for range 200 {
+		w.deed(rng)
+	}
+	w.start(0)
+	w.settles()
+	w.kill(0)
+	for range 200 {
+		w.deed(rng)
+	}
+	parents, err := w.db.Shards(t.Context(), "gallery")
+	must(t, err)
+	for _, s := range parents {
+		must(t, w.db.Split(t.Context(), "gallery", s.ID))
+	}
+	w.forgetful.Store(true)
+	for i := range 12 { // what counts from here on
+		w.put(item("PK", fmt.Sprint("ALBUM#new", i), "SK", "METADATA", "EntityType", "Album", "id", fmt.Sprint("new", i), "title", "t", "isPublic", "true", "createdAt", "2025-01-01T00:00:00Z"))
+		w.put(item("PK", fmt.Sprint("ALBUM#new", i), "SK", "MEDIA#m", "EntityType", "AlbumMedia", "albumId", fmt.Sprint("new", i), "mediaId", "m", "addedAt", "2025-01-01T00:00:00Z"))
+	}
+	w.start(1)
+	run := &runner.Runner{Model: w.model, Store: w.db, Now: time.Now}
+	gaps, shown := map[string]bool{}, 0
+	for deadline := time.Now().Add(10 * time.Second); (len(gaps) < len(parents) || shown < 12) && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		must(t, run.Dead(t.Context(), func(d runner.Dead) error {
+			if d.Kind == runner.DeadGap && strings.Contains(d.Reason, "gone before its end") {
+				gaps[d.Target] = true
+			}
+			return nil
+		}))
+		shown = 0
+		for i := range 12 {
+			ref := store.Ref{Table: "gallery", Key: store.Key{Partition: value.OfString(fmt.Sprint("ALBUM#new", i)), Sort: value.OfString("METADATA")}}
+			rows, err := w.db.Get(t.Context(), []store.Ref{ref})
+			must(t, err)
+			if n, _ := rows[0].Get("mediaCount").Int64(); n == 1 {
+				shown++
+			}
+		}
+	}
+	if len(gaps) != len(parents) || shown != 12 {
+		t.Errorf("gaps %v of %d shards, %d of 12 albums of their children are right", gaps, len(parents), shown)
+	}
+	w.procs[1].stop()
+	must(t, <-w.procs[1].ended)
 }
 
 // TestSlowSinkLosesNothing says that whoever prepares for longer than the stream

@@ -4,7 +4,8 @@
 //	plain   a handler that does one UpdateItem ADD for each record; wrong after
 //	        any retry, and what everybody writes
 //	marker  a handler that does a marker and the ADD in one transaction for each
-//	weir    the runner, as projector run and Lambda use it
+//	weir    the runner, as projector run and functions that go by shard use it;
+//	        "by item" is the same where no shard is known
 //
 // Both handlers go through a batch as handlers do, one record after the other;
 // "at once" is the same with as many requests at a time as weir has.
@@ -70,7 +71,7 @@ func (f figures) per1000() float64 { return f.units * 1000 / float64(f.records) 
 type line struct {
 	workload      string
 	batch         int
-	weir          figures
+	weir, byItem  figures
 	plain, marker figures
 	plainAtOnce   figures
 	bound         float64 // units of one book row and one write of the target for each target of a batch
@@ -85,7 +86,7 @@ func measure(ctx context.Context, m *model.Model, w workload) (lines []line, err
 			into *figures
 			new  func(*world) handler
 		}{
-			{&l.weir, (*world).weir}, {&l.plain, (*world).plain}, {&l.plainAtOnce, (*world).plainAtOnce}, {&l.marker, (*world).marker},
+			{&l.weir, (*world).weir}, {&l.byItem, (*world).byItem}, {&l.plain, (*world).plain}, {&l.plainAtOnce, (*world).plainAtOnce}, {&l.marker, (*world).marker},
 		} {
 			if *way.into, err = through(ctx, m, w, n, way.new); err != nil {
 				return nil, err
@@ -126,11 +127,11 @@ func through(ctx context.Context, m *model.Model, w workload, batch int, way fun
 func show(lines []line) error {
 	tw := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, strings.Join([]string{"recording", "batch", "targets", "weir rec/s", "plain", "at once", "marker",
-		"weir units/1000", "bound", "plain", "marker", "speed/plain", "units/plain", "units/marker", "units/bound", ""}, "\t"))
+		"weir units/1000", "bound", "by item", "plain", "marker", "speed/plain", "units/plain", "units/marker", "units/bound", ""}, "\t"))
 	for _, l := range lines {
-		fmt.Fprintf(tw, "%s\t%d\t%.1f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.2f ×\t%.2f ×\t%.2f ×\t%.3f ×\t\n", l.workload, l.batch, l.targets,
+		fmt.Fprintf(tw, "%s\t%d\t%.1f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.2f ×\t%.2f ×\t%.2f ×\t%.3f ×\t\n", l.workload, l.batch, l.targets,
 			l.weir.speed(), l.plain.speed(), l.plainAtOnce.speed(), l.marker.speed(),
-			l.weir.per1000(), l.bound, l.plain.per1000(), l.marker.per1000(),
+			l.weir.per1000(), l.bound, l.byItem.per1000(), l.plain.per1000(), l.marker.per1000(),
 			l.weir.speed()/l.plain.speed(), l.weir.units/l.plain.units, l.weir.units/l.marker.units, l.weir.per1000()/l.bound)
 	}
 	if err := tw.Flush(); err != nil {

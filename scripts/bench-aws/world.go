@@ -109,9 +109,18 @@ func (wd *world) check(ctx context.Context) error {
 
 // weir is the runner.
 func (wd *world) weir() handler {
+	return wd.runner(runner.Batch{Lane: runner.Lane(wd.model.Tables[0].Name, "shard")})
+}
+
+// byItem is the same where no shard is known.
+func (wd *world) byItem() handler {
+	return wd.runner(runner.Batch{Lane: runner.Lane(wd.model.Tables[0].Name, ""), ByItem: true})
+}
+
+func (wd *world) runner(like runner.Batch) handler {
 	r := &runner.Runner{Model: wd.model, Store: wd.store, Now: time.Now}
 	return func(ctx context.Context, first, last int) error {
-		b := runner.Batch{Lane: runner.Lane(wd.model.Tables[0].Name, "shard")}
+		b := like
 		for i := first; i < last; i++ {
 			c, ok := projections.NewChange(wd.model.Tables[0], &wd.work.records[i])
 			if !ok {
