@@ -28,14 +28,14 @@ import (
 	"weir/internal/verify"
 )
 
-// takeoverLease is what the processes of TestTakeover run with.
+// takeoverLease is what the processes of TestTakeoverOnDynamoDB run with.
 const takeoverLease = 2 * time.Second
 
-// TestTakeover has two processes of the built program follow a table in DynamoDB
+// TestTakeoverOnDynamoDB has two processes of the built program follow a table in DynamoDB
 // Local while another client writes. In turn one of them is killed with -9 and
 // started again, or stopped for longer than its lease. In the end what is derived is
 // right, and nothing is missing. WEIR_TAKEOVER_ROUNDS says how many times.
-func TestTakeover(t *testing.T) {
+func TestTakeoverOnDynamoDB(t *testing.T) {
 	rounds := 2
 	if s := os.Getenv("WEIR_TAKEOVER_ROUNDS"); s != "" {
 		var err error

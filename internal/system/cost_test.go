@@ -38,11 +38,11 @@ func (b *bill) start() {
 	b.units, b.requests = map[string]float64{}, map[string]int{}
 }
 
-// TestCost holds the runner to its price, by what DynamoDB says it took: for each
+// TestCostOnDynamoDB holds the runner to its price, by what DynamoDB says it took: for each
 // target of a batch one book row of one unit and one write of the target, whatever
 // the number of records; nothing for a record that contributes nothing; no marker,
 // no transaction.
-func TestCost(t *testing.T) {
+func TestCostOnDynamoDB(t *testing.T) {
 	m, err := model.Load("gallery")
 	if err != nil {
 		t.Fatal(err)

@@ -15,10 +15,10 @@ import (
 	"weir/internal/value"
 )
 
-// TestSearchElsewhere: rows are searched in one place, then in another, then in the
+// TestSearchElsewhereOnServices: rows are searched in one place, then in another, then in the
 // first again, or for a while in none. Whatever changed in between is found. Without
 // a cluster it goes between here and nowhere.
-func TestSearchElsewhere(t *testing.T) {
+func TestSearchElsewhereOnServices(t *testing.T) {
 	url := os.Getenv(opensearchtest.Endpoint)
 	m, err := model.Load("gallery")
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"weir/internal/value"
 )
 
-// TestOriginsTravel says that puts and removals of a replay come out of the stream
+// TestOriginsTravelOnDynamoDB says that puts and removals of a replay come out of the stream
 // with their own time, position and reason, that changes by others between them do
 // not, and that nobody sees how.
-func TestOriginsTravel(t *testing.T) {
+func TestOriginsTravelOnDynamoDB(t *testing.T) {
 	table := store.Table{Name: "things", Key: store.KeySchema{Partition: store.KeyAttr{Name: "PK", Type: value.String}}, Stream: true}
 	db := dynamodbtest.Open(t, dynamodbtest.Config(t), []store.Table{table}, dynamodb.Options{})
 	ref := store.Ref{Table: "things", Key: store.Key{Partition: value.OfString("a")}}

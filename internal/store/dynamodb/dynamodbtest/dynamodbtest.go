@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"os"
+	"regexp"
 	"testing"
 	"time"
 
@@ -20,10 +21,16 @@ import (
 // Endpoint is the variable that names the DynamoDB Local to test against.
 const Endpoint = "WEIR_TEST_DYNAMODB"
 
+// found is what make conform finds tests by.
+var found = regexp.MustCompile(`^TestContract\b|^Test.*On(DynamoDB|AWS|Services)\b`)
+
 // Config is a configuration for a world of its own: DynamoDB Local gives one to
 // each access key. It skips the test where there is no DynamoDB Local.
 func Config(t testing.TB) aws.Config {
 	t.Helper()
+	if !found.MatchString(t.Name()) {
+		t.Fatalf("make conform would not run %s: end its name in OnDynamoDB, OnAWS or OnServices", t.Name())
+	}
 	endpoint := os.Getenv(Endpoint)
 	if endpoint == "" {
 		t.Skipf("needs DynamoDB Local: make conform starts one, or set %s to its URL", Endpoint)
