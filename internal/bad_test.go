@@ -284,10 +284,7 @@ func TestBadPayloads(t *testing.T) {
 			order = lambda.ByShard
 		}
 		payload = strings.TrimSuffix(payload, "\n")
-		h, err := lambda.New(newRunner(r), order, "", func(context.Context) error { return nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := lambda.New(newRunner(r), order, "", func(context.Context) error { return nil })
 		answer, err := h.Invoke(context.Background(), []byte(payload))
 		if err == nil {
 			t.Fatalf("it is answered: %s", answer)
