@@ -58,6 +58,7 @@ var below = map[string][]string{
 	"web":         {},
 	"writeapi":    {"value", "model", "query", "ingest", "web"},
 	"writelambda": {"ingest", "writeapi"},
+	"sample":      {"value", "model", "ingest"},
 	"api":         {"value", "store", "book", "model", "query", "web"},
 
 	"lambda": {"value", "events", "store", "book", "model", "projections", "runner"},

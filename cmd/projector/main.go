@@ -38,6 +38,7 @@ const (
 type commands struct {
 	Replay replayCommand  `cmd:"" help:"Derive from recorded streams: core rows, derived rows, search."`
 	Run    runCommand     `cmd:"" help:"Follow the store's streams and serve queries over HTTP."`
+	Dev    devCommand     `cmd:"" help:"Everything in one process, with sample data, to try a model out."`
 	Query  queryCommand   `cmd:"" help:"Answer a named query, one JSON object a line."`
 	Verify verifyCommand  `cmd:"" help:"Recount every derived value from the core rows and print what differs."`
 	Why    whyCommand     `cmd:"" help:"List the records of recorded files that made a value what it is."`

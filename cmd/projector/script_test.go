@@ -26,12 +26,13 @@ import (
 	"weir/internal/store/dynamodb/dynamodbtest"
 	"weir/internal/system"
 	"weir/internal/value"
+	"weir/internal/web/webtest"
 )
 
 var update = flag.Bool("update", false, "write what the commands print into the scripts")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"projector": main, "get": get, "tamper": tamper})
+	testscript.Main(m, map[string]func(){"projector": main, "get": get, "http": webtest.HTTP, "tamper": tamper})
 }
 
 // TestScripts runs testdata/script: what a person types, and what comes of it.
@@ -41,6 +42,7 @@ func TestMain(m *testing.M) {
 //	pack FILE PACKED             makes PACKED, .gz or .zst, of FILE
 //	get [-status N] [-header] PATH
 //	                             GET http://$ADDR PATH, waiting for the server to come
+//	http METHOD PATH …           asks the server on $ADDR; see webtest.HTTP
 //	tamper DATA MODEL TABLE PARTITION SORT ATTRIBUTE NUMBER
 //	                             writes a derived attribute behind weir's back
 //	id FILE                      sets $ID to the first word of FILE

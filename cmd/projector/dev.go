@@ -1,0 +1,339 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/internal/api"
+	"weir/internal/events"
+	"weir/internal/ingest"
+	"weir/internal/model"
+	"weir/internal/replay"
+	"weir/internal/sample"
+	"weir/internal/store"
+	"weir/internal/system"
+	"weir/internal/value"
+	"weir/internal/web"
+	"weir/internal/writeapi"
+)
+
+type devCommand struct {
+	web.Flags
+	web.Limits
+	Data   string   `default:"./data" placeholder:"DIR" help:"Directory of the embedded store and index (default ${default})."`
+	Sample []string `placeholder:"[MODEL=]FILE" sep:"none" help:"Recorded streams, or commands as ingest put reads them, taken in first; a directory is its files."`
+	Models []string `arg:"" optional:"" name:"model" help:"Names of built-in models or paths of model files; none is all that are built in."`
+	Addr   string   `default:"127.0.0.1:8480" placeholder:"HOST:PORT" help:"Where all is served, port 0 for any free one (default ${default})."`
+}
+
+func (devCommand) Help() string {
+	return `One process with everything, to try a model out: it takes writes, follows the
+streams, keeps what is derived, and answers queries and searches, all at one address.
+GET /v1/{model}/{query} asks; POST, PUT, PATCH and DELETE /v1/{model}/{entity} write;
+GET /openapi.json describes the writes. What to try is said when it is ready.
+
+Where the directory is empty and there is no --sample, some rows are made up from the
+model itself. It stops as projector run does.
+
+  projector dev
+  projector dev reviews.yaml --data ./dev
+  projector dev gallery --sample testdata/streams/gallery`
+}
+
+func (c *devCommand) Run(p *program) (err error) {
+	if len(c.Models) == 0 {
+		c.Models = model.Builtin()
+	}
+	s, err := p.open(data{Data: c.Data}, c.Models, system.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := p.fill(s); err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(p.stderr, nil))
+	handler, err := c.handler(s, log)
+	if err != nil {
+		return usage("%v", err)
+	}
+	if err := c.samples(p, s); err != nil {
+		return err
+	}
+	server, err := c.Serve(c.Addr, c.Limits, handler, log)
+	if err != nil {
+		return usage("%v", err)
+	}
+	c.tell(p, s, "http://"+server.Addr().String())
+	if err := together(p.ctx, s, server, log, follow); err != nil {
+		return err
+	}
+	fmt.Fprintln(p.stderr, "stopped")
+	if errors.Is(context.Cause(p.ctx), errTerminated) {
+		return nil
+	}
+	return failed(exitInterrupted)
+}
+
+func (c *devCommand) handler(s *system.System, log *slog.Logger) (http.Handler, error) {
+	queries, err := api.New(engines(s), log)
+	if err != nil {
+		return nil, err
+	}
+	var targets []writeapi.Target
+	for _, part := range s.Models {
+		targets = append(targets, writeapi.Target{Model: part.Model, Writer: &ingest.Writer{Model: part.Model, Store: s.Store}})
+	}
+	writes, err := writeapi.New(targets, writeapi.Options{Log: log, Keyed: c.KeysFile != "" || os.Getenv(web.EnvKeys) != ""})
+	if err != nil {
+		return nil, err
+	}
+	return writes.Beside(queries), nil
+}
+
+// samples takes in the files named; with none, and no rows, it makes some up.
+func (c *devCommand) samples(p *program, s *system.System) error {
+	for _, arg := range c.Sample {
+		part, path := s.Models[0], arg
+		if name, rest, ok := strings.Cut(arg, "="); ok {
+			i := slices.IndexFunc(s.Models, func(o *system.Part) bool { return o.Model.Name == name })
+			if i < 0 {
+				return usage("--sample %s: %s is not among the models %s", arg, name, strings.Join(modelNames(s), ", "))
+			}
+			part, path = s.Models[i], rest
+		} else if len(s.Models) > 1 {
+			return usage("--sample %s: which model is it of? Say MODEL=FILE", arg)
+		}
+		if err := p.sampleFiles(s, part, path); err != nil {
+			return err
+		}
+	}
+	if len(c.Sample) > 0 {
+		return nil
+	}
+	for _, part := range s.Models {
+		empty, err := isEmpty(p.ctx, s.Store, part.Model)
+		if err != nil {
+			return err
+		}
+		if !empty {
+			continue
+		}
+		cs := sample.Commands(part.Model, time.Now())
+		if err := p.both(part.Runner, p.progress("rows", 0), func(ctx context.Context) error { return write(ctx, s, part, cs) }); err != nil {
+			return fmt.Errorf("sample rows of %s: %w", part.Model.Name, err)
+		}
+		fmt.Fprintf(p.stderr, "%s: %d rows made up, to begin with\n", part.Model.Name, len(cs))
+	}
+	return nil
+}
+
+func isEmpty(ctx context.Context, st store.Store, m *model.Model) (bool, error) {
+	for _, t := range m.Tables {
+		page, err := st.Query(ctx, store.Query{Table: t.Name, Limit: 1})
+		if err != nil || len(page.Rows) > 0 {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// write does commands. One that is refused is an error: they were made to be taken.
+func write(ctx context.Context, s *system.System, part *system.Part, cs []ingest.Command) error {
+	w := &ingest.Writer{Model: part.Model, Store: s.Store, Again: true}
+	for i, res := range w.Do(ctx, cs) {
+		if res.Err != nil {
+			return fmt.Errorf("%s %s: %w", cs[i].Op, cs[i].Entity, res.Err)
+		}
+	}
+	return nil
+}
+
+// sampleFiles takes in files of commands or recorded streams.
+func (p *program) sampleFiles(s *system.System, part *system.Part, path string) error {
+	paths, err := filesIn(path)
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		commands, err := hasCommands(path)
+		if err != nil {
+			return err
+		}
+		reading := p.progress("records", 0)
+		err = p.both(part.Runner, reading, func(ctx context.Context) error {
+			if commands {
+				return putFile(ctx, s, part, path)
+			}
+			r := &replay.Replay{Model: part.Model, Store: s.Store, Runner: part.Runner}
+			return eachBatch(ctx, reading, []input{{paths: []string{path}}}, func(entries []events.Entry, table string) error {
+				return r.Batch(ctx, entries, table)
+			})
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+const maxCommandLine = 4 << 20
+
+// scan is the lines of a file, unpacked.
+func scan(path string, each func(number int, line []byte) error) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	content, done, err := events.Unpack(f)
+	if err != nil {
+		return usage("%v", err)
+	}
+	defer done()
+	lines := bufio.NewScanner(content)
+	lines.Buffer(nil, maxCommandLine)
+	for n := 1; lines.Scan(); n++ {
+		if err := each(n, lines.Bytes()); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
+// hasCommands reports whether the first line of a file is a command.
+func hasCommands(path string) (is bool, err error) {
+	err = scan(path, func(_ int, line []byte) error {
+		if len(strings.TrimSpace(string(line))) == 0 {
+			return nil
+		}
+		it, err := ingest.ReadItem(line)
+		is = err == nil && it.Has("op")
+		return io.EOF
+	})
+	if errors.Is(err, io.EOF) || errors.Is(err, bufio.ErrTooLong) {
+		err = nil
+	}
+	return is, err
+}
+
+func putFile(ctx context.Context, s *system.System, part *system.Part, path string) error {
+	return scan(path, func(n int, line []byte) error {
+		if len(strings.TrimSpace(string(line))) == 0 {
+			return nil
+		}
+		c, err := ingest.ReadCommand([]byte(string(line)))
+		if err == nil {
+			err = write(ctx, s, part, []ingest.Command{c})
+		}
+		if err != nil {
+			return usage("line %d: %v", n, err)
+		}
+		return nil
+	})
+}
+
+// tell says where everything is and what to try.
+func (c *devCommand) tell(p *program, s *system.System, base string) {
+	fmt.Fprintf(p.stderr, "%s on %s/v1, rows in %s. Try:\n\n", strings.Join(modelNames(s), ", "), base, c.Data)
+	for _, part := range s.Models {
+		for _, line := range tries(p.ctx, s.Store, part, base) {
+			fmt.Fprintf(p.stderr, "  %s\n", line)
+		}
+	}
+	fmt.Fprintf(p.stderr, "  curl -s %s/openapi.json\n\n", base)
+}
+
+// tries are what to ask of a model: a query of a row that something is counted on, a
+// write that changes the count, the same query again, and a search.
+func tries(ctx context.Context, st store.Store, part *system.Part, base string) (out []string) {
+	m := part.Model
+	path := base + "/v1/" + url.PathEscape(m.Name) + "/"
+	for _, q := range m.Queries {
+		if q.Search != nil {
+			out = append(out, fmt.Sprintf("curl -s '%s%s?q=green'", path, url.PathEscape(q.Name)))
+			break
+		}
+	}
+	for _, t := range m.Tallies {
+		get := getOf(m, t.Target)
+		if t.Target.Derived || t.Hidden || get == nil {
+			continue
+		}
+		for _, src := range t.Sources {
+			row, target := counted(ctx, st, src)
+			if row == nil {
+				continue
+			}
+			ask := fmt.Sprintf("curl -s '%s%s?%s'", path, url.PathEscape(get.Name), parametersOf(get, target))
+			return append(out, ask, fmt.Sprintf("curl -s -X DELETE '%s%s?%s'   # %s goes down", path, url.PathEscape(src.Entity.Name), keyParameters(src.Entity, row), t.Attr), ask)
+		}
+	}
+	return out
+}
+
+// getOf is the query that gives one row of an entity by its key.
+func getOf(m *model.Model, e *model.Entity) *model.Query {
+	for _, q := range m.Queries {
+		if len(q.Steps) == 1 && q.Steps[0].Get && q.Steps[0].Entity == e && len(q.Return) == 0 &&
+			!slices.ContainsFunc(q.Steps[0].With, func(b model.Bind) bool { return b.Param == "" }) {
+			return q
+		}
+	}
+	return nil
+}
+
+// counted is a row that counts, and the row that it counts on.
+func counted(ctx context.Context, st store.Store, src *model.Source) (row, target value.Item) {
+	of := src.Tally.Target
+	page, err := st.Query(ctx, store.Query{Table: src.Entity.Table.Name, Limit: 1000})
+	if err != nil {
+		return nil, nil
+	}
+	for _, row := range page.Rows {
+		if src.Entity.Table.Classify(row) != src.Entity || !model.Holds(src.Where, row) {
+			continue
+		}
+		key, ok := of.Key(func(name string) value.Value {
+			for _, a := range src.To {
+				if a.Name == name && a.Expr.Field != nil {
+					return a.Expr.Field.Get(row)
+				}
+			}
+			return value.Value{}
+		})
+		if !ok {
+			continue
+		}
+		if got, err := st.Get(ctx, []store.Ref{{Table: of.Table.Name, Key: key}}); err == nil && got[0] != nil {
+			return row, got[0]
+		}
+	}
+	return nil, nil
+}
+
+func parametersOf(q *model.Query, row value.Item) string {
+	var out []string
+	for _, b := range q.Steps[0].With {
+		out = append(out, url.QueryEscape(b.Param)+"="+url.QueryEscape(model.Unescape(model.Scalar(b.Field.Get(row)))))
+	}
+	return strings.Join(out, "&")
+}
+
+func keyParameters(e *model.Entity, row value.Item) string {
+	var out []string
+	for _, name := range e.KeyNames() {
+		out = append(out, url.QueryEscape(name)+"="+url.QueryEscape(model.Unescape(model.Scalar(e.Field(name).Get(row)))))
+	}
+	return strings.Join(out, "&")
+}

@@ -1,0 +1,294 @@
+// Package sample makes a handful of rows up, from nothing but a model: enough for
+// each entity to have some, for what is derived to be more than nothing, and for
+// searches to find something. The same model at the same time gives the same rows.
+package sample
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/internal/ingest"
+	"weir/internal/model"
+	"weir/internal/value"
+)
+
+// How many rows an entity gets: one that stands by itself, and one that is between
+// others, which then differ by two and by three.
+const (
+	alone   = 3
+	between = 6
+)
+
+// Commands create the rows. Now is when.
+func Commands(m *model.Model, now time.Time) []ingest.Command {
+	s := &sample{model: m, now: now.UTC().Truncate(time.Second), links: links{}, words: map[field][]value.Value{}, taken: map[string]bool{}}
+	s.learn()
+	var out []ingest.Command
+	for _, e := range m.Entities {
+		if !e.Derived && !keepsKeys(s.model, e) {
+			out = append(out, s.rows(e)...)
+		}
+	}
+	return out
+}
+
+// field is a name of an entity's rows.
+type field struct {
+	entity *model.Entity
+	name   string
+}
+
+// links puts fields that hold the same ids together: each leads to another one of
+// its set, and at last to the one that stands for it.
+type links map[field]field
+
+func (l links) root(f field) field {
+	for {
+		next, ok := l[f]
+		if !ok {
+			return f
+		}
+		f = next
+	}
+}
+
+// join makes b lead to what a leads to.
+func (l links) join(a, b field) {
+	if x, y := l.root(a), l.root(b); x != y {
+		l[y] = x
+	}
+}
+
+type sample struct {
+	model *model.Model
+	now   time.Time
+	links links
+	words map[field][]value.Value // that conditions of the model ask for
+	taken map[string]bool         // keys of rows, which several entities may share
+}
+
+// learn finds out which fields name rows of which entity: those that are called like
+// the key of just one, and those that something derived goes by.
+func (s *sample) learn() {
+	owners := map[string][]*model.Entity{}
+	for _, e := range s.model.Entities {
+		if keys := e.KeyNames(); len(keys) == 1 && !e.Derived {
+			owners[keys[0]] = append(owners[keys[0]], e)
+		}
+	}
+	for _, e := range s.model.Entities {
+		for _, name := range fields(e) {
+			if of := owners[name]; len(of) == 1 {
+				s.links.join(field{of[0], name}, field{e, name})
+			}
+		}
+	}
+	for _, t := range s.model.Tallies {
+		for _, src := range t.Sources {
+			s.assigned(t.Target, src.To, src.Entity)
+			s.asked(src.Entity, src.Where)
+		}
+	}
+	for _, f := range s.model.Follows {
+		s.assigned(f.Source, f.Key, f.Rule.Source)
+	}
+	for _, x := range s.model.Searches {
+		s.asked(x.Of, x.Where)
+	}
+}
+
+func (s *sample) assigned(target *model.Entity, to []model.Assign, from *model.Entity) {
+	for _, a := range to {
+		if a.Expr.Field != nil {
+			s.links.join(field{target, a.Name}, field{from, a.Expr.Field.Name})
+		}
+	}
+}
+
+func (s *sample) asked(e *model.Entity, tests []model.Test) {
+	for _, t := range tests {
+		if !t.Not {
+			f := field{e, t.Field.Name}
+			s.words[f] = append(s.words[f], t.OneOf...)
+		}
+	}
+}
+
+// fields are the names that commands may give.
+func fields(e *model.Entity) []string {
+	var out []string
+	for _, a := range e.Attributes {
+		if !computed(a) {
+			out = append(out, a.Name)
+		}
+	}
+	for _, k := range e.KeyNames() {
+		if !slices.Contains(out, k) {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// rows are the creates of an entity, each of another key.
+func (s *sample) rows(e *model.Entity) []ingest.Command {
+	n := alone
+	if len(e.KeyNames()) > 1 {
+		n = between
+	}
+	var out []ingest.Command
+	for i := range n {
+		var attrs []value.Attr
+		for _, name := range fields(e) {
+			if s.wanted(e, name) {
+				attrs = append(attrs, value.Attr{Name: name, Value: s.value(e, name, s.turn(e, name, i), i)})
+			}
+		}
+		item := value.NewItem(attrs...)
+		if key := keyText(e, item); !s.taken[key] {
+			s.taken[key] = true
+			out = append(out, ingest.Command{Op: ingest.Create, Entity: e.Name, Item: item})
+		}
+	}
+	return out
+}
+
+// keyText tells rows apart.
+func keyText(e *model.Entity, item value.Item) string {
+	key, _ := e.Key(item.Get)
+	return fmt.Sprintf("%q %q %q", e.Table.Name, model.Scalar(key.Partition), model.Scalar(key.Sort))
+}
+
+// turn says the how many-th value a field has in the ith row.
+func (s *sample) turn(e *model.Entity, name string, i int) int {
+	at := slices.Index(e.KeyNames(), name)
+	switch {
+	case len(e.KeyNames()) == 1 || at < 0 && s.owner(field{e, name}) == nil:
+		return i
+	case at < 0:
+		return i % 2
+	}
+	return i % (2 + at)
+}
+
+// wanted reports whether a field is worth a value: it must have one, or something
+// goes by it.
+func (s *sample) wanted(e *model.Entity, name string) bool {
+	if made(e, name) {
+		return slices.Contains(e.KeyNames(), name) // so that the rows are the same the next time
+	}
+	a := e.Attribute(name)
+	if a == nil || slices.Contains(e.KeyNames(), name) {
+		return true
+	}
+	uses := func(fs []*model.Field) bool {
+		return slices.ContainsFunc(fs, func(f *model.Field) bool { return f.Name == name })
+	}
+	for _, x := range e.Search {
+		if uses(x.Text) || uses(x.Filters) {
+			return true
+		}
+	}
+	for _, src := range e.Sources {
+		if src.Field != nil && src.Field.Name == name {
+			return true
+		}
+	}
+	for _, k := range e.Keys {
+		if slices.Contains(k.Template.Names(), name) {
+			return a.Default.IsMissing()
+		}
+	}
+	return a.Required && a.Default.IsMissing() || len(s.words[field{e, name}]) > 0 && a.Default.IsMissing()
+}
+
+// owner is the entity whose rows a field names, nil for none.
+func (s *sample) owner(f field) *model.Entity {
+	root := s.links.root(f)
+	for _, e := range s.model.Entities {
+		if keys := e.KeyNames(); !e.Derived && len(keys) == 1 && s.links.root(field{e, keys[0]}) == root {
+			return e
+		}
+	}
+	return nil
+}
+
+// value is the kth value of a field, in row i.
+func (s *sample) value(e *model.Entity, name string, k, i int) value.Value {
+	f := field{e, name}
+	a := e.Attribute(name)
+	typ := e.Field(name).Type
+	if a != nil {
+		typ = a.Type
+	}
+	words := s.words[f]
+	switch {
+	case len(words) > 0:
+		return words[k%len(words)]
+	case a != nil && len(a.Enum) > 0:
+		return value.OfString(a.Enum[k%len(a.Enum)])
+	}
+	switch typ {
+	case model.TypeNumber:
+		return value.OfInt(int64(1 + k%5))
+	case model.TypeBoolean:
+		return value.OfBool(true)
+	case model.TypeFlag:
+		return value.OfString("true")
+	case model.TypeTime:
+		return s.time(e, name, i)
+	case model.TypeBinary:
+		return value.OfString("AAEC")
+	case model.TypeList:
+		return value.OfList(value.OfString(things[k%len(things)]))
+	case model.TypeMap:
+		return value.OfMap(value.Item{})
+	case model.TypeStrings, model.TypeNumbers:
+		return s.set(typ, k)
+	}
+	return value.OfString(clip(s.text(f, k), a))
+}
+
+func (s *sample) set(typ model.Type, k int) value.Value {
+	if typ == model.TypeNumbers {
+		return value.OfList(value.OfInt(int64(k)))
+	}
+	return value.OfList(value.OfString(things[k%len(things)]))
+}
+
+// time is a moment ago, or for what ends a row a day ahead.
+func (s *sample) time(e *model.Entity, name string, i int) value.Value {
+	t := s.now.Add(time.Duration(i-between) * time.Minute)
+	if ends(e, name) {
+		t = s.now.Add(24 * time.Hour)
+	}
+	return value.OfString(t.Format(time.RFC3339))
+}
+
+var (
+	kinds  = []string{"quiet", "green", "old", "bright", "northern"}
+	things = []string{"harbour", "garden", "market", "river", "tower"}
+)
+
+// text is an id of the row that the field names, words where they are searched, or
+// just the field's name with a number.
+func (s *sample) text(f field, k int) string {
+	if o := s.owner(f); o != nil {
+		return fmt.Sprintf("%s-%d", strings.ToLower(o.Name), k+1)
+	}
+	for _, x := range f.entity.Search {
+		if slices.ContainsFunc(x.Text, func(t *model.Field) bool { return t.Name == f.name }) {
+			return kinds[k%len(kinds)] + " " + things[(k+len(f.name))%len(things)]
+		}
+	}
+	return fmt.Sprintf("%s-%d", f.name, k+1)
+}
+
+func clip(s string, a *model.Attribute) string {
+	if a != nil && a.Max > 0 && len(s) > a.Max {
+		return s[:a.Max]
+	}
+	return s
+}
