@@ -354,7 +354,7 @@ func (r *Runner) show(ctx context.Context, target store.Ref) error {
 	case errors.Is(out[0].Err, store.ErrRefused):
 		return out[0].Err
 	case out[0].Err != nil:
-		return r.reclaim(ctx, target, e, out[0].Row, true)
+		return r.reclaim(ctx, target, e, out[0].Row)
 	}
 	return nil
 }

@@ -192,7 +192,7 @@ func (w *work) publish(ctx context.Context, books map[*projections.Target]value.
 		case errors.Is(e, store.ErrRefused):
 			err = w.parkTarget(ctx, t, e.Error())
 		case e != nil && t.Check:
-			if err = w.reclaim(ctx, t.Row, t.Entity, out[i].Row, false); errors.Is(err, store.ErrRefused) {
+			if err = w.reclaim(ctx, t.Row, t.Entity, out[i].Row); errors.Is(err, store.ErrRefused) {
 				err = w.parkTarget(ctx, t, err.Error())
 			}
 		}
@@ -206,15 +206,14 @@ func (w *work) publish(ctx context.Context, books map[*projections.Target]value.
 // reclaim publishes on a row whose version weir never gave it, such as one that
 // was made as a copy of another row: no version of its own book would ever be
 // above that one. The book is read after the row, so that it is not behind what
-// somebody else may have published there meanwhile. A parked target waits, unless
-// parked says that its turn has come.
-func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity, row value.Item, parked bool) error {
+// somebody else may have published there meanwhile.
+func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity, row value.Item) error {
 	shown := row.Get(book.Version)
 	if shown.IsMissing() {
 		return nil
 	}
 	rows, err := r.get(ctx, []store.Ref{book.Of(r.Model.Name, target)})
-	if err != nil || isParked(rows[0]) && !parked {
+	if err != nil {
 		return err
 	}
 	wr, err := PublishWrite(r.Model, target, e, rows[0])
