@@ -35,6 +35,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -228,14 +229,18 @@ func (ix *Index) Search(ctx context.Context, q search.Query) ([]search.Hit, erro
 	return hits, nil
 }
 
-// Refresh has the cluster show what Apply acknowledged so far.
+// Refresh has the cluster show what was acknowledged so far, by this process or
+// another.
 func (ix *Index) Refresh(ctx context.Context) error {
 	ix.mu.Lock()
-	wrote := ix.wrote
 	ix.wrote = map[string]bool{}
 	ix.mu.Unlock()
+	return ix.refresh(ctx, slices.Sorted(maps.Keys(ix.spaces)))
+}
+
+func (ix *Index) refresh(ctx context.Context, names []string) error {
 	var errs []error
-	for name := range wrote {
+	for _, name := range names {
 		errs = append(errs, ix.server.refresh(ctx, ix.spaces[name]))
 	}
 	return errors.Join(errs...)
@@ -244,7 +249,7 @@ func (ix *Index) Refresh(ctx context.Context) error {
 // Close has the cluster show what was written, and ends the index.
 func (ix *Index) Close() error {
 	ix.mu.Lock()
-	closed := ix.closed
+	closed, wrote := ix.closed, slices.Sorted(maps.Keys(ix.wrote))
 	ix.closed = true
 	ix.mu.Unlock()
 	if closed {
@@ -253,7 +258,7 @@ func (ix *Index) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeWait)
 	defer cancel()
 	defer ix.server.close()
-	return ix.Refresh(ctx)
+	return ix.refresh(ctx, wrote)
 }
 
 const closeWait = 20 * time.Second
