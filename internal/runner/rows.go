@@ -289,8 +289,11 @@ func (w *work) restore(ctx context.Context, m *projections.Mend, image value.Ite
 func (w *work) restoreCond(m *projections.Mend) store.Cond {
 	is := m.Change.New.Get(book.Version)
 	switch {
-	case m.Change.New == nil:
-		return store.Cond{{{Attr: w.Model.Table(m.Change.Row.Table).Key.Partition.Name, Is: store.Absent}}}
+	case m.Change.New == nil: // or somebody put an older copy in its place, which looks like one of ours
+		return store.Cond{{
+			{Attr: w.Model.Table(m.Change.Row.Table).Key.Partition.Name, Is: store.Absent},
+			{Attr: book.Version, Is: store.Lt, Value: m.Ours.Value()},
+		}}
 	case is.IsMissing():
 		return store.Cond{w.present(m.Change.Row.Table), {{Attr: book.Version, Is: store.Absent}}}
 	case is.Kind() != value.Binary: // the application put something of its own there

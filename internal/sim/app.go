@@ -112,15 +112,15 @@ func (a *app) act(n int) {
 	case u < 86:
 		a.large(e, d)
 	case u < 92:
-		if a.faults.might(RudeOverwrite, 4) {
+		if a.faults.might(RudeOverwrite, 15) {
 			a.overwrite(d)
 		}
 	case u < 96:
-		if a.faults.might(RudeRecreate, 4) {
+		if a.faults.might(RudeRecreate, 15) {
 			a.recreate(e, d)
 		}
 	default:
-		if a.faults.might(RudeRename, 4) {
+		if a.faults.might(RudeRename, 15) {
 			a.rename(e, d)
 		}
 	}
@@ -376,7 +376,7 @@ var blanks = string(slices.Repeat([]byte("b"), store.MaxItemBytes))
 // overwrite writes back a row as it was read some time ago; or does so to a row
 // that only weir writes; or removes such a row.
 func (a *app) overwrite(d *dice) {
-	if derived := a.derivedRows(); len(derived) > 0 && d.chance(0.4) {
+	if derived := a.derivedRows(); len(derived) > 0 && d.chance(0.5) {
 		s := pick(d, derived)
 		a.copies = append(a.copies, s)
 		w := store.Write{Ref: store.Ref{Table: s.table.Name, Key: s.key}, Delete: true}

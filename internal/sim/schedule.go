@@ -39,6 +39,7 @@ func Run(m *model.Model, seed uint64, o Options) Outcome {
 	w := newWorld(m, seed, o)
 	acts := w.rough(o)
 	w.settle()
+	w.lastWord()
 	w.heal()
 	if len(w.failures) == 0 {
 		w.judge()
@@ -245,6 +246,18 @@ func (w *world) heal() {
 			w.fail(Lost, "parked: %s is still kept: %s", row.Get("target").Text(), row.Get("reason").Text())
 		}
 	}
+}
+
+// lastWord has a rude application write over and remove rows that nothing touches
+// any more: only what it did itself can bring them back.
+func (w *world) lastWord() {
+	if w.faults.rates[RudeOverwrite] == 0 || len(w.failures) > 0 {
+		return
+	}
+	for i := range 4 {
+		w.app.overwrite(newDice(w.seed, "last word", i))
+	}
+	w.settle()
 }
 
 // alone runs one thing to its end.

@@ -86,8 +86,8 @@ func above(p events.Position, n uint64) events.Position {
 func (t *table) split(s *shard, d *dice) {
 	s.Closed = true
 	last := s.last
-	if digits := last.String(); len(digits) < 40 {
-		last, _ = events.ParsePosition(digits + strings.Repeat("0", 1+d.n(min(3, 40-len(digits)))))
+	if digits := last.String(); len(digits) < 40 { // as text it would be below
+		last, _ = events.ParsePosition("1" + strings.Repeat("0", len(digits)+d.n(min(3, 40-len(digits)))))
 	}
 	middle := s.high
 	if s.high > s.low && d.chance(0.6) {
