@@ -48,6 +48,7 @@ func compile(r *reader, root node) *Model {
 	c.compileDerive()
 	c.compileSteps()
 	c.compileMigrations()
+	c.compileRules()
 	c.compileSearches()
 	c.compileQueries()
 	for _, check := range checks {

@@ -56,7 +56,7 @@ func (c *compiler) table(e *Entity, d *entityDecl) {
 
 func (c *compiler) attribute(d *attributeDecl) *Attribute {
 	c.attributeName(d.name)
-	a := &Attribute{Name: d.name.text, Type: TypeAny, Required: d.required, Hidden: d.hidden, Max: max(d.max, 0)}
+	a := &Attribute{Name: d.name.text, Type: TypeAny, Required: d.required, Hidden: d.hidden, Forward: d.forward, Max: max(d.max, 0)}
 	if slices.Contains(types, d.typ.text) {
 		a.Type = Type(d.typ.text)
 	} else if d.typ.given() {

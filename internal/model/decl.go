@@ -47,6 +47,7 @@ type entityDecl struct {
 	key        []pair
 	attributes []*attributeDecl
 	expires    word
+	rules      rulesDecl
 }
 
 // pair is a name and the word it stands for.
@@ -55,6 +56,9 @@ type pair struct{ name, value word }
 type attributeDecl struct {
 	name, typ        word
 	required, hidden bool
+	forward          bool
+	from             word
+	plus             plusDecl
 	def              node
 	enum             []word
 	max              int // -1 for none
@@ -193,7 +197,7 @@ func readKeyNode(n node, what string) keyDecl {
 
 func readEntity(e entry) *entityDecl {
 	f := e.value.fields("entity")
-	d := &entityDecl{name: e.name, table: f.word("table"), where: readTests(f), expires: f.word("expires"), key: f.pairs("key")}
+	d := &entityDecl{name: e.name, table: f.word("table"), where: readTests(f), expires: f.word("expires"), key: f.pairs("key"), rules: readRules(f)}
 	for _, a := range f.entries("attributes") {
 		d.attributes = append(d.attributes, readAttribute(a))
 	}
@@ -209,7 +213,8 @@ func readAttribute(e entry) *attributeDecl {
 	}
 	f := e.value.fields("attribute")
 	d.typ = f.need("type", "type: string")
-	d.required, d.hidden = f.flag("required"), f.flag("hidden")
+	d.required, d.hidden, d.forward = f.flag("required"), f.flag("hidden"), f.flag("forward")
+	d.from, d.plus = f.word("from"), readPlus(f)
 	d.def, d.enum, d.max = f.has["default"], f.words("enum"), f.number("max", 1, 400<<10)
 	d.legacy, d.after, d.others, d.by = f.pairs("legacy"), f.pairs("after"), f.word("else"), f.pairs("by")
 	d.pos = f.places()

@@ -48,6 +48,12 @@ type Entity struct {
 	Expires    *Field   // the time (RFC 3339 text, or epoch seconds) from which the row is not returned, nil for none
 	Derived    bool     // only weir writes rows of this entity
 
+	Unique    []*Unique // what commands are held to
+	New       []New
+	Nested    []Nested
+	Once      *Once
+	Supersede *Supersede
+
 	Values  []*Tally   // what is tallied onto rows of this entity
 	Sources []*Source  // the tallies that rows of this entity count towards
 	Rules   []*RowRule // the rows made from rows of this entity
@@ -102,6 +108,8 @@ type Attribute struct {
 	Hidden   bool     // never leaves through a query or a search
 	Reading  *Reading // nil: it reads as it is stored
 	Others   *Others  // of a list: what it stands for where there is none
+	Forward  bool     // commands move it along its enum, never back
+	Computed *Computed
 }
 
 // Field is a name of an entity's rows, resolved: an attribute, or a place in a

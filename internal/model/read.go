@@ -177,7 +177,7 @@ func article(noun string) string {
 	if noun == "entity" || noun == "index" || noun == "attribute" || noun == "each" {
 		return "an " + noun
 	}
-	if noun == "steps" {
+	if noun == "steps" || noun == "once" || noun == "supersede" {
 		return noun
 	}
 	return "a " + noun

@@ -60,23 +60,7 @@ func (s *Steps) Attributes() []string {
 
 // RankOf is the place of a value on the way: of a word, or of a word of an older
 // application. Anything else is before the first.
-func (s *Steps) RankOf(v value.Value) int {
-	text := v.Text()
-	if v.Kind() != value.String {
-		return -1
-	}
-	if s.Attr.Reading != nil {
-		if now, ok := s.Attr.Reading.Legacy[text]; ok {
-			text = now
-		}
-	}
-	for i, w := range s.Attr.Enum {
-		if w == text {
-			return i
-		}
-	}
-	return -1
-}
+func (s *Steps) RankOf(v value.Value) int { return s.Attr.Rank(v) }
 
 // Returned is an attribute that a query gives in place of the row's own: exactly
 // one of its parts after Name is set.

@@ -1,0 +1,316 @@
+package ingest_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"weir/internal/ingest"
+	"weir/internal/model"
+	"weir/internal/store"
+	"weir/internal/store/dynamodb"
+	"weir/internal/store/dynamodb/dynamodbtest"
+	"weir/internal/store/embedded"
+	"weir/internal/system"
+	"weir/internal/value"
+)
+
+// writers is how many race.
+const writers = 64
+
+// race is some writers of one model's tables, each as in a process of its own, and
+// what they were answered when.
+type race struct {
+	model *model.Model
+	store store.Store
+
+	mu    sync.Mutex
+	began time.Time
+	ops   []porcupine.Operation
+}
+
+// onEachStore runs a race on the embedded store, and on DynamoDB Local where there is
+// one.
+func onEachStore(t *testing.T, name string, run func(*testing.T, *race)) {
+	m, err := model.Load(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := system.Tables([]*model.Model{m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("embedded", func(t *testing.T) {
+		s, err := embedded.Open(t.TempDir(), tables, embedded.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		run(t, &race{model: m, store: s, began: time.Now()})
+	})
+	t.Run("dynamodb", func(t *testing.T) {
+		s := dynamodbtest.Open(t, dynamodbtest.Config(t), tables, dynamodb.Options{})
+		run(t, &race{model: m, store: s, began: time.Now()})
+	})
+}
+
+// all lets every writer do its part at once.
+func (r *race) all(part func(i int, w *ingest.Writer)) {
+	var wg sync.WaitGroup
+	start := make(chan struct{})
+	for i := range writers {
+		w := &ingest.Writer{Model: r.model, Store: r.store}
+		wg.Go(func() {
+			<-start
+			part(i, w)
+		})
+	}
+	close(start)
+	wg.Wait()
+}
+
+// do does a command and remembers it as an operation on what is raced for.
+func (r *race) do(t *testing.T, i int, w *ingest.Writer, c ingest.Command, in any, out func(ingest.Result) any) ingest.Result {
+	call := time.Since(r.began).Nanoseconds()
+	res := w.Do(t.Context(), []ingest.Command{c})[0]
+	back := time.Since(r.began).Nanoseconds()
+	var refusal *ingest.Refusal
+	if res.Err != nil && !errors.As(res.Err, &refusal) {
+		t.Errorf("writer %d: %v", i, res.Err)
+		return res
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ops = append(r.ops, porcupine.Operation{ClientId: i, Input: in, Call: call, Output: out(res), Return: back})
+	return res
+}
+
+// check looks for an order, one that the times allow, in which everybody was answered
+// rightly.
+func (r *race) check(t *testing.T, m porcupine.Model) {
+	t.Helper()
+	m.DescribeOperation = func(in, out any) string { return fmt.Sprint(in, " ", out) }
+	if got := porcupine.CheckOperationsTimeout(m, r.ops, 30*time.Second); got != porcupine.Ok {
+		t.Errorf("%s: no order explains %d answers", got, len(r.ops))
+	}
+}
+
+func command(op ingest.Op, entity, item string) ingest.Command {
+	it, err := ingest.ReadItem([]byte(item))
+	if err != nil {
+		panic(err)
+	}
+	return ingest.Command{Op: op, Entity: entity, Item: it}
+}
+
+func kind(r ingest.Result) string {
+	var refusal *ingest.Refusal
+	if errors.As(r.Err, &refusal) {
+		return refusal.Kind.String()
+	}
+	return "ok"
+}
+
+// move is a user's change of address; "" is none.
+type move struct{ who, from, to string }
+
+// owners is what two addresses belong to.
+var owners = porcupine.Model{
+	Init: func() any { return [2]string{} },
+	Step: func(state, in, out any) (bool, any) {
+		s, m := state.([2]string), in.(move)
+		at := func(address string) *string { return &s[strings.Index("ab", address)] }
+		if out == "taken" {
+			return *at(m.to) != "" && *at(m.to) != m.who, state
+		}
+		if m.to != "" && *at(m.to) != "" {
+			return false, state
+		}
+		if m.from != "" {
+			*at(m.from) = ""
+		}
+		if m.to != "" {
+			*at(m.to) = m.who
+		}
+		return out == "ok", s
+	},
+}
+
+// Two addresses, and everybody wants both: to have one, then the other, then none.
+func TestOneEmailBelongsToOne(t *testing.T) {
+	onEachStore(t, "gallery", func(t *testing.T, r *race) {
+		won := make([]int, writers)
+		r.all(func(i int, w *ingest.Writer) {
+			who := fmt.Sprint("u", i)
+			do := func(op ingest.Op, item string, m move) bool {
+				res := r.do(t, i, w, command(op, "User", item), m, func(r ingest.Result) any { return kind(r) })
+				return res.Err == nil
+			}
+			first, second := "a", "b"
+			if i%2 == 1 {
+				first, second = second, first
+			}
+			if !do(ingest.Create, `{"userId":"`+who+`","email":"`+first+`","createdAt":"2025-01-01T00:00:00Z"}`, move{who, "", first}) {
+				return
+			}
+			won[i]++
+			has := first
+			if do(ingest.Update, `{"userId":"`+who+`","email":"`+second+`"}`, move{who, first, second}) {
+				has = second
+			}
+			do(ingest.Delete, `{"userId":"`+who+`"}`, move{who, has, ""})
+		})
+		if slices.Max(won) == 0 {
+			t.Error("nobody had an address")
+		}
+		r.check(t, owners)
+	})
+}
+
+func TestOnePickARound(t *testing.T) {
+	onEachStore(t, "movienight", func(t *testing.T, r *race) {
+		r.all(func(i int, w *ingest.Writer) {
+			pick := fmt.Sprint("p", i)
+			c := command(ingest.Create, "Pick", `{"pick_id":"`+pick+`","round_id":"r","group_id":"g","tmdb_movie_id":1,"title":"T","picked_by":"m","picked_at":"2025-01-01T00:00:00Z"}`)
+			r.do(t, i, w, c, move{pick, "", "a"}, func(r ingest.Result) any { return kind(r) })
+		})
+		r.check(t, owners)
+	})
+}
+
+// answered is what a create with a key was answered.
+type answered struct {
+	id    string
+	first bool
+}
+
+// first is who came first with a key: everybody else is given that.
+var first = porcupine.Model{
+	Init: func() any { return "" },
+	Step: func(state, in, out any) (bool, any) {
+		a := out.(answered)
+		if state == "" {
+			return a.first && a.id != "", a.id
+		}
+		return !a.first && a.id == state, state
+	},
+}
+
+// The key stands in a row of the model's own.
+func TestOneKeyMakesOneItem(t *testing.T) {
+	onEachStore(t, "wardrobe", func(t *testing.T, r *race) {
+		r.all(func(i int, w *ingest.Writer) {
+			c := command(ingest.Create, "Item", `{"UserId":"u","Name":"Hat","Category":"hats"}`)
+			c.IdempotencyKey = "k"
+			r.do(t, i, w, c, nil, func(r ingest.Result) any { return answered{r.Row.Get("PK").Text(), !r.Repeated} })
+		})
+		r.check(t, first)
+		if n := r.count(t, "WardrobeTable", "ITEM#"); n != 1 {
+			t.Errorf("%d items", n)
+		}
+	})
+}
+
+// The key stands in our table, and the row's own key is each writer's.
+func TestOneKeyIsDoneOnce(t *testing.T) {
+	onEachStore(t, "gallery", func(t *testing.T, r *race) {
+		r.all(func(i int, w *ingest.Writer) {
+			c := command(ingest.Update, "Album", `{"id":"sea","title":"The sea"}`)
+			c.Op, c.IdempotencyKey = ingest.Put, "k"
+			c.Item = c.Item.With(value.Attr{Name: "createdAt", Value: value.OfString("2025-01-01T00:00:00Z")})
+			r.do(t, i, w, c, nil, func(r ingest.Result) any { return answered{string(r.Done), !r.Repeated} })
+		})
+		r.check(t, first)
+	})
+}
+
+func (r *race) count(t *testing.T, table, prefix string) (n int) {
+	page, err := r.store.Query(t.Context(), store.Query{Table: table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range page.Rows {
+		if strings.HasPrefix(row.Get("PK").Text(), prefix) {
+			n++
+		}
+	}
+	return n
+}
+
+// noted is the set of times that were noted, as bits; an answer shows all of them.
+var noted = porcupine.Model{
+	Init: func() any { return 0 },
+	Step: func(state, in, out any) (bool, any) {
+		s := state.(int) | 1<<in.(int)
+		return out == s, s
+	},
+}
+
+func TestEachCompletionIsNotedOnce(t *testing.T) {
+	const times = 8
+	at := func(n int) string { return fmt.Sprintf("2025-01-01T00:00:0%dZ", n) }
+	watched := func(state string, n int) ingest.Command {
+		return command(ingest.Put, "History", `{"profileId":"p","attr":{"assetId":"1","state":"`+state+`","updateTime":"`+at(n)+`"}}`)
+	}
+	onEachStore(t, "viewing", func(t *testing.T, r *race) {
+		w := &ingest.Writer{Model: r.model, Store: r.store}
+		if res := w.Do(t.Context(), []ingest.Command{watched("IN_PROGRESS", 0)}); res[0].Err != nil {
+			t.Fatal(res[0].Err)
+		}
+		r.all(func(i int, w *ingest.Writer) {
+			n := rand.IntN(times)
+			r.do(t, i, w, watched("COMPLETED", n), n, func(r ingest.Result) any {
+				set := 0
+				for _, e := range r.Row.Get("m.timestamps").Elements() {
+					for n := range times {
+						if e.Value.Text() == at(n) {
+							set |= 1 << n
+						}
+					}
+				}
+				return set
+			})
+		})
+		r.check(t, noted)
+		table := r.model.Tables[0].Name
+		page, err := r.store.Query(t.Context(), store.Query{Table: table, Partition: value.OfString("p")})
+		if err != nil || len(page.Rows) != 1 || page.Rows[0].Get("sk").Text() != "COMPLETED|1" {
+			t.Errorf("%v %v", page.Rows, err)
+		}
+	})
+}
+
+// forward is a status that moves on: steps back are refused.
+var forward = porcupine.Model{
+	Init: func() any { return 0 },
+	Step: func(state, in, out any) (bool, any) {
+		s, to := state.(int), in.(int)
+		if out == "backward" {
+			return to < s, s
+		}
+		return out == "ok" && to >= s, to
+	},
+}
+
+func TestAStatusOnlyMovesOn(t *testing.T) {
+	words := []string{"draft", "voting", "selected", "watched", "rated", "expired"}
+	onEachStore(t, "movienight", func(t *testing.T, r *race) {
+		w := &ingest.Writer{Model: r.model, Store: r.store}
+		if res := w.Do(t.Context(), []ingest.Command{command(ingest.Create, "Round", `{"round_id":"r","group_id":"g","started_by":"m","status":"draft","created_at":"2025-01-01T00:00:00Z"}`)}); res[0].Err != nil {
+			t.Fatal(res[0].Err)
+		}
+		r.all(func(i int, w *ingest.Writer) {
+			to := rand.IntN(len(words))
+			c := command(ingest.Update, "Round", `{"round_id":"r","status":"`+words[to]+`"}`)
+			r.do(t, i, w, c, to, func(r ingest.Result) any { return kind(r) })
+		})
+		r.check(t, forward)
+	})
+}

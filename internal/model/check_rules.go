@@ -1,0 +1,158 @@
+package model
+
+import (
+	"slices"
+	"strings"
+
+	"weir/internal/value"
+)
+
+// checkRules: what weir makes, no command writes.
+func checkRules(c *compiler) {
+	for _, e := range c.Entities {
+		d := c.entities[e]
+		if !e.Derived {
+			if o := e.Once; o != nil && (o.Of.Derived || o.Of == e) {
+				c.report(d.rules.once.of.pos, "", "%s cannot be where the keys of %s are kept: commands do not write it", o.Of.Name, e.Name)
+			}
+			continue
+		}
+		for _, key := range []string{"unique", "new", "flatten", "once", "supersede"} {
+			if at, ok := d.rules.at[key]; ok {
+				c.report(at, "leave it out", "%q is for rows that commands write, and weir makes those of %s", key, e.Name)
+			}
+		}
+	}
+}
+
+// checkUniqueFields: the rows that have a value are found, also those that came by
+// other ways than commands.
+func checkUniqueFields(c *compiler) {
+	for _, e := range c.soundEntities() {
+		for i, w := range c.entities[e].rules.unique {
+			if slices.ContainsFunc(c.entities[e].rules.unique[:i], func(b word) bool { return b.text == w.text }) {
+				c.report(w.pos, "", "%q is here twice", w.text)
+			}
+		}
+		for _, u := range e.Unique {
+			at := c.uniquePos(e, u.Field.Name)
+			switch {
+			case u.Field.Type != TypeString && u.Field.Type != TypeNumber && u.Field.Type != TypeTime:
+				c.report(at, "", "%s is a %s, and only texts, numbers and times are unique", u.Field.Name, u.Field.Type)
+			case u.Field.Key != nil || e.keyNamed(u.Field.Name) != nil:
+				c.report(at, "leave it out", "%s is in the key of %s, and rows have different keys anyway", u.Field.Name, e.Name)
+			case u.Index == nil:
+				c.report(at, "an index whose key begins with {"+u.Field.Name+"}", "no index finds the row of %s that has a value of %s already", e.Name, u.Field.Name)
+			}
+		}
+	}
+}
+
+func (c *compiler) uniquePos(e *Entity, name string) pos {
+	for _, w := range c.entities[e].rules.unique {
+		if w.text == name {
+			return w.pos
+		}
+	}
+	return c.entities[e].name.pos
+}
+
+// checkNew: what a new row is given fits.
+func checkNew(c *compiler) {
+	for _, e := range c.Entities {
+		for _, p := range c.entities[e].rules.fresh {
+			want := map[string]Type{NewID: TypeString, NewTime: TypeTime}[p.value.text]
+			if f := e.Field(p.name.text); want != "" && f.Type != want && f.Type != TypeAny {
+				c.report(p.value.pos, "", "%s is a %s, and %s makes a %s", f.Name, f.Type, p.value.text, want)
+			}
+			if a := e.Attribute(p.name.text); a != nil && !a.Default.IsMissing() {
+				c.report(p.name.pos, "leave one of them out", "%s has a default too", a.Name)
+			}
+		}
+	}
+}
+
+// checkNested: a member is not at the same time an attribute, and stands for some.
+func checkNested(c *compiler) {
+	for _, e := range c.Entities {
+		for _, p := range c.entities[e].rules.flatten {
+			if e.Attribute(p.name.text) != nil {
+				c.report(p.name.pos, "leave one of them out", "%q is an attribute of %s too", p.name.text, e.Name)
+			}
+			if p.value.given() && !slices.ContainsFunc(e.Attributes, func(a *Attribute) bool { return strings.HasPrefix(a.Name, p.value.text+".") }) {
+				c.report(p.value.pos, "attributes: {"+p.value.text+".name: string}", "%s has no attribute that begins with %s.", e.Name, p.value.text)
+			}
+		}
+	}
+}
+
+// checkSupersede: the two rows differ, and the list holds times.
+func checkSupersede(c *compiler) {
+	for _, e := range c.soundEntities() {
+		s := e.Supersede
+		if s == nil {
+			continue
+		}
+		d := c.entities[e].rules.supersede
+		if s.List.Type != TypeList {
+			c.report(d.append[0].name.pos, "", "%s is a %s, and times are appended to a list", s.List.Name, s.List.Type)
+		}
+		if s.Time.Type != TypeTime {
+			c.report(d.append[0].value.pos, "", "%s is a %s, and a time is appended", s.Time.Name, s.Time.Type)
+		}
+		for i, o := range s.Other {
+			differs := slices.ContainsFunc(s.Where, func(t Test) bool {
+				return t.Field.Name == o.Name && !t.Not && len(t.OneOf) > 0 && !slices.ContainsFunc(t.OneOf, func(v value.Value) bool { return SameScalar(v, o.Expr.Const) })
+			})
+			if !differs {
+				c.report(d.row[i].name.pos, "where: {"+o.Name+": another word}", "a row that has %s %s already would supersede itself", o.Name, Scalar(o.Expr.Const))
+			}
+		}
+	}
+}
+
+// checkComputed: an attribute is computed from a time that commands write.
+func checkComputed(c *compiler) {
+	for _, e := range c.Entities {
+		for i, d := range c.entities[e].attributes {
+			a := e.Attributes[i]
+			if d.plus.line > 0 && !d.from.given() {
+				c.report(d.plus.pos, "from: a time", "%q says how much later than from, and there is no from", "plus")
+			}
+			if a.Computed == nil {
+				continue
+			}
+			if a.Type != TypeNumber {
+				c.report(d.from.pos, "type: number", "what is computed from a time is a number (epoch seconds), and %s is a %s", a.Name, a.Type)
+			}
+			if f := a.Computed.From; f.Type != TypeTime || f.Key != nil {
+				c.report(d.from.pos, "", "%s is no attribute with a time", f.Name)
+			}
+			if a.Required || !a.Default.IsMissing() {
+				c.report(d.name.pos, "leave it out", "%s is computed, so it is neither required nor has a default", a.Name)
+			}
+			if by := a.Computed.By; by != nil {
+				c.everyWord(by, d)
+			}
+		}
+	}
+}
+
+func (c *compiler) everyWord(by *Attribute, d *attributeDecl) {
+	for _, w := range by.Enum {
+		if !slices.ContainsFunc(d.plus.each, func(p pair) bool { return p.name.text == w }) {
+			c.report(d.plus.pos, w+": 24h", "how much later is not said for %s %s", by.Name, w)
+		}
+	}
+}
+
+// checkForward: there is a way to move along.
+func checkForward(c *compiler) {
+	for _, e := range c.Entities {
+		for i, d := range c.entities[e].attributes {
+			if e.Attributes[i].Forward && len(e.Attributes[i].Enum) == 0 {
+				c.report(d.pos["forward"], "enum: [first, next]", "%s moves forward along its enum, and has none", d.name.text)
+			}
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package model
+
+import (
+	"slices"
+	"time"
+
+	"weir/internal/store"
+)
+
+// compileRules resolves what entities and attributes say of commands, when all
+// entities are there.
+func (c *compiler) compileRules() {
+	for _, e := range c.Entities {
+		d := c.entities[e]
+		for i, a := range d.attributes {
+			c.computed(e, e.Attributes[i], a)
+		}
+		for _, w := range d.rules.unique {
+			if f := c.field(e, w); f != nil {
+				e.Unique = append(e.Unique, &Unique{Field: f, Index: c.indexOf(e, f)})
+			}
+		}
+		for _, p := range d.rules.fresh {
+			if c.field(e, p.name) == nil {
+				continue
+			}
+			if p.value.given() && p.value.text != NewID && p.value.text != NewTime {
+				c.unknown(p.value, []string{NewID, NewTime}, "a new row cannot be given %q", p.value.text)
+				continue
+			}
+			e.New = append(e.New, New{p.name.text, p.value.text})
+		}
+		for _, p := range d.rules.flatten {
+			e.Nested = append(e.Nested, Nested{p.name.text, p.value.text})
+		}
+		if d.rules.once != nil {
+			e.Once = c.onceOf(e, d.rules.once)
+		}
+		if d.rules.supersede != nil {
+			e.Supersede = c.superseding(e, d.rules.supersede)
+		}
+	}
+}
+
+func (c *compiler) computed(e *Entity, a *Attribute, d *attributeDecl) {
+	if !d.from.given() {
+		return
+	}
+	f := c.field(e, d.from)
+	if f == nil {
+		return
+	}
+	out := &Computed{From: f}
+	switch p := d.plus; {
+	case p.one.given():
+		out.Plus = c.duration(p.one)
+	case p.by.given():
+		if out.By = e.Attribute(p.by.text); out.By == nil {
+			c.unknown(p.by, names(e.Attributes, func(a *Attribute) string { return a.Name }), "%s has no attribute %q", e.Name, p.by.text)
+			return
+		}
+		out.Each = map[string]time.Duration{}
+		for _, w := range p.each {
+			if c.oneOf(out.By, w.name) && w.value.given() {
+				out.Each[w.name.text] = c.duration(w.value)
+			}
+		}
+	}
+	a.Computed = out
+}
+
+func (c *compiler) duration(w word) time.Duration {
+	d, err := time.ParseDuration(w.text)
+	if err != nil || d < 0 || d%time.Second != 0 {
+		c.report(w.pos, "like 24h, or 30m", "%q is no duration in whole seconds", w.text)
+		return 0
+	}
+	return d
+}
+
+// indexOf is the index that finds rows by a field alone, nil for none.
+func (c *compiler) indexOf(e *Entity, f *Field) (found *store.Index) {
+	for i := range e.Table.Indexes {
+		if ix := &e.Table.Indexes[i]; !ix.Local && e.findsBy(ix, f.Name) {
+			return ix
+		}
+	}
+	return nil
+}
+
+func (c *compiler) onceOf(e *Entity, d *onceDecl) *Once {
+	of := c.entity(d.of)
+	if of == nil || !d.key.given() {
+		return nil
+	}
+	o := &Once{Of: of, Key: e.Attribute(d.key.text)}
+	if o.Key == nil {
+		c.unknown(d.key, names(e.Attributes, func(a *Attribute) string { return a.Name }), "%s has no attribute %q", e.Name, d.key.text)
+		return nil
+	}
+	given := map[string]word{}
+	for _, p := range d.set {
+		if given[p.name.text] = p.value; c.field(of, p.name) == nil {
+			return nil
+		}
+	}
+	for _, name := range c.fieldNames(of) {
+		w, ok := given[name]
+		if !ok && !c.has(e, name) {
+			continue
+		}
+		if !ok {
+			w = word{name, d.of.pos}
+		}
+		x, ok := c.expr(e, w, of, name)
+		if !ok {
+			return nil
+		}
+		o.Set = append(o.Set, Assign{name, x})
+	}
+	if !c.onceNames(e, o, d) {
+		return nil
+	}
+	return o
+}
+
+// onceNames: the row of the key is made whole from the new row, and leads back to
+// it.
+func (c *compiler) onceNames(e *Entity, o *Once, d *onceDecl) bool {
+	sets := func(name string) bool {
+		return slices.ContainsFunc(o.Set, func(a Assign) bool { return a.Name == name })
+	}
+	for _, name := range o.Of.KeyNames() {
+		if !sets(name) {
+			c.report(d.of.pos, "set: {"+name+": FIELD}", "the key of %s needs %q, and %s has no field of that name", o.Of.Name, name, e.Name)
+			return false
+		}
+	}
+	inKey := func(a Assign) bool {
+		return a.Expr.Field != nil && a.Expr.Field.Name == o.Key.Name && slices.Contains(o.Of.KeyNames(), a.Name)
+	}
+	if !slices.ContainsFunc(o.Set, inKey) {
+		c.report(d.key.pos, "", "the key of %s does not hold %s, so two keys would be one", o.Of.Name, o.Key.Name)
+		return false
+	}
+	for _, name := range e.KeyNames() {
+		i := slices.IndexFunc(o.Set, func(a Assign) bool { return a.Expr.Field != nil && a.Expr.Field.Name == name })
+		if i < 0 {
+			c.report(d.of.pos, "set: {FIELD: "+name+"}", "a row of %s does not say %q, so it does not lead to the row of %s", o.Of.Name, name, e.Name)
+			return false
+		}
+		o.Row = append(o.Row, Assign{name, Expr{Field: o.Of.Field(o.Set[i].Name)}})
+	}
+	return true
+}
+
+func (c *compiler) superseding(e *Entity, d *supersedeDecl) *Supersede {
+	s := &Supersede{Where: c.tests(e, d.where, false)}
+	for _, p := range d.row {
+		if !slices.Contains(e.KeyNames(), p.name.text) {
+			c.unknown(p.name, e.KeyNames(), "the key of %s has no name %q", e.Name, p.name.text)
+			return nil
+		}
+		v, ok := c.fromText(p.name.text, e.Field(p.name.text).Type, e.Attribute(p.name.text), p.value)
+		if !ok {
+			return nil
+		}
+		s.Other = append(s.Other, Assign{p.name.text, Expr{Const: v}})
+	}
+	if len(d.append) != 1 || len(s.Where) == 0 || len(s.Other) == 0 {
+		return nil
+	}
+	list := d.append[0].name
+	if s.List = e.Attribute(list.text); s.List == nil {
+		c.unknown(list, names(e.Attributes, func(a *Attribute) string { return a.Name }), "%s has no attribute %q", e.Name, list.text)
+	}
+	if s.Time = c.field(e, d.append[0].value); s.Time == nil || s.List == nil {
+		return nil
+	}
+	return s
+}

@@ -1,0 +1,70 @@
+package model
+
+// What an entity says of commands, as it stands in the file.
+type rulesDecl struct {
+	unique    []word
+	fresh     []pair // new
+	flatten   []pair
+	once      *onceDecl
+	supersede *supersedeDecl
+	at        map[string]pos
+}
+
+type onceDecl struct {
+	of, key word
+	set     []pair
+}
+
+type supersedeDecl struct {
+	where  []testDecl
+	row    []pair
+	append []pair
+}
+
+// plusDecl is a duration, or one for each word of an attribute.
+type plusDecl struct {
+	pos
+	one  word
+	by   word
+	each []pair
+}
+
+func readRules(f fields) rulesDecl {
+	d := rulesDecl{unique: f.words("unique"), fresh: f.pairs("new"), flatten: f.pairs("flatten"), at: f.places()}
+	if n, ok := f.has["once"]; ok {
+		o := n.fields("once")
+		d.once = &onceDecl{of: o.need("of", "of: ENTITY"), key: o.need("key", "key: ATTRIBUTE"), set: o.pairs("set")}
+	}
+	if n, ok := f.has["supersede"]; ok {
+		s := n.fields("supersede")
+		d.supersede = &supersedeDecl{where: readTests(s), row: s.pairs("row"), append: s.pairs("append")}
+		for _, key := range []string{"where", "row", "append"} {
+			if m, ok := s.has[key]; !ok || m.isMap() && len(m.y.Content) == 0 {
+				s.missing(key, "supersede: {where: {state: DONE}, row: {state: OPEN}, append: {times: doneAt}}")
+			}
+		}
+	}
+	return d
+}
+
+func readPlus(f fields) plusDecl {
+	n, ok := f.has["plus"]
+	if !ok {
+		return plusDecl{}
+	}
+	d := plusDecl{pos: n.pos()}
+	if !n.isMap() {
+		d.one = n.word(f.what("plus"))
+		return d
+	}
+	entries := n.entries(f.what("plus"))
+	if len(entries) != 1 {
+		n.wrong(f.what("plus"), "a duration like 24h, or {ATTRIBUTE: {WORD: 24h}}")
+		return d
+	}
+	d.by = entries[0].name
+	for _, e := range entries[0].value.entries(f.what("plus")) {
+		d.each = append(d.each, pair{e.name, e.value.word("a duration")})
+	}
+	return d
+}
