@@ -22,6 +22,8 @@
 //	lambda|MODEL          s TABLE   the order in which a function reads a stream
 //	lambda|MODEL          s SHARD   how far it has read a shard
 //	lanes|MODEL           s ""      the lanes that something may still come from, by shard
+//	claim|MODEL|E.F|VALUE s ""      which row has the value in field F, which is unique
+//	once|MODEL|KEY        s ""      what the command with an idempotency key did
 //	secret                s cursor  the key that signs paging cursors
 //	made|TABLE            s ""      that a replay made the table, and which one
 //	move|MODEL            s NAME    that a migration is on, and how far its scan is
@@ -269,6 +271,14 @@ func Texts(texts []string) string {
 
 // Lanes is where functions that read a model's streams by shard keep the lanes.
 func Lanes(model string) store.Ref { return Ref("lanes|"+model, "") }
+
+// Claim is where it stands which row has a value of a unique field.
+func Claim(model, field, value string) store.Ref {
+	return Ref("claim|"+model+"|"+field+"|"+Texts([]string{value}), "")
+}
+
+// Once is where it stands what the command with an idempotency key did.
+func Once(model, key string) store.Ref { return Ref("once|"+model+"|"+Texts([]string{key}), "") }
 
 // Dead is the partition of what could not be applied.
 func Dead(model string) string { return "dead|" + model }

@@ -3,7 +3,9 @@ package ingest
 import (
 	"slices"
 	"strings"
+	"time"
 
+	"weir/internal/book"
 	"weir/internal/model"
 	"weir/internal/query"
 	"weir/internal/store"
@@ -15,21 +17,34 @@ type checked struct {
 	*form
 	Op      Op
 	IfMatch string
-	once    string // the idempotency key
+	key     string // the idempotency key, "" for none
+	hash    string // of the command, as it was given
 	ref     store.Ref
 	given   map[string]value.Value // by field, as rows hold it; Null where it is to go
 	at      map[string]string      // of a field that does not stand under its own name, where
 	echo    []value.Attr           // computed attributes that were given too, and must come out the same
+	fresh   map[string]value.Value // what a new row gets where nothing is given
+}
+
+// env is what a check takes from outside: the time, and names that nothing has.
+type env struct {
+	now   time.Time
+	newID func() string
 }
 
 // check reads a command's item. All that is wrong with it is said at once.
-func (f *form) check(c Command) (*checked, *Refusal) {
-	out := &checked{form: f, Op: c.Op, IfMatch: c.IfMatch, once: c.IdempotencyKey, given: map[string]value.Value{}, at: map[string]string{}}
+func (f *form) check(c Command, from env) (*checked, *Refusal) {
+	out := &checked{form: f, Op: c.Op, IfMatch: c.IfMatch, given: map[string]value.Value{}, at: map[string]string{}}
 	r := &Refusal{Kind: Invalid}
-	for _, a := range c.Item {
+	for _, a := range out.flat(c.Item, r) {
 		if reason := out.take(a); reason != "" {
 			r.Problems = append(r.Problems, Problem{out.pointer(a.Name), reason})
 		}
+	}
+	out.makeNew(from)
+	out.takeKey(c.IdempotencyKey, r)
+	if out.key != "" {
+		out.hash = book.Hash(string(value.AppendItem([]byte(string(c.Op)+" "+c.Entity+" "), c.Item)))
 	}
 	out.required(r)
 	if len(r.Problems) == 0 {
@@ -46,7 +61,34 @@ func (c *checked) pointer(name string) string {
 	if at, ok := c.at[name]; ok {
 		return at
 	}
+	if at, ok := c.inMember(name); ok {
+		return at
+	}
 	return pointer(name)
+}
+
+// makeNew makes what a new row gets. A name of the key is made by a create alone:
+// any other command names a row.
+func (c *checked) makeNew(from env) {
+	if c.Op != Create && c.Op != Put || from.newID == nil {
+		return
+	}
+	c.fresh = map[string]value.Value{}
+	for _, n := range c.New {
+		if v := c.given[n.Name]; !v.IsMissing() {
+			continue
+		}
+		v := value.OfString(from.now.UTC().Format("2006-01-02T15:04:05.000Z"))
+		if n.Made == model.NewID {
+			v = value.OfString(from.newID())
+		}
+		switch {
+		case !slices.Contains(c.named, n.Name):
+			c.fresh[n.Name] = v
+		case c.Op == Create:
+			c.given[n.Name] = v
+		}
+	}
 }
 
 // take reads one member of the item; the answer says what is wrong with it.
@@ -55,7 +97,7 @@ func (c *checked) take(m value.Attr) (reason string) {
 	switch {
 	case c.derived(m.Name):
 		return "is derived: weir keeps it, leave it out"
-	case c.made[m.Name]:
+	case c.made[m.Name] || a != nil && a.Computed != nil && !inKey:
 		c.echo = append(c.echo, m)
 		return ""
 	case c.Op == Delete && !inKey:
@@ -126,6 +168,9 @@ func (c *checked) required(r *Refusal) {
 		return
 	}
 	for _, a := range c.Attributes {
+		if _, made := c.fresh[a.Name]; made {
+			continue
+		}
 		if a.Required && a.Default.IsMissing() && !slices.Contains(c.keys, a.Name) && !(a.Hidden && c.Op == Put) {
 			missing(a.Name)
 		}

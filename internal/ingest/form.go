@@ -16,6 +16,7 @@ type form struct {
 	*model.Entity
 	model   *model.Model
 	view    *query.View
+	keeps   *form // of the rows that keep idempotency keys; nil for our own
 	attrs   map[string]*model.Attribute
 	keys    []string // names of the primary key that have to be given
 	named   []string // all names of the primary key

@@ -19,7 +19,7 @@ func (c *checked) image(was value.Item) (value.Item, *Refusal) {
 	for _, a := range c.Attributes {
 		v, given := c.given[a.Name]
 		if !given && c.Op != Update && !start.Has(a.Name) {
-			v = a.Default
+			v = c.unsaid(a, was)
 		} else if !given {
 			continue
 		}
@@ -29,8 +29,37 @@ func (c *checked) image(was value.Item) (value.Item, *Refusal) {
 		}
 		attrs = append(attrs, value.Attr{Name: a.Name, Value: v})
 	}
-	row := c.indexKeys(start.With(attrs...), was == nil || c.Op != Update)
+	all := was == nil || c.Op != Update
+	row := c.indexKeys(c.compute(start.With(attrs...), all), all)
 	return row, c.verify(row)
+}
+
+// unsaid is an attribute that a create or a put says nothing of: what a new row
+// gets, which then stays, or its default.
+func (c *checked) unsaid(a *model.Attribute, was value.Item) value.Value {
+	v, ok := c.fresh[a.Name]
+	if !ok {
+		return a.Default
+	}
+	if have := was.Get(a.Name); !have.IsMissing() {
+		return have
+	}
+	return v
+}
+
+// compute makes the attributes that are made from others, all of them or those
+// whose sources are given.
+func (c *checked) compute(row value.Item, all bool) value.Item {
+	for _, a := range c.Attributes {
+		if a.Computed != nil && (all || c.givesAny(a.Computed.Fields())) {
+			row = row.With(value.Attr{Name: a.Name, Value: a.Computed.Value(row)})
+		}
+	}
+	return row
+}
+
+func (c *checked) givesAny(names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { _, ok := c.given[name]; return ok })
 }
 
 // stays says what a put leaves as it is: attributes that no model declares, and
@@ -95,12 +124,19 @@ func (c *checked) field(row value.Item, name string) value.Value {
 	return value.Value{}
 }
 
+func computed(v value.Value) string {
+	if v.IsMissing() {
+		return "is computed: leave it out"
+	}
+	return "is computed, and would be " + describe(v) + ": leave it out"
+}
+
 // verify says what is wrong with a row that is otherwise made.
 func (c *checked) verify(row value.Item) *Refusal {
 	r := &Refusal{Kind: Invalid}
 	for _, a := range c.echo {
 		if have := row.Get(a.Name); !model.SameScalar(have, a.Value) {
-			r.Problems = append(r.Problems, Problem{c.pointer(a.Name), "is computed, and would be " + describe(have) + ": leave it out"})
+			r.Problems = append(r.Problems, Problem{c.pointer(a.Name), computed(have)})
 		}
 	}
 	for _, a := range c.Attributes {

@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"slices"
-	"time"
 
 	"weir/internal/model"
 	"weir/internal/projections"
@@ -13,21 +12,50 @@ import (
 // plan is what a command writes, on the condition that the rows that it was made
 // from are still so. No writes: nothing is to be done.
 type plan struct {
-	writes []store.Write // several are one transaction
-	done   Done
-	row    value.Item // as it is after
-	err    error      // a *Refusal
+	write    *store.Write  // of the command's row, nil where it stays
+	also     []store.Write // together with it
+	done     Done
+	repeated bool
+	row      value.Item // as it is after
+	err      error      // a *Refusal
 }
 
-func (p plan) refused(r *Refusal) plan { return plan{err: r} }
+// writes are all, the command's own row first.
+func (p *plan) writes() []store.Write {
+	if p.write == nil {
+		return p.also
+	}
+	return append([]store.Write{*p.write}, p.also...)
+}
 
-// plan decides the command in the light of the row that is there, nil for none.
-func (c *checked) plan(row value.Item, now time.Time) plan {
+// plan decides the command in the light of what is known.
+func (c *checked) plan(k *known) plan {
+	rec, r := c.record()
+	if r != nil {
+		return plan{err: r}
+	}
+	if rec != nil {
+		if p, used := c.repeated(rec, k); used || k.waiting() {
+			return p
+		}
+	}
+	p := c.decide(k)
+	if p.err == nil && rec != nil {
+		c.remember(&p, rec, k)
+	}
+	return p
+}
+
+func (c *checked) decide(k *known) plan {
+	row, ok := c.there(k)
+	if !ok {
+		return plan{}
+	}
 	if row != nil && c.Table.Classify(row) != c.Entity {
 		return c.other(row)
 	}
 	live := row
-	if row != nil && c.view.Expired(row, now) {
+	if row != nil && c.view.Expired(row, k.now) {
 		live = nil
 	}
 	if r := c.matches(live); r != nil {
@@ -37,14 +65,29 @@ func (c *checked) plan(row value.Item, now time.Time) plan {
 	case c.Op == Delete && row == nil:
 		return plan{done: Unchanged}
 	case c.Op == Delete:
-		w := store.Write{Ref: c.ref, If: c.guard(row, c.watched()), Delete: true, Return: true}
-		return plan{done: Deleted, writes: []store.Write{w}}
+		return c.remove(k, row, live)
 	case c.Op == Update && live == nil:
 		return plan{err: refuse(Missing, "", "there is no such row of %s", c.Name)}
 	case c.Op == Create && live != nil:
 		return plan{err: refuse(Exists, "", "there is such a row of %s already", c.Name), row: live}
 	}
-	return c.write(row, live)
+	return c.change(k, row, live)
+}
+
+// there is the row at the command's key.
+func (c *checked) there(k *known) (value.Item, bool) {
+	if c.Op == Create {
+		return k.unlikely(c.ref)
+	}
+	return k.row(c.ref)
+}
+
+func (c *checked) remove(k *known, row, live value.Item) plan {
+	p := plan{done: Deleted, write: &store.Write{Ref: c.ref, If: c.guard(row, c.watched()), Delete: true}}
+	if r := c.claims(&p, k, row, live, nil); r != nil {
+		return plan{err: r}
+	}
+	return p
 }
 
 // other is a plan where a row of another kind stands at the key.
@@ -75,33 +118,61 @@ func (c *checked) matches(live value.Item) *Refusal {
 	return refuse(Stale, "", "the row has changed: its revision is %s now", c.revision(live))
 }
 
-// write makes the row what the command wants. What is not the application's stays;
+// change makes the row what the command wants. What is not the application's stays;
 // of a row that has expired, only that.
-func (c *checked) write(row, live value.Item) plan {
+func (c *checked) change(k *known, row, live value.Item) plan {
 	was := projections.Own(c.Entity, live)
 	is, r := c.image(was)
+	if r == nil {
+		r = c.forward(live, was, is)
+	}
 	if r != nil {
 		return plan{err: r}
-	}
-	if row == nil {
-		w := store.Write{Ref: c.ref, If: store.Cond{{{Attr: c.Table.Key.Partition.Name, Is: store.Absent}}}, Put: is, Return: true}
-		return plan{done: Created, row: is, writes: []store.Write{w}}
 	}
 	p := plan{done: Replaced}
 	switch {
 	case live == nil:
 		p.done = Created
-		is = is.With(row.Filter(c.derived)...)
 	case c.Op == Update:
 		p.done = Updated
 	}
-	p.row = projections.Keep(c.Entity, is, row)
-	ops := difference(row, p.row)
-	if len(ops) == 0 {
+	is, before := c.supersede(&p, k, was, is)
+	if before {
 		return plan{done: Unchanged, row: row}
 	}
-	p.writes = []store.Write{{Ref: c.ref, If: c.guard(row, c.watched()), Ops: ops, Return: true}}
+	if r := c.claims(&p, k, row, live, is); r != nil {
+		return plan{err: r}
+	}
+	if row == nil {
+		p.row, p.write = is, &store.Write{Ref: c.ref, If: store.Cond{{{Attr: c.Table.Key.Partition.Name, Is: store.Absent}}}, Put: is}
+		return p
+	}
+	if live == nil {
+		is = is.With(row.Filter(c.derived)...)
+	}
+	p.row = projections.Keep(c.Entity, is, row)
+	if ops := difference(row, p.row); len(ops) > 0 {
+		p.write = &store.Write{Ref: c.ref, If: c.guard(row, c.watched()), Ops: ops}
+	} else if len(p.also) == 0 {
+		p.done = Unchanged
+	}
 	return p
+}
+
+// forward refuses to move a status back: behind what the application wrote, or what
+// the row shows. To write again what one wrote is no move.
+func (c *checked) forward(live, was, is value.Item) *Refusal {
+	for _, a := range c.Attributes {
+		now := is.Get(a.Name)
+		if !a.Forward || live == nil || value.Equal(now, was.Get(a.Name)) {
+			continue
+		}
+		shown := live.Get(a.Name)
+		if a.Rank(now) < max(a.Rank(shown), a.Rank(was.Get(a.Name))) {
+			return refuse(Backward, c.pointer(a.Name), "is %s and does not go back to %s", describe(shown), describe(now))
+		}
+	}
+	return nil
 }
 
 // watched are the attributes that the plan was made from, beside the command.
@@ -117,6 +188,20 @@ func (c *checked) watched() []string {
 	}
 	if c.Expires != nil && c.Expires.Key == nil {
 		out = append(out, c.Expires.Attr)
+	}
+	for _, u := range c.Unique {
+		out = append(out, u.Field.Attr)
+	}
+	for _, a := range c.Attributes {
+		if a.Forward {
+			out = append(out, a.Name)
+		}
+		if a.Computed != nil && c.Op == Update && c.givesAny(a.Computed.Fields()) {
+			out = append(out, a.Computed.Fields()...)
+		}
+	}
+	if s := c.Supersede; s != nil {
+		out = append(out, s.List.Name, s.Time.Attr)
 	}
 	if len(c.Steps) > 0 {
 		out = append(out, projections.Basis(c.Entity)...)

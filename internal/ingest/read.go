@@ -11,7 +11,7 @@ import (
 // it. A row that is not there, or past its expiry, is refused as Missing.
 func (w *Writer) Read(ctx context.Context, entity string, key value.Item) (out Result) {
 	w.once.Do(w.init)
-	c, r := w.check(Command{Op: Delete, Entity: entity, Item: key}) // it names a row by its key alone
+	c, r := w.check(Command{Op: Delete, Entity: entity, Item: key}, env{}) // it names a row by its key alone
 	if r != nil {
 		out.Err = r
 		return out

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	"github.com/google/uuid"
 
 	"weir/internal/model"
 	"weir/internal/query"
 	"weir/internal/store"
-	"weir/internal/value"
 )
 
 // Writer checks commands against a model and writes them. It may be used by many
@@ -26,6 +26,9 @@ type Writer struct {
 	// off: a create of a row that is there, just as the create would make it, is
 	// Unchanged and not refused.
 	Again bool
+
+	// NewID names what nothing else is named; nil is a UUID.
+	NewID func() string
 
 	once  sync.Once
 	forms map[string]*form
@@ -43,8 +46,9 @@ func (w *Writer) Do(ctx context.Context, commands []Command) []Result {
 	w.once.Do(w.init)
 	out := make([]Result, len(commands))
 	var todo []*task
+	from := env{w.Now(), w.NewID}
 	for i := range commands {
-		c, r := w.check(commands[i])
+		c, r := w.check(commands[i], from)
 		if r != nil {
 			out[i].Err = r
 			continue
@@ -61,13 +65,21 @@ func (w *Writer) init() {
 	if w.Now == nil {
 		w.Now = time.Now
 	}
+	if w.NewID == nil {
+		w.NewID = func() string { return uuid.Must(uuid.NewV7()).String() }
+	}
 	w.forms = map[string]*form{}
 	for _, e := range w.Model.Entities {
 		w.forms[e.Name] = newForm(w.Model, e)
 	}
+	for _, f := range w.forms {
+		if f.Once != nil {
+			f.keeps = w.forms[f.Once.Of.Name]
+		}
+	}
 }
 
-func (w *Writer) check(c Command) (*checked, *Refusal) {
+func (w *Writer) check(c Command, from env) (*checked, *Refusal) {
 	switch c.Op {
 	case Create, Put, Update, Delete:
 	default:
@@ -77,7 +89,7 @@ func (w *Writer) check(c Command) (*checked, *Refusal) {
 	if f == nil || f.Derived {
 		return nil, w.noEntity(c.Entity, f)
 	}
-	return f.check(c)
+	return f.check(c, from)
 }
 
 func (w *Writer) noEntity(name string, f *form) *Refusal {
@@ -100,21 +112,39 @@ func (w *Writer) noEntity(name string, f *form) *Refusal {
 type task struct {
 	*checked
 	result *Result
-	row    value.Item // as it was read last
-	read   bool
+	known  known
 	plan   plan
 }
 
-// waves puts tasks of one row after each other.
+// waves puts tasks that have to do with one row, value or key after each other.
 func waves(todo []*task) (out [][]*task) {
-	last := map[string]int{}
+	next := map[string]int{}
 	for _, t := range todo {
-		name := t.ref.String()
-		n := last[name]
-		if last[name] = n + 1; n == len(out) {
+		n := 0
+		for _, name := range t.touched() {
+			n = max(n, next[name])
+		}
+		for _, name := range t.touched() {
+			next[name] = n + 1
+		}
+		if n == len(out) {
 			out = append(out, nil)
 		}
 		out[n] = append(out[n], t)
+	}
+	return out
+}
+
+// touched names what no two tasks may have to do with at a time.
+func (c *checked) touched() []string {
+	out := []string{c.ref.String()}
+	for _, u := range c.Unique {
+		if v := model.Scalar(c.given[u.Field.Name]); v != "" {
+			out = append(out, "value "+c.Name+"."+u.Field.Name+" "+v)
+		}
+	}
+	if c.key != "" {
+		out = append(out, "key "+c.key)
 	}
 	return out
 }
@@ -141,19 +171,19 @@ func (w *Writer) wave(ctx context.Context, todo []*task) {
 	}
 }
 
-// attempt reads, plans and writes. What it returns is to be tried again.
+// attempt plans and writes. What it returns is to be tried again.
 func (w *Writer) attempt(ctx context.Context, todo []*task) (again []*task) {
-	if err := w.load(ctx, todo); err != nil {
+	now := w.Now()
+	if err := w.decide(ctx, todo, now); err != nil {
 		failed(todo, err)
 		return nil
 	}
-	now := w.Now()
 	var alone, together []*task
 	for _, t := range todo {
-		switch t.plan = t.checked.plan(t.row, now); {
-		case t.plan.err != nil || len(t.plan.writes) == 0:
+		switch n := len(t.plan.writes()); {
+		case t.plan.err != nil || n == 0:
 			w.answer(t, now)
-		case len(t.plan.writes) == 1:
+		case n == 1:
 			alone = append(alone, t)
 		default:
 			together = append(together, t)
@@ -163,24 +193,105 @@ func (w *Writer) attempt(ctx context.Context, todo []*task) (again []*task) {
 	return append(again, w.together(ctx, together, now)...)
 }
 
-// load reads the rows that plans are made from. A create is planned for a row that
-// is not there, and read when it is.
-func (w *Writer) load(ctx context.Context, todo []*task) error {
+// decide makes the plans, reading what they ask for until they ask no more.
+func (w *Writer) decide(ctx context.Context, todo []*task, now time.Time) error {
+	for len(todo) > 0 {
+		var open []*task
+		for _, t := range todo {
+			t.known.now, t.known.open, t.known.finds = now, nil, nil
+			if t.plan = t.checked.plan(&t.known); t.known.waiting() {
+				open = append(open, t)
+			}
+		}
+		if err := w.read(ctx, open); err != nil {
+			return err
+		}
+		if err := w.find(ctx, open); err != nil {
+			return err
+		}
+		todo = open
+	}
+	return nil
+}
+
+// read reads all rows that tasks ask for at once.
+func (w *Writer) read(ctx context.Context, todo []*task) error {
 	var refs []store.Ref
-	var of []*task
+	at := map[string]int{}
 	for _, t := range todo {
-		if !t.read && t.Op != Create {
-			refs, of = append(refs, t.ref), append(of, t)
+		for _, ref := range t.known.open {
+			if name := ref.String(); at[name] == 0 {
+				refs = append(refs, ref)
+				at[name] = len(refs)
+			}
 		}
 	}
 	if len(refs) == 0 {
 		return nil
 	}
 	rows, err := w.Store.Get(ctx, refs)
-	for i, row := range rows {
-		of[i].row, of[i].read = row, true
+	if err != nil {
+		return err
 	}
-	return err
+	for _, t := range todo {
+		for _, ref := range t.known.open {
+			t.known.learn(ref, rows[at[ref.String()]-1])
+		}
+	}
+	return nil
+}
+
+// find asks indexes what tasks ask of them.
+func (w *Writer) find(ctx context.Context, todo []*task) error {
+	return parallel(todo, func(t *task) error {
+		for _, q := range t.known.finds {
+			refs, err := w.having(ctx, t.Table, q)
+			if err != nil {
+				return err
+			}
+			if t.known.found == nil {
+				t.known.found = map[string][]store.Ref{}
+			}
+			t.known.found[q.name] = refs
+		}
+		return nil
+	})
+}
+
+func (w *Writer) having(ctx context.Context, table *model.Table, q find) (refs []store.Ref, err error) {
+	for {
+		page, err := w.Store.Query(ctx, q.Query)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range page.Rows {
+			if key, ok := table.KeyOf(row); ok && q.keep(row) {
+				refs = append(refs, store.Ref{Table: table.Name, Key: key})
+			}
+		}
+		if q.After = page.Next; q.After == nil {
+			return refs, nil
+		}
+	}
+}
+
+// parallel does something for all tasks, a few at a time.
+func parallel(todo []*task, do func(*task) error) error {
+	if len(todo) == 1 {
+		return do(todo[0])
+	}
+	errs := make([]error, len(todo))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, maxAtOnce)
+	for i, t := range todo {
+		slots <- struct{}{}
+		wg.Go(func() {
+			errs[i] = do(t)
+			<-slots
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 // alone does plans of one write in one call.
@@ -190,7 +301,8 @@ func (w *Writer) alone(ctx context.Context, todo []*task, now time.Time) (again 
 	}
 	ws := make([]store.Write, len(todo))
 	for i, t := range todo {
-		ws[i] = t.plan.writes[0]
+		ws[i] = t.plan.writes()[0]
+		ws[i].Return = true
 	}
 	outcomes, err := w.Store.Write(ctx, ws)
 	if err != nil {
@@ -200,11 +312,12 @@ func (w *Writer) alone(ctx context.Context, todo []*task, now time.Time) (again 
 	for i, t := range todo {
 		o := outcomes[i]
 		if errors.Is(o.Err, store.ErrCondition) {
-			t.row, t.read = o.Row, true
+			t.known = known{sure: true}
+			t.known.learn(ws[i].Ref, o.Row)
 			again = append(again, t)
 			continue
 		}
-		if t.settle(o.Err); o.Err == nil {
+		if t.settle(o.Err); o.Err == nil && t.plan.write != nil {
 			t.plan.row = o.Row
 		}
 		w.answer(t, now)
@@ -215,19 +328,17 @@ func (w *Writer) alone(ctx context.Context, todo []*task, now time.Time) (again 
 // together does plans that are a transaction each.
 func (w *Writer) together(ctx context.Context, todo []*task, now time.Time) (again []*task) {
 	errs := make([]error, len(todo))
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, maxAtOnce)
+	at := map[*task]int{}
 	for i, t := range todo {
-		slots <- struct{}{}
-		wg.Go(func() {
-			errs[i] = w.Store.Transact(ctx, t.plan.writes)
-			<-slots
-		})
+		at[t] = i
 	}
-	wg.Wait()
+	parallel(todo, func(t *task) error {
+		errs[at[t]] = w.Store.Transact(ctx, t.plan.writes())
+		return nil
+	})
 	for i, t := range todo {
 		if err := errs[i]; errors.Is(err, store.ErrCondition) || errors.Is(err, store.ErrConflict) {
-			t.read = false
+			t.known = known{sure: true}
 			again = append(again, t)
 			continue
 		}
@@ -256,12 +367,12 @@ func failed(todo []*task, err error) {
 // answer says what became of a task.
 func (w *Writer) answer(t *task, now time.Time) {
 	if w.Again && t.asMade(now) {
-		t.plan = plan{done: Unchanged, row: t.row}
+		t.plan = plan{done: Unchanged, row: t.plan.row}
 	}
 	if t.result.Err = t.plan.err; t.plan.err != nil {
 		return
 	}
-	t.result.Done = t.plan.done
+	t.result.Done, t.result.Repeated = t.plan.done, t.plan.repeated
 	if t.Op != Delete && t.plan.row != nil {
 		t.result.Row, t.result.Revision = t.view.Row(t.plan.row, now), t.revision(t.plan.row)
 	}
@@ -276,6 +387,9 @@ func (t *task) asMade(now time.Time) bool {
 	}
 	again := *t.checked
 	again.Op = Put
-	p := again.plan(t.row, now)
+	again.key = ""
+	k := known{now: now}
+	k.learn(t.ref, t.plan.row)
+	p := again.plan(&k)
 	return p.err == nil && p.done == Unchanged
 }

@@ -1,0 +1,121 @@
+package ingest
+
+import (
+	"slices"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// A unique value belongs to the row that its claim names, a row of our table that is
+// written together with the row. Rows that came by other ways than commands have
+// none, so before a claim is given, the index says who has the value; and a claim
+// whose row is gone, or has another value, is given on. Its version, raised each
+// time, keeps two from being given one claim on what they read of it.
+
+// Attributes of a claim.
+const (
+	claimRow     = "r" // the row, as book.RowText
+	claimTable   = "t"
+	claimKey     = "key"
+	claimVersion = book.Count
+)
+
+// claims adds to a plan what its row takes and gives back. row is what stands at its
+// key, live the same unless it has expired, is what will, nil for nothing.
+func (c *checked) claims(p *plan, k *known, row, live, is value.Item) *Refusal {
+	for _, u := range c.Unique {
+		old, now := u.Field.Get(row), u.Field.Get(is)
+		if model.Scalar(now) != "" && (live == nil || !value.Equal(old, now)) {
+			if r := c.acquire(p, k, u, now); r != nil {
+				return r
+			}
+		}
+		if model.Scalar(old) != "" && !value.Equal(old, now) {
+			c.giveBack(p, k, u, old)
+		}
+	}
+	return nil
+}
+
+func (c *checked) claim(u *model.Unique, v value.Value) store.Ref {
+	return book.Claim(c.model.Name, c.Name+"."+u.Field.Name, model.Scalar(v))
+}
+
+// acquire takes a value's claim for the command's row, if no other row has the value.
+func (c *checked) acquire(p *plan, k *known, u *model.Unique, v value.Value) *Refusal {
+	ref := c.claim(u, v)
+	claim, ok := k.row(ref)
+	owners, found := k.find(c.having(u, v))
+	if !ok || !found {
+		return nil
+	}
+	if owner, ok := c.owner(claim); ok {
+		owners = append(slices.Clone(owners), owner)
+	}
+	for _, owner := range owners {
+		if book.RowText(owner) == book.RowText(c.ref) {
+			continue
+		}
+		row, ok := k.row(owner)
+		if ok && row != nil && c.Table.Classify(row) == c.Entity && value.Equal(u.Field.Get(row), v) && !c.view.Expired(row, k.now) {
+			return refuse(Taken, c.pointer(u.Field.Name), "belongs to another row of %s: %s", c.Name, describe(v))
+		}
+	}
+	p.also = append(p.also, store.Write{
+		Ref: ref, If: store.Cond{{same(claimVersion, claim.Get(claimVersion))}},
+		Ops: []store.Op{
+			{Kind: store.Set, Attr: claimRow, Value: value.OfString(book.RowText(c.ref))},
+			{Kind: store.Set, Attr: claimTable, Value: value.OfString(c.ref.Table)},
+			{Kind: store.Set, Attr: claimKey, Value: value.OfMap(c.Table.Item(c.ref.Key))},
+			{Kind: store.Add, Attr: claimVersion, Value: value.OfInt(1)},
+		},
+	})
+	return nil
+}
+
+// giveBack frees a value, if its claim is the row's.
+func (c *checked) giveBack(p *plan, k *known, u *model.Unique, v value.Value) {
+	ref := c.claim(u, v)
+	if claim, ok := k.row(ref); ok && claim.Get(claimRow).Text() == book.RowText(c.ref) {
+		p.also = append(p.also, store.Write{Ref: ref, If: store.Cond{{same(claimVersion, claim.Get(claimVersion))}}, Delete: true})
+	}
+}
+
+// owner is the row that a claim names.
+func (c *checked) owner(claim value.Item) (store.Ref, bool) {
+	key, ok := c.Table.KeyOf(claim.Get(claimKey).Item())
+	return store.Ref{Table: c.Table.Name, Key: key}, ok && claim.Get(claimTable).Text() == c.Table.Name
+}
+
+// having asks the index for the rows with a value.
+func (c *checked) having(u *model.Unique, v value.Value) find {
+	get := func(name string) value.Value {
+		if name == u.Field.Name {
+			return v
+		}
+		return value.Value{}
+	}
+	ix := u.Index
+	f := find{name: ix.Name + "|" + u.Field.Name + "|" + model.Scalar(v), Query: store.Query{Table: c.Table.Name, Index: ix.Name}}
+	f.Partition, _ = c.KeyTemplate(ix.Key.Partition.Name).BuildTyped(get)
+	if ix.Key.Sort.Name != "" {
+		f.Sort = bound(c.KeyTemplate(ix.Key.Sort.Name), get)
+	}
+	f.keep = func(row value.Item) bool { return ix.KeysOnly || value.Equal(u.Field.Get(row), v) }
+	return f
+}
+
+// bound is as close as a template's names that are known come to a sort key.
+func bound(k *model.KeyTemplate, get func(string) value.Value) store.Range {
+	if v, ok := k.BuildTyped(get); ok {
+		return store.Range{Equal: v}
+	}
+	prefix, _ := k.Template.Prefix(func(name string) string { return k.Template.Escape(model.Scalar(get(name))) })
+	if prefix == "" {
+		return store.Range{}
+	}
+	return store.Range{Prefix: value.OfString(prefix)}
+}

@@ -1,0 +1,55 @@
+package ingest
+
+import (
+	"strings"
+
+	"weir/internal/value"
+)
+
+// flat is the item with the members of nested objects under the names of attributes.
+// Where they stood is remembered for what is said of them.
+func (c *checked) flat(it value.Item, r *Refusal) value.Item {
+	if len(c.Nested) == 0 {
+		return it
+	}
+	var out []value.Attr
+	for _, a := range it {
+		prefix := c.nested(a.Name)
+		switch {
+		case prefix == "":
+			out = append(out, a)
+			continue
+		case a.Value.Kind() != value.Map:
+			r.Problems = append(r.Problems, Problem{pointer(a.Name), "must be an object, not " + describe(a.Value)})
+			continue
+		}
+		for _, m := range a.Value.Item() {
+			name := prefix + "." + m.Name
+			if c.at[name] = pointer(a.Name, m.Name); it.Has(name) {
+				r.Problems = append(r.Problems, Problem{c.at[name], "is given twice: as " + name + " too"})
+				continue
+			}
+			out = append(out, value.Attr{Name: name, Value: m.Value})
+		}
+	}
+	return value.NewItem(out...)
+}
+
+func (f *form) nested(member string) (prefix string) {
+	for _, n := range f.Nested {
+		if n.Member == member {
+			return n.Prefix
+		}
+	}
+	return ""
+}
+
+// inMember is where an attribute stands when it is given within an object.
+func (f *form) inMember(name string) (at string, ok bool) {
+	for _, n := range f.Nested {
+		if rest, ok := strings.CutPrefix(name, n.Prefix+"."); ok {
+			return pointer(n.Member, rest), true
+		}
+	}
+	return "", false
+}

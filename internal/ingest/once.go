@@ -1,0 +1,174 @@
+package ingest
+
+import (
+	"time"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// An idempotency key's record is written together with what its command did, so
+// that the command is done once, whoever sends it how often. It stands in our table;
+// where the model keeps keys in rows of its own (once), a create's stands there.
+
+// keyLife is how long a key in our table is remembered: longer than anybody sends a
+// command again.
+const keyLife = 48 * time.Hour
+
+// Attributes of a record: in our table all of them, in a row of the model's own
+// onceHash alone, as bookkeeping that nobody is shown.
+const (
+	onceHash  = "weir.of" // of the command
+	onceDone  = "d"
+	onceTable = "t"
+	onceKey   = "key"
+	maxKey    = 512 // bytes of an idempotency key
+)
+
+// record is where a command's key is kept.
+type record struct {
+	store.Ref
+	row *checked // the row of the model's own; nil for our table
+}
+
+// record is nil for a command without a key.
+func (c *checked) record() (*record, *Refusal) {
+	switch {
+	case c.key == "":
+		return nil, nil
+	case c.Once == nil || c.Op != Create:
+		return &record{Ref: book.Once(c.model.Name, c.key)}, nil
+	}
+	is, r := c.image(nil)
+	if r != nil {
+		return nil, r
+	}
+	var item []value.Attr
+	for _, a := range c.Once.Set {
+		v := a.Expr.Const
+		if f := a.Expr.Field; f != nil {
+			v = c.field(is, f.Name)
+		}
+		item = append(item, value.Attr{Name: a.Name, Value: v})
+	}
+	row, r := c.keeps.check(Command{Op: Create, Item: value.NewItem(item...)}, env{})
+	if r != nil {
+		for i := range r.Problems {
+			r.Problems[i] = Problem{"", "makes no " + c.keeps.Name + ": " + r.Problems[i].String()}
+		}
+		return nil, r
+	}
+	return &record{row.ref, row}, nil
+}
+
+// repeated answers a command whose key was used.
+func (c *checked) repeated(rec *record, k *known) (p plan, used bool) {
+	row, ok := k.row(rec.Ref)
+	if !ok || row == nil {
+		return plan{}, false
+	}
+	var target store.Ref
+	if rec.row != nil {
+		if rec.row.Table.Classify(row) != rec.row.Entity || rec.row.view.Expired(row, k.now) {
+			return plan{}, false
+		}
+		target, ok = c.ledTo(row)
+		p.done = Created
+	} else {
+		if x, _ := row.Get(book.Expiry).Int64(); x <= k.now.Unix() {
+			return plan{}, false
+		}
+		target.Table = row.Get(onceTable).Text()
+		target.Key, ok = c.Table.KeyOf(row.Get(onceKey).Item())
+		p.done = Done(row.Get(onceDone).Text())
+	}
+	if hash := row.Get(onceHash); !hash.IsMissing() && hash.Text() != c.hash {
+		return plan{err: refuse(Reused, "", "the idempotency key came with another command before")}, true
+	}
+	if p.repeated = true; ok {
+		if there, read := k.row(target); read && there != nil && c.Table.Classify(there) == c.Entity {
+			p.row = there
+		}
+	}
+	return p, true
+}
+
+// ledTo is the row that a row of the model's own, which keeps a key, was made with.
+func (c *checked) ledTo(row value.Item) (store.Ref, bool) {
+	ref := store.Ref{Table: c.Table.Name}
+	for i, kt := range c.PrimaryKey() {
+		v, ok := kt.BuildTyped(func(name string) value.Value {
+			for _, a := range c.Once.Row {
+				if a.Name != name {
+					continue
+				}
+				if v := a.Expr.Field.Get(row); a.Expr.Field.Typed() {
+					return v
+				} else {
+					return value.OfString(model.Unescape(v.Text()))
+				}
+			}
+			return value.Value{}
+		})
+		if !ok {
+			return ref, false
+		}
+		if i == 0 {
+			ref.Key.Partition = v
+		} else {
+			ref.Key.Sort = v
+		}
+	}
+	return ref, true
+}
+
+// remember adds the record to a plan.
+func (c *checked) remember(p *plan, rec *record, k *known) {
+	was, _ := k.row(rec.Ref)
+	w := store.Write{Ref: rec.Ref}
+	hash := value.Attr{Name: onceHash, Value: value.OfString(c.hash)}
+	if rec.row != nil {
+		is, r := rec.row.image(nil)
+		if r != nil {
+			p.err = r
+			return
+		}
+		w.Put = is.With(hash)
+		w.If = store.Cond{{{Attr: rec.row.Table.Key.Partition.Name, Is: store.Absent}}}
+		if was != nil {
+			w.If = rec.row.guard(was, rec.row.watched())
+		}
+	} else {
+		w.If = store.Cond{{same(book.Expiry, was.Get(book.Expiry))}}
+		w.Put = book.RefItem(rec.Ref).With(hash,
+			value.Attr{Name: onceDone, Value: value.OfString(string(p.done))},
+			value.Attr{Name: onceTable, Value: value.OfString(c.ref.Table)},
+			value.Attr{Name: onceKey, Value: value.OfMap(c.Table.Item(c.ref.Key))},
+			value.Attr{Name: book.Expiry, Value: value.OfInt(k.now.Add(keyLife).Unix())})
+	}
+	p.also = append(p.also, w)
+}
+
+// takeKey settles which idempotency key a command has, from its envelope or from the
+// attribute that holds it.
+func (c *checked) takeKey(given string, r *Refusal) {
+	c.key = given
+	if len(given) > maxKey {
+		r.Problems = append(r.Problems, Problem{"", "has an idempotency key of " + number(len(given)) + " bytes, " + number(maxKey) + " are possible"})
+		return
+	}
+	if c.Once == nil || c.Op != Create {
+		return
+	}
+	name := c.Once.Key.Name
+	switch in := c.given[name].Text(); {
+	case given != "" && in != "" && in != given:
+		r.Problems = append(r.Problems, Problem{c.pointer(name), "is not the idempotency key that the command came with"})
+	case given != "":
+		c.given[name] = value.OfString(given)
+	default:
+		c.key = in
+	}
+}
