@@ -122,6 +122,7 @@ func (u *putting) take(line []byte, in *lines) error {
 	err := in.tooLong()
 	if err == nil {
 		c, err = ingest.ReadCommand(line)
+		c.Seed = fmt.Sprintf("%d %s", at.Line, line) // so that the same file names the same rows
 	}
 	if err != nil {
 		// What is refused is said in the order of the lines.

@@ -18,7 +18,7 @@ import (
 var update = flag.Bool("update", false, "write what the commands print into the scripts")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"ingest": main, "http": webtest.HTTP})
+	testscript.Main(m, map[string]func(){"ingest": main, "http": webtest.HTTP, "query": queryRows, "raw": rawRow, "foreign": foreign})
 }
 
 // TestScripts runs testdata/script: what a person types, and what comes of it.
@@ -26,6 +26,9 @@ func TestMain(m *testing.M) {
 //
 //	exits CODE COMMAND…          like exec, and the exit code is this one
 //	http METHOD PATH …           asks the server on $ADDR; see webtest.HTTP
+//	query MODEL NAME key=value…  the rows of a query
+//	raw MODEL PARTITION SORT     a row as it stands in the table
+//	foreign MODEL TABLE FILE     writes a row as others do, past everything
 //	fill FILE BYTES              makes a file of JSON with so many bytes
 //	keep NAME REGEXP             sets $NAME from what was printed last
 func TestScripts(t *testing.T) {

@@ -12,15 +12,16 @@ import (
 // A unique value belongs to the row that its claim names, a row of our table that is
 // written together with the row. Rows that came by other ways than commands have
 // none, so before a claim is given, the index says who has the value; and a claim
-// whose row is gone, or has another value, is given on. Its version, raised each
-// time, keeps two from being given one claim on what they read of it.
+// whose row is gone, or has another value, is given on. Its token, another one each
+// time that it is given, keeps two from being given one claim on what they read of
+// it; a version would not, since it begins anew with a claim that was given back.
 
 // Attributes of a claim.
 const (
-	claimRow     = "r" // the row, as book.RowText
-	claimTable   = "t"
-	claimKey     = "key"
-	claimVersion = book.Count
+	claimRow   = "r" // the row, as book.RowText
+	claimTable = "t"
+	claimKey   = "key"
+	claimToken = "n"
 )
 
 // claims adds to a plan what its row takes and gives back. row is what stands at its
@@ -65,12 +66,12 @@ func (c *checked) acquire(p *plan, k *known, u *model.Unique, v value.Value) *Re
 		}
 	}
 	p.also = append(p.also, store.Write{
-		Ref: ref, If: store.Cond{{same(claimVersion, claim.Get(claimVersion))}},
+		Ref: ref, If: store.Cond{{same(claimToken, claim.Get(claimToken))}},
 		Ops: []store.Op{
 			{Kind: store.Set, Attr: claimRow, Value: value.OfString(book.RowText(c.ref))},
 			{Kind: store.Set, Attr: claimTable, Value: value.OfString(c.ref.Table)},
 			{Kind: store.Set, Attr: claimKey, Value: value.OfMap(c.Table.Item(c.ref.Key))},
-			{Kind: store.Add, Attr: claimVersion, Value: value.OfInt(1)},
+			{Kind: store.Set, Attr: claimToken, Value: value.OfString(k.newID())},
 		},
 	})
 	return nil
@@ -80,7 +81,7 @@ func (c *checked) acquire(p *plan, k *known, u *model.Unique, v value.Value) *Re
 func (c *checked) giveBack(p *plan, k *known, u *model.Unique, v value.Value) {
 	ref := c.claim(u, v)
 	if claim, ok := k.row(ref); ok && claim.Get(claimRow).Text() == book.RowText(c.ref) {
-		p.also = append(p.also, store.Write{Ref: ref, If: store.Cond{{same(claimVersion, claim.Get(claimVersion))}}, Delete: true})
+		p.also = append(p.also, store.Write{Ref: ref, If: store.Cond{{same(claimToken, claim.Get(claimToken))}}, Delete: true})
 	}
 }
 

@@ -25,6 +25,7 @@ type Command struct {
 	Item           value.Item // what was given, by field name, as ReadItem reads it
 	IdempotencyKey string     // "" for none
 	IfMatch        string     // a row's revision, "" for none; "*": the row must be there
+	Seed           string     // what new names are made from, the same of the same; "": they are random
 }
 
 // Done is what a command did.

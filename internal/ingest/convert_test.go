@@ -63,11 +63,11 @@ func TestConvert(t *testing.T) {
 
 func TestReadItem(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"a":1`:                 "/a is not JSON at byte 6: unexpected EOF",
+		`{"a":1`:                 "is not JSON at byte 6: unexpected EOF",
 		``:                       "there is nothing where JSON should be",
 		`[1]`:                    "must be a JSON object, not an array",
 		`{"a":{"b":1,"b":2}}`:    "/a/b is there twice",
-		`{"a/b":{"~":1e999}}`:    "/a~1b/~0 is a number that no table holds: not a number that DynamoDB holds: 1e999 is out of range",
+		`{"a/b":{"~":1e999}}`:    `/a~1b/~0 is a number that no table holds: not a DynamoDB number: "1e999" is outside 1E-130 to 9.9E+125`,
 		`{} {}`:                  "goes on after its end, at byte 4",
 		"{\"a\":\"\xff\"}":       "",
 		`{"a":"\ud800"}`:         "",

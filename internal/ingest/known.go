@@ -11,6 +11,7 @@ import (
 // something is open, the plan is none, and is made anew when that was read.
 type known struct {
 	now   time.Time
+	newID func() string          // names what nothing else is named
 	rows  map[string]value.Item  // by row; nil where there is none
 	found map[string][]store.Ref // by question
 	open  []store.Ref

@@ -56,9 +56,27 @@ func (w *Writer) Do(ctx context.Context, commands []Command) []Result {
 		todo = append(todo, &task{checked: c, result: &out[i]})
 	}
 	for _, wave := range waves(todo) {
-		w.wave(ctx, wave)
+		for len(wave) > 0 {
+			w.wave(ctx, wave)
+			wave = freed(wave)
+		}
 	}
 	return out
+}
+
+// freed are the tasks that were refused a value which one before them may have given
+// back since.
+func freed(wave []*task) (again []*task) {
+	wrote := map[*form]bool{}
+	for _, t := range wave {
+		var r *Refusal
+		if errors.As(t.result.Err, &r) && r.Kind == Taken && wrote[t.form] {
+			t.known, *t.result = known{sure: true}, Result{}
+			again = append(again, t)
+		}
+		wrote[t.form] = wrote[t.form] || t.result.Err == nil && t.result.Done != Unchanged
+	}
+	return again
 }
 
 func (w *Writer) init() {
@@ -88,6 +106,13 @@ func (w *Writer) check(c Command, from env) (*checked, *Refusal) {
 	f := w.forms[c.Entity]
 	if f == nil || f.Derived {
 		return nil, w.noEntity(c.Entity, f)
+	}
+	if c.Seed != "" {
+		made := 0
+		from.newID = func() string {
+			made++
+			return uuid.NewSHA1(uuid.NameSpaceOID, fmt.Appendf(nil, "%d %s", made, c.Seed)).String()
+		}
 	}
 	return f.check(c, from)
 }
@@ -198,7 +223,7 @@ func (w *Writer) decide(ctx context.Context, todo []*task, now time.Time) error 
 	for len(todo) > 0 {
 		var open []*task
 		for _, t := range todo {
-			t.known.now, t.known.open, t.known.finds = now, nil, nil
+			t.known.now, t.known.newID, t.known.open, t.known.finds = now, w.NewID, nil, nil
 			if t.plan = t.checked.plan(&t.known); t.known.waiting() {
 				open = append(open, t)
 			}
@@ -388,7 +413,7 @@ func (t *task) asMade(now time.Time) bool {
 	again := *t.checked
 	again.Op = Put
 	again.key = ""
-	k := known{now: now}
+	k := known{now: now, newID: t.known.newID}
 	k.learn(t.ref, t.plan.row)
 	p := again.plan(&k)
 	return p.err == nil && p.done == Unchanged

@@ -104,7 +104,9 @@ func (c *compiler) onceOf(e *Entity, d *onceDecl) *Once {
 			return nil
 		}
 	}
-	for _, name := range c.fieldNames(of) {
+	all := append(names(of.Attributes, func(a *Attribute) string { return a.Name }), of.KeyNames()...)
+	slices.Sort(all)
+	for _, name := range slices.Compact(all) {
 		w, ok := given[name]
 		if !ok && !c.has(e, name) {
 			continue
