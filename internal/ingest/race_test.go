@@ -12,6 +12,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"weir/internal/book"
 	"weir/internal/ingest"
 	"weir/internal/model"
 	"weir/internal/store"
@@ -36,29 +37,51 @@ type race struct {
 	ops   []porcupine.Operation
 }
 
-// onEachStore runs a race on the embedded store, and on DynamoDB Local where there is
-// one.
-func onEachStore(t *testing.T, name string, run func(*testing.T, *race)) {
-	m, err := model.Load(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tables, err := system.Tables([]*model.Model{m})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Run("embedded", func(t *testing.T) {
+// races are what 64 writers race for, each in the tables of a model.
+var races = []struct {
+	name, model string
+	run         func(*testing.T, *race)
+}{
+	{"one e-mail belongs to one", "gallery", raceForEmail},
+	{"one pick a round", "movienight", raceForPick},
+	{"one key makes one item", "wardrobe", raceForItem},
+	{"one key is done once", "gallery", raceForKey},
+	{"each completion is noted once", "viewing", raceForCompletion},
+	{"a status only moves on", "movienight", raceForStatus},
+}
+
+func TestRaces(t *testing.T) {
+	eachRace(t, func(t *testing.T, tables []store.Table) store.Store {
 		s, err := embedded.Open(t.TempDir(), tables, embedded.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer s.Close()
-		run(t, &race{model: m, store: s, began: time.Now()})
+		t.Cleanup(func() { s.Close() })
+		return s
 	})
-	t.Run("dynamodb", func(t *testing.T) {
-		s := dynamodbtest.Open(t, dynamodbtest.Config(t), tables, dynamodb.Options{})
-		run(t, &race{model: m, store: s, began: time.Now()})
+}
+
+func TestRacesOnDynamoDB(t *testing.T) {
+	dynamodbtest.Config(t)
+	eachRace(t, func(t *testing.T, tables []store.Table) store.Store {
+		return dynamodbtest.Open(t, dynamodbtest.Config(t), tables, dynamodb.Options{})
 	})
+}
+
+func eachRace(t *testing.T, open func(*testing.T, []store.Table) store.Store) {
+	for _, one := range races {
+		t.Run(one.name, func(t *testing.T) {
+			m, err := model.Load(one.model)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tables, err := system.Tables([]*model.Model{m})
+			if err != nil {
+				t.Fatal(err)
+			}
+			one.run(t, &race{model: m, store: open(t, tables), began: time.Now()})
+		})
+	}
 }
 
 // all lets every writer do its part at once.
@@ -144,45 +167,44 @@ var owners = porcupine.Model{
 }
 
 // Two addresses, and everybody wants both: to have one, then the other, then none.
-func TestOneEmailBelongsToOne(t *testing.T) {
-	onEachStore(t, "gallery", func(t *testing.T, r *race) {
-		won := make([]int, writers)
-		r.all(func(i int, w *ingest.Writer) {
-			who := fmt.Sprint("u", i)
-			do := func(op ingest.Op, item string, m move) bool {
-				res := r.do(t, i, w, command(op, "User", item), m, func(r ingest.Result) any { return kind(r) })
-				return res.Err == nil
-			}
-			first, second := "a", "b"
-			if i%2 == 1 {
-				first, second = second, first
-			}
-			if !do(ingest.Create, `{"userId":"`+who+`","email":"`+first+`","createdAt":"2025-01-01T00:00:00Z"}`, move{who, "", first}) {
-				return
-			}
-			won[i]++
-			has := first
-			if do(ingest.Update, `{"userId":"`+who+`","email":"`+second+`"}`, move{who, first, second}) {
-				has = second
-			}
-			do(ingest.Delete, `{"userId":"`+who+`"}`, move{who, has, ""})
-		})
-		if slices.Max(won) == 0 {
-			t.Error("nobody had an address")
+func raceForEmail(t *testing.T, r *race) {
+	won := make([]int, writers)
+	r.all(func(i int, w *ingest.Writer) {
+		who := fmt.Sprint("u", i)
+		do := func(op ingest.Op, item string, m move) bool {
+			res := r.do(t, i, w, command(op, "User", item), m, func(r ingest.Result) any { return kind(r) })
+			return res.Err == nil
 		}
-		r.check(t, owners)
+		first, second := "a", "b"
+		if i%2 == 1 {
+			first, second = second, first
+		}
+		if !do(ingest.Create, `{"userId":"`+who+`","email":"`+first+`","createdAt":"2025-01-01T00:00:00Z"}`, move{who, "", first}) {
+			return
+		}
+		won[i]++
+		has := first
+		if do(ingest.Update, `{"userId":"`+who+`","email":"`+second+`"}`, move{who, first, second}) {
+			has = second
+		}
+		do(ingest.Delete, `{"userId":"`+who+`"}`, move{who, has, ""})
 	})
+	if slices.Max(won) == 0 {
+		t.Error("nobody had an address")
+	}
+	r.check(t, owners)
+	if n := r.count(t, book.TableName, book.Partition, "claim|"); n != 0 {
+		t.Errorf("%d claims are left of users that are gone", n)
+	}
 }
 
-func TestOnePickARound(t *testing.T) {
-	onEachStore(t, "movienight", func(t *testing.T, r *race) {
-		r.all(func(i int, w *ingest.Writer) {
-			pick := fmt.Sprint("p", i)
-			c := command(ingest.Create, "Pick", `{"pick_id":"`+pick+`","round_id":"r","group_id":"g","tmdb_movie_id":1,"title":"T","picked_by":"m","picked_at":"2025-01-01T00:00:00Z"}`)
-			r.do(t, i, w, c, move{pick, "", "a"}, func(r ingest.Result) any { return kind(r) })
-		})
-		r.check(t, owners)
+func raceForPick(t *testing.T, r *race) {
+	r.all(func(i int, w *ingest.Writer) {
+		pick := fmt.Sprint("p", i)
+		c := command(ingest.Create, "Pick", `{"pick_id":"`+pick+`","round_id":"r","group_id":"g","tmdb_movie_id":1,"title":"T","picked_by":"m","picked_at":"2025-01-01T00:00:00Z"}`)
+		r.do(t, i, w, c, move{pick, "", "a"}, func(r ingest.Result) any { return kind(r) })
 	})
+	r.check(t, owners)
 }
 
 // answered is what a create with a key was answered.
@@ -204,40 +226,36 @@ var first = porcupine.Model{
 }
 
 // The key stands in a row of the model's own.
-func TestOneKeyMakesOneItem(t *testing.T) {
-	onEachStore(t, "wardrobe", func(t *testing.T, r *race) {
-		r.all(func(i int, w *ingest.Writer) {
-			c := command(ingest.Create, "Item", `{"UserId":"u","Name":"Hat","Category":"hats"}`)
-			c.IdempotencyKey = "k"
-			r.do(t, i, w, c, nil, func(r ingest.Result) any { return answered{r.Row.Get("PK").Text(), !r.Repeated} })
-		})
-		r.check(t, first)
-		if n := r.count(t, "WardrobeTable", "ITEM#"); n != 1 {
-			t.Errorf("%d items", n)
-		}
+func raceForItem(t *testing.T, r *race) {
+	r.all(func(i int, w *ingest.Writer) {
+		c := command(ingest.Create, "Item", `{"UserId":"u","Name":"Hat","Category":"hats"}`)
+		c.IdempotencyKey = "k"
+		r.do(t, i, w, c, nil, func(r ingest.Result) any { return answered{r.Row.Get("PK").Text(), !r.Repeated} })
 	})
+	r.check(t, first)
+	if n := r.count(t, "WardrobeTable", "PK", "ITEM#"); n != 1 {
+		t.Errorf("%d items", n)
+	}
 }
 
 // The key stands in our table, and the row's own key is each writer's.
-func TestOneKeyIsDoneOnce(t *testing.T) {
-	onEachStore(t, "gallery", func(t *testing.T, r *race) {
-		r.all(func(i int, w *ingest.Writer) {
-			c := command(ingest.Update, "Album", `{"id":"sea","title":"The sea"}`)
-			c.Op, c.IdempotencyKey = ingest.Put, "k"
-			c.Item = c.Item.With(value.Attr{Name: "createdAt", Value: value.OfString("2025-01-01T00:00:00Z")})
-			r.do(t, i, w, c, nil, func(r ingest.Result) any { return answered{string(r.Done), !r.Repeated} })
-		})
-		r.check(t, first)
+func raceForKey(t *testing.T, r *race) {
+	r.all(func(i int, w *ingest.Writer) {
+		c := command(ingest.Update, "Album", `{"id":"sea","title":"The sea"}`)
+		c.Op, c.IdempotencyKey = ingest.Put, "k"
+		c.Item = c.Item.With(value.Attr{Name: "createdAt", Value: value.OfString("2025-01-01T00:00:00Z")})
+		r.do(t, i, w, c, nil, func(r ingest.Result) any { return answered{string(r.Done), !r.Repeated} })
 	})
+	r.check(t, first)
 }
 
-func (r *race) count(t *testing.T, table, prefix string) (n int) {
+func (r *race) count(t *testing.T, table, attr, prefix string) (n int) {
 	page, err := r.store.Query(t.Context(), store.Query{Table: table})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, row := range page.Rows {
-		if strings.HasPrefix(row.Get("PK").Text(), prefix) {
+		if strings.HasPrefix(row.Get(attr).Text(), prefix) {
 			n++
 		}
 	}
@@ -253,38 +271,36 @@ var noted = porcupine.Model{
 	},
 }
 
-func TestEachCompletionIsNotedOnce(t *testing.T) {
+func raceForCompletion(t *testing.T, r *race) {
 	const times = 8
 	at := func(n int) string { return fmt.Sprintf("2025-01-01T00:00:0%dZ", n) }
 	watched := func(state string, n int) ingest.Command {
 		return command(ingest.Put, "History", `{"profileId":"p","attr":{"assetId":"1","state":"`+state+`","updateTime":"`+at(n)+`"}}`)
 	}
-	onEachStore(t, "viewing", func(t *testing.T, r *race) {
-		w := &ingest.Writer{Model: r.model, Store: r.store}
-		if res := w.Do(t.Context(), []ingest.Command{watched("IN_PROGRESS", 0)}); res[0].Err != nil {
-			t.Fatal(res[0].Err)
-		}
-		r.all(func(i int, w *ingest.Writer) {
-			n := rand.IntN(times)
-			r.do(t, i, w, watched("COMPLETED", n), n, func(r ingest.Result) any {
-				set := 0
-				for _, e := range r.Row.Get("m.timestamps").Elements() {
-					for n := range times {
-						if e.Value.Text() == at(n) {
-							set |= 1 << n
-						}
+	w := &ingest.Writer{Model: r.model, Store: r.store}
+	if res := w.Do(t.Context(), []ingest.Command{watched("IN_PROGRESS", 0)}); res[0].Err != nil {
+		t.Fatal(res[0].Err)
+	}
+	r.all(func(i int, w *ingest.Writer) {
+		n := rand.IntN(times)
+		r.do(t, i, w, watched("COMPLETED", n), n, func(r ingest.Result) any {
+			set := 0
+			for _, e := range r.Row.Get("m.timestamps").Elements() {
+				for n := range times {
+					if e.Value.Text() == at(n) {
+						set |= 1 << n
 					}
 				}
-				return set
-			})
+			}
+			return set
 		})
-		r.check(t, noted)
-		table := r.model.Tables[0].Name
-		page, err := r.store.Query(t.Context(), store.Query{Table: table, Partition: value.OfString("p")})
-		if err != nil || len(page.Rows) != 1 || page.Rows[0].Get("sk").Text() != "COMPLETED|1" {
-			t.Errorf("%v %v", page.Rows, err)
-		}
 	})
+	r.check(t, noted)
+	table := r.model.Tables[0].Name
+	page, err := r.store.Query(t.Context(), store.Query{Table: table, Partition: value.OfString("p")})
+	if err != nil || len(page.Rows) != 1 || page.Rows[0].Get("sk").Text() != "COMPLETED|1" {
+		t.Errorf("%v %v", page.Rows, err)
+	}
 }
 
 // forward is a status that moves on: steps back are refused.
@@ -299,18 +315,16 @@ var forward = porcupine.Model{
 	},
 }
 
-func TestAStatusOnlyMovesOn(t *testing.T) {
+func raceForStatus(t *testing.T, r *race) {
 	words := []string{"draft", "voting", "selected", "watched", "rated", "expired"}
-	onEachStore(t, "movienight", func(t *testing.T, r *race) {
-		w := &ingest.Writer{Model: r.model, Store: r.store}
-		if res := w.Do(t.Context(), []ingest.Command{command(ingest.Create, "Round", `{"round_id":"r","group_id":"g","started_by":"m","status":"draft","created_at":"2025-01-01T00:00:00Z"}`)}); res[0].Err != nil {
-			t.Fatal(res[0].Err)
-		}
-		r.all(func(i int, w *ingest.Writer) {
-			to := rand.IntN(len(words))
-			c := command(ingest.Update, "Round", `{"round_id":"r","status":"`+words[to]+`"}`)
-			r.do(t, i, w, c, to, func(r ingest.Result) any { return kind(r) })
-		})
-		r.check(t, forward)
+	w := &ingest.Writer{Model: r.model, Store: r.store}
+	if res := w.Do(t.Context(), []ingest.Command{command(ingest.Create, "Round", `{"round_id":"r","group_id":"g","started_by":"m","status":"draft","created_at":"2025-01-01T00:00:00Z"}`)}); res[0].Err != nil {
+		t.Fatal(res[0].Err)
+	}
+	r.all(func(i int, w *ingest.Writer) {
+		to := rand.IntN(len(words))
+		c := command(ingest.Update, "Round", `{"round_id":"r","status":"`+words[to]+`"}`)
+		r.do(t, i, w, c, to, func(r ingest.Result) any { return kind(r) })
 	})
+	r.check(t, forward)
 }
