@@ -45,6 +45,9 @@ Others than this machine reach it with one of two keys, or when --open says so:
 }
 
 func (c *runCommand) Run(p *program) error {
+	if c.Lease < time.Second {
+		return usage("--lease is %s; it is 1s at the least", c.Lease)
+	}
 	s, err := p.open(c.data, c.Models, system.Options{})
 	if err != nil {
 		return err

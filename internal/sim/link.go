@@ -26,6 +26,8 @@ type link struct {
 	*world
 	f *fiber
 	n *node
+
+	writing int // the number of the call under way
 }
 
 // call is where a fiber gives control back before a call of a service.
@@ -38,9 +40,18 @@ func (l *link) call(what string, names ...string) {
 	l.base.who = l.f.name
 }
 
+// before may end the process before a call that writes.
+func (l *link) before() {
+	l.world.writings++
+	l.writing = l.world.writings
+	if happened, cut := l.cuts[l.writing]; cut && !happened || l.strike(CrashBefore) {
+		panic(crash{})
+	}
+}
+
 // after may end the process, or the answer, after a call has happened.
 func (l *link) after() error {
-	if l.strike(CrashAfter) {
+	if l.cuts[l.writing] || l.strike(CrashAfter) {
 		panic(crash{})
 	}
 	if l.strike(Unknown) {
@@ -91,9 +102,7 @@ func (l *link) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, er
 	if isPosition(ws) && l.might(CrashBetween, 3) {
 		panic(crash{})
 	}
-	if l.strike(CrashBefore) {
-		panic(crash{})
-	}
+	l.before()
 	out := make([]store.Outcome, len(ws))
 	order := l.orderOf(ws)
 	stop := len(order)
@@ -156,9 +165,7 @@ func (l *link) Transact(ctx context.Context, ws []store.Write) error {
 	if l.strike(Throttle) {
 		return errThrottled
 	}
-	if l.strike(CrashBefore) {
-		panic(crash{})
-	}
+	l.before()
 	if err := l.base.Transact(ctx, ws); err != nil {
 		return err
 	}
@@ -264,10 +271,9 @@ func (l indexLink) Apply(ctx context.Context, docs []search.Document) ([]error, 
 		names[i] = docs[i].Index + "|" + docs[i].ID
 	}
 	l.call("index", names...)
+	l.before()
 	errs := make([]error, len(docs))
 	switch {
-	case l.strike(CrashBefore):
-		panic(crash{})
 	case l.might(SearchBusy, 2):
 		return nil, errThrottled
 	case l.might(SearchDown, 2):

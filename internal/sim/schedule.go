@@ -19,6 +19,9 @@ type Options struct {
 	Without map[int]bool      // faults, by number, that do not
 	Skip    map[int]bool      // acts of the application that are left out
 	Trace   func(line string) // when set, is given every step
+
+	Acts int          // how many acts the application does; 0 is for the seed to say
+	Cuts map[int]bool // at which calls that write, counted from 1, a process dies: false before it happens, true after
 }
 
 // Outcome is what came of one run.
@@ -31,12 +34,14 @@ type Outcome struct {
 	Counted  map[string]int
 	Trace    uint64
 	Records  int
+	Writings int // how many calls there were that write
 	strikes  []strike
 }
 
 // Run is one run of a model: the same for the same seed and options.
 func Run(m *model.Model, seed uint64, o Options) Outcome {
 	w := newWorld(m, seed, o)
+	w.cuts = o.Cuts
 	acts := w.rough(o)
 	w.settle()
 	w.lastWord()
@@ -46,7 +51,7 @@ func Run(m *model.Model, seed uint64, o Options) Outcome {
 	}
 	out := Outcome{
 		Seed: seed, Failures: w.failures, Acts: acts, Faults: w.faults.struck, Pairs: w.faults.pairs(), Counted: w.counted,
-		Trace: w.trace.Sum64(), strikes: w.faults.log,
+		Trace: w.trace.Sum64(), Writings: w.writings, strikes: w.faults.log,
 	}
 	for _, t := range m.Tables {
 		out.Records += sumRecords(w.base.tables[t.Name])
@@ -61,6 +66,9 @@ func Run(m *model.Model, seed uint64, o Options) Outcome {
 func (w *world) rough(o Options) (acts int) {
 	d := newDice(w.seed, "length", 0)
 	acts = 20 + d.n(60)
+	if o.Acts > 0 {
+		acts = o.Acts
+	}
 	next, crowd := 0, 1
 	for turn := 0; turn < 6000 && len(w.failures) == 0; turn++ {
 		switch u := w.sched.n(100); {

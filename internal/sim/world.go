@@ -33,6 +33,8 @@ type world struct {
 
 	counted  map[string]int
 	failures []Failure
+	cuts     map[int]bool // calls that a process dies at: before it, or after
+	writings int          // how many calls there were that write
 	trace    hash.Hash64
 	log      func(line string) // when set, is given the trace
 	steps    int
