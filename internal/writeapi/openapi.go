@@ -160,7 +160,7 @@ func (d *description) entity(m *model.Model, e *entity) {
 	d.schemas[name] = e.row()
 	d.schemas[name+".Whole"] = e.whole(true)
 	put := ".Whole"
-	if e.hides() {
+	if e.puts() {
 		put = ".Put"
 		d.schemas[name+put] = e.whole(false)
 	}

@@ -3,6 +3,7 @@ package writeapi
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"weir/internal/model"
 	"weir/internal/value"
@@ -51,12 +52,14 @@ func typeSchema(t model.Type, given bool) object {
 	return object{}
 }
 
-// fields are the names that people give, in order: the attributes, and what stands
-// only in the key.
+// fields are the names that people give, in order: the attributes, but for those that
+// are computed, and what stands only in the key.
 func (e *entity) fields() []string {
 	var out []string
 	for _, a := range e.Attributes {
-		out = append(out, a.Name)
+		if a.Computed == nil {
+			out = append(out, a.Name)
+		}
 	}
 	for _, k := range e.keys {
 		if !slices.Contains(out, k) {
@@ -103,20 +106,41 @@ func orNull(s object) object {
 	return object{"anyOf": []any{s, object{"type": "null"}}}
 }
 
-// whole is the schema of a row that is given whole. Where there is a row already, what
-// nobody can read need not be given.
-func (e *entity) whole(hidden bool) object {
+// whole is the schema of a row that is given whole, by a create or a put. What a new
+// row gets by itself a create need not give; where there is a row already, a put need
+// not give what nobody can read.
+func (e *entity) whole(create bool) object {
 	props, required := object{}, []string{}
 	for _, name := range e.fields() {
-		props[name] = e.field(name)
-		a := e.Attribute(name)
-		switch {
-		case slices.Contains(e.keys, name) || a != nil && a.Required && a.Default.IsMissing() && (hidden || !a.Hidden):
+		if e.needs(name, create) {
+			props[name] = e.field(name)
 			required = append(required, name)
-		default:
+		} else {
 			props[name] = orNull(e.field(name))
 		}
 	}
+	flat := closed(props, required)
+	if len(e.Nested) == 0 {
+		return flat
+	}
+	return object{"anyOf": []any{flat, e.nest(props, required)}}
+}
+
+// needs reports whether a field must be given.
+func (e *entity) needs(name string, create bool) bool {
+	a, inKey := e.Attribute(name), slices.Contains(e.keys, name)
+	made := slices.ContainsFunc(e.New, func(n model.New) bool { return n.Name == name })
+	switch {
+	case a != nil && !a.Default.IsMissing(), made && (create || !inKey):
+		return false
+	case inKey:
+		return true
+	}
+	return a != nil && a.Required && (create || !a.Hidden)
+}
+
+// closed is an object with these members and no others.
+func closed(props object, required []string) object {
 	s := object{"type": "object", "properties": props, "additionalProperties": false}
 	if len(required) > 0 {
 		s["required"] = required
@@ -124,9 +148,52 @@ func (e *entity) whole(hidden bool) object {
 	return s
 }
 
-// hides reports whether the entity has attributes that nobody can read.
-func (e *entity) hides() bool {
-	return slices.ContainsFunc(e.Attributes, func(a *model.Attribute) bool { return a.Hidden })
+// nest is the form in which attributes are members of objects.
+func (e *entity) nest(props object, required []string) object {
+	out, needed := object{}, []string{}
+	inner, innerNeeded := map[string]object{}, map[string][]string{}
+	for name, schema := range props {
+		member, rest := e.member(name)
+		switch {
+		case member == "":
+			out[name] = schema
+		case inner[member] == nil:
+			inner[member] = object{}
+			fallthrough
+		default:
+			inner[member][rest] = schema
+		}
+	}
+	for _, name := range required {
+		member, rest := e.member(name)
+		if member == "" {
+			needed = append(needed, name)
+			continue
+		}
+		innerNeeded[member] = append(innerNeeded[member], rest)
+		if !slices.Contains(needed, member) {
+			needed = append(needed, member)
+		}
+	}
+	for member := range inner {
+		out[member] = closed(inner[member], innerNeeded[member])
+	}
+	return closed(out, needed)
+}
+
+// member is the object that an attribute may be given in, and its name there.
+func (e *entity) member(name string) (member, rest string) {
+	for _, n := range e.Nested {
+		if rest, ok := strings.CutPrefix(name, n.Prefix+"."); ok {
+			return n.Member, rest
+		}
+	}
+	return "", name
+}
+
+// puts reports whether a put has to give other fields than a create.
+func (e *entity) puts() bool {
+	return slices.ContainsFunc(e.fields(), func(name string) bool { return e.needs(name, true) != e.needs(name, false) })
 }
 
 // merge is the schema of what is merged into a row: null removes a field that need
@@ -144,23 +211,28 @@ func (e *entity) merge() object {
 		}
 		props[name] = s
 	}
-	return object{"type": "object", "properties": props, "additionalProperties": false}
+	if len(e.Nested) == 0 {
+		return closed(props, nil)
+	}
+	return object{"anyOf": []any{closed(props, nil), e.nest(props, nil)}}
 }
 
 // row is the schema of a row as it is answered: what is derived is there too, the
 // keys that the table has, and whatever others wrote besides.
 func (e *entity) row() object {
 	props := object{}
-	for _, name := range e.fields() {
-		a := e.Attribute(name)
-		if a == nil || a.Hidden {
+	for _, a := range e.Attributes {
+		if a.Hidden {
 			continue
 		}
 		s := typeSchema(a.Type, false)
 		if a.Type == model.TypeTime {
 			delete(s, "format") // a row that others wrote has what they wrote
 		}
-		props[name] = s
+		if a.Computed != nil {
+			s["readOnly"] = true
+		}
+		props[a.Name] = s
 	}
 	for _, t := range e.Values {
 		if !t.Hidden && t.Kind != model.Set {
