@@ -55,6 +55,7 @@ var below = map[string][]string{
 	"verify":      {"value", "events", "store", "search", "book", "model", "projections", "runner"},
 	"query":       {"value", "events", "store", "search", "book", "model", "projections"},
 	"ingest":      {"value", "store", "book", "model", "projections", "query"},
+	"progress":    {},
 	"web":         {},
 	"writeapi":    {"value", "model", "query", "ingest", "web"},
 	"writelambda": {"ingest", "writeapi"},

@@ -33,6 +33,9 @@ const (
 type commands struct {
 	Put   putCommand   `cmd:"" help:"Write rows: commands as JSON lines, checked against the model."`
 	Serve serveCommand `cmd:"" help:"Take writes over HTTP, checked against the model."`
+
+	Backfill backfillCommand `cmd:"" help:"Give rows the defaults and index keys that they were written without."`
+	Migrate  migrateCommand  `cmd:"" help:"Make old rows into rows of the model, as a migration in its file says."`
 }
 
 const description = `Writes into the core tables of a model, with the model's rules kept.
@@ -121,7 +124,7 @@ func (p *program) fail(err error) int {
 	case errors.As(err, &f):
 		return int(f)
 	case errors.Is(err, context.Canceled) && p.ctx.Err() != nil:
-		fmt.Fprintln(p.stderr, "ingest: interrupted; the same command again changes nothing that is done")
+		fmt.Fprintln(p.stderr, "ingest: interrupted; the same command again goes on, and changes nothing that is done")
 		return exitInterrupted
 	case errors.As(err, &problems):
 		fmt.Fprintln(p.stderr, err)

@@ -18,7 +18,9 @@ import (
 var update = flag.Bool("update", false, "write what the commands print into the scripts")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"ingest": main, "http": webtest.HTTP, "query": queryRows, "raw": rawRow, "foreign": foreign})
+	testscript.Main(m, map[string]func(){
+		"ingest": main, "http": webtest.HTTP, "query": queryRows, "raw": rawRow, "foreign": foreign, "rows": rows, "follow": follow,
+	})
 }
 
 // TestScripts runs testdata/script: what a person types, and what comes of it.
@@ -30,6 +32,8 @@ func TestMain(m *testing.M) {
 //	raw MODEL PARTITION SORT     a row as it stands in the table
 //	foreign MODEL TABLE FILE     writes a row as others do, past everything
 //	fill FILE BYTES              makes a file of JSON with so many bytes
+//	rows MODEL FILE              writes rows as an application does; see rows
+//	follow MODEL QUERY …         what projector run does, and a query; see follow
 //	keep NAME REGEXP             sets $NAME from what was printed last
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{

@@ -18,6 +18,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/ingest"
 	"weir/internal/model"
+	"weir/internal/progress"
 	"weir/internal/replay"
 	"weir/internal/sample"
 	"weir/internal/store"
@@ -130,7 +131,7 @@ func (c *devCommand) samples(p *program, s *system.System) error {
 			continue
 		}
 		cs := sample.Commands(part.Model, time.Now())
-		if err := p.both(part.Runner, p.progress("rows", 0), func(ctx context.Context) error { return write(ctx, s, part, cs) }); err != nil {
+		if err := p.both(part.Runner, progress.New(p.stderr, "rows"), func(ctx context.Context) error { return write(ctx, s, part, cs) }); err != nil {
 			return fmt.Errorf("sample rows of %s: %w", part.Model.Name, err)
 		}
 		fmt.Fprintf(p.stderr, "%s: %d rows made up, to begin with\n", part.Model.Name, len(cs))
@@ -170,7 +171,7 @@ func (p *program) sampleFiles(s *system.System, part *system.Part, path string) 
 		if err != nil {
 			return err
 		}
-		reading := p.progress("records", 0)
+		reading := progress.New(p.stderr, "records")
 		err = p.both(part.Runner, reading, func(ctx context.Context) error {
 			if commands {
 				return putFile(ctx, s, part, path)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/progress"
 	"weir/internal/replay"
 	"weir/internal/runner"
 	"weir/internal/system"
@@ -68,7 +69,7 @@ func (c *replayCommand) Run(p *program) error {
 func (c *replayCommand) replay(p *program, s *system.System, inputs []input) error {
 	part, start := s.Models[0], time.Now()
 	r := &replay.Replay{Model: part.Model, Store: s.Store, Runner: part.Runner}
-	reading := p.progress("records", 0)
+	reading := progress.New(p.stderr, "records")
 	gaps := &talk{out: reading, more: "gaps"}
 	bad := &talk{out: reading, more: "records that cannot be used; see projector dead list " + c.Model}
 	r.Gap = func(g replay.Gap) { gaps.say("gap: %s: %s: %s", g.Where, g.Row, g.Reason) }
@@ -85,17 +86,17 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 }
 
 // both writes the core rows and has what comes of them applied at the same time.
-func (p *program) both(run *runner.Runner, writing *progress, write func(context.Context) error) error {
+func (p *program) both(run *runner.Runner, writing *progress.Progress, write func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(p.ctx)
 	defer cancel(nil)
 	written := make(chan struct{})
-	deriving := p.progress("changes worked through", 0)
+	deriving := progress.New(p.stderr, "changes worked through")
 	follower := runner.Follower{Runner: run, Report: func(group string, n runner.Counts) {
 		if group == runner.GroupRows {
-			deriving.add(int64(n.Applied + n.Skipped + n.Kept))
+			deriving.Add(int64(n.Applied + n.Skipped + n.Kept))
 		}
 	}}
-	deriving.hold()
+	deriving.Hold()
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if err := follower.CatchUp(ctx, written); err != nil {
@@ -103,14 +104,14 @@ func (p *program) both(run *runner.Runner, writing *progress, write func(context
 		}
 	})
 	err := write(ctx)
-	writing.end()
+	writing.End()
 	if err != nil {
 		cancel(err)
 	}
 	close(written)
-	deriving.release()
+	deriving.Release()
 	wg.Wait()
-	deriving.end()
+	deriving.End()
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
@@ -171,14 +172,14 @@ func filesIn(path string) ([]string, error) {
 
 // eachBatch hands over the records of the inputs in order, in batches, and shows how
 // far it is.
-func eachBatch(ctx context.Context, progress *progress, inputs []input, yield func(entries []events.Entry, table string) error) error {
+func eachBatch(ctx context.Context, reading *progress.Progress, inputs []input, yield func(entries []events.Entry, table string) error) error {
 	files := make([]*events.Files, len(inputs))
 	var err error
 	for i, in := range inputs {
 		if files[i], err = events.Open(in.paths...); err != nil {
 			return err
 		}
-		progress.total += files[i].Size()
+		reading.Total += files[i].Size()
 	}
 	var before, records int64 // bytes of the inputs that are done; records of all
 	for i, in := range inputs {
@@ -193,7 +194,7 @@ func eachBatch(ctx context.Context, progress *progress, inputs []input, yield fu
 				return err
 			}
 			records += int64(len(entries))
-			progress.set(records, before+files[i].Consumed())
+			reading.Set(records, before+files[i].Consumed())
 		}
 		before += files[i].Size()
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"weir/internal/progress"
 	"weir/internal/runner"
 	"weir/internal/system"
 	"weir/internal/verify"
@@ -39,8 +40,8 @@ func (c *verifyCommand) Run(p *program) error {
 		return err
 	}
 	v := s.Verify(s.Models[0])
-	progress := p.progress("rows read", 0)
-	v.Progress = func(rows int) { progress.set(int64(rows), int64(rows)) }
+	reading := progress.New(p.stderr, "rows read")
+	v.Progress = func(rows int) { reading.Set(int64(rows), int64(rows)) }
 	var found []verify.Difference
 	n := 0
 	err = recount(v, p.ctx, func(d verify.Difference) {
@@ -54,7 +55,7 @@ func (c *verifyCommand) Run(p *program) error {
 			found = append(found, d)
 		}
 	})
-	progress.end()
+	reading.End()
 	if err != nil {
 		return err
 	}
@@ -110,7 +111,7 @@ func (p *program) settle(s *system.System) error {
 
 // fill fills indexes that are new.
 func (p *program) fill(s *system.System) error {
-	progress := p.progress("rows read", 0)
-	defer progress.end()
-	return s.Fill(p.ctx, func(_ string, rows int) { progress.set(int64(rows), 0) })
+	reading := progress.New(p.stderr, "rows read")
+	defer reading.End()
+	return s.Fill(p.ctx, func(_ string, rows int) { reading.Set(int64(rows), 0) })
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/progress"
 	"weir/internal/why"
 )
 
@@ -79,9 +80,9 @@ func (c *whyCommand) Run(p *program) error {
 
 // eachEntry hands over every record of the inputs, in order.
 func (p *program) eachEntry(unit string, inputs []input, yield func(*events.Entry, string)) error {
-	progress := p.progress(unit, 0)
-	defer progress.end()
-	return eachBatch(p.ctx, progress, inputs, func(entries []events.Entry, table string) error {
+	reading := progress.New(p.stderr, unit)
+	defer reading.End()
+	return eachBatch(p.ctx, reading, inputs, func(entries []events.Entry, table string) error {
 		for i := range entries {
 			yield(&entries[i], table)
 		}

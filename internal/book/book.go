@@ -27,7 +27,7 @@
 //	secret                s cursor  the key that signs paging cursors
 //	made|TABLE            s ""      that a replay made the table, and which one
 //	move|MODEL            s NAME    that a migration is on, and how far its scan is
-//	fill|MODEL            s ""      how far a backfill is
+//	fill|MODEL            s TABLE   how far a backfill is
 //	search                s INDEX   which instance of a search index has all documents
 //
 // ROW is a row's table and key as text, hashed when long. A book's attributes:
@@ -219,8 +219,8 @@ func Made(table string) store.Ref { return Ref("made|"+table, "") }
 // Migration is where it stands that a migration is on.
 func Migration(model, name string) store.Ref { return Ref("move|"+model, name) }
 
-// Backfill is where it stands how far a backfill is.
-func Backfill(model string) store.Ref { return Ref("fill|"+model, "") }
+// Backfill is where it stands how far a backfill is in a table.
+func Backfill(model, table string) store.Ref { return Ref("fill|"+model, table) }
 
 // Job is where the work on a long list is kept.
 func Job(model, list string) store.Ref { return Ref(Jobs(model), Hash(list)) }

@@ -2,7 +2,6 @@ package migrate
 
 import (
 	"context"
-	"fmt"
 
 	"weir/internal/book"
 	"weir/internal/events"
@@ -12,17 +11,8 @@ import (
 	"weir/internal/value"
 )
 
-// A scan goes over a table once, and keeps its cursor and its counts in a row of our
-// table after each page: one that was broken off goes on there. A page that was
-// worked on and not yet noted is worked on again, which changes nothing.
-
-// Attributes of the row that keeps a scan's place.
-const (
-	cursorAttr = "cursor" // the key behind which it goes on; absent at the beginning
-	planAttr   = "plan"   // of what it was a scan; one of something else begins anew
-	countAttr  = "counts"
-	onAttr     = "on" // of a migration: that it is on
-)
+// onAttr of a migration's row says that it is on.
+const onAttr = "on"
 
 // Started says which of the model's migrations are on. One that is not moves nothing.
 func Started(ctx context.Context, db store.Store, m *model.Model) (map[*model.Migration]bool, error) {
@@ -75,28 +65,24 @@ func (s *Scan) Run(ctx context.Context) (Counts, error) {
 	if err := place.open(ctx, s.Migration.Name, value.Attr{Name: onAttr, Value: value.OfBool(true)}); err != nil {
 		return nil, err
 	}
-	counts := Counts{}
-	for _, a := range place.counts {
-		n, _ := a.Value.Int64()
-		counts[Outcome(a.Name)] = int(n)
-	}
-	err := place.scan(ctx, func(rows []value.Item) (value.Item, error) {
-		if err := s.page(ctx, rows, counts); err != nil {
-			return nil, err
-		}
-		var attrs []value.Attr
-		for o, n := range counts {
-			attrs = append(attrs, value.Attr{Name: string(o), Value: value.OfInt(int64(n))})
-		}
-		if s.Page != nil {
+	err := place.scan(ctx, func(rows []value.Item) error {
+		err := s.page(ctx, rows, place.counts)
+		if err == nil && s.Page != nil {
 			s.Page(len(rows))
 		}
-		return value.NewItem(attrs...), nil
+		return err
 	})
+	if err == nil {
+		err = place.forget(ctx)
+	}
+	counts := Counts{}
+	for o, n := range place.counts {
+		counts[Outcome(o)] = n
+	}
 	return counts, err
 }
 
-func (s *Scan) page(ctx context.Context, rows []value.Item, counts Counts) error {
+func (s *Scan) page(ctx context.Context, rows []value.Item, counts map[string]int) error {
 	var requests []Request
 	for _, row := range rows {
 		if r, ok := s.request(row); ok {
@@ -114,7 +100,7 @@ func (s *Scan) page(ctx context.Context, rows []value.Item, counts Counts) error
 		return err
 	}
 	for i, r := range results {
-		counts[r.Outcome]++
+		counts[string(r.Outcome)]++
 		if s.Each != nil {
 			s.Each(requests[i].Row, requests[i].Now, r)
 		}
@@ -159,75 +145,4 @@ func (s *Scan) look(ctx context.Context, requests []Request) ([]Result, error) {
 		}
 	}
 	return out, err
-}
-
-// place is where a scan is, in a row of our table.
-type place struct {
-	store.Store
-	store.Ref
-	table  *model.Table
-	dry    bool
-	rows   int
-	after  *store.Cursor
-	counts value.Item
-}
-
-// open finds out where a scan goes on, and says that it is under way.
-func (p *place) open(ctx context.Context, plan string, also ...value.Attr) error {
-	if p.dry {
-		return nil
-	}
-	rows, err := p.Get(ctx, []store.Ref{p.Ref})
-	if err != nil {
-		return err
-	}
-	row := rows[0]
-	if key, ok := p.table.KeyOf(row.Get(cursorAttr).Item()); ok && row.Get(planAttr).Text() == plan {
-		p.after, p.counts = &store.Cursor{Key: key}, row.Get(countAttr).Item()
-		return nil
-	}
-	ops := []store.Op{{Kind: store.Set, Attr: planAttr, Value: value.OfString(plan)}, {Kind: store.Remove, Attr: cursorAttr}, {Kind: store.Remove, Attr: countAttr}}
-	for _, a := range also {
-		ops = append(ops, store.Op{Kind: store.Set, Attr: a.Name, Value: a.Value})
-	}
-	return p.note(ctx, ops)
-}
-
-func (p *place) note(ctx context.Context, ops []store.Op) error {
-	if p.dry {
-		return nil
-	}
-	out, err := p.Write(ctx, []store.Write{{Ref: p.Ref, Ops: ops}})
-	if err == nil {
-		err = out[0].Err
-	}
-	if err != nil {
-		return fmt.Errorf("noting how far the scan is: %w", err)
-	}
-	return nil
-}
-
-// scan reads page after page. What use answers is kept with the cursor; at the end
-// both are forgotten.
-func (p *place) scan(ctx context.Context, use func(rows []value.Item) (counts value.Item, err error)) error {
-	for {
-		page, err := p.Query(ctx, store.Query{Table: p.table.Name, After: p.after, Limit: p.rows})
-		if err != nil {
-			return fmt.Errorf("reading %s: %w", p.table.Name, err)
-		}
-		counts, err := use(page.Rows)
-		if err != nil {
-			return err
-		}
-		if p.after = page.Next; p.after == nil {
-			return p.note(ctx, []store.Op{{Kind: store.Remove, Attr: cursorAttr}, {Kind: store.Remove, Attr: countAttr}})
-		}
-		err = p.note(ctx, []store.Op{
-			{Kind: store.Set, Attr: cursorAttr, Value: value.OfMap(p.table.Item(p.after.Key))},
-			{Kind: store.Set, Attr: countAttr, Value: value.OfMap(counts)},
-		})
-		if err != nil {
-			return err
-		}
-	}
 }

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"weir/internal/migrate"
+	"weir/internal/model"
+	"weir/internal/progress"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+type backfillCommand struct {
+	data
+	output
+	DryRun bool   `help:"Write nothing: count what rows miss, and show some."`
+	Model  string `arg:"" help:"Name of a built-in model or path of a model file."`
+}
+
+func (backfillCommand) Help() string {
+	return `Gives rows what they were written without, because the model did not say it then:
+defaults, and the keys of an index that was added later. What a row has, it keeps. So
+it may run beside applications, and again: what it did stays done, and a run that was
+broken off goes on where it stopped.
+
+Printed is how many rows got which attribute, and how many have a key of an index that
+is not what the model makes: those are left alone. Where a row was refused what it
+misses, the exit code is 1.
+
+  ingest backfill gallery --dry-run
+  ingest backfill gallery --aws -o json`
+}
+
+// maxSamples is how many rows a dry run shows of each attribute.
+const maxSamples = 3
+
+// sample is a row that a dry run shows.
+type sample struct {
+	Entity string          `json:"entity"`
+	Row    json.RawMessage `json:"row"`
+	Gets   json.RawMessage `json:"gets"`
+}
+
+func (c *backfillCommand) Run(p *program) (err error) {
+	s, err := p.open(c.data, []string{c.Model})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	m := s.Models[0].Model
+	shown := progress.New(p.stderr, "rows read")
+	samples, seen := []sample{}, map[string]int{}
+	b := migrate.Backfill{Model: m, Store: s.Store, DryRun: c.DryRun, Page: func(rows int) { shown.Add(int64(rows)) }}
+	b.Each = func(f migrate.Filling) {
+		switch {
+		case f.Reason != "":
+			fmt.Fprintf(shown, "ingest: refused: %s %s: %s\n", f.Entity.Name, rowText(m, f.Row), f.Reason)
+		case c.DryRun && len(f.Gets) > 0 && fresh(seen, f):
+			samples = append(samples, sample{f.Entity.Name, rowText(m, f.Row), value.AppendPlainItem(nil, value.NewItem(f.Gets...))})
+		}
+	}
+	filled, err := b.Run(p.ctx)
+	shown.End()
+	if serr := s.Store.Sync(p.ctx); err == nil {
+		err = serr
+	}
+	if err != nil {
+		return err
+	}
+	c.print(p, filled, samples)
+	if filled.Refused > 0 {
+		return failed(exitCheck)
+	}
+	return nil
+}
+
+// fresh reports whether a filling has an attribute of which not enough was shown.
+func fresh(seen map[string]int, f migrate.Filling) bool {
+	show := false
+	for _, a := range f.Gets {
+		name := f.Entity.Name + "." + a.Name
+		seen[name]++
+		show = show || seen[name] <= maxSamples
+	}
+	return show
+}
+
+func (c *backfillCommand) print(p *program, f migrate.Filled, samples []sample) {
+	if c.Output == "json" {
+		out := map[string]any{"model": c.Model, "dryRun": c.DryRun, "read": f.Read, "rows": f.Rows, "refused": f.Refused, "gets": f.Gets, "other": f.Other}
+		if c.DryRun {
+			out["samples"] = samples
+		}
+		enc := json.NewEncoder(p.stdout)
+		enc.SetEscapeHTML(false)
+		_ = enc.Encode(out)
+		return
+	}
+	verb := "filled"
+	if c.DryRun {
+		verb = "would be filled"
+	}
+	fmt.Fprintf(p.stdout, "%d rows read, %d %s, %d refused\n", f.Read, f.Rows, verb, f.Refused)
+	for _, name := range slices.Sorted(maps.Keys(f.Gets)) {
+		fmt.Fprintf(p.stdout, "  %s: %d\n", name, f.Gets[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Other)) {
+		fmt.Fprintf(p.stdout, "  %s: %d have another value than the model makes, and keep it\n", name, f.Other[name])
+	}
+	for _, s := range samples {
+		fmt.Fprintf(p.stdout, "  %s %s gets %s\n", s.Entity, s.Row, s.Gets)
+	}
+}
+
+// rowText is a row's key as JSON.
+func rowText(m *model.Model, r store.Ref) json.RawMessage {
+	return value.AppendPlainItem(nil, m.Table(r.Table).Item(r.Key))
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"weir/internal/migrate"
+	"weir/internal/model"
+	"weir/internal/progress"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+type migrateCommand struct {
+	data
+	output
+	DryRun  bool   `help:"Write nothing: count what would become of old rows."`
+	End     bool   `help:"End the migration: nothing follows old rows any more."`
+	Rejects string `placeholder:"FILE" help:"Write which old rows are refused there instead of to stderr, one JSON object a line."`
+	Model   string `arg:"" help:"Name of a built-in model or path of a model file."`
+	Name    string `arg:"" help:"Name of a migration of the model."`
+}
+
+func (migrateCommand) Help() string {
+	return `Makes old rows into rows of the model, as a migration in the model file says, while
+applications go on writing both. From the first run on the migration is on: this
+command moves the rows that are there, and projector run those that come or change.
+Each is moved in one transaction, so it may be broken off anywhere and run again.
+
+A row that a migration made follows its old one until an application writes on it;
+from then on it is the application's, also when it removes the row. Where the old row
+is in a table of its own it stays, and when it goes the row made goes with it: end the
+migration (--end) before you clear the old table.
+
+Printed is what became of old rows: moved, followed (moved before, and changed since),
+there (nothing to do), kept (the application has changed or removed what was made),
+refused (with the reason, on stderr). Where one was refused, the exit code is 1;
+correct the old row, and it is moved.
+
+  ingest migrate gallery v1 --dry-run
+  ingest migrate gallery v1
+  ingest migrate gallery v1 --end`
+}
+
+func (c *migrateCommand) Run(p *program) (err error) {
+	s, err := p.open(c.data, []string{c.Model})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	m := s.Models[0].Model
+	g := m.Migration(c.Name)
+	if g == nil {
+		return noMigration(m, c.Name)
+	}
+	mover := &migrate.Mover{Model: m, Store: s.Store}
+	if c.End {
+		return c.end(p, mover, g)
+	}
+	shown := progress.New(p.stderr, "rows read")
+	rejects := io.Writer(shown)
+	if c.Rejects != "" {
+		f, err := os.Create(c.Rejects)
+		if err != nil {
+			return usage("%v", err)
+		}
+		defer func() { err = errors.Join(err, f.Close()) }()
+		rejects = f
+	}
+	scan := migrate.Scan{Mover: mover, Migration: g, DryRun: c.DryRun, Page: func(rows int) { shown.Add(int64(rows)) }}
+	scan.Each = func(row store.Ref, _ value.Item, r migrate.Result) {
+		if r.Outcome == migrate.Refused {
+			enc := json.NewEncoder(rejects)
+			enc.SetEscapeHTML(false)
+			_ = enc.Encode(refusedRow{row.Table, rowText(m, row), r.Reason})
+		}
+	}
+	counts, err := scan.Run(p.ctx)
+	shown.End()
+	if serr := s.Store.Sync(p.ctx); err == nil {
+		err = serr
+	}
+	if err != nil {
+		return err
+	}
+	c.print(p, counts)
+	if n := counts[migrate.Refused]; n > 0 {
+		fmt.Fprintf(p.stderr, "ingest: %d refused\n", n)
+		return failed(exitCheck)
+	}
+	return nil
+}
+
+// refusedRow is an old row that cannot be moved, as it is written down.
+type refusedRow struct {
+	Table  string          `json:"table"`
+	Row    json.RawMessage `json:"row"`
+	Reason string          `json:"reason"`
+}
+
+func (c *migrateCommand) end(p *program, mover *migrate.Mover, g *model.Migration) error {
+	if c.DryRun {
+		return usage("--dry-run and --end do not go together")
+	}
+	if err := mover.End(p.ctx, g); err != nil {
+		return err
+	}
+	fmt.Fprintf(p.stderr, "%s of %s is over: nothing follows old rows any more\n", c.Name, c.Model)
+	return mover.Store.Sync(p.ctx)
+}
+
+func noMigration(m *model.Model, name string) error {
+	var names []string
+	for _, g := range m.Migrations {
+		names = append(names, g.Name)
+	}
+	if len(names) == 0 {
+		return usage("%s has no migrations", m.Name)
+	}
+	return usage("%s has no migration %q; there is %s", m.Name, name, strings.Join(names, ", "))
+}
+
+// results are printed in this order.
+var results = []migrate.Outcome{migrate.Moved, migrate.Followed, migrate.There, migrate.Kept, migrate.Refused}
+
+func (c *migrateCommand) print(p *program, counts migrate.Counts) {
+	if c.Output == "json" {
+		out := map[string]any{"model": c.Model, "migration": c.Name, "dryRun": c.DryRun}
+		for _, o := range results {
+			out[string(o)] = counts[o]
+		}
+		_ = json.NewEncoder(p.stdout).Encode(out)
+		return
+	}
+	var parts []string
+	for _, o := range results {
+		if n := counts[o]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, o))
+		}
+	}
+	if len(parts) == 0 {
+		parts = []string{"there are no old rows"}
+	}
+	fmt.Fprintln(p.stdout, strings.Join(parts, ", "))
+}

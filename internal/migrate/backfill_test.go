@@ -1,0 +1,191 @@
+package migrate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"weir/internal/migrate"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+func (w *world) albums(n int) {
+	for i := range n {
+		a := row("PK", fmt.Sprintf("ALBUM#%02d", i), "SK", "METADATA", "EntityType", "Album", "id", fmt.Sprintf("%02d", i), "title", "T",
+			"createdBy", "ida", "createdAt", "2025-01-01T00:00:00Z", "GSI1PK", "ALBUM", "GSI1SK", fmt.Sprintf("2025-01-01T00:00:00Z#%02d", i))
+		if i%3 == 0 {
+			a = a.With(row("isPublic", "false")...)
+		}
+		w.put("gallery", a)
+	}
+}
+
+// cutting breaks the connection at one write: some of the call may have happened.
+type cutting struct {
+	store.Store
+	at, calls int
+	after     bool
+}
+
+func (c *cutting) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	i := c.at - c.calls
+	if c.calls += len(ws); i < 0 || i >= len(ws) {
+		return c.Store.Write(ctx, ws)
+	}
+	if c.after {
+		i++
+	}
+	if i > 0 {
+		_, _ = c.Store.Write(ctx, ws[:i])
+	}
+	return nil, errBroken
+}
+
+// TestBackfillResumes: broken off at every single write, and run again, a backfill
+// ends the same, and what it did is counted once.
+func TestBackfillResumes(t *testing.T) {
+	worlds(t, "gallery", func(w *world) {
+		const albums = 12
+		w.albums(albums)
+		want := ""
+		for at := 0; ; at++ {
+			for _, after := range []bool{false, true} {
+				w.albums(albums)
+				db := &cutting{Store: w.store, at: at, after: after}
+				broken := false
+				fill := migrate.Backfill{Model: w.model, Store: db, Rows: 4}
+				got, err := fill.Run(context.Background())
+				if broken = errors.Is(err, errBroken); broken {
+					got, err = fill.Run(context.Background())
+				}
+				must(t, err)
+				have := w.dump("gallery")
+				if want == "" {
+					want = have
+				}
+				if have != want {
+					t.Fatalf("broken at %d (after: %v):\n%s\nnot\n%s", at, after, have, want)
+				}
+				if got.Read != albums {
+					t.Errorf("broken at %d: %d read, not %d", at, got.Read, albums)
+				}
+				// What a page did before it broke and was not noted is done, and counted by nobody.
+				if got.Rows > albums || !broken && got.Rows != albums {
+					t.Errorf("broken at %d: %d filled of %d", at, got.Rows, albums)
+				}
+				if !broken {
+					if again, err := fill.Run(context.Background()); err != nil || again.Rows != 0 || len(again.Gets) != 0 {
+						t.Errorf("again: %+v, %v", again, err)
+					}
+					return
+				}
+			}
+		}
+	})
+}
+
+func (w *world) dump(table string) string {
+	var lines []string
+	for _, r := range w.scan(table) {
+		lines = append(lines, string(value.AppendPlainItem(nil, r)))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// meddler lets an application in before each write of a row.
+type meddler struct {
+	store.Store
+	before func(*store.Write)
+}
+
+func (m *meddler) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	for i := range ws {
+		m.before(&ws[i])
+	}
+	return m.Store.Write(ctx, ws)
+}
+
+// TestBackfillBesideApplications: between the reading of a row and its writing an
+// application removes it, gives it what it misses, or changes what its keys are made
+// from. What the application did stands, and no row comes back.
+func TestBackfillBesideApplications(t *testing.T) {
+	worlds(t, "gallery", func(w *world) {
+		const albums = 9
+		w.albums(albums)
+		done := map[string]bool{}
+		db := &meddler{Store: w.store, before: func(wr *store.Write) {
+			key := wr.Key.Partition.Text()
+			if wr.Table != "gallery" || done[key] {
+				return
+			}
+			done[key] = true
+			at := row("PK", key, "SK", "METADATA")
+			switch len(done) % 4 {
+			case 0:
+				w.delete("gallery", at)
+			case 1:
+				w.set("gallery", at, "isPublic", value.OfString("false"))
+			case 2:
+				w.set("gallery", at, "createdBy", value.OfString("bo"))
+			case 3:
+				w.put("gallery", at.With(row("EntityType", "Other", "createdBy", "ida", "createdAt", "x", "id", "y")...))
+			}
+		}}
+		fill := migrate.Backfill{Model: w.model, Store: db, Rows: 4}
+		_, err := fill.Run(context.Background())
+		must(t, err)
+		var gone, others, bos, hidden int
+		for _, r := range w.scan("gallery") {
+			creator := r.Get("createdBy").Text()
+			switch {
+			case r.Get("EntityType").Text() == "Other":
+				others++
+				if r.Has("isPublic") || r.Has("GSI4SK") {
+					t.Errorf("a row of another kind was filled: %v", r)
+				}
+				continue
+			case creator == "bo":
+				bos++
+			}
+			if r.Get("isPublic").Text() == "false" {
+				hidden++
+			}
+			if want := creator + "#2025-01-01T00:00:00Z#" + r.Get("id").Text(); r.Get("GSI4SK").Text() != want {
+				t.Errorf("GSI4SK is %v, not %s", r.Get("GSI4SK"), want)
+			}
+			if !r.Has("isPublic") {
+				t.Errorf("no isPublic: %v", r)
+			}
+		}
+		gone = albums - len(w.scan("gallery"))
+		if gone != 2 || others != 2 || bos != 2 || hidden < 3 {
+			t.Errorf("%d gone, %d others, %d of bo, %d hidden", gone, others, bos, hidden)
+		}
+	})
+}
+
+// TestBackfillCounts: a dry run counts what a run then does, and writes nothing.
+func TestBackfillCounts(t *testing.T) {
+	worlds(t, "gallery", func(w *world) {
+		w.albums(7)
+		before := w.dump("gallery") + w.dump("weir")
+		dry := migrate.Backfill{Model: w.model, Store: w.store, DryRun: true, Rows: 3}
+		would, err := dry.Run(context.Background())
+		must(t, err)
+		if before != w.dump("gallery")+w.dump("weir") {
+			t.Error("a dry run wrote")
+		}
+		wet := migrate.Backfill{Model: w.model, Store: w.store}
+		did, err := wet.Run(context.Background())
+		must(t, err)
+		if would.Rows != 7 || did.Rows != would.Rows || !maps.Equal(did.Gets, would.Gets) || did.Gets["Album.isPublic"] != 4 || did.Gets["Album.GSI4PK"] != 7 {
+			t.Errorf("would %+v, did %+v", would, did)
+		}
+	})
+}

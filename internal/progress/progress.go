@@ -1,0 +1,116 @@
+// Package progress says on stderr how far long work has come.
+package progress
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+)
+
+// Progress shows how far long work has come: on a terminal as one line that changes,
+// elsewhere as a line every ten seconds. Work that is over within the first interval
+// shows nothing. What else is said meanwhile goes through Write, so that it does not
+// run into the line.
+type Progress struct {
+	Total int64 // of the measure; 0 when unknown
+
+	out  io.Writer
+	what string
+	live bool
+
+	mu    sync.Mutex
+	start time.Time
+	shown time.Time // when something was shown last
+	drawn bool      // the line is there
+	held  bool      // nothing is shown yet
+	units int64
+}
+
+// New begins to measure work, in units of what.
+func New(out io.Writer, what string) *Progress {
+	live := false
+	if f, ok := out.(*os.File); ok {
+		info, err := f.Stat()
+		live = err == nil && info.Mode()&os.ModeCharDevice != 0
+	}
+	now := time.Now()
+	return &Progress{out: out, what: what, live: live, start: now, shown: now}
+}
+
+// Set says how many units are done, and how much of the total that is.
+func (g *Progress) Set(units, measure int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.units = units
+	g.show(measure)
+}
+
+// Add says that n more units are done.
+func (g *Progress) Add(n int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.units += n
+	g.show(0)
+}
+
+// Hold shows nothing until Release, while other work has the line.
+func (g *Progress) Hold() { g.quiet(true) }
+
+// Release ends Hold.
+func (g *Progress) Release() { g.quiet(false) }
+
+func (g *Progress) quiet(on bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.held = on
+}
+
+func (g *Progress) show(measure int64) {
+	now := time.Now()
+	every := 10 * time.Second
+	if g.live {
+		every = 200 * time.Millisecond
+	}
+	if g.held || now.Sub(g.shown) < every {
+		return
+	}
+	g.shown = now
+	spent := now.Sub(g.start)
+	line := fmt.Sprintf("%d %s, %.0f/s", g.units, g.what, float64(g.units)/spent.Seconds())
+	if g.Total > 0 && measure > 0 {
+		share := min(1, float64(measure)/float64(g.Total))
+		left := time.Duration(float64(spent) * (1 - share) / share)
+		line += fmt.Sprintf(", %.0f %%, %s left", 100*share, left.Round(time.Second))
+	}
+	if g.live {
+		g.clear()
+		fmt.Fprint(g.out, line)
+		g.drawn = true
+		return
+	}
+	fmt.Fprintln(g.out, line)
+}
+
+// Write writes whole lines, above the line that changes.
+func (g *Progress) Write(b []byte) (int, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.clear()
+	return g.out.Write(b)
+}
+
+// End clears the line.
+func (g *Progress) End() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.clear()
+}
+
+func (g *Progress) clear() {
+	if g.drawn {
+		fmt.Fprint(g.out, "\r\x1b[K")
+		g.drawn = false
+	}
+}
