@@ -48,51 +48,52 @@ func (c *cutting) Write(ctx context.Context, ws []store.Write) ([]store.Outcome,
 
 // TestBackfillResumes: broken off at every single write, and run again, a backfill
 // ends the same, and what it did is counted once.
-func TestBackfillResumes(t *testing.T) {
-	worlds(t, "gallery", func(w *world) {
-		const albums = 12
-		w.albums(albums)
-		want := ""
-		for at := 0; ; at++ {
-			for _, after := range []bool{false, true} {
-				w.albums(albums)
-				db := &cutting{Store: w.store, at: at, after: after}
-				broken := false
-				pages, read := 0, 0
-				fill := migrate.Backfill{Model: w.model, Store: db, Rows: 4, Page: func(rows int) { pages, read = pages+1, read+rows }}
-				got, err := fill.Run(context.Background())
-				if broken = errors.Is(err, errBroken); broken {
-					noted := max(0, pages-1) // the last page may not have been
-					read = 0
-					if got, err = fill.Run(context.Background()); read > albums-4*noted {
-						t.Errorf("broken at %d after %d pages, and %d rows were read again", at, pages, read)
-					}
-				}
-				must(t, err)
-				have := w.dump("gallery")
-				if want == "" {
-					want = have
-				}
-				if have != want {
-					t.Fatalf("broken at %d (after: %v):\n%s\nnot\n%s", at, after, have, want)
-				}
-				if got.Read != albums {
-					t.Errorf("broken at %d: %d read, not %d", at, got.Read, albums)
-				}
-				// What a page did before it broke and was not noted is done, and counted by nobody.
-				if got.Rows > albums || !broken && got.Rows != albums {
-					t.Errorf("broken at %d: %d filled of %d", at, got.Rows, albums)
-				}
-				if !broken {
-					fill.Store = w.store
-					if again, err := fill.Run(context.Background()); err != nil || again.Rows != 0 || len(again.Gets) != 0 {
-						t.Errorf("again: %+v, %v", again, err)
-					}
-					return
+func TestBackfillResumes(t *testing.T)           { onEmbedded(t, "gallery", backfillResumes) }
+func TestBackfillResumesOnDynamoDB(t *testing.T) { onDynamoDB(t, "gallery", backfillResumes) }
+
+func backfillResumes(w *world) {
+	const albums = 12
+	w.albums(albums)
+	want := ""
+	for at := 0; ; at++ {
+		for _, after := range []bool{false, true} {
+			w.albums(albums)
+			db := &cutting{Store: w.store, at: at, after: after}
+			broken := false
+			pages, read := 0, 0
+			fill := migrate.Backfill{Model: w.model, Store: db, Rows: 4, Page: func(rows int) { pages, read = pages+1, read+rows }}
+			got, err := fill.Run(context.Background())
+			if broken = errors.Is(err, errBroken); broken {
+				noted := max(0, pages-1) // the last page may not have been
+				read = 0
+				if got, err = fill.Run(context.Background()); noted < albums/4 && read > albums-4*noted {
+					w.Errorf("broken at %d after %d pages, and %d rows were read again", at, pages, read)
 				}
 			}
+			must(w, err)
+			have := w.dump("gallery")
+			if want == "" {
+				want = have
+			}
+			if have != want {
+				w.Fatalf("broken at %d (after: %v):\n%s\nnot\n%s", at, after, have, want)
+			}
+			if got.Read != albums {
+				w.Errorf("broken at %d: %d read, not %d", at, got.Read, albums)
+			}
+			// What a page did before it broke and was not noted is done, and counted by nobody.
+			if got.Rows > albums || !broken && got.Rows != albums {
+				w.Errorf("broken at %d: %d filled of %d", at, got.Rows, albums)
+			}
+			if !broken {
+				fill.Store = w.store
+				if again, err := fill.Run(context.Background()); err != nil || again.Rows != 0 || len(again.Gets) != 0 {
+					w.Errorf("again: %+v, %v", again, err)
+				}
+				return
+			}
 		}
-	})
+	}
 }
 
 func (w *world) dump(table string) string {
@@ -121,77 +122,83 @@ func (m *meddler) Write(ctx context.Context, ws []store.Write) ([]store.Outcome,
 // application removes it, gives it what it misses, or changes what its keys are made
 // from. What the application did stands, and no row comes back.
 func TestBackfillBesideApplications(t *testing.T) {
-	worlds(t, "gallery", func(w *world) {
-		const albums = 9
-		w.albums(albums)
-		done := map[string]bool{}
-		db := &meddler{Store: w.store, before: func(wr *store.Write) {
-			key := wr.Key.Partition.Text()
-			if wr.Table != "gallery" || done[key] {
-				return
-			}
-			done[key] = true
-			at := row("PK", key, "SK", "METADATA")
-			switch len(done) % 4 {
-			case 0:
-				w.delete("gallery", at)
-			case 1:
-				w.set("gallery", at, "isPublic", value.OfString("false"))
-			case 2:
-				w.set("gallery", at, "createdBy", value.OfString("bo"))
-			case 3:
-				w.put("gallery", at.With(row("EntityType", "Other", "createdBy", "ida", "createdAt", "x", "id", "y")...))
-			}
-		}}
-		fill := migrate.Backfill{Model: w.model, Store: db, Rows: 4}
-		_, err := fill.Run(context.Background())
-		must(t, err)
-		var gone, others, bos, hidden int
-		for _, r := range w.scan("gallery") {
-			creator := r.Get("createdBy").Text()
-			switch {
-			case r.Get("EntityType").Text() == "Other":
-				others++
-				if r.Has("isPublic") || r.Has("GSI4SK") {
-					t.Errorf("a row of another kind was filled: %v", r)
-				}
-				continue
-			case creator == "bo":
-				bos++
-			}
-			if r.Get("isPublic").Text() == "false" {
-				hidden++
-			}
-			if want := creator + "#2025-01-01T00:00:00Z#" + r.Get("id").Text(); r.Get("GSI4SK").Text() != want {
-				t.Errorf("GSI4SK is %v, not %s", r.Get("GSI4SK"), want)
-			}
-			if !r.Has("isPublic") {
-				t.Errorf("no isPublic: %v", r)
-			}
+	onEmbedded(t, "gallery", backfillBesideApplications)
+}
+func TestBackfillBesideApplicationsOnDynamoDB(t *testing.T) {
+	onDynamoDB(t, "gallery", backfillBesideApplications)
+}
+
+func backfillBesideApplications(w *world) {
+	const albums = 9
+	w.albums(albums)
+	done := map[string]bool{}
+	db := &meddler{Store: w.store, before: func(wr *store.Write) {
+		key := wr.Key.Partition.Text()
+		if wr.Table != "gallery" || done[key] {
+			return
 		}
-		gone = albums - len(w.scan("gallery"))
-		if gone != 2 || others != 2 || bos != 2 || hidden < 3 {
-			t.Errorf("%d gone, %d others, %d of bo, %d hidden", gone, others, bos, hidden)
+		done[key] = true
+		at := row("PK", key, "SK", "METADATA")
+		switch len(done) % 4 {
+		case 0:
+			w.delete("gallery", at)
+		case 1:
+			w.set("gallery", at, "isPublic", value.OfString("false"))
+		case 2:
+			w.set("gallery", at, "createdBy", value.OfString("bo"))
+		case 3:
+			w.put("gallery", at.With(row("EntityType", "Other", "createdBy", "ida", "createdAt", "x", "id", "y")...))
 		}
-	})
+	}}
+	fill := migrate.Backfill{Model: w.model, Store: db, Rows: 4}
+	_, err := fill.Run(context.Background())
+	must(w, err)
+	var gone, others, bos, hidden int
+	for _, r := range w.scan("gallery") {
+		creator := r.Get("createdBy").Text()
+		switch {
+		case r.Get("EntityType").Text() == "Other":
+			others++
+			if r.Has("isPublic") || r.Has("GSI4SK") {
+				w.Errorf("a row of another kind was filled: %v", r)
+			}
+			continue
+		case creator == "bo":
+			bos++
+		}
+		if r.Get("isPublic").Text() == "false" {
+			hidden++
+		}
+		if want := creator + "#2025-01-01T00:00:00Z#" + r.Get("id").Text(); r.Get("GSI4SK").Text() != want {
+			w.Errorf("GSI4SK is %v, not %s", r.Get("GSI4SK"), want)
+		}
+		if !r.Has("isPublic") {
+			w.Errorf("no isPublic: %v", r)
+		}
+	}
+	gone = albums - len(w.scan("gallery"))
+	if gone != 2 || others != 2 || bos != 2 || hidden < 3 {
+		w.Errorf("%d gone, %d others, %d of bo, %d hidden", gone, others, bos, hidden)
+	}
 }
 
 // TestBackfillCounts: a dry run counts what a run then does, and writes nothing.
-func TestBackfillCounts(t *testing.T) {
-	worlds(t, "gallery", func(w *world) {
-		w.albums(7)
-		before := w.dump("gallery") + w.dump("weir")
-		dry := migrate.Backfill{Model: w.model, Store: w.store, DryRun: true, Rows: 3}
-		would, err := dry.Run(context.Background())
-		must(t, err)
-		if before != w.dump("gallery")+w.dump("weir") {
-			t.Error("a dry run wrote")
-		}
-		wet := migrate.Backfill{Model: w.model, Store: w.store}
-		did, err := wet.Run(context.Background())
-		must(t, err)
-		if would.Rows != 7 || did.Rows != would.Rows || !maps.Equal(did.Gets, would.Gets) || did.Gets["Album.isPublic"] != 4 || did.Gets["Album.GSI4PK"] != 7 {
-			t.Errorf("would %+v, did %+v", would, did)
-		}
-	})
+func TestBackfillCounts(t *testing.T)           { onEmbedded(t, "gallery", backfillCounts) }
+func TestBackfillCountsOnDynamoDB(t *testing.T) { onDynamoDB(t, "gallery", backfillCounts) }
+
+func backfillCounts(w *world) {
+	w.albums(7)
+	before := w.dump("gallery") + w.dump("weir")
+	dry := migrate.Backfill{Model: w.model, Store: w.store, DryRun: true, Rows: 3}
+	would, err := dry.Run(context.Background())
+	must(w, err)
+	if before != w.dump("gallery")+w.dump("weir") {
+		w.Error("a dry run wrote")
+	}
+	wet := migrate.Backfill{Model: w.model, Store: w.store}
+	did, err := wet.Run(context.Background())
+	must(w, err)
+	if would.Rows != 7 || did.Rows != would.Rows || !maps.Equal(did.Gets, would.Gets) || did.Gets["Album.isPublic"] != 4 || did.Gets["Album.GSI4PK"] != 7 {
+		w.Errorf("would %+v, did %+v", would, did)
+	}
 }

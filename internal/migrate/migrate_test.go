@@ -31,21 +31,25 @@ type world struct {
 	store store.Store
 }
 
-// worlds runs a test on the embedded store, and on DynamoDB Local where there is one.
-func worlds(t *testing.T, name string, do func(*world)) {
+func tables(t *testing.T, name string) (*model.Model, []store.Table) {
 	m, err := model.Load(name)
 	must(t, err)
 	tables, err := system.Tables([]*model.Model{m})
 	must(t, err)
-	t.Run("embedded", func(t *testing.T) {
-		db, err := embedded.Open("store", tables, embedded.Options{FS: vfs.NewMem(), Shards: 2})
-		must(t, err)
-		defer db.Close()
-		do(&world{t, m, db})
-	})
-	t.Run("dynamodb", func(t *testing.T) {
-		do(&world{t, m, dynamodbtest.Open(t, dynamodbtest.Config(t), tables, dynamodb.Options{})})
-	})
+	return m, tables
+}
+
+func onEmbedded(t *testing.T, name string, do func(*world)) {
+	m, tables := tables(t, name)
+	db, err := embedded.Open("store", tables, embedded.Options{FS: vfs.NewMem(), Shards: 2})
+	must(t, err)
+	defer db.Close()
+	do(&world{t, m, db})
+}
+
+func onDynamoDB(t *testing.T, name string, do func(*world)) {
+	m, tables := tables(t, name)
+	do(&world{t, m, dynamodbtest.Open(t, dynamodbtest.Config(t), tables, dynamodb.Options{})})
 }
 
 func must(t testing.TB, err error) {
@@ -195,125 +199,127 @@ func (s *shaky) Transact(ctx context.Context, ws []store.Write) error {
 // TestLiveTable: while a shaky scan goes over a table and the projector follows,
 // applications of both forms write. At the end each old row has a row as it is, but
 // where an application of the new form changed or removed that.
-func TestLiveTable(t *testing.T) {
-	worlds(t, "watchlists", func(w *world) {
-		const rows = 40
-		rng := rand.New(rand.NewPCG(1, 2))
-		old := func(i, rating int) value.Item {
-			return row("id", fmt.Sprint(i), "entityType", "RATING", "userId", fmt.Sprintf("u%d", i), "contentType", "MOVIE", "contentId", "m",
-				"rating", rating, "ratedAt", "2025-01-01T00:00:00Z")
-		}
-		key := func(i int) value.Item { return row("PK", fmt.Sprintf("USER#u%d", i), "SK", "RATING#MOVIE#m") }
-		w.put("worthwatch", row("PK", "MOVIE#m", "SK", "METADATA", "entityType", "MOVIE", "movieId", "m", "title", "Laura",
-			"createdAt", "2025-01-01T00:00:00Z", "updatedAt", "2025-01-01T00:00:00Z"))
-		for i := range rows {
-			w.put("worthwatch-v1", old(i, i))
-		}
-		mine := map[int]string{} // what the new application did last
-		oldRows := map[int]bool{}
-		for i := range rows {
-			oldRows[i] = true
-		}
-		w.follow(func() {
-			var wg sync.WaitGroup
-			wg.Go(func() { w.migrate(&shaky{Store: w.store, rng: rand.New(rand.NewPCG(3, 4))}) })
-			for range 200 {
-				i := rng.IntN(rows)
-				switch k := rng.IntN(10); {
-				case k < 4 && oldRows[i]:
-					w.set("worthwatch-v1", row("id", fmt.Sprint(i)), "rating", value.OfInt(int64(100+rng.IntN(100))))
-				case k < 5:
-					w.delete("worthwatch-v1", row("id", fmt.Sprint(i)))
-					oldRows[i] = false
-				case k < 7 && !oldRows[i]:
-					w.put("worthwatch-v1", old(i, 200+rng.IntN(100)))
-					oldRows[i] = true
-				case k < 8 && w.get("worthwatch", key(i)) != nil && mine[i] == "":
-					// It may go with its old row at this moment; then there is nothing to change.
-					w.set("worthwatch", key(i), "rating", value.OfInt(-1))
-					if now := w.get("worthwatch", key(i)); now != nil && now.Get("rating").Sign() < 0 {
-						mine[i] = "changed"
-					}
+func TestLiveTable(t *testing.T)           { onEmbedded(t, "watchlists", liveTable) }
+func TestLiveTableOnDynamoDB(t *testing.T) { onDynamoDB(t, "watchlists", liveTable) }
+
+func liveTable(w *world) {
+	const rows = 40
+	rng := rand.New(rand.NewPCG(1, 2))
+	old := func(i, rating int) value.Item {
+		return row("id", fmt.Sprint(i), "entityType", "RATING", "userId", fmt.Sprintf("u%d", i), "contentType", "MOVIE", "contentId", "m",
+			"rating", rating, "ratedAt", "2025-01-01T00:00:00Z")
+	}
+	key := func(i int) value.Item { return row("PK", fmt.Sprintf("USER#u%d", i), "SK", "RATING#MOVIE#m") }
+	w.put("worthwatch", row("PK", "MOVIE#m", "SK", "METADATA", "entityType", "MOVIE", "movieId", "m", "title", "Laura",
+		"createdAt", "2025-01-01T00:00:00Z", "updatedAt", "2025-01-01T00:00:00Z"))
+	for i := range rows {
+		w.put("worthwatch-v1", old(i, i))
+	}
+	mine := map[int]string{} // what the new application did last
+	oldRows := map[int]bool{}
+	for i := range rows {
+		oldRows[i] = true
+	}
+	w.follow(func() {
+		var wg sync.WaitGroup
+		wg.Go(func() { w.migrate(&shaky{Store: w.store, rng: rand.New(rand.NewPCG(3, 4))}) })
+		for range 200 {
+			i := rng.IntN(rows)
+			switch k := rng.IntN(10); {
+			case k < 4 && oldRows[i]:
+				w.set("worthwatch-v1", row("id", fmt.Sprint(i)), "rating", value.OfInt(int64(100+rng.IntN(100))))
+			case k < 5:
+				w.delete("worthwatch-v1", row("id", fmt.Sprint(i)))
+				oldRows[i] = false
+			case k < 7 && !oldRows[i]:
+				w.put("worthwatch-v1", old(i, 200+rng.IntN(100)))
+				oldRows[i] = true
+			case k < 8 && w.get("worthwatch", key(i)) != nil && mine[i] == "":
+				// It may go with its old row at this moment; then there is nothing to change.
+				w.set("worthwatch", key(i), "rating", value.OfInt(-1))
+				if now := w.get("worthwatch", key(i)); now != nil && now.Get("rating").Sign() < 0 {
+					mine[i] = "changed"
 				}
 			}
-			wg.Wait()
-		})
-		for i := range rows {
-			have, from := w.get("worthwatch", key(i)), w.get("worthwatch-v1", row("id", fmt.Sprint(i)))
-			switch {
-			case mine[i] == "changed":
-				if have.Get("rating").Sign() >= 0 {
-					t.Errorf("%d: the application's rating is lost: %v, of %v", i, have, from)
-				}
-			case (have == nil) != (from == nil):
-				t.Errorf("%d: %v of %v", i, have, from)
-			case !value.Equal(have.Get("rating"), from.Get("rating")):
-				t.Errorf("%d: rating %v of %v", i, have.Get("rating"), from.Get("rating"))
-			}
 		}
-		if n := len(w.scan("worthwatch")); n > rows+1 {
-			t.Errorf("%d rows of %d", n, rows+1)
-		}
+		wg.Wait()
 	})
+	for i := range rows {
+		have, from := w.get("worthwatch", key(i)), w.get("worthwatch-v1", row("id", fmt.Sprint(i)))
+		switch {
+		case mine[i] == "changed":
+			if have.Get("rating").Sign() >= 0 {
+				w.Errorf("%d: the application's rating is lost: %v, of %v", i, have, from)
+			}
+		case (have == nil) != (from == nil):
+			w.Errorf("%d: %v of %v", i, have, from)
+		case !value.Equal(have.Get("rating"), from.Get("rating")):
+			w.Errorf("%d: rating %v of %v", i, have.Get("rating"), from.Get("rating"))
+		}
+	}
+	if n := len(w.scan("worthwatch")); n > rows+1 {
+		w.Errorf("%d rows of %d", n, rows+1)
+	}
 }
 
 // TestLiveInPlace: the same for rows that become others at their own key. Each
 // picture counts once, all along.
-func TestLiveInPlace(t *testing.T) {
-	worlds(t, "gallery", func(w *world) {
-		const rows = 30
-		rng := rand.New(rand.NewPCG(5, 6))
-		key := func(i int) value.Item { return row("PK", "ALBUM#a", "SK", fmt.Sprintf("MEDIA#%d", i)) }
-		old := func(i int, status string) value.Item {
-			return key(i).With(row("filename", fmt.Sprintf("%d.jpg", i), "albumId", "a", "status", status, "createdAt", "2025-01-01T00:00:00Z")...)
-		}
-		w.put("gallery", row("PK", "ALBUM#a", "SK", "METADATA", "EntityType", "Album", "id", "a", "title", "Sea", "isPublic", "true", "createdAt", "2025-01-01T00:00:00Z"))
-		for i := range rows {
-			w.put("gallery", old(i, "new"))
-		}
-		last := map[int]string{}
-		mine := map[int]bool{}
-		w.follow(func() {
-			var wg sync.WaitGroup
-			wg.Go(func() { w.migrate(&shaky{Store: w.store, rng: rand.New(rand.NewPCG(7, 8))}) })
-			for n := range 150 {
-				i, status := rng.IntN(rows), fmt.Sprintf("s%d", n)
-				media := row("PK", fmt.Sprintf("MEDIA#%d", i), "SK", "METADATA")
-				switch k := rng.IntN(6); {
-				case k < 3: // an old application, which knows the row by its key
-					w.set("gallery", key(i), "status", value.OfString(status))
-					last[i] = status
-				case k == 3:
-					w.put("gallery", old(i, status))
-					last[i] = status
-				case w.get("gallery", media) != nil:
-					w.set("gallery", media, "status", value.OfString("mine"))
-					mine[i] = true
-				}
-			}
-			wg.Wait()
-		})
-		for i := range rows {
-			media := w.get("gallery", row("PK", fmt.Sprintf("MEDIA#%d", i), "SK", "METADATA"))
-			link := w.get("gallery", key(i))
-			want := last[i]
-			if want == "" {
-				want = "new"
-			}
-			if mine[i] {
-				want = "mine"
-			}
-			if media.Get("status").Text() != want || media.Get("filename").Text() != fmt.Sprintf("%d.jpg", i) {
-				t.Errorf("%d: %v, status should be %s", i, media, want)
-			}
-			if link.Get("EntityType").Text() != "AlbumMedia" || link.Has("status") || link.Has("filename") {
-				t.Errorf("%d: %v", i, link)
+func TestLiveInPlace(t *testing.T)           { onEmbedded(t, "gallery", liveInPlace) }
+func TestLiveInPlaceOnDynamoDB(t *testing.T) { onDynamoDB(t, "gallery", liveInPlace) }
+
+func liveInPlace(w *world) {
+	const rows = 30
+	rng := rand.New(rand.NewPCG(5, 6))
+	key := func(i int) value.Item { return row("PK", "ALBUM#a", "SK", fmt.Sprintf("MEDIA#%d", i)) }
+	old := func(i int, status string) value.Item {
+		return key(i).With(row("filename", fmt.Sprintf("%d.jpg", i), "albumId", "a", "status", status, "createdAt", "2025-01-01T00:00:00Z")...)
+	}
+	w.put("gallery", row("PK", "ALBUM#a", "SK", "METADATA", "EntityType", "Album", "id", "a", "title", "Sea", "isPublic", "true", "createdAt", "2025-01-01T00:00:00Z"))
+	for i := range rows {
+		w.put("gallery", old(i, "new"))
+	}
+	last := map[int]string{}
+	mine := map[int]bool{}
+	w.follow(func() {
+		var wg sync.WaitGroup
+		wg.Go(func() { w.migrate(&shaky{Store: w.store, rng: rand.New(rand.NewPCG(7, 8))}) })
+		for n := range 150 {
+			i, status := rng.IntN(rows), fmt.Sprintf("s%d", n)
+			media := row("PK", fmt.Sprintf("MEDIA#%d", i), "SK", "METADATA")
+			switch k := rng.IntN(6); {
+			case k < 3: // an old application, which knows the row by its key
+				w.set("gallery", key(i), "status", value.OfString(status))
+				last[i] = status
+			case k == 3:
+				w.put("gallery", old(i, status))
+				last[i] = status
+			case w.get("gallery", media) != nil:
+				w.set("gallery", media, "status", value.OfString("mine"))
+				mine[i] = true
 			}
 		}
-		if n := w.get("gallery", row("PK", "ALBUM#a", "SK", "METADATA")).Get("mediaCount"); !value.Equal(n, value.OfInt(rows)) {
-			t.Errorf("mediaCount %v, not %d", n, rows)
-		}
+		wg.Wait()
 	})
+	for i := range rows {
+		media := w.get("gallery", row("PK", fmt.Sprintf("MEDIA#%d", i), "SK", "METADATA"))
+		link := w.get("gallery", key(i))
+		want := last[i]
+		if want == "" {
+			want = "new"
+		}
+		if mine[i] {
+			want = "mine"
+		}
+		if media.Get("status").Text() != want || media.Get("filename").Text() != fmt.Sprintf("%d.jpg", i) {
+			w.Errorf("%d: %v, status should be %s", i, media, want)
+		}
+		if link.Get("EntityType").Text() != "AlbumMedia" || link.Has("status") || link.Has("filename") {
+			w.Errorf("%d: %v", i, link)
+		}
+	}
+	if n := w.get("gallery", row("PK", "ALBUM#a", "SK", "METADATA")).Get("mediaCount"); !value.Equal(n, value.OfInt(rows)) {
+		w.Errorf("mediaCount %v, not %d", n, rows)
+	}
 }
 
 // TestMarksStayInside: no reader of a row is shown what a migration keeps on it.
