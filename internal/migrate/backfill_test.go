@@ -64,10 +64,10 @@ func backfillResumes(w *world) {
 			fill := migrate.Backfill{Model: w.model, Store: db, Rows: 4, Page: func(rows int) { pages, read = pages+1, read+rows }}
 			got, err := fill.Run(context.Background())
 			if broken = errors.Is(err, errBroken); broken {
-				noted := max(0, pages-1) // the last page may not have been
+				done, noted := 4*pages >= albums, max(0, pages-1) // the last page may not have been
 				read = 0
-				if got, err = fill.Run(context.Background()); noted < albums/4 && read > albums-4*noted {
-					w.Errorf("broken at %d after %d pages, and %d rows were read again", at, pages, read)
+				if got, err = fill.Run(context.Background()); !done && read > albums-4*noted {
+					w.Errorf("broken at %d after %d pages, and %d rows were read again", at, noted+1, read)
 				}
 			}
 			must(w, err)
