@@ -50,7 +50,8 @@ type portion struct {
 	bad     []events.Entry
 }
 
-// portionRecords is how many records are applied between two looks at the clock.
+// portionRecords is how many records are applied between two looks at the clock,
+// unless a handler says otherwise.
 const portionRecords = 250
 
 // work is what an event asks for.
@@ -63,7 +64,7 @@ type work struct {
 
 // decide takes an event apart. An empty event, as at the end of a window, asks for
 // nothing.
-func decide(m *model.Model, ev *events.Lambda, o Order) (w work, err error) {
+func decide(m *model.Model, ev *events.Lambda, o Order, most int) (w work, err error) {
 	if o == ByShard {
 		if w.shard = ev.Shard; w.shard == "" {
 			return w, fmt.Errorf("%w: it is %s, and the event names no shard; give the event source mapping a tumbling window and a parallelization factor of 1, or have the function go by %s", ErrOrder, ByShard, ByItem)
@@ -88,7 +89,7 @@ func decide(m *model.Model, ev *events.Lambda, o Order) (w work, err error) {
 		return w, fmt.Errorf("%w: model %s has no table %q", ErrEvent, m.Name, w.table)
 	}
 	for i := range ev.Entries {
-		if err := w.add(t, &ev.Entries[i]); err != nil {
+		if err := w.add(t, &ev.Entries[i], most); err != nil {
 			return w, err
 		}
 	}
@@ -97,9 +98,9 @@ func decide(m *model.Model, ev *events.Lambda, o Order) (w work, err error) {
 
 func isGood(e events.Entry) bool { return e.Bad == nil }
 
-func (w *work) add(t *model.Table, e *events.Entry) error {
+func (w *work) add(t *model.Table, e *events.Entry, most int) error {
 	n := len(w.portions)
-	if n == 0 || len(w.portions[n-1].changes)+len(w.portions[n-1].bad) >= portionRecords && !e.Record.Position.IsZero() {
+	if n == 0 || len(w.portions[n-1].changes)+len(w.portions[n-1].bad) >= most && !e.Record.Position.IsZero() {
 		first := ""
 		if !e.Record.Position.IsZero() {
 			first = e.Record.Position.String()

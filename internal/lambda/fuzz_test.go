@@ -40,7 +40,7 @@ func FuzzPayload(f *testing.F) {
 		if byShard {
 			order = ByShard
 		}
-		w, err := decide(m, &ev, order)
+		w, err := decide(m, &ev, order, portionRecords)
 		if err != nil {
 			if !errors.Is(err, ErrEvent) && !errors.Is(err, ErrOrder) {
 				t.Fatal(err)

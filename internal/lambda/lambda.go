@@ -13,6 +13,7 @@
 package lambda
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,6 +37,9 @@ type Handler struct {
 	Order, Drained Order
 	// Prepare runs before the first event is applied, again until it succeeds.
 	Prepare func(context.Context) error
+	// Portion is how many records are applied between two looks at the clock; 0 is
+	// 250.
+	Portion int
 
 	prepared bool
 	checked  map[string]bool // tables of which the order is known to be ours
@@ -65,7 +69,7 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrEvent, err)
 	}
-	w, err := decide(h.Runner.Model, &ev, h.Order)
+	w, err := decide(h.Runner.Model, &ev, h.Order, cmp.Or(h.Portion, portionRecords))
 	if err != nil {
 		return nil, err
 	}

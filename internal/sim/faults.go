@@ -147,6 +147,9 @@ func (f *faults) might(k Kind, times float64) bool {
 	return true
 }
 
+// happened counts a fault that came of others.
+func (f *faults) happened(k Kind) { f.struck[k]++ }
+
 // pairs are the kinds that met in a run.
 func (f *faults) pairs() (out []string) {
 	met := slices.Sorted(maps.Keys(f.struck))

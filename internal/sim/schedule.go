@@ -88,8 +88,12 @@ func (w *world) rough(o Options) (acts int) {
 		case u < 18 && w.strike(TwoWorkers):
 			crowd = 1 + w.faults.dice.n(3)
 		default:
-			for len(w.nodes) < crowd {
+			for w.mapping == nil && len(w.nodes) < crowd {
 				w.spawn()
+			}
+			if w.mapping != nil && w.sched.chance(0.2) {
+				w.mapping.slow()
+				w.mapping.poll()
 			}
 			w.turn()
 		}
@@ -122,7 +126,7 @@ func (w *world) streams() {
 	if !s.Closed && len(s.records) > 0 && len(t.shards) < 12 && w.might(Split, 5) {
 		t.split(s, w.faults.dice)
 	}
-	if w.might(PowerCut, 1) {
+	if w.base.keep && w.might(PowerCut, 1) {
 		w.note("world", fmt.Sprintf("power cut: %d changes lost", w.base.cut(w.faults.dice)), nil)
 		for len(w.nodes) > 0 {
 			w.nodes[0].die()
@@ -144,7 +148,9 @@ func (w *world) turn() {
 		}
 	}
 	if len(can) == 0 {
-		w.spawn() // all sleep: others go on
+		if w.mapping == nil {
+			w.spawn() // all sleep: others go on
+		}
 		return
 	}
 	i := w.sched.n(len(can))
@@ -154,17 +160,30 @@ func (w *world) turn() {
 	if f.bug != "" {
 		w.fail(Stuck, "%s", f.bug)
 	}
-	if f.over {
-		of[i].die()
+	w.ended(f, of[i])
+}
+
+// ended ends the process of a fiber that has come to its end, unless it is one of a
+// function, which may come again.
+func (w *world) ended(f *fiber, n *node) {
+	switch {
+	case !f.over:
+	case w.mapping != nil && !f.crashed:
+		w.mapping.over(n)
+	default:
+		n.die()
 	}
 }
 
 // die ends a process where it stands.
 func (n *node) die() {
-	for _, f := range n.fibers {
+	for _, f := range slices.Clone(n.fibers) {
 		f.kill()
 	}
 	n.nodes = slices.DeleteFunc(n.nodes, func(o *node) bool { return o == n })
+	if n.mapping != nil {
+		n.mapping.over(n)
+	}
 }
 
 // settle is the part in which nothing goes wrong any more: everything must catch
@@ -181,7 +200,7 @@ func (w *world) settle() {
 			w.fail(Stuck, "it does not catch up")
 			return
 		}
-		if len(w.nodes) == 0 {
+		if len(w.nodes) == 0 && w.mapping == nil {
 			w.spawn()
 		}
 		for _, name := range w.base.names {
@@ -191,13 +210,21 @@ func (w *world) settle() {
 		}
 		before := w.records()
 		still := true
+		for w.mapping != nil && w.mapping.poll() {
+			still = false
+		}
 		for _, n := range slices.Clone(w.nodes) {
-			for _, f := range n.fibers {
+			for _, f := range slices.Clone(n.fibers) {
 				for f.idle = false; !f.idle && !f.over; {
 					f.resume()
 				}
 				if f.bug != "" {
 					w.fail(Stuck, "%s", f.bug)
+				}
+				if f.over && w.mapping != nil {
+					w.ended(f, n)
+					still = false
+					continue
 				}
 				if f.over {
 					n.die()
@@ -294,7 +321,9 @@ func (w *world) judge() {
 	t.state()
 	t.compareSets()
 	t.past()
-	w.accounts()
+	if w.mapping == nil {
+		w.accounts()
+	}
 }
 
 // accounts says that every record was counted once, as applied, skipped or kept.

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"hash"
 	"hash/fnv"
+	"slices"
 	"time"
 
 	"weir/internal/book"
+	"weir/internal/lambda"
 	"weir/internal/model"
 	"weir/internal/runner"
 	"weir/internal/search"
@@ -18,18 +20,19 @@ import (
 // world is one run: a store, an index and a clock, an application that writes, and
 // the processes of weir that follow it.
 type world struct {
-	seed   uint64
-	model  *model.Model
-	base   *memory
-	index  *index
-	clock  time.Time // the true time
-	faults *faults
-	sched  *dice // who goes on, and all that is no fault
-	calm   bool  // nothing unusual happens any more
-	app    *app
-	nodes  []*node
-	born   int
-	way    way
+	seed    uint64
+	model   *model.Model
+	base    *memory
+	index   *index
+	clock   time.Time // the true time
+	faults  *faults
+	sched   *dice // who goes on, and all that is no fault
+	calm    bool  // nothing unusual happens any more
+	app     *app
+	nodes   []*node
+	born    int
+	way     way
+	mapping *mapping // of the function; nil where there is none
 
 	counted  map[string]int
 	failures []Failure
@@ -45,7 +48,9 @@ type way int
 
 // The ways.
 const (
-	byFollower way = iota // a process that reads the store's streams itself
+	byFollower way = iota // processes that read the store's streams themselves
+	byShard               // a function that is given shards in their order
+	byItem                // a function that relies on the order of each row's changes alone
 	ways
 )
 
@@ -83,10 +88,26 @@ func newWorld(m *model.Model, seed uint64, o Options) *world {
 			w.log(fmt.Sprintf("    %s: %s is  %s", who, refName(store.Ref{Table: t.Name, Key: key}), plain(now)))
 		}
 	}
-	w.base.keep = w.faults.rates[PowerCut] > 0
 	w.app = newApp(w)
-	w.way = way(newDice(seed, "way", 0).n(int(ways)))
+	w.choose()
+	w.base.keep = w.way == byFollower // a store of this machine; others lose nothing
 	return w
+}
+
+// choose draws how the run delivers records, and gives the function its mapping.
+func (w *world) choose() {
+	w.way = way(newDice(w.seed, "way", 0).n(int(ways)))
+	if w.way == byItem && slices.ContainsFunc(w.model.Entities, func(e *model.Entity) bool { return e.SetOf() != nil }) {
+		if _, err := lambda.New(&runner.Runner{Model: w.model}, lambda.ByItem, "", nil); err != nil {
+			w.way = byShard // such a model is refused
+		}
+	}
+	switch w.way {
+	case byShard:
+		w.mapping = newMapping(w, lambda.ByShard)
+	case byItem:
+		w.mapping = newMapping(w, lambda.ByItem)
+	}
 }
 
 // node is a process: its fibers share a clock, and die together.
@@ -95,16 +116,26 @@ type node struct {
 	name   string
 	skew   time.Duration
 	fibers []*fiber
+	// Of an instance of a function:
+	handler *lambda.Handler
+	link    *link
+	busy    bool
 }
 
+// spawn starts a process that follows all streams.
 func (w *world) spawn() *node {
+	n := w.start()
+	n.follow()
+	return n
+}
+
+func (w *world) start() *node {
 	w.born++
 	n := &node{world: w, name: fmt.Sprintf("p%d", w.born)}
 	if w.strike(Skew) {
 		n.skew = time.Duration(w.faults.dice.n(1200)-600) * time.Second
 	}
 	w.nodes = append(w.nodes, n)
-	n.follow()
 	return n
 }
 
@@ -124,7 +155,10 @@ func (n *node) fiber(name string, do func(f *fiber) error) {
 
 // runner is the real one, behind a fiber's link.
 func (n *node) runner(f *fiber) *runner.Runner {
-	l := &link{world: n.world, f: f, n: n}
+	return n.runnerOver(&link{world: n.world, f: f, n: n})
+}
+
+func (n *node) runnerOver(l *link) *runner.Runner {
 	r := &runner.Runner{Model: n.model, Store: l, Now: n.now, Mono: n.mono, Alone: true}
 	if len(n.model.Searches) > 0 {
 		r.Index = indexLink{l}

@@ -1,0 +1,258 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"weir/internal/events"
+	"weir/internal/lambda"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// mapping is what stands between a stream and the function: it invokes the function
+// with batches, one at a time for each queue, until each is done.
+type mapping struct {
+	*world
+	order  lambda.Order
+	width  int // the parallelization factor
+	queues []*queue
+}
+
+// queue is a shard, or, with a parallelization factor, the part of it in which the
+// rows of some keys are.
+type queue struct {
+	table *table
+	shard *shard
+	part  int
+	taken int // how many of the shard's records are in index already
+	index []int
+	done  int // how many of index are finished
+	state json.RawMessage
+	calls []*invocation
+	try   int // how large the next batch is; 0: any
+	fails int
+}
+
+// invocation is one call of the function.
+type invocation struct {
+	*fiber
+	from, n int
+	answer  []byte
+	old     bool // its time is over; nobody waits for the answer
+	in      json.RawMessage
+}
+
+func newMapping(w *world, o lambda.Order) *mapping {
+	m := &mapping{world: w, order: o, width: 1}
+	if d := newDice(w.seed, "mapping", 0); o == lambda.ByItem {
+		m.width = 1 + d.n(3)
+	}
+	return m
+}
+
+// look finds new shards and new records.
+func (m *mapping) look() {
+	for _, mt := range m.model.Tables {
+		t := m.base.tables[mt.Name]
+		for _, s := range t.shards {
+			if !slices.ContainsFunc(m.queues, func(q *queue) bool { return q.shard == s }) {
+				for part := range m.width {
+					m.queues = append(m.queues, &queue{table: t, shard: s, part: part})
+				}
+			}
+		}
+	}
+	for _, q := range m.queues {
+		for end := min(q.shard.seen, len(q.shard.records)); q.taken < end; q.taken++ {
+			k, _ := q.table.KeyOf(q.shard.records[q.taken].Keys)
+			if int(hashOf(k.Partition)>>4)%m.width == q.part {
+				q.index = append(q.index, q.taken)
+			}
+		}
+	}
+}
+
+// ready reports whether a queue has something for the function, and its shard's
+// parent is finished.
+func (m *mapping) ready(q *queue) bool {
+	if q.done == len(q.index) || len(q.calls) > 0 && !slices.ContainsFunc(q.calls, func(c *invocation) bool { return c.old }) {
+		return false
+	}
+	if slices.ContainsFunc(q.calls, func(c *invocation) bool { return !c.old }) && !m.strike(TwoWorkers) {
+		return false
+	}
+	return !slices.ContainsFunc(m.queues, func(p *queue) bool {
+		return p.shard.ID == q.shard.Parent && p.table == q.table && (p.taken < len(p.shard.records) || p.done < len(p.index))
+	})
+}
+
+// poll invokes the function for one of the queues, if any is ready.
+func (m *mapping) poll() bool {
+	m.look()
+	var can []*queue
+	for _, q := range m.queues {
+		if m.ready(q) {
+			can = append(can, q)
+		}
+	}
+	if len(can) == 0 {
+		return false
+	}
+	q := pick(m.sched, can)
+	n := min(len(q.index)-q.done, 1+m.sched.n(20))
+	if m.calm {
+		n = min(len(q.index)-q.done, 200)
+	}
+	if q.try > 0 {
+		n = min(n, q.try)
+	}
+	m.invoke(q, q.done, n)
+	return true
+}
+
+func (m *mapping) invoke(q *queue, from, n int) {
+	in := m.instance()
+	c := &invocation{from: from, n: n, in: q.state}
+	payload := m.payload(q, from, n)
+	in.fiber(fmt.Sprintf("%s/%s.%d+%d", q.shard.ID[16:], q.table.Name, from, n), func(f *fiber) error {
+		f.pause()
+		in.link.f = f
+		answer, err := in.handler.Invoke(context.Background(), payload)
+		c.answer = answer
+		return err
+	})
+	c.fiber = in.fibers[len(in.fibers)-1]
+	in.busy = true
+	q.calls = append(q.calls, c)
+}
+
+// instance is a process of the function that is idle, or a new one.
+func (m *mapping) instance() *node {
+	for _, n := range m.nodes {
+		if !n.busy && m.sched.chance(0.8) {
+			return n
+		}
+	}
+	n := m.start()
+	n.link = &link{world: m.world, n: n}
+	r := n.runnerOver(n.link)
+	h, err := lambda.New(r, m.order, "", func(context.Context) error { return nil })
+	if err != nil {
+		panic(err)
+	}
+	h.Portion = 1 + m.sched.n(8)
+	n.handler = h
+	return n
+}
+
+// over is called when a fiber of an instance has come to its end.
+func (m *mapping) over(n *node) {
+	for _, q := range m.queues {
+		for _, c := range slices.Clone(q.calls) {
+			if !slices.Contains(n.fibers, c.fiber) || !c.fiber.over {
+				continue
+			}
+			q.calls = slices.DeleteFunc(q.calls, func(o *invocation) bool { return o == c })
+			n.busy = false
+			if !c.old {
+				m.answered(q, c)
+			}
+		}
+	}
+	n.fibers = slices.DeleteFunc(n.fibers, func(f *fiber) bool { return f.over })
+}
+
+// slow gives up waiting for the answers of invocations that stand still.
+func (m *mapping) slow() {
+	for _, q := range m.queues {
+		for _, c := range q.calls {
+			if c.asleep > 0 && !c.old {
+				c.old = true
+			}
+		}
+	}
+}
+
+// answered goes on behind what the function has done.
+func (m *mapping) answered(q *queue, c *invocation) {
+	if c.from != q.done { // another invocation was first
+		return
+	}
+	if c.crashed || c.err != nil {
+		q.fails++
+		if m.note("mapping", fmt.Sprint("failed: ", c.err), nil); m.calm && q.fails > 40 {
+			m.fail(Stuck, "stuck: the function fails again and again: %v", c.err)
+		}
+		if q.try = 0; c.n > 1 && m.might(Bisect, 5) {
+			q.try = (c.n + 1) / 2
+		}
+		return
+	}
+	var a struct {
+		BatchItemFailures []struct{ ItemIdentifier string }
+		State             json.RawMessage
+	}
+	if err := json.Unmarshal(c.answer, &a); err != nil {
+		m.fail(Stuck, "the function's answer %q: %v", c.answer, err)
+		return
+	}
+	to := c.from + c.n
+	for _, f := range a.BatchItemFailures {
+		p, _ := events.ParsePosition(f.ItemIdentifier)
+		at := slices.IndexFunc(q.index[c.from:c.from+c.n], func(i int) bool { return q.shard.records[i].Position == p })
+		m.faults.happened(PartialReply)
+		to = min(to, c.from+max(at, 0))
+	}
+	if m.strike(Redelivery) { // it forgets what it was told
+		return
+	}
+	q.done, q.try, q.fails = to, 0, 0
+	if m.order == lambda.ByShard {
+		q.state = a.State
+		if m.sched.chance(0.1) && to == c.from+c.n {
+			q.state = nil // a new window
+		}
+	}
+}
+
+// payload is the event as Lambda writes it.
+func (m *mapping) payload(q *queue, from, n int) []byte {
+	b := []byte(`{"Records":[`)
+	for i, at := range q.index[from : from+n] {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendRecord(b, &q.shard.records[at])
+	}
+	b = append(b, ']')
+	if m.order == lambda.ByShard {
+		state := q.state
+		if state == nil {
+			state = json.RawMessage("{}")
+		}
+		b = fmt.Appendf(b, `,"window":{"start":"2026-01-02T03:00:00Z","end":"2026-01-02T03:05:00Z"},"state":%s,"shardId":%q,"isFinalInvokeForWindow":false,"isWindowTerminatedEarly":false`, state, q.shard.ID)
+	}
+	return append(b, '}')
+}
+
+// appendRecord writes a record as a stream's event has it.
+func appendRecord(b []byte, r *events.Record) []byte {
+	b = fmt.Appendf(b, `{"eventID":%q,"eventName":%q,"eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":"eu-west-1","dynamodb":{"ApproximateCreationDateTime":%d,"Keys":`, r.ID, r.Event(), r.Time.Unix())
+	b = value.AppendTypedItem(b, r.Keys)
+	if r.New != nil {
+		b = value.AppendTypedItem(append(b, `,"NewImage":`...), r.New)
+	}
+	if r.Old != nil {
+		b = value.AppendTypedItem(append(b, `,"OldImage":`...), r.Old)
+	}
+	b = fmt.Appendf(b, `,"SequenceNumber":%q,"SizeBytes":1,"StreamViewType":"NEW_AND_OLD_IMAGES"}`, r.Position.String())
+	if r.Expired {
+		b = append(b, `,"userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"}`...)
+	}
+	return fmt.Appendf(b, `,"eventSourceARN":"arn:aws:dynamodb:eu-west-1:123456789012:table/%s/stream/2026-01-02T00:00:00.000"}`, r.Table)
+}
+
+var _ store.Store = (*link)(nil)
