@@ -59,6 +59,7 @@ type work struct {
 	read     time.Time
 	table    string
 	shard    string // "" by item
+	lane     lane   // of the shard, as it was read
 	portions []portion
 }
 
@@ -142,13 +143,4 @@ type failure struct {
 // windowState goes from one invocation of a window to the next, by Lambda.
 type windowState struct {
 	Weir string `json:"weir"` // the last position applied
-}
-
-// follows reports whether an event can be what comes next in its shard, by the
-// state that it brings: what the invocation before it ended with. The lane was
-// moved last from a place (from) to another (at). At the start of a window there is
-// no state and nothing to tell by. The same event again brings the state that it
-// brought before.
-func follows(state windowState, from, at string) bool {
-	return state.Weir == "" || at == "" || state.Weir == at || state.Weir == from
 }

@@ -8,8 +8,8 @@
 // The event source mapping needs FunctionResponseTypes ReportBatchItemFailures.
 //
 // Our own table holds, for each stream, one row lambda|MODEL, s TABLE with the order
-// o that it is read in; and for each shard, by shard, one with the place p of its
-// lane and the place from that it was last moved from.
+// o that it is read in; and for each shard, by shard, one what its events may
+// come after (lane.go).
 package lambda
 
 import (
@@ -18,6 +18,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"weir/internal/book"
@@ -205,14 +206,13 @@ func (h *Handler) check(ctx context.Context, w *work, state windowState) error {
 	if h.Order != ByShard {
 		return nil
 	}
-	rows, err := h.Runner.Store.Get(ctx, []store.Ref{h.lane(w)})
-	if err != nil {
+	var err error
+	if w.lane, err = h.readLane(ctx, w); err != nil {
 		return err
 	}
-	from, at := rows[0].Get("from").Text(), rows[0].Get(book.Position).Text()
-	if !follows(state, from, at) {
+	if !w.lane.follows(state.Weir) {
 		return fmt.Errorf("%w: shard %s of %s was moved to %s by another invocation, while this one comes after %s; is the parallelization factor above 1? Set it to 1, then run projector verify",
-			ErrOrder, w.shard, w.table, at, state.Weir)
+			ErrOrder, w.shard, w.table, strings.Join(w.lane.ends, " or "), state.Weir)
 	}
 	return h.enter(ctx, runner.Lane(w.table, w.shard))
 }
@@ -234,26 +234,6 @@ func (h *Handler) order(ctx context.Context, table string) error {
 		had := out[0].Row.Get(attr).Text()
 		return fmt.Errorf("%w: the stream of %s was read by %s until now, and this function goes by %s. Go back to %s; or let the stream run empty first (an iterator age of 0 and no failures), and then say so: WEIR_DRAINED=%s",
 			ErrOrder, table, had, h.Order, had, had)
-	}
-	return err
-}
-
-func (h *Handler) lane(w *work) store.Ref {
-	return book.Ref(partition(h.Runner.Model), w.table+"|"+w.shard)
-}
-
-// move notes where the shard's lane is, for follows. It forgets within two days of
-// the shard's end.
-func (h *Handler) move(ctx context.Context, w *work, from, at string) error {
-	ref, own := h.lane(w), book.Table()
-	expiry := h.Runner.Now().Add(48 * time.Hour).Unix()
-	row := own.Item(ref.Key).
-		With(value.Attr{Name: "from", Value: value.OfString(from)}).
-		With(value.Attr{Name: book.Position, Value: value.OfString(at)}).
-		With(value.Attr{Name: book.Expiry, Value: value.OfInt(expiry)})
-	out, err := h.Runner.Store.Write(ctx, []store.Write{{Ref: ref, Put: row}})
-	if err == nil {
-		err = out[0].Err
 	}
 	return err
 }

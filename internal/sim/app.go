@@ -55,14 +55,14 @@ func newApp(w *world) *app {
 	a := &app{world: w, own: map[string]*ownRow{}, touched: map[string]bool{}, hot: map[*model.Entity]value.Item{}}
 	a.words = newWords(w.model, newDice(w.seed, "words", 0))
 	for _, e := range w.model.Entities {
-		if !e.Derived {
+		if !e.Derived && slices.Contains(w.model.Tables, e.Table) {
 			a.entities = append(a.entities, e)
 		}
 	}
 	// Of a run's entities some are written often: those that something is derived
 	// from or on.
 	for _, e := range w.model.Entities {
-		if n := len(e.Sources) + len(e.Rules) + len(e.Values) + len(e.Steps) + len(e.Stages) + len(e.Told) + len(e.Others) + len(e.Follow); !e.Derived && n > 0 {
+		if n := len(e.Sources) + len(e.Rules) + len(e.Values) + len(e.Steps) + len(e.Stages) + len(e.Told) + len(e.Others) + len(e.Follow); !e.Derived && n > 0 && slices.Contains(w.model.Tables, e.Table) {
 			for range 4 {
 				a.entities = append(a.entities, e)
 			}

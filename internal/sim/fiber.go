@@ -20,6 +20,7 @@ type fiber struct {
 	err     error  // how it ended by itself
 	bug     string // a panic of the code under test, with its stack
 	asleep  int    // how many turns it sleeps
+	doomed  bool   // it makes no more calls than the one it is amid
 	idle    bool   // it paused because it found nothing to do
 }
 

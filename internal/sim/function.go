@@ -165,12 +165,13 @@ func (m *mapping) over(n *node) {
 	n.fibers = slices.DeleteFunc(n.fibers, func(f *fiber) bool { return f.over })
 }
 
-// slow gives up waiting for the answers of invocations that stand still.
+// slow gives up waiting for the answers of invocations that stand still. Their
+// processes end with the call that they are amid, which may still come to pass.
 func (m *mapping) slow() {
 	for _, q := range m.queues {
 		for _, c := range q.calls {
 			if c.asleep > 0 && !c.old {
-				c.old = true
+				c.old, c.doomed = true, true
 			}
 		}
 	}

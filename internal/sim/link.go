@@ -32,6 +32,9 @@ type link struct {
 
 // call is where a fiber gives control back before a call of a service.
 func (l *link) call(what string, names ...string) {
+	if l.f.doomed {
+		panic(crash{})
+	}
 	l.note(l.f.name, what, names)
 	if l.strike(Zombie) {
 		l.f.asleep = 10 + l.faults.dice.n(120)
