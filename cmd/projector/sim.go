@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"weir/internal/model"
@@ -44,6 +45,7 @@ func (c *simCommand) Run(p *program) error {
 	if err != nil {
 		return usage("%v", err)
 	}
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // what services do wrong here is nobody's news
 	var total sim.Report
 	for _, name := range c.Models {
 		m, err := model.Load(name)

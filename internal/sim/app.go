@@ -34,6 +34,7 @@ type ownRow struct {
 	table *model.Table
 	key   store.Key
 	image value.Item
+	last  *deed // the last change of it
 }
 
 // deed is a change that the application made, or TTL for it, with its record.
@@ -42,6 +43,7 @@ type deed struct {
 	was, is value.Item // without anything derived
 	record  events.Record
 	shard   *shard
+	sure    []*deed // of those who follow for certain when this was done
 }
 
 // snapshot is a row that the application read: as it stood, and as it means it.
@@ -500,13 +502,14 @@ func (a *app) did(o *ownRow, own value.Item, write func()) {
 	}
 	dd := &deed{ownRow: o, was: o.image, is: own}
 	dd.shard, dd.record = t.newest(o.key)
-	o.image = own
+	o.image, o.last = own, dd
+	dd.sure = a.following()
 	a.deeds = append(a.deeds, dd)
 	if n := len(a.base.undo); n > 0 && a.base.keep { // the row and what is meant by it go together
 		row := a.base.undo[n-1]
 		a.base.undo[n-1] = func() {
 			row()
-			o.image = dd.was
+			o.image, o.last = dd.was, nil
 			a.deeds = a.deeds[:len(a.deeds)-1]
 		}
 	}

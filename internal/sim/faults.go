@@ -31,9 +31,6 @@ const (
 	Skew          Kind = "skew"           // a process's clock is wrong
 	ClockBack     Kind = "clock-back"     // a clock is set back
 	PowerCut      Kind = "power-cut"      // what was not made durable is lost, with all processes
-	DiskFull      Kind = "disk-full"      // a file cannot grow
-	ShortWrite    Kind = "short-write"    // a part of a write reaches its file
-	FailedSync    Kind = "failed-sync"    // what was written is not made durable
 	TornTail      Kind = "torn-tail"      // a file ends amid what was written last
 	FlippedBits   Kind = "flipped-bits"   // a file's last bytes are others
 	SearchBusy    Kind = "search-429"     // the index takes nothing for now
@@ -41,7 +38,6 @@ const (
 	SearchTimeout Kind = "search-timeout" // the index has taken all, and does not say so
 	SearchMixed   Kind = "search-mixed"   // the index takes some, and says which
 	SearchVersion Kind = "search-version" // a document meets another change of it
-	RetentionTrim Kind = "retention-trim" // records are forgotten before they are read
 	RudeOverwrite Kind = "rude-overwrite" // the application puts back what it read long ago
 	RudeRecreate  Kind = "rude-recreate"  // it removes a row and makes it again
 	RudeRename    Kind = "rude-rename"    // it writes a row that it is about to remove
@@ -50,8 +46,8 @@ const (
 // Kinds are all kinds of faults.
 var Kinds = []Kind{
 	CrashBefore, CrashAfter, CrashBetween, Redelivery, Reorder, Bisect, PartialReply, Zombie, TwoWorkers, Split,
-	Throttle, Unknown, Conflict, Unprocessed, Expiry, Skew, ClockBack, PowerCut, DiskFull, ShortWrite, FailedSync,
-	TornTail, FlippedBits, SearchBusy, SearchDown, SearchTimeout, SearchMixed, SearchVersion, RetentionTrim,
+	Throttle, Unknown, Conflict, Unprocessed, Expiry, Skew, ClockBack, PowerCut,
+	TornTail, FlippedBits, SearchBusy, SearchDown, SearchTimeout, SearchMixed, SearchVersion,
 	RudeOverwrite, RudeRecreate, RudeRename,
 }
 

@@ -139,10 +139,7 @@ func (m *mapping) instance() *node {
 	n := m.start()
 	n.link = &link{world: m.world, n: n}
 	r := n.runnerOver(n.link)
-	h, err := lambda.New(r, m.order, "", func(context.Context) error { return nil })
-	if err != nil {
-		panic(err)
-	}
+	h := lambda.New(r, m.order, "", func(context.Context) error { return nil })
 	h.Portion = 1 + m.sched.n(8)
 	n.handler = h
 	return n

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 	"slices"
@@ -23,6 +24,7 @@ type truth struct {
 	rows     map[string]*known
 	order    []string
 	followed map[string]value.Value // the last value of each field of each row
+	who      value.Item             // the follower whom a row is made for
 }
 
 // known is a row that must be there, whole but for bookkeeping.
@@ -101,7 +103,7 @@ func (t *truth) made(r *model.RowRule, row value.Item, d *deed) (*known, bool) {
 			continue
 		}
 		vals[f.Name] = t.eval(&f.Expr, row, d)
-		if x := f.Expr.Field; x != nil && x.Key == nil {
+		if x := cmp.Or(f.Expr.Field, f.Expr.Each); x != nil && x.Key == nil {
 			typed[f.Name] = true
 		}
 		if r.Into.Attribute(f.Name) != nil {
@@ -163,6 +165,8 @@ func (t *truth) eval(x *model.Expr, row value.Item, d *deed) value.Value {
 	switch {
 	case x.Field != nil:
 		return x.Field.Get(row)
+	case x.Each != nil:
+		return x.Each.Get(t.who)
 	case x.Map != nil:
 		var attrs []value.Attr
 		for i := range x.Map {
@@ -459,11 +463,27 @@ func (w *world) fail(class Class, what string, args ...any) {
 	}
 }
 
+// keptRows are the rows of which something is kept that could not be done.
+func (w *world) keptRows() map[string]bool {
+	kept := map[string]bool{}
+	for _, d := range w.kept() {
+		if mt := w.base.tables[d.Get("t").Text()]; mt != nil {
+			key, _ := mt.KeyOf(d.Get("key").Item())
+			kept[refName(store.Ref{Table: mt.Name, Key: key})] = true
+		}
+	}
+	return kept
+}
+
 // state holds every row of the store against the truth, both ways.
 func (t *truth) state() {
+	kept := t.keptRows()
 	for _, name := range t.order {
 		k := t.rows[name]
 		row := t.base.tables[k.table.Name].get(k.key)
+		if kept[name] && (row == nil || len(k.entity.Steps) > 0) {
+			continue
+		}
 		if row == nil {
 			t.fail(Lost, "lost: %s is not there, should be %s", name, plain(k.image))
 			continue
@@ -626,11 +646,11 @@ func texts(out []string, v value.Value) []string {
 
 // past holds history against one pass over what the application did.
 func (t *truth) past() {
-	want := map[string]*known{}
+	want, may := map[string]*known{}, map[string]*known{}
 	for _, d := range t.deeds {
 		was, is := d.table.Classify(d.was), d.table.Classify(d.is)
 		for _, r := range t.model.Rows {
-			if len(r.Keep) == 0 || r.Each != nil || r.Source != was && r.Source != is {
+			if len(r.Keep) == 0 || r.Source != was && r.Source != is {
 				continue
 			}
 			event, image := "INSERT", d.is
@@ -647,18 +667,14 @@ func (t *truth) past() {
 			if !slices.Contains(r.Keep, event) || !model.Holds(r.Where, image) {
 				continue
 			}
-			if k, ok := t.made(r, image, d); ok {
+			if r.Each != nil {
+				t.tell(r, image, d, want, may)
+			} else if k, ok := t.made(r, image, d); ok {
 				want[k.name()] = k
 			}
 		}
 	}
-	kept := map[string]bool{}
-	for _, d := range t.kept() {
-		if mt := t.base.tables[d.Get("t").Text()]; mt != nil {
-			key, _ := mt.KeyOf(d.Get("key").Item())
-			kept[refName(store.Ref{Table: mt.Name, Key: key})] = true
-		}
-	}
+	kept := t.keptRows()
 	for name, k := range want {
 		row := t.base.tables[k.table.Name].get(k.key)
 		switch have := row.Filter(func(n string) bool { return !book.IsOurs(n) }); {
@@ -672,15 +688,11 @@ func (t *truth) past() {
 	for _, mt := range t.model.Tables {
 		t.base.tables[mt.Name].each(func(key store.Key, row value.Item) {
 			name := refName(store.Ref{Table: mt.Name, Key: key})
-			if e := mt.Classify(row); e != nil && history(e) && !told(e) && want[name] == nil && !t.touched[name] {
+			if e := mt.Classify(row); e != nil && history(e) && want[name] == nil && may[name] == nil && !t.touched[name] {
 				t.fail(Doubled, "history: %s is there, and nothing was done that made it: %s", name, plain(row))
 			}
 		})
 	}
-}
-
-func told(e *model.Entity) bool {
-	return slices.ContainsFunc(e.MadeBy, func(r *model.RowRule) bool { return r.Each != nil })
 }
 
 func sumRecords(t *table) (n int) {

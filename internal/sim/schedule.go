@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"weir/internal/book"
@@ -49,6 +50,11 @@ func Run(m *model.Model, seed uint64, o Options) Outcome {
 	if len(w.failures) == 0 {
 		w.judge()
 	}
+	if len(w.failures) == 0 {
+		w.recount()
+		w.again()
+		w.recording()
+	}
 	out := Outcome{
 		Seed: seed, Failures: w.failures, Acts: acts, Faults: w.faults.struck, Pairs: w.faults.pairs(), Counted: w.counted,
 		Trace: w.trace.Sum64(), Writings: w.writings, strikes: w.faults.log,
@@ -85,6 +91,9 @@ func (w *world) rough(o Options) (acts int) {
 			w.app.sweep(w.sched)
 		case u < 17:
 			w.streams()
+			if w.mapping == nil {
+				w.redeliver()
+			}
 		case u < 18 && w.strike(TwoWorkers):
 			crowd = 1 + w.faults.dice.n(3)
 		default:
@@ -127,6 +136,8 @@ func (w *world) streams() {
 		t.split(s, w.faults.dice)
 	}
 	if w.base.keep && w.might(PowerCut, 1) {
+		clear(w.foreign)
+		w.foreign[""] = true // from now on nobody knows who wrote a version
 		w.note("world", fmt.Sprintf("power cut: %d changes lost", w.base.cut(w.faults.dice)), nil)
 		for len(w.nodes) > 0 {
 			w.nodes[0].die()
@@ -277,7 +288,7 @@ func (w *world) heal() {
 	}
 	w.settle()
 	for _, row := range w.kept() {
-		if kind := runner.DeadKind(row.Get("kind").Text()); kind == runner.DeadParked || kind == runner.DeadPublish {
+		if kind := runner.DeadKind(row.Get("kind").Text()); (kind == runner.DeadParked || kind == runner.DeadPublish) && !strings.Contains(row.Get("reason").Text(), "the max of this step") {
 			w.fail(Lost, "parked: %s is still kept: %s", row.Get("target").Text(), row.Get("reason").Text())
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash"
 	"hash/fnv"
-	"slices"
 	"time"
 
 	"weir/internal/book"
@@ -34,6 +33,7 @@ type world struct {
 	way     way
 	mapping *mapping // of the function; nil where there is none
 
+	foreign  map[string]bool // rows whose version the application wrote last
 	counted  map[string]int
 	failures []Failure
 	cuts     map[int]bool // calls that a process dies at: before it, or after
@@ -73,7 +73,7 @@ func newWorld(m *model.Model, seed uint64, o Options) *world {
 	w := &world{
 		seed: seed, model: m, index: newIndex(), clock: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		faults: newFaults(seed, o.Faults, o.Without), sched: newDice(seed, "schedule", 0),
-		counted: map[string]int{}, trace: fnv.New64a(), log: o.Trace,
+		foreign: map[string]bool{}, counted: map[string]int{}, trace: fnv.New64a(), log: o.Trace,
 	}
 	tables := []store.Table{book.Table()}
 	for _, t := range m.Tables {
@@ -83,6 +83,7 @@ func newWorld(m *model.Model, seed uint64, o Options) *world {
 	}
 	w.base = newMemory(tables, func() time.Time { return w.clock }, newDice(seed, "store", 0))
 	w.base.wrote = func(who string, t *table, key store.Key, old, now value.Item) {
+		w.backwards(who, t, key, old, now)
 		if w.log != nil {
 			w.log(fmt.Sprintf("    %s: %s was %s", who, refName(store.Ref{Table: t.Name, Key: key}), plain(old)))
 			w.log(fmt.Sprintf("    %s: %s is  %s", who, refName(store.Ref{Table: t.Name, Key: key}), plain(now)))
@@ -97,11 +98,6 @@ func newWorld(m *model.Model, seed uint64, o Options) *world {
 // choose draws how the run delivers records, and gives the function its mapping.
 func (w *world) choose() {
 	w.way = way(newDice(w.seed, "way", 0).n(int(ways)))
-	if w.way == byItem && slices.ContainsFunc(w.model.Entities, func(e *model.Entity) bool { return e.SetOf() != nil }) {
-		if _, err := lambda.New(&runner.Runner{Model: w.model}, lambda.ByItem, "", nil); err != nil {
-			w.way = byShard // such a model is refused
-		}
-	}
 	switch w.way {
 	case byShard:
 		w.mapping = newMapping(w, lambda.ByShard)

@@ -1,0 +1,106 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/replay"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// again replays the streams of the run into an empty world, and then once more:
+// both times everything must come out as it did live.
+func (w *world) again() {
+	if len(w.kept()) > 0 || newDice(w.seed, "again", 0).n(4) > 0 {
+		return
+	}
+	w.counted["replays"]++
+	o := newWorld(w.model, w.seed, Options{})
+	o.mapping, o.way, o.base.keep, o.calm = nil, byFollower, false, true
+	o.clock = w.clock
+	for times := range 2 {
+		o.replay(w)
+		o.settle()
+		if len(o.kept()) > 0 { // a row that has no room for a replay's mark
+			break
+		}
+		for _, f := range o.failures {
+			w.fail(f.Class, "replay: %s", f.What)
+		}
+		w.compare(o, fmt.Sprintf("replayed %d times", times+1))
+		if len(w.failures) > 0 {
+			break
+		}
+	}
+	for _, n := range slices.Clone(o.nodes) {
+		n.die()
+	}
+}
+
+// replay replays the streams of another world. A whole recording has no gaps.
+func (w *world) replay(from *world) {
+	err := w.alone("replay", func(run *runner.Runner) error {
+		r := replay.Replay{Model: w.model, Store: run.Store, Runner: run}
+		r.Gap = func(g replay.Gap) {
+			w.fail(Unaccounted, "a gap in a whole recording: %s: %s", refName(g.Row), g.Reason)
+		}
+		for _, mt := range w.model.Tables {
+			for _, s := range from.base.tables[mt.Name].shards {
+				var batch []events.Entry
+				for _, rec := range s.records {
+					batch = append(batch, events.Entry{Record: rec})
+				}
+				for len(batch) > 0 {
+					n := min(len(batch), 1+w.sched.n(30))
+					if err := r.Batch(context.Background(), batch[:n], ""); err != nil {
+						return err
+					}
+					batch = batch[n:]
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		w.fail(Stuck, "%v", err)
+	}
+}
+
+// compare holds another world's rows and documents against ours. Who was told what
+// depends on when it was handled.
+func (w *world) compare(o *world, what string) {
+	for _, mt := range w.model.Tables {
+		a, b := w.base.tables[mt.Name], o.base.tables[mt.Name]
+		mine := func(t *table, yield func(store.Key, value.Item)) {
+			t.each(func(k store.Key, row value.Item) {
+				e := mt.Classify(row)
+				toldOf := e != nil && slices.ContainsFunc(e.MadeBy, func(r *model.RowRule) bool { return r.Each != nil })
+				if !toldOf && !(e != nil && e.SetOf() != nil) && !w.app.touched[refName(store.Ref{Table: t.Name, Key: k})] {
+					yield(k, row.Filter(func(n string) bool { return !book.IsOurs(n) }))
+				}
+			})
+		}
+		mine(a, func(k store.Key, row value.Item) {
+			have := b.get(k).Filter(func(n string) bool { return !book.IsOurs(n) })
+			if !value.EqualItems(have, row) {
+				w.fail(Reordered, "%s: %s is %s, was %s", what, refName(store.Ref{Table: a.Name, Key: k}), differs(have, row), differs(row, have))
+			}
+		})
+		mine(b, func(k store.Key, row value.Item) {
+			if a.get(k) == nil {
+				w.fail(Doubled, "%s: %s is there: %s", what, refName(store.Ref{Table: a.Name, Key: k}), plain(row))
+			}
+		})
+	}
+	for name, d := range w.index.docs {
+		if e := o.index.docs[name]; !d.Deleted && (e.ID == "" || e.Deleted || !slices.Equal(d.Text, e.Text)) {
+			w.fail(Reordered, "%s: document %q is %q, was %q", what, name, e.Text, d.Text)
+		}
+	}
+}

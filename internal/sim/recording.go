@@ -1,0 +1,61 @@
+package sim
+
+import (
+	"bytes"
+
+	"weir/internal/events"
+	"weir/internal/value"
+)
+
+// recording writes the run's streams down as files are recorded, damages the last
+// record or not, and reads them: every other record must come out as it was, and
+// the damaged one at most as one entry in its place.
+func (w *world) recording() {
+	var want []events.Record
+	var file []byte
+	last := 0
+	for _, mt := range w.model.Tables {
+		for _, s := range w.base.tables[mt.Name].shards {
+			for i := range s.records {
+				last = len(file)
+				want = append(want, s.records[i])
+				file = append(appendRecord(file, &s.records[i]), '\n')
+			}
+		}
+	}
+	if len(want) == 0 {
+		return
+	}
+	w.faults.over = false
+	damaged := true
+	switch {
+	case w.might(TornTail, 5):
+		file = file[:last+w.faults.dice.n(len(file)-last)]
+	case w.might(FlippedBits, 5):
+		at := last + w.faults.dice.n(len(file)-last-1)
+		file[at] ^= byte(1 + w.faults.dice.n(255))
+	default:
+		damaged = false
+	}
+	w.faults.over = true
+	whole := len(want)
+	if damaged {
+		whole--
+	}
+	n := 0
+	err := events.Read(bytes.NewReader(file), "the recording", func(e events.Entry) error {
+		if n < whole && (e.Bad != nil || !sameRecord(&e.Record, &want[n])) {
+			w.fail(Lost, "recording: record %d of %d, which is whole, is read as %v %+v", n+1, len(want), e.Bad, e.Record)
+		}
+		n++
+		return nil
+	})
+	if n < whole || n > whole+2 || err != nil && !damaged {
+		w.fail(Unaccounted, "recording: of %d records %d are read: %v", len(want), n, err)
+	}
+}
+
+func sameRecord(a, b *events.Record) bool {
+	same := func(x, y value.Item) bool { return (x == nil) == (y == nil) && value.EqualItems(x, y) }
+	return a.Position == b.Position && a.Expired == b.Expired && a.Time.Equal(b.Time) && same(a.Keys, b.Keys) && same(a.Old, b.Old) && same(a.New, b.New)
+}

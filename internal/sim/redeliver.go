@@ -1,0 +1,46 @@
+package sim
+
+import (
+	"context"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/projections"
+	"weir/internal/runner"
+)
+
+// redeliver has a process apply a part of a shard that others have applied, and
+// perhaps more that comes right after it, as one does that read it long ago.
+func (w *world) redeliver() {
+	mt := pick(w.sched, w.model.Tables)
+	t := w.base.tables[mt.Name]
+	s := pick(w.sched, t.shards)
+	row := w.base.tables[book.TableName].get(book.Checkpoint(w.model.Name, runner.GroupRows, mt.Name, s.ID).Key)
+	at := events.PositionFrom(row.Get(book.Position))
+	seen, done := min(s.seen, len(s.records)), 0
+	for done < seen && s.records[done].Position.Compare(at) <= 0 {
+		done++
+	}
+	if done == 0 || !w.strike(Redelivery) {
+		return
+	}
+	from := w.faults.dice.n(done)
+	to := from + 1 + w.faults.dice.n(seen-from)
+	b := runner.Batch{Lane: runner.Lane(mt.Name, s.ID), Read: w.clock}
+	for i := from; i < to; i++ {
+		if c, ok := projections.NewChange(mt, &s.records[i]); ok {
+			b.Changes = append(b.Changes, c)
+		}
+	}
+	_ = w.base.Sync(context.Background()) // what somebody has read is durable
+	n := w.start()
+	n.fiber("again", func(f *fiber) error {
+		f.pause()
+		r := n.runner(f)
+		if _, err := r.Rows(context.Background(), b); err != nil || r.Index == nil {
+			return err
+		}
+		_, err := r.Documents(context.Background(), []runner.Batch{b})
+		return err
+	})
+}

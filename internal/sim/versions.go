@@ -1,0 +1,43 @@
+package sim
+
+import (
+	"strings"
+
+	"weir/internal/book"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// backwards says when weir writes something older over something newer: a lower
+// version over one of its own on a row, in a book or in a node of a set; a lower
+// position of a lane or of a group. A worker that is stale changes nothing.
+func (w *world) backwards(who string, t *table, key store.Key, old, now value.Item) {
+	name := refName(store.Ref{Table: t.Name, Key: key})
+	if who == "app" || who == "ttl" {
+		w.foreign[name] = true
+		return
+	}
+	if w.foreign[""] || old == nil || now == nil {
+		return
+	}
+	if t.Name != book.TableName {
+		if lower(old, now, book.Version) && !w.foreign[name] {
+			w.fail(Reordered, "version: %s made %s go back from %s to %s", who, name, plain(old), plain(now))
+		}
+		w.foreign[name] = false
+		return
+	}
+	switch kind, _, _ := strings.Cut(key.Partition.Text(), "|"); kind {
+	case "book", "set", "check", "tomb", "follow", "fact":
+		for _, a := range old {
+			if (a.Name == book.Count || a.Name == book.Position || strings.HasPrefix(a.Name, book.Lane(""))) && now.Has(a.Name) && lower(old, now, a.Name) {
+				w.fail(Reordered, "position: %s made %s go back from %s to %s", who, name, plain(old), plain(now))
+			}
+		}
+	}
+}
+
+func lower(old, now value.Item, name string) bool {
+	a, b := old.Get(name), now.Get(name)
+	return a.Kind() == b.Kind() && (a.Kind() == value.Number || a.Kind() == value.Binary) && value.Compare(b, a) < 0
+}
