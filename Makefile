@@ -1,9 +1,10 @@
 # weir: derived data for DynamoDB tables, kept exactly right.
 
 GO ?= go
+SCHEDULES ?= 5000
 export CGO_ENABLED ?= 0
 
-.PHONY: help build demo test race kill conform lint check planted bench bench-aws record clean
+.PHONY: help build demo test race kill conform lint check planted sim bench bench-aws record clean
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 11
@@ -32,6 +33,9 @@ lint: ## gofmt, vet, staticcheck, govulncheck
 
 check: ## everything that must hold, as .ci/run does it
 	@.ci/run
+
+sim: ## thousands of schedules in a simulated world in which everything goes wrong
+	$(GO) test ./internal/sim -run '^TestFull$$' -count 1 -v -timeout 30m -schedules $(SCHEDULES)
 
 planted: ## mistakes planted one by one, and the seed that notices each: docs/planted-bugs.md
 	$(GO) run ./scripts/planted

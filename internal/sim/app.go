@@ -384,7 +384,7 @@ func (a *app) overwrite(d *dice) {
 		w := store.Write{Ref: store.Ref{Table: s.table.Name, Key: s.key}, Delete: true}
 		if e := s.table.Classify(s.row); len(e.Attributes) > 0 && d.chance(0.6) {
 			at := pick(d, e.Attributes)
-			if inKey(e, at.Name) || stamped(e, at.Name) {
+			if inKey(e, at.Name) || stamped(e, at.Name) || !ruled(e, at.Name) {
 				return
 			}
 			w.Delete, w.Put = false, s.row.With(value.Attr{Name: at.Name, Value: a.words.of(e, at.Name, d)})
@@ -400,6 +400,14 @@ func (a *app) overwrite(d *dice) {
 		return
 	}
 	a.write(s.table, store.Write{Ref: store.Ref{Table: s.table.Name, Key: s.key}, Put: s.row}, s.own)
+}
+
+// ruled reports whether rules that make rows of an entity set the attribute; another
+// one is the application's there.
+func ruled(e *model.Entity, name string) bool {
+	return slices.ContainsFunc(e.MadeBy, func(r *model.RowRule) bool {
+		return slices.ContainsFunc(r.Fields, func(f model.Assign) bool { return f.Name == name })
+	})
 }
 
 // derivedRows are the rows that weir keeps as state.
