@@ -20,18 +20,28 @@ import (
 // that a split writes, they fit a transaction.
 const leafMarked = 60
 
+// readMarks reads the marks before any leaf is read: so a leaf has counted whatever
+// they say, and can be shown.
+func (w *work) readMarks(ctx context.Context, pending []*setWork) (err error) {
+	for _, s := range pending {
+		if !w.ByItem {
+			return nil
+		}
+		if s.marks, err = w.memberMarks(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // markLeaves is writeLeaves without lanes.
 func (w *work) markLeaves(ctx context.Context, pending []*setWork) error {
 	for _, s := range pending {
-		marks, err := w.memberMarks(ctx, s)
-		if err != nil {
-			return err
-		}
 		s.steps = nil
 		for _, path := range slices.Sorted(maps.Keys(s.todo)) {
 			n := s.nodes[path]
 			left := slices.DeleteFunc(s.todo[path], func(m projections.Member) bool {
-				return m.Position.Compare(marks[w.memberMark(s, m).Key.Sort.Text()]) <= 0
+				return m.Position.Compare(s.marks[w.memberMark(s, m).Key.Sort.Text()]) <= 0
 			})
 			if len(left) == 0 {
 				s.done = append(s.done, n)

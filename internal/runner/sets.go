@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"weir/internal/book"
+	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/store"
@@ -28,7 +29,8 @@ type setWork struct {
 	steps []projections.Member
 	nodes map[string]*projections.Node // what was read of the tree, by path
 	todo  map[string][]projections.Member
-	done  []*projections.Node // leaves that have counted their steps, to be shown
+	done  []*projections.Node        // leaves that have counted their steps, to be shown
+	marks map[string]events.Position // without lanes: up to where steps were counted when the ways were not yet read
 }
 
 // sets adds each set's steps to the leaves that they belong to, and shows what the
@@ -43,6 +45,9 @@ func (w *work) sets(ctx context.Context) error {
 	for round := 0; len(pending) > 0; round++ {
 		if round == maxRounds {
 			return fmt.Errorf("%s of %s: its tree does not come to rest after %d readings", pending[0].Entity.SetOf().Name, w.describe(pending[0].Row), round)
+		}
+		if err := w.readMarks(ctx, pending); err != nil {
+			return err
 		}
 		if err := w.readWays(ctx, pending); err != nil {
 			return err

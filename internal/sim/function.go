@@ -78,10 +78,10 @@ func (m *mapping) look() {
 // ready reports whether a queue has something for the function, and its shard's
 // parent is finished.
 func (m *mapping) ready(q *queue) bool {
-	if q.done == len(q.index) || len(q.calls) > 0 && !slices.ContainsFunc(q.calls, func(c *invocation) bool { return c.old }) {
+	if q.done == len(q.index) {
 		return false
 	}
-	if slices.ContainsFunc(q.calls, func(c *invocation) bool { return !c.old }) && !m.strike(TwoWorkers) {
+	if slices.ContainsFunc(q.calls, func(c *invocation) bool { return !c.old }) && (m.order == lambda.ByShard || !m.strike(TwoWorkers)) {
 		return false
 	}
 	return !slices.ContainsFunc(m.queues, func(p *queue) bool {

@@ -96,7 +96,7 @@ var apart = []string{pairOf(PowerCut, Bisect), pairOf(PowerCut, PartialReply), p
 var covered = func() (out []string) {
 	for _, kind := range []string{"count", "sum", "mean", "distinct", "set", "copy", "history", "each", "follow", "steps", "search"} {
 		for _, op := range []string{"insert", "edit", "delete", "move", "expire"} {
-			if (kind == "set" || kind == "each") && op == "expire" {
+			if (kind == "set" || kind == "each" || kind == "steps") && op == "expire" {
 				continue // the models that have these have no time to live
 			}
 			out = append(out, kind+" "+op)
