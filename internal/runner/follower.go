@@ -26,8 +26,9 @@ type Follower struct {
 	Source Source
 	// Stop, when closed, ends following behind the batch that is being applied.
 	Stop <-chan struct{}
-	// Prompt has changes applied as soon as they are there. Without it, who catches up
-	// lets more come when there are few: what is applied together costs less.
+	// Prompt has changes of rows applied as soon as they are there. Without it, who
+	// catches up lets more come when there are few, as search always does: what is
+	// applied together costs less.
 	Prompt bool
 	// Report, when set, is called after each batch with what became of it.
 	Report func(group string, n Counts)
@@ -49,7 +50,7 @@ const (
 // segment of its own in an index, and segments have to be merged.
 var pageRecords = map[string]int{GroupRows: 1000, GroupSearch: 2048}
 
-// gathering is how long a group that is not Prompt lets more come.
+// gathering is how long a group lets more come, rows where it is not Prompt.
 var gathering = map[string]time.Duration{GroupRows: 20 * time.Millisecond, GroupSearch: 100 * time.Millisecond}
 
 // Run follows until the context ends or something fails. When idle it waits for
@@ -149,7 +150,7 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 		if err != nil {
 			return err
 		}
-		if n < 2*pageRecords[c.group] && until != nil && !last && !c.Prompt {
+		if n < 2*pageRecords[c.group] && until != nil && !last && !(c.Prompt && c.group == GroupRows) {
 			if err := gather(ctx, until, gathering[c.group]); err != nil {
 				return err
 			}
