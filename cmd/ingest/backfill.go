@@ -28,8 +28,9 @@ it may run beside applications, and again: what it did stays done, and a run tha
 broken off goes on where it stopped.
 
 Printed is how many rows got which attribute, and how many have a key of an index that
-is not what the model makes: those are left alone. Where a row was refused what it
-misses, the exit code is 1.
+is not what the model makes: those are left alone. Unique values
+get their claims; where two rows have one value, both stay and the second is told.
+Where that is so, or a row was refused what it misses, the exit code is 1.
 
   ingest backfill gallery --dry-run
   ingest backfill gallery --aws -o json`
@@ -72,7 +73,7 @@ func (c *backfillCommand) Run(p *program) (err error) {
 		return err
 	}
 	c.print(p, filled, samples)
-	if filled.Refused > 0 {
+	if filled.Refused > 0 || filled.Shared > 0 {
 		return failed(exitCheck)
 	}
 	return nil
@@ -91,7 +92,7 @@ func fresh(seen map[string]int, f migrate.Filling) bool {
 
 func (c *backfillCommand) print(p *program, f migrate.Filled, samples []sample) {
 	if c.Output == "json" {
-		out := map[string]any{"model": c.Model, "dryRun": c.DryRun, "read": f.Read, "rows": f.Rows, "refused": f.Refused, "gets": f.Gets, "other": f.Other}
+		out := map[string]any{"model": c.Model, "dryRun": c.DryRun, "read": f.Read, "rows": f.Rows, "refused": f.Refused, "claims": f.Claims, "shared": f.Shared, "gets": f.Gets, "other": f.Other}
 		if c.DryRun {
 			out["samples"] = samples
 		}
@@ -105,6 +106,9 @@ func (c *backfillCommand) print(p *program, f migrate.Filled, samples []sample) 
 		verb = "would be filled"
 	}
 	fmt.Fprintf(p.stdout, "%d rows read, %d %s, %d refused\n", f.Read, f.Rows, verb, f.Refused)
+	if f.Claims+f.Shared > 0 {
+		fmt.Fprintf(p.stdout, "  unique values: %d claimed, %d in two rows\n", f.Claims, f.Shared)
+	}
 	for _, name := range slices.Sorted(maps.Keys(f.Gets)) {
 		fmt.Fprintf(p.stdout, "  %s: %d\n", name, f.Gets[name])
 	}

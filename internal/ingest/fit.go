@@ -12,6 +12,10 @@ func Fit(e *model.Entity, row value.Item) (value.Item, []Problem) {
 	var problems []Problem
 	for _, a := range e.Attributes {
 		v := row.Get(a.Name)
+		if v.IsMissing() && a.Computed != nil {
+			v = a.Computed.Value(row)
+			row = row.With(value.Attr{Name: a.Name, Value: v})
+		}
 		if v.IsMissing() {
 			if a.Required {
 				problems = append(problems, Problem{pointer(a.Name), "is required"})

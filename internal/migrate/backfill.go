@@ -50,6 +50,8 @@ type Filled struct {
 	Read    int
 	Rows    int            // that got something
 	Refused int            // that could not get what they miss
+	Claims  int            // unique values that were claimed for the rows that have them
+	Shared  int            // unique values that another row has too
 	Gets    map[string]int // by Entity.attribute, how many rows got it
 	Other   map[string]int // by Entity.attribute, how many rows have another value than the model makes
 }
@@ -59,6 +61,8 @@ const (
 	readCount    = "read"
 	rowsCount    = "rows"
 	refusedCount = "refused"
+	claimsCount  = "claims"
+	sharedCount  = "shared"
 	getsPrefix   = "+"
 	otherPrefix  = "!"
 )
@@ -99,6 +103,10 @@ func (f *Filled) add(counts map[string]int) {
 			f.Rows += n
 		case name == refusedCount:
 			f.Refused += n
+		case name == claimsCount:
+			f.Claims += n
+		case name == sharedCount:
+			f.Shared += n
 		case strings.HasPrefix(name, getsPrefix):
 			f.Gets[attr] += n
 		default:
@@ -161,6 +169,9 @@ func (b *Backfill) page(ctx context.Context, p *place, rows []value.Item) error 
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+	}
+	if err := b.claim(ctx, p.table, rows, counts); err != nil {
+		return err
 	}
 	for name, n := range counts {
 		p.counts[name] += n
@@ -238,6 +249,15 @@ func fill(t *model.Table, row value.Item) (f Filling, ok bool) {
 			whole = whole.With(value.Attr{Name: a.Name, Value: a.Default})
 		}
 	}
+	for _, a := range e.Attributes {
+		if a.Computed == nil || row.Has(a.Name) {
+			continue
+		}
+		if v := a.Computed.Value(whole); !v.IsMissing() {
+			f.gets(value.Attr{Name: a.Name, Value: v})
+			whole = whole.With(value.Attr{Name: a.Name, Value: v})
+		}
+	}
 	for i := range t.Indexes {
 		attrs, made := projections.KeysOf(e, &t.Indexes[i], whole)
 		for _, a := range attrs {
@@ -280,6 +300,11 @@ func (f *Filling) write() store.Write {
 	for _, a := range f.Gets {
 		test(a.Name)
 		w.Ops = append(w.Ops, set(a.Name, a.Value))
+		if d := e.Attribute(a.Name); d != nil && d.Computed != nil {
+			for _, name := range d.Computed.Fields() {
+				test(name)
+			}
+		}
 		if k := e.KeyTemplate(a.Name); k != nil {
 			for _, name := range k.Template.Names() {
 				test(e.Field(name).Attr)
