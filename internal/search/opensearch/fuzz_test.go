@@ -114,7 +114,8 @@ func FuzzTarget(f *testing.F) {
 		} else if r, err := http.NewRequest("GET", got.URL+"/_bulk", nil); err != nil || r.URL.Host == "" || r.URL.User != nil {
 			t.Fatalf("%q is taken as %+v, %v", s, got, err)
 		}
-		if before, _, ok := strings.Cut(s, "@"); ok && strings.Contains(before, "topsecret") && strings.Contains(said, "topsecret") {
+		at := max(0, strings.LastIndexByte(s, '@')) // what is behind it is the host
+		if strings.Contains(s[:at], "topsecret") && !strings.Contains(s[at:], "topsecret") && strings.Contains(said, "topsecret") {
 			t.Fatalf("%q is said with its password: %s", s, said)
 		}
 	})
