@@ -32,7 +32,7 @@ func ParseTarget(s string) (Target, error) {
 	t.Password, _ = u.User.Password()
 	for name, values := range u.Query() {
 		if name != "sign" || len(values) != 1 || values[0] == "" {
-			return Target{}, fmt.Errorf("%s is %w: it has the parameter %q, and the only one is sign=REGION", hidden(s), ErrTarget, name)
+			return Target{}, fmt.Errorf("%s is %w: behind the question mark there is nothing but sign=REGION", hidden(s), ErrTarget)
 		}
 		t.Region, t.Service = values[0], "es"
 	}
