@@ -146,7 +146,7 @@ func (a *app) create(e *model.Entity, d *dice) {
 	if d.chance(0.2) {
 		w.If = store.Cond{{{Attr: e.Table.Key.Partition.Name, Is: store.Absent}}}
 	}
-	a.write(e.Table, w, a.meant(e, row, nil))
+	a.write(e.Table, w, bare(e, row))
 }
 
 // like is a row of an entity that has some names of its key from another one.
@@ -295,7 +295,7 @@ func (a *app) move(e *model.Entity, d *dice) {
 		return
 	}
 	was := o.image
-	if a.write(e.Table, store.Write{Ref: store.Ref{Table: e.Table.Name, Key: key}, Put: row, If: store.Cond{{{Attr: e.Table.Key.Partition.Name, Is: store.Absent}}}}, a.meant(e, row, nil)) {
+	if a.write(e.Table, store.Write{Ref: store.Ref{Table: e.Table.Name, Key: key}, Put: row, If: store.Cond{{{Attr: e.Table.Key.Partition.Name, Is: store.Absent}}}}, bare(e, row)) {
 		a.write(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Delete: true}, nil)
 		a.met(e, "move", was)
 	}
@@ -455,9 +455,6 @@ func (a *app) rename(e *model.Entity, d *dice) {
 	}
 	a.write(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Delete: true}, nil)
 }
-
-// meant is what the application means by a row that it writes whole.
-func (a *app) meant(e *model.Entity, row, _ value.Item) value.Item { return bare(e, row) }
 
 // bare is a row without bookkeeping and what is tallied on it.
 func bare(e *model.Entity, row value.Item) value.Item {

@@ -42,7 +42,6 @@ type invocation struct {
 	from, n int
 	answer  []byte
 	old     bool // its time is over; nobody waits for the answer
-	in      json.RawMessage
 }
 
 func newMapping(w *world, o lambda.Order) *mapping {
@@ -115,7 +114,7 @@ func (m *mapping) poll() bool {
 
 func (m *mapping) invoke(q *queue, from, n int) {
 	in := m.instance()
-	c := &invocation{from: from, n: n, in: q.state}
+	c := &invocation{from: from, n: n}
 	payload := m.payload(q, from, n)
 	in.fiber(fmt.Sprintf("%s/%s.%d+%d", q.shard.ID[16:], q.table.Name, from, n), func(f *fiber) error {
 		f.pause()

@@ -7,7 +7,6 @@ import (
 	"sort"
 	"time"
 
-	"weir/internal/events"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -349,12 +348,4 @@ func (m *memory) cut(d *dice) (lost int) {
 	}
 	m.undo = m.undo[:0]
 	return lost
-}
-
-// recordsOf are all records of a table that were ever written.
-func (t *table) recordsOf() (out []events.Record) {
-	for _, s := range t.shards {
-		out = append(out, s.records...)
-	}
-	return out
 }

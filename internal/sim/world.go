@@ -40,7 +40,6 @@ type world struct {
 	writings int          // how many calls there were that write
 	trace    hash.Hash64
 	log      func(line string) // when set, is given the trace
-	steps    int
 }
 
 // way is how a run delivers records.
