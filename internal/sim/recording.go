@@ -29,9 +29,9 @@ func (w *world) recording() {
 	w.faults.over = false
 	damaged := true
 	switch {
-	case w.might(TornTail, 5):
+	case w.might(TornTail, 8):
 		file = file[:last+w.faults.dice.n(len(file)-last)]
-	case w.might(FlippedBits, 5):
+	case w.might(FlippedBits, 20):
 		at := last + w.faults.dice.n(len(file)-last-1)
 		file[at] ^= byte(1 + w.faults.dice.n(255))
 	default:

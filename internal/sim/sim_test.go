@@ -68,7 +68,7 @@ func TestFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	fmt.Println(string(line))
-	least := min(1000, *full/5)
+	least := min(1000, *full/6)
 	for _, k := range Kinds {
 		if r.Kinds[k] < least {
 			t.Errorf("%s struck %d times, fewer than %d", k, r.Kinds[k], least)
