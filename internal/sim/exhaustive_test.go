@@ -17,7 +17,7 @@ func TestEveryCut(t *testing.T) {
 	for _, name := range model.Builtin() {
 		m := load(t, name)
 		whole := cutAt(m, nil)
-		if len(whole.Failures) > 0 || whole.Writings < 60 {
+		if len(whole.Failures) > 0 || whole.Writings < 20 {
 			t.Fatalf("%s: %d calls, %v", name, whole.Writings, whole.Failures)
 		}
 		var cuts []map[int]bool
