@@ -1,6 +1,7 @@
 package query
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -19,7 +20,8 @@ import (
 // or walked past. It cannot be made or changed without the secret, nor used with
 // another query.
 //
-// A place's bytes are its form ('w', 'u' or 's') and then
+// A place's bytes are 'e' where it is among rows with escaped values, its form ('w',
+// 'u' or 's') and then
 //
 //	w  each scan's key and index entry, outermost first
 //	u  the key
@@ -90,6 +92,9 @@ func appendText(b []byte, s string) []byte {
 }
 
 func appendPlace(b []byte, at place) []byte {
+	if at.escaped {
+		b = append(b, 'e')
+	}
 	switch {
 	case at.after != "":
 		return append(append(b, 's'), at.after...)
@@ -113,33 +118,28 @@ func appendKey(b []byte, k store.Key) []byte {
 	return b
 }
 
-func parsePlace(b []byte) (place, error) {
-	if len(b) < 2 {
+func parsePlace(b []byte) (at place, err error) {
+	if b, at.escaped = bytes.CutPrefix(b, []byte{'e'}); len(b) < 1 || len(b) < 2 && !at.escaped {
 		return place{}, ErrCursor
 	}
 	p := parser{rest: b[1:]}
-	var at place
 	switch b[0] {
 	case 's':
-		return place{after: string(b[1:])}, nil
+		at.after = string(b[1:])
 	case 'u':
 		k := p.key()
-		at.key = &k
+		at.key, p.bad = &k, p.bad || len(p.rest) > 0
 	case 'w':
 		for len(p.rest) > 0 && !p.bad {
 			at.at = append(at.at, store.Cursor{Key: p.key(), Entry: p.key()})
 		}
 	default:
+		p.bad = true
+	}
+	if p.bad {
 		return place{}, ErrCursor
 	}
-	return at, valid(!p.bad && len(p.rest) == 0)
-}
-
-func valid(ok bool) error {
-	if ok {
-		return nil
-	}
-	return ErrCursor
+	return at, nil
 }
 
 // parser reads the bytes of a place; bad says that they are none.
