@@ -212,7 +212,7 @@ func (h *Handler) check(ctx context.Context, w *work, state windowState) error {
 	}
 	if !w.lane.follows(state.Weir) {
 		return fmt.Errorf("%w: shard %s of %s was moved to %s by another invocation, while this one comes after %s; is the parallelization factor above 1? Set it to 1, then run projector verify",
-			ErrOrder, w.shard, w.table, strings.Join(w.lane.ends, " or "), state.Weir)
+			ErrOrder, w.shard, w.table, strings.Join(w.lane.ends(), " or "), state.Weir)
 	}
 	return h.enter(ctx, runner.Lane(w.table, w.shard))
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -276,20 +277,25 @@ func (w *world) heal() {
 			w.app.change(o, ops, false)
 		}
 	}
+	why := map[string]string{} // of retries that were refused: it may be another reason than the one kept
 	for range 3 {
 		w.settle()
 		for _, row := range w.kept() {
 			id := row.Get(book.Sort).Text()
-			w.alone("retry "+id, func(r *runner.Runner) error {
+			err := w.alone("retry "+id, func(r *runner.Runner) error {
 				_, err := r.Retry(context.Background(), id)
 				return err
 			})
+			if delete(why, id); err != nil {
+				why[id] = err.Error()
+			}
 		}
 	}
 	w.settle()
 	for _, row := range w.kept() {
-		if kind := runner.DeadKind(row.Get("kind").Text()); (kind == runner.DeadParked || kind == runner.DeadPublish) && !strings.Contains(row.Get("reason").Text(), "the max of this step") {
-			w.fail(Lost, "parked: %s is still kept: %s", row.Get("target").Text(), row.Get("reason").Text())
+		reason := cmp.Or(why[row.Get(book.Sort).Text()], row.Get("reason").Text())
+		if kind := runner.DeadKind(row.Get("kind").Text()); (kind == runner.DeadParked || kind == runner.DeadPublish) && !strings.Contains(reason, "the max of this step") {
+			w.fail(Lost, "parked: %s is still kept: %s", row.Get("target").Text(), reason)
 		}
 	}
 }
