@@ -198,6 +198,7 @@ var atRecord = regexp.MustCompile(`\$at\((\d+)\)`)
 //
 //	put TABLE {row} | create TABLE {row} (where there is none) | set TABLE {key} {attributes} | delete TABLE {key}
 //	for 1..N LINE     the line N times, $i in it being 1 to N
+//	back N            the row of record N as that record left it, bookkeeping and all
 //
 // A null in set takes the attribute away; {"$noise": N} is a string of N letters
 // that no packer makes shorter than three quarters. $at(N) is the position of record
@@ -216,6 +217,10 @@ func (h *harness) write(line string) error {
 		return err
 	}
 	op, rest, _ := strings.Cut(line, " ")
+	if n, err := strconv.Atoi(rest); op == "back" && err == nil {
+		r := &h.records[n-1].rec
+		return h.writeRow(h.model.Table(r.Table), "put", []value.Item{r.New})
+	}
 	name, rest, _ := strings.Cut(rest, " ")
 	t := h.model.Table(name)
 	if t == nil {
@@ -231,11 +236,15 @@ func (h *harness) write(line string) error {
 		}
 		items = append(items, itemOf(x))
 	}
+	return h.writeRow(t, op, items)
+}
+
+func (h *harness) writeRow(t *model.Table, op string, items []value.Item) error {
 	key, ok := t.KeyOf(items[0])
 	if !ok {
-		return fmt.Errorf("no key of %s in %s", name, rest)
+		return fmt.Errorf("no key of %s in %v", t.Name, items[0])
 	}
-	w := store.Write{Ref: store.Ref{Table: name, Key: key}}
+	w := store.Write{Ref: store.Ref{Table: t.Name, Key: key}}
 	switch op {
 	case "put":
 		w.Put = items[0]

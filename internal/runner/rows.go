@@ -222,74 +222,93 @@ func (w *work) mends(ctx context.Context) error {
 	return nil
 }
 
-// mend asks the tombstone whether the row's removal was ours, or the row's coming
+// mend looks after the copy as its record has it, and where it was removed since,
+// as one that was removed: the record of that removal may say an older position than
+// this one does, at which a removal of our own is recorded.
+func (w *work) mend(ctx context.Context, m *projections.Mend) error {
+	removed := m.Change.New == nil
+	missing, err := w.mendAs(ctx, m, removed)
+	if missing && !removed {
+		_, err = w.mendAs(ctx, m, true)
+	}
+	return err
+}
+
+// mendAs asks the tombstone whether the row's removal was ours, or the row's coming
 // back a sleeper's; otherwise it makes the row from its source again. The row
 // keeps the position it had, so that a newer change of the source still wins.
-func (w *work) mend(ctx context.Context, m *projections.Mend) error {
+// It reports whether the row is missing.
+func (w *work) mendAs(ctx context.Context, m *projections.Mend, removed bool) (missing bool, err error) {
 	row := m.Change.Row
 	tombs, err := w.get(ctx, []store.Ref{book.Tombstone(row)})
 	if err != nil {
-		return err
+		return false, err
 	}
-	removed := events.PositionFrom(tombs[0].Get(book.Position))
-	buried := tombs[0] != nil && removed.Compare(m.Ours) >= 0
+	last := events.PositionFrom(tombs[0].Get(book.Position))
+	buried := tombs[0] != nil && last.Compare(m.Ours) >= 0
 	switch {
 	case m.Back && buried:
-		_, err = w.write(ctx, []store.Write{removeUpTo(row, removed)})
-		return err
-	case m.Back || buried && m.Change.New == nil:
-		return nil
+		_, err = w.write(ctx, []store.Write{removeUpTo(row, last)})
+		return false, err
+	case m.Back || buried && removed:
+		return false, nil
+	}
+	image := m.Change.New
+	if image == nil {
+		image = m.Change.Old
 	}
 	for _, rule := range m.Entity.MadeBy {
 		if len(rule.Keep) > 0 {
 			continue
 		}
-		image := m.Change.New
-		if image == nil {
-			image = m.Change.Old
+		gone, err := w.restore(ctx, m, image, rule, removed)
+		if err != nil {
+			return false, err
 		}
-		if err := w.restore(ctx, m, image, rule); err != nil {
-			return err
-		}
+		missing = missing || gone
 	}
-	return nil
+	return missing, nil
 }
 
 // restore makes the row again from its source as it is now. A source that makes no
-// such row leaves what stands there alone: it is somebody else's.
-func (w *work) restore(ctx context.Context, m *projections.Mend, image value.Item, rule *model.RowRule) error {
+// such row leaves what stands there alone: it is somebody else's. It reports whether
+// nothing stands there.
+func (w *work) restore(ctx context.Context, m *projections.Mend, image value.Item, rule *model.RowRule, removed bool) (missing bool, err error) {
 	source, ok := projections.SourceOf(rule, image)
 	if !ok {
-		return nil
+		return false, nil
 	}
 	rows, err := w.get(ctx, []store.Ref{source})
 	if err != nil || rows[0] == nil || w.Model.Table(source.Table).Classify(rows[0]) != rule.Source {
-		return err
+		return false, err
 	}
 	p, ok := projections.Make(rule, rows[0])
 	if !ok || !projections.SameRow(p.Row, m.Change.Row) {
-		return nil
+		return false, nil
 	}
 	p.Position = m.Ours
 	values, err := w.followed(ctx, []*projections.Put{&p})
 	if err != nil {
-		return err
+		return false, err
 	}
 	wr := w.rowWrite(&p, values, true)
-	wr.If = w.restoreCond(m)
+	wr.If = w.restoreCond(m, removed)
 	out, err := w.write(ctx, []store.Write{wr})
-	if err == nil && errors.Is(out[0].Err, store.ErrRefused) {
-		return w.parkRow(ctx, &p, m.Change.Position, out[0].Err.Error())
+	switch {
+	case err != nil:
+		return false, err
+	case errors.Is(out[0].Err, store.ErrRefused):
+		return false, w.parkRow(ctx, &p, m.Change.Position, out[0].Err.Error())
 	}
-	return err
+	return out[0].Err != nil && out[0].Row == nil, nil
 }
 
 // restoreCond holds while the row is as the mend found it, so that a change of the
 // source that was applied meanwhile stands.
-func (w *work) restoreCond(m *projections.Mend) store.Cond {
+func (w *work) restoreCond(m *projections.Mend, removed bool) store.Cond {
 	is := m.Change.New.Get(book.Version)
 	switch {
-	case m.Change.New == nil: // or somebody put an older copy in its place, which looks like one of ours
+	case removed: // or somebody put an older copy in its place, which looks like one of ours
 		return store.Cond{{
 			{Attr: w.Model.Table(m.Change.Row.Table).Key.Partition.Name, Is: store.Absent},
 			{Attr: book.Version, Is: store.Lt, Value: m.Ours.Value()},
