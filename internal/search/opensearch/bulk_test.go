@@ -215,9 +215,9 @@ func TestGivingUp(t *testing.T) {
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	s := &script{whole: down}
+	var first sync.Once
+	s := &script{whole: down, block: func(*http.Request) { first.Do(func() { time.AfterFunc(500*time.Millisecond, cancel) }) }}
 	ix := scripted(t, s, time.Hour)
-	time.AfterFunc(250*time.Millisecond, cancel)
 	errs, err := ix.Apply(ctx, testDocs("a"))
 	if !errors.Is(err, context.Canceled) || !errors.Is(errs[0], context.Canceled) || !strings.Contains(errs[0].Error(), "503") {
 		t.Errorf("cancelled: %v, %v", errs, err)
