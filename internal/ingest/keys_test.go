@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"weir/internal/model"
 	"weir/internal/value"
@@ -44,6 +45,11 @@ func FuzzKeys(f *testing.F) {
 	}
 	forms = append(forms, formsOf(m)...)
 	f.Fuzz(func(t *testing.T, a, b, c, d string) {
+		for _, s := range []string{a, b, c, d} {
+			if !utf8.ValidString(s) {
+				return // no JSON holds it: the command is refused as it is read
+			}
+		}
 		made := map[string]string{}
 		for _, fm := range forms {
 			for _, names := range [][]string{{a, b, c, d}, {b, a, d, c}, {a + "#" + b, c, d, a}, {a, b + "|" + c, d, b}, {a + "/" + b, c + "#" + d, a, d}} {
