@@ -142,11 +142,14 @@ func (h *holding) page(ctx context.Context, after events.Position) (int, error) 
 	case err != nil:
 		return 0, err
 	}
-	return len(page.Records), h.keep(page)
+	return len(page.Records), h.keep(ctx, page)
 }
 
-func (h *holding) keep(page store.Records) error {
+func (h *holding) keep(ctx context.Context, page store.Records) error {
 	if len(page.Records) > 0 {
+		if err := h.run.Store.Sync(ctx); err != nil {
+			return err
+		}
 		if err := h.spool.append(page.Records); err != nil {
 			return fmt.Errorf("spooling: %w", err)
 		}
@@ -191,7 +194,7 @@ func (h *holding) resumeBehindGap(ctx context.Context, after events.Position) (i
 		return 0, err
 	}
 	if after.IsZero() {
-		return len(page.Records), h.keep(page)
+		return len(page.Records), h.keep(ctx, page)
 	}
 	to := "the end of the shard"
 	if len(page.Records) > 0 {
@@ -200,7 +203,7 @@ func (h *holding) resumeBehindGap(ctx context.Context, after events.Position) (i
 	if err := h.gap(ctx, after, fmt.Sprintf("the stream had forgotten what came after it, up to %s", to)); err != nil {
 		return 0, err
 	}
-	return len(page.Records), h.keep(page)
+	return len(page.Records), h.keep(ctx, page)
 }
 
 // still reports whether the shard is ours for certain. Who comes back after a long

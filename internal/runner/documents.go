@@ -75,10 +75,15 @@ func (r *Runner) documents(bs []Batch) (docs []search.Document, of []changeOf, t
 }
 
 // index applies documents together, and what failed of them once more, one by one:
-// a failure of the whole, or of a neighbour, says nothing about a document.
+// a failure of the whole, or of a neighbour, says nothing about a document. What
+// they are made from is durable before: the index would keep them whatever became
+// of their rows, under positions that the store might give out again.
 func (r *Runner) index(ctx context.Context, docs []search.Document) ([]error, error) {
 	if len(docs) == 0 {
 		return nil, nil
+	}
+	if err := r.Store.Sync(ctx); err != nil {
+		return nil, err
 	}
 	errs, err := r.Index.Apply(ctx, docs)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"sort"
 	"time"
 
+	"weir/internal/events"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -162,15 +163,16 @@ func (m *memory) change(t *table, w *store.Write, old, now value.Item, expired b
 	}
 	t.put(w.Key, now)
 	var s *shard
+	var before events.Position
 	if t.Stream {
-		s = t.append(m, w, old, now, expired)
+		s, before = t.append(m, w, old, now, expired)
 	}
 	if m.keep {
 		k := w.Key
 		m.undo = append(m.undo, func() {
 			t.put(k, old)
 			if s != nil {
-				s.records = s.records[:len(s.records)-1]
+				s.records, s.last = s.records[:len(s.records)-1], before
 			}
 		})
 	}

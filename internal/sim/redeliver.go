@@ -32,7 +32,6 @@ func (w *world) redeliver() {
 			b.Changes = append(b.Changes, c)
 		}
 	}
-	_ = w.base.Sync(context.Background()) // what somebody has read is durable
 	n := w.start()
 	n.fiber("again", func(f *fiber) error {
 		f.pause()

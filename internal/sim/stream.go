@@ -52,10 +52,12 @@ func hashOf(v value.Value) uint32 {
 	return h.Sum32() * 2654435761
 }
 
-func (t *table) append(m *memory, w *store.Write, old, now value.Item, expired bool) *shard {
+// append adds the record of a change to its shard, whose last position was before.
+func (t *table) append(m *memory, w *store.Write, old, now value.Item, expired bool) (s *shard, before events.Position) {
 	h := hashOf(w.Key.Partition)
 	i := slices.IndexFunc(t.shards, func(s *shard) bool { return !s.Closed && s.low <= h && h <= s.high })
-	s := t.shards[i]
+	s = t.shards[i]
+	before = s.last
 	s.last = above(s.last, uint64(1+m.dice.n(9)))
 	rec := events.Record{
 		Table: t.Name, Keys: t.Item(w.Key), Old: old, New: now, Position: s.last, Time: m.now().UTC().Truncate(1e9),
@@ -65,7 +67,7 @@ func (t *table) append(m *memory, w *store.Write, old, now value.Item, expired b
 		rec.Origin, rec.Time, rec.Expired = w.Origin.Position, w.Origin.Time, w.Origin.Expired || expired
 	}
 	s.records = append(s.records, rec)
-	return s
+	return s, before
 }
 
 // above is the position n after p.
@@ -114,7 +116,7 @@ func (m *memory) Shards(_ context.Context, name string) (out []store.Shard, err 
 	return out, nil
 }
 
-// Read reads a page of a shard. What a reader has been given is durable.
+// Read reads a page of a shard.
 func (m *memory) Read(_ context.Context, name, id string, after events.Position, limit int) (out store.Records, err error) {
 	t, err := m.table(name)
 	if err != nil {
@@ -134,9 +136,6 @@ func (m *memory) Read(_ context.Context, name, id string, after events.Position,
 	end := max(at, min(at+limit, s.seen, len(s.records)))
 	out.Records = s.records[at:end:end]
 	out.End = s.Closed && end == len(s.records)
-	if len(out.Records) > 0 {
-		m.undo = m.undo[:0]
-	}
 	return out, nil
 }
 

@@ -15,10 +15,12 @@
 //     promised between keys. Each change of a row appears in its table's stream
 //     exactly once, and the changes of one row in the order they happened. A write
 //     that changes nothing leaves no stream record.
-//   - Durability. What a reader of the stream has been given survives a crash of
-//     the process and of the machine. What Write acknowledged survives a crash of
-//     the process at the latest from the next Sync, Close or stream read on; it is
-//     lost, if at all, together with everything written after it.
+//   - Durability. What was acknowledged survives a crash of the process and of the
+//     machine at the latest from the next Sync or Close on. Before, it may be lost,
+//     but only together with everything that was written after it, in any table: so
+//     what a reader of the stream writes back into the store is never there without
+//     what it came of, and lost positions may be given out again. Who takes what he
+//     read elsewhere, such as to an index or a caller, calls Sync first.
 //   - Unknown outcomes. An error that is none of this package's says nothing about
 //     whether the write happened. The caller sends it again: conditions make that
 //     safe.

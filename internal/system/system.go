@@ -189,6 +189,9 @@ func (s *System) Fill(ctx context.Context, progress func(index string, rows int)
 	if s.index == nil {
 		return s.forget(ctx)
 	}
+	if err := s.Store.Sync(ctx); err != nil { // the indexes keep what they are given
+		return err
+	}
 	fresh := map[string]bool{}
 	for _, name := range s.index.Fresh() {
 		fresh[name] = true

@@ -147,6 +147,9 @@ func replayInto(ctx context.Context, m *model.Model, st store.Store, run *runner
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
+	if err := st.Sync(ctx); err != nil {
+		return err
+	}
 	if s := r.Summary; s.Gaps+s.Kept > 0 || s.Records() != rec.records {
 		return fmt.Errorf("the replay of %d records says %+v", rec.records, s)
 	}

@@ -17,8 +17,8 @@
 //
 // One Pebble batch holds a row, its entries and its stream record, and Pebble's
 // log keeps batches whole and in order: a crash at any moment loses at most a
-// suffix of them, and what is left agrees with itself. Writes are not synced; Sync,
-// Close and a Read of records not yet known to be on disk are.
+// suffix of them, and what is left agrees with itself. Writes are not synced, Sync
+// and Close are.
 //
 // Beyond the contract a Store has Split, Sweep, Changed and Horizon. It keeps
 // expired rows until Sweep is called, as often as the caller likes.
@@ -60,8 +60,7 @@ type Store struct {
 	cache   rowCache
 	tail    tail
 	numbers sequencer
-	synced  atomic.Uint64 // records up to here are known to be on disk
-	syncing sync.Mutex
+	synced  atomic.Uint64 // writes with numbers up to here are known to be on disk
 	trims   sync.Mutex
 	batches sync.Pool // of *batch
 }
@@ -173,18 +172,16 @@ func (s *Store) table(name string) (*table, error) {
 	return nil, fmt.Errorf("table %q: %w", name, store.ErrNoTable)
 }
 
-// Sync returns when all that was acknowledged survives a crash.
+// Sync returns when all that was acknowledged survives a crash, at once when that
+// is known. Pebble lets those who wait for the disk at the same time share a sync.
 func (s *Store) Sync(ctx context.Context) error {
 	if err := s.enter(ctx); err != nil {
 		return err
 	}
 	defer s.gate.RUnlock()
-	return s.syncLog()
-}
-
-// syncLog makes everything committed durable. Pebble lets those who call it at
-// the same time share a sync.
-func (s *Store) syncLog() error {
+	if s.numbers.given() <= s.synced.Load() {
+		return nil
+	}
 	upTo := s.numbers.visible.Load()
 	if err := s.db.LogData(nil, pebble.Sync); err != nil {
 		return fmt.Errorf("syncing the store: %w", err)
@@ -193,20 +190,6 @@ func (s *Store) syncLog() error {
 		have = s.synced.Load()
 	}
 	return nil
-}
-
-// syncUpTo syncs the log unless the records up to n are known to be on disk: of
-// many readers at the tail, one syncs.
-func (s *Store) syncUpTo(n uint64) error {
-	if n <= s.synced.Load() {
-		return nil
-	}
-	s.syncing.Lock()
-	defer s.syncing.Unlock()
-	if n <= s.synced.Load() {
-		return nil
-	}
-	return s.syncLog()
 }
 
 // Close waits for operations to end and makes everything acknowledged durable. A

@@ -41,6 +41,14 @@ func (q *sequencer) reserve(n int) *ticket {
 	return t
 }
 
+// given is the last number that was given out: all that was acknowledged by now has
+// this one or a lower.
+func (q *sequencer) given() uint64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.next - 1
+}
+
 // take uses the ticket's next number for a record of the table.
 func (t *ticket) take(tab *table) uint64 {
 	if n := len(t.touched); n == 0 || t.touched[n-1] != tab {

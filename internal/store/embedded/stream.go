@@ -76,7 +76,7 @@ func (s *Store) shard(tableName, name string) (*table, *shard, error) {
 	return nil, nil, fmt.Errorf("table %s has no shard %q: %w", tableName, name, store.ErrNoTable)
 }
 
-// Read returns records that are durable: those that are not yet are synced first.
+// Read returns records of what is committed, durable or not.
 func (s *Store) Read(ctx context.Context, tableName, shardName string, after events.Position, limit int) (store.Records, error) {
 	out, err := s.readShard(ctx, tableName, shardName, after, limit)
 	if err != nil {
@@ -98,10 +98,7 @@ func (s *Store) readShard(ctx context.Context, tableName, shardName string, afte
 	if err != nil {
 		return out, fmt.Errorf("table %s, shard %s: %w", tab.Name, shardName, err)
 	}
-	if n := len(page); n > 0 {
-		err = s.syncUpTo(page[n-1].Position.Uint64())
-	}
-	return store.Records{Records: page, End: sh.Closed && !more}, err
+	return store.Records{Records: page, End: sh.Closed && !more}, nil
 }
 
 // page reads records of a shard, from memory where they are there.
