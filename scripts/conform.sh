@@ -22,4 +22,4 @@ export WEIR_TEST_DYNAMODB WEIR_TEST_OPENSEARCH
 # The drivers' own packages whole; elsewhere, what needs a service says so in its name.
 "${GO:-go}" test -count=1 -timeout 20m ./internal/store/dynamodb/... ./internal/search/opensearch/... "$@"
 "${GO:-go}" test -count=1 -timeout 20m -run '^TestContract$|On(DynamoDB|AWS|Services)$' \
-	./internal/store/embedded ./internal/search/embedded ./internal/system ./internal/ingest ./internal/migrate ./cmd/... "$@"
+	./internal/store/embedded ./internal/search/embedded ./internal/system ./internal/live ./internal/ingest ./internal/migrate ./cmd/... "$@"

@@ -13,6 +13,7 @@
 //	follow|MODEL|E.F|ROW  s ""      the value of field F of that row, for who follows it
 //	follow|MODEL|E.F|ROW  s HASH    one row that follows it
 //	check|MODEL|GROUP     s SHARD   how far a group of consumers has read
+//	past|MODEL            s GROUP   the counts of the shards that are forgotten
 //	lease|MODEL           s SHARD   which process reads a shard
 //	jobs|MODEL            s HASH    a long list being worked through
 //	fact|MODEL|E.A|ROW    s WORD|ID what a row tells of the steps of that row
@@ -202,6 +203,10 @@ func Checkpoint(model, group, table, shard string) store.Ref {
 
 // Checkpoints is the partition of a group's checkpoints.
 func Checkpoints(model, group string) string { return "check|" + model + "|" + group }
+
+// Past is where the counts of the shards are that a group of consumers needs no
+// checkpoint of any more.
+func Past(model, group string) store.Ref { return Ref("past|"+model, group) }
 
 // ShardOf is the table and the shard of a checkpoint's or a lease's sort key. No
 // table has a | in its name.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -476,19 +477,88 @@ func TestBooksForgetShards(t *testing.T) {
 	}
 	stop()
 	w.settles()
-	before := w.lanes()
+	w.kill(0) // its files stay, and another finishes its shards
+	w.start(1)
+	w.settles()
+	before, kept := w.lanes(), w.keptOfShards()
 	w.forgetful.Store(true)
+	w.start(0)
 	stop = w.application(3)
-	deadline := time.Now().Add(10 * time.Second)
-	for w.lanes() > 1 && time.Now().Before(deadline) {
+	deadline := time.Now().Add(20 * time.Second)
+	for (w.lanes() > 1 || w.keptOfShards() > 0) && time.Now().Before(deadline) {
 		time.Sleep(lease / 5)
 	}
 	stop()
 	w.settles()
+	w.countsEachOnce()
+	if after := w.keptOfShards(); kept == 0 || after > 0 {
+		t.Errorf("of closed shards there were %d rows and directories, then %d", kept, after)
+	}
 	// What an album is counted from lies in one shard at a time.
 	if after := w.lanes(); before < 2 || after > 1 {
 		t.Errorf("a book had up to %d positions, then up to %d", before, after)
 	}
+	for i := range w.procs {
+		w.procs[i].stop()
+		must(t, <-w.procs[i].ended)
+	}
+}
+
+// keptOfShards is how many rows and directories are kept of closed shards.
+func (w *world) keptOfShards() (n int) {
+	shards, err := w.db.Shards(context.Background(), "gallery")
+	must(w.T, err)
+	open := map[string]bool{}
+	for _, s := range shards {
+		open[s.ID] = !s.Closed
+	}
+	count := func(shard string) {
+		if !open[shard] {
+			n++
+		}
+	}
+	for _, k := range []string{book.Checkpoints("gallery", runner.GroupRows), "lease|gallery"} {
+		page, err := w.db.Query(context.Background(), store.Query{Table: book.TableName, Partition: value.OfString(k)})
+		must(w.T, err)
+		for _, row := range page.Rows {
+			_, shard := book.ShardOf(row.Get(book.Sort).Text())
+			count(shard)
+		}
+	}
+	for _, dir := range w.dirs {
+		spools, _ := os.ReadDir(filepath.Join(dir, "gallery"))
+		for _, s := range spools {
+			count(s.Name())
+		}
+	}
+	return n
+}
+
+// TestReadButNotBegun says that what was read of a shard is applied by who finds it on
+// disk, though nothing of it was applied before the process ended, and the stream has
+// forgotten the shard since.
+func TestReadButNotBegun(t *testing.T) {
+	w := newWorld(t)
+	rng := rand.New(rand.NewPCG(29, 29))
+	for range 300 {
+		w.deed(rng)
+	}
+	shards, err := w.db.Shards(t.Context(), "gallery")
+	must(t, err)
+	for _, s := range shards {
+		must(t, w.db.Split(t.Context(), "gallery", s.ID))
+	}
+	for range 300 {
+		w.deed(rng)
+	}
+	f, err := live.Start(&runner.Runner{Model: w.model, Store: &process{Store: w.db, world: w, name: "first"}, Now: time.Now}, w.options(0))
+	must(t, err)
+	w.readAll()
+	f.Close()
+	w.forgetful.Store(true)
+	w.start(0)
+	w.settles()
+	w.countsEachOnce()
 	w.procs[0].stop()
 	must(t, <-w.procs[0].ended)
 }

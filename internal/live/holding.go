@@ -20,7 +20,7 @@ type holding struct {
 	place
 	tenure int64
 	before string // who had it
-	until  atomic.Int64
+	beatAt atomic.Pointer[time.Time]
 	spool  *spool
 
 	cancel  context.CancelFunc
@@ -28,15 +28,17 @@ type holding struct {
 	stopped chan struct{}
 }
 
-// clock counts from the start of the process, and is never set.
-var began = time.Now()
-
-func (h *holding) beaten(at time.Time) {
-	h.until.Store(int64(at.Sub(began) + h.opts.Lease))
-}
+func (h *holding) beaten(at time.Time) { h.beatAt.Store(&at) }
 
 // lapsed reports whether the lease may be somebody else's by now.
-func (h *holding) lapsed() bool { return int64(time.Since(began)) >= h.until.Load() }
+func (h *holding) lapsed() bool { return elapsed(*h.beatAt.Load()) >= h.opts.Lease }
+
+// elapsed is how long ago a moment was, by the clock that says more: one that nobody
+// sets may stand still while a machine sleeps, the other one is set.
+func elapsed(since time.Time) time.Duration {
+	now := time.Now()
+	return max(now.Sub(since), now.Round(0).Sub(since))
+}
 
 // open opens the spool where the group that is furthest back goes on.
 func (h *holding) open(ctx context.Context) error {

@@ -17,6 +17,8 @@
 // In our table:
 //
 //	lease|MODEL   s TABLE|SHARD   o owner, n holds so far, b beats of this one
+//
+// What is kept of a shard goes when the shard is over (retire.go).
 package live
 
 import (
@@ -25,6 +27,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,7 +44,7 @@ import (
 type Options struct {
 	Dir    string        // for spools; one process at a time has it
 	Lease  time.Duration // how long a silent holder keeps its shards; 0 is 30 s
-	Retire time.Duration // how long a finished shard is missing from the stream before nobody asks for its positions; 0 is 2 h
+	Retire time.Duration // how long the stream does not list a finished shard before what is kept of it goes; 0 is 2 h
 	List   time.Duration // how often shards are listed, if nothing says that they changed; 0 is 10 s
 	Poll   time.Duration // how often a shard that gave nothing is asked; 0 is 1 s
 	Log    *slog.Logger  // nil is slog.Default()
@@ -59,8 +62,10 @@ type Reader struct {
 	at      time.Time                // when that was
 	gone    map[place]int            // unfinished and not listed: in how many listings
 	watched map[place]*watch
-	done    map[place]bool       // applied by every group
-	missing map[string]time.Time // lanes of finished shards that the stream no longer lists: since when
+	done    map[place]bool  // applied by every group
+	lanes   map[string]bool // that something may still come from, as far as was seen
+	over    map[string]bool // that nothing comes from any more, as was found
+	missing map[place]int   // finished and not listed: in how many listings
 	changed chan struct{}
 	stale   chan struct{} // poked when the list of shards is not the last word
 }
@@ -87,7 +92,7 @@ func New(run *runner.Runner, o Options) *Reader {
 	host, _ := os.Hostname()
 	return &Reader{
 		run: run, opts: o, owner: fmt.Sprintf("%s, process %d, %s (%s)", host, os.Getpid(), o.Dir, rand.Text()[:8]),
-		held: map[place]*holding{}, listed: map[string][]store.Shard{}, gone: map[place]int{}, watched: map[place]*watch{}, done: map[place]bool{},
+		held: map[place]*holding{}, listed: map[string][]store.Shard{}, gone: map[place]int{}, watched: map[place]*watch{}, done: map[place]bool{}, over: map[string]bool{},
 		changed: make(chan struct{}), stale: make(chan struct{}, 1),
 	}
 }
@@ -140,6 +145,7 @@ func (r *Reader) round(ctx context.Context) error {
 		return err
 	}
 	r.forget(ctx)
+	r.sweep()
 	return r.takeAll(ctx)
 }
 
@@ -172,8 +178,8 @@ func (r *Reader) beats(ctx context.Context) error {
 
 func (r *Reader) lease(p place) store.Ref { return book.Lease(r.run.Model.Name, p.table, p.shard) }
 
-// list lists the shards of all tables, and finds those that are gone before they
-// were finished.
+// list lists the shards of all tables, finds those that are gone before they were
+// finished, and has those forgotten that are over.
 func (r *Reader) list(ctx context.Context) error {
 	r.mu.Lock()
 	fresh := time.Since(r.at) < r.opts.List
@@ -181,79 +187,29 @@ func (r *Reader) list(ctx context.Context) error {
 	if fresh {
 		return nil
 	}
-	listed := map[string][]store.Shard{}
-	there := map[place]bool{}
-	tables, err := r.run.Tables(ctx)
-	if err != nil {
-		return err
-	}
-	for _, t := range tables {
-		shards, err := r.run.Store.Shards(ctx, t.Name)
-		if err != nil {
-			return err
-		}
-		listed[t.Name] = shards
-		for _, s := range shards {
-			there[place{t.Name, s.ID}] = true
-		}
-	}
-	done, err := r.progress(ctx)
+	v, err := r.survey(ctx)
 	if err != nil {
 		return err
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.listed, r.at, r.done = listed, time.Now(), map[place]bool{}
-	gone, missing := map[place]int{}, map[string]time.Time{}
-	for p, finished := range done {
-		if finished {
+	r.listed, r.at, r.done, r.lanes = v.listed, v.at, map[place]bool{}, v.lanes()
+	gone, missing := map[place]int{}, map[place]int{}
+	for p, s := range v.begun {
+		if s.done {
 			r.done[p] = true
 		}
-		if lane := runner.Lane(p.table, p.shard); finished && !there[p] {
-			missing[lane] = r.at
-			if since, known := r.missing[lane]; known {
-				missing[lane] = since
-			}
-		} else if !there[p] {
+		switch {
+		case v.there[p]:
+		case s.done:
+			missing[p] = r.missing[p] + 1
+		default:
 			gone[p] = r.gone[p] + 1
 		}
 	}
 	r.gone, r.missing = gone, missing
-	return nil
-}
-
-// Retired says that nothing comes from a lane any more: its shard was applied to
-// its end by every group, and the stream, which keeps a shard for a day after its
-// end, has not listed it for a while.
-func (r *Reader) Retired(_ context.Context, lane string) (bool, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	since, missing := r.missing[lane]
-	return missing && time.Since(since) >= r.opts.Retire, nil
-}
-
-// progress says of each shard that any group has begun whether all have finished.
-func (r *Reader) progress(ctx context.Context) (map[place]bool, error) {
-	groups := r.run.Groups()
-	finished := map[place]int{}
-	for _, g := range groups {
-		places, err := r.run.Places(ctx, g)
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range places {
-			at := place{p.Table, p.Shard}
-			finished[at] += 0
-			if p.Done {
-				finished[at]++
-			}
-		}
-	}
-	out := make(map[place]bool, len(finished))
-	for p, n := range finished {
-		out[p] = n == len(groups)
-	}
-	return out, nil
+	maps.DeleteFunc(r.watched, func(p place, _ *watch) bool { return !v.there[p] && gone[p] == 0 })
+	r.mu.Unlock()
+	return r.retire(ctx, v)
 }
 
 // forget ends the holdings of shards that every group has applied to their end, and
@@ -282,6 +238,9 @@ func (r *Reader) wanted() (out []place) {
 		if !r.done[p] && r.held[p] == nil {
 			out = append(out, p)
 		}
+	}
+	if elapsed(r.at) > listLife {
+		return nil
 	}
 	for table, shards := range r.listed {
 		for _, s := range shards {
@@ -334,7 +293,7 @@ func (r *Reader) takeOne(ctx context.Context, p place, seen lease) error {
 	}
 	h := &holding{Reader: r, place: p, tenure: hold, before: seen.owner, stopped: make(chan struct{})}
 	h.beaten(start)
-	if err := h.open(ctx); err != nil {
+	if err := errors.Join(r.run.Begin(ctx, p.table, p.shard, hold), h.open(ctx)); err != nil {
 		return errors.Join(err, release(ctx, r.run.Store, r.lease(p), hold))
 	}
 	r.opts.Log.Info("reading a shard", "table", p.table, "shard", p.shard, "hold", hold, "before", seen.owner)
@@ -451,5 +410,7 @@ func (r *Reader) Lag() time.Duration {
 
 // spoolDir is where a shard's spool is. Names of tables are no paths.
 func (r *Reader) spoolDir(p place) string {
-	return filepath.Join(r.opts.Dir, strings.ReplaceAll(p.table, ".", "%2E"), p.shard)
+	return filepath.Join(r.opts.Dir, strings.ReplaceAll(p.table, ".", dot), p.shard)
 }
+
+const dot = "%2E"

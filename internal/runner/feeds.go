@@ -171,6 +171,9 @@ func (w *work) tellNext(ctx context.Context, pending []*telling) error {
 			ws, of = append(ws, wr), append(of, t)
 		}
 	}
+	if err := w.fresh(); err != nil {
+		return err
+	}
 	out, err := w.write(ctx, ws)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"sync"
 	"time"
@@ -13,7 +14,6 @@ import (
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/store"
-	"weir/internal/value"
 )
 
 // Follower reads the streams of a model's tables and has each batch applied. Two
@@ -256,6 +256,7 @@ type piece struct {
 func (c *consumer) pass(ctx context.Context) (n int, err error) {
 	var pieces []piece
 	together, ordered := 0, c.jobs && tellsEach(c.Runner.Model)
+	known := map[place]bool{}
 	tables, err := c.Runner.Tables(ctx)
 	if err != nil {
 		return 0, err
@@ -268,6 +269,7 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 		open, listed := map[string]bool{}, map[string]bool{}
 		for _, s := range shards {
 			at := place{c.group, t.Name, s.ID}
+			known[at], known[place{c.group, t.Name, s.Parent}] = true, true
 			waits, err := c.awaits(ctx, t.Name, s.Parent, listed)
 			if err != nil {
 				return 0, fmt.Errorf("parent of shard %s of %s: %w", s.ID, t.Name, err)
@@ -300,7 +302,24 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 			return 0, err
 		}
 	}
-	return n, c.take(ctx, pieces)
+	if err := c.take(ctx, pieces); err != nil {
+		return 0, err
+	}
+	c.forget(known)
+	return n, nil
+}
+
+// forget drops what is known of shards that are listed no more, and whose children
+// are not: there are new ones for ever.
+func (c *consumer) forget(known map[place]bool) {
+	over := func(at place) bool { return !known[at] }
+	maps.DeleteFunc(c.at, func(at place, _ events.Position) bool { return over(at) })
+	maps.DeleteFunc(c.ended, func(at place, _ bool) bool { return over(at) })
+	maps.DeleteFunc(c.held, func(at place, _ int64) bool { return over(at) })
+	maps.DeleteFunc(c.looked, func(at place, _ time.Time) bool { return over(at) })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.places, func(at place, _ events.Position) bool { return at.group == c.group && over(at) })
 }
 
 // read reads the next page of a shard.
@@ -383,12 +402,7 @@ func (c *consumer) move(ctx context.Context, pieces []piece, counts []Counts) er
 		held, ops := c.fence(p.place)
 		ws[i] = store.Write{
 			Ref: c.checkpoint(p.place), If: append(held, []store.Test{unmoved(c.at[p.place])}),
-			Ops: append(ops,
-				set(book.Position, last.Value()),
-				store.Op{Kind: store.Add, Attr: "applied", Value: value.OfInt(int64(counts[i].Applied))},
-				store.Op{Kind: store.Add, Attr: "skipped", Value: value.OfInt(int64(counts[i].Skipped))},
-				store.Op{Kind: store.Add, Attr: "kept", Value: value.OfInt(int64(counts[i].Kept))},
-			),
+			Ops: append(append(ops, set(book.Position, last.Value())), counts[i].ops()...),
 		}
 	}
 	out, err := c.Runner.write(ctx, ws)
@@ -447,25 +461,4 @@ func (f *Follower) trim(ctx context.Context, at place, p events.Position) error 
 		return nil
 	}
 	return f.source().Trim(ctx, at.table, at.shard, least)
-}
-
-// Totals are the counts of all records that a group has applied so far, over all
-// runs.
-func (r *Runner) Totals(ctx context.Context, group string) (Counts, error) {
-	var n Counts
-	q := store.Query{Table: book.TableName, Partition: value.OfString(book.Checkpoints(r.Model.Name, group))}
-	for {
-		page, err := r.Store.Query(ctx, q)
-		if err != nil {
-			return n, err
-		}
-		for _, row := range page.Rows {
-			count := func(name string) int { v, _ := row.Get(name).Int64(); return int(v) }
-			n.Add(Counts{count("applied"), count("skipped"), count("kept")})
-		}
-		if page.Next == nil {
-			return n, nil
-		}
-		q.After = page.Next
-	}
 }

@@ -13,14 +13,16 @@ import (
 )
 
 // batchLife is how long a batch may be applied after it was read. The position that
-// would tell an older one for a repetition may be pruned.
+// would tell an older one for a repetition may be pruned. Of two clocks the one that
+// went further counts: one that nobody sets may stand still while a machine sleeps.
 const batchLife = 15 * time.Minute
 
 // errOld says that a batch is to be read again.
 var errOld = errors.New("the batch was read too long ago")
 
 func (w *work) fresh() error {
-	if !w.Read.IsZero() && w.mono().Sub(w.Read) > batchLife {
+	now := w.mono()
+	if !w.Read.IsZero() && max(now.Sub(w.Read), now.Round(0).Sub(w.Read)) > batchLife {
 		return errOld
 	}
 	return nil

@@ -48,6 +48,9 @@ func (w *work) countMarked(ctx context.Context, targets []*projections.Target, b
 // countSome counts the first steps, or leaves out those that were counted before,
 // or parks all.
 func (w *work) countSome(ctx context.Context, t *projections.Target, tries int) error {
+	if err := w.fresh(); err != nil {
+		return err
+	}
 	steps := t.Steps[:min(marksAtOnce, len(t.Steps))]
 	part := projections.Target{Steps: steps}
 	total, err := part.Total()

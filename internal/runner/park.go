@@ -60,6 +60,9 @@ func (w *work) parkWrites(ctx context.Context, t *projections.Target, steps []pr
 	for _, s := range steps {
 		ds = append(ds, w.parked(t, s, reason))
 	}
+	if err := w.fresh(); err != nil {
+		return nil, err
+	}
 	ws, err := w.keeping(ctx, ds)
 	if w.ByItem {
 		return append(append(ws, w.marks(t, steps)...), store.Write{

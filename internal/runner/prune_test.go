@@ -2,13 +2,19 @@ package runner_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"weir/internal/book"
+	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
 )
 
 // TestLanesLeave says that the positions of lanes that are over go out of the rows
@@ -74,4 +80,102 @@ func (h *harness) lanesOf() (out []string) {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// TestOldBatchesAreDropped says that a batch which was read too long ago applies
+// nothing, by either clock: a position that would tell it for a repetition may be
+// pruned.
+func TestOldBatchesAreDropped(t *testing.T) {
+	for _, name := range []string{"gallery", "viewing", "watchlists"} {
+		for _, byItem := range []bool{false, true} {
+			m, err := model.Load(name)
+			must(t, err)
+			h := newHarness(t, m)
+			defer h.close()
+			for _, w := range []string{
+				`put gallery {"PK":"ALBUM#a","SK":"MEDIA#1","EntityType":"AlbumMedia","albumId":"a","mediaId":"1","addedAt":"2025-01-01T00:00:00Z"}`,
+				`put viewing-history {"profileId":"p","sk":"IN_PROGRESS|1","a.assetId":"1","a.state":"IN_PROGRESS"}`,
+				`put worthwatch {"PK":"WATCHLIST#w","SK":"ITEM#MOVIE#1","entityType":"WATCHLIST_ITEM","contentType":"MOVIE","contentId":"1","addedAt":"2026-01-02T00:00:00Z"}`,
+			} {
+				if m.Table(strings.Fields(w)[1]) != nil {
+					must(t, h.write(w))
+				}
+			}
+			h.pull()
+			var changes []projections.Change
+			for i := range h.records {
+				c, _ := projections.NewChange(h.records[i].table, &h.records[i].rec)
+				changes = append(changes, c)
+			}
+			r, now := h.runner(nil), time.Now()
+			r.Mono = func() time.Time { return now.Add(16 * time.Minute) }
+			if _, err := r.Rows(t.Context(), runner.Batch{Lane: "l", Changes: changes, Read: now, ByItem: byItem}); err == nil {
+				t.Errorf("%s, by item %v: a batch of 16 minutes ago was applied", name, byItem)
+			}
+			for _, row := range h.scan("weir") {
+				if k := row.Get("k").Text(); strings.HasPrefix(k, "book|") || strings.HasPrefix(k, "set|") || strings.HasPrefix(k, "each|") {
+					t.Errorf("%s, by item %v: %s was written", name, byItem, k)
+				}
+			}
+			slept := r.Mono // the clock that nobody sets stood still, the other one did not
+			r.Mono = func() time.Time { return slept().Round(0) }
+			if _, err := r.Rows(t.Context(), runner.Batch{Lane: "l", Changes: changes, Read: now, ByItem: byItem}); err == nil {
+				t.Errorf("%s, by item %v: a batch from before a sleep was applied", name, byItem)
+			}
+			r.Mono = nil
+			_, err = r.Rows(t.Context(), runner.Batch{Lane: "l", Changes: changes, Read: time.Now(), ByItem: byItem})
+			must(t, err)
+		}
+	}
+}
+
+// TestForgetShard says that the checkpoints of a shard go at once and keep their
+// counts, and only while nobody has moved them.
+func TestForgetShard(t *testing.T) {
+	m, err := model.Load("gallery")
+	must(t, err)
+	h := newHarness(t, m)
+	defer h.close()
+	r := h.runner(nil)
+	ctx := t.Context()
+	checkpoint := book.Checkpoint("gallery", runner.GroupRows, "gallery", "s")
+	write := func(ops ...store.Op) {
+		_, err := h.store.Write(ctx, []store.Write{{Ref: checkpoint, Ops: ops}})
+		must(t, err)
+	}
+	write(store.Op{Kind: store.Set, Attr: "p", Value: events.PositionOf(7).Value()}, store.Op{Kind: store.Add, Attr: "applied", Value: value.OfInt(5)})
+	if err := r.ForgetShard(ctx, "gallery", "s"); !errors.Is(err, store.ErrCondition) {
+		t.Errorf("a shard that is not finished: %v", err)
+	}
+	write(store.Op{Kind: store.Set, Attr: "d", Value: value.OfBool(true)})
+	moved := &interrupted{Store: h.store, before: func() {
+		write(store.Op{Kind: store.Set, Attr: "p", Value: events.PositionOf(8).Value()}, store.Op{Kind: store.Add, Attr: "applied", Value: value.OfInt(1)})
+	}}
+	r.Store = moved
+	if err := r.ForgetShard(ctx, "gallery", "s"); !errors.Is(err, store.ErrCondition) {
+		t.Errorf("a checkpoint that was moved meanwhile: %v", err)
+	}
+	for range 2 { // the second time there is nothing left
+		must(t, r.ForgetShard(ctx, "gallery", "s"))
+	}
+	if n, err := r.Totals(ctx, runner.GroupRows); err != nil || n.Applied != 6 {
+		t.Errorf("%+v, %v", n, err)
+	}
+	if rows, err := h.store.Get(ctx, []store.Ref{checkpoint}); err != nil || rows[0] != nil {
+		t.Errorf("%v, %v", rows, err)
+	}
+}
+
+// interrupted is a store in which something happens before the first transaction.
+type interrupted struct {
+	store.Store
+	before func()
+}
+
+func (i *interrupted) Transact(ctx context.Context, ws []store.Write) error {
+	if f := i.before; f != nil {
+		i.before = nil
+		f()
+	}
+	return i.Store.Transact(ctx, ws)
 }

@@ -86,6 +86,21 @@ func (c *consumer) hold(ctx context.Context, at place) (bool, error) {
 	return !c.ended[at], nil
 }
 
+// Begin notes in the checkpoints of all groups that a shard is read under a hold.
+// From then on its children wait for it, and it is missed where its stream forgets
+// it, though nothing of it is applied yet.
+func (r *Runner) Begin(ctx context.Context, table, shard string, hold int64) error {
+	var ws []store.Write
+	for _, g := range r.Groups() {
+		ws = append(ws, store.Write{
+			Ref: book.Checkpoint(r.Model.Name, g, table, shard), If: store.Cond{notAbove(tenureAttr, value.OfInt(hold))},
+			Ops: []store.Op{set(tenureAttr, value.OfInt(hold))},
+		})
+	}
+	_, err := r.write(ctx, ws)
+	return err
+}
+
 // look finds out whether a shard that is elsewhere is finished.
 func (c *consumer) look(ctx context.Context, at place) error {
 	if c.Runner.mono().Sub(c.looked[at]) < lookEvery {
@@ -157,11 +172,12 @@ type Place struct {
 	Table, Shard string
 	At           events.Position
 	Done         bool
+	Missing      time.Time // since when the stream does not list it; zero while it does, or nobody has noted it
 }
 
 func placeOf(key string, row value.Item) Place {
 	table, shard := book.ShardOf(key)
-	return Place{table, shard, events.PositionFrom(row.Get(book.Position)), row.Has(doneAttr)}
+	return Place{table, shard, events.PositionFrom(row.Get(book.Position)), row.Has(doneAttr), missingSince(row)}
 }
 
 // Place is how far a group has come in one shard.
@@ -174,21 +190,10 @@ func (r *Runner) Place(ctx context.Context, group, table, shard string) (Place, 
 	return placeOf(ref.Key.Sort.Text(), rows[0]), nil
 }
 
-// Places are all shards that a group has read from.
+// Places are all shards that a group has read from, but for those that are forgotten.
 func (r *Runner) Places(ctx context.Context, group string) (out []Place, err error) {
-	q := store.Query{Table: book.TableName, Partition: book.Checkpoint(r.Model.Name, group, "", "").Key.Partition}
-	for {
-		page, err := r.Store.Query(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		for _, row := range page.Rows {
-			out = append(out, placeOf(row.Get(book.Sort).Text(), row))
-		}
-		if q.After = page.Next; q.After == nil {
-			return out, nil
-		}
-	}
+	err = r.checkpoints(ctx, group, func(row value.Item) { out = append(out, placeOf(row.Get(book.Sort).Text(), row)) })
+	return out, err
 }
 
 // Groups are the groups of consumers that the runner's model needs.

@@ -53,6 +53,9 @@ func (w *work) tellMarked(ctx context.Context, t *projections.Tell) (done bool, 
 	case d < 0:
 		n, _ := rows[0].Get(book.Count).Int64()
 		moment = n + 1
+		if err := w.fresh(); err != nil {
+			return false, err
+		}
 		done, err := transacted(w.Store.Transact(ctx, w.markMoment(t, list, mark, rows[0].Get(book.Count), moment)))
 		if !done || err != nil {
 			return false, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -33,7 +34,20 @@ func (s *Store) Shards(ctx context.Context, table string) ([]store.Shard, error)
 	if err != nil {
 		return nil, fmt.Errorf("shards of %s: %w", table, s.streamError(table, err))
 	}
+	s.forget(table, found)
 	return inOrder(found), nil
+}
+
+// forget drops the cursors of shards that are listed no more: there are new ones for
+// ever.
+func (s *Store) forget(table string, found []streams.Shard) {
+	listed := make(map[string]bool, len(found))
+	for i := range found {
+		listed[aws.ToString(found[i].ShardId)] = true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.lines, func(at line, _ *cursor) bool { return at.table == table && !listed[at.shard] })
 }
 
 func (s *Store) describe(ctx context.Context, arn string) (all []streams.Shard, err error) {
