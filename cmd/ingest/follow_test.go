@@ -120,7 +120,7 @@ func act(name string, do func(context.Context, *system.System, *system.Part) err
 	m, err := model.Load(name)
 	if err == nil {
 		var s *system.System
-		if s, err = system.Open(ctx, "./data", []*model.Model{m}, system.Options{NoSearch: true}); err == nil {
+		if s, err = openWorld("data", m); err == nil {
 			err = do(ctx, s, s.Models[0])
 			s.Close()
 		}

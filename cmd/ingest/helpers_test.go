@@ -20,7 +20,7 @@ import (
 func opened(name string) (*system.System, func()) {
 	m, err := model.Load(name)
 	must(err)
-	s, err := system.Open(context.Background(), *dataDir, []*model.Model{m}, system.Options{NoSearch: true})
+	s, err := openWorld(*dataDir, m)
 	must(err)
 	return s, func() { must(s.Close()) }
 }

@@ -36,6 +36,9 @@ from then on it is the application's, also when it removes the row. Where the ol
 is in a table of its own it stays, and when it goes the row made goes with it: end the
 migration (--end) before you clear the old table.
 
+A row made takes its unique values with it. Where another row has one of them, the old
+row is refused and nothing is changed; it is moved when the value is free.
+
 Printed is what became of old rows: moved, followed (moved before, and changed since),
 there (nothing to do), kept (the application has changed or removed what was made),
 refused (with the reason, on stderr). Where one was refused, the exit code is 1;

@@ -1,17 +1,17 @@
 package main
 
 import (
-	"errors"
+	"crypto/rand"
 	"flag"
+	"fmt"
 	"net"
 	"os"
-	"os/exec"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"weir/internal/scripttest"
+	"weir/internal/store/dynamodb/dynamodbtest"
 	"weir/internal/web/webtest"
 )
 
@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write what the commands print into the 
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"ingest": main, "http": webtest.HTTP, "query": queryRows, "raw": rawRow, "foreign": foreign, "rows": rows, "follow": follow,
+		"ingest": scripted, "http": webtest.HTTP, "query": queryRows, "raw": rawRow, "foreign": foreign, "rows": rows, "follow": follow,
 	})
 }
 
@@ -31,11 +31,31 @@ func TestMain(m *testing.M) {
 //	query MODEL NAME key=value…  the rows of a query
 //	raw MODEL PARTITION SORT     a row as it stands in the table
 //	foreign MODEL TABLE FILE     writes a row as others do, past everything
-//	fill FILE BYTES              makes a file of JSON with so many bytes
+//	pack FILE PACKED             makes PACKED, .gz or .zst, of FILE
+//	fill FILE BYTES [JSON]       makes a file of JSON with a text of so many bytes
 //	rows MODEL FILE              writes rows as an application does; see rows
 //	follow MODEL QUERY …         what projector run does, and a query; see follow
 //	keep NAME REGEXP             sets $NAME from what was printed last
-func TestScripts(t *testing.T) {
+//
+// A line for the embedded store alone begins with [!aws].
+func TestScripts(t *testing.T) { scripts(t, nil) }
+
+// TestScriptsOnAWS runs the same scripts, each in a world of its own in DynamoDB Local.
+func TestScriptsOnAWS(t *testing.T) {
+	dynamodbtest.Config(t)
+	scripts(t, awsWorld)
+}
+
+// awsWorld is the environment of a world of its own.
+func awsWorld() map[string]string {
+	world := rand.Text()
+	return map[string]string{
+		envAWS: world, "AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": world, "AWS_SECRET_ACCESS_KEY": "x",
+		"AWS_ENDPOINT_URL_DYNAMODB": os.Getenv(dynamodbtest.Endpoint), "AWS_ENDPOINT_URL_DYNAMODB_STREAMS": os.Getenv(dynamodbtest.Endpoint),
+	}
+}
+
+func scripts(t *testing.T, world func() map[string]string) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		UpdateScripts:       *update,
@@ -47,30 +67,19 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			e.Setenv("ADDR", l.Addr().String())
+			if world != nil {
+				for name, v := range world() {
+					e.Setenv(name, v)
+				}
+			}
 			return l.Close()
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "keep": webtest.Keep, "fill": fill},
+		Condition: func(cond string) (bool, error) {
+			if cond == "aws" {
+				return world != nil, nil
+			}
+			return false, fmt.Errorf("there is no condition %s", cond)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": scripttest.Exits, "keep": webtest.Keep, "fill": scripttest.Fill, "pack": scripttest.Pack},
 	})
-}
-
-func fill(ts *testscript.TestScript, _ bool, args []string) {
-	n, err := strconv.Atoi(args[1])
-	ts.Check(err)
-	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(`"`+strings.Repeat("x", n-2)+`"`), 0o600))
-}
-
-func exits(ts *testscript.TestScript, _ bool, args []string) {
-	want, err := strconv.Atoi(args[0])
-	ts.Check(err)
-	code := 0
-	if err := ts.Exec(args[1], args[2:]...); err != nil {
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) {
-			ts.Fatalf("%v", err)
-		}
-		code = exit.ExitCode()
-	}
-	if code != want {
-		ts.Fatalf("exit code %d, not %d", code, want)
-	}
 }

@@ -1,27 +1,23 @@
 package main
 
 import (
-	"compress/gzip"
 	"context"
 	"crypto/rand"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"weir/internal/model"
+	"weir/internal/scripttest"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb/dynamodbtest"
 	"weir/internal/system"
@@ -82,8 +78,8 @@ func scripts(t *testing.T, dir string, setup func(*testscript.Env)) {
 			return err
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits,
-			"pack":  pack,
+			"exits": scripttest.Exits,
+			"pack":  scripttest.Pack,
 			"id": func(ts *testscript.TestScript, _ bool, args []string) {
 				words := strings.Fields(ts.ReadFile(args[0]))
 				if len(words) == 0 {
@@ -93,35 +89,6 @@ func scripts(t *testing.T, dir string, setup func(*testscript.Env)) {
 			},
 		},
 	})
-}
-
-func exits(ts *testscript.TestScript, _ bool, args []string) {
-	want, err := strconv.Atoi(args[0])
-	ts.Check(err)
-	code := 0
-	if err := ts.Exec(args[1], args[2:]...); err != nil {
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) {
-			ts.Fatalf("%v", err)
-		}
-		code = exit.ExitCode()
-	}
-	if code != want {
-		ts.Fatalf("exit code %d, not %d", code, want)
-	}
-}
-
-func pack(ts *testscript.TestScript, _ bool, args []string) {
-	f, err := os.Create(ts.MkAbs(args[1]))
-	ts.Check(err)
-	defer f.Close()
-	var w io.WriteCloser = gzip.NewWriter(f)
-	if strings.HasSuffix(args[1], ".zst") {
-		w, err = zstd.NewWriter(f)
-		ts.Check(err)
-	}
-	_, err = io.WriteString(w, ts.ReadFile(args[0]))
-	ts.Check(errors.Join(err, w.Close()))
 }
 
 func get() {

@@ -10,59 +10,81 @@ import (
 	"weir/internal/value"
 )
 
-// Claim is a unique value of a row that came by other ways than commands, and so
-// may have no claim on it.
+// Claim is the claim that a row should have on one of its unique values. Rows that
+// come by other ways than commands need it too: those that a migration makes take
+// theirs with it, those that others wrote by a backfill.
 type Claim struct {
 	Field string
 	Value value.Value
 	Ref   store.Ref // of the claim
+	Row   store.Ref
 
-	row    store.Ref
-	table  *model.Table
-	attr   string
 	model  *model.Model
 	entity *model.Entity
+	unique *model.Unique
 }
 
 // Claims are the claims that a row of the entity should have.
 func Claims(m *model.Model, e *model.Entity, ref store.Ref, row value.Item) (out []Claim) {
 	for _, u := range e.Unique {
 		if v := u.Field.Get(row); model.Scalar(v) != "" {
-			out = append(out, Claim{
-				Field: u.Field.Name, Value: v, Ref: book.Claim(m.Name, e.Name+"."+u.Field.Name, model.Scalar(v)),
-				row: ref, table: e.Table, attr: u.Field.Attr, model: m, entity: e,
-			})
+			out = append(out, Claim{Field: u.Field.Name, Value: v, Ref: claimOf(m, e, u, v), Row: ref, model: m, entity: e, unique: u})
 		}
 	}
 	return out
 }
 
+func claimOf(m *model.Model, e *model.Entity, u *model.Unique, v value.Value) store.Ref {
+	return book.Claim(m.Name, e.Name+"."+u.Field.Name, model.Scalar(v))
+}
+
 // Owner is the row that a claim, as it was read, is given to; ok is false where it
 // is given to none.
 func (c *Claim) Owner(claim value.Item) (owner store.Ref, ok bool) {
-	key, ok := c.table.KeyOf(claim.Get(claimKey).Item())
-	return store.Ref{Table: c.table.Name, Key: key}, ok && claim.Get(claimTable).Text() == c.table.Name
+	return ownerOf(c.entity.Table, claim)
 }
+
+// Mine reports whether a claim, as it was read, is given to the row.
+func (c *Claim) Mine(claim value.Item) bool { return claim.Get(claimRow).Text() == book.RowText(c.Row) }
+
+// Entity is the name of the row's.
+func (c *Claim) Entity() string { return c.entity.Name }
 
 // Holds reports whether a row has the value, so that nobody else may.
 func (c *Claim) Holds(row value.Item, now time.Time) bool {
-	return row != nil && c.table.Classify(row) == c.entity && value.Equal(row.Get(c.attr), c.Value) &&
+	return row != nil && c.entity.Table.Classify(row) == c.entity && value.Equal(c.unique.Field.Get(row), c.Value) &&
 		!query.NewView(c.model, c.entity).Expired(row, now)
 }
 
-// Take is the transaction that gives the row the claim, as long as that is as it was
-// read and the row still has the value. The token is one that no claim had before.
-func (c *Claim) Take(claim value.Item, token string) []store.Write {
-	return []store.Write{
-		{Ref: c.row, Check: true, If: store.Cond{{{Attr: c.table.Key.Partition.Name, Is: store.Exists}}, {same(c.attr, c.Value)}}},
-		{
-			Ref: c.Ref, If: store.Cond{{same(claimToken, claim.Get(claimToken))}},
-			Ops: []store.Op{
-				{Kind: store.Set, Attr: claimRow, Value: value.OfString(book.RowText(c.row))},
-				{Kind: store.Set, Attr: claimTable, Value: value.OfString(c.row.Table)},
-				{Kind: store.Set, Attr: claimKey, Value: value.OfMap(c.table.Item(c.row.Key))},
-				{Kind: store.Set, Attr: claimToken, Value: value.OfString(token)},
-			},
-		},
+// Having asks the index for the rows that have the value. An index may lag: a row
+// that it gives is to be read, and one that it does not give yet is known by its claim.
+func (c *Claim) Having() store.Query { return having(c.entity, c.unique, c.Value).Query }
+
+// Had are those of an index's rows that may have the value, but for the claim's own.
+func (c *Claim) Had(rows []value.Item) (out []store.Ref) {
+	keep := having(c.entity, c.unique, c.Value).keep
+	for _, row := range rows {
+		key, ok := c.entity.Table.KeyOf(row)
+		ref := store.Ref{Table: c.entity.Table.Name, Key: key}
+		if ok && keep(row) && book.RowText(ref) != book.RowText(c.Row) {
+			out = append(out, ref)
+		}
 	}
+	return out
+}
+
+// Take gives the row the claim, as long as that is as it was read. The token is one
+// that no claim had before.
+func (c *Claim) Take(claim value.Item, token string) store.Write {
+	return take(c.Ref, c.Row, c.entity.Table, claim, token)
+}
+
+// Free gives the claim back, as long as it is as it was read.
+func (c *Claim) Free(claim value.Item) store.Write { return free(c.Ref, claim) }
+
+// Still is the test that the row still has the value.
+func (c *Claim) Still() store.Write {
+	return store.Write{Ref: c.Row, Check: true, If: store.Cond{
+		{{Attr: c.entity.Table.Key.Partition.Name, Is: store.Exists}}, {same(c.unique.Field.Attr, c.Value)},
+	}}
 }

@@ -41,19 +41,15 @@ func (c *checked) claims(p *plan, k *known, row, live, is value.Item) *Refusal {
 	return nil
 }
 
-func (c *checked) claim(u *model.Unique, v value.Value) store.Ref {
-	return book.Claim(c.model.Name, c.Name+"."+u.Field.Name, model.Scalar(v))
-}
-
 // acquire takes a value's claim for the command's row, if no other row has the value.
 func (c *checked) acquire(p *plan, k *known, u *model.Unique, v value.Value) *Refusal {
-	ref := c.claim(u, v)
+	ref := claimOf(c.model, c.Entity, u, v)
 	claim, ok := k.row(ref)
-	owners, found := k.find(c.having(u, v))
+	owners, found := k.find(having(c.Entity, u, v))
 	if !ok || !found {
 		return nil
 	}
-	if owner, ok := c.owner(claim); ok {
+	if owner, ok := ownerOf(c.Table, claim); ok {
 		owners = append(slices.Clone(owners), owner)
 	}
 	for _, owner := range owners {
@@ -65,34 +61,44 @@ func (c *checked) acquire(p *plan, k *known, u *model.Unique, v value.Value) *Re
 			return refuse(Taken, c.pointer(u.Field.Name), "belongs to another row of %s: %s", c.Name, describe(v))
 		}
 	}
-	p.also = append(p.also, store.Write{
-		Ref: ref, If: store.Cond{{same(claimToken, claim.Get(claimToken))}},
-		Ops: []store.Op{
-			{Kind: store.Set, Attr: claimRow, Value: value.OfString(book.RowText(c.ref))},
-			{Kind: store.Set, Attr: claimTable, Value: value.OfString(c.ref.Table)},
-			{Kind: store.Set, Attr: claimKey, Value: value.OfMap(c.Table.Item(c.ref.Key))},
-			{Kind: store.Set, Attr: claimToken, Value: value.OfString(k.newID())},
-		},
-	})
+	p.also = append(p.also, take(ref, c.ref, c.Table, claim, k.newID()))
 	return nil
 }
 
 // giveBack frees a value, if its claim is the row's.
 func (c *checked) giveBack(p *plan, k *known, u *model.Unique, v value.Value) {
-	ref := c.claim(u, v)
+	ref := claimOf(c.model, c.Entity, u, v)
 	if claim, ok := k.row(ref); ok && claim.Get(claimRow).Text() == book.RowText(c.ref) {
-		p.also = append(p.also, store.Write{Ref: ref, If: store.Cond{{same(claimToken, claim.Get(claimToken))}}, Delete: true})
+		p.also = append(p.also, free(ref, claim))
 	}
 }
 
-// owner is the row that a claim names.
-func (c *checked) owner(claim value.Item) (store.Ref, bool) {
-	key, ok := c.Table.KeyOf(claim.Get(claimKey).Item())
-	return store.Ref{Table: c.Table.Name, Key: key}, ok && claim.Get(claimTable).Text() == c.Table.Name
+// take gives a row of the table a claim, as long as that is as it was read.
+func take(ref, row store.Ref, t *model.Table, claim value.Item, token string) store.Write {
+	return store.Write{
+		Ref: ref, If: store.Cond{{same(claimToken, claim.Get(claimToken))}},
+		Ops: []store.Op{
+			{Kind: store.Set, Attr: claimRow, Value: value.OfString(book.RowText(row))},
+			{Kind: store.Set, Attr: claimTable, Value: value.OfString(row.Table)},
+			{Kind: store.Set, Attr: claimKey, Value: value.OfMap(t.Item(row.Key))},
+			{Kind: store.Set, Attr: claimToken, Value: value.OfString(token)},
+		},
+	}
 }
 
-// having asks the index for the rows with a value.
-func (c *checked) having(u *model.Unique, v value.Value) find {
+// free gives a claim back, as long as it is as it was read.
+func free(ref store.Ref, claim value.Item) store.Write {
+	return store.Write{Ref: ref, If: store.Cond{{same(claimToken, claim.Get(claimToken))}}, Delete: true}
+}
+
+// ownerOf is the row that a claim names.
+func ownerOf(t *model.Table, claim value.Item) (store.Ref, bool) {
+	key, ok := t.KeyOf(claim.Get(claimKey).Item())
+	return store.Ref{Table: t.Name, Key: key}, ok && claim.Get(claimTable).Text() == t.Name
+}
+
+// having asks the index for the rows of an entity with a value.
+func having(e *model.Entity, u *model.Unique, v value.Value) find {
 	get := func(name string) value.Value {
 		if name == u.Field.Name {
 			return v
@@ -100,10 +106,10 @@ func (c *checked) having(u *model.Unique, v value.Value) find {
 		return value.Value{}
 	}
 	ix := u.Index
-	f := find{name: ix.Name + "|" + u.Field.Name + "|" + model.Scalar(v), Query: store.Query{Table: c.Table.Name, Index: ix.Name}}
-	f.Partition, _ = c.KeyTemplate(ix.Key.Partition.Name).BuildTyped(get)
+	f := find{name: ix.Name + "|" + u.Field.Name + "|" + model.Scalar(v), Query: store.Query{Table: e.Table.Name, Index: ix.Name}}
+	f.Partition, _ = e.KeyTemplate(ix.Key.Partition.Name).BuildTyped(get)
 	if ix.Key.Sort.Name != "" {
-		f.Sort = bound(c.KeyTemplate(ix.Key.Sort.Name), get)
+		f.Sort = bound(e.KeyTemplate(ix.Key.Sort.Name), get)
 	}
 	f.keep = func(row value.Item) bool { return ix.KeysOnly || value.Equal(u.Field.Get(row), v) }
 	return f

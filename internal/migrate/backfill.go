@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/cenkalti/backoff/v4"
 
 	"weir/internal/book"
 	"weir/internal/model"
@@ -140,8 +137,6 @@ func planOf(t *model.Table) string {
 // page fills the rows of a page. Those that others change meanwhile are looked at
 // again.
 func (b *Backfill) page(ctx context.Context, p *place, rows []value.Item) error {
-	wait := backoff.WithContext(backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(time.Millisecond), backoff.WithMaxInterval(50*time.Millisecond), backoff.WithMaxElapsedTime(maxTries)), ctx)
 	counts := map[string]int{readCount: len(rows)}
 	var todo []Filling
 	for _, row := range rows {
@@ -152,23 +147,17 @@ func (b *Backfill) page(ctx context.Context, p *place, rows []value.Item) error 
 			}
 		}
 	}
-	for len(todo) > 0 {
-		again, err := b.write(ctx, p.table, todo, counts)
-		if err != nil {
-			return err
+	err := retry(ctx, "filling", func() (left string, err error) {
+		if len(todo) == 0 {
+			return "", nil
 		}
-		if todo = again; len(todo) == 0 {
-			break
+		if todo, err = b.write(ctx, p.table, todo, counts); err != nil || len(todo) == 0 {
+			return "", err
 		}
-		pause := wait.NextBackOff()
-		if pause == backoff.Stop {
-			return errors.Join(ctx.Err(), fmt.Errorf("filling %s: others keep changing it", todo[0].Row))
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+		return todo[0].Row.String(), nil
+	})
+	if err != nil {
+		return err
 	}
 	if err := b.claim(ctx, p.table, rows, counts); err != nil {
 		return err

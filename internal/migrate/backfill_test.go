@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"weir/internal/migrate"
@@ -28,13 +29,35 @@ func (w *world) albums(n int) {
 // cutting breaks the connection at one write: some of the call may have happened.
 type cutting struct {
 	store.Store
-	at, calls int
-	after     bool
+	at    int
+	after bool
+
+	mu    sync.Mutex
+	calls int
+}
+
+// reaches reports which of n writes is the one, if it is one of them.
+func (c *cutting) reaches(n int) (i int, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i = c.at - c.calls
+	c.calls += n
+	return i, i >= 0 && i < n
+}
+
+func (c *cutting) Transact(ctx context.Context, ws []store.Write) error {
+	if _, now := c.reaches(1); !now {
+		return c.Store.Transact(ctx, ws)
+	}
+	if c.after {
+		_ = c.Store.Transact(ctx, ws)
+	}
+	return errBroken
 }
 
 func (c *cutting) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
-	i := c.at - c.calls
-	if c.calls += len(ws); i < 0 || i >= len(ws) {
+	i, now := c.reaches(len(ws))
+	if !now {
 		return c.Store.Write(ctx, ws)
 	}
 	if c.after {

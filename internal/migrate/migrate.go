@@ -26,10 +26,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
-
-	"github.com/cenkalti/backoff/v4"
 
 	"weir/internal/book"
 	"weir/internal/model"
@@ -74,39 +71,58 @@ type Request struct {
 type Mover struct {
 	Model *model.Model
 	Store store.Store
+	Now   func() time.Time // the clock, by which rows are past their expiry; nil is time.Now
 }
 
-const (
-	maxTries  = 10 * time.Second // how long a row is tried again while others change it
-	maxAtOnce = 16               // transactions at a time
-)
+func (m *Mover) now() time.Time {
+	if m.Now == nil {
+		return time.Now()
+	}
+	return m.Now()
+}
 
 // Move does the requests and answers for each, in order. No two are of one row of
 // one migration. After an error some may have been done; do all again.
 func (m *Mover) Move(ctx context.Context, requests []Request) ([]Result, error) {
-	wait := backoff.WithContext(backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(time.Millisecond), backoff.WithMaxInterval(50*time.Millisecond), backoff.WithMaxElapsedTime(maxTries)), ctx)
 	out := make([]Result, len(requests))
 	todo := make([]*task, len(requests))
 	for i, r := range requests {
 		todo[i] = &task{Request: r, result: &out[i]}
 	}
-	for {
-		again, err := m.attempt(ctx, todo)
-		if err != nil || len(again) == 0 {
-			return out, err
+	all := todo
+	err := retry(ctx, "moving", func() (left string, err error) {
+		if todo, err = m.attempt(ctx, todo); err == nil && len(todo) == 0 {
+			todo = freed(all)
 		}
-		todo = again
-		pause := wait.NextBackOff()
-		if pause == backoff.Stop {
-			return nil, errors.Join(ctx.Err(), fmt.Errorf("moving %s: others keep changing it", todo[0].Row))
+		if err != nil || len(todo) == 0 {
+			return "", err
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		return todo[0].Row.String(), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// freed are the tasks that were refused a value which another one may have given back
+// since.
+func freed(all []*task) (again []*task) {
+	gave := false
+	for _, t := range all {
+		gave = gave || len(t.plan.frees) > 0 && len(t.plan.writes) > 0
+		if t.plan.clash {
+			t.Now = nil
+			again = append(again, t)
 		}
 	}
+	if !gave {
+		return nil
+	}
+	for _, t := range all {
+		t.plan.frees = nil
+	}
+	return again
 }
 
 // task is a request on its way.
@@ -121,23 +137,42 @@ func (m *Mover) attempt(ctx context.Context, todo []*task) (again []*task, err e
 	if err := m.read(ctx, todo); err != nil {
 		return nil, err
 	}
-	var refs []store.Ref
-	for _, t := range todo {
+	plans := make([]*plan, len(todo))
+	for i, t := range todo {
+		plans[i] = &t.plan
 		t.plan = m.begin(&t.Request)
-		refs = append(refs, t.plan.reads()...)
 	}
-	rows, err := m.rows(ctx, refs)
-	if err != nil {
+	if err := m.decide(ctx, plans); err != nil {
 		return nil, err
 	}
 	var writing []*task
 	for _, t := range todo {
-		t.plan.finish(rows)
-		if *t.result = t.plan.Result; len(t.plan.writes) > 0 {
+		switch *t.result = t.plan.Result; {
+		case t.plan.behind != nil:
+			t.Now = nil
+			again = append(again, t)
+		case len(t.plan.writes) > 0:
 			writing = append(writing, t)
 		}
 	}
-	return m.write(ctx, writing)
+	more, err := m.write(ctx, writing)
+	return append(again, more...), err
+}
+
+// decide finishes plans that have begun, with the rows that they have to know.
+func (m *Mover) decide(ctx context.Context, plans []*plan) error {
+	var refs []store.Ref
+	for _, p := range plans {
+		refs = append(refs, p.reads()...)
+	}
+	rows, err := readAll(ctx, m.Store, refs)
+	if err != nil {
+		return err
+	}
+	for _, p := range plans {
+		p.finish(rows)
+	}
+	return m.claim(ctx, plans)
 }
 
 // read reads the old rows that the requests do not bring.
@@ -148,7 +183,7 @@ func (m *Mover) read(ctx context.Context, todo []*task) error {
 			refs = append(refs, t.Row)
 		}
 	}
-	rows, err := m.rows(ctx, refs)
+	rows, err := readAll(ctx, m.Store, refs)
 	for _, t := range todo {
 		if err == nil && t.Now == nil {
 			t.Now = rows[t.Row.String()]
@@ -157,40 +192,12 @@ func (m *Mover) read(ctx context.Context, todo []*task) error {
 	return err
 }
 
-// rows reads rows, each once, by the texts of their references.
-func (m *Mover) rows(ctx context.Context, refs []store.Ref) (map[string]value.Item, error) {
-	out := make(map[string]value.Item, len(refs))
-	once := refs[:0:0]
-	for _, r := range refs {
-		if _, have := out[r.String()]; !have {
-			out[r.String()], once = nil, append(once, r)
-		}
-	}
-	if len(once) == 0 {
-		return out, nil
-	}
-	got, err := m.Store.Get(ctx, once)
-	if err != nil {
-		return nil, err
-	}
-	for i, r := range once {
-		out[r.String()] = got[i]
-	}
-	return out, nil
-}
-
 func (m *Mover) write(ctx context.Context, todo []*task) (again []*task, err error) {
 	errs := make([]error, len(todo))
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, maxAtOnce)
-	for i, t := range todo {
-		slots <- struct{}{}
-		wg.Go(func() {
-			errs[i] = m.Store.Transact(ctx, t.plan.writes)
-			<-slots
-		})
-	}
-	wg.Wait()
+	_ = abreast(len(todo), func(i int) error {
+		errs[i] = m.Store.Transact(ctx, todo[i].plan.writes)
+		return nil
+	})
 	for i, t := range todo {
 		switch err := errs[i]; {
 		case err == nil:

@@ -17,7 +17,12 @@ import (
 type plan struct {
 	Result
 	writes []store.Write
+	takes  []ingest.Claim // on the values of rows that it makes
+	frees  []ingest.Claim // on those that a row of it no longer has
+	clash  bool           // refused since another row has one of the values
+	behind *plan          // that takes one of them before
 
+	m     *Mover
 	g     *model.Migration
 	row   store.Ref
 	now   value.Item // the old row; or what stands at its key
@@ -30,7 +35,7 @@ type plan struct {
 
 // begin is the part of a plan that depends on the old row alone.
 func (m *Mover) begin(r *Request) plan {
-	p := plan{Result: Result{Outcome: There}, g: r.Migration, row: r.Row, now: r.Now, trust: r.Trust}
+	p := plan{Result: Result{Outcome: There}, m: m, g: r.Migration, row: r.Row, now: r.Now, trust: r.Trust}
 	is := p.g.From.Table.Classify(r.Now)
 	if p.isOld = is == p.g.From; p.isOld {
 		var reason string
@@ -126,7 +131,7 @@ func (p *plan) finish(rows map[string]value.Item) {
 			}
 		}
 		if p.Outcome == Refused {
-			p.writes = nil
+			p.writes, p.takes, p.frees = nil, nil, nil
 			return
 		}
 	}
@@ -150,6 +155,7 @@ func (p *plan) old() {
 			if d.InPlace {
 				next := d.Image.With(p.now.Filter(func(name string) bool { return book.IsOurs(name) && name != book.Moved })...)
 				w.Ops = difference(p.now, next.With(markOf(p.row, d)))
+				p.claims(p.row, p.g.From, p.now, d.Into, next)
 				p.Outcome = Moved
 			}
 		}
@@ -178,6 +184,7 @@ func (p *plan) make(d projections.Moved, now value.Item) {
 	case now == nil:
 		image := d.Image.With(markOf(p.row, d))
 		p.writes = append(p.writes, store.Write{Ref: d.Row, Put: image, If: absent(d.Into.Table)})
+		p.claims(d.Row, nil, nil, d.Into, image)
 		p.note(Moved)
 	case is != d.Into:
 		p.Result = Result{Refused, "a row of another kind stands at the key that it becomes, " + d.Row.String()}
@@ -208,6 +215,7 @@ func (p *plan) change(d projections.Moved, now value.Item) {
 	})
 	next := projections.Keep(d.Into, d.Image.With(derived...), now).With(markOf(p.row, d))
 	p.writes = append(p.writes, store.Write{Ref: d.Row, If: asRead(d.Into, now), Ops: difference(now, next)})
+	p.claims(d.Row, d.Into, now, d.Into, next)
 	p.note(Followed)
 }
 
@@ -221,6 +229,7 @@ func (p *plan) remove(d projections.Moved, now value.Item) {
 		p.note(Kept)
 	default:
 		p.writes = append(p.writes, store.Write{Ref: d.Row, Delete: true, If: asRead(d.Into, now)})
+		p.claims(d.Row, d.Into, now, nil, nil)
 		p.note(Followed)
 	}
 }

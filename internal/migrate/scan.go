@@ -128,20 +128,19 @@ func (s *Scan) request(row value.Item) (Request, bool) {
 	return Request{}, false
 }
 
-// look plans and writes nothing.
+// look plans and writes nothing. That two old rows want one value it sees where one
+// page has both.
 func (s *Scan) look(ctx context.Context, requests []Request) ([]Result, error) {
-	out := make([]Result, len(requests))
-	plans := make([]plan, len(requests))
-	var refs []store.Ref
+	plans := make([]*plan, len(requests))
 	for i := range requests {
-		plans[i] = s.begin(&requests[i])
-		refs = append(refs, plans[i].reads()...)
+		p := s.begin(&requests[i])
+		plans[i] = &p
 	}
-	rows, err := s.rows(ctx, refs)
-	for i := range plans {
-		if err == nil {
-			plans[i].finish(rows)
-			out[i] = plans[i].Result
+	err := s.decide(ctx, plans)
+	out := make([]Result, len(requests))
+	for i, p := range plans {
+		if out[i] = p.Result; p.behind != nil {
+			out[i] = Result{Refused, "another old row has a value that only one row may have: " + p.behind.row.String()}
 		}
 	}
 	return out, err

@@ -219,7 +219,19 @@ func (h *harness) rows(table, text string) string {
 	return strings.Join(out, "\n")
 }
 
-// dump is all that people can see: rows, what is kept, what the audit says.
+// claims says which row each unique value is claimed for.
+func (h *harness) claims() string {
+	var out []string
+	for _, row := range h.scan(book.TableName) {
+		if name, ok := strings.CutPrefix(row.Get(book.Partition).Text(), "claim|"); ok {
+			out = append(out, name+" is of "+row.Get("r").Text())
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, "\n")
+}
+
+// dump is all that people can see: rows, what is kept, which values are claimed, what the audit says.
 func (h *harness) dump() string {
 	var out []string
 	for _, t := range h.model.AllTables() {
@@ -230,7 +242,7 @@ func (h *harness) dump() string {
 			out = append(out, "kept "+row.Get("kind").Text()+" "+row.Get("target").Text())
 		}
 	}
-	return strings.Join(append(out, h.audit()), "\n")
+	return strings.Join(append(out, h.claims(), h.audit()), "\n")
 }
 
 func plainText(it value.Item) string {

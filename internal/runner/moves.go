@@ -65,7 +65,7 @@ func (w *work) moves(ctx context.Context) error {
 
 // move keeps the records of those that cannot be moved.
 func (w *work) move(ctx context.Context, requests []migrate.Request, of []int) error {
-	mover := migrate.Mover{Model: w.Model, Store: w.Store}
+	mover := migrate.Mover{Model: w.Model, Store: w.Store, Now: w.Now}
 	results, err := mover.Move(ctx, requests)
 	if err != nil {
 		return err

@@ -50,6 +50,7 @@ import (
 //	mood [refuses=W] [fails=N] the index refuses documents with the word, and fails
 //	                          each other one N times
 //	rows TABLE [text=…]       the rows of a table
+//	claims                    which row each unique value is claimed for
 //	dead | retry | discard    what is kept; retry and discard do the first of it, or
 //	                          all; retry crash=every
 func TestPromises(t *testing.T) {
@@ -184,6 +185,8 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) (string, error) {
 		})
 	case "settle":
 		return s.settle(args)
+	case "claims":
+		return s.h.claims(), nil
 	case "rows":
 		return s.h.rows(words[0], args["text"]), nil
 	}

@@ -4,10 +4,14 @@ package webtest
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -20,16 +24,22 @@ var shown = []string{
 
 // HTTP is a program for scripts:
 //
-//	http [-until TEXT] METHOD PATH [NAME:VALUE…] [BODY|@FILE]
+//	http [-until TEXT | -abreast N] METHOD PATH [NAME:VALUE…] [BODY|@FILE]
 //
 // It asks http://$ADDR, waiting for the server to come, and prints the status, some
 // headers and the body. A body is JSON unless a header says something else. With
-// -until it asks again until the body holds the text, for some seconds.
+// -until it asks again until the body holds the text, for some seconds. With -abreast
+// it asks N times at once, # in the body being a number each time, and prints how
+// often which status came.
 func HTTP() {
 	args := os.Args[1:]
 	until := ""
-	if args[0] == "-until" {
+	switch args[0] {
+	case "-until":
 		until, args = args[1], args[2:]
+	case "-abreast":
+		abreast(args[1], args[2:])
+		return
 	}
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		res, err := ask(args)
@@ -42,6 +52,37 @@ func HTTP() {
 			fmt.Print(res)
 			return
 		}
+	}
+}
+
+func abreast(times string, args []string) {
+	n, err := strconv.Atoi(times)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	answers := make([]string, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			mine := slices.Clone(args)
+			if last := len(mine) - 1; last > 1 {
+				mine[last] = strings.ReplaceAll(mine[last], "#", strconv.Itoa(i))
+			}
+			res, err := ask(mine)
+			if err != nil {
+				res = err.Error()
+			}
+			answers[i], _, _ = strings.Cut(res, "\n")
+		})
+	}
+	wg.Wait()
+	count := map[string]int{}
+	for _, a := range answers {
+		count[a]++
+	}
+	for _, a := range slices.Sorted(maps.Keys(count)) {
+		fmt.Printf("%d times %s\n", count[a], a)
 	}
 }
 

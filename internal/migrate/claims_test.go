@@ -1,0 +1,274 @@
+package migrate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"weir/internal/book"
+	"weir/internal/ingest"
+	"weir/internal/migrate"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// claimed says which row each unique value is claimed for, by what stands before the
+// value in the claim's key.
+func (w *world) claimed(field string) map[string]string {
+	out := map[string]string{}
+	for _, row := range w.scan(book.TableName) {
+		if v, ok := strings.CutPrefix(row.Get(book.Partition).Text(), "claim|"+w.model.Name+"|"+field+"|"); ok {
+			out[v] = row.Get("r").Text()
+		}
+	}
+	return out
+}
+
+// wellClaimed checks that each of the rows has its value by itself and claimed, and
+// that no value is claimed for anything else.
+func (w *world) wellClaimed(field, attr string, rows []value.Item) {
+	w.Helper()
+	claims := w.claimed(field)
+	for _, r := range rows {
+		v, table := r.Get(attr).Text(), w.model.Tables[0].Name
+		if have, want := claims[book.Texts([]string{v})], book.RowText(w.ref(table, r)); have != want {
+			w.Errorf("%s is claimed for %q, not for %q", v, have, want)
+		}
+		delete(claims, book.Texts([]string{v}))
+	}
+	if len(claims) > 0 {
+		w.Errorf("claimed without a row: %v", claims)
+	}
+}
+
+func (w *world) users() (out []value.Item) {
+	for _, r := range w.scan(w.model.Tables[0].Name) {
+		if r.Has("email") {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func oldUser(i int, email string) value.Item {
+	return row("id", fmt.Sprint(i), "entityType", "USER", "userId", fmt.Sprintf("u%d", i), "email", email, "username", "U",
+		"createdAt", "2025-01-01T00:00:00Z", "updatedAt", "2025-01-01T00:00:00Z")
+}
+
+// TestLiveClaims: while a shaky scan goes over old users and the projector follows,
+// people write commands and an old application changes addresses, of which there are
+// too few. No two users have one address at the end, each has its claim, and there is
+// no other. An index that says nothing yet changes nothing of it.
+func TestLiveClaims(t *testing.T) { onEmbedded(t, "watchlists", liveClaims) }
+
+func TestLiveClaimsOnDynamoDB(t *testing.T) { onDynamoDB(t, "watchlists", liveClaims) }
+
+func TestLiveClaimsWithoutAnIndex(t *testing.T) {
+	onEmbedded(t, "watchlists", func(w *world) {
+		w.store = blind{w.store}
+		liveClaims(w)
+	})
+}
+
+func TestLiveClaimsWithoutAnIndexOnDynamoDB(t *testing.T) {
+	onDynamoDB(t, "watchlists", func(w *world) {
+		w.store = blind{w.store}
+		liveClaims(w)
+	})
+}
+
+// blind is a store whose indexes have not heard of anything yet.
+type blind struct{ store.Store }
+
+func (b blind) Query(ctx context.Context, q store.Query) (store.Page, error) {
+	if q.Index != "" {
+		return store.Page{}, nil
+	}
+	return b.Store.Query(ctx, q)
+}
+
+func liveClaims(w *world) {
+	const rows, addresses = 20, 14
+	rng := rand.New(rand.NewPCG(9, 10))
+	address := func() string { return fmt.Sprintf("%d@example.com", rng.IntN(addresses)) }
+	for i := range rows {
+		w.put("worthwatch-v1", oldUser(i, address()))
+	}
+	taken := 0
+	w.follow(func() {
+		var wg sync.WaitGroup
+		wg.Go(func() { w.migrate(&shaky{Store: w.store, rng: rand.New(rand.NewPCG(11, 12))}) })
+		people := &ingest.Writer{Model: w.model, Store: w.store}
+		for n := range 120 {
+			i := rng.IntN(rows)
+			key := row("id", fmt.Sprint(i))
+			switch k := rng.IntN(8); {
+			case k < 4:
+				w.set("worthwatch-v1", key, "email", value.OfString(address()))
+			case k < 5:
+				w.delete("worthwatch-v1", key)
+			case k < 6:
+				w.put("worthwatch-v1", oldUser(i, address()))
+			default:
+				item := row("userId", fmt.Sprintf("p%d", n), "email", address(), "username", "P", "createdAt", "2025-01-01T00:00:00Z", "updatedAt", "2025-01-01T00:00:00Z")
+				res := people.Do(context.Background(), []ingest.Command{{Op: ingest.Create, Entity: "User", Item: item}})[0]
+				var refusal *ingest.Refusal
+				switch {
+				case errors.As(res.Err, &refusal) && refusal.Kind == ingest.Taken:
+					taken++
+				case res.Err != nil:
+					w.Error(res.Err)
+				}
+			}
+		}
+		wg.Wait()
+	})
+	users := w.users()
+	if taken == 0 || len(users) < addresses/2 {
+		w.Errorf("%d refused, %d users", taken, len(users))
+	}
+	w.wellClaimed("User.email", "email", users)
+}
+
+// A row that clashes is refused and told, in a dry run too; once the other one has
+// gone it is moved.
+func TestAClashIsRefused(t *testing.T)           { onEmbedded(t, "watchlists", clashes) }
+func TestAClashIsRefusedOnDynamoDB(t *testing.T) { onDynamoDB(t, "watchlists", clashes) }
+
+func clashes(w *world) {
+	for i := range 3 {
+		w.put("worthwatch-v1", oldUser(i, "one@example.com"))
+	}
+	scan := func(dry bool) (migrate.Counts, string) {
+		reason := ""
+		s := migrate.Scan{Mover: &migrate.Mover{Model: w.model, Store: w.store}, Migration: w.model.Migration("v1"), DryRun: dry}
+		s.Each = func(_ store.Ref, _ value.Item, r migrate.Result) { reason += r.Reason }
+		counts, err := s.Run(context.Background())
+		must(w, err)
+		return counts, reason
+	}
+	if n, why := scan(true); n[migrate.Moved] != 1 || n[migrate.Refused] != 2 || !strings.Contains(why, "another old row") {
+		w.Errorf("%v %s", n, why)
+	}
+	if n, why := scan(false); n[migrate.Moved] != 1 || n[migrate.Refused] != 2 || !strings.Contains(why, `User: email "one@example.com" belongs to another row too: worthwatch`) {
+		w.Errorf("%v %s", n, why)
+	}
+	users := w.users()
+	if len(users) != 1 {
+		w.Fatalf("%v", users)
+	}
+	w.wellClaimed("User.email", "email", users)
+	w.delete("worthwatch", users[0])
+	if n, why := scan(false); n[migrate.Moved] != 1 || n[migrate.Kept]+n[migrate.There] != 1 || n[migrate.Refused] != 1 {
+		w.Errorf("%v %s", n, why)
+	}
+	w.wellClaimed("User.email", "email", w.users())
+}
+
+// TestBackfillClaims: broken off at every single write and run again, a backfill ends
+// with every value claimed for one row that has it, and whoever else has it told.
+func TestBackfillClaims(t *testing.T)           { onEmbedded(t, "gallery", backfillClaims) }
+func TestBackfillClaimsOnDynamoDB(t *testing.T) { onDynamoDB(t, "gallery", backfillClaims) }
+
+func backfillClaims(w *world) {
+	const users, addresses = 12, 9 // three of them share one
+	for i := range users {
+		w.put("gallery", galleryUser(i, fmt.Sprintf("%d@example.com", i%addresses)))
+	}
+	b := migrate.Backfill{Model: w.model, Store: w.store, Rows: 5, DryRun: true}
+	dry, err := b.Run(context.Background())
+	must(w, err)
+	if dry.Claims != addresses || dry.Shared != users-addresses {
+		w.Errorf("a dry run counts %+v", dry)
+	}
+	for at := 0; ; at++ {
+		for _, after := range []bool{false, true} {
+			for _, c := range w.scan(book.TableName) {
+				w.forget(c)
+			}
+			fill := migrate.Backfill{Model: w.model, Store: &cutting{Store: w.store, at: at, after: after}, Rows: 5}
+			got, err := fill.Run(context.Background())
+			broken := errors.Is(err, errBroken)
+			if broken {
+				got, err = fill.Run(context.Background())
+			}
+			must(w, err)
+			// What was claimed on a page that was not noted is claimed, and counted by nobody.
+			if got.Claims > addresses || !broken && got.Claims != addresses || got.Shared != users-addresses {
+				w.Errorf("broken at %d (after: %v): %+v", at, after, got)
+			}
+			claims, have := w.claimed("User.email"), map[string]string{}
+			for _, u := range w.users() {
+				have[book.RowText(w.ref("gallery", u))] = book.Texts([]string{u.Get("email").Text()})
+			}
+			for v, r := range claims {
+				if have[r] != v {
+					w.Errorf("broken at %d: %s is claimed for %s, which has %q", at, v, r, have[r])
+				}
+			}
+			if len(claims) != addresses {
+				w.Errorf("broken at %d: %d claims", at, len(claims))
+			}
+			if !broken {
+				return
+			}
+		}
+	}
+}
+
+func galleryUser(i int, email string) value.Item {
+	return row("PK", fmt.Sprintf("USER#%02d", i), "SK", "METADATA", "EntityType", "User", "userId", fmt.Sprintf("%02d", i), "email", email,
+		"role", "user", "emailVerified", true, "createdAt", "2025-01-01T00:00:00Z", "GSI1PK", "USER_EMAIL", "GSI1SK", email)
+}
+
+// forget removes a row of our own table.
+func (w *world) forget(r value.Item) {
+	t := book.Table()
+	key, _ := t.KeyOf(r)
+	w.write(store.Write{Ref: store.Ref{Table: book.TableName, Key: key}, Delete: true})
+}
+
+// TestBackfillClaimsBesideCommands: people take and give back addresses while several
+// backfills claim what is there for who has it.
+func TestBackfillClaimsBesideCommands(t *testing.T) {
+	onEmbedded(t, "gallery", backfillClaimsBesideCommands)
+}
+
+func TestBackfillClaimsBesideCommandsOnDynamoDB(t *testing.T) {
+	onDynamoDB(t, "gallery", backfillClaimsBesideCommands)
+}
+
+func backfillClaimsBesideCommands(w *world) {
+	const users = 30
+	for i := range users {
+		w.put("gallery", galleryUser(i, fmt.Sprintf("%d@example.com", i)))
+	}
+	var wg sync.WaitGroup
+	for n := range 3 {
+		wg.Go(func() {
+			b := migrate.Backfill{Model: w.model, Store: w.store, Rows: 7 + n}
+			if _, err := b.Run(context.Background()); err != nil {
+				w.Error(err)
+			}
+		})
+		wg.Go(func() {
+			people, rng := &ingest.Writer{Model: w.model, Store: w.store}, rand.New(rand.NewPCG(uint64(n), 1))
+			for range 60 {
+				c := ingest.Command{Op: ingest.Update, Entity: "User", Item: row("userId", fmt.Sprintf("%02d", rng.IntN(users)), "email", fmt.Sprintf("%d@example.com", rng.IntN(users+5)))}
+				var refusal *ingest.Refusal
+				if res := people.Do(context.Background(), []ingest.Command{c})[0]; res.Err != nil && !errors.As(res.Err, &refusal) {
+					w.Error(res.Err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b := migrate.Backfill{Model: w.model, Store: w.store}
+	_, err := b.Run(context.Background())
+	must(w, err)
+	w.wellClaimed("User.email", "email", w.users())
+}

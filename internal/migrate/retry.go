@@ -1,0 +1,79 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+const (
+	maxTries  = 10 * time.Second // how long a row is tried again while others change it
+	maxAtOnce = 16               // transactions and questions to indexes at a time
+)
+
+// retry does something again until nothing is left of it. Do names what is left, a row
+// that others came in between of, "" for nothing.
+func retry(ctx context.Context, what string, do func() (left string, err error)) error {
+	wait := backoff.WithContext(backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(time.Millisecond), backoff.WithMaxInterval(50*time.Millisecond), backoff.WithMaxElapsedTime(maxTries)), ctx)
+	for {
+		left, err := do()
+		if err != nil || left == "" {
+			return err
+		}
+		pause := wait.NextBackOff()
+		if pause == backoff.Stop {
+			return errors.Join(ctx.Err(), fmt.Errorf("%s %s: others keep changing it", what, left))
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// abreast does something n times, a few at a time.
+func abreast(n int, do func(i int) error) error {
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, maxAtOnce)
+	for i := range n {
+		slots <- struct{}{}
+		wg.Go(func() {
+			errs[i] = do(i)
+			<-slots
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// readAll reads rows, each once, by the texts of their references.
+func readAll(ctx context.Context, db store.Store, refs []store.Ref) (map[string]value.Item, error) {
+	out := make(map[string]value.Item, len(refs))
+	once := refs[:0:0]
+	for _, r := range refs {
+		if _, have := out[r.String()]; !have {
+			out[r.String()], once = nil, append(once, r)
+		}
+	}
+	if len(once) == 0 {
+		return out, nil
+	}
+	got, err := db.Get(ctx, once)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range once {
+		out[r.String()] = got[i]
+	}
+	return out, nil
+}
