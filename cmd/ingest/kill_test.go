@@ -29,7 +29,7 @@ func TestBackfillIsKilledOnAWS(t *testing.T) {
 	for name, v := range awsWorld() {
 		t.Setenv(name, v)
 	}
-	killBackfill(t, "data", 800)
+	killBackfill(t, "data", 500)
 }
 
 func killBackfill(t *testing.T, dir string, users int) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"weir/internal/model"
 	"weir/internal/store/dynamodb"
@@ -73,7 +74,7 @@ func awsTables(dir string, models []*model.Model) (*dynamodb.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := dynamodb.Open(cfg, tables, dynamodb.Options{ReadInterval: -1})
+	db := dynamodb.Open(cfg, tables, dynamodb.Options{ReadInterval: -1, Lag: 300 * time.Millisecond})
 	for _, t := range tables {
 		if _, err := db.Deploy(ctx, t.Name, false); err != nil {
 			return nil, err

@@ -206,7 +206,8 @@ func (b *Backfill) claim(ctx context.Context, t *model.Table, rows []value.Item,
 	})
 }
 
-// claimAll answers with those that others came in between of.
+// claimAll answers with those that are to be looked at again: others came in between,
+// or a row before it on the page has the value too.
 func (b *Backfill) claimAll(ctx context.Context, todo []claiming, counts map[string]int) (again []claiming, err error) {
 	claims := make([]ingest.Claim, len(todo))
 	for i := range todo {
@@ -222,6 +223,7 @@ func (b *Backfill) claimAll(ctx context.Context, todo []claiming, counts map[str
 		return nil, fmt.Errorf("reading claims: %w", err)
 	}
 	var take []int
+	taken := map[string]bool{}
 	for i, c := range todo {
 		switch other := b.first(&c, known[i]); {
 		case c.Mine(known[i].claim):
@@ -230,15 +232,18 @@ func (b *Backfill) claimAll(ctx context.Context, todo []claiming, counts map[str
 			if c.of.Reason = shared(&c.Claim, *other); b.Each != nil {
 				b.Each(c.of)
 			}
+		case taken[c.Ref.String()]:
+			again = append(again, c)
 		default:
-			take = append(take, i)
+			take, taken[c.Ref.String()] = append(take, i), !b.DryRun
 		}
 	}
 	if b.DryRun {
 		counts[claimsCount] += len(take)
 		return nil, nil
 	}
-	return b.take(ctx, todo, known, take, counts)
+	more, err := b.take(ctx, todo, known, take, counts)
+	return append(again, more...), err
 }
 
 // first is the row that keeps a value which several have: that with the claim, or, in
