@@ -292,31 +292,48 @@ func (w *work) restore(ctx context.Context, m *projections.Mend, image value.Ite
 		return false, err
 	}
 	wr := w.rowWrite(&p, values, true)
-	wr.If = w.restoreCond(m, removed)
+	wr.If = w.restoreCond(m, &wr, removed)
 	out, err := w.write(ctx, []store.Write{wr})
 	switch {
 	case err != nil:
 		return false, err
 	case errors.Is(out[0].Err, store.ErrRefused):
 		return false, w.parkRow(ctx, &p, m.Change.Position, out[0].Err.Error())
+	case out[0].Err != nil:
+		return out[0].Row == nil, nil
 	}
-	return out[0].Err != nil && out[0].Row == nil, nil
+	return false, w.compare(ctx, []*projections.Put{&p}, values, nil)
 }
 
 // restoreCond holds while the row is as the mend found it, so that a change of the
 // source that was applied meanwhile stands.
-func (w *work) restoreCond(m *projections.Mend, removed bool) store.Cond {
+func (w *work) restoreCond(m *projections.Mend, wr *store.Write, removed bool) store.Cond {
 	is := m.Change.New.Get(book.Version)
 	switch {
-	case removed: // or somebody put an older copy in its place, which looks like one of ours
-		return store.Cond{{
-			{Attr: w.Model.Table(m.Change.Row.Table).Key.Partition.Name, Is: store.Absent},
-			{Attr: book.Version, Is: store.Lt, Value: m.Ours.Value()},
-		}}
+	case removed: // or somebody put an older copy in its place, or one that he had spoilt: they look like ours
+		absent := store.Test{Attr: w.Model.Table(m.Change.Row.Table).Key.Partition.Name, Is: store.Absent}
+		return store.Cond{
+			{absent, {Attr: book.Version, Is: store.Le, Value: m.Ours.Value()}},
+			append(unlike(wr), absent, store.Test{Attr: book.Version, Is: store.Lt, Value: m.Ours.Value()}),
+		}
 	case is.IsMissing():
 		return store.Cond{w.present(m.Change.Row.Table), {{Attr: book.Version, Is: store.Absent}}}
 	case is.Kind() != value.Binary: // the application put something of its own there
 		return store.Cond{{{Attr: book.Version, Is: store.Eq, Value: is}}}
 	}
 	return store.Cond{{{Attr: book.Version, Is: store.Le, Value: m.Ours.Value()}}}
+}
+
+// unlike holds where a row is not as a write would make it, bookkeeping aside.
+func unlike(wr *store.Write) (out []store.Test) {
+	for _, op := range wr.Ops {
+		switch {
+		case book.IsOurs(op.Attr):
+		case op.Kind == store.Remove:
+			out = append(out, store.Test{Attr: op.Attr, Is: store.Exists})
+		default:
+			out = append(out, store.Test{Attr: op.Attr, Is: store.Ne, Value: op.Value})
+		}
+	}
+	return out
 }

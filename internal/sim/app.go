@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -26,6 +27,8 @@ type app struct {
 	touched  map[string]bool // derived rows that it wrote or removed
 	members  map[string]*sums
 	hot      map[*model.Entity]value.Item
+	mass     bool          // a crowd is still to come in this run
+	crowded  *model.Entity // of which there is one
 	refused  int
 }
 
@@ -43,7 +46,10 @@ type deed struct {
 	was, is value.Item // without anything derived
 	record  events.Record
 	shard   *shard
+	next    *deed   // the next change of the row
 	sure    []*deed // of those who follow for certain when this was done
+	over    []*deed // about followers and what they are told, applied when this was done
+	applied bool
 }
 
 // snapshot is a row that the application read: as it stood, and as it means it.
@@ -56,6 +62,7 @@ type snapshot struct {
 func newApp(w *world) *app {
 	a := &app{world: w, own: map[string]*ownRow{}, touched: map[string]bool{}, hot: map[*model.Entity]value.Item{}}
 	a.words = newWords(w.model, newDice(w.seed, "words", 0))
+	a.mass = newDice(w.seed, "mass", 0).chance(0.04)
 	for _, e := range w.model.Entities {
 		if !e.Derived && slices.Contains(w.model.Tables, e.Table) {
 			a.entities = append(a.entities, e)
@@ -113,6 +120,8 @@ func (a *app) act(n int) {
 		a.expiring(e, d)
 	case u < 86:
 		a.large(e, d)
+	case u < 87:
+		a.crowd(e, d)
 	case u < 92:
 		if a.faults.might(RudeOverwrite, 15) {
 			a.overwrite(d)
@@ -135,22 +144,53 @@ func (a *app) create(e *model.Entity, d *dice) {
 		return
 	}
 	if hot := a.hot[e]; hot != nil && d.chance(0.3) { // much comes together at few keys
-		if again, ok := a.like(e, hot, d); ok {
+		if again, ok := a.like(e, hot, 0, d); ok {
 			row = again
+			a.counted["hot keys"]++
 		}
 	} else if hot == nil {
 		a.hot[e] = row
 	}
+	a.put(e, row, d.chance(0.2))
+}
+
+// put writes a row whole; a new one has no other there.
+func (a *app) put(e *model.Entity, row value.Item, isNew bool) {
 	key, _ := e.Table.KeyOf(row)
 	w := store.Write{Ref: store.Ref{Table: e.Table.Name, Key: key}, Put: row}
-	if d.chance(0.2) {
+	if isNew {
 		w.If = store.Cond{{{Attr: e.Table.Key.Partition.Name, Is: store.Absent}}}
 	}
 	a.write(e.Table, w, bare(e, row))
 }
 
-// like is a row of an entity that has some names of its key from another one.
-func (a *app) like(e *model.Entity, of value.Item, d *dice) (value.Item, bool) {
+// crowd makes many rows beside a hot one, or removes them: so many that sets are split
+// and lists of followers have pages; the lists' own pages are long in such runs.
+func (a *app) crowd(e *model.Entity, d *dice) {
+	if hot := a.hot[e]; a.mass && hot != nil {
+		a.mass = false
+		side := d.n(len(e.PrimaryKey()))
+		for i := range 70 + 70*d.n(3) {
+			a.words.fresh = fmt.Sprint("n", i)
+			if row, ok := a.like(e, hot, side, d); ok {
+				a.put(e, row, false)
+				a.counted["crowds"]++
+			}
+		}
+		a.words.fresh = ""
+		a.crowded = e
+	} else if a.crowded != nil {
+		for _, o := range a.standing(a.crowded) {
+			if d.chance(0.8) {
+				a.write(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Delete: true}, nil)
+			}
+		}
+		a.crowded = nil
+	}
+}
+
+// like is a row of an entity that has the names of one of its keys from another one.
+func (a *app) like(e *model.Entity, of value.Item, side int, d *dice) (value.Item, bool) {
 	vals := map[string]value.Value{}
 	fresh, ok := a.words.row(e, d)
 	if !ok {
@@ -161,7 +201,7 @@ func (a *app) like(e *model.Entity, of value.Item, d *dice) (value.Item, bool) {
 	}
 	for i, kt := range e.PrimaryKey() {
 		from := fresh
-		if i == 0 {
+		if i == side {
 			from = of
 		}
 		for _, name := range kt.Template.Names() {
@@ -392,7 +432,7 @@ func (a *app) overwrite(d *dice) {
 		a.write(s.table, w, nil)
 		return
 	}
-	if len(a.copies) == 0 {
+	if d.chance(0.3) && a.misstate(d) || len(a.copies) == 0 {
 		return
 	}
 	s := pick(d, a.copies)
@@ -400,6 +440,23 @@ func (a *app) overwrite(d *dice) {
 		return
 	}
 	a.write(s.table, store.Write{Ref: store.Ref{Table: s.table.Name, Key: s.key}, Put: s.row}, s.own)
+}
+
+// misstate writes over what weir shows on a row, under weir's own version.
+func (a *app) misstate(d *dice) bool {
+	var rows []*ownRow
+	for _, o := range a.standing(nil) {
+		if e := o.table.Classify(o.image); e != nil && len(shown(e, nil)) > 0 {
+			rows = append(rows, o)
+		}
+	}
+	if len(rows) == 0 {
+		return false
+	}
+	o := pick(d, rows)
+	attr := pick(d, shown(o.table.Classify(o.image), nil))
+	row := a.base.tables[o.table.Name].get(o.key).With(value.Attr{Name: attr.Name, Value: value.OfInt(int64(d.n(9)))})
+	return a.write(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Put: row}, o.image)
 }
 
 // ruled reports whether rules that make rows of an entity set the attribute; another
@@ -507,14 +564,20 @@ func (a *app) did(o *ownRow, own value.Item, write func()) {
 	}
 	dd := &deed{ownRow: o, was: o.image, is: own}
 	dd.shard, dd.record = t.newest(o.key)
-	o.image, o.last = own, dd
-	dd.sure = a.following()
+	prior := o.last
+	dd.sure, dd.over = a.following(), a.over()
+	if o.image, o.last = own, dd; prior != nil {
+		prior.next = dd
+	}
 	a.deeds = append(a.deeds, dd)
 	if n := len(a.base.undo); n > 0 && a.base.keep { // the row and what is meant by it go together
 		row := a.base.undo[n-1]
 		a.base.undo[n-1] = func() {
 			row()
-			o.image, o.last = dd.was, nil
+			o.image, o.last = dd.was, prior
+			if prior != nil {
+				prior.next = nil
+			}
 			a.deeds = a.deeds[:len(a.deeds)-1]
 		}
 	}

