@@ -7,7 +7,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -129,19 +131,33 @@ func TestDamagedFile(t *testing.T) {
 	}
 }
 
-// TestFailingDisk: a disk that refuses the log ends the process through Fatal; it
-// is not passed over.
+// TestFailingDisk: whatever file the disk refuses to write, to sync or to make, the
+// process ends through Fatal, with the reason; nothing is passed over, and nothing is
+// said to be on disk from then on.
 func TestFailingDisk(t *testing.T) {
-	broken := errors.New("no space left on device")
+	for _, fails := range []struct {
+		file string
+		ops  []errorfs.OpKind
+	}{
+		{".log", []errorfs.OpKind{errorfs.OpFileWrite}},
+		{".log", []errorfs.OpKind{errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo}},
+		{".log", []errorfs.OpKind{errorfs.OpCreate, errorfs.OpReuseForWrite}},
+		{".sst", []errorfs.OpKind{errorfs.OpFileWrite}},
+		{".sst", []errorfs.OpKind{errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo}},
+	} {
+		t.Run(fmt.Sprint(fails.file, fails.ops), func(t *testing.T) { failingDisk(t, fails.file, fails.ops) })
+	}
+}
+
+func failingDisk(t *testing.T, file string, ops []errorfs.OpKind) {
 	inject := &errorfs.Toggle{Injector: errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if strings.HasSuffix(op.Path, ".log") && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
-			return broken
+		if strings.HasSuffix(op.Path, file) && slices.Contains(ops, op.Kind) {
+			return syscall.ENOSPC
 		}
 		return nil
 	})}
 	reasons := make(chan string, 10)
-	fs := errorfs.Wrap(vfs.NewMem(), inject)
-	s, err := Open("data", []store.Table{things()}, Options{FS: fs, Logger: quiet, Fatal: func(reason string) {
+	s, err := Open("data", []store.Table{things()}, Options{FS: errorfs.Wrap(vfs.NewMem(), inject), Logger: quiet, MemTableBytes: 64 << 10, Fatal: func(reason string) {
 		reasons <- reason
 		select {} // it must not return
 	}})
@@ -151,15 +167,29 @@ func TestFailingDisk(t *testing.T) {
 	do(t, s, put("a", "b"))
 	inject.On()
 	errs := make(chan error, 1)
-	go func() { errs <- s.Sync(context.Background()) }()
+	go func() {
+		for n := range 1000 {
+			ws := []store.Write{put("a", fmt.Sprint(n), "pad", pad(1000))}
+			if _, err := s.Write(context.Background(), ws); err != nil {
+				errs <- err
+				return
+			}
+		}
+		errs <- s.Sync(context.Background())
+	}()
 	select {
 	case err := <-errs:
-		if err == nil {
-			t.Error("Sync says that all is on disk")
+		if file == ".log" {
+			t.Errorf("it goes on: %v", err)
+			return
 		}
 	case reason := <-reasons:
-		if !strings.Contains(reason, broken.Error()) {
+		if !strings.Contains(reason, "no space left on device") || !strings.Contains(reason, file) {
 			t.Errorf("reason %q", reason)
 		}
+		return
+	}
+	if reason := <-reasons; !strings.Contains(reason, "no space left on device") { // a memtable is written in the background
+		t.Errorf("reason %q", reason)
 	}
 }

@@ -32,6 +32,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -60,6 +61,7 @@ type Store struct {
 	cache   rowCache
 	tail    tail
 	numbers sequencer
+	journal journal
 	synced  atomic.Uint64 // writes with numbers up to here are known to be on disk
 	trims   sync.Mutex
 	batches sync.Pool // of *batch
@@ -85,21 +87,33 @@ func Open(dir string, tables []store.Table, opts Options) (*Store, error) {
 	opts = opts.withDefaults()
 	dir, lock, err := own(opts.FS, dir, time.Now())
 	if err != nil {
-		return nil, err
+		return nil, withAdvice(err)
 	}
-	db, err := pebble.Open(dir, opts.pebble(lock))
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("opening the store in %s: %w", dir, err), disown(opts.FS, dir, lock))
+	opts.Fatal = once(opts.fatal(dir))
+	s := &Store{opts: opts, dir: dir, lock: lock, tables: map[string]*table{}, ended: make(chan struct{})}
+	if s.db, err = pebble.Open(dir, opts.pebble(lock, &s.journal)); err != nil {
+		// The owner file stays: without it the log would have to be whole.
+		return nil, withAdvice(errors.Join(fmt.Errorf("opening the store in %s: %w", dir, err), lock.Close()))
 	}
-	s := &Store{db: db, opts: opts, dir: dir, lock: lock, tables: map[string]*table{}, ended: make(chan struct{})}
 	s.seed = maphash.MakeSeed()
 	s.cache.room = int(opts.RowCacheBytes / cacheParts)
 	s.tail.room = int(opts.TailBytes)
 	s.batches.New = func() any { return newBatch(s) }
 	if err := s.load(tables); err != nil {
-		return nil, errors.Join(fmt.Errorf("opening the store in %s: %w", dir, err), s.Close())
+		return nil, withAdvice(errors.Join(fmt.Errorf("opening the store in %s: %w", dir, err), s.Close()))
 	}
 	return s, nil
+}
+
+// withAdvice adds what to do to an error for which that is known.
+func withAdvice(err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("%w: make room there and run the same command again", err)
+	case errors.Is(err, errDamagedLog), errors.Is(err, pebble.ErrCorruption):
+		return fmt.Errorf("%w: put back a copy of the directory, or move it away and replay the recordings", err)
+	}
+	return err
 }
 
 // load brings catalogue and tables together. A crash within leaves either the old
@@ -183,9 +197,11 @@ func (s *Store) Sync(ctx context.Context) error {
 		return nil
 	}
 	upTo := s.numbers.visible.Load()
-	if err := s.db.LogData(nil, pebble.Sync); err != nil {
+	mark, log := s.journal.mark(markSync)
+	if err := s.db.LogData(mark, pebble.Sync); err != nil {
 		return fmt.Errorf("syncing the store: %w", err)
 	}
+	s.journal.synced(log)
 	for have := s.synced.Load(); have < upTo && !s.synced.CompareAndSwap(have, upTo); {
 		have = s.synced.Load()
 	}
@@ -205,8 +221,11 @@ func (s *Store) Close() error {
 	for _, t := range s.tables {
 		t.changed.wake()
 	}
-	err := s.db.LogData(nil, pebble.Sync)
-	return errors.Join(err, s.db.Close(), disown(s.opts.FS, s.dir, s.lock))
+	mark, _ := s.journal.mark(markClosed)
+	if err := errors.Join(s.db.LogData(mark, pebble.Sync), s.db.Close()); err != nil {
+		return errors.Join(err, s.lock.Close())
+	}
+	return disown(s.opts.FS, s.dir, s.lock)
 }
 
 // getCopy reads one key, nil where there is none.

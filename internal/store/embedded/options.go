@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -32,10 +34,13 @@ type Options struct {
 	MemTableBytes uint64
 	// Logger gets what the key-value store reports; nil is slog.Default().
 	Logger *slog.Logger
-	// Fatal is called when the disk refuses a write that was already promised,
-	// with the reason. It must not return; nil logs and exits with status 3, the
-	// directory then is as after kill -9.
+	// Fatal is called once, with the reason, when the disk refuses to write or to
+	// sync: what the store does from then on is worth nothing. nil says so on stderr
+	// and exits with status 3; the directory then is as after kill -9.
 	Fatal func(reason string)
+	// Still has nothing happen beside what is asked for, so that the same calls write
+	// the same files: nothing is compacted. It is for simulations.
+	Still bool
 }
 
 func (o Options) withDefaults() Options {
@@ -63,13 +68,26 @@ func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	if o.Fatal == nil {
-		o.Fatal = func(reason string) {
-			o.Logger.Error("the embedded store cannot go on", "reason", reason)
-			os.Exit(3)
-		}
-	}
 	return o
+}
+
+// fatal is what ends the process when the disk of the directory fails.
+func (o Options) fatal(dir string) func(reason string) {
+	if o.Fatal != nil {
+		return o.Fatal
+	}
+	return func(reason string) {
+		fmt.Fprintf(os.Stderr, "\n%s: the store in %s cannot go on: %s\nNothing that was durable is lost. Make room, or mend the disk, and run the same command again.\n",
+			filepath.Base(os.Args[0]), dir, reason)
+		os.Exit(3)
+	}
+}
+
+// once calls f for the first of several reasons, which come of it. The others wait for
+// it to end.
+func once(f func(string)) func(string) {
+	var first sync.Once
+	return func(reason string) { first.Do(func() { f(reason) }) }
 }
 
 // memTables is how many memtables there may be, in use and being flushed.
@@ -78,10 +96,10 @@ const memTables = 4
 // pebble is the key-value store's configuration. Its memory is the cache, two to
 // four memtables and a few MB; L0 may grow far before it slows writers, because a
 // load writes faster than two cores compact.
-func (o Options) pebble(lock *pebble.Lock) *pebble.Options {
+func (o Options) pebble(lock *pebble.Lock, j *journal) *pebble.Options {
 	log := pebbleLog{o}
 	po := &pebble.Options{
-		FS:                          o.FS,
+		FS:                          guard{o.FS, o.Fatal},
 		Lock:                        lock,
 		CacheSize:                   o.CacheBytes + 2*int64(o.MemTableBytes), // memtables count against it
 		FormatMajorVersion:          pebble.FormatValueSeparation,
@@ -93,7 +111,14 @@ func (o Options) pebble(lock *pebble.Lock) *pebble.Options {
 		MaxOpenFiles:                512,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
 		Logger:                      log,
-		EventListener:               &pebble.EventListener{DataCorruption: log.corrupt},
+		DisableAutomaticCompactions: o.Still,
+		EventListener: &pebble.EventListener{
+			DataCorruption: log.corrupt,
+			WALCreated:     func(info pebble.WALCreateInfo) { j.begin(uint64(info.FileNum)) },
+		},
+	}
+	if o.Still {
+		po.L0StopWritesThreshold = 1 << 20
 	}
 	po.ApplyCompressionSettings(func() pebble.DBCompressionSettings {
 		// The last level has nearly all the bytes, those before it nearly all the work.

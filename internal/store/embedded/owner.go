@@ -29,6 +29,9 @@ type owner struct {
 // own takes the directory for this process, or says who has it. It returns the one
 // name under which the directory is locked: a lock keeps out other processes, but
 // within this one only those who call the directory by the same name.
+//
+// An owner file that is there was left by an owner who did not close the store. So a
+// directory whose log is damaged is refused before the file is made.
 func own(fs vfs.FS, dir string, now time.Time) (string, *pebble.Lock, error) {
 	err := makeDir(fs, dir)
 	if err == nil && fs == vfs.Default {
@@ -45,7 +48,11 @@ func own(fs vfs.FS, dir string, now time.Time) (string, *pebble.Lock, error) {
 		return dir, nil, fmt.Errorf("%w: %s is held by %s; stop that process, or use another directory", store.ErrOwned, dir, readOwner(fs, dir))
 	}
 	me := owner{PID: os.Getpid(), Command: command(), Since: now.UTC().Truncate(time.Second)}
-	if err := writeOwner(fs, dir, me); err != nil {
+	_, err = fs.Stat(fs.PathJoin(dir, ownerFile))
+	if err = checkJournal(fs, dir, errors.Is(err, os.ErrNotExist)); err == nil {
+		err = writeOwner(fs, dir, me)
+	}
+	if err != nil {
 		return dir, nil, errors.Join(fmt.Errorf("data directory %s: %w", dir, err), lock.Close())
 	}
 	return dir, lock, nil
@@ -66,7 +73,11 @@ func makeDir(fs vfs.FS, dir string) error {
 	if err := fs.MkdirAll(dir, 0o755); err != nil || parent == dir {
 		return err
 	}
-	d, err := fs.OpenDir(parent)
+	return syncDir(fs, parent)
+}
+
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
 	if err != nil {
 		return err
 	}
@@ -81,9 +92,12 @@ func realPath(dir string) (string, error) {
 	return filepath.EvalSymlinks(abs)
 }
 
-// disown lets the next owner in.
+// disown lets the next owner in, who then relies on it that the store was closed.
 func disown(fs vfs.FS, dir string, lock *pebble.Lock) error {
 	err := fs.Remove(fs.PathJoin(dir, ownerFile))
+	if err == nil {
+		err = syncDir(fs, dir)
+	}
 	return errors.Join(err, lock.Close())
 }
 
