@@ -95,5 +95,13 @@ func (e *Entity) keyTests() []Test {
 }
 
 // Takes reports whether a row with this key can be one of the entity, as far as
-// its where tests names in the key.
-func (e *Entity) Takes(k store.Key) bool { return Holds(e.keyTests(), e.Table.Item(k)) }
+// its where tests names in the key. Of a set it is the first row that is asked for:
+// what looks like a row over which another set is spread is none.
+func (e *Entity) Takes(k store.Key) bool {
+	if e.SetOf() != nil {
+		if _, path, ok := e.LeafPath(k); !ok || path != "" {
+			return false
+		}
+	}
+	return Holds(e.keyTests(), e.Table.Item(k))
+}
