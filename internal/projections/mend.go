@@ -93,20 +93,49 @@ func own(e *model.Entity, row value.Item) value.Item {
 // SourceOf is the key of the row that a rule made this row from, read out of the
 // row itself.
 func SourceOf(rule *model.RowRule, row value.Item) (store.Ref, bool) {
-	key, ok := rule.Source.Key(func(name string) value.Value {
-		for i := range rule.Fields {
-			f := rule.Fields[i].Expr.Field
-			if f == nil || f.Name != name {
-				continue
+	key, ok := rule.Source.Key(func(name string) value.Value { return taken(rule, name, row) })
+	return store.Ref{Table: rule.Source.Table.Name, Key: key}, ok
+}
+
+// FollowedBy is the row whose field an attribute of this row follows, read out of
+// the row itself; ok is false where the row does not say it, or no such rule made it.
+func FollowedBy(f *model.Follow, row value.Item) (of store.Ref, ok bool) {
+	for i := range f.Rule.Fields {
+		made := &f.Rule.Fields[i]
+		have := f.Rule.Into.Field(made.Name).Get(row)
+		if !made.Expr.Const.IsMissing() && !have.IsMissing() && model.Scalar(have) != model.Scalar(made.Expr.Const) {
+			return of, false
+		}
+	}
+	key, ok := f.Source.Key(func(name string) value.Value {
+		for i := range f.Key {
+			switch x := &f.Key[i].Expr; {
+			case f.Key[i].Name != name:
+			case x.Field != nil:
+				return taken(f.Rule, x.Field.Name, row)
+			default:
+				return x.Const
 			}
-			into := rule.Into.Field(rule.Fields[i].Name)
-			v := into.Get(row)
-			if f.Typed() && !into.Typed() {
-				return value.OfString(model.Unescape(v.Text()))
-			}
-			return v
 		}
 		return value.Value{}
 	})
-	return store.Ref{Table: rule.Source.Table.Name, Key: key}, ok
+	return store.Ref{Table: f.Source.Table.Name, Key: key}, ok
+}
+
+// taken is a field of the row that a rule made this row from, Missing where the
+// row has nothing of it.
+func taken(rule *model.RowRule, name string, row value.Item) value.Value {
+	for i := range rule.Fields {
+		f := rule.Fields[i].Expr.Field
+		if f == nil || f.Name != name {
+			continue
+		}
+		into := rule.Into.Field(rule.Fields[i].Name)
+		v := into.Get(row)
+		if f.Typed() && !into.Typed() {
+			return value.OfString(model.Unescape(v.Text()))
+		}
+		return v
+	}
+	return value.Value{}
 }

@@ -29,6 +29,7 @@ func (a *asked) Search(_ context.Context, q Query) ([]Hit, error) {
 }
 
 func (a *asked) Apply(context.Context, []Document) ([]error, error) { return nil, nil }
+func (a *asked) Holds(context.Context, []Document) ([]bool, error)  { return nil, nil }
 func (a *asked) Close() error                                       { return nil }
 
 func TestFind(t *testing.T) {

@@ -104,6 +104,9 @@ type Index interface {
 	// Search returns at most Limit hits. Equal ones are in the order of their ids.
 	// Documents without the field of Sort come last.
 	Search(ctx context.Context, q Query) ([]Hit, error)
+	// Holds reports for each document whether the index has one under its id of the
+	// same text and values, at whatever position. It sees what Apply acknowledged.
+	Holds(ctx context.Context, docs []Document) ([]bool, error)
 	// Close ends the index.
 	Close() error
 }

@@ -2,10 +2,12 @@ package sim
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
 	"weir/internal/search"
+	"weir/internal/value"
 )
 
 // index is the simulated search index: the newest change of a document wins, and
@@ -35,6 +37,16 @@ func (x *index) apply(docs []search.Document) []error {
 // Apply takes changes.
 func (x *index) Apply(_ context.Context, docs []search.Document) ([]error, error) {
 	return x.apply(docs), nil
+}
+
+// Holds compares documents with those that are kept.
+func (x *index) Holds(_ context.Context, docs []search.Document) ([]bool, error) {
+	out := make([]bool, len(docs))
+	for i := range docs {
+		d := x.docs[docName(&docs[i])]
+		out[i] = !d.Deleted && slices.Equal(d.Text, docs[i].Text) && maps.EqualFunc(d.Values, docs[i].Values, value.Equal)
+	}
+	return out, nil
 }
 
 // Search finds documents that have all the words asked for, whole.

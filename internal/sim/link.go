@@ -335,5 +335,10 @@ func (l indexLink) Search(ctx context.Context, q search.Query) ([]search.Hit, er
 	return l.index.Search(ctx, q)
 }
 
+// Holds is asked by nobody who applies.
+func (l indexLink) Holds(ctx context.Context, docs []search.Document) ([]bool, error) {
+	return l.index.Holds(ctx, docs)
+}
+
 // Close does nothing: the index lives longer than who uses it.
 func (l indexLink) Close() error { return nil }

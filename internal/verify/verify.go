@@ -36,8 +36,8 @@ type Verify struct {
 	Progress func(rows int)
 
 	yield   func(Difference)
-	expect  map[string]*target // by the partition key of the book
-	docs    map[string]map[string]bool
+	expect  map[string]*target         // by the partition key of the book
+	docs    map[string]map[string]bool // of each index, the documents, and whether they are as their rows
 	told    told
 	sets    map[string]*set // by the text of its first row
 	joins   map[string]projections.Join
@@ -139,7 +139,7 @@ func (v *Verify) scan(ctx context.Context, use func(context.Context, []found) er
 }
 
 // recount adds what each row contributes.
-func (v *Verify) recount(_ context.Context, rows []found) error {
+func (v *Verify) recount(ctx context.Context, rows []found) error {
 	for i := range rows {
 		e := projections.Fold(&rows[i].Change)
 		for _, a := range e.Adds {
@@ -159,14 +159,8 @@ func (v *Verify) recount(_ context.Context, rows []found) error {
 		for _, j := range e.Joins {
 			v.joins[v.follower(j)] = j
 		}
-		for _, d := range projections.Documents(v.Model, &rows[i].Change) {
-			if v.docs[d.Index] == nil {
-				v.docs[d.Index] = map[string]bool{}
-			}
-			v.docs[d.Index][d.ID] = true
-		}
 	}
-	return nil
+	return v.documents(ctx, rows)
 }
 
 // compare holds what rows show against the recount, and copies against their
@@ -188,6 +182,9 @@ func (v *Verify) compare(ctx context.Context, rows []found) error {
 		return err
 	}
 	if err := v.makers(ctx, rows); err != nil {
+		return err
+	}
+	if err := v.lists(ctx, rows); err != nil {
 		return err
 	}
 	return v.follows(ctx, rows)
@@ -304,52 +301,6 @@ func (v *Verify) makers(ctx context.Context, rows []found) error {
 	return nil
 }
 
-// follows compares the followers of each source row with its field as it is.
-func (v *Verify) follows(ctx context.Context, rows []found) error {
-	for i := range rows {
-		f := &rows[i]
-		e := projections.Fold(&f.Change)
-		for _, s := range e.Spreads {
-			if err := v.members(ctx, s); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (v *Verify) members(ctx context.Context, s projections.Spread) error {
-	name := projections.FollowedField(s.Entity, s.Field)
-	list := book.Followed(v.Model.Name, name, s.Source)
-	q := store.Query{Table: book.TableName, Partition: list.Key.Partition, Sort: store.Range{Prefix: value.OfString("m")}}
-	for {
-		page, err := v.Store.Query(ctx, q)
-		if err != nil {
-			return err
-		}
-		for _, m := range page.Rows {
-			t := v.Model.Table(m.Get("t").Text())
-			if t == nil {
-				continue
-			}
-			key, _ := t.KeyOf(m.Get("key").Item())
-			ref := store.Ref{Table: t.Name, Key: key}
-			got, err := v.get(ctx, []store.Ref{ref})
-			if err != nil {
-				return err
-			}
-			of := got[0].Get(book.Follows(m.Get("a").Text()))
-			if of.Text() == book.Hash(list.Key.Partition.Text()) {
-				v.check(name+" followed", ref, s.Value, got[0].Get(m.Get("a").Text()))
-			}
-		}
-		if page.Next == nil {
-			return nil
-		}
-		q.After = page.Next
-	}
-}
-
 // books compares the accumulators themselves, those of targets that are not there
 // too.
 func (v *Verify) books(ctx context.Context) error {
@@ -414,39 +365,6 @@ func (v *Verify) book(name string, b value.Item) {
 			v.yield(Difference{"book " + field, row, text(n), text(value.Value{})})
 		}
 	}
-}
-
-// indexes compares which rows each index holds.
-func (v *Verify) indexes(ctx context.Context) error {
-	if v.Index == nil {
-		return nil
-	}
-	for _, s := range v.Model.Searches {
-		name := projections.IndexName(v.Model, s)
-		want := v.docs[name]
-		q := search.Query{Index: name, Limit: 1000}
-		for {
-			hits, err := v.Index.Search(ctx, q)
-			if err != nil {
-				return fmt.Errorf("reading index %s: %w", name, err)
-			}
-			for _, h := range hits {
-				v.Checked++
-				if !want[h.ID] {
-					v.yield(Difference{"search " + s.Name, h.ID, "not in the index", "in the index"})
-				}
-				delete(want, h.ID)
-				q.After = h.After
-			}
-			if len(hits) < q.Limit {
-				break
-			}
-		}
-		for id := range want {
-			v.yield(Difference{"search " + s.Name, id, "in the index", "not in the index"})
-		}
-	}
-	return nil
 }
 
 func (v *Verify) get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {

@@ -28,6 +28,7 @@ func Run(t *testing.T, open func(t *testing.T, schemas []search.Schema) search.I
 		{"any delivery", testAnyDelivery},
 		{"concurrent applies", testConcurrent},
 		{"replaced documents", testReplaced},
+		{"what is held", testHolds},
 		{"refused documents", testRefused},
 		{"several indexes", testSeveralIndexes},
 		{"words", testWords},

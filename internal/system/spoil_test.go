@@ -1,0 +1,204 @@
+package system_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/search"
+	"weir/internal/store"
+	"weir/internal/system"
+	"weir/internal/system/systemtest"
+	"weir/internal/value"
+)
+
+// spoil is what somebody does to one row behind weir's back: the first row of the
+// table whose attributes begin so is changed, or taken away where Put is nil.
+type spoil struct {
+	model, what, table string
+	row                []string // NAME, or NAME=BEGINNING
+	put                func(value.Item) value.Item
+	says               string // of a difference
+}
+
+// TestSpoilt: whatever of the derived rows, of our own and of the indexes is not as
+// it should be, verify says so.
+func TestSpoilt(t *testing.T) {
+	spoils := []spoil{
+		{"gallery", "count", "gallery", []string{"mediaCount=1"}, setting("mediaCount", value.OfInt(99)), "Album.mediaCount"},
+		{"gallery", "count lost", "gallery", []string{"mediaCount=1"}, without("mediaCount"), "Album.mediaCount"},
+		{"gallery", "counted row lost", "gallery", []string{"EntityType=AlbumMedia"}, nil, "Album.mediaCount"},
+		{"gallery", "book", "weir", []string{"k=book|gallery", "a:mediaCount"}, setting("a:mediaCount", value.OfInt(99)), "book a:mediaCount"},
+		{"gallery", "book lost", "weir", []string{"k=book|gallery", "a:mediaCount"}, nil, "book a:mediaCount"},
+		{"watchlists", "mean", "worthwatch", []string{"rating", "entityType=MOVIE"}, setting("rating", value.OfInt(99)), "Movie.rating"},
+		{"watchlists", "rows of a mean", "weir", []string{"k=book|watchlists", "c:rating"}, setting("c:rating", value.OfInt(99)), "book c:rating"},
+		{"watchlists", "follower lost", "weir", []string{"k=each|watchlists", "f", "n"}, nil, "followers"},
+		{"watchlists", "follower too many", "worthwatch", []string{"entityType=USER_SAVED"}, nil, "followers"},
+		{"wardrobe", "copy", "WardrobeTable", []string{"EntityType=UserItem"}, setting("Category", value.OfString("x")), "UserItem"},
+		{"wardrobe", "copy's index key", "WardrobeTable", []string{"EntityType=UserItem", "GSI1SK"}, without("GSI1SK"), "UserItem"},
+		{"wardrobe", "copy lost", "WardrobeTable", []string{"EntityType=UserItem"}, nil, "UserItem"},
+		{"wardrobe", "copy of nothing", "WardrobeTable", []string{"EntityType=Item"}, nil, "UserItem"},
+		{"wardrobe", "followed value", "WardrobeTable", []string{"EntityType=Activity", "ItemName"}, setting("ItemName", value.OfString("x")), "Item.Name followed"},
+		{"wardrobe", "following", "WardrobeTable", []string{"EntityType=Activity", "ItemName"}, without("ItemName", book.Follows("ItemName")), "Item.Name followed"},
+		{"wardrobe", "place on the list", "weir", []string{"k=follow|wardrobe", "s=m"}, nil, "Item.Name followed"},
+		{"wardrobe", "value on the list", "weir", []string{"k=follow|wardrobe", "s=-", "v"}, setting("v", value.OfString("x")), "Item.Name as followed"},
+		{"viewing", "set", "viewing-history", []string{"assetIds"}, setting("assetIds", value.OfString("x")), "Summary.assetIds"},
+		{"viewing", "set lost", "viewing-history", []string{"assetIds"}, nil, "Summary.assetIds"},
+		{"viewing", "node of a set lost", "weir", []string{"k=set|viewing"}, nil, "Summary.assetIds"},
+		{"viewing", "row of a split set", "viewing-history", []string{book.InnerLeaf}, nil, "Summary.assetIds"},
+		{"viewing", "member lost", "viewing-history", []string{"a.assetId"}, nil, "Summary.assetIds"},
+		{"movienight", "status", "Rounds", []string{"status=watched"}, setting("status", value.OfString("draft")), "Round.status status"},
+		{"movienight", "time of a status", "Rounds", []string{"watched_at"}, setting("watched_at", value.OfString("x")), "Round.status watched_at"},
+		{"movienight", "fact lost", "weir", []string{"k=fact|movienight", "v"}, nil, "told"},
+		{"movienight", "fact", "weir", []string{"k=fact|movienight", "v"}, setting("v", value.OfMap(nil)), "told"},
+		{"movienight", "rating lost", "Ratings", []string{"round_id"}, nil, "told"},
+	}
+	for _, name := range []string{"gallery", "wardrobe", "watchlists", "viewing", "movienight"} {
+		if testing.Short() && name != "wardrobe" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			m, err := model.Load(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := openSystem(t, t.TempDir(), m)
+			replayInto(t, s, systemtest.Files(t, filepath.Join("../../testdata/streams", name)))
+			verifyNothing(t, s)
+			for _, sp := range spoils {
+				if sp.model == name {
+					t.Run(sp.what, func(t *testing.T) { sp.run(t, s) })
+				}
+			}
+			verifyNothing(t, s)
+			if len(m.Searches) > 0 {
+				spoilDocuments(t, s)
+			}
+		})
+	}
+}
+
+func (sp *spoil) run(t *testing.T, s *system.System) {
+	tables, err := system.Tables([]*model.Model{s.Models[0].Model})
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := tables[slices.IndexFunc(tables, func(t store.Table) bool { return t.Name == sp.table })]
+	row := first(t, s.Store, sp.table, sp.row)
+	key, _ := table.KeyOf(row)
+	w := store.Write{Ref: store.Ref{Table: sp.table, Key: key}}
+	back := w
+	if back.Put = row; sp.put == nil {
+		w.Delete = true
+	} else {
+		w.Put = sp.put(row)
+	}
+	writeOne(t, s.Store, w)
+	said(t, s, sp.says)
+	writeOne(t, s.Store, back)
+}
+
+func said(t *testing.T, s *system.System, derivation string) {
+	t.Helper()
+	diffs, err := verifyAll(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range diffs {
+		if d.Derivation == derivation && d.Have != d.Want {
+			return
+		}
+	}
+	t.Errorf("%s is not said among %v", derivation, diffs)
+}
+
+func writeOne(t *testing.T, db store.Store, w store.Write) {
+	t.Helper()
+	out, err := db.Write(context.Background(), []store.Write{w})
+	if err == nil {
+		err = out[0].Err
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func first(t *testing.T, db store.Store, table string, has []string) value.Item {
+	t.Helper()
+	q := store.Query{Table: table}
+	for {
+		page, err := db.Query(context.Background(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range page.Rows {
+			if !slices.ContainsFunc(has, func(h string) bool {
+				name, begins, _ := strings.Cut(h, "=")
+				return !row.Has(name) || begins != "" && !strings.HasPrefix(model.Scalar(row.Get(name)), begins)
+			}) {
+				return row
+			}
+		}
+		if q.After = page.Next; q.After == nil {
+			t.Fatalf("no row of %s has %v", table, has)
+		}
+	}
+}
+
+func setting(name string, v value.Value) func(value.Item) value.Item {
+	return func(row value.Item) value.Item { return row.With(value.Attr{Name: name, Value: v}) }
+}
+
+func without(names ...string) func(value.Item) value.Item {
+	return func(row value.Item) value.Item {
+		return row.Filter(func(name string) bool { return !slices.Contains(names, name) })
+	}
+}
+
+// spoilDocuments gives the index another document of a row, none, and one of a row
+// that is not there.
+func spoilDocuments(t *testing.T, s *system.System) {
+	m := s.Models[0].Model
+	sr := m.Searches[0]
+	derivation := "search " + sr.Name
+	var doc search.Document
+	for q := (store.Query{Table: sr.Of.Table.Name}); doc.ID == ""; {
+		page, err := s.Store.Query(context.Background(), q)
+		if err != nil || len(page.Rows) == 0 {
+			t.Fatal(err, "no row is searched")
+		}
+		for _, row := range page.Rows {
+			key, _ := sr.Of.Table.KeyOf(row)
+			if d, ok := projections.DocumentOf(m, sr, sr.Of.Table.Classify(row), key, row); ok {
+				doc = d
+			}
+		}
+		q.After = page.Next
+	}
+	at := 0
+	apply := func(d search.Document) {
+		t.Helper()
+		at++
+		d.Position, _ = events.ParsePosition(fmt.Sprintf("9%039d", at))
+		if errs, err := s.Index.Apply(context.Background(), []search.Document{d}); err != nil || errs[0] != nil {
+			t.Fatal(err, errs)
+		}
+	}
+	stale, gone, other := doc, doc, doc
+	stale.Text, gone.Deleted, other.ID = []string{"other words"}, true, doc.ID+"x"
+	for _, d := range []search.Document{stale, gone, other} {
+		apply(d)
+		said(t, s, derivation)
+		other.Deleted = true
+		apply(other)
+		apply(doc)
+		verifyNothing(t, s)
+	}
+}

@@ -1,0 +1,71 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+
+	"weir/internal/projections"
+	"weir/internal/search"
+)
+
+// documents notes which documents the rows ask for, and whether the indexes hold
+// them so.
+func (v *Verify) documents(ctx context.Context, rows []found) error {
+	if v.Index == nil {
+		return nil
+	}
+	var docs []search.Document
+	for i := range rows {
+		docs = append(docs, projections.Documents(v.Model, &rows[i].Change)...)
+	}
+	if len(docs) == 0 {
+		return nil
+	}
+	held, err := v.Index.Holds(ctx, docs)
+	if err != nil {
+		return fmt.Errorf("reading the indexes: %w", err)
+	}
+	for i, d := range docs {
+		if v.docs[d.Index] == nil {
+			v.docs[d.Index] = map[string]bool{}
+		}
+		v.docs[d.Index][d.ID] = held[i]
+	}
+	return nil
+}
+
+// indexes compares which rows each index holds, and with which words and values.
+func (v *Verify) indexes(ctx context.Context) error {
+	if v.Index == nil {
+		return nil
+	}
+	for _, s := range v.Model.Searches {
+		name := projections.IndexName(v.Model, s)
+		want := v.docs[name]
+		q := search.Query{Index: name, Limit: 1000}
+		for {
+			hits, err := v.Index.Search(ctx, q)
+			if err != nil {
+				return fmt.Errorf("reading index %s: %w", name, err)
+			}
+			for _, h := range hits {
+				v.Checked++
+				switch same, there := want[h.ID]; {
+				case !there:
+					v.yield(Difference{"search " + s.Name, h.ID, "not in the index", "in the index"})
+				case !same:
+					v.yield(Difference{"search " + s.Name, h.ID, "found by what its row holds", "found by something else"})
+				}
+				delete(want, h.ID)
+				q.After = h.After
+			}
+			if len(hits) < q.Limit {
+				break
+			}
+		}
+		for id := range want {
+			v.yield(Difference{"search " + s.Name, id, "in the index", "not in the index"})
+		}
+	}
+	return nil
+}
