@@ -104,7 +104,7 @@ func (c *deadList) Run(p *program) error {
 				if at == "" {
 					at = s.Position
 				}
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", s.ID, s.Kind, s.Target, at, s.Reason)
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", s.ID, s.Kind, brief(s.Target), brief(at), brief(s.Reason))
 			case "jsonl":
 				return enc.Encode(s)
 			default:
@@ -118,6 +118,15 @@ func (c *deadList) Run(p *program) error {
 		table.Flush()
 		return err
 	})
+}
+
+// brief is a text as a column of a table shows it; dead show has the whole.
+func brief(s string) string {
+	const most = 160
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return s
 }
 
 type deadOne struct {

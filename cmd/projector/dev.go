@@ -76,7 +76,7 @@ func (c *devCommand) Run(p *program) (err error) {
 		return usage("%v", err)
 	}
 	c.tell(p, s, "http://"+server.Addr().String())
-	if err := together(p.ctx, s, server, log, follow); err != nil {
+	if err := together(p.ctx, s, server, log, alone(log)); err != nil {
 		return err
 	}
 	fmt.Fprintln(p.stderr, "stopped")

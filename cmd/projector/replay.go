@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"weir/internal/events"
@@ -91,10 +92,12 @@ func (p *program) both(run *runner.Runner, writing *progress.Progress, write fun
 	defer cancel(nil)
 	written := make(chan struct{})
 	deriving := progress.New(p.stderr, "changes worked through")
+	var kept atomic.Int64
 	follower := runner.Follower{Runner: run, Report: func(group string, n runner.Counts) {
 		if group == runner.GroupRows {
 			deriving.Add(int64(n.Applied + n.Skipped + n.Kept))
 		}
+		kept.Add(int64(n.Kept))
 	}}
 	deriving.Hold()
 	var wg sync.WaitGroup
@@ -112,6 +115,9 @@ func (p *program) both(run *runner.Runner, writing *progress.Progress, write fun
 	deriving.Release()
 	wg.Wait()
 	deriving.End()
+	if n := kept.Load(); n > 0 {
+		fmt.Fprintf(p.stderr, "kept: %d changes of which not everything could be derived; see projector dead list %s\n", n, run.Model.Name)
+	}
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}

@@ -138,7 +138,7 @@ func together(ctx context.Context, s *system.System, server *web.Server, log *sl
 // the streams keep their records.
 func (c *runCommand) following(s *system.System, log *slog.Logger) (_ func(context.Context, *system.Part) error, end func(), err error) {
 	if !c.AWS {
-		return follow, func() {}, nil
+		return alone(log), func() {}, nil
 	}
 	var all []*live.Following
 	by := map[*system.Part]*live.Following{}
@@ -161,12 +161,17 @@ func (c *runCommand) following(s *system.System, log *slog.Logger) (_ func(conte
 	}, end, nil
 }
 
+// alone follows streams that no other process reads.
+func alone(log *slog.Logger) func(context.Context, *system.Part) error {
+	return func(ctx context.Context, part *system.Part) error { return follow(ctx, part, log) }
+}
+
 // follow follows a model's streams until ctx is done, and then to their end.
-func follow(ctx context.Context, part *system.Part) error {
+func follow(ctx context.Context, part *system.Part, log *slog.Logger) error {
 	patient, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTime, cancel) })()
-	f := runner.Follower{Runner: part.Runner, Prompt: true}
+	f := runner.Follower{Runner: part.Runner, Prompt: true, Report: func(_ string, n runner.Counts) { n.Warn(log, part.Model.Name) }}
 	err := f.CatchUp(patient, ctx.Done())
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil // the rest is for the next start

@@ -53,7 +53,10 @@ func (f *Following) Apply(ctx context.Context) {
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTime, cancel) })()
 	var moved atomic.Bool
 	for wait := time.Second; ctx.Err() == nil; {
-		follower := runner.Follower{Runner: f.run, Source: f.reader, Stop: ctx.Done(), Report: func(string, runner.Counts) { moved.Store(true) }}
+		follower := runner.Follower{Runner: f.run, Source: f.reader, Stop: ctx.Done(), Report: func(_ string, n runner.Counts) {
+			moved.Store(true)
+			n.Warn(f.reader.opts.Log, f.run.Model.Name)
+		}}
 		err := follower.Run(applying)
 		if moved.Swap(false) {
 			wait = time.Second

@@ -13,6 +13,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"weir/internal/model"
@@ -68,6 +69,13 @@ func (c *Counts) Add(d Counts) {
 	c.Applied += d.Applied
 	c.Skipped += d.Skipped
 	c.Kept += d.Kept
+}
+
+// Warn says what is kept, to who runs a follower of the model.
+func (c *Counts) Warn(log *slog.Logger, model string) {
+	if c.Kept > 0 {
+		log.Warn("not everything could be derived; see projector dead list "+model, "changes kept", c.Kept)
+	}
 }
 
 // allRows applies batches of several lanes to everything derived but search.

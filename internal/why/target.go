@@ -16,7 +16,8 @@ import (
 //
 //	Album:id=a1                     by entity and the names in its key,
 //	Album:a1                        or only their values, in the order of the key;
-//	gallery "ALBUM#a1", "METADATA"  as verify prints it.
+//	gallery "ALBUM#a1", "METADATA"  as messages print it, or verify:
+//	gallery {"PK":"ALBUM#a1","SK":"METADATA"}
 //
 // Names and values have commas between them; a comma in a value is written %2C, a
 // percent sign %25.
@@ -64,8 +65,10 @@ func printed(m *model.Model, target string) (e *model.Entity, key store.Key, ok 
 			continue
 		}
 		schema := one.Table.Key
-		k := store.Key{Partition: keyValue(schema.Partition, parts[0])}
-		if len(parts) == 2 {
+		var k store.Key
+		if named, ok := parts[0].(map[string]any); ok {
+			k = store.Key{Partition: keyValue(schema.Partition, named[schema.Partition.Name]), Sort: keyValue(schema.Sort, named[schema.Sort.Name])}
+		} else if k.Partition = keyValue(schema.Partition, parts[0]); len(parts) == 2 {
 			k.Sort = keyValue(schema.Sort, parts[1])
 		}
 		if _, whole := one.Table.KeyOf(one.Table.Item(k)); !whole || !made(one, k) {
@@ -90,6 +93,9 @@ func made(e *model.Entity, key store.Key) bool {
 }
 
 func keyValue(k store.KeyAttr, v any) value.Value {
+	if v == nil {
+		return value.Value{}
+	}
 	text := fmt.Sprint(v)
 	if k.Type == value.Number {
 		n, err := value.ParseNumber(text)
