@@ -330,9 +330,14 @@ func writeEscaped(b *strings.Builder, s string) {
 
 // Hash is a short name for a long text: 132 bits, so that two texts never share
 // one in practice.
-func Hash(s string) string {
-	sum := sha256.Sum256([]byte(s))
-	return base64.RawURLEncoding.EncodeToString(sum[:])[:22]
+func Hash(s string) string { return HashOf([]byte(s)) }
+
+// HashOf is Hash of bytes.
+func HashOf(b []byte) string {
+	sum := sha256.Sum256(b)
+	var text [44]byte
+	base64.RawURLEncoding.Encode(text[:], sum[:])
+	return string(text[:22])
 }
 
 // RefItem is the key of a row of our table as attributes.

@@ -20,6 +20,7 @@ type checked struct {
 	key     string // the idempotency key, "" for none
 	hash    string // of the command, as it was given
 	ref     store.Ref
+	name    string                 // of the row, which no other has
 	given   map[string]value.Value // by field, as rows hold it; Null where it is to go
 	at      map[string]string      // of a field that does not stand under its own name, where
 	echo    []value.Attr           // computed attributes that were given too, and must come out the same
@@ -34,25 +35,26 @@ type env struct {
 
 // check reads a command's item. All that is wrong with it is said at once.
 func (f *form) check(c Command, from env) (*checked, *Refusal) {
-	out := &checked{form: f, Op: c.Op, IfMatch: c.IfMatch, given: map[string]value.Value{}, at: map[string]string{}}
-	r := &Refusal{Kind: Invalid}
-	for _, a := range out.flat(c.Item, r) {
+	out := &checked{form: f, Op: c.Op, IfMatch: c.IfMatch, given: make(map[string]value.Value, len(c.Item))}
+	var r Refusal
+	for _, a := range out.flat(c.Item, &r) {
 		if reason := out.take(a); reason != "" {
 			r.Problems = append(r.Problems, Problem{out.pointer(a.Name), reason})
 		}
 	}
 	out.makeNew(from)
-	out.takeKey(c.IdempotencyKey, r)
+	out.takeKey(c.IdempotencyKey, &r)
 	if out.key != "" {
 		out.hash = book.Hash(string(value.AppendItem([]byte(string(c.Op)+" "+c.Entity+" "), c.Item)))
 	}
-	out.required(r)
+	out.required(&r)
 	if len(r.Problems) == 0 {
-		out.locate(r)
+		out.locate(&r)
 	}
 	if len(r.Problems) > 0 {
-		return nil, r
+		return nil, &Refusal{Invalid, r.Problems}
 	}
+	out.name = out.ref.String()
 	return out, nil
 }
 
@@ -70,7 +72,7 @@ func (c *checked) pointer(name string) string {
 // makeNew makes what a new row gets. A name of the key is made by a create alone:
 // any other command names a row.
 func (c *checked) makeNew(from env) {
-	if c.Op != Create && c.Op != Put || from.newID == nil {
+	if c.Op != Create && c.Op != Put || from.newID == nil || len(c.New) == 0 {
 		return
 	}
 	c.fresh = map[string]value.Value{}
@@ -193,7 +195,9 @@ func (c *checked) locate(r *Refusal) {
 	if c.Table.Key.Sort.Name == "" {
 		c.ref.Key.Sort = value.Value{}
 	}
-	c.long(r, c.Table.Item(c.ref.Key))
+	if k := c.ref.Key; len(k.Partition.Text())+len(k.Sort.Text()) > store.MaxSortBytes {
+		c.long(r, c.Table.Item(k))
+	}
 }
 
 // long says which keys are longer than a table takes.

@@ -21,15 +21,18 @@ type form struct {
 	keys    []string // names of the primary key that have to be given
 	named   []string // all names of the primary key
 	stamps  []value.Attr
-	made    map[string]bool     // attributes that are computed: keys by template, stamps
-	indexed map[string][]string // of a declared attribute, the indexes whose key it is
-	fields  []string            // what an item may have, for hints
+	made    map[string]bool        // attributes that are computed: keys by template, stamps
+	indexed map[string][]string    // of a declared attribute, the indexes whose key it is
+	indexes [][]*model.KeyTemplate // of each index, the templates that make its key
+	absent  store.Cond             // there is no row
+	fields  []string               // what an item may have, for hints
 }
 
 func newForm(m *model.Model, e *model.Entity) *form {
 	f := &form{
 		Entity: e, model: m, view: query.NewView(m, e), keys: e.KeyNames(),
 		attrs: map[string]*model.Attribute{}, made: map[string]bool{}, indexed: map[string][]string{},
+		absent: store.Cond{{{Attr: e.Table.Key.Partition.Name, Is: store.Absent}}},
 	}
 	for _, a := range e.Attributes {
 		f.attrs[a.Name] = a
@@ -54,7 +57,9 @@ func newForm(m *model.Model, e *model.Entity) *form {
 			f.made[name] = true
 		}
 	}
-	for _, ix := range e.Table.Indexes {
+	for i := range e.Table.Indexes {
+		ix := &e.Table.Indexes[i]
+		f.indexes = append(f.indexes, f.templates(ix))
 		for _, k := range [...]store.KeyAttr{ix.Key.Partition, ix.Key.Sort} {
 			if f.attrs[k.Name] != nil {
 				f.indexed[k.Name] = append(f.indexed[k.Name], ix.Name)
@@ -62,6 +67,16 @@ func newForm(m *model.Model, e *model.Entity) *form {
 		}
 	}
 	return f
+}
+
+// templates are those that make an index's key.
+func (f *form) templates(ix *store.Index) (out []*model.KeyTemplate) {
+	for _, ka := range [...]store.KeyAttr{ix.Key.Partition, ix.Key.Sort} {
+		if k := f.KeyTemplate(ka.Name); k != nil && !slices.Contains(f.PrimaryKey(), k) && f.attrs[ka.Name] == nil {
+			out = append(out, k)
+		}
+	}
+	return out
 }
 
 // owns reports whether an attribute is one that commands write.
@@ -85,5 +100,6 @@ func (f *form) revision(row value.Item) string {
 	if row == nil {
 		return ""
 	}
-	return book.Hash(string(value.AppendItem(nil, f.application(row))))
+	var room [1 << 10]byte
+	return book.HashOf(value.AppendItem(room[:0], f.application(row)))
 }

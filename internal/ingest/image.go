@@ -15,7 +15,12 @@ func (c *checked) image(was value.Item) (value.Item, *Refusal) {
 	if c.Op != Update {
 		start = was.Filter(c.stays)
 	}
-	attrs := append(slices.Clone(c.stamps), c.Table.Item(c.ref.Key)...)
+	attrs := make([]value.Attr, 0, len(c.stamps)+2+len(c.Attributes))
+	attrs = append(attrs, c.stamps...)
+	attrs = append(attrs, value.Attr{Name: c.Table.Key.Partition.Name, Value: c.ref.Key.Partition})
+	if c.Table.Key.Sort.Name != "" {
+		attrs = append(attrs, value.Attr{Name: c.Table.Key.Sort.Name, Value: c.ref.Key.Sort})
+	}
 	for _, a := range c.Attributes {
 		v, given := c.given[a.Name]
 		if !given && c.Op != Update && !start.Has(a.Name) {
@@ -75,35 +80,32 @@ func (c *checked) stays(name string) bool {
 // indexKeys makes the keys of the indexes, all of them or those that the fields
 // given are in. Of an index whose key cannot be made whole, none.
 func (c *checked) indexKeys(row value.Item, all bool) value.Item {
-	for i := range c.Table.Indexes {
-		var attrs []value.Attr
+	var room [8]value.Attr
+	made, from := room[:0], 0
+	get := func(name string) value.Value {
+		for i := range from {
+			if made[i].Name == name {
+				return c.typed(made[i].Value, name)
+			}
+		}
+		return c.field(row, name)
+	}
+	for _, templates := range c.indexes {
 		whole, touched := true, all
-		for _, k := range c.templates(&c.Table.Indexes[i]) {
-			v, ok := k.BuildTyped(func(name string) value.Value { return c.field(row, name) })
-			attrs = append(attrs, value.Attr{Name: k.Attr.Name, Value: v})
+		from = len(made)
+		for _, k := range templates {
+			v, ok := k.BuildTyped(get)
+			made = append(made, value.Attr{Name: k.Attr.Name, Value: v})
 			whole, touched = whole && ok, touched || c.touches(k)
 		}
 		if !touched {
-			continue
+			made = made[:from]
 		}
-		for i := range attrs {
-			if !whole {
-				attrs[i].Value = value.Value{}
-			}
-		}
-		row = row.With(attrs...)
-	}
-	return row
-}
-
-// templates are those that make an index's key.
-func (c *checked) templates(ix *store.Index) (out []*model.KeyTemplate) {
-	for _, ka := range [...]store.KeyAttr{ix.Key.Partition, ix.Key.Sort} {
-		if k := c.KeyTemplate(ka.Name); k != nil && !slices.Contains(c.PrimaryKey(), k) && c.attrs[ka.Name] == nil {
-			out = append(out, k)
+		for i := from; i < len(made) && !whole; i++ {
+			made[i].Value = value.Value{}
 		}
 	}
-	return out
+	return row.With(made...)
 }
 
 func (c *checked) touches(k *model.KeyTemplate) bool {
@@ -115,7 +117,12 @@ func (c *checked) touches(k *model.KeyTemplate) bool {
 
 // field is the value of a name of the row, as a person typed it.
 func (c *checked) field(row value.Item, name string) value.Value {
-	if v := row.Get(name); !v.IsMissing() {
+	return c.typed(row.Get(name), name)
+}
+
+// typed is the value that a row has of a name, else the one that was given for it.
+func (c *checked) typed(v value.Value, name string) value.Value {
+	if !v.IsMissing() {
 		return v
 	}
 	if v, ok := c.given[name]; ok && v.Kind() != value.Null {
@@ -133,7 +140,7 @@ func computed(v value.Value) string {
 
 // verify says what is wrong with a row that is otherwise made.
 func (c *checked) verify(row value.Item) *Refusal {
-	r := &Refusal{Kind: Invalid}
+	var r Refusal
 	for _, a := range c.echo {
 		if have := row.Get(a.Name); !model.SameScalar(have, a.Value) {
 			r.Problems = append(r.Problems, Problem{c.pointer(a.Name), computed(have)})
@@ -144,13 +151,17 @@ func (c *checked) verify(row value.Item) *Refusal {
 			r.Problems = append(r.Problems, Problem{c.pointer(a.Name), "is required"})
 		}
 	}
-	if c.long(r, row); len(r.Problems) == 0 && c.Table.Classify(row) != c.Entity {
+	n := row.Size()
+	if n > store.MaxSortBytes {
+		c.long(&r, row)
+	}
+	if len(r.Problems) == 0 && c.Table.Classify(row) != c.Entity {
 		r.Problems = append(r.Problems, Problem{"", "does not make a row of " + c.Name})
 	}
 	if len(r.Problems) > 0 {
-		return r
+		return &Refusal{Invalid, r.Problems}
 	}
-	if n := row.Size(); n > store.MaxItemBytes {
+	if n > store.MaxItemBytes {
 		return refuse(TooLarge, "", "makes a row of %d bytes, %d are possible", n, store.MaxItemBytes)
 	}
 	return nil

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -14,7 +16,9 @@ import (
 // ReadItem reads a JSON object: numbers exactly, objects as maps, arrays as lists.
 // The error is a *Refusal; a name that stands twice is one.
 func ReadItem(text []byte) (value.Item, error) {
-	d := newReader(text)
+	d := readers.Get().(*reader)
+	defer d.release()
+	d.begin(text)
 	v, err := d.value(0)
 	if err == nil {
 		err = d.end()
@@ -88,12 +92,54 @@ func inItem(err error) error {
 	return err
 }
 
-// reader reads JSON into values.
-type reader struct{ *jsontext.Decoder }
+// reader reads JSON into values. It is used again and again.
+type reader struct {
+	jsontext.Decoder
+	buffer bytes.Buffer
+	text   string // of which names and values are parts; "" where each has memory of its own
+}
 
-func newReader(text []byte) reader { return reader{jsontext.NewDecoder(bytes.NewBuffer(text))} }
+var readers = sync.Pool{New: func() any { return &reader{} }}
 
-func (d reader) wrong(err error) error {
+// sharedText is up to how many bytes a text stays whole in memory for the sake of the
+// names and values that are parts of it. Of a longer one most may be of no use.
+const sharedText = 1 << 10
+
+func (d *reader) begin(text []byte) {
+	d.buffer = *bytes.NewBuffer(text)
+	d.Reset(&d.buffer)
+	if len(text) <= sharedText {
+		d.text = string(text)
+	}
+}
+
+func (d *reader) release() {
+	d.begin(nil)
+	d.text = ""
+	readers.Put(d)
+}
+
+// str reads a string, which comes next.
+func (d *reader) str() (string, error) {
+	raw, err := d.ReadValue()
+	if err != nil {
+		return "", d.wrong(err)
+	}
+	switch {
+	case bytes.IndexByte(raw, '\\') >= 0:
+		s, err := jsontext.AppendUnquote(nil, raw)
+		if err != nil {
+			return "", d.wrong(err)
+		}
+		return string(s), nil
+	case d.text == "":
+		return string(raw[1 : len(raw)-1]), nil
+	}
+	end := int(d.InputOffset()) - 1
+	return d.text[end-len(raw)+2 : end], nil
+}
+
+func (d *reader) wrong(err error) error {
 	var syntax *jsontext.SyntacticError
 	switch {
 	case errors.Is(err, io.EOF):
@@ -107,14 +153,18 @@ func (d reader) wrong(err error) error {
 }
 
 // end says that something follows.
-func (d reader) end() error {
+func (d *reader) end() error {
 	if _, err := d.ReadToken(); err == nil || !errors.Is(err, io.EOF) {
 		return refuse(NotJSON, "", "goes on after its end, at byte %d", d.InputOffset())
 	}
 	return nil
 }
 
-func (d reader) value(depth int) (value.Value, error) {
+func (d *reader) value(depth int) (value.Value, error) {
+	if d.PeekKind() == '"' {
+		s, err := d.str()
+		return value.OfString(s), err
+	}
 	t, err := d.ReadToken()
 	if err != nil {
 		return value.Value{}, d.wrong(err)
@@ -124,8 +174,6 @@ func (d reader) value(depth int) (value.Value, error) {
 		return value.OfNull(), nil
 	case 't', 'f':
 		return value.OfBool(t.Bool()), nil
-	case '"':
-		return value.OfString(t.String()), nil
 	case '0':
 		n, err := value.ParseNumber(t.String())
 		if err != nil {
@@ -142,29 +190,36 @@ func (d reader) value(depth int) (value.Value, error) {
 	return d.array(depth + 1)
 }
 
-func (d reader) object(depth int) (value.Value, error) {
-	var attrs []value.Attr
+func (d *reader) object(depth int) (value.Value, error) {
+	var room [8]value.Attr
+	attrs := room[:0]
 	for d.PeekKind() != '}' {
-		name, err := d.ReadToken()
+		name, err := d.name()
 		if err != nil {
-			return value.Value{}, d.wrong(err)
+			return value.Value{}, err
 		}
-		key := name.String()
 		v, err := d.value(depth)
 		if err != nil {
 			return v, err
 		}
-		attrs = append(attrs, value.Attr{Name: key, Value: v})
+		attrs = append(attrs, value.Attr{Name: name, Value: v})
 	}
 	_, err := d.ReadToken()
-	it := value.NewItem(attrs...)
-	if it == nil {
-		it = value.Item{}
-	}
-	return value.OfMap(it), err
+	return value.OfMap(value.NewItem(slices.Clone(attrs)...)), err
 }
 
-func (d reader) array(depth int) (value.Value, error) {
+func (d *reader) name() (string, error) {
+	if d.PeekKind() == '"' {
+		return d.str()
+	}
+	t, err := d.ReadToken()
+	if err != nil {
+		return "", d.wrong(err)
+	}
+	return t.String(), nil
+}
+
+func (d *reader) array(depth int) (value.Value, error) {
 	var vs []value.Value
 	for d.PeekKind() != ']' {
 		v, err := d.value(depth)

@@ -39,7 +39,10 @@ func (k *known) row(ref store.Ref) (value.Item, bool) {
 // unlikely is a row that is probably not there, and taken to be missing until a
 // write finds it there.
 func (k *known) unlikely(ref store.Ref) (value.Item, bool) {
-	if !k.sure {
+	switch {
+	case !k.sure && len(k.rows) == 0:
+		return nil, true
+	case !k.sure:
 		return k.rows[ref.String()], true
 	}
 	return k.row(ref)

@@ -12,6 +12,7 @@ func (c *checked) flat(it value.Item, r *Refusal) value.Item {
 	if len(c.Nested) == 0 {
 		return it
 	}
+	c.at = map[string]string{}
 	var out []value.Attr
 	for _, a := range it {
 		prefix := c.nested(a.Name)

@@ -20,6 +20,14 @@ type plan struct {
 	err      error      // a *Refusal
 }
 
+// count is how many writes there are.
+func (p *plan) count() int {
+	if p.write == nil {
+		return len(p.also)
+	}
+	return 1 + len(p.also)
+}
+
 // writes are all, the command's own row first.
 func (p *plan) writes() []store.Write {
 	if p.write == nil {
@@ -144,7 +152,7 @@ func (c *checked) change(k *known, row, live value.Item) plan {
 		return plan{err: r}
 	}
 	if row == nil {
-		p.row, p.write = is, &store.Write{Ref: c.ref, If: store.Cond{{{Attr: c.Table.Key.Partition.Name, Is: store.Absent}}}, Put: is}
+		p.row, p.write = is, &store.Write{Ref: c.ref, If: c.absent, Put: is}
 		return p
 	}
 	if live == nil {

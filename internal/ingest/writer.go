@@ -45,7 +45,7 @@ const (
 func (w *Writer) Do(ctx context.Context, commands []Command) []Result {
 	w.once.Do(w.init)
 	out := make([]Result, len(commands))
-	var todo []*task
+	tasks, todo := make([]task, len(commands)), make([]*task, 0, len(commands))
 	from := env{w.Now(), w.NewID}
 	for i := range commands {
 		c, r := w.check(commands[i], from)
@@ -53,7 +53,8 @@ func (w *Writer) Do(ctx context.Context, commands []Command) []Result {
 			out[i].Err = r
 			continue
 		}
-		todo = append(todo, &task{checked: c, result: &out[i]})
+		tasks[i] = task{checked: c, result: &out[i]}
+		todo = append(todo, &tasks[i])
 	}
 	for _, wave := range waves(todo) {
 		for len(wave) > 0 {
@@ -143,13 +144,17 @@ type task struct {
 
 // waves puts tasks that have to do with one row, value or key after each other.
 func waves(todo []*task) (out [][]*task) {
-	next := map[string]int{}
+	if len(todo) == 1 {
+		return [][]*task{todo}
+	}
+	next := make(map[string]int, len(todo))
+	var room [4]string
 	for _, t := range todo {
-		n := 0
-		for _, name := range t.touched() {
+		n, names := 0, t.touched(room[:0])
+		for _, name := range names {
 			n = max(n, next[name])
 		}
-		for _, name := range t.touched() {
+		for _, name := range names {
 			next[name] = n + 1
 		}
 		if n == len(out) {
@@ -160,9 +165,9 @@ func waves(todo []*task) (out [][]*task) {
 	return out
 }
 
-// touched names what no two tasks may have to do with at a time.
-func (c *checked) touched() []string {
-	out := []string{c.ref.String()}
+// touched adds the names of what no two tasks may have to do with at a time.
+func (c *checked) touched(out []string) []string {
+	out = append(out, c.name)
 	for _, u := range c.Unique {
 		if v := model.Scalar(c.given[u.Field.Name]); v != "" {
 			out = append(out, "value "+c.Name+"."+u.Field.Name+" "+v)
@@ -205,7 +210,7 @@ func (w *Writer) attempt(ctx context.Context, todo []*task) (again []*task) {
 	}
 	var alone, together []*task
 	for _, t := range todo {
-		switch n := len(t.plan.writes()); {
+		switch n := t.plan.count(); {
 		case t.plan.err != nil || n == 0:
 			w.answer(t, now)
 		case n == 1:
@@ -326,7 +331,11 @@ func (w *Writer) alone(ctx context.Context, todo []*task, now time.Time) (again 
 	}
 	ws := make([]store.Write, len(todo))
 	for i, t := range todo {
-		ws[i] = t.plan.writes()[0]
+		if t.plan.write != nil {
+			ws[i] = *t.plan.write
+		} else {
+			ws[i] = t.plan.also[0]
+		}
 		ws[i].Return = true
 	}
 	outcomes, err := w.Store.Write(ctx, ws)

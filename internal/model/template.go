@@ -16,6 +16,8 @@ type Template struct {
 	tail  int // parts from here on are the optional tail; len(parts) without one
 	names []string
 	set   bool // of a set's rows: Leaf is hexadecimal
+
+	separators [128]bool // signs that Escape makes others of
 }
 
 // maxNames is the most names that a template has, so that Match can be given room
@@ -51,6 +53,9 @@ func ParseTemplate(text string) (*Template, error) {
 	}
 	if len(t.parts) == 0 {
 		return nil, fmt.Errorf("a template cannot be empty")
+	}
+	for r := range t.separators {
+		t.separators[r] = t.separates(rune(r))
 	}
 	return t, nil
 }
@@ -212,18 +217,27 @@ func (t *Template) match(parts []part, key string, values []string) bool {
 // become %XX, so that no value can forge another row's key. Other signs stay, so
 // that "auth0|7" in "USER#{userId}" is the key that people expect.
 func (t *Template) Escape(s string) string {
-	if t.Whole() || !strings.ContainsFunc(s, t.separates) {
+	if t.Whole() || !t.hasSeparator(s) {
 		return s
 	}
 	var b strings.Builder
 	for _, r := range []byte(s) {
-		if t.separates(rune(r)) {
+		if r < 0x80 && t.separators[r] {
 			fmt.Fprintf(&b, "%%%02X", r)
 		} else {
 			b.WriteByte(r)
 		}
 	}
 	return b.String()
+}
+
+func (t *Template) hasSeparator(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < 0x80 && t.separators[c] {
+			return true
+		}
+	}
+	return false
 }
 
 func (t *Template) separates(r rune) bool {

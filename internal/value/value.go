@@ -281,8 +281,11 @@ func (it Item) find(name string) (int, bool) {
 // With returns a copy in which the attributes given are set; one with a Missing
 // value is removed.
 func (it Item) With(attrs ...Attr) Item {
-	if len(attrs) == 0 {
+	switch {
+	case len(attrs) == 0:
 		return it
+	case len(it) == 0:
+		return NewItem(slices.Clone(attrs)...)
 	}
 	out := append(make(Item, 0, len(it)+len(attrs)), it...)
 	for _, a := range attrs {

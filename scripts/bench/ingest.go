@@ -37,6 +37,7 @@ func (b *bench) ingest() error {
 // served is a system that takes writes, follows and answers, at an address.
 type served struct {
 	*running
+	*watch
 	base string
 	stop func() error
 }
@@ -51,7 +52,9 @@ func (b *bench) serve() (*served, error) {
 	if err != nil {
 		return nil, err
 	}
-	writes, err := writeapi.New([]writeapi.Target{{Model: r.part.Model, Writer: &ingest.Writer{Model: r.part.Model, Store: r.Store}}}, writeapi.Options{Log: log})
+	w := &watch{Store: r.rows(), seen: map[string]time.Time{}}
+	r.part.Runner.Store = w
+	writes, err := writeapi.New([]writeapi.Target{{Model: r.part.Model, Writer: &ingest.Writer{Model: r.part.Model, Store: w}}}, writeapi.Options{Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +73,7 @@ func (b *bench) serve() (*served, error) {
 		cancel()
 		return errors.Join(<-errs, <-errs, r.remove())
 	}
-	return &served{r, "http://" + server.Addr().String(), stop}, nil
+	return &served{r, w, "http://" + server.Addr().String(), stop}, nil
 }
 
 // ask gives the body of an answer that must have a status.
@@ -114,7 +117,9 @@ func (b *bench) visible() error {
 	}
 	n := pick(b, 500, 4000)
 	var written, shown []time.Duration
+	took := map[string][]time.Duration{}
 	for i := range n + 100 { // the first warm it up
+		s.reset()
 		start := time.Now()
 		if _, err := s.ask("POST", "/v1/gallery/AlbumMedia", fmt.Sprintf(`{"albumId":"a%d","mediaId":"m%d","addedAt":%s}`, i%ofAlbums, i, at), 201); err != nil {
 			return errors.Join(err, s.stop())
@@ -125,7 +130,11 @@ func (b *bench) visible() error {
 		}
 		if i >= 100 {
 			written, shown = append(written, answered), append(shown, time.Since(start))
+			s.until(start, took)
 		}
+	}
+	for _, what := range []string{committed, read, published, synced} {
+		b.say("%s after p50 %v, p99 %v", what, percentile(took[what], 50), percentile(took[what], 99))
 	}
 	p50, p99 := percentile(shown, 50), percentile(shown, 99)
 	b.say("%d writes: answered p50 %v, p99 %v; shown p50 %v, p99 %v", n, percentile(written, 50), percentile(written, 99), p50, p99)
@@ -169,6 +178,10 @@ const atOnce = 256
 // the store, which gets the rows that the write side made.
 func (b *bench) writes() error {
 	n := pick(b, 20_000, 100_000)
+	lines := make([][]byte, n)
+	for i := range lines {
+		lines[i] = []byte(command(i))
+	}
 	var ours, bare, https []cost
 	for round := range pick(b, 3, 5) {
 		r, err := b.open("gallery", system.Options{NoSearch: true})
@@ -177,7 +190,7 @@ func (b *bench) writes() error {
 		}
 		w := &ingest.Writer{Model: r.part.Model, Store: r.Store}
 		var rows []value.Item
-		c, err := measured(func() error { return b.writeCommands(w, n) })
+		c, err := measured(func() error { return b.writeCommands(w, lines) })
 		if err == nil {
 			rows, err = rowsOf(b.ctx, r.Store)
 		}
@@ -200,10 +213,11 @@ func (b *bench) writes() error {
 			https = append(https, c)
 		}
 	}
-	b.say("%d rows: %.0f a second checked, %.0f bare", n, rate(n, ours), rate(n, bare))
+	text := func(cs []cost) string { return fmt.Sprintf("%.0f, %.1f cpu µs each", rate(n, cs), cpuEach(n, cs)) }
+	b.say("%d rows: %s, bare %s", n, text(ours), text(bare))
 	b.table.atLeast(0.5, "%", line{
 		what:   fmt.Sprintf("rows a second by the write side, %d at once, beside the bare store", atOnce),
-		figure: fmt.Sprintf("%.0f", rate(n, ours)), peer: fmt.Sprintf("%.0f", rate(n, bare)),
+		figure: text(ours), peer: text(bare),
 	}, rate(n, ours), rate(n, bare))
 	b.table.add(line{what: fmt.Sprintf("rows a second by HTTP, %d in a batch, followed at the same time", atOnce), figure: fmt.Sprintf("%.0f", rate(n, https))})
 	return nil
@@ -214,11 +228,11 @@ func command(n int) string {
 	return fmt.Sprintf(`{"op":"create","entity":"AlbumMedia","item":{"albumId":"album-%06d","mediaId":"media-%08d","addedAt":%s,"addedBy":"user-%05d"}}`, n/50, n, at, n%977)
 }
 
-func (b *bench) writeCommands(w *ingest.Writer, n int) error {
-	for from := 0; from < n; from += atOnce {
+func (b *bench) writeCommands(w *ingest.Writer, lines [][]byte) error {
+	for some := range slices.Chunk(lines, atOnce) {
 		var cs []ingest.Command
-		for i := from; i < min(n, from+atOnce); i++ {
-			c, err := ingest.ReadCommand([]byte(command(i)))
+		for _, line := range some {
+			c, err := ingest.ReadCommand(line)
 			if err != nil {
 				return err
 			}

@@ -1,0 +1,105 @@
+package ingest_test
+
+import (
+	"fmt"
+	"testing"
+
+	"weir/internal/ingest"
+	"weir/internal/model"
+	"weir/internal/store"
+	"weir/internal/store/embedded"
+	"weir/internal/system"
+	"weir/internal/value"
+)
+
+// BenchmarkWrites writes pictures into albums, 256 at once: as commands that are
+// read, checked, planned and written, and as rows that are ready.
+func BenchmarkWrites(b *testing.B) {
+	b.Run("commands", func(b *testing.B) {
+		s, m := benchStore(b)
+		w := &ingest.Writer{Model: m, Store: s}
+		each256(b, func(from, to int) {
+			var cs []ingest.Command
+			for i := from; i < to; i++ {
+				c, err := ingest.ReadCommand(benchLine(i))
+				if err != nil {
+					b.Fatal(err)
+				}
+				cs = append(cs, c)
+			}
+			for _, r := range w.Do(b.Context(), cs) {
+				if r.Err != nil || r.Done != ingest.Created {
+					b.Fatal(r)
+				}
+			}
+		})
+		must(b, w.Sync(b.Context()))
+	})
+	b.Run("reading", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			if _, err := ingest.ReadCommand(benchLine(i)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("rows", func(b *testing.B) {
+		s, m := benchStore(b)
+		table := m.Table("gallery")
+		each256(b, func(from, to int) {
+			ws := make([]store.Write, to-from)
+			for i := range ws {
+				row := benchRow(from + i)
+				key, _ := table.KeyOf(row)
+				ws[i] = store.Write{Ref: store.Ref{Table: "gallery", Key: key}, Put: row}
+			}
+			out, err := s.Write(b.Context(), ws)
+			must(b, err)
+			for _, o := range out {
+				must(b, o.Err)
+			}
+		})
+		must(b, s.Sync(b.Context()))
+	})
+}
+
+func must(b *testing.B, err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func each256(b *testing.B, do func(from, to int)) {
+	b.ReportAllocs()
+	b.ResetTimer()
+	for from := 0; from < b.N; from += 256 {
+		do(from, min(b.N, from+256))
+	}
+}
+
+func benchStore(b *testing.B) (store.Store, *model.Model) {
+	m, err := model.Load("gallery")
+	must(b, err)
+	tables, err := system.Tables([]*model.Model{m})
+	must(b, err)
+	s, err := embedded.Open(b.TempDir(), tables, embedded.Options{})
+	must(b, err)
+	b.Cleanup(func() { s.Close() })
+	return s, m
+}
+
+func benchLine(n int) []byte {
+	return fmt.Appendf(nil, `{"op":"create","entity":"AlbumMedia","item":{"albumId":"album-%06d","mediaId":"media-%08d","addedAt":"2026-01-31T12:00:00Z","addedBy":"user-%05d"}}`, n/50, n, n%977)
+}
+
+// benchRow is the row that the command makes.
+func benchRow(n int) value.Item {
+	text := func(name, format string, args ...any) value.Attr {
+		return value.Attr{Name: name, Value: value.OfString(fmt.Sprintf(format, args...))}
+	}
+	return value.NewItem(
+		text("PK", "ALBUM#album-%06d", n/50), text("SK", "MEDIA#media-%08d", n), text("GSI1PK", "MEDIA#media-%08d", n), text("GSI1SK", "ALBUM#album-%06d", n/50),
+		text("GSI2PK", "MEDIA_ID"), text("GSI2SK", "2026-01-31T12:00:00Z#media-%08d", n),
+		text("EntityType", "AlbumMedia"), text("albumId", "album-%06d", n/50), text("mediaId", "media-%08d", n), text("addedAt", "2026-01-31T12:00:00Z"), text("addedBy", "user-%05d", n%977))
+}
