@@ -62,7 +62,7 @@ func (c *putCommand) Run(p *program) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	put := &putting{
-		program: p, writer: &ingest.Writer{Model: s.Models[0].Model, Store: s.Store, Again: true},
+		program: p, writer: &ingest.Writer{Model: s.Models[0].Model, Store: s.Store, Again: true, Brief: true},
 		rejects: rejects, counts: map[ingest.Done]int{},
 	}
 	err = put.all(in)

@@ -151,7 +151,7 @@ func isEmpty(ctx context.Context, st store.Store, m *model.Model) (bool, error) 
 
 // write does commands. One that is refused is an error: they were made to be taken.
 func write(ctx context.Context, s *system.System, part *system.Part, cs []ingest.Command) error {
-	w := &ingest.Writer{Model: part.Model, Store: s.Store, Again: true}
+	w := &ingest.Writer{Model: part.Model, Store: s.Store, Again: true, Brief: true}
 	for i, res := range w.Do(ctx, cs) {
 		if res.Err != nil {
 			return fmt.Errorf("%s %s: %w", cs[i].Op, cs[i].Entity, res.Err)

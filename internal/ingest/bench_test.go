@@ -17,7 +17,7 @@ import (
 func BenchmarkWrites(b *testing.B) {
 	b.Run("commands", func(b *testing.B) {
 		s, m := benchStore(b)
-		w := &ingest.Writer{Model: m, Store: s}
+		w := &ingest.Writer{Model: m, Store: s, Brief: true}
 		each256(b, func(from, to int) {
 			var cs []ingest.Command
 			for i := from; i < to; i++ {

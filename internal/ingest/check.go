@@ -20,11 +20,38 @@ type checked struct {
 	key     string // the idempotency key, "" for none
 	hash    string // of the command, as it was given
 	ref     store.Ref
-	name    string                 // of the row, which no other has
-	given   map[string]value.Value // by field, as rows hold it; Null where it is to go
+	given   fields                 // as rows hold it; Null where it is to go
 	at      map[string]string      // of a field that does not stand under its own name, where
 	echo    []value.Attr           // computed attributes that were given too, and must come out the same
 	fresh   map[string]value.Value // what a new row gets where nothing is given
+}
+
+// fields are values by name: few, and in no order.
+type fields []value.Attr
+
+// find is the value of a name, and whether there is one.
+func (f fields) find(name string) (value.Value, bool) {
+	for i := range f {
+		if f[i].Name == name {
+			return f[i].Value, true
+		}
+	}
+	return value.Value{}, false
+}
+
+func (f fields) get(name string) value.Value {
+	v, _ := f.find(name)
+	return v
+}
+
+func (f *fields) set(name string, v value.Value) {
+	for i := range *f {
+		if (*f)[i].Name == name {
+			(*f)[i].Value = v
+			return
+		}
+	}
+	*f = append(*f, value.Attr{Name: name, Value: v})
 }
 
 // env is what a check takes from outside: the time, and names that nothing has.
@@ -35,7 +62,7 @@ type env struct {
 
 // check reads a command's item. All that is wrong with it is said at once.
 func (f *form) check(c Command, from env) (*checked, *Refusal) {
-	out := &checked{form: f, Op: c.Op, IfMatch: c.IfMatch, given: make(map[string]value.Value, len(c.Item))}
+	out := &checked{form: f, Op: c.Op, IfMatch: c.IfMatch, given: make(fields, 0, len(c.Item)+2)}
 	var r Refusal
 	for _, a := range out.flat(c.Item, &r) {
 		if reason := out.take(a); reason != "" {
@@ -54,7 +81,6 @@ func (f *form) check(c Command, from env) (*checked, *Refusal) {
 	if len(r.Problems) > 0 {
 		return nil, &Refusal{Invalid, r.Problems}
 	}
-	out.name = out.ref.String()
 	return out, nil
 }
 
@@ -77,7 +103,7 @@ func (c *checked) makeNew(from env) {
 	}
 	c.fresh = map[string]value.Value{}
 	for _, n := range c.New {
-		if v := c.given[n.Name]; !v.IsMissing() {
+		if v := c.given.get(n.Name); !v.IsMissing() {
 			continue
 		}
 		v := value.OfString(from.now.UTC().Format("2006-01-02T15:04:05.000Z"))
@@ -88,7 +114,7 @@ func (c *checked) makeNew(from env) {
 		case !slices.Contains(c.named, n.Name):
 			c.fresh[n.Name] = v
 		case c.Op == Create:
-			c.given[n.Name] = v
+			c.given.set(n.Name, v)
 		}
 	}
 }
@@ -115,7 +141,7 @@ func (c *checked) take(m value.Attr) (reason string) {
 	if reason == "" && model.Scalar(v) == "" && v.Kind() == value.String {
 		reason = c.empty(m.Name, inKey)
 	}
-	c.given[m.Name] = v
+	c.given.set(m.Name, v)
 	return reason
 }
 
@@ -134,7 +160,7 @@ func (c *checked) null(name string, a *model.Attribute, inKey bool) string {
 	if inKey || a.Required {
 		return "is required and cannot be taken away"
 	}
-	c.given[name] = value.OfNull()
+	c.given.set(name, value.OfNull())
 	return ""
 }
 
@@ -152,18 +178,18 @@ func (c *checked) empty(name string, inKey bool) string {
 // put may leave out.
 func (c *checked) required(r *Refusal) {
 	missing := func(name string) {
-		if _, wrong := c.given[name]; !wrong && !slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Pointer == c.pointer(name) }) {
+		if _, wrong := c.given.find(name); !wrong && !slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Pointer == c.pointer(name) }) {
 			r.Problems = append(r.Problems, Problem{c.pointer(name), "is required"})
 		}
 	}
 	for _, name := range c.keys {
-		if _, ok := c.given[name]; ok {
+		if _, ok := c.given.find(name); ok {
 			continue
 		}
 		if a := c.attrs[name]; a == nil || a.Default.IsMissing() {
 			missing(name)
 		} else {
-			c.given[name] = a.Default
+			c.given.set(name, a.Default)
 		}
 	}
 	if c.Op != Create && c.Op != Put {
@@ -183,7 +209,7 @@ func (c *checked) required(r *Refusal) {
 func (c *checked) locate(r *Refusal) {
 	c.ref.Table = c.Table.Name
 	for i, k := range c.PrimaryKey() {
-		v, ok := k.BuildTyped(func(name string) value.Value { return c.given[name] })
+		v, ok := k.BuildTyped(c.given.get)
 		if !ok {
 			r.Problems = append(r.Problems, Problem{"", "makes no key: " + k.Template.String()})
 			return
@@ -226,7 +252,7 @@ func (c *checked) long(r *Refusal, row value.Item) {
 }
 
 func (c *checked) text(row value.Item, name string) string {
-	if v, ok := c.given[name]; ok {
+	if v, ok := c.given.find(name); ok {
 		return model.Scalar(v)
 	}
 	return model.Scalar(row.Get(name))

@@ -69,7 +69,10 @@ func text(a *model.Attribute, v value.Value) (value.Value, string) {
 		}
 		return v, "must be one of " + strings.Join(a.Enum, ", ") + ", not " + quoted(s)
 	}
-	if n := utf8.RuneCountInString(s); a.Max > 0 && n > a.Max {
+	if a.Max == 0 || len(s) <= a.Max {
+		return v, ""
+	}
+	if n := utf8.RuneCountInString(s); n > a.Max {
 		return v, "has " + number(n) + " characters, " + number(a.Max) + " are possible"
 	}
 	return v, ""

@@ -100,6 +100,5 @@ func (f *form) revision(row value.Item) string {
 	if row == nil {
 		return ""
 	}
-	var room [1 << 10]byte
-	return book.HashOf(value.AppendItem(room[:0], f.application(row)))
+	return book.HashOf(value.AppendItem(make([]byte, 0, 512), f.application(row)))
 }

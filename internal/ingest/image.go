@@ -22,7 +22,7 @@ func (c *checked) image(was value.Item) (value.Item, *Refusal) {
 		attrs = append(attrs, value.Attr{Name: c.Table.Key.Sort.Name, Value: c.ref.Key.Sort})
 	}
 	for _, a := range c.Attributes {
-		v, given := c.given[a.Name]
+		v, given := c.given.find(a.Name)
 		if !given && c.Op != Update && !start.Has(a.Name) {
 			v = c.unsaid(a, was)
 		} else if !given {
@@ -64,14 +64,14 @@ func (c *checked) compute(row value.Item, all bool) value.Item {
 }
 
 func (c *checked) givesAny(names []string) bool {
-	return slices.ContainsFunc(names, func(name string) bool { _, ok := c.given[name]; return ok })
+	return slices.ContainsFunc(names, func(name string) bool { _, ok := c.given.find(name); return ok })
 }
 
 // stays says what a put leaves as it is: attributes that no model declares, and
 // those that it does not give and nobody could have read.
 func (c *checked) stays(name string) bool {
 	if a := c.attrs[name]; a != nil {
-		_, given := c.given[name]
+		_, given := c.given.find(name)
 		return a.Hidden && !given
 	}
 	return !c.owns(name)
@@ -110,7 +110,7 @@ func (c *checked) indexKeys(row value.Item, all bool) value.Item {
 
 func (c *checked) touches(k *model.KeyTemplate) bool {
 	return slices.ContainsFunc(k.Template.Names(), func(name string) bool {
-		_, given := c.given[name]
+		_, given := c.given.find(name)
 		return given && !slices.Contains(c.named, name)
 	})
 }
@@ -125,7 +125,7 @@ func (c *checked) typed(v value.Value, name string) value.Value {
 	if !v.IsMissing() {
 		return v
 	}
-	if v, ok := c.given[name]; ok && v.Kind() != value.Null {
+	if v, ok := c.given.find(name); ok && v.Kind() != value.Null {
 		return v
 	}
 	return value.Value{}

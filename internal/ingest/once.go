@@ -163,11 +163,11 @@ func (c *checked) takeKey(given string, r *Refusal) {
 		return
 	}
 	name := c.Once.Key.Name
-	switch in := c.given[name].Text(); {
+	switch in := c.given.get(name).Text(); {
 	case given != "" && in != "" && in != given:
 		r.Problems = append(r.Problems, Problem{c.pointer(name), "is not the idempotency key that the command came with"})
 	case given != "":
-		c.given[name] = value.OfString(given)
+		c.given.set(name, value.OfString(given))
 	default:
 		c.key = in
 	}

@@ -43,7 +43,7 @@ func (c *checked) superseded() (store.Ref, bool) {
 			if j := slices.IndexFunc(c.Supersede.Other, func(a model.Assign) bool { return a.Name == name }); j >= 0 {
 				return c.Supersede.Other[j].Expr.Const
 			}
-			return c.given[name]
+			return c.given.get(name)
 		})
 		if !ok {
 			return ref, false

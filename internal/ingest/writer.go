@@ -27,6 +27,9 @@ type Writer struct {
 	// Unchanged and not refused.
 	Again bool
 
+	// Brief leaves Row and Revision out of results: nobody looks at them.
+	Brief bool
+
 	// NewID names what nothing else is named; nil is a UUID.
 	NewID func() string
 
@@ -167,9 +170,10 @@ func waves(todo []*task) (out [][]*task) {
 
 // touched adds the names of what no two tasks may have to do with at a time.
 func (c *checked) touched(out []string) []string {
-	out = append(out, c.name)
+	k := c.ref.Key
+	out = append(out, c.ref.Table+"\x00"+k.Partition.Text()+"\x00"+k.Sort.Text())
 	for _, u := range c.Unique {
-		if v := model.Scalar(c.given[u.Field.Name]); v != "" {
+		if v := model.Scalar(c.given.get(u.Field.Name)); v != "" {
 			out = append(out, "value "+c.Name+"."+u.Field.Name+" "+v)
 		}
 	}
@@ -407,7 +411,7 @@ func (w *Writer) answer(t *task, now time.Time) {
 		return
 	}
 	t.result.Done, t.result.Repeated = t.plan.done, t.plan.repeated
-	if t.Op != Delete && t.plan.row != nil {
+	if t.Op != Delete && t.plan.row != nil && !w.Brief {
 		t.result.Row, t.result.Revision = t.view.Row(t.plan.row, now), t.revision(t.plan.row)
 	}
 }

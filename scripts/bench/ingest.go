@@ -188,7 +188,7 @@ func (b *bench) writes() error {
 		if err != nil {
 			return err
 		}
-		w := &ingest.Writer{Model: r.part.Model, Store: r.Store}
+		w := &ingest.Writer{Model: r.part.Model, Store: r.Store, Brief: true}
 		var rows []value.Item
 		c, err := measured(func() error { return b.writeCommands(w, lines) })
 		if err == nil {
