@@ -15,8 +15,8 @@ func (c *checked) image(was value.Item) (value.Item, *Refusal) {
 	if c.Op != Update {
 		start = was.Filter(c.stays)
 	}
-	attrs := make([]value.Attr, 0, len(c.stamps)+2+len(c.Attributes))
-	attrs = append(attrs, c.stamps...)
+	attrs := make([]value.Attr, 0, len(start)+len(c.stamps)+2+len(c.Attributes)+2*len(c.indexes))
+	attrs = append(append(attrs, start...), c.stamps...)
 	attrs = append(attrs, value.Attr{Name: c.Table.Key.Partition.Name, Value: c.ref.Key.Partition})
 	if c.Table.Key.Sort.Name != "" {
 		attrs = append(attrs, value.Attr{Name: c.Table.Key.Sort.Name, Value: c.ref.Key.Sort})
@@ -29,13 +29,12 @@ func (c *checked) image(was value.Item) (value.Item, *Refusal) {
 			continue
 		}
 		if v.Kind() == value.Null {
-			v = value.Value{}
-			start = start.With(value.Attr{Name: a.Name})
+			v = value.Value{} // it goes
 		}
 		attrs = append(attrs, value.Attr{Name: a.Name, Value: v})
 	}
 	all := was == nil || c.Op != Update
-	row := c.indexKeys(c.compute(start.With(attrs...), all), all)
+	row := c.indexKeys(c.compute(value.NewItem(attrs...), all), all)
 	return row, c.verify(row)
 }
 
@@ -78,7 +77,8 @@ func (c *checked) stays(name string) bool {
 }
 
 // indexKeys makes the keys of the indexes, all of them or those that the fields
-// given are in. Of an index whose key cannot be made whole, none.
+// given are in. Of an index whose key cannot be made whole, none. The row's memory is
+// taken over.
 func (c *checked) indexKeys(row value.Item, all bool) value.Item {
 	var room [8]value.Attr
 	made, from := room[:0], 0
@@ -105,7 +105,10 @@ func (c *checked) indexKeys(row value.Item, all bool) value.Item {
 			made[i].Value = value.Value{}
 		}
 	}
-	return row.With(made...)
+	if len(made) == 0 {
+		return row
+	}
+	return value.NewItem(append(row, made...)...)
 }
 
 func (c *checked) touches(k *model.KeyTemplate) bool {

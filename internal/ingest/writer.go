@@ -73,14 +73,21 @@ func (w *Writer) Do(ctx context.Context, commands []Command) []Result {
 func freed(wave []*task) (again []*task) {
 	wrote := map[*form]bool{}
 	for _, t := range wave {
-		var r *Refusal
-		if errors.As(t.result.Err, &r) && r.Kind == Taken && wrote[t.form] {
+		if isTaken(t.result.Err) && wrote[t.form] {
 			t.known, *t.result = known{sure: true}, Result{}
 			again = append(again, t)
 		}
 		wrote[t.form] = wrote[t.form] || t.result.Err == nil && t.result.Done != Unchanged
 	}
 	return again
+}
+
+func isTaken(err error) bool {
+	if err == nil {
+		return false
+	}
+	var r *Refusal
+	return errors.As(err, &r) && r.Kind == Taken
 }
 
 func (w *Writer) init() {
