@@ -536,11 +536,28 @@ func TestLambdaOrder(t *testing.T) {
 	refused(f, shard(0, 5, `{}`), "WEIR_DRAINED=item")
 	f.kill()
 	f = startFunction(t, "WEIR_DATA="+dir, "WEIR_ORDER=shard", "WEIR_DRAINED=item")
-	a := f.invoke(shard(5, 10, `{}`), time.Minute).read(t)
-	b := f.invoke(shard(10, 15, string(a.State)), time.Minute).read(t)
+	f.invoke(shard(5, 10, `{}`), time.Minute).read(t)
+	f.kill()
+	f = startFunction(t, "WEIR_DATA="+dir, "WEIR_ORDER=shard")
+	a := f.invoke(shard(10, 15, `{}`), time.Minute).read(t)
 	f.invoke(shard(10, 15, string(a.State)), time.Minute).read(t) // again
-	f.invoke(shard(15, 20, string(b.State)), time.Minute).read(t)
-	refused(f, shard(16, 21, string(a.State)), "parallelization factor")
+	f.invoke(shard(13, 20, string(a.State)), time.Minute).read(t) // from a part on
+	var odd, even []json.RawMessage
+	for i, r := range records[20:40] {
+		if i%2 == 0 {
+			even = append(even, r)
+		} else {
+			odd = append(odd, r)
+		}
+	}
+	// A parallelization factor of 2, at the first events that are side by side.
+	f.invoke(payload(t, windowed("shardId-00000001", even, json.RawMessage(`{}`))), time.Minute).read(t)
+	refused(f, payload(t, windowed("shardId-00000001", odd, json.RawMessage(`{}`))), "parallelization factor")
+	f.kill()
+	// Somebody says that what is out of order was applied: after a new mapping.
+	f = startFunction(t, "WEIR_DATA="+dir, "WEIR_ORDER=shard", "WEIR_DRAINED=shard")
+	f.invoke(shard(5, 10, `{}`), time.Minute).read(t)
+	f.invoke(shard(10, 41, `{}`), time.Minute).read(t)
 	f.kill()
 
 	for _, env := range [][]string{{"WEIR_MODEL="}, {"WEIR_ORDER=any"}, {"WEIR_MODEL=nosuchmodel"}} {

@@ -45,7 +45,7 @@ var (
 // portion is a run of an event's records that is applied, or comes again, as one.
 type portion struct {
 	first   string // sequence number of its first record, by which it comes again
-	last    events.Position
+	records int    // how many have one
 	changes []projections.Change
 	bad     []events.Entry
 }
@@ -59,7 +59,8 @@ type work struct {
 	read     time.Time
 	table    string
 	shard    string // "" by item
-	lane     lane   // of the shard, as it was read
+	records  []events.Position
+	lane     lane // of the shard, as we know it
 	portions []portion
 }
 
@@ -94,6 +95,9 @@ func decide(m *model.Model, ev *events.Lambda, o Order, most int) (w work, err e
 			return w, err
 		}
 	}
+	if o == ByShard {
+		return w, w.inOrder()
+	}
 	return w, nil
 }
 
@@ -112,8 +116,9 @@ func (w *work) add(t *model.Table, e *events.Entry, most int) error {
 	if e.Bad == nil && e.Record.Position.IsZero() {
 		return fmt.Errorf("%w: a record has no sequence number; records that come by way of Kinesis have none", ErrEvent)
 	}
-	if e.Record.Position.Compare(p.last) > 0 {
-		p.last = e.Record.Position
+	if !e.Record.Position.IsZero() {
+		w.records = append(w.records, e.Record.Position)
+		p.records++
 	}
 	if e.Bad != nil {
 		p.bad = append(p.bad, *e)
@@ -130,7 +135,8 @@ func (w *work) add(t *model.Table, e *events.Entry, most int) error {
 	return nil
 }
 
-// answer is the reply to Lambda. Nothing in it means that all was applied.
+// answer is the reply to Lambda. No failures in it mean that all was applied. In a
+// window it has a state, which is empty: ours is in our table.
 type answer struct {
 	Failures []failure       `json:"batchItemFailures"`
 	State    json.RawMessage `json:"state,omitempty"`
@@ -138,9 +144,4 @@ type answer struct {
 
 type failure struct {
 	Item string `json:"itemIdentifier"`
-}
-
-// windowState goes from one invocation of a window to the next, by Lambda.
-type windowState struct {
-	Weir string `json:"weir"` // the last position applied
 }

@@ -9,7 +9,7 @@
 //
 // Our own table holds, for each stream, one row lambda|MODEL, s TABLE with the order
 // o that it is read in; and for each shard, by shard, one what its events may
-// come after (lane.go).
+// go on from (lane.go).
 package lambda
 
 import (
@@ -18,7 +18,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"weir/internal/book"
@@ -34,7 +33,8 @@ type Handler struct {
 	Runner *runner.Runner
 	// Order is what events are relied on for. Drained is the order in which streams
 	// were read before, now that nothing of them is left to come again; "" when the
-	// order was never another.
+	// order was never another. Where both are ByShard, whatever comes out of its order
+	// is taken for what was applied before.
 	Order, Drained Order
 	// Prepare runs before the first event is applied, again until it succeeds.
 	Prepare func(context.Context) error
@@ -75,27 +75,28 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 		return nil, err
 	}
 	w.read = began
+	whole := ctx
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-margin(time.Until(deadline))))
 		defer cancel()
 	}
-	var state windowState
-	if len(ev.State) > 0 {
-		_ = json.Unmarshal(ev.State, &state) // another's state says nothing
-	}
 	if len(w.portions) > 0 {
-		if err := h.check(ctx, &w, state); err != nil {
+		if err := h.check(ctx, &w); err != nil {
 			return nil, err
 		}
 	}
-	return h.apply(ctx, &w, state)
+	return h.apply(ctx, whole, &w)
 }
 
-// apply applies portion after portion until one fails or the time is over.
-func (h *Handler) apply(ctx context.Context, w *work, state windowState) ([]byte, error) {
+// apply applies portion after portion until one fails or the time is over. What it
+// has applied it notes in what is left of the whole time.
+func (h *Handler) apply(ctx, whole context.Context, w *work) ([]byte, error) {
 	a := answer{Failures: []failure{}}
-	end := state
+	if h.Order == ByShard {
+		a.State = json.RawMessage(`{}`)
+	}
+	applied := 0
 	for i := range w.portions {
 		p := &w.portions[i]
 		err := ctx.Err()
@@ -107,28 +108,28 @@ func (h *Handler) apply(ctx context.Context, w *work, state windowState) ([]byte
 		}
 		if err != nil {
 			if i == 0 || p.first == "" {
-				return nil, err
+				return nil, errors.Join(err, h.over(whole, w, applied))
 			}
 			a.Failures = append(a.Failures, failure{p.first})
 			break
 		}
-		end.Weir = p.last.String()
-		if h.Order == ByShard {
-			if err := h.move(ctx, w, state.Weir, end.Weir); err != nil {
-				return nil, err
-			}
-		}
+		applied += p.records
 	}
-	if h.Order == ByShard {
-		var err error
-		if a.State, err = json.Marshal(end); err != nil {
-			return nil, err
-		}
+	if err := h.over(whole, w, applied); err != nil {
+		return nil, err
 	}
 	if err := h.Runner.Store.Sync(ctx); err != nil { // an answer lets go of the records
 		return nil, err
 	}
 	return json.Marshal(a)
+}
+
+// over notes how much of an event is applied.
+func (h *Handler) over(ctx context.Context, w *work, applied int) error {
+	if h.Order != ByShard || len(w.records) == 0 {
+		return nil
+	}
+	return h.end(ctx, w, applied)
 }
 
 // portion applies records and keeps what cannot be.
@@ -188,9 +189,9 @@ func sourceOf(e *events.Entry) string {
 
 func partition(m *model.Model) string { return "lambda|" + m.Name }
 
-// check makes sure that the stream is read in our order, and that the event can be
-// the next one.
-func (h *Handler) check(ctx context.Context, w *work, state windowState) error {
+// check makes sure that the stream is read in our order, and that the event goes on
+// from those before it.
+func (h *Handler) check(ctx context.Context, w *work) error {
 	if !h.prepared {
 		if err := h.Prepare(ctx); err != nil {
 			return err
@@ -203,18 +204,13 @@ func (h *Handler) check(ctx context.Context, w *work, state windowState) error {
 		}
 		h.checked[w.table] = true
 	}
-	if h.Order != ByShard {
+	if h.Order != ByShard || len(w.records) == 0 {
 		return nil
 	}
-	var err error
-	if w.lane, err = h.readLane(ctx, w); err != nil {
+	if err := h.enter(ctx, runner.Lane(w.table, w.shard)); err != nil {
 		return err
 	}
-	if !w.lane.follows(state.Weir) {
-		return fmt.Errorf("%w: shard %s of %s was moved to %s by another invocation, while this one comes after %s; is the parallelization factor above 1? Set it to 1, then run projector verify",
-			ErrOrder, w.shard, w.table, strings.Join(w.lane.ends(), " or "), state.Weir)
-	}
-	return h.enter(ctx, runner.Lane(w.table, w.shard))
+	return h.begin(ctx, w)
 }
 
 // order notes the order of a stream, or refuses another one.

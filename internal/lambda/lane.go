@@ -2,9 +2,10 @@ package lambda
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
+	"hash/crc32"
 	"strings"
 	"time"
 
@@ -14,125 +15,197 @@ import (
 	"weir/internal/value"
 )
 
-// lane is how far the events of a shard have come: a state that the mapping brought,
-// and the answers that invocations have come to. An event may be invoked for more
-// than once, in parts, and by instances that should be over.
+// By shard, positions are right only while all records of a shard come one after the
+// other, and nothing in an event says whether they do: with a parallelization factor
+// above 1 several runs of the same shard come side by side. So our table has, for each
+// shard, which records came last, and nothing is applied before its event is found to
+// go on from there:
+//
+//	lambda|MODEL  s TABLE|SHARD   m  a mark of each record that came last, 4 bytes, in order
+//	                              p  position of the last of them
+//	                              d  how many of the first of them are applied
+//	                              u  until when an invocation may be applying the rest
+//	                              n  the row's version
+//
+// An event's records up to p must be a run of those marks, and where there are others
+// behind them, the run must reach p; so what comes again, whole or in part, goes on,
+// and a record that was passed over does not. What stands before the run must be
+// applied. Where it is not, and nobody can be applying it any more, it was given up by
+// the mapping; it leaves the marks, so that it is not taken when it comes after all.
+//
+// An answer is given only after the marks say that the event is applied. So of two
+// runs side by side one is refused, before anything of it is applied, or at the latest
+// before it is answered for: no record that was applied out of order is ever let go of.
 type lane struct {
-	row     value.Item // as it stands in our table
-	from    string
-	answers []reply
+	row   value.Item // as it stands in our table
+	marks string
+	last  events.Position
+	done  int
+	until time.Time
 }
 
-// reply is that an invocation for an event that brought a state may have answered
-// with another.
-type reply struct{ state, end string }
-
-// Attributes of a lane's row, beside its expiry.
+// Attributes of a lane's row, beside its position, version and expiry.
 const (
-	laneFrom    = "from"
-	laneAnswers = book.Position
+	laneMarks = "m"
+	laneDone  = "d"
+	laneUntil = "u"
 )
 
-// maxAnswers is how many answers are remembered: more than invocations for one event
-// come to.
-const maxAnswers = 64
+// markBytes is the size of a mark. Two records that follow each other never have the
+// same one; any two do once in four thousand million.
+const markBytes = 4
+
+// leastMarks is how many are kept where events are small: the row is one unit.
+const leastMarks = 200
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func marksOf(records []events.Position) string {
+	b := make([]byte, 0, markBytes*len(records))
+	for _, p := range records {
+		b = binary.BigEndian.AppendUint32(b, crc32.Checksum(p[:], castagnoli))
+	}
+	return string(b)
+}
 
 func laneOf(row value.Item) lane {
-	l := lane{row: row, from: row.Get(laneFrom).Text()}
-	for _, e := range row.Get(laneAnswers).Elements() {
-		state, end, _ := strings.Cut(e.Value.Text(), replySign)
-		l.answers = append(l.answers, reply{state, end})
+	done, _ := row.Get(laneDone).Int64()
+	until, _ := row.Get(laneUntil).Int64()
+	return lane{row: row, marks: row.Get(laneMarks).Text(), last: events.PositionFrom(row.Get(book.Position)), done: int(done), until: time.Unix(until, 0)}
+}
+
+func (l *lane) len() int { return len(l.marks) / markBytes }
+
+// find says where an event's records stand that came before, and how many these are;
+// ok is false where they are no run of those.
+func (l *lane) find(records []events.Position) (at, n int, ok bool) {
+	for n < len(records) && records[n].Compare(l.last) <= 0 {
+		n++
 	}
-	return l
-}
-
-// replySign stands between the two states of a reply; no position has it.
-const replySign = ">"
-
-// follows reports whether an event that brings this state can be the same again or
-// the next one. At the start of a window there is no state and nothing to tell by.
-func (l *lane) follows(state string) bool {
-	return state == "" || l.row == nil || state == l.from || slices.Contains(l.ends(), state)
-}
-
-// ends are the states that were answered.
-func (l *lane) ends() (out []string) {
-	for _, a := range l.answers {
-		if !slices.Contains(out, a.end) {
-			out = append(out, a.end)
+	run, end := marksOf(records[:n]), l.marks
+	if n < len(records) {
+		return l.len() - n, n, strings.HasSuffix(end, run)
+	}
+	for {
+		i := strings.LastIndex(end, run)
+		if i < 0 || i%markBytes == 0 {
+			return i / markBytes, n, i >= 0
 		}
+		end = end[:i+len(run)-1]
+	}
+}
+
+// The ways in which an event does not go on from the lane.
+var (
+	errPassed = errors.New("some of its records came out of their order")
+	errBusy   = errors.New("what comes before it is being applied by another invocation")
+)
+
+// anew is the lane when somebody vouches for it that an event which does not go on
+// from it only has what was applied before, and what comes after that.
+func (l *lane) anew(records []events.Position) lane {
+	out := *l
+	out.marks, out.done = marksOf(records), 0
+	if last := records[len(records)-1]; last.Compare(l.last) > 0 {
+		out.last = last
 	}
 	return out
 }
 
-// moved is the lane after an invocation for an event that follows has come to an
-// end.
-func (l *lane) moved(state, end string) lane {
-	out := lane{row: l.row, from: l.from, answers: slices.Clone(l.answers)}
-	switch newer := l.isAbove(end); {
-	case state == "" && l.from != "": // a new window; the same again of the old one may still come
-		out.from = state
-		out.add(reply{state, l.from})
-	case newer && state != l.from || l.row == nil:
-		out.from, out.answers = state, l.since(state)
+// take is the lane when an invocation begins to apply an event, until a time.
+func (l *lane) take(records []events.Position, now, until time.Time) (lane, error) {
+	at, n, ok := l.find(records)
+	if !ok {
+		return lane{}, errPassed
 	}
-	out.add(reply{state, end})
-	out.answers = out.answers[max(0, len(out.answers)-maxAnswers):]
-	return out
-}
-
-func (l *lane) add(r reply) {
-	if !slices.Contains(l.answers, r) {
-		l.answers = append(l.answers, r)
-	}
-}
-
-// since are the answers by which the mapping may have come on from a state: the one
-// who says that it was there may be late.
-func (l *lane) since(state string) (out []reply) {
-	from := []string{state}
-	for _, a := range l.answers { // an answer stands behind that to which it led
-		if slices.Contains(from, a.state) {
-			out, from = append(out, a), append(from, a.end)
+	out := *l
+	if l.done < at {
+		if now.Before(l.until) {
+			return lane{}, errBusy
 		}
+		out.marks, at = l.marks[:l.done*markBytes]+l.marks[at*markBytes:], l.done
 	}
-	return out
+	if n < len(records) {
+		out.marks += marksOf(records[n:])
+		out.last = records[len(records)-1]
+	}
+	if out.done < at+len(records) && until.After(out.until) {
+		out.until = until
+	}
+	if spare := out.len() - max(leastMarks, len(records), out.len()-out.done); spare > 0 {
+		out.marks, out.done = out.marks[spare*markBytes:], out.done-spare
+	}
+	return out, nil
 }
 
-// isAbove reports whether a position is above all that were answered.
-func (l *lane) isAbove(end string) bool {
-	p, _ := events.ParsePosition(end)
-	return !slices.ContainsFunc(l.answers, func(a reply) bool {
-		q, _ := events.ParsePosition(a.end)
-		return q.Compare(p) >= 0
-	})
+// applied is the lane when the first n of an event's records are applied and the
+// invocation is about to end.
+func (l *lane) applied(records []events.Position, n int) (lane, error) {
+	at, came, ok := l.find(records)
+	if !ok || came < len(records) {
+		return lane{}, errPassed
+	}
+	out := *l
+	out.done = max(out.done, at+n)
+	if n < len(records) {
+		out.until = time.Unix(0, 0)
+	}
+	return out, nil
+}
+
+func (l *lane) same(o *lane) bool {
+	return l.marks == o.marks && l.last == o.last && l.done == o.done && l.until.Unix() == o.until.Unix()
 }
 
 func (h *Handler) laneRef(w *work) store.Ref {
 	return book.Ref(partition(h.Runner.Model), w.table+"|"+w.shard)
 }
 
-func (h *Handler) readLane(ctx context.Context, w *work) (lane, error) {
+// begin takes an event, or says why it must not be applied.
+func (h *Handler) begin(ctx context.Context, w *work) error {
 	rows, err := h.Runner.Store.Get(ctx, []store.Ref{h.laneRef(w)})
 	if err != nil {
-		return lane{}, err
+		return err
 	}
-	return laneOf(rows[0]), nil
+	w.lane = laneOf(rows[0])
+	now, until := h.Runner.Now(), invocationLife
+	if deadline, ok := ctx.Deadline(); ok {
+		until = time.Until(deadline) + clockSlack
+	}
+	return h.change(ctx, w, func(l *lane) (lane, error) {
+		next, err := l.take(w.records, now, now.Add(until))
+		if errors.Is(err, errPassed) && h.Drained == ByShard {
+			again := l.anew(w.records)
+			return again.take(w.records, now, now.Add(until))
+		}
+		return next, err
+	})
 }
 
-// laneTries is how often others may move a lane while we do.
-const laneTries = 10
+// end notes how many of an event's records are applied.
+func (h *Handler) end(ctx context.Context, w *work, n int) error {
+	return h.change(ctx, w, func(l *lane) (lane, error) { return l.applied(w.records, n) })
+}
 
-// move notes where the shard's lane is. It forgets within two days of the shard's
-// end.
-func (h *Handler) move(ctx context.Context, w *work, state, end string) error {
+const (
+	invocationLife = 15 * time.Minute // at the most
+	clockSlack     = 10 * time.Second // an invocation stops before its deadline, by its own clock
+	laneTries      = 10               // how often others may change a lane while we do
+)
+
+// change writes the lane that f makes of it. The lane that w has is a guess, which
+// the condition on its version tells for one.
+func (h *Handler) change(ctx context.Context, w *work, f func(*lane) (lane, error)) error {
 	for range laneTries {
-		if !w.lane.follows(state) {
-			return nil // others are beyond it
+		next, err := f(&w.lane)
+		if err != nil {
+			return h.disorder(w, err)
 		}
-		next := w.lane.moved(state, end)
+		if w.lane.same(&next) {
+			return nil
+		}
 		row := h.laneRow(w, &next)
-		out, err := h.Runner.Store.Write(ctx, []store.Write{{Ref: h.laneRef(w), Put: row, If: unmoved(w.lane.row), Return: true}})
+		out, err := h.Runner.Store.Write(ctx, []store.Write{{Ref: h.laneRef(w), Put: row, If: unchanged(w.lane.row), Return: true}})
 		if err == nil {
 			err = out[0].Err
 		}
@@ -148,25 +221,41 @@ func (h *Handler) move(ctx context.Context, w *work, state, end string) error {
 	return fmt.Errorf("shard %s of %s is moved by others as often as it is tried", w.shard, w.table)
 }
 
+func (h *Handler) disorder(w *work, err error) error {
+	if errors.Is(err, errBusy) {
+		return fmt.Errorf("%w: shard %s of %s: %w; nothing of this event is applied, and it comes again. If that does not end, the parallelization factor is above 1: set it to 1", ErrOrder, w.shard, w.table, err)
+	}
+	return fmt.Errorf("%w: shard %s of %s: the event has records %s to %s, the shard has come to %s, and %w; nothing of the event is let go of. Is the parallelization factor above 1? What to do then, and if it was not, is in docs/aws.md, \"Out of order\"",
+		ErrOrder, w.shard, w.table, w.records[0], w.records[len(w.records)-1], w.lane.last, err)
+}
+
+// laneRow forgets within two days of the shard's end.
 func (h *Handler) laneRow(w *work, l *lane) value.Item {
 	own := book.Table()
-	answers := make([]value.Value, len(l.answers))
-	for i, a := range l.answers {
-		answers[i] = value.OfString(a.state + replySign + a.end)
-	}
+	n, _ := l.row.Get(book.Count).Int64()
 	return own.Item(h.laneRef(w).Key).With(
-		value.Attr{Name: laneFrom, Value: value.OfString(l.from)},
-		value.Attr{Name: laneAnswers, Value: value.OfList(answers...)},
+		value.Attr{Name: laneMarks, Value: value.OfBinary(l.marks)},
+		value.Attr{Name: book.Position, Value: l.last.Value()},
+		value.Attr{Name: laneDone, Value: value.OfInt(int64(l.done))},
+		value.Attr{Name: laneUntil, Value: value.OfInt(l.until.Unix())},
+		value.Attr{Name: book.Count, Value: value.OfInt(n + 1)},
 		value.Attr{Name: book.Expiry, Value: value.OfInt(h.Runner.Now().Add(48 * time.Hour).Unix())})
 }
 
-// unmoved holds while the lane's row is the one that was read.
-func unmoved(row value.Item) store.Cond {
-	if row == nil {
-		return store.Cond{{{Attr: book.Partition, Is: store.Absent}}}
+// unchanged holds while the lane's row is the one that was read.
+func unchanged(row value.Item) store.Cond {
+	if n := row.Get(book.Count); !n.IsMissing() {
+		return store.Cond{{{Attr: book.Count, Is: store.Eq, Value: n}}}
 	}
-	return store.Cond{
-		{{Attr: laneFrom, Is: store.Eq, Value: row.Get(laneFrom)}},
-		{{Attr: laneAnswers, Is: store.Eq, Value: row.Get(laneAnswers)}},
+	return store.Cond{{{Attr: book.Count, Is: store.Absent}}}
+}
+
+// inOrder says that an event's records are not one after the other.
+func (w *work) inOrder() error {
+	for i := 1; i < len(w.records); i++ {
+		if w.records[i].Compare(w.records[i-1]) <= 0 {
+			return fmt.Errorf("%w: its records are not in the order of a shard: %s comes after %s", ErrOrder, w.records[i], w.records[i-1])
+		}
 	}
+	return nil
 }

@@ -1,69 +1,260 @@
 package lambda
 
 import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
 	"slices"
-	"strconv"
 	"testing"
+	"time"
 
-	"weir/internal/value"
+	"weir/internal/events"
 )
 
-// step is an event whose invocation comes to an end.
-type step struct{ state, end string }
-
-func after(steps ...step) lane {
-	l := lane{}
-	for _, s := range steps {
-		if l.follows(s.state) {
-			l = l.moved(s.state, s.end)
-		}
-		l.row = value.Item{}
+func positions(ns ...uint64) (out []events.Position) {
+	for _, n := range ns {
+		out = append(out, events.PositionOf(n))
 	}
-	return l
+	return out
 }
 
-// TestLaneFollows: whatever a mapping may bring after these steps follows, and what
-// only a parallelization factor brings does not.
-func TestLaneFollows(t *testing.T) {
-	for name, c := range map[string]struct {
-		steps  []step
-		states []string
-		not    []string
-	}{
-		"nothing yet":                      {nil, []string{"", "5"}, nil},
-		"one after the other":              {[]step{{"", "1"}, {"1", "2"}, {"2", "3"}}, []string{"", "2", "3"}, []string{"1", "4"}},
-		"the first half after the whole":   {[]step{{"", "1"}, {"1", "4"}, {"1", "2"}}, []string{"1", "2", "4"}, []string{"3"}},
-		"in portions":                      {[]step{{"", "1"}, {"1", "2"}, {"1", "3"}}, []string{"1", "2", "3"}, nil},
-		"one that slept moves nothing":     {[]step{{"", "1"}, {"1", "2"}, {"2", "3"}, {"1", "2"}}, []string{"2", "3"}, []string{"1"}},
-		"a long one that slept":            {[]step{{"", "1"}, {"1", "2"}, {"2", "3"}, {"1", "9"}}, []string{"2", "3"}, []string{"9"}},
-		"a new window, and one that slept": {[]step{{"", "1"}, {"1", "2"}, {"", "3"}, {"1", "2"}}, []string{"", "1", "2", "3"}, []string{"9"}},
-		"a window's first event, late":     {[]step{{"", "2"}, {"2", "3"}, {"", "9"}}, []string{"2", "3", "9"}, []string{"4"}},
-		"parts, then the whole, late":      {[]step{{"", "4"}, {"", "1"}, {"", "2"}, {"1", "2"}, {"1", "9"}}, []string{"1", "2", "9"}, []string{"4"}},
-		"parts go on, then the whole":      {[]step{{"", "4"}, {"", "1"}, {"1", "2"}, {"2", "3"}, {"1", "9"}}, []string{"1", "2", "3", "9"}, []string{"4"}},
-		"two side by side":                 {[]step{{"", "1"}, {"", "2"}, {"1", "3"}}, []string{"1", "3"}, []string{"2"}},
-		"another begins a window later":    {[]step{{"", "1"}, {"1", "3"}, {"", "2"}, {"3", "5"}}, []string{"3", "5"}, []string{"2"}},
+// try is an event, and how many of its records are applied before its invocation
+// ends: -1 is that it never ends, and passed and busy that it is refused.
+type try struct {
+	records []events.Position
+	applied int
+}
+
+const (
+	passed = -2
+	busy   = -3
+)
+
+// TestLaneTakes says which events go on from those before them, and which do not.
+func TestLaneTakes(t *testing.T) {
+	for name, tries := range map[string][]try{
+		"one after the other":                {{positions(1, 2), 2}, {positions(3, 4), 4 - 2}, {positions(5), 1}},
+		"the same again":                     {{positions(1, 2), 2}, {positions(1, 2), 2}, {positions(3), 1}},
+		"more, from the same on":             {{positions(1, 2), 1}, {positions(2, 3, 4), 3}},
+		"bisected":                           {{positions(1, 2, 3, 4), -1}, {positions(1, 2), 2}, {positions(3, 4), 2}, {positions(5), 1}},
+		"abandoned, then again and on":       {{positions(1, 2), -1}, {positions(1, 2), 2}, {positions(3, 4), 2}, {positions(1, 2), 2}, {positions(5), 1}},
+		"abandoned at a window's start":      {{positions(1), 1}, {positions(2, 3), 2}, {positions(2), 1}, {positions(2, 3), 2}, {positions(4), 1}, {positions(2, 3), 2}, {positions(5), 1}},
+		"two side by side":                   {{positions(1, 3), 2}, {positions(2, 4), passed}, {positions(5), 1}, {positions(2, 4), passed}},
+		"one further than the other":         {{positions(1, 3), 2}, {positions(5, 7), 2}, {positions(2, 4, 6), passed}},
+		"while the first is at work":         {{positions(1, 3), -1}, {positions(4, 6), busy}, {positions(1, 3), 2}, {positions(4, 6), 2}},
+		"a factor that changes amid":         {{positions(1, 2, 3, 4), -1}, {positions(1, 3), passed}, {positions(2, 4), passed}, {positions(1, 2, 3, 4), 4}},
+		"in part, then another":              {{positions(1, 3, 5), 1}, {positions(3, 5), 2}, {positions(4), passed}},
+		"a second half whose first was lost": {{positions(1, 2, 3, 4), -1}, {positions(3, 4), busy}},
 	} {
-		l := after(c.steps...)
-		for _, s := range c.states {
-			if !l.follows(s) {
-				t.Errorf("%s: %q does not follow %q %q", name, s, l.from, l.answers)
+		var l lane
+		now := time.Unix(1000, 0)
+		for i, s := range tries {
+			got, err := l.take(s.records, now, now.Add(time.Minute))
+			want := map[int]error{passed: errPassed, busy: errBusy}[s.applied]
+			if !errors.Is(err, want) || want == nil && err != nil {
+				t.Errorf("%s: event %d: %v, want %v", name, i, err, want)
 			}
-		}
-		for _, s := range c.not {
-			if l.follows(s) {
-				t.Errorf("%s: %q follows %q %q", name, s, l.from, l.answers)
+			if err != nil {
+				continue
+			}
+			if l = got; s.applied >= 0 {
+				if l, err = l.applied(s.records, s.applied); err != nil {
+					t.Errorf("%s: event %d at its end: %v", name, i, err)
+				}
 			}
 		}
 	}
 }
 
-// TestLaneIsBounded: an event that is tried for ever fills no row.
+// TestLaneGivesUp says that what a mapping gave up holds up nothing, once nobody can
+// be applying it, and is refused when it comes after all.
+func TestLaneGivesUp(t *testing.T) {
+	var l lane
+	now := time.Unix(1000, 0)
+	l, _ = l.take(positions(1, 2), now, now.Add(time.Minute))
+	if _, err := l.take(positions(3), now.Add(59*time.Second), now); !errors.Is(err, errBusy) {
+		t.Error(err)
+	}
+	slow := l
+	l, err := l.take(positions(3), now.Add(61*time.Second), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.take(positions(1, 2), now.Add(time.Hour), now); !errors.Is(err, errPassed) {
+		t.Error(err)
+	}
+	if _, err := l.applied(positions(1, 2), 2); !errors.Is(err, errPassed) || slow.done != 0 {
+		t.Error(err)
+	}
+	if l, err = l.applied(positions(3), 1); err != nil || l.done != l.len() {
+		t.Error(l, err)
+	}
+	if again := l.anew(positions(1, 2)); again.last != l.last {
+		t.Error("it went back")
+	} else if l, err = again.take(positions(1, 2), now, now); err != nil || l.len() != 2 {
+		t.Error(l, err)
+	}
+}
+
+// TestLaneIsBounded: a lane keeps what may come again, and no more.
 func TestLaneIsBounded(t *testing.T) {
-	l := after(step{"", "1"})
-	for n := range 1000 {
-		l = l.moved("1", strconv.Itoa(5000-n))
+	var l lane
+	for n := uint64(0); n < 3000; n += 3 {
+		event := positions(n+1, n+2, n+3)
+		l, _ = l.take(event, time.Unix(0, 0), time.Unix(0, 0))
+		l, _ = l.applied(event, 3)
 	}
-	if len(l.answers) != maxAnswers || !slices.Contains(l.ends(), "4001") {
-		t.Errorf("%d ends", len(l.answers))
+	if l.len() != leastMarks || l.done != leastMarks || l.last != events.PositionOf(3000) {
+		t.Error(l.len(), l.done, l.last)
 	}
+}
+
+// poller hands one run of a shard's records to invocations, as a mapping does: one
+// event at a time, again until it is answered for, in parts when it likes.
+type poller struct {
+	records []events.Position
+	done    int
+	calls   []*call
+}
+
+type call struct {
+	from    int
+	records []events.Position
+	applied int
+	begun   bool
+	old     bool // nobody waits for its answer
+}
+
+// shard is one target of a lane, with its position, beside the pollers.
+type shard struct {
+	lane
+	at      events.Position
+	counted map[events.Position]bool
+	lost    map[events.Position]bool // dropped, and never counted
+	now     time.Time
+	refused int
+}
+
+func (s *shard) apply(p events.Position) {
+	switch {
+	case p.Compare(s.at) > 0:
+		s.at, s.counted[p] = p, true
+	case !s.counted[p]:
+		s.lost[p] = true
+	}
+}
+
+// step does the next thing of a call: it begins, applies a record, or ends. over is
+// that it is not there any more, ok that it answers.
+func (s *shard) step(t *testing.T, c *call) (over, ok bool) {
+	switch {
+	case !c.begun:
+		l, err := s.take(c.records, s.now, s.now.Add(time.Minute))
+		if err != nil {
+			if !c.old {
+				s.refused++
+			}
+			return true, false
+		}
+		s.lane, c.begun = l, true
+	case c.applied < len(c.records):
+		s.apply(c.records[c.applied])
+		c.applied++
+	default:
+		l, err := s.applied(c.records, len(c.records))
+		if err != nil {
+			if !c.old {
+				s.refused++
+			}
+			return true, false
+		}
+		s.lane = l
+		return true, true
+	}
+	return false, false
+}
+
+func (p *poller) live() *call {
+	for _, c := range p.calls {
+		if !c.old {
+			return c
+		}
+	}
+	return nil
+}
+
+// TestLaneAlone: whatever one poller does, and whatever invocations do that should be
+// over, nothing of it is ever refused, and all is counted. TestLaneSideBySide: of
+// several, whatever they do, no record is answered for that was lost.
+func TestLaneAlone(t *testing.T) {
+	for seed := range uint64(600) {
+		s := pollers(t, seed, 1)
+		if s.refused > 0 {
+			t.Fatalf("seed %d: %d refused", seed, s.refused)
+		}
+		if len(s.counted) != 60 {
+			t.Fatalf("seed %d: %d counted", seed, len(s.counted))
+		}
+	}
+}
+
+func TestLaneSideBySide(t *testing.T) {
+	refused := 0
+	for seed := range uint64(1000) {
+		if pollers(t, seed, 2+int(seed%2)).refused > 0 {
+			refused++
+		}
+	}
+	if refused < 800 {
+		t.Errorf("only %d were refused", refused)
+	}
+}
+
+func pollers(t *testing.T, seed uint64, width int) *shard {
+	r := rand.New(rand.NewPCG(seed, 5))
+	s := &shard{counted: map[events.Position]bool{}, lost: map[events.Position]bool{}, now: time.Unix(1, 0)}
+	ps := make([]*poller, width)
+	for i := range ps {
+		ps[i] = &poller{}
+	}
+	for n := range uint64(60) {
+		p := ps[r.IntN(width)]
+		p.records = append(p.records, events.PositionOf(n+1))
+	}
+	for range 3000 {
+		p := ps[r.IntN(width)]
+		if width > 1 { // of one run, an invocation that should be over may take for ever
+			s.now = s.now.Add(time.Duration(r.IntN(20)) * time.Second)
+		}
+		c := p.live()
+		switch {
+		case c == nil && p.done < len(p.records):
+			n := min(1+r.IntN(8), len(p.records)-p.done)
+			p.calls = append(p.calls, &call{from: p.done, records: p.records[p.done : p.done+n]})
+			continue
+		case c != nil && r.IntN(30) == 0: // it is given up, and may go on
+			c.old = true
+			continue
+		case len(p.calls) == 0:
+			continue
+		}
+		c = p.calls[r.IntN(len(p.calls))]
+		over, ok := r.IntN(40) == 0, false // a crash
+		if !over {
+			over, ok = s.step(t, c)
+		}
+		if !over {
+			continue
+		}
+		p.calls = slices.DeleteFunc(p.calls, func(o *call) bool { return o == c })
+		if ok && !c.old && r.IntN(10) > 0 { // or the answer is lost
+			for _, rec := range c.records {
+				if s.lost[rec] && !s.counted[rec] {
+					t.Fatal(fmt.Sprintf("seed %d: record %s was lost, and answered for", seed, rec))
+				}
+			}
+			p.done = c.from + len(c.records)
+		}
+	}
+	return s
 }
