@@ -14,30 +14,28 @@ import (
 // number of times. A document that the index refuses is kept; a later change of its
 // row that the index takes makes it good.
 func (r *Runner) Documents(ctx context.Context, bs []Batch) ([]Counts, error) {
-	docs, of, touched := r.documents(bs)
-	errs, err := r.index(ctx, docs)
+	var all asked[changeOf]
+	touched, kept := make([][]bool, len(bs)), make([][]bool, len(bs))
+	for i, b := range bs {
+		touched[i], kept[i] = make([]bool, len(b.Changes)), make([]bool, len(b.Changes))
+		for j := range b.Changes {
+			for _, d := range projections.Documents(r.Model, &b.Changes[j]) {
+				touched[i][j] = true
+				all.add(d, changeOf{i, j})
+			}
+		}
+	}
+	errs, err := r.index(ctx, all.docs)
 	if err != nil {
 		return nil, err
 	}
-	kept := make([][]bool, len(bs))
-	for i, b := range bs {
-		kept[i] = make([]bool, len(b.Changes))
-	}
 	var ds []Dead
 	for i, e := range errs {
-		switch {
-		case e == nil:
-			continue
-		case !errors.Is(e, search.ErrRefused):
-			return nil, fmt.Errorf("index %s: %w", docs[i].Index, e)
+		if e != nil {
+			of := all.of[i]
+			kept[of.batch][of.change] = true
+			ds = append(ds, deadDocument(&all.docs[i], &bs[of.batch].Changes[of.change], bs[of.batch].Lane, e))
 		}
-		b := bs[of[i].batch]
-		c := &b.Changes[of[i].change]
-		kept[of[i].batch][of[i].change] = true
-		ds = append(ds, Dead{
-			Kind: DeadDocument, Target: docs[i].Index + " " + docs[i].ID, Reason: e.Error(),
-			Lane: b.Lane, Position: c.Position, Record: recordJSON(c), Time: c.Time,
-		})
 	}
 	counts := make([]Counts, len(bs))
 	for i := range bs {
@@ -49,35 +47,47 @@ func (r *Runner) Documents(ctx context.Context, bs []Batch) ([]Counts, error) {
 // changeOf says which change of which batch something is of.
 type changeOf struct{ batch, change int }
 
-// documents are the newest of each document that the batches ask for, the change
-// that each is of, and which changes ask for any.
-func (r *Runner) documents(bs []Batch) (docs []search.Document, of []changeOf, touched [][]bool) {
-	touched = make([][]bool, len(bs))
-	newest := map[string]int{}
-	for i, b := range bs {
-		touched[i] = make([]bool, len(b.Changes))
-		for j := range b.Changes {
-			for _, d := range projections.Documents(r.Model, &b.Changes[j]) {
-				touched[i][j] = true
-				name := d.Index + "\x00" + d.ID
-				at, ok := newest[name]
-				switch {
-				case !ok:
-					newest[name] = len(docs)
-					docs, of = append(docs, d), append(of, changeOf{i, j})
-				case docs[at].Position.Compare(d.Position) <= 0:
-					docs[at], of[at] = d, changeOf{i, j}
-				}
-			}
+// asked is the newest of each document that changes ask for, and what each is of.
+type asked[T any] struct {
+	docs []search.Document
+	of   []T
+	at   map[documentName]int
+}
+
+type documentName struct{ index, id string }
+
+// add takes a document in, unless a newer one is there. It says which one it replaces
+// or leaves out, if any.
+func (a *asked[T]) add(d search.Document, of T) (old search.Document) {
+	name := documentName{d.Index, d.ID}
+	at, ok := a.at[name]
+	if !ok {
+		if a.at == nil {
+			a.at = map[documentName]int{}
 		}
+		a.at[name] = len(a.docs)
+		a.docs, a.of = append(a.docs, d), append(a.of, of)
+		return old
 	}
-	return docs, of, touched
+	if old = a.docs[at]; old.Position.Compare(d.Position) > 0 {
+		return d
+	}
+	a.docs[at], a.of[at] = d, of
+	return old
+}
+
+func deadDocument(d *search.Document, c *projections.Change, lane string, reason error) Dead {
+	return Dead{
+		Kind: DeadDocument, Target: d.Index + " " + d.ID, Reason: reason.Error(),
+		Lane: lane, Position: c.Position, Record: recordJSON(c), Time: c.Time,
+	}
 }
 
 // index applies documents together, and what failed of them once more, one by one:
-// a failure of the whole, or of a neighbour, says nothing about a document. What
-// they are made from is durable before: the index would keep them whatever became
-// of their rows, under positions that the store might give out again.
+// a failure of the whole, or of a neighbour, says nothing about a document. It
+// answers which are refused. What they are made from is durable before: the index
+// would keep them whatever became of their rows, under positions that the store
+// might give out again.
 func (r *Runner) index(ctx context.Context, docs []search.Document) ([]error, error) {
 	if len(docs) == 0 {
 		return nil, nil
@@ -96,6 +106,9 @@ func (r *Runner) index(ctx context.Context, docs []search.Document) ([]error, er
 		again, err := r.Index.Apply(ctx, docs[i:i+1])
 		if err != nil {
 			return nil, err
+		}
+		if e := again[0]; e != nil && !errors.Is(e, search.ErrRefused) {
+			return nil, fmt.Errorf("index %s: %w", docs[i].Index, e)
 		}
 		errs[i] = again[0]
 	}

@@ -98,10 +98,12 @@ type consumer struct {
 	group string
 	apply func(context.Context, []Batch) ([]Counts, error)
 	jobs  bool
+	late  bool // it catches up with search: nobody waits for single documents
 	done  chan struct{}
 
-	at    map[place]events.Position
-	ended map[place]bool
+	harvest harvest
+	at      map[place]events.Position
+	ended   map[place]bool
 	tenures
 }
 
@@ -128,7 +130,10 @@ func (f *Follower) Stepper(group string) *Stepper { return &Stepper{f.consumer(g
 func (s *Stepper) Step(ctx context.Context) (n int, left bool, err error) { return s.c.step(ctx) }
 
 func (c *consumer) step(ctx context.Context) (n int, left bool, err error) {
-	if n, err = c.pass(ctx); err != nil || !c.jobs {
+	if n, err = c.pass(ctx); err == nil && n == 0 {
+		n, err = c.reap(ctx)
+	}
+	if err != nil || !c.jobs {
 		return n, false, err
 	}
 	if left, err = c.Runner.Jobs(ctx); err != nil {
@@ -138,6 +143,7 @@ func (c *consumer) step(ctx context.Context) (n int, left bool, err error) {
 }
 
 func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
+	c.late = c.group == GroupSearch && until != nil && !c.Prompt
 	lag, active := lagOf(c.source()), time.Now()
 	patience := time.Second
 	if lag > 0 {
@@ -246,10 +252,13 @@ func idle(ctx context.Context, changed []<-chan struct{}, until <-chan struct{},
 // piece is what was read of a shard and is to be applied.
 type piece struct {
 	place
-	table *model.Table
-	page  store.Records
-	read  time.Time
+	table       *model.Table
+	from, after events.Position // where the saved place was; behind what it was read
+	page        store.Records
+	read        time.Time
 }
+
+func (p *piece) last() events.Position { return p.page.Records[len(p.page.Records)-1].Position }
 
 // pass reads a page of each shard and applies them. A child is read when its
 // parent is finished. It answers with how many records there were.
@@ -284,10 +293,16 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 				return 0, fmt.Errorf("%s of %s, shard %s: %w", c.group, t.Name, s.ID, err)
 			}
 			open[s.ID] = !c.ended[at]
+			n += len(p.page.Records)
+			if c.late {
+				if err := c.gather(ctx, p); err != nil {
+					return 0, err
+				}
+				continue
+			}
 			if len(p.page.Records) > 0 || ordered {
 				pieces = append(pieces, p)
 				together += len(p.page.Records)
-				n += len(p.page.Records)
 			}
 			if !ordered && together >= 4*pageRecords[c.group] {
 				if err := c.take(ctx, pieces); err != nil {
@@ -325,7 +340,8 @@ func (c *consumer) forget(known map[place]bool) {
 // read reads the next page of a shard.
 func (c *consumer) read(ctx context.Context, t *model.Table, at place) (piece, error) {
 	p := piece{place: at, table: t}
-	if c.ended[at] {
+	before := c.harvest.of(at)
+	if c.ended[at] || before != nil && before.page.End {
 		return p, nil
 	}
 	if ours, err := c.hold(ctx, at); !ours || err != nil {
@@ -338,14 +354,22 @@ func (c *consumer) read(ctx context.Context, t *model.Table, at place) (piece, e
 	}
 	var err error
 	p.read = c.Runner.mono()
-	p.page, err = c.source().Read(ctx, at.table, at.shard, c.at[at], pageRecords[c.group])
+	p.from, p.after = c.at[at], c.at[at]
+	if before != nil {
+		p.from, p.after = before.from, before.last()
+	}
+	p.page, err = c.source().Read(ctx, at.table, at.shard, p.after, pageRecords[c.group])
 	if errors.Is(err, ErrElsewhere) {
 		return p, nil // the next pass sees it
 	}
 	if err != nil {
 		return p, err
 	}
-	if len(p.page.Records) == 0 && p.page.End {
+	switch {
+	case len(p.page.Records) > 0 || !p.page.End:
+	case before != nil:
+		before.page.End = true
+	default:
 		c.ended[at] = true
 		err = c.finish(ctx, at)
 	}
@@ -398,11 +422,10 @@ func (c *consumer) resume(ctx context.Context, at place) error {
 func (c *consumer) move(ctx context.Context, pieces []piece, counts []Counts) error {
 	ws := make([]store.Write, len(pieces))
 	for i, p := range pieces {
-		last := p.page.Records[len(p.page.Records)-1].Position
 		held, ops := c.fence(p.place)
 		ws[i] = store.Write{
-			Ref: c.checkpoint(p.place), If: append(held, []store.Test{unmoved(c.at[p.place])}),
-			Ops: append(append(ops, set(book.Position, last.Value())), counts[i].ops()...),
+			Ref: c.checkpoint(p.place), If: append(held, []store.Test{unmoved(p.from)}),
+			Ops: append(append(ops, set(book.Position, p.last().Value())), counts[i].ops()...),
 		}
 	}
 	out, err := c.Runner.write(ctx, ws)
@@ -414,7 +437,7 @@ func (c *consumer) move(ctx context.Context, pieces []piece, counts []Counts) er
 			delete(c.at, p.place)
 			continue
 		}
-		last := p.page.Records[len(p.page.Records)-1].Position
+		last := p.last()
 		c.at[p.place], c.ended[p.place] = last, p.page.End
 		if p.page.End {
 			if err := c.finish(ctx, p.place); err != nil {

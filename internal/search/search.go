@@ -23,6 +23,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"weir/internal/events"
@@ -58,6 +60,33 @@ type Document struct {
 	Deleted  bool
 	Text     []string               // to be cut into words; all fields together
 	Values   map[string]value.Value // filters and sorts: String, Number, Bool; a list or string set matches by any element
+}
+
+// Clone is a copy that shares no memory with what the document was made from.
+func (d Document) Clone() Document {
+	d.ID = strings.Clone(d.ID)
+	d.Text = slices.Clone(d.Text)
+	for i, t := range d.Text {
+		d.Text[i] = strings.Clone(t)
+	}
+	values := d.Values
+	d.Values = make(map[string]value.Value, len(values))
+	for name, v := range values {
+		d.Values[name] = v.Clone()
+	}
+	return d
+}
+
+// Size is about how many bytes the document takes.
+func (d *Document) Size() int {
+	n := len(d.ID)
+	for _, t := range d.Text {
+		n += len(t)
+	}
+	for name, v := range d.Values {
+		n += value.Item{{Name: name, Value: v}}.Size()
+	}
+	return n
 }
 
 // Check is what every driver asks of a document; its error is an ErrRefused.

@@ -35,7 +35,6 @@ import (
 	index "github.com/blevesearch/bleve_index_api"
 
 	"weir/internal/search"
-	"weir/internal/value"
 )
 
 // Options are what a caller may choose; the zero Options are good.
@@ -155,9 +154,10 @@ func (ix *Index) Apply(ctx context.Context, docs []search.Document) ([]error, er
 }
 
 // A commit is closed when it has this many documents, or bytes of text and values,
-// so that memory stays bounded whatever is given.
+// so that memory stays bounded whatever is given. Each is a segment, and segments have
+// to be merged, so that few large ones cost less.
 const (
-	maxCommit       = 1000
+	maxCommit       = 4096
 	maxCommitWeight = 4 << 20
 )
 
@@ -168,12 +168,7 @@ func requestOf(docs []search.Document, which []int) (r *request, n int) {
 	r = &request{docs: make([]*search.Document, 0, cap(copies))}
 	for len(copies) < cap(copies) && r.weight < maxCommitWeight {
 		d := docs[which[len(copies)]]
-		for _, t := range d.Text {
-			r.weight += len(t)
-		}
-		for name, v := range d.Values {
-			r.weight += value.Item{{Name: name, Value: v}}.Size()
-		}
+		r.weight += d.Size()
 		copies = append(copies, d)
 		r.docs = append(r.docs, &copies[len(copies)-1])
 	}
