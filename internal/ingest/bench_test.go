@@ -26,8 +26,9 @@ func BenchmarkWrites(b *testing.B) {
 		for i := range lines {
 			lines[i] = benchLine(i)
 		}
+		var cs []ingest.Command
 		each256(b, func(from, to int) {
-			var cs []ingest.Command
+			cs = cs[:0]
 			for i := from; i < to; i++ {
 				c, err := ingest.ReadCommand(lines[i])
 				if err != nil {

@@ -62,7 +62,7 @@ type env struct {
 
 // check reads a command's item. All that is wrong with it is said at once.
 func (f *form) check(c Command, from env) (*checked, *Refusal) {
-	out := &checked{form: f, Op: c.Op, IfMatch: c.IfMatch, given: make(fields, 0, len(c.Item)+2)}
+	out := &checked{form: f, Op: c.Op, IfMatch: c.IfMatch, given: make(fields, 0, len(c.Item))}
 	var r Refusal
 	for _, a := range out.flat(c.Item, &r) {
 		if reason := out.take(a); reason != "" {

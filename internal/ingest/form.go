@@ -24,6 +24,7 @@ type form struct {
 	made    map[string]bool        // attributes that are computed: keys by template, stamps
 	indexed map[string][]string    // of a declared attribute, the indexes whose key it is
 	indexes [][]*model.KeyTemplate // of each index, the templates that make its key
+	parts   int                    // how many those are
 	absent  store.Cond             // there is no row
 	fields  []string               // what an item may have, for hints
 }
@@ -60,6 +61,7 @@ func newForm(m *model.Model, e *model.Entity) *form {
 	for i := range e.Table.Indexes {
 		ix := &e.Table.Indexes[i]
 		f.indexes = append(f.indexes, f.templates(ix))
+		f.parts += len(f.indexes[i])
 		for _, k := range [...]store.KeyAttr{ix.Key.Partition, ix.Key.Sort} {
 			if f.attrs[k.Name] != nil {
 				f.indexed[k.Name] = append(f.indexed[k.Name], ix.Name)

@@ -15,7 +15,7 @@ func (c *checked) image(was value.Item) (value.Item, *Refusal) {
 	if c.Op != Update {
 		start = was.Filter(c.stays)
 	}
-	attrs := make([]value.Attr, 0, len(start)+len(c.stamps)+2+len(c.Attributes)+2*len(c.indexes))
+	attrs := make([]value.Attr, 0, len(start)+len(c.stamps)+2+len(c.Attributes)+c.parts)
 	attrs = append(append(attrs, start...), c.stamps...)
 	attrs = append(attrs, value.Attr{Name: c.Table.Key.Partition.Name, Value: c.ref.Key.Partition})
 	if c.Table.Key.Sort.Name != "" {

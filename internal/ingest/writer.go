@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -33,8 +34,9 @@ type Writer struct {
 	// NewID names what nothing else is named; nil is a UUID.
 	NewID func() string
 
-	once  sync.Once
-	forms map[string]*form
+	once    sync.Once
+	abreast int // how many goroutines check and plan many commands
+	forms   map[string]*form
 }
 
 const (
@@ -50,14 +52,16 @@ func (w *Writer) Do(ctx context.Context, commands []Command) []Result {
 	out := make([]Result, len(commands))
 	tasks, todo := make([]task, len(commands)), make([]*task, 0, len(commands))
 	from := env{w.Now(), w.NewID}
-	for i := range commands {
+	w.parts(len(commands), func(i int) {
 		c, r := w.check(commands[i], from)
-		if r != nil {
+		if tasks[i] = (task{checked: c, result: &out[i]}); r != nil {
 			out[i].Err = r
-			continue
 		}
-		tasks[i] = task{checked: c, result: &out[i]}
-		todo = append(todo, &tasks[i])
+	})
+	for i := range tasks {
+		if tasks[i].checked != nil {
+			todo = append(todo, &tasks[i])
+		}
 	}
 	for _, wave := range waves(todo) {
 		for len(wave) > 0 {
@@ -82,6 +86,30 @@ func freed(wave []*task) (again []*task) {
 	return again
 }
 
+// partOf is how many commands are worth a goroutine.
+const partOf = 64
+
+// parts does something for each of n, several at a time where there are many. Names
+// that the caller makes are asked for one after the other.
+func (w *Writer) parts(n int, do func(i int)) {
+	many := min(w.abreast, n/partOf)
+	if many < 2 {
+		for i := range n {
+			do(i)
+		}
+		return
+	}
+	var wg sync.WaitGroup
+	for part := range many {
+		wg.Go(func() {
+			for i := n * part / many; i < n*(part+1)/many; i++ {
+				do(i)
+			}
+		})
+	}
+	wg.Wait()
+}
+
 func isTaken(err error) bool {
 	if err == nil {
 		return false
@@ -94,7 +122,8 @@ func (w *Writer) init() {
 	if w.Now == nil {
 		w.Now = time.Now
 	}
-	if w.NewID == nil {
+	if w.abreast = 1; w.NewID == nil {
+		w.abreast = runtime.GOMAXPROCS(0)
 		w.NewID = func() string { return uuid.Must(uuid.NewV7()).String() }
 	}
 	w.forms = map[string]*form{}
@@ -237,10 +266,14 @@ func (w *Writer) attempt(ctx context.Context, todo []*task) (again []*task) {
 // decide makes the plans, reading what they ask for until they ask no more.
 func (w *Writer) decide(ctx context.Context, todo []*task, now time.Time) error {
 	for len(todo) > 0 {
+		w.parts(len(todo), func(i int) {
+			t := todo[i]
+			t.known.now, t.known.newID, t.known.open, t.known.finds = now, w.NewID, nil, nil
+			t.plan = t.checked.plan(&t.known)
+		})
 		var open []*task
 		for _, t := range todo {
-			t.known.now, t.known.newID, t.known.open, t.known.finds = now, w.NewID, nil, nil
-			if t.plan = t.checked.plan(&t.known); t.known.waiting() {
+			if t.known.waiting() {
 				open = append(open, t)
 			}
 		}

@@ -229,8 +229,9 @@ func command(n int) string {
 }
 
 func (b *bench) writeCommands(w *ingest.Writer, lines [][]byte) error {
+	var cs []ingest.Command
 	for some := range slices.Chunk(lines, atOnce) {
-		var cs []ingest.Command
+		cs = cs[:0]
 		for _, line := range some {
 			c, err := ingest.ReadCommand(line)
 			if err != nil {

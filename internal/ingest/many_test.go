@@ -1,0 +1,84 @@
+package ingest_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"weir/internal/ingest"
+	"weir/internal/model"
+	"weir/internal/store"
+	"weir/internal/store/embedded"
+	"weir/internal/system"
+	"weir/internal/value"
+)
+
+// TestMany: many commands at once come out as they do one after the other, those that
+// have to do with one row and those that are refused too.
+func TestMany(t *testing.T) {
+	var cs []ingest.Command
+	for i := range 1000 {
+		line := fmt.Sprintf(`{"op":"create","entity":"AlbumMedia","item":{"albumId":"a%d","mediaId":"m%d","addedAt":"2026-01-31T12:00:00Z"}}`, i%7, i%300)
+		switch {
+		case i%11 == 0:
+			line = fmt.Sprintf(`{"op":"put","entity":"AlbumMedia","item":{"albumId":"a%d","mediaId":"m%d","addedAt":"2026-01-31T12:00:%02dZ"}}`, i%7, i%300, i%60)
+		case i%13 == 0:
+			line = fmt.Sprintf(`{"op":"delete","entity":"AlbumMedia","item":{"albumId":"a%d","mediaId":"m%d"}}`, i%7, i%300)
+		case i%17 == 0:
+			line = `{"op":"create","entity":"AlbumMedia","item":{"albumId":"a","mediaId":"m","addedAt":"today"}}`
+		case i%19 == 0:
+			line = fmt.Sprintf(`{"op":"create","entity":"User","item":{"id":"u%d","email":"e%d","username":"n%d","createdAt":"2026-01-31T12:00:00Z"}}`, i, i%50, i)
+		}
+		c, err := ingest.ReadCommand([]byte(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cs = append(cs, c)
+	}
+	together, s := manyWriter(t)
+	all := together.Do(t.Context(), cs)
+	alone, s1 := manyWriter(t)
+	for i := range cs {
+		one := alone.Do(t.Context(), cs[i:i+1])[0]
+		if got, want := fmt.Sprint(all[i].Done, all[i].Err, all[i].Revision), fmt.Sprint(one.Done, one.Err, one.Revision); got != want {
+			t.Errorf("command %d: %s, by itself %s", i, got, want)
+		}
+	}
+	if got, want := galleryOf(t, s), galleryOf(t, s1); got != want {
+		t.Errorf("the rows are\n%s, by themselves\n%s", got, want)
+	}
+}
+
+func manyWriter(t *testing.T) (*ingest.Writer, store.Store) {
+	m, err := model.Load("gallery")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := system.Tables([]*model.Model{m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := embedded.Open("data", tables, embedded.Options{FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return &ingest.Writer{Model: m, Store: s}, s
+}
+
+func galleryOf(t *testing.T, s store.Store) (text string) {
+	for q := (store.Query{Table: "gallery"}); ; {
+		page, err := s.Query(context.Background(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range page.Rows {
+			text += string(value.AppendPlainItem(nil, row)) + "\n"
+		}
+		if q.After = page.Next; q.After == nil {
+			return text
+		}
+	}
+}
