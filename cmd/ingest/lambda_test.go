@@ -24,9 +24,10 @@ func start(t *testing.T, env ...string) *lambdatest.Function {
 
 // answered is the answer to an HTTP event.
 type answered struct {
-	StatusCode int
-	Headers    map[string]string
-	Body       string
+	StatusCode        int
+	Headers           map[string]string
+	MultiValueHeaders map[string][]string
+	Body              string
 }
 
 func ask(t *testing.T, f *lambdatest.Function, event any) (a answered) {
@@ -38,6 +39,12 @@ func ask(t *testing.T, f *lambdatest.Function, event any) (a answered) {
 	r := f.Invoke(b, time.Minute)
 	if err := json.Unmarshal([]byte(r.Body), &a); err != nil || r.Kind != "response" {
 		t.Fatalf("%s %s: %v", r.Kind, r.Body, err)
+	}
+	if a.Headers == nil {
+		a.Headers = map[string]string{}
+	}
+	for name, vs := range a.MultiValueHeaders {
+		a.Headers[name] = strings.Join(vs, ", ")
 	}
 	return a
 }
@@ -88,12 +95,29 @@ func (q request) rest() map[string]any {
 	}
 }
 
+// balanced is its event of a load balancer, whose query strings come as they are.
+func (q request) balanced(multi bool) map[string]any {
+	e := q.rest()
+	e["requestContext"] = map[string]any{"elb": map[string]string{"targetGroupArn": "arn:aws:elasticloadbalancing:eu-west-1:1:targetgroup/f/1"}}
+	delete(e, "resource")
+	if multi {
+		delete(e, "headers")
+		delete(e, "queryStringParameters")
+	} else {
+		delete(e, "multiValueHeaders")
+		delete(e, "multiValueQueryStringParameters")
+	}
+	return e
+}
+
 // TestLambdaHTTP: the same requests in every form of event have the same answers.
 func TestLambdaHTTP(t *testing.T) {
 	for name, form := range map[string]func(request) map[string]any{
-		"function URL": func(q request) map[string]any { return q.functionURL("$default") },
-		"HTTP API":     func(q request) map[string]any { return q.functionURL("prod") },
-		"REST API":     request.rest,
+		"function URL":                          func(q request) map[string]any { return q.functionURL("$default") },
+		"HTTP API":                              func(q request) map[string]any { return q.functionURL("prod") },
+		"REST API":                              request.rest,
+		"load balancer":                         func(q request) map[string]any { return q.balanced(false) },
+		"load balancer, headers more than once": func(q request) map[string]any { return q.balanced(true) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := start(t, "WEIR_KEYS="+functionKey)

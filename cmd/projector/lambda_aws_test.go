@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"weir/internal/lambda/lambdatest"
 	"weir/internal/model"
 	"weir/internal/runner"
 	"weir/internal/search/opensearch/opensearchtest"
@@ -35,13 +36,15 @@ func TestLambdaOnDynamoDB(t *testing.T) {
 	bin := built(t)
 	t.Run("item", func(t *testing.T) {
 		w := newLambdaWorld(t, bin)
-		w.run(func(f *function, r *mathrand.Rand, _ string, records []json.RawMessage) { byItem(t, f, r, records) })
+		w.run(func(f *lambdatest.Function, r *mathrand.Rand, _ string, records []json.RawMessage) {
+			byItem(t, f, r, records)
+		})
 		w.refuses("shard", payload(t, windowed("shardId-00000001", w.seen[:3], nil)))
 	})
 	t.Run("shard", func(t *testing.T) {
 		w := newLambdaWorld(t, bin, "WEIR_ORDER=shard")
 		state := map[string]json.RawMessage{}
-		w.run(func(f *function, r *mathrand.Rand, shard string, records []json.RawMessage) {
+		w.run(func(f *lambdatest.Function, r *mathrand.Rand, shard string, records []json.RawMessage) {
 			state[shard] = byShard(t, f, r, shard, records, state[shard])
 		})
 		w.refuses("item", payload(t, event(w.seen[:3])))
@@ -54,7 +57,7 @@ type lambdaWorld struct {
 	cfg   aws.Config
 	model *model.Model
 	db    *dynamodb.Store
-	f     *function
+	f     *lambdatest.Function
 	arn   string
 	at    map[string]string // the iterator of each shard
 	seen  []json.RawMessage
@@ -67,8 +70,7 @@ func newLambdaWorld(t *testing.T, bin string, env ...string) *lambdaWorld {
 	if url := os.Getenv(opensearchtest.Endpoint); url != "" {
 		env = append(env, "WEIR_OPENSEARCH="+url)
 	}
-	w.f = newFunction(t, append(awsEnv, env...)...)
-	w.f.path = bin
+	w.f = lambdatest.NewOf(t, bin, append(append(awsEnv, "WEIR_MODEL=gallery"), env...)...)
 	out, err := sdk.NewFromConfig(cfg).DescribeTable(t.Context(), &sdk.DescribeTableInput{TableName: aws.String("gallery")})
 	if err != nil {
 		t.Fatal(err)
@@ -78,9 +80,9 @@ func newLambdaWorld(t *testing.T, bin string, env ...string) *lambdaWorld {
 }
 
 // run writes, and delivers all there is and all that comes of it.
-func (w *lambdaWorld) run(deliver func(*function, *mathrand.Rand, string, []json.RawMessage)) {
+func (w *lambdaWorld) run(deliver func(*lambdatest.Function, *mathrand.Rand, string, []json.RawMessage)) {
 	rng, client := mathrand.New(mathrand.NewPCG(17, 3)), sdk.NewFromConfig(w.cfg)
-	w.f.start()
+	w.f.Start()
 	for quiet := 0; quiet < 3; {
 		if len(w.seen) < 800 {
 			for range 150 {
@@ -100,17 +102,16 @@ func (w *lambdaWorld) run(deliver func(*function, *mathrand.Rand, string, []json
 			time.Sleep(100 * time.Millisecond)
 		}
 	}
-	w.f.kill()
+	w.f.Kill()
 	w.verify()
 }
 
 // refuses starts the function with another order than before.
 func (w *lambdaWorld) refuses(order string, payload []byte) {
 	w.Helper()
-	w.f.env = append(w.f.env, "WEIR_ORDER="+order)
-	w.f.start()
-	if a := w.f.invoke(payload, time.Minute); a.kind != "error" || !strings.Contains(a.body, "WEIR_DRAINED") {
-		w.Errorf("%s %s", a.kind, a.body)
+	w.f.Start("WEIR_ORDER=" + order)
+	if a := w.f.Invoke(payload, time.Minute); a.Kind != "error" || !strings.Contains(a.Body, "WEIR_DRAINED") {
+		w.Errorf("%s %s", a.Kind, a.Body)
 	}
 }
 

@@ -6,21 +6,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
-	"io"
 	"maps"
 	"math/rand/v2"
-	"net/http"
-	"net/http/httptest"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/lambda/lambdatest"
 	"weir/internal/model"
 	"weir/internal/replay"
 	"weir/internal/runner"
@@ -29,128 +24,17 @@ import (
 	"weir/internal/verify"
 )
 
-// runtimeServer is Lambda's runtime API: it hands out one event at a time and takes
-// the answer.
-type runtimeServer struct {
-	*httptest.Server
-	events  chan invocation
-	answers chan reply
-	mu      sync.Mutex
-	n       int
-}
-
-type invocation struct {
-	payload []byte
-	time    time.Duration
-}
-
-// reply is what the function posted: to response, to error or to init/error.
-type reply struct {
-	kind string
-	body string
-}
-
-func newRuntime(t *testing.T) *runtimeServer {
-	r := &runtimeServer{events: make(chan invocation), answers: make(chan reply, 1)}
-	const base = "/2018-06-01/runtime/"
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+base+"invocation/next", func(w http.ResponseWriter, req *http.Request) {
-		select {
-		case e := <-r.events:
-			r.mu.Lock()
-			r.n++
-			id := fmt.Sprint("request-", r.n)
-			r.mu.Unlock()
-			w.Header().Set("Lambda-Runtime-Aws-Request-Id", id)
-			w.Header().Set("Lambda-Runtime-Deadline-Ms", fmt.Sprint(time.Now().Add(e.time).UnixMilli()))
-			w.Header().Set("Lambda-Runtime-Invoked-Function-Arn", "arn:aws:lambda:eu-west-1:1:function:f")
-			w.Write(e.payload)
-		case <-req.Context().Done():
-		}
-	})
-	mux.HandleFunc("POST "+base, func(w http.ResponseWriter, req *http.Request) {
-		body, _ := io.ReadAll(req.Body)
-		w.WriteHeader(http.StatusAccepted)
-		r.answers <- reply{req.URL.Path[strings.LastIndexByte(req.URL.Path, '/')+1:], string(body)}
-	})
-	r.Server = httptest.NewServer(mux)
-	t.Cleanup(func() { r.Server.CloseClientConnections(); r.Server.Close() })
-	return r
-}
-
-// function is the program as Lambda runs it.
-type function struct {
-	t       *testing.T
-	runtime *runtimeServer
-	cmd     *exec.Cmd
-	done    chan struct{}
-	stderr  bytes.Buffer
-	path    string
-	env     []string
-}
-
-func newFunction(t *testing.T, env ...string) *function {
+// newFunction prepares the program as a function of the gallery.
+func newFunction(t *testing.T, env ...string) *lambdatest.Function {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	link := filepath.Join(t.TempDir(), "projector")
-	if err := os.Symlink(self, link); err != nil {
-		t.Fatal(err)
-	}
-	f := &function{t: t, runtime: newRuntime(t), env: env, path: link}
-	t.Cleanup(f.kill)
-	return f
+	return lambdatest.New(t, "projector", append([]string{"WEIR_MODEL=gallery"}, env...)...)
 }
 
-func startFunction(t *testing.T, env ...string) *function {
+func startFunction(t *testing.T, env ...string) *lambdatest.Function {
 	t.Helper()
 	f := newFunction(t, env...)
-	f.start()
+	f.Start()
 	return f
-}
-
-func (f *function) start() {
-	f.t.Helper()
-	f.cmd = &exec.Cmd{Path: f.path, Args: []string{f.path}, Stderr: &f.stderr, Env: append(append(os.Environ(),
-		"AWS_LAMBDA_RUNTIME_API="+f.runtime.Listener.Addr().String(), "WEIR_MODEL=gallery"), f.env...)}
-	if err := f.cmd.Start(); err != nil {
-		f.t.Fatal(err)
-	}
-	done, cmd := make(chan struct{}), f.cmd
-	f.done = done
-	go func() { cmd.Wait(); close(done) }()
-}
-
-// kill ends the process as a crash does.
-func (f *function) kill() {
-	if f.cmd == nil {
-		return
-	}
-	f.cmd.Process.Kill()
-	<-f.done
-}
-
-// invoke sends an event and takes the answer to it.
-func (f *function) invoke(payload []byte, limit time.Duration) reply {
-	f.t.Helper()
-	select {
-	case f.runtime.events <- invocation{payload, limit}:
-	case <-f.done:
-		f.t.Fatalf("the function ended: %s", f.stderr.String())
-	case <-time.After(30 * time.Second):
-		f.t.Fatal("the function asks for no event")
-	}
-	select {
-	case a := <-f.runtime.answers:
-		return a
-	case <-f.done:
-		f.t.Fatalf("the function ended: %s", f.stderr.String())
-	case <-time.After(60 * time.Second):
-		f.t.Fatal("the function gives no answer")
-	}
-	return reply{}
 }
 
 type lambdaAnswer struct {
@@ -160,15 +44,20 @@ type lambdaAnswer struct {
 	State json.RawMessage `json:"state"`
 }
 
-// gone reports whether everything of an event was applied, and from which record on
-// not. An answer that says nothing is not one.
-func (a reply) read(t *testing.T) (got lambdaAnswer) {
+// answerTo has a function handle an event and reads from which record on it was not
+// applied. An answer that says nothing is not one.
+func answerTo(t *testing.T, f *lambdatest.Function, payload []byte) lambdaAnswer {
 	t.Helper()
-	if a.kind != "response" {
-		t.Fatalf("%s: %s", a.kind, a.body)
+	return readAnswer(t, f.Invoke(payload, time.Minute))
+}
+
+func readAnswer(t *testing.T, r lambdatest.Reply) (got lambdaAnswer) {
+	t.Helper()
+	if r.Kind != "response" {
+		t.Fatalf("%s: %s", r.Kind, r.Body)
 	}
-	if err := json.Unmarshal([]byte(a.body), &got); err != nil || got.Failures == nil {
-		t.Fatalf("answer %s: %v", a.body, err)
+	if err := json.Unmarshal([]byte(r.Body), &got); err != nil || got.Failures == nil {
+		t.Fatalf("answer %s: %v", r.Body, err)
 	}
 	return got
 }
@@ -253,7 +142,7 @@ func asLambda(r *events.Record) json.RawMessage {
 }
 
 // delivery hands a function all records there are and all that come of them.
-func delivery(t *testing.T, f *function, dir string, deliver func(shard string, records []json.RawMessage)) {
+func delivery(t *testing.T, f *lambdatest.Function, dir string, deliver func(shard string, records []json.RawMessage)) {
 	t.Helper()
 	at := places{}
 	for round := 0; ; round++ {
@@ -264,11 +153,11 @@ func delivery(t *testing.T, f *function, dir string, deliver func(shard string, 
 			}
 			return
 		}
-		f.start()
+		f.Start()
 		for _, shard := range slices.Backward(slices.Sorted(maps.Keys(all))) {
 			deliver(shard, all[shard])
 		}
-		f.kill()
+		f.Kill()
 	}
 }
 
@@ -344,11 +233,11 @@ func TestLambdaByShard(t *testing.T) {
 	}
 }
 
-func byShard(t *testing.T, f *function, r *rand.Rand, shard string, records []json.RawMessage, state json.RawMessage) json.RawMessage {
+func byShard(t *testing.T, f *lambdatest.Function, r *rand.Rand, shard string, records []json.RawMessage, state json.RawMessage) json.RawMessage {
 	for len(records) > 0 {
 		part := records[:min(len(records), 1+r.IntN(300))]
 		deliver := func(part []json.RawMessage) lambdaAnswer {
-			a := f.invoke(payload(t, windowed(shard, part, state)), time.Minute).read(t)
+			a := answerTo(t, f, payload(t, windowed(shard, part, state)))
 			if len(*a.Failures) > 0 {
 				t.Fatal(*a.Failures)
 			}
@@ -360,12 +249,12 @@ func byShard(t *testing.T, f *function, r *rand.Rand, shard string, records []js
 		case 1: // bisected
 			deliver(part[:len(part)/2+1])
 		case 2: // it crashes
-			f.kill()
-			f.start()
+			f.Kill()
+			f.Start()
 		}
 		state = deliver(part).State
 		if records = records[len(part):]; r.IntN(6) == 0 {
-			f.invoke(payload(t, windowed(shard, []json.RawMessage{}, state)), time.Minute).read(t) // the window's last
+			answerTo(t, f, payload(t, windowed(shard, []json.RawMessage{}, state))) // the window's last
 			state = nil
 		}
 	}
@@ -384,7 +273,7 @@ func TestLambdaByItem(t *testing.T) {
 	}
 }
 
-func byItem(t *testing.T, f *function, r *rand.Rand, records []json.RawMessage) {
+func byItem(t *testing.T, f *lambdatest.Function, r *rand.Rand, records []json.RawMessage) {
 	runs := make([][]json.RawMessage, 4)
 	for _, rec := range records {
 		var keys struct {
@@ -407,13 +296,13 @@ func byItem(t *testing.T, f *function, r *rand.Rand, records []json.RawMessage) 
 		i := r.IntN(len(runs))
 		part := runs[i][:min(len(runs[i]), 1+r.IntN(300))]
 		if r.IntN(4) == 0 {
-			f.invoke(payload(t, event(part[:1+r.IntN(len(part))])), time.Minute).read(t)
+			answerTo(t, f, payload(t, event(part[:1+r.IntN(len(part))])))
 		}
 		if r.IntN(8) == 0 {
-			f.kill()
-			f.start()
+			f.Kill()
+			f.Start()
 		}
-		if a := f.invoke(payload(t, event(part)), time.Minute).read(t); len(*a.Failures) > 0 || a.State != nil {
+		if a := answerTo(t, f, payload(t, event(part))); len(*a.Failures) > 0 || a.State != nil {
 			t.Fatal(*a.Failures, a.State)
 		}
 		runs[i] = runs[i][len(part):]
@@ -429,14 +318,14 @@ func TestLambdaPayloads(t *testing.T) {
 	for _, bad := range []string{``, `{}`, `null`, `[]`, `3`, `"x"`, `not json`, `{"Records":null}`, `{"hello":"world"}`,
 		string(bytes.ReplaceAll(payload(t, event(records[:2])), []byte("table/gallery"), []byte("table/other"))),
 	} {
-		if a := f.invoke([]byte(bad), time.Minute); a.kind != "error" {
-			t.Errorf("%.80s: %s %s", bad, a.kind, a.body)
+		if a := f.Invoke([]byte(bad), time.Minute); a.Kind != "error" {
+			t.Errorf("%.80s: %s %s", bad, a.Kind, a.Body)
 		}
 	}
 	for _, torn := range []string{`{"Records":3}`, `{"Records":[`} { // kept as it is
-		f.invoke([]byte(torn), time.Minute).read(t)
+		answerTo(t, f, []byte(torn))
 	}
-	if a := f.invoke([]byte(`{"Records":[]}`), time.Minute).read(t); len(*a.Failures) > 0 {
+	if a := answerTo(t, f, []byte(`{"Records":[]}`)); len(*a.Failures) > 0 {
 		t.Error(*a.Failures)
 	}
 	// Poison in the middle of what is good.
@@ -444,14 +333,14 @@ func TestLambdaPayloads(t *testing.T) {
 	for i, poison := range []string{`{}`, `null`, `7`, `{"eventName":"INSERT","dynamodb":{"Keys":{"PK":{"X":"y"}},"SequenceNumber":"77"}}`} {
 		mixed = slices.Insert(mixed, 3+i*2, json.RawMessage(poison))
 	}
-	f.kill()
+	f.Kill()
 	delivery(t, f, dir, func(_ string, records []json.RawMessage) {
 		if len(records) == len(mixed)-4 {
 			records = mixed
 		}
 		for part := range slices.Chunk(records, 700) {
 			for range 2 {
-				if a := f.invoke(payload(t, event(part)), time.Minute).read(t); len(*a.Failures) > 0 {
+				if a := answerTo(t, f, payload(t, event(part))); len(*a.Failures) > 0 {
 					t.Error(*a.Failures)
 				}
 			}
@@ -475,7 +364,7 @@ func TestLambdaDeadline(t *testing.T) {
 	f := newFunction(t, "WEIR_DATA="+dir)
 	late := 0
 	delivery(t, f, dir, func(_ string, records []json.RawMessage) {
-		f.invoke(payload(t, event(records[:1])), time.Minute).read(t)
+		answerTo(t, f, payload(t, event(records[:1])))
 		late += hurried(t, f, records)
 	})
 	if late == 0 {
@@ -485,11 +374,11 @@ func TestLambdaDeadline(t *testing.T) {
 }
 
 // hurried delivers records with too little time, and counts how often it ran out.
-func hurried(t *testing.T, f *function, records []json.RawMessage) (late int) {
+func hurried(t *testing.T, f *lambdatest.Function, records []json.RawMessage) (late int) {
 	for limit := 40 * time.Millisecond; len(records) > 0; {
 		start := time.Now()
-		a := f.invoke(payload(t, event(records)), limit)
-		if a.kind == "error" {
+		a := f.Invoke(payload(t, event(records)), limit)
+		if a.Kind == "error" {
 			late++
 			limit += 60 * time.Millisecond
 			continue
@@ -497,7 +386,7 @@ func hurried(t *testing.T, f *function, records []json.RawMessage) (late int) {
 		if spent := time.Since(start); spent > limit+time.Second {
 			t.Errorf("it took %v of %v", spent, limit)
 		}
-		got := a.read(t)
+		got := readAnswer(t, a)
 		if len(*got.Failures) == 0 {
 			break
 		}
@@ -522,26 +411,26 @@ func TestLambdaOrder(t *testing.T) {
 	shard := func(from, to int, state string) []byte {
 		return payload(t, windowed("shardId-00000001", records[from:to], json.RawMessage(state)))
 	}
-	refused := func(f *function, payload []byte, want string) {
+	refused := func(f *lambdatest.Function, payload []byte, want string) {
 		t.Helper()
-		if a := f.invoke(payload, time.Minute); a.kind != "error" || !strings.Contains(a.body, want) {
-			t.Errorf("%s %s, want an error with %q", a.kind, a.body, want)
+		if a := f.Invoke(payload, time.Minute); a.Kind != "error" || !strings.Contains(a.Body, want) {
+			t.Errorf("%s %s, want an error with %q", a.Kind, a.Body, want)
 		}
 	}
 	f := startFunction(t, "WEIR_DATA="+dir)
-	f.invoke(plain, time.Minute).read(t)
-	f.kill()
+	answerTo(t, f, plain)
+	f.Kill()
 	f = startFunction(t, "WEIR_DATA="+dir, "WEIR_ORDER=shard")
 	refused(f, plain, "names no shard")
 	refused(f, shard(0, 5, `{}`), "WEIR_DRAINED=item")
-	f.kill()
+	f.Kill()
 	f = startFunction(t, "WEIR_DATA="+dir, "WEIR_ORDER=shard", "WEIR_DRAINED=item")
-	f.invoke(shard(5, 10, `{}`), time.Minute).read(t)
-	f.kill()
+	answerTo(t, f, shard(5, 10, `{}`))
+	f.Kill()
 	f = startFunction(t, "WEIR_DATA="+dir, "WEIR_ORDER=shard")
-	a := f.invoke(shard(10, 15, `{}`), time.Minute).read(t)
-	f.invoke(shard(10, 15, string(a.State)), time.Minute).read(t) // again
-	f.invoke(shard(13, 20, string(a.State)), time.Minute).read(t) // from a part on
+	a := answerTo(t, f, shard(10, 15, `{}`))
+	answerTo(t, f, shard(10, 15, string(a.State))) // again
+	answerTo(t, f, shard(13, 20, string(a.State))) // from a part on
 	var odd, even []json.RawMessage
 	for i, r := range records[20:40] {
 		if i%2 == 0 {
@@ -551,24 +440,19 @@ func TestLambdaOrder(t *testing.T) {
 		}
 	}
 	// A parallelization factor of 2, at the first events that are side by side.
-	f.invoke(payload(t, windowed("shardId-00000001", even, json.RawMessage(`{}`))), time.Minute).read(t)
+	answerTo(t, f, payload(t, windowed("shardId-00000001", even, json.RawMessage(`{}`))))
 	refused(f, payload(t, windowed("shardId-00000001", odd, json.RawMessage(`{}`))), "parallelization factor")
-	f.kill()
+	f.Kill()
 	// Somebody says that what is out of order was applied: after a new mapping.
 	f = startFunction(t, "WEIR_DATA="+dir, "WEIR_ORDER=shard", "WEIR_DRAINED=shard")
-	f.invoke(shard(5, 10, `{}`), time.Minute).read(t)
-	f.invoke(shard(10, 41, `{}`), time.Minute).read(t)
-	f.kill()
+	answerTo(t, f, shard(5, 10, `{}`))
+	answerTo(t, f, shard(10, 41, `{}`))
+	f.Kill()
 
 	for _, env := range [][]string{{"WEIR_MODEL="}, {"WEIR_ORDER=any"}, {"WEIR_MODEL=nosuchmodel"}} {
 		f := startFunction(t, append([]string{"WEIR_DATA=" + t.TempDir()}, env...)...)
-		select {
-		case <-f.done:
-			if code := f.cmd.ProcessState.ExitCode(); code != exitUsage || f.stderr.Len() == 0 {
-				t.Errorf("%v: exit %d: %s", env, code, f.stderr.String())
-			}
-		case <-time.After(20 * time.Second):
-			t.Errorf("%v: it runs", env)
+		if code := f.ExitCode(); code != exitUsage || f.Stderr.Len() == 0 {
+			t.Errorf("%v: exit %d: %s", env, code, f.Stderr.String())
 		}
 	}
 }

@@ -137,15 +137,10 @@ func Nodes(model string) string { return "set|" + model + "|" }
 
 // List names the list of the followers that a rule finds by the values given.
 func List(rule string, by []string) string {
-	var b strings.Builder
-	for _, s := range by {
-		b.WriteByte('|')
-		writeEscaped(&b, s)
+	if len(by) == 0 {
+		return rule
 	}
-	if b.Len() > maxText {
-		return rule + "|#" + Hash(b.String())
-	}
-	return rule + b.String()
+	return rule + "|" + Texts(by)
 }
 
 // Followers is where a list of followers has its moments.
@@ -268,10 +263,14 @@ func Texts(texts []string) string {
 		}
 		writeEscaped(&b, t)
 	}
-	if b.Len() > maxText {
-		return "#" + Hash(b.String())
+	switch text := b.String(); {
+	case len(text) > maxText:
+		return "#" + Hash(text)
+	case strings.HasPrefix(text, "#"): // or somebody types what a long text becomes
+		return "%23" + text[1:]
+	default:
+		return text
 	}
-	return b.String()
 }
 
 // Lanes is where functions that read a model's streams by shard keep the lanes.

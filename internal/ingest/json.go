@@ -15,11 +15,15 @@ import (
 
 // ReadItem reads a JSON object: numbers exactly, objects as maps, arrays as lists.
 // The error is a *Refusal; a name that stands twice is one.
-func ReadItem(text []byte) (value.Item, error) {
+func ReadItem(text []byte) (value.Item, error) { return readItem(text, 0) }
+
+// readItem reads an object that stands so deep: what a row holds is counted from the
+// row on.
+func readItem(text []byte, depth int) (value.Item, error) {
 	d := readers.Get().(*reader)
 	defer d.release()
 	d.begin(text)
-	v, err := d.value(0)
+	v, err := d.value(depth)
 	if err == nil {
 		err = d.end()
 	}
@@ -36,7 +40,7 @@ func ReadItem(text []byte) (value.Item, error) {
 // idempotencyKey and ifMatch where there are. The error is a *Refusal, with
 // pointers into the item.
 func ReadCommand(line []byte) (c Command, err error) {
-	it, err := ReadItem(line)
+	it, err := readItem(line, -1)
 	if err != nil {
 		return c, inItem(err)
 	}

@@ -8,7 +8,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/store"
 	"weir/internal/value"
 )
 
@@ -23,14 +25,26 @@ entities:
   Tail: {where: {kind: tail}, key: {PK: "T/{a}[/{b}]", SK: "{c}#end"}}
 `
 
+// hostile are names that people choose who want another row's key: separators of
+// templates and of our own keys, whole keys, their escapes, signs that nobody sees, and
+// names as long as a key may be, and longer.
+var hostile = []string{
+	"a", "a#b", "a|b", "a/b", "a%b", "%", "%23", "a%23b", "%25", "%2", "#", "##", "|", "||", "/", "M", "METADATA", "#end", "kind",
+	"\x00", "\x1f", "\x7f", "a\x00b", "a\nb", "\r\n", "\t", "\u2028", "\u202e", "\ufeff", "é", "e\u0301", "a ", " a", "MEDIA#m", "like#", "U#a",
+	"claim|", "m|", "[/b]", "{a}", "$now", "null", "0", "00", "1e2",
+	strings.Repeat("k", 900), strings.Repeat("k", 2046), strings.Repeat("k", 2048), strings.Repeat("k", 2049), strings.Repeat("#", 682), strings.Repeat("#", 2048),
+}
+
 // FuzzKeys: whatever names people choose, rows of different names have different
-// keys, and a key says the names that it was made from.
+// keys, and a key says the names that it was made from. So it is with what is claimed
+// and with what is done once. A name that makes too long a key is refused.
 func FuzzKeys(f *testing.F) {
-	for _, s := range []string{"a", "a#b", "a|b", "a/b", "%", "%23", "a%23b", "#", "##", "M", "METADATA", "\x00", "\x1f", "é", "MEDIA#m", "like#", strings.Repeat("k", 900), strings.Repeat("#", 2048)} {
+	for _, s := range hostile {
 		f.Add(s, "b", "c", "d")
 		f.Add("a", s, "c#d", "e")
 		f.Add("a#b", s, s, "/")
 	}
+	f.Add(strings.Repeat("k", 900), "#"+book.Hash(strings.Repeat("k", 900)), "c", "d") // what the long one is in our keys
 	var forms []*form
 	for _, name := range model.Builtin() {
 		m, err := model.Load(name)
@@ -91,6 +105,10 @@ func row(t *testing.T, f *form, names []string, made map[string]string) {
 	if r != nil {
 		return
 	}
+	if p, q := c.ref.Key.Partition, c.ref.Key.Sort; len(p.Text()) > store.MaxPartitionBytes || len(q.Text()) > store.MaxSortBytes {
+		t.Errorf("%s: a key of %d and %d bytes is taken", f.Name, len(p.Text()), len(q.Text()))
+	}
+	ours(t, c, made)
 	if _, r := c.image(nil); r != nil && r.Kind != TooLarge && !strings.Contains(r.Error(), "bytes long") {
 		t.Errorf("%s %q: %v", f.Name, given, r)
 	}
@@ -119,6 +137,26 @@ func row(t *testing.T, f *form, names []string, made map[string]string) {
 		t.Errorf("%s and %s have one key, %s", before, who, c.ref)
 	}
 	made[c.ref.String()] = who
+}
+
+// ours checks the keys in our own table that a command has to do with.
+func ours(t *testing.T, c *checked, made map[string]string) {
+	take := func(ref store.Ref, who string) {
+		if before, twice := made[ref.String()]; twice && before != who {
+			t.Errorf("%s and %s have one key, %s", before, who, ref)
+		}
+		if made[ref.String()] = who; len(ref.Key.Partition.Text()) > store.MaxPartitionBytes {
+			t.Errorf("%s: a key of %d bytes", who, len(ref.Key.Partition.Text()))
+		}
+	}
+	for _, u := range c.Unique {
+		if v := c.given[u.Field.Name]; model.Scalar(v) != "" {
+			take(claimOf(c.model, c.Entity, u, v), fmt.Sprintf("the claim %s %s %s %q", c.model.Name, c.Name, u.Field.Name, model.Scalar(v)))
+		}
+	}
+	for _, v := range c.given {
+		take(book.Once(c.model.Name, model.Scalar(v)), fmt.Sprintf("the idempotency key %s %q", c.model.Name, model.Scalar(v)))
+	}
 }
 
 // shapeOf tells entities apart whose keys are not the same by intent.

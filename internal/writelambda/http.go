@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -51,28 +52,62 @@ func (h *Handler) http1(ctx context.Context, payload []byte) ([]byte, error) {
 	if err := json.Unmarshal(payload, &e); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrEvent, err)
 	}
-	query := url.Values(e.MultiValueQueryStringParameters)
-	if query == nil {
-		query = url.Values{}
-		for name, v := range e.QueryStringParameters {
-			query.Set(name, v)
-		}
-	}
-	header := http.Header{}
-	for name, v := range e.Headers {
-		header.Set(name, v)
-	}
-	for name, vs := range e.MultiValueHeaders {
-		header.Del(name)
-		for _, v := range vs {
-			header.Add(name, v)
-		}
-	}
+	query, header := url.Values(merged(e.QueryStringParameters, e.MultiValueQueryStringParameters)), headers(e.Headers, e.MultiValueHeaders)
 	w, err := h.serve(ctx, asked{e.HTTPMethod, e.Path, query.Encode(), header, e.Body, e.IsBase64Encoded, e.RequestContext.Identity.SourceIP})
 	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(events.APIGatewayProxyResponse{StatusCode: w.status, Headers: w.single(), MultiValueHeaders: w.header, Body: w.body.String()})
+}
+
+// balanced is for target groups of an Application Load Balancer. Other than a REST
+// API's, a query string comes as it was sent; and an answer has the headers in the
+// form that the request had them in.
+func (h *Handler) balanced(ctx context.Context, payload []byte) ([]byte, error) {
+	var e events.ALBTargetGroupRequest
+	if err := json.Unmarshal(payload, &e); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrEvent, err)
+	}
+	var query []string
+	for name, vs := range merged(e.QueryStringParameters, e.MultiValueQueryStringParameters) {
+		for _, v := range vs {
+			query = append(query, name+"="+v)
+		}
+	}
+	header := headers(e.Headers, e.MultiValueHeaders)
+	from, _, _ := strings.Cut(header.Get("X-Forwarded-For"), ",")
+	w, err := h.serve(ctx, asked{e.HTTPMethod, e.Path, strings.Join(query, "&"), header, e.Body, e.IsBase64Encoded, from})
+	if err != nil {
+		return nil, err
+	}
+	out := events.ALBTargetGroupResponse{StatusCode: w.status, StatusDescription: fmt.Sprint(w.status, " ", http.StatusText(w.status)), Body: w.body.String()}
+	if e.MultiValueHeaders != nil {
+		out.MultiValueHeaders = w.header
+	} else {
+		out.Headers = w.single()
+	}
+	return json.Marshal(out)
+}
+
+// merged are values of names given once and given more than once; where an event has
+// both, the latter are all.
+func merged(single map[string]string, multi map[string][]string) map[string][]string {
+	out := map[string][]string{}
+	for name, v := range single {
+		out[name] = []string{v}
+	}
+	maps.Copy(out, multi)
+	return out
+}
+
+func headers(single map[string]string, multi map[string][]string) http.Header {
+	out := http.Header{}
+	for name, vs := range merged(single, multi) {
+		for _, v := range vs {
+			out.Add(name, v)
+		}
+	}
+	return out
 }
 
 // serve has the handler answer.

@@ -2,8 +2,8 @@
 // same handler that a server has, and of batches of an SQS queue, whose messages are
 // commands.
 //
-// HTTP comes from a function URL, an API Gateway HTTP API (payload 2.0 and 1.0) or an
-// API Gateway REST API.
+// HTTP comes from a function URL, an API Gateway HTTP API (payload 2.0 and 1.0), an
+// API Gateway REST API or an Application Load Balancer.
 //
 // A queue's event source mapping needs FunctionResponseTypes ReportBatchItemFailures.
 // A message that is refused stays refused: it is answered as failed, so that the
@@ -25,7 +25,7 @@ import (
 )
 
 // ErrEvent says that an event is neither of HTTP nor of SQS.
-var ErrEvent = errors.New("the event is not one of a function URL, of API Gateway or of SQS")
+var ErrEvent = errors.New("the event is not one of a function URL, of API Gateway, of a load balancer or of SQS")
 
 // Handler handles the events of a function.
 type Handler struct {
@@ -51,6 +51,7 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 			HTTP struct {
 				Method string `json:"method"`
 			} `json:"http"`
+			ELB json.RawMessage `json:"elb"`
 		} `json:"requestContext"`
 	}
 	if err := json.Unmarshal(payload, &kind); err != nil {
@@ -64,6 +65,8 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	switch {
 	case kind.RequestContext.HTTP.Method != "":
 		return h.http2(ctx, payload)
+	case kind.HTTPMethod != "" && kind.RequestContext.ELB != nil:
+		return h.balanced(ctx, payload)
 	case kind.HTTPMethod != "":
 		return h.http1(ctx, payload)
 	case len(kind.Records) > 0 && kind.Records[0].EventSource == "aws:sqs":

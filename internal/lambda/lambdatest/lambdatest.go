@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,10 +47,17 @@ func New(t *testing.T, name string, env ...string) *Function {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &Function{t: t, env: env, path: filepath.Join(t.TempDir(), name), events: make(chan invocation), answers: make(chan Reply, 1)}
-	if err := os.Symlink(self, f.path); err != nil {
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.Symlink(self, path); err != nil {
 		t.Fatal(err)
 	}
+	return NewOf(t, path, env...)
+}
+
+// NewOf is New of a program that is built.
+func NewOf(t *testing.T, path string, env ...string) *Function {
+	t.Helper()
+	f := &Function{t: t, env: env, path: path, events: make(chan invocation), answers: make(chan Reply, 1)}
 	f.server = httptest.NewServer(f.api())
 	t.Cleanup(func() { f.Kill(); f.server.CloseClientConnections(); f.server.Close() })
 	return f
@@ -78,11 +86,11 @@ func (f *Function) api() http.Handler {
 	return mux
 }
 
-// Start starts the program.
-func (f *Function) Start() {
+// Start starts the program, with more in its environment than New said.
+func (f *Function) Start(more ...string) {
 	f.t.Helper()
 	f.cmd = &exec.Cmd{Path: f.path, Args: []string{f.path}, Stderr: &f.Stderr,
-		Env: append(append(os.Environ(), "AWS_LAMBDA_RUNTIME_API="+f.server.Listener.Addr().String()), f.env...)}
+		Env: append(append(os.Environ(), "AWS_LAMBDA_RUNTIME_API="+f.server.Listener.Addr().String()), slices.Concat(f.env, more)...)}
 	if err := f.cmd.Start(); err != nil {
 		f.t.Fatal(err)
 	}

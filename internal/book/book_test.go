@@ -1,0 +1,30 @@
+package book_test
+
+import (
+	"strings"
+	"testing"
+
+	"weir/internal/book"
+)
+
+// TestLongTextsAreNotForged: a long text is kept by its hash, and nobody can type what
+// that is; not for a claim, an idempotency key or a list of followers.
+func TestLongTextsAreNotForged(t *testing.T) {
+	long := strings.Repeat("k", 900)
+	short := "#" + book.Hash(long)
+	if book.Texts([]string{long}) != short {
+		t.Fatal("a long text is kept in another way: find out how, and who can type it")
+	}
+	if book.Claim("m", "f", long).String() == book.Claim("m", "f", short).String() || book.Once("m", long).String() == book.Once("m", short).String() ||
+		book.List("r", []string{long}) == book.List("r", []string{short}) {
+		t.Error("a short text has the key of a long one")
+	}
+	seen := map[string]string{}
+	for _, texts := range [][]string{{"a"}, {"#a"}, {"%23a"}, {"##a"}, {"a#"}, {"a", "b"}, {"a|b"}, {"#"}, {"%23"}, {""}, {"", ""}, {long}, {short}, {"#" + book.Hash(short)}} {
+		name, who := book.Texts(texts), strings.Join(texts, "\x00")
+		if other, twice := seen[name]; twice {
+			t.Errorf("%q and %q are both %s", other, who, name)
+		}
+		seen[name] = who
+	}
+}
