@@ -150,11 +150,12 @@ func ours(t *testing.T, c *checked, made map[string]string) {
 		}
 	}
 	for _, u := range c.Unique {
-		if v := c.given[u.Field.Name]; model.Scalar(v) != "" {
+		if v := c.given.get(u.Field.Name); model.Scalar(v) != "" {
 			take(claimOf(c.model, c.Entity, u, v), fmt.Sprintf("the claim %s %s %s %q", c.model.Name, c.Name, u.Field.Name, model.Scalar(v)))
 		}
 	}
-	for _, v := range c.given {
+	for _, given := range c.given {
+		v := given.Value
 		take(book.Once(c.model.Name, model.Scalar(v)), fmt.Sprintf("the idempotency key %s %q", c.model.Name, model.Scalar(v)))
 	}
 }
