@@ -34,7 +34,11 @@ func (c *checked) image(was value.Item) (value.Item, *Refusal) {
 		attrs = append(attrs, value.Attr{Name: a.Name, Value: v})
 	}
 	all := was == nil || c.Op != Update
-	row := c.indexKeys(c.compute(value.NewItem(attrs...), all), all)
+	row := value.NewItem(attrs...)
+	if c.Op != Update {
+		row = c.ByOthers(row)
+	}
+	row = c.indexKeys(c.compute(row, all), all)
 	return row, c.verify(row)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -126,6 +127,11 @@ func planOf(t *model.Table) string {
 		}
 		for _, a := range e.Attributes {
 			fmt.Fprintf(&b, "%s %q\n", a.Name, value.AppendPlain(nil, a.Default))
+			if a.Defaults != nil {
+				for _, w := range slices.Sorted(maps.Keys(a.Defaults.Each)) {
+					fmt.Fprintf(&b, "%s %s %q\n", a.Defaults.By.Name, w, value.AppendPlain(nil, a.Defaults.Each[w]))
+				}
+			}
 		}
 	}
 	for _, ix := range t.Indexes {
@@ -238,7 +244,11 @@ func fill(t *model.Table, row value.Item) (f Filling, ok bool) {
 			whole = whole.With(value.Attr{Name: a.Name, Value: a.Default})
 		}
 	}
+	whole = e.ByOthers(whole)
 	for _, a := range e.Attributes {
+		if a.Defaults != nil && !row.Has(a.Name) && whole.Has(a.Name) {
+			f.gets(value.Attr{Name: a.Name, Value: whole.Get(a.Name)})
+		}
 		if a.Computed == nil || row.Has(a.Name) {
 			continue
 		}

@@ -119,6 +119,9 @@ func checkComputed(c *compiler) {
 			if d.plus.line > 0 && !d.from.given() {
 				c.report(d.plus.pos, "from: a time", "%q says how much later than from, and there is no from", "plus")
 			}
+			if by := a.Defaults; by != nil && (a.Required || by.By == a || by.By.Defaults != nil || by.By.Computed != nil || slices.Contains(e.KeyNames(), a.Name)) {
+				c.report(d.pos["default"], "", "a default by words is for what is neither required nor in a key, and by an attribute that is written itself")
+			}
 			if a.Computed == nil {
 				continue
 			}
@@ -128,7 +131,7 @@ func checkComputed(c *compiler) {
 			if f := a.Computed.From; f.Type != TypeTime || f.Key != nil {
 				c.report(d.from.pos, "", "%s is no attribute with a time", f.Name)
 			}
-			if a.Required || !a.Default.IsMissing() {
+			if a.Required || !a.Default.IsMissing() || a.Defaults != nil {
 				c.report(d.name.pos, "leave it out", "%s is computed, so it is neither required nor has a default", a.Name)
 			}
 			if by := a.Computed.By; by != nil {

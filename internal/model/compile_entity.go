@@ -65,7 +65,7 @@ func (c *compiler) attribute(d *attributeDecl) *Attribute {
 	for _, w := range d.enum {
 		a.Enum = append(a.Enum, w.text)
 	}
-	if d.def.y != nil {
+	if d.def.y != nil && !d.def.isMap() {
 		f := &Field{Name: a.Name, Type: a.Type}
 		a.Default, _ = c.typed(f, a, d.def)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"weir/internal/store"
+	"weir/internal/value"
 )
 
 // compileRules resolves what entities and attributes say of commands, when all
@@ -14,6 +15,7 @@ func (c *compiler) compileRules() {
 		d := c.entities[e]
 		for i, a := range d.attributes {
 			c.computed(e, e.Attributes[i], a)
+			c.defaults(e, e.Attributes[i], a)
 		}
 		for _, w := range d.rules.unique {
 			if f := c.field(e, w); f != nil {
@@ -67,6 +69,37 @@ func (c *compiler) computed(e *Entity, a *Attribute, d *attributeDecl) {
 		}
 	}
 	a.Computed = out
+}
+
+// defaults are those of {ATTRIBUTE: {WORD: VALUE}}.
+func (c *compiler) defaults(e *Entity, a *Attribute, d *attributeDecl) {
+	if d.def.y == nil || !d.def.isMap() {
+		return
+	}
+	const form = "a value, or {ATTRIBUTE: {WORD: VALUE}}"
+	entries := d.def.entries("default of an attribute")
+	if len(entries) != 1 || !entries[0].value.isMap() {
+		d.def.wrong("a default by words of another attribute", form)
+		return
+	}
+	by := e.Attribute(entries[0].name.text)
+	if by == nil {
+		c.unknown(entries[0].name, names(e.Attributes, func(a *Attribute) string { return a.Name }), "%s has no attribute %q", e.Name, entries[0].name.text)
+		return
+	}
+	words := by.Enum
+	if by.Type == TypeBoolean || by.Type == TypeFlag {
+		words = []string{"true", "false"}
+	}
+	out := &Defaults{By: by, Each: map[string]value.Value{}}
+	for _, w := range entries[0].value.entries("default of an attribute") {
+		if !slices.Contains(words, w.name.text) {
+			c.unknown(w.name, words, "%s is never %q", by.Name, w.name.text)
+		} else if v, ok := c.typed(&Field{Name: a.Name, Type: a.Type}, a, w.value); ok {
+			out.Each[w.name.text] = v
+		}
+	}
+	a.Defaults = out
 }
 
 func (c *compiler) duration(w word) time.Duration {

@@ -103,6 +103,7 @@ type Attribute struct {
 	Type     Type
 	Required bool
 	Default  value.Value // as rows hold it, a flag as a string; Missing for none
+	Defaults *Defaults   // nil: the default goes by nothing else
 	Enum     []string
 	Max      int      // the longest text, in characters; 0 for no limit
 	Hidden   bool     // never leaves through a query or a search

@@ -85,6 +85,26 @@ func (c *Computed) Value(row value.Item) value.Value {
 	return value.OfInt(t.Add(plus).Unix())
 }
 
+// Defaults are the values that an attribute has when none is written, by the word
+// of another attribute.
+type Defaults struct {
+	By   *Attribute
+	Each map[string]value.Value
+}
+
+// ByOthers gives a row the defaults that go by its other attributes.
+func (e *Entity) ByOthers(row value.Item) value.Item {
+	for _, a := range e.Attributes {
+		if a.Defaults == nil || row.Has(a.Name) {
+			continue
+		}
+		if v, ok := a.Defaults.Each[Scalar(row.Get(a.Defaults.By.Name))]; ok {
+			row = row.With(value.Attr{Name: a.Name, Value: v})
+		}
+	}
+	return row
+}
+
 // Rank is the place of a value in the attribute's enum, words of an older
 // application included; -1 for anything else.
 func (a *Attribute) Rank(v value.Value) int {

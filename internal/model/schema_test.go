@@ -3,6 +3,7 @@ package model
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -39,7 +40,7 @@ func instance(t *testing.T, text []byte) any {
 	if err := yaml.Unmarshal(text, &v); err != nil {
 		t.Fatal(err)
 	}
-	b, err := json.Marshal(v)
+	b, err := json.Marshal(named(v))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,6 +49,27 @@ func instance(t *testing.T, text []byte) any {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// named has the names in maps as JSON has them, as texts.
+func named(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			v[k] = named(e)
+		}
+	case map[any]any:
+		out := map[string]any{}
+		for k, e := range v {
+			out[fmt.Sprint(k)] = named(e)
+		}
+		return out
+	case []any:
+		for i, e := range v {
+			v[i] = named(e)
+		}
+	}
+	return v
 }
 
 func TestSchemaTakesEveryGoodModel(t *testing.T) {

@@ -54,6 +54,7 @@ func move(mk *model.Making, old value.Item) (Moved, string) {
 	if !mk.InPlace {
 		image = image.With(others(mk, old, image)...)
 	}
+	image = mk.Into.ByOthers(image)
 	if mk.Into.Table.Classify(image) != mk.Into {
 		return Moved{}, "what it makes is no row of " + mk.Into.Name
 	}
