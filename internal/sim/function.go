@@ -179,8 +179,10 @@ func (m *mapping) answered(q *queue, c *invocation) {
 		return
 	}
 	if c.crashed || c.err != nil {
-		q.fails++
-		if m.note("mapping", fmt.Sprint("failed: ", c.err), nil); m.calm && q.fails > 40 {
+		if m.calm { // what failed before was meant to
+			q.fails++
+		}
+		if m.note("mapping", fmt.Sprint("failed: ", c.err), nil); q.fails > 40 {
 			m.fail(Stuck, "stuck: the function fails again and again: %v", c.err)
 		}
 		if q.try = 0; c.n > 1 && m.might(Bisect, 5) {
