@@ -63,7 +63,7 @@ func (f *Following) Apply(ctx context.Context) {
 		}
 		if err != nil && !errors.Is(err, context.Canceled) {
 			f.reader.opts.Log.Warn("applying", "model", f.run.Model.Name, "error", err, "again in", wait)
-			pause(ctx, wait)
+			f.reader.opts.Wait(ctx, nil, wait)
 			wait = min(2*wait, time.Minute)
 		}
 	}

@@ -626,6 +626,62 @@ func TestGapIsSaid(t *testing.T) {
 	}
 }
 
+// TestGapThatGrew says that a gap which was named, and has grown before anything
+// behind it was applied, is named as it is then.
+func TestGapThatGrew(t *testing.T) {
+	w := newWorld(t)
+	rng := rand.New(rand.NewPCG(29, 29))
+	deeds := func() {
+		for range 100 {
+			w.deed(rng)
+		}
+	}
+	forget := func(shards []store.Shard) {
+		for _, s := range shards {
+			must(t, w.db.Trim(t.Context(), "gallery", s.ID, events.PositionOf(1<<40)))
+		}
+		deeds()
+	}
+	deeds()
+	shards, err := w.db.Shards(t.Context(), "gallery")
+	must(t, err)
+	w.start(0)
+	w.settles()
+	w.kill(0)
+	deeds()
+	forget(shards)
+	w.start(1)
+	w.procs[1].sink(true) // nothing is applied
+	w.gaps(len(shards))
+	w.procs[1].kill()
+	w.procs[1].sink(false)
+	w.kill(1)
+	forget(shards)
+	w.dirs[1] = filepath.Join(t.TempDir(), "another") // its disk is gone
+	w.start(1)
+	w.gaps(2 * len(shards))
+	w.procs[1].stop()
+	must(t, <-w.procs[1].ended)
+}
+
+// gaps waits until that many are named.
+func (w *world) gaps(n int) {
+	w.Helper()
+	run := &runner.Runner{Model: w.model, Store: w.db, Now: time.Now}
+	deadline, where := time.Now().Add(10*time.Second), map[string]bool{}
+	for ; len(where) < n; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.Fatalf("%d gaps are named, should be %d: %v", len(where), n, where)
+		}
+		must(w.T, run.Dead(context.Background(), func(d runner.Dead) error {
+			if d.Kind == runner.DeadGap {
+				where[d.Target+" "+d.Source] = true
+			}
+			return nil
+		}))
+	}
+}
+
 // TestShardGoneBeforeItsEnd says that a shard which the stream forgot before its end
 // was read is a gap that people find, that what was read of it is applied all the
 // same, and that its children are.

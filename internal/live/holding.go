@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,8 +12,7 @@ import (
 	"weir/internal/store"
 )
 
-// holding is a shard that is ours: its lease, its spool, and the goroutine that
-// fills it.
+// holding is a shard that is ours: its lease, its spool, and who fills it.
 type holding struct {
 	*Reader
 	place
@@ -23,22 +21,17 @@ type holding struct {
 	beatAt atomic.Pointer[time.Time]
 	spool  *spool
 
+	gapAfter events.Position // the last gap that was said began there
+
+	leaving bool // it is being given up; Reader.mu guards it
 	cancel  context.CancelFunc
-	once    sync.Once
-	stopped chan struct{}
+	join    func() // waits until it is not filled any more
 }
 
 func (h *holding) beaten(at time.Time) { h.beatAt.Store(&at) }
 
 // lapsed reports whether the lease may be somebody else's by now.
-func (h *holding) lapsed() bool { return elapsed(*h.beatAt.Load()) >= h.opts.Lease }
-
-// elapsed is how long ago a moment was, by the clock that says more: one that nobody
-// sets may stand still while a machine sleeps, the other one is set.
-func elapsed(since time.Time) time.Duration {
-	now := time.Now()
-	return max(now.Sub(since), now.Round(0).Sub(since))
-}
+func (h *holding) lapsed() bool { return h.since(*h.beatAt.Load()) >= h.opts.Lease }
 
 // open opens the spool where the group that is furthest back goes on.
 func (h *holding) open(ctx context.Context) error {
@@ -53,26 +46,21 @@ func (h *holding) open(ctx context.Context) error {
 		}
 	}
 	var err error
-	h.spool, err = openSpool(h.spoolDir(h.place), least)
+	h.spool, err = openSpool(h.opts.Disk, h.spoolDir(h.place), h.opts.Segment, least)
 	return err
 }
 
 func (h *holding) start(ctx context.Context) {
 	ctx, h.cancel = context.WithCancel(ctx)
-	go func() {
-		defer close(h.stopped)
-		h.fill(ctx)
-	}()
+	h.join = h.opts.Go(func() { h.fill(ctx) })
 }
 
 // stop ends the reading. What is spooled stays on disk: who gets the shard again
 // goes on from it, if nobody has come further meanwhile.
 func (h *holding) stop() {
-	h.once.Do(func() {
-		h.cancel()
-		<-h.stopped
-		h.spool.close()
-	})
+	h.cancel()
+	h.join()
+	h.spool.close()
 }
 
 // fill reads the stream into the spool until the shard ends or the holding does. It
@@ -86,7 +74,7 @@ func (h *holding) fill(ctx context.Context) {
 			return
 		}
 		if h.lapsed() {
-			pause(ctx, h.opts.Lease/10)
+			h.opts.Wait(ctx, nil, h.opts.Lease/10)
 			continue
 		}
 		more := h.more()
@@ -94,11 +82,11 @@ func (h *holding) fill(ctx context.Context) {
 		switch {
 		case err != nil && ctx.Err() == nil:
 			h.opts.Log.Warn("reading a shard", "table", h.table, "shard", h.shard, "error", err, "again in", wait)
-			pause(ctx, wait)
+			h.opts.Wait(ctx, nil, wait)
 			wait = min(2*wait, time.Minute)
 		case n == 0:
 			wait = h.opts.Poll
-			await(ctx, more, wait)
+			h.opts.Wait(ctx, more, wait)
 		default:
 			wait = h.opts.Poll
 			h.wake()
@@ -116,18 +104,6 @@ func (h *holding) more() <-chan struct{} {
 		}
 	}
 	return nil
-}
-
-func pause(ctx context.Context, d time.Duration) { await(ctx, nil, d) }
-
-func await(ctx context.Context, c <-chan struct{}, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-c:
-	case <-timer.C:
-	}
 }
 
 // pageRecords is as many as a page of DynamoDB Streams has.
@@ -184,8 +160,11 @@ func (h *holding) isGone() bool {
 // resumeBehindGap says what is missing, then goes on at the oldest record there is.
 // Where nothing was ever read there is nothing to miss.
 func (h *holding) resumeBehindGap(ctx context.Context, after events.Position) (int, error) {
-	if still, err := h.still(ctx); !still || err != nil {
-		return 0, err
+	said := h.gapAfter == after
+	if !said {
+		if still, err := h.still(ctx); !still || err != nil {
+			return 0, err
+		}
 	}
 	oldest, err := h.oldest(ctx)
 	if err != nil {
@@ -195,16 +174,17 @@ func (h *holding) resumeBehindGap(ctx context.Context, after events.Position) (i
 	if err != nil {
 		return 0, err
 	}
-	if after.IsZero() {
+	if after.IsZero() || said {
 		return len(page.Records), h.keep(ctx, page)
 	}
 	to := "the end of the shard"
 	if len(page.Records) > 0 {
 		to = page.Records[0].Position.String()
 	}
-	if err := h.gap(ctx, after, fmt.Sprintf("the stream had forgotten what came after it, up to %s", to)); err != nil {
+	if err := h.gap(ctx, after, to, "the stream had forgotten what came after it, up to "+to); err != nil {
 		return 0, err
 	}
+	h.gapAfter = after
 	return len(page.Records), h.keep(ctx, page)
 }
 
@@ -234,16 +214,18 @@ func (h *holding) lost(ctx context.Context, after events.Position) error {
 	if still, err := h.still(ctx); !still || err != nil {
 		return err
 	}
-	if err := h.gap(ctx, after, "the shard was gone before its end was read"); err != nil {
+	if err := h.gap(ctx, after, "the end of the shard", "the shard was gone before its end was read"); err != nil {
 		return err
 	}
 	return h.spool.end()
 }
 
-// gap keeps a gap where people find it, and says it.
-func (h *holding) gap(ctx context.Context, after events.Position, what string) error {
+// gap keeps a gap where people find it, and says it. One that another process has
+// named, and that has grown before anything behind it was applied, is another one.
+func (h *holding) gap(ctx context.Context, after events.Position, to, what string) error {
 	d := runner.Dead{
-		Kind: runner.DeadGap, Target: fmt.Sprintf("shard %s of %s", h.shard, h.table), Position: after, Time: time.Now().UTC(),
+		Kind: runner.DeadGap, Target: fmt.Sprintf("shard %s of %s", h.shard, h.table), Position: after, Time: h.run.Now().UTC(),
+		Source: fmt.Sprintf("after %v, up to %s", after, to),
 		Reason: fmt.Sprintf("records are missing after %v: %s; what is derived from them may be wrong until it is rebuilt. Before, the shard was read by %s: its spool may have them", after, what, orNobody(h.before)),
 	}
 	id, err := h.run.KeepDead(ctx, d)
@@ -266,7 +248,7 @@ const old = 20 * time.Hour
 
 // alarm says that the reader is far behind.
 func (h *holding) alarm(t time.Time) {
-	if age := time.Since(t); !t.IsZero() && age > old && age < 2*24*time.Hour {
+	if age := h.run.Now().Sub(t); !t.IsZero() && age > old && age < 2*24*time.Hour {
 		h.opts.Log.Warn("the stream forgets records after 24 hours, and these are close to it", "table", h.table, "shard", h.shard, "age", age.Round(time.Minute))
 	}
 }

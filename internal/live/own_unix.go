@@ -3,6 +3,7 @@
 package live
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,4 +26,13 @@ func own(dir string) (unlock func(), err error) {
 		return nil, fmt.Errorf("%w: %s is another process's; give this one a directory of its own with --data", store.ErrOwned, dir)
 	}
 	return func() { f.Close() }, nil
+}
+
+// syncDir makes what was made and removed in a directory last.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }

@@ -22,6 +22,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -30,6 +31,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -48,29 +50,42 @@ type Options struct {
 	List   time.Duration // how often shards are listed, if nothing says that they changed; 0 is 10 s
 	Poll   time.Duration // how often a shard that gave nothing is asked; 0 is 1 s
 	Log    *slog.Logger  // nil is slog.Default()
+
+	// The rest is for who simulates the machine; without it, it is this one.
+	Owner   string // who others are told has a shard
+	Segment int64  // about how many bytes a file of a spool has
+	Disk    Disk   // where spools are
+	// Wait waits for a while, or until ctx ends, or until something comes from more,
+	// and reports whether that was it.
+	Wait func(ctx context.Context, more <-chan struct{}, while time.Duration) (came bool)
+	// Go begins a part of the reader's work. What it returns waits until that has ended.
+	Go func(part func()) (join func())
 }
 
 // Reader reads the streams of one model. Run must run while a Follower uses it.
 type Reader struct {
-	run   *runner.Runner
-	opts  Options
-	owner string
+	run  *runner.Runner
+	opts Options
 
 	mu      sync.Mutex
 	held    map[place]*holding
 	listed  map[string][]store.Shard // of each table, as last listed
 	at      time.Time                // when that was
 	gone    map[place]int            // unfinished and not listed: in how many listings
-	watched map[place]*watch
-	done    map[place]bool  // applied by every group
-	lanes   map[string]bool // that something may still come from, as far as was seen
-	over    map[string]bool // that nothing comes from any more, as was found
-	missing map[place]int   // finished and not listed: in how many listings
+	watched map[place]*watch         // leases that are others'; only rounds use it
+	done    map[place]bool           // applied by every group
+	lanes   map[string]bool          // that something may still come from, as far as was seen
+	over    map[string]bool          // that nothing comes from any more, as was found
+	missing map[place]int            // finished and not listed: in how many listings
 	changed chan struct{}
 	stale   chan struct{} // poked when the list of shards is not the last word
 }
 
 type place struct{ table, shard string }
+
+func (p place) compare(o place) int {
+	return cmp.Or(strings.Compare(p.table, o.table), strings.Compare(p.shard, o.shard))
+}
 
 // New gives a reader of the streams of the runner's model, from its store.
 func New(run *runner.Runner, o Options) *Reader {
@@ -89,52 +104,92 @@ func New(run *runner.Runner, o Options) *Reader {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	host, _ := os.Hostname()
+	o.machine()
 	return &Reader{
-		run: run, opts: o, owner: fmt.Sprintf("%s, process %d, %s (%s)", host, os.Getpid(), o.Dir, rand.Text()[:8]),
+		run: run, opts: o,
 		held: map[place]*holding{}, listed: map[string][]store.Shard{}, gone: map[place]int{}, watched: map[place]*watch{}, done: map[place]bool{}, over: map[string]bool{},
 		changed: make(chan struct{}), stale: make(chan struct{}, 1),
 	}
+}
+
+// machine has what is not simulated done by this machine.
+func (o *Options) machine() {
+	if o.Owner == "" {
+		host, _ := os.Hostname()
+		o.Owner = fmt.Sprintf("%s, process %d, %s (%s)", host, os.Getpid(), o.Dir, rand.Text()[:8])
+	}
+	if o.Disk == nil {
+		o.Disk = machine{}
+	}
+	if o.Wait == nil {
+		o.Wait = wait
+	}
+	if o.Go == nil {
+		o.Go = func(part func()) func() {
+			var wg sync.WaitGroup
+			wg.Go(part)
+			return wg.Wait
+		}
+	}
+}
+
+func wait(ctx context.Context, more <-chan struct{}, while time.Duration) (came bool) {
+	timer := time.NewTimer(while)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-more:
+		return true
+	}
+	return false
+}
+
+// now is the time for ages.
+func (r *Reader) now() time.Time {
+	if r.run.Mono != nil {
+		return r.run.Mono()
+	}
+	return time.Now()
+}
+
+// since is how long ago a moment was, by the clock that says more: one that nobody
+// sets may stand still while a machine sleeps, the other one is set.
+func (r *Reader) since(t time.Time) time.Duration {
+	now := r.now()
+	return max(now.Sub(t), now.Round(0).Sub(t))
 }
 
 // Run takes leases, keeps them, and reads what they are for, until ctx ends; then
 // it gives them back. Errors of the services are logged and tried again: while they
 // last, leases may run out.
 func (r *Reader) Run(ctx context.Context) {
-	defer r.letGo()
-	var beating sync.WaitGroup
-	defer beating.Wait()
-	beating.Go(func() { r.keepBeating(ctx) })
-	tick := time.NewTicker(r.opts.Lease / 5)
-	defer tick.Stop()
-	for {
+	join := r.opts.Go(func() { // whatever else takes its time
+		r.often(ctx, nil, func() {
+			if err := r.beats(ctx); err != nil && ctx.Err() == nil {
+				r.opts.Log.Warn("keeping leases", "error", err)
+			}
+		})
+	})
+	r.often(ctx, r.stale, func() {
 		if err := r.round(ctx); err != nil && ctx.Err() == nil {
 			r.opts.Log.Warn("looking for shards", "error", err)
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		case <-r.stale:
+	})
+	join()
+	r.letGo()
+}
+
+// often does something every fifth of a lease, and when more asks for it, for which
+// the list of shards is not the last word.
+func (r *Reader) often(ctx context.Context, more <-chan struct{}, do func()) {
+	for ctx.Err() == nil {
+		start := r.now()
+		do()
+		if r.opts.Wait(ctx, more, r.opts.Lease/5-r.since(start)) {
 			r.mu.Lock()
 			r.at = time.Time{}
 			r.mu.Unlock()
-		}
-	}
-}
-
-// keepBeating beats for the leases that are held, whatever else takes its time.
-func (r *Reader) keepBeating(ctx context.Context) {
-	tick := time.NewTicker(r.opts.Lease / 5)
-	defer tick.Stop()
-	for {
-		if err := r.beats(ctx); err != nil && ctx.Err() == nil {
-			r.opts.Log.Warn("keeping leases", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
 		}
 	}
 }
@@ -155,13 +210,14 @@ func (r *Reader) holdings() (out []*holding) {
 	for _, h := range r.held {
 		out = append(out, h)
 	}
+	slices.SortFunc(out, func(a, b *holding) int { return a.compare(b.place) })
 	return out
 }
 
 func (r *Reader) beats(ctx context.Context) error {
 	var errs []error
 	for _, h := range r.holdings() {
-		start := time.Now()
+		start := r.now()
 		ok, err := beat(ctx, r.run.Store, r.lease(h.place), h.tenure)
 		switch {
 		case err != nil:
@@ -182,7 +238,7 @@ func (r *Reader) lease(p place) store.Ref { return book.Lease(r.run.Model.Name, 
 // finished, and has those forgotten that are over.
 func (r *Reader) list(ctx context.Context) error {
 	r.mu.Lock()
-	fresh := time.Since(r.at) < r.opts.List
+	fresh := r.since(r.at) < r.opts.List
 	r.mu.Unlock()
 	if fresh {
 		return nil
@@ -222,8 +278,10 @@ func (r *Reader) forget(ctx context.Context) {
 		if !finished {
 			continue
 		}
-		r.lose(h)
-		err := errors.Join(os.RemoveAll(r.spoolDir(h.place)), release(ctx, r.run.Store, r.lease(h.place), h.tenure))
+		if !r.lose(h) {
+			continue
+		}
+		err := errors.Join(r.opts.Disk.RemoveAll(r.spoolDir(h.place)), release(ctx, r.run.Store, r.lease(h.place), h.tenure))
 		if err != nil {
 			r.opts.Log.Warn("forgetting a finished shard", "table", h.table, "shard", h.shard, "error", err)
 		}
@@ -239,7 +297,7 @@ func (r *Reader) wanted() (out []place) {
 			out = append(out, p)
 		}
 	}
-	if elapsed(r.at) > listLife {
+	if r.since(r.at) > listLife {
 		return nil
 	}
 	for table, shards := range r.listed {
@@ -252,7 +310,8 @@ func (r *Reader) wanted() (out []place) {
 			want(p)
 		}
 	}
-	return out
+	slices.SortFunc(out, place.compare)
+	return slices.Compact(out)
 }
 
 func (r *Reader) takeAll(ctx context.Context) error {
@@ -264,12 +323,12 @@ func (r *Reader) takeAll(ctx context.Context) error {
 	for i, p := range want {
 		refs[i] = r.lease(p)
 	}
-	before := time.Now()
+	before := r.now()
 	rows, err := r.run.Store.Get(ctx, refs)
 	if err != nil {
 		return err
 	}
-	after := time.Now()
+	after := r.now()
 	for i, p := range want {
 		w := r.watched[p]
 		if w == nil {
@@ -286,33 +345,40 @@ func (r *Reader) takeAll(ctx context.Context) error {
 }
 
 func (r *Reader) takeOne(ctx context.Context, p place, seen lease) error {
-	start := time.Now()
-	hold, ok, err := take(ctx, r.run.Store, r.lease(p), seen, r.owner)
+	start := r.now()
+	hold, ok, err := take(ctx, r.run.Store, r.lease(p), seen, r.opts.Owner)
 	if err != nil || !ok {
 		return err
 	}
-	h := &holding{Reader: r, place: p, tenure: hold, before: seen.owner, stopped: make(chan struct{})}
+	h := &holding{Reader: r, place: p, tenure: hold, before: seen.owner}
 	h.beaten(start)
 	if err := errors.Join(r.run.Begin(ctx, p.table, p.shard, hold), h.open(ctx)); err != nil {
 		return errors.Join(err, release(ctx, r.run.Store, r.lease(p), hold))
 	}
 	r.opts.Log.Info("reading a shard", "table", p.table, "shard", p.shard, "hold", hold, "before", seen.owner)
+	h.start(ctx)
 	r.mu.Lock()
 	r.held[p] = h
 	r.mu.Unlock()
-	h.start(ctx)
 	r.wake()
 	return nil
 }
 
-// lose ends a holding that another process has now.
-func (r *Reader) lose(h *holding) {
+// lose ends a holding, unless it is over or about to be.
+func (r *Reader) lose(h *holding) bool {
 	r.mu.Lock()
-	delete(r.held, h.place)
-	delete(r.watched, h.place)
+	ours := r.held[h.place] == h && !h.leaving
+	h.leaving = true
 	r.mu.Unlock()
+	if !ours {
+		return false
+	}
 	h.stop()
+	r.mu.Lock()
+	delete(r.held, h.place) // not before: who takes it again opens the same spool
+	r.mu.Unlock()
 	r.wake()
+	return true
 }
 
 // letGo ends all holdings and gives their leases back.
@@ -320,7 +386,9 @@ func (r *Reader) letGo() {
 	ctx, cancel := context.WithTimeout(context.Background(), r.opts.Lease)
 	defer cancel()
 	for _, h := range r.holdings() {
-		r.lose(h)
+		if !r.lose(h) {
+			continue
+		}
 		if err := release(ctx, r.run.Store, r.lease(h.place), h.tenure); err != nil {
 			r.opts.Log.Warn("giving a shard back; it is free when its lease has run out", "shard", h.shard, "error", err)
 		}
@@ -340,7 +408,7 @@ func (r *Reader) holding(table, shard string) *holding {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := r.held[place{table, shard}]
-	if h == nil || h.lapsed() {
+	if h == nil || h.leaving || h.lapsed() {
 		return nil
 	}
 	return h
@@ -357,15 +425,16 @@ func (r *Reader) Tenure(table, shard string) int64 {
 // Shards lists the shards of a table, ours and others', with those that the stream
 // has forgotten and we have not: these come first.
 func (r *Reader) Shards(_ context.Context, table string) (out []store.Shard, err error) {
+	ours := r.holdings()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	there := map[string]bool{}
 	for _, s := range r.listed[table] {
 		there[s.ID] = true
 	}
-	for p := range r.held {
-		if p.table == table && !there[p.shard] {
-			out = append(out, store.Shard{ID: p.shard, Closed: true})
+	for _, h := range ours {
+		if h.table == table && !there[h.shard] {
+			out = append(out, store.Shard{ID: h.shard, Closed: true})
 		}
 	}
 	return append(out, r.listed[table]...), nil

@@ -3,8 +3,9 @@ package live
 import (
 	"context"
 	"errors"
-	"os"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,7 +50,7 @@ type state struct {
 // survey lists the shards of all tables; then what was begun, so that who begins a
 // shard that was not there yet is seen.
 func (r *Reader) survey(ctx context.Context) (survey, error) {
-	v := survey{at: time.Now(), listed: map[string][]store.Shard{}, there: map[place]bool{}, begun: map[place]state{}}
+	v := survey{at: r.now(), listed: map[string][]store.Shard{}, there: map[place]bool{}, begun: map[place]state{}}
 	tables, err := r.run.Tables(ctx)
 	if err != nil {
 		return v, err
@@ -102,7 +103,8 @@ func (v *survey) lanes() map[string]bool {
 // been for long. Where others do the same it is done once.
 func (r *Reader) retire(ctx context.Context, v survey) error {
 	var errs []error
-	for p, s := range v.begun {
+	for _, p := range slices.SortedFunc(maps.Keys(v.begun), place.compare) {
+		s := v.begun[p]
 		noted, there := !s.missing.IsZero(), v.there[p]
 		switch {
 		case !s.done || there && !noted:
@@ -174,21 +176,21 @@ const maxOver = 10_000
 
 // sweep removes the files of shards that others finished.
 func (r *Reader) sweep() {
-	tables, err := os.ReadDir(r.opts.Dir)
+	tables, err := r.opts.Disk.List(r.opts.Dir)
 	if err != nil {
 		return
 	}
 	for _, t := range tables {
-		shards, err := os.ReadDir(filepath.Join(r.opts.Dir, t.Name()))
+		shards, err := r.opts.Disk.List(filepath.Join(r.opts.Dir, t))
 		if err != nil {
 			continue // a file
 		}
-		for _, s := range shards {
-			p := place{strings.ReplaceAll(t.Name(), dot, "."), s.Name()}
+		for _, shard := range shards {
+			p := place{strings.ReplaceAll(t, dot, "."), shard}
 			if !r.isOver(p) {
 				continue
 			}
-			if err := os.RemoveAll(r.spoolDir(p)); err != nil {
+			if err := r.opts.Disk.RemoveAll(r.spoolDir(p)); err != nil {
 				r.opts.Log.Warn("removing the files of a finished shard", "table", p.table, "shard", p.shard, "error", err)
 			}
 		}

@@ -2,11 +2,12 @@ package live
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
+	"math"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -25,10 +26,12 @@ import (
 //	000…0123.seg  000…4711.seg  end
 //
 // The file end is there when the shard was read to its end. What was appended
-// survives the process; a page torn by a crash of the machine is cut off when the
-// spool is opened, and read from the stream again.
+// survives the machine; a page torn by its crash is cut off when the spool is
+// opened, and read from the stream again.
 type spool struct {
-	dir string
+	disk    Disk
+	dir     string
+	segment int64 // how large a segment grows
 
 	mu       sync.Mutex
 	segments []*segment
@@ -42,7 +45,7 @@ type segment struct {
 	path  string
 	after events.Position
 	last  events.Position
-	file  *os.File
+	file  File
 	size  int64
 	marks []mark
 }
@@ -61,10 +64,11 @@ const (
 )
 
 // openSpool opens the spool of a shard that is applied up to a position. What is
-// there and does not go on from that position, without a gap, is thrown away.
-func openSpool(dir string, applied events.Position) (*spool, error) {
-	s := &spool{dir: dir}
-	if err := s.load(); err != nil {
+// there and does not go on from that position, without a gap, is thrown away. Its
+// segments grow to about that many bytes, 0 for segmentBytes.
+func openSpool(disk Disk, dir string, segment int64, applied events.Position) (*spool, error) {
+	s := &spool{disk: disk, dir: dir, segment: cmp.Or(segment, segmentBytes)}
+	if err := s.load(applied); err != nil {
 		s.close()
 		return nil, fmt.Errorf("opening the spool %s: %w", dir, err)
 	}
@@ -72,58 +76,76 @@ func openSpool(dir string, applied events.Position) (*spool, error) {
 		return s, nil
 	}
 	s.close()
-	if err := os.RemoveAll(dir); err != nil {
+	if err := disk.RemoveAll(dir); err != nil {
 		return nil, err
 	}
-	return &spool{dir: dir, last: applied}, os.MkdirAll(dir, 0o755)
+	return &spool{disk: disk, dir: dir, segment: s.segment, last: applied}, disk.MkdirAll(dir)
 }
 
-func (s *spool) load() error {
-	entries, err := os.ReadDir(s.dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+// load opens the segments from the one in which the position is, as far as each
+// goes on from the one before.
+func (s *spool) load(applied events.Position) error {
+	names, err := s.disk.List(s.dir)
 	if err != nil {
 		return err
 	}
+	var afters []events.Position // in the order of their names, which are positions
+	for _, name := range names {
+		if text, ok := strings.CutSuffix(name, suffix); ok {
+			after, err := events.ParsePosition(text)
+			if err != nil {
+				return err
+			}
+			afters = append(afters, after)
+		}
+	}
+	first := sort.Search(len(afters), func(i int) bool { return afters[i].Compare(applied) > 0 }) - 1
 	whole := true
-	for _, e := range entries { // in the order of their names, which are positions
-		name, ok := strings.CutSuffix(e.Name(), suffix)
-		if !ok {
-			continue
-		}
-		after, err := events.ParsePosition(name)
-		if err != nil {
-			return err
-		}
-		path := filepath.Join(s.dir, e.Name())
-		if !whole || len(s.segments) > 0 && after != s.last {
-			whole = false
-			if err := os.Remove(path); err != nil {
+	for i, after := range afters {
+		path := s.path(after)
+		if i < first || !whole || len(s.segments) > 0 && after != s.last {
+			whole = whole && i < first
+			if err := s.disk.Remove(path); err != nil {
 				return err
 			}
 			continue
 		}
-		seg, good, err := openSegment(path, after)
+		seg, good, err := openSegment(s.disk, path, after)
 		if err != nil {
 			return err
 		}
 		s.segments, s.last, whole = append(s.segments, seg), seg.last, good
 	}
-	end, err := os.ReadFile(filepath.Join(s.dir, endFile))
-	s.ended = err == nil && string(end) == s.last.String() && len(s.segments) > 0
-	return nil
+	s.ended, err = s.hasEnd()
+	return err
 }
+
+func (s *spool) hasEnd() (bool, error) {
+	if len(s.segments) == 0 {
+		return false, nil
+	}
+	f, err := s.disk.Open(filepath.Join(s.dir, endFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	at, err := io.ReadAll(io.NewSectionReader(f, 0, 100))
+	return string(at) == s.last.String(), errors.Join(err, f.Close())
+}
+
+func (s *spool) path(after events.Position) string { return filepath.Join(s.dir, padded(after)+suffix) }
 
 // openSegment reads a segment through. good is false where it was cut off behind
 // its last whole frame.
-func openSegment(path string, after events.Position) (seg *segment, good bool, err error) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0o644)
+func openSegment(disk Disk, path string, after events.Position) (seg *segment, good bool, err error) {
+	f, err := disk.Open(path)
 	if err != nil {
 		return nil, false, err
 	}
 	seg = &segment{path: path, after: after, last: after, file: f}
-	r := frameReader{r: bufio.NewReaderSize(f, 1<<20)}
+	r := frameReader{r: bufio.NewReaderSize(io.NewSectionReader(f, 0, math.MaxInt64), 1<<20)}
 	for {
 		rec, err := r.next()
 		if err == io.EOF {
@@ -174,11 +196,11 @@ func (s *spool) append(records []events.Record) error {
 func (s *spool) current() (*segment, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := len(s.segments); n > 0 && s.segments[n-1].size < segmentBytes {
+	if n := len(s.segments); n > 0 && s.segments[n-1].size < s.segment {
 		return s.segments[n-1], nil
 	}
-	path := filepath.Join(s.dir, padded(s.last)+suffix)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
+	path := s.path(s.last)
+	f, err := s.disk.Create(path)
 	if err != nil {
 		return nil, err
 	}
@@ -193,12 +215,21 @@ func padded(p events.Position) string {
 	return strings.Repeat("0", max(0, 40-len(s))) + s
 }
 
-// end remembers that nothing comes any more.
+// end remembers that nothing comes any more. It is on disk when it returns; after an
+// error it is not remembered.
 func (s *spool) end() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ended = true
-	return os.WriteFile(filepath.Join(s.dir, endFile), []byte(s.last.String()), 0o644)
+	f, err := s.disk.Create(filepath.Join(s.dir, endFile))
+	if err != nil {
+		return err
+	}
+	if _, err = f.WriteAt([]byte(s.last.String()), 0); err == nil {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close())
+	s.ended = err == nil
+	return err
 }
 
 // position is that of the last record.
@@ -249,17 +280,13 @@ func (s *spool) read(table string, after events.Position, limit int) (out store.
 func (s *spool) trim(upTo events.Position) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := 0
-	for n < len(s.segments)-1 && s.segments[n].last.Compare(upTo) <= 0 {
-		n++
-	}
-	for _, seg := range s.segments[:n] {
-		seg.file.Close()
-		if err := os.Remove(seg.path); err != nil {
+	for len(s.segments) > 1 && s.segments[0].last.Compare(upTo) <= 0 {
+		if err := s.disk.Remove(s.segments[0].path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
+		s.segments[0].file.Close()
+		s.segments = slices.Delete(s.segments, 0, 1)
 	}
-	s.segments = slices.Delete(s.segments, 0, n)
 	return nil
 }
 

@@ -41,7 +41,7 @@ func must(t *testing.T, err error) {
 
 func opened(t *testing.T, dir string, applied int) *spool {
 	t.Helper()
-	s, err := openSpool(dir, at(applied))
+	s, err := openSpool(machine{}, dir, 0, at(applied))
 	must(t, err)
 	t.Cleanup(s.close)
 	return s

@@ -48,7 +48,7 @@ type Dead struct {
 	Adds     []projections.Add // the amounts that wait: field and amount
 	Record   value.Item        // "table", "keys", "old", "new", "expired": see RecordItem
 	Raw      string            // of a DeadRecord that could not be read: the bytes
-	Source   string            // of a DeadRecord: file, line and offset
+	Source   string            // of a DeadRecord: file, line and offset; of a DeadGap: from where to where
 
 	parts int // how many rows hold the record, beside this one
 }
