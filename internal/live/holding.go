@@ -21,7 +21,7 @@ type holding struct {
 	beatAt atomic.Pointer[time.Time]
 	spool  *spool
 
-	gapAfter events.Position // the last gap that was said began there
+	said string // the last gap, where it is
 
 	leaving bool // it is being given up; Reader.mu guards it
 	cancel  context.CancelFunc
@@ -160,12 +160,6 @@ func (h *holding) isGone() bool {
 // resumeBehindGap says what is missing, then goes on at the oldest record there is.
 // Where nothing was ever read there is nothing to miss.
 func (h *holding) resumeBehindGap(ctx context.Context, after events.Position) (int, error) {
-	said := h.gapAfter == after
-	if !said {
-		if still, err := h.still(ctx); !still || err != nil {
-			return 0, err
-		}
-	}
 	oldest, err := h.oldest(ctx)
 	if err != nil {
 		return 0, err
@@ -174,18 +168,24 @@ func (h *holding) resumeBehindGap(ctx context.Context, after events.Position) (i
 	if err != nil {
 		return 0, err
 	}
-	if after.IsZero() || said {
-		return len(page.Records), h.keep(ctx, page)
-	}
 	to := "the end of the shard"
 	if len(page.Records) > 0 {
 		to = page.Records[0].Position.String()
 	}
-	if err := h.gap(ctx, after, to, "the stream had forgotten what came after it, up to "+to); err != nil {
-		return 0, err
+	if said := between(after, to); !after.IsZero() && h.said != said {
+		if still, err := h.still(ctx); !still || err != nil {
+			return 0, err
+		}
+		if err := h.gap(ctx, after, to, "the stream had forgotten what came after it, up to "+to); err != nil {
+			return 0, err
+		}
+		h.said = said
 	}
-	h.gapAfter = after
 	return len(page.Records), h.keep(ctx, page)
+}
+
+func between(after events.Position, to string) string {
+	return fmt.Sprintf("after %v, up to %s", after, to)
 }
 
 // still reports whether the shard is ours for certain. Who comes back after a long
@@ -225,7 +225,7 @@ func (h *holding) lost(ctx context.Context, after events.Position) error {
 func (h *holding) gap(ctx context.Context, after events.Position, to, what string) error {
 	d := runner.Dead{
 		Kind: runner.DeadGap, Target: fmt.Sprintf("shard %s of %s", h.shard, h.table), Position: after, Time: h.run.Now().UTC(),
-		Source: fmt.Sprintf("after %v, up to %s", after, to),
+		Source: between(after, to),
 		Reason: fmt.Sprintf("records are missing after %v: %s; what is derived from them may be wrong until it is rebuilt. Before, the shard was read by %s: its spool may have them", after, what, orNobody(h.before)),
 	}
 	id, err := h.run.KeepDead(ctx, d)

@@ -31,6 +31,12 @@ const (
 	Skew          Kind = "skew"           // a process's clock is wrong
 	ClockBack     Kind = "clock-back"     // a clock is set back
 	PowerCut      Kind = "power-cut"      // what was not made durable is lost, with all processes
+	DiskFull      Kind = "disk-full"      // a disk takes nothing for now
+	ShortWrite    Kind = "short-write"    // it takes a part
+	FailedSync    Kind = "failed-sync"    // it does not make durable what it took, and forgets it
+	TornLog       Kind = "torn-log"       // after a power cut a file ends amid what was written last
+	FlippedLog    Kind = "flipped-log"    // after a power cut the last bytes of a file are others
+	Trim          Kind = "trim"           // a stream forgets what not everybody has applied
 	TornTail      Kind = "torn-tail"      // a file ends amid what was written last
 	FlippedBits   Kind = "flipped-bits"   // a file's last bytes are others
 	SearchBusy    Kind = "search-429"     // the index takes nothing for now
@@ -47,7 +53,7 @@ const (
 var Kinds = []Kind{
 	CrashBefore, CrashAfter, CrashBetween, Redelivery, Reorder, Bisect, PartialReply, Zombie, TwoWorkers, Split,
 	Throttle, Unknown, Conflict, Unprocessed, Expiry, Skew, ClockBack, PowerCut,
-	TornTail, FlippedBits, SearchBusy, SearchDown, SearchTimeout, SearchMixed, SearchVersion,
+	DiskFull, ShortWrite, FailedSync, TornLog, FlippedLog, Trim, TornTail, FlippedBits, SearchBusy, SearchDown, SearchTimeout, SearchMixed, SearchVersion,
 	RudeOverwrite, RudeRecreate, RudeRename,
 }
 

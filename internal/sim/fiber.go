@@ -25,6 +25,9 @@ type fiber struct {
 	idle    bool   // it paused because it found nothing to do
 	call    int    // the number of the call that it is amid
 	began   int    // how many writes there had been when it last read records
+	part    bool   // it may come to its end while its process goes on
+	// ready, when set, says whether what it waits for is there.
+	ready func() bool
 }
 
 // crash unwinds a fiber whose process is dead.

@@ -103,7 +103,7 @@ func (w *world) lineage(who string, key store.Key, now value.Item) {
 			continue
 		}
 		for _, p := range t.shards {
-			if p.ID == s.Parent && (!p.Closed || w.place(group, t, p).Compare(p.end()) < 0) {
+			if p.ID == s.Parent && (!p.Closed || !w.passed(group, t, p)) {
 				w.fail(Reordered, "lineage: %s moved on in shard %s of %s before its parent %s was done", who, id, name, p.ID)
 			}
 		}
@@ -114,14 +114,6 @@ func (w *world) lineage(who string, key store.Key, now value.Item) {
 func (w *world) place(group string, t *table, s *shard) events.Position {
 	row := w.base.tables[book.TableName].get(book.Checkpoint(w.model.Name, group, t.Name, s.ID).Key)
 	return events.PositionFrom(row.Get(book.Position))
-}
-
-// end is the position of a shard's last record.
-func (s *shard) end() (p events.Position) {
-	if n := len(s.records); n > 0 {
-		p = s.records[n-1].Position
-	}
-	return p
 }
 
 // groups are those who follow the model's streams, each with a place of its own.
@@ -143,6 +135,9 @@ func (w *world) trim(who, name, id string, upTo events.Position) {
 			if w.place(g, t, s).Compare(upTo) < 0 {
 				w.fail(Lost, "trim: %s gave up shard %s of %s up to %s, and %s has come to %s", who, id, name, upTo, g, w.place(g, t, s))
 			}
+		}
+		if w.trims != nil { // this stream forgets by itself
+			return
 		}
 		if was := s.trimmed; w.base.keep {
 			w.base.undo = append(w.base.undo, func() { s.trimmed = was })

@@ -244,7 +244,11 @@ func (l *link) Read(ctx context.Context, table, id string, after events.Position
 	if l.turn(0.5) {
 		limit = min(limit, 1+l.sched.n(12))
 	}
-	return l.base.Read(ctx, table, id, after, limit)
+	out, err := l.base.Read(ctx, table, id, after, limit)
+	if n := len(out.Records); n > 0 {
+		l.base.tables[table].given(id, out.Records[n-1].Position)
+	}
+	return out, err
 }
 
 // Trim says that nobody reads up to a position again.

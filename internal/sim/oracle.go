@@ -25,6 +25,7 @@ type truth struct {
 	order    []string
 	followed map[string]value.Value // the last value of each field of each row
 	who      value.Item             // the follower whom a row is made for
+	differ   map[string]bool        // rows and documents that are not as they must be, where that is no failure
 }
 
 // known is a row that must be there, whole but for bookkeeping.
@@ -475,6 +476,15 @@ func (w *world) keptRows() map[string]bool {
 	return kept
 }
 
+// wrong notes a row or a document that is not as it must be.
+func (t *truth) wrong(name string, class Class, what string, args ...any) {
+	if t.differ == nil {
+		t.fail(class, what, args...)
+		return
+	}
+	t.differ[name] = true
+}
+
 // state holds every row of the store against the truth, both ways.
 func (t *truth) state() {
 	kept := t.keptRows()
@@ -485,7 +495,7 @@ func (t *truth) state() {
 			continue
 		}
 		if row == nil {
-			t.fail(Lost, "lost: %s is not there, should be %s", name, plain(k.image))
+			t.wrong(name, Lost, "lost: %s is not there, should be %s", name, plain(k.image))
 			continue
 		}
 		have := row.Filter(func(n string) bool { return !book.IsOurs(n) })
@@ -494,7 +504,7 @@ func (t *truth) state() {
 			want = want.Filter(func(n string) bool { return n != ballast })
 		}
 		if !value.EqualItems(have, want) {
-			t.fail(Reordered, "state: %s is %s, should be %s", name, differs(have, want), differs(want, have))
+			t.wrong(name, Reordered, "state: %s is %s, should be %s", name, differs(have, want), differs(want, have))
 		}
 	}
 	for _, mt := range t.model.Tables {
@@ -502,7 +512,7 @@ func (t *truth) state() {
 			name := refName(store.Ref{Table: mt.Name, Key: key})
 			e := mt.Classify(row)
 			if t.rows[name] == nil && !(e != nil && (e.SetOf() != nil || history(e))) {
-				t.fail(Doubled, "invented: %s is there: %s", name, plain(row))
+				t.wrong(name, Doubled, "invented: %s is there: %s", name, plain(row))
 			}
 		})
 	}
@@ -555,7 +565,7 @@ func (t *truth) compareSets() {
 			}
 			for _, el := range row.Get(set.Attr).Elements() {
 				if m := model.Scalar(el.Value); have[name][m] {
-					t.fail(Doubled, "set: %s has %q twice", name, m)
+					t.wrong(name, Doubled, "set: %s has %q twice", name, m)
 				} else {
 					have[name][m] = true
 				}
@@ -564,14 +574,14 @@ func (t *truth) compareSets() {
 		for name, s := range t.members {
 			for m := range s.values[set] {
 				if !have[name][m] {
-					t.fail(Lost, "set: %s has no %q", name, m)
+					t.wrong(name, Lost, "set: %s has no %q", name, m)
 				}
 				delete(have[name], m)
 			}
 		}
 		for name, rest := range have {
 			for m := range rest {
-				t.fail(Doubled, "set: %s has %q, and no row says so", name, m)
+				t.wrong(name, Doubled, "set: %s has %q, and no row says so", name, m)
 			}
 		}
 	}
@@ -605,14 +615,14 @@ func (t *truth) documents() {
 	}
 	for name, d := range t.index.docs {
 		if w, ok := want[name]; ok && (d.Deleted || !slices.Equal(d.Text, w.Text) || !sameValues(d.Values, w.Values)) {
-			t.fail(Reordered, "search: %q is %v %q %v, should be %q %v", name, d.Deleted, d.Text, d.Values, w.Text, w.Values)
+			t.wrong(name, Reordered, "search: %q is %v %q %v, should be %q %v", name, d.Deleted, d.Text, d.Values, w.Text, w.Values)
 		} else if !ok && !d.Deleted {
-			t.fail(Doubled, "search: %q is found, and should not be", name)
+			t.wrong(name, Doubled, "search: %q is found, and should not be", name)
 		}
 		delete(want, name)
 	}
 	for name := range want {
-		t.fail(Lost, "search: %q is not found", name)
+		t.wrong(name, Lost, "search: %q is not found", name)
 	}
 }
 

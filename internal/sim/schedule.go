@@ -48,10 +48,15 @@ func Run(m *model.Model, seed uint64, o Options) Outcome {
 	w.settle()
 	w.lastWord()
 	w.heal()
-	if len(w.failures) == 0 {
+	switch {
+	case len(w.failures) > 0:
+	case w.trims.gaps():
+		w.drift()
+		w.accounts()
+	default:
 		w.judge()
 	}
-	if len(w.failures) == 0 {
+	if len(w.failures) == 0 && !w.trims.gaps() {
 		w.recount()
 		w.again()
 		w.recording()
@@ -77,9 +82,13 @@ func (w *world) rough(o Options) (acts int) {
 		acts = o.Acts
 	}
 	next, crowd := 0, 1
+	least, every := 400, 6
+	if w.way == byReader { // it has more to do for the same
+		least, every = 1500, 3
+	}
 	for turn := 0; turn < 6000 && len(w.failures) == 0; turn++ {
 		switch u := w.sched.n(100); {
-		case u < 6:
+		case u < every:
 			if next < acts && !o.Skip[next] {
 				w.app.act(next)
 			}
@@ -97,6 +106,7 @@ func (w *world) rough(o Options) (acts int) {
 			}
 		case u < 18 && w.strike(TwoWorkers):
 			crowd = 1 + w.faults.dice.n(3)
+			w.stall()
 		default:
 			for w.mapping == nil && len(w.nodes) < crowd {
 				w.spawn()
@@ -107,7 +117,7 @@ func (w *world) rough(o Options) (acts int) {
 			}
 			w.turn()
 		}
-		if next >= acts && turn > 400 && w.sched.chance(0.01) {
+		if next >= acts && turn > least && w.sched.chance(0.01) {
 			break
 		}
 	}
@@ -136,6 +146,10 @@ func (w *world) streams() {
 	if !s.Closed && len(s.records) > 0 && len(t.shards) < 12 && w.might(Split, 5) {
 		t.split(s, w.faults.dice)
 	}
+	if w.way == byReader {
+		w.trims.forget()
+		w.machines()
+	}
 	if w.base.keep && w.might(PowerCut, 1) {
 		clear(w.foreign)
 		w.foreign[""] = true            // from now on nobody knows who wrote a version
@@ -153,16 +167,26 @@ func (w *world) streams() {
 func (w *world) turn() {
 	var can []*fiber
 	var of []*node
+	waits := false
 	for _, n := range w.nodes {
 		for _, f := range n.fibers {
 			if f.asleep > 0 {
 				f.asleep--
 				continue
 			}
+			if f.ready != nil && !f.ready() {
+				waits = true
+				continue
+			}
 			can, of = append(can, f), append(of, n)
 		}
 	}
-	if len(can) == 0 {
+	switch {
+	case len(can) > 0:
+	case waits:
+		w.clock = w.clock.Add(time.Second)
+		return
+	default:
 		if w.mapping == nil {
 			w.spawn() // all sleep: others go on
 		}
@@ -185,6 +209,8 @@ func (w *world) ended(f *fiber, n *node) {
 	case !f.over:
 	case w.mapping != nil && !f.crashed:
 		w.mapping.over(n)
+	case f.part && !f.crashed:
+		n.fibers = slices.DeleteFunc(n.fibers, func(o *fiber) bool { return o == f })
 	default:
 		n.die()
 	}
@@ -196,6 +222,9 @@ func (n *node) die() {
 		f.kill()
 	}
 	n.nodes = slices.DeleteFunc(n.nodes, func(o *node) bool { return o == n })
+	if n.host != nil {
+		n.host.n = nil
+	}
 	if n.mapping != nil {
 		n.mapping.over(n)
 	}
@@ -211,7 +240,7 @@ func (w *world) settle() {
 		}
 	}
 	for quiet, turns := 0, 0; quiet < 3 && len(w.failures) == 0; turns++ {
-		if turns > 200000 {
+		if turns > 200000 || w.way == byReader && turns > 1000 {
 			w.fail(Stuck, "it does not catch up")
 			return
 		}
@@ -236,7 +265,7 @@ func (w *world) settle() {
 				if f.bug != "" {
 					w.fail(Stuck, "%s", f.bug)
 				}
-				if f.over && w.mapping != nil {
+				if f.over && (w.mapping != nil || f.part && !f.crashed) {
 					w.ended(f, n)
 					still = false
 					continue
@@ -254,6 +283,10 @@ func (w *world) settle() {
 					f.err = nil
 				}
 			}
+		}
+		if w.way == byReader {
+			w.clock = w.clock.Add(3 * time.Second)
+			still = still && w.trims.caughtUp()
 		}
 		if quiet++; !still || w.records() != before {
 			quiet = 0
@@ -352,17 +385,22 @@ func (w *world) accounts() {
 		for _, mt := range w.model.Tables {
 			for _, s := range w.base.tables[mt.Name].shards {
 				row := w.base.tables[book.TableName].get(book.Checkpoint(w.model.Name, g, mt.Name, s.ID).Key)
-				n := 0
-				for _, a := range []string{"applied", "skipped", "kept"} {
-					c, _ := row.Get(a).Int64()
-					n += int(c)
-				}
+				n := counted(row) + w.trims.lost(g, w.base.tables[mt.Name], s)
 				if n != len(s.records) {
 					w.fail(Unaccounted, "unaccounted: %s of %s, shard %s: %d of %d records are counted", g, mt.Name, s.ID, n, len(s.records))
 				}
 			}
 		}
 	}
+}
+
+// counted is how many records a checkpoint has counted.
+func counted(row value.Item) (n int) {
+	for _, a := range []string{"applied", "skipped", "kept"} {
+		c, _ := row.Get(a).Int64()
+		n += int(c)
+	}
+	return n
 }
 
 func (w *world) kept() (out []value.Item) {

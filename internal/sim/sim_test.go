@@ -89,9 +89,15 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// apart are pairs that cannot meet: a function does not go with a store of this
-// machine; and a file ends torn or flipped.
-var apart = []string{pairOf(PowerCut, Bisect), pairOf(PowerCut, PartialReply), pairOf(TornTail, FlippedBits)}
+// apart are pairs that cannot meet: a function goes neither with a store of this
+// machine nor with spools; and a file ends torn or flipped.
+var apart = func() []string {
+	out := []string{pairOf(TornTail, FlippedBits)}
+	for _, k := range []Kind{PowerCut, DiskFull, ShortWrite, FailedSync, TornLog, FlippedLog, Trim} {
+		out = append(out, pairOf(k, Bisect), pairOf(k, PartialReply))
+	}
+	return out
+}()
 
 var covered = func() (out []string) {
 	for _, kind := range []string{"count", "sum", "mean", "distinct", "set", "copy", "history", "each", "follow", "steps", "search"} {

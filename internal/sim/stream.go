@@ -21,6 +21,7 @@ type shard struct {
 	low, high uint32 // the range, both included
 	records   []events.Record
 	seen      int // how many of them readers see by now
+	given     int // how many of the first were read by somebody
 	trimmed   int // how many of the first are forgotten
 	last      events.Position
 	gone      bool // no longer listed
@@ -127,7 +128,7 @@ func (m *memory) Read(_ context.Context, name, id string, after events.Position,
 		return out, fmt.Errorf("shard %s of %s: %w", id, name, store.ErrNoTable)
 	}
 	s := t.shards[i]
-	at, _ := slices.BinarySearchFunc(s.records, above(after, 1), func(r events.Record, p events.Position) int { return r.Position.Compare(p) })
+	at := s.upTo(after)
 	if after.IsZero() {
 		at = s.trimmed
 	} else if at < s.trimmed {
@@ -154,4 +155,19 @@ func (m *memory) Horizon(_ context.Context, name, id string) (events.Position, e
 		}
 	}
 	return events.Position{}, nil
+}
+
+// given notes how far a shard was read.
+func (t *table) given(id string, last events.Position) {
+	for _, s := range t.shards {
+		if s.ID == id {
+			s.given = max(s.given, s.upTo(last))
+		}
+	}
+}
+
+// upTo is how many records there are up to a position.
+func (s *shard) upTo(p events.Position) int {
+	n, _ := slices.BinarySearchFunc(s.records, above(p, 1), func(r events.Record, p events.Position) int { return r.Position.Compare(p) })
+	return n
 }

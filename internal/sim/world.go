@@ -9,6 +9,7 @@ import (
 
 	"weir/internal/book"
 	"weir/internal/lambda"
+	"weir/internal/live"
 	"weir/internal/model"
 	"weir/internal/runner"
 	"weir/internal/search"
@@ -32,6 +33,8 @@ type world struct {
 	born    int
 	way     way
 	mapping *mapping // of the function; nil where there is none
+	hosts   []*host  // machines of processes that share streams
+	trims   *trims   // what the streams forgot; nil where they do not
 
 	foreign  map[string]bool // rows whose version the application wrote last
 	buried   map[string]int  // how many writes there had been when a tombstone was written last
@@ -51,6 +54,7 @@ const (
 	byFollower way = iota // processes that read the store's streams themselves
 	byShard               // a function that is given shards in their order
 	byItem                // a function that relies on the order of each row's changes alone
+	byReader              // processes that share the streams of DynamoDB
 	ways
 )
 
@@ -85,6 +89,7 @@ func newWorld(m *model.Model, seed uint64, o Options) *world {
 	w.base.wrote = func(who string, t *table, key store.Key, old, now value.Item) {
 		w.backwards(who, t, key, old, now)
 		w.guards(who, t, key, old, now)
+		w.trims.wrote(who, t, key, old, now)
 		if w.log != nil {
 			w.log(fmt.Sprintf("    %s: %s was %s", who, refName(store.Ref{Table: t.Name, Key: key}), plain(old)))
 			w.log(fmt.Sprintf("    %s: %s is  %s", who, refName(store.Ref{Table: t.Name, Key: key}), plain(now)))
@@ -104,6 +109,8 @@ func (w *world) choose() {
 		w.mapping = newMapping(w, lambda.ByShard)
 	case byItem:
 		w.mapping = newMapping(w, lambda.ByItem)
+	case byReader:
+		w.trims = newTrims(w)
 	}
 }
 
@@ -118,12 +125,20 @@ type node struct {
 	handler *lambda.Handler
 	link    *link
 	busy    bool
+	// Of a process that shares streams:
+	host   *host
+	reader *live.Reader
+	stop   context.CancelFunc
 }
 
-// spawn starts a process that follows all streams.
+// spawn starts a process that follows all streams, or its share of them.
 func (w *world) spawn() *node {
 	n := w.start()
-	n.follow()
+	if w.way == byReader {
+		n.share()
+	} else {
+		n.follow(&runner.Follower{Runner: n.runner(nil)})
+	}
 	return n
 }
 
@@ -167,9 +182,8 @@ func (n *node) runnerOver(l *link) *runner.Runner {
 	return r
 }
 
-// follow has the process follow all streams, as one that owns them does.
-func (n *node) follow() {
-	follower := &runner.Follower{Runner: n.runner(nil)}
+// follow has the process follow streams.
+func (n *node) follow(follower *runner.Follower) {
 	for _, g := range n.groups() {
 		n.fiber(g, func(f *fiber) error {
 			for {

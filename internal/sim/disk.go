@@ -1,0 +1,264 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"weir/internal/live"
+)
+
+// What a disk answers when it does not do as it is asked.
+var (
+	errFull = errors.New("no space left on device")
+	errDisk = errors.New("input/output error")
+)
+
+// host is a machine that processes of weir run on, one at a time. Its disk outlives
+// them.
+type host struct {
+	*world
+	name    string
+	n       *node // that runs on it; nil for none
+	files   map[string]*file
+	removed map[string]*file // since something was made beside it: may come back
+}
+
+// file is what a process sees of a file, and what a power cut leaves of it.
+type file struct {
+	now, durable []byte
+	dirty        []span // written, and to be made durable by a Sync
+}
+
+type span struct{ from, to int }
+
+func (w *world) newHost() *host {
+	h := &host{world: w, name: fmt.Sprintf("h%d", len(w.hosts)+1), files: map[string]*file{}, removed: map[string]*file{}}
+	w.hosts = append(w.hosts, h)
+	return h
+}
+
+// cut is a power cut. Of what was not made durable nothing is there, or all of it;
+// or a part, or not as it was written, where the kind of fault says so.
+func (h *host) cut(k Kind) {
+	d := h.faults.dice
+	for _, name := range slices.Sorted(maps.Keys(h.removed)) {
+		if h.files[name] == nil && d.chance(0.5) {
+			h.files[name] = h.removed[name]
+		}
+	}
+	clear(h.removed)
+	for _, name := range slices.Sorted(maps.Keys(h.files)) {
+		f := h.files[name]
+		for _, s := range f.dirty {
+			if b := slices.Clone(f.now[min(s.from, len(f.now)):min(s.to, len(f.now))]); k != PowerCut || d.chance(0.5) {
+				f.durable = overlay(f.durable, damaged(b, k, d), s.from)
+			}
+		}
+		f.now, f.dirty = slices.Clone(f.durable), nil
+	}
+	h.note(h.name, string(k), nil)
+}
+
+func damaged(b []byte, k Kind, d *dice) []byte {
+	switch {
+	case len(b) == 0:
+	case k == TornLog:
+		b = b[:d.n(len(b))]
+	case k == FlippedLog:
+		b[d.n(len(b))] ^= byte(1 + d.n(255))
+	}
+	return b
+}
+
+// wear damages the tail of what is durable in one of the spools.
+func (h *host) wear(k Kind) {
+	var logs []string
+	for _, name := range slices.Sorted(maps.Keys(h.files)) {
+		if len(h.files[name].durable) > 0 && path.Base(name) != "end" {
+			logs = append(logs, name)
+		}
+	}
+	if len(logs) == 0 {
+		return
+	}
+	f := h.files[pick(h.faults.dice, logs)]
+	from := max(0, len(f.durable)-1-h.faults.dice.n(2000))
+	f.durable = append(f.durable[:from:from], damaged(slices.Clone(f.durable[from:]), k, h.faults.dice)...)
+	f.now = slices.Clone(f.durable)
+}
+
+func overlay(to, b []byte, at int) []byte {
+	if short := at + len(b) - len(to); short > 0 {
+		to = append(to, make([]byte, short)...)
+	}
+	copy(to[at:], b)
+	return to
+}
+
+// diskLink is a process's way to its machine's disk: live.Disk.
+type diskLink struct {
+	*host
+	n *node
+}
+
+func (d diskLink) do(what, name string) {
+	d.note(d.n.running.name, "disk "+what, []string{name})
+}
+
+// before may end the process before it changes something.
+func (d diskLink) before() {
+	if d.might(CrashBefore, 0.3) {
+		panic(crash{})
+	}
+}
+
+func (d diskLink) after() {
+	if d.might(CrashAfter, 0.3) {
+		panic(crash{})
+	}
+}
+
+func (d diskLink) MkdirAll(dir string) error {
+	d.do("mkdir", dir)
+	return nil
+}
+
+func (d diskLink) List(dir string) (names []string, err error) {
+	for name := range d.files {
+		if rest, in := strings.CutPrefix(name, dir+"/"); in {
+			first, _, _ := strings.Cut(rest, "/")
+			names = append(names, first)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+func (d diskLink) Create(name string) (live.File, error) {
+	d.do("create", name)
+	d.before()
+	if d.might(DiskFull, 0.5) {
+		return nil, errFull
+	}
+	f := d.files[name]
+	if f == nil {
+		f = &file{}
+		d.files[name] = f
+	}
+	f.now, f.dirty = nil, nil
+	for other := range d.removed { // what was removed here is gone now
+		if path.Dir(other) == path.Dir(name) {
+			delete(d.removed, other)
+		}
+	}
+	d.after()
+	return fileLink{d, name, f}, nil
+}
+
+func (d diskLink) Open(name string) (live.File, error) {
+	if f := d.files[name]; f != nil {
+		return fileLink{d, name, f}, nil
+	}
+	return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+}
+
+func (d diskLink) Remove(name string) error {
+	d.do("remove", name)
+	d.before()
+	f := d.files[name]
+	if f == nil {
+		return fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+	}
+	delete(d.files, name)
+	d.removed[name] = f
+	return nil
+}
+
+func (d diskLink) RemoveAll(dir string) error {
+	for _, name := range slices.Sorted(maps.Keys(d.files)) {
+		if strings.HasPrefix(name, dir+"/") {
+			if err := d.Remove(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// fileLink is a process's way to one file.
+type fileLink struct {
+	diskLink
+	name string
+	*file
+}
+
+func (f fileLink) ReadAt(b []byte, at int64) (int, error) {
+	if at >= int64(len(f.now)) {
+		return 0, io.EOF
+	}
+	n := copy(b, f.now[at:])
+	if n < len(b) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (f fileLink) WriteAt(b []byte, at int64) (int, error) {
+	f.do("write", fmt.Sprintf("%s %d+%d", f.name, at, len(b)))
+	f.before()
+	n, err := len(b), error(nil)
+	switch {
+	case f.might(DiskFull, 3):
+		n, err = 0, errFull
+	case f.might(ShortWrite, 5):
+		n, err = f.faults.dice.n(len(b)), io.ErrShortWrite
+	}
+	f.now = overlay(f.now, b[:n], int(at))
+	f.dirty = append(f.dirty, span{int(at), int(at) + n})
+	f.after()
+	return n, err
+}
+
+// Sync makes durable what was written since the last one, whatever came of that.
+// What a failed one forgets is still read, and is lost by a power cut.
+func (f fileLink) Sync() error {
+	f.do("sync", f.name)
+	for _, k := range []Kind{TornLog, FlippedLog, PowerCut} {
+		if f.might(k, 0.35) {
+			f.host.cut(k)
+			panic(crash{})
+		}
+	}
+	f.before()
+	if f.might(FailedSync, 5) {
+		f.dirty = nil
+		return errDisk
+	}
+	durable := make([]byte, len(f.now))
+	copy(durable, f.durable)
+	for _, s := range f.dirty {
+		if to := min(s.to, len(f.now)); s.from < to {
+			copy(durable[s.from:to], f.now[s.from:to])
+		}
+	}
+	f.durable, f.dirty = durable, nil
+	f.after()
+	return nil
+}
+
+func (f fileLink) Truncate(size int64) error {
+	f.do("truncate", fmt.Sprintf("%s %d", f.name, size))
+	if f.strike(DiskFull) {
+		return errDisk
+	}
+	f.now = f.now[:min(int(size), len(f.now))]
+	return nil
+}
+
+func (f fileLink) Close() error { return nil }

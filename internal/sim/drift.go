@@ -1,0 +1,75 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"weir/internal/model"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+	"weir/internal/verify"
+)
+
+// drift holds what verify prints when records were missing against the truth: the
+// rows and documents that it names are those that are wrong, and no others. History
+// and weir's own tables are more than the truth can tell.
+func (w *world) drift() {
+	if slices.ContainsFunc(w.kept(), func(d value.Item) bool { return d.Get("kind").Text() != string(runner.DeadGap) }) {
+		return // of what is kept verify says so
+	}
+	w.counted["drifts"]++
+	t := w.app.truth()
+	t.differ = map[string]bool{}
+	t.state()
+	t.compareSets()
+	names := t.printed()
+	found := w.verify()
+	named := map[string]bool{}
+	for _, d := range found {
+		name, ok := names[d.Row]
+		if index, is := strings.CutPrefix(d.Derivation, "search "); is {
+			name, ok = w.model.Name+"-"+index+"\x00"+d.Row, true
+		}
+		if named[name] = true; ok && !w.unshown(&d) && !t.differ[name] {
+			w.fail(Unaccounted, "verify: after a gap it finds %+v, where nothing is wrong", d)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.differ)) {
+		if !named[name] {
+			w.fail(Lost, "verify: after a gap it does not find %q, which is wrong", name)
+		}
+	}
+}
+
+// unshown says of a difference that it is one of weir's own tables, which a row need
+// not show.
+func (w *world) unshown(d *verify.Difference) bool {
+	what := d.Derivation
+	set := func(e *model.Entity) bool { return e.SetOf() != nil && e.SetOf().Name == what } // its counts of members
+	return slices.ContainsFunc(w.model.Entities, set) || strings.HasPrefix(what, "book ") || what == "told" || what == "followers" || strings.HasSuffix(what, " as followed")
+}
+
+// printed are the names of rows, those that must be there and those that are, by how
+// verify prints them.
+func (t *truth) printed() map[string]string {
+	out := map[string]string{}
+	add := func(table *store.Table, k store.Key) {
+		out[table.Name+" "+string(value.AppendPlainItem(nil, table.Item(k)))] = refName(store.Ref{Table: table.Name, Key: k})
+	}
+	for _, k := range t.rows {
+		add(&k.table.Table, k.key)
+	}
+	for _, s := range t.members { // the first row of a set may be missing
+		add(&s.table.Table, s.key)
+	}
+	for _, mt := range t.model.Tables {
+		t.base.tables[mt.Name].each(func(k store.Key, row value.Item) {
+			if e := mt.Classify(row); e == nil || !history(e) {
+				add(&mt.Table, k)
+			}
+		})
+	}
+	return out
+}

@@ -1,0 +1,145 @@
+package sim
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"weir/internal/events"
+	"weir/internal/live"
+	"weir/internal/runner"
+	"weir/internal/store"
+)
+
+// What processes that share streams are given: times are short, so that leases run
+// out often, and files small, so that there are many.
+const (
+	leaseTime = 30 * time.Second
+	listTime  = 5 * time.Second
+	pollTime  = time.Second
+	fileBytes = 4 << 10
+)
+
+// share has the process take part in following the streams, on a machine that is
+// free: mostly on one that others were on before, so that their spools are there.
+func (n *node) share() {
+	n.host = n.free()
+	n.host.n = n
+	run := n.runner(nil)
+	n.reader = live.New(run, live.Options{
+		Dir: n.host.name, Lease: leaseTime, List: listTime, Poll: pollTime, Segment: fileBytes, Log: slog.New(slog.DiscardHandler),
+		Owner: n.name, Disk: diskLink{n.host, n}, Wait: n.wait, Go: n.part,
+	})
+	ctx, stop := context.WithCancel(context.Background())
+	n.stop = stop
+	n.fiber("read", func(*fiber) error {
+		n.reader.Run(ctx)
+		return nil
+	})
+	applies := *run
+	applies.Retired = n.reader.Retired
+	n.follow(&runner.Follower{Runner: &applies, Source: spooled{n.reader, n}})
+}
+
+// spooled is what a process has read for itself.
+type spooled struct {
+	*live.Reader
+	n *node
+}
+
+func (s spooled) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
+	s.n.running.began = s.n.base.writes
+	return s.Reader.Read(ctx, table, shard, after, limit)
+}
+
+// mostHosts is how many machines there ever are.
+const mostHosts = 5
+
+func (w *world) free() *host {
+	var free []*host
+	for _, h := range w.hosts {
+		if h.n == nil {
+			free = append(free, h)
+		}
+	}
+	if len(free) == 0 || len(w.hosts) < mostHosts && w.sched.chance(0.1) {
+		return w.newHost()
+	}
+	return pick(w.sched, free)
+}
+
+// wait is live.Options.Wait, by the simulated clock.
+func (n *node) wait(ctx context.Context, more <-chan struct{}, while time.Duration) (came bool) {
+	f, until := n.running, n.clock.Add(while)
+	f.rest(func() bool { return ctx.Err() != nil || len(more) > 0 || !n.clock.Before(until) })
+	select {
+	case <-more:
+		return true
+	default:
+		return false
+	}
+}
+
+// part is live.Options.Go.
+func (n *node) part(do func()) (join func()) {
+	n.fiber("read", func(*fiber) error {
+		do()
+		return nil
+	})
+	f := n.fibers[len(n.fibers)-1]
+	f.part = true
+	return func() { n.running.rest(func() bool { return f.over }) }
+}
+
+// rest pauses until something is there.
+func (f *fiber) rest(ready func() bool) {
+	f.ready = ready
+	defer func() { f.ready = nil }()
+	for {
+		f.idle = true
+		if f.pause(); ready() {
+			return
+		}
+	}
+}
+
+// stall has a whole process stand still for longer than its lease.
+func (w *world) stall() {
+	var of []*node
+	for _, n := range w.nodes {
+		if n.reader != nil {
+			of = append(of, n)
+		}
+	}
+	if len(of) == 0 {
+		return
+	}
+	n, turns := pick(w.faults.dice, of), 300+w.faults.dice.n(700)
+	for _, f := range n.fibers {
+		f.asleep = turns
+	}
+}
+
+// machines does to machines what happens to them, and to processes what people do.
+func (w *world) machines() {
+	if len(w.hosts) == 0 {
+		return
+	}
+	h := pick(w.sched, w.hosts)
+	if h.n != nil && w.sched.chance(0.1) {
+		h.n.stop()
+	}
+	for _, k := range []Kind{PowerCut, TornLog, FlippedLog} {
+		if !w.might(k, 0.5) {
+			continue
+		}
+		if h.n != nil {
+			h.n.die()
+		}
+		h.cut(k)
+		if k != PowerCut {
+			h.wear(k)
+		}
+		return
+	}
+}

@@ -1,0 +1,209 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// trims has a world's streams forget their records after a while, whether somebody
+// has read them or not, and holds against it what weir says and counts: of what is
+// not counted all lies in gaps that were named, and a gap is named only where
+// something is missing. A nil one forgets nothing.
+type trims struct {
+	*world
+	named  map[*shard][]gap
+	missed map[string]int // by group and shard: how many records a position has passed uncounted
+}
+
+// gap is where records of a shard are missing: between two positions.
+type gap struct{ after, before events.Position }
+
+func newTrims(w *world) *trims {
+	return &trims{world: w, named: map[*shard][]gap{}, missed: map[string]int{}}
+}
+
+// forget has shards forget some of their first records. Mostly those are read, if
+// not applied: a sink may be slow. A shard of which nothing was applied yet cannot
+// say that something is gone, and forgets nothing.
+func (t *trims) forget() {
+	for _, mt := range t.model.Tables {
+		for _, s := range t.base.tables[mt.Name].shards {
+			t.shorten(t.base.tables[mt.Name], s)
+		}
+	}
+}
+
+func (t *trims) shorten(in *table, s *shard) {
+	upTo := s.given
+	if t.sched.chance(0.05) {
+		upTo = min(s.seen, len(s.records))
+	}
+	if upTo <= s.trimmed || !t.begun(in, s) || !t.might(Trim, 40) {
+		return
+	}
+	s.trimmed += 1 + t.faults.dice.n(upTo-s.trimmed)
+	s.gone = s.Closed && s.trimmed == len(s.records)
+	t.note("world", fmt.Sprintf("%s forgets %d of %d, %d are read", s.ID, s.trimmed, len(s.records), s.given), nil)
+}
+
+func (t *trims) begun(mt *table, s *shard) bool {
+	for _, g := range t.groups() {
+		if t.place(g, mt, s).IsZero() {
+			return false
+		}
+	}
+	return true
+}
+
+// wrote looks at what is written about streams.
+func (t *trims) wrote(who string, in *table, key store.Key, old, now value.Item) {
+	if t == nil || in.Name != book.TableName || now == nil {
+		return
+	}
+	switch kind, _, _ := strings.Cut(key.Partition.Text(), "|"); kind {
+	case "check":
+		t.moved(who, key, old, now)
+	case "dead":
+		if old == nil && now.Get("kind").Text() == string(runner.DeadGap) {
+			t.said(who, now)
+		}
+	case "lease":
+		t.taken(who, key, old, now)
+	}
+}
+
+// moved holds what was counted against what lies between the old place and the new.
+func (t *trims) moved(who string, key store.Key, old, now value.Item) {
+	if before, after := old.Get("e"), now.Get("e"); !before.IsMissing() && (after.IsMissing() || value.Compare(after, before) < 0) {
+		t.fail(Reordered, "position: %s moved %s after another process had taken it over: %s was %s", who, key.Sort.Text(), plain(now), plain(old))
+	}
+	table, id := book.ShardOf(key.Sort.Text())
+	s := t.base.tables[table].shard(id)
+	from, to := s.upTo(events.PositionFrom(old.Get(book.Position))), s.upTo(events.PositionFrom(now.Get(book.Position)))
+	n := counted(now) - counted(old)
+	lost := to - from - n
+	most := 0
+	for i := from; i < to; i++ {
+		if t.in(s, s.records[i].Position) {
+			most++
+		}
+	}
+	if lost < 0 || lost > most {
+		t.fail(Unaccounted, "unaccounted: %s moved %s over %d records and counted %d, with %d in gaps that were named", who, key.Partition.Text()+"|"+key.Sort.Text(), to-from, n, most)
+	}
+	t.missed[key.Partition.Text()+"|"+key.Sort.Text()] += max(lost, 0)
+}
+
+// said looks at a gap that is named.
+func (t *trims) said(who string, row value.Item) {
+	for _, mt := range t.model.Tables {
+		in := t.base.tables[mt.Name]
+		for _, s := range in.shards {
+			if row.Get("target").Text() != fmt.Sprintf("shard %s of %s", s.ID, mt.Name) {
+				continue
+			}
+			g := gap{after: events.PositionFrom(row.Get(book.Position))}
+			if s.trimmed < len(s.records) && !s.gone {
+				g.before = s.records[s.trimmed].Position
+			}
+			t.named[s] = append(t.named[s], g)
+			t.counted["gaps"]++
+			missing := 0
+			for _, group := range t.groups() {
+				place := t.place(group, in, s)
+				for _, r := range s.records[:s.trimmed] {
+					if g.has(r.Position) && r.Position.Compare(place) > 0 {
+						missing++
+					}
+				}
+			}
+			if missing == 0 && !s.gone {
+				t.fail(Unaccounted, "gap: %s names one of shard %s after %v, where everything is counted", who, s.ID, g.after)
+			}
+			return
+		}
+	}
+	t.fail(Unaccounted, "gap: %s names one of no shard: %s", who, plain(row))
+}
+
+// taken holds a lease that is taken against what all others believe to have.
+func (t *trims) taken(who string, key store.Key, old, now value.Item) {
+	if !now.Has("o") || old != nil && value.Equal(old.Get("n"), now.Get("n")) {
+		return
+	}
+	table, id := book.ShardOf(key.Sort.Text())
+	for _, n := range t.nodes {
+		if n.reader != nil && n.name != now.Get("o").Text() && n.reader.Tenure(table, id) != 0 {
+			t.fail(Doubled, "lease: %s takes shard %s while %s has it", who, id, n.name)
+		}
+	}
+}
+
+func (g gap) has(p events.Position) bool {
+	return p.Compare(g.after) > 0 && (g.before.IsZero() || p.Compare(g.before) < 0)
+}
+
+func (t *trims) in(s *shard, p events.Position) bool {
+	return slices.ContainsFunc(t.named[s], func(g gap) bool { return g.has(p) })
+}
+
+// behind are the records of a shard that a group has not passed.
+func (w *world) behind(group string, t *table, s *shard) []events.Record {
+	return s.records[s.upTo(w.place(group, t, s)):]
+}
+
+// passed reports whether a group is at the end of a shard, or at a gap that goes
+// to it.
+func (w *world) passed(group string, in *table, s *shard) bool {
+	return !slices.ContainsFunc(w.behind(group, in, s), func(r events.Record) bool { return w.trims == nil || !w.trims.in(s, r.Position) })
+}
+
+// lost is how many records of a shard a group never counts, all of them in gaps.
+func (t *trims) lost(group string, in *table, s *shard) int {
+	if t == nil {
+		return 0
+	}
+	ref := book.Checkpoint(t.model.Name, group, in.Name, s.ID)
+	n := t.missed[ref.Key.Partition.Text()+"|"+ref.Key.Sort.Text()]
+	for _, r := range t.behind(group, in, s) {
+		if t.in(s, r.Position) {
+			n++
+		}
+	}
+	return n
+}
+
+// some reports whether something is so of a group in a shard.
+func (w *world) some(is func(group string, in *table, s *shard) bool) bool {
+	for _, mt := range w.model.Tables {
+		in := w.base.tables[mt.Name]
+		for _, s := range in.shards {
+			if slices.ContainsFunc(w.groups(), func(g string) bool { return is(g, in, s) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// gaps reports whether records are missing for good.
+func (t *trims) gaps() bool {
+	return t != nil && t.some(func(g string, in *table, s *shard) bool { return t.lost(g, in, s) > 0 })
+}
+
+// caughtUp reports whether every group is through with every shard.
+func (t *trims) caughtUp() bool {
+	return !t.some(func(g string, in *table, s *shard) bool { return !t.passed(g, in, s) })
+}
+
+func (t *table) shard(id string) *shard {
+	i := slices.IndexFunc(t.shards, func(s *shard) bool { return s.ID == id })
+	return t.shards[i]
+}
