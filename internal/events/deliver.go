@@ -26,14 +26,14 @@ func (r *reader) done(start int) {
 }
 
 // good gives a record that began at start and ends where the scanner is.
-func (r *reader) good(start int, rec Record) error {
+func (r *reader) good(start int, rec Record, shard string) error {
 	r.known = true
 	if err := r.flush(); err != nil {
 		return err
 	}
 	at := r.location(start)
 	r.done(start)
-	return r.yield(Entry{Record: rec, Location: at})
+	return r.yield(Entry{Record: rec, Shard: shard, Location: at})
 }
 
 // bad gives a stretch that began at start and ends where the scanner is.

@@ -13,6 +13,9 @@ type Entry struct {
 	Record Record
 	// Bad is nil for a good record.
 	Bad *Bad
+	// Shard is the shard that it was read from, "" where the recording does not say
+	// before the record.
+	Shard string
 	Location
 }
 

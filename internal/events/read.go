@@ -40,7 +40,7 @@ type reader struct {
 	in     *input
 
 	at     *Location // where everything is said to be, when this is the inside of a record
-	inside string    // the table that records inside belong to, when they do not say
+	inside frame     // what is said around the content, when this is the inside of a record
 	last   WindowInfo
 
 	known   bool // something of a known form was seen
@@ -55,6 +55,7 @@ type reader struct {
 type frame struct {
 	unit  *unit  // the object; nil for an array
 	table string // of its records, when they do not say
+	shard string // of its records, as far as was said
 	comma bool   // an array's element was read, so that a comma or its end comes
 }
 
@@ -131,7 +132,7 @@ func (r *reader) document(c byte) error {
 		return r.readUnit(nil)
 	case c == '[':
 		r.scan.i++
-		r.frames = append(r.frames, frame{table: r.inside})
+		r.frames = append(r.frames, frame{table: r.inside.table, shard: r.inside.shard})
 		return nil
 	case c == ',', r.loose && (c == ']' || c == '}'):
 		r.scan.i++
@@ -172,7 +173,7 @@ func (r *reader) element(f *frame, c byte) error {
 	case '[':
 		if len(r.frames) < maxFrames {
 			r.scan.i++
-			r.frames = append(r.frames, frame{table: f.table})
+			r.frames = append(r.frames, frame{table: f.table, shard: f.shard})
 			return nil
 		}
 	}

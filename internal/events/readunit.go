@@ -1,9 +1,11 @@
 package events
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // readUnit reads the object at which the reader stands; given a frame, the rest
@@ -53,31 +55,32 @@ func (r *reader) enter(f *frame, out outcome, start int) error {
 			return r.broken(start, errors.New("documents are nested too deep"))
 		}
 		u := r.unit
-		r.frames = append(r.frames, frame{unit: &u, table: r.tableHere()})
+		here := r.here()
+		r.frames = append(r.frames, frame{unit: &u, table: here.table, shard: here.shard})
 		f = r.top()
 		if t := r.scan.tableOf(u.batch.arn); t != "" {
 			f.table = t
 		}
 	}
-	table := f.table
+	f.shard = cmp.Or(f.unit.batch.shard, f.unit.window.Shard, f.shard)
 	switch out {
 	case unitArray:
 		r.scan.i++
-		r.frames = append(r.frames, frame{table: table})
+		r.frames = append(r.frames, frame{table: f.table, shard: f.shard})
 	case unitObject:
 		return r.readUnit(nil)
 	case unitText:
-		return r.within(start, []byte(f.unit.inner), table)
+		return r.within(start, []byte(f.unit.inner), frame{table: f.table, shard: f.shard})
 	}
 	return nil
 }
 
-// tableHere is the table of records that do not say it.
-func (r *reader) tableHere() string {
+// here says what is known of records that do not say it.
+func (r *reader) here() *frame {
 	if f := r.top(); f != nil {
-		return f.table
+		return f
 	}
-	return r.inside
+	return &r.inside
 }
 
 // whole deals with a unit that was read to its end and holds no units.
@@ -86,11 +89,11 @@ func (r *reader) whole(start int) error {
 	r.known = r.known || u.known()
 	switch {
 	case u.isRecord():
-		rec, err := r.scan.record(u, r.tableHere())
+		rec, err := r.scan.record(u, r.here().table)
 		if err != nil {
 			return r.bad(start, rec, err)
 		}
-		return r.good(start, rec)
+		return r.good(start, rec, r.here().shard)
 	case r.scan.prob != nil && u.known():
 		return r.bad(start, Record{}, r.scan.prob)
 	case u.seen&seenData != 0:
@@ -114,17 +117,21 @@ func (r *reader) kinesis(start int) error {
 	if inner.space() != '{' || inner.begin(&u) != unitDone || inner.stop != going || u.seen&seenChange == 0 {
 		return r.bad(start, Record{}, errors.New("the Kinesis record's data is not a DynamoDB record"))
 	}
-	rec, err := inner.record(&u, r.tableHere())
+	rec, err := inner.record(&u, r.here().table)
 	if err != nil {
 		return r.bad(start, rec, err)
 	}
-	return r.good(start, rec)
+	shard, _, named := strings.Cut(r.unit.id, ":") // Lambda's name of a Kinesis record
+	if !named {
+		shard = r.here().shard
+	}
+	return r.good(start, rec, shard)
 }
 
 // within reads a document that stood inside a string.
-func (r *reader) within(start int, doc []byte, table string) error {
+func (r *reader) within(start int, doc []byte, around frame) error {
 	at := r.location(start)
-	in := reader{win: window{buf: doc, line: 1}, file: r.file, yield: r.yield, at: &at, inside: table, known: true}
+	in := reader{win: window{buf: doc, line: 1}, file: r.file, yield: r.yield, at: &at, inside: around, known: true}
 	err := in.run()
 	r.done(start)
 	return err

@@ -171,20 +171,12 @@ func (w *Why) Explain(e *events.Entry, table string) (l Line, ok bool) {
 		return l, false
 	}
 	rec := &e.Record
-	l = Line{Where: e.Location, Shard: shardOf(rec), Time: rec.Time, Event: event(&c), Row: c.Row, Value: w.value(&c)}
+	l = Line{Where: e.Location, Shard: e.Shard, Time: rec.Time, Event: event(&c), Row: c.Row, Value: w.value(&c)}
 	if !rec.Position.IsZero() {
 		l.Sequence = rec.Position.String()
 	}
 	l.Added = strings.Join(parts, ", ")
 	return l, true
-}
-
-// shardOf is the shard where an event's id names it, as Kinesis' do.
-func shardOf(rec *events.Record) string {
-	if shard, _, ok := strings.Cut(rec.ID, ":"); ok && strings.HasPrefix(shard, "shardId-") {
-		return shard
-	}
-	return ""
 }
 
 func event(c *projections.Change) string {
