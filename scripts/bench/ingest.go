@@ -1,14 +1,19 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -178,10 +183,7 @@ const atOnce = 256
 // the store, which gets the rows that the write side made.
 func (b *bench) writes() error {
 	n := pick(b, 20_000, 100_000)
-	lines := make([][]byte, n)
-	for i := range lines {
-		lines[i] = []byte(command(i))
-	}
+	kept := filepath.Join(b.dir, "rows")
 	var ours, bare, https []cost
 	for round := range pick(b, 3, 5) {
 		r, err := b.open("gallery", system.Options{NoSearch: true})
@@ -189,10 +191,9 @@ func (b *bench) writes() error {
 			return err
 		}
 		w := &ingest.Writer{Model: r.part.Model, Store: r.Store, Brief: true}
-		var rows []value.Item
-		c, err := measured(func() error { return b.writeCommands(w, lines) })
+		c, err := b.writeCommands(w, n)
 		if err == nil {
-			rows, err = rowsOf(b.ctx, r.Store)
+			err = keepRows(b.ctx, r.Store, kept)
 		}
 		if err = errors.Join(err, r.remove()); err != nil {
 			return err
@@ -201,7 +202,7 @@ func (b *bench) writes() error {
 		if r, err = b.open("gallery", system.Options{NoSearch: true}); err != nil {
 			return err
 		}
-		c, err = measured(func() error { return putRows(b.ctx, r.Store, rows) })
+		c, err = putRows(b.ctx, r.Store, kept)
 		if err = errors.Join(err, r.remove()); err != nil {
 			return err
 		}
@@ -228,59 +229,114 @@ func command(n int) string {
 	return fmt.Sprintf(`{"op":"create","entity":"AlbumMedia","item":{"albumId":"album-%06d","mediaId":"media-%08d","addedAt":%s,"addedBy":"user-%05d"}}`, n/50, n, at, n%977)
 }
 
-func (b *bench) writeCommands(w *ingest.Writer, lines [][]byte) error {
+// writeCommands does n commands. Making them up is not measured.
+func (b *bench) writeCommands(w *ingest.Writer, n int) (total cost, err error) {
+	runtime.GC()
 	var cs []ingest.Command
-	for some := range slices.Chunk(lines, atOnce) {
-		cs = cs[:0]
-		for _, line := range some {
-			c, err := ingest.ReadCommand(line)
-			if err != nil {
-				return err
-			}
-			cs = append(cs, c)
+	for from := 0; from < n; from += atOnce {
+		var lines [][]byte
+		for i := from; i < min(n, from+atOnce); i++ {
+			lines = append(lines, []byte(command(i)))
 		}
-		for _, res := range w.Do(b.ctx, cs) {
-			if res.Err != nil || res.Done != ingest.Created {
-				return fmt.Errorf("%s: %w", res.Done, res.Err)
+		err := total.add(func() error {
+			cs = cs[:0]
+			for _, line := range lines {
+				c, err := ingest.ReadCommand(line)
+				if err != nil {
+					return err
+				}
+				cs = append(cs, c)
 			}
-		}
-	}
-	return w.Sync(b.ctx)
-}
-
-func rowsOf(ctx context.Context, s store.Store) (rows []value.Item, err error) {
-	q := store.Query{Table: "gallery"}
-	for {
-		page, err := s.Query(ctx, q)
+			for _, res := range w.Do(b.ctx, cs) {
+				if res.Err != nil || res.Done != ingest.Created {
+					return fmt.Errorf("%s: %w", res.Done, res.Err)
+				}
+			}
+			return nil
+		})
 		if err != nil {
-			return nil, err
-		}
-		for _, row := range page.Rows {
-			rows = append(rows, row.Clone())
-		}
-		if q.After = page.Next; page.Next == nil {
-			return rows, nil
+			return total, err
 		}
 	}
+	return total, total.add(func() error { return w.Sync(b.ctx) })
 }
 
-func putRows(ctx context.Context, s store.Store, rows []value.Item) error {
-	for some := range slices.Chunk(rows, atOnce) {
-		ws := make([]store.Write, len(some))
-		for i, row := range some {
-			ws[i] = store.Write{Ref: store.Ref{Table: "gallery", Key: store.Key{Partition: row.Get("PK"), Sort: row.Get("SK")}}, Put: row}
-		}
-		out, err := s.Write(ctx, ws)
+// keepRows writes all rows to a file: in memory they would be work for the collector
+// of one side alone.
+func keepRows(ctx context.Context, s store.Store, path string) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	out := bufio.NewWriter(file)
+	for q := (store.Query{Table: "gallery"}); ; {
+		page, err := s.Query(ctx, q)
 		if err != nil {
 			return err
 		}
-		for _, o := range out {
-			if o.Err != nil {
-				return o.Err
-			}
+		for _, row := range page.Rows {
+			text := value.AppendItem(nil, row)
+			out.Write(binary.AppendUvarint(nil, uint64(len(text))))
+			out.Write(text)
+		}
+		if q.After = page.Next; page.Next == nil {
+			return out.Flush()
 		}
 	}
-	return s.Sync(ctx)
+}
+
+// putRows writes rows of a file. Reading them is not measured.
+func putRows(ctx context.Context, s store.Store, path string) (total cost, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return total, err
+	}
+	defer file.Close()
+	in := bufio.NewReader(file)
+	runtime.GC()
+	for {
+		ws, err := nextRows(in)
+		if err != nil {
+			return total, err
+		}
+		if len(ws) == 0 {
+			return total, total.add(func() error { return s.Sync(ctx) })
+		}
+		err = total.add(func() error {
+			out, err := s.Write(ctx, ws)
+			for _, o := range out {
+				err = errors.Join(err, o.Err)
+			}
+			return err
+		})
+		if err != nil {
+			return total, err
+		}
+	}
+}
+
+// nextRows are the writes of the next rows of a file, none at its end.
+func nextRows(in *bufio.Reader) (ws []store.Write, err error) {
+	for len(ws) < atOnce {
+		size, err := binary.ReadUvarint(in)
+		if err == io.EOF {
+			return ws, nil
+		}
+		text := make([]byte, size)
+		if err == nil {
+			_, err = io.ReadFull(in, text)
+		}
+		if err != nil {
+			return nil, err
+		}
+		row, _, err := value.DecodeItem(text)
+		if err != nil {
+			return nil, err
+		}
+		ws = append(ws, store.Write{Ref: store.Ref{Table: "gallery", Key: store.Key{Partition: row.Get("PK"), Sort: row.Get("SK")}}, Put: row})
+	}
+	return ws, nil
 }
 
 // writeHTTP sends batches from some clients at once.
