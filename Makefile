@@ -22,8 +22,8 @@ test: ## every test that needs nothing but Go
 race: ## the same with the race detector, which needs a C compiler
 	CGO_ENABLED=1 $(GO) test -race -short ./...
 
-kill: ## kill -9 at 200 random moments of a replay, resumed each time
-	$(GO) test ./internal/system -run '^TestKill$$' -count 1 -v -timeout 30m -kills 100
+kill: ## kill -9 at 500 random moments of replays, ingests and followers, which go on each time
+	$(GO) test ./internal/system -run '^TestKill$$' -count 1 -v -timeout 30m -kills 500
 
 conform: ## both drivers of store and search, against the real servers (needs java)
 	./scripts/conform.sh
