@@ -56,6 +56,7 @@ var below = map[string][]string{
 	"query":       {"value", "events", "store", "search", "book", "model", "projections"},
 	"ingest":      {"value", "store", "book", "model", "projections", "query"},
 	"progress":    {},
+	"cli":         {"model", "store", "store/dynamodb", "system"},
 	"web":         {},
 	"writeapi":    {"value", "model", "query", "ingest", "web"},
 	"writelambda": {"ingest", "writeapi"},

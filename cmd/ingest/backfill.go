@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"weir/internal/cli"
 	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/progress"
@@ -74,7 +75,7 @@ func (c *backfillCommand) Run(p *program) (err error) {
 	}
 	c.print(p, filled, samples)
 	if filled.Refused > 0 || filled.Shared > 0 {
-		return failed(exitCheck)
+		return cli.Failed(cli.Check)
 	}
 	return nil
 }

@@ -9,13 +9,11 @@ import (
 
 	runtime "github.com/aws/aws-lambda-go/lambda"
 
+	"weir/internal/cli"
 	"weir/internal/system"
 	"weir/internal/web"
 	"weir/internal/writelambda"
 )
-
-// runtimeAPI is set where Lambda starts a program.
-const runtimeAPI = "AWS_LAMBDA_RUNTIME_API"
 
 // The environment of a function, beside the keys of HTTP requests (web.EnvKeys).
 const (
@@ -33,18 +31,18 @@ func serveLambda(ctx context.Context, stderr io.Writer) int {
 	}
 	defer s.Close()
 	runtime.StartWithOptions(h, runtime.WithContext(ctx))
-	return exitGood
+	return cli.Good
 }
 
 func (p *program) handler() (*writelambda.Handler, *system.System, error) {
 	names := strings.FieldsFunc(os.Getenv(envModel), func(r rune) bool { return r == ',' || r == ' ' })
 	if len(names) == 0 {
-		return nil, nil, usage("%s is not set: it names the model, a built-in one or a path", envModel)
+		return nil, nil, cli.Usage("%s is not set: it names the model, a built-in one or a path", envModel)
 	}
 	log := slog.New(slog.NewJSONHandler(p.stderr, nil))
 	keys, err := web.OpenKeys("", os.Getenv(web.EnvKeys), log)
 	if err != nil {
-		return nil, nil, usage("%v", err)
+		return nil, nil, cli.Usage("%v", err)
 	}
 	s, err := p.open(data{Data: os.Getenv(envData), AWS: os.Getenv(envData) == ""}, names)
 	if err != nil {
@@ -53,7 +51,7 @@ func (p *program) handler() (*writelambda.Handler, *system.System, error) {
 	api, err := writeAPI(s, keys != nil, log)
 	if err != nil {
 		s.Close()
-		return nil, nil, usage("%v", err)
+		return nil, nil, cli.Usage("%v", err)
 	}
 	h := &writelambda.Handler{HTTP: web.Access{Keys: keys, Open: os.Getenv(envOpen) == "1"}.Wrap(api), Log: log}
 	if all := targets(s); len(all) == 1 {

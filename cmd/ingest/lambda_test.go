@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/cli"
 	"weir/internal/lambda/lambdatest"
 )
 
@@ -270,7 +271,7 @@ func TestLambdaMistakes(t *testing.T) {
 	}
 	for _, env := range []string{"WEIR_MODEL=", "WEIR_MODEL=nosuchmodel", "WEIR_KEYS=short"} {
 		f := start(t, env)
-		if code := f.ExitCode(); code != exitUsage || f.Stderr.Len() == 0 {
+		if code := f.ExitCode(); code != cli.Mistake || f.Stderr.Len() == 0 {
 			t.Errorf("%s: exit %d: %s", env, code, f.Stderr.String())
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 
+	"weir/internal/cli"
 	"weir/internal/events"
 	"weir/internal/ingest"
 )
@@ -42,7 +43,7 @@ func openLines(stdin io.Reader, files []string) (*lines, error) {
 			return nil, err
 		}
 		if info.IsDir() {
-			return nil, usage("%s is a directory; name the files in it", name)
+			return nil, cli.Usage("%s is a directory; name the files in it", name)
 		}
 	}
 	return &lines{stdin: stdin, left: files}, nil
@@ -85,7 +86,7 @@ func (l *lines) open() (err error) {
 	content, done, err := events.Unpack(from)
 	if err != nil {
 		l.close()
-		return usage("%s: %v", l.name, err)
+		return cli.Usage("%s: %v", l.name, err)
 	}
 	l.done, l.r = done, bufio.NewReaderSize(content, 64<<10)
 	return nil

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"weir/internal/cli"
 	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/progress"
@@ -69,7 +70,7 @@ func (c *migrateCommand) Run(p *program) (err error) {
 	if c.Rejects != "" {
 		f, err := os.Create(c.Rejects)
 		if err != nil {
-			return usage("%v", err)
+			return cli.Usage("%v", err)
 		}
 		defer func() { err = errors.Join(err, f.Close()) }()
 		rejects = f
@@ -93,7 +94,7 @@ func (c *migrateCommand) Run(p *program) (err error) {
 	c.print(p, counts)
 	if n := counts[migrate.Refused]; n > 0 {
 		fmt.Fprintf(p.stderr, "ingest: %d refused\n", n)
-		return failed(exitCheck)
+		return cli.Failed(cli.Check)
 	}
 	return nil
 }
@@ -107,7 +108,7 @@ type refusedRow struct {
 
 func (c *migrateCommand) end(p *program, mover *migrate.Mover, g *model.Migration) error {
 	if c.DryRun {
-		return usage("--dry-run and --end do not go together")
+		return cli.Usage("--dry-run and --end do not go together")
 	}
 	if err := mover.End(p.ctx, g); err != nil {
 		return err
@@ -122,9 +123,9 @@ func noMigration(m *model.Model, name string) error {
 		names = append(names, g.Name)
 	}
 	if len(names) == 0 {
-		return usage("%s has no migrations", m.Name)
+		return cli.Usage("%s has no migrations", m.Name)
 	}
-	return usage("%s has no migration %q; there is %s", m.Name, name, strings.Join(names, ", "))
+	return cli.Usage("%s has no migration %q; there is %s", m.Name, name, strings.Join(names, ", "))
 }
 
 // results are printed in this order.

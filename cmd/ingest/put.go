@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"weir/internal/cli"
 	"weir/internal/ingest"
 )
 
@@ -51,7 +52,7 @@ func (c *putCommand) Run(p *program) (err error) {
 	if c.Rejects != "" {
 		f, err := os.Create(c.Rejects)
 		if err != nil {
-			return usage("%v", err)
+			return cli.Usage("%v", err)
 		}
 		defer func() { err = errors.Join(err, f.Close()) }()
 		rejects = f
@@ -72,7 +73,7 @@ func (c *putCommand) Run(p *program) (err error) {
 	put.print(c.Output)
 	if err == nil && put.refused > 0 {
 		fmt.Fprintf(p.stderr, "ingest: %d refused\n", put.refused)
-		return failed(exitCheck)
+		return cli.Failed(cli.Check)
 	}
 	return err
 }

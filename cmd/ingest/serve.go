@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"weir/internal/book"
+	"weir/internal/cli"
 	"weir/internal/ingest"
 	"weir/internal/store"
 	"weir/internal/system"
@@ -52,11 +53,11 @@ func (c *serveCommand) Run(p *program) (err error) {
 	log := slog.New(slog.NewTextHandler(p.stderr, nil))
 	handler, err := writeAPI(s, c.KeysFile != "" || os.Getenv(web.EnvKeys) != "", log)
 	if err != nil {
-		return usage("%v", err)
+		return cli.Usage("%v", err)
 	}
 	server, err := c.Serve(c.Addr, c.Limits, handler, log)
 	if err != nil {
-		return usage("%v", err)
+		return cli.Usage("%v", err)
 	}
 	place := c.Data
 	if c.AWS {
@@ -67,10 +68,10 @@ func (c *serveCommand) Run(p *program) (err error) {
 		return err
 	}
 	fmt.Fprintln(p.stderr, "stopped")
-	if errors.Is(context.Cause(p.ctx), errTerminated) {
+	if errors.Is(context.Cause(p.ctx), cli.ErrTerminated) {
 		return nil
 	}
-	return failed(exitInterrupted)
+	return cli.Failed(cli.Interrupted)
 }
 
 // writeAPI is the handler of a system's models.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"weir/internal/cli"
 	"weir/internal/store/dynamodb"
 	"weir/internal/system"
 )
@@ -27,11 +28,11 @@ is then 1. Doing it again changes nothing.
 }
 
 func (c *deployTables) Run(p *program) error {
-	models, err := load(c.Models)
+	models, err := cli.Load(c.Models)
 	if err != nil {
 		return err
 	}
-	db, err := p.dynamodb(models)
+	db, err := cli.DynamoDB(p.ctx, models)
 	if err != nil {
 		return err
 	}

@@ -12,9 +12,6 @@ import (
 	"weir/internal/system"
 )
 
-// runtimeAPI is set where Lambda starts a program.
-const runtimeAPI = "AWS_LAMBDA_RUNTIME_API"
-
 // The environment of a function.
 const (
 	envModel      = "WEIR_MODEL"      // a built-in name or a path

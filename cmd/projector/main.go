@@ -5,34 +5,31 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"slices"
-	"syscall"
 
-	"github.com/alecthomas/kong"
-
-	"weir/internal/model"
+	"weir/internal/cli"
 	"weir/internal/query"
 	"weir/internal/runner"
 	searchembedded "weir/internal/search/embedded"
 	"weir/internal/search/opensearch"
-	"weir/internal/store"
 	"weir/internal/system"
 )
 
-// Exit codes, the same for every command.
+// What commands end with, by the names that they use.
 const (
-	exitGood        = 0
-	exitCheck       = 1 // a check failed: drift, lint
-	exitUsage       = 2 // usage or configuration
-	exitDown        = 3 // a service or the disk is down
-	exitPart        = 4 // part done; the same command again goes on
-	exitInterrupted = 130
+	exitGood        = cli.Good
+	exitCheck       = cli.Check
+	exitUsage       = cli.Mistake
+	exitInterrupted = cli.Interrupted
+)
+
+type failed = cli.Failed
+
+var (
+	usage         = cli.Usage
+	errTerminated = cli.ErrTerminated
 )
 
 type commands struct {
@@ -65,107 +62,42 @@ type program struct {
 }
 
 func main() {
-	ctx := stopped(context.Background())
-	if os.Getenv(runtimeAPI) != "" && len(os.Args) == 1 {
+	ctx := cli.Stopped(context.Background())
+	if cli.InLambda() {
 		os.Exit(serveLambda(ctx, os.Stderr))
 	}
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// errTerminated is the cause of a context that SIGTERM ended: a service manager
-// asked to stop, where an interrupt breaks off.
-var errTerminated = errors.New("terminated")
-
-// stopped is a context that ends with the first SIGINT or SIGTERM. The second ends
-// the process.
-func stopped(ctx context.Context) context.Context {
-	ctx, cancel := context.WithCancelCause(ctx)
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		sig := <-signals
-		signal.Stop(signals)
-		if sig == syscall.SIGTERM {
-			cancel(errTerminated)
-		}
-		cancel(nil)
-	}()
-	return ctx
+func theProgram() *cli.Program {
+	return &cli.Program{
+		Name: "projector", Description: description, Commands: &commands{},
+		Again: "goes on where this one stopped", Code: codeOf,
+	}
 }
 
 // run is the program as a function: arguments in, exit code out.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	limitMemory()
-	p := &program{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr}
-	var c commands
-	exited := -1
-	parser, err := kong.New(&c, kong.Name("projector"), kong.Description(description),
-		kong.Writers(stdout, stderr), kong.Exit(func(n int) { exited = n }), kong.UsageOnError(),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Bind(p))
-	if err != nil {
-		fmt.Fprintln(stderr, "projector:", err)
-		return exitUsage
-	}
-	if len(args) == 0 {
-		args = []string{"--help"}
-	}
-	k, err := parser.Parse(args)
-	if exited >= 0 {
-		return exited
-	}
-	if err != nil {
-		fmt.Fprintf(stderr, "projector: %v\nTry: projector --help\n", err)
-		return exitUsage
-	}
-	if err := k.Run(p); err != nil {
-		return p.fail(err)
-	}
-	return exitGood
+	return theProgram().Run(ctx, args, stdout, stderr, &program{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr})
 }
-
-// failed ends a command with a code; what there is to say has been said.
-type failed int
-
-func (f failed) Error() string { return fmt.Sprintf("exit %d", int(f)) }
 
 // fail says what went wrong and chooses the exit code by what to do next.
-func (p *program) fail(err error) int {
-	var f failed
-	var problems *model.Problems
-	var damage *searchembedded.DamageError
-	switch {
-	case errors.As(err, &f):
-		return int(f)
-	case errors.Is(err, context.Canceled) && p.ctx.Err() != nil:
-		fmt.Fprintln(p.stderr, "projector: interrupted; the same command again goes on where this one stopped")
-		return exitInterrupted
-	case errors.As(err, &problems):
-		fmt.Fprintln(p.stderr, err)
-		return exitUsage
-	case errors.Is(err, store.ErrOwned), errors.Is(err, system.ErrNotReplayed), errors.Is(err, fs.ErrNotExist), errors.Is(err, errUsage), errors.Is(err, opensearch.ErrTarget), errors.As(err, &damage),
-		errors.Is(err, query.ErrNotFound), errors.Is(err, query.ErrParameter), errors.Is(err, query.ErrCursor), errors.Is(err, runner.ErrNoDead):
-		fmt.Fprintln(p.stderr, "projector:", err)
-		return exitUsage
-	case errors.Is(err, runner.ErrNoRetry):
-		fmt.Fprintln(p.stderr, "projector:", err)
-		return exitCheck
+func (p *program) fail(err error) int { return theProgram().Fail(p.ctx, err, p.stderr) }
+
+// codeOf is the exit code of errors that only this program has.
+func codeOf(err error) (code int, ok bool) {
+	for _, mistake := range []error{system.ErrNotReplayed, opensearch.ErrTarget, query.ErrNotFound, query.ErrParameter, query.ErrCursor, runner.ErrNoDead} {
+		if errors.Is(err, mistake) {
+			return cli.Mistake, true
+		}
 	}
-	fmt.Fprintln(p.stderr, "projector:", err)
-	return exitDown
+	var damage *searchembedded.DamageError
+	if errors.As(err, &damage) {
+		return cli.Mistake, true
+	}
+	return cli.Check, errors.Is(err, runner.ErrNoRetry)
 }
-
-// errUsage is wrapped by mistakes in what was asked.
-var errUsage = errors.New("usage")
-
-func usage(format string, args ...any) error {
-	return fmt.Errorf("%s%w", fmt.Sprintf(format, args...), quiet{})
-}
-
-// quiet marks an error as errUsage without showing in its text.
-type quiet struct{}
-
-func (quiet) Error() string        { return "" }
-func (quiet) Is(target error) bool { return target == errUsage }
 
 // data is the flags that say where rows and documents are.
 type data struct {
@@ -179,38 +111,10 @@ type output struct {
 	Output string `short:"o" enum:"text,json,jsonl" default:"text" help:"How results are printed: text, json or jsonl."`
 }
 
-// open loads the models and opens the embedded system in the directory.
+// open loads the models and opens them where they are.
 func (p *program) open(d data, names []string, o system.Options) (*system.System, error) {
-	models, err := load(names)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := system.Tables(models); err != nil {
-		return nil, usage("%v", err)
-	}
 	o.OpenSearch = d.OpenSearch
-	if d.AWS {
-		db, err := p.dynamodb(models)
-		if err != nil {
-			return nil, err
-		}
-		return p.openAWS(db, models, o)
-	}
-	return system.Open(p.ctx, d.Data, models, o)
-}
-
-func load(names []string) (models []*model.Model, err error) {
-	for i, n := range names {
-		if slices.Contains(names[:i], n) {
-			return nil, usage("the model %s is named twice", n)
-		}
-		m, err := model.Load(n)
-		if err != nil {
-			return nil, err
-		}
-		models = append(models, m)
-	}
-	return models, nil
+	return cli.Open(p.ctx, d.Data, d.AWS, names, o)
 }
 
 // existing is open for commands that only make sense where there is data.

@@ -6,6 +6,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"weir/internal/cli"
 	"weir/internal/events"
 	"weir/internal/progress"
 	"weir/internal/why"
@@ -32,7 +33,7 @@ when no record had a part in it.
 }
 
 func (c *whyCommand) Run(p *program) error {
-	models, err := load([]string{c.Model})
+	models, err := cli.Load([]string{c.Model})
 	if err != nil {
 		return err
 	}

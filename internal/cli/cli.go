@@ -1,0 +1,136 @@
+// Package cli is what the programs share: their exit codes, how a command line is
+// read, how they stop and how they say what went wrong, and where rows are.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"weir/internal/model"
+	"weir/internal/store"
+)
+
+// Exit codes, the same for every command.
+const (
+	Good        = 0
+	Check       = 1 // a check failed: drift, lint; or something was refused
+	Mistake     = 2 // usage or configuration
+	Down        = 3 // a service or the disk is down
+	Part        = 4 // part done; the same command again goes on
+	Interrupted = 130
+)
+
+// LambdaAPI is set in the environment where Lambda starts a program.
+const LambdaAPI = "AWS_LAMBDA_RUNTIME_API"
+
+// InLambda reports whether Lambda started the program.
+func InLambda() bool { return os.Getenv(LambdaAPI) != "" && len(os.Args) == 1 }
+
+// ErrTerminated is the cause of a context that SIGTERM ended: a service manager asked
+// to stop, where an interrupt breaks off.
+var ErrTerminated = errors.New("terminated")
+
+// Stopped is a context that ends with the first SIGINT or SIGTERM. The second ends the
+// process.
+func Stopped(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(ctx)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		sig := <-signals
+		signal.Stop(signals)
+		if sig == syscall.SIGTERM {
+			cancel(ErrTerminated)
+		}
+		cancel(nil)
+	}()
+	return ctx
+}
+
+// Failed ends a command with a code; what there is to say has been said.
+type Failed int
+
+func (f Failed) Error() string { return fmt.Sprintf("exit %d", int(f)) }
+
+// ErrUsage is wrapped by mistakes in what was asked.
+var ErrUsage = errors.New("usage")
+
+// Usage is an error that wraps ErrUsage, which its text does not show.
+func Usage(format string, args ...any) error {
+	return fmt.Errorf("%s%w", fmt.Sprintf(format, args...), quiet{})
+}
+
+type quiet struct{}
+
+func (quiet) Error() string        { return "" }
+func (quiet) Is(target error) bool { return target == ErrUsage }
+
+// Program is a program by its name and commands, a struct as kong reads it.
+type Program struct {
+	Name, Description string
+	Commands          any
+	Again             string // what the same command does after an interrupt
+	// Code is the exit code of errors that only this program has; ok is false for others.
+	Code func(error) (code int, ok bool)
+}
+
+// Run reads the arguments, runs the command that they name, with bind for its
+// argument, and gives the exit code. Without arguments it prints help.
+func (p *Program) Run(ctx context.Context, args []string, stdout, stderr io.Writer, bind any) (code int) {
+	exited := -1
+	parser, err := kong.New(p.Commands, kong.Name(p.Name), kong.Description(p.Description),
+		kong.Writers(stdout, stderr), kong.Exit(func(n int) { exited = n }), kong.UsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Bind(bind))
+	if err != nil {
+		fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
+		return Mistake
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	k, err := parser.Parse(args)
+	switch {
+	case exited >= 0:
+		return exited
+	case err != nil:
+		fmt.Fprintf(stderr, "%s: %v\nTry: %s --help\n", p.Name, err, p.Name)
+		return Mistake
+	}
+	return p.Fail(ctx, k.Run(bind), stderr)
+}
+
+// Fail says what went wrong and chooses the exit code by what to do next.
+func (p *Program) Fail(ctx context.Context, err error, stderr io.Writer) int {
+	var f Failed
+	var problems *model.Problems
+	switch {
+	case err == nil:
+		return Good
+	case errors.As(err, &f):
+		return int(f)
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		fmt.Fprintf(stderr, "%s: interrupted; the same command again %s\n", p.Name, p.Again)
+		return Interrupted
+	case errors.As(err, &problems):
+		fmt.Fprintln(stderr, err)
+		return Mistake
+	}
+	fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
+	if errors.Is(err, store.ErrOwned) || errors.Is(err, store.ErrNoTable) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrUsage) {
+		return Mistake
+	}
+	if p.Code != nil {
+		if code, ok := p.Code(err); ok {
+			return code
+		}
+	}
+	return Down
+}
