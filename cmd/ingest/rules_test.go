@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -17,8 +18,8 @@ var (
 	kindOf  = regexp.MustCompile(`(?:ProblemOf|refuse)\(http\.Status\w+, "([a-z-]+)"|\{http\.Status\w+, "([a-z-]+)"\}`)
 )
 
-// TestRulesPage: each line that the page names is there, and it names each kind of
-// problem that a server answers with. Run with -update when lines have moved.
+// TestRulesPage: each line that the page names is there, or not far, and it names each
+// kind of problem that a server answers with. Run with -update when lines have moved.
 func TestRulesPage(t *testing.T) {
 	text, err := os.ReadFile(rulesPage)
 	check(t, err)
@@ -33,8 +34,8 @@ func TestRulesPage(t *testing.T) {
 		switch {
 		case n == 0:
 			t.Errorf("%s: %s has no line %q", m[1], m[3], m[4])
-		case fmt.Sprint(n) != m[2] && !*update:
-			t.Errorf("%s: it stands in line %d of %s, not %s", m[1], n, m[3], m[2])
+		case far(n, m[2]) && !*update:
+			t.Errorf("%s: it stands in line %d of %s, not %s; run it with -update", m[1], n, m[3], m[2])
 		default:
 			page[i] = fmt.Sprintf("| %s | [%s:%d](../%s#L%d) | `%s` |", m[1], filepath.Base(m[3]), n, m[3], n, m[4])
 		}
@@ -50,6 +51,12 @@ func TestRulesPage(t *testing.T) {
 	if *update {
 		check(t, os.WriteFile(rulesPage, []byte(strings.Join(page, "\n")), 0o644))
 	}
+}
+
+// far says that a reader who goes to the line named does not see the other one.
+func far(n int, named string) bool {
+	at, err := strconv.Atoi(named)
+	return err != nil || n < at-30 || n > at+30
 }
 
 // lineOf is the line of a file that has a text: the one named if it does, else the

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -37,6 +38,7 @@ type Function struct {
 	path    string
 	env     []string
 	cmd     *exec.Cmd
+	asking  atomic.Int64 // requests for an event
 }
 
 // New prepares a function: the test program itself, called by the name of the
@@ -66,12 +68,13 @@ func NewOf(t *testing.T, path string, env ...string) *Function {
 // api is Lambda's runtime API: it hands out one event at a time and takes the answer.
 func (f *Function) api() http.Handler {
 	const base = "/2018-06-01/runtime/"
-	mux, n := http.NewServeMux(), 0
+	mux, n := http.NewServeMux(), atomic.Int64{}
 	mux.HandleFunc("GET "+base+"invocation/next", func(w http.ResponseWriter, r *http.Request) {
+		f.asking.Add(1)
+		defer f.asking.Add(-1)
 		select {
 		case e := <-f.events:
-			n++
-			w.Header().Set("Lambda-Runtime-Aws-Request-Id", fmt.Sprint("request-", n))
+			w.Header().Set("Lambda-Runtime-Aws-Request-Id", fmt.Sprint("request-", n.Add(1)))
 			w.Header().Set("Lambda-Runtime-Deadline-Ms", fmt.Sprint(time.Now().Add(e.limit).UnixMilli()))
 			w.Header().Set("Lambda-Runtime-Invoked-Function-Arn", "arn:aws:lambda:eu-west-1:1:function:f")
 			w.Write(e.payload)
@@ -98,11 +101,17 @@ func (f *Function) Start(more ...string) {
 	go func(cmd *exec.Cmd, done chan struct{}) { cmd.Wait(); close(done) }(f.cmd, f.Done)
 }
 
-// Kill ends the process as a crash does.
+// Kill ends the process as a crash does. When it returns, nothing waits for an event
+// that the process has asked for.
 func (f *Function) Kill() {
-	if f.cmd != nil {
-		f.cmd.Process.Kill()
-		<-f.Done
+	if f.cmd == nil {
+		return
+	}
+	f.cmd.Process.Kill()
+	<-f.Done
+	f.server.CloseClientConnections()
+	for f.asking.Load() > 0 {
+		time.Sleep(time.Millisecond)
 	}
 }
 
