@@ -55,6 +55,15 @@ func cpuEach(n int, costs []cost) float64 {
 	return median(out)
 }
 
+// middle is the median of costs, of time and of processors apart.
+func middle(costs []cost) cost {
+	var wall, cpu []float64
+	for _, c := range costs {
+		wall, cpu = append(wall, float64(c.wall)), append(cpu, float64(c.cpu))
+	}
+	return cost{time.Duration(median(wall)), time.Duration(median(cpu))}
+}
+
 func median(xs []float64) float64 {
 	if len(xs) == 0 {
 		return 0
