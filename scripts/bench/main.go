@@ -52,7 +52,7 @@ var stages = []stage{
 
 // heapLimit and heapGrowth are those that the program sets itself.
 const (
-	heapLimit  = 150 << 20
+	heapLimit  = 165 << 20
 	heapGrowth = 400
 )
 
