@@ -2,7 +2,6 @@ package lambda
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -250,7 +249,7 @@ func pollers(t *testing.T, seed uint64, width int) *shard {
 		if ok && !c.old && r.IntN(10) > 0 { // or the answer is lost
 			for _, rec := range c.records {
 				if s.lost[rec] && !s.counted[rec] {
-					t.Fatal(fmt.Sprintf("seed %d: record %s was lost, and answered for", seed, rec))
+					t.Fatalf("seed %d: record %s was lost, and answered for", seed, rec)
 				}
 			}
 			p.done = c.from + len(c.records)

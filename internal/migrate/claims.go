@@ -41,7 +41,6 @@ func holders(ctx context.Context, db store.Store, now time.Time, claims []ingest
 		return nil, err
 	}
 	known := make([][]store.Ref, len(claims))
-	refs = refs[:0]
 	err = abreast(len(claims), func(i int) error {
 		c := &claims[i]
 		out[i].claim = rows[c.Ref.String()]
