@@ -50,6 +50,7 @@ var below = map[string][]string{
 	"migrate":     {"value", "events", "store", "book", "model", "projections", "ingest"},
 	"runner":      {"value", "events", "store", "search", "book", "model", "projections", "migrate"},
 	"live":        {"value", "events", "store", "book", "model", "runner"},
+	"metrics":     {"live", "runner"},
 	"replay":      {"value", "events", "store", "book", "model", "projections", "runner"},
 	"why":         {"value", "events", "store", "book", "model", "projections", "replay"},
 	"verify":      {"value", "events", "store", "search", "book", "model", "projections", "runner"},

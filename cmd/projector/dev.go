@@ -17,6 +17,7 @@ import (
 	"weir/internal/api"
 	"weir/internal/events"
 	"weir/internal/ingest"
+	"weir/internal/metrics"
 	"weir/internal/model"
 	"weir/internal/progress"
 	"weir/internal/replay"
@@ -76,7 +77,7 @@ func (c *devCommand) Run(p *program) (err error) {
 		return usage("%v", err)
 	}
 	c.tell(p, s, "http://"+server.Addr().String())
-	if err := together(p.ctx, s, server, log, alone(log)); err != nil {
+	if err := together(p.ctx, s, server, log, alone(s, log, metrics.New())); err != nil {
 		return err
 	}
 	fmt.Fprintln(p.stderr, "stopped")

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	runtime "github.com/aws/aws-lambda-go/lambda"
 
@@ -22,8 +24,8 @@ const (
 )
 
 // serveLambda handles events until Lambda ends the process.
-func serveLambda(ctx context.Context, stderr io.Writer) int {
-	p := &program{ctx: ctx, stderr: stderr}
+func serveLambda(ctx context.Context, stdout, stderr io.Writer) int {
+	p := &program{ctx: ctx, stdout: stdout, stderr: stderr}
 	h, s, err := p.handler()
 	if err != nil {
 		return p.fail(err)
@@ -53,10 +55,44 @@ func (p *program) handler() (*lambda.Handler, *system.System, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return lambda.New(s.Models[0].Runner, order, drained, func(ctx context.Context) error {
+	h := lambda.New(s.Models[0].Runner, order, drained, func(ctx context.Context) error {
 		if err := s.Fill(ctx, nil); err != nil {
 			return fmt.Errorf("the search index is new and not filled yet (projector query %s … --aws --opensearch URL fills it without a time limit): %w", name, err)
 		}
 		return nil
-	}), s, nil
+	})
+	model := s.Models[0].Model.Name
+	h.Report = func(r lambda.Report) { p.stdout.Write(embedded(model, r, time.Now())) }
+	return h, s, nil
+}
+
+// embedded is a report as a line of CloudWatch's embedded metric format, by which
+// whatever stands in a function's log becomes metrics.
+func embedded(model string, r lambda.Report, now time.Time) []byte {
+	type metric struct{ Name, Unit string }
+	line := map[string]any{"Model": model, "Table": r.Table}
+	var metrics []metric
+	add := func(name, unit string, n int64) {
+		line[name] = n
+		metrics = append(metrics, metric{name, unit})
+	}
+	add("Applied", "Count", int64(r.Applied))
+	add("Skipped", "Count", int64(r.Skipped))
+	add("Kept", "Count", int64(r.Kept))
+	add("Again", "Count", int64(r.Again))
+	add("Old", "Count", int64(r.Old))
+	outOfOrder := int64(0)
+	if r.OutOfOrder {
+		outOfOrder = 1
+	}
+	add("OutOfOrder", "Count", outOfOrder)
+	add("Age", "Milliseconds", r.Age.Milliseconds())
+	line["_aws"] = map[string]any{
+		"Timestamp": now.UnixMilli(),
+		"CloudWatchMetrics": []any{map[string]any{
+			"Namespace": "weir", "Dimensions": [][]string{{"Model", "Table"}}, "Metrics": metrics,
+		}},
+	}
+	b, _ := json.Marshal(line) // of strings and numbers
+	return append(b, '\n')
 }

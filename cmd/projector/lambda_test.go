@@ -402,6 +402,37 @@ func hurried(t *testing.T, f *lambdatest.Function, records []json.RawMessage) (l
 	return late
 }
 
+// counts are sums of what a function wrote for CloudWatch.
+type counts struct{ Done, Again, OutOfOrder int }
+
+// told reads the metrics in a function's log, each of which must be declared.
+func told(t *testing.T, f *lambdatest.Function) (sum counts) {
+	t.Helper()
+	for line := range strings.Lines(f.Stdout.String()) {
+		var m struct {
+			AWS struct {
+				CloudWatchMetrics []struct {
+					Namespace  string
+					Dimensions [][]string
+					Metrics    []struct{ Name, Unit string }
+				}
+			} `json:"_aws"`
+			Model, Table                                        string
+			Applied, Skipped, Kept, Again, Old, OutOfOrder, Age int
+		}
+		if err := json.Unmarshal([]byte(line), &m); err != nil || m.Model != "gallery" || m.Table != "gallery" || m.Age <= 0 {
+			t.Fatalf("%s: %v", line, err)
+		}
+		if c := m.AWS.CloudWatchMetrics; len(c) != 1 || c[0].Namespace != "weir" || len(c[0].Metrics) != 7 || len(c[0].Dimensions[0]) != 2 {
+			t.Fatal(line)
+		}
+		sum.Done += m.Applied + m.Skipped + m.Kept
+		sum.Again += m.Again
+		sum.OutOfOrder += m.OutOfOrder
+	}
+	return sum
+}
+
 // TestLambdaOrder: a stream is read in one order. Another is refused until somebody
 // says that the stream ran empty; and events that do not keep to it are refused.
 func TestLambdaOrder(t *testing.T) {
@@ -443,6 +474,9 @@ func TestLambdaOrder(t *testing.T) {
 	answerTo(t, f, payload(t, windowed("shardId-00000001", even, json.RawMessage(`{}`))))
 	refused(f, payload(t, windowed("shardId-00000001", odd, json.RawMessage(`{}`))), "parallelization factor")
 	f.Kill()
+	if got, want := told(t, f), (counts{Done: 5 + 5 + 7 + 10, Again: 10, OutOfOrder: 1}); got != want {
+		t.Errorf("metrics %+v, want %+v", got, want)
+	}
 	// Somebody says that what is out of order was applied: after a new mapping.
 	f = startFunction(t, "WEIR_DATA="+dir, "WEIR_ORDER=shard", "WEIR_DRAINED=shard")
 	answerTo(t, f, shard(5, 10, `{}`))

@@ -64,7 +64,7 @@ type program struct {
 func main() {
 	ctx := cli.Stopped(context.Background())
 	if cli.InLambda() {
-		os.Exit(serveLambda(ctx, os.Stderr))
+		os.Exit(serveLambda(ctx, os.Stdout, os.Stderr))
 	}
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

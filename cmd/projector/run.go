@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"weir/internal/api"
 	"weir/internal/live"
+	"weir/internal/metrics"
 	"weir/internal/query"
 	"weir/internal/runner"
 	"weir/internal/system"
@@ -27,8 +29,8 @@ type runCommand struct {
 }
 
 func (runCommand) Help() string {
-	return `Serves GET /v1/{model}/{query}?key=value&limit=&cursor= and follows the streams of
-the models' tables until it is told to stop: then requests in progress are answered
+	return `Serves GET /v1/{model}/{query}?key=value&limit=&cursor=, GET /metrics for Prometheus,
+and follows the streams of the models' tables until it is told to stop: then requests in progress are answered
 and what is in the streams is applied. Exits with 0 on SIGTERM, with 130 on an
 interrupt; a second signal ends it at once, which loses nothing either.
 
@@ -54,7 +56,8 @@ func (c *runCommand) Run(p *program) error {
 	}
 	defer s.Close()
 	log := slog.New(slog.NewTextHandler(p.stderr, nil))
-	follow, end, err := c.following(s, log)
+	told := metrics.New()
+	follow, end, err := c.following(s, log, told)
 	if err != nil {
 		return err
 	}
@@ -66,7 +69,10 @@ func (c *runCommand) Run(p *program) error {
 	if err != nil {
 		return usage("%v", err)
 	}
-	server, err := c.Serve(c.Addr, web.Limits{}, handler, log)
+	mux := http.NewServeMux()
+	mux.Handle("GET "+metrics.Path, told.Handler())
+	mux.Handle("/", handler)
+	server, err := c.Serve(c.Addr, web.Limits{}, mux, log)
 	if err != nil {
 		return usage("%v", err)
 	}
@@ -136,9 +142,9 @@ func together(ctx context.Context, s *system.System, server *web.Server, log *sl
 // following is how streams are followed: by this process alone, or by one of many.
 // One of many begins to read at once, since the indexes may take longer to fill than
 // the streams keep their records.
-func (c *runCommand) following(s *system.System, log *slog.Logger) (_ func(context.Context, *system.Part) error, end func(), err error) {
+func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics.Metrics) (_ func(context.Context, *system.Part) error, end func(), err error) {
 	if !c.AWS {
-		return alone(log), func() {}, nil
+		return alone(s, log, told), func() {}, nil
 	}
 	var all []*live.Following
 	by := map[*system.Part]*live.Following{}
@@ -148,11 +154,15 @@ func (c *runCommand) following(s *system.System, log *slog.Logger) (_ func(conte
 		}
 	}
 	for _, part := range s.Models {
-		f, err := live.Start(part.Runner, live.Options{Dir: filepath.Join(c.Data, "spool", part.Model.Name), Lease: c.Lease, Log: log})
+		of := told.Of(part.Runner)
+		f, err := live.Start(part.Runner, live.Options{
+			Dir: filepath.Join(c.Data, "spool", part.Model.Name), Lease: c.Lease, Log: log, Noted: of.Noted, Applied: of.Applied,
+		})
 		if err != nil {
 			end()
 			return nil, nil, err
 		}
+		of.Shards(f.Status)
 		all, by[part] = append(all, f), f
 	}
 	return func(ctx context.Context, part *system.Part) error {
@@ -162,16 +172,23 @@ func (c *runCommand) following(s *system.System, log *slog.Logger) (_ func(conte
 }
 
 // alone follows streams that no other process reads.
-func alone(log *slog.Logger) func(context.Context, *system.Part) error {
-	return func(ctx context.Context, part *system.Part) error { return follow(ctx, part, log) }
+func alone(s *system.System, log *slog.Logger, told *metrics.Metrics) func(context.Context, *system.Part) error {
+	of := map[*system.Part]*metrics.Model{}
+	for _, part := range s.Models {
+		of[part] = told.Of(part.Runner)
+	}
+	return func(ctx context.Context, part *system.Part) error { return follow(ctx, part, log, of[part]) }
 }
 
 // follow follows a model's streams until ctx is done, and then to their end.
-func follow(ctx context.Context, part *system.Part, log *slog.Logger) error {
+func follow(ctx context.Context, part *system.Part, log *slog.Logger, told *metrics.Model) error {
 	patient, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTime, cancel) })()
-	f := runner.Follower{Runner: part.Runner, Prompt: true, Report: func(_ string, n runner.Counts) { n.Warn(log, part.Model.Name) }}
+	f := runner.Follower{Runner: part.Runner, Prompt: true, Report: func(group string, n runner.Counts) {
+		told.Applied(group, n)
+		n.Warn(log, part.Model.Name)
+	}}
 	err := f.CatchUp(patient, ctx.Done())
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil // the rest is for the next start

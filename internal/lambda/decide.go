@@ -10,6 +10,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/runner"
 )
 
 // Order is what a stream's events may be relied on for. It is fixed for a stream:
@@ -62,6 +63,9 @@ type work struct {
 	records  []events.Position
 	lane     lane // of the shard, as we know it
 	portions []portion
+
+	done   int // records applied or kept
+	counts runner.Counts
 }
 
 // decide takes an event apart. An empty event, as at the end of a window, asks for

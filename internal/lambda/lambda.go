@@ -41,6 +41,8 @@ type Handler struct {
 	// Portion is how many records are applied between two looks at the clock; 0 is
 	// 250.
 	Portion int
+	// Report, when set, is told what became of each event that has records.
+	Report func(Report)
 
 	prepared bool
 	checked  map[string]bool // tables of which the order is known to be ours
@@ -57,6 +59,20 @@ func New(r *runner.Runner, o, drained Order, prepare func(context.Context) error
 	h.Runner = &run
 	return h
 }
+
+// Report says what became of an event. What was not applied comes again, but for what
+// is kept.
+type Report struct {
+	Table                           string
+	Records, Applied, Skipped, Kept int
+	Again                           int           // records that the answer asks for again, all of an event that fails
+	Old                             int           // records that the stream was close to forgetting
+	Age                             time.Duration // of the oldest record
+	OutOfOrder                      bool          // the event was refused: see ErrOrder
+}
+
+// oldAge is the age from which a record is close to being forgotten by its stream.
+const oldAge = 20 * time.Hour
 
 // margin is what is left of an invocation's time when the handler stops: enough to
 // answer, and to be sure of having answered.
@@ -81,12 +97,36 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-margin(time.Until(deadline))))
 		defer cancel()
 	}
-	if len(w.portions) > 0 {
-		if err := h.check(ctx, &w); err != nil {
-			return nil, err
+	if len(w.portions) == 0 {
+		return h.apply(ctx, whole, &w)
+	}
+	var out []byte
+	if err = h.check(ctx, &w); err == nil {
+		out, err = h.apply(ctx, whole, &w)
+	}
+	h.tell(&ev, &w, err)
+	return out, err
+}
+
+func (h *Handler) tell(ev *events.Lambda, w *work, err error) {
+	if h.Report == nil {
+		return
+	}
+	r := Report{Table: w.table, Records: len(ev.Entries), Applied: w.counts.Applied, Skipped: w.counts.Skipped, Kept: w.counts.Kept}
+	r.Again, r.OutOfOrder = r.Records-w.done, errors.Is(err, ErrOrder)
+	if err != nil {
+		r.Again = r.Records
+	}
+	for i := range ev.Entries {
+		if at := ev.Entries[i].Record.Time; !at.IsZero() {
+			age := h.Runner.Now().Sub(at)
+			r.Age = max(r.Age, age)
+			if age > oldAge {
+				r.Old++
+			}
 		}
 	}
-	return h.apply(ctx, whole, &w)
+	h.Report(r)
 }
 
 // apply applies portion after portion until one fails or the time is over. What it
@@ -114,6 +154,7 @@ func (h *Handler) apply(ctx, whole context.Context, w *work) ([]byte, error) {
 			break
 		}
 		applied += p.records
+		w.done += len(p.changes) + len(p.bad)
 	}
 	if err := h.over(whole, w, applied); err != nil {
 		return nil, err
@@ -140,14 +181,18 @@ func (h *Handler) portion(ctx context.Context, w *work, p *portion) error {
 		}
 	}
 	b := runner.Batch{Lane: runner.Lane(w.table, w.shard), Changes: p.changes, Read: w.read, ByItem: h.Order == ByItem}
-	if _, err := h.Runner.Rows(ctx, b); err != nil {
+	n, err := h.Runner.Rows(ctx, b)
+	if err != nil {
 		return err
 	}
-	if h.Runner.Index == nil {
-		return nil
+	if h.Runner.Index != nil {
+		if _, err := h.Runner.Documents(ctx, []runner.Batch{b}); err != nil {
+			return err
+		}
 	}
-	_, err := h.Runner.Documents(ctx, []runner.Batch{b})
-	return err
+	w.counts.Add(n)
+	w.counts.Kept += len(p.bad)
+	return nil
 }
 
 // jobs works through long lists. What is left when the time is over is left to the

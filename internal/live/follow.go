@@ -53,8 +53,11 @@ func (f *Following) Apply(ctx context.Context) {
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTime, cancel) })()
 	var moved atomic.Bool
 	for wait := time.Second; ctx.Err() == nil; {
-		follower := runner.Follower{Runner: f.run, Source: f.reader, Stop: ctx.Done(), Report: func(_ string, n runner.Counts) {
+		follower := runner.Follower{Runner: f.run, Source: f.reader, Stop: ctx.Done(), Report: func(group string, n runner.Counts) {
 			moved.Store(true)
+			if f.reader.opts.Applied != nil {
+				f.reader.opts.Applied(group, n)
+			}
 			n.Warn(f.reader.opts.Log, f.run.Model.Name)
 		}}
 		err := follower.Run(applying)
@@ -63,6 +66,7 @@ func (f *Following) Apply(ctx context.Context) {
 		}
 		if err != nil && !errors.Is(err, context.Canceled) {
 			f.reader.opts.Log.Warn("applying", "model", f.run.Model.Name, "error", err, "again in", wait)
+			f.reader.note(Applies)
 			f.reader.opts.Wait(ctx, nil, wait)
 			wait = min(2*wait, time.Minute)
 		}

@@ -41,6 +41,7 @@ type world struct {
 	procs [2]*process
 
 	forgetful atomic.Bool
+	notes     atomic.Int64 // of gaps
 
 	mu    sync.Mutex
 	reads map[string][]string // who read each shard, in order
@@ -98,7 +99,11 @@ func (w *world) start(i int) {
 
 func (w *world) options(i int) live.Options {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	return live.Options{Dir: w.dirs[i], Lease: lease, Poll: 10 * time.Millisecond, Retire: time.Millisecond, List: lease / 5, Log: log}
+	return live.Options{Dir: w.dirs[i], Lease: lease, Poll: 10 * time.Millisecond, Retire: time.Millisecond, List: lease / 5, Log: log, Noted: func(n live.Note) {
+		if n == live.Gap {
+			w.notes.Add(1)
+		}
+	}}
 }
 
 // kill ends a process as kill -9 does: nothing it does arrives any more.
@@ -607,6 +612,11 @@ func TestGapIsSaid(t *testing.T) {
 		w.deed(rng)
 	}
 	w.start(1)
+	defer func() {
+		if n := w.notes.Load(); n != int64(len(shards)) {
+			t.Errorf("%d gaps were noted, of %d shards", n, len(shards))
+		}
+	}()
 	run := &runner.Runner{Model: w.model, Store: w.db, Now: time.Now}
 	deadline := time.Now().Add(10 * time.Second)
 	gaps := map[string]bool{}
@@ -762,6 +772,13 @@ func TestSlowSinkLosesNothing(t *testing.T) {
 	w.settles()
 	p.sink(true)
 	deeds() // the sink stands still
+	bytes, waits := int64(0), time.Duration(0)
+	for _, s := range f.Status() {
+		bytes, waits = bytes+s.Bytes, max(waits, s.Unapplied)
+	}
+	if bytes == 0 || waits == 0 || waits > time.Minute {
+		t.Errorf("%d bytes wait for %v", bytes, waits)
+	}
 	p.sink(false)
 	w.settles()
 	p.sink(true)

@@ -20,6 +20,7 @@ type holding struct {
 	before string // who had it
 	beatAt atomic.Pointer[time.Time]
 	spool  *spool
+	behind atomic.Pointer[time.Time] // time of the last record read, zero when there were no more
 
 	said string // the last gap, where it is
 
@@ -82,6 +83,7 @@ func (h *holding) fill(ctx context.Context) {
 		switch {
 		case err != nil && ctx.Err() == nil:
 			h.opts.Log.Warn("reading a shard", "table", h.table, "shard", h.shard, "error", err, "again in", wait)
+			h.note(Reads)
 			h.opts.Wait(ctx, nil, wait)
 			wait = min(2*wait, time.Minute)
 		case n == 0:
@@ -226,12 +228,13 @@ func (h *holding) gap(ctx context.Context, after events.Position, to, what strin
 	d := runner.Dead{
 		Kind: runner.DeadGap, Target: fmt.Sprintf("shard %s of %s", h.shard, h.table), Position: after, Time: h.run.Now().UTC(),
 		Source: between(after, to),
-		Reason: fmt.Sprintf("records are missing after %v: %s; what is derived from them may be wrong until it is rebuilt. Before, the shard was read by %s: its spool may have them", after, what, orNobody(h.before)),
+		Reason: fmt.Sprintf("records are missing after %v: %s; what is derived from them may be wrong. Before, the shard was read by %s: start a process on that directory, if its spool has them; else run projector verify, which says what is wrong (docs/aws.md, After a gap)", after, what, orNobody(h.before)),
 	}
 	id, err := h.run.KeepDead(ctx, d)
 	if err != nil {
 		return err
 	}
+	h.note(Gap)
 	h.opts.Log.Error("gap", "table", h.table, "shard", h.shard, "after", after, "what", what, "id", id)
 	return nil
 }
@@ -250,5 +253,6 @@ const old = 20 * time.Hour
 func (h *holding) alarm(t time.Time) {
 	if age := h.run.Now().Sub(t); !t.IsZero() && age > old && age < 2*24*time.Hour {
 		h.opts.Log.Warn("the stream forgets records after 24 hours, and these are close to it", "table", h.table, "shard", h.shard, "age", age.Round(time.Minute))
+		h.note(Old)
 	}
 }

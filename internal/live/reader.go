@@ -51,6 +51,9 @@ type Options struct {
 	Poll   time.Duration // how often a shard that gave nothing is asked; 0 is 1 s
 	Log    *slog.Logger  // nil is slog.Default()
 
+	// Noted, when set, is called for each Note, and Applied for each batch.
+	Noted   func(Note)
+	Applied func(group string, n runner.Counts)
 	// The rest is for who simulates the machine; without it, it is this one.
 	Owner   string // who others are told has a shard
 	Segment int64  // about how many bytes a file of a spool has
@@ -168,12 +171,14 @@ func (r *Reader) Run(ctx context.Context) {
 		r.often(ctx, nil, func() {
 			if err := r.beats(ctx); err != nil && ctx.Err() == nil {
 				r.opts.Log.Warn("keeping leases", "error", err)
+				r.note(Leases)
 			}
 		})
 	})
 	r.often(ctx, r.stale, func() {
 		if err := r.round(ctx); err != nil && ctx.Err() == nil {
 			r.opts.Log.Warn("looking for shards", "error", err)
+			r.note(Lists)
 		}
 	})
 	join()

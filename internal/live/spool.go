@@ -36,6 +36,7 @@ type spool struct {
 	mu       sync.Mutex
 	segments []*segment
 	last     events.Position // of the last record, or after which the first comes
+	applied  events.Position // up to which every record is
 	ended    bool
 	closed   bool
 }
@@ -73,13 +74,14 @@ func openSpool(disk Disk, dir string, segment int64, applied events.Position) (*
 		return nil, fmt.Errorf("opening the spool %s: %w", dir, err)
 	}
 	if n := len(s.segments); n > 0 && s.segments[0].after.Compare(applied) <= 0 && applied.Compare(s.last) <= 0 {
+		s.applied = applied
 		return s, nil
 	}
 	s.close()
 	if err := disk.RemoveAll(dir); err != nil {
 		return nil, err
 	}
-	return &spool{disk: disk, dir: dir, segment: s.segment, last: applied}, disk.MkdirAll(dir)
+	return &spool{disk: disk, dir: dir, segment: s.segment, last: applied, applied: applied}, disk.MkdirAll(dir)
 }
 
 // load opens the segments from the one in which the position is, as far as each
@@ -280,6 +282,7 @@ func (s *spool) read(table string, after events.Position, limit int) (out store.
 func (s *spool) trim(upTo events.Position) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.applied = upTo
 	for len(s.segments) > 1 && s.segments[0].last.Compare(upTo) <= 0 {
 		if err := s.disk.Remove(s.segments[0].path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

@@ -28,6 +28,7 @@ type invocation struct {
 
 // Function is a program as Lambda runs it.
 type Function struct {
+	Stdout bytes.Buffer
 	Stderr bytes.Buffer
 	Done   chan struct{} // closed when the program has ended
 
@@ -92,7 +93,7 @@ func (f *Function) api() http.Handler {
 // Start starts the program, with more in its environment than New said.
 func (f *Function) Start(more ...string) {
 	f.t.Helper()
-	f.cmd = &exec.Cmd{Path: f.path, Args: []string{f.path}, Stderr: &f.Stderr,
+	f.cmd = &exec.Cmd{Path: f.path, Args: []string{f.path}, Stdout: &f.Stdout, Stderr: &f.Stderr,
 		Env: append(append(os.Environ(), "AWS_LAMBDA_RUNTIME_API="+f.server.Listener.Addr().String()), slices.Concat(f.env, more)...)}
 	if err := f.cmd.Start(); err != nil {
 		f.t.Fatal(err)

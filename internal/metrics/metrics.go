@@ -1,0 +1,200 @@
+// Package metrics is what a running projector tells of itself, as Prometheus reads it:
+//
+//	weir_records_total{model,group,result}      records, each once: applied, skipped or kept
+//	weir_batches_total{model,group}             what was applied at once
+//	weir_kept{model,kind}                       what could not be applied and waits to be looked at; a gap is one
+//	weir_gaps_total{model}                      gaps that this process found in a stream
+//	weir_old_pages_total{model}                 pages read less than four hours before the stream would forget them
+//	weir_errors_total{model,kind}               what failed and is tried again: list, lease, read, apply
+//	weir_shard_read_age_seconds{model,table,shard}     how far the reader is behind the stream
+//	weir_shard_unapplied_seconds{model,table,shard}    age of the oldest record that is read and not applied
+//	weir_spool_bytes{model,table,shard}         what lies on disk of a shard
+//
+// Those of shards are of the ones that this process holds.
+package metrics
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"weir/internal/live"
+	"weir/internal/runner"
+)
+
+// Path is where metrics are served.
+const Path = "/metrics"
+
+// Metrics are those of one process.
+type Metrics struct {
+	registry                            *prometheus.Registry
+	records, batches, gaps, old, errors *prometheus.CounterVec
+
+	mu     sync.Mutex
+	models []*Model
+}
+
+// Model are the metrics of one model.
+type Model struct {
+	all    *Metrics
+	run    *runner.Runner
+	shards func() []live.Status
+
+	mu     sync.Mutex
+	kept   map[string]int
+	counts time.Time // when kept was counted
+}
+
+// New makes metrics that count nothing yet.
+func New() *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry()}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append([]string{"model"}, labels...))
+		m.registry.MustRegister(c)
+		return c
+	}
+	m.records = counter("weir_records_total", "Records of streams, each once, by what became of them.", "group", "result")
+	m.batches = counter("weir_batches_total", "Batches of records applied.", "group")
+	m.gaps = counter("weir_gaps_total", "Gaps found in streams: records gone before they were read.")
+	m.old = counter("weir_old_pages_total", "Pages of streams read less than four hours before they would have been forgotten.")
+	m.errors = counter("weir_errors_total", "What failed and is tried again, by kind.", "kind")
+	m.registry.MustRegister((*gauges)(m))
+	return m
+}
+
+// Handler serves them.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
+}
+
+// Of begins the metrics of a model; shards, if not nil, says how those that this
+// process holds stand.
+func (m *Metrics) Of(run *runner.Runner) *Model {
+	o := &Model{all: m, run: run}
+	name := run.Model.Name
+	for _, g := range run.Groups() {
+		m.batches.WithLabelValues(name, g)
+		for _, r := range []string{"applied", "skipped", "kept"} {
+			m.records.WithLabelValues(name, g, r)
+		}
+	}
+	m.gaps.WithLabelValues(name)
+	m.old.WithLabelValues(name)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.models = append(m.models, o)
+	return o
+}
+
+// Applied counts a batch.
+func (o *Model) Applied(group string, n runner.Counts) {
+	name := o.run.Model.Name
+	o.all.batches.WithLabelValues(name, group).Inc()
+	for result, n := range map[string]int{"applied": n.Applied, "skipped": n.Skipped, "kept": n.Kept} {
+		o.all.records.WithLabelValues(name, group, result).Add(float64(n))
+	}
+}
+
+// Noted counts what a reader of streams met.
+func (o *Model) Noted(n live.Note) {
+	name := o.run.Model.Name
+	switch n {
+	case live.Gap:
+		o.all.gaps.WithLabelValues(name).Inc()
+	case live.Old:
+		o.all.old.WithLabelValues(name).Inc()
+	default:
+		o.all.errors.WithLabelValues(name, string(n)).Inc()
+	}
+}
+
+// Shards gives what tells how the shards stand that this process holds.
+func (o *Model) Shards(status func() []live.Status) {
+	o.all.mu.Lock()
+	defer o.all.mu.Unlock()
+	o.shards = status
+}
+
+// gauges are what is looked up when somebody asks.
+type gauges Metrics
+
+var (
+	keptDesc  = prometheus.NewDesc("weir_kept", "What could not be applied and waits to be looked at, by kind; 10,000 at the most.", []string{"model", "kind"}, nil)
+	ageDesc   = prometheus.NewDesc("weir_shard_read_age_seconds", "How far the reader of a shard is behind the stream.", []string{"model", "table", "shard"}, nil)
+	waitDesc  = prometheus.NewDesc("weir_shard_unapplied_seconds", "Age of the oldest record that is read and not applied.", []string{"model", "table", "shard"}, nil)
+	spoolDesc = prometheus.NewDesc("weir_spool_bytes", "Bytes on disk of what was read of a shard.", []string{"model", "table", "shard"}, nil)
+)
+
+func (g *gauges) Describe(c chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{keptDesc, ageDesc, waitDesc, spoolDesc} {
+		c <- d
+	}
+}
+
+func (g *gauges) Collect(c chan<- prometheus.Metric) {
+	g.mu.Lock()
+	models := g.models
+	g.mu.Unlock()
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		c <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	for _, o := range models {
+		name := o.run.Model.Name
+		kept, err := o.waiting()
+		if err != nil {
+			c <- prometheus.NewInvalidMetric(keptDesc, err)
+		}
+		for kind, n := range kept {
+			gauge(keptDesc, float64(n), name, kind)
+		}
+		g.mu.Lock()
+		status := o.shards
+		g.mu.Unlock()
+		if status == nil {
+			continue
+		}
+		for _, s := range status() {
+			gauge(ageDesc, s.ReadAge.Seconds(), name, s.Table, s.Shard)
+			gauge(waitDesc, s.Unapplied.Seconds(), name, s.Table, s.Shard)
+			gauge(spoolDesc, float64(s.Bytes), name, s.Table, s.Shard)
+		}
+	}
+}
+
+// What is kept is counted once a minute, up to maxKept, however often somebody asks:
+// it is read from the store.
+const (
+	keptEvery   = time.Minute
+	keptTimeout = 5 * time.Second
+	maxKept     = 10_000
+)
+
+var errEnough = errors.New("enough")
+
+func (o *Model) waiting() (map[string]int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.kept != nil && time.Since(o.counts) < keptEvery {
+		return o.kept, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), keptTimeout)
+	defer cancel()
+	kept, n := map[string]int{string(runner.DeadGap): 0, string(runner.DeadParked): 0}, 0
+	err := o.run.Dead(ctx, func(d runner.Dead) error {
+		kept[string(d.Kind)]++
+		if n++; n == maxKept {
+			return errEnough
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, err
+	}
+	o.kept, o.counts = kept, time.Now()
+	return kept, nil
+}
