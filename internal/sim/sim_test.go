@@ -70,12 +70,17 @@ func TestFull(t *testing.T) {
 	fmt.Println(string(line))
 	least := min(1000, *full/6)
 	for _, k := range Kinds {
+		least := least
+		if slices.Contains(spools, k) { // in every fourth run there is a chance of them
+			least /= 6
+		}
 		if r.Kinds[k] < least {
 			t.Errorf("%s struck %d times, fewer than %d", k, r.Kinds[k], least)
 		}
 	}
 	for _, p := range r.Unmet() {
-		if !slices.Contains(apart, p) {
+		ofSpools := func(k Kind) bool { return slices.Contains(strings.Split(p, "+"), string(k)) }
+		if !slices.Contains(apart, p) && !slices.ContainsFunc(spools, ofSpools) {
 			t.Errorf("%s never met", p)
 		}
 	}
@@ -89,15 +94,12 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// apart are pairs that cannot meet: a function goes neither with a store of this
-// machine nor with spools; and a file ends torn or flipped.
-var apart = func() []string {
-	out := []string{pairOf(TornTail, FlippedBits)}
-	for _, k := range []Kind{PowerCut, DiskFull, ShortWrite, FailedSync, TornLog, FlippedLog, Trim} {
-		out = append(out, pairOf(k, Bisect), pairOf(k, PartialReply))
-	}
-	return out
-}()
+// apart are pairs that cannot meet: a function does not go with a store of this
+// machine; and a file ends torn or flipped.
+var apart = []string{pairOf(PowerCut, Bisect), pairOf(PowerCut, PartialReply), pairOf(TornTail, FlippedBits)}
+
+// spools are the kinds that only processes meet that share streams.
+var spools = []Kind{DiskFull, ShortWrite, FailedSync, TornLog, FlippedLog, Trim}
 
 var covered = func() (out []string) {
 	for _, kind := range []string{"count", "sum", "mean", "distinct", "set", "copy", "history", "each", "follow", "steps", "search"} {
