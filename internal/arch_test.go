@@ -71,7 +71,7 @@ var below = map[string][]string{
 	"search/embedded":   {"value", "events", "store", "search"},
 	"search/opensearch": {"value", "events", "store", "search"},
 
-	"sim": {"value", "events", "store", "search", "book", "model", "projections", "runner", "live", "lambda", "replay", "verify"},
+	"sim": {"value", "events", "store", "store/embedded", "search", "book", "model", "projections", "runner", "live", "lambda", "replay", "verify"},
 
 	"system": {"value", "events", "store", "search", "book", "model", "projections", "runner", "verify", "query",
 		"store/embedded", "store/dynamodb", "search/embedded", "search/opensearch"},
@@ -79,7 +79,7 @@ var below = map[string][]string{
 
 // drivers are what may be imported only where the thing is driven.
 var drivers = map[string][]string{
-	"github.com/cockroachdb/pebble":  {"internal/store/embedded", "internal/search/embedded"},
+	"github.com/cockroachdb/pebble":  {"internal/store/embedded", "internal/search/embedded", "internal/sim"},
 	"github.com/blevesearch/":        {"internal/search/embedded"},
 	"github.com/aws/aws-sdk-go-v2":   {"internal/store/dynamodb", "internal/search/opensearch"},
 	"github.com/opensearch-project/": {"internal/search/opensearch"},

@@ -60,6 +60,7 @@ func Run(m *model.Model, seed uint64, o Options) Outcome {
 		w.recount()
 		w.again()
 		w.recording()
+		w.machine()
 	}
 	out := Outcome{
 		Seed: seed, Failures: w.failures, Acts: acts, Faults: w.faults.struck, Pairs: w.faults.pairs(), Counted: w.counted,

@@ -1,0 +1,670 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/internal/events"
+	"weir/internal/replay"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/store/embedded"
+	"weir/internal/value"
+)
+
+// machine is a computer whose disk is as bad as disks are, with the embedded store on
+// it, and one process at a time that replays the run's streams into it and follows
+// them. The process dies with its store; the next one opens what the disk has, and
+// does the same again.
+//
+// What the store holds is held against mirror, which is told of each write: after a
+// death it must be all that was there, without some of the newest that was not synced.
+type machine struct {
+	*world
+	from   *world
+	d      *dice
+	disk   *platter
+	db     *embedded.Store
+	bytes  int // written since the store was opened, about
+	dead   string
+	fibers []*fiber
+	done   bool // all is replayed
+	lives  int
+
+	touched []store.Ref // by each of mirror's changes that can be undone
+}
+
+// disks are the kinds of faults that strike a machine.
+var disks = []Kind{DiskFull, ShortWrite, FailedSync, TornLog, FlippedLog}
+
+// mostLives is how often a machine's process may die of faults.
+const mostLives = 12
+
+// machine replays the run on a machine whose disk fails, as often as it takes. Then
+// everything must be as it is here.
+func (w *world) machine() {
+	if len(w.kept()) > 0 || newDice(w.seed, "machine", 0).n(3) > 0 {
+		return
+	}
+	if !slices.ContainsFunc(disks, func(k Kind) bool { return w.faults.rates[k] > 0 }) {
+		return
+	}
+	w.counted["replays on a disk"]++
+	o := newWorld(w.model, w.seed, Options{})
+	o.mapping, o.way, o.calm, o.clock = nil, byFollower, true, w.clock
+	o.faults, o.trace, o.log = w.faults, w.trace, w.log
+	m := &machine{world: o, from: w, d: newDice(w.seed, "disk", 0), disk: newPlatter()}
+	o.base.keep = true
+	o.base.wrote = func(_ string, t *table, key store.Key, _, _ value.Item) {
+		m.touched = append(m.touched, store.Ref{Table: t.Name, Key: key})
+	}
+	w.faults.over, w.faults.left = false, max(w.faults.left, mostLives)
+	m.run()
+	w.faults.over = true
+	for _, f := range o.failures {
+		w.fail(f.Class, "on a disk: %s", f.What)
+	}
+	if len(w.failures) == 0 && len(o.kept()) == 0 {
+		w.compare(o, "replayed on a disk")
+	}
+}
+
+// run is one life of the process after the other.
+func (m *machine) run() {
+	for turns := 0; len(m.failures) == 0; {
+		m.open()
+		m.start()
+		for ; m.dead == "" && !m.rests() && len(m.failures) == 0; turns++ {
+			if turns > 100000 {
+				m.fail(Stuck, "it does not catch up")
+			}
+			m.turn()
+		}
+		for _, f := range m.fibers {
+			f.kill()
+		}
+		if m.dead == "" {
+			if m.close(); m.dead == "" {
+				return
+			}
+		}
+		m.note("machine", "dead: "+m.dead, nil)
+		if m.lives++; m.lives >= mostLives {
+			m.faults.over = true
+		}
+	}
+}
+
+// turn lets one fiber go on.
+func (m *machine) turn() {
+	f := pick(m.sched, m.fibers)
+	for f.over || f.idle && !slices.ContainsFunc(m.fibers, func(o *fiber) bool { return !o.over && !o.idle }) {
+		f.idle = false
+		f = pick(m.sched, m.fibers)
+	}
+	f.resume()
+	switch {
+	case f.bug != "":
+		m.fail(Stuck, "%s: %s", f.name, f.bug)
+	case f.over && f.err != nil && m.dead == "":
+		m.fail(Stuck, "%s: %v", f.name, f.err)
+	}
+}
+
+// rests reports whether nobody has anything to do.
+func (m *machine) rests() bool {
+	return m.done && !slices.ContainsFunc(m.fibers, func(f *fiber) bool { return !f.over && !f.idle })
+}
+
+// start begins the fibers of a process.
+func (m *machine) start() {
+	m.done, m.fibers = false, nil
+	run := func(f *fiber) *runner.Runner {
+		at := &atMachine{m, f}
+		r := &runner.Runner{Model: m.model, Store: at, Now: m.time, Mono: m.time, Alone: true}
+		if len(m.model.Searches) > 0 {
+			r.Index = m.index
+		}
+		return r
+	}
+	m.fibers = append(m.fibers, newFiber("replay", func(f *fiber) error { return m.replay(run(f)) }))
+	for _, g := range m.groups() {
+		m.fibers = append(m.fibers, newFiber(g, func(f *fiber) error {
+			step := (&runner.Follower{Runner: run(f)}).Stepper(g)
+			for {
+				n, left, err := step.Step(context.Background())
+				if err != nil {
+					return err
+				}
+				if n == 0 && !left {
+					f.idle = true
+					f.pause()
+				}
+				for _, o := range m.fibers { // what it wrote may be read by others
+					o.idle = o.idle && n == 0
+				}
+			}
+		}))
+	}
+}
+
+func (m *machine) groups() []string {
+	if len(m.model.Searches) > 0 {
+		return []string{runner.GroupRows, runner.GroupSearch}
+	}
+	return []string{runner.GroupRows}
+}
+
+func (m *machine) time() time.Time { return m.clock }
+
+// replay does what projector replay does with the recording of the run.
+func (m *machine) replay(run *runner.Runner) error {
+	r := replay.Replay{Model: m.model, Store: run.Store, Runner: run}
+	r.Gap = func(g replay.Gap) {
+		m.fail(Unaccounted, "a gap in a whole recording: %s: %s", refName(g.Row), g.Reason)
+	}
+	for _, mt := range m.model.Tables {
+		for _, s := range m.from.base.tables[mt.Name].shards {
+			for at := 0; at < len(s.records); {
+				var batch []events.Entry
+				for _, rec := range s.records[at:min(len(s.records), at+1+m.sched.n(30))] {
+					batch = append(batch, events.Entry{Record: rec})
+				}
+				if err := r.Batch(context.Background(), batch, ""); err != nil {
+					return err
+				}
+				at += len(batch)
+			}
+		}
+	}
+	m.done = true
+	for _, f := range m.fibers {
+		f.idle = false
+	}
+	return nil
+}
+
+// open opens the store on what the disk has, as often as it takes.
+func (m *machine) open() {
+	for tries := 0; ; tries++ {
+		m.dead, m.bytes = "", 0
+		refuses := tries == 0 && m.lives > 0 && m.faults.might(DiskFull, 2)
+		if refuses {
+			m.disk.fill(m.d.n(5))
+		}
+		db, err := m.openOnce()
+		switch {
+		case m.dead != "" || err != nil && refuses:
+			if text := fmt.Sprint(m.dead, err); !strings.Contains(text, "no space left on device") {
+				m.fail(Stuck, "on a full disk it says: %s", text)
+			}
+			if db != nil {
+				m.discard(db)
+			}
+			m.note("machine", "the disk is still full", nil)
+			m.disk = m.disk.after(m.disk.length())
+			continue
+		case err != nil && m.disk.flipped && strings.Contains(err.Error(), "put back a copy"):
+			m.note("machine", "damage is said", nil)
+			m.from.counted["damage of a log said"]++
+			m.disk = m.disk.before
+			continue
+		case err != nil:
+			m.fail(Stuck, "it cannot be opened again: %v", err)
+			return
+		}
+		m.disk.fill(-1)
+		m.db = db
+		m.reconcile()
+		return
+	}
+}
+
+func (m *machine) openOnce() (*embedded.Store, error) {
+	var tables []store.Table
+	for _, name := range m.base.names {
+		tables = append(tables, m.base.tables[name].Table)
+	}
+	disk := m.disk
+	return embedded.Open("store", tables, embedded.Options{
+		FS: disk, Now: m.time, Still: true, Shards: 2, CacheBytes: 1 << 20, RowCacheBytes: 64 << 10, TailBytes: 64 << 10,
+		Logger: slog.New(slog.DiscardHandler),
+		Fatal: func(reason string) {
+			disk.dies(false) // what is on the disk now is what the next process finds
+			m.dead = reason
+		},
+	})
+}
+
+// discard lets go of a store whose process is dead.
+func (m *machine) discard(db *embedded.Store) {
+	defer func() { _ = recover() }()
+	m.disk.lies()
+	_ = db.Close()
+}
+
+// close closes the store as a process does that ends in order.
+func (m *machine) close() {
+	fails := m.arm()
+	err := m.db.Close()
+	if m.fell(fails) {
+		return
+	}
+	if err != nil {
+		m.fail(Stuck, "closing: %v", err)
+	}
+	m.durable()
+}
+
+// restart closes the store and opens it, now and then: so that what it holds in memory
+// stays so small that it writes the same files each time.
+func (m *machine) restart() {
+	m.note("machine", "restart", nil)
+	if m.close(); m.dead == "" {
+		m.open()
+	}
+}
+
+// sync syncs the store, which may fail.
+func (m *machine) sync() error {
+	fails := m.arm()
+	err := m.db.Sync(context.Background())
+	if m.fell(fails) {
+		return errDown
+	}
+	if err == nil {
+		m.durable()
+		m.disk.asked()
+	}
+	m.power()
+	return err
+}
+
+// durable says that nothing of what there is can be lost any more.
+func (m *machine) durable() {
+	m.base.undo, m.touched = m.base.undo[:0], m.touched[:0]
+}
+
+// arm has the disk fail with the next sync, perhaps.
+func (m *machine) arm() Kind {
+	for _, k := range []Kind{DiskFull, ShortWrite, FailedSync} {
+		if m.faults.might(k, 1) {
+			m.push()
+			m.unsynced()
+			m.disk.arm(k, 1+m.d.n(m.disk.length()-m.disk.synced+1))
+			return k
+		}
+	}
+	return ""
+}
+
+// push has the store write all that it holds back, and no more than write it: how much
+// it has written by itself depends on the moment.
+func (m *machine) push() {
+	m.disk.lies()
+	m.unsynced()
+	if err := m.db.Sync(context.Background()); err != nil {
+		m.fail(Stuck, "%v", err)
+	}
+}
+
+// unsynced leaves the store something to sync, by a write that changes nothing.
+func (m *machine) unsynced() {
+	out, err := m.db.Write(context.Background(), []store.Write{{Ref: m.nowhere(), Delete: true}})
+	if err == nil {
+		err = out[0].Err
+	}
+	if err != nil {
+		m.fail(Stuck, "%v", err)
+	}
+}
+
+// fell reports whether the process is dead by a fault that was to strike it, which it
+// must be, and takes the disk as it left it.
+func (m *machine) fell(fails Kind) bool {
+	if fails == "" {
+		return false
+	}
+	if m.dead == "" {
+		m.fail(Lost, "%s: nobody says so", fails)
+		return false
+	}
+	m.from.counted["died of a disk"]++
+	end := m.disk.length()
+	if fails == FailedSync { // of what was not synced, any part may be gone for good
+		end = m.disk.synced + m.d.n(end-m.disk.synced+1)
+	}
+	old := m.disk
+	m.discard(m.db)
+	m.disk = old.after(end)
+	return true
+}
+
+// power lets the power fail: the log ends anywhere behind what was synced, or its last
+// bytes are not those that were written, or one that was durable is not.
+func (m *machine) power() {
+	kind := TornLog
+	switch {
+	case m.faults.might(TornLog, 0.4):
+	case m.faults.might(FlippedLog, 0.4):
+		kind = FlippedLog
+	default:
+		return
+	}
+	old := m.disk
+	m.push()
+	end, durable := old.length(), old.told()
+	cut := old.synced + m.d.n(end-old.synced+1)
+	old.dies(true)
+	m.dead = string(kind)
+	m.discard(m.db)
+	m.disk = old.after(end)
+	switch {
+	case kind == TornLog && m.d.chance(0.6):
+		m.disk = old.after(cut)
+	case kind == TornLog:
+		m.disk = m.disk.changed(cut, min(end, cut+m.d.n(5000)), func(byte) byte { return 0 })
+	case durable > 0 && m.d.chance(0.6):
+		at, bit := m.d.n(durable), byte(1)<<m.d.n(8)
+		m.disk = m.disk.changed(at, at+1, func(b byte) byte { return b ^ bit })
+		m.disk.flipped = true
+	default:
+		bit := byte(1) << m.d.n(8)
+		m.disk = m.disk.changed(cut, min(end, cut+1), func(b byte) byte { return b ^ bit })
+	}
+	m.note("machine", fmt.Sprintf("%s: %d synced of %d", kind, old.synced, end), nil)
+}
+
+// nowhere is a row that nobody writes.
+func (m *machine) nowhere() store.Ref {
+	t := &m.base.tables[m.base.names[0]].Table
+	k := store.Key{Partition: value.OfString("nobody's")}
+	if t.Key.Sort.Name != "" {
+		k.Sort = value.OfString("nothing")
+	}
+	return store.Ref{Table: t.Name, Key: k}
+}
+
+// reconcile takes from mirror what the store has lost: some of the newest that was not
+// durable. Anything else is wrong.
+func (m *machine) reconcile() {
+	have := m.rows()
+	differs := map[string]bool{}
+	look := func(r store.Ref) {
+		name := refName(r)
+		if row := m.base.tables[r.Table].get(r.Key); value.EqualItems(row, have[name]) && (row == nil) == (have[name] == nil) {
+			delete(differs, name)
+		} else {
+			differs[name] = true
+		}
+	}
+	known := map[string]bool{}
+	for _, name := range m.base.names {
+		m.base.tables[name].each(func(k store.Key, _ value.Item) {
+			r := store.Ref{Table: name, Key: k}
+			known[refName(r)] = true
+			look(r)
+		})
+	}
+	for name := range have {
+		if !known[name] {
+			differs[name] = true
+		}
+	}
+	lost := 0
+	for ; len(differs) > 0 && len(m.base.undo) > 0; lost++ {
+		last := len(m.base.undo) - 1
+		m.base.undo[last]()
+		look(m.touched[last])
+		m.base.undo, m.touched = m.base.undo[:last], m.touched[:last]
+	}
+	if len(differs) > 0 {
+		m.fail(Lost, "%d changes back from what was written last, and %d lives in, these rows are not as they were: %v", lost, m.lives, firstOf(differs))
+		return
+	}
+	m.note("machine", fmt.Sprintf("opened: %d changes lost", lost), nil)
+	m.durable() // it was read from a log that is replayed into synced files
+	m.agree(have)
+}
+
+func firstOf(names map[string]bool) (out []string) {
+	for n := range names {
+		out = append(out, n)
+	}
+	slices.Sort(out)
+	return out[:min(len(out), 5)]
+}
+
+// rows are all rows of the store.
+func (m *machine) rows() map[string]value.Item {
+	have := map[string]value.Item{}
+	for _, name := range m.base.names {
+		t := &m.base.tables[name].Table
+		m.scan(store.Query{Table: name}, func(row value.Item) {
+			k, _ := t.KeyOf(row)
+			have[refName(store.Ref{Table: name, Key: k})] = row
+		})
+	}
+	return have
+}
+
+func (m *machine) scan(q store.Query, yield func(value.Item)) {
+	for {
+		page, err := m.db.Query(context.Background(), q)
+		if err != nil {
+			m.fail(Lost, "reading what is there: %v", err)
+			return
+		}
+		for _, row := range page.Rows {
+			yield(row)
+		}
+		if q.After = page.Next; q.After == nil {
+			return
+		}
+	}
+}
+
+// agree holds the store's indexes and streams against its rows.
+func (m *machine) agree(have map[string]value.Item) {
+	for _, name := range m.base.names {
+		t := &m.base.tables[name].Table
+		for i := range t.Indexes {
+			m.indexed(t, &t.Indexes[i], have)
+		}
+		if t.Stream {
+			m.streamed(t, have)
+		}
+	}
+}
+
+func (m *machine) indexed(t *store.Table, ix *store.Index, have map[string]value.Item) {
+	want := map[string]bool{}
+	for name, row := range have {
+		if _, ok, err := store.IndexEntry(ix, row); ok && err == nil && strings.HasPrefix(name, t.Name+"|") {
+			want[name] = true
+		}
+	}
+	m.scan(store.Query{Table: t.Name, Index: ix.Name}, func(row value.Item) {
+		k, _ := t.KeyOf(row)
+		name := refName(store.Ref{Table: t.Name, Key: k})
+		if !want[name] {
+			m.fail(Doubled, "index %s has an entry of %s, which should have none", ix.Name, name)
+		}
+		delete(want, name)
+	})
+	if len(want) > 0 {
+		m.fail(Lost, "index %s has no entry of %v", ix.Name, firstOf(want))
+	}
+}
+
+// streamed: each record begins where the one before of its row ended, and the last
+// ends at the row.
+func (m *machine) streamed(t *store.Table, have map[string]value.Item) {
+	ctx := context.Background()
+	is := map[string]value.Item{}
+	shards, err := m.db.Shards(ctx, t.Name)
+	for _, sh := range shards {
+		var at events.Position
+		if at, err = m.db.Horizon(ctx, t.Name, sh.ID); err != nil {
+			break
+		}
+		for {
+			var page store.Records
+			if page, err = m.db.Read(ctx, t.Name, sh.ID, at, 1000); err != nil || len(page.Records) == 0 {
+				break
+			}
+			for i := range page.Records {
+				r := &page.Records[i]
+				at = r.Position
+				k, _ := t.KeyOf(r.Keys)
+				name := refName(store.Ref{Table: t.Name, Key: k})
+				if was, ok := is[name]; ok && !value.EqualItems(was, r.Old) {
+					m.fail(Lost, "the stream has a gap before record %v of %s", r.Position, name)
+				}
+				is[name] = r.New
+			}
+		}
+	}
+	if err != nil {
+		m.fail(Lost, "reading the stream of %s: %v", t.Name, err)
+	}
+	for name, row := range is {
+		if !value.EqualItems(row, have[name]) {
+			m.fail(Lost, "the stream ends with %s as %s, it is %s", name, plain(row), plain(have[name]))
+		}
+	}
+}
+
+// atMachine is a fiber's way to the store of its machine.
+type atMachine struct {
+	*machine
+	f *fiber
+}
+
+var _ store.Store = (*atMachine)(nil)
+
+// call is where a fiber gives control back before a call.
+func (a *atMachine) call(what string, names ...string) {
+	a.note(a.f.name, what, names)
+	a.f.pause()
+	a.base.who = a.f.name
+}
+
+// over ends the fiber when its machine has died.
+func (a *atMachine) over() {
+	if a.dead != "" || len(a.failures) > 0 {
+		panic(crash{})
+	}
+}
+
+// Get reads rows.
+func (a *atMachine) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
+	a.call("get", refNames(refs)...)
+	return a.db.Get(ctx, refs)
+}
+
+// Query reads a page.
+func (a *atMachine) Query(ctx context.Context, q store.Query) (store.Page, error) {
+	a.call("query", q.Table, q.Partition.Text())
+	return a.db.Query(ctx, q)
+}
+
+// room makes room for what is about to be written.
+func (a *atMachine) room(ws []store.Write) {
+	size := 0
+	for i := range ws {
+		size += 500 + 2*ws[i].Put.Size()
+	}
+	if a.bytes > 0 && a.bytes+size > 100<<10 {
+		a.restart()
+		a.over()
+	}
+	a.bytes += size
+}
+
+// Write does writes, here and in the mirror.
+func (a *atMachine) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	a.call("write", writeNames(ws)...)
+	a.room(ws)
+	out, err := a.db.Write(ctx, ws)
+	if err != nil {
+		return out, err
+	}
+	want, err := a.base.Write(ctx, ws)
+	for i := range want {
+		if fmt.Sprint(want[i].Err) != fmt.Sprint(out[i].Err) || !value.EqualItems(want[i].Row, out[i].Row) {
+			a.fail(Reordered, "a write of %s: %v %s, expected %v %s", refName(ws[i].Ref), out[i].Err, plain(out[i].Row), want[i].Err, plain(want[i].Row))
+		}
+	}
+	a.asked()
+	return out, err
+}
+
+// Transact does all or nothing, here and in the mirror.
+func (a *atMachine) Transact(ctx context.Context, ws []store.Write) error {
+	a.call("transact", writeNames(ws)...)
+	a.room(ws)
+	err := a.db.Transact(ctx, ws)
+	if want := a.base.Transact(ctx, ws); (want == nil) != (err == nil) || want != nil && !errors.Is(err, kindOf(want)) {
+		a.fail(Reordered, "a transaction: %v, expected %v", err, want)
+	}
+	a.asked()
+	return err
+}
+
+// asked is after a write: somebody else may ask for a sync, and the power may fail.
+func (a *atMachine) asked() {
+	if a.d.chance(0.15) {
+		if err := a.sync(); err != nil && a.dead == "" {
+			a.fail(Stuck, "%v", err)
+		}
+	} else {
+		a.power()
+	}
+	a.over()
+}
+
+func kindOf(err error) error {
+	for _, kind := range []error{store.ErrCondition, store.ErrRefused, store.ErrNoTable} {
+		if errors.Is(err, kind) {
+			return kind
+		}
+	}
+	return err
+}
+
+// Shards lists shards.
+func (a *atMachine) Shards(ctx context.Context, table string) ([]store.Shard, error) {
+	a.call("shards", table)
+	return a.db.Shards(ctx, table)
+}
+
+// Read reads a page of a shard.
+func (a *atMachine) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
+	a.call("read", table, shard)
+	return a.db.Read(ctx, table, shard, after, limit)
+}
+
+// Trim gives up records.
+func (a *atMachine) Trim(ctx context.Context, table, shard string, upTo events.Position) error {
+	return a.db.Trim(ctx, table, shard, upTo)
+}
+
+// Sync makes everything durable, or the process dies.
+func (a *atMachine) Sync(ctx context.Context) error {
+	a.call("sync")
+	if len(a.base.undo) == 0 {
+		return a.db.Sync(ctx)
+	}
+	err := a.sync()
+	a.over()
+	return err
+}
+
+// Close does nothing: the store lives longer than a fiber.
+func (a *atMachine) Close() error { return nil }
