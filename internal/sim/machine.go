@@ -43,7 +43,7 @@ type machine struct {
 var disks = []Kind{DiskFull, ShortWrite, FailedSync, TornLog, FlippedLog}
 
 // mostLives is how often a machine's process may die of faults.
-const mostLives = 12
+const mostLives = 16
 
 // machine replays the run on a machine whose disk fails, as often as it takes. Then
 // everything must be as it is here.
@@ -90,6 +90,9 @@ func (m *machine) run() {
 		}
 		if m.dead == "" {
 			if m.close(); m.dead == "" {
+				m.faults.over = true
+				m.open()
+				m.discard(m.db)
 				return
 			}
 		}
@@ -292,8 +295,10 @@ func (m *machine) durable() {
 
 // arm has the disk fail with the next sync, perhaps.
 func (m *machine) arm() Kind {
-	for _, k := range []Kind{DiskFull, ShortWrite, FailedSync} {
-		if m.faults.might(k, 1) {
+	kinds := []Kind{DiskFull, ShortWrite, FailedSync}
+	m.d.shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
+	for _, k := range kinds {
+		if m.faults.might(k, 3) {
 			m.push()
 			m.unsynced()
 			m.disk.arm(k, 1+m.d.n(m.disk.length()-m.disk.synced+1))
@@ -350,8 +355,8 @@ func (m *machine) fell(fails Kind) bool {
 func (m *machine) power() {
 	kind := TornLog
 	switch {
-	case m.faults.might(TornLog, 0.4):
-	case m.faults.might(FlippedLog, 0.4):
+	case m.faults.might(TornLog, 1):
+	case m.faults.might(FlippedLog, 1):
 		kind = FlippedLog
 	default:
 		return
