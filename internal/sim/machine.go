@@ -298,7 +298,7 @@ func (m *machine) arm() Kind {
 	kinds := []Kind{DiskFull, ShortWrite, FailedSync}
 	m.d.shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
 	for _, k := range kinds {
-		if m.faults.might(k, 3) {
+		if m.faults.might(k, 1.5) {
 			m.push()
 			m.unsynced()
 			m.disk.arm(k, 1+m.d.n(m.disk.length()-m.disk.synced+1))
@@ -355,8 +355,8 @@ func (m *machine) fell(fails Kind) bool {
 func (m *machine) power() {
 	kind := TornLog
 	switch {
-	case m.faults.might(TornLog, 1):
-	case m.faults.might(FlippedLog, 1):
+	case m.faults.might(TornLog, 0.8):
+	case m.faults.might(FlippedLog, 0.8):
 		kind = FlippedLog
 	default:
 		return
@@ -584,6 +584,9 @@ func (a *atMachine) room(ws []store.Write) {
 	size := 0
 	for i := range ws {
 		size += 500 + 2*ws[i].Put.Size()
+		if t := a.base.tables[ws[i].Table]; t != nil {
+			size += 2 * t.get(ws[i].Key).Size()
+		}
 	}
 	if a.bytes > 0 && a.bytes+size > 100<<10 {
 		a.restart()

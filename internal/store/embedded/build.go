@@ -2,6 +2,8 @@ package embedded
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -13,7 +15,8 @@ const buildCommit = 1 << 20
 // Nobody else uses the store yet. A crash leaves them Building, and the next Open
 // begins them again.
 func (s *Store) build() error {
-	for name, tab := range s.tables {
+	for _, name := range slices.Sorted(maps.Keys(s.tables)) {
+		tab := s.tables[name]
 		var todo []*index
 		for _, ix := range tab.indexes {
 			if tab.indexMeta(ix).Building {
