@@ -37,7 +37,6 @@ type ownRow struct {
 	table *model.Table
 	key   store.Key
 	image value.Item
-	last  *deed // the last change of it
 }
 
 // deed is a change that the application made, or TTL for it, with its record.
@@ -46,10 +45,7 @@ type deed struct {
 	was, is value.Item // without anything derived
 	record  events.Record
 	shard   *shard
-	next    *deed   // the next change of the row
-	sure    []*deed // of those who follow for certain when this was done
-	over    []*deed // about followers and what they are told, applied when this was done
-	applied bool
+	at      int // how many writes there had been
 }
 
 // snapshot is a row that the application read: as it stood, and as it means it.
@@ -564,23 +560,12 @@ func (a *app) did(o *ownRow, own value.Item, write func()) {
 	}
 	dd := &deed{ownRow: o, was: o.image, is: own}
 	dd.shard, dd.record = t.newest(o.key)
-	prior := o.last
-	dd.sure, dd.over = a.following(), a.over()
-	if o.image, o.last = own, dd; prior != nil {
-		prior.next = dd
-	}
+	o.image, dd.at = own, a.base.writes
 	a.deeds = append(a.deeds, dd)
-	if n := len(a.base.undo); n > 0 && a.base.keep { // the row and what is meant by it go together
-		row := a.base.undo[n-1]
-		a.base.undo[n-1] = func() {
-			row()
-			o.image, o.last = dd.was, prior
-			if prior != nil {
-				prior.next = nil
-			}
-			a.deeds = a.deeds[:len(a.deeds)-1]
-		}
-	}
+	a.base.undone(func() { // the row and what is meant by it go together
+		o.image = dd.was
+		a.deeds = a.deeds[:len(a.deeds)-1]
+	})
 	a.cover(dd)
 }
 

@@ -2,105 +2,126 @@ package sim
 
 import (
 	"slices"
+	"strings"
 
 	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/runner"
+	"weir/internal/store"
 	"weir/internal/value"
 )
 
-// tells reports whether rows of the model are made for each follower.
-func (a *app) tells() bool {
-	return slices.ContainsFunc(a.model.Rows, func(r *model.RowRule) bool { return r.Each != nil })
+// Who is told is as of a moment: the write that raises the counter of a list. Who
+// follows counts from the reading of that counter before his row in the list is
+// written, and leaves as of such a reading. So of what was written and done when, it
+// can be said for certain who must be told, and who must not; in between it depends on
+// who comes first.
+
+// passed is that a row of our table, which keeps up to which position something was
+// done, came to another one.
+type passed struct {
+	row, attr string
+	old, now  events.Position
+	at        int // how many writes there had been
 }
 
-// following are the deeds of those who are in lists for certain: what they did last
-// is applied, and known to be.
-func (a *app) following() (out []*deed) {
-	if !a.tells() {
-		return nil
+// keeps notes what happens to lists of followers.
+func (w *world) keeps(key store.Key, old, now value.Item) {
+	if !w.tells || now == nil {
+		return
 	}
-	for _, o := range a.standing(nil) {
-		if e := o.table.Classify(o.image); e != nil && len(e.Told) > 0 && o.last != nil && a.applied(o.last) {
-			out = append(out, o.last)
-		}
-	}
-	return out
-}
-
-// over are the deeds about followers and what they are told that are applied by now,
-// and known to be.
-func (a *app) over() (out []*deed) {
-	if !a.tells() {
-		return nil
-	}
-	for _, d := range a.deeds {
-		if !d.applied && d.tellsOrFollows() {
-			d.applied = a.applied(d)
-		}
-		if d.applied {
-			out = append(out, d)
-		}
-	}
-	return out
-}
-
-func (d *deed) tellsOrFollows() bool {
-	for _, image := range []value.Item{d.was, d.is} {
-		if e := d.table.Classify(image); e != nil && (len(e.Told) > 0 || slices.ContainsFunc(e.Rules, func(r *model.RowRule) bool { return r.Each != nil })) {
-			return true
-		}
-	}
-	return false
-}
-
-// applied reports whether weir knows that it has applied a record.
-func (w *world) applied(d *deed) bool {
-	if w.mapping != nil {
-		return w.mapping.finished(d)
-	}
-	row := w.base.tables[book.TableName].get(book.Checkpoint(w.model.Name, runner.GroupRows, d.table.Name, d.shard.ID).Key)
-	return events.PositionFrom(row.Get(book.Position)).Compare(d.record.Position) >= 0
-}
-
-func (m *mapping) finished(d *deed) bool {
-	for _, q := range m.queues {
-		if q.shard != d.shard {
+	kept := len(w.passed)
+	for _, a := range now {
+		if a.Name != book.Position && !strings.HasPrefix(a.Name, book.Lane("")) {
 			continue
 		}
-		for _, i := range q.index[:q.done] {
-			if q.shard.records[i].Position == d.record.Position {
-				return true
-			}
+		if p, q := events.PositionFrom(old.Get(a.Name)), events.PositionFrom(a.Value); p.Compare(q) < 0 {
+			w.passed = append(w.passed, passed{key.Partition.Text() + "|" + key.Sort.Text(), a.Name, p, q, w.base.writes})
 		}
 	}
-	return false
+	w.base.undone(func() { w.passed = w.passed[:kept] })
 }
 
-// tell adds the rows that followers get of a deed: want those who followed for
-// certain before it and did so until it was applied, may all but those who for certain
-// did not follow while it was. In between it depends on when the deed is handled.
-func (t *truth) tell(r *model.RowRule, image value.Item, d *deed, want, may map[string]*known) {
-	row := func(f *deed, into map[string]*known) {
-		if f.table.Classify(f.is) != r.Each.Of || !t.finds(r, image, f.is) {
-			return
+// when is how many writes there had been when a row passed a position; 0 is never.
+func (w *world) when(ref store.Ref, attr string, p events.Position) int {
+	name := ref.Key.Partition.Text() + "|" + ref.Key.Sort.Text()
+	for _, x := range w.passed {
+		if x.row == name && x.attr == attr && x.old.Compare(p) < 0 && p.Compare(x.now) <= 0 {
+			return x.at
 		}
-		t.who = f.is
-		if k, ok := t.made(r, image, d); ok {
-			into[k.name()] = k
-		}
-		t.who = nil
 	}
+	return 0
+}
+
+// stay is a time in which somebody's row follows: the changes of it in that time, and
+// the one that ended it, nil where it lasts.
+type stay struct {
+	deeds []*deed
+	end   *deed
+}
+
+// stays are all times in which rows follow what a deed tells of.
+func (t *truth) stays(r *model.RowRule, image value.Item) (out []*stay) {
+	open := map[*ownRow]*stay{}
 	for _, f := range t.deeds {
-		if !slices.Contains(f.over, d) && !(f.next != nil && slices.Contains(d.over, f.next)) {
-			row(f, may)
+		finds := f.table.Classify(f.is) == r.Each.Of && t.finds(r, image, f.is)
+		switch s := open[f.ownRow]; {
+		case finds && s == nil:
+			s = &stay{deeds: []*deed{f}}
+			open[f.ownRow], out = s, append(out, s)
+		case finds:
+			s.deeds = append(s.deeds, f)
+		case s != nil:
+			s.end = f
+			delete(open, f.ownRow)
 		}
 	}
-	for _, f := range d.sure {
-		stays, left := f.next == nil, f.next != nil && f.next.is == nil && f.next.next == nil
-		if stays || left && slices.Contains(f.next.over, d) {
-			row(f, want)
+	return out
+}
+
+// tell adds the rows that followers get of a deed: want those of who must be told, may
+// all but those of who must not.
+func (t *truth) tell(r *model.RowRule, image value.Item, d *deed, want, may map[string]*known) {
+	var by []string
+	for i := range r.Each.By {
+		by = append(by, model.Scalar(t.eval(&r.Each.By[i].Expr, image, nil)))
+	}
+	if slices.Contains(by, "") {
+		return
+	}
+	name := book.List(r.Name+"<"+r.Source.Name, by)
+	list := book.Followers(t.model.Name, name)
+	moment := t.when(list, book.Lane(runner.Lane(d.table.Name, d.shard.ID)), d.record.Position)
+	if t.way == byItem {
+		moment = t.when(book.TellMark(t.model.Name, name, store.Ref{Table: d.table.Name, Key: d.key}), book.Position, d.record.Position)
+	}
+	if moment == 0 {
+		t.fail(Lost, "history: %s of %s has no moment: nobody was told", r.Name, refName(store.Ref{Table: d.table.Name, Key: d.key}))
+		return
+	}
+	for _, s := range t.stays(r, image) {
+		first := s.deeds[0]
+		row := book.Follower(list, store.Ref{Table: first.table.Name, Key: first.key})
+		came := t.when(row, book.Position, first.record.Position)
+		rows := map[string]*known{}
+		same := true
+		for _, f := range s.deeds {
+			t.who = f.is
+			if k, ok := t.made(r, image, d); ok {
+				same = same && (len(rows) == 0 || rows[k.name()] != nil && value.EqualItems(rows[k.name()].own, k.own))
+				rows[k.name()] = k
+			}
+			t.who = nil
+		}
+		left := s.end != nil && t.when(row, book.Position, s.end.record.Position) < moment
+		for name, k := range rows {
+			if first.at < moment && !left {
+				may[name] = k
+			}
+			if same && came > 0 && came < moment && (s.end == nil || s.end.at > moment) {
+				want[name] = k
+			}
 		}
 	}
 }

@@ -29,6 +29,8 @@ func (w *world) guards(who string, t *table, key store.Key, old, now value.Item)
 		w.queue(who, key, old, now)
 	case "check":
 		w.lineage(who, key, now)
+	case "each", "mark":
+		w.keeps(key, old, now)
 	}
 }
 

@@ -182,6 +182,14 @@ func (m *memory) change(t *table, w *store.Write, old, now value.Item, expired b
 	m.wrote(m.who, t, w.Key, old, now)
 }
 
+// undone has something go with the last change, should that be lost.
+func (m *memory) undone(then func()) {
+	if n := len(m.undo); n > 0 && m.keep {
+		change := m.undo[n-1]
+		m.undo[n-1] = func() { change(); then() }
+	}
+}
+
 // Write does each write.
 func (m *memory) Write(_ context.Context, ws []store.Write) ([]store.Outcome, error) {
 	out := make([]store.Outcome, len(ws))

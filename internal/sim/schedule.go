@@ -153,10 +153,7 @@ func (w *world) streams() {
 	}
 	if w.base.keep && w.might(PowerCut, 1) {
 		clear(w.foreign)
-		w.foreign[""] = true            // from now on nobody knows who wrote a version
-		for _, d := range w.app.deeds { // what was applied may have been lost again
-			d.applied = false
-		}
+		w.foreign[""] = true // from now on nobody knows who wrote a version
 		w.note("world", fmt.Sprintf("power cut: %d changes lost", w.base.cut(w.faults.dice)), nil)
 		for len(w.nodes) > 0 {
 			w.nodes[0].die()

@@ -47,7 +47,7 @@ func newWords(m *model.Model, d *dice) *words {
 	if d.chance(0.5) {
 		w.ids = append(some(idPool[:6], 2, 4), w.ids[0])
 	}
-	if d.chance(0.05) {
+	if d.chance(0.12) {
 		w.numbers = append(w.numbers, wildNumbers...)
 	}
 	note := func(tests []model.Test, e *model.Entity) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash"
 	"hash/fnv"
+	"slices"
 	"time"
 
 	"weir/internal/book"
@@ -38,6 +39,8 @@ type world struct {
 
 	foreign  map[string]bool // rows whose version the application wrote last
 	buried   map[string]int  // how many writes there had been when a tombstone was written last
+	tells    bool            // whether rows are made for each follower
+	passed   []passed
 	counted  map[string]int
 	failures []Failure
 	cuts     map[int]bool // calls that a process dies at: false before it, true after
@@ -95,6 +98,7 @@ func newWorld(m *model.Model, seed uint64, o Options) *world {
 			w.log(fmt.Sprintf("    %s: %s is  %s", who, refName(store.Ref{Table: t.Name, Key: key}), plain(now)))
 		}
 	}
+	w.tells = slices.ContainsFunc(m.Rows, func(r *model.RowRule) bool { return r.Each != nil })
 	w.app = newApp(w)
 	w.choose()
 	w.base.keep = w.way == byFollower // a store of this machine; others lose nothing
