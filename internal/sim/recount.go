@@ -2,7 +2,9 @@ package sim
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"strings"
 
 	"weir/internal/book"
 	"weir/internal/model"
@@ -23,15 +25,26 @@ func (w *world) recount() {
 	}
 	d := newDice(w.seed, "spoil", 0)
 	for range 3 {
-		what, mend := w.spoil(d)
-		if what == "" {
+		c := w.spoil(d)
+		if c == nil {
 			continue
 		}
 		w.counted["spoilt"]++
-		if len(w.verify()) == 0 {
-			w.fail(Lost, "verify: it finds nothing wrong with %s", what)
+		w.counted["spoilt "+c.kind]++
+		mend := c.do()
+		found := w.verify()
+		for _, f := range found {
+			if !c.more && !c.names(&f) {
+				w.fail(Reordered, "verify: it finds %+v, where nothing is wrong but %s", f, c.what)
+			}
+		}
+		if !slices.ContainsFunc(found, func(f verify.Difference) bool { return c.names(&f) }) {
+			w.fail(Lost, "verify: it does not find %s", c.what)
 		}
 		mend()
+	}
+	if found := w.verify(); len(found) > 0 {
+		w.fail(Reordered, "verify: it finds %+v, which was mended", found[0])
 	}
 }
 
@@ -47,69 +60,119 @@ func (w *world) verify() (found []verify.Difference) {
 	return found
 }
 
-// spoil makes one derived value wrong behind everybody's back.
-func (w *world) spoil(d *dice) (what string, mend func()) {
-	type choice struct {
-		what string
-		do   func() (undo func())
-	}
-	var all []choice
-	put := func(t *table, k store.Key, row value.Item) func() func() {
-		return func() func() {
-			old := t.get(k)
-			t.put(k, row)
-			return func() { t.put(k, old) }
-		}
-	}
+// spoilt is a derived value that can be made wrong: do does so, and returns what
+// undoes it.
+type spoilt struct {
+	kind, what string
+	row        string // as a difference names it; or, where that is "",
+	derivation string
+	more       bool // whether something is derived from it, which then differs too
+	do         func() (undo func())
+}
+
+// names reports whether a difference is about what was spoilt.
+func (s *spoilt) names(d *verify.Difference) bool {
+	return s.row != "" && d.Row == s.row || s.row == "" && d.Derivation == s.derivation
+}
+
+// spoil is that a row is another one, or none.
+func (t *table) spoil(kind string, k store.Key, row value.Item) spoilt {
+	name := t.Name + " " + string(value.AppendPlainItem(nil, t.Item(k)))
+	return spoilt{kind: kind, what: kind + " of " + name, row: name, do: func() func() {
+		old := t.get(k)
+		t.put(k, row)
+		return func() { t.put(k, old) }
+	}}
+}
+
+// wrong is a number that nothing comes to.
+var wrong = value.OfInt(7777777)
+
+// spoil chooses one derived value to be made wrong behind everybody's back: of one of
+// the kinds that there are, as often of each.
+func (w *world) spoil(d *dice) *spoilt {
+	all := map[string][]spoilt{}
+	add := func(s spoilt) { all[s.kind] = append(all[s.kind], s) }
 	for _, mt := range w.model.Tables {
 		t := w.base.tables[mt.Name]
 		t.each(func(k store.Key, row value.Item) {
-			e := mt.Classify(row)
-			if e == nil {
-				return
-			}
-			name := refName(store.Ref{Table: t.Name, Key: k})
-			for _, y := range e.Values {
-				switch {
-				case y.Hidden:
-				case y.Kind == model.Set:
-					if row.Has(y.Attr) {
-						all = append(all, choice{"a part of the set in " + name, put(t, k, nil)})
-					}
-				default:
-					all = append(all, choice{y.Attr + " of " + name, put(t, k, row.With(value.Attr{Name: y.Attr, Value: value.OfInt(77)}))})
-				}
-			}
-			if e.Derived && e.SetOf() == nil && !history(e) {
-				all = append(all, choice{"the row " + name, put(t, k, nil)})
+			if e := mt.Classify(row); e != nil {
+				w.spoilRow(t, e, k, row, func(s spoilt) {
+					s.more = len(e.Sources)+len(e.Rules)+len(e.Follow)+len(e.Stages)+len(e.Others) > 0
+					add(s)
+				})
 			}
 		})
 	}
 	t := w.base.tables[book.TableName]
 	t.each(func(k store.Key, row value.Item) {
 		for _, a := range row {
-			if len(a.Name) > 2 && a.Name[:2] == "a:" {
-				all = append(all, choice{a.Name + " in " + k.Partition.Text(), put(t, k, row.With(value.Attr{Name: a.Name, Value: value.OfInt(77)}))})
+			if strings.HasPrefix(k.Partition.Text(), "book|"+w.model.Name+"|") && strings.HasPrefix(a.Name, "a:") {
+				s := t.spoil("sum", k, row.With(value.Attr{Name: a.Name, Value: wrong}))
+				s.row, s.derivation, s.more = "", "book "+a.Name, true // what is shown of it
+				add(s)
 			}
 		}
 	})
-	var names []string
-	for name, doc := range w.index.docs {
-		if !doc.Deleted {
-			names = append(names, name)
+	w.spoilDocuments(add)
+	if len(all) == 0 {
+		return nil
+	}
+	of := all[pick(d, slices.Sorted(maps.Keys(all)))]
+	return &of[d.n(len(of))]
+}
+
+func (w *world) spoilRow(t *table, e *model.Entity, k store.Key, row value.Item, add func(spoilt)) {
+	for _, y := range e.Values {
+		switch {
+		case y.Hidden:
+		case y.Kind != model.Set:
+			add(t.spoil(string(y.Kind), k, row.With(value.Attr{Name: y.Attr, Value: wrong})))
+		case row.Has(y.Attr):
+			add(t.spoil("part of a set", k, nil))
+			v, _ := value.OfElements(row.Get(y.Attr).Kind(), row.Get(y.Attr).Elements()[1:])
+			if row.Get(y.Attr).Len() > 1 {
+				add(t.spoil("member of a set", k, row.With(value.Attr{Name: y.Attr, Value: v})))
+			}
 		}
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		all = append(all, choice{"the document " + name, func() func() {
-			was := w.index.docs[name]
-			w.index.docs[name] = search.Document{Index: was.Index, ID: was.ID, Position: was.Position, Deleted: true}
-			return func() { w.index.docs[name] = was }
-		}})
+	for _, s := range e.Steps {
+		if row.Get(book.Own).Item().Get(s.Attr.Name).IsMissing() {
+			continue // what stands there is the application's
+		}
+		add(t.spoil("status", k, row.With(value.Attr{Name: s.Attr.Name, Value: value.OfString("77")})))
 	}
-	if len(all) == 0 {
-		return "", nil
+	if !e.Derived || e.SetOf() != nil || history(e) {
+		return
 	}
-	c := pick(d, all)
-	return c.what, c.do()
+	add(t.spoil("copy gone", k, nil))
+	for _, r := range e.MadeBy {
+		for _, f := range r.Fields {
+			if e.Attribute(f.Name) != nil && !inKey(e, f.Name) && !stamped(e, f.Name) && f.Expr.Follow == nil {
+				add(t.spoil("copy", k, row.With(value.Attr{Name: f.Name, Value: value.OfString("77")})))
+			}
+		}
+	}
+}
+
+func (w *world) spoilDocuments(add func(spoilt)) {
+	for _, name := range slices.Sorted(maps.Keys(w.index.docs)) {
+		was := w.index.docs[name]
+		be := func(kind string, doc search.Document) {
+			add(spoilt{kind: kind, what: kind + " " + name, row: doc.ID, do: func() func() {
+				w.index.docs[docName(&doc)] = doc
+				return func() {
+					if delete(w.index.docs, docName(&doc)); docName(&doc) == name {
+						w.index.docs[name] = was
+					}
+				}
+			}})
+		}
+		if !was.Deleted {
+			be("document gone", search.Document{Index: was.Index, ID: was.ID, Position: was.Position, Deleted: true})
+			more := was
+			more.ID += "77"
+			be("document of nothing", more)
+		}
+	}
 }
