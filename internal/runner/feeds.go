@@ -226,7 +226,8 @@ func (w *work) momentWrite(ctx context.Context, t *telling, row value.Item) (sto
 
 // tell tells the list the first n of what there is, which have the moment. What was
 // told to somebody is noted to be over, so that it is not told again to one who has
-// thrown it away meanwhile.
+// thrown it away meanwhile; but not before all that has the moment is told, up to last,
+// which may come in pieces.
 func (w *work) tell(ctx context.Context, t *telling, n int, moment int64, last events.Position) error {
 	told := false
 	for i := range t.tells[:n] {
@@ -236,8 +237,9 @@ func (w *work) tell(ctx context.Context, t *telling, n int, moment int64, last e
 		}
 		told = told || any
 	}
+	whole := t.tells[n-1].Position == last
 	t.tells = t.tells[n:]
-	if !told {
+	if !told || !whole {
 		return nil
 	}
 	_, err := w.write(ctx, []store.Write{{

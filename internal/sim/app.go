@@ -101,6 +101,10 @@ func (a *app) standing(of *model.Entity) (out []*ownRow) {
 func (a *app) act(n int) {
 	d := newDice(a.seed, "act", n)
 	e := pick(d, a.entities)
+	if a.mass && n >= 12 && a.hot[e] != nil {
+		a.crowd(e, d)
+		return
+	}
 	switch u := d.n(100); {
 	case u < 34:
 		a.create(e, d)
@@ -112,12 +116,12 @@ func (a *app) act(n int) {
 		a.move(e, d)
 	case u < 78:
 		a.read(d)
-	case u < 82:
+	case u < 83:
 		a.expiring(e, d)
 	case u < 86:
 		a.large(e, d)
-	case u < 87:
-		a.crowd(e, d)
+	case u < 88:
+		a.disperse(d)
 	case u < 92:
 		if a.faults.might(RudeOverwrite, 15) {
 			a.overwrite(d)
@@ -160,29 +164,28 @@ func (a *app) put(e *model.Entity, row value.Item, isNew bool) {
 	a.write(e.Table, w, bare(e, row))
 }
 
-// crowd makes many rows beside a hot one, or removes them: so many that sets are split
-// and lists of followers have pages; the lists' own pages are long in such runs.
+// crowd makes many rows beside a hot one: so many that sets are split and lists of
+// followers have pages.
 func (a *app) crowd(e *model.Entity, d *dice) {
-	if hot := a.hot[e]; a.mass && hot != nil {
-		a.mass = false
-		side := d.n(len(e.PrimaryKey()))
-		for i := range 70 + 70*d.n(3) {
-			a.words.fresh = fmt.Sprint("n", i)
-			if row, ok := a.like(e, hot, side, d); ok {
-				a.put(e, row, false)
-				a.counted["crowds"]++
-			}
+	side := d.n(len(e.PrimaryKey()))
+	for i := range 70 + 70*d.n(3) {
+		a.words.fresh = fmt.Sprint("n", i)
+		if row, ok := a.like(e, a.hot[e], side, d); ok {
+			a.put(e, row, false)
+			a.counted["crowds"]++
 		}
-		a.words.fresh = ""
-		a.crowded = e
-	} else if a.crowded != nil {
-		for _, o := range a.standing(a.crowded) {
-			if d.chance(0.8) {
-				a.write(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Delete: true}, nil)
-			}
-		}
-		a.crowded = nil
 	}
+	a.words.fresh, a.mass, a.crowded = "", false, e
+}
+
+// disperse removes most rows of a crowd.
+func (a *app) disperse(d *dice) {
+	for _, o := range a.standing(nil) {
+		if a.crowded != nil && o.table.Classify(o.image) == a.crowded && d.chance(0.8) {
+			a.write(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Delete: true}, nil)
+		}
+	}
+	a.crowded = nil
 }
 
 // like is a row of an entity that has the names of one of its keys from another one.
@@ -378,7 +381,7 @@ func (a *app) sweep(d *dice) {
 		if o.table.TTL == "" || !ok || ttl.Kind() != value.Number || n > a.clock.Unix() || !d.chance(0.5) {
 			continue
 		}
-		if a.faults.might(Expiry, 8) {
+		if a.faults.might(Expiry, 20) {
 			t := a.base.tables[o.table.Name]
 			a.base.who = "ttl"
 			a.did(o, nil, func() { a.base.expire(t, o.key) })

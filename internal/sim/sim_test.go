@@ -68,7 +68,7 @@ func TestFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	fmt.Println(string(line))
-	least := min(1000, *full/6)
+	least := min(1000, *full/5)
 	for _, k := range Kinds {
 		least := least
 		if slices.Contains(spools, k) { // in every fourth run there is a chance of them
@@ -104,13 +104,13 @@ var spools = []Kind{DiskFull, ShortWrite, FailedSync, TornLog, FlippedLog, Trim}
 var covered = func() (out []string) {
 	for _, kind := range []string{"count", "sum", "mean", "distinct", "set", "copy", "history", "each", "follow", "steps", "search"} {
 		for _, op := range []string{"insert", "edit", "delete", "move", "expire"} {
-			if (kind == "set" || kind == "each" || kind == "steps") && op == "expire" {
-				continue // the models that have these have no time to live
-			}
 			out = append(out, kind+" "+op)
 		}
 	}
-	return append(out, "negative deltas", "empty values", "unicode values", "largest keys", "rows of 400 KB", "replays")
+	for _, kind := range []string{"count", "sum", "mean", "distinct", "part of a set", "member of a set", "status", "copy", "copy gone", "sum", "document gone", "document of nothing"} {
+		out = append(out, "spoilt "+kind)
+	}
+	return append(out, "negative deltas", "empty values", "unicode values", "largest keys", "rows of 400 KB", "hot keys", "crowds", "replays")
 }()
 
 // TestSameSeedSameTrace does runs twice.
