@@ -18,9 +18,9 @@ import (
 // can be said for certain who must be told, and who must not; in between it depends on
 // who comes first.
 
-// passed is that a row of our table, which keeps up to which position something was
+// crossing is that a row of our table, which keeps up to which position something was
 // done, came to another one.
-type passed struct {
+type crossing struct {
 	row, attr string
 	old, now  events.Position
 	at        int // how many writes there had been
@@ -31,22 +31,22 @@ func (w *world) keeps(key store.Key, old, now value.Item) {
 	if !w.tells || now == nil {
 		return
 	}
-	kept := len(w.passed)
+	kept := len(w.crossed)
 	for _, a := range now {
 		if a.Name != book.Position && !strings.HasPrefix(a.Name, book.Lane("")) {
 			continue
 		}
 		if p, q := events.PositionFrom(old.Get(a.Name)), events.PositionFrom(a.Value); p.Compare(q) < 0 {
-			w.passed = append(w.passed, passed{key.Partition.Text() + "|" + key.Sort.Text(), a.Name, p, q, w.base.writes})
+			w.crossed = append(w.crossed, crossing{key.Partition.Text() + "|" + key.Sort.Text(), a.Name, p, q, w.base.writes})
 		}
 	}
-	w.base.undone(func() { w.passed = w.passed[:kept] })
+	w.base.undone(func() { w.crossed = w.crossed[:kept] })
 }
 
 // when is how many writes there had been when a row passed a position; 0 is never.
 func (w *world) when(ref store.Ref, attr string, p events.Position) int {
 	name := ref.Key.Partition.Text() + "|" + ref.Key.Sort.Text()
-	for _, x := range w.passed {
+	for _, x := range w.crossed {
 		if x.row == name && x.attr == attr && x.old.Compare(p) < 0 && p.Compare(x.now) <= 0 {
 			return x.at
 		}

@@ -40,7 +40,7 @@ type world struct {
 	foreign  map[string]bool // rows whose version the application wrote last
 	buried   map[string]int  // how many writes there had been when a tombstone was written last
 	tells    bool            // whether rows are made for each follower
-	passed   []passed
+	crossed  []crossing      // of lists of followers
 	counted  map[string]int
 	failures []Failure
 	cuts     map[int]bool // calls that a process dies at: false before it, true after
