@@ -9,7 +9,7 @@ import (
 func TestMachine(t *testing.T) {
 	runs := uint64(12)
 	if testing.Short() {
-		runs = 3
+		runs = 1
 	}
 	total := map[string]int{}
 	struck := map[Kind]int{}
