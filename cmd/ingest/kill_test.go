@@ -22,7 +22,12 @@ import (
 // TestBackfillIsKilled kills a backfill at random moments, resumed each time, until it
 // comes through: every row has then what it missed and its unique value is claimed
 // for it, and each row was read once as far as the count goes.
-func TestBackfillIsKilled(t *testing.T) { killBackfill(t, t.TempDir(), 2000) }
+func TestBackfillIsKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills other processes, again and again")
+	}
+	killBackfill(t, t.TempDir(), 2000)
+}
 
 func TestBackfillIsKilledOnAWS(t *testing.T) {
 	dynamodbtest.Config(t)
