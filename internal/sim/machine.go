@@ -171,7 +171,9 @@ func (m *machine) time() time.Time { return m.clock }
 func (m *machine) replay(run *runner.Runner) error {
 	r := replay.Replay{Model: m.model, Store: run.Store, Runner: run}
 	r.Gap = func(g replay.Gap) {
-		m.fail(Unaccounted, "a gap in a whole recording: %s: %s", refName(g.Row), g.Reason)
+		if len(m.kept()) == 0 { // else a row had no room for a replay's mark, and what comes after it does not follow
+			m.fail(Unaccounted, "a gap in a whole recording: %s: %s", refName(g.Row), g.Reason)
+		}
 	}
 	for _, mt := range m.model.Tables {
 		for _, s := range m.from.base.tables[mt.Name].shards {
