@@ -99,7 +99,7 @@ func statuses(status int, body []byte) []int {
 func FuzzTarget(f *testing.F) {
 	for _, s := range []string{
 		"http://localhost:9200", "https://user:topsecret@host/prefix/", "https://a.eu-west-1.es.amazonaws.com", "http://h?sign=eu-west-1", "localhost:9200", "http://", "://x",
-		"http://u:topsecret@h:port", "http://u:topsecret@h?sign=x", "u:topsecret@h", "http://u:topsecret@h#x", "http://u:top%73ecret@h/%zz", "http://[::1]:9200",
+		"http://u:topsecret@h:port", "http://u:topsecret@h?sign=x", "u:topsecret@h", "http://u:topsecret@h#x", "http://u:top%73ecret@h/%zz", "http://[::1]:9200", "https://st/r:topsecret@host/prefix/",
 	} {
 		f.Add(s)
 	}

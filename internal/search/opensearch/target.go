@@ -22,11 +22,12 @@ type Target struct {
 
 // ParseTarget reads the URL of a cluster. A name and password in it are basic
 // authentication. Requests to a domain of Amazon OpenSearch Service are signed; a
-// domain with a name of its own is signed for when the URL says ?sign=REGION.
+// domain with a name of its own is signed for when the URL says ?sign=REGION. A path
+// has no @: what stands before it would be a password with a / that is not written %2F.
 func ParseTarget(s string) (Target, error) {
 	u, err := url.Parse(s)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "" {
-		return Target{}, fmt.Errorf("%s is %w; it looks like http://localhost:9200 or https://user:password@host", hidden(s), ErrTarget)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "" || strings.Contains(u.Path, "@") {
+		return Target{}, fmt.Errorf("%s is %w; it looks like http://localhost:9200 or https://user:password@host, with %%2F for a / in the password", hidden(s), ErrTarget)
 	}
 	t := Target{User: u.User.Username()}
 	t.Password, _ = u.User.Password()
