@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"weir/internal/events"
 	"weir/internal/live"
 )
 
@@ -26,7 +27,8 @@ type host struct {
 	name    string
 	n       *node // that runs on it; nil for none
 	files   map[string]*file
-	removed map[string]*file // since something was made beside it: may come back
+	removed map[string]*file           // since something was made beside it: may come back
+	kept    map[string]events.Position // up to where a process has said to have each shard on this disk
 }
 
 // file is what a process sees of a file, and what a power cut leaves of it.
@@ -38,7 +40,7 @@ type file struct {
 type span struct{ from, to int }
 
 func (w *world) newHost() *host {
-	h := &host{world: w, name: fmt.Sprintf("h%d", len(w.hosts)+1), files: map[string]*file{}, removed: map[string]*file{}}
+	h := &host{world: w, name: fmt.Sprintf("h%d", len(w.hosts)+1), files: map[string]*file{}, removed: map[string]*file{}, kept: map[string]events.Position{}}
 	w.hosts = append(w.hosts, h)
 	return h
 }
@@ -53,6 +55,9 @@ func (h *host) cut(k Kind) {
 		}
 	}
 	clear(h.removed)
+	if k != PowerCut { // what was durable may be gone too
+		clear(h.kept)
+	}
 	for _, name := range slices.Sorted(maps.Keys(h.files)) {
 		f := h.files[name]
 		for _, s := range f.dirty {
@@ -63,6 +68,14 @@ func (h *host) cut(k Kind) {
 		f.now, f.dirty = slices.Clone(f.durable), nil
 	}
 	h.note(h.name, string(k), nil)
+}
+
+// keeps notes that a process goes on behind a position of a shard: up to there it has
+// the shard on its disk, or need not have it.
+func (h *host) keeps(table, shard string, after events.Position) {
+	if at := table + "|" + shard; h != nil && h.kept[at].Compare(after) < 0 {
+		h.kept[at] = after
+	}
 }
 
 func damaged(b []byte, k Kind, d *dice) []byte {

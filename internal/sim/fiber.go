@@ -21,6 +21,7 @@ type fiber struct {
 	err     error  // how it ended by itself
 	bug     string // a panic of the code under test, with its stack
 	asleep  int    // how many turns it sleeps
+	drag    int    // for how many turns it sleeps at the most each time that it has gone on
 	doomed  bool   // it makes no more calls than the one it is amid
 	idle    bool   // it paused because it found nothing to do
 	call    int    // the number of the call that it is amid

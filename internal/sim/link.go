@@ -124,6 +124,9 @@ func (l *link) Query(ctx context.Context, q store.Query) (store.Page, error) {
 
 // Write does writes, some of them before others, in any order between rows.
 func (l *link) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	if isPosition(ws) && l.n.reader != nil && l.might(TwoWorkers, 0.5) {
+		l.n.stall()
+	}
 	l.call("write", writeNames(ws)...)
 	if l.strike(Throttle) {
 		return nil, errThrottled
@@ -238,6 +241,7 @@ func (l *link) Read(ctx context.Context, table, id string, after events.Position
 	l.call("read", table, id)
 	defer l.read()
 	l.fiber().began = l.base.writes
+	l.n.host.keeps(table, id, after)
 	if l.might(Throttle, 0.3) {
 		return store.Records{}, errThrottled
 	}

@@ -194,6 +194,9 @@ func (w *world) turn() {
 	f := can[i]
 	f.idle = false
 	f.resume()
+	if f.drag > 0 {
+		f.asleep = max(f.asleep, w.sched.n(f.drag))
+	}
 	if f.bug != "" {
 		w.fail(Stuck, "%s", f.bug)
 	}

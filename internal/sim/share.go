@@ -39,6 +39,21 @@ func (n *node) share() {
 	applies := *run
 	applies.Retired = n.reader.Retired
 	n.follow(&runner.Follower{Runner: &applies, Source: spooled{n.reader, n}})
+	n.drag()
+}
+
+// drag makes one of the groups slow, in some runs: its sink is.
+func (n *node) drag() {
+	d := newDice(n.seed, "drag", 0)
+	if !d.chance(0.5) {
+		return
+	}
+	slow, turns := pick(d, n.groups()), 10+d.n(150)
+	for _, f := range n.fibers {
+		if f.name == n.name+"/"+slow {
+			f.drag = turns
+		}
+	}
 }
 
 // spooled is what a process has read for itself.
@@ -114,9 +129,27 @@ func (w *world) stall() {
 	if len(of) == 0 {
 		return
 	}
-	n, turns := pick(w.faults.dice, of), 300+w.faults.dice.n(700)
+	pick(w.faults.dice, of).stall()
+}
+
+func (n *node) stall() {
+	turns := 300 + n.faults.dice.n(700)
 	for _, f := range n.fibers {
 		f.asleep = turns
+	}
+}
+
+// stir has processes that stand still go on about when another has taken a shard of
+// theirs over, where they do the most harm.
+func (w *world) stir(owner string) {
+	for _, n := range w.nodes {
+		if n.reader == nil || n.name != owner || !w.sched.chance(0.7) {
+			continue
+		}
+		turns := 5 + w.sched.n(120)
+		for _, f := range n.fibers {
+			f.asleep = min(f.asleep, turns)
+		}
 	}
 }
 

@@ -48,7 +48,11 @@ func (t *trims) shorten(in *table, s *shard) {
 	if upTo <= s.trimmed || !t.begun(in, s) || !t.might(Trim, 40) {
 		return
 	}
-	s.trimmed += 1 + t.faults.dice.n(upTo-s.trimmed)
+	n := 1 + t.faults.dice.n(upTo-s.trimmed)
+	if s.Closed && t.faults.dice.chance(0.5) {
+		n = upTo - s.trimmed
+	}
+	s.trimmed += n
 	s.gone = s.Closed && s.trimmed == len(s.records)
 	t.note("world", fmt.Sprintf("%s forgets %d of %d, %d are read", s.ID, s.trimmed, len(s.records), s.given), nil)
 }
@@ -115,6 +119,11 @@ func (t *trims) said(who string, row value.Item) {
 			}
 			t.named[s] = append(t.named[s], g)
 			t.counted["gaps"]++
+			for _, n := range t.nodes {
+				if n.host != nil && strings.HasPrefix(who, n.name+"/") && n.host.kept[mt.Name+"|"+s.ID].Compare(g.after) > 0 {
+					t.fail(Lost, "spool: %s names a gap of shard %s after %v, which its disk had up to %v", who, s.ID, g.after, n.host.kept[mt.Name+"|"+s.ID])
+				}
+			}
 			missing := 0
 			for _, group := range t.groups() {
 				place := t.place(group, in, s)
@@ -144,6 +153,7 @@ func (t *trims) taken(who string, key store.Key, old, now value.Item) {
 			t.fail(Doubled, "lease: %s takes shard %s while %s has it", who, id, n.name)
 		}
 	}
+	t.stir(old.Get("o").Text())
 }
 
 func (g gap) has(p events.Position) bool {

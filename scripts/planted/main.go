@@ -3,7 +3,8 @@
 // what comes of it.
 //
 //	go run ./scripts/planted                   all of them, and the table
-//	go run ./scripts/planted NAME…             these, printed
+//	go run ./scripts/planted NAME…             these; the table keeps what it says of the others
+//	go run ./scripts/planted -left -for 2m     those that the table says nothing of, as many as go into two minutes
 //	go run ./scripts/planted -seeds 500 NAME
 //
 // The mistakes are laid over the tree by go build -overlay: no file is changed.
@@ -12,6 +13,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -22,109 +24,119 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"weir/scripts/planted/mistakes"
 )
 
 const table = "docs/planted-bugs.md"
 
+type options struct {
+	seeds  int
+	atOnce int
+	left   bool
+	long   time.Duration
+	only   []string
+}
+
 func main() {
-	seeds := flag.Int("seeds", 200, "how many seeds of a model are tried")
+	var o options
+	flag.IntVar(&o.seeds, "seeds", 150, "how many seeds of each model are tried")
+	flag.IntVar(&o.atOnce, "at-once", runtime.GOMAXPROCS(0), "how many mistakes are tried side by side")
+	flag.BoolVar(&o.left, "left", false, "only those of which the table says nothing")
+	flag.DurationVar(&o.long, "for", time.Hour, "how long to begin with others")
 	flag.Parse()
-	if err := run(*seeds, flag.Args()); err != nil {
+	o.only = flag.Args()
+	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "planted:", err)
 		os.Exit(1)
 	}
 }
 
-func run(seeds int, only []string) error {
+// wanted reports whether a mistake is to be tried, where the table may have it.
+func (o *options) wanted(m mistakes.Mistake, known bool) bool {
+	return (len(o.only) == 0 || slices.Contains(o.only, m.Name)) && !(o.left && known)
+}
+
+func run(o options) error {
 	all, err := mistakes.Read("testdata/planted.txt")
 	if err != nil {
 		return err
 	}
-	if len(only) > 0 {
-		all = slices.DeleteFunc(all, func(m mistakes.Mistake) bool { return !slices.Contains(only, m.Name) })
+	before, err := readTable(all)
+	if err != nil {
+		return err
 	}
 	dir, err := os.MkdirTemp("", "planted")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	found := make([]found, len(all))
-	errs := make([]error, len(all))
-	slots := make(chan bool, runtime.GOMAXPROCS(0))
+	found, errs := make([]finding, len(all)), make([]error, len(all))
+	slots, until := make(chan bool, o.atOnce), time.Now().Add(o.long)
 	var wg sync.WaitGroup
 	for i, m := range all {
+		var known bool
+		if found[i], known = before[m.Name]; !o.wanted(m, known) {
+			continue
+		}
 		slots <- true
+		if found[i] = (finding{}); time.Now().After(until) {
+			<-slots
+			continue
+		}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			if found[i], errs[i] = try(filepath.Join(dir, m.Name), m, seeds); errs[i] == nil {
-				fmt.Printf("%-28s %s\n", m.Name, found[i])
+			if found[i], errs[i] = try(filepath.Join(dir, m.Name), m, o.seeds); errs[i] != nil {
+				found[i] = finding{}
+				return
 			}
+			fmt.Printf("%-28s %s\n", m.Name, found[i])
 		})
 	}
 	wg.Wait()
-	missed := 0
-	for i, err := range errs {
-		if err != nil {
-			return fmt.Errorf("%s: %w", all[i].Name, err)
-		}
-		if found[i].model == "" && all[i].Unseen == "" {
-			missed++
+	for i := range errs {
+		if errs[i] != nil {
+			errs[i] = fmt.Errorf("%s: %w", all[i].Name, errs[i])
 		}
 	}
-	if len(only) == 0 {
-		if err := write(all, found, seeds); err != nil {
-			return err
-		}
-	}
-	if missed > 0 {
-		return fmt.Errorf("%d of %d mistakes are not noticed within %d seeds of each model", missed, len(all), seeds)
-	}
-	return nil
+	return errors.Join(append(errs, write(all, found, o.seeds))...)
 }
 
-// found is how a mistake was noticed: by the nth schedule, counted from 1. No model
-// means that it was not.
-type found struct {
+// finding is how a mistake was noticed: by which seed of which model. It was tried
+// and not noticed where there is no model; nothing is known where it was not tried.
+type finding struct {
+	tried bool
 	model string
-	n     int
+	seed  int
 	class string
 	what  string
 }
 
-func (f found) String() string {
+func (f finding) String() string {
 	if f.model == "" {
 		return "NOT NOTICED"
 	}
-	return fmt.Sprintf("%s, seed %d: %s: %s", f.model, f.n-1, f.class, f.what)
+	return fmt.Sprintf("%s, seed %d: %s: %s", f.model, f.seed, f.class, f.what)
 }
 
-// fewSeeds are tried where nothing is expected.
-const fewSeeds = 40
-
-// try builds the simulator with a mistake and runs it on each of its models.
-func try(dir string, m mistakes.Mistake, seeds int) (found, error) {
+// try builds the simulator with a mistake and runs it on the mistake's models.
+func try(dir string, m mistakes.Mistake, seeds int) (finding, error) {
+	f := finding{tried: true}
 	bin, err := build(dir, m)
 	if err != nil {
-		return found{}, err
+		return f, err
 	}
 	defer os.RemoveAll(dir)
-	if m.Unseen != "" {
-		seeds = min(seeds, fewSeeds)
+	out, err := exec.CommandContext(context.Background(), bin, append([]string{strconv.Itoa(seeds)}, m.Models...)...).Output()
+	if err != nil {
+		return f, fmt.Errorf("running it: %w", err)
 	}
-	best := found{n: seeds + 1}
-	for _, name := range m.Models {
-		out, err := exec.CommandContext(context.Background(), bin, name, "0", strconv.Itoa(best.n-1)).Output()
-		if err != nil {
-			return best, fmt.Errorf("on %s: %w", name, err)
-		}
-		if words := strings.SplitN(strings.TrimSpace(string(out)), " ", 3); len(words) == 3 {
-			seed, _ := strconv.Atoi(words[0])
-			best = found{name, seed + 1, words[1], strings.TrimPrefix(words[2], words[1]+": ")}
-		}
+	if words := strings.SplitN(strings.TrimSpace(string(out)), " ", 4); len(words) == 4 {
+		f.model, f.class, f.what = words[0], words[2], strings.TrimPrefix(words[3], words[2]+": ")
+		f.seed, err = strconv.Atoi(words[1])
 	}
-	return best, nil
+	return f, err
 }
 
 func build(dir string, m mistakes.Mistake) (bin string, err error) {
@@ -149,52 +161,8 @@ func build(dir string, m mistakes.Mistake) (bin string, err error) {
 		return "", err
 	}
 	bin = filepath.Join(dir, "try")
-	if out, err := exec.Command("go", "build", "-buildvcs=false", "-overlay", list, "-o", bin, "./scripts/planted/try").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-overlay", list, "-o", bin, "./scripts/planted/try").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("it does not build: %s", out)
 	}
 	return bin, nil
-}
-
-// write makes the table.
-func write(all []mistakes.Mistake, found []found, seeds int) error {
-	var ns []int
-	var seen, unseen strings.Builder
-	missed := 0
-	for i, m := range all {
-		f := found[i]
-		switch {
-		case f.model != "":
-			ns = append(ns, f.n)
-			fmt.Fprintf(&seen, "| %s | `%s` | %s, seed %d | %s |\n", m.Sentence, m.File, f.model, f.n-1, f.class)
-		case m.Unseen != "":
-			fmt.Fprintf(&unseen, "| %s | `%s` | %s |\n", m.Sentence, m.File, m.Unseen)
-		default:
-			missed++
-			fmt.Fprintf(&seen, "| %s | `%s` | **nothing** | |\n", m.Sentence, m.File)
-		}
-	}
-	slices.Sort(ns)
-	median := 0
-	if len(ns) > 0 {
-		median = ns[len(ns)/2]
-	}
-	text := fmt.Sprintf(`# Planted bugs
-
-Mistakes that somebody would make, each planted by itself, and the first seed of the simulator that notices it. Made by
-§go run ./scripts/planted§; the mistakes, as text and text, are in §testdata/planted.txt§, and how they are planted is
-decision 55.
-
-%d are noticed, the median by run %d; %d are not within %d seeds of each model.
-
-| mistake | where | noticed by | as |
-|---|---|---|---|
-%s
-## What changes nothing by itself
-
-Of these mistakes something else makes good what they do, or the simulated world does not have what they need.
-
-| mistake | where | why |
-|---|---|---|
-%s`, len(ns), median, missed, seeds, seen.String(), unseen.String())
-	return os.WriteFile(table, []byte(strings.ReplaceAll(text, "§", "`")), 0o644)
 }

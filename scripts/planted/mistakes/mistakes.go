@@ -15,7 +15,6 @@ type Mistake struct {
 	File     string   // from the module's root
 	Models   []string // on which it can be seen
 	Sentence string
-	Unseen   string      // why it changes nothing that the simulator could see, "" where it does
 	edits    [][2]string // text as it is, and by mistake
 }
 
@@ -48,10 +47,9 @@ func parse(part string) (m Mistake, err error) {
 	if len(words) < 3 || !ok || !closed || strings.TrimSpace(sentence) == "" {
 		return m, fmt.Errorf("it is not a head, a sentence, <<<<, text, ====, text, >>>>")
 	}
-	sentence, unseen, _ := strings.Cut(sentence, "unseen: ")
 	m = Mistake{
 		Name: words[0], File: words[1], Models: words[2:],
-		Sentence: strings.Join(strings.Fields(sentence), " "), Unseen: strings.Join(strings.Fields(unseen), " "),
+		Sentence: strings.Join(strings.Fields(sentence), " "),
 	}
 	for _, edit := range strings.Split(body, "++++\n") {
 		was, is, ok := strings.Cut("\n"+edit, "\n====\n")

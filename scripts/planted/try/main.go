@@ -1,5 +1,5 @@
-// Command try runs the simulator of one model from a seed on until a run fails, and
-// prints that seed and what failed: "SEED CLASS WHAT", or nothing.
+// Command try runs the simulator of some models, seed after seed of each, until a run
+// fails, and prints which and what failed: "MODEL SEED CLASS WHAT", or nothing.
 package main
 
 import (
@@ -16,19 +16,31 @@ import (
 
 func main() {
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // what services do wrong here is nobody's news
-	m, err := model.Load(os.Args[1])
+	seeds, err := strconv.ParseUint(os.Args[1], 10, 64)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2)
+		fail(err)
 	}
-	from, _ := strconv.ParseUint(os.Args[2], 10, 64)
-	n, _ := strconv.ParseUint(os.Args[3], 10, 64)
-	for seed := from; seed < from+n; seed++ {
-		if f := failure(m, seed); f != nil {
-			fmt.Printf("%d %s %s\n", seed, f.Class, strings.ReplaceAll(f.What, "\n", " "))
-			return
+	var models []*model.Model
+	for _, name := range os.Args[2:] {
+		m, err := model.Load(name)
+		if err != nil {
+			fail(err)
+		}
+		models = append(models, m)
+	}
+	for seed := range seeds {
+		for _, m := range models {
+			if f := failure(m, seed); f != nil {
+				fmt.Printf("%s %d %s %s\n", m.Name, seed, f.Class, strings.ReplaceAll(f.What, "\n", " "))
+				return
+			}
 		}
 	}
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(2)
 }
 
 // patience is far more than a run takes.
