@@ -98,8 +98,11 @@ type consumer struct {
 	group string
 	apply func(context.Context, []Batch) ([]Counts, error)
 	jobs  bool
-	late  bool // it catches up with search: nobody waits for single documents
 	done  chan struct{}
+
+	// gathers is how many documents it gathers before it applies them, where it catches
+	// up with search and nobody waits for single ones; 0 for none.
+	gathers int
 
 	harvest harvest
 	at      map[place]events.Position
@@ -125,6 +128,14 @@ type Stepper struct{ c *consumer }
 // Stepper begins where the group's places are saved.
 func (f *Follower) Stepper(group string) *Stepper { return &Stepper{f.consumer(group)} }
 
+// Gather has a group that follows search gather so many documents over many steps, as
+// CatchUp does. What is left is applied by the first step that reads nothing more.
+func (s *Stepper) Gather(documents int) {
+	if s.c.group == GroupSearch {
+		s.c.gathers = documents
+	}
+}
+
 // Step reads a page of each shard and applies them, and does a step of each long
 // list. It says how many records there were, and whether long lists are left.
 func (s *Stepper) Step(ctx context.Context) (n int, left bool, err error) { return s.c.step(ctx) }
@@ -143,7 +154,9 @@ func (c *consumer) step(ctx context.Context) (n int, left bool, err error) {
 }
 
 func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
-	c.late = c.group == GroupSearch && until != nil && !c.Prompt
+	if c.group == GroupSearch && until != nil && !c.Prompt {
+		c.gathers = harvestDocuments
+	}
 	lag, active := lagOf(c.source()), time.Now()
 	patience := time.Second
 	if lag > 0 {
@@ -294,7 +307,7 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 			}
 			open[s.ID] = !c.ended[at]
 			n += len(p.page.Records)
-			if c.late {
+			if c.gathers > 0 {
 				if err := c.gather(ctx, p); err != nil {
 					return 0, err
 				}

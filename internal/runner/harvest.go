@@ -38,8 +38,6 @@ type recordOf struct {
 	after events.Position
 }
 
-func (h *harvest) full() bool { return len(h.docs) >= harvestDocuments || h.bytes >= harvestBytes }
-
 // of is what was read of a shard, nil for nothing.
 func (h *harvest) of(at place) *piece {
 	if i, ok := h.piece[at]; ok {
@@ -84,7 +82,7 @@ func (c *consumer) gather(ctx context.Context, p piece) (err error) {
 	if len(p.page.Records) > 0 {
 		c.harvest.add(c.Runner.Model, p)
 	}
-	if c.harvest.full() {
+	if len(c.harvest.docs) >= c.gathers || c.harvest.bytes >= harvestBytes {
 		_, err = c.reap(ctx)
 	}
 	return err

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -58,7 +57,8 @@ type snapshot struct {
 func newApp(w *world) *app {
 	a := &app{world: w, own: map[string]*ownRow{}, touched: map[string]bool{}, hot: map[*model.Entity]value.Item{}}
 	a.words = newWords(w.model, newDice(w.seed, "words", 0))
-	a.mass = newDice(w.seed, "mass", 0).chance(0.04)
+	wild := slices.Contains(a.words.numbers, wildNumbers[0]) // of a long queue no part may have a sum
+	a.mass = newDice(w.seed, "mass", 0).chance(0.06) && !wild
 	for _, e := range w.model.Entities {
 		if !e.Derived && slices.Contains(w.model.Tables, e.Table) {
 			a.entities = append(a.entities, e)
@@ -101,7 +101,7 @@ func (a *app) standing(of *model.Entity) (out []*ownRow) {
 func (a *app) act(n int) {
 	d := newDice(a.seed, "act", n)
 	e := pick(d, a.entities)
-	if a.mass && n >= 12 && a.hot[e] != nil {
+	if a.mass && n >= 12 && a.hot[e] != nil && (listed(e) || !slices.ContainsFunc(a.entities, listed)) {
 		a.crowd(e, d)
 		return
 	}
@@ -164,18 +164,64 @@ func (a *app) put(e *model.Entity, row value.Item, isNew bool) {
 	a.write(e.Table, w, bare(e, row))
 }
 
-// crowd makes many rows beside a hot one: so many that sets are split and lists of
-// followers have pages.
+// listed reports whether rows of an entity are kept in lists, or followed by rows that
+// are.
+func listed(e *model.Entity) bool {
+	set := func(s *model.Source) bool { return s.Tally.Kind == model.Set || s.Tally.Kind == model.Distinct }
+	follows := func(r *model.RowRule) bool {
+		return slices.ContainsFunc(r.Fields, func(f model.Assign) bool { return f.Expr.Follow != nil })
+	}
+	return len(e.Told)+len(e.Stages)+len(e.Others) > 0 || slices.ContainsFunc(e.Sources, set) || slices.ContainsFunc(e.Rules, follows)
+}
+
+// crowd makes many rows that say the same as a hot one and have one of its keys, if
+// they have two with names: so many that sets are split and lists have pages.
 func (a *app) crowd(e *model.Entity, d *dice) {
-	side := d.n(len(e.PrimaryKey()))
-	for i := range 70 + 70*d.n(3) {
-		a.words.fresh = fmt.Sprint("n", i)
-		if row, ok := a.like(e, a.hot[e], side, d); ok {
+	var keys []int
+	for i, kt := range e.PrimaryKey() {
+		if len(kt.Template.Names()) > 0 {
+			keys = append(keys, i)
+		}
+	}
+	side := -1
+	if len(keys) > 1 {
+		side = pick(d, keys)
+	}
+	for i := range pick(d, []int{70, 230, 230, 260}) {
+		if row, ok := a.beside(e, a.hot[e], side, i); ok {
 			a.put(e, row, false)
 			a.counted["crowds"]++
 		}
 	}
-	a.words.fresh, a.mass, a.crowded = "", false, e
+	a.mass, a.crowded = false, e
+}
+
+// beside is the nth row that says the same as another one and has the same key on a
+// side.
+func (a *app) beside(e *model.Entity, of value.Item, side, n int) (value.Item, bool) {
+	vals := map[string]value.Value{}
+	for _, at := range e.Attributes {
+		vals[at.Name] = of.Get(at.Name)
+	}
+	var same []string
+	for i, kt := range e.PrimaryKey() {
+		for _, name := range kt.Template.Names() {
+			if i == side {
+				same = append(same, name)
+			}
+			if vals[name].IsMissing() {
+				vals[name] = named(e, kt, name, of)
+			}
+		}
+	}
+	for _, kt := range e.PrimaryKey() {
+		for _, name := range kt.Template.Names() {
+			if v := another(e.Attribute(name), n); !v.IsMissing() && !slices.Contains(same, name) {
+				vals[name] = v
+			}
+		}
+	}
+	return a.words.assemble(e, vals)
 }
 
 // disperse removes most rows of a crowd.
@@ -204,14 +250,19 @@ func (a *app) like(e *model.Entity, of value.Item, side int, d *dice) (value.Ite
 			from = of
 		}
 		for _, name := range kt.Template.Names() {
-			v := e.Field(name).Get(from)
-			if v.Kind() == value.String && !kt.Template.Whole() {
-				v = value.OfString(model.Unescape(v.Text()))
-			}
-			vals[name] = v
+			vals[name] = named(e, kt, name, from)
 		}
 	}
 	return a.words.assemble(e, vals)
+}
+
+// named is the value of a name in a key of a row.
+func named(e *model.Entity, kt *model.KeyTemplate, name string, row value.Item) value.Value {
+	v := e.Field(name).Get(row)
+	if v.Kind() == value.String && !kt.Template.Whole() {
+		v = value.OfString(model.Unescape(v.Text()))
+	}
+	return v
 }
 
 // edit changes some attributes of a row, in place or by writing it back whole.

@@ -8,6 +8,7 @@ import (
 
 	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/projections"
 	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -114,6 +115,7 @@ func (w *world) spoil(d *dice) *spoilt {
 			}
 		}
 	})
+	w.spoilFollowed(add)
 	w.spoilDocuments(add)
 	if len(all) == 0 {
 		return nil
@@ -153,6 +155,48 @@ func (w *world) spoilRow(t *table, e *model.Entity, k store.Key, row value.Item,
 			}
 		}
 	}
+}
+
+// spoilFollowed spoils what follows rows that are there, be it on rows that are
+// history. What follows one that is gone keeps its last value, whatever that is.
+func (w *world) spoilFollowed(add func(spoilt)) {
+	for _, o := range w.app.standing(nil) {
+		of := o.table.Classify(o.image)
+		if of == nil {
+			continue
+		}
+		for _, f := range of.Follow {
+			list := book.Followed(w.model.Name, projections.FollowedField(of, f.Field.Name), store.Ref{Table: o.table.Name, Key: o.key}).Key.Partition
+			p := w.base.tables[book.TableName].parts[partName(list)]
+			if p == nil {
+				continue
+			}
+			for _, member := range p.rows {
+				w.spoilFollower(list.Text(), member, add)
+			}
+		}
+	}
+}
+
+func (w *world) spoilFollower(list string, member value.Item, add func(spoilt)) {
+	mt := w.model.Table(member.Get("t").Text())
+	if mt == nil {
+		return
+	}
+	t, attr := w.base.tables[mt.Name], member.Get("a").Text()
+	key, _ := mt.KeyOf(member.Get("key").Item())
+	row := t.get(key)
+	e := mt.Classify(row)
+	if e == nil || row.Get(book.Follows(attr)).Text() != book.Hash(list) {
+		return
+	}
+	kind := "followed"
+	if history(e) {
+		kind = "followed by history"
+	}
+	s := t.spoil(kind, key, row.With(value.Attr{Name: attr, Value: value.OfString("77")}))
+	s.more = len(e.Sources)+len(e.Rules)+len(e.Follow)+len(e.Stages)+len(e.Others) > 0
+	add(s)
 }
 
 func (w *world) spoilDocuments(add func(spoilt)) {

@@ -375,10 +375,31 @@ func (w *world) judge() {
 	t.state()
 	t.compareSets()
 	t.past()
+	t.long()
 	if w.mapping == nil {
 		w.accounts()
 	}
 }
+
+// long counts the lists and sets that are longer than what is done at once.
+func (t *truth) long() {
+	for _, p := range t.base.tables[book.TableName].parts {
+		if len(p.keys) > atOnce {
+			kind, _, _ := strings.Cut(p.keys[0].Partition.Text(), "|")
+			t.counted["long list: "+kind]++
+		}
+	}
+	for _, s := range t.members {
+		for tally, values := range s.values {
+			if tally.Kind == model.Set && len(values) > atOnce {
+				t.counted["long set"]++
+			}
+		}
+	}
+}
+
+// atOnce is how much of a list weir does at once.
+const atOnce = 200
 
 // accounts says that every record was counted once, as applied, skipped or kept.
 func (w *world) accounts() {

@@ -17,7 +17,6 @@ type words struct {
 	numbers []string
 	texts   []string
 	consts  map[*model.Entity]map[string][]value.Value // what rules ask a field for
-	fresh   string                                     // when set, is what names without rules are
 }
 
 var (
@@ -85,9 +84,6 @@ func (w *words) of(e *model.Entity, name string, d *dice) value.Value {
 		}
 		return v
 	}
-	if w.fresh != "" && inKey(e, name) && (a == nil || a.Type == model.TypeString && len(a.Enum) == 0) {
-		return value.OfString(w.fresh)
-	}
 	if a == nil {
 		return value.OfString(pick(d, w.ids))
 	}
@@ -95,6 +91,19 @@ func (w *words) of(e *model.Entity, name string, d *dice) value.Value {
 		return value.OfString(pick(d, a.Enum))
 	}
 	return w.ofType(a, d)
+}
+
+// another is the nth of many values, missing where an attribute takes only a few.
+func another(a *model.Attribute, n int) value.Value {
+	switch {
+	case a == nil || a.Type == model.TypeString && len(a.Enum) == 0:
+		return value.OfString(fmt.Sprint("n", n))
+	case a.Type == model.TypeNumber:
+		return value.OfInt(int64(1000 + n))
+	case a.Type == model.TypeTime:
+		return value.OfString(fmt.Sprintf("2026-03-01T%02d:%02d:%02dZ", n/3600, n/60%60, n%60))
+	}
+	return value.Value{}
 }
 
 func (w *words) ofType(a *model.Attribute, d *dice) value.Value {

@@ -188,10 +188,17 @@ func (n *node) runnerOver(l *link) *runner.Runner {
 
 // follow has the process follow streams.
 func (n *node) follow(follower *runner.Follower) {
+	gather := 0
+	if d := newDice(n.seed, "gather", n.born); follower.Source == nil && d.chance(0.4) {
+		gather = 1 + d.n(40)
+		n.counted["gathers documents"]++
+	}
 	for _, g := range n.groups() {
 		n.fiber(g, func(f *fiber) error {
 			for {
-				f.err = n.until(f, follower.Stepper(g))
+				s := follower.Stepper(g)
+				s.Gather(gather)
+				f.err = n.until(f, s)
 				n.note(f.name, fmt.Sprint("again: ", f.err), nil)
 				f.idle = true
 				f.pause()
