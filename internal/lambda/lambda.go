@@ -81,7 +81,10 @@ func margin(left time.Duration) time.Duration { return min(3*time.Second, left/5
 // Invoke handles one event. It is not called by two goroutines at a time, as Lambda
 // does not.
 func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
-	began := time.Now()
+	read := time.Now()
+	if h.Runner.Mono != nil {
+		read = h.Runner.Mono()
+	}
 	ev, err := events.DecodeLambda(payload)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrEvent, err)
@@ -90,7 +93,7 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.read = began
+	w.read = read
 	whole := ctx
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc

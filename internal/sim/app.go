@@ -486,10 +486,17 @@ func (a *app) overwrite(d *dice) {
 		return
 	}
 	s := pick(d, a.copies)
-	if e := s.table.Classify(s.row); e != nil && e.Derived && history(e) {
+	if e := s.table.Classify(s.row); e != nil && e.Derived && (history(e) || a.bygone(&s)) {
 		return
 	}
 	a.write(s.table, store.Write{Ref: store.Ref{Table: s.table.Name, Key: s.key}, Put: s.row}, s.own)
+}
+
+// bygone reports whether a copy is of a row that may have gone so long ago that weir
+// remembers it no more.
+func (a *app) bygone(s *snapshot) bool {
+	ref := store.Ref{Table: s.table.Name, Key: s.key}
+	return a.hours > tombs && a.base.tables[s.table.Name].get(s.key) == nil && a.base.tables[book.TableName].get(book.Tombstone(ref).Key) == nil
 }
 
 // misstate writes over what weir shows on a row, under weir's own version.

@@ -229,7 +229,7 @@ func (f fileLink) WriteAt(b []byte, at int64) (int, error) {
 	switch {
 	case f.might(DiskFull, 3):
 		n, err = 0, errFull
-	case f.might(ShortWrite, 5):
+	case f.might(ShortWrite, 8):
 		n, err = f.faults.dice.n(len(b)), io.ErrShortWrite
 	}
 	f.now = overlay(f.now, b[:n], int(at))
@@ -249,7 +249,7 @@ func (f fileLink) Sync() error {
 		}
 	}
 	f.before()
-	if f.might(FailedSync, 5) {
+	if f.might(FailedSync, 10) {
 		f.dirty = nil
 		return errDisk
 	}

@@ -107,6 +107,12 @@ type strike struct {
 // most is how many faults a run may have.
 const most = 250
 
+// How much sooner the first of a kind comes, and the chance that this is at most.
+const (
+	sooner = 8
+	soon   = 0.25
+)
+
 func newFaults(seed uint64, kinds []Kind, without map[int]bool) *faults {
 	f := &faults{dice: newDice(seed, "faults", 0), rates: map[Kind]float64{}, left: most, without: without, struck: map[Kind]int{}}
 	d := newDice(seed, "rates", 0)
@@ -133,10 +139,15 @@ func newFaults(seed uint64, kinds []Kind, without map[int]bool) *faults {
 // strike says whether a fault strikes here and now.
 func (f *faults) strike(k Kind) bool { return f.might(k, 1) }
 
-// might is strike where there are more, or fewer, occasions than for others.
+// might is strike where there are more, or fewer, occasions than for others. The first
+// of a kind in a run comes sooner than others of it: so what has few occasions meets
+// most runs that may have it, and all the other kinds.
 func (f *faults) might(k Kind, times float64) bool {
-	rate := f.rates[k]
-	if f.over || rate == 0 || f.left == 0 || !f.dice.chance(min(0.9, rate*times)) {
+	p := f.rates[k] * times
+	if f.struck[k] == 0 {
+		p = max(p, min(soon, sooner*p))
+	}
+	if f.over || p == 0 || f.left == 0 || !f.dice.chance(min(0.9, p)) {
 		return false
 	}
 	f.number++

@@ -88,6 +88,34 @@ func (m *mapping) ready(q *queue) bool {
 	})
 }
 
+// forget has shards forget some of the first records that the function is done with,
+// as far as its answers say: of what is under way some may be forgotten.
+func (m *mapping) forget() {
+	for _, q := range m.queues {
+		if done := m.through(q.shard); q.part == 0 && done > q.shard.trimmed && m.might(Trim, 5) {
+			m.forgets(q.shard, 1+m.faults.dice.n(done-q.shard.trimmed))
+		}
+	}
+}
+
+// through is how many of a shard's first records the function has answered.
+func (m *mapping) through(s *shard) int {
+	done, known := len(s.records), false
+	for _, q := range m.queues {
+		if q.shard != s {
+			continue
+		}
+		known = true
+		if done = min(done, q.taken); q.done < len(q.index) {
+			done = min(done, q.index[q.done])
+		}
+	}
+	if !known {
+		return 0
+	}
+	return done
+}
+
 // poll invokes the function for one of the queues, if any is ready.
 func (m *mapping) poll() bool {
 	m.look()
@@ -139,7 +167,7 @@ func (m *mapping) instance() *node {
 	n.link = &link{world: m.world, n: n}
 	r := n.runnerOver(n.link)
 	h := lambda.New(r, m.order, "", func(context.Context) error { return nil })
-	h.Portion = 1 + m.sched.n(8)
+	h.Portion = 1 + m.sched.n(5)
 	n.handler = h
 	return n
 }

@@ -114,8 +114,17 @@ func (w *world) lineage(who string, key store.Key, now value.Item) {
 
 // place is how far a group has come in a shard.
 func (w *world) place(group string, t *table, s *shard) events.Position {
-	row := w.base.tables[book.TableName].get(book.Checkpoint(w.model.Name, group, t.Name, s.ID).Key)
-	return events.PositionFrom(row.Get(book.Position))
+	return events.PositionFrom(w.checkpoint(group, t, s).Get(book.Position))
+}
+
+// checkpoint is where a group keeps its place in a shard, or kept it while the shard
+// was known.
+func (w *world) checkpoint(group string, t *table, s *shard) value.Item {
+	key := book.Checkpoint(w.model.Name, group, t.Name, s.ID).Key
+	if row := w.base.tables[book.TableName].get(key); row != nil {
+		return row
+	}
+	return w.retired[key.Partition.Text()+"|"+key.Sort.Text()]
 }
 
 // groups are those who follow the model's streams, each with a place of its own.

@@ -40,21 +40,16 @@ type machine struct {
 }
 
 // disks are the kinds of faults that strike a machine.
-var disks = []Kind{DiskFull, ShortWrite, FailedSync, TornLog, FlippedLog}
+var disks = []Kind{PowerCut, DiskFull, ShortWrite, FailedSync, TornLog, FlippedLog}
 
 // mostLives is how often a machine's process may die of faults.
 const mostLives = 16
 
-// machine replays the run on a machine whose disk fails, as often as it takes, where
-// disks are all that fails. Then everything must be as it is here.
+// machine replays the run on a machine whose disk fails, as often as it takes. Then
+// everything must be as it is here.
 func (w *world) machine() {
-	if len(w.kept()) > 0 || newDice(w.seed, "machine", 0).n(3) > 0 {
+	if len(w.kept()) > 0 || newDice(w.seed, "machine", 0).n(7) > 0 {
 		return
-	}
-	for k, rate := range w.faults.rates {
-		if rate > 0 && !slices.Contains(disks, k) {
-			return
-		}
 	}
 	w.counted["replays on a disk"]++
 	o := newWorld(w.model, w.seed, Options{})
@@ -200,7 +195,7 @@ func (m *machine) replay(run *runner.Runner) error {
 func (m *machine) open() {
 	for tries := 0; ; tries++ {
 		m.dead, m.bytes = "", 0
-		refuses := tries == 0 && m.lives > 0 && m.faults.might(DiskFull, 2)
+		refuses := tries == 0 && m.lives > 0 && !m.disk.flipped && m.faults.might(DiskFull, 2)
 		if refuses {
 			m.disk.fill(m.d.n(5))
 		}
@@ -302,7 +297,7 @@ func (m *machine) arm() Kind {
 	kinds := []Kind{DiskFull, ShortWrite, FailedSync}
 	m.d.shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
 	for _, k := range kinds {
-		if m.faults.might(k, 1.5) {
+		if m.faults.might(k, 2) {
 			m.push()
 			m.unsynced()
 			m.disk.arm(k, 1+m.d.n(m.disk.length()-m.disk.synced+1))
@@ -354,14 +349,16 @@ func (m *machine) fell(fails Kind) bool {
 	return true
 }
 
-// power lets the power fail: the log ends anywhere behind what was synced, or its last
-// bytes are not those that were written, or one that was durable is not.
+// power lets the power fail: the log ends with what was synced, or anywhere behind that,
+// or its last bytes are not those that were written, or one that was durable is not.
 func (m *machine) power() {
 	kind := TornLog
 	switch {
 	case m.faults.might(TornLog, 0.8):
 	case m.faults.might(FlippedLog, 0.8):
 		kind = FlippedLog
+	case m.faults.might(PowerCut, 0.8):
+		kind = PowerCut
 	default:
 		return
 	}
@@ -374,6 +371,8 @@ func (m *machine) power() {
 	m.discard(m.db)
 	m.disk = old.after(end)
 	switch {
+	case kind == PowerCut:
+		m.disk = old.after(old.synced)
 	case kind == TornLog && m.d.chance(0.6):
 		m.disk = old.after(cut)
 	case kind == TornLog:

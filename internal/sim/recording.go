@@ -8,25 +8,33 @@ import (
 )
 
 // recording writes the run's streams down as files are recorded, damages the last
-// record or not, and reads them: every other record must come out as it was, and
-// the damaged one at most as one entry in its place.
+// record of some or not, and reads them: every other record must come out as it was,
+// and the damaged one at most as one entry in its place.
 func (w *world) recording() {
-	var want []events.Record
-	var file []byte
-	last := 0
+	var all []events.Record
 	for _, mt := range w.model.Tables {
 		for _, s := range w.base.tables[mt.Name].shards {
-			for i := range s.records {
-				last = len(file)
-				want = append(want, s.records[i])
-				file = append(appendRecord(file, &s.records[i]), '\n')
-			}
+			all = append(all, s.records...)
 		}
 	}
+	w.faults.over = false
+	half := len(all) / 2
+	w.recorded(all[:half])
+	w.recorded(all[half:])
+	w.faults.over = true
+}
+
+// recorded writes one file.
+func (w *world) recorded(want []events.Record) {
 	if len(want) == 0 {
 		return
 	}
-	w.faults.over = false
+	var file []byte
+	last := 0
+	for i := range want {
+		last = len(file)
+		file = append(appendRecord(file, &want[i]), '\n')
+	}
 	damaged := true
 	switch {
 	case w.might(TornTail, 8):
@@ -37,7 +45,6 @@ func (w *world) recording() {
 	default:
 		damaged = false
 	}
-	w.faults.over = true
 	whole := len(want)
 	if damaged {
 		whole--

@@ -21,10 +21,14 @@ func (w *world) redeliver() {
 	for done < seen && s.records[done].Position.Compare(at) <= 0 {
 		done++
 	}
-	if done == 0 || !w.strike(Redelivery) {
+	first := 0
+	for first < done && w.clock.Sub(s.records[first].Time) > retention { // nobody reads these again
+		first++
+	}
+	if first == done || !w.strike(Redelivery) {
 		return
 	}
-	from := w.faults.dice.n(done)
+	from := first + w.faults.dice.n(done-first)
 	to := from + 1 + w.faults.dice.n(seen-from)
 	b := runner.Batch{Lane: runner.Lane(mt.Name, s.ID), Read: w.clock}
 	for i := from; i < to; i++ {

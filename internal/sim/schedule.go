@@ -44,8 +44,10 @@ type Outcome struct {
 func Run(m *model.Model, seed uint64, o Options) Outcome {
 	w := newWorld(m, seed, o)
 	w.cuts = o.Cuts
+	w.days = newDice(seed, "days", 0).chance(0.15)
 	acts := w.rough(o)
 	w.settle()
+	w.laterOn()
 	w.lastWord()
 	w.heal()
 	switch {
@@ -98,6 +100,9 @@ func (w *world) rough(o Options) (acts int) {
 			w.show()
 		case u < 15:
 			w.clock = w.clock.Add(time.Duration(w.sched.n(4000)) * time.Millisecond)
+			if w.days && w.sched.chance(0.1) {
+				w.leap(30 * time.Hour)
+			}
 		case u < 16:
 			w.app.sweep(w.sched)
 		case u < 17:
@@ -146,10 +151,14 @@ func (w *world) streams() {
 	s := pick(w.sched, t.shards)
 	if !s.Closed && len(s.records) > 0 && len(t.shards) < 12 && w.might(Split, 5) {
 		t.split(s, w.faults.dice)
+		s.ended = w.clock
 	}
-	if w.way == byReader {
+	switch w.way {
+	case byReader:
 		w.trims.forget()
 		w.machines()
+	case byShard, byItem:
+		w.mapping.forget()
 	}
 	if w.base.keep && w.might(PowerCut, 2) {
 		clear(w.foreign)
@@ -349,6 +358,20 @@ func (w *world) lastWord() {
 	w.settle()
 }
 
+// laterOn is days later: of what weir keeps for a while nothing is there any more.
+func (w *world) laterOn() {
+	if !w.days {
+		return
+	}
+	for range 4 {
+		w.leap(30 * time.Hour)
+		w.settle()
+	}
+	if w.hours > 2*24*time.Hour {
+		w.counted["runs of days"]++
+	}
+}
+
 // alone runs one thing to its end.
 func (w *world) alone(name string, do func(*runner.Runner) error) (err error) {
 	n := &node{world: w, name: name}
@@ -406,7 +429,7 @@ func (w *world) accounts() {
 	for _, g := range w.groups() {
 		for _, mt := range w.model.Tables {
 			for _, s := range w.base.tables[mt.Name].shards {
-				row := w.base.tables[book.TableName].get(book.Checkpoint(w.model.Name, g, mt.Name, s.ID).Key)
+				row := w.checkpoint(g, w.base.tables[mt.Name], s)
 				n := counted(row) + w.trims.lost(g, w.base.tables[mt.Name], s)
 				if n != len(s.records) {
 					w.fail(Unaccounted, "unaccounted: %s of %s, shard %s: %d of %d records are counted", g, mt.Name, s.ID, n, len(s.records))

@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"slices"
 	"strings"
+	"time"
 
 	"weir/internal/events"
 	"weir/internal/store"
@@ -24,7 +25,8 @@ type shard struct {
 	given     int // how many of the first were read by somebody
 	trimmed   int // how many of the first are forgotten
 	last      events.Position
-	gone      bool // no longer listed
+	gone      bool      // no longer listed
+	ended     time.Time // when it was closed
 }
 
 // begin makes a table's first shards.

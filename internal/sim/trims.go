@@ -52,9 +52,15 @@ func (t *trims) shorten(in *table, s *shard) {
 	if s.Closed && t.faults.dice.chance(0.5) {
 		n = upTo - s.trimmed
 	}
+	t.forgets(s, n)
+}
+
+// forgets has a shard forget its next records, and go from the list when it is closed
+// and has none.
+func (w *world) forgets(s *shard, n int) {
 	s.trimmed += n
 	s.gone = s.Closed && s.trimmed == len(s.records)
-	t.note("world", fmt.Sprintf("%s forgets %d of %d, %d are read", s.ID, s.trimmed, len(s.records), s.given), nil)
+	w.note("world", fmt.Sprintf("%s forgets %d of %d, %d are read", s.ID, s.trimmed, len(s.records), s.given), nil)
 }
 
 func (t *trims) begun(mt *table, s *shard) bool {
@@ -68,7 +74,11 @@ func (t *trims) begun(mt *table, s *shard) bool {
 
 // wrote looks at what is written about streams.
 func (t *trims) wrote(who string, in *table, key store.Key, old, now value.Item) {
-	if t == nil || in.Name != book.TableName || now == nil {
+	if t == nil || in.Name != book.TableName {
+		return
+	}
+	if now == nil {
+		t.forgotten(who, key, old)
 		return
 	}
 	switch kind, _, _ := strings.Cut(key.Partition.Text(), "|"); kind {
@@ -103,6 +113,19 @@ func (t *trims) moved(who string, key store.Key, old, now value.Item) {
 		t.fail(Unaccounted, "unaccounted: %s moved %s over %d records and counted %d, with %d in gaps that were named", who, key.Partition.Text()+"|"+key.Sort.Text(), to-from, n, most)
 	}
 	t.missed[key.Partition.Text()+"|"+key.Sort.Text()] += max(lost, 0)
+}
+
+// forgotten is that something of a shard goes for good: of one that is over.
+func (t *trims) forgotten(who string, key store.Key, old value.Item) {
+	if kind, _, _ := strings.Cut(key.Partition.Text(), "|"); kind != "check" {
+		return
+	}
+	table, id := book.ShardOf(key.Sort.Text())
+	if s := t.base.tables[table].shard(id); !s.gone {
+		t.fail(Lost, "retire: %s forgets shard %s, which is there: %s", who, id, plain(old))
+	}
+	t.counted["shards that are over"]++
+	t.retired[key.Partition.Text()+"|"+key.Sort.Text()] = old
 }
 
 // said looks at a gap that is named.

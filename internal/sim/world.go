@@ -27,8 +27,11 @@ type world struct {
 	index   *index
 	clock   time.Time // the true time
 	faults  *faults
-	sched   *dice // who goes on, and all that is no fault
-	calm    bool  // nothing unusual happens any more
+	sched   *dice                 // who goes on, and all that is no fault
+	calm    bool                  // nothing unusual happens any more
+	days    bool                  // days go by
+	hours   time.Duration         // that went by
+	retired map[string]value.Item // checkpoints of shards that are over, as they were
 	app     *app
 	nodes   []*node
 	born    int
@@ -80,7 +83,7 @@ func newWorld(m *model.Model, seed uint64, o Options) *world {
 	w := &world{
 		seed: seed, model: m, index: newIndex(), clock: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		faults: newFaults(seed, o.Faults, o.Without), sched: newDice(seed, "schedule", 0),
-		foreign: map[string]bool{}, buried: map[string]int{}, counted: map[string]int{}, trace: fnv.New64a(), log: o.Trace,
+		foreign: map[string]bool{}, buried: map[string]int{}, counted: map[string]int{}, retired: map[string]value.Item{}, trace: fnv.New64a(), log: o.Trace,
 	}
 	tables := []store.Table{book.Table()}
 	for _, t := range m.Tables {

@@ -1,0 +1,107 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"weir/internal/book"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// In some runs days go by, some hours at a time: streams forget what is a day old and
+// list a shard no longer a day after its end; TTL removes what weir keeps for a
+// while; positions of shards that are over go. Nobody falls so far behind that a stream
+// forgets by that what he has not applied: that is what trims are for.
+
+// What days are like.
+const (
+	retention = 24 * time.Hour // of a stream
+	furthest  = 23 * time.Hour // how far anybody is behind
+	tombs     = 47 * time.Hour // how long at least is remembered what is gone
+)
+
+// leap lets hours go by. Processes that are amid something do not live to see it: no
+// call of a service lasts so long. Others may have stood still.
+func (w *world) leap(most time.Duration) {
+	hours := time.Duration(1+w.sched.n(int(most/time.Minute))) * time.Minute
+	if w.way != byFollower { // a store of this machine keeps what is not applied
+		hours = min(hours, furthest-w.clock.Sub(w.oldest()))
+	}
+	if hours <= 0 {
+		return
+	}
+	for _, n := range slices.Clone(w.nodes) {
+		if w.sched.chance(0.5) || slices.ContainsFunc(n.fibers, func(f *fiber) bool { return !f.over && !f.idle }) {
+			n.die()
+		}
+	}
+	w.clock = w.clock.Add(hours)
+	w.hours += hours
+	w.note("world", "hours go by: "+hours.String(), nil)
+	w.retain()
+	w.outlive()
+}
+
+// oldest is when the first change was made that somebody has not applied.
+func (w *world) oldest() time.Time {
+	oldest := w.clock
+	for _, mt := range w.model.Tables {
+		t := w.base.tables[mt.Name]
+		for _, s := range t.shards {
+			if from := w.applied(t, s); from < len(s.records) && s.records[from].Time.Before(oldest) {
+				oldest = s.records[from].Time
+			}
+		}
+	}
+	return oldest
+}
+
+// applied is how many of a shard's first records everybody is through with.
+func (w *world) applied(t *table, s *shard) int {
+	if w.mapping != nil {
+		return w.mapping.through(s)
+	}
+	all := len(s.records)
+	for _, g := range w.groups() {
+		all = min(all, s.upTo(w.place(g, t, s)))
+	}
+	return all
+}
+
+// retain has streams forget what is a day old.
+func (w *world) retain() {
+	if w.way == byFollower {
+		return
+	}
+	for _, mt := range w.model.Tables {
+		for _, s := range w.base.tables[mt.Name].shards {
+			n := 0
+			for _, r := range s.records[s.trimmed:] {
+				if w.clock.Sub(r.Time) > retention {
+					n++
+				}
+			}
+			if s.Closed && w.clock.Sub(s.ended) > retention || n > 0 {
+				w.forgets(s, n)
+			}
+		}
+	}
+}
+
+// outlive has TTL remove rows of weir's own table, as late as it likes.
+func (w *world) outlive() {
+	t := w.base.tables[book.TableName]
+	var over []store.Key
+	t.each(func(k store.Key, _ value.Item) {
+		over = append(over, k)
+	})
+	w.base.who = "ttl"
+	for _, k := range over {
+		x, ok := t.get(k).Get(book.Expiry).Int64()
+		if ok && x <= w.clock.Unix() && w.sched.chance(0.7) {
+			w.base.expire(t, k)
+			w.counted["outlived"]++
+		}
+	}
+}
