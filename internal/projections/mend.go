@@ -48,15 +48,17 @@ func needsMending(c *Change) (Mend, bool) {
 }
 
 // followedOverwritten reports whether an attribute that follows was changed by
-// somebody else: weir changes its version with it.
+// somebody else: weir raises its version with it.
 func followedOverwritten(e *model.Entity, c *Change) bool {
 	for _, r := range e.MadeBy {
 		for i := range r.Fields {
 			f := r.Fields[i].Expr.Follow
-			if f == nil || value.Equal(c.Old.Get(f.Attr), c.New.Get(f.Attr)) {
+			if f == nil {
 				continue
 			}
-			if version := book.FollowVersion(f.Attr); value.Equal(c.Old.Get(version), c.New.Get(version)) {
+			version := book.FollowVersion(f.Attr)
+			was, is := events.PositionFrom(c.Old.Get(version)), events.PositionFrom(c.New.Get(version))
+			if d := is.Compare(was); d < 0 || d == 0 && !value.Equal(c.Old.Get(f.Attr), c.New.Get(f.Attr)) {
 				return true
 			}
 		}
