@@ -191,7 +191,8 @@ func follow(ctx context.Context, part *system.Part, log *slog.Logger, told *metr
 	}}
 	err := f.CatchUp(patient, ctx.Done())
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return nil // the rest is for the next start
+		log.Warn("not all that is in the streams is applied; the next start goes on", "model", part.Model.Name, "after", finishTime)
+		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("model %s: %w", part.Model.Name, err)

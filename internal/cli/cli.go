@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -38,19 +39,23 @@ func InLambda() bool { return os.Getenv(LambdaAPI) != "" && len(os.Args) == 1 }
 // to stop, where an interrupt breaks off.
 var ErrTerminated = errors.New("terminated")
 
+// sameSignal is how long what comes after the first signal is taken for the same one:
+// timeout, and whatever hands signals on to a group that has them already, send two.
+const sameSignal = 500 * time.Millisecond
+
 // Stopped is a context that ends with the first SIGINT or SIGTERM. The second ends the
-// process.
+// process, unless it comes together with the first.
 func Stopped(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
-		sig := <-signals
-		signal.Stop(signals)
-		if sig == syscall.SIGTERM {
+		if <-signals == syscall.SIGTERM {
 			cancel(ErrTerminated)
 		}
 		cancel(nil)
+		time.Sleep(sameSignal)
+		signal.Stop(signals)
 	}()
 	return ctx
 }

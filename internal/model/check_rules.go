@@ -62,10 +62,18 @@ func checkNew(c *compiler) {
 	for _, e := range c.Entities {
 		for _, p := range c.entities[e].rules.fresh {
 			want := map[string]Type{NewID: TypeString, NewTime: TypeTime}[p.value.text]
-			if f := e.Field(p.name.text); want != "" && f.Type != want && f.Type != TypeAny {
-				c.report(p.value.pos, "", "%s is a %s, and %s makes a %s", f.Name, f.Type, p.value.text, want)
+			a, f := e.Attribute(p.name.text), e.Field(p.name.text)
+			is := f.Type
+			switch {
+			case a != nil:
+				is = a.Type
+			case f.Key != nil: // any text
+				is = TypeAny
 			}
-			if a := e.Attribute(p.name.text); a != nil && !a.Default.IsMissing() {
+			if want != "" && is != want && is != TypeAny {
+				c.report(p.value.pos, "", "%s is a %s, and %s makes a %s", p.name.text, is, p.value.text, want)
+			}
+			if a != nil && !a.Default.IsMissing() {
 				c.report(p.name.pos, "leave one of them out", "%s has a default too", a.Name)
 			}
 		}
