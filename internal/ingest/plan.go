@@ -159,7 +159,7 @@ func (c *checked) change(k *known, row, live value.Item) plan {
 		is = is.With(row.Filter(c.derived)...)
 	}
 	p.row = projections.Keep(c.Entity, is, row)
-	if ops := difference(row, p.row); len(ops) > 0 {
+	if ops := store.Difference(row, p.row); len(ops) > 0 {
 		p.write = &store.Write{Ref: c.ref, If: c.guard(row, c.watched()), Ops: ops}
 	} else if len(p.also) == 0 {
 		p.done = Unchanged
@@ -255,20 +255,4 @@ func same(name string, v value.Value) store.Test {
 		return store.Test{Attr: name, Is: store.Absent}
 	}
 	return store.Test{Attr: name, Is: store.Eq, Value: v}
-}
-
-// difference is the update that makes a row of another one with the same key.
-func difference(from, to value.Item) []store.Op {
-	var ops []store.Op
-	for _, a := range to {
-		if !value.Equal(from.Get(a.Name), a.Value) {
-			ops = append(ops, store.Op{Kind: store.Set, Attr: a.Name, Value: a.Value})
-		}
-	}
-	for _, a := range from {
-		if !to.Has(a.Name) {
-			ops = append(ops, store.Op{Kind: store.Remove, Attr: a.Name})
-		}
-	}
-	return ops
 }

@@ -154,7 +154,7 @@ func (p *plan) old() {
 		for _, d := range p.made {
 			if d.InPlace {
 				next := d.Image.With(p.now.Filter(func(name string) bool { return book.IsOurs(name) && name != book.Moved })...)
-				w.Ops = difference(p.now, next.With(markOf(p.row, d)))
+				w.Ops = store.Difference(p.now, next.With(markOf(p.row, d)))
 				p.claims(p.row, p.g.From, p.now, d.Into, next)
 				p.Outcome = Moved
 			}
@@ -214,7 +214,7 @@ func (p *plan) change(d projections.Moved, now value.Item) {
 		return book.IsOurs(name) || projections.IsDerived(d.Into, name)
 	})
 	next := projections.Keep(d.Into, d.Image.With(derived...), now).With(markOf(p.row, d))
-	p.writes = append(p.writes, store.Write{Ref: d.Row, If: asRead(d.Into, now), Ops: difference(now, next)})
+	p.writes = append(p.writes, store.Write{Ref: d.Row, If: asRead(d.Into, now), Ops: store.Difference(now, next)})
 	p.claims(d.Row, d.Into, now, d.Into, next)
 	p.note(Followed)
 }
@@ -320,22 +320,6 @@ func asRead(e *model.Entity, row value.Item) store.Cond {
 
 func absent(t *model.Table) store.Cond {
 	return store.Cond{{{Attr: t.Key.Partition.Name, Is: store.Absent}}}
-}
-
-// difference is the update that makes a row of another one with the same key.
-func difference(from, to value.Item) []store.Op {
-	var ops []store.Op
-	for _, a := range to {
-		if !value.Equal(from.Get(a.Name), a.Value) {
-			ops = append(ops, store.Op{Kind: store.Set, Attr: a.Name, Value: a.Value})
-		}
-	}
-	for _, a := range from {
-		if !to.Has(a.Name) {
-			ops = append(ops, store.Op{Kind: store.Remove, Attr: a.Name})
-		}
-	}
-	return ops
 }
 
 // String is a result as people read it.

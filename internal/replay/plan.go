@@ -1,9 +1,6 @@
 package replay
 
 import (
-	"slices"
-	"strings"
-
 	"weir/internal/book"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -47,7 +44,7 @@ func (e *entry) plan() (p plan) {
 		if e.now == nil {
 			p.write.Put = next
 		} else {
-			p.write.Ops = difference(e.now, next)
+			p.write.Ops = store.Difference(e.now, next)
 		}
 		e.now = next
 	}
@@ -88,37 +85,4 @@ func (e *entry) gapIn(old value.Item) string {
 		return "the old image is not the last one seen: a change is missing"
 	}
 	return ""
-}
-
-// difference is the update that makes a row of another one with the same key.
-func difference(from, to value.Item) []store.Op {
-	var ops []store.Op
-	for len(from)+len(to) > 0 {
-		switch c := compareNames(from, to); {
-		case c < 0:
-			ops = append(ops, store.Op{Kind: store.Remove, Attr: from[0].Name})
-			from = from[1:]
-		case c > 0:
-			ops = append(ops, store.Op{Kind: store.Set, Attr: to[0].Name, Value: to[0].Value})
-			to = to[1:]
-		default:
-			if !value.Equal(from[0].Value, to[0].Value) {
-				ops = append(ops, store.Op{Kind: store.Set, Attr: to[0].Name, Value: to[0].Value})
-			}
-			from, to = from[1:], to[1:]
-		}
-	}
-	return slices.Clip(ops)
-}
-
-// compareNames compares the first names of two items; one that is used up comes
-// last.
-func compareNames(a, b value.Item) int {
-	switch {
-	case len(a) == 0:
-		return 1
-	case len(b) == 0:
-		return -1
-	}
-	return strings.Compare(a[0].Name, b[0].Name)
 }

@@ -122,3 +122,34 @@ func TestApplyLeavesTheRow(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// TestDifference: the update makes the one row of the other, and writes no attribute
+// that both have alike.
+func TestDifference(t *testing.T) {
+	key := []value.Attr{{Name: "PK", Value: albumRef.Key.Partition}, {Name: "SK", Value: albumRef.Key.Sort}}
+	row := func(attrs ...string) (it value.Item) {
+		it = value.NewItem(key...)
+		for _, a := range attrs {
+			it = it.With(value.Attr{Name: a[:1], Value: value.OfString(a[1:])})
+		}
+		return it
+	}
+	for _, c := range []struct {
+		from, to value.Item
+		ops      int
+	}{
+		{row("a1", "c1"), row("a1", "c1"), 0},
+		{row(), row("a1", "z1"), 2},
+		{row("a1", "z1"), row(), 2},
+		{row("a1", "c1", "z1"), row("b1", "c2", "z1"), 3},
+	} {
+		ops := Difference(c.from, c.to)
+		if len(ops) != c.ops {
+			t.Errorf("%v to %v: %d operations, want %d", c.from, c.to, len(ops), c.ops)
+		}
+		got, err := album.Apply(&Write{Ref: albumRef, Ops: ops}, c.from)
+		if err != nil || !value.EqualItems(got, c.to) {
+			t.Errorf("%v to %v: %v, %v", c.from, c.to, got, err)
+		}
+	}
+}
