@@ -22,15 +22,11 @@ import (
 // again, serve it, and ask over HTTP everything that the recording's own
 // bookkeeping knows the answer to.
 func TestBlackBox(t *testing.T) {
-	dirs, err := filepath.Glob("../../testdata/streams/*")
-	if err != nil || len(dirs) == 0 {
-		t.Fatalf("no recorded streams: %v", err)
-	}
-	for _, dir := range dirs {
+	for _, dir := range systemtest.Recordings(t) {
 		name := filepath.Base(dir)
 		t.Run(name, func(t *testing.T) {
 			if _, err := model.Load(name); err != nil {
-				t.Skipf("no model for this recording: %v", err)
+				t.Fatal(err)
 			}
 			data := t.TempDir()
 			for range 2 {

@@ -23,17 +23,16 @@ import (
 // beginning before the whole. The rows, index entries, documents and answers are
 // those of the recording as it is.
 func TestRecut(t *testing.T) {
-	dirs, err := filepath.Glob("../../testdata/streams/*")
-	if err != nil || len(dirs) == 0 {
-		t.Fatalf("no recorded streams: %v", err)
-	}
-	for _, dir := range dirs {
+	for _, dir := range systemtest.Recordings(t) {
 		name := filepath.Base(dir)
+		if testing.Short() && name != "wardrobe" {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m, err := model.Load(name)
 			if err != nil {
-				t.Skipf("no model for this recording: %v", err)
+				t.Fatal(err)
 			}
 			checks := systemtest.Read(t, dir).Checks
 			whole := systemtest.Files(t, dir)
@@ -63,14 +62,16 @@ func TestRecut(t *testing.T) {
 // TestBeginningFirst replays the first part of each recording, then all of it, and
 // then all of it again.
 func TestBeginningFirst(t *testing.T) {
-	dirs, _ := filepath.Glob("../../testdata/streams/*")
-	for _, dir := range dirs {
+	for _, dir := range systemtest.Recordings(t) {
 		name := filepath.Base(dir)
+		if testing.Short() && name != "watchlists" {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m, err := model.Load(name)
 			if err != nil {
-				t.Skipf("no model for this recording: %v", err)
+				t.Fatal(err)
 			}
 			want := systemtest.Read(t, dir)
 			whole := systemtest.Files(t, dir)

@@ -54,11 +54,7 @@ func text(v any) string {
 // TestAddsUp: what the records added comes to the value that the recording's own
 // bookkeeping has, for rows of every tally of every model.
 func TestAddsUp(t *testing.T) {
-	dirs, err := filepath.Glob("../../testdata/streams/*")
-	if err != nil || len(dirs) == 0 {
-		t.Fatalf("no recorded streams: %v", err)
-	}
-	for _, dir := range dirs {
+	for _, dir := range systemtest.Recordings(t) {
 		name := filepath.Base(dir)
 		t.Run(name, func(t *testing.T) {
 			m, err := model.Load(name)

@@ -58,6 +58,17 @@ func Read(t testing.TB, dir string) Expected {
 	return e
 }
 
+// Recordings are the directories of the recorded streams, each with the name of its
+// model, as the tests of a package two levels down find them.
+func Recordings(t testing.TB) []string {
+	t.Helper()
+	dirs, err := filepath.Glob("../../testdata/streams/*")
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("no recorded streams: %v", err)
+	}
+	return dirs
+}
+
 // Files are the recorded files in a directory.
 func Files(t testing.TB, dir string) []string {
 	all, err := filepath.Glob(filepath.Join(dir, "*"))
