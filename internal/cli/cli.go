@@ -106,10 +106,18 @@ func (p *Program) Run(ctx context.Context, args []string, stdout, stderr io.Writ
 	case exited >= 0:
 		return exited
 	case err != nil:
-		fmt.Fprintf(stderr, "%s: %v\nTry: %s --help\n", p.Name, err, p.Name)
+		fmt.Fprintf(stderr, "%s: %v\nTry: %s --help\n", p.Name, err, p.asked(err))
 		return Mistake
 	}
 	return p.Fail(ctx, k.Run(bind), stderr)
+}
+
+// asked is the command whose arguments were wrong, as far as it could be told.
+func (p *Program) asked(err error) string {
+	if wrong := (*kong.ParseError)(nil); errors.As(err, &wrong) && wrong.Context != nil && wrong.Context.Selected() != nil {
+		return wrong.Context.Selected().FullPath()
+	}
+	return p.Name
 }
 
 // Fail says what went wrong and chooses the exit code by what to do next.

@@ -58,6 +58,9 @@ func Load(nameOrPath string) (*Model, error) {
 		return load(filepath.Join("models", nameOrPath+".yaml"), f)
 	}
 	if strings.ContainsRune(nameOrPath, filepath.Separator) || strings.HasSuffix(nameOrPath, ".yaml") || strings.HasSuffix(nameOrPath, ".yml") {
+		if s, err := os.Stat(nameOrPath); err == nil && s.IsDir() {
+			return nil, missing(fmt.Sprintf("%s is a directory, and no model file", nameOrPath))
+		}
 		return nil, missing(fmt.Sprintf("there is no model file %s", nameOrPath))
 	}
 	return nil, missing(fmt.Sprintf("no model %q, neither built in nor as a file here (%s)", nameOrPath, didYouMean(nameOrPath, Builtin())))
@@ -158,7 +161,11 @@ func (r *reader) syntax(text []byte, err error) {
 			return
 		}
 	}
-	r.report(pos{line, 0}, "", "not YAML: %s", message)
+	hint := ""
+	if strings.Contains(message, "did not find expected ','") {
+		hint = "a comma is missing, or what was opened is not closed"
+	}
+	r.report(pos{line, 0}, hint, "not YAML: %s", message)
 }
 
 // plain refuses anchors, aliases and tags: a model says what it means in its
