@@ -19,7 +19,8 @@ trap stop EXIT
 WEIR_TEST_DYNAMODB=$(scripts/dynamodb-local.sh start "$port")
 WEIR_TEST_OPENSEARCH=$(scripts/opensearch.sh start "$search_port")
 export WEIR_TEST_DYNAMODB WEIR_TEST_OPENSEARCH
-# The drivers' own packages whole; elsewhere, what needs a service says so in its name.
+# The drivers' own packages whole; elsewhere, what needs a service says so in its name,
+# and waits more than it works: for streams, and for processes that it starts.
 "${GO:-go}" test -count=1 -timeout 20m ./internal/store/dynamodb/... ./internal/search/opensearch/... "$@"
-"${GO:-go}" test -count=1 -timeout 20m -run '^TestContract$|On(DynamoDB|AWS|Services)$' \
+"${GO:-go}" test -count=1 -timeout 20m -parallel 6 -run '^TestContract$|On(DynamoDB|AWS|Services)$' \
 	./internal/store/embedded ./internal/search/embedded ./internal/system ./internal/live ./internal/ingest ./internal/migrate ./cmd/... "$@"
