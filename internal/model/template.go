@@ -113,9 +113,6 @@ func (t *Template) Slot(name string) int {
 // key attribute has the name's own type.
 func (t *Template) Whole() bool { return len(t.parts) == 1 && t.parts[0].slot == 0 }
 
-// Constant reports whether the template has no names.
-func (t *Template) Constant() bool { return len(t.names) == 0 }
-
 func (t *Template) String() string { return t.text }
 
 // Prefix builds as much of the key as get has values for, up to the first name

@@ -32,20 +32,19 @@ func TestTemplatesThatCannotBe(t *testing.T) {
 
 func TestTemplateShapes(t *testing.T) {
 	for _, c := range []struct {
-		text            string
-		names           string
-		whole, constant bool
+		text, names string
+		whole       bool
 	}{
-		{"METADATA", "", false, true},
-		{"{id}", "id", true, false},
-		{"ALBUM#{id}", "id", false, false},
-		{"{a}#", "a", false, false},
-		{"/{show}[/{season}]", "show season", false, false},
-		{"{a}[/{b}]", "a b", false, false},
+		{"METADATA", "", false},
+		{"{id}", "id", true},
+		{"ALBUM#{id}", "id", false},
+		{"{a}#", "a", false},
+		{"/{show}[/{season}]", "show season", false},
+		{"{a}[/{b}]", "a b", false},
 	} {
 		p := parse(t, c.text)
-		if got := strings.Join(p.Names(), " "); got != c.names || p.Whole() != c.whole || p.Constant() != c.constant || p.String() != c.text {
-			t.Errorf("%s: names %s, whole %v, constant %v", p, got, p.Whole(), p.Constant())
+		if got := strings.Join(p.Names(), " "); got != c.names || p.Whole() != c.whole || p.String() != c.text {
+			t.Errorf("%s: names %s, whole %v", p, got, p.Whole())
 		}
 	}
 	if p := parse(t, "{a}#{b}"); p.Slot("a") != 0 || p.Slot("b") != 1 || p.Slot("c") != -1 {
