@@ -116,7 +116,7 @@ func (p *program) both(run *runner.Runner, writing *progress.Progress, write fun
 	wg.Wait()
 	deriving.End()
 	if n := kept.Load(); n > 0 {
-		fmt.Fprintf(p.stderr, "kept: %d changes of which not everything could be derived; see projector dead list %s\n", n, run.Model.Name)
+		fmt.Fprintf(p.stderr, "kept: %d changes of which not everything could be derived; projector dead list shows them\n", n)
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		return cause

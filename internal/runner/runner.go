@@ -74,7 +74,7 @@ func (c *Counts) Add(d Counts) {
 // Warn says what is kept, to who runs a follower of the model.
 func (c *Counts) Warn(log *slog.Logger, model string) {
 	if c.Kept > 0 {
-		log.Warn("not everything could be derived; see projector dead list "+model, "changes kept", c.Kept)
+		log.Warn("not everything could be derived; projector dead list shows it", "model", model, "changes kept", c.Kept)
 	}
 }
 
