@@ -268,7 +268,11 @@ func TestCrashWhileIndexing(t *testing.T) {
 	bare.Indexes, bare.TTL = nil, ""
 	half := things()
 	half.Indexes = half.Indexes[:1]
-	for seed := range uint64(2) {
+	seeds := uint64(2)
+	if testing.Short() {
+		seeds = 1
+	}
+	for seed := range seeds {
 		c := newCrashes(seed, 4)
 		opts := Options{FS: c.fs(), MemTableBytes: 64 << 10, Logger: quiet}
 		written := 0
