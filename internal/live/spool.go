@@ -258,7 +258,7 @@ func (s *spool) read(table string, after events.Position, limit int) (out store.
 	seg := s.segments[at]
 	from := sort.Search(len(seg.marks), func(i int) bool { return seg.marks[i].after.Compare(after) > 0 }) - 1
 	offset := seg.marks[max(from, 0)].offset
-	r := frameReader{r: bufio.NewReaderSize(io.NewSectionReader(seg.file, offset, seg.size-offset), 256<<10)}
+	r := frameReader{r: bufio.NewReaderSize(io.NewSectionReader(seg.file, offset, seg.size-offset), int(min(256<<10, seg.size-offset)))}
 	for len(out.Records) < limit {
 		rec, err := r.next()
 		if err == io.EOF {
