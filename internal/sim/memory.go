@@ -26,6 +26,7 @@ type memory struct {
 	wrote func(who string, t *table, key store.Key, old, now value.Item)
 	undo  []func() // since the last moment from which nothing is lost any more
 	keep  bool     // whether undo is kept at all
+	whole [][2]int // from where to where in undo a transaction is, which is lost whole
 }
 
 // table is a table's rows, by partition and in the order of their sort keys.
@@ -233,10 +234,14 @@ func (m *memory) Transact(_ context.Context, ws []store.Write) error {
 			return ws[i].Failed(fmt.Errorf("%w: more than 4 MB in a transaction", store.ErrRefused))
 		}
 	}
+	from := len(m.undo)
 	for i, s := range steps {
 		if !ws[i].Check {
 			m.change(s.t, &ws[i], s.old, s.now, false)
 		}
+	}
+	if len(m.undo) > from+1 {
+		m.whole = append(m.whole, [2]int{from, len(m.undo)})
 	}
 	return nil
 }
@@ -343,7 +348,10 @@ func within(v value.Value, r *store.Range) bool {
 }
 
 // Sync makes everything durable.
-func (m *memory) Sync(context.Context) error { m.undo = m.undo[:0]; return nil }
+func (m *memory) Sync(context.Context) error {
+	m.undo, m.whole = m.undo[:0], m.whole[:0]
+	return nil
+}
 
 // Close makes everything durable.
 func (m *memory) Close() error { return m.Sync(context.Background()) }
@@ -353,12 +361,17 @@ func (m *memory) cut(d *dice) (lost int) {
 	if len(m.undo) == 0 {
 		return 0
 	}
-	lost = 1 + d.n(len(m.undo))
-	for range lost {
+	left := len(m.undo) - 1 - d.n(len(m.undo))
+	for _, t := range m.whole {
+		if t[0] < left && left < t[1] {
+			left = t[0]
+		}
+	}
+	for ; len(m.undo) > left; lost++ {
 		last := len(m.undo) - 1
 		m.undo[last]()
 		m.undo = m.undo[:last]
 	}
-	m.undo = m.undo[:0]
+	m.undo, m.whole = m.undo[:0], m.whole[:0]
 	return lost
 }
