@@ -4,7 +4,7 @@ GO ?= go
 SCHEDULES ?= 5000
 export CGO_ENABLED ?= 0
 
-.PHONY: help build demo test race kill conform lint check planted sim bench bench-aws record clean
+.PHONY: help build demo test race kill conform lint check planted sim exhaustive bench bench-aws record clean
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 11
@@ -36,6 +36,9 @@ check: ## everything that must hold, as .ci/run does it
 
 sim: ## thousands of schedules in a simulated world in which everything goes wrong
 	$(GO) test ./internal/sim -run '^TestFull$$' -count 1 -v -timeout 30m -schedules $(SCHEDULES)
+
+exhaustive: ## a process dies at every call of a store and an index, in each model's golden scenario, and at pairs
+	$(GO) test ./internal/sim -run '^TestEveryCut$$' -count 1 -v -timeout 30m -exhaustive -doubles 3000
 
 planted: ## mistakes planted one by one, and the seed that notices each: docs/planted-bugs.md
 	$(GO) run ./scripts/planted

@@ -121,6 +121,7 @@ type diskLink struct {
 }
 
 func (d diskLink) do(what, name string) {
+	d.changes++
 	d.note(d.n.running.name, "disk "+what, []string{name})
 }
 

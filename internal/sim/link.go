@@ -46,8 +46,17 @@ func (l *link) call(what string, names ...string) {
 	l.world.calls++
 	f.call = l.world.calls
 	l.amid(what, names...)
-	if happened, cut := l.cuts[f.call]; cut && !happened {
+	l.cut(0)
+}
+
+// cut ends the process where so many parts of the call that it is amid have happened.
+func (l *link) cut(parts int) {
+	if at, cut := l.cuts[l.fiber().call]; cut && at == parts {
+		l.died++
 		panic(crash{})
+	}
+	if l.met != nil {
+		l.met(l.fiber().call, parts)
 	}
 }
 
@@ -70,15 +79,11 @@ func (l *link) before() {
 }
 
 // read may end the process after a call that reads.
-func (l *link) read() {
-	if l.cuts[l.fiber().call] {
-		panic(crash{})
-	}
-}
+func (l *link) read() { l.cut(1) }
 
 // after may end the process, or the answer, after a call has happened.
 func (l *link) after() error {
-	if l.read(); l.strike(CrashAfter) {
+	if l.strike(CrashAfter) {
 		panic(crash{})
 	}
 	if l.strike(Unknown) {
@@ -154,6 +159,7 @@ func (l *link) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, er
 			return nil, err
 		}
 		out[i] = one[0]
+		l.cut(n + 1)
 	}
 	if part {
 		if l.faults.dice.chance(0.5) {
@@ -198,7 +204,8 @@ func (l *link) Transact(ctx context.Context, ws []store.Write) error {
 		return errThrottled
 	}
 	l.before()
-	if err := l.base.Transact(ctx, ws); err != nil {
+	err := l.base.Transact(ctx, ws)
+	if l.cut(1); err != nil {
 		return err
 	}
 	return l.after()
@@ -330,7 +337,9 @@ func (l indexLink) Apply(ctx context.Context, docs []search.Document) ([]error, 
 			errs[i] = errors.New("version conflict: another change of the document came at the same time")
 		default:
 			errs[i] = l.index.apply(docs[i : i+1])[0]
+			l.changes++
 		}
+		l.cut(i + 1)
 	}
 	if l.might(SearchTimeout, 2) {
 		return nil, errLost

@@ -22,8 +22,7 @@ type Options struct {
 	Skip    map[int]bool      // acts of the application that are left out
 	Trace   func(line string) // when set, is given every step
 
-	Acts int          // how many acts the application does; 0 is for the seed to say
-	Cuts map[int]bool // at which calls, counted from 1, a process dies: false before it happens, true after
+	Acts int // how many acts the application does; 0 is for the seed to say
 }
 
 // Outcome is what came of one run.
@@ -36,14 +35,12 @@ type Outcome struct {
 	Counted  map[string]int
 	Trace    uint64
 	Records  int
-	Calls    int // how many calls of services there were
 	strikes  []strike
 }
 
 // Run is one run of a model: the same for the same seed and options.
 func Run(m *model.Model, seed uint64, o Options) Outcome {
 	w := newWorld(m, seed, o)
-	w.cuts = o.Cuts
 	w.days = newDice(seed, "days", 0).chance(0.15)
 	acts := w.rough(o)
 	w.settle()
@@ -66,7 +63,7 @@ func Run(m *model.Model, seed uint64, o Options) Outcome {
 	}
 	out := Outcome{
 		Seed: seed, Failures: w.failures, Acts: acts, Faults: w.faults.struck, Pairs: w.faults.pairs(), Counted: w.counted,
-		Trace: w.trace.Sum64(), Calls: w.calls, strikes: w.faults.log,
+		Trace: w.trace.Sum64(), strikes: w.faults.log,
 	}
 	for _, t := range m.Tables {
 		out.Records += sumRecords(w.base.tables[t.Name])
@@ -242,14 +239,17 @@ func (n *node) die() {
 
 // settle is the part in which nothing goes wrong any more: everything must catch
 // up.
-func (w *world) settle() {
+func (w *world) settle() { w.rest(3) }
+
+// rest lets everything go on until so often nothing happened any more.
+func (w *world) rest(times int) {
 	w.faults.over, w.calm = true, true
 	for _, n := range w.nodes {
 		for _, f := range n.fibers {
 			f.asleep = 0
 		}
 	}
-	for quiet, turns := 0, 0; quiet < 3 && len(w.failures) == 0; turns++ {
+	for quiet, turns := 0, 0; quiet < times && len(w.failures) == 0; turns++ {
 		if turns > 200000 || w.way == byReader && turns > 1000 {
 			w.fail(Stuck, "it does not catch up")
 			return
@@ -269,6 +269,9 @@ func (w *world) settle() {
 		}
 		for _, n := range slices.Clone(w.nodes) {
 			for _, f := range slices.Clone(n.fibers) {
+				if w.mapping != nil { // of a function others live on
+					w.changes++
+				}
 				for f.idle = false; !f.idle && !f.over; {
 					f.resume()
 				}
@@ -296,6 +299,7 @@ func (w *world) settle() {
 		}
 		if w.way == byReader {
 			w.clock = w.clock.Add(3 * time.Second)
+			w.changes++
 			still = still && w.trims.caughtUp()
 		}
 		if quiet++; !still || w.records() != before {

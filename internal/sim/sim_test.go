@@ -82,6 +82,9 @@ func TestFull(t *testing.T) {
 			t.Errorf("%s never met", p)
 		}
 	}
+	if *full >= 5000 {
+		covered = append(covered, long...)
+	}
 	for _, what := range covered {
 		if r.Counted[what] == 0 {
 			t.Errorf("no %s", what)
@@ -98,11 +101,14 @@ var covered = func() (out []string) {
 			out = append(out, kind+" "+op)
 		}
 	}
-	for _, kind := range []string{"count", "sum", "mean", "distinct", "part of a set", "member of a set", "status", "copy", "copy gone", "sum", "document gone", "document of nothing"} {
+	for _, kind := range []string{"count", "sum", "mean", "distinct", "part of a set", "member of a set", "status", "copy", "copy gone", "sum", "followed", "followed by history", "document gone", "document of nothing"} {
 		out = append(out, "spoilt "+kind)
 	}
-	return append(out, "negative deltas", "empty values", "unicode values", "largest keys", "rows of 400 KB", "hot keys", "replays", "replays on a disk", "runs of days", "outlived", "shards that are over")
+	return append(out, "negative deltas", "empty values", "unicode values", "largest keys", "rows of 400 KB", "hot keys", "replays", "replays on a disk", "runs of days", "outlived", "shards that are over", "gathers documents")
 }()
+
+// long are lists that are longer than what is done at once; few schedules have some.
+var long = []string{"long list: each", "long list: fact", "long list: follow"}
 
 // TestSameSeedSameTrace does runs twice.
 func TestSameSeedSameTrace(t *testing.T) {

@@ -46,8 +46,11 @@ type world struct {
 	crossed  []crossing      // of lists of followers
 	counted  map[string]int
 	failures []Failure
-	cuts     map[int]bool // calls that a process dies at: false before it, true after
-	calls    int          // how many calls of services there were
+	cuts     map[int]int           // calls at which a process dies, and how many parts of them have happened then
+	met      func(call, parts int) // when set, is told of each such moment at which no process dies
+	died     int                   // how often one did
+	calls    int                   // how many calls of services there were
+	changes  int                   // how often something changed that outlives a process, or others went on
 	trace    hash.Hash64
 	log      func(line string) // when set, is given the trace
 }
@@ -93,6 +96,7 @@ func newWorld(m *model.Model, seed uint64, o Options) *world {
 	}
 	w.base = newMemory(tables, func() time.Time { return w.clock }, newDice(seed, "store", 0))
 	w.base.wrote = func(who string, t *table, key store.Key, old, now value.Item) {
+		w.changes++
 		w.backwards(who, t, key, old, now)
 		w.guards(who, t, key, old, now)
 		w.trims.wrote(who, t, key, old, now)
@@ -103,15 +107,15 @@ func newWorld(m *model.Model, seed uint64, o Options) *world {
 	}
 	w.tells = slices.ContainsFunc(m.Rows, func(r *model.RowRule) bool { return r.Each != nil })
 	w.app = newApp(w)
-	w.choose()
-	w.base.keep = w.way == byFollower // a store of this machine; others lose nothing
+	w.deliver(way(newDice(w.seed, "way", 0).n(int(ways))))
 	return w
 }
 
-// choose draws how the run delivers records, and gives the function its mapping.
-func (w *world) choose() {
-	w.way = way(newDice(w.seed, "way", 0).n(int(ways)))
-	switch w.way {
+// deliver says how the run delivers records, and gives the function its mapping.
+func (w *world) deliver(by way) {
+	w.way, w.mapping, w.trims = by, nil, nil
+	w.base.keep = by == byFollower // a store of this machine; others lose nothing
+	switch by {
 	case byShard:
 		w.mapping = newMapping(w, lambda.ByShard)
 	case byItem:
