@@ -41,7 +41,7 @@ type options struct {
 
 func main() {
 	var o options
-	flag.IntVar(&o.seeds, "seeds", 150, "how many seeds of each model are tried")
+	flag.IntVar(&o.seeds, "seeds", 1000, "how many seeds of each model are tried")
 	flag.IntVar(&o.atOnce, "at-once", runtime.GOMAXPROCS(0), "how many mistakes are tried side by side")
 	flag.BoolVar(&o.left, "left", false, "only those of which the table says nothing")
 	flag.DurationVar(&o.long, "for", time.Hour, "how long to begin with others")
@@ -72,26 +72,34 @@ func run(o options) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	found, errs := make([]finding, len(all)), make([]error, len(all))
+	found, errs, todo := make([]finding, len(all)), make([]error, len(all)), make([]bool, len(all))
 	slots, until := make(chan bool, o.atOnce), time.Now().Add(o.long)
 	var wg sync.WaitGroup
+	var mu sync.Mutex
 	for i, m := range all {
-		var known bool
-		if found[i], known = before[m.Name]; !o.wanted(m, known) {
+		f, known := before[m.Name]
+		if todo[i] = o.wanted(m, known); !todo[i] {
+			found[i] = f
+		}
+	}
+	for i, m := range all {
+		if !todo[i] {
 			continue
 		}
-		slots <- true
-		if found[i] = (finding{}); time.Now().After(until) {
-			<-slots
-			continue
+		if slots <- true; time.Now().After(until) {
+			break
 		}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			if found[i], errs[i] = try(filepath.Join(dir, m.Name), m, o.seeds); errs[i] != nil {
-				found[i] = finding{}
+			f, err := try(filepath.Join(dir, m.Name), m, o.seeds)
+			mu.Lock()
+			defer mu.Unlock()
+			if errs[i] = err; err != nil {
 				return
 			}
-			fmt.Printf("%-28s %s\n", m.Name, found[i])
+			found[i] = f
+			fmt.Printf("%-28s %s\n", m.Name, f)
+			errs[i] = save(all, found, o.seeds) // whoever is interrupted goes on with -left
 		})
 	}
 	wg.Wait()
@@ -100,7 +108,10 @@ func run(o options) error {
 			errs[i] = fmt.Errorf("%s: %w", all[i].Name, errs[i])
 		}
 	}
-	return errors.Join(append(errs, write(all, found, o.seeds))...)
+	if err := errors.Join(append(errs, save(all, found, o.seeds))...); err != nil {
+		return err
+	}
+	return judge(all, found, o.seeds)
 }
 
 // finding is how a mistake was noticed: by which seed of which model. It was tried

@@ -43,51 +43,74 @@ func readTable(all []mistakes.Mistake) (map[string]finding, error) {
 	return out, nil
 }
 
-// write makes the table, and fails where it is not as it must be: all noticed, half
-// of them within mostMedian seeds.
-func write(all []mistakes.Mistake, found []finding, seeds int) error {
-	var runs []int
-	var missed, left []string
+// sorted are the mistakes as they were found.
+type sorted struct {
+	runs         []int // how many seeds it took, of those that were noticed, in order
+	missed, left []string
+}
+
+func sort(all []mistakes.Mistake, found []finding) (s sorted) {
+	for i, f := range found {
+		switch {
+		case !f.tried:
+			s.left = append(s.left, all[i].Name)
+		case f.model == "":
+			s.missed = append(s.missed, all[i].Name)
+		default:
+			s.runs = append(s.runs, f.seed+1)
+		}
+	}
+	slices.Sort(s.runs)
+	return s
+}
+
+func (s *sorted) median() int {
+	if len(s.runs) == 0 {
+		return 0
+	}
+	return s.runs[len(s.runs)/2]
+}
+
+// save writes the table.
+func save(all []mistakes.Mistake, found []finding, seeds int) error {
 	var rows strings.Builder
 	for i, m := range all {
 		f := found[i]
 		by := fmt.Sprintf("%s, seed %d", f.model, f.seed)
 		switch {
 		case !f.tried:
-			by, left = untried, append(left, m.Name)
+			by = untried
 		case f.model == "":
-			by, missed = nothing, append(missed, m.Name)
-		default:
-			runs = append(runs, f.seed+1)
+			by = nothing
 		}
 		fmt.Fprintf(&rows, "| `%s` | %s | `%s` | %s | %s |\n", m.Name, m.Sentence, m.File, by, f.class)
 	}
-	slices.Sort(runs)
-	median, last := 0, 0
-	if len(runs) > 0 {
-		median, last = runs[len(runs)/2], runs[len(runs)-1]
-	}
+	s := sort(all, found)
 	text := fmt.Sprintf(`# Planted bugs
 
 Mistakes that somebody would make, each planted by itself, and the first seed of the simulator that notices it: seeds are tried
 from 0 on, each on all models that the mistake can be seen on. Made by §make planted§; the mistakes, as text and text, are in
 §testdata/planted.txt§, and how they are planted is decision 55.
 
-Of %d mistakes %d are noticed, half of them within %d seeds, all of these within %d; %d are not within %d.
+Of %d mistakes %d are noticed, half of these within %d seeds; %d are not within %d, %d are not tried.
 
 | name | mistake | where | noticed by | as |
 |---|---|---|---|---|
-%s`, len(all), len(runs), median, last, len(missed), seeds, rows.String())
-	if err := os.WriteFile(table, []byte(strings.ReplaceAll(text, "§", "`")), 0o644); err != nil {
-		return err
-	}
+%s`, len(all), len(s.runs), s.median(), len(s.missed), seeds, len(s.left), rows.String())
+	return os.WriteFile(table, []byte(strings.ReplaceAll(text, "§", "`")), 0o644)
+}
+
+// judge fails where the table is not as it must be: all noticed, half of them within
+// mostMedian seeds.
+func judge(all []mistakes.Mistake, found []finding, seeds int) error {
+	s := sort(all, found)
 	switch {
-	case len(missed) > 0:
-		return fmt.Errorf("not noticed within %d seeds of each model: %s", seeds, strings.Join(missed, " "))
-	case len(left) > 0:
-		return fmt.Errorf("%d of %d are left to be tried", len(left), len(all))
-	case median > mostMedian:
-		return fmt.Errorf("half of the mistakes take more than %d seeds", median)
+	case len(s.missed) > 0:
+		return fmt.Errorf("not noticed within %d seeds of each model: %s", seeds, strings.Join(s.missed, " "))
+	case len(s.left) > 0:
+		return fmt.Errorf("%d of %d are left to be tried: -left goes on with them", len(s.left), len(all))
+	case s.median() > mostMedian:
+		return fmt.Errorf("half of the mistakes take more than %d seeds", mostMedian)
 	}
 	return nil
 }
