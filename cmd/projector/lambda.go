@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"time"
 
@@ -62,7 +63,13 @@ func (p *program) handler() (*lambda.Handler, *system.System, error) {
 		return nil
 	})
 	model := s.Models[0].Model.Name
-	h.Report = func(r lambda.Report) { p.stdout.Write(embedded(model, r, time.Now())) }
+	log := slog.New(slog.NewJSONHandler(p.stderr, nil))
+	h.Report = func(r lambda.Report) {
+		if r.Why != nil {
+			log.Warn("part of an event is applied, the rest comes again", "model", model, "table", r.Table, "again", r.Again, "error", r.Why.Error())
+		}
+		p.stdout.Write(embedded(model, r, time.Now()))
+	}
 	return h, s, nil
 }
 

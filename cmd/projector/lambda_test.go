@@ -315,16 +315,14 @@ func TestLambdaPayloads(t *testing.T) {
 	dir := galleryRows(t)
 	records := aShard(t, dir)
 	f := startFunction(t, "WEIR_DATA="+dir)
-	for _, bad := range []string{``, `{}`, `null`, `[]`, `3`, `"x"`, `not json`, `{"Records":null}`, `{"hello":"world"}`,
+	for _, bad := range []string{``, `{}`, `null`, `[]`, `3`, `"x"`, `not json`, `{"Records":null}`, `{"hello":"world"}`, `{"Records":[`,
 		string(bytes.ReplaceAll(payload(t, event(records[:2])), []byte("table/gallery"), []byte("table/other"))),
 	} {
 		if a := f.Invoke([]byte(bad), time.Minute); a.Kind != "error" {
 			t.Errorf("%.80s: %s %s", bad, a.Kind, a.Body)
 		}
 	}
-	for _, torn := range []string{`{"Records":3}`, `{"Records":[`} { // kept as it is
-		answerTo(t, f, []byte(torn))
-	}
+	answerTo(t, f, []byte(`{"Records":3}`)) // kept as it is
 	if a := answerTo(t, f, []byte(`{"Records":[]}`)); len(*a.Failures) > 0 {
 		t.Error(*a.Failures)
 	}
@@ -352,7 +350,7 @@ func TestLambdaPayloads(t *testing.T) {
 			t.Errorf("kept %+v", d)
 		}
 	}
-	if len(kept) != 6 {
+	if len(kept) != 5 {
 		t.Errorf("kept %d", len(kept))
 	}
 }

@@ -1,6 +1,10 @@
 package events
 
-import "weir/internal/value"
+import (
+	"strings"
+
+	"weir/internal/value"
+)
 
 // change reads the inside of a record, "dynamodb".
 func (p *scanner) change(u *unit) {
@@ -86,6 +90,15 @@ func (p *scanner) string(dst *string, name string) {
 	} else {
 		*dst = ""
 		p.notKind(c, "a string", name)
+	}
+}
+
+// from reads which service an event is of; what is no string is none.
+func (p *scanner) from() {
+	if p.source != "" || p.b[p.i] != '"' {
+		p.skip()
+	} else if s := p.str(); p.stop == going {
+		p.source = strings.Clone(s)
 	}
 }
 

@@ -112,6 +112,11 @@ func (u *unit) isRecord() bool {
 // known reports whether the unit has anything of the forms that are read.
 func (u *unit) known() bool { return u.seen&^seenManifest != 0 }
 
+// isWindow reports whether the unit is the event of a window to which no records came.
+func (u *unit) isWindow() bool {
+	return u.seen&^seenRecords == 0 && u.window.Shard != "" && u.window.Start != ""
+}
+
 // tableOf is the table's name in a stream's ARN, "" when there is none. Records
 // of one stream share one string.
 func (p *scanner) tableOf(arn string) string {

@@ -7,6 +7,7 @@ import "fmt"
 type Lambda struct {
 	Entries []Entry
 	Stream  string // the DynamoDB stream's ARN, as the last record has it
+	Source  string // which service's event it is, "aws:dynamodb", as the first record has it; "" where none says
 	WindowInfo
 }
 
@@ -28,6 +29,6 @@ func DecodeLambda(payload []byte) (Lambda, error) {
 	if err == nil && len(event.Entries) == 0 && !r.records {
 		err = fmt.Errorf("%s: %w: it is empty; expected are %s", r.file, ErrNoRecords, knownForms)
 	}
-	event.Stream, event.WindowInfo = r.scan.arn, r.last
+	event.Stream, event.Source, event.WindowInfo = r.scan.arn, r.scan.source, r.last
 	return event, err
 }

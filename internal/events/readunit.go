@@ -96,6 +96,10 @@ func (r *reader) whole(start int) error {
 		return r.good(start, rec, r.here().shard)
 	case r.scan.prob != nil && u.known():
 		return r.bad(start, Record{}, r.scan.prob)
+	case u.isWindow():
+		r.last, r.records = u.window, true
+		r.done(start)
+		return nil
 	case u.seen&seenData != 0:
 		return r.kinesis(start)
 	case u.seen&(seenRecords|seenBatch) == seenRecords:

@@ -31,6 +31,7 @@ type scanner struct {
 	places [maxQuick]order
 
 	arn, arnTable string // the last stream's ARN and its table
+	source        string // the first eventSource, whose record it may be
 }
 
 type stopped uint8

@@ -121,7 +121,9 @@ func (p *scanner) field(u *unit, name string) outcome {
 		p.skip()
 	case "userIdentity":
 		p.identity(&u.who)
-	case "eventVersion", "eventSource", "awsRegion":
+	case "eventSource":
+		p.from()
+	case "eventVersion", "awsRegion":
 		p.skip()
 	case "kinesis":
 		p.kinesis(u)

@@ -1,6 +1,7 @@
 package lambda
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,8 +46,8 @@ var (
 
 // portion is a run of an event's records that is applied, or comes again, as one.
 type portion struct {
-	first   string // sequence number of its first record, by which it comes again
-	records int    // how many have one
+	from    int // which of the event's entries is its first, which has a sequence number but in the first portion
+	records int // how many have one
 	changes []projections.Change
 	bad     []events.Entry
 }
@@ -64,13 +65,20 @@ type work struct {
 	lane     lane // of the shard, as we know it
 	portions []portion
 
-	done   int // records applied or kept
+	done   int   // records applied or kept
+	why    error // the rest is not
 	counts runner.Counts
 }
+
+// source is what the records of a stream's event are said to be of.
+const source = "aws:dynamodb"
 
 // decide takes an event apart. An empty event, as at the end of a window, asks for
 // nothing.
 func decide(m *model.Model, ev *events.Lambda, o Order, most int) (w work, err error) {
+	if ev.Source != "" && ev.Source != source {
+		return w, fmt.Errorf("%w: its records are of %s, not of %s", ErrEvent, ev.Source, source)
+	}
 	if o == ByShard {
 		if w.shard = ev.Shard; w.shard == "" {
 			return w, fmt.Errorf("%w: it is %s, and the event names no shard; give the event source mapping a tumbling window and a parallelization factor of 1, or have the function go by %s", ErrOrder, ByShard, ByItem)
@@ -78,6 +86,9 @@ func decide(m *model.Model, ev *events.Lambda, o Order, most int) (w work, err e
 	}
 	for i := range ev.Entries {
 		e := &ev.Entries[i]
+		if e.Bad != nil && errors.Is(e.Bad.Err, events.ErrTruncated) {
+			return w, fmt.Errorf("%w: %w", ErrEvent, e.Bad)
+		}
 		if name := e.Record.Table; name != "" && w.table == "" {
 			w.table = name
 		} else if name != "" && name != w.table {
@@ -95,7 +106,7 @@ func decide(m *model.Model, ev *events.Lambda, o Order, most int) (w work, err e
 		return w, fmt.Errorf("%w: model %s has no table %q", ErrEvent, m.Name, w.table)
 	}
 	for i := range ev.Entries {
-		if err := w.add(t, &ev.Entries[i], most); err != nil {
+		if err := w.add(t, i, &ev.Entries[i], most); err != nil {
 			return w, err
 		}
 	}
@@ -107,14 +118,10 @@ func decide(m *model.Model, ev *events.Lambda, o Order, most int) (w work, err e
 
 func isGood(e events.Entry) bool { return e.Bad == nil }
 
-func (w *work) add(t *model.Table, e *events.Entry, most int) error {
+func (w *work) add(t *model.Table, i int, e *events.Entry, most int) error {
 	n := len(w.portions)
 	if n == 0 || len(w.portions[n-1].changes)+len(w.portions[n-1].bad) >= most && !e.Record.Position.IsZero() {
-		first := ""
-		if !e.Record.Position.IsZero() {
-			first = e.Record.Position.String()
-		}
-		w.portions = append(w.portions, portion{first: first})
+		w.portions = append(w.portions, portion{from: i})
 	}
 	p := &w.portions[len(w.portions)-1]
 	if e.Bad == nil && e.Record.Position.IsZero() {
@@ -148,4 +155,32 @@ type answer struct {
 
 type failure struct {
 	Item string `json:"itemIdentifier"`
+}
+
+// identifier names the record of an event from which on everything comes again: of
+// those from an entry on the lowest, since the lowest wins. It is the text that the
+// event has, zeros in front and all: another one would fail the whole event.
+func identifier(payload []byte, entries []events.Entry) string {
+	var first *events.Entry
+	for i := range entries {
+		e := &entries[i]
+		if p := e.Record.Position; !p.IsZero() && (first == nil || p.Compare(first.Record.Position) < 0) {
+			first = e
+		}
+	}
+	if first == nil {
+		return ""
+	}
+	var record struct {
+		Dynamodb struct{ SequenceNumber string }
+	}
+	if at := first.Offset; at >= 0 && at < int64(len(payload)) {
+		// The decoder reads no further than this record. What it cannot read of a bad
+		// one is not the number, which was read.
+		_ = json.NewDecoder(bytes.NewReader(payload[at:])).Decode(&record)
+	}
+	if p, err := events.ParsePosition(record.Dynamodb.SequenceNumber); err == nil && p == first.Record.Position {
+		return record.Dynamodb.SequenceNumber
+	}
+	return first.Record.Position.String()
 }

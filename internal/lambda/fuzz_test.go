@@ -2,6 +2,7 @@ package lambda
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,19 +51,25 @@ func FuzzPayload(f *testing.F) {
 		if byShard && w.shard == "" {
 			t.Fatal("by shard, without one")
 		}
-		checkPortions(t, &ev, &w)
+		checkPortions(t, payload, &ev, &w)
 	})
 }
 
-func checkPortions(t *testing.T, ev *events.Lambda, w *work) {
+func checkPortions(t *testing.T, payload []byte, ev *events.Lambda, w *work) {
 	at, records := 0, 0
 	for i := range w.portions {
 		p := &w.portions[i]
-		if i > 0 && p.first == "" {
+		if p.from != at {
+			t.Fatalf("portion %d begins with entry %d, not %d", i, p.from, at)
+		}
+		id := identifier(payload, ev.Entries[at:])
+		if i > 0 && id == "" {
 			t.Fatalf("portion %d cannot be asked for again", i)
 		}
-		if p.first != "" && p.first != ev.Entries[at].Record.Position.String() {
-			t.Fatalf("portion %d begins with %s, its first record is %v", i, p.first, ev.Entries[at].Record.Position)
+		if n, err := events.ParsePosition(id); id != "" && err != nil || slices.ContainsFunc(ev.Entries[at:], func(e events.Entry) bool {
+			return !e.Record.Position.IsZero() && e.Record.Position.Compare(n) < 0
+		}) {
+			t.Fatalf("portion %d is asked for by %q, its first record is %v", i, id, ev.Entries[at].Record.Position)
 		}
 		bad, good := p.bad, p.changes
 		for n := len(bad) + len(good); n > 0; n-- {

@@ -69,6 +69,7 @@ type Report struct {
 	Old                             int           // records that the stream was close to forgetting
 	Age                             time.Duration // of the oldest record
 	OutOfOrder                      bool          // the event was refused: see ErrOrder
+	Why                             error         // why a part of it comes again, nil where all is applied or nothing
 }
 
 // oldAge is the age from which a record is close to being forgotten by its stream.
@@ -81,10 +82,7 @@ func margin(left time.Duration) time.Duration { return min(3*time.Second, left/5
 // Invoke handles one event. It is not called by two goroutines at a time, as Lambda
 // does not.
 func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
-	read := time.Now()
-	if h.Runner.Mono != nil {
-		read = h.Runner.Mono()
-	}
+	read := h.Runner.Moment()
 	ev, err := events.DecodeLambda(payload)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrEvent, err)
@@ -100,12 +98,23 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-margin(time.Until(deadline))))
 		defer cancel()
 	}
+	a := answer{Failures: []failure{}}
+	if ev.Shard != "" {
+		a.State = json.RawMessage(`{}`)
+	}
 	if len(w.portions) == 0 {
-		return h.apply(ctx, whole, &w)
+		return json.Marshal(a)
+	}
+	from := 0
+	if err = h.check(ctx, &w); err == nil {
+		from, err = h.apply(ctx, whole, &w)
 	}
 	var out []byte
-	if err = h.check(ctx, &w); err == nil {
-		out, err = h.apply(ctx, whole, &w)
+	if err == nil {
+		if from < len(ev.Entries) {
+			a.Failures = append(a.Failures, failure{identifier(payload, ev.Entries[from:])})
+		}
+		out, err = json.Marshal(a)
 	}
 	h.tell(&ev, &w, err)
 	return out, err
@@ -116,7 +125,7 @@ func (h *Handler) tell(ev *events.Lambda, w *work, err error) {
 		return
 	}
 	r := Report{Table: w.table, Records: len(ev.Entries), Applied: w.counts.Applied, Skipped: w.counts.Skipped, Kept: w.counts.Kept}
-	r.Again, r.OutOfOrder = r.Records-w.done, errors.Is(err, ErrOrder)
+	r.Again, r.OutOfOrder, r.Why = r.Records-w.done, errors.Is(err, ErrOrder), w.why
 	if err != nil {
 		r.Again = r.Records
 	}
@@ -132,17 +141,15 @@ func (h *Handler) tell(ev *events.Lambda, w *work, err error) {
 	h.Report(r)
 }
 
-// apply applies portion after portion until one fails or the time is over. What it
-// has applied it notes in what is left of the whole time.
-func (h *Handler) apply(ctx, whole context.Context, w *work) ([]byte, error) {
-	a := answer{Failures: []failure{}}
-	if h.Order == ByShard {
-		a.State = json.RawMessage(`{}`)
-	}
+// apply applies portion after portion until one fails or the time is over, and says
+// which of the event's entries is the first that is to come again. What it has applied
+// it notes in what is left of the whole time.
+func (h *Handler) apply(ctx, whole context.Context, w *work) (from int, err error) {
 	applied := 0
 	for i := range w.portions {
 		p := &w.portions[i]
-		err := ctx.Err()
+		from = p.from
+		err = ctx.Err()
 		if err == nil {
 			err = h.portion(ctx, w, p)
 		}
@@ -150,22 +157,20 @@ func (h *Handler) apply(ctx, whole context.Context, w *work) ([]byte, error) {
 			err = h.jobs(ctx)
 		}
 		if err != nil {
-			if i == 0 || p.first == "" {
-				return nil, errors.Join(err, h.over(whole, w, applied))
-			}
-			a.Failures = append(a.Failures, failure{p.first})
 			break
 		}
 		applied += p.records
 		w.done += len(p.changes) + len(p.bad)
+		from += len(p.changes) + len(p.bad)
 	}
+	if err != nil && from == 0 {
+		return 0, errors.Join(err, h.over(whole, w, applied))
+	}
+	w.why = err
 	if err := h.over(whole, w, applied); err != nil {
-		return nil, err
+		return 0, err
 	}
-	if err := h.Runner.Store.Sync(ctx); err != nil { // an answer lets go of the records
-		return nil, err
-	}
-	return json.Marshal(a)
+	return from, h.Runner.Store.Sync(whole) // an answer lets go of the records
 }
 
 // over notes how much of an event is applied.

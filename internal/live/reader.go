@@ -149,12 +149,7 @@ func wait(ctx context.Context, more <-chan struct{}, while time.Duration) (came 
 }
 
 // now is the time for ages.
-func (r *Reader) now() time.Time {
-	if r.run.Mono != nil {
-		return r.run.Mono()
-	}
-	return time.Now()
-}
+func (r *Reader) now() time.Time { return r.run.Moment() }
 
 // since is how long ago a moment was, by the clock that says more: one that nobody
 // sets may stand still while a machine sleeps, the other one is set.

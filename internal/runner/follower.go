@@ -366,7 +366,7 @@ func (c *consumer) read(ctx context.Context, t *model.Table, at place) (piece, e
 		}
 	}
 	var err error
-	p.read = c.Runner.mono()
+	p.read = c.Runner.Moment()
 	p.from, p.after = c.at[at], c.at[at]
 	if before != nil {
 		p.from, p.after = before.from, before.last()

@@ -21,7 +21,7 @@ const batchLife = 15 * time.Minute
 var errOld = errors.New("the batch was read too long ago")
 
 func (w *work) fresh() error {
-	now := w.mono()
+	now := w.Moment()
 	if !w.Read.IsZero() && max(now.Sub(w.Read), now.Round(0).Sub(w.Read)) > batchLife {
 		return errOld
 	}

@@ -39,7 +39,8 @@ type Runner struct {
 	Alone bool
 }
 
-func (r *Runner) mono() time.Time {
+// Moment is now, by the clock that nobody sets.
+func (r *Runner) Moment() time.Time {
 	if r.Mono != nil {
 		return r.Mono()
 	}

@@ -103,12 +103,12 @@ func (r *Runner) Begin(ctx context.Context, table, shard string, hold int64) err
 
 // look finds out whether a shard that is elsewhere is finished.
 func (c *consumer) look(ctx context.Context, at place) error {
-	if c.Runner.mono().Sub(c.looked[at]) < lookEvery {
+	if c.Runner.Moment().Sub(c.looked[at]) < lookEvery {
 		return nil
 	}
 	rows, err := c.Runner.get(ctx, []store.Ref{c.checkpoint(at)})
 	if err == nil {
-		c.looked[at] = c.Runner.mono()
+		c.looked[at] = c.Runner.Moment()
 		c.ended[at] = rows[0].Has(doneAttr)
 	}
 	return err

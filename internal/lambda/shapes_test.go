@@ -1,0 +1,208 @@
+package lambda_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/internal/lambda"
+	"weir/internal/runner"
+	"weir/internal/store"
+)
+
+// picture is a record that puts a picture into an album, with more in its image.
+func picture(seq string, more ...string) string {
+	row := `"PK":{"S":"ALBUM#a"},"SK":{"S":"MEDIA#` + seq + `"}`
+	return `{"eventID":"e` + seq + `","eventName":"INSERT","eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":"eu-west-1",` +
+		`"eventSourceARN":"arn:aws:dynamodb:eu-west-1:1:table/gallery/stream/x","dynamodb":{"ApproximateCreationDateTime":1767225600.5,"Keys":{` + row +
+		`},"SequenceNumber":"` + seq + `","SizeBytes":1,"StreamViewType":"NEW_AND_OLD_IMAGES","NewImage":{` + row +
+		`,"EntityType":{"S":"AlbumMedia"},"albumId":{"S":"a"},"mediaId":{"S":"m"},"addedAt":{"S":"2025-01-01T00:00:00Z"}` + strings.Join(more, "") + `}}}`
+}
+
+func recordsOf(records ...string) string { return `{"Records":[` + strings.Join(records, ",") + `]}` }
+
+// inWindow is an event as a tumbling window has it, with what says the rest.
+func inWindow(rest string) string {
+	return `{"window":{"start":"2026-01-01T00:00:00Z","end":"2026-01-01T00:05:00Z"},"shardId":"shardId-1","eventSourceARN":"arn:aws:dynamodb:eu-west-1:1:table/gallery/stream/x"` + rest + `}`
+}
+
+// byOrder is a handler over the world's store.
+func (w *world) byOrder(o lambda.Order, s store.Store) *lambda.Handler {
+	run := &runner.Runner{Model: w.model, Store: s, Now: func() time.Time { return w.now }}
+	return lambda.New(run, o, "", func(context.Context) error { return nil })
+}
+
+// TestShapes: of whatever an event source mapping can send, each record is applied or
+// kept, and an event that cannot be used is refused, so that it comes again.
+func TestShapes(t *testing.T) {
+	const plain, windowed = `{"batchItemFailures":[]}`, `{"batchItemFailures":[],"state":{}}`
+	one := recordsOf(picture("77"))
+	edit := func(old, new string) string { return strings.Replace(one, old, new, 1) }
+	change := func(fields string) string {
+		return `{"Records":[{"eventID":"e","eventName":"MODIFY","eventSource":"aws:dynamodb","eventSourceARN":"arn:aws:dynamodb:eu-west-1:1:table/gallery/stream/x","dynamodb":` + fields + `}]}`
+	}
+	records := "," + one[1:len(one)-1]
+	type want struct {
+		answer        string // "" is ErrEvent
+		applied, kept int
+	}
+	for name, c := range map[string]struct {
+		payload string
+		want    want
+	}{
+		"a record":                      {one, want{plain, 1, 0}},
+		"no records":                    {`{"Records":[]}`, want{plain, 0, 0}},
+		"records that are null":         {`{"Records":null}`, want{}},
+		"nothing":                       {``, want{}},
+		"not JSON":                      {`Records`, want{}},
+		"cut off":                       {one[:len(one)-40], want{}},
+		"cut off behind a record":       {`{"Records":[` + picture("77") + `,{"eve`, want{}},
+		"numbers for people":            {recordsOf(picture("77", `,"n":{"N":"-0.00"},"s":{"NS":["1e2","3.50"]}`)), want{plain, 1, 0}},
+		"a number beyond 38 digits":     {recordsOf(picture("76"), picture("77", `,"n":{"N":"`+strings.Repeat("9", 400)+`"}`)), want{plain, 1, 1}},
+		"a number beyond its range":     {recordsOf(picture("77", `,"n":{"N":"1e999"}`)), want{plain, 0, 1}},
+		"a number that is none":         {recordsOf(picture("77", `,"n":{"N":12}`)), want{plain, 0, 1}},
+		"binary":                        {recordsOf(picture("77", `,"b":{"B":"AAEC/w=="},"s":{"BS":["AA==","/w=="]}`)), want{plain, 1, 0}},
+		"binary that is not base64":     {recordsOf(picture("77", `,"b":{"B":"*"}`)), want{plain, 0, 1}},
+		"an old image that is null":     {edit(`"NewImage"`, `"OldImage":null,"NewImage"`), want{plain, 1, 0}},
+		"images that are null":          {change(`{"SequenceNumber":"7","Keys":{"PK":{"S":"ALBUM#a"},"SK":{"S":"x"}},"NewImage":null,"OldImage":null}`), want{plain, 0, 1}},
+		"keys that are null":            {change(`{"SequenceNumber":"7","Keys":null}`), want{plain, 0, 1}},
+		"a change that is null":         {change(`null`), want{plain, 0, 1}},
+		"no sequence number":            {recordsOf(picture("76"), strings.Replace(picture("77"), `"SequenceNumber":"77",`, ``, 1)), want{plain, 1, 1}},
+		"an empty sequence number":      {edit(`"SequenceNumber":"77"`, `"SequenceNumber":""`), want{plain, 0, 1}},
+		"a sequence number too long":    {edit(`"SequenceNumber":"77"`, `"SequenceNumber":"`+strings.Repeat("9", 41)+`"`), want{plain, 0, 1}},
+		"a sequence number of words":    {edit(`"SequenceNumber":"77"`, `"SequenceNumber":"seven"`), want{plain, 0, 1}},
+		"another table":                 {edit("table/gallery", "table/users"), want{}},
+		"a queue":                       {`{"Records":[{"messageId":"m","receiptHandle":"r","body":"{}","attributes":{},"eventSource":"aws:sqs","eventSourceARN":"arn:aws:sqs:eu-west-1:1:q"}]}`, want{}},
+		"a topic":                       {`{"Records":[{"EventVersion":"1.0","EventSource":"aws:sns","EventSubscriptionArn":"x","Sns":{"Message":"x"}}]}`, want{}},
+		"a bucket":                      {`{"Records":[{"eventVersion":"2.1","eventSource":"aws:s3","eventName":"ObjectCreated:Put","s3":{}}]}`, want{}},
+		"a Kinesis stream of others":    {`{"Records":[{"kinesis":{"data":"SGVsbG8="},"eventSource":"aws:kinesis","eventID":"shardId-1:49","eventSourceARN":"arn:aws:kinesis:eu-west-1:1:stream/s"}]}`, want{}},
+		"an HTTP API":                   {`{"version":"2.0","routeKey":"$default","rawPath":"/","requestContext":{"http":{"method":"GET"}},"isBase64Encoded":false}`, want{}},
+		"a REST API":                    {`{"resource":"/","path":"/","httpMethod":"POST","body":` + string(must(json.Marshal(one))) + `}`, want{}},
+		"a window":                      {inWindow(records + `,"state":{"a":"b"},"isFinalInvokeForWindow":false,"isWindowTerminatedEarly":false`), want{windowed, 1, 0}},
+		"a window's first":              {inWindow(records + `,"state":null`), want{windowed, 1, 0}},
+		"a window without a state":      {inWindow(records), want{windowed, 1, 0}},
+		"a window ended early":          {inWindow(records + `,"state":{},"isFinalInvokeForWindow":true,"isWindowTerminatedEarly":true`), want{windowed, 1, 0}},
+		"a state above 1 MB":            {inWindow(records + `,"state":{"x":"` + strings.Repeat("y", 3<<20) + `"}`), want{windowed, 1, 0}},
+		"a window's end":                {inWindow(`,"Records":[],"state":{},"isFinalInvokeForWindow":true`), want{windowed, 0, 0}},
+		"a window's end with null":      {inWindow(`,"Records":null,"state":{},"isFinalInvokeForWindow":true`), want{windowed, 0, 0}},
+		"a window's end without a list": {inWindow(`,"state":{},"isFinalInvokeForWindow":true`), want{windowed, 0, 0}},
+	} {
+		for _, o := range []lambda.Order{lambda.ByItem, lambda.ByShard} {
+			if o == lambda.ByShard && c.want.answer != windowed && c.want.answer != "" {
+				continue // an event without a window, by shard: payloads.txtar
+			}
+			t.Run(name+", by "+string(o), func(t *testing.T) {
+				w := newWorld(t)
+				h := w.byOrder(o, w)
+				var got want
+				h.Report = func(r lambda.Report) { got.applied, got.kept = r.Applied, r.Kept }
+				out, err := h.Invoke(t.Context(), []byte(c.payload))
+				if got.answer = string(out); got != c.want {
+					t.Errorf("%+v, %v; want %+v", got, err, c.want)
+				}
+				if (err != nil) != (c.want.answer == "") || err != nil && o == lambda.ByItem && !errors.Is(err, lambda.ErrEvent) {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+func must(b []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// late is a store on which the time for the work is over as soon as a word stands in a
+// write.
+type late struct {
+	*world
+	word string
+}
+
+func (l *late) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	defer l.see(ctx, fmt.Sprint(ws))
+	return l.world.Write(ctx, ws)
+}
+
+func (l *late) Transact(ctx context.Context, ws []store.Write) error {
+	defer l.see(ctx, fmt.Sprint(ws))
+	return l.world.Transact(ctx, ws)
+}
+
+func (l *late) see(ctx context.Context, writes string) {
+	if strings.Contains(writes, l.word) {
+		<-ctx.Done()
+	}
+}
+
+// TestPartOfAnEvent: an invocation that does not come to its end names the record to go
+// on from, by the text that the event has for it, and has applied what stands before.
+func TestPartOfAnEvent(t *testing.T) {
+	var records []string
+	for _, n := range []int{5, 6, 7, 8, 9, 10} {
+		r := strings.ReplaceAll(picture(fmt.Sprintf("%021d", n)), `"ALBUM#a"`, fmt.Sprintf(`"ALBUM#n%d"`, n))
+		records = append(records, strings.ReplaceAll(r, `"albumId":{"S":"a"}`, fmt.Sprintf(`"albumId":{"S":"n%d"}`, n)))
+	}
+	event := recordsOf(records...)
+	for _, c := range []struct {
+		order         lambda.Order
+		word, payload string
+		again         string
+		applied       int
+	}{
+		{lambda.ByItem, "n5", event, "", 0},
+		{lambda.ByItem, "n8", event, "000000000000000000007", 2},
+		{lambda.ByItem, "n8", recordsOf(records[4], records[5], records[3], records[2], records[0], records[1]), "000000000000000000005", 2},
+		{lambda.ByShard, "n5", inWindow("," + event[1:len(event)-1]), "", 0},
+		{lambda.ByShard, "n8", inWindow("," + event[1:len(event)-1]), "000000000000000000007", 2},
+	} {
+		t.Run(string(c.order)+" "+c.word, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			h := w.byOrder(c.order, &late{w, c.word})
+			h.Portion = 2
+			var report lambda.Report
+			h.Report = func(r lambda.Report) { report = r }
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			out, err := h.Invoke(ctx, []byte(c.payload))
+			if ctx.Err() != nil {
+				t.Fatal("it stopped after the deadline")
+			}
+			var a struct {
+				Failures []struct {
+					Item string `json:"itemIdentifier"`
+				} `json:"batchItemFailures"`
+			}
+			switch {
+			case c.again == "":
+				if err == nil {
+					t.Errorf("answered %s", out)
+				}
+			case err != nil:
+				t.Error(err)
+			case json.Unmarshal(out, &a) != nil || len(a.Failures) != 1 || a.Failures[0].Item != c.again:
+				t.Errorf("answered %s, want %s", out, c.again)
+			case report.Applied != c.applied || report.Again != 6-c.applied || !errors.Is(report.Why, context.DeadlineExceeded):
+				t.Errorf("%+v", report)
+			}
+			// What comes again is then applied once, like the rest.
+			again := w.byOrder(c.order, w)
+			if _, err := again.Invoke(t.Context(), []byte(c.payload)); err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range []string{"n5", "n6", "n7", "n8", "n9", "n10"} {
+				if got, _ := w.book(n); got != 1 {
+					t.Errorf("album %s has %d pictures", n, got)
+				}
+			}
+		})
+	}
+}
