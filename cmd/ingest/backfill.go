@@ -56,7 +56,8 @@ func (c *backfillCommand) Run(p *program) (err error) {
 	m := s.Models[0].Model
 	shown := progress.New(p.stderr, "rows read")
 	samples, seen := []sample{}, map[string]int{}
-	b := migrate.Backfill{Model: m, Store: s.Store, DryRun: c.DryRun, Page: func(rows int) { shown.Add(int64(rows)) }}
+	pages := 0
+	b := migrate.Backfill{Model: m, Store: s.Store, DryRun: c.DryRun, Page: func(rows int) { pages++; shown.Add(int64(rows)) }}
 	b.Each = func(f migrate.Filling) {
 		switch {
 		case f.Reason != "":
@@ -71,7 +72,7 @@ func (c *backfillCommand) Run(p *program) (err error) {
 		err = serr
 	}
 	if err != nil {
-		return err
+		return cli.Partly(err, pages > 0 && !c.DryRun)
 	}
 	c.print(p, filled, samples)
 	if filled.Refused > 0 || filled.Shared > 0 {

@@ -8,11 +8,13 @@ import (
 	"os"
 	"strings"
 
+	"weir/internal/book"
 	"weir/internal/cli"
 	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/progress"
 	"weir/internal/store"
+	"weir/internal/store/embedded"
 	"weir/internal/value"
 )
 
@@ -75,7 +77,16 @@ func (c *migrateCommand) Run(p *program) (err error) {
 		defer func() { err = errors.Join(err, f.Close()) }()
 		rejects = f
 	}
-	scan := migrate.Scan{Mover: mover, Migration: g, DryRun: c.DryRun, Page: func(rows int) { shown.Add(int64(rows)) }}
+	pages := 0
+	scan := migrate.Scan{Mover: mover, Migration: g, DryRun: c.DryRun, Page: func(rows int) { pages++; shown.Add(int64(rows)) }}
+	if c.DryRun {
+		taken, close, err := scratch()
+		if err != nil {
+			return err
+		}
+		defer close()
+		scan.Taken = taken
+	}
 	scan.Each = func(row store.Ref, _ value.Item, r migrate.Result) {
 		if r.Outcome == migrate.Refused {
 			enc := json.NewEncoder(rejects)
@@ -89,7 +100,7 @@ func (c *migrateCommand) Run(p *program) (err error) {
 		err = serr
 	}
 	if err != nil {
-		return err
+		return cli.Partly(err, pages > 0 && !c.DryRun)
 	}
 	c.print(p, counts)
 	if n := counts[migrate.Refused]; n > 0 {
@@ -97,6 +108,20 @@ func (c *migrateCommand) Run(p *program) (err error) {
 		return cli.Failed(cli.Check)
 	}
 	return nil
+}
+
+// scratch is a store that is gone with the command.
+func scratch() (_ store.Store, close func(), err error) {
+	dir, err := os.MkdirTemp("", "weir-migrate-")
+	if err != nil {
+		return nil, nil, err
+	}
+	db, err := embedded.Open(dir, []store.Table{book.Table()}, embedded.Options{})
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, nil, err
+	}
+	return db, func() { db.Close(); os.RemoveAll(dir) }, nil
 }
 
 // refusedRow is an old row that cannot be moved, as it is written down.

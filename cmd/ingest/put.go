@@ -75,7 +75,7 @@ func (c *putCommand) Run(p *program) (err error) {
 		fmt.Fprintf(p.stderr, "ingest: %d refused\n", put.refused)
 		return cli.Failed(cli.Check)
 	}
-	return err
+	return cli.Partly(err, len(put.counts) > 0)
 }
 
 // putting is a run of commands from files: the lines that wait, and what became of

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"weir/internal/cli"
 	"weir/internal/events"
 	"weir/internal/progress"
 	"weir/internal/replay"
@@ -81,7 +82,7 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 	gaps.end()
 	bad.end()
 	if err != nil {
-		return err
+		return cli.Partly(err, r.Summary.Records() > 0)
 	}
 	return c.summary(p, s, r, time.Since(start))
 }

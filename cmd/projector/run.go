@@ -46,7 +46,13 @@ Others than this machine reach it with one of two keys, or when --open says so:
   curl 'http://127.0.0.1:8480/v1/gallery/albums?limit=3'`
 }
 
-func (c *runCommand) Run(p *program) error {
+func (c *runCommand) Run(p *program) (err error) {
+	defer func() { // also while it begins, which may take as long as indexes take to fill
+		if errors.Is(err, context.Canceled) && errors.Is(context.Cause(p.ctx), errTerminated) {
+			fmt.Fprintln(p.stderr, "stopped")
+			err = nil
+		}
+	}()
 	if c.Lease < time.Second {
 		return usage("--lease is %s; it is 1s at the least", c.Lease)
 	}

@@ -78,6 +78,19 @@ type quiet struct{}
 func (quiet) Error() string        { return "" }
 func (quiet) Is(target error) bool { return target == ErrUsage }
 
+// Partly is the error of a command that was broken off when some of its work was done,
+// which is kept: the same command again does the rest.
+func Partly(err error, some bool) error {
+	if err == nil || !some {
+		return err
+	}
+	return &partly{err}
+}
+
+type partly struct{ error }
+
+func (e *partly) Unwrap() error { return e.error }
+
 // Program is a program by its name and commands, a struct as kong reads it.
 type Program struct {
 	Name, Description string
@@ -144,6 +157,10 @@ func (p *Program) Fail(ctx context.Context, err error, stderr io.Writer) int {
 		if code, ok := p.Code(err); ok {
 			return code
 		}
+	}
+	if part := (*partly)(nil); errors.As(err, &part) {
+		fmt.Fprintf(stderr, "%s: part is done; the same command again %s\n", p.Name, p.Again)
+		return Part
 	}
 	return Down
 }

@@ -9,10 +9,13 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"weir/internal/book"
 	"weir/internal/ingest"
 	"weir/internal/migrate"
 	"weir/internal/store"
+	"weir/internal/store/embedded"
 	"weir/internal/value"
 )
 
@@ -153,6 +156,16 @@ func clashes(w *world) {
 	}
 	if n, why := scan(true); n[migrate.Moved] != 1 || n[migrate.Refused] != 2 || !strings.Contains(why, "another old row") {
 		w.Errorf("%v %s", n, why)
+	}
+	// Pages of one row, each of which sees only its own.
+	taken, err := embedded.Open("taken", []store.Table{book.Table()}, embedded.Options{FS: vfs.NewMem()})
+	must(w, err)
+	defer taken.Close()
+	s := migrate.Scan{Mover: &migrate.Mover{Model: w.model, Store: w.store}, Migration: w.model.Migration("v1"), DryRun: true, Rows: 1, Taken: taken}
+	var reasons []string
+	s.Each = func(_ store.Ref, _ value.Item, r migrate.Result) { reasons = append(reasons, r.Reason) }
+	if n, err := s.Run(context.Background()); err != nil || n[migrate.Moved] != 1 || n[migrate.Refused] != 2 || !strings.Contains(strings.Join(reasons, ""), "another old row has a value that only one row may have: worthwatch-v1") {
+		w.Errorf("%v %q, %v", n, reasons, err)
 	}
 	if n, why := scan(false); n[migrate.Moved] != 1 || n[migrate.Refused] != 2 || !strings.Contains(why, `User: email "one@example.com" belongs to another row too: worthwatch`) {
 		w.Errorf("%v %s", n, why)

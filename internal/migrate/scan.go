@@ -2,6 +2,8 @@ package migrate
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	"weir/internal/book"
 	"weir/internal/events"
@@ -50,7 +52,11 @@ type Scan struct {
 	*Mover
 	Migration *model.Migration
 	DryRun    bool // only count; a Kept or Followed row is counted as There
-	Rows      int  // how many rows a page has at the most; 0 is as many as the store gives
+	// Taken, when set, is where a dry run notes which unique values it would have taken:
+	// a store of nobody else's, with our table. Without it, that two old rows want one
+	// value is seen only where they are on one page.
+	Taken store.Store
+	Rows  int // how many rows a page has at the most; 0 is as many as the store gives
 	// Each, when set, is told of each old row.
 	Each func(row store.Ref, old value.Item, r Result)
 	// Page, when set, is told after each page how many rows were read.
@@ -128,20 +134,65 @@ func (s *Scan) request(row value.Item) (Request, bool) {
 	return Request{}, false
 }
 
-// look plans and writes nothing. That two old rows want one value it sees where one
-// page has both.
+// look plans and writes nothing.
 func (s *Scan) look(ctx context.Context, requests []Request) ([]Result, error) {
 	plans := make([]*plan, len(requests))
 	for i := range requests {
 		p := s.begin(&requests[i])
 		plans[i] = &p
 	}
-	err := s.decide(ctx, plans)
+	if err := s.decide(ctx, plans); err != nil {
+		return nil, err
+	}
 	out := make([]Result, len(requests))
 	for i, p := range plans {
-		if out[i] = p.Result; p.behind != nil {
-			out[i] = Result{Refused, "another old row has a value that only one row may have: " + p.behind.row.String()}
+		out[i] = p.Result
+		first, err := s.first(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		if first != "" {
+			out[i] = Result{Refused, "another old row has a value that only one row may have: " + first}
 		}
 	}
-	return out, err
+	return out, nil
 }
+
+// first is the old row, if there is one, that would have taken one of the plan's unique
+// values before it. Where there is none, the plan takes them, all at once.
+func (s *Scan) first(ctx context.Context, p *plan) (string, error) {
+	if s.Taken == nil {
+		if p.behind != nil {
+			return p.behind.row.String(), nil
+		}
+		return "", nil
+	}
+	if p.Outcome == Refused || len(p.takes) == 0 {
+		return "", nil
+	}
+	own := book.Table()
+	var refs []store.Ref
+	var ws []store.Write
+	for _, c := range p.takes {
+		if slices.ContainsFunc(refs, func(r store.Ref) bool { return r.String() == c.Ref.String() }) {
+			continue
+		}
+		refs = append(refs, c.Ref)
+		ws = append(ws, store.Write{Ref: c.Ref, If: store.Cond{{{Attr: book.Partition, Is: store.Absent}}},
+			Put: own.Item(c.Ref.Key).With(value.Attr{Name: byAttr, Value: value.OfString(p.row.String())})})
+	}
+	err := s.Taken.Transact(ctx, ws)
+	if !errors.Is(err, store.ErrCondition) {
+		return "", err
+	}
+	rows, err := s.Taken.Get(ctx, refs)
+	for _, row := range rows {
+		if row != nil {
+			return row.Get(byAttr).Text(), nil
+		}
+	}
+	return "", err
+}
+
+// byAttr of a value's row, in a dry run, says which old row takes it.
+const byAttr = "by"

@@ -48,8 +48,7 @@ func (s *Store) deploy(ctx context.Context, t *store.Table, own bool) (Deployed,
 		return d, err
 	}
 	if found == nil {
-		d.Created = true
-		if err := s.create(ctx, t); err != nil {
+		if d.Created, err = s.create(ctx, t); err != nil {
 			return d, err
 		}
 	}
@@ -106,8 +105,9 @@ func (s *Store) tableThere(ctx context.Context, name string) (*types.TableDescri
 	return out.Table, nil
 }
 
-// create does not mind another that makes the same table at the same time.
-func (s *Store) create(ctx context.Context, t *store.Table) error {
+// create does not mind another that makes a table of the name at the same time: that
+// one is not ours to touch.
+func (s *Store) create(ctx context.Context, t *store.Table) (ours bool, err error) {
 	in := &dynamodb.CreateTableInput{
 		TableName: &t.Name, BillingMode: types.BillingModePayPerRequest,
 		AttributeDefinitions: definitions(t), KeySchema: keySchema(t.Key),
@@ -125,14 +125,16 @@ func (s *Store) create(ctx context.Context, t *store.Table) error {
 		in.GlobalSecondaryIndexes = append(in.GlobalSecondaryIndexes, types.GlobalSecondaryIndex{
 			IndexName: &ix.Name, KeySchema: keySchema(ix.Key), Projection: projection(ix)})
 	}
-	err := s.persist(ctx, true, func(ctx context.Context) error {
+	lost := false
+	err = s.persist(ctx, true, func(ctx context.Context) error {
 		_, err := s.db.CreateTable(ctx, in)
+		lost = lost || err != nil && judge(err) == unknown
 		return err
 	})
 	if inUse := (*types.ResourceInUseException)(nil); errors.As(err, &inUse) {
-		return nil
+		return lost, nil // after an answer that was lost it is the one that we made
 	}
-	return err
+	return err == nil, err
 }
 
 // active waits until the table and its indexes can be used.

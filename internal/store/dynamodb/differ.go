@@ -23,7 +23,7 @@ func differences(t *store.Table, have *types.TableDescription) (out []string) {
 	}
 	for i := range t.Indexes {
 		ix := &t.Indexes[i]
-		is, projected, ok := findIndex(have, ix)
+		is, projects, status, ok := findIndex(have, ix)
 		switch {
 		case !ok:
 			say("%s index %s (%s) is missing", indexKind(ix), ix.Name, keyWords(ix.Key))
@@ -31,8 +31,11 @@ func differences(t *store.Table, have *types.TableDescription) (out []string) {
 		case schemaText(is, kinds) != keyWords(ix.Key):
 			say("the key of index %s is %s, should be %s", ix.Name, schemaText(is, kinds), keyWords(ix.Key))
 		}
-		if !ix.KeysOnly && projected != types.ProjectionTypeAll {
-			say("index %s projects %s, should project ALL", ix.Name, projected)
+		if !ix.KeysOnly && projects != types.ProjectionTypeAll {
+			say("index %s projects %s, should project ALL", ix.Name, projects)
+		}
+		if status != "" && status != types.IndexStatusActive && status != types.IndexStatusUpdating {
+			say("index %s is %s, and cannot be asked yet", ix.Name, status)
 		}
 	}
 	stream := have.StreamSpecification
@@ -46,21 +49,29 @@ func differences(t *store.Table, have *types.TableDescription) (out []string) {
 	return out
 }
 
-func findIndex(have *types.TableDescription, ix *store.Index) (keys []types.KeySchemaElement, p types.ProjectionType, ok bool) {
+// findIndex's status is "" where the service gives none, as of local indexes.
+func findIndex(have *types.TableDescription, ix *store.Index) (keys []types.KeySchemaElement, p types.ProjectionType, status types.IndexStatus, ok bool) {
 	if ix.Local {
 		for _, l := range have.LocalSecondaryIndexes {
 			if aws.ToString(l.IndexName) == ix.Name {
-				return l.KeySchema, l.Projection.ProjectionType, true
+				return l.KeySchema, projected(l.Projection), "", true
 			}
 		}
-		return nil, "", false
+		return nil, "", "", false
 	}
 	for _, g := range have.GlobalSecondaryIndexes {
 		if aws.ToString(g.IndexName) == ix.Name {
-			return g.KeySchema, g.Projection.ProjectionType, true
+			return g.KeySchema, projected(g.Projection), g.IndexStatus, true
 		}
 	}
-	return nil, "", false
+	return nil, "", "", false
+}
+
+func projected(p *types.Projection) types.ProjectionType {
+	if p == nil {
+		return "nothing that is said"
+	}
+	return p.ProjectionType
 }
 
 func indexKind(ix *store.Index) string {
