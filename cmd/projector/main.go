@@ -78,7 +78,7 @@ func theProgram() *cli.Program {
 
 // run is the program as a function: arguments in, exit code out.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
-	limitMemory()
+	limitMemory(heapLimit)
 	return theProgram().Run(ctx, args, stdout, stderr, &program{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr})
 }
 
@@ -113,6 +113,9 @@ type output struct {
 
 // open loads the models and opens them where they are.
 func (p *program) open(d data, names []string, o system.Options) (*system.System, error) {
+	if o.NoSearch {
+		limitMemory(heapLimitAlone)
+	}
 	o.OpenSearch = d.OpenSearch
 	return cli.Open(p.ctx, d.Data, d.AWS, names, o)
 }

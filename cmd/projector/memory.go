@@ -5,19 +5,23 @@ import (
 	"runtime/debug"
 )
 
-// heapLimit keeps the whole process, with the caches of store and index beside the
-// heap, within 256 MB on recordings of any size. GOMEMLIMIT overrides it.
-const heapLimit = 165 << 20
+// The heap limits keep the whole process within 256 MB on recordings of any size.
+// GOMEMLIMIT overrides them. An index keeps up to 60 MB beside the heap, of files that
+// are mapped; who has none may leave them to the heap, which is collected less often then.
+const (
+	heapLimit      = 165 << 20
+	heapLimitAlone = 205 << 20
+)
 
 // heapGrowth lets the heap grow to that limit before it is collected: with the
 // caches nearly all that lives is there to stay, and looking at it often is dear.
 const heapGrowth = 400
 
-func limitMemory() {
+func limitMemory(limit int64) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(heapGrowth)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(heapLimit)
+		debug.SetMemoryLimit(limit)
 	}
 }

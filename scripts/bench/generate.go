@@ -196,7 +196,12 @@ func (b *bench) recording(records int) (recording, error) {
 
 // recordingOf makes a recording of what next tells.
 func (b *bench) recordingOf(model string, next func([]byte) []byte, records int) (recording, error) {
-	r := recording{model: model, path: fmt.Sprintf("%s/%s-%d.jsonl", b.dir, model, records), records: records}
+	return b.recordingAt(fmt.Sprintf("%s/%s-%d.jsonl", b.dir, model, records), model, next, records)
+}
+
+// recordingAt makes a recording with a path of its own, unless it was made before.
+func (b *bench) recordingAt(path, model string, next func([]byte) []byte, records int) (recording, error) {
+	r := recording{model: model, path: path, records: records}
 	if r, ok := b.files[r.path]; ok {
 		return r, nil
 	}

@@ -50,10 +50,12 @@ var stages = []stage{
 	{name: "parts", run: (*bench).parts, asked: true},
 }
 
-// heapLimit and heapGrowth are those that the program sets itself.
+// The heap's limits, with search and without, and its growth are those that the
+// program sets itself.
 const (
-	heapLimit  = 165 << 20
-	heapGrowth = 400
+	heapLimit      = 165 << 20
+	heapLimitAlone = 205 << 20
+	heapGrowth     = 400
 )
 
 func main() {

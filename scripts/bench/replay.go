@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -99,6 +100,10 @@ type running struct {
 }
 
 func (b *bench) open(name string, o system.Options) (*running, error) {
+	debug.SetMemoryLimit(heapLimit)
+	if o.NoSearch {
+		debug.SetMemoryLimit(heapLimitAlone)
+	}
 	m, err := model.Load(name)
 	if err != nil {
 		return nil, err

@@ -85,20 +85,36 @@ func (t *tail) read(sh *shard, low, high uint64, limit int) (page []events.Recor
 	for first > 0 && t.runs[first-1][0].seq >= low {
 		first--
 	}
+	runs := t.runs[max(first-1, 0):]
+	n, more := countOf(runs, sh, low, high, limit)
+	page = make([]events.Record, 0, n)
+	for _, run := range runs {
+		for i := range run {
+			if r := &run[i]; r.shard == sh && r.seq >= low && len(page) < n {
+				page = append(page, r.record)
+			}
+		}
+	}
+	return page, more, true
+}
+
+// countOf is how many records of a shard from low to high a page of them holds, and
+// whether there are more.
+func countOf(runs [][]tailRecord, sh *shard, low, high uint64, limit int) (n int, more bool) {
 	size := 0
-	for _, run := range t.runs[max(first-1, 0):] {
+	for _, run := range runs {
 		for i := range run {
 			switch r := &run[i]; {
 			case r.seq > high:
-				return page, false, true
+				return n, false
 			case r.seq < low || r.shard != sh:
-			case len(page) >= limit || size > readBytes:
-				return page, true, true
+			case n >= limit || size > readBytes:
+				return n, true
 			default:
-				page = append(page, r.record)
+				n++
 				size += r.bytes
 			}
 		}
 	}
-	return page, false, true
+	return n, false
 }
