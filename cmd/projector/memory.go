@@ -6,8 +6,8 @@ import (
 )
 
 // The heap limits keep the whole process within 256 MB on recordings of any size.
-// GOMEMLIMIT overrides them. An index keeps up to 60 MB beside the heap, of files that
-// are mapped; who has none may leave them to the heap, which is collected less often then.
+// GOMEMLIMIT overrides them. An index takes some 60 MB beside the heap; who has none may
+// leave most of them to the heap, which is collected less often then.
 const (
 	heapLimit      = 165 << 20
 	heapLimitAlone = 205 << 20
