@@ -54,6 +54,7 @@ var below = map[string][]string{
 	"replay":      {"value", "events", "store", "book", "model", "projections", "runner"},
 	"why":         {"value", "events", "store", "book", "model", "projections", "replay"},
 	"verify":      {"value", "events", "store", "search", "book", "model", "projections", "runner"},
+	"repair":      {"value", "events", "store", "book", "model", "projections", "runner", "verify"},
 	"query":       {"value", "events", "store", "search", "book", "model", "projections"},
 	"ingest":      {"value", "store", "book", "model", "projections", "query"},
 	"progress":    {},
@@ -71,9 +72,9 @@ var below = map[string][]string{
 	"search/embedded":   {"value", "events", "store", "search"},
 	"search/opensearch": {"value", "events", "store", "search"},
 
-	"sim": {"value", "events", "store", "store/embedded", "search", "book", "model", "projections", "runner", "live", "lambda", "replay", "verify"},
+	"sim": {"value", "events", "store", "store/embedded", "search", "book", "model", "projections", "runner", "live", "lambda", "replay", "verify", "repair"},
 
-	"system": {"value", "events", "store", "search", "book", "model", "projections", "runner", "verify", "query",
+	"system": {"value", "events", "store", "search", "book", "model", "projections", "runner", "verify", "repair", "query",
 		"store/embedded", "store/dynamodb", "search/embedded", "search/opensearch"},
 }
 

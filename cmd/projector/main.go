@@ -38,6 +38,7 @@ type commands struct {
 	Dev    devCommand     `cmd:"" help:"Everything in one process, with sample data, to try a model out."`
 	Query  queryCommand   `cmd:"" help:"Answer a named query, one JSON object a line."`
 	Verify verifyCommand  `cmd:"" help:"Recount every derived value from the core rows and print what differs."`
+	Repair repairCommand  `cmd:"" help:"Put right what verify finds, from the core rows."`
 	Why    whyCommand     `cmd:"" help:"List the records of recorded files that made a value what it is."`
 	Sim    simCommand     `cmd:"" help:"Run a model in a simulated world in which everything goes wrong, and recount."`
 	Dead   deadCommands   `cmd:"" help:"Look at, retry or discard what could not be applied."`

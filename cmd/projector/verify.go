@@ -76,7 +76,7 @@ const meanwhile = 5 * time.Second
 // differs in the same way both times is no write that is still on its way.
 func twice(v *verify.Verify, ctx context.Context, yield func(verify.Difference)) error {
 	first := map[verify.Difference]bool{}
-	err := v.Run(ctx, func(d verify.Difference) { first[d] = true })
+	err := v.Run(ctx, func(d verify.Difference) { first[d.Plain()] = true })
 	if err != nil || len(first) == 0 {
 		return err
 	}
@@ -87,7 +87,7 @@ func twice(v *verify.Verify, ctx context.Context, yield func(verify.Difference))
 	}
 	v.Checked = 0
 	return v.Run(ctx, func(d verify.Difference) {
-		if first[d] {
+		if first[d.Plain()] {
 			yield(d)
 		}
 	})

@@ -106,6 +106,16 @@ func (p Position) IsZero() bool { return p == Position{} }
 // Compare orders positions of one lineage.
 func (p Position) Compare(q Position) int { return strings.Compare(string(p[:]), string(q[:])) }
 
+// Next is the position just above.
+func (p Position) Next() Position {
+	for i := len(p) - 1; i >= 0; i-- {
+		if p[i]++; p[i] != 0 {
+			break
+		}
+	}
+	return p
+}
+
 // String is the decimal sequence number.
 func (p Position) String() string {
 	digits := make([]byte, 0, maxPositionDigits+1)

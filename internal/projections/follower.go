@@ -72,6 +72,12 @@ func (f *Follower) Take(j *Join, moment int64) bool {
 	if j.Position.Compare(f.Position) <= 0 {
 		return false
 	}
+	f.Mend(j, moment)
+	return true
+}
+
+// Mend makes it what a Join says, as of its position, whatever it was.
+func (f *Follower) Mend(j *Join, moment int64) {
 	f.Position = j.Position
 	switch {
 	case j.Gone && f.here:
@@ -85,7 +91,6 @@ func (f *Follower) Take(j *Join, moment int64) bool {
 	if !j.Gone {
 		f.Fields = j.Fields
 	}
-	return true
 }
 
 // Followed reports whether it is to be told what has the moment.

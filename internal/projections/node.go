@@ -194,6 +194,19 @@ func (n *Node) Add(s Member) error {
 // Lanes are those that the leaf has a position of.
 func (n *Node) Lanes() []string { return slices.Sorted(maps.Keys(n.seen)) }
 
+// Pass says that all steps of a lane up to a position are counted, or were never to
+// be.
+func (n *Node) Pass(lane string, p events.Position) {
+	for path, q := range n.seen[lane] {
+		if q.Compare(p) <= 0 {
+			delete(n.seen[lane], path)
+		}
+	}
+	if p.Compare(n.seen[lane][n.Path]) > 0 {
+		n.saw(lane, n.Path, p)
+	}
+}
+
 // Forget takes the positions of a lane out, of which nothing comes any more.
 func (n *Node) Forget(lane string) { delete(n.seen, lane) }
 

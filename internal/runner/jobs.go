@@ -14,13 +14,17 @@ import (
 // over. A crash repeats at most one step, which is safe.
 
 func (r *Runner) startJob(ctx context.Context, list, cursor string, p events.Position) error {
-	_, err := r.write(ctx, []store.Write{{
+	_, err := r.write(ctx, []store.Write{r.jobWrite(list, cursor, p)})
+	return err
+}
+
+func (r *Runner) jobWrite(list, cursor string, p events.Position) store.Write {
+	return store.Write{
 		Ref: book.Job(r.Model.Name, list), If: store.Cond{below(book.Position, p.Value())},
 		Ops: []store.Op{
 			set(listAttr, value.OfString(list)), set(cursorAttr, value.OfString(cursor)), set(book.Position, p.Value()),
 		},
-	}})
-	return err
+	}
 }
 
 // Jobs does one step of each job there is, and reports whether any are left.

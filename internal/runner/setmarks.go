@@ -109,7 +109,8 @@ func (w *work) countLeaf(ctx context.Context, s *setWork, n *projections.Node, s
 		ws[i].Ops = []store.Op{set(book.Position, m.Position.Value()), set(book.Expiry, w.expiry())}
 	}
 	if n.Full() {
-		ws = append(ws, w.splitWrites(s, n, before)...)
+		split, _ := w.splitWrites(s, n, before)
+		ws = append(ws, split...)
 	} else {
 		ws = append(ws, w.nodeWrite(s.Row, n, before))
 	}

@@ -233,12 +233,14 @@ func (w *work) above(version value.Value) value.Value {
 // split puts sixteen leaves in the place of one that is too large, with the rows
 // that show them. done is false when the leaf was another one by now.
 func (w *work) split(ctx context.Context, s *setWork, n *projections.Node, before value.Value) (done bool, err error) {
-	return transacted(w.Store.Transact(ctx, w.splitWrites(s, n, before)))
+	ws, _ := w.splitWrites(s, n, before)
+	return transacted(w.Store.Transact(ctx, ws))
 }
 
-func (w *work) splitWrites(s *setWork, n *projections.Node, before value.Value) (ws []store.Write) {
+func (w *work) splitWrites(s *setWork, n *projections.Node, before value.Value) (ws []store.Write, below []*projections.Node) {
 	n.Version = w.above(before)
-	for _, c := range append(n.Split(), n) {
+	below = n.Split()
+	for _, c := range append(below, n) {
 		ref := book.Node(w.Model.Name, s.Row, c.Path)
 		cond := unchanged(value.Value{})
 		if c == n {
@@ -246,7 +248,7 @@ func (w *work) splitWrites(s *setWork, n *projections.Node, before value.Value) 
 		}
 		ws = append(ws, store.Write{Ref: ref, Put: c.Row(ref), If: cond}, w.leafPut(s, c))
 	}
-	return ws
+	return ws, below
 }
 
 func transacted(err error) (bool, error) {

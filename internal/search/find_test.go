@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"weir/internal/events"
 	"weir/internal/value"
 )
 
@@ -29,8 +30,11 @@ func (a *asked) Search(_ context.Context, q Query) ([]Hit, error) {
 }
 
 func (a *asked) Apply(context.Context, []Document) ([]error, error) { return nil, nil }
-func (a *asked) Holds(context.Context, []Document) ([]bool, error)  { return nil, nil }
-func (a *asked) Close() error                                       { return nil }
+func (a *asked) Positions(context.Context, []Document) ([]events.Position, error) {
+	return nil, nil
+}
+func (a *asked) Holds(context.Context, []Document) ([]bool, error) { return nil, nil }
+func (a *asked) Close() error                                      { return nil }
 
 func TestFind(t *testing.T) {
 	hit := []Hit{{ID: "a", After: "driver's"}}

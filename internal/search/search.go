@@ -136,6 +136,9 @@ type Index interface {
 	// Holds reports for each document whether the index has one under its id of the
 	// same text and values, at whatever position. It sees what Apply acknowledged.
 	Holds(ctx context.Context, docs []Document) ([]bool, error)
+	// Positions are those of what the index holds under the documents' ids, which may
+	// be the end of a document; zero for nothing. It sees what Apply acknowledged.
+	Positions(ctx context.Context, docs []Document) ([]events.Position, error)
 	// Close ends the index.
 	Close() error
 }

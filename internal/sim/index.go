@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"weir/internal/events"
 	"weir/internal/search"
 	"weir/internal/value"
 )
@@ -45,6 +46,15 @@ func (x *index) Holds(_ context.Context, docs []search.Document) ([]bool, error)
 	for i := range docs {
 		d := x.docs[docName(&docs[i])]
 		out[i] = !d.Deleted && slices.Equal(d.Text, docs[i].Text) && maps.EqualFunc(d.Values, docs[i].Values, value.Equal)
+	}
+	return out, nil
+}
+
+// Positions are those of what is kept.
+func (x *index) Positions(_ context.Context, docs []search.Document) ([]events.Position, error) {
+	out := make([]events.Position, len(docs))
+	for i := range docs {
+		out[i] = x.docs[docName(&docs[i])].Position
 	}
 	return out, nil
 }

@@ -357,5 +357,10 @@ func (l indexLink) Holds(ctx context.Context, docs []search.Document) ([]bool, e
 	return l.index.Holds(ctx, docs)
 }
 
+// Positions is asked by who mends.
+func (l indexLink) Positions(ctx context.Context, docs []search.Document) ([]events.Position, error) {
+	return l.index.Positions(ctx, docs)
+}
+
 // Close does nothing: the index lives longer than who uses it.
 func (l indexLink) Close() error { return nil }

@@ -52,9 +52,9 @@ func (v *Verify) indexes(ctx context.Context) error {
 				v.Checked++
 				switch same, there := want[h.ID]; {
 				case !there:
-					v.yield(Difference{"search " + s.Name, h.ID, "not in the index", "in the index"})
+					v.differs("search "+s.Name, h.ID, "not in the index", "in the index", What{Kind: Document, Search: s, Name: h.ID})
 				case !same:
-					v.yield(Difference{"search " + s.Name, h.ID, "found by what its row holds", "found by something else"})
+					v.differs("search "+s.Name, h.ID, "found by what its row holds", "found by something else", What{Kind: Document, Search: s, Name: h.ID})
 				}
 				delete(want, h.ID)
 				q.After = h.After
@@ -64,7 +64,7 @@ func (v *Verify) indexes(ctx context.Context) error {
 			}
 		}
 		for id := range want {
-			v.yield(Difference{"search " + s.Name, id, "in the index", "not in the index"})
+			v.differs("search "+s.Name, id, "in the index", "not in the index", What{Kind: Document, Search: s, Name: id})
 		}
 	}
 	return nil

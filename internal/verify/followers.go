@@ -3,6 +3,7 @@ package verify
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"weir/internal/book"
 	"weir/internal/projections"
@@ -25,11 +26,12 @@ func (v *Verify) listed(list string, row value.Item) {
 	}
 	v.Checked++
 	name := list + "\x00" + at
+	what := What{Kind: Listed, List: list, Name: at}
 	switch j, ok := v.joins[name]; {
 	case !ok:
-		v.yield(Difference{"followers", list, "nobody in " + at, "a follower"})
+		v.differs("followers", list, "nobody in "+at, "a follower", what)
 	case !value.EqualItems(j.Fields, f.Fields):
-		v.yield(Difference{"followers", rowText(v.Model, j.Row), text(value.OfMap(j.Fields)), text(value.OfMap(f.Fields))})
+		v.differs("followers", rowText(v.Model, j.Row), text(value.OfMap(j.Fields)), text(value.OfMap(f.Fields)), what)
 	}
 	delete(v.joins, name)
 }
@@ -38,6 +40,7 @@ func (v *Verify) listed(list string, row value.Item) {
 func (v *Verify) unlisted() {
 	for _, name := range slices.Sorted(maps.Keys(v.joins)) {
 		j := v.joins[name]
-		v.yield(Difference{"followers", rowText(v.Model, j.Row), "in the list " + j.List, "nowhere"})
+		_, at, _ := strings.Cut(name, "\x00")
+		v.differs("followers", rowText(v.Model, j.Row), "in the list "+j.List, "nowhere", What{Kind: Listed, List: j.List, Name: at})
 	}
 }

@@ -48,7 +48,7 @@ func (v *Verify) members(ctx context.Context, s projections.Spread) error {
 		q.After = page.Next
 	}
 	if !value.Equal(kept, s.Value) {
-		v.yield(Difference{name + " as followed", rowText(v.Model, s.Source), text(s.Value), text(kept)})
+		v.differs(name+" as followed", rowText(v.Model, s.Source), text(s.Value), text(kept), What{Kind: Followed, Row: s.Source, Entity: s.Entity, Field: s.Field})
 	}
 	return nil
 }
@@ -67,7 +67,7 @@ func (v *Verify) followed(ctx context.Context, s projections.Spread, name string
 		return err
 	}
 	if got[0].Get(book.Follows(attr)).Text() == book.Hash(list.Key.Partition.Text()) {
-		v.check(name+" followed", ref, s.Value, got[0].Get(attr))
+		v.check(name+" followed", ref, s.Value, got[0].Get(attr), What{Kind: Following, Row: ref, Field: attr, Of: list})
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (v *Verify) lists(ctx context.Context, rows []found) error {
 		list := v.list(f)
 		if member[i] == nil || f.New.Get(book.Follows(f.Attr)).Text() != book.Hash(list.Key.Partition.Text()) {
 			name := projections.FollowedField(f.Source, f.Field.Name)
-			v.yield(Difference{name + " followed", rowText(v.Model, f.Row), "a follower of " + rowText(v.Model, f.of), "none"})
+			v.differs(name+" followed", rowText(v.Model, f.Row), "a follower of "+rowText(v.Model, f.of), "none", What{Kind: Linked, Row: f.Row, Follow: f.Follow, Of: f.of})
 		}
 	}
 	return nil

@@ -45,7 +45,7 @@ func (v *Verify) member(a projections.Add) {
 func (v *Verify) leaf(f *found) {
 	root, path, ok := f.Is.LeafPath(f.Row.Key)
 	if !ok {
-		v.yield(Difference{f.Is.SetOf().Name, rowText(v.Model, f.Row), "nothing", "a row that is none of a set's"})
+		v.differs(f.Is.SetOf().Name, rowText(v.Model, f.Row), "nothing", "a row that is none of a set's", What{})
 		return
 	}
 	s := v.set(book.RowText(store.Ref{Table: f.Row.Table, Key: root}))
@@ -76,20 +76,25 @@ func (v *Verify) compareSets() {
 			have, shown := s.leaves[path]
 			delete(s.leaves, path)
 			if there != shown {
-				v.check(s.entity.SetOf().Name, row, presence(there), presence(shown))
+				v.check(s.entity.SetOf().Name, row, presence(there), presence(shown), s.leafAt(row, path))
 				continue
 			}
 			for _, a := range attrs {
 				if a.Name == book.Version {
 					continue
 				}
-				v.check(s.entity.SetOf().Name, row, a.Value, have.Get(a.Name))
+				v.check(s.entity.SetOf().Name, row, a.Value, have.Get(a.Name), s.leafAt(row, path))
 			}
 		}
 		for path := range s.leaves {
-			v.check(s.entity.SetOf().Name, store.Ref{Table: s.row.Table, Key: s.entity.LeafKey(s.row.Key, path)}, presence(false), presence(true))
+			row := store.Ref{Table: s.row.Table, Key: s.entity.LeafKey(s.row.Key, path)}
+			v.check(s.entity.SetOf().Name, row, presence(false), presence(true), s.leafAt(row, path))
 		}
 	}
+}
+
+func (s *set) leafAt(row store.Ref, path string) What {
+	return What{Kind: Leaf, Row: row, Entity: s.entity, Of: s.row, Name: path}
 }
 
 func presence(there bool) value.Value {
@@ -102,11 +107,11 @@ func presence(there bool) value.Value {
 // tree compares what the leaves of a set count with the recount, and looks whether
 // each is where the way down to it ends.
 func (v *Verify) tree(name string, s *set) {
-	what := "set"
+	what, of := "set", What{Kind: Set, Name: name, Row: s.row, Entity: s.entity}
 	if s.entity != nil {
 		what, name = s.entity.SetOf().Name, rowText(v.Model, s.row)
 	}
-	differs := func(want, have string) { v.yield(Difference{what, name, want, have}) }
+	differs := func(want, have string) { v.differs(what, name, want, have, of) }
 	for path, n := range s.nodes {
 		for i := range path {
 			if up := s.nodes[path[:i]]; up == nil || !up.Inner {

@@ -73,7 +73,7 @@ func (v *Verify) moved(f *found) error {
 	want, err := projections.Look(f.Is, f.Row, f.New, v.told)
 	var many *projections.TooMany
 	if errors.As(err, &many) {
-		v.yield(Difference{many.Steps, rowText(v.Model, f.Row), err.Error(), "parked"})
+		v.differs(many.Steps, rowText(v.Model, f.Row), err.Error(), "parked", What{})
 		return nil
 	}
 	if err != nil {
@@ -81,7 +81,7 @@ func (v *Verify) moved(f *found) error {
 	}
 	for _, s := range f.Is.Steps {
 		for _, name := range s.Attributes() {
-			v.check(s.Name+" "+name, f.Row, want.Get(name), f.New.Get(name))
+			v.check(s.Name+" "+name, f.Row, want.Get(name), f.New.Get(name), What{Kind: Shown, Row: f.Row})
 		}
 	}
 	return nil
@@ -97,7 +97,7 @@ func (v *Verify) fact(of string, row value.Item) {
 		want, l.seen[name] = value.OfMap(l.told[name]), true
 	}
 	if want.IsMissing() != have.IsMissing() || !value.EqualItems(orEmpty(want.Item()), orEmpty(have.Item())) {
-		v.yield(Difference{"told", of + " " + name, text(want), text(have)})
+		v.differs("told", of+" "+name, text(want), text(have), What{Kind: Told, List: of, Name: name})
 	}
 }
 
@@ -113,7 +113,7 @@ func (v *Verify) untold() {
 	for of, l := range v.told {
 		for _, name := range l.names {
 			if !l.seen[name] {
-				v.yield(Difference{"told", of + " " + name, text(value.OfMap(l.told[name])), text(value.Value{})})
+				v.differs("told", of+" "+name, text(value.OfMap(l.told[name])), text(value.Value{}), What{Kind: Told, List: of, Name: name})
 			}
 		}
 	}

@@ -25,6 +25,7 @@ type Difference struct {
 	Row        string `json:"row"`
 	Want       string `json:"want"`
 	Have       string `json:"have"`
+	What       *What  `json:"-"` // for who mends it
 }
 
 // Verify checks one model.
@@ -43,6 +44,8 @@ type Verify struct {
 	joins   map[string]projections.Join
 	read    int
 	Checked int // derived values compared
+
+	countOnly bool
 }
 
 // target is what a row's book must hold, but for the values that are 0.
@@ -80,14 +83,13 @@ func (t *target) settle() error {
 // Run yields every difference. What is counted while others write may differ for
 // that reason; an embedded store has no others.
 func (v *Verify) Run(ctx context.Context, yield func(Difference)) error {
-	v.yield, v.expect, v.docs, v.told, v.sets = yield, map[string]*target{}, map[string]map[string]bool{}, told{}, map[string]*set{}
-	v.joins = map[string]projections.Join{}
+	v.begin(yield)
 	if err := v.scan(ctx, v.recount); err != nil {
 		return err
 	}
 	for _, t := range v.expect {
 		if err := t.settle(); err != nil {
-			v.yield(Difference{"book", rowText(v.Model, t.row), err.Error(), "parked"})
+			v.differs("book", rowText(v.Model, t.row), err.Error(), "parked", What{})
 		}
 	}
 	v.told.sort()
@@ -99,6 +101,11 @@ func (v *Verify) Run(ctx context.Context, yield func(Difference)) error {
 	}
 	v.compareSets()
 	return v.indexes(ctx)
+}
+
+func (v *Verify) begin(yield func(Difference)) {
+	v.yield, v.expect, v.docs, v.told, v.sets = yield, map[string]*target{}, map[string]map[string]bool{}, told{}, map[string]*set{}
+	v.joins = map[string]projections.Join{}
 }
 
 // found is a row of the model, as an insertion of itself.
@@ -160,6 +167,9 @@ func (v *Verify) recount(ctx context.Context, rows []found) error {
 			v.joins[v.follower(j)] = j
 		}
 	}
+	if v.countOnly {
+		return nil
+	}
 	return v.documents(ctx, rows)
 }
 
@@ -197,7 +207,7 @@ func (v *Verify) shown(f *found) error {
 		return err
 	}
 	for _, a := range want {
-		v.check(f.Is.Name+"."+a.Name, f.Row, a.Value, f.New.Get(a.Name))
+		v.check(f.Is.Name+"."+a.Name, f.Row, a.Value, f.New.Get(a.Name), What{Kind: Shown, Row: f.Row})
 	}
 	return nil
 }
@@ -215,22 +225,26 @@ func (v *Verify) sums(row store.Ref) value.Item {
 	return value.NewItem(attrs...)
 }
 
-func (v *Verify) check(derivation string, row store.Ref, want, have value.Value) {
+func (v *Verify) check(derivation string, row store.Ref, want, have value.Value, what What) {
 	v.Checked++
 	if !value.Equal(want, have) {
-		v.yield(Difference{derivation, rowText(v.Model, row), text(want), text(have)})
+		v.differs(derivation, rowText(v.Model, row), text(want), text(have), what)
 	}
+}
+
+func (v *Verify) differs(derivation, row, want, have string, what What) {
+	v.yield(Difference{derivation, row, want, have, &what})
 }
 
 // made looks for the copy of each source row.
 func (v *Verify) made(ctx context.Context, rows []found) error {
 	var puts []projections.Put
-	var refs []store.Ref
+	var refs, sources []store.Ref
 	for i := range rows {
 		e := projections.Fold(&rows[i].Change)
 		for _, p := range e.Puts {
 			if len(p.Rule.Keep) == 0 {
-				puts, refs = append(puts, p), append(refs, p.Row)
+				puts, refs, sources = append(puts, p), append(refs, p.Row), append(sources, rows[i].Row)
 			}
 		}
 	}
@@ -244,7 +258,7 @@ func (v *Verify) made(ctx context.Context, rows []found) error {
 			have = value.OfMap(plain(p.Rule, got[i]))
 		}
 		want = value.OfMap(plain(p.Rule, p.Image))
-		v.check(p.Rule.Name, p.Row, want, have)
+		v.check(p.Rule.Name, p.Row, want, have, What{Kind: Copy, Row: p.Row, Rule: p.Rule, Of: sources[i]})
 	}
 	return nil
 }
@@ -295,7 +309,7 @@ func (v *Verify) makers(ctx context.Context, rows []found) error {
 			p, ok = projections.Make(c.rule, got[i])
 		}
 		if !ok || !projections.SameRow(p.Row, c.Row) {
-			v.check(c.rule.Name, c.Row, value.Value{}, value.OfMap(plain(c.rule, c.New)))
+			v.check(c.rule.Name, c.Row, value.Value{}, value.OfMap(plain(c.rule, c.New)), What{Kind: Copy, Row: c.Row, Rule: c.rule, Of: refs[i]})
 		}
 	}
 	return nil
@@ -357,12 +371,12 @@ func (v *Verify) book(name string, b value.Item) {
 		}
 		delete(want, a.Name)
 		if !value.Equal(n, a.Value) {
-			v.yield(Difference{"book " + a.Name, row, text(n), text(a.Value)})
+			v.differs("book "+a.Name, row, text(n), text(a.Value), What{Kind: Book, Name: name})
 		}
 	}
 	for field, n := range want {
 		if n.Sign() != 0 {
-			v.yield(Difference{"book " + field, row, text(n), text(value.Value{})})
+			v.differs("book "+field, row, text(n), text(value.Value{}), What{Kind: Book, Name: name})
 		}
 	}
 }

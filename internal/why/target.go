@@ -142,3 +142,12 @@ func keyNames(e *model.Entity) []string {
 func form(e *model.Entity) string {
 	return e.Name + ":" + strings.Join(keyNames(e), "=…,") + "=…"
 }
+
+// Row finds the row that a person means, in any of the forms that New takes.
+func Row(m *model.Model, target string) (store.Ref, error) {
+	e, key, err := parse(m, target)
+	if err != nil {
+		return store.Ref{}, err
+	}
+	return store.Ref{Table: e.Table.Name, Key: key}, nil
+}

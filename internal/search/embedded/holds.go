@@ -3,12 +3,28 @@ package embedded
 import (
 	"context"
 
+	"weir/internal/events"
 	"weir/internal/search"
 )
 
 // Holds implements search.Index.
 func (ix *Index) Holds(_ context.Context, docs []search.Document) ([]bool, error) {
 	out := make([]bool, len(docs))
+	err := ix.look(docs, func(c *corpus, i int, st stamp, there bool) {
+		out[i] = there && st.mark == stampOf(&c.schema, &docs[i]).mark
+	})
+	return out, err
+}
+
+// Positions implements search.Index.
+func (ix *Index) Positions(_ context.Context, docs []search.Document) ([]events.Position, error) {
+	out := make([]events.Position, len(docs))
+	err := ix.look(docs, func(_ *corpus, i int, st stamp, _ bool) { out[i] = st.position })
+	return out, err
+}
+
+// look yields what the indexes hold of each document.
+func (ix *Index) look(docs []search.Document, yield func(c *corpus, i int, st stamp, there bool)) error {
 	groups := map[string][]int{}
 	for i := range docs {
 		groups[docs[i].Index] = append(groups[docs[i].Index], i)
@@ -16,32 +32,30 @@ func (ix *Index) Holds(_ context.Context, docs []search.Document) ([]bool, error
 	for name, which := range groups {
 		c, err := ix.corpus(name)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if err := c.holds(docs, which, out); err != nil {
-			return nil, err
+		held, err := c.held(docs, which)
+		if err != nil {
+			return err
+		}
+		for _, i := range which {
+			st, there := held[docs[i].ID]
+			yield(c, i, st, there)
 		}
 	}
-	return out, nil
+	return nil
 }
 
-func (c *corpus) holds(docs []search.Document, which []int, out []bool) error {
+// held are the stamps of documents, tombstones included, by id.
+func (c *corpus) held(docs []search.Document, which []int) (map[string]stamp, error) {
 	snap, err := c.snapshot()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer snap.Close()
 	ids := make([]string, len(which))
 	for n, i := range which {
 		ids[n] = docs[i].ID
 	}
-	held, err := stamps(snap, ids)
-	if err != nil {
-		return err
-	}
-	for _, i := range which {
-		st, ok := held[docs[i].ID]
-		out[i] = ok && st.mark == stampOf(&c.schema, &docs[i]).mark
-	}
-	return nil
+	return stamps(snap, ids)
 }

@@ -3,6 +3,7 @@ package opensearch
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/opensearch-project/opensearch-go/v2/opensearchapi"
 
+	"weir/internal/events"
 	"weir/internal/search"
 )
 
@@ -17,27 +19,64 @@ import (
 // no refresh.
 func (ix *Index) Holds(ctx context.Context, docs []search.Document) ([]bool, error) {
 	out := make([]bool, len(docs))
+	err := ix.look(ctx, docs, func(sp *space, i int, have map[string]any) error {
+		want, err := json.Marshal(sp.source(&docs[i], time.Time{}))
+		if err != nil {
+			return err
+		}
+		var source map[string]any
+		if err := json.Unmarshal(want, &source); err != nil {
+			return err
+		}
+		delete(have, "p")
+		delete(source, "p")
+		out[i] = reflect.DeepEqual(have, source)
+		return nil
+	})
+	return out, err
+}
+
+// Positions implements search.Index.
+func (ix *Index) Positions(ctx context.Context, docs []search.Document) ([]events.Position, error) {
+	out := make([]events.Position, len(docs))
+	err := ix.look(ctx, docs, func(_ *space, i int, have map[string]any) error {
+		if have == nil {
+			return nil
+		}
+		digits, _ := have["p"].(string)
+		p, err := hex.DecodeString(digits)
+		if err != nil || len(p) != len(out[i]) {
+			return fmt.Errorf("document %q has the position %q, which is none of weir's", docs[i].ID, digits)
+		}
+		copy(out[i][:], p)
+		return nil
+	})
+	return out, err
+}
+
+// look yields what the cluster has of each document, nil for nothing.
+func (ix *Index) look(ctx context.Context, docs []search.Document, yield func(sp *space, i int, have map[string]any) error) error {
 	groups := map[*space][]int{}
 	for i := range docs {
 		sp, err := ix.space(docs[i].Index)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		groups[sp] = append(groups[sp], i)
 	}
 	for sp, which := range groups {
 		for len(which) > 0 {
 			n := min(len(which), maxBulk)
-			if err := ix.server.holds(ctx, sp, docs, which[:n], out); err != nil {
-				return nil, fmt.Errorf("search index %s: %w", sp.schema.Name, err)
+			if err := ix.server.look(ctx, sp, docs, which[:n], yield); err != nil {
+				return fmt.Errorf("search index %s: %w", sp.schema.Name, err)
 			}
 			which = which[n:]
 		}
 	}
-	return out, nil
+	return nil
 }
 
-func (s *server) holds(ctx context.Context, sp *space, docs []search.Document, which []int, out []bool) error {
+func (s *server) look(ctx context.Context, sp *space, docs []search.Document, which []int, yield func(*space, int, map[string]any) error) error {
 	ids := make([]string, len(which))
 	for n, i := range which {
 		ids[n] = docs[i].ID
@@ -61,18 +100,9 @@ func (s *server) holds(ctx context.Context, sp *space, docs []search.Document, w
 		return fmt.Errorf("OpenSearch gives %d documents of %d", len(got.Docs), len(which))
 	}
 	for n, i := range which {
-		want, err := json.Marshal(sp.source(&docs[i], time.Time{}))
-		if err != nil {
+		if err := yield(sp, i, got.Docs[n].Source); err != nil {
 			return err
 		}
-		var source map[string]any
-		if err := json.Unmarshal(want, &source); err != nil {
-			return err
-		}
-		have := got.Docs[n].Source
-		delete(have, "p")
-		delete(source, "p")
-		out[i] = reflect.DeepEqual(have, source)
 	}
 	return nil
 }

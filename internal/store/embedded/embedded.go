@@ -20,7 +20,7 @@
 // suffix of them, and what is left agrees with itself. Writes are not synced, Sync
 // and Close are.
 //
-// Beyond the contract a Store has Split, Sweep, Changed and Horizon. It keeps
+// Beyond the contract a Store has Split, Sweep, Changed, Horizon and Tip. It keeps
 // expired rows until Sweep is called, as often as the caller likes.
 package embedded
 

@@ -122,6 +122,10 @@ func (s *Store) Horizon(ctx context.Context, tableName, shardName string) (event
 	return events.PositionOf(sh.trimmed.Load()), nil
 }
 
+// Tip is a position that all changes have passed which anybody can see now, in any
+// table, and that all others will be above.
+func (s *Store) Tip() events.Position { return events.PositionOf(s.numbers.visible.Load()) }
+
 // Split closes a shard and opens two in its place, each for half of its rows.
 // Their records come after all of the closed one's. It waits for writes that have
 // begun and is durable when it returns.

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"weir/internal/cli"
+	"weir/internal/progress"
+	"weir/internal/repair"
+	"weir/internal/system"
+	"weir/internal/verify"
+	"weir/internal/why"
+)
+
+type repairCommand struct {
+	data
+	output
+	Model   string   `arg:"" help:"Name of a built-in model or path of a model file."`
+	Targets []string `arg:"" optional:"" name:"target" help:"Only what is derived on these rows: an entity and its key, Album:id=a1 or Album:a1, or a row as verify prints it."`
+	DryRun  bool     `help:"Print what would be put right, and change nothing."`
+}
+
+func (repairCommand) Help() string {
+	return `Puts right what verify finds, from the core rows: after a gap in a stream, after
+something was discarded, or when somebody wrote over what is derived. Prints a line for
+each value that was not right. Applications may go on writing. Broken off anywhere, the
+same command again does the rest. When verify finds nothing more, the gaps that were
+named before are discarded from the list of what could not be applied.
+
+What was history in records that are lost, such as activities, notifications and audit,
+nobody can tell any more. A value with parked effects is left until they are retried or
+discarded. Exits with 1 where something is left, or a dry run found something; with 4
+where something was written as fast as it was recounted.
+
+  projector repair gallery --data ./data
+  projector repair gallery --dry-run
+  projector repair gallery Album:id=a1
+  projector repair gallery 'gallery {"PK":"ALBUM#a1","SK":"METADATA"}' -o jsonl`
+}
+
+func (c *repairCommand) Run(p *program) error {
+	if c.AWS {
+		return usage("repair works on the embedded store; what to do about a gap on AWS is in docs/aws.md, After a gap")
+	}
+	s, err := p.existing(c.data, []string{c.Model}, system.Options{})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	part := s.Models[0]
+	only, err := c.only(part)
+	if err != nil {
+		return err
+	}
+	if err := p.settle(s); err != nil {
+		return err
+	}
+	found := []verify.Difference{}
+	v := s.Verify(part)
+	reading := progress.New(p.stderr, "rows read")
+	v.Progress = func(rows int) { reading.Set(int64(rows), 0) }
+	r := &repair.Repair{
+		Verify: v, Runner: part.Runner, Only: only, Dry: c.DryRun, Passed: func(context.Context) error { return p.settle(s) },
+		Yield: func(d verify.Difference) {
+			found = append(found, d)
+			switch c.Output {
+			case "text":
+				fmt.Fprintf(p.stdout, "%s of %s: was %s, is %s\n", d.Derivation, d.Row, d.Have, d.Want)
+			case "jsonl":
+				json.NewEncoder(p.stdout).Encode(d)
+			}
+		},
+	}
+	left, gaps, err := r.Run(p.ctx)
+	reading.End()
+	if c.Output == "json" && err == nil {
+		json.NewEncoder(p.stdout).Encode(found)
+	}
+	if err != nil {
+		return err
+	}
+	return c.say(p, part, found, left, len(gaps))
+}
+
+// only chooses the differences of the targets.
+func (c *repairCommand) only(part *system.Part) (func(*verify.Difference) bool, error) {
+	if len(c.Targets) == 0 {
+		return nil, nil
+	}
+	rows := map[string]bool{}
+	for _, t := range c.Targets {
+		row, err := why.Row(part.Model, t)
+		if err != nil {
+			return nil, usage("%v", err)
+		}
+		rows[verify.RowText(part.Model, row)] = true
+	}
+	return func(d *verify.Difference) bool { return rows[d.Row] }, nil
+}
+
+// say says what came of it, and chooses the exit code.
+func (c *repairCommand) say(p *program, part *system.Part, found []verify.Difference, left []repair.Left, gaps int) error {
+	done := "put right"
+	if c.DryRun {
+		done = "would be put right"
+	}
+	fmt.Fprintf(p.stderr, "%d derived values %s, %d left\n", len(found), done, len(left))
+	code := exitGood
+	for _, l := range left {
+		fmt.Fprintf(p.stderr, "left: %s of %s is %s, should be %s: %v\n", l.Derivation, l.Row, l.Have, l.Want, l.Why)
+		if code = exitCheck; errors.Is(l.Why, repair.ErrBusy) {
+			code = cli.Part
+		}
+	}
+	if gaps > 0 {
+		fmt.Fprintf(p.stderr, "%d gaps discarded: all that can be recounted is right\n", gaps)
+		if names := repair.History(part.Model); len(names) > 0 {
+			fmt.Fprintf(p.stderr, "not recounted, since what is past is in no row: %s\n", strings.Join(names, ", "))
+		}
+	}
+	if c.DryRun && len(found) > 0 {
+		code = exitCheck
+	}
+	if code != exitGood {
+		return failed(code)
+	}
+	return nil
+}

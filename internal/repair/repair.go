@@ -1,0 +1,374 @@
+// Package repair puts derived values right from the core rows: what verify finds is
+// noted, recounted and written, each under the condition that nobody has changed it
+// meanwhile (package runner, repair.go). Applications may go on writing and readers
+// applying. A crash leaves some things put right and others not, and nothing half
+// done: whoever begins again goes on.
+package repair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+	"weir/internal/verify"
+)
+
+// Repair puts one model right.
+type Repair struct {
+	Verify *verify.Verify
+	Runner *runner.Runner
+	// Passed returns when the group rows has applied all that was written before it was
+	// called; nil is the runner's, for which somebody else has to be applying.
+	Passed func(context.Context) error
+	// Only, when set, chooses.
+	Only func(*verify.Difference) bool
+	// Dry writes nothing: everything that could be put right is yielded.
+	Dry bool
+	// Yield is told of each difference that is put right.
+	Yield func(verify.Difference)
+	// Say, when set, is told how it goes.
+	Say func(string)
+}
+
+// Left is a difference that is not put right, and why.
+type Left struct {
+	verify.Difference
+	Why error
+}
+
+// Why something is left.
+var (
+	ErrBusy     = errors.New("it changes as often as it is recounted; run it again when less is written")
+	ErrFunction = errors.New("a function reads the streams of this model, and nobody can tell how far it has counted")
+	ErrBeyond   = errors.New("what it should be is known, but not how it could become so")
+	ErrOnlySaid = errors.New("verify only says so")
+)
+
+// attempts is how often a recount is tried that puts nothing right because others go
+// on changing what it is of.
+const attempts = 8
+
+// Run repairs until nothing is left to do, and answers what is left all the same.
+// Gaps that were named before a verification that finds nothing more are given up:
+// what they touched is right, but for history, which nothing can tell.
+func (r *Repair) Run(ctx context.Context) (left []Left, gaps []runner.Dead, err error) {
+	before := map[verify.Difference]bool{} // of the last round, what it could do nothing about
+	for idle := 0; ; {
+		if gaps, err = r.Runner.Gaps(ctx); err != nil {
+			return nil, nil, err
+		}
+		round, err := r.Round(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		fine := map[verify.Difference]bool{}
+		again := false
+		for _, d := range round.Fine {
+			again = again || !before[d.Plain()]
+			fine[d.Plain()] = true
+		}
+		switch before = fine; {
+		case r.Dry:
+			return round.Left, nil, nil
+		case round.Mended > 0:
+			idle = 0
+			if err := r.passed(ctx); err != nil { // what comes of it
+				return nil, nil, err
+			}
+			continue
+		case len(round.Busy) > 0 && idle < attempts, again && idle < attempts:
+			idle++
+			continue
+		}
+		for _, d := range round.Busy {
+			round.Left = append(round.Left, Left{d, ErrBusy})
+		}
+		if idle < attempts { // what differs all the time, and is as it should be
+			for _, d := range round.Fine {
+				round.Left = append(round.Left, Left{d, ErrBeyond})
+			}
+		}
+		if len(round.Left) > 0 || r.Only != nil {
+			return round.Left, nil, nil
+		}
+		for _, g := range gaps {
+			if err := r.Runner.Discard(ctx, g.ID); err != nil && !errors.Is(err, runner.ErrNoDead) {
+				return nil, nil, err
+			}
+		}
+		return nil, gaps, nil
+	}
+}
+
+func (r *Repair) passed(ctx context.Context) error {
+	if r.Passed != nil {
+		return r.Passed(ctx)
+	}
+	return r.Runner.Passed(ctx)
+}
+
+func (r *Repair) say(format string, args ...any) {
+	if r.Say != nil {
+		r.Say(fmt.Sprintf(format, args...))
+	}
+}
+
+// Round is what became of the differences of one verification.
+type Round struct {
+	Mended int                 // things that were put right
+	Busy   []verify.Difference // changed meanwhile
+	Fine   []verify.Difference // all right when they were looked at again
+	Left   []Left
+}
+
+// thing is what one or several differences are about.
+type thing struct {
+	verify.What
+	differences []verify.Difference
+	row         value.Item                   // as noted
+	nodes       map[string]*projections.Node // of a set, as noted
+}
+
+// Round verifies, and puts right what can be, once.
+func (r *Repair) Round(ctx context.Context) (*Round, error) {
+	round := &Round{}
+	things, err := r.find(ctx, round)
+	if err != nil || len(things) == 0 {
+		return round, err
+	}
+	if r.Dry {
+		for _, t := range things {
+			r.mended(round, t)
+		}
+		return round, nil
+	}
+	w := &mending{Repair: r, round: round}
+	if w.function, err = r.Runner.ByFunction(ctx); err != nil {
+		return round, err
+	}
+	if err := w.counts(ctx, things); err != nil {
+		return round, err
+	}
+	return round, w.rest(ctx, things)
+}
+
+// find verifies. Several differences may be about one thing.
+func (r *Repair) find(ctx context.Context, round *Round) (things []*thing, err error) {
+	at := map[string]*thing{}
+	err = r.Verify.Run(ctx, func(d verify.Difference) {
+		if r.Only != nil && !r.Only(&d) {
+			return
+		}
+		if d.What.Kind == 0 {
+			round.Left = append(round.Left, Left{d, ErrOnlySaid})
+			return
+		}
+		name := nameOf(d.What)
+		if at[name] == nil {
+			at[name] = &thing{What: *d.What}
+			things = append(things, at[name])
+		}
+		at[name].differences = append(at[name].differences, d)
+	})
+	return things, err
+}
+
+func nameOf(w *verify.What) string {
+	search := ""
+	if w.Search != nil {
+		search = w.Search.Name
+	}
+	return fmt.Sprintf("%d\x00%s\x00%s\x00%s\x00%s\x00%s\x00%s", w.Kind, book.RowText(w.Row), book.RowText(w.Of), w.List, w.Name, w.Field, search)
+}
+
+func (r *Repair) mended(round *Round, t *thing) {
+	round.Mended++
+	for _, d := range t.differences {
+		r.Yield(d)
+	}
+}
+
+// mending is one round's work.
+type mending struct {
+	*Repair
+	round    *Round
+	function bool
+	floor    events.Position
+}
+
+// became notes what became of a thing. Errors that are about it alone leave it.
+func (m *mending) became(t *thing, done, differs bool, err error) error {
+	for _, why := range []error{runner.ErrParked, runner.ErrNotOurs, runner.ErrDamaged, store.ErrRefused, value.ErrNumber, ErrFunction, ErrBeyond} {
+		if errors.Is(err, why) {
+			for _, d := range t.differences {
+				m.round.Left = append(m.round.Left, Left{d, err})
+			}
+			return nil
+		}
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s of %s: %w", t.differences[0].Derivation, t.differences[0].Row, err)
+	case !done:
+		m.round.Busy = append(m.round.Busy, t.differences...)
+	case !differs:
+		m.round.Fine = append(m.round.Fine, t.differences...)
+	default:
+		m.mended(m.round, t)
+	}
+	return nil
+}
+
+// tip is a position that everything visible has passed, where the store has one.
+func (m *mending) tip() {
+	if s, ok := m.Runner.Store.(interface{ Tip() events.Position }); ok {
+		m.floor = s.Tip()
+	}
+}
+
+// counts puts right what is recounted: notes, recounts, waits, writes.
+func (m *mending) counts(ctx context.Context, things []*thing) error {
+	var todo []*thing
+	waits := false
+	for _, t := range things {
+		switch counts := t.Kind == verify.Book || t.Kind == verify.Set; {
+		case counts && m.function:
+			if err := m.became(t, false, true, ErrFunction); err != nil {
+				return err
+			}
+		case counts:
+			todo, waits = append(todo, t), true
+		case t.Kind == verify.Told || t.Kind == verify.Listed:
+			todo = append(todo, t)
+		}
+	}
+	if len(todo) == 0 {
+		return nil
+	}
+	for _, t := range todo {
+		if err := m.note(ctx, t); err != nil {
+			return err
+		}
+	}
+	m.tip()
+	m.say("recounting %d values", len(todo))
+	count, err := m.Verify.Count(ctx)
+	if err != nil {
+		return err
+	}
+	var places []runner.Place
+	if waits {
+		m.say("waiting until what was written meanwhile is applied")
+		if err := m.passed(ctx); err != nil {
+			return err
+		}
+		if places, err = m.Runner.Counted(ctx); err != nil {
+			return err
+		}
+	}
+	for _, t := range todo {
+		done, differs, err := m.count(ctx, t, count, places)
+		if err := m.became(t, done, differs, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *mending) ref(t *thing) store.Ref {
+	switch t.Kind {
+	case verify.Book:
+		return book.Ref(t.Name, "")
+	case verify.Told:
+		return book.Fact(m.Runner.Model.Name, t.List, t.Name)
+	}
+	return book.Ref(book.Followers(m.Runner.Model.Name, t.List).Key.Partition.Text(), t.Name)
+}
+
+func (m *mending) note(ctx context.Context, t *thing) (err error) {
+	if t.Kind == verify.Set {
+		t.nodes, err = m.Runner.Nodes(ctx, book.Nodes(m.Runner.Model.Name)+t.Name)
+		return err
+	}
+	rows, err := m.Runner.Store.Get(ctx, []store.Ref{m.ref(t)})
+	if err == nil {
+		t.row = rows[0]
+	}
+	return err
+}
+
+func (m *mending) count(ctx context.Context, t *thing, count verify.Count, places []runner.Place) (done, differs bool, err error) {
+	switch t.Kind {
+	case verify.Book:
+		sums, ok := count.Sums(t.Name)
+		if !ok {
+			return false, true, fmt.Errorf("no number can hold it: %w", value.ErrNumber)
+		}
+		return m.Runner.RepairBook(ctx, m.ref(t), t.row, sums, places)
+	case verify.Set:
+		return m.Runner.RepairSet(ctx, t.Entity, t.Row, book.Nodes(m.Runner.Model.Name)+t.Name, t.nodes, count.Members(t.Name), places)
+	case verify.Told:
+		return m.Runner.RepairFact(ctx, t.List, t.Name, t.row, count.Told(t.List, t.Name), m.floor)
+	}
+	var join *projections.Join
+	if j, ok := count.Join(t.List, t.Name); ok {
+		join = &j
+	}
+	return m.Runner.RepairFollower(ctx, t.List, t.Name, t.row, join, m.floor)
+}
+
+// order is that of the kinds that are made from what stands elsewhere: each from what
+// comes before it.
+var order = []verify.Kind{verify.Followed, verify.Copy, verify.Linked, verify.Following, verify.Leaf, verify.Shown, verify.Document}
+
+func (m *mending) rest(ctx context.Context, things []*thing) error {
+	for _, kind := range order {
+		for _, t := range things {
+			if t.Kind != kind {
+				continue
+			}
+			m.tip()
+			done, differs, err := m.one(ctx, t)
+			if err := m.became(t, done, differs, err); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (m *mending) one(ctx context.Context, t *thing) (done, differs bool, err error) {
+	r := m.Runner
+	switch t.Kind {
+	case verify.Followed:
+		return r.RepairFollowed(ctx, t.Entity, t.Field, t.Row, m.floor)
+	case verify.Copy:
+		return r.RepairCopy(ctx, t.Rule, t.Row, t.Of, m.floor)
+	case verify.Linked:
+		return r.RepairLink(ctx, t.Row, t.Follow, t.Of)
+	case verify.Following:
+		return r.RepairFollowing(ctx, t.Row, t.Field, t.Of)
+	case verify.Leaf:
+		return r.RepairLeaf(ctx, t.Entity, t.Row, t.Of, t.Name)
+	case verify.Shown:
+		return r.RepairShown(ctx, t.Row)
+	}
+	return r.RepairDocument(ctx, t.Search, t.Name, m.floor)
+}
+
+// History are the rules of a model that make history, which nothing recounts.
+func History(m *model.Model) (names []string) {
+	for _, rule := range m.Rows {
+		if len(rule.Keep) > 0 {
+			names = append(names, rule.Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,515 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/search"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// What is derived can be put right from the rows there are, while others write and
+// while changes are applied. There are two ways, by what a kind is kept under.
+//
+// What counts (books, nodes of sets) is noted first, then recounted, then everything
+// that was written before the recount ended is applied (Passed), and only then is the
+// recount written, if nothing was counted since the note. So whatever touched the
+// target between the two spoils the attempt, not the value: what is written is what
+// all changes that were applied come to, and what comes after adds to it. The
+// positions of all shards go into the same write, so that a change that was given up
+// for lost does not count when somebody brings it after all.
+//
+// What carries a position (copies, facts, followers, followed values, documents) is
+// made anew from its source as it is after the note, under the position that it had,
+// if it still has that. A change of the source that is still to come is above it and
+// wins. A floor is a position that all changes had passed when the note was taken;
+// where a store has one, it is taken over: so older changes that come late lose too.
+
+// ErrParked says that effects wait for a target, which have to be retried or given
+// up before it can be put right.
+var ErrParked = errors.New("effects on it are parked; see projector dead list")
+
+// ErrNotOurs says that somebody else made a row, and weir does not take it away.
+var ErrNotOurs = errors.New("weir did not write this row, and leaves it alone")
+
+// ErrDamaged says that nodes of a set are missing or where no way leads to.
+var ErrDamaged = errors.New("its nodes are damaged")
+
+// Passed returns when the group rows has applied all that was written before it was
+// called, or that is given up for lost; somebody has to be applying. It relies on a
+// stream showing what was written within the store's lag.
+func (r *Runner) Passed(ctx context.Context) error {
+	if err := sleep(ctx, lagOf(r.Store)); err != nil {
+		return err
+	}
+	tables, err := r.Tables(ctx)
+	if err != nil {
+		return err
+	}
+	known := map[place]bool{}
+	for _, t := range tables {
+		shards, err := r.Store.Shards(ctx, t.Name)
+		if err != nil {
+			return err
+		}
+		for _, s := range shards {
+			known[place{GroupRows, t.Name, s.ID}] = true
+			if err := r.passedShard(ctx, t.Name, s); err != nil {
+				return fmt.Errorf("waiting for shard %s of %s: %w", s.ID, t.Name, err)
+			}
+		}
+	}
+	for { // those that the stream does not list any more
+		places, err := r.Places(ctx, GroupRows)
+		if err != nil {
+			return err
+		}
+		waits := false
+		for _, p := range places {
+			waits = waits || !p.Done && !known[place{GroupRows, p.Table, p.Shard}]
+		}
+		if !waits {
+			return nil
+		}
+		if err := sleep(ctx, passedEvery); err != nil {
+			return err
+		}
+	}
+}
+
+// passedEvery is how often it is looked how far a shard is applied.
+const passedEvery = 20 * time.Millisecond
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// passedShard waits until a shard is applied up to what is its end now.
+func (r *Runner) passedShard(ctx context.Context, table string, s store.Shard) error {
+	var end events.Position
+	known := false
+	for {
+		at, err := r.Place(ctx, GroupRows, table, s.ID)
+		if err != nil {
+			return err
+		}
+		if at.Done || known && at.At.Compare(end) >= 0 {
+			return nil
+		}
+		if !known {
+			if end, known, err = r.endOf(ctx, table, s.ID, at.At); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := sleep(ctx, passedEvery); err != nil {
+			return err
+		}
+	}
+}
+
+// endOf is the position of the last record of a shard; ok is false where what is
+// behind the position given was forgotten meanwhile.
+func (r *Runner) endOf(ctx context.Context, table, shard string, after events.Position) (end events.Position, ok bool, err error) {
+	for end = after; ; {
+		page, err := r.Store.Read(ctx, table, shard, end, pageRecords[GroupRows])
+		switch {
+		case errors.Is(err, store.ErrTrimmed):
+			return end, false, sleep(ctx, passedEvery)
+		case err != nil:
+			return end, false, err
+		case len(page.Records) > 0:
+			end = page.Records[len(page.Records)-1].Position
+		}
+		if len(page.Records) < pageRecords[GroupRows] {
+			return end, true, nil
+		}
+	}
+}
+
+// ByFunction reports whether a function reads the model's streams, which keeps no
+// places that anybody could wait for.
+func (r *Runner) ByFunction(ctx context.Context) (bool, error) {
+	page, err := r.Store.Query(ctx, store.Query{Table: book.TableName, Partition: value.OfString("lambda|" + r.Model.Name), Limit: 1})
+	return len(page.Rows) > 0, err
+}
+
+// Counted are the places of those shards in which something counts.
+func (r *Runner) Counted(ctx context.Context) (out []Place, err error) {
+	all, err := r.Places(ctx, GroupRows)
+	counts := map[string]bool{}
+	for _, e := range r.Model.Entities {
+		counts[e.Table.Name] = counts[e.Table.Name] || len(e.Sources) > 0
+	}
+	for _, p := range all {
+		if counts[p.Table] {
+			out = append(out, p)
+		}
+	}
+	return out, err
+}
+
+// lanesPassed are steps that move the positions of lanes in a row of ours to how far
+// its shards are applied, with the conditions that they are as noted.
+func lanesPassed(noted value.Item, places []Place) (ops []store.Op, cond store.Cond) {
+	for _, p := range places {
+		name := book.Lane(Lane(p.Table, p.Shard))
+		if p.At.Compare(events.PositionFrom(noted.Get(name))) > 0 {
+			ops = append(ops, set(name, p.At.Value()))
+			cond = append(cond, []store.Test{same(name, noted)})
+		}
+	}
+	return ops, cond
+}
+
+// asNoted is the condition that a row of ours is the one that was noted, by the
+// attribute that changes with it.
+func asNoted(name string, noted value.Item) store.Cond {
+	if noted == nil {
+		return store.Cond{{{Attr: book.Partition, Is: store.Absent}}}
+	}
+	return store.Cond{{{Attr: book.Partition, Is: store.Exists}}, {same(name, noted)}}
+}
+
+// did is what became of one write under a condition.
+func (r *Runner) did(ctx context.Context, w store.Write) (bool, error) {
+	out, err := r.write(ctx, []store.Write{w})
+	if err != nil {
+		return false, err
+	}
+	if errors.Is(out[0].Err, store.ErrRefused) {
+		return false, out[0].Err
+	}
+	return out[0].Err == nil, nil
+}
+
+// isSum reports whether an attribute of a book is an accumulator.
+func isSum(name string) bool {
+	return strings.HasPrefix(name, "a:") || strings.HasPrefix(name, "c:") || strings.HasPrefix(name, "d:")
+}
+
+// RepairBook makes a book hold sums, and nothing else. done is false where it is not
+// as it was noted any more; differs is false where nothing had to be done.
+func (r *Runner) RepairBook(ctx context.Context, ref store.Ref, noted, sums value.Item, places []Place) (done, differs bool, err error) {
+	var ops []store.Op
+	for _, a := range noted {
+		if isSum(a.Name) && !sums.Has(a.Name) && a.Value.Sign() != 0 {
+			ops = append(ops, store.Op{Kind: store.Remove, Attr: a.Name})
+		}
+	}
+	for _, a := range sums {
+		if !value.Equal(a.Value, noted.Get(a.Name)) {
+			ops = append(ops, set(a.Name, a.Value))
+		}
+	}
+	switch {
+	case len(ops) == 0:
+		return true, false, nil
+	case isParked(noted):
+		return false, true, ErrParked
+	}
+	lanes, cond := lanesPassed(noted, places)
+	ops = append(append(ops, lanes...), store.Op{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())})
+	done, err = r.did(ctx, store.Write{Ref: ref, Ops: ops, If: append(append(asNoted(book.Count, noted), open()), cond...)})
+	return done, true, err
+}
+
+// RepairShown makes a row show what its book holds and its facts come to.
+func (r *Runner) RepairShown(ctx context.Context, target store.Ref) (done, differs bool, err error) {
+	before, err := r.get(ctx, []store.Ref{target, book.Of(r.Model.Name, target)})
+	if err != nil || before[0] == nil {
+		return true, false, err
+	}
+	if isParked(before[1]) {
+		return false, true, ErrParked
+	}
+	if e := r.Model.Table(target.Table).Classify(before[0]); e == nil {
+		return true, false, nil
+	} else if len(e.Steps) > 0 {
+		var refused []error
+		if refused, err = r.look(ctx, []store.Ref{target}, false); err == nil {
+			err = refused[0]
+		}
+	} else {
+		err = r.show(ctx, target)
+	}
+	if err != nil {
+		return false, true, err
+	}
+	after, err := r.get(ctx, []store.Ref{target})
+	ours := func(name string) bool { return !book.IsOurs(name) || name == book.Own }
+	return true, err == nil && !value.EqualItems(before[0].Filter(ours), after[0].Filter(ours)), err
+}
+
+// from is the position under which something is made anew: the one that it has, or
+// the floor.
+func from(has, floor events.Position) events.Position {
+	for _, p := range []events.Position{floor, events.PositionOf(1)} {
+		if p.Compare(has) > 0 {
+			has = p
+		}
+	}
+	return has
+}
+
+// RepairFact makes a fact what is told, nil for nothing, if it is as it was noted.
+func (r *Runner) RepairFact(ctx context.Context, list, name string, noted, told value.Item, floor events.Position) (done, differs bool, err error) {
+	have := noted.Get(book.Told)
+	if (told == nil) == have.IsMissing() && len(told) == len(have.Item()) && value.EqualItems(told.With(), have.Item().With()) {
+		return true, false, nil
+	}
+	w := work{Runner: r}
+	wr := w.factWrite(&projections.Fact{List: list, Name: name, Told: told, Position: from(events.PositionFrom(noted.Get(book.Position)), floor)})
+	wr.If = asNoted(book.Position, noted)
+	done, err = r.did(ctx, wr)
+	return done, true, err
+}
+
+// RepairFollower makes a row a follower in a list as j says, or, where it is nil, one
+// no longer, if its place is as it was noted. What was told before is not told again.
+func (r *Runner) RepairFollower(ctx context.Context, list, at string, noted value.Item, j *projections.Join, floor events.Position) (done, differs bool, err error) {
+	head := book.Followers(r.Model.Name, list)
+	rows, err := r.get(ctx, []store.Ref{head})
+	if err != nil {
+		return false, false, err
+	}
+	f := projections.FollowerFrom(noted)
+	if j == nil && !f.Here() || j != nil && f.Here() && value.EqualItems(j.Fields, f.Fields) {
+		return true, false, nil
+	}
+	mended := projections.Join{List: list, Gone: j == nil, Position: from(f.Position, floor)}
+	if j != nil {
+		mended.Row, mended.Fields = j.Row, j.Fields
+	}
+	moment, _ := rows[0].Get(book.Count).Int64()
+	f.Mend(&mended, moment)
+	w := work{Runner: r}
+	wr := w.followerWrite(book.Ref(head.Key.Partition.Text(), at), f, events.Position{})
+	wr.If = asNoted(book.Position, noted)
+	done, err = r.did(ctx, wr)
+	return done, true, err
+}
+
+// RepairFollowed makes what our table keeps of a field the field's value as it is. A
+// job that is made with it gives the value to all who follow: a change that is still
+// to come may be below the floor, and would give it to nobody.
+func (r *Runner) RepairFollowed(ctx context.Context, e *model.Entity, field string, source store.Ref, floor events.Position) (done, differs bool, err error) {
+	list := book.Followed(r.Model.Name, projections.FollowedField(e, field), source)
+	noted, err := r.get(ctx, []store.Ref{list})
+	if err != nil {
+		return false, false, err
+	}
+	now, err := r.get(ctx, []store.Ref{source})
+	if err != nil || r.Model.Table(source.Table).Classify(now[0]) != e {
+		return true, false, err // it keeps the last value
+	}
+	v := e.Field(field).Get(now[0])
+	if noted[0] != nil && value.Equal(noted[0].Get(valueAttr), v) {
+		return true, false, nil
+	}
+	p := from(events.PositionFrom(noted[0].Get(book.Position)), floor)
+	done, err = transacted(r.Store.Transact(ctx, []store.Write{
+		{Ref: list, If: asNoted(book.Position, noted[0]), Ops: []store.Op{set(book.Position, p.Value()), set(valueAttr, v)}},
+		r.jobWrite(list.Key.Partition.Text(), "", p),
+	}))
+	return done, true, err
+}
+
+// RepairFollowing makes an attribute of a row show the value that our table keeps for
+// it on a list, if the row follows that one and shows no newer one.
+func (r *Runner) RepairFollowing(ctx context.Context, row store.Ref, name string, list store.Ref) (done, differs bool, err error) {
+	rows, err := r.get(ctx, []store.Ref{list, row})
+	if err != nil {
+		return false, false, err
+	}
+	text := list.Key.Partition.Text()
+	if rows[0] == nil || rows[1] == nil || !value.Equal(rows[1].Get(book.Follows(name)), listMark(text)) || value.Equal(rows[0].Get(valueAttr), rows[1].Get(name)) {
+		return true, false, nil
+	}
+	v := kept{rows[0].Get(valueAttr), events.PositionFrom(rows[0].Get(book.Position))}
+	wr := r.serve(text, row, name, v)
+	wr.If[1] = notAbove(book.FollowVersion(name), v.position.Value())
+	done, err = r.did(ctx, wr)
+	return done, true, err
+}
+
+// RepairLink puts a row on the list of what an attribute of it follows, and shows the
+// value there.
+func (r *Runner) RepairLink(ctx context.Context, row store.Ref, f *model.Follow, of store.Ref) (done, differs bool, err error) {
+	rows, err := r.get(ctx, []store.Ref{row})
+	if err != nil || rows[0] == nil {
+		return true, false, err
+	}
+	if is, ok := projections.FollowedBy(f, rows[0]); !ok || !projections.SameRow(is, of) {
+		return true, false, nil
+	}
+	w := work{Runner: r}
+	puts := []*projections.Put{{Row: row, Follows: []projections.Following{{Follow: f, Of: of}}}}
+	list := book.Followed(r.Model.Name, projections.FollowedField(f.Source, f.Field.Name), of)
+	member, err := r.get(ctx, []store.Ref{book.Member(list, f.Attr, row)})
+	if err != nil {
+		return false, false, err
+	}
+	if member[0] != nil && value.Equal(rows[0].Get(book.Follows(f.Attr)), listMark(list.Key.Partition.Text())) {
+		return true, false, nil
+	}
+	if err := w.join(ctx, puts); err != nil {
+		return false, true, err
+	}
+	values, err := w.followed(ctx, puts)
+	if _, kept := values[list.Key.Partition.Text()]; !kept || err != nil {
+		return false, true, err
+	}
+	done, err = r.did(ctx, store.Write{
+		Ref: row, Ops: w.followOps(puts[0], f, values),
+		If: store.Cond{r.present(row.Table), {same(book.Version, rows[0])}, {same(book.Follows(f.Attr), rows[0])}, {same(book.FollowVersion(f.Attr), rows[0])}},
+	})
+	if err == nil && done {
+		err = w.compare(ctx, puts, values, map[*projections.Put]bool{puts[0]: true})
+	}
+	return done, true, err
+}
+
+// RepairCopy makes a row what a rule makes of its source as that is now, or takes it
+// away where the rule makes none.
+func (r *Runner) RepairCopy(ctx context.Context, rule *model.RowRule, row, source store.Ref, floor events.Position) (done, differs bool, err error) {
+	noted, err := r.get(ctx, []store.Ref{row, book.Tombstone(row)})
+	if err != nil {
+		return false, false, err
+	}
+	now, err := r.get(ctx, []store.Ref{source})
+	if err != nil {
+		return false, false, err
+	}
+	version := noted[0].Get(book.Version)
+	at := from(events.PositionFrom(version), floor)
+	p, made := projections.Put{}, false
+	if now[0] != nil && r.Model.Table(source.Table).Classify(now[0]) == rule.Source {
+		p, made = projections.Make(rule, now[0])
+	}
+	if !made || !projections.SameRow(p.Row, row) {
+		return r.repairGone(ctx, row, noted[0], at)
+	}
+	if buried := events.PositionFrom(noted[1].Get(book.Position)); at.Compare(buried) <= 0 {
+		at = buried.Next()
+	}
+	p.Position = at
+	return r.repairMade(ctx, &p, noted[0])
+}
+
+func (r *Runner) repairGone(ctx context.Context, row store.Ref, noted value.Item, at events.Position) (done, differs bool, err error) {
+	switch {
+	case noted == nil:
+		return true, false, nil
+	case noted.Get(book.Version).Kind() != value.Binary:
+		return false, true, ErrNotOurs
+	}
+	w := work{Runner: r}
+	if _, err := r.write(ctx, []store.Write{w.tombstone(row, at)}); err != nil {
+		return false, true, err
+	}
+	done, err = r.did(ctx, store.Write{Ref: row, Delete: true, If: store.Cond{{same(book.Version, noted)}}})
+	return done, true, err
+}
+
+func (r *Runner) repairMade(ctx context.Context, p *projections.Put, noted value.Item) (done, differs bool, err error) {
+	w, puts := work{Runner: r}, []*projections.Put{p}
+	wr := w.rowWrite(p, nil, false)
+	if noted != nil && asMade(p, &wr, noted) {
+		return true, false, nil
+	}
+	if err := w.join(ctx, puts); err != nil {
+		return false, true, err
+	}
+	values, err := w.followed(ctx, puts)
+	if err != nil {
+		return false, true, err
+	}
+	wr = w.rowWrite(p, values, false)
+	if wr.If = (store.Cond{{{Attr: r.Model.Table(p.Row.Table).Key.Partition.Name, Is: store.Absent}}}); noted != nil {
+		wr.If = store.Cond{r.present(p.Row.Table), {same(book.Version, noted)}}
+	}
+	if done, err = r.did(ctx, wr); err == nil && done {
+		err = w.compare(ctx, puts, values, map[*projections.Put]bool{p: true})
+	}
+	return done, true, err
+}
+
+// asMade reports whether a row is as a write would make it, but for what it follows.
+func asMade(p *projections.Put, wr *store.Write, row value.Item) bool {
+	follows := map[string]bool{}
+	for i := range p.Rule.Fields {
+		if f := p.Rule.Fields[i].Expr.Follow; f != nil {
+			follows[f.Attr] = true
+		}
+	}
+	for _, op := range wr.Ops {
+		if !book.IsOurs(op.Attr) && !follows[op.Attr] && !value.Equal(op.Value, row.Get(op.Attr)) {
+			return false
+		}
+	}
+	return row.Has(book.Version)
+}
+
+// RepairDocument makes the document of a row what the row is now.
+func (r *Runner) RepairDocument(ctx context.Context, s *model.Search, id string, floor events.Position) (done, differs bool, err error) {
+	d := search.Document{Index: projections.IndexName(r.Model, s), ID: id}
+	at, err := r.Index.Positions(ctx, []search.Document{d})
+	if err != nil {
+		return false, false, err
+	}
+	t := s.Of.Table
+	key, err := search.ParseID(id)
+	there := err == nil
+	if there {
+		if _, ok := t.KeyOf(t.Item(key)); ok {
+			rows, err := r.get(ctx, []store.Ref{{Table: t.Name, Key: key}})
+			if err != nil {
+				return false, false, err
+			}
+			var now search.Document
+			if now, there = projections.DocumentOf(r.Model, s, t.Classify(rows[0]), key, rows[0]); there {
+				d = now
+			}
+		} else {
+			there = false
+		}
+	}
+	if there {
+		if held, err := r.Index.Holds(ctx, []search.Document{d}); err != nil || held[0] {
+			return true, false, err
+		}
+	}
+	d.Deleted, d.Position = !there, from(at[0], floor)
+	errs, err := r.index(ctx, []search.Document{d})
+	if err == nil {
+		err = errs[0]
+	}
+	return err == nil, true, err
+}
+
+// Gaps are the gaps that are named and not given up.
+func (r *Runner) Gaps(ctx context.Context) (out []Dead, err error) {
+	err = r.Dead(ctx, func(d Dead) error {
+		if d.Kind == DeadGap {
+			out = append(out, d)
+		}
+		return nil
+	})
+	return out, err
+}

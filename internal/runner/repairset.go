@@ -1,0 +1,178 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// A set is put right leaf by leaf, each if it is as it was noted. A leaf that gets too
+// much at a time is split as it always is.
+
+// Nodes are the nodes of a set as they are, by path. The partition is of its nodes.
+func (r *Runner) Nodes(ctx context.Context, partition string) (map[string]*projections.Node, error) {
+	nodes := map[string]*projections.Node{}
+	q := store.Query{Table: book.TableName, Partition: value.OfString(partition)}
+	for {
+		page, err := r.Store.Query(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range page.Rows {
+			path := row.Get(book.Sort).Text()
+			if path == "-" {
+				path = ""
+			}
+			nodes[path] = projections.NodeFrom(path, row)
+		}
+		if q.After = page.Next; q.After == nil {
+			return nodes, nil
+		}
+	}
+}
+
+// sound reports whether a way leads to each node and each member.
+func sound(nodes map[string]*projections.Node) bool {
+	for path, n := range nodes {
+		for i := range path {
+			if up := nodes[path[:i]]; up == nil || !up.Inner {
+				return false
+			}
+		}
+		for _, below := range projections.Below(path) {
+			if n.Inner && nodes[below] == nil {
+				return false
+			}
+		}
+		for m := range n.Counts {
+			if !strings.HasPrefix(projections.MemberHash(m), path) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// RepairSet makes the nodes of a set count its members so often, and nothing else; e
+// is nil where no row shows anything of it. done is false where a node is not as it
+// was noted any more.
+func (r *Runner) RepairSet(ctx context.Context, e *model.Entity, root store.Ref, partition string, nodes map[string]*projections.Node, want map[string]value.Value, places []Place) (done, differs bool, err error) {
+	s := &setRepair{work: work{Runner: r}, partition: partition, nodes: nodes, want: want, places: places, shows: e != nil}
+	s.of = &setWork{Target: &projections.Target{Row: root, Entity: e}}
+	todo := s.wrong()
+	switch {
+	case len(todo) == 0:
+		return true, false, nil
+	case !sound(nodes):
+		return false, true, ErrDamaged
+	}
+	for len(todo) > 0 {
+		leaf := s.leafOf(todo[0])
+		var some, rest []string
+		for _, m := range todo {
+			if s.leafOf(m) == leaf && len(some) < leafMarked {
+				some = append(some, m)
+			} else {
+				rest = append(rest, m)
+			}
+		}
+		if done, err := s.write(ctx, leaf, some); !done || err != nil {
+			return false, true, err
+		}
+		todo = rest
+	}
+	return true, true, nil
+}
+
+type setRepair struct {
+	work
+	of        *setWork
+	partition string
+	nodes     map[string]*projections.Node
+	want      map[string]value.Value
+	places    []Place
+	shows     bool
+}
+
+// wrong are the members that are counted otherwise than they should be.
+func (s *setRepair) wrong() []string {
+	out := map[string]bool{}
+	have := map[string]bool{}
+	for _, n := range s.nodes {
+		for m, c := range n.Counts {
+			have[m] = true
+			if !value.Equal(c, s.want[m]) {
+				out[m] = true
+			}
+		}
+	}
+	for m := range s.want {
+		if !have[m] {
+			out[m] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(out))
+}
+
+func (s *setRepair) leafOf(member string) string {
+	hash, path := projections.MemberHash(member), ""
+	for s.nodes[path] != nil && s.nodes[path].Inner {
+		path = hash[:len(path)+1]
+	}
+	return path
+}
+
+func (s *setRepair) write(ctx context.Context, path string, members []string) (done bool, err error) {
+	n := s.nodes[path]
+	if n == nil {
+		n = projections.NodeFrom(path, nil)
+		s.nodes[path] = n
+	}
+	before := n.Version
+	for _, m := range members {
+		if delete(n.Counts, m); !s.want[m].IsMissing() {
+			n.Counts[m] = s.want[m]
+		}
+	}
+	for _, p := range s.places {
+		n.Pass(Lane(p.Table, p.Shard), p.At)
+	}
+	if n.Full() && s.shows {
+		ws, below := s.splitWrites(s.of, n, before)
+		for _, c := range below {
+			s.nodes[c.Path] = c
+		}
+		return transacted(s.Store.Transact(ctx, ws))
+	}
+	n.Version = s.above(before)
+	ref := book.Ref(s.partition, path)
+	if done, err = s.did(ctx, store.Write{Ref: ref, Put: n.Row(ref), If: unchanged(before)}); !done || err != nil || !s.shows {
+		return done, err
+	}
+	_, err = s.did(ctx, leafWrite(s.of.Entity, s.of.Row, n)) // or it shows that already
+	return true, err
+}
+
+// RepairLeaf makes a row show its node.
+func (r *Runner) RepairLeaf(ctx context.Context, e *model.Entity, row, root store.Ref, path string) (done, differs bool, err error) {
+	out, _, err := r.showLeaf(ctx, []projections.Leaf{{Row: row, Entity: e, Root: root, Path: path}})
+	switch {
+	case err != nil:
+		return false, false, err
+	case len(out) == 0:
+		return true, false, nil
+	case out[0].Err == nil:
+		return true, true, nil
+	case errors.Is(out[0].Err, store.ErrRefused):
+		return false, true, out[0].Err
+	}
+	return false, true, nil
+}

@@ -1,0 +1,213 @@
+package system_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/repair"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/system"
+	"weir/internal/value"
+	"weir/internal/verify"
+)
+
+// busy is an application of a model that writes and removes core rows all the time.
+type busy struct {
+	model string
+	put   func(d *rand.Rand, i int) (table string, row value.Item)
+}
+
+func row(attrs ...string) value.Item {
+	var out []value.Attr
+	for i := 0; i+1 < len(attrs); i += 2 {
+		out = append(out, value.Attr{Name: attrs[i], Value: value.OfString(attrs[i+1])})
+	}
+	return value.NewItem(out...)
+}
+
+var busies = []busy{
+	{"gallery", func(d *rand.Rand, i int) (string, value.Item) {
+		album := fmt.Sprint(d.IntN(12))
+		if i%5 == 0 {
+			return "gallery", row("PK", "ALBUM#"+album, "SK", "METADATA", "EntityType", "Album", "id", album, "title", fmt.Sprint("album ", i), "isPublic", "true", "createdAt", "2025-01-01T00:00:00Z")
+		}
+		m := fmt.Sprint(d.IntN(40))
+		return "gallery", row("PK", "ALBUM#"+album, "SK", "MEDIA#"+m, "EntityType", "AlbumMedia", "albumId", album, "mediaId", m, "addedAt", fmt.Sprint(i))
+	}},
+	{"wardrobe", func(d *rand.Rand, i int) (string, value.Item) {
+		item := fmt.Sprint(d.IntN(30))
+		return "WardrobeTable", row("PK", "ITEM#"+item, "SK", "METADATA", "EntityType", "Item", "ItemId", item, "UserId", "u"+fmt.Sprint(d.IntN(3)), "Name", fmt.Sprint("name ", i%7), "Category", fmt.Sprint(i%3), "Season", "summer", "CreatedAt", "2025-01-01T00:00:00Z")
+	}},
+	{"viewing", func(d *rand.Rand, i int) (string, value.Item) {
+		asset := fmt.Sprint(d.IntN(200))
+		return "viewing-history", row("profileId", fmt.Sprint("p", d.IntN(2)), "sk", "IN_PROGRESS|"+asset, "a.assetId", asset, "a.state", "IN_PROGRESS", "m", fmt.Sprint(i))
+	}},
+}
+
+// TestRepairedWhileWritten: applications write and a reader applies all the time,
+// while values are spoilt and repaired in a loop. What is repaired last, and all that
+// was counted meanwhile, is exactly right.
+func TestRepairedWhileWritten(t *testing.T) {
+	for _, b := range busies {
+		t.Run(b.model, func(t *testing.T) {
+			t.Parallel()
+			b.run(t)
+		})
+	}
+}
+
+func (b *busy) run(t *testing.T) {
+	m, err := model.Load(b.model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := openSystem(t, t.TempDir(), m)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var wg sync.WaitGroup
+	stopWriting := make(chan struct{})
+	var writers sync.WaitGroup
+	var rows atomic.Int64
+	for w := range 3 {
+		writers.Go(func() {
+			d := rand.New(rand.NewPCG(uint64(w), 1))
+			for i := 0; ; i++ {
+				select {
+				case <-stopWriting:
+					return
+				default:
+				}
+				table, row := b.put(d, i)
+				key, ok := m.Table(table).KeyOf(row)
+				if !ok {
+					t.Error("no key")
+					return
+				}
+				wr := store.Write{Ref: store.Ref{Table: table, Key: key}, Put: row}
+				if d.IntN(4) == 0 {
+					wr.Put, wr.Delete = nil, true
+				}
+				if out, err := s.Store.Write(ctx, []store.Write{wr}); err != nil || out[0].Err != nil {
+					t.Error(err, out)
+					return
+				}
+				rows.Add(1)
+				time.Sleep(time.Duration(d.IntN(3)) * time.Millisecond)
+			}
+		})
+	}
+	follow := runner.Follower{Runner: s.Models[0].Runner, Prompt: true}
+	wg.Go(func() {
+		if err := follow.Run(ctx); err != nil && ctx.Err() == nil {
+			t.Error(err)
+		}
+	})
+	rounds := 6
+	if testing.Short() {
+		rounds = 3
+	}
+	d, spoilt, mended := rand.New(rand.NewPCG(7, 7)), 0, 0
+	for range rounds {
+		time.Sleep(30 * time.Millisecond)
+		spoilt += b.spoilSome(t, s, d)
+		r := repair.Repair{Verify: s.Verify(s.Models[0]), Runner: s.Models[0].Runner, Yield: func(verify.Difference) { mended++ }}
+		for range 4 {
+			round, err := r.Round(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range round.Left {
+				t.Errorf("left: %+v", l)
+			}
+		}
+	}
+	close(stopWriting)
+	writers.Wait()
+	left, _, err := (&repair.Repair{Verify: s.Verify(s.Models[0]), Runner: s.Models[0].Runner, Yield: func(verify.Difference) { mended++ }}).Run(ctx)
+	if err != nil || len(left) > 0 {
+		t.Errorf("left in the end: %v, %+v", err, left)
+	}
+	stop()
+	wg.Wait()
+	if err := catchUp(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	verifyNothing(t, s)
+	t.Logf("%d writes, %d spoilt, %d differences put right", rows.Load(), spoilt, mended)
+	if spoilt == 0 || mended == 0 {
+		t.Error("nothing was repaired")
+	}
+}
+
+// spoilSome takes some of weir's bookkeeping and rows away, or makes it wrong.
+func (b *busy) spoilSome(t *testing.T, s *system.System, d *rand.Rand) (n int) {
+	m := s.Models[0].Model
+	spoil := func(table *store.Table, row value.Item, bad value.Item) {
+		key, _ := table.KeyOf(row)
+		w := store.Write{Ref: store.Ref{Table: table.Name, Key: key}, Put: bad, Delete: bad == nil}
+		w.If = store.Cond{{{Attr: table.Key.Partition.Name, Is: store.Exists}}}
+		for _, name := range []string{book.Version, book.Count, book.Position} {
+			if v := row.Get(name); !v.IsMissing() {
+				w.If = append(w.If, []store.Test{{Attr: name, Is: store.Eq, Value: v}})
+			}
+		}
+		if out, err := s.Store.Write(t.Context(), []store.Write{w}); err == nil && out[0].Err == nil {
+			n++
+		}
+	}
+	own := book.Table()
+	all(t, s.Store, own.Name, func(row value.Item) {
+		if d.IntN(3) > 0 {
+			return
+		}
+		for _, a := range row {
+			switch {
+			case a.Name == "a:mediaCount" || a.Name == "a:SharedCount":
+				spoil(&own, row, row.With(value.Attr{Name: a.Name, Value: value.OfInt(int64(d.IntN(99)))}))
+				return
+			case a.Name == "m" && a.Value.Len() > 1: // a member too few in a leaf
+				counts := a.Value.Item()
+				spoil(&own, row, row.With(value.Attr{Name: "m", Value: value.OfMap(counts[1:])}))
+				return
+			case a.Name == book.Told && row.Get(book.Sort).Text() == "-":
+				spoil(&own, row, row.With(value.Attr{Name: a.Name, Value: value.OfString("spoilt")}))
+				return
+			}
+		}
+	})
+	for _, mt := range m.Tables {
+		all(t, s.Store, mt.Name, func(row value.Item) {
+			if e := mt.Classify(row); e == nil || !e.Derived || e.SetOf() != nil || d.IntN(3) > 0 {
+				return
+			} else if e.Name == "UserItem" {
+				spoil(&mt.Table, row, row.With(value.Attr{Name: "Category", Value: value.OfString("spoilt")}))
+			}
+		})
+	}
+	return n
+}
+
+func all(t *testing.T, db store.Store, table string, yield func(value.Item)) {
+	t.Helper()
+	q := store.Query{Table: table}
+	for {
+		page, err := db.Query(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range page.Rows {
+			yield(row)
+		}
+		if q.After = page.Next; q.After == nil {
+			return
+		}
+	}
+}

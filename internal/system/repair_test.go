@@ -1,0 +1,163 @@
+package system_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/repair"
+	"weir/internal/runner"
+	"weir/internal/search"
+	"weir/internal/store"
+	"weir/internal/system"
+	"weir/internal/system/systemtest"
+	"weir/internal/value"
+	"weir/internal/verify"
+)
+
+// TestRepaired: whatever is spoilt, or changed by records that nobody ever applies, is
+// put right, and a second repair finds nothing to do.
+func TestRepaired(t *testing.T) {
+	for _, name := range []string{"gallery", "wardrobe", "watchlists", "viewing", "movienight"} {
+		if testing.Short() && name != "wardrobe" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			m, err := model.Load(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := openSystem(t, t.TempDir(), m)
+			replayInto(t, s, systemtest.Files(t, filepath.Join("../../testdata/streams", name)))
+			for _, sp := range spoils {
+				if sp.model != name {
+					continue
+				}
+				t.Run(sp.what, func(t *testing.T) {
+					back := sp.do(t, s)
+					lose(t, s)
+					found, left := repairAll(t, s)
+					if len(found) == 0 {
+						t.Error("nothing was put right")
+					}
+					if len(left) > 0 {
+						t.Errorf("left: %+v", left)
+					}
+					verifyNothing(t, s)
+					if found, left := repairAll(t, s); len(found)+len(left) > 0 {
+						t.Errorf("a second time it puts right %+v and leaves %+v", found, left)
+					}
+					if mt := m.Table(sp.table); mt != nil && sp.put == nil && !mt.Classify(back.Put).Derived {
+						writeOne(t, s.Store, back)
+						if err := catchUp(t.Context(), s); err != nil {
+							t.Fatal(err)
+						}
+						verifyNothing(t, s)
+					}
+				})
+			}
+			if len(m.Searches) > 0 {
+				repairDocuments(t, s)
+			}
+		})
+	}
+}
+
+// lose has nobody apply what is in the streams by now.
+func lose(t *testing.T, s *system.System) {
+	t.Helper()
+	tip := s.Store.(interface{ Tip() events.Position }).Tip()
+	m := s.Models[0].Model
+	for _, g := range s.Models[0].Runner.Groups() {
+		for _, mt := range m.AllTables() {
+			shards, err := s.Store.Shards(t.Context(), mt.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, sh := range shards {
+				writeOne(t, s.Store, store.Write{Ref: book.Checkpoint(m.Name, g, mt.Name, sh.ID), Ops: []store.Op{{Kind: store.Set, Attr: book.Position, Value: tip.Value()}}})
+			}
+		}
+	}
+}
+
+func catchUp(ctx context.Context, s *system.System) error {
+	done := make(chan struct{})
+	close(done)
+	f := runner.Follower{Runner: s.Models[0].Runner}
+	return f.CatchUp(ctx, done)
+}
+
+func repairAll(t *testing.T, s *system.System) (found []verify.Difference, left []repair.Left) {
+	t.Helper()
+	r := repair.Repair{
+		Verify: s.Verify(s.Models[0]), Runner: s.Models[0].Runner, Passed: func(ctx context.Context) error { return catchUp(ctx, s) },
+		Yield: func(d verify.Difference) { found = append(found, d) },
+	}
+	left, _, err := r.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found, left
+}
+
+// repairDocuments gives the index another document of a row, none, and one of a row
+// that is not there.
+func repairDocuments(t *testing.T, s *system.System) {
+	m := s.Models[0].Model
+	sr := m.Searches[0]
+	doc := searched(t, s, sr)
+	stale, gone, other := doc, doc, doc
+	stale.Text, gone.Deleted, other.ID = []string{"other words"}, true, doc.ID+"x"
+	for _, d := range []search.Document{stale, gone, other} {
+		at, err := s.Index.Positions(t.Context(), []search.Document{d})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Position = at[0]; d.Position.IsZero() {
+			d.Position = events.PositionOf(1)
+		}
+		if errs, err := s.Index.Apply(t.Context(), []search.Document{d}); err != nil || errs[0] != nil {
+			t.Fatal(err, errs)
+		}
+		said(t, s, "search "+sr.Name)
+		if found, left := repairAll(t, s); len(found) != 1 || len(left) > 0 {
+			t.Errorf("it puts right %+v and leaves %+v", found, left)
+		}
+		verifyNothing(t, s)
+	}
+	// A change that comes after it is still the newest.
+	row := first(t, s.Store, sr.Of.Table.Name, []string{sr.Text[0].Name})
+	if sr.Of.Table.Classify(row) != sr.Of {
+		return
+	}
+	key, _ := sr.Of.Table.KeyOf(row)
+	writeOne(t, s.Store, store.Write{Ref: store.Ref{Table: sr.Of.Table.Name, Key: key}, Put: row.With(value.Attr{Name: sr.Text[0].Name, Value: value.OfString("afterwards")})})
+	if err := catchUp(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	verifyNothing(t, s)
+}
+
+// searched is the document of some row.
+func searched(t *testing.T, s *system.System, sr *model.Search) (doc search.Document) {
+	t.Helper()
+	for q := (store.Query{Table: sr.Of.Table.Name}); doc.ID == ""; {
+		page, err := s.Store.Query(t.Context(), q)
+		if err != nil || len(page.Rows) == 0 {
+			t.Fatal(err, "no row is searched")
+		}
+		for _, row := range page.Rows {
+			key, _ := sr.Of.Table.KeyOf(row)
+			if d, ok := projections.DocumentOf(s.Models[0].Model, sr, sr.Of.Table.Classify(row), key, row); ok {
+				doc = d
+			}
+		}
+		q.After = page.Next
+	}
+	return doc
+}
