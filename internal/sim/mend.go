@@ -1,0 +1,93 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"weir/internal/book"
+	"weir/internal/repair"
+	"weir/internal/runner"
+	"weir/internal/value"
+	"weir/internal/verify"
+)
+
+// mends is how many rounds a repair may take: what is put right may be what something
+// else is derived from.
+const mends = 2 * rounds
+
+// mend has repair put right what records that were missing left wrong, and then holds
+// everything against the truth as if nothing had been missing, but for history, which
+// nobody can tell any more. The application then goes on, and it still is right.
+func (w *world) mend() {
+	if len(w.failures) > 0 || slices.ContainsFunc(w.kept(), func(d value.Item) bool { return d.Get("kind").Text() != string(runner.DeadGap) }) {
+		return // what is kept has to be done before
+	}
+	for n := 0; ; n++ {
+		round := w.repair()
+		w.settle()
+		if len(w.failures) > 0 {
+			return
+		}
+		if round.Mended > 0 && n < mends {
+			w.counted["mended"] += round.Mended
+			continue
+		}
+		if len(round.Left)+len(round.Busy)+len(round.Fine)+round.Mended > 0 {
+			w.fail(Stuck, "repair: it does not come to rest: %d put right, left %v, changed meanwhile %v, all right %v", round.Mended, round.Left, round.Busy, round.Fine)
+			return
+		}
+		break
+	}
+	w.counted["gaps healed"]++
+	w.healed()
+	for _, d := range w.kept() {
+		_ = w.alone("settled", func(r *runner.Runner) error { return r.Discard(context.Background(), d.Get(book.Sort).Text()) })
+	}
+	for i := range goesOn {
+		w.app.act(whatFollows + i)
+	}
+	if w.heal(); len(w.kept()) == 0 && len(w.failures) == 0 {
+		w.healed()
+		w.recount()
+	}
+}
+
+// goesOn is how many acts come after a repair, and whatFollows the number of the
+// first: no run has that many before.
+const goesOn, whatFollows = 12, 1 << 20
+
+// healed holds what is state against the truth.
+func (w *world) healed() {
+	before := len(w.failures)
+	t := w.app.truth()
+	t.state()
+	t.compareSets()
+	w.accounts()
+	for i := before; i < len(w.failures); i++ {
+		w.failures[i].What = "after a repair: " + w.failures[i].What
+	}
+}
+
+// repair does a round of the real one.
+func (w *world) repair() (round *repair.Round) {
+	err := w.alone("repair", func(r *runner.Runner) (err error) {
+		v := &verify.Verify{Model: w.model, Store: w.base}
+		if len(w.model.Searches) > 0 {
+			v.Index = w.index
+		}
+		p := repair.Repair{Verify: v, Runner: r, Yield: func(verify.Difference) {}, Passed: func(context.Context) error {
+			if !w.trims.caughtUp() {
+				return errors.New("it is not caught up")
+			}
+			return nil
+		}}
+		round, err = p.Round(context.Background())
+		return err
+	})
+	if err != nil || round == nil {
+		w.fail(Stuck, "repair: %v", err)
+		return &repair.Round{}
+	}
+	return round
+}
