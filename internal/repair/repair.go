@@ -33,8 +33,6 @@ type Repair struct {
 	Dry bool
 	// Yield is told of each difference that is put right.
 	Yield func(verify.Difference)
-	// Say, when set, is told how it goes.
-	Say func(string)
 }
 
 // Left is a difference that is not put right, and why.
@@ -112,12 +110,6 @@ func (r *Repair) passed(ctx context.Context) error {
 		return r.Passed(ctx)
 	}
 	return r.Runner.Passed(ctx)
-}
-
-func (r *Repair) say(format string, args ...any) {
-	if r.Say != nil {
-		r.Say(fmt.Sprintf(format, args...))
-	}
 }
 
 // Round is what became of the differences of one verification.
@@ -258,14 +250,12 @@ func (m *mending) counts(ctx context.Context, things []*thing) error {
 		}
 	}
 	m.tip()
-	m.say("recounting %d values", len(todo))
 	count, err := m.Verify.Count(ctx)
 	if err != nil {
 		return err
 	}
 	var places []runner.Place
 	if waits {
-		m.say("waiting until what was written meanwhile is applied")
 		if err := m.passed(ctx); err != nil {
 			return err
 		}
