@@ -27,6 +27,8 @@ type Repair struct {
 	// Passed returns when the group rows has applied all that was written before it was
 	// called; nil is the runner's, for which somebody else has to be applying.
 	Passed func(context.Context) error
+	// NoCounts leaves what counts as it is: nobody can tell when all is applied.
+	NoCounts bool
 	// Only, when set, chooses.
 	Only func(*verify.Difference) bool
 	// Dry writes nothing: everything that could be put right is yielded.
@@ -77,6 +79,9 @@ func (r *Repair) Run(ctx context.Context) (left []Left, gaps []runner.Dead, err 
 			return round.Left, nil, nil
 		case round.Mended > 0:
 			idle = 0
+			if r.NoCounts {
+				continue
+			}
 			if err := r.passed(ctx); err != nil { // what comes of it
 				return nil, nil, err
 			}
@@ -197,7 +202,7 @@ type mending struct {
 
 // became notes what became of a thing. Errors that are about it alone leave it.
 func (m *mending) became(t *thing, done, differs bool, err error) error {
-	for _, why := range []error{runner.ErrParked, runner.ErrNotOurs, runner.ErrDamaged, store.ErrRefused, value.ErrNumber, ErrFunction, ErrBeyond} {
+	for _, why := range []error{runner.ErrParked, runner.ErrNotOurs, runner.ErrDamaged, runner.ErrLag, store.ErrRefused, value.ErrNumber, ErrFunction, ErrBeyond} {
 		if errors.Is(err, why) {
 			for _, d := range t.differences {
 				m.round.Left = append(m.round.Left, Left{d, err})
@@ -231,8 +236,12 @@ func (m *mending) counts(ctx context.Context, things []*thing) error {
 	waits := false
 	for _, t := range things {
 		switch counts := t.Kind == verify.Book || t.Kind == verify.Set; {
-		case counts && m.function:
-			if err := m.became(t, false, true, ErrFunction); err != nil {
+		case counts && (m.function || m.NoCounts):
+			why := runner.ErrLag
+			if m.function {
+				why = ErrFunction
+			}
+			if err := m.became(t, false, true, why); err != nil {
 				return err
 			}
 		case counts:

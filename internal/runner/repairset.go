@@ -61,6 +61,10 @@ func sound(nodes map[string]*projections.Node) bool {
 	return true
 }
 
+func sameVersions(a, b map[string]*projections.Node) bool {
+	return maps.EqualFunc(a, b, func(x, y *projections.Node) bool { return value.Equal(x.Version, y.Version) })
+}
+
 // RepairSet makes the nodes of a set count its members so often, and nothing else; e
 // is nil where no row shows anything of it. done is false where a node is not as it
 // was noted any more.
@@ -71,8 +75,12 @@ func (r *Runner) RepairSet(ctx context.Context, e *model.Entity, root store.Ref,
 	switch {
 	case len(todo) == 0:
 		return true, false, nil
-	case !sound(nodes):
-		return false, true, ErrDamaged
+	case !sound(nodes): // or it was split while it was noted, a page after the other
+		now, err := r.Nodes(ctx, partition)
+		if err == nil && sameVersions(nodes, now) {
+			err = ErrDamaged
+		}
+		return false, true, err
 	}
 	for len(todo) > 0 {
 		leaf := s.leafOf(todo[0])

@@ -78,7 +78,7 @@ func (b *busy) run(t *testing.T) {
 	var rows atomic.Int64
 	for w := range 3 {
 		writers.Go(func() {
-			d := rand.New(rand.NewPCG(uint64(w), 1))
+			d := newRand(uint64(w))
 			for i := 0; ; i++ {
 				select {
 				case <-stopWriting:
@@ -211,3 +211,5 @@ func all(t *testing.T, db store.Store, table string, yield func(value.Item)) {
 		}
 	}
 }
+
+func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
