@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"weir/internal/book"
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/store"
@@ -115,12 +114,6 @@ func (c Count) Join(list, name string) (projections.Join, bool) {
 func (d Difference) Plain() Difference {
 	d.What = nil
 	return d
-}
-
-// SetName is the name of a set by its first row, and the partition of its nodes.
-func SetName(m *model.Model, root store.Ref) (name, partition string) {
-	name = book.RowText(root)
-	return name, book.Nodes(m.Name) + name
 }
 
 // RowText is a row as differences name it.
