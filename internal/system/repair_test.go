@@ -62,7 +62,27 @@ func TestRepaired(t *testing.T) {
 			if len(m.Searches) > 0 {
 				repairDocuments(t, s)
 			}
+			gap(t, s)
 		})
+	}
+}
+
+// gap: one that was named is given up when nothing is wrong, and not before.
+func gap(t *testing.T, s *system.System) {
+	run := s.Models[0].Runner
+	if _, err := run.KeepDead(t.Context(), runner.Dead{Kind: runner.DeadGap, Target: "shard s of t", Source: "after 1, up to 2"}); err != nil {
+		t.Fatal(err)
+	}
+	r := repair.Repair{Verify: s.Verify(s.Models[0]), Runner: run, Yield: func(verify.Difference) {}, Passed: func(context.Context) error { return nil }}
+	r.Only = func(*verify.Difference) bool { return false }
+	for _, want := range []int{1, 0} {
+		if _, _, err := r.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if gaps, err := run.Gaps(t.Context()); err != nil || len(gaps) != want {
+			t.Errorf("%d gaps, %v, want %d", len(gaps), err, want)
+		}
+		r.Only = nil
 	}
 }
 
