@@ -316,16 +316,51 @@ func (r *Runner) applyQueued(ctx context.Context, queue []Dead, publish Dead, st
 		}
 		ws, out = append(ws, heads...), out-1
 	}
-	total, err := projections.Sum(adds)
-	if err != nil {
-		return err
-	}
 	w := r.unpark(queue[0].Row, out)
 	w.Ops = append(w.Ops, store.Op{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())})
+	total, err := projections.Sum(adds)
+	if err != nil {
+		return r.setQueued(ctx, adds, w, ws)
+	}
 	for _, a := range total {
 		w.Ops = append(w.Ops, store.Op{Kind: store.Add, Attr: a.Name, Value: a.Value})
 	}
 	return r.Store.Transact(ctx, append(ws, w))
+}
+
+// setQueued applies amounts of which no number can hold the sum, while one can hold
+// what they make of the book: 1E-20 becomes -1E+20. It does so again where the book was
+// written meanwhile.
+func (r *Runner) setQueued(ctx context.Context, adds []projections.Add, w store.Write, ws []store.Write) error {
+	ops := w.Ops
+	for noted := (value.Value{}); ; {
+		rows, err := r.get(ctx, []store.Ref{w.Ref})
+		if err != nil {
+			return err
+		}
+		has := rows[0].Get(book.Count)
+		if !noted.IsMissing() && value.Equal(has, noted) {
+			return store.ErrCondition // it was not the book that had changed
+		}
+		noted = has
+		all := slices.Clone(adds)
+		for _, a := range rows[0] {
+			if slices.ContainsFunc(adds, func(add projections.Add) bool { return add.Field == a.Name }) {
+				all = append(all, projections.Add{Field: a.Name, Amount: a.Value})
+			}
+		}
+		total, err := projections.Sum(all)
+		if err != nil {
+			return err
+		}
+		w.Ops, w.If = slices.Clone(ops), store.Cond{{same(book.Count, rows[0])}}
+		for _, a := range total {
+			w.Ops = append(w.Ops, set(a.Name, a.Value))
+		}
+		if err := r.Store.Transact(ctx, append(slices.Clone(ws), w)); !errors.Is(err, store.ErrCondition) {
+			return err
+		}
+	}
 }
 
 // show publishes a target's book.

@@ -162,6 +162,7 @@ func (w *world) streams() {
 		clear(w.foreign)
 		w.foreign[""] = true // from now on nobody knows who wrote a version
 		w.note("world", fmt.Sprintf("power cut: %d changes lost", w.base.cut(w.faults.dice)), nil)
+		w.app.copies = nil // of what it read, some never was
 		for len(w.nodes) > 0 {
 			w.nodes[0].die()
 		}
