@@ -87,7 +87,22 @@ func (w *world) rough(o Options) (acts int) {
 	if w.way == byReader { // it has more to do for the same
 		least, every = 1500, 3
 	}
+	away := w.trims != nil && w.faults.rates[Trim] > 0 && d.chance(0.4)
 	for turn := 0; turn < 6000 && len(w.failures) == 0; turn++ {
+		if away && next >= acts/2 {
+			away = false
+			w.settle()
+			w.faults.over, w.calm = false, false
+			for len(w.nodes) > 0 {
+				w.nodes[0].die()
+			}
+			for until := next + 10; next < until; next++ {
+				if next < acts && !o.Skip[next] {
+					w.app.act(next)
+				}
+			}
+			w.trims.away()
+		}
 		switch u := w.sched.n(100); {
 		case u < every:
 			if next < acts && !o.Skip[next] {

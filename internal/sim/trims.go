@@ -55,6 +55,18 @@ func (t *trims) shorten(in *table, s *shard) {
 	t.forgets(s, n)
 }
 
+// away is that nobody was there for a day: shards forget what nobody has read.
+func (t *trims) away() {
+	for _, mt := range t.model.Tables {
+		in := t.base.tables[mt.Name]
+		for _, s := range in.shards {
+			if left := len(s.records) - s.trimmed; left > 0 && t.begun(in, s) && t.might(Trim, 40) {
+				t.forgets(s, 1+t.faults.dice.n(left))
+			}
+		}
+	}
+}
+
 // forgets has a shard forget its next records, and go from the list when it is closed
 // and has none.
 func (w *world) forgets(s *shard, n int) {
