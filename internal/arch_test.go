@@ -54,7 +54,7 @@ var below = map[string][]string{
 	"replay":      {"value", "events", "store", "book", "model", "projections", "runner"},
 	"why":         {"value", "events", "store", "book", "model", "projections", "replay"},
 	"verify":      {"value", "events", "store", "search", "book", "model", "projections", "runner"},
-	"repair":      {"value", "events", "store", "book", "model", "projections", "runner", "verify"},
+	"repair":      {"value", "events", "store", "search", "book", "model", "projections", "runner", "verify"},
 	"query":       {"value", "events", "store", "search", "book", "model", "projections"},
 	"ingest":      {"value", "store", "book", "model", "projections", "query"},
 	"progress":    {},

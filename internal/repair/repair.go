@@ -15,6 +15,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/runner"
+	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/value"
 	"weir/internal/verify"
@@ -202,7 +203,7 @@ type mending struct {
 
 // became notes what became of a thing. Errors that are about it alone leave it.
 func (m *mending) became(t *thing, done, differs bool, err error) error {
-	for _, why := range []error{runner.ErrParked, runner.ErrNotOurs, runner.ErrDamaged, runner.ErrLag, store.ErrRefused, value.ErrNumber, ErrFunction, ErrBeyond} {
+	for _, why := range []error{runner.ErrParked, runner.ErrNotOurs, runner.ErrDamaged, runner.ErrLag, store.ErrRefused, search.ErrRefused, value.ErrNumber, ErrFunction, ErrBeyond} {
 		if errors.Is(err, why) {
 			for _, d := range t.differences {
 				m.round.Left = append(m.round.Left, Left{d, err})
