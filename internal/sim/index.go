@@ -44,8 +44,8 @@ func (x *index) Apply(_ context.Context, docs []search.Document) ([]error, error
 func (x *index) Holds(_ context.Context, docs []search.Document) ([]bool, error) {
 	out := make([]bool, len(docs))
 	for i := range docs {
-		d := x.docs[docName(&docs[i])]
-		out[i] = !d.Deleted && slices.Equal(d.Text, docs[i].Text) && maps.EqualFunc(d.Values, docs[i].Values, value.Equal)
+		d, is := x.docs[docName(&docs[i])]
+		out[i] = is && !d.Deleted && slices.Equal(d.Text, docs[i].Text) && maps.EqualFunc(d.Values, docs[i].Values, value.Equal)
 	}
 	return out, nil
 }
