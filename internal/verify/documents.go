@@ -3,6 +3,8 @@ package verify
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"weir/internal/projections"
 	"weir/internal/search"
@@ -63,7 +65,7 @@ func (v *Verify) indexes(ctx context.Context) error {
 				break
 			}
 		}
-		for id := range want {
+		for _, id := range slices.Sorted(maps.Keys(want)) {
 			v.differs("search "+s.Name, id, "in the index", "not in the index", What{Kind: Document, Search: s, Name: id})
 		}
 	}

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -110,7 +111,8 @@ func orEmpty(it value.Item) value.Item {
 
 // untold are the facts that stand nowhere.
 func (v *Verify) untold() {
-	for of, l := range v.told {
+	for _, of := range slices.Sorted(maps.Keys(v.told)) {
+		l := v.told[of]
 		for _, name := range l.names {
 			if !l.seen[name] {
 				v.differs("told", of+" "+name, text(value.OfMap(l.told[name])), text(value.Value{}), What{Kind: Told, List: of, Name: name})

@@ -9,6 +9,8 @@ package verify
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"weir/internal/book"
@@ -87,7 +89,8 @@ func (v *Verify) Run(ctx context.Context, yield func(Difference)) error {
 	if err := v.scan(ctx, v.recount); err != nil {
 		return err
 	}
-	for _, t := range v.expect {
+	for _, name := range slices.Sorted(maps.Keys(v.expect)) {
+		t := v.expect[name]
 		if err := t.settle(); err != nil {
 			v.differs("book", rowText(v.Model, t.row), err.Error(), "parked", What{})
 		}
@@ -343,7 +346,7 @@ func (v *Verify) books(ctx context.Context) error {
 		}
 		q.After = page.Next
 	}
-	for name := range v.expect {
+	for _, name := range slices.Sorted(maps.Keys(v.expect)) {
 		v.book(name, value.Item{})
 	}
 	v.untold()
@@ -374,8 +377,8 @@ func (v *Verify) book(name string, b value.Item) {
 			v.differs("book "+a.Name, row, text(n), text(a.Value), What{Kind: Book, Name: name})
 		}
 	}
-	for field, n := range want {
-		if n.Sign() != 0 {
+	for _, field := range slices.Sorted(maps.Keys(want)) {
+		if n := want[field]; n.Sign() != 0 {
 			v.differs("book "+field, row, text(n), text(value.Value{}), What{Kind: Book, Name: name})
 		}
 	}
