@@ -106,6 +106,11 @@ func Value(attr, v string) string { return Values(attr) + v }
 // Values is what the names of all counts of a distinct begin with.
 func Values(attr string) string { return "d:" + attr + ":" }
 
+// IsSum reports whether an attribute of a book is an accumulator, of whichever kind.
+func IsSum(name string) bool {
+	return strings.HasPrefix(name, Sum("")) || strings.HasPrefix(name, Rows("")) || strings.HasPrefix(name, "d:")
+}
+
 // Table describes our table.
 func Table() store.Table {
 	return store.Table{
@@ -130,6 +135,14 @@ func Of(model string, target store.Ref) store.Ref { return Ref("book|"+model+"|"
 // Node is a node of the tree that keeps the set in a row.
 func Node(model string, root store.Ref, path string) store.Ref {
 	return Ref(Nodes(model)+RowText(root), path)
+}
+
+// PathOf is the path of the node that a row keeps.
+func PathOf(row value.Item) string {
+	if path := row.Get(Sort).Text(); path != "-" {
+		return path
+	}
+	return ""
 }
 
 // Nodes is what the partitions of a model's sets begin with.

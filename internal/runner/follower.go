@@ -170,7 +170,7 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 			return err
 		}
 		if n < 2*pageRecords[c.group] && until != nil && !last && !(c.Prompt && c.group == GroupRows) {
-			if err := gather(ctx, until, gathering[c.group]); err != nil {
+			if err := pause(ctx, until, gathering[c.group]); err != nil {
 				return err
 			}
 		}
@@ -198,8 +198,8 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 	return nil
 }
 
-// gather waits a while, or until closes, or the context ends.
-func gather(ctx context.Context, until <-chan struct{}, while time.Duration) error {
+// pause waits a while, or until closes, or the context ends.
+func pause(ctx context.Context, until <-chan struct{}, while time.Duration) error {
 	timer := time.NewTimer(while)
 	defer timer.Stop()
 	select {

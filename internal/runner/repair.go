@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"weir/internal/book"
@@ -83,7 +82,7 @@ func (r *Runner) Passed(ctx context.Context) error {
 		if !waits {
 			return nil
 		}
-		if err := sleep(ctx, passedEvery); err != nil {
+		if err := pause(ctx, nil, passedEvery); err != nil {
 			return err
 		}
 	}
@@ -91,17 +90,6 @@ func (r *Runner) Passed(ctx context.Context) error {
 
 // passedEvery is how often it is looked how far a shard is applied.
 const passedEvery = 20 * time.Millisecond
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
 
 // passedShard waits until a shard is applied up to what is its end now.
 func (r *Runner) passedShard(ctx context.Context, table string, s store.Shard) error {
@@ -121,7 +109,7 @@ func (r *Runner) passedShard(ctx context.Context, table string, s store.Shard) e
 			}
 			continue
 		}
-		if err := sleep(ctx, passedEvery); err != nil {
+		if err := pause(ctx, nil, passedEvery); err != nil {
 			return err
 		}
 	}
@@ -134,7 +122,7 @@ func (r *Runner) endOf(ctx context.Context, table, shard string, after events.Po
 		page, err := r.Store.Read(ctx, table, shard, end, pageRecords[GroupRows])
 		switch {
 		case errors.Is(err, store.ErrTrimmed):
-			return end, false, sleep(ctx, passedEvery)
+			return end, false, pause(ctx, nil, passedEvery)
 		case err != nil:
 			return end, false, err
 		case len(page.Records) > 0:
@@ -202,17 +190,12 @@ func (r *Runner) did(ctx context.Context, w store.Write) (bool, error) {
 	return out[0].Err == nil, nil
 }
 
-// isSum reports whether an attribute of a book is an accumulator.
-func isSum(name string) bool {
-	return strings.HasPrefix(name, "a:") || strings.HasPrefix(name, "c:") || strings.HasPrefix(name, "d:")
-}
-
 // RepairBook makes a book hold sums, and nothing else. done is false where it is not
 // as it was noted any more; differs is false where nothing had to be done.
 func (r *Runner) RepairBook(ctx context.Context, ref store.Ref, noted, sums value.Item, places []Place) (done, differs bool, err error) {
 	var ops []store.Op
 	for _, a := range noted {
-		if isSum(a.Name) && !sums.Has(a.Name) && a.Value.Sign() != 0 {
+		if book.IsSum(a.Name) && !sums.Has(a.Name) && a.Value.Sign() != 0 {
 			ops = append(ops, store.Op{Kind: store.Remove, Attr: a.Name})
 		}
 	}

@@ -27,10 +27,7 @@ func (r *Runner) Nodes(ctx context.Context, partition string) (map[string]*proje
 			return nil, err
 		}
 		for _, row := range page.Rows {
-			path := row.Get(book.Sort).Text()
-			if path == "-" {
-				path = ""
-			}
+			path := book.PathOf(row)
 			nodes[path] = projections.NodeFrom(path, row)
 		}
 		if q.After = page.Next; q.After == nil {

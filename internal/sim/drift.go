@@ -18,7 +18,7 @@ import (
 // rows and documents that it names are those that are wrong, and no others. History
 // and weir's own tables are more than the truth can tell.
 func (w *world) drift() {
-	if slices.ContainsFunc(w.kept(), func(d value.Item) bool { return d.Get("kind").Text() != string(runner.DeadGap) }) {
+	if w.keepsMore() {
 		return // of what is kept verify says so
 	}
 	w.counted["drifts"]++
@@ -31,8 +31,8 @@ func (w *world) drift() {
 	named := map[string]bool{}
 	for _, d := range found {
 		name, ok := names[d.Row]
-		if index, is := strings.CutPrefix(d.Derivation, "search "); is {
-			name, ok = w.model.Name+"-"+index+"\x00"+d.Row, true
+		if d.What.Kind == verify.Document {
+			name, ok = docName(&search.Document{Index: projections.IndexName(w.model, d.What.Search), ID: d.What.Name}), true
 		}
 		if named[name] = true; ok && !w.unshown(&d) && !t.differ[name] && !t.differ[w.shownBy(name)] {
 			w.fail(Unaccounted, "verify: after a gap it finds %+v, where nothing is wrong", d)
@@ -45,10 +45,15 @@ func (w *world) drift() {
 	}
 }
 
+// keepsMore reports whether more is kept than gaps that were named.
+func (w *world) keepsMore() bool {
+	return slices.ContainsFunc(w.kept(), func(d value.Item) bool { return d.Get("kind").Text() != string(runner.DeadGap) })
+}
+
 // unsearchable says of a difference that it is of a row whose key is too long for a
 // document: with its record lost nothing that is kept says so.
 func unsearchable(d verify.Difference) bool {
-	return strings.HasPrefix(d.Derivation, "search ") && len(d.Row) > search.MaxID
+	return d.What.Kind == verify.Document && len(d.What.Name) > search.MaxID
 }
 
 // shownBy is the row that a document shows: verify holds the one against the other as

@@ -8,7 +8,6 @@ import (
 	"weir/internal/book"
 	"weir/internal/repair"
 	"weir/internal/runner"
-	"weir/internal/value"
 	"weir/internal/verify"
 )
 
@@ -20,7 +19,7 @@ const mends = 2 * rounds
 // everything against the truth as if nothing had been missing, but for history, which
 // nobody can tell any more. The application then goes on, and it still is right.
 func (w *world) mend() {
-	if len(w.failures) > 0 || slices.ContainsFunc(w.kept(), func(d value.Item) bool { return d.Get("kind").Text() != string(runner.DeadGap) }) {
+	if len(w.failures) > 0 || w.keepsMore() {
 		return // what is kept has to be done before
 	}
 	for n := 0; ; n++ {
@@ -73,11 +72,7 @@ func (w *world) healed() {
 // repair does a round of the real one.
 func (w *world) repair() (round *repair.Round) {
 	err := w.alone("repair", func(r *runner.Runner) (err error) {
-		v := &verify.Verify{Model: w.model, Store: w.base}
-		if len(w.model.Searches) > 0 {
-			v.Index = w.index
-		}
-		p := repair.Repair{Verify: v, Runner: r, Yield: func(verify.Difference) {}, Passed: func(context.Context) error {
+		p := repair.Repair{Verify: w.verifier(), Runner: r, Yield: func(verify.Difference) {}, Passed: func(context.Context) error {
 			if !w.trims.caughtUp() {
 				return errors.New("it is not caught up")
 			}

@@ -20,8 +20,7 @@ func (w *world) recount() {
 	if len(w.kept()) > 0 { // of what is kept it says so
 		return
 	}
-	found := w.verify()
-	if len(found) > 0 {
+	if found := w.verify(); len(found) > 0 {
 		w.fail(Reordered, "verify: it finds %+v, where all is well", found[0])
 		return
 	}
@@ -45,18 +44,22 @@ func (w *world) recount() {
 		}
 		mend()
 	}
-	found = w.verify()
-	if len(found) > 0 {
+	if found := w.verify(); len(found) > 0 {
 		w.fail(Reordered, "verify: it finds %+v, which was mended", found[0])
 	}
 }
 
-func (w *world) verify() (found []verify.Difference) {
-	v := verify.Verify{Model: w.model, Store: w.base}
+// verifier is the real one, over what there is.
+func (w *world) verifier() *verify.Verify {
+	v := &verify.Verify{Model: w.model, Store: w.base}
 	if len(w.model.Searches) > 0 {
 		v.Index = w.index
 	}
-	err := v.Run(context.Background(), func(d verify.Difference) { found = append(found, d) })
+	return v
+}
+
+func (w *world) verify() (found []verify.Difference) {
+	err := w.verifier().Run(context.Background(), func(d verify.Difference) { found = append(found, d) })
 	if err != nil {
 		w.fail(Stuck, "verify: %v", err)
 	}

@@ -87,28 +87,25 @@ func (w *world) rough(o Options) (acts int) {
 	if w.way == byReader { // it has more to do for the same
 		least, every = 1500, 3
 	}
+	act := func() {
+		if next < acts && !o.Skip[next] {
+			w.app.act(next)
+		}
+		next++
+	}
 	away := w.trims != nil && w.faults.rates[Trim] > 0 && d.chance(0.4)
 	for turn := 0; turn < 6000 && len(w.failures) == 0; turn++ {
 		if away && next >= acts/2 {
 			away = false
-			w.settle()
-			w.faults.over, w.calm = false, false
-			for len(w.nodes) > 0 {
-				w.nodes[0].die()
-			}
-			for until := next + 10; next < until; next++ {
-				if next < acts && !o.Skip[next] {
-					w.app.act(next)
+			w.absence(func() {
+				for range 10 {
+					act()
 				}
-			}
-			w.trims.away()
+			})
 		}
 		switch u := w.sched.n(100); {
 		case u < every:
-			if next < acts && !o.Skip[next] {
-				w.app.act(next)
-			}
-			next++
+			act()
 		case u < 12:
 			w.show()
 		case u < 15:
@@ -178,9 +175,23 @@ func (w *world) streams() {
 		w.foreign[""] = true // from now on nobody knows who wrote a version
 		w.note("world", fmt.Sprintf("power cut: %d changes lost", w.base.cut(w.faults.dice)), nil)
 		w.app.copies = nil // of what it read, some never was
-		for len(w.nodes) > 0 {
-			w.nodes[0].die()
-		}
+		w.allDie()
+	}
+}
+
+// absence is that all is applied, and then nobody is there for as long as streams
+// remember, while the application goes on.
+func (w *world) absence(meanwhile func()) {
+	w.settle()
+	w.faults.over, w.calm = false, false
+	w.allDie()
+	meanwhile()
+	w.trims.away()
+}
+
+func (w *world) allDie() {
+	for len(w.nodes) > 0 {
+		w.nodes[0].die()
 	}
 }
 

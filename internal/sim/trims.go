@@ -32,12 +32,29 @@ func newTrims(w *world) *trims {
 // forget has shards forget some of their first records. Mostly those are read, if
 // not applied: a sink may be slow. A shard of which nothing was applied yet cannot
 // say that something is gone, and forgets nothing.
-func (t *trims) forget() {
+func (t *trims) forget() { t.each(t.shorten) }
+
+// away is that nobody was there for a day: shards forget what nobody has read.
+func (t *trims) away() {
+	t.each(func(in *table, s *shard) {
+		if upTo := len(s.records); t.strikes(in, s, upTo) {
+			t.forgets(s, 1+t.faults.dice.n(upTo-s.trimmed))
+		}
+	})
+}
+
+func (t *trims) each(do func(in *table, s *shard)) {
 	for _, mt := range t.model.Tables {
-		for _, s := range t.base.tables[mt.Name].shards {
-			t.shorten(t.base.tables[mt.Name], s)
+		in := t.base.tables[mt.Name]
+		for _, s := range in.shards {
+			do(in, s)
 		}
 	}
+}
+
+// strikes says whether a shard forgets some of its first records, up to so many, now.
+func (t *trims) strikes(in *table, s *shard, upTo int) bool {
+	return upTo > s.trimmed && t.begun(in, s) && t.might(Trim, 40)
 }
 
 func (t *trims) shorten(in *table, s *shard) {
@@ -45,7 +62,7 @@ func (t *trims) shorten(in *table, s *shard) {
 	if t.sched.chance(0.05) {
 		upTo = min(s.seen, len(s.records))
 	}
-	if upTo <= s.trimmed || !t.begun(in, s) || !t.might(Trim, 40) {
+	if !t.strikes(in, s, upTo) {
 		return
 	}
 	n := 1 + t.faults.dice.n(upTo-s.trimmed)
@@ -53,18 +70,6 @@ func (t *trims) shorten(in *table, s *shard) {
 		n = upTo - s.trimmed
 	}
 	t.forgets(s, n)
-}
-
-// away is that nobody was there for a day: shards forget what nobody has read.
-func (t *trims) away() {
-	for _, mt := range t.model.Tables {
-		in := t.base.tables[mt.Name]
-		for _, s := range in.shards {
-			if left := len(s.records) - s.trimmed; left > 0 && t.begun(in, s) && t.might(Trim, 40) {
-				t.forgets(s, 1+t.faults.dice.n(left))
-			}
-		}
-	}
 }
 
 // forgets has a shard forget its next records, and go from the list when it is closed

@@ -2,7 +2,6 @@ package system_test
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 
 	"weir/internal/book"
@@ -14,7 +13,6 @@ import (
 	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/system"
-	"weir/internal/system/systemtest"
 	"weir/internal/value"
 	"weir/internal/verify"
 )
@@ -22,48 +20,36 @@ import (
 // TestRepaired: whatever is spoilt, or changed by records that nobody ever applies, is
 // put right, and a second repair finds nothing to do.
 func TestRepaired(t *testing.T) {
-	for _, name := range []string{"gallery", "wardrobe", "watchlists", "viewing", "movienight"} {
-		if testing.Short() && name != "wardrobe" {
-			continue
+	eachRecording(t, func(t *testing.T, s *system.System) {
+		for _, sp := range spoilsOf(s) {
+			t.Run(sp.what, func(t *testing.T) { sp.repaired(t, s) })
 		}
-		t.Run(name, func(t *testing.T) {
-			m, err := model.Load(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s := openSystem(t, t.TempDir(), m)
-			replayInto(t, s, systemtest.Files(t, filepath.Join("../../testdata/streams", name)))
-			for _, sp := range spoils {
-				if sp.model != name {
-					continue
-				}
-				t.Run(sp.what, func(t *testing.T) {
-					back := sp.do(t, s)
-					lose(t, s)
-					found, left := repairAll(t, s)
-					if len(found) == 0 {
-						t.Error("nothing was put right")
-					}
-					if len(left) > 0 {
-						t.Errorf("left: %+v", left)
-					}
-					if found, left := repairAll(t, s); len(found)+len(left) > 0 {
-						t.Errorf("a second time it puts right %+v and leaves %+v", found, left)
-					}
-					if mt := m.Table(sp.table); mt != nil && sp.put == nil && !mt.Classify(back.Put).Derived {
-						writeOne(t, s.Store, back)
-						if err := catchUp(t.Context(), s); err != nil {
-							t.Fatal(err)
-						}
-						verifyNothing(t, s)
-					}
-				})
-			}
-			if len(m.Searches) > 0 {
-				repairDocuments(t, s)
-			}
-			gap(t, s)
-		})
+		if len(s.Models[0].Model.Searches) > 0 {
+			repairDocuments(t, s)
+		}
+		gap(t, s)
+	})
+}
+
+func (sp *spoil) repaired(t *testing.T, s *system.System) {
+	back := sp.do(t, s)
+	lose(t, s)
+	found, left := repairAll(t, s)
+	if len(found) == 0 {
+		t.Error("nothing was put right")
+	}
+	if len(left) > 0 {
+		t.Errorf("left: %+v", left)
+	}
+	if found, left := repairAll(t, s); len(found)+len(left) > 0 {
+		t.Errorf("a second time it puts right %+v and leaves %+v", found, left)
+	}
+	if mt := s.Models[0].Model.Table(sp.table); mt != nil && sp.put == nil && !mt.Classify(back.Put).Derived {
+		writeOne(t, s.Store, back)
+		if err := catchUp(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		verifyNothing(t, s)
 	}
 }
 

@@ -55,10 +55,7 @@ func (v *Verify) leaf(f *found) {
 
 // node notes a node of a set's tree.
 func (v *Verify) node(name string, row value.Item) {
-	path := row.Get(book.Sort).Text()
-	if path == "-" {
-		path = ""
-	}
+	path := book.PathOf(row)
 	v.set(name).nodes[path] = projections.NodeFrom(path, row)
 }
 

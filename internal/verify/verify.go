@@ -365,7 +365,7 @@ func (v *Verify) book(name string, b value.Item) {
 		}
 	}
 	for _, a := range b {
-		if !strings.HasPrefix(a.Name, "a:") && !strings.HasPrefix(a.Name, "c:") && !strings.HasPrefix(a.Name, "d:") {
+		if !book.IsSum(a.Name) {
 			continue
 		}
 		n, ok := want[a.Name]
