@@ -24,6 +24,9 @@ import (
 func TestBlackBox(t *testing.T) {
 	for _, dir := range systemtest.Recordings(t) {
 		name := filepath.Base(dir)
+		if testing.Short() && name != "watchlists" {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			if _, err := model.Load(name); err != nil {
 				t.Fatal(err)
@@ -68,7 +71,7 @@ func serve(t *testing.T, cause error, code int, args ...string) (base string) {
 		}
 	})
 	address := regexp.MustCompile(`http://\S+/v1`)
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if base = address.FindString(stderr.text()); base != "" {
 			return base
 		}

@@ -98,7 +98,7 @@ func get() {
 	url := "http://" + os.Getenv("ADDR") + flag.Arg(0)
 	var res *http.Response
 	var err error
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if res, err = http.Get(url); err == nil {
 			break
 		}

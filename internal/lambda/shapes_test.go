@@ -170,7 +170,7 @@ func TestPartOfAnEvent(t *testing.T) {
 			h.Portion = 2
 			var report lambda.Report
 			h.Report = func(r lambda.Report) { report = r }
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			out, err := h.Invoke(ctx, []byte(c.payload))
 			if ctx.Err() != nil {

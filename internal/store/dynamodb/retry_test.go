@@ -133,9 +133,8 @@ func TestWritesSentAgain(t *testing.T) {
 
 func TestPatienceEnds(t *testing.T) {
 	s, sv := fake(throttled)
-	start := time.Now()
 	_, err := s.Write(t.Context(), []store.Write{addThing("a")})
-	if err == nil || time.Since(start) > 5*time.Second || len(sv.seen) < 3 {
+	if err == nil || len(sv.seen) < 3 {
 		t.Errorf("%v after %d requests", err, len(sv.seen))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
