@@ -26,6 +26,7 @@ type host struct {
 	*world
 	name    string
 	n       *node // that runs on it; nil for none
+	off     bool  // it lost its power, and nothing ran on it since
 	files   map[string]*file
 	removed map[string]*file           // since something was made beside it: may come back
 	kept    map[string]events.Position // up to where a process has said to have each shard on this disk
@@ -89,16 +90,31 @@ func damaged(b []byte, k Kind, d *dice) []byte {
 	return b
 }
 
-// wear damages the tail of what is durable in one of the spools.
-func (h *host) wear(k Kind) {
-	var logs []string
+// spooled are the files of spools that hold something, and of these the ones that
+// others go on from.
+func (h *host) spooled() (all, amid []string) {
 	for _, name := range slices.Sorted(maps.Keys(h.files)) {
-		if len(h.files[name].durable) > 0 && path.Base(name) != "end" {
-			logs = append(logs, name)
+		if len(h.files[name].durable) == 0 || path.Base(name) == "end" {
+			continue
 		}
+		if n := len(all); n > 0 && path.Dir(all[n-1]) == path.Dir(name) {
+			amid = append(amid, all[n-1])
+		}
+		all = append(all, name)
 	}
+	return all, amid
+}
+
+// wear damages the tail of what is durable in one of the spools, mostly of a file
+// that others go on from.
+func (h *host) wear(k Kind) {
+	logs, amid := h.spooled()
 	if len(logs) == 0 {
 		return
+	}
+	if len(amid) > 0 && h.faults.dice.chance(0.7) {
+		h.reach("a file of a spool is damaged that others go on from")
+		logs = amid
 	}
 	f := h.files[pick(h.faults.dice, logs)]
 	from := max(0, len(f.durable)-1-h.faults.dice.n(2000))

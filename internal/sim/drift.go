@@ -78,22 +78,27 @@ func (w *world) unshown(d *verify.Difference) bool {
 }
 
 // printed are the names of rows, those that must be there and those that are, by how
-// verify prints them.
+// verify prints them. All rows of a set go by the name of its first.
 func (t *truth) printed() map[string]string {
 	out := map[string]string{}
-	add := func(table *store.Table, k store.Key) {
-		out[table.Name+" "+string(value.AppendPlainItem(nil, table.Item(k)))] = refName(store.Ref{Table: table.Name, Key: k})
+	add := func(table *store.Table, k, of store.Key) {
+		out[table.Name+" "+string(value.AppendPlainItem(nil, table.Item(k)))] = refName(store.Ref{Table: table.Name, Key: of})
 	}
 	for _, k := range t.rows {
-		add(&k.table.Table, k.key)
+		add(&k.table.Table, k.key, k.key)
 	}
 	for _, s := range t.members { // the first row of a set may be missing
-		add(&s.table.Table, s.key)
+		add(&s.table.Table, s.key, s.key)
 	}
 	for _, mt := range t.model.Tables {
 		t.base.tables[mt.Name].each(func(k store.Key, row value.Item) {
-			if e := mt.Classify(row); e == nil || !history(e) {
-				add(&mt.Table, k)
+			switch e := mt.Classify(row); {
+			case e == nil || !history(e) && e.SetOf() == nil:
+				add(&mt.Table, k, k)
+			case e.SetOf() != nil:
+				if root, _, ok := e.LeafPath(k); ok {
+					add(&mt.Table, k, root)
+				}
 			}
 		})
 	}

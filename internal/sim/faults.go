@@ -96,6 +96,7 @@ type faults struct {
 	struck  map[Kind]int
 	log     []strike
 	over    bool
+	fair    bool // what ends or hinders processes waits for worse weather
 }
 
 // strike is one fault that happened.
@@ -136,6 +137,35 @@ func newFaults(seed uint64, kinds []Kind, without map[int]bool) *faults {
 	return f
 }
 
+// always are the kinds that strike in fair weather too: what the application does, and
+// what happens to streams, and a process that stands still.
+var always = []Kind{Redelivery, Reorder, TwoWorkers, Split, Expiry, Skew, ClockBack, Trim, RudeOverwrite, RudeRecreate, RudeRename}
+
+// weather has spells in which nothing ends or hinders a process, and others: a process
+// takes long until it has a place in anything, and would never live to see it.
+type weather struct {
+	d           *dice
+	fair, rough int // how many turns a spell has at the most
+	turns       int // that are left of this one
+}
+
+func newWeather(seed uint64) *weather {
+	d := newDice(seed, "weather", 0)
+	return &weather{d: d, fair: 100 + d.n(700), rough: 30 + d.n(300)}
+}
+
+// turn is the weather of the next turn.
+func (w *weather) turn(f *faults) {
+	if w.turns--; w.turns > 0 {
+		return
+	}
+	if f.fair = !f.fair; f.fair {
+		w.turns = 1 + w.d.n(w.fair)
+	} else {
+		w.turns = 1 + w.d.n(w.rough)
+	}
+}
+
 // strike says whether a fault strikes here and now.
 func (f *faults) strike(k Kind) bool { return f.might(k, 1) }
 
@@ -147,7 +177,7 @@ func (f *faults) might(k Kind, times float64) bool {
 	if f.struck[k] == 0 {
 		p = max(p, min(soon, sooner*p))
 	}
-	if f.over || p == 0 || f.left == 0 || !f.dice.chance(min(0.9, p)) {
+	if f.over || f.fair && !slices.Contains(always, k) || p == 0 || f.left == 0 || !f.dice.chance(min(0.9, p)) {
 		return false
 	}
 	f.number++
@@ -158,6 +188,13 @@ func (f *faults) might(k Kind, times float64) bool {
 	f.struck[k]++
 	f.log = append(f.log, strike{f.number, k})
 	return true
+}
+
+// anyhow is might in any weather, for where the most is at stake.
+func (f *faults) anyhow(k Kind, times float64) bool {
+	defer func(fair bool) { f.fair = fair }(f.fair)
+	f.fair = false
+	return f.might(k, times)
 }
 
 // happened counts a fault that came of others.

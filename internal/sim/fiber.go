@@ -18,15 +18,16 @@ type fiber struct {
 
 	over    bool
 	crashed bool
-	err     error  // how it ended by itself
-	bug     string // a panic of the code under test, with its stack
-	asleep  int    // how many turns it sleeps
-	drag    int    // for how many turns it sleeps at the most each time that it has gone on
-	doomed  bool   // it makes no more calls than the one it is amid
-	idle    bool   // it paused because it found nothing to do
-	call    int    // the number of the call that it is amid
-	began   int    // how many writes there had been when it last read records
-	part    bool   // it may come to its end while its process goes on
+	err     error    // how it ended by itself
+	bug     string   // a panic of the code under test, with its stack
+	asleep  int      // how many turns it sleeps
+	drag    int      // for how many turns it sleeps at the most each time that it has gone on
+	doomed  bool     // it makes no more calls than the one it is amid
+	idle    bool     // it paused because it found nothing to do
+	call    int      // the number of the call that it is amid
+	amid    []string // the rows of that call
+	began   int      // how many writes there had been when it last read records
+	part    bool     // it may come to its end while its process goes on
 	// ready, when set, says whether what it waits for is there.
 	ready func() bool
 }

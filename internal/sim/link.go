@@ -67,7 +67,9 @@ func (l *link) amid(what string, names ...string) {
 	if l.strike(Zombie) {
 		f.asleep = 10 + l.faults.dice.n(120)
 	}
+	f.amid = names
 	f.pause()
+	f.amid = nil
 	l.base.who, l.base.began = f.name, f.began
 }
 

@@ -35,7 +35,7 @@ type known struct {
 	entity *model.Entity
 	own    value.Item // without what is tallied and stepped on it
 	image  value.Item
-	follow []string // attributes that follow
+	last   []string // attributes that show the last value of a row that is gone
 }
 
 func (k *known) name() string { return refName(store.Ref{Table: k.table.Name, Key: k.key}) }
@@ -99,8 +99,10 @@ func (t *truth) made(r *model.RowRule, row value.Item, d *deed) (*known, bool) {
 	var attrs []value.Attr
 	for _, f := range r.Fields {
 		if fl := f.Expr.Follow; fl != nil {
-			k.follow = append(k.follow, fl.Attr)
-			attrs = append(attrs, value.Attr{Name: fl.Attr, Value: t.followedBy(fl, row)})
+			v, stands := t.followedBy(fl, row)
+			if attrs = append(attrs, value.Attr{Name: fl.Attr, Value: v}); !stands {
+				k.last = append(k.last, fl.Attr)
+			}
 			continue
 		}
 		vals[f.Name] = t.eval(&f.Expr, row, d)
@@ -226,12 +228,15 @@ func (t *truth) follows() {
 	}
 }
 
-func (t *truth) followedBy(f *model.Follow, row value.Item) value.Value {
+// followedBy is the value that a row follows, and whether the row that has it stands.
+func (t *truth) followedBy(f *model.Follow, row value.Item) (v value.Value, stands bool) {
 	key, ok := f.Source.Key(from(f.Key, row))
 	if !ok {
-		return value.Value{}
+		return value.Value{}, false
 	}
-	return t.followed[f.Field.Name+"|"+refName(store.Ref{Table: f.Source.Table.Name, Key: key})]
+	is := t.base.tables[f.Source.Table.Name].get(key)
+	stands = is != nil && f.Source.Table.Classify(is) == f.Source
+	return t.followed[f.Field.Name+"|"+refName(store.Ref{Table: f.Source.Table.Name, Key: key})], stands
 }
 
 // from gives names their values, from a row.
@@ -499,6 +504,11 @@ func (t *truth) state() {
 			continue
 		}
 		have := row.Filter(func(n string) bool { return !book.IsOurs(n) })
+		if t.trims.gaps() { // nobody can tell any more what a row that is gone had last
+			for _, a := range k.last {
+				k.image = k.image.With(value.Attr{Name: a, Value: have.Get(a)})
+			}
+		}
 		want := k.image
 		if k.entity != nil && k.entity.Derived { // what others put there is no matter
 			want = want.Filter(func(n string) bool { return n != ballast })

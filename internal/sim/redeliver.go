@@ -5,6 +5,7 @@ import (
 
 	"weir/internal/book"
 	"weir/internal/events"
+	"weir/internal/live"
 	"weir/internal/projections"
 	"weir/internal/runner"
 )
@@ -41,6 +42,9 @@ func (w *world) redeliver() {
 		f.pause()
 		f.began = w.base.writes
 		r := n.runner(f)
+		if w.way == byReader { // its list of shards is older than all of them
+			r.Retired = live.New(r, live.Options{Disk: diskLink{}}).Retired
+		}
 		if _, err := r.Rows(context.Background(), b); err != nil || r.Index == nil {
 			return err
 		}

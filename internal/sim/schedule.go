@@ -85,7 +85,7 @@ func (w *world) rough(o Options) (acts int) {
 	next, crowd := 0, 1
 	least, every := 400, 6
 	if w.way == byReader { // it has more to do for the same
-		least, every = 1500, 3
+		least, every, crowd = 1500, 3, 1+d.n(3)
 	}
 	act := func() {
 		if next < acts && !o.Skip[next] {
@@ -94,7 +94,11 @@ func (w *world) rough(o Options) (acts int) {
 		next++
 	}
 	away := w.trims != nil && w.faults.rates[Trim] > 0 && d.chance(0.4)
+	sky := newWeather(w.seed)
 	for turn := 0; turn < 6000 && len(w.failures) == 0; turn++ {
+		if w.way == byReader {
+			sky.turn(w.faults)
+		}
 		if away && next >= acts/2 {
 			away = false
 			w.absence(func() {
@@ -137,6 +141,7 @@ func (w *world) rough(o Options) (acts int) {
 			break
 		}
 	}
+	w.faults.fair = false
 	return acts
 }
 
@@ -159,9 +164,10 @@ func (w *world) show() {
 func (w *world) streams() {
 	t := w.base.tables[pick(w.sched, w.model.Tables).Name]
 	s := pick(w.sched, t.shards)
-	if !s.Closed && len(s.records) > 0 && len(t.shards) < 12 && w.might(Split, 5) {
-		t.split(s, w.faults.dice)
-		s.ended = w.clock
+	if w.way == byReader {
+		w.maySplit(t, s, 15)
+	} else {
+		w.maySplit(t, s, 5)
 	}
 	switch w.way {
 	case byReader:
@@ -192,6 +198,14 @@ func (w *world) absence(meanwhile func()) {
 func (w *world) allDie() {
 	for len(w.nodes) > 0 {
 		w.nodes[0].die()
+	}
+}
+
+// maySplit closes a shard, where there are not too many.
+func (w *world) maySplit(t *table, s *shard, times float64) {
+	if !s.Closed && len(s.records) > 0 && len(t.shards) < 12 && w.might(Split, times) {
+		t.split(s, w.faults.dice)
+		s.ended = w.clock
 	}
 }
 

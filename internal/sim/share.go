@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"weir/internal/events"
@@ -15,19 +16,22 @@ import (
 // out often, and files small, so that there are many.
 const (
 	leaseTime = 30 * time.Second
-	listTime  = 5 * time.Second
 	pollTime  = time.Second
-	fileBytes = 4 << 10
+	fileBytes = 4 << 10 // at the most
 )
+
+// listTimes are how often shards are listed: one of these in a run.
+var listTimes = []time.Duration{5 * time.Second, 30 * time.Second, 4 * time.Minute}
 
 // share has the process take part in following the streams, on a machine that is
 // free: mostly on one that others were on before, so that their spools are there.
 func (n *node) share() {
 	n.host = n.free()
-	n.host.n = n
+	n.host.n, n.host.off = n, false
 	run := n.runner(nil)
+	d := newDice(n.seed, "share", 0)
 	n.reader = live.New(run, live.Options{
-		Dir: n.host.name, Lease: leaseTime, List: listTime, Poll: pollTime, Segment: fileBytes, Log: slog.New(slog.DiscardHandler),
+		Dir: n.host.name, Lease: leaseTime, List: pick(d, listTimes), Poll: pollTime, Segment: 1 + int64(d.n(fileBytes)), Log: slog.New(slog.DiscardHandler),
 		Owner: n.name, Disk: diskLink{n.host, n}, Wait: n.wait, Go: n.part,
 	})
 	ctx, stop := context.WithCancel(context.Background())
@@ -77,6 +81,11 @@ func (w *world) free() *host {
 			free = append(free, h)
 		}
 	}
+	for _, h := range free { // a machine that has its power back
+		if h.off && w.sched.chance(0.7) {
+			return h
+		}
+	}
 	if len(free) == 0 || len(w.hosts) < mostHosts && w.sched.chance(0.1) {
 		return w.newHost()
 	}
@@ -89,6 +98,23 @@ func (n *node) wait(ctx context.Context, more <-chan struct{}, while time.Durati
 	f.rest(func() bool { return ctx.Err() != nil || len(more) > 0 || !n.clock.Before(until) })
 	select {
 	case <-more:
+		return true
+	default:
+		return false
+	}
+}
+
+// await is how a group that found nothing waits: until its process has read more, or
+// for a second. So turns go to who has something to do.
+func (n *node) await(f *fiber) {
+	more, _ := n.reader.Changed("")
+	until := n.clock.Add(pollTime)
+	f.rest(func() bool { return isClosed(more) || !n.clock.Before(until) })
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
 		return true
 	default:
 		return false
@@ -143,12 +169,25 @@ func (n *node) stall() {
 // theirs over, where they do the most harm.
 func (w *world) stir(owner string) {
 	for _, n := range w.nodes {
-		if n.reader == nil || n.name != owner || !w.sched.chance(0.7) {
+		if n.reader == nil || n.name != owner || !w.sched.chance(0.4) {
 			continue
 		}
 		turns := 5 + w.sched.n(120)
 		for _, f := range n.fibers {
 			f.asleep = min(f.asleep, turns)
+		}
+	}
+}
+
+// waken has a worker that stands still go on when another has written what it is about
+// to read or write: there it does the most harm.
+func (w *world) waken(who, name string) {
+	for _, n := range w.nodes {
+		for _, f := range n.fibers {
+			if f.asleep > 0 && f.name != who && slices.Contains(f.amid, name) && w.sched.chance(0.3) {
+				w.reach("a sleeper wakes where another has written")
+				f.asleep = 1 + w.sched.n(5)
+			}
 		}
 	}
 }
@@ -162,17 +201,26 @@ func (w *world) machines() {
 	if h.n != nil && w.sched.chance(0.1) {
 		h.n.stop()
 	}
+	might, times := w.faults.might, 0.5
+	if _, amid := h.spooled(); len(amid) > 0 { // it has the most to lose
+		might, times = w.faults.anyhow, 3
+	}
 	for _, k := range []Kind{PowerCut, TornLog, FlippedLog} {
-		if !w.might(k, 0.5) {
-			continue
+		if might(k, times) {
+			h.fails(k)
+			return
 		}
-		if h.n != nil {
-			h.n.die()
-		}
-		h.cut(k)
-		if k != PowerCut {
-			h.wear(k)
-		}
-		return
+	}
+}
+
+// fails is that a machine loses its power.
+func (h *host) fails(k Kind) {
+	if h.n != nil {
+		h.n.die()
+	}
+	h.off = true
+	h.cut(k)
+	if k != PowerCut {
+		h.wear(k)
 	}
 }

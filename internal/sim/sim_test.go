@@ -90,6 +90,11 @@ func TestFull(t *testing.T) {
 			t.Errorf("no %s", what)
 		}
 	}
+	for _, state := range states {
+		if n := *full / 500; r.Counted[state] < n {
+			t.Errorf("%s: %d times, fewer than %d", state, r.Counted[state], n)
+		}
+	}
 	if r.Counted["spoilt"] < least {
 		t.Errorf("%d values spoilt, fewer than %d", r.Counted["spoilt"], least)
 	}
@@ -104,8 +109,18 @@ var covered = func() (out []string) {
 	for _, kind := range []string{"count", "sum", "mean", "distinct", "part of a set", "member of a set", "status", "copy", "copy gone", "sum", "followed", "followed by history", "document gone", "document of nothing"} {
 		out = append(out, "spoilt "+kind)
 	}
-	return append(out, "negative deltas", "empty values", "unicode values", "largest keys", "rows of 400 KB", "hot keys", "replays", "replays on a disk", "runs of days", "outlived", "shards that are over", "gathers documents")
+	return append(out, "negative deltas", "empty values", "unicode values", "largest keys", "rows of 400 KB", "hot keys", "replays", "replays on a disk", "runs of days", "outlived", "shards that are over", "positions that leave books", "gathers documents")
 }()
+
+// states are what processes that share streams must get to, while faults strike: what
+// their promises are about.
+var states = []string{
+	"a place is saved", "a shard is taken over, with a place", "a shard is done for one group",
+	"a gap is named", "a gap that grew is named",
+	"a stream forgets what is not applied", "a shard is gone that is not applied", "a shard is gone that is not read",
+	"a stream forgets what a sleeper reads next", "a sleeper wakes where another has written",
+	"the power fails where only a spool has records", "a file of a spool is damaged that others go on from",
+}
 
 // long are lists that are longer than what is done at once; few schedules have some.
 var long = []string{"long list: each", "long list: fact", "long list: follow"}

@@ -34,11 +34,15 @@ func newTrims(w *world) *trims {
 // say that something is gone, and forgets nothing.
 func (t *trims) forget() { t.each(t.shorten) }
 
-// away is that nobody was there for a day: shards forget what nobody has read.
+// away is that nobody was there for a day: shards forget what nobody has read, and
+// some have closed meanwhile.
 func (t *trims) away() {
 	t.each(func(in *table, s *shard) {
+		if t.begun(in, s) {
+			t.maySplit(in, s, 10)
+		}
 		if upTo := len(s.records); t.strikes(in, s, upTo) {
-			t.forgets(s, 1+t.faults.dice.n(upTo-s.trimmed))
+			t.forgets(in, s, t.part(s, upTo-s.trimmed))
 		}
 	})
 }
@@ -58,18 +62,31 @@ func (t *trims) strikes(in *table, s *shard, upTo int) bool {
 }
 
 func (t *trims) shorten(in *table, s *shard) {
-	upTo := s.given
-	if t.sched.chance(0.05) {
+	upTo, all := s.given, 0.05
+	if t.open(in, s) { // a gap may grow
+		all = 0.7
+	}
+	if t.sched.chance(all) {
 		upTo = min(s.seen, len(s.records))
 	}
 	if !t.strikes(in, s, upTo) {
 		return
 	}
-	n := 1 + t.faults.dice.n(upTo-s.trimmed)
+	t.forgets(in, s, t.part(s, upTo-s.trimmed))
+}
+
+// part is how many of so many records a shard forgets: of one that is closed often all.
+func (t *trims) part(s *shard, of int) int {
 	if s.Closed && t.faults.dice.chance(0.5) {
-		n = upTo - s.trimmed
+		return of
 	}
-	t.forgets(s, n)
+	return 1 + t.faults.dice.n(of)
+}
+
+// open reports whether a gap was named that not every group has passed.
+func (t *trims) open(in *table, s *shard) bool {
+	all := t.named[s]
+	return len(all) > 0 && s.upTo(all[len(all)-1].after) >= t.applied(in, s)
 }
 
 // forgets has a shard forget its next records, and go from the list when it is closed
@@ -78,6 +95,51 @@ func (w *world) forgets(s *shard, n int) {
 	s.trimmed += n
 	s.gone = s.Closed && s.trimmed == len(s.records)
 	w.note("world", fmt.Sprintf("%s forgets %d of %d, %d are read", s.ID, s.trimmed, len(s.records), s.given), nil)
+}
+
+func (t *trims) forgets(in *table, s *shard, n int) {
+	t.world.forgets(s, n)
+	switch {
+	case s.trimmed <= t.applied(in, s):
+	case s.gone && s.given < s.trimmed:
+		t.reach("a shard is gone that is not read")
+	case s.gone:
+		t.reach("a shard is gone that is not applied")
+	default:
+		t.reach("a stream forgets what is not applied")
+	}
+	t.rouse(in, s)
+	t.strand(in, s)
+}
+
+// rouse has processes that stand still go on when a stream has forgotten what comes
+// after what they have read of a shard that is another's by now.
+func (t *trims) rouse(in *table, s *shard) {
+	owner := t.base.tables[book.TableName].get(book.Lease(t.model.Name, in.Name, s.ID).Key).Get("o").Text()
+	for _, n := range t.nodes {
+		if n.reader == nil || n.name == owner || !slices.ContainsFunc(n.fibers, func(f *fiber) bool { return f.asleep > 0 }) {
+			continue
+		}
+		if at := n.host.kept[in.Name+"|"+s.ID]; at.IsZero() || s.upTo(at) >= s.trimmed {
+			continue
+		}
+		t.reach("a stream forgets what a sleeper reads next")
+		turns := t.sched.n(20)
+		for _, f := range n.fibers {
+			f.asleep = min(f.asleep, turns)
+		}
+	}
+}
+
+// strand has the power fail where a spool is all that there is of records.
+func (t *trims) strand(in *table, s *shard) {
+	applied := t.applied(in, s)
+	for _, h := range t.hosts {
+		if at := s.upTo(h.kept[in.Name+"|"+s.ID]); at > applied && s.trimmed > applied && t.faults.anyhow(PowerCut, 10) {
+			t.reach("the power fails where only a spool has records")
+			h.fails(PowerCut)
+		}
+	}
 }
 
 func (t *trims) begun(mt *table, s *shard) bool {
@@ -91,7 +153,11 @@ func (t *trims) begun(mt *table, s *shard) bool {
 
 // wrote looks at what is written about streams.
 func (t *trims) wrote(who string, in *table, key store.Key, old, now value.Item) {
-	if t == nil || in.Name != book.TableName {
+	if t == nil {
+		return
+	}
+	t.waken(who, refName(store.Ref{Table: in.Name, Key: key}))
+	if in.Name != book.TableName {
 		return
 	}
 	if now == nil {
@@ -99,6 +165,8 @@ func (t *trims) wrote(who string, in *table, key store.Key, old, now value.Item)
 		return
 	}
 	switch kind, _, _ := strings.Cut(key.Partition.Text(), "|"); kind {
+	case "book", "each":
+		t.pruned(who, key, old, now)
 	case "check":
 		t.moved(who, key, old, now)
 	case "dead":
@@ -119,6 +187,12 @@ func (t *trims) moved(who string, key store.Key, old, now value.Item) {
 	s := t.base.tables[table].shard(id)
 	from, to := s.upTo(events.PositionFrom(old.Get(book.Position))), s.upTo(events.PositionFrom(now.Get(book.Position)))
 	n := counted(now) - counted(old)
+	if n > 0 {
+		t.reach("a place is saved")
+	}
+	if now.Has("d") && slices.ContainsFunc(t.groups(), func(g string) bool { return !t.checkpoint(g, t.base.tables[table], s).Has("d") }) {
+		t.reach("a shard is done for one group")
+	}
 	lost := to - from - n
 	most := 0
 	for i := from; i < to; i++ {
@@ -145,6 +219,24 @@ func (t *trims) forgotten(who string, key store.Key, old value.Item) {
 	t.retired[key.Partition.Text()+"|"+key.Sort.Text()] = old
 }
 
+// pruned says that a position of a shard leaves a row only when nothing of the shard
+// can come again: its checkpoints are gone.
+func (t *trims) pruned(who string, key store.Key, old, now value.Item) {
+	for _, a := range old {
+		lane, is := strings.CutPrefix(a.Name, book.Lane(""))
+		if !is || now.Has(a.Name) {
+			continue
+		}
+		t.counted["positions that leave books"]++
+		begun := t.some(func(g string, in *table, s *shard) bool {
+			return runner.Lane(in.Name, s.ID) == lane && (!s.gone || t.base.tables[book.TableName].get(book.Checkpoint(t.model.Name, g, in.Name, s.ID).Key) != nil)
+		})
+		if begun {
+			t.fail(Lost, "retire: %s forgets in %s the position of a shard that may come again: %s", who, key.Partition.Text(), plain(old))
+		}
+	}
+}
+
 // said looks at a gap that is named.
 func (t *trims) said(who string, row value.Item) {
 	for _, mt := range t.model.Tables {
@@ -159,8 +251,18 @@ func (t *trims) said(who string, row value.Item) {
 			}
 			t.named[s] = append(t.named[s], g)
 			t.counted["gaps"]++
+			t.reach("a gap is named")
+			if slices.ContainsFunc(t.named[s], func(o gap) bool { return o.after == g.after && o.before != g.before }) {
+				t.reach("a gap that grew is named")
+			}
 			for _, n := range t.nodes {
-				if n.host != nil && strings.HasPrefix(who, n.name+"/") && n.host.kept[mt.Name+"|"+s.ID].Compare(g.after) > 0 {
+				if n.host == nil || !strings.HasPrefix(who, n.name+"/") {
+					continue
+				}
+				if t.might(TwoWorkers, 5) { // before it has read on
+					n.stall()
+				}
+				if n.host.kept[mt.Name+"|"+s.ID].Compare(g.after) > 0 {
 					t.fail(Lost, "spool: %s names a gap of shard %s after %v, which its disk had up to %v", who, s.ID, g.after, n.host.kept[mt.Name+"|"+s.ID])
 				}
 			}
@@ -192,6 +294,9 @@ func (t *trims) taken(who string, key store.Key, old, now value.Item) {
 		if n.reader != nil && n.name != now.Get("o").Text() && n.reader.Tenure(table, id) != 0 {
 			t.fail(Doubled, "lease: %s takes shard %s while %s has it", who, id, n.name)
 		}
+	}
+	if in := t.base.tables[table]; old.Has("o") && t.begun(in, in.shard(id)) {
+		t.reach("a shard is taken over, with a place")
 	}
 	t.stir(old.Get("o").Text())
 }

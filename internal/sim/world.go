@@ -70,6 +70,13 @@ const (
 func (w *world) strike(k Kind) bool               { return w.faults.strike(k) }
 func (w *world) might(k Kind, times float64) bool { return w.faults.might(k, times) }
 
+// reach counts a state that runs are meant to get to while faults strike.
+func (w *world) reach(state string) {
+	if !w.calm {
+		w.counted[state]++
+	}
+}
+
 // note writes a line of the trace.
 func (w *world) note(who, what string, names []string) {
 	w.trace.Write([]byte(who))
@@ -221,7 +228,11 @@ func (n *node) until(f *fiber, s *runner.Stepper) error {
 		if err != nil {
 			return err
 		}
-		if read == 0 && !left {
+		switch {
+		case read > 0 || left:
+		case n.reader != nil:
+			n.await(f)
+		default:
 			f.idle = true
 			f.pause()
 		}
