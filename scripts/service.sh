@@ -55,8 +55,12 @@ POM
   printf '%s\n' "$dir"
 }
 
-# alive PIDFILE: whether the process that the file names is running.
-alive() { [ -s "$1" ] && kill -0 "$(cat "$1")" 2>/dev/null; }
+# alive PIDFILE: whether the process that the file names is running, and is one of these
+# services: a file that a restart left behind may name anybody.
+alive() {
+  [ -s "$1" ] && kill -0 "$(cat "$1")" 2>/dev/null &&
+    { ps -o args= -p "$(cat "$1")" 2>/dev/null || tr '\0' ' ' <"/proc/$(cat "$1")/cmdline"; } | grep -qF "$services"
+}
 
 # answers URL: whether anything speaks HTTP there; which status it gives does not matter.
 answers() { curl -s -o /dev/null --max-time 2 "$1"; }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"weir/internal/events"
-	"weir/internal/runner"
 	"weir/internal/store"
 )
 
@@ -222,21 +221,11 @@ func (h *holding) lost(ctx context.Context, after events.Position) error {
 	return h.spool.end()
 }
 
-// gap keeps a gap where people find it, and says it. One that another process has
-// named, and that has grown before anything behind it was applied, is another one.
+// gap names a gap of the shard. One that another process has named, and that has
+// grown before anything behind it was applied, is another one.
 func (h *holding) gap(ctx context.Context, after events.Position, to, what string) error {
-	d := runner.Dead{
-		Kind: runner.DeadGap, Target: fmt.Sprintf("shard %s of %s", h.shard, h.table), Position: after, Time: h.run.Now().UTC(),
-		Source: between(after, to),
-		Reason: fmt.Sprintf("records are missing after %v: %s; what is derived from them may be wrong. Before, the shard was read by %s: start a process on that directory, if its spool has them; else run projector verify, which says what is wrong (docs/aws.md, After a gap)", after, what, orNobody(h.before)),
-	}
-	id, err := h.run.KeepDead(ctx, d)
-	if err != nil {
-		return err
-	}
-	h.note(Gap)
-	h.opts.Log.Error("gap", "table", h.table, "shard", h.shard, "after", after, "what", what, "id", id)
-	return nil
+	return h.keepGap(ctx, fmt.Sprintf("shard %s of %s", h.shard, h.table), after, between(after, to),
+		fmt.Sprintf("records are missing after %v: %s; what is derived from them may be wrong. Before, the shard was read by %s: start a process on that directory, if its spool has them; else run projector verify, which says what is wrong (docs/aws.md, After a gap)", after, what, orNobody(h.before)))
 }
 
 func orNobody(s string) string {

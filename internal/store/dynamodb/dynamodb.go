@@ -103,15 +103,16 @@ type Store struct {
 	slots   chan struct{} // one for each request under way
 	closed  atomic.Bool
 
-	mu    sync.Mutex
-	arns  map[string]string // of tables' streams
-	lines map[line]*cursor  // where shards are being read
+	mu     sync.Mutex
+	arns   map[string][]string          // of tables' streams, the latest last
+	shards map[string]map[string]string // which of them each shard of a table is of
+	lines  map[line]*cursor             // where shards are being read
 }
 
 // Open gives a store with the tables described; they must exist (Deploy).
 func Open(cfg aws.Config, tables []store.Table, o Options) *Store {
 	o = o.withDefaults()
-	s := &Store{opts: o, tables: map[string]*store.Table{}, slots: make(chan struct{}, o.Concurrency), arns: map[string]string{}, lines: map[line]*cursor{}}
+	s := &Store{opts: o, tables: map[string]*store.Table{}, slots: make(chan struct{}, o.Concurrency), arns: map[string][]string{}, shards: map[string]map[string]string{}, lines: map[line]*cursor{}}
 	for i := range tables {
 		t := tables[i]
 		s.tables[t.Name] = &t

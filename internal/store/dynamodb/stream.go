@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -20,37 +22,72 @@ import (
 // maxRecords is how many records a page of a stream has at the most.
 const maxRecords = 1000
 
-// Shards lists the shards that the stream still knows, parents before children. A
-// parent that is not in the list is finished, and its records are gone.
+// Shards lists the shards that the table's streams still know, parents before
+// children. A parent that is not in the list is finished, and its records are gone.
 func (s *Store) Shards(ctx context.Context, table string) ([]store.Shard, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, fmt.Errorf("shards: %w", err)
 	}
+	arns, err := s.streamsOf(ctx, table)
 	var found []streams.Shard
-	arn, err := s.streamARN(ctx, table)
 	if err == nil {
-		found, err = s.describe(ctx, arn)
+		found, err = s.describeAll(ctx, table, arns)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("shards of %s: %w", table, s.streamError(table, err))
 	}
-	s.forget(table, found)
 	return inOrder(found), nil
 }
 
-// forget drops the cursors of shards that are listed no more: there are new ones for
-// ever.
-func (s *Store) forget(table string, found []streams.Shard) {
-	listed := make(map[string]bool, len(found))
-	for i := range found {
-		listed[aws.ToString(found[i].ShardId)] = true
+// Stream is the label of the table's stream, which grows when the stream is switched
+// off and on again: what was written in between is in no stream. One that was
+// switched off since can be read for a day, and its shards are listed as long.
+func (s *Store) Stream(ctx context.Context, table string) (label string, err error) {
+	arns, err := s.streamsOf(ctx, table)
+	if err != nil {
+		return "", fmt.Errorf("the stream of %s: %w", table, s.streamError(table, err))
+	}
+	_, label, _ = strings.Cut(arns[len(arns)-1], "/stream/")
+	return label, nil
+}
+
+// describeAll lists the shards of a table's streams, and remembers which of the
+// streams are there, and whose each shard is.
+func (s *Store) describeAll(ctx context.Context, table string, arns []string) (all []streams.Shard, err error) {
+	of, there := map[string]string{}, []string(nil)
+	for left := slices.Clone(arns); len(left) > 0; left = left[1:] {
+		found, on, err := s.describe(ctx, left[0])
+		if len(left) > 1 && errors.Is(named(err), store.ErrNoTable) {
+			continue // its day is over
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range found {
+			of[aws.ToString(found[i].ShardId)] = left[0]
+		}
+		all, there = append(all, found...), append(there, left[0])
+		if on || len(left) > 1 {
+			continue
+		}
+		latest, err := s.latest(ctx, table)
+		switch {
+		case errors.Is(err, store.ErrNoTable): // it is off
+		case err != nil:
+			return nil, err
+		case latest != left[0]:
+			left = append(left, latest)
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.lines, func(at line, _ *cursor) bool { return at.table == table && !listed[at.shard] })
+	s.arns[table], s.shards[table] = there, of
+	// There are new shards for ever.
+	maps.DeleteFunc(s.lines, func(at line, _ *cursor) bool { return at.table == table && of[at.shard] == "" })
+	return all, nil
 }
 
-func (s *Store) describe(ctx context.Context, arn string) (all []streams.Shard, err error) {
+func (s *Store) describe(ctx context.Context, arn string) (all []streams.Shard, on bool, err error) {
 	in := &dynamodbstreams.DescribeStreamInput{StreamArn: &arn}
 	for {
 		var out *dynamodbstreams.DescribeStreamOutput
@@ -59,11 +96,12 @@ func (s *Store) describe(ctx context.Context, arn string) (all []streams.Shard, 
 			return err
 		})
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		all = append(all, out.StreamDescription.Shards...)
-		if in.ExclusiveStartShardId = out.StreamDescription.LastEvaluatedShardId; in.ExclusiveStartShardId == nil {
-			return all, nil
+		d := out.StreamDescription
+		all = append(all, d.Shards...)
+		if in.ExclusiveStartShardId = d.LastEvaluatedShardId; in.ExclusiveStartShardId == nil {
+			return all, d.StreamStatus != streams.StreamStatusDisabling && d.StreamStatus != streams.StreamStatusDisabled, nil
 		}
 	}
 }
@@ -93,17 +131,30 @@ func inOrder(found []streams.Shard) []store.Shard {
 	return out
 }
 
-// streamARN is the table's stream, remembered until it is not there any more.
-func (s *Store) streamARN(ctx context.Context, table string) (string, error) {
+// streamsOf are the table's streams that are remembered, the latest last; at first it
+// is the one that is on.
+func (s *Store) streamsOf(ctx context.Context, table string) ([]string, error) {
+	s.mu.Lock()
+	arns := s.arns[table]
+	s.mu.Unlock()
+	if len(arns) > 0 {
+		return arns, nil
+	}
+	arn, err := s.latest(ctx, table)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.arns[table] = []string{arn}
+	return s.arns[table], nil
+}
+
+// latest is the stream that the table has now.
+func (s *Store) latest(ctx context.Context, table string) (arn string, err error) {
 	t, err := s.table(table)
 	if err != nil {
 		return "", err
-	}
-	s.mu.Lock()
-	arn := s.arns[table]
-	s.mu.Unlock()
-	if arn != "" {
-		return arn, nil
 	}
 	err = s.persist(ctx, true, func(ctx context.Context) error {
 		out, err := s.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.Name})
@@ -112,16 +163,25 @@ func (s *Store) streamARN(ctx context.Context, table string) (string, error) {
 		}
 		return err
 	})
+	if err == nil && arn == "" {
+		err = fmt.Errorf("table %s has no stream: %w", table, store.ErrNoTable)
+	}
+	return arn, err
+}
+
+// streamOf is the stream that a shard is of, as it was last listed.
+func (s *Store) streamOf(ctx context.Context, table, shard string) (string, error) {
+	s.mu.Lock()
+	arn := s.shards[table][shard]
+	s.mu.Unlock()
+	if arn != "" {
+		return arn, nil
+	}
+	arns, err := s.streamsOf(ctx, table)
 	if err != nil {
 		return "", err
 	}
-	if arn == "" {
-		return "", fmt.Errorf("table %s has no stream: %w", table, store.ErrNoTable)
-	}
-	s.mu.Lock()
-	s.arns[table] = arn
-	s.mu.Unlock()
-	return arn, nil
+	return arns[len(arns)-1], nil
 }
 
 // streamError names the errors of the streams' service; after one that says the
@@ -135,6 +195,7 @@ func (s *Store) streamError(table string, err error) error {
 	if errors.Is(known, store.ErrNoTable) {
 		s.mu.Lock()
 		delete(s.arns, table)
+		delete(s.shards, table)
 		s.mu.Unlock()
 	}
 	if known != nil {
@@ -160,7 +221,7 @@ func (s *Store) Read(ctx context.Context, table, shard string, after events.Posi
 	if err := s.enter(ctx); err != nil {
 		return store.Records{}, fmt.Errorf("reading the stream: %w", err)
 	}
-	arn, err := s.streamARN(ctx, table)
+	arn, err := s.streamOf(ctx, table, shard)
 	var page store.Records
 	if err == nil {
 		page, err = s.readShard(ctx, arn, line{table, shard}, after, max)
