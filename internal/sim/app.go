@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"weir/internal/book"
@@ -17,18 +18,20 @@ import (
 // did, in order.
 type app struct {
 	*world
-	words    *words
-	entities []*model.Entity // that it writes rows of
-	own      map[string]*ownRow
-	order    []string // of own's names, as they came
-	deeds    []*deed
-	copies   []snapshot      // rows as it read them some time
-	touched  map[string]bool // derived rows that it wrote or removed
-	members  map[string]*sums
-	hot      map[*model.Entity]value.Item
-	mass     bool          // a crowd is still to come in this run
-	crowded  *model.Entity // of which there is one
-	refused  int
+	words     *words
+	entities  []*model.Entity // that it writes rows of
+	own       map[string]*ownRow
+	order     []string // of own's names, as they came
+	deeds     []*deed
+	copies    []snapshot      // rows as it read them some time
+	touched   map[string]bool // derived rows that it wrote or removed
+	members   map[string]*sums
+	hot       map[*model.Entity]value.Item
+	mass      bool          // a crowd is still to come in this run
+	crowded   *model.Entity // of which there is one
+	told      string        // the list of followers that something has its moment in just now
+	favourite *model.Entity // what half of the run is about, nil for nothing
+	refused   int
 }
 
 // ownRow is a row as the application means it; image is nil where there is none.
@@ -71,6 +74,15 @@ func newApp(w *world) *app {
 			for range 4 {
 				a.entities = append(a.entities, e)
 			}
+			if each := slices.ContainsFunc(e.Rules, func(r *model.RowRule) bool { return r.Each != nil }); each || len(e.Told) > 0 {
+				a.entities = append(a.entities, slices.Repeat([]*model.Entity{e}, 6)...)
+			}
+		}
+	}
+	if d := newDice(w.seed, "favourite", 0); len(a.entities) > 0 && d.chance(0.3) { // what half of the run is about
+		if sources := slices.DeleteFunc(slices.Clone(a.entities), func(e *model.Entity) bool { return len(e.Sources) == 0 }); len(sources) > 0 {
+			a.favourite = pick(d, sources)
+			a.entities = append(a.entities, slices.Repeat([]*model.Entity{a.favourite}, len(a.entities))...)
 		}
 	}
 	return a
@@ -101,8 +113,16 @@ func (a *app) standing(of *model.Entity) (out []*ownRow) {
 func (a *app) act(n int) {
 	d := newDice(a.seed, "act", n)
 	e := pick(d, a.entities)
+	list := a.told
+	if a.told = ""; list != "" && d.chance(0.8) && a.leave(list, d) {
+		return
+	}
 	if a.mass && n >= 12 && a.hot[e] != nil && (listed(e) || !slices.ContainsFunc(a.entities, listed)) {
 		a.crowd(e, d)
+		return
+	}
+	if e == a.favourite && a.hot[e] != nil && d.chance(0.06) {
+		a.several(e, d)
 		return
 	}
 	switch u := d.n(100); {
@@ -143,15 +163,50 @@ func (a *app) create(e *model.Entity, d *dice) {
 	if !ok {
 		return
 	}
-	if hot := a.hot[e]; hot != nil && d.chance(0.3) { // much comes together at few keys
-		if again, ok := a.like(e, hot, 0, d); ok {
+	if hot := a.hot[e]; hot != nil && (d.chance(0.3) || e == a.favourite && d.chance(0.5)) { // much comes together at few keys
+		if again, ok := a.like(e, hot, d.n(len(e.PrimaryKey())), d); ok {
 			row = again
 			a.counted["hot keys"]++
 		}
 	} else if hot == nil {
 		a.hot[e] = row
 	}
+	if again, ok := a.meeting(e, row, d); ok {
+		row = again
+	}
 	a.put(e, row, d.chance(0.2))
+}
+
+// meeting is a row as one that is to be told to somebody, or to be followed by it,
+// now and then.
+func (a *app) meeting(e *model.Entity, row value.Item, d *dice) (value.Item, bool) {
+	vals := a.valuesOf(e, row)
+	meets := func(with *model.Entity, mine, theirs func(*model.Match) *model.Field, r *model.RowRule) bool {
+		others := a.standing(with)
+		if len(others) == 0 || !d.chance(0.5) {
+			return false
+		}
+		o := pick(d, others)
+		for i := range r.Each.By {
+			if m, t := mine(&r.Each.By[i]), theirs(&r.Each.By[i]); m != nil && t != nil {
+				vals[m.Name] = asTyped(t, o.image)
+			}
+		}
+		return true
+	}
+	follower := func(m *model.Match) *model.Field { return m.Field }
+	source := func(m *model.Match) *model.Field { return m.Expr.Field }
+	met := false
+	for _, r := range e.Told {
+		met = met || meets(r.Source, follower, source, r)
+	}
+	for _, r := range e.Rules {
+		met = met || r.Each != nil && meets(r.Each.Of, source, follower, r)
+	}
+	if !met {
+		return nil, false
+	}
+	return a.words.assemble(e, vals)
 }
 
 // put writes a row whole; a new one has no other there.
@@ -177,16 +232,7 @@ func listed(e *model.Entity) bool {
 // crowd makes many rows that say the same as a hot one and have one of its keys, if
 // they have two with names: so many that sets are split and lists have pages.
 func (a *app) crowd(e *model.Entity, d *dice) {
-	var keys []int
-	for i, kt := range e.PrimaryKey() {
-		if len(kt.Template.Names()) > 0 {
-			keys = append(keys, i)
-		}
-	}
-	side := -1
-	if len(keys) > 1 {
-		side = pick(d, keys)
-	}
+	side := sideOf(e, d)
 	for i := range pick(d, []int{70, 230, 230, 260}) {
 		if row, ok := a.beside(e, a.hot[e], side, i); ok {
 			a.put(e, row, false)
@@ -194,6 +240,31 @@ func (a *app) crowd(e *model.Entity, d *dice) {
 		}
 	}
 	a.mass, a.crowded = false, e
+}
+
+// several makes some rows of that kind.
+func (a *app) several(e *model.Entity, d *dice) {
+	side, first := sideOf(e, d), 300+d.n(100)
+	for i := range 4 + d.n(5) {
+		if row, ok := a.beside(e, a.hot[e], side, first+i); ok {
+			a.put(e, row, false)
+		}
+	}
+}
+
+// sideOf is one of an entity's keys that rows can have in common, -1 where there are
+// no two.
+func sideOf(e *model.Entity, d *dice) int {
+	var keys []int
+	for i, kt := range e.PrimaryKey() {
+		if len(kt.Template.Names()) > 0 {
+			keys = append(keys, i)
+		}
+	}
+	if len(keys) < 2 {
+		return -1
+	}
+	return pick(d, keys)
 }
 
 // beside is the nth row that says the same as another one and has the same key on a
@@ -236,24 +307,41 @@ func (a *app) disperse(d *dice) {
 
 // like is a row of an entity that has the names of one of its keys from another one.
 func (a *app) like(e *model.Entity, of value.Item, side int, d *dice) (value.Item, bool) {
-	vals := map[string]value.Value{}
 	fresh, ok := a.words.row(e, d)
 	if !ok {
 		return nil, false
 	}
-	for _, at := range e.Attributes {
-		vals[at.Name] = fresh.Get(at.Name)
-	}
-	for i, kt := range e.PrimaryKey() {
-		from := fresh
-		if i == side {
-			from = of
-		}
+	vals := a.valuesOf(e, fresh)
+	if side < len(e.PrimaryKey()) {
+		kt := e.PrimaryKey()[side]
 		for _, name := range kt.Template.Names() {
-			vals[name] = named(e, kt, name, from)
+			vals[name] = named(e, kt, name, of)
 		}
 	}
 	return a.words.assemble(e, vals)
+}
+
+// valuesOf are the values of all names of a row, those in its key included.
+func (a *app) valuesOf(e *model.Entity, row value.Item) map[string]value.Value {
+	vals := map[string]value.Value{}
+	for _, at := range e.Attributes {
+		vals[at.Name] = row.Get(at.Name)
+	}
+	for _, kt := range e.PrimaryKey() {
+		for _, name := range kt.Template.Names() {
+			vals[name] = named(e, kt, name, row)
+		}
+	}
+	return vals
+}
+
+// asTyped is a field of a row as somebody types it.
+func asTyped(f *model.Field, row value.Item) value.Value {
+	v := f.Get(row)
+	if !f.Typed() && v.Kind() == value.String {
+		v = value.OfString(model.Unescape(v.Text()))
+	}
+	return v
 }
 
 // named is the value of a name in a key of a row.
@@ -339,6 +427,38 @@ func (a *app) unshown(o *ownRow, stands value.Item, ops []store.Op) []store.Op {
 // moves reports whether steps write the attribute.
 func moves(e *model.Entity, name string) bool {
 	return e != nil && slices.ContainsFunc(e.Steps, func(s *model.Steps) bool { return slices.Contains(s.Attributes(), name) })
+}
+
+// hears notes that something to be told to a list of followers has its moment: it is
+// told next.
+func (a *app) hears(kind string, key store.Key) {
+	if kind == "each" && !strings.HasPrefix(key.Sort.Text(), "m") {
+		a.told = key.Partition.Text()
+	}
+}
+
+// tempted says that the application acts now, amid the telling.
+func (a *app) tempted() bool { return a.told != "" && a.sched.chance(0.4) }
+
+// leave removes a row that follows a list.
+func (a *app) leave(list string, d *dice) bool {
+	var of []*ownRow
+	for _, o := range a.standing(nil) {
+		ref := book.Follower(book.Ref(list, ""), store.Ref{Table: o.table.Name, Key: o.key})
+		if e := o.table.Classify(o.image); e != nil && len(e.Told) > 0 && a.base.tables[book.TableName].get(ref.Key) != nil {
+			of = append(of, o)
+		}
+	}
+	if len(of) == 0 {
+		return false
+	}
+	o := pick(d, of)
+	a.counted["left amid the telling"]++
+	done := a.write(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Delete: true}, nil)
+	if s, _ := a.base.tables[o.table.Name].newest(o.key); s != nil && d.chance(0.7) { // readers see it at once
+		s.seen = len(s.records)
+	}
+	return done
 }
 
 // remove removes a row.
@@ -464,111 +584,6 @@ func (a *app) large(e *model.Entity, d *dice) {
 const ballast = "ballast"
 
 var blanks = string(slices.Repeat([]byte("b"), store.MaxItemBytes))
-
-// overwrite writes back a row as it was read some time ago; or does so to a row
-// that only weir writes; or removes such a row.
-func (a *app) overwrite(d *dice) {
-	if derived := a.derivedRows(); len(derived) > 0 && d.chance(0.5) {
-		s := pick(d, derived)
-		a.copies = append(a.copies, s)
-		w := store.Write{Ref: store.Ref{Table: s.table.Name, Key: s.key}, Delete: true}
-		if e := s.table.Classify(s.row); len(e.Attributes) > 0 && d.chance(0.6) {
-			at := pick(d, e.Attributes)
-			if inKey(e, at.Name) || stamped(e, at.Name) || !ruled(e, at.Name) {
-				return
-			}
-			w.Delete, w.Put = false, s.row.With(value.Attr{Name: at.Name, Value: a.words.of(e, at.Name, d)})
-		}
-		a.write(s.table, w, nil)
-		return
-	}
-	if d.chance(0.3) && a.misstate(d) || len(a.copies) == 0 {
-		return
-	}
-	s := pick(d, a.copies)
-	if e := s.table.Classify(s.row); e != nil && e.Derived && (history(e) || a.bygone(&s)) {
-		return
-	}
-	a.write(s.table, store.Write{Ref: store.Ref{Table: s.table.Name, Key: s.key}, Put: s.row}, s.own)
-}
-
-// bygone reports whether a copy is of a row that may have gone so long ago that weir
-// remembers it no more.
-func (a *app) bygone(s *snapshot) bool {
-	ref := store.Ref{Table: s.table.Name, Key: s.key}
-	return a.hours > tombs && a.base.tables[s.table.Name].get(s.key) == nil && a.base.tables[book.TableName].get(book.Tombstone(ref).Key) == nil
-}
-
-// misstate writes over what weir shows on a row, under weir's own version.
-func (a *app) misstate(d *dice) bool {
-	var rows []*ownRow
-	for _, o := range a.standing(nil) {
-		if e := o.table.Classify(o.image); e != nil && len(shown(e, nil)) > 0 {
-			rows = append(rows, o)
-		}
-	}
-	if len(rows) == 0 {
-		return false
-	}
-	o := pick(d, rows)
-	attr := pick(d, shown(o.table.Classify(o.image), nil))
-	row := a.base.tables[o.table.Name].get(o.key).With(value.Attr{Name: attr.Name, Value: value.OfInt(int64(d.n(9)))})
-	return a.write(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Put: row}, o.image)
-}
-
-// ruled reports whether rules that make rows of an entity set the attribute; another
-// one is the application's there.
-func ruled(e *model.Entity, name string) bool {
-	return slices.ContainsFunc(e.MadeBy, func(r *model.RowRule) bool {
-		return slices.ContainsFunc(r.Fields, func(f model.Assign) bool { return f.Name == name })
-	})
-}
-
-// derivedRows are the rows that weir keeps as state.
-func (a *app) derivedRows() (out []snapshot) {
-	for _, t := range a.model.Tables {
-		a.base.tables[t.Name].each(func(k store.Key, row value.Item) {
-			if e := t.Classify(row); e != nil && e.Derived && !history(e) {
-				out = append(out, snapshot{table: t, key: k, row: row})
-			}
-		})
-	}
-	return out
-}
-
-func history(e *model.Entity) bool {
-	return slices.ContainsFunc(e.MadeBy, func(r *model.RowRule) bool { return len(r.Keep) > 0 })
-}
-
-// recreate removes a row and makes it again, as it was or as another.
-func (a *app) recreate(e *model.Entity, d *dice) {
-	rows := a.standing(e)
-	if len(rows) == 0 {
-		return
-	}
-	o := pick(d, rows)
-	ref, own := store.Ref{Table: o.table.Name, Key: o.key}, o.image
-	row := own
-	if stands := a.base.tables[o.table.Name].get(o.key); stands != nil && d.chance(0.5) {
-		row = stands
-	}
-	a.write(o.table, store.Write{Ref: ref, Delete: true}, nil)
-	a.write(o.table, store.Write{Ref: ref, Put: row}, own)
-}
-
-// rename edits a row and removes it at once.
-func (a *app) rename(e *model.Entity, d *dice) {
-	rows := a.standing(e)
-	if len(rows) == 0 || len(e.Attributes) == 0 {
-		return
-	}
-	o := pick(d, rows)
-	at := pick(d, e.Attributes)
-	if v := a.words.of(e, at.Name, d); !inKey(e, at.Name) && !stamped(e, at.Name) && !v.IsMissing() {
-		a.change(o, []store.Op{{Kind: store.Set, Attr: at.Name, Value: v}}, d.chance(0.5))
-	}
-	a.write(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Delete: true}, nil)
-}
 
 // bare is a row without bookkeeping and what is tallied on it.
 func bare(e *model.Entity, row value.Item) value.Item {

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"weir/internal/events"
 	"weir/internal/lambda"
+	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -17,8 +19,11 @@ import (
 type mapping struct {
 	*world
 	order  lambda.Order
-	width  int // the parallelization factor
+	width  int  // the parallelization factor
+	apart  bool // each shard has processes of its own
+	batch  int  // how many records an invocation is given at the most, while things go wrong
 	queues []*queue
+	left   string // the lane of which the position left a row of ours last
 }
 
 // queue is a shard, or, with a parallelization factor, the part of it in which the
@@ -46,8 +51,15 @@ type invocation struct {
 
 func newMapping(w *world, o lambda.Order) *mapping {
 	m := &mapping{world: w, order: o, width: 1}
-	if d := newDice(w.seed, "mapping", 0); o == lambda.ByItem {
+	d := newDice(w.seed, "mapping", 0)
+	if o == lambda.ByItem {
 		m.width = 1 + d.n(3)
+	}
+	m.batch = pick(d, []int{3, 20, 20, 20})
+	if m.apart = d.chance(0.6); m.apart { // and these live long
+		for _, k := range []Kind{CrashBefore, CrashAfter, CrashBetween, Zombie} {
+			w.faults.rates[k] /= 20
+		}
 	}
 	return m
 }
@@ -119,6 +131,7 @@ func (m *mapping) through(s *shard) int {
 // poll invokes the function for one of the queues, if any is ready.
 func (m *mapping) poll() bool {
 	m.look()
+	m.again()
 	var can []*queue
 	for _, q := range m.queues {
 		if m.ready(q) {
@@ -129,7 +142,7 @@ func (m *mapping) poll() bool {
 		return false
 	}
 	q := pick(m.sched, can)
-	n := min(len(q.index)-q.done, 1+m.sched.n(20))
+	n := min(len(q.index)-q.done, 1+m.sched.n(m.batch))
 	if m.calm {
 		n = min(len(q.index)-q.done, 200)
 	}
@@ -141,7 +154,7 @@ func (m *mapping) poll() bool {
 }
 
 func (m *mapping) invoke(q *queue, from, n int) {
-	in := m.instance()
+	in := m.instance(q)
 	c := &invocation{from: from, n: n}
 	payload := m.payload(q, from, n)
 	in.fiber(fmt.Sprintf("%s/%s.%d+%d", q.shard.ID[16:], q.table.Name, from, n), func(f *fiber) error {
@@ -156,14 +169,16 @@ func (m *mapping) invoke(q *queue, from, n int) {
 	q.calls = append(q.calls, c)
 }
 
-// instance is a process of the function that is idle, or a new one.
-func (m *mapping) instance() *node {
+// instance is a process of the function that is idle, or a new one. Where shards have
+// processes of their own, each knows of the others what it read when it began.
+func (m *mapping) instance(q *queue) *node {
 	for _, n := range m.nodes {
-		if !n.busy && m.sched.chance(0.8) {
+		if !n.busy && (!m.apart || n.of == q.shard) && m.sched.chance(0.8) {
 			return n
 		}
 	}
 	n := m.start()
+	n.of = q.shard
 	n.link = &link{world: m.world, n: n}
 	r := n.runnerOver(n.link)
 	h := lambda.New(r, m.order, "", func(context.Context) error { return nil })
@@ -234,9 +249,13 @@ func (m *mapping) answered(q *queue, c *invocation) {
 		to = min(to, c.from+max(at, 0))
 	}
 	if m.strike(Redelivery) { // it forgets what it was told
+		if m.sched.chance(0.5) {
+			q.back(m.sched.n(mostBack), m.clock)
+		}
 		return
 	}
 	q.done, q.try, q.fails = to, 0, 0
+	m.splits(q)
 	if m.order == lambda.ByShard {
 		q.state = a.State
 		if m.sched.chance(0.1) && to == c.from+c.n {
@@ -244,6 +263,46 @@ func (m *mapping) answered(q *queue, c *invocation) {
 		}
 	}
 }
+
+// splits closes a shard that was read just now: what comes next is in shards that only
+// who is given them knows of.
+func (m *mapping) splits(q *queue) {
+	if s := q.shard; !s.Closed && len(q.table.shards) < mostShards && m.might(Split, 4) {
+		q.table.split(s, m.faults.dice)
+		s.ended = m.clock
+	}
+}
+
+// back has a mapping go on from where it was some time ago, as one does whose place is
+// lost: from so many records before, and from an hour ago at the most.
+func (q *queue) back(n int, now time.Time) {
+	for ; n > 0 && q.done > 0; n-- {
+		at := q.index[q.done-1]
+		if at < q.shard.trimmed || now.Sub(q.shard.records[at].Time) > time.Hour {
+			return
+		}
+		q.done--
+	}
+}
+
+// again has records of a lane come again whose position has just left a row of ours.
+func (m *mapping) again() {
+	lane := m.left
+	m.left = ""
+	for _, q := range m.queues {
+		if runner.Lane(q.table.Name, q.shard.ID) != lane || len(q.calls) > 0 {
+			continue
+		}
+		was := q.done
+		if q.back(mostBack, m.clock); q.done == was || !m.might(Redelivery, 10) {
+			q.done = was
+		}
+	}
+}
+
+// mostBack is how many records a mapping goes back at the most: fewer than a function
+// by shard remembers.
+const mostBack = 60
 
 // payload is the event as Lambda writes it.
 func (m *mapping) payload(q *queue, from, n int) []byte {

@@ -24,6 +24,7 @@ func (w *world) guards(who string, t *table, key store.Key, old, now value.Item)
 		w.tombs(who, t, key, old, now)
 		return
 	}
+	w.forgot(old, now)
 	switch kind, _, _ := strings.Cut(key.Partition.Text(), "|"); kind {
 	case "book":
 		w.queue(who, key, old, now)
@@ -31,6 +32,7 @@ func (w *world) guards(who string, t *table, key store.Key, old, now value.Item)
 		w.lineage(who, key, now)
 	case "each", "mark":
 		w.keeps(key, old, now)
+		w.app.hears(kind, key)
 	}
 }
 
@@ -53,6 +55,15 @@ func (w *world) tombs(who string, t *table, key store.Key, old, now value.Item) 
 		w.fail(Lost, "copy: %s removed %s, %s, and there is no tombstone as new as it", who, name, plain(old))
 	case old == nil && newer && w.buried[refName(tomb)] <= w.base.began:
 		w.fail(Doubled, "copy: %s made %s again, %s, which had been buried before it began", who, name, plain(now))
+	}
+}
+
+// forgot notes that the position of a lane left a row.
+func (w *world) forgot(old, now value.Item) {
+	for _, a := range old {
+		if lane, is := strings.CutPrefix(a.Name, book.Lane("")); is && w.mapping != nil && now != nil && !now.Has(a.Name) {
+			w.mapping.left = lane
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"weir/internal/book"
@@ -94,6 +95,20 @@ func (l *link) after() error {
 	return nil
 }
 
+// tells ends the process, or has it stand still, more often where something has its
+// moment and nobody is told yet.
+func (l *link) tells(ws []store.Write) {
+	if l.app.told == "" || !slices.ContainsFunc(ws, func(w store.Write) bool { return w.Key.Partition.Text() == l.app.told }) {
+		return
+	}
+	if l.might(CrashAfter, 6) {
+		panic(crash{})
+	}
+	if l.might(Zombie, 6) {
+		l.fiber().asleep = 10 + l.faults.dice.n(120)
+	}
+}
+
 // Get reads rows, not all at the same time.
 func (l *link) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
 	l.call("get", refNames(refs)...)
@@ -171,6 +186,7 @@ func (l *link) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, er
 			out[i] = store.Outcome{Err: errPart}
 		}
 	}
+	l.tells(ws)
 	return out, l.after()
 }
 
@@ -210,6 +226,7 @@ func (l *link) Transact(ctx context.Context, ws []store.Write) error {
 	if l.cut(1); err != nil {
 		return err
 	}
+	l.tells(ws)
 	return l.after()
 }
 

@@ -64,7 +64,7 @@ func (w *world) verify() (found []verify.Difference) {
 		w.fail(Stuck, "verify: %v", err)
 	}
 	if w.trims.gaps() {
-		found = slices.DeleteFunc(found, unsearchable)
+		found = slices.DeleteFunc(found, func(d verify.Difference) bool { return unsearchable(d) || beyond(d) })
 	}
 	return found
 }

@@ -108,7 +108,7 @@ func (w *world) rough(o Options) (acts int) {
 			})
 		}
 		switch u := w.sched.n(100); {
-		case u < every:
+		case u < every || w.app.tempted():
 			act()
 		case u < 12:
 			w.show()
@@ -168,6 +168,9 @@ func (w *world) streams() {
 		w.maySplit(t, s, 15)
 	} else {
 		w.maySplit(t, s, 5)
+	}
+	if w.might(Skew, 5) { // another machine has the shard, with another clock
+		s.ahead = time.Duration(w.faults.dice.n(13)-6) * time.Second
 	}
 	switch w.way {
 	case byReader:

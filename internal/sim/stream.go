@@ -25,9 +25,13 @@ type shard struct {
 	given     int // how many of the first were read by somebody
 	trimmed   int // how many of the first are forgotten
 	last      events.Position
-	gone      bool      // no longer listed
-	ended     time.Time // when it was closed
+	ahead     time.Duration // of the clock that says when its records were made
+	gone      bool          // no longer listed
+	ended     time.Time     // when it was closed
 }
+
+// mostShards is how many shards a stream has, after which none splits any more.
+const mostShards = 12
 
 // begin makes a table's first shards.
 func (t *table) begin(d *dice) {
@@ -63,7 +67,7 @@ func (t *table) append(m *memory, w *store.Write, old, now value.Item, expired b
 	before = s.last
 	s.last = above(s.last, uint64(1+m.dice.n(9)))
 	rec := events.Record{
-		Table: t.Name, Keys: t.Item(w.Key), Old: old, New: now, Position: s.last, Time: m.now().UTC().Truncate(1e9),
+		Table: t.Name, Keys: t.Item(w.Key), Old: old, New: now, Position: s.last, Time: m.now().Add(s.ahead).UTC().Truncate(1e9),
 		Expired: expired, ID: s.ID[8:] + s.last.String(),
 	}
 	if w.Origin != nil {

@@ -20,6 +20,10 @@ type trims struct {
 	*world
 	named  map[*shard][]gap
 	missed map[string]int // by group and shard: how many records a position has passed uncounted
+	// overtaken: something behind a gap was counted by a process that died before its
+	// place had passed the gap. What was missing and is found after all, in the spool of
+	// another one, is then taken for seen.
+	overtaken bool
 }
 
 // gap is where records of a shard are missing: between two positions.
@@ -175,6 +179,21 @@ func (t *trims) wrote(who string, in *table, key store.Key, old, now value.Item)
 		}
 	case "lease":
 		t.taken(who, key, old, now)
+	case "book", "set", "each":
+		t.overtakes(now)
+	}
+}
+
+// overtakes looks at the positions up to which a row has counted.
+func (t *trims) overtakes(row value.Item) {
+	for s, gaps := range t.named {
+		for _, mt := range t.model.Tables {
+			in := t.base.tables[mt.Name]
+			p := events.PositionFrom(row.Get(book.Lane(runner.Lane(mt.Name, s.ID))))
+			for _, g := range gaps {
+				t.overtaken = t.overtaken || slices.Contains(in.shards, s) && !g.before.IsZero() && p.Compare(g.before) >= 0 && t.place(runner.GroupRows, in, s).Compare(g.after) <= 0
+			}
+		}
 	}
 }
 
@@ -348,9 +367,9 @@ func (w *world) some(is func(group string, in *table, s *shard) bool) bool {
 	return false
 }
 
-// gaps reports whether records are missing for good.
+// gaps reports whether records are missing for good, or their effects.
 func (t *trims) gaps() bool {
-	return t != nil && t.some(func(g string, in *table, s *shard) bool { return t.lost(g, in, s) > 0 })
+	return t != nil && (t.overtaken || t.some(func(g string, in *table, s *shard) bool { return t.lost(g, in, s) > 0 }))
 }
 
 // caughtUp reports whether every group is through with every shard.

@@ -143,6 +143,7 @@ type node struct {
 	handler *lambda.Handler
 	link    *link
 	busy    bool
+	of      *shard // that it was begun for
 	// Of a process that shares streams:
 	host   *host
 	reader *live.Reader

@@ -1,0 +1,172 @@
+package sim
+
+import (
+	"slices"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// What a rude application does: it writes over, removes and puts back what only weir
+// writes, and what it read long ago.
+
+// overwrite writes back a row as it was read some time ago; or does so to a row
+// that only weir writes; or removes such a row.
+func (a *app) overwrite(d *dice) {
+	if d.chance(0.3) && a.older(d) {
+		return
+	}
+	if derived := a.derivedRows(); len(derived) > 0 && d.chance(0.5) {
+		s := pick(d, derived)
+		a.copies = append(a.copies, s)
+		w := store.Write{Ref: store.Ref{Table: s.table.Name, Key: s.key}, Delete: true}
+		if e := s.table.Classify(s.row); len(e.Attributes) > 0 && d.chance(0.6) {
+			at := pick(d, e.Attributes)
+			if inKey(e, at.Name) || stamped(e, at.Name) || !ruled(e, at.Name) {
+				return
+			}
+			w.Delete, w.Put = false, s.row.With(value.Attr{Name: at.Name, Value: a.words.of(e, at.Name, d)})
+		}
+		a.write(s.table, w, nil)
+		return
+	}
+	if d.chance(0.3) && a.misstate(d) || len(a.copies) == 0 {
+		return
+	}
+	s := pick(d, a.copies)
+	if e := s.table.Classify(s.row); e != nil && e.Derived && (history(e) || a.bygone(&s)) {
+		return
+	}
+	a.write(s.table, store.Write{Ref: store.Ref{Table: s.table.Name, Key: s.key}, Put: s.row}, s.own)
+}
+
+// bygone reports whether a copy is of a row that may have gone so long ago that weir
+// remembers it no more.
+func (a *app) bygone(s *snapshot) bool {
+	ref := store.Ref{Table: s.table.Name, Key: s.key}
+	return a.hours > tombs && a.base.tables[s.table.Name].get(s.key) == nil && a.base.tables[book.TableName].get(book.Tombstone(ref).Key) == nil
+}
+
+// older removes a row that only weir writes and puts in its place, at once, what stood
+// there before: so it looks like weir's own, and what tells of the removal comes when
+// something is there again.
+func (a *app) older(d *dice) bool {
+	standing := map[string]snapshot{}
+	for _, s := range a.derivedRows() {
+		standing[refName(store.Ref{Table: s.table.Name, Key: s.key})] = s
+	}
+	var past []snapshot
+	for _, mt := range a.model.Tables {
+		for _, sh := range a.base.tables[mt.Name].shards {
+			for i := range sh.records {
+				key, _ := mt.KeyOf(sh.records[i].Keys)
+				s, ok := standing[refName(store.Ref{Table: mt.Name, Key: key})]
+				if was := sh.records[i].New; ok && lower(s.row, was, book.Version) && !value.EqualItems(theirs(was), theirs(s.row)) {
+					past = append(past, snapshot{table: s.table, key: s.key, row: was})
+				}
+			}
+		}
+	}
+	if len(past) == 0 {
+		return false
+	}
+	s := pick(d, past)
+	ref := store.Ref{Table: s.table.Name, Key: s.key}
+	for range 1 + d.n(4)/3 {
+		a.write(s.table, store.Write{Ref: ref, Delete: true}, nil)
+		a.write(s.table, store.Write{Ref: ref, Put: s.row}, nil)
+	}
+	return true
+}
+
+// theirs is a row without what only weir reads.
+func theirs(row value.Item) value.Item {
+	return row.Filter(func(name string) bool { return !book.IsOurs(name) })
+}
+
+// misstate writes over what weir shows on a row, under weir's own version.
+func (a *app) misstate(d *dice) bool {
+	var rows []*ownRow
+	for _, o := range a.standing(nil) {
+		if e := o.table.Classify(o.image); e != nil && len(shown(e, nil)) > 0 {
+			rows = append(rows, o)
+		}
+	}
+	if len(rows) == 0 {
+		return false
+	}
+	o := pick(d, rows)
+	attr := pick(d, shown(o.table.Classify(o.image), nil))
+	row := a.base.tables[o.table.Name].get(o.key).With(value.Attr{Name: attr.Name, Value: value.OfInt(int64(d.n(9)))})
+	return a.write(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Put: row}, o.image)
+}
+
+// ruled reports whether rules that make rows of an entity set the attribute; another
+// one is the application's there.
+func ruled(e *model.Entity, name string) bool {
+	return slices.ContainsFunc(e.MadeBy, func(r *model.RowRule) bool {
+		return slices.ContainsFunc(r.Fields, func(f model.Assign) bool { return f.Name == name })
+	})
+}
+
+// derivedRows are the rows that weir keeps as state.
+func (a *app) derivedRows() (out []snapshot) {
+	for _, t := range a.model.Tables {
+		a.base.tables[t.Name].each(func(k store.Key, row value.Item) {
+			if e := t.Classify(row); e != nil && e.Derived && !history(e) {
+				out = append(out, snapshot{table: t, key: k, row: row})
+			}
+		})
+	}
+	return out
+}
+
+func history(e *model.Entity) bool {
+	return slices.ContainsFunc(e.MadeBy, func(r *model.RowRule) bool { return len(r.Keep) > 0 })
+}
+
+// recreate removes a row and makes it again: as it stood, or was some time, with weir's
+// own attributes, or without them.
+func (a *app) recreate(e *model.Entity, d *dice) {
+	rows := a.standing(e)
+	if len(rows) == 0 {
+		return
+	}
+	o := pick(d, rows)
+	ref, own := store.Ref{Table: o.table.Name, Key: o.key}, o.image
+	row := own
+	if past := a.deedsOf(o); d.chance(0.3) && len(past) > 0 { // as it was some time
+		was := pick(d, past)
+		row, own = was.record.New, was.is
+	} else if stands := a.base.tables[o.table.Name].get(o.key); stands != nil && d.chance(0.5) {
+		row = stands
+	}
+	a.write(o.table, store.Write{Ref: ref, Delete: true}, nil)
+	a.write(o.table, store.Write{Ref: ref, Put: row}, own)
+}
+
+// deedsOf are what the application did to a row that left it standing.
+func (a *app) deedsOf(o *ownRow) (out []*deed) {
+	for _, dd := range a.deeds {
+		if dd.ownRow == o && dd.is != nil && dd.record.New != nil {
+			out = append(out, dd)
+		}
+	}
+	return out
+}
+
+// rename edits a row and removes it at once.
+func (a *app) rename(e *model.Entity, d *dice) {
+	rows := a.standing(e)
+	if len(rows) == 0 || len(e.Attributes) == 0 {
+		return
+	}
+	o := pick(d, rows)
+	at := pick(d, e.Attributes)
+	if v := a.words.of(e, at.Name, d); !inKey(e, at.Name) && !stamped(e, at.Name) && !v.IsMissing() {
+		a.change(o, []store.Op{{Kind: store.Set, Attr: at.Name, Value: v}}, d.chance(0.5))
+	}
+	a.write(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Delete: true}, nil)
+}
