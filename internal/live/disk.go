@@ -18,7 +18,7 @@ type Disk interface {
 	List(dir string) ([]string, error)
 	// Create makes an empty file, in the place of one that is there.
 	Create(path string) (File, error)
-	// Open opens a file to be read and written.
+	// Open opens a file to be read and written. That it is there is durable then.
 	Open(path string) (File, error)
 	Remove(path string) error
 	RemoveAll(dir string) error
@@ -70,6 +70,9 @@ func (machine) Open(path string) (File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0o644)
 	if err != nil { // no File that is not nil and holds nothing
 		return nil, err
+	}
+	if err := syncDir(filepath.Dir(path)); err != nil { // who made it may have died before that
+		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }

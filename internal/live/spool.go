@@ -65,8 +65,8 @@ const (
 )
 
 // openSpool opens the spool of a shard that is applied up to a position. What is
-// there and does not go on from that position, without a gap, is thrown away. Its
-// segments grow to about that many bytes, 0 for segmentBytes.
+// there and does not go on from that position, without a gap, is thrown away; what is
+// not is on disk when it returns. Its segments grow to about that many bytes, 0 for segmentBytes.
 func openSpool(disk Disk, dir string, segment int64, applied events.Position) (*spool, error) {
 	s := &spool{disk: disk, dir: dir, segment: cmp.Or(segment, segmentBytes)}
 	if err := s.load(applied); err != nil {
@@ -118,6 +118,11 @@ func (s *spool) load(applied events.Position) error {
 		}
 		s.segments, s.last, whole = append(s.segments, seg), seg.last, good
 	}
+	if n := len(s.segments); n > 0 { // who wrote it may have died before it was on disk
+		if err := s.segments[n-1].file.Sync(); err != nil {
+			return err
+		}
+	}
 	s.ended, err = s.hasEnd()
 	return err
 }
@@ -134,6 +139,9 @@ func (s *spool) hasEnd() (bool, error) {
 		return false, err
 	}
 	at, err := io.ReadAll(io.NewSectionReader(f, 0, 100))
+	if err == nil {
+		err = f.Sync()
+	}
 	return string(at) == s.last.String(), errors.Join(err, f.Close())
 }
 

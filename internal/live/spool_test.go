@@ -157,6 +157,54 @@ func TestSpoolCutsOffWhatIsTorn(t *testing.T) {
 	}
 }
 
+// TestSpoolIsOnDiskWhenOpened: of what a process that died had written, and not synced,
+// the next one believes nothing that it has not synced itself.
+func TestSpoolIsOnDiskWhenOpened(t *testing.T) {
+	disk := &counting{Disk: machine{}, synced: map[string]int{}}
+	dir := filepath.Join(t.TempDir(), "s")
+	s, err := openSpool(disk, dir, 1, events.PositionOf(1))
+	must(t, err)
+	for n := 2; n < 5; n++ { // a segment each
+		must(t, s.append(records(n, n)))
+	}
+	must(t, s.end())
+	s.close()
+	clear(disk.synced)
+	s, err = openSpool(disk, dir, 1, events.PositionOf(2))
+	must(t, err)
+	defer s.close()
+	if last := filepath.Base(s.path(events.PositionOf(3))); disk.synced[last] == 0 || disk.synced[endFile] == 0 {
+		t.Errorf("synced when it was opened: %v, neither %s nor %s may be missing", disk.synced, last, endFile)
+	}
+}
+
+// counting counts how often each file is synced.
+type counting struct {
+	Disk
+	synced map[string]int
+}
+
+func (d *counting) Create(path string) (File, error) {
+	f, err := d.Disk.Create(path)
+	return countingFile{f, d, filepath.Base(path)}, err
+}
+
+func (d *counting) Open(path string) (File, error) {
+	f, err := d.Disk.Open(path)
+	return countingFile{f, d, filepath.Base(path)}, err
+}
+
+type countingFile struct {
+	File
+	of   *counting
+	name string
+}
+
+func (f countingFile) Sync() error {
+	f.of.synced[f.name]++
+	return f.File.Sync()
+}
+
 func TestSpoolTrims(t *testing.T) {
 	dir := t.TempDir()
 	s := opened(t, dir, 0)
