@@ -255,21 +255,12 @@ func (m *mapping) answered(q *queue, c *invocation) {
 		return
 	}
 	q.done, q.try, q.fails = to, 0, 0
-	m.splits(q)
+	m.maySplit(q.table, q.shard, 4) // what comes next is in shards that only who is given them knows of
 	if m.order == lambda.ByShard {
 		q.state = a.State
 		if m.sched.chance(0.1) && to == c.from+c.n {
 			q.state = nil // a new window
 		}
-	}
-}
-
-// splits closes a shard that was read just now: what comes next is in shards that only
-// who is given them knows of.
-func (m *mapping) splits(q *queue) {
-	if s := q.shard; !s.Closed && len(q.table.shards) < mostShards && m.might(Split, 4) {
-		q.table.split(s, m.faults.dice)
-		s.ended = m.clock
 	}
 }
 

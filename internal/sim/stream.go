@@ -30,9 +30,6 @@ type shard struct {
 	ended     time.Time     // when it was closed
 }
 
-// mostShards is how many shards a stream has, after which none splits any more.
-const mostShards = 12
-
 // begin makes a table's first shards.
 func (t *table) begin(d *dice) {
 	n := 1 + d.n(3)

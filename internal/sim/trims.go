@@ -171,6 +171,9 @@ func (t *trims) wrote(who string, in *table, key store.Key, old, now value.Item)
 	switch kind, _, _ := strings.Cut(key.Partition.Text(), "|"); kind {
 	case "book", "each":
 		t.pruned(who, key, old, now)
+		t.overtakes(now)
+	case "set":
+		t.overtakes(now)
 	case "check":
 		t.moved(who, key, old, now)
 	case "dead":
@@ -179,8 +182,6 @@ func (t *trims) wrote(who string, in *table, key store.Key, old, now value.Item)
 		}
 	case "lease":
 		t.taken(who, key, old, now)
-	case "book", "set", "each":
-		t.overtakes(now)
 	}
 }
 
@@ -265,7 +266,8 @@ func (t *trims) said(who string, row value.Item) {
 				continue
 			}
 			g := gap{after: events.PositionFrom(row.Get(book.Position))}
-			if s.trimmed < len(s.records) && !s.gone {
+			toEnd := strings.HasSuffix(row.Get("source").Text(), "the end of the shard") // as far as it saw
+			if s.trimmed < len(s.records) && !s.gone && !toEnd {
 				g.before = s.records[s.trimmed].Position
 			}
 			t.named[s] = append(t.named[s], g)
