@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"weir/internal/cli"
@@ -32,8 +33,9 @@ named before are discarded from the list of what could not be applied.
 
 What was history in records that are lost, such as activities, notifications and audit,
 nobody can tell any more. A value with parked effects is left until they are retried or
-discarded. Exits with 1 where something is left, or a dry run found something; with 4
-where something was written as fast as it was recounted.
+discarded. Exits with 1 where something is left that the same command again would leave,
+or a dry run found something; with 4 where all that is left was written as fast as it was
+recounted.
 
 On AWS, where processes go on reading the streams, it puts right rows, copies, followed
 values, status and documents. Counts, sums, means and sets it leaves and says so: of
@@ -111,12 +113,8 @@ func (c *repairCommand) say(p *program, part *system.Part, found []verify.Differ
 		done = "would be put right"
 	}
 	fmt.Fprintf(p.stderr, "%d derived values %s, %d left\n", len(found), done, len(left))
-	code := exitGood
 	for _, l := range left {
 		fmt.Fprintf(p.stderr, "left: %s of %s is %s, should be %s: %v\n", l.Derivation, l.Row, l.Have, l.Want, l.Why)
-		if code = exitCheck; errors.Is(l.Why, repair.ErrBusy) {
-			code = cli.Part
-		}
 	}
 	if gaps > 0 {
 		fmt.Fprintf(p.stderr, "%d gaps discarded: all that can be recounted is right\n", gaps)
@@ -124,11 +122,21 @@ func (c *repairCommand) say(p *program, part *system.Part, found []verify.Differ
 			fmt.Fprintf(p.stderr, "not recounted, since what is past is in no row: %s\n", strings.Join(names, ", "))
 		}
 	}
-	if c.DryRun && len(found) > 0 {
-		code = exitCheck
-	}
-	if code != exitGood {
+	if code := repaired(left, c.DryRun && len(found) > 0); code != exitGood {
 		return failed(code)
 	}
 	return nil
+}
+
+// repaired is the exit code: the same command again does what was only busy, and nothing
+// about anything else that is left, or that a dry run found.
+func repaired(left []repair.Left, undone bool) int {
+	busy := func(l repair.Left) bool { return errors.Is(l.Why, repair.ErrBusy) }
+	switch n := len(slices.DeleteFunc(slices.Clone(left), busy)); {
+	case n > 0 || undone:
+		return exitCheck
+	case len(left) > 0:
+		return cli.Part
+	}
+	return exitGood
 }
