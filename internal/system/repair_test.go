@@ -56,6 +56,49 @@ func (sp *spoil) repaired(t *testing.T, s *system.System) {
 	}
 }
 
+// TestForgottenCopy: a copy that the application put back when nobody remembered any more
+// that it went stays, is named, and goes by a repair.
+func TestForgottenCopy(t *testing.T) {
+	m, err := model.Load("wardrobe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := openSystem(t, t.TempDir(), m)
+	var row value.Item
+	for _, a := range [][2]string{
+		{"PK", "ITEM#i"}, {"SK", "METADATA"}, {"EntityType", "Item"}, {"UserId", "u"}, {"Name", "n"}, {"Category", "c"}, {"Season", "winter"},
+		{"CreatedAt", "2026-01-01T00:00:00Z"}, {"UpdatedAt", "2026-01-01T00:00:00Z"},
+	} {
+		row = row.With(value.Attr{Name: a[0], Value: value.OfString(a[1])})
+	}
+	applied := func(w store.Write) {
+		t.Helper()
+		writeOne(t, s.Store, w)
+		if err := catchUp(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := func(pk, sk string) store.Ref {
+		return store.Ref{Table: "WardrobeTable", Key: store.Key{Partition: value.OfString(pk), Sort: value.OfString(sk)}}
+	}
+	item, copied := at("ITEM#i", "METADATA"), at("USER#u", "ITEM#i")
+	applied(store.Write{Ref: item, Put: row})
+	was, err := s.Store.Get(t.Context(), []store.Ref{copied})
+	if err != nil || was[0] == nil {
+		t.Fatal(was, err)
+	}
+	applied(store.Write{Ref: item, Delete: true})
+	writeOne(t, s.Store, store.Write{Ref: book.Tombstone(copied), Delete: true}) // as its time to live does
+	applied(store.Write{Ref: copied, Put: was[0]})
+	if diffs, err := verifyAll(s); err != nil || len(diffs) != 1 {
+		t.Errorf("verify names %+v, %v", diffs, err)
+	}
+	if found, left := repairAll(t, s); len(found) != 1 || len(left) > 0 {
+		t.Errorf("it puts right %+v and leaves %+v", found, left)
+	}
+	verifyNothing(t, s)
+}
+
 // gap: one that was named is given up when nothing is wrong, and not before.
 func gap(t *testing.T, s *system.System) {
 	run := s.Models[0].Runner
