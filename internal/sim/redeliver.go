@@ -22,11 +22,14 @@ func (w *world) redeliver() {
 	for done < seen && s.records[done].Position.Compare(at) <= 0 {
 		done++
 	}
-	first := 0
+	first, times := 0, 1.0
+	if w.way == byReader { // there is less to come again
+		times = 4
+	}
 	for first < done && w.clock.Sub(s.records[first].Time) > retention { // nobody reads these again
 		first++
 	}
-	if first == done || !w.strike(Redelivery) {
+	if first == done || !w.might(Redelivery, times) {
 		return
 	}
 	from := first + w.faults.dice.n(done-first)

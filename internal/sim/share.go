@@ -213,10 +213,14 @@ func (w *world) machines() {
 	}
 }
 
-// fails is that a machine loses its power.
+// fails is that a machine loses its power, and perhaps all do. The others' disks keep
+// everything.
 func (h *host) fails(k Kind) {
 	if h.n != nil {
 		h.n.die()
+	}
+	if h.sched.chance(0.5) {
+		h.allDie()
 	}
 	h.off = true
 	h.cut(k)

@@ -91,7 +91,7 @@ func TestFull(t *testing.T) {
 		}
 	}
 	for _, state := range states {
-		if n := *full / 500; r.Counted[state] < n {
+		if n := *full / 1000; r.Counted[state] < n {
 			t.Errorf("%s: %d times, fewer than %d", state, r.Counted[state], n)
 		}
 	}

@@ -128,9 +128,8 @@ func (t *trims) rouse(in *table, s *shard) {
 			continue
 		}
 		t.reach("a stream forgets what a sleeper reads next")
-		turns := t.sched.n(20)
 		for _, f := range n.fibers {
-			f.asleep = min(f.asleep, turns)
+			f.asleep = min(f.asleep, t.sched.n(60))
 		}
 	}
 }
