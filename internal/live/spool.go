@@ -162,7 +162,10 @@ func openSegment(disk Disk, path string, after events.Position) (seg *segment, g
 			return seg, true, nil
 		}
 		if err != nil || rec.Position.Compare(seg.last) <= 0 {
-			return seg, false, f.Truncate(seg.size)
+			if err := f.Truncate(seg.size); err != nil {
+				return seg, false, err
+			}
+			return seg, false, f.Sync() // else it may come back, with durable segments behind it
 		}
 		if n := len(seg.marks); n == 0 || seg.size-seg.marks[n-1].offset > markBytes {
 			seg.marks = append(seg.marks, mark{seg.last, seg.size})

@@ -230,3 +230,61 @@ func TestSpoolTrims(t *testing.T) {
 	got, _ = all(t, s, 25, 1000)
 	same(t, got, records(26, 35))
 }
+
+// tails is a disk that has what was cut off back after a power cut, unless the file
+// was synced since.
+type tails struct {
+	machine
+	cut map[string][]byte
+}
+
+type tailFile struct {
+	File
+	path string
+	on   *tails
+}
+
+func (d *tails) Open(path string) (File, error) {
+	f, err := d.machine.Open(path)
+	return tailFile{f, path, d}, err
+}
+
+func (f tailFile) Truncate(size int64) error {
+	b, err := os.ReadFile(f.path)
+	f.on.cut[f.path] = b
+	return errors.Join(err, f.File.Truncate(size))
+}
+
+func (f tailFile) Sync() error {
+	delete(f.on.cut, f.path)
+	return f.File.Sync()
+}
+
+// TestSpoolCutStaysCut: a torn tail that was cut off does not come back with the next
+// power cut. It would hide the durable segments that go on from there.
+func TestSpoolCutStaysCut(t *testing.T) {
+	disk, dir := &tails{cut: map[string][]byte{}}, filepath.Join(t.TempDir(), "t", "s")
+	open := func() *spool {
+		s, err := openSpool(disk, dir, 1, at(0)) // each page has a segment of its own
+		must(t, err)
+		t.Cleanup(s.close)
+		return s
+	}
+	s := open()
+	must(t, s.append(records(1, 2)))
+	torn := s.segments[0].path
+	s.close()
+	b, err := os.ReadFile(torn)
+	must(t, err)
+	must(t, os.WriteFile(torn, b[:len(b)-1], 0o644))
+
+	s = open()
+	must(t, s.append(records(2, 2)))
+	must(t, s.append(records(3, 3)))
+	s.close()
+	for path, b := range disk.cut {
+		must(t, os.WriteFile(path, b, 0o644))
+	}
+	got, _ := all(t, open(), 0, 10)
+	same(t, got, records(1, 3))
+}

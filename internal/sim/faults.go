@@ -97,6 +97,7 @@ type faults struct {
 	log     []strike
 	over    bool
 	fair    bool // what ends or hinders processes waits for worse weather
+	sky     *weather
 }
 
 // strike is one fault that happened.
@@ -155,16 +156,18 @@ func newWeather(seed uint64) *weather {
 }
 
 // turn is the weather of the next turn.
-func (w *weather) turn(f *faults) {
-	if w.turns--; w.turns > 0 {
-		return
-	}
-	if f.fair = !f.fair; f.fair {
-		w.turns = 1 + w.d.n(w.fair)
-	} else {
-		w.turns = 1 + w.d.n(w.rough)
+func (f *faults) turn() {
+	switch f.sky.turns--; {
+	case f.sky.turns > 0:
+	case f.fair:
+		f.fair, f.sky.turns = false, 1+f.sky.d.n(f.sky.rough)
+	default:
+		f.clears()
 	}
 }
+
+// clears begins a fair spell.
+func (f *faults) clears() { f.fair, f.sky.turns = true, 1+f.sky.d.n(f.sky.fair) }
 
 // strike says whether a fault strikes here and now.
 func (f *faults) strike(k Kind) bool { return f.might(k, 1) }

@@ -16,16 +16,20 @@ func (w *world) redeliver() {
 	mt := pick(w.sched, w.model.Tables)
 	t := w.base.tables[mt.Name]
 	s := pick(w.sched, t.shards)
+	times := 1.0
+	if w.way == byReader { // there is less that may come again, and most of it has a past
+		if s = t.shards[len(t.shards)-1]; w.sched.chance(0.5) {
+			s = pick(w.sched, t.shards)
+		}
+		times = 6
+	}
 	row := w.base.tables[book.TableName].get(book.Checkpoint(w.model.Name, runner.GroupRows, mt.Name, s.ID).Key)
 	at := events.PositionFrom(row.Get(book.Position))
 	seen, done := min(s.seen, len(s.records)), 0
 	for done < seen && s.records[done].Position.Compare(at) <= 0 {
 		done++
 	}
-	first, times := 0, 1.0
-	if w.way == byReader { // there is less to come again
-		times = 4
-	}
+	first := 0
 	for first < done && w.clock.Sub(s.records[first].Time) > retention { // nobody reads these again
 		first++
 	}

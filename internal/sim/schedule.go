@@ -94,10 +94,10 @@ func (w *world) rough(o Options) (acts int) {
 		next++
 	}
 	away := w.trims != nil && w.faults.rates[Trim] > 0 && d.chance(0.4)
-	sky := newWeather(w.seed)
+	w.faults.sky = newWeather(w.seed)
 	for turn := 0; turn < 6000 && len(w.failures) == 0; turn++ {
 		if w.way == byReader {
-			sky.turn(w.faults)
+			w.faults.turn()
 		}
 		if away && next >= acts/2 {
 			away = false
@@ -313,7 +313,11 @@ func (w *world) rest(times int) {
 			still = false
 		}
 		for _, n := range slices.Clone(w.nodes) {
-			for _, f := range slices.Clone(n.fibers) {
+			fibers := slices.Clone(n.fibers)
+			if n.reader != nil {
+				w.sched.shuffle(len(fibers), func(i, j int) { fibers[i], fibers[j] = fibers[j], fibers[i] })
+			}
+			for _, f := range fibers {
 				if w.mapping != nil { // of a function others live on
 					w.changes++
 				}

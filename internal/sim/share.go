@@ -27,7 +27,7 @@ var listTimes = []time.Duration{5 * time.Second, 30 * time.Second, 4 * time.Minu
 // free: mostly on one that others were on before, so that their spools are there.
 func (n *node) share() {
 	n.host = n.free()
-	n.host.n, n.host.off = n, false
+	n.host.n, n.host.off, n.lost = n, false, map[*shard]bool{}
 	run := n.runner(nil)
 	d := newDice(n.seed, "share", 0)
 	n.reader = live.New(run, live.Options{
@@ -82,7 +82,7 @@ func (w *world) free() *host {
 		}
 	}
 	for _, h := range free { // a machine that has its power back
-		if h.off && w.sched.chance(0.7) {
+		if h.off && w.sched.chance(0.9) {
 			return h
 		}
 	}
@@ -166,15 +166,20 @@ func (n *node) stall() {
 }
 
 // stir has processes that stand still go on about when another has taken a shard of
-// theirs over, where they do the most harm.
+// theirs over, or long after, where they do the most harm.
 func (w *world) stir(owner string) {
 	for _, n := range w.nodes {
-		if n.reader == nil || n.name != owner || !w.sched.chance(0.4) {
+		if n.reader == nil || n.name != owner {
 			continue
 		}
-		turns := 5 + w.sched.n(120)
+		soon, turns := w.sched.chance(0.4), w.sched.n(120)
 		for _, f := range n.fibers {
-			f.asleep = min(f.asleep, turns)
+			switch {
+			case soon:
+				f.asleep = min(f.asleep, 5+turns)
+			case f.asleep > 0:
+				f.asleep += 10 * turns
+			}
 		}
 	}
 }
@@ -213,8 +218,8 @@ func (w *world) machines() {
 	}
 }
 
-// fails is that a machine loses its power, and perhaps all do. The others' disks keep
-// everything.
+// fails is that a machine loses its power, and perhaps all do: the others' disks keep
+// everything. After that the weather is fair, so that others live to see what is left.
 func (h *host) fails(k Kind) {
 	if h.n != nil {
 		h.n.die()
@@ -222,6 +227,7 @@ func (h *host) fails(k Kind) {
 	if h.sched.chance(0.5) {
 		h.allDie()
 	}
+	h.faults.clears()
 	h.off = true
 	h.cut(k)
 	if k != PowerCut {

@@ -73,6 +73,9 @@ func (t *trims) shorten(in *table, s *shard) {
 	if t.sched.chance(all) {
 		upTo = min(s.seen, len(s.records))
 	}
+	if n := t.sleeper(s); n != nil && t.sched.chance(0.8) { // he is to miss what others have applied
+		upTo = t.applied(in, s)
+	}
 	if !t.strikes(in, s, upTo) {
 		return
 	}
@@ -116,21 +119,27 @@ func (t *trims) forgets(in *table, s *shard, n int) {
 	t.strand(in, s)
 }
 
-// rouse has processes that stand still go on when a stream has forgotten what comes
-// after what they have read of a shard that is another's by now.
-func (t *trims) rouse(in *table, s *shard) {
-	owner := t.base.tables[book.TableName].get(book.Lease(t.model.Name, in.Name, s.ID).Key).Get("o").Text()
+// sleeper is a process that stands still while another has taken a shard of its over;
+// nil where there is none.
+func (t *trims) sleeper(s *shard) *node {
 	for _, n := range t.nodes {
-		if n.reader == nil || n.name == owner || !slices.ContainsFunc(n.fibers, func(f *fiber) bool { return f.asleep > 0 }) {
-			continue
+		if n.lost[s] && slices.ContainsFunc(n.fibers, func(f *fiber) bool { return f.asleep > 0 }) {
+			return n
 		}
-		if at := n.host.kept[in.Name+"|"+s.ID]; at.IsZero() || s.upTo(at) >= s.trimmed {
-			continue
-		}
-		t.reach("a stream forgets what a sleeper reads next")
-		for _, f := range n.fibers {
-			f.asleep = min(f.asleep, t.sched.n(60))
-		}
+	}
+	return nil
+}
+
+// rouse has such a process go on when the stream has forgotten what it would read next,
+// which others have applied.
+func (t *trims) rouse(in *table, s *shard) {
+	n := t.sleeper(s)
+	if n == nil || s.trimmed > t.applied(in, s) || s.upTo(n.host.kept[in.Name+"|"+s.ID]) >= s.trimmed {
+		return
+	}
+	t.reach("a stream forgets what a sleeper reads next")
+	for _, f := range n.fibers {
+		f.asleep = min(f.asleep, t.sched.n(60))
 	}
 }
 
@@ -313,6 +322,11 @@ func (t *trims) taken(who string, key store.Key, old, now value.Item) {
 	for _, n := range t.nodes {
 		if n.reader != nil && n.name != now.Get("o").Text() && n.reader.Tenure(table, id) != 0 {
 			t.fail(Doubled, "lease: %s takes shard %s while %s has it", who, id, n.name)
+		}
+	}
+	for _, n := range t.nodes {
+		if n.reader != nil && n.name == old.Get("o").Text() {
+			n.lost[t.base.tables[table].shard(id)] = true
 		}
 	}
 	if in := t.base.tables[table]; old.Has("o") && t.begun(in, in.shard(id)) {

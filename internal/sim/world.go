@@ -148,6 +148,7 @@ type node struct {
 	host   *host
 	reader *live.Reader
 	stop   context.CancelFunc
+	lost   map[*shard]bool // shards that others have taken over from it
 }
 
 // spawn starts a process that follows all streams, or its share of them.
