@@ -68,6 +68,9 @@ func Over(e *model.Entity, own, shown value.Item) value.Item {
 // Keep is an image of the application's, showing over it what the row there shows
 // now, where the application has not changed what is under that.
 func Keep(e *model.Entity, own, now value.Item) value.Item {
+	if e == nil || len(e.Steps) == 0 || own == nil {
+		return own
+	}
 	under := Own(e, now)
 	shown := now.Filter(func(name string) bool {
 		return slices.Contains(moving(e), name) && value.Equal(under.Get(name), own.Get(name))

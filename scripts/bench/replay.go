@@ -39,38 +39,32 @@ func (b *bench) replayed(what string, rec recording, rounds int) error {
 		return err
 	}
 	defer peer.free()
-	var weir, reading []cost
-	plain := map[extent][]cost{}
+	var weir []cost
+	plain := make([][]cost, len(ways))
 	for i := range rounds {
 		c, err := b.replayOnce(rec, i == 0)
 		if err != nil {
 			return err
 		}
 		weir = append(weir, c)
-		for _, e := range extents {
-			c, err := peer.write(b, e)
+		for j, how := range ways {
+			c, err := peer.write(b, rec, how)
 			if err != nil {
 				return err
 			}
-			plain[e] = append(plain[e], c)
+			plain[j] = append(plain[j], c)
 		}
-		p, err := peer.writeReading(b, rec)
-		if err != nil {
-			return err
-		}
-		reading = append(reading, p)
 		b.say("round %d: weir %.2f s (processors %.2f s), pebble %.2f s (%.2f s)", i+1, c.wall.Seconds(), c.cpu.Seconds(),
-			plain[rowsOfTables][i].wall.Seconds(), plain[rowsOfTables][i].cpu.Seconds())
+			plain[0][i].wall.Seconds(), plain[0][i].cpu.Seconds())
 	}
 	n := rec.records
 	text := func(cs []cost) string {
 		return fmt.Sprintf("%.0f records/s, %.1f cpu µs each", rate(n, cs), cpuEach(n, cs))
 	}
-	b.table.atLeast(0.5, "%", line{what: what + ", against Pebble: same rows and index entries", figure: text(weir), peer: text(plain[rowsOfTables])},
-		rate(n, weir), rate(n, plain[rowsOfTables]))
-	b.table.add(line{what: "  Pebble, by a program that decodes the file and syncs", peer: text(reading), ratio: show(rate(n, weir)/rate(n, reading), "%")})
-	for _, e := range extents[1:] {
-		b.table.add(line{what: "  " + e.what(), peer: text(plain[e]), ratio: show(rate(n, weir)/rate(n, plain[e]), "%")})
+	b.table.atLeast(0.5, "%", line{what: what + ", against Pebble, " + ways[0].what(peer, n), figure: text(weir), peer: text(plain[0])},
+		rate(n, weir), rate(n, plain[0]))
+	for j, how := range ways[1:] {
+		b.table.add(line{what: "  against Pebble, " + how.what(peer, n), peer: text(plain[j+1]), ratio: show(rate(n, weir)/rate(n, plain[j+1]), "%")})
 	}
 	return nil
 }

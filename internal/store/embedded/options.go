@@ -26,7 +26,7 @@ type Options struct {
 	Shards int
 	// CacheBytes holds blocks read from disk; 0 is 16 MB.
 	CacheBytes int64
-	// RowCacheBytes holds rows that were written or read last; 0 is 24 MB.
+	// RowCacheBytes holds rows that were written or read last; 0 is 10 MB.
 	RowCacheBytes int64
 	// TailBytes holds the newest stream records; 0 is 12 MB.
 	TailBytes int64
@@ -57,7 +57,7 @@ func (o Options) withDefaults() Options {
 		o.CacheBytes = 16 << 20
 	}
 	if o.RowCacheBytes <= 0 {
-		o.RowCacheBytes = 24 << 20
+		o.RowCacheBytes = 10 << 20
 	}
 	if o.TailBytes <= 0 {
 		o.TailBytes = 12 << 20
