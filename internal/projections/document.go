@@ -27,9 +27,6 @@ func Documents(m *model.Model, c *Change) []search.Document {
 }
 
 func appendDocument(docs []search.Document, m *model.Model, c *Change, s *model.Search) []search.Document {
-	if c.Was == c.Is && sameFields(s, c.Old, c.New) {
-		return docs
-	}
 	was, had := DocumentOf(m, s, c.Was, c.Row.Key, c.Old)
 	is, has := DocumentOf(m, s, c.Is, c.Row.Key, c.New)
 	switch {
@@ -42,27 +39,6 @@ func appendDocument(docs []search.Document, m *model.Model, c *Change, s *model.
 	}
 	is.Position = c.Position
 	return append(docs, is)
-}
-
-// sameFields reports whether two images agree in all that an index may look at.
-func sameFields(s *model.Search, a, b value.Item) bool {
-	if a == nil || b == nil {
-		return false
-	}
-	same := func(f *model.Field) bool { return value.Equal(f.Get(a), f.Get(b)) }
-	for _, fs := range [...][]*model.Field{s.Text, s.Filters, s.Sorts} {
-		for _, f := range fs {
-			if !same(f) {
-				return false
-			}
-		}
-	}
-	for i := range s.Where {
-		if !same(s.Where[i].Field) {
-			return false
-		}
-	}
-	return true
 }
 
 func sameDocument(a, b search.Document) bool {

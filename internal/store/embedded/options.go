@@ -105,7 +105,7 @@ func (o Options) pebble(lock *pebble.Lock, j *journal) *pebble.Options {
 		FormatMajorVersion:          pebble.FormatValueSeparation,
 		MemTableSize:                o.MemTableBytes,
 		MemTableStopWritesThreshold: memTables,
-		L0CompactionThreshold:       8,
+		L0CompactionThreshold:       16,
 		L0StopWritesThreshold:       64,
 		LBaseMaxBytes:               64 << 20,
 		MaxOpenFiles:                512,
