@@ -287,6 +287,9 @@ func (w *work) restore(ctx context.Context, m *projections.Mend, image value.Ite
 		return false, nil
 	}
 	p.Position = m.Ours
+	if err := w.join(ctx, []*projections.Put{&p}); err != nil {
+		return false, err
+	}
 	values, err := w.followed(ctx, []*projections.Put{&p})
 	if err != nil {
 		return false, err

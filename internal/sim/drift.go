@@ -39,7 +39,11 @@ func (w *world) drift() {
 			w.fail(Unaccounted, "verify: after a gap it finds %+v, where nothing is wrong", d)
 		}
 	}
+	kept := slices.ContainsFunc(found, func(d verify.Difference) bool { return strings.HasSuffix(d.Derivation, " as followed") })
 	for _, name := range slices.Sorted(maps.Keys(t.differ)) {
+		if k := t.rows[name]; kept && k != nil && k.entity != nil && slices.ContainsFunc(k.entity.MadeBy, followsOthers) {
+			continue // it is held against the value that is kept for those who follow, and that is named
+		}
 		if !named[name] && !t.differ[w.shownBy(name)] {
 			w.fail(Lost, "verify: after a gap it does not find %q, which is wrong", name)
 		}
@@ -55,6 +59,10 @@ func (w *world) keepsMore() bool {
 // document: with its record lost nothing that is kept says so.
 func unsearchable(d verify.Difference) bool {
 	return d.What.Kind == verify.Document && len(d.What.Name) > search.MaxID
+}
+
+func followsOthers(r *model.RowRule) bool {
+	return slices.ContainsFunc(r.Fields, func(f model.Assign) bool { return f.Expr.Follow != nil })
 }
 
 // beyond says of a difference that there is more than the max of a step allows, which
