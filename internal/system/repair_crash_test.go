@@ -88,40 +88,8 @@ func TestRepairCrash(t *testing.T) {
 // many writes there were.
 func (b *busy) crash(t *testing.T, m *model.Model, at int, after bool) (writes int) {
 	t.Helper()
-	tables, err := system.Tables([]*model.Model{m})
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
-	db, err := embedded.Open("store", tables, embedded.Options{FS: vfs.NewMem(), Now: now, Shards: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := system.Over(t.Context(), db, "", []*model.Model{m}, system.Options{Now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, db := b.wrong(t, m)
 	defer s.Close()
-	write := func(seed uint64, n int) {
-		d := rand.New(rand.NewPCG(seed, 1))
-		for i := range n {
-			table, row := b.put(d, i)
-			key, _ := m.Table(table).KeyOf(row)
-			w := store.Write{Ref: store.Ref{Table: table, Key: key}, Put: row}
-			if d.IntN(5) == 0 {
-				w.Put, w.Delete = nil, true
-			}
-			writeOne(t, db, w)
-		}
-	}
-	write(1, 25)
-	if err := catchUp(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
-	write(2, 8)
-	lose(t, s)
-	b.spoilSome(t, s, rand.New(rand.NewPCG(3, 3)))
-	lose(t, s)
 	one := *s.Models[0].Runner
 	d := &dying{Store: db, at: at, after: after}
 	one.Store, one.Alone = d, true
@@ -136,10 +104,52 @@ func (b *busy) crash(t *testing.T, m *model.Model, at int, after bool) (writes i
 		t.Errorf("at %d, %v: left %+v", at, after, left)
 	}
 	verifyNothing(t, s)
-	write(4, 10)
+	b.writes(t, s, 4, 10)
 	if err := catchUp(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	verifyNothing(t, s)
 	return d.n
+}
+
+// wrong is a system in which records were lost and values were spoilt.
+func (b *busy) wrong(t *testing.T, m *model.Model) (*system.System, *embedded.Store) {
+	t.Helper()
+	tables, err := system.Tables([]*model.Model{m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+	db, err := embedded.Open("store", tables, embedded.Options{FS: vfs.NewMem(), Now: now, Shards: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := system.Over(t.Context(), db, "", []*model.Model{m}, system.Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.writes(t, s, 1, 25)
+	if err := catchUp(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	b.writes(t, s, 2, 8)
+	lose(t, s)
+	b.spoilSome(t, s, rand.New(rand.NewPCG(3, 3)))
+	lose(t, s)
+	return s, db
+}
+
+// writes writes and removes n core rows.
+func (b *busy) writes(t *testing.T, s *system.System, seed uint64, n int) {
+	t.Helper()
+	d, m := rand.New(rand.NewPCG(seed, 1)), s.Models[0].Model
+	for i := range n {
+		table, row := b.put(d, i)
+		key, _ := m.Table(table).KeyOf(row)
+		w := store.Write{Ref: store.Ref{Table: table, Key: key}, Put: row}
+		if d.IntN(5) == 0 {
+			w.Put, w.Delete = nil, true
+		}
+		writeOne(t, s.Store, w)
+	}
 }

@@ -1,0 +1,147 @@
+package system_test
+
+import (
+	"context"
+	"testing"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/repair"
+	"weir/internal/store"
+	"weir/internal/store/embedded"
+	"weir/internal/system"
+	"weir/internal/value"
+	"weir/internal/verify"
+)
+
+// overtaken is a store whose user stops before a write, while others go on. Of a row of
+// an application that these changed, the write must leave everything as it is.
+type overtaken struct {
+	*testing.T
+	*embedded.Store
+	at, n     int // counted from 1; 0 is never
+	meanwhile func()
+}
+
+func (o *overtaken) Write(ctx context.Context, ws []store.Write) (out []store.Outcome, err error) {
+	for _, w := range ws {
+		err := o.before(w.Ref, func() error {
+			one, err := o.Store.Write(ctx, []store.Write{w})
+			out = append(out, one...)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (o *overtaken) Transact(ctx context.Context, ws []store.Write) error {
+	return o.before(ws[0].Ref, func() error { return o.Store.Transact(ctx, ws) })
+}
+
+func (o *overtaken) before(ref store.Ref, write func() error) error {
+	if o.n++; o.n != o.at {
+		return write()
+	}
+	noted := o.row(ref)
+	o.meanwhile()
+	is := o.row(ref)
+	err := write()
+	if now := o.row(ref); ref.Table != book.TableName && !value.EqualItems(noted, is) && !value.EqualItems(is, now) {
+		o.Errorf("at %d: %v was %s, became %s, and was written over: %s", o.at, ref, text(noted), text(is), text(now))
+	}
+	return err
+}
+
+func (o *overtaken) row(ref store.Ref) value.Item {
+	o.Helper()
+	rows, err := o.Store.Get(o.Context(), []store.Ref{ref})
+	if err != nil {
+		o.Fatal(err)
+	}
+	return rows[0]
+}
+
+func text(row value.Item) string { return string(value.AppendPlainItem(nil, row)) }
+
+// TestRepairOvertaken: before each of a repair's writes applications write and all of
+// it is applied. What the repair says that it put right is right all the same.
+func TestRepairOvertaken(t *testing.T) {
+	for _, b := range busies {
+		t.Run(b.model, func(t *testing.T) {
+			t.Parallel()
+			m, err := model.Load(b.model)
+			if err != nil {
+				t.Fatal(err)
+			}
+			writes, seeds, busy := b.overtaken(t, m, 0, 0), uint64(5), 0
+			if testing.Short() {
+				seeds = 1
+			}
+			for at := 1; at <= writes.n; at++ {
+				for seed := range seeds {
+					busy += b.overtaken(t, m, at, seed).busy
+				}
+			}
+			if busy == 0 {
+				t.Error("nobody was ever overtaken")
+			}
+			t.Logf("%d writes, %d times overtaken", writes.n, busy)
+		})
+	}
+}
+
+// outcome is how often a repair wrote, and how much it had to leave.
+type outcome struct{ n, busy int }
+
+func (b *busy) overtaken(t *testing.T, m *model.Model, at int, seed uint64) outcome {
+	t.Helper()
+	s, db := b.wrong(t, m)
+	defer s.Close()
+	b.writes(t, s, 200+seed, 10) // what is yet to be applied
+	one := *s.Models[0].Runner
+	o := &overtaken{T: t, Store: db, at: at, meanwhile: func() {
+		b.writes(t, s, 100+seed, 60)
+		if err := catchUp(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}}
+	one.Store, one.Alone = o, true
+	said := map[string]bool{}
+	r := repair.Repair{
+		Verify: &verify.Verify{Model: m, Store: db}, Runner: &one, Yield: func(d verify.Difference) { said[d.Derivation+" "+d.Row] = true },
+		Passed: func(ctx context.Context) error { return catchUp(ctx, s) },
+	}
+	round, err := r.Round(t.Context())
+	if err != nil {
+		t.Fatalf("at %d: %v", at, err)
+	}
+	if err := catchUp(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range differences(t, s) {
+		// A row shows what its book holds, which may have been left as it was.
+		if said[d.Derivation+" "+d.Row] && d.What.Kind != verify.Shown {
+			t.Errorf("at %d: was put right, and is not: %+v", at, d)
+		}
+	}
+	if _, left := repairAll(t, s); len(left) > 0 {
+		t.Errorf("at %d: left %+v", at, left)
+	}
+	b.writes(t, s, 4, 10)
+	if err := catchUp(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	verifyNothing(t, s)
+	return outcome{o.n, len(round.Busy)}
+}
+
+func differences(t *testing.T, s *system.System) (out []verify.Difference) {
+	t.Helper()
+	if err := s.Verify(s.Models[0]).Run(t.Context(), func(d verify.Difference) { out = append(out, d) }); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
