@@ -45,6 +45,7 @@ func (e *entry) plan() (p plan) {
 			p.write.Put = next
 		} else {
 			p.write.Ops = store.Difference(e.now, next)
+			p.write.If = append(p.write.If, e.sameNotes()...)
 		}
 		e.now = next
 	}
@@ -64,6 +65,18 @@ func (w *row) unseen() store.Cond {
 		seen = store.Test{Attr: book.SeenMark, Is: store.Eq, Value: v}
 	}
 	return store.Cond{{{Attr: key, Is: store.Exists}}, {seen}}
+}
+
+// sameNotes is the condition that steps show what they did when the row was read: what
+// is under that is written anew as a whole, and a note that came since would be gone.
+func (w *row) sameNotes() store.Cond {
+	if e := w.table.Classify(w.now); e == nil || len(e.Steps) == 0 {
+		return nil
+	}
+	if v := w.now.Get(book.Own); !v.IsMissing() {
+		return store.Cond{{{Attr: book.Own, Is: store.Eq, Value: v}}}
+	}
+	return store.Cond{{{Attr: book.Own, Is: store.Absent}}}
 }
 
 func (e *entry) origin() *store.Origin {
