@@ -55,10 +55,13 @@ POM
   printf '%s\n' "$dir"
 }
 
-# alive PIDFILE: whether the process that the file names is running, and is one of these
-# services: a file that a restart left behind may name anybody.
+# runs PIDFILE: whether the process that the file names is running, whoever it is.
+runs() { [ -s "$1" ] && kill -0 "$(cat "$1")" 2>/dev/null; }
+
+# alive PIDFILE: whether it is running and is one of these services: a file that a restart
+# left behind may name anybody. False for a moment after a start too, until java is loaded.
 alive() {
-  [ -s "$1" ] && kill -0 "$(cat "$1")" 2>/dev/null &&
+  runs "$1" &&
     { ps -o args= -p "$(cat "$1")" 2>/dev/null || tr '\0' ' ' <"/proc/$(cat "$1")/cmdline"; } | grep -qF "$services"
 }
 
@@ -69,7 +72,7 @@ answers() { curl -s -o /dev/null --max-time 2 "$1"; }
 await() {
   n=0
   until answers "$2"; do
-    alive "$1" || { say "ended while starting; its last words:"; tail -n 20 "$3" >&2; return 3; }
+    runs "$1" || { say "ended while starting; its last words:"; tail -n 20 "$3" >&2; return 3; }
     n=$((n + 1))
     [ $n -lt $(($4 * 5)) ] || { say "did not answer on $2 within $4 s; see $3"; return 3; }
     sleep 0.2
