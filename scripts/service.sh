@@ -60,9 +60,10 @@ runs() { [ -s "$1" ] && kill -0 "$(cat "$1")" 2>/dev/null; }
 
 # alive PIDFILE: whether it is running and is one of these services: a file that a restart
 # left behind may name anybody. False for a moment after a start too, until java is loaded.
+# Plain ps cuts its lines at $COLUMNS.
 alive() {
   runs "$1" &&
-    { ps -o args= -p "$(cat "$1")" 2>/dev/null || tr '\0' ' ' <"/proc/$(cat "$1")/cmdline"; } | grep -qF "$services"
+    { tr '\0' ' ' 2>/dev/null <"/proc/$(cat "$1")/cmdline" || ps -ww -o args= -p "$(cat "$1")"; } 2>/dev/null | grep -qF "$services"
 }
 
 # answers URL: whether anything speaks HTTP there; which status it gives does not matter.
