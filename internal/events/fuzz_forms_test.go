@@ -148,6 +148,7 @@ func FuzzPayload(f *testing.F) {
 	for _, s := range []string{
 		"", " ", "[]", "null", "{}", `{"Records":[]}`, `{"Records":null}`, `{"Records":[],"window":{"start":"a","end":"b"},"state":{"weir":"7"},"shardId":"s","isFinalInvokeForWindow":true}`,
 		`{"window":{"start":"a","end":"b"},"state":{},"shardId":"s","isFinalInvokeForWindow":true}`,
+		`{"window":{"start":"a"}}`, `{"shardId":"s","window":{}}`, `{"shardId":"s","window":{"start":""}}`, `{"shardId":"","window":{"start":"a"}}`, `{"payload":{"shardId":"s","window":{"start":"a"}}}`,
 		`[[]]`, `,`, "\ufeff", `{"payload":[]}`, `{"payload":{"Records":[]}}`, `{"Records":[]}{"Records":[]}`, `{"records":[]}`, `{"Records":[`, `{"Records":[],"Records":[1]}`, `[{"Records":[]}]`,
 	} {
 		f.Add([]byte(s))
@@ -160,36 +161,50 @@ func FuzzPayload(f *testing.F) {
 			}
 			return
 		}
-		if len(ev.Entries) == 0 && !holdsEmptyList(payload) && !endsWindow(payload) {
+		if doc := firstDocument(payload); len(ev.Entries) == 0 && !anyObject(doc, holdsEmptyList) && !anyObject(doc, endsWindow) {
 			t.Fatalf("%q passes as an event without records", payload)
 		}
 	})
 }
 
-// endsWindow reports whether a payload may be an event that names its window and its shard.
-func endsWindow(payload []byte) bool {
-	return bytes.Contains(payload, []byte("hard")) && bytes.Contains(payload, []byte("indow"))
-}
-
-// holdsEmptyList reports whether one of the documents of a payload, at any depth,
-// is an object with an empty list of records.
-func holdsEmptyList(payload []byte) bool {
+// firstDocument is the first document of a payload, nil where that is none.
+func firstDocument(payload []byte) any {
 	d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(bytes.TrimLeft(payload, " \t\r\n,"), []byte("\ufeff"))))
 	var doc any
 	if err := d.Decode(&doc); err != nil {
-		return false
+		return nil
 	}
-	return anyObject(doc, func(name string, v any) bool {
-		list, ok := v.([]any)
-		return strings.EqualFold(name, "Records") && ok && !anyRecord(list)
-	})
+	return doc
 }
 
-func anyObject(v any, is func(string, any) bool) bool {
+// endsWindow reports whether an object is an event that names its shard and its
+// window, in the capitals in which Lambda writes them.
+func endsWindow(o map[string]any) bool {
+	shard, _ := o["shardId"].(string)
+	window, _ := o["window"].(map[string]any)
+	start, _ := window["start"].(string)
+	return shard != "" && start != ""
+}
+
+// holdsEmptyList reports whether an object has an empty list of records.
+func holdsEmptyList(o map[string]any) bool {
+	for name, v := range o {
+		if list, ok := v.([]any); ok && strings.EqualFold(name, "Records") && !anyRecord(list) {
+			return true
+		}
+	}
+	return false
+}
+
+// anyObject reports whether an object that a document is, or holds at any depth, is one.
+func anyObject(v any, is func(map[string]any) bool) bool {
 	switch v := v.(type) {
 	case map[string]any:
-		for name, e := range v {
-			if is(name, e) || anyObject(e, is) {
+		if is(v) {
+			return true
+		}
+		for _, e := range v {
+			if anyObject(e, is) {
 				return true
 			}
 		}
