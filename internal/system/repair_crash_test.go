@@ -1,7 +1,6 @@
 package system_test
 
 import (
-	"context"
 	"errors"
 	"math/rand/v2"
 	"testing"
@@ -10,7 +9,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"weir/internal/model"
-	"weir/internal/repair"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
 	"weir/internal/system"
@@ -19,43 +17,24 @@ import (
 
 var errCrash = errors.New("the process dies")
 
-// dying is a store whose user dies at a write: before it happens, or after.
+// dying is who dies at a write: before it happens, or after.
 type dying struct {
-	*embedded.Store
 	at    int // counted from 1; 0 is never
 	after bool
 	n     int
 }
 
-func (d *dying) die(do func() error) error {
+func (d *dying) die(_ store.Ref, write func() error) error {
 	d.n++
 	switch {
 	case d.at == 0 || d.n < d.at:
-		return do()
+		return write()
 	case d.n == d.at && d.after:
-		if err := do(); err != nil {
+		if err := write(); err != nil {
 			return err
 		}
 	}
 	return errCrash
-}
-
-func (d *dying) Write(ctx context.Context, ws []store.Write) (out []store.Outcome, err error) {
-	for _, w := range ws { // each may be the last that happens
-		err := d.die(func() error {
-			one, err := d.Store.Write(ctx, []store.Write{w})
-			out = append(out, one...)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-func (d *dying) Transact(ctx context.Context, ws []store.Write) error {
-	return d.die(func() error { return d.Store.Transact(ctx, ws) })
 }
 
 // TestRepairCrash: a repair dies before and after each of its writes. The next one
@@ -90,13 +69,8 @@ func (b *busy) crash(t *testing.T, m *model.Model, at int, after bool) (writes i
 	t.Helper()
 	s, db := b.wrong(t, m)
 	defer s.Close()
-	one := *s.Models[0].Runner
-	d := &dying{Store: db, at: at, after: after}
-	one.Store, one.Alone = d, true
-	r := repair.Repair{
-		Verify: &verify.Verify{Model: m, Store: db}, Runner: &one, Yield: func(verify.Difference) {},
-		Passed: func(ctx context.Context) error { return catchUp(ctx, s) },
-	}
+	d := &dying{at: at, after: after}
+	r := repairing(s, db, d.die, func(verify.Difference) {})
 	if _, _, err := r.Run(t.Context()); at == 0 && err != nil || at > 0 && !errors.Is(err, errCrash) {
 		t.Fatalf("at %d, %v: %v", at, after, err)
 	}

@@ -1,44 +1,23 @@
 package system_test
 
 import (
-	"context"
 	"testing"
 
 	"weir/internal/book"
 	"weir/internal/model"
-	"weir/internal/repair"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
-	"weir/internal/system"
 	"weir/internal/value"
 	"weir/internal/verify"
 )
 
-// overtaken is a store whose user stops before a write, while others go on. Of a row of
-// an application that these changed, the write must leave everything as it is.
+// overtaken is who stops before a write, while others go on. Of a row of an application
+// that these changed, the write must leave everything as it is.
 type overtaken struct {
 	*testing.T
-	*embedded.Store
+	db        *embedded.Store
 	at, n     int // counted from 1; 0 is never
 	meanwhile func()
-}
-
-func (o *overtaken) Write(ctx context.Context, ws []store.Write) (out []store.Outcome, err error) {
-	for _, w := range ws {
-		err := o.before(w.Ref, func() error {
-			one, err := o.Store.Write(ctx, []store.Write{w})
-			out = append(out, one...)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-func (o *overtaken) Transact(ctx context.Context, ws []store.Write) error {
-	return o.before(ws[0].Ref, func() error { return o.Store.Transact(ctx, ws) })
 }
 
 func (o *overtaken) before(ref store.Ref, write func() error) error {
@@ -57,7 +36,7 @@ func (o *overtaken) before(ref store.Ref, write func() error) error {
 
 func (o *overtaken) row(ref store.Ref) value.Item {
 	o.Helper()
-	rows, err := o.Store.Get(o.Context(), []store.Ref{ref})
+	rows, err := o.db.Get(o.Context(), []store.Ref{ref})
 	if err != nil {
 		o.Fatal(err)
 	}
@@ -101,19 +80,14 @@ func (b *busy) overtaken(t *testing.T, m *model.Model, at int, seed uint64) outc
 	s, db := b.wrong(t, m)
 	defer s.Close()
 	b.writes(t, s, 200+seed, 10) // what is yet to be applied
-	one := *s.Models[0].Runner
-	o := &overtaken{T: t, Store: db, at: at, meanwhile: func() {
+	o := &overtaken{T: t, db: db, at: at, meanwhile: func() {
 		b.writes(t, s, 100+seed, 60)
 		if err := catchUp(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 	}}
-	one.Store, one.Alone = o, true
 	said := map[string]bool{}
-	r := repair.Repair{
-		Verify: &verify.Verify{Model: m, Store: db}, Runner: &one, Yield: func(d verify.Difference) { said[d.Derivation+" "+d.Row] = true },
-		Passed: func(ctx context.Context) error { return catchUp(ctx, s) },
-	}
+	r := repairing(s, db, o.before, func(d verify.Difference) { said[d.Derivation+" "+d.Row] = true })
 	round, err := r.Round(t.Context())
 	if err != nil {
 		t.Fatalf("at %d: %v", at, err)
@@ -121,7 +95,11 @@ func (b *busy) overtaken(t *testing.T, m *model.Model, at int, seed uint64) outc
 	if err := catchUp(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range differences(t, s) {
+	diffs, err := verifyAll(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range diffs {
 		// A row shows what its book holds, which may have been left as it was.
 		if said[d.Derivation+" "+d.Row] && d.What.Kind != verify.Shown {
 			t.Errorf("at %d: was put right, and is not: %+v", at, d)
@@ -136,12 +114,4 @@ func (b *busy) overtaken(t *testing.T, m *model.Model, at int, seed uint64) outc
 	}
 	verifyNothing(t, s)
 	return outcome{o.n, len(round.Busy)}
-}
-
-func differences(t *testing.T, s *system.System) (out []verify.Difference) {
-	t.Helper()
-	if err := s.Verify(s.Models[0]).Run(t.Context(), func(d verify.Difference) { out = append(out, d) }); err != nil {
-		t.Fatal(err)
-	}
-	return out
 }
