@@ -85,6 +85,6 @@ func (c *Claim) Free(claim value.Item) store.Write { return free(c.Ref, claim) }
 // Still is the test that the row still has the value.
 func (c *Claim) Still() store.Write {
 	return store.Write{Ref: c.Row, Check: true, If: store.Cond{
-		{{Attr: c.entity.Table.Key.Partition.Name, Is: store.Exists}}, {same(c.unique.Field.Attr, c.Value)},
+		{{Attr: c.entity.Table.Key.Partition.Name, Is: store.Exists}}, {store.AsRead(c.unique.Field.Attr, c.Value)},
 	}}
 }

@@ -76,7 +76,7 @@ func (c *checked) giveBack(p *plan, k *known, u *model.Unique, v value.Value) {
 // take gives a row of the table a claim, as long as that is as it was read.
 func take(ref, row store.Ref, t *model.Table, claim value.Item, token string) store.Write {
 	return store.Write{
-		Ref: ref, If: store.Cond{{same(claimToken, claim.Get(claimToken))}},
+		Ref: ref, If: store.Cond{{store.AsRead(claimToken, claim.Get(claimToken))}},
 		Ops: []store.Op{
 			{Kind: store.Set, Attr: claimRow, Value: value.OfString(book.RowText(row))},
 			{Kind: store.Set, Attr: claimTable, Value: value.OfString(row.Table)},
@@ -88,7 +88,7 @@ func take(ref, row store.Ref, t *model.Table, claim value.Item, token string) st
 
 // free gives a claim back, as long as it is as it was read.
 func free(ref store.Ref, claim value.Item) store.Write {
-	return store.Write{Ref: ref, If: store.Cond{{same(claimToken, claim.Get(claimToken))}}, Delete: true}
+	return store.Write{Ref: ref, If: store.Cond{{store.AsRead(claimToken, claim.Get(claimToken))}}, Delete: true}
 }
 
 // ownerOf is the row that a claim names.

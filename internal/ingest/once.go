@@ -141,7 +141,7 @@ func (c *checked) remember(p *plan, rec *record, k *known) {
 			w.If = rec.row.guard(was, rec.row.watched())
 		}
 	} else {
-		w.If = store.Cond{{same(book.Expiry, was.Get(book.Expiry))}}
+		w.If = store.Cond{{store.AsRead(book.Expiry, was.Get(book.Expiry))}}
 		w.Put = book.RefItem(rec.Ref).With(hash,
 			value.Attr{Name: onceDone, Value: value.OfString(string(p.done))},
 			value.Attr{Name: onceTable, Value: value.OfString(c.ref.Table)},

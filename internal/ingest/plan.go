@@ -244,15 +244,7 @@ func (c *checked) guard(row value.Item, names []string) store.Cond {
 		if slices.ContainsFunc(c.PrimaryKey(), func(k *model.KeyTemplate) bool { return k.Attr.Name == name }) {
 			continue
 		}
-		cond = append(cond, []store.Test{same(name, row.Get(name))})
+		cond = append(cond, []store.Test{store.AsRead(name, row.Get(name))})
 	}
 	return cond
-}
-
-// same is the test that an attribute is as it was read.
-func same(name string, v value.Value) store.Test {
-	if v.IsMissing() {
-		return store.Test{Attr: name, Is: store.Absent}
-	}
-	return store.Test{Attr: name, Is: store.Eq, Value: v}
 }

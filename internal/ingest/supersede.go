@@ -29,7 +29,7 @@ func (c *checked) supersede(p *plan, k *known, was, is value.Item) (next value.I
 	if ref, ok := c.superseded(); ok {
 		other, read := k.row(ref)
 		if read && other != nil && c.Table.Classify(other) == c.Entity && !before(at, s.Time.Get(other)) {
-			p.also = append(p.also, store.Write{Ref: ref, If: store.Cond{{same(s.Time.Attr, s.Time.Get(other))}}, Delete: true})
+			p.also = append(p.also, store.Write{Ref: ref, If: store.Cond{{store.AsRead(s.Time.Attr, s.Time.Get(other))}}, Delete: true})
 		}
 	}
 	return is, false

@@ -242,12 +242,9 @@ func (h *Handler) laneRow(w *work, l *lane) value.Item {
 		value.Attr{Name: book.Expiry, Value: value.OfInt(h.Runner.Now().Add(48 * time.Hour).Unix())})
 }
 
-// unchanged holds while the lane's row is the one that was read.
+// unchanged holds while a row that is counted up by each write is the one that was read.
 func unchanged(row value.Item) store.Cond {
-	if n := row.Get(book.Count); !n.IsMissing() {
-		return store.Cond{{{Attr: book.Count, Is: store.Eq, Value: n}}}
-	}
-	return store.Cond{{{Attr: book.Count, Is: store.Absent}}}
+	return store.Cond{{store.AsRead(book.Count, row.Get(book.Count))}}
 }
 
 // inOrder says that an event's records are not one after the other.

@@ -111,11 +111,7 @@ func (h *Handler) list(ctx context.Context, now int64) error {
 		}
 	}
 	row := listed(h.lanes.row, h.lanesRef(), there, now)
-	unchanged := store.Test{Attr: book.Count, Is: store.Absent}
-	if n := h.lanes.row.Get(book.Count); !n.IsMissing() {
-		unchanged = store.Test{Attr: book.Count, Is: store.Eq, Value: n}
-	}
-	out, err := h.Runner.Store.Write(ctx, []store.Write{{Ref: h.lanesRef(), Put: row, If: store.Cond{{unchanged}}}})
+	out, err := h.Runner.Store.Write(ctx, []store.Write{{Ref: h.lanesRef(), Put: row, If: unchanged(h.lanes.row)}})
 	if err == nil {
 		err = out[0].Err
 	}

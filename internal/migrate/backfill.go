@@ -290,11 +290,7 @@ func (f *Filling) write() store.Write {
 			return
 		}
 		tested[name] = true
-		is := store.Test{Attr: name, Is: store.Absent}
-		if v := f.now.Get(name); !v.IsMissing() {
-			is = store.Test{Attr: name, Is: store.Eq, Value: v}
-		}
-		w.If = append(w.If, []store.Test{is})
+		w.If = append(w.If, []store.Test{store.AsRead(name, f.now.Get(name))})
 	}
 	for _, a := range f.Gets {
 		test(a.Name)

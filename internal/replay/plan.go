@@ -60,11 +60,7 @@ func (w *row) unseen() store.Cond {
 	if w.now == nil {
 		return store.Cond{{{Attr: key, Is: store.Absent}}}
 	}
-	seen := store.Test{Attr: book.SeenMark, Is: store.Absent}
-	if v := w.now.Get(book.SeenMark); !v.IsMissing() {
-		seen = store.Test{Attr: book.SeenMark, Is: store.Eq, Value: v}
-	}
-	return store.Cond{{{Attr: key, Is: store.Exists}}, {seen}}
+	return store.Cond{{{Attr: key, Is: store.Exists}}, {store.AsRead(book.SeenMark, w.now.Get(book.SeenMark))}}
 }
 
 // sameNotes is the condition that steps show what they did when the row was read: what
@@ -73,10 +69,7 @@ func (w *row) sameNotes() store.Cond {
 	if e := w.table.Classify(w.now); e == nil || len(e.Steps) == 0 {
 		return nil
 	}
-	if v := w.now.Get(book.Own); !v.IsMissing() {
-		return store.Cond{{{Attr: book.Own, Is: store.Eq, Value: v}}}
-	}
-	return store.Cond{{{Attr: book.Own, Is: store.Absent}}}
+	return store.Cond{{store.AsRead(book.Own, w.now.Get(book.Own))}}
 }
 
 func (e *entry) origin() *store.Origin {

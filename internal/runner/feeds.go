@@ -96,11 +96,7 @@ func (w *work) followerWrite(ref store.Ref, f *projections.Follower, was events.
 	if !f.Here() {
 		attrs = append(attrs, attr(book.Expiry, w.expiry()))
 	}
-	wr := store.Write{Ref: ref, Put: value.NewItem(attrs...), If: store.Cond{{{Attr: book.Position, Is: store.Absent}}}}
-	if !was.IsZero() {
-		wr.If[0][0] = store.Test{Attr: book.Position, Is: store.Eq, Value: was.Value()}
-	}
-	return wr
+	return store.Write{Ref: ref, Put: value.NewItem(attrs...), If: store.Cond{{unmoved(was)}}}
 }
 
 // telling is what is told to one list.
@@ -204,12 +200,8 @@ func (t *telling) upTo(p events.Position) int {
 // told.
 func (w *work) momentWrite(ctx context.Context, t *telling, row value.Item) (store.Write, error) {
 	n, _ := row.Get(book.Count).Int64()
-	cond := store.Test{Attr: book.Count, Is: store.Absent}
-	if row.Has(book.Count) {
-		cond = store.Test{Attr: book.Count, Is: store.Eq, Value: row.Get(book.Count)}
-	}
 	wr := store.Write{
-		Ref: t.list, Return: true, If: store.Cond{{cond}},
+		Ref: t.list, Return: true, If: store.Cond{{store.AsRead(book.Count, row.Get(book.Count))}},
 		Ops: []store.Op{
 			set(book.Count, value.OfInt(n+1)), set(momentAttr+w.Lane, value.OfInt(n+1)),
 			set(firstAttr+w.Lane, t.tells[0].Position.Value()), set(book.Lane(w.Lane), t.tells[len(t.tells)-1].Position.Value()),

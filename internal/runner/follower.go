@@ -14,6 +14,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/store"
+	"weir/internal/value"
 )
 
 // Follower reads the streams of a model's tables and has each batch applied. Two
@@ -467,11 +468,13 @@ func (c *consumer) move(ctx context.Context, pieces []piece, counts []Counts) er
 	return nil
 }
 
+// unmoved is the test that a row of ours has come as far as it had; zero is nowhere.
 func unmoved(from events.Position) store.Test {
-	if from.IsZero() {
-		return store.Test{Attr: book.Position, Is: store.Absent}
+	var v value.Value
+	if !from.IsZero() {
+		v = from.Value()
 	}
-	return store.Test{Attr: book.Position, Is: store.Eq, Value: from.Value()}
+	return store.AsRead(book.Position, v)
 }
 
 // trim gives up records that every group has passed.

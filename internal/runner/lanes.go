@@ -50,7 +50,7 @@ func (w *work) prune(ctx context.Context, books map[*projections.Target]value.It
 		for _, lane := range lanes {
 			name := book.Lane(lane)
 			wr.Ops = append(wr.Ops, store.Op{Kind: store.Remove, Attr: name})
-			wr.If = append(wr.If, []store.Test{{Attr: name, Is: store.Eq, Value: row.Get(name)}})
+			wr.If = append(wr.If, []store.Test{store.AsRead(name, row.Get(name))})
 		}
 		ws = append(ws, wr)
 	}

@@ -182,11 +182,7 @@ func (r *Runner) lookWrite(ctx context.Context, e *model.Entity, target store.Re
 	wr := store.Write{Ref: target, Return: true, If: store.Cond{r.present(target.Table)}}
 	for _, name := range projections.Basis(e) {
 		is, will := row.Get(name), want.Get(name)
-		test := store.Test{Attr: name, Is: store.Eq, Value: is}
-		if is.IsMissing() {
-			test = store.Test{Attr: name, Is: store.Absent}
-		}
-		wr.If = append(wr.If, []store.Test{test})
+		wr.If = append(wr.If, []store.Test{store.AsRead(name, is)})
 		if !value.Equal(is, will) {
 			wr.Ops = append(wr.Ops, set(name, will))
 		}

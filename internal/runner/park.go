@@ -353,7 +353,7 @@ func (r *Runner) setQueued(ctx context.Context, adds []projections.Add, w store.
 		if err != nil {
 			return err
 		}
-		w.Ops, w.If = slices.Clone(ops), store.Cond{{same(book.Count, rows[0])}}
+		w.Ops, w.If = slices.Clone(ops), store.Cond{{store.AsRead(book.Count, rows[0].Get(book.Count))}}
 		for _, a := range total {
 			w.Ops = append(w.Ops, set(a.Name, a.Value))
 		}

@@ -72,7 +72,7 @@ func (r *Runner) ForgetShard(ctx context.Context, table, shard string, also ...s
 		}
 		ws = append(ws,
 			store.Write{Ref: refs[i], Delete: true, If: store.Cond{
-				{{Attr: doneAttr, Is: store.Exists}}, {unmoved(placeOf("", row).At)}, {same(tenureAttr, row)},
+				{{Attr: doneAttr, Is: store.Exists}}, {unmoved(placeOf("", row).At)}, {store.AsRead(tenureAttr, row.Get(tenureAttr))},
 			}},
 			store.Write{Ref: book.Past(r.Model.Name, groups[i]), Ops: countsOf(row).ops()})
 	}
@@ -80,14 +80,6 @@ func (r *Runner) ForgetShard(ctx context.Context, table, shard string, also ...s
 		return nil
 	}
 	return r.Store.Transact(ctx, ws)
-}
-
-// same is the test that an attribute is as it was read.
-func same(name string, row value.Item) store.Test {
-	if v := row.Get(name); !v.IsMissing() {
-		return store.Test{Attr: name, Is: store.Eq, Value: v}
-	}
-	return store.Test{Attr: name, Is: store.Absent}
 }
 
 // Totals are the counts of all records that a group has applied so far, over all

@@ -163,7 +163,7 @@ func lanesPassed(noted value.Item, places []Place) (ops []store.Op, cond store.C
 		name := book.Lane(Lane(p.Table, p.Shard))
 		if p.At.Compare(events.PositionFrom(noted.Get(name))) > 0 {
 			ops = append(ops, set(name, p.At.Value()))
-			cond = append(cond, []store.Test{same(name, noted)})
+			cond = append(cond, []store.Test{store.AsRead(name, noted.Get(name))})
 		}
 	}
 	return ops, cond
@@ -175,7 +175,7 @@ func asNoted(name string, noted value.Item) store.Cond {
 	if noted == nil {
 		return store.Cond{{{Attr: book.Partition, Is: store.Absent}}}
 	}
-	return store.Cond{{{Attr: book.Partition, Is: store.Exists}}, {same(name, noted)}}
+	return store.Cond{{{Attr: book.Partition, Is: store.Exists}}, {store.AsRead(name, noted.Get(name))}}
 }
 
 // did is what became of one write under a condition.
@@ -362,10 +362,11 @@ func (r *Runner) RepairLink(ctx context.Context, row store.Ref, f *model.Follow,
 	if _, kept := values[list.Key.Partition.Text()]; !kept || err != nil {
 		return false, true, err
 	}
-	done, err = r.did(ctx, store.Write{
-		Ref: row, Ops: w.followOps(puts[0], f, values),
-		If: store.Cond{r.present(row.Table), {same(book.Version, rows[0])}, {same(book.Follows(f.Attr), rows[0])}, {same(book.FollowVersion(f.Attr), rows[0])}},
-	})
+	cond := store.Cond{r.present(row.Table)}
+	for _, name := range []string{book.Version, book.Follows(f.Attr), book.FollowVersion(f.Attr)} {
+		cond = append(cond, []store.Test{store.AsRead(name, rows[0].Get(name))})
+	}
+	done, err = r.did(ctx, store.Write{Ref: row, Ops: w.followOps(puts[0], f, values), If: cond})
 	if err == nil && done {
 		err = w.compare(ctx, puts, values, map[*projections.Put]bool{puts[0]: true})
 	}
@@ -410,7 +411,7 @@ func (r *Runner) repairGone(ctx context.Context, row store.Ref, noted value.Item
 	if _, err := r.write(ctx, []store.Write{w.tombstone(row, at)}); err != nil {
 		return false, true, err
 	}
-	done, err = r.did(ctx, store.Write{Ref: row, Delete: true, If: store.Cond{{same(book.Version, noted)}}})
+	done, err = r.did(ctx, store.Write{Ref: row, Delete: true, If: store.Cond{{store.AsRead(book.Version, noted.Get(book.Version))}}})
 	return done, true, err
 }
 
@@ -429,7 +430,7 @@ func (r *Runner) repairMade(ctx context.Context, p *projections.Put, noted value
 	}
 	wr = w.rowWrite(p, values, false)
 	if wr.If = (store.Cond{{{Attr: r.Model.Table(p.Row.Table).Key.Partition.Name, Is: store.Absent}}}); noted != nil {
-		wr.If = store.Cond{r.present(p.Row.Table), {same(book.Version, noted)}}
+		wr.If = store.Cond{r.present(p.Row.Table), {store.AsRead(book.Version, noted.Get(book.Version))}}
 	}
 	if done, err = r.did(ctx, wr); err == nil && done {
 		err = w.compare(ctx, puts, values, map[*projections.Put]bool{p: true})

@@ -459,10 +459,7 @@ func (r *Runner) showLeaf(ctx context.Context, leaves []projections.Leaf) (out [
 		if wr.Delete && have[i] == nil || !wr.Delete && shows(have[i], &wr) {
 			continue
 		}
-		wr.If = store.Cond{{{Attr: book.Version, Is: store.Absent}}}
-		if v := have[i].Get(book.Version); !v.IsMissing() {
-			wr.If[0][0] = store.Test{Attr: book.Version, Is: store.Eq, Value: v}
-		}
+		wr.If = store.Cond{{store.AsRead(book.Version, have[i].Get(book.Version))}}
 		ws, of = append(ws, wr), append(of, l)
 	}
 	out, err = r.write(ctx, ws)

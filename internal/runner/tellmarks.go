@@ -73,12 +73,8 @@ func (w *work) tellMarked(ctx context.Context, t *projections.Tell) (done bool, 
 
 // markMoment gives what is told the list's next moment.
 func (w *work) markMoment(t *projections.Tell, list, mark store.Ref, count value.Value, moment int64) []store.Write {
-	same := store.Test{Attr: book.Count, Is: store.Absent}
-	if !count.IsMissing() {
-		same = store.Test{Attr: book.Count, Is: store.Eq, Value: count}
-	}
 	return []store.Write{
-		{Ref: list, If: store.Cond{{same}}, Ops: []store.Op{set(book.Count, value.OfInt(moment))}},
+		{Ref: list, If: store.Cond{{store.AsRead(book.Count, count)}}, Ops: []store.Op{set(book.Count, value.OfInt(moment))}},
 		{Ref: mark, If: store.Cond{below(book.Position, t.Position.Value())}, Ops: []store.Op{
 			set(book.Position, t.Position.Value()), set(firstAttr, t.Position.Value()), set(momentAttr, value.OfInt(moment)), set(book.Expiry, w.expiry()),
 		}},

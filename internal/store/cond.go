@@ -49,6 +49,15 @@ func (t *Test) holds(row value.Item) bool {
 	return false
 }
 
+// AsRead is the test that an attribute is as a reader found it: it has the value v, or
+// is still missing where v is.
+func AsRead(attr string, v value.Value) Test {
+	if v.IsMissing() {
+		return Test{Attr: attr, Is: Absent}
+	}
+	return Test{Attr: attr, Is: Eq, Value: v}
+}
+
 // Validate says, with ErrRefused, what is wrong with a write of this table
 // whatever its row may be. A driver calls it before it touches anything.
 func (t *Table) Validate(w *Write) error {

@@ -25,6 +25,27 @@ var album = Table{
 
 var albumRef = Ref{Table: "album", Key: Key{Partition: value.OfString("a\n"), Sort: value.OfInt(7)}}
 
+// TestAsRead: the test holds for the row that was read, and for one with anything else
+// in the attribute's place, or with nothing, it does not.
+func TestAsRead(t *testing.T) {
+	rows := []value.Item{
+		nil, value.NewItem(value.Attr{Name: "other", Value: value.OfInt(1)}),
+		value.NewItem(value.Attr{Name: "n", Value: value.OfInt(1)}), value.NewItem(value.Attr{Name: "n", Value: value.OfString("1")}),
+		value.NewItem(value.Attr{Name: "n", Value: value.OfInt(0)}), value.NewItem(value.Attr{Name: "n", Value: value.OfNull()}),
+	}
+	for _, read := range rows {
+		w := Write{Ref: albumRef, Delete: true, If: Cond{{AsRead("n", read.Get("n"))}}}
+		if err := album.Validate(&w); err != nil {
+			t.Error(err)
+		}
+		for _, now := range rows {
+			if is := value.Equal(read.Get("n"), now.Get("n")); w.If.Holds(now) != is {
+				t.Errorf("read %v, now %v: %v", read, now, !is)
+			}
+		}
+	}
+}
+
 func TestFailedNamesTheWrite(t *testing.T) {
 	for _, c := range []struct {
 		w    Write
