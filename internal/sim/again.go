@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/replay"
@@ -82,12 +81,12 @@ func (w *world) compare(o *world, what string) {
 				e := mt.Classify(row)
 				toldOf := e != nil && slices.ContainsFunc(e.MadeBy, func(r *model.RowRule) bool { return r.Each != nil })
 				if !toldOf && !(e != nil && e.SetOf() != nil) && !w.app.touched[refName(store.Ref{Table: t.Name, Key: k})] {
-					yield(k, row.Filter(func(n string) bool { return !book.IsOurs(n) }))
+					yield(k, theirs(row))
 				}
 			})
 		}
 		mine(a, func(k store.Key, row value.Item) {
-			have := b.get(k).Filter(func(n string) bool { return !book.IsOurs(n) })
+			have := theirs(b.get(k))
 			if !value.EqualItems(have, row) {
 				w.fail(Reordered, "%s: %s is %s, was %s", what, refName(store.Ref{Table: a.Name, Key: k}), differs(have, row), differs(row, have))
 			}

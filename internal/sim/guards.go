@@ -60,11 +60,22 @@ func (w *world) tombs(who string, t *table, key store.Key, old, now value.Item) 
 
 // forgot notes that the position of a lane left a row.
 func (w *world) forgot(old, now value.Item) {
+	if w.mapping == nil || now == nil {
+		return
+	}
+	for _, lane := range leftLanes(old, now) {
+		w.mapping.left = lane
+	}
+}
+
+// leftLanes are the lanes whose positions a row had, and has not any more.
+func leftLanes(old, now value.Item) (lanes []string) {
 	for _, a := range old {
-		if lane, is := strings.CutPrefix(a.Name, book.Lane("")); is && w.mapping != nil && now != nil && !now.Has(a.Name) {
-			w.mapping.left = lane
+		if lane, is := strings.CutPrefix(a.Name, book.Lane("")); is && !now.Has(a.Name) {
+			lanes = append(lanes, lane)
 		}
 	}
+	return lanes
 }
 
 // queue: nothing is counted on a target of which effects wait, but by a retry of

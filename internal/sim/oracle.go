@@ -503,7 +503,7 @@ func (t *truth) state() {
 			t.wrong(name, Lost, "lost: %s is not there, should be %s", name, plain(k.image))
 			continue
 		}
-		have := row.Filter(func(n string) bool { return !book.IsOurs(n) })
+		have := theirs(row)
 		if t.trims.gaps() { // nobody can tell any more what a row that is gone had last
 			for _, a := range k.last {
 				k.image = k.image.With(value.Attr{Name: a, Value: have.Get(a)})
@@ -538,6 +538,11 @@ func differs(a, b value.Item) string {
 		}
 	}
 	return plain(out)
+}
+
+// theirs is a row without what only weir reads.
+func theirs(row value.Item) value.Item {
+	return row.Filter(func(name string) bool { return !book.IsOurs(name) })
 }
 
 func plain(it value.Item) string {
@@ -697,7 +702,7 @@ func (t *truth) past() {
 	kept := t.keptRows()
 	for name, k := range want {
 		row := t.base.tables[k.table.Name].get(k.key)
-		switch have := row.Filter(func(n string) bool { return !book.IsOurs(n) }); {
+		switch have := theirs(row); {
 		case t.touched[name] || row == nil && kept[name]:
 		case row == nil:
 			t.fail(Lost, "history: %s is not there, should be %s", name, plain(k.own))

@@ -81,11 +81,6 @@ func (a *app) older(d *dice) bool {
 	return true
 }
 
-// theirs is a row without what only weir reads.
-func theirs(row value.Item) value.Item {
-	return row.Filter(func(name string) bool { return !book.IsOurs(name) })
-}
-
 // misstate writes over what weir shows on a row, under weir's own version.
 func (a *app) misstate(d *dice) bool {
 	var rows []*ownRow

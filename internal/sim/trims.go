@@ -250,11 +250,7 @@ func (t *trims) forgotten(who string, key store.Key, old value.Item) {
 // pruned says that a position of a shard leaves a row only when nothing of the shard
 // can come again: its checkpoints are gone.
 func (t *trims) pruned(who string, key store.Key, old, now value.Item) {
-	for _, a := range old {
-		lane, is := strings.CutPrefix(a.Name, book.Lane(""))
-		if !is || now.Has(a.Name) {
-			continue
-		}
+	for _, lane := range leftLanes(old, now) {
 		t.counted["positions that leave books"]++
 		begun := t.some(func(g string, in *table, s *shard) bool {
 			return runner.Lane(in.Name, s.ID) == lane && (!s.gone || t.base.tables[book.TableName].get(book.Checkpoint(t.model.Name, g, in.Name, s.ID).Key) != nil)
