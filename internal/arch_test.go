@@ -60,7 +60,7 @@ var below = map[string][]string{
 	"progress":    {},
 	"cli":         {"model", "store", "store/dynamodb", "system"},
 	"web":         {},
-	"writeapi":    {"value", "model", "query", "ingest", "web"},
+	"writeapi":    {"value", "model", "ingest", "web"},
 	"writelambda": {"ingest", "writeapi"},
 	"sample":      {"value", "model", "ingest"},
 	"api":         {"value", "store", "book", "model", "query", "web"},

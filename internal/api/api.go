@@ -26,6 +26,7 @@ import (
 	"github.com/klauspost/compress/gzhttp"
 
 	"weir/internal/book"
+	"weir/internal/model"
 	"weir/internal/query"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -198,9 +199,7 @@ func (a *API) noModel(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("model")
 	p := web.ProblemOf(http.StatusNotFound, "not-found", fmt.Sprintf("there is no model %.100q", name))
 	p.Models = a.modelNames()
-	if near := query.Nearest(name, p.Models); near != "" {
-		p.Detail += fmt.Sprintf("; did you mean %q?", near)
-	}
+	p.Detail += model.Meant(name, p.Models)
 	p.Write(w)
 }
 

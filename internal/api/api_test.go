@@ -236,7 +236,7 @@ func TestProblems(t *testing.T) {
 		{"GET", "/v1/gallery/album", 400, "parameter", []string{`"errors":[{"parameter":"albumId","message":"is missing"}]`}},
 		{"GET", "/v1/gallery/album?albumId=", 400, "parameter", []string{`{"parameter":"albumId","message":"is empty"}`}},
 		{"GET", "/v1/gallery/album?albumId=a1&albumId=a2", 400, "parameter", []string{`{"parameter":"albumId","message":"is given more than once"}`}},
-		{"GET", "/v1/gallery/album?albumID=a1", 400, "parameter", []string{"did you mean albumId?", `"albumId","message":"is missing"`}},
+		{"GET", "/v1/gallery/album?albumID=a1", 400, "parameter", []string{`did you mean \"albumId\"?`, `"albumId","message":"is missing"`}},
 		{"GET", "/v1/gallery/album?albumId=%ff", 400, "parameter", []string{"is not UTF-8"}},
 		{"GET", "/v1/gallery/album?albumId=%zz", 400, "malformed", nil},
 		{"GET", "/v1/gallery/album?albumId=a;b=c", 400, "malformed", nil},

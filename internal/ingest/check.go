@@ -7,7 +7,6 @@ import (
 
 	"weir/internal/book"
 	"weir/internal/model"
-	"weir/internal/query"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -146,10 +145,7 @@ func (c *checked) take(m value.Attr) (reason string) {
 }
 
 func (c *checked) unknown(name string) string {
-	if near := query.Nearest(name, c.fields); near != "" {
-		return "is no field of " + c.Name + "; did you mean " + near + "?"
-	}
-	return "is no field of " + c.Name
+	return "is no field of " + c.Name + model.Meant(name, c.fields)
 }
 
 // null is as good as nothing, but for an update, where it takes away.

@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"weir/internal/model"
-	"weir/internal/query"
 	"weir/internal/value"
 )
 
@@ -64,8 +63,8 @@ func text(a *model.Attribute, v value.Value) (value.Value, string) {
 		}
 	}
 	if len(a.Enum) > 0 && !slices.Contains(a.Enum, s) {
-		if near := query.Nearest(s, a.Enum); near != "" {
-			return v, "is never " + quoted(s) + "; did you mean " + near + "?"
+		if meant := model.Meant(s, a.Enum); meant != "" {
+			return v, "is never " + quoted(s) + meant
 		}
 		return v, "must be one of " + strings.Join(a.Enum, ", ") + ", not " + quoted(s)
 	}

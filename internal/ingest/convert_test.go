@@ -21,7 +21,7 @@ func TestConvert(t *testing.T) {
 		{&model.Attribute{Type: model.TypeString, Max: 3}, `"four"`, "", "has 4 characters, 3 are possible"},
 		{words, `"draft"`, `{"S":"draft"}`, ""},
 		{words, `"closed"`, `{"S":"done"}`, ""},
-		{words, `"drafd"`, "", `is never "drafd"; did you mean draft?`},
+		{words, `"drafd"`, "", `is never "drafd"; did you mean "draft"?`},
 		{words, `"elsewhere"`, "", `must be one of draft, done, not "elsewhere"`},
 		{of(model.TypeNumber), `12345678901234567890.5`, `{"N":"12345678901234567890.5"}`, ""},
 		{of(model.TypeNumber), `"7"`, "", `must be a number, not "7"`},

@@ -12,7 +12,6 @@ import (
 	"github.com/google/uuid"
 
 	"weir/internal/model"
-	"weir/internal/query"
 	"weir/internal/store"
 )
 
@@ -167,10 +166,7 @@ func (w *Writer) noEntity(name string, f *form) *Refusal {
 			names = append(names, e.Name)
 		}
 	}
-	if near := query.Nearest(name, names); near != "" {
-		return refuse(Invalid, "", "%s has no entity %s; did you mean %s?", w.Model.Name, quoted(name), near)
-	}
-	return refuse(Invalid, "", "%s has no entity %s", w.Model.Name, quoted(name))
+	return refuse(Invalid, "", "%s has no entity %s%s", w.Model.Name, quoted(name), model.Meant(name, names))
 }
 
 // task is a command on its way.

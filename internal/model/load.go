@@ -63,7 +63,7 @@ func Load(nameOrPath string) (*Model, error) {
 		}
 		return nil, missing(fmt.Sprintf("there is no model file %s", nameOrPath))
 	}
-	return nil, missing(fmt.Sprintf("no model %q, neither built in nor as a file here (%s)", nameOrPath, didYouMean(nameOrPath, Builtin())))
+	return nil, missing(fmt.Sprintf("no model %q, neither built in nor as a file here (%s)", nameOrPath, hintFor(nameOrPath, Builtin())))
 }
 
 // missing says that there is no such model; it is fs.ErrNotExist.

@@ -134,17 +134,3 @@ func TestLoadOfNothing(t *testing.T) {
 		}
 	}
 }
-
-func TestEditDistance(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{
-		{"", "", 0}, {"a", "", 1}, {"", "abc", 3}, {"same", "same", 0}, {"album", "albmu", 1}, {"album", "albums", 1},
-		{"kitten", "sitting", 3}, {"ab", "ba", 1}, {strings.Repeat("a", 100), "a", maxGuessed},
-	} {
-		if got := editDistance(c.a, c.b); got != c.want {
-			t.Errorf("%q, %q: %d, want %d", c.a, c.b, got, c.want)
-		}
-	}
-}

@@ -36,7 +36,7 @@ func (r *reader) report(at pos, hint, format string, args ...any) {
 func (r *reader) unknown(w word, known []string, format string, args ...any) {
 	hint := ""
 	if len(r.problems) < maxHinted {
-		hint = didYouMean(w.text, known)
+		hint = hintFor(w.text, known)
 	}
 	r.report(w.pos, hint, format, args...)
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"weir/internal/model"
 )
 
 // The kinds of error, by what the caller does next. Every other one is a fault of
@@ -51,11 +53,7 @@ func (e *Engine) notFound(name string) error {
 	for i, q := range e.Model.Queries {
 		names[i] = q.Name
 	}
-	text := fmt.Sprintf("%s has no query %.100q", e.Model.Name, name)
-	if near := Nearest(name, names); near != "" {
-		text += fmt.Sprintf("; did you mean %q?", near)
-	}
-	return &notFound{text}
+	return &notFound{fmt.Sprintf("%s has no query %.100q", e.Model.Name, name) + model.Meant(name, names)}
 }
 
 // notFound is an ErrNotFound that says what there is instead.
@@ -63,40 +61,3 @@ type notFound struct{ text string }
 
 func (e *notFound) Error() string { return e.text }
 func (e *notFound) Unwrap() error { return ErrNotFound }
-
-// Nearest is the name that was probably meant, "" when none is near.
-func Nearest(name string, names []string) string {
-	best, least := "", len(name)/3+2
-	if len(name) > maxGuessed {
-		return ""
-	}
-	for _, n := range names {
-		if d := distance(strings.ToLower(name), strings.ToLower(n)); d < least {
-			best, least = n, d
-		}
-	}
-	return best
-}
-
-const maxGuessed = 64 // longer names are no typing mistakes
-
-// distance counts the bytes to insert, drop or change that turn a into b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
-}

@@ -97,11 +97,7 @@ func (p *plan) arguments(given map[string]string, limit int) (map[string]value.V
 		if slices.Contains(known, name) {
 			continue
 		}
-		if near := Nearest(name, known); near != "" {
-			say(name, "is no parameter of this query; did you mean %s?", near)
-		} else {
-			say(name, "is no parameter of this query; it has %s", listed(known))
-		}
+		say(name, "is no parameter of this query%s", cmp.Or(model.Meant(name, known), "; it has "+listed(known)))
 	}
 	if limit < 0 || limit > MaxLimit {
 		say("limit", "must be from 1 to %d, not %d", MaxLimit, limit)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"weir/internal/ingest"
+	"weir/internal/model"
 	"weir/internal/web"
 )
 
@@ -67,7 +68,7 @@ func (a *API) each(ctx context.Context, t *target, texts []json.RawMessage) []ou
 			out[i] = a.outcome(t, c, ingest.Result{Err: malformed(err)})
 		case t.entity(c.Entity) == nil:
 			p := web.ProblemOf(http.StatusNotFound, "not-found", fmt.Sprintf("there is no entity %.100q in model %s that may be written", c.Entity, t.Model.Name))
-			suggest(p, c.Entity, t.names)
+			p.Detail += model.Meant(c.Entity, t.names)
 			out[i] = outcome{Status: p.Status, Problem: p}
 		default:
 			cs, at = append(cs, c), append(at, i)

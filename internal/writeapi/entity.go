@@ -12,7 +12,6 @@ import (
 
 	"weir/internal/ingest"
 	"weir/internal/model"
-	"weir/internal/query"
 	"weir/internal/value"
 )
 
@@ -120,11 +119,7 @@ func (e *entity) query(raw string) (value.Item, error) {
 		text := given[0]
 		switch {
 		case !slices.Contains(e.keys, name):
-			near := ""
-			if n := query.Nearest(name, e.keys); n != "" {
-				near = fmt.Sprintf("; did you mean %s?", n)
-			}
-			say(name, "is no field of the key of %s%s", e.Name, near)
+			say(name, "is no field of the key of %s%s", e.Name, model.Meant(name, e.keys))
 		case len(given) > 1:
 			say(name, "is given more than once")
 		case !utf8.ValidString(name + text):

@@ -27,7 +27,6 @@ import (
 
 	"weir/internal/ingest"
 	"weir/internal/model"
-	"weir/internal/query"
 	"weir/internal/value"
 	"weir/internal/web"
 )
@@ -272,7 +271,7 @@ func (a *API) noModel(w http.ResponseWriter, r *http.Request) {
 	for _, t := range a.targets {
 		p.Models = append(p.Models, t.Model.Name)
 	}
-	suggest(p, name, p.Models)
+	p.Detail += model.Meant(name, p.Models)
 	p.Write(w)
 }
 
@@ -282,14 +281,8 @@ func (a *API) noEntity(w http.ResponseWriter, t *target, name string) {
 		p.Detail = fmt.Sprintf("rows of %s are written by weir alone; read them with a query", name)
 	}
 	p.Entities = t.names
-	suggest(p, name, p.Entities)
+	p.Detail += model.Meant(name, p.Entities)
 	p.Write(w)
-}
-
-func suggest(p *web.Problem, name string, names []string) {
-	if near := query.Nearest(name, names); near != "" {
-		p.Detail += fmt.Sprintf("; did you mean %q?", near)
-	}
 }
 
 // fail answers with what went wrong.

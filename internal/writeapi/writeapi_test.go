@@ -147,7 +147,7 @@ func TestRequests(t *testing.T) {
 		{"PUT", albums, sea, []string{"If-Match", `""`}, 400, "If-Match"},
 		{"DELETE", albums + "?id=%zz", "", nil, 400, "%-escapes"},
 		{"DELETE", albums + "?id=%ff", "", nil, 422, "UTF-8"},
-		{"DELETE", albums + "?ids=a", "", nil, 422, "did you mean id?"},
+		{"DELETE", albums + "?ids=a", "", nil, 422, `did you mean \"id\"?`},
 		{"DELETE", albums + "?id=" + strings.Repeat("x", web.MaxQuery), "", nil, 414, ""},
 		{"GET", albums, "", nil, 422, "/id"},
 		{"GET", "/openapi.json", "", nil, 200, `"3.1.0"`},

@@ -1,0 +1,79 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Meant ends a message about a name that nobody knows with the one that was probably
+// meant, `; did you mean "title"?`, or with nothing where none is near.
+func Meant(name string, known []string) string {
+	if ask := didYouMean(name, known); ask != "" {
+		return "; " + ask
+	}
+	return ""
+}
+
+// hintFor is the hint for a name that nobody knows: the nearest of those there
+// are, or a few of them when none is near.
+func hintFor(name string, known []string) string {
+	ask := didYouMean(name, known)
+	switch {
+	case ask != "":
+		return ask
+	case len(known) == 0:
+		return ""
+	case len(known) > maxListed:
+		return "there are " + strings.Join(known[:maxListed], ", ") + ", …"
+	case len(known) == 1:
+		return "there is " + known[0]
+	}
+	return "there are " + strings.Join(known, ", ")
+}
+
+func didYouMean(name string, known []string) string {
+	best, distance := "", maxGuessed
+	for _, k := range known {
+		d := editDistance(strings.ToLower(name), strings.ToLower(k))
+		if d < distance && d <= (max(len(name), len(k))+1)/3 {
+			best, distance = k, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("did you mean %q?", best)
+}
+
+const (
+	maxListed  = 8
+	maxGuessed = 64 // longer names are no typing mistakes
+)
+
+// editDistance counts the letters to insert, drop, change, or swap with the next
+// one, that turn a into b. It gives up on long names.
+func editDistance(a, b string) int {
+	if len(a) > maxGuessed || len(b) > maxGuessed {
+		return maxGuessed
+	}
+	rows := [3][]int{make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	before, last, row := rows[2], rows[0], rows[1]
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			change := 1
+			if a[i-1] == b[j-1] {
+				change = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+change)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
+}
