@@ -44,93 +44,101 @@ func (e *ending) Shards(ctx context.Context, table string) ([]store.Shard, error
 	return e.Store.Shards(ctx, table)
 }
 
-// TestShardsAreForgottenOnDynamoDB says that nothing is kept of a shard that is over
-// but what it counted.
-func TestShardsAreForgottenOnDynamoDB(t *testing.T) {
+// watched is a gallery on DynamoDB, and who follows it.
+type watched struct {
+	*testing.T
+	cfg   aws.Config
+	db    store.Store
+	table *model.Table
+	run   *runner.Runner
+}
+
+func watch(t *testing.T) *watched {
 	m, err := model.Load("gallery")
 	must(t, err)
-	table := m.Tables[0].Table
+	table := m.Tables[0]
 	table.Stream = true
-	db := dynamodbtest.Open(t, dynamodbtest.Config(t), []store.Table{book.Table(), table}, dynamodb.Options{})
-	s := &ending{Store: db}
-	run := &runner.Runner{Model: m, Store: s, Now: time.Now}
-	ctx, stop := context.WithCancel(t.Context())
+	cfg := dynamodbtest.Config(t)
+	db := dynamodbtest.Open(t, cfg, []store.Table{book.Table(), table.Table}, dynamodb.Options{})
+	return &watched{t, cfg, db, table, &runner.Runner{Model: m, Store: db, Now: time.Now}}
+}
+
+// follow has the runner's store followed until stop is called; shards that are over go
+// after retire.
+func (w *watched) follow(retire time.Duration) (stop func()) {
+	ctx, cancel := context.WithCancel(w.Context())
 	over := make(chan error, 1)
+	dir := w.TempDir()
 	go func() {
-		over <- live.Follow(ctx, run, live.Options{
-			Dir: t.TempDir(), Lease: time.Second, Poll: 20 * time.Millisecond, List: 50 * time.Millisecond, Retire: time.Millisecond,
+		over <- live.Follow(ctx, w.run, live.Options{
+			Dir: dir, Lease: time.Second, Poll: 20 * time.Millisecond, List: 50 * time.Millisecond, Retire: retire,
 			Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		})
 	}()
-	for _, media := range []string{"m1", "m2", "m3"} {
-		row := item("PK", "ALBUM#a", "SK", "MEDIA#"+media, "EntityType", "AlbumMedia", "albumId", "a", "mediaId", media, "addedAt", "2025-01-01T00:00:00Z")
-		key, _ := table.KeyOf(row)
-		_, err := db.Write(ctx, []store.Write{{Ref: store.Ref{Table: "gallery", Key: key}, Put: row}})
-		must(t, err)
+	return func() { cancel(); must(w.T, <-over) }
+}
+
+func (w *watched) put(media ...string) {
+	w.Helper()
+	for _, id := range media {
+		row := item("PK", "ALBUM#a", "SK", "MEDIA#"+id, "EntityType", "AlbumMedia", "albumId", "a", "mediaId", id, "addedAt", "2025-01-01T00:00:00Z")
+		key, _ := w.table.KeyOf(row)
+		out, err := w.db.Write(w.Context(), []store.Write{{Ref: store.Ref{Table: "gallery", Key: key}, Put: row}})
+		must(w.T, err)
+		must(w.T, out[0].Err)
 	}
+}
+
+// applied is how many records all who have followed have applied.
+func (w *watched) applied() int {
+	w.Helper()
+	n, err := w.run.Totals(w.Context(), runner.GroupRows)
+	must(w.T, err)
+	return n.Applied
+}
+
+// until waits until there are as many as wanted.
+func (w *watched) until(what string, have func() int, want int) {
+	w.Helper()
+	for deadline := time.Now().Add(time.Minute); have() != want; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.Fatalf("%d %s, want %d", have(), what, want)
+		}
+	}
+}
+
+// TestShardsAreForgottenOnDynamoDB says that nothing is kept of a shard that is over
+// but what it counted.
+func TestShardsAreForgottenOnDynamoDB(t *testing.T) {
+	w := watch(t)
+	s := &ending{Store: w.db}
+	w.run.Store = s
+	stop := w.follow(time.Millisecond)
+	w.put("m1", "m2", "m3")
 	kept := func(k string) int {
-		page, err := db.Query(ctx, store.Query{Table: book.TableName, Partition: value.OfString(k)})
+		page, err := w.db.Query(t.Context(), store.Query{Table: book.TableName, Partition: value.OfString(k)})
 		must(t, err)
 		return len(page.Rows)
 	}
-	counted := func() int {
-		n, err := run.Totals(ctx, runner.GroupRows)
-		must(t, err)
-		return n.Applied
-	}
-	until := func(what string, is func() bool) {
-		t.Helper()
-		for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("never %s", what)
-			}
-		}
-	}
-	until("counted", func() bool { return counted() == 3 })
+	w.until("records applied", w.applied, 3)
 	if kept("check|gallery|rows") == 0 || kept("lease|gallery") == 0 {
 		t.Error("nothing is kept of a shard that is open")
 	}
 	s.ended.Store(true)
 	s.forgotten.Store(true)
-	until("forgotten", func() bool { return kept("check|gallery|rows")+kept("lease|gallery") == 0 })
-	if counted() != 3 {
-		t.Errorf("%d records are counted", counted())
+	w.until("rows of a shard that is over", func() int { return kept("check|gallery|rows") + kept("lease|gallery") }, 0)
+	if n := w.applied(); n != 3 {
+		t.Errorf("%d records are counted", n)
 	}
 	stop()
-	must(t, <-over)
 }
 
 // TestSwitchedOffAndOnOnDynamoDB says that who follows a table goes over to the stream
 // that it has after the one it had was switched off, and names what is in neither.
 func TestSwitchedOffAndOnOnDynamoDB(t *testing.T) {
-	m, err := model.Load("gallery")
-	must(t, err)
-	table := m.Tables[0].Table
-	table.Stream = true
-	cfg := dynamodbtest.Config(t)
-	db := dynamodbtest.Open(t, cfg, []store.Table{book.Table(), table}, dynamodb.Options{})
-	run := &runner.Runner{Model: m, Store: db, Now: time.Now}
-	put := func(media string) {
-		row := item("PK", "ALBUM#a", "SK", "MEDIA#"+media, "EntityType", "AlbumMedia", "albumId", "a", "mediaId", media, "addedAt", "2025-01-01T00:00:00Z")
-		key, _ := table.KeyOf(row)
-		_, err := db.Write(t.Context(), []store.Write{{Ref: store.Ref{Table: "gallery", Key: key}, Put: row}})
-		must(t, err)
-	}
-	counted := func(want int) {
-		t.Helper()
-		for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-			n, err := run.Totals(t.Context(), runner.GroupRows)
-			must(t, err)
-			if n.Applied == want {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%d records are applied, want %d", n.Applied, want)
-			}
-		}
-	}
+	w := watch(t)
 	gaps := func() (out []string) {
-		must(t, run.Dead(t.Context(), func(d runner.Dead) error {
+		must(t, w.run.Dead(t.Context(), func(d runner.Dead) error {
 			if d.Kind != runner.DeadGap {
 				t.Errorf("kept %+v", d)
 			}
@@ -140,7 +148,7 @@ func TestSwitchedOffAndOnOnDynamoDB(t *testing.T) {
 		return out
 	}
 	turn := func(on bool) {
-		admin := awsdb.NewFromConfig(cfg)
+		admin := awsdb.NewFromConfig(w.cfg)
 		spec := &types.StreamSpecification{StreamEnabled: aws.Bool(on)}
 		if on {
 			spec.StreamViewType = types.StreamViewTypeNewAndOldImages
@@ -148,33 +156,21 @@ func TestSwitchedOffAndOnOnDynamoDB(t *testing.T) {
 		_, err := admin.UpdateTable(t.Context(), &awsdb.UpdateTableInput{TableName: aws.String("gallery"), StreamSpecification: spec})
 		must(t, err)
 	}
-	follow := func() (stop func()) {
-		ctx, cancel := context.WithCancel(t.Context())
-		over := make(chan error, 1)
-		dir := t.TempDir()
-		go func() {
-			over <- live.Follow(ctx, run, live.Options{
-				Dir: dir, Lease: time.Second, Poll: 20 * time.Millisecond, List: 50 * time.Millisecond, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-			})
-		}()
-		return func() { cancel(); must(t, <-over) }
-	}
-	stop := follow()
-	put("m1")
-	put("m2")
-	counted(2)
+	stop := w.follow(0)
+	w.put("m1", "m2")
+	w.until("records applied", w.applied, 2)
 	turn(false)
-	put("m3")
+	w.put("m3")
 	turn(true)
-	put("m4")
-	counted(3)
+	w.put("m4")
+	w.until("records applied", w.applied, 3)
 	if got := gaps(); len(got) != 1 || !strings.HasPrefix(got[0], "stream of gallery: the stream of gallery was switched off and on again") {
 		t.Errorf("gaps: %q", got)
 	}
 	stop()
-	defer follow()()
-	put("m5")
-	counted(4)
+	defer w.follow(0)()
+	w.put("m5")
+	w.until("records applied", w.applied, 4)
 	if got := gaps(); len(got) != 1 {
 		t.Errorf("gaps: %q", got)
 	}
