@@ -18,6 +18,7 @@ import (
 	"weir/internal/live"
 	"weir/internal/model"
 	"weir/internal/runner"
+	"weir/internal/runner/runnertest"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb"
 	"weir/internal/store/dynamodb/dynamodbtest"
@@ -92,7 +93,7 @@ func (w *watched) put(media ...string) {
 // applied is how many records all who have followed have applied.
 func (w *watched) applied() int {
 	w.Helper()
-	n, err := w.run.Totals(w.Context(), runner.GroupRows)
+	n, err := runnertest.Counted(w.Context(), w.run, runner.GroupRows)
 	must(w.T, err)
 	return n.Applied
 }

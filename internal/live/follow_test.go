@@ -23,6 +23,7 @@ import (
 	"weir/internal/live"
 	"weir/internal/model"
 	"weir/internal/runner"
+	"weir/internal/runner/runnertest"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
 	"weir/internal/value"
@@ -441,7 +442,7 @@ func (w *world) countsEachOnce() {
 	w.Helper()
 	deadline := time.Now().Add(time.Minute)
 	for {
-		total, err := (&runner.Runner{Model: w.model, Store: w.db, Now: time.Now}).Totals(context.Background(), runner.GroupRows)
+		total, err := runnertest.Counted(context.Background(), &runner.Runner{Model: w.model, Store: w.db}, runner.GroupRows)
 		must(w.T, err)
 		w.mu.Lock()
 		read := len(w.read)

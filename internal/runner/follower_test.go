@@ -8,6 +8,7 @@ import (
 
 	"weir/internal/events"
 	"weir/internal/runner"
+	"weir/internal/runner/runnertest"
 	"weir/internal/store"
 )
 
@@ -81,7 +82,7 @@ func TestPlaces(t *testing.T) {
 		}
 	}
 	h.pull()
-	n, err := h.runner(nil).Totals(ctx, runner.GroupRows)
+	n, err := runnertest.Counted(ctx, h.runner(nil), runner.GroupRows)
 	must(t, err)
 	if total := n.Applied + n.Skipped + n.Kept; total != len(h.records) {
 		t.Errorf("%d records are counted, there are %d: %+v", total, len(h.records), n)

@@ -10,6 +10,7 @@ import (
 
 	"weir/internal/model"
 	"weir/internal/runner"
+	"weir/internal/runner/runnertest"
 	"weir/internal/search"
 )
 
@@ -66,7 +67,7 @@ func (s *searching) counted(kept int) {
 	s.Helper()
 	for s.pull() > 0 {
 	}
-	n, err := s.runner(nil).Totals(context.Background(), runner.GroupSearch)
+	n, err := runnertest.Counted(context.Background(), s.runner(nil), runner.GroupSearch)
 	must(s.T, err)
 	if n.Applied+n.Skipped+n.Kept != len(s.records) || n.Kept != kept {
 		s.Errorf("%+v are counted of %d records", n, len(s.records))

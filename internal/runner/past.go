@@ -82,21 +82,6 @@ func (r *Runner) ForgetShard(ctx context.Context, table, shard string, also ...s
 	return r.Store.Transact(ctx, ws)
 }
 
-// Totals are the counts of all records that a group has applied so far, over all
-// runs.
-func (r *Runner) Totals(ctx context.Context, group string) (Counts, error) {
-	var n Counts
-	err := r.checkpoints(ctx, group, func(row value.Item) { n.Add(countsOf(row)) })
-	if err != nil {
-		return n, err
-	}
-	past, err := r.get(ctx, []store.Ref{book.Past(r.Model.Name, group)})
-	if err == nil {
-		n.Add(countsOf(past[0]))
-	}
-	return n, err
-}
-
 func (r *Runner) checkpoints(ctx context.Context, group string, yield func(value.Item)) error {
 	q := store.Query{Table: book.TableName, Partition: value.OfString(book.Checkpoints(r.Model.Name, group))}
 	for {

@@ -17,6 +17,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/runner"
+	"weir/internal/runner/runnertest"
 	"weir/internal/search"
 	searchembedded "weir/internal/search/embedded"
 	"weir/internal/store"
@@ -236,7 +237,7 @@ func (p *power) caughtUp(r *runner.Runner, groups ...*runner.Stepper) {
 	v := verify.Verify{Model: p.model, Store: p.store, Index: p.index}
 	must(p, v.Run(p.ctx, func(d verify.Difference) { p.Errorf("cut %d: %+v", p.cuts, d) }))
 	for _, group := range r.Groups() {
-		n, err := r.Totals(p.ctx, group)
+		n, err := runnertest.Counted(p.ctx, r, group)
 		must(p, err)
 		if sum := n.Applied + n.Skipped + n.Kept; sum != p.records() {
 			p.Errorf("cut %d: group %s counted %d records, there are %d", p.cuts, group, sum, p.records())

@@ -13,6 +13,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/runner"
+	"weir/internal/runner/runnertest"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -158,7 +159,7 @@ func TestForgetShard(t *testing.T) {
 	for range 2 { // the second time there is nothing left
 		must(t, r.ForgetShard(ctx, "gallery", "s"))
 	}
-	if n, err := r.Totals(ctx, runner.GroupRows); err != nil || n.Applied != 6 {
+	if n, err := runnertest.Counted(ctx, r, runner.GroupRows); err != nil || n.Applied != 6 {
 		t.Errorf("%+v, %v", n, err)
 	}
 	if rows, err := h.store.Get(ctx, []store.Ref{checkpoint}); err != nil || rows[0] != nil {

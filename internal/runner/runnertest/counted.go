@@ -1,0 +1,28 @@
+// Package runnertest reads what runners keep, for the tests of those who use them.
+package runnertest
+
+import (
+	"context"
+
+	"weir/internal/book"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Counted are the counts of all records that a group has come past, over all runs: of
+// its checkpoints, and of those that are forgotten.
+func Counted(ctx context.Context, r *runner.Runner, group string) (n runner.Counts, err error) {
+	rows, err := r.Store.Get(ctx, []store.Ref{book.Past(r.Model.Name, group)})
+	q := store.Query{Table: book.TableName, Partition: value.OfString(book.Checkpoints(r.Model.Name, group))}
+	for more := true; more && err == nil; more = q.After != nil {
+		var page store.Page
+		page, err = r.Store.Query(ctx, q)
+		rows, q.After = append(rows, page.Rows...), page.Next
+	}
+	for _, row := range rows {
+		of := func(name string) int { c, _ := row.Get(name).Int64(); return int(c) }
+		n.Add(runner.Counts{Applied: of("applied"), Skipped: of("skipped"), Kept: of("kept")})
+	}
+	return n, err
+}
