@@ -15,7 +15,7 @@
 //	check|MODEL|GROUP     s SHARD   how far a group of consumers has read
 //	past|MODEL            s GROUP   the counts of the shards that are forgotten
 //	lease|MODEL           s SHARD   which process reads a shard
-//	stream|MODEL          s TABLE   which stream of a table is read
+//	stream|MODEL          s TABLE   which streams of a table are read
 //	jobs|MODEL            s HASH    a long list being worked through
 //	fact|MODEL|E.A|ROW    s WORD|ID what a row tells of the steps of that row
 //	fact|MODEL|E.L|NAMES  s m|WHO   one of the others that a list stands for
@@ -227,7 +227,7 @@ func ShardOf(s string) (table, shard string) {
 // Lease is where it stands which process reads a shard for a model.
 func Lease(model, table, shard string) store.Ref { return Ref("lease|"+model, table+"|"+shard) }
 
-// Stream is where it stands which stream of a table a model's readers have met.
+// Stream is where it stands which streams of a table a model's readers have met.
 func Stream(model, table string) store.Ref { return Ref("stream|"+model, table) }
 
 // Made is where it is remembered that a replay made a table.

@@ -4,14 +4,11 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awsdb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"weir/internal/book"
 	"weir/internal/events"
@@ -132,47 +129,4 @@ func TestShardsAreForgottenOnDynamoDB(t *testing.T) {
 		t.Errorf("%d records are counted", n)
 	}
 	stop()
-}
-
-// TestSwitchedOffAndOnOnDynamoDB says that who follows a table goes over to the stream
-// that it has after the one it had was switched off, and names what is in neither.
-func TestSwitchedOffAndOnOnDynamoDB(t *testing.T) {
-	w := watch(t)
-	gaps := func() (out []string) {
-		must(t, w.run.Dead(t.Context(), func(d runner.Dead) error {
-			if d.Kind != runner.DeadGap {
-				t.Errorf("kept %+v", d)
-			}
-			out = append(out, d.Target+": "+d.Reason)
-			return nil
-		}))
-		return out
-	}
-	turn := func(on bool) {
-		admin := awsdb.NewFromConfig(w.cfg)
-		spec := &types.StreamSpecification{StreamEnabled: aws.Bool(on)}
-		if on {
-			spec.StreamViewType = types.StreamViewTypeNewAndOldImages
-		}
-		_, err := admin.UpdateTable(t.Context(), &awsdb.UpdateTableInput{TableName: aws.String("gallery"), StreamSpecification: spec})
-		must(t, err)
-	}
-	stop := w.follow(0)
-	w.put("m1", "m2")
-	w.until("records applied", w.applied, 2)
-	turn(false)
-	w.put("m3")
-	turn(true)
-	w.put("m4")
-	w.until("records applied", w.applied, 3)
-	if got := gaps(); len(got) != 1 || !strings.HasPrefix(got[0], "stream of gallery: the stream of gallery was switched off and on again") {
-		t.Errorf("gaps: %q", got)
-	}
-	stop()
-	defer w.follow(0)()
-	w.put("m5")
-	w.until("records applied", w.applied, 4)
-	if got := gaps(); len(got) != 1 {
-		t.Errorf("gaps: %q", got)
-	}
 }

@@ -76,7 +76,7 @@ type Reader struct {
 	at      time.Time                // when that was
 	gone    map[place]int            // unfinished and not listed: in how many listings
 	watched map[place]*watch         // leases that are others'; only rounds use it
-	streams map[string]string        // the label of each table's stream; only rounds use it
+	streams map[string][]string      // the labels of each table's streams; only rounds use it
 	done    map[place]bool           // applied by every group
 	lanes   map[string]bool          // that something may still come from, as far as was seen
 	over    map[string]bool          // that nothing comes from any more, as was found
@@ -111,7 +111,7 @@ func New(run *runner.Runner, o Options) *Reader {
 	o.machine()
 	return &Reader{
 		run: run, opts: o,
-		held: map[place]*holding{}, listed: map[string][]store.Shard{}, gone: map[place]int{}, watched: map[place]*watch{}, streams: map[string]string{}, done: map[place]bool{}, over: map[string]bool{},
+		held: map[place]*holding{}, listed: map[string][]store.Shard{}, gone: map[place]int{}, watched: map[place]*watch{}, streams: map[string][]string{}, done: map[place]bool{}, over: map[string]bool{},
 		changed: make(chan struct{}), stale: make(chan struct{}, 1),
 	}
 }
@@ -244,14 +244,15 @@ func (r *Reader) list(ctx context.Context) error {
 	if fresh {
 		return nil
 	}
+	if err := r.sameStreams(ctx); err != nil { // of all that can be read shards are listed
+		return err
+	}
 	v, err := r.survey(ctx)
 	if err != nil {
 		return err
 	}
-	for table := range v.listed {
-		if err := r.sameStream(ctx, table); err != nil {
-			return err
-		}
+	if err := r.sameStreams(ctx); err != nil { // before what is new is read
+		return err
 	}
 	r.mu.Lock()
 	r.listed, r.at, r.done, r.lanes = v.listed, v.at, map[place]bool{}, v.lanes()

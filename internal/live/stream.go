@@ -3,6 +3,8 @@ package live
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"weir/internal/book"
 	"weir/internal/events"
@@ -12,26 +14,41 @@ import (
 )
 
 // A stream that is switched off, and on again, is another one, and what was written in
-// between is in neither. Its label, which is the moment it was switched on, is kept:
+// between is in neither. Which of a table's streams there are to read is kept, so that
+// whoever comes later reads what is left of one that is off:
 //
-//	stream|MODEL  s TABLE  l label
-const labelAttr = "l"
+//	stream|MODEL  s TABLE  l labels, each the moment a stream was switched on, the latest last
+const labelsAttr = "l"
 
 // renamer is a store whose tables' streams may be switched off and on.
 type renamer interface {
-	// Stream is the label of the stream that is on, which sorts behind those before.
-	Stream(ctx context.Context, table string) (label string, err error)
+	// Streams are the labels of those streams of a table that can be read, the latest
+	// last; each sorts behind those before it. From then on those in met are among them,
+	// as long as they can be read.
+	Streams(ctx context.Context, table string, met ...string) (labels []string, err error)
 }
 
-// sameStream names a gap when a table has another stream than it had. A crash before
-// the label is kept names the same gap again, which changes nothing.
-func (r *Reader) sameStream(ctx context.Context, table string) error {
+// sameStreams names a gap for each table that has another stream than it had.
+func (r *Reader) sameStreams(ctx context.Context) error {
 	s, ok := r.run.Store.(renamer)
 	if !ok {
 		return nil
 	}
-	label, err := s.Stream(ctx, table)
-	if err != nil || r.streams[table] == label {
+	tables, err := r.run.Tables(ctx)
+	for _, t := range tables {
+		if err == nil {
+			err = r.sameStream(ctx, s, t.Name)
+		}
+	}
+	return err
+}
+
+// sameStream names a gap when a table has another stream than it had. A crash before
+// the labels are kept names the same gap again, which changes nothing. Where others
+// keep labels at the same time, the next list sees them.
+func (r *Reader) sameStream(ctx context.Context, s renamer, table string) error {
+	labels, err := s.Streams(ctx, table)
+	if err != nil || slices.Equal(labels, r.streams[table]) {
 		return err
 	}
 	ref := book.Stream(r.run.Model.Name, table)
@@ -39,23 +56,30 @@ func (r *Reader) sameStream(ctx context.Context, table string) error {
 	if err != nil {
 		return err
 	}
-	met, w := rows[0].Get(labelAttr).Text(), store.Write{Ref: ref, Ops: []store.Op{op(store.Set, labelAttr, value.OfString(label))}}
-	switch {
-	case met == "":
-		w.If = store.Cond{{{Attr: book.Partition, Is: store.Absent}}}
-	case met < label:
-		w.If = store.Cond{equal(labelAttr, value.OfString(met))}
-		if err := r.switched(ctx, table, met, label); err != nil {
+	kept := rows[0].Get(labelsAttr)
+	met := strings.Fields(kept.Text())
+	if r.streams[table] == nil {
+		if labels, err = s.Streams(ctx, table, met...); err != nil {
 			return err
 		}
 	}
-	if met < label {
-		out, err := r.run.Store.Write(ctx, []store.Write{w})
-		if err := unlessCondition(out, err); err != nil {
+	if last := labels[len(labels)-1]; len(met) > 0 && met[len(met)-1] != last {
+		if met[len(met)-1] > last {
+			return nil // others have seen a later one
+		}
+		if err := r.switched(ctx, table, met[len(met)-1], last); err != nil {
 			return err
 		}
 	}
-	r.streams[table] = label
+	if !slices.Equal(met, labels) {
+		out, err := r.run.Store.Write(ctx, []store.Write{{
+			Ref: ref, If: store.Cond{{store.AsRead(labelsAttr, kept)}}, Ops: []store.Op{op(store.Set, labelsAttr, value.OfString(strings.Join(labels, " ")))},
+		}})
+		if err != nil || out[0].Err != nil {
+			return unlessCondition(out, err)
+		}
+	}
+	r.streams[table] = labels
 	return nil
 }
 

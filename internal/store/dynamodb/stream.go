@@ -34,54 +34,82 @@ func (s *Store) Shards(ctx context.Context, table string) ([]store.Shard, error)
 		found, err = s.describeAll(ctx, table, arns)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("shards of %s: %w", table, s.streamError(table, err))
+		return nil, fmt.Errorf("shards of %s: %w", table, streamError(err))
 	}
 	return inOrder(found), nil
 }
 
-// Stream is the label of the table's stream, which grows when the stream is switched
-// off and on again: what was written in between is in no stream. One that was
-// switched off since can be read for a day, and its shards are listed as long.
-func (s *Store) Stream(ctx context.Context, table string) (label string, err error) {
+// Streams are the labels of those of the table's streams that can be read, the latest
+// last; each sorts behind those before it. What was written between two of them is in
+// none. One that was switched off can be read for a day, and its shards are listed as
+// long: of those that were off when the store was opened, the ones in met.
+func (s *Store) Streams(ctx context.Context, table string, met ...string) (labels []string, err error) {
 	arns, err := s.streamsOf(ctx, table)
 	if err != nil {
-		return "", fmt.Errorf("the stream of %s: %w", table, s.streamError(table, err))
+		return nil, fmt.Errorf("the streams of %s: %w", table, streamError(err))
 	}
-	_, label, _ = strings.Cut(arns[len(arns)-1], "/stream/")
-	return label, nil
+	var others []string
+	for _, label := range met {
+		of, _, _ := strings.Cut(arns[0], beforeLabel)
+		others = append(others, of+beforeLabel+label)
+	}
+	for _, arn := range s.remember(table, others, nil) {
+		_, label, _ := strings.Cut(arn, beforeLabel)
+		labels = append(labels, label)
+	}
+	return labels, nil
+}
+
+// beforeLabel stands before the label in a stream's ARN.
+const beforeLabel = "/stream/"
+
+// remember adds some of a table's streams to those that are remembered, and drops some.
+func (s *Store) remember(table string, there, gone []string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := slices.Concat(s.arns[table], there)
+	slices.Sort(all) // they differ in their labels
+	s.arns[table] = slices.DeleteFunc(slices.Compact(all), func(arn string) bool { return slices.Contains(gone, arn) })
+	return s.arns[table]
 }
 
 // describeAll lists the shards of a table's streams, and remembers which of the
 // streams are there, and whose each shard is.
 func (s *Store) describeAll(ctx context.Context, table string, arns []string) (all []streams.Shard, err error) {
-	of, there := map[string]string{}, []string(nil)
+	of, there, gone := map[string]string{}, []string(nil), []string(nil)
 	for left := slices.Clone(arns); len(left) > 0; left = left[1:] {
 		found, on, err := s.describe(ctx, left[0])
-		if len(left) > 1 && errors.Is(named(err), store.ErrNoTable) {
-			continue // its day is over
-		}
-		if err != nil {
+		switch over := errors.Is(named(err), store.ErrNoTable); {
+		case over: // its day is over
+			gone = append(gone, left[0])
+		case err != nil:
 			return nil, err
+		default:
+			there = append(there, left[0])
 		}
 		for i := range found {
 			of[aws.ToString(found[i].ShardId)] = left[0]
 		}
-		all, there = append(all, found...), append(there, left[0])
+		all = append(all, found...)
 		if on || len(left) > 1 {
 			continue
 		}
 		latest, err := s.latest(ctx, table)
 		switch {
-		case errors.Is(err, store.ErrNoTable): // it is off
+		case errors.Is(err, store.ErrNoTable) && len(there) > 0: // it is off, or the table is gone
 		case err != nil:
 			return nil, err
-		case latest != left[0]:
+		case latest > left[0]:
 			left = append(left, latest)
 		}
 	}
+	if len(there) == 0 {
+		return nil, fmt.Errorf("the stream of table %s is not there: %w", table, store.ErrNoTable)
+	}
+	s.remember(table, there, gone)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.arns[table], s.shards[table] = there, of
+	s.shards[table] = of
 	// There are new shards for ever.
 	maps.DeleteFunc(s.lines, func(at line, _ *cursor) bool { return at.table == table && of[at.shard] == "" })
 	return all, nil
@@ -144,10 +172,7 @@ func (s *Store) streamsOf(ctx context.Context, table string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.arns[table] = []string{arn}
-	return s.arns[table], nil
+	return s.remember(table, []string{arn}, nil), nil
 }
 
 // latest is the stream that the table has now.
@@ -163,7 +188,10 @@ func (s *Store) latest(ctx context.Context, table string) (arn string, err error
 		}
 		return err
 	})
-	if err == nil && arn == "" {
+	switch known := named(err); {
+	case known != nil:
+		err = known
+	case err == nil && arn == "":
 		err = fmt.Errorf("table %s has no stream: %w", table, store.ErrNoTable)
 	}
 	return arn, err
@@ -184,21 +212,13 @@ func (s *Store) streamOf(ctx context.Context, table, shard string) (string, erro
 	return arns[len(arns)-1], nil
 }
 
-// streamError names the errors of the streams' service; after one that says the
-// stream is not there, it is looked up anew.
-func (s *Store) streamError(table string, err error) error {
+// streamError names the errors of the streams' service.
+func streamError(err error) error {
 	var trimmed *streams.TrimmedDataAccessException
 	if errors.As(err, &trimmed) {
 		return &serviceError{store.ErrTrimmed, trimmed.ErrorMessage()}
 	}
-	known := named(err)
-	if errors.Is(known, store.ErrNoTable) {
-		s.mu.Lock()
-		delete(s.arns, table)
-		delete(s.shards, table)
-		s.mu.Unlock()
-	}
-	if known != nil {
+	if known := named(err); known != nil {
 		return known
 	}
 	return err
@@ -227,7 +247,7 @@ func (s *Store) Read(ctx context.Context, table, shard string, after events.Posi
 		page, err = s.readShard(ctx, arn, line{table, shard}, after, max)
 	}
 	if err != nil {
-		return store.Records{}, fmt.Errorf("reading the stream of %s, shard %s after %v: %w", table, shard, after, s.streamError(table, err))
+		return store.Records{}, fmt.Errorf("reading the stream of %s, shard %s after %v: %w", table, shard, after, streamError(err))
 	}
 	return page, nil
 }
