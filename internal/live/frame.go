@@ -71,41 +71,46 @@ type frameReader struct {
 	offset int64 // behind the last whole frame
 }
 
-// next is io.EOF at the end, and errFrame where what follows is no frame.
+// next is io.EOF at the end, and errFrame where what follows is no frame; any other error
+// says nothing about that.
 func (f *frameReader) next() (events.Record, error) {
 	var head [frameHead]byte
 	if _, err := io.ReadFull(f.r, head[:]); err != nil {
-		return events.Record{}, ending(err)
+		return events.Record{}, torn(err)
 	}
 	n := binary.LittleEndian.Uint32(head[:])
 	if n > maxFrame {
 		return events.Record{}, errFrame
 	}
 	body := make([]byte, n)
-	if _, err := io.ReadFull(f.r, body); err != nil {
-		return events.Record{}, fmt.Errorf("%w: %w", errFrame, err)
+	if _, err := io.ReadFull(f.r, body); err == io.EOF {
+		return events.Record{}, errFrame
+	} else if err != nil {
+		return events.Record{}, torn(err)
 	}
 	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(head[4:]) {
 		return events.Record{}, errFrame
 	}
 	rec, err := decodeFrame(body)
-	if err == nil {
-		f.offset += frameHead + int64(n)
+	if err != nil {
+		return rec, fmt.Errorf("%w: %w", errFrame, err)
 	}
-	return rec, err
+	f.offset += frameHead + int64(n)
+	return rec, nil
 }
 
-func ending(err error) error {
-	if err == io.EOF {
-		return err
+// torn is the error of a read that ended too early.
+func torn(err error) error {
+	if err == io.ErrUnexpectedEOF {
+		return errFrame
 	}
-	return fmt.Errorf("%w: %w", errFrame, err)
+	return err
 }
 
 func decodeFrame(b []byte) (r events.Record, err error) {
 	const fixed = 2*len(r.Position) + 9
 	if len(b) < fixed {
-		return r, errFrame
+		return r, io.ErrUnexpectedEOF
 	}
 	b = b[copy(r.Position[:], b):]
 	b = b[copy(r.Origin[:], b):]
@@ -113,7 +118,7 @@ func decodeFrame(b []byte) (r events.Record, err error) {
 	b = b[9:]
 	n, used := binary.Uvarint(b)
 	if used <= 0 || uint64(len(b)-used) < n {
-		return r, errFrame
+		return r, io.ErrUnexpectedEOF
 	}
 	r.ID, b = string(b[used:used+int(n)]), b[used+int(n):]
 	if flags&flagTime != 0 {
@@ -127,7 +132,7 @@ func decodeFrame(b []byte) (r events.Record, err error) {
 		r.New, b, err = value.DecodeItem(b)
 	}
 	if err == nil && len(b) > 0 {
-		err = errFrame
+		err = errors.New("something follows the images")
 	}
 	return r, err
 }

@@ -360,6 +360,9 @@ func (r *Reader) takeOne(ctx context.Context, p place, seen lease) error {
 	h := &holding{Reader: r, place: p, tenure: hold, before: seen.owner}
 	h.beaten(start)
 	if err := errors.Join(r.run.Begin(ctx, p.table, p.shard, hold), h.open(ctx)); err != nil {
+		if h.spool != nil {
+			h.spool.close()
+		}
 		return errors.Join(err, release(ctx, r.run.Store, r.lease(p), hold))
 	}
 	r.opts.Log.Info("reading a shard", "table", p.table, "shard", p.shard, "hold", hold, "before", seen.owner)

@@ -148,24 +148,36 @@ func (s *spool) hasEnd() (bool, error) {
 func (s *spool) path(after events.Position) string { return filepath.Join(s.dir, padded(after)+suffix) }
 
 // openSegment reads a segment through. good is false where it was cut off behind
-// its last whole frame.
+// its last whole frame. One that cannot be read is left as it is.
 func openSegment(disk Disk, path string, after events.Position) (seg *segment, good bool, err error) {
 	f, err := disk.Open(path)
 	if err != nil {
 		return nil, false, err
 	}
 	seg = &segment{path: path, after: after, last: after, file: f}
-	r := frameReader{r: bufio.NewReaderSize(io.NewSectionReader(f, 0, math.MaxInt64), 1<<20)}
+	if good, err = seg.load(); err == nil && !good {
+		if err = f.Truncate(seg.size); err == nil {
+			err = f.Sync() // else it may come back, with durable segments behind it
+		}
+	}
+	if err != nil {
+		return nil, false, errors.Join(err, f.Close())
+	}
+	return seg, good, nil
+}
+
+// load reads a segment up to its end, or up to what does not go on from what is before it.
+func (seg *segment) load() (good bool, err error) {
+	r := frameReader{r: bufio.NewReaderSize(io.NewSectionReader(seg.file, 0, math.MaxInt64), 1<<20)}
 	for {
 		rec, err := r.next()
-		if err == io.EOF {
-			return seg, true, nil
-		}
-		if err != nil || rec.Position.Compare(seg.last) <= 0 {
-			if err := f.Truncate(seg.size); err != nil {
-				return seg, false, err
-			}
-			return seg, false, f.Sync() // else it may come back, with durable segments behind it
+		switch {
+		case err == io.EOF:
+			return true, nil
+		case errors.Is(err, errFrame), err == nil && rec.Position.Compare(seg.last) <= 0:
+			return false, nil
+		case err != nil:
+			return false, err
 		}
 		if n := len(seg.marks); n == 0 || seg.size-seg.marks[n-1].offset > markBytes {
 			seg.marks = append(seg.marks, mark{seg.last, seg.size})
