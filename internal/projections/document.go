@@ -27,18 +27,37 @@ func Documents(m *model.Model, c *Change) []search.Document {
 }
 
 func appendDocument(docs []search.Document, m *model.Model, c *Change, s *model.Search) []search.Document {
-	was, had := DocumentOf(m, s, c.Was, c.Row.Key, c.Old)
-	is, has := DocumentOf(m, s, c.Is, c.Row.Key, c.New)
+	had, has := holds(s, c.Was, c.Old), holds(s, c.Is, c.New)
 	switch {
-	case !had && !has:
+	case !had && !has, had && has && sameFields(s, c.Old, c.New):
 		return docs
 	case !has:
-		is = search.Document{Index: was.Index, ID: was.ID, Deleted: true}
-	case had && sameDocument(was, is):
+		return append(docs, search.Document{Index: IndexName(m, s), ID: search.ID(c.Row.Key), Deleted: true, Position: c.Position})
+	}
+	is := documentOf(m, s, c.Row.Key, c.New)
+	if had && sameDocument(documentOf(m, s, c.Row.Key, c.Old), is) {
 		return docs
 	}
 	is.Position = c.Position
 	return append(docs, is)
+}
+
+// holds reports whether an index holds a row that is of entity e.
+func holds(s *model.Search, e *model.Entity, row value.Item) bool {
+	return e == s.Of && row != nil && model.Holds(s.Where, row)
+}
+
+// sameFields reports whether two rows agree in all that documents are made of; two
+// that do not may still have the same document.
+func sameFields(s *model.Search, a, b value.Item) bool {
+	for _, fs := range [...][]*model.Field{s.Text, s.Filters, s.Sorts} {
+		for _, f := range fs {
+			if !value.Equal(f.Get(a), f.Get(b)) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func sameDocument(a, b search.Document) bool {
@@ -61,9 +80,13 @@ func sameDocument(a, b search.Document) bool {
 // DocumentOf is the document of a row by itself; ok is false when the index does
 // not hold the row.
 func DocumentOf(m *model.Model, s *model.Search, e *model.Entity, key store.Key, row value.Item) (search.Document, bool) {
-	if e != s.Of || row == nil || !model.Holds(s.Where, row) {
+	if !holds(s, e, row) {
 		return search.Document{}, false
 	}
+	return documentOf(m, s, key, row), true
+}
+
+func documentOf(m *model.Model, s *model.Search, key store.Key, row value.Item) search.Document {
 	d := search.Document{Index: IndexName(m, s), ID: search.ID(key), Values: map[string]value.Value{}}
 	for _, f := range s.Text {
 		d.Text = appendText(d.Text, f.Get(row))
@@ -75,7 +98,7 @@ func DocumentOf(m *model.Model, s *model.Search, e *model.Entity, key store.Key,
 			}
 		}
 	}
-	return d, true
+	return d
 }
 
 // IndexName is the name of a model's index everywhere outside the model.

@@ -55,14 +55,15 @@ func (f *flight) add(ctx context.Context, e *entry) error {
 	if e.Bad != nil {
 		return nil
 	}
-	inOrder := projections.InOrder(e.table.Classify(e.Record.Old), e.table.Classify(e.Record.New))
+	old, image := e.images()
+	inOrder := projections.InOrder(old.entity, image.entity)
 	follows := inOrder && f.follows(e)
 	if e.leaves || follows || inOrder && f.waits {
 		if err := f.land(ctx); err != nil {
 			return err
 		}
 	}
-	switch p := e.plan(); {
+	switch p := e.plan(old, image); {
 	case p.removes:
 		f.marks.add(p.mark, e)
 		if e.applied {

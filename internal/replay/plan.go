@@ -13,11 +13,14 @@ type plan struct {
 	write, mark     store.Write
 }
 
-// plan decides an entry in the light of what the batch knows of its row, which then
-// is as the plan leaves it.
-func (e *entry) plan() (p plan) {
-	old := strip(e.table, e.Record.Old)
-	image := strip(e.table, e.Record.New)
+// images are the entry's own, stripped.
+func (e *entry) images() (old, image stripped) {
+	return strip(e.table, e.Record.Old), strip(e.table, e.Record.New)
+}
+
+// plan decides an entry by its images, in the light of what the batch knows
+// of its row, which then is as the plan leaves it.
+func (e *entry) plan(old, image stripped) (p plan) {
 	if image.ours || old.ours && image.row == nil {
 		return p
 	}

@@ -51,7 +51,7 @@ func (r *Rows) Take(e *events.Entry, table string) (c projections.Change, ok boo
 	}
 	old := w.stored
 	it := entry{Entry: e, row: w}
-	if p := it.plan(); !it.applied || !p.writes && !p.removes {
+	if p := it.plan(it.images()); !it.applied || !p.writes && !p.removes {
 		return c, false, nil
 	}
 	c = projections.Change{

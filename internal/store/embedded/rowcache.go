@@ -9,20 +9,24 @@ import (
 // rowCache keeps rows that were written or read, and keys that have no row, so that
 // the next who asks need not look for them. A writer puts or drops its rows while it
 // has their locks, once they are committed; a reader without locks fills in what it
-// read, unless somebody put or dropped a row of that part since it began to read.
+// read, unless somebody put or dropped that row, or one of few others, since it began
+// to read.
 type rowCache struct {
 	room  int // bytes a part may hold
 	parts [cacheParts]cachePart
 }
 
-const cacheParts = 64
+const cacheParts, changeCounts = 64, 64
 
 type cachePart struct {
 	mu      sync.Mutex
 	rows    map[string]*cachedRow
 	bytes   int
-	changes uint64 // of what the part holds, by writers
+	changes [changeCounts]uint64 // by writers, of rows by further bits of their hash
 }
+
+// changed is the count of changes that a row is in.
+func (p *cachePart) changed(hash uint64) *uint64 { return &p.changes[hash>>40%changeCounts] }
 
 // cachedRow is a row, in both forms; none of it changes.
 type cachedRow struct {
@@ -48,13 +52,13 @@ func (c *rowCache) get(hash uint64, key []byte) (stored []byte, item value.Item,
 	defer p.mu.Unlock()
 	r := p.rows[string(key)]
 	if r == nil {
-		return nil, nil, false, p.changes
+		return nil, nil, false, *p.changed(hash)
 	}
 	if r.item == nil && r.stored != nil {
 		item, err := decodeRow(r.stored)
 		if err != nil { // what was encoded here decodes; else let the reader find out
 			p.remove(string(key), r)
-			return nil, nil, false, p.changes
+			return nil, nil, false, *p.changed(hash)
 		}
 		r.item = item
 		r.bytes += attrOverhead * len(item)
@@ -68,7 +72,7 @@ func (c *rowCache) put(hash uint64, key, stored []byte) {
 	p := c.part(hash)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.changes++
+	*p.changed(hash)++
 	p.keep(key, stored, nil, c.room)
 }
 
@@ -77,7 +81,7 @@ func (c *rowCache) fill(hash uint64, key, stored []byte, item value.Item, since 
 	p := c.part(hash)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.changes == since {
+	if *p.changed(hash) == since {
 		p.keep(key, stored, item, c.room)
 	}
 }
@@ -87,7 +91,7 @@ func (c *rowCache) drop(hash uint64, key []byte) {
 	p := c.part(hash)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.changes++
+	*p.changed(hash)++
 	if r := p.rows[string(key)]; r != nil {
 		p.remove(string(key), r)
 	}
@@ -133,7 +137,9 @@ func (c *rowCache) clear() {
 		p := &c.parts[i]
 		p.mu.Lock()
 		p.rows, p.bytes = nil, 0
-		p.changes++
+		for j := range p.changes {
+			p.changes[j]++
+		}
 		p.mu.Unlock()
 	}
 }
