@@ -150,6 +150,7 @@ func FuzzPayload(f *testing.F) {
 		`{"window":{"start":"a","end":"b"},"state":{},"shardId":"s","isFinalInvokeForWindow":true}`,
 		`{"window":{"start":"a"}}`, `{"shardId":"s","window":{}}`, `{"shardId":"s","window":{"start":""}}`, `{"shardId":"","window":{"start":"a"}}`, `{"payload":{"shardId":"s","window":{"start":"a"}}}`,
 		`[[]]`, `,`, "\ufeff", `{"payload":[]}`, `{"payload":{"Records":[]}}`, `{"Records":[]}{"Records":[]}`, `{"records":[]}`, `{"Records":[`, `{"Records":[],"Records":[1]}`, `[{"Records":[]}]`,
+		`[]{"Records":[]}`, `{"Records":[],"Records":null}`, `{"shardId":"s","window":{"start":"a"},"window":{}}`,
 	} {
 		f.Add([]byte(s))
 	}
@@ -161,59 +162,103 @@ func FuzzPayload(f *testing.F) {
 			}
 			return
 		}
-		if doc := firstDocument(payload); len(ev.Entries) == 0 && !anyObject(doc, holdsEmptyList) && !anyObject(doc, endsWindow) {
+		if docs := documents(payload); len(ev.Entries) == 0 && !anyObject(docs, holdsEmptyList) && !anyObject(docs, endsWindow) {
 			t.Fatalf("%q passes as an event without records", payload)
 		}
 	})
 }
 
-// firstDocument is the first document of a payload, nil where that is none.
-func firstDocument(payload []byte) any {
-	d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(bytes.TrimLeft(payload, " \t\r\n,"), []byte("\ufeff"))))
-	var doc any
-	if err := d.Decode(&doc); err != nil {
-		return nil
+// documents are those of a payload up to the first that is none.
+func documents(payload []byte) (docs []any) {
+	for {
+		payload = bytes.TrimPrefix(bytes.TrimLeft(payload, " \t\r\n,"), []byte("\ufeff"))
+		d := json.NewDecoder(bytes.NewReader(payload))
+		doc, err := document(d)
+		if err != nil {
+			return docs
+		}
+		docs, payload = append(docs, doc), payload[d.InputOffset():]
 	}
-	return doc
+}
+
+// members are those of an object; a name may come twice.
+type members []member
+
+type member struct {
+	name  string
+	value any
+}
+
+func document(d *json.Decoder) (any, error) {
+	t, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch t {
+	case json.Delim('{'):
+		object := members{}
+		for d.More() {
+			name, err := d.Token()
+			if err != nil {
+				return nil, err
+			}
+			v, err := document(d)
+			if err != nil {
+				return nil, err
+			}
+			object = append(object, member{name.(string), v})
+		}
+		_, err = d.Token()
+		return object, err
+	case json.Delim('['):
+		list := []any{}
+		for d.More() {
+			v, err := document(d)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, v)
+		}
+		_, err = d.Token()
+		return list, err
+	}
+	return t, nil
 }
 
 // endsWindow reports whether an object is an event that names its shard and its
 // window, in the capitals in which Lambda writes them.
-func endsWindow(o map[string]any) bool {
-	shard, _ := o["shardId"].(string)
-	window, _ := o["window"].(map[string]any)
-	start, _ := window["start"].(string)
-	return shard != "" && start != ""
+func endsWindow(o members) bool {
+	return o.any("shardId", isText) && o.any("window", func(v any) bool {
+		window, _ := v.(members)
+		return window.any("start", isText)
+	})
+}
+
+func isText(v any) bool {
+	text, _ := v.(string)
+	return text != ""
+}
+
+// any reports whether a member of that name is one.
+func (o members) any(name string, is func(any) bool) bool {
+	return slices.ContainsFunc(o, func(m member) bool { return m.name == name && is(m.value) })
 }
 
 // holdsEmptyList reports whether an object has an empty list of records.
-func holdsEmptyList(o map[string]any) bool {
-	for name, v := range o {
-		if list, ok := v.([]any); ok && strings.EqualFold(name, "Records") && !anyRecord(list) {
-			return true
-		}
-	}
-	return false
+func holdsEmptyList(o members) bool {
+	return slices.ContainsFunc(o, func(m member) bool {
+		list, ok := m.value.([]any)
+		return ok && strings.EqualFold(m.name, "Records") && !anyRecord(list)
+	})
 }
 
 // anyObject reports whether an object that a document is, or holds at any depth, is one.
-func anyObject(v any, is func(map[string]any) bool) bool {
+func anyObject(v any, is func(members) bool) bool {
 	switch v := v.(type) {
-	case map[string]any:
-		if is(v) {
-			return true
-		}
-		for _, e := range v {
-			if anyObject(e, is) {
-				return true
-			}
-		}
+	case members:
+		return is(v) || slices.ContainsFunc(v, func(m member) bool { return anyObject(m.value, is) })
 	case []any:
-		for _, e := range v {
-			if anyObject(e, is) {
-				return true
-			}
-		}
+		return slices.ContainsFunc(v, func(e any) bool { return anyObject(e, is) })
 	}
 	return false
 }

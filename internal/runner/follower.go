@@ -159,13 +159,15 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 		c.gathers = harvestDocuments
 	}
 	lag, active := lagOf(c.source()), time.Now()
+	arrived := arrival(c.source())
 	patience := time.Second
 	if lag > 0 {
 		patience = min(patience, lag/3)
 	}
 	for !isClosed(c.Stop) {
-		last := isClosed(until)
 		changed := c.changes()
+		closed := isClosed(until)
+		last := closed && arrived()
 		n, left, err := c.step(ctx)
 		if err != nil {
 			return err
@@ -186,11 +188,11 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 		if wake == nil {
 			wake = c.Stop
 		}
-		if last {
-			if time.Since(active) >= lag {
-				return nil
-			}
-			wake = nil // it is closed, and would wake for nothing
+		if last && time.Since(active) >= lag {
+			return nil
+		}
+		if closed {
+			wake = nil // it would wake for nothing
 		}
 		if err := idle(ctx, changed, wake, patience); err != nil {
 			return err
@@ -245,6 +247,20 @@ func lagOf(s Source) time.Duration {
 		return l.Lag()
 	}
 	return 0
+}
+
+// arrival returns what reports whether everything that was acknowledged when it was
+// first asked is in the streams, for a store that says so; for others see lagOf.
+func arrival(s Source) func() bool {
+	order, ok := s.(interface {
+		Given() events.Position
+		Tip() events.Position
+	})
+	if !ok {
+		return func() bool { return true }
+	}
+	given := sync.OnceValue(order.Given)
+	return func() bool { return order.Tip().Compare(given()) >= 0 }
 }
 
 // idle waits until something may have changed, until closes, or the context ends.

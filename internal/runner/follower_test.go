@@ -3,6 +3,7 @@ package runner_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"weir/internal/runner"
 	"weir/internal/runner/runnertest"
 	"weir/internal/store"
+	"weir/internal/store/embedded"
 )
 
 const shelf = `model: shelf
@@ -110,4 +112,49 @@ func checkpoints(h *harness) map[string]string {
 		}
 	}
 	return out
+}
+
+// behind is a store whose last writes are acknowledged before they are in its stream, as
+// they are while a batch with lower numbers is on its way.
+type behind struct {
+	*embedded.Store
+	tip  events.Position
+	asks int
+}
+
+func (b *behind) Tip() events.Position { return b.tip }
+
+// Read shows what is late when each shard was read.
+func (b *behind) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
+	shards, err := b.Shards(ctx, table)
+	if err != nil {
+		return store.Records{}, err
+	}
+	if b.asks++; b.asks > len(shards) {
+		b.tip = b.Given()
+	}
+	page, err := b.Store.Read(ctx, table, shard, after, limit)
+	page.Records = slices.DeleteFunc(page.Records, func(r events.Record) bool { return r.Position.Compare(b.tip) > 0 })
+	return page, err
+}
+
+// TestCatchUpWaitsForWhatIsAcknowledged: what was written before it was to catch up is
+// applied, though it comes into the stream late.
+func TestCatchUpWaitsForWhatIsAcknowledged(t *testing.T) {
+	m, err := loadText(t, shelf)
+	must(t, err)
+	h := newHarness(t, m)
+	defer h.close()
+	things(t, h, 1, 5)
+	late := &behind{Store: h.store}
+	run := h.runner(nil)
+	run.Store = late
+	done := make(chan struct{})
+	close(done)
+	must(t, (&runner.Follower{Runner: run}).CatchUp(t.Context(), done))
+	counted, err := runnertest.Counted(t.Context(), run, runner.GroupRows)
+	must(t, err)
+	if n := counted.Applied + counted.Skipped; n < 5 {
+		t.Errorf("%d records are applied, after %d reads", n, late.asks)
+	}
 }

@@ -126,6 +126,10 @@ func (s *Store) Horizon(ctx context.Context, tableName, shardName string) (event
 // table, and that all others will be above.
 func (s *Store) Tip() events.Position { return events.PositionOf(s.numbers.visible.Load()) }
 
+// Given is a position that no change has passed which was acknowledged by now. It is in
+// the stream when Tip has come so far: a batch with lower numbers may still be on its way.
+func (s *Store) Given() events.Position { return events.PositionOf(s.numbers.given()) }
+
 // Split closes a shard and opens two in its place, each for half of its rows.
 // Their records come after all of the closed one's. It waits for writes that have
 // begun and is durable when it returns.
