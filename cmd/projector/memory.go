@@ -9,7 +9,7 @@ import (
 // GOMEMLIMIT overrides them. An index takes some 60 MB beside the heap; who has none may
 // leave most of them to the heap, which is collected less often then.
 const (
-	heapLimit      = 165 << 20
+	heapLimit      = 180 << 20
 	heapLimitAlone = 205 << 20
 )
 

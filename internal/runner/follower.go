@@ -58,7 +58,7 @@ var gathering = map[string]time.Duration{GroupRows: 20 * time.Millisecond, Group
 // the store to say that something changed.
 func (f *Follower) Run(ctx context.Context) error { return f.run(ctx, nil) }
 
-// CatchUp follows until everything that was in the streams when done was closed is
+// CatchUp follows until everything that was acknowledged when done was closed is
 // applied, and everything that came of that.
 func (f *Follower) CatchUp(ctx context.Context, done <-chan struct{}) error { return f.run(ctx, done) }
 

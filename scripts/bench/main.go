@@ -53,7 +53,7 @@ var stages = []stage{
 // The heap's limits, with search and without, and its growth are those that the
 // program sets itself.
 const (
-	heapLimit      = 165 << 20
+	heapLimit      = 180 << 20
 	heapLimitAlone = 205 << 20
 	heapGrowth     = 400
 )

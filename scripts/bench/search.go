@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,11 +23,11 @@ import (
 // search compares what search adds to a replay with what Bleve's own batches of the
 // same documents take.
 //
-// A replay is timed with search and without, from the first byte until everything has
-// caught up. The difference, which is reading the streams once more, making documents
-// of them and indexing these beside all else, is held against Bleve's time for as many
-// documents: those that the replay gave its index, the newest of each where a row
-// changed several times while they were gathered.
+// A replay is timed with search and without, the one right after the other, from the
+// first byte until everything has caught up. The difference, which is reading the
+// streams once more, making documents of them and indexing these beside all else, is
+// held against Bleve's time for as many documents: those that the replay gave its
+// index, the newest of each where a row changed several times while they were gathered.
 //
 // Bleve gets each as a document with the same fields (words, filters, a sort with doc
 // values, a stored stamp), cut by its own unicode analyzer, both indexes at a time,
@@ -52,14 +53,10 @@ func (b *bench) search() error {
 	if err != nil {
 		return err
 	}
-	var with, without, alone, peer []cost
+	var with, adds, alone, peer []cost
 	var indexing []float64
-	for i := range pick(b, 2, 3) {
-		s, err := b.replaySearching(rec, false)
-		if err != nil {
-			return err
-		}
-		w, err := b.replayOnce(rec, false)
+	for i := range pick(b, 3, 5) {
+		s, w, err := b.pair(rec, i%2 == 0)
 		if err != nil {
 			return err
 		}
@@ -71,13 +68,14 @@ func (b *bench) search() error {
 		if err != nil {
 			return err
 		}
-		with, without, alone, peer = append(with, s.cost), append(without, w), append(alone, a), append(peer, p)
+		with, alone, peer = append(with, s.cost), append(alone, a), append(peer, p)
+		adds = append(adds, cost{s.cost.wall - w.wall, s.cost.cpu - w.cpu})
 		indexing = append(indexing, float64(s.documents)/s.busy.Seconds())
 		b.say("round %d: replay with search %.2f s (processors %.2f s, indexing %.2f s), without %.2f s (%.2f s), index alone %.2f s (%.2f s), bleve %.2f s (%.2f s)", i+1,
 			s.cost.wall.Seconds(), s.cost.cpu.Seconds(), s.busy.Seconds(), w.wall.Seconds(), w.cpu.Seconds(),
 			a.wall.Seconds(), a.cpu.Seconds(), p.wall.Seconds(), p.cpu.Seconds())
 	}
-	added := cost{middle(with).wall - middle(without).wall, middle(with).cpu - middle(without).cpu}
+	added := middle(adds)
 	text := func(cs ...cost) string {
 		return fmt.Sprintf("%.0f docs/s, %.0f cpu µs each", rate(n, cs), cpuEach(n, cs))
 	}
@@ -89,6 +87,23 @@ func (b *bench) search() error {
 		figure: fmt.Sprintf("%.0f docs/s, %.0f records/s", rate(n, with), rate(rec.records, with)), peer: bleve})
 	b.table.add(line{what: "  the index alone", figure: text(alone...), peer: bleve, ratio: show(rate(n, alone)/rate(n, peer), "%")})
 	return nil
+}
+
+// pair replays with search and without, in this order or in the other.
+func (b *bench) pair(rec recording, first bool) (s searched, w cost, err error) {
+	replays := []func() error{
+		func() (err error) { s, err = b.replaySearching(rec, false); return },
+		func() (err error) { w, err = b.replayOnce(rec, false); return },
+	}
+	if !first {
+		slices.Reverse(replays)
+	}
+	for _, replay := range replays {
+		if err := replay(); err != nil {
+			return s, w, err
+		}
+	}
+	return s, w, nil
 }
 
 // bestBatch is the size of batches with which Bleve indexes the documents fastest.
