@@ -63,7 +63,7 @@ runs() { [ -s "$1" ] && kill -0 "$(cat "$1")" 2>/dev/null; }
 # Plain ps cuts its lines at $COLUMNS.
 alive() {
   runs "$1" &&
-    { tr '\0' ' ' 2>/dev/null <"/proc/$(cat "$1")/cmdline" || ps -ww -o args= -p "$(cat "$1")"; } 2>/dev/null | grep -qF "$services"
+    { tr '\0' ' ' <"/proc/$(cat "$1")/cmdline" || ps -ww -o args= -p "$(cat "$1")"; } 2>/dev/null | grep -qF "$services"
 }
 
 # answers URL: whether anything speaks HTTP there; which status it gives does not matter.

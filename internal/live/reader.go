@@ -244,15 +244,14 @@ func (r *Reader) list(ctx context.Context) error {
 	if fresh {
 		return nil
 	}
-	if err := r.sameStreams(ctx); err != nil { // of all that can be read shards are listed
-		return err
-	}
 	v, err := r.survey(ctx)
 	if err != nil {
 		return err
 	}
-	if err := r.sameStreams(ctx); err != nil { // before what is new is read
-		return err
+	for table := range v.listed { // before what is new is read
+		if err := r.sameStream(ctx, table); err != nil {
+			return err
+		}
 	}
 	r.mu.Lock()
 	r.listed, r.at, r.done, r.lanes = v.listed, v.at, map[place]bool{}, v.lanes()

@@ -56,6 +56,9 @@ func (r *Reader) survey(ctx context.Context) (survey, error) {
 		return v, err
 	}
 	for _, t := range tables {
+		if err := r.sameStream(ctx, t.Name); err != nil { // the shards of all that can be read are listed
+			return v, err
+		}
 		shards, err := r.run.Store.Shards(ctx, t.Name)
 		if err != nil {
 			return v, err

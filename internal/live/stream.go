@@ -28,25 +28,14 @@ type renamer interface {
 	Streams(ctx context.Context, table string, met ...string) (labels []string, err error)
 }
 
-// sameStreams names a gap for each table that has another stream than it had.
-func (r *Reader) sameStreams(ctx context.Context) error {
+// sameStream names a gap when a table has another stream than it had. A crash before
+// the labels are kept names the same gap again, which changes nothing. Where others
+// keep labels at the same time, the next list sees them.
+func (r *Reader) sameStream(ctx context.Context, table string) error {
 	s, ok := r.run.Store.(renamer)
 	if !ok {
 		return nil
 	}
-	tables, err := r.run.Tables(ctx)
-	for _, t := range tables {
-		if err == nil {
-			err = r.sameStream(ctx, s, t.Name)
-		}
-	}
-	return err
-}
-
-// sameStream names a gap when a table has another stream than it had. A crash before
-// the labels are kept names the same gap again, which changes nothing. Where others
-// keep labels at the same time, the next list sees them.
-func (r *Reader) sameStream(ctx context.Context, s renamer, table string) error {
 	labels, err := s.Streams(ctx, table)
 	if err != nil || slices.Equal(labels, r.streams[table]) {
 		return err

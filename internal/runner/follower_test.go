@@ -48,11 +48,7 @@ func (untrimmed) Trim(context.Context, string, string, events.Position) error { 
 // on. When it wakes, the place does not go back, nothing is derived twice, and the
 // totals have each record once.
 func TestPlaces(t *testing.T) {
-	m, err := loadText(t, shelf)
-	must(t, err)
-	h := newHarness(t, m)
-	defer h.close()
-	things(t, h, 1, 5)
+	h := newShelf(t)
 	z := newSleeper()
 	ctx, done := context.Background(), make(chan struct{})
 	close(done)
@@ -95,6 +91,16 @@ func TestPlaces(t *testing.T) {
 	if out := h.audit(); out != "" {
 		t.Error(out)
 	}
+}
+
+// newShelf is a harness with a box of five things.
+func newShelf(t *testing.T) *harness {
+	m, err := loadText(t, shelf)
+	must(t, err)
+	h := newHarness(t, m)
+	t.Cleanup(h.close)
+	things(t, h, 1, 5)
+	return h
 }
 
 func things(t *testing.T, h *harness, from, to int) {
@@ -141,11 +147,7 @@ func (b *behind) Read(ctx context.Context, table, shard string, after events.Pos
 // TestCatchUpWaitsForWhatIsAcknowledged: what was written before it was to catch up is
 // applied, though it comes into the stream late.
 func TestCatchUpWaitsForWhatIsAcknowledged(t *testing.T) {
-	m, err := loadText(t, shelf)
-	must(t, err)
-	h := newHarness(t, m)
-	defer h.close()
-	things(t, h, 1, 5)
+	h := newShelf(t)
 	late := &behind{Store: h.store}
 	run := h.runner(nil)
 	run.Store = late

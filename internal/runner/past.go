@@ -72,7 +72,7 @@ func (r *Runner) ForgetShard(ctx context.Context, table, shard string, also ...s
 		}
 		ws = append(ws,
 			store.Write{Ref: refs[i], Delete: true, If: store.Cond{
-				{{Attr: doneAttr, Is: store.Exists}}, {unmoved(placeOf("", row).At)}, {store.AsRead(tenureAttr, row.Get(tenureAttr))},
+				{{Attr: doneAttr, Is: store.Exists}}, {store.AsRead(book.Position, row.Get(book.Position))}, {store.AsRead(tenureAttr, row.Get(tenureAttr))},
 			}},
 			store.Write{Ref: book.Past(r.Model.Name, groups[i]), Ops: countsOf(row).ops()})
 	}

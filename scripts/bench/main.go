@@ -13,10 +13,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
+
+	"weir/internal/cli"
 )
 
 // bench is one run of the program.
@@ -50,14 +51,6 @@ var stages = []stage{
 	{name: "parts", run: (*bench).parts, asked: true},
 }
 
-// The heap's limits, with search and without, and its growth are those that the
-// program sets itself.
-const (
-	heapLimit      = 180 << 20
-	heapLimitAlone = 205 << 20
-	heapGrowth     = 400
-)
-
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx)
@@ -80,8 +73,7 @@ func run(ctx context.Context) (err error) {
 	if flag.NArg() > 0 {
 		*only = strings.Join(flag.Args(), ",")
 	}
-	debug.SetMemoryLimit(heapLimit)
-	debug.SetGCPercent(heapGrowth)
+	cli.LimitMemory(true)
 	chosen, err := choose(*only)
 	if err != nil {
 		return err

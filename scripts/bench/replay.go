@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"sync"
 	"time"
 
+	"weir/internal/cli"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/replay"
@@ -94,10 +94,7 @@ type running struct {
 }
 
 func (b *bench) open(name string, o system.Options) (*running, error) {
-	debug.SetMemoryLimit(heapLimit)
-	if o.NoSearch {
-		debug.SetMemoryLimit(heapLimitAlone)
-	}
+	cli.LimitMemory(!o.NoSearch)
 	m, err := model.Load(name)
 	if err != nil {
 		return nil, err

@@ -48,9 +48,9 @@ func (s *Store) Streams(ctx context.Context, table string, met ...string) (label
 	if err != nil {
 		return nil, fmt.Errorf("the streams of %s: %w", table, streamError(err))
 	}
+	of, _, _ := strings.Cut(arns[0], beforeLabel)
 	var others []string
 	for _, label := range met {
-		of, _, _ := strings.Cut(arns[0], beforeLabel)
 		others = append(others, of+beforeLabel+label)
 	}
 	for _, arn := range s.remember(table, others, nil) {
