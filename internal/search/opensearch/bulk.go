@@ -69,10 +69,14 @@ func (s *server) apply(ctx context.Context, sp *space, changes []*change, errs [
 // again whole, which positions make harmless.
 func (s *server) bulk(ctx context.Context, sp *space, pending []*change, errs []error) {
 	wait := tries(ctx, s.patience)
+	var why error // as the cluster last said it
 	for {
 		left, err := s.round(ctx, sp, pending, errs)
 		if len(left) == 0 {
 			return
+		}
+		if !errors.Is(err, ctx.Err()) {
+			why = err
 		}
 		if len(left) < len(pending) {
 			wait.Reset() // patience is for when nothing succeeds
@@ -81,7 +85,7 @@ func (s *server) bulk(ctx context.Context, sp *space, pending []*change, errs []
 		pause := wait.NextBackOff()
 		if pause == backoff.Stop || !sleep(ctx, pause) {
 			for _, c := range pending {
-				c.answer(errs, fmt.Errorf("search index %s: %w", sp.schema.Name, errors.Join(err, ctx.Err())))
+				c.answer(errs, fmt.Errorf("search index %s: %w", sp.schema.Name, errors.Join(why, ctx.Err())))
 			}
 			return
 		}

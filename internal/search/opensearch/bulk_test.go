@@ -198,8 +198,8 @@ func TestGivingUp(t *testing.T) {
 	}{
 		{"not let in", &script{whole: []int{403, 403}}, time.Minute, true},
 		{"wrong", &script{whole: []int{400, 400}}, time.Minute, true},
-		{"down", &script{whole: down}, 300 * time.Millisecond, false},
-		{"one down", &script{each: map[string][]string{"b": {"503 x: y"}}}, 300 * time.Millisecond, false},
+		{"down", &script{whole: down}, time.Second, false},
+		{"one down", &script{each: map[string][]string{"b": {"503 x: y"}}}, time.Second, false},
 	} {
 		ix := scripted(t, c.s, c.patience)
 		errs, err := ix.Apply(t.Context(), testDocs("a", "b"))
@@ -213,18 +213,37 @@ func TestGivingUp(t *testing.T) {
 			t.Errorf("%s: the other: %v", c.name, errs[0])
 		}
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var first sync.Once
-	s := &script{whole: down, block: func(*http.Request) { first.Do(func() { time.AfterFunc(500*time.Millisecond, cancel) }) }}
-	ix := scripted(t, s, time.Hour)
-	errs, err := ix.Apply(ctx, testDocs("a"))
-	if !errors.Is(err, context.Canceled) || !errors.Is(errs[0], context.Canceled) || !strings.Contains(errs[0].Error(), "503") {
-		t.Errorf("cancelled: %v, %v", errs, err)
-	}
-	ctx, cancel = context.WithCancel(t.Context())
-	s = &script{block: func(r *http.Request) { io.Copy(io.Discard, r.Body); cancel(); <-r.Context().Done() }}
-	if _, err = scripted(t, s, time.Hour).Apply(ctx, testDocs("a")); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled while asking: %v", err)
+	t.Run("cancelled", cancelled)
+}
+
+// cancelled: the n-th request ends the context, and is answered or not.
+func cancelled(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		n        int
+		answered bool
+	}{
+		{"while it waits", 2, true},
+		{"in another try", 2, false},
+		{"in the first", 1, false},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		n := 0
+		s := &script{whole: slices.Repeat([]int{503}, 1000), block: func(r *http.Request) {
+			switch n++; {
+			case n < c.n:
+			case c.answered:
+				time.AfterFunc(10*time.Millisecond, cancel)
+			default:
+				io.Copy(io.Discard, r.Body)
+				cancel()
+				<-r.Context().Done()
+			}
+		}}
+		errs, err := scripted(t, s, time.Hour).Apply(ctx, testDocs("a"))
+		if !errors.Is(err, context.Canceled) || !errors.Is(errs[0], context.Canceled) || strings.Contains(errs[0].Error(), "503") != (c.n > 1) {
+			t.Errorf("%s: %v, %v", c.name, errs, err)
+		}
 	}
 }
 
