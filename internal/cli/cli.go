@@ -45,7 +45,9 @@ const sameSignal = 500 * time.Millisecond
 
 // Stopped is a context that ends with the first SIGINT or SIGTERM. The second ends the
 // process, unless it comes together with the first.
-func Stopped(ctx context.Context) context.Context {
+func Stopped(ctx context.Context) context.Context { return stopped(ctx, sameSignal) }
+
+func stopped(ctx context.Context, same time.Duration) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -54,7 +56,7 @@ func Stopped(ctx context.Context) context.Context {
 			cancel(ErrTerminated)
 		}
 		cancel(nil)
-		time.Sleep(sameSignal)
+		time.Sleep(same)
 		signal.Stop(signals)
 	}()
 	return ctx

@@ -156,7 +156,7 @@ func (r *race) check(t *testing.T, m porcupine.Model, changed func(out any) bool
 		if some[len(some)-1].Output == nil {
 			some = some[:len(some)-1]
 		}
-		if got := porcupine.CheckOperationsTimeout(m, slices.Concat(did, some), 20*time.Second); got != porcupine.Ok {
+		if got := porcupine.CheckOperationsTimeout(m, slices.Concat(did, some), 5*time.Minute); got != porcupine.Ok {
 			t.Fatalf("%s: no order explains %d answers", got, len(did)+len(some))
 		}
 	}
