@@ -44,6 +44,9 @@ func compile(r *reader, root node) *Model {
 	c.name()
 	c.compileTables()
 	c.compileEntities()
+	for _, t := range c.Tables {
+		t.sortByKind()
+	}
 	c.compileReadings()
 	c.compileDerive()
 	c.compileSteps()

@@ -35,6 +35,8 @@ type Table struct {
 	Entities []*Entity // in the order of the file; a row is the first that matches, and lint sees to it that it is the only one
 	OldImage bool      // the stream has old images (the default)
 	KeysOnly bool      // the stream has no images at all
+
+	kind *Field // what entities tell their rows by, nil for nothing
 }
 
 // Entity is a kind of row.
@@ -68,7 +70,8 @@ type Entity struct {
 	Migrations []*Migration // what rows of this entity, old ones, become
 	Replaces   []*Making    // what makes rows of this entity in an old row's place
 
-	open bool // any attribute may be there: none are declared
+	kind *Test // of Where, on the table's kind; nil for none
+	open bool  // any attribute may be there: none are declared
 }
 
 // KeyTemplate says how one key attribute of an entity is made and read.
@@ -317,12 +320,36 @@ func (t *Table) Classify(row value.Item) *Entity {
 	if row == nil {
 		return nil
 	}
+	var kind value.Value
+	if t.kind != nil {
+		kind = t.kind.Get(row)
+	}
 	for _, e := range t.Entities {
-		if e.Match(row) {
+		if (e.kind == nil || e.kind.takes(kind)) && e.Match(row) {
 			return e
 		}
 	}
 	return nil
+}
+
+// sortByKind finds the attribute that the first of the table's entities to test one
+// tests, by which most rows are told apart before anything else is looked at.
+func (t *Table) sortByKind() {
+	for _, e := range t.Entities {
+		for i := range e.Where {
+			f := e.Where[i].Field
+			if f.Key != nil {
+				continue
+			}
+			if t.kind == nil {
+				t.kind = f
+			}
+			if f.Attr == t.kind.Attr {
+				e.kind = &e.Where[i]
+				break
+			}
+		}
+	}
 }
 
 // Match reports whether the row is one of this entity.
@@ -508,8 +535,10 @@ func Holds(tests []Test, row value.Item) bool {
 	return true
 }
 
-func (t *Test) holds(row value.Item) bool {
-	v := t.Field.Get(row)
+func (t *Test) holds(row value.Item) bool { return t.takes(t.Field.Get(row)) }
+
+// takes reports whether the test holds for a row whose field is v.
+func (t *Test) takes(v value.Value) bool {
 	if len(t.OneOf) == 0 {
 		there := v.Kind() != value.Missing && v.Kind() != value.Null
 		return there == t.Present
