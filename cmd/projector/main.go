@@ -79,7 +79,7 @@ func theProgram() *cli.Program {
 
 // run is the program as a function: arguments in, exit code out.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
-	cli.LimitMemory(true)
+	defer cli.LimitMemory(0)()
 	return theProgram().Run(ctx, args, stdout, stderr, &program{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr})
 }
 
@@ -114,7 +114,6 @@ type output struct {
 
 // open loads the models and opens them where they are.
 func (p *program) open(d data, names []string, o system.Options) (*system.System, error) {
-	cli.LimitMemory(!o.NoSearch)
 	o.OpenSearch = d.OpenSearch
 	return cli.Open(p.ctx, d.Data, d.AWS, names, o)
 }

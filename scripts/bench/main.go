@@ -31,6 +31,8 @@ type bench struct {
 	profiles profiles
 	table    table
 	files    map[string]recording // by path
+
+	unlimited func() // ends the limit of memory
 }
 
 type stage struct {
@@ -73,7 +75,7 @@ func run(ctx context.Context) (err error) {
 	if flag.NArg() > 0 {
 		*only = strings.Join(flag.Args(), ",")
 	}
-	cli.LimitMemory(true)
+	b.unlimited = cli.LimitMemory(0)
 	chosen, err := choose(*only)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
 	"time"
 
@@ -94,7 +95,7 @@ type running struct {
 }
 
 func (b *bench) open(name string, o system.Options) (*running, error) {
-	cli.LimitMemory(!o.NoSearch)
+	b.limitMemory()
 	m, err := model.Load(name)
 	if err != nil {
 		return nil, err
@@ -111,6 +112,16 @@ func (b *bench) open(name string, o system.Options) (*running, error) {
 		return nil, err
 	}
 	return &running{s, dir, s.Models[0]}, nil
+}
+
+// limitMemory gives what is measured next the memory that the program has, beside what
+// the benchmark itself holds.
+func (b *bench) limitMemory() {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	b.unlimited()
+	b.unlimited = cli.LimitMemory(int64(m.HeapAlloc))
 }
 
 // remove closes the system and deletes its directory.
