@@ -79,8 +79,14 @@ func (c *Claim) Take(claim value.Item, token string) store.Write {
 	return take(c.Ref, c.Row, c.entity.Table, claim, token)
 }
 
-// Free gives the claim back, as long as it is as it was read.
-func (c *Claim) Free(claim value.Item) store.Write { return free(c.Ref, claim) }
+// GiveBack gives the claim back, as long as it is as it was read. One that was not the
+// row's stays so.
+func (c *Claim) GiveBack(claim value.Item) store.Write {
+	if c.Mine(claim) {
+		return free(c.Ref, claim)
+	}
+	return leave(c.Ref, claim)
+}
 
 // Still is the test that the row still has the value.
 func (c *Claim) Still() store.Write {

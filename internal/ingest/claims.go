@@ -65,11 +65,17 @@ func (c *checked) acquire(p *plan, k *known, u *model.Unique, v value.Value) *Re
 	return nil
 }
 
-// giveBack frees a value, if its claim is the row's.
+// giveBack frees a value, if its claim is the row's. One that is not must not become so
+// meanwhile, from a backfill that gives rows what they hold: it would stay, and name a row
+// without its value.
 func (c *checked) giveBack(p *plan, k *known, u *model.Unique, v value.Value) {
 	ref := claimOf(c.model, c.Entity, u, v)
-	if claim, ok := k.row(ref); ok && claim.Get(claimRow).Text() == book.RowText(c.ref) {
+	switch claim, ok := k.row(ref); {
+	case !ok:
+	case claim.Get(claimRow).Text() == book.RowText(c.ref):
 		p.also = append(p.also, free(ref, claim))
+	default:
+		p.also = append(p.also, leave(ref, claim))
 	}
 }
 
@@ -89,6 +95,11 @@ func take(ref, row store.Ref, t *model.Table, claim value.Item, token string) st
 // free gives a claim back, as long as it is as it was read.
 func free(ref store.Ref, claim value.Item) store.Write {
 	return store.Write{Ref: ref, If: store.Cond{{store.AsRead(claimToken, claim.Get(claimToken))}}, Delete: true}
+}
+
+// leave is the test that a claim is as it was read.
+func leave(ref store.Ref, claim value.Item) store.Write {
+	return store.Write{Ref: ref, If: store.Cond{{store.AsRead(claimToken, claim.Get(claimToken))}}, Check: true}
 }
 
 // ownerOf is the row that a claim names.

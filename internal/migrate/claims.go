@@ -166,8 +166,8 @@ func (p *plan) settle(takes, frees []held) {
 		writes = append(writes, c.Take(takes[i].claim, uuid.NewString()))
 	}
 	for i, c := range p.frees {
-		if !given[c.Ref.String()] && c.Mine(frees[i].claim) {
-			writes = append(writes, c.Free(frees[i].claim))
+		if !given[c.Ref.String()] {
+			writes = append(writes, c.GiveBack(frees[i].claim))
 		}
 	}
 	p.writes = append(p.writes, writes...)

@@ -245,6 +245,44 @@ func (w *world) forget(r value.Item) {
 	w.write(store.Write{Ref: store.Ref{Table: book.TableName, Key: key}, Delete: true})
 }
 
+// between is a store with a moment before its first transaction.
+type between struct {
+	store.Store
+	once sync.Once
+	do   func()
+}
+
+func (b *between) Transact(ctx context.Context, ws []store.Write) error {
+	b.once.Do(b.do)
+	return b.Store.Transact(ctx, ws)
+}
+
+// TestClaimedMeanwhile: what a command gives up has no claim when it looks, and a
+// backfill gives its row one before it writes.
+func TestClaimedMeanwhile(t *testing.T) {
+	for name, c := range map[string]ingest.Command{
+		"changed": {Op: ingest.Update, Entity: "User", Item: row("userId", "01", "email", "new@example.com")},
+		"removed": {Op: ingest.Delete, Entity: "User", Item: row("userId", "01")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEmbedded(t, "gallery", func(w *world) {
+				w.put("gallery", galleryUser(1, "old@example.com"))
+				met := false
+				people := &ingest.Writer{Model: w.model, Store: &between{Store: w.store, do: func() {
+					met = true
+					b := migrate.Backfill{Model: w.model, Store: w.store}
+					_, err := b.Run(context.Background())
+					must(w, err)
+				}}}
+				if res := people.Do(context.Background(), []ingest.Command{c})[0]; res.Err != nil || !met {
+					w.Errorf("%+v; the backfill came between: %v", res, met)
+				}
+				w.wellClaimed("User.email", "email", w.users())
+			})
+		})
+	}
+}
+
 // TestBackfillClaimsBesideCommands: people take and give back addresses while several
 // backfills claim what is there for who has it.
 func TestBackfillClaimsBesideCommands(t *testing.T) {
