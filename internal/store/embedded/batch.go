@@ -54,6 +54,7 @@ type slot struct {
 	err        error // the row cannot be read
 	isDirty    bool
 	isCached   bool // stored is what the cache holds
+	isBegun    bool // the cache knows that it is committed
 	hash       uint64
 	shard      *shard
 }
@@ -288,6 +289,10 @@ func (b *batch) commit() error {
 }
 
 func (b *batch) put(sl *slot) {
+	if !sl.isBegun {
+		sl.isBegun = true
+		b.s.cache.begin(sl.hash, sl.key)
+	}
 	b.reindex(sl)
 	var op *pebble.DeferredBatchOp
 	if sl.now == nil {
@@ -336,6 +341,9 @@ func (b *batch) end() {
 			b.s.cache.drop(sl.hash, sl.key)
 		case !sl.isCached:
 			b.s.cache.put(sl.hash, sl.key, sl.stored)
+		}
+		if sl.isBegun {
+			b.s.cache.end(sl.hash)
 		}
 	}
 	if b.unknown {

@@ -11,6 +11,9 @@ import (
 // has their locks, once they are committed; a reader without locks fills in what it
 // read, unless somebody put or dropped that row, or one of few others, since it began
 // to read.
+//
+// From before a commit until then its rows are read from the store, all of which shows
+// at once: who has seen one of them as it is now sees no other one as it was.
 type rowCache struct {
 	room  int // bytes a part may hold
 	parts [cacheParts]cachePart
@@ -23,16 +26,21 @@ type cachePart struct {
 	rows    map[string]*cachedRow
 	bytes   int
 	changes [changeCounts]uint64 // by writers, of rows by further bits of their hash
+	commits [changeCounts]int    // that are under way, of such rows
 }
 
+// few is which of the counts a row is in.
+func few(hash uint64) uint64 { return hash >> 40 % changeCounts }
+
 // changed is the count of changes that a row is in.
-func (p *cachePart) changed(hash uint64) *uint64 { return &p.changes[hash>>40%changeCounts] }
+func (p *cachePart) changed(hash uint64) *uint64 { return &p.changes[few(hash)] }
 
 // cachedRow is a row, in both forms; none of it changes.
 type cachedRow struct {
 	stored []byte     // nil: there is no such row
 	item   value.Item // decoded when first asked for
 	bytes  int
+	old    bool // a commit that changes it is under way
 }
 
 // rowOverhead is about what a cached row costs apart from its bytes, and
@@ -51,7 +59,7 @@ func (c *rowCache) get(hash uint64, key []byte) (stored []byte, item value.Item,
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.rows[string(key)]
-	if r == nil {
+	if r == nil || r.old {
 		return nil, nil, false, *p.changed(hash)
 	}
 	if r.item == nil && r.stored != nil {
@@ -65,6 +73,25 @@ func (c *rowCache) get(hash uint64, key []byte) (stored []byte, item value.Item,
 		p.bytes += attrOverhead * len(item)
 	}
 	return r.stored, r.item, true, 0
+}
+
+// begin says that a commit will change a row; put or drop follow it, and end.
+func (c *rowCache) begin(hash uint64, key []byte) {
+	p := c.part(hash)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	*p.changed(hash)++
+	p.commits[few(hash)]++
+	if r := p.rows[string(key)]; r != nil {
+		r.old = true
+	}
+}
+
+func (c *rowCache) end(hash uint64) {
+	p := c.part(hash)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.commits[few(hash)]--
 }
 
 // put keeps a row as a writer left it; the cache takes stored over.
@@ -81,7 +108,7 @@ func (c *rowCache) fill(hash uint64, key, stored []byte, item value.Item, since 
 	p := c.part(hash)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if *p.changed(hash) == since {
+	if *p.changed(hash) == since && p.commits[few(hash)] == 0 {
 		p.keep(key, stored, item, c.room)
 	}
 }

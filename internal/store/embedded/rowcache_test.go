@@ -3,8 +3,10 @@ package embedded
 import (
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
+	"weir/internal/store"
 	"weir/internal/value"
 )
 
@@ -83,5 +85,68 @@ func TestRowCacheKnowsWhatIsGone(t *testing.T) {
 	c.put(0, key, make([]byte, 900))
 	if _, _, found, _ := c.get(0, key); found {
 		t.Error("the row before a large one is cached")
+	}
+}
+
+// TestCommitShowsAtOnce: who reads a row as a transaction left it reads the others so
+// too, also before the cache has heard of them.
+func TestCommitShowsAtOnce(t *testing.T) {
+	tables := []store.Table{{Name: "t", Key: store.KeySchema{Partition: store.KeyAttr{Name: "k", Type: value.String}}}}
+	s := open(t, "db", tables, Options{FS: vfs.NewMem()})
+	ref := func(key string) store.Ref {
+		return store.Ref{Table: "t", Key: store.Key{Partition: value.OfString(key)}}
+	}
+	set := func(key string, n int64) store.Write {
+		return store.Write{Ref: ref(key), Ops: []store.Op{{Kind: store.Set, Attr: "n", Value: value.OfInt(n)}}}
+	}
+	read := func(key string) string {
+		rows, err := s.Get(t.Context(), []store.Ref{ref(key)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rows[0].Get("n").Text()
+	}
+	if err := s.Transact(t.Context(), []store.Write{set("a", 1), set("b", 1)}); err != nil {
+		t.Fatal(err)
+	}
+	ws := []store.Write{set("a", 2), set("b", 2)}
+	b := s.batches.Get().(*batch)
+	for i := range ws {
+		if err := b.add(&ws[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.begin(false); err != nil {
+		t.Fatal(err)
+	}
+	for i := range ws {
+		if err := b.step(i, &store.Outcome{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a, b := read("a"), read("b"); a != "1" || b != "1" {
+		t.Errorf("before the commit they are %s and %s", a, b)
+	}
+	if err := b.commit(); err != nil {
+		t.Fatal(err)
+	}
+	// The cache may forget a row at any time.
+	for _, sl := range b.slots[:1] {
+		s.cache.drop(sl.hash, sl.key)
+	}
+	for range 2 {
+		if a, b := read("a"), read("b"); a != "2" || b != "2" {
+			t.Errorf("after the commit they are %s and %s", a, b)
+		}
+	}
+	b.end()
+	b.release()
+	if a, b := read("a"), read("b"); a != "2" || b != "2" {
+		t.Errorf("at the end they are %s and %s", a, b)
+	}
+	for i := range s.cache.parts {
+		if n := s.cache.parts[i].commits; n != [changeCounts]int{} {
+			t.Errorf("commits are under way: %v", n)
+		}
 	}
 }
