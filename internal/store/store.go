@@ -10,7 +10,9 @@
 //
 //   - Atomicity. One Write is atomic: its condition and effect, its index entries
 //     and its stream record happen together or not at all. A Transact is atomic as
-//     a whole. Two Writes of one Write call are not atomic together.
+//     a whole, for who reads one row after the other too: having read one as it left
+//     it, he reads the others so, or newer. Two Writes of one Write call are not
+//     atomic together.
 //   - Order. Writes of one call to one key happen in the order given; nothing is
 //     promised between keys. Each change of a row appears in its table's stream
 //     exactly once, and the changes of one row in the order they happened. A write

@@ -135,6 +135,45 @@ var raceCases = []testCase{
 			f.Errorf("sum %d", sum)
 		}
 	}},
+	{"who has read a row as a transaction left it reads the others so too", func(f *fixture) {
+		const many, times = 20, 40
+		count := func(i int) (n int64, err error) {
+			got, err := f.Get(f.ctx(), []store.Ref{ref("at-once", fmt.Sprint(i))})
+			if err == nil {
+				n, _ = got[0].Get("n").Int64()
+			}
+			return n, err
+		}
+		parallel(f, 4, func(w int) error {
+			if w == 0 {
+				for range times {
+					var ws []store.Write
+					for i := range many {
+						ws = append(ws, update(ref("at-once", fmt.Sprint(i)), add("n", 1)))
+					}
+					if err := f.transact(ws...); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			for n := int64(0); n < times; {
+				for i := range many {
+					before, err := count((i + w*7) % many)
+					if err != nil {
+						return err
+					}
+					if n, err = count(i); err != nil {
+						return err
+					}
+					if n < before {
+						return fmt.Errorf("row %d counts %d, and another one counted %d before", i, n, before)
+					}
+				}
+			}
+			return nil
+		})
+	}},
 	{"a row and its query agree while others write", func(f *fixture) {
 		const n = 20
 		parallel(f, 4, func(w int) error {
