@@ -1,10 +1,9 @@
 package cli
 
 import (
-	"bytes"
+	"fmt"
 	"os"
 	"runtime/debug"
-	"strconv"
 	"time"
 )
 
@@ -59,13 +58,12 @@ func heapLimit(mapped int64) int64 {
 // as many as there may be.
 func mapped() int64 {
 	b, err := os.ReadFile("/proc/self/statm")
-	fields := bytes.Fields(b)
-	if err != nil || len(fields) < 3 {
-		return memoryAim
-	}
-	pages, err := strconv.ParseInt(string(fields[2]), 10, 64)
 	if err != nil {
 		return memoryAim
 	}
-	return pages * int64(os.Getpagesize())
+	var size, resident, shared int64 // in pages
+	if _, err := fmt.Sscan(string(b), &size, &resident, &shared); err != nil {
+		return memoryAim
+	}
+	return shared * int64(os.Getpagesize())
 }

@@ -45,7 +45,7 @@ func (c *Claim) Owner(claim value.Item) (owner store.Ref, ok bool) {
 }
 
 // Mine reports whether a claim, as it was read, is given to the row.
-func (c *Claim) Mine(claim value.Item) bool { return claim.Get(claimRow).Text() == book.RowText(c.Row) }
+func (c *Claim) Mine(claim value.Item) bool { return given(claim, c.Row) }
 
 // Entity is the name of the row's.
 func (c *Claim) Entity() string { return c.entity.Name }
@@ -79,14 +79,9 @@ func (c *Claim) Take(claim value.Item, token string) store.Write {
 	return take(c.Ref, c.Row, c.entity.Table, claim, token)
 }
 
-// GiveBack gives the claim back, as long as it is as it was read. One that was not the
+// Free gives the claim back, as long as it is as it was read. One that was not the
 // row's stays so.
-func (c *Claim) GiveBack(claim value.Item) store.Write {
-	if c.Mine(claim) {
-		return free(c.Ref, claim)
-	}
-	return leave(c.Ref, claim)
-}
+func (c *Claim) Free(claim value.Item) store.Write { return free(c.Ref, c.Row, claim) }
 
 // Still is the test that the row still has the value.
 func (c *Claim) Still() store.Write {

@@ -65,17 +65,11 @@ func (c *checked) acquire(p *plan, k *known, u *model.Unique, v value.Value) *Re
 	return nil
 }
 
-// giveBack frees a value, if its claim is the row's. One that is not must not become so
-// meanwhile, from a backfill that gives rows what they hold: it would stay, and name a row
-// without its value.
+// giveBack frees a value of the command's row.
 func (c *checked) giveBack(p *plan, k *known, u *model.Unique, v value.Value) {
 	ref := claimOf(c.model, c.Entity, u, v)
-	switch claim, ok := k.row(ref); {
-	case !ok:
-	case claim.Get(claimRow).Text() == book.RowText(c.ref):
-		p.also = append(p.also, free(ref, claim))
-	default:
-		p.also = append(p.also, leave(ref, claim))
+	if claim, ok := k.row(ref); ok {
+		p.also = append(p.also, free(ref, c.ref, claim))
 	}
 }
 
@@ -92,14 +86,17 @@ func take(ref, row store.Ref, t *model.Table, claim value.Item, token string) st
 	}
 }
 
-// free gives a claim back, as long as it is as it was read.
-func free(ref store.Ref, claim value.Item) store.Write {
-	return store.Write{Ref: ref, If: store.Cond{{store.AsRead(claimToken, claim.Get(claimToken))}}, Delete: true}
+// free gives a row's claim back, as long as that is as it was read. One that is not the
+// row's must not become so meanwhile, from a backfill that gives rows what they hold: it
+// would stay, and name a row without its value.
+func free(ref, row store.Ref, claim value.Item) store.Write {
+	mine := given(claim, row)
+	return store.Write{Ref: ref, If: store.Cond{{store.AsRead(claimToken, claim.Get(claimToken))}}, Delete: mine, Check: !mine}
 }
 
-// leave is the test that a claim is as it was read.
-func leave(ref store.Ref, claim value.Item) store.Write {
-	return store.Write{Ref: ref, If: store.Cond{{store.AsRead(claimToken, claim.Get(claimToken))}}, Check: true}
+// given reports whether a claim, as it was read, is given to a row.
+func given(claim value.Item, row store.Ref) bool {
+	return claim.Get(claimRow).Text() == book.RowText(row)
 }
 
 // ownerOf is the row that a claim names.

@@ -167,7 +167,7 @@ func (p *plan) settle(takes, frees []held) {
 	}
 	for i, c := range p.frees {
 		if !given[c.Ref.String()] {
-			writes = append(writes, c.GiveBack(frees[i].claim))
+			writes = append(writes, c.Free(frees[i].claim))
 		}
 	}
 	p.writes = append(p.writes, writes...)

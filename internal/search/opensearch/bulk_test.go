@@ -213,11 +213,10 @@ func TestGivingUp(t *testing.T) {
 			t.Errorf("%s: the other: %v", c.name, errs[0])
 		}
 	}
-	t.Run("cancelled", cancelled)
 }
 
-// cancelled: the n-th request ends the context, and is answered or not.
-func cancelled(t *testing.T) {
+// TestCancelled: the n-th request ends the context, and is answered or not.
+func TestCancelled(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		n        int

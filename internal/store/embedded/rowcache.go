@@ -19,21 +19,23 @@ type rowCache struct {
 	parts [cacheParts]cachePart
 }
 
-const cacheParts, changeCounts = 64, 64
+const cacheParts, cacheCounts = 64, 64
 
 type cachePart struct {
-	mu      sync.Mutex
-	rows    map[string]*cachedRow
-	bytes   int
-	changes [changeCounts]uint64 // by writers, of rows by further bits of their hash
-	commits [changeCounts]int    // that are under way, of such rows
+	mu     sync.Mutex
+	rows   map[string]*cachedRow
+	bytes  int
+	counts [cacheCounts]cacheCount // of rows by further bits of their hash
 }
 
-// few is which of the counts a row is in.
-func few(hash uint64) uint64 { return hash >> 40 % changeCounts }
+// cacheCount counts what writers did to a few of the rows.
+type cacheCount struct {
+	changes uint64
+	commits int // that are under way
+}
 
-// changed is the count of changes that a row is in.
-func (p *cachePart) changed(hash uint64) *uint64 { return &p.changes[few(hash)] }
+// count is the one that a row is in.
+func (p *cachePart) count(hash uint64) *cacheCount { return &p.counts[hash>>40%cacheCounts] }
 
 // cachedRow is a row, in both forms; none of it changes.
 type cachedRow struct {
@@ -60,13 +62,13 @@ func (c *rowCache) get(hash uint64, key []byte) (stored []byte, item value.Item,
 	defer p.mu.Unlock()
 	r := p.rows[string(key)]
 	if r == nil || r.old {
-		return nil, nil, false, *p.changed(hash)
+		return nil, nil, false, p.count(hash).changes
 	}
 	if r.item == nil && r.stored != nil {
 		item, err := decodeRow(r.stored)
 		if err != nil { // what was encoded here decodes; else let the reader find out
 			p.remove(string(key), r)
-			return nil, nil, false, *p.changed(hash)
+			return nil, nil, false, p.count(hash).changes
 		}
 		r.item = item
 		r.bytes += attrOverhead * len(item)
@@ -80,8 +82,9 @@ func (c *rowCache) begin(hash uint64, key []byte) {
 	p := c.part(hash)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	*p.changed(hash)++
-	p.commits[few(hash)]++
+	n := p.count(hash)
+	n.changes++
+	n.commits++
 	if r := p.rows[string(key)]; r != nil {
 		r.old = true
 	}
@@ -91,7 +94,7 @@ func (c *rowCache) end(hash uint64) {
 	p := c.part(hash)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.commits[few(hash)]--
+	p.count(hash).commits--
 }
 
 // put keeps a row as a writer left it; the cache takes stored over.
@@ -99,7 +102,7 @@ func (c *rowCache) put(hash uint64, key, stored []byte) {
 	p := c.part(hash)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	*p.changed(hash)++
+	p.count(hash).changes++
 	p.keep(key, stored, nil, c.room)
 }
 
@@ -108,7 +111,7 @@ func (c *rowCache) fill(hash uint64, key, stored []byte, item value.Item, since 
 	p := c.part(hash)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if *p.changed(hash) == since && p.commits[few(hash)] == 0 {
+	if n := p.count(hash); n.changes == since && n.commits == 0 {
 		p.keep(key, stored, item, c.room)
 	}
 }
@@ -118,7 +121,7 @@ func (c *rowCache) drop(hash uint64, key []byte) {
 	p := c.part(hash)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	*p.changed(hash)++
+	p.count(hash).changes++
 	if r := p.rows[string(key)]; r != nil {
 		p.remove(string(key), r)
 	}
@@ -164,8 +167,8 @@ func (c *rowCache) clear() {
 		p := &c.parts[i]
 		p.mu.Lock()
 		p.rows, p.bytes = nil, 0
-		for j := range p.changes {
-			p.changes[j]++
+		for j := range p.counts {
+			p.counts[j].changes++
 		}
 		p.mu.Unlock()
 	}

@@ -145,8 +145,31 @@ func TestCommitShowsAtOnce(t *testing.T) {
 		t.Errorf("at the end they are %s and %s", a, b)
 	}
 	for i := range s.cache.parts {
-		if n := s.cache.parts[i].commits; n != [changeCounts]int{} {
-			t.Errorf("commits are under way: %v", n)
+		for _, n := range s.cache.parts[i].counts {
+			if n.commits != 0 {
+				t.Errorf("%d commits are under way", n.commits)
+			}
 		}
+	}
+}
+
+// TestRowCacheUnderWay: a row is read from the store from before its commit on, and who
+// read it there as it was does not fill it in.
+func TestRowCacheUnderWay(t *testing.T) {
+	c := rowCache{room: 1000}
+	key, was := []byte("k"), value.Item{}
+	c.put(0, key, stored(was))
+	c.begin(0, key)
+	for range 2 {
+		_, _, found, since := c.get(0, key)
+		if found {
+			t.Fatal("a row is cached whose commit is under way")
+		}
+		c.fill(0, key, stored(was), was, since)
+	}
+	c.put(0, key, nil)
+	c.end(0)
+	if _, row, found, _ := c.get(0, key); !found || row != nil {
+		t.Errorf("after its commit it is %v, known %v", row, found)
 	}
 }
