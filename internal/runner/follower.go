@@ -46,13 +46,19 @@ const (
 	GroupSearch = "search"
 )
 
-// pageRecords is how many records of a shard a batch has at the most: of rows as
-// many as a page of DynamoDB Streams; of search more, because each batch is a
-// segment of its own in an index, and segments have to be merged.
-var pageRecords = map[string]int{GroupRows: 1000, GroupSearch: 2048}
+// pace is how a group follows.
+type pace struct {
+	records int           // of a shard that it reads at a time, at the most
+	wait    time.Duration // for more to come, where there are few
+}
 
-// gathering is how long a group lets more come, rows where it is not Prompt.
-var gathering = map[string]time.Duration{GroupRows: 20 * time.Millisecond, GroupSearch: 100 * time.Millisecond}
+// paces are those of the groups: of rows as many records as a page of DynamoDB Streams;
+// of search more, because each batch is a segment of its own in an index, and segments
+// have to be merged. Rows wait only where they are not Prompt.
+var paces = map[string]pace{
+	GroupRows:   {1000, 20 * time.Millisecond},
+	GroupSearch: {2048, 100 * time.Millisecond},
+}
 
 // Run follows until the context ends or something fails. When idle it waits for
 // the store to say that something changed.
@@ -100,12 +106,15 @@ type consumer struct {
 	apply func(context.Context, []Batch) ([]Counts, error)
 	jobs  bool
 	done  chan struct{}
+	pace  pace
 
 	// gathers is how many documents it gathers before it applies them, where it catches
 	// up with search and nobody waits for single ones; 0 for none.
 	gathers int
+	beside  bool // they are applied beside the gathering
 
 	harvest harvest
+	reaping *reaping
 	at      map[place]events.Position
 	ended   map[place]bool
 	tenures
@@ -113,7 +122,7 @@ type consumer struct {
 
 func (f *Follower) consumer(group string) *consumer {
 	c := &consumer{
-		Follower: f, group: group, apply: f.Runner.allRows, jobs: true, done: make(chan struct{}),
+		Follower: f, group: group, apply: f.Runner.allRows, jobs: true, done: make(chan struct{}), pace: paces[group],
 		at: map[place]events.Position{}, ended: map[place]bool{}, tenures: tenures{map[place]int64{}, map[place]time.Time{}},
 	}
 	if group == GroupSearch {
@@ -139,11 +148,13 @@ func (s *Stepper) Gather(documents int) {
 
 // Step reads a page of each shard and applies them, and does a step of each long
 // list. It says how many records there were, and whether long lists are left.
-func (s *Stepper) Step(ctx context.Context) (n int, left bool, err error) { return s.c.step(ctx) }
+func (s *Stepper) Step(ctx context.Context) (n int, left bool, err error) { return s.c.step(ctx, true) }
 
-func (c *consumer) step(ctx context.Context) (n int, left bool, err error) {
-	if n, err = c.pass(ctx); err == nil && n == 0 {
-		n, err = c.reap(ctx)
+// step is one of the group's; over says that what it has gathered is to be applied if
+// there is nothing more.
+func (c *consumer) step(ctx context.Context, over bool) (n int, left bool, err error) {
+	if n, err = c.pass(ctx); err == nil && n == 0 && over {
+		n, err = c.reapAll(ctx)
 	}
 	if err != nil || !c.jobs {
 		return n, false, err
@@ -156,7 +167,10 @@ func (c *consumer) step(ctx context.Context) (n int, left bool, err error) {
 
 func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 	if c.group == GroupSearch && until != nil && !c.Prompt {
-		c.gathers = harvestDocuments
+		// What it reads is put together later, so it stays as close behind as rows do,
+		// where the stream is still in memory.
+		c.gathers, c.beside, c.pace = harvestDocuments, true, paces[GroupRows]
+		defer c.applied()
 	}
 	lag, active := lagOf(c.source()), time.Now()
 	arrived := arrival(c.source())
@@ -164,20 +178,24 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 	if lag > 0 {
 		patience = min(patience, lag/3)
 	}
+	came := time.Now() // when there was something last
 	for !isClosed(c.Stop) {
 		changed := c.changes()
 		closed := isClosed(until)
 		last := closed && arrived()
-		n, left, err := c.step(ctx)
+		n, left, err := c.step(ctx, last || time.Since(came) >= paces[c.group].wait)
 		if err != nil {
 			return err
 		}
-		if n < 2*pageRecords[c.group] && until != nil && !last && !(c.Prompt && c.group == GroupRows) {
-			if err := pause(ctx, until, gathering[c.group]); err != nil {
+		if n < 2*c.pace.records && until != nil && !last && !(c.Prompt && c.group == GroupRows) {
+			if err := pause(ctx, until, c.pace.wait); err != nil {
 				return err
 			}
 		}
 		read := n > 0
+		if read {
+			came = time.Now()
+		}
 		if read || left || !last {
 			active = time.Now()
 		}
@@ -334,7 +352,7 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 				pieces = append(pieces, p)
 				together += len(p.page.Records)
 			}
-			if !ordered && together >= 4*pageRecords[c.group] {
+			if !ordered && together >= 4*c.pace.records {
 				if err := c.take(ctx, pieces); err != nil {
 					return 0, err
 				}
@@ -370,7 +388,7 @@ func (c *consumer) forget(known map[place]bool) {
 // read reads the next page of a shard.
 func (c *consumer) read(ctx context.Context, t *model.Table, at place) (piece, error) {
 	p := piece{place: at, table: t}
-	before := c.harvest.of(at)
+	before := c.unsaved(at)
 	if c.ended[at] || before != nil && before.page.End {
 		return p, nil
 	}
@@ -384,11 +402,12 @@ func (c *consumer) read(ctx context.Context, t *model.Table, at place) (piece, e
 	}
 	var err error
 	p.read = c.Runner.Moment()
-	p.from, p.after = c.at[at], c.at[at]
+	p.from = c.at[at]
 	if before != nil {
-		p.from, p.after = before.from, before.last()
+		p.from = before.last()
 	}
-	p.page, err = c.source().Read(ctx, at.table, at.shard, p.after, pageRecords[c.group])
+	p.after = p.from
+	p.page, err = c.source().Read(ctx, at.table, at.shard, p.after, c.pace.records)
 	if errors.Is(err, ErrElsewhere) {
 		return p, nil // the next pass sees it
 	}

@@ -26,10 +26,11 @@ type harvest struct {
 	bytes  int
 }
 
-// A harvest is applied when it has so many documents, or so many bytes of them.
+// A harvest is applied when it has so many documents, or so many bytes of them; there
+// are two at a time.
 const (
-	harvestDocuments = 16384
-	harvestBytes     = 8 << 20
+	harvestDocuments = 8192
+	harvestBytes     = 4 << 20
 )
 
 // recordOf says where a record can be read again.
@@ -44,6 +45,16 @@ func (h *harvest) of(at place) *piece {
 		return &h.pieces[i]
 	}
 	return nil
+}
+
+// unsaved is what was read last of a shard without its place being saved, nil for
+// nothing.
+func (c *consumer) unsaved(at place) *piece {
+	p := c.harvest.of(at)
+	if p == nil && c.reaping != nil {
+		p = c.reaping.of(at)
+	}
+	return p
 }
 
 // add takes in what was read of a shard behind what was read before.
@@ -77,32 +88,81 @@ func (h *harvest) add(m *model.Model, p piece) {
 	all.page.Records = slices.Clone(p.page.Records[len(p.page.Records)-1:])
 }
 
-// gather puts what was read to the harvest, and applies that when it is full.
+// gather puts what was read to the harvest, and has that applied when it is full.
 func (c *consumer) gather(ctx context.Context, p piece) (err error) {
 	if len(p.page.Records) > 0 {
 		c.harvest.add(c.Runner.Model, p)
 	}
-	if len(c.harvest.docs) >= c.gathers || c.harvest.bytes >= harvestBytes {
+	switch {
+	case len(c.harvest.docs) >= c.gathers || c.harvest.bytes >= harvestBytes:
 		_, err = c.reap(ctx)
+	case c.reaping != nil && isClosed(c.reaping.done):
+		_, err = c.settle(ctx)
 	}
 	return err
 }
 
-// reap applies the harvest and moves the places behind it. It says how many records
-// that were.
+// reaping is a harvest that is being applied, while the next one is gathered.
+type reaping struct {
+	harvest
+	done chan struct{} // closed when there is a result:
+	errs []error       // of the documents
+	err  error
+}
+
+// reap begins to apply the harvest, once the one before it is done. It says how many
+// records that was of.
 func (c *consumer) reap(ctx context.Context) (n int, err error) {
-	h := c.harvest
-	c.harvest = harvest{}
-	if len(h.pieces) == 0 {
+	if n, err = c.settle(ctx); err != nil || len(c.harvest.pieces) == 0 {
+		return n, err
+	}
+	r := &reaping{harvest: c.harvest, done: make(chan struct{})}
+	c.harvest, c.reaping = harvest{}, r
+	apply := func() {
+		defer close(r.done)
+		r.errs, r.err = c.Runner.index(ctx, r.docs)
+	}
+	if c.beside {
+		go apply()
+	} else {
+		apply()
+	}
+	return n, nil
+}
+
+// reapAll applies all that was gathered. It says of how many records that was.
+func (c *consumer) reapAll(ctx context.Context) (n int, err error) {
+	for range 2 {
+		m, err := c.reap(ctx)
+		if n += m; err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// applied waits until nothing is being applied.
+func (c *consumer) applied() {
+	if c.reaping != nil {
+		<-c.reaping.done
+	}
+}
+
+// settle waits until the harvest that is being applied is, and moves the places behind
+// it. It says of how many records it was.
+func (c *consumer) settle(ctx context.Context) (n int, err error) {
+	h := c.reaping
+	if h == nil {
 		return 0, nil
 	}
-	errs, err := c.Runner.index(ctx, h.docs)
-	if err != nil {
-		return 0, fmt.Errorf("%s: %w", c.group, err)
+	<-h.done
+	c.reaping = nil
+	if h.err != nil {
+		return 0, fmt.Errorf("%s: %w", c.group, h.err)
 	}
 	var ds []Dead
 	kept := map[recordOf]bool{}
-	for i, refused := range errs {
+	for i, refused := range h.errs {
 		if refused == nil {
 			continue
 		}

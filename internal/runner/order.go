@@ -82,7 +82,7 @@ func (c *consumer) inOrder(ctx context.Context, pieces []piece) ([]piece, error)
 	}
 	for i := range pieces {
 		p := &pieces[i]
-		if len(p.page.Records) >= pageRecords[c.group] {
+		if len(p.page.Records) >= c.pace.records {
 			continue
 		}
 		again, err := c.read(ctx, p.table, p.place)
@@ -92,7 +92,7 @@ func (c *consumer) inOrder(ctx context.Context, pieces []piece) ([]piece, error)
 		*p = again
 	}
 	for _, p := range pieces {
-		if n := len(p.page.Records); n >= pageRecords[c.group] && p.page.Records[n-1].Position.Compare(upTo) < 0 {
+		if n := len(p.page.Records); n >= c.pace.records && p.page.Records[n-1].Position.Compare(upTo) < 0 {
 			upTo = p.page.Records[n-1].Position
 		}
 	}

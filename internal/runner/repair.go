@@ -119,7 +119,7 @@ func (r *Runner) passedShard(ctx context.Context, table string, s store.Shard) e
 // behind the position given was forgotten meanwhile.
 func (r *Runner) endOf(ctx context.Context, table, shard string, after events.Position) (end events.Position, ok bool, err error) {
 	for end = after; ; {
-		page, err := r.Store.Read(ctx, table, shard, end, pageRecords[GroupRows])
+		page, err := r.Store.Read(ctx, table, shard, end, paces[GroupRows].records)
 		switch {
 		case errors.Is(err, store.ErrTrimmed):
 			return end, false, pause(ctx, nil, passedEvery)
@@ -128,7 +128,7 @@ func (r *Runner) endOf(ctx context.Context, table, shard string, after events.Po
 		case len(page.Records) > 0:
 			end = page.Records[len(page.Records)-1].Position
 		}
-		if len(page.Records) < pageRecords[GroupRows] {
+		if len(page.Records) < paces[GroupRows].records {
 			return end, true, nil
 		}
 	}

@@ -119,6 +119,7 @@ func (b *bench) open(name string, o system.Options) (*running, error) {
 func (b *bench) limitMemory() {
 	var m runtime.MemStats
 	runtime.GC()
+	runtime.GC() // pools let go in the second
 	runtime.ReadMemStats(&m)
 	b.unlimited()
 	b.unlimited = cli.LimitMemory(int64(m.HeapAlloc))
