@@ -50,7 +50,9 @@ func ReadCommand(line []byte) (c Command, err error) {
 		switch v := it.Get(name); v.Kind() {
 		case value.Missing:
 		case value.String:
-			*into = v.Text()
+			if *into = v.Text(); *into == "" {
+				say(name + " is empty; leave it out where there is none")
+			}
 		default:
 			say(name + " must be a text, not " + describe(v))
 		}

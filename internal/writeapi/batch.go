@@ -104,7 +104,7 @@ func (a *API) outcome(t *target, c ingest.Command, res ingest.Result) outcome {
 
 // commands takes a batch apart.
 func commands(w http.ResponseWriter, r *http.Request) (texts []json.RawMessage, err error) {
-	if r.Header.Get("Idempotency-Key") != "" || r.Header.Get("If-Match") != "" {
+	if len(r.Header.Values("Idempotency-Key")) > 0 || len(r.Header.Values("If-Match")) > 0 {
 		return nil, refuse(http.StatusBadRequest, "header", "a batch has no Idempotency-Key and no If-Match; each command has its own, idempotencyKey and ifMatch")
 	}
 	body, given, err := read(w, r, append([]string{"application/json"}, linesTypes...))

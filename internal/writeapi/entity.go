@@ -6,6 +6,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -177,30 +178,35 @@ func read(w http.ResponseWriter, r *http.Request, types []string) (body []byte, 
 	return body, given, nil
 }
 
+// The two headers of a command, as they are described and as they are read.
+var (
+	idempotencyKeys = regexp.MustCompile(fmt.Sprintf("^[ -~]{1,%d}$", maxIdempotencyKey))
+	ifMatches       = regexp.MustCompile(`^(\*|"[!#-~]+")$`)
+)
+
+// header is the text of a header, "" for one that was not sent. One that was sent
+// empty, as by a client that has lost what it meant to say, is not one left out: a
+// write that was to hold for one revision would hold for any.
+func header(r *http.Request, name string, form *regexp.Regexp, say string) (string, error) {
+	given := r.Header.Values(name)
+	if len(given) == 0 {
+		return "", nil
+	}
+	if text := strings.TrimSpace(given[0]); len(given) == 1 && form.MatchString(text) {
+		return text, nil
+	}
+	return "", refuse(http.StatusBadRequest, "header", name+" must be "+say)
+}
+
 // ifMatch is the revision that a request is for.
 func ifMatch(r *http.Request) (string, error) {
-	if r.Header.Get("If-None-Match") != "" {
+	if len(r.Header.Values("If-None-Match")) > 0 {
 		return "", refuse(http.StatusBadRequest, "header", "If-None-Match is not possible here; POST makes a row only where there is none")
 	}
-	tag := strings.TrimSpace(r.Header.Get("If-Match"))
-	inner := strings.TrimSuffix(strings.TrimPrefix(tag, `"`), `"`)
-	switch {
-	case tag == "" || tag == "*":
-		return tag, nil
-	case len(tag) == len(inner)+2 && inner != "" && !strings.Contains(inner, `"`):
-		return inner, nil
-	}
-	return "", refuse(http.StatusBadRequest, "header", `If-Match must be one ETag as it was given, in quotes, or *`)
+	tag, err := header(r, "If-Match", ifMatches, "one ETag as it was given, in quotes, or *; without the header any row will do")
+	return strings.Trim(tag, `"`), err
 }
 
 func idempotencyKey(r *http.Request) (string, error) {
-	given := r.Header.Values("Idempotency-Key")
-	switch {
-	case len(given) == 0:
-		return "", nil
-	case len(given) > 1 || given[0] == "" || len(given[0]) > maxIdempotencyKey ||
-		strings.ContainsFunc(given[0], func(r rune) bool { return r < ' ' || r > '~' }):
-		return "", refuse(http.StatusBadRequest, "header", fmt.Sprintf("Idempotency-Key must be one text of 1 to %d visible ASCII characters", maxIdempotencyKey))
-	}
-	return given[0], nil
+	return header(r, "Idempotency-Key", idempotencyKeys, fmt.Sprintf("one text of 1 to %d visible ASCII characters", maxIdempotencyKey))
 }

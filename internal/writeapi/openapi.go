@@ -2,7 +2,6 @@ package writeapi
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -190,22 +189,22 @@ func (d *description) entity(m *model.Model, e *entity) {
 	const typed = "application/json"
 	d.paths["/v1/"+m.Name+"/"+e.Name] = object{
 		"get": op("get", "One row.", e.parameters(true), object{"200": ok("The row.")}),
-		"post": with(op("create", "Create a row where there is none.", e.parameters(false, once),
+		"post": with(op("create", "Create a row where there is none.", e.parameters(false, onceHeader),
 			object{"201": ok("It is created.", "Location"), "200": ok("It was created by this request before.", "Idempotent-Replayed")}, 409, 412, 413, 415), body(".Whole", typed)),
-		"put": with(op("put", "Create a row, or replace what the application wrote of it.", e.parameters(false, once, ifMatches),
+		"put": with(op("put", "Create a row, or replace what the application wrote of it.", e.parameters(false, onceHeader, ifMatchHeader),
 			object{"201": ok("It is created.", "Location"), "200": ok("It is replaced.")}, 409, 412, 413, 415), body(put, typed)),
-		"patch": with(op("update", "Merge fields into a row; null removes one.", e.parameters(true, once, ifMatches),
+		"patch": with(op("update", "Merge fields into a row; null removes one.", e.parameters(true, onceHeader, ifMatchHeader),
 			object{"200": ok("It is merged.")}, 409, 412, 413, 415), body(".Merge", typed, "application/merge-patch+json")),
-		"delete": op("delete", "Remove a row; one that is gone already is no mistake.", e.parameters(true, once, ifMatches),
+		"delete": op("delete", "Remove a row; one that is gone already is no mistake.", e.parameters(true, onceHeader, ifMatchHeader),
 			object{"204": object{"description": "It is gone."}}, 409, 412, 413, 415),
 	}
 }
 
 var (
-	once = object{"name": "Idempotency-Key", "in": "header", "description": "The same request sent again with the same key is the same write.",
-		"schema": object{"type": "string", "pattern": fmt.Sprintf("^[ -~]{1,%d}$", maxIdempotencyKey)}}
-	ifMatches = object{"name": "If-Match", "in": "header", "description": "The ETag of the row that is meant, or *.",
-		"schema": object{"type": "string", "pattern": `^(\*|"[!#-~]+")$`}}
+	onceHeader = object{"name": "Idempotency-Key", "in": "header", "description": "The same request sent again with the same key is the same write.",
+		"schema": object{"type": "string", "pattern": idempotencyKeys.String()}}
+	ifMatchHeader = object{"name": "If-Match", "in": "header", "description": "The ETag of the row that is meant, or *.",
+		"schema": object{"type": "string", "pattern": ifMatches.String()}}
 )
 
 // parameters are the fields of the key, where they name the row, and headers.
@@ -230,7 +229,7 @@ func (d *description) batch(t *target) {
 			"entity":         object{"enum": t.names},
 			"item":           object{"type": "object", "description": "The fields, as in the body of a single request."},
 			"idempotencyKey": object{"type": "string", "minLength": 1, "maxLength": maxIdempotencyKey},
-			"ifMatch":        object{"type": "string", "description": "A revision, or *."},
+			"ifMatch":        object{"type": "string", "minLength": 1, "description": "A revision, or *."},
 		},
 		"additionalProperties": false,
 	}

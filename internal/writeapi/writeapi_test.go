@@ -80,11 +80,11 @@ func (r *rig) do(method, target, body string, header ...string) *httptest.Respon
 	req := httptest.NewRequest(method, "/", strings.NewReader(body))
 	path, raw, _ := strings.Cut(target, "?")
 	req.URL = &url.URL{Path: path, RawQuery: raw}
-	if body != "" {
-		req.Header.Set("Content-Type", "application/json")
-	}
 	for i := 0; i < len(header); i += 2 {
-		req.Header.Set(header[i], header[i+1])
+		req.Header.Add(header[i], header[i+1])
+	}
+	if _, said := req.Header["Content-Type"]; body != "" && !said {
+		req.Header.Set("Content-Type", "application/json")
 	}
 	w := httptest.NewRecorder()
 	r.api.ServeHTTP(w, req)
@@ -145,6 +145,12 @@ func TestRequests(t *testing.T) {
 		{"PUT", albums, sea, []string{"If-Match", `W/"x"`}, 400, "If-Match"},
 		{"PUT", albums, sea, []string{"If-Match", `"a", "b"`}, 400, "If-Match"},
 		{"PUT", albums, sea, []string{"If-Match", `""`}, 400, "If-Match"},
+		{"PUT", albums, sea, []string{"If-Match", ""}, 400, "If-Match"},
+		{"PUT", albums, sea, []string{"If-Match", `"a"`, "If-Match", `"b"`}, 400, "If-Match"},
+		{"PUT", albums, sea, []string{"If-None-Match", ""}, 400, "If-None-Match"},
+		{"PUT", albums, sea, []string{"Idempotency-Key", " "}, 400, "Idempotency-Key"},
+		{"POST", "/v1/gallery/batch", "[]", []string{"If-Match", ""}, 400, "a batch has no"},
+		{"POST", "/v1/gallery/batch", `[{"op":"put","entity":"Album","item":{},"ifMatch":"","idempotencyKey":""}]`, nil, 200, "ifMatch is empty"},
 		{"DELETE", albums + "?id=%zz", "", nil, 400, "%-escapes"},
 		{"DELETE", albums + "?id=%ff", "", nil, 422, "UTF-8"},
 		{"DELETE", albums + "?ids=a", "", nil, 422, `did you mean \"id\"?`},
