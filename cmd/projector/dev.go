@@ -178,9 +178,7 @@ func (p *program) sampleFiles(s *system.System, part *system.Part, path string) 
 				return putFile(ctx, s, part, path)
 			}
 			r := &replay.Replay{Model: part.Model, Store: s.Store, Runner: part.Runner}
-			return eachBatch(ctx, reading, []input{{paths: []string{path}}}, func(entries []events.Entry, table string) error {
-				return r.Batch(ctx, entries, table)
-			})
+			return replayAll(ctx, reading, []input{{paths: []string{path}}}, r)
 		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)

@@ -77,7 +77,7 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 	r.Gap = func(g replay.Gap) { gaps.say("gap: %s: %s: %s", g.Where, g.Row, g.Reason) }
 	r.Bad = func(e events.Entry, err error) { bad.say("kept: %s: %v", e.Location, err) }
 	err := p.both(part.Runner, reading, func(ctx context.Context) error {
-		return eachBatch(ctx, reading, inputs, func(entries []events.Entry, table string) error { return r.Batch(ctx, entries, table) })
+		return replayAll(ctx, reading, inputs, r)
 	})
 	gaps.end()
 	bad.end()
@@ -175,6 +175,17 @@ func filesIn(path string) ([]string, error) {
 	})
 	slices.Sort(out)
 	return out, err
+}
+
+// replayAll replays the records of the inputs in order, and shows how far it is. What
+// was read before an error is replayed.
+func replayAll(ctx context.Context, reading *progress.Progress, inputs []input, r *replay.Replay) error {
+	next := func(entries []events.Entry, table string) error { return r.Next(ctx, entries, table) }
+	err := eachBatch(ctx, reading, inputs, next)
+	if last := next(nil, ""); err == nil {
+		err = last
+	}
+	return err
 }
 
 // eachBatch hands over the records of the inputs in order, in batches, and shows how

@@ -36,9 +36,14 @@ type Replay struct {
 	// Bad is told of each entry that is kept, and why. It may be nil.
 	Bad func(events.Entry, error)
 
+	// Apart has Next read and write one after the other, in the caller's goroutine, for
+	// who schedules all that happens.
+	Apart bool
+
 	Summary Summary
 
-	retried bool // what cannot be used is kept already
+	next    *batch // given to Next, its rows read, and to be written
+	retried bool   // what cannot be used is kept already
 }
 
 // Summary counts what became of the entries of a recording, each in exactly one of
@@ -60,18 +65,26 @@ type Gap struct {
 	Reason string
 }
 
+// batch is entries, in their order, and their rows by name (appendName).
+type batch struct {
+	entries []entry
+	rows    map[string]*row
+	table   string // of all entries, "" where they say
+}
+
 // row is what a batch knows of one row: what the store holds, then what the
 // batch has made of it.
 type row struct {
+	name   string
 	ref    store.Ref
 	table  *model.Table
 	now    value.Item
 	stored value.Item // now, stripped, once stripped is true
 	seen   mark
 	ever   bool // some recorded change was written here before
+	read   bool // the store was asked for it, by this batch
 	stale  bool // the store did not take a write of the batch, so that the rest is wrong
 	leaves bool // the batch removes it, and that is not yet sent
-	listed bool // among the rows being loaded
 
 	stripped bool
 }
@@ -93,45 +106,80 @@ const rounds = 20
 // belong to where a record does not say, "" to find out by its keys. After an
 // error the batch may have been written in part, and is to be sent again.
 func (r *Replay) Batch(ctx context.Context, entries []events.Entry, table string) error {
-	todo := r.rowsOf(entries, table)
-	for round := 0; len(todo) > 0; round++ {
+	return r.write(ctx, r.batch(entries, table))
+}
+
+// Next takes entries as Batch does, and writes those that it was given before; those
+// that it was given last are written when it is given none. While it writes it reads
+// the rows of what comes next, of which the store may be asked early: nobody else
+// writes what a replay goes by, and who does is found out when the row is written.
+// After an error nothing of what it was given last was written, and of what it was
+// given before that a part.
+func (r *Replay) Next(ctx context.Context, entries []events.Entry, table string) error {
+	before := r.next
+	r.next = nil
+	if before == nil {
+		before = r.batch(nil, table)
+	}
+	next := r.batch(entries, table)
+	rows := next.unread(before.rows)
+	ahead := make(chan error, 1)
+	read := func() { ahead <- r.load(ctx, rows) }
+	if r.Apart {
+		read()
+	} else {
+		go read()
+	}
+	err := r.write(ctx, before)
+	if e := <-ahead; err == nil {
+		err = e
+	}
+	if err == nil && len(entries) > 0 {
+		r.next = next
+	}
+	return err
+}
+
+// write decides and writes the entries of a batch.
+func (r *Replay) write(ctx context.Context, b *batch) error {
+	for round := 0; len(b.entries) > 0; round++ {
 		if round == rounds {
-			return fmt.Errorf("writing %v: somebody else keeps writing it; let one replay at a time write a table", todo[0].ref)
+			return fmt.Errorf("writing %v: somebody else keeps writing it; let one replay at a time write a table", b.entries[0].ref)
 		}
-		if err := r.load(ctx, todo); err != nil {
+		if err := r.load(ctx, b.unread(nil)); err != nil {
 			return err
 		}
 		f := flight{Replay: r}
-		f.writes.writes = make([]store.Write, 0, len(todo))
-		f.writes.of = make([]*entry, 0, len(todo))
-		for i := range todo {
-			if err := f.add(ctx, &todo[i]); err != nil {
+		f.writes.writes = make([]store.Write, 0, len(b.entries))
+		f.writes.of = make([]*entry, 0, len(b.entries))
+		for i := range b.entries {
+			if err := f.add(ctx, &b.entries[i]); err != nil {
 				return err
 			}
 		}
 		if err := f.land(ctx); err != nil {
 			return err
 		}
-		again := todo[:0]
-		for i := range todo {
-			if e := &todo[i]; e.again {
+		again := b.entries[:0]
+		for i := range b.entries {
+			if e := &b.entries[i]; e.again {
+				e.read = false
 				again = append(again, entry{Entry: e.Entry, row: e.row})
-			} else if err := r.count(ctx, e, table); err != nil {
+			} else if err := r.count(ctx, e, b.table); err != nil {
 				return err
 			}
 		}
-		todo = again
+		b.entries = again
 	}
 	return nil
 }
 
-// rowsOf finds each entry's row; the entries of one row share it.
-func (r *Replay) rowsOf(entries []events.Entry, table string) []entry {
-	todo := make([]entry, len(entries))
-	rows := make(map[string]*row, len(entries))
+// batch finds each entry's row; the entries of one row share it.
+func (r *Replay) batch(entries []events.Entry, table string) *batch {
+	b := &batch{entries: make([]entry, len(entries)), rows: make(map[string]*row, len(entries)), table: table}
 	var name []byte
 	for i := range entries {
-		e := &todo[i]
+		e := &b.entries[i]
 		e.Entry = &entries[i]
 		if e.Bad != nil {
 			continue
@@ -142,12 +190,27 @@ func (r *Replay) rowsOf(entries []events.Entry, table string) []entry {
 			continue
 		}
 		name = appendName(name[:0], t.Name, key)
-		if e.row = rows[string(name)]; e.row == nil {
-			e.row = &row{ref: store.Ref{Table: t.Name, Key: key}, table: t}
-			rows[string(name)] = e.row
+		if e.row = b.rows[string(name)]; e.row == nil {
+			e.row = &row{name: string(name), ref: store.Ref{Table: t.Name, Key: key}, table: t}
+			b.rows[e.row.name] = e.row
 		}
 	}
-	return todo
+	return b
+}
+
+// unread lists the rows that were not yet read, but for those that others have, and
+// counts them as read.
+func (b *batch) unread(others map[string]*row) []*row {
+	rows := make([]*row, 0, len(b.rows))
+	for i := range b.entries {
+		w := b.entries[i].row
+		if w == nil || w.read || others[w.name] != nil {
+			continue
+		}
+		w.read = true
+		rows = append(rows, w)
+	}
+	return rows
 }
 
 // appendName writes a row's name, different for different rows.
@@ -159,16 +222,9 @@ func appendName(b []byte, table string, k store.Key) []byte {
 	return append(b, k.Sort.Text()...)
 }
 
-// load reads the rows of the entries, and for those that are not there what is
-// remembered of their removal.
-func (r *Replay) load(ctx context.Context, todo []entry) error {
-	rows := make([]*row, 0, len(todo))
-	for i := range todo {
-		if w := todo[i].row; w != nil && !w.listed {
-			w.listed = true
-			rows = append(rows, w)
-		}
-	}
+// load reads rows, and for those that are not there what is remembered of their
+// removal.
+func (r *Replay) load(ctx context.Context, rows []*row) error {
 	refs := make([]store.Ref, len(rows))
 	for i, w := range rows {
 		refs[i] = w.ref
@@ -180,7 +236,7 @@ func (r *Replay) load(ctx context.Context, todo []entry) error {
 	refs = refs[:0]
 	gone := make([]*row, 0, len(rows))
 	for i, w := range rows {
-		w.now, w.stale, w.listed, w.stripped = got[i], false, false, false
+		w.now, w.stale, w.stripped = got[i], false, false
 		w.seen, w.ever = markOf(w.now)
 		if w.now == nil {
 			refs = append(refs, book.Seen(w.ref))

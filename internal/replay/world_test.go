@@ -88,13 +88,19 @@ func (w *world) replay(entries []events.Entry, size int) replay.Summary {
 	return r.Summary
 }
 
-func batches(r *replay.Replay, entries []events.Entry, size int) error {
+// batches gives a replay batches of a size, each of which it reads as early as it may;
+// after an error none is left to be written.
+func batches(r *replay.Replay, entries []events.Entry, size int) (err error) {
+	r.Apart = true
 	for b := range slices.Chunk(slices.Clone(entries), max(1, size, len(entries)*(1-min(size, 1)))) {
-		if err := r.Batch(context.Background(), b, ""); err != nil {
-			return err
+		if err = r.Next(context.Background(), b, ""); err != nil {
+			break
 		}
 	}
-	return nil
+	if last := r.Next(context.Background(), nil, ""); err == nil {
+		err = last
+	}
+	return err
 }
 
 // stream is what the store's own stream tells of the core table.

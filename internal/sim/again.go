@@ -45,7 +45,7 @@ func (w *world) again() {
 // replay replays the streams of another world. A whole recording has no gaps.
 func (w *world) replay(from *world) {
 	err := w.alone("replay", func(run *runner.Runner) error {
-		r := replay.Replay{Model: w.model, Store: run.Store, Runner: run}
+		r := replay.Replay{Model: w.model, Store: run.Store, Runner: run, Apart: true}
 		r.Gap = func(g replay.Gap) {
 			w.fail(Unaccounted, "a gap in a whole recording: %s: %s", refName(g.Row), g.Reason)
 		}
@@ -57,14 +57,14 @@ func (w *world) replay(from *world) {
 				}
 				for len(batch) > 0 {
 					n := min(len(batch), 1+w.sched.n(30))
-					if err := r.Batch(context.Background(), batch[:n], ""); err != nil {
+					if err := r.Next(context.Background(), batch[:n], ""); err != nil {
 						return err
 					}
 					batch = batch[n:]
 				}
 			}
 		}
-		return nil
+		return r.Next(context.Background(), nil, "")
 	})
 	if err != nil {
 		w.fail(Stuck, "%v", err)

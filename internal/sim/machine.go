@@ -164,7 +164,7 @@ func (m *machine) time() time.Time { return m.clock }
 
 // replay does what projector replay does with the recording of the run.
 func (m *machine) replay(run *runner.Runner) error {
-	r := replay.Replay{Model: m.model, Store: run.Store, Runner: run}
+	r := replay.Replay{Model: m.model, Store: run.Store, Runner: run, Apart: true}
 	r.Gap = func(g replay.Gap) {
 		if len(m.kept()) == 0 { // else a row had no room for a replay's mark, and what comes after it does not follow
 			m.fail(Unaccounted, "a gap in a whole recording: %s: %s", refName(g.Row), g.Reason)
@@ -177,12 +177,15 @@ func (m *machine) replay(run *runner.Runner) error {
 				for _, rec := range s.records[at:min(len(s.records), at+1+m.sched.n(30))] {
 					batch = append(batch, events.Entry{Record: rec})
 				}
-				if err := r.Batch(context.Background(), batch, ""); err != nil {
+				if err := r.Next(context.Background(), batch, ""); err != nil {
 					return err
 				}
 				at += len(batch)
 			}
 		}
+	}
+	if err := r.Next(context.Background(), nil, ""); err != nil {
+		return err
 	}
 	m.done = true
 	for _, f := range m.fibers {

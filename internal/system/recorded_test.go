@@ -223,9 +223,12 @@ func replayInto(t testing.TB, s *system.System, paths []string) replay.Summary {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := r.Batch(context.Background(), batch, ""); err != nil {
+		if err := r.Next(context.Background(), batch, ""); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := r.Next(context.Background(), nil, ""); err != nil {
+		t.Fatal(err)
 	}
 	settle(t, s)
 	return r.Summary

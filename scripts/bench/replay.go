@@ -173,11 +173,11 @@ func writeAll(ctx context.Context, r *replay.Replay, path string) error {
 		if err != nil {
 			return err
 		}
-		if err := r.Batch(ctx, entries, ""); err != nil {
+		if err := r.Next(ctx, entries, ""); err != nil {
 			return err
 		}
 	}
-	return nil
+	return r.Next(ctx, nil, "")
 }
 
 // documents is an index that tells how long it took for how many changes, and keeps
