@@ -182,8 +182,8 @@ func filesIn(path string) ([]string, error) {
 func replayAll(ctx context.Context, reading *progress.Progress, inputs []input, r *replay.Replay) error {
 	next := func(entries []events.Entry, table string) error { return r.Next(ctx, entries, table) }
 	err := eachBatch(ctx, reading, inputs, next)
-	if last := next(nil, ""); err == nil {
-		err = last
+	if last := next(nil, ""); last != nil {
+		return last // what was read before comes before what cannot be read
 	}
 	return err
 }

@@ -50,9 +50,7 @@ func ReadCommand(line []byte) (c Command, err error) {
 		switch v := it.Get(name); v.Kind() {
 		case value.Missing:
 		case value.String:
-			if *into = v.Text(); *into == "" {
-				say(name + " is empty; leave it out where there is none")
-			}
+			*into = v.Text()
 		default:
 			say(name + " must be a text, not " + describe(v))
 		}
@@ -61,6 +59,11 @@ func ReadCommand(line []byte) (c Command, err error) {
 	text("entity", &c.Entity)
 	text("idempotencyKey", &c.IdempotencyKey)
 	text("ifMatch", &c.IfMatch)
+	for _, name := range [...]string{"idempotencyKey", "ifMatch"} {
+		if v := it.Get(name); v.Kind() == value.String && v.Text() == "" {
+			say(name + " is empty; leave it out where there is none")
+		}
+	}
 	switch v := it.Get("item"); v.Kind() {
 	case value.Map:
 		c.Item = v.Item()

@@ -10,8 +10,18 @@ import (
 )
 
 // locate finds the table and key of a record: by the table it names, by the table
-// the file is of, or as the only table of the model with such a key.
+// the file is of, or as the only table of the model with such a key. A key that no
+// table takes is an error here, of this record; the store would refuse all that it is
+// asked with.
 func (r *Replay) locate(e *events.Entry, table string) (*model.Table, store.Key, error) {
+	t, key, err := r.keyed(e, table)
+	if err == nil {
+		err = t.CheckKey(key)
+	}
+	return t, key, err
+}
+
+func (r *Replay) keyed(e *events.Entry, table string) (*model.Table, store.Key, error) {
 	rec := &e.Record
 	if rec.Table != "" {
 		table = rec.Table

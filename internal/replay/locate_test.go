@@ -28,6 +28,8 @@ entities:
 		"a row, and only its image to go by": {"first", "", "", both, "first"},
 		"none has such a key":                {"", "", none, none, "no table of model three has a key like this"},
 		"not its table's key":                {"third", "", none, none, "has not the key of table third: PK (string)"},
+		"a key that is empty":                {"third", "", `{"PK":""}`, one, "key attribute PK is empty"},
+		"a key that is too long":             {"first", "", `{"PK":"p","SK":"` + strings.Repeat("s", 1025) + `"}`, both, "SK has 1025 bytes, the limit is 1024"},
 		"no such table":                      {"fourth", "", both, both, "has first, second, third"},
 	} {
 		w := worldOf(t, m)

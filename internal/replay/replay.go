@@ -23,9 +23,11 @@ import (
 )
 
 // Replay writes records of one model. It belongs to one goroutine. One replay at a
-// time should write a table: of two with the same records, the second finds out what
+// time should write a table. Of two with the same records, the second finds out what
 // the first did meanwhile, but not that a row came and went between its read and its
-// write; that row's history then happens twice.
+// write; that row's history then happens twice. Of two with different records of a
+// row, one may insert it that read it before the other heard of its removal; it stays
+// until the removal is replayed again.
 type Replay struct {
 	Model  *model.Model
 	Store  store.Store
@@ -124,13 +126,18 @@ func (r *Replay) Next(ctx context.Context, entries []events.Entry, table string)
 	next := r.batch(entries, table)
 	rows := next.unread(before.rows)
 	ahead := make(chan error, 1)
-	read := func() { ahead <- r.load(ctx, rows) }
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	read := func() { ahead <- r.load(reading, rows) }
 	if r.Apart {
 		read()
 	} else {
 		go read()
 	}
 	err := r.write(ctx, before)
+	if err != nil {
+		stop()
+	}
 	if e := <-ahead; err == nil {
 		err = e
 	}

@@ -204,7 +204,10 @@ func ifMatch(r *http.Request) (string, error) {
 		return "", refuse(http.StatusBadRequest, "header", "If-None-Match is not possible here; POST makes a row only where there is none")
 	}
 	tag, err := header(r, "If-Match", ifMatches, "one ETag as it was given, in quotes, or *; without the header any row will do")
-	return strings.Trim(tag, `"`), err
+	if inner := strings.Trim(tag, `"`); inner != "*" {
+		return inner, err
+	}
+	return tag, err // in quotes it is a row's, which none has
 }
 
 func idempotencyKey(r *http.Request) (string, error) {

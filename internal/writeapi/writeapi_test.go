@@ -146,6 +146,8 @@ func TestRequests(t *testing.T) {
 		{"PUT", albums, sea, []string{"If-Match", `"a", "b"`}, 400, "If-Match"},
 		{"PUT", albums, sea, []string{"If-Match", `""`}, 400, "If-Match"},
 		{"PUT", albums, sea, []string{"If-Match", ""}, 400, "If-Match"},
+		{"PUT", albums, sea, []string{"If-Match", `"*"`}, 412, ""},
+		{"PUT", albums, sea, []string{"If-Match", `*`}, 200, ""},
 		{"PUT", albums, sea, []string{"If-Match", `"a"`, "If-Match", `"b"`}, 400, "If-Match"},
 		{"PUT", albums, sea, []string{"If-None-Match", ""}, 400, "If-None-Match"},
 		{"PUT", albums, sea, []string{"Idempotency-Key", " "}, 400, "Idempotency-Key"},
