@@ -55,15 +55,15 @@ func ReadCommand(line []byte) (c Command, err error) {
 			say(name + " must be a text, not " + describe(v))
 		}
 	}
-	text("op", (*string)(&c.Op))
-	text("entity", &c.Entity)
-	text("idempotencyKey", &c.IdempotencyKey)
-	text("ifMatch", &c.IfMatch)
-	for _, name := range [...]string{"idempotencyKey", "ifMatch"} {
-		if v := it.Get(name); v.Kind() == value.String && v.Text() == "" {
+	optional := func(name string, into *string) {
+		if text(name, into); *into == "" && it.Get(name).Kind() == value.String {
 			say(name + " is empty; leave it out where there is none")
 		}
 	}
+	text("op", (*string)(&c.Op))
+	text("entity", &c.Entity)
+	optional("idempotencyKey", &c.IdempotencyKey)
+	optional("ifMatch", &c.IfMatch)
 	switch v := it.Get("item"); v.Kind() {
 	case value.Map:
 		c.Item = v.Item()

@@ -44,8 +44,8 @@ type Replay struct {
 
 	Summary Summary
 
-	next    *batch // given to Next, its rows read, and to be written
-	retried bool   // what cannot be used is kept already
+	next    batch // given to Next, its rows read, and to be written
+	retried bool  // what cannot be used is kept already
 }
 
 // Summary counts what became of the entries of a recording, each in exactly one of
@@ -106,9 +106,11 @@ const rounds = 20
 
 // Batch writes entries in their order. table is the name of the table that they
 // belong to where a record does not say, "" to find out by its keys. After an
-// error the batch may have been written in part, and is to be sent again.
+// error the batch may have been written in part, and is to be sent again. It knows
+// nothing of what Next was given and has not yet written.
 func (r *Replay) Batch(ctx context.Context, entries []events.Entry, table string) error {
-	return r.write(ctx, r.batch(entries, table))
+	b := r.batch(entries, table)
+	return r.write(ctx, &b)
 }
 
 // Next takes entries as Batch does, and writes those that it was given before; those
@@ -119,10 +121,7 @@ func (r *Replay) Batch(ctx context.Context, entries []events.Entry, table string
 // given before that a part.
 func (r *Replay) Next(ctx context.Context, entries []events.Entry, table string) error {
 	before := r.next
-	r.next = nil
-	if before == nil {
-		before = r.batch(nil, table)
-	}
+	r.next = batch{}
 	next := r.batch(entries, table)
 	rows := next.unread(before.rows)
 	ahead := make(chan error, 1)
@@ -134,14 +133,14 @@ func (r *Replay) Next(ctx context.Context, entries []events.Entry, table string)
 	} else {
 		go read()
 	}
-	err := r.write(ctx, before)
+	err := r.write(ctx, &before)
 	if err != nil {
 		stop()
 	}
 	if e := <-ahead; err == nil {
 		err = e
 	}
-	if err == nil && len(entries) > 0 {
+	if err == nil {
 		r.next = next
 	}
 	return err
@@ -182,8 +181,8 @@ func (r *Replay) write(ctx context.Context, b *batch) error {
 }
 
 // batch finds each entry's row; the entries of one row share it.
-func (r *Replay) batch(entries []events.Entry, table string) *batch {
-	b := &batch{entries: make([]entry, len(entries)), rows: make(map[string]*row, len(entries)), table: table}
+func (r *Replay) batch(entries []events.Entry, table string) batch {
+	b := batch{entries: make([]entry, len(entries)), rows: make(map[string]*row, len(entries)), table: table}
 	var name []byte
 	for i := range entries {
 		e := &b.entries[i]
