@@ -56,31 +56,42 @@ func TestRecording(t *testing.T) {
 	t.Logf("%d bytes a record, %v", rec.bytes/int64(n), kinds)
 }
 
-// The peer of a replay writes the application's rows, and with each wider extent
-// more; Pebble has the same options there.
+// The peer of replays writes the application's rows, of each recording its own, and
+// with each wider extent more; Pebble has the same options there.
 func TestPeer(t *testing.T) {
 	b := testBench(t)
-	rec, err := b.recording(2000)
+	s := scaling{youth: 2000, sizes: []int{1000}}
+	recs, err := s.parts(b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := b.capture(rec)
+	w, err := b.capture(everything, recs...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.free()
-	rows := map[extent]int{}
-	for op := range w.all() {
-		rows[op.extent]++
-	}
-	t.Logf("operations: %v", rows)
-	if rows[rowsOfTables] < rec.records/2 {
-		t.Errorf("%d operations on rows, for %d records", rows[rowsOfTables], rec.records)
-	}
-	for e := range everything + 1 {
-		if rows[e] == 0 {
-			t.Errorf("extent %d has no operations", e)
+	for i, rec := range recs {
+		rows := map[extent]int{}
+		for op := range w.of(i) {
+			rows[op.extent]++
 		}
+		t.Logf("operations: %v", rows)
+		if n := rows[rowsOfTables]; n < rec.records/2 || n > 4*rec.records {
+			t.Errorf("%d operations on rows, for %d records", n, rec.records)
+		}
+		for e := range everything + 1 {
+			if rows[e] == 0 {
+				t.Errorf("extent %d has no operations", e)
+			}
+		}
+	}
+	less, err := b.capture(withOwnRows, recs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer less.free()
+	if less.counts[rowsOfTables] < w.counts[rowsOfTables]/2 || less.counts[withOwnRows] == 0 || less.counts[everything] > 0 {
+		t.Errorf("operations with weir's own rows: %v, with everything: %v", less.counts, w.counts)
 	}
 	dir := filepath.Join(b.dir, "plain")
 	db, err := w.open(dir)

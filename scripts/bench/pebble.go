@@ -80,30 +80,39 @@ const plainBatch = 1000
 // for its collector's pace.
 type written struct {
 	ops     []byte
+	ends    []int               // of each recording's
 	options string              // Pebble's
 	counts  [everything + 1]int // of operations
 }
 
 func (w *written) free() error { return syscall.Munmap(w.ops[:cap(w.ops)]) }
 
-// capture replays a recording once into a store that keeps its logs, and reads them.
-func (b *bench) capture(rec recording) (*written, error) {
+// capture replays recordings one after the other into a store that keeps its logs, and
+// reads what is within an extent.
+func (b *bench) capture(most extent, recs ...recording) (*written, error) {
 	b.say("recording what a replay writes")
 	dir := filepath.Join(b.dir, "captured")
 	defer os.RemoveAll(dir)
-	if err := b.replayKeepingLogs(rec, dir); err != nil {
-		return nil, err
+	var size int64
+	for _, rec := range recs {
+		size += rec.bytes
 	}
-	options, err := optionsOf(dir)
+	ops, err := syscall.Mmap(-1, 0, int(4*size)+1<<20, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil {
 		return nil, err
 	}
-	ops, err := syscall.Mmap(-1, 0, int(4*rec.bytes)+1<<20, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
-	if err != nil {
-		return nil, err
+	w, r := &written{ops: ops[:0]}, logReader{most: most, catalog: catalog{tables: map[uint16]bool{}, indexes: map[uint16]bool{}}}
+	for _, rec := range recs {
+		// Opened anew, the store begins another log.
+		if err := errors.Join(b.replayKeepingLogs(rec, dir), r.read(w, dir)); err != nil {
+			return nil, errors.Join(err, w.free())
+		}
+		w.ends = append(w.ends, len(w.ops))
 	}
-	w := &written{ops: ops[:0], options: options}
-	return w, w.read(dir)
+	if w.options, err = optionsOf(dir); err != nil {
+		return nil, errors.Join(err, w.free())
+	}
+	return w, nil
 }
 
 func (b *bench) replayKeepingLogs(rec recording, dir string) error {
@@ -148,55 +157,65 @@ func optionsOf(dir string) (string, error) {
 	return string(text), err
 }
 
-// read takes the operations out of all logs in a directory.
-func (w *written) read(dir string) error {
+// logReader reads what a store's logs have beyond those that it has read.
+type logReader struct {
+	most    extent
+	catalog catalog
+	logs    int // read
+}
+
+func (r *logReader) read(w *written, dir string) error {
 	logs, err := wal.Scan(wal.Dir{FS: vfs.Default, Dirname: dir})
 	if err != nil {
 		return err
 	}
-	c := catalog{tables: map[uint16]bool{}, indexes: map[uint16]bool{}}
-	for _, l := range logs {
-		r := l.OpenForRead()
-		for {
-			record, _, err := r.NextRecord()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				return err
-			}
-			repr, err := io.ReadAll(record)
-			if err != nil {
-				return err
-			}
-			if err := w.readBatch(repr, &c); err != nil {
-				return err
-			}
-		}
-		if err := r.Close(); err != nil {
+	for _, l := range logs[r.logs:] {
+		if err := r.readLog(w, l); err != nil {
 			return err
 		}
 	}
-	if !c.known {
+	r.logs = len(logs)
+	if !r.catalog.known {
 		return errors.New("the store's log holds no catalogue: has its layout changed?")
 	}
 	return nil
 }
 
-func (w *written) readBatch(repr []byte, c *catalog) error {
-	for r := batchrepr.Read(repr); ; {
-		kind, key, value, ok, err := r.Next()
+func (r *logReader) readLog(w *written, l wal.LogicalLog) (err error) {
+	from := l.OpenForRead()
+	defer func() { err = errors.Join(err, from.Close()) }()
+	for {
+		record, _, err := from.NextRecord()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		repr, err := io.ReadAll(record)
+		if err != nil {
+			return err
+		}
+		if err := r.readBatch(w, repr); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *logReader) readBatch(w *written, repr []byte) error {
+	for ops := batchrepr.Read(repr); ; {
+		kind, key, value, ok, err := ops.Next()
 		if err != nil || !ok {
 			return err
 		}
 		if string(key) == "mtables" {
-			if err := c.learn(value); err != nil {
+			if err := r.catalog.learn(value); err != nil {
 				return err
 			}
 			continue
 		}
-		e, ours := c.extent(key)
-		if !ours || kind != pebble.InternalKeyKindSet && kind != pebble.InternalKeyKindDelete {
+		e, ours := r.catalog.extent(key)
+		if !ours || e > r.most || kind != pebble.InternalKeyKindSet && kind != pebble.InternalKeyKindDelete {
 			continue
 		}
 		if len(w.ops)+10+len(key)+len(value) > cap(w.ops) {
@@ -226,10 +245,14 @@ type op struct {
 	key, value []byte
 }
 
-// all gives the operations in their order.
-func (w *written) all() iter.Seq[op] {
+// of gives the operations of a recording, in their order.
+func (w *written) of(recording int) iter.Seq[op] {
+	begin := 0
+	if recording > 0 {
+		begin = w.ends[recording-1]
+	}
 	return func(yield func(op) bool) {
-		for ops := w.ops; len(ops) > 0; {
+		for ops := w.ops[begin:w.ends[recording]]; len(ops) > 0; {
 			k := int(binary.BigEndian.Uint32(ops[2:]))
 			v := int(binary.BigEndian.Uint32(ops[6:]))
 			o := op{pebble.InternalKeyKind(ops[0]), extent(ops[1]), ops[10 : 10+k], ops[10+k : 10+k+v]}
@@ -240,34 +263,40 @@ func (w *written) all() iter.Seq[op] {
 	}
 }
 
-// write gives Pebble what is within an extent, and has it on disk at the end. Where it
-// decodes, it does so by weir's decoder, on another processor if one is free.
-func (w *written) write(b *bench, rec recording, how way) (cost, error) {
-	return w.measure(b, func(db *pebble.DB) error {
-		decoded := make(chan error, 1)
-		go func() {
-			if !how.decodes {
-				decoded <- nil
-				return
-			}
-			decoded <- b.decodeFile(rec)
-		}()
-		return errors.Join(w.writeAll(b, db, how.extent), <-decoded)
+// write gives Pebble what is within an extent of the first recording, and has it on
+// disk at the end. Where it decodes, it does so by weir's decoder, on another processor
+// if one is free.
+func (w *written) write(b *bench, rec recording, how way) (c cost, err error) {
+	err = w.within(b, func(db *pebble.DB) error {
+		c, err = measured(func() error {
+			decoded := make(chan error, 1)
+			go func() {
+				if !how.decodes {
+					decoded <- nil
+					return
+				}
+				decoded <- b.decodeFile(rec)
+			}()
+			return errors.Join(w.writeAll(b, db, 0, how.extent), <-decoded)
+		})
+		return err
 	})
+	return c, err
 }
 
-func (w *written) measure(b *bench, run func(*pebble.DB) error) (c cost, err error) {
+// within gives a new store of Pebble's, which is closed and deleted when run returns.
+func (w *written) within(b *bench, run func(*pebble.DB) error) error {
 	dir, err := os.MkdirTemp(b.dir, "plain-")
 	if err != nil {
-		return c, err
+		return err
 	}
 	defer os.RemoveAll(dir)
 	db, err := w.open(dir)
 	if err != nil {
-		return c, err
+		return err
 	}
 	defer db.Close()
-	return measured(func() error { return run(db) })
+	return run(db)
 }
 
 // open opens a store with the options of the one that was replayed into.
@@ -283,10 +312,11 @@ func (w *written) open(dir string) (*pebble.DB, error) {
 	return pebble.Open(dir, &o)
 }
 
-func (w *written) writeAll(b *bench, db *pebble.DB, most extent) error {
+// writeAll writes what is within an extent of a recording.
+func (w *written) writeAll(b *bench, db *pebble.DB, recording int, most extent) error {
 	batch, rows := db.NewBatch(), 0
 	defer func() { batch.Close() }()
-	for o := range w.all() {
+	for o := range w.of(recording) {
 		if o.extent > most {
 			continue
 		}

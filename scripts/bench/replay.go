@@ -35,7 +35,7 @@ func (b *bench) replay() error {
 
 // replayed adds the lines of a recording.
 func (b *bench) replayed(what string, rec recording, rounds int) error {
-	peer, err := b.capture(rec)
+	peer, err := b.capture(everything, rec)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (b *bench) open(name string, o system.Options) (*running, error) {
 func (b *bench) limitMemory() {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // pools let go in the second
+	runtime.GC() // as in measured
 	runtime.ReadMemStats(&m)
 	b.unlimited()
 	b.unlimited = cli.LimitMemory(int64(m.HeapAlloc))

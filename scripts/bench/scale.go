@@ -1,15 +1,20 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
 
 	"weir/internal/system"
 )
 
 // scale looks at what a record costs in replays (as in replay.go) of recordings of
-// growing length.
+// growing length, and at what plain writes of the same rows into Pebble cost as they grow:
+// weir's own among them, since they are merged with the others.
 //
 // Records must be alike for that. A young gallery has few albums and pictures, so
 // that most of what happens falls on the same ones: of its first 10,000 records,
@@ -21,58 +26,97 @@ func (b *bench) scale() error {
 	s := scaling{
 		youth: pick(b, 20_000, 50_000),
 		sizes: pick(b, []int{10_000, 30_000, 100_000}, []int{10_000, 100_000, 1_000_000}),
-		costs: map[int][]cost{},
 	}
-	for round := range 5 {
-		if err := s.round(b, s.sizes[:max(1, len(s.sizes)-round)]); err != nil {
-			return err
-		}
-	}
-	var figures []string
-	var each []float64 // µs
-	for _, n := range s.sizes {
-		each = append(each, 1e6/rate(n, s.costs[n]))
-		figures = append(figures, s.figure(n, n))
-	}
-	spread := slices.Max(each) / slices.Min(each)
-	b.table.add(line{what: "cost of a record, as recordings grow", figure: strings.Join(figures, ", "), peer: "itself", ratio: show(spread, "×"), goal: "≤ 1.20 ×", met: spread <= 1.2})
-	b.table.add(line{what: "  before them, of a young gallery in a new store", figure: s.figure(0, s.youth)})
-	return nil
-}
-
-// scaling is what replays of a gallery cost as it grows.
-type scaling struct {
-	youth int
-	sizes []int          // after it, ascending
-	costs map[int][]cost // by size; of the youth at 0
-}
-
-// round replays the youth into a new store, and then as much as the largest of the
-// sizes.
-func (s *scaling) round(b *bench, sizes []int) error {
 	parts, err := s.parts(b)
 	if err != nil {
 		return err
 	}
+	peer, err := b.capture(withOwnRows, parts...)
+	if err != nil {
+		return err
+	}
+	defer peer.free()
+	weir, plain := growth{}, growth{}
+	for round := range 5 {
+		sizes := s.sizes[:max(1, len(s.sizes)-round)]
+		if err := s.replays(b, parts, sizes, weir); err != nil {
+			return err
+		}
+		if err := s.writes(b, peer, sizes, plain); err != nil {
+			return err
+		}
+	}
+	var sizes []string
+	for _, n := range s.sizes {
+		sizes = append(sizes, strconv.Itoa(n))
+	}
+	ours, theirs := weir.spread(s.sizes), plain.spread(s.sizes)
+	b.table.add(line{
+		what:   "cost of a record, as recordings grow: of " + strings.Join(sizes, ", ") + "; Pebble, the same rows and weir's own",
+		figure: weir.figure(s.sizes...), peer: plain.figure(s.sizes...) + ": " + show(theirs, "×"),
+		ratio: show(ours, "×"), goal: "≤ 1.20 ×", met: ours <= 1.2,
+	})
+	b.table.add(line{what: fmt.Sprintf("  before them, of a young gallery in a new store: of %d", s.youth), figure: weir.figure(s.youth), peer: plain.figure(s.youth)})
+	return nil
+}
+
+// scaling is a gallery that grows: its youth, and then as many records as the sizes say.
+type scaling struct {
+	youth int
+	sizes []int // after it, ascending
+}
+
+// growth is what so many records cost, by size; the youth's, which are before them, too.
+type growth map[int][]cost
+
+// spread is how many times the least that a record cost, of these sizes, the most is.
+func (g growth) spread(sizes []int) float64 {
+	var each []float64
+	for _, n := range sizes {
+		each = append(each, 1/rate(n, g[n]))
+	}
+	return slices.Max(each) / slices.Min(each)
+}
+
+func (g growth) figure(sizes ...int) string {
+	var wall, cpu []string
+	for _, n := range sizes {
+		wall = append(wall, fmt.Sprintf("%.1f", 1e6/rate(n, g[n])))
+		cpu = append(cpu, fmt.Sprintf("%.1f", cpuEach(n, g[n])))
+	}
+	return strings.Join(wall, ", ") + " µs (" + strings.Join(cpu, ", ") + " of processors)"
+}
+
+// replays replays the youth into a new store, and then as much as the largest of the
+// sizes.
+func (s *scaling) replays(b *bench, parts []recording, sizes []int, g growth) error {
 	r, err := b.open(parts[0].model, system.Options{NoSearch: true})
 	if err != nil {
 		return err
 	}
-	defer r.remove()
+	return errors.Join(s.grow(b, "weir", sizes, g, func(part int) error { return r.replay(b.ctx, parts[part]) }), r.remove())
+}
+
+// writes has Pebble write the same.
+func (s *scaling) writes(b *bench, w *written, sizes []int, g growth) error {
+	return w.within(b, func(db *pebble.DB) error {
+		return s.grow(b, "pebble", sizes, g, func(part int) error { return w.writeAll(b, db, part, withOwnRows) })
+	})
+}
+
+func (s *scaling) grow(b *bench, who string, sizes []int, g growth, do func(part int) error) error {
 	var sum cost
-	for i, part := range parts[:1+len(sizes)] {
-		c, err := measured(func() error { return r.replay(b.ctx, part) })
+	for part, n := range append([]int{s.youth}, sizes...) {
+		c, err := measured(func() error { return do(part) })
 		if err != nil {
 			return err
 		}
-		if i == 0 {
-			s.costs[0] = append(s.costs[0], c)
-			continue
+		if part > 0 {
+			sum.wall, sum.cpu = sum.wall+c.wall, sum.cpu+c.cpu
+			c = sum
 		}
-		n := sizes[i-1]
-		sum.wall, sum.cpu = sum.wall+c.wall, sum.cpu+c.cpu
-		s.costs[n] = append(s.costs[n], sum)
-		b.say("%d records: %.1f µs each, %.1f of processors", n, 1e6/rate(n, []cost{sum}), cpuEach(n, []cost{sum}))
+		g[n] = append(g[n], c)
+		b.say("%s, %d records: %s", who, n, growth{n: {c}}.figure(n))
 	}
 	return nil
 }
@@ -90,8 +134,4 @@ func (s *scaling) parts(b *bench) (out []recording, err error) {
 		}
 	}
 	return out, nil
-}
-
-func (s *scaling) figure(of, records int) string {
-	return fmt.Sprintf("%.1f µs (%.1f of processors) at %d", 1e6/rate(records, s.costs[of]), cpuEach(records, s.costs[of]), records)
 }
