@@ -237,7 +237,7 @@ func (m *machine) openOnce() (*embedded.Store, error) {
 	}
 	disk := m.disk
 	return embedded.Open("store", tables, embedded.Options{
-		FS: disk, Now: m.time, Still: true, Shards: 2, CacheBytes: 1 << 20, RowCacheBytes: 64 << 10, TailBytes: 64 << 10,
+		FS: disk, Now: m.time, Still: true, Shards: 2, CacheBytes: 1 << 20, RowCacheBytes: 384 << 10, TailBytes: 64 << 10,
 		Logger: slog.New(slog.DiscardHandler),
 		Fatal: func(reason string) {
 			disk.dies(false) // what is on the disk now is what the next process finds

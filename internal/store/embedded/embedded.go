@@ -65,6 +65,9 @@ type Store struct {
 	synced  atomic.Uint64 // writes with numbers up to here are known to be on disk
 	trims   sync.Mutex
 	batches sync.Pool // of *batch
+
+	written atomic.Int64   // writes
+	beside  sync.WaitGroup // what ends before the store is closed
 }
 
 // table is an open table.
@@ -96,7 +99,7 @@ func Open(dir string, tables []store.Table, opts Options) (*Store, error) {
 		return nil, withAdvice(errors.Join(fmt.Errorf("opening the store in %s: %w", dir, err), lock.Close()))
 	}
 	s.seed = maphash.MakeSeed()
-	s.cache.room = int(opts.RowCacheBytes / cacheParts)
+	s.cache.share(opts.RowCacheBytes)
 	s.tail.room = int(opts.TailBytes)
 	s.batches.New = func() any { return newBatch(s) }
 	if err := s.load(tables); err != nil {
@@ -149,7 +152,10 @@ func (s *Store) load(tables []store.Table) error {
 	for i := range tables {
 		s.openTable(tables[i])
 	}
-	return s.build()
+	if err := s.build(); err != nil {
+		return err
+	}
+	return s.addKeys(0)
 }
 
 func (s *Store) openTable(t store.Table) {
@@ -218,6 +224,8 @@ func (s *Store) Close() error {
 	}
 	s.closed = true
 	close(s.ended)
+	s.beside.Wait()
+	s.cache.clear()
 	for _, t := range s.tables {
 		t.changed.wake()
 	}

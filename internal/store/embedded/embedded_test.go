@@ -35,6 +35,6 @@ func TestContractOnDisk(t *testing.T) {
 		t.Skip("the suite has run in memory")
 	}
 	storetest.Run(t, func(t *testing.T, tables []store.Table) store.Store {
-		return open(t, t.TempDir(), tables, Options{Shards: 1, MemTableBytes: 256 << 10, RowCacheBytes: 256 << 10})
+		return open(t, t.TempDir(), tables, Options{Shards: 1, MemTableBytes: 256 << 10, RowCacheBytes: 1536 << 10})
 	})
 }

@@ -24,9 +24,10 @@ type Options struct {
 	// Shards is how many shards a new stream gets; 0 is 4. A stream that exists
 	// keeps those it has.
 	Shards int
-	// CacheBytes holds blocks read from disk; 0 is 16 MB.
+	// CacheBytes holds blocks read from disk; 0 is 12 MB.
 	CacheBytes int64
-	// RowCacheBytes holds rows that were written or read last; 0 is 10 MB.
+	// RowCacheBytes holds rows that were written or read last, and which keys have
+	// rows; 0 is 24 MB.
 	RowCacheBytes int64
 	// TailBytes holds the newest stream records; 0 is 12 MB.
 	TailBytes int64
@@ -54,10 +55,10 @@ func (o Options) withDefaults() Options {
 		o.Shards = 4
 	}
 	if o.CacheBytes <= 0 {
-		o.CacheBytes = 16 << 20
+		o.CacheBytes = 12 << 20
 	}
 	if o.RowCacheBytes <= 0 {
-		o.RowCacheBytes = 10 << 20
+		o.RowCacheBytes = 24 << 20
 	}
 	if o.TailBytes <= 0 {
 		o.TailBytes = 12 << 20

@@ -6,17 +6,31 @@ import (
 	"weir/internal/value"
 )
 
-// rowCache keeps rows that were written or read, and keys that have no row, so that
-// the next who asks need not look for them. A writer puts or drops its rows while it
+// rowCache keeps rows that were written or read, and knows of keys that have no row, so
+// that the next who asks need not look for them. A writer puts or drops its rows while it
 // has their locks, once they are committed; a reader without locks fills in what it
 // read, unless somebody put or dropped that row, or one of few others, since it began
 // to read.
 //
 // From before a commit until then its rows are read from the store, all of which shows
 // at once: who has seen one of them as it is now sees no other one as it was.
+//
+// Rows that it has no more room for it packs (packed.go), and takes out again when
+// somebody asks for them.
 type rowCache struct {
-	room  int // bytes a part may hold
-	parts [cacheParts]cachePart
+	room       int // bytes a part may hold
+	packedRoom int // and what its packed rows may take
+	keys       keyFilter
+	parts      [cacheParts]cachePart
+}
+
+// share gives the cache its room: of so many bytes a sixth for rows in both forms, an
+// eighth for the filter, the rest for packed rows.
+func (c *rowCache) share(bytes int64) {
+	filter := bytes / 8
+	c.keys.size(filter)
+	c.room = int(bytes / 6 / cacheParts)
+	c.packedRoom = int((bytes - bytes/6 - filter) / cacheParts)
 }
 
 const cacheParts, cacheCounts = 64, 64
@@ -25,6 +39,7 @@ type cachePart struct {
 	mu     sync.Mutex
 	rows   map[string]*cachedRow
 	bytes  int
+	packed packedRows
 	counts [cacheCounts]cacheCount // of rows by further bits of their hash
 }
 
@@ -39,6 +54,7 @@ func (p *cachePart) count(hash uint64) *cacheCount { return &p.counts[hash>>40%c
 
 // cachedRow is a row, in both forms; none of it changes.
 type cachedRow struct {
+	hash   uint64
 	stored []byte     // nil: there is no such row
 	item   value.Item // decoded when first asked for
 	bytes  int
@@ -61,20 +77,25 @@ func (c *rowCache) get(hash uint64, key []byte) (stored []byte, item value.Item,
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.rows[string(key)]
-	if r == nil || r.old {
+	if r == nil {
+		if stored = p.packed.get(hash, key); stored == nil {
+			return nil, nil, !c.keys.mayHave(hash), p.count(hash).changes
+		}
+		r = &cachedRow{stored: stored}
+	}
+	if r.old {
 		return nil, nil, false, p.count(hash).changes
 	}
-	if r.item == nil && r.stored != nil {
-		item, err := decodeRow(r.stored)
-		if err != nil { // what was encoded here decodes; else let the reader find out
-			p.remove(string(key), r)
-			return nil, nil, false, p.count(hash).changes
-		}
-		r.item = item
-		r.bytes += attrOverhead * len(item)
-		p.bytes += attrOverhead * len(item)
+	if r.item != nil || r.stored == nil {
+		return r.stored, r.item, true, 0
 	}
-	return r.stored, r.item, true, 0
+	item, err := decodeRow(r.stored)
+	if err != nil { // what was encoded here decodes; else let the reader find out
+		p.drop(hash, key)
+		return nil, nil, false, p.count(hash).changes
+	}
+	p.keep(c, hash, key, r.stored, item)
+	return r.stored, item, true, 0
 }
 
 // begin says that a commit will change a row; put or drop follow it, and end.
@@ -85,6 +106,8 @@ func (c *rowCache) begin(hash uint64, key []byte) {
 	n := p.count(hash)
 	n.changes++
 	n.commits++
+	c.keys.add(hash)
+	p.packed.drop(hash)
 	if r := p.rows[string(key)]; r != nil {
 		r.old = true
 	}
@@ -103,7 +126,7 @@ func (c *rowCache) put(hash uint64, key, stored []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count(hash).changes++
-	p.keep(key, stored, nil, c.room)
+	p.keep(c, hash, key, stored, nil)
 }
 
 // fill keeps a row that was read, unless it may have changed since.
@@ -112,7 +135,7 @@ func (c *rowCache) fill(hash uint64, key, stored []byte, item value.Item, since 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if n := p.count(hash); n.changes == since && n.commits == 0 {
-		p.keep(key, stored, item, c.room)
+		p.keep(c, hash, key, stored, item)
 	}
 }
 
@@ -122,23 +145,18 @@ func (c *rowCache) drop(hash uint64, key []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count(hash).changes++
-	if r := p.rows[string(key)]; r != nil {
-		p.remove(string(key), r)
-	}
+	p.drop(hash, key)
 }
 
-// keep takes a row in. One that would fill a good part of the room is left out;
-// others go, whichever, to make room.
-func (p *cachePart) keep(key, stored []byte, item value.Item, room int) {
-	r := p.rows[string(key)]
-	if r != nil {
-		p.bytes -= r.bytes
-	} else {
-		r = &cachedRow{}
+// keep takes a row in. One that would fill a good part of the room is left out and
+// packed at once, if there is room for it there; others go, whichever, to make room.
+func (p *cachePart) keep(c *rowCache, hash uint64, key, stored []byte, item value.Item) {
+	r := &cachedRow{hash: hash, stored: stored, item: item, bytes: rowOverhead + len(key) + cap(stored) + attrOverhead*len(item)}
+	if was := p.rows[string(key)]; was != nil {
+		p.remove(string(key), was)
 	}
-	*r = cachedRow{stored: stored, item: item, bytes: rowOverhead + len(key) + cap(stored) + attrOverhead*len(item)}
-	if r.bytes*4 > room {
-		delete(p.rows, string(key))
+	if r.bytes*4 > c.room {
+		p.packed.add(c.packedRoom, hash, string(key), stored)
 		return
 	}
 	if p.rows == nil {
@@ -147,10 +165,13 @@ func (p *cachePart) keep(key, stored []byte, item value.Item, room int) {
 	p.rows[string(key)] = r
 	p.bytes += r.bytes
 	for k, other := range p.rows {
-		if p.bytes <= room {
+		if p.bytes <= c.room {
 			return
 		}
 		if other != r {
+			if !other.old {
+				p.packed.add(c.packedRoom, other.hash, k, other.stored)
+			}
 			p.remove(k, other)
 		}
 	}
@@ -161,12 +182,20 @@ func (p *cachePart) remove(key string, r *cachedRow) {
 	delete(p.rows, key)
 }
 
+// drop forgets a row, however it is kept.
+func (p *cachePart) drop(hash uint64, key []byte) {
+	p.packed.drop(hash)
+	if r := p.rows[string(key)]; r != nil {
+		p.remove(string(key), r)
+	}
+}
+
 // clear forgets everything.
 func (c *rowCache) clear() {
 	for i := range c.parts {
 		p := &c.parts[i]
 		p.mu.Lock()
-		p.rows, p.bytes = nil, 0
+		p.rows, p.bytes, p.packed = nil, 0, packedRows{}
 		for j := range p.counts {
 			p.counts[j].changes++
 		}

@@ -10,61 +10,83 @@ import (
 	"weir/internal/value"
 )
 
-// TestRowCache: it answers with what a writer put last or with nothing, keeps to
-// its room, and knows what it holds. A reader that was overtaken fills in nothing.
-// All rows are in one part, with two counts of changes.
+// TestRowCache: it answers with the row as it is or not at all, keeps to its room, and
+// knows what it holds. A reader that was overtaken fills in nothing. All rows are in one
+// part, with two counts of changes.
 func TestRowCache(t *testing.T) {
+	packed := 0
 	rapid.Check(t, func(t *rapid.T) {
-		c := rowCache{room: 2000}
-		hash := func(key string) uint64 { return uint64(key[0]&1) << 40 }
-		last := map[string]value.Item{}
+		c := rowCache{room: 2000, packedRoom: 8000}
+		c.keys.size(64)
+		c.keys.whole.Store(true)
+		hash := func(key string) uint64 {
+			var h uint64
+			for _, b := range []byte(key) {
+				h = h<<8 | uint64(b)
+			}
+			return h | uint64(key[0]&1)<<40
+		}
+		rows := map[string]value.Item{} // in the store
 		started := map[string]uint64{}
 		read := map[string]value.Item{}
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			key := rapid.StringMatching(`[a-d]{1,2}`).Draw(t, "key")
+			h, k := hash(key), []byte(key)
 			switch rapid.IntRange(0, 5).Draw(t, "step") {
-			case 0:
-				c.drop(hash(key), []byte(key))
-				delete(last, key)
+			case 0: // a commit of which nobody knows whether it was
+				c.begin(h, k)
+				if rapid.Bool().Draw(t, "committed") {
+					rows[key] = value.Item{}
+				}
+				c.drop(h, k)
+				c.end(h)
 			case 1:
-				if _, _, found, since := c.get(hash(key), []byte(key)); !found {
-					started[key], read[key] = since, last[key]
+				if _, _, found, since := c.get(h, k); !found {
+					started[key], read[key] = since, rows[key]
 				}
 			case 2:
 				if since, ok := started[key]; ok {
-					c.fill(hash(key), []byte(key), stored(read[key]), read[key], since)
+					c.fill(h, k, stored(read[key]), read[key], since)
 				}
 			default:
 				row := value.Item{}
-				if n := rapid.IntRange(-1, 600).Draw(t, "row"); n >= 0 {
+				if n := rapid.IntRange(-1, 1200).Draw(t, "row"); n >= 0 {
 					row = row.With(value.Attr{Name: "a", Value: value.OfString(string(make([]byte, n)))})
 				} else {
 					row = nil
 				}
-				c.put(hash(key), []byte(key), stored(row))
-				last[key] = row
+				c.begin(h, k)
+				c.put(h, k, stored(row))
+				c.end(h)
+				rows[key] = row
 			}
-			held := 0
-			for k, r := range c.parts[0].rows {
-				held += r.bytes
-				_, got, found, _ := c.get(hash(k), []byte(k))
-				if want, known := last[k]; known && (!found || !value.EqualItems(got, want)) {
-					t.Fatalf("%s: %v, want %v", k, got, want)
+			p := &c.parts[0]
+			for key := range rows {
+				if p.rows[key] == nil && p.packed.get(hash(key), []byte(key)) != nil {
+					packed++
 				}
-				held += c.parts[0].rows[k].bytes - r.bytes
+				if _, got, found, _ := c.get(hash(key), []byte(key)); found && ((got == nil) != (rows[key] == nil) || !value.EqualItems(got, rows[key])) {
+					t.Fatalf("%s: %v, want %v", key, got, rows[key])
+				}
 			}
-			if p := &c.parts[0]; p.bytes > c.room+attrOverhead || p.bytes < 0 {
+			if p.bytes > c.room || p.bytes < 0 {
 				t.Fatalf("it counts %d bytes, there is room for %d", p.bytes, c.room)
 			}
+			if n := cap(p.packed.young.rows) + cap(p.packed.old.rows); n > c.packedRoom {
+				t.Fatalf("%d bytes are for packed rows, there is room for %d", n, c.packedRoom)
+			}
 			sum := 0
-			for _, r := range c.parts[0].rows {
+			for _, r := range p.rows {
 				sum += r.bytes
 			}
-			if sum != c.parts[0].bytes {
-				t.Fatalf("it holds %d bytes and counts %d", sum, c.parts[0].bytes)
+			if sum != p.bytes {
+				t.Fatalf("it holds %d bytes and counts %d", sum, p.bytes)
 			}
 		}
 	})
+	if packed == 0 {
+		t.Error("no row was ever packed")
+	}
 }
 
 func stored(row value.Item) []byte {
@@ -171,5 +193,37 @@ func TestRowCacheUnderWay(t *testing.T) {
 	c.end(0)
 	if _, row, found, _ := c.get(0, key); !found || row != nil {
 		t.Errorf("after its commit it is %v, known %v", row, found)
+	}
+}
+
+// TestPackedUnderWay: so is one that was packed, and none is packed meanwhile.
+func TestPackedUnderWay(t *testing.T) {
+	c := rowCache{room: 6 * rowOverhead, packedRoom: 2000}
+	key, row := []byte("k"), stored(value.Item{})
+	known := func() bool {
+		_, _, found, _ := c.get(0, key)
+		return found
+	}
+	push := func() {
+		for i := uint64(1); c.parts[0].rows["k"] != nil; i++ {
+			c.put(i<<40, []byte{byte(i % 10)}, row)
+		}
+	}
+	c.put(0, key, row)
+	push()
+	if !known() {
+		t.Fatal("a row that others left no room for was to be packed")
+	}
+	push()
+	c.begin(0, key)
+	if known() {
+		t.Error("a row is packed whose commit is under way")
+	}
+	c.put(0, key, row)
+	c.end(0)
+	c.begin(0, key)
+	push()
+	if known() {
+		t.Error("a row was packed while its commit was under way")
 	}
 }

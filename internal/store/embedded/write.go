@@ -76,7 +76,11 @@ func (s *Store) tryChunk(ctx context.Context, ws []store.Write, out []store.Outc
 			}
 		}
 	}
-	return true, b.commit()
+	if err := b.commit(); err != nil {
+		return true, err
+	}
+	s.learnKeys(len(ws))
+	return true, nil
 }
 
 // Transact does all the writes in one batch, or nothing. Transactions and writes
