@@ -80,7 +80,7 @@ const plainBatch = 1000
 // for its collector's pace.
 type written struct {
 	ops     []byte
-	ends    []int               // of each recording's
+	ends    []int               // where each recording's operations end
 	options string              // Pebble's
 	counts  [everything + 1]int // of operations
 }
@@ -97,14 +97,18 @@ func (b *bench) capture(most extent, recs ...recording) (*written, error) {
 	for _, rec := range recs {
 		size += rec.bytes
 	}
-	ops, err := syscall.Mmap(-1, 0, int(4*size)+1<<20, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	ops, err := syscall.Mmap(-1, 0, int(4*size)+1<<20, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE|syscall.MAP_NORESERVE)
 	if err != nil {
 		return nil, err
 	}
 	w, r := &written{ops: ops[:0]}, logReader{most: most, catalog: catalog{tables: map[uint16]bool{}, indexes: map[uint16]bool{}}}
 	for _, rec := range recs {
 		// Opened anew, the store begins another log.
-		if err := errors.Join(b.replayKeepingLogs(rec, dir), r.read(w, dir)); err != nil {
+		err := b.replayKeepingLogs(rec, dir)
+		if err == nil {
+			err = r.read(w, dir)
+		}
+		if err != nil {
 			return nil, errors.Join(err, w.free())
 		}
 		w.ends = append(w.ends, len(w.ops))

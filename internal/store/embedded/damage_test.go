@@ -112,7 +112,57 @@ func TestDamagedFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, err = Open(dir, []store.Table{things()}, Options{Logger: quiet, Fatal: func(reason string) { t.Error("fatal:", reason) }})
+	readDamaged(t, dir)
+}
+
+// TestDamagedFirstRows: nor do rows that cannot be read stop a store from being opened that
+// looks whether it has any.
+func TestDamagedFirstRows(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir, []store.Table{things()}, Options{Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 200 {
+		do(t, s, put("a", string(rune('A'+i)), "pad", pad(1000)))
+	}
+	if err := s.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	sound, err := filepath.Glob(filepath.Join(dir, "*.sst"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		do(t, s, put("a", string(rune('A'+i)), "pad", pad(900)))
+	}
+	if err := errors.Join(s.db.Flush(), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.sst"))
+	if err != nil || len(files) <= len(sound) {
+		t.Fatal(files, err)
+	}
+	for _, name := range files {
+		if slices.Contains(sound, name) {
+			continue
+		}
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b[40] ^= 0x40
+		if err := os.WriteFile(name, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	readDamaged(t, dir)
+}
+
+// readDamaged opens a store of which some rows cannot be read, and reads those that can.
+func readDamaged(t *testing.T, dir string) {
+	t.Helper()
+	s, err := Open(dir, []store.Table{things()}, Options{Logger: quiet, Fatal: func(reason string) { t.Error("fatal:", reason) }})
 	if err != nil {
 		t.Fatal(err)
 	}

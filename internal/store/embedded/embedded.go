@@ -66,7 +66,7 @@ type Store struct {
 	trims   sync.Mutex
 	batches sync.Pool // of *batch
 
-	written atomic.Int64   // writes
+	written atomic.Int64   // writes, until the keys are known
 	beside  sync.WaitGroup // what ends before the store is closed
 }
 
@@ -152,10 +152,8 @@ func (s *Store) load(tables []store.Table) error {
 	for i := range tables {
 		s.openTable(tables[i])
 	}
-	if err := s.build(); err != nil {
-		return err
-	}
-	return s.addKeys(0)
+	s.addKeys(0)
+	return s.build()
 }
 
 func (s *Store) openTable(t store.Table) {
@@ -225,7 +223,6 @@ func (s *Store) Close() error {
 	s.closed = true
 	close(s.ended)
 	s.beside.Wait()
-	s.cache.clear()
 	for _, t := range s.tables {
 		t.changed.wake()
 	}

@@ -18,20 +18,20 @@ type keyFilter struct {
 }
 
 // bitsPerKey is the least with which a filter is worth to be filled: of keys without a row
-// it then lets one in five pass.
+// it then lets one in fourteen pass.
 const bitsPerKey = 6
 
-func (f *keyFilter) size(bytes int64) { f.words = make([]uint64, bytes/8) }
+func (f *keyFilter) size(bytes int64) { f.words = make([]uint64, max(1, bytes/8)) }
 
 // place is a key's word, and its bits there: four, or fewer where they coincide.
 func (f *keyFilter) place(hash uint64) (word *uint64, mask uint64) {
 	at, _ := bits.Mul64(hash, uint64(len(f.words)))
-	h := hash * 0x9e3779b97f4a7c15 // bits that the place does not depend on
+	h := hash * 0x9e3779b97f4a7c15 // as good as independent of the place
 	return &f.words[at], 1<<(h>>58) | 1<<(h>>52&63) | 1<<(h>>46&63) | 1<<(h>>40&63)
 }
 
 func (f *keyFilter) add(hash uint64) {
-	if len(f.words) == 0 {
+	if len(f.words) == 0 { // it was given no room, and is never whole
 		return
 	}
 	if word, mask := f.place(hash); atomic.LoadUint64(word)&mask != mask {
@@ -47,8 +47,8 @@ func (f *keyFilter) mayHave(hash uint64) bool {
 	return atomic.LoadUint64(word)&mask == mask
 }
 
-// learnAfter is how many writes show that a process writes much, so that its filter
-// is worth a look at all keys.
+// learnAfter is how many writes (by Write, not by Transact) show that a process writes much,
+// so that its filter is worth a look at all keys.
 const learnAfter = 1 << 14
 
 // learnKeys has the keys that were in the store when it was opened added to the filter:
@@ -60,35 +60,31 @@ func (s *Store) learnKeys(writes int) {
 	if n := s.written.Add(int64(writes)); n < learnAfter || n-int64(writes) >= learnAfter {
 		return
 	}
-	s.beside.Go(func() {
-		// What cannot be read is an error of whoever needs it.
-		_ = s.addKeys(len(s.cache.keys.words) * 64 / bitsPerKey)
-	})
+	s.beside.Go(func() { s.addKeys(len(s.cache.keys.words) * 64 / bitsPerKey) })
 }
 
-// addKeys adds all keys, unless there are more than most or the store is closed. Those
-// of rows that are committed meanwhile are in the filter already.
-func (s *Store) addKeys(most int) error {
+// addKeys adds all keys, unless there are more than most, the store is closed, or not all
+// can be read: that is an error of whoever needs them. Those of rows that are committed
+// meanwhile are in the filter already.
+func (s *Store) addKeys(most int) {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceRow}, UpperBound: []byte{spaceRow + 1}})
 	if err != nil {
-		return err
+		return
 	}
 	defer it.Close()
 	n := 0
 	for ok := it.First(); ok; ok = it.Next() {
 		if n++; n > most {
-			return nil
+			return
 		}
 		select {
 		case <-s.ended:
-			return nil
+			return
 		default:
 		}
 		s.cache.keys.add(maphash.Bytes(s.seed, it.Key()))
 	}
-	if err := it.Error(); err != nil {
-		return err
+	if it.Error() == nil {
+		s.cache.keys.whole.Store(true)
 	}
-	s.cache.keys.whole.Store(true)
-	return nil
 }

@@ -17,23 +17,26 @@ type packedBuffer struct {
 	at   map[uint64]uint32 // where the row of a hash begins
 }
 
-const packedLengths = 8 // bytes of the two lengths
+const (
+	packedLengths = 8  // bytes of the two lengths
+	packedEntry   = 32 // about what at takes for a row
+)
 
-// add packs a row, unless it is as it was already packed, there is none, or it would
-// fill a good part of the room.
+// add packs a row, unless one of its hash is there, or it would fill a good part of the
+// room; stored is nil where there is no row.
 func (q *packedRows) add(room int, hash uint64, key string, stored []byte) {
 	n := packedLengths + len(key) + len(stored)
 	if _, packed := q.young.at[hash]; packed || stored == nil || n*8 > room {
 		return
 	}
-	if len(q.young.rows)+n > room/2 {
+	if len(q.young.rows)+n+packedEntry*(len(q.young.at)+1) > room/2 {
 		q.young, q.old = q.old, q.young
 		q.young.rows = q.young.rows[:0]
 		clear(q.young.at)
 	}
 	b := &q.young
 	if b.at == nil {
-		b.rows, b.at = make([]byte, 0, room/2), map[uint64]uint32{}
+		b.rows, b.at = make([]byte, 0, room/4), map[uint64]uint32{}
 	}
 	b.at[hash] = uint32(len(b.rows))
 	b.rows = binary.LittleEndian.AppendUint32(b.rows, uint32(len(key)))
@@ -41,7 +44,7 @@ func (q *packedRows) add(room int, hash uint64, key string, stored []byte) {
 	b.rows = append(append(b.rows, key...), stored...)
 }
 
-// get returns a copy of a row, nil where it has none.
+// get returns a copy of a row, nil where it has none: the buffer is used again.
 func (q *packedRows) get(hash uint64, key []byte) []byte {
 	if stored := q.young.get(hash, key); stored != nil {
 		return stored

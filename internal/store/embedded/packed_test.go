@@ -34,7 +34,7 @@ func TestPacked(t *testing.T) {
 			t.Errorf("row %d is forgotten, an older one is not", i)
 		}
 	}
-	if size := packedLengths + len(key(rows)) + 100; kept < room/2/size || kept > room/size {
+	if size := packedEntry + packedLengths + len(key(rows)) + 100; kept < room/2/size || kept > room/size {
 		t.Errorf("%d rows of %d bytes in %d", kept, size, room)
 	}
 	q.drop(rows - 1)
@@ -47,5 +47,12 @@ func TestPacked(t *testing.T) {
 	q.add(room, rows, "large", make([]byte, room/4))
 	if q.get(rows, []byte("large")) != nil || !has(rows-2) {
 		t.Error("a row that takes a quarter of the room drove others out")
+	}
+	got := q.get(rows-2, []byte(key(rows-2)))
+	for i := range rows {
+		q.add(room, uint64(2*rows+i), key(2*rows+i), row(2*rows+i))
+	}
+	if string(got) != string(row(rows-2)) {
+		t.Errorf("what it gave out has changed to %q", got)
 	}
 }

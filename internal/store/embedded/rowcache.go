@@ -52,7 +52,7 @@ type cacheCount struct {
 // count is the one that a row is in.
 func (p *cachePart) count(hash uint64) *cacheCount { return &p.counts[hash>>40%cacheCounts] }
 
-// cachedRow is a row, in both forms; none of it changes.
+// cachedRow is a row, in both forms, which do not change.
 type cachedRow struct {
 	hash   uint64
 	stored []byte     // nil: there is no such row
