@@ -4,7 +4,7 @@ GO ?= go
 SCHEDULES ?= 5000
 export CGO_ENABLED ?= 0
 
-.PHONY: help build demo test race kill conform lint check planted sim exhaustive bench bench-aws record clean
+.PHONY: help build demo test race kill conform lint check notice planted sim exhaustive bench bench-aws record clean
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 11
@@ -33,6 +33,9 @@ lint: ## gofmt, vet, staticcheck, govulncheck
 
 check: ## everything that must hold, as .ci/run does it
 	@.ci/run
+
+notice: ## write NOTICE again: the modules that are linked, with their licences
+	$(GO) run ./scripts/licences
 
 sim: ## thousands of schedules in a simulated world in which everything goes wrong
 	$(GO) test ./internal/sim -run '^TestFull$$' -count 1 -v -timeout 30m -schedules $(SCHEDULES)

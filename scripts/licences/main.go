@@ -1,0 +1,174 @@
+// Command licences writes NOTICE: every module that the two programs link, under
+// which licence, and the texts that its licence wants passed on with a binary.
+//
+//	go run ./scripts/licences          writes NOTICE
+//	go run ./scripts/licences -check   says whether NOTICE is what it would write
+//
+// A module without a licence, or with a text that is none of those it knows, is an
+// error: somebody has to read that one.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const noticeFile = "NOTICE"
+
+// platforms are what the programs are built for. They do not link the same packages.
+var platforms = []string{"linux/amd64", "linux/arm64", "darwin/arm64"}
+
+func main() {
+	check := flag.Bool("check", false, "change nothing; exit with 1 when "+noticeFile+" is not current")
+	flag.Parse()
+	if err := run(*check); err != nil {
+		fmt.Fprintln(os.Stderr, "licences:", err)
+		os.Exit(1)
+	}
+}
+
+func run(check bool) error {
+	mods, err := linked("./cmd/projector", "./cmd/ingest")
+	if err != nil {
+		return err
+	}
+	want, err := notice(mods)
+	if err != nil {
+		return err
+	}
+	if check {
+		have, err := os.ReadFile(noticeFile)
+		if err != nil {
+			return err
+		}
+		return compare(string(have), string(want))
+	}
+	return os.WriteFile(noticeFile, want, 0o666)
+}
+
+// compare says in which line NOTICE is not what it should be.
+func compare(have, want string) error {
+	if have == want {
+		return nil
+	}
+	is, should := strings.Split(have, "\n"), strings.Split(want, "\n")
+	i := 0
+	for i < len(is) && i < len(should) && is[i] == should[i] {
+		i++
+	}
+	at := func(lines []string) string {
+		if i < len(lines) {
+			return lines[i]
+		}
+		return "the end"
+	}
+	return fmt.Errorf("%s:%d is %q and should be %q: run make notice and look at what changes", noticeFile, i+1, at(is), at(should))
+}
+
+// module is a module that is linked, with the directories of its packages that are.
+type module struct {
+	path, version, dir string
+	packages           []string
+}
+
+// listed is what go list tells of a package.
+type listed struct {
+	Dir      string
+	Standard bool
+	Module   *struct {
+		Path, Version, Dir string
+		Main               bool
+		Replace            *struct{ Path, Version, Dir string }
+	}
+}
+
+// linked are the modules of the packages that programs link, on any platform, by
+// their paths. The first is Go's own library.
+func linked(programs ...string) ([]*module, error) {
+	goroot, err := output("", "go", "env", "GOROOT")
+	if err != nil {
+		return nil, err
+	}
+	by := map[string]*module{}
+	for _, platform := range platforms {
+		list, err := output(platform, "go", append([]string{"list", "-deps", "-json=Dir,Standard,Module"}, programs...)...)
+		if err != nil {
+			return nil, err
+		}
+		for dec := json.NewDecoder(strings.NewReader(list)); ; {
+			var p listed
+			if err := dec.Decode(&p); err == io.EOF {
+				break
+			} else if err != nil {
+				return nil, err
+			}
+			add(by, p)
+		}
+	}
+	mods := []*module{{path: "Go's standard library", dir: strings.TrimSpace(goroot)}}
+	var paths []string
+	for path := range by {
+		paths = append(paths, path)
+	}
+	slices.Sort(paths)
+	for _, path := range paths {
+		mods = append(mods, by[path])
+	}
+	return mods, nil
+}
+
+func add(by map[string]*module, p listed) {
+	if p.Standard || p.Module == nil || p.Module.Main {
+		return
+	}
+	m := by[p.Module.Path]
+	if m == nil {
+		m = &module{path: p.Module.Path, version: p.Module.Version, dir: p.Module.Dir}
+		if r := p.Module.Replace; r != nil {
+			m.version, m.dir = fmt.Sprintf("%s, replaced by %s %s", m.version, r.Path, r.Version), r.Dir
+		}
+		by[p.Module.Path] = m
+	}
+	if !slices.Contains(m.packages, p.Dir) {
+		m.packages = append(m.packages, p.Dir)
+	}
+}
+
+// output is what a command prints, run for a platform as the programs are built.
+func output(platform, name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if goos, goarch, ok := strings.Cut(platform, "/"); ok {
+		cmd.Env = append(cmd.Env, "GOOS="+goos, "GOARCH="+goarch)
+	}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("%s: %w", cmd, err), errors.New(strings.TrimSpace(stderr.String())))
+	}
+	return string(out), nil
+}
+
+// folders are where the texts that hold for a module's linked packages may lie: its
+// root, its folder of licences, and every folder from the root down to a package.
+func (m *module) folders() []string {
+	out := []string{m.dir, filepath.Join(m.dir, "licenses")}
+	for _, dir := range m.packages {
+		for dir != m.dir && strings.HasPrefix(dir, m.dir) {
+			out = append(out, dir)
+			dir = filepath.Dir(dir)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
