@@ -18,8 +18,10 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -32,8 +34,9 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	records := flag.Int("records", 2000, "records of each recording")
+	costs := flag.String("costs", "", "also write the requests and write units of weir to this file, the same each time")
 	flag.Parse()
-	if err := run(ctx, *records); err != nil {
+	if err := run(ctx, *records, *costs); err != nil {
 		fmt.Fprintln(os.Stderr, "bench-aws:", err)
 		os.Exit(1)
 	}
@@ -41,7 +44,7 @@ func main() {
 
 var batches = []int{10, 100, 1000}
 
-func run(ctx context.Context, records int) error {
+func run(ctx context.Context, records int, costs string) error {
 	m, err := model.Load("gallery")
 	if err != nil {
 		return err
@@ -54,7 +57,29 @@ func run(ctx context.Context, records int) error {
 		}
 		lines = append(lines, found...)
 	}
+	if costs != "" {
+		if err := os.WriteFile(costs, costsOf(lines), 0o644); err != nil {
+			return err
+		}
+	}
 	return show(lines)
+}
+
+// costsOf is a line for each batch size and way: units and requests, no times.
+func costsOf(lines []line) (out []byte) {
+	for _, l := range lines {
+		for _, way := range []struct {
+			name string
+			f    figures
+		}{{"weir", l.weir}, {"by item", l.byItem}} {
+			out = fmt.Appendf(out, "%s, batches of %d, %s: %.1f units", l.workload, l.batch, way.name, way.f.units)
+			for _, op := range slices.Sorted(maps.Keys(way.f.calls)) {
+				out = fmt.Appendf(out, ", %d %s", way.f.calls[op], op)
+			}
+			out = append(out, '\n')
+		}
+	}
+	return out
 }
 
 // figures are what a way through a recording came to.
@@ -62,6 +87,7 @@ type figures struct {
 	records int
 	took    time.Duration
 	units   float64
+	calls   map[string]int // requests by operation
 }
 
 func (f figures) speed() float64   { return float64(f.records) / f.took.Seconds() }
@@ -120,7 +146,7 @@ func through(ctx context.Context, m *model.Model, w workload, batch int, way fun
 			return f, err
 		}
 	}
-	f = figures{records: len(w.records), took: time.Since(start), units: wd.units.sum()}
+	f = figures{records: len(w.records), took: time.Since(start), units: wd.units.sum(), calls: wd.units.requests()}
 	return f, wd.check(ctx)
 }
 

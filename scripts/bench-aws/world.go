@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -36,15 +37,33 @@ type world struct {
 	deployed []string
 }
 
-// meter sums write units.
+// meter sums write units, and the store's requests by operation.
 type meter struct {
 	mu    sync.Mutex
 	write float64
+	calls map[string]int
 }
 
 func (m *meter) add(n float64) { m.mu.Lock(); m.write += n; m.mu.Unlock() }
-func (m *meter) reset()        { m.mu.Lock(); m.write = 0; m.mu.Unlock() }
+func (m *meter) reset()        { m.mu.Lock(); m.write, m.calls = 0, map[string]int{}; m.mu.Unlock() }
 func (m *meter) sum() float64  { m.mu.Lock(); defer m.mu.Unlock(); return m.write }
+
+// request counts a request of the store.
+func (m *meter) request(c dynamodb.Capacity) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.write += c.Write
+	if m.calls != nil {
+		m.calls[c.Op]++
+	}
+}
+
+// requests are the store's requests since the reset, by operation.
+func (m *meter) requests() map[string]int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.calls)
+}
 
 // markers is the table that the marker handler remembers records in.
 var markers = store.Table{Name: "markers", Key: store.KeySchema{Partition: store.KeyAttr{Name: "id", Type: value.String}}}
@@ -63,7 +82,7 @@ func newWorld(ctx context.Context, m *model.Model, w workload) (*world, error) {
 		return nil, err
 	}
 	tables = append(tables, markers)
-	wd.store = dynamodb.Open(cfg, tables, dynamodb.Options{Concurrency: concurrency, Consumed: func(c dynamodb.Capacity) { wd.units.add(c.Write) }})
+	wd.store = dynamodb.Open(cfg, tables, dynamodb.Options{Concurrency: concurrency, Consumed: wd.units.request})
 	for _, t := range tables {
 		if _, err := wd.store.Deploy(ctx, t.Name, true); err != nil {
 			return nil, err

@@ -1,0 +1,237 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/replay"
+	"weir/internal/runner"
+	"weir/internal/search"
+	"weir/internal/sim"
+	"weir/internal/store"
+	"weir/internal/system"
+	"weir/internal/value"
+)
+
+// clock is the time of every recording: later than all that the streams hold.
+var clock = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func record(ctx context.Context, dir, streams string, seeds int) error {
+	for _, name := range model.Builtin() {
+		m, err := model.Load(name)
+		if err != nil {
+			return err
+		}
+		for seed := 1; seed <= seeds && ctx.Err() == nil; seed++ {
+			if err := trace(m, uint64(seed), filepath.Join(dir, "traces", fmt.Sprintf("%s-%02d", name, seed))); err != nil {
+				return err
+			}
+		}
+		fmt.Fprintf(os.Stderr, "%s: %d traces\n", name, seeds)
+		if err := derived(ctx, m, filepath.Join(streams, name), dir); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return ctx.Err()
+}
+
+// write makes a file of what put writes.
+func write(path string, put func(w io.Writer) error) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriterSize(f, 1<<20)
+	if err = put(w); err == nil {
+		err = w.Flush()
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+func trace(m *model.Model, seed uint64, path string) error {
+	return write(path, func(w io.Writer) error {
+		out := sim.Run(m, seed, sim.Options{Faults: sim.Kinds, Trace: func(line string) { fmt.Fprintln(w, line) }})
+		_, err := fmt.Fprintf(w, "%d records, %d acts, counted %v, failures %v\n", out.Records, out.Acts, out.Counted, out.Failures)
+		return err
+	})
+}
+
+// derived replays a model's recorded streams into an empty store and writes all that
+// is there afterwards.
+func derived(ctx context.Context, m *model.Model, streams, dir string) error {
+	files, err := filepath.Glob(filepath.Join(streams, "*"))
+	if err != nil {
+		return err
+	}
+	files = slices.DeleteFunc(files, func(f string) bool { return strings.HasPrefix(filepath.Base(f), "expected.") })
+	temp, err := os.MkdirTemp("", "behaviour")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	s, err := system.Open(ctx, temp, []*model.Model{m}, system.Options{Now: func() time.Time { return clock }})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := replayAll(ctx, s, files); err != nil {
+		return err
+	}
+	if err := write(filepath.Join(dir, "rows", m.Name), func(w io.Writer) error { return rows(ctx, w, s) }); err != nil {
+		return err
+	}
+	if err := write(filepath.Join(dir, "own", m.Name), func(w io.Writer) error {
+		return table(ctx, w, s.Store, store.Query{Table: book.TableName}, "")
+	}); err != nil {
+		return err
+	}
+	return write(filepath.Join(dir, "documents", m.Name), func(w io.Writer) error { return documents(ctx, w, s) })
+}
+
+func rows(ctx context.Context, w io.Writer, s *system.System) error {
+	for _, t := range s.Models[0].Model.Tables {
+		if err := table(ctx, w, s.Store, store.Query{Table: t.Name}, t.Name+" "); err != nil {
+			return err
+		}
+		for _, ix := range t.Indexes {
+			if err := table(ctx, w, s.Store, store.Query{Table: t.Name, Index: ix.Name}, t.Name+" "+ix.Name+" "); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// secret is the partition of the row whose value is random in each new store.
+const secret = "secret"
+
+// table writes the rows that a query gives, but the secret.
+func table(ctx context.Context, w io.Writer, db store.Store, q store.Query, prefix string) error {
+	var lines []string
+	for {
+		page, err := db.Query(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, row := range page.Rows {
+			if q.Table == book.TableName && row.Get(book.Partition).Text() == secret {
+				continue
+			}
+			lines = append(lines, prefix+string(value.AppendTypedItem(nil, row)))
+		}
+		if q.After = page.Next; q.After == nil {
+			break
+		}
+	}
+	slices.Sort(lines)
+	for _, l := range lines {
+		if _, err := fmt.Fprintln(w, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// documents writes for each row of a searched entity whether the index holds exactly
+// the document that must come of it, and each id that the index answers with.
+func documents(ctx context.Context, w io.Writer, s *system.System) error {
+	m := s.Models[0].Model
+	for _, sr := range m.Searches {
+		if err := held(ctx, w, s, sr); err != nil {
+			return err
+		}
+		q := search.Query{Index: projections.IndexName(m, sr), Limit: 1000}
+		for {
+			found, err := s.Index.Search(ctx, q)
+			if err != nil {
+				return err
+			}
+			for _, h := range found {
+				fmt.Fprintf(w, "%s found %q\n", sr.Name, h.ID)
+				q.After = h.After
+			}
+			if len(found) < q.Limit {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+func held(ctx context.Context, w io.Writer, s *system.System, sr *model.Search) error {
+	m, t := s.Models[0].Model, sr.Of.Table
+	q := store.Query{Table: t.Name}
+	for {
+		page, err := s.Store.Query(ctx, q)
+		if err != nil {
+			return err
+		}
+		var docs []search.Document
+		for _, row := range page.Rows {
+			if key, ok := t.KeyOf(row); ok {
+				if d, ok := projections.DocumentOf(m, sr, t.Classify(row), key, row); ok {
+					docs = append(docs, d)
+				}
+			}
+		}
+		holds, err := s.Index.Holds(ctx, docs)
+		if err != nil {
+			return err
+		}
+		for i, d := range docs {
+			fmt.Fprintf(w, "%s held %v %q %q", sr.Name, holds[i], d.ID, d.Text)
+			for _, name := range slices.Sorted(maps.Keys(d.Values)) {
+				fmt.Fprintf(w, " %s=%s", name, value.AppendTyped(nil, d.Values[name]))
+			}
+			fmt.Fprintln(w)
+		}
+		if q.After = page.Next; q.After == nil {
+			return nil
+		}
+	}
+}
+
+// replayAll reads the recorded files and follows until all is derived.
+func replayAll(ctx context.Context, s *system.System, files []string) error {
+	part := s.Models[0]
+	r := &replay.Replay{Model: part.Model, Store: s.Store, Runner: part.Runner}
+	in, err := events.Open(files...)
+	if err != nil {
+		return err
+	}
+	for batch, err := range in.Batches(ctx) {
+		if err != nil {
+			return err
+		}
+		if err := r.Next(ctx, batch, ""); err != nil {
+			return err
+		}
+	}
+	if err := r.Next(ctx, nil, ""); err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	close(done)
+	if err := (&runner.Follower{Runner: part.Runner}).CatchUp(ctx, done); err != nil {
+		return err
+	}
+	return s.Show(ctx)
+}
