@@ -43,10 +43,10 @@ import (
 
 // Store is an embedded store. It has its directory to itself.
 type Store struct {
-	db   *pebble.DB
-	opts Options
-	dir  string
-	lock *pebble.Lock
+	db    *pebble.DB
+	opts  Options
+	lock  *pebble.Lock
+	files *files
 
 	// gate is held shared by every operation, and alone by what changes tables'
 	// shards or closes the store. It guards closed, the catalogue and shards.
@@ -88,15 +88,15 @@ type table struct {
 // directory.
 func Open(dir string, tables []store.Table, opts Options) (*Store, error) {
 	opts = opts.withDefaults()
-	dir, lock, err := own(opts.FS, dir, time.Now())
+	dir, lock, list, err := own(opts.FS, dir, time.Now())
 	if err != nil {
 		return nil, withAdvice(err)
 	}
 	opts.Fatal = once(opts.fatal(dir))
-	s := &Store{opts: opts, dir: dir, lock: lock, tables: map[string]*table{}, ended: make(chan struct{})}
-	if s.db, err = pebble.Open(dir, opts.pebble(lock, &s.journal)); err != nil {
+	s := &Store{opts: opts, lock: lock, files: list, tables: map[string]*table{}, ended: make(chan struct{})}
+	if s.db, err = pebble.Open(dir, opts.pebble(lock, list, &s.journal)); err != nil {
 		// The owner file stays: without it the log would have to be whole.
-		return nil, withAdvice(errors.Join(fmt.Errorf("opening the store in %s: %w", dir, err), lock.Close()))
+		return nil, withAdvice(errors.Join(fmt.Errorf("opening the store in %s: %w", dir, refused(err)), lock.Close()))
 	}
 	s.seed = maphash.MakeSeed()
 	s.cache.share(opts.RowCacheBytes)
@@ -113,10 +113,19 @@ func withAdvice(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fmt.Errorf("%w: make room there and run the same command again", err)
-	case errors.Is(err, errDamagedLog), errors.Is(err, pebble.ErrCorruption):
+	case errors.Is(err, ErrDamaged), pebble.IsCorruptionError(err):
 		return fmt.Errorf("%w: put back a copy of the directory, or move it away and replay the recordings", err)
 	}
 	return err
+}
+
+// refused marks what Pebble says of a directory that lacks something: all that the
+// system did not say.
+func refused(err error) error {
+	if no := syscall.Errno(0); errors.As(err, &no) && no != syscall.ENOENT {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrDamaged, err)
 }
 
 // load brings catalogue and tables together. A crash within leaves either the old
@@ -230,7 +239,7 @@ func (s *Store) Close() error {
 	if err := errors.Join(s.db.LogData(mark, pebble.Sync), s.db.Close()); err != nil {
 		return errors.Join(err, s.lock.Close())
 	}
-	return disown(s.opts.FS, s.dir, s.lock)
+	return disown(s.files, s.lock)
 }
 
 // getCopy reads one key, nil where there is none.

@@ -25,7 +25,7 @@ import (
 // damaged that was durable.
 
 // errDamagedLog is about bytes of a log that had been durable.
-var errDamagedLog = errors.New("the log is damaged where it had been durable")
+var errDamagedLog = fmt.Errorf("%w: the log had been durable there", ErrDamaged)
 
 // journal counts the marks of the log that is written now.
 type journal struct {

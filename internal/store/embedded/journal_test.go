@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"weir/internal/store"
@@ -75,7 +74,7 @@ func TestFlippedLog(t *testing.T) {
 				if err == nil {
 					t.Fatalf("%d rows, closed %v: nobody sees that byte %d of %d is another; %d records", rows, closes, at, upTo, len(allRecords(t, s, "things")))
 				}
-				if !errors.Is(err, errDamagedLog) && !errors.Is(err, pebble.ErrCorruption) || !strings.Contains(err.Error(), "put back a copy") {
+				if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "put back a copy") {
 					t.Fatal(err)
 				}
 				if _, again := Open("data", []store.Table{things()}, Options{FS: disk, Logger: quiet}); again == nil {

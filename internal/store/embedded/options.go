@@ -97,10 +97,10 @@ const memTables = 4
 // pebble is the key-value store's configuration. Its memory is the cache, two to
 // four memtables and a few MB; L0 may grow far before it slows writers, because a
 // load writes faster than two cores compact.
-func (o Options) pebble(lock *pebble.Lock, j *journal) *pebble.Options {
+func (o Options) pebble(lock *pebble.Lock, list *files, j *journal) *pebble.Options {
 	log := pebbleLog{o}
 	po := &pebble.Options{
-		FS:                          guard{o.FS, o.Fatal},
+		FS:                          guard{o.FS, o.Fatal, list},
 		Lock:                        lock,
 		CacheSize:                   o.CacheBytes + 2*int64(o.MemTableBytes), // memtables count against it
 		FormatMajorVersion:          pebble.FormatValueSeparation,
@@ -119,6 +119,7 @@ func (o Options) pebble(lock *pebble.Lock, j *journal) *pebble.Options {
 		},
 	}
 	if o.Still {
+		po.DisableTableStats = true
 		po.L0StopWritesThreshold = 1 << 20
 	}
 	po.ApplyCompressionSettings(func() pebble.DBCompressionSettings {

@@ -30,32 +30,38 @@ type owner struct {
 // name under which the directory is locked: a lock keeps out other processes, but
 // within this one only those who call the directory by the same name.
 //
-// An owner file that is there was left by an owner who did not close the store. So a
-// directory whose log is damaged is refused before the file is made.
-func own(fs vfs.FS, dir string, now time.Time) (string, *pebble.Lock, error) {
+// A directory of which a file is damaged or missing is refused before anything is
+// written there.
+func own(fs vfs.FS, dir string, now time.Time) (string, *pebble.Lock, *files, error) {
 	err := makeDir(fs, dir)
 	if err == nil && fs == vfs.Default {
 		dir, err = realPath(dir)
 	}
 	if err != nil {
-		return dir, nil, fmt.Errorf("data directory %s: %w", dir, err)
+		return dir, nil, nil, fmt.Errorf("data directory %s: %w", dir, err)
 	}
 	lock, err := pebble.LockDirectory(dir, fs)
 	if path := (*os.PathError)(nil); errors.As(err, &path) {
-		return dir, nil, fmt.Errorf("data directory %s: %w", dir, err)
+		return dir, nil, nil, fmt.Errorf("data directory %s: %w", dir, err)
 	}
 	if err != nil {
-		return dir, nil, fmt.Errorf("%w: %s is held by %s; stop that process, or use another directory", store.ErrOwned, dir, readOwner(fs, dir))
+		return dir, nil, nil, fmt.Errorf("%w: %s is held by %s; stop that process, or use another directory", store.ErrOwned, dir, readOwner(fs, dir))
 	}
 	me := owner{PID: os.Getpid(), Command: command(), Since: now.UTC().Truncate(time.Second)}
-	_, err = fs.Stat(fs.PathJoin(dir, ownerFile))
-	if err = checkJournal(fs, dir, errors.Is(err, os.ErrNotExist)); err == nil {
+	list, closed, err := checkFiles(fs, dir)
+	if err == nil {
+		err = checkJournal(fs, dir, closed)
+	}
+	if err == nil {
 		err = writeOwner(fs, dir, me)
 	}
-	if err != nil {
-		return dir, nil, errors.Join(fmt.Errorf("data directory %s: %w", dir, err), lock.Close())
+	if err == nil {
+		err = list.record(false)
 	}
-	return dir, lock, nil
+	if err != nil {
+		return dir, nil, nil, errors.Join(fmt.Errorf("data directory %s: %w", dir, err), lock.Close())
+	}
+	return dir, lock, list, nil
 }
 
 // makeDir makes the directory and those above it that are missing, so that a crash
@@ -93,8 +99,12 @@ func realPath(dir string) (string, error) {
 }
 
 // disown lets the next owner in, who then relies on it that the store was closed.
-func disown(fs vfs.FS, dir string, lock *pebble.Lock) error {
-	err := fs.Remove(fs.PathJoin(dir, ownerFile))
+func disown(list *files, lock *pebble.Lock) error {
+	fs, dir := list.fs, list.dir
+	err := list.close()
+	if err == nil {
+		err = fs.Remove(fs.PathJoin(dir, ownerFile))
+	}
 	if err == nil {
 		err = syncDir(fs, dir)
 	}

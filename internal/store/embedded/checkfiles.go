@@ -1,0 +1,221 @@
+package embedded
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/record"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/atomicfs"
+)
+
+// readList reads the list; ok is false where there is none.
+func readList(fs vfs.FS, dir string) (list listing, ok bool, err error) {
+	path := fs.PathJoin(dir, filesFile)
+	f, err := fs.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return list, false, nil
+	}
+	if err != nil {
+		return list, false, err
+	}
+	b, err := io.ReadAll(f)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return list, false, err
+	}
+	sum, rest, _ := strings.Cut(string(b), "\n")
+	want, err := strconv.ParseUint(sum, 16, 32)
+	if err == nil && uint32(want) == crc32.Checksum([]byte(rest), castagnoli) {
+		err = json.Unmarshal([]byte(rest), &list)
+	} else {
+		err = errors.New("its checksum is wrong")
+	}
+	if err != nil {
+		return list, false, fmt.Errorf("%w: %s, the list of its files, cannot be read: %w", ErrDamaged, path, err)
+	}
+	return list, true, nil
+}
+
+// checkFiles looks at a directory that nobody has open, and changes nothing there. It
+// returns the list for the next owner, and whether the store was closed. A directory
+// without a list is of an older version, or new; what can be said without one is said.
+func checkFiles(fs vfs.FS, dir string) (l *files, closed bool, err error) {
+	list, ok, err := readList(fs, dir)
+	if err != nil {
+		return nil, false, err
+	}
+	if !ok {
+		_, err := fs.Stat(fs.PathJoin(dir, ownerFile))
+		closed = errors.Is(err, os.ErrNotExist)
+		if list, err = adopt(fs, dir, closed); err != nil {
+			return nil, false, err
+		}
+		list.Closed = closed
+	}
+	for _, name := range slices.Sorted(maps.Keys(list.Files)) {
+		if err := checkStage(fs, fs.PathJoin(dir, name), list.Files[name]); err != nil {
+			return nil, false, err
+		}
+	}
+	if list.Closed {
+		if err := checkSizes(fs, dir, list.Sizes); err != nil {
+			return nil, false, err
+		}
+	}
+	if err := checkMarker(fs, dir, list); err != nil {
+		return nil, false, err
+	}
+	l = &files{fs: fs, dir: dir, known: map[string]*tracked{}}
+	for name, at := range list.Files {
+		t := &tracked{manifest: isManifest(name), written: at, synced: at, shown: at}
+		t.listed.Store(true)
+		l.known[name] = t
+	}
+	return l, list.Closed, nil
+}
+
+// checkStage checks the beginning of a file.
+func checkStage(fs vfs.FS, path string, want stage) error {
+	f, err := fs.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%w: %s is missing", ErrDamaged, path)
+	}
+	if err != nil {
+		return err
+	}
+	got, err := stageOf(f, want.Bytes)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	switch {
+	case got.Bytes < want.Bytes:
+		return fmt.Errorf("%w: %s has %d bytes of %d", ErrDamaged, path, got.Bytes, want.Bytes)
+	case got.Sum != want.Sum:
+		return fmt.Errorf("%w: the first %d bytes of %s are not those that were written", ErrDamaged, want.Bytes, path)
+	}
+	return nil
+}
+
+// stageOf reads so many bytes of a file, or all there are.
+func stageOf(f io.Reader, most int64) (stage, error) {
+	sum := crc32.New(castagnoli)
+	n, err := io.Copy(sum, io.LimitReader(f, most))
+	return stage{n, sum.Sum32()}, err
+}
+
+func checkSizes(fs vfs.FS, dir string, want map[string]int64) error {
+	if want == nil {
+		return nil
+	}
+	got, err := sizes(fs, dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		path := fs.PathJoin(dir, name)
+		switch n, there := got[name]; {
+		case !there:
+			return fmt.Errorf("%w: %s is missing", ErrDamaged, path)
+		case n != want[name]:
+			return fmt.Errorf("%w: %s has %d bytes, and had %d when the store was closed", ErrDamaged, path, n, want[name])
+		}
+	}
+	return nil
+}
+
+// checkMarker checks that Pebble will open the manifest that it had: the marker names
+// one that is listed, and there is a marker unless the store was only about to be made.
+func checkMarker(fs vfs.FS, dir string, list listing) error {
+	name, err := atomicfs.ReadMarker(fs, dir, "manifest")
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if _, listed := list.Files[name]; name != "" && !listed {
+		return fmt.Errorf("%w: its marker names %s, which is not one of its files", ErrDamaged, fs.PathJoin(dir, name))
+	}
+	if name != "" {
+		return nil
+	}
+	names, err := fs.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, other := range names {
+		if isLog(other) || isTable(other) {
+			return fmt.Errorf("%w: %s is there, and no marker that names a manifest (marker.manifest.…)", ErrDamaged, fs.PathJoin(dir, other))
+		}
+	}
+	return nil
+}
+
+// adopt lists what is in a directory that has no list. All of the manifest must be
+// readable when the store was closed, and its beginning, which holds all files that there
+// were, in any case.
+func adopt(fs vfs.FS, dir string, closed bool) (listing, error) {
+	list := listing{Files: map[string]stage{}}
+	names, err := fs.List(dir)
+	if err != nil {
+		return list, err
+	}
+	current, err := atomicfs.ReadMarker(fs, dir, "manifest")
+	if err != nil {
+		return list, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	for _, name := range names {
+		if !isListed(name) {
+			continue
+		}
+		path := fs.PathJoin(dir, name)
+		b, err := readWhole(fs, path)
+		if err != nil {
+			return list, err
+		}
+		if list.Files[name], err = stageOf(bytes.NewReader(b), math.MaxInt64); err != nil {
+			return list, err
+		}
+		if name == current {
+			if err := checkManifest(b, closed); err != nil {
+				return list, fmt.Errorf("%w: %s: %w", ErrDamaged, path, err)
+			}
+		}
+	}
+	return list, nil
+}
+
+func readWhole(fs vfs.FS, path string) ([]byte, error) {
+	f, err := fs.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(f)
+	return b, errors.Join(err, f.Close())
+}
+
+// checkManifest reads the records of a manifest.
+func checkManifest(b []byte, whole bool) error {
+	r := record.NewReader(bytes.NewReader(b), 0)
+	for n := 0; ; n++ {
+		at := r.Offset()
+		next, err := r.Next()
+		if err == nil {
+			_, err = io.Copy(io.Discard, next)
+		}
+		switch {
+		case err == nil:
+		case n > 0 && (err == io.EOF || !whole):
+			return nil
+		default:
+			return fmt.Errorf("it cannot be read from about byte %d on: %w", at, err)
+		}
+	}
+}

@@ -1,0 +1,270 @@
+package embedded
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Pebble takes a manifest that it cannot read for one that ends there, and a directory
+// without a marker for an empty one; it then deletes every file that the manifest does
+// not name. So the store keeps a list of its own, the file FILES: which logs, manifests,
+// markers and options must be there, how much of each is durable, and the checksum of
+// that. checkFiles reads them before Pebble opens anything. The list is replaced whole
+// (written beside, synced, renamed), so that it is never torn, and a crash leaves the old
+// one or the new one.
+//
+// Three rules keep it true at any moment, whatever is killed:
+//
+//   - what is listed was durable before the list was;
+//   - what is to be deleted leaves the list first;
+//   - before anything is deleted, the list demands all of the manifest that allows it.
+//     A manifest that ends earlier than Pebble wrote it, behind what is listed, has
+//     therefore led to nothing yet: every file that it would have replaced is there.
+//
+// A log is listed before its first sync returns, and how much it has when it ends; what is
+// in the last one is vouched for by its marks (journal.go). Tables and blobs are named by the manifest,
+// whose sizes for them Pebble compares with the files' when it opens; their blocks
+// have checksums, which every read checks, so that opening a large store stays cheap.
+// Closing also lists the size of every file.
+const (
+	filesFile = "FILES"
+	filesNew  = "FILES.new"
+)
+
+// ErrDamaged is about a directory that lacks what had been durable in it.
+var ErrDamaged = errors.New("the store is damaged")
+
+// listing is what FILES holds, behind a line with its checksum.
+type listing struct {
+	Closed bool             `json:"closed"` // nothing was written since
+	Files  map[string]stage `json:"files"`
+	Sizes  map[string]int64 `json:"sizes,omitempty"` // of all files, when it was closed
+}
+
+// stage is a beginning of a file, with its CRC-32C.
+type stage struct {
+	Bytes int64  `json:"bytes"`
+	Sum   uint32 `json:"sum"`
+}
+
+// files keeps the list of one open store.
+type files struct {
+	fs  vfs.FS // below the guard
+	dir string
+
+	mu    sync.Mutex
+	known map[string]*tracked
+}
+
+// tracked is a file that is listed, or will be.
+type tracked struct {
+	manifest bool
+	listed   atomic.Bool
+
+	mu      sync.Mutex
+	written stage
+	synced  stage
+	shown   stage // in the list
+	open    bool  // a log that is appended to
+}
+
+// durable is how much of a file the list may demand.
+func (t *tracked) durable() stage {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.open {
+		return stage{}
+	}
+	return t.synced
+}
+
+// isListed reports whether a file of this name is kept in the list.
+func isListed(name string) bool {
+	return isManifest(name) || isLog(name) || strings.HasPrefix(name, "marker.") || strings.HasPrefix(name, "OPTIONS-")
+}
+
+func isManifest(name string) bool { return strings.HasPrefix(name, "MANIFEST-") }
+func isLog(name string) bool      { return strings.HasSuffix(name, ".log") }
+func isTable(name string) bool {
+	return strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".blob")
+}
+
+// made begins to follow a new file; nil for one that is never listed.
+func (l *files) made(path string) *tracked {
+	name := l.fs.PathBase(path)
+	if isTable(name) {
+		return nil
+	}
+	t := &tracked{manifest: isManifest(name), open: isLog(name)}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.known[name] = t
+	return t
+}
+
+// renamed follows a file to its new name.
+func (l *files) renamed(from, to string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t := l.known[l.fs.PathBase(from)]; t != nil {
+		delete(l.known, l.fs.PathBase(from))
+		l.known[l.fs.PathBase(to)] = t
+	}
+}
+
+// making is called before a file is made: a marker shows a manifest that is listed.
+func (l *files) making(path string) error {
+	if !strings.HasPrefix(l.fs.PathBase(path), "marker.manifest.") {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.record(false)
+}
+
+// removing is called before a file is deleted, or gets another name.
+func (l *files) removing(path string) error {
+	name := l.fs.PathBase(path)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.known[name]
+	delete(l.known, name)
+	if t != nil && t.listed.Load() || l.grown() {
+		return l.record(false)
+	}
+	return nil
+}
+
+// grown reports whether a manifest has more that is durable than the list demands.
+func (l *files) grown() bool {
+	for _, t := range l.known {
+		t.mu.Lock()
+		more := t.manifest && t.synced != t.shown
+		t.mu.Unlock()
+		if more {
+			return true
+		}
+	}
+	return false
+}
+
+// synced is called when all that a file had at a stage is durable.
+func (l *files) synced(path string, t *tracked, at stage) error {
+	t.mu.Lock()
+	t.synced = at
+	t.mu.Unlock()
+	if t.listed.Load() || !isLog(path) {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.record(false)
+}
+
+// wrote adds to what a file has.
+func (t *tracked) wrote(p []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.written = stage{t.written.Bytes + int64(len(p)), crc32.Update(t.written.Sum, castagnoli, p)}
+}
+
+// ended is called when nothing more is written to a file.
+func (t *tracked) ended() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.open = false
+}
+
+func (t *tracked) stage() stage {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.written
+}
+
+// record replaces the list. The caller holds mu.
+func (l *files) record(closed bool) error {
+	list := listing{Closed: closed, Files: map[string]stage{}}
+	for name, t := range l.known {
+		if isListed(name) {
+			list.Files[name] = t.durable()
+		}
+	}
+	if err := syncDir(l.fs, l.dir); err != nil { // what is listed is there
+		return err
+	}
+	if closed {
+		var err error
+		if list.Sizes, err = sizes(l.fs, l.dir); err != nil {
+			return err
+		}
+	}
+	if err := writeList(l.fs, l.dir, list); err != nil {
+		return err
+	}
+	for name, at := range list.Files {
+		t := l.known[name]
+		t.mu.Lock()
+		t.shown = at
+		t.mu.Unlock()
+		t.listed.Store(true)
+	}
+	return nil
+}
+
+// close lists the files of a store that Pebble has closed.
+func (l *files) close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.record(true)
+}
+
+// sizes are those of the files that belong to the store.
+func sizes(fs vfs.FS, dir string) (map[string]int64, error) {
+	names, err := fs.List(dir)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]int64{}
+	for _, name := range names {
+		if !isListed(name) && !isTable(name) {
+			continue
+		}
+		info, err := fs.Stat(fs.PathJoin(dir, name))
+		if err != nil {
+			return nil, err
+		}
+		out[name] = info.Size()
+	}
+	return out, nil
+}
+
+func writeList(fs vfs.FS, dir string, list listing) error {
+	b, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	b = append(b, '\n')
+	path := fs.PathJoin(dir, filesNew)
+	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(fmt.Appendf(nil, "%08x\n", crc32.Checksum(b, castagnoli)), b...))
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := fs.Rename(path, fs.PathJoin(dir, filesFile)); err != nil {
+		return err
+	}
+	return syncDir(fs, dir)
+}
