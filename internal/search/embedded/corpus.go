@@ -109,6 +109,9 @@ func (c *corpus) open(q *index.AnalysisQueue) error {
 		found = inspection{}
 	}
 	c.filled = found.filled
+	if err := reopened(c.dir); err != nil {
+		return err
+	}
 	if err := c.start(q); err != nil {
 		return err
 	}
@@ -172,7 +175,10 @@ func (c *corpus) close() error {
 	go func() {
 		done <- c.guard(func() error {
 			<-c.ended
-			return c.scorch.Close()
+			if err := c.scorch.Close(); err != nil || c.unsure || c.options.InMemory {
+				return err
+			}
+			return leave(c.dir)
 		})
 	}()
 	select {

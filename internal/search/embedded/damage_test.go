@@ -129,26 +129,101 @@ func TestFlipped(t *testing.T) {
 	}
 	for round := range 8 {
 		ix, err := damaged(t, func(dir string) { flip(filepath.Join(dir, rootFile), round*7919) })
-		if err != nil {
-			continue
+		wantDamage(t, ix, err)
+	}
+	for round := range 8 { // of a killed process
+		ix, err := damaged(t, func(dir string) {
+			os.Remove(filepath.Join(dir, closedFile))
+			flip(filepath.Join(dir, rootFile), round*7919)
+		})
+		if err == nil {
+			useDamaged(t, ix, round)
 		}
-		for _, q := range []search.Query{{}, {Text: "tex"}, {Text: "texd", Fuzzy: true}, {Text: "v4"}} {
-			q.Index, q.Limit = "plain", 1000
-			ix.Search(t.Context(), q)
+	}
+}
+
+// useDamaged has an index answer and take changes, whatever comes of it.
+func useDamaged(t *testing.T, ix *Index, round int) {
+	t.Helper()
+	for _, q := range []search.Query{{}, {Text: "tex"}, {Text: "texd", Fuzzy: true}, {Text: "v4"}} {
+		q.Index, q.Limit = "plain", 1000
+		ix.Search(t.Context(), q)
+	}
+	done := make(chan bool)
+	go func() {
+		defer close(done)
+		for n := range 5 {
+			ix.Apply(t.Context(), []search.Document{version(n, 6)})
 		}
-		done := make(chan bool)
-		go func() {
-			defer close(done)
-			for n := range 5 {
-				ix.Apply(t.Context(), []search.Document{version(n, 6)})
+		ix.Close()
+	}()
+	select {
+	case <-done:
+	case <-time.After(2 * time.Minute):
+		t.Fatalf("round %d: it hangs", round)
+	}
+}
+
+// TestDamageAnywhere: a closed index of which any file is damaged, anywhere, is refused,
+// or has every document.
+func TestDamageAnywhere(t *testing.T) {
+	dir := t.TempDir()
+	ix := openTest(t, dir, Options{}, plain)
+	for v := 1; v < 3; v++ {
+		for part := range 3 {
+			mustApply(t, ix, version(part*4, v), version(part*4+1, v), version(part*4+2, v), version(part*4+3, v))
+		}
+	}
+	want := count(t, ix, search.Query{Index: "plain", Text: "v2"})
+	if err := ix.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole := map[string][]byte{}
+	entries, err := os.ReadDir(filepath.Join(dir, "plain"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if whole[e.Name()], err = os.ReadFile(filepath.Join(dir, "plain", e.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, b := range whole {
+		checkHarm(t, whole, want, name, nil)
+		for at := 0; at < len(b); at += max(64, len(b)/16&^63) {
+			flipped := append([]byte{}, b...)
+			flipped[at] ^= 1 << (at / 64 % 8)
+			checkHarm(t, whole, want, name, flipped)
+			checkHarm(t, whole, want, name, b[:at:at])
+		}
+	}
+}
+
+// checkHarm opens an index with another content of one file, nil for none.
+func checkHarm(t *testing.T, whole map[string][]byte, want int, name string, b []byte) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "plain"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for other, content := range whole {
+		if other == name {
+			if content = b; b == nil {
+				continue
 			}
-			ix.Close()
-		}()
-		select {
-		case <-done:
-		case <-time.After(2 * time.Minute):
-			t.Fatalf("round %d: it hangs", round)
 		}
+		if err := os.WriteFile(filepath.Join(dir, "plain", other), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ix, err := Open(dir, []search.Schema{plain}, Options{})
+	if err != nil {
+		wantDamage(t, nil, err)
+		return
+	}
+	defer ix.Close()
+	if n := count(t, ix, search.Query{Index: "plain", Text: "v2"}); n != want || n == 0 {
+		t.Errorf("%s, %d bytes of %d: %d documents of %d", name, len(b), len(whole[name]), n, want)
 	}
 }
 

@@ -45,6 +45,9 @@ func inspect(dir string) (inspection, error) {
 	if err != nil {
 		return inspection{}, damage(dir, err)
 	}
+	if err := checkClosed(dir); err != nil {
+		return inspection{}, damage(dir, err)
+	}
 	path := filepath.Join(dir, rootFile)
 	info, err := os.Stat(path)
 	if err != nil {
