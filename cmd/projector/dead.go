@@ -45,7 +45,8 @@ func (deadList) Help() string {
 	return `Prints a line for each: id, kind, what it was for, where it came from, the reason.
 Kinds are record (a replay cannot use it), image (a derivation cannot use it),
 parked (waits in the queue of a target), publish, row, set and told (a table refused
-it), document (an index refused it) and gap (records that the stream no longer had).
+it), document (an index refused it), number (no DynamoDB number can hold a sum or a
+mean; it goes by itself when one can) and gap (records that the stream no longer had).
 
   projector dead list gallery
   projector dead list gallery -o jsonl`

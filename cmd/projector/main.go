@@ -97,7 +97,7 @@ func codeOf(err error) (code int, ok bool) {
 	if errors.As(err, &damage) {
 		return cli.Mistake, true
 	}
-	return cli.Check, errors.Is(err, runner.ErrNoRetry)
+	return cli.Check, errors.Is(err, runner.ErrNoRetry) || errors.Is(err, runner.ErrStands)
 }
 
 // data is the flags that say where rows and documents are.

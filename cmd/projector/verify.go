@@ -24,6 +24,9 @@ core rows. Prints what differs and exits with 1 when anything does. On AWS, wher
 others write and derive meanwhile, it applies nothing, and prints what differs in
 the same way twice, some seconds apart.
 
+A sum or a mean that no DynamoDB number can hold is printed as "cannot be computed".
+That is no difference: the attribute is absent until the rows behind it are corrected.
+
   projector verify gallery --data ./data`
 }
 
@@ -59,14 +62,36 @@ func (c *verifyCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
+	c.cannot(p, v.Unshown)
 	if c.Output == "json" {
-		json.NewEncoder(p.stdout).Encode(map[string]any{"checked": v.Checked, "differences": append([]verify.Difference{}, found...)})
+		all := map[string]any{"checked": v.Checked, "differences": append([]verify.Difference{}, found...)}
+		if len(v.Unshown) > 0 {
+			all["cannotBeComputed"] = v.Unshown
+		}
+		json.NewEncoder(p.stdout).Encode(all)
 	}
-	fmt.Fprintf(p.stderr, "%d derived values checked, %d differ\n", v.Checked, n)
+	fmt.Fprintf(p.stderr, "%d derived values checked, %d differ", v.Checked, n)
+	if len(v.Unshown) > 0 {
+		fmt.Fprintf(p.stderr, ", %d cannot be computed", len(v.Unshown))
+	}
+	fmt.Fprintln(p.stderr)
 	if n > 0 {
 		return failed(exitCheck)
 	}
 	return nil
+}
+
+// cannot prints the values that no number can hold. They are no differences: their rows
+// rightly do not show them.
+func (c *verifyCommand) cannot(p *program, values []verify.Unshown) {
+	for _, u := range values {
+		switch c.Output {
+		case "text":
+			fmt.Fprintf(p.stdout, "%s of %s: %s\n", u.Derivation, u.Row, u.Why)
+		case "jsonl":
+			json.NewEncoder(p.stdout).Encode(u)
+		}
+	}
 }
 
 // meanwhile is how long what is derived may take to follow what was written.

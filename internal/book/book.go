@@ -36,9 +36,11 @@
 //
 //	p:LANE   position of the last record of that lane in the accumulators
 //	a:ATTR   a count or a sum; c:ATTR the count beside a mean's sum
+//	a+N:ATTR the digits of a sum that are too far up or down for a:ATTR: see bands.go
 //	d:ATTR:V how many rows hold the value V, for a distinct
 //	n        version of the book, which the target publishes as attribute "weir"
 //	q        how many parked effects wait for this target; absent or 0 when none
+//	u        the dead letter that says which sums cannot be shown; absent when none
 package book
 
 import (
@@ -88,6 +90,7 @@ const (
 	Position  = "p"
 	Count     = "n"
 	Parked    = "q"
+	Unshown   = "u"
 	Expiry    = "x"
 	Told      = "v" // of a fact; absent when it was taken back
 )
@@ -109,7 +112,8 @@ func Values(attr string) string { return "d:" + attr + ":" }
 
 // IsSum reports whether an attribute of a book is an accumulator, of whichever kind.
 func IsSum(name string) bool {
-	return strings.HasPrefix(name, Sum("")) || strings.HasPrefix(name, Rows("")) || strings.HasPrefix(name, "d:")
+	_, _, sum := Band(name)
+	return sum || strings.HasPrefix(name, Rows("")) || strings.HasPrefix(name, "d:")
 }
 
 // Table describes our table.

@@ -354,10 +354,11 @@ func (t *Table) sortByKind() {
 
 // Match reports whether the row is one of this entity.
 func (e *Entity) Match(row value.Item) bool {
-	return Holds(e.Where, row) && e.matchKey(row)
+	return Holds(e.Where, row) && e.MatchKey(row)
 }
 
-func (e *Entity) matchKey(row value.Item) bool {
+// MatchKey reports whether the templates of the primary key match the row's.
+func (e *Entity) MatchKey(row value.Item) bool {
 	var buf [maxNames]string
 	for _, k := range e.PrimaryKey() {
 		v := row.Get(k.Attr.Name)

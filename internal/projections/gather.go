@@ -1,7 +1,6 @@
 package projections
 
 import (
-	"fmt"
 	"slices"
 
 	"weir/internal/book"
@@ -52,8 +51,8 @@ type Step struct {
 }
 
 // Total sums the steps: the amount for each accumulator, in the order in which
-// they first appear. The error is value.ErrNumber: no number can hold the sum.
-func (t *Target) Total() ([]value.Attr, error) {
+// they first appear.
+func (t *Target) Total() []value.Attr {
 	var adds []Add
 	for _, s := range t.Steps {
 		adds = append(adds, s.Adds...)
@@ -61,36 +60,22 @@ func (t *Target) Total() ([]value.Attr, error) {
 	return Sum(adds)
 }
 
-// Sum adds up amounts for the same accumulator. Their order makes no difference, nor
-// how large the sums on the way are.
-func Sum(adds []Add) ([]value.Attr, error) {
+// Sum adds up amounts for the same accumulator. Their order makes no difference.
+func Sum(adds []Add) []value.Attr {
 	var out []value.Attr
-	var rest [][]value.Value // amounts that did not simply add up
 	at := make(map[string]int, 4)
 	for _, a := range adds {
 		i, ok := at[a.Field]
-		if !ok {
-			at[a.Field] = len(out)
-			out, rest = append(out, value.Attr{Name: a.Field, Value: a.Amount}), append(rest, nil)
-			continue
+		if ok {
+			if sum, err := value.AddNumbers(out[i].Value, a.Amount); err == nil {
+				out[i].Value = sum
+				continue
+			} // else not in 10^15 rows: the store refuses an accumulator that is added to twice
 		}
-		if sum, err := value.AddNumbers(out[i].Value, a.Amount); err == nil {
-			out[i].Value = sum
-		} else {
-			rest[i] = append(rest[i], a.Amount)
-		}
+		at[a.Field] = len(out)
+		out = append(out, value.Attr{Name: a.Field, Value: a.Amount})
 	}
-	for i, more := range rest {
-		if more == nil {
-			continue
-		}
-		sum, err := value.SumNumbers(append(more, out[i].Value))
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", out[i].Name, err)
-		}
-		out[i].Value = sum
-	}
-	return out, nil
+	return slices.DeleteFunc(out, func(a value.Attr) bool { return a.Value.Sign() == 0 })
 }
 
 // Gather folds the changes of one lane, which are in the order of its stream.

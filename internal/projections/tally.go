@@ -2,6 +2,7 @@ package projections
 
 import (
 	"fmt"
+	"strings"
 
 	"weir/internal/book"
 	"weir/internal/model"
@@ -80,10 +81,14 @@ func contribute(e *Effects, src *model.Source, row value.Item, take bool) {
 			add.Field = book.Rows(t.Attr)
 			e.Adds = append(e.Adds, add)
 		}
-		add.Field, add.Amount = book.Sum(t.Attr), amount
 		if take {
-			add.Amount = value.Negate(amount)
+			amount = value.Negate(amount)
 		}
+		for _, part := range book.Split(t.Attr, amount) {
+			add.Field, add.Amount = part.Name, part.Value
+			e.Adds = append(e.Adds, add)
+		}
+		return
 	}
 	e.Adds = append(e.Adds, add)
 }
@@ -137,7 +142,7 @@ func net(adds []Add, e *Effects) []Add {
 			continue
 		}
 		sum, err := value.AddNumbers(out[i].Amount, a.Amount)
-		if err != nil { // new − old does not fit 38 digits: let the store refuse the two one by one
+		if err != nil { // not in 10^15 rows: let the store refuse the two one by one
 			out = append(out, a)
 			continue
 		}
@@ -157,43 +162,82 @@ func SameRow(a, b store.Ref) bool {
 	return a.Table == b.Table && value.Equal(a.Key.Partition, b.Key.Partition) && value.Equal(a.Key.Sort, b.Key.Sort)
 }
 
-// Published is what a target row shows of its book: an attribute for each tally
-// that is not hidden, Missing for the mean of nothing. A nil book is one in which
-// nothing was ever counted.
-func Published(e *model.Entity, b value.Item) ([]value.Attr, error) {
-	var out []value.Attr
+// Unshown says that a target cannot show a sum or a mean, since no number can hold it.
+type Unshown struct {
+	Tally *model.Tally
+	Why   error
+}
+
+func (u *Unshown) String() string { return "cannot be computed: " + u.Why.Error() }
+
+// CannotShow says which values of a ledger a target of the entity cannot show; "" where
+// it can show all. Another number of the same kind changes nothing about it.
+func CannotShow(e *model.Entity, ledger value.Item) string {
+	if e == nil {
+		return ""
+	}
+	_, cannot := Published(e, ledger)
+	if len(cannot) == 0 {
+		return ""
+	}
+	var names []string
+	for i := range cannot {
+		names = append(names, cannot[i].Tally.Name)
+	}
+	return "cannot be computed: " + strings.Join(names, ", ") + "; verify says why, and all else of the row is right"
+}
+
+// SaidUnshown is what a ledger has said of what cannot be shown: the id of the dead
+// letter, and its reason.
+func SaidUnshown(ledger value.Item) (id, why string) {
+	id, why, _ = strings.Cut(ledger.Get(book.Unshown).Text(), " ")
+	return id, why
+}
+
+// Published is what a target row shows of its ledger: an attribute for each tally
+// that is not hidden, Missing for the mean of nothing, and for what no number can
+// hold. The rest of the target is as if that one were not there. A nil ledger is one
+// in which nothing was ever counted.
+func Published(e *model.Entity, b value.Item) (out []value.Attr, cannot []Unshown) {
 	for _, t := range e.Values {
 		if t.Hidden || t.Kind == model.Set {
 			continue
 		}
 		v, err := publish(t, b)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", t.Name, err)
+			cannot = append(cannot, Unshown{t, err})
 		}
 		out = append(out, value.Attr{Name: t.Attr, Value: v})
 	}
-	return out, nil
+	return out, cannot
 }
 
 func publish(t *model.Tally, b value.Item) (value.Value, error) {
 	switch t.Kind {
 	case model.Distinct:
 		return value.OfInt(int64(len(DistinctValues(t, b)))), nil
-	case model.Mean:
-		rows := b.Get(book.Rows(t.Attr))
-		if rows.IsMissing() || rows.Sign() == 0 {
-			return value.Value{}, nil
-		}
-		sum := b.Get(book.Sum(t.Attr))
-		if sum.IsMissing() {
-			sum = value.OfInt(0)
-		}
-		return value.Mean(sum, rows, t.Round)
+	case model.Mean, model.Sum:
+		return total(t, b)
 	}
 	if v := b.Get(book.Sum(t.Attr)); !v.IsMissing() {
 		return v, nil
 	}
 	return value.OfInt(0), nil
+}
+
+// total is what a ledger's sum comes to, or the mean of it, Missing for that of nothing.
+func total(t *model.Tally, b value.Item) (value.Value, error) {
+	sum, err := book.Total(t.Attr, b)
+	switch rows := b.Get(book.Rows(t.Attr)); {
+	case err != nil:
+		return value.Value{}, err
+	case t.Kind == model.Sum:
+		return sum.Number()
+	case rows.Kind() != value.Number || rows.Sign() == 0:
+		return value.Value{}, nil
+	default:
+		return sum.Mean(rows, t.Round)
+	}
 }
 
 // DistinctValues are the values that at least one row holds, in order.

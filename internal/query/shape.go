@@ -1,6 +1,8 @@
 package query
 
 import (
+	"slices"
+
 	"weir/internal/book"
 	"weir/internal/model"
 	"weir/internal/value"
@@ -12,6 +14,7 @@ type shape struct {
 	hidden map[string]bool
 	flags  []string
 	zeros  []string // derived attributes that are 0 where they are absent
+	sums   []string // those that are so only as long as nothing was shown on the row
 }
 
 // newShape is the shape of an entity's rows; of sparse ones there are only keys.
@@ -26,7 +29,11 @@ func newShape(e *model.Entity, sparse bool) shape {
 		}
 	}
 	for _, t := range e.Values {
-		if !sparse && !t.Hidden && t.Kind != model.Mean && t.Kind != model.Set {
+		switch {
+		case sparse || t.Hidden || t.Kind == model.Mean || t.Kind == model.Set:
+		case t.Kind == model.Sum:
+			s.sums = append(s.sums, t.Attr)
+		default:
 			s.zeros = append(s.zeros, t.Attr)
 		}
 	}
@@ -41,7 +48,11 @@ func (s *shape) outside(row value.Item) value.Item {
 			changed = append(changed, value.Attr{Name: name, Value: value.OfBool(v.Text() == "true")})
 		}
 	}
-	for _, name := range s.zeros {
+	zeros := s.zeros
+	if row.Get(book.Version).Kind() != value.Number { // else no number can hold a sum that is absent
+		zeros = slices.Concat(zeros, s.sums)
+	}
+	for _, name := range zeros {
 		if !row.Has(name) {
 			changed = append(changed, value.Attr{Name: name, Value: value.OfInt(0)})
 		}

@@ -203,7 +203,7 @@ type mending struct {
 
 // became notes what became of a thing. Errors that are about it alone leave it.
 func (m *mending) became(t *thing, done, differs bool, err error) error {
-	for _, why := range []error{runner.ErrParked, runner.ErrNotOurs, runner.ErrDamaged, runner.ErrLag, store.ErrRefused, search.ErrRefused, value.ErrNumber, ErrFunction, ErrBeyond} {
+	for _, why := range []error{runner.ErrParked, runner.ErrNotOurs, runner.ErrDamaged, runner.ErrLag, store.ErrRefused, search.ErrRefused, ErrFunction, ErrBeyond} {
 		if errors.Is(err, why) {
 			for _, d := range t.differences {
 				m.round.Left = append(m.round.Left, Left{d, err})
@@ -307,11 +307,8 @@ func (m *mending) note(ctx context.Context, t *thing) (err error) {
 func (m *mending) count(ctx context.Context, t *thing, count verify.Count, places []runner.Place) (done, differs bool, err error) {
 	switch t.Kind {
 	case verify.Book:
-		sums, ok := count.Sums(t.Name)
-		if !ok {
-			return false, true, fmt.Errorf("no number can hold it: %w", value.ErrNumber)
-		}
-		return m.Runner.RepairBook(ctx, m.ref(t), t.row, sums, places)
+		target, e, sums := count.Ledger(t.Name)
+		return m.Runner.RepairBook(ctx, m.ref(t), target, e, t.row, sums, places)
 	case verify.Set:
 		return m.Runner.RepairSet(ctx, t.Entity, t.Row, book.Nodes(m.Runner.Model.Name)+t.Name, t.nodes, count.Members(t.Name), places)
 	case verify.Told:

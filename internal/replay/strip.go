@@ -57,10 +57,8 @@ func (s stripped) dress(now value.Item, m mark) value.Item {
 		}
 	}
 	if s.entity != nil && len(s.entity.Values)+len(s.entity.Steps) > 0 && !counted {
-		zero, err := projections.Published(s.entity, nil)
-		if err == nil {
-			attrs = append(append(attrs, zero...), value.Attr{Name: book.Version, Value: value.OfInt(0)})
-		}
+		zero, _ := projections.Published(s.entity, nil)
+		attrs = append(append(attrs, zero...), value.Attr{Name: book.Version, Value: value.OfInt(0)})
 	}
 	return projections.Keep(s.entity, s.row, now).With(attrs...)
 }

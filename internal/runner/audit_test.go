@@ -30,6 +30,9 @@ func (h *harness) audit() string {
 	if err != nil {
 		return err.Error()
 	}
+	for _, u := range v.Unshown {
+		out = append(out, fmt.Sprintf("%s of %s: %s", u.Derivation, u.Row, u.Why))
+	}
 	out = append(out, h.onePass()...)
 	if h.index != nil {
 		out = append(out, h.words()...)

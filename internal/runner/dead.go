@@ -26,6 +26,7 @@ type DeadKind string
 const (
 	DeadParked   DeadKind = "parked"   // an effect on a target that waits in order behind one that was refused
 	DeadPublish  DeadKind = "publish"  // a target's row refused the value its book holds
+	DeadNumber   DeadKind = "number"   // a sum or a mean that no number can hold; it goes by itself when one can
 	DeadRow      DeadKind = "row"      // a row of ours that the table refused
 	DeadSet      DeadKind = "set"      // a row that refused to show its part of a set
 	DeadTold     DeadKind = "told"     // a row for a follower that the table refused
@@ -252,7 +253,14 @@ func (r *Runner) deadOf(row value.Item) Dead {
 	parts, _ := row.Get("parts").Int64()
 	d.parts = int(parts)
 	for adds, i := row.Get("adds"), 0; i+1 < adds.Len(); i += 2 {
-		d.Adds = append(d.Adds, projections.Add{Target: d.Row, Field: adds.At(i).Text(), Amount: adds.At(i + 1)})
+		add := value.Attr{Name: adds.At(i).Text(), Value: adds.At(i + 1)}
+		parts := []value.Attr{add}
+		if attr, exp, ok := book.Band(add.Name); ok && exp == 0 { // kept before there were bands
+			parts = book.Split(attr, add.Value)
+		}
+		for _, part := range parts {
+			d.Adds = append(d.Adds, projections.Add{Target: d.Row, Field: part.Name, Amount: part.Value})
+		}
 	}
 	if us, ok := row.Get("time").Int64(); ok {
 		d.Time = time.UnixMicro(us).UTC()

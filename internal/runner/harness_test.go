@@ -198,6 +198,7 @@ var atRecord = regexp.MustCompile(`\$at\((\d+)\)`)
 //
 //	put TABLE {row} | create TABLE {row} (where there is none) | set TABLE {key} {attributes} | delete TABLE {key}
 //	for 1..N LINE     the line N times, $i in it being 1 to N
+//	ledger TABLE {key} {attributes}      somebody writes into the ledger of a target
 //	back N            the row of record N as that record left it, bookkeeping and all
 //
 // A null in set takes the attribute away; {"$noise": N} is a string of N letters
@@ -245,6 +246,9 @@ func (h *harness) writeRow(t *model.Table, op string, items []value.Item) error 
 		return fmt.Errorf("no key of %s in %v", t.Name, items[0])
 	}
 	w := store.Write{Ref: store.Ref{Table: t.Name, Key: key}}
+	if op == "ledger" {
+		w.Ref, op = book.Of(h.model.Name, w.Ref), "set"
+	}
 	switch op {
 	case "put":
 		w.Put = items[0]

@@ -88,7 +88,7 @@ func (r *Runner) lookOnce(ctx context.Context, refs []store.Ref, books []value.I
 	var of []int
 	for j, i := range todo {
 		switch err := errs[j]; {
-		case errors.Is(err, store.ErrRefused) || errors.Is(err, value.ErrNumber):
+		case errors.Is(err, store.ErrRefused):
 			refused[i] = err
 		case err != nil:
 			return nil, err
@@ -175,10 +175,7 @@ func (r *Runner) lookWrite(ctx context.Context, e *model.Entity, target store.Re
 	if err != nil {
 		return store.Write{}, err
 	}
-	shown, err := projections.Published(e, b)
-	if err != nil {
-		return store.Write{}, err
-	}
+	shown, _ := projections.Published(e, b)
 	wr := store.Write{Ref: target, Return: true, If: store.Cond{r.present(target.Table)}}
 	for _, name := range projections.Basis(e) {
 		is, will := row.Get(name), want.Get(name)

@@ -53,20 +53,16 @@ func (w *work) countSome(ctx context.Context, t *projections.Target, tries int) 
 	}
 	steps := t.Steps[:min(marksAtOnce, len(t.Steps))]
 	part := projections.Target{Steps: steps}
-	total, err := part.Total()
-	if err != nil {
-		return w.park(ctx, t, err.Error())
-	}
 	ops := []store.Op{{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1), From: value.OfInt(w.Now().UnixMicro())}}
-	for _, a := range total {
+	for _, a := range part.Total() {
 		ops = append(ops, store.Op{Kind: store.Add, Attr: a.Name, Value: a.Value})
 	}
-	err = w.Store.Transact(ctx, append(w.marks(t, steps), store.Write{
+	err := w.Store.Transact(ctx, append(w.marks(t, steps), store.Write{
 		Ref: book.Of(w.Model.Name, t.Row), Ops: ops, If: store.Cond{open()},
 	}))
 	switch {
 	case errors.Is(err, store.ErrRefused):
-		return w.park(ctx, t, err.Error())
+		_, err = w.uncounted(ctx, t, err, nil)
 	case errors.Is(err, store.ErrCondition):
 		return w.countedMarked(ctx, t, tries, err)
 	case err == nil:

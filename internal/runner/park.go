@@ -181,6 +181,8 @@ func (r *Runner) Retry(ctx context.Context, id string) (done int, err error) {
 	switch d.Kind {
 	case DeadParked, DeadPublish:
 		return r.retryTarget(ctx, d.Row)
+	case DeadNumber:
+		return r.retryUnshown(ctx, &d)
 	case DeadRow, DeadDocument:
 		err = r.refold(ctx, &d)
 	case DeadSet:
@@ -286,7 +288,7 @@ func (r *Runner) retryTarget(ctx context.Context, target store.Ref) (done int, e
 func (r *Runner) unqueue(ctx context.Context, queue []Dead, publish Dead, standing bool) (n int, err error) {
 	n = min(len(queue), store.MaxTransact-2)
 	err = r.applyQueued(ctx, queue[:n], publish, standing)
-	if n > 1 && (errors.Is(err, store.ErrRefused) || errors.Is(err, value.ErrNumber) || errors.Is(err, store.ErrCondition)) {
+	if n > 1 && (errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrCondition)) {
 		n = 1
 		err = r.applyQueued(ctx, queue[:n], publish, standing)
 	}
@@ -318,47 +320,17 @@ func (r *Runner) applyQueued(ctx context.Context, queue []Dead, publish Dead, st
 	}
 	w := r.unpark(queue[0].Row, out)
 	w.Ops = append(w.Ops, store.Op{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())})
-	total, err := projections.Sum(adds)
-	if err != nil {
-		return r.setQueued(ctx, adds, w, ws)
-	}
-	for _, a := range total {
+	for _, a := range projections.Sum(adds) {
 		w.Ops = append(w.Ops, store.Op{Kind: store.Add, Attr: a.Name, Value: a.Value})
 	}
-	return r.Store.Transact(ctx, append(ws, w))
-}
-
-// setQueued applies amounts of which no number can hold the sum, while one can hold
-// what they make of the book: 1E-20 becomes -1E+20. It does so again where the book was
-// written meanwhile.
-func (r *Runner) setQueued(ctx context.Context, adds []projections.Add, w store.Write, ws []store.Write) error {
-	ops := w.Ops
-	for noted := (value.Value{}); ; {
-		rows, err := r.get(ctx, []store.Ref{w.Ref})
-		if err != nil {
+	ws = append(ws, w)
+	for {
+		err := r.Store.Transact(ctx, ws)
+		if !errors.Is(err, store.ErrRefused) {
 			return err
 		}
-		has := rows[0].Get(book.Count)
-		if !noted.IsMissing() && value.Equal(has, noted) {
-			return store.ErrCondition // it was not the book that had changed
-		}
-		noted = has
-		all := slices.Clone(adds)
-		for _, a := range rows[0] {
-			if slices.ContainsFunc(adds, func(add projections.Add) bool { return add.Field == a.Name }) {
-				all = append(all, projections.Add{Field: a.Name, Amount: a.Value})
-			}
-		}
-		total, err := projections.Sum(all)
-		if err != nil {
-			return err
-		}
-		w.Ops, w.If = slices.Clone(ops), store.Cond{{store.AsRead(book.Count, rows[0].Get(book.Count))}}
-		for _, a := range total {
-			w.Ops = append(w.Ops, set(a.Name, a.Value))
-		}
-		if err := r.Store.Transact(ctx, append(slices.Clone(ws), w)); !errors.Is(err, store.ErrCondition) {
-			return err
+		if spread, failed := r.respread(ctx, w.Ref); failed != nil || !spread {
+			return errors.Join(err, failed)
 		}
 	}
 }
@@ -366,7 +338,10 @@ func (r *Runner) setQueued(ctx context.Context, adds []projections.Add, w store.
 // show publishes a target's book.
 func (r *Runner) show(ctx context.Context, target store.Ref) error {
 	rows, err := r.get(ctx, []store.Ref{target, book.Of(r.Model.Name, target)})
-	if err != nil || rows[0] == nil {
+	if err != nil {
+		return err
+	}
+	if err := r.unshown(ctx, book.Of(r.Model.Name, target), target, r.publisher(target), rows[1]); err != nil || rows[0] == nil {
 		return err
 	}
 	e := r.Model.Table(target.Table).Classify(rows[0])
@@ -380,9 +355,9 @@ func (r *Runner) show(ctx context.Context, target store.Ref) error {
 		}
 		return err
 	}
-	wr, err := PublishWrite(r.Model, target, e, rows[1])
-	if err != nil || len(wr.Ops) == 0 {
-		return err
+	wr := PublishWrite(target, e, rows[1])
+	if len(wr.Ops) == 0 {
+		return nil
 	}
 	wr.Return = true
 	out, err := r.write(ctx, []store.Write{wr})

@@ -190,9 +190,25 @@ func (r *Runner) did(ctx context.Context, w store.Write) (bool, error) {
 	return out[0].Err == nil, nil
 }
 
-// RepairBook makes a book hold sums, and nothing else. done is false where it is not
-// as it was noted any more; differs is false where nothing had to be done.
-func (r *Runner) RepairBook(ctx context.Context, ref store.Ref, noted, sums value.Item, places []Place) (done, differs bool, err error) {
+// RepairBook makes a book hold sums, and nothing else, and its dead letter say which of
+// them cannot be shown on the target, of the entity e; e is nil where nothing counts
+// there. done is false where it is not as it was noted any more; differs is false where
+// nothing had to be done.
+func (r *Runner) RepairBook(ctx context.Context, ref, target store.Ref, e *model.Entity, noted, sums value.Item, places []Place) (done, differs bool, err error) {
+	if done, differs, err = r.repairSums(ctx, ref, noted, sums, places); err != nil || !done {
+		return done, differs, err
+	}
+	now, err := r.get(ctx, []store.Ref{ref})
+	if err != nil {
+		return false, true, err
+	}
+	if _, said := projections.SaidUnshown(now[0]); said == projections.CannotShow(e, now[0]) {
+		return true, differs, nil
+	}
+	return true, true, r.unshown(ctx, ref, target, e, now[0])
+}
+
+func (r *Runner) repairSums(ctx context.Context, ref store.Ref, noted, sums value.Item, places []Place) (done, differs bool, err error) {
 	var ops []store.Op
 	for _, a := range noted {
 		if book.IsSum(a.Name) && !sums.Has(a.Name) && a.Value.Sign() != 0 {

@@ -46,6 +46,13 @@ func (w *work) tallies(ctx context.Context) error {
 	if err := w.prune(ctx, books); err != nil {
 		return err
 	}
+	for _, t := range w.Targets {
+		if b, ok := books[t]; ok {
+			if err := w.unshown(ctx, book.Of(w.Model.Name, t.Row), t.Row, t.Entity, b); err != nil {
+				return err
+			}
+		}
+	}
 	for t := range books { // such a row shows all that is derived on it at once
 		if len(t.Entity.Steps) > 0 {
 			t.Look = t.Look || projections.Publishes(t.Entity)
@@ -64,14 +71,7 @@ func (w *work) count(ctx context.Context, targets []*projections.Target, books m
 	ws := make([]store.Write, 0, len(targets))
 	sent := make([]*projections.Target, 0, len(targets))
 	for _, t := range targets {
-		total, err := t.Total()
-		if err != nil {
-			if err := w.park(ctx, t, err.Error()); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		ws = append(ws, w.countWrite(t, total))
+		ws = append(ws, w.countWrite(t, t.Total()))
 		sent = append(sent, t)
 	}
 	if err := w.fresh(); err != nil {
@@ -86,7 +86,7 @@ func (w *work) count(ctx context.Context, targets []*projections.Target, books m
 		case out[i].Err == nil:
 			books[t] = out[i].Row
 		case errors.Is(out[i].Err, store.ErrRefused):
-			err = w.park(ctx, t, out[i].Err.Error())
+			again, err = w.uncounted(ctx, t, out[i].Err, again)
 		default:
 			again, err = w.counted(ctx, t, out[i].Row, books, again)
 		}
@@ -95,6 +95,19 @@ func (w *work) count(ctx context.Context, targets []*projections.Target, books m
 		}
 	}
 	return again, nil
+}
+
+// uncounted makes room in a ledger that refused the steps, or parks them where that
+// is not why.
+func (w *work) uncounted(ctx context.Context, t *projections.Target, refused error, again []*projections.Target) ([]*projections.Target, error) {
+	spread, err := w.respread(ctx, book.Of(w.Model.Name, t.Row))
+	switch {
+	case err != nil:
+		return again, err
+	case spread:
+		return append(again, t), nil
+	}
+	return again, w.park(ctx, t, refused.Error())
 }
 
 // countWrite is statement 1: the book takes the sum of the steps, unless it has
@@ -169,13 +182,7 @@ func (w *work) publish(ctx context.Context, books map[*projections.Target]value.
 		if !ok {
 			continue
 		}
-		wr, err := PublishWrite(w.Model, t.Row, t.Entity, b)
-		if err != nil {
-			if err := w.parkTarget(ctx, t, err.Error()); err != nil {
-				return err
-			}
-			continue
-		}
+		wr := PublishWrite(t.Row, t.Entity, b)
 		if len(wr.Ops) == 0 || t.Check && shows(t.Image, &wr) {
 			continue
 		}
@@ -216,10 +223,7 @@ func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity,
 	if err != nil {
 		return err
 	}
-	wr, err := PublishWrite(r.Model, target, e, rows[0])
-	if err != nil {
-		return err
-	}
+	wr := PublishWrite(target, e, rows[0])
 	wr.If = store.Cond{{{Attr: book.Version, Is: store.Eq, Value: shown}}}
 	out, err := r.write(ctx, []store.Write{wr})
 	if err == nil && errors.Is(out[0].Err, store.ErrRefused) {
@@ -250,10 +254,10 @@ func shows(row value.Item, wr *store.Write) bool {
 // and shows nothing newer; where it shows the same, nothing is changed, and no
 // record comes of it. It has no Ops when the entity shows nothing. A target
 // that is not there is no failure: its own record, when it comes, makes us publish.
-func PublishWrite(m *model.Model, target store.Ref, e *model.Entity, b value.Item) (store.Write, error) {
-	attrs, err := projections.Published(e, b)
-	if err != nil || len(attrs) == 0 {
-		return store.Write{}, err
+func PublishWrite(target store.Ref, e *model.Entity, b value.Item) store.Write {
+	attrs, _ := projections.Published(e, b)
+	if len(attrs) == 0 {
+		return store.Write{}
 	}
 	n := versionOf(b)
 	wr := store.Write{Ref: target}
@@ -265,5 +269,5 @@ func PublishWrite(m *model.Model, target store.Ref, e *model.Entity, b value.Ite
 		{{Attr: e.Table.Key.Partition.Name, Is: store.Exists}},
 		{{Attr: book.Version, Is: store.Absent}, {Attr: book.Version, Is: store.Le, Value: n}},
 	}
-	return wr, nil
+	return wr
 }

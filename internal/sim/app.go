@@ -60,8 +60,7 @@ type snapshot struct {
 func newApp(w *world) *app {
 	a := &app{world: w, own: map[string]*ownRow{}, touched: map[string]bool{}, hot: map[*model.Entity]value.Item{}}
 	a.words = newWords(w.model, newDice(w.seed, "words", 0))
-	wild := slices.Contains(a.words.numbers, wildNumbers[0]) // of a long queue no part may have a sum
-	a.mass = newDice(w.seed, "mass", 0).chance(0.06) && !wild
+	a.mass = newDice(w.seed, "mass", 0).chance(0.06)
 	for _, e := range w.model.Entities {
 		if !e.Derived && slices.Contains(w.model.Tables, e.Table) {
 			a.entities = append(a.entities, e)

@@ -93,7 +93,7 @@ func (w *world) queue(who string, key store.Key, old, now value.Item) {
 // counts reports whether a book has other sums than it had.
 func counts(old, now value.Item) bool {
 	for _, a := range now {
-		if kind, _, _ := strings.Cut(a.Name, ":"); (kind == "a" || kind == "c" || kind == "d") && !value.Equal(a.Value, old.Get(a.Name)) {
+		if book.IsSum(a.Name) && !value.Equal(a.Value, old.Get(a.Name)) {
 			return true
 		}
 	}

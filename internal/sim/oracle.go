@@ -10,6 +10,7 @@ import (
 
 	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/runner"
 	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -255,6 +256,7 @@ func from(to []model.Assign, row value.Item) func(string) value.Value {
 
 // sums is what is tallied on one row.
 type sums struct {
+	entity *model.Entity
 	table  *model.Table
 	key    store.Key
 	rows   map[*model.Tally]int64
@@ -275,7 +277,8 @@ func (t *truth) count(rows []*known) {
 	t.rows, t.order = map[string]*known{}, nil
 	for _, k := range rows {
 		k.image = t.moved(k, rows)
-		for _, a := range shown(k.entity, tallies[k.name()]) {
+		attrs, _ := shown(k.entity, tallies[k.name()])
+		for _, a := range attrs {
 			k.image = k.image.With(a)
 		}
 		t.order = append(t.order, k.name())
@@ -301,7 +304,7 @@ func (t *truth) tally(all map[string]*sums, s *model.Source, row value.Item) {
 	name := refName(store.Ref{Table: s.Tally.Target.Table.Name, Key: key})
 	to := all[name]
 	if to == nil {
-		to = &sums{s.Tally.Target.Table, key, map[*model.Tally]int64{}, map[*model.Tally]*big.Rat{}, map[*model.Tally]map[string]int{}}
+		to = &sums{s.Tally.Target, s.Tally.Target.Table, key, map[*model.Tally]int64{}, map[*model.Tally]*big.Rat{}, map[*model.Tally]map[string]int{}}
 		all[name] = to
 	}
 	switch s.Tally.Kind {
@@ -331,10 +334,12 @@ func rat(v value.Value) *big.Rat {
 	return r
 }
 
-// shown is what a row shows of its sums: nothing was counted where there are none.
-func shown(e *model.Entity, s *sums) (out []value.Attr) {
+// shown is what a row shows of its sums: nothing was counted where there are none. Of
+// what no number can hold it shows nothing, and all is not well.
+func shown(e *model.Entity, s *sums) (out []value.Attr, well bool) {
+	well = true
 	if e == nil {
-		return nil
+		return nil, well
 	}
 	if s == nil {
 		s = &sums{}
@@ -352,19 +357,21 @@ func shown(e *model.Entity, s *sums) (out []value.Attr) {
 			v = value.OfInt(0)
 		case t.Kind == model.Sum:
 			v = number(s.sum[t], 60)
+			well = well && !v.IsMissing()
 		case s.rows[t] > 0:
 			v = number(new(big.Rat).Quo(s.sum[t], new(big.Rat).SetInt64(s.rows[t])), t.Round)
+			well = well && !v.IsMissing()
 		}
 		out = append(out, value.Attr{Name: t.Attr, Value: v})
 	}
-	return out
+	return out, well
 }
 
-// number rounds half away from zero.
+// number rounds half away from zero; Missing is that no number can hold it.
 func number(r *big.Rat, places int) value.Value {
 	v, err := value.NumberFrom(r.FloatString(places))
 	if err != nil {
-		return value.OfString("no number: " + r.String())
+		return value.Value{}
 	}
 	return v
 }
@@ -527,6 +534,38 @@ func (t *truth) state() {
 		})
 	}
 	t.documents()
+	if t.differ == nil {
+		t.unshown(kept)
+	}
+}
+
+// unshown holds the dead letters that say of sums that no number can hold them against
+// the rows, both ways.
+func (t *truth) unshown(kept map[string]bool) {
+	said := map[string]bool{}
+	for _, d := range t.letters() {
+		if mt := t.base.tables[d.Get("t").Text()]; mt != nil && runner.DeadKind(d.Get("kind").Text()) == runner.DeadNumber {
+			key, _ := mt.KeyOf(d.Get("key").Item())
+			said[refName(store.Ref{Table: mt.Name, Key: key})] = true
+		}
+	}
+	for name, s := range t.members {
+		_, well := shown(s.entity, s)
+		if !well {
+			t.counted["sums that no number can hold"]++
+		}
+		switch {
+		case kept[name]:
+		case well && said[name]:
+			t.fail(Doubled, "dead letter: what is derived on %s can be shown, and it is said that it cannot", name)
+		case !well && !said[name]:
+			t.fail(Lost, "dead letter: what is derived on %s cannot be shown, and nothing says so", name)
+		}
+		delete(said, name)
+	}
+	for name := range said {
+		t.fail(Doubled, "dead letter: nothing is derived on %s, and it is said that it cannot be shown", name)
+	}
 }
 
 // differs is what one row has otherwise than another.

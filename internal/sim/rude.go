@@ -5,6 +5,7 @@ import (
 
 	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -85,7 +86,7 @@ func (a *app) older(d *dice) bool {
 func (a *app) misstate(d *dice) bool {
 	var rows []*ownRow
 	for _, o := range a.standing(nil) {
-		if e := o.table.Classify(o.image); e != nil && len(shown(e, nil)) > 0 {
+		if e := o.table.Classify(o.image); e != nil && projections.Publishes(e) {
 			rows = append(rows, o)
 		}
 	}
@@ -93,7 +94,8 @@ func (a *app) misstate(d *dice) bool {
 		return false
 	}
 	o := pick(d, rows)
-	attr := pick(d, shown(o.table.Classify(o.image), nil))
+	attrs, _ := shown(o.table.Classify(o.image), nil)
+	attr := pick(d, attrs)
 	row := a.base.tables[o.table.Name].get(o.key).With(value.Attr{Name: attr.Name, Value: value.OfInt(int64(d.n(9)))})
 	return a.write(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Put: row}, o.image)
 }

@@ -358,9 +358,10 @@ func (w *world) rest(times int) {
 }
 
 // heal is what people do about what is kept: they make room in rows that are too
-// large, take away numbers of which no number can hold the sum, and have it done
+// large, often take away numbers of which no number can hold the sum, and have it done
 // again.
 func (w *world) heal() {
+	tame := newDice(w.seed, "tame", 0).chance(0.5)
 	for _, o := range w.app.standing(nil) {
 		var ops []store.Op
 		if o.image.Has(ballast) {
@@ -368,7 +369,7 @@ func (w *world) heal() {
 		}
 		e := o.table.Classify(o.image)
 		for _, a := range o.image {
-			if a.Value.Kind() == value.Number && slices.Contains(wildNumbers, a.Value.Text()) && !inKey(e, a.Name) {
+			if a.Value.Kind() == value.Number && tame && slices.Contains(wildNumbers, a.Value.Text()) && !inKey(e, a.Name) {
 				ops = append(ops, store.Op{Kind: store.Set, Attr: a.Name, Value: value.OfInt(1)})
 			}
 		}
@@ -502,6 +503,11 @@ func counted(row value.Item) (n int) {
 }
 
 func (w *world) kept() (out []value.Item) {
+	return slices.DeleteFunc(w.letters(), func(d value.Item) bool { return runner.DeadKind(d.Get("kind").Text()) == runner.DeadNumber })
+}
+
+// letters are all dead letters, those too that only say that no number can hold a sum.
+func (w *world) letters() (out []value.Item) {
 	w.base.tables[book.TableName].each(func(k store.Key, row value.Item) {
 		if k.Partition.Text() == book.Dead(w.model.Name) {
 			out = append(out, row)

@@ -30,8 +30,8 @@ var (
 	numberPool = []string{
 		"0", "1", "-1", "2.5", "-3", "10", "0.1", "0.005", "-0.005", "7", "12345678901234567890.123", "-12345678901234567890.123", "9.99", "3", "4", "5",
 	}
-	// Of these no number holds the sum.
-	wildNumbers = []string{"100000000000000000000", "0.00000000000000000001"}
+	// Of these no number holds the sum, of the last ones no mean either.
+	wildNumbers = []string{"100000000000000000000", "0.00000000000000000001", "1" + strings.Repeat("0", 125), "-1" + strings.Repeat("0", 125)}
 	textPool    = []string{"one", "two words", "", "Straße", "naïve café", "日本", "ONE", "x", "one two three", "ꙮ"}
 )
 

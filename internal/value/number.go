@@ -216,11 +216,13 @@ var exact = apd.Context{Precision: 400, MaxExponent: 1000, MinExponent: -1000, T
 // AddNumbers returns a + b exactly, or ErrNumber when the sum has more than 38
 // digits or is out of range. A Missing operand counts as 0.
 func AddNumbers(a, b Value) (Value, error) {
-	if a.IsMissing() {
-		a = OfInt(0)
-	}
-	if b.IsMissing() {
-		b = OfInt(0)
+	for _, v := range []*Value{&a, &b} {
+		switch {
+		case v.IsMissing():
+			*v = OfInt(0)
+		case v.Kind() != Number:
+			return Value{}, fmt.Errorf("%w: a %v", ErrNumber, v.Kind())
+		}
 	}
 	if x, ok := a.Int64(); ok {
 		if y, ok := b.Int64(); ok {
@@ -229,23 +231,10 @@ func AddNumbers(a, b Value) (Value, error) {
 			}
 		}
 	}
-	return combine(a, b, exact.Add)
-}
-
-// SumNumbers returns the exact sum of all, or ErrNumber when no Number can hold it;
-// sums on the way there may be of any size.
-func SumNumbers(vs []Value) (Value, error) {
-	var total apd.Decimal
-	for _, v := range vs {
-		d, _, err := apd.NewFromString(v.Text())
-		if err != nil {
-			return Value{}, fmt.Errorf("%w: %v", ErrNumber, err)
-		}
-		if _, err := exact.Add(&total, &total, d); err != nil {
-			return Value{}, fmt.Errorf("%w: %v", ErrNumber, err)
-		}
-	}
-	return ParseNumber(total.Text('f'))
+	var sum Exact
+	sum.Add(a, 0)
+	sum.Add(b, 0)
+	return sum.Number()
 }
 
 // Negate returns -a.
@@ -257,32 +246,6 @@ func Negate(a Value) Value {
 		return ofText(Number, a.Text()[1:])
 	}
 	return ofText(Number, "-"+a.Text())
-}
-
-// Mean returns sum / count rounded half up (away from zero) to the places given.
-func Mean(sum, count Value, places int) (Value, error) {
-	return combine(sum, count, func(d, x, y *apd.Decimal) (apd.Condition, error) {
-		if c, err := exact.Quo(d, x, y); err != nil {
-			return c, err
-		}
-		return exact.Quantize(d, d, int32(-places))
-	})
-}
-
-func combine(a, b Value, op func(d, x, y *apd.Decimal) (apd.Condition, error)) (Value, error) {
-	x, _, err := apd.NewFromString(a.Text())
-	if err != nil {
-		return Value{}, fmt.Errorf("%w: %v", ErrNumber, err)
-	}
-	y, _, err := apd.NewFromString(b.Text())
-	if err != nil {
-		return Value{}, fmt.Errorf("%w: %v", ErrNumber, err)
-	}
-	var d apd.Decimal
-	if _, err := op(&d, x, y); err != nil {
-		return Value{}, fmt.Errorf("%w: %v", ErrNumber, err)
-	}
-	return ParseNumber(d.Text('f'))
 }
 
 // numberSize is DynamoDB's count: a byte for two significant digits, one more,

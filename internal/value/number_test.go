@@ -149,6 +149,9 @@ func TestAddNumbers(t *testing.T) {
 	if got, err := AddNumbers(Value{}, OfInt(3)); err != nil || got.Text() != "3" {
 		t.Error(got, err)
 	}
+	if got, err := AddNumbers(OfString("5"), OfInt(3)); !errors.Is(err, ErrNumber) {
+		t.Error(got, err)
+	}
 }
 
 func TestMean(t *testing.T) {
@@ -160,11 +163,13 @@ func TestMean(t *testing.T) {
 		{"10", "4", 2, "2.5"}, {"10", "3", 2, "3.33"}, {"20", "3", 2, "6.67"}, {"1", "8", 2, "0.13"}, {"-1", "8", 2, "-0.13"},
 		{"9", "2", 0, "5"}, {"0", "5", 2, "0"}, {"12345678901234567890123456789012345678", "1", 2, "12345678901234567890123456789012345678"}, {"2.675", "1", 2, "2.68"},
 	} {
-		if got, err := Mean(MustNumber(c.sum), MustNumber(c.count), c.places); err != nil || got.Text() != c.want {
+		var sum Exact
+		sum.Add(MustNumber(c.sum), 0)
+		if got, err := sum.Mean(MustNumber(c.count), c.places); err != nil || got.Text() != c.want {
 			t.Errorf("%s / %s = %s, %v; want %s", c.sum, c.count, got.Text(), err, c.want)
 		}
 	}
-	if _, err := Mean(OfInt(1), OfInt(0), 2); !errors.Is(err, ErrNumber) {
+	if _, err := new(Exact).Mean(OfInt(0), 2); !errors.Is(err, ErrNumber) {
 		t.Errorf("a mean of nothing: %v", err)
 	}
 }

@@ -7,6 +7,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -45,41 +46,24 @@ type Verify struct {
 	sets    map[string]*set // by the text of its first row
 	joins   map[string]projections.Join
 	read    int
-	Checked int // derived values compared
+	Checked int       // derived values compared
+	Unshown []Unshown // what the last Run found that no number can hold
 
 	countOnly bool
 }
 
 // target is what a row's book must hold, but for the values that are 0.
 type target struct {
-	row  store.Ref
-	sums map[string]value.Value
-	rest map[string][]value.Value // amounts that no number could hold yet, with what was summed
+	row    store.Ref
+	entity *model.Entity
+	sums   map[string]value.Value
 }
 
-func (t *target) add(a projections.Add) {
-	sum, err := value.AddNumbers(t.sums[a.Field], a.Amount)
-	if err == nil {
-		t.sums[a.Field] = sum
-		return
-	}
-	if t.rest == nil {
-		t.rest = map[string][]value.Value{}
-	}
-	t.rest[a.Field] = append(t.rest[a.Field], a.Amount)
-}
-
-// settle sums what would not add up one by one. A sum that no number can hold
-// leaves the target out: its effects are parked, which is said elsewhere.
-func (t *target) settle() error {
-	for field, amounts := range t.rest {
-		sum, err := value.SumNumbers(append(amounts, t.sums[field]))
-		if err != nil {
-			return fmt.Errorf("%s: %w", field, err)
-		}
-		t.sums[field] = sum
-	}
-	return nil
+// Unshown is a value that no number can hold, and that its row rightly does not show.
+type Unshown struct {
+	Derivation string `json:"derivation"`
+	Row        string `json:"row"`
+	Why        string `json:"cannotBeComputed"`
 }
 
 // Run yields every difference. What is counted while others write may differ for
@@ -88,12 +72,6 @@ func (v *Verify) Run(ctx context.Context, yield func(Difference)) error {
 	v.begin(yield)
 	if err := v.scan(ctx, v.recount); err != nil {
 		return err
-	}
-	for _, name := range slices.Sorted(maps.Keys(v.expect)) {
-		t := v.expect[name]
-		if err := t.settle(); err != nil {
-			v.differs("book", rowText(v.Model, t.row), err.Error(), "parked", What{})
-		}
 	}
 	v.told.sort()
 	if err := v.scan(ctx, v.compare); err != nil {
@@ -108,7 +86,7 @@ func (v *Verify) Run(ctx context.Context, yield func(Difference)) error {
 
 func (v *Verify) begin(yield func(Difference)) {
 	v.yield, v.expect, v.docs, v.told, v.sets = yield, map[string]*target{}, map[string]map[string]bool{}, told{}, map[string]*set{}
-	v.joins = map[string]projections.Join{}
+	v.joins, v.Unshown = map[string]projections.Join{}, nil
 }
 
 // found is a row of the model, as an insertion of itself.
@@ -160,10 +138,12 @@ func (v *Verify) recount(ctx context.Context, rows []found) error {
 			name := book.Of(v.Model.Name, a.Target).Key.Partition.Text()
 			t := v.expect[name]
 			if t == nil {
-				t = &target{row: a.Target, sums: map[string]value.Value{}}
+				t = &target{row: a.Target, entity: a.Entity, sums: map[string]value.Value{}}
 				v.expect[name] = t
 			}
-			t.add(a)
+			if sum, err := value.AddNumbers(t.sums[a.Field], a.Amount); err == nil { // not in 10^15 rows
+				t.sums[a.Field] = sum
+			}
 		}
 		v.told.add(e.Facts)
 		for _, j := range e.Joins {
@@ -183,9 +163,7 @@ func (v *Verify) compare(ctx context.Context, rows []found) error {
 		if e := rows[i].Is; e != nil && e.SetOf() != nil {
 			v.leaf(&rows[i])
 		} else if e != nil && len(e.Values) > 0 {
-			if err := v.shown(&rows[i]); err != nil {
-				return err
-			}
+			v.shown(&rows[i])
 		}
 		if err := v.moved(&rows[i]); err != nil {
 			return err
@@ -203,21 +181,19 @@ func (v *Verify) compare(ctx context.Context, rows []found) error {
 	return v.follows(ctx, rows)
 }
 
-func (v *Verify) shown(f *found) error {
-	sums := v.sums(f.Row)
-	want, err := projections.Published(f.Is, sums)
-	if err != nil {
-		return err
+func (v *Verify) shown(f *found) {
+	of := v.expect[book.Of(v.Model.Name, f.Row).Key.Partition.Text()]
+	want, cannot := projections.Published(f.Is, of.ledger())
+	for i := range cannot {
+		v.Unshown = append(v.Unshown, Unshown{cannot[i].Tally.Name, rowText(v.Model, f.Row), cannot[i].String()})
 	}
 	for _, a := range want {
 		v.check(f.Is.Name+"."+a.Name, f.Row, a.Value, f.New.Get(a.Name), What{Kind: Shown, Row: f.Row})
 	}
-	return nil
 }
 
-// sums is the book that the recount makes of a target.
-func (v *Verify) sums(row store.Ref) value.Item {
-	t := v.expect[book.Of(v.Model.Name, row).Key.Partition.Text()]
+// ledger is the book that the recount makes of a target, nil for none.
+func (t *target) ledger() value.Item {
 	if t == nil {
 		return nil
 	}
@@ -356,32 +332,55 @@ func (v *Verify) books(ctx context.Context) error {
 
 func (v *Verify) book(name string, b value.Item) {
 	v.Checked++
-	row := strings.TrimPrefix(name, "book|"+v.Model.Name+"|")
-	want := map[string]value.Value{}
+	row, want, e := strings.TrimPrefix(name, "book|"+v.Model.Name+"|"), value.Item(nil), (*model.Entity)(nil)
 	if t := v.expect[name]; t != nil {
-		row = rowText(v.Model, t.row)
-		for field, n := range t.sums {
-			want[field] = n
+		row, want, e = rowText(v.Model, t.row), t.ledger(), t.entity
+	}
+	differs := func(what, want, have string) { v.differs(what, row, want, have, What{Kind: Book, Name: name}) }
+	for _, field := range accumulators(want, b) {
+		is, be := held(b, field), held(want, field)
+		if be == nothing {
+			be = "0"
+		}
+		if be != is && (be != "0" || is != nothing) {
+			differs("book "+field, be, is)
 		}
 	}
-	for _, a := range b {
-		if !book.IsSum(a.Name) {
-			continue
-		}
-		n, ok := want[a.Name]
-		if !ok {
-			n = value.OfInt(0)
-		}
-		delete(want, a.Name)
-		if !value.Equal(n, a.Value) {
-			v.differs("book "+a.Name, row, text(n), text(a.Value), What{Kind: Book, Name: name})
+	why := projections.CannotShow(e, want)
+	if _, said := projections.SaidUnshown(b); said != why {
+		differs("dead letter", cmp.Or(why, nothing), cmp.Or(said, nothing))
+	}
+}
+
+// accumulators are those of two ledgers, a sum's many as one, in order.
+func accumulators(ledgers ...value.Item) (fields []string) {
+	for _, l := range ledgers {
+		for _, a := range l {
+			if attr, _, ok := book.Band(a.Name); ok {
+				fields = append(fields, book.Sum(attr))
+			} else if book.IsSum(a.Name) {
+				fields = append(fields, a.Name)
+			}
 		}
 	}
-	for _, field := range slices.Sorted(maps.Keys(want)) {
-		if n := want[field]; n.Sign() != 0 {
-			v.differs("book "+field, row, text(n), text(value.Value{}), What{Kind: Book, Name: name})
-		}
+	slices.Sort(fields)
+	return slices.Compact(fields)
+}
+
+// held is what a ledger holds in an accumulator.
+func held(ledger value.Item, field string) string {
+	attr, _, ok := book.Band(field)
+	if !ok {
+		return text(ledger.Get(field))
 	}
+	if !slices.Contains(accumulators(ledger), field) {
+		return nothing
+	}
+	sum, err := book.Total(attr, ledger)
+	if err != nil {
+		return text(ledger.Get(field))
+	}
+	return sum.String()
 }
 
 func (v *Verify) get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
@@ -399,9 +398,12 @@ func rowText(m *model.Model, r store.Ref) string {
 	return r.Table + " " + string(value.AppendPlainItem(nil, t.Item(r.Key)))
 }
 
+// nothing is how a value that is missing is printed.
+const nothing = "nothing"
+
 func text(v value.Value) string {
 	if v.IsMissing() {
-		return "nothing"
+		return nothing
 	}
 	return string(value.AppendPlain(nil, v))
 }

@@ -42,10 +42,7 @@ type What struct {
 }
 
 // Count is what the rows that are there come to.
-type Count struct {
-	v    *Verify
-	none map[string]bool // books whose sums no number can hold
-}
+type Count struct{ v *Verify }
 
 // Count reads every row and compares nothing. What is written meanwhile may be in it
 // or not.
@@ -55,21 +52,15 @@ func (v *Verify) Count(ctx context.Context) (Count, error) {
 	if err := c.scan(ctx, c.recount); err != nil {
 		return Count{}, err
 	}
-	none := map[string]bool{}
-	for name, t := range c.expect {
-		if err := t.settle(); err != nil {
-			none[name] = true
-		}
-	}
-	return Count{c, none}, nil
+	return Count{c}, nil
 }
 
-// Sums is what the book with that partition key must hold, but for what is 0. ok is
-// false where no number can hold a sum.
-func (c Count) Sums(name string) (sums value.Item, ok bool) {
+// Ledger is what the book with that partition key must hold, but for what is 0, and
+// whose it is: e is nil where nothing counts there.
+func (c Count) Ledger(name string) (target store.Ref, e *model.Entity, sums value.Item) {
 	t := c.v.expect[name]
-	if t == nil || c.none[name] {
-		return nil, t == nil
+	if t == nil {
+		return store.Ref{}, nil, nil
 	}
 	attrs := make([]value.Attr, 0, len(t.sums))
 	for field, n := range t.sums {
@@ -77,7 +68,7 @@ func (c Count) Sums(name string) (sums value.Item, ok bool) {
 			attrs = append(attrs, value.Attr{Name: field, Value: n})
 		}
 	}
-	return value.NewItem(attrs...), true
+	return t.row, t.entity, value.NewItem(attrs...)
 }
 
 // Members is how many rows say that a member is in the set of that name, of each.

@@ -14,11 +14,7 @@ import (
 func (w *Why) parts(c *projections.Change) []string {
 	e := projections.Fold(c)
 	var out []string
-	for _, a := range e.Adds {
-		if a.Entity == w.Entity && projections.SameRow(a.Target, w.Target) {
-			out = append(out, w.added(a)...)
-		}
-	}
+	out = append(out, w.added(e.Adds)...)
 	for _, p := range e.Puts {
 		if p.Rule.Into == w.Entity && projections.SameRow(p.Row, w.Target) {
 			out = append(out, w.made(&p)...)
@@ -54,26 +50,35 @@ func (w *Why) parts(c *projections.Change) []string {
 	return out
 }
 
-// added is an amount for one of the accumulators behind the attribute.
-func (w *Why) added(a projections.Add) []string {
-	for _, t := range w.Entity.Values {
-		if t.Attr != w.Attr {
+// added are the amounts for the accumulators behind the attribute, a sum's as one.
+func (w *Why) added(adds []projections.Add) (out []string) {
+	var sums value.Item
+	for _, a := range adds {
+		if a.Entity != w.Entity || !projections.SameRow(a.Target, w.Target) {
 			continue
 		}
-		amount := plain(a.Amount)
-		if a.Amount.Sign() > 0 {
-			amount = "+" + amount
-		}
+		attr, _, sum := book.Band(a.Field)
+		values := book.Values(w.Attr)
 		switch {
-		case a.Field == book.Sum(t.Attr):
-			return []string{amount}
-		case a.Field == book.Rows(t.Attr):
-			return []string{amount + " rows"}
-		case strings.HasPrefix(a.Field, book.Values(t.Attr)):
-			return []string{amount + " " + strings.TrimPrefix(a.Field, book.Values(t.Attr))}
+		case sum && attr == w.Attr:
+			sums = sums.With(value.Attr{Name: a.Field, Value: a.Amount})
+		case a.Field == book.Rows(w.Attr):
+			out = append(out, signed(plain(a.Amount))+" rows")
+		case strings.HasPrefix(a.Field, values):
+			out = append(out, signed(plain(a.Amount))+" "+strings.TrimPrefix(a.Field, values))
 		}
 	}
-	return nil
+	if sum, err := book.Total(w.Attr, sums); err == nil && len(sums) > 0 {
+		out = append(out, signed(sum.String()))
+	}
+	return out
+}
+
+func signed(amount string) string {
+	if strings.HasPrefix(amount, "-") {
+		return amount
+	}
+	return "+" + amount
 }
 
 // made is a row of ours that is written or removed, as far as the attribute goes.
@@ -149,18 +154,18 @@ func (w *Why) value(c *projections.Change) string {
 		if a.Entity != w.Entity || !projections.SameRow(a.Target, w.Target) {
 			continue
 		}
-		sum, err := value.AddNumbers(w.book.Get(a.Field), a.Amount)
-		if err != nil {
-			return fmt.Sprintf("no number: %v", err)
+		if sum, err := value.AddNumbers(w.book.Get(a.Field), a.Amount); err == nil { // not in 10^15 rows
+			w.book = w.book.With(value.Attr{Name: a.Field, Value: sum})
 		}
-		w.book = w.book.With(value.Attr{Name: a.Field, Value: sum})
 	}
 	if set := w.Entity.SetOf(); set != nil && set.Attr == w.Attr {
 		return w.members()
 	}
-	attrs, err := projections.Published(w.Entity, w.book)
-	if err != nil {
-		return err.Error()
+	attrs, cannot := projections.Published(w.Entity, w.book)
+	for i := range cannot {
+		if cannot[i].Tally.Attr == w.Attr {
+			return cannot[i].String()
+		}
 	}
 	for _, a := range attrs {
 		if a.Name == w.Attr {
