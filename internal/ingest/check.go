@@ -19,6 +19,7 @@ type checked struct {
 	key     string // the idempotency key, "" for none
 	hash    string // of the command, as it was given
 	ref     store.Ref
+	name    string                 // of the row: nameOf(ref)
 	given   fields                 // as rows hold it; Null where it is to go
 	at      map[string]string      // of a field that does not stand under its own name, where
 	echo    []value.Attr           // computed attributes that were given too, and must come out the same
@@ -217,6 +218,7 @@ func (c *checked) locate(r *Refusal) {
 	if c.Table.Key.Sort.Name == "" {
 		c.ref.Key.Sort = value.Value{}
 	}
+	c.name = nameOf(c.ref)
 	if k := c.ref.Key; len(k.Partition.Text())+len(k.Sort.Text()) > store.MaxSortBytes {
 		c.long(r, c.Table.Item(k))
 	}

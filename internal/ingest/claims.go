@@ -114,7 +114,7 @@ func having(e *model.Entity, u *model.Unique, v value.Value) find {
 		return value.Value{}
 	}
 	ix := u.Index
-	f := find{name: ix.Name + "|" + u.Field.Name + "|" + model.Scalar(v), Query: store.Query{Table: e.Table.Name, Index: ix.Name}}
+	f := find{name: e.Name + "|" + ix.Name + "|" + u.Field.Name + "|" + model.Scalar(v), Query: store.Query{Table: e.Table.Name, Index: ix.Name}}
 	f.Partition, _ = e.KeyTemplate(ix.Key.Partition.Name).BuildTyped(get)
 	if ix.Key.Sort.Name != "" {
 		f.Sort = bound(e.KeyTemplate(ix.Key.Sort.Name), get)

@@ -212,7 +212,7 @@ func FuzzReadCommand(f *testing.F) {
 		for _, w := range writers {
 			checked, r := w.check(c, env{time.Unix(0, 0), func() string { return "new" }})
 			if r == nil {
-				checked.plan(&known{now: time.Unix(0, 0), newID: func() string { return "new" }})
+				checked.plan(&known{facts: newFacts(0), now: time.Unix(0, 0), newID: func() string { return "new" }})
 			} else if len(r.Problems) == 0 {
 				t.Fatalf("refused without a reason: %s", line)
 			}

@@ -28,6 +28,17 @@ func (p *plan) count() int {
 	return 1 + len(p.also)
 }
 
+// nth is one of the writes, the command's own row first.
+func (p *plan) nth(i int) *store.Write {
+	switch {
+	case p.write == nil:
+		return &p.also[i]
+	case i == 0:
+		return p.write
+	}
+	return &p.also[i-1]
+}
+
 // writes are all, the command's own row first.
 func (p *plan) writes() []store.Write {
 	if p.write == nil {
@@ -50,6 +61,9 @@ func (c *checked) plan(k *known) plan {
 	p := c.decide(k)
 	if p.err == nil && rec != nil {
 		c.remember(&p, rec, k)
+	}
+	if _, read := k.rows[c.name]; p.err != nil && !read {
+		k.open = append(k.open, c.ref) // that it is there already comes before whatever else is wrong
 	}
 	return p
 }
@@ -80,14 +94,6 @@ func (c *checked) decide(k *known) plan {
 		return plan{err: refuse(Exists, "", "there is such a row of %s already", c.Name), row: live}
 	}
 	return c.change(k, row, live)
-}
-
-// there is the row at the command's key.
-func (c *checked) there(k *known) (value.Item, bool) {
-	if c.Op == Create {
-		return k.unlikely(c.ref)
-	}
-	return k.row(c.ref)
 }
 
 func (c *checked) remove(k *known, row, live value.Item) plan {

@@ -48,6 +48,15 @@ func NewChange(t *model.Table, r *events.Record) (c Change, ok bool) {
 	return c, true
 }
 
+// Planned is the change that a write makes of a row, the nth of several: the stream has
+// no record of it yet, so it has no time, and no position but among those.
+func Planned(t *model.Table, ref store.Ref, old, new value.Item, nth int) Change {
+	return Change{
+		Table: t, Row: ref, Old: old, New: new, Was: t.Classify(old), Is: t.Classify(new),
+		Origin: events.PositionOf(uint64(nth) + 1),
+	}
+}
+
 // Effects is what a change asks for. There are three kinds and no more: a search
 // document is a Put into an index, a Fact and a Join are Puts into our own table,
 // and a Tell is a Put for each follower in a list.

@@ -1,0 +1,255 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// batch is commands on their way.
+type batch struct {
+	*Writer
+	todo      []*task // not answered yet, in the order of the commands
+	now       time.Time
+	fresh     *facts // what the store said of rows that were not as a plan took them
+	unknown   steps  // what was touched by commands of which nobody knows whether they were done
+	contended bool   // somebody else writes the same rows
+}
+
+// task is one command of a batch.
+type task struct {
+	*checked
+	result  *Result
+	known   known
+	plan    plan
+	touches []touch
+	done    bool // it is answered
+
+	roomTouches [3]touch // room for what most have
+	roomUsed    [2]string
+}
+
+var (
+	errOthers = errors.New("others kept changing the row; send the command again")
+	errBehind = errors.New("nobody knows whether a command before it was done, which touches the same row; send both again, in their order")
+)
+
+// do does the tasks: it plans them all, does them step by step, and plans those that
+// are left again when one did not come out as planned.
+func (b *batch) do(ctx context.Context) {
+	wait := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(time.Millisecond), backoff.WithMaxInterval(50*time.Millisecond), backoff.WithMaxElapsedTime(maxTries))
+	for len(b.todo) > 0 {
+		n := len(b.todo)
+		plans, err := b.schedule(ctx)
+		if err != nil {
+			b.fail(b.todo, err)
+			return
+		}
+		b.perform(ctx, plans)
+		b.todo = slices.DeleteFunc(b.todo, func(t *task) bool { return t.done })
+		if len(b.todo) < n {
+			wait.Reset()
+		}
+		if len(b.todo) > 0 && b.contended && !b.pause(ctx, wait.NextBackOff()) {
+			return
+		}
+	}
+}
+
+// pause lets others go first. It reports false, with all answered, when there is no
+// more time.
+func (b *batch) pause(ctx context.Context, d time.Duration) bool {
+	if d == backoff.Stop {
+		for _, t := range b.todo {
+			b.fail([]*task{t}, fmt.Errorf("%s: %w", t.ref, errOthers))
+		}
+		return false
+	}
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		b.fail(b.todo, errors.Join(context.Cause(ctx), errOthers))
+		return false
+	}
+}
+
+// schedule plans the tasks as if they were done one after the other, and answers with
+// the steps in which they are done: of two that touch one another the later one in a
+// later step.
+func (b *batch) schedule(ctx context.Context) (plans [][]*task, err error) {
+	b.now, b.contended = b.Now(), false
+	f := b.fresh
+	if b.fresh = newFacts(0); f == nil {
+		f = newFacts(len(b.todo))
+	}
+	if err := b.decide(ctx, b.todo, f); err != nil {
+		return nil, err
+	}
+	order := make(steps, len(b.todo))
+	for i, t := range b.todo {
+		if order.changed(t.known.used) {
+			if err := b.decide(ctx, b.todo[i:i+1], f); err != nil {
+				return nil, err
+			}
+		}
+		if err := b.follow(t, f, i); err != nil {
+			t.plan = plan{err: refuse(Invalid, "", "%v", err)}
+		}
+		if b.unknown.waits(t.touches) {
+			b.fail(b.todo[i:i+1], errBehind)
+			continue
+		}
+		at := order.place(t.touches)
+		if int(at) == len(plans) {
+			plans = append(plans, nil)
+		}
+		plans[at] = append(plans[at], t)
+	}
+	return plans, nil
+}
+
+// perform does the tasks step by step, until one does not come out as planned.
+func (b *batch) perform(ctx context.Context, plans [][]*task) {
+	for _, step := range plans {
+		var alone, together []*task
+		for _, t := range step {
+			switch n := t.plan.count(); {
+			case t.plan.err != nil || n == 0:
+				b.answer(t)
+			case n == 1:
+				alone = append(alone, t)
+			default:
+				together = append(together, t)
+			}
+		}
+		b.alone(ctx, alone)
+		b.together(ctx, together)
+		if slices.ContainsFunc(step, func(t *task) bool { return !t.asPlanned() }) {
+			return
+		}
+	}
+}
+
+// asPlanned reports whether what comes after a task can go by its plan.
+func (t *task) asPlanned() bool {
+	return t.done && (t.result.Err == nil || t.plan.count() == 0)
+}
+
+// alone does plans of one write in one call.
+func (b *batch) alone(ctx context.Context, todo []*task) {
+	if len(todo) == 0 {
+		return
+	}
+	ws := make([]store.Write, len(todo))
+	for i, t := range todo {
+		ws[i] = *t.plan.nth(0)
+		ws[i].Return = true
+	}
+	outcomes, err := b.Store.Write(ctx, ws)
+	if err != nil {
+		b.fail(todo, err)
+		return
+	}
+	for i, t := range todo {
+		o := outcomes[i]
+		switch {
+		case errors.Is(o.Err, store.ErrCondition):
+			b.fresh.learn(ws[i].Ref, o.Row)
+			b.again(t)
+		case o.Err != nil:
+			b.refused(t, o.Err)
+		default:
+			if t.plan.write != nil {
+				t.plan.row = o.Row
+			}
+			b.answer(t)
+		}
+	}
+}
+
+// together does plans that are a transaction each.
+func (b *batch) together(ctx context.Context, todo []*task) {
+	errs := make([]error, len(todo))
+	parallel(len(todo), func(i int) error {
+		errs[i] = b.Store.Transact(ctx, todo[i].plan.writes())
+		return nil
+	})
+	for i, t := range todo {
+		switch err := errs[i]; {
+		case errors.Is(err, store.ErrCondition) || errors.Is(err, store.ErrConflict):
+			b.again(t)
+		case err != nil:
+			b.refused(t, err)
+		default:
+			b.answer(t)
+		}
+	}
+}
+
+// again leaves a task to be planned again: the rows are not as the plan took them.
+func (b *batch) again(t *task) {
+	b.contended = b.contended || t.known.sure
+	t.known.sure = true
+}
+
+// refused answers a task whose writes the store did not do, or not surely.
+func (b *batch) refused(t *task, err error) {
+	if errors.Is(err, store.ErrRefused) {
+		t.result.Err, t.done = refuse(Invalid, "", "%v", err), true
+		return
+	}
+	b.fail([]*task{t}, err)
+}
+
+// fail answers tasks of which nobody knows whether they were done.
+func (b *batch) fail(todo []*task, err error) {
+	for _, t := range todo {
+		if t.done {
+			continue
+		}
+		t.result.Err, t.done = err, true
+		if b.unknown == nil {
+			b.unknown = steps{}
+		}
+		b.unknown.place(t.touches)
+	}
+}
+
+// answer says what became of a task that was done as planned.
+func (b *batch) answer(t *task) {
+	if t.done = true; b.Again && t.asMade(b.now) {
+		t.plan = plan{done: Unchanged, row: t.plan.row}
+	}
+	if t.result.Err = t.plan.err; t.plan.err != nil {
+		return
+	}
+	t.result.Done, t.result.Repeated = t.plan.done, t.plan.repeated
+	if t.Op != Delete && t.plan.row != nil && !b.Brief {
+		t.result.Row, t.result.Revision = t.view.Row(t.plan.row, b.now), t.revision(t.plan.row)
+	}
+}
+
+// asMade reports whether a create was refused for a row that is just what it would
+// have made.
+func (t *task) asMade(now time.Time) bool {
+	var r *Refusal
+	if t.Op != Create || !errors.As(t.plan.err, &r) || r.Kind != Exists || t.plan.row == nil {
+		return false
+	}
+	again := *t.checked
+	again.Op = Put
+	again.key = ""
+	k := known{facts: &facts{rows: map[string]value.Item{}}, now: now, newID: t.known.newID}
+	k.learn(t.ref, t.plan.row)
+	p := again.plan(&k)
+	return p.err == nil && p.done == Unchanged
+}

@@ -1,0 +1,124 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"weir/internal/model"
+	"weir/internal/store"
+)
+
+// decide makes the plans of tasks, reading what they ask for until they ask no more.
+func (b *batch) decide(ctx context.Context, todo []*task, f *facts) error {
+	for len(todo) > 0 {
+		b.parts(len(todo), func(i int) {
+			t := todo[i]
+			t.known = known{facts: f, now: b.now, newID: b.NewID, used: t.roomUsed[:0], sure: t.known.sure}
+			t.plan = t.checked.plan(&t.known)
+		})
+		var open []*task
+		for _, t := range todo {
+			if t.known.waiting() {
+				open = append(open, t)
+			}
+		}
+		if err := b.read(ctx, open, f); err != nil {
+			return err
+		}
+		if err := b.find(ctx, open, f); err != nil {
+			return err
+		}
+		todo = open
+	}
+	return nil
+}
+
+// read reads all rows that tasks ask for at once.
+func (b *batch) read(ctx context.Context, todo []*task, f *facts) error {
+	var refs []store.Ref
+	asked := map[string]bool{}
+	for _, t := range todo {
+		for _, ref := range t.known.open {
+			if name := nameOf(ref); !asked[name] {
+				asked[name], refs = true, append(refs, ref)
+			}
+		}
+	}
+	if len(refs) == 0 {
+		return nil
+	}
+	rows, err := b.Store.Get(ctx, refs)
+	if err != nil {
+		return err
+	}
+	for i, ref := range refs {
+		f.learn(ref, rows[i])
+	}
+	return nil
+}
+
+// find asks indexes what tasks ask of them.
+func (b *batch) find(ctx context.Context, todo []*task, f *facts) error {
+	type question struct {
+		find
+		table *model.Table
+		refs  []store.Ref
+	}
+	var all []*question
+	asked := map[string]bool{}
+	for _, t := range todo {
+		for _, q := range t.known.finds {
+			if !asked[q.name] {
+				asked[q.name], all = true, append(all, &question{find: q, table: t.Table})
+			}
+		}
+	}
+	err := parallel(len(all), func(i int) (err error) {
+		all[i].refs, err = b.having(ctx, all[i].table, all[i].find)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, q := range all {
+		f.found[q.name] = q.refs
+	}
+	return nil
+}
+
+func (b *batch) having(ctx context.Context, table *model.Table, q find) (refs []store.Ref, err error) {
+	for {
+		page, err := b.Store.Query(ctx, q.Query)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range page.Rows {
+			if key, ok := table.KeyOf(row); ok && q.keep(row) {
+				refs = append(refs, store.Ref{Table: table.Name, Key: key})
+			}
+		}
+		if q.After = page.Next; q.After == nil {
+			return refs, nil
+		}
+	}
+}
+
+// parallel does something for each of n, a few at a time.
+func parallel(n int, do func(i int) error) error {
+	if n == 1 {
+		return do(0)
+	}
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, maxAtOnce)
+	for i := range n {
+		slots <- struct{}{}
+		wg.Go(func() {
+			errs[i] = do(i)
+			<-slots
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
