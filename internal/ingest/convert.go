@@ -17,6 +17,9 @@ import (
 func convert(a *model.Attribute, v value.Value) (out value.Value, reason string) {
 	switch a.Type {
 	case model.TypeNumber:
+		if bound := a.Outside(v); bound != "" {
+			return v, unless(false, v, "must be "+bound)
+		}
 		return v, unless(v.Kind() == value.Number, v, "must be a number")
 	case model.TypeBoolean:
 		return v, unless(v.Kind() == value.Bool, v, "must be true or false")

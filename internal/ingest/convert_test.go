@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"strings"
 	"testing"
 
 	"weir/internal/model"
@@ -9,6 +10,7 @@ import (
 
 func TestConvert(t *testing.T) {
 	words := &model.Attribute{Type: model.TypeString, Enum: []string{"draft", "done"}, Reading: &model.Reading{Legacy: map[string]string{"closed": "done"}}}
+	bounded := &model.Attribute{Type: model.TypeNumber, Least: value.MustNumber("-0.5"), Most: value.OfInt(5)}
 	of := func(typ model.Type) *model.Attribute { return &model.Attribute{Type: typ} }
 	for _, c := range []struct {
 		attr         *model.Attribute
@@ -25,6 +27,11 @@ func TestConvert(t *testing.T) {
 		{words, `"elsewhere"`, "", `must be one of draft, done, not "elsewhere"`},
 		{of(model.TypeNumber), `12345678901234567890.5`, `{"N":"12345678901234567890.5"}`, ""},
 		{of(model.TypeNumber), `"7"`, "", `must be a number, not "7"`},
+		{bounded, `-0.5`, `{"N":"-0.5"}`, ""},
+		{bounded, `5`, `{"N":"5"}`, ""},
+		{bounded, `-0.51`, "", "must be at least -0.5, not -0.51"},
+		{bounded, `1e125`, "", "must be at most 5, not 1" + strings.Repeat("0", 125)},
+		{bounded, `"7"`, "", `must be a number, not "7"`},
 		{of(model.TypeBoolean), `true`, `{"BOOL":true}`, ""},
 		{of(model.TypeBoolean), `"true"`, "", `must be true or false, not "true"`},
 		{of(model.TypeFlag), `true`, `{"S":"true"}`, ""},

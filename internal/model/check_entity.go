@@ -16,8 +16,9 @@ func checkAttributeLimits(c *compiler) {
 				c.report(d.pos["enum"], "", "only a string has an enum, %s is a %s", a.Name, a.Type)
 			}
 			if a.Max > 0 && a.Type != TypeString && a.Type != TypeAny {
-				c.report(d.pos["max"], "", "max counts the characters of a string, %s is a %s", a.Name, a.Type)
+				c.report(d.pos["max"], "", "max is the longest string or the greatest number, %s is a %s", a.Name, a.Type)
 			}
+			c.bounds(a, d)
 			for j, w := range d.enum {
 				if slices.Contains(a.Enum[:j], w.text) {
 					c.report(w.pos, "", "%q is here twice", w.text)
@@ -27,6 +28,19 @@ func checkAttributeLimits(c *compiler) {
 				}
 			}
 		}
+	}
+}
+
+// bounds: a number can lie between its limits, and something can be refused.
+func (c *compiler) bounds(a *Attribute, d *attributeDecl) {
+	min, bounded := d.pos["min"]
+	switch {
+	case bounded && a.Type != TypeNumber:
+		c.report(min, "", "min is the least number, %s is a %s", a.Name, a.Type)
+	case !a.Least.IsMissing() && !a.Most.IsMissing() && value.Compare(a.Least, a.Most) > 0:
+		c.report(min, "min: "+a.Most.Text()+", max: "+a.Least.Text(), "no number is at least %s and at most %s", a.Least.Text(), a.Most.Text())
+	case d.from.given() && (!a.Least.IsMissing() || !a.Most.IsMissing()):
+		c.report(d.name.pos, "leave min and max out", "%s is computed, and no command gives it", a.Name)
 	}
 }
 

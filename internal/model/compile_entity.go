@@ -65,11 +65,20 @@ func (c *compiler) attribute(d *attributeDecl) *Attribute {
 	for _, w := range d.enum {
 		a.Enum = append(a.Enum, w.text)
 	}
+	a.Least, a.Most = c.bound(a, d.least), c.bound(a, d.most)
 	if d.def.y != nil && !d.def.isMap() {
 		f := &Field{Name: a.Name, Type: a.Type}
 		a.Default, _ = c.typed(f, a, d.def)
 	}
 	return a
+}
+
+// bound is a limit of a number attribute, Missing for none.
+func (c *compiler) bound(a *Attribute, n node) (v value.Value) {
+	if n.y != nil {
+		v, _ = c.typed(&Field{Name: a.Name, Type: a.Type}, nil, n)
+	}
+	return v
 }
 
 // keys are the templates of the table's key and of its indexes' keys. A key

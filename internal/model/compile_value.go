@@ -18,7 +18,14 @@ func (c *compiler) fromText(name string, typ Type, a *Attribute, w word) (value.
 		c.report(w.pos, "", "%s: %v", name, err)
 		return value.Value{}, false
 	}
-	if a == nil || v.Kind() != value.String {
+	if a == nil {
+		return v, true
+	}
+	if bound := a.Outside(v); bound != "" {
+		c.report(w.pos, "", "%s is %s, never %s", name, bound, w.text)
+		return value.Value{}, false
+	}
+	if v.Kind() != value.String {
 		return v, true
 	}
 	if len(a.Enum) > 0 && !slices.Contains(a.Enum, w.text) {

@@ -61,7 +61,8 @@ type attributeDecl struct {
 	plus             plusDecl
 	def              node
 	enum             []word
-	max              int // -1 for none
+	max              int  // of a text; -1 for none
+	least, most      node // of a number
 	legacy, after    []pair
 	others           word // Entity.field
 	by               []pair
@@ -215,7 +216,12 @@ func readAttribute(e entry) *attributeDecl {
 	d.typ = f.need("type", "type: string")
 	d.required, d.hidden, d.forward = f.flag("required"), f.flag("hidden"), f.flag("forward")
 	d.from, d.plus = f.word("from"), readPlus(f)
-	d.def, d.enum, d.max = f.has["default"], f.words("enum"), f.number("max", 1, 400<<10)
+	d.def, d.enum = f.has["default"], f.words("enum")
+	if d.typ.text == string(TypeNumber) {
+		d.least, d.most = f.has["min"], f.has["max"]
+	} else {
+		d.max = f.number("max", 1, 400<<10)
+	}
 	d.legacy, d.after, d.others, d.by = f.pairs("legacy"), f.pairs("after"), f.word("else"), f.pairs("by")
 	d.pos = f.places()
 	return d

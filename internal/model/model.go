@@ -108,11 +108,13 @@ type Attribute struct {
 	Default  value.Value // as rows hold it, a flag as a string; Missing for none
 	Defaults *Defaults   // nil: the default goes by nothing else
 	Enum     []string
-	Max      int      // the longest text, in characters; 0 for no limit
-	Hidden   bool     // never leaves through a query or a search
-	Reading  *Reading // nil: it reads as it is stored
-	Others   *Others  // of a list: what it stands for where there is none
-	Forward  bool     // commands move it along its enum, never back
+	Max      int         // the longest text, in characters; 0 for no limit
+	Least    value.Value // the least number, Missing for no limit
+	Most     value.Value // the greatest
+	Hidden   bool        // never leaves through a query or a search
+	Reading  *Reading    // nil: it reads as it is stored
+	Others   *Others     // of a list: what it stands for where there is none
+	Forward  bool        // commands move it along its enum, never back
 	Computed *Computed
 }
 

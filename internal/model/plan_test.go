@@ -83,6 +83,9 @@ func (p *printer) entity(e *Entity) {
 	}
 	for _, a := range e.Attributes {
 		p.line("  %s %s required=%v default=%s enum=%v max=%d hidden=%v", a.Name, a.Type, a.Required, text(a.Default), a.Enum, a.Max, a.Hidden)
+		if !a.Least.IsMissing() || !a.Most.IsMissing() {
+			p.line("    from %s to %s", text(a.Least), text(a.Most))
+		}
 	}
 	for _, a := range e.Attributes {
 		if r := a.Reading; r != nil {

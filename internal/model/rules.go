@@ -105,6 +105,20 @@ func (e *Entity) ByOthers(row value.Item) value.Item {
 	return row
 }
 
+// Outside says which limit of a number attribute a value is beyond, "at most 5"; "" for
+// none.
+func (a *Attribute) Outside(v value.Value) string {
+	switch {
+	case v.Kind() != value.Number:
+		return ""
+	case !a.Least.IsMissing() && value.Compare(v, a.Least) < 0:
+		return "at least " + a.Least.Text()
+	case !a.Most.IsMissing() && value.Compare(v, a.Most) > 0:
+		return "at most " + a.Most.Text()
+	}
+	return ""
+}
+
 // Rank is the place of a value in the attribute's enum, words of an older
 // application included; -1 for anything else.
 func (a *Attribute) Rank(v value.Value) int {

@@ -7,7 +7,7 @@ var shapes = map[string][]string{
 	"table":          {"key", "ttl", "indexes", "stream"},
 	"index":          {"key", "local", "projection"},
 	"entity":         {"table", "where", "key", "attributes", "expires", "unique", "new", "flatten", "once", "supersede"},
-	"attribute":      {"type", "required", "default", "enum", "max", "hidden", "legacy", "after", "else", "by", "forward", "from", "plus"},
+	"attribute":      {"type", "required", "default", "enum", "min", "max", "hidden", "legacy", "after", "else", "by", "forward", "from", "plus"},
 	"once":           {"of", "key", "set"},
 	"supersede":      {"where", "row", "append"},
 	"tally":          {"count", "sum", "mean", "distinct", "set", "where", "to", "round", "max", "hidden"},

@@ -232,7 +232,7 @@ func (s *sample) value(e *model.Entity, name string, k, i int) value.Value {
 	}
 	switch typ {
 	case model.TypeNumber:
-		return value.OfInt(int64(1 + k%5))
+		return within(a, value.OfInt(int64(1+k%5)))
 	case model.TypeBoolean:
 		return value.OfBool(true)
 	case model.TypeFlag:
@@ -249,6 +249,17 @@ func (s *sample) value(e *model.Entity, name string, k, i int) value.Value {
 		return s.set(typ, k)
 	}
 	return value.OfString(clip(s.text(f, k), a))
+}
+
+// within is a number moved into an attribute's limits.
+func within(a *model.Attribute, n value.Value) value.Value {
+	switch {
+	case a == nil || a.Outside(n) == "":
+		return n
+	case !a.Least.IsMissing() && value.Compare(n, a.Least) < 0:
+		return a.Least
+	}
+	return a.Most
 }
 
 func (s *sample) set(typ model.Type, k int) value.Value {

@@ -76,6 +76,11 @@ func (e *entity) field(name string) object {
 		if a.Max > 0 {
 			s["maxLength"] = a.Max
 		}
+		for limit, v := range map[string]value.Value{"minimum": a.Least, "maximum": a.Most} {
+			if !v.IsMissing() {
+				s[limit] = json.Number(v.Text())
+			}
+		}
 		if len(a.Enum) > 0 {
 			s["enum"] = a.Enum
 		}
