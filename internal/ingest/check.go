@@ -106,7 +106,7 @@ func (c *checked) makeNew(from env) {
 		if v := c.given.get(n.Name); !v.IsMissing() {
 			continue
 		}
-		v := value.OfString(from.now.UTC().Format("2006-01-02T15:04:05.000Z"))
+		v := timeStamp(from.now)
 		if n.Made == model.NewID {
 			v = value.OfString(from.newID())
 		}
@@ -117,6 +117,11 @@ func (c *checked) makeNew(from env) {
 			c.given.set(n.Name, v)
 		}
 	}
+}
+
+// timeStamp is a time as rows hold those that weir writes: as text it sorts by time.
+func timeStamp(t time.Time) value.Value {
+	return value.OfString(t.UTC().Format("2006-01-02T15:04:05.000Z"))
 }
 
 // take reads one member of the item; the answer says what is wrong with it.

@@ -33,8 +33,10 @@ type record struct {
 	row *checked // the row of the model's own; nil for our table
 }
 
-// record is nil for a command without a key.
-func (c *checked) record() (*record, *Refusal) {
+// record is nil for a command without a key. The life of a record of the model's own
+// counts from the key's use, whatever times the command's row has: the time that its
+// TTL is made from is now.
+func (c *checked) record(now time.Time) (*record, *Refusal) {
 	switch {
 	case c.key == "":
 		return nil, nil
@@ -53,6 +55,9 @@ func (c *checked) record() (*record, *Refusal) {
 		}
 		item = append(item, value.Attr{Name: a.Name, Value: v})
 	}
+	if name := c.keeps.lifeFrom(); name != "" {
+		item = append(item, value.Attr{Name: name, Value: timeStamp(now)})
+	}
 	row, r := c.keeps.check(Command{Op: Create, Item: value.NewItem(item...)}, env{})
 	if r != nil {
 		for i := range r.Problems {
@@ -61,6 +66,14 @@ func (c *checked) record() (*record, *Refusal) {
 		return nil, r
 	}
 	return &record{row.ref, row}, nil
+}
+
+// lifeFrom is the attribute that the TTL of the rows is made from, "" for none.
+func (f *form) lifeFrom() string {
+	if ttl := f.attrs[f.Table.TTL]; ttl != nil && ttl.Computed != nil {
+		return ttl.Computed.From.Name
+	}
+	return ""
 }
 
 // repeated answers a command whose key was used.

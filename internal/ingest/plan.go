@@ -49,7 +49,7 @@ func (p *plan) writes() []store.Write {
 
 // plan decides the command in the light of what is known.
 func (c *checked) plan(k *known) plan {
-	rec, r := c.record()
+	rec, r := c.record(k.now)
 	if r != nil {
 		return plan{err: r}
 	}

@@ -133,6 +133,9 @@ func Rows(ctx context.Context, s store.Store, tables []store.Table) (out []strin
 				if t.Name == book.TableName {
 					row = row.Filter(func(name string) bool { return name != book.Count && name != book.Expiry })
 				}
+				if row.Get("EntityType").Text() == "Idempotency" {
+					row = row.Filter(func(name string) bool { return name != "CreatedAt" && name != "TTL" })
+				}
 				if row.Get(book.Partition).Text() == "secret" {
 					continue
 				}
