@@ -66,12 +66,14 @@ func checkTallyFields(c *compiler) {
 			}
 			at := d.at[string(t.Kind)]
 			switch numeric := s.Field.Type == TypeNumber || s.Field.Type == TypeAny; {
+			case t.Kind == Count && !numeric:
+				c.report(at, "count: "+s.Entity.Name+", where: {"+s.Field.Name+": present}, or distinct: "+s.Entity.Name+"."+s.Field.Name, "a count is of rows, or of rows with a number, and %s.%s is a %s", s.Entity.Name, s.Field.Name, s.Field.Type)
 			case (t.Kind == Sum || t.Kind == Mean) && !numeric:
 				c.report(at, "", "a %s is of numbers, %s.%s is a %s", t.Kind, s.Entity.Name, s.Field.Name, s.Field.Type)
 			case (t.Kind == Distinct || t.Kind == Set) && !scalar(s.Field.Type):
 				c.report(at, "", "a %s tells single values apart, %s.%s is a %s", t.Kind, s.Entity.Name, s.Field.Name, s.Field.Type)
 			}
-			if a := s.Entity.Attribute(s.Field.Name); a != nil && a.Hidden && !t.Hidden {
+			if a := s.Entity.Attribute(s.Field.Name); a != nil && a.Hidden && !t.Hidden && t.Kind != Count {
 				c.report(at, "", "%s would show values of %s.%s, which is hidden", t.Name, s.Entity.Name, s.Field.Name)
 			}
 		}

@@ -70,8 +70,6 @@ func (c *compiler) tally(t *Tally, d *tallyDecl) {
 			continue
 		}
 		switch {
-		case t.Kind == Count && dotted:
-			c.report(of.pos, "count: "+name+", or distinct: "+of.text, "a count is of rows, not of %q", of.text)
 		case t.Kind != Count && !dotted:
 			c.report(of.pos, string(t.Kind)+": "+name+".FIELD", "a %s is of a field of %s", t.Kind, name)
 		case dotted:

@@ -185,7 +185,7 @@ const (
 type Source struct {
 	Tally  *Tally
 	Entity *Entity
-	Field  *Field // what is summed, averaged or told apart; nil for a count
+	Field  *Field // what is summed, averaged or told apart; of a count, the number that counted rows have, or nil
 	Where  []Test
 	To     []Assign // the names of the target's key, from this entity's fields
 }

@@ -13,7 +13,8 @@ import (
 var one, minusOne = value.OfInt(1), value.OfInt(-1)
 
 // foldTallies: a row contributes 1 to a count, its number to a sum, both to a
-// mean, and 1 to the count of its value for a distinct or a set.
+// mean, and 1 to the count of its value for a distinct or a set. A count of a field
+// goes by the same rule as a mean of it: a row without a number there is not counted.
 func foldTallies(c *Change, e *Effects) {
 	start := len(e.Adds)
 	if c.Is != nil {
@@ -51,6 +52,10 @@ func contribute(e *Effects, src *model.Source, row value.Item, take bool) {
 	}
 	switch t.Kind {
 	case model.Count:
+		if src.Field != nil && amount.Kind() != value.Number {
+			e.fault(t.Name, src.Field, amount, "a number", take)
+			return
+		}
 		add.Field = book.Sum(t.Attr)
 	case model.Distinct:
 		text := model.Scalar(amount)

@@ -308,6 +308,10 @@ func (t *truth) tally(all map[string]*sums, s *model.Source, row value.Item) {
 		all[name] = to
 	}
 	switch s.Tally.Kind {
+	case model.Count:
+		if s.Field != nil && v.Kind() != value.Number {
+			return
+		}
 	case model.Sum, model.Mean:
 		if v.Kind() != value.Number {
 			return
