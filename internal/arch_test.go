@@ -59,7 +59,8 @@ var below = map[string][]string{
 	"ingest":      {"value", "store", "book", "model", "projections", "query"},
 	"progress":    {},
 	"cli":         {"model", "store", "store/dynamodb", "system"},
-	"web":         {},
+	"openfiles":   {},
+	"web":         {"openfiles"},
 	"writeapi":    {"value", "model", "ingest", "web"},
 	"writelambda": {"ingest", "writeapi"},
 	"sample":      {"value", "model", "ingest"},
@@ -67,14 +68,14 @@ var below = map[string][]string{
 
 	"lambda": {"value", "events", "store", "book", "model", "projections", "runner"},
 
-	"store/embedded":    {"value", "events", "store"},
+	"store/embedded":    {"value", "events", "store", "openfiles"},
 	"store/dynamodb":    {"value", "events", "store"},
 	"search/embedded":   {"value", "events", "store", "search"},
 	"search/opensearch": {"value", "events", "store", "search"},
 
 	"sim": {"value", "events", "store", "store/embedded", "search", "book", "model", "projections", "runner", "live", "lambda", "replay", "verify", "repair"},
 
-	"system": {"value", "events", "store", "search", "book", "model", "projections", "runner", "verify", "repair", "query",
+	"system": {"openfiles", "value", "events", "store", "search", "book", "model", "projections", "runner", "verify", "repair", "query",
 		"store/embedded", "store/dynamodb", "search/embedded", "search/opensearch"},
 }
 

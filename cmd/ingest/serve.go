@@ -55,7 +55,7 @@ func (c *serveCommand) Run(p *program) (err error) {
 	if err != nil {
 		return cli.Usage("%v", err)
 	}
-	server, err := c.Serve(c.Addr, c.Limits, handler, log)
+	server, err := c.Serve(c.Addr, c.Limits, s.OpenFiles(), handler, log)
 	if err != nil {
 		return cli.Usage("%v", err)
 	}

@@ -72,7 +72,7 @@ func (c *devCommand) Run(p *program) (err error) {
 	if err := c.samples(p, s); err != nil {
 		return err
 	}
-	server, err := c.Serve(c.Addr, c.Limits, handler, log)
+	server, err := c.Serve(c.Addr, c.Limits, s.OpenFiles(), handler, log)
 	if err != nil {
 		return usage("%v", err)
 	}

@@ -78,7 +78,7 @@ func (c *runCommand) Run(p *program) (err error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+metrics.Path, told.Handler())
 	mux.Handle("/", handler)
-	server, err := c.Serve(c.Addr, web.Limits{}, mux, log)
+	server, err := c.Serve(c.Addr, web.Limits{}, s.OpenFiles(), mux, log)
 	if err != nil {
 		return usage("%v", err)
 	}

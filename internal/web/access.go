@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"weir/internal/openfiles"
 )
 
 // Access says who may ask, and how often. Health checks need no key.
@@ -47,7 +49,7 @@ func (a Access) Wrap(next http.Handler) http.Handler {
 				if p.Status == http.StatusUnauthorized {
 					w.Header().Set("WWW-Authenticate", `Bearer realm="weir"`)
 				}
-				p.Write(w)
+				p.refuse(w, r)
 				return
 			}
 		}
@@ -118,10 +120,12 @@ func Spend(w http.ResponseWriter, r *http.Request, n int) bool {
 	return false
 }
 
-// Flags are those of a command that serves, about who may ask.
+// Flags are those of a command that serves, about who may ask and how much at once.
 type Flags struct {
-	KeysFile string `name:"keys-file" placeholder:"FILE" help:"Up to two keys, one a line, of which requests carry one (Authorization: Bearer KEY); read again when the file changes. Or give them in WEIR_KEYS, with a comma between."`
-	Open     bool   `help:"Serve without keys on an address that others reach."`
+	KeysFile    string `name:"keys-file" placeholder:"FILE" help:"Up to two keys, one a line, of which requests carry one (Authorization: Bearer KEY); read again when the file changes. Or give them in WEIR_KEYS, with a comma between."`
+	Open        bool   `help:"Serve without keys on an address that others reach."`
+	Connections int    `default:"1024" placeholder:"N" help:"Connections that are open at once, half of them from one address other than this machine (default ${default}, and fewer where the system allows the process too few open files)."`
+	Requests    int    `default:"128" placeholder:"N" help:"Requests that are worked on at once; others wait up to 2 s and are then refused (default ${default})."`
 }
 
 // Limits are the flags of a command that takes writes, about how often.
@@ -135,9 +139,14 @@ const EnvKeys = "WEIR_KEYS"
 // Burst is how many commands may come at once, whatever the rate is.
 const Burst = 1000
 
-// Serve listens on an address for a handler, behind the access that they ask
-// for. An address that others reach needs keys, or --open.
-func (f Flags) Serve(addr string, l Limits, h http.Handler, log *slog.Logger) (*Server, error) {
+// calls is how many connections to services a request may need at once, of a store or
+// an index that is one.
+const calls = 2
+
+// Serve listens on an address for a handler, behind the access that they ask for. An
+// address that others reach needs keys, or --open. need is what keeps files open
+// beside the connections: connections get what it leaves.
+func (f Flags) Serve(addr string, l Limits, need openfiles.Need, h http.Handler, log *slog.Logger) (*Server, error) {
 	keys, err := OpenKeys(f.KeysFile, os.Getenv(EnvKeys), log)
 	if err != nil {
 		return nil, err
@@ -145,7 +154,11 @@ func (f Flags) Serve(addr string, l Limits, h http.Handler, log *slog.Logger) (*
 	if l.Rate < 0 || l.Rate != l.Rate {
 		return nil, fmt.Errorf("--rate %v is less than none", l.Rate)
 	}
-	s, err := Listen(addr, nil, log)
+	bounds, err := f.bounds(need, log)
+	if err != nil {
+		return nil, err
+	}
+	s, err := Listen(addr, bounds, nil, log)
 	if err != nil {
 		return nil, fmt.Errorf("%w; say where to serve with --addr HOST:PORT", err)
 	}
@@ -155,6 +168,26 @@ func (f Flags) Serve(addr string, l Limits, h http.Handler, log *slog.Logger) (*
 		s.listener.Close()
 		return nil, fmt.Errorf("others reach %s: set up to two keys in WEIR_KEYS or with --keys-file FILE, or say --open", addr)
 	}
-	s.http.Handler = a.Wrap(h)
+	s.handle(a, h)
 	return s, nil
+}
+
+// bounds are what the flags say, with no more connections than there are files for.
+func (f Flags) bounds(need openfiles.Need, log *slog.Logger) (Bounds, error) {
+	if f.Connections < 0 || f.Requests < 0 {
+		return Bounds{}, fmt.Errorf("--connections %d and --requests %d: less than none is not possible", f.Connections, f.Requests)
+	}
+	b := Bounds{Connections: f.Connections, Requests: f.Requests}.withDefaults()
+	if need.Calls > 0 {
+		need.Calls += calls * b.Requests
+	}
+	left, err := openfiles.Left(need)
+	if err != nil {
+		return Bounds{}, err
+	}
+	if left -= spare; left < b.Connections {
+		log.Warn("fewer connections are taken than asked for, since the process may have too few open files; raise ulimit -n", "connections", left, "asked", b.Connections)
+		b = Bounds{Connections: left, Requests: b.Requests}.withDefaults()
+	}
+	return b, nil
 }

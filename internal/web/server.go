@@ -12,7 +12,7 @@ import (
 
 // Server serves a handler on an address. Make one with Listen.
 type Server struct {
-	listener net.Listener
+	listener *listener
 	http     *http.Server
 }
 
@@ -28,8 +28,9 @@ const (
 )
 
 // Listen takes the address, HOST:PORT; port 0 is any free one. Requests wait until
-// Run. A nil log is slog.Default().
-func Listen(addr string, h http.Handler, log *slog.Logger) (*Server, error) {
+// Run. Everybody who reaches the address is let in, within the bounds. A nil log is
+// slog.Default().
+func Listen(addr string, b Bounds, h http.Handler, log *slog.Logger) (*Server, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", addr, err)
@@ -37,15 +38,25 @@ func Listen(addr string, h http.Handler, log *slog.Logger) (*Server, error) {
 	if log == nil {
 		log = slog.Default()
 	}
-	return &Server{listener: l, http: &http.Server{
-		Handler:           h,
+	s := &Server{listener: bound(l, b, log)}
+	s.http = &http.Server{
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-	}}, nil
+		ConnState:         s.listener.state,
+		ConnContext:       connContext,
+	}
+	s.handle(Access{Open: true}, h)
+	return s, nil
+}
+
+// handle has the handler answer those whom the access lets in, within the bounds.
+func (s *Server) handle(a Access, h http.Handler) {
+	l := newLoad(s.listener.bounds)
+	s.http.Handler = l.front(a.Wrap(l.wrap(h)))
 }
 
 // Addr is the address that the server listens on.
@@ -63,7 +74,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
-	err := s.http.Shutdown(drain)
+	err := errors.Join(s.listener.Close(), s.http.Shutdown(drain))
 	if err != nil {
 		err = errors.Join(fmt.Errorf("requests were cut off: %w", err), s.http.Close())
 	}

@@ -16,7 +16,7 @@ import (
 // start serves on a free port until the test ends, or stop is called.
 func start(t *testing.T, h http.Handler) (base string, stop func() error) {
 	t.Helper()
-	s, err := Listen("127.0.0.1:0", h, nil)
+	s, err := Listen("127.0.0.1:0", Bounds{}, h, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,11 +123,11 @@ func TestAPanicInTheMiddleOfAnAnswer(t *testing.T) {
 }
 
 func TestListenSaysWhatIsWrong(t *testing.T) {
-	s, err := Listen("127.0.0.1:0", http.NotFoundHandler(), nil)
+	s, err := Listen("127.0.0.1:0", Bounds{}, http.NotFoundHandler(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Listen(s.Addr().String(), http.NotFoundHandler(), nil); err == nil || !strings.Contains(err.Error(), s.Addr().String()) {
+	if _, err := Listen(s.Addr().String(), Bounds{}, http.NotFoundHandler(), nil); err == nil || !strings.Contains(err.Error(), s.Addr().String()) {
 		t.Error(err)
 	}
 	s.listener.Close()

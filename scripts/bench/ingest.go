@@ -63,7 +63,7 @@ func (b *bench) serve() (*served, error) {
 	if err != nil {
 		return nil, err
 	}
-	server, err := web.Listen("127.0.0.1:0", writes.Beside(queries), log)
+	server, err := web.Listen("127.0.0.1:0", web.Bounds{}, writes.Beside(queries), log)
 	if err != nil {
 		return nil, err
 	}

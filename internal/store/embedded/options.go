@@ -12,6 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"weir/internal/openfiles"
 )
 
 // Options of a store; the zero Options are good for production.
@@ -109,7 +111,7 @@ func (o Options) pebble(lock *pebble.Lock, list *files, j *journal) *pebble.Opti
 		L0CompactionThreshold:       16,
 		L0StopWritesThreshold:       64,
 		LBaseMaxBytes:               64 << 20,
-		MaxOpenFiles:                512,
+		MaxOpenFiles:                openfiles.Tables(),
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
 		Logger:                      log,
 		DisableAutomaticCompactions: o.Still,

@@ -2,11 +2,14 @@
 package webtest
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
@@ -138,3 +141,54 @@ func Keep(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	ts.Setenv(args[0], found[1])
 }
+
+// Idle opens connections to an address, one after another, of which every other sends
+// the beginning of a request, until n are open or stop is called. Those that the
+// server ends stay closed.
+func Idle(addr string, n int) (stop func(), err error) {
+	var all []net.Conn
+	stop = func() {
+		for _, c := range all {
+			c.Close()
+		}
+	}
+	for i := range n {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			stop()
+			return nil, err
+		}
+		if all = append(all, c); i%2 > 0 {
+			fmt.Fprint(c, "GET /v1 HTTP/1.1\r\n")
+		}
+	}
+	return stop, nil
+}
+
+// Limited is a command that may have so many files open.
+func Limited(files int, program string, args ...string) *exec.Cmd {
+	return exec.Command("sh", append([]string{"-c", `ulimit -n "$0" && exec "$@"`, strconv.Itoa(files), program}, args...)...)
+}
+
+// Serving starts a command that serves, and gives its address once it does. Its talk
+// goes to stderr.
+func Serving(cmd *exec.Cmd, stderr io.Writer) (addr string, err error) {
+	out, err := cmd.StderrPipe()
+	if err != nil {
+		return "", err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		fmt.Fprintln(stderr, lines.Text())
+		if m := serving.FindStringSubmatch(lines.Text()); m != nil {
+			go io.Copy(stderr, out)
+			return m[1], nil
+		}
+	}
+	return "", fmt.Errorf("it ended before it served: %w", cmd.Wait())
+}
+
+var serving = regexp.MustCompile(`http://([^/\s]+)/v1`)

@@ -1,0 +1,16 @@
+package openfiles
+
+import "syscall"
+
+// unlimited stands for more files than any process here will open.
+const unlimited = 1 << 20
+
+// limit is how many files the process may have open. Go's runtime has raised it to the
+// hard limit when the program began.
+func limit() int {
+	var r syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r); err != nil {
+		return 1024
+	}
+	return int(min(uint64(r.Cur), unlimited))
+}

@@ -1,0 +1,334 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// served is a server with small bounds and a key, until the test ends. A request to
+// /hold is worked on until leave is closed; asked counts the questions of health.
+type served struct {
+	*Server
+	t        *testing.T
+	entered  chan struct{}
+	leave    chan struct{}
+	stop     func()
+	asked    atomic.Int64
+	bodyRead atomic.Int64
+}
+
+func serveBounded(t *testing.T, b Bounds) *served {
+	t.Helper()
+	keys, err := OpenKeys("", keyA, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Listen("127.0.0.1:0", b, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &served{Server: s, t: t, entered: make(chan struct{}, 100), leave: make(chan struct{})}
+	s.handle(Access{Keys: keys}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case Health:
+			out.asked.Add(1)
+		case "/hold":
+			out.entered <- struct{}{}
+			<-out.leave
+		}
+		n, _ := io.Copy(io.Discard, r.Body)
+		out.bodyRead.Add(n)
+		fmt.Fprint(w, "ok")
+	}))
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	out.stop = sync.OnceFunc(func() {
+		select {
+		case <-out.leave:
+		default:
+			close(out.leave)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(out.stop)
+	return out
+}
+
+// dial opens a connection from an address of this machine.
+func (s *served) dial(from string) net.Conn {
+	s.t.Helper()
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	c, err := d.Dial("tcp", s.Addr().String())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { c.Close() })
+	c.SetDeadline(time.Now().Add(20 * time.Second))
+	return c
+}
+
+const withKey = "Authorization: Bearer " + keyA + "\r\n"
+
+func (s *served) send(c net.Conn, path, headers string) {
+	fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: h\r\n%s\r\n", path, headers)
+}
+
+// ask sends a request on a connection and gives the status of the answer, 0 when the
+// connection ends instead.
+func (s *served) ask(c net.Conn, path, headers string) int {
+	s.send(c, path, headers)
+	return answer(c)
+}
+
+func answer(c net.Conn) int {
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return 0
+	}
+	io.Copy(io.Discard, res.Body)
+	res.Body.Close()
+	return res.StatusCode
+}
+
+func (s *served) want(what string, got, want int) {
+	s.t.Helper()
+	if got != want {
+		s.t.Errorf("%s: %d, want %d", what, got, want)
+	}
+}
+
+func (s *served) held() (all, spares, headers int) {
+	s.listener.mu.Lock()
+	defer s.listener.mu.Unlock()
+	for c := range s.listener.conns {
+		if all++; c.spare {
+			spares++
+		}
+	}
+	return all, spares, s.listener.headers
+}
+
+// hold begins n requests that stay.
+func (s *served) hold(n int, from string) (held []net.Conn) {
+	for range n {
+		c := s.dial(from)
+		s.send(c, "/hold", withKey)
+		<-s.entered
+		held = append(held, c)
+	}
+	return held
+}
+
+// TestIdleConnectionsGiveWay: however many connections say nothing, whoever has a key
+// is answered, and no more are open than may be.
+func TestIdleConnectionsGiveWay(t *testing.T) {
+	s := serveBounded(t, Bounds{Connections: 8, PerAddress: 8})
+	known := s.dial("127.0.0.2")
+	s.want("with a key", s.ask(known, "/x", withKey), 200)
+	for range 5 {
+		for range 10 {
+			s.dial("127.0.0.1")
+		}
+		slow := s.dial("127.0.0.1")
+		fmt.Fprint(slow, "GET /x HTTP/1.1\r\nHost:") // the rest never comes
+		s.want("with a key, among silent ones", s.ask(s.dial("127.0.0.3"), "/x", withKey), 200)
+		if all, _, _ := s.held(); all > 8 {
+			t.Errorf("%d connections are open", all)
+		}
+	}
+	s.want("one that has shown its key", s.ask(known, "/x", withKey), 200)
+}
+
+// TestOneAddressDoesNotTakeAll: the connections of one address give way to its own.
+func TestOneAddressDoesNotTakeAll(t *testing.T) {
+	s := serveBounded(t, Bounds{Connections: 8, PerAddress: 4})
+	s.hold(4, "127.0.0.1")
+	s.want("the fifth of one address", s.ask(s.dial("127.0.0.1"), "/x", withKey), 503)
+	idle := s.dial("127.0.0.2")
+	s.want("another address", s.ask(idle, "/x", withKey), 200)
+	for range 4 {
+		s.dial("127.0.0.3")
+	}
+	s.want("an address among others", s.ask(s.dial("127.0.0.4"), "/x", withKey), 200)
+	s.want("one that waits for its next request", s.ask(idle, "/x", withKey), 200)
+}
+
+// TestRequestsAreNeverCutOff: where all connections are at work none gives way. Then
+// health is answered, and others are refused, on spare connections.
+func TestRequestsAreNeverCutOff(t *testing.T) {
+	s := serveBounded(t, Bounds{Connections: 3, PerAddress: 3})
+	held := s.hold(3, "127.0.0.1")
+	for range spare {
+		s.want("beyond all connections", s.ask(s.dial("127.0.0.1"), "/x", withKey), 503)
+		s.dial("127.0.0.1") // says nothing
+		s.want("health", s.ask(s.dial("127.0.0.2"), Health, ""), 200)
+	}
+	if all, spares, _ := s.held(); spares > spare || all > 3+spare {
+		t.Errorf("%d connections, %d of them spare", all, spares)
+	}
+	close(s.leave)
+	for _, c := range held {
+		s.want("one that was worked on", answer(c), 200)
+	}
+}
+
+// TestWithoutAKey: a refusal is all that a client without a key costs. Its body is not
+// read, its connection ends, and its headers are no way to fill the memory.
+func TestWithoutAKey(t *testing.T) {
+	s := serveBounded(t, Bounds{Headers: 64 << 10})
+	c := s.dial("127.0.0.1")
+	fmt.Fprintf(c, "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 200000\r\n\r\n%s", strings.Repeat("x", 1000))
+	s.want("a body of which the rest never comes", answer(c), 401)
+	c.SetReadDeadline(time.Now().Add(5 * time.Second))
+	if _, err := c.Read(make([]byte, 1)); err == nil || strings.Contains(err.Error(), "timeout") {
+		t.Errorf("the connection stays: %v", err)
+	}
+	if n := s.bodyRead.Load(); n > 0 {
+		t.Errorf("%d bytes of the body reached a handler", n)
+	}
+	for range 20 {
+		fmt.Fprintf(s.dial("127.0.0.1"), "GET /x HTTP/1.1\r\nHost: h\r\nX: %s", strings.Repeat("x", 60<<10))
+	}
+	s.want("with a key, beside long headers", s.ask(s.dial("127.0.0.1"), "/x", withKey), 200)
+	if _, _, headers := s.held(); headers > 64<<10 {
+		t.Errorf("%d bytes of headers are held", headers)
+	}
+	for range 50 {
+		s.want("health", s.ask(s.dial("127.0.0.1"), Health, ""), 200)
+	}
+	if n := s.asked.Load(); n > 10 {
+		t.Errorf("50 health checks asked the store %d times", n)
+	}
+}
+
+// TestRequestsAreBounded: what comes above the bound waits, and is refused when it
+// waits too long; what was refused can be asked again.
+func TestRequestsAreBounded(t *testing.T) {
+	s := serveBounded(t, Bounds{Requests: 2, Wait: 30 * time.Millisecond})
+	s.hold(2, "127.0.0.1")
+	s.want("the third", s.ask(s.dial("127.0.0.1"), "/x", withKey), 503)
+	s.want("health", s.ask(s.dial("127.0.0.1"), Health, ""), 200)
+	s.want("without a key", s.ask(s.dial("127.0.0.1"), "/x", ""), 401)
+	close(s.leave)
+	s.want("when the others ended", s.ask(s.dial("127.0.0.1"), "/x", withKey), 200)
+}
+
+// TestBodiesAreBounded: the bytes of bodies that are worked on have a bound, and a body
+// that does not tell its length counts as the longest.
+func TestBodiesAreBounded(t *testing.T) {
+	s := serveBounded(t, Bounds{Bodies: 2 << 20, Wait: 30 * time.Millisecond})
+	post := func(headers string) net.Conn {
+		c := s.dial("127.0.0.1")
+		fmt.Fprintf(c, "POST /hold HTTP/1.1\r\nHost: h\r\n%s%s\r\n", withKey, headers)
+		return c
+	}
+	post("Content-Length: 1048576\r\n")
+	<-s.entered
+	post("Transfer-Encoding: chunked\r\n")
+	<-s.entered
+	s.want("a third body", answer(post("Content-Length: 10\r\n")), 503)
+	s.want("no body", s.ask(s.dial("127.0.0.1"), "/x", withKey), 200)
+}
+
+func TestPool(t *testing.T) {
+	p := newPool(3)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if !p.take(ctx, 2) || p.take(ctx, 2) || !p.take(t.Context(), 1) {
+		t.Error("three are not three")
+	}
+	took := make(chan bool)
+	go func() { took <- p.take(t.Context(), 3) }()
+	p.give(1)
+	p.give(2)
+	if !<-took {
+		t.Error("what was given back is gone")
+	}
+}
+
+func TestOrigin(t *testing.T) {
+	for addr, want := range map[string]string{
+		"10.1.2.3:99": "10.1.2.3/32", "[2001:db8:1:2:3::4]:99": "2001:db8:1:2::/64", "[::ffff:10.1.2.3]:5": "10.1.2.3/32", "[::1]:5": "::/64",
+	} {
+		a, err := net.ResolveTCPAddr("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := origin(a).String(); got != want {
+			t.Errorf("%s: %s", addr, got)
+		}
+	}
+}
+
+// TestSilentClientsHoldNothingUp: a server that stops waits for those that it works
+// for, and for nobody who has only come.
+func TestSilentClientsHoldNothingUp(t *testing.T) {
+	s := serveBounded(t, Bounds{})
+	s.dial("127.0.0.1")
+	fmt.Fprint(s.dial("127.0.0.1"), "GET /x HTTP/1.1\r\n")
+	held := s.hold(1, "127.0.0.1")
+	began := time.Now()
+	close(s.leave)
+	s.want("one that is worked on", answer(held[0]), 200)
+	s.stop()
+	if took := time.Since(began); took > headerTimeout/2 {
+		t.Errorf("it took %s to stop", took)
+	}
+}
+
+// TestWhichGivesWay: strangers before those with keys, of strangers the address that
+// has most, then the oldest; those that wait for their next request at last.
+func TestWhichGivesWay(t *testing.T) {
+	l := bound(nil, Bounds{}, slog.New(slog.DiscardHandler))
+	began := time.Now()
+	for i, c := range []struct {
+		from        string
+		known, busy bool
+	}{
+		{"10.0.0.9:1", false, true}, {"10.0.0.1:1", true, false}, {"10.0.0.2:1", false, false},
+		{"10.0.0.3:1", false, false}, {"10.0.0.3:2", false, false}, {"10.0.0.1:2", true, false},
+	} {
+		a := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(c.from))
+		l.conns[&conn{of: l, from: origin(a), known: c.known, busy: c.busy, since: began.Add(time.Duration(i)), header: i}] = struct{}{}
+	}
+	var order []int
+	for {
+		c, _ := l.victim(began.Add(time.Hour), func(*conn) bool { return true })
+		if c == nil {
+			break
+		}
+		order = append(order, c.header)
+		delete(l.conns, c)
+	}
+	if got := fmt.Sprint(order); got != "[3 2 4 1 5]" {
+		t.Error(got)
+	}
+	l.conns[&conn{of: l, since: began}] = struct{}{}
+	if c, some := l.victim(began, func(*conn) bool { return true }); c != nil || !some {
+		t.Error("one that has only come gives way")
+	}
+}
+
+// TestKnownConnectionsGiveWayToo: a connection that was used and waits for its next
+// request gives way when there is no stranger to.
+func TestKnownConnectionsGiveWayToo(t *testing.T) {
+	s := serveBounded(t, Bounds{Connections: 3, PerAddress: 3})
+	for range 10 {
+		s.want("one of many that are kept", s.ask(s.dial("127.0.0.1"), "/x", withKey), 200)
+	}
+}

@@ -1,0 +1,198 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// pool is so many of something, taken and given back. Who waits is served in turn.
+type pool struct {
+	turn chan struct{} // held by the one who takes
+	free chan struct{}
+}
+
+func newPool(n int) *pool {
+	p := &pool{turn: make(chan struct{}, 1), free: make(chan struct{}, n)}
+	for range n {
+		p.free <- struct{}{}
+	}
+	return p
+}
+
+// take takes n, and reports whether they came before ctx was done.
+func (p *pool) take(ctx context.Context, n int) bool {
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		return false
+	}
+	for i := range n {
+		select {
+		case <-p.free:
+		case <-ctx.Done():
+			p.give(i)
+			return false
+		}
+	}
+	return true
+}
+
+func (p *pool) give(n int) {
+	for range n {
+		p.free <- struct{}{}
+	}
+}
+
+// Bodies are counted in pieces. One whose length is not told counts as the longest
+// that a server takes.
+const (
+	piece       = 64 << 10
+	longestBody = 1 << 20
+)
+
+// load is what a server works on at once: requests, and bytes of their bodies.
+type load struct {
+	bounds           Bounds
+	requests, bodies *pool
+	health           probe
+}
+
+func newLoad(b Bounds) *load {
+	b = b.withDefaults()
+	return &load{bounds: b, requests: newPool(b.Requests), bodies: newPool(max(b.Bodies, longestBody) / piece)}
+}
+
+// pieces is what a request's body counts as.
+func pieces(r *http.Request) int {
+	n := r.ContentLength
+	if n < 0 || n > longestBody {
+		n = longestBody
+	}
+	return int((n + piece - 1) / piece)
+}
+
+// wrap stands between the access and a handler: what comes here was let in. It waits
+// for others to end where there are too many, and refuses when that takes too long.
+func (l *load) wrap(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == Health {
+			l.health.serve(w, r, next)
+			return
+		}
+		if c := connOf(r); c != nil && !c.begin() {
+			panic(http.ErrAbortHandler) // it gave way to another; nothing was done
+		}
+		leave, full := l.enter(r)
+		if full != "" {
+			tooMany(w, r, full)
+			return
+		}
+		defer leave()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// enter waits until a request may be worked on. When that takes too long, full says
+// of what there is too much.
+func (l *load) enter(r *http.Request) (leave func(), full string) {
+	ctx, cancel := context.WithTimeout(r.Context(), l.bounds.Wait)
+	defer cancel()
+	if !l.requests.take(ctx, 1) {
+		return nil, fmt.Sprintf("%d requests are being worked on, and no more are taken at once", l.bounds.Requests)
+	}
+	n := pieces(r)
+	if !l.bodies.take(ctx, n) {
+		l.requests.give(1)
+		return nil, "the requests that are being worked on have as many bytes as are taken at once"
+	}
+	return func() {
+		l.bodies.give(n)
+		l.requests.give(1)
+	}, ""
+}
+
+// front stands before the access: a connection beyond those that are taken is good
+// for a health check, and for being told so.
+func (l *load) front(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c := connOf(r); c != nil && c.spare {
+			w.Header().Set("Connection", "close")
+			if r.URL.Path != Health {
+				tooMany(w, r, fmt.Sprintf("all connections that are taken are being worked for, %d from your address at the most", l.bounds.of(c.from)))
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func tooMany(w http.ResponseWriter, r *http.Request, detail string) {
+	w.Header().Set("Retry-After", "1")
+	ProblemOf(http.StatusServiceUnavailable, "busy", detail+"; try again").refuse(w, r)
+}
+
+// refuse answers with the problem before a request's body was read. What a server of
+// ours would still read of the body, to use the connection again, it leaves: the
+// connection ends.
+func (p *Problem) refuse(w http.ResponseWriter, r *http.Request) {
+	if connOf(r) == nil {
+		p.Write(w)
+		return
+	}
+	w.Header().Set("Connection", "close")
+	p.Write(w)
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now())
+}
+
+// probe answers health checks. They need no key, so all that come within a second get
+// one answer, and cost the store one question.
+type probe struct {
+	mu     sync.Mutex
+	at     time.Time
+	answer *recorded
+}
+
+const probeEvery = time.Second
+
+func (p *probe) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		next.ServeHTTP(w, r)
+		return
+	}
+	answer := p.ask(r, next)
+	for name, values := range answer.header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(answer.status)
+	w.Write(answer.body.Bytes())
+}
+
+func (p *probe) ask(r *http.Request, next http.Handler) *recorded {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.answer == nil || time.Since(p.at) >= probeEvery {
+		own := r.Clone(context.WithoutCancel(r.Context()))
+		own.Method, own.Body, own.ContentLength, own.URL.RawQuery = http.MethodGet, http.NoBody, 0, ""
+		own.Header = http.Header{}
+		answer := &recorded{header: http.Header{}, status: http.StatusOK}
+		next.ServeHTTP(answer, own)
+		p.answer, p.at = answer, time.Now()
+	}
+	return p.answer
+}
+
+// recorded is an answer that is kept. It is not changed once it is one.
+type recorded struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (a *recorded) Header() http.Header         { return a.header }
+func (a *recorded) WriteHeader(status int)      { a.status = status }
+func (a *recorded) Write(b []byte) (int, error) { return a.body.Write(b) }
