@@ -96,7 +96,7 @@ type Place struct {
 }
 
 const (
-	byScore = 's'
+	byScore = 'b' // scores that began with 's' were others
 	byKey   = 'k'
 	keyless = 'm'
 )

@@ -14,6 +14,10 @@
 //     makes no difference to what is found.
 //   - Words. Text is cut into words by Words, on both sides, so that drivers cannot
 //     differ in it.
+//   - Best first. An answer without a sort is in the order of Score, equal ones by id. A
+//     Score depends on the query and the document alone, so that what matches throughout,
+//     and is not itself changed, comes exactly once on the pages of an answer, whatever
+//     else is written meanwhile.
 //   - Durability. What Apply acknowledged survives a crash, together with its
 //     position.
 //   - Each change is answered on its own: one that is refused stops no other.

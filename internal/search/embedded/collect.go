@@ -2,11 +2,9 @@ package embedded
 
 import (
 	"container/heap"
-	"context"
 	"slices"
 
 	"github.com/blevesearch/bleve/v2/index/scorch"
-	bsearch "github.com/blevesearch/bleve/v2/search"
 	index "github.com/blevesearch/bleve_index_api"
 
 	"weir/internal/search"
@@ -19,40 +17,23 @@ type collector struct {
 	snap *scorch.IndexSnapshot
 	keys index.DocValueReader // nil unless sorted by a field
 	best []search.Place       // a heap, the worst on top
+	id   index.IndexInternalID
 }
 
-func collect(ctx context.Context, snap *scorch.IndexSnapshot, s bsearch.Searcher, p *search.Plan) ([]search.Hit, error) {
+func newCollector(snap *scorch.IndexSnapshot, p *search.Plan) (*collector, error) {
 	c := &collector{plan: p, snap: snap}
-	if p.Sort != "" {
-		var err error
-		if c.keys, err = snap.DocValueReader([]string{presort + p.Sort}); err != nil {
-			return nil, err
-		}
+	if p.Sort == "" {
+		return c, nil
 	}
-	sc := &bsearch.SearchContext{
-		DocumentMatchPool: bsearch.NewDocumentMatchPool(s.DocumentMatchPoolSize()+1, 0),
-		IndexReader:       snap,
-	}
-	for n := 0; ; n++ {
-		if n%1024 == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		m, err := s.Next(sc)
-		if err != nil {
-			return nil, err
-		}
-		if m == nil {
-			return c.hits(), nil
-		}
-		if err := c.take(m); err != nil {
-			return nil, err
-		}
-		sc.DocumentMatchPool.Put(m)
-	}
+	var err error
+	c.keys, err = snap.DocValueReader([]string{presort + p.Sort})
+	return c, err
 }
 
-func (c *collector) take(m *bsearch.DocumentMatch) error {
-	place, err := c.rank(m)
+// take takes a document that matches, by its number in the index.
+func (c *collector) take(doc uint64, score float64) error {
+	c.id = index.NewIndexInternalID(c.id, doc)
+	place, err := c.rank(score)
 	if err != nil {
 		return err
 	}
@@ -60,7 +41,7 @@ func (c *collector) take(m *bsearch.DocumentMatch) error {
 	if full && c.plan.Rank(place, c.best[0]) > 0 || c.plan.After != nil && c.plan.Rank(place, *c.plan.After) < 0 {
 		return nil
 	}
-	if place.ID, err = c.snap.ExternalID(m.IndexInternalID); err != nil {
+	if place.ID, err = c.snap.ExternalID(c.id); err != nil {
 		return err
 	}
 	switch {
@@ -75,13 +56,12 @@ func (c *collector) take(m *bsearch.DocumentMatch) error {
 }
 
 // rank is the place of a match, but for its id.
-func (c *collector) rank(m *bsearch.DocumentMatch) (search.Place, error) {
+func (c *collector) rank(score float64) (search.Place, error) {
 	if c.keys == nil {
-		// Sums of the same scores in another order differ in their last digits.
-		return search.PlaceByScore(float64(float32(m.Score)), ""), nil
+		return search.PlaceByScore(score, ""), nil
 	}
 	place := search.PlaceLast("")
-	err := c.keys.VisitDocValues(m.IndexInternalID, func(_ string, key []byte) {
+	err := c.keys.VisitDocValues(c.id, func(_ string, key []byte) {
 		place = search.PlaceByKey(string(key), "")
 	})
 	return place, err

@@ -3,9 +3,9 @@ package embedded
 import (
 	"context"
 
+	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/blevesearch/bleve/v2/index/scorch"
-	bsearch "github.com/blevesearch/bleve/v2/search"
-	"github.com/blevesearch/bleve/v2/search/searcher"
+	segment "github.com/blevesearch/scorch_segment_api/v2"
 
 	"weir/internal/search"
 )
@@ -27,148 +27,193 @@ func (c *corpus) search(ctx context.Context, q search.Query) (hits []search.Hit,
 	return hits, err
 }
 
+// answer looks into one segment after the other. What it holds meanwhile is a few sets
+// of a segment's documents, however many words a beginning has.
 func answer(ctx context.Context, snap *scorch.IndexSnapshot, p *search.Plan) ([]search.Hit, error) {
-	b := builder{ctx: ctx, snap: snap}
-	if p.Every() || p.Sort != "" {
-		b.options.Score = unscored
-	}
-	s, err := b.build(p)
+	c, err := newCollector(snap, p)
 	if err != nil {
-		b.closeAll()
 		return nil, err
 	}
-	defer s.Close()
-	return collect(ctx, snap, s, p)
-}
-
-// unscored spares the work of scores that nobody looks at.
-const unscored = "none"
-
-// builder makes scorch's searchers of a plan.
-type builder struct {
-	ctx     context.Context
-	snap    *scorch.IndexSnapshot
-	options bsearch.SearcherOptions
-	open    []bsearch.Searcher // made, and not part of another yet
-}
-
-func (b *builder) closeAll() {
-	for _, s := range b.open {
-		s.Close()
+	m := matcher{ctx: ctx, plan: p, most: search.MaxTerms}
+	offset := uint64(0)
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
+	for _, seg := range snap.Segments() {
+		found, words, err := m.match(seg)
+		if err != nil {
+			return nil, err
+		}
+		for n, it := 0, found.Iterator(); it.HasNext(); n++ {
+			if n%1024 == 0 && ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			doc := uint64(it.Next())
+			score, err := scoreOf(words, doc)
+			if err == nil {
+				err = c.take(offset+doc, score)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		offset += seg.Segment().Count()
+	}
+	return c.hits(), nil
 }
 
-// add keeps a searcher that was made without error.
-func (b *builder) add(s bsearch.Searcher, err error) error {
-	if err == nil {
-		b.open = append(b.open, s)
+// matcher finds a plan's documents, segment by segment.
+type matcher struct {
+	ctx   context.Context
+	plan  *search.Plan
+	most  int // terms to look at
+	terms int // looked at
+	list  segment.PostingsList
+	each  segment.PostingsIterator
+}
+
+// match is the documents of a segment that match, and how each of the words does; no
+// words where nobody looks at scores.
+func (m *matcher) match(seg *scorch.SegmentSnapshot) (*roaring.Bitmap, []*word, error) {
+	found := seg.DocNumbersLive()
+	if m.plan.Every() {
+		if err := m.without(seg, found, fieldGone, termGone); err != nil {
+			return nil, nil, err
+		}
 	}
+	for _, f := range m.plan.Filters {
+		dict, err := seg.Segment().Dictionary(prefilter + f.Field)
+		if err != nil {
+			return nil, nil, err
+		}
+		set := roaring.New()
+		if err := m.add(set, dict, f.Term); err != nil {
+			return nil, nil, err
+		}
+		found.And(set)
+	}
+	if m.plan.Every() || found.IsEmpty() {
+		return found, nil, nil
+	}
+	dict, err := seg.Segment().Dictionary(fieldWords)
+	if err != nil {
+		return nil, nil, err
+	}
+	var words []*word
+	for i := range len(m.plan.Words) + 1 {
+		text, last := m.plan.Last, i == len(m.plan.Words)
+		if !last {
+			text = m.plan.Words[i]
+		}
+		w, err := m.word(found, dict, text, last)
+		if err != nil || found.IsEmpty() {
+			return found, nil, err
+		}
+		words = append(words, w)
+	}
+	if m.plan.Sort != "" {
+		words = nil
+	}
+	return found, words, nil
+}
+
+func (m *matcher) without(seg *scorch.SegmentSnapshot, found *roaring.Bitmap, field, term string) error {
+	dict, err := seg.Segment().Dictionary(field)
+	if err != nil {
+		return err
+	}
+	set := roaring.New()
+	err = m.add(set, dict, term)
+	found.AndNot(set)
 	return err
 }
 
-func (b *builder) build(p *search.Plan) (bsearch.Searcher, error) {
-	for _, w := range p.Words {
-		if err := b.word(w, p.Fuzzy, false); err != nil {
-			return nil, err
-		}
-	}
-	if !p.Every() {
-		if err := b.word(p.Last, p.Fuzzy, true); err != nil {
-			return nil, err
-		}
-	}
-	for _, f := range p.Filters {
-		s, err := searcher.NewTermSearcher(b.ctx, b.snap, f.Term, prefilter+f.Field, 1, bsearch.SearcherOptions{Score: unscored})
-		if err := b.add(s, err); err != nil {
-			return nil, err
-		}
-	}
-	switch len(b.open) {
-	case 0:
-		return b.everything()
-	case 1:
-		return b.open[0], nil
-	}
-	return searcher.NewConjunctionSearcher(b.ctx, b.snap, b.open, b.options)
-}
-
-// everything is what is not a tombstone.
-func (b *builder) everything() (bsearch.Searcher, error) {
-	all, err := searcher.NewMatchAllSearcher(b.ctx, b.snap, 1, b.options)
-	if err := b.add(all, err); err != nil {
+// word leaves those of the documents found that have the word: whole, as a beginning when
+// it is the last, or with a typo in it when those are forgiven.
+func (m *matcher) word(found *roaring.Bitmap, dict segment.TermDictionary, text string, last bool) (*word, error) {
+	w := &word{begins: roaring.New()}
+	list, err := dict.PostingsList([]byte(text), nil, nil)
+	if err != nil {
 		return nil, err
 	}
-	gone, err := searcher.NewTermSearcher(b.ctx, b.snap, termGone, fieldGone, 1, b.options)
-	if err := b.add(gone, err); err != nil {
+	w.whole = list.Iterator(true, true, false, nil)
+	set := roaring.New()
+	if err := m.add(set, dict, text); err != nil {
 		return nil, err
 	}
-	return searcher.NewBooleanSearcher(b.ctx, b.snap, all, nil, gone, b.options)
+	if last {
+		if err := m.beginning(w.begins, dict, text); err != nil {
+			return nil, err
+		}
+		set.Or(w.begins)
+	}
+	if m.plan.Fuzzy && search.MayForgive(text) {
+		if err := m.addAll(set, dict, termsOf(dict, oneEdit{[]rune(text)}, nil, nil), text); err != nil {
+			return nil, err
+		}
+	}
+	found.And(set)
+	return w, nil
 }
 
-// word adds a searcher of a word: whole, with a typo in it, or as a beginning,
-// whatever applies.
-func (b *builder) word(w string, fuzzy, beginning bool) error {
-	alternatives := builder{ctx: b.ctx, snap: b.snap, options: b.options}
-	err := alternatives.add(searcher.NewTermSearcher(b.ctx, b.snap, w, fieldWords, 1, b.options))
-	if err == nil && beginning {
-		err = alternatives.beginning(w)
-	}
-	if err == nil && fuzzy && search.MayForgive(w) {
-		err = alternatives.near(w)
-	}
-	if err != nil {
-		alternatives.closeAll()
-		return err
-	}
-	if len(alternatives.open) == 1 {
-		return b.add(alternatives.open[0], nil)
-	}
-	return b.add(searcher.NewDisjunctionSearcher(b.ctx, b.snap, alternatives.open, 0, b.options))
+// beginning adds what has a word that begins so.
+func (m *matcher) beginning(set *roaring.Bitmap, dict segment.TermDictionary, text string) error {
+	return m.addAll(set, dict, termsOf(dict, nil, []byte(text), end(text)), text)
 }
 
-// near adds the words within one edit of w, which count half.
-func (b *builder) near(w string) error {
-	words, err := nearby(b.snap, w)
-	if err != nil {
-		return err
+// termsOf lists terms, without counting the documents of each where that can be spared.
+func termsOf(dict segment.TermDictionary, a segment.Automaton, from, to []byte) segment.DictionaryIterator {
+	if d, ok := dict.(interface {
+		AutomatonIteratorOmitCount(a segment.Automaton, from, to []byte) segment.DictionaryIterator
+	}); ok {
+		return d.AutomatonIteratorOmitCount(a, from, to)
 	}
-	return b.any(words, 0.5)
+	return dict.AutomatonIterator(a, from, to)
 }
 
-// beginning adds the words that begin with w.
-func (b *builder) beginning(w string) error {
-	dict, err := b.snap.FieldDictPrefix(fieldWords, []byte(w))
-	if err != nil {
-		return err
-	}
-	defer dict.Close()
-	var words []string
+// end is the least text above all that begin so; no word has a byte 0xff.
+func end(text string) []byte { return append([]byte(text), 0xff) }
+
+// addAll adds what has one of some terms.
+func (m *matcher) addAll(set *roaring.Bitmap, dict segment.TermDictionary, terms segment.DictionaryIterator, typed string) error {
 	for {
-		e, err := dict.Next()
-		if err != nil {
+		e, err := terms.Next()
+		if err != nil || e == nil {
 			return err
 		}
-		if e == nil {
-			return b.any(words, 1)
+		if m.terms++; m.terms > m.most {
+			return search.TooBroad(typed)
 		}
-		if e.Term != w {
-			words = append(words, e.Term)
+		if m.terms%256 == 0 && m.ctx.Err() != nil {
+			return m.ctx.Err()
+		}
+		if err := m.add(set, dict, e.Term); err != nil {
+			return err
 		}
 	}
 }
 
-// maxScored is how many words are scored each for itself. More are so unspecific
-// that they count alike.
-const maxScored = 256
-
-// any adds a searcher of whatever has one of these words.
-func (b *builder) any(words []string, boost float64) error {
-	if len(words) == 0 {
-		return nil
+// add adds what has a term.
+func (m *matcher) add(set *roaring.Bitmap, dict segment.TermDictionary, term string) (err error) {
+	if m.list, err = dict.PostingsList([]byte(term), nil, m.list); err != nil {
+		return err
 	}
-	options := b.options
-	if len(words) > maxScored {
-		options.Score = unscored
+	m.each = m.list.Iterator(false, false, false, m.each)
+	if quick, ok := m.each.(segment.OptimizablePostingsIterator); ok {
+		if doc, is := quick.DocNum1Hit(); is {
+			set.Add(uint32(doc))
+			return nil
+		}
+		if all := quick.ActualBitmap(); all != nil {
+			set.Or(all)
+			return nil
+		}
 	}
-	return b.add(searcher.NewMultiTermSearcher(b.ctx, b.snap, words, fieldWords, boost, options, false))
+	for {
+		p, err := m.each.Next()
+		if err != nil || p == nil {
+			return err
+		}
+		set.Add(uint32(p.Number()))
+	}
 }

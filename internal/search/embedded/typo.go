@@ -1,10 +1,6 @@
 package embedded
 
-import (
-	"unicode/utf8"
-
-	"github.com/blevesearch/bleve/v2/index/scorch"
-)
+import "unicode/utf8"
 
 // oneEdit is an automaton of the words within one edit of a word: a letter lost,
 // added, replaced, or two neighbours swapped. Letters are runes. It is ours because
@@ -94,31 +90,4 @@ func (a oneEdit) step(state int, c rune) int {
 		return 0
 	}
 	return (k+1)<<wayBits | next
-}
-
-// nearby lists the indexed words within one edit of a word, but not itself.
-func nearby(snap *scorch.IndexSnapshot, word string) ([]string, error) {
-	seen := map[string]bool{word: true}
-	var words []string
-	for _, seg := range snap.Segments() {
-		dict, err := seg.Segment().Dictionary(fieldWords)
-		if err != nil {
-			return nil, err
-		}
-		it := dict.AutomatonIterator(oneEdit{[]rune(word)}, nil, nil)
-		for {
-			e, err := it.Next()
-			if err != nil {
-				return nil, err
-			}
-			if e == nil {
-				break
-			}
-			if !seen[e.Term] {
-				seen[e.Term] = true
-				words = append(words, e.Term)
-			}
-		}
-	}
-	return words, nil
 }

@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/opensearch-project/opensearch-go/v2/opensearchapi"
 
@@ -48,7 +49,8 @@ func (s *server) page(ctx context.Context, sp *space, p *search.Plan) ([]search.
 		return nil, err
 	}
 	var got struct {
-		Hits struct {
+		TimedOut bool `json:"timed_out"`
+		Hits     struct {
 			Hits []struct{ Sort []json.RawMessage }
 		}
 	}
@@ -57,13 +59,18 @@ func (s *server) page(ctx context.Context, sp *space, p *search.Plan) ([]search.
 		return opensearchapi.SearchRequest{
 			Index: []string{sp.alias}, Body: bytes.NewReader(body),
 			AllowPartialSearchResults: &all, TrackTotalHits: no,
-			// Copies of a shard score alike only nearly: pages of one query ask the same.
+			// Copies of a shard show what was written at different moments: pages of one query
+			// ask the same.
 			Preference: preference(order),
-			FilterPath: []string{"hits.hits.sort"},
+			FilterPath: []string{"timed_out", "hits.hits.sort"},
+			Timeout:    timeout(ctx),
 		}
 	})
 	if err != nil {
 		return nil, err
+	}
+	if got.TimedOut {
+		return nil, fmt.Errorf("the cluster gave up: %w", context.DeadlineExceeded)
 	}
 	places := make([]search.Place, len(got.Hits.Hits))
 	for i, h := range got.Hits.Hits {
@@ -72,6 +79,15 @@ func (s *server) page(ctx context.Context, sp *space, p *search.Plan) ([]search.
 		}
 	}
 	return places, nil
+}
+
+// timeout is what is left to a request, 0 for any time.
+func timeout(ctx context.Context) time.Duration {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return 0
+	}
+	return max(time.Until(end).Truncate(time.Millisecond), time.Millisecond)
 }
 
 func preference(query []byte) string {
@@ -135,14 +151,14 @@ func after(p *search.Plan) []any {
 	return []any{p.After.Key, p.After.ID}
 }
 
-// query is what matches. Only words count in the score.
+// query is what matches, with search.Score as its score.
 func (sp *space) query(p *search.Plan) object {
 	must := []object{}
 	for _, w := range p.Words {
-		must = append(must, word(w, p.Fuzzy, false))
+		must = append(must, word(p, w, false))
 	}
 	if !p.Every() {
-		must = append(must, word(p.Last, p.Fuzzy, true))
+		must = append(must, word(p, p.Last, true))
 	}
 	filter := []object{}
 	for _, f := range p.Filters {
@@ -165,20 +181,26 @@ func (sp *space) query(p *search.Plan) object {
 	return object{"bool": b}
 }
 
-// word matches a word: whole, with a typo in it, or as a beginning, whatever
-// applies. A beginning and a typo match all words there are, however many.
-func word(w string, fuzzy, beginning bool) object {
-	ways := []object{{"term": object{"t": w}}}
-	if beginning {
-		ways = append(ways, object{"prefix": object{"t": object{"value": w, "rewrite": "constant_score"}}})
+// word matches a word: whole, with a typo in it, or as a beginning, whatever applies, and
+// scores by the best of these. A beginning and a typo match all words there are, however
+// many: the cluster marks their documents in a set, and gives up at the request's timeout.
+func word(p *search.Plan, w string, last bool) object {
+	share := object{"term": object{"t": object{"value": w, "boost": 1 / float64(len(p.Words)+2)}}}
+	ways := []object{{"bool": object{
+		"must":   []object{constant(object{"term": object{"t": w}}, search.WorthWhole)},
+		"should": []object{share},
+	}}}
+	if last {
+		ways = append(ways, constant(object{"prefix": object{"t": object{"value": w, "rewrite": "constant_score"}}}, search.WorthBeginning))
 	}
-	if fuzzy && search.MayForgive(w) {
-		ways = append(ways, object{"fuzzy": object{"t": object{
-			"value": w, "fuzziness": 1, "transpositions": true, "rewrite": "constant_score", "boost": 0.5,
-		}}})
+	if p.Fuzzy && search.MayForgive(w) {
+		ways = append(ways, constant(object{"fuzzy": object{"t": object{
+			"value": w, "fuzziness": 1, "transpositions": true, "rewrite": "constant_score",
+		}}}, search.WorthTypo))
 	}
-	if len(ways) == 1 {
-		return ways[0]
-	}
-	return object{"bool": object{"should": ways}}
+	return object{"dis_max": object{"queries": ways}}
+}
+
+func constant(query object, worth int) object {
+	return object{"constant_score": object{"filter": query, "boost": worth}}
 }

@@ -22,7 +22,7 @@ import (
 )
 
 // format is raised when what documents hold, or how words are cut, changes.
-const format = 1
+const format = 2
 
 func newSpace(s search.Schema, source string) *space {
 	sp := &space{schema: s, filters: slices.Sorted(slices.Values(s.Filters)), sorts: slices.Sorted(slices.Values(s.Sorts))}
@@ -166,7 +166,7 @@ func (sp *space) definition(a about, refresh string) object {
 	properties := object{
 		"p": object{"type": "keyword", "index": false, "doc_values": false},
 		"i": sorted,
-		"t": object{"type": "text", "analyzer": "words", "index_options": "freqs"},
+		"t": object{"type": "text", "analyzer": "words", "index_options": "freqs", "similarity": "share"},
 		"x": object{"type": "long"},
 	}
 	for n := range sp.filters {
@@ -177,6 +177,7 @@ func (sp *space) definition(a about, refresh string) object {
 	}
 	settings := object{
 		"index.translog.durability": "request", // acknowledged is on disk
+		"similarity.share":          object{"type": "scripted", "script": object{"source": share}},
 		"analysis":                  object{"analyzer": object{"words": object{"type": "custom", "tokenizer": "whitespace"}}},
 	}
 	if refresh != "" {
@@ -188,6 +189,10 @@ func (sp *space) definition(a about, refresh string) object {
 		"mappings": object{"dynamic": "strict", "_meta": object{"weir": a}, "properties": properties},
 	}
 }
+
+// share is how much of a document's words a word is, see search.Score. It asks for nothing
+// else that is in the index.
+const share = "return query.boost * Math.sqrt(Math.min(1.0, doc.freq / doc.length));"
 
 func filterField(n int) string { return "f" + strconv.Itoa(n) }
 func sortField(n int) string   { return "o" + strconv.Itoa(n) }

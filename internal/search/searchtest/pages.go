@@ -92,6 +92,86 @@ func testPagesWhileWriting(t *testing.T, b *bench) {
 	}
 }
 
+// testBestWhileWriting: in an answer that is best first, what matches throughout comes
+// exactly once, whatever else is written, deleted or changed between its pages.
+func testBestWhileWriting(t *testing.T, b *bench) {
+	const n = 300
+	var docs []search.Document
+	for i := range n {
+		text := "harbor"
+		switch i % 4 {
+		case 1:
+			text = "harbor lights" + strings.Repeat(" and more", i%7)
+		case 2:
+			text = "harbormaster"
+		case 3:
+			text = "the harbor and the harbor"
+		}
+		docs = append(docs, b.doc(fmt.Sprintf("album %03d", i), text))
+	}
+	b.apply(docs...)
+	b.settle()
+	for _, q := range []search.Query{{Text: "harbor"}, {Text: "harb"}, {Text: "harbro", Fuzzy: true}} {
+		q.Index, q.Limit = items, 7
+		seen := map[string]int{}
+		for page := 0; ; page++ {
+			hits, _, err := search.Find(t.Context(), b.ix, q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, id := range ids(hits) {
+				seen[id]++
+			}
+			if len(hits) == 0 {
+				break
+			}
+			q.After = hits[len(hits)-1].After
+			other := fmt.Sprintf("other %d", page)
+			b.apply(b.doc(other, []string{"unrelated", "harbor", "harbors lights", "harboring"}[page%4]), b.gone(fmt.Sprintf("other %d", page-1)))
+			if page%5 == 0 {
+				b.settle()
+			}
+		}
+		missed := 0
+		for i, d := range docs {
+			want := 1
+			if q.Fuzzy && i%4 == 2 { // harbormaster is more than a typo away
+				want = 0
+			}
+			if seen[d.ID] != want {
+				missed++
+			}
+		}
+		if missed != 0 {
+			t.Errorf("%s: %d of %d documents did not come exactly once", describe(q), missed, n)
+		}
+	}
+}
+
+// testWholeFirst: a document that has the word itself is better than one that has only a
+// word that begins so, however short that one is, and that is better than one with a typo.
+func testWholeFirst(t *testing.T, b *bench) {
+	b.apply(
+		b.doc("1 harbormaster", "harbormaster"), b.doc("2 long", "a story about the harbor, and many other things"+strings.Repeat(" of the town", 30)),
+		b.doc("3 harbor", "Harbor"), b.doc("4 harbors", "harbors"), b.doc("5 twice", "harbor harbormaster"), b.doc("6 typo", "harbro"))
+	for n := range 20 { // what is common, and what is rare, makes no difference
+		b.apply(b.doc(fmt.Sprint("other ", n), "harbormaster of the town"))
+	}
+	b.settle()
+	got := b.pages(search.Query{Text: "harbor"}, 3, search.Index.Search)
+	if want := []string{"3 harbor", "5 twice", "2 long"}; len(got) != 25 || !slices.Equal(got[:3], want) {
+		t.Errorf("harbor: %q", got)
+	}
+	got = b.pages(search.Query{Text: "harbor", Fuzzy: true}, 4, search.Index.Search)
+	if len(got) != 26 || got[0] != "3 harbor" || got[25] != "6 typo" {
+		t.Errorf("harbor, with typos: %q", got)
+	}
+	got = b.pages(search.Query{Text: "town harbor"}, 4, search.Index.Search)
+	if len(got) != 21 || got[0] != "2 long" {
+		t.Errorf("town harbor: %q", got)
+	}
+}
+
 func testHostileIDs(t *testing.T, b *bench) {
 	hostile := []string{
 		strings.Repeat("x", search.MaxID), strings.Repeat("x", search.MaxID-1), strings.Repeat("ü", search.MaxID/2), strings.Repeat("😀", search.MaxID/4),

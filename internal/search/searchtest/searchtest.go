@@ -42,6 +42,8 @@ func Run(t *testing.T, open func(t *testing.T, schemas []search.Schema) search.I
 		{"sorts", testSorts},
 		{"pages", testPages},
 		{"pages while writing", testPagesWhileWriting},
+		{"best first while others are written", testBestWhileWriting},
+		{"a whole word is better than a beginning", testWholeFirst},
 		{"hostile ids", testHostileIDs},
 		{"wrong queries", testWrongQueries},
 		{"made-up cursors", testMadeUpCursors},
