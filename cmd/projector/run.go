@@ -25,6 +25,7 @@ type runCommand struct {
 	web.Flags
 	Models []string      `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
 	Lease  time.Duration `default:"30s" help:"On AWS, how long a process that is not heard of keeps its shards before another takes them over (default ${default})."`
+	Rate   float64       `default:"1000" placeholder:"N" help:"Queries a second that each key, or everybody without one, may have; 0 is any number (default ${default})."`
 	Addr   string        `default:"127.0.0.1:8480" placeholder:"HOST:PORT" help:"Where queries are served, port 0 for any free one (default ${default})."`
 }
 
@@ -78,7 +79,7 @@ func (c *runCommand) Run(p *program) (err error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+metrics.Path, told.Handler())
 	mux.Handle("/", handler)
-	server, err := c.Serve(c.Addr, web.Limits{}, s.OpenFiles(), mux, log)
+	server, err := c.Serve(c.Addr, web.Limits{Rate: c.Rate}, s.OpenFiles(), mux, log)
 	if err != nil {
 		return usage("%v", err)
 	}

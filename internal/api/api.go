@@ -7,7 +7,8 @@
 //
 // A page without a cursor is the last; one with a cursor may be short, or empty.
 // What goes wrong is an application/problem+json (RFC 9457) with type, title,
-// status and detail; wrong parameters are listed under errors, and a name that is
+// status and detail. 429 is for one who asks too often, 503 for too much at once; both say
+// when to ask again (Retry-After). Wrong parameters are listed under errors, and a name that is
 // not there comes with the names that are.
 package api
 
@@ -33,19 +34,29 @@ import (
 	"weir/internal/web"
 )
 
-// maxSeconds bounds the work of a request.
+// maxSeconds bounds the work of a request, the wait for its turn included.
 const maxSeconds = 30
+
+// Queries that are worked on at once, which bounds what they hold in memory; how long
+// others wait for their turn; and how long one that has a turn may take to read its answer.
+const (
+	maxQueries = 16
+	maxWait    = 2 * time.Second
+	maxWrite   = 15 * time.Second
+)
 
 // API is the handler. It answers under /v1 and /healthz, and 404 elsewhere.
 type API struct {
 	engines []*query.Engine
 	talk    web.Talk
 	handler http.Handler
+	turns   chan struct{}
+	wait    time.Duration // for a turn
 }
 
 // New makes the API of models, each with its engine. A nil log is slog.Default().
 func New(engines []*query.Engine, log *slog.Logger) (*API, error) {
-	a := &API{engines: engines, talk: web.Talk{Log: log}}
+	a := &API{engines: engines, talk: web.Talk{Log: log}, turns: make(chan struct{}, maxQueries), wait: maxWait}
 	if log == nil {
 		a.talk.Log = slog.Default()
 	}
@@ -135,8 +146,16 @@ func (a *API) query(w http.ResponseWriter, r *http.Request) {
 		a.fail(w, r, err)
 		return
 	}
+	if !web.Spend(w, r, 1) {
+		return
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), maxSeconds*time.Second)
 	defer cancel()
+	if !a.turn(ctx) {
+		busy(w)
+		return
+	}
+	defer func() { <-a.turns }()
 	res, err := e.Run(ctx, r.PathValue("query"), params, page)
 	switch {
 	case errors.Is(err, query.ErrNotFound):
@@ -146,8 +165,34 @@ func (a *API) query(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		a.fail(w, r, err)
 	default:
+		// A slow reader must not keep the turn. What cannot be told so has its own limit.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(maxWrite))
 		writePage(w, res)
 	}
+}
+
+// turn waits until a query may begin. Who has a turn gives it back.
+func (a *API) turn(ctx context.Context) bool {
+	select {
+	case a.turns <- struct{}{}:
+		return true
+	default:
+	}
+	wait := time.NewTimer(a.wait)
+	defer wait.Stop()
+	select {
+	case a.turns <- struct{}{}:
+		return true
+	case <-wait.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// busy refuses a query because of others.
+func busy(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "2")
+	web.ProblemOf(http.StatusServiceUnavailable, "busy", fmt.Sprintf("%d queries are worked on, and others wait; ask again later", maxQueries)).Write(w)
 }
 
 // parameters reads a query string. limit and cursor may be there without a value.

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -392,5 +393,36 @@ func checkAnswer(t *testing.T, method, path, raw string, w *httptest.ResponseRec
 		if e.Message == "" || len(e.Message) > 500 {
 			t.Fatal(at)
 		}
+	}
+}
+
+// TestBusy: a query that gets no turn is refused, and says when to ask again; so is one
+// of somebody who asks too often.
+func TestBusy(t *testing.T) {
+	r := newRig(t, 2)
+	r.api.wait = time.Millisecond
+	for range maxQueries {
+		r.api.turns <- struct{}{}
+	}
+	w := r.do("GET", "/v1/gallery/albums")
+	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || w.Header().Get("Content-Type") != "application/problem+json" {
+		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
+	}
+	if w := r.do("GET", "/v1/gallery"); w.Code != http.StatusOK {
+		t.Errorf("what costs nothing: %d", w.Code)
+	}
+	<-r.api.turns
+	for range 3 { // each gives its turn back
+		r.page("/v1/gallery/albums")
+	}
+	limited := web.Access{Open: true, Rate: 0.001, Burst: 2}.Wrap(r.api)
+	codes := []int{}
+	for range 3 {
+		w = httptest.NewRecorder()
+		limited.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/gallery/albums", nil))
+		codes = append(codes, w.Code)
+	}
+	if !slices.Equal(codes, []int{200, 200, 429}) || w.Header().Get("Retry-After") == "" {
+		t.Errorf("%v, %v", codes, w.Header())
 	}
 }

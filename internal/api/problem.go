@@ -35,7 +35,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 		a.talk.Unavailable(w, r, "the store is closed", err)
 	case r.Context().Err() != nil: // nobody waits for an answer
 	case errors.Is(err, context.DeadlineExceeded):
-		a.talk.Unavailable(w, r, fmt.Sprintf("no answer within %d seconds", maxSeconds), err)
+		a.talk.Unavailable(w, r, fmt.Sprintf("no answer in time, which is %d seconds at the most: ask for less, or later", maxSeconds), err)
 	default:
 		a.talk.Broken(w, r, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"weir/internal/model"
 	"weir/internal/projections"
@@ -19,6 +20,8 @@ func (r *run) find(ctx context.Context, from place) ([]value.Item, place, error)
 	if r.Search == nil {
 		return nil, place{}, ErrUnavailable
 	}
+	ctx, cancel := context.WithTimeout(ctx, maxSearch)
+	defer cancel()
 	q := r.searched()
 	q.After = from.after
 	var items []value.Item
@@ -52,6 +55,9 @@ func (r *run) find(ctx context.Context, from place) ([]value.Item, place, error)
 }
 
 const fewHits = 10
+
+// maxSearch is how long a search may take, from its plan to its last row.
+const maxSearch = 10 * time.Second
 
 // searched is the query for the index.
 func (r *run) searched() search.Query {

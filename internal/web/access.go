@@ -111,7 +111,7 @@ func Spend(w http.ResponseWriter, r *http.Request, n int) bool {
 		return true
 	}
 	res.CancelAt(now)
-	detail := "too many commands in a short time"
+	detail := "too much in a short time"
 	if !res.OK() {
 		wait, detail = time.Second, fmt.Sprintf("%d commands are more than are taken at once; %d are possible", n, limiter.Burst())
 	}
@@ -130,7 +130,7 @@ type Flags struct {
 
 // Limits are the flags of a command that takes writes, about how often.
 type Limits struct {
-	Rate float64 `default:"1000" placeholder:"N" help:"Writes a second that each key, or everybody without one, may have; 0 is any number (default ${default})."`
+	Rate float64 `default:"1000" placeholder:"N" help:"Writes and queries a second that each key, or everybody without one, may have; 0 is any number (default ${default})."`
 }
 
 // EnvKeys is the environment variable that keys may be in.
