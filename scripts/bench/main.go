@@ -50,6 +50,7 @@ var stages = []stage{
 	{name: "lists", run: (*bench).lists},
 	{name: "ingest", run: (*bench).ingest},
 	{name: "memory", run: (*bench).memory},
+	{name: "hostile", run: (*bench).hostile, asked: true},
 	{name: "parts", run: (*bench).parts, asked: true},
 }
 
