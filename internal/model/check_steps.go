@@ -139,8 +139,7 @@ func (c *compiler) settled(s *Steps, name string, at pos) {
 	}
 }
 
-// checkStages: a list that is looked through has a bound, and one row for each of
-// its elements.
+// checkStages: what is looked through is a list, with one row for each of its elements.
 func checkStages(c *compiler) {
 	for _, s := range c.Steps {
 		for _, st := range s.Stages {
@@ -151,9 +150,6 @@ func checkStages(c *compiler) {
 			}
 			if !st.Each.Type.IsList() {
 				c.report(d.at["each"], "", "each goes through a list, %s is a %s", st.Each.Name, st.Each.Type)
-			}
-			if _, said := d.at["max"]; !said {
-				c.report(d.word.pos, "max: 500", "each without max has no bound: every element is looked at")
 			}
 			if !scalar(st.Who.Type) {
 				c.report(d.at["who"], "", "%s is a %s, and no element of a list", st.Who.Name, st.Who.Type)

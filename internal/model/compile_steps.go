@@ -110,12 +110,8 @@ func (c *compiler) compileSteps() {
 	}
 }
 
-// maxReached is how many rows may reach one word of one target, where each is
-// enough by itself.
-const maxReached = 100
-
 func (c *compiler) stage(s *Steps, d *stageDecl) *Stage {
-	st := &Stage{Steps: s, Word: d.word.text, Rank: slices.Index(s.Attr.Enum, d.word.text), Max: d.max}
+	st := &Stage{Steps: s, Word: d.word.text, Rank: slices.Index(s.Attr.Enum, d.word.text), Max: max(d.max, 0)}
 	if st.Rank < 0 {
 		c.unknown(d.word, s.Attr.Enum, "%s is never %q", s.Name, d.word.text)
 	}
@@ -137,8 +133,6 @@ func (c *compiler) stage(s *Steps, d *stageDecl) *Stage {
 	}
 	if d.each.given() || d.who.given() {
 		whole = c.each(st, d) && whole
-	} else if st.Max < 0 {
-		st.Max = maxReached
 	}
 	if whole && st.Rank >= 0 {
 		st.Source.Stages = append(st.Source.Stages, st)

@@ -135,7 +135,7 @@ func TestSchemaRefusesBrokenModels(t *testing.T) {
 		"derive: {Album.kind: {steps: {}}}",
 		"derive: {Album.kind: {steps: {travel: {}}}}",
 		"derive: {Album.kind: {steps: {travel: {when: Photo, each: tags}}}}",
-		"derive: {Album.kind: {steps: {travel: {when: Photo, to: {id: albumId}, each: tags, who: place}}}}",
+		"derive: {Album.kind: {steps: {travel: {when: Photo, to: {id: albumId}, each: tags}}}}",
 		"derive: {Album.kind: {steps: {travel: {when: Photo, to: {id: albumId}, max: 0}}}}",
 		"derive: {Album.kind: {steps: {travel: {when: Photo, to: {id: albumId}, then: x}}}}",
 		"entities: {A: {key: {PK: a, SK: b}, attributes: {a: {type: string, enum: [b, c], after: {d: b, e: c}}}}}",

@@ -3,6 +3,7 @@ package projections
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"weir/internal/book"
@@ -17,11 +18,18 @@ func (e *TooMany) Unwrap() error { return store.ErrRefused }
 // Facts is what is known: in our own table for the runner, in memory for a
 // recount.
 type Facts interface {
-	// Each yields what is told under names that begin so, in the order of the
-	// names, until yield answers false.
-	Each(list, begins string, yield func(told value.Item) bool) error
+	// Each yields what is told under the names of a list, in their order, until yield
+	// answers false.
+	Each(list string, names Names, yield func(name string, told value.Item) bool) error
 	// Get reads by name; nil where nothing is told.
 	Get(list string, names []string) ([]value.Item, error)
+}
+
+// Names are a part of a list's names: those that begin so, from one on. Page is how
+// many are read first; whoever goes on reads ever more at once.
+type Names struct {
+	Begins, From string
+	Page         int
 }
 
 // TooMany says that a step of a target cannot be told, since there is more to look
@@ -79,40 +87,45 @@ func (r *reach) look(own value.Item) (bool, error) {
 	if o := othersOf(r.Stage, own); o != nil {
 		return r.others(o, own)
 	}
-	elements := own.Get(r.Stage.Each.Name).Elements()
-	if len(elements) > r.Max {
-		return false, r.tooMany("elements in " + r.Stage.Each.Name)
-	}
-	var who []string
-	for _, el := range elements {
+	var names []string
+	for _, el := range own.Get(r.Stage.Each.Name).Elements() {
 		if text := model.Scalar(el.Value); text != "" { // anything else names nobody
-			who = append(who, text)
+			names = append(names, book.Reached(r.Word, text))
 		}
 	}
-	ok, err := r.all(who)
-	return ok && len(who) > 0, err
+	if r.Max > 0 && len(names) > r.Max {
+		return false, r.tooMany("elements in " + r.Stage.Each.Name)
+	}
+	return r.whole(names)
 }
 
 func (r *reach) tooMany(what string) error {
 	return &TooMany{Steps: r.Steps.Name, Word: r.Word, What: what, Max: r.Max}
 }
 
-// any looks for rows that reach the word.
+// any looks for rows that reach the word. Where nothing is taken from them one is enough.
 func (r *reach) any() (bool, error) {
 	n := 0
-	err := r.known.Each(r.list, book.Reaching(r.Word), func(told value.Item) bool {
+	err := r.known.Each(r.list, Names{Begins: book.Reaching(r.Word), Page: pageFirst}, func(_ string, told value.Item) bool {
 		r.count(told)
 		n++
-		return n <= r.Max
+		return r.Max == 0 && len(r.Stage.Set) > 0 || r.Max > 0 && n <= r.Max
 	})
-	if err == nil && n > r.Max {
+	if err == nil && r.Max > 0 && n > r.Max {
 		err = r.tooMany("rows of " + r.Source.Name)
 	}
 	return n > 0, err
 }
 
-// atOnce is how many are looked for in one read: the first who is missing ends it.
-const atOnce = 100
+// A list may be of any length. Its names and those of the rows that reach the word are
+// in the same order, so both are read side by side, in pieces that double: the first
+// that is missing ends it, mostly in the first piece, and what is read of a list of
+// which nobody is missing is read in few and large pages.
+const (
+	pageFirst = 50
+	pageMost  = 6400
+	fewNames  = 100 // read by name, so that rows for nobody in the list cost nothing
+)
 
 // others looks for a row for each of the others, as far as there is one.
 func (r *reach) others(o *model.Others, own value.Item) (bool, error) {
@@ -120,49 +133,80 @@ func (r *reach) others(o *model.Others, own value.Item) (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	var who []string
-	n, all := 0, true
+	var names []string
+	n, all, piece := 0, true, pageFirst
 	var failed error
-	err := r.known.Each(list, book.OthersBegin, func(told value.Item) bool {
-		if n++; n > r.Max {
+	err := r.known.Each(list, Names{Begins: book.OthersBegin, Page: pageFirst}, func(name string, _ value.Item) bool {
+		names = append(names, book.Reaching(r.Word)+strings.TrimPrefix(name, book.OthersBegin))
+		switch n++; {
+		case r.Max > 0 && n > r.Max:
 			failed = r.tooMany("rows of " + o.Of.Name)
-			return false
-		}
-		if who = append(who, model.Scalar(told.Get(whoAttr))); len(who) == atOnce {
-			all, failed = r.all(who)
-			who = who[:0]
+		case r.Max == 0 && len(names) == piece:
+			all, failed = r.beside(names)
+			names, piece = names[:0], min(2*piece, pageMost)
 		}
 		return all && failed == nil
 	})
 	if err == nil {
 		err = failed
 	}
-	if err != nil || !all || n == 0 {
+	switch {
+	case err != nil || !all || n == 0:
 		return false, err
+	case len(names) == 0:
+		return true, nil
+	case n <= fewNames:
+		return r.byName(names)
 	}
-	return r.all(who)
+	return r.beside(names)
 }
 
-// all looks for a row for each.
-func (r *reach) all(who []string) (bool, error) {
-	for len(who) > 0 {
-		some := who[:min(atOnce, len(who))]
-		who = who[len(some):]
-		names := make([]string, len(some))
-		for i, w := range some {
-			names[i] = book.Reached(r.Word, w)
-		}
-		slices.Sort(names)
-		told, err := r.known.Get(r.list, slices.Compact(names))
-		if err != nil {
+// whole looks for a row for each name, of which there has to be one.
+func (r *reach) whole(names []string) (bool, error) {
+	slices.Sort(names)
+	names = slices.Compact(names)
+	switch {
+	case len(names) == 0:
+		return false, nil
+	case len(names) <= fewNames:
+		return r.byName(names)
+	}
+	for piece := pageFirst; len(names) > 0; piece = min(2*piece, pageMost) {
+		some := names[:min(piece, len(names))]
+		names = names[len(some):]
+		if all, err := r.beside(some); err != nil || !all {
 			return false, err
 		}
-		for _, t := range told {
-			if t == nil {
-				return false, nil
-			}
-			r.count(t)
+	}
+	return true, nil
+}
+
+// beside looks for a row for each name, in the order of names, among all that reach
+// the word.
+func (r *reach) beside(names []string) (bool, error) {
+	i := 0
+	err := r.known.Each(r.list, Names{Begins: book.Reaching(r.Word), From: names[0], Page: len(names)}, func(name string, told value.Item) bool {
+		if name == names[i] {
+			r.count(told)
+			i++
+			return i < len(names)
 		}
+		return name < names[i] // else there is none for names[i]
+	})
+	return i == len(names), err
+}
+
+// byName looks for a row for each name.
+func (r *reach) byName(names []string) (bool, error) {
+	told, err := r.known.Get(r.list, names)
+	if err != nil {
+		return false, err
+	}
+	for _, t := range told {
+		if t == nil {
+			return false, nil
+		}
+		r.count(t)
 	}
 	return true, nil
 }

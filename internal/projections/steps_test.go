@@ -63,16 +63,16 @@ func (f facts) tell(t testing.TB, m *model.Model, table string, rows ...value.It
 	return f
 }
 
-func (f facts) Each(list, begins string, yield func(value.Item) bool) error {
+func (f facts) Each(list string, names projections.Names, yield func(string, value.Item) bool) error {
 	var all []string
 	for name := range f {
-		if strings.HasPrefix(name, list+"\x00"+begins) {
+		if one, ok := strings.CutPrefix(name, list+"\x00"); ok && strings.HasPrefix(one, names.Begins) && one >= names.From {
 			all = append(all, name)
 		}
 	}
 	slices.Sort(all)
 	for _, name := range all {
-		if !yield(f[name]) {
+		if !yield(strings.TrimPrefix(name, list+"\x00"), f[name]) {
 			break
 		}
 	}

@@ -164,6 +164,16 @@ func (h *harness) deliver(b *breaker, which []int) (n runner.Counts, err error) 
 	return n, nil
 }
 
+// batch is one record alone.
+func (h *harness) batch(n int) runner.Batch {
+	d := h.records[n-1]
+	c, ok := projections.NewChange(d.table, &d.rec)
+	if !ok {
+		h.t.Fatal("a record without its table's key")
+	}
+	return runner.Batch{Lane: runner.Lane(d.table.Name, d.shard), Changes: []projections.Change{c}}
+}
+
 // settle delivers from the record given on, and then everything that comes of it,
 // until nothing is new.
 func (h *harness) settle(from int) error {

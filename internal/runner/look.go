@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -197,24 +198,28 @@ type known struct {
 	*Runner
 }
 
-// Each reads a partition in pages.
-func (k known) Each(list, begins string, yield func(value.Item) bool) error {
-	ref := book.Fact(k.Model.Name, list, begins)
-	q := store.Query{Table: book.TableName, Partition: ref.Key.Partition, Sort: store.Range{Prefix: ref.Key.Sort}, Limit: membersAtOnce}
+// Each reads a partition in pages, each twice as large as the one before.
+func (k known) Each(list string, names projections.Names, yield func(string, value.Item) bool) error {
+	ref := book.Fact(k.Model.Name, list, max(names.Begins, names.From))
+	q := store.Query{Table: book.TableName, Partition: ref.Key.Partition, Sort: store.Range{From: ref.Key.Sort}, Limit: names.Page}
 	for {
 		page, err := k.Store.Query(k.ctx, q)
 		if err != nil {
 			return err
 		}
 		for _, row := range page.Rows {
-			if told := row.Get(book.Told); !told.IsMissing() && !yield(told.Item()) {
+			name := row.Get(book.Sort).Text()
+			if !strings.HasPrefix(name, names.Begins) {
+				return nil
+			}
+			if told := row.Get(book.Told); !told.IsMissing() && !yield(name, told.Item()) {
 				return nil
 			}
 		}
 		if page.Next == nil {
 			return nil
 		}
-		q.After = page.Next
+		q.After, q.Limit = page.Next, 2*q.Limit
 	}
 }
 

@@ -41,14 +41,14 @@ func (t told) sort() {
 }
 
 // Each goes through a list in memory.
-func (t told) Each(of, begins string, yield func(value.Item) bool) error {
+func (t told) Each(of string, part projections.Names, yield func(string, value.Item) bool) error {
 	l := t[of]
 	if l == nil {
 		return nil
 	}
-	from, _ := slices.BinarySearch(l.names, begins)
+	from, _ := slices.BinarySearch(l.names, max(part.Begins, part.From))
 	for _, name := range l.names[from:] {
-		if !strings.HasPrefix(name, begins) || !yield(l.told[name]) {
+		if !strings.HasPrefix(name, part.Begins) || !yield(name, l.told[name]) {
 			break
 		}
 	}
