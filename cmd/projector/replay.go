@@ -35,7 +35,8 @@ func (replayCommand) Help() string {
 	return `Files may be Lambda DynamoDB events, GetRecords pages, single records, the CLI's
 output of these, Kinesis Data Streams for DynamoDB records, DynamoDB exports to S3
 or Lambda on-failure documents; plain, gzip or zstd. What they are is found out by
-what is in them. Returns when everything derived has caught up. Replaying a file
+what is in them. Of an export the folder is enough, as it lies in S3: all files that its
+manifest names must be there, as they were written. Returns when everything derived has caught up. Replaying a file
 again changes nothing; after an interruption the same command goes on. On AWS it
 makes the tables, and refuses any that no replay made.
 
@@ -194,7 +195,9 @@ func eachBatch(ctx context.Context, reading *progress.Progress, inputs []input, 
 	files := make([]*events.Files, len(inputs))
 	var err error
 	for i, in := range inputs {
-		if files[i], err = events.Open(in.paths...); err != nil {
+		if files[i], err = events.Open(in.paths...); errors.Is(err, events.ErrExport) {
+			return usage("%v", err)
+		} else if err != nil {
 			return err
 		}
 		reading.Total += files[i].Size()

@@ -11,15 +11,21 @@ import (
 
 // Files are recorded files that are read one after another.
 type Files struct {
-	paths []string
-	size  int64
-	read  atomic.Int64
+	from []source
+	size int64
+	read atomic.Int64
 }
 
-// Open looks at the files, so that a wrong path is said before anything is read.
+// Open looks at the files, so that a wrong path is said before anything is read. The
+// manifests of an export stand for its data files, all of which must be there.
 func Open(paths ...string) (*Files, error) {
-	f := &Files{paths: paths}
-	for _, path := range paths {
+	from, err := sources(paths)
+	if err != nil {
+		return nil, err
+	}
+	f := &Files{from: from}
+	for _, s := range from {
+		path := s.path
 		info, err := os.Stat(path)
 		switch {
 		case err != nil:
@@ -74,21 +80,25 @@ func (f *Files) Batches(ctx context.Context) iter.Seq2[[]Entry, error] {
 }
 
 func (f *Files) decode(b *batcher) error {
-	for _, path := range f.paths {
-		if err := f.decodeOne(path, b); err != nil {
+	for _, s := range f.from {
+		if err := f.decodeOne(s, b); err != nil {
 			return err
 		}
 	}
 	return b.flush()
 }
 
-func (f *Files) decodeOne(path string, b *batcher) error {
-	file, err := os.Open(path)
+func (f *Files) decodeOne(s source, b *batcher) error {
+	file, err := os.Open(s.path)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	if err := Read(countingReader{file, &f.read}, path, b.add); err != nil {
+	in := s.reader(countingReader{file, &f.read})
+	if err = Read(in, s.path, in.add(b.add)); err == nil {
+		err = in.end()
+	}
+	if err != nil {
 		if ferr := b.flush(); ferr != nil {
 			return ferr
 		}

@@ -1,0 +1,278 @@
+package events
+
+import (
+	"bytes"
+	"crypto/md5"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// An export of a table lies in S3 as a folder named by its id:
+//
+//	AWSDynamoDB/ID/manifest-summary.json   what was exported, and how many items
+//	AWSDynamoDB/ID/manifest-files.json     its data files, one object a line
+//	AWSDynamoDB/ID/manifest-*.md5, manifest-*.checksum, _started
+//	AWSDynamoDB/ID/data/*.json.gz          of a full export
+//	AWSDynamoDB/data/*.json.gz             of all incremental exports
+//
+// Who names such a folder, or a manifest, means the data files that the manifest names.
+
+const (
+	summaryFile = "manifest-summary.json"
+	listFile    = "manifest-files.json"
+)
+
+// ErrExport is about an export that is not whole.
+var ErrExport = errors.New("the export is not whole")
+
+// source is a file to read, with what an export's manifest says of it.
+type source struct {
+	path  string
+	md5   string // base64, "" where nothing is said
+	items int64  // below 0 where nothing is said
+}
+
+// summary is what weir reads of a manifest-summary.json.
+type summary struct {
+	ExportARN    string `json:"exportArn"`
+	ManifestKey  string `json:"manifestFilesS3Key"`
+	ItemCount    *int64 `json:"itemCount"`
+	OutputFormat string `json:"outputFormat"`
+}
+
+// dataFile is a line of a manifest-files.json.
+type dataFile struct {
+	Key       string `json:"dataFileS3Key"`
+	MD5       string `json:"md5Checksum"`
+	ItemCount *int64 `json:"itemCount"`
+}
+
+// sources are the files to read for some paths: the data files of an export in the place of
+// whatever of it comes first.
+func sources(paths []string) ([]source, error) {
+	var out []source
+	var exports []string // their folders
+	data := map[string][]source{}
+	owner := map[string]string{} // the export of each data file, by absolute path
+	for _, p := range paths {
+		if name := filepath.Base(p); name != summaryFile && name != listFile {
+			continue
+		}
+		dir := filepath.Dir(p)
+		if _, known := data[dir]; known {
+			continue
+		}
+		files, ok, err := exported(dir)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue // it has the name alone
+		}
+		data[dir], exports = files, append(exports, dir)
+		for _, f := range files {
+			owner[absolute(f.path)] = dir
+		}
+	}
+	given := map[string]bool{}
+	for _, p := range paths {
+		dir, is := owner[absolute(p)]
+		if !is && belongs(p, exports) {
+			dir, is = filepath.Dir(p), true
+		}
+		switch {
+		case !is:
+			out = append(out, source{path: p, items: -1})
+		case !given[dir]:
+			given[dir] = true
+			out = append(out, data[dir]...)
+		}
+	}
+	return out, nil
+}
+
+func absolute(p string) string {
+	abs, err := filepath.Abs(p)
+	if err != nil {
+		return filepath.Clean(p)
+	}
+	return abs
+}
+
+// belongs reports whether a file is one of an export that is not data.
+func belongs(p string, exports []string) bool {
+	if !slices.Contains(exports, filepath.Dir(p)) {
+		return false
+	}
+	name := filepath.Base(p)
+	rest, is := strings.CutPrefix(name, "manifest-")
+	switch rest {
+	case "summary.json", "summary.md5", "summary.checksum", "files.json", "files.md5", "files.checksum":
+		return is
+	}
+	return name == "_started"
+}
+
+// exported lists the data files of the export in a folder; ok is false where the files
+// of these names are others.
+func exported(dir string) (files []source, ok bool, err error) {
+	var s summary
+	text, err := os.ReadFile(filepath.Join(dir, summaryFile))
+	whole := err == nil
+	if whole && (json.Unmarshal(text, &s) != nil || s.ExportARN == "" && s.ManifestKey == "") {
+		if !bytes.Contains(text, []byte(`"exportArn"`)) {
+			return nil, false, nil
+		}
+		return nil, false, fmt.Errorf("%s: %w: it cannot be read; copy it from S3 again", filepath.Join(dir, summaryFile), ErrExport)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, false, err
+	}
+	if f := s.OutputFormat; whole && f != "" && f != "DYNAMODB_JSON" {
+		return nil, false, fmt.Errorf("%s: %w: its format is %s; export the table in the format DYNAMODB_JSON", dir, ErrNoRecords, f)
+	}
+	name := filepath.Join(dir, listFile)
+	lines, err := readManifest(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, false, fmt.Errorf("%s: %w: %s is missing; copy the whole folder", dir, ErrExport, listFile)
+	case err != nil:
+		return nil, false, fmt.Errorf("%s: %w: %w; copy it from S3 again", name, ErrExport, err)
+	case len(lines) == 0 && !whole:
+		return nil, false, nil
+	}
+	if err := s.check(lines); err != nil {
+		return nil, false, fmt.Errorf("%s: %w: %w; copy it from S3 again", name, ErrExport, err)
+	}
+	files, err = present(dir, s.ManifestKey, lines)
+	return files, true, err
+}
+
+// readManifest reads the lines of a manifest-files.json; none where it is something else.
+func readManifest(name string) ([]dataFile, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var lines []dataFile
+	for d := json.NewDecoder(f); ; {
+		var line dataFile
+		err := d.Decode(&line)
+		switch {
+		case err == io.EOF:
+			return lines, nil
+		case err != nil:
+			return nil, fmt.Errorf("line %d cannot be read: %w", len(lines)+1, err)
+		case line.Key == "" && len(lines) == 0:
+			return nil, nil
+		case line.Key == "":
+			return nil, fmt.Errorf("line %d names no file", len(lines)+1)
+		}
+		lines = append(lines, line)
+	}
+}
+
+// check compares the files with the summary.
+func (s *summary) check(lines []dataFile) error {
+	if s.ItemCount == nil {
+		return nil
+	}
+	sum := int64(0)
+	for _, l := range lines {
+		if l.ItemCount == nil {
+			return nil
+		}
+		sum += *l.ItemCount
+	}
+	if sum != *s.ItemCount {
+		return fmt.Errorf("its files have %d items, the export has %d", sum, *s.ItemCount)
+	}
+	return nil
+}
+
+// present finds the data files, all of which must be there.
+func present(dir, manifest string, lines []dataFile) (files []source, err error) {
+	var missing []string
+	for _, l := range lines {
+		s := source{path: place(dir, manifest, l.Key), md5: l.MD5, items: -1}
+		if _, err := os.Stat(s.path); err != nil {
+			missing = append(missing, s.path)
+		}
+		if l.ItemCount != nil {
+			s.items = *l.ItemCount
+		}
+		files = append(files, s)
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("%s: %w: %d of its %d data files are missing, the first is %s; copy them from S3", dir, ErrExport, len(missing), len(lines), missing[0])
+	}
+	return files, nil
+}
+
+// place is where a data file lies: in the export's folder, or beside that as those of
+// incremental exports do.
+func place(dir, manifest, key string) string {
+	inside, beside := filepath.Join(dir, "data", path.Base(key)), filepath.Join(dir, "..", "data", path.Base(key))
+	if manifest == "" || path.Dir(path.Dir(key)) == path.Dir(manifest) {
+		return inside
+	}
+	if _, err := os.Stat(beside); err != nil {
+		if _, err := os.Stat(inside); err == nil {
+			return inside
+		}
+	}
+	return beside
+}
+
+// checking reads a source, and knows at its end whether it is the one of the manifest.
+type checking struct {
+	io.Reader
+	source source
+	sum    hash.Hash
+	items  int64
+}
+
+func (s source) reader(r io.Reader) *checking {
+	c := &checking{Reader: r, source: s}
+	if s.md5 != "" {
+		c.sum = md5.New()
+		c.Reader = io.TeeReader(r, c.sum)
+	}
+	return c
+}
+
+// add counts an entry.
+func (c *checking) add(yield func(Entry) error) func(Entry) error {
+	return func(e Entry) error {
+		c.items++
+		return yield(e)
+	}
+}
+
+// end reads what is left, and compares.
+func (c *checking) end() error {
+	if _, err := io.Copy(io.Discard, c.Reader); err != nil {
+		return err
+	}
+	if c.sum != nil {
+		if got := base64.StdEncoding.EncodeToString(c.sum.Sum(nil)); got != c.source.md5 {
+			return fmt.Errorf("%s: %w: its MD5 is %s, and %s in the manifest; copy it from S3 again, and replay it again", c.source.path, ErrExport, got, c.source.md5)
+		}
+		return nil
+	}
+	if c.source.items >= 0 && c.items != c.source.items {
+		return fmt.Errorf("%s: %w: it has %d items, and %d in the manifest; copy it from S3 again, and replay it again", c.source.path, ErrExport, c.items, c.source.items)
+	}
+	return nil
+}
