@@ -82,6 +82,20 @@ func (t *Table) Validate(w *Write) error {
 	return t.checkOps(w.Ops)
 }
 
+// IsKey reports whether a key's values are of the types of the table's key. A row can
+// have it only if CheckKey finds no fault with it either.
+func (t *Table) IsKey(k Key) bool {
+	return k.Partition.Kind() == t.Key.Partition.Type && (k.Sort.Kind() == t.Key.Sort.Type || t.Key.Sort.Name == "" && k.Sort.IsMissing())
+}
+
+// KeyFault says why no row of this table can have a key, "" where one can.
+func (t *Table) KeyFault(k Key) string {
+	if err := t.CheckKey(k); err != nil {
+		return strings.TrimPrefix(err.Error(), ErrRefused.Error()+": ")
+	}
+	return ""
+}
+
 // CheckKey says, with ErrRefused, why a key cannot be one of this table's.
 func (t *Table) CheckKey(k Key) error {
 	if err := checkKeyAttr(t.Key.Partition, k.Partition, MaxPartitionBytes); err != nil {

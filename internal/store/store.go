@@ -277,7 +277,8 @@ type Records struct {
 // Store is what both drivers are. All methods may be called from many goroutines.
 type Store interface {
 	// Get reads rows by key, strongly; the answer is as long as refs, nil where
-	// there is no row.
+	// there is no row. A key that no row can have, for it is empty or too long, is
+	// the key of no row: other writers' values lead to such keys.
 	Get(ctx context.Context, refs []Ref) ([]value.Item, error)
 	// Query reads a page. On the table itself the read is strong.
 	Query(ctx context.Context, q Query) (Page, error)

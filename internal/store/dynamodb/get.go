@@ -2,6 +2,7 @@ package dynamodb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -51,21 +52,18 @@ func (g *getting) parts(refs []store.Ref) (parts []keys, err error) {
 	n := maxBatchGet
 	for i := range refs {
 		t, err := g.table(refs[i].Table)
-		if err == nil {
-			err = t.CheckKey(refs[i].Key)
+		if err != nil {
+			return nil, fmt.Errorf("%v: %w", refs[i], err)
 		}
+		key, err := requested(t, refs[i].Key)
 		if err != nil {
 			return nil, fmt.Errorf("%v: %w", refs[i], err)
 		}
 		id := idOf(t.Name, refs[i].Key)
-		if seen[id] {
+		if key == nil || seen[id] {
 			continue
 		}
 		seen[id] = true
-		key, err := keyOf(t, refs[i].Key)
-		if err != nil {
-			return nil, fmt.Errorf("%v: %w", refs[i], err)
-		}
 		if n == maxBatchGet {
 			parts, n = append(parts, keys{}), 0
 		}
@@ -77,6 +75,17 @@ func (g *getting) parts(refs []store.Ref) (parts []keys, err error) {
 		n++
 	}
 	return parts, nil
+}
+
+// requested is a key as it is asked for, nil for one that no row can have.
+func requested(t *store.Table, k store.Key) (key attributes, err error) {
+	if err = t.CheckKey(k); err == nil {
+		key, err = keyOf(t, k)
+	}
+	if errors.Is(err, store.ErrRefused) && t.IsKey(k) {
+		return nil, nil
+	}
+	return key, err
 }
 
 func (g *getting) all(ctx context.Context, parts []keys) error {

@@ -30,6 +30,9 @@ func (s *Store) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error)
 			return nil, fmt.Errorf("get: %w", err)
 		}
 		if err := tab.CheckKey(refs[i].Key); err != nil {
+			if tab.IsKey(refs[i].Key) {
+				continue
+			}
 			return nil, fmt.Errorf("get %v: %w", refs[i], err)
 		}
 		key = appendRowKey(key[:0], tab, refs[i].Key)

@@ -66,7 +66,24 @@ var getCases = []testCase{
 			f.Errorf("error %v", err)
 		}
 	}},
-	{"of a key that cannot be", func(f *fixture) {
+	{"of a key that no row can have", func(f *fixture) {
+		f.do(put("a", "b"))
+		keys := []store.Key{key("", "b"), key("a", ""), key(strings.Repeat("p", store.MaxPartitionBytes+1), "b"), key("a", strings.Repeat("s", store.MaxSortBytes+1))}
+		refs := []store.Ref{ref("a", "b")}
+		for _, k := range keys {
+			refs = append(refs, store.Ref{Table: rows, Key: k})
+		}
+		got, err := f.Get(f.ctx(), refs)
+		if err != nil || len(got) != len(refs) || got[0] == nil {
+			f.Fatalf("%v, %v", got, err)
+		}
+		for i, row := range got[1:] {
+			if row != nil {
+				f.Errorf("key %d: %v", i, row)
+			}
+		}
+	}},
+	{"of a key of another type", func(f *fixture) {
 		for _, k := range []store.Key{key(1, "a"), key("a", nil), key("a", 1)} {
 			if _, err := f.Get(f.ctx(), []store.Ref{{Table: rows, Key: k}}); err == nil {
 				f.Errorf("no error for %v", k)
