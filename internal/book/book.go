@@ -17,10 +17,12 @@
 //	lease|MODEL           s SHARD   which process reads a shard
 //	stream|MODEL          s TABLE   which streams of a table are read
 //	jobs|MODEL            s HASH    a long list being worked through
+//	jobs|MODEL            s ~ID     that the parts of a dead letter are being written or removed
 //	fact|MODEL|E.A|ROW    s WORD|ID what a row tells of the steps of that row
 //	fact|MODEL|E.L|NAMES  s m|WHO   one of the others that a list stands for
 //	fact|MODEL|E.L|NAMES  s t|HASH  a row that goes by them
 //	dead|MODEL            s ID      a record or an effect that could not be applied
+//	deadpart|MODEL|ID     s NUMBER  a part of its body
 //	lambda|MODEL          s TABLE   the order in which a function reads a stream
 //	lambda|MODEL          s SHARD   how far it has read a shard
 //	lanes|MODEL           s ""      the lanes that something may still come from, by shard
@@ -46,6 +48,7 @@ package book
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"strings"
 
 	"weir/internal/store"
@@ -249,6 +252,10 @@ func Job(model, list string) store.Ref { return Ref(Jobs(model), Hash(list)) }
 // Jobs is the partition of a model's jobs.
 func Jobs(model string) string { return "jobs|" + model }
 
+// Keeping is the note that the parts of a dead letter are being written or removed. It
+// sorts behind all jobs.
+func Keeping(model, id string) store.Ref { return Ref(Jobs(model), "~"+id) }
+
 // Fact is a row that tells something: the list is the partition's name within the
 // model.
 func Fact(model, list, name string) store.Ref { return Ref(Facts(model)+list, name) }
@@ -307,6 +314,11 @@ func Once(model, key string) store.Ref { return Ref("once|"+model+"|"+Texts([]st
 
 // Dead is the partition of what could not be applied.
 func Dead(model string) string { return "dead|" + model }
+
+// DeadPart is a part of the body of what could not be applied.
+func DeadPart(model, id string, i int) store.Ref {
+	return Ref("deadpart|"+model+"|"+id, fmt.Sprintf("%04d", i))
+}
 
 // RowText writes a row's table and key as one text, different for different rows.
 func RowText(r store.Ref) string {

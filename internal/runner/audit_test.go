@@ -241,8 +241,11 @@ func (h *harness) dump() string {
 		out = append(out, h.rows(t.Name, ""))
 	}
 	for _, row := range h.scan(book.TableName) {
-		if row.Get(book.Partition).Text() == book.Dead(h.model.Name) {
+		switch k := row.Get(book.Partition).Text(); {
+		case k == book.Dead(h.model.Name):
 			out = append(out, "kept "+row.Get("kind").Text()+" "+row.Get("target").Text())
+		case strings.HasPrefix(k, "deadpart|"), strings.HasPrefix(row.Get(book.Sort).Text(), "~"):
+			out = append(out, "a part, or its note")
 		}
 	}
 	return strings.Join(append(out, h.claims(), h.audit()), "\n")

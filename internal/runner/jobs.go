@@ -40,10 +40,16 @@ func (r *Runner) Jobs(ctx context.Context) (left bool, err error) {
 		}
 		left = left || more
 	}
+	if n := len(page.Rows); n > 0 && page.Rows[n-1].Has(noteOf) {
+		return left, nil // notes come last
+	}
 	return left || page.Next != nil, nil
 }
 
 func (r *Runner) step(ctx context.Context, job value.Item) (more bool, err error) {
+	if job.Has(noteOf) {
+		return false, r.keepOn(ctx, job)
+	}
 	if job.Has(lookAttr) {
 		return r.lookOn(ctx, job)
 	}

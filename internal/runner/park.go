@@ -63,7 +63,8 @@ func (w *work) parkWrites(ctx context.Context, t *projections.Target, steps []pr
 	if err := w.fresh(); err != nil {
 		return nil, err
 	}
-	ws, err := w.keeping(ctx, ds)
+	letters, err := w.keeping(ctx, ds)
+	ws := slices.Concat(letters...)
 	if w.ByItem {
 		return append(append(ws, w.marks(t, steps)...), store.Write{
 			Ref: book.Of(w.Model.Name, t.Row), Ops: []store.Op{{Kind: store.Add, Attr: book.Parked, Value: value.OfInt(int64(len(steps)))}},
@@ -142,11 +143,11 @@ func (w *work) parkTarget(ctx context.Context, t *projections.Target, reason str
 
 // parkShown keeps that a row refuses what is to be shown on it.
 func (r *Runner) parkShown(ctx context.Context, row store.Ref, reason string) error {
-	ws, err := r.keeping(ctx, []Dead{{Kind: DeadPublish, Target: r.describe(row), Row: row, Reason: reason}})
+	letters, err := r.keeping(ctx, []Dead{{Kind: DeadPublish, Target: r.describe(row), Row: row, Reason: reason}})
 	if err != nil {
 		return err
 	}
-	err = r.Store.Transact(ctx, append(ws, store.Write{
+	err = r.Store.Transact(ctx, append(slices.Concat(letters...), store.Write{
 		Ref: book.Of(r.Model.Name, row), Ops: []store.Op{{Kind: store.Add, Attr: book.Parked, Value: value.OfInt(1)}},
 	}))
 	if err != nil && !errors.Is(err, store.ErrCondition) { // a condition: it is parked so already
@@ -200,10 +201,10 @@ func (r *Runner) Retry(ctx context.Context, id string) (done int, err error) {
 
 // Forget takes away what is kept under the id, once what it asked for has happened.
 func (r *Runner) Forget(ctx context.Context, d *Dead) error {
-	if _, err := r.write(ctx, []store.Write{r.forget(d.ID)}); err != nil {
+	if err := r.Store.Transact(ctx, r.forget(d)); err != nil && !errors.Is(err, store.ErrCondition) {
 		return fmt.Errorf("settling %s: %w", d.ID, err)
 	}
-	return r.dropParts(ctx, *d)
+	return r.dropped(ctx, *d)
 }
 
 // ErrNoRetry says that doing it again cannot end otherwise.
@@ -216,7 +217,7 @@ func (r *Runner) Discard(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	ws := []store.Write{r.forget(id)}
+	ws := r.forget(&d)
 	if d.Kind == DeadParked || d.Kind == DeadPublish {
 		if err := r.show(ctx, d.Row); err != nil && !errors.Is(err, store.ErrRefused) {
 			return err
@@ -226,7 +227,7 @@ func (r *Runner) Discard(ctx context.Context, id string) error {
 	if err := r.Store.Transact(ctx, ws); err != nil {
 		return fmt.Errorf("discarding %s: %w", id, err)
 	}
-	return r.dropParts(ctx, d)
+	return r.dropped(ctx, d)
 }
 
 // unpark takes n effects out of a target's queue. A target whose q has come down
@@ -276,7 +277,7 @@ func (r *Runner) retryTarget(ctx context.Context, target store.Ref) (done int, e
 	if shown := r.show(ctx, target); shown != nil {
 		return max(0, done-1), errors.Join(err, fmt.Errorf("%s: %w", publish.Target, shown))
 	}
-	end := r.Store.Transact(ctx, []store.Write{r.forget(publish.ID), r.unpark(target, 1)})
+	end := r.Store.Transact(ctx, append(r.forget(&publish), r.unpark(target, 1)))
 	if errors.Is(end, store.ErrCondition) { // settled by somebody else
 		end = nil
 	}
@@ -286,7 +287,7 @@ func (r *Runner) retryTarget(ctx context.Context, target store.Ref) (done int, e
 // unqueue applies the front of a queue: as much as a transaction holds, or, where
 // that cannot be done as a whole, the first effect alone.
 func (r *Runner) unqueue(ctx context.Context, queue []Dead, publish Dead, standing bool) (n int, err error) {
-	n = min(len(queue), store.MaxTransact-2)
+	n = r.fit(queue)
 	err = r.applyQueued(ctx, queue[:n], publish, standing)
 	if n > 1 && (errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrCondition)) {
 		n = 1
@@ -298,7 +299,18 @@ func (r *Runner) unqueue(ctx context.Context, queue []Dead, publish Dead, standi
 	case err != nil:
 		return 0, fmt.Errorf("%s: %w", queue[0].Target, err)
 	}
-	return n, r.dropParts(ctx, queue[:n]...)
+	return n, r.dropped(ctx, queue[:n]...)
+}
+
+// fit is how much of the front of a queue a transaction can settle, with a DeadPublish
+// and the ledger.
+func (r *Runner) fit(queue []Dead) (n int) {
+	for writes := 2; n < len(queue); n++ {
+		if writes += len(r.forget(&queue[n])); writes > store.MaxTransact {
+			break
+		}
+	}
+	return n
 }
 
 // applyQueued applies and forgets in one transaction, which also leaves the
@@ -307,16 +319,27 @@ func (r *Runner) applyQueued(ctx context.Context, queue []Dead, publish Dead, st
 	var adds []projections.Add
 	var ws []store.Write
 	for i := range queue {
-		adds = append(adds, queue[i].Adds...)
-		ws = append(ws, r.forget(queue[i].ID))
+		d := &queue[i]
+		if d.more {
+			whole, err := r.DeadByID(ctx, d.ID)
+			if errors.Is(err, ErrNoDead) {
+				err = store.ErrCondition
+			}
+			if err != nil {
+				return err
+			}
+			*d = whole
+		}
+		adds = append(adds, d.Adds...)
+		ws = append(ws, r.forget(d)...)
 	}
 	out := len(queue)
 	if !standing {
-		heads, err := r.keeping(ctx, []Dead{publish})
+		letters, err := r.keeping(ctx, []Dead{publish})
 		if err != nil {
 			return err
 		}
-		ws, out = append(ws, heads...), out-1
+		ws, out = append(ws, slices.Concat(letters...)...), out-1
 	}
 	w := r.unpark(queue[0].Row, out)
 	w.Ops = append(w.Ops, store.Op{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())})

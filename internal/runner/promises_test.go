@@ -52,7 +52,7 @@ import (
 //	rows TABLE [text=…]       the rows of a table
 //	claims                    which row each unique value is claimed for
 //	dead | retry | discard    what is kept; retry and discard do the first of it, or
-//	                          all; retry crash=every
+//	                          all; retry crash=every, discard crash=every
 func TestPromises(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	must(t, err)
@@ -330,6 +330,10 @@ func (s *script) crash(do func(*harness, *breaker) error, b *breaker) (string, e
 	if err := do(h, &breaker{again: b.again}); err != nil {
 		return "", fmt.Errorf("again: %w", err)
 	}
+	h.clock = h.clock.Add(2 * time.Hour) // then nobody writes any more what nobody finished
+	if err := h.jobs(nil); err != nil {
+		return "", err
+	}
 	return h.settled(s.next)
 }
 
@@ -415,13 +419,18 @@ func (s *script) kept(cmd string, words []string, args map[string]string) (strin
 		ids = ids[:1]
 	}
 	switch {
-	case cmd == "retry" && args["crash"] != "":
+	case args["crash"] != "":
+		first := ids[0]
 		return s.everyCrash(args, func(h *harness, b *breaker) error {
 			_, ids, err := h.dead()
-			if err == nil && len(ids) > 0 {
+			switch {
+			case err != nil || len(ids) == 0 || cmd == "discard" && ids[0] != first:
+			case cmd == "retry":
 				_, err = h.runner(b).Retry(context.Background(), ids[0])
+			default:
+				err = h.runner(b).Discard(context.Background(), ids[0])
 			}
-			if errors.Is(err, store.ErrRefused) {
+			if err = errors.Join(err, h.jobs(nil)); errors.Is(err, store.ErrRefused) {
 				return nil
 			}
 			return err

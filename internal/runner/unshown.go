@@ -29,11 +29,11 @@ func (r *Runner) unshown(ctx context.Context, ref, target store.Ref, e *model.En
 	mark, letter := value.Value{}, store.Write{Ref: book.Ref(book.Dead(r.Model.Name), id), Delete: true}
 	if why != "" {
 		d := []Dead{{Kind: DeadNumber, Target: r.describe(target), Row: target, Reason: why}}
-		heads, err := r.keeping(ctx, d)
+		letters, err := r.keeping(ctx, d)
 		if err != nil {
 			return err
 		}
-		letter, letter.If = heads[0], nil // one that stands gives another reason
+		letter, letter.If = letters[0][0], nil // one that stands gives another reason
 		mark = value.OfString(d[0].ID + " " + why)
 	}
 	err := r.Store.Transact(ctx, []store.Write{letter, {
