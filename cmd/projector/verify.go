@@ -24,7 +24,9 @@ core rows. Prints what differs and exits with 1 when anything does. On AWS, wher
 others write and derive meanwhile, it applies nothing, and prints what differs in
 the same way twice, some seconds apart.
 
-A sum or a mean that no DynamoDB number can hold is printed as "cannot be computed".
+A sum or a mean that no DynamoDB number can hold is printed as "cannot be computed",
+and what a row cannot contribute, such as a copy whose key would be too long, as
+"cannot be derived".
 That is no difference: the attribute is absent until the rows behind it are corrected.
 
   projector verify gallery --data ./data`
@@ -72,7 +74,7 @@ func (c *verifyCommand) Run(p *program) error {
 	}
 	fmt.Fprintf(p.stderr, "%d derived values checked, %d differ", v.Checked, n)
 	if len(v.Unshown) > 0 {
-		fmt.Fprintf(p.stderr, ", %d cannot be computed", len(v.Unshown))
+		fmt.Fprintf(p.stderr, ", %d cannot be computed or derived", len(v.Unshown))
 	}
 	fmt.Fprintln(p.stderr)
 	if n > 0 {
@@ -81,8 +83,8 @@ func (c *verifyCommand) Run(p *program) error {
 	return nil
 }
 
-// cannot prints the values that no number can hold. They are no differences: their rows
-// rightly do not show them.
+// cannot prints the values that no number can hold, or that cannot be derived. They are
+// no differences: rows rightly do not show them.
 func (c *verifyCommand) cannot(p *program, values []verify.Unshown) {
 	for _, u := range values {
 		switch c.Output {

@@ -9,6 +9,8 @@
 package projections
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"weir/internal/events"
@@ -68,6 +70,8 @@ type Effects struct {
 	Joins   []Join
 	Tells   []Tell
 	Faults  []Fault
+
+	had []Fault // of the old image
 }
 
 // Empty reports whether the change asks for nothing.
@@ -111,10 +115,42 @@ type Spread struct {
 }
 
 // Fault says that an image cannot be used by a derivation: it contributes nothing
-// there, and the record is kept.
+// there, and the record is kept, unless the image before it had the same fault.
 type Fault struct {
 	Derivation string
 	Reason     string
+}
+
+// fault notes that the new image, or with old the one before, cannot be used.
+func (e *Effects) fault(derivation, reason string, old bool) {
+	if f := (Fault{derivation, reason}); old {
+		e.had = append(e.had, f)
+	} else {
+		e.Faults = append(e.Faults, f)
+	}
+}
+
+// reachable reports whether a row of the table can have the key that an image leads
+// to, and notes a fault where none can.
+func (e *Effects) reachable(derivation string, t *model.Table, k store.Key, old bool) bool {
+	fault := t.KeyFault(k)
+	if fault != "" {
+		e.fault(derivation, fault, old)
+	}
+	return fault == ""
+}
+
+// maxHeld is how much of a row another row of weir's own may hold, in bytes: its
+// bookkeeping has room beside it.
+const maxHeld = 380 << 10
+
+// holds reports whether a row of weir's own can hold what an image asks for, and
+// notes a fault where none can.
+func (e *Effects) holds(derivation, what string, size int, old bool) bool {
+	if size > maxHeld {
+		e.fault(derivation, fmt.Sprintf("%s has %d bytes, the limit is %d", what, size, maxHeld), old)
+	}
+	return size <= maxHeld
 }
 
 // Fold is what a change asks for, over all kinds of projection but search, which
@@ -126,5 +162,6 @@ func Fold(c *Change) Effects {
 	foldFollows(c, &e)
 	foldFacts(c, &e)
 	foldJoins(c, &e)
+	e.Faults = slices.DeleteFunc(e.Faults, func(f Fault) bool { return slices.Contains(e.had, f) })
 	return e
 }

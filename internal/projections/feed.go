@@ -32,7 +32,7 @@ type Tell struct {
 func foldJoins(c *Change, e *Effects) {
 	if c.Was != nil {
 		for _, rule := range c.Was.Told {
-			was, ok := JoinOf(rule, c.Was, c.Row, c.Old)
+			was, ok := e.joinOf(rule, c.Was, c.Row, c.Old, true)
 			if is, has := JoinOf(rule, c.Is, c.Row, c.New); ok && (!has || was.List != is.List) {
 				was.Gone, was.Fields, was.Position = true, nil, c.Position
 				e.Joins = append(e.Joins, was)
@@ -44,7 +44,7 @@ func foldJoins(c *Change, e *Effects) {
 	}
 	for _, rule := range c.Is.Told {
 		was, had := JoinOf(rule, c.Was, c.Row, c.Old)
-		is, has := JoinOf(rule, c.Is, c.Row, c.New)
+		is, has := e.joinOf(rule, c.Is, c.Row, c.New, false)
 		if has && !(had && was.List == is.List && value.EqualItems(was.Fields, is.Fields)) {
 			is.Position = c.Position
 			e.Joins = append(e.Joins, is)
@@ -52,9 +52,21 @@ func foldJoins(c *Change, e *Effects) {
 	}
 }
 
+// joinOf is JoinOf; where weir cannot hold what the rule takes of the row, that is a
+// fault.
+func (e *Effects) joinOf(rule *model.RowRule, of *model.Entity, ref store.Ref, row value.Item, old bool) (Join, bool) {
+	j, ok := placeOf(rule, of, ref, row)
+	return j, ok && e.holds(rule.Name, "what it takes of a follower", j.Fields.Size(), old)
+}
+
 // JoinOf is the place of a row of the entity among those that a rule finds; ok is
-// false when it finds none such.
-func JoinOf(rule *model.RowRule, e *model.Entity, ref store.Ref, row value.Item) (_ Join, ok bool) {
+// false when it finds none such, or weir cannot hold what it takes of the row.
+func JoinOf(rule *model.RowRule, e *model.Entity, ref store.Ref, row value.Item) (Join, bool) {
+	j, ok := placeOf(rule, e, ref, row)
+	return j, ok && j.Fields.Size() <= maxHeld
+}
+
+func placeOf(rule *model.RowRule, e *model.Entity, ref store.Ref, row value.Item) (_ Join, ok bool) {
 	if e != rule.Each.Of || row == nil {
 		return Join{}, false
 	}

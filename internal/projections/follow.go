@@ -20,6 +20,9 @@ func foldFollows(c *Change, e *Effects) {
 		if c.Was == c.Is && value.Equal(v, f.Field.Get(c.Old)) {
 			continue
 		}
+		if !e.holds(FollowedField(c.Is, f.Field.Name)+" followed", f.Field.Name, value.Item{{Value: v}}.Size(), false) {
+			v = value.Value{}
+		}
 		e.Spreads = append(e.Spreads, Spread{Source: c.Row, Entity: c.Is, Field: f.Field.Name, Value: v, Position: c.Position})
 	}
 }

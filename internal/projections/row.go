@@ -44,7 +44,7 @@ func foldHistory(c *Change, rule *model.RowRule, row value.Item, e *Effects) {
 	}
 	if rule.Each != nil {
 		foldTell(c, rule, row, e)
-	} else if m, ok := made(c, rule, row); ok {
+	} else if m, ok := made(c, rule, row); ok && e.reachable(rule.Name, rule.Into.Table, m.Row.Key, false) {
 		e.Puts = append(e.Puts, m)
 	}
 }
@@ -85,9 +85,11 @@ func foldState(c *Change, rule *model.RowRule, e *Effects) {
 	var had, has bool
 	if c.Was == rule.Source {
 		was, had = made(c, rule, c.Old)
+		had = had && e.reachable(rule.Name, rule.Into.Table, was.Row.Key, true)
 	}
 	if c.Is == rule.Source {
 		is, has = made(c, rule, c.New)
+		has = has && e.reachable(rule.Name, rule.Into.Table, is.Row.Key, false)
 	}
 	same := had && has && SameRow(was.Row, is.Row)
 	joined := same && slices.EqualFunc(was.Follows, is.Follows, sameFollowing)
@@ -103,9 +105,11 @@ func foldState(c *Change, rule *model.RowRule, e *Effects) {
 
 func sameFollowing(a, b Following) bool { return a.Follow == b.Follow && SameRow(a.Of, b.Of) }
 
-// Make is what a rule makes of a row by itself; ok is false when it makes nothing.
+// Make is what a rule makes of a row by itself; ok is false when it makes nothing, or
+// a row that cannot be.
 func Make(rule *model.RowRule, row value.Item) (Put, bool) {
-	return made(&Change{}, rule, row)
+	p, ok := made(&Change{}, rule, row)
+	return p, ok && rule.Into.Table.CheckKey(p.Row.Key) == nil
 }
 
 func made(c *Change, rule *model.RowRule, row value.Item) (Put, bool) {

@@ -2,6 +2,7 @@ package projections
 
 import (
 	"slices"
+	"strings"
 
 	"weir/internal/book"
 	"weir/internal/events"
@@ -26,7 +27,7 @@ type Fact struct {
 // foldFacts: a row tells that a word is reached, who is among others, and which
 // row goes by a list of others. What is told the same as before is not told again.
 func foldFacts(c *Change, e *Effects) {
-	was, is := told(c, c.Was, c.Old), told(c, c.Is, c.New)
+	was, is := told(c, c.Was, c.Old, e, true), told(c, c.Is, c.New, e, false)
 	for _, f := range was {
 		if !slices.ContainsFunc(is, f.sameRow) {
 			f.Told = nil
@@ -42,14 +43,16 @@ func foldFacts(c *Change, e *Effects) {
 
 func (f *Fact) sameRow(g Fact) bool { return f.List == g.List && f.Name == g.Name }
 
-// told is all that a row tells by itself.
-func told(c *Change, e *model.Entity, row value.Item) []Fact {
+// told is all that a row tells by itself; what cannot be told is a fault.
+func told(c *Change, e *model.Entity, row value.Item, effects *Effects, old bool) []Fact {
 	if e == nil {
 		return nil
 	}
 	var out []Fact
 	add := func(f Fact, ok bool) {
-		if f.Position = c.Position; ok {
+		derivation, _, _ := strings.Cut(f.List, "|")
+		ok = ok && (f.All || effects.reachable(derivation, f.Entity.Table, f.Target.Key, old))
+		if f.Position = c.Position; ok && effects.holds(derivation, "what the row tells", f.Told.Size(), old) {
 			out = append(out, f)
 		}
 	}

@@ -43,7 +43,7 @@ func contribute(e *Effects, src *model.Source, row value.Item, take bool) {
 		}
 	}
 	key, ok := t.Target.Key(func(name string) value.Value { return assigned(src.To, name, row) })
-	if !ok {
+	if !ok || !e.reachable(t.Name, t.Target.Table, key, take) {
 		return
 	}
 	add := Add{Target: store.Ref{Table: t.Target.Table.Name, Key: key}, Entity: t.Target, Amount: one}
@@ -53,33 +53,25 @@ func contribute(e *Effects, src *model.Source, row value.Item, take bool) {
 	switch t.Kind {
 	case model.Count:
 		if src.Field != nil && amount.Kind() != value.Number {
-			e.fault(t.Name, src.Field, amount, "a number", take)
+			e.unfit(t.Name, src.Field, amount, "a number", take)
 			return
 		}
 		add.Field = book.Sum(t.Attr)
 	case model.Distinct:
-		text := model.Scalar(amount)
-		if text == "" {
-			e.fault(t.Name, src.Field, amount, "a string or a number", take)
+		text, ok := e.member(t, src, amount, take)
+		if !ok {
 			return
 		}
 		add.Field = book.Value(t.Attr, text)
 	case model.Set:
-		text := model.Scalar(amount)
-		switch {
-		case text == "":
-			e.fault(t.Name, src.Field, amount, "a string or a number", take)
-			return
-		case len(text) > MaxMember:
-			e.fault(t.Name, src.Field, amount, fmt.Sprintf("a member of at most %d bytes", MaxMember), take)
-			return
-		case !t.Target.Takes(key):
+		text, ok := e.member(t, src, amount, take)
+		if !ok || !t.Target.Takes(key) {
 			return
 		}
 		add.Field = book.Value(t.Attr, text)
 	case model.Mean, model.Sum:
 		if amount.Kind() != value.Number {
-			e.fault(t.Name, src.Field, amount, "a number", take)
+			e.unfit(t.Name, src.Field, amount, "a number", take)
 			return
 		}
 		if t.Kind == model.Mean {
@@ -98,12 +90,22 @@ func contribute(e *Effects, src *model.Source, row value.Item, take bool) {
 	e.Adds = append(e.Adds, add)
 }
 
-// fault notes an image that a derivation cannot use, once: when it arrives, not
-// again when it leaves.
-func (e *Effects) fault(derivation string, f *model.Field, v value.Value, want string, leaving bool) {
-	if !leaving {
-		e.Faults = append(e.Faults, Fault{derivation, fmt.Sprintf("%s is %s, not %s", f.Name, describe(v), want)})
+// member is a value as a set or a distinct counts it.
+func (e *Effects) member(t *model.Tally, src *model.Source, v value.Value, old bool) (text string, ok bool) {
+	switch text = model.Scalar(v); {
+	case text == "":
+		e.unfit(t.Name, src.Field, v, "a string or a number", old)
+		return "", false
+	case len(text) > MaxMember:
+		e.unfit(t.Name, src.Field, v, fmt.Sprintf("a member of at most %d bytes", MaxMember), old)
+		return "", false
 	}
+	return text, true
+}
+
+// unfit notes that a field's value is not what a derivation needs.
+func (e *Effects) unfit(derivation string, f *model.Field, v value.Value, want string, old bool) {
+	e.fault(derivation, fmt.Sprintf("%s is %s, not %s", f.Name, describe(v), want), old)
 }
 
 func describe(v value.Value) string {

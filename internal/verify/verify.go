@@ -47,7 +47,7 @@ type Verify struct {
 	joins   map[string]projections.Join
 	read    int
 	Checked int       // derived values compared
-	Unshown []Unshown // what the last Run found that no number can hold
+	Unshown []Unshown // what the last Run found that cannot be computed or derived
 
 	countOnly bool
 }
@@ -59,7 +59,8 @@ type target struct {
 	sums   map[string]value.Value
 }
 
-// Unshown is a value that no number can hold, and that its row rightly does not show.
+// Unshown is a value that no number can hold, and that its row rightly does not show; or
+// what a row cannot contribute to a derivation, which rightly goes without it.
 type Unshown struct {
 	Derivation string `json:"derivation"`
 	Row        string `json:"row"`
@@ -143,6 +144,11 @@ func (v *Verify) recount(ctx context.Context, rows []found) error {
 			}
 			if sum, err := value.AddNumbers(t.sums[a.Field], a.Amount); err == nil { // not in 10^15 rows
 				t.sums[a.Field] = sum
+			}
+		}
+		if !v.countOnly {
+			for _, f := range e.Faults {
+				v.Unshown = append(v.Unshown, Unshown{f.Derivation, rowText(v.Model, rows[i].Row), "cannot be derived: " + f.Reason})
 			}
 		}
 		v.told.add(e.Facts)
