@@ -304,14 +304,7 @@ func counted(ctx context.Context, st store.Store, src *model.Source) (row, targe
 		if src.Entity.Table.Classify(row) != src.Entity || !model.Holds(src.Where, row) {
 			continue
 		}
-		key, ok := of.Key(func(name string) value.Value {
-			for _, a := range src.To {
-				if a.Name == name && a.Expr.Field != nil {
-					return a.Expr.Field.Get(row)
-				}
-			}
-			return value.Value{}
-		})
+		key, ok := of.KeyFrom(src.To, row)
 		if !ok {
 			continue
 		}
@@ -325,7 +318,7 @@ func counted(ctx context.Context, st store.Store, src *model.Source) (row, targe
 func parametersOf(q *model.Query, row value.Item) string {
 	var out []string
 	for _, b := range q.Steps[0].With {
-		out = append(out, url.QueryEscape(b.Param)+"="+url.QueryEscape(model.Unescape(model.Scalar(b.Field.Get(row)))))
+		out = append(out, url.QueryEscape(b.Param)+"="+url.QueryEscape(model.Scalar(b.Field.Get(row))))
 	}
 	return strings.Join(out, "&")
 }
@@ -333,7 +326,7 @@ func parametersOf(q *model.Query, row value.Item) string {
 func keyParameters(e *model.Entity, row value.Item) string {
 	var out []string
 	for _, name := range e.KeyNames() {
-		out = append(out, url.QueryEscape(name)+"="+url.QueryEscape(model.Unescape(model.Scalar(e.Field(name).Get(row)))))
+		out = append(out, url.QueryEscape(name)+"="+url.QueryEscape(model.Scalar(e.Field(name).Get(row))))
 	}
 	return strings.Join(out, "&")
 }

@@ -34,12 +34,21 @@ func (c *checked) image(was value.Item) (value.Item, *Refusal) {
 		attrs = append(attrs, value.Attr{Name: a.Name, Value: v})
 	}
 	all := was == nil || c.Op != Update
+	attrs = append(attrs, c.spelled()...)
 	row := value.NewItem(attrs...)
 	if c.Op != Update {
 		row = c.ByOthers(row)
 	}
 	row = c.indexKeys(c.compute(row, all), all)
 	return row, c.verify(row)
+}
+
+// spelled are the names that only the row's key holds, where it has them otherwise
+// than they were given.
+func (c *checked) spelled() []value.Attr {
+	return c.Spelled(c.given.get, func(k *model.KeyTemplate, name string) string {
+		return k.Template.Escape(model.Scalar(c.given.get(name)))
+	})
 }
 
 // unsaid is an attribute that a create or a put says nothing of: what a new row

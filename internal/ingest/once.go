@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"weir/internal/book"
-	"weir/internal/model"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -114,13 +113,8 @@ func (c *checked) ledTo(row value.Item) (store.Ref, bool) {
 	for i, kt := range c.PrimaryKey() {
 		v, ok := kt.BuildTyped(func(name string) value.Value {
 			for _, a := range c.Once.Row {
-				if a.Name != name {
-					continue
-				}
-				if v := a.Expr.Field.Get(row); a.Expr.Field.Typed() {
-					return v
-				} else {
-					return value.OfString(model.Unescape(v.Text()))
+				if a.Name == name {
+					return a.Expr.Field.Get(row)
 				}
 			}
 			return value.Value{}

@@ -8,6 +8,8 @@
 package model
 
 import (
+	"slices"
+
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -130,8 +132,26 @@ type Field struct {
 	Slot int
 }
 
-// Get is the field's value in a row, Missing when it has none.
+// Get is the field's value in a row as the application means it, Missing when it
+// has none. Of a name that stands in the row's key it is the attribute of that name,
+// where the row has one that the key was made of; otherwise what the key says.
 func (f *Field) Get(row value.Item) value.Value {
+	raw := f.Raw(row)
+	if f.Key == nil || raw.IsMissing() {
+		return raw
+	}
+	own := Scalar(row.Get(f.Name))
+	if own == "" || own == raw.Text() {
+		return raw
+	}
+	if f.Key.Escape(own) == raw.Text() || f.Key.plain(row, row.Get(f.Attr).Text()) {
+		return value.OfString(own)
+	}
+	return raw
+}
+
+// Raw is Get, but for what stands in the row's key: that is as it stands there.
+func (f *Field) Raw(row value.Item) value.Value {
 	v := row.Get(f.Attr)
 	if f.Key == nil || v.Kind() != value.String {
 		return v
@@ -142,6 +162,21 @@ func (f *Field) Get(row value.Item) value.Value {
 		return value.Value{}
 	}
 	return value.OfString(values[f.Slot])
+}
+
+// InKey is the field's value as it stands in a key that t makes for the same thing:
+// escaped where the row's own key has it escaped, and as it is where that key has it
+// so.
+func (f *Field) InKey(row value.Item, t *Template) value.Value {
+	raw := f.Raw(row)
+	if f.Key == nil || raw.IsMissing() {
+		return raw
+	}
+	own := f.Get(row)
+	if !value.Equal(own, raw) && f.Key.Escape(own.Text()) == raw.Text() {
+		return value.OfString(t.Escape(own.Text()))
+	}
+	return own
 }
 
 // Typed is true when a person typed the value, false when it was read from a key
@@ -385,6 +420,27 @@ func (e *Entity) PrimaryKey() []*KeyTemplate {
 	return e.Keys[:2]
 }
 
+// Spelled are the names that stand in keys otherwise than their values are, with
+// those values: where no attribute holds it, a row that weir writes has one of that
+// name, so that it says its values itself. text is what a key has for a name.
+func (e *Entity) Spelled(get func(name string) value.Value, text func(k *KeyTemplate, name string) string) (out []value.Attr) {
+	for _, k := range e.Keys {
+		for _, name := range k.Template.names {
+			v := get(name)
+			if v.Kind() != value.String || e.Attribute(name) != nil || text(k, name) == v.Text() {
+				continue
+			}
+			out = append(out, value.Attr{Name: name, Value: v})
+		}
+	}
+	return out
+}
+
+// Spells reports whether Spelled may name an attribute so.
+func (e *Entity) Spells(name string) bool {
+	return e.Attribute(name) == nil && slices.ContainsFunc(e.Keys, func(k *KeyTemplate) bool { return k.Template.Slot(name) >= 0 })
+}
+
 // KeyTemplate finds the template of a key attribute, nil when the entity has none.
 func (e *Entity) KeyTemplate(attr string) *KeyTemplate {
 	for _, k := range e.Keys {
@@ -469,9 +525,13 @@ func (e *Entity) keyNamed(name string) *KeyTemplate {
 // Key builds the primary key from the values of its names. It reports false when
 // one is missing, or not of the key attribute's type.
 func (e *Entity) Key(get func(name string) value.Value) (store.Key, bool) {
+	return e.keyBy(func(_ *KeyTemplate, name string) value.Value { return get(name) })
+}
+
+func (e *Entity) keyBy(get func(k *KeyTemplate, name string) value.Value) (store.Key, bool) {
 	var k store.Key
 	for i, kt := range e.PrimaryKey() {
-		v, ok := kt.Build(get)
+		v, ok := kt.Build(func(name string) value.Value { return get(kt, name) })
 		if !ok {
 			return store.Key{}, false
 		}
@@ -482,6 +542,23 @@ func (e *Entity) Key(get func(name string) value.Value) (store.Key, bool) {
 		}
 	}
 	return k, true
+}
+
+// KeyFrom builds the primary key that a row gives with its own fields, as the keys of
+// the same application have them.
+func (e *Entity) KeyFrom(to []Assign, row value.Item) (store.Key, bool) {
+	return e.keyBy(func(k *KeyTemplate, name string) value.Value {
+		for i := range to {
+			switch x := &to[i].Expr; {
+			case to[i].Name != name:
+			case x.Field != nil:
+				return x.Field.InKey(row, k.Template)
+			default:
+				return x.Const
+			}
+		}
+		return value.Value{}
+	})
 }
 
 // Build makes the key attribute's value from the values of the template's names.

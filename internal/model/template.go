@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"weir/internal/value"
 )
 
 // Template is a key template: literals and {names}, with at most one optional
@@ -164,6 +166,23 @@ func (t *Template) build(parts []part, get func(name string) string) (string, bo
 		b = append(b, v...)
 	}
 	return string(b), true
+}
+
+// plain reports whether the key is made of the row's attributes as they are, which
+// Match cannot see where a value has a separator in it.
+func (t *Template) plain(row value.Item, key string) bool {
+	var buf [maxNames]string
+	values := buf[:len(t.names)]
+	if !t.Match(key, values) {
+		return false
+	}
+	made, ok := t.Build(func(name string) string {
+		if v := Scalar(row.Get(name)); v != "" {
+			return v
+		}
+		return values[t.Slot(name)]
+	})
+	return ok && made == key
 }
 
 // Match reads the names' values out of a key into values, which has a place for

@@ -77,11 +77,24 @@ func placeOf(rule *model.RowRule, e *model.Entity, ref store.Ref, row value.Item
 	var attrs []value.Attr
 	for i := range rule.Fields {
 		if f := &rule.Fields[i]; f.Expr.Each != nil {
-			attrs = append(attrs, value.Attr{Name: f.Name, Value: f.Expr.Each.Get(row)})
+			attrs = append(attrs, inKeys(f.Name, f.Expr.Each, row)...)
 		}
 	}
 	j.Fields = value.NewItem(attrs...)
 	return j, true
+}
+
+// rawName begins the name under which it is kept what a key has for a field, where
+// that is not the field's value. No field's name begins so.
+const rawName = "%"
+
+// inKeys is a field of a row, and what the row's key has for it.
+func inKeys(name string, f *model.Field, row value.Item) []value.Attr {
+	v, raw := f.Get(row), f.Raw(row)
+	if value.Equal(v, raw) {
+		raw = value.Value{}
+	}
+	return []value.Attr{{Name: name, Value: v}, {Name: rawName + name, Value: raw}}
 }
 
 // list is the list of the followers whose fields have these values, which are the
@@ -109,7 +122,9 @@ func foldTell(c *Change, rule *model.RowRule, row value.Item, e *Effects) {
 	var attrs []value.Attr
 	for i := range rule.Fields {
 		if f := &rule.Fields[i]; f.Expr.Each == nil {
-			attrs = append(attrs, value.Attr{Name: f.Name, Value: evaluate(c, &f.Expr, row)})
+			if attrs = append(attrs, value.Attr{Name: f.Name, Value: evaluate(c, &f.Expr, row)}); f.Expr.Field != nil {
+				attrs = append(attrs, inKeys(f.Name, f.Expr.Field, row)...)
+			}
 		}
 	}
 	e.Tells = append(e.Tells, Tell{List: to, Rule: rule, Fields: value.NewItem(attrs...), Position: c.Position})
@@ -117,11 +132,17 @@ func foldTell(c *Change, rule *model.RowRule, row value.Item, e *Effects) {
 
 // For is the row that a follower gets; ok is false where it has no key.
 func (t *Tell) For(follower value.Item) (Put, bool) {
-	p, ok := build(t.Rule, func(f *model.Assign) value.Value {
+	get := func(f *model.Assign, name string) value.Value {
 		if f.Expr.Each != nil {
-			return follower.Get(f.Name)
+			return follower.Get(name)
 		}
-		return t.Fields.Get(f.Name)
+		return t.Fields.Get(name)
+	}
+	p, ok := build(t.Rule, func(f *model.Assign) value.Value { return get(f, f.Name) }, func(f *model.Assign) value.Value {
+		if raw := get(f, rawName+f.Name); !raw.IsMissing() {
+			return raw
+		}
+		return get(f, f.Name)
 	})
 	p.Position = t.Position
 	return p, ok

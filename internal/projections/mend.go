@@ -124,8 +124,8 @@ func FollowedBy(f *model.Follow, row value.Item) (of store.Ref, ok bool) {
 	return store.Ref{Table: f.Source.Table.Name, Key: key}, ok
 }
 
-// taken is a field of the row that a rule made this row from, Missing where the
-// row has nothing of it.
+// taken is a field of the row that a rule made this row from, as that row's key has
+// it, Missing where the row has nothing of it.
 func taken(rule *model.RowRule, name string, row value.Item) value.Value {
 	for i := range rule.Fields {
 		f := rule.Fields[i].Expr.Field
@@ -134,10 +134,15 @@ func taken(rule *model.RowRule, name string, row value.Item) value.Value {
 		}
 		into := rule.Into.Field(rule.Fields[i].Name)
 		v := into.Get(row)
-		if f.Typed() && !into.Typed() {
+		switch {
+		case into.Typed():
+			return v
+		case f.Typed() && row.Has(into.Name):
+			return v
+		case f.Typed():
 			return value.OfString(model.Unescape(v.Text()))
 		}
-		return v
+		return into.Raw(row)
 	}
 	return value.Value{}
 }

@@ -46,7 +46,7 @@ func intos(m *model.Migration) (names []string) {
 
 func move(mk *model.Making, old value.Item) (Moved, string) {
 	val := func(f *model.Assign) value.Value { return given(mk, f, old) }
-	p, ok := build(mk.Rule, val)
+	p, ok := build(mk.Rule, val, rawOf(old))
 	if !ok {
 		return Moved{}, keyless(mk, val)
 	}
@@ -152,8 +152,8 @@ func (c *Change) moved() bool {
 // KeyMade is the key of the row that a migration made of an old one, read from the
 // key of the row that took the old one's place.
 func KeyMade(mk *model.Making, at value.Item) (store.Key, bool) {
-	val := func(f *model.Assign) value.Value { return evaluate(nil, &f.Expr, at) }
-	return mk.Into.Key(func(name string) value.Value { return keyPart(mk.Rule, val, name, primary(mk.Into, name)) })
+	m := making{mk.Rule, func(f *model.Assign) value.Value { return evaluate(nil, &f.Expr, at) }, rawOf(at)}
+	return mk.Into.Key(func(name string) value.Value { return m.keyPart(name, primary(mk.Into, name)) })
 }
 
 // WithKeys is a row with the index keys that its fields make. Of an index whose key
@@ -182,11 +182,10 @@ func KeysOf(e *model.Entity, ix *store.Index, row value.Item) (attrs []value.Att
 		}
 		v, ok := kt.Build(func(name string) value.Value {
 			f := e.Field(name)
-			v := f.Get(row)
-			if f.Typed() && v.Kind() == value.String {
+			if v := f.Get(row); f.Typed() && v.Kind() == value.String {
 				return value.OfString(kt.Template.Escape(v.Text()))
 			}
-			return v
+			return f.InKey(row, kt.Template)
 		})
 		attrs, whole = append(attrs, value.Attr{Name: ka.Name, Value: v}), whole && ok
 	}

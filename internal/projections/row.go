@@ -1,6 +1,7 @@
 package projections
 
 import (
+	"cmp"
 	"slices"
 
 	"weir/internal/model"
@@ -116,24 +117,36 @@ func made(c *Change, rule *model.RowRule, row value.Item) (Put, bool) {
 	if !model.Holds(rule.Where, row) {
 		return Put{}, false
 	}
-	p, ok := build(rule, func(f *model.Assign) value.Value { return evaluate(c, &f.Expr, row) })
+	p, ok := build(rule, func(f *model.Assign) value.Value { return evaluate(c, &f.Expr, row) }, rawOf(row))
 	p.Position = c.Position
 	for i := range rule.Fields {
 		fl := rule.Fields[i].Expr.Follow
 		if fl == nil || rule.Into.Attribute(fl.Attr) == nil {
 			continue
 		}
-		if of, ok := fl.Source.Key(func(name string) value.Value { return assigned(fl.Key, name, row) }); ok {
+		if of, ok := fl.Source.KeyFrom(fl.Key, row); ok {
 			p.Follows = append(p.Follows, Following{fl, store.Ref{Table: fl.Source.Table.Name, Key: of}})
 		}
 	}
 	return p, ok
 }
 
+// making is what a rule's row is made of: the values of its fields, and of those that
+// were read from a key also what that key has.
+type making struct {
+	rule     *model.RowRule
+	val, raw func(*model.Assign) value.Value
+}
+
+// rawOf says what stands in the key of the row that a rule makes another of.
+func rawOf(row value.Item) func(*model.Assign) value.Value {
+	return func(f *model.Assign) value.Value { return f.Expr.Field.Raw(row) }
+}
+
 // build makes a rule's row of the values of its fields.
-func build(rule *model.RowRule, val func(*model.Assign) value.Value) (Put, bool) {
-	into := rule.Into
-	key, ok := into.Key(func(name string) value.Value { return keyPart(rule, val, name, primary(into, name)) })
+func build(rule *model.RowRule, val, raw func(*model.Assign) value.Value) (Put, bool) {
+	into, m := rule.Into, making{rule, val, raw}
+	key, ok := into.Key(func(name string) value.Value { return m.keyPart(name, primary(into, name)) })
 	if !ok {
 		return Put{}, false
 	}
@@ -150,14 +163,15 @@ func build(rule *model.RowRule, val func(*model.Assign) value.Value) (Put, bool)
 			attrs = append(attrs, value.Attr{Name: f.Name, Value: val(f)})
 		}
 	}
-	p.Image = value.NewItem(indexKeys(rule, val, attrs)...)
+	attrs = append(attrs, into.Spelled(m.value, func(k *model.KeyTemplate, name string) string { return m.keyPart(name, k).Text() })...)
+	p.Image = value.NewItem(m.indexKeys(attrs)...)
 	return p, true
 }
 
 // indexKeys adds the attributes that put the row into its indexes. Of an index
 // whose key cannot be made whole, none.
-func indexKeys(rule *model.RowRule, val func(*model.Assign) value.Value, attrs value.Item) value.Item {
-	into := rule.Into
+func (m making) indexKeys(attrs value.Item) value.Item {
+	into := m.rule.Into
 	for i := range into.Table.Indexes {
 		idx := &into.Table.Indexes[i]
 		start, whole := len(attrs), true
@@ -166,7 +180,7 @@ func indexKeys(rule *model.RowRule, val func(*model.Assign) value.Value, attrs v
 			if ka.Name == "" || kt == nil || slices.Contains(into.PrimaryKey(), kt) || into.Attribute(ka.Name) != nil {
 				continue
 			}
-			v, ok := kt.Build(func(name string) value.Value { return keyPart(rule, val, name, kt) })
+			v, ok := kt.Build(func(name string) value.Value { return m.keyPart(name, kt) })
 			whole = whole && ok
 			attrs = append(attrs, value.Attr{Name: ka.Name, Value: v})
 		}
@@ -188,22 +202,35 @@ func primary(e *model.Entity, name string) *model.KeyTemplate {
 
 // keyPart is a name's value as it stands in a key we make: what a person typed
 // escaped, what was read from a key raw.
-func keyPart(rule *model.RowRule, val func(*model.Assign) value.Value, name string, kt *model.KeyTemplate) value.Value {
-	for i := range rule.Fields {
-		f := &rule.Fields[i]
-		if f.Name != name {
-			continue
-		}
-		v, from := val(f), f.Expr.Field
-		if from == nil {
-			from = f.Expr.Each
-		}
-		if from == nil || !from.Typed() || v.Kind() != value.String {
-			return v
-		}
-		return value.OfString(kt.Template.Escape(v.Text()))
+func (m making) keyPart(name string, kt *model.KeyTemplate) value.Value {
+	f := m.field(name)
+	if f == nil {
+		return value.Value{}
+	}
+	v, from := m.val(f), cmp.Or(f.Expr.Field, f.Expr.Each)
+	switch {
+	case from == nil || v.Kind() != value.String:
+		return v
+	case !from.Typed():
+		return m.raw(f)
+	}
+	return value.OfString(kt.Template.Escape(v.Text()))
+}
+
+func (m making) value(name string) value.Value {
+	if f := m.field(name); f != nil {
+		return m.val(f)
 	}
 	return value.Value{}
+}
+
+func (m making) field(name string) *model.Assign {
+	for i := range m.rule.Fields {
+		if m.rule.Fields[i].Name == name {
+			return &m.rule.Fields[i]
+		}
+	}
+	return nil
 }
 
 func evaluate(c *Change, x *model.Expr, row value.Item) value.Value {

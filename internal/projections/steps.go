@@ -93,7 +93,7 @@ func reaches(c *Change, st *model.Stage, row value.Item) (Fact, bool) {
 }
 
 func keyOf(e *model.Entity, to []model.Assign, row value.Item) (store.Ref, bool) {
-	key, ok := e.Key(func(name string) value.Value { return assigned(to, name, row) })
+	key, ok := e.KeyFrom(to, row)
 	return store.Ref{Table: e.Table.Name, Key: key}, ok
 }
 

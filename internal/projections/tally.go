@@ -42,7 +42,7 @@ func contribute(e *Effects, src *model.Source, row value.Item, take bool) {
 			return
 		}
 	}
-	key, ok := t.Target.Key(func(name string) value.Value { return assigned(src.To, name, row) })
+	key, ok := t.Target.KeyFrom(src.To, row)
 	if !ok || !e.reachable(t.Name, t.Target.Table, key, take) {
 		return
 	}
@@ -113,17 +113,6 @@ func describe(v value.Value) string {
 		return fmt.Sprintf("the %s %.40q", v.Kind(), s)
 	}
 	return "a " + v.Kind().String()
-}
-
-// assigned gives a name its value: by assignment, or the row's own field of that
-// name.
-func assigned(to []model.Assign, name string, row value.Item) value.Value {
-	for i := range to {
-		if to[i].Name == name {
-			return scalarOf(&to[i].Expr, row)
-		}
-	}
-	return value.Value{}
 }
 
 func scalarOf(x *model.Expr, row value.Item) value.Value {

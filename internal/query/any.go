@@ -115,15 +115,12 @@ func (s *step) picked(sc scope) (keys []store.Key, ok bool) {
 		}
 	}
 	for _, m := range sets {
-		k, ok := s.keyOf(func(name string) value.Value {
+		keys = append(keys, s.keysOf(sc, func(name string) value.Value {
 			if v, ok := m[name]; ok {
 				return v
 			}
 			return fixed(name)
-		})
-		if ok {
-			keys = append(keys, k)
-		}
+		})...)
 	}
 	slices.SortFunc(keys, compareKeys)
 	keys = slices.CompactFunc(keys, func(a, b store.Key) bool { return compareKeys(a, b) == 0 })

@@ -94,7 +94,14 @@ func (s *step) holds(b *model.Bind, row value.Item, sc scope) bool {
 		return b.Param != "" // only an optional one is not given
 	}
 	have := apart(b.Field, s.read(b.Field, row))
-	return have.IsMissing() && s.sparse || same(have, want)
+	return s.sparse && (have.IsMissing() || s.spelt(b.Field, row, want)) || same(have, want)
+}
+
+// spelt reports whether the keys of a row of which there is nothing else may have
+// the value escaped.
+func (s *step) spelt(f *model.Field, row value.Item, want value.Value) bool {
+	raw := f.Raw(row)
+	return f.Key != nil && want.Kind() == value.String && raw.Text() == f.Key.Escape(want.Text())
 }
 
 // same compares what a row has with what is asked for, as people write it. Of a
@@ -114,13 +121,21 @@ func same(have, want value.Value) bool {
 // read is a field of a row that the step read. A name that is no attribute of the
 // row is taken from the key that the step reads by.
 func (s *step) read(f *model.Field, row value.Item) value.Value {
+	if own := row.Get(f.Name); s.Entity.Derived && f.Key == nil && !own.IsMissing() {
+		return own // the key may have it otherwise
+	}
 	if f.Key == nil {
 		if v := f.Get(row); !v.IsMissing() {
 			return v
 		}
 	}
 	for i := range s.keys {
-		if k := &s.keys[i]; f.Key != nil && k.attr.Name == f.Attr && row.Has(f.Attr) {
+		k := &s.keys[i]
+		switch {
+		case f.Key == nil || k.attr.Name != f.Attr || !row.Has(f.Attr):
+		case row.Has(f.Name):
+			return f.Get(row)
+		default:
 			return k.read(f.Name, row)
 		}
 	}

@@ -1,7 +1,6 @@
 package query
 
 import (
-	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -20,8 +19,7 @@ import (
 // or walked past. It cannot be made or changed without the secret, nor used with
 // another query.
 //
-// A place's bytes are 'e' where it is among rows with escaped values, its form ('w',
-// 'u' or 's') and then
+// A place's bytes are its form ('w', 'u' or 's') and then
 //
 //	w  each scan's key and index entry, outermost first
 //	u  the key
@@ -92,9 +90,6 @@ func appendText(b []byte, s string) []byte {
 }
 
 func appendPlace(b []byte, at place) []byte {
-	if at.escaped {
-		b = append(b, 'e')
-	}
 	switch {
 	case at.after != "":
 		return append(append(b, 's'), at.after...)
@@ -119,7 +114,7 @@ func appendKey(b []byte, k store.Key) []byte {
 }
 
 func parsePlace(b []byte) (at place, err error) {
-	if b, at.escaped = bytes.CutPrefix(b, []byte{'e'}); len(b) < 1 || len(b) < 2 && !at.escaped {
+	if len(b) < 2 {
 		return place{}, ErrCursor
 	}
 	p := parser{rest: b[1:]}

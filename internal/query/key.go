@@ -15,6 +15,7 @@ type keyPart struct {
 	name  string          // the key is this name's value; "" where there is a template
 	tmpl  *model.Template // nil: the attribute is its own name
 	typed []string        // names whose values stand escaped in this key
+	via   *model.Template // of a key that is one name: the source's key from which weir takes it as it stands there
 }
 
 func newKeyPart(m *model.Model, e *model.Entity, attr store.KeyAttr) keyPart {
@@ -27,27 +28,12 @@ func newKeyPart(m *model.Model, e *model.Entity, attr store.KeyAttr) keyPart {
 	if k.tmpl.Whole() {
 		k.name = k.tmpl.Names()[0]
 	}
-	if e.Derived && k.name == "" {
+	if e.Derived && k.name != "" {
+		k.via = via(e, k.name)
+	} else if e.Derived {
 		k.typed = typed(m, e, k.tmpl.Names())
 	}
 	return k
-}
-
-// typed is those of the names whose values weir escapes in the keys of the rows
-// that it makes: the ones that a rule takes from what a person typed.
-func typed(m *model.Model, e *model.Entity, names []string) []string {
-	var out []string
-	for _, rule := range m.Rows {
-		if rule.Into != e {
-			continue
-		}
-		for _, f := range rule.Fields {
-			if f.Expr.Field != nil && f.Expr.Field.Typed() && slices.Contains(names, f.Name) {
-				out = append(out, f.Name)
-			}
-		}
-	}
-	return out
 }
 
 // names are the names that the key is made of.
@@ -102,7 +88,7 @@ func (k *keyPart) before(name string, v value.Value, get lookup) (prefix value.V
 	if slot < 0 || slices.ContainsFunc(k.tmpl.Names()[:slot], func(n string) bool { return get(n).IsMissing() }) {
 		return value.Value{}, value.Value{}, false
 	}
-	text := k.text(name, v)
+	text := model.Scalar(v)
 	low, _ := k.tmpl.Prefix(k.texts(func(n string) value.Value { return unless(n == name, get(n)) }))
 	high, _ := k.tmpl.Prefix(k.texts(func(n string) value.Value {
 		if n == name {
@@ -136,14 +122,7 @@ func sortsAs(text, separator string) bool {
 }
 
 func (k *keyPart) texts(get lookup) func(string) string {
-	return func(name string) string { return k.text(name, get(name)) }
-}
-
-func (k *keyPart) text(name string, v value.Value) string {
-	if v.Kind() == value.String && slices.Contains(k.typed, name) {
-		return k.tmpl.Escape(v.Text())
-	}
-	return model.Scalar(v)
+	return func(name string) string { return model.Scalar(get(name)) }
 }
 
 // convert makes a value one of the key attribute's type, Missing when it cannot

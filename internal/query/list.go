@@ -6,6 +6,7 @@ import (
 
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/store"
 	"weir/internal/value"
 )
 
@@ -21,10 +22,17 @@ func partition(m *model.Model, of *model.Entity, fields []*model.Field, from []m
 // through yields all rows that the step reads for the row before. It gives up with
 // ErrTooMuch where that would cost more than a page may.
 func (r *run) through(ctx context.Context, st *step, sc scope, yield func(value.Item)) error {
-	q, ok := st.query(sc)
-	if !ok {
-		return nil
+	qs := st.queries(sc)
+	for i := range qs {
+		if err := r.throughOne(ctx, st, sc, qs, i, yield); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+func (r *run) throughOne(ctx context.Context, st *step, sc scope, qs []store.Query, nth int, yield func(value.Item)) error {
+	q := qs[nth]
 	for q.Limit = manyRows; ; {
 		page, err := r.Store.Query(ctx, q)
 		if err != nil {
@@ -32,7 +40,7 @@ func (r *run) through(ctx context.Context, st *step, sc scope, yield func(value.
 		}
 		r.reads++
 		for _, row := range page.Rows {
-			if r.bytes += row.Size(); st.belongs(row, sc, r.now) {
+			if r.bytes += row.Size(); !st.reached(qs[:nth], row) && st.belongs(row, sc, r.now) {
 				yield(st.reads(row, r.now))
 			}
 		}

@@ -107,11 +107,9 @@ type place struct {
 	key *store.Key
 	// Of a search: the After of the hit it stands behind.
 	after string
-	// It is among the rows that have the parameters escaped in their keys.
-	escaped bool
 }
 
-func (at place) zero() bool { return at.at == nil && at.key == nil && at.after == "" && !at.escaped }
+func (at place) zero() bool { return at.at == nil && at.key == nil && at.after == "" }
 
 // fits reports whether a place can be one of this plan. The seal says that it was
 // one; the model may have changed since.

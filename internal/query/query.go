@@ -102,7 +102,7 @@ func (e *Engine) Run(ctx context.Context, name string, params map[string]string,
 	if p.Single {
 		r.want = 1
 	}
-	items, at, err := r.both(ctx, from)
+	items, at, err := r.page(ctx, from)
 	if err != nil {
 		return Result{}, fmt.Errorf("query %s of %s: %w", name, e.Model.Name, err)
 	}

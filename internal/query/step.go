@@ -93,59 +93,38 @@ func (s *step) lookup(sc scope) lookup {
 	}
 }
 
-// key is the primary key that a Get reads; ok is false when no row can have it.
-func (s *step) key(sc scope) (k store.Key, ok bool) {
-	return s.keyOf(s.lookup(sc))
-}
-
-func (s *step) keyOf(get lookup) (k store.Key, ok bool) {
-	if k.Partition, ok = s.primary[0].build(get); !ok || len(k.Partition.Text()) > store.MaxPartitionBytes {
-		return k, false
-	}
-	if len(s.primary) == 1 {
-		return k, true
-	}
-	k.Sort, ok = s.primary[1].build(get)
-	return k, ok && len(k.Sort.Text()) <= store.MaxSortBytes
-}
-
-// query is the read that reaches every row of the scope; ok is false when there
-// can be none.
-func (s *step) query(sc scope) (q store.Query, ok bool) {
-	get := s.lookup(sc)
-	q = store.Query{Table: s.Entity.Table.Name, Reverse: s.Reverse}
-	if s.Index != nil {
-		q.Index = s.Index.Name
-	}
-	if q.Partition, ok = s.partition.bound(get); !ok || len(q.Partition.Text()) > store.MaxPartitionBytes {
-		return q, false
-	}
-	if s.sort.attr.Name == "" {
-		return q, true
-	}
-	q.Sort = s.span(sc, get)
-	for _, v := range [...]value.Value{q.Sort.Equal, q.Sort.Prefix, q.Sort.Below} {
-		if len(v.Text()) > store.MaxSortBytes {
-			return q, false
-		}
-	}
-	return q, true
-}
-
 // span bounds the sort key as closely as the fixed fields allow.
-func (s *step) span(sc scope, get lookup) store.Range {
+func (s *step) span(sc scope, get lookup, as spelling) store.Range {
+	get = s.spelled(&s.sort, get, sc, as)
 	v, whole := s.sort.bound(get)
 	if whole {
 		return store.Range{Equal: v}
 	}
 	if s.Below != nil {
 		if limit := s.value(s.Below, sc); !limit.IsMissing() {
-			if low, high, ok := s.sort.before(s.Below.Field.Name, ceiling(limit), get); ok {
+			if low, high, ok := s.sort.before(s.Below.Field.Name, s.spell(&s.sort, s.Below.Field.Name, ceiling(limit), sc, as), get); ok {
 				return store.Range{From: low, Below: high}
 			}
 		}
 	}
 	return store.Range{Prefix: v}
+}
+
+// place is the key values that a cursor has in what the step reads.
+func (s *step) place(c store.Cursor) store.Key {
+	if s.Index != nil {
+		return c.Entry
+	}
+	return c.Key
+}
+
+// reached reports whether one of the queries reaches a row.
+func (s *step) reached(qs []store.Query, row value.Item) bool {
+	if len(qs) == 0 {
+		return false
+	}
+	c, err := s.cursor(row)
+	return err == nil && reaches(qs, s.place(c)) >= 0
 }
 
 // cursor stands just after a row that the step read.

@@ -58,8 +58,7 @@ func (w *walk) descend(depth int, from []found, resume []store.Cursor) (bool, er
 	}
 	switch {
 	case w.keep != nil && depth == len(w.plan.steps)-1 && st.Get && st.keyed:
-		w.tell(st, from)
-		return true, nil
+		return w.tell(depth, from)
 	case st.Get && st.Entity.SetOf() != nil:
 		return w.wholes(depth, from, resume)
 	case st.Get:
@@ -113,17 +112,28 @@ func (w *walk) take(from []found) bool {
 }
 
 // tell tells the keys of the rows that a Get would read, without reading them.
-func (w *walk) tell(st *step, from []found) {
-	for _, f := range from {
-		if k, ok := st.key(w.scope(f.row)); ok {
+func (w *walk) tell(depth int, from []found) (bool, error) {
+	st := w.plan.steps[depth]
+	for i, f := range from {
+		sc := w.scope(f.row)
+		keys := st.keysOf(sc, st.lookup(sc))
+		if len(keys) > 1 { // the rows say which of them is asked for
+			if more, err := w.get(depth, from[i:i+1], nil); !more || err != nil {
+				return more, err
+			}
+			continue
+		}
+		for _, k := range keys {
 			w.keep(k)
 		}
 	}
+	return true, nil
 }
 
 func (w *walk) scope(prior value.Item) scope { return scope{args: w.args, prior: prior} }
 
-// get reads a row by its key for each row before, and goes on from those there.
+// get reads a row by its key for each row before, and goes on from those there. Where
+// a key may be spelled in two ways it is the first that belongs.
 func (w *walk) get(depth int, from []found, resume []store.Cursor) (bool, error) {
 	st := w.plan.steps[depth]
 	for start := 0; start < len(from); start += maxBatch {
@@ -133,9 +143,11 @@ func (w *walk) get(depth int, from []found, resume []store.Cursor) (bool, error)
 		batch := from[start:min(start+maxBatch, len(from))]
 		var keys []store.Key
 		var of []found
-		for _, f := range batch {
-			if k, ok := st.key(w.scope(f.row)); ok {
-				keys, of = append(keys, k), append(of, f)
+		var nth []int
+		for i, f := range batch {
+			sc := w.scope(f.row)
+			for _, k := range st.keysOf(sc, st.lookup(sc)) {
+				keys, of, nth = append(keys, k), append(of, f), append(nth, i)
 			}
 		}
 		rows, err := w.fetch(w.ctx, st, keys, func(i int) scope { return w.scope(of[i].row) })
@@ -143,9 +155,10 @@ func (w *walk) get(depth int, from []found, resume []store.Cursor) (bool, error)
 			return false, err
 		}
 		var there []found
+		last := -1
 		for i, row := range rows {
-			if row != nil {
-				there = append(there, found{row, of[i].at})
+			if row != nil && nth[i] != last {
+				there, last = append(there, found{row, of[i].at}), nth[i]
 			}
 		}
 		if more, err := w.descend(depth+1, there, resume); !more || err != nil {
@@ -162,16 +175,27 @@ func (w *walk) scan(depth int, f found, resume []store.Cursor) (bool, error) {
 	if keys, ok := st.picked(sc); ok {
 		return w.picks(depth, f, keys, resume)
 	}
-	q, ok := st.query(sc)
-	if !ok {
-		return true, nil
-	}
+	qs, start := st.queries(sc), 0
 	if len(resume) > 0 {
-		q.After = &resume[0]
 		if more, err := w.resume(depth, sc, f, resume); !more || err != nil {
 			return false, err
 		}
+		if start = reaches(qs, st.place(resume[0])); start < 0 {
+			return true, nil
+		}
+		qs[start].After = &resume[0]
 	}
+	for i := start; i < len(qs); i++ {
+		if more, err := w.scanOne(depth, f, qs, i); !more || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// scanOne is scan of the rows that one of the queries is the first to reach.
+func (w *walk) scanOne(depth int, f found, qs []store.Query, nth int) (bool, error) {
+	st, sc, q := w.plan.steps[depth], w.scope(f.row), qs[nth]
 	for q.Limit = w.firstLimit(); ; q.Limit = wider(q.Limit) {
 		page, err := w.read(q)
 		if err != nil {
@@ -179,12 +203,12 @@ func (w *walk) scan(depth int, f found, resume []store.Cursor) (bool, error) {
 		}
 		var rows []found
 		for _, row := range page.Rows {
-			if !st.belongs(row, sc, w.now) {
-				continue
-			}
 			c, err := st.cursor(row)
 			if err != nil {
 				return false, err
+			}
+			if reaches(qs[:nth], st.place(c)) >= 0 || !st.belongs(row, sc, w.now) {
+				continue
 			}
 			rows = append(rows, found{st.reads(row, w.now), behind(f.at, c)})
 		}

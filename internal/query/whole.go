@@ -16,13 +16,15 @@ func (w *walk) wholes(depth int, from []found, resume []store.Cursor) (bool, err
 			return false, nil
 		}
 		sc := w.scope(f.row)
-		key, ok := st.key(sc)
-		if !ok || !st.Entity.Takes(key) {
-			continue
-		}
-		row, err := w.whole(st, key)
-		if err != nil {
-			return false, err
+		var row value.Item
+		for _, key := range st.keysOf(sc, st.lookup(sc)) {
+			if row != nil || !st.Entity.Takes(key) {
+				continue
+			}
+			var err error
+			if row, err = w.whole(st, key); err != nil {
+				return false, err
+			}
 		}
 		if row == nil {
 			continue

@@ -189,8 +189,8 @@ func (w *work) followOps(p *projections.Put, follow *model.Follow, values follow
 	return []store.Op{set(follow.Attr, v.value), set(book.FollowVersion(follow.Attr), at), set(book.Follows(follow.Attr), of)}
 }
 
-// absent are the attributes that the rule could make and did not: declared ones
-// that it assigns, and keys of indexes.
+// absent are the attributes that the rule could make and did not: those that it
+// assigns, and keys of indexes.
 func absent(p *projections.Put) []string {
 	var names []string
 	miss := func(name string) {
@@ -200,7 +200,7 @@ func absent(p *projections.Put) []string {
 	}
 	into := p.Rule.Into
 	for i := range p.Rule.Fields {
-		if f := &p.Rule.Fields[i]; f.Expr.Follow == nil && into.Attribute(f.Name) != nil {
+		if f := &p.Rule.Fields[i]; f.Expr.Follow == nil && (into.Attribute(f.Name) != nil || into.Spells(f.Name)) {
 			miss(f.Name)
 		}
 	}

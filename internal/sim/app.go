@@ -188,7 +188,7 @@ func (a *app) meeting(e *model.Entity, row value.Item, d *dice) (value.Item, boo
 		o := pick(d, others)
 		for i := range r.Each.By {
 			if m, t := mine(&r.Each.By[i]), theirs(&r.Each.By[i]); m != nil && t != nil {
-				vals[m.Name] = asTyped(t, o.image)
+				vals[m.Name] = t.Get(o.image)
 			}
 		}
 		return true
@@ -280,7 +280,7 @@ func (a *app) beside(e *model.Entity, of value.Item, side, n int) (value.Item, b
 				same = append(same, name)
 			}
 			if vals[name].IsMissing() {
-				vals[name] = named(e, kt, name, of)
+				vals[name] = named(e, name, of)
 			}
 		}
 	}
@@ -314,7 +314,7 @@ func (a *app) like(e *model.Entity, of value.Item, side int, d *dice) (value.Ite
 	if side < len(e.PrimaryKey()) {
 		kt := e.PrimaryKey()[side]
 		for _, name := range kt.Template.Names() {
-			vals[name] = named(e, kt, name, of)
+			vals[name] = named(e, name, of)
 		}
 	}
 	return a.words.assemble(e, vals)
@@ -328,28 +328,15 @@ func (a *app) valuesOf(e *model.Entity, row value.Item) map[string]value.Value {
 	}
 	for _, kt := range e.PrimaryKey() {
 		for _, name := range kt.Template.Names() {
-			vals[name] = named(e, kt, name, row)
+			vals[name] = named(e, name, row)
 		}
 	}
 	return vals
 }
 
-// asTyped is a field of a row as somebody types it.
-func asTyped(f *model.Field, row value.Item) value.Value {
-	v := f.Get(row)
-	if !f.Typed() && v.Kind() == value.String {
-		v = value.OfString(model.Unescape(v.Text()))
-	}
-	return v
-}
-
 // named is the value of a name in a key of a row.
-func named(e *model.Entity, kt *model.KeyTemplate, name string, row value.Item) value.Value {
-	v := e.Field(name).Get(row)
-	if v.Kind() == value.String && !kt.Template.Whole() {
-		v = value.OfString(model.Unescape(v.Text()))
-	}
-	return v
+func named(e *model.Entity, name string, row value.Item) value.Value {
+	return e.Field(name).Get(row)
 }
 
 // edit changes some attributes of a row, in place or by writing it back whole.
@@ -482,11 +469,7 @@ func (a *app) move(e *model.Entity, d *dice) {
 	var names []string
 	for _, kt := range e.PrimaryKey() {
 		for _, name := range kt.Template.Names() {
-			v := e.Field(name).Get(o.image)
-			if v.Kind() == value.String && !kt.Template.Whole() {
-				v = value.OfString(model.Unescape(v.Text()))
-			}
-			vals[name], names = v, append(names, name)
+			vals[name], names = named(e, name, o.image), append(names, name)
 		}
 	}
 	if len(names) == 0 {

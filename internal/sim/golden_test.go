@@ -103,7 +103,7 @@ func (a *app) puts(line string, e *model.Entity, o *ownRow, change map[string]va
 		for _, kt := range e.PrimaryKey() {
 			for _, name := range kt.Template.Names() {
 				if vals[name].IsMissing() {
-					vals[name] = named(e, kt, name, o.image)
+					vals[name] = named(e, name, o.image)
 				}
 			}
 		}

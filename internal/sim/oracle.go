@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"cmp"
 	"fmt"
 	"math/big"
 	"slices"
@@ -95,7 +94,7 @@ func (t *truth) round() []*known {
 // made is the row that a rule makes of a row; d is the deed, for history.
 func (t *truth) made(r *model.RowRule, row value.Item, d *deed) (*known, bool) {
 	vals := map[string]value.Value{}
-	typed := map[string]bool{}
+	inKey := map[string]value.Value{} // what is read from a key, as it stands there
 	k := &known{table: r.Into.Table, entity: r.Into}
 	var attrs []value.Attr
 	for _, f := range r.Fields {
@@ -107,8 +106,13 @@ func (t *truth) made(r *model.RowRule, row value.Item, d *deed) (*known, bool) {
 			continue
 		}
 		vals[f.Name] = t.eval(&f.Expr, row, d)
-		if x := cmp.Or(f.Expr.Field, f.Expr.Each); x != nil && x.Key == nil {
-			typed[f.Name] = true
+		switch {
+		case f.Expr.Field != nil && f.Expr.Field.Key != nil:
+			inKey[f.Name] = f.Expr.Field.Raw(row)
+		case f.Expr.Each != nil && f.Expr.Each.Key != nil:
+			inKey[f.Name] = f.Expr.Each.Raw(t.who)
+		case f.Expr.Field == nil && f.Expr.Each == nil:
+			inKey[f.Name] = vals[f.Name]
 		}
 		if r.Into.Attribute(f.Name) != nil {
 			attrs = append(attrs, value.Attr{Name: f.Name, Value: vals[f.Name]})
@@ -122,10 +126,16 @@ func (t *truth) made(r *model.RowRule, row value.Item, d *deed) (*known, bool) {
 	keys := map[string]value.Value{}
 	for _, kt := range r.Into.Keys {
 		v, ok := kt.Build(func(name string) value.Value {
-			if v := vals[name]; typed[name] && v.Kind() == value.String {
-				return value.OfString(kt.Template.Escape(v.Text()))
+			v, raw := inKey[name]
+			if own := vals[name]; !raw && own.Kind() == value.String {
+				v = value.OfString(kt.Template.Escape(own.Text()))
+			} else if !raw {
+				v = own
 			}
-			return vals[name]
+			if own := vals[name]; own.Kind() == value.String && v.Text() != own.Text() && r.Into.Attribute(name) == nil {
+				attrs = append(attrs, value.Attr{Name: name, Value: own})
+			}
+			return v
 		})
 		if ok {
 			keys[kt.Attr.Name] = v
@@ -231,27 +241,13 @@ func (t *truth) follows() {
 
 // followedBy is the value that a row follows, and whether the row that has it stands.
 func (t *truth) followedBy(f *model.Follow, row value.Item) (v value.Value, stands bool) {
-	key, ok := f.Source.Key(from(f.Key, row))
+	key, ok := f.Source.KeyFrom(f.Key, row)
 	if !ok {
 		return value.Value{}, false
 	}
 	is := t.base.tables[f.Source.Table.Name].get(key)
 	stands = is != nil && f.Source.Table.Classify(is) == f.Source
 	return t.followed[f.Field.Name+"|"+refName(store.Ref{Table: f.Source.Table.Name, Key: key})], stands
-}
-
-// from gives names their values, from a row.
-func from(to []model.Assign, row value.Item) func(string) value.Value {
-	return func(name string) value.Value {
-		for i := range to {
-			if to[i].Name == name && to[i].Expr.Field != nil {
-				return to[i].Expr.Field.Get(row)
-			} else if to[i].Name == name {
-				return to[i].Expr.Const
-			}
-		}
-		return value.Value{}
-	}
 }
 
 // sums is what is tallied on one row.
@@ -297,7 +293,7 @@ func (t *truth) tally(all map[string]*sums, s *model.Source, row value.Item) {
 			return
 		}
 	}
-	key, ok := s.Tally.Target.Key(from(s.To, row))
+	key, ok := s.Tally.Target.KeyFrom(s.To, row)
 	if !ok {
 		return
 	}
@@ -419,7 +415,7 @@ func reached(k *known, st *model.Stage, rows []*known) (by []*known, ok bool) {
 		if r.entity == nil || r.entity != st.Source || !model.Holds(st.Where, r.image) {
 			continue
 		}
-		if key, ok := st.Steps.Target.Key(from(st.To, r.image)); ok && refName(store.Ref{Table: k.table.Name, Key: key}) == k.name() && st.Steps.Target.Table == k.table {
+		if key, ok := st.Steps.Target.KeyFrom(st.To, r.image); ok && refName(store.Ref{Table: k.table.Name, Key: key}) == k.name() && st.Steps.Target.Table == k.table {
 			by = append(by, r)
 		}
 	}

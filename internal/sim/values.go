@@ -235,5 +235,8 @@ func (w *words) assemble(e *model.Entity, vals map[string]value.Value) (value.It
 			row = row.With(value.Attr{Name: kt.Attr.Name, Value: v})
 		}
 	}
+	row = row.With(e.Spelled(func(name string) value.Value { return vals[name] }, func(k *model.KeyTemplate, name string) string {
+		return k.Template.Escape(vals[name].Text())
+	})...)
 	return row, e.Table.Classify(row) == e
 }

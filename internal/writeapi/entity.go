@@ -47,7 +47,7 @@ func (e *entity) location(model string, row value.Item) string {
 	return "/v1/" + url.PathEscape(model) + "/" + url.PathEscape(e.Name) + "?" + strings.Join(params, "&")
 }
 
-func scalar(v value.Value) string { return model.Unescape(model.Scalar(v)) }
+func scalar(v value.Value) string { return model.Scalar(v) }
 
 // command reads what a request asks for.
 func (e *entity) command(w http.ResponseWriter, r *http.Request, op ingest.Op) (c ingest.Command, err error) {

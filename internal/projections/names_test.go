@@ -1,0 +1,29 @@
+package projections
+
+import (
+	"testing"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// A set holds the values that the application gave, also where the key that they are
+// read from has them escaped.
+func TestMembersAreTheApplicationsOwnValues(t *testing.T) {
+	m, err := model.Load("viewing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := m.Entity("History")
+	attr := func(name, v string) value.Attr { return value.Attr{Name: name, Value: value.OfString(v)} }
+	for key, id := range map[string]string{"COMPLETED|x%7Cy": "x|y", "COMPLETED|x|y": "x|y", "COMPLETED|a%23b": "a%23b"} {
+		row := value.NewItem(attr("profileId", "p"), attr("sk", key), attr("a.assetId", id), attr("a.state", "COMPLETED"))
+		k, _ := e.Table.KeyOf(row)
+		effects := Fold(&Change{Table: e.Table, Row: store.Ref{Table: e.Table.Name, Key: k}, New: row, Is: e})
+		if len(effects.Adds) != 1 || effects.Adds[0].Field != book.Value("assetIds", id) {
+			t.Errorf("%s: %+v", key, effects.Adds)
+		}
+	}
+}

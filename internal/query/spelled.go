@@ -1,0 +1,183 @@
+package query
+
+import (
+	"cmp"
+	"slices"
+
+	"weir/internal/model"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// A value may stand in keys in two ways: as it is, which is how most applications write
+// it, and escaped, which is how weir writes what a person typed. They differ only where
+// the value holds a sign that separates the parts of its key. A step reads the keys of
+// both; which of the rows there belong is said by their own attributes.
+
+// spelling is the names whose values stand escaped.
+type spelling []string
+
+// maxSpelled is for how many names every combination is read. Of more than that,
+// either all are escaped or none.
+const maxSpelled = 3
+
+// spellings are the ways in which the keys may hold the values, first that with all
+// of them as they are.
+func (s *step) spellings(keys []keyPart, get lookup) []spelling {
+	var names []string
+	for i := range keys {
+		k := &keys[i]
+		t := k.escapes()
+		if t == nil {
+			continue
+		}
+		for _, name := range k.names() {
+			b := s.bind(name)
+			read := b != nil && b.Prior != nil && b.Prior.Key != nil && k.via == nil // from a key, where it is spelled already
+			v := get(name)
+			if !read && v.Kind() == value.String && !slices.Contains(k.typed, name) && !slices.Contains(names, name) && t.Escape(v.Text()) != v.Text() {
+				names = append(names, name)
+			}
+		}
+	}
+	if len(names) > maxSpelled {
+		return []spelling{nil, names}
+	}
+	out := []spelling{nil}
+	for _, name := range names {
+		for _, before := range out {
+			out = append(out, append(slices.Clip(before), name))
+		}
+	}
+	return out
+}
+
+// spelled are the values as they stand in a key.
+func (s *step) spelled(k *keyPart, get lookup, sc scope, as spelling) lookup {
+	return func(name string) value.Value { return s.spell(k, name, get(name), sc, as) }
+}
+
+func (s *step) spell(k *keyPart, name string, v value.Value, sc scope, as spelling) value.Value {
+	t := k.escapes()
+	if t == nil || v.Kind() != value.String {
+		return v
+	}
+	if slices.Contains(k.typed, name) || slices.Contains(as, name) {
+		return value.OfString(t.Escape(v.Text()))
+	}
+	if b := s.bind(name); b != nil && b.Prior != nil && b.Prior.Key != nil && k.via == nil {
+		if read := b.Prior.InKey(sc.prior, k.tmpl); !read.IsMissing() {
+			return read
+		}
+	}
+	return v
+}
+
+// keysOf are the primary keys that a Get reads, in every spelling; none when no row can
+// have one.
+func (s *step) keysOf(sc scope, get lookup) (keys []store.Key) {
+	for _, as := range s.spellings(s.primary, get) {
+		k, ok := store.Key{}, true
+		for i := range s.primary {
+			part := &s.primary[i]
+			v, whole := part.build(s.spelled(part, get, sc, as))
+			if ok = ok && whole; i == 0 {
+				k.Partition = v
+			} else {
+				k.Sort = v
+			}
+		}
+		same := func(have store.Key) bool { return compareKeys(have, k) == 0 }
+		if ok && len(k.Partition.Text()) <= store.MaxPartitionBytes && len(k.Sort.Text()) <= store.MaxSortBytes && !slices.ContainsFunc(keys, same) {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+// queries are the reads that reach every row of the scope, one for each spelling. What
+// two of them reach belongs to the first.
+func (s *step) queries(sc scope) (out []store.Query) {
+	get := s.lookup(sc)
+	for _, as := range s.spellings([]keyPart{s.partition, s.sort}, get) {
+		q := store.Query{Table: s.Entity.Table.Name, Reverse: s.Reverse}
+		if s.Index != nil {
+			q.Index = s.Index.Name
+		}
+		var ok bool
+		if q.Partition, ok = s.partition.bound(s.spelled(&s.partition, get, sc, as)); !ok || len(q.Partition.Text()) > store.MaxPartitionBytes {
+			continue
+		}
+		if s.sort.attr.Name != "" {
+			q.Sort = s.span(sc, get, as)
+		}
+		long := func(v value.Value) bool { return len(v.Text()) > store.MaxSortBytes }
+		if !long(q.Sort.Equal) && !long(q.Sort.Prefix) && !long(q.Sort.Below) {
+			out = append(out, q)
+		}
+	}
+	return out
+}
+
+// reaches is the query that reaches a row with these key values of the table or index
+// that is read; -1 for none.
+func reaches(qs []store.Query, k store.Key) int {
+	return slices.IndexFunc(qs, func(q store.Query) bool { return value.Equal(q.Partition, k.Partition) && inRange(q.Sort, k.Sort) })
+}
+
+// inRange reports whether a sort key is in a range.
+func inRange(r store.Range, v value.Value) bool {
+	switch {
+	case !r.Equal.IsMissing() && value.Compare(v, r.Equal) != 0,
+		!r.From.IsMissing() && value.Compare(v, r.From) < 0,
+		!r.Below.IsMissing() && value.Compare(v, r.Below) >= 0:
+		return false
+	}
+	return r.Prefix.IsMissing() || v.Kind() == r.Prefix.Kind() && len(v.Text()) >= len(r.Prefix.Text()) && v.Text()[:len(r.Prefix.Text())] == r.Prefix.Text()
+}
+
+// escapes is the template by which values in the key may be escaped, nil where they
+// never are.
+func (k *keyPart) escapes() *model.Template {
+	if k.name != "" {
+		return k.via
+	}
+	return k.tmpl
+}
+
+// via is the key template out of which the rules take a name.
+func via(e *model.Entity, name string) *model.Template {
+	for _, rule := range e.MadeBy {
+		for i := range rule.Fields {
+			if x := &rule.Fields[i].Expr; rule.Fields[i].Name == name {
+				if f := cmp.Or(x.Field, x.Each); f != nil && f.Key != nil {
+					return f.Key
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// typed is those of the names whose values weir always escapes in the keys of the rows
+// that it makes: the ones that every rule takes from what a person typed.
+func typed(m *model.Model, e *model.Entity, names []string) []string {
+	var out, not []string
+	for _, rule := range m.Rows {
+		if rule.Into != e {
+			continue
+		}
+		for _, f := range rule.Fields {
+			from := cmp.Or(f.Expr.Field, f.Expr.Each)
+			if from == nil || !slices.Contains(names, f.Name) {
+				continue
+			}
+			if from.Typed() {
+				out = append(out, f.Name)
+			} else {
+				not = append(not, f.Name)
+			}
+		}
+	}
+	return slices.DeleteFunc(out, func(name string) bool { return slices.Contains(not, name) })
+}
