@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -192,6 +195,9 @@ func TestFailingDisk(t *testing.T) {
 		{".log", []errorfs.OpKind{errorfs.OpFileWrite}},
 		{".log", []errorfs.OpKind{errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo}},
 		{".log", []errorfs.OpKind{errorfs.OpCreate, errorfs.OpReuseForWrite}},
+		{filesNew, []errorfs.OpKind{errorfs.OpFileWrite}},
+		{filesNew, []errorfs.OpKind{errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo}},
+		{filesNew, []errorfs.OpKind{errorfs.OpCreate}},
 		{".sst", []errorfs.OpKind{errorfs.OpFileWrite}},
 		{".sst", []errorfs.OpKind{errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo}},
 	} {
@@ -242,4 +248,37 @@ func failingDisk(t *testing.T, file string, ops []errorfs.OpKind) {
 	if reason := <-reasons; !strings.Contains(reason, "no space left on device") { // a memtable is written in the background
 		t.Errorf("reason %q", reason)
 	}
+}
+
+// TestDamagedTableIsSaidOnce: a damaged table, which work in the background meets again
+// and again, is not said again and again.
+func TestDamagedTableIsSaidOnce(t *testing.T) {
+	var heard atomic.Int64
+	l := &pebbleLog{o: Options{Logger: slog.New(counting{quiet.Handler(), &heard}), Still: true}, said: map[string]time.Time{}}
+	for range 50 {
+		l.background(errors.New("table 5 is damaged"))
+		l.Errorf("table %d is damaged", 7)
+	}
+	if n := heard.Load(); n != 2 {
+		t.Errorf("it was said %d times", n)
+	}
+	for n := range 3 * maxSaid {
+		l.Errorf("table %d", n)
+	}
+	if len(l.said) > maxSaid {
+		t.Errorf("%d texts are kept", len(l.said))
+	}
+}
+
+// counting counts what is logged.
+type counting struct {
+	slog.Handler
+	n *atomic.Int64
+}
+
+func (counting) Enabled(context.Context, slog.Level) bool { return true }
+
+func (c counting) Handle(context.Context, slog.Record) error {
+	c.n.Add(1)
+	return nil
 }

@@ -100,7 +100,7 @@ const memTables = 4
 // four memtables and a few MB; L0 may grow far before it slows writers, because a
 // load writes faster than two cores compact.
 func (o Options) pebble(lock *pebble.Lock, list *files, j *journal) *pebble.Options {
-	log := pebbleLog{o}
+	log := &pebbleLog{o: o, said: map[string]time.Time{}}
 	po := &pebble.Options{
 		FS:                          guard{o.FS, o.Fatal, list},
 		Lock:                        lock,
@@ -116,8 +116,9 @@ func (o Options) pebble(lock *pebble.Lock, list *files, j *journal) *pebble.Opti
 		Logger:                      log,
 		DisableAutomaticCompactions: o.Still,
 		EventListener: &pebble.EventListener{
-			DataCorruption: log.corrupt,
-			WALCreated:     func(info pebble.WALCreateInfo) { j.begin(uint64(info.FileNum)) },
+			DataCorruption:  log.corrupt,
+			BackgroundError: log.background,
+			WALCreated:      func(info pebble.WALCreateInfo) { j.begin(uint64(info.FileNum)) },
 		},
 	}
 	if o.Still {
@@ -151,19 +152,62 @@ func ownTables(start []byte) (policy pebble.SpanPolicy, end []byte, err error) {
 	return policy, end, nil
 }
 
-// pebbleLog passes on what the key-value store says.
-type pebbleLog struct{ o Options }
+// pebbleLog passes on what the key-value store says, the same thing once a minute.
+type pebbleLog struct {
+	o Options
 
-func (pebbleLog) Infof(string, ...any) {}
-
-func (l pebbleLog) Errorf(format string, args ...any) {
-	l.o.Logger.Error("embedded store: " + fmt.Sprintf(format, args...))
+	mu   sync.Mutex
+	said map[string]time.Time
 }
 
-func (l pebbleLog) Fatalf(format string, args ...any) { l.o.Fatal(fmt.Sprintf(format, args...)) }
+// What is said again within a minute is not said. So many different things are kept.
+const (
+	sayAgain = time.Minute
+	maxSaid  = 1000
+)
+
+func (l *pebbleLog) Infof(string, ...any) {}
+
+func (l *pebbleLog) Errorf(format string, args ...any) {
+	l.say(fmt.Sprintf(format, args...))
+}
+
+func (l *pebbleLog) Fatalf(format string, args ...any) { l.o.Fatal(fmt.Sprintf(format, args...)) }
+
+func (l *pebbleLog) say(text string, more ...any) {
+	if l.news(text + fmt.Sprint(more...)) {
+		l.o.Logger.Error("embedded store: "+text, more...)
+	}
+}
+
+// news reports whether a text was not said lately.
+func (l *pebbleLog) news(text string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if at, ok := l.said[text]; ok && now.Sub(at) < sayAgain {
+		return false
+	}
+	if len(l.said) >= maxSaid {
+		clear(l.said)
+	}
+	l.said[text] = now
+	return true
+}
 
 // corrupt only logs: whoever reads the damaged block gets the error, everybody
 // else goes on.
-func (l pebbleLog) corrupt(info pebble.DataCorruptionInfo) {
-	l.o.Logger.Error("embedded store: damaged file", "path", info.Path, "error", info.Details)
+func (l *pebbleLog) corrupt(info pebble.DataCorruptionInfo) {
+	l.say("damaged file", "path", info.Path, "error", info.Details.Error())
 }
+
+// background hears of work beside the calls that failed. Pebble begins it again at once,
+// and for ever where a table is damaged: the pause keeps that from costing a processor.
+func (l *pebbleLog) background(err error) {
+	l.say("background error: " + err.Error())
+	if !l.o.Still {
+		time.Sleep(backgroundPause)
+	}
+}
+
+const backgroundPause = 100 * time.Millisecond
