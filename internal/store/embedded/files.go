@@ -206,7 +206,7 @@ func (l *files) record(closed bool) error {
 		}
 	}
 	if err := writeList(l.fs, l.dir, list); err != nil {
-		return err
+		return fmt.Errorf("%s: %w", l.fs.PathJoin(l.dir, filesNew), err)
 	}
 	for name, at := range list.Files {
 		t := l.known[name]

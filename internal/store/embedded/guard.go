@@ -106,10 +106,10 @@ type guardedFile struct {
 
 // Write writes at the end.
 func (f guardedFile) Write(p []byte) (int, error) {
-	n, err := f.File.Write(p)
-	if f.t != nil {
-		f.t.wrote(p[:n])
+	if f.t != nil { // a file may spoil p, and one that takes less ends the process
+		f.t.wrote(p)
 	}
+	n, err := f.File.Write(p)
 	return n, f.g.check("write", f.name, err)
 }
 
