@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -73,7 +74,10 @@ func (c *whyCommand) Run(p *program) error {
 	}
 	fmt.Fprintf(p.stderr, "%d records have a part in %s of %s", found, c.Attribute, w.Target)
 	if last != "" {
-		fmt.Fprintf(p.stderr, ", which is %s after them", last)
+		if !strings.HasPrefix(last, "cannot ") {
+			last = "is " + last
+		}
+		fmt.Fprintf(p.stderr, ", which %s after them", last)
 	}
 	fmt.Fprintln(p.stderr)
 	return nil

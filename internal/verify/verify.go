@@ -379,7 +379,10 @@ func held(ledger value.Item, field string) string {
 	if !ok {
 		return text(ledger.Get(field))
 	}
-	if !slices.Contains(accumulators(ledger), field) {
+	if !slices.ContainsFunc(ledger, func(a value.Attr) bool {
+		of, _, sum := book.Band(a.Name)
+		return sum && of == attr
+	}) {
 		return nothing
 	}
 	sum, err := book.Total(attr, ledger)
