@@ -361,7 +361,7 @@ func (w *world) rest(times int) {
 // large, often take away numbers of which no number can hold the sum, and have it done
 // again.
 func (w *world) heal() {
-	tame := newDice(w.seed, "tame", 0).chance(0.5)
+	tame := newDice(w.seed, "tame", 0).chance(0.3)
 	for _, o := range w.app.standing(nil) {
 		var ops []store.Op
 		if o.image.Has(ballast) {

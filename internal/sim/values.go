@@ -46,7 +46,7 @@ func newWords(m *model.Model, d *dice) *words {
 	if d.chance(0.5) {
 		w.ids = append(some(idPool[:6], 2, 4), w.ids[0])
 	}
-	if d.chance(0.12) {
+	if d.chance(0.35) {
 		w.numbers = append(w.numbers, wildNumbers...)
 	}
 	note := func(tests []model.Test, e *model.Entity) {
