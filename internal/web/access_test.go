@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -115,7 +116,6 @@ func TestRotation(t *testing.T) {
 			t.Fatal(err)
 		}
 		k.looked = time.Time{} // a second later
-		k.stamp = ""           // on a file system that tells times apart
 	}
 	write(keyA + "\n")
 	k, err := OpenKeys(file, "", slog.New(slog.NewTextHandler(&log, nil)))
@@ -148,6 +148,35 @@ func TestRotation(t *testing.T) {
 	}
 	k.looked = time.Time{}
 	good(keyC)
+
+	// A file that could not be read at first is read when it can be, though its date
+	// and length stay as they were.
+	date := time.Now()
+	at := func(text string, mode os.FileMode) {
+		t.Helper()
+		os.Remove(file)
+		if err := errors.Join(os.WriteFile(file, []byte(text), 0o600), os.Chtimes(file, date, date), os.Chmod(file, mode)); err != nil {
+			t.Fatal(err)
+		}
+		k.looked = time.Time{}
+	}
+	at(keyA[1:], 0o600)
+	good(keyC)
+	at(keyA, 0o600)
+	good(keyA)
+	at(keyB, 0o600)
+	good(keyB)
+
+	// Keys that nobody can look up are good for a minute.
+	at("short", 0o600)
+	good(keyB)
+	k.looked, k.good = time.Time{}, time.Now().Add(-staleAfter)
+	good()
+	if !strings.Contains(log.String(), "nobody is let in") {
+		t.Error(log.String())
+	}
+	at(keyA, 0o600)
+	good(keyA)
 }
 
 func TestRate(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
@@ -12,22 +13,28 @@ import (
 )
 
 // Keys are the secrets of which a request must carry one. There may be two, so that
-// one can be replaced while the other is good. A file of keys is looked at again when
-// it has changed; while what is in it cannot be used, the keys before stay good.
+// one can be replaced while the other is good. A file of keys is read again each second
+// in which somebody asks. While it cannot be used the keys before stay good for a
+// minute, in which whoever writes the file may finish; then there are none, until it can
+// be: a key that was taken out of the file is good for no longer than that.
 type Keys struct {
-	file string
-	log  *slog.Logger
+	file  string
+	fixed bool // the file can be read once only
+	log   *slog.Logger
 
 	mu     sync.Mutex
 	sums   [][sha256.Size]byte
-	stamp  string
 	looked time.Time
+	good   time.Time // when the file was last as keys must be
+	said   string    // the last thing that was logged about the file
 }
 
 const (
-	maxKeys  = 2
-	minKey   = 16 // characters
-	lookEach = time.Second
+	maxKeys    = 2
+	minKey     = 16 // characters
+	maxKeyFile = 64 << 10
+	lookEach   = time.Second
+	staleAfter = time.Minute
 )
 
 // OpenKeys takes keys from a file, one a line, or else from the content of an
@@ -70,18 +77,16 @@ func parseKeys(lines []string) (sums [][sha256.Size]byte, err error) {
 	return sums, nil
 }
 
+// read reads the file. What it holds is compared by no date: two keys may be of one
+// length, and a file may keep its date.
 func (k *Keys) read() error {
-	info, err := os.Stat(k.file)
+	k.looked = time.Now()
+	f, err := os.Open(k.file)
 	if err != nil {
 		return fmt.Errorf("keys: %w", err)
 	}
-	k.looked = time.Now()
-	stamp := fmt.Sprint(info.ModTime().UnixNano(), info.Size())
-	if stamp == k.stamp {
-		return nil
-	}
-	k.stamp = stamp
-	b, err := os.ReadFile(k.file)
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
 	if err != nil {
 		return fmt.Errorf("keys: %w", err)
 	}
@@ -89,21 +94,40 @@ func (k *Keys) read() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", k.file, err)
 	}
-	k.sums = sums
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("keys: %w", err)
+	}
+	k.sums, k.good, k.fixed = sums, k.looked, !info.Mode().IsRegular()
 	return nil
 }
 
-// current are the keys as they are now.
+// current are the keys as they are now: none while nobody knows which are good.
 func (k *Keys) current() [][sha256.Size]byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.file != "" && time.Since(k.looked) >= lookEach {
-		if err := k.read(); err != nil {
-			k.looked = time.Now()
-			k.log.Warn("the keys cannot be read again; those before stay good", "error", err)
-		}
+	if k.file == "" || k.fixed || time.Since(k.looked) < lookEach {
+		return k.sums
+	}
+	switch err := k.read(); {
+	case err == nil && k.said != "":
+		k.said = ""
+		k.log.Info("the keys can be read again", "file", k.file)
+	case err == nil:
+	case time.Since(k.good) >= staleAfter:
+		k.sums = nil
+		k.say("the keys cannot be read, and those before are good no longer: nobody is let in until they can be", err)
+	default:
+		k.say("the keys cannot be read again; those before stay good for a minute", err)
 	}
 	return k.sums
+}
+
+func (k *Keys) say(what string, err error) {
+	if text := what + err.Error(); k.said != text {
+		k.said = text
+		k.log.Error(what, "error", err)
+	}
 }
 
 // find tells which key it is, from 1, in a time that says nothing about the keys.
