@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"weir/internal/cli"
 	"weir/internal/events"
 	"weir/internal/ingest"
+	"weir/internal/interrupt"
 )
 
 // maxLine is the longest line that is read: a row's 400 KB, escaped as JSON can be.
@@ -18,6 +20,7 @@ const maxLine = 4 << 20
 // lines are those of files, one file after another, or of stdin.
 type lines struct {
 	stdin io.Reader
+	read  func(path string) (io.ReadCloser, error)
 	left  []string
 	file  io.Closer
 	done  func()
@@ -30,7 +33,7 @@ type lines struct {
 
 // openLines looks for the files, so that a wrong path is said before anything is
 // written.
-func openLines(stdin io.Reader, files []string) (*lines, error) {
+func openLines(ctx context.Context, stdin io.Reader, files []string) (*lines, error) {
 	if len(files) == 0 {
 		files = []string{"-"}
 	}
@@ -46,7 +49,8 @@ func openLines(stdin io.Reader, files []string) (*lines, error) {
 			return nil, cli.Usage("%s is a directory; name the files in it", name)
 		}
 	}
-	return &lines{stdin: stdin, left: files}, nil
+	read := func(path string) (io.ReadCloser, error) { return interrupt.Open(ctx, path) }
+	return &lines{stdin: stdin, read: read, left: files}, nil
 }
 
 // next is the next line, good until the one after. It ends with io.EOF.
@@ -77,7 +81,7 @@ func (l *lines) open() (err error) {
 	l.name, l.left, l.number = l.left[0], l.left[1:], 0
 	from := l.stdin
 	if l.name != "-" {
-		f, err := os.Open(l.name)
+		f, err := l.read(l.name)
 		if err != nil {
 			return err
 		}

@@ -87,15 +87,19 @@ func (c *migrateCommand) Run(p *program) (err error) {
 		defer close()
 		scan.Taken = taken
 	}
+	var unsaid error // of what was refused
 	scan.Each = func(row store.Ref, _ value.Item, r migrate.Result) {
 		if r.Outcome == migrate.Refused {
 			enc := json.NewEncoder(rejects)
 			enc.SetEscapeHTML(false)
-			_ = enc.Encode(refusedRow{row.Table, rowText(m, row), r.Reason})
+			unsaid = errors.Join(unsaid, enc.Encode(refusedRow{row.Table, rowText(m, row), r.Reason}))
 		}
 	}
 	counts, err := scan.Run(p.ctx)
 	shown.End()
+	if err == nil {
+		err = unsaid
+	}
 	if serr := s.Store.Sync(p.ctx); err == nil {
 		err = serr
 	}

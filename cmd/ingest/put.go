@@ -44,7 +44,7 @@ const (
 )
 
 func (c *putCommand) Run(p *program) (err error) {
-	in, err := openLines(p.stdin, c.Files)
+	in, err := openLines(p.ctx, p.stdin, c.Files)
 	if err != nil {
 		return err
 	}

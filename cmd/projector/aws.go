@@ -9,7 +9,7 @@ import (
 
 // prepareReplay makes the tables that a replay writes into.
 func (p *program) prepareReplay(name string) error {
-	models, err := cli.Load([]string{name})
+	models, err := cli.Load(p.ctx, []string{name})
 	if err != nil {
 		return err
 	}

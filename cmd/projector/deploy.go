@@ -28,7 +28,7 @@ is then 1. Doing it again changes nothing.
 }
 
 func (c *deployTables) Run(p *program) error {
-	models, err := cli.Load(c.Models)
+	models, err := cli.Load(p.ctx, c.Models)
 	if err != nil {
 		return err
 	}

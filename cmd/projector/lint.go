@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"weir/internal/cli"
 	"weir/internal/model"
 )
 
@@ -22,7 +23,7 @@ when there are any.
 func (c *lintCommand) Run(p *program) error {
 	bad := false
 	for _, name := range c.Models {
-		_, err := model.Load(name)
+		_, err := cli.LoadModel(p.ctx, name)
 		var problems *model.Problems
 		switch {
 		case errors.As(err, &problems):

@@ -51,8 +51,8 @@ const description = `Derived data for DynamoDB tables, kept exactly right.
 
 MODEL is the name of a built-in model or the path of a model file. Data is printed
 on stdout, everything else on stderr. Exit codes: 0 good, 1 a check failed, 2 usage
-or configuration, 3 a service or the disk is down, 4 part done and resumable, 130
-interrupted.`
+or configuration, 3 a service or the disk is down, or nobody took what was printed, 4
+part done and resumable, 130 interrupted.`
 
 // program is what commands share: where data and talk go, and the outside world.
 type program struct {
@@ -80,7 +80,9 @@ func theProgram() *cli.Program {
 // run is the program as a function: arguments in, exit code out.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	defer cli.LimitMemory(0)()
-	return theProgram().Run(ctx, args, stdout, stderr, &program{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr})
+	prog := theProgram()
+	ctx, out := prog.Results(ctx, stdout)
+	return out.Code(prog.Run(ctx, args, out, stderr, &program{ctx: ctx, stdin: stdin, stdout: out, stderr: stderr}), stderr)
 }
 
 // fail says what went wrong and chooses the exit code by what to do next.

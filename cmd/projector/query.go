@@ -11,7 +11,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"weir/internal/model"
+	"weir/internal/cli"
 	"weir/internal/query"
 	"weir/internal/system"
 	"weir/internal/value"
@@ -151,7 +151,7 @@ func rows(ctx context.Context, e *query.Engine, name string, params map[string]s
 
 // list prints the queries of the model with their parameters.
 func (c *queryCommand) list(p *program) error {
-	m, err := model.Load(c.Model)
+	m, err := cli.LoadModel(p.ctx, c.Model)
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,9 @@ manifest names must be there, as they were written. Returns when everything deri
 again changes nothing; after an interruption the same command goes on. On AWS it
 makes the tables, and refuses any that no replay made.
 
+Where a record could not be used, records are missing, or the model has dead letters
+from before, the exit code is 1; what could be used was, and is printed.
+
   projector replay gallery testdata/streams/gallery/stream.jsonl.gz
   projector replay movienight streams/ --data ./data
   projector replay movienight Votes=votes.json Picks=picks.json`
@@ -85,7 +88,28 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 	if err != nil {
 		return cli.Partly(err, r.Summary.Records() > 0)
 	}
-	return c.summary(p, s, r, time.Since(start))
+	if err := c.summary(p, s, r, time.Since(start)); err != nil {
+		return err
+	}
+	return c.complete(p, part, r)
+}
+
+// complete is the end of a replay that went through: good only where every record was
+// used, and no dead letter is left of this replay or one before it, which may have
+// been broken off after it kept one.
+func (c *replayCommand) complete(p *program, part *system.Part, r *replay.Replay) error {
+	found := errors.New("a dead letter")
+	err := part.Runner.Dead(p.ctx, func(runner.Dead) error { return found })
+	switch {
+	case errors.Is(err, found):
+		fmt.Fprintf(p.stderr, "there are dead letters: projector dead list %s shows them\n", c.Model)
+		return failed(exitCheck)
+	case err != nil:
+		return err
+	case r.Summary.Kept > 0 || r.Summary.Gaps > 0:
+		return failed(exitCheck)
+	}
+	return nil
 }
 
 // both writes the core rows and has what comes of them applied at the same time.

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"strings"
 
-	"weir/internal/model"
+	"weir/internal/cli"
 	"weir/internal/sim"
 )
 
@@ -48,7 +48,7 @@ func (c *simCommand) Run(p *program) error {
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // what services do wrong here is nobody's news
 	var total sim.Report
 	for _, name := range c.Models {
-		m, err := model.Load(name)
+		m, err := cli.LoadModel(p.ctx, name)
 		if err != nil {
 			return err
 		}

@@ -34,7 +34,7 @@ when no record had a part in it.
 }
 
 func (c *whyCommand) Run(p *program) error {
-	models, err := cli.Load([]string{c.Model})
+	models, err := cli.Load(p.ctx, []string{c.Model})
 	if err != nil {
 		return err
 	}

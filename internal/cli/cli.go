@@ -142,9 +142,11 @@ func (p *Program) Fail(ctx context.Context, err error, stderr io.Writer) int {
 	switch {
 	case err == nil:
 		return Good
+	case unwritten(ctx):
+		return Down
 	case errors.As(err, &f):
 		return int(f)
-	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+	case ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, ErrTerminated)):
 		fmt.Fprintf(stderr, "%s: interrupted; the same command again %s\n", p.Name, p.Again)
 		return Interrupted
 	case errors.As(err, &problems):

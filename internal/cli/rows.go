@@ -5,19 +5,26 @@ import (
 	"errors"
 	"slices"
 
+	"weir/internal/interrupt"
 	"weir/internal/model"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb"
 	"weir/internal/system"
 )
 
+// LoadModel loads a model, a built-in one or a file, unless ctx is done before: a file
+// may be a pipe, or take long to check.
+func LoadModel(ctx context.Context, name string) (*model.Model, error) {
+	return interrupt.Do(ctx, func() (*model.Model, error) { return model.Load(name) })
+}
+
 // Load loads models, built-in ones or files.
-func Load(names []string) (models []*model.Model, err error) {
+func Load(ctx context.Context, names []string) (models []*model.Model, err error) {
 	for i, n := range names {
 		if slices.Contains(names[:i], n) {
 			return nil, Usage("the model %s is named twice", n)
 		}
-		m, err := model.Load(n)
+		m, err := LoadModel(ctx, n)
 		if err != nil {
 			return nil, err
 		}
@@ -43,7 +50,7 @@ func DynamoDB(ctx context.Context, models []*model.Model) (*dynamodb.Store, erro
 // Open loads models and opens their rows: in DynamoDB, or in the embedded store of a
 // directory.
 func Open(ctx context.Context, dir string, aws bool, names []string, o system.Options) (*system.System, error) {
-	models, err := Load(names)
+	models, err := Load(ctx, names)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,8 @@ import (
 	"iter"
 	"os"
 	"sync/atomic"
+
+	"weir/internal/interrupt"
 )
 
 // Files are recorded files that are read one after another.
@@ -89,7 +91,7 @@ func (f *Files) decode(b *batcher) error {
 }
 
 func (f *Files) decodeOne(s source, b *batcher) error {
-	file, err := os.Open(s.path)
+	file, err := interrupt.Open(b.ctx, s.path)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/signal"
+	"sync"
+	"syscall"
+)
+
+// Output is a program's stdout. The first write that fails is remembered and ends the
+// context of the command, so that no command has to look at each line it prints, and
+// none ends well whose results nobody has.
+type Output struct {
+	name   string
+	to     io.Writer
+	cancel context.CancelCauseFunc
+
+	mu  sync.Mutex
+	err error
+}
+
+// outputError is the cause of a context that an Output ended.
+type outputError struct{ error }
+
+func (e *outputError) Unwrap() error { return e.error }
+
+// Results makes the Output of a program over its stdout, and the context for its
+// command. What reads a pipe may end first: then writing fails, and kills nothing.
+func (p *Program) Results(ctx context.Context, stdout io.Writer) (context.Context, *Output) {
+	signal.Ignore(syscall.SIGPIPE)
+	ctx, cancel := context.WithCancelCause(ctx)
+	return ctx, &Output{name: p.Name, to: stdout, cancel: cancel}
+}
+
+func (o *Output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err != nil {
+		return 0, o.err
+	}
+	n, err := o.to.Write(b)
+	if err != nil {
+		o.err = &outputError{fmt.Errorf("the results cannot be written: %w", err)}
+		o.cancel(o.err)
+	}
+	return n, o.err
+}
+
+// Code is the exit code of a command that ended with a code: that of the results, when
+// they could not be written.
+func (o *Output) Code(code int, stderr io.Writer) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.cancel(nil)
+	if o.err == nil {
+		return code
+	}
+	fmt.Fprintf(stderr, "%s: %v\n", o.name, o.err)
+	return Down
+}
+
+// unwritten reports whether the results of a command could not be written, which
+// Output.Code says.
+func unwritten(ctx context.Context) bool {
+	var o *outputError
+	return errors.As(context.Cause(ctx), &o)
+}
