@@ -19,10 +19,12 @@ func checkAttributeLimits(c *compiler) {
 				c.report(d.pos["max"], "", "max is the longest string or the greatest number, %s is a %s", a.Name, a.Type)
 			}
 			c.bounds(a, d)
-			for j, w := range d.enum {
-				if slices.Contains(a.Enum[:j], w.text) {
+			seen := make(map[string]bool, len(d.enum))
+			for _, w := range d.enum {
+				if seen[w.text] {
 					c.report(w.pos, "", "%q is here twice", w.text)
 				}
+				seen[w.text] = true
 				if a.Max > 0 && utf8.RuneCountInString(w.text) > a.Max {
 					c.report(w.pos, "", "%q has more than %d characters", w.text, a.Max)
 				}
