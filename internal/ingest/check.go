@@ -238,8 +238,7 @@ func (c *checked) long(r *Refusal, row value.Item) {
 				names = t.Template.Names()
 			}
 			if len(names) > 0 {
-				longest := slices.MaxFunc(names, func(a, b string) int { return len(c.text(row, a)) - len(c.text(row, b)) })
-				at = c.pointer(longest)
+				at = c.pointer(c.longest(row, names))
 			}
 			r.Problems = append(r.Problems, Problem{at, "makes the key " + k.Name + " " + number(n) + " bytes long, " + number(limit) + " are possible"})
 		}
@@ -252,11 +251,4 @@ func (c *checked) long(r *Refusal, row value.Item) {
 		}
 		say(ix.Key.Sort, store.MaxSortBytes)
 	}
-}
-
-func (c *checked) text(row value.Item, name string) string {
-	if v, ok := c.given.find(name); ok {
-		return model.Scalar(v)
-	}
-	return model.Scalar(row.Get(name))
 }

@@ -27,12 +27,15 @@ type form struct {
 	parts   int                    // how many those are
 	absent  store.Cond             // there is no row
 	fields  []string               // what an item may have, for hints
+	leads   bool                   // something is derived from the rows
+	reserve int                    // bytes that weir may add to a row
 }
 
 func newForm(m *model.Model, e *model.Entity) *form {
 	f := &form{
 		Entity: e, model: m, view: query.NewView(m, e), keys: e.KeyNames(),
 		attrs: map[string]*model.Attribute{}, made: map[string]bool{}, indexed: map[string][]string{},
+		leads: projections.LeadsOn(e), reserve: projections.Reserve(e),
 		absent: store.Cond{{{Attr: e.Table.Key.Partition.Name, Is: store.Absent}}},
 	}
 	for _, a := range e.Attributes {

@@ -167,8 +167,7 @@ func (c *checked) verify(row value.Item) *Refusal {
 			r.Problems = append(r.Problems, Problem{c.pointer(a.Name), "is required"})
 		}
 	}
-	n := row.Size()
-	if n > store.MaxSortBytes {
+	if row.Size() > store.MaxSortBytes {
 		c.long(&r, row)
 	}
 	if len(r.Problems) == 0 && c.Table.Classify(row) != c.Entity {
@@ -177,8 +176,5 @@ func (c *checked) verify(row value.Item) *Refusal {
 	if len(r.Problems) > 0 {
 		return &Refusal{Invalid, r.Problems}
 	}
-	if n > store.MaxItemBytes {
-		return refuse(TooLarge, "", "makes a row of %d bytes, %d are possible", n, store.MaxItemBytes)
-	}
-	return nil
+	return c.heavy(row)
 }

@@ -60,11 +60,22 @@ func (c *checked) record(now time.Time) (*record, *Refusal) {
 	row, r := c.keeps.check(Command{Op: Create, Item: value.NewItem(item...)}, env{})
 	if r != nil {
 		for i := range r.Problems {
-			r.Problems[i] = Problem{"", "makes no " + c.keeps.Name + ": " + r.Problems[i].String()}
+			at, reason := c.keptFrom(r.Problems[i])
+			r.Problems[i] = Problem{at, "makes no " + c.keeps.Name + ": " + reason}
 		}
 		return nil, r
 	}
 	return &record{row.ref, row}, nil
+}
+
+// keptFrom is where what is wrong with a record of the model's own comes from.
+func (c *checked) keptFrom(p Problem) (at, reason string) {
+	for _, a := range c.Once.Set {
+		if f := a.Expr.Field; f != nil && p.Pointer == pointer(a.Name) {
+			return c.pointer(f.Name), p.Reason
+		}
+	}
+	return "", p.String()
 }
 
 // lifeFrom is the attribute that the TTL of the rows is made from, "" for none.

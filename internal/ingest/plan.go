@@ -159,12 +159,18 @@ func (c *checked) change(k *known, row, live value.Item) plan {
 	}
 	if row == nil {
 		p.row, p.write = is, &store.Write{Ref: c.ref, If: c.absent, Put: is}
+		if r := c.derivable(nil, is); r != nil {
+			return plan{err: r}
+		}
 		return p
 	}
 	if live == nil {
 		is = is.With(row.Filter(c.derived)...)
 	}
 	p.row = projections.Keep(c.Entity, is, row)
+	if r := c.derivable(row, p.row); r != nil {
+		return plan{err: r}
+	}
 	if ops := store.Difference(row, p.row); len(ops) > 0 {
 		p.write = &store.Write{Ref: c.ref, If: c.guard(row, c.watched()), Ops: ops}
 	} else if len(p.also) == 0 {

@@ -1,0 +1,63 @@
+package ingest
+
+import (
+	"slices"
+
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// derivable refuses a row that leads to what can never be derived: it would be kept as
+// a dead letter for ever, and nobody would tell who wrote it.
+func (c *checked) derivable(old, row value.Item) *Refusal {
+	if !c.leads {
+		return nil
+	}
+	change := projections.Planned(c.Table, c.ref, old, row, 0)
+	var r Refusal
+	for _, x := range projections.Excesses(c.model, &change) {
+		at := c.largest(row)
+		if len(x.Fields) > 0 {
+			at = c.pointer(c.longest(row, x.Fields))
+		}
+		r.Problems = append(r.Problems, Problem{at, x.Reason})
+	}
+	if len(r.Problems) == 0 {
+		return nil
+	}
+	return &r
+}
+
+// longest is the name that has the longest text.
+func (c *checked) longest(row value.Item, names []string) string {
+	return slices.MaxFunc(names, func(a, b string) int { return len(c.text(row, a)) - len(c.text(row, b)) })
+}
+
+func (c *checked) text(row value.Item, name string) string {
+	if v, ok := c.given.find(name); ok {
+		return model.Scalar(v)
+	}
+	return model.Scalar(row.Get(name))
+}
+
+// heavy refuses a row that is larger than a row can be with what weir adds to it, by the
+// attribute that is largest.
+func (c *checked) heavy(row value.Item) *Refusal {
+	if n := row.Size() + c.reserve; n > store.MaxItemBytes {
+		return refuse(TooLarge, c.largest(row), "makes a row of %d bytes, %d are possible", n, store.MaxItemBytes)
+	}
+	return nil
+}
+
+// largest is where the largest attribute of a row stands in the item.
+func (c *checked) largest(row value.Item) (at string) {
+	most := 0
+	for i := range row {
+		if n := row[i : i+1].Size(); n > most && c.attrs[row[i].Name] != nil {
+			at, most = c.pointer(row[i].Name), n
+		}
+	}
+	return at
+}
