@@ -535,13 +535,13 @@ func (t *truth) state() {
 	}
 	t.documents()
 	if t.differ == nil {
-		t.unshown(kept)
+		t.uncomputed(kept)
 	}
 }
 
-// unshown holds the dead letters that say of sums that no number can hold them against
+// uncomputed holds the dead letters that say of sums that no number can hold them against
 // the rows, both ways.
-func (t *truth) unshown(kept map[string]bool) {
+func (t *truth) uncomputed(kept map[string]bool) {
 	said := map[string]bool{}
 	for _, d := range t.letters() {
 		if mt := t.base.tables[d.Get("t").Text()]; mt != nil && runner.DeadKind(d.Get("kind").Text()) == runner.DeadNumber {
