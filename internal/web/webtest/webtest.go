@@ -32,7 +32,7 @@ var shown = []string{
 // It asks http://$ADDR, waiting for the server to come, and prints the status, some
 // headers and the body. A body is JSON unless a header says something else. With
 // -until it asks again until the body holds the text, for some seconds. With -abreast
-// it asks N times at once, # in the body being a number each time, and prints how
+// it asks N times, up to 200 at once, # in the body being a number each time, and prints how
 // often which status came.
 func HTTP() {
 	args := os.Args[1:]
@@ -66,8 +66,11 @@ func abreast(times string, args []string) {
 	}
 	answers := make([]string, n)
 	var wg sync.WaitGroup
+	turns := make(chan struct{}, 200) // below what a server takes of one address
 	for i := range n {
+		turns <- struct{}{}
 		wg.Go(func() {
+			defer func() { <-turns }()
 			mine := slices.Clone(args)
 			if last := len(mine) - 1; last > 1 {
 				mine[last] = strings.ReplaceAll(mine[last], "#", strconv.Itoa(i))
