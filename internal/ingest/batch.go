@@ -21,6 +21,7 @@ type batch struct {
 	fresh     *facts // what the store said of rows that were not as a plan took them
 	unknown   steps  // what was touched by commands of which nobody knows whether they were done
 	contended bool   // somebody else writes the same rows
+	met       bool   // a row was there that was taken to be missing: others may be, too
 }
 
 // task is one command of a batch.
@@ -87,6 +88,9 @@ func (b *batch) pause(ctx context.Context, d time.Duration) bool {
 // later step.
 func (b *batch) schedule(ctx context.Context) (plans [][]*task, err error) {
 	b.now, b.contended = b.Now(), false
+	for _, t := range b.todo {
+		t.known.sure = t.known.sure || b.met
+	}
 	f := b.fresh
 	if b.fresh = newFacts(0); f == nil {
 		f = newFacts(len(b.todo))
@@ -198,7 +202,7 @@ func (b *batch) together(ctx context.Context, todo []*task) {
 // again leaves a task to be planned again: the rows are not as the plan took them.
 func (b *batch) again(t *task) {
 	b.contended = b.contended || t.known.sure
-	t.known.sure = true
+	t.known.sure, b.met = true, true
 }
 
 // refused answers a task whose writes the store did not do, or not surely.
