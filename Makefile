@@ -4,7 +4,7 @@ GO ?= go
 SCHEDULES ?= 5000
 export CGO_ENABLED ?= 0
 
-.PHONY: help build demo test race kill conform lint check notice planted sim exhaustive bench bench-aws record clean
+.PHONY: help build demo test race kill conform lint check notice attack planted sim exhaustive bench bench-aws record clean
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 11
@@ -27,6 +27,9 @@ kill: ## kill -9 at 500 random moments of replays, ingests and followers, which 
 
 conform: ## both drivers of store and search, against the real servers (needs java)
 	./scripts/conform.sh
+
+attack: build ## keys, hostile bodies, silent connections, one row by many, kill -9, damaged files: five minutes at most
+	$(GO) run ./scripts/attack $(ATTACK)
 
 lint: ## gofmt, vet, staticcheck, govulncheck
 	@.ci/run gofmt vet tools lint vuln

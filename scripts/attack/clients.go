@@ -1,0 +1,127 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"weir/internal/web/webtest"
+)
+
+const (
+	keyA = "attack-key-aaaaaaaaaaaa"
+	keyB = "attack-key-bbbbbbbbbbbb"
+)
+
+// keys asks everything in every way without a good key. Health alone is answered, and
+// nothing is written.
+func (a *attack) keys() (string, error) {
+	asked := 0
+	for _, program := range []string{"ingest", "projector"} {
+		command := map[string]string{"ingest": "serve", "projector": "run"}[program]
+		s, err := a.start(1024, []string{"WEIR_KEYS=" + keyA + "," + keyB}, program, command, "gallery")
+		if err != nil {
+			return "", err
+		}
+		defer s.kill()
+		root := "http://" + s.addr
+		for _, path := range []string{"/v1", "/v1/gallery", "/v1/gallery/Album?id=a", "/v1/gallery/batch", "/v1/gallery/albums", "/metrics", "/openapi.json", "/", "//healthz", "/healthz/", "/healthz/../v1", "/HEALTHZ", "/%68ealthz/x"} {
+			for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"} {
+				for _, key := range []string{"", "Bearer", "Bearer ", "Bearer " + keyA[:22], "Bearer " + keyA + "x", "Bearer " + keyA + "," + keyB, "Basic " + keyA, keyA, "Bearer\t" + keyA, "Bearer " + strings.ToUpper(keyA)} {
+					var headers []string
+					if key != "" {
+						headers = append(headers, "Authorization: "+key)
+					}
+					asked++
+					status, body, err := ask(method, root+path, "", headers...)
+					if err != nil {
+						return "", err
+					}
+					if status != http.StatusUnauthorized && status != http.StatusTemporaryRedirect && status != http.StatusMovedPermanently {
+						return "", fmt.Errorf("%s %s %s with %q: %d %.100s", program, method, path, key, status, body)
+					}
+				}
+			}
+		}
+		if status, _, err := ask("GET", root+"/healthz", ""); err != nil || status != 200 {
+			return "", fmt.Errorf("health: %d %v", status, err)
+		}
+		if status, _, err := ask("GET", root+"/v1/gallery/Album?id=a", "", "Authorization: Bearer "+keyB); err != nil || status == http.StatusUnauthorized {
+			return "", fmt.Errorf("a good key: %d %v", status, err)
+		}
+		if err := s.stop(); err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("%d requests without a key were refused", asked), nil
+}
+
+// bodies sends what is no command. Each is the client's mistake, never the server's,
+// which goes on.
+func (a *attack) bodies() (string, error) {
+	s, err := a.start(1024, nil, "ingest", "serve", "gallery")
+	if err != nil {
+		return "", err
+	}
+	defer s.kill()
+	hostile := []string{
+		"{", "[]", "null", "1", `"x"`, "{}", "\x00", "\xff\xfe", "\xef\xbb\xbf{}", "{\"id\": 1e999999}", `{"id": "a", "id": "b"}`,
+		strings.Repeat("[", 200000), strings.Repeat(`{"a":`, 50000), `{"id": "` + strings.Repeat("x", 1<<20) + `"}`, `{"id": "` + strings.Repeat("x", 900000) + `"}`,
+		album(strings.Repeat("é", 2000), "x"), album("", "x"), `{"id": "a", "title": "\ud800", "createdAt": "2026-01-31T12:00:00Z"}`,
+		`{"id": "a", "title": "x", "createdAt": "` + strings.Repeat("9", 150000) + `"}`, `{"__proto__": {}, "weir": 1, "PK": "x"}`,
+	}
+	sent := 0
+	for round := range a.times(40, 4) {
+		for _, body := range hostile {
+			if round > 0 && len(body) > 0 { // and cut anywhere, or with a byte changed
+				b := []byte(body)[:1+a.rng.IntN(len(body))]
+				b[a.rng.IntN(len(b))] = byte(a.rng.Uint32())
+				body = string(b)
+			}
+			for _, to := range []string{"Album", "batch"} {
+				status, answer, err := ask("POST", s.base+to, body)
+				if err != nil {
+					return "", fmt.Errorf("after %d bodies, %.60q: %w", sent, body, err)
+				}
+				// What was changed at random may be a command, and a batch answers for each of its own.
+				if sent++; status >= 500 || status < 400 && round == 0 && to == "Album" {
+					return "", fmt.Errorf("%s takes %.60q: %d %.200s", to, body, status, answer)
+				}
+			}
+		}
+	}
+	if status, answer, err := ask("POST", s.base+"Album", album("good", "good")); err != nil || status != 201 {
+		return "", fmt.Errorf("a good one after all: %d %s %v", status, answer, err)
+	}
+	return fmt.Sprintf("%d hostile bodies stopped nothing", sent), s.stop()
+}
+
+// idle holds more silent connections than the process may have files open. Writes and
+// queries go on meanwhile.
+func (a *attack) idle() (string, error) {
+	const files = 320
+	s, err := a.start(files, nil, "projector", "dev", "gallery")
+	if err != nil {
+		return "", err
+	}
+	defer s.kill()
+	written := 0
+	for range a.times(20, 2) {
+		stop, err := webtest.Idle(s.addr, files+80)
+		if err != nil {
+			return "", err
+		}
+		defer stop()
+		for range 50 {
+			if status, answer, err := ask("POST", s.base+"Album", album(fmt.Sprint("idle", written), strings.Repeat("x", 20000))); err != nil || status != 201 {
+				return "", fmt.Errorf("write %d: %d %.200s %v", written, status, answer, err)
+			}
+			written++
+		}
+		client.CloseIdleConnections()
+	}
+	if status, answer, err := ask("GET", s.base+"album?albumId=idle7", ""); err != nil || status != 200 {
+		return "", fmt.Errorf("a query: %d %.200s %v", status, answer, err)
+	}
+	return fmt.Sprintf("%d writes beside %d silent connections", written, files+80), s.stop()
+}

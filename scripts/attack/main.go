@@ -1,0 +1,143 @@
+// Command attack starts the built programs and does to them what nobody should: it
+// asks without keys and with wrong ones, sends bodies that are none, holds hundreds of
+// silent connections, has many clients write one row at once, kills the process under
+// load, and replays damaged recordings. What must hold is stated where it is checked.
+//
+//	go run ./scripts/attack              all of it, in less than five minutes
+//	go run ./scripts/attack -short       the same in seconds, as .ci/run does
+//	go run ./scripts/attack kill rows    these parts only
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"weir/internal/web/webtest"
+)
+
+// attack is one run.
+type attack struct {
+	dir   string // what the programs write
+	short bool
+	rng   *rand.Rand
+}
+
+// parts are in the order in which they run. Each gives what it did, for people.
+var parts = []struct {
+	name string
+	run  func(*attack) (string, error)
+}{
+	{"keys", (*attack).keys}, {"bodies", (*attack).bodies}, {"idle", (*attack).idle},
+	{"rows", (*attack).rows}, {"kill", (*attack).kill}, {"files", (*attack).files},
+}
+
+func main() {
+	short := flag.Bool("short", false, "seconds instead of minutes")
+	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "of what is random")
+	flag.Parse()
+	fmt.Printf("attack -seed %d\n", *seed)
+	failed, done := false, []string{}
+	for i, p := range parts {
+		if flag.NArg() > 0 && !slices.Contains(flag.Args(), p.name) {
+			continue
+		}
+		a := &attack{short: *short, rng: rand.New(rand.NewPCG(*seed, uint64(i)))}
+		began := time.Now()
+		did, err := a.one(p.run)
+		if err != nil {
+			failed = true
+			did = "FAILED: " + err.Error()
+		}
+		fmt.Printf("%-7s %5.1f s  %s\n", p.name, time.Since(began).Seconds(), did)
+		done = append(done, did)
+	}
+	if failed || len(done) == 0 {
+		os.Exit(1)
+	}
+	fmt.Println("=> " + strings.Join(done, "; "))
+}
+
+func (a *attack) one(run func(*attack) (string, error)) (did string, err error) {
+	if a.dir, err = os.MkdirTemp("", "weir-attack-"); err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(a.dir)
+	return run(a)
+}
+
+// times is how often something is done.
+func (a *attack) times(long, short int) int {
+	if a.short {
+		return short
+	}
+	return long
+}
+
+// server is a program that serves.
+type server struct {
+	cmd  *exec.Cmd
+	base string
+	addr string
+}
+
+// start starts a program of bin that may have so many files open, with more in its
+// environment. What it says goes to stderr.
+func (a *attack) start(files int, env []string, program string, args ...string) (*server, error) {
+	cmd := webtest.Limited(files, filepath.Join("bin", program), append(args, "--data", filepath.Join(a.dir, "data"), "--addr", "127.0.0.1:0")...)
+	cmd.Env = append(os.Environ(), env...)
+	addr, err := webtest.Serving(cmd, io.Discard)
+	if err != nil {
+		return nil, err
+	}
+	return &server{cmd, "http://" + addr + "/v1/gallery/", addr}, nil
+}
+
+// stop stops a server as a service manager does; it must end well.
+func (s *server) stop() error {
+	err := s.cmd.Process.Signal(syscall.SIGTERM)
+	return errors.Join(err, s.cmd.Wait())
+}
+
+func (s *server) kill() {
+	s.cmd.Process.Kill()
+	s.cmd.Wait()
+}
+
+var client = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+
+// ask sends one request, with headers NAME: VALUE, and gives status and body.
+func ask(method, url, body string, headers ...string) (int, string, error) {
+	req, err := http.NewRequest(method, url, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for _, h := range headers {
+		name, v, _ := strings.Cut(h, ": ")
+		req.Header.Set(name, v)
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	return res.StatusCode, string(b), err
+}
+
+func album(id, title string) string {
+	return fmt.Sprintf(`{"id": %q, "title": %q, "createdAt": "2026-01-31T12:00:00Z"}`, id, title)
+}

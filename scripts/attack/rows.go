@@ -1,0 +1,169 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// op is one request for one row: a title that is put, "" where the row is deleted, or
+// read where it is only looked at.
+type op struct {
+	row   int
+	read  bool
+	title string
+}
+
+// oneRow is what a row is to its clients: the title that was put last.
+var oneRow = porcupine.Model{
+	Init: func() any { return "" },
+	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
+		by := map[int][]porcupine.Operation{}
+		for _, o := range history {
+			by[o.Input.(op).row] = append(by[o.Input.(op).row], o)
+		}
+		var out [][]porcupine.Operation
+		for _, ops := range by {
+			out = append(out, ops)
+		}
+		return out
+	},
+	Step: func(state, input, output any) (bool, any) {
+		if o := input.(op); !o.read {
+			return true, o.title
+		}
+		return state == output, state
+	},
+}
+
+// rows has clients put, delete and read few rows at once. What they saw is what one
+// after another would have seen.
+func (a *attack) rows() (string, error) {
+	s, err := a.start(1024, nil, "ingest", "serve", "gallery", "--rate", "0")
+	if err != nil {
+		return "", err
+	}
+	defer s.kill()
+	const clients, few = 16, 6
+	began := time.Now()
+	var mu sync.Mutex
+	var history []porcupine.Operation
+	var failed error
+	var wg sync.WaitGroup
+	for c := range clients {
+		rng := rand.New(rand.NewPCG(a.rng.Uint64(), uint64(c)))
+		wg.Go(func() {
+			for i := range a.times(400, 40) {
+				o := op{row: rng.IntN(few), read: rng.IntN(2) == 0}
+				if !o.read && rng.IntN(4) > 0 {
+					o.title = fmt.Sprintf("%d-%d", c, i)
+				}
+				call := time.Since(began).Nanoseconds()
+				saw, err := s.do(o)
+				end := time.Since(began).Nanoseconds()
+				mu.Lock()
+				failed = errors.Join(failed, err)
+				history = append(history, porcupine.Operation{ClientId: c, Input: o, Output: saw, Call: call, Return: end})
+				mu.Unlock()
+				if err != nil {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if failed != nil {
+		return "", failed
+	}
+	if got := porcupine.CheckOperationsTimeout(oneRow, history, time.Minute); got != porcupine.Ok {
+		return "", fmt.Errorf("%d operations on %d rows by %d clients are not linearizable: %s", len(history), few, clients, got)
+	}
+	return fmt.Sprintf("%d operations are linearizable", len(history)), s.stop()
+}
+
+// do does an operation, and gives the title that a read saw.
+func (s *server) do(o op) (string, error) {
+	url := fmt.Sprintf("%sAlbum?id=row%d", s.base, o.row)
+	method, body := "DELETE", ""
+	switch {
+	case o.read:
+		method = "GET"
+	case o.title != "":
+		method, body = "PUT", fmt.Sprintf(`{"title": %q, "createdAt": "2026-01-31T12:00:00Z"}`, o.title)
+	}
+	status, answer, err := ask(method, url, body)
+	switch {
+	case err != nil:
+		return "", err
+	case status >= 300 && status != http.StatusNotFound:
+		return "", fmt.Errorf("%s %s: %d %.200s", method, url, status, answer)
+	case !o.read || status == http.StatusNotFound:
+		return "", nil
+	}
+	var row struct{ Title string }
+	err = json.Unmarshal([]byte(answer), &row)
+	return row.Title, err
+}
+
+// kill kills a server under load, again and again. Every write that was answered is
+// there when it is back, and the process comes up by itself.
+func (a *attack) kill() (string, error) {
+	kills, acked := a.times(30, 3), []string{}
+	for round := range kills {
+		s, err := a.start(1024, nil, "ingest", "serve", "gallery", "--rate", "0")
+		if err != nil {
+			return "", fmt.Errorf("start after %d kills: %w", round, err)
+		}
+		acked = append(acked, a.load(s, round)...)
+	}
+	s, err := a.start(1024, nil, "ingest", "serve", "gallery", "--rate", "0")
+	if err != nil {
+		return "", err
+	}
+	defer s.kill()
+	for _, id := range acked {
+		if status, answer, err := ask("GET", s.base+"Album?id="+id, ""); err != nil || status != 200 {
+			return "", fmt.Errorf("%s was answered and is lost: %d %.200s %v", id, status, answer, err)
+		}
+	}
+	if len(acked) < kills {
+		return "", fmt.Errorf("only %d writes were answered in %d rounds", len(acked), kills)
+	}
+	return fmt.Sprintf("%d kills, %d writes, none lost", kills, len(acked)), s.stop()
+}
+
+// load writes until the server is killed, and gives the ids that were answered.
+func (a *attack) load(s *server, round int) (acked []string) {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	var dead atomic.Bool
+	for c := range 8 {
+		wg.Go(func() {
+			for i := 0; !dead.Load(); i++ {
+				id := fmt.Sprintf("k%d-%d-%d", round, c, i)
+				status, _, err := ask("POST", s.base+"Album", album(id, "x"))
+				if err != nil {
+					return
+				}
+				if status == http.StatusCreated {
+					mu.Lock()
+					acked = append(acked, id)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	time.Sleep(time.Duration(100+a.rng.IntN(400)) * time.Millisecond)
+	s.kill()
+	dead.Store(true)
+	wg.Wait()
+	client.CloseIdleConnections()
+	return acked
+}
