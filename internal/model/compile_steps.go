@@ -110,6 +110,11 @@ func (c *compiler) compileSteps() {
 	}
 }
 
+// maxReached is how many rows may reach one word of one target that takes attributes
+// from them, unless its stage has a max: each change reads them all for the latest. It
+// is the largest max that a stage can have.
+const maxReached = maxEach
+
 func (c *compiler) stage(s *Steps, d *stageDecl) *Stage {
 	st := &Stage{Steps: s, Word: d.word.text, Rank: slices.Index(s.Attr.Enum, d.word.text), Max: max(d.max, 0)}
 	if st.Rank < 0 {
@@ -133,6 +138,8 @@ func (c *compiler) stage(s *Steps, d *stageDecl) *Stage {
 	}
 	if d.each.given() || d.who.given() {
 		whole = c.each(st, d) && whole
+	} else if d.max < 0 && len(st.Set) > 0 {
+		st.Max = maxReached
 	}
 	if whole && st.Rank >= 0 {
 		st.Source.Stages = append(st.Source.Stages, st)

@@ -24,7 +24,7 @@ type Stage struct {
 	To     []Assign   // the names of the target's key, from fields of Source
 	Each   *Attribute // a list of the target; nil: one row is enough
 	Who    *Field     // of Source: which element of Each a row is for
-	Max    int        // how many elements Each may have, or, without it, rows may reach the word; 0 for any number
+	Max    int        // how many elements Each may have, or, without it, rows may reach the word; 0 for any number, never 0 with Set and without Each
 	Set    []Assign   // attributes of the target: the latest of a field of the rows that count
 }
 

@@ -156,7 +156,7 @@ func TestWhatRowsTell(t *testing.T) {
 	}
 }
 
-func look(t testing.TB, m *model.Model, row value.Item, known facts) (value.Item, error) {
+func look(t testing.TB, m *model.Model, row value.Item, known projections.Facts) (value.Item, error) {
 	e := m.Entity("Round")
 	return projections.Look(e, store.Ref{Table: "Rounds", Key: store.Key{Partition: row.Get("round_id")}}, row, known)
 }
@@ -223,8 +223,16 @@ func TestLook(t *testing.T) {
 	}
 }
 
+// TestLookHasABound says that a max of the model bounds what is looked at, and that a
+// word that takes attributes from the rows that reach it has one in any case, since
+// every change reads them all. Where a row is enough by itself, one is read.
 func TestLookHasABound(t *testing.T) {
 	m := movienight(t)
+	for _, st := range m.Entity("Round").Steps[0].Stages {
+		if st.Each != nil {
+			st.Max = 500
+		}
+	}
 	known := facts{}
 	var all []string
 	for i := range 501 {
@@ -232,7 +240,10 @@ func TestLookHasABound(t *testing.T) {
 		all = append(all, who)
 		known.tell(t, m, "GroupMemberships", item("group_id", "g", "user_id", who))
 		known.tell(t, m, "Ratings", rating("r", who, "1"))
-		known.tell(t, m, "Picks", item("pick_id", who, "round_id", "q"))
+	}
+	const most = 1000
+	for i := range most + 1 {
+		known.tell(t, m, "Picks", item("pick_id", fmt.Sprint("p", i), "round_id", "q"))
 	}
 	for _, row := range []value.Item{
 		item("round_id", "r", "group_id", "g"),
@@ -247,6 +258,28 @@ func TestLookHasABound(t *testing.T) {
 	if got, err := look(t, m, item("round_id", "q", "group_id", "g", "attendees", names(all[:500]...)), facts{}); err != nil || got.Has("status") {
 		t.Errorf("500 are allowed: %v, %v", got, err)
 	}
+	for _, st := range m.Entity("Round").Steps[0].Stages {
+		if st.Each == nil {
+			st.Set, st.Max = nil, 0
+		}
+	}
+	c := &counted{Facts: known}
+	if got, err := look(t, m, item("round_id", "q", "group_id", "h"), c); err != nil || got.Get("status").Text() != "selected" || c.rows > 1 {
+		t.Errorf("one is enough: %v, %v, %d rows read", got, err, c.rows)
+	}
+}
+
+// counted counts the rows that are looked at.
+type counted struct {
+	projections.Facts
+	rows int
+}
+
+func (c *counted) Each(list string, names projections.Names, yield func(string, value.Item) bool) error {
+	return c.Facts.Each(list, names, func(name string, told value.Item) bool {
+		c.rows++
+		return yield(name, told)
+	})
 }
 
 // TestOwn: whatever is shown over a row, and whatever the application writes over
