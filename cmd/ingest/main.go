@@ -67,6 +67,14 @@ type data struct {
 	AWS  bool   `name:"aws" help:"Rows are in DynamoDB, found by the SDK's own environment: AWS_REGION, AWS_PROFILE, AWS_ENDPOINT_URL_DYNAMODB and the rest."`
 }
 
+// dir is the directory of the embedded store, "" where rows are in DynamoDB.
+func (d data) dir() string {
+	if d.AWS {
+		return ""
+	}
+	return d.Data
+}
+
 // output is the flag that says how results are printed.
 type output struct {
 	Output string `short:"o" enum:"text,json" default:"text" help:"How results are printed: text or json."`

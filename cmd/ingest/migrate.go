@@ -53,6 +53,11 @@ correct the old row, and it is moved.
 }
 
 func (c *migrateCommand) Run(p *program) (err error) {
+	if c.Rejects != "" {
+		if err := cli.CheckOutput(c.Rejects, c.dir(), c.Model); err != nil {
+			return err
+		}
+	}
 	s, err := p.open(c.data, []string{c.Model})
 	if err != nil {
 		return err

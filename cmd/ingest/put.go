@@ -30,8 +30,10 @@ application wrote), update (change the fields given; null removes one) or delete
 With an idempotencyKey a command is done once, however often it comes.
 
 What is wrong is refused, with file, line, field and reason; the rest lands. A create
-of a row that is there just as the create would make it is counted as unchanged, so
-the same file a second time changes nothing. What became of the commands is printed;
+of a row that is there just as the create would make it is counted as unchanged: put a
+file again that was broken off. A second time, a file changes nothing when each of its
+commands is a create or a put of another row, or has an idempotencyKey (for 48 hours);
+other commands are done again. What became of the commands is printed;
 where one was refused, the exit code is 1.
 
   ingest put gallery albums.jsonl
@@ -50,6 +52,9 @@ func (c *putCommand) Run(p *program) (err error) {
 	}
 	rejects := p.stderr
 	if c.Rejects != "" {
+		if err := cli.CheckOutput(c.Rejects, c.dir(), append([]string{c.Model}, in.left...)...); err != nil {
+			return err
+		}
 		f, err := os.Create(c.Rejects)
 		if err != nil {
 			return cli.Usage("%v", err)
