@@ -108,6 +108,33 @@ func TestRowsAreFoundByWhatWasTyped(t *testing.T) {
 	}
 }
 
+// Where the keys of one spelling begin with those of the other, pages go on to the end.
+func TestSpellingsThatBeginAlikeEnd(t *testing.T) {
+	m, err := model.Load("viewing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, m, 0)
+	for i, sport := range []string{"%", "%", "%25", "%25", "%2525"} {
+		w.put("History", "profileId", "p", "a.assetId", fmt.Sprint("raw", i), "a.state", "COMPLETED", "a.updateTime", "2025-01-01T00:00:00Z", "e.sport", sport)
+		row := w.put("History", "profileId", "p", "a.assetId", fmt.Sprint("typed", i), "a.state", "COMPLETED", "a.updateTime", "2025-01-01T00:00:00Z", "e.sport", sport)
+		w.add(m.Entity("History"), row.With(value.Attr{Name: "path.sport", Value: value.OfString("/" + strings.ReplaceAll(sport, "%", "%25"))}))
+	}
+	for sport, n := range map[string]int{"%": 4, "%25": 4, "%2525": 2} {
+		rows, cursor := 0, ""
+		for pages := 0; pages == 0 || cursor != ""; pages++ {
+			res, err := w.engine.Run(t.Context(), "by-sport", map[string]string{"profileId": "p", "sport": sport}, Page{Limit: 1, Cursor: cursor})
+			if err != nil || pages > 30 {
+				t.Fatal(pages, err)
+			}
+			rows, cursor = rows+len(res.Items), res.Cursor
+		}
+		if rows != n {
+			t.Errorf("%q: %d rows, not %d", sport, rows, n)
+		}
+	}
+}
+
 func hasRow(rows []value.Item, attr, text string) bool {
 	for _, row := range rows {
 		if row.Get(attr).Text() == text {

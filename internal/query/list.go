@@ -22,17 +22,15 @@ func partition(m *model.Model, of *model.Entity, fields []*model.Field, from []m
 // through yields all rows that the step reads for the row before. It gives up with
 // ErrTooMuch where that would cost more than a page may.
 func (r *run) through(ctx context.Context, st *step, sc scope, yield func(value.Item)) error {
-	qs := st.queries(sc)
-	for i := range qs {
-		if err := r.throughOne(ctx, st, sc, qs, i, yield); err != nil {
+	for _, q := range st.queries(sc) {
+		if err := r.throughOne(ctx, st, sc, q, yield); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *run) throughOne(ctx context.Context, st *step, sc scope, qs []store.Query, nth int, yield func(value.Item)) error {
-	q := qs[nth]
+func (r *run) throughOne(ctx context.Context, st *step, sc scope, q store.Query, yield func(value.Item)) error {
 	for q.Limit = manyRows; ; {
 		page, err := r.Store.Query(ctx, q)
 		if err != nil {
@@ -40,7 +38,7 @@ func (r *run) throughOne(ctx context.Context, st *step, sc scope, qs []store.Que
 		}
 		r.reads++
 		for _, row := range page.Rows {
-			if r.bytes += row.Size(); !st.reached(qs[:nth], row) && st.belongs(row, sc, r.now) {
+			if r.bytes += row.Size(); st.belongs(row, sc, r.now) {
 				yield(st.reads(row, r.now))
 			}
 		}

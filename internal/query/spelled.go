@@ -95,8 +95,8 @@ func (s *step) keysOf(sc scope, get lookup) (keys []store.Key) {
 	return keys
 }
 
-// queries are the reads that reach every row of the scope, one for each spelling. What
-// two of them reach belongs to the first.
+// queries are the reads that reach every row of the scope, one for each spelling. No
+// two of them reach the same row, so that a row says which of them has come to it.
 func (s *step) queries(sc scope) (out []store.Query) {
 	get := s.lookup(sc)
 	for _, as := range s.spellings([]keyPart{s.partition, s.sort}, get) {
@@ -112,11 +112,23 @@ func (s *step) queries(sc scope) (out []store.Query) {
 			q.Sort = s.span(sc, get, as)
 		}
 		long := func(v value.Value) bool { return len(v.Text()) > store.MaxSortBytes }
-		if !long(q.Sort.Equal) && !long(q.Sort.Prefix) && !long(q.Sort.Below) {
+		reached := slices.ContainsFunc(out, func(o store.Query) bool { return value.Equal(o.Partition, q.Partition) && covers(o.Sort, q.Sort) })
+		if !reached && !long(q.Sort.Equal) && !long(q.Sort.Prefix) && !long(q.Sort.Below) {
 			out = append(out, q)
 		}
 	}
 	return out
+}
+
+// covers reports whether all of a range is in another: ranges of two spellings either
+// have nothing in common, or one begins with the other.
+func covers(r, in store.Range) bool {
+	for _, v := range [...]value.Value{in.Equal, in.Prefix, in.From} {
+		if !v.IsMissing() {
+			return inRange(r, v)
+		}
+	}
+	return r.Equal.IsMissing() && r.Prefix.IsMissing() && r.From.IsMissing() && r.Below.IsMissing()
 }
 
 // reaches is the query that reaches a row with these key values of the table or index

@@ -118,15 +118,6 @@ func (s *step) place(c store.Cursor) store.Key {
 	return c.Key
 }
 
-// reached reports whether one of the queries reaches a row.
-func (s *step) reached(qs []store.Query, row value.Item) bool {
-	if len(qs) == 0 {
-		return false
-	}
-	c, err := s.cursor(row)
-	return err == nil && reaches(qs, s.place(c)) >= 0
-}
-
 // cursor stands just after a row that the step read.
 func (s *step) cursor(row value.Item) (store.Cursor, error) {
 	k, ok := s.Entity.Table.KeyOf(row)

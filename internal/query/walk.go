@@ -186,16 +186,16 @@ func (w *walk) scan(depth int, f found, resume []store.Cursor) (bool, error) {
 		qs[start].After = &resume[0]
 	}
 	for i := start; i < len(qs); i++ {
-		if more, err := w.scanOne(depth, f, qs, i); !more || err != nil {
+		if more, err := w.scanOne(depth, f, qs[i]); !more || err != nil {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-// scanOne is scan of the rows that one of the queries is the first to reach.
-func (w *walk) scanOne(depth int, f found, qs []store.Query, nth int) (bool, error) {
-	st, sc, q := w.plan.steps[depth], w.scope(f.row), qs[nth]
+// scanOne is scan of the rows that one query reaches.
+func (w *walk) scanOne(depth int, f found, q store.Query) (bool, error) {
+	st, sc := w.plan.steps[depth], w.scope(f.row)
 	for q.Limit = w.firstLimit(); ; q.Limit = wider(q.Limit) {
 		page, err := w.read(q)
 		if err != nil {
@@ -207,7 +207,7 @@ func (w *walk) scanOne(depth int, f found, qs []store.Query, nth int) (bool, err
 			if err != nil {
 				return false, err
 			}
-			if reaches(qs[:nth], st.place(c)) >= 0 || !st.belongs(row, sc, w.now) {
+			if !st.belongs(row, sc, w.now) {
 				continue
 			}
 			rows = append(rows, found{st.reads(row, w.now), behind(f.at, c)})
