@@ -142,7 +142,7 @@ func (t *truth) made(r *model.RowRule, row value.Item, d *deed) (*known, bool) {
 		}
 	}
 	var ok bool
-	if k.key, ok = keyOf(&r.Into.Table.Table, keys); !ok {
+	if k.key, ok = keyOf(&r.Into.Table.Table, keys); !ok || r.Into.Table.CheckKey(k.key) != nil { // no row can have it
 		return nil, false
 	}
 	attrs = append(attrs, r.Into.Table.Item(k.key)...)
@@ -294,7 +294,7 @@ func (t *truth) tally(all map[string]*sums, s *model.Source, row value.Item) {
 		}
 	}
 	key, ok := s.Tally.Target.KeyFrom(s.To, row)
-	if !ok {
+	if !ok || s.Tally.Target.Table.CheckKey(key) != nil {
 		return
 	}
 	name := refName(store.Ref{Table: s.Tally.Target.Table.Name, Key: key})
@@ -318,7 +318,7 @@ func (t *truth) tally(all map[string]*sums, s *model.Source, row value.Item) {
 		to.sum[s.Tally].Add(to.sum[s.Tally], rat(v))
 	case model.Distinct, model.Set:
 		text := model.Scalar(v)
-		if text == "" || s.Tally.Kind == model.Set && (len(text) > 1024 || !s.Tally.Target.Takes(key)) {
+		if text == "" || len(text) > 1024 || s.Tally.Kind == model.Set && !s.Tally.Target.Takes(key) {
 			return
 		}
 		if to.values[s.Tally] == nil {
