@@ -3,6 +3,7 @@ package projections
 import (
 	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/store"
 	"weir/internal/value"
 )
 
@@ -38,6 +39,30 @@ func followedBefore(fs []*model.Follow, field string) bool {
 
 // FollowedField names what is followed, as the book's rows do.
 func FollowedField(e *model.Entity, field string) string { return e.Name + "." + field }
+
+// Attributes of a row that is a place on a list of those who follow a field.
+const (
+	MemberAttr  = "a"   // which attribute of the follower follows
+	MemberTable = "t"   // the follower's table
+	MemberKey   = "key" // and its key, as a map
+)
+
+// MemberOf is whose place on a list of those who follow a field a row is, and which
+// attribute of it follows; ok is false where the row does not say it.
+func MemberOf(m *model.Model, place value.Item) (row store.Ref, attr string, ok bool) {
+	t := m.Table(place.Get(MemberTable).Text())
+	if t == nil {
+		return row, "", false
+	}
+	key, ok := t.KeyOf(place.Get(MemberKey).Item())
+	return store.Ref{Table: t.Name, Key: key}, place.Get(MemberAttr).Text(), ok
+}
+
+// IsMember reports whether a place is that of a row's attribute.
+func IsMember(m *model.Model, place value.Item, row store.Ref, attr string) bool {
+	of, name, ok := MemberOf(m, place)
+	return ok && name == attr && SameRow(of, row)
+}
 
 // differing is what an image has otherwise than the other one, without derived
 // attributes; Missing where there is no image or nothing differs.

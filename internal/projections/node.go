@@ -94,7 +94,9 @@ const (
 func NodeFrom(path string, row value.Item) *Node {
 	n := &Node{Path: path, Version: row.Get(book.Count), Inner: row.Has(nodeInner), Counts: map[string]value.Value{}, seen: map[string]map[string]events.Position{}}
 	for _, a := range row.Get(nodeCounts).Item() {
-		n.Counts[a.Name] = a.Value
+		if a.Value.Kind() == value.Number { // or somebody else wrote there
+			n.Counts[a.Name] = a.Value
+		}
 	}
 	for _, a := range row {
 		if lane, ok := strings.CutPrefix(a.Name, book.Lane("")); ok {

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"weir/internal/book"
 	"weir/internal/events"
@@ -34,8 +35,11 @@ type Repair struct {
 	Only func(*verify.Difference) bool
 	// Dry writes nothing: everything that could be put right is yielded.
 	Dry bool
-	// Yield is told of each difference that is put right.
+	// Yield is told of each difference that is put right, once a later verification does
+	// not find it any more.
 	Yield func(verify.Difference)
+
+	unconfirmed []*thing // written since the last verification
 }
 
 // Left is a difference that is not put right, and why.
@@ -94,10 +98,12 @@ func (r *Repair) Run(ctx context.Context) (left []Left, gaps []runner.Dead, err 
 		for _, d := range round.Busy {
 			round.Left = append(round.Left, Left{d, ErrBusy})
 		}
-		if idle < attempts { // what differs all the time, and is as it should be
-			for _, d := range round.Fine {
-				round.Left = append(round.Left, Left{d, ErrBeyond})
-			}
+		why := ErrBeyond // what differs all the time, and is as it should be
+		if idle == attempts {
+			why = ErrBusy
+		}
+		for _, d := range round.Fine {
+			round.Left = append(round.Left, Left{d, why})
 		}
 		if len(round.Left) > 0 || r.Only != nil {
 			return round.Left, nil, nil
@@ -120,7 +126,7 @@ func (r *Repair) passed(ctx context.Context) error {
 
 // Round is what became of the differences of one verification.
 type Round struct {
-	Mended int                 // things that were put right
+	Mended int                 // things that were written, which the next verification confirms or not
 	Busy   []verify.Difference // changed meanwhile
 	Fine   []verify.Difference // all right when they were looked at again
 	Left   []Left
@@ -129,7 +135,9 @@ type Round struct {
 // thing is what one or several differences are about.
 type thing struct {
 	verify.What
+	name        string
 	differences []verify.Difference
+	tries       int                          // how often it was written, and was found again
 	row         value.Item                   // as noted
 	nodes       map[string]*projections.Node // of a set, as noted
 }
@@ -138,13 +146,17 @@ type thing struct {
 func (r *Repair) Round(ctx context.Context) (*Round, error) {
 	round := &Round{}
 	things, err := r.find(ctx, round)
-	if err != nil || len(things) == 0 {
+	if err != nil {
 		return round, err
 	}
 	if r.Dry {
 		for _, t := range things {
-			r.mended(round, t)
+			round.Mended++
+			r.yield(t)
 		}
+		return round, nil
+	}
+	if things = r.confirm(round, things); len(things) == 0 {
 		return round, nil
 	}
 	w := &mending{Repair: r, round: round}
@@ -170,7 +182,7 @@ func (r *Repair) find(ctx context.Context, round *Round) (things []*thing, err e
 		}
 		name := nameOf(d.What)
 		if at[name] == nil {
-			at[name] = &thing{What: *d.What}
+			at[name] = &thing{What: *d.What, name: name}
 			things = append(things, at[name])
 		}
 		at[name].differences = append(at[name].differences, d)
@@ -186,11 +198,52 @@ func nameOf(w *verify.What) string {
 	return fmt.Sprintf("%d\x00%s\x00%s\x00%s\x00%s\x00%s\x00%s", w.Kind, book.RowText(w.Row), book.RowText(w.Of), w.List, w.Name, w.Field, search)
 }
 
-func (r *Repair) mended(round *Round, t *thing) {
-	round.Mended++
+func (r *Repair) yield(t *thing) {
 	for _, d := range t.differences {
 		r.Yield(d)
 	}
+}
+
+// confirm yields what was written before this verification and is not found by it any
+// more. It returns the things found, without those that were written as often as it is
+// worth: they differ as they did before, or others change them all the time.
+func (r *Repair) confirm(round *Round, found []*thing) (todo []*thing) {
+	before := map[string]*thing{}
+	for _, t := range r.unconfirmed {
+		before[t.name] = t
+	}
+	var spent []*thing
+	for _, t := range found {
+		was := before[t.name]
+		delete(before, t.name)
+		if was != nil {
+			t.tries = was.tries + 1
+		}
+		if t.tries < attempts {
+			todo = append(todo, t)
+			continue
+		}
+		spent = append(spent, t)
+		switch {
+		case sameDifferences(was, t):
+			for _, d := range t.differences {
+				round.Left = append(round.Left, Left{d, ErrBeyond})
+			}
+		default:
+			round.Busy = append(round.Busy, t.differences...)
+		}
+	}
+	for _, t := range r.unconfirmed {
+		if before[t.name] != nil {
+			r.yield(t)
+		}
+	}
+	r.unconfirmed = spent
+	return todo
+}
+
+func sameDifferences(a, b *thing) bool {
+	return slices.EqualFunc(a.differences, b.differences, func(x, y verify.Difference) bool { return x.Plain() == y.Plain() })
 }
 
 // mending is one round's work.
@@ -219,7 +272,8 @@ func (m *mending) became(t *thing, done, differs bool, err error) error {
 	case !differs:
 		m.round.Fine = append(m.round.Fine, t.differences...)
 	default:
-		m.mended(m.round, t)
+		m.round.Mended++
+		m.unconfirmed = append(m.unconfirmed, t)
 	}
 	return nil
 }

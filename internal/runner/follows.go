@@ -35,10 +35,10 @@ func (w *work) spreadRef(s *projections.Spread) store.Ref {
 
 // Attributes of the rows in a followed value's partition.
 const (
-	valueAttr  = "v"    // the value; absent when the field is
-	memberAttr = "a"    // of a member: which attribute of the row follows
-	tableAttr  = "t"    // its table
-	keyAttr    = "key"  // its key, as a map
+	valueAttr  = "v" // the value; absent when the field is
+	memberAttr = projections.MemberAttr
+	tableAttr  = projections.MemberTable
+	keyAttr    = projections.MemberKey
 	cursorAttr = "c"    // of a job: the last member that was served
 	listAttr   = "list" // of a job: the partition of the list
 )
@@ -201,12 +201,8 @@ func (r *Runner) serveMembers(ctx context.Context, list value.Value, after strin
 	}
 	var ws []store.Write
 	for _, m := range page.Rows {
-		table := r.Model.Table(m.Get(tableAttr).Text())
-		if table == nil {
-			continue
-		}
-		if key, ok := table.KeyOf(m.Get(keyAttr).Item()); ok {
-			ws = append(ws, r.serve(list.Text(), store.Ref{Table: table.Name, Key: key}, m.Get(memberAttr).Text(), v))
+		if row, attr, ok := projections.MemberOf(r.Model, m); ok && attr != "" {
+			ws = append(ws, r.serve(list.Text(), row, attr, v))
 		}
 	}
 	if _, err := r.write(ctx, ws); err != nil || page.Next == nil || len(page.Rows) == 0 {

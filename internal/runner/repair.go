@@ -211,7 +211,7 @@ func (r *Runner) RepairBook(ctx context.Context, ref, target store.Ref, e *model
 func (r *Runner) repairSums(ctx context.Context, ref store.Ref, noted, sums value.Item, places []Place) (done, differs bool, err error) {
 	var ops []store.Op
 	for _, a := range noted {
-		if book.IsSum(a.Name) && !sums.Has(a.Name) && a.Value.Sign() != 0 {
+		if book.IsSum(a.Name) && !sums.Has(a.Name) && !value.Equal(a.Value, value.OfInt(0)) {
 			ops = append(ops, store.Op{Kind: store.Remove, Attr: a.Name})
 		}
 	}
@@ -368,7 +368,7 @@ func (r *Runner) RepairLink(ctx context.Context, row store.Ref, f *model.Follow,
 	if err != nil {
 		return false, false, err
 	}
-	if member[0] != nil && value.Equal(rows[0].Get(book.Follows(f.Attr)), listMark(list.Key.Partition.Text())) {
+	if projections.IsMember(r.Model, member[0], row, f.Attr) && value.Equal(rows[0].Get(book.Follows(f.Attr)), listMark(list.Key.Partition.Text())) {
 		return true, false, nil
 	}
 	if err := w.join(ctx, puts); err != nil {

@@ -223,7 +223,7 @@ func unchanged(version value.Value) store.Cond {
 // above is the next version. The first one is of the clock, so that a set that is
 // kept anew is above what rows show of it.
 func (w *work) above(version value.Value) value.Value {
-	if version.IsMissing() {
+	if version.Kind() != value.Number {
 		version = value.OfInt(w.Now().UnixMicro())
 	}
 	next, _ := value.AddNumbers(version, value.OfInt(1))

@@ -206,8 +206,13 @@ func (v Value) Int64() (int64, bool) {
 	return n, err == nil
 }
 
-// Sign is -1, 0 or 1 for a Number.
-func (v Value) Sign() int { return mustDecimal(v.Text()).sign() }
+// Sign is -1, 0 or 1 for a Number, and 0 for anything else.
+func (v Value) Sign() int {
+	if v.Kind() != Number {
+		return 0
+	}
+	return mustDecimal(v.Text()).sign()
+}
 
 // exact computes with more digits than any result may have, so that a result
 // that does not fit is noticed rather than rounded.

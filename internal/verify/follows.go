@@ -56,12 +56,10 @@ func (v *Verify) members(ctx context.Context, s projections.Spread) error {
 // followed compares a row that is on the list of a followed field, as long as it
 // says that it follows it.
 func (v *Verify) followed(ctx context.Context, s projections.Spread, name string, list store.Ref, member value.Item) error {
-	t := v.Model.Table(member.Get("t").Text())
-	if t == nil {
-		return nil
+	ref, attr, ok := projections.MemberOf(v.Model, member)
+	if !ok {
+		return nil // whose place it is has none, which lists says
 	}
-	key, _ := t.KeyOf(member.Get("key").Item())
-	ref, attr := store.Ref{Table: t.Name, Key: key}, member.Get("a").Text()
 	got, err := v.get(ctx, []store.Ref{ref})
 	if err != nil {
 		return err
@@ -110,7 +108,7 @@ func (v *Verify) lists(ctx context.Context, rows []found) error {
 			continue // it keeps the last value
 		}
 		list := v.list(f)
-		if member[i] == nil || f.New.Get(book.Follows(f.Attr)).Text() != book.Hash(list.Key.Partition.Text()) {
+		if !projections.IsMember(v.Model, member[i], f.Row, f.Attr) || f.New.Get(book.Follows(f.Attr)).Text() != book.Hash(list.Key.Partition.Text()) {
 			name := projections.FollowedField(f.Source, f.Field.Name)
 			v.differs(name+" followed", rowText(v.Model, f.Row), "a follower of "+rowText(v.Model, f.of), "none", What{Kind: Linked, Row: f.Row, Follow: f.Follow, Of: f.of})
 		}
