@@ -79,6 +79,13 @@ func foreign() {
 	must(out[0].Err)
 }
 
+// bom is bom FILE MARKED: the file behind a byte order mark.
+func bom() {
+	text, err := os.ReadFile(os.Args[1])
+	must(err)
+	must(os.WriteFile(os.Args[2], append([]byte("\ufeff"), text...), 0o644))
+}
+
 func must(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

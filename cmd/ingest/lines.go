@@ -17,6 +17,9 @@ import (
 // maxLine is the longest line that is read: a row's 400 KB, escaped as JSON can be.
 const maxLine = 4 << 20
 
+// byteOrderMark may stand at the beginning of a file, as some editors write it.
+const byteOrderMark = "\ufeff"
+
 // lines are those of files, one file after another, or of stdin.
 type lines struct {
 	stdin io.Reader
@@ -93,6 +96,9 @@ func (l *lines) open() (err error) {
 		return cli.Usage("%s: %v", l.name, err)
 	}
 	l.done, l.r = done, bufio.NewReaderSize(content, 64<<10)
+	if b, _ := l.r.Peek(len(byteOrderMark)); string(b) == byteOrderMark {
+		l.r.Discard(len(b))
+	}
 	return nil
 }
 

@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write what the commands print into the 
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"ingest": scripted, "http": webtest.HTTP, "query": queryRows, "raw": rawRow, "foreign": foreign, "rows": rows, "follow": follow,
+		"ingest": scripted, "http": webtest.HTTP, "query": queryRows, "raw": rawRow, "foreign": foreign, "rows": rows, "follow": follow, "bom": bom,
 	})
 }
 
@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 //	fill FILE BYTES [JSON]       makes a file of JSON with a text of so many bytes
 //	rows MODEL FILE              writes rows as an application does; see rows
 //	follow MODEL QUERY …         what projector run does, and a query; see follow
+//	bom FILE MARKED              makes MARKED, a byte order mark and FILE
 //	keep NAME REGEXP             sets $NAME from what was printed last
 //
 // A line for the embedded store alone begins with [!aws].

@@ -96,7 +96,7 @@ func instant(v value.Value) (value.Value, string) {
 		return v, unless(false, v, want)
 	}
 	t, err := time.Parse(time.RFC3339Nano, v.Text())
-	if err != nil || strings.Contains(v.Text(), ",") {
+	if text := v.Text(); err != nil || strings.Contains(text, ",") || text[len("2006-01-02T15")] != ':' {
 		return v, unless(false, v, want)
 	}
 	if strings.HasSuffix(v.Text(), "Z") {

@@ -41,6 +41,7 @@ func TestConvert(t *testing.T) {
 		{of(model.TypeTime), `"2025-01-01T00:00:00.5Z"`, `{"S":"2025-01-01T00:00:00.5Z"}`, ""},
 		{of(model.TypeTime), `"2025-01-01T02:00:00+02:00"`, `{"S":"2025-01-01T00:00:00Z"}`, ""},
 		{of(model.TypeTime), `"2025-02-30T00:00:00Z"`, "", `must be a time like 2026-01-31T12:00:00Z, not "2025-02-30T00:00:00Z"`},
+		{of(model.TypeTime), `"2025-02-03T9:00:00Z"`, "", `must be a time like 2026-01-31T12:00:00Z, not "2025-02-03T9:00:00Z"`},
 		{of(model.TypeTime), `1735689600`, "", `must be a time like 2026-01-31T12:00:00Z, not 1735689600`},
 		{of(model.TypeBinary), `"AQI="`, `{"B":"AQI="}`, ""},
 		{of(model.TypeBinary), `"?"`, "", `must be a text in base64, not "?"`},

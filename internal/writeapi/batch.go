@@ -86,6 +86,10 @@ func (a *API) outcome(t *target, c ingest.Command, res ingest.Result) outcome {
 	var p *web.Problem
 	switch err := res.Err.(type) {
 	case nil:
+		if isGone(c.Op, res) {
+			p = gone()
+			return outcome{Status: p.Status, Repeated: true, Problem: p}
+		}
 		o := outcome{Status: statusOf(res), Done: res.Done, Repeated: res.Repeated, Revision: res.Revision}
 		if e := t.entity(c.Entity); res.Row != nil {
 			o.Location = e.location(t.Model.Name, res.Row)

@@ -57,6 +57,7 @@ var problems = map[int]string{
 	http.StatusNotFound:              "There is no such row, or no such name.",
 	http.StatusMethodNotAllowed:      "The method is not possible here.",
 	http.StatusConflict:              "The row exists, another has what must be unique, or a status would go back.",
+	http.StatusGone:                  "It was done before, by its idempotency key, and the row was removed since.",
 	http.StatusPreconditionFailed:    "The row is not the one that If-Match names.",
 	http.StatusRequestEntityTooLarge: "The body is too large, or the row would be.",
 	http.StatusRequestURITooLong:     "The query string is too long.",
@@ -190,11 +191,11 @@ func (d *description) entity(m *model.Model, e *entity) {
 	d.paths["/v1/"+m.Name+"/"+e.Name] = object{
 		"get": op("get", "One row.", e.parameters(true), object{"200": ok("The row.")}),
 		"post": with(op("create", "Create a row where there is none.", e.parameters(false, onceHeader),
-			object{"201": ok("It is created.", "Location"), "200": ok("It was created by this request before.", "Idempotent-Replayed")}, 409, 412, 413, 415), body(".Whole", typed)),
+			object{"201": ok("It is created.", "Location"), "200": ok("It was created by this request before.", "Idempotent-Replayed")}, 409, 410, 412, 413, 415), body(".Whole", typed)),
 		"put": with(op("put", "Create a row, or replace what the application wrote of it.", e.parameters(false, onceHeader, ifMatchHeader),
-			object{"201": ok("It is created.", "Location"), "200": ok("It is replaced.")}, 409, 412, 413, 415), body(put, typed)),
+			object{"201": ok("It is created.", "Location"), "200": ok("It is replaced.")}, 409, 410, 412, 413, 415), body(put, typed)),
 		"patch": with(op("update", "Merge fields into a row; null removes one.", e.parameters(true, onceHeader, ifMatchHeader),
-			object{"200": ok("It is merged.")}, 409, 412, 413, 415), body(".Merge", typed, "application/merge-patch+json")),
+			object{"200": ok("It is merged.")}, 409, 410, 412, 413, 415), body(".Merge", typed, "application/merge-patch+json")),
 		"delete": op("delete", "Remove a row; one that is gone already is no mistake.", e.parameters(true, onceHeader, ifMatchHeader),
 			object{"204": object{"description": "It is gone."}}, 409, 412, 413, 415),
 	}

@@ -210,6 +210,9 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, t *target, e *entit
 	case res.Err != nil:
 		a.fail(w, r, res.Err)
 		return
+	case isGone(ops[r.Method], res):
+		gone().Write(w)
+		return
 	case r.Method == http.MethodDelete:
 		web.SetHeaders(w, "")
 		w.Header().Del("Content-Type")
@@ -222,6 +225,16 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, t *target, e *entit
 		w.WriteHeader(status)
 	}
 	w.Write(append(value.AppendPlainItem(nil, res.Row), '\n'))
+}
+
+// isGone reports whether a write was done before, by its idempotency key, and its row was
+// removed since: there is nothing to give, and it is not done again.
+func isGone(op ingest.Op, res ingest.Result) bool {
+	return res.Err == nil && res.Repeated && res.Row == nil && op != ingest.Delete
+}
+
+func gone() *web.Problem {
+	return web.ProblemOf(http.StatusGone, "gone", "this request was done before, and its row was removed since; use another idempotency key to write it again")
 }
 
 // statusOf is the status of a command that went well.
