@@ -38,9 +38,11 @@ const (
 	// spare connections are taken beyond Connections, so that health checks are
 	// answered, and others refused, when all are at work.
 	spare = 8
-	// grace is how long a connection has to show what it wants before it gives way. While
-	// all are younger the next one waits, so that many who come at once are all served.
+	// grace is how long a connection may be without a key before it gives way to others
+	// that have none.
 	grace = 100 * time.Millisecond
+	// linger is how long a server that stops waits for a request that has begun to arrive.
+	linger = time.Second
 )
 
 func (b Bounds) withDefaults() Bounds {
@@ -60,17 +62,21 @@ func (b Bounds) of(from netip.Prefix) int {
 	return cmp.Or(b.PerAddress, (b.Connections+1)/2)
 }
 
-// listener bounds the connections that are open. When there are too many, one that
-// nobody's request is being worked on gives way to the next: first one that has not
-// shown a key, from the address that has most of those, and the oldest. A connection
-// whose request was let in is never closed for another.
+// listener bounds the connections that are open. It never waits for one to end: when
+// there are too many, a stranger, which has shown no key, gives way once it has had its
+// time: from the address that has most strangers, the oldest. Where none has, the next
+// connection is a spare one, and is taken among the others when it shows its key. A
+// connection whose request was let in is never closed for another.
 type listener struct {
 	net.Listener
 	bounds Bounds
 	log    *slog.Logger
 
-	end     sync.Once
+	linger time.Duration // how long a request that is arriving holds up Close
+	end    sync.Once
+
 	mu      sync.Mutex
+	stopped bool
 	conns   map[*conn]struct{}
 	headers int       // bytes beyond ownHeader that connections have sent
 	said    time.Time // when it was last logged that connections give way
@@ -83,17 +89,21 @@ type conn struct {
 	from  netip.Prefix
 	spare bool
 
-	since  time.Time // of its last request, or of its beginning
-	known  bool      // its last request was let in
+	since  time.Time // of its last request that was let in, or of its beginning
+	known  bool      // a request of it was let in
 	busy   bool      // a request that was let in is being worked on
 	header int       // bytes that it has sent since it was last busy
 	closed bool
 }
 
-var errHeaders = errors.New("too many bytes of headers are being read")
+var (
+	errHeaders = errors.New("too many bytes of headers are being read")
+	errGone    = errors.New("the connection has given way to another")
+	errFull    = errors.New("all connections are being worked for")
+)
 
 func bound(l net.Listener, b Bounds, log *slog.Logger) *listener {
-	return &listener{Listener: l, bounds: b.withDefaults(), log: log, conns: map[*conn]struct{}{}}
+	return &listener{Listener: l, bounds: b.withDefaults(), log: log, linger: linger, conns: map[*conn]struct{}{}}
 }
 
 func (l *listener) Accept() (net.Conn, error) {
@@ -109,105 +119,123 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// admit takes a connection, in place of another where there are too many. It is nil
-// when all are at work, the spare ones too.
+// admit takes a connection, at once: in place of another, or as a spare one, where there
+// are too many. It is nil when the listener was closed.
 func (l *listener) admit(c net.Conn) *conn {
-	k := &conn{Conn: c, of: l, from: origin(c.RemoteAddr())}
-	for {
-		l.mu.Lock()
-		now := time.Now()
-		gives, state := l.room(k, now.Add(-grace))
-		if state == wait {
-			l.mu.Unlock()
-			time.Sleep(grace / 20)
-			continue
-		}
-		if state == full {
-			l.mu.Unlock()
-			return nil
-		}
-		k.since = now
-		l.conns[k] = struct{}{}
-		say := (gives != nil || k.spare) && now.Sub(l.said) > time.Minute
-		if say {
-			l.said = now
-		}
+	now := time.Now()
+	k := &conn{Conn: c, of: l, from: origin(c.RemoteAddr()), since: now}
+	l.mu.Lock()
+	if l.stopped {
 		l.mu.Unlock()
-		if gives != nil {
-			gives.Close()
-		}
-		if say {
-			l.log.Warn("there are as many connections as are taken, and those that ask nothing give way",
-				"connections", l.bounds.Connections, "perAddress", l.bounds.of(k.from), "from", k.from.Addr())
-		}
-		return k
+		return nil
 	}
+	gives := l.room(k, now.Add(-grace))
+	if gives != nil {
+		gives.drop()
+	}
+	l.conns[k] = struct{}{}
+	say := (gives != nil || k.spare) && now.Sub(l.said) > time.Minute
+	if say {
+		l.said = now
+	}
+	l.mu.Unlock()
+	if gives != nil {
+		gives.Conn.Close()
+	}
+	if say {
+		l.log.Warn("there are as many connections as are taken, and those that ask nothing give way",
+			"connections", l.bounds.Connections, "perAddress", l.bounds.of(k.from), "from", k.from.Addr())
+	}
+	return k
 }
 
 // Close takes no more connections, and ends those that nothing is worked on for: a
-// client that says nothing does not hold up a server that stops.
+// client that says nothing does not hold up a server that stops. A request that has begun
+// to arrive has until linger is over to be let in.
 func (l *listener) Close() (err error) {
-	l.end.Do(func() { err = l.Listener.Close() })
-	l.mu.Lock()
+	l.end.Do(func() {
+		l.mu.Lock()
+		l.stopped = true
+		l.mu.Unlock()
+		err = l.Listener.Close()
+		for began := time.Now(); l.endIdle(time.Since(began) >= l.linger); {
+			time.Sleep(5 * time.Millisecond)
+		}
+	})
+	return err
+}
+
+// endIdle ends the connections that nothing is worked on for. Those that have begun to
+// send a request are left, and reported, unless all are to end.
+func (l *listener) endIdle(all bool) (left bool) {
 	var idle []*conn
+	l.mu.Lock()
 	for c := range l.conns {
-		if !c.busy {
+		switch {
+		case c.busy:
+		case c.header > 0 && !all:
+			left = true
+		default:
+			c.drop()
 			idle = append(idle, c)
 		}
 	}
 	l.mu.Unlock()
 	for _, c := range idle {
-		c.Close()
+		c.Conn.Close()
 	}
-	return err
+	return left
 }
 
-// What there is for a connection that comes.
-const (
-	taken = iota
-	wait  // until one of those that are there has had its time, or ends
-	full
-)
-
-// room says whether a connection can be taken, and for which one, of those that were
-// there before a time. It is a spare one when all others are at work.
-func (l *listener) room(k *conn, before time.Time) (gives *conn, state int) {
-	var all, mine, spares int
+// room finds which connection gives way to one that comes, nil when there is place for
+// all. One that nothing gives way to becomes a spare one, in place of another spare one
+// where there are too many of those. The listener's mu is held.
+func (l *listener) room(k *conn, before time.Time) (gives *conn) {
+	group := l.crowd(k)
+	if group == nil {
+		return nil
+	}
+	gives = l.victim(func(o *conn) bool { return group(o) && !o.known && o.since.Before(before) })
+	if gives != nil {
+		return gives
+	}
+	k.spare = true
+	spares := 0
 	for o := range l.conns {
 		if o.spare {
 			spares++
+		}
+	}
+	if spares < spare {
+		return nil
+	}
+	return l.victim(func(o *conn) bool { return o.spare })
+}
+
+// crowd says which connections there are too many of for one more to be taken beside
+// them: those of its address, or all. It is nil where there is place.
+func (l *listener) crowd(k *conn) func(*conn) bool {
+	var all, mine int
+	for o := range l.conns {
+		if o.spare {
 			continue
 		}
 		if all++; o.from == k.from {
 			mine++
 		}
 	}
-	k.spare = false
-	some := false
 	switch {
 	case mine >= l.bounds.of(k.from):
-		gives, some = l.victim(before, func(o *conn) bool { return !o.spare && o.from == k.from })
+		return func(o *conn) bool { return !o.spare && o.from == k.from }
 	case all >= l.bounds.Connections:
-		gives, some = l.victim(before, func(o *conn) bool { return !o.spare })
-	default:
-		return nil, taken
+		return func(o *conn) bool { return !o.spare }
 	}
-	if k.spare = gives == nil && !some; k.spare && spares >= spare {
-		gives, some = l.victim(before, func(o *conn) bool { return o.spare })
-		if gives == nil && !some {
-			return nil, full
-		}
-	}
-	if gives == nil && some {
-		return nil, wait
-	}
-	return gives, taken
+	return nil
 }
 
-// victim is which of some connections gives way, of those that were there before a
-// time; none when all are at work. some says that there is one to wait for: one that
-// has shown a key does not give way while there are strangers, however young.
-func (l *listener) victim(before time.Time, of func(*conn) bool) (gives *conn, some bool) {
+// victim is which of some connections gives way, nil when all of them are at work:
+// strangers first, from the address that has most of those, then the oldest.
+func (l *listener) victim(of func(*conn) bool) *conn {
 	strangers := map[netip.Prefix]int{}
 	var idle []*conn
 	for o := range l.conns {
@@ -218,20 +246,22 @@ func (l *listener) victim(before time.Time, of func(*conn) bool) (gives *conn, s
 			strangers[o.from]++
 		}
 	}
-	some = len(idle) > 0
-	idle = slices.DeleteFunc(idle, func(o *conn) bool {
-		return o.known && len(strangers) > 0 || !o.since.Before(before)
-	})
 	if len(idle) == 0 {
-		return nil, some
+		return nil
+	}
+	rank := func(o *conn) int {
+		if o.known {
+			return 0
+		}
+		return strangers[o.from]
 	}
 	return slices.MinFunc(idle, func(a, b *conn) int {
-		return cmp.Or(cmp.Compare(strangers[b.from], strangers[a.from]), a.since.Compare(b.since))
-	}), true
+		return cmp.Or(cmp.Compare(rank(b), rank(a)), a.since.Compare(b.since))
+	})
 }
 
 // origin is whom a connection is counted for: an address, of IPv6 the network that one
-// customer has.
+// customer has, unless it is this machine.
 func origin(a net.Addr) netip.Prefix {
 	t, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -239,7 +269,7 @@ func origin(a net.Addr) netip.Prefix {
 	}
 	ip := t.AddrPort().Addr().Unmap().WithZone("")
 	bits := ip.BitLen()
-	if ip.Is6() {
+	if ip.Is6() && !ip.IsLoopback() {
 		bits = 64
 	}
 	p, _ := ip.Prefix(bits)
@@ -252,11 +282,16 @@ func (c *conn) Close() error {
 		c.of.mu.Unlock()
 		return net.ErrClosed
 	}
+	c.drop()
+	c.of.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// drop forgets the connection, which the caller closes. The listener's mu is held.
+func (c *conn) drop() {
 	c.closed = true
 	c.rest()
 	delete(c.of.conns, c)
-	c.of.mu.Unlock()
-	return c.Conn.Close()
 }
 
 // Read reads. What a connection sends before its request is let in counts as header.
@@ -290,17 +325,43 @@ func (c *conn) rest() {
 	c.header = 0
 }
 
-// begin says that a request of the connection was let in. It is false when the
-// connection has given way before; nothing was done for the request then.
-func (c *conn) begin() bool {
+// begin says that a request of the connection was let in. A spare connection is then
+// taken among the others, and one that nothing is worked on for gives way to it, however
+// young: a stranger where there is one. After errGone nothing may be done for the request;
+// after errFull it is to be refused.
+func (c *conn) begin() error {
+	l := c.of
+	l.mu.Lock()
+	var gives *conn
+	err := error(nil)
+	switch {
+	case c.closed:
+		err = errGone
+	case c.spare:
+		if group := l.crowd(c); group != nil {
+			if gives = l.victim(group); gives == nil {
+				err = errFull
+			} else {
+				gives.drop()
+			}
+		}
+	}
+	if err == nil {
+		c.spare, c.known, c.busy, c.since = false, true, true, time.Now()
+		c.rest()
+	}
+	l.mu.Unlock()
+	if gives != nil {
+		gives.Conn.Close()
+	}
+	return err
+}
+
+// isSpare says whether the connection is one of those beyond all that are taken.
+func (c *conn) isSpare() bool {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
-	if c.closed {
-		return false
-	}
-	c.known, c.busy, c.since = true, true, time.Now()
-	c.rest()
-	return true
+	return c.spare
 }
 
 // state hears from the HTTP server that the connection waits for its next request.
@@ -311,7 +372,9 @@ func (l *listener) state(c net.Conn, s http.ConnState) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	k.busy, k.since = false, time.Now()
+	if k.busy { // else nobody was let in, and the connection is no younger for it
+		k.busy, k.since = false, time.Now()
+	}
 	k.rest()
 }
 

@@ -80,12 +80,22 @@ func pieces(r *http.Request) int {
 // for others to end where there are too many, and refuses when that takes too long.
 func (l *load) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := connOf(r)
 		if r.URL.Path == Health {
+			if c != nil && c.isSpare() {
+				w.Header().Set("Connection", "close")
+			}
 			l.health.serve(w, r, next)
 			return
 		}
-		if c := connOf(r); c != nil && !c.begin() {
-			panic(http.ErrAbortHandler) // it gave way to another; nothing was done
+		if c != nil {
+			switch c.begin() {
+			case errGone:
+				panic(http.ErrAbortHandler)
+			case errFull:
+				tooMany(w, r, fmt.Sprintf("all connections that are taken are being worked for, %d from your address at the most", l.bounds.of(c.from)))
+				return
+			}
 		}
 		leave, full := l.enter(r)
 		if full != "" {
@@ -114,21 +124,6 @@ func (l *load) enter(r *http.Request) (leave func(), full string) {
 		l.bodies.give(n)
 		l.requests.give(1)
 	}, ""
-}
-
-// front stands before the access: a connection beyond those that are taken is good
-// for a health check, and for being told so.
-func (l *load) front(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c := connOf(r); c != nil && c.spare {
-			w.Header().Set("Connection", "close")
-			if r.URL.Path != Health {
-				tooMany(w, r, fmt.Sprintf("all connections that are taken are being worked for, %d from your address at the most", l.bounds.of(c.from)))
-				return
-			}
-		}
-		next.ServeHTTP(w, r)
-	})
 }
 
 func tooMany(w http.ResponseWriter, r *http.Request, detail string) {

@@ -56,7 +56,7 @@ func Listen(addr string, b Bounds, h http.Handler, log *slog.Logger) (*Server, e
 // handle has the handler answer those whom the access lets in, within the bounds.
 func (s *Server) handle(a Access, h http.Handler) {
 	l := newLoad(s.listener.bounds)
-	s.http.Handler = l.front(a.Wrap(l.wrap(h)))
+	s.http.Handler = a.Wrap(l.wrap(h))
 }
 
 // Addr is the address that the server listens on.
