@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"sync"
@@ -254,13 +255,50 @@ func TestBodiesAreBounded(t *testing.T) {
 	s.want("no body", s.ask(s.dial("127.0.0.1"), "/x", withKey), 200)
 }
 
+// TestUploadsThatWaitRefuseNoReads: while bodies wait for others to end, a request
+// without one is worked on at once, and they keep no request from being so.
+func TestUploadsThatWaitRefuseNoReads(t *testing.T) {
+	l := newLoad(Bounds{Requests: 2, Bodies: longestBody, Wait: 5 * time.Second})
+	upload := func() *http.Request {
+		return httptest.NewRequest(http.MethodPost, "/x", strings.NewReader(strings.Repeat("x", longestBody)))
+	}
+	leave, full := l.enter(upload())
+	if full != "" {
+		t.Fatal(full)
+	}
+	waits := make(chan string)
+	go func() {
+		leave, full := l.enter(upload())
+		if full == "" {
+			leave()
+		}
+		waits <- full
+	}()
+	until(t, func() bool { return len(l.bodies.turn) == 1 })
+	for range 10 {
+		leave, full := l.enter(httptest.NewRequest(http.MethodGet, "/x", nil))
+		if full != "" {
+			t.Fatal(full)
+		}
+		leave()
+	}
+	leave()
+	if full := <-waits; full != "" {
+		t.Error(full)
+	}
+}
+
 func TestPool(t *testing.T) {
 	p := newPool(3)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	if !p.take(ctx, 2) || p.take(ctx, 2) || !p.take(t.Context(), 1) {
-		t.Error("three are not three")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // what is free is had even so
+	for range 100 {
+		if !p.take(ctx, 2) || p.take(ctx, 2) || !p.take(ctx, 1) || !p.take(ctx, 0) {
+			t.Fatal("three are not three")
+		}
+		p.give(3)
 	}
+	p.take(ctx, 3)
 	took := make(chan bool)
 	go func() { took <- p.take(t.Context(), 3) }()
 	p.give(1)

@@ -23,23 +23,51 @@ func newPool(n int) *pool {
 	return p
 }
 
-// take takes n, and reports whether they came before ctx was done.
+// take takes n, and reports whether they came before ctx was done. What is free is taken
+// even then, and none need no turn.
 func (p *pool) take(ctx context.Context, n int) bool {
-	select {
-	case p.turn <- struct{}{}:
-		defer func() { <-p.turn }()
-	case <-ctx.Done():
+	if n == 0 {
+		return true
+	}
+	if !sent(ctx, p.turn) {
 		return false
 	}
+	defer func() { <-p.turn }()
 	for i := range n {
-		select {
-		case <-p.free:
-		case <-ctx.Done():
+		if !received(ctx, p.free) {
 			p.give(i)
 			return false
 		}
 	}
 	return true
+}
+
+func sent(ctx context.Context, c chan<- struct{}) bool {
+	select {
+	case c <- struct{}{}:
+		return true
+	default:
+	}
+	select {
+	case c <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func received(ctx context.Context, c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+	}
+	select {
+	case <-c:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 func (p *pool) give(n int) {
@@ -108,21 +136,22 @@ func (l *load) wrap(next http.Handler) http.Handler {
 }
 
 // enter waits until a request may be worked on. When that takes too long, full says
-// of what there is too much.
+// of what there is too much. The bytes come first: a body that waits for them keeps no
+// other request from being worked on.
 func (l *load) enter(r *http.Request) (leave func(), full string) {
 	ctx, cancel := context.WithTimeout(r.Context(), l.bounds.Wait)
 	defer cancel()
-	if !l.requests.take(ctx, 1) {
-		return nil, fmt.Sprintf("%d requests are being worked on, and no more are taken at once", l.bounds.Requests)
-	}
 	n := pieces(r)
 	if !l.bodies.take(ctx, n) {
-		l.requests.give(1)
 		return nil, "the requests that are being worked on have as many bytes as are taken at once"
 	}
-	return func() {
+	if !l.requests.take(ctx, 1) {
 		l.bodies.give(n)
+		return nil, fmt.Sprintf("%d requests are being worked on, and no more are taken at once", l.bounds.Requests)
+	}
+	return func() {
 		l.requests.give(1)
+		l.bodies.give(n)
 	}, ""
 }
 
