@@ -7,7 +7,7 @@ package openfiles
 
 import "fmt"
 
-// What is set aside, from the most that was seen under load.
+// What is set aside: estimates with room, which no load has been measured against.
 const (
 	process  = 32 // stdin to stderr, the runtime, listeners, a file of a model or of keys being read
 	store    = 40 // beside its tables: logs, its manifest, files that compactions write
