@@ -17,6 +17,34 @@ func checkOneEntity(c *compiler) {
 	}
 }
 
+// checkOneKey: a key is of one entity. Two whose wheres exclude each other would still
+// overwrite each other's rows, which are one row to the table.
+func checkOneKey(c *compiler) {
+	for _, t := range c.Tables {
+		for i, b := range t.Entities {
+			for _, a := range t.Entities[:i] {
+				if c.broken[a] || c.broken[b] || a.Derived || b.Derived || c.both(a, b) || c.replaces(a, b) || !sameEscaped(a, b) {
+					continue
+				}
+				c.report(c.entities[b].name.pos, "give the key of "+b.Name+" a prefix of its own",
+					"a row of %s and one of %s can have the same key: one would overwrite the other, whatever their wheres say", a.Name, b.Name)
+			}
+		}
+	}
+}
+
+// replaces reports whether a migration puts rows of one of the two in the other's place.
+func (c *compiler) replaces(a, b *Entity) bool {
+	for _, g := range c.Migrations {
+		for _, mk := range g.Makes {
+			if mk.InPlace && (g.From == a && mk.Into == b || g.From == b && mk.Into == a) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // checkOwnKeys: a row that weir makes has a key that no other kind of row has,
 // since it would overwrite that row.
 func checkOwnKeys(c *compiler) {

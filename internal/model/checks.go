@@ -22,6 +22,7 @@ var checks = []func(*compiler){
 	checkSeparators,
 	checkWhere,
 	checkOneEntity,
+	checkOneKey,
 	checkOwnKeys,
 	checkTallyAttribute,
 	checkSets,

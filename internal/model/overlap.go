@@ -67,7 +67,9 @@ func (t *Template) pattern(parts []part, fixed map[string]string) pattern {
 
 // meet reports whether one key can be of both patterns: a walk over the pairs of
 // places that reading the same bytes leads to.
-func meet(a, b pattern) bool {
+func meet(a, b pattern) bool { return meetBy(a, b, agree) }
+
+func meetBy(a, b pattern, agree func(a, b int16) bool) bool {
 	width := len(b) + 1
 	seen := make([]bool, (len(a)+1)*width)
 	todo := []int{0}
@@ -120,6 +122,42 @@ func keysMeet(a, b *KeyTemplate, fixedA, fixedB map[string]string) bool {
 	for _, pa := range a.Template.patterns(fixedA) {
 		for _, pb := range b.Template.patterns(fixedB) {
 			if meet(pa, pb) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sameEscaped reports whether rows of the two entities, in one table, can have the same
+// primary key though no value in it has a sign that separates its parts: weir escapes
+// those.
+func sameEscaped(a, b *Entity) bool {
+	for _, fa := range fixings(a) {
+		for _, fb := range fixings(b) {
+			same := true
+			for i, ka := range a.PrimaryKey() {
+				same = same && escapedMeet(ka.Template, b.PrimaryKey()[i].Template, fa, fb)
+			}
+			if same {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func escapedMeet(a, b *Template, fixedA, fixedB map[string]string) bool {
+	plain := func(x, y int16) bool {
+		if x < 0 {
+			x, y = y, x
+		}
+		separator := x >= 0 && x < int16(len(a.separators)) && (a.separators[x] || b.separators[x])
+		return agree(x, y) && (y >= 0 || !separator)
+	}
+	for _, pa := range a.patterns(fixedA) {
+		for _, pb := range b.patterns(fixedB) {
+			if meetBy(pa, pb, plain) {
 				return true
 			}
 		}
