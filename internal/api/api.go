@@ -37,10 +37,13 @@ import (
 // maxSeconds bounds the work of a request, the wait for its turn included.
 const maxSeconds = 30
 
-// Queries that are worked on at once, which bounds what they hold in memory; how long
-// others wait for their turn; and how long one that has a turn may take to read its answer.
+// Queries that are worked on at once, and pages above smallPage that are written at once,
+// which bounds what they hold in memory; a key, or an address without one, may have half of
+// each. How long others wait for their turn; and how long a page may take to be read.
 const (
 	maxQueries = 16
+	maxPages   = 16
+	smallPage  = 64 << 10 // bytes of rows
 	maxWait    = 2 * time.Second
 	maxWrite   = 15 * time.Second
 )
@@ -50,13 +53,13 @@ type API struct {
 	engines []*query.Engine
 	talk    web.Talk
 	handler http.Handler
-	turns   chan struct{}
-	wait    time.Duration // for a turn
+	turns   *turns // of queries
+	pages   *turns // of pages that are written
 }
 
 // New makes the API of models, each with its engine. A nil log is slog.Default().
 func New(engines []*query.Engine, log *slog.Logger) (*API, error) {
-	a := &API{engines: engines, talk: web.Talk{Log: log}, turns: make(chan struct{}, maxQueries), wait: maxWait}
+	a := &API{engines: engines, talk: web.Talk{Log: log}, turns: newTurns(maxQueries, maxWait), pages: newTurns(maxPages, maxWait)}
 	if log == nil {
 		a.talk.Log = slog.Default()
 	}
@@ -151,13 +154,11 @@ func (a *API) query(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), maxSeconds*time.Second)
 	defer cancel()
-	if !a.turn(ctx) {
-		busy(w)
-		return
-	}
-	defer func() { <-a.turns }()
-	res, err := e.Run(ctx, r.PathValue("query"), params, page)
+	res, written, err := a.run(ctx, r, e, params, page)
+	defer written()
 	switch {
+	case errors.Is(err, errBusy):
+		busy(w)
 	case errors.Is(err, query.ErrNotFound):
 		p := web.ProblemOf(http.StatusNotFound, "not-found", err.Error())
 		p.Queries = queryNames(e)
@@ -165,34 +166,42 @@ func (a *API) query(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		a.fail(w, r, err)
 	default:
-		// A slow reader must not keep the turn. What cannot be told so has its own limit.
+		// What cannot be told so has its own limit.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(maxWrite))
 		writePage(w, res)
 	}
 }
 
-// turn waits until a query may begin. Who has a turn gives it back.
-func (a *API) turn(ctx context.Context) bool {
-	select {
-	case a.turns <- struct{}{}:
-		return true
-	default:
+var errBusy = errors.New("there are too many queries")
+
+// run answers a query when it has its turn, and gives the turn back: who reads slowly
+// keeps none. A page that is not small has a turn to be written, until written is called.
+func (a *API) run(ctx context.Context, r *http.Request, e *query.Engine, params map[string]string, page query.Page) (res query.Result, written func(), err error) {
+	who, written := web.AskerOf(r), func() {}
+	if !a.turns.take(ctx, who) {
+		return res, written, errBusy
 	}
-	wait := time.NewTimer(a.wait)
-	defer wait.Stop()
-	select {
-	case a.turns <- struct{}{}:
-		return true
-	case <-wait.C:
-	case <-ctx.Done():
+	defer a.turns.give(who)
+	if res, err = e.Run(ctx, r.PathValue("query"), params, page); err != nil {
+		return res, written, err
 	}
-	return false
+	size := 0
+	for _, row := range res.Items {
+		size += row.Size()
+	}
+	if size > smallPage {
+		if !a.pages.take(ctx, who) {
+			return query.Result{}, written, errBusy
+		}
+		written = func() { a.pages.give(who) }
+	}
+	return res, written, nil
 }
 
 // busy refuses a query because of others.
 func busy(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "2")
-	web.ProblemOf(http.StatusServiceUnavailable, "busy", fmt.Sprintf("%d queries are worked on, and others wait; ask again later", maxQueries)).Write(w)
+	web.ProblemOf(http.StatusServiceUnavailable, "busy", fmt.Sprintf("%d queries are worked on, and large pages written, at once, half of them for one key or address, and others wait; ask again later", maxQueries)).Write(w)
 }
 
 // parameters reads a query string. limit and cursor may be there without a value.

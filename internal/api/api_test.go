@@ -400,9 +400,12 @@ func checkAnswer(t *testing.T, method, path, raw string, w *httptest.ResponseRec
 // of somebody who asks too often.
 func TestBusy(t *testing.T) {
 	r := newRig(t, 2)
-	r.api.wait = time.Millisecond
-	for range maxQueries {
-		r.api.turns <- struct{}{}
+	r.api.turns.wait = time.Millisecond
+	other := [2]web.Asker{askerOf("10.0.0.1:1"), askerOf("10.0.0.2:1")}
+	for i := range maxQueries {
+		if !r.api.turns.take(t.Context(), other[i%2]) {
+			t.Fatal(i)
+		}
 	}
 	w := r.do("GET", "/v1/gallery/albums")
 	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || w.Header().Get("Content-Type") != "application/problem+json" {
@@ -411,7 +414,7 @@ func TestBusy(t *testing.T) {
 	if w := r.do("GET", "/v1/gallery"); w.Code != http.StatusOK {
 		t.Errorf("what costs nothing: %d", w.Code)
 	}
-	<-r.api.turns
+	r.api.turns.give(other[0])
 	for range 3 { // each gives its turn back
 		r.page("/v1/gallery/albums")
 	}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"strconv"
 	"strings"
@@ -53,8 +54,8 @@ func (a Access) Wrap(next http.Handler) http.Handler {
 				return
 			}
 		}
-		r = r.WithContext(context.WithValue(r.Context(), limiterKey{}, limits[key]))
-		next.ServeHTTP(w, r)
+		ctx := context.WithValue(r.Context(), limiterKey{}, limits[key])
+		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, askerKey{}, key)))
 	})
 }
 
@@ -96,6 +97,27 @@ func isLocal(hostport string) bool {
 }
 
 type limiterKey struct{}
+
+type askerKey struct{}
+
+// Asker is whom a request is counted for: a key, or without keys an address. Askers can
+// be compared.
+type Asker struct {
+	key  int
+	from netip.Prefix
+}
+
+// AskerOf is the asker of a request.
+func AskerOf(r *http.Request) Asker {
+	if key, _ := r.Context().Value(askerKey{}).(int); key > 0 {
+		return Asker{key: key}
+	}
+	a, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return Asker{}
+	}
+	return Asker{from: origin(net.TCPAddrFromAddrPort(a))}
+}
 
 // Spend takes n commands from what the asker may have now. When it is too much it
 // answers so, and reports false.

@@ -235,3 +235,26 @@ func TestAddresses(t *testing.T) {
 		}
 	}
 }
+
+// TestAskers: requests are counted for their key, wherever they come from, and without
+// keys for their address.
+func TestAskers(t *testing.T) {
+	keys, err := OpenKeys("", keyA+","+keyB, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asker := func(a Access, key, from string) (who Asker) {
+		r := httptest.NewRequest(http.MethodGet, "/x", nil)
+		r.RemoteAddr = from
+		r.Header.Set("Authorization", "Bearer "+key)
+		a.Wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { who = AskerOf(r) })).ServeHTTP(httptest.NewRecorder(), r)
+		return who
+	}
+	with, open := Access{Keys: keys}, Access{Open: true}
+	if a := asker(with, keyA, "10.0.0.1:1"); a != asker(with, keyA, "10.0.0.2:1") || a == asker(with, keyB, "10.0.0.1:1") {
+		t.Error("a key is not an asker")
+	}
+	if a := asker(open, keyA, "10.0.0.1:1"); a != asker(open, keyB, "10.0.0.1:2") || a == asker(open, keyA, "10.0.0.2:1") {
+		t.Error("an address is not an asker")
+	}
+}

@@ -1,0 +1,93 @@
+package api
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"weir/internal/web"
+)
+
+// turns are so many of something that askers hold for a while: each asker half of them
+// at the most, so that one leaves some to others. Those who wait are served in order,
+// but for those who hold what they may.
+type turns struct {
+	wait time.Duration // how long one is waited for
+
+	mu      sync.Mutex
+	free    int
+	share   int
+	held    map[web.Asker]int
+	waiting []*waiter
+}
+
+type waiter struct {
+	who   web.Asker
+	ready chan struct{} // closed with mu held when the turn was handed over
+}
+
+func newTurns(n int, wait time.Duration) *turns {
+	return &turns{wait: wait, free: n, share: (n + 1) / 2, held: map[web.Asker]int{}}
+}
+
+// take reports whether the asker has a turn now. Who has one gives it back.
+func (t *turns) take(ctx context.Context, who web.Asker) bool {
+	t.mu.Lock()
+	w := &waiter{who: who, ready: make(chan struct{})}
+	t.waiting = append(t.waiting, w)
+	t.hand()
+	t.mu.Unlock()
+	select {
+	case <-w.ready:
+		return true
+	default:
+	}
+	wait := time.NewTimer(t.wait)
+	defer wait.Stop()
+	select {
+	case <-w.ready:
+		return true
+	case <-wait.C:
+	case <-ctx.Done():
+	}
+	return !t.leave(w)
+}
+
+func (t *turns) give(who web.Asker) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.free++
+	if t.held[who]--; t.held[who] == 0 {
+		delete(t.held, who)
+	}
+	t.hand()
+}
+
+// hand gives what is free to those who wait. mu is held.
+func (t *turns) hand() {
+	left := t.waiting[:0]
+	for _, w := range t.waiting {
+		if t.free == 0 || t.held[w.who] >= t.share {
+			left = append(left, w)
+			continue
+		}
+		t.free--
+		t.held[w.who]++
+		close(w.ready)
+	}
+	clear(t.waiting[len(left):])
+	t.waiting = left
+}
+
+// leave takes one who waits out of the line. It is false when the turn came meanwhile.
+func (t *turns) leave(w *waiter) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i, o := range t.waiting {
+		if o == w {
+			t.waiting = append(t.waiting[:i], t.waiting[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
