@@ -76,7 +76,8 @@ func (r *Runner) retryUnshown(ctx context.Context, d *Dead) (done int, err error
 }
 
 // respread moves the digits of a ledger's sums into the bands that they belong to,
-// where they are not. It reports whether the ledger is another one now.
+// where they are not. It reports whether the ledger is another one now: not so where
+// nothing is to be moved, or the ledger has no room for more bands.
 func (r *Runner) respread(ctx context.Context, ledger store.Ref) (bool, error) {
 	rows, err := r.get(ctx, []store.Ref{ledger})
 	if err != nil {
@@ -92,6 +93,9 @@ func (r *Runner) respread(ctx context.Context, ledger store.Ref) (bool, error) {
 	for _, p := range parts {
 		w.Ops = append(w.Ops, set(p.Name, p.Value))
 	}
-	_, err = r.write(ctx, []store.Write{w}) // a condition: somebody else wrote it
-	return true, err
+	out, err := r.write(ctx, []store.Write{w})
+	if err != nil {
+		return false, err
+	}
+	return !errors.Is(out[0].Err, store.ErrRefused), nil // a condition: somebody else wrote it
 }
