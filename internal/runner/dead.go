@@ -50,9 +50,14 @@ type Dead struct {
 }
 
 // identify names a thing that is kept so that the same one, kept twice, is one.
-// The id is hexadecimal, so that it can be typed as an argument.
+// The id is hexadecimal, so that it can be typed as an argument. That of a DeadNumber
+// comes of its row alone, however a model describes it.
 func (d *Dead) identify() {
-	parts := []string{string(d.Kind), d.Target, book.RowText(d.Row), d.Lane, d.Position.String(), d.Source}
+	target := d.Target
+	if d.Kind == DeadNumber {
+		target = ""
+	}
+	parts := []string{string(d.Kind), target, book.RowText(d.Row), d.Lane, d.Position.String(), d.Source}
 	sum := sha256.Sum256([]byte(strings.Join(parts, "|")))
 	d.ID = hex.EncodeToString(sum[:8])
 }

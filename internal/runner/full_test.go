@@ -116,3 +116,98 @@ func TestFullLedgerParks(t *testing.T) {
 		}
 	}
 }
+
+// letters are the ids of the dead letters that stand, each with its reason.
+func (h *harness) letters() map[string]string {
+	out := map[string]string{}
+	must(h.t, h.runner(nil).Dead(h.t.Context(), func(d runner.Dead) error {
+		out[d.ID] = string(d.Kind) + " " + d.Reason
+		return nil
+	}))
+	return out
+}
+
+// says fails unless one letter says that the points cannot be shown, or none does, and
+// verify agrees.
+func (h *harness) says(when string, cannot bool) {
+	h.t.Helper()
+	letters := h.letters()
+	if len(letters) > 1 || (len(letters) == 1) != cannot {
+		h.t.Fatalf("%s: letters %v", when, letters)
+	}
+	for line := range strings.Lines(h.audit()) {
+		if !strings.HasPrefix(line, "Movie.points of ") || !strings.Contains(line, "cannot be computed") {
+			h.t.Errorf("%s: %s", when, line)
+		}
+	}
+}
+
+// TestFullLedgerSays says that a ledger with no room to name the dead letter of a sum
+// stops nothing: the letter stands without, once, for as long as the sum cannot be shown.
+func TestFullLedgerSays(t *testing.T) {
+	for _, byItem := range []bool{false, true} {
+		t.Run(fmt.Sprintf("byItem=%v", byItem), func(t *testing.T) {
+			h := newFilms(t, byItem)
+			defer h.close()
+			step := func(when string, cannot bool, do func()) {
+				t.Helper()
+				from := len(h.records) + 1
+				do()
+				must(t, h.settle(from))
+				h.says(when, cannot)
+			}
+			lose := func(user string) {
+				must(t, h.write(`delete films {"PK":"USER#`+user+`","SK":"RATING#1"}`))
+			}
+			step("a huge rating", true, func() { h.rate("b", `"stars":1e125`) })
+			step("it is gone", false, func() { lose("b") }) // its band stays
+			h.room(40)
+			step("again, in a full ledger", true, func() { h.rate("b", `"stars":1e125`) })
+			if h.theLedger().Has(book.Unshown) {
+				t.Fatal("there was room")
+			}
+			step("one more", true, func() { h.rate("a", `"stars":5`) })
+			for id := range h.letters() {
+				if _, err := h.runner(nil).Retry(t.Context(), id); !errors.Is(err, runner.ErrStands) {
+					t.Fatal(err)
+				}
+			}
+			step("all is well", false, func() { lose("b") })
+			step("full once more", true, func() { h.rate("b", `"stars":1e125`) })
+			h.room(store.MaxItemBytes)
+			step("with room", true, func() { h.rate("a", `"stars":4`) })
+			if !h.theLedger().Has(book.Unshown) {
+				t.Error("the ledger does not name it")
+			}
+			step("all is well with room", false, func() { lose("b") })
+		})
+	}
+}
+
+// TestUnshownUnderAnotherName says that a dead letter that was kept under another id,
+// as when the model named the row otherwise, goes when another takes its place, and that
+// a retry takes away one that was left behind.
+func TestUnshownUnderAnotherName(t *testing.T) {
+	h := newFilms(t, false)
+	defer h.close()
+	keep := func(source string) string {
+		id, err := h.runner(nil).KeepDead(t.Context(), runner.Dead{Kind: runner.DeadNumber, Target: "as it was", Row: theMovie, Reason: "x", Source: source})
+		must(t, err)
+		return id
+	}
+	old := keep("of before")
+	must(t, h.write(`ledger films {"PK":"MOVIE#1","SK":"METADATA"} {"u":"`+old+` cannot be computed: Movie.old"}`))
+	from := len(h.records) + 1
+	h.rate("b", `"stars":1e125`)
+	must(t, h.settle(from))
+	h.says("it gives another reason", true)
+	left := keep("left behind")
+	if n, err := h.runner(nil).Retry(t.Context(), left); err != nil || n != 1 {
+		t.Fatal(n, err)
+	}
+	h.says("the one left behind is gone", true)
+	from = len(h.records) + 1
+	must(t, h.write(`delete films {"PK":"USER#b","SK":"RATING#1"}`))
+	must(t, h.settle(from))
+	h.says("all is well", false)
+}

@@ -364,7 +364,7 @@ func (r *Runner) show(ctx context.Context, target store.Ref) error {
 	if err != nil {
 		return err
 	}
-	if err := r.unshown(ctx, book.Of(r.Model.Name, target), target, r.publisher(target), rows[1]); err != nil || rows[0] == nil {
+	if _, err := r.unshown(ctx, book.Of(r.Model.Name, target), target, r.publisher(target), rows[1], false); err != nil || rows[0] == nil {
 		return err
 	}
 	e := r.Model.Table(target.Table).Classify(rows[0])

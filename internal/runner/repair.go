@@ -202,10 +202,8 @@ func (r *Runner) RepairBook(ctx context.Context, ref, target store.Ref, e *model
 	if err != nil {
 		return false, true, err
 	}
-	if _, said := projections.SaidUnshown(now[0]); said == projections.CannotShow(e, now[0]) {
-		return true, differs, nil
-	}
-	return true, true, r.unshown(ctx, ref, target, e, now[0])
+	wrong, err := r.unshown(ctx, ref, target, e, now[0], true)
+	return true, differs || wrong, err
 }
 
 func (r *Runner) repairSums(ctx context.Context, ref store.Ref, noted, sums value.Item, places []Place) (done, differs bool, err error) {

@@ -48,7 +48,7 @@ func (w *work) tallies(ctx context.Context) error {
 	}
 	for _, t := range w.Targets {
 		if b, ok := books[t]; ok {
-			if err := w.unshown(ctx, book.Of(w.Model.Name, t.Row), t.Row, t.Entity, b); err != nil {
+			if _, err := w.unshown(ctx, book.Of(w.Model.Name, t.Row), t.Row, t.Entity, b, false); err != nil {
 				return err
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	"weir/internal/book"
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/runner"
 	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -313,7 +314,9 @@ func (v *Verify) books(ctx context.Context) error {
 		for _, b := range page.Rows {
 			switch name := b.Get(book.Partition).Text(); {
 			case strings.HasPrefix(name, begins):
-				v.book(name, b)
+				if err := v.book(ctx, name, b); err != nil {
+					return err
+				}
 				delete(v.expect, name)
 			case strings.HasPrefix(name, facts):
 				v.fact(strings.TrimPrefix(name, facts), b)
@@ -329,18 +332,20 @@ func (v *Verify) books(ctx context.Context) error {
 		q.After = page.Next
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.expect)) {
-		v.book(name, value.Item{})
+		if err := v.book(ctx, name, value.Item{}); err != nil {
+			return err
+		}
 	}
 	v.untold()
 	v.unlisted()
 	return nil
 }
 
-func (v *Verify) book(name string, b value.Item) {
+func (v *Verify) book(ctx context.Context, name string, b value.Item) error {
 	v.Checked++
-	row, want, e := strings.TrimPrefix(name, "book|"+v.Model.Name+"|"), value.Item(nil), (*model.Entity)(nil)
+	row, want, of := strings.TrimPrefix(name, "book|"+v.Model.Name+"|"), value.Item(nil), target{}
 	if t := v.expect[name]; t != nil {
-		row, want, e = rowText(v.Model, t.row), t.ledger(), t.entity
+		row, want, of = rowText(v.Model, t.row), t.ledger(), *t
 	}
 	differs := func(what, want, have string) { v.differs(what, row, want, have, What{Kind: Book, Name: name}) }
 	for _, field := range accumulators(want, b) {
@@ -352,10 +357,12 @@ func (v *Verify) book(name string, b value.Item) {
 			differs("book "+field, be, is)
 		}
 	}
-	why := projections.CannotShow(e, want)
-	if _, said := projections.SaidUnshown(b); said != why {
+	why := projections.CannotShow(of.entity, want)
+	said, err := (&runner.Runner{Model: v.Model, Store: v.Store}).SaidUnshown(ctx, of.row, b, why)
+	if err == nil && said != why {
 		differs("dead letter", cmp.Or(why, nothing), cmp.Or(said, nothing))
 	}
+	return err
 }
 
 // accumulators are those of two ledgers, a sum's many as one, in order.
