@@ -402,11 +402,13 @@ func applied(row value.Item, ops []store.Op) value.Item {
 }
 
 // unshown leaves out what would write over an attribute that moves in steps what
-// is shown there already: such a write cannot be told from none.
+// weir shows there already, also where the application removed that and weir has not
+// seen it yet: such a write cannot be told from none.
 func (a *app) unshown(o *ownRow, stands value.Item, ops []store.Op) []store.Op {
 	e := o.table.Classify(o.image)
 	return slices.DeleteFunc(slices.Clone(ops), func(op store.Op) bool {
-		return moves(e, op.Attr) && value.Equal(stands.Get(op.Attr), op.Value)
+		shows := stands.Get(book.Own).Item().Get(op.Attr).Item().Get("shown")
+		return moves(e, op.Attr) && (value.Equal(stands.Get(op.Attr), op.Value) || op.Kind == store.Set && value.Equal(shows, op.Value))
 	})
 }
 
