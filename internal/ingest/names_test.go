@@ -3,7 +3,6 @@ package ingest_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"maps"
 	"slices"
 	"strings"
@@ -18,8 +17,6 @@ import (
 	"weir/internal/projections"
 	"weir/internal/query"
 	"weir/internal/store"
-	"weir/internal/store/dynamodb"
-	"weir/internal/store/dynamodb/dynamodbtest"
 	"weir/internal/store/embedded"
 	"weir/internal/system"
 	"weir/internal/value"
@@ -40,18 +37,6 @@ var namesNow = time.Date(2024, 12, 31, 0, 0, 0, 0, time.UTC)
 func TestQueriesAnswerWhatWasWritten(t *testing.T) {
 	queriesAnswer(t, func(tables []store.Table) (store.Store, error) {
 		return embedded.Open("data", tables, embedded.Options{FS: vfs.NewMem(), Now: func() time.Time { return namesNow }})
-	})
-}
-
-func TestQueriesAnswerWhatWasWrittenOnDynamoDB(t *testing.T) {
-	dynamodbtest.Config(t) // skips the test where there is no DynamoDB
-	checks := flag.Lookup("rapid.checks").Value
-	defer checks.Set(checks.String())
-	if err := checks.Set("5"); err != nil {
-		t.Fatal(err)
-	}
-	queriesAnswer(t, func(tables []store.Table) (store.Store, error) {
-		return dynamodbtest.Open(t, dynamodbtest.Config(t), tables, dynamodb.Options{}), nil
 	})
 }
 
