@@ -11,7 +11,6 @@ import (
 
 	"weir/internal/book"
 	"weir/internal/events"
-	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -50,10 +49,13 @@ const (
 	wholeAttr  = "whole"
 )
 
+// letter is the row of the dead letter with this id.
+func (r *Runner) letter(id string) store.Ref { return book.Ref(book.Dead(r.Model.Name), id) }
+
 // deadRows is a dead letter as rows: its head, and the parts of its body, none where
 // the head has room for it.
-func deadRows(m *model.Model, d *Dead) (head store.Write, parts []store.Write) {
-	ref := book.Ref(book.Dead(m.Name), d.ID)
+func (r *Runner) deadRows(d *Dead) (head store.Write, parts []store.Write) {
+	ref := r.letter(d.ID)
 	it := append(book.RefItem(ref),
 		attr(kindAttr, value.OfString(string(d.Kind))), attr(laneAttr, value.OfString(d.Lane)),
 		attr(timeAttr, value.OfInt(d.Time.UnixMicro())), attr(book.Position, d.Position.Value()), attr(tableAttr, value.OfString(d.Row.Table)))
@@ -76,7 +78,7 @@ func deadRows(m *model.Model, d *Dead) (head store.Write, parts []store.Write) {
 		}
 		return fits
 	}
-	if t := m.Table(d.Row.Table); t != nil {
+	if t := r.Model.Table(d.Row.Table); t != nil {
 		room(keyAttr, value.OfMap(t.Item(d.Row.Key)), maxHeadKey)
 	}
 	var adds []value.Value
@@ -93,7 +95,7 @@ func deadRows(m *model.Model, d *Dead) (head store.Write, parts []store.Write) {
 		for ; len(body) > 0; body = body[min(len(body), partBytes):] {
 			part := body[:min(len(body), partBytes)]
 			parts = append(parts, store.Write{
-				Ref: book.DeadPart(m.Name, d.ID, len(parts)), Ops: []store.Op{set(bodyAttr, value.OfBinary(string(part)))},
+				Ref: book.DeadPart(r.Model.Name, d.ID, len(parts)), Ops: []store.Op{set(bodyAttr, value.OfBinary(string(part)))},
 			})
 		}
 	}
@@ -145,7 +147,7 @@ var ErrNoDead = errors.New("nothing with this id is kept")
 
 // DeadByID reads one whole, with its record.
 func (r *Runner) DeadByID(ctx context.Context, id string) (Dead, error) {
-	rows, err := r.get(ctx, []store.Ref{book.Ref(book.Dead(r.Model.Name), id)})
+	rows, err := r.get(ctx, []store.Ref{r.letter(id)})
 	if err != nil {
 		return Dead{}, err
 	}

@@ -43,7 +43,7 @@ func (r *Runner) keeping(ctx context.Context, ds []Dead) ([][]store.Write, error
 	for i := range ds {
 		d := &ds[i]
 		d.identify()
-		head, parts := deadRows(r.Model, d)
+		head, parts := r.deadRows(d)
 		out[i] = []store.Write{head}
 		if d.parts = len(parts); d.parts == 0 {
 			continue
@@ -108,7 +108,7 @@ func (r *Runner) keep(ctx context.Context, ds []Dead) error {
 // isKept settles the note of a letter that is there already. The error is
 // store.ErrCondition where it is not, so that it has to be kept again.
 func (r *Runner) isKept(ctx context.Context, id string) error {
-	rows, err := r.get(ctx, []store.Ref{book.Ref(book.Dead(r.Model.Name), id)})
+	rows, err := r.get(ctx, []store.Ref{r.letter(id)})
 	switch {
 	case err != nil:
 		return err
@@ -144,7 +144,7 @@ func (r *Runner) KeepDead(ctx context.Context, d Dead) (id string, err error) {
 // with dropped.
 func (r *Runner) forget(d *Dead) []store.Write {
 	ws := []store.Write{{
-		Ref: book.Ref(book.Dead(r.Model.Name), d.ID), Delete: true,
+		Ref: r.letter(d.ID), Delete: true,
 		If: store.Cond{{{Attr: book.Partition, Is: store.Exists}}},
 	}}
 	if d.parts > 0 {

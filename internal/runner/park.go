@@ -118,7 +118,7 @@ func (w *work) wasParked(ctx context.Context, t *projections.Target, steps []pro
 	for i, s := range steps {
 		d := w.parked(t, s, "")
 		d.identify()
-		refs[i] = book.Ref(book.Dead(w.Model.Name), d.ID)
+		refs[i] = w.letter(d.ID)
 	}
 	rows, err := w.get(ctx, refs)
 	if err != nil {

@@ -60,8 +60,6 @@ func (r *Runner) unshown(ctx context.Context, ref, target store.Ref, e *model.En
 	return true, nil
 }
 
-func (r *Runner) letter(id string) store.Ref { return book.Ref(book.Dead(r.Model.Name), id) }
-
 // unshownID is the id of the letter that says what cannot be shown on a target.
 func unshownID(target store.Ref) string {
 	d := Dead{Kind: DeadNumber, Row: target}
