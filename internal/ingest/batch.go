@@ -9,6 +9,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"weir/internal/parallel"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -183,7 +184,7 @@ func (b *batch) alone(ctx context.Context, todo []*task) {
 // together does plans that are a transaction each.
 func (b *batch) together(ctx context.Context, todo []*task) {
 	errs := make([]error, len(todo))
-	parallel(len(todo), func(i int) error {
+	_ = parallel.Do(len(todo), maxAtOnce, func(i int) error {
 		errs[i] = b.Store.Transact(ctx, todo[i].plan.writes())
 		return nil
 	})

@@ -2,10 +2,9 @@ package ingest
 
 import (
 	"context"
-	"errors"
-	"sync"
 
 	"weir/internal/model"
+	"weir/internal/parallel"
 	"weir/internal/store"
 )
 
@@ -74,7 +73,7 @@ func (b *batch) find(ctx context.Context, todo []*task, f *facts) error {
 			}
 		}
 	}
-	err := parallel(len(all), func(i int) (err error) {
+	err := parallel.Do(len(all), maxAtOnce, func(i int) (err error) {
 		all[i].refs, err = b.having(ctx, all[i].table, all[i].find)
 		return err
 	})
@@ -102,23 +101,4 @@ func (b *batch) having(ctx context.Context, table *model.Table, q find) (refs []
 			return refs, nil
 		}
 	}
-}
-
-// parallel does something for each of n, a few at a time.
-func parallel(n int, do func(i int) error) error {
-	if n == 1 {
-		return do(0)
-	}
-	errs := make([]error, n)
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, maxAtOnce)
-	for i := range n {
-		slots <- struct{}{}
-		wg.Go(func() {
-			errs[i] = do(i)
-			<-slots
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
 }

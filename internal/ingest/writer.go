@@ -39,7 +39,7 @@ type Writer struct {
 
 const (
 	maxTries  = 10 * time.Second // how long a command is planned anew while others change the same rows
-	maxAtOnce = 16               // transactions at a time
+	maxAtOnce = 16               // transactions, and questions to indexes, at a time
 )
 
 // Do does the commands and answers for each. What comes of them is what comes of them

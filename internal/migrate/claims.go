@@ -13,6 +13,7 @@ import (
 	"weir/internal/book"
 	"weir/internal/ingest"
 	"weir/internal/model"
+	"weir/internal/parallel"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -41,7 +42,7 @@ func holders(ctx context.Context, db store.Store, now time.Time, claims []ingest
 		return nil, err
 	}
 	known := make([][]store.Ref, len(claims))
-	err = abreast(len(claims), func(i int) error {
+	err = parallel.Do(len(claims), maxAtOnce, func(i int) error {
 		c := &claims[i]
 		out[i].claim = rows[c.Ref.String()]
 		if owner, ok := c.Owner(out[i].claim); ok && !c.Mine(out[i].claim) {
@@ -262,7 +263,7 @@ func (b *Backfill) first(c *claiming, known held) *store.Ref {
 // returns is to be looked at again: somebody else was faster.
 func (b *Backfill) take(ctx context.Context, todo []claiming, known []held, which []int, counts map[string]int) (again []claiming, err error) {
 	errs := make([]error, len(which))
-	_ = abreast(len(which), func(i int) error {
+	_ = parallel.Do(len(which), maxAtOnce, func(i int) error {
 		c := &todo[which[i]]
 		errs[i] = b.Store.Transact(ctx, []store.Write{c.Still(), c.Take(known[which[i]].claim, uuid.NewString())})
 		return nil

@@ -30,6 +30,7 @@ import (
 
 	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/parallel"
 	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -194,7 +195,7 @@ func (m *Mover) read(ctx context.Context, todo []*task) error {
 
 func (m *Mover) write(ctx context.Context, todo []*task) (again []*task, err error) {
 	errs := make([]error, len(todo))
-	_ = abreast(len(todo), func(i int) error {
+	_ = parallel.Do(len(todo), maxAtOnce, func(i int) error {
 		errs[i] = m.Store.Transact(ctx, todo[i].plan.writes)
 		return nil
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -38,22 +37,6 @@ func retry(ctx context.Context, what string, do func() (left string, err error))
 			return ctx.Err()
 		}
 	}
-}
-
-// abreast does something n times, a few at a time.
-func abreast(n int, do func(i int) error) error {
-	errs := make([]error, n)
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, maxAtOnce)
-	for i := range n {
-		slots <- struct{}{}
-		wg.Go(func() {
-			errs[i] = do(i)
-			<-slots
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
 }
 
 // readAll reads rows, each once, by the texts of their references.

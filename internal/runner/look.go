@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/parallel"
 	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -82,8 +81,9 @@ func (r *Runner) lookOnce(ctx context.Context, refs []store.Ref, books []value.I
 	}
 	looks := make([]store.Write, len(todo))
 	errs := make([]error, len(todo))
-	r.abreast(len(todo), func(j int) {
+	_ = parallel.Do(len(todo), r.atOnce(), func(j int) error {
 		looks[j], errs[j] = r.lookAt(ctx, ask[j], rows[j], books[todo[j]])
+		return nil
 	})
 	var ws []store.Write
 	var of []int
@@ -113,27 +113,12 @@ func (r *Runner) lookOnce(ctx context.Context, refs []store.Ref, books []value.I
 	return again, nil
 }
 
-// looksAbreast is how many targets are read for at a time.
-const looksAbreast = 16
-
-// abreast does n things, some of them at a time.
-func (r *Runner) abreast(n int, do func(i int)) {
+// atOnce is how many targets are read for at a time.
+func (r *Runner) atOnce() int {
 	if r.Alone {
-		for i := range n {
-			do(i)
-		}
-		return
+		return 1
 	}
-	var next atomic.Int64
-	var wait sync.WaitGroup
-	for range min(n, looksAbreast) {
-		wait.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				do(i)
-			}
-		})
-	}
-	wait.Wait()
+	return 16
 }
 
 // lookAt is the write that shows what is derived on a row, without Ops when there

@@ -1,0 +1,85 @@
+package parallel_test
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"weir/internal/parallel"
+)
+
+// TestDo: each call is made once, whatever the limit, and all errors come back in order.
+func TestDo(t *testing.T) {
+	wrong := errors.New("wrong")
+	for _, n := range []int{0, 1, 2, 7, 100} {
+		for _, limit := range []int{1, 2, 7, 1000} {
+			calls := make([]atomic.Int64, n)
+			err := parallel.Do(n, limit, func(i int) error {
+				calls[i].Add(1)
+				if i%3 == 0 {
+					return fmt.Errorf("call %d: %w", i, wrong)
+				}
+				return nil
+			})
+			var want []error
+			for i := range n {
+				if c := calls[i].Load(); c != 1 {
+					t.Errorf("%d calls, limit %d: call %d was made %d times", n, limit, i, c)
+				}
+				if i%3 == 0 {
+					want = append(want, fmt.Errorf("call %d: %w", i, wrong))
+				}
+			}
+			if got, want := fmt.Sprint(err), fmt.Sprint(errors.Join(want...)); got != want || errors.Is(err, wrong) != (n > 0) {
+				t.Errorf("%d calls, limit %d: the error is\n%s\nwant\n%s", n, limit, got, want)
+			}
+		}
+	}
+}
+
+// TestLimit: as many calls as the limit are under way at once, and never more.
+func TestLimit(t *testing.T) {
+	const limit = 4
+	var underWay, most atomic.Int64
+	var all sync.WaitGroup // the first calls wait for one another
+	all.Add(limit)
+	err := parallel.Do(100, limit, func(i int) error {
+		now := underWay.Add(1)
+		for was := most.Load(); now > was && !most.CompareAndSwap(was, now); was = most.Load() {
+		}
+		if i < limit {
+			all.Done()
+			all.Wait()
+		}
+		underWay.Add(-1)
+		return nil
+	})
+	if err != nil || most.Load() != limit {
+		t.Errorf("at most %d calls were under way at once, want %d (%v)", most.Load(), limit, err)
+	}
+}
+
+// TestInOrder: with a limit of 1, or one call, calls are made in order by the caller's
+// goroutine.
+func TestInOrder(t *testing.T) {
+	for _, c := range []struct{ n, limit int }{{50, 1}, {1, 16}} {
+		var got, want []int
+		err := parallel.Do(c.n, c.limit, func(i int) error {
+			if got = append(got, i); !strings.Contains(string(debug.Stack()), "parallel_test.TestInOrder(") {
+				return errors.New("another goroutine makes the call")
+			}
+			return nil
+		})
+		for i := range c.n {
+			want = append(want, i)
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%d calls, limit %d: made in the order %v (%v)", c.n, c.limit, got, err)
+		}
+	}
+}
