@@ -109,7 +109,7 @@ func (b *batch) schedule(ctx context.Context) (plans [][]*task, err error) {
 		if err := b.follow(t, f, i); err != nil {
 			t.plan = plan{err: refuse(Invalid, "", "%v", err)}
 		}
-		if b.unknown.waits(t.touches) {
+		if b.unknown.after(t.touches) > 0 {
 			b.fail(b.todo[i:i+1], errBehind)
 			continue
 		}

@@ -1,18 +1,10 @@
 package ingest_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"weir/internal/ingest"
-	"weir/internal/model"
-	"weir/internal/store"
-	"weir/internal/store/embedded"
-	"weir/internal/system"
-	"weir/internal/value"
 )
 
 // TestMany: many commands at once come out as they do one after the other, those that
@@ -37,48 +29,15 @@ func TestMany(t *testing.T) {
 		}
 		cs = append(cs, c)
 	}
-	together, s := manyWriter(t)
+	together, alone := newWorld(t, "gallery"), newWorld(t, "gallery")
 	all := together.Do(t.Context(), cs)
-	alone, s1 := manyWriter(t)
 	for i := range cs {
 		one := alone.Do(t.Context(), cs[i:i+1])[0]
 		if got, want := fmt.Sprint(all[i].Done, all[i].Err, all[i].Revision), fmt.Sprint(one.Done, one.Err, one.Revision); got != want {
 			t.Errorf("command %d: %s, by itself %s", i, got, want)
 		}
 	}
-	if got, want := galleryOf(t, s), galleryOf(t, s1); got != want {
+	if got, want := together.rows(t), alone.rows(t); got != want {
 		t.Errorf("the rows are\n%s, by themselves\n%s", got, want)
-	}
-}
-
-func manyWriter(t *testing.T) (*ingest.Writer, store.Store) {
-	m, err := model.Load("gallery")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tables, err := system.Tables([]*model.Model{m})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := embedded.Open("data", tables, embedded.Options{FS: vfs.NewMem()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return &ingest.Writer{Model: m, Store: s}, s
-}
-
-func galleryOf(t *testing.T, s store.Store) (text string) {
-	for q := (store.Query{Table: "gallery"}); ; {
-		page, err := s.Query(context.Background(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, row := range page.Rows {
-			text += string(value.AppendPlainItem(nil, row)) + "\n"
-		}
-		if q.After = page.Next; q.After == nil {
-			return text
-		}
 	}
 }

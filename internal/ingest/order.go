@@ -41,13 +41,7 @@ type steps map[string][manners]int32
 
 // place gives a task the first step after those of all before it that it waits for.
 func (s steps) place(touches []touch) (step int32) {
-	for _, t := range touches {
-		for how, last := range s[t.name] {
-			if manner(how) != t.how || t.how == writes {
-				step = max(step, last)
-			}
-		}
-	}
+	step = s.after(touches)
 	for _, t := range touches {
 		last := s[t.name]
 		last[t.how] = max(last[t.how], step+1)
@@ -56,16 +50,17 @@ func (s steps) place(touches []touch) (step int32) {
 	return step
 }
 
-// waits reports whether a task has to do with something that was touched before.
-func (s steps) waits(touches []touch) bool {
+// after is the first step after those of all tasks that this one waits for: 0 when it
+// waits for none.
+func (s steps) after(touches []touch) (step int32) {
 	for _, t := range touches {
 		for how, last := range s[t.name] {
-			if last > 0 && (manner(how) != t.how || t.how == writes) {
-				return true
+			if manner(how) != t.how || t.how == writes {
+				step = max(step, last)
 			}
 		}
 	}
-	return false
+	return step
 }
 
 // changed reports whether one of the rows is written by a task that has its place.
