@@ -25,7 +25,7 @@ const description = `Writes into the core tables of a model, with the model's ru
 
 MODEL is the name of a built-in model or the path of a model file. Data is printed
 on stdout, everything else on stderr. Exit codes: 0 good, 1 something was refused, 2
-usage or configuration, 3 a service or the disk is down, or nobody took what was printed,
+usage or configuration, 3 a service or the disk is down, or the output could not be written,
 4 part done and resumable, 130 interrupted.`
 
 // program is what commands share: where data and talk go, and the outside world.

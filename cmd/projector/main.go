@@ -51,7 +51,7 @@ const description = `Derived data for DynamoDB tables, kept exactly right.
 
 MODEL is the name of a built-in model or the path of a model file. Data is printed
 on stdout, everything else on stderr. Exit codes: 0 good, 1 a check failed, 2 usage
-or configuration, 3 a service or the disk is down, or nobody took what was printed, 4
+or configuration, 3 a service or the disk is down, or the output could not be written, 4
 part done and resumable, 130 interrupted.`
 
 // program is what commands share: where data and talk go, and the outside world.

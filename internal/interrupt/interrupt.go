@@ -1,5 +1,5 @@
-// Package interrupt lets work that cannot be told to stop be left: a file that is a
-// pipe nobody writes to, a terminal at which nobody types. What is left ends with the
+// Package interrupt lets work that cannot be told to stop be left: a read of a pipe
+// without a writer, or of a terminal without input. What is left ends with the
 // process.
 package interrupt
 

@@ -167,12 +167,12 @@ func TestRotation(t *testing.T) {
 	at(keyB, 0o600)
 	good(keyB)
 
-	// Keys that nobody can look up are good for a minute.
+	// Keys whose file cannot be used are good for a minute.
 	at("short", 0o600)
 	good(keyB)
 	k.looked, k.good = time.Time{}, time.Now().Add(-staleAfter)
 	good()
-	if !strings.Contains(log.String(), "nobody is let in") {
+	if !strings.Contains(log.String(), "all requests are refused") {
 		t.Error(log.String())
 	}
 	at(keyA, 0o600)

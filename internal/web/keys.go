@@ -13,10 +13,11 @@ import (
 )
 
 // Keys are the secrets of which a request must carry one. There may be two, so that
-// one can be replaced while the other is good. A file of keys is read again each second
-// in which somebody asks. While it cannot be used the keys before stay good for a
-// minute, in which whoever writes the file may finish; then there are none, until it can
-// be: a key that was taken out of the file is good for no longer than that.
+// one can be replaced while the other is good. While requests
+// come, a file of keys is read again once a second. While it cannot be used, the last
+// keys that were read stay good for a minute, so that an edit can finish; after that
+// every request is refused until the file can be used. So a key that an edit removed is
+// good for no longer than that minute.
 type Keys struct {
 	file  string
 	fixed bool // the file can be read once only
@@ -102,7 +103,7 @@ func (k *Keys) read() error {
 	return nil
 }
 
-// current are the keys as they are now: none while nobody knows which are good.
+// current are the keys as they are now: none while it is not known which are good.
 func (k *Keys) current() [][sha256.Size]byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -116,7 +117,7 @@ func (k *Keys) current() [][sha256.Size]byte {
 	case err == nil:
 	case time.Since(k.good) >= staleAfter:
 		k.sums = nil
-		k.say("the keys cannot be read, and those before are good no longer: nobody is let in until they can be", err)
+		k.say("the keys cannot be read, and the last ones have expired: all requests are refused until the keys can be read", err)
 	default:
 		k.say("the keys cannot be read again; those before stay good for a minute", err)
 	}

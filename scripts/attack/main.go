@@ -1,5 +1,5 @@
-// Command attack starts the built programs and does to them what nobody should: it
-// asks without keys and with wrong ones, sends bodies that are none, holds hundreds of
+// Command attack starts the built programs and attacks them: it asks without keys
+// and with wrong ones, sends malformed bodies, holds hundreds of
 // silent connections, has many clients write one row at once, kills the process under
 // load, and replays damaged recordings. What must hold is stated where it is checked.
 //
