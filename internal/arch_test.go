@@ -19,6 +19,7 @@ import (
 var pure = map[string][]string{
 	"internal/value":       nil,
 	"internal/ingest":      {"writer.go", "batch.go"}, // writes what the others decide
+	"internal/aggregate":   nil,
 	"internal/book":        nil,
 	"internal/projections": nil,
 	"internal/search":      nil,
@@ -47,14 +48,15 @@ var below = map[string][]string{
 	"store":       {"value", "events"},
 	"search":      {"value", "events", "store"},
 	"book":        {"value", "events", "store"},
-	"model":       {"value", "store", "models"},
+	"aggregate":   {"value", "book"},
+	"model":       {"value", "store", "aggregate", "models"},
 	"projections": {"value", "events", "store", "search", "book", "model"},
 	"migrate":     {"value", "events", "store", "book", "model", "projections", "ingest", "parallel"},
 	"runner":      {"value", "events", "store", "search", "book", "model", "projections", "migrate", "parallel"},
 	"live":        {"value", "events", "store", "book", "model", "runner"},
 	"metrics":     {"live", "runner"},
 	"replay":      {"value", "events", "store", "book", "model", "projections", "runner"},
-	"why":         {"value", "events", "store", "book", "model", "projections", "replay"},
+	"why":         {"value", "events", "store", "book", "aggregate", "model", "projections", "replay"},
 	"verify":      {"value", "events", "store", "search", "book", "model", "projections", "runner"},
 	"repair":      {"value", "events", "store", "search", "book", "model", "projections", "runner", "verify"},
 	"query":       {"value", "events", "store", "search", "book", "model", "projections"},
@@ -75,7 +77,7 @@ var below = map[string][]string{
 	"search/embedded":   {"value", "events", "store", "search"},
 	"search/opensearch": {"value", "events", "store", "search"},
 
-	"sim": {"value", "events", "store", "store/embedded", "search", "book", "model", "projections", "runner", "live", "lambda", "replay", "verify", "repair"},
+	"sim": {"value", "events", "store", "store/embedded", "search", "book", "aggregate", "model", "projections", "runner", "live", "lambda", "replay", "verify", "repair"},
 
 	"system": {"openfiles", "value", "events", "store", "search", "book", "model", "projections", "runner", "verify", "repair", "query",
 		"store/embedded", "store/dynamodb", "search/embedded", "search/opensearch"},

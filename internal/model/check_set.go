@@ -12,7 +12,7 @@ import (
 func checkSets(c *compiler) {
 	for _, t := range c.Tallies {
 		e, at := t.Target, c.tallies[t].name.pos
-		if t.Kind != Set || c.broken[e] {
+		if !t.IsSet() || c.broken[e] {
 			continue
 		}
 		c.setAlone(t, at)

@@ -3,6 +3,7 @@ package model
 import (
 	"slices"
 
+	"weir/internal/aggregate"
 	"weir/internal/value"
 )
 
@@ -17,7 +18,7 @@ func checkTallyAttribute(c *compiler) {
 		case k == nil || c.broken[t.Target]:
 		case slices.Contains(t.Target.PrimaryKey(), k) || k.Template.String() != "{"+t.Attr+"}":
 			c.report(at, "choose another name", "%s is a key attribute, and a derived value cannot be one", t.Attr)
-		case k.Attr.Type != value.Number || t.Hidden || t.Kind == Distinct:
+		case k.Attr.Type != value.Number || t.Hidden || !t.Kind.Number:
 			c.report(at, "declare it as {"+t.Attr+": number} in the index", "%s is the key of an index, a %s, and only a shown number can be derived there", t.Attr, k.Attr.Type)
 		}
 		if t.Attr == t.Target.Table.TTL && t.Attr != "" {
@@ -26,7 +27,7 @@ func checkTallyAttribute(c *compiler) {
 		if slices.Contains(t.Target.KeyNames(), t.Attr) {
 			c.report(at, "choose another name", "%s is a name in the key of %s", t.Attr, t.Target.Name)
 		}
-		if t.Target.Derived && t.Kind != Set {
+		if t.Target.Derived && !t.IsSet() {
 			c.report(at, "derive it onto the row that "+t.Target.Name+" is made from, and copy it", "rows of %s are made whole by weir, and carry no tally of their own", t.Target.Name)
 		}
 	}
@@ -36,20 +37,21 @@ func checkTallyOptions(c *compiler) {
 	for _, t := range c.Tallies {
 		d := c.tallies[t].tally
 		at := c.tallies[t].name.pos
+		keyword := t.Kind.Keyword
 		switch {
-		case t.Kind == Distinct && d.max < 0 && d.at["max"] == pos{}:
-			c.report(at, "max: 1000", "a distinct without max has no bound: all its values stand in one row")
-		case t.Kind != Distinct && d.max >= 0:
-			c.report(d.at["max"], "leave it out", "max bounds a distinct, a %s has no need of it", t.Kind)
+		case t.Kind.Max && d.max < 0 && d.at["max"] == pos{}:
+			c.report(at, "max: 1000", "a %s without max has no bound: all its values stand in one row", keyword)
+		case !t.Kind.Max && d.max >= 0:
+			c.report(d.at["max"], "leave it out", "max bounds a distinct, a %s has no need of it", keyword)
 		}
 		switch {
-		case t.Kind == Mean && d.round < 0 && d.at["round"] == pos{}:
-			c.report(at, "round: 2", "a mean needs round, the number of its decimals")
-		case t.Kind != Mean && d.round >= 0:
-			c.report(d.at["round"], "", "round is for a mean, a %s is exact", t.Kind)
+		case t.Kind.Round && d.round < 0 && d.at["round"] == pos{}:
+			c.report(at, "round: 2", "a %s needs round, the number of its decimals", keyword)
+		case !t.Kind.Round && d.round >= 0:
+			c.report(d.at["round"], "", "round is for a mean, a %s is exact", keyword)
 		}
-		if t.Hidden && t.Kind != Distinct {
-			c.report(d.at["hidden"], "leave it out", "hidden without need: it keeps the values of a distinct off the row, a %s is one number", t.Kind)
+		if t.Hidden && !t.Kind.Hidden {
+			c.report(d.at["hidden"], "leave it out", "hidden without need: it keeps the values of a distinct off the row, a %s is one number", keyword)
 		}
 	}
 }
@@ -59,21 +61,21 @@ func checkTallyFields(c *compiler) {
 		d := c.tallies[t].tally
 		for i, s := range t.Sources {
 			if slices.ContainsFunc(t.Sources[:i], func(o *Source) bool { return o.Entity == s.Entity }) {
-				c.report(d.at[string(t.Kind)], "", "%s names %s twice", t.Name, s.Entity.Name)
+				c.report(d.at[t.Kind.Keyword], "", "%s names %s twice", t.Name, s.Entity.Name)
 			}
 			if s.Field == nil {
 				continue
 			}
-			at := d.at[string(t.Kind)]
+			at := d.at[t.Kind.Keyword]
 			switch numeric := s.Field.Type == TypeNumber || s.Field.Type == TypeAny; {
-			case t.Kind == Count && !numeric:
+			case t.Kind.OfRows && !numeric:
 				c.report(at, "count: "+s.Entity.Name+", where: {"+s.Field.Name+": present}, or distinct: "+s.Entity.Name+"."+s.Field.Name, "a count is of rows, or of rows with a number, and %s.%s is a %s", s.Entity.Name, s.Field.Name, s.Field.Type)
-			case (t.Kind == Sum || t.Kind == Mean) && !numeric:
-				c.report(at, "", "a %s is of numbers, %s.%s is a %s", t.Kind, s.Entity.Name, s.Field.Name, s.Field.Type)
-			case (t.Kind == Distinct || t.Kind == Set) && !scalar(s.Field.Type):
-				c.report(at, "", "a %s tells single values apart, %s.%s is a %s", t.Kind, s.Entity.Name, s.Field.Name, s.Field.Type)
+			case t.Kind.Of == aggregate.Numbers && !numeric:
+				c.report(at, "", "a %s is of numbers, %s.%s is a %s", t.Kind.Keyword, s.Entity.Name, s.Field.Name, s.Field.Type)
+			case t.Kind.Of == aggregate.Scalars && !scalar(s.Field.Type):
+				c.report(at, "", "a %s tells single values apart, %s.%s is a %s", t.Kind.Keyword, s.Entity.Name, s.Field.Name, s.Field.Type)
 			}
-			if a := s.Entity.Attribute(s.Field.Name); a != nil && a.Hidden && !t.Hidden && t.Kind != Count {
+			if a := s.Entity.Attribute(s.Field.Name); a != nil && a.Hidden && !t.Hidden && !t.Kind.OfRows {
 				c.report(at, "", "%s would show values of %s.%s, which is hidden", t.Name, s.Entity.Name, s.Field.Name)
 			}
 		}

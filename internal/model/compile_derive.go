@@ -24,7 +24,7 @@ func (c *compiler) compileDerive() {
 			c.tallies[t] = d
 			c.Tallies = append(c.Tallies, t)
 			e.Values = append(e.Values, t)
-			if t.Kind == Set {
+			if t.IsSet() {
 				c.spread(e)
 			}
 			c.keyed(e, t)
@@ -70,14 +70,14 @@ func (c *compiler) tally(t *Tally, d *tallyDecl) {
 			continue
 		}
 		switch {
-		case t.Kind != Count && !dotted:
-			c.report(of.pos, string(t.Kind)+": "+name+".FIELD", "a %s is of a field of %s", t.Kind, name)
+		case !t.Kind.OfRows && !dotted:
+			c.report(of.pos, t.Kind.Keyword+": "+name+".FIELD", "a %s is of a field of %s", t.Kind.Keyword, name)
 		case dotted:
 			s.Field = c.field(s.Entity, word{fieldName, of.pos})
 		}
 		s.Where = c.tests(s.Entity, d.where, false)
 		to, ok := c.assigns(t.Target, s.Entity, d.to, of.pos, "to")
-		if s.To = to; !ok || t.Kind != Count && s.Field == nil {
+		if s.To = to; !ok || !t.Kind.OfRows && s.Field == nil {
 			continue
 		}
 		t.Sources = append(t.Sources, s)

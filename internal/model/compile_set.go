@@ -21,7 +21,7 @@ func (c *compiler) spread(e *Entity) {
 
 // SetOf is the set that rows of this entity hold, nil when they hold none.
 func (e *Entity) SetOf() *Tally {
-	if len(e.Values) == 1 && e.Values[0].Kind == Set {
+	if len(e.Values) == 1 && e.Values[0].IsSet() {
 		return e.Values[0]
 	}
 	return nil

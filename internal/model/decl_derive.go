@@ -3,6 +3,8 @@ package model
 import (
 	"slices"
 	"strings"
+
+	"weir/internal/aggregate"
 )
 
 // deriveDecl is one derivation: "Entity.attribute" with a tally or steps, or
@@ -17,7 +19,7 @@ type deriveDecl struct {
 }
 
 type tallyDecl struct {
-	kind   TallyKind
+	kind   *aggregate.Aggregate
 	of     []word // Entity or Entity.field
 	where  []testDecl
 	to     []pair
@@ -105,15 +107,15 @@ func readTally(d *deriveDecl, f fields) {
 		where: readTests(f), to: f.pairs("to"), round: f.number("round", 0, 20), max: f.number("max", 1, maxDistinct),
 		hidden: f.flag("hidden"), at: f.places(),
 	}
-	for _, key := range []TallyKind{Count, Sum, Mean, Distinct, Set} {
-		if _, ok := f.has[string(key)]; !ok {
+	for _, kind := range aggregate.All {
+		if _, ok := f.has[kind.Keyword]; !ok {
 			continue
 		}
-		if t.kind != "" {
-			f.r.report(f.at(string(key)), "", "a tally is either %q or %q", t.kind, key)
+		if t.kind != nil {
+			f.r.report(f.at(kind.Keyword), "", "a tally is either %q or %q", t.kind.Keyword, kind.Keyword)
 			continue
 		}
-		t.kind, t.of = key, f.words(string(key))
+		t.kind, t.of = kind, f.words(kind.Keyword)
 	}
 	d.tally = t
 }

@@ -10,6 +10,7 @@ package model
 import (
 	"slices"
 
+	"weir/internal/aggregate"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -195,7 +196,7 @@ type Test struct {
 // Tally adds up rows of some entities into an attribute of another.
 type Tally struct {
 	Name    string // "Album.mediaCount"
-	Kind    TallyKind
+	Kind    *aggregate.Aggregate
 	Target  *Entity
 	Attr    string
 	Hidden  bool // kept in the book only
@@ -204,17 +205,11 @@ type Tally struct {
 	Sources []*Source
 }
 
-// TallyKind is what a Tally computes.
-type TallyKind string
+// IsSet reports whether the tally is a set, which has rows of its own.
+func (t *Tally) IsSet() bool { return t.Kind == aggregate.Set }
 
-// The kinds of tally.
-const (
-	Count    TallyKind = "count"
-	Sum      TallyKind = "sum"
-	Mean     TallyKind = "mean"
-	Distinct TallyKind = "distinct"
-	Set      TallyKind = "set" // the values themselves, spread over rows
-)
+// Shows reports whether rows of the target show one value of the tally.
+func (t *Tally) Shows() bool { return !t.Hidden && t.Kind.Shown != nil }
 
 // Source is one entity whose rows count towards a tally.
 type Source struct {
@@ -480,11 +475,11 @@ func (e *Entity) Field(name string) *Field {
 	}
 	for _, t := range e.Values {
 		switch {
-		case t.Attr != name || t.Kind == Distinct:
-		case t.Kind == Set:
+		case t.Attr != name:
+		case t.IsSet():
 			f.Type = TypeStrings
 			return f
-		default:
+		case t.Kind.Number:
 			f.Type = TypeNumber
 			return f
 		}
@@ -592,18 +587,7 @@ func (k *KeyTemplate) BuildTyped(get func(name string) value.Value) (value.Value
 
 // Scalar is how a value stands inside a key: the text of a string or number,
 // "true" or "false"; "" for anything else.
-func Scalar(v value.Value) string {
-	switch v.Kind() {
-	case value.String, value.Number:
-		return v.Text()
-	case value.Bool:
-		if v.Bool() {
-			return "true"
-		}
-		return "false"
-	}
-	return ""
-}
+func Scalar(v value.Value) string { return value.Scalar(v) }
 
 // Holds reports whether all tests hold for the row.
 func Holds(tests []Test, row value.Item) bool {

@@ -43,7 +43,7 @@ func (p *printer) model(m *Model) {
 		p.entity(e)
 	}
 	for _, t := range m.Tallies {
-		p.line("tally %s %s %s.%s round=%d max=%d hidden=%v", t.Name, t.Kind, t.Target.Name, t.Attr, t.Round, t.Max, t.Hidden)
+		p.line("tally %s %s %s.%s round=%d max=%d hidden=%v", t.Name, t.Kind.Keyword, t.Target.Name, t.Attr, t.Round, t.Max, t.Hidden)
 		for _, s := range t.Sources {
 			p.line("  of %s %s where%s to %s", s.Entity.Name, field(s.Field), tests(s.Where), assigns(s.To))
 		}

@@ -1,5 +1,7 @@
 package model
 
+import "weir/internal/aggregate"
+
 // shapes are the keys of the language: of each kind of map with fixed keys, all
 // that it may have. The definitions of models/schema.json are the same ones.
 var shapes = map[string][]string{
@@ -10,7 +12,7 @@ var shapes = map[string][]string{
 	"attribute":      {"type", "required", "default", "enum", "min", "max", "hidden", "legacy", "after", "else", "by", "forward", "from", "plus"},
 	"once":           {"of", "key", "set"},
 	"supersede":      {"where", "row", "append"},
-	"tally":          {"count", "sum", "mean", "distinct", "set", "where", "to", "round", "max", "hidden"},
+	"tally":          append(keywords(), "where", "to", "round", "max", "hidden"),
 	"row rule":       {"row", "keep", "each", "where", "set"},
 	"each":           {"of", "by"},
 	"steps":          {"steps"},
@@ -32,8 +34,13 @@ var kinds = []struct {
 	read  func(*deriveDecl, fields)
 }{
 	{"row rule", []string{"row"}, readRow},
-	{"tally", []string{"count", "sum", "mean", "distinct", "set"}, readTally},
+	{"tally", keywords(), readTally},
 	{"steps", []string{"steps"}, readSteps},
+}
+
+// keywords are those of the aggregates that a tally can be.
+func keywords() []string {
+	return names(aggregate.All, func(a *aggregate.Aggregate) string { return a.Keyword })
 }
 
 // The words that a value must be one of.

@@ -71,7 +71,8 @@ type Effects struct {
 	Tells   []Tell
 	Faults  []Fault
 
-	had []Fault // of the old image
+	had  []Fault      // of the old image
+	adds []value.Attr // room for what one row adds
 }
 
 // Empty reports whether the change asks for nothing.

@@ -262,7 +262,7 @@ func sameWritten(e *model.Entity, a, b value.Item) bool {
 // Publishes reports whether rows of the entity show a tally.
 func Publishes(e *model.Entity) bool {
 	for _, t := range e.Values {
-		if !t.Hidden && t.Kind != model.Set {
+		if t.Shows() {
 			return true
 		}
 	}

@@ -35,7 +35,6 @@ type Node struct {
 // a few; a leaf over its limits is split when something is written to it, and
 // sixteen of them become one when together they are small.
 const (
-	MaxMember   = 1 << 10 // bytes of a member
 	leafMembers = 64
 	leafBytes   = 2 << 10 // of its members
 	fewMembers  = leafMembers / 2

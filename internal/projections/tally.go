@@ -10,11 +10,8 @@ import (
 	"weir/internal/value"
 )
 
-var one, minusOne = value.OfInt(1), value.OfInt(-1)
-
-// foldTallies: a row contributes 1 to a count, its number to a sum, both to a
-// mean, and 1 to the count of its value for a distinct or a set. A count of a field
-// goes by the same rule as a mean of it: a row without a number there is not counted.
+// foldTallies: a row contributes to the accumulators of each target what the tally's
+// aggregate says (package aggregate), and takes it back when it goes.
 func foldTallies(c *Change, e *Effects) {
 	start := len(e.Adds)
 	if c.Is != nil {
@@ -46,61 +43,22 @@ func contribute(e *Effects, src *model.Source, row value.Item, take bool) {
 	if !ok || !e.reachable(t.Name, t.Target.Table, key, take) {
 		return
 	}
-	add := Add{Target: store.Ref{Table: t.Target.Table.Name, Key: key}, Entity: t.Target, Amount: one}
-	if take {
-		add.Amount = minusOne
-	}
-	switch t.Kind {
-	case model.Count:
-		if src.Field != nil && amount.Kind() != value.Number {
-			e.unfit(t.Name, src.Field, amount, "a number", take)
-			return
-		}
-		add.Field = book.Sum(t.Attr)
-	case model.Distinct:
-		text, ok := e.member(t, src, amount, take)
-		if !ok {
-			return
-		}
-		add.Field = book.Value(t.Attr, text)
-	case model.Set:
-		text, ok := e.member(t, src, amount, take)
-		if !ok || !t.Target.Takes(key) {
-			return
-		}
-		add.Field = book.Value(t.Attr, text)
-	case model.Mean, model.Sum:
-		if amount.Kind() != value.Number {
-			e.unfit(t.Name, src.Field, amount, "a number", take)
-			return
-		}
-		if t.Kind == model.Mean {
-			add.Field = book.Rows(t.Attr)
-			e.Adds = append(e.Adds, add)
-		}
-		if take {
-			amount = value.Negate(amount)
-		}
-		for _, part := range book.Split(t.Attr, amount) {
-			add.Field, add.Amount = part.Name, part.Value
-			e.Adds = append(e.Adds, add)
-		}
+	adds, unfit := t.Kind.Adds(e.adds[:0], t.Attr, amount)
+	if e.adds = adds; unfit != "" {
+		e.unfit(t.Name, src.Field, amount, unfit, take)
 		return
 	}
-	e.Adds = append(e.Adds, add)
-}
-
-// member is a value as a set or a distinct counts it.
-func (e *Effects) member(t *model.Tally, src *model.Source, v value.Value, old bool) (text string, ok bool) {
-	switch text = model.Scalar(v); {
-	case text == "":
-		e.unfit(t.Name, src.Field, v, "a string or a number", old)
-		return "", false
-	case len(text) > MaxMember:
-		e.unfit(t.Name, src.Field, v, fmt.Sprintf("a member of at most %d bytes", MaxMember), old)
-		return "", false
+	if t.IsSet() && !t.Target.Takes(key) {
+		return
 	}
-	return text, true
+	for _, a := range adds {
+		if take {
+			a.Value = value.Negate(a.Value)
+		}
+		e.Adds = append(e.Adds, Add{
+			Target: store.Ref{Table: t.Target.Table.Name, Key: key}, Entity: t.Target, Field: a.Name, Amount: a.Value,
+		})
+	}
 }
 
 // unfit notes that a field's value is not what a derivation needs.
@@ -196,54 +154,14 @@ func SaidUnshown(ledger value.Item) (id, why string) {
 // in which nothing was ever counted.
 func Published(e *model.Entity, b value.Item) (out []value.Attr, cannot []Unshown) {
 	for _, t := range e.Values {
-		if t.Hidden || t.Kind == model.Set {
+		if !t.Shows() {
 			continue
 		}
-		v, err := publish(t, b)
+		v, err := t.Kind.Shown(t.Attr, t.Round, b)
 		if err != nil {
 			cannot = append(cannot, Unshown{t, err})
 		}
 		out = append(out, value.Attr{Name: t.Attr, Value: v})
 	}
 	return out, cannot
-}
-
-func publish(t *model.Tally, b value.Item) (value.Value, error) {
-	switch t.Kind {
-	case model.Distinct:
-		return value.OfInt(int64(len(DistinctValues(t, b)))), nil
-	case model.Mean, model.Sum:
-		return total(t, b)
-	}
-	if v := b.Get(book.Sum(t.Attr)); !v.IsMissing() {
-		return v, nil
-	}
-	return value.OfInt(0), nil
-}
-
-// total is what a ledger's sum comes to, or the mean of it, Missing for that of nothing.
-func total(t *model.Tally, b value.Item) (value.Value, error) {
-	sum, err := book.Total(t.Attr, b)
-	switch rows := b.Get(book.Rows(t.Attr)); {
-	case err != nil:
-		return value.Value{}, err
-	case t.Kind == model.Sum:
-		return sum.Number()
-	case rows.Kind() != value.Number || rows.Sign() == 0:
-		return value.Value{}, nil
-	default:
-		return sum.Mean(rows, t.Round)
-	}
-}
-
-// DistinctValues are the values that at least one row holds, in order.
-func DistinctValues(t *model.Tally, b value.Item) []string {
-	var out []string
-	names := book.Values(t.Attr)
-	for _, a := range b {
-		if len(a.Name) > len(names) && a.Name[:len(names)] == names && a.Value.Sign() > 0 {
-			out = append(out, a.Name[len(names):])
-		}
-	}
-	return out
 }

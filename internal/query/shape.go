@@ -30,8 +30,8 @@ func newShape(e *model.Entity, sparse bool) shape {
 	}
 	for _, t := range e.Values {
 		switch {
-		case sparse || t.Hidden || t.Kind == model.Mean || t.Kind == model.Set:
-		case t.Kind == model.Sum:
+		case sparse || t.Hidden || t.Kind.Empty.IsMissing():
+		case t.Kind.Exact:
 			s.sums = append(s.sums, t.Attr)
 		default:
 			s.zeros = append(s.zeros, t.Attr)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"weir/internal/aggregate"
 	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
@@ -221,7 +222,7 @@ func (a *app) put(e *model.Entity, row value.Item, isNew bool) {
 // listed reports whether rows of an entity are kept in lists, or followed by rows that
 // are.
 func listed(e *model.Entity) bool {
-	set := func(s *model.Source) bool { return s.Tally.Kind == model.Set || s.Tally.Kind == model.Distinct }
+	set := func(s *model.Source) bool { return s.Tally.Kind.Of == aggregate.Scalars }
 	follows := func(r *model.RowRule) bool {
 		return slices.ContainsFunc(r.Fields, func(f model.Assign) bool { return f.Expr.Follow != nil })
 	}
@@ -660,8 +661,8 @@ func (a *app) cover(dd *deed) {
 
 func (a *app) met(e *model.Entity, op string, row value.Item) {
 	for _, s := range e.Sources {
-		a.counted[string(s.Tally.Kind)+" "+op]++
-		if v := s.Tally.Kind; s.Field != nil && (v == model.Sum || v == model.Mean) && s.Field.Get(row).Kind() == value.Number && s.Field.Get(row).Sign() < 0 {
+		a.counted[s.Tally.Kind.Keyword+" "+op]++
+		if v := s.Tally.Kind; s.Field != nil && (v == aggregate.Sum || v == aggregate.Mean) && s.Field.Get(row).Kind() == value.Number && s.Field.Get(row).Sign() < 0 {
 			a.counted["negative deltas"]++
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"weir/internal/aggregate"
 	"weir/internal/book"
 	"weir/internal/model"
 	"weir/internal/runner"
@@ -304,11 +305,11 @@ func (t *truth) tally(all map[string]*sums, s *model.Source, row value.Item) {
 		all[name] = to
 	}
 	switch s.Tally.Kind {
-	case model.Count:
+	case aggregate.Count:
 		if s.Field != nil && v.Kind() != value.Number {
 			return
 		}
-	case model.Sum, model.Mean:
+	case aggregate.Sum, aggregate.Mean:
 		if v.Kind() != value.Number {
 			return
 		}
@@ -316,9 +317,9 @@ func (t *truth) tally(all map[string]*sums, s *model.Source, row value.Item) {
 			to.sum[s.Tally] = new(big.Rat)
 		}
 		to.sum[s.Tally].Add(to.sum[s.Tally], rat(v))
-	case model.Distinct, model.Set:
+	case aggregate.Distinct, aggregate.Set:
 		text := model.Scalar(v)
-		if text == "" || len(text) > 1024 || s.Tally.Kind == model.Set && !s.Tally.Target.Takes(key) {
+		if text == "" || len(text) > 1024 || s.Tally.Kind == aggregate.Set && !s.Tally.Target.Takes(key) {
 			return
 		}
 		if to.values[s.Tally] == nil {
@@ -347,15 +348,15 @@ func shown(e *model.Entity, s *sums) (out []value.Attr, well bool) {
 	for _, t := range e.Values {
 		v := value.Value{}
 		switch {
-		case t.Hidden || t.Kind == model.Set:
+		case t.Hidden || t.Kind == aggregate.Set:
 			continue
-		case t.Kind == model.Count:
+		case t.Kind == aggregate.Count:
 			v = value.OfInt(s.rows[t])
-		case t.Kind == model.Distinct:
+		case t.Kind == aggregate.Distinct:
 			v = value.OfInt(int64(len(s.values[t])))
-		case t.Kind == model.Sum && s.sum[t] == nil:
+		case t.Kind == aggregate.Sum && s.sum[t] == nil:
 			v = value.OfInt(0)
-		case t.Kind == model.Sum:
+		case t.Kind == aggregate.Sum:
 			v = number(s.sum[t], 60)
 			well = well && !v.IsMissing()
 		case s.rows[t] > 0:

@@ -136,8 +136,8 @@ func (w *world) spoilRow(t *table, e *model.Entity, k store.Key, row value.Item,
 	for _, y := range e.Values {
 		switch {
 		case y.Hidden:
-		case y.Kind != model.Set:
-			add(t.spoil(string(y.Kind), k, row.With(value.Attr{Name: y.Attr, Value: wrong})))
+		case !y.IsSet():
+			add(t.spoil(y.Kind.Keyword, k, row.With(value.Attr{Name: y.Attr, Value: wrong})))
 		case row.Has(y.Attr):
 			add(t.spoil("part of a set", k, nil))
 			v, _ := value.OfElements(row.Get(y.Attr).Kind(), row.Get(y.Attr).Elements()[1:])

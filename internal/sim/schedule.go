@@ -468,7 +468,7 @@ func (t *truth) long() {
 	}
 	for _, s := range t.members {
 		for tally, values := range s.values {
-			if tally.Kind == model.Set && len(values) > atOnce {
+			if tally.IsSet() && len(values) > atOnce {
 				t.counted["long set"]++
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"weir/internal/aggregate"
 	"weir/internal/book"
 	"weir/internal/model"
 	"weir/internal/projections"
@@ -50,35 +51,15 @@ func (w *Why) parts(c *projections.Change) []string {
 	return out
 }
 
-// added are the amounts for the accumulators behind the attribute, a sum's as one.
-func (w *Why) added(adds []projections.Add) (out []string) {
+// added are the amounts for the accumulators behind the attribute.
+func (w *Why) added(adds []projections.Add) []string {
 	var sums value.Item
 	for _, a := range adds {
-		if a.Entity != w.Entity || !projections.SameRow(a.Target, w.Target) {
-			continue
-		}
-		attr, _, sum := book.Band(a.Field)
-		values := book.Values(w.Attr)
-		switch {
-		case sum && attr == w.Attr:
-			sums = sums.With(value.Attr{Name: a.Field, Value: a.Amount})
-		case a.Field == book.Rows(w.Attr):
-			out = append(out, signed(plain(a.Amount))+" rows")
-		case strings.HasPrefix(a.Field, values):
-			out = append(out, signed(plain(a.Amount))+" "+strings.TrimPrefix(a.Field, values))
+		if a.Entity == w.Entity && projections.SameRow(a.Target, w.Target) {
+			sums = append(sums, value.Attr{Name: a.Field, Value: a.Amount})
 		}
 	}
-	if sum, err := book.Total(w.Attr, sums); err == nil && len(sums) > 0 {
-		out = append(out, signed(sum.String()))
-	}
-	return out
-}
-
-func signed(amount string) string {
-	if strings.HasPrefix(amount, "-") {
-		return amount
-	}
-	return "+" + amount
+	return aggregate.Explain(w.Attr, sums)
 }
 
 // made is a row of ours that is written or removed, as far as the attribute goes.

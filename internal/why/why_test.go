@@ -26,7 +26,7 @@ func derivedRows(m *model.Model, checks []systemtest.Check) map[string]map[strin
 		}
 		e := m.Queries[q].Steps[0].Entity
 		for _, t := range e.Values {
-			if t.Hidden || t.Kind == model.Set {
+			if !t.Shows() {
 				continue
 			}
 			for _, row := range c.Items {

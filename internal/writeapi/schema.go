@@ -240,7 +240,7 @@ func (e *entity) row() object {
 		props[a.Name] = s
 	}
 	for _, t := range e.Values {
-		if !t.Hidden && t.Kind != model.Set {
+		if t.Shows() {
 			props[t.Attr] = object{"type": "number", "readOnly": true}
 		}
 	}

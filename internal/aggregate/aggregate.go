@@ -1,0 +1,95 @@
+// Package aggregate has the functions that reduce source rows to one value of their
+// target row: count, sum, mean and distinct, and the set, whose members are spread over
+// rows of their own. Each stands whole in a file of its own: what a declaration of it
+// needs, what one source row adds to the target's ledger, what the ledger then shows, and
+// how people read it.
+//
+// A ledger holds accumulators, which are only ever added to. A row that is deleted adds
+// the negated amounts of what it added, so an aggregate must be a sum of what single rows
+// contribute, in any order. The names of accumulators are laid out in package book.
+package aggregate
+
+import (
+	"strings"
+
+	"weir/internal/book"
+	"weir/internal/value"
+)
+
+// Aggregate is one function. Its values are constants: compare them by identity.
+type Aggregate struct {
+	// Keyword names it in model files, messages and counters.
+	Keyword string
+	// Of is what the field of a source row must hold. With OfRows a declaration may leave
+	// the field out; then the rows themselves are what is reduced.
+	Of     Operand
+	OfRows bool
+	// Max, Round and Hidden say which options a declaration has. It must give max and
+	// round where there is such an option, and may be hidden.
+	Max, Round, Hidden bool
+
+	// Empty is what it shows of no rows, Missing for nothing.
+	Empty value.Value
+	// Number says that what it shows is a number that an index key or a sort can use.
+	Number bool
+	// Exact says that it can need more than the 38 digits of a number, and is not shown
+	// then.
+	Exact bool
+	// Totals says that the values of several target rows can be added up.
+	Totals bool
+
+	// Adds appends the accumulators that a source row adds to, and what it adds to each.
+	// v is the value of the row's field, Missing where rows are reduced. unfit says what
+	// the value must be instead, "" where it fits.
+	Adds func(to []value.Attr, attr string, v value.Value) (adds []value.Attr, unfit string)
+	// Shown is what a ledger comes to, with the decimals that the declaration asks for.
+	// nil: the rows of a set show it. The error says why no number can hold it.
+	Shown func(attr string, round int, ledger value.Item) (value.Value, error)
+}
+
+// Operand is what the field of a source row must hold.
+type Operand int
+
+// The operands.
+const (
+	Numbers Operand = iota
+	Scalars         // single values, told apart by their text
+)
+
+// All are the aggregates, in the order in which messages name them.
+var All = []*Aggregate{Count, Sum, Mean, Distinct, Set}
+
+// MaxMember is the longest text of a single value that is told apart, in bytes.
+const MaxMember = 1 << 10
+
+var one = value.OfInt(1)
+
+// Explain says what a change adds to the accumulators of an attribute, as people read
+// it: the digits of a sum together.
+func Explain(attr string, adds value.Item) (out []string) {
+	var sum value.Item
+	members := book.Values(attr)
+	for _, a := range adds {
+		of, _, isSum := book.Band(a.Name)
+		member, isMember := strings.CutPrefix(a.Name, members)
+		switch {
+		case isSum && of == attr:
+			sum = append(sum, a)
+		case a.Name == book.Rows(attr):
+			out = append(out, signed(a.Value.Text())+" rows")
+		case isMember:
+			out = append(out, signed(a.Value.Text())+" "+member)
+		}
+	}
+	if total, err := book.Total(attr, sum); err == nil && len(sum) > 0 {
+		out = append(out, signed(total.String()))
+	}
+	return out
+}
+
+func signed(amount string) string {
+	if strings.HasPrefix(amount, "-") {
+		return amount
+	}
+	return "+" + amount
+}

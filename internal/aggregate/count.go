@@ -1,0 +1,25 @@
+package aggregate
+
+import (
+	"weir/internal/book"
+	"weir/internal/value"
+)
+
+// Count is how many rows there are, or how many have a number in a field: the rows that
+// a mean of that field is of.
+var Count = &Aggregate{
+	Keyword: "count", Of: Numbers, OfRows: true,
+	Empty: value.OfInt(0), Number: true, Totals: true,
+	Adds: func(to []value.Attr, attr string, v value.Value) ([]value.Attr, string) {
+		if !v.IsMissing() && v.Kind() != value.Number {
+			return to, "a number"
+		}
+		return append(to, value.Attr{Name: book.Sum(attr), Value: one}), ""
+	},
+	Shown: func(attr string, _ int, ledger value.Item) (value.Value, error) {
+		if n := ledger.Get(book.Sum(attr)); !n.IsMissing() {
+			return n, nil
+		}
+		return value.OfInt(0), nil
+	},
+}

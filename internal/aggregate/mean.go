@@ -1,0 +1,29 @@
+package aggregate
+
+import (
+	"weir/internal/book"
+	"weir/internal/value"
+)
+
+// Mean is the mean of a field, rounded half away from zero. Of no rows there is none.
+var Mean = &Aggregate{
+	Keyword: "mean", Of: Numbers, Round: true,
+	Number: true, Exact: true,
+	Adds: func(to []value.Attr, attr string, v value.Value) ([]value.Attr, string) {
+		if v.Kind() != value.Number {
+			return to, "a number"
+		}
+		return addNumber(append(to, value.Attr{Name: book.Rows(attr), Value: one}), attr, v)
+	},
+	Shown: func(attr string, round int, ledger value.Item) (value.Value, error) {
+		sum, err := book.Total(attr, ledger)
+		switch rows := ledger.Get(book.Rows(attr)); {
+		case err != nil:
+			return value.Value{}, err
+		case rows.Kind() != value.Number || rows.Sign() == 0:
+			return value.Value{}, nil
+		default:
+			return sum.Mean(rows, round)
+		}
+	},
+}

@@ -1,0 +1,27 @@
+package aggregate
+
+import (
+	"weir/internal/book"
+	"weir/internal/value"
+)
+
+// Sum is the exact sum of a field.
+var Sum = &Aggregate{
+	Keyword: "sum", Of: Numbers,
+	Empty: value.OfInt(0), Number: true, Exact: true, Totals: true,
+	Adds: addNumber,
+	Shown: func(attr string, _ int, ledger value.Item) (value.Value, error) {
+		sum, err := book.Total(attr, ledger)
+		if err != nil {
+			return value.Value{}, err
+		}
+		return sum.Number()
+	},
+}
+
+func addNumber(to []value.Attr, attr string, v value.Value) ([]value.Attr, string) {
+	if v.Kind() != value.Number {
+		return to, "a number"
+	}
+	return append(to, book.Split(attr, v)...), ""
+}
