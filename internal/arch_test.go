@@ -232,3 +232,40 @@ func TestNoCodeKnowsAModel(t *testing.T) {
 		})
 	}
 }
+
+// TestContractsAreWhole: what a store or an index can do is declared in its contract.
+// Code that asked a value for methods that the contract does not name would go on without
+// them, and nothing would say so, where a wrapper does not pass them on.
+func TestContractsAreWhole(t *testing.T) {
+	contracts := []string{"weir/internal/store", "weir/internal/search"}
+	for _, f := range sources(t) {
+		if f.dir == "internal/search/embedded" {
+			continue // asks what Bleve's segments can do
+		}
+		names := map[string]bool{} // of the contracts' packages and the drivers'
+		f.imports(func(path, name string) {
+			for _, c := range contracts {
+				names[name] = names[name] || path == c || strings.HasPrefix(path, c+"/")
+			}
+		})
+		ast.Inspect(f.File, func(n ast.Node) bool {
+			a, ok := n.(*ast.TypeAssertExpr)
+			if !ok || a.Type == nil {
+				return true
+			}
+			to := a.Type
+			if p, ok := to.(*ast.StarExpr); ok {
+				to = p.X
+			}
+			switch x := to.(type) {
+			case *ast.InterfaceType:
+				t.Errorf("%s/%s asserts an interface without a name; declare its methods where the value's are", f.dir, f.name)
+			case *ast.SelectorExpr:
+				if pkg, ok := x.X.(*ast.Ident); ok && names[pkg.Name] && !strings.HasPrefix(f.dir, "scripts/") {
+					t.Errorf("%s/%s asserts %s.%s; what a store or an index can do belongs to its contract", f.dir, f.name, pkg.Name, x.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
+}

@@ -243,10 +243,6 @@ func (w *world) gone(shard string) bool {
 	return w.forgetful.Load() && (i < 0 || shards[i].Closed)
 }
 
-func (p *process) Horizon(ctx context.Context, table, shard string) (events.Position, error) {
-	return p.world.db.Horizon(ctx, table, shard)
-}
-
 func item(pairs ...string) value.Item {
 	var attrs []value.Attr
 	for i := 0; i < len(pairs); i += 2 {
@@ -805,7 +801,7 @@ func TestSlowSinkLosesNothing(t *testing.T) {
 func (w *world) readAll() {
 	w.Helper()
 	deadline := time.Now().Add(time.Minute)
-	for given := w.db.Given(); w.db.Tip().Compare(given) < 0; {
+	for given := w.db.Tip().Given; w.db.Tip().Seen.Compare(given) < 0; {
 		time.Sleep(time.Millisecond)
 	}
 	for shard, at := range w.ends() {

@@ -97,14 +97,11 @@ func (h *holding) fill(ctx context.Context) {
 
 // more is the store's notice that the stream has grown, nil where it gives none.
 func (h *holding) more() <-chan struct{} {
-	if n, ok := h.run.Store.(interface {
-		Changed(table string) (<-chan struct{}, error)
-	}); ok {
-		if c, err := n.Changed(h.table); err == nil {
-			return c
-		}
+	c, err := h.run.Store.Changed(h.table)
+	if err != nil {
+		return nil // Read says it
 	}
-	return nil
+	return c
 }
 
 // pageRecords is as many as a page of DynamoDB Streams has.
@@ -161,7 +158,7 @@ func (h *holding) isGone() bool {
 // resumeBehindGap says what is missing, then goes on at the oldest record there is.
 // Where nothing was ever read there is nothing to miss.
 func (h *holding) resumeBehindGap(ctx context.Context, after events.Position) (int, error) {
-	oldest, err := h.oldest(ctx)
+	oldest, err := h.run.Store.Horizon(ctx, h.table, h.shard)
 	if err != nil {
 		return 0, err
 	}
@@ -197,17 +194,6 @@ func (h *holding) still(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	return beat(ctx, h.run.Store, h.lease(h.place), h.tenure)
-}
-
-// oldest is the position behind which the stream still has everything: DynamoDB
-// takes none for that, others say which.
-func (h *holding) oldest(ctx context.Context) (events.Position, error) {
-	if s, ok := h.run.Store.(interface {
-		Horizon(ctx context.Context, table, shard string) (events.Position, error)
-	}); ok {
-		return s.Horizon(ctx, h.table, h.shard)
-	}
-	return events.Position{}, nil
 }
 
 // lost gives up a shard that went away before its end was read.

@@ -477,13 +477,9 @@ func (r *Reader) Changed(string) (<-chan struct{}, error) {
 	return r.changed, nil
 }
 
-// Lag is how long nothing must come before a stream counts as read.
-func (r *Reader) Lag() time.Duration {
-	lag := 3 * r.opts.Poll
-	if l, ok := r.run.Store.(interface{ Lag() time.Duration }); ok {
-		lag += l.Lag()
-	}
-	return lag
+// Tip has the lag of the store and that of reading it.
+func (r *Reader) Tip() store.Tip {
+	return store.Tip{Lag: 3*r.opts.Poll + r.run.Store.Tip().Lag}
 }
 
 // spoolDir is where a shard's spool is. Names of tables are no paths.

@@ -20,23 +20,11 @@ import (
 //	stream|MODEL  s TABLE  l labels, each the moment a stream was switched on, the latest last
 const labelsAttr = "l"
 
-// renamer is a store whose tables' streams may be switched off and on.
-type renamer interface {
-	// Streams are the labels of those streams of a table that can be read, the latest
-	// last; each sorts behind those before it. From then on those in met are among them,
-	// as long as they can be read.
-	Streams(ctx context.Context, table string, met ...string) (labels []string, err error)
-}
-
 // sameStream names a gap when a table has another stream than it had. A crash before
 // the labels are kept names the same gap again, which changes nothing. Where others
 // keep labels at the same time, the next list sees them.
 func (r *Reader) sameStream(ctx context.Context, table string) error {
-	s, ok := r.run.Store.(renamer)
-	if !ok {
-		return nil
-	}
-	labels, err := s.Streams(ctx, table)
+	labels, err := r.run.Store.Streams(ctx, table)
 	if err != nil || slices.Equal(labels, r.streams[table]) {
 		return err
 	}
@@ -48,7 +36,7 @@ func (r *Reader) sameStream(ctx context.Context, table string) error {
 	kept := rows[0].Get(labelsAttr)
 	met := strings.Fields(kept.Text())
 	if r.streams[table] == nil {
-		if labels, err = s.Streams(ctx, table, met...); err != nil {
+		if labels, err = r.run.Store.Streams(ctx, table, met...); err != nil {
 			return err
 		}
 	}

@@ -278,12 +278,8 @@ func (m *mending) became(t *thing, done, differs bool, err error) error {
 	return nil
 }
 
-// tip is a position that everything visible has passed, where the store has one.
-func (m *mending) tip() {
-	if s, ok := m.Runner.Store.(interface{ Tip() events.Position }); ok {
-		m.floor = s.Tip()
-	}
-}
+// tip is a position that everything visible has passed, zero where the store has none.
+func (m *mending) tip() { m.floor = m.Runner.Store.Tip().Seen }
 
 // counts puts right what is recounted: notes, recounts, waits, writes.
 func (m *mending) counts(ctx context.Context, things []*thing) error {

@@ -24,7 +24,7 @@ import (
 type Follower struct {
 	Runner *Runner
 	// Source is where streams are read; nil is the runner's store.
-	Source Source
+	Source store.Source
 	// Stop, when closed, ends following behind the batch that is being applied.
 	Stop <-chan struct{}
 	// Prompt has changes of rows applied as soon as they are there. Without it, who
@@ -172,7 +172,7 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 		c.gathers, c.beside, c.pace = harvestDocuments, true, paces[GroupRows]
 		defer c.applied()
 	}
-	lag, active := lagOf(c.source()), time.Now()
+	lag, active := c.source().Tip().Lag, time.Now()
 	arrived := arrival(c.source())
 	patience := time.Second
 	if lag > 0 {
@@ -240,45 +240,23 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// changes is the store's notice that one of the model's streams has grown, for a
-// store that gives one; others are looked at each second.
+// changes are the source's notices that one of the model's streams has grown. Those of a
+// source that gives none are never ready: its streams are looked at each second.
 func (f *Follower) changes() []<-chan struct{} {
-	n, ok := f.source().(interface {
-		Changed(table string) (<-chan struct{}, error)
-	})
-	if !ok {
-		return nil
-	}
 	var out []<-chan struct{}
 	for _, t := range f.Runner.Model.AllTables() {
-		if c, err := n.Changed(t.Name); err == nil {
+		if c, err := f.source().Changed(t.Name); err == nil {
 			out = append(out, c)
 		}
 	}
 	return out
 }
 
-// lagOf is how long after a write its record may be missing from the stream: a
-// stream counts as read when nothing came for that long.
-func lagOf(s Source) time.Duration {
-	if l, ok := s.(interface{ Lag() time.Duration }); ok {
-		return l.Lag()
-	}
-	return 0
-}
-
 // arrival returns what reports whether everything that was acknowledged when it was
-// first asked is in the streams, for a store that says so; for others see lagOf.
-func arrival(s Source) func() bool {
-	order, ok := s.(interface {
-		Given() events.Position
-		Tip() events.Position
-	})
-	if !ok {
-		return func() bool { return true }
-	}
-	given := sync.OnceValue(order.Given)
-	return func() bool { return order.Tip().Compare(given()) >= 0 }
+// first asked is in the streams, but for the source's lag.
+func arrival(s store.Source) func() bool {
+	given := sync.OnceValue(func() events.Position { return s.Tip().Given })
+	return func() bool { return s.Tip().Seen.Compare(given()) >= 0 }
 }
 
 // idle waits until something may have changed, until closes, or the context ends.

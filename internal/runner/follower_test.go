@@ -128,7 +128,7 @@ type behind struct {
 	asks int
 }
 
-func (b *behind) Tip() events.Position { return b.tip }
+func (b *behind) Tip() store.Tip { return store.Tip{Seen: b.tip, Given: b.Store.Tip().Given} }
 
 // Read shows what is late when each shard was read.
 func (b *behind) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
@@ -137,7 +137,7 @@ func (b *behind) Read(ctx context.Context, table, shard string, after events.Pos
 		return store.Records{}, err
 	}
 	if b.asks++; b.asks > len(shards) {
-		b.tip = b.Given()
+		b.tip = b.Tip().Given
 	}
 	page, err := b.Store.Read(ctx, table, shard, after, limit)
 	page.Records = slices.DeleteFunc(page.Records, func(r events.Record) bool { return r.Position.Compare(b.tip) > 0 })

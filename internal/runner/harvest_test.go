@@ -64,7 +64,7 @@ func (s *searching) album(n int, title string) {
 func (s *searching) catchUp() error { return s.catchUpFrom(nil, s.index) }
 
 // catchUpFrom catches up from a source, or the store; without an index with rows only.
-func (s *searching) catchUpFrom(source runner.Source, ix search.Index) error {
+func (s *searching) catchUpFrom(source store.Source, ix search.Index) error {
 	r := s.runner(nil)
 	r.Store, r.Index = untrimmed{s.store}, ix
 	done := make(chan struct{})
@@ -148,7 +148,7 @@ func TestCatchUpBroken(t *testing.T) {
 
 // counted counts the records that are read of a source.
 type counted struct {
-	runner.Source
+	store.Source
 	records atomic.Int64
 }
 

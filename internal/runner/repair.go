@@ -50,7 +50,7 @@ var ErrLag = errors.New("nobody can tell when all that was written is in the str
 // called, or that is given up for lost; somebody has to be applying. The error is
 // ErrLag for a store that cannot say that.
 func (r *Runner) Passed(ctx context.Context) error {
-	if lagOf(r.Store) > 0 {
+	if r.Store.Tip().Lag > 0 {
 		return ErrLag
 	}
 	tables, err := r.Tables(ctx)

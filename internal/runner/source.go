@@ -11,17 +11,10 @@ import (
 	"weir/internal/value"
 )
 
-// Source is where a Follower reads streams: the store itself, or a reader that
-// shares shards with other processes. The methods are the store's.
-type Source interface {
-	Shards(ctx context.Context, table string) ([]store.Shard, error)
-	Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error)
-	Trim(ctx context.Context, table, shard string, upTo events.Position) error
-}
-
-// Shared is a Source whose shards belong to one process at a time.
+// Shared is a Source whose shards belong to one process at a time. Any other Source is
+// read whole, by one Follower.
 type Shared interface {
-	Source
+	store.Source
 	// Tenure is the number of our present hold on a shard, 0 where it is not ours.
 	// Each hold, whoever has it, has a greater number than those before.
 	Tenure(table, shard string) int64
@@ -37,7 +30,7 @@ const (
 	doneAttr   = "d" // the shard is applied to its end
 )
 
-func (f *Follower) source() Source {
+func (f *Follower) source() store.Source {
 	if f.Source != nil {
 		return f.Source
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"weir/internal/book"
 	"weir/internal/events"
@@ -20,6 +21,10 @@ var (
 	errPart      = errors.New("some of it was not processed")
 	errDown      = errors.New("the service is not available")
 )
+
+// sent is the context of a call that is on its way: it happens, even when its caller has
+// given up meanwhile.
+var sent = context.Background()
 
 // link is a fiber's way to the store, or that of whichever fiber of a process is
 // running. Before and after each call others may go on, and on the way everything may
@@ -110,27 +115,27 @@ func (l *link) tells(ws []store.Write) {
 }
 
 // Get reads rows, not all at the same time.
-func (l *link) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
+func (l *link) Get(_ context.Context, refs []store.Ref) ([]value.Item, error) {
 	l.call("get", refNames(refs)...)
 	defer l.read()
 	if l.might(Throttle, 0.3) {
 		return nil, errThrottled
 	}
 	if len(refs) < 2 || !l.turn(0.2) {
-		return l.base.Get(ctx, refs)
+		return l.base.Get(sent, refs)
 	}
 	at := l.sched.n(len(refs))
-	first, err := l.base.Get(ctx, refs[:at])
+	first, err := l.base.Get(sent, refs[:at])
 	if err != nil {
 		return nil, err
 	}
 	l.amid("get on")
-	rest, err := l.base.Get(ctx, refs[at:])
+	rest, err := l.base.Get(sent, refs[at:])
 	return append(first, rest...), err
 }
 
 // Query reads a page, which may be short of what was asked for.
-func (l *link) Query(ctx context.Context, q store.Query) (store.Page, error) {
+func (l *link) Query(_ context.Context, q store.Query) (store.Page, error) {
 	l.call("query", q.Table, q.Partition.Text())
 	defer l.read()
 	if l.might(Throttle, 0.3) {
@@ -141,11 +146,11 @@ func (l *link) Query(ctx context.Context, q store.Query) (store.Page, error) {
 			q.Limit = short
 		}
 	}
-	return l.base.Query(ctx, q)
+	return l.base.Query(sent, q)
 }
 
 // Write does writes, some of them before others, in any order between rows.
-func (l *link) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+func (l *link) Write(_ context.Context, ws []store.Write) ([]store.Outcome, error) {
 	if isPosition(ws) && l.n.reader != nil && l.might(TwoWorkers, 0.5) {
 		l.n.stall()
 	}
@@ -171,7 +176,7 @@ func (l *link) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, er
 		if n > 0 && l.turn(0.05) {
 			l.amid("write on")
 		}
-		one, err := l.base.Write(ctx, ws[i:i+1])
+		one, err := l.base.Write(sent, ws[i:i+1])
 		if err != nil {
 			return nil, err
 		}
@@ -213,7 +218,7 @@ func (l *link) orderOf(ws []store.Write) []int {
 }
 
 // Transact does all or nothing.
-func (l *link) Transact(ctx context.Context, ws []store.Write) error {
+func (l *link) Transact(_ context.Context, ws []store.Write) error {
 	l.call("transact", writeNames(ws)...)
 	if l.might(Conflict, 5) {
 		return store.ErrConflict
@@ -222,7 +227,7 @@ func (l *link) Transact(ctx context.Context, ws []store.Write) error {
 		return errThrottled
 	}
 	l.before()
-	err := l.base.Transact(ctx, ws)
+	err := l.base.Transact(sent, ws)
 	if l.cut(1); err != nil {
 		return err
 	}
@@ -231,13 +236,13 @@ func (l *link) Transact(ctx context.Context, ws []store.Write) error {
 }
 
 // Shards lists shards; those that do not descend from each other in any order.
-func (l *link) Shards(ctx context.Context, table string) ([]store.Shard, error) {
+func (l *link) Shards(_ context.Context, table string) ([]store.Shard, error) {
 	l.call("shards", table)
 	defer l.read()
 	if l.might(Throttle, 0.3) {
 		return nil, errThrottled
 	}
-	out, err := l.base.Shards(ctx, table)
+	out, err := l.base.Shards(sent, table)
 	if err == nil && l.turn(0.5) {
 		out = l.shuffled(out)
 	}
@@ -263,7 +268,7 @@ func (l *link) shuffled(in []store.Shard) (out []store.Shard) {
 }
 
 // Read reads a page of a shard, of any length.
-func (l *link) Read(ctx context.Context, table, id string, after events.Position, limit int) (store.Records, error) {
+func (l *link) Read(_ context.Context, table, id string, after events.Position, limit int) (store.Records, error) {
 	l.call("read", table, id)
 	defer l.read()
 	l.fiber().began = l.base.writes
@@ -274,7 +279,7 @@ func (l *link) Read(ctx context.Context, table, id string, after events.Position
 	if l.turn(0.5) {
 		limit = min(limit, 1+l.sched.n(12))
 	}
-	out, err := l.base.Read(ctx, table, id, after, limit)
+	out, err := l.base.Read(sent, table, id, after, limit)
 	if n := len(out.Records); n > 0 {
 		l.base.tables[table].given(id, out.Records[n-1].Position)
 	}
@@ -282,16 +287,37 @@ func (l *link) Read(ctx context.Context, table, id string, after events.Position
 }
 
 // Trim says that nobody reads up to a position again.
-func (l *link) Trim(ctx context.Context, table, id string, upTo events.Position) error {
+func (l *link) Trim(_ context.Context, table, id string, upTo events.Position) error {
 	l.trim(l.fiber().name, table, id, upTo)
-	return l.base.Trim(ctx, table, id, upTo)
+	return l.base.Trim(sent, table, id, upTo)
+}
+
+// Horizon is the store's.
+func (l *link) Horizon(_ context.Context, table, id string) (events.Position, error) {
+	return l.base.Horizon(sent, table, id)
+}
+
+// Changed is the store's.
+func (l *link) Changed(table string) (<-chan struct{}, error) { return l.base.Changed(table) }
+
+// Tip is the store's.
+func (l *link) Tip() store.Tip { return l.base.Tip() }
+
+// Streams are the store's.
+func (l *link) Streams(_ context.Context, table string, met ...string) ([]string, error) {
+	return l.base.Streams(sent, table, met...)
+}
+
+// Sweep is the store's.
+func (l *link) Sweep(_ context.Context, now time.Time, limit int, only store.Cond) (int, error) {
+	return l.base.Sweep(sent, now, limit, only)
 }
 
 // Sync makes what was written durable.
-func (l *link) Sync(ctx context.Context) error {
+func (l *link) Sync(_ context.Context) error {
 	l.call("sync")
 	defer l.read()
-	return l.base.Sync(ctx)
+	return l.base.Sync(sent)
 }
 
 // Close does nothing: the store lives longer than who uses it.

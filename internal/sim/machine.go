@@ -669,6 +669,27 @@ func (a *atMachine) Trim(ctx context.Context, table, shard string, upTo events.P
 	return a.db.Trim(ctx, table, shard, upTo)
 }
 
+// Horizon is the store's.
+func (a *atMachine) Horizon(ctx context.Context, table, shard string) (events.Position, error) {
+	return a.db.Horizon(ctx, table, shard)
+}
+
+// Changed is nil: who follows is scheduled.
+func (a *atMachine) Changed(string) (<-chan struct{}, error) { return nil, nil }
+
+// Tip is the store's.
+func (a *atMachine) Tip() store.Tip { return a.db.Tip() }
+
+// Streams are the store's.
+func (a *atMachine) Streams(ctx context.Context, table string, met ...string) ([]string, error) {
+	return a.db.Streams(ctx, table, met...)
+}
+
+// Sweep is refused: the mirror would not see what it deletes.
+func (a *atMachine) Sweep(context.Context, time.Time, int, store.Cond) (int, error) {
+	return 0, errors.New("sim: nothing is swept here")
+}
+
 // Sync makes everything durable, or the process dies.
 func (a *atMachine) Sync(ctx context.Context) error {
 	a.call("sync")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"sync"
 	"time"
 
 	"weir/internal/events"
@@ -15,6 +16,8 @@ import (
 // memory is the simulated DynamoDB: rows, and streams whose shards split. It does
 // at once what it is asked; what goes wrong on the way to it is link's business.
 type memory struct {
+	mu     sync.Mutex // held by the methods of store.Store; a run has one goroutine at a time
+	closed bool
 	tables map[string]*table
 	names  []string
 	now    func() time.Time
@@ -115,8 +118,48 @@ func (m *memory) table(name string) (*table, error) {
 	return nil, fmt.Errorf("table %q: %w", name, store.ErrNoTable)
 }
 
+var _ store.Store = (*memory)(nil)
+
+// begin begins a call; the caller unlocks when err is nil.
+func (m *memory) begin(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		return store.ErrClosed
+	}
+	return nil
+}
+
+// enter is begin of a call that is about one table.
+func (m *memory) enter(ctx context.Context, name string) (*table, error) {
+	if err := m.begin(ctx); err != nil {
+		return nil, err
+	}
+	t, err := m.table(name)
+	if err != nil {
+		m.mu.Unlock()
+	}
+	return t, err
+}
+
+// has is all of a call that only finds out whether there is such a table.
+func (m *memory) has(ctx context.Context, name string) error {
+	_, err := m.enter(ctx, name)
+	if err == nil {
+		m.mu.Unlock()
+	}
+	return err
+}
+
 // Get reads rows.
-func (m *memory) Get(_ context.Context, refs []store.Ref) ([]value.Item, error) {
+func (m *memory) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
+	if err := m.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
 	out := make([]value.Item, len(refs))
 	for i, r := range refs {
 		t, err := m.table(r.Table)
@@ -195,10 +238,17 @@ func (m *memory) undone(then func()) {
 }
 
 // Write does each write.
-func (m *memory) Write(_ context.Context, ws []store.Write) ([]store.Outcome, error) {
+func (m *memory) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	if err := m.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
 	out := make([]store.Outcome, len(ws))
 	for i := range ws {
 		t, old, now, err := m.check(&ws[i])
+		if ws[i].Check {
+			err = fmt.Errorf("%w: a check outside a transaction", store.ErrRefused)
+		}
 		if err != nil {
 			out[i].Err = ws[i].Failed(err)
 		} else {
@@ -212,7 +262,11 @@ func (m *memory) Write(_ context.Context, ws []store.Write) ([]store.Outcome, er
 }
 
 // Transact does all or nothing.
-func (m *memory) Transact(_ context.Context, ws []store.Write) error {
+func (m *memory) Transact(ctx context.Context, ws []store.Write) error {
+	if err := m.begin(ctx); err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
 	if len(ws) > store.MaxTransact {
 		return fmt.Errorf("%w: %d writes in a transaction", store.ErrRefused, len(ws))
 	}
@@ -255,11 +309,12 @@ func (m *memory) expire(t *table, k store.Key) {
 }
 
 // Query reads a page.
-func (m *memory) Query(_ context.Context, q store.Query) (store.Page, error) {
-	t, err := m.table(q.Table)
+func (m *memory) Query(ctx context.Context, q store.Query) (store.Page, error) {
+	t, err := m.enter(ctx, q.Table)
 	if err != nil {
 		return store.Page{}, err
 	}
+	defer m.mu.Unlock()
 	if _, err := t.CheckQuery(&q); err != nil {
 		return store.Page{}, err
 	}
@@ -350,14 +405,35 @@ func within(v value.Value, r *store.Range) bool {
 	return (r.From.IsMissing() || value.Compare(v, r.From) >= 0) && (r.Below.IsMissing() || value.Compare(v, r.Below) < 0)
 }
 
+// Sweep removes nothing: the application's world has rows expire.
+func (m *memory) Sweep(ctx context.Context, _ time.Time, _ int, _ store.Cond) (int, error) {
+	if err := m.begin(ctx); err != nil {
+		return 0, err
+	}
+	m.mu.Unlock()
+	return 0, nil
+}
+
 // Sync makes everything durable.
-func (m *memory) Sync(context.Context) error {
-	m.undo, m.whole = m.undo[:0], m.whole[:0]
+func (m *memory) Sync(ctx context.Context) error {
+	if err := m.begin(ctx); err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
+	m.durable()
 	return nil
 }
 
+func (m *memory) durable() { m.undo, m.whole = m.undo[:0], m.whole[:0] }
+
 // Close makes everything durable.
-func (m *memory) Close() error { return m.Sync(context.Background()) }
+func (m *memory) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	m.durable()
+	return nil
+}
 
 // cut is a power cut: of what is not durable, some of the newest is lost.
 func (m *memory) cut(d *dice) (lost int) {

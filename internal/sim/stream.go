@@ -107,11 +107,12 @@ func (t *table) split(s *shard, d *dice) {
 }
 
 // Shards lists the shards, parents first.
-func (m *memory) Shards(_ context.Context, name string) (out []store.Shard, err error) {
-	t, err := m.table(name)
+func (m *memory) Shards(ctx context.Context, name string) (out []store.Shard, err error) {
+	t, err := m.enter(ctx, name)
 	if err != nil {
 		return nil, err
 	}
+	defer m.mu.Unlock()
 	for _, s := range t.shards {
 		if !s.gone {
 			out = append(out, s.Shard)
@@ -121,11 +122,12 @@ func (m *memory) Shards(_ context.Context, name string) (out []store.Shard, err 
 }
 
 // Read reads a page of a shard.
-func (m *memory) Read(_ context.Context, name, id string, after events.Position, limit int) (out store.Records, err error) {
-	t, err := m.table(name)
+func (m *memory) Read(ctx context.Context, name, id string, after events.Position, limit int) (out store.Records, err error) {
+	t, err := m.enter(ctx, name)
 	if err != nil {
 		return out, err
 	}
+	defer m.mu.Unlock()
 	i := slices.IndexFunc(t.shards, func(s *shard) bool { return s.ID == id && !s.gone })
 	if i < 0 {
 		return out, fmt.Errorf("shard %s of %s: %w", id, name, store.ErrNoTable)
@@ -144,20 +146,26 @@ func (m *memory) Read(_ context.Context, name, id string, after events.Position,
 }
 
 // Trim is only said; link has the stream forget.
-func (m *memory) Trim(context.Context, string, string, events.Position) error { return nil }
+func (m *memory) Trim(ctx context.Context, name, _ string, _ events.Position) error {
+	return m.has(ctx, name)
+}
 
-// Horizon is the position behind which a shard still has everything.
-func (m *memory) Horizon(_ context.Context, name, id string) (events.Position, error) {
-	t, err := m.table(name)
-	if err != nil {
-		return events.Position{}, err
-	}
-	for _, s := range t.shards {
-		if s.ID == id && s.trimmed > 0 {
-			return s.records[s.trimmed-1].Position, nil
-		}
-	}
-	return events.Position{}, nil
+// Horizon is the zero position, which Read takes for the oldest record.
+func (m *memory) Horizon(ctx context.Context, name, _ string) (events.Position, error) {
+	return events.Position{}, m.has(ctx, name)
+}
+
+// Changed is nil: who follows is scheduled.
+func (m *memory) Changed(name string) (<-chan struct{}, error) {
+	return nil, m.has(context.Background(), name)
+}
+
+// Tip has nothing: the streams have no order, and time is the schedule's.
+func (m *memory) Tip() store.Tip { return store.Tip{} }
+
+// Streams are none: no run switches a stream off.
+func (m *memory) Streams(ctx context.Context, name string, _ ...string) ([]string, error) {
+	return nil, m.has(ctx, name)
 }
 
 // given notes how far a shard was read.

@@ -1,34 +1,39 @@
-// Package store is where rows live: the contract that the embedded driver and
-// the DynamoDB driver both keep, defined by the suite in storetest.
+// Package store is where rows live: the contract that every driver keeps, in prose and
+// code here and as a suite in storetest. The embedded driver, the DynamoDB driver and the
+// store of the simulator pass the suite.
 //
 // The contract is as small as its users: conditional writes of one row, all-or-
 // nothing writes of a few, strong reads, key queries, and each table's stream.
 // It is the part of DynamoDB that exactly-once bookkeeping needs, without the
-// expression language.
+// expression language. A Store is all of it. There are no optional parts that a user
+// finds by a type assertion, so a wrapper that embeds a Store loses none.
 //
 // What every driver owes:
 //
 //   - Atomicity. One Write is atomic: its condition and effect, its index entries
-//     and its stream record happen together or not at all. A Transact is atomic as
-//     a whole, for who reads one row after the other too: having read one as it left
-//     it, he reads the others so, or newer. Two Writes of one Write call are not
-//     atomic together.
+//     and its stream record happen together or not at all. A Transact is atomic even
+//     across separate reads: a reader that sees one row's new value sees the others'
+//     new values, or later ones. Two Writes of one Write call are not atomic together.
 //   - Order. Writes of one call to one key happen in the order given; nothing is
 //     promised between keys. Each change of a row appears in its table's stream
 //     exactly once, and the changes of one row in the order they happened. A write
 //     that changes nothing leaves no stream record.
+//   - Arrival. An acknowledged change may be missing from its stream for a while. Tip
+//     says when it is there.
 //   - Durability. What was acknowledged survives a crash of the process and of the
 //     machine at the latest from the next Sync or Close on. Before, it may be lost,
 //     but only together with everything that was written after it, in any table: so
 //     what a reader of the stream writes back into the store is never there without
-//     what it came of, and lost positions may be given out again. Who takes what he
-//     read elsewhere, such as to an index or a caller, calls Sync first.
-//   - Unknown outcomes. An error that is none of this package's says nothing about
-//     whether the write happened. The caller sends it again: conditions make that
-//     safe.
+//     the record that caused it, and lost positions may be given out again. Call Sync
+//     before passing data read here to another system, such as an index or a caller.
+//   - Retry. An error that is none of this package's says nothing about whether the
+//     write happened. The caller sends it again: conditions make that safe. A driver
+//     itself sends a call again only where that changes nothing.
 //   - Ownership. Slices of writes, references, conditions and operations passed in
 //     belong to the driver until the call returns. Items and values never change,
 //     and so both sides may keep them and share their memory.
+//   - Errors. What the caller can act on wraps one of this package's errors, with the
+//     operation, table and key added once.
 //
 // Strings in keys are compared bytewise, numbers by value, binary bytewise.
 package store
@@ -274,10 +279,49 @@ type Records struct {
 	End     bool
 }
 
-// Store is what both drivers are. All methods may be called from many goroutines.
+// Tip is how far a store's streams have come at a moment. All that was acknowledged
+// before one Tip can be read when the Seen of a later one is not below its Given and
+// nothing more has come for its Lag. A store that numbers all changes in one order has
+// no Lag; one that does not, as DynamoDB, has zero positions and relies on Lag alone.
+type Tip struct {
+	// Seen has been passed by every change that can be read now, in any table, and
+	// every other change will be above it.
+	Seen events.Position
+	// Given is not below any change that was acknowledged by now.
+	Given events.Position
+	// Lag is how long after its acknowledgement a change may be missing from its stream.
+	Lag time.Duration
+}
+
+// Source is where streams are read: a Store, or a reader between a store and its
+// consumers. All methods may be called from many goroutines.
+type Source interface {
+	// Shards lists a table's shards, parents before children.
+	Shards(ctx context.Context, table string) ([]Shard, error)
+	// Read returns up to limit records of a shard with positions above after, in
+	// order. ErrTrimmed says that some above after are gone. The zero position is that
+	// before the first record, or, where Horizon answers zero, before the oldest one left.
+	Read(ctx context.Context, table, shard string, after events.Position, limit int) (Records, error)
+	// Trim says that nothing will read the shard's records up to the position again. The
+	// store may delete them, or keep them as long as it likes.
+	Trim(ctx context.Context, table, shard string, upTo events.Position) error
+	// Changed returns a channel that is closed when the table's stream has more to read,
+	// or the store is closed. Call it, then Read to the end, then wait: nothing is
+	// missed. A store that cannot tell returns nil, which is never ready: a caller looks
+	// again from time to time in any case.
+	Changed(table string) (<-chan struct{}, error)
+	// Tip tells how far the streams have come. It does no I/O.
+	Tip() Tip
+}
+
+// Store is what every driver is, whole: no user of a store asks what else it can do.
+// A driver that has nothing to say to a method answers with the zero value, as the
+// method says. All methods may be called from many goroutines. A call after Close, or
+// with a context that has ended, does nothing and answers ErrClosed or the context's error.
 type Store interface {
+	Source
 	// Get reads rows by key, strongly; the answer is as long as refs, nil where
-	// there is no row. A key that no row can have, for it is empty or too long, is
+	// there is no row. A key that no row can have, because it is empty or too long, is
 	// the key of no row: other writers' values lead to such keys.
 	Get(ctx context.Context, refs []Ref) ([]value.Item, error)
 	// Query reads a page. On the table itself the read is strong.
@@ -288,15 +332,25 @@ type Store interface {
 	// Transact does all or nothing; a key may occur once. The error wraps
 	// ErrCondition, ErrRefused or ErrConflict when nothing happened.
 	Transact(ctx context.Context, ws []Write) error
-	// Shards lists a table's shards, parents before children.
-	Shards(ctx context.Context, table string) ([]Shard, error)
-	// Read returns up to limit records of a shard with positions above after, in
-	// order. ErrTrimmed says that some above after are gone.
-	Read(ctx context.Context, table, shard string, after events.Position, limit int) (Records, error)
-	// Trim says that nobody will read the shard's records up to the position again.
-	Trim(ctx context.Context, table, shard string, upTo events.Position) error
+	// Horizon returns a position after which a shard still has all its records: what to
+	// Read after when all that is left is wanted. Below one that is not zero, Read
+	// answers ErrTrimmed. A store whose Read takes the zero position for the oldest
+	// record answers zero.
+	Horizon(ctx context.Context, table, shard string) (events.Position, error)
+	// Streams returns the labels of those streams of a table that can be read, the
+	// latest last; each sorts after those before it. What was written between two of
+	// them is in none. From this call on the labels in met are among them, for as long as
+	// those streams can be read. A store whose tables have one stream for ever returns
+	// none.
+	Streams(ctx context.Context, table string, met ...string) (labels []string, err error)
+	// Sweep deletes up to limit rows whose TTL had expired at now and for which the
+	// condition holds, and returns how many; their stream records say Expired. Each is
+	// deleted only if it is still expired at that moment. A crash leaves some deleted. A
+	// store that deletes such rows by itself, as DynamoDB, deletes none here.
+	Sweep(ctx context.Context, now time.Time, limit int, only Cond) (removed int, err error)
 	// Sync returns when all that was acknowledged survives a crash.
 	Sync(ctx context.Context) error
-	// Close ends the store; everything acknowledged is then durable.
+	// Close ends the store; everything acknowledged is then durable. A second Close does
+	// nothing.
 	Close() error
 }

@@ -121,7 +121,7 @@ func gap(t *testing.T, s *system.System) {
 // lose has nobody apply what is in the streams by now.
 func lose(t *testing.T, s *system.System) {
 	t.Helper()
-	tip := s.Store.(interface{ Tip() events.Position }).Tip()
+	tip := s.Store.Tip().Seen
 	m := s.Models[0].Model
 	for _, g := range s.Models[0].Runner.Groups() {
 		for _, mt := range m.AllTables() {

@@ -109,6 +109,8 @@ type Store struct {
 	lines  map[line]*cursor             // where shards are being read
 }
 
+var _ store.Store = (*Store)(nil)
+
 // Open gives a store with the tables described; they must exist (Deploy).
 func Open(cfg aws.Config, tables []store.Table, o Options) *Store {
 	o = o.withDefaults()
@@ -198,8 +200,13 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Lag is how long a stream that gives nothing may still have something.
-func (s *Store) Lag() time.Duration { return s.opts.Lag }
+// Tip has a lag alone: DynamoDB has no order over all streams.
+func (s *Store) Tip() store.Tip { return store.Tip{Lag: s.opts.Lag} }
+
+// Sweep deletes nothing: DynamoDB deletes expired rows by itself.
+func (s *Store) Sweep(ctx context.Context, _ time.Time, _ int, _ store.Cond) (int, error) {
+	return 0, s.enter(ctx)
+}
 
 // returnCapacity is what requests ask for.
 func (s *Store) returnCapacity() types.ReturnConsumedCapacity {

@@ -44,6 +44,9 @@ func (s *Store) Shards(ctx context.Context, table string) ([]store.Shard, error)
 // none. One that was switched off can be read for a day, and its shards are listed as
 // long: of those that were off when the store was opened, the ones in met.
 func (s *Store) Streams(ctx context.Context, table string, met ...string) (labels []string, err error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, fmt.Errorf("streams: %w", err)
+	}
 	arns, err := s.streamsOf(ctx, table)
 	if err != nil {
 		return nil, fmt.Errorf("the streams of %s: %w", table, streamError(err))
@@ -407,6 +410,24 @@ func image(m map[string]streams.AttributeValue) (out value.Item, err error) {
 		return nil, nil
 	}
 	return itemOf(m, fromStream)
+}
+
+// Changed returns nil: DynamoDB notifies nothing.
+func (s *Store) Changed(table string) (<-chan struct{}, error) {
+	if s.closed.Load() {
+		return nil, store.ErrClosed
+	}
+	_, err := s.table(table)
+	return nil, err
+}
+
+// Horizon returns the zero position, which Read takes for the oldest record.
+func (s *Store) Horizon(ctx context.Context, table, _ string) (events.Position, error) {
+	if err := s.enter(ctx); err != nil {
+		return events.Position{}, fmt.Errorf("horizon: %w", err)
+	}
+	_, err := s.table(table)
+	return events.Position{}, err
 }
 
 // Trim does nothing: DynamoDB gives records up by their age.

@@ -20,8 +20,8 @@
 // suffix of them, and what is left agrees with itself. Writes are not synced, Sync
 // and Close are.
 //
-// Beyond the contract a Store has Split, Sweep, Changed, Horizon and Tip. It keeps
-// expired rows until Sweep is called, as often as the caller likes.
+// Beyond the contract a Store has Split. It keeps expired rows until Sweep is called,
+// as often as the caller likes.
 package embedded
 
 import (
@@ -69,6 +69,8 @@ type Store struct {
 	written atomic.Int64   // writes, until the keys are known
 	beside  sync.WaitGroup // what ends before the store is closed
 }
+
+var _ store.Store = (*Store)(nil)
 
 // table is an open table.
 type table struct {

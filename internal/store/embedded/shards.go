@@ -122,13 +122,21 @@ func (s *Store) Horizon(ctx context.Context, tableName, shardName string) (event
 	return events.PositionOf(sh.trimmed.Load()), nil
 }
 
-// Tip is a position that all changes have passed which anybody can see now, in any
-// table, and that all others will be above.
-func (s *Store) Tip() events.Position { return events.PositionOf(s.numbers.visible.Load()) }
+// Tip has both positions, and no lag. Given may be above Seen: a batch with lower numbers
+// may still be on its way.
+func (s *Store) Tip() store.Tip {
+	return store.Tip{Seen: events.PositionOf(s.numbers.visible.Load()), Given: events.PositionOf(s.numbers.given())}
+}
 
-// Given is a position that no change has passed which was acknowledged by now. It is in
-// the stream when Tip has come so far: a batch with lower numbers may still be on its way.
-func (s *Store) Given() events.Position { return events.PositionOf(s.numbers.given()) }
+// Streams returns none: a table has one stream for ever.
+func (s *Store) Streams(ctx context.Context, tableName string, _ ...string) ([]string, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, fmt.Errorf("streams: %w", err)
+	}
+	defer s.gate.RUnlock()
+	_, err := s.table(tableName)
+	return nil, err
+}
 
 // Split closes a shard and opens two in its place, each for half of its rows.
 // Their records come after all of the closed one's. It waits for writes that have

@@ -3,28 +3,13 @@ package storetest
 import (
 	"context"
 	"errors"
+	"time"
 
+	"weir/internal/events"
 	"weir/internal/store"
 )
 
 var lifeCases = []testCase{
-	{"a cancelled context does nothing", func(f *fixture) {
-		ctx, cancel := context.WithCancel(f.ctx())
-		cancel()
-		if _, err := f.Get(ctx, []store.Ref{ref("a", "b")}); !errors.Is(err, context.Canceled) {
-			f.Errorf("Get: %v", err)
-		}
-		if out, err := f.Write(ctx, []store.Write{put("a", "b")}); !errors.Is(err, context.Canceled) && (len(out) != 1 || !errors.Is(out[0].Err, context.Canceled)) {
-			f.Errorf("Write: %v", err)
-		}
-		if err := f.Transact(ctx, []store.Write{put("a", "b")}); !errors.Is(err, context.Canceled) {
-			f.Errorf("Transact: %v", err)
-		}
-		if _, err := f.Query(ctx, store.Query{Table: rows}); !errors.Is(err, context.Canceled) {
-			f.Errorf("Query: %v", err)
-		}
-		f.is(ref("a", "b"), nil)
-	}},
 	{"sync is always possible", func(f *fixture) {
 		for range 2 {
 			if err := f.Sync(f.ctx()); err != nil {
@@ -35,20 +20,59 @@ var lifeCases = []testCase{
 	}},
 	{"a closed store says so", func(f *fixture) {
 		f.do(put("a", "b"))
-		if err := f.Close(); err != nil {
+		shards, err := f.Shards(f.ctx(), rows)
+		if err != nil {
 			f.Fatal(err)
 		}
-		for name, call := range map[string]func() error{
-			"Get":      func() error { _, err := f.Get(f.ctx(), []store.Ref{ref("a", "b")}); return err },
-			"Query":    func() error { _, err := f.Query(f.ctx(), store.Query{Table: rows}); return err },
-			"Write":    func() error { _, err := f.Write(f.ctx(), []store.Write{put("a", "c")}); return err },
-			"Transact": func() error { return f.Transact(f.ctx(), []store.Write{put("a", "c")}) },
-			"Shards":   func() error { _, err := f.Shards(f.ctx(), rows); return err },
-			"Sync":     func() error { return f.Sync(f.ctx()) },
-		} {
+		for range 2 {
+			if err := f.Close(); err != nil {
+				f.Fatal(err)
+			}
+		}
+		for name, call := range f.calls(f.ctx(), shards[0].ID) {
 			if err := call(); !errors.Is(err, store.ErrClosed) {
 				f.Errorf("%s: %v", name, err)
 			}
 		}
+		if _, err := f.Changed(rows); !errors.Is(err, store.ErrClosed) {
+			f.Errorf("Changed: %v", err)
+		}
 	}},
+	{"each call ends with its context", func(f *fixture) {
+		shards, err := f.Shards(f.ctx(), rows)
+		if err != nil {
+			f.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(f.ctx())
+		cancel()
+		for name, call := range f.calls(ctx, shards[0].ID) {
+			if err := call(); !errors.Is(err, context.Canceled) {
+				f.Errorf("%s: %v", name, err)
+			}
+		}
+		f.is(ref("a", "c"), nil)
+	}},
+}
+
+// calls are all calls that a context may end.
+func (f *fixture) calls(ctx context.Context, shard string) map[string]func() error {
+	return map[string]func() error{
+		"Get":   func() error { _, err := f.Get(ctx, []store.Ref{ref("a", "b")}); return err },
+		"Query": func() error { _, err := f.Query(ctx, store.Query{Table: rows}); return err },
+		"Write": func() error {
+			out, err := f.Write(ctx, []store.Write{put("a", "c")})
+			if err == nil {
+				err = out[0].Err
+			}
+			return err
+		},
+		"Transact": func() error { return f.Transact(ctx, []store.Write{put("a", "c")}) },
+		"Shards":   func() error { _, err := f.Shards(ctx, rows); return err },
+		"Read":     func() error { _, err := f.Read(ctx, rows, shard, events.Position{}, 1); return err },
+		"Trim":     func() error { return f.Trim(ctx, rows, shard, events.Position{}) },
+		"Horizon":  func() error { _, err := f.Horizon(ctx, rows, shard); return err },
+		"Streams":  func() error { _, err := f.Streams(ctx, rows); return err },
+		"Sweep":    func() error { _, err := f.Sweep(ctx, time.Now(), 1, nil); return err },
+		"Sync":     func() error { return f.Sync(ctx) },
+	}
 }

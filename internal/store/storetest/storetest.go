@@ -39,6 +39,8 @@ func Run(t *testing.T, open func(t *testing.T, tables []store.Table) store.Store
 		{"Pages", pageCases},
 		{"Indexes", indexCases},
 		{"Stream", streamCases},
+		{"Follow", followCases},
+		{"Sweep", sweepCases},
 		{"Model", modelCases},
 		{"Races", raceCases},
 		{"Life", lifeCases},
@@ -60,7 +62,7 @@ type testCase struct {
 
 // The tables of the suite.
 const (
-	rows    = "storetest-rows"    // PK, SK strings; indexes; a stream
+	rows    = "storetest-rows"    // PK, SK strings; indexes; a stream; a TTL
 	single  = "storetest-single"  // PK string
 	numbers = "storetest-numbers" // PK, SK numbers
 	blobs   = "storetest-blobs"   // PK, SK binary
@@ -69,6 +71,8 @@ const (
 	byScore  = "by-score"  // kind string, score number
 	keysOnly = "keys-only" // owner string
 	bySize   = "by-size"   // PK, size number; local
+
+	ttl = "expires" // of rows
 )
 
 func attr(name string, kind store.KeyType) store.KeyAttr {
@@ -83,7 +87,7 @@ func schema(partition, sort store.KeyAttr) store.KeySchema {
 func Tables() []store.Table {
 	pk := attr("PK", value.String)
 	return []store.Table{
-		{Name: rows, Key: schema(pk, attr("SK", value.String)), Stream: true, Indexes: []store.Index{
+		{Name: rows, Key: schema(pk, attr("SK", value.String)), Stream: true, TTL: ttl, Indexes: []store.Index{
 			{Name: byKind, Key: schema(attr("kind", value.String), attr("at", value.String))},
 			{Name: byScore, Key: schema(attr("kind", value.String), attr("score", value.Number))},
 			{Name: keysOnly, Key: schema(attr("owner", value.String), store.KeyAttr{}), KeysOnly: true},
