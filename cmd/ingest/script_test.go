@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write what the commands print into the 
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"ingest": scripted, "http": webtest.HTTP, "query": queryRows, "raw": rawRow, "foreign": foreign, "rows": rows, "follow": follow, "bom": bom,
+		"ingest": scripted, "query": queryRows, "raw": rawRow, "foreign": foreign, "rows": rows, "follow": follow, "bom": bom,
 	})
 }
 
@@ -81,6 +81,6 @@ func scripts(t *testing.T, world func() map[string]string) {
 			}
 			return false, fmt.Errorf("there is no condition %s", cond)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": scripttest.Exits, "keep": webtest.Keep, "fill": scripttest.Fill, "pack": scripttest.Pack},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": scripttest.Exits, "http": webtest.HTTP, "keep": webtest.Keep, "fill": scripttest.Fill, "pack": scripttest.Pack},
 	})
 }

@@ -28,7 +28,7 @@ import (
 var update = flag.Bool("update", false, "write what the commands print into the scripts")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"projector": main, "get": get, "http": webtest.HTTP, "tamper": tamper})
+	testscript.Main(m, map[string]func(){"projector": main, "get": get, "tamper": tamper})
 }
 
 // TestScripts runs testdata/script: what a person types, and what comes of it.
@@ -79,6 +79,7 @@ func scripts(t *testing.T, dir string, setup func(*testscript.Env)) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": scripttest.Exits,
+			"http":  webtest.HTTP,
 			"pack":  scripttest.Pack,
 			"id": func(ts *testscript.TestScript, _ bool, args []string) {
 				words := strings.Fields(ts.ReadFile(args[0]))

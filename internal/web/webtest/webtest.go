@@ -25,7 +25,7 @@ var shown = []string{
 	"Location", "ETag", "Idempotent-Replayed", "Allow", "Accept-Post", "Accept-Put", "Accept-Patch", "Retry-After", "WWW-Authenticate",
 }
 
-// HTTP is a program for scripts:
+// HTTP is a command for scripts:
 //
 //	http [-until TEXT | -abreast N] METHOD PATH [NAME:VALUE…] [BODY|@FILE]
 //
@@ -33,37 +33,36 @@ var shown = []string{
 // headers and the body. A body is JSON unless a header says something else. With
 // -until it asks again until the body holds the text, for some seconds. With -abreast
 // it asks N times, up to 200 at once, # in the body being a number each time, and prints how
-// often which status came.
-func HTTP() {
-	args := os.Args[1:]
+// often which status came. It is no program of its own, because a script asks dozens
+// of times, and a program takes long to start under the race detector.
+func HTTP(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: http [-until TEXT | -abreast N] METHOD PATH [NAME:VALUE…] [BODY|@FILE]")
+	}
 	until := ""
 	switch args[0] {
 	case "-until":
 		until, args = args[1], args[2:]
 	case "-abreast":
-		abreast(args[1], args[2:])
+		abreast(ts, args[1], args[2:])
 		return
 	}
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		res, err := ask(args)
+		res, err := ask(ts, args)
 		switch {
 		case err != nil && time.Now().Before(deadline):
 		case err != nil:
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+			ts.Fatalf("%v", err)
 		case strings.Contains(res, until) || time.Now().After(deadline):
-			fmt.Print(res)
+			fmt.Fprint(ts.Stdout(), res)
 			return
 		}
 	}
 }
 
-func abreast(times string, args []string) {
+func abreast(ts *testscript.TestScript, times string, args []string) {
 	n, err := strconv.Atoi(times)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2)
-	}
+	ts.Check(err)
 	answers := make([]string, n)
 	var wg sync.WaitGroup
 	turns := make(chan struct{}, 200) // below what a server takes of one address
@@ -75,7 +74,7 @@ func abreast(times string, args []string) {
 			if last := len(mine) - 1; last > 1 {
 				mine[last] = strings.ReplaceAll(mine[last], "#", strconv.Itoa(i))
 			}
-			res, err := ask(mine)
+			res, err := ask(ts, mine)
 			if err != nil {
 				res = err.Error()
 			}
@@ -88,17 +87,17 @@ func abreast(times string, args []string) {
 		count[a]++
 	}
 	for _, a := range slices.Sorted(maps.Keys(count)) {
-		fmt.Printf("%d times %s\n", count[a], a)
+		fmt.Fprintf(ts.Stdout(), "%d times %s\n", count[a], a)
 	}
 }
 
-func ask(args []string) (string, error) {
+func ask(ts *testscript.TestScript, args []string) (string, error) {
 	header, body := http.Header{}, ""
 	for _, a := range args[2:] {
 		name, v, isHeader := strings.Cut(a, ":")
 		switch {
 		case strings.HasPrefix(a, "@"):
-			b, err := os.ReadFile(a[1:])
+			b, err := os.ReadFile(ts.MkAbs(a[1:]))
 			if err != nil {
 				return "", err
 			}
@@ -112,7 +111,7 @@ func ask(args []string) (string, error) {
 	if body != "" && header.Get("Content-Type") == "" {
 		header.Set("Content-Type", "application/json")
 	}
-	r, err := http.NewRequest(args[0], "http://"+os.Getenv("ADDR")+args[1], strings.NewReader(body))
+	r, err := http.NewRequest(args[0], "http://"+ts.Getenv("ADDR")+args[1], strings.NewReader(body))
 	if err != nil {
 		return "", err
 	}
