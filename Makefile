@@ -4,9 +4,9 @@ GO ?= go
 SCHEDULES ?= 5000
 export CGO_ENABLED ?= 0
 
-.PHONY: help build demo test race kill conform lint check notice attack planted sim exhaustive bench bench-aws record clean
+.PHONY: help build demo test race kill conform notice attack planted sim exhaustive bench bench-aws record clean
 
-help: ## what can be made
+help: ## what can be made; .ci/run is the full check, .ci/run gofmt vet tools lint vuln the linters
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 11
 
 build: ## the programs, into bin/
@@ -19,8 +19,14 @@ demo: build ## replay the recorded streams into demo-data, then ask questions
 test: ## every test that needs nothing but Go
 	$(GO) test ./...
 
-race: ## the same with the race detector, which needs a C compiler
-	CGO_ENABLED=1 $(GO) test -race -short ./...
+# What make race leaves out: pure packages, whose tests start no goroutine, and scripts.
+# It does not vet (make test does) what it would have to compile again for that, and
+# -short cuts down loops that do the same again, one after the other.
+CALM := internal internal/book internal/model internal/projections internal/search internal/store internal/value
+
+race: ## the same in short, with the race detector, which needs a C compiler
+	CGO_ENABLED=1 $(GO) test -race -short -vet=off -parallel 4 \
+		$(filter-out $(CALM:%=weir/%) weir/scripts/%,$(shell $(GO) list ./...))
 
 kill: ## kill -9 at 500 random moments of replays, ingests and followers, which go on each time
 	$(GO) test ./internal/system -run '^TestKill$$' -count 1 -v -timeout 30m -kills 500
@@ -30,12 +36,6 @@ conform: ## both drivers of store and search, against the real servers (needs ja
 
 attack: build ## keys, hostile bodies, silent connections, one row by many, kill -9, damaged files: five minutes at most
 	$(GO) run ./scripts/attack $(ATTACK)
-
-lint: ## gofmt, vet, staticcheck, govulncheck
-	@.ci/run gofmt vet tools lint vuln
-
-check: ## everything that must hold, as .ci/run does it
-	@.ci/run
 
 notice: ## write NOTICE again: the modules that are linked, with their licences
 	$(GO) run ./scripts/licences

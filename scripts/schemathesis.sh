@@ -12,7 +12,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/service.sh
 version=4.32.5
-seconds=${WEIR_SCHEMATHESIS_SECONDS:-55}
+seconds=${WEIR_SCHEMATHESIS_SECONDS:-25}
 
 need python3
 tool=$services/schemathesis-$version

@@ -31,7 +31,11 @@ func TestAcceptedIsDerived(t *testing.T) {
 			defer s.Close()
 			w, rng := &ingest.Writer{Model: m, Store: s.Store}, rand.New(rand.NewPCG(3, 3))
 			accepted, refused := 0, 0
-			for range 250 {
+			commands := 250
+			if testing.Short() {
+				commands = 100
+			}
+			for range commands {
 				e := m.Entities[rng.IntN(len(m.Entities))]
 				if e.Derived {
 					continue

@@ -290,7 +290,10 @@ func TestOneByteWrong(t *testing.T) {
 	const at = 2
 	lines := streamRecords(1, 4)
 	for i := range len(lines[at]) {
-		for _, c := range []byte("{}[]\",:\\x0 \n\x00\xff") {
+		for j, c := range []byte("{}[]\",:\\x0 \n\x00\xff") {
+			if testing.Short() && i%5 != j%5 {
+				continue
+			}
 			damaged := []byte(lines[at])
 			damaged[i] = c
 			content := strings.Join([]string{lines[0], lines[1], string(damaged), lines[3]}, "\n")

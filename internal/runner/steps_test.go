@@ -22,7 +22,7 @@ import (
 func TestStepsUnderRandomSchedules(t *testing.T) {
 	schedules := 80
 	if testing.Short() {
-		schedules = 20
+		schedules = 6
 	}
 	m, err := model.Load("movienight")
 	must(t, err)

@@ -51,7 +51,7 @@ func many(t *testing.T, seed uint64, n int) *Report {
 func TestSchedules(t *testing.T) {
 	n := 30 // of each model
 	if testing.Short() {
-		n = 4
+		n = 2
 	}
 	many(t, 0, n)
 }
@@ -131,7 +131,10 @@ func TestSameSeedSameTrace(t *testing.T) {
 	if testing.Short() {
 		seeds = 1
 	}
-	for _, name := range models {
+	for i, name := range models {
+		if testing.Short() && i > 1 {
+			continue
+		}
 		m := load(t, name)
 		for seed := range seeds {
 			a, b := Run(m, seed, Options{Faults: Kinds}), Run(m, seed, Options{Faults: Kinds})

@@ -35,6 +35,7 @@ func TestRecorded(t *testing.T) {
 func TestRecordedOnServices(t *testing.T) {
 	dynamodbtest.Config(t)
 	url := opensearchtest.URL(t)
+	t.Parallel()
 	recorded(t, func(t *testing.T, m *model.Model) *system.System {
 		models := []*model.Model{m}
 		tables, err := system.Tables(models)
@@ -52,11 +53,16 @@ func TestRecordedOnServices(t *testing.T) {
 }
 
 // recorded replays each recording into a system of its own. Besides what the
-// recording says, each of also is looked at.
+// recording says, each of also is looked at. The short form has one recording of a
+// table, and the one of eleven.
 func recorded(t *testing.T, open func(*testing.T, *model.Model) *system.System, also ...func(*testing.T, *system.System, []string)) {
 	for _, dir := range systemtest.Recordings(t) {
 		name := filepath.Base(dir)
+		if testing.Short() && name != "wardrobe" && name != "movienight" {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			m, err := model.Load(name)
 			if err != nil {
 				t.Fatal(err)

@@ -123,15 +123,19 @@ func TestFlipped(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for round := range 3 {
+	few, rounds := 3, 8
+	if testing.Short() {
+		few, rounds = 1, 2
+	}
+	for round := range few {
 		ix, err := damaged(t, func(dir string) { flip(aSegment(t, dir), round*7919) })
 		wantDamage(t, ix, err)
 	}
-	for round := range 8 {
+	for round := range rounds {
 		ix, err := damaged(t, func(dir string) { flip(filepath.Join(dir, rootFile), round*7919) })
 		wantDamage(t, ix, err)
 	}
-	for round := range 8 { // of a killed process
+	for round := range rounds { // of a killed process
 		ix, err := damaged(t, func(dir string) {
 			os.Remove(filepath.Join(dir, closedFile))
 			flip(filepath.Join(dir, rootFile), round*7919)

@@ -127,7 +127,11 @@ func TestLearnKeys(t *testing.T) {
 // TestSmallCache: whatever room the cache has, nobody reads less of a row than was written
 // and acknowledged before, while rows are packed and unpacked and the keys are learned.
 func TestSmallCache(t *testing.T) {
-	for _, room := range []int64{1, 100, 3 << 10, 64 << 10, 384 << 10} {
+	rooms := []int64{1, 100, 3 << 10, 64 << 10, 384 << 10}
+	if testing.Short() {
+		rooms = []int64{100, 64 << 10}
+	}
+	for _, room := range rooms {
 		t.Run(fmt.Sprint(room), func(t *testing.T) {
 			const keys, writers, rounds = 400, 4, 40
 			fs, tables := vfs.NewMem(), []store.Table{{Name: "t", Key: store.KeySchema{Partition: store.KeyAttr{Name: "k", Type: value.Number}}}}
