@@ -4,7 +4,7 @@ GO ?= go
 SCHEDULES ?= 5000
 export CGO_ENABLED ?= 0
 
-.PHONY: help build demo test race kill conform notice attack planted sim exhaustive bench bench-aws record clean
+.PHONY: help build demo test race kill conform notice attack planted sim exhaustive bench bench-aws lambda-size record clean
 
 help: ## what can be made; .ci/run is the full check, .ci/run gofmt vet tools lint vuln the linters
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 11
@@ -54,6 +54,9 @@ bench: build ## speed and memory beside their peers
 
 bench-aws: ## speed and write units beside the handlers that people write, on DynamoDB Local (needs java)
 	./scripts/bench-aws.sh
+
+lambda-size: ## the projector as Lambda loads it: its size, zipped and not, and its cold start
+	./scripts/lambda-size.sh
 
 record: ## make testdata/streams again, from the real DynamoDB Local
 	scripts/dynamodb-local.sh start 8000

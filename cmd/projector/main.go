@@ -40,7 +40,6 @@ type commands struct {
 	Verify verifyCommand  `cmd:"" help:"Recount every derived value from the core rows and print what differs."`
 	Repair repairCommand  `cmd:"" help:"Put right what verify finds, from the core rows."`
 	Why    whyCommand     `cmd:"" help:"List the records of recorded files that made a value what it is."`
-	Sim    simCommand     `cmd:"" help:"Run a model in a simulated world in which everything goes wrong, and recount."`
 	Dead   deadCommands   `cmd:"" help:"Look at, retry or discard what could not be applied."`
 	Deploy deployCommands `cmd:"" help:"Make what a model needs on AWS."`
 	Lint   lintCommand    `cmd:"" help:"Check model files."`
@@ -74,6 +73,7 @@ func theProgram() *cli.Program {
 	return &cli.Program{
 		Name: "projector", Description: description, Commands: &commands{},
 		Again: "goes on where this one stopped", Code: codeOf,
+		Elsewhere: map[string]string{"sim": "simulator"},
 	}
 }
 

@@ -98,12 +98,15 @@ type Program struct {
 	Name, Description string
 	Commands          any
 	Again             string // what the same command does after an interrupt
+	// Elsewhere has commands that people look for here, and the program that is each one.
+	Elsewhere map[string]string
 	// Code is the exit code of errors that only this program has; ok is false for others.
 	Code func(error) (code int, ok bool)
 }
 
 // Run reads the arguments, runs the command that they name, with bind for its
-// argument, and gives the exit code. Without arguments it prints help.
+// argument, and gives the exit code. Without arguments a program with commands prints
+// help.
 func (p *Program) Run(ctx context.Context, args []string, stdout, stderr io.Writer, bind any) (code int) {
 	exited := -1
 	parser, err := kong.New(p.Commands, kong.Name(p.Name), kong.Description(p.Description),
@@ -113,7 +116,7 @@ func (p *Program) Run(ctx context.Context, args []string, stdout, stderr io.Writ
 		fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
 		return Mistake
 	}
-	if len(args) == 0 {
+	if len(args) == 0 && len(parser.Model.Children) > 0 {
 		args = []string{"--help"}
 	}
 	k, err := parser.Parse(args)
@@ -121,10 +124,22 @@ func (p *Program) Run(ctx context.Context, args []string, stdout, stderr io.Writ
 	case exited >= 0:
 		return exited
 	case err != nil:
+		if to := p.elsewhere(args); to != "" {
+			fmt.Fprintf(stderr, "%s: no command %q: it is the program %s\nTry: %[3]s --help\n", p.Name, args[0], to)
+			return Mistake
+		}
 		fmt.Fprintf(stderr, "%s: %v\nTry: %s --help\n", p.Name, err, p.asked(err))
 		return Mistake
 	}
 	return p.Fail(ctx, k.Run(bind), stderr)
+}
+
+// elsewhere is the program that a command line is for, if it is another one.
+func (p *Program) elsewhere(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return p.Elsewhere[args[0]]
 }
 
 // asked is the command whose arguments were wrong, as far as it could be told.

@@ -252,7 +252,7 @@ func command(m *model.Model, seed uint64, o Options) string {
 	if m.File != "" && !slices.Contains(model.Builtin(), m.Name) {
 		name = m.File
 	}
-	line := fmt.Sprintf("projector sim %s --seed %d --schedules 1", name, seed)
+	line := fmt.Sprintf("simulator %s --seed %d --schedules 1", name, seed)
 	if len(o.Faults) < len(Kinds) {
 		line += " --faults " + strings.ReplaceAll(cmp.Or(join(o.Faults), "none"), ", ", ",")
 	}

@@ -1,17 +1,46 @@
+// Command simulator runs models in a simulated world in which everything goes wrong,
+// and recounts. It is a program of its own, so that the function that Lambda loads does
+// not carry it. It parses its command line and wires; the work is in internal/sim.
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
+	"os"
 	"strings"
 
 	"weir/internal/cli"
 	"weir/internal/sim"
 )
 
-type simCommand struct {
-	output
+const description = `Run a model in a simulated world in which everything goes wrong, and recount.
+
+MODEL is the name of a built-in model or the path of a model file. Exit codes: 0 good,
+1 a run failed, 2 usage or configuration, 3 the results cannot be written, 130 interrupted.`
+
+// program is where results and messages go.
+type program struct {
+	ctx    context.Context
+	stdout io.Writer // results
+	stderr io.Writer // messages
+}
+
+func main() {
+	os.Exit(run(cli.Stopped(context.Background()), os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is the program as a function: arguments in, exit code out.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int) {
+	defer cli.LimitMemory(0)()
+	prog := &cli.Program{Name: "simulator", Description: description, Commands: &command{}, Again: "starts with the first seed"}
+	ctx, out := prog.Results(ctx, stdout)
+	return out.Code(prog.Run(ctx, args, out, stderr, &program{ctx: ctx, stdout: out, stderr: stderr}), stderr)
+}
+
+type command struct {
 	Models    []string `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
 	Seed      uint64   `help:"The first seed; the others are the next ones."`
 	Schedules int      `default:"200" help:"How many runs of each model (default ${default})."`
@@ -19,33 +48,36 @@ type simCommand struct {
 	Skip      string   `placeholder:"N,N-N" help:"Leave out these acts of the application, by number."`
 	Without   string   `placeholder:"N,N-N" help:"Leave out these faults, by number."`
 	Trace     bool     `help:"Print every step on stderr; for a single run."`
+	Output    string   `short:"o" enum:"text,json,jsonl" default:"text" help:"How results are printed: text, json or jsonl."`
 }
 
-func (simCommand) Help() string {
+func (command) Help() string {
 	return `Runs the code that derives in a simulated world: the model's own rows are written
-at random, and everything goes wrong that can: processes die amid a write, batches come
-again and out of order, shards split, services refuse, clocks jump. After each run all
+at random, and everything goes wrong that can: processes die in the middle of a write,
+batches come again and out of order, shards split, services refuse, clocks jump. After each run all
 that is derived is held against a recount that shares no code with weir. It touches no
 data and no service.
 
 A run that fails is made as small as it can be, and printed with the command that does
 it again: the same seed gives the same run. Exits with 1 when any failed.
 
-  projector sim my-model.yaml --schedules 1000`
+  simulator gallery
+  simulator my-model.yaml --schedules 1000
+  simulator my-model.yaml --seed 1337 --schedules 1 --trace`
 }
 
-func (c *simCommand) Run(p *program) error {
+func (c *command) Run(p *program) error {
 	if c.Schedules < 1 {
-		return usage("--schedules is %d; it is 1 at the least", c.Schedules)
+		return cli.Usage("--schedules is %d; it is 1 at the least", c.Schedules)
 	}
 	if c.Trace && (c.Schedules != 1 || len(c.Models) != 1) {
-		return usage("--trace is for one run of one model: say --schedules 1")
+		return cli.Usage("--trace is for one run of one model: say --schedules 1")
 	}
 	o, err := c.options(p)
 	if err != nil {
-		return usage("%v", err)
+		return cli.Usage("%v", err)
 	}
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // what services do wrong here is nobody's news
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // what services do wrong here is expected
 	var total sim.Report
 	for _, name := range c.Models {
 		m, err := cli.LoadModel(p.ctx, name)
@@ -64,12 +96,12 @@ func (c *simCommand) Run(p *program) error {
 		return err
 	}
 	if len(total.Failed) > 0 {
-		return failed(exitCheck)
+		return cli.Failed(cli.Check)
 	}
 	return nil
 }
 
-func (c *simCommand) options(p *program) (o sim.Options, err error) {
+func (c *command) options(p *program) (o sim.Options, err error) {
 	if o.Faults, err = sim.ParseKinds(c.Faults); err != nil {
 		return o, fmt.Errorf("--faults: %w", err)
 	}
@@ -85,7 +117,7 @@ func (c *simCommand) options(p *program) (o sim.Options, err error) {
 	return o, nil
 }
 
-func (c *simCommand) print(p *program, r *sim.Report) {
+func (c *command) print(p *program, r *sim.Report) {
 	for _, f := range r.Failed {
 		for _, x := range f.Failures {
 			fmt.Fprintf(p.stdout, "seed %d: %s: %s\n", f.Seed, x.Class, x.What)
