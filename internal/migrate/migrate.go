@@ -22,13 +22,12 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/model"
 	"weir/internal/parallel"
 	"weir/internal/projections"
@@ -56,12 +55,9 @@ type Result struct {
 
 // Request says that an old row may have to be moved.
 type Request struct {
-	Migration *model.Migration
-	Row       store.Ref
+	projections.OldRow
 	// Now is the old row as it was just read; nil where it is to be read.
 	Now value.Item
-	// Was is what the old row has been: rows made of that may have to go.
-	Was []value.Item
 	// Trust says that an old row whose mark says that it was moved as it is needs no
 	// look at what it became: right for a scan, since what an application puts back
 	// with a mark of long ago comes by in the stream.
@@ -80,6 +76,29 @@ func (m *Mover) now() time.Time {
 		return time.Now()
 	}
 	return m.Now()
+}
+
+// Follow moves old rows that a change asks for. For each it gives the reason why it
+// cannot be moved, "" where it was. No two are of one row of one migration. After an
+// error some may have been moved; do all again.
+func (m *Mover) Follow(ctx context.Context, rows []projections.OldRow) (refused []string, err error) {
+	requests := make([]Request, len(rows))
+	for i, r := range rows {
+		requests[i] = Request{OldRow: r}
+	}
+	results, err := m.Move(ctx, requests)
+	for _, r := range results {
+		refused = append(refused, r.refusal())
+	}
+	return refused, err
+}
+
+// refusal is why a request was refused, "" where it was not.
+func (r Result) refusal() string {
+	if r.Outcome != Refused {
+		return ""
+	}
+	return cmp.Or(r.Reason, string(Refused))
 }
 
 // Move does the requests and answers for each, in order. No two are of one row of
@@ -212,47 +231,4 @@ func (m *Mover) write(ctx context.Context, todo []*task) (again []*task, err err
 		}
 	}
 	return again, nil
-}
-
-// Requests are what a change of a row asks to have looked at: it was or is an old
-// row, or an application that knows only the old form wrote on one that took its
-// place. What the migrations themselves did asks for nothing.
-func Requests(c *projections.Change) (out []Request) {
-	ask := func(g *model.Migration) {
-		r := Request{Migration: g, Row: c.Row}
-		if c.Was == g.From {
-			r.Was = []value.Item{c.Old}
-		}
-		out = append(out, r)
-	}
-	var asked []*model.Migration
-	for _, e := range [...]*model.Entity{c.Is, c.Was} {
-		if e == nil {
-			continue
-		}
-		for _, g := range e.Migrations {
-			if !slices.Contains(asked, g) && !done(g, c) {
-				asked = append(asked, g)
-				ask(g)
-			}
-		}
-	}
-	if c.Is != nil {
-		for _, mk := range c.Is.Replaces {
-			if len(projections.Late(mk, c.New)) > 0 && !slices.Contains(asked, mk.Migration) {
-				ask(mk.Migration)
-			}
-		}
-	}
-	return out
-}
-
-// done reports whether the change is a migration's own: the row was only marked, or
-// has been replaced.
-func done(g *model.Migration, c *projections.Change) bool {
-	mark := c.New.Get(book.Moved).Text()
-	if p := g.InPlace(); p != nil {
-		return c.Is == p.Into && mark != "" && len(projections.Late(p, c.New)) == 0
-	}
-	return c.Is == g.From && mark != "" && c.Was == g.From && state(g.From, c.Old) == state(g.From, c.New)
 }

@@ -149,7 +149,7 @@ func (w *world) follow(do func()) {
 	done := make(chan struct{})
 	failed := make(chan error, 1)
 	go func() {
-		f := runner.Follower{Runner: &runner.Runner{Model: w.model, Store: w.store, Now: time.Now}}
+		f := runner.Follower{Runner: &runner.Runner{Model: w.model, Store: w.store, Now: time.Now, Mover: &migrate.Mover{Model: w.model, Store: w.store}}}
 		failed <- f.CatchUp(context.Background(), done)
 	}()
 	do()

@@ -86,7 +86,7 @@ func (p *plan) current() bool {
 	return p.trust && p.isOld && p.g.InPlace() == nil && p.now.Get(book.Moved).Text() == p.oldMark()
 }
 
-func (p *plan) oldMark() string { return mark(p.targets(), state(p.g.From, p.now)) }
+func (p *plan) oldMark() string { return mark(p.targets(), projections.WrittenState(p.g.From, p.now)) }
 
 func (p *plan) targets() string {
 	var refs []string
@@ -194,9 +194,9 @@ func (p *plan) make(d projections.Moved, now value.Item) {
 		p.Result = Result{Refused, "another old row became the row that it becomes, " + d.Row.String()}
 	case from != sourceOf(p.row):
 		p.note(There)
-	case as != state(d.Into, now):
+	case as != projections.WrittenState(d.Into, now):
 		p.note(Kept)
-	case state(d.Into, d.Image) != as:
+	case projections.WrittenState(d.Into, d.Image) != as:
 		p.change(d, now)
 	}
 }
@@ -225,7 +225,7 @@ func (p *plan) remove(d projections.Moved, now value.Item) {
 	from, as := split(now.Get(book.Moved).Text())
 	switch {
 	case now == nil || from != sourceOf(p.row):
-	case as != state(d.Into, now):
+	case as != projections.WrittenState(d.Into, now):
 		p.note(Kept)
 	default:
 		p.writes = append(p.writes, store.Write{Ref: d.Row, Delete: true, If: asRead(d.Into, now)})
@@ -244,7 +244,7 @@ func (p *plan) follow(rows map[string]value.Item) {
 		if !ok || from != sourceOf(p.row) {
 			continue
 		}
-		if as != state(mk.Into, now) {
+		if as != projections.WrittenState(mk.Into, now) {
 			p.note(Kept)
 			continue
 		}
@@ -274,17 +274,12 @@ func (p *plan) note(o Outcome) {
 	}
 }
 
-// state names what the application has in a row.
-func state(e *model.Entity, row value.Item) string {
-	return book.Hash(string(value.AppendItem(nil, projections.Written(e, row))))
-}
-
 func sourceOf(row store.Ref) string { return book.Hash(book.RowText(row)) }
 
 func mark(rows, state string) string { return book.Hash(rows) + "." + state }
 
 func markOf(source store.Ref, d projections.Moved) value.Attr {
-	return value.Attr{Name: book.Moved, Value: value.OfString(mark(book.RowText(source), state(d.Into, d.Image)))}
+	return value.Attr{Name: book.Moved, Value: value.OfString(mark(book.RowText(source), projections.WrittenState(d.Into, d.Image)))}
 }
 
 func split(mark string) (rows, state string) {

@@ -17,18 +17,19 @@ import (
 const onAttr = "on"
 
 // Started says which of the model's migrations are on. One that is not moves nothing.
-func Started(ctx context.Context, db store.Store, m *model.Model) (map[*model.Migration]bool, error) {
-	refs := make([]store.Ref, len(m.Migrations))
-	for i, g := range m.Migrations {
-		refs[i] = book.Migration(m.Name, g.Name)
+func (m *Mover) Started(ctx context.Context) (map[*model.Migration]bool, error) {
+	all := m.Model.Migrations
+	refs := make([]store.Ref, len(all))
+	for i, g := range all {
+		refs[i] = book.Migration(m.Model.Name, g.Name)
 	}
 	if len(refs) == 0 {
 		return nil, nil
 	}
-	rows, err := db.Get(ctx, refs)
+	rows, err := m.Store.Get(ctx, refs)
 	on := map[*model.Migration]bool{}
 	for i, row := range rows {
-		on[m.Migrations[i]] = row.Get(onAttr).Bool()
+		on[all[i]] = row.Get(onAttr).Bool()
 	}
 	return on, err
 }
@@ -125,10 +126,9 @@ func (s *Scan) request(row value.Item) (Request, bool) {
 	if !ok {
 		return Request{}, false
 	}
-	for _, r := range Requests(&c) {
+	for _, r := range projections.OldRows(&c) {
 		if r.Migration == s.Migration {
-			r.Now, r.Trust = row, true
-			return r, true
+			return Request{OldRow: r, Now: row, Trust: true}, true
 		}
 	}
 	return Request{}, false

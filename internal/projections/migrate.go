@@ -191,3 +191,60 @@ func KeysOf(e *model.Entity, ix *store.Index, row value.Item) (attrs []value.Att
 	}
 	return attrs, whole
 }
+
+// OldRow is an old row that may have to be moved.
+type OldRow struct {
+	Migration *model.Migration
+	Row       store.Ref
+	// Was is what the row has been: rows made of that may have to go.
+	Was []value.Item
+}
+
+// OldRows are what a change of a row asks migrations to look at: it was or is an old
+// row, or an application that knows only the old form wrote on one that took its
+// place. What the migrations themselves did asks for nothing.
+func OldRows(c *Change) (out []OldRow) {
+	ask := func(g *model.Migration) {
+		r := OldRow{Migration: g, Row: c.Row}
+		if c.Was == g.From {
+			r.Was = []value.Item{c.Old}
+		}
+		out = append(out, r)
+	}
+	var asked []*model.Migration
+	for _, e := range [...]*model.Entity{c.Is, c.Was} {
+		if e == nil {
+			continue
+		}
+		for _, g := range e.Migrations {
+			if !slices.Contains(asked, g) && !migrated(g, c) {
+				asked = append(asked, g)
+				ask(g)
+			}
+		}
+	}
+	if c.Is != nil {
+		for _, mk := range c.Is.Replaces {
+			if len(Late(mk, c.New)) > 0 && !slices.Contains(asked, mk.Migration) {
+				ask(mk.Migration)
+			}
+		}
+	}
+	return out
+}
+
+// migrated reports whether the change is a migration's own: the row was only marked, or
+// has been replaced.
+func migrated(g *model.Migration, c *Change) bool {
+	mark := c.New.Get(book.Moved).Text()
+	if p := g.InPlace(); p != nil {
+		return c.Is == p.Into && mark != "" && len(Late(p, c.New)) == 0
+	}
+	return c.Is == g.From && mark != "" && c.Was == g.From && WrittenState(g.From, c.Old) == WrittenState(g.From, c.New)
+}
+
+// WrittenState names what the application has in a row: of two states that differ in
+// anything that it writes, the names differ.
+func WrittenState(e *model.Entity, row value.Item) string {
+	return book.Hash(string(value.AppendItem(nil, Written(e, row))))
+}

@@ -19,6 +19,7 @@ import (
 
 	"weir/internal/book"
 	"weir/internal/events"
+	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/runner"
@@ -91,6 +92,7 @@ func (h *harness) runner(b *breaker) *runner.Runner {
 	if b != nil {
 		r.Store = &faultyStore{h.store, b}
 	}
+	r.Mover = &migrate.Mover{Model: h.model, Store: r.Store, Now: h.now}
 	switch {
 	case h.index == nil:
 	case h.mood != nil:

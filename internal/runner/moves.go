@@ -2,12 +2,29 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"weir/internal/book"
-	"weir/internal/migrate"
 	"weir/internal/model"
+	"weir/internal/projections"
 )
+
+// Mover moves rows of older forms for a model's migrations (internal/migrate). The
+// runner is given one, since moving a row keeps the rules of commands, on which
+// nothing here depends.
+type Mover interface {
+	// Started says which of the model's migrations are on.
+	Started(ctx context.Context) (map[*model.Migration]bool, error)
+	// Follow moves rows of migrations that are on. For each row it gives the reason why
+	// it cannot be moved, "" where it was. After an error it is to be called again with
+	// all of them.
+	Follow(ctx context.Context, rows []projections.OldRow) (refused []string, err error)
+}
+
+// errNoMover is a mistake of the program that made the runner: without a mover old
+// rows would silently stay where they are.
+var errNoMover = errors.New("the model has migrations, and the runner was made without a Mover")
 
 // Tables are those whose streams are to be followed: the model's own, and those that
 // a migration which is on moves rows from. Only then has one of these to be there.
@@ -15,9 +32,9 @@ func (r *Runner) Tables(ctx context.Context) ([]*model.Table, error) {
 	if len(r.Model.Old) == 0 {
 		return r.Model.Tables, nil
 	}
-	on, err := migrate.Started(ctx, r.Store, r.Model)
+	on, err := r.migrationsOn(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("looking for migrations: %w", err)
+		return nil, err
 	}
 	out := r.Model.Tables[:len(r.Model.Tables):len(r.Model.Tables)]
 	for _, g := range r.Model.Migrations {
@@ -28,57 +45,67 @@ func (r *Runner) Tables(ctx context.Context) ([]*model.Table, error) {
 	return out, nil
 }
 
+func (r *Runner) migrationsOn(ctx context.Context) (map[*model.Migration]bool, error) {
+	if r.Mover == nil {
+		return nil, errNoMover
+	}
+	on, err := r.Mover.Started(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("looking for migrations: %w", err)
+	}
+	return on, nil
+}
+
 // moves has old rows moved that changed while their migration is on. Whether it is,
 // is read after the change was: before a scan reads its first row it says that it is.
 func (w *work) moves(ctx context.Context) error {
-	var requests []migrate.Request
+	var rows []projections.OldRow
 	var of []int
 	at := map[string]int{}
 	for i := range w.Changes {
-		for _, r := range migrate.Requests(&w.Changes[i]) {
+		for _, r := range projections.OldRows(&w.Changes[i]) {
 			name := r.Migration.Name + "|" + book.RowText(r.Row)
 			if j, ok := at[name]; ok {
-				requests[j].Was = append(requests[j].Was, r.Was...)
+				rows[j].Was = append(rows[j].Was, r.Was...)
 				of[j] = i
 				continue
 			}
-			at[name] = len(requests)
-			requests, of = append(requests, r), append(of, i)
+			at[name] = len(rows)
+			rows, of = append(rows, r), append(of, i)
 		}
 	}
-	if len(requests) == 0 {
+	if len(rows) == 0 {
 		return nil
 	}
-	on, err := migrate.Started(ctx, w.Store, w.Model)
+	on, err := w.migrationsOn(ctx)
 	if err != nil {
 		return err
 	}
 	n := 0
-	for i, r := range requests {
+	for i, r := range rows {
 		if on[r.Migration] {
-			requests[n], of[n] = r, of[i]
+			rows[n], of[n] = r, of[i]
 			n++
 		}
 	}
-	return w.move(ctx, requests[:n], of)
+	return w.move(ctx, rows[:n], of)
 }
 
 // move keeps the records of those that cannot be moved.
-func (w *work) move(ctx context.Context, requests []migrate.Request, of []int) error {
-	mover := migrate.Mover{Model: w.Model, Store: w.Store, Now: w.Now}
-	results, err := mover.Move(ctx, requests)
+func (w *work) move(ctx context.Context, rows []projections.OldRow, of []int) error {
+	refused, err := w.Mover.Follow(ctx, rows)
 	if err != nil {
 		return err
 	}
 	var ds []Dead
-	for i, r := range results {
-		if w.Touched[of[i]] = true; r.Outcome != migrate.Refused {
+	for i, reason := range refused {
+		if w.Touched[of[i]] = true; reason == "" {
 			continue
 		}
 		c := &w.Changes[of[i]]
 		w.kept[of[i]] = true
 		ds = append(ds, Dead{
-			Kind: DeadImage, Target: "migration " + requests[i].Migration.Name, Reason: r.Reason, Row: c.Row,
+			Kind: DeadImage, Target: "migration " + rows[i].Migration.Name, Reason: reason, Row: c.Row,
 			Lane: w.Lane, Position: c.Position, Record: recordJSON(c), Time: c.Time,
 		})
 	}

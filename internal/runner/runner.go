@@ -29,6 +29,7 @@ type Runner struct {
 	Store store.Store
 	Index search.Index // nil where the model has no search
 	Now   func() time.Time
+	Mover Mover // moves old rows; nil where the model has no migrations
 	// Retired, when set, says that nothing will ever come from a lane again, other
 	// than a batch that is older than batchLife.
 	Retired func(ctx context.Context, lane string) (bool, error)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/migrate"
 	"weir/internal/replay"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -126,7 +127,7 @@ func (m *machine) start() {
 	m.done, m.fibers = false, nil
 	run := func(f *fiber) *runner.Runner {
 		at := &atMachine{m, f}
-		r := &runner.Runner{Model: m.model, Store: at, Now: m.time, Mono: m.time, Alone: true}
+		r := &runner.Runner{Model: m.model, Store: at, Now: m.time, Mono: m.time, Alone: true, Mover: &migrate.Mover{Model: m.model, Store: at, Now: m.time}}
 		if len(m.model.Searches) > 0 {
 			r.Index = m.index
 		}

@@ -11,6 +11,7 @@ import (
 	"weir/internal/book"
 	"weir/internal/lambda"
 	"weir/internal/live"
+	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/runner"
 	"weir/internal/search"
@@ -195,7 +196,7 @@ func (n *node) runner(f *fiber) *runner.Runner {
 }
 
 func (n *node) runnerOver(l *link) *runner.Runner {
-	r := &runner.Runner{Model: n.model, Store: l, Now: n.now, Mono: n.mono, Alone: true}
+	r := &runner.Runner{Model: n.model, Store: l, Now: n.now, Mono: n.mono, Alone: true, Mover: &migrate.Mover{Model: n.model, Store: l, Now: n.now}}
 	if len(n.model.Searches) > 0 {
 		r.Index = indexLink{l}
 	}

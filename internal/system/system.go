@@ -18,6 +18,7 @@ import (
 
 	"weir/internal/book"
 	"weir/internal/events"
+	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/query"
@@ -106,7 +107,9 @@ func (s *System) assemble(ctx context.Context, dir string, models []*model.Model
 		return err
 	}
 	for _, m := range models {
-		p := &Part{Model: m, Runner: &runner.Runner{Model: m, Store: s.Store, Now: s.now}}
+		p := &Part{Model: m, Runner: &runner.Runner{
+			Model: m, Store: s.Store, Now: s.now, Mover: &migrate.Mover{Model: m, Store: s.Store, Now: s.now},
+		}}
 		if len(m.Searches) > 0 {
 			p.Runner.Index = s.Index
 		}
