@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -35,53 +36,6 @@ var impure = map[string][]string{
 	"math/rand": nil, "math/rand/v2": nil, "crypto/rand": nil, "database/sql": nil, "runtime": nil,
 	"time": {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
 	"fmt":  {"Print", "Printf", "Println", "Scan", "Scanf", "Scanln"},
-}
-
-// below says what each package of weir may import of weir: its own layer's words
-// and what is below. A package that is not named here has no place yet; give it one.
-var below = map[string][]string{
-	"golden":      {},
-	"value":       {},
-	"models":      {},
-	"interrupt":   {},
-	"parallel":    {},
-	"events":      {"value", "interrupt"},
-	"store":       {"value", "events"},
-	"search":      {"value", "events", "store"},
-	"book":        {"value", "events", "store"},
-	"aggregate":   {"value", "book"},
-	"model":       {"value", "store", "aggregate", "models"},
-	"projections": {"value", "events", "store", "search", "book", "model"},
-	"migrate":     {"value", "events", "store", "book", "model", "projections", "ingest", "parallel"},
-	"runner":      {"value", "events", "store", "search", "book", "model", "projections", "migrate", "parallel"},
-	"live":        {"value", "events", "store", "book", "model", "runner"},
-	"metrics":     {"live", "runner"},
-	"replay":      {"value", "events", "store", "book", "model", "projections", "runner"},
-	"why":         {"value", "events", "store", "book", "aggregate", "model", "projections", "replay"},
-	"verify":      {"value", "events", "store", "search", "book", "model", "projections", "runner"},
-	"repair":      {"value", "events", "store", "search", "book", "model", "projections", "runner", "verify"},
-	"query":       {"value", "events", "store", "search", "book", "model", "projections"},
-	"ingest":      {"value", "store", "book", "model", "projections", "query", "parallel"},
-	"progress":    {},
-	"cli":         {"interrupt", "model", "store", "store/dynamodb", "system"},
-	"openfiles":   {},
-	"web":         {"openfiles"},
-	"writeapi":    {"value", "model", "ingest", "web"},
-	"writelambda": {"ingest", "writeapi"},
-	"sample":      {"value", "model", "ingest"},
-	"api":         {"value", "store", "book", "model", "query", "web"},
-
-	"lambda": {"value", "events", "store", "book", "model", "projections", "runner"},
-
-	"store/embedded":    {"value", "events", "store", "openfiles"},
-	"store/dynamodb":    {"value", "events", "store"},
-	"search/embedded":   {"value", "events", "store", "search"},
-	"search/opensearch": {"value", "events", "store", "search"},
-
-	"sim": {"value", "events", "store", "store/embedded", "search", "book", "aggregate", "model", "projections", "runner", "live", "lambda", "replay", "verify", "repair"},
-
-	"system": {"openfiles", "value", "events", "store", "search", "book", "model", "projections", "runner", "verify", "repair", "query",
-		"store/embedded", "store/dynamodb", "search/embedded", "search/opensearch"},
 }
 
 // drivers are what may be imported only where the thing is driven.
@@ -181,24 +135,124 @@ func (f file) uses(pkg string, names []string, yield func(string)) {
 	})
 }
 
-func TestDependenciesGoOneWay(t *testing.T) {
-	for _, f := range sources(t) {
-		from, inside := strings.CutPrefix(f.dir, "internal/")
-		if !inside || strings.HasSuffix(from, "test") {
-			continue // programs, and the suites of tests, may import everything
+// layers are the packages and programs of the table in ARCHITECTURE.md, in its order.
+func layers(t *testing.T) (order []string) {
+	t.Helper()
+	text, err := os.ReadFile("../ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, ok := strings.Cut(string(text), "\n| package |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	if !ok {
+		t.Fatal("ARCHITECTURE.md has no table of packages")
+	}
+	for _, row := range strings.Split(table, "\n")[2:] {
+		first, _, _ := strings.Cut(strings.TrimPrefix(row, "|"), "|")
+		for _, link := range regexp.MustCompile(`\[([^\]]*)\]\(([^)]*)\)`).FindAllStringSubmatch(first, -1) {
+			if name := strings.TrimPrefix(link[2], "internal/"); name != link[1] {
+				t.Errorf("ARCHITECTURE.md: [%s] leads to %s", link[1], link[2])
+			} else if slices.Contains(order, name) {
+				t.Errorf("ARCHITECTURE.md: %s has two places", name)
+			}
+			order = append(order, strings.TrimPrefix(link[2], "internal/"))
 		}
-		allowed, known := below[from]
-		if !known {
-			t.Errorf("package internal/%s has no place in the layers", from)
+	}
+	return order
+}
+
+// isSuite reports whether a package is of tests: those may import everything.
+func isSuite(dir string) bool { return strings.HasSuffix(dir, "test") || dir == "internal/golden" }
+
+// weirImports are the packages of weir that each package imports, by their names
+// without internal/, for all packages and programs but those of tests and scripts.
+func weirImports(t *testing.T) map[string][]string {
+	t.Helper()
+	out := map[string][]string{}
+	for _, f := range sources(t) {
+		if isSuite(f.dir) || strings.HasPrefix(f.dir, "scripts/") {
 			continue
 		}
+		from := strings.TrimPrefix(f.dir, "internal/")
+		if out[from] == nil {
+			out[from] = []string{}
+		}
 		f.imports(func(path, _ string) {
-			to, ours := strings.CutPrefix(path, "weir/")
-			to = strings.TrimPrefix(to, "internal/")
-			if ours && !slices.Contains(allowed, to) {
-				t.Errorf("%s/%s imports %s, which is not below it", f.dir, f.name, path)
+			if to, ours := strings.CutPrefix(path, "weir/"); ours {
+				if to = strings.TrimPrefix(to, "internal/"); !slices.Contains(out[from], to) {
+					out[from] = append(out[from], to)
+				}
 			}
 		})
+	}
+	return out
+}
+
+// TestTableOfPackages holds the table in ARCHITECTURE.md to the code: every package
+// and program has one place in it, and imports only what stands above that.
+func TestTableOfPackages(t *testing.T) {
+	order, imports := layers(t), weirImports(t)
+	for from, list := range imports {
+		at := slices.Index(order, from)
+		if at < 0 {
+			t.Errorf("%s has no place in the table of ARCHITECTURE.md", from)
+			continue
+		}
+		for _, to := range list {
+			if !slices.Contains(order[:at], to) {
+				t.Errorf("%s imports %s, which does not stand above it in ARCHITECTURE.md", from, to)
+			}
+		}
+	}
+	for _, name := range order {
+		if _, ok := imports[name]; !ok && !isSuite("internal/"+name) {
+			t.Errorf("ARCHITECTURE.md has a place for %s, and there is no such package", name)
+		}
+	}
+}
+
+// reach are all packages that a package imports, itself or through others.
+func reach(imports map[string][]string, from string) map[string]bool {
+	seen := map[string]bool{}
+	for todo := []string{from}; len(todo) > 0; {
+		next := todo[0]
+		todo = todo[1:]
+		for _, to := range imports[next] {
+			if !seen[to] {
+				seen[to] = true
+				todo = append(todo, to)
+			}
+		}
+	}
+	return seen
+}
+
+// TestWhatIsLeftOut: the programs that Lambda loads do not have the simulator in them,
+// and what derives has nothing of what takes commands.
+func TestWhatIsLeftOut(t *testing.T) {
+	imports := weirImports(t)
+	for from, out := range map[string][]string{
+		"cmd/projector": {"sim"},
+		"cmd/ingest":    {"sim"},
+		"system":        {"sim"},
+		"lambda":        {"sim", "migrate", "ingest", "query", "writeapi", "writelambda"},
+		"runner":        {"sim", "migrate", "ingest", "query", "writeapi", "writelambda"},
+		"live":          {"sim", "migrate", "ingest", "query", "writeapi", "writelambda"},
+	} {
+		if len(imports[from]) == 0 {
+			t.Errorf("there is no package %s", from)
+		}
+		for _, to := range out {
+			if _, ok := imports[to]; !ok {
+				t.Errorf("there is no package %s to leave out", to)
+			}
+			if reach(imports, from)[to] {
+				t.Errorf("%s has %s in it", from, to)
+			}
+		}
+	}
+	if !reach(imports, "cmd/simulator")["sim"] {
+		t.Error("the simulator has no simulator in it")
 	}
 }
 
