@@ -22,6 +22,7 @@ import (
 	"weir/internal/golden"
 	"weir/internal/ingest"
 	"weir/internal/lambda"
+	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/query"
 	"weir/internal/runner"
@@ -297,7 +298,7 @@ func TestBadPayloads(t *testing.T) {
 }
 
 func newRunner(r *rig) *runner.Runner {
-	return &runner.Runner{Model: r.models["gallery"], Store: r.store, Now: time.Now}
+	return &runner.Runner{Model: r.models["gallery"], Store: r.store, Now: time.Now, Mover: &migrate.Mover{Model: r.models["gallery"], Store: r.store}}
 }
 
 // nothingFound is an index without documents.

@@ -14,6 +14,7 @@ import (
 
 	"weir/internal/book"
 	"weir/internal/lambda"
+	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -58,7 +59,7 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) handler() *lambda.Handler {
-	run := &runner.Runner{Model: w.model, Store: w, Now: func() time.Time { return w.now }}
+	run := &runner.Runner{Model: w.model, Store: w, Now: func() time.Time { return w.now }, Mover: &migrate.Mover{Model: w.model, Store: w}}
 	return lambda.New(run, lambda.ByShard, "", func(context.Context) error { return nil })
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"weir/internal/lambda"
+	"weir/internal/migrate"
 	"weir/internal/runner"
 	"weir/internal/store"
 )
@@ -32,7 +33,7 @@ func inWindow(rest string) string {
 
 // byOrder is a handler over the world's store.
 func (w *world) byOrder(o lambda.Order, s store.Store) *lambda.Handler {
-	run := &runner.Runner{Model: w.model, Store: s, Now: func() time.Time { return w.now }}
+	run := &runner.Runner{Model: w.model, Store: s, Now: func() time.Time { return w.now }, Mover: &migrate.Mover{Model: w.model, Store: s}}
 	return lambda.New(run, o, "", func(context.Context) error { return nil })
 }
 

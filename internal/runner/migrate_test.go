@@ -5,8 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"testing"
 
+	"weir/internal/events"
 	"weir/internal/migrate"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -56,4 +61,31 @@ func (s *script) migrate(words []string, args map[string]string) (string, error)
 	s.h.pull()
 	s.shown = len(s.h.records) // in no order that stays: rows are moved abreast
 	return out, err
+}
+
+// TestRunnerWithoutMover: where old rows would silently stay as they are, the runner
+// refuses to go on.
+func TestRunnerWithoutMover(t *testing.T) {
+	m, err := model.Load("gallery")
+	must(t, err)
+	h := newHarness(t, m)
+	defer h.close()
+	r := h.runner(nil)
+	r.Mover = nil
+	old := value.NewItem(
+		value.Attr{Name: "PK", Value: value.OfString("ALBUM#a")}, value.Attr{Name: "SK", Value: value.OfString("MEDIA#m")},
+		value.Attr{Name: "EntityType", Value: value.OfString("Media")}, value.Attr{Name: "filename", Value: value.OfString("f")})
+	c, ok := projections.NewChange(m.Tables[0], &events.Record{Keys: m.Tables[0].Item(store.Key{Partition: old.Get("PK"), Sort: old.Get("SK")}), New: old, Position: events.PositionOf(1)})
+	if !ok || len(projections.OldRows(&c)) != 1 {
+		t.Fatalf("it is no old row: %v", c.Is)
+	}
+	if _, err := r.Rows(t.Context(), runner.Batch{Lane: "l", Changes: []projections.Change{c}}); err == nil || !strings.Contains(err.Error(), "without a Mover") {
+		t.Errorf("an old row: %v", err)
+	}
+	if m, err = model.Load("watchlists"); err == nil {
+		_, err = (&runner.Runner{Model: m}).Tables(t.Context())
+	}
+	if err == nil || !strings.Contains(err.Error(), "without a Mover") {
+		t.Errorf("a table of old rows: %v", err)
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"weir/internal/book"
+	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/runner"
@@ -137,7 +138,7 @@ func (wd *world) byItem() handler {
 }
 
 func (wd *world) runner(like runner.Batch) handler {
-	r := &runner.Runner{Model: wd.model, Store: wd.store, Now: time.Now}
+	r := &runner.Runner{Model: wd.model, Store: wd.store, Now: time.Now, Mover: &migrate.Mover{Model: wd.model, Store: wd.store}}
 	return func(ctx context.Context, first, last int) error {
 		b := like
 		for i := first; i < last; i++ {

@@ -20,6 +20,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/wal"
 
 	"weir/internal/book"
+	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -133,7 +134,7 @@ func (b *bench) replayKeepingLogs(rec recording, dir string) error {
 	if err != nil {
 		return err
 	}
-	run := &runner.Runner{Model: m, Store: s, Now: time.Now}
+	run := &runner.Runner{Model: m, Store: s, Now: time.Now, Mover: &migrate.Mover{Model: m, Store: s}}
 	return errors.Join(replayInto(b.ctx, m, s, run, rec), s.Close())
 }
 
