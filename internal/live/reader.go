@@ -341,7 +341,11 @@ func (r *Reader) takeAll(ctx context.Context) error {
 			w = &watch{}
 			r.watched[p] = w
 		}
-		if now := leaseOf(rows[i]); w.see(now, before, after, r.opts.Lease) {
+		now, err := book.DecodeLease(rows[i])
+		if err != nil {
+			return err
+		}
+		if w.see(now, before, after, r.opts.Lease) {
 			if err := r.takeOne(ctx, p, now); err != nil {
 				return err
 			}
@@ -350,13 +354,13 @@ func (r *Reader) takeAll(ctx context.Context) error {
 	return nil
 }
 
-func (r *Reader) takeOne(ctx context.Context, p place, seen lease) error {
+func (r *Reader) takeOne(ctx context.Context, p place, seen book.LeaseRow) error {
 	start := r.now()
 	hold, ok, err := take(ctx, r.run.Store, r.lease(p), seen, r.opts.Owner)
 	if err != nil || !ok {
 		return err
 	}
-	h := &holding{Reader: r, place: p, tenure: hold, before: seen.owner}
+	h := &holding{Reader: r, place: p, tenure: hold, before: seen.Owner}
 	h.beaten(start)
 	if err := errors.Join(r.run.Begin(ctx, p.table, p.shard, hold), h.open(ctx)); err != nil {
 		if h.spool != nil {
@@ -364,7 +368,7 @@ func (r *Reader) takeOne(ctx context.Context, p place, seen lease) error {
 		}
 		return errors.Join(err, release(ctx, r.run.Store, r.lease(p), hold))
 	}
-	r.opts.Log.Info("reading a shard", "table", p.table, "shard", p.shard, "hold", hold, "before", seen.owner)
+	r.opts.Log.Info("reading a shard", "table", p.table, "shard", p.shard, "hold", hold, "before", seen.Owner)
 	h.start(ctx)
 	r.mu.Lock()
 	r.held[p] = h

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"weir/internal/book"
 	"weir/internal/runner"
 	"weir/internal/store"
-	"weir/internal/value"
 )
 
 // A stream makes new shards for ever: some six a day for each partition. What is kept
@@ -134,9 +134,13 @@ func (r *Reader) forgetShard(ctx context.Context, p place) error {
 	if err != nil {
 		return err
 	}
+	l, err := book.DecodeLease(rows[0])
+	if err != nil {
+		return err
+	}
 	var also []store.Write
-	if l := leaseOf(rows[0]); l.hold > 0 {
-		also = []store.Write{{Ref: r.lease(p), Delete: true, If: store.Cond{equal(holdAttr, value.OfInt(l.hold))}}}
+	if l.Hold > 0 {
+		also = []store.Write{book.DropLease(r.lease(p), l.Hold)}
 	}
 	switch err := r.run.ForgetShard(ctx, p.table, p.shard, also...); {
 	case errors.Is(err, store.ErrCondition), errors.Is(err, store.ErrConflict):

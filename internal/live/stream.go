@@ -4,21 +4,16 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/runner"
 	"weir/internal/store"
-	"weir/internal/value"
 )
 
 // A stream that is switched off, and on again, is another one, and what was written in
 // between is in neither. Which of a table's streams there are to read is kept, so that
-// whoever comes later reads what is left of one that is off:
-//
-//	stream|MODEL  s TABLE  l labels, each the moment a stream was switched on, the latest last
-const labelsAttr = "l"
+// whoever comes later reads what is left of one that is off: see book.StreamRow.
 
 // sameStream names a gap when a table has another stream than it had. A crash before
 // the labels are kept names the same gap again, which changes nothing. Where others
@@ -33,8 +28,11 @@ func (r *Reader) sameStream(ctx context.Context, table string) error {
 	if err != nil {
 		return err
 	}
-	kept := rows[0].Get(labelsAttr)
-	met := strings.Fields(kept.Text())
+	kept, err := book.DecodeStream(rows[0])
+	if err != nil {
+		return err
+	}
+	met := kept.Labels
 	if r.streams[table] == nil {
 		if labels, err = r.run.Store.Streams(ctx, table, met...); err != nil {
 			return err
@@ -49,9 +47,7 @@ func (r *Reader) sameStream(ctx context.Context, table string) error {
 		}
 	}
 	if !slices.Equal(met, labels) {
-		out, err := r.run.Store.Write(ctx, []store.Write{{
-			Ref: ref, If: store.Cond{{store.AsRead(labelsAttr, kept)}}, Ops: []store.Op{op(store.Set, labelsAttr, value.OfString(strings.Join(labels, " ")))},
-		}})
+		out, err := r.run.Store.Write(ctx, []store.Write{kept.Becomes(ref, labels)})
 		if err != nil || out[0].Err != nil {
 			return unlessCondition(out, err)
 		}

@@ -1,0 +1,62 @@
+package book
+
+import (
+	"errors"
+	"fmt"
+
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// ErrRow is wrapped by what is wrong with a row of our table that cannot be read.
+// weir writes no such row: another program did, or it was damaged. Nothing is derived
+// from a guess, so the work that needs the row stops.
+var ErrRow = errors.New("a row of weir's own table cannot be read")
+
+// unreadable names the row, what is wrong with it, and what a person can do.
+func unreadable(row value.Item, attr, want, do string) error {
+	return fmt.Errorf("%w: in table %s, row %s %s, attribute %s is %s, not %s: %s", ErrRow,
+		TableName, quoted(row.Get(Partition)), quoted(row.Get(Sort)), attr, shown(row.Get(attr)), want, do)
+}
+
+func quoted(v value.Value) string { return fmt.Sprintf("%q", v.Text()) }
+
+func shown(v value.Value) string {
+	if v.IsMissing() {
+		return "missing"
+	}
+	return string(value.AppendPlain(nil, v))
+}
+
+// whole is a number of a row that is whole and at least min.
+func whole(row value.Item, attr string, min int64, do string) (int64, error) {
+	n, ok := row.Get(attr).Int64()
+	if !ok || n < min {
+		return 0, unreadable(row, attr, fmt.Sprintf("a whole number from %d", min), do)
+	}
+	return n, nil
+}
+
+// text is a text of a row, "" where the row has none.
+func text(row value.Item, attr, do string) (string, error) {
+	v := row.Get(attr)
+	if !v.IsMissing() && v.Kind() != value.String {
+		return "", unreadable(row, attr, "a text", do)
+	}
+	return v.Text(), nil
+}
+
+func set(attr string, v value.Value) store.Op {
+	return store.Op{Kind: store.Set, Attr: attr, Value: v}
+}
+
+func plus(attr string, n int64) store.Op {
+	return store.Op{Kind: store.Add, Attr: attr, Value: value.OfInt(n)}
+}
+
+func equal(attr string, n int64) []store.Test {
+	return []store.Test{{Attr: attr, Is: store.Eq, Value: value.OfInt(n)}}
+}
+
+// NotThere is the condition that a row of our table does not exist.
+func NotThere() store.Cond { return store.Cond{{{Attr: Partition, Is: store.Absent}}} }
