@@ -203,8 +203,14 @@ func Seen(row store.Ref) store.Ref { return Ref("seen|"+RowText(row), "") }
 // Followed is where a field's value is kept for the rows that follow it; the
 // members are in the same partition.
 func Followed(model, field string, source store.Ref) store.Ref {
-	return Ref("follow|"+model+"|"+field+"|"+RowText(source), "")
+	return Ref(FollowedOf(model, field)+RowText(source), "")
 }
+
+// FollowedOf is what the partitions of a followed field's values begin with.
+func FollowedOf(model, field string) string { return FollowedIn(model) + field + "|" }
+
+// FollowedIn is what the partitions of all followed values of a model begin with.
+func FollowedIn(model string) string { return "follow|" + model + "|" }
 
 // Member is the membership of a row in the partition of a followed value. The
 // sort keys of members are all above the value's own.

@@ -150,9 +150,17 @@ func hiddenIn(source *Entity, x Expr, from *Field) []string {
 	return out
 }
 
-// checkFollow: what follows is an attribute of its own, not part of a key.
+// checkFollow: what follows is an attribute of its own, not part of a key, and rows of
+// one entity are alike in what becomes of it when the row followed is gone: which rule
+// made such a row, the row need not say.
 func checkFollow(c *compiler) {
-	for _, f := range c.Follows {
+	for i, f := range c.Follows {
+		for _, g := range c.Follows[:i] {
+			if g.Rule.Into == f.Rule.Into && g.Attr == f.Attr && g.Source == f.Source && g.Field.Name == f.Field.Name && g.Keep != f.Keep {
+				c.report(c.setPos(f.Rule, f.Attr), "say keep: true in both, or in none",
+					"%s and %s make rows of %s that follow %s.%s, and only one keeps the last value", g.Rule.Name, f.Rule.Name, f.Rule.Into.Name, f.Source.Name, f.Field.Name)
+			}
+		}
 		at := c.setPos(f.Rule, f.Attr)
 		for _, k := range f.Rule.Into.Keys {
 			if k.Template.Slot(f.Attr) >= 0 || k.Attr.Name == f.Attr {

@@ -182,7 +182,7 @@ func (c *compiler) follow(r *RowRule, s setDecl) *Follow {
 		c.report(s.follow.pos, "follow: "+name+".FIELD", "what is followed is a field of an entity, not %q", s.follow.text)
 		return nil
 	}
-	f := &Follow{Rule: r, Attr: s.name.text, Source: c.entity(word{name, s.follow.pos})}
+	f := &Follow{Rule: r, Attr: s.name.text, Keep: s.last, Source: c.entity(word{name, s.follow.pos})}
 	if f.Source == nil {
 		return nil
 	}

@@ -53,6 +53,7 @@ type setDecl struct {
 	isMap  bool
 	follow word
 	by     []pair
+	last   bool // of follow: the last value is kept
 }
 
 func readDerive(e entry) *deriveDecl {
@@ -154,7 +155,7 @@ func readSets(entries []entry) []setDecl {
 		switch {
 		case e.value.isMap() && e.value.isFollow():
 			f := e.value.fields("follow")
-			s.follow, s.by = f.need("follow", "follow: Entity.field"), f.pairs("by")
+			s.follow, s.by, s.last = f.need("follow", "follow: Entity.field"), f.pairs("by"), f.flag("keep")
 		case e.value.isMap():
 			s.isMap, s.nested = true, readSets(e.value.entries("a nested map"))
 		default:

@@ -255,6 +255,7 @@ type Follow struct {
 	Source *Entity  // whose field is followed
 	Field  *Field   // of Source
 	Key    []Assign // the names of Source's key, from fields of Rule.Source
+	Keep   bool     // the last value stays when the row of Source is gone
 }
 
 // Search is an index of one entity's rows.

@@ -132,6 +132,7 @@ func TestSchemaRefusesBrokenModels(t *testing.T) {
 		"derive: {Log: {row: Photo, set: {title: 5}}}",
 		"derive: {Log: {row: Photo, set: {title: {follow: Album}}}}",
 		"derive: {Log: {row: Photo, set: {title: {follow: Album.title, bye: {}}}}}",
+		"derive: {Log: {row: Photo, set: {title: {follow: Album.title, keep: last}}}}",
 		"derive: {Album.kind: {steps: {}}}",
 		"derive: {Album.kind: {steps: {travel: {}}}}",
 		"derive: {Album.kind: {steps: {travel: {when: Photo, each: tags}}}}",

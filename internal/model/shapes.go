@@ -17,7 +17,7 @@ var shapes = map[string][]string{
 	"each":           {"of", "by"},
 	"steps":          {"steps"},
 	"stage":          {"when", "where", "to", "each", "who", "max", "set"},
-	"follow":         {"follow", "by"},
+	"follow":         {"follow", "by", "keep"},
 	"test":           {"not"},
 	"migration":      {"rows", "table", "key", "into"},
 	"search":         {"of", "where", "text", "filters", "sorts"},

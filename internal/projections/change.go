@@ -70,6 +70,8 @@ type Effects struct {
 	Joins   []Join
 	Tells   []Tell
 	Faults  []Fault
+	// Unfollows are followers that may be on a list for the last time.
+	Unfollows []Unfollow
 
 	had  []Fault      // of the old image
 	adds []value.Attr // room for what one row adds
@@ -77,7 +79,7 @@ type Effects struct {
 
 // Empty reports whether the change asks for nothing.
 func (e *Effects) Empty() bool {
-	return len(e.Adds)+len(e.Puts)+len(e.Spreads)+len(e.Facts)+len(e.Joins)+len(e.Tells)+len(e.Faults) == 0
+	return len(e.Adds)+len(e.Puts)+len(e.Spreads)+len(e.Unfollows)+len(e.Facts)+len(e.Joins)+len(e.Tells)+len(e.Faults) == 0
 }
 
 // Add adds an amount to an accumulator in the book of a target row.
@@ -105,13 +107,22 @@ type Following struct {
 	Of store.Ref
 }
 
+// Unfollow says that an attribute of a row followed a field of another, and that it does
+// so no longer, unless a newer change says otherwise.
+type Unfollow struct {
+	Row store.Ref
+	Following
+}
+
 // Spread gives a field's value to every row that follows it, as of Position. A
-// Missing Value takes the attribute away.
+// Missing Value takes the attribute away. Gone says that there is no such row any more:
+// Value is then the last one, for those who keep it.
 type Spread struct {
 	Source   store.Ref
 	Entity   *model.Entity
 	Field    string
 	Value    value.Value
+	Gone     bool
 	Position events.Position
 }
 
@@ -161,6 +172,7 @@ func Fold(c *Change) Effects {
 	foldTallies(c, &e)
 	foldRows(c, &e)
 	foldFollows(c, &e)
+	foldUnfollows(c, &e)
 	foldFacts(c, &e)
 	foldJoins(c, &e)
 	e.Faults = slices.DeleteFunc(e.Faults, func(f Fault) bool { return slices.Contains(e.had, f) })

@@ -1,44 +1,100 @@
 package projections
 
 import (
+	"slices"
+	"strings"
+
 	"weir/internal/book"
 	"weir/internal/model"
 	"weir/internal/store"
 	"weir/internal/value"
 )
 
-// foldFollows: a row contributes the values of its fields that others follow. A
-// row that goes takes nothing away: what followed it keeps the last value.
+// foldFollows: a row contributes the values of its fields that others follow. One that
+// is gone, or a row of that entity no more, contributes that it is gone, with the last
+// value, where somebody keeps that.
 func foldFollows(c *Change, e *Effects) {
+	if c.Was != nil && c.Was != c.Is {
+		for _, field := range followed(c.Was) {
+			v := value.Value{}
+			if KeptLast(c.Was, field) {
+				v = e.followed(c.Was, field, c.Old, true)
+			}
+			e.Spreads = append(e.Spreads, Spread{Source: c.Row, Entity: c.Was, Field: field.Name, Value: v, Gone: true, Position: c.Position})
+		}
+	}
 	if c.Is == nil {
 		return
 	}
-	for i, f := range c.Is.Follow {
-		if followedBefore(c.Is.Follow[:i], f.Field.Name) {
+	for _, field := range followed(c.Is) {
+		if c.Was == c.Is && value.Equal(field.Get(c.New), field.Get(c.Old)) {
 			continue
 		}
-		v := f.Field.Get(c.New)
-		if c.Was == c.Is && value.Equal(v, f.Field.Get(c.Old)) {
-			continue
-		}
-		if !e.holds(FollowedField(c.Is, f.Field.Name)+" followed", f.Field.Name, value.Item{{Value: v}}.Size(), false) {
-			v = value.Value{}
-		}
-		e.Spreads = append(e.Spreads, Spread{Source: c.Row, Entity: c.Is, Field: f.Field.Name, Value: v, Position: c.Position})
+		v := e.followed(c.Is, field, c.New, false)
+		e.Spreads = append(e.Spreads, Spread{Source: c.Row, Entity: c.Is, Field: field.Name, Value: v, Position: c.Position})
 	}
 }
 
-func followedBefore(fs []*model.Follow, field string) bool {
-	for _, f := range fs {
-		if f.Field.Name == field {
-			return true
+// followed is the value of a field as our table can hold it for those who follow it.
+func (e *Effects) followed(of *model.Entity, field *model.Field, row value.Item, old bool) value.Value {
+	v := field.Get(row)
+	if !e.holds(FollowedField(of, field.Name)+" followed", field.Name, value.Item{{Value: v}}.Size(), old) {
+		return value.Value{}
+	}
+	return v
+}
+
+// followed are the fields of an entity that are followed, each once.
+func followed(e *model.Entity) (fields []*model.Field) {
+	for _, f := range e.Follow {
+		if !slices.ContainsFunc(fields, func(have *model.Field) bool { return have.Name == f.Field.Name }) {
+			fields = append(fields, f.Field)
 		}
 	}
-	return false
+	return fields
+}
+
+// KeptLast reports whether a follower of the field keeps its last value.
+func KeptLast(e *model.Entity, field *model.Field) bool {
+	return slices.ContainsFunc(e.Follow, func(f *model.Follow) bool { return f.Keep && f.Field.Name == field.Name })
+}
+
+// KeepsLast reports whether rows of an entity keep the last value of what an attribute of
+// theirs follows; list is the partition of that value.
+func KeepsLast(m *model.Model, e *model.Entity, attr, list string) bool {
+	return slices.ContainsFunc(m.Follows, func(f *model.Follow) bool {
+		return f.Keep && f.Rule.Into == e && f.Attr == attr && strings.HasPrefix(list, book.FollowedOf(m.Name, FollowedField(f.Source, f.Field.Name)))
+	})
+}
+
+// foldUnfollows: a row of history that is gone follows nothing any more. Of a copy the
+// rule that makes it says so.
+func foldUnfollows(c *Change, e *Effects) {
+	if c.Was == nil || c.Is == c.Was {
+		return
+	}
+	for _, rule := range c.Was.MadeBy {
+		for i := range rule.Fields {
+			f := rule.Fields[i].Expr.Follow
+			if f == nil || len(rule.Keep) == 0 {
+				continue
+			}
+			if of, ok := FollowedBy(f, c.Old); ok {
+				e.Unfollows = append(e.Unfollows, Unfollow{c.Row, Following{f, of}})
+			}
+		}
+	}
 }
 
 // FollowedField names what is followed, as the book's rows do.
 func FollowedField(e *model.Entity, field string) string { return e.Name + "." + field }
+
+// Attributes of a row that keeps a followed value, beside the position, and the table
+// and the key of the row followed.
+const (
+	FollowedValue = book.Told
+	FollowedGone  = "g" // there is no such row any more; the value is its last, where some keep that
+)
 
 // Attributes of a row that is a place on a list of those who follow a field.
 const (

@@ -18,15 +18,17 @@ type Gathered struct {
 	Leaves  []Leaf    // rows of sets that may not show what they should
 	Puts    []Put     // the newest for each row
 	Spreads []Spread  // the newest for each source and field
-	Joins   []Join    // the newest for each follower in each list
-	Tells   []Tell    // in the order of the stream
-	Facts   []Fact    // the newest for each name
-	FactOf  []int     // the change of each fact
-	Lists   []string  // whose targets are to be looked at
-	Faults  []Fault
-	FaultOf []int // the change of each fault
-	Mends   []Mend
-	Touched []bool // whether each change asks for anything
+	// Unfollows are to be looked at after the rows are written.
+	Unfollows []Unfollow
+	Joins     []Join   // the newest for each follower in each list
+	Tells     []Tell   // in the order of the stream
+	Facts     []Fact   // the newest for each name
+	FactOf    []int    // the change of each fact
+	Lists     []string // whose targets are to be looked at
+	Faults    []Fault
+	FaultOf   []int // the change of each fault
+	Mends     []Mend
+	Touched   []bool // whether each change asks for anything
 }
 
 // Target is a row that tallies are published on.
@@ -143,7 +145,7 @@ func (g *gatherer) take(i int, c *Change, e *Effects) {
 		g.Puts = append(g.Puts, p)
 	}
 	for _, s := range e.Spreads {
-		name := s.Field + "|" + book.RowText(s.Source)
+		name := FollowedField(s.Entity, s.Field) + "|" + book.RowText(s.Source)
 		if at, ok := g.spreads[name]; ok {
 			g.Spreads[at] = s
 			continue
@@ -151,6 +153,7 @@ func (g *gatherer) take(i int, c *Change, e *Effects) {
 		g.spreads[name] = len(g.Spreads)
 		g.Spreads = append(g.Spreads, s)
 	}
+	g.Unfollows = append(g.Unfollows, e.Unfollows...)
 	for _, f := range e.Facts {
 		g.fact(i, f)
 	}

@@ -94,6 +94,13 @@ func foldState(c *Change, rule *model.RowRule, e *Effects) {
 	}
 	same := had && has && SameRow(was.Row, is.Row)
 	joined := same && slices.EqualFunc(was.Follows, is.Follows, sameFollowing)
+	if had && !joined {
+		for _, f := range was.Follows {
+			if !same || !slices.ContainsFunc(is.Follows, func(g Following) bool { return sameFollowing(f, g) }) {
+				e.Unfollows = append(e.Unfollows, Unfollow{was.Row, f})
+			}
+		}
+	}
 	if had && !same {
 		was.Image, was.Follows = nil, nil
 		e.Puts = append(e.Puts, was)

@@ -45,6 +45,7 @@ func (h *harness) audit() string {
 type pass struct {
 	history  map[string]projections.Put
 	followed map[string]value.Value // the last value of each field of each row
+	gone     map[string]bool        // those of them of which the row is gone
 	lists    map[string]value.Item  // of each follower, what is taken from it
 }
 
@@ -70,7 +71,7 @@ func (p *pass) told(e *projections.Effects) (puts []projections.Put) {
 }
 
 func (h *harness) pass() pass {
-	p := pass{map[string]projections.Put{}, map[string]value.Value{}, map[string]value.Item{}}
+	p := pass{map[string]projections.Put{}, map[string]value.Value{}, map[string]bool{}, map[string]value.Item{}}
 	for i := range h.records {
 		c, _ := projections.NewChange(h.records[i].table, &h.records[i].rec)
 		if !h.done[i+1] {
@@ -82,9 +83,15 @@ func (h *harness) pass() pass {
 				p.history[book.RowText(put.Row)] = put
 			}
 		}
+		if c.Was != nil && c.Was != c.Is {
+			for _, f := range c.Was.Follow {
+				p.gone[projections.FollowedField(c.Was, f.Field.Name)+"|"+book.RowText(c.Row)] = true
+			}
+		}
 		if c.Is != nil {
 			for _, f := range c.Is.Follow {
-				p.followed[f.Field.Name+"|"+book.RowText(c.Row)] = f.Field.Get(c.New)
+				name := projections.FollowedField(c.Is, f.Field.Name) + "|" + book.RowText(c.Row)
+				p.followed[name], p.gone[name] = f.Field.Get(c.New), false
 			}
 		}
 	}
@@ -125,7 +132,11 @@ func (h *harness) onePass() (out []string) {
 // differing compares what the row follows with the last value that was delivered.
 func (p *pass) differing(put projections.Put, row value.Item) (out []string) {
 	for _, f := range put.Follows {
-		want, have := p.followed[f.Field.Name+"|"+book.RowText(f.Of)], row.Get(f.Attr)
+		name := projections.FollowedField(f.Source, f.Field.Name) + "|" + book.RowText(f.Of)
+		want, have := p.followed[name], row.Get(f.Attr)
+		if p.gone[name] && !f.Keep {
+			want = value.Value{}
+		}
 		if !value.Equal(want, have) {
 			out = append(out, fmt.Sprintf("%s of %s: follows %s, shows %s, should show %s", f.Attr, put.Row, f.Of, plain(have), plain(want)))
 		}

@@ -23,6 +23,7 @@ const (
 	DeadNumber   DeadKind = "number"   // a sum or a mean that no number can hold; it goes by itself when one can
 	DeadRow      DeadKind = "row"      // a row of ours that the table refused
 	DeadSet      DeadKind = "set"      // a row that refused to show its part of a set
+	DeadFollow   DeadKind = "follow"   // a row of ours that refused the value of what it follows
 	DeadTold     DeadKind = "told"     // a row for a follower that the table refused
 	DeadDocument DeadKind = "document" // a document that the index refused
 	DeadImage    DeadKind = "image"    // an image that a derivation cannot use, and that counts nothing there
@@ -43,7 +44,7 @@ type Dead struct {
 	Adds     []projections.Add // the amounts that wait: field and amount
 	Record   value.Item        // "table", "keys", "old", "new", "expired": see RecordItem
 	Raw      string            // of a DeadRecord that could not be read: the bytes
-	Source   string            // of a DeadRecord: file, line and offset; of a DeadGap: from where to where
+	Source   string            // of a DeadRecord: file, line and offset; of a DeadGap: from where to where; of a DeadFollow: what is followed
 
 	parts int  // how many rows hold the record, beside its head
 	more  bool // the body has Adds that the head has no room for

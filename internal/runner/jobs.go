@@ -58,11 +58,24 @@ func (r *Runner) step(ctx context.Context, job value.Item) (more bool, err error
 	}
 	list := job.Get(listAttr)
 	rows, err := r.get(ctx, []store.Ref{book.Ref(list.Text(), "")})
-	if err != nil || rows[0] == nil {
+	if err != nil {
 		return true, err
 	}
-	v := kept{rows[0].Get(valueAttr), events.PositionFrom(rows[0].Get(book.Position))}
-	last, err := r.serveMembers(ctx, list, job.Get(cursorAttr).Text(), v)
+	if rows[0] == nil { // its row is gone, and all who follow it know that
+		_, err := r.write(ctx, []store.Write{{
+			Ref: book.Job(r.Model.Name, list.Text()), Delete: true,
+			If: store.Cond{{{Attr: book.Position, Is: store.Eq, Value: job.Get(book.Position)}}},
+		}})
+		return false, err
+	}
+	v := keptIn(rows[0])
+	ws, of, last, err := r.members(ctx, list, job.Get(cursorAttr).Text(), v)
+	if err == nil {
+		_, err = r.serveAll(ctx, ws, of)
+	}
+	if err == nil && last == "" {
+		err = r.outlives(ctx, book.Ref(list.Text(), ""), v)
+	}
 	if err != nil {
 		return true, err
 	}

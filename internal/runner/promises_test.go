@@ -46,7 +46,8 @@ import (
 //	migrate NAME [crash=… | sleep=…] [dry] a migration's scan, in pages of two rows
 //	end NAME                  the migration is over
 //	split TABLE               its newest shard is closed and goes on as two
-//	sweep                     an hour passes, and what has expired goes
+//	sweep [hours=N]           an hour passes, or N, and what has expired goes
+//	audit                     what differs now
 //	mood [refuses=W] [fails=N] the index refuses documents with the word, and fails
 //	                          each other one N times
 //	rows TABLE [text=…]       the rows of a table
@@ -176,7 +177,9 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) (string, error) {
 			return h.store.Split(context.Background(), words[0], shards[len(shards)-1].ID)
 		})
 	case "sweep":
-		return s.sweep()
+		return s.sweep(args)
+	case "audit":
+		return s.audit(), nil
 	case "mood":
 		n, _ := strconv.Atoi(args["fails"])
 		return "", s.do(func(h *harness) error {
@@ -387,10 +390,13 @@ func (s *script) sleep(args map[string]string, do func(*harness, *breaker) error
 	}
 }
 
-func (s *script) sweep() (string, error) {
-	removed := 0
+func (s *script) sweep(args map[string]string) (string, error) {
+	removed, hours := 0, 1
+	if args["hours"] != "" {
+		hours, _ = strconv.Atoi(args["hours"])
+	}
 	err := s.do(func(h *harness) (err error) {
-		h.clock = h.clock.Add(time.Hour)
+		h.clock = h.clock.Add(time.Duration(hours) * time.Hour)
 		removed, err = h.store.Sweep(context.Background(), h.clock, 1000, nil)
 		return err
 	})

@@ -306,7 +306,8 @@ func (r *Runner) RepairFollower(ctx context.Context, list, at string, noted valu
 	return done, true, err
 }
 
-// RepairFollowed makes what our table keeps of a field the field's value as it is. A
+// RepairFollowed makes what our table keeps of a field the field's value as it is, or
+// that there is no such row; the last value is then the one that it has. A
 // job that is made with it gives the value to all who follow: a change that is still
 // to come may be below the floor, and would give it to nobody.
 func (r *Runner) RepairFollowed(ctx context.Context, e *model.Entity, field string, source store.Ref, floor events.Position) (done, differs bool, err error) {
@@ -316,18 +317,23 @@ func (r *Runner) RepairFollowed(ctx context.Context, e *model.Entity, field stri
 		return false, false, err
 	}
 	now, err := r.get(ctx, []store.Ref{source})
-	if err != nil || r.Model.Table(source.Table).Classify(now[0]) != e {
-		return true, false, err // it keeps the last value
+	if err != nil {
+		return false, false, err
 	}
-	v := e.Field(field).Get(now[0])
-	if noted[0] != nil && value.Equal(noted[0].Get(valueAttr), v) {
+	was := keptIn(noted[0])
+	is := kept{value: e.Field(field).Get(now[0]), position: from(was.position, floor)}
+	if r.Model.Table(source.Table).Classify(now[0]) != e {
+		is.gone, is.value = true, value.Value{}
+		if projections.KeptLast(e, e.Field(field)) {
+			is.value = was.value
+		}
+	}
+	if noted[0] != nil && value.Equal(was.value, is.value) && was.gone == is.gone || noted[0] == nil && is.gone {
 		return true, false, nil
 	}
-	p := from(events.PositionFrom(noted[0].Get(book.Position)), floor)
-	done, err = transacted(r.Store.Transact(ctx, []store.Write{
-		{Ref: list, If: asNoted(book.Position, noted[0]), Ops: []store.Op{set(book.Position, p.Value()), set(valueAttr, v)}},
-		r.jobWrite(list.Key.Partition.Text(), "", p),
-	}))
+	w := r.valueWrite(list, source, is)
+	w.If, w.Return = asNoted(book.Position, noted[0]), false
+	done, err = transacted(r.Store.Transact(ctx, []store.Write{w, r.jobWrite(list.Key.Partition.Text(), "", is.position)}))
 	return done, true, err
 }
 
@@ -338,13 +344,18 @@ func (r *Runner) RepairFollowing(ctx context.Context, row store.Ref, name string
 	if err != nil {
 		return false, false, err
 	}
-	text := list.Key.Partition.Text()
-	if rows[0] == nil || rows[1] == nil || !value.Equal(rows[1].Get(book.Follows(name)), listMark(text)) || value.Equal(rows[0].Get(valueAttr), rows[1].Get(name)) {
+	text, v := list.Key.Partition.Text(), keptIn(rows[0])
+	shows := v.shown(projections.KeepsLast(r.Model, r.Model.Table(row.Table).Classify(rows[1]), name, text))
+	if rows[1] == nil || !value.Equal(rows[1].Get(book.Follows(name)), listMark(text)) || value.Equal(shows, rows[1].Get(name)) {
 		return true, false, nil
 	}
-	v := kept{rows[0].Get(valueAttr), events.PositionFrom(rows[0].Get(book.Position))}
-	wr := r.serve(text, row, name, v)
-	wr.If[1] = notAbove(book.FollowVersion(name), v.position.Value())
+	version := book.FollowVersion(name)
+	wr := r.serve(text, row, name, v.position, shows)
+	wr.If[1] = notAbove(version, v.position.Value())
+	if rows[0] == nil { // nothing is known of a row to be followed, not that it is gone either
+		wr.Ops = []store.Op{set(name, value.Value{})}
+		wr.If[1] = []store.Test{store.AsRead(version, rows[1].Get(version))}
+	}
 	done, err = r.did(ctx, wr)
 	return done, true, err
 }
@@ -373,16 +384,26 @@ func (r *Runner) RepairLink(ctx context.Context, row store.Ref, f *model.Follow,
 		return false, true, err
 	}
 	values, err := w.followed(ctx, puts)
-	if _, kept := values[list.Key.Partition.Text()]; !kept || err != nil {
+	if err != nil {
 		return false, true, err
+	}
+	ops := w.followOps(puts[0], f, values)
+	if _, kept := values[list.Key.Partition.Text()]; !kept {
+		is, err := r.get(ctx, []store.Ref{of})
+		if err != nil || r.Model.Table(of.Table).Classify(is[0]) == f.Source {
+			return false, true, err // what is to be followed comes first
+		}
+		if f.Keep { // what it shows is the last value, as far as anybody knows
+			ops = ops[1:]
+		}
 	}
 	cond := store.Cond{r.present(row.Table)}
 	for _, name := range []string{book.Version, book.Follows(f.Attr), book.FollowVersion(f.Attr)} {
 		cond = append(cond, []store.Test{store.AsRead(name, rows[0].Get(name))})
 	}
-	done, err = r.did(ctx, store.Write{Ref: row, Ops: w.followOps(puts[0], f, values), If: cond})
+	done, err = r.did(ctx, store.Write{Ref: row, Ops: ops, If: cond})
 	if err == nil && done {
-		err = w.compare(ctx, puts, values, map[*projections.Put]bool{puts[0]: true})
+		err = w.compare(ctx, puts, values, map[*projections.Put]bool{puts[0]: true}, events.Position{})
 	}
 	return done, true, err
 }
@@ -447,7 +468,7 @@ func (r *Runner) repairMade(ctx context.Context, p *projections.Put, noted value
 		wr.If = store.Cond{r.present(p.Row.Table), {store.AsRead(book.Version, noted.Get(book.Version))}}
 	}
 	if done, err = r.did(ctx, wr); err == nil && done {
-		err = w.compare(ctx, puts, values, map[*projections.Put]bool{p: true})
+		err = w.compare(ctx, puts, values, map[*projections.Put]bool{p: true}, events.Position{})
 	}
 	return done, true, err
 }

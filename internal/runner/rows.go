@@ -37,7 +37,10 @@ func (w *work) rows(ctx context.Context) error {
 	if err := w.makeRows(ctx, made); err != nil {
 		return err
 	}
-	return w.spread(ctx, repeated)
+	if err := w.spread(ctx, repeated); err != nil {
+		return err
+	}
+	return w.unfollow(ctx)
 }
 
 func (w *work) remove(ctx context.Context, puts []*projections.Put) error {
@@ -100,6 +103,7 @@ func (w *work) makeRows(ctx context.Context, puts []*projections.Put) error {
 		case errors.Is(e, store.ErrRefused):
 			err = w.parkRow(ctx, p, p.Position, e.Error())
 		case e != nil && out[i].Row == nil: // it is not there: somebody removed it
+			p.Joined = false
 			create = append(create, p)
 		case e != nil:
 			late[p] = true
@@ -111,7 +115,7 @@ func (w *work) makeRows(ctx context.Context, puts []*projections.Put) error {
 	if err := w.create(ctx, create, values, late); err != nil {
 		return err
 	}
-	return w.compare(ctx, puts, values, late)
+	return w.compare(ctx, puts, values, late, events.Position{})
 }
 
 func (w *work) create(ctx context.Context, puts []*projections.Put, values followed, late map[*projections.Put]bool) error {
@@ -179,14 +183,14 @@ func (w *work) followOps(p *projections.Put, follow *model.Follow, values follow
 	var v kept
 	for _, f := range p.Follows {
 		if f.Follow == follow {
-			list := followedText(w.Model.Name, f)
+			list := w.listOf(f).Key.Partition.Text()
 			of = listMark(list)
 			if known, ok := values[list]; ok {
 				v, at = known, known.position.Value()
 			}
 		}
 	}
-	return []store.Op{set(follow.Attr, v.value), set(book.FollowVersion(follow.Attr), at), set(book.Follows(follow.Attr), of)}
+	return []store.Op{set(follow.Attr, v.shown(follow.Keep)), set(book.FollowVersion(follow.Attr), at), set(book.Follows(follow.Attr), of)}
 }
 
 // absent are the attributes that the rule could make and did not: those that it
@@ -305,7 +309,7 @@ func (w *work) restore(ctx context.Context, m *projections.Mend, image value.Ite
 	case out[0].Err != nil:
 		return out[0].Row == nil, nil
 	}
-	return false, w.compare(ctx, []*projections.Put{&p}, values, nil)
+	return false, w.compare(ctx, []*projections.Put{&p}, values, nil, m.Change.Position)
 }
 
 // restoreCond holds while the row is as the mend found it, so that a change of the

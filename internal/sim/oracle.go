@@ -36,7 +36,7 @@ type known struct {
 	entity *model.Entity
 	own    value.Item // without what is tallied and stepped on it
 	image  value.Item
-	last   []string // attributes that show the last value of a row that is gone
+	last   []string // attributes that keep the last value of a row that is gone
 }
 
 func (k *known) name() string { return refName(store.Ref{Table: k.table.Name, Key: k.key}) }
@@ -100,8 +100,8 @@ func (t *truth) made(r *model.RowRule, row value.Item, d *deed) (*known, bool) {
 	var attrs []value.Attr
 	for _, f := range r.Fields {
 		if fl := f.Expr.Follow; fl != nil {
-			v, stands := t.followedBy(fl, row)
-			if attrs = append(attrs, value.Attr{Name: fl.Attr, Value: v}); !stands {
+			v, certain := t.followedBy(fl, row)
+			if attrs = append(attrs, value.Attr{Name: fl.Attr, Value: v}); !certain {
 				k.last = append(k.last, fl.Attr)
 			}
 			continue
@@ -240,14 +240,18 @@ func (t *truth) follows() {
 	}
 }
 
-// followedBy is the value that a row follows, and whether the row that has it stands.
-func (t *truth) followedBy(f *model.Follow, row value.Item) (v value.Value, stands bool) {
+// followedBy is the value that a row follows, and whether it is certain: nothing says
+// what the last one was that a row keeps, where records were lost.
+func (t *truth) followedBy(f *model.Follow, row value.Item) (v value.Value, certain bool) {
 	key, ok := f.Source.KeyFrom(f.Key, row)
 	if !ok {
 		return value.Value{}, false
 	}
 	is := t.base.tables[f.Source.Table.Name].get(key)
-	stands = is != nil && f.Source.Table.Classify(is) == f.Source
+	stands := is != nil && f.Source.Table.Classify(is) == f.Source
+	if !stands && !f.Keep {
+		return value.Value{}, true
+	}
 	return t.followed[f.Field.Name+"|"+refName(store.Ref{Table: f.Source.Table.Name, Key: key})], stands
 }
 

@@ -165,15 +165,16 @@ func (w *world) spoilRow(t *table, e *model.Entity, k store.Key, row value.Item,
 	}
 }
 
-// spoilFollowed spoils what follows rows that are there, be it on rows that are
-// history. What follows one that is gone keeps its last value, whatever that is.
+// spoilFollowed spoils what follows rows that are there or were, be it on rows that are
+// history.
 func (w *world) spoilFollowed(add func(spoilt)) {
-	for _, o := range w.app.standing(nil) {
-		of := o.table.Classify(o.image)
-		if of == nil {
-			continue
-		}
-		for _, f := range of.Follow {
+	for _, name := range w.app.order {
+		o := w.app.own[name]
+		for _, f := range w.model.Follows {
+			of := f.Source
+			if of.Table != o.table {
+				continue
+			}
 			list := book.Followed(w.model.Name, projections.FollowedField(of, f.Field.Name), store.Ref{Table: o.table.Name, Key: o.key}).Key.Partition
 			p := w.base.tables[book.TableName].parts[partName(list)]
 			if p == nil {

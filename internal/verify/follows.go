@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"strings"
 
 	"weir/internal/book"
 	"weir/internal/model"
@@ -29,7 +30,7 @@ func (v *Verify) members(ctx context.Context, s projections.Spread) error {
 	name := projections.FollowedField(s.Entity, s.Field)
 	list := book.Followed(v.Model.Name, name, s.Source)
 	q := store.Query{Table: book.TableName, Partition: list.Key.Partition}
-	kept := value.Value{}
+	kept, gone := value.Value{}, false
 	for {
 		page, err := v.Store.Query(ctx, q)
 		if err != nil {
@@ -37,7 +38,7 @@ func (v *Verify) members(ctx context.Context, s projections.Spread) error {
 		}
 		for _, m := range page.Rows {
 			if value.Equal(m.Get(book.Sort), list.Key.Sort) {
-				kept = m.Get(book.Told)
+				kept, gone = m.Get(projections.FollowedValue), m.Has(projections.FollowedGone)
 			} else if err := v.followed(ctx, s, name, list, m); err != nil {
 				return err
 			}
@@ -47,8 +48,88 @@ func (v *Verify) members(ctx context.Context, s projections.Spread) error {
 		}
 		q.After = page.Next
 	}
-	if !value.Equal(kept, s.Value) {
-		v.differs(name+" as followed", rowText(v.Model, s.Source), text(s.Value), text(kept), What{Kind: Followed, Row: s.Source, Entity: s.Entity, Field: s.Field})
+	have := text(kept)
+	if gone {
+		have = goneText
+	}
+	v.followedAs(s.Entity, s.Field, s.Source, text(s.Value), have)
+	return nil
+}
+
+func (v *Verify) followedAs(e *model.Entity, field string, source store.Ref, want, have string) {
+	if want != have {
+		v.differs(projections.FollowedField(e, field)+" as followed", rowText(v.Model, source), want, have, What{Kind: Followed, Row: source, Entity: e, Field: field})
+	}
+}
+
+// goneText is how it is printed that a row to be followed is not there.
+const goneText = "the value of no row"
+
+// place is what is known of the list that a row of the own table stands on.
+type place struct {
+	list   string // the list's partition
+	name   string // of the field followed
+	exists bool   // the row followed does, and follows looks after its followers
+	last   value.Value
+	known  bool // the last value
+}
+
+// abandoned compares the followers of rows that are not there, which show nothing or the
+// last value. It is given the rows of a list one after the other, the value first.
+func (v *Verify) abandoned(ctx context.Context, at *place, row value.Item) error {
+	if list := row.Get(book.Partition).Text(); at.list != list {
+		*at = place{list: list}
+		for _, f := range v.Model.Follows {
+			if name := projections.FollowedField(f.Source, f.Field.Name); strings.HasPrefix(list, book.FollowedOf(v.Model.Name, name)) {
+				at.name = name
+			}
+		}
+	}
+	if value.Equal(row.Get(book.Sort), book.Ref(at.list, "").Key.Sort) {
+		return v.lastValue(ctx, at, row)
+	}
+	if at.exists {
+		return nil
+	}
+	ref, attr, ok := projections.MemberOf(v.Model, row)
+	if !ok {
+		return nil
+	}
+	got, err := v.get(ctx, []store.Ref{ref})
+	if err != nil || got[0].Get(book.Follows(attr)).Text() != book.Hash(at.list) {
+		return err
+	}
+	want := value.Value{}
+	if projections.KeepsLast(v.Model, v.Model.Table(ref.Table).Classify(got[0]), attr, at.list) {
+		if want = at.last; !at.known {
+			return nil // nobody knows any more what the last one was
+		}
+	}
+	v.check(at.name+" followed", ref, want, got[0].Get(attr), What{Kind: Following, Row: ref, Field: attr, Of: book.Ref(at.list, "")})
+	return nil
+}
+
+// lastValue looks whether the row is there that a value was followed of.
+func (v *Verify) lastValue(ctx context.Context, at *place, row value.Item) error {
+	gone := row.Has(projections.FollowedGone)
+	at.exists, at.last, at.known = !gone, row.Get(projections.FollowedValue), true
+	source, _, ok := projections.MemberOf(v.Model, row)
+	if !ok {
+		return nil // kept before it said which row it is of: see lists
+	}
+	is, err := v.get(ctx, []store.Ref{source})
+	if err != nil {
+		return err
+	}
+	for _, f := range v.Model.Follows {
+		if book.Followed(v.Model.Name, projections.FollowedField(f.Source, f.Field.Name), source).Key.Partition.Text() != at.list {
+			continue
+		}
+		v.Checked++
+		if at.exists = v.Model.Table(source.Table).Classify(is[0]) == f.Source; !at.exists && !gone {
+			v.followedAs(f.Source, f.Field.Name, source, goneText, text(at.last))
+		}
+		return nil
 	}
 	return nil
 }
@@ -71,7 +152,8 @@ func (v *Verify) followed(ctx context.Context, s projections.Spread, name string
 }
 
 // lists looks for each row that follows on the list of what it follows, as far as
-// the row itself says what that is. One that is on no list hears of no new value.
+// the row itself says what that is. One that is on no list hears of no new value, also
+// where the row that it follows is still to come.
 func (v *Verify) lists(ctx context.Context, rows []found) error {
 	var fs []follower
 	for i := range rows {
@@ -90,9 +172,9 @@ func (v *Verify) lists(ctx context.Context, rows []found) error {
 			}
 		}
 	}
-	var sources, members []store.Ref
+	var sources, members, values []store.Ref
 	for _, f := range fs {
-		sources = append(sources, f.of)
+		sources, values = append(sources, f.of), append(values, v.list(f))
 		members = append(members, book.Member(v.list(f), f.Attr, f.Row))
 	}
 	source, err := v.get(ctx, sources)
@@ -103,9 +185,14 @@ func (v *Verify) lists(ctx context.Context, rows []found) error {
 	if err != nil {
 		return err
 	}
+	kept, err := v.get(ctx, values)
+	if err != nil {
+		return err
+	}
 	for i, f := range fs {
-		if source[i] == nil || v.Model.Table(f.of.Table).Classify(source[i]) != f.Source {
-			continue // it keeps the last value
+		gone := v.Model.Table(f.of.Table).Classify(source[i]) != f.Source
+		if _, _, ok := projections.MemberOf(v.Model, kept[i]); gone && kept[i] != nil && !ok && !kept[i].Has(projections.FollowedGone) {
+			v.followedAs(f.Source, f.Field.Name, f.of, goneText, text(kept[i].Get(projections.FollowedValue)))
 		}
 		list := v.list(f)
 		if !projections.IsMember(v.Model, member[i], f.Row, f.Attr) || f.New.Get(book.Follows(f.Attr)).Text() != book.Hash(list.Key.Partition.Text()) {

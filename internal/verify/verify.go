@@ -306,6 +306,7 @@ func (v *Verify) makers(ctx context.Context, rows []found) error {
 func (v *Verify) books(ctx context.Context) error {
 	begins, facts, sets, lists := "book|"+v.Model.Name+"|", book.Facts(v.Model.Name), book.Nodes(v.Model.Name), book.Lists(v.Model.Name)
 	q := store.Query{Table: book.TableName}
+	followed, at := book.FollowedIn(v.Model.Name), place{}
 	for {
 		page, err := v.Store.Query(ctx, q)
 		if err != nil {
@@ -318,6 +319,10 @@ func (v *Verify) books(ctx context.Context) error {
 					return err
 				}
 				delete(v.expect, name)
+			case strings.HasPrefix(name, followed):
+				if err := v.abandoned(ctx, &at, b); err != nil {
+					return err
+				}
 			case strings.HasPrefix(name, facts):
 				v.fact(strings.TrimPrefix(name, facts), b)
 			case strings.HasPrefix(name, sets):
