@@ -10,7 +10,7 @@
 //	mark|MODEL|RULE|KEY   s HASH    the last change of one row that followers are told of, without lanes
 //	tomb|ROW              s ""      a row of ours that was deleted, and at which position
 //	seen|ROW              s ""      the newest recorded removal replayed of a core row
-//	follow|MODEL|E.F|ROW  s ""      the value of field F of that row, for who follows it
+//	follow|MODEL|E.F|ROW  s ""      the value of field F of that row, for its followers, or that the row is gone
 //	follow|MODEL|E.F|ROW  s HASH    one row that follows it
 //	check|MODEL|GROUP     s SHARD   how far a group of consumers has read
 //	past|MODEL            s GROUP   the counts of the shards that are forgotten

@@ -125,7 +125,6 @@ func (v *Verify) lastValue(ctx context.Context, at *place, row value.Item) error
 		if book.Followed(v.Model.Name, projections.FollowedField(f.Source, f.Field.Name), source).Key.Partition.Text() != at.list {
 			continue
 		}
-		v.Checked++
 		if at.exists = v.Model.Table(source.Table).Classify(is[0]) == f.Source; !at.exists && !gone {
 			v.followedAs(f.Source, f.Field.Name, source, goneText, text(at.last))
 		}

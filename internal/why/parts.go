@@ -23,7 +23,12 @@ func (w *Why) parts(c *projections.Change) []string {
 	}
 	for _, s := range e.Spreads {
 		if w.follows[book.RowText(s.Source)] && w.follow(s.Field) {
-			out = append(out, s.Entity.Name+"."+s.Field+" = "+plain(s.Value))
+			switch {
+			case !s.Gone:
+				out = append(out, s.Entity.Name+"."+s.Field+" = "+plain(s.Value))
+			case !w.keepsLast(s.Field):
+				out = append(out, s.Entity.Name+"."+s.Field+" is gone with its row")
+			}
 		}
 	}
 	for _, f := range e.Facts {
@@ -76,6 +81,18 @@ func (w *Why) made(p *projections.Put) []string {
 		return []string{w.Attr + " = " + plain(p.Image.Get(w.Attr))}
 	}
 	return []string{"the row is made"}
+}
+
+// keepsLast reports whether the attribute keeps the last value of a field of this name.
+func (w *Why) keepsLast(field string) bool {
+	for _, r := range w.Entity.MadeBy {
+		for i := range r.Fields {
+			if f := r.Fields[i].Expr.Follow; f != nil && f.Attr == w.Attr && f.Field.Name == field && f.Keep {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // follow reports whether the attribute follows a field of this name.
