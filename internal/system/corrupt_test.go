@@ -47,8 +47,10 @@ func TestCorrupted(t *testing.T) {
 }
 
 func TestCorruptedOnDynamoDB(t *testing.T) {
+	t.Parallel()
 	for _, name := range builtIn {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c := &corruption{name: name, open: dynamoStore, dynamo: true, noCounts: true, d: newRand(12)}
 			c.run(t, 4)
 		})

@@ -16,8 +16,10 @@ import (
 // TestRepairedOnDynamoDB: what carries a position is put right while others may read
 // the streams, and what counts is left, and said.
 func TestRepairedOnDynamoDB(t *testing.T) {
+	t.Parallel()
 	for _, b := range busies[:2] {
 		t.Run(b.model, func(t *testing.T) {
+			t.Parallel()
 			m, err := model.Load(b.model)
 			if err != nil {
 				t.Fatal(err)
