@@ -9,42 +9,28 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
-
-// A tableSpec is a table of a model's document. Key attributes are strings unless numbers names them.
-type tableSpec struct {
-	name, hash, rng string
-	gsis, lsis      []indexSpec
-	numbers         []string
-	ttl             string
-}
-
-type indexSpec struct {
-	name, hash, rng string
-	keysOnly        bool
-}
 
 // An app is the application of one model, with the bookkeeping of what it wrote. After a failed write it sends
 // nothing more, but plays on by its books, so that no workload has to look; failed holds that error.
 type app struct {
 	ctx   context.Context
-	db    *dynamodb.Client
-	model model
+	model string
 	scale float64
 	rand  *rand.Rand
 	clock time.Time
 
+	specs    []tableSpec // as the script has created them
+	page     int         // records a page of GetRecords
 	tables   map[string]*table
+	streams  []stream // known after finish
 	log      []change // every write that changed something, in order
 	recorded []change // the same, in the order of the records; known after auditStreams
 	failed   error
 
+	offline  bool // plays by its books alone: for tests
 	endpoint string
+	client   *http.Client
 }
 
 type table struct {
@@ -68,44 +54,42 @@ type op struct {
 	remove []string
 }
 
-func put(table string, r row) op { return op{kind: "put", table: table, row: clone(r)} }
+func put(table string, r row) op { return op{kind: "Put", table: table, row: clone(r)} }
 func del(table string, key row) op {
-	return op{kind: "delete", table: table, row: clone(key)}
+	return op{kind: "Delete", table: table, row: clone(key)}
 }
 func update(table string, key, set row, remove ...string) op {
-	return op{kind: "update", table: table, row: clone(key), set: clone(set), remove: remove}
+	return op{kind: "Update", table: table, row: clone(key), set: clone(set), remove: remove}
 }
 
-// clientOptions are those of both SDK clients. The access key is ours alone, because DynamoDB Local keeps the tables
-// of each access key apart: a recording disturbs nobody else on the same endpoint.
-func clientOptions() (string, aws.CredentialsProvider) {
-	return "us-east-1", credentials.NewStaticCredentialsProvider("weirrecorder", "weirrecorder", "")
-}
-
-func newApp(ctx context.Context, m model, endpoint string, seed uint64, scale float64) (*app, error) {
-	region, creds := clientOptions()
+func newApp(ctx context.Context, model, endpoint string, seed uint64, scale float64) *app {
 	h := fnv.New64a()
-	h.Write([]byte(m.name))
-	a := &app{
+	h.Write([]byte(model))
+	return &app{
 		ctx:      ctx,
-		model:    m,
+		model:    model,
 		scale:    scale,
 		rand:     rand.New(rand.NewPCG(seed, h.Sum64())),
 		clock:    time.Date(2025, 1, 6, 7, 30, 0, 0, time.UTC),
 		tables:   make(map[string]*table),
 		endpoint: endpoint,
-		db: dynamodb.New(dynamodb.Options{
-			Region: region, Credentials: creds, BaseEndpoint: &endpoint,
-			HTTPClient: &http.Client{Timeout: 30 * time.Second},
-		}),
+		client:   &http.Client{Timeout: 30 * time.Second},
 	}
-	for _, t := range m.tables {
-		if err := a.createTable(t); err != nil {
-			return nil, fmt.Errorf("table %s: %w", t.name, err)
-		}
-		a.tables[t.name] = &table{tableSpec: t, rows: make(map[string]row)}
+}
+
+// finish reads the streams when all is written, and holds them and the tables against what is booked.
+func (a *app) finish() (err error) {
+	if a.offline {
+		a.recorded = a.log
+		return nil
 	}
-	return a, nil
+	if a.streams, err = a.capture(); err != nil {
+		return err
+	}
+	if err := a.auditStreams(a.streams); err != nil {
+		return err
+	}
+	return a.auditTables()
 }
 
 // write does each op in a request of its own.
@@ -117,18 +101,7 @@ func (a *app) write(ops ...op) {
 
 // transact does the ops in one transaction.
 func (a *app) transact(ops ...op) {
-	a.request(func() error {
-		var items []types.TransactWriteItem
-		for _, o := range ops {
-			item, err := a.transactItem(o)
-			if err != nil {
-				return err
-			}
-			items = append(items, item)
-		}
-		_, err := a.db.TransactWriteItems(a.ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
-		return err
-	}, ops...)
+	a.request(func() error { return a.transaction(ops) }, ops...)
 }
 
 // batch does puts and deletes in batch writes of 25.
@@ -149,6 +122,9 @@ func (a *app) sweep(table, attribute string, rows ...row) {
 		a.write(put(table, r))
 	}
 	for _, r := range rows {
+		if a.offline {
+			a.book(del(table, t.key(r)), true)
+		}
 		a.try(func() error { return a.awaitSweep(del(table, t.key(r))) })
 	}
 	a.try(func() error { return a.addIndexes(t.tableSpec) })
@@ -156,7 +132,7 @@ func (a *app) sweep(table, attribute string, rows ...row) {
 
 // try does something that may fail, unless something has failed.
 func (a *app) try(do func() error) {
-	if a.failed == nil {
+	if a.failed == nil && !a.offline {
 		a.failed = do()
 	}
 }
@@ -184,9 +160,9 @@ func (a *app) book(o op, swept bool) {
 	old := t.rows[key]
 	var now row
 	switch o.kind {
-	case "put":
+	case "Put":
 		now = o.row
-	case "update":
+	case "Update":
 		now = clone(old)
 		if now == nil {
 			now = clone(o.row)

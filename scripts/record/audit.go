@@ -10,7 +10,7 @@ import (
 type wireRecord struct {
 	EventName string `json:"eventName"`
 	DynamoDB  struct {
-		Keys, NewImage, OldImage map[string]json.RawMessage
+		Keys, NewImage, OldImage obj
 	} `json:"dynamodb"`
 	UserIdentity *struct{ PrincipalID string } `json:"userIdentity"`
 }
@@ -56,15 +56,15 @@ func (a *app) changeOf(table string, raw json.RawMessage) (change, error) {
 		return change{}, err
 	}
 	c := change{table: table, swept: rec.UserIdentity != nil}
-	key, err := wireRow(rec.DynamoDB.Keys)
+	key, err := rowOf(rec.DynamoDB.Keys)
 	if err != nil {
 		return c, err
 	}
 	c.key = a.tables[table].keyOf(key)
-	if c.old, err = wireRow(rec.DynamoDB.OldImage); err != nil {
+	if c.old, err = rowOf(rec.DynamoDB.OldImage); err != nil {
 		return c, err
 	}
-	if c.new, err = wireRow(rec.DynamoDB.NewImage); err != nil {
+	if c.new, err = rowOf(rec.DynamoDB.NewImage); err != nil {
 		return c, err
 	}
 	want := "MODIFY"
@@ -82,7 +82,7 @@ func (a *app) changeOf(table string, raw json.RawMessage) (change, error) {
 
 // auditTables holds every table against the booked rows.
 func (a *app) auditTables() error {
-	for _, spec := range a.model.tables {
+	for _, spec := range a.specs {
 		t := a.tables[spec.name]
 		got, err := a.scan(spec.name)
 		if err != nil {
@@ -102,6 +102,9 @@ func (a *app) auditTables() error {
 
 // auditAnswer holds the rows of a check against what an access pattern of the document gives.
 func (a *app) auditAnswer(by access, ordered bool, want []row) error {
+	if a.offline {
+		return nil
+	}
 	got, err := a.read(by)
 	if err != nil {
 		return err

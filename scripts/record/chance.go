@@ -66,20 +66,6 @@ func some[T any](a *app, n int, from []T) []T {
 	return out
 }
 
-// living picks one of the ids that a row is booked for; false after a while without luck.
-func (a *app) living(table string, ids []string, key func(id string) row) (string, row, bool) {
-	for range 30 {
-		if len(ids) == 0 {
-			break
-		}
-		id := one(a, ids)
-		if r := a.row(table, key(id)); r != nil {
-			return id, r, true
-		}
-	}
-	return "", nil, false
-}
-
 // A deed is something the application does now and then.
 type deed struct {
 	weight int

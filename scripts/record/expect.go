@@ -129,11 +129,7 @@ func (e *expect) file(name string, records int) (file, error) {
 	if !json.Valid(b.Bytes()) {
 		return file{}, errors.New("expected.json is not JSON")
 	}
-	files, err := gzipped("expected.json.gz", b.Bytes())
-	if err != nil {
-		return file{}, err
-	}
-	return files[0], nil
+	return compressed("expected.json.gz", b.Bytes())
 }
 
 func compactJSON(v any) ([]byte, error) {
@@ -160,3 +156,10 @@ func sorted(rows []row, desc bool, by func(row) string) []row {
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// field joins texts of a row.
+func field(names ...string) func(row) string {
+	return func(r row) string {
+		return strings.Join(each[[]string](names, func(name string) string { return text(r, name) }), "#")
+	}
+}

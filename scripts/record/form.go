@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -23,52 +24,64 @@ type file struct {
 	data []byte
 }
 
-// pagesForm: the pages of GetRecords as they came, one a line.
-func pagesForm(name string) form {
-	return func(streams []stream) ([]file, error) {
-		var b bytes.Buffer
-		for _, s := range streams {
-			for _, page := range s.pages {
-				b.Write(bytes.TrimSpace(page))
-				b.WriteByte('\n')
-			}
-		}
-		return gzipped(name, b.Bytes())
-	}
-}
-
-// bareForm: the records alone, one a line.
-func bareForm(name string) form {
-	return func(streams []stream) ([]file, error) {
-		var b bytes.Buffer
-		for _, s := range streams {
-			for _, r := range s.records {
-				b.Write(r)
-				b.WriteByte('\n')
-			}
-		}
-		return gzipped(name, b.Bytes())
-	}
-}
-
-// lambdaForm: the events with which Lambda calls a function, one a line. name is a file name, in which %s is the table.
-func lambdaForm(name string, compress func(string, []byte) ([]file, error)) form {
-	return func(streams []stream) ([]file, error) {
-		var out []file
-		for _, s := range streams {
+// forms are those of the recordings, by a file's name in which %s is the table and %d the file's number.
+var forms = map[string]func(name string) form{
+	"pages": func(name string) form { // the pages of GetRecords as they came, one a line
+		return lines(name, func(s stream) [][]byte { return s.pages })
+	},
+	"bare": func(name string) form { // the records alone, one a line
+		return lines(name, func(s stream) [][]byte { return each[[][]byte](s.records, func(r json.RawMessage) []byte { return r }) })
+	},
+	"lambda": func(name string) form { // the events with which Lambda calls a function, one a line
+		return perFile(name, func(s stream) ([][]byte, error) {
 			data, err := lambdaEvents(s)
+			return [][]byte{data}, err
+		})
+	},
+	"cli": func(name string) form { // what the command line prints for get-records, one document a file
+		return perFile(name, func(s stream) (docs [][]byte, err error) {
+			for _, page := range s.pages {
+				doc, err := cliDocument(page)
+				if err != nil {
+					return nil, err
+				}
+				docs = append(docs, doc)
+			}
+			return docs, nil
+		})
+	},
+}
+
+// lines puts what it gets of all streams into one file.
+func lines(name string, of func(stream) [][]byte) form {
+	return func(streams []stream) ([]file, error) {
+		var b bytes.Buffer
+		for _, s := range streams {
+			for _, line := range of(s) {
+				b.Write(append(bytes.TrimSpace(line), '\n'))
+			}
+		}
+		f, err := compressed(name, b.Bytes())
+		return []file{f}, err
+	}
+}
+
+// perFile puts each document of each stream into a file of its own.
+func perFile(name string, of func(stream) ([][]byte, error)) form {
+	return func(streams []stream) (out []file, err error) {
+		for _, s := range streams {
+			docs, err := of(s)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", s.table, err)
 			}
-			path := name
-			if len(streams) > 1 {
-				path = fmt.Sprintf(name, s.table)
+			for _, doc := range docs {
+				path := strings.NewReplacer("%s", s.table, "%d", strconv.Itoa(len(out)+1)).Replace(name)
+				f, err := compressed(path, doc)
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, f)
 			}
-			files, err := compress(path, data)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, files...)
 		}
 		return out, nil
 	}
@@ -115,27 +128,6 @@ type lambdaRecord struct {
 
 var created = regexp.MustCompile(`"ApproximateCreationDateTime":\s*([0-9]+)(?:\.[0-9]+)?`)
 
-// cliForm: what the command line prints for get-records, one document a file.
-func cliForm(name string) form {
-	return func(streams []stream) ([]file, error) {
-		var out []file
-		for _, s := range streams {
-			for _, page := range s.pages {
-				doc, err := cliDocument(page)
-				if err != nil {
-					return nil, fmt.Errorf("%s: %w", s.table, err)
-				}
-				files, err := gzipped(fmt.Sprintf(name, len(out)+1), doc)
-				if err != nil {
-					return nil, err
-				}
-				out = append(out, files...)
-			}
-		}
-		return out, nil
-	}
-}
-
 // cliDocument prints a page as the second version of the command line does: indented, and with times as text.
 func cliDocument(page []byte) ([]byte, error) {
 	dated := created.ReplaceAllFunc(page, func(m []byte) []byte {
@@ -153,31 +145,23 @@ func cliDocument(page []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func gzipped(name string, data []byte) ([]file, error) {
-	return compressed(name, data, func(w io.Writer) (io.WriteCloser, error) {
-		return gzip.NewWriterLevel(w, gzip.BestCompression)
-	})
-}
-
-func zstandard(name string, data []byte) ([]file, error) {
-	return compressed(name, data, func(w io.Writer) (io.WriteCloser, error) {
-		return zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedBestCompression))
-	})
-}
-
-func compressed(name string, data []byte, open func(io.Writer) (io.WriteCloser, error)) ([]file, error) {
+// compressed packs a file as its name says.
+func compressed(name string, data []byte) (file, error) {
 	var b bytes.Buffer
-	w, err := open(&b)
-	if err != nil {
-		return nil, err
+	var w io.WriteCloser
+	var err error
+	if strings.HasSuffix(name, ".zst") {
+		w, err = zstd.NewWriter(&b, zstd.WithEncoderLevel(zstd.SpeedBestCompression))
+	} else {
+		w, err = gzip.NewWriterLevel(&b, gzip.BestCompression)
 	}
-	if _, err := w.Write(data); err != nil {
-		return nil, err
+	if err == nil {
+		_, err = w.Write(data)
 	}
-	if err := w.Close(); err != nil {
-		return nil, err
+	if err == nil {
+		err = w.Close()
 	}
-	return []file{{name, b.Bytes()}}, nil
+	return file{name, b.Bytes()}, err
 }
 
 // replaceDir makes dir hold these files and no others. A run that is killed half-way leaves either folder whole,

@@ -6,6 +6,9 @@
 //
 // Start it afresh for a recording: DynamoDB Local becomes slower by the hour as its streams grow.
 //
+// Each model's application is a script, MODEL.star, in Starlark: its tables, the rows that it writes, what it does
+// how often, and what must be answered afterwards. engine.go says what a script can do, and runs it.
+//
 // For each model it creates the tables of the model's document, plays an application that uses them (an
 // application that knows nothing of derived data: it writes rows, and sometimes a stale copy of one), reads the
 // streams, and writes what came out of them beside what must be answered once everything derived has caught up:
@@ -52,17 +55,8 @@ import (
 	"time"
 )
 
-// A model is one system: its tables, the application that writes them, and what must be answered afterwards.
-type model struct {
-	name   string
-	tables []tableSpec
-	play   func(*app)          // writes the workload
-	expect func(*app, *expect) // states the checks, from the booked rows
-	form   form                // how its records are written down
-	page   int32               // records a page of GetRecords
-}
-
-var models = []model{gallery, wardrobe, watchlists, viewing, movienight}
+// models are the systems, each with a script of its name.
+var models = []string{"gallery", "wardrobe", "watchlists", "viewing", "movienight"}
 
 func main() {
 	var (
@@ -84,71 +78,51 @@ func main() {
 func run(ctx context.Context, name, out, endpoint string, seed uint64, scale float64) error {
 	chosen := models
 	if name != "all" {
-		i := slices.IndexFunc(models, func(m model) bool { return m.name == name })
-		if i < 0 {
-			return fmt.Errorf("no model %q; there are %s", name, strings.Join(names(), ", "))
+		if !slices.Contains(models, name) {
+			return fmt.Errorf("no model %q; there are %s", name, strings.Join(models, ", "))
 		}
-		chosen = models[i : i+1]
+		chosen = []string{name}
 	}
 	if scale < 0.5 {
 		return fmt.Errorf("-scale %v is too small for the cases that the checks are about; 0.5 is the least", scale)
 	}
 	for _, m := range chosen {
 		start := time.Now()
-		sum, err := record(ctx, m, filepath.Join(out, m.name), endpoint, seed, scale)
+		sum, err := record(ctx, m, filepath.Join(out, m), endpoint, seed, scale)
 		if err != nil {
-			return fmt.Errorf("%s: %w", m.name, err)
+			return fmt.Errorf("%s: %w", m, err)
 		}
-		fmt.Fprintf(os.Stderr, "%s: %s in %s\n", m.name, sum, time.Since(start).Round(time.Millisecond))
+		fmt.Fprintf(os.Stderr, "%s: %s in %s\n", m, sum, time.Since(start).Round(time.Millisecond))
 	}
 	return nil
 }
 
 // record plays one model and replaces its folder when all of it is right.
-func record(ctx context.Context, m model, dir, endpoint string, seed uint64, scale float64) (string, error) {
-	a, err := newApp(ctx, m, endpoint, seed, scale)
+func record(ctx context.Context, m, dir, endpoint string, seed uint64, scale float64) (string, error) {
+	a := newApp(ctx, m, endpoint, seed, scale)
+	defer func() {
+		a.ctx = context.WithoutCancel(ctx)
+		for _, t := range a.specs {
+			_ = a.dropTable(t) // the next run drops what is left
+		}
+	}()
+	s := &script{app: a, expect: newExpect(a)}
+	if err := s.play(); err != nil {
+		return "", err
+	}
+	if err := s.err(); err != nil {
+		return "", err
+	}
+	files, err := s.form(a.streams)
 	if err != nil {
 		return "", err
 	}
-	defer a.dropTables()
-	m.play(a)
-	if a.failed != nil {
-		return "", a.failed
-	}
-	streams, err := a.capture()
+	expected, err := s.file(m, len(a.log))
 	if err != nil {
 		return "", err
 	}
-	if err := a.auditStreams(streams); err != nil {
+	if err := replaceDir(dir, append(files, expected)); err != nil {
 		return "", err
 	}
-	if err := a.auditTables(); err != nil {
-		return "", err
-	}
-	e := newExpect(a)
-	m.expect(a, e)
-	if err := e.err(); err != nil {
-		return "", err
-	}
-	files, err := m.form(streams)
-	if err != nil {
-		return "", err
-	}
-	expected, err := e.file(m.name, len(a.log))
-	if err != nil {
-		return "", err
-	}
-	files = append(files, expected)
-	if err := replaceDir(dir, files); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%d records, %d checks (%s)", len(a.log), len(e.checks), e.summary()), nil
-}
-
-func names() []string {
-	var out []string
-	for _, m := range models {
-		out = append(out, m.name)
-	}
-	return out
+	return fmt.Sprintf("%d records, %d checks (%s)", len(a.log), len(s.checks), s.summary()), nil
 }

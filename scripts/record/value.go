@@ -1,17 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"math/big"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 // A row is what the application wrote: attribute names to string, num, bool, nil, bin, strs, nums, bins, []any or
@@ -82,118 +81,47 @@ func list(in ...string) []any {
 	return out
 }
 
-// attributes gives a row to the SDK.
-func attributes(r row) (map[string]types.AttributeValue, error) {
-	out := make(map[string]types.AttributeValue, len(r))
+// wire gives a row as the service reads it in JSON: {"name": {"S": "value"}, …}.
+func wire(r row) obj {
+	out := make(obj, len(r))
 	for k, v := range r {
-		av, err := attribute(v)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", k, err)
-		}
-		out[k] = av
-	}
-	return out, nil
-}
-
-func attribute(v any) (types.AttributeValue, error) {
-	switch v := v.(type) {
-	case string:
-		return &types.AttributeValueMemberS{Value: v}, nil
-	case num:
-		return &types.AttributeValueMemberN{Value: string(v)}, nil
-	case bool:
-		return &types.AttributeValueMemberBOOL{Value: v}, nil
-	case nil:
-		return &types.AttributeValueMemberNULL{Value: true}, nil
-	case bin:
-		return &types.AttributeValueMemberB{Value: []byte(v)}, nil
-	case strs:
-		return &types.AttributeValueMemberSS{Value: v}, nil
-	case nums:
-		set := make([]string, len(v))
-		for i, e := range v {
-			set[i] = string(e)
-		}
-		return &types.AttributeValueMemberNS{Value: set}, nil
-	case bins:
-		set := make([][]byte, len(v))
-		for i, e := range v {
-			set[i] = []byte(e)
-		}
-		return &types.AttributeValueMemberBS{Value: set}, nil
-	case []any:
-		items := make([]types.AttributeValue, len(v))
-		for i, e := range v {
-			av, err := attribute(e)
-			if err != nil {
-				return nil, err
-			}
-			items[i] = av
-		}
-		return &types.AttributeValueMemberL{Value: items}, nil
-	case row:
-		m, err := attributes(v)
-		if err != nil {
-			return nil, err
-		}
-		return &types.AttributeValueMemberM{Value: m}, nil
-	}
-	return nil, fmt.Errorf("no DynamoDB value for a %T", v)
-}
-
-// rowOf takes a row from the SDK.
-func rowOf(in map[string]types.AttributeValue) row {
-	out := make(row, len(in))
-	for k, v := range in {
-		out[k] = valueOf(v)
+		out[k] = wireValue(v)
 	}
 	return out
 }
 
-func valueOf(v types.AttributeValue) any {
+func wireValue(v any) obj {
 	switch v := v.(type) {
-	case *types.AttributeValueMemberS:
-		return v.Value
-	case *types.AttributeValueMemberN:
-		return num(v.Value)
-	case *types.AttributeValueMemberBOOL:
-		return v.Value
-	case *types.AttributeValueMemberB:
-		return bin(v.Value)
-	case *types.AttributeValueMemberSS:
-		return normal(strs(v.Value))
-	case *types.AttributeValueMemberNS:
-		var set nums
-		for _, e := range v.Value {
-			set = append(set, num(e))
+	case string:
+		return obj{"S": v}
+	case num:
+		return obj{"N": v}
+	case bool:
+		return obj{"BOOL": v}
+	case nil:
+		return obj{"NULL": true}
+	case bin, strs, nums, bins:
+		return obj{map[string]string{"bin": "B", "strs": "SS", "nums": "NS", "bins": "BS"}[reflect.TypeOf(v).Name()]: plainSet(v)}
+	case []any:
+		items := make([]obj, len(v))
+		for i, e := range v {
+			items[i] = wireValue(e)
 		}
-		return normal(set)
-	case *types.AttributeValueMemberBS:
-		var set bins
-		for _, e := range v.Value {
-			set = append(set, bin(e))
-		}
-		return normal(set)
-	case *types.AttributeValueMemberL:
-		out := make([]any, len(v.Value))
-		for i, e := range v.Value {
-			out[i] = valueOf(e)
-		}
-		return out
-	case *types.AttributeValueMemberM:
-		return rowOf(v.Value)
+		return obj{"L": items}
+	case row:
+		return obj{"M": wire(v)}
 	}
-	return nil // NULL
+	panic(fmt.Sprintf("no DynamoDB value for a %T", v)) // a mistake in a workload
 }
 
-// wireRow reads a row as the service writes it in JSON: {"name": {"S": "value"}, …}.
-func wireRow(raw map[string]json.RawMessage) (row, error) {
-	if raw == nil {
+// rowOf reads a row as the service writes it; nil is none.
+func rowOf(in obj) (row, error) {
+	if in == nil {
 		return nil, nil
 	}
-	out := make(row, len(raw))
-	for k, v := range raw {
-		value, err := wireValue(v)
+	out := make(row, len(in))
+	for k, v := range in {
+		value, err := valueOf(v)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", k, err)
 		}
@@ -202,59 +130,63 @@ func wireRow(raw map[string]json.RawMessage) (row, error) {
 	return out, nil
 }
 
-func wireValue(raw json.RawMessage) (any, error) {
-	var w struct {
-		S    *string
-		N    *string
-		BOOL *bool
-		NULL *bool
-		B    *[]byte
-		SS   strs
-		NS   nums
-		BS   [][]byte
-		L    *[]json.RawMessage
-		M    *map[string]json.RawMessage
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&w); err != nil {
-		return nil, err
-	}
-	switch {
-	case w.S != nil:
-		return *w.S, nil
-	case w.N != nil:
-		return num(*w.N), nil
-	case w.BOOL != nil:
-		return *w.BOOL, nil
-	case w.NULL != nil:
-		return nil, nil
-	case w.B != nil:
-		return bin(*w.B), nil
-	case w.SS != nil:
-		return normal(w.SS), nil
-	case w.NS != nil:
-		return normal(w.NS), nil
-	case w.BS != nil:
-		var set bins
-		for _, e := range w.BS {
-			set = append(set, bin(e))
+func valueOf(in any) (any, error) {
+	w, _ := in.(obj)
+	for kind, v := range w {
+		var set []string
+		list, _ := v.([]any)
+		for _, e := range list {
+			text, _ := e.(string)
+			set = append(set, text)
 		}
-		return normal(set), nil
-	case w.L != nil:
-		out := make([]any, len(*w.L))
-		for i, e := range *w.L {
-			v, err := wireValue(e)
-			if err != nil {
-				return nil, err
+		switch text, _ := v.(string); kind {
+		case "S":
+			return text, nil
+		case "N":
+			return num(text), nil
+		case "BOOL":
+			return v, nil
+		case "NULL":
+			return nil, nil
+		case "B":
+			b, err := base64.StdEncoding.DecodeString(text)
+			return bin(b), err
+		case "SS":
+			return normal(strs(set)), nil
+		case "NS":
+			return normal(each[nums](set, func(s string) num { return num(s) })), nil
+		case "BS":
+			var err error
+			out := each[bins](set, func(s string) bin {
+				b, e := base64.StdEncoding.DecodeString(s)
+				err = errors.Join(err, e)
+				return bin(b)
+			})
+			return normal(out), err
+		case "L":
+			out := make([]any, len(list))
+			for i, e := range list {
+				value, err := valueOf(e)
+				if err != nil {
+					return nil, err
+				}
+				out[i] = value
 			}
-			out[i] = v
+			return out, nil
+		case "M":
+			m, _ := v.(obj)
+			return rowOf(m)
 		}
-		return out, nil
-	case w.M != nil:
-		return wireRow(*w.M)
 	}
-	return nil, fmt.Errorf("not a DynamoDB value: %s", raw)
+	return nil, fmt.Errorf("not a DynamoDB value: %v", in)
+}
+
+func each[L ~[]T, F, T any](from []F, do func(F) T) L {
+	out := make(L, len(from))
+	for i, v := range from {
+		out[i] = do(v)
+	}
+	return out
 }
 
 // plain gives a value as it looks to people: what encoding/json is to write.
@@ -262,34 +194,27 @@ func plain(v any) any {
 	switch v := v.(type) {
 	case num:
 		return json.Number(v)
-	case bin:
-		return base64.StdEncoding.EncodeToString([]byte(v))
-	case strs:
-		return []string(v)
 	case nums:
-		out := make([]json.Number, len(v))
-		for i, e := range v {
-			out[i] = json.Number(e)
-		}
-		return out
-	case bins:
-		out := make([]string, len(v))
-		for i, e := range v {
-			out[i] = base64.StdEncoding.EncodeToString([]byte(e))
-		}
-		return out
+		return each[[]json.Number](v, func(n num) json.Number { return json.Number(n) })
 	case []any:
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = plain(e)
-		}
-		return out
+		return each[[]any](v, plain)
 	case row:
 		out := make(map[string]any, len(v))
 		for k, e := range v {
 			out[k] = plain(e)
 		}
 		return out
+	}
+	return plainSet(v)
+}
+
+// plainSet gives bytes and sets as JSON has them: bytes as base64.
+func plainSet(v any) any {
+	switch v := v.(type) {
+	case bin:
+		return base64.StdEncoding.EncodeToString([]byte(v))
+	case bins:
+		return each[[]any](v, func(b bin) any { return plainSet(b) })
 	}
 	return v
 }
@@ -303,4 +228,28 @@ func same(a, b row) bool {
 func text(r row, name string) string {
 	s, _ := r[name].(string)
 	return s
+}
+
+// merge gives a row with the attributes of all these, the last ones first.
+func merge(rows ...row) row {
+	out := row{}
+	for _, r := range rows {
+		maps.Copy(out, r)
+	}
+	return out
+}
+
+// mean is the mean, rounded half up to two decimals.
+func mean(of []num) num {
+	sum := new(big.Rat)
+	for _, v := range of {
+		r, _ := new(big.Rat).SetString(string(v))
+		sum.Add(sum, r)
+	}
+	sum.Quo(sum, big.NewRat(int64(len(of)), 1))
+	// Half up to hundredths: the floor of a hundredfold and a half.
+	sum.Add(sum.Mul(sum, big.NewRat(100, 1)), big.NewRat(1, 2))
+	whole := new(big.Int).Div(sum.Num(), sum.Denom())
+	out := new(big.Rat).SetFrac(whole, big.NewInt(100)).FloatString(2)
+	return num(strings.TrimSuffix(strings.TrimRight(out, "0"), "."))
 }

@@ -1,0 +1,474 @@
+package main
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+)
+
+// A model's application is a script in Starlark, which is a small Python without clock, files or chance of its own:
+// MODEL.star says its tables, the rows it writes, what it does now and then and how often, and what must be answered
+// afterwards. What a script can do stands in builtins; prelude.star has what the scripts share.
+
+//go:embed *.star
+var scripts embed.FS
+
+// A script is a model's, while it runs.
+type script struct {
+	*app
+	*expect
+	form   form
+	thread *starlark.Thread
+}
+
+// play runs the prelude and the model's script, from the first line to the last.
+func (s *script) play() error {
+	globals := s.predeclared()
+	for _, name := range []string{"prelude.star", s.model + ".star"} {
+		text, err := scripts.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if err := s.exec(name, text, globals); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// exec runs a script, and adds what it defines to globals.
+func (s *script) exec(name string, text []byte, globals starlark.StringDict) error {
+	s.thread = &starlark.Thread{Name: name}
+	dialect := &syntax.FileOptions{TopLevelControl: true, GlobalReassign: true}
+	defined, err := starlark.ExecFileOptions(dialect, s.thread, name, text, globals)
+	maps.Copy(globals, defined)
+	if at := (*starlark.EvalError)(nil); errors.As(err, &at) {
+		return errors.New(at.Backtrace())
+	}
+	return err
+}
+
+// predeclared are the builtins, and the pools that all scripts draw from.
+func (s *script) predeclared() starlark.StringDict {
+	globals := starlark.StringDict{}
+	for name, do := range s.builtins() {
+		globals[name] = starlark.NewBuiltin(name, func(_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kw []starlark.Tuple) (starlark.Value, error) {
+			return s.do(do, args, kw)
+		})
+	}
+	for name, pool := range map[string][]string{"GIVEN": given, "ADVERBS": adverbs, "NOUNS": nouns, "TAGS": tagPool} {
+		globals[name] = star(list(pool...))
+	}
+	return globals
+}
+
+// do does what a builtin does. A call that does not fit, also where a value is of another type than it must be, is
+// an error of the script.
+func (s *script) do(f func(*call) any, args starlark.Tuple, kw []starlark.Tuple) (out starlark.Value, err error) {
+	defer func() {
+		switch bad := recover().(type) {
+		case nil:
+		case error:
+			err = bad
+		default:
+			err = fmt.Errorf("%v", bad)
+		}
+	}()
+	c := &call{script: s, args: args, named: row{}}
+	for _, k := range kw {
+		c.named[string(k[0].(starlark.String))] = plainGo(k[1])
+	}
+	return star(f(c)), nil
+}
+
+// A badCall ends a builtin that a script calls wrongly.
+type badCall struct{ error }
+
+func bad(format string, args ...any) { panic(badCall{fmt.Errorf(format, args...)}) }
+
+// A call is one of a builtin: its arguments one after the other, and those with names.
+type call struct {
+	*script
+	args  starlark.Tuple
+	named row
+}
+
+func (c *call) next() starlark.Value {
+	if len(c.args) == 0 {
+		bad("an argument is missing")
+	}
+	v := c.args[0]
+	c.args = c.args[1:]
+	return v
+}
+
+// take gives the next argument as a T.
+func take[T any](c *call) T {
+	v := plainGo(c.next())
+	out, ok := v.(T)
+	if !ok && v != nil {
+		bad("%v is no %T", v, out)
+	}
+	return out
+}
+
+func (c *call) int() int { return number(take[num](c)) }
+
+func number(n num) int {
+	i, err := strconv.Atoi(string(n))
+	if err != nil {
+		bad("%s is no integer", n)
+	}
+	return i
+}
+
+func texts(v any) []string {
+	items, _ := v.([]any)
+	return each[[]string](items, func(e any) string { return fmt.Sprint(e) })
+}
+
+// table is the first argument where that is a table's name; it may be left out where there is one table only.
+func (c *call) table() string {
+	if name, ok := c.args[0].(starlark.String); ok && c.tables[string(name)] != nil {
+		c.next()
+		return string(name)
+	}
+	if len(c.specs) != 1 {
+		bad("which table?")
+	}
+	return c.specs[0].name
+}
+
+// rest gives the arguments that are left; those in lists too.
+func (c *call) rest() (out []any) {
+	var add func(any)
+	add = func(v any) {
+		if items, ok := v.([]any); ok {
+			for _, e := range items {
+				add(e)
+			}
+		} else if v != nil {
+			out = append(out, v)
+		}
+	}
+	for len(c.args) > 0 {
+		add(plainGo(c.next()))
+	}
+	return out
+}
+
+func (c *call) ops() []op { return each[[]op](c.rest(), func(v any) op { return v.(op) }) }
+
+func (c *call) rowsArg() []row {
+	return each[[]row](take[[]any](c), func(v any) row { return v.(row) })
+}
+
+// begins is what a text must begin with, for where and rows.
+type begins string
+
+// matches tells whether a row has these attributes.
+func matches(r, want row) bool {
+	for k, v := range want {
+		if prefix, ok := v.(begins); ok {
+			if !strings.HasPrefix(text(r, k), string(prefix)) {
+				return false
+			}
+		} else if !reflect.DeepEqual(r[k], v) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *script) run(f starlark.Callable, args ...any) starlark.Value {
+	out, err := starlark.Call(s.thread, f, each[starlark.Tuple](args, star), nil)
+	if err != nil {
+		panic(badCall{err})
+	}
+	return out
+}
+
+func (c *call) access() *access {
+	v, ok := c.named["by"].(row)
+	if !ok {
+		return nil
+	}
+	by := &access{table: c.specs[0].name, index: text(v, "index"), hash: text(v, "hash"), value: v["value"], rng: text(v, "rng"), op: text(v, "op"), arg: v["arg"], desc: v["desc"] == true}
+	if t, ok := v["table"].(string); ok {
+		by.table = t
+	}
+	if keep, ok := v["keep"].(starlark.Callable); ok {
+		by.keep = func(r row) bool { return bool(c.run(keep, r).Truth()) }
+	}
+	return by
+}
+
+// The builtins by what they are about: chance, values, writes, what was written, checks.
+func (s *script) builtins() map[string]func(c *call) any {
+	changes := func(log []change) any {
+		return each[[]any](log, func(c change) any { return []any{c.old, c.new} })
+	}
+	return map[string]func(c *call) any{
+		"times":  func(c *call) any { return n(c.times(c.int())) },
+		"now":    func(c *call) any { return c.now() },
+		"chance": func(c *call) any { f, _ := starlark.AsFloat(c.next()); return c.chance(f) },
+		"intn":   func(c *call) any { return n(c.rand.IntN(c.int())) },
+		"hex":    func(c *call) any { return c.hex(c.int()) },
+		"noise":  func(c *call) any { return bin(c.bytes(c.int())) },
+		"uuid":   func(c *call) any { return c.uuid() },
+		"ulid":   func(c *call) any { return c.ulid() },
+		"title":  func(c *call) any { return c.title() },
+		"one":    func(c *call) any { v := c.next().(starlark.Indexable); return v.Index(c.rand.IntN(v.Len())) },
+		"some":   func(c *call) any { size := c.int(); return some(c.app, size, take[[]any](c)) },
+		"live": func(c *call) any {
+			size := c.int()
+			var deeds []deed
+			for _, v := range take[[]any](c) {
+				d := v.([]any)
+				deeds = append(deeds, deed{number(d[0].(num)), func() { c.run(d[1].(starlark.Callable)) }})
+			}
+			c.live(size, deeds)
+			return nil
+		},
+
+		"num":  func(c *call) any { return &opaque{num(take[string](c))} },
+		"strs": func(c *call) any { return normal(strs(texts(c.rest()))) },
+		"nums": func(c *call) any { return normal(each[nums](c.rest(), func(v any) num { return num(fmt.Sprint(v)) })) },
+		"bins": func(c *call) any { return normal(each[bins](c.rest(), func(v any) bin { return v.(bin) })) },
+		"f": func(c *call) any {
+			return fmt.Sprintf(take[string](c), each[[]any](c.rest(), func(v any) any {
+				if d, ok := v.(num); ok {
+					return number(d)
+				}
+				return v
+			})...)
+		},
+		"unix": func(c *call) any { at, _ := time.Parse(time.RFC3339, take[string](c)); return n(at.Unix()) },
+		"merge": func(c *call) any {
+			return merge(append(each[[]row](c.rest(), func(v any) row { return v.(row) }), c.named)...)
+		},
+		"without": func(c *call) any {
+			r := clone(take[row](c))
+			for _, k := range c.rest() {
+				delete(r, k.(string))
+			}
+			return r
+		},
+		"same":   func(c *call) any { return same(take[row](c), take[row](c)) },
+		"mean":   func(c *call) any { return mean(each[[]num](c.rest(), func(v any) num { return v.(num) })) },
+		"begins": func(c *call) any { return begins(take[string](c)) },
+
+		"table": func(c *call) any { c.addTable(c); return nil },
+		"form": func(c *call) any {
+			kind, name := take[string](c), take[string](c)
+			c.page, c.script.form = c.int(), forms[kind](name)
+			return nil
+		},
+		"put":     func(c *call) any { t := c.table(); return put(t, merge(append([]row{take[row](c)}, c.named)...)) },
+		"delete":  func(c *call) any { t := c.table(); return del(t, c.tables[t].key(take[row](c))) },
+		"written": func(c *call) any { return take[op](c).row }, // what an op writes
+		"update": func(c *call) any {
+			t := c.table()
+			key := c.tables[t].key(take[row](c))
+			set := take[row](c)
+			return update(t, key, set, texts(c.rest())...)
+		},
+		"write":    func(c *call) any { c.write(c.ops()...); return nil },
+		"transact": func(c *call) any { c.transact(c.ops()...); return nil },
+		"batch":    func(c *call) any { c.batch(c.ops()...); return nil },
+		"sweep":    func(c *call) any { t := c.table(); c.sweep(t, take[string](c), c.rowsArg()...); return nil },
+		"capture": func(c *call) any {
+			if c.failed == nil {
+				c.failed = c.finish()
+			}
+			if c.failed != nil {
+				panic(badCall{c.failed})
+			}
+			return nil
+		},
+
+		"row": func(c *call) any { t := c.table(); return c.app.row(t, take[row](c)) },
+		"rows": func(c *call) any {
+			t := c.specs[0].name
+			if len(c.args) > 0 {
+				t = c.table()
+			}
+			return c.app.rows(t, func(r row) bool { return matches(r, c.named) })
+		},
+		"where": func(c *call) any {
+			rows := c.rowsArg()
+			for len(c.args) > 0 {
+				name := take[string](c)
+				c.named[name] = plainGo(c.next())
+			}
+			return slices.DeleteFunc(rows, func(r row) bool { return !matches(r, c.named) })
+		},
+		"ordered": func(c *call) any {
+			rows := c.rowsArg()
+			return sorted(rows, c.named["desc"] == true, field(texts(c.rest())...))
+		},
+		"changes":  func(c *call) any { return changes(c.log) },
+		"recorded": func(c *call) any { return changes(c.app.recorded) },
+
+		"check": func(c *call) any {
+			query, p := take[string](c), params{}
+			for k, v := range take[row](c) {
+				p[k] = fmt.Sprint(v)
+			}
+			rows := c.rowsArg()
+			add := func() *check { return c.expect.check(query, p, c.named["ordered"] != false, rows, c.access()) }
+			if c.named["derived"] == true {
+				add = func() *check {
+					if by := c.access(); by != nil {
+						if err := c.auditAnswer(*by, true, rows); err != nil {
+							c.problem(query, p, err)
+						}
+					}
+					return c.expect.derived(query, p, c.named["ordered"] != false, rows)
+				}
+			}
+			made := add()
+			made.Subset = c.named["subset"] == true
+			if but, ok := c.named["but"].(row); ok {
+				made.Except = map[string][]string{}
+				for k, v := range but {
+					made.Except[k] = texts(v)
+				}
+			}
+			return nil
+		},
+		"search": func(c *call) any {
+			s := searched{query: take[string](c), fields: texts(plainGo(c.next())), rows: c.rowsArg()}
+			p := params{}
+			for k, v := range take[row](c) {
+				p[k] = fmt.Sprint(v)
+			}
+			c.expect.search(s, p, c.int())
+			return nil
+		},
+		"present": func(c *call) any {
+			f := c.next().(starlark.Callable)
+			c.expect.present = func(r row) row { return clone(plainGo(c.run(f, r)).(row)) }
+			return nil
+		},
+		"history": func(c *call) any { name := take[string](c); c.expect.history[name] = c.int(); return nil },
+		"problem": func(c *call) any { c.problem(take[string](c), nil, errors.New(take[string](c))); return nil },
+	}
+}
+
+// addTable creates a table: name, hash and range key, and by name indexes (name, hash, range, whether of keys only).
+func (s *script) addTable(c *call) {
+	t := tableSpec{name: take[string](c), hash: take[string](c), numbers: texts(c.named["numbers"]), ttl: text(c.named, "ttl")}
+	if len(c.args) > 0 {
+		t.rng = take[string](c)
+	}
+	indexes := func(name string) (out []indexSpec) {
+		of, _ := c.named[name].([]any)
+		for _, v := range of {
+			i := append(v.([]any), "", false)
+			out = append(out, indexSpec{name: i[0].(string), hash: i[1].(string), rng: i[2].(string), keysOnly: i[3] == true})
+		}
+		return out
+	}
+	t.gsis, t.lsis = indexes("gsis"), indexes("lsis")
+	s.try(func() error { return s.createTable(t) })
+	if err := s.failed; err != nil {
+		bad("table %s: %w", t.name, err)
+	}
+	s.specs = append(s.specs, t)
+	s.tables[t.name] = &table{tableSpec: t, rows: make(map[string]row)}
+}
+
+// An opaque is a value that a script hands on as it is.
+type opaque struct{ v any }
+
+func (o *opaque) String() string        { return fmt.Sprint(o.v) }
+func (o *opaque) Type() string          { return fmt.Sprintf("%T", o.v) }
+func (o *opaque) Freeze()               {}
+func (o *opaque) Truth() starlark.Bool  { return true }
+func (o *opaque) Hash() (uint32, error) { return 0, errors.New("is no key") }
+
+// A booked is a row that a script reads; an attribute that is not there is None.
+type booked struct {
+	opaque
+	row
+}
+
+func (b *booked) Get(k starlark.Value) (starlark.Value, bool, error) {
+	name, _ := starlark.AsString(k)
+	return star(b.row[name]), true, nil
+}
+
+// star gives a value to a script.
+func star(v any) starlark.Value {
+	switch v := v.(type) {
+	case starlark.Value:
+		return v
+	case nil:
+		return starlark.None
+	case string:
+		return starlark.String(v)
+	case bool:
+		return starlark.Bool(v)
+	case bin:
+		return starlark.Bytes(v)
+	case num:
+		if i, ok := new(big.Int).SetString(string(v), 10); ok {
+			return starlark.MakeBigInt(i)
+		}
+	case []any:
+		return starlark.NewList(each[[]starlark.Value](v, star))
+	case []row:
+		return starlark.NewList(each[[]starlark.Value](v, func(r row) starlark.Value { return star(r) }))
+	case row:
+		if v == nil {
+			return starlark.None
+		}
+		return &booked{opaque{v}, v}
+	}
+	return &opaque{v}
+}
+
+// plainGo takes a value from a script.
+func plainGo(v starlark.Value) any {
+	switch v := v.(type) {
+	case starlark.NoneType:
+		return nil
+	case starlark.String:
+		return string(v)
+	case starlark.Bool:
+		return bool(v)
+	case starlark.Bytes:
+		return bin(v)
+	case starlark.Int:
+		return num(v.String())
+	case *opaque:
+		return v.v
+	case *booked:
+		return v.row
+	case *starlark.Dict:
+		out := row{}
+		for _, k := range v.Items() {
+			name, _ := starlark.AsString(k[0])
+			out[name] = plainGo(k[1])
+		}
+		return out
+	case starlark.Indexable: // a list or a tuple
+		out := make([]any, v.Len())
+		for i := range out {
+			out[i] = plainGo(v.Index(i))
+		}
+		return out
+	}
+	return v // a function
+}
