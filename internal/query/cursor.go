@@ -19,9 +19,10 @@ import (
 // or walked past. It cannot be made or changed without the secret, nor used with
 // another query.
 //
-// A place's bytes are its form ('w', 'u' or 's') and then
+// A place's bytes are its form ('o', 'w', 'u' or 's') and then
 //
-//	w  each scan's key and index entry, outermost first
+//	o  each scan's key and index entry, outermost first
+//	w  the same, of a walk in the order of bytes (place.bytewise)
 //	u  the key
 //	s  the index's own cursor
 //
@@ -96,7 +97,10 @@ func appendPlace(b []byte, at place) []byte {
 	case at.key != nil:
 		return appendKey(append(b, 'u'), *at.key)
 	}
-	b = append(b, 'w')
+	b = append(b, 'o')
+	if at.bytewise {
+		b[len(b)-1] = 'w'
+	}
 	for _, c := range at.at {
 		b = appendKey(appendKey(b, c.Key), c.Entry)
 	}
@@ -124,7 +128,8 @@ func parsePlace(b []byte) (at place, err error) {
 	case 'u':
 		k := p.key()
 		at.key, p.bad = &k, p.bad || len(p.rest) > 0
-	case 'w':
+	case 'o', 'w':
+		at.bytewise = b[0] == 'w'
 		for len(p.rest) > 0 && !p.bad {
 			at.at = append(at.at, store.Cursor{Key: p.key(), Entry: p.key()})
 		}

@@ -10,7 +10,7 @@ import (
 
 // walk answers a query of steps: depth first, in the order of each step's key.
 func (r *run) walk(ctx context.Context, from place) ([]value.Item, place, error) {
-	w := &walk{run: r, ctx: ctx}
+	w := &walk{run: r, ctx: ctx, bytewise: from.bytewise}
 	more, err := w.descend(0, []found{{}}, from.at)
 	items := w.items
 	switch {
@@ -19,9 +19,9 @@ func (r *run) walk(ctx context.Context, from place) ([]value.Item, place, error)
 	case more:
 		return items, place{}, nil
 	case w.over:
-		return items, place{at: w.last}, nil
+		return items, place{at: w.last, bytewise: from.bytewise}, nil
 	}
-	return items, place{at: w.done}, nil
+	return items, place{at: w.done, bytewise: from.bytewise}, nil
 }
 
 // walk is one page of a walk. Its methods answer false when the page is full or
@@ -34,7 +34,8 @@ type walk struct {
 	last  []store.Cursor // the place behind the last of items
 	done  []store.Cursor // the place behind all that was looked at
 
-	keep func(store.Key) // instead of giving rows out, only tell their keys
+	keep     func(store.Key) // instead of giving rows out, only tell their keys
+	bytewise bool            // as place.bytewise
 }
 
 // found is a row of a step, and the place behind it.
@@ -175,50 +176,43 @@ func (w *walk) scan(depth int, f found, resume []store.Cursor) (bool, error) {
 	if keys, ok := st.picked(sc); ok {
 		return w.picks(depth, f, keys, resume)
 	}
-	qs, start := st.queries(sc), 0
+	qs := st.queries(sc)
+	from := merged{apart: w.keep != nil || w.bytewise}
+	for _, q := range qs {
+		from.streams = append(from.streams, newStream(st, q, from.apart))
+	}
 	if len(resume) > 0 {
 		if more, err := w.resume(depth, sc, f, resume); !more || err != nil {
 			return false, err
 		}
-		if start = reaches(qs, st.place(resume[0])); start < 0 {
+		own := reaches(qs, st.place(resume[0]))
+		if own < 0 {
 			return true, nil
 		}
-		qs[start].After = &resume[0]
+		from.resume(own, resume[0])
 	}
-	for i := start; i < len(qs); i++ {
-		if more, err := w.scanOne(depth, f, qs[i]); !more || err != nil {
-			return false, err
+	for limit := w.firstLimit(); ; limit = wider(limit) {
+		rows, err := from.next(w, limit)
+		if err != nil || len(rows) == 0 {
+			return err == nil, err
 		}
-	}
-	return true, nil
-}
-
-// scanOne is scan of the rows that one query reaches.
-func (w *walk) scanOne(depth int, f found, q store.Query) (bool, error) {
-	st, sc := w.plan.steps[depth], w.scope(f.row)
-	for q.Limit = w.firstLimit(); ; q.Limit = wider(q.Limit) {
-		page, err := w.read(q)
-		if err != nil {
-			return false, err
-		}
-		var rows []found
-		for _, row := range page.Rows {
-			c, err := st.cursor(row)
-			if err != nil {
+		var there []found
+		var c store.Cursor
+		for _, row := range rows {
+			if c, err = st.cursor(row); err != nil {
 				return false, err
 			}
-			if !st.belongs(row, sc, w.now) {
-				continue
+			if st.belongs(row, sc, w.now) {
+				there = append(there, found{st.reads(row, w.now), behind(f.at, c)})
 			}
-			rows = append(rows, found{st.reads(row, w.now), behind(f.at, c)})
 		}
-		if more, err := w.descend(depth+1, rows, nil); !more || err != nil {
+		if more, err := w.descend(depth+1, there, nil); !more || err != nil {
 			return false, err
 		}
-		if page.Next == nil {
+		if len(from.streams) == 0 {
 			return true, nil
 		}
-		if q.After = page.Next; w.passed(behind(f.at, *page.Next)) {
+		if w.passed(behind(f.at, c)) {
 			return false, nil
 		}
 	}
@@ -251,10 +245,10 @@ const (
 )
 
 func (w *walk) firstLimit() int {
-	if n := w.want - len(w.items) + 1; w.keep == nil {
-		return min(n, manyRows)
+	if w.keep != nil {
+		return manyRows
 	}
-	return manyRows
+	return min(w.want-len(w.items)+2, manyRows) // the last may wait for others of its second
 }
 
 func wider(limit int) int { return min(max(limit*2, fewRows), manyRows) }

@@ -1,0 +1,244 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"weir/internal/value"
+)
+
+// momentsOf draws times of few seconds, with fractions of any length or none.
+func momentsOf(t *rapid.T) string {
+	sec := rapid.SampledFrom([]string{"2025-01-01T00:00:00", "2025-01-01T00:00:01", "2025-01-01T00:00:59"}).Draw(t, "second")
+	fraction := rapid.SampledFrom([]string{"", "", ".0", ".5", ".50", ".500", ".51", ".499", ".000000001", ".999999999", ".25", ".256", ".2561"}).Draw(t, "fraction")
+	return sec + fraction + "Z"
+}
+
+// Whatever the times look like, and however many rows one second has, rows come in the
+// order of time, oldest or newest first, page by page, each once.
+func TestRowsComeInTheOrderOfTime(t *testing.T) {
+	m := parseModel(t, shopModel)
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(t, m, rapid.Uint64Range(0, 1<<40).Draw(rt, "seed"))
+		for i := range rapid.IntRange(1, 40).Draw(rt, "rows") {
+			at := momentsOf(rt)
+			w.put("Shelf", "shelf", fmt.Sprint("s", i), "at", at, "shown", "true")
+			w.put("Product", "product", fmt.Sprint("p", i), "title", "t", "shop", rapid.SampledFrom([]string{"u#1", "u%231"}).Draw(rt, "shop"), "brand", "b", "at", at)
+		}
+		limit := rapid.IntRange(1, 50).Draw(rt, "limit")
+		for _, q := range []string{"shelves", "kinds", "shown", "shelves-before", "copies-by-brand"} {
+			inOrderOfTime(rt, w, q, limit)
+		}
+	})
+}
+
+var orderly = map[string]string{"shelves-before": "before=2026-01-01T00:00:00Z", "shown": "shown=true", "copies-by-brand": "user=u#1 brand=b"}
+
+func inOrderOfTime(t rapid.TB, w *world, query string, limit int) {
+	t.Helper()
+	given := params(orderly[query])
+	key := func(row value.Item) string { return row.Get("PK").Text() + " " + row.Get("SK").Text() }
+	var got []value.Item
+	for page := (Page{Limit: limit}); ; {
+		r, err := w.engine.Run(context.Background(), query, given, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, r.Items...)
+		if page.Cursor = r.Cursor; page.Cursor == "" {
+			break
+		}
+	}
+	var times []time.Time
+	seen := map[string]bool{}
+	for _, row := range got {
+		at := row.Get("at").Text()
+		if query == "copies-by-brand" {
+			at = row.Get("GSI1SK").Text()
+		}
+		when, err := time.Parse(time.RFC3339, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		times, seen[key(row)] = append(times, when), true
+	}
+	if slices.Contains([]string{"shelves", "kinds"}, query) {
+		slices.Reverse(times)
+	}
+	if !slices.IsSortedFunc(times, time.Time.Compare) {
+		t.Fatalf("%s by %d is not in the order of time: %v", query, limit, times)
+	}
+	n := 0
+	for _, row := range w.fake.rows["shop"] {
+		kind := row.Get("kind").Text()
+		if kind == "Shelf" && query != "copies-by-brand" || kind == "Copy" && query == "copies-by-brand" && copyOf(row, "u#1") {
+			n++
+		}
+	}
+	if len(got) != n || len(seen) != n {
+		t.Fatalf("%s by %d gives %d rows, %d of them once, of %d", query, limit, len(got), len(seen), n)
+	}
+}
+
+func copyOf(row value.Item, user string) bool {
+	own := row.Get("user").Text()
+	return own == user || own == "" && strings.HasPrefix(row.Get("PK").Text(), "USER#"+user)
+}
+
+// One second may have more rows than a stream holds, and more than one page reads: of
+// one moment, or each of another.
+func TestASecondOfManyRows(t *testing.T) {
+	const many = 6*maxHeld + 7
+	w := newWorld(t, parseModel(t, shopModel), 0)
+	for i := range many {
+		at := "2025-01-01T00:00:30Z"
+		switch i % 4 {
+		case 1:
+			at = fmt.Sprintf("2025-01-01T00:00:30.%dZ", i)
+		case 2:
+			at = fmt.Sprintf("2025-01-01T00:00:30.%09dZ", 123456000+i)
+		}
+		w.put("Shelf", "shelf", fmt.Sprint("s", i), "at", at, "shown", "true")
+		if i < 9 {
+			w.put("Shelf", "shelf", fmt.Sprint("a", i), "at", fmt.Sprintf("2025-01-01T00:00:2%dZ", i), "shown", "true")
+			w.put("Shelf", "shelf", fmt.Sprint("b", i), "at", fmt.Sprintf("2025-01-01T00:00:3%d.1Z", i), "shown", "true")
+		}
+	}
+	for _, limit := range []int{97, maxHeld, 1000} {
+		for _, q := range []string{"shelves", "kinds", "shown", "shelves-before"} {
+			inOrderOfTime(t, w, q, limit)
+		}
+	}
+	w.fake.scanned = 0
+	if _, err := w.engine.Run(t.Context(), "shelves", nil, Page{Limit: 10}); err != nil || w.fake.scanned > 10*maxHeld {
+		t.Errorf("%d rows read for a page of 10, %v", w.fake.scanned, err)
+	}
+}
+
+// Of rows of one id, some with the id as it is in their keys and some escaped, the newest
+// come first, whichever they are; a page between them ends where the next begins.
+func TestSpellingsAreOneOrder(t *testing.T) {
+	m := parseModel(t, shopModel)
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(t, m, rapid.Uint64Range(0, 1<<40).Draw(rt, "seed"))
+		var want []string
+		for i := range rapid.IntRange(2, 30).Draw(rt, "rows") {
+			at, user, id := momentsOf(rt), rapid.SampledFrom([]string{"u#1", "u%231"}).Draw(rt, "user"), fmt.Sprint("v", i)
+			row := makeRow(t, m, "Visit", "user", user, "until", at, "visit", id)
+			w.fake.put(t, "shop", row.With(value.Attr{Name: "user", Value: value.OfString("u#1")}))
+			want = append(want, id+" "+at)
+		}
+		slices.Sort(want)
+		when := func(s string) time.Time {
+			_, text, _ := strings.Cut(s, " ")
+			at, err := time.Parse(time.RFC3339, text)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			return at
+		}
+		for _, query := range []string{"latest-visits", "visits-before"} {
+			given := map[string]string{"user": "u#1"}
+			if query == "visits-before" {
+				given["before"] = "2026-01-01T00:00:00Z"
+			}
+			var first []string
+			for _, limit := range []int{0, 1, rapid.IntRange(2, 9).Draw(rt, "limit")} {
+				var got []string
+				for _, row := range ask(t, w.engine, query, given, limit) {
+					got = append(got, row.Get("visit").Text()+" "+row.Get("until").Text())
+				}
+				sorted := slices.IsSortedFunc(got, func(a, b string) int {
+					if query == "latest-visits" {
+						a, b = b, a
+					}
+					return when(a).Compare(when(b))
+				})
+				if !sorted {
+					rt.Fatalf("%s by %d: %v", query, limit, got)
+				}
+				if first == nil {
+					first = got
+				} else if !slices.Equal(first, got) {
+					rt.Fatalf("%s by %d: %v\nnot %v", query, limit, got, first)
+				}
+				if all := slices.Sorted(slices.Values(got)); !slices.Equal(all, want) {
+					rt.Fatalf("%s by %d: %v\nnot %v", query, limit, all, want)
+				}
+			}
+		}
+	})
+}
+
+// A cursor that an earlier version gave goes on in the order in which it began.
+func TestCursorsOfEarlierVersions(t *testing.T) {
+	w := newWorld(t, parseModel(t, shopModel), 0)
+	for i, at := range []string{"00Z", "00.5Z", "00.51Z", "01Z", "01.2Z"} {
+		w.put("Shelf", "shelf", fmt.Sprint("s", i), "at", "2025-01-01T00:00:"+at, "shown", "true")
+	}
+	bytewise := "s3 s4 s0 s1 s2" // 01Z, 01.2Z, 00Z, 00.5Z, 00.51Z, by bytes from the end
+	row := w.fake.rows["shop"][3]
+	key, _ := w.model.Entity("Shelf").Table.KeyOf(row)
+	c := place{bytewise: true}
+	st := w.engine.plans["shelves"].steps[0]
+	at, err := st.cursor(row)
+	if err != nil || compareKeys(at.Key, key) != 0 {
+		t.Fatal(err)
+	}
+	c.at = append(c.at, at)
+	seal := seal{secret: testSecret, model: "shop", query: "shelves", params: map[string]string{}}
+	got := []string{"s3"}
+	for page := (Page{Limit: 2, Cursor: seal.close(c)}); page.Cursor != ""; {
+		r, err := w.engine.Run(t.Context(), "shelves", map[string]string{}, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range r.Items {
+			got = append(got, row.Get("shelf").Text())
+		}
+		page.Cursor = r.Cursor
+	}
+	if text := strings.Join(got, " "); text != bytewise {
+		t.Errorf("it went on with %s and not with %s", text, bytewise)
+	}
+	if text := brief(ask(t, w.engine, "shelves", nil, 2), "shelf"); text != "s4,s3,s2,s1,s0" {
+		t.Errorf("from the start: %s", text)
+	}
+}
+
+func TestCompareTimes(t *testing.T) {
+	in := []string{
+		"", "2025-01-01", "2025-01-01T00:00:00Z", "2025-01-01T00:00:00Z#b", "2025-01-01T00:00:00", "2025-01-01T00:00:00+02:00",
+		"2025-01-01T00:00:00.0Z", "2025-01-01T00:00:00.123456789Z", "2025-01-01T00:00:00.5Z#a", "2025-01-01T00:00:00.5Z#b", "2025-01-01T00:00:00.50Z#a",
+		"2025-01-01T00:00:00.51Z#a", "2025-01-01T00:00:01Z", "2025-01-01T00:00:01.1Z", "T00:00:00Z", "aZ", "k#2025-01-01T00:00:00Z", "k#2025-01-01T00:00:00.1Z",
+	}
+	for i, a := range in {
+		for j, b := range in {
+			if compareTimes(a, b) != cmp.Compare(i, j) {
+				t.Errorf("%q and %q compare as %d", a, b, compareTimes(a, b))
+			}
+		}
+	}
+}
+
+func FuzzCompareTimes(f *testing.F) {
+	f.Add("2025-01-01T00:00:00Z", "2025-01-01T00:00:00.5Z", "2025-01-01T00:00:00.51Z")
+	f.Fuzz(func(t *testing.T, a, b, c string) {
+		if compareTimes(a, b) != -compareTimes(b, a) || (compareTimes(a, b) == 0) != (a == b) {
+			t.Errorf("%q and %q have no order", a, b)
+		}
+		if compareTimes(a, b) < 0 && compareTimes(b, c) < 0 && compareTimes(a, c) >= 0 {
+			t.Errorf("%q, %q and %q go round", a, b, c)
+		}
+		if e := second(a); e >= 0 && strings.HasPrefix(b, a[:e]) && c > b && c < a && !strings.HasPrefix(c, a[:e]) {
+			t.Errorf("%q is inside the second of %q", c, a)
+		}
+	})
+}

@@ -1,0 +1,417 @@
+package query
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// stream gives the rows that one query of a step reaches, in order (order.go). It reads
+// them in the order of their bytes and holds back the rows of one second until it has
+// them all. A second with more rows than it may hold is read in parts, each of which
+// comes wholly before the next: first those without a fraction, then each first digit,
+// and so on. What it holds is therefore bounded, however many rows one second has.
+type stream struct {
+	*step
+	q     store.Query
+	base  string     // what the sort keys of all rows begin with
+	done  *done      // nil: nothing
+	parts []keyRange // what is left to read, in order
+	rows  []value.Item
+}
+
+// done says up to where rows were given out before.
+type done struct {
+	rest value.Value // of the last one's sort key, what stands behind the base
+	same bool        // other rows of the stream with the same rest were given out too
+}
+
+// keyRange is a range of the sort keys of a stream.
+type keyRange struct {
+	whole bool // all that the query reaches
+	equal value.Value
+	from  value.Value
+	below value.Value
+
+	plain bool   // the order of bytes is the order to give
+	all   bool   // nothing of it was given out before
+	group string // all rests begin with it: a second, or digits of its fraction too; "" where seconds may differ
+	after *store.Cursor
+
+	held []value.Item // read, of a group that may have more rows
+}
+
+// The bounds of what a stream holds back before it reads the second in parts.
+const (
+	maxHeld      = 250
+	maxHeldBytes = 1 << 20
+)
+
+// newStream gives all rows of a query; a plain one in the order of bytes.
+func newStream(s *step, q store.Query, plain bool) *stream {
+	st := &stream{step: s, q: q, parts: []keyRange{{whole: true, plain: plain}}}
+	for _, v := range [...]value.Value{q.Sort.Equal, q.Sort.Prefix, q.Sort.From} {
+		if v.Kind() == value.String {
+			st.base = v.Text()
+		}
+	}
+	return st
+}
+
+// rest is what of a sort key orders the rows.
+func (st *stream) rest(sort value.Value) value.Value {
+	if sort.Kind() != value.String {
+		return sort
+	}
+	return value.OfString(strings.TrimPrefix(sort.Text(), st.base))
+}
+
+func (st *stream) restOf(row value.Item) value.Value { return st.rest(row.Get(st.sort.attr.Name)) }
+
+// compare compares rests in the order in which rows are given.
+func (st *stream) compare(a, b value.Value) int {
+	if st.q.Reverse {
+		a, b = b, a
+	}
+	return compareSorts(a, b)
+}
+
+// resume goes on behind a row of the stream itself.
+func (st *stream) resume(c store.Cursor) {
+	sort := st.place(c).Sort
+	rest := st.rest(sort)
+	if whole := &st.parts[0]; whole.plain || rest.Kind() != value.String || second(rest.Text()) < 0 {
+		whole.after = &c
+		return
+	}
+	st.pass(rest, true)
+	if st.Index != nil { // where more rows may have this key
+		st.parts = slices.Insert(st.parts, 0, keyRange{equal: sort, plain: true, all: true, after: &c})
+	}
+}
+
+// pass goes on behind a row of another stream; same says that rows of this one with the
+// same rest come before it.
+func (st *stream) pass(rest value.Value, same bool) {
+	st.done = &done{rest, same}
+	switch {
+	case rest.IsMissing(): // the key has no sort key, and so all rows have the same
+		if same {
+			st.parts = nil
+		}
+		return
+	case !st.q.Sort.Equal.IsMissing():
+		if st.given(st.rest(st.q.Sort.Equal)) {
+			st.parts = nil
+		}
+		return
+	}
+	p := keyRange{from: st.q.Sort.From, below: st.q.Sort.Below}
+	if prefix := st.q.Sort.Prefix; !prefix.IsMissing() {
+		p.from, p.below = prefix, behindPrefix(prefix.Text())
+	}
+	if rest.Kind() == value.String {
+		if end := second(rest.Text()); end >= 0 && len(st.base)+end <= store.MaxSortBytes {
+			st.parts = []keyRange{p.within(groupRange(st.base+rest.Text()[:end])).to(p, st.q.Reverse)}
+			return
+		}
+	}
+	st.parts = st.narrow(p)
+}
+
+// given reports whether rows with this rest were given out before.
+func (st *stream) given(rest value.Value) bool {
+	if st.done == nil {
+		return false
+	}
+	c := st.compare(rest, st.done.rest)
+	return c < 0 || c == 0 && st.done.same
+}
+
+// groupRange is all keys with a beginning.
+func groupRange(prefix string) keyRange {
+	return keyRange{from: value.OfString(prefix), below: behindPrefix(prefix)}
+}
+
+// within is the part with the bounds of another, too.
+func (p keyRange) within(o keyRange) keyRange {
+	if !o.from.IsMissing() && (p.from.IsMissing() || value.Compare(p.from, o.from) < 0) {
+		p.from = o.from
+	}
+	if !o.below.IsMissing() && (p.below.IsMissing() || value.Compare(p.below, o.below) > 0) {
+		p.below = o.below
+	}
+	return p
+}
+
+// to is the part and all of another that comes behind it.
+func (p keyRange) to(o keyRange, reverse bool) keyRange {
+	if reverse {
+		p.from = o.from
+	} else {
+		p.below = o.below
+	}
+	return p
+}
+
+func (p keyRange) empty() bool {
+	return !p.from.IsMissing() && !p.below.IsMissing() && value.Compare(p.from, p.below) >= 0
+}
+
+// narrow leaves out of a part, where bytes are in the order to give, most of what was
+// given before: more is passed over when it is read.
+func (st *stream) narrow(p keyRange) []keyRange {
+	at := st.done.rest
+	if at.Kind() == value.String {
+		at = value.OfString(fitting(st.base + at.Text()))
+	}
+	if st.q.Reverse {
+		rest := p.within(keyRange{below: at})
+		if st.done.same {
+			return []keyRange{rest}
+		}
+		return []keyRange{{equal: at, plain: true}, rest}
+	}
+	if st.done.same && at.Kind() == value.String && len(at.Text()) < store.MaxSortBytes {
+		at = value.OfString(at.Text() + "\x00")
+	}
+	return []keyRange{p.within(keyRange{from: at})}
+}
+
+// fitting is as much of a text as a sort key can have.
+func fitting(text string) string {
+	for len(text) > store.MaxSortBytes {
+		_, n := utf8.DecodeLastRuneInString(text)
+		text = text[:len(text)-n]
+	}
+	return text
+}
+
+// behindPrefix is above all keys that begin with the prefix, Missing where there is no
+// such key. It may be above others too where the prefix is as long as a key can be.
+func behindPrefix(prefix string) value.Value {
+	for prefix != "" {
+		r, n := utf8.DecodeLastRuneInString(prefix)
+		prefix = prefix[:len(prefix)-n]
+		if r++; r == 0xD800 {
+			r = 0xE000
+		}
+		if r <= utf8.MaxRune && len(prefix)+utf8.RuneLen(r) <= store.MaxSortBytes {
+			return value.OfString(prefix + string(r))
+		}
+	}
+	return value.Value{}
+}
+
+// ends reports whether everything was given.
+func (st *stream) ends() bool { return len(st.rows) == 0 && len(st.parts) == 0 }
+
+// fill reads until there is a row to give, or the end.
+func (st *stream) fill(w *walk, limit int) error {
+	for ; len(st.rows) == 0 && len(st.parts) > 0; limit = wider(limit) {
+		p := &st.parts[0]
+		if p.empty() {
+			st.parts = st.parts[1:]
+			continue
+		}
+		q := st.q
+		q.Limit, q.After = limit, p.after
+		if !p.whole {
+			q.Sort = store.Range{Equal: p.equal, From: p.from, Below: p.below}
+		}
+		page, err := w.read(q)
+		if err != nil {
+			return err
+		}
+		rows := append(p.held, page.Rows...)
+		if page.Next == nil {
+			st.parts = st.parts[1:]
+			st.give(*p, rows)
+			continue
+		}
+		first, group := st.unfinished(p, rows)
+		p.after, p.held = page.Next, rows[first:]
+		st.give(*p, rows[:first])
+		if tooMuch(p.held) {
+			st.split(*p, group)
+		}
+	}
+	return nil
+}
+
+func tooMuch(rows []value.Item) bool {
+	size := 0
+	for _, row := range rows {
+		size += row.Size()
+	}
+	return len(rows) > maxHeld || size > maxHeldBytes
+}
+
+// unfinished is where the rows begin that may have to wait for others, and what their
+// rests begin with.
+func (st *stream) unfinished(p *keyRange, rows []value.Item) (first int, group string) {
+	switch {
+	case p.plain || len(rows) == 0:
+		return len(rows), ""
+	case p.group != "":
+		return 0, p.group
+	}
+	last := st.restOf(rows[len(rows)-1])
+	if last.Kind() != value.String {
+		return len(rows), ""
+	}
+	end := second(last.Text())
+	if end < 0 {
+		return len(rows), ""
+	}
+	group = last.Text()[:end]
+	for first = len(rows); first > 0 && strings.HasPrefix(st.restOf(rows[first-1]).Text(), group); first-- {
+	}
+	return first, group
+}
+
+// give takes what was read of a part in its place.
+func (st *stream) give(p keyRange, rows []value.Item) {
+	for _, row := range rows {
+		sort := row.Get(st.sort.attr.Name)
+		if p.all || inRange(st.q.Sort, sort) && !st.given(st.rest(sort)) {
+			st.rows = append(st.rows, row)
+		}
+	}
+	if !p.plain {
+		slices.SortStableFunc(st.rows, func(a, b value.Item) int { return st.compare(st.restOf(a), st.restOf(b)) })
+	}
+}
+
+// split reads the group anew, that the first part has come to, in parts of its own.
+func (st *stream) split(p keyRange, group string) {
+	var parts []keyRange
+	if prefix := st.base + group; len(prefix) == store.MaxSortBytes {
+		parts = []keyRange{{equal: value.OfString(prefix), plain: true}} // there is no longer key
+	} else {
+		parts = finer(st.base, group)
+	}
+	bounds := keyRange{from: p.from, below: p.below}
+	for i := range parts {
+		if parts[i].equal.IsMissing() {
+			parts[i] = parts[i].within(bounds)
+		}
+	}
+	if st.q.Reverse {
+		slices.Reverse(parts)
+	}
+	parts = st.left(parts, group)
+	if p.group == "" {
+		g := groupRange(st.base + group)
+		left := keyRange{from: g.below, below: p.below}
+		if st.q.Reverse {
+			left = keyRange{from: p.from, below: g.from}
+		}
+		parts = append(parts, left)
+	}
+	st.parts = append(parts, st.parts[1:]...)
+}
+
+// left are the parts of a group that were not yet given.
+func (st *stream) left(parts []keyRange, group string) []keyRange {
+	if st.done == nil || st.done.rest.Kind() != value.String || !strings.HasPrefix(st.done.rest.Text(), group) {
+		return parts
+	}
+	at := value.OfString(st.base + st.done.rest.Text())
+	i := slices.IndexFunc(parts, func(p keyRange) bool { return inRange(store.Range{Equal: p.equal, From: p.from, Below: p.below}, at) })
+	if i < 0 {
+		return parts // what was given is passed over
+	}
+	if !parts[i].plain || !parts[i].equal.IsMissing() {
+		return parts[i:]
+	}
+	narrow := st.narrow(parts[i])
+	for j := range narrow {
+		narrow[j].plain = true
+	}
+	return slices.Concat(narrow, parts[i+1:])
+}
+
+// finer are the parts of a group, from the earliest.
+func finer(base, group string) []keyRange {
+	text := func(end string) value.Value { return value.OfString(base + group + end) }
+	between := func(from, below string) keyRange { return keyRange{from: text(from), below: text(below), plain: true} }
+	last := keyRange{from: text("["), below: behindPrefix(base + group), plain: true} // the sign after Z
+	out := []keyRange{between("Z", "[")}
+	digits, _ := fraction(group)
+	deeper := func(p keyRange, end string) keyRange {
+		if _, ok := fraction(group + end); ok {
+			p.plain, p.group = false, group+end
+		}
+		return p
+	}
+	if digits == "" {
+		return append(out, between("", "."), deeper(between(".", "/"), "."), between("/", "Z"), last)
+	}
+	out = append(out, between("", "0"))
+	for d := '0'; d <= '9'; d++ {
+		out = append(out, deeper(between(string(d), string(d+1)), string(d)))
+	}
+	return append(out, between(":", "Z"), last)
+}
+
+// merged are streams as one, in one order; of rows with the same rest, those of an earlier
+// stream come first. Or one stream after the other.
+type merged struct {
+	streams []*stream
+	apart   bool
+}
+
+// next are the rows that come next, none at the end.
+func (m *merged) next(w *walk, limit int) (rows []value.Item, err error) {
+	for _, st := range m.streams {
+		if err := st.fill(w, limit); err != nil {
+			return nil, err
+		}
+		if m.apart && len(st.rows) > 0 {
+			break
+		}
+	}
+	for {
+		m.streams = slices.DeleteFunc(m.streams, (*stream).ends)
+		if len(m.streams) == 0 {
+			return rows, nil
+		}
+		first := m.streams[0]
+		for _, st := range m.streams {
+			switch {
+			case m.apart:
+			case len(st.rows) == 0:
+				return rows, nil // it has to be read
+			case st.compare(st.restOf(st.rows[0]), first.restOf(first.rows[0])) < 0:
+				first = st
+			}
+		}
+		if len(first.rows) == 0 {
+			return rows, nil
+		}
+		if len(m.streams) == 1 || m.apart {
+			rows, first.rows = append(rows, first.rows...), nil
+			continue
+		}
+		rows, first.rows = append(rows, first.rows[0]), first.rows[1:]
+	}
+}
+
+// resume goes on behind a row of one of the streams.
+func (m *merged) resume(own int, c store.Cursor) {
+	rest := m.streams[own].rest(m.streams[own].place(c).Sort)
+	for i, st := range m.streams {
+		switch {
+		case i == own:
+			st.resume(c)
+		case !m.apart:
+			st.pass(rest, i < own)
+		case i < own:
+			st.parts = nil
+		}
+	}
+}
