@@ -43,7 +43,7 @@ func (m mark) value() value.Value {
 
 // leave is the write that remembers a removal, and never forgets a newer one.
 func (m mark) leave(of store.Ref) store.Write {
-	w := store.Write{Ref: book.Seen(of), Ops: []store.Op{{Kind: store.Set, Attr: book.SeenMark, Value: m.value()}}}
+	w := store.Write{Ref: book.Seen(of), Ops: []store.Op{{Kind: store.Set, Attr: book.SeenMark, Value: m.value()}, {Kind: store.Remove, Attr: swept}}}
 	if !m.position.IsZero() {
 		w.If = store.Cond{{
 			{Attr: book.SeenMark, Is: store.Absent},

@@ -88,6 +88,8 @@ type row struct {
 	stale  bool // the store did not take a write of the batch, so that the rest is wrong
 	leaves bool // the batch removes it, and that is not yet sent
 
+	swept value.Value // of a row that a sweep removed, the digest of what it was
+
 	stripped bool
 }
 
@@ -242,7 +244,7 @@ func (r *Replay) load(ctx context.Context, rows []*row) error {
 	refs = refs[:0]
 	gone := make([]*row, 0, len(rows))
 	for i, w := range rows {
-		w.now, w.stale, w.stripped = got[i], false, false
+		w.now, w.stale, w.stripped, w.swept = got[i], false, false, value.Value{}
 		w.seen, w.ever = markOf(w.now)
 		if w.now == nil {
 			refs = append(refs, book.Seen(w.ref))
@@ -254,6 +256,7 @@ func (r *Replay) load(ctx context.Context, rows []*row) error {
 	}
 	for i, w := range gone {
 		w.seen, w.ever = markOf(got[i])
+		w.swept = got[i].Get(swept)
 	}
 	return nil
 }

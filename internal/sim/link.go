@@ -309,8 +309,8 @@ func (l *link) Streams(_ context.Context, table string, met ...string) ([]string
 }
 
 // Sweep is the store's.
-func (l *link) Sweep(_ context.Context, now time.Time, limit int, only store.Cond) (int, error) {
-	return l.base.Sweep(sent, now, limit, only)
+func (l *link) Sweep(_ context.Context, now time.Time, limit int, prepare store.Prepare) (int, error) {
+	return l.base.Sweep(sent, now, limit, prepare)
 }
 
 // Sync makes what was written durable.

@@ -687,7 +687,7 @@ func (a *atMachine) Streams(ctx context.Context, table string, met ...string) ([
 }
 
 // Sweep is refused: the mirror would not see what it deletes.
-func (a *atMachine) Sweep(context.Context, time.Time, int, store.Cond) (int, error) {
+func (a *atMachine) Sweep(context.Context, time.Time, int, store.Prepare) (int, error) {
 	return 0, errors.New("sim: nothing is swept here")
 }
 

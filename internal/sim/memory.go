@@ -406,7 +406,7 @@ func within(v value.Value, r *store.Range) bool {
 }
 
 // Sweep removes nothing: the application's world has rows expire.
-func (m *memory) Sweep(ctx context.Context, _ time.Time, _ int, _ store.Cond) (int, error) {
+func (m *memory) Sweep(ctx context.Context, _ time.Time, _ int, _ store.Prepare) (int, error) {
 	if err := m.begin(ctx); err != nil {
 		return 0, err
 	}

@@ -314,6 +314,10 @@ type Source interface {
 	Tip() Tip
 }
 
+// Prepare is told of writes before they happen. It may add to their conditions, and
+// nothing else; its error stops what would have happened.
+type Prepare func(ctx context.Context, ws []Write) error
+
 // Store is what every driver is, whole: no user of a store asks what else it can do.
 // A driver that has nothing to say to a method answers with the zero value, as the
 // method says. All methods may be called from many goroutines. A call after Close, or
@@ -343,11 +347,12 @@ type Store interface {
 	// those streams can be read. A store whose tables have one stream for ever returns
 	// none.
 	Streams(ctx context.Context, table string, met ...string) (labels []string, err error)
-	// Sweep deletes up to limit rows whose TTL had expired at now and for which the
-	// condition holds, and returns how many; their stream records say Expired. Each is
-	// deleted only if it is still expired at that moment. A crash leaves some deleted. A
-	// store that deletes such rows by itself, as DynamoDB, deletes none here.
-	Sweep(ctx context.Context, now time.Time, limit int, only Cond) (removed int, err error)
+	// Sweep deletes up to limit rows whose TTL had expired at now, and returns how many;
+	// their stream records say Expired. Each is deleted only if it is still expired at that
+	// moment. Where prepare is not nil, it is called with the removals that come next,
+	// before they are written. A crash leaves some deleted. A store that deletes such rows
+	// by itself, as DynamoDB, deletes none here.
+	Sweep(ctx context.Context, now time.Time, limit int, prepare Prepare) (removed int, err error)
 	// Sync returns when all that was acknowledged survives a crash.
 	Sync(ctx context.Context) error
 	// Close ends the store; everything acknowledged is then durable. A second Close does

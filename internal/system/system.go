@@ -22,6 +22,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/query"
+	"weir/internal/replay"
 	"weir/internal/runner"
 	"weir/internal/search"
 	"weir/internal/store"
@@ -281,12 +282,19 @@ func (s *System) Verify(p *Part) *verify.Verify {
 const sweepAtOnce = 1000
 
 // Sweep removes rows whose time to live is over, as DynamoDB does where rows live
-// there, and says how many; there may be more. Rows that a recording wrote stay:
-// the recording takes them away, and a part of it that comes later must find the
-// store as it left it.
+// there, and says how many; there may be more. A row that a replay wrote leaves its
+// mark, so that another replay of the same records does not bring it back.
 func (s *System) Sweep(ctx context.Context) (removed int, err error) {
 	if s.rows == nil {
 		return 0, nil
 	}
-	return s.rows.Sweep(ctx, s.now(), sweepAtOnce, store.Cond{{{Attr: book.SeenMark, Is: store.Absent}}})
+	tables := map[string]*model.Table{}
+	for _, p := range s.Models {
+		for _, t := range p.Model.Tables {
+			tables[t.Name] = t
+		}
+	}
+	return s.rows.Sweep(ctx, s.now(), sweepAtOnce, func(ctx context.Context, removals []store.Write) error {
+		return replay.BeforeSweep(ctx, s.Store, tables, removals)
+	})
 }

@@ -204,7 +204,7 @@ func (s *Store) Close() error {
 func (s *Store) Tip() store.Tip { return store.Tip{Lag: s.opts.Lag} }
 
 // Sweep deletes nothing: DynamoDB deletes expired rows by itself.
-func (s *Store) Sweep(ctx context.Context, _ time.Time, _ int, _ store.Cond) (int, error) {
+func (s *Store) Sweep(ctx context.Context, _ time.Time, _ int, _ store.Prepare) (int, error) {
 	return 0, s.enter(ctx)
 }
 

@@ -23,14 +23,14 @@ const sweepPage = 256
 // in each table, and says how many. Each is removed only if it is still so, and its
 // stream record says Expired. A row that lives anew, or that DynamoDB would leave
 // alone (no whole number, more than five years ago), stays; so does one that fails
-// the condition. A crash leaves some removed.
-func (s *Store) Sweep(ctx context.Context, now time.Time, limit int, only store.Cond) (removed int, err error) {
+// a condition that prepare adds. A crash leaves some removed.
+func (s *Store) Sweep(ctx context.Context, now time.Time, limit int, prepare store.Prepare) (removed int, err error) {
 	names, err := s.expiring(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("sweep: %w", err)
 	}
 	for _, name := range names {
-		n, err := s.sweepTable(ctx, name, now, limit-removed, only)
+		n, err := s.sweepTable(ctx, name, now, limit-removed, prepare)
 		if removed += n; err != nil {
 			return removed, fmt.Errorf("sweep: table %s: %w", name, err)
 		}
@@ -53,15 +53,17 @@ func (s *Store) expiring(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-func (s *Store) sweepTable(ctx context.Context, name string, now time.Time, limit int, only store.Cond) (removed int, err error) {
+func (s *Store) sweepTable(ctx context.Context, name string, now time.Time, limit int, prepare store.Prepare) (removed int, err error) {
 	var after []byte
 	for removed < limit {
 		var ws []store.Write
 		if ws, after, err = s.expired(ctx, name, now, after, min(limit-removed, sweepPage)); err != nil || len(ws) == 0 {
 			return removed, err
 		}
-		for i := range ws {
-			ws[i].If = append(ws[i].If, only...)
+		if prepare != nil {
+			if err := prepare(ctx, ws); err != nil {
+				return removed, err
+			}
 		}
 		out, err := s.Write(ctx, ws)
 		for i := range out {

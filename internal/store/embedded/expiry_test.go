@@ -128,7 +128,12 @@ func TestSweepSpares(t *testing.T) {
 		do(t, s, put("ttl", fmt.Sprintf("kept %d", i), "ttl", int(now.Add(-2*time.Hour).Unix()), "kept", "yes"))
 	}
 	do(t, s, expiring("gone", -time.Minute), expiring("gone too", -time.Second))
-	only := store.Cond{{{Attr: "kept", Is: store.Absent}}}
+	only := func(_ context.Context, ws []store.Write) error {
+		for i := range ws {
+			ws[i].If = append(ws[i].If, []store.Test{{Attr: "kept", Is: store.Absent}})
+		}
+		return nil
+	}
 	if n, err := s.Sweep(context.Background(), now, 1, only); n != 1 || err != nil {
 		t.Fatalf("%d rows are removed: %v", n, err)
 	}
