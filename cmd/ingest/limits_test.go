@@ -26,7 +26,7 @@ func TestAcceptedIsDerived(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m, err := model.Load(name)
 			check(t, err)
-			s, err := system.Open(t.Context(), t.TempDir(), []*model.Model{m}, system.Options{NoSearch: true})
+			s, err := system.Open(t.Context(), t.TempDir(), []*model.Model{m}, system.Options{})
 			check(t, err)
 			defer s.Close()
 			w, rng := &ingest.Writer{Model: m, Store: s.Store}, rand.New(rand.NewPCG(3, 3))
