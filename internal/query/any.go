@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -83,7 +84,7 @@ func newPick(s *step) *pick {
 
 // picked are the keys that the rows asked for can have, in order and each once; ok
 // is false where the rows have to be read to be found.
-func (s *step) picked(sc scope) (keys []store.Key, ok bool) {
+func (s *step) picked(sc scope, bytewise bool) (keys []store.Key, ok bool) {
 	if s.pick == nil {
 		return nil, false
 	}
@@ -115,19 +116,28 @@ func (s *step) picked(sc scope) (keys []store.Key, ok bool) {
 		}
 	}
 	for _, m := range sets {
-		keys = append(keys, s.keysOf(sc, func(name string) value.Value {
+		keys = append(keys, s.keysOf(func(name string) value.Value {
 			if v, ok := m[name]; ok {
 				return v
 			}
 			return fixed(name)
 		})...)
 	}
-	slices.SortFunc(keys, compareKeys)
+	slices.SortFunc(keys, pickedOrder(bytewise))
 	keys = slices.CompactFunc(keys, func(a, b store.Key) bool { return compareKeys(a, b) == 0 })
 	if s.Reverse {
 		slices.Reverse(keys)
 	}
 	return keys, true
+}
+
+// pickedOrder is the order of the rows of one partition; of two where its key is spelled in
+// two ways.
+func pickedOrder(bytewise bool) func(a, b store.Key) int {
+	if bytewise {
+		return compareKeys
+	}
+	return func(a, b store.Key) int { return cmp.Or(compareSorts(a.Sort, b.Sort), compareKeys(a, b)) }
 }
 
 // picks reads rows by the keys that lists make, and goes on from those there.
@@ -138,7 +148,7 @@ func (w *walk) picks(depth int, f found, keys []store.Key, resume []store.Cursor
 			if st.Reverse {
 				k, to = to, k
 			}
-			return compareKeys(k, to)
+			return pickedOrder(w.bytewise)(k, to)
 		})
 		if more, err := w.resume(depth, w.scope(f.row), f, resume); !more || err != nil {
 			return false, err

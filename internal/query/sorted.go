@@ -25,13 +25,17 @@ func (r *run) sorted(ctx context.Context, from place) ([]value.Item, place, erro
 	if err != nil {
 		return nil, place{}, err
 	}
-	slices.SortFunc(all, func(a, b ranked) int { return compareRanks(a.at, b.at) })
+	order := compareSorts
+	if from.bytewise {
+		order = value.Compare
+	}
+	slices.SortFunc(all, func(a, b ranked) int { return compareRanks(a.at, b.at, order) })
 	var items []value.Item
 	for i, a := range all {
 		switch {
-		case len(from.at) > 0 && compareRanks(a.at, from.at[0]) <= 0:
+		case len(from.at) > 0 && compareRanks(a.at, from.at[0], order) <= 0:
 		case len(items) == r.want:
-			return items, place{at: []store.Cursor{all[i-1].at}}, nil
+			return items, place{at: []store.Cursor{all[i-1].at}, bytewise: from.bytewise}, nil
 		default:
 			items = append(items, st.outside(a.row))
 		}
@@ -48,9 +52,9 @@ func rank(v value.Value) value.Value {
 	return value.Value{}
 }
 
-func compareRanks(a, b store.Cursor) int {
+func compareRanks(a, b store.Cursor, order func(a, b value.Value) int) int {
 	x, y := a.Entry.Partition, b.Entry.Partition
-	switch c := value.Compare(x, y); {
+	switch c := order(x, y); {
 	case x.IsMissing() != y.IsMissing():
 		return -c // Missing is the least kind, and comes last
 	case c != 0:

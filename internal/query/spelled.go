@@ -10,7 +10,8 @@ import (
 )
 
 // A value may stand in keys in two ways: as it is, which is how most applications write
-// it, and escaped, which is how weir writes what a person typed. They differ only where
+// it, and escaped, which is how weir writes what a person typed. A row that was written in
+// one way may name one that was written in the other. They differ only where
 // the value holds a sign that separates the parts of its key. A step reads the keys of
 // both; which of the rows there belong is said by their own attributes.
 
@@ -32,10 +33,8 @@ func (s *step) spellings(keys []keyPart, get lookup) []spelling {
 			continue
 		}
 		for _, name := range k.names() {
-			b := s.bind(name)
-			read := b != nil && b.Prior != nil && b.Prior.Key != nil && k.via == nil // from a key, where it is spelled already
 			v := get(name)
-			if !read && v.Kind() == value.String && !slices.Contains(k.typed, name) && !slices.Contains(names, name) && t.Escape(v.Text()) != v.Text() {
+			if v.Kind() == value.String && !slices.Contains(k.typed, name) && !slices.Contains(names, name) && t.Escape(v.Text()) != v.Text() {
 				names = append(names, name)
 			}
 		}
@@ -53,11 +52,11 @@ func (s *step) spellings(keys []keyPart, get lookup) []spelling {
 }
 
 // spelled are the values as they stand in a key.
-func (s *step) spelled(k *keyPart, get lookup, sc scope, as spelling) lookup {
-	return func(name string) value.Value { return s.spell(k, name, get(name), sc, as) }
+func (s *step) spelled(k *keyPart, get lookup, as spelling) lookup {
+	return func(name string) value.Value { return s.spell(k, name, get(name), as) }
 }
 
-func (s *step) spell(k *keyPart, name string, v value.Value, sc scope, as spelling) value.Value {
+func (s *step) spell(k *keyPart, name string, v value.Value, as spelling) value.Value {
 	t := k.escapes()
 	if t == nil || v.Kind() != value.String {
 		return v
@@ -65,22 +64,17 @@ func (s *step) spell(k *keyPart, name string, v value.Value, sc scope, as spelli
 	if slices.Contains(k.typed, name) || slices.Contains(as, name) {
 		return value.OfString(t.Escape(v.Text()))
 	}
-	if b := s.bind(name); b != nil && b.Prior != nil && b.Prior.Key != nil && k.via == nil {
-		if read := b.Prior.InKey(sc.prior, k.tmpl); !read.IsMissing() {
-			return read
-		}
-	}
 	return v
 }
 
 // keysOf are the primary keys that a Get reads, in every spelling; none when no row can
 // have one.
-func (s *step) keysOf(sc scope, get lookup) (keys []store.Key) {
+func (s *step) keysOf(get lookup) (keys []store.Key) {
 	for _, as := range s.spellings(s.primary, get) {
 		k, ok := store.Key{}, true
 		for i := range s.primary {
 			part := &s.primary[i]
-			v, whole := part.build(s.spelled(part, get, sc, as))
+			v, whole := part.build(s.spelled(part, get, as))
 			if ok = ok && whole; i == 0 {
 				k.Partition = v
 			} else {
@@ -105,7 +99,7 @@ func (s *step) queries(sc scope) (out []store.Query) {
 			q.Index = s.Index.Name
 		}
 		var ok bool
-		if q.Partition, ok = s.partition.bound(s.spelled(&s.partition, get, sc, as)); !ok || len(q.Partition.Text()) > store.MaxPartitionBytes {
+		if q.Partition, ok = s.partition.bound(s.spelled(&s.partition, get, as)); !ok || len(q.Partition.Text()) > store.MaxPartitionBytes {
 			continue
 		}
 		if s.sort.attr.Name != "" {

@@ -95,14 +95,14 @@ func (s *step) lookup(sc scope) lookup {
 
 // span bounds the sort key as closely as the fixed fields allow.
 func (s *step) span(sc scope, get lookup, as spelling) store.Range {
-	get = s.spelled(&s.sort, get, sc, as)
+	get = s.spelled(&s.sort, get, as)
 	v, whole := s.sort.bound(get)
 	if whole {
 		return store.Range{Equal: v}
 	}
 	if s.Below != nil {
 		if limit := s.value(s.Below, sc); !limit.IsMissing() {
-			if low, high, ok := s.sort.before(s.Below.Field.Name, s.spell(&s.sort, s.Below.Field.Name, ceiling(limit), sc, as), get); ok {
+			if low, high, ok := s.sort.before(s.Below.Field.Name, s.spell(&s.sort, s.Below.Field.Name, ceiling(limit), as), get); ok {
 				return store.Range{From: low, Below: high}
 			}
 		}

@@ -211,7 +211,7 @@ func (st *stream) ends() bool { return len(st.rows) == 0 && len(st.parts) == 0 }
 
 // fill reads until there is a row to give, or the end.
 func (st *stream) fill(w *walk, limit int) error {
-	for ; len(st.rows) == 0 && len(st.parts) > 0; limit = wider(limit) {
+	for first := limit; len(st.rows) == 0 && len(st.parts) > 0; limit = wider(limit) {
 		p := &st.parts[0]
 		if p.empty() {
 			st.parts = st.parts[1:]
@@ -232,11 +232,12 @@ func (st *stream) fill(w *walk, limit int) error {
 			st.give(*p, rows)
 			continue
 		}
-		first, group := st.unfinished(p, rows)
-		p.after, p.held = page.Next, rows[first:]
-		st.give(*p, rows[:first])
+		n, group := st.unfinished(p, rows)
+		p.after, p.held = page.Next, rows[n:]
+		st.give(*p, rows[:n])
 		if tooMuch(p.held) {
 			st.split(*p, group)
+			limit = first
 		}
 	}
 	return nil

@@ -117,7 +117,7 @@ func (w *walk) tell(depth int, from []found) (bool, error) {
 	st := w.plan.steps[depth]
 	for i, f := range from {
 		sc := w.scope(f.row)
-		keys := st.keysOf(sc, st.lookup(sc))
+		keys := st.keysOf(st.lookup(sc))
 		if len(keys) > 1 { // the rows say which of them is asked for
 			if more, err := w.get(depth, from[i:i+1], nil); !more || err != nil {
 				return more, err
@@ -147,7 +147,7 @@ func (w *walk) get(depth int, from []found, resume []store.Cursor) (bool, error)
 		var nth []int
 		for i, f := range batch {
 			sc := w.scope(f.row)
-			for _, k := range st.keysOf(sc, st.lookup(sc)) {
+			for _, k := range st.keysOf(st.lookup(sc)) {
 				keys, of, nth = append(keys, k), append(of, f), append(nth, i)
 			}
 		}
@@ -173,7 +173,7 @@ func (w *walk) get(depth int, from []found, resume []store.Cursor) (bool, error)
 func (w *walk) scan(depth int, f found, resume []store.Cursor) (bool, error) {
 	st := w.plan.steps[depth]
 	sc := w.scope(f.row)
-	if keys, ok := st.picked(sc); ok {
+	if keys, ok := st.picked(sc, w.bytewise); ok {
 		return w.picks(depth, f, keys, resume)
 	}
 	qs := st.queries(sc)

@@ -17,7 +17,7 @@ func (w *walk) wholes(depth int, from []found, resume []store.Cursor) (bool, err
 		}
 		sc := w.scope(f.row)
 		var row value.Item
-		for _, key := range st.keysOf(sc, st.lookup(sc)) {
+		for _, key := range st.keysOf(st.lookup(sc)) {
 			if row != nil || !st.Entity.Takes(key) {
 				continue
 			}

@@ -92,6 +92,8 @@ queries:
   lean-products: {list: Mark, by: lean, with: [color], then: [{list: Mark, by: lean, with: {color: color, at: at}}], unique: true}
   visits: {list: Visit, with: [user]}
   visits-before: {list: Visit, with: [user], below: {until: before}, expired: true}
+  places-by-time: {list: Place, with: [shelf], sort: at}
+  picked-marks: {list: Mark, with: {user: user, type: =like}, any: {product: products}, order: newest}
   latest-visits: {list: Visit, with: [user], order: newest, expired: true}
   copies: {list: Copy, with: {user: user, brand: "brand?"}}
   copies-by-brand: {list: Copy, by: GSI1, with: [user, brand]}
