@@ -3,7 +3,10 @@ package ingest_test
 import (
 	"context"
 	"errors"
+	"flag"
+	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +20,8 @@ import (
 	"weir/internal/projections"
 	"weir/internal/query"
 	"weir/internal/store"
+	"weir/internal/store/dynamodb"
+	"weir/internal/store/dynamodb/dynamodbtest"
 	"weir/internal/store/embedded"
 	"weir/internal/system"
 	"weir/internal/value"
@@ -28,8 +33,14 @@ var hostileNames = []string{
 	"é", "e\u0301", "50%", "2025-01-01T00:00:00Z", strings.Repeat("long#", 40),
 }
 
-// Before the times that rows have, so that none has expired.
-var namesNow = time.Date(2024, 12, 31, 0, 0, 0, 0, time.UTC)
+// The times that rows have are late enough for DynamoDB, which goes by its own clock, not
+// to remove any of them.
+const (
+	namesTime  = "2099-01-01T00:00:00Z"
+	namesLater = "2099-01-02T00:00:00Z"
+)
+
+var namesNow = time.Date(2098, 12, 31, 0, 0, 0, 0, time.UTC)
 
 // Rows that were written over weir's API and rows that an application wrote itself, keys
 // and all, are answered by every query that asks for their values as they are, each
@@ -40,7 +51,20 @@ func TestQueriesAnswerWhatWasWritten(t *testing.T) {
 	})
 }
 
+func TestQueriesAnswerWhatWasWrittenOnDynamoDB(t *testing.T) {
+	dynamodbtest.Config(t) // skips the test where there is no DynamoDB
+	checks := flag.Lookup("rapid.checks").Value
+	defer checks.Set(checks.String())
+	if err := checks.Set("5"); err != nil {
+		t.Fatal(err)
+	}
+	queriesAnswer(t, func(tables []store.Table) (store.Store, error) {
+		return dynamodbtest.Open(t, dynamodbtest.Config(t), tables, dynamodb.Options{}), nil
+	})
+}
+
 func queriesAnswer(t *testing.T, open func([]store.Table) (store.Store, error)) {
+	dir, runs := t.TempDir(), 0
 	rapid.Check(t, func(rt *rapid.T) {
 		m, err := model.Load(rapid.SampledFrom(model.Builtin()).Draw(rt, "model"))
 		if err != nil {
@@ -54,7 +78,6 @@ func queriesAnswer(t *testing.T, open func([]store.Table) (store.Store, error)) 
 		if err != nil {
 			rt.Fatal(err)
 		}
-		defer st.Close()
 		p := &plain{T: rt, model: m, store: st, writer: &ingest.Writer{Model: m, Store: st}, rows: map[string]plainRow{}}
 		var sources []*model.Entity
 		for _, e := range m.Entities {
@@ -66,7 +89,16 @@ func queriesAnswer(t *testing.T, open func([]store.Table) (store.Store, error)) 
 		for range rapid.IntRange(5, 30).Draw(rt, "rows") {
 			p.write(sources[rapid.IntRange(0, len(sources)-1).Draw(rt, "entity")], names, rapid.Bool().Draw(rt, "over the API"))
 		}
-		p.ask(names)
+		runs++
+		s, err := system.Over(context.Background(), st, filepath.Join(dir, fmt.Sprint(runs)), []*model.Model{m}, system.Options{Now: func() time.Time { return namesNow }})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		defer s.Close()
+		if err := s.Fill(context.Background(), nil); err != nil {
+			rt.Fatal(err)
+		}
+		p.ask(s.Models[0].Query, names)
 	})
 }
 
@@ -150,7 +182,7 @@ func suitable(e *model.Entity, name, text string) value.Value {
 	case len(a.Enum) > 0:
 		return value.OfString(a.Enum[0])
 	case a.Type == model.TypeTime:
-		return value.OfString("2025-01-01T00:00:00Z")
+		return value.OfString(namesTime)
 	case a.Type == model.TypeNumber:
 		return value.OfInt(7)
 	case a.Type == model.TypeBoolean:
@@ -220,15 +252,11 @@ func (p *plain) note(e *model.Entity, row value.Item, vals map[string]value.Valu
 	p.rows[store.Ref{Table: e.Table.Name, Key: key}.String()] = plainRow{e, all}
 }
 
-// ask asks every query of one step for every value.
-func (p *plain) ask(names []string) {
-	e, err := query.New(query.Config{Model: p.model, Store: p.store, Now: func() time.Time { return namesNow }, Secret: make([]byte, 16)})
-	if err != nil {
-		p.Fatal(err)
-	}
+// ask asks every query for every value.
+func (p *plain) ask(e *query.Engine, names []string) {
 	for _, q := range p.model.Queries {
-		if q.Search != nil || len(q.Steps) != 1 || len(q.Return) > 0 {
-			continue
+		if len(q.Return) > 0 {
+			continue // its answer is no row
 		}
 		for range 6 {
 			params := map[string]string{}
@@ -246,16 +274,40 @@ func (p *plain) ask(names []string) {
 }
 
 func (p *plain) param(q *model.Query, d query.Parameter, names []string) string {
-	s := q.Steps[0]
-	for _, b := range append(slices.Clone(s.With), s.Any...) {
+	switch {
+	case q.Search != nil && d.OneOf != nil:
+		return rapid.SampledFrom(d.OneOf).Draw(p.T, d.Name)
+	case q.Search != nil && d.Name == "q":
+		return "" // every document
+	}
+	for _, b := range bound(q) {
 		if b.Param == d.Name {
-			return model.Scalar(suitable(s.Entity, b.Field.Name, rapid.SampledFrom(names).Draw(p.T, d.Name)))
+			return model.Scalar(suitable(of(q), b.Field.Name, rapid.SampledFrom(names).Draw(p.T, d.Name)))
 		}
 	}
-	return "2025-01-02T00:00:00Z"
+	return namesLater
+}
+
+// of is the entity that a query's parameters are of, and bound what they fix.
+func of(q *model.Query) *model.Entity {
+	if q.Search != nil {
+		return q.Search.Of
+	}
+	return q.Steps[0].Entity
+}
+
+func bound(q *model.Query) []model.Bind {
+	if q.Search != nil {
+		return q.With
+	}
+	return append(slices.Clone(q.Steps[0].With), q.Steps[0].Any...)
 }
 
 func (p *plain) compare(e *query.Engine, q *model.Query, params map[string]string) {
+	last := of(q)
+	if len(q.Steps) > 0 {
+		last = q.Steps[len(q.Steps)-1].Entity
+	}
 	var got []string
 	for page, pages := (query.Page{Limit: rapid.IntRange(1, 4).Draw(p.T, "limit")}), 0; ; pages++ {
 		if pages > 2*len(p.rows)+10 {
@@ -266,32 +318,87 @@ func (p *plain) compare(e *query.Engine, q *model.Query, params map[string]strin
 			p.Fatalf("%s %q: %v", q.Name, params, err)
 		}
 		for _, row := range res.Items {
-			key, _ := q.Steps[0].Entity.Table.KeyOf(row)
-			got = append(got, store.Ref{Table: q.Steps[0].Entity.Table.Name, Key: key}.String())
+			key, _ := last.Table.KeyOf(row)
+			got = append(got, store.Ref{Table: last.Table.Name, Key: key}.String())
 		}
 		if page.Cursor = res.Cursor; res.Cursor == "" {
 			break
 		}
 	}
-	var want []string
-	for name, row := range p.rows {
-		if p.matches(q, row, params) {
-			want = append(want, name)
+	want, gets := p.wanted(q, params), 0
+	for _, s := range q.Steps {
+		if s.Get {
+			gets++
 		}
+	}
+	if gets > 0 { // the same name as it is and escaped: a get gives one of them
+		got, want = p.alike(last, got, want), p.alike(last, want, want)
 	}
 	slices.Sort(got)
 	slices.Sort(want)
-	if s := q.Steps[0]; s.Get && len(want) > 1 && len(got) == 1 && slices.Contains(want, got[0]) {
-		return // the same name as it is and escaped: a get gives one of them
-	}
 	if !slices.Equal(got, want) {
 		p.Fatalf("%s %s %q answers\n%s\nand not\n%s", p.model.Name, q.Name, params, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
-// matches reports whether a row is one that the query asks for, by what was written.
-func (p *plain) matches(q *model.Query, row plainRow, params map[string]string) bool {
-	s := q.Steps[0]
+// alike are those of the rows that are wanted, by what their primary keys are made of, each
+// once; others by their keys.
+func (p *plain) alike(e *model.Entity, rows, wanted []string) []string {
+	var out []string
+	for _, name := range rows {
+		if slices.Contains(wanted, name) {
+			var parts []string
+			for _, k := range e.PrimaryKey() {
+				for _, n := range k.Template.Names() {
+					parts = append(parts, fmt.Sprintf("%s=%q", n, model.Scalar(p.rows[name].vals[n])))
+				}
+			}
+			name = strings.Join(parts, " ")
+		}
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// wanted are the rows that a query asks for, by what was written.
+func (p *plain) wanted(q *model.Query, params map[string]string) (out []string) {
+	if q.Search != nil {
+		for name, row := range p.rows {
+			if row.entity == q.Search.Of && p.holds(q.Search.Where, row) && !slices.ContainsFunc(q.With, func(b model.Bind) bool { return !p.fixed(q, b, row, plainRow{}, params) }) {
+				out = append(out, name)
+			}
+		}
+		return out
+	}
+	from := []plainRow{{}}
+	for _, s := range q.Steps {
+		there := map[string]bool{}
+		for _, prior := range from {
+			for name, row := range p.rows {
+				there[name] = there[name] || p.matches(q, s, row, prior, params)
+			}
+		}
+		out, from = nil, nil
+		for name, is := range there {
+			if is {
+				out, from = append(out, name), append(from, p.rows[name])
+			}
+		}
+	}
+	return out
+}
+
+func (p *plain) holds(tests []model.Test, row plainRow) bool {
+	var attrs []value.Attr
+	for name, v := range row.vals {
+		attrs = append(attrs, value.Attr{Name: name, Value: v})
+	}
+	return model.Holds(tests, value.NewItem(attrs...))
+}
+
+// matches reports whether a row is one that a step asks for.
+func (p *plain) matches(q *model.Query, s *model.Step, row, prior plainRow, params map[string]string) bool {
 	if row.entity != s.Entity && !slices.Contains(s.Also, row.entity) {
 		return false
 	}
@@ -305,13 +412,7 @@ func (p *plain) matches(q *model.Query, row plainRow, params map[string]string) 
 		}
 	}
 	for _, b := range s.With {
-		want, asked := params[b.Param]
-		if b.Param == "" {
-			want, asked = model.Scalar(b.Const), true
-		} else if i := slices.IndexFunc(q.Params, func(d model.Param) bool { return d.Name == b.Param }); !asked && !q.Params[i].Default.IsMissing() {
-			want, asked = model.Scalar(q.Params[i].Default), true
-		}
-		if asked && !has(b.Field, row.vals[b.Field.Name], []string{want}) {
+		if !p.fixed(q, b, row, prior, params) {
 			return false
 		}
 	}
@@ -323,6 +424,40 @@ func (p *plain) matches(q *model.Query, row plainRow, params map[string]string) 
 		}
 	}
 	return any || !asked
+}
+
+// fixed reports whether a row has what one of its fields is fixed to.
+func (p *plain) fixed(q *model.Query, b model.Bind, row, prior plainRow, params map[string]string) bool {
+	want, asked := params[b.Param]
+	switch {
+	case b.Prior != nil && b.Each():
+		return has(b.Field, row.vals[b.Field.Name], p.elements(prior, b.Prior.Name))
+	case b.Prior != nil:
+		want, asked = model.Scalar(prior.vals[b.Prior.Name]), true
+	case b.Param == "":
+		want, asked = model.Scalar(b.Const), true
+	default:
+		i := slices.IndexFunc(q.Params, func(d model.Param) bool { return d.Name == b.Param })
+		if !asked && !q.Params[i].Default.IsMissing() {
+			want, asked = model.Scalar(q.Params[i].Default), true
+		}
+	}
+	return !asked || has(b.Field, row.vals[b.Field.Name], []string{want})
+}
+
+// elements are those of a list that no row here has: what it stands for.
+func (p *plain) elements(row plainRow, list string) (out []string) {
+	o := row.entity.Attribute(list).Others
+	for _, other := range p.rows {
+		linked := other.entity == o.Of
+		for i, f := range o.Links {
+			linked = linked && model.Scalar(other.vals[f.Name]) == model.Scalar(row.vals[o.Key[i].Expr.Field.Name])
+		}
+		if linked {
+			out = append(out, model.Scalar(other.vals[o.Field.Name]))
+		}
+	}
+	return out
 }
 
 func required(k *model.KeyTemplate) []string {
