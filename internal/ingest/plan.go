@@ -91,9 +91,26 @@ func (c *checked) decide(k *known) plan {
 	case c.Op == Update && live == nil:
 		return plan{err: refuse(Missing, "", "there is no such row of %s", c.Name)}
 	case c.Op == Create && live != nil:
-		return plan{err: refuse(Exists, "", "there is such a row of %s already", c.Name), row: live}
+		return c.exists(k, live)
 	}
 	return c.change(k, row, live)
+}
+
+// exists refuses a create of a row that is there. Where a row stands beside it that the
+// create would have superseded, it says so: then not all is as if it had been made.
+func (c *checked) exists(k *known, live value.Item) plan {
+	p := plan{err: refuse(Exists, "", "there is such a row of %s already", c.Name), row: live}
+	ref, supersedes := c.supersededBy(projections.Own(c.Entity, live))
+	if !supersedes {
+		return p
+	}
+	switch other, read := k.row(ref); {
+	case !read:
+		return plan{}
+	case c.overtaken(other, c.Supersede.Time.Get(live)):
+		p = plan{err: refuse(Exists, "", "there is such a row of %s already, and beside it one that it supersedes; put it to remove that one", c.Name)}
+	}
+	return p
 }
 
 func (c *checked) remove(k *known, row, live value.Item) plan {

@@ -28,11 +28,25 @@ func (c *checked) supersede(p *plan, k *known, was, is value.Item) (next value.I
 	is = is.With(value.Attr{Name: s.List.Name, Value: times})
 	if ref, ok := c.superseded(); ok {
 		other, read := k.row(ref)
-		if read && other != nil && c.Table.Classify(other) == c.Entity && !before(at, s.Time.Get(other)) {
+		if read && c.overtaken(other, at) {
 			p.also = append(p.also, store.Write{Ref: ref, If: store.Cond{{store.AsRead(s.Time.Attr, s.Time.Get(other))}}, Delete: true})
 		}
 	}
 	return is, false
+}
+
+// supersededBy is the row that a row of the command's key supersedes, if it does any.
+func (c *checked) supersededBy(row value.Item) (store.Ref, bool) {
+	if c.Supersede == nil || !model.Holds(c.Supersede.Where, row) {
+		return store.Ref{}, false
+	}
+	return c.superseded()
+}
+
+// overtaken reports whether a row goes for one of this time that supersedes it: it is of the
+// same kind, and not newer.
+func (c *checked) overtaken(other value.Item, at value.Value) bool {
+	return other != nil && c.Table.Classify(other) == c.Entity && !before(at, c.Supersede.Time.Get(other))
 }
 
 // superseded is the row with the other words in its key.
