@@ -219,6 +219,9 @@ func (st *stream) fill(w *walk, limit int) error {
 		}
 		q := st.q
 		q.Limit, q.After = limit, p.after
+		if p.group != "" {
+			q.Limit = maxHeld + 1 // all of it, or enough to know that it is too much
+		}
 		if !p.whole {
 			q.Sort = store.Range{Equal: p.equal, From: p.from, Below: p.below}
 		}
