@@ -58,7 +58,7 @@ func (s *Store) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error)
 		if err != nil {
 			return nil, fmt.Errorf("get %v: %w", refs[m.at], err)
 		}
-		s.cache.fill(m.hash, m.key, stored, item, m.since)
+		s.cache.fill(m.hash, m.key, stored, m.since)
 		out[m.at] = item
 	}
 	return out, nil

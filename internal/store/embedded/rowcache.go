@@ -1,46 +1,45 @@
 package embedded
 
 import (
+	"bytes"
+	"encoding/binary"
 	"sync"
 
 	"weir/internal/value"
 )
 
-// rowCache keeps rows that were written or read, and knows of keys that have no row, so
-// that the next who asks need not look for them. A writer puts or drops its rows while it
-// has their locks, once they are committed; a reader without locks fills in what it
-// read, unless somebody put or dropped that row, or one of few others, since it began
-// to read.
+// rowCache keeps rows that were written or read lately, as they are stored, and knows of
+// keys that have no row, so that the next reader need not look for them in the store. It
+// answers with the row as it is, or not at all.
 //
-// From before a commit until then its rows are read from the store, all of which shows
-// at once: who has seen one of them as it is now sees no other one as it was.
-//
-// Rows that it has no more room for it packs (packed.go), and takes out again when
-// somebody asks for them.
+// A writer puts or drops its rows while it has their locks, once they are committed; a
+// reader without locks fills in what it read, unless a writer put or dropped that row, or
+// one of few others, since the reader asked here. From before a commit (begin) until then
+// its rows are read from the store, which shows all of them at once: a reader that has
+// seen one of them as it is now sees no other one as it was.
 type rowCache struct {
-	room       int // bytes a part may hold
-	packedRoom int // and what its packed rows may take
-	keys       keyFilter
-	parts      [cacheParts]cachePart
+	room  int // bytes a part may take
+	keys  keyFilter
+	parts [cacheParts]cachePart
 }
 
-// share gives the cache its room: of so many bytes a sixth for rows in both forms, an
-// eighth for the filter, the rest for packed rows.
+// share gives the cache its room: of so many bytes an eighth for the filter, the rest for
+// rows.
 func (c *rowCache) share(bytes int64) {
 	filter := bytes / 8
 	c.keys.size(filter)
-	c.room = int(bytes / 6 / cacheParts)
-	c.packedRoom = int((bytes - bytes/6 - filter) / cacheParts)
+	c.room = int((bytes - filter) / cacheParts)
 }
 
 const cacheParts, cacheCounts = 64, 64
 
+// cachePart has the rows of some hashes. They are added to the young buffer; when it is
+// full it is the old one, whose rows are forgotten. A row of the old one that is asked for
+// is added again.
 type cachePart struct {
-	mu     sync.Mutex
-	rows   map[string]*cachedRow
-	bytes  int
-	packed packedRows
-	counts [cacheCounts]cacheCount // of rows by further bits of their hash
+	mu         sync.Mutex
+	young, old rowBuffer
+	counts     [cacheCounts]cacheCount // of rows by further bits of their hash
 }
 
 // cacheCount counts what writers did to a few of the rows.
@@ -49,53 +48,59 @@ type cacheCount struct {
 	commits int // that are under way
 }
 
-// count is the one that a row is in.
-func (p *cachePart) count(hash uint64) *cacheCount { return &p.counts[hash>>40%cacheCounts] }
-
-// cachedRow is a row, in both forms, which do not change.
-type cachedRow struct {
-	hash   uint64
-	stored []byte     // nil: there is no such row
-	item   value.Item // decoded when first asked for
-	bytes  int
-	old    bool // a commit that changes it is under way
+// rowBuffer has rows one after the other, without pointers, so that they cost collections
+// nothing: three numbers (rowHead), the key, the row. What at does not tell of is
+// forgotten.
+type rowBuffer struct {
+	rows []byte
+	at   map[uint64]uint32 // where the row of a hash begins
 }
 
-// rowOverhead is about what a cached row costs apart from its bytes, and
-// attrOverhead what an attribute of its decoded form does.
+// The head of a row: the key's length, the bytes that there are for the row, and the
+// row's length or one of noRow and changing.
 const (
-	rowOverhead  = 120
-	attrOverhead = 32
+	rowHead  = 12
+	rowEntry = 32 // about what at takes for a row
+	noRow    = 1<<32 - 1
+	changing = 1<<32 - 2 // a commit that changes the row is under way
 )
 
-// part is by bits of the hash that the locks do not use.
-func (c *rowCache) part(hash uint64) *cachePart { return &c.parts[hash>>32%cacheParts] }
+// part is by bits of the hash that the locks do not use; count is the one that a row is in.
+func (c *rowCache) part(hash uint64) *cachePart    { return &c.parts[hash>>32%cacheParts] }
+func (p *cachePart) count(hash uint64) *cacheCount { return &p.counts[hash>>40%cacheCounts] }
 
-// get returns a row as it is. Where found is false, since is for fill.
+// get returns a row as it is, nil where there is none, in memory of the caller's own.
+// Where found is false, since is for fill.
 func (c *rowCache) get(hash uint64, key []byte) (stored []byte, item value.Item, found bool, since uint64) {
+	stored, found, since = c.find(hash, key)
+	item, err := decodeRow(stored)
+	if err != nil { // what was encoded here decodes; else let the reader find out
+		return nil, nil, false, since
+	}
+	return stored, item, found, since
+}
+
+func (c *rowCache) find(hash uint64, key []byte) (stored []byte, found bool, since uint64) {
 	p := c.part(hash)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := p.rows[string(key)]
-	if r == nil {
-		if stored = p.packed.get(hash, key); stored == nil {
-			return nil, nil, !c.keys.mayHave(hash), p.count(hash).changes
-		}
-		r = &cachedRow{stored: stored}
+	since = p.count(hash).changes
+	row, known := p.young.find(hash, key)
+	again := false
+	if !known {
+		row, again = p.old.find(hash, key)
 	}
-	if r.old {
-		return nil, nil, false, p.count(hash).changes
+	switch {
+	case !known && !again:
+		return nil, !c.keys.mayHave(hash), since
+	case row.size() == changing:
+		return nil, false, since
 	}
-	if r.item != nil || r.stored == nil {
-		return r.stored, r.item, true, 0
+	stored = row.stored()
+	if again {
+		p.keep(c.room, hash, key, stored)
 	}
-	item, err := decodeRow(r.stored)
-	if err != nil { // what was encoded here decodes; else let the reader find out
-		p.drop(hash, key)
-		return nil, nil, false, p.count(hash).changes
-	}
-	p.keep(c, hash, key, r.stored, item)
-	return r.stored, item, true, 0
+	return stored, true, since
 }
 
 // begin says that a commit will change a row; put or drop follow it, and end.
@@ -107,10 +112,8 @@ func (c *rowCache) begin(hash uint64, key []byte) {
 	n.changes++
 	n.commits++
 	c.keys.add(hash)
-	p.packed.drop(hash)
-	if r := p.rows[string(key)]; r != nil {
-		r.old = true
-	}
+	p.young.change(hash, key)
+	delete(p.old.at, hash)
 }
 
 func (c *rowCache) end(hash uint64) {
@@ -120,85 +123,132 @@ func (c *rowCache) end(hash uint64) {
 	p.count(hash).commits--
 }
 
-// put keeps a row as a writer left it; the cache takes stored over.
+// put keeps a row as a writer left it.
 func (c *rowCache) put(hash uint64, key, stored []byte) {
 	p := c.part(hash)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count(hash).changes++
-	p.keep(c, hash, key, stored, nil)
+	p.keep(c.room, hash, key, stored)
 }
 
 // fill keeps a row that was read, unless it may have changed since.
-func (c *rowCache) fill(hash uint64, key, stored []byte, item value.Item, since uint64) {
+func (c *rowCache) fill(hash uint64, key, stored []byte, since uint64) {
 	p := c.part(hash)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if n := p.count(hash); n.changes == since && n.commits == 0 {
-		p.keep(c, hash, key, stored, item)
+		p.keep(c.room, hash, key, stored)
 	}
 }
 
-// drop forgets a row of which nobody knows how it is.
-func (c *rowCache) drop(hash uint64, key []byte) {
+// drop forgets a row of which it is not known how it is.
+func (c *rowCache) drop(hash uint64) {
 	p := c.part(hash)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count(hash).changes++
-	p.drop(hash, key)
+	p.forget(hash)
 }
 
-// keep takes a row in. One that would fill a good part of the room is left out and
-// packed at once, if there is room for it there; others go, whichever, to make room.
-func (p *cachePart) keep(c *rowCache, hash uint64, key, stored []byte, item value.Item) {
-	r := &cachedRow{hash: hash, stored: stored, item: item, bytes: rowOverhead + len(key) + cap(stored) + attrOverhead*len(item)}
-	if was := p.rows[string(key)]; was != nil {
-		p.remove(string(key), was)
-	}
-	if r.bytes*4 > c.room {
-		p.packed.add(c.packedRoom, hash, string(key), stored)
-		return
-	}
-	if p.rows == nil {
-		p.rows = map[string]*cachedRow{}
-	}
-	p.rows[string(key)] = r
-	p.bytes += r.bytes
-	for k, other := range p.rows {
-		if p.bytes <= c.room {
-			return
-		}
-		if other != r {
-			if !other.old {
-				p.packed.add(c.packedRoom, other.hash, k, other.stored)
-			}
-			p.remove(k, other)
-		}
-	}
-}
-
-func (p *cachePart) remove(key string, r *cachedRow) {
-	p.bytes -= r.bytes
-	delete(p.rows, key)
-}
-
-// drop forgets a row, however it is kept.
-func (p *cachePart) drop(hash uint64, key []byte) {
-	p.packed.drop(hash)
-	if r := p.rows[string(key)]; r != nil {
-		p.remove(string(key), r)
-	}
-}
-
-// clear forgets everything.
+// clear forgets everything but which keys have rows.
 func (c *rowCache) clear() {
 	for i := range c.parts {
 		p := &c.parts[i]
 		p.mu.Lock()
-		p.rows, p.bytes, p.packed = nil, 0, packedRows{}
+		p.young, p.old = rowBuffer{}, rowBuffer{}
 		for j := range p.counts {
 			p.counts[j].changes++
 		}
 		p.mu.Unlock()
 	}
+}
+
+// keep takes a row in, in place of what the part has of its hash. One that would fill a
+// good part of the room is left out.
+func (p *cachePart) keep(room int, hash uint64, key, stored []byte) {
+	if row, known := p.young.find(hash, key); known && row.set(stored) {
+		return
+	}
+	p.forget(hash)
+	n := rowHead + len(key) + len(stored)
+	if n*8 > room {
+		return
+	}
+	if len(p.young.rows)+n+rowEntry*(len(p.young.at)+1) > room/2 {
+		p.young, p.old = p.old, p.young
+		p.young.rows = p.young.rows[:0]
+		clear(p.young.at)
+	}
+	p.young.add(room/2, hash, key, stored)
+}
+
+// forget forgets the row, and any other with its hash.
+func (p *cachePart) forget(hash uint64) {
+	delete(p.young.at, hash)
+	delete(p.old.at, hash)
+}
+
+// add appends a row to what is at most so many bytes.
+func (b *rowBuffer) add(most int, hash uint64, key, stored []byte) {
+	if b.at == nil {
+		b.at = map[uint64]uint32{}
+	}
+	at := len(b.rows)
+	if n := at + rowHead + len(key) + len(stored); n > cap(b.rows) {
+		b.rows = append(make([]byte, 0, min(most, max(2*cap(b.rows), n))), b.rows...)
+	}
+	b.at[hash] = uint32(at)
+	b.rows = binary.LittleEndian.AppendUint32(b.rows, uint32(len(key)))
+	b.rows = binary.LittleEndian.AppendUint32(b.rows, uint32(len(stored)))
+	b.rows = append(append(append(b.rows, 0, 0, 0, 0), key...), stored...)
+	bufferedRow(b.rows[at:]).set(stored)
+}
+
+func (b *rowBuffer) find(hash uint64, key []byte) (bufferedRow, bool) {
+	at, ok := b.at[hash]
+	if !ok {
+		return nil, false
+	}
+	row := bufferedRow(b.rows[at:])
+	return row, bytes.Equal(row.key(), key)
+}
+
+// change says that a row changes, and forgets another with its hash.
+func (b *rowBuffer) change(hash uint64, key []byte) {
+	if row, known := b.find(hash, key); known {
+		binary.LittleEndian.PutUint32(row[8:], changing)
+	} else {
+		delete(b.at, hash)
+	}
+}
+
+// bufferedRow begins with a row; what follows is of others.
+type bufferedRow []byte
+
+func (r bufferedRow) number(at int) int { return int(binary.LittleEndian.Uint32(r[at:])) }
+func (r bufferedRow) size() int         { return r.number(8) }
+func (r bufferedRow) key() []byte       { return r[rowHead : rowHead+r.number(0)] }
+
+// stored returns a copy: the buffer is used again.
+func (r bufferedRow) stored() []byte {
+	if r.size() == noRow {
+		return nil
+	}
+	at := rowHead + r.number(0)
+	return bytes.Clone(r[at : at+r.size()])
+}
+
+// set writes a row over what was there, if there is room for it.
+func (r bufferedRow) set(stored []byte) bool {
+	if len(stored) > r.number(4) {
+		return false
+	}
+	size := len(stored)
+	if stored == nil {
+		size = noRow
+	}
+	binary.LittleEndian.PutUint32(r[8:], uint32(size))
+	copy(r[rowHead+r.number(0):], stored)
+	return true
 }

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -15,9 +16,9 @@ import (
 // knows what it holds. A reader that was overtaken fills in nothing. All rows are in one
 // part, with two counts of changes.
 func TestRowCache(t *testing.T) {
-	packed := 0
+	grewOld := 0
 	rapid.Check(t, func(t *rapid.T) {
-		c := rowCache{room: 2000, packedRoom: 8000}
+		c := rowCache{room: 10_000}
 		c.keys.size(64)
 		c.keys.whole.Store(true)
 		hash := func(key string) uint64 {
@@ -39,7 +40,7 @@ func TestRowCache(t *testing.T) {
 				if rapid.Bool().Draw(t, "committed") {
 					rows[key] = value.Item{}
 				}
-				c.drop(h, k)
+				c.drop(h)
 				c.end(h)
 			case 1:
 				if _, _, found, since := c.get(h, k); !found {
@@ -47,11 +48,11 @@ func TestRowCache(t *testing.T) {
 				}
 			case 2:
 				if since, ok := started[key]; ok {
-					c.fill(h, k, stored(read[key]), read[key], since)
+					c.fill(h, k, stored(read[key]), since)
 				}
 			default:
 				row := value.Item{}
-				if n := rapid.IntRange(-1, 1200).Draw(t, "row"); n >= 0 {
+				if n := rapid.IntRange(-1, 1500).Draw(t, "row"); n >= 0 {
 					row = row.With(value.Attr{Name: "a", Value: value.OfString(strings.Repeat(string(rune('A'+step%50)), n))})
 				} else {
 					row = nil
@@ -63,31 +64,27 @@ func TestRowCache(t *testing.T) {
 			}
 			p := &c.parts[0]
 			asked := rapid.StringMatching(`[a-d]{1,2}`).Draw(t, "asked") // all would never let one grow old
-			if p.rows[asked] == nil && p.packed.get(hash(asked), []byte(asked)) != nil {
-				packed++
+			if _, young := p.young.find(hash(asked), []byte(asked)); !young {
+				if _, old := p.old.find(hash(asked), []byte(asked)); old {
+					grewOld++
+				}
 			}
 			if _, got, found, _ := c.get(hash(asked), []byte(asked)); found && ((got == nil) != (rows[asked] == nil) || !value.EqualItems(got, rows[asked])) {
 				t.Fatalf("%s: %v, want %v", asked, got, rows[asked])
 			}
-			if p.bytes > c.room || p.bytes < 0 {
-				t.Fatalf("it counts %d bytes, there is room for %d", p.bytes, c.room)
-			}
-			n := len(p.packed.young.rows) + len(p.packed.old.rows) + packedEntry*(len(p.packed.young.at)+len(p.packed.old.at))
-			if n > c.packedRoom {
-				t.Fatalf("packed rows take %d bytes, there is room for %d", n, c.packedRoom)
-			}
-			sum := 0
-			for _, r := range p.rows {
-				sum += r.bytes
-			}
-			if sum != p.bytes {
-				t.Fatalf("it holds %d bytes and counts %d", sum, p.bytes)
+			if n := taken(p); n > c.room || cap(p.young.rows) > c.room/2 || cap(p.old.rows) > c.room/2 {
+				t.Fatalf("rows take %d bytes, of buffers of %d and %d, there is room for %d", n, cap(p.young.rows), cap(p.old.rows), c.room)
 			}
 		}
 	})
-	if packed == 0 {
-		t.Error("no row was ever packed")
+	if grewOld == 0 {
+		t.Error("no row that was asked for was ever in the old buffer")
 	}
+}
+
+// taken is what the rows of a part take.
+func taken(p *cachePart) int {
+	return len(p.young.rows) + len(p.old.rows) + rowEntry*(len(p.young.at)+len(p.old.at))
 }
 
 func stored(row value.Item) []byte {
@@ -105,6 +102,7 @@ func TestRowCacheKnowsWhatIsGone(t *testing.T) {
 	if _, row, found, _ := c.get(0, key); !found || row != nil {
 		t.Errorf("a deleted row is %v, known %v", row, found)
 	}
+	c.put(0, key, stored(value.Item{}))
 	c.put(0, key, make([]byte, 900))
 	if _, _, found, _ := c.get(0, key); found {
 		t.Error("the row before a large one is cached")
@@ -155,7 +153,7 @@ func TestCommitShowsAtOnce(t *testing.T) {
 	}
 	// The cache may forget a row at any time.
 	for _, sl := range b.slots[:1] {
-		s.cache.drop(sl.hash, sl.key)
+		s.cache.drop(sl.hash)
 	}
 	for range 2 {
 		if a, b := read("a"), read("b"); a != "2" || b != "2" {
@@ -188,7 +186,7 @@ func TestRowCacheUnderWay(t *testing.T) {
 		if found {
 			t.Fatal("a row is cached whose commit is under way")
 		}
-		c.fill(0, key, stored(was), was, since)
+		c.fill(0, key, stored(was), since)
 	}
 	c.put(0, key, nil)
 	c.end(0)
@@ -197,34 +195,104 @@ func TestRowCacheUnderWay(t *testing.T) {
 	}
 }
 
-// TestPackedUnderWay: so is one that was packed, and none is packed meanwhile.
-func TestPackedUnderWay(t *testing.T) {
-	c := rowCache{room: 6 * rowOverhead, packedRoom: 2000}
-	key, row := []byte("k"), stored(value.Item{})
+// TestOldUnderWay: so is one that had grown old, and one that grows old meanwhile.
+func TestOldUnderWay(t *testing.T) {
+	c := rowCache{room: 2000}
+	p, key, row := &c.parts[0], []byte("k"), stored(value.Item{})
 	known := func() bool {
 		_, _, found, _ := c.get(0, key)
 		return found
 	}
 	push := func() {
-		for i := uint64(1); c.parts[0].rows["k"] != nil; i++ {
-			c.put(i<<40, []byte{byte(i % 10)}, row)
+		for i := uint64(1); ; i++ {
+			if _, young := p.young.find(0, key); !young {
+				return
+			}
+			c.put(i<<40, []byte{byte(i)}, row)
 		}
 	}
 	c.put(0, key, row)
 	push()
 	if !known() {
-		t.Fatal("a row that others left no room for was to be packed")
+		t.Fatal("a row that others drove out of the young buffer was to be in the old one")
 	}
 	push()
 	c.begin(0, key)
 	if known() {
-		t.Error("a row is packed whose commit is under way")
+		t.Error("a row is in the old buffer whose commit is under way")
 	}
 	c.put(0, key, row)
 	c.end(0)
 	c.begin(0, key)
 	push()
 	if known() {
-		t.Error("a row was packed while its commit was under way")
+		t.Error("a row has grown old while its commit was under way, and is known")
+	}
+}
+
+// TestRowCacheRoom: of rows that are put, the cache has the newest, as many as fill a third of the
+// room, and not more than fill all; a row that is asked for stays.
+func TestRowCacheRoom(t *testing.T) {
+	const rows = 1000
+	c := rowCache{room: 100_000}
+	p := &c.parts[0]
+	key := func(i int) []byte { return fmt.Append(nil, "key", i) }
+	row := func(i int) []byte {
+		return stored(value.NewItem(value.Attr{Name: "a", Value: value.OfString(fmt.Sprintf("%0300d", i))}))
+	}
+	put := func(i int) { c.put(uint64(i), key(i), row(i)) }
+	has := func(i int) bool {
+		got, known := p.young.find(uint64(i), key(i))
+		if !known {
+			got, known = p.old.find(uint64(i), key(i))
+		}
+		if known && string(got.stored()) != string(row(i)) {
+			t.Fatalf("row %d is %q", i, got.stored())
+		}
+		return known
+	}
+	for i := range rows {
+		put(i)
+		if got, _, found, _ := c.get(0, key(0)); !found || string(got) != string(row(0)) {
+			t.Fatalf("row 0 is forgotten after %d others, and was asked for after each", i)
+		}
+	}
+	kept := 0
+	for i := range rows {
+		if has(i) {
+			kept++
+		} else if kept > 1 {
+			t.Errorf("row %d is forgotten, an older one is not", i)
+		}
+	}
+	if size := rowEntry + rowHead + len(key(rows)) + len(row(rows)); kept < c.room/3/size || kept > c.room/size {
+		t.Errorf("%d rows of %d bytes in %d", kept, size, c.room)
+	}
+	if c.drop(rows - 1); has(rows - 1) {
+		t.Error("a row was dropped and is there")
+	}
+	if _, _, found, _ := c.get(rows-2, []byte("another key")); found {
+		t.Error("a row for a key whose hash alone is that row's")
+	}
+	c.put(rows, []byte("large"), make([]byte, c.room/4))
+	if has(rows) || !has(rows-2) {
+		t.Error("a row that takes a quarter of the room drove others out")
+	}
+	used := len(p.young.rows)
+	if put(rows - 2); len(p.young.rows) != used {
+		t.Error("a row that was put again takes its room twice")
+	}
+	got, _, _, _ := c.get(rows-2, key(rows-2))
+	for i := range rows {
+		put(2*rows + i)
+	}
+	if string(got) != string(row(rows-2)) {
+		t.Errorf("what it gave out has changed to %q", got)
+	}
+	for i := range 10 * rows {
+		c.put(uint64(3*rows+i), key(i), nil)
+	}
+	if n := taken(p); n > c.room {
+		t.Errorf("small rows take %d bytes, there is room for %d", n, c.room)
 	}
 }

@@ -18,8 +18,12 @@ type tail struct {
 	from  uint64 // every visible record above this is here
 }
 
-// tailOverhead is about what a record costs apart from its rows.
-const tailOverhead = 400
+// tailOverhead is about what a record costs apart from its rows, and attrOverhead what an
+// attribute of a decoded row does.
+const (
+	tailOverhead = 400
+	attrOverhead = 32
+)
 
 type tailRecord struct {
 	seq    uint64
