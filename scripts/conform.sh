@@ -12,7 +12,7 @@ port=${WEIR_CONFORM_PORT:-8470}
 search_port=${WEIR_CONFORM_SEARCH_PORT:-9270}
 
 stop() {
-	[ -z "${drivers:-}" ] || rm -f "$drivers"
+	[ -z "${drivers:-}" ] || rm -rf "$drivers"
 	scripts/dynamodb-local.sh stop "$port" || true
 	scripts/opensearch.sh stop "$search_port" || true
 }
@@ -21,14 +21,18 @@ WEIR_TEST_DYNAMODB=$(scripts/dynamodb-local.sh start "$port")
 WEIR_TEST_OPENSEARCH=$(scripts/opensearch.sh start "$search_port")
 export WEIR_TEST_DYNAMODB WEIR_TEST_OPENSEARCH
 # The drivers' own packages whole; elsewhere, what needs a service says so in its name.
-# Both wait more than they work, for streams, for what is to be found and for processes
-# that they start, so they run side by side; what the first prints is shown at the end.
-drivers=$(mktemp)
-"${GO:-go}" test -count=1 -timeout 20m ./internal/store/dynamodb/... ./internal/search/opensearch/... "$@" >"$drivers" 2>&1 &
-pid=$!
+# They wait more than they work, for streams, for what is to be found and for processes
+# that they start, so they run side by side; what the drivers print is shown at the end.
+# OpenSearch gets 30 drawn histories of each kind; make test has the embedded index do 100.
+drivers=$(mktemp -d)
+"${GO:-go}" test -count=1 -timeout 20m ./internal/store/dynamodb/... "$@" >"$drivers/1" 2>&1 &
+rows=$!
+"${GO:-go}" test -count=1 -timeout 20m ./internal/search/opensearch "$@" -args -rapid.checks=30 >"$drivers/2" 2>&1 &
+documents=$!
 code=0
 "${GO:-go}" test -count=1 -timeout 20m -parallel 6 -run '^TestContract$|On(DynamoDB|AWS|Services)$' \
 	./internal/store/embedded ./internal/search/embedded ./internal/system ./internal/live ./internal/ingest ./internal/migrate ./cmd/... "$@" || code=$?
-wait "$pid" || code=$?
-cat "$drivers"
+wait "$rows" || code=$?
+wait "$documents" || code=$?
+cat "$drivers"/*
 exit "$code"
