@@ -5,11 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/summed"
 	"weir/internal/value"
 )
 
@@ -28,8 +28,6 @@ const (
 
 // maxFrame is more than any record takes: two images of 400 KB.
 const maxFrame = 4 << 20
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 var errFrame = errors.New("a frame of the spool is damaged")
 
@@ -61,7 +59,7 @@ func appendFrame(b []byte, r *events.Record) []byte {
 	}
 	body := b[head+frameHead:]
 	binary.LittleEndian.PutUint32(b[head:], uint32(len(body)))
-	binary.LittleEndian.PutUint32(b[head+4:], crc32.Checksum(body, castagnoli))
+	binary.LittleEndian.PutUint32(b[head+4:], summed.Sum(body))
 	return b
 }
 
@@ -88,7 +86,7 @@ func (f *frameReader) next() (events.Record, error) {
 	} else if err != nil {
 		return events.Record{}, torn(err)
 	}
-	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(head[4:]) {
+	if summed.Sum(body) != binary.LittleEndian.Uint32(head[4:]) {
 		return events.Record{}, errFrame
 	}
 	rec, err := decodeFrame(body)

@@ -1,15 +1,13 @@
 package embedded
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
-	"io"
+	"math"
 	"os"
 	"path/filepath"
-	"strconv"
+
+	"weir/internal/summed"
 )
 
 // The pages of root.bolt have no checksums, and what is in them says which documents of
@@ -23,23 +21,14 @@ const (
 	closedNew  = "CLOSED.new"
 )
 
-// closing is what the file holds, behind a line with its own checksum.
-type closing struct {
-	Bytes int64  `json:"bytes"` // of root.bolt
-	Sum   uint32 `json:"sum"`   // CRC-32C
-}
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-func rootOf(dir string) (c closing, err error) {
+// rootOf is what the file holds, as summed.Marshal writes it.
+func rootOf(dir string) (summed.Prefix, error) {
 	f, err := os.Open(filepath.Join(dir, rootFile))
 	if err != nil {
-		return c, err
+		return summed.Prefix{}, err
 	}
 	defer f.Close()
-	sum := crc32.New(castagnoli)
-	n, err := io.Copy(sum, f)
-	return closing{n, sum.Sum32()}, err
+	return summed.Read(f, math.MaxInt64)
 }
 
 // leave writes the checksum of an index that scorch has closed.
@@ -48,12 +37,12 @@ func leave(dir string) error {
 	if err != nil {
 		return err
 	}
-	b, err := json.Marshal(c)
+	b, err := summed.Marshal(c)
 	if err != nil {
 		return err
 	}
 	path := filepath.Join(dir, closedNew)
-	if err := writeSynced(path, append(fmt.Appendf(nil, "%08x\n", crc32.Checksum(b, castagnoli)), b...)); err != nil {
+	if err := writeSynced(path, b); err != nil {
 		return err
 	}
 	if err := os.Rename(path, filepath.Join(dir, closedFile)); err != nil {
@@ -91,11 +80,9 @@ func checkClosed(dir string) error {
 	if err != nil {
 		return err
 	}
-	var want closing
-	line, rest, _ := bytes.Cut(b, []byte("\n"))
-	sum, err := strconv.ParseUint(string(line), 16, 32)
-	if err != nil || uint32(sum) != crc32.Checksum(rest, castagnoli) || json.Unmarshal(rest, &want) != nil {
-		return fmt.Errorf("%s cannot be read", closedFile)
+	var want summed.Prefix
+	if err := summed.Unmarshal(b, &want); err != nil {
+		return fmt.Errorf("%s cannot be read: %w", closedFile, err)
 	}
 	got, err := rootOf(dir)
 	if err == nil && got != want {

@@ -2,45 +2,31 @@ package embedded
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"maps"
-	"math"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/cockroachdb/pebble/v2/record"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/atomicfs"
+
+	"weir/internal/summed"
 )
 
 // readList reads the list; ok is false where there is none.
 func readList(fs vfs.FS, dir string) (list listing, ok bool, err error) {
 	path := fs.PathJoin(dir, filesFile)
-	f, err := fs.Open(path)
+	b, err := readWhole(fs, path)
 	if errors.Is(err, os.ErrNotExist) {
 		return list, false, nil
 	}
 	if err != nil {
 		return list, false, err
 	}
-	b, err := io.ReadAll(f)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return list, false, err
-	}
-	sum, rest, _ := strings.Cut(string(b), "\n")
-	want, err := strconv.ParseUint(sum, 16, 32)
-	if err == nil && uint32(want) == crc32.Checksum([]byte(rest), castagnoli) {
-		err = json.Unmarshal([]byte(rest), &list)
-	} else {
-		err = errors.New("its checksum is wrong")
-	}
-	if err != nil {
+	if err := summed.Unmarshal(b, &list); err != nil {
 		return list, false, fmt.Errorf("%w: %s, the list of its files, cannot be read: %w", ErrDamaged, path, err)
 	}
 	return list, true, nil
@@ -85,7 +71,7 @@ func checkFiles(fs vfs.FS, dir string) (l *files, closed bool, err error) {
 }
 
 // checkStage checks the beginning of a file.
-func checkStage(fs vfs.FS, path string, want stage) error {
+func checkStage(fs vfs.FS, path string, want summed.Prefix) error {
 	f, err := fs.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%w: %s is missing", ErrDamaged, path)
@@ -93,7 +79,7 @@ func checkStage(fs vfs.FS, path string, want stage) error {
 	if err != nil {
 		return err
 	}
-	got, err := stageOf(f, want.Bytes)
+	got, err := summed.Read(f, want.Bytes)
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
@@ -104,13 +90,6 @@ func checkStage(fs vfs.FS, path string, want stage) error {
 		return fmt.Errorf("%w: the first %d bytes of %s are not those that were written", ErrDamaged, want.Bytes, path)
 	}
 	return nil
-}
-
-// stageOf reads so many bytes of a file, or all there are.
-func stageOf(f io.Reader, most int64) (stage, error) {
-	sum := crc32.New(castagnoli)
-	n, err := io.Copy(sum, io.LimitReader(f, most))
-	return stage{n, sum.Sum32()}, err
 }
 
 func checkSizes(fs vfs.FS, dir string, want map[string]int64) error {
@@ -162,7 +141,7 @@ func checkMarker(fs vfs.FS, dir string, list listing) error {
 // readable when the store was closed, and its beginning, which holds all files that there
 // were, in any case.
 func adopt(fs vfs.FS, dir string, closed bool) (listing, error) {
-	list := listing{Files: map[string]stage{}}
+	list := listing{Files: map[string]summed.Prefix{}}
 	names, err := fs.List(dir)
 	if err != nil {
 		return list, err
@@ -180,9 +159,7 @@ func adopt(fs vfs.FS, dir string, closed bool) (listing, error) {
 		if err != nil {
 			return list, err
 		}
-		if list.Files[name], err = stageOf(bytes.NewReader(b), math.MaxInt64); err != nil {
-			return list, err
-		}
+		list.Files[name] = summed.Prefix{}.With(b)
 		if name == current {
 			if err := checkManifest(b, closed); err != nil {
 				return list, fmt.Errorf("%w: %s: %w", ErrDamaged, path, err)

@@ -1,15 +1,15 @@
 package embedded
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"weir/internal/summed"
 )
 
 // Pebble takes a manifest that it cannot read for one that ends there, and a directory
@@ -41,17 +41,11 @@ const (
 // ErrDamaged is about a directory that lacks what had been durable in it.
 var ErrDamaged = errors.New("the store is damaged")
 
-// listing is what FILES holds, behind a line with its checksum.
+// listing is what FILES holds, as summed.Marshal writes it.
 type listing struct {
-	Closed bool             `json:"closed"` // nothing was written since
-	Files  map[string]stage `json:"files"`
-	Sizes  map[string]int64 `json:"sizes,omitempty"` // of all files, when it was closed
-}
-
-// stage is a beginning of a file, with its CRC-32C.
-type stage struct {
-	Bytes int64  `json:"bytes"`
-	Sum   uint32 `json:"sum"`
+	Closed bool                     `json:"closed"` // nothing was written since
+	Files  map[string]summed.Prefix `json:"files"`
+	Sizes  map[string]int64         `json:"sizes,omitempty"` // of all files, when it was closed
 }
 
 // files keeps the list of one open store.
@@ -69,18 +63,18 @@ type tracked struct {
 	listed   atomic.Bool
 
 	mu      sync.Mutex
-	written stage
-	synced  stage
-	shown   stage // in the list
-	open    bool  // a log that is appended to
+	written summed.Prefix
+	synced  summed.Prefix
+	shown   summed.Prefix // in the list
+	open    bool          // a log that is appended to
 }
 
 // durable is how much of a file the list may demand.
-func (t *tracked) durable() stage {
+func (t *tracked) durable() summed.Prefix {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.open {
-		return stage{}
+		return summed.Prefix{}
 	}
 	return t.synced
 }
@@ -156,7 +150,7 @@ func (l *files) grown() bool {
 }
 
 // synced is called when all that a file had at a stage is durable.
-func (l *files) synced(path string, t *tracked, at stage) error {
+func (l *files) synced(path string, t *tracked, at summed.Prefix) error {
 	t.mu.Lock()
 	t.synced = at
 	t.mu.Unlock()
@@ -172,7 +166,7 @@ func (l *files) synced(path string, t *tracked, at stage) error {
 func (t *tracked) wrote(p []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.written = stage{t.written.Bytes + int64(len(p)), crc32.Update(t.written.Sum, castagnoli, p)}
+	t.written = t.written.With(p)
 }
 
 // ended is called when nothing more is written to a file.
@@ -182,7 +176,7 @@ func (t *tracked) ended() {
 	t.open = false
 }
 
-func (t *tracked) stage() stage {
+func (t *tracked) stage() summed.Prefix {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.written
@@ -190,7 +184,7 @@ func (t *tracked) stage() stage {
 
 // record replaces the list. The caller holds mu.
 func (l *files) record(closed bool) error {
-	list := listing{Closed: closed, Files: map[string]stage{}}
+	list := listing{Closed: closed, Files: map[string]summed.Prefix{}}
 	for name, t := range l.known {
 		if isListed(name) {
 			list.Files[name] = t.durable()
@@ -246,17 +240,16 @@ func sizes(fs vfs.FS, dir string) (map[string]int64, error) {
 }
 
 func writeList(fs vfs.FS, dir string, list listing) error {
-	b, err := json.Marshal(list)
+	b, err := summed.Marshal(list)
 	if err != nil {
 		return err
 	}
-	b = append(b, '\n')
 	path := fs.PathJoin(dir, filesNew)
 	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(append(fmt.Appendf(nil, "%08x\n", crc32.Checksum(b, castagnoli)), b...))
+	_, err = f.Write(b)
 	if err == nil {
 		err = f.Sync()
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"sync"
 
@@ -14,6 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/record"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/wal"
+
+	"weir/internal/summed"
 )
 
 // Pebble ends the last log at the first record that it cannot read: that is where a
@@ -150,8 +151,6 @@ const (
 	chunkKinds  = 13
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // counts is the most that a mark anywhere in a log says, and whether there is any
 // mark. It reads what can be read, whatever is between.
 func counts(b []byte, log uint64) (most uint64, any bool) {
@@ -189,7 +188,7 @@ func chunkAt(b []byte, log uint32) (content, rest []byte) {
 	if n > len(b) {
 		return nil, nil
 	}
-	c := crc32.Checksum(b[6:n], castagnoli)
+	c := summed.Sum(b[6:n])
 	if (c>>15|c<<17)+0xa282ead8 != binary.LittleEndian.Uint32(b) {
 		return nil, nil
 	}
