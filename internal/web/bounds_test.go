@@ -242,16 +242,16 @@ func TestRequestsAreBounded(t *testing.T) {
 // that does not tell its length counts as the longest.
 func TestBodiesAreBounded(t *testing.T) {
 	s := serveBounded(t, Bounds{Bodies: 2 << 20, Wait: 30 * time.Millisecond})
-	post := func(headers string) net.Conn {
+	post := func(headers, body string) net.Conn {
 		c := s.dial("127.0.0.1")
-		fmt.Fprintf(c, "POST /hold HTTP/1.1\r\nHost: h\r\n%s%s\r\n", withKey, headers)
+		fmt.Fprintf(c, "POST /hold HTTP/1.1\r\nHost: h\r\n%s%s\r\n%s", withKey, headers, body)
 		return c
 	}
-	post("Content-Length: 1048576\r\n")
+	post("Content-Length: 1048576\r\n", strings.Repeat("x", 1<<20))
 	<-s.entered
-	post("Transfer-Encoding: chunked\r\n")
+	post("Transfer-Encoding: chunked\r\n", "1\r\nx\r\n0\r\n\r\n")
 	<-s.entered
-	s.want("a third body", answer(post("Content-Length: 10\r\n")), 503)
+	s.want("a third body", answer(post("Content-Length: 10\r\n", "0123456789")), 503)
 	s.want("no body", s.ask(s.dial("127.0.0.1"), "/x", withKey), 200)
 }
 
@@ -262,13 +262,13 @@ func TestUploadsThatWaitRefuseNoReads(t *testing.T) {
 	upload := func() *http.Request {
 		return httptest.NewRequest(http.MethodPost, "/x", strings.NewReader(strings.Repeat("x", longestBody)))
 	}
-	leave, full := l.enter(upload())
+	leave, full := l.enter(httptest.NewRecorder(), upload())
 	if full != "" {
 		t.Fatal(full)
 	}
 	waits := make(chan string)
 	go func() {
-		leave, full := l.enter(upload())
+		leave, full := l.enter(httptest.NewRecorder(), upload())
 		if full == "" {
 			leave()
 		}
@@ -276,7 +276,7 @@ func TestUploadsThatWaitRefuseNoReads(t *testing.T) {
 	}()
 	until(t, func() bool { return len(l.bodies.turn) == 1 })
 	for range 10 {
-		leave, full := l.enter(httptest.NewRequest(http.MethodGet, "/x", nil))
+		leave, full := l.enter(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/x", nil))
 		if full != "" {
 			t.Fatal(full)
 		}
@@ -286,6 +286,85 @@ func TestUploadsThatWaitRefuseNoReads(t *testing.T) {
 	if full := <-waits; full != "" {
 		t.Error(full)
 	}
+}
+
+// trickle begins n uploads of which hardly anything comes.
+func (s *served) trickle(n int, headers string) (held []net.Conn) {
+	for range n {
+		c := s.dial("127.0.0.1")
+		fmt.Fprintf(c, "POST /slow HTTP/1.1\r\nHost: h\r\n%s%s\r\n", withKey, headers)
+		held = append(held, c)
+	}
+	return held
+}
+
+// upload sends a whole body of so many bytes and gives the status of the answer.
+func (s *served) upload(size int) int {
+	c := s.dial("127.0.0.1")
+	fmt.Fprintf(c, "POST /x HTTP/1.1\r\nHost: h\r\n%sContent-Length: %d\r\n\r\n%s", withKey, size, strings.Repeat("x", size))
+	return answer(c)
+}
+
+// TestSlowBodiesHoldNoRequest: more uploads that come slowly than requests are worked on
+// at once keep no other request waiting, with a body or without.
+func TestSlowBodiesHoldNoRequest(t *testing.T) {
+	s := serveBounded(t, Bounds{Requests: 2, Wait: 100 * time.Millisecond})
+	slow := s.trickle(20, "Content-Length: 10\r\n")
+	until(t, func() bool { return s.load.arriving.count() == len(slow) })
+	for range 10 {
+		s.want("no body, beside slow ones", s.ask(s.dial("127.0.0.1"), "/x", withKey), 200)
+		s.want("a whole body, beside slow ones", s.upload(1000), 200)
+	}
+	for i, c := range slow {
+		fmt.Fprint(c, "0123456789")
+		s.want(fmt.Sprint("slow one ", i, ", when its rest comes"), answer(c), 200)
+	}
+	if n := s.bodyRead.Load(); n != 10*1000+20*10 {
+		t.Errorf("handlers read %d bytes", n)
+	}
+}
+
+// TestSlowBodiesGiveWay: where slow uploads have all the bytes that bodies may have, they
+// give way to one that comes. They are told so, and others stay.
+func TestSlowBodiesGiveWay(t *testing.T) {
+	s := serveBounded(t, Bounds{Bodies: 2 << 20})
+	slow := s.trickle(2, "Transfer-Encoding: chunked\r\n")
+	until(t, func() bool { return s.load.arriving.count() == len(slow) })
+	s.want("a whole body, beside slow ones that have all bytes", s.upload(1000), 200)
+	until(t, func() bool { return s.load.arriving.count() == len(slow)-1 })
+	codes := make(chan int, len(slow))
+	for _, c := range slow {
+		go func() { codes <- answer(c) }()
+	}
+	s.want("the one that gave way", <-codes, 503)
+	for _, c := range slow { // the one that stays can go on
+		fmt.Fprint(c, "1\r\nx\r\n0\r\n\r\n")
+	}
+	s.want("the one that stays", <-codes, 200)
+}
+
+// TestTooLargeABody: a handler learns that a body is longer than any may be.
+func TestTooLargeABody(t *testing.T) {
+	var got int64
+	l := newLoad(Bounds{})
+	h := l.wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n, err := io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, longestBody))
+		got = n
+		if large := (*http.MaxBytesError)(nil); !errors.As(err, &large) {
+			t.Errorf("error %v", err)
+		}
+	}))
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/x", strings.NewReader(strings.Repeat("x", 3*longestBody))))
+	if got != longestBody {
+		t.Errorf("%d bytes", got)
+	}
+}
+
+// count is how many bodies are being read.
+func (s *arrivals) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.all)
 }
 
 func TestPool(t *testing.T) {

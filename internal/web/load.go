@@ -87,6 +87,7 @@ const (
 type load struct {
 	bounds           Bounds
 	requests, bodies *pool
+	arriving         arrivals
 	health           probe
 }
 
@@ -125,7 +126,7 @@ func (l *load) wrap(next http.Handler) http.Handler {
 				return
 			}
 		}
-		leave, full := l.enter(r)
+		leave, full := l.enter(w, r)
 		if full != "" {
 			tooMany(w, r, full)
 			return
@@ -135,17 +136,19 @@ func (l *load) wrap(next http.Handler) http.Handler {
 	})
 }
 
-// enter waits until a request may be worked on. When that takes too long, full says
-// of what there is too much. The bytes come first: a body that waits for them keeps no
-// other request from being worked on.
-func (l *load) enter(r *http.Request) (leave func(), full string) {
-	ctx, cancel := context.WithTimeout(r.Context(), l.bounds.Wait)
-	defer cancel()
+// enter reads a request's body and waits until the request may be worked on. When that
+// takes too long, full says of what there is too much. The bytes come first, then the
+// body: one that waits, or comes slowly, keeps no other request from being worked on.
+func (l *load) enter(w http.ResponseWriter, r *http.Request) (leave func(), full string) {
 	n := pieces(r)
-	if !l.bodies.take(ctx, n) {
+	if !l.within(r, func(ctx context.Context) bool { return l.takeBytes(ctx, n) }) {
 		return nil, "the requests that are being worked on have as many bytes as are taken at once"
 	}
-	if !l.requests.take(ctx, 1) {
+	if err := l.arriving.read(w, r); err != nil {
+		l.bodies.give(n)
+		return nil, err.Error()
+	}
+	if !l.within(r, func(ctx context.Context) bool { return l.requests.take(ctx, 1) }) {
 		l.bodies.give(n)
 		return nil, fmt.Sprintf("%d requests are being worked on, and no more are taken at once", l.bounds.Requests)
 	}
@@ -153,6 +156,13 @@ func (l *load) enter(r *http.Request) (leave func(), full string) {
 		l.requests.give(1)
 		l.bodies.give(n)
 	}, ""
+}
+
+// within has take wait as long as a request waits for others.
+func (l *load) within(r *http.Request, take func(context.Context) bool) bool {
+	ctx, cancel := context.WithTimeout(r.Context(), l.bounds.Wait)
+	defer cancel()
+	return take(ctx)
 }
 
 func tooMany(w http.ResponseWriter, r *http.Request, detail string) {

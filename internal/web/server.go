@@ -14,6 +14,7 @@ import (
 type Server struct {
 	listener *listener
 	http     *http.Server
+	load     *load
 }
 
 // What a slow or silent client may take, and how long requests in progress have
@@ -55,8 +56,8 @@ func Listen(addr string, b Bounds, h http.Handler, log *slog.Logger) (*Server, e
 
 // handle has the handler answer those whom the access lets in, within the bounds.
 func (s *Server) handle(a Access, h http.Handler) {
-	l := newLoad(s.listener.bounds)
-	s.http.Handler = a.Wrap(l.wrap(h))
+	s.load = newLoad(s.listener.bounds)
+	s.http.Handler = a.Wrap(s.load.wrap(h))
 }
 
 // Addr is the address that the server listens on.
