@@ -90,15 +90,19 @@ type table struct {
 // directory.
 func Open(dir string, tables []store.Table, opts Options) (*Store, error) {
 	opts = opts.withDefaults()
-	dir, lock, list, err := own(opts.FS, dir, time.Now())
+	dir, lock, list, err := own(opts, dir, time.Now())
 	if err != nil {
 		return nil, withAdvice(err)
 	}
 	opts.Fatal = once(opts.fatal(dir))
 	s := &Store{opts: opts, lock: lock, files: list, tables: map[string]*table{}, ended: make(chan struct{})}
-	if s.db, err = pebble.Open(dir, opts.pebble(lock, list, &s.journal)); err != nil {
+	po := opts.pebble(lock, list, &s.journal)
+	if s.db, err = pebble.Open(dir, po); err != nil {
 		// The owner file stays: without it the log would have to be whole.
 		return nil, withAdvice(errors.Join(fmt.Errorf("opening the store in %s: %w", dir, refused(err)), lock.Close()))
+	}
+	if err := s.journal.start(po.FS, dir); err != nil {
+		return nil, withAdvice(errors.Join(fmt.Errorf("opening the store in %s: %w", dir, err), s.Close()))
 	}
 	s.seed = maphash.MakeSeed()
 	s.cache.share(opts.RowCacheBytes)
@@ -217,7 +221,9 @@ func (s *Store) Sync(ctx context.Context) error {
 	if err := s.db.LogData(mark, pebble.Sync); err != nil {
 		return fmt.Errorf("syncing the store: %w", err)
 	}
-	s.journal.synced(log)
+	if err := s.journal.synced(log); err != nil {
+		return fmt.Errorf("syncing the store: %w", err)
+	}
 	for have := s.synced.Load(); have < upTo && !s.synced.CompareAndSwap(have, upTo); {
 		have = s.synced.Load()
 	}
@@ -240,6 +246,9 @@ func (s *Store) Close() error {
 	}
 	mark, _ := s.journal.mark(markClosed)
 	if err := errors.Join(s.db.LogData(mark, pebble.Sync), s.db.Close()); err != nil {
+		return errors.Join(err, s.lock.Close())
+	}
+	if err := s.journal.end(s.files.fs, s.files.dir); err != nil {
 		return errors.Join(err, s.lock.Close())
 	}
 	return disown(s.files, s.lock)

@@ -24,6 +24,12 @@ import (
 // now, and the last before a store is closed says that. When a log has fewer marks up
 // to where it cannot be read than a mark anywhere in it counts, then something is
 // damaged that was durable.
+//
+// The last sync is followed by no mark. Its number is in the file SYNCED, before the sync
+// returns: the log's number, how many of its marks are on disk, and their CRC-32C. That
+// file is written in place and is not synced itself, which would double what a sync costs.
+// It survives the process, so that after kill -9 all that was synced is demanded. After a
+// power cut it may be older, and promises less; it never promises more.
 
 // errDamagedLog is about bytes of a log that had been durable.
 var errDamagedLog = fmt.Errorf("%w: the log had been durable there", ErrDamaged)
@@ -31,9 +37,15 @@ var errDamagedLog = fmt.Errorf("%w: the log had been durable there", ErrDamaged)
 // journal counts the marks of the log that is written now.
 type journal struct {
 	mu   sync.Mutex
-	log  uint64 // its number
-	done uint64 // how many of its marks are on disk, at the least
+	log  uint64   // its number
+	done uint64   // how many of its marks are on disk, at the least
+	note vfs.File // SYNCED, nil until the store is open
 }
+
+const (
+	syncedFile = "SYNCED"
+	noteLen    = 8 + 8 + 4 // log, done, checksum
+)
 
 const (
 	markSync   = 's'
@@ -62,12 +74,58 @@ func (j *journal) mark(kind byte) (mark []byte, log uint64) {
 
 // synced says that a mark is on disk. One that may have come into the next log
 // instead is not counted.
-func (j *journal) synced(log uint64) {
+func (j *journal) synced(log uint64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.log == log {
-		j.done++
+	if j.log != log {
+		return nil
 	}
+	j.done++
+	return j.write()
+}
+
+// start makes SYNCED, when what the one before told of is in synced tables.
+func (j *journal) start(fs vfs.FS, dir string) (err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.note, err = fs.Create(fs.PathJoin(dir, syncedFile), vfs.WriteCategoryUnspecified); err != nil {
+		return err
+	}
+	return j.write()
+}
+
+// write writes SYNCED. The caller holds mu.
+func (j *journal) write() error {
+	if j.note == nil {
+		return nil
+	}
+	b := binary.BigEndian.AppendUint64(make([]byte, 0, noteLen), j.log)
+	b = binary.BigEndian.AppendUint64(b, j.done)
+	_, err := j.note.WriteAt(binary.BigEndian.AppendUint32(b, summed.Sum(b)), 0)
+	return err
+}
+
+// end removes SYNCED: the files of a closed store are listed.
+func (j *journal) end(fs vfs.FS, dir string) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.note == nil {
+		return nil
+	}
+	return errors.Join(j.note.Close(), fs.Remove(fs.PathJoin(dir, syncedFile)))
+}
+
+// readNote reads SYNCED.
+func readNote(fs vfs.FS, dir string) (log, done uint64, err error) {
+	path := fs.PathJoin(dir, syncedFile)
+	b, err := readWhole(fs, path)
+	if err != nil {
+		return 0, 0, err
+	}
+	if len(b) != noteLen || binary.BigEndian.Uint32(b[16:]) != summed.Sum(b[:16]) {
+		return 0, 0, fmt.Errorf("%s cannot be read", path)
+	}
+	return binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:]), nil
 }
 
 type mark struct {
@@ -87,33 +145,61 @@ func markIn(b []byte) (m mark, ok bool) {
 }
 
 // checkJournal looks at the last log of a store that nobody has open. After a store
-// was closed nothing of it may be missing; after a crash, nothing that a mark tells
-// of. The logs before the last are Pebble's to check.
-func checkJournal(fs vfs.FS, dir string, closed bool) error {
+// was closed nothing of it may be missing; after a crash, nothing that a mark or SYNCED
+// tells of. The logs before the last are Pebble's to check. doubt is what cannot be known
+// of a store that may be opened.
+func checkJournal(fs vfs.FS, dir string, closed bool) (doubt, err error) {
 	logs, err := wal.Scan(wal.Dir{FS: fs, Dirname: dir})
 	if err != nil || len(logs) == 0 {
-		return err
+		return nil, err
+	}
+	var noted, done uint64
+	if !closed {
+		if noted, done, doubt = readNote(fs, dir); doubt != nil {
+			doubt = fmt.Errorf("it cannot be known whether all of the last sync is there: %w", doubt)
+		}
 	}
 	last := logs[len(logs)-1]
-	_, path := last.SegmentLocation(last.NumSegments() - 1)
-	f, err := fs.Open(path)
+	if noted > uint64(last.Num) {
+		return nil, fmt.Errorf("%w: log %d is missing, which had been synced", errDamagedLog, noted)
+	}
+	for _, log := range logs {
+		least := uint64(0)
+		if uint64(log.Num) == noted {
+			least = done
+		}
+		if log.Num != last.Num && least == 0 {
+			continue
+		}
+		torn, err := checkLog(fs, log, closed && log.Num == last.Num, least)
+		if err != nil {
+			return nil, err
+		}
+		doubt = errors.Join(doubt, torn)
+	}
+	return doubt, nil
+}
+
+// checkLog checks a log that has so many marks at the least. torn says what of its end
+// is dropped, since no sync is known to have covered it.
+func checkLog(fs vfs.FS, log wal.LogicalLog, closed bool, least uint64) (torn, err error) {
+	_, path := log.SegmentLocation(log.NumSegments() - 1)
+	b, err := readWhole(fs, path)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	b, err := io.ReadAll(f)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	seen, good, at, err := readLog(b, uint64(last.Num))
-	counted, any := counts(b, uint64(last.Num))
+	seen, good, at, end := readLog(b, uint64(log.Num))
+	counted, any := counts(b, uint64(log.Num))
 	switch {
-	case counted > seen:
+	case max(counted, least) > seen:
 	case closed && any && !good:
-	case closed && !errors.Is(err, io.EOF): // a log that cannot be read to its end
+	case closed && !errors.Is(end, io.EOF): // a log that cannot be read to its end
+	case errors.Is(end, io.EOF):
+		return nil, nil
 	default:
-		return nil
+		return fmt.Errorf("%s ends in a write that is not whole: %d bytes from about byte %d on, which no sync is known to have covered, are dropped", path, int64(len(b))-at, at), nil
 	}
-	return fmt.Errorf("%w: %s cannot be read from about byte %d on", errDamagedLog, path, at)
+	return nil, fmt.Errorf("%w: %s cannot be read from about byte %d on", errDamagedLog, path, at)
 }
 
 // readLog counts the marks up to where the log ends, or cannot be read. It is good

@@ -32,7 +32,8 @@ type owner struct {
 //
 // A directory of which a file is damaged or missing is refused before anything is
 // written there.
-func own(fs vfs.FS, dir string, now time.Time) (string, *pebble.Lock, *files, error) {
+func own(o Options, dir string, now time.Time) (string, *pebble.Lock, *files, error) {
+	fs := o.FS
 	err := makeDir(fs, dir)
 	if err == nil && fs == vfs.Default {
 		dir, err = realPath(dir)
@@ -50,7 +51,10 @@ func own(fs vfs.FS, dir string, now time.Time) (string, *pebble.Lock, *files, er
 	me := owner{PID: os.Getpid(), Command: command(), Since: now.UTC().Truncate(time.Second)}
 	list, closed, err := checkFiles(fs, dir)
 	if err == nil {
-		err = checkJournal(fs, dir, closed)
+		var doubt error
+		if doubt, err = checkJournal(fs, dir, closed); doubt != nil {
+			o.Logger.Warn("the store was not closed: "+strings.ReplaceAll(doubt.Error(), "\n", "; "), "data", dir)
+		}
 	}
 	if err == nil {
 		err = writeOwner(fs, dir, me)
