@@ -8,9 +8,11 @@ import (
 	"testing"
 
 	"weir/internal/book"
+	"weir/internal/repair"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
+	"weir/internal/verify"
 )
 
 // films has a ledger that grows with what it counts.
@@ -113,6 +115,171 @@ func TestFullLedgerParks(t *testing.T) {
 		}
 		if l := h.theLedger(); !l.Has("d:tags:one that is new") {
 			t.Error(byItem, l)
+		}
+	}
+}
+
+// brim fills the movie's ledger with what it counts, to the last byte.
+func (h *harness) brim() {
+	h.t.Helper()
+	n := 0
+	tag := func(size int) {
+		h.rate(fmt.Sprintf("brim%d", n), fmt.Sprintf(`"tag":"%04d%s"`, n, strings.Repeat("t", size-4)))
+		n++
+	}
+	const most, name = 1024, len("d:tags:") + 2 // of a tag, and what stands beside it
+	for room := store.MaxItemBytes - h.theLedger().Size(); room > 0; room = store.MaxItemBytes - h.theLedger().Size() {
+		from := len(h.records) + 1
+		for ; room > 2*(most+name); room -= most + name {
+			tag(most)
+		}
+		tag(min(room-name, most-100))
+		must(h.t, h.settle(from))
+		if n > 500 {
+			h.t.Fatal(room, h.letters())
+		}
+	}
+}
+
+// TestLedgerFullToTheBrim says that parking needs no room in a ledger: of one that has
+// none, of whichever lane the changes are and however often they come, they are parked,
+// and ledger and queue together hold what there is. A retry once there is room makes all
+// right, or a discard and a repair.
+func TestLedgerFullToTheBrim(t *testing.T) {
+	for _, byItem := range []bool{false, true} {
+		for _, retry := range []bool{false, true} {
+			t.Run(fmt.Sprintf("byItem=%v retry=%v", byItem, retry), func(t *testing.T) {
+				h := newFilms(t, byItem)
+				defer h.close()
+				if retry {
+					from := len(h.records) + 1
+					for i := range 30 {
+						h.rate(fmt.Sprintf("before%d", i), fmt.Sprintf(`"tag":"%d %s"`, i, strings.Repeat("t", 500)))
+					}
+					must(t, h.settle(from))
+					h.room(0)
+				} else {
+					h.brim()
+				}
+				shown, r := h.rows("films", "MOVIE#1"), h.runner(nil)
+				h.parkMany(r, 60, byItem)
+				if now := h.rows("films", "MOVIE#1"); now != shown {
+					t.Error("the row shows another value while its target is parked")
+				}
+				if retry {
+					h.room(store.MaxItemBytes)
+					for id := range h.letters() {
+						if n, err := r.Retry(t.Context(), id); err != nil || n < 60 {
+							t.Fatal(n, err)
+						}
+						break
+					}
+				} else {
+					for i := range 20 {
+						must(t, h.write(fmt.Sprintf(`delete films {"PK":"USER#brim%d","SK":"RATING#1"}`, i)))
+					}
+					must(t, h.settle(len(h.records)+1))
+					h.discardAll(r, shown)
+					h.repair()
+				}
+				if left := h.letters(); len(left) > 0 {
+					t.Error(left)
+				}
+				if out := h.audit(); out != "" {
+					t.Error(out)
+				}
+			})
+		}
+	}
+}
+
+// parkMany has changes parked, each twice and from a lane of its own, behind amounts that
+// left the ledger.
+func (h *harness) parkMany(r *runner.Runner, changes int, byItem bool) {
+	h.t.Helper()
+	for i := range changes {
+		h.rate(fmt.Sprintf("more%d", i), fmt.Sprintf(`"stars":1,"tag":"new %d"`, i))
+		h.pull()
+		b := h.batch(len(h.records))
+		h.done[len(h.records)] = true
+		if b.ByItem = byItem; !byItem {
+			b.Lane = fmt.Sprintf("a lane with a name that is not short %d", i)
+		}
+		for range 2 {
+			if n, err := r.Rows(h.t.Context(), b); err != nil || n.Kept != 1 {
+				h.t.Fatal(i, n, err)
+			}
+		}
+	}
+	moved, letters := 0, h.letters()
+	for _, l := range letters {
+		if strings.HasPrefix(l, "parked the ledger was full") {
+			moved++
+		}
+	}
+	if moved == 0 || len(letters) != changes+moved {
+		h.t.Fatal(moved, letters)
+	}
+}
+
+// discardAll discards every letter; until the last, the movie's row stays as shown.
+func (h *harness) discardAll(r *runner.Runner, shown string) {
+	h.t.Helper()
+	letters := h.letters()
+	for id := range letters {
+		must(h.t, r.Discard(h.t.Context(), id))
+		if delete(letters, id); len(letters) > 0 && h.rows("films", "MOVIE#1") != shown {
+			h.t.Fatal("a discard shows a ledger of which amounts wait")
+		}
+	}
+}
+
+func (h *harness) repair() {
+	h.t.Helper()
+	r := repair.Repair{
+		Verify: &verify.Verify{Model: h.model, Store: h.store}, Runner: h.runner(nil),
+		Passed: func(context.Context) error { return h.settle(len(h.records) + 1) }, Yield: func(verify.Difference) {},
+	}
+	left, _, err := r.Run(h.t.Context())
+	if err != nil || len(left) > 0 {
+		h.t.Fatal(left, err)
+	}
+}
+
+// TestPublishParksInAFullLedger says that a row that refuses to show a value is parked
+// though the ledger has no room to note it.
+func TestPublishParksInAFullLedger(t *testing.T) {
+	for _, byItem := range []bool{false, true} {
+		h := newFilms(t, byItem)
+		defer h.close()
+		from := len(h.records) + 1
+		for i := range 4 {
+			h.rate(fmt.Sprintf("before%d", i), fmt.Sprintf(`"tag":"%d %s"`, i, strings.Repeat("t", 500)))
+		}
+		must(t, h.settle(from))
+		h.room(0)
+		from = len(h.records) + 1
+		must(t, h.write(`put films {"PK":"MOVIE#1","SK":"METADATA","type":"Movie","blob":"`+strings.Repeat("b", store.MaxItemBytes-len("PKMOVIE#1SKMETADATAtypeMovieblob"))+`"}`))
+		must(t, h.settle(from))
+		kinds := map[string]int{}
+		for _, l := range h.letters() {
+			kind, _, _ := strings.Cut(l, " ")
+			kinds[kind]++
+		}
+		if kinds["publish"] != 1 || kinds["parked"] == 0 {
+			t.Fatal(byItem, kinds)
+		}
+		h.room(store.MaxItemBytes)
+		from = len(h.records) + 1
+		must(t, h.write(`put films {"PK":"MOVIE#1","SK":"METADATA","type":"Movie"}`))
+		must(t, h.settle(from))
+		for id := range h.letters() {
+			_, err := h.runner(nil).Retry(t.Context(), id)
+			must(t, err)
+			break
+		}
+		if out := h.audit(); out != "" || len(h.letters()) > 0 {
+			t.Error(byItem, out, h.letters())
 		}
 	}
 }
