@@ -373,13 +373,13 @@ func (r *Runner) applyQueued(ctx context.Context, queue []Dead, publish Dead, st
 }
 
 // showLast publishes the ledger of a target of which one effect waits. While more do,
-// amounts may be missing from it that were there before: see makeRoom.
+// amounts may be missing from a large one that were there before: see makeRoom.
 func (r *Runner) showLast(ctx context.Context, target store.Ref) error {
 	rows, err := r.get(ctx, []store.Ref{book.Of(r.Model.Name, target)})
 	if err != nil {
 		return err
 	}
-	if n, ok := rows[0].Get(book.Parked).Int64(); ok && n > 1 {
+	if n, ok := rows[0].Get(book.Parked).Int64(); ok && n > 1 && rows[0].Size() > mayStandAlone {
 		return nil
 	}
 	return r.show(ctx, target)
