@@ -11,6 +11,7 @@ import (
 	"weir/internal/store"
 	"weir/internal/system"
 	"weir/internal/value"
+	"weir/internal/verify"
 )
 
 type deadCommands struct {
@@ -28,6 +29,7 @@ type deadTarget struct {
 type deadList struct {
 	deadTarget
 	output
+	Targets []string `arg:"" optional:"" name:"target" help:"Only what is kept for these rows: an entity and its key, Album:id=a1 or Album:a1, or a row as verify prints it."`
 }
 
 func (deadCommands) Help() string {
@@ -49,7 +51,8 @@ refused it; follow: a row has no room for what it follows), document (an index r
 mean; it goes by itself when one can) and gap (records that the stream no longer had).
 
   projector dead list gallery
-  projector dead list gallery -o jsonl`
+  projector dead list gallery -o jsonl
+  projector dead list gallery Album:a1`
 }
 
 // shown is a kept thing as people read it.
@@ -95,10 +98,17 @@ func (t *deadTarget) with(p *program, use func(*system.System) error) error {
 func (c *deadList) Run(p *program) error {
 	return c.with(p, func(s *system.System) error {
 		r := s.Models[0].Runner
+		only, err := rowsOnly(p, s, c.Targets)
+		if err != nil {
+			return err
+		}
 		table := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 		enc := json.NewEncoder(p.stdout)
 		all := []shown{}
-		err := r.Dead(p.ctx, func(d runner.Dead) error {
+		err = r.Dead(p.ctx, func(d runner.Dead) error {
+			if only != nil && !only(&verify.Difference{Row: verify.RowText(r.Model, d.Row)}) {
+				return nil
+			}
 			switch s := show(d); c.Output {
 			case "text":
 				at := s.Source

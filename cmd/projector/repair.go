@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"weir/internal/book"
 	"weir/internal/cli"
 	"weir/internal/progress"
 	"weir/internal/repair"
@@ -34,7 +35,8 @@ named before are discarded from the list of what could not be applied.
 What was history in records that are lost, such as activities, notifications and audit,
 nobody can tell any more. A value with parked effects is left until they are retried or
 discarded. Exits with 1 where something is left that the same command again would leave,
-or a dry run found something; with 4 where all that is left was written as fast as it was
+where a value cannot be computed or derived from the rows that there are, or a dry run
+found something; with 4 where all that is left was written as fast as it was
 recounted.
 
 On AWS, where processes go on reading the streams, it puts right rows, copies, followed
@@ -54,7 +56,7 @@ func (c *repairCommand) Run(p *program) error {
 	}
 	defer s.Close()
 	part := s.Models[0]
-	only, err := c.only(part)
+	only, err := rowsOnly(p, s, c.Targets)
 	if err != nil {
 		return err
 	}
@@ -87,27 +89,40 @@ func (c *repairCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	return c.say(p, part, found, left, len(gaps))
+	cannot := slices.DeleteFunc(v.Unshown, func(u verify.Unshown) bool { return only != nil && !only(&verify.Difference{Row: u.Row}) })
+	return c.say(p, part, found, left, cannot, len(gaps))
 }
 
-// only chooses the differences of the targets.
-func (c *repairCommand) only(part *system.Part) (func(*verify.Difference) bool, error) {
-	if len(c.Targets) == 0 {
+// rowsOnly chooses the differences of the rows that a person names, nil where they name
+// none. A place that verify prints and that is no row is named as it is printed.
+func rowsOnly(p *program, s *system.System, targets []string) (func(*verify.Difference) bool, error) {
+	if len(targets) == 0 {
 		return nil, nil
 	}
-	rows := map[string]bool{}
-	for _, t := range c.Targets {
-		row, err := why.Row(part.Model, t)
+	m, rows := s.Models[0].Model, map[string]bool{}
+	for _, t := range targets {
+		rows[t] = true
+		all, err := why.Parse(m, t)
+		if err != nil && (strings.HasPrefix(t, "#") || strings.Contains(t, "|") || strings.HasPrefix(t, "[") || strings.HasPrefix(t, "{")) {
+			continue
+		}
 		if err != nil {
 			return nil, usage("%v", err)
 		}
-		rows[verify.RowText(part.Model, row)] = true
+		known, err := why.Known(p.ctx, s.Store, all)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range known {
+			rows[verify.RowText(m, row)] = true
+			rows[book.RowText(row)] = true // as a ledger is named whose row counts nothing
+		}
 	}
 	return func(d *verify.Difference) bool { return rows[d.Row] }, nil
 }
 
 // say says what came of it, and chooses the exit code.
-func (c *repairCommand) say(p *program, part *system.Part, found []verify.Difference, left []repair.Left, gaps int) error {
+func (c *repairCommand) say(p *program, part *system.Part, found []verify.Difference, left []repair.Left, cannot []verify.Unshown, gaps int) error {
 	done := "put right"
 	if c.DryRun {
 		done = "would be put right"
@@ -116,20 +131,23 @@ func (c *repairCommand) say(p *program, part *system.Part, found []verify.Differ
 	for _, l := range left {
 		fmt.Fprintf(p.stderr, "left: %s of %s is %s, should be %s: %v\n", l.Derivation, l.Row, l.Have, l.Want, l.Why)
 	}
+	for _, u := range cannot {
+		fmt.Fprintf(p.stderr, "correct its rows: %s of %s %s\n", u.Derivation, u.Row, u.Why)
+	}
 	if gaps > 0 {
 		fmt.Fprintf(p.stderr, "%d gaps discarded: all that can be recounted is right\n", gaps)
 		if names := repair.History(part.Model); len(names) > 0 {
 			fmt.Fprintf(p.stderr, "not recounted, since what is past is in no row: %s\n", strings.Join(names, ", "))
 		}
 	}
-	if code := repaired(left, c.DryRun && len(found) > 0); code != exitGood {
+	if code := repaired(left, len(cannot) > 0 || c.DryRun && len(found) > 0); code != exitGood {
 		return failed(code)
 	}
 	return nil
 }
 
 // repaired is the exit code: the same command again does what was only busy, and nothing
-// about anything else that is left, or that a dry run found.
+// about anything else that is left, that a dry run found, or that cannot be derived.
 func repaired(left []repair.Left, undone bool) int {
 	busy := func(l repair.Left) bool { return errors.Is(l.Why, repair.ErrBusy) }
 	switch n := len(slices.DeleteFunc(slices.Clone(left), busy)); {

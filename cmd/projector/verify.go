@@ -27,7 +27,8 @@ the same way twice, some seconds apart.
 A sum or a mean that no DynamoDB number can hold is printed as "cannot be computed",
 and what a row cannot contribute, such as a copy whose key would be too long, as
 "cannot be derived".
-That is no difference: the attribute is absent until the rows behind it are corrected.
+That is no difference, and repair has nothing to do: the value is absent until the rows
+behind it are corrected. It is not what the model asks for either, so it exits with 1.
 
   projector verify gallery --data ./data`
 }
@@ -77,7 +78,7 @@ func (c *verifyCommand) Run(p *program) error {
 		fmt.Fprintf(p.stderr, ", %d cannot be computed or derived", len(v.Unshown))
 	}
 	fmt.Fprintln(p.stderr)
-	if n > 0 {
+	if n > 0 || len(v.Unshown) > 0 {
 		return failed(exitCheck)
 	}
 	return nil

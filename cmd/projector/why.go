@@ -56,6 +56,9 @@ func (c *whyCommand) Run(p *program) error {
 	if err := p.eachEntry("records looked through", inputs, w.Find); err != nil {
 		return err
 	}
+	if err := w.Choose(); err != nil {
+		return usage("%v", err)
+	}
 	out := c.printer(p)
 	found, last := 0, ""
 	err = p.eachEntry("records read again", inputs, func(e *events.Entry, table string) {

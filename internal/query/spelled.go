@@ -18,10 +18,6 @@ import (
 // spelling is the names whose values stand escaped.
 type spelling []string
 
-// maxSpelled is for how many names every combination is read. Of more than that,
-// either all are escaped or none.
-const maxSpelled = 3
-
 // spellings are the ways in which the keys may hold the values, first that with all
 // of them as they are.
 func (s *step) spellings(keys []keyPart, get lookup) []spelling {
@@ -39,14 +35,9 @@ func (s *step) spellings(keys []keyPart, get lookup) []spelling {
 			}
 		}
 	}
-	if len(names) > maxSpelled {
-		return []spelling{nil, names}
-	}
-	out := []spelling{nil}
-	for _, name := range names {
-		for _, before := range out {
-			out = append(out, append(slices.Clip(before), name))
-		}
+	var out []spelling
+	for _, as := range model.Spellings(names) {
+		out = append(out, as)
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package why
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -12,7 +13,7 @@ import (
 	"weir/internal/value"
 )
 
-// parse finds the row that a person means. It may be named
+// Parse finds the rows that a person may mean, in a form that New takes. A row may be named
 //
 //	Album:id=a1                     by entity and the names in its key,
 //	Album:a1                        or only their values, in the order of the key;
@@ -20,15 +21,16 @@ import (
 //	gallery {"PK":"ALBUM#a1","SK":"METADATA"}
 //
 // Names and values have commas between them; a comma in a value is written %2C, a
-// percent sign %25.
-func parse(m *model.Model, target string) (*model.Entity, store.Key, error) {
+// percent sign %25, an equals sign %3D. Values are the application's own, which a key may
+// hold as they are or escaped: there is an address for each.
+func Parse(m *model.Model, target string) ([]Address, error) {
 	if e, key, ok := printed(m, target); ok {
-		return e, key, nil
+		return []Address{{Entity: e, Row: store.Ref{Table: e.Table.Name, Key: key}}}, nil
 	}
 	name, rest, _ := strings.Cut(target, ":")
 	e := m.Entity(name)
 	if e == nil {
-		return nil, store.Key{}, fmt.Errorf("%q: there is no entity %q in model %s, which has %s; write %s",
+		return nil, fmt.Errorf("%q: there is no entity %q in model %s, which has %s; write %s",
 			target, name, m.Name, entities(m), form(m.Entities[0]))
 	}
 	named, names := map[string]value.Value{}, keyNames(e)
@@ -38,17 +40,38 @@ func parse(m *model.Model, target string) (*model.Entity, store.Key, error) {
 			k, v = names[i], part
 		}
 		text, err := url.PathUnescape(v)
-		if err != nil || !slices.Contains(names, k) {
-			return nil, store.Key{}, fmt.Errorf("%q: %q is no part of the key; write %s", target, part, form(e))
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w; a percent sign in a value is written %%25", target, err)
+		}
+		if !slices.Contains(names, k) {
+			return nil, fmt.Errorf("%q: %q is no part of the key; write %s", target, part, form(e))
 		}
 		named[k] = typed(e, k, text)
 	}
-	key, ok := e.Key(func(name string) value.Value { return named[name] })
-	if !ok {
-		return nil, store.Key{}, fmt.Errorf("%q names no row; write %s", target, form(e))
+	get := func(name string) value.Value { return named[name] }
+	keys := e.KeysOf(get)
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("%q names no row; write %s", target, form(e))
 	}
-	return e, key, nil
+	out := make([]Address, len(keys))
+	for i, key := range keys {
+		out[i] = Address{Entity: e, Row: store.Ref{Table: e.Table.Name, Key: key}}
+		if len(keys) > 1 {
+			out[i].says = func(row value.Item) bool { return e.Says(row, get) }
+		}
+	}
+	return out, nil
 }
+
+// Address is a row that a person may mean.
+type Address struct {
+	Entity *model.Entity
+	Row    store.Ref
+	says   func(value.Item) bool // nil: by its key, whatever it holds
+}
+
+// Is reports whether a row with the address's key is the one that is meant.
+func (a *Address) Is(row value.Item) bool { return a.says == nil || a.says(row) }
 
 // printed reads a table and a key as messages print them. The entity is the one, of
 // those with such a key, that something is derived on.
@@ -143,11 +166,23 @@ func form(e *model.Entity) string {
 	return e.Name + ":" + strings.Join(keyNames(e), "=…,") + "=…"
 }
 
-// Row finds the row that a person means, in any of the forms that New takes.
-func Row(m *model.Model, target string) (store.Ref, error) {
-	e, key, err := parse(m, target)
-	if err != nil {
-		return store.Ref{}, err
+// Known are the rows of the addresses, without those that are there and are other rows.
+func Known(ctx context.Context, db store.Store, all []Address) (out []store.Ref, err error) {
+	refs := make([]store.Ref, len(all))
+	for i := range all {
+		refs[i] = all[i].Row
 	}
-	return store.Ref{Table: e.Table.Name, Key: key}, nil
+	if len(refs) == 1 {
+		return refs, nil
+	}
+	rows, err := db.Get(ctx, refs)
+	if err != nil {
+		return nil, err
+	}
+	for i, row := range rows {
+		if row == nil || all[i].Is(row) {
+			out = append(out, refs[i])
+		}
+	}
+	return out, nil
 }

@@ -30,6 +30,11 @@ type Why struct {
 	Entity *model.Entity
 	Attr   string
 
+	at   Address
+	seen struct{ it, another bool } // rows with the target's key
+	also []*Why                     // other rows that may be meant
+	keys map[string]*model.Template // of each of names, the key that it is in
+
 	names   map[string]value.Value // what the target's key is made of, by field
 	rows    replay.Rows
 	sources map[string]bool            // rows that have a part in it
@@ -54,22 +59,33 @@ type Line struct {
 // New explains an attribute of the row that target names. Its errors are for who
 // wrote the target.
 func New(m *model.Model, target, attr string) (*Why, error) {
-	e, key, err := parse(m, target)
+	all, err := Parse(m, target)
 	if err != nil {
 		return nil, err
 	}
+	w, err := explains(m, all[0], attr)
+	for i := 1; i < len(all) && err == nil; i++ {
+		var also *Why
+		also, err = explains(m, all[i], attr)
+		w.also = append(w.also, also)
+	}
+	return w, err
+}
+
+func explains(m *model.Model, at Address, attr string) (*Why, error) {
+	e, key := at.Entity, at.Row.Key
 	if known := derived(e); !slices.Contains(known, attr) && e.Attribute(attr) == nil {
 		return nil, fmt.Errorf("%s has no attribute %q; derived on it: %s", e.Name, attr, cmp.Or(strings.Join(known, ", "), "nothing"))
 	}
 	w := &Why{
-		Target: store.Ref{Table: e.Table.Name, Key: key}, Entity: e, Attr: attr,
+		at: at, keys: map[string]*model.Template{}, Target: store.Ref{Table: e.Table.Name, Key: key}, Entity: e, Attr: attr,
 		names: map[string]value.Value{}, sources: map[string]bool{}, follows: map[string]bool{},
 		lists: map[string]bool{}, others: map[string]map[string]bool{}, rows: replay.Rows{Model: m},
 	}
 	row := e.Table.Item(key)
 	for _, k := range e.PrimaryKey() {
 		for _, n := range k.Template.Names() {
-			w.names[n] = e.Field(n).Get(row)
+			w.names[n], w.keys[n] = e.Field(n).Get(row), k.Template
 		}
 	}
 	return w, nil
@@ -95,6 +111,9 @@ func derived(e *model.Entity) (names []string) {
 // Find looks at a record of the first pass. An entry that cannot be used has no
 // part in anything.
 func (w *Why) Find(e *events.Entry, table string) {
+	for _, also := range w.also {
+		also.Find(e, table)
+	}
 	if e.Bad != nil {
 		return
 	}
@@ -106,11 +125,51 @@ func (w *Why) Find(e *events.Entry, table string) {
 		if c == nil {
 			continue
 		}
+		w.look(c)
 		if len(w.parts(c)) > 0 || c.Row.Table == w.Target.Table && projections.SameRow(c.Row, w.Target) {
 			w.sources[book.RowText(c.Row)] = true
 		}
 		w.other(c)
 	}
+}
+
+// look notes what a row with the target's key says it is.
+func (w *Why) look(c *projections.Change) {
+	is := func(row value.Item) {
+		if w.seen.it = w.seen.it || w.at.Is(row); !w.at.Is(row) {
+			w.seen.another = true
+		}
+	}
+	for _, row := range []value.Item{c.Old, c.New} {
+		if row != nil && projections.SameRow(c.Row, w.Target) {
+			is(row)
+		}
+	}
+	for _, p := range projections.Fold(c).Puts {
+		if p.Image != nil && projections.SameRow(p.Row, w.Target) {
+			is(p.Image)
+		}
+	}
+}
+
+// Choose decides, after the first pass, which of the rows that may be meant is
+// explained. It is an error if there are several.
+func (w *Why) Choose() error {
+	var may []*Why
+	for _, one := range append([]*Why{w}, w.also...) {
+		if one.seen.another && !one.seen.it || len(one.sources) == 0 {
+			continue
+		}
+		may = append(may, one)
+	}
+	switch {
+	case len(w.also) == 0 || len(may) == 0:
+		return nil
+	case len(may) > 1:
+		return fmt.Errorf("the values name several rows: %s, %s; write one of them so", may[0].Target, may[1].Target)
+	}
+	*w = *may[0]
+	return nil
 }
 
 // other remembers a row that steps of the target may wait for: which list the target

@@ -1,0 +1,71 @@
+package model
+
+import (
+	"slices"
+
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// maxSpelled is for how many names every combination is read. Of more than that,
+// either all are escaped or none.
+const maxSpelled = 3
+
+// Spellings are the ways in which keys may hold the values of the names, of which each
+// holds a sign that separates: the names whose values stand escaped, first none.
+func Spellings(names []string) [][]string {
+	if len(names) > maxSpelled {
+		return [][]string{nil, names}
+	}
+	out := [][]string{nil}
+	for _, name := range names {
+		for _, before := range out {
+			out = append(out, append(slices.Clip(before), name))
+		}
+	}
+	return out
+}
+
+// KeysOf are the primary keys that a row with these values may have: with each value as
+// it is, which is how most applications write it, and escaped. Only the row's own values
+// say whether it is the one: see Says.
+func (e *Entity) KeysOf(get func(name string) value.Value) (keys []store.Key) {
+	var names []string
+	for _, k := range e.PrimaryKey() {
+		for _, name := range k.Template.Names() {
+			v := get(name)
+			if v.Kind() == value.String && !slices.Contains(names, name) && k.Template.Escape(v.Text()) != v.Text() {
+				names = append(names, name)
+			}
+		}
+	}
+	for _, as := range Spellings(names) {
+		k, ok := e.keyBy(func(k *KeyTemplate, name string) value.Value {
+			v := get(name)
+			if slices.Contains(as, name) {
+				v = value.OfString(k.Template.Escape(v.Text()))
+			}
+			return v
+		})
+		same := func(have store.Key) bool {
+			return value.Equal(have.Partition, k.Partition) && value.Equal(have.Sort, k.Sort)
+		}
+		if ok && !slices.ContainsFunc(keys, same) {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+// Says reports whether the names of a row's key have these values, by the row's own word.
+func (e *Entity) Says(row value.Item, get func(name string) value.Value) bool {
+	for _, k := range e.PrimaryKey() {
+		for _, name := range k.Template.Names() {
+			want := get(name)
+			if !want.IsMissing() && Scalar(e.Field(name).Get(row)) != Scalar(want) {
+				return false
+			}
+		}
+	}
+	return true
+}
