@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"weir/internal/events"
 	"weir/internal/value"
 )
 
 // asked is an Index that notes what it is asked and answers from a list.
 type asked struct {
+	Index   // what no search needs
 	queries []Query
 	answers [][]Hit
 	err     error
@@ -28,13 +28,6 @@ func (a *asked) Search(_ context.Context, q Query) ([]Hit, error) {
 	a.answers = a.answers[1:]
 	return hits, nil
 }
-
-func (a *asked) Apply(context.Context, []Document) ([]error, error) { return nil, nil }
-func (a *asked) Positions(context.Context, []Document) ([]events.Position, error) {
-	return nil, nil
-}
-func (a *asked) Holds(context.Context, []Document) ([]bool, error) { return nil, nil }
-func (a *asked) Close() error                                      { return nil }
 
 func TestFind(t *testing.T) {
 	hit := []Hit{{ID: "a", After: "driver's"}}

@@ -1,5 +1,6 @@
-// Package search is where documents live: the contract that the embedded driver
-// and the OpenSearch driver both keep, defined by the suite in searchtest.
+// Package search is where documents live: the contract that every driver keeps, in prose
+// and code here and as a suite in searchtest. An Index is all of it: there are no optional
+// parts that a user finds by a type assertion.
 //
 // A document is what an index needs to find a row: the row's words, the values of
 // its filters and sorts, and the position of the change that made it. The row
@@ -128,7 +129,7 @@ type Hit struct {
 	After string
 }
 
-// Index is what both drivers are. All methods may be called from many goroutines.
+// Index is what every driver is, whole. All methods may be called from many goroutines.
 type Index interface {
 	// Apply takes changes in any order, several to one document too. The answer has
 	// an error (or nil) for each; a change that came too late is not an error. The
@@ -143,6 +144,18 @@ type Index interface {
 	// Positions are those of what the index holds under the documents' ids, which may
 	// be the end of a document; zero for nothing. It sees what Apply acknowledged.
 	Positions(ctx context.Context, docs []Document) ([]events.Position, error)
+	// Fresh lists the indexes that lack documents of rows that are older than they: they
+	// were made, or missed changes, and were not reported Filled since.
+	Fresh() []string
+	// Filled says that the rows that existed when the index was made are in it, or that
+	// there were none. A crash before leaves it fresh.
+	Filled(name string) error
+	// Instance identifies what an index holds: it is another one whenever the index is
+	// made anew. The store remembers the instance that was filled, and gives it
+	// to the driver that opens the index next. An index that is not the one noted is fresh.
+	Instance(name string) string
+	// Refresh has Search find all that Apply acknowledged before.
+	Refresh(ctx context.Context) error
 	// Close ends the index.
 	Close() error
 }

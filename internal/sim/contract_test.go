@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/search"
+	"weir/internal/search/searchtest"
 	"weir/internal/store"
 	"weir/internal/store/storetest"
 	"weir/internal/value"
@@ -21,4 +23,9 @@ func TestContract(t *testing.T) {
 		}
 		return m
 	})
+}
+
+// TestSearchContract: the simulated index is an index.
+func TestSearchContract(t *testing.T) {
+	searchtest.Run(t, func(_ *testing.T, schemas []search.Schema) search.Index { return newIndex(schemas) })
 }

@@ -2,9 +2,13 @@ package sim
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"weir/internal/events"
 	"weir/internal/search"
@@ -14,10 +18,48 @@ import (
 // index is the simulated search index: the newest change of a document wins, and
 // what was deleted is remembered.
 type index struct {
-	docs map[string]search.Document
+	mu      sync.Mutex // held by the methods of search.Index; a run has one goroutine at a time
+	closed  bool
+	schemas map[string]*search.Schema
+	fresh   map[string]bool
+	docs    map[string]search.Document
 }
 
-func newIndex() *index { return &index{docs: map[string]search.Document{}} }
+var _ search.Index = (*index)(nil)
+
+func newIndex(schemas []search.Schema) *index {
+	x := &index{docs: map[string]search.Document{}, schemas: map[string]*search.Schema{}, fresh: map[string]bool{}}
+	for i := range schemas {
+		x.schemas[schemas[i].Name], x.fresh[schemas[i].Name] = &schemas[i], true
+	}
+	return x
+}
+
+// begin begins a call, of one index where it is named; the caller unlocks when err is nil.
+func (x *index) begin(ctx context.Context, name string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	x.mu.Lock()
+	var err error
+	if name != "" {
+		err = x.has(name)
+	}
+	if x.closed {
+		err = errors.New("the search index is closed")
+	}
+	if err != nil {
+		x.mu.Unlock()
+	}
+	return err
+}
+
+func (x *index) has(name string) error {
+	if x.schemas[name] == nil {
+		return fmt.Errorf("there is no search index %q", name)
+	}
+	return nil
+}
 
 func docName(d *search.Document) string { return d.Index + "\x00" + d.ID }
 
@@ -25,7 +67,10 @@ func (x *index) apply(docs []search.Document) []error {
 	errs := make([]error, len(docs))
 	for i := range docs {
 		d := docs[i]
-		if errs[i] = d.Check(); errs[i] != nil {
+		if errs[i] = x.has(d.Index); errs[i] == nil {
+			errs[i] = d.Check()
+		}
+		if errs[i] != nil {
 			continue
 		}
 		if was, ok := x.docs[docName(&d)]; !ok || was.Position.Compare(d.Position) <= 0 {
@@ -36,14 +81,25 @@ func (x *index) apply(docs []search.Document) []error {
 }
 
 // Apply takes changes.
-func (x *index) Apply(_ context.Context, docs []search.Document) ([]error, error) {
+func (x *index) Apply(ctx context.Context, docs []search.Document) ([]error, error) {
+	if err := x.begin(ctx, ""); err != nil {
+		return nil, err
+	}
+	defer x.mu.Unlock()
 	return x.apply(docs), nil
 }
 
 // Holds compares documents with those that are kept.
-func (x *index) Holds(_ context.Context, docs []search.Document) ([]bool, error) {
+func (x *index) Holds(ctx context.Context, docs []search.Document) ([]bool, error) {
+	if err := x.begin(ctx, ""); err != nil {
+		return nil, err
+	}
+	defer x.mu.Unlock()
 	out := make([]bool, len(docs))
 	for i := range docs {
+		if err := x.has(docs[i].Index); err != nil {
+			return nil, err
+		}
 		d, is := x.docs[docName(&docs[i])]
 		out[i] = is && !d.Deleted && slices.Equal(d.Text, docs[i].Text) && maps.EqualFunc(d.Values, docs[i].Values, value.Equal)
 	}
@@ -51,33 +107,145 @@ func (x *index) Holds(_ context.Context, docs []search.Document) ([]bool, error)
 }
 
 // Positions are those of what is kept.
-func (x *index) Positions(_ context.Context, docs []search.Document) ([]events.Position, error) {
+func (x *index) Positions(ctx context.Context, docs []search.Document) ([]events.Position, error) {
+	if err := x.begin(ctx, ""); err != nil {
+		return nil, err
+	}
+	defer x.mu.Unlock()
 	out := make([]events.Position, len(docs))
 	for i := range docs {
+		if err := x.has(docs[i].Index); err != nil {
+			return nil, err
+		}
 		out[i] = x.docs[docName(&docs[i])].Position
 	}
 	return out, nil
 }
 
-// Search finds documents that have all the words asked for, whole.
-func (x *index) Search(_ context.Context, q search.Query) ([]search.Hit, error) {
-	var out []search.Hit
-	want := search.Words(q.Text)
+// Search finds documents as the plan of the query says.
+func (x *index) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
+	if err := x.begin(ctx, q.Index); err != nil {
+		return nil, err
+	}
+	defer x.mu.Unlock()
+	plan, err := x.schemas[q.Index].Plan(q)
+	if err != nil || plan.Nothing {
+		return nil, err
+	}
+	var found []search.Place
 	for _, d := range x.docs {
-		if d.Index != q.Index || d.Deleted {
+		if d.Index != q.Index || d.Deleted || !filtered(&d, &plan) {
 			continue
 		}
-		have := map[string]bool{}
-		for _, w := range search.Words(strings.Join(d.Text, " ")) {
-			have[w] = true
-		}
-		if !slices.ContainsFunc(want, func(w string) bool { return !have[w] }) {
-			out = append(out, search.Hit{ID: d.ID})
+		at, ok := placeOf(&d, &plan)
+		if ok && (plan.After == nil || plan.Compare(at, *plan.After) > 0) {
+			found = append(found, at)
 		}
 	}
-	slices.SortFunc(out, func(a, b search.Hit) int { return strings.Compare(a.ID, b.ID) })
-	return out[:min(len(out), max(q.Limit, 1))], nil
+	slices.SortFunc(found, plan.Compare)
+	var hits []search.Hit
+	for _, at := range found[:min(len(found), plan.Limit)] {
+		hits = append(hits, search.Hit{ID: at.ID, After: at.String()})
+	}
+	return hits, nil
 }
 
-// Close does nothing.
-func (x *index) Close() error { return nil }
+func filtered(d *search.Document, p *search.Plan) bool {
+	return !slices.ContainsFunc(p.Filters, func(f search.FieldTerm) bool {
+		return !slices.Contains(search.Terms(d.Values[f.Field]), f.Term)
+	})
+}
+
+// placeOf is where a document stands in the answer; false where its words do not match.
+func placeOf(d *search.Document, p *search.Plan) (search.Place, bool) {
+	var words []string
+	for _, t := range d.Text {
+		words = append(words, search.Words(t)...)
+	}
+	var score search.Score
+	matches := func(w string, last bool) bool {
+		return count(&score, words, w, last, p.Fuzzy && search.MayForgive(w))
+	}
+	if slices.ContainsFunc(p.Words, func(w string) bool { return !matches(w, false) }) || !p.Every() && !matches(p.Last, true) {
+		return search.Place{}, false
+	}
+	if p.Sort == "" {
+		return search.PlaceByScore(score.Value(), d.ID), true
+	}
+	if key, ok := search.SortKey(d.Values[p.Sort]); ok {
+		return search.PlaceByKey(key, d.ID), true
+	}
+	return search.PlaceLast(d.ID), true
+}
+
+// count counts how words match one that was asked for.
+func count(s *search.Score, words []string, want string, last, fuzzy bool) bool {
+	whole := 0
+	for _, w := range words {
+		if w == want {
+			whole++
+		}
+	}
+	switch {
+	case whole > 0:
+		s.Whole(math.Sqrt(float64(whole) / float64(len(words))))
+	case last && slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, want) }):
+		s.Beginning()
+	case fuzzy && slices.ContainsFunc(words, func(w string) bool { return oneEdit([]rune(w), []rune(want)) }):
+		s.Typo()
+	default:
+		return false
+	}
+	return true
+}
+
+// oneEdit reports whether a letter inserted, lost, changed or swapped with the next makes
+// one word of the other.
+func oneEdit(a, b []rune) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	i := 0
+	for i < len(a) && a[i] == b[i] {
+		i++
+	}
+	switch len(b) - len(a) {
+	case 0:
+		swapped := i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && slices.Equal(a[i+2:], b[i+2:])
+		return swapped || i < len(a) && slices.Equal(a[i+1:], b[i+1:])
+	case 1:
+		return slices.Equal(a[i:], b[i+1:])
+	}
+	return false
+}
+
+// Fresh are the indexes that were not filled.
+func (x *index) Fresh() []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Sorted(maps.Keys(x.fresh))
+}
+
+// Filled says that an index has all documents.
+func (x *index) Filled(name string) error {
+	if err := x.begin(context.Background(), name); err != nil {
+		return err
+	}
+	defer x.mu.Unlock()
+	delete(x.fresh, name)
+	return nil
+}
+
+// Instance is always the same: nothing makes an index again.
+func (x *index) Instance(string) string { return "simulated" }
+
+// Refresh does nothing: what is applied is found.
+func (x *index) Refresh(ctx context.Context) error { return ctx.Err() }
+
+// Close ends the index.
+func (x *index) Close() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.closed = true
+	return nil
+}

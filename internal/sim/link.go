@@ -392,12 +392,12 @@ func (l indexLink) Apply(ctx context.Context, docs []search.Document) ([]error, 
 	return errs, l.after()
 }
 
-// Search is asked by nobody who applies.
+// Search is asked by no fiber that applies.
 func (l indexLink) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
 	return l.index.Search(ctx, q)
 }
 
-// Holds is asked by nobody who applies.
+// Holds is asked by no fiber that applies.
 func (l indexLink) Holds(ctx context.Context, docs []search.Document) ([]bool, error) {
 	return l.index.Holds(ctx, docs)
 }
@@ -406,6 +406,18 @@ func (l indexLink) Holds(ctx context.Context, docs []search.Document) ([]bool, e
 func (l indexLink) Positions(ctx context.Context, docs []search.Document) ([]events.Position, error) {
 	return l.index.Positions(ctx, docs)
 }
+
+// Fresh is asked by no fiber that applies.
+func (l indexLink) Fresh() []string { return l.index.Fresh() }
+
+// Filled is said by no fiber that applies.
+func (l indexLink) Filled(name string) error { return l.index.Filled(name) }
+
+// Instance is asked by no fiber that applies.
+func (l indexLink) Instance(name string) string { return l.index.Instance(name) }
+
+// Refresh is asked by no fiber that applies.
+func (l indexLink) Refresh(ctx context.Context) error { return l.index.Refresh(ctx) }
 
 // Close does nothing: the index lives longer than who uses it.
 func (l indexLink) Close() error { return nil }

@@ -13,6 +13,7 @@ import (
 	"weir/internal/live"
 	"weir/internal/migrate"
 	"weir/internal/model"
+	"weir/internal/projections"
 	"weir/internal/runner"
 	"weir/internal/search"
 	"weir/internal/store"
@@ -56,6 +57,13 @@ type world struct {
 	log      func(line string) // when set, is given the trace
 }
 
+func schemasOf(m *model.Model) (out []search.Schema) {
+	for _, s := range m.Searches {
+		out = append(out, search.Schema{Name: projections.IndexName(m, s)})
+	}
+	return out
+}
+
 // way is how a run delivers records.
 type way int
 
@@ -92,7 +100,7 @@ func (w *world) note(who, what string, names []string) {
 
 func newWorld(m *model.Model, seed uint64, o Options) *world {
 	w := &world{
-		seed: seed, model: m, index: newIndex(), clock: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		seed: seed, model: m, index: newIndex(schemasOf(m)), clock: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		faults: newFaults(seed, o.Faults, o.Without), sched: newDice(seed, "schedule", 0),
 		foreign: map[string]bool{}, buried: map[string]int{}, counted: map[string]int{}, retired: map[string]value.Item{}, trace: fnv.New64a(), log: o.Trace,
 	}

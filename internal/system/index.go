@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -19,26 +18,13 @@ import (
 	"weir/internal/value"
 )
 
-// index is a search index that a system fills.
-type index interface {
-	search.Index
-	Fresh() []string
-	Instance(name string) string
-	Filled(name string) error
-	Refresh(ctx context.Context) error // shows what was written so far
-}
-
 // The store remembers for each index which instance of it was filled, and so has
 // every change since: rows may be searched in one place today and in another
 // tomorrow, and what was left aside for a while must not be believed.
 
-// No note is ever the same as one before. Notes of the embedded index, of which there
-// is one, and of changes that went by without any index, begin with a word; without
-// a note the embedded index is believed too.
-const (
-	noteEmbedded = "embedded "
-	noteNone     = "none "
-)
+// noteNone begins the note of changes that went by without any index. No note is ever the
+// same as one before.
+const noteNone = "none "
 
 const noteAttr = "i"
 
@@ -63,41 +49,15 @@ func (s *System) openIndex(ctx context.Context, dir string, models []*model.Mode
 		if err != nil {
 			return err
 		}
-		s.index = remote{ix}
+		s.Index, s.need.Calls = ix, servedCalls
 	default:
-		if s.index, err = openEmbedded(filepath.Join(dir, "search"), schemas, noted, o); err != nil {
+		ix, err := searchembedded.Open(filepath.Join(dir, "search"), schemas, searchembedded.Options{Now: o.Now, InMemory: o.InMemory, Noted: noted})
+		if err != nil {
 			return err
 		}
+		s.Index, s.need.Indexes = ix, len(schemas)
 	}
-	s.Index = s.index
 	return nil
-}
-
-// remote is an index whose store alone remembers whether it was filled.
-type remote struct{ *opensearch.Index }
-
-func (remote) Filled(string) error { return nil }
-
-// local is the embedded index.
-type local struct{ *searchembedded.Index }
-
-func (local) Instance(string) string { return noteEmbedded + rand.Text() }
-
-func (local) Refresh(context.Context) error { return nil }
-
-func openEmbedded(path string, schemas []search.Schema, noted map[string]string, o Options) (index, error) {
-	for _, n := range noted {
-		if n != "" && !strings.HasPrefix(n, noteEmbedded) && !o.InMemory {
-			if err := os.RemoveAll(path); err != nil {
-				return nil, err
-			}
-		}
-	}
-	ix, err := searchembedded.Open(path, schemas, searchembedded.Options{Now: o.Now, InMemory: o.InMemory})
-	if err != nil {
-		return nil, err
-	}
-	return local{ix}, nil
 }
 
 // notes are the instances remembered, by index.

@@ -20,6 +20,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/migrate"
 	"weir/internal/model"
+	"weir/internal/openfiles"
 	"weir/internal/projections"
 	"weir/internal/query"
 	"weir/internal/replay"
@@ -36,8 +37,7 @@ type System struct {
 	Index  search.Index // nil without search
 	Models []*Part
 
-	rows    *embedded.Store
-	index   index
+	need    openfiles.Need
 	schemas []search.Schema
 	now     func() time.Time
 }
@@ -79,7 +79,7 @@ func Open(ctx context.Context, dir string, models []*model.Model, o Options) (_ 
 	if err != nil {
 		return nil, err
 	}
-	s.Store, s.rows = db, db
+	s.Store, s.need.Store = db, true
 	return s, s.assemble(ctx, dir, models, o)
 }
 
@@ -90,7 +90,7 @@ func Over(ctx context.Context, db store.Store, dir string, models []*model.Model
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &System{now: o.Now, Store: db}
+	s := &System{now: o.Now, Store: db, need: openfiles.Need{Calls: servedCalls}}
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -125,8 +125,8 @@ func (s *System) assemble(ctx context.Context, dir string, models []*model.Model
 // Close closes the index and the store.
 func (s *System) Close() error {
 	var errs []error
-	if s.index != nil {
-		errs = append(errs, s.index.Close())
+	if s.Index != nil {
+		errs = append(errs, s.Index.Close())
 	}
 	if s.Store != nil {
 		errs = append(errs, s.Store.Close())
@@ -190,14 +190,14 @@ func version(s *model.Search) string {
 // stream ends at the same. Call it before changes are applied. Where the system has
 // no index, it makes any other's incomplete: those changes will not reach it.
 func (s *System) Fill(ctx context.Context, progress func(index string, rows int)) error {
-	if s.index == nil {
+	if s.Index == nil {
 		return s.forget(ctx)
 	}
 	if err := s.Store.Sync(ctx); err != nil { // the indexes keep what they are given
 		return err
 	}
 	fresh := map[string]bool{}
-	for _, name := range s.index.Fresh() {
+	for _, name := range s.Index.Fresh() {
 		fresh[name] = true
 	}
 	for _, p := range s.Models {
@@ -215,24 +215,25 @@ func (s *System) Fill(ctx context.Context, progress func(index string, rows int)
 			if err := s.fill(ctx, p.Model, sr, progress); err != nil {
 				return fmt.Errorf("filling index %s: %w", name, err)
 			}
-			if err := s.index.Filled(name); err != nil {
+			// The note first: an index without one is filled again, at the next call already.
+			if err := s.note(ctx, name, s.Index.Instance(name)); err != nil {
 				return err
 			}
-			if err := s.note(ctx, name, s.index.Instance(name)); err != nil {
+			if err := s.Index.Filled(name); err != nil {
 				return err
 			}
 		}
 	}
-	return s.index.Refresh(ctx)
+	return s.Index.Refresh(ctx)
 }
 
 // Show has searches find all that was applied before. Without it they do within
 // the second in which a cluster shows it by itself.
 func (s *System) Show(ctx context.Context) error {
-	if s.index == nil {
+	if s.Index == nil {
 		return nil
 	}
-	return s.index.Refresh(ctx)
+	return s.Index.Refresh(ctx)
 }
 
 func (s *System) fill(ctx context.Context, m *model.Model, sr *model.Search, progress func(string, int)) error {
@@ -285,16 +286,13 @@ const sweepAtOnce = 1000
 // there, and says how many; there may be more. A row that a replay wrote leaves its
 // mark, so that another replay of the same records does not bring it back.
 func (s *System) Sweep(ctx context.Context) (removed int, err error) {
-	if s.rows == nil {
-		return 0, nil
-	}
 	tables := map[string]*model.Table{}
 	for _, p := range s.Models {
 		for _, t := range p.Model.Tables {
 			tables[t.Name] = t
 		}
 	}
-	return s.rows.Sweep(ctx, s.now(), sweepAtOnce, func(ctx context.Context, removals []store.Write) error {
+	return s.Store.Sweep(ctx, s.now(), sweepAtOnce, func(ctx context.Context, removals []store.Write) error {
 		return replay.BeforeSweep(ctx, s.Store, tables, removals)
 	})
 }

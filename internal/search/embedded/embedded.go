@@ -24,11 +24,13 @@ package embedded
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -45,6 +47,9 @@ type Options struct {
 	InMemory bool
 	// Now tells the time by which tombstones age; nil is time.Now.
 	Now func() time.Time
+	// Noted is, by name of the schema, what Instance gave when an index was filled last,
+	// of this driver or another; "" where none was.
+	Noted map[string]string
 }
 
 // Index is a search.Index over the indexes of one directory.
@@ -73,6 +78,11 @@ func Open(dir string, schemas []search.Schema, opts Options) (*Index, error) {
 		opts.Now = time.Now
 	}
 	ix := &Index{corpora: map[string]*corpus{}}
+	if dir != "" && !opts.InMemory {
+		if err := opts.forget(dir); err != nil {
+			return nil, err
+		}
+	}
 	if dir == "" || opts.InMemory {
 		scratch, err := os.MkdirTemp("", "weir-search-")
 		if err != nil {
@@ -97,6 +107,20 @@ func Open(dir string, schemas []search.Schema, opts Options) (*Index, error) {
 	return ix, nil
 }
 
+// noted begins what Instance gives.
+const noted = "embedded "
+
+// forget removes the directory's indexes when another index was filled after them: they
+// missed what changed meanwhile.
+func (o Options) forget(dir string) error {
+	for _, n := range o.Noted {
+		if n != "" && !strings.HasPrefix(n, noted) {
+			return os.RemoveAll(dir)
+		}
+	}
+	return nil
+}
+
 // Fresh lists the indexes that were made, now or earlier, and not reported Filled
 // since: they lack documents of rows that are older than they.
 func (ix *Index) Fresh() []string { return ix.fresh.list() }
@@ -114,6 +138,13 @@ func (ix *Index) Filled(name string) error {
 	ix.fresh.remove(name)
 	return nil
 }
+
+// Instance implements search.Index. There is one index in a directory, so that any note of
+// one will do; no two are the same.
+func (ix *Index) Instance(string) string { return noted + rand.Text() }
+
+// Refresh implements search.Index: what Apply acknowledged is found.
+func (ix *Index) Refresh(context.Context) error { return nil }
 
 func (ix *Index) corpus(name string) (*corpus, error) {
 	if c := ix.corpora[name]; c != nil {

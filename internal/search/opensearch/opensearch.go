@@ -84,7 +84,7 @@ type space struct {
 	sorts    []string
 	alias    string
 	instance string
-	fresh    bool
+	fresh    bool // under Index.mu
 
 	mu        sync.Mutex
 	nextPrune time.Time
@@ -130,6 +130,8 @@ func Open(ctx context.Context, url string, schemas []search.Schema, o Options) (
 // Fresh lists, in order, the indexes whose instance is not the current one: they
 // lack documents of rows that are older than they.
 func (ix *Index) Fresh() []string {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
 	var names []string
 	for name, sp := range ix.spaces {
 		if sp.fresh {
@@ -138,6 +140,18 @@ func (ix *Index) Fresh() []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// Filled says that an index is complete. What makes it so for the next process is that
+// its Instance is remembered.
+func (ix *Index) Filled(name string) error {
+	sp, err := ix.space(name)
+	if err == nil {
+		ix.mu.Lock()
+		sp.fresh = false
+		ix.mu.Unlock()
+	}
+	return err
 }
 
 // Instance identifies what an index holds now: it is another one whenever the index

@@ -2,6 +2,8 @@ package searchtest
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,6 +66,48 @@ func testSeveralIndexes(t *testing.T, b *bench) {
 	b.found(search.Query{Text: "here"}, "same")
 }
 
+// testFilled: an index that was made is fresh until it is reported filled, and only then
+// is its instance worth remembering.
+func testFilled(t *testing.T, b *bench) {
+	fresh := func(want ...string) {
+		t.Helper()
+		if got := slices.Sorted(slices.Values(b.ix.Fresh())); !slices.Equal(got, want) {
+			t.Errorf("fresh are %q, want %q", got, want)
+		}
+	}
+	fresh(items, others)
+	b.put("a", "text") // a change is not what was there before
+	fresh(items, others)
+	for _, name := range []string{items, others} {
+		if b.ix.Instance(name) == "" {
+			t.Errorf("%s has no instance to remember", name)
+		}
+	}
+	if err := b.ix.Filled(items); err != nil {
+		t.Fatal(err)
+	}
+	fresh(others)
+	if err := b.ix.Filled("no-such-index"); err == nil {
+		t.Error("an index that is not there is filled")
+	}
+	fresh(others)
+}
+
+// testRefreshed: what was applied before is found at once.
+func testRefreshed(t *testing.T, b *bench) {
+	for i := range 5 {
+		id := fmt.Sprint(i)
+		b.put(id, "word"+id)
+		if err := b.ix.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		hits, err := b.ix.Search(t.Context(), search.Query{Index: items, Text: "word" + id, Limit: 2})
+		if err != nil || !slices.Equal(ids(hits), []string{id}) {
+			t.Errorf("after a refresh %q is found as %q, %v", id, ids(hits), err)
+		}
+	}
+}
+
 // testClosed: a closed index answers with errors.
 func testClosed(t *testing.T, b *bench) {
 	b.put("a", "text")
@@ -75,5 +119,11 @@ func testClosed(t *testing.T, b *bench) {
 	}
 	if _, err := b.ix.Search(t.Context(), search.Query{Index: items, Limit: 1}); err == nil {
 		t.Error("Search works after Close")
+	}
+	if _, err := b.ix.Holds(t.Context(), []search.Document{b.doc("a", "text")}); err == nil {
+		t.Error("Holds works after Close")
+	}
+	if _, err := b.ix.Positions(t.Context(), []search.Document{b.doc("a", "text")}); err == nil {
+		t.Error("Positions works after Close")
 	}
 }

@@ -48,6 +48,8 @@ func Run(t *testing.T, open func(t *testing.T, schemas []search.Schema) search.I
 		{"wrong queries", testWrongQueries},
 		{"made-up cursors", testMadeUpCursors},
 		{"many documents", testMany},
+		{"filled indexes", testFilled},
+		{"refreshed", testRefreshed},
 		{"after close", testClosed},
 	} {
 		t.Run(test.name, func(t *testing.T) {
