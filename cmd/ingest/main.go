@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"weir/internal/cli"
+	"weir/internal/drivers"
 	"weir/internal/interrupt"
 	"weir/internal/system"
 )
@@ -67,12 +68,14 @@ type data struct {
 	AWS  bool   `name:"aws" help:"Rows are in DynamoDB, found by the SDK's own environment: AWS_REGION, AWS_PROFILE, AWS_ENDPOINT_URL_DYNAMODB and the rest."`
 }
 
-// dir is the directory of the embedded store, "" where rows are in DynamoDB.
+func (d data) at() drivers.Place { return drivers.Place{Data: d.Data, AWS: d.AWS} }
+
+// dir is the directory that the process has to itself, "" where rows are in a service.
 func (d data) dir() string {
-	if d.AWS {
-		return ""
+	if s := d.at().Store(); !s.Shared() {
+		return s.Dir(d.at())
 	}
-	return d.Data
+	return ""
 }
 
 // output is the flag that says how results are printed.
@@ -83,5 +86,5 @@ type output struct {
 // open loads the models and opens their tables. The system has no search: what is
 // written reaches indexes by the stream.
 func (p *program) open(d data, names []string) (*system.System, error) {
-	return cli.Open(p.ctx, d.Data, d.AWS, names, system.Options{NoSearch: true})
+	return cli.Open(p.ctx, d.at(), names, system.Options{NoSearch: true})
 }

@@ -60,7 +60,7 @@ func (c *serveCommand) Run(p *program) (err error) {
 		return cli.Usage("%v", err)
 	}
 	place := c.Data
-	if c.AWS {
+	if c.at().Store().Shared() {
 		place = "DynamoDB"
 	}
 	fmt.Fprintf(p.stderr, "taking writes of %s on http://%s/v1, into %s\n", strings.Join(c.Models, ", "), server.Addr(), place)

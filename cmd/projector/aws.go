@@ -4,16 +4,20 @@ import (
 	"fmt"
 
 	"weir/internal/cli"
+	"weir/internal/drivers"
 	"weir/internal/system"
 )
 
-// prepareReplay makes the tables that a replay writes into.
-func (p *program) prepareReplay(name string) error {
+// prepareReplay makes the tables that a replay writes into, where opening does not.
+func (p *program) prepareReplay(at drivers.Place, name string) error {
+	if at.Store().Deployer == nil {
+		return nil
+	}
 	models, err := cli.Load(p.ctx, []string{name})
 	if err != nil {
 		return err
 	}
-	db, err := cli.DynamoDB(p.ctx, models)
+	db, err := cli.Deployer(p.ctx, at, models)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,8 @@ import (
 	"fmt"
 
 	"weir/internal/cli"
-	"weir/internal/store/dynamodb"
+	"weir/internal/drivers"
+	"weir/internal/store"
 	"weir/internal/system"
 )
 
@@ -32,7 +33,7 @@ func (c *deployTables) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	db, err := cli.DynamoDB(p.ctx, models)
+	db, err := cli.Deployer(p.ctx, drivers.Place{AWS: c.AWS}, models)
 	if err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ type deployed struct {
 	Differs []string `json:"differs"`
 }
 
-func (c *deployTables) print(p *program, found []dynamodb.Deployed) (differs bool) {
+func (c *deployTables) print(p *program, found []store.Deployed) (differs bool) {
 	enc := json.NewEncoder(p.stdout)
 	all := []deployed{}
 	for _, f := range found {

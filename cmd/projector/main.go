@@ -10,10 +10,9 @@ import (
 	"path/filepath"
 
 	"weir/internal/cli"
+	"weir/internal/drivers"
 	"weir/internal/query"
 	"weir/internal/runner"
-	searchembedded "weir/internal/search/embedded"
-	"weir/internal/search/opensearch"
 	"weir/internal/system"
 )
 
@@ -90,13 +89,12 @@ func (p *program) fail(err error) int { return theProgram().Fail(p.ctx, err, p.s
 
 // codeOf is the exit code of errors that only this program has.
 func codeOf(err error) (code int, ok bool) {
-	for _, mistake := range []error{system.ErrNotReplayed, opensearch.ErrTarget, query.ErrNotFound, query.ErrParameter, query.ErrCursor, runner.ErrNoDead} {
+	for _, mistake := range []error{system.ErrNotReplayed, query.ErrNotFound, query.ErrParameter, query.ErrCursor, runner.ErrNoDead} {
 		if errors.Is(err, mistake) {
 			return cli.Mistake, true
 		}
 	}
-	var damage *searchembedded.DamageError
-	if errors.As(err, &damage) {
+	if drivers.IsMistake(err) {
 		return cli.Mistake, true
 	}
 	return cli.Check, errors.Is(err, runner.ErrNoRetry) || errors.Is(err, runner.ErrStands)
@@ -109,6 +107,13 @@ type data struct {
 	OpenSearch string `name:"opensearch" placeholder:"URL" help:"Search in this OpenSearch cluster instead of the embedded index. A domain of Amazon OpenSearch Service is signed for, as is any with ?sign=REGION."`
 }
 
+func (d data) at() drivers.Place {
+	return drivers.Place{Data: d.Data, AWS: d.AWS, OpenSearch: d.OpenSearch}
+}
+
+// shared reports whether other processes may use the rows at the same time.
+func (d data) shared() bool { return d.at().Store().Shared() }
+
 // output is the flag that says how results are printed.
 type output struct {
 	Output string `short:"o" enum:"text,json,jsonl" default:"text" help:"How results are printed: text, json or jsonl."`
@@ -116,13 +121,12 @@ type output struct {
 
 // open loads the models and opens them where they are.
 func (p *program) open(d data, names []string, o system.Options) (*system.System, error) {
-	o.OpenSearch = d.OpenSearch
-	return cli.Open(p.ctx, d.Data, d.AWS, names, o)
+	return cli.Open(p.ctx, d.at(), names, o)
 }
 
 // existing is open for commands that only make sense where there is data.
 func (p *program) existing(d data, names []string, o system.Options) (*system.System, error) {
-	if _, err := os.Stat(filepath.Join(d.Data, "store")); err != nil && !d.AWS {
+	if _, err := os.Stat(filepath.Join(d.Data, "store")); err != nil && !d.shared() {
 		return nil, usage("there is no data in %s: replay a recording into it first, or say where it is with --data", d.Data)
 	}
 	return p.open(d, names, o)

@@ -60,7 +60,7 @@ func (c *repairCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	if !c.AWS { // there others apply
+	if !c.shared() { // there others apply
 		if err := p.settle(s); err != nil {
 			return err
 		}
@@ -70,7 +70,7 @@ func (c *repairCommand) Run(p *program) error {
 	reading := progress.New(p.stderr, "rows read")
 	v.Progress = func(rows int) { reading.Set(int64(rows), 0) }
 	r := &repair.Repair{
-		Verify: v, Runner: part.Runner, Only: only, Dry: c.DryRun, NoCounts: c.AWS, Passed: func(context.Context) error { return p.settle(s) },
+		Verify: v, Runner: part.Runner, Only: only, Dry: c.DryRun, NoCounts: c.shared(), Passed: func(context.Context) error { return p.settle(s) },
 		Yield: func(d verify.Difference) {
 			found = append(found, d)
 			switch c.Output {

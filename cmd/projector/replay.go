@@ -56,10 +56,8 @@ func (c *replayCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	if c.AWS {
-		if err := p.prepareReplay(c.Model); err != nil {
-			return err
-		}
+	if err := p.prepareReplay(c.at(), c.Model); err != nil {
+		return err
 	}
 	s, err := p.open(c.data, []string{c.Model}, system.Options{NoSearch: c.NoSearch})
 	if err != nil {

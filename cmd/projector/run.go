@@ -83,7 +83,7 @@ func (c *runCommand) Run(p *program) (err error) {
 	if err != nil {
 		return usage("%v", err)
 	}
-	fmt.Fprintf(p.stderr, "serving %s on http://%s/v1, from %s\n", strings.Join(modelNames(s), ", "), server.Addr(), c.place())
+	fmt.Fprintf(p.stderr, "serving %s on http://%s/v1, from %s\n", strings.Join(modelNames(s), ", "), server.Addr(), c.at().Store().Name(c.at()))
 	if err := together(p.ctx, s, server, log, follow); err != nil {
 		return err
 	}
@@ -92,14 +92,6 @@ func (c *runCommand) Run(p *program) (err error) {
 		return nil
 	}
 	return failed(exitInterrupted)
-}
-
-// place is where the rows are, for people.
-func (d data) place() string {
-	if d.AWS {
-		return "DynamoDB"
-	}
-	return d.Data
 }
 
 func engines(s *system.System) (out []*query.Engine) {
@@ -150,7 +142,7 @@ func together(ctx context.Context, s *system.System, server *web.Server, log *sl
 // One of many begins to read at once, since the indexes may take longer to fill than
 // the streams keep their records.
 func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics.Metrics) (_ func(context.Context, *system.Part) error, end func(), err error) {
-	if !c.AWS {
+	if !c.shared() {
 		return alone(s, log, told), func() {}, nil
 	}
 	var all []*live.Following

@@ -40,7 +40,7 @@ func (c *verifyCommand) Run(p *program) error {
 	}
 	defer s.Close()
 	recount := (*verify.Verify).Run
-	if c.AWS {
+	if c.shared() {
 		recount = twice
 	} else if err := p.settle(s); err != nil {
 		return err

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"slices"
 
+	"weir/internal/drivers"
 	"weir/internal/interrupt"
 	"weir/internal/model"
 	"weir/internal/store"
-	"weir/internal/store/dynamodb"
 	"weir/internal/system"
 )
 
@@ -33,23 +33,30 @@ func Load(ctx context.Context, names []string) (models []*model.Model, err error
 	return models, nil
 }
 
-// DynamoDB is the store of the models' tables in DynamoDB, by the SDK's own
-// environment.
-func DynamoDB(ctx context.Context, models []*model.Model) (*dynamodb.Store, error) {
-	cfg, err := dynamodb.Config(ctx)
-	if err != nil {
-		return nil, Usage("%v", err)
+// Deployer is the store of the models' tables where these are made apart, nil elsewhere.
+func Deployer(ctx context.Context, at drivers.Place, models []*model.Model) (store.Deployer, error) {
+	d := at.Store()
+	if d.Deployer == nil {
+		return nil, nil
 	}
 	tables, err := system.Tables(models)
 	if err != nil {
 		return nil, Usage("%v", err)
 	}
-	return dynamodb.Open(cfg, tables, dynamodb.Options{}), nil
+	db, err := d.Deployer(ctx, at, tables)
+	return db, usageOf(err)
 }
 
-// Open loads models and opens their rows: in DynamoDB, or in the embedded store of a
-// directory.
-func Open(ctx context.Context, dir string, aws bool, names []string, o system.Options) (*system.System, error) {
+// usageOf makes a usage error of one of the configuration.
+func usageOf(err error) error {
+	if errors.Is(err, drivers.ErrConfig) {
+		return Usage("%v", err)
+	}
+	return err
+}
+
+// Open loads models and opens their rows and documents where they are.
+func Open(ctx context.Context, at drivers.Place, names []string, o system.Options) (*system.System, error) {
 	models, err := Load(ctx, names)
 	if err != nil {
 		return nil, err
@@ -57,16 +64,9 @@ func Open(ctx context.Context, dir string, aws bool, names []string, o system.Op
 	if _, err := system.Tables(models); err != nil {
 		return nil, Usage("%v", err)
 	}
-	if !aws {
-		return system.Open(ctx, dir, models, o)
-	}
-	db, err := DynamoDB(ctx, models)
-	if err != nil {
-		return nil, err
-	}
-	s, err := system.Over(ctx, db, "", models, o)
-	if errors.Is(err, store.ErrNoTable) {
+	s, err := system.OpenAt(ctx, at, models, o)
+	if errors.Is(err, store.ErrNoTable) && at.Store().Deployer != nil {
 		return nil, Usage("%v; projector deploy tables %s --aws makes what is missing", err, names[0])
 	}
-	return s, err
+	return s, usageOf(err)
 }

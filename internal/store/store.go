@@ -359,3 +359,24 @@ type Store interface {
 	// nothing.
 	Close() error
 }
+
+// Deployed is what was found or made of a table.
+type Deployed struct {
+	Table   string
+	ID      string // a table made again under the name has another
+	Created bool
+	Differs []string // what an existing table has otherwise; nothing of it was touched
+}
+
+// Deployer is a Store whose tables are made apart from opening it. The tables of any
+// other store are there when it is open, and a replay may write into all of them.
+type Deployer interface {
+	Store
+	// Deploy makes a table of the store that is not there, with its indexes, stream
+	// and TTL, and waits until it is active. One that is there is compared and left as
+	// it is, but for the TTL of a table that ours says to be (own): a crash may have
+	// come between making it and switching its TTL on.
+	Deploy(ctx context.Context, table string, own bool) (Deployed, error)
+	// TableID is what tells a table from others of its name, "" where there is none.
+	TableID(ctx context.Context, table string) (string, error)
+}

@@ -6,14 +6,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"weir/internal/book"
+	"weir/internal/drivers"
 	"weir/internal/model"
 	"weir/internal/search"
-	searchembedded "weir/internal/search/embedded"
-	"weir/internal/search/opensearch"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -30,33 +28,27 @@ const noteAttr = "i"
 
 func noteRef(name string) store.Ref { return book.Ref("search", name) }
 
-// openIndex opens the indexes that the options name. It needs the store.
-func (s *System) openIndex(ctx context.Context, dir string, models []*model.Model, secret []byte, o Options) (err error) {
+// openIndex opens the indexes of the place. It needs the store.
+func (s *System) openIndex(ctx context.Context, at drivers.Place, models []*model.Model, secret []byte, o Options) (err error) {
 	schemas := schemasOf(models)
 	if len(schemas) == 0 {
 		return nil
 	}
-	if s.schemas = schemas; o.NoSearch || o.OpenSearch == "" && dir == "" {
+	d := at.Index()
+	if s.schemas = schemas; o.NoSearch || d == nil {
 		return nil
 	}
 	noted, err := s.notes(ctx, schemas)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case o.OpenSearch != "":
-		sum := sha256.Sum256(append([]byte("positions of "), secret...))
-		ix, err := opensearch.Open(ctx, o.OpenSearch, schemas, opensearch.Options{Now: o.Now, Current: noted, Source: hex.EncodeToString(sum[:8])})
-		if err != nil {
-			return err
-		}
-		s.Index, s.need.Calls = ix, servedCalls
-	default:
-		ix, err := searchembedded.Open(filepath.Join(dir, "search"), schemas, searchembedded.Options{Now: o.Now, InMemory: o.InMemory, Noted: noted})
-		if err != nil {
-			return err
-		}
-		s.Index, s.need.Indexes = ix, len(schemas)
 	}
+	sum := sha256.Sum256(append([]byte("positions of "), secret...))
+	ix, err := d.Open(ctx, at, schemas, drivers.IndexOptions{Now: o.Now, InMemory: o.InMemory, Noted: noted, Source: hex.EncodeToString(sum[:8])})
+	if err != nil {
+		return err
+	}
+	need := d.Files(len(schemas))
+	s.Index, s.need.Indexes, s.need.Calls = ix, need.Indexes, max(s.need.Calls, need.Calls)
 	return nil
 }
 

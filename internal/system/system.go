@@ -12,11 +12,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"weir/internal/book"
+	"weir/internal/drivers"
 	"weir/internal/events"
 	"weir/internal/migrate"
 	"weir/internal/model"
@@ -27,7 +27,6 @@ import (
 	"weir/internal/runner"
 	"weir/internal/search"
 	"weir/internal/store"
-	"weir/internal/store/embedded"
 	"weir/internal/verify"
 )
 
@@ -59,52 +58,55 @@ type Options struct {
 	OpenSearch string
 }
 
-// Open opens an embedded system in a directory, which it makes if need be. The
-// error wraps store.ErrOwned when another process has it.
-func Open(ctx context.Context, dir string, models []*model.Model, o Options) (_ *System, err error) {
+// Open opens an embedded system in a directory; see OpenAt.
+func Open(ctx context.Context, dir string, models []*model.Model, o Options) (*System, error) {
+	return OpenAt(ctx, drivers.Place{Data: dir, OpenSearch: o.OpenSearch}, models, o)
+}
+
+// OpenAt opens a system where its rows and documents are. A directory is made if need
+// be. The error wraps store.ErrOwned when another process has it.
+func OpenAt(ctx context.Context, at drivers.Place, models []*model.Model, o Options) (*System, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &System{now: o.Now}
-	defer func() {
-		if err != nil {
-			s.Close()
-		}
-	}()
 	tables, err := Tables(models)
 	if err != nil {
 		return nil, err
 	}
-	db, err := embedded.Open(filepath.Join(dir, "store"), tables, embedded.Options{Now: o.Now})
+	d := at.Store()
+	db, err := d.Open(ctx, at, tables, o.Now)
 	if err != nil {
 		return nil, err
 	}
-	s.Store, s.need.Store = db, true
-	return s, s.assemble(ctx, dir, models, o)
+	return over(ctx, db, d.Files, at, models, o)
 }
 
 // Over puts a system together over a store that is open, in which the tables of
 // the models are (Tables). Its index is the one that the options name, else
 // an embedded one in the directory, else none where dir is "". The system closes the store.
 func Over(ctx context.Context, db store.Store, dir string, models []*model.Model, o Options) (_ *System, err error) {
+	return over(ctx, db, openfiles.Need{}, drivers.Place{Data: dir, OpenSearch: o.OpenSearch}, models, o)
+}
+
+func over(ctx context.Context, db store.Store, need openfiles.Need, at drivers.Place, models []*model.Model, o Options) (_ *System, err error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &System{now: o.Now, Store: db, need: openfiles.Need{Calls: servedCalls}}
+	s := &System{now: o.Now, Store: db, need: need}
 	defer func() {
 		if err != nil {
 			s.Close()
 		}
 	}()
-	return s, s.assemble(ctx, dir, models, o)
+	return s, s.assemble(ctx, at, models, o)
 }
 
-func (s *System) assemble(ctx context.Context, dir string, models []*model.Model, o Options) error {
+func (s *System) assemble(ctx context.Context, at drivers.Place, models []*model.Model, o Options) error {
 	secret, err := query.LoadSecret(ctx, s.Store)
 	if err != nil {
 		return err
 	}
-	if err := s.openIndex(ctx, dir, models, secret, o); err != nil {
+	if err := s.openIndex(ctx, at, models, secret, o); err != nil {
 		return err
 	}
 	for _, m := range models {

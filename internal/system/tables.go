@@ -8,14 +8,13 @@ import (
 	"weir/internal/book"
 	"weir/internal/model"
 	"weir/internal/store"
-	"weir/internal/store/dynamodb"
 	"weir/internal/value"
 )
 
 // DeployTables makes what is missing of our own table and the models', ours
 // first, and says of each what it is. Tables that are there are left alone.
-func DeployTables(ctx context.Context, db *dynamodb.Store, models []*model.Model) ([]dynamodb.Deployed, error) {
-	out := make([]dynamodb.Deployed, 0, 1+len(models))
+func DeployTables(ctx context.Context, db store.Deployer, models []*model.Model) ([]store.Deployed, error) {
+	out := make([]store.Deployed, 0, 1+len(models))
 	d, err := db.Deploy(ctx, book.TableName, true)
 	for _, m := range models {
 		for _, t := range m.Tables {
@@ -40,7 +39,7 @@ const idAttr = "id" // what tells the table from others of its name; absent whil
 // PrepareReplay makes the model's tables, and remembers that a replay did. A
 // replay overwrites rows, so tables that are there are refused, unless a replay
 // made them. A crash within leaves a table that the next PrepareReplay finishes.
-func PrepareReplay(ctx context.Context, db *dynamodb.Store, m *model.Model) error {
+func PrepareReplay(ctx context.Context, db store.Deployer, m *model.Model) error {
 	if _, err := db.Deploy(ctx, book.TableName, true); err != nil {
 		return err
 	}
@@ -52,7 +51,7 @@ func PrepareReplay(ctx context.Context, db *dynamodb.Store, m *model.Model) erro
 	return nil
 }
 
-func prepare(ctx context.Context, db *dynamodb.Store, table string) error {
+func prepare(ctx context.Context, db store.Deployer, table string) error {
 	id, err := db.TableID(ctx, table)
 	if err != nil {
 		return fmt.Errorf("looking for table %s: %w", table, err)
@@ -82,7 +81,7 @@ func prepare(ctx context.Context, db *dynamodb.Store, table string) error {
 	return remember(ctx, db, table, d.ID)
 }
 
-func remember(ctx context.Context, db *dynamodb.Store, table, id string) error {
+func remember(ctx context.Context, db store.Deployer, table, id string) error {
 	ops := []store.Op{{Kind: store.Set, Attr: "by", Value: value.OfString("replay")}}
 	if id != "" {
 		ops = append(ops, store.Op{Kind: store.Set, Attr: idAttr, Value: value.OfString(id)})

@@ -15,19 +15,13 @@ import (
 	"weir/internal/value"
 )
 
-// Deployed is what was found or made of a table.
-type Deployed struct {
-	Table   string
-	ID      string // a table made again under the name has another
-	Created bool
-	Differs []string // what an existing table has otherwise; nothing of it was touched
-}
+var _ store.Deployer = (*Store)(nil)
 
 // Deploy makes a table of the store that is not there, with its indexes, stream
 // and TTL, and waits until it is active. One that is there is compared and left as
 // it is, but for the TTL of a table that ours says to be (own): a crash may have
 // come between making it and switching its TTL on.
-func (s *Store) Deploy(ctx context.Context, name string, own bool) (d Deployed, err error) {
+func (s *Store) Deploy(ctx context.Context, name string, own bool) (d store.Deployed, err error) {
 	if err := s.enter(ctx); err != nil {
 		return d, err
 	}
@@ -41,8 +35,8 @@ func (s *Store) Deploy(ctx context.Context, name string, own bool) (d Deployed, 
 	return d, nil
 }
 
-func (s *Store) deploy(ctx context.Context, t *store.Table, own bool) (Deployed, error) {
-	d := Deployed{Table: t.Name}
+func (s *Store) deploy(ctx context.Context, t *store.Table, own bool) (store.Deployed, error) {
+	d := store.Deployed{Table: t.Name}
 	found, err := s.tableThere(ctx, t.Name)
 	if err != nil {
 		return d, err

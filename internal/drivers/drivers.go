@@ -1,0 +1,146 @@
+// Package drivers chooses where rows and documents are. It is the one list of the drivers
+// that the programs have: a new one is its package and an entry here.
+package drivers
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"time"
+
+	"weir/internal/openfiles"
+	"weir/internal/search"
+	searchembedded "weir/internal/search/embedded"
+	"weir/internal/search/opensearch"
+	"weir/internal/store"
+	"weir/internal/store/dynamodb"
+	"weir/internal/store/embedded"
+)
+
+// Place is where rows and documents are, as a command line or an environment says it.
+type Place struct {
+	Data       string // a directory
+	AWS        bool
+	OpenSearch string // the URL of a cluster
+}
+
+// Store is a driver of rows.
+type Store struct {
+	// Of reports whether the place is the driver's.
+	Of func(Place) bool
+	// Name is the place for people.
+	Name func(Place) string
+	// Dir is the directory that the process has to itself while the store is open. It
+	// is nil for a store that several processes use at a time: they share its streams.
+	Dir  func(Place) string
+	Open func(ctx context.Context, at Place, tables []store.Table, now func() time.Time) (store.Store, error)
+	// Deployer opens the store to make its tables. It is nil where Open makes them.
+	Deployer func(ctx context.Context, at Place, tables []store.Table) (store.Deployer, error)
+	Files    openfiles.Need
+}
+
+// Shared reports whether several processes use the store at a time.
+func (d *Store) Shared() bool { return d.Dir == nil }
+
+// Index is a driver of documents.
+type Index struct {
+	Of   func(Place) bool
+	Open func(ctx context.Context, at Place, schemas []search.Schema, o IndexOptions) (search.Index, error)
+	// Files are those of so many indexes.
+	Files func(indexes int) openfiles.Need
+}
+
+// IndexOptions are what every driver of documents is told.
+type IndexOptions struct {
+	Now      func() time.Time
+	InMemory bool              // nothing has to outlive the process, for tests
+	Noted    map[string]string // by name of the schema, the instance that was filled last
+	Source   string            // tells the store's positions from those of other stores
+}
+
+// served is what a process that uses a service keeps open beside what requests need:
+// connections of followers, and files of what they have read.
+var served = openfiles.Need{Calls: 128}
+
+// stores are all drivers of rows; the first whose place it is has it.
+var stores = []Store{
+	{
+		Of:   func(p Place) bool { return p.AWS },
+		Name: func(Place) string { return "DynamoDB" },
+		Open: func(ctx context.Context, p Place, tables []store.Table, _ func() time.Time) (store.Store, error) {
+			return openDynamoDB(ctx, p, tables)
+		},
+		Deployer: openDynamoDB,
+		Files:    served,
+	},
+	{
+		Of:   func(Place) bool { return true },
+		Name: func(p Place) string { return p.Data },
+		Dir:  func(p Place) string { return p.Data },
+		Open: func(_ context.Context, p Place, tables []store.Table, now func() time.Time) (store.Store, error) {
+			return embedded.Open(filepath.Join(p.Data, "store"), tables, embedded.Options{Now: now})
+		},
+		Files: openfiles.Need{Store: true},
+	},
+}
+
+// indexes are all drivers of documents; the first whose place it is has it.
+var indexes = []Index{
+	{
+		Of: func(p Place) bool { return p.OpenSearch != "" },
+		Open: func(ctx context.Context, p Place, schemas []search.Schema, o IndexOptions) (search.Index, error) {
+			return opensearch.Open(ctx, p.OpenSearch, schemas, opensearch.Options{Now: o.Now, Current: o.Noted, Source: o.Source})
+		},
+		Files: func(int) openfiles.Need { return served },
+	},
+	{
+		Of: func(p Place) bool { return !p.Store().Shared() && p.Data != "" },
+		Open: func(_ context.Context, p Place, schemas []search.Schema, o IndexOptions) (search.Index, error) {
+			return searchembedded.Open(filepath.Join(p.Data, "search"), schemas, searchembedded.Options{Now: o.Now, InMemory: o.InMemory, Noted: o.Noted})
+		},
+		Files: func(indexes int) openfiles.Need { return openfiles.Need{Indexes: indexes} },
+	},
+}
+
+// Store is the driver of the place's rows.
+func (p Place) Store() *Store {
+	for i := range stores {
+		if stores[i].Of(p) {
+			return &stores[i]
+		}
+	}
+	return nil // not reached: the last one takes every place
+}
+
+// Index is the driver of the place's documents, nil where there are none.
+func (p Place) Index() *Index {
+	for i := range indexes {
+		if indexes[i].Of(p) {
+			return &indexes[i]
+		}
+	}
+	return nil
+}
+
+// ErrConfig marks errors of what surrounds a driver, such as its environment.
+var ErrConfig = errors.New("configuration")
+
+type configError struct{ error }
+
+func (e configError) Is(target error) bool { return target == ErrConfig }
+func (e configError) Unwrap() error        { return e.error }
+
+func openDynamoDB(ctx context.Context, _ Place, tables []store.Table) (store.Deployer, error) {
+	cfg, err := dynamodb.Config(ctx)
+	if err != nil {
+		return nil, configError{err}
+	}
+	return dynamodb.Open(cfg, tables, dynamodb.Options{}), nil
+}
+
+// IsMistake reports whether a driver's error asks the user to change something, rather
+// than to try again.
+func IsMistake(err error) bool {
+	var damage *searchembedded.DamageError
+	return errors.Is(err, ErrConfig) || errors.Is(err, opensearch.ErrTarget) || errors.As(err, &damage)
+}
