@@ -71,12 +71,7 @@ type data struct {
 func (d data) at() drivers.Place { return drivers.Place{Data: d.Data, AWS: d.AWS} }
 
 // dir is the directory that the process has to itself, "" where rows are in a service.
-func (d data) dir() string {
-	if s := d.at().Store(); !s.Shared() {
-		return s.Dir(d.at())
-	}
-	return ""
-}
+func (d data) dir() string { return d.at().Dir() }
 
 // output is the flag that says how results are printed.
 type output struct {

@@ -30,8 +30,9 @@ type Store struct {
 	Of func(Place) bool
 	// Name is the place for people.
 	Name func(Place) string
-	// Dir is the directory that the process has to itself while the store is open. It
-	// is nil for a store that several processes use at a time: they share its streams.
+	// Dir is the directory that the process has to itself while the store is open, ""
+	// for none. The func is nil for a store that several processes use at a time: they
+	// share its streams.
 	Dir  func(Place) string
 	Open func(ctx context.Context, at Place, tables []store.Table, now func() time.Time) (store.Store, error)
 	// Deployer opens the store to make its tables. It is nil where Open makes them.
@@ -94,9 +95,9 @@ var indexes = []Index{
 		Files: func(int) openfiles.Need { return served },
 	},
 	{
-		Of: func(p Place) bool { return !p.Store().Shared() && p.Data != "" },
+		Of: func(p Place) bool { return p.Dir() != "" },
 		Open: func(_ context.Context, p Place, schemas []search.Schema, o IndexOptions) (search.Index, error) {
-			return searchembedded.Open(filepath.Join(p.Data, "search"), schemas, searchembedded.Options{Now: o.Now, InMemory: o.InMemory, Noted: o.Noted})
+			return searchembedded.Open(filepath.Join(p.Dir(), "search"), schemas, searchembedded.Options{Now: o.Now, InMemory: o.InMemory, Noted: o.Noted})
 		},
 		Files: func(indexes int) openfiles.Need { return openfiles.Need{Indexes: indexes} },
 	},
@@ -110,6 +111,14 @@ func (p Place) Store() *Store {
 		}
 	}
 	return nil // not reached: the last one takes every place
+}
+
+// Dir is the directory that the process has to itself, "" for none.
+func (p Place) Dir() string {
+	if d := p.Store(); d.Dir != nil {
+		return d.Dir(p)
+	}
+	return ""
 }
 
 // Index is the driver of the place's documents, nil where there are none.
