@@ -1,28 +1,34 @@
 package drivers
 
-import "testing"
+import (
+	"testing"
+
+	"weir/internal/openfiles"
+)
 
 // TestPlaces: each way to say where rows and documents are has one driver of each.
 func TestPlaces(t *testing.T) {
+	here, there := openfiles.Need{Indexes: 1}, served
 	for _, c := range []struct {
-		at           Place
-		store, index int // in the lists; -1 is none
-		dir          string
+		at    Place
+		store string
+		index openfiles.Need // none is no index
+		dir   string
 	}{
-		{Place{Data: "d"}, 1, 1, "d"},
-		{Place{Data: "d", OpenSearch: "u"}, 1, 0, "d"},
-		{Place{Data: "d", AWS: true}, 0, -1, ""},
-		{Place{Data: "d", AWS: true, OpenSearch: "u"}, 0, 0, ""},
-		{Place{}, 1, -1, ""},
+		{Place{Data: "d"}, "d", here, "d"},
+		{Place{Data: "d", OpenSearch: "u"}, "d", there, "d"},
+		{Place{Data: "d", AWS: true}, "DynamoDB", openfiles.Need{}, ""},
+		{Place{Data: "d", AWS: true, OpenSearch: "u"}, "DynamoDB", there, ""},
+		{Place{}, "", openfiles.Need{}, ""},
 	} {
-		index := (*Index)(nil)
-		if c.index >= 0 {
-			index = &indexes[c.index]
+		index := openfiles.Need{}
+		if ix := c.at.Index(); ix != nil {
+			index = ix.Files(1)
 		}
-		if c.at.Store() != &stores[c.store] || c.at.Index() != index || c.at.Dir() != c.dir {
-			t.Errorf("%+v: another driver than expected, in %q", c.at, c.at.Dir())
+		if name := c.at.Store().Name(c.at); name != c.store || index != c.index || c.at.Dir() != c.dir {
+			t.Errorf("%+v: rows in %q, documents with %+v, in %q", c.at, name, index, c.at.Dir())
 		}
-		if shared := c.at.Store().Shared(); shared != (c.at.AWS) || shared != (c.at.Store().Deployer != nil) {
+		if shared := c.at.Store().Shared(); shared != c.at.AWS || shared != (c.at.Store().Deployer != nil) {
 			t.Errorf("%+v: shared is %v", c.at, shared)
 		}
 	}
