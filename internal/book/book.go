@@ -230,6 +230,30 @@ func Checkpoints(model, group string) string { return "check|" + model + "|" + g
 // checkpoint of any more.
 func Past(model, group string) store.Ref { return Ref("past|"+model, group) }
 
+// Kind is what kind of row the partition key given is of: what it begins with, such as
+// "check" or "book".
+func Kind(partition string) string {
+	kind, _, _ := strings.Cut(partition, "|")
+	return kind
+}
+
+// The kinds that others than this package tell apart.
+const (
+	KindBook       = "book"
+	KindCheckpoint = "check"
+	KindClaim      = "claim"
+	KindDead       = "dead"
+	KindFact       = "fact"
+	KindFollow     = "follow"
+	KindLambda     = "lambda"
+	KindLease      = "lease"
+	KindList       = "each"
+	KindMark       = "mark"
+	KindSecret     = "secret"
+	KindSet        = "set"
+	KindTombstone  = "tomb"
+)
+
 // ShardOf is the table and the shard of a checkpoint's or a lease's sort key. No
 // table has a | in its name.
 func ShardOf(s string) (table, shard string) {

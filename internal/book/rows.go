@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"weir/internal/events"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -44,6 +45,25 @@ func text(row value.Item, attr, do string) (string, error) {
 		return "", unreadable(row, attr, "a text", do)
 	}
 	return v.Text(), nil
+}
+
+// position is the position that a row has in an attribute, zero where it has none.
+func position(row value.Item, attr, do string) (events.Position, error) {
+	v := row.Get(attr)
+	p := events.PositionFrom(v)
+	if p.IsZero() && !v.IsMissing() && !value.Equal(v, p.Value()) {
+		return p, unreadable(row, attr, "a position of 17 bytes", do)
+	}
+	return p, nil
+}
+
+// flag reports whether a row has an attribute that is there or not.
+func flag(row value.Item, attr, do string) (bool, error) {
+	v := row.Get(attr)
+	if !v.IsMissing() && !value.Equal(v, value.OfBool(true)) {
+		return false, unreadable(row, attr, "true", do)
+	}
+	return !v.IsMissing(), nil
 }
 
 func set(attr string, v value.Value) store.Op {

@@ -39,6 +39,7 @@ type survey struct {
 	listed map[string][]store.Shard
 	there  map[place]bool
 	begun  map[place]state
+	unread []error // of checkpoints that cannot be read; their shards are begun and not done
 }
 
 // state is how far the groups are with a shard.
@@ -71,9 +72,10 @@ func (r *Reader) survey(ctx context.Context) (survey, error) {
 	groups, finished := r.run.Groups(), map[place]int{}
 	for _, g := range groups {
 		places, err := r.run.Places(ctx, g)
-		if err != nil {
+		if err != nil && !errors.Is(err, book.ErrRow) {
 			return v, err
 		}
+		v.unread = append(v.unread, err)
 		for _, p := range places {
 			at := place{p.Table, p.Shard}
 			s := v.begun[at]
@@ -105,7 +107,7 @@ func (v *survey) lanes() map[string]bool {
 // retire notes which finished shards are not listed, and forgets those that have not
 // been for long. Where others do the same it is done once.
 func (r *Reader) retire(ctx context.Context, v survey) error {
-	var errs []error
+	errs := v.unread
 	for _, p := range slices.SortedFunc(maps.Keys(v.begun), place.compare) {
 		s := v.begun[p]
 		noted, there := !s.missing.IsZero(), v.there[p]

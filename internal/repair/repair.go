@@ -256,7 +256,7 @@ type mending struct {
 
 // became notes what became of a thing. Errors that are about it alone leave it.
 func (m *mending) became(t *thing, done, differs bool, err error) error {
-	for _, why := range []error{runner.ErrParked, runner.ErrNotOurs, runner.ErrDamaged, runner.ErrLag, store.ErrRefused, search.ErrRefused, ErrFunction, ErrBeyond} {
+	for _, why := range []error{runner.ErrParked, runner.ErrNotOurs, runner.ErrDamaged, runner.ErrLag, book.ErrRow, store.ErrRefused, search.ErrRefused, ErrFunction, ErrBeyond} {
 		if errors.Is(err, why) {
 			for _, d := range t.differences {
 				m.round.Left = append(m.round.Left, Left{d, err})
@@ -315,16 +315,20 @@ func (m *mending) counts(ctx context.Context, things []*thing) error {
 		return err
 	}
 	var places []runner.Place
+	var unread error // of a checkpoint: what counts is left, for how far it has counted is not known
 	if waits {
-		if err := m.passed(ctx); err != nil {
-			return err
+		if unread = m.passed(ctx); unread == nil {
+			places, unread = m.Runner.Counted(ctx)
 		}
-		if places, err = m.Runner.Counted(ctx); err != nil {
-			return err
+		if unread != nil && !errors.Is(unread, book.ErrRow) {
+			return unread
 		}
 	}
 	for _, t := range todo {
-		done, differs, err := m.count(ctx, t, count, places)
+		done, differs, err := false, true, unread
+		if unread == nil || t.Kind != verify.Book && t.Kind != verify.Set {
+			done, differs, err = m.count(ctx, t, count, places)
+		}
 		if err := m.became(t, done, differs, err); err != nil {
 			return err
 		}

@@ -287,11 +287,14 @@ type piece struct {
 func (p *piece) last() events.Position { return p.page.Records[len(p.page.Records)-1].Position }
 
 // pass reads a page of each shard and applies them. A child is read when its
-// parent is finished. It answers with how many records there were.
+// parent is finished. It answers with how many records there were. A checkpoint that
+// cannot be read stops its shard, with the children; what is read of all others is
+// applied before the error is returned, unless shards wait for each other.
 func (c *consumer) pass(ctx context.Context) (n int, err error) {
 	var pieces []piece
 	together, ordered := 0, c.jobs && tellsEach(c.Runner.Model)
 	known := map[place]bool{}
+	var unread []error
 	tables, err := c.Runner.Tables(ctx)
 	if err != nil {
 		return 0, err
@@ -307,16 +310,25 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 			known[at], known[place{c.group, t.Name, s.Parent}] = true, true
 			waits, err := c.awaits(ctx, t.Name, s.Parent, listed)
 			if err != nil {
-				return 0, fmt.Errorf("parent of shard %s of %s: %w", s.ID, t.Name, err)
+				err = fmt.Errorf("parent of shard %s of %s: %w", s.ID, t.Name, err)
 			}
 			listed[s.ID] = true
-			if waits || open[s.Parent] {
+			if err == nil && (waits || open[s.Parent]) {
 				open[s.ID] = true
 				continue
 			}
-			p, err := c.read(ctx, t, at)
+			var p piece
+			if err == nil {
+				if p, err = c.read(ctx, t, at); err != nil {
+					err = fmt.Errorf("%s of %s, shard %s: %w", c.group, t.Name, s.ID, err)
+				}
+			}
+			if errors.Is(err, book.ErrRow) && !ordered {
+				open[s.ID], unread = true, append(unread, err)
+				continue
+			}
 			if err != nil {
-				return 0, fmt.Errorf("%s of %s, shard %s: %w", c.group, t.Name, s.ID, err)
+				return 0, err
 			}
 			open[s.ID] = !c.ended[at]
 			n += len(p.page.Records)
@@ -347,7 +359,7 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 		return 0, err
 	}
 	c.forget(known)
-	return n, nil
+	return n, errors.Join(unread...)
 }
 
 // forget drops what is known of shards that are listed no more, and whose children
@@ -435,12 +447,11 @@ func (c *consumer) take(ctx context.Context, pieces []piece) error {
 func Lane(table, shard string) string { return book.Hash(table + "|" + shard)[:12] }
 
 func (c *consumer) resume(ctx context.Context, at place) error {
-	rows, err := c.Runner.get(ctx, []store.Ref{c.checkpoint(at)})
-	if err != nil {
-		return err
+	is, _, err := c.Runner.saved(ctx, c.checkpoint(at))
+	if err == nil {
+		c.at[at] = is.At
 	}
-	c.at[at] = events.PositionFrom(rows[0].Get(book.Position))
-	return nil
+	return err
 }
 
 // move saves the places with the counts of what came before them, if they are
@@ -449,11 +460,7 @@ func (c *consumer) resume(ctx context.Context, at place) error {
 func (c *consumer) move(ctx context.Context, pieces []piece, counts []Counts) error {
 	ws := make([]store.Write, len(pieces))
 	for i, p := range pieces {
-		held, ops := c.fence(p.place)
-		ws[i] = store.Write{
-			Ref: c.checkpoint(p.place), If: append(held, []store.Test{unmoved(p.from)}),
-			Ops: append(append(ops, set(book.Position, p.last().Value())), counts[i].ops()...),
-		}
+		ws[i] = book.MoveCheckpoint(c.checkpoint(p.place), c.held[p.place], p.from, p.last(), book.Counts(counts[i]))
 	}
 	out, err := c.Runner.write(ctx, ws)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 // Overtake moves a group's place in every shard to where another group is, unless
 // it is there or beyond. It is for a group whose results are about to be made from
 // the rows: these have all that the other group has read, and what is older may be
-// trimmed already.
+// trimmed already. A checkpoint of the other group that cannot be read is passed over:
+// this group applies what is there from where it is, which changes nothing.
 func (r *Runner) Overtake(ctx context.Context, group, other string) error {
 	q := store.Query{Table: book.TableName, Partition: value.OfString(book.Checkpoints(r.Model.Name, other))}
 	for {
@@ -21,14 +22,11 @@ func (r *Runner) Overtake(ctx context.Context, group, other string) error {
 		}
 		var ws []store.Write
 		for _, row := range page.Rows {
-			p := row.Get(book.Position)
-			if p.IsMissing() {
+			is, err := book.DecodeCheckpoint(row)
+			if err != nil || is.At.IsZero() {
 				continue
 			}
-			ws = append(ws, store.Write{
-				Ref: book.Ref(book.Checkpoints(r.Model.Name, group), row.Get(book.Sort).Text()),
-				If:  store.Cond{below(book.Position, p)}, Ops: []store.Op{set(book.Position, p)},
-			})
+			ws = append(ws, book.OvertakeCheckpoint(book.Ref(book.Checkpoints(r.Model.Name, group), row.Get(book.Sort).Text()), is.At))
 		}
 		if _, err := r.write(ctx, ws); err != nil {
 			return err

@@ -24,12 +24,6 @@ type Shared interface {
 // (any more).
 var ErrElsewhere = errors.New("another process reads this shard")
 
-// Attributes of a checkpoint that shared shards need.
-const (
-	tenureAttr = "e" // the hold that moved it last, or took it over
-	doneAttr   = "d" // the shard is applied to its end
-)
-
 func (f *Follower) source() store.Source {
 	if f.Source != nil {
 		return f.Source
@@ -63,19 +57,18 @@ func (c *consumer) hold(ctx context.Context, at place) (bool, error) {
 	case c.held[at] == now:
 		return true, nil
 	}
-	out, err := c.Runner.write(ctx, []store.Write{{
-		Ref: c.checkpoint(at), Return: true, If: store.Cond{notAbove(tenureAttr, value.OfInt(now))},
-		Ops: []store.Op{set(tenureAttr, value.OfInt(now))},
-	}})
+	out, err := c.Runner.write(ctx, []store.Write{book.BeginCheckpoint(c.checkpoint(at), now)})
 	if err != nil {
 		return false, err
 	}
 	if out[0].Err != nil {
 		return false, nil // a later hold has it; the source will see
 	}
-	c.held[at] = now
-	c.at[at] = events.PositionFrom(out[0].Row.Get(book.Position))
-	c.ended[at] = out[0].Row.Has(doneAttr)
+	was, err := book.DecodeCheckpoint(out[0].Row)
+	if err != nil {
+		return false, err
+	}
+	c.held[at], c.at[at], c.ended[at] = now, was.At, was.Done
 	return !c.ended[at], nil
 }
 
@@ -85,10 +78,7 @@ func (c *consumer) hold(ctx context.Context, at place) (bool, error) {
 func (r *Runner) Begin(ctx context.Context, table, shard string, hold int64) error {
 	var ws []store.Write
 	for _, g := range r.Groups() {
-		ws = append(ws, store.Write{
-			Ref: book.Checkpoint(r.Model.Name, g, table, shard), If: store.Cond{notAbove(tenureAttr, value.OfInt(hold))},
-			Ops: []store.Op{set(tenureAttr, value.OfInt(hold))},
-		})
+		ws = append(ws, book.BeginCheckpoint(book.Checkpoint(r.Model.Name, g, table, shard), hold))
 	}
 	_, err := r.write(ctx, ws)
 	return err
@@ -99,12 +89,22 @@ func (c *consumer) look(ctx context.Context, at place) error {
 	if c.Runner.Moment().Sub(c.looked[at]) < lookEvery {
 		return nil
 	}
-	rows, err := c.Runner.get(ctx, []store.Ref{c.checkpoint(at)})
+	is, _, err := c.Runner.saved(ctx, c.checkpoint(at))
 	if err == nil {
 		c.looked[at] = c.Runner.Moment()
-		c.ended[at] = rows[0].Has(doneAttr)
+		c.ended[at] = is.Done
 	}
 	return err
+}
+
+// saved reads a checkpoint, and says whether it is there.
+func (r *Runner) saved(ctx context.Context, at store.Ref) (book.CheckpointRow, bool, error) {
+	rows, err := r.get(ctx, []store.Ref{at})
+	if err != nil {
+		return book.CheckpointRow{}, false, err
+	}
+	is, err := book.DecodeCheckpoint(rows[0])
+	return is, rows[0] != nil, err
 }
 
 // awaits reports whether a shard must wait for a parent that the stream no longer
@@ -117,22 +117,12 @@ func (c *consumer) awaits(ctx context.Context, table, parent string, listed map[
 	if c.ended[at] {
 		return false, nil
 	}
-	rows, err := c.Runner.get(ctx, []store.Ref{c.checkpoint(at)})
+	is, known, err := c.Runner.saved(ctx, c.checkpoint(at))
 	if err != nil {
 		return true, err
 	}
-	c.ended[at] = rows[0] == nil || rows[0].Has(doneAttr)
+	c.ended[at] = !known || is.Done
 	return !c.ended[at], nil
-}
-
-// fence is the condition that nobody took the shard over, and the steps that say
-// who moved its checkpoint.
-func (c *consumer) fence(at place) (cond [][]store.Test, ops []store.Op) {
-	now := c.held[at]
-	if now == 0 {
-		return nil, nil
-	}
-	return [][]store.Test{notAbove(tenureAttr, value.OfInt(now))}, []store.Op{set(tenureAttr, value.OfInt(now))}
 }
 
 // finish remembers that the shard is applied to its end, for its children, which
@@ -142,10 +132,7 @@ func (c *consumer) finish(ctx context.Context, at place) error {
 	if now == 0 {
 		return nil
 	}
-	out, err := c.Runner.write(ctx, []store.Write{{
-		Ref: c.checkpoint(at), If: store.Cond{notAbove(tenureAttr, value.OfInt(now))},
-		Ops: []store.Op{set(tenureAttr, value.OfInt(now)), set(doneAttr, value.OfBool(true))},
-	}})
+	out, err := c.Runner.write(ctx, []store.Write{book.EndCheckpoint(c.checkpoint(at), now)})
 	if err == nil && out[0].Err == nil {
 		c.ended[at] = true
 	}
@@ -168,24 +155,26 @@ type Place struct {
 	Missing      time.Time // since when the stream does not list it; zero while it does, or nobody has noted it
 }
 
-func placeOf(key string, row value.Item) Place {
-	table, shard := book.ShardOf(key)
-	return Place{table, shard, events.PositionFrom(row.Get(book.Position)), row.Has(doneAttr), missingSince(row)}
-}
-
 // Place is how far a group has come in one shard.
 func (r *Runner) Place(ctx context.Context, group, table, shard string) (Place, error) {
-	ref := book.Checkpoint(r.Model.Name, group, table, shard)
-	rows, err := r.get(ctx, []store.Ref{ref})
-	if err != nil {
-		return Place{}, err
-	}
-	return placeOf(ref.Key.Sort.Text(), rows[0]), nil
+	is, _, err := r.saved(ctx, book.Checkpoint(r.Model.Name, group, table, shard))
+	return Place{table, shard, is.At, is.Done, is.Missing}, err
 }
 
 // Places are all shards that a group has read from, but for those that are forgotten.
+// Those with checkpoints that cannot be read are among them, without a place, and an
+// error that wraps book.ErrRow names each.
 func (r *Runner) Places(ctx context.Context, group string) (out []Place, err error) {
-	err = r.checkpoints(ctx, group, func(row value.Item) { out = append(out, placeOf(row.Get(book.Sort).Text(), row)) })
+	var bad []error
+	err = r.checkpoints(ctx, group, func(row value.Item) {
+		is, err := book.DecodeCheckpoint(row)
+		bad = append(bad, err)
+		table, shard := book.ShardOf(row.Get(book.Sort).Text())
+		out = append(out, Place{table, shard, is.At, is.Done, is.Missing})
+	})
+	if err == nil {
+		err = errors.Join(bad...)
+	}
 	return out, err
 }
 

@@ -421,7 +421,7 @@ func moves(e *model.Entity, name string) bool {
 // hears notes that something to be told to a list of followers has its moment: it is
 // told next.
 func (a *app) hears(kind string, key store.Key) {
-	if kind == "each" && !strings.HasPrefix(key.Sort.Text(), "m") {
+	if kind == book.KindList && !strings.HasPrefix(key.Sort.Text(), "m") {
 		a.told = key.Partition.Text()
 	}
 }

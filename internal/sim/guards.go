@@ -14,7 +14,7 @@ import (
 // something else makes good later is a mistake all the same.
 func (w *world) guards(who string, t *table, key store.Key, old, now value.Item) {
 	name := refName(store.Ref{Table: t.Name, Key: key})
-	if t.Name == book.TableName && strings.HasPrefix(key.Partition.Text(), "tomb|") {
+	if t.Name == book.TableName && book.Kind(key.Partition.Text()) == book.KindTombstone {
 		w.buried[name] = w.base.writes
 	}
 	if who == "app" || who == "ttl" {
@@ -25,12 +25,12 @@ func (w *world) guards(who string, t *table, key store.Key, old, now value.Item)
 		return
 	}
 	w.forgot(old, now)
-	switch kind, _, _ := strings.Cut(key.Partition.Text(), "|"); kind {
-	case "book":
+	switch kind := book.Kind(key.Partition.Text()); kind {
+	case book.KindBook:
 		w.queue(who, key, old, now)
-	case "check":
+	case book.KindCheckpoint:
 		w.lineage(who, key, now)
-	case "each", "mark":
+	case book.KindList, book.KindMark:
 		w.keeps(key, old, now)
 		w.app.hears(kind, key)
 	}
@@ -116,9 +116,9 @@ func (w *world) waits(of string) bool {
 
 // lineage: nobody moves on in a shard before its parent is done.
 func (w *world) lineage(who string, key store.Key, now value.Item) {
-	group := strings.TrimPrefix(key.Partition.Text(), "check|"+w.model.Name+"|")
+	group := strings.TrimPrefix(key.Partition.Text(), book.Checkpoints(w.model.Name, ""))
 	name, id := book.ShardOf(key.Sort.Text())
-	if !now.Has(book.Position) {
+	if w.saved(now).At.IsZero() {
 		return
 	}
 	t := w.base.tables[name]
@@ -136,7 +136,16 @@ func (w *world) lineage(who string, key store.Key, now value.Item) {
 
 // place is how far a group has come in a shard.
 func (w *world) place(group string, t *table, s *shard) events.Position {
-	return events.PositionFrom(w.checkpoint(group, t, s).Get(book.Position))
+	return w.saved(w.checkpoint(group, t, s)).At
+}
+
+// saved is what a checkpoint says, nil for one that is not there.
+func (w *world) saved(row value.Item) book.CheckpointRow {
+	is, err := book.DecodeCheckpoint(row)
+	if err != nil {
+		w.fail(Lost, "checkpoint: %v", err)
+	}
+	return is
 }
 
 // checkpoint is where a group keeps its place in a shard, or kept it while the shard

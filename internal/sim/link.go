@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"weir/internal/book"
@@ -351,8 +350,8 @@ func isPosition(ws []store.Write) bool {
 	if len(ws) == 0 || ws[0].Table != book.TableName {
 		return false
 	}
-	k := ws[0].Key.Partition.Text()
-	return strings.HasPrefix(k, "check|") || strings.HasPrefix(k, "lambda|")
+	kind := book.Kind(ws[0].Key.Partition.Text())
+	return kind == book.KindCheckpoint || kind == book.KindLambda
 }
 
 // indexLink is a fiber's way to the index.

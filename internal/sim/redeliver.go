@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"weir/internal/book"
-	"weir/internal/events"
 	"weir/internal/live"
 	"weir/internal/projections"
 	"weir/internal/runner"
@@ -24,7 +23,7 @@ func (w *world) redeliver() {
 		times = 6
 	}
 	row := w.base.tables[book.TableName].get(book.Checkpoint(w.model.Name, runner.GroupRows, mt.Name, s.ID).Key)
-	at := events.PositionFrom(row.Get(book.Position))
+	at := w.saved(row).At
 	seen, done := min(s.seen, len(s.records)), 0
 	for done < seen && s.records[done].Position.Compare(at) <= 0 {
 		done++

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -176,19 +177,19 @@ func (t *trims) wrote(who string, in *table, key store.Key, old, now value.Item)
 		t.forgotten(who, key, old)
 		return
 	}
-	switch kind, _, _ := strings.Cut(key.Partition.Text(), "|"); kind {
-	case "book", "each":
+	switch book.Kind(key.Partition.Text()) {
+	case book.KindBook, book.KindList:
 		t.pruned(who, key, old, now)
 		t.overtakes(now)
-	case "set":
+	case book.KindSet:
 		t.overtakes(now)
-	case "check":
-		t.moved(who, key, old, now)
-	case "dead":
+	case book.KindCheckpoint:
+		t.moved(who, key, t.saved(old), t.saved(now))
+	case book.KindDead:
 		if old == nil && now.Get("kind").Text() == string(runner.DeadGap) {
 			t.said(who, now)
 		}
-	case "lease":
+	case book.KindLease:
 		t.taken(who, key, old, now)
 	}
 }
@@ -207,18 +208,18 @@ func (t *trims) overtakes(row value.Item) {
 }
 
 // moved holds what was counted against what lies between the old place and the new.
-func (t *trims) moved(who string, key store.Key, old, now value.Item) {
-	if before, after := old.Get("e"), now.Get("e"); !before.IsMissing() && (after.IsMissing() || value.Compare(after, before) < 0) {
-		t.fail(Reordered, "position: %s moved %s after another process had taken it over: %s was %s", who, key.Sort.Text(), plain(now), plain(old))
+func (t *trims) moved(who string, key store.Key, old, now book.CheckpointRow) {
+	if now.Hold < old.Hold {
+		t.fail(Reordered, "position: %s moved %s after another process had taken it over: %+v was %+v", who, key.Sort.Text(), now, old)
 	}
 	table, id := book.ShardOf(key.Sort.Text())
 	s := t.base.tables[table].shard(id)
-	from, to := s.upTo(events.PositionFrom(old.Get(book.Position))), s.upTo(events.PositionFrom(now.Get(book.Position)))
+	from, to := s.upTo(old.At), s.upTo(now.At)
 	n := counted(now) - counted(old)
 	if n > 0 {
 		t.reach("a place is saved")
 	}
-	if now.Has("d") && slices.ContainsFunc(t.groups(), func(g string) bool { return !t.checkpoint(g, t.base.tables[table], s).Has("d") }) {
+	if now.Done && slices.ContainsFunc(t.groups(), func(g string) bool { return !t.saved(t.checkpoint(g, t.base.tables[table], s)).Done }) {
 		t.reach("a shard is done for one group")
 	}
 	lost := to - from - n
@@ -236,7 +237,7 @@ func (t *trims) moved(who string, key store.Key, old, now value.Item) {
 
 // forgotten is that something of a shard goes for good: of one that is over.
 func (t *trims) forgotten(who string, key store.Key, old value.Item) {
-	if kind, _, _ := strings.Cut(key.Partition.Text(), "|"); kind != "check" {
+	if book.Kind(key.Partition.Text()) != book.KindCheckpoint {
 		return
 	}
 	table, id := book.ShardOf(key.Sort.Text())
@@ -311,24 +312,29 @@ func (t *trims) said(who string, row value.Item) {
 
 // taken holds a lease that is taken against what all others believe to have.
 func (t *trims) taken(who string, key store.Key, old, now value.Item) {
-	if !now.Has("o") || old != nil && value.Equal(old.Get("n"), now.Get("n")) {
+	was, err := book.DecodeLease(old)
+	is, bad := book.DecodeLease(now)
+	if err = errors.Join(err, bad); err != nil {
+		t.fail(Lost, "lease: %v", err)
+	}
+	if is.Owner == "" || was.Hold == is.Hold {
 		return
 	}
 	table, id := book.ShardOf(key.Sort.Text())
 	for _, n := range t.nodes {
-		if n.reader != nil && n.name != now.Get("o").Text() && n.reader.Tenure(table, id) != 0 {
+		if n.reader != nil && n.name != is.Owner && n.reader.Tenure(table, id) != 0 {
 			t.fail(Doubled, "lease: %s takes shard %s while %s has it", who, id, n.name)
 		}
 	}
 	for _, n := range t.nodes {
-		if n.reader != nil && n.name == old.Get("o").Text() {
+		if n.reader != nil && n.name == was.Owner {
 			n.lost[t.base.tables[table].shard(id)] = true
 		}
 	}
-	if in := t.base.tables[table]; old.Has("o") && t.begun(in, in.shard(id)) {
+	if in := t.base.tables[table]; was.Owner != "" && t.begun(in, in.shard(id)) {
 		t.reach("a shard is taken over, with a place")
 	}
-	t.stir(old.Get("o").Text())
+	t.stir(was.Owner)
 }
 
 func (g gap) has(p events.Position) bool {

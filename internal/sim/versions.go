@@ -27,8 +27,8 @@ func (w *world) backwards(who string, t *table, key store.Key, old, now value.It
 		w.foreign[name] = false
 		return
 	}
-	switch kind, _, _ := strings.Cut(key.Partition.Text(), "|"); kind {
-	case "book", "set", "check", "tomb", "follow", "fact":
+	switch book.Kind(key.Partition.Text()) {
+	case book.KindBook, book.KindSet, book.KindCheckpoint, book.KindTombstone, book.KindFollow, book.KindFact:
 		for _, a := range old {
 			if (a.Name == book.Count || a.Name == book.Position || strings.HasPrefix(a.Name, book.Lane(""))) && now.Has(a.Name) && lower(old, now, a.Name) {
 				w.fail(Reordered, "position: %s made %s go back from %s to %s", who, name, plain(old), plain(now))

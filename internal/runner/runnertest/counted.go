@@ -3,6 +3,7 @@ package runnertest
 
 import (
 	"context"
+	"errors"
 
 	"weir/internal/book"
 	"weir/internal/runner"
@@ -13,7 +14,13 @@ import (
 // Counted are the counts of all records that a group has come past, over all runs: of
 // its checkpoints, and of those that are forgotten.
 func Counted(ctx context.Context, r *runner.Runner, group string) (n runner.Counts, err error) {
-	rows, err := r.Store.Get(ctx, []store.Ref{book.Past(r.Model.Name, group)})
+	gone, err := r.Store.Get(ctx, []store.Ref{book.Past(r.Model.Name, group)})
+	if err != nil {
+		return n, err
+	}
+	past, err := book.DecodePast(gone[0])
+	n = runner.Counts(past)
+	var rows []value.Item
 	q := store.Query{Table: book.TableName, Partition: value.OfString(book.Checkpoints(r.Model.Name, group))}
 	for more := true; more && err == nil; more = q.After != nil {
 		var page store.Page
@@ -21,8 +28,9 @@ func Counted(ctx context.Context, r *runner.Runner, group string) (n runner.Coun
 		rows, q.After = append(rows, page.Rows...), page.Next
 	}
 	for _, row := range rows {
-		of := func(name string) int { c, _ := row.Get(name).Int64(); return int(c) }
-		n.Add(runner.Counts{Applied: of("applied"), Skipped: of("skipped"), Kept: of("kept")})
+		is, bad := book.DecodeCheckpoint(row)
+		err = errors.Join(err, bad)
+		n.Add(runner.Counts(is.Counts))
 	}
 	return n, err
 }

@@ -1,0 +1,89 @@
+package book_test
+
+import (
+	"testing"
+	"time"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+func TestCheckpointRow(t *testing.T) {
+	o, at := ownTable(t), book.Checkpoint("gallery", "rows", "Pictures", "shard-1")
+	is := func(want book.CheckpointRow) book.CheckpointRow {
+		t.Helper()
+		c, err := book.DecodeCheckpoint(o.row(at))
+		if err != nil || c != want {
+			t.Errorf("%+v, %v, not %+v", c, err, want)
+		}
+		return c
+	}
+	p := events.PositionOf
+	move := func(hold int64, from, to events.Position) bool {
+		t.Helper()
+		return o.writes(book.MoveCheckpoint(at, hold, from, to, book.Counts{Applied: 3, Skipped: 2, Kept: 1}))
+	}
+	if is(book.CheckpointRow{}); !o.writes(book.BeginCheckpoint(at, 2)) || o.writes(book.BeginCheckpoint(at, 1)) {
+		t.Error("a hold takes over from earlier ones alone")
+	}
+	if is(book.CheckpointRow{Hold: 2}); !move(2, events.Position{}, p(7)) || move(2, events.Position{}, p(8)) || move(1, p(7), p(8)) {
+		t.Error("a checkpoint is moved once from where it was read, and by no earlier hold")
+	}
+	want := book.CheckpointRow{Hold: 2, At: p(7), Counts: book.Counts{Applied: 3, Skipped: 2, Kept: 1}}
+	if is(want); o.writes(book.OvertakeCheckpoint(at, p(7))) || !o.writes(book.OvertakeCheckpoint(at, p(9))) {
+		t.Error("a checkpoint is overtaken by what is beyond it alone")
+	}
+	want.At = p(9)
+	since := time.Unix(1_700_000_000, 0)
+	if open := is(want); o.writes(open.Drop(at)) || o.writes(book.MissCheckpoint(at, since)) || o.writes(book.EndCheckpoint(at, 1)) || !o.writes(book.EndCheckpoint(at, 2)) {
+		t.Error("what is not done is not dropped, not missed, and ended by no earlier hold")
+	}
+	want.Done = true
+	if is(want); !o.writes(book.MissCheckpoint(at, since)) || o.writes(book.MissCheckpoint(at, since.Add(1))) {
+		t.Error("a shard is missed once")
+	}
+	want.Missing = since
+	if is(want); !o.writes(book.FindCheckpoint(at)) || !o.writes(book.MissCheckpoint(at, since)) {
+		t.Error("a shard is found, and missed again")
+	}
+	read := is(want)
+	for _, attr := range []string{"p", "e", "d", "g", "applied", "skipped", "kept"} {
+		for i, wrong := range []value.Value{{}, value.OfString("x"), value.OfBinary("x")} {
+			_, err := book.DecodeCheckpoint(o.row(at).With(value.Attr{Name: attr, Value: wrong}))
+			if i > 0 {
+				o.unread(err, attr)
+			} else if err != nil {
+				t.Errorf("without %s: %v", attr, err)
+			}
+		}
+	}
+	if !o.writes(book.BeginCheckpoint(at, 3)) || o.writes(read.Drop(at)) {
+		t.Error("a checkpoint that was taken over meanwhile is dropped")
+	}
+	read.Hold = 3
+	if !o.writes(read.Drop(at)) || o.row(at) != nil {
+		t.Error("a checkpoint that is done is not dropped")
+	}
+	if !move(0, events.Position{}, p(1)) || !o.writes(store.Write{Ref: at, Delete: true}) {
+		t.Error("a shard that is not shared has no hold")
+	}
+}
+
+func TestPastRow(t *testing.T) {
+	o, at := ownTable(t), book.Past("gallery", "rows")
+	for i := range 2 {
+		if !o.writes(book.AddPast(at, book.Counts{Applied: 5, Kept: 1})) {
+			t.Fatal("counts are not added")
+		}
+		if n, err := book.DecodePast(o.row(at)); err != nil || n != (book.Counts{Applied: 5 * (i + 1), Kept: i + 1}) {
+			t.Errorf("%+v, %v", n, err)
+		}
+	}
+	_, err := book.DecodePast(o.row(at).With(value.Attr{Name: "kept", Value: value.OfBool(true)}))
+	o.unread(err, "kept")
+	if n, err := book.DecodePast(nil); err != nil || n != (book.Counts{}) {
+		t.Errorf("%+v, %v", n, err)
+	}
+}

@@ -1,0 +1,104 @@
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+const shelfAndDrawer = shelf + `  Bin.things: {count: Item, to: {id: bin}}
+`
+
+// TestUnreadableCheckpoint spoils the checkpoint of one table's shard. The error names
+// it, the counts of the other table become right all the same, and with the checkpoint
+// deleted, as the error says, so do those of the table itself.
+func TestUnreadableCheckpoint(t *testing.T) {
+	text := strings.Replace(shelfAndDrawer, "entities:\n", `  drawer: {key: [PK, SK]}
+entities:
+  Bin: {table: drawer, where: {type: Bin}, key: {PK: "BIN#{id}", SK: METADATA}, attributes: {title: string}}
+  Item: {table: drawer, where: {type: Item}, key: {PK: "BIN#{bin}", SK: "ITEM#{n}"}, attributes: {name: string}}
+`, 1)
+	text = strings.ReplaceAll(text, "{where: {type: Box}", "{table: shelf, where: {type: Box}")
+	text = strings.ReplaceAll(text, "{where: {type: Thing}", "{table: shelf, where: {type: Thing}")
+	m, err := loadText(t, text)
+	must(t, err)
+	h := newHarness(t, m)
+	t.Cleanup(h.close)
+	done := make(chan struct{})
+	close(done)
+	catchUp := func() error {
+		r := h.runner(nil)
+		r.Store = untrimmed{h.store}
+		f := runner.Follower{Runner: r}
+		return f.CatchUp(t.Context(), done)
+	}
+	must(t, catchUp())
+	things(t, h, 1, 5)
+	must(t, catchUp())
+	var places []store.Ref
+	for _, table := range []string{"shelf", "drawer"} {
+		shards, err := h.store.Shards(t.Context(), table)
+		must(t, err)
+		places = append(places, book.Checkpoint("shelf", runner.GroupRows, table, shards[0].ID))
+	}
+	spoil := store.Op{Kind: store.Set, Attr: book.Position, Value: value.OfString("7")}
+	for i, at := range places {
+		_, err := h.store.Write(t.Context(), []store.Write{{Ref: at, Ops: []store.Op{spoil}}})
+		must(t, err)
+		things(t, h, 6, 7)
+		must(t, h.write(`put drawer {"PK":"BIN#1","SK":"METADATA","type":"Bin","title":"One"}`))
+		must(t, h.write(`put drawer {"PK":"BIN#1","SK":"ITEM#1","type":"Item","name":"x"}`))
+		err = catchUp()
+		if !errors.Is(err, book.ErrRow) || !strings.Contains(err.Error(), `"`+at.Key.Sort.Text()+`", attribute p is "7"`) {
+			t.Errorf("%v", err)
+		}
+		shows := func(table, pk string) string {
+			for _, row := range h.scan(table) {
+				if row.Get("PK").Text() == pk && row.Get("SK").Text() == "METADATA" {
+					return row.Get("things").Text()
+				}
+			}
+			return ""
+		}
+		if box, bin := shows("shelf", "BOX#1"), shows("drawer", "BIN#1"); i == 0 && (box != "" || bin != "1") || i == 1 && box != "7" {
+			t.Errorf("%s spoilt: %s things in the box, %s in the bin", at.Key.Sort.Text(), box, bin)
+		}
+		_, err = h.store.Write(t.Context(), []store.Write{{Ref: at, Delete: true}})
+		must(t, err)
+		must(t, catchUp())
+		if box, bin := shows("shelf", "BOX#1"), shows("drawer", "BIN#1"); box != "7" || bin != "1" {
+			t.Errorf("%s deleted: %s things in the box, %s in the bin", at.Key.Sort.Text(), box, bin)
+		}
+	}
+}
+
+// TestOvertakePastUnreadable says that a checkpoint that cannot be read keeps no other
+// shard's from being overtaken.
+func TestOvertakePastUnreadable(t *testing.T) {
+	h := newShelf(t)
+	r := h.runner(nil)
+	at := func(group, shard string) store.Ref { return book.Checkpoint("shelf", group, "shelf", shard) }
+	p := events.PositionOf(7)
+	_, err := h.store.Write(t.Context(), []store.Write{
+		{Ref: at("rows", "a"), Ops: []store.Op{{Kind: store.Set, Attr: book.Position, Value: value.OfString("7")}}},
+		book.OvertakeCheckpoint(at("rows", "b"), p),
+	})
+	must(t, err)
+	must(t, r.Overtake(context.Background(), "search", "rows"))
+	for shard, want := range map[string]events.Position{"a": {}, "b": p} {
+		if is, err := r.Place(t.Context(), "search", "shelf", shard); err != nil || is.At != want {
+			t.Errorf("%s: %+v, %v", shard, is, err)
+		}
+	}
+	places, err := r.Places(t.Context(), "rows")
+	if !errors.Is(err, book.ErrRow) || len(places) != 2 || places[0].Shard != "a" || places[1].At != p {
+		t.Errorf("%+v, %v", places, err)
+	}
+}
