@@ -1,8 +1,19 @@
 package model
 
+import "slices"
+
 // checks run over the whole plan, each looking for one kind of mistake. They see
 // whatever could be compiled, so they pass over what is broken.
-var checks = []func(*compiler){
+func checks() []func(*compiler) {
+	all := slices.Clone(entityChecks)
+	for _, k := range kinds {
+		all = append(all, k.checks...)
+	}
+	return append(all, flowChecks...)
+}
+
+// entityChecks are those of tables, entities and their keys.
+var entityChecks = []func(*compiler){
 	checkTableNames,
 	checkIndexCount,
 	checkLocalIndexes,
@@ -24,20 +35,11 @@ var checks = []func(*compiler){
 	checkOneEntity,
 	checkOneKey,
 	checkOwnKeys,
-	checkTallyAttribute,
-	checkSets,
-	checkTallyOptions,
-	checkTallyFields,
+}
+
+// flowChecks are those of what becomes of rows, and of queries.
+var flowChecks = []func(*compiler){
 	checkKeyTypes,
-	checkRowWhole,
-	checkRowKey,
-	checkStamps,
-	checkState,
-	checkRowTypes,
-	checkFollow,
-	checkSteps,
-	checkStages,
-	checkEach,
 	checkOldTables,
 	checkMigrations,
 	checkMigrationLoops,

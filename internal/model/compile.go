@@ -49,12 +49,11 @@ func compile(r *reader, root node) *Model {
 	}
 	c.compileReadings()
 	c.compileDerive()
-	c.compileSteps()
 	c.compileMigrations()
 	c.compileRules()
 	c.compileSearches()
 	c.compileQueries()
-	for _, check := range checks {
+	for _, check := range checks() {
 		check(c)
 	}
 	return c.Model

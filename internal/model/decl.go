@@ -77,13 +77,6 @@ type testDecl struct {
 	values []node
 }
 
-type searchDecl struct {
-	name                 word
-	of                   word
-	where                []testDecl
-	text, filters, sorts []word
-}
-
 type queryDecl struct {
 	name   word
 	search word
@@ -290,12 +283,4 @@ func readTests(f fields) []testDecl {
 		out = append(out, d)
 	}
 	return out
-}
-
-func readSearch(e entry) *searchDecl {
-	f := e.value.fields("search")
-	return &searchDecl{
-		name: e.name, of: f.need("of", "of: ENTITY"), where: readTests(f),
-		text: f.words("text"), filters: f.words("filters"), sorts: f.words("sorts"),
-	}
 }

@@ -52,3 +52,38 @@ func readStep(f fields) *stepDecl {
 	}
 	return d
 }
+
+// returnDecl is an attribute that a query returns: a field, the size of a list, or
+// the number of values in a partition.
+type returnDecl struct {
+	name     word
+	field    word
+	size     word
+	distinct word
+	by       []pair
+}
+
+func readReturns(f fields) []returnDecl {
+	var out []returnDecl
+	if n, ok := f.has["return"]; ok && n.isMap() && len(n.y.Content) == 0 {
+		f.r.report(n.pos(), "return: {name: field}", "the query returns nothing")
+	}
+	for _, e := range f.entries("return") {
+		d := returnDecl{name: e.name}
+		if !e.value.isMap() {
+			d.field = e.value.word(f.what("return"))
+			out = append(out, d)
+			continue
+		}
+		r := e.value.fields("returned value")
+		d.size, d.distinct, d.by = r.word("size"), r.word("distinct"), r.pairs("by")
+		_, size := r.has["size"]
+		_, distinct := r.has["distinct"]
+		if size == distinct {
+			f.r.report(r.pos(), "{size: LIST}, or {distinct: ENTITY.FIELD}", "%q is either the size of a list or the number of distinct values", e.name.text)
+			continue
+		}
+		out = append(out, d)
+	}
+	return out
+}

@@ -10,7 +10,6 @@ package model
 import (
 	"slices"
 
-	"weir/internal/aggregate"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -82,26 +81,6 @@ type KeyTemplate struct {
 	Attr     store.KeyAttr
 	Template *Template
 }
-
-// Type is what an attribute holds, in the words of the model file.
-type Type string
-
-// The types. A flag is a boolean to people and the string "true" or "false" in
-// the table, where it is an index key. A time is a string in RFC 3339.
-const (
-	TypeString  Type = "string"
-	TypeNumber  Type = "number"
-	TypeBoolean Type = "boolean"
-	TypeFlag    Type = "flag"
-	TypeTime    Type = "time"
-	TypeBinary  Type = "binary"
-	TypeList    Type = "list"
-	TypeMap     Type = "map"
-	TypeStrings Type = "strings" // a string set
-	TypeNumbers Type = "numbers" // a number set
-	TypeCommas  Type = "commas"  // a string that lists values with commas between them
-	TypeAny     Type = "any"
-)
 
 // Attribute is a declared attribute of an entity.
 type Attribute struct {
@@ -193,45 +172,6 @@ type Test struct {
 	Present bool // with no OneOf: the field must be there; with Not: must be absent
 }
 
-// Tally adds up rows of some entities into an attribute of another.
-type Tally struct {
-	Name    string // "Album.mediaCount"
-	Kind    *aggregate.Aggregate
-	Target  *Entity
-	Attr    string
-	Hidden  bool // kept in the book only
-	Round   int  // decimals of a mean
-	Max     int  // how many values a distinct may hold
-	Sources []*Source
-}
-
-// IsSet reports whether the tally is a set, which has rows of its own.
-func (t *Tally) IsSet() bool { return t.Kind == aggregate.Set }
-
-// Shows reports whether rows of the target show one value of the tally.
-func (t *Tally) Shows() bool { return !t.Hidden && t.Kind.Shown != nil }
-
-// Source is one entity whose rows count towards a tally.
-type Source struct {
-	Tally  *Tally
-	Entity *Entity
-	Field  *Field // what is summed, averaged or told apart; of a count, the number that counted rows have, or nil
-	Where  []Test
-	To     []Assign // the names of the target's key, from this entity's fields
-}
-
-// RowRule makes a row from a row: a copy while Keep is empty, history otherwise.
-// With Each it makes one for every follower.
-type RowRule struct {
-	Name   string // "UserItem", "Activity(created)"
-	Source *Entity
-	Into   *Entity
-	Keep   []string // events (INSERT, MODIFY, REMOVE) that make an entry which stays
-	Where  []Test
-	Fields []Assign // the fields of the row made; constants of Into.Where are stamped besides
-	Each   *Each
-}
-
 // Assign gives a name its value.
 type Assign struct {
 	Name string
@@ -246,26 +186,6 @@ type Expr struct {
 	Map    []Assign
 	Follow *Follow
 	Each   *Field // of the follower that the row is made for
-}
-
-// Follow keeps an attribute of derived rows equal to a field of another row.
-type Follow struct {
-	Rule   *RowRule
-	Attr   string   // of the row that follows
-	Source *Entity  // whose field is followed
-	Field  *Field   // of Source
-	Key    []Assign // the names of Source's key, from fields of Rule.Source
-	Keep   bool     // the last value stays when the row of Source is gone
-}
-
-// Search is an index of one entity's rows.
-type Search struct {
-	Name    string
-	Of      *Entity
-	Where   []Test
-	Text    []*Field
-	Filters []*Field
-	Sorts   []*Field
 }
 
 // Query is a named query. It is a search when Search is set, and otherwise a walk

@@ -1,7 +1,5 @@
 package model
 
-import "weir/internal/aggregate"
-
 // shapes are the keys of the language: of each kind of map with fixed keys, all
 // that it may have. The definitions of models/schema.json are the same ones.
 var shapes = map[string][]string{
@@ -12,7 +10,7 @@ var shapes = map[string][]string{
 	"attribute":      {"type", "required", "default", "enum", "min", "max", "hidden", "legacy", "after", "else", "by", "forward", "from", "plus"},
 	"once":           {"of", "key", "set"},
 	"supersede":      {"where", "row", "append"},
-	"tally":          append(keywords(), "where", "to", "round", "max", "hidden"),
+	"tally":          append(aggregates(), "where", "to", "round", "max", "hidden"),
 	"row rule":       {"row", "keep", "each", "where", "set"},
 	"each":           {"of", "by"},
 	"steps":          {"steps"},
@@ -24,23 +22,6 @@ var shapes = map[string][]string{
 	"query":          {"get", "list", "by", "with", "any", "below", "order", "expired", "then", "unique", "sort", "return", "search"},
 	"returned value": {"size", "distinct", "by"},
 	"step":           {"get", "list", "by", "with", "any", "below", "order", "expired"},
-}
-
-// kinds are the kinds of derivation, each with the keys by which it is known and
-// how its declaration is read.
-var kinds = []struct {
-	shape string
-	keys  []string
-	read  func(*deriveDecl, fields)
-}{
-	{"row rule", []string{"row"}, readRow},
-	{"tally", keywords(), readTally},
-	{"steps", []string{"steps"}, readSteps},
-}
-
-// keywords are those of the aggregates that a tally can be.
-func keywords() []string {
-	return names(aggregate.All, func(a *aggregate.Aggregate) string { return a.Keyword })
 }
 
 // The words that a value must be one of.

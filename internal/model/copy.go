@@ -1,0 +1,350 @@
+package model
+
+import (
+	"slices"
+	"strings"
+)
+
+// copyKind has rows that are made from rows: copies, history (keep), and rows for each
+// follower (each: see feed.go). Their attributes may follow others (follow.go).
+var copyKind = kind{
+	shape: "row rule", keys: []string{"row"}, read: readRow,
+	declare: func(c *compiler, d *deriveDecl, e *Entity) {
+		e.Derived = true
+		for range max(1, len(d.row.source)) {
+			r := &RowRule{Name: d.name.text, Into: e}
+			c.rules[r] = d
+			c.Rows = append(c.Rows, r)
+		}
+	},
+	compile: compileRows,
+	checks:  []func(*compiler){checkRowWhole, checkRowKey, checkStamps, checkState, checkRowTypes, checkFollow, checkEach},
+}
+
+// compileRows compiles each rule for the entity that it makes rows from, the nth of its
+// declaration.
+func compileRows(c *compiler) {
+	for i, r := range c.Rows {
+		d, nth := c.rules[r].row, 0
+		for j := i - 1; j >= 0 && c.rules[c.Rows[j]] == c.rules[r]; j-- {
+			nth++
+		}
+		if nth < len(d.source) {
+			c.row(r, d, d.source[nth])
+		}
+	}
+	c.Rows = slices.DeleteFunc(c.Rows, func(r *RowRule) bool { return r.Source == nil })
+}
+
+// RowRule makes a row from a row: a copy while Keep is empty, history otherwise.
+// With Each it makes one for every follower.
+type RowRule struct {
+	Name   string // "UserItem", "Activity(created)"
+	Source *Entity
+	Into   *Entity
+	Keep   []string // events (INSERT, MODIFY, REMOVE) that make an entry which stays
+	Where  []Test
+	Fields []Assign // the fields of the row made; constants of Into.Where are stamped besides
+	Each   *Each
+}
+
+type rowDecl struct {
+	source []word
+	keep   []word
+	state  bool // no keep
+	each   *eachDecl
+	where  []testDecl
+	set    []setDecl
+}
+
+// setDecl gives a name its value: a word, a nested map, or what it follows.
+type setDecl struct {
+	name   word
+	value  word
+	nested []setDecl
+	isMap  bool
+	follow word
+	by     []pair
+	last   bool // of follow: the last value is kept
+}
+
+func readRow(d *deriveDecl, f fields) {
+	r := &rowDecl{source: f.words("row"), keep: f.words("keep"), where: readTests(f)}
+	if n, ok := f.has["row"]; ok && len(r.source) == 0 && len(n.elements()) == 0 {
+		n.wrong(f.what("row"), "an entity, or a list of them")
+	}
+	if n, ok := f.has["each"]; ok {
+		each := n.fields("each")
+		r.each = &eachDecl{pos: n.pos(), of: each.need("of", "of: ENTITY"), by: each.namesOrPairs("by")}
+		if _, ok := each.has["by"]; !ok {
+			each.missing("by", "by: {field of the follower: field of the source row}")
+		}
+	}
+	if n, ok := f.has["keep"]; ok && len(n.elements()) == 0 {
+		n.wrong(f.what("keep"), "some of insert, modify, remove")
+	} else {
+		r.state = !ok
+	}
+	if n, ok := f.has["set"]; !ok || n.isMap() && len(n.y.Content) == 0 {
+		f.missing("set", "set: {name: field of the source row}")
+	}
+	r.set = readSets(f.entries("set"))
+	d.row = r
+}
+
+func readSets(entries []entry) []setDecl {
+	var out []setDecl
+	for _, e := range entries {
+		s := setDecl{name: e.name}
+		switch {
+		case e.value.isMap() && e.value.isFollow():
+			f := e.value.fields("follow")
+			s.follow, s.by, s.last = f.need("follow", "follow: Entity.field"), f.pairs("by"), f.flag("keep")
+		case e.value.isMap():
+			s.isMap, s.nested = true, readSets(e.value.entries("a nested map"))
+		default:
+			s.value = e.value.constant("the value of " + e.name.text)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// row compiles the rule for one of the entities that it makes rows from.
+func (c *compiler) row(r *RowRule, d *rowDecl, of word) {
+	source := c.entity(of)
+	if source == nil {
+		return
+	}
+	r.Source = source
+	source.Rules = append(source.Rules, r)
+	r.Into.MadeBy = append(r.Into.MadeBy, r)
+	for _, w := range d.keep {
+		if event, ok := events[w.text]; ok {
+			r.Keep = append(r.Keep, event)
+		} else {
+			c.unknown(w, eventNames, "there is no event %q", w.text)
+		}
+	}
+	r.Where = c.tests(source, d.where, false)
+	c.faulty[r] = len(d.set) == 0 || !c.followers(r, d)
+	for _, s := range d.set {
+		known := c.settable(r.Into)
+		if !slices.Contains(known, s.name.text) && !c.broken[r.Into] {
+			c.unknown(s.name, known, "%s has no attribute and no key name %q", r.Into.Name, s.name.text)
+			c.faulty[r] = true
+			continue
+		}
+		x, ok := c.set(r, s)
+		r.Fields = append(r.Fields, Assign{s.name.text, x})
+		c.faulty[r] = c.faulty[r] || !ok
+	}
+}
+
+var events = map[string]string{"insert": "INSERT", "modify": "MODIFY", "remove": "REMOVE"}
+
+// settable are the names that a row rule may give a value to.
+func (c *compiler) settable(into *Entity) []string {
+	out := names(into.Attributes, func(a *Attribute) string { return a.Name })
+	for _, k := range into.Keys {
+		out = append(out, k.Template.Names()...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func (c *compiler) set(r *RowRule, s setDecl) (Expr, bool) {
+	switch {
+	case s.follow.given():
+		f := c.follow(r, s)
+		return Expr{Follow: f}, f != nil
+	case s.isMap:
+		return c.nested(r, s.nested)
+	}
+	return c.recordOr(r, s.value, r.Into, s.name.text)
+}
+
+// recordOr is expr that also knows the names of the record.
+func (c *compiler) recordOr(r *RowRule, w word, into *Entity, name string) (Expr, bool) {
+	if r.Each != nil && strings.HasPrefix(w.text, r.Each.Of.Name+".") {
+		f := c.field(r.Each.Of, word{w.text[len(r.Each.Of.Name)+1:], w.pos})
+		return Expr{Each: f}, f != nil
+	}
+	if !strings.HasPrefix(w.text, "$") {
+		return c.expr(r.Source, w, into, name)
+	}
+	if !slices.Contains(records, w.text) {
+		c.unknown(w, records, "a record has no %q", w.text)
+		return Expr{}, false
+	}
+	return Expr{Record: w.text}, true
+}
+
+func (c *compiler) nested(r *RowRule, sets []setDecl) (Expr, bool) {
+	x, ok := Expr{Map: []Assign{}}, true
+	for _, s := range sets {
+		var in Expr
+		good := false
+		switch {
+		case s.follow.given():
+			c.report(s.follow.pos, "give the value an attribute of its own", "only an attribute of the row itself can follow a value, not one inside a map")
+		case s.isMap:
+			in, good = c.nested(r, s.nested)
+		default:
+			if in, good = c.recordOr(r, s.value, nil, s.name.text); in.Each != nil {
+				c.report(s.value.pos, "give the value an attribute of its own", "what comes from the follower stands by itself, not inside a map")
+				good = false
+			}
+		}
+		x.Map, ok = append(x.Map, Assign{s.name.text, in}), ok && good
+	}
+	return x, ok
+}
+
+// setPos is where a rule gives a name its value.
+func (c *compiler) setPos(r *RowRule, name string) pos {
+	for _, s := range c.rules[r].row.set {
+		if s.name.text == name {
+			return s.name.pos
+		}
+	}
+	return c.rules[r].name.pos
+}
+
+// sets reports whether the rule, or the file for it, gives the name a value.
+func (c *compiler) sets(r *RowRule, name string) bool {
+	return slices.ContainsFunc(c.rules[r].row.set, func(s setDecl) bool { return s.name.text == name }) || r.Into.fixed()[name] != ""
+}
+
+// checkRowWhole: a row that weir makes has its keys and its required attributes.
+func checkRowWhole(c *compiler) {
+	for _, r := range c.Rows {
+		if c.broken[r.Into] || c.faulty[r] {
+			continue
+		}
+		at := c.rules[r].name.pos
+		missing := map[string]bool{}
+		for i, k := range r.Into.Keys {
+			for _, name := range k.Template.required() {
+				if !c.sets(r, name) && !missing[name] && (i < len(r.Into.PrimaryKey()) || r.Into.Attribute(name) == nil) {
+					missing[name] = true
+					c.report(at, "set: {"+name+": FIELD}", "%s sets no %q, which the key %s of %s needs", r.Name, name, k.Attr.Name, r.Into.Name)
+				}
+			}
+		}
+		for _, a := range r.Into.Attributes {
+			if a.Required && !c.sets(r, a.Name) && !missing[a.Name] {
+				c.report(at, "set: {"+a.Name+": FIELD}", "%s sets no %q, which %s requires", r.Name, a.Name, r.Into.Name)
+			}
+		}
+	}
+}
+
+// checkRowKey: two rows of the source make two rows, so the key made contains
+// every name of the source's key.
+func checkRowKey(c *compiler) {
+	for _, r := range c.Rows {
+		if c.broken[r.Into] || c.broken[r.Source] || c.faulty[r] || onePerRecord(r) {
+			continue
+		}
+		var used []string
+		for _, name := range r.Into.KeyNames() {
+			for _, a := range r.Fields {
+				if a.Name == name && a.Expr.Field != nil {
+					used = append(used, a.Expr.Field.Name)
+				}
+			}
+		}
+		for _, name := range r.Source.KeyNames() {
+			if !slices.Contains(used, name) {
+				c.report(c.rules[r].name.pos, "put a name that is set from it into the key of "+r.Into.Name,
+					"two rows of %s could make one row of %s: its key does not contain %q", r.Source.Name, r.Into.Name, name)
+			}
+		}
+	}
+}
+
+// checkStamps: what the where of the entity made says is written by itself.
+func checkStamps(c *compiler) {
+	for _, r := range c.Rows {
+		for _, t := range r.Into.Where {
+			if i := slices.IndexFunc(r.Fields, func(a Assign) bool { return a.Name == t.Field.Name }); i >= 0 {
+				c.report(c.setPos(r, t.Field.Name), "leave it out", "%q is stamped twice: the where of %s writes it already", t.Field.Name, r.Into.Name)
+			}
+		}
+	}
+}
+
+// checkState: a copy is the same whenever it is made, so nothing of the record
+// that led to it goes into it; history in its turn has one key for each record.
+func checkState(c *compiler) {
+	for _, r := range c.Rows {
+		d := c.rules[r].row
+		position := false
+		for _, a := range r.Fields {
+			used := recordsIn(a.Expr)
+			if len(used) > 0 && d.state {
+				c.report(c.setPos(r, a.Name), "take it from the row, or say keep", "a copy is the same whenever it is made, and %s is of one record", used[0])
+			}
+			position = position || slices.Contains(used, "$position") && slices.Contains(r.Into.KeyNames(), a.Name)
+		}
+		if slices.Contains(r.Keep, events["modify"]) && !position {
+			c.report(c.rules[r].name.pos, "set a name of its key to $position", "%s keeps an entry of each change, and its key would be the same for two changes of one row", r.Name)
+		}
+	}
+}
+
+func recordsIn(x Expr) []string {
+	if x.Record != "" {
+		return []string{x.Record}
+	}
+	var out []string
+	for _, a := range x.Map {
+		out = append(out, recordsIn(a.Expr)...)
+	}
+	return out
+}
+
+// checkRowTypes: a value fits the attribute it goes to, and a hidden one does not
+// become a shown one.
+func checkRowTypes(c *compiler) {
+	for _, r := range c.Rows {
+		for _, s := range r.Fields {
+			into, a := r.Into.Field(s.Name), r.Into.Attribute(s.Name)
+			from, source := s.Expr.Field, r.Source
+			if s.Expr.Each != nil {
+				from, source = s.Expr.Each, r.Each.Of
+			}
+			if f := s.Expr.Follow; f != nil {
+				from, source = f.Field, f.Source
+			}
+			at := c.setPos(r, s.Name)
+			switch {
+			case len(s.Expr.Map) > 0 && into.Type != TypeMap && into.Type != TypeAny:
+				c.report(at, "", "%s.%s is a %s, and a map is set", r.Into.Name, s.Name, into.Type)
+			case from == nil || into.Key != nil && scalar(from.Type):
+			case clash(from.Type, into.Type):
+				c.report(at, "", "%s.%s is a %s, and %s.%s is a %s", r.Into.Name, s.Name, into.Type, source.Name, from.Name, from.Type)
+			}
+			for _, name := range hiddenIn(source, s.Expr, from) {
+				if a == nil || !a.Hidden {
+					c.report(at, "hide it there too, or leave it out", "%s.%s is hidden, and %s would show it", source.Name, name, r.Into.Name)
+				}
+			}
+		}
+	}
+}
+
+// hiddenIn are the hidden attributes of source that the expression takes.
+func hiddenIn(source *Entity, x Expr, from *Field) []string {
+	var out []string
+	if from != nil {
+		if a := source.Attribute(from.Name); a != nil && a.Hidden {
+			out = append(out, a.Name)
+		}
+	}
+	for _, a := range x.Map {
+		out = append(out, hiddenIn(source, a.Expr, a.Expr.Field)...)
+	}
+	return out
+}

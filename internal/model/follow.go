@@ -1,0 +1,65 @@
+package model
+
+import (
+	"strings"
+)
+
+// Follow keeps an attribute of derived rows equal to a field of another row.
+type Follow struct {
+	Rule   *RowRule
+	Attr   string   // of the row that follows
+	Source *Entity  // whose field is followed
+	Field  *Field   // of Source
+	Key    []Assign // the names of Source's key, from fields of Rule.Source
+	Keep   bool     // the last value stays when the row of Source is gone
+}
+
+func (n node) isFollow() bool {
+	for i := 0; i < len(n.y.Content); i += 2 {
+		if n.y.Content[i].Value == "follow" {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *compiler) follow(r *RowRule, s setDecl) *Follow {
+	name, fieldName, ok := strings.Cut(s.follow.text, ".")
+	if !ok {
+		c.report(s.follow.pos, "follow: "+name+".FIELD", "what is followed is a field of an entity, not %q", s.follow.text)
+		return nil
+	}
+	f := &Follow{Rule: r, Attr: s.name.text, Keep: s.last, Source: c.entity(word{name, s.follow.pos})}
+	if f.Source == nil {
+		return nil
+	}
+	f.Field = c.field(f.Source, word{fieldName, s.follow.pos})
+	key, whole := c.assigns(f.Source, r.Source, s.by, s.follow.pos, "by")
+	if f.Key = key; f.Field == nil || !whole {
+		return nil
+	}
+	f.Source.Follow = append(f.Source.Follow, f)
+	c.Follows = append(c.Follows, f)
+	return f
+}
+
+// checkFollow: what follows is an attribute of its own, not part of a key, and rows of
+// one entity are alike in what becomes of it when the row followed is gone: which rule
+// made such a row, the row need not say.
+func checkFollow(c *compiler) {
+	for i, f := range c.Follows {
+		for _, g := range c.Follows[:i] {
+			if g.Rule.Into == f.Rule.Into && g.Attr == f.Attr && g.Source == f.Source && g.Field.Name == f.Field.Name && g.Keep != f.Keep {
+				c.report(c.setPos(f.Rule, f.Attr), "say keep: true in both, or in none",
+					"%s and %s make rows of %s that follow %s.%s, and only one keeps the last value", g.Rule.Name, f.Rule.Name, f.Rule.Into.Name, f.Source.Name, f.Field.Name)
+			}
+		}
+		at := c.setPos(f.Rule, f.Attr)
+		for _, k := range f.Rule.Into.Keys {
+			if k.Template.Slot(f.Attr) >= 0 || k.Attr.Name == f.Attr {
+				c.report(at, "follow it into an attribute of its own", "%s is part of the key %s, and cannot follow what changes later", f.Attr, k.Attr.Name)
+				break
+			}
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package model
+
+import ()
+
+// Search is an index of one entity's rows.
+type Search struct {
+	Name    string
+	Of      *Entity
+	Where   []Test
+	Text    []*Field
+	Filters []*Field
+	Sorts   []*Field
+}
+
+type searchDecl struct {
+	name                 word
+	of                   word
+	where                []testDecl
+	text, filters, sorts []word
+}
+
+func readSearch(e entry) *searchDecl {
+	f := e.value.fields("search")
+	return &searchDecl{
+		name: e.name, of: f.need("of", "of: ENTITY"), where: readTests(f),
+		text: f.words("text"), filters: f.words("filters"), sorts: f.words("sorts"),
+	}
+}
+
+func (c *compiler) compileSearches() {
+	for _, d := range c.decl.searches {
+		if !kebabName.MatchString(d.name.text) {
+			c.report(d.name.pos, "like albums", "the name of an index is small letters, digits and single hyphens, not %q", d.name.text)
+		}
+		s := &Search{Name: d.name.text, Of: c.entity(d.of)}
+		if s.Of == nil {
+			continue
+		}
+		s.Where = c.tests(s.Of, d.where, false)
+		s.Text = c.fields(s.Of, d.text)
+		s.Filters = c.fields(s.Of, d.filters)
+		s.Sorts = c.fields(s.Of, d.sorts)
+		s.Of.Search = append(s.Of.Search, s)
+		c.searches[s] = d
+		c.Searches = append(c.Searches, s)
+	}
+}
+
+// fields resolves a list of names, each once.
+func (c *compiler) fields(e *Entity, ws []word) []*Field {
+	var out []*Field
+	seen := map[string]bool{}
+	for _, w := range ws {
+		if seen[w.text] {
+			c.report(w.pos, "", "%q is here twice", w.text)
+			continue
+		}
+		seen[w.text] = true
+		if f := c.field(e, w); f != nil {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// search finds an index that is named in the file.
+func (c *compiler) search(w word) *Search {
+	for _, s := range c.Searches {
+		if s.Name == w.text {
+			return s
+		}
+	}
+	for _, d := range c.decl.searches {
+		if d.name.text == w.text {
+			return nil // reported there
+		}
+	}
+	if w.given() {
+		c.unknown(w, names(c.Searches, func(s *Search) string { return s.Name }), "there is no search index %q", w.text)
+	}
+	return nil
+}
+
+func checkSearches(c *compiler) {
+	for _, s := range c.Searches {
+		d := c.searches[s]
+		if len(d.text) == 0 {
+			c.report(d.name.pos, "text: [FIELD, …]", "the search index %s has no text", s.Name)
+		}
+		for _, w := range d.text {
+			switch f := s.Of.Field(w.text); f.Type {
+			case TypeString, TypeTime, TypeList, TypeStrings, TypeAny:
+				c.shown(s.Of, w, "text")
+			default:
+				c.report(w.pos, "", "%s is a %s and has no words", w.text, f.Type)
+			}
+		}
+		for _, w := range d.filters {
+			switch f := s.Of.Field(w.text); f.Type {
+			case TypeMap, TypeBinary, TypeNumbers:
+				c.report(w.pos, "", "%s is a %s and is compared to nothing", w.text, f.Type)
+			default:
+				c.shown(s.Of, w, "a filter")
+			}
+		}
+		for _, w := range d.sorts {
+			f := s.Of.Field(w.text)
+			if !scalar(f.Type) || f.Type == TypeBinary || f.Type == TypeBoolean || f.Type == TypeFlag {
+				c.report(w.pos, "", "%s is a %s and has no order", w.text, f.Type)
+				continue
+			}
+			c.shown(s.Of, w, "a sort")
+		}
+	}
+}
+
+// shown reports a hidden attribute where its values would come out.
+func (c *compiler) shown(e *Entity, w word, as string) {
+	if a := e.Attribute(w.text); a != nil && a.Hidden {
+		c.report(w.pos, "", "%s is hidden and cannot be %s: what is found would tell it", w.text, as)
+	}
+}

@@ -1,0 +1,584 @@
+package model
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"weir/internal/value"
+)
+
+// statusKind has the attributes that move in steps.
+var statusKind = kind{
+	shape: "steps", keys: []string{"steps"}, read: readSteps,
+	declare: func(*compiler, *deriveDecl, *Entity) {}, // the application declares the attribute
+	compile: (*compiler).compileSteps,
+	checks:  []func(*compiler){checkSteps, checkStages},
+}
+
+// Steps moves a declared attribute along the words of its enum, as far as facts
+// say. It is a pure function of what is known: of the application's own value,
+// which is the least it says, and of the rows that reach each word, in whatever
+// order they came.
+type Steps struct {
+	Name   string // "Round.status"
+	Target *Entity
+	Attr   *Attribute
+	Stages []*Stage // in the order of the enum
+}
+
+// Stage is one word of the way and what reaches it: a row of Source that passes
+// Where, or, with Each, a row for every element of that list of the target.
+type Stage struct {
+	Steps  *Steps
+	Word   string
+	Rank   int // of the word in the enum
+	Source *Entity
+	Where  []Test
+	To     []Assign   // the names of the target's key, from fields of Source
+	Each   *Attribute // a list of the target; nil: one row is enough
+	Who    *Field     // of Source: which element of Each a row is for
+	Max    int        // how many elements Each may have, or, without it, rows may reach the word; 0 for any number, never 0 with Set and without Each
+	Set    []Assign   // attributes of the target: the latest of a field of the rows that count
+}
+
+// Others are what a list stands for where a row has none: the values of Field in
+// all rows of Of whose other key names are Key.
+type Others struct {
+	Name  string // "Round.attendees"
+	On    *Entity
+	Of    *Entity
+	Field *Field   // a name in Of's key
+	Key   []Assign // Of's other key names, from fields of the row with the list
+	Links []*Field // the same names, as fields of Of
+	Used  bool     // a stage asks for each of them
+}
+
+// Reading is how an attribute reads where that differs from what is stored.
+type Reading struct {
+	Legacy map[string]string // words of an older application, and what they mean
+	After  *Field            // the time from which it reads Late
+	Late   string
+}
+
+// Attributes are those that the steps may write: their own and each stage's.
+func (s *Steps) Attributes() []string {
+	out := []string{s.Attr.Name}
+	for _, st := range s.Stages {
+		for _, a := range st.Set {
+			out = append(out, a.Name)
+		}
+	}
+	return out
+}
+
+// RankOf is the place of a value on the way: of a word, or of a word of an older
+// application. Anything else is before the first.
+func (s *Steps) RankOf(v value.Value) int { return s.Attr.Rank(v) }
+
+// Returned is an attribute that a query gives in place of the row's own: exactly
+// one of its parts after Name is set.
+type Returned struct {
+	Name     string
+	Field    *Field     // of the row found
+	Size     *Attribute // how many elements a list of the row has, those it stands for included
+	Distinct *Counted
+}
+
+// Counted is a read of one partition: how many values a field has there.
+type Counted struct {
+	Entity *Entity
+	Field  *Field
+	Key    []Assign // the names of the partition key, from fields of the row found
+}
+
+// IsList reports whether values of the type have elements.
+func (t Type) IsList() bool { return t == TypeList || t == TypeStrings || t == TypeNumbers }
+
+// Spreads reports whether the step reads once for each element of a list of the
+// row before.
+func (s *Step) Spreads() bool {
+	for i := range s.With {
+		if s.With[i].Each() {
+			return true
+		}
+	}
+	return false
+}
+
+// Each reports whether the bind stands for each element of a list in turn.
+func (b *Bind) Each() bool { return b.Prior != nil && b.Prior.Key == nil && b.Prior.Type.IsList() }
+
+type stepsDecl struct {
+	stages []*stageDecl
+	at     map[string]pos
+}
+
+type stageDecl struct {
+	word  word
+	when  word
+	where []testDecl
+	to    []pair
+	each  word
+	who   word
+	max   int // -1 for none
+	set   []pair
+	at    map[string]pos
+}
+
+func readSteps(d *deriveDecl, f fields) {
+	s := &stepsDecl{at: f.places()}
+	if entries := f.entries("steps"); len(entries) > 0 {
+		for _, e := range entries {
+			s.stages = append(s.stages, readStage(e))
+		}
+	} else if f.has["steps"].isMap() {
+		f.r.report(f.at("steps"), "steps: {WORD: {when: ENTITY}}", "no word is said to be reached")
+	}
+	d.steps = s
+}
+
+func readStage(e entry) *stageDecl {
+	f := e.value.fields("stage")
+	return &stageDecl{
+		word: e.name, when: f.need("when", "when: ENTITY"), where: readTests(f), to: f.pairs("to"),
+		each: f.word("each"), who: f.word("who"), max: f.number("max", 1, maxEach), set: f.pairs("set"), at: f.places(),
+	}
+}
+
+// maxEach bounds the list that a stage looks through, one row for each element.
+const maxEach = 1000
+
+// compileReadings resolves what attributes say of other fields and rows, when all
+// entities are there.
+func (c *compiler) compileReadings() {
+	for _, e := range c.Entities {
+		for i, d := range c.entities[e].attributes {
+			a := e.Attributes[i]
+			if len(d.legacy)+len(d.after) > 0 {
+				a.Reading = c.reading(e, a, d)
+			}
+			if d.others.given() {
+				a.Others = c.others(e, a, d)
+			}
+		}
+	}
+}
+
+func (c *compiler) reading(e *Entity, a *Attribute, d *attributeDecl) *Reading {
+	r := &Reading{Legacy: map[string]string{}}
+	for _, p := range d.legacy {
+		if slices.Contains(a.Enum, p.name.text) {
+			c.report(p.name.pos, "leave one of them out", "%q is a word of today, by the enum of %s, and of an older application", p.name.text, a.Name)
+		}
+		if c.oneOf(a, p.value) {
+			r.Legacy[p.name.text] = p.value.text
+		}
+	}
+	for _, p := range d.after[:min(1, len(d.after))] {
+		if c.oneOf(a, p.value) {
+			r.After, r.Late = c.field(e, p.name), p.value.text
+		}
+	}
+	return r
+}
+
+// oneOf reports a word that the attribute's enum does not have.
+func (c *compiler) oneOf(a *Attribute, w word) bool {
+	if !w.given() || slices.Contains(a.Enum, w.text) {
+		return w.given()
+	}
+	c.unknown(w, a.Enum, "%s is never %q", a.Name, w.text)
+	return false
+}
+
+func (c *compiler) others(e *Entity, a *Attribute, d *attributeDecl) *Others {
+	of, field, ok := c.dotted(d.others, "else")
+	if !ok {
+		return nil
+	}
+	o := &Others{Name: e.Name + "." + a.Name, On: e, Of: of, Field: field}
+	rest := slices.DeleteFunc(of.KeyNames(), func(name string) bool { return name == field.Name })
+	if len(rest) == len(of.KeyNames()) && !c.broken[of] {
+		c.report(d.others.pos, "", "%s must be a name in the key of %s, so that each value has one row", field.Name, of.Name)
+		return nil
+	}
+	if o.Key, ok = c.assignsTo(of, rest, e, d.by, d.others.pos, "by"); !ok {
+		return nil
+	}
+	for _, name := range rest {
+		o.Links = append(o.Links, of.Field(name))
+	}
+	return o
+}
+
+// dotted resolves Entity.field; what is missing is reported.
+func (c *compiler) dotted(w word, key string) (*Entity, *Field, bool) {
+	name, fieldName, ok := strings.Cut(w.text, ".")
+	if !ok {
+		c.report(w.pos, key+": "+name+".FIELD", "%q needs a field of an entity, not %q", key, w.text)
+		return nil, nil, false
+	}
+	e := c.entity(word{name, w.pos})
+	f := c.field(e, word{fieldName, w.pos})
+	return e, f, f != nil
+}
+
+func (c *compiler) compileSteps() {
+	for _, d := range c.decl.derive {
+		if d.steps == nil {
+			continue
+		}
+		e := c.entity(d.entity)
+		if e == nil {
+			continue
+		}
+		a := e.Attribute(d.attr.text)
+		if a == nil || len(a.Enum) == 0 {
+			c.report(d.attr.pos, "declare it: "+d.attr.text+": {type: string, enum: [first, next, …]}",
+				"%s.%s moves along the words of its enum, and has none: the application writes it too", e.Name, d.attr.text)
+			continue
+		}
+		s := &Steps{Name: d.name.text, Target: e, Attr: a}
+		c.moves[s] = d
+		for _, sd := range d.steps.stages {
+			if st := c.stage(s, sd); st != nil {
+				c.stages[st] = sd
+				s.Stages = append(s.Stages, st)
+			}
+		}
+		slices.SortStableFunc(s.Stages, func(x, y *Stage) int { return cmp.Compare(x.Rank, y.Rank) })
+		e.Steps = append(e.Steps, s)
+		c.Steps = append(c.Steps, s)
+	}
+}
+
+// maxReached is how many rows may reach one word of one target that takes attributes
+// from them, unless its stage has a max: each change reads them all for the latest. It
+// is the largest max that a stage can have.
+const maxReached = maxEach
+
+func (c *compiler) stage(s *Steps, d *stageDecl) *Stage {
+	st := &Stage{Steps: s, Word: d.word.text, Rank: slices.Index(s.Attr.Enum, d.word.text), Max: max(d.max, 0)}
+	if st.Rank < 0 {
+		c.unknown(d.word, s.Attr.Enum, "%s is never %q", s.Name, d.word.text)
+	}
+	if st.Source = c.entity(d.when); st.Source == nil {
+		return nil
+	}
+	st.Where = c.tests(st.Source, d.where, false)
+	to, whole := c.assigns(s.Target, st.Source, d.to, d.when.pos, "to")
+	st.To = to
+	for _, p := range d.set {
+		f := c.field(st.Source, p.value)
+		if s.Target.Attribute(p.name.text) == nil {
+			c.unknown(p.name, names(s.Target.Attributes, func(a *Attribute) string { return a.Name }), "%s has no attribute %q", s.Target.Name, p.name.text)
+			continue
+		}
+		if whole = whole && f != nil; f != nil {
+			st.Set = append(st.Set, Assign{p.name.text, Expr{Field: f}})
+		}
+	}
+	if d.each.given() || d.who.given() {
+		whole = c.each(st, d) && whole
+	} else if d.max < 0 && len(st.Set) > 0 {
+		st.Max = maxReached
+	}
+	if whole && st.Rank >= 0 {
+		st.Source.Stages = append(st.Source.Stages, st)
+		return st
+	}
+	return nil
+}
+
+func (c *compiler) each(st *Stage, d *stageDecl) bool {
+	switch {
+	case !d.each.given():
+		c.report(d.at["who"], "each: LIST", "%q says whom a row is for, and there is no list of those who count", "who")
+		return false
+	case !d.who.given():
+		c.report(d.at["each"], "who: FIELD", "%q needs who: the field of %s that says whom a row is for", "each", st.Source.Name)
+		return false
+	}
+	target := st.Steps.Target
+	if st.Each = target.Attribute(d.each.text); st.Each == nil {
+		c.unknown(d.each, names(target.Attributes, func(a *Attribute) string { return a.Name }), "%s has no attribute %q", target.Name, d.each.text)
+		return false
+	}
+	if st.Who = c.field(st.Source, d.who); st.Who == nil {
+		return false
+	}
+	if o := st.Each.Others; o != nil && !o.Used {
+		o.Used = true
+		o.Of.Others = append(o.Of.Others, o)
+	}
+	return true
+}
+
+// returns are what a query gives of the row it found.
+func (c *compiler) returns(q *Query, d *queryDecl, of *Entity) {
+	for _, r := range d.ret {
+		out := Returned{Name: r.name.text}
+		switch {
+		case r.field.given():
+			out.Field = c.field(of, r.field)
+		case r.size.given():
+			if out.Size = of.Attribute(r.size.text); out.Size == nil {
+				c.unknown(r.size, names(of.Attributes, func(a *Attribute) string { return a.Name }), "%s has no attribute %q", of.Name, r.size.text)
+			}
+		case r.distinct.given():
+			out.Distinct = c.counted(of, r)
+		}
+		if out.Field == nil && out.Size == nil && out.Distinct == nil {
+			c.sound[q] = false
+			continue
+		}
+		q.Return = append(q.Return, out)
+	}
+}
+
+// counted reads the partition of the table itself.
+func (c *compiler) counted(of *Entity, d returnDecl) *Counted {
+	e, f, ok := c.dotted(d.distinct, "distinct")
+	if !ok || c.broken[e] {
+		return nil
+	}
+	out := &Counted{Entity: e, Field: f}
+	if out.Key, ok = c.assignsTo(e, e.PrimaryKey()[0].Template.required(), of, d.by, d.distinct.pos, "by"); !ok {
+		return nil
+	}
+	return out
+}
+
+// checkReadings: what reads otherwise than it is stored is only read, never
+// compared where the stored word counts.
+func checkReadings(c *compiler) {
+	for _, e := range c.Entities {
+		for i, d := range c.entities[e].attributes {
+			a := e.Attributes[i]
+			c.otherwise(e, a, d)
+			if d.others.given() && !a.Type.IsList() {
+				c.report(d.pos["else"], "", "only a list stands for other rows where it has none, %s is a %s", a.Name, a.Type)
+			}
+			if _, ok := d.pos["by"]; ok && !d.others.given() {
+				c.report(d.pos["by"], "", "%q says which rows else reads, and there is no else", "by")
+			}
+		}
+	}
+}
+
+func (c *compiler) otherwise(e *Entity, a *Attribute, d *attributeDecl) {
+	if a.Reading == nil {
+		return
+	}
+	at := d.name.pos
+	if len(a.Enum) == 0 {
+		c.report(at, "enum: [one, two]", "%s reads as other words than are stored, and has no enum of them", a.Name)
+	}
+	if len(d.after) > 1 {
+		c.report(d.after[1].name.pos, "", "%s changes once by itself, not twice", a.Name)
+	}
+	if f := a.Reading.After; f != nil && f.Type != TypeTime && f.Type != TypeNumber {
+		c.report(d.after[0].name.pos, "a time (RFC 3339 text) or a number (epoch seconds)", "%s is a %s and says no time", f.Name, f.Type)
+	}
+	for _, k := range e.Keys {
+		if k.Template.Slot(a.Name) >= 0 {
+			c.report(at, "keep the key to words that are stored", "%s reads otherwise than it is stored, and the key %s holds what is stored", a.Name, k.Attr.Name)
+		}
+	}
+	for _, t := range c.tested(e) {
+		if t.name == a.Name {
+			c.report(t.pos, "", "%s reads otherwise than it is stored, and %s would go by what is stored", a.Name, t.what)
+		}
+	}
+}
+
+// use is a place where a field of an entity decides something.
+type use struct {
+	name, what string
+	pos
+}
+
+// tested are the fields of an entity that a where, a filter or an order goes by.
+func (c *compiler) tested(e *Entity) []use {
+	var out []use
+	tests := func(what string, at pos, ts []Test) {
+		for _, t := range ts {
+			out = append(out, use{t.Field.Name, what, at})
+		}
+	}
+	fields := func(what string, at pos, fs []*Field) {
+		for _, f := range fs {
+			out = append(out, use{f.Name, what, at})
+		}
+	}
+	tests(e.Name, c.entities[e].name.pos, e.Where)
+	for _, s := range e.Sources {
+		tests(s.Tally.Name, c.tallies[s.Tally].name.pos, s.Where)
+	}
+	for _, r := range e.Rules {
+		tests(r.Name, c.rules[r].name.pos, r.Where)
+	}
+	for _, st := range e.Stages {
+		tests(st.Steps.Name, c.stages[st].word.pos, st.Where)
+	}
+	for _, s := range e.Search {
+		at, what := c.searches[s].name.pos, "the search index "+s.Name
+		tests(what, at, s.Where)
+		fields(what, at, s.Text)
+		fields(what, at, s.Filters)
+		fields(what, at, s.Sorts)
+	}
+	return out
+}
+
+// checkSteps: what moves is the application's own attribute, and nothing else
+// hangs on it by the words that are stored.
+func checkSteps(c *compiler) {
+	for _, s := range c.Steps {
+		at := c.moves[s].attr.pos
+		if s.Target.Derived {
+			c.report(at, "", "rows of %s are made whole by weir, and nothing moves on them", s.Target.Name)
+		}
+		seen := map[string]string{}
+		for _, st := range s.Stages {
+			c.written(s, st, seen)
+		}
+		for _, name := range s.Attributes() {
+			c.settled(s, name, at)
+		}
+	}
+}
+
+// written reports attributes that a stage cannot set.
+func (c *compiler) written(s *Steps, st *Stage, seen map[string]string) {
+	for _, a := range st.Set {
+		i := slices.IndexFunc(c.stages[st].set, func(p pair) bool { return p.name.text == a.Name })
+		at := c.stages[st].set[i].name.pos
+		switch before, twice := seen[a.Name]; {
+		case a.Name == s.Attr.Name:
+			c.report(at, "leave it out", "%s is what moves, and set by its steps", a.Name)
+		case twice:
+			c.report(at, "one attribute for each", "%s is set by %s already", a.Name, before)
+		case !scalar(a.Expr.Field.Type):
+			c.report(at, "", "%s.%s is a %s, and none of them is the latest", st.Source.Name, a.Expr.Field.Name, a.Expr.Field.Type)
+		case clash(a.Expr.Field.Type, s.Target.Attribute(a.Name).Type):
+			c.report(at, "", "%s is a %s, and %s.%s a %s", a.Name, s.Target.Attribute(a.Name).Type, st.Source.Name, a.Expr.Field.Name, a.Expr.Field.Type)
+		}
+		seen[a.Name] = st.Word
+	}
+}
+
+// settled reports an attribute that moves by itself and yet makes keys or tells
+// what its row is.
+func (c *compiler) settled(s *Steps, name string, at pos) {
+	for i, k := range s.Target.Keys {
+		if k.Template.Slot(name) >= 0 && (i < len(s.Target.PrimaryKey()) || !k.Template.Whole()) {
+			c.report(at, "make "+name+" itself the key attribute of an index", "the key %s of %s is made of %s, and nothing would write it again when that moves", k.Attr.Name, s.Target.Name, name)
+		}
+	}
+	for _, t := range s.Target.Where {
+		if t.Field.Name == name {
+			c.report(at, "", "%s tells what %s is, and cannot move", name, s.Target.Name)
+		}
+	}
+	if name == s.Target.Table.TTL {
+		c.report(at, "", "%s is the ttl of table %s", name, s.Target.Table.Name)
+	}
+}
+
+// checkStages: what is looked through is a list, with one row for each of its elements.
+func checkStages(c *compiler) {
+	for _, s := range c.Steps {
+		for _, st := range s.Stages {
+			d := c.stages[st]
+			c.fits(d.word.pos, s.Name, s.Target, st.To)
+			if st.Each == nil {
+				continue
+			}
+			if !st.Each.Type.IsList() {
+				c.report(d.at["each"], "", "each goes through a list, %s is a %s", st.Each.Name, st.Each.Type)
+			}
+			if !scalar(st.Who.Type) {
+				c.report(d.at["who"], "", "%s is a %s, and no element of a list", st.Who.Name, st.Who.Type)
+			}
+			for _, name := range st.Source.KeyNames() {
+				if name != st.Who.Name && !st.finds(name) {
+					c.report(d.word.pos, "", "several rows of %s can be for one element of %s: its key has %q besides", st.Source.Name, st.Each.Name, name)
+				}
+			}
+		}
+	}
+}
+
+// finds reports whether the target's key is made of this field of the source.
+func (st *Stage) finds(name string) bool {
+	return slices.ContainsFunc(st.To, func(a Assign) bool { return a.Expr.Field != nil && a.Expr.Field.Name == name })
+}
+
+// checkReturns: what is composed is composed of one row, in full sight.
+func checkReturns(c *compiler) {
+	for _, q := range c.Queries {
+		d := c.queries[q]
+		if !c.sound[q] || q.Search != nil {
+			continue
+		}
+		if len(q.Return) > 0 && !q.Single {
+			c.report(d.at["return"], "", "return is for a query that finds one row")
+		}
+		for i, r := range q.Return {
+			e := q.Steps[len(q.Steps)-1].Entity
+			switch {
+			case r.Field != nil:
+				c.shown(e, d.ret[i].field, "returned")
+			case r.Size != nil:
+				c.shown(e, d.ret[i].size, "counted")
+				if !r.Size.Type.IsList() {
+					c.report(d.ret[i].size.pos, "", "%s is a %s, and has no size", r.Size.Name, r.Size.Type)
+				}
+			case !scalar(r.Distinct.Field.Type):
+				c.report(d.ret[i].distinct.pos, "", "distinct tells single values apart, %s is a %s", r.Distinct.Field.Name, r.Distinct.Field.Type)
+			}
+		}
+	}
+}
+
+// checkSort: an order of its own is made of one partition, read whole.
+func checkSort(c *compiler) {
+	for _, q := range c.Queries {
+		d := c.queries[q]
+		if !c.sound[q] || q.Sort == nil {
+			continue
+		}
+		at := d.at["sort"]
+		c.shown(q.Steps[len(q.Steps)-1].Entity, d.sort, "sorted by")
+		switch {
+		case len(q.Steps) > 1 || q.Steps[0].Get || q.Unique:
+			c.report(at, "leave it out", "sort orders the rows of one list")
+		case !scalar(q.Sort.Type):
+			c.report(at, "", "%s is a %s, and orders nothing", q.Sort.Name, q.Sort.Type)
+		}
+		if by, ok := c.steps[q.Steps[0]].at["order"]; ok {
+			c.report(by, "leave one of them out", "order goes by the sort key, and the rows by %s", q.Sort.Name)
+		}
+	}
+}
+
+// checkSpread: from one row to many by a list of the row, each once.
+func checkSpread(c *compiler) {
+	for _, q := range c.Queries {
+		if !c.sound[q] {
+			continue
+		}
+		for _, s := range q.Steps {
+			at := c.steps[s].pos
+			switch {
+			case !s.Spreads():
+			case !s.Get:
+				c.report(at, "get: "+s.Entity.Name, "for each element of a list one row is read by its key")
+			case !q.Unique:
+				c.report(at, "unique: true", "a list may name a row twice, and the query does not say that each comes once")
+			}
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package model
+
+import (
+	"slices"
+	"strings"
+
+	"weir/internal/aggregate"
+	"weir/internal/value"
+)
+
+// tallyKind has count, sum, mean, distinct and set: see package aggregate, and set.go.
+var tallyKind = kind{
+	shape: "tally", keys: aggregates(), read: readTally,
+	declare: func(c *compiler, d *deriveDecl, e *Entity) {
+		t := &Tally{
+			Name: d.name.text, Kind: d.tally.kind, Target: e, Attr: d.attr.text, Hidden: d.tally.hidden,
+			Round: max(d.tally.round, 0), Max: max(d.tally.max, 0),
+		}
+		c.attributeName(d.attr)
+		c.tallies[t] = d
+		c.Tallies = append(c.Tallies, t)
+		e.Values = append(e.Values, t)
+		if t.IsSet() {
+			c.spread(e)
+		}
+		c.keyed(e, t)
+	},
+	compile: func(c *compiler) {
+		for _, t := range c.Tallies {
+			c.tally(t, c.tallies[t].tally)
+		}
+	},
+	checks: []func(*compiler){checkTallyAttribute, checkSets, checkTallyOptions, checkTallyFields},
+}
+
+// aggregates are the keywords of those that a tally can be.
+func aggregates() []string {
+	return names(aggregate.All, func(a *aggregate.Aggregate) string { return a.Keyword })
+}
+
+// Tally adds up rows of some entities into an attribute of another.
+type Tally struct {
+	Name    string // "Album.mediaCount"
+	Kind    *aggregate.Aggregate
+	Target  *Entity
+	Attr    string
+	Hidden  bool // kept in the book only
+	Round   int  // decimals of a mean
+	Max     int  // how many values a distinct may hold
+	Sources []*Source
+}
+
+// IsSet reports whether the tally is a set, which has rows of its own.
+func (t *Tally) IsSet() bool { return t.Kind == aggregate.Set }
+
+// Shows reports whether rows of the target show one value of the tally.
+func (t *Tally) Shows() bool { return !t.Hidden && t.Kind.Shown != nil }
+
+// Source is one entity whose rows count towards a tally.
+type Source struct {
+	Tally  *Tally
+	Entity *Entity
+	Field  *Field // what is summed, averaged or told apart; of a count, the number that counted rows have, or nil
+	Where  []Test
+	To     []Assign // the names of the target's key, from this entity's fields
+}
+
+type tallyDecl struct {
+	kind   *aggregate.Aggregate
+	of     []word // Entity or Entity.field
+	where  []testDecl
+	to     []pair
+	round  int // -1 for none
+	max    int // -1 for none
+	hidden bool
+	at     map[string]pos
+}
+
+func readTally(d *deriveDecl, f fields) {
+	t := &tallyDecl{
+		where: readTests(f), to: f.pairs("to"), round: f.number("round", 0, 20), max: f.number("max", 1, maxDistinct),
+		hidden: f.flag("hidden"), at: f.places(),
+	}
+	for _, kind := range aggregate.All {
+		if _, ok := f.has[kind.Keyword]; !ok {
+			continue
+		}
+		if t.kind != nil {
+			f.r.report(f.at(kind.Keyword), "", "a tally is either %q or %q", t.kind.Keyword, kind.Keyword)
+			continue
+		}
+		t.kind, t.of = kind, f.words(kind.Keyword)
+	}
+	d.tally = t
+}
+
+// maxDistinct bounds a distinct: all its values stand in one row of 400 KB.
+const maxDistinct = 5000
+
+func (c *compiler) tally(t *Tally, d *tallyDecl) {
+	for _, of := range d.of {
+		name, fieldName, dotted := strings.Cut(of.text, ".")
+		s := &Source{Tally: t}
+		if s.Entity = c.entity(word{name, of.pos}); s.Entity == nil {
+			continue
+		}
+		switch {
+		case !t.Kind.OfRows && !dotted:
+			c.report(of.pos, t.Kind.Keyword+": "+name+".FIELD", "a %s is of a field of %s", t.Kind.Keyword, name)
+		case dotted:
+			s.Field = c.field(s.Entity, word{fieldName, of.pos})
+		}
+		s.Where = c.tests(s.Entity, d.where, false)
+		to, ok := c.assigns(t.Target, s.Entity, d.to, of.pos, "to")
+		if s.To = to; !ok || !t.Kind.OfRows && s.Field == nil {
+			continue
+		}
+		t.Sources = append(t.Sources, s)
+		s.Entity.Sources = append(s.Entity.Sources, s)
+	}
+}
+
+// keyed lets an index be kept by the value itself: the attribute is the key
+// attribute, and needs no template.
+func (c *compiler) keyed(e *Entity, t *Tally) {
+	for _, a := range keyAttrs(e.Table) {
+		if a.Name == t.Attr && e.KeyTemplate(a.Name) == nil && !c.broken[e] {
+			e.Keys = append(e.Keys, &KeyTemplate{Attr: a, Template: identity(a.Name)})
+		}
+	}
+}
+
+// checkTallyAttribute: an attribute has one author.
+func checkTallyAttribute(c *compiler) {
+	for _, t := range c.Tallies {
+		at := c.tallies[t].attr.pos
+		if t.Target.Attribute(t.Attr) != nil {
+			c.report(at, "leave it out of the attributes of "+t.Target.Name, "%s is derived, and declared as an attribute that the application writes", t.Name)
+		}
+		switch k := t.Target.KeyTemplate(t.Attr); {
+		case k == nil || c.broken[t.Target]:
+		case slices.Contains(t.Target.PrimaryKey(), k) || k.Template.String() != "{"+t.Attr+"}":
+			c.report(at, "choose another name", "%s is a key attribute, and a derived value cannot be one", t.Attr)
+		case k.Attr.Type != value.Number || t.Hidden || !t.Kind.Number:
+			c.report(at, "declare it as {"+t.Attr+": number} in the index", "%s is the key of an index, a %s, and only a shown number can be derived there", t.Attr, k.Attr.Type)
+		}
+		if t.Attr == t.Target.Table.TTL && t.Attr != "" {
+			c.report(at, "choose another name", "%s is the ttl of table %s", t.Attr, t.Target.Table.Name)
+		}
+		if slices.Contains(t.Target.KeyNames(), t.Attr) {
+			c.report(at, "choose another name", "%s is a name in the key of %s", t.Attr, t.Target.Name)
+		}
+		if t.Target.Derived && !t.IsSet() {
+			c.report(at, "derive it onto the row that "+t.Target.Name+" is made from, and copy it", "rows of %s are made whole by weir, and carry no tally of their own", t.Target.Name)
+		}
+	}
+}
+
+func checkTallyOptions(c *compiler) {
+	for _, t := range c.Tallies {
+		d := c.tallies[t].tally
+		at := c.tallies[t].name.pos
+		keyword := t.Kind.Keyword
+		switch {
+		case t.Kind.Max && d.max < 0 && d.at["max"] == pos{}:
+			c.report(at, "max: 1000", "a %s without max has no bound: all its values stand in one row", keyword)
+		case !t.Kind.Max && d.max >= 0:
+			c.report(d.at["max"], "leave it out", "max bounds a distinct, a %s has no need of it", keyword)
+		}
+		switch {
+		case t.Kind.Round && d.round < 0 && d.at["round"] == pos{}:
+			c.report(at, "round: 2", "a %s needs round, the number of its decimals", keyword)
+		case !t.Kind.Round && d.round >= 0:
+			c.report(d.at["round"], "", "round is for a mean, a %s is exact", keyword)
+		}
+		if t.Hidden && !t.Kind.Hidden {
+			c.report(d.at["hidden"], "leave it out", "hidden without need: it keeps the values of a distinct off the row, a %s is one number", keyword)
+		}
+	}
+}
+
+func checkTallyFields(c *compiler) {
+	for _, t := range c.Tallies {
+		d := c.tallies[t].tally
+		for i, s := range t.Sources {
+			if slices.ContainsFunc(t.Sources[:i], func(o *Source) bool { return o.Entity == s.Entity }) {
+				c.report(d.at[t.Kind.Keyword], "", "%s names %s twice", t.Name, s.Entity.Name)
+			}
+			if s.Field == nil {
+				continue
+			}
+			at := d.at[t.Kind.Keyword]
+			switch numeric := s.Field.Type == TypeNumber || s.Field.Type == TypeAny; {
+			case t.Kind.OfRows && !numeric:
+				c.report(at, "count: "+s.Entity.Name+", where: {"+s.Field.Name+": present}, or distinct: "+s.Entity.Name+"."+s.Field.Name, "a count is of rows, or of rows with a number, and %s.%s is a %s", s.Entity.Name, s.Field.Name, s.Field.Type)
+			case t.Kind.Of == aggregate.Numbers && !numeric:
+				c.report(at, "", "a %s is of numbers, %s.%s is a %s", t.Kind.Keyword, s.Entity.Name, s.Field.Name, s.Field.Type)
+			case t.Kind.Of == aggregate.Scalars && !scalar(s.Field.Type):
+				c.report(at, "", "a %s tells single values apart, %s.%s is a %s", t.Kind.Keyword, s.Entity.Name, s.Field.Name, s.Field.Type)
+			}
+			if a := s.Entity.Attribute(s.Field.Name); a != nil && a.Hidden && !t.Hidden && !t.Kind.OfRows {
+				c.report(at, "", "%s would show values of %s.%s, which is hidden", t.Name, s.Entity.Name, s.Field.Name)
+			}
+		}
+	}
+}

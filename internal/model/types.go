@@ -1,0 +1,83 @@
+package model
+
+// Type is what an attribute holds, in the words of the model file.
+type Type string
+
+// The types. A flag is a boolean to people and the string "true" or "false" in
+// the table, where it is an index key. A time is a string in RFC 3339.
+const (
+	TypeString  Type = "string"
+	TypeNumber  Type = "number"
+	TypeBoolean Type = "boolean"
+	TypeFlag    Type = "flag"
+	TypeTime    Type = "time"
+	TypeBinary  Type = "binary"
+	TypeList    Type = "list"
+	TypeMap     Type = "map"
+	TypeStrings Type = "strings" // a string set
+	TypeNumbers Type = "numbers" // a number set
+	TypeCommas  Type = "commas"  // a string that lists values with commas between them
+	TypeAny     Type = "any"
+)
+
+// scalar reports whether values of the type are single ones.
+func scalar(t Type) bool {
+	switch t {
+	case TypeList, TypeMap, TypeStrings, TypeNumbers:
+		return false
+	}
+	return true
+}
+
+// checkKeyTypes: what a name of the target's key is made from can stand there.
+func checkKeyTypes(c *compiler) {
+	for _, t := range c.Tallies {
+		for _, s := range t.Sources {
+			c.fits(c.tallies[t].name.pos, t.Name, t.Target, s.To)
+		}
+	}
+	for _, f := range c.Follows {
+		c.fits(c.rules[f.Rule].name.pos, f.Rule.Name+"."+f.Attr, f.Source, f.Key)
+	}
+}
+
+// fits reports a value that cannot stand in the key of the row it is to find.
+func (c *compiler) fits(at pos, what string, target *Entity, names []Assign) {
+	for _, a := range names {
+		f := a.Expr.Field
+		if f == nil {
+			continue
+		}
+		want := target.Field(a.Name)
+		if !scalar(f.Type) || f.Key == nil && want.Key == nil && clash(f.Type, want.Type) {
+			c.report(at, "", "%s finds %s by %s, and %s is a %s", what, target.Name, a.Name, f.Name, f.Type)
+		}
+	}
+}
+
+// clash reports whether no value is of both types.
+func clash(a, b Type) bool {
+	return family(a) != "" && family(b) != "" && family(a) != family(b)
+}
+
+// family groups the types that hold the same kind of value; "" fits any.
+func family(t Type) Type {
+	switch t {
+	case TypeAny:
+		return ""
+	case TypeTime, TypeFlag, TypeCommas:
+		return TypeString
+	}
+	return t
+}
+
+// constant is word, and refuses a number or boolean, which could be meant as a
+// field or as a value.
+func (n node) constant(what string) word {
+	w := n.word(what)
+	if tag := n.y.ShortTag(); w.given() && tag != "!!str" {
+		n.r.report(w.pos, "a constant is written ="+w.text, "%s must be the name of a field, not %s", what, w.text)
+		return word{}
+	}
+	return w
+}
