@@ -9,15 +9,35 @@ import (
 	"testing"
 )
 
-// TestReadme follows the README: it writes the files that stand there with a name,
-// types what stands behind a $ in console blocks, and compares what is printed.
+// TestReadme follows each page that a newcomer types from: it writes the files that stand
+// there with a name, types what stands behind a $ in console blocks, and compares what is
+// printed. A line of … stands for any lines.
 func TestReadme(t *testing.T) {
-	text, err := os.ReadFile("../../README.md")
+	streams, err := filepath.Abs("../../testdata")
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, typed := t.TempDir(), 0
-	for _, block := range regexp.MustCompile("(?ms)^```(\\w+) ?([\\w.]*)\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
+	for _, page := range []string{"README.md", "docs/guide/tutorial.md", "docs/guide/model.md"} {
+		t.Run(page, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.Symlink(streams, filepath.Join(dir, "testdata")); err != nil {
+				t.Fatal(err)
+			}
+			follow(t, "../../"+page, dir)
+		})
+	}
+}
+
+var blocks = regexp.MustCompile("(?ms)^```(\\w+) ?([\\w.]*)\n(.*?)^```$")
+
+// follow does what a page says, in a directory.
+func follow(t *testing.T, page, dir string) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	typed := 0
+	for _, block := range blocks.FindAllStringSubmatch(string(text), -1) {
 		kind, name, body := block[1], block[2], block[3]
 		switch {
 		case name != "":
@@ -28,15 +48,21 @@ func TestReadme(t *testing.T) {
 			for _, part := range strings.Split("\n"+body, "\n$ ")[1:] {
 				line, want, _ := strings.Cut(part, "\n")
 				typed++
-				if got := typeLine(t, dir, line); got != strings.TrimSuffix(want, "\n") {
-					t.Errorf("$ %s\nprints\n%s\nthe README says\n%s", line, got, want)
+				if got := typeLine(t, dir, line); !printed(want).MatchString(got) {
+					t.Errorf("$ %s\nprints\n%s\nthe page says\n%s", line, got, want)
 				}
 			}
 		}
 	}
 	if typed == 0 {
-		t.Error("the README has no console blocks")
+		t.Error("the page has no console blocks")
 	}
+}
+
+// printed matches what a page says that a command prints.
+func printed(want string) *regexp.Regexp {
+	text := regexp.QuoteMeta(strings.TrimSuffix(want, "\n"))
+	return regexp.MustCompile(`^` + strings.ReplaceAll(text, "\n  …", `(\n.*)+`) + `$`)
 }
 
 // typeLine runs a line of shell and gives what a person sees, times as 0.0 s.

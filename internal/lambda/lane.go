@@ -225,7 +225,7 @@ func (h *Handler) disorder(w *work, err error) error {
 	if errors.Is(err, errBusy) {
 		return fmt.Errorf("%w: shard %s of %s: %w; nothing of this event is applied, and it comes again. If that does not end, the parallelization factor is above 1: set it to 1", ErrOrder, w.shard, w.table, err)
 	}
-	return fmt.Errorf("%w: shard %s of %s: the event has records %s to %s, the shard has come to %s, and %w; nothing of the event is let go of. Is the parallelization factor above 1? What to do then, and if it was not, is in docs/aws.md, \"Out of order\"",
+	return fmt.Errorf("%w: shard %s of %s: the event has records %s to %s, the shard has come to %s, and %w; nothing of the event is let go of. Is the parallelization factor above 1? What to do then, and if it was not, is in docs/guide/operations.md, \"Out of order\"",
 		ErrOrder, w.shard, w.table, w.records[0], w.records[len(w.records)-1], w.lane.last, err)
 }
 

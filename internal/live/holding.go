@@ -211,7 +211,7 @@ func (h *holding) lost(ctx context.Context, after events.Position) error {
 // grown before anything behind it was applied, is another one.
 func (h *holding) gap(ctx context.Context, after events.Position, to, what string) error {
 	return h.keepGap(ctx, fmt.Sprintf("shard %s of %s", h.shard, h.table), after, between(after, to),
-		fmt.Sprintf("records are missing after %v: %s; what is derived from them may be wrong. Before, the shard was read by %s: start a process on that directory, if its spool has them; else run projector verify, which says what is wrong (docs/aws.md, After a gap)", after, what, orNobody(h.before)))
+		fmt.Sprintf("records are missing after %v: %s; what is derived from them may be wrong. Before, the shard was read by %s: start a process on that directory, if its spool has them; else run projector verify, which says what is wrong (docs/guide/operations.md, After a gap)", after, what, orNobody(h.before)))
 }
 
 func orNobody(s string) string {

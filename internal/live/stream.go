@@ -58,7 +58,7 @@ func (r *Reader) sameStream(ctx context.Context, table string) error {
 
 func (r *Reader) switched(ctx context.Context, table, met, label string) error {
 	return r.keepGap(ctx, "stream of "+table, events.Position{}, fmt.Sprintf("of %s, up to %s", met, label),
-		fmt.Sprintf("the stream of %s was switched off and on again: what was written in between, before %s, is in no stream, and what is derived from it may be wrong. Run projector verify, which says what is wrong (docs/aws.md, After a gap)", table, label))
+		fmt.Sprintf("the stream of %s was switched off and on again: what was written in between, before %s, is in no stream, and what is derived from it may be wrong. Run projector verify, which says what is wrong (docs/guide/operations.md, After a gap)", table, label))
 }
 
 // keepGap keeps a gap where people find it, and says it.

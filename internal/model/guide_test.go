@@ -1,0 +1,71 @@
+package model
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+)
+
+// guideSections are the sections of docs/guide/model.md, by the part of the schema whose
+// keys they list.
+var guideSections = map[string]string{
+	"model": "The file", "table": "Tables", "index": "Indexes", "entity": "Entities", "attribute": "Attributes",
+	"once": "Once", "supersede": "Supersede", "test": "Conditions", "tally": "Tallies", "steps": "Status",
+	"stage": "Stages of a status", "row-rule": "Rows made from rows", "each": "Followers of a feed",
+	"follow": "Followed values", "migration": "Migrate", "search": "Search", "query": "Queries", "step": "Queries",
+	"returned-value": "Returned values",
+}
+
+// TestGuide: the reference of the model language has each key of the schema, each with its
+// meaning and an example, in the section of its part.
+func TestGuide(t *testing.T) {
+	text, err := os.ReadFile("../../docs/guide/model.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]map[string]bool{}
+	section := ""
+	for _, line := range strings.Split(string(text), "\n") {
+		if strings.HasPrefix(line, "## ") || strings.HasPrefix(line, "### ") {
+			section = strings.TrimLeft(line, "# ")
+			rows[section] = map[string]bool{}
+		}
+		if cells := strings.Split(line, " | "); section != "" && len(cells) == 3 && strings.HasPrefix(line, "| `") {
+			rows[section][strings.Trim(cells[0], "| `")] = true
+		}
+	}
+	var schema struct {
+		Defs map[string]struct {
+			Properties map[string]any `json:"properties"`
+		} `json:"$defs"`
+	}
+	if err := json.Unmarshal(Schema(), &schema); err != nil {
+		t.Fatal(err)
+	}
+	for name, def := range schema.Defs {
+		section, known := guideSections[name]
+		if !known && len(def.Properties) > 0 {
+			t.Errorf("no section of the guide is about the schema's %s", name)
+		}
+		for key := range def.Properties {
+			if !rows[section][key] {
+				t.Errorf("the guide's section %q does not have the key %s", section, key)
+			}
+		}
+	}
+	for name, section := range guideSections {
+		def := schema.Defs[name]
+		if len(def.Properties) == 0 {
+			t.Errorf("the schema has no %s, which the guide has as %q", name, section)
+		}
+		for key := range rows[section] { // "step" is part of "query"
+			if name == "step" {
+				break
+			}
+			if _, known := def.Properties[key]; !known {
+				t.Errorf("the guide's section %q has the key %s, which the schema does not know", section, key)
+			}
+		}
+	}
+}

@@ -1,0 +1,116 @@
+// Command clihelp writes docs/guide/cli.md: the --help of each program and of each of
+// its commands, as they print it.
+//
+//	go run ./scripts/clihelp          writes the page
+//	go run ./scripts/clihelp -check   says whether the page is what it would write
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+const page = "docs/guide/cli.md"
+
+const head = `# Command line
+
+This page is generated from the programs' own ` + "`--help`" + ` by ` + "`make cli`" + `. ` + "`MODEL`" + ` is the name of a built-in model or the path
+of a model file. Results are printed on stdout, everything else on stderr.
+
+| exit code | meaning |
+|---|---|
+| 0 | good |
+| 1 | a check failed, or something was refused or kept. ` + "`replay`" + `: a record could not be used, records are missing, or the model has dead letters. ` + "`verify`, `repair`" + `: also while a row has a value that nothing can be derived or computed from |
+| 2 | usage or configuration |
+| 3 | a service or the disk is down, or the output could not be written |
+| 4 | incomplete: run the same command again to continue |
+| 130 | interrupted |
+`
+
+var programs = []string{"projector", "ingest", "simulator"}
+
+func main() {
+	check := flag.Bool("check", false, "change nothing; exit with 1 when "+page+" is not current")
+	flag.Parse()
+	if err := run(*check); err != nil {
+		fmt.Fprintln(os.Stderr, "clihelp:", err)
+		os.Exit(1)
+	}
+}
+
+func run(check bool) error {
+	want, err := written()
+	if err != nil {
+		return err
+	}
+	if !check {
+		return os.WriteFile(page, want, 0o666)
+	}
+	have, err := os.ReadFile(page)
+	if err == nil && !bytes.Equal(have, want) {
+		err = fmt.Errorf("%s is not what the programs print: run make cli, and read the diff", page)
+	}
+	return err
+}
+
+// written is the page, from programs that are built for it.
+func written() ([]byte, error) {
+	bin, err := os.MkdirTemp("", "clihelp")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(bin)
+	if out, err := exec.Command("go", "build", "-o", bin+"/", "./cmd/...").CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, out)
+	}
+	var b bytes.Buffer
+	b.WriteString(head)
+	for _, name := range programs {
+		program := filepath.Join(bin, name)
+		text, err := help(program)
+		if err != nil {
+			return nil, err
+		}
+		section(&b, "## "+name, text)
+		for _, command := range commands(text) {
+			text, err := help(program, strings.Fields(command)...)
+			if err != nil {
+				return nil, err
+			}
+			section(&b, "### "+name+" "+command, text)
+		}
+	}
+	return b.Bytes(), nil
+}
+
+func section(b *bytes.Buffer, title, text string) {
+	fmt.Fprintf(b, "\n%s\n\n```text\n%s\n```\n", title, strings.TrimSpace(text))
+}
+
+// help is what a command prints of itself, 80 columns wide.
+func help(program string, command ...string) (string, error) {
+	cmd := exec.Command(program, append(command, "--help")...)
+	cmd.Env = append(os.Environ(), "COLUMNS=80")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s %s --help: %w\n%s", filepath.Base(program), strings.Join(command, " "), err, out)
+	}
+	return string(out), nil
+}
+
+var listed = regexp.MustCompile(`(?m)^  ([a-z]+(?: [a-z]+)?)  +\S`)
+
+// commands are those that the help of a program lists.
+func commands(help string) (names []string) {
+	_, list, _ := strings.Cut(help, "\nCommands:\n")
+	for _, m := range listed.FindAllStringSubmatch(list, -1) {
+		names = append(names, m[1])
+	}
+	return names
+}
