@@ -4,7 +4,7 @@ GO ?= go
 SCHEDULES ?= 5000
 export CGO_ENABLED ?= 0
 
-.PHONY: help build demo test race kill conform notice attack planted sim exhaustive bench bench-aws lambda-size record clean
+.PHONY: help build demo test race kill conform notice attack planted sim exhaustive bench bench-aws lambda-size record cli clean
 
 help: ## what can be made; .ci/run is the full check, .ci/run gofmt vet tools lint vuln the linters
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 11
@@ -62,6 +62,9 @@ record: ## make testdata/streams again, from the real DynamoDB Local
 	scripts/dynamodb-local.sh start 8000
 	$(GO) run ./scripts/record -model all -endpoint http://127.0.0.1:8000
 	scripts/dynamodb-local.sh stop 8000
+
+cli: ## write docs/guide/cli.md again, from --help
+	$(GO) run ./scripts/clihelp
 
 clean: ## remove what was made
 	rm -rf bin demo-data

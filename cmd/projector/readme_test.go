@@ -23,15 +23,15 @@ func TestReadme(t *testing.T) {
 			if err := os.Symlink(streams, filepath.Join(dir, "testdata")); err != nil {
 				t.Fatal(err)
 			}
-			follow(t, "../../"+page, dir)
+			typePage(t, "../../"+page, dir)
 		})
 	}
 }
 
 var blocks = regexp.MustCompile("(?ms)^```(\\w+) ?([\\w.]*)\n(.*?)^```$")
 
-// follow does what a page says, in a directory.
-func follow(t *testing.T, page, dir string) {
+// typePage does what a page says, in a directory.
+func typePage(t *testing.T, page, dir string) {
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
