@@ -31,7 +31,7 @@ type migrateCommand struct {
 func (migrateCommand) Help() string {
 	return `Makes old rows into rows of the model, as a migration in the model file says, while
 applications go on writing both. From the first run on the migration is on: this
-command moves the rows that are there, and projector run those that come or change.
+command moves the rows that exist, and projector run those that are added or change.
 Each is moved in one transaction, so it may be broken off anywhere and run again.
 
 A row that a migration made follows its old one until an application writes on it;

@@ -26,22 +26,21 @@ type repairCommand struct {
 }
 
 func (repairCommand) Help() string {
-	return `Puts right what verify finds, from the core rows: after a gap in a stream, after
-something was discarded, or when somebody wrote over what is derived. Prints a line for
-each value that was not right. Applications may go on writing. Broken off anywhere, the
-same command again does the rest. When verify finds nothing more, the gaps that were
-named before are discarded from the list of what could not be applied.
+	return `Corrects what verify finds, from the core rows: after a gap in a stream, after something
+was discarded, or when an application overwrote derived values. Prints a line for each
+value that it corrects. Applications may go on writing. After an interruption, the same
+command continues. When verify finds nothing more, repair discards the gaps that were
+reported before it began from the list of dead letters.
 
-What was history in records that are lost, such as activities, notifications and audit,
-nobody can tell any more. A value with parked effects is left until they are retried or
-discarded. Exits with 1 where something is left that the same command again would leave,
-where a value cannot be computed or derived from the rows that there are, or a dry run
-found something; with 4 where all that is left was written as fast as it was
-recounted.
+History of lost records (activities, notifications, audit) stays lost. A value with
+parked effects is left until they are retried or discarded. Exits with 1 if something is
+left that the same command would leave again, if a value cannot be computed or derived
+from the rows, or if a dry run found something; with 4 if all that is left was written as
+fast as it was recounted.
 
-On AWS, where processes go on reading the streams, it puts right rows, copies, followed
-values, status and documents. Counts, sums, means and sets it leaves and says so: of
-streams that show a write later nobody can tell when all of it is counted.
+On AWS, where processes go on reading the streams, repair corrects rows, copies, followed
+values, statuses and documents. It leaves counts, sums, means and sets, and says so: a
+stream on AWS may show a write late, so it is not known when all writes are counted.
 
   projector repair gallery --data ./data
   projector repair gallery --dry-run

@@ -43,8 +43,8 @@ var ErrNotOurs = errors.New("weir did not write this row, and leaves it alone")
 var ErrDamaged = errors.New("its nodes are damaged")
 
 // ErrLag says that a store's streams show what was written only after a while that
-// has no bound, so that nobody can wait until all of it is applied.
-var ErrLag = errors.New("nobody can tell when all that was written is in the streams of this store")
+// has no bound, so that no wait is long enough for all of it to be applied.
+var ErrLag = errors.New("the streams of this store may show a write late, so it is not known when all writes are applied")
 
 // Passed returns when the group rows has applied all that was written before it was
 // called, or that is given up for lost; somebody has to be applying. The error is

@@ -88,7 +88,7 @@ func save(all []mistakes.Mistake, found []finding, seeds int) error {
 	s := sort(all, found)
 	text := fmt.Sprintf(`# Planted bugs
 
-Mistakes that somebody would make, each planted by itself, and the first seed of the simulator that notices it: seeds are tried
+Mistakes that a developer would make, each planted by itself, and the first seed of the simulator that notices it: seeds are tried
 from 0 on, each on all models that the mistake can be seen on. Made by §make planted§; the mistakes, as text and text, are in
 §testdata/planted.txt§, and how they are planted is in [the decision about the simulator](decisions/12-simulator.md).
 
