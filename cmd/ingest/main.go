@@ -11,6 +11,7 @@ import (
 	"weir/internal/cli"
 	"weir/internal/drivers"
 	"weir/internal/interrupt"
+	"weir/internal/memory"
 	"weir/internal/system"
 )
 
@@ -35,6 +36,7 @@ type program struct {
 	stdin  io.Reader
 	stdout io.Writer // data
 	stderr io.Writer // talk
+	limit  *cli.Limit
 }
 
 func main() {
@@ -54,9 +56,11 @@ func theProgram() *cli.Program {
 
 // run is the program as a function: arguments in, exit code out.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
+	limit := cli.LimitMemory(memory.Default, 0)
+	defer limit.Stop()
 	prog := theProgram()
 	ctx, out := prog.Results(ctx, stdout)
-	return out.Code(prog.Run(ctx, args, out, stderr, &program{ctx: ctx, stdin: interrupt.Reader(ctx, stdin), stdout: out, stderr: stderr}), stderr)
+	return out.Code(prog.Run(ctx, args, out, stderr, &program{ctx: ctx, stdin: interrupt.Reader(ctx, stdin), stdout: out, stderr: stderr, limit: limit}), stderr)
 }
 
 // fail says what went wrong and chooses the exit code by what to do next.
@@ -64,11 +68,12 @@ func (p *program) fail(err error) int { return theProgram().Fail(p.ctx, err, p.s
 
 // data is the flags that say where rows are.
 type data struct {
+	cli.MemoryFlag
 	Data string `default:"./data" placeholder:"DIR" help:"Directory of the embedded store (default ${default})."`
 	AWS  bool   `name:"aws" help:"Rows are in DynamoDB, found by the SDK's own environment: AWS_REGION, AWS_PROFILE, AWS_ENDPOINT_URL_DYNAMODB and the rest."`
 }
 
-func (d data) at() drivers.Place { return drivers.Place{Data: d.Data, AWS: d.AWS} }
+func (d data) at() drivers.Place { return drivers.Place{Data: d.Data, AWS: d.AWS, Memory: d.Memory} }
 
 // dir is the directory that the process has to itself, "" where rows are in a service.
 func (d data) dir() string { return d.at().Dir() }
@@ -81,5 +86,6 @@ type output struct {
 // open loads the models and opens their tables. The system has no search: what is
 // written reaches indexes by the stream.
 func (p *program) open(d data, names []string) (*system.System, error) {
+	p.limit.To(d.Memory)
 	return cli.Open(p.ctx, d.at(), names, system.Options{NoSearch: true})
 }

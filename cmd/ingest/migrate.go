@@ -10,6 +10,7 @@ import (
 
 	"weir/internal/book"
 	"weir/internal/cli"
+	"weir/internal/memory"
 	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/progress"
@@ -85,7 +86,7 @@ func (c *migrateCommand) Run(p *program) (err error) {
 	pages := 0
 	scan := migrate.Scan{Mover: mover, Migration: g, DryRun: c.DryRun, Page: func(rows int) { pages++; shown.Add(int64(rows)) }}
 	if c.DryRun {
-		taken, close, err := scratch()
+		taken, close, err := scratch(c.Memory)
 		if err != nil {
 			return err
 		}
@@ -120,12 +121,12 @@ func (c *migrateCommand) Run(p *program) (err error) {
 }
 
 // scratch is a store that is gone with the command.
-func scratch() (_ store.Store, close func(), err error) {
+func scratch(size memory.Size) (_ store.Store, close func(), err error) {
 	dir, err := os.MkdirTemp("", "weir-migrate-")
 	if err != nil {
 		return nil, nil, err
 	}
-	db, err := embedded.Open(dir, []store.Table{book.Table()}, embedded.Options{})
+	db, err := embedded.Open(dir, []store.Table{book.Table()}, embedded.Options{Memory: size})
 	if err != nil {
 		os.RemoveAll(dir)
 		return nil, nil, err

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"weir/internal/api"
+	"weir/internal/cli"
 	"weir/internal/events"
 	"weir/internal/ingest"
 	"weir/internal/metrics"
@@ -32,6 +33,7 @@ import (
 type devCommand struct {
 	web.Flags
 	web.Limits
+	cli.MemoryFlag
 	Data   string   `default:"./data" placeholder:"DIR" help:"Directory of the embedded store and index (default ${default})."`
 	Sample []string `placeholder:"[MODEL=]FILE" sep:"none" help:"Recorded streams, or commands as ingest put reads them, taken in first; a directory is its files."`
 	Models []string `arg:"" optional:"" name:"model" help:"Names of built-in models or paths of model files; none is all that are built in."`
@@ -56,7 +58,7 @@ func (c *devCommand) Run(p *program) (err error) {
 	if len(c.Models) == 0 {
 		c.Models = model.Builtin()
 	}
-	s, err := p.open(data{Data: c.Data}, c.Models, system.Options{})
+	s, err := p.open(data{Data: c.Data, MemoryFlag: c.MemoryFlag}, c.Models, system.Options{})
 	if err != nil {
 		return err
 	}

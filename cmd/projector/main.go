@@ -11,6 +11,7 @@ import (
 
 	"weir/internal/cli"
 	"weir/internal/drivers"
+	"weir/internal/memory"
 	"weir/internal/query"
 	"weir/internal/runner"
 	"weir/internal/system"
@@ -58,6 +59,7 @@ type program struct {
 	stdin  io.Reader
 	stdout io.Writer // data
 	stderr io.Writer // talk
+	limit  *cli.Limit
 }
 
 func main() {
@@ -78,10 +80,11 @@ func theProgram() *cli.Program {
 
 // run is the program as a function: arguments in, exit code out.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
-	defer cli.LimitMemory(0)()
+	limit := cli.LimitMemory(memory.Default, 0)
+	defer limit.Stop()
 	prog := theProgram()
 	ctx, out := prog.Results(ctx, stdout)
-	return out.Code(prog.Run(ctx, args, out, stderr, &program{ctx: ctx, stdin: stdin, stdout: out, stderr: stderr}), stderr)
+	return out.Code(prog.Run(ctx, args, out, stderr, &program{ctx: ctx, stdin: stdin, stdout: out, stderr: stderr, limit: limit}), stderr)
 }
 
 // fail says what went wrong and chooses the exit code by what to do next.
@@ -102,13 +105,14 @@ func codeOf(err error) (code int, ok bool) {
 
 // data is the flags that say where rows and documents are.
 type data struct {
+	cli.MemoryFlag
 	Data       string `default:"./data" placeholder:"DIR" help:"Directory of the embedded store and index (default ${default})."`
 	AWS        bool   `name:"aws" help:"Rows are in DynamoDB, found by the SDK's own environment: AWS_REGION, AWS_PROFILE, AWS_ENDPOINT_URL_DYNAMODB and the rest."`
 	OpenSearch string `name:"opensearch" placeholder:"URL" help:"Search in this OpenSearch cluster instead of the embedded index. A domain of Amazon OpenSearch Service is signed for, as is any with ?sign=REGION."`
 }
 
 func (d data) at() drivers.Place {
-	return drivers.Place{Data: d.Data, AWS: d.AWS, OpenSearch: d.OpenSearch}
+	return drivers.Place{Data: d.Data, AWS: d.AWS, OpenSearch: d.OpenSearch, Memory: d.Memory}
 }
 
 // shared reports whether other processes may use the rows at the same time.
@@ -121,6 +125,7 @@ type output struct {
 
 // open loads the models and opens them where they are.
 func (p *program) open(d data, names []string, o system.Options) (*system.System, error) {
+	p.limit.To(d.Memory)
 	return cli.Open(p.ctx, d.at(), names, o)
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"weir/internal/cli"
+	"weir/internal/memory"
 	"weir/internal/sim"
 )
 
@@ -34,7 +35,7 @@ func main() {
 
 // run is the program as a function: arguments in, exit code out.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int) {
-	defer cli.LimitMemory(0)()
+	defer cli.LimitMemory(memory.Default, 0).Stop()
 	prog := &cli.Program{Name: "simulator", Description: description, Commands: &command{}, Again: "starts with the first seed"}
 	ctx, out := prog.Results(ctx, stdout)
 	return out.Code(prog.Run(ctx, args, out, stderr, &program{ctx: ctx, stdout: out, stderr: stderr}), stderr)

@@ -1,20 +1,13 @@
 package cli
 
 import (
+	"math"
 	"runtime"
 	"runtime/debug"
 	"testing"
-)
 
-func TestHeapLimit(t *testing.T) {
-	for _, c := range []struct{ mapped, want int64 }{
-		{0, 246}, {20 << 20, 226}, {20<<20 + 1, 225}, {60 << 20, 186}, {66 << 20, 180}, {67 << 20, 180}, {4 << 30, 180},
-	} {
-		if got := heapLimit(c.mapped); got != c.want<<20 {
-			t.Errorf("beside %d bytes: %d, want %d MB", c.mapped, got, c.want)
-		}
-	}
-}
+	"weir/internal/memory"
+)
 
 // TestLimitMemory: the limit follows what is mapped, and is the user's where he gave one.
 func TestLimitMemory(t *testing.T) {
@@ -23,20 +16,28 @@ func TestLimitMemory(t *testing.T) {
 	defer debug.SetGCPercent(growth)
 	t.Setenv("GOMEMLIMIT", "")
 	t.Setenv("GOGC", "")
-	LimitMemory(1 << 30)()
-	if got := debug.SetMemoryLimit(-1) - 1<<30; got < heapLeast || got > memoryAim {
+	l := LimitMemory(memory.Default, 1<<30)
+	defer l.Stop()
+	if got := debug.SetMemoryLimit(-1) - 1<<30; got < memory.Default.Heap(math.MaxInt64) || got > memory.Default.Heap(0) {
 		t.Errorf("the limit is 1 GB and %d", got)
 	}
-	if runtime.GOOS == "linux" && (mapped() <= 0 || mapped() >= memoryAim) {
+	l.To(memory.GB)
+	if got := debug.SetMemoryLimit(-1) - 1<<30; got < memory.GB.Heap(math.MaxInt64) || got > memory.GB.Heap(0) {
+		t.Errorf("of 1 GB the limit is 1 GB and %d", got)
+	}
+	if runtime.GOOS == "linux" && (mapped() <= 0 || mapped() >= memory.Default.Heap(0)) {
 		t.Errorf("%d bytes are mapped", mapped())
 	}
 	if got := debug.SetGCPercent(100); got != heapGrowth {
 		t.Errorf("the growth is %d", got)
 	}
+	l.size.Store(int64(memory.Default))
 	debug.SetMemoryLimit(777)
 	t.Setenv("GOMEMLIMIT", "777")
 	t.Setenv("GOGC", "100")
-	LimitMemory(0)()
+	fixed := LimitMemory(memory.Default, 0)
+	defer fixed.Stop()
+	fixed.To(memory.GB)
 	if got := debug.SetMemoryLimit(-1); got != 777 {
 		t.Errorf("with GOMEMLIMIT the limit is %d", got)
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"weir/internal/memory"
 	"weir/internal/openfiles"
 	"weir/internal/search"
 	searchembedded "weir/internal/search/embedded"
@@ -21,7 +22,8 @@ import (
 type Place struct {
 	Data       string // a directory
 	AWS        bool
-	OpenSearch string // the URL of a cluster
+	OpenSearch string      // the URL of a cluster
+	Memory     memory.Size // what the process may have, of which caches are shares; 0 is memory.Default
 }
 
 // Store is a driver of rows.
@@ -79,7 +81,7 @@ var stores = []Store{
 		Name: func(p Place) string { return p.Data },
 		Dir:  func(p Place) string { return p.Data },
 		Open: func(_ context.Context, p Place, tables []store.Table, now func() time.Time) (store.Store, error) {
-			return embedded.Open(filepath.Join(p.Data, "store"), tables, embedded.Options{Now: now})
+			return embedded.Open(filepath.Join(p.Data, "store"), tables, embedded.Options{Now: now, Memory: p.Memory})
 		},
 		Files: openfiles.Need{Store: true},
 	},

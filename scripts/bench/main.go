@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"weir/internal/cli"
+	"weir/internal/memory"
 )
 
 // bench is one run of the program.
@@ -32,7 +33,8 @@ type bench struct {
 	table    table
 	files    map[string]recording // by path
 
-	unlimited func() // ends the limit of memory
+	size  memory.Size // what a process may have
+	limit *cli.Limit
 }
 
 type stage struct {
@@ -71,12 +73,13 @@ func run(ctx context.Context) (err error) {
 	flag.StringVar(&b.bin, "projector", "bin/projector", "the built `program`, of which the memory is measured")
 	flag.StringVar(&b.profiles.cpu, "cpuprofile", "", "write a CPU profile of the first replay to `file`")
 	flag.StringVar(&b.profiles.memory, "memprofile", "", "write a profile of all allocations, the peers' too, to `file`")
+	flag.TextVar(&b.size, "memory", memory.Default, "what the process that is measured may have resident, as projector's --memory")
 	temp := flag.String("temp", "", "`directory` for recordings and stores")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		*only = strings.Join(flag.Args(), ",")
 	}
-	b.unlimited = cli.LimitMemory(0)
+	b.limit = cli.LimitMemory(b.size, 0)
 	chosen, err := choose(*only)
 	if err != nil {
 		return err

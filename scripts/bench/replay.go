@@ -121,8 +121,8 @@ func (b *bench) limitMemory() {
 	runtime.GC()
 	runtime.GC() // as in measured
 	runtime.ReadMemStats(&m)
-	b.unlimited()
-	b.unlimited = cli.LimitMemory(int64(m.HeapAlloc))
+	b.limit.Stop()
+	b.limit = cli.LimitMemory(b.size, int64(m.HeapAlloc))
 }
 
 // remove closes the system and deletes its directory.

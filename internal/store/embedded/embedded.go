@@ -230,6 +230,9 @@ func (s *Store) Sync(ctx context.Context) error {
 	return nil
 }
 
+// Options is what the store was opened with, and what took the place of zeros.
+func (s *Store) Options() Options { return s.opts }
+
 // Close waits for operations to end and makes everything acknowledged durable. A
 // second Close does nothing.
 func (s *Store) Close() error {

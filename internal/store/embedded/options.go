@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"weir/internal/memory"
 	"weir/internal/openfiles"
 )
 
@@ -26,14 +27,18 @@ type Options struct {
 	// Shards is how many shards a new stream gets; 0 is 4. A stream that exists
 	// keeps those it has.
 	Shards int
-	// CacheBytes holds blocks read from disk; 0 is 12 MB.
+	// Memory is what the process may have; 0 is memory.Default. Caches that are not
+	// given are shares of it.
+	Memory memory.Size
+	// CacheBytes holds blocks read from disk; 0 is 12 of every 256 MB.
 	CacheBytes int64
 	// RowCacheBytes holds rows that were written or read last, and which keys have
-	// rows; 0 is 24 MB.
+	// rows; 0 is 24 of every 256 MB.
 	RowCacheBytes int64
-	// TailBytes holds the newest stream records; 0 is 12 MB.
+	// TailBytes holds the newest stream records; 0 is 12 of every 256 MB.
 	TailBytes int64
-	// MemTableBytes holds what was written last, up to four times over; 0 is 16 MB.
+	// MemTableBytes holds what was written last, up to four times over; 0 is 16 of every
+	// 256 MB, and 1 GB at the most.
 	MemTableBytes uint64
 	// Logger gets what the key-value store reports; nil is slog.Default().
 	Logger *slog.Logger
@@ -57,16 +62,16 @@ func (o Options) withDefaults() Options {
 		o.Shards = 4
 	}
 	if o.CacheBytes <= 0 {
-		o.CacheBytes = 12 << 20
+		o.CacheBytes = o.Memory.Share(12 * memory.MB)
 	}
 	if o.RowCacheBytes <= 0 {
-		o.RowCacheBytes = 24 << 20
+		o.RowCacheBytes = o.Memory.Share(24 * memory.MB)
 	}
 	if o.TailBytes <= 0 {
-		o.TailBytes = 12 << 20
+		o.TailBytes = o.Memory.Share(12 * memory.MB)
 	}
 	if o.MemTableBytes == 0 {
-		o.MemTableBytes = 16 << 20
+		o.MemTableBytes = uint64(min(o.Memory.Share(16*memory.MB), 1<<30)) // Pebble takes less than 4 GB
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
