@@ -61,7 +61,7 @@ func spoilt(row value.Item, attr string) []value.Item {
 // unread fails unless the error names what cannot be read, and says what to do.
 func (o own) unread(err error, attr string) {
 	o.Helper()
-	if !errors.Is(err, book.ErrRow) || !strings.Contains(err.Error(), "attribute "+attr+" is ") || !strings.Contains(err.Error(), "delete the row") {
+	if !errors.Is(err, book.ErrRow) || !strings.Contains(err.Error(), "attribute "+attr+" is ") || !strings.Contains(err.Error(), "delete the row") && !strings.Contains(err.Error(), "set the attribute") {
 		o.Errorf("%s: %v", attr, err)
 	}
 }

@@ -6,10 +6,6 @@
 // whole, among the dead records and holds up nothing.
 //
 // The event source mapping needs FunctionResponseTypes ReportBatchItemFailures.
-//
-// Our own table holds, for each stream, one row lambda|MODEL, s TABLE with the order
-// o that it is read in; and for each shard, by shard, one what its events may
-// go on from (lane.go).
 package lambda
 
 import (
@@ -22,10 +18,8 @@ import (
 
 	"weir/internal/book"
 	"weir/internal/events"
-	"weir/internal/model"
 	"weir/internal/runner"
 	"weir/internal/store"
-	"weir/internal/value"
 )
 
 // Handler applies the events of a model's streams.
@@ -240,8 +234,6 @@ func sourceOf(e *events.Entry) string {
 	return "a record " + book.Hash(string(e.Bad.Raw))
 }
 
-func partition(m *model.Model) string { return "lambda|" + m.Name }
-
 // check makes sure that the stream is read in our order, and that the event goes on
 // from those before it.
 func (h *Handler) check(ctx context.Context, w *work) error {
@@ -268,19 +260,20 @@ func (h *Handler) check(ctx context.Context, w *work) error {
 
 // order notes the order of a stream, or refuses another one.
 func (h *Handler) order(ctx context.Context, table string) error {
-	const attr = "o"
-	ref, own := book.Ref(partition(h.Runner.Model), table), book.Table()
-	row := own.Item(ref.Key).With(value.Attr{Name: attr, Value: value.OfString(string(h.Order))})
-	allowed := []store.Test{{Attr: attr, Is: store.Absent}, {Attr: attr, Is: store.Eq, Value: value.OfString(string(h.Order))}}
+	var others []string
 	if h.Drained != "" {
-		allowed = append(allowed, store.Test{Attr: attr, Is: store.Eq, Value: value.OfString(string(h.Drained))})
+		others = append(others, string(h.Drained))
 	}
-	out, err := h.Runner.Store.Write(ctx, []store.Write{{Ref: ref, Put: row, If: store.Cond{allowed}, Return: true}})
+	ref := book.FunctionOrder(h.Runner.Model.Name, table)
+	out, err := h.Runner.Store.Write(ctx, []store.Write{book.SetOrder(ref, string(h.Order), others...)})
 	if err == nil {
 		err = out[0].Err
 	}
 	if errors.Is(err, store.ErrCondition) {
-		had := out[0].Row.Get(attr).Text()
+		had, err := book.DecodeOrder(out[0].Row)
+		if err != nil {
+			return err
+		}
 		return fmt.Errorf("%w: the stream of %s was read by %s until now, and this function goes by %s. Go back to %s; or let the stream run empty first (an iterator age of 0 and no failures), and then say so: WEIR_DRAINED=%s",
 			ErrOrder, table, had, h.Order, had, had)
 	}

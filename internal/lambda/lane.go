@@ -12,23 +12,17 @@ import (
 	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/store"
-	"weir/internal/value"
 )
 
 // By shard, positions are right only while all records of a shard come one after the
 // other, and nothing in an event says whether they do: with a parallelization factor
 // above 1 several runs of the same shard come side by side. So our table has, for each
-// shard, which records came last, and nothing is applied before its event is found to
-// go on from there:
+// shard (book.LaneRow), which records came last, the position of the last of them, how
+// many of the first are applied, and until when an invocation may be applying the rest;
+// and nothing is applied before its event is found to go on from there.
 //
-//	lambda|MODEL  s TABLE|SHARD   m  a mark of each record that came last, 4 bytes, in order
-//	                              p  position of the last of them
-//	                              d  how many of the first of them are applied
-//	                              u  until when an invocation may be applying the rest
-//	                              n  the row's version
-//
-// An event's records up to p must be a run of those marks, and where there are others
-// behind them, the run must reach p; so what comes again, whole or in part, goes on,
+// An event's records up to the last must be a run of those that came, and where there are
+// others behind them, the run must reach it; so what comes again, whole or in part, goes on,
 // and a record that was passed over does not. What stands before the run must be
 // applied. Where it is not, and nobody can be applying it any more, it was given up by
 // the mapping; it leaves the marks, so that it is not taken when it comes after all.
@@ -36,24 +30,11 @@ import (
 // An answer is given only after the marks say that the event is applied. So of two
 // runs side by side one is refused, before anything of it is applied, or at the latest
 // before it is answered for: no record that was applied out of order is ever let go of.
-type lane struct {
-	row   value.Item // as it stands in our table
-	marks string
-	last  events.Position
-	done  int
-	until time.Time
-}
-
-// Attributes of a lane's row, beside its position, version and expiry.
-const (
-	laneMarks = "m"
-	laneDone  = "d"
-	laneUntil = "u"
-)
+type lane struct{ book.LaneRow }
 
 // markBytes is the size of a mark. Two records that follow each other never have the
 // same one; any two do once in four thousand million.
-const markBytes = 4
+const markBytes = book.LaneMark
 
 // leastMarks is how many are kept where events are small: the row is one unit.
 const leastMarks = 200
@@ -68,21 +49,15 @@ func marksOf(records []events.Position) string {
 	return string(b)
 }
 
-func laneOf(row value.Item) lane {
-	done, _ := row.Get(laneDone).Int64()
-	until, _ := row.Get(laneUntil).Int64()
-	return lane{row: row, marks: row.Get(laneMarks).Text(), last: events.PositionFrom(row.Get(book.Position)), done: int(done), until: time.Unix(until, 0)}
-}
-
-func (l *lane) len() int { return len(l.marks) / markBytes }
+func (l *lane) len() int { return len(l.Marks) / markBytes }
 
 // find says where an event's records stand that came before, and how many these are;
 // ok is false where they are no run of those.
 func (l *lane) find(records []events.Position) (at, n int, ok bool) {
-	for n < len(records) && records[n].Compare(l.last) <= 0 {
+	for n < len(records) && records[n].Compare(l.Last) <= 0 {
 		n++
 	}
-	run, end := marksOf(records[:n]), l.marks
+	run, end := marksOf(records[:n]), l.Marks
 	if n < len(records) {
 		return l.len() - n, n, strings.HasSuffix(end, run)
 	}
@@ -105,9 +80,9 @@ var (
 // from it only has what was applied before, and what comes after that.
 func (l *lane) anew(records []events.Position) lane {
 	out := *l
-	out.marks, out.done = marksOf(records), 0
-	if last := records[len(records)-1]; last.Compare(l.last) > 0 {
-		out.last = last
+	out.Marks, out.Done = marksOf(records), 0
+	if last := records[len(records)-1]; last.Compare(l.Last) > 0 {
+		out.Last = last
 	}
 	return out
 }
@@ -119,21 +94,21 @@ func (l *lane) take(records []events.Position, now, until time.Time) (lane, erro
 		return lane{}, errPassed
 	}
 	out := *l
-	if l.done < at {
-		if now.Before(l.until) {
+	if l.Done < at {
+		if now.Before(l.Until) {
 			return lane{}, errBusy
 		}
-		out.marks, at = l.marks[:l.done*markBytes]+l.marks[at*markBytes:], l.done
+		out.Marks, at = l.Marks[:l.Done*markBytes]+l.Marks[at*markBytes:], l.Done
 	}
 	if n < len(records) {
-		out.marks += marksOf(records[n:])
-		out.last = records[len(records)-1]
+		out.Marks += marksOf(records[n:])
+		out.Last = records[len(records)-1]
 	}
-	if out.done < at+len(records) && until.After(out.until) {
-		out.until = until
+	if out.Done < at+len(records) && until.After(out.Until) {
+		out.Until = until
 	}
-	if spare := out.len() - max(leastMarks, len(records), out.len()-out.done); spare > 0 {
-		out.marks, out.done = out.marks[spare*markBytes:], out.done-spare
+	if spare := out.len() - max(leastMarks, len(records), out.len()-out.Done); spare > 0 {
+		out.Marks, out.Done = out.Marks[spare*markBytes:], out.Done-spare
 	}
 	return out, nil
 }
@@ -146,19 +121,19 @@ func (l *lane) applied(records []events.Position, n int) (lane, error) {
 		return lane{}, errPassed
 	}
 	out := *l
-	out.done = max(out.done, at+n)
+	out.Done = max(out.Done, at+n)
 	if n < len(records) {
-		out.until = time.Unix(0, 0)
+		out.Until = time.Unix(0, 0)
 	}
 	return out, nil
 }
 
 func (l *lane) same(o *lane) bool {
-	return l.marks == o.marks && l.last == o.last && l.done == o.done && l.until.Unix() == o.until.Unix()
+	return l.Marks == o.Marks && l.Last == o.Last && l.Done == o.Done && l.Until.Unix() == o.Until.Unix()
 }
 
 func (h *Handler) laneRef(w *work) store.Ref {
-	return book.Ref(partition(h.Runner.Model), w.table+"|"+w.shard)
+	return book.FunctionLane(h.Runner.Model.Name, w.table, w.shard)
 }
 
 // begin takes an event, or says why it must not be applied.
@@ -167,7 +142,9 @@ func (h *Handler) begin(ctx context.Context, w *work) error {
 	if err != nil {
 		return err
 	}
-	w.lane = laneOf(rows[0])
+	if w.lane.LaneRow, err = book.DecodeLane(rows[0]); err != nil {
+		return err
+	}
 	now, until := h.Runner.Now(), invocationLife
 	if deadline, ok := ctx.Deadline(); ok {
 		until = time.Until(deadline) + clockSlack
@@ -204,19 +181,17 @@ func (h *Handler) change(ctx context.Context, w *work, f func(*lane) (lane, erro
 		if w.lane.same(&next) {
 			return nil
 		}
-		row := h.laneRow(w, &next)
-		out, err := h.Runner.Store.Write(ctx, []store.Write{{Ref: h.laneRef(w), Put: row, If: unchanged(w.lane.row), Return: true}})
-		if err == nil {
-			err = out[0].Err
-		}
-		switch {
-		case err == nil:
-			w.lane = laneOf(row)
-			return nil
-		case !errors.Is(err, store.ErrCondition):
+		out, err := h.Runner.Store.Write(ctx, []store.Write{w.lane.Becomes(h.laneRef(w), next.LaneRow, h.Runner.Now().Add(laneLasts))})
+		if err != nil {
 			return err
 		}
-		w.lane = laneOf(out[0].Row)
+		wrote := out[0].Err == nil
+		if !wrote && !errors.Is(out[0].Err, store.ErrCondition) {
+			return out[0].Err
+		}
+		if w.lane.LaneRow, err = book.DecodeLane(out[0].Row); err != nil || wrote {
+			return err
+		}
 	}
 	return fmt.Errorf("shard %s of %s is moved by others as often as it is tried", w.shard, w.table)
 }
@@ -226,26 +201,11 @@ func (h *Handler) disorder(w *work, err error) error {
 		return fmt.Errorf("%w: shard %s of %s: %w; nothing of this event is applied, and it comes again. If that does not end, the parallelization factor is above 1: set it to 1", ErrOrder, w.shard, w.table, err)
 	}
 	return fmt.Errorf("%w: shard %s of %s: the event has records %s to %s, the shard has come to %s, and %w; nothing of the event is let go of. Is the parallelization factor above 1? What to do then, and if it was not, is in docs/guide/operations.md, \"Out of order\"",
-		ErrOrder, w.shard, w.table, w.records[0], w.records[len(w.records)-1], w.lane.last, err)
+		ErrOrder, w.shard, w.table, w.records[0], w.records[len(w.records)-1], w.lane.Last, err)
 }
 
-// laneRow forgets within two days of the shard's end.
-func (h *Handler) laneRow(w *work, l *lane) value.Item {
-	own := book.Table()
-	n, _ := l.row.Get(book.Count).Int64()
-	return own.Item(h.laneRef(w).Key).With(
-		value.Attr{Name: laneMarks, Value: value.OfBinary(l.marks)},
-		value.Attr{Name: book.Position, Value: l.last.Value()},
-		value.Attr{Name: laneDone, Value: value.OfInt(int64(l.done))},
-		value.Attr{Name: laneUntil, Value: value.OfInt(l.until.Unix())},
-		value.Attr{Name: book.Count, Value: value.OfInt(n + 1)},
-		value.Attr{Name: book.Expiry, Value: value.OfInt(h.Runner.Now().Add(48 * time.Hour).Unix())})
-}
-
-// unchanged holds while a row that is counted up by each write is the one that was read.
-func unchanged(row value.Item) store.Cond {
-	return store.Cond{{store.AsRead(book.Count, row.Get(book.Count))}}
-}
+// laneLasts is how long a lane is kept behind its last event: its stream forgets sooner.
+const laneLasts = 48 * time.Hour
 
 // inOrder says that an event's records are not one after the other.
 func (w *work) inOrder() error {

@@ -82,13 +82,13 @@ func TestLaneGivesUp(t *testing.T) {
 	if _, err := l.take(positions(1, 2), now.Add(time.Hour), now); !errors.Is(err, errPassed) {
 		t.Error(err)
 	}
-	if _, err := l.applied(positions(1, 2), 2); !errors.Is(err, errPassed) || slow.done != 0 {
+	if _, err := l.applied(positions(1, 2), 2); !errors.Is(err, errPassed) || slow.Done != 0 {
 		t.Error(err)
 	}
-	if l, err = l.applied(positions(3), 1); err != nil || l.done != l.len() {
+	if l, err = l.applied(positions(3), 1); err != nil || l.Done != l.len() {
 		t.Error(l, err)
 	}
-	if again := l.anew(positions(1, 2)); again.last != l.last {
+	if again := l.anew(positions(1, 2)); again.Last != l.Last {
 		t.Error("it went back")
 	} else if l, err = again.take(positions(1, 2), now, now); err != nil || l.len() != 2 {
 		t.Error(l, err)
@@ -103,8 +103,8 @@ func TestLaneIsBounded(t *testing.T) {
 		l, _ = l.take(event, time.Unix(0, 0), time.Unix(0, 0))
 		l, _ = l.applied(event, 3)
 	}
-	if l.len() != leastMarks || l.done != leastMarks || l.last != events.PositionOf(3000) {
-		t.Error(l.len(), l.done, l.last)
+	if l.len() != leastMarks || l.Done != leastMarks || l.Last != events.PositionOf(3000) {
+		t.Error(l.len(), l.Done, l.Last)
 	}
 }
 

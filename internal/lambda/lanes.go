@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
 	"time"
 
 	"weir/internal/book"
@@ -15,36 +14,27 @@ import (
 
 // By shard, books hold a position for each lane that they count from, and a stream
 // makes new shards for ever. So that a position can go out of a book, one row of the
-// model holds the lanes that something may still come from:
-//
-//	lanes|MODEL   l:LANE  since when its shard is missing from its stream's list, 0
-//	                      while it is there
-//	              t       when the shards of all streams were listed last
-//	              c       how often they were, at least; absent is not at all
-//	              n       the row's version
+// model (book.LanesRow) holds the lanes that something may still come from.
 //
 // Who is about to apply a lane for the first time enters it; whoever lists shards
 // enters all there are. A lane leaves when its shard has been missing for 25 hours,
 // and from two lists: a stream lists a shard for a day after its end, and nothing
 // of it comes after that. So a lane that a book has and the row has not is over.
 const (
-	laneAttr   = "l:"
-	listedAttr = "t"
-	listsAttr  = "c"
-
 	listEvery = time.Hour
 	laneLife  = 25 * time.Hour
 )
 
 // lanes is what a process knows of that row.
 type lanes struct {
-	row    value.Item
+	row    book.LanesRow
 	listed int64           // when this process looked last whether shards are to be listed
 	over   map[string]bool // found in this invocation
 }
 
 func (l *lanes) missing(lane string) (since int64, known bool) {
-	return l.row.Get(laneAttr + lane).Int64()
+	since, known = l.row.Missing[lane]
+	return since, known
 }
 
 func (h *Handler) lanesRef() store.Ref { return book.Lanes(h.Runner.Model.Name) }
@@ -72,19 +62,21 @@ func (h *Handler) enter(ctx context.Context, lane string) error {
 // enterLane enters a lane. Where the row has no room, nobody may believe it until
 // shards have been listed twice again.
 func (h *Handler) enterLane(ctx context.Context, lane string) error {
-	version := store.Op{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1)}
-	row, err := h.update(ctx, version, store.Op{Kind: store.Set, Attr: laneAttr + lane, Value: value.OfInt(0)})
+	row, err := h.update(ctx, book.EnterLane(h.lanesRef(), lane))
 	if errors.Is(err, store.ErrRefused) {
-		row, err = h.update(ctx, version, store.Op{Kind: store.Remove, Attr: listsAttr})
+		row, err = h.update(ctx, book.DoubtLanes(h.lanesRef()))
+	}
+	if errors.Is(err, store.ErrRefused) {
+		err = errors.Join(err, h.readLanes(ctx))
 	}
 	if err == nil {
-		h.lanes.row = row
+		h.lanes.row, _ = book.DecodeLanes(row) // list says what cannot be read
 	}
 	return err
 }
 
-func (h *Handler) update(ctx context.Context, ops ...store.Op) (value.Item, error) {
-	out, err := h.Runner.Store.Write(ctx, []store.Write{{Ref: h.lanesRef(), Ops: ops, Return: true}})
+func (h *Handler) update(ctx context.Context, w store.Write) (value.Item, error) {
+	out, err := h.Runner.Store.Write(ctx, []store.Write{w})
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +89,7 @@ func (h *Handler) list(ctx context.Context, now int64) error {
 	if err := h.readLanes(ctx); err != nil {
 		return err
 	}
-	if last, ok := h.lanes.row.Get(listedAttr).Int64(); ok && now-last < int64(listEvery/time.Second) {
+	if now-h.lanes.row.Listed < int64(listEvery/time.Second) {
 		return nil
 	}
 	there := map[string]bool{}
@@ -110,8 +102,8 @@ func (h *Handler) list(ctx context.Context, now int64) error {
 			there[runner.Lane(t.Name, s.ID)] = true
 		}
 	}
-	row := listed(h.lanes.row, h.lanesRef(), there, now)
-	out, err := h.Runner.Store.Write(ctx, []store.Write{{Ref: h.lanesRef(), Put: row, If: unchanged(h.lanes.row)}})
+	w := h.lanes.row.Becomes(h.lanesRef(), listed(h.lanes.row, there, now))
+	out, err := h.Runner.Store.Write(ctx, []store.Write{w})
 	if err == nil {
 		err = out[0].Err
 	}
@@ -119,47 +111,41 @@ func (h *Handler) list(ctx context.Context, now int64) error {
 		return nil
 	}
 	if err == nil {
-		h.lanes.row = row
+		h.lanes.row, err = book.DecodeLanes(w.Put)
 	}
 	return err
 }
 
 // listed is the row after shards were listed: lanes that are there are entered,
 // others are missing from now on, or leave.
-func listed(row value.Item, ref store.Ref, there map[string]bool, now int64) value.Item {
-	lists, _ := row.Get(listsAttr).Int64()
-	n, _ := row.Get(book.Count).Int64()
-	attrs := append(book.RefItem(ref),
-		value.Attr{Name: listedAttr, Value: value.OfInt(now)}, value.Attr{Name: listsAttr, Value: value.OfInt(lists + 1)},
-		value.Attr{Name: book.Count, Value: value.OfInt(n + 1)})
+func listed(row book.LanesRow, there map[string]bool, now int64) book.LanesRow {
+	next := book.LanesRow{Missing: map[string]int64{}, Listed: now, Lists: row.Lists + 1}
 	for lane := range there {
-		attrs = append(attrs, value.Attr{Name: laneAttr + lane, Value: value.OfInt(0)})
+		next.Missing[lane] = 0
 	}
-	for _, a := range row {
-		lane, is := strings.CutPrefix(a.Name, laneAttr)
-		if !is || there[lane] {
-			continue
-		}
-		switch since, _ := a.Value.Int64(); {
+	for lane, since := range row.Missing {
+		switch {
+		case there[lane]:
 		case since == 0:
-			attrs = append(attrs, value.Attr{Name: a.Name, Value: value.OfInt(now)})
+			next.Missing[lane] = now
 		case now-since < int64(laneLife/time.Second):
-			attrs = append(attrs, a)
+			next.Missing[lane] = since
 		}
 	}
-	return value.NewItem(attrs...)
+	return next
 }
 
 func (h *Handler) readLanes(ctx context.Context) error {
 	rows, err := h.Runner.Store.Get(ctx, []store.Ref{h.lanesRef()})
 	if err == nil {
-		h.lanes.row = rows[0]
+		h.lanes.row, err = book.DecodeLanes(rows[0])
 	}
 	return err
 }
 
 // retired reports whether a lane that was found in a book is over. Of what is not
-// known here the row is read anew: whoever wrote the book had entered the lane.
+// known here the row is read anew: whoever wrote the book had entered the lane. By a row
+// that cannot be read none is over; list says that it cannot be.
 func (h *Handler) retired(ctx context.Context, lane string) (bool, error) {
 	if h.lanes.over[lane] {
 		return true, nil
@@ -167,12 +153,11 @@ func (h *Handler) retired(ctx context.Context, lane string) (bool, error) {
 	if _, known := h.lanes.missing(lane); known {
 		return false, nil
 	}
-	if err := h.readLanes(ctx); err != nil {
+	if err := h.readLanes(ctx); err != nil && !errors.Is(err, book.ErrRow) {
 		return false, err
 	}
 	_, known := h.lanes.missing(lane)
-	lists, _ := h.lanes.row.Get(listsAttr).Int64()
-	if known || lists < 2 {
+	if known || h.lanes.row.Lists < 2 {
 		return false, nil
 	}
 	h.lanes.over[lane] = true

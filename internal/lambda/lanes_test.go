@@ -72,13 +72,20 @@ func (w *world) add(h *lambda.Handler, shard, album string) {
 
 func (w *world) invoke(h *lambda.Handler, shard, album string, n int) {
 	w.t.Helper()
+	if err := w.try(h, shard, album, n); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) try(h *lambda.Handler, shard, album string, n int) error {
+	w.t.Helper()
 	row := fmt.Sprintf(`"PK":{"S":"ALBUM#%s"},"SK":{"S":"MEDIA#%d"}`, album, n)
 	record := fmt.Sprintf(`{"eventID":"%d","eventName":"INSERT","eventSource":"aws:dynamodb","eventSourceARN":"arn:aws:dynamodb:eu-west-1:1:table/gallery/stream/x","dynamodb":{"SequenceNumber":"%d","ApproximateCreationDateTime":1767225600,"Keys":{%s},"NewImage":{%s,"EntityType":{"S":"AlbumMedia"},"albumId":{"S":"%s"},"mediaId":{"S":"%d"},"addedAt":{"S":"2025-01-01T00:00:00Z"}}}}`,
 		n, n, row, row, album, n)
 	event := fmt.Sprintf(`{"Records":[%s],"window":{"start":"2026-01-01T00:00:00Z","end":"2026-01-01T00:05:00Z"},"shardId":%q,"eventSourceARN":"arn:aws:dynamodb:eu-west-1:1:table/gallery/stream/x","state":{},"isFinalInvokeForWindow":false,"isWindowTerminatedEarly":false}`, record, shard)
 	out, err := h.Invoke(w.t.Context(), []byte(event))
 	if err != nil {
-		w.t.Fatal(err)
+		return err
 	}
 	var answer struct {
 		Failures *[]json.RawMessage `json:"batchItemFailures"`
@@ -86,6 +93,7 @@ func (w *world) invoke(h *lambda.Handler, shard, album string, n int) {
 	if err := json.Unmarshal(out, &answer); err != nil || answer.Failures == nil || len(*answer.Failures) > 0 {
 		w.t.Fatalf("%s, %v", out, err)
 	}
+	return nil
 }
 
 // book is what an album has: its count, and the shards that it has positions of.
@@ -204,4 +212,59 @@ func TestLanesWithoutRoom(t *testing.T) {
 	w.add(w.handler(), "s4", "a")
 	w.add(h, "s1", "a")
 	w.want("a", 5, "s1", "s4")
+}
+
+// set changes an attribute of a row of our table.
+func (w *world) set(at store.Ref, attr string, v value.Value) {
+	w.t.Helper()
+	out, err := w.Write(w.t.Context(), []store.Write{{Ref: at, Ops: []store.Op{{Kind: store.Set, Attr: attr, Value: v}}}})
+	if err != nil || out[0].Err != nil {
+		w.t.Fatal(out, err)
+	}
+}
+
+// TestUnreadableLanes says that by a row of lanes that cannot be read no position goes,
+// that everything else goes on, and that it heals as the error says.
+func TestUnreadableLanes(t *testing.T) {
+	w := newWorld(t)
+	w.shards = []string{"s1"}
+	h := w.handler()
+	w.add(h, "s1", "a")
+	w.shards = []string{"s2"} // s1 is gone
+	for range 2 {
+		w.now = w.now.Add(2 * time.Hour)
+		w.add(h, "s2", "b")
+	}
+	w.set(book.Lanes("gallery"), "c", value.OfString("x"))
+	w.now = w.now.Add(26 * time.Hour)
+	w.add(w.handler(), "s2", "a")
+	w.want("a", 2, "s1", "s2")
+	w.set(book.Lanes("gallery"), "c", value.OfInt(0))
+	for range 3 {
+		w.now = w.now.Add(2 * time.Hour)
+		w.add(h, "s2", "a")
+	}
+	w.want("a", 5, "s2")
+}
+
+// TestUnreadableLane says that a shard's row that cannot be read stops the shard alone,
+// by an error that names it, and that the shard goes on when it is deleted.
+func TestUnreadableLane(t *testing.T) {
+	w := newWorld(t)
+	w.shards = []string{"s1", "s2"}
+	h := w.handler()
+	w.add(h, "s1", "a")
+	at := book.FunctionLane("gallery", "gallery", "s1")
+	w.set(at, "d", value.OfInt(7))
+	if err := w.try(h, "s1", "a", 2); !errors.Is(err, book.ErrRow) || !strings.Contains(err.Error(), `"gallery|s1", attribute d is 7`) {
+		t.Error(err)
+	}
+	w.next = 2
+	w.add(h, "s2", "a")
+	w.want("a", 2, "s1", "s2")
+	if _, err := w.Write(t.Context(), []store.Write{{Ref: at, Delete: true}}); err != nil {
+		t.Fatal(err)
+	}
+	w.invoke(h, "s1", "a", 2)
+	w.want("a", 3, "s1", "s2")
 }

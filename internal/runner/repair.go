@@ -137,7 +137,7 @@ func (r *Runner) endOf(ctx context.Context, table, shard string, after events.Po
 // ByFunction reports whether a function reads the model's streams, which keeps no
 // places that anybody could wait for.
 func (r *Runner) ByFunction(ctx context.Context) (bool, error) {
-	page, err := r.Store.Query(ctx, store.Query{Table: book.TableName, Partition: value.OfString("lambda|" + r.Model.Name), Limit: 1})
+	page, err := r.Store.Query(ctx, store.Query{Table: book.TableName, Partition: value.OfString(book.Functions(r.Model.Name)), Limit: 1})
 	return len(page.Rows) > 0, err
 }
 
