@@ -131,6 +131,30 @@ func TestASecondOfManyRows(t *testing.T) {
 	}
 }
 
+// A second of many rows leads to no read outside of what the step reaches: not of the
+// rows of other kinds in the partition.
+func TestASecondOfManyRowsReadsNoOthers(t *testing.T) {
+	const many, others = 2 * maxHeld, 4 * maxHeld
+	w := newWorld(t, parseModel(t, shopModel), 0)
+	for i := range others {
+		w.put("Mark", "user", "u", "type", "like", "product", fmt.Sprint("p", i)) // below all visits
+		w.fake.put(t, "shop", value.NewItem(value.Attr{Name: "PK", Value: value.OfString("USER#u")}, value.Attr{Name: "SK", Value: value.OfString(fmt.Sprint("W#", i))}))
+		if i < many {
+			w.put("Visit", "user", "u", "until", "2001-01-01T00:00:30Z", "visit", fmt.Sprint("v", i))
+		}
+	}
+	for _, query := range []string{"visits", "visits-newest"} {
+		w.fake.scanned = 0
+		r, err := w.engine.Run(t.Context(), query, params("user=u"), Page{Limit: 10})
+		if err != nil || len(r.Items) > 0 || r.Cursor != "" {
+			t.Fatal(query, r, err)
+		}
+		if w.fake.scanned > 3*many {
+			t.Errorf("%s: %d rows read for %d visits", query, w.fake.scanned, many)
+		}
+	}
+}
+
 // Of rows of one id, some with the id as it is in their keys and some escaped, the newest
 // come first, whichever they are; a page between them ends where the next begins.
 func TestSpellingsAreOneOrder(t *testing.T) {

@@ -109,10 +109,7 @@ func (st *stream) pass(rest value.Value, same bool) {
 		}
 		return
 	}
-	p := keyRange{from: st.q.Sort.From, below: st.q.Sort.Below}
-	if prefix := st.q.Sort.Prefix; !prefix.IsMissing() {
-		p.from, p.below = prefix, behindPrefix(prefix.Text())
-	}
+	p := st.bounds()
 	if rest.Kind() == value.String {
 		if end := second(rest.Text()); end >= 0 && len(st.base)+end <= store.MaxSortBytes {
 			st.parts = []keyRange{p.within(groupRange(st.base+rest.Text()[:end])).to(p, st.q.Reverse)}
@@ -120,6 +117,14 @@ func (st *stream) pass(rest value.Value, same bool) {
 		}
 	}
 	st.parts = st.narrow(p)
+}
+
+// bounds is the range of the query, which has no one key.
+func (st *stream) bounds() keyRange {
+	if prefix := st.q.Sort.Prefix; !prefix.IsMissing() {
+		return groupRange(prefix.Text())
+	}
+	return keyRange{from: st.q.Sort.From, below: st.q.Sort.Below}
 }
 
 // given reports whether rows with this rest were given out before.
@@ -299,6 +304,9 @@ func (st *stream) split(p keyRange, group string) {
 		parts = finer(st.base, group)
 	}
 	bounds := keyRange{from: p.from, below: p.below}
+	if p.whole {
+		bounds = st.bounds()
+	}
 	for i := range parts {
 		if parts[i].equal.IsMissing() {
 			parts[i] = parts[i].within(bounds)
@@ -310,9 +318,9 @@ func (st *stream) split(p keyRange, group string) {
 	parts = st.left(parts, group)
 	if p.group == "" {
 		g := groupRange(st.base + group)
-		left := keyRange{from: g.below, below: p.below}
+		left := keyRange{from: g.below, below: bounds.below}
 		if st.q.Reverse {
-			left = keyRange{from: p.from, below: g.from}
+			left = keyRange{from: bounds.from, below: g.from}
 		}
 		parts = append(parts, left)
 	}

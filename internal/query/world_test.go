@@ -91,6 +91,7 @@ queries:
   lean-marks: {list: Mark, by: lean, with: {color: color, type: "type?"}, order: newest}
   lean-products: {list: Mark, by: lean, with: [color], then: [{list: Mark, by: lean, with: {color: color, at: at}}], unique: true}
   visits: {list: Visit, with: [user]}
+  visits-newest: {list: Visit, with: [user], order: newest}
   visits-before: {list: Visit, with: [user], below: {until: before}, expired: true}
   places-by-time: {list: Place, with: [shelf], sort: at}
   picked-marks: {list: Mark, with: {user: user, type: =like}, any: {product: products}, order: newest}
