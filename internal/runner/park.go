@@ -258,9 +258,9 @@ func open() []store.Test {
 // isParked reports whether effects on the target of this book wait.
 func isParked(b value.Item) bool { return b.Has(book.Parked) && b.Get(book.Parked).Sign() > 0 }
 
-// retryTarget does a queue, and then shows what the book holds. Until that is done
-// a DeadPublish stands for it, so that a crash on the way leaves something to
-// retry.
+// retryTarget does a queue, and then shows what the book holds, unless amounts that left
+// the book still wait. Until that is done a DeadPublish stands for it, so that a crash on
+// the way leaves something to retry.
 func (r *Runner) retryTarget(ctx context.Context, target store.Ref) (done int, err error) {
 	var queue []Dead
 	publish := Dead{Kind: DeadPublish, Target: r.describe(target), Row: target, Reason: "a retry of its queue was broken off, or its row refused to show the result"}
@@ -285,8 +285,11 @@ func (r *Runner) retryTarget(ctx context.Context, target store.Ref) (done int, e
 			done, queue, standing = done+n, queue[n:], true
 		}
 	}
-	if !standing {
+	switch {
+	case !standing:
 		return done, err
+	case len(queue) > 0 && queue[0].Position.IsZero(): // amounts that left the ledger wait: see makeRoom
+		return max(0, done-1), err
 	}
 	if shown := r.show(ctx, target); shown != nil {
 		return max(0, done-1), errors.Join(err, fmt.Errorf("%s: %w", publish.Target, shown))
