@@ -338,7 +338,7 @@ func (b *batch) end() {
 	for _, sl := range b.slots {
 		switch {
 		case b.unknown || sl.err != nil:
-			b.s.cache.drop(sl.hash)
+			b.s.cache.drop(sl.hash, sl.key)
 		case !sl.isCached:
 			b.s.cache.put(sl.hash, sl.key, sl.stored)
 		}

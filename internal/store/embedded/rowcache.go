@@ -35,7 +35,7 @@ const cacheParts, cacheCounts = 64, 64
 
 // cachePart has the rows of some hashes. They are added to the young buffer; when it is
 // full it is the old one, whose rows are forgotten. A row of the old one that is asked for
-// is added again.
+// is added again. A row that the young one has, or has forgotten, is not in the old one.
 type cachePart struct {
 	mu         sync.Mutex
 	young, old rowBuffer
@@ -49,21 +49,28 @@ type cacheCount struct {
 }
 
 // rowBuffer has rows one after the other, without pointers, so that they cost collections
-// nothing: three numbers (rowHead), the key, the row. What at does not tell of is
-// forgotten.
+// nothing: four numbers (rowHead), the key, the row. Rows whose hashes have the same
+// remainder are a chain, the last that was added first.
 type rowBuffer struct {
-	rows []byte
-	at   map[uint64]uint32 // where the row of a hash begins
+	rows   []byte
+	chains []uint32 // one more than where the first row of each begins
 }
 
-// The head of a row: the key's length, the bytes that there are for the row, and the
-// row's length or one of noRow and changing.
+// The head of a row: one more than where the next row of its chain begins, the key's
+// length, the bytes that there are for the row, and the row's length or one of noRow and
+// forgottenRow.
 const (
-	rowHead  = 12
-	rowEntry = 32 // about what at takes for a row
-	noRow    = 1<<32 - 1
-	changing = 1<<32 - 2 // a commit that changes the row is under way
+	rowHead      = 16
+	noRow        = 1<<32 - 1
+	forgottenRow = 1<<32 - 2
 )
+
+// bufferRoom divides half of a part's room: it gives the number of a buffer's chains, of
+// four bytes each, and the most that its rows may take. Chains of typical rows are short.
+func bufferRoom(room int) (chains, rows int) {
+	chains = max(1, room/2/256)
+	return chains, room/2 - 4*chains
+}
 
 // part is by bits of the hash that the locks do not use; count is the one that a row is in.
 func (c *rowCache) part(hash uint64) *cachePart    { return &c.parts[hash>>32%cacheParts] }
@@ -85,21 +92,15 @@ func (c *rowCache) find(hash uint64, key []byte) (stored []byte, found bool, sin
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	since = p.count(hash).changes
-	row, known := p.young.find(hash, key)
-	again := false
-	if !known {
-		row, again = p.old.find(hash, key)
+	if row := p.young.find(hash, key); row.known() {
+		return row.stored(), true, since
 	}
-	switch {
-	case !known && !again:
+	row := p.old.find(hash, key)
+	if !row.known() {
 		return nil, !c.keys.mayHave(hash), since
-	case row.size() == changing:
-		return nil, false, since
 	}
 	stored = row.stored()
-	if again {
-		p.keep(c.room, hash, key, stored)
-	}
+	p.keep(c.room, hash, key, stored)
 	return stored, true, since
 }
 
@@ -112,8 +113,7 @@ func (c *rowCache) begin(hash uint64, key []byte) {
 	n.changes++
 	n.commits++
 	c.keys.add(hash)
-	p.young.change(hash, key)
-	delete(p.old.at, hash)
+	p.forget(hash, key)
 }
 
 func (c *rowCache) end(hash uint64) {
@@ -143,12 +143,12 @@ func (c *rowCache) fill(hash uint64, key, stored []byte, since uint64) {
 }
 
 // drop forgets a row of which it is not known how it is.
-func (c *rowCache) drop(hash uint64) {
+func (c *rowCache) drop(hash uint64, key []byte) {
 	p := c.part(hash)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count(hash).changes++
-	p.forget(hash)
+	p.forget(hash, key)
 }
 
 // clear forgets everything but which keys have rows.
@@ -164,62 +164,68 @@ func (c *rowCache) clear() {
 	}
 }
 
-// keep takes a row in, in place of what the part has of its hash. One that would fill a
+// keep takes a row in, in place of what the part has of its key. One that would fill a
 // good part of the room is left out.
 func (p *cachePart) keep(room int, hash uint64, key, stored []byte) {
-	if row, known := p.young.find(hash, key); known && row.set(stored) {
+	if row := p.young.find(hash, key); row != nil && row.set(stored) {
 		return
 	}
-	p.forget(hash)
+	p.forget(hash, key)
 	n := rowHead + len(key) + len(stored)
 	if n*8 > room {
 		return
 	}
-	if len(p.young.rows)+n+rowEntry*(len(p.young.at)+1) > room/2 {
+	chains, most := bufferRoom(room)
+	if len(p.young.rows)+n > most {
 		p.young, p.old = p.old, p.young
 		p.young.rows = p.young.rows[:0]
-		clear(p.young.at)
+		clear(p.young.chains)
 	}
-	p.young.add(room/2, hash, key, stored)
+	if p.young.chains == nil {
+		p.young.chains = make([]uint32, chains)
+	}
+	p.young.add(most, hash, key, stored)
 }
 
-// forget forgets the row, and any other with its hash.
-func (p *cachePart) forget(hash uint64) {
-	delete(p.young.at, hash)
-	delete(p.old.at, hash)
+func (p *cachePart) forget(hash uint64, key []byte) {
+	p.young.forget(hash, key)
+	p.old.forget(hash, key)
 }
 
 // add appends a row to what is at most so many bytes.
 func (b *rowBuffer) add(most int, hash uint64, key, stored []byte) {
-	if b.at == nil {
-		b.at = map[uint64]uint32{}
-	}
 	at := len(b.rows)
 	if n := at + rowHead + len(key) + len(stored); n > cap(b.rows) {
 		b.rows = append(make([]byte, 0, min(most, max(2*cap(b.rows), n))), b.rows...)
 	}
-	b.at[hash] = uint32(at)
+	first := &b.chains[hash%uint64(len(b.chains))]
+	b.rows = binary.LittleEndian.AppendUint32(b.rows, *first)
 	b.rows = binary.LittleEndian.AppendUint32(b.rows, uint32(len(key)))
 	b.rows = binary.LittleEndian.AppendUint32(b.rows, uint32(len(stored)))
 	b.rows = append(append(append(b.rows, 0, 0, 0, 0), key...), stored...)
 	bufferedRow(b.rows[at:]).set(stored)
+	*first = uint32(at) + 1
 }
 
-func (b *rowBuffer) find(hash uint64, key []byte) (bufferedRow, bool) {
-	at, ok := b.at[hash]
-	if !ok {
-		return nil, false
+// find returns the row that was added last of a key, even if it was forgotten since, and
+// nil if there is none.
+func (b *rowBuffer) find(hash uint64, key []byte) bufferedRow {
+	if len(b.chains) == 0 {
+		return nil
 	}
-	row := bufferedRow(b.rows[at:])
-	return row, bytes.Equal(row.key(), key)
+	for next := int(b.chains[hash%uint64(len(b.chains))]); next > 0; {
+		row := bufferedRow(b.rows[next-1:])
+		if bytes.Equal(row.key(), key) {
+			return row
+		}
+		next = row.number(0)
+	}
+	return nil
 }
 
-// change says that a row changes, and forgets another with its hash.
-func (b *rowBuffer) change(hash uint64, key []byte) {
-	if row, known := b.find(hash, key); known {
-		binary.LittleEndian.PutUint32(row[8:], changing)
-	} else {
-		delete(b.at, hash)
+func (b *rowBuffer) forget(hash uint64, key []byte) {
+	if row := b.find(hash, key); row != nil {
+		binary.LittleEndian.PutUint32(row[12:], forgottenRow)
 	}
 }
 
@@ -227,28 +233,29 @@ func (b *rowBuffer) change(hash uint64, key []byte) {
 type bufferedRow []byte
 
 func (r bufferedRow) number(at int) int { return int(binary.LittleEndian.Uint32(r[at:])) }
-func (r bufferedRow) size() int         { return r.number(8) }
-func (r bufferedRow) key() []byte       { return r[rowHead : rowHead+r.number(0)] }
+func (r bufferedRow) size() int         { return r.number(12) }
+func (r bufferedRow) known() bool       { return r != nil && r.size() != forgottenRow }
+func (r bufferedRow) key() []byte       { return r[rowHead : rowHead+r.number(4)] }
 
 // stored returns a copy: the buffer is used again.
 func (r bufferedRow) stored() []byte {
 	if r.size() == noRow {
 		return nil
 	}
-	at := rowHead + r.number(0)
+	at := rowHead + r.number(4)
 	return bytes.Clone(r[at : at+r.size()])
 }
 
 // set writes a row over what was there, if there is room for it.
 func (r bufferedRow) set(stored []byte) bool {
-	if len(stored) > r.number(4) {
+	if len(stored) > r.number(8) {
 		return false
 	}
 	size := len(stored)
 	if stored == nil {
 		size = noRow
 	}
-	binary.LittleEndian.PutUint32(r[8:], uint32(size))
-	copy(r[rowHead+r.number(0):], stored)
+	binary.LittleEndian.PutUint32(r[12:], uint32(size))
+	copy(r[rowHead+r.number(4):], stored)
 	return true
 }

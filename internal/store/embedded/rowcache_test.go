@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
@@ -40,7 +41,7 @@ func TestRowCache(t *testing.T) {
 				if rapid.Bool().Draw(t, "committed") {
 					rows[key] = value.Item{}
 				}
-				c.drop(h)
+				c.drop(h, k)
 				c.end(h)
 			case 1:
 				if _, _, found, since := c.get(h, k); !found {
@@ -64,16 +65,14 @@ func TestRowCache(t *testing.T) {
 			}
 			p := &c.parts[0]
 			asked := rapid.StringMatching(`[a-d]{1,2}`).Draw(t, "asked") // all would never let one grow old
-			if _, young := p.young.find(hash(asked), []byte(asked)); !young {
-				if _, old := p.old.find(hash(asked), []byte(asked)); old {
-					grewOld++
-				}
+			if young := p.young.find(hash(asked), []byte(asked)); !young.known() && p.old.find(hash(asked), []byte(asked)).known() {
+				grewOld++
 			}
 			if _, got, found, _ := c.get(hash(asked), []byte(asked)); found && ((got == nil) != (rows[asked] == nil) || !value.EqualItems(got, rows[asked])) {
 				t.Fatalf("%s: %v, want %v", asked, got, rows[asked])
 			}
-			if n := taken(p); n > c.room || cap(p.young.rows) > c.room/2 || cap(p.old.rows) > c.room/2 {
-				t.Fatalf("rows take %d bytes, of buffers of %d and %d, there is room for %d", n, cap(p.young.rows), cap(p.old.rows), c.room)
+			if n := taken(p); n > c.room {
+				t.Fatalf("rows take %d bytes, there is room for %d", n, c.room)
 			}
 		}
 	})
@@ -82,9 +81,13 @@ func TestRowCache(t *testing.T) {
 	}
 }
 
-// taken is what the rows of a part take.
+// taken is all memory that a part has for rows, used or not.
 func taken(p *cachePart) int {
-	return len(p.young.rows) + len(p.old.rows) + rowEntry*(len(p.young.at)+len(p.old.at))
+	n := 0
+	for _, b := range []rowBuffer{p.young, p.old} {
+		n += cap(b.rows) + cap(b.chains)*int(unsafe.Sizeof(b.chains[0]))
+	}
+	return n
 }
 
 func stored(row value.Item) []byte {
@@ -153,7 +156,7 @@ func TestCommitShowsAtOnce(t *testing.T) {
 	}
 	// The cache may forget a row at any time.
 	for _, sl := range b.slots[:1] {
-		s.cache.drop(sl.hash)
+		s.cache.drop(sl.hash, sl.key)
 	}
 	for range 2 {
 		if a, b := read("a"), read("b"); a != "2" || b != "2" {
@@ -205,7 +208,7 @@ func TestOldUnderWay(t *testing.T) {
 	}
 	push := func() {
 		for i := uint64(1); ; i++ {
-			if _, young := p.young.find(0, key); !young {
+			if p.young.find(0, key) == nil {
 				return
 			}
 			c.put(i<<40, []byte{byte(i)}, row)
@@ -230,69 +233,100 @@ func TestOldUnderWay(t *testing.T) {
 	}
 }
 
-// TestRowCacheRoom: of rows that are put, the cache has the newest, as many as fill a third of the
-// room, and not more than fill all; a row that is asked for stays.
+// TestRowCacheRoom: of rows that are put, the cache has the newest, as many as fill half of
+// the room, and never has more memory than the room, however the sizes of rows change; a
+// row that is asked for stays.
 func TestRowCacheRoom(t *testing.T) {
-	const rows = 1000
-	c := rowCache{room: 100_000}
+	const rows, overhead = 1000, 24
+	c := rowCache{room: 10_000}
+	p := &c.parts[0]
+	key := func(i int) []byte { return fmt.Append(nil, "key", i) }
+	for phase, size := range []int{100, 0, 1000, 0, 300, 100} {
+		first := phase * rows
+		row := func(i int) []byte {
+			if size == 0 {
+				return nil
+			}
+			return stored(value.NewItem(value.Attr{Name: "a", Value: value.OfString(fmt.Sprintf("%0*d", size, i))}))
+		}
+		has := func(i int) bool {
+			got := p.young.find(uint64(i), key(i))
+			if !got.known() {
+				got = p.old.find(uint64(i), key(i))
+			}
+			if got.known() && string(got.stored()) != string(row(i)) {
+				t.Fatalf("row %d is %q", i, got.stored())
+			}
+			return got.known()
+		}
+		for i := first; i < first+rows; i++ {
+			c.put(uint64(i), key(i), row(i))
+			if got, _, found, _ := c.get(uint64(first), key(first)); !found || string(got) != string(row(first)) {
+				t.Fatalf("row %d is forgotten after %d others, and was asked for after each", first, i-first)
+			}
+			if n := taken(p); n > c.room {
+				t.Fatalf("rows of %d bytes take %d bytes, there is room for %d", size, n, c.room)
+			}
+		}
+		kept := 0
+		for i := first; i < first+rows; i++ {
+			if has(i) {
+				kept++
+			} else if kept > 1 {
+				t.Errorf("row %d is forgotten, an older one is not", i)
+			}
+		}
+		n := len(key(first)) + len(row(first))
+		if kept < c.room/2/(overhead+n) || kept > c.room/n {
+			t.Errorf("%d rows of %d bytes in %d", kept, n, c.room)
+		}
+	}
+}
+
+// TestRowCacheKeeps: a row that is dropped, too large or asked for by another key is not
+// there; one that is put again takes no more room; what was given out does not change.
+func TestRowCacheKeeps(t *testing.T) {
+	const rows = 100
+	c := rowCache{room: 10_000}
 	p := &c.parts[0]
 	key := func(i int) []byte { return fmt.Append(nil, "key", i) }
 	row := func(i int) []byte {
-		return stored(value.NewItem(value.Attr{Name: "a", Value: value.OfString(fmt.Sprintf("%0300d", i))}))
+		return stored(value.NewItem(value.Attr{Name: "a", Value: value.OfString(fmt.Sprintf("%0100d", i))}))
 	}
-	put := func(i int) { c.put(uint64(i), key(i), row(i)) }
 	has := func(i int) bool {
-		got, known := p.young.find(uint64(i), key(i))
-		if !known {
-			got, known = p.old.find(uint64(i), key(i))
+		got, _, found, _ := c.get(uint64(i), key(i))
+		if found && string(got) != string(row(i)) {
+			t.Fatalf("row %d is %q", i, got)
 		}
-		if known && string(got.stored()) != string(row(i)) {
-			t.Fatalf("row %d is %q", i, got.stored())
-		}
-		return known
+		return found
 	}
 	for i := range rows {
-		put(i)
-		if got, _, found, _ := c.get(0, key(0)); !found || string(got) != string(row(0)) {
-			t.Fatalf("row 0 is forgotten after %d others, and was asked for after each", i)
-		}
+		c.put(uint64(i), key(i), row(i))
 	}
-	kept := 0
-	for i := range rows {
-		if has(i) {
-			kept++
-		} else if kept > 1 {
-			t.Errorf("row %d is forgotten, an older one is not", i)
-		}
-	}
-	if size := rowEntry + rowHead + len(key(rows)) + len(row(rows)); kept < c.room/3/size || kept > c.room/size {
-		t.Errorf("%d rows of %d bytes in %d", kept, size, c.room)
-	}
-	if c.drop(rows - 1); has(rows - 1) {
+	if c.drop(rows-1, key(rows-1)); has(rows - 1) {
 		t.Error("a row was dropped and is there")
 	}
 	if _, _, found, _ := c.get(rows-2, []byte("another key")); found {
 		t.Error("a row for a key whose hash alone is that row's")
 	}
-	c.put(rows, []byte("large"), make([]byte, c.room/4))
+	c.put(rows, key(rows), make([]byte, c.room/4))
 	if has(rows) || !has(rows-2) {
 		t.Error("a row that takes a quarter of the room drove others out")
 	}
 	used := len(p.young.rows)
-	if put(rows - 2); len(p.young.rows) != used {
-		t.Error("a row that was put again takes its room twice")
+	for _, again := range [][]byte{row(rows - 2), nil, row(rows - 3)[:50], row(rows - 2)} {
+		c.begin(rows-2, key(rows-2))
+		c.put(rows-2, key(rows-2), again)
+		c.end(rows - 2)
+		if len(p.young.rows) != used {
+			t.Errorf("a row that was put again with %d bytes takes its room twice", len(again))
+		}
 	}
 	got, _, _, _ := c.get(rows-2, key(rows-2))
 	for i := range rows {
-		put(2*rows + i)
+		c.put(uint64(2*rows+i), key(2*rows+i), row(2*rows+i))
 	}
 	if string(got) != string(row(rows-2)) {
 		t.Errorf("what it gave out has changed to %q", got)
-	}
-	for i := range 10 * rows {
-		c.put(uint64(3*rows+i), key(i), nil)
-	}
-	if n := taken(p); n > c.room {
-		t.Errorf("small rows take %d bytes, there is room for %d", n, c.room)
 	}
 }
