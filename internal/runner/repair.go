@@ -345,11 +345,14 @@ func (r *Runner) RepairFollowing(ctx context.Context, row store.Ref, name string
 		return false, false, err
 	}
 	text, v := list.Key.Partition.Text(), keptIn(rows[0])
-	shows := v.shown(projections.KeepsLast(r.Model, r.Model.Table(row.Table).Classify(rows[1]), name, text))
+	keeps := projections.KeepsLast(r.Model, r.Model.Table(row.Table).Classify(rows[1]), name, text)
+	shows, version := v.shown(keeps), book.FollowVersion(name)
 	if rows[1] == nil || !value.Equal(rows[1].Get(book.Follows(name)), listMark(text)) || value.Equal(shows, rows[1].Get(name)) {
 		return true, false, nil
 	}
-	version := book.FollowVersion(name)
+	if rows[0] == nil && keeps && rows[1].Has(version) {
+		return true, false, nil // it was given a value, and nothing says any more which was the last
+	}
 	wr := r.serve(text, row, name, v.position, shows)
 	wr.If[1] = notAbove(version, v.position.Value())
 	if rows[0] == nil { // nothing is known of a row to be followed, not that it is gone either
@@ -367,17 +370,18 @@ func (r *Runner) RepairLink(ctx context.Context, row store.Ref, f *model.Follow,
 	if err != nil || rows[0] == nil {
 		return true, false, err
 	}
-	if is, ok := projections.FollowedBy(f, rows[0]); !ok || !projections.SameRow(is, of) {
+	list := book.Followed(r.Model.Name, projections.FollowedField(f.Source, f.Field.Name), of)
+	marked := value.Equal(rows[0].Get(book.Follows(f.Attr)), listMark(list.Key.Partition.Text()))
+	if is, ok := projections.FollowedBy(f, rows[0]); !marked && (!ok || !projections.SameRow(is, of)) {
 		return true, false, nil
 	}
 	w := work{Runner: r}
 	puts := []*projections.Put{{Row: row, Follows: []projections.Following{{Follow: f, Of: of}}}}
-	list := book.Followed(r.Model.Name, projections.FollowedField(f.Source, f.Field.Name), of)
 	member, err := r.get(ctx, []store.Ref{book.Member(list, f.Attr, row)})
 	if err != nil {
 		return false, false, err
 	}
-	if projections.IsMember(r.Model, member[0], row, f.Attr) && value.Equal(rows[0].Get(book.Follows(f.Attr)), listMark(list.Key.Partition.Text())) {
+	if projections.IsMember(r.Model, member[0], row, f.Attr) && marked {
 		return true, false, nil
 	}
 	if err := w.join(ctx, puts); err != nil {
@@ -473,16 +477,18 @@ func (r *Runner) repairMade(ctx context.Context, p *projections.Put, noted value
 	return done, true, err
 }
 
-// asMade reports whether a row is as a write would make it, but for what it follows.
+// asMade reports whether a row is as a write would make it, but for the values that it
+// follows.
 func asMade(p *projections.Put, wr *store.Write, row value.Item) bool {
-	follows := map[string]bool{}
+	follows, marks := map[string]bool{}, map[string]bool{}
 	for i := range p.Rule.Fields {
 		if f := p.Rule.Fields[i].Expr.Follow; f != nil {
-			follows[f.Attr] = true
+			follows[f.Attr], marks[book.Follows(f.Attr)] = true, true
 		}
 	}
 	for _, op := range wr.Ops {
-		if !book.IsOurs(op.Attr) && !follows[op.Attr] && !value.Equal(op.Value, row.Get(op.Attr)) {
+		held := marks[op.Attr] || !book.IsOurs(op.Attr) && !follows[op.Attr]
+		if held && !value.Equal(op.Value, row.Get(op.Attr)) {
 			return false
 		}
 	}

@@ -101,8 +101,8 @@ func (v *Verify) abandoned(ctx context.Context, at *place, row value.Item) error
 	}
 	want := value.Value{}
 	if projections.KeepsLast(v.Model, v.Model.Table(ref.Table).Classify(got[0]), attr, at.list) {
-		if want = at.last; !at.known {
-			return nil // nobody knows any more what the last one was
+		if want = at.last; !at.known && got[0].Has(book.FollowVersion(attr)) {
+			return nil // it was given a value, and nothing says any more which was the last
 		}
 	}
 	v.check(at.name+" followed", ref, want, got[0].Get(attr), What{Kind: Following, Row: ref, Field: attr, Of: book.Ref(at.list, "")})
@@ -150,9 +150,8 @@ func (v *Verify) followed(ctx context.Context, s projections.Spread, name string
 	return nil
 }
 
-// lists looks for each row that follows on the list of what it follows, as far as
-// the row itself says what that is. One that is on no list hears of no new value, also
-// where the row that it follows is still to come.
+// lists looks for each row of history that follows on the list of what it follows, as far
+// as the row itself says what that is. Of a copy its source says it: see links.
 func (v *Verify) lists(ctx context.Context, rows []found) error {
 	var fs []follower
 	for i := range rows {
@@ -162,19 +161,59 @@ func (v *Verify) lists(ctx context.Context, rows []found) error {
 		for _, rule := range rows[i].Is.MadeBy {
 			for j := range rule.Fields {
 				f := rule.Fields[j].Expr.Follow
-				if f == nil || rule.Into.Attribute(f.Attr) == nil {
+				if f == nil || len(rule.Keep) == 0 || rule.Into.Attribute(f.Attr) == nil {
 					continue
 				}
 				if of, ok := projections.FollowedBy(f, rows[i].New); ok {
-					fs = append(fs, follower{&rows[i], f, of})
+					fs = append(fs, follower{rows[i].Row, rows[i].New, f, of})
 				}
 			}
 		}
 	}
+	return v.places(ctx, fs)
+}
+
+// links compares what the attributes of a copy follow with what they are to follow, and
+// returns those that are right.
+func (v *Verify) links(p *projections.Put, source store.Ref, row value.Item) (fs []follower) {
+	for i := range p.Rule.Fields {
+		f := p.Rule.Fields[i].Expr.Follow
+		if f == nil || p.Rule.Into.Attribute(f.Attr) == nil {
+			continue
+		}
+		have := row.Get(book.Follows(f.Attr)).Text()
+		mark, want := "", followsNone
+		for _, is := range p.Follows {
+			if is.Follow == f {
+				link := follower{p.Row, row, f, is.Of}
+				mark, want = book.Hash(v.list(link).Key.Partition.Text()), v.followerText(is.Of)
+				if have == mark {
+					fs = append(fs, link)
+				}
+			}
+		}
+		if have != mark {
+			name, is := projections.FollowedField(f.Source, f.Field.Name), "a follower of another row"
+			if have == "" {
+				is = followsNone
+			}
+			v.differs(name+" followed", rowText(v.Model, p.Row), want, is, What{Kind: Copy, Row: p.Row, Rule: p.Rule, Of: source})
+		}
+	}
+	return fs
+}
+
+const followsNone = "a follower of no row"
+
+func (v *Verify) followerText(of store.Ref) string { return "a follower of " + rowText(v.Model, of) }
+
+// places looks for each follower on the list of what it follows. One that is on no list
+// hears of no new value, also where the row that it follows is still to come.
+func (v *Verify) places(ctx context.Context, fs []follower) error {
 	var sources, members, values []store.Ref
 	for _, f := range fs {
 		sources, values = append(sources, f.of), append(values, v.list(f))
-		members = append(members, book.Member(v.list(f), f.Attr, f.Row))
+		members = append(members, book.Member(v.list(f), f.Attr, f.row))
 	}
 	source, err := v.get(ctx, sources)
 	if err != nil {
@@ -194,9 +233,9 @@ func (v *Verify) lists(ctx context.Context, rows []found) error {
 			v.followedAs(f.Source, f.Field.Name, f.of, goneText, text(kept[i].Get(projections.FollowedValue)))
 		}
 		list := v.list(f)
-		if !projections.IsMember(v.Model, member[i], f.Row, f.Attr) || f.New.Get(book.Follows(f.Attr)).Text() != book.Hash(list.Key.Partition.Text()) {
+		if !projections.IsMember(v.Model, member[i], f.row, f.Attr) || f.image.Get(book.Follows(f.Attr)).Text() != book.Hash(list.Key.Partition.Text()) {
 			name := projections.FollowedField(f.Source, f.Field.Name)
-			v.differs(name+" followed", rowText(v.Model, f.Row), "a follower of "+rowText(v.Model, f.of), "none", What{Kind: Linked, Row: f.Row, Follow: f.Follow, Of: f.of})
+			v.differs(name+" followed", rowText(v.Model, f.row), v.followerText(f.of), "none", What{Kind: Linked, Row: f.row, Follow: f.Follow, Of: f.of})
 		}
 	}
 	return nil
@@ -204,7 +243,8 @@ func (v *Verify) lists(ctx context.Context, rows []found) error {
 
 // follower is a row, an attribute of it that follows, and the row that it follows.
 type follower struct {
-	*found
+	row   store.Ref
+	image value.Item
 	*model.Follow
 	of store.Ref
 }

@@ -238,15 +238,17 @@ func (v *Verify) made(ctx context.Context, rows []found) error {
 	if err != nil {
 		return err
 	}
+	var fs []follower
 	for i, p := range puts {
 		want, have := value.Value{}, value.Value{}
 		if got[i] != nil {
 			have = value.OfMap(plain(p.Rule, got[i]))
+			fs = append(fs, v.links(&p, sources[i], got[i])...)
 		}
 		want = value.OfMap(plain(p.Rule, p.Image))
 		v.check(p.Rule.Name, p.Row, want, have, What{Kind: Copy, Row: p.Row, Rule: p.Rule, Of: sources[i]})
 	}
-	return nil
+	return v.places(ctx, fs)
 }
 
 // plain is what a rule answers for on a row: not bookkeeping, not what follows.
