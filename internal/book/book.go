@@ -43,6 +43,16 @@
 //	n        version of the book, which the target publishes as attribute "weir"
 //	q        how many parked effects wait for this target; absent or 0 when none
 //	u        the dead letter that says which sums cannot be shown; absent when none
+//
+// Those of a followed value, and of a place on its list:
+//
+//	p        position of the change that set the value, or of the deletion of its row
+//	v        the value; of a row that is gone its last one, where a follower keeps that
+//	g        true when the row is gone
+//	n        how often a follower came to keep the last value, so that none expires under it
+//	x        when a value whose row is gone expires; absent while a follower keeps it
+//	t, key   table and key of the row followed; of a place, of the follower
+//	a        of a place: the attribute that follows
 package book
 
 import (
