@@ -197,7 +197,8 @@ func (c *compiler) derivedPos(of derived) pos {
 }
 
 // checkImages: what a change adds is f(new) − f(old), so both have to be in the
-// stream. Only entries of insertions and changes do without the old one.
+// stream. Only entries of insertions and changes do without the old one, unless they
+// follow: that a row followed is gone, its old image says.
 func checkImages(c *compiler) {
 	need := func(at pos, what string, t *Table, old bool) {
 		const hint = "leave stream out: it has new and old images then"
@@ -236,7 +237,7 @@ func checkImages(c *compiler) {
 		}
 	}
 	for _, f := range c.Follows {
-		need(c.rules[f.Rule].name.pos, f.Rule.Name, f.Source.Table, false)
+		need(c.rules[f.Rule].name.pos, f.Rule.Name, f.Source.Table, true)
 	}
 	for _, s := range c.Searches {
 		need(c.searches[s].name.pos, "the search index "+s.Name, s.Of.Table, true)
