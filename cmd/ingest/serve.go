@@ -80,7 +80,7 @@ func writeAPI(s *system.System, keyed bool, log *slog.Logger) (*writeapi.API, er
 		Log:   log,
 		Keyed: keyed,
 		Health: func(ctx context.Context) error {
-			_, err := s.Store.Get(ctx, []store.Ref{book.Ref("secret", "cursor")})
+			_, err := s.Store.Get(ctx, []store.Ref{book.Secret()})
 			return err
 		},
 	})

@@ -237,7 +237,7 @@ func (a *API) health(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 	defer cancel()
 	for _, e := range a.engines {
-		if _, err := e.Store.Get(ctx, []store.Ref{book.Ref("secret", "cursor")}); err != nil {
+		if _, err := e.Store.Get(ctx, []store.Ref{book.Secret()}); err != nil {
 			a.talk.Unavailable(w, r, "the store does not answer", err)
 			return
 		}

@@ -20,6 +20,12 @@ func unreadable(row value.Item, attr, want, do string) error {
 		TableName, quoted(row.Get(Partition)), quoted(row.Get(Sort)), attr, shown(row.Get(attr)), want, do)
 }
 
+// hidden is unreadable of an attribute whose value is a secret.
+func hidden(row value.Item, attr, want, do string) error {
+	return fmt.Errorf("%w: in table %s, row %s %s, attribute %s is not %s: %s", ErrRow,
+		TableName, quoted(row.Get(Partition)), quoted(row.Get(Sort)), attr, want, do)
+}
+
 func quoted(v value.Value) string { return fmt.Sprintf("%q", v.Text()) }
 
 func shown(v value.Value) string {

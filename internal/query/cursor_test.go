@@ -130,7 +130,7 @@ func TestSecretIsMadeOnce(t *testing.T) {
 	if err != nil || !bytes.Equal(one, late) {
 		t.Fatal("who came second to write has another secret", err)
 	}
-	f.rows[table.Name][0] = f.rows[table.Name][0].With(value.Attr{Name: secretAttr, Value: value.OfString("x")})
+	f.rows[table.Name][0] = f.rows[table.Name][0].With(value.Attr{Name: "v", Value: value.OfString("x")})
 	if _, err := LoadSecret(ctx, f); err == nil {
 		t.Error("a damaged secret is taken")
 	}

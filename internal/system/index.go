@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"weir/internal/book"
@@ -13,7 +14,6 @@ import (
 	"weir/internal/model"
 	"weir/internal/search"
 	"weir/internal/store"
-	"weir/internal/value"
 )
 
 // The store remembers for each index which instance of it was filled, and so has
@@ -23,10 +23,6 @@ import (
 // noteNone begins the note of changes that went by without any index. No note is ever the
 // same as one before.
 const noteNone = "none "
-
-const noteAttr = "i"
-
-func noteRef(name string) store.Ref { return book.Ref("search", name) }
 
 // openIndex opens the indexes of the place. It needs the store.
 func (s *System) openIndex(ctx context.Context, at drivers.Place, models []*model.Model, secret []byte, o Options) (err error) {
@@ -52,11 +48,12 @@ func (s *System) openIndex(ctx context.Context, at drivers.Place, models []*mode
 	return nil
 }
 
-// notes are the instances remembered, by index.
+// notes are the instances remembered, by index. An index whose note cannot be read is one
+// that is not complete, as one without a note is.
 func (s *System) notes(ctx context.Context, schemas []search.Schema) (map[string]string, error) {
 	refs := make([]store.Ref, len(schemas))
 	for i, sc := range schemas {
-		refs[i] = noteRef(sc.Name)
+		refs[i] = book.IndexNote(sc.Name)
 	}
 	rows, err := s.Store.Get(ctx, refs)
 	if err != nil {
@@ -64,16 +61,18 @@ func (s *System) notes(ctx context.Context, schemas []search.Schema) (map[string
 	}
 	noted := map[string]string{}
 	for i, row := range rows {
-		noted[schemas[i].Name] = row.Get(noteAttr).Text()
+		instance, err := book.DecodeIndexNote(row)
+		if err != nil {
+			slog.Warn("search index is filled again, for its note cannot be read", "index", schemas[i].Name, "error", err)
+		}
+		noted[schemas[i].Name] = instance
 	}
 	return noted, nil
 }
 
 // note remembers that an instance is complete.
 func (s *System) note(ctx context.Context, name, instance string) error {
-	ref, own := noteRef(name), book.Table()
-	row := own.Item(ref.Key).With(value.Attr{Name: noteAttr, Value: value.OfString(instance)})
-	out, err := s.Store.Write(ctx, []store.Write{{Ref: ref, Put: row}})
+	out, err := s.Store.Write(ctx, []store.Write{book.SetIndexNote(book.IndexNote(name), instance)})
 	if err == nil {
 		err = out[0].Err
 	}

@@ -8,7 +8,6 @@ import (
 	"weir/internal/book"
 	"weir/internal/model"
 	"weir/internal/store"
-	"weir/internal/value"
 )
 
 // DeployTables makes what is missing of our own table and the models', ours
@@ -32,9 +31,6 @@ func DeployTables(ctx context.Context, db store.Deployer, models []*model.Model)
 
 // ErrNotReplayed says that a table holds rows that no replay wrote.
 var ErrNotReplayed = errors.New("a replay writes only into tables that a replay made")
-
-// Attributes of the row of our table that says that a replay made a table.
-const idAttr = "id" // what tells the table from others of its name; absent while it is being made
 
 // PrepareReplay makes the model's tables, and remembers that a replay did. A
 // replay overwrites rows, so tables that are there are refused, unless a replay
@@ -61,7 +57,10 @@ func prepare(ctx context.Context, db store.Deployer, table string) error {
 		return err
 	}
 	mark := rows[0]
-	made := mark.Get(idAttr).Text()
+	made, err := book.DecodeMade(mark)
+	if err != nil {
+		return err
+	}
 	switch {
 	case made != "" && id == made:
 		return nil
@@ -82,11 +81,7 @@ func prepare(ctx context.Context, db store.Deployer, table string) error {
 }
 
 func remember(ctx context.Context, db store.Deployer, table, id string) error {
-	ops := []store.Op{{Kind: store.Set, Attr: "by", Value: value.OfString("replay")}}
-	if id != "" {
-		ops = append(ops, store.Op{Kind: store.Set, Attr: idAttr, Value: value.OfString(id)})
-	}
-	out, err := db.Write(ctx, []store.Write{{Ref: book.Made(table), Ops: ops}})
+	out, err := db.Write(ctx, []store.Write{book.SetMade(book.Made(table), id)})
 	if err == nil {
 		err = out[0].Err
 	}

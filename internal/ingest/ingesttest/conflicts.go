@@ -136,7 +136,7 @@ func Rows(ctx context.Context, s store.Store, tables []store.Table) (out []strin
 				if row.Get("EntityType").Text() == "Idempotency" {
 					row = row.Filter(func(name string) bool { return name != "CreatedAt" && name != "TTL" })
 				}
-				if row.Get(book.Partition).Text() == "secret" {
+				if book.Kind(row.Get(book.Partition).Text()) == book.KindSecret {
 					continue
 				}
 				out = append(out, t.Name+" "+string(value.AppendPlainItem(nil, row)))
