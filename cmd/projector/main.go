@@ -84,6 +84,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	defer limit.Stop()
 	prog := theProgram()
 	ctx, out := prog.Results(ctx, stdout)
+	stderr = cli.Messages(stderr)
 	return out.Code(prog.Run(ctx, args, out, stderr, &program{ctx: ctx, stdin: stdin, stdout: out, stderr: stderr, limit: limit}), stderr)
 }
 

@@ -38,6 +38,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 	defer cli.LimitMemory(memory.Default, 0).Stop()
 	prog := &cli.Program{Name: "simulator", Description: description, Commands: &command{}, Again: "starts with the first seed"}
 	ctx, out := prog.Results(ctx, stdout)
+	stderr = cli.Messages(stderr)
 	return out.Code(prog.Run(ctx, args, out, stderr, &program{ctx: ctx, stdout: out, stderr: stderr}), stderr)
 }
 

@@ -10,12 +10,12 @@ import (
 	"syscall"
 )
 
-// Output is a program's stdout. The first write that fails is remembered and ends the
+// Output is a program's stdout, without what a terminal misreads. The first write that fails is remembered and ends the
 // context of the command, so that no command has to look at each line it prints, and
 // none ends well whose results nobody has.
 type Output struct {
 	name   string
-	to     io.Writer
+	to     readable
 	cancel context.CancelCauseFunc
 
 	mu  sync.Mutex
@@ -32,7 +32,7 @@ func (e *outputError) Unwrap() error { return e.error }
 func (p *Program) Results(ctx context.Context, stdout io.Writer) (context.Context, *Output) {
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, cancel := context.WithCancelCause(ctx)
-	return ctx, &Output{name: p.Name, to: stdout, cancel: cancel}
+	return ctx, &Output{name: p.Name, to: readable{to: stdout}, cancel: cancel}
 }
 
 func (o *Output) Write(b []byte) (int, error) {
@@ -42,11 +42,30 @@ func (o *Output) Write(b []byte) (int, error) {
 		return 0, o.err
 	}
 	n, err := o.to.Write(b)
+	o.failed(err)
+	return n, o.err
+}
+
+func (o *Output) failed(err error) {
 	if err != nil {
 		o.err = &outputError{fmt.Errorf("the results cannot be written: %w", err)}
 		o.cancel(o.err)
 	}
-	return n, o.err
+}
+
+// Messages is a program's stderr, from which a terminal misreads nothing either.
+// Several may write to it at a time.
+func Messages(stderr io.Writer) io.Writer { return &messages{readable: readable{to: stderr}} }
+
+type messages struct {
+	mu sync.Mutex
+	readable
+}
+
+func (m *messages) Write(b []byte) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.readable.Write(b)
 }
 
 // Code is the exit code of a command that ended with a code: that of the results, when
@@ -54,6 +73,9 @@ func (o *Output) Write(b []byte) (int, error) {
 func (o *Output) Code(code int, stderr io.Writer) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.err == nil {
+		o.failed(o.to.end())
+	}
 	o.cancel(nil)
 	if o.err == nil {
 		return code

@@ -17,6 +17,7 @@ type Progress struct {
 	Total int64 // of the measure; 0 when unknown
 
 	out  io.Writer
+	line io.Writer // out itself, or beneath what escapes its text
 	what string
 	live bool
 
@@ -30,13 +31,16 @@ type Progress struct {
 
 // New begins to measure work, in units of what.
 func New(out io.Writer, what string) *Progress {
-	live := false
-	if f, ok := out.(*os.File); ok {
+	live, line := false, out
+	if over, ok := out.(interface{ Raw() io.Writer }); ok {
+		line = over.Raw()
+	}
+	if f, ok := line.(*os.File); ok {
 		info, err := f.Stat()
 		live = err == nil && info.Mode()&os.ModeCharDevice != 0
 	}
 	now := time.Now()
-	return &Progress{out: out, what: what, live: live, start: now, shown: now}
+	return &Progress{out: out, line: line, what: what, live: live, start: now, shown: now}
 }
 
 // Set says how many units are done, and how much of the total that is.
@@ -86,7 +90,7 @@ func (g *Progress) show(measure int64) {
 	}
 	if g.live {
 		g.clear()
-		fmt.Fprint(g.out, line)
+		fmt.Fprint(g.line, line)
 		g.drawn = true
 		return
 	}
@@ -110,7 +114,7 @@ func (g *Progress) End() {
 
 func (g *Progress) clear() {
 	if g.drawn {
-		fmt.Fprint(g.out, "\r\x1b[K")
+		fmt.Fprint(g.line, "\r\x1b[K")
 		g.drawn = false
 	}
 }
