@@ -2,6 +2,7 @@ package why
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -21,8 +22,9 @@ import (
 //	gallery {"PK":"ALBUM#a1","SK":"METADATA"}
 //
 // Names and values have commas between them; a comma in a value is written %2C, a
-// percent sign %25, an equals sign %3D. Values are the application's own, which a key may
-// hold as they are or escaped: there is an address for each.
+// percent sign %25, an equals sign %3D. A binary is written in base64. Values are the
+// application's own, which a key may hold as they are or escaped: there is an address for
+// each.
 func Parse(m *model.Model, target string) ([]Address, error) {
 	if e, key, ok := printed(m, target); ok {
 		return []Address{{Entity: e, Row: store.Ref{Table: e.Table.Name, Key: key}}}, nil
@@ -36,8 +38,8 @@ func Parse(m *model.Model, target string) ([]Address, error) {
 	named, names := map[string]value.Value{}, keyNames(e)
 	for i, part := range strings.Split(rest, ",") {
 		k, v, ok := strings.Cut(part, "=")
-		if !ok && i < len(names) {
-			k, v = names[i], part
+		if i < len(names) && (!ok || e.Field(names[i]).Type == model.TypeBinary && !slices.Contains(names, k)) {
+			k, v = names[i], part // base64 may end with equals signs
 		}
 		text, err := url.PathUnescape(v)
 		if err != nil {
@@ -46,7 +48,9 @@ func Parse(m *model.Model, target string) ([]Address, error) {
 		if !slices.Contains(names, k) {
 			return nil, fmt.Errorf("%q: %q is no part of the key; write %s", target, part, form(e))
 		}
-		named[k] = typed(e, k, text)
+		if named[k], err = typed(e, k, text); err != nil {
+			return nil, fmt.Errorf("%q: %w", target, err)
+		}
 	}
 	get := func(name string) value.Value { return named[name] }
 	keys := e.KeysOf(get)
@@ -120,24 +124,38 @@ func keyValue(k store.KeyAttr, v any) value.Value {
 		return value.Value{}
 	}
 	text := fmt.Sprint(v)
-	if k.Type == value.Number {
+	switch k.Type {
+	case value.Number:
 		n, err := value.ParseNumber(text)
 		if err != nil {
 			return value.Value{}
 		}
 		return n
+	case value.Binary:
+		b, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			return value.Value{}
+		}
+		return value.OfBinary(string(b))
 	}
 	return value.OfString(text)
 }
 
 // typed is a value that somebody typed, as the field has it.
-func typed(e *model.Entity, name, text string) value.Value {
-	if e.Field(name).Type == model.TypeNumber {
+func typed(e *model.Entity, name, text string) (value.Value, error) {
+	switch e.Field(name).Type {
+	case model.TypeNumber:
 		if v, err := value.ParseNumber(text); err == nil {
-			return v
+			return v, nil
 		}
+	case model.TypeBinary:
+		b, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			return value.Value{}, fmt.Errorf("%s is a binary, which is written in base64: %w", name, err)
+		}
+		return value.OfBinary(string(b)), nil
 	}
-	return value.OfString(text)
+	return value.OfString(text), nil
 }
 
 func entities(m *model.Model) string {

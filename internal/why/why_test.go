@@ -11,7 +11,9 @@ import (
 
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/store"
 	"weir/internal/system/systemtest"
+	"weir/internal/value"
 	"weir/internal/why"
 )
 
@@ -191,4 +193,25 @@ func ExampleNew() {
 	w, err := why.New(m, "Album:id=a1", "mediaCount")
 	fmt.Println(w.Target, err)
 	// Output: gallery "ALBUM#a1", "METADATA" <nil>
+}
+
+// TestBinaryKeys: keys that are no strings are named in base64, as they are printed.
+func TestBinaryKeys(t *testing.T) {
+	m, err := model.Parse("blobs.yaml", []byte(`
+model: blobs
+tables: {Parts: {key: [{blob: binary}, {n: number}]}}
+entities: {Part: {table: Parts, attributes: {blob: binary!, n: number!}}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := store.Ref{Table: "Parts", Key: store.Key{Partition: value.OfBinary("\x00\xff"), Sort: value.OfInt(7)}}
+	for _, name := range []string{"Part:AP8=,7", "Part:blob=AP8=,n=7", "Part:blob=AP8%3D,n=7", `Parts {"blob":"AP8=","n":7}`, want.String()} {
+		if all, err := why.Parse(m, name); err != nil || len(all) != 1 || !value.Equal(all[0].Row.Key.Partition, want.Key.Partition) || !value.Equal(all[0].Row.Key.Sort, want.Key.Sort) {
+			t.Errorf("%s: %v, %v", name, all, err)
+		}
+	}
+	if _, err := why.Parse(m, "Part:x!,7"); err == nil || !strings.Contains(err.Error(), "blob is a binary, which is written in base64") {
+		t.Error(err)
+	}
 }
