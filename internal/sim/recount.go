@@ -75,12 +75,16 @@ type spoilt struct {
 	kind, what string
 	row        string // as a difference names it; or, where that is "",
 	derivation string
-	more       bool // whether something is derived from it, which then differs too
+	document   string // or, of a document, its id
+	more       bool   // whether something is derived from it, which then differs too
 	do         func() (undo func())
 }
 
 // names reports whether a difference is about what was spoilt.
 func (s *spoilt) names(d *verify.Difference) bool {
+	if s.document != "" {
+		return d.What.Kind == verify.Document && d.What.Name == s.document
+	}
 	return s.row != "" && d.Row == s.row || s.row == "" && d.Derivation == s.derivation
 }
 
@@ -212,7 +216,7 @@ func (w *world) spoilDocuments(add func(spoilt)) {
 	for _, name := range slices.Sorted(maps.Keys(w.index.docs)) {
 		was := w.index.docs[name]
 		be := func(kind string, doc search.Document) {
-			add(spoilt{kind: kind, what: kind + " " + name, row: doc.ID, do: func() func() {
+			add(spoilt{kind: kind, what: kind + " " + name, document: doc.ID, do: func() func() {
 				w.index.docs[docName(&doc)] = doc
 				return func() {
 					if delete(w.index.docs, docName(&doc)); docName(&doc) == name {

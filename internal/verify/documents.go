@@ -6,8 +6,10 @@ import (
 	"maps"
 	"slices"
 
+	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/search"
+	"weir/internal/store"
 )
 
 // documents notes which documents the rows ask for, and whether the indexes hold
@@ -54,9 +56,9 @@ func (v *Verify) indexes(ctx context.Context) error {
 				v.Checked++
 				switch same, there := want[h.ID]; {
 				case !there:
-					v.differs("search "+s.Name, h.ID, "not in the index", "in the index", What{Kind: Document, Search: s, Name: h.ID})
+					v.differs("search "+s.Name, v.searched(s, h.ID), "not in the index", "in the index", What{Kind: Document, Search: s, Name: h.ID})
 				case !same:
-					v.differs("search "+s.Name, h.ID, "found by what its row holds", "found by something else", What{Kind: Document, Search: s, Name: h.ID})
+					v.differs("search "+s.Name, v.searched(s, h.ID), "found by what its row holds", "found by something else", What{Kind: Document, Search: s, Name: h.ID})
 				}
 				delete(want, h.ID)
 				q.After = h.After
@@ -66,8 +68,17 @@ func (v *Verify) indexes(ctx context.Context) error {
 			}
 		}
 		for _, id := range slices.Sorted(maps.Keys(want)) {
-			v.differs("search "+s.Name, id, "in the index", "not in the index", What{Kind: Document, Search: s, Name: id})
+			v.differs("search "+s.Name, v.searched(s, id), "in the index", "not in the index", What{Kind: Document, Search: s, Name: id})
 		}
 	}
 	return nil
+}
+
+// searched is the row of a document, as differences name rows.
+func (v *Verify) searched(s *model.Search, id string) string {
+	key, err := search.ParseID(id)
+	if err != nil {
+		return id
+	}
+	return rowText(v.Model, store.Ref{Table: s.Of.Table.Name, Key: key})
 }
