@@ -112,7 +112,7 @@ func streamed(t *testing.T, dir string, after places) (out map[string][]json.Raw
 				break
 			}
 			for i := range page.Records {
-				out[sh.ID] = append(out[sh.ID], asLambda(&page.Records[i]))
+				out[sh.ID] = append(out[sh.ID], asLambda("gallery", &page.Records[i]))
 				after[sh.ID] = page.Records[i].Position
 			}
 		}
@@ -130,9 +130,9 @@ func aShard(t *testing.T, dir string) (most []json.RawMessage) {
 	return most
 }
 
-func asLambda(r *events.Record) json.RawMessage {
-	b := fmt.Appendf(nil, `{"eventID":"e%s","eventName":%q,"eventSource":"aws:dynamodb","eventSourceARN":"arn:aws:dynamodb:eu-west-1:1:table/gallery/stream/2026","dynamodb":{"SequenceNumber":%q,"ApproximateCreationDateTime":%d`,
-		r.Position, r.Event(), r.Position, r.Time.Unix())
+func asLambda(table string, r *events.Record) json.RawMessage {
+	b := fmt.Appendf(nil, `{"eventID":"e%s","eventName":%q,"eventSource":"aws:dynamodb","eventSourceARN":"arn:aws:dynamodb:eu-west-1:1:table/%s/stream/2026","dynamodb":{"SequenceNumber":%q,"ApproximateCreationDateTime":%d`,
+		r.Position, r.Event(), table, r.Position, r.Time.Unix())
 	for name, image := range map[string]value.Item{"Keys": r.Keys, "OldImage": r.Old, "NewImage": r.New} {
 		if image != nil {
 			b = value.AppendTypedItem(fmt.Appendf(b, ",%q:", name), image)
