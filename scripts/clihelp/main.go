@@ -22,6 +22,8 @@ const head = `# Command line
 
 This page is generated from the programs' own ` + "`--help`" + ` by ` + "`make cli`" + `. ` + "`MODEL`" + ` is the name of a built-in model or the path
 of a model file. Results are printed on stdout, everything else on stderr.
+What a terminal would misread, such as a control character or one that turns the order of a text, is printed as JSON
+escapes it (` + "`\\u202e`" + `). Commands accept the address of a row as it is printed.
 
 | exit code | meaning |
 |---|---|
