@@ -29,10 +29,17 @@ type Progress struct {
 	units int64
 }
 
+// Over is a writer that changes what is written to it: the line that changes, with its
+// movements of the cursor, goes to Raw beneath.
+type Over interface {
+	io.Writer
+	Raw() io.Writer
+}
+
 // New begins to measure work, in units of what.
 func New(out io.Writer, what string) *Progress {
 	live, line := false, out
-	if over, ok := out.(interface{ Raw() io.Writer }); ok {
+	if over, ok := out.(Over); ok {
 		line = over.Raw()
 	}
 	if f, ok := line.(*os.File); ok {
