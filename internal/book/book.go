@@ -148,7 +148,10 @@ func Ref(k, s string) store.Ref {
 }
 
 // Of is the book of a target row.
-func Of(model string, target store.Ref) store.Ref { return Ref("book|"+model+"|"+RowText(target), "") }
+func Of(model string, target store.Ref) store.Ref { return Ref(Books(model)+RowText(target), "") }
+
+// Books is what the partitions of a model's books begin with.
+func Books(model string) string { return "book|" + model + "|" }
 
 // Node is a node of the tree that keeps the set in a row.
 func Node(model string, root store.Ref, path string) store.Ref {

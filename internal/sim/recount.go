@@ -120,7 +120,7 @@ func (w *world) spoil(d *dice) *spoilt {
 	t := w.base.tables[book.TableName]
 	t.each(func(k store.Key, row value.Item) {
 		for _, a := range row {
-			if strings.HasPrefix(k.Partition.Text(), "book|"+w.model.Name+"|") && strings.HasPrefix(a.Name, "a:") {
+			if strings.HasPrefix(k.Partition.Text(), book.Books(w.model.Name)) && strings.HasPrefix(a.Name, book.Sum("")) {
 				s := t.spoil("sum", k, row.With(value.Attr{Name: a.Name, Value: wrong}))
 				s.row, s.derivation, s.more = "", "book "+a.Name, true // what is shown of it
 				add(s)

@@ -306,7 +306,7 @@ func (v *Verify) makers(ctx context.Context, rows []found) error {
 // books compares the accumulators themselves, those of targets that are not there
 // too.
 func (v *Verify) books(ctx context.Context) error {
-	begins, facts, sets, lists := "book|"+v.Model.Name+"|", book.Facts(v.Model.Name), book.Nodes(v.Model.Name), book.Lists(v.Model.Name)
+	begins, facts, sets, lists := book.Books(v.Model.Name), book.Facts(v.Model.Name), book.Nodes(v.Model.Name), book.Lists(v.Model.Name)
 	q := store.Query{Table: book.TableName}
 	followed, at := book.FollowedIn(v.Model.Name), place{}
 	for {
@@ -350,7 +350,7 @@ func (v *Verify) books(ctx context.Context) error {
 
 func (v *Verify) book(ctx context.Context, name string, b value.Item) error {
 	v.Checked++
-	row, want, of := strings.TrimPrefix(name, "book|"+v.Model.Name+"|"), value.Item(nil), target{}
+	row, want, of := strings.TrimPrefix(name, book.Books(v.Model.Name)), value.Item(nil), target{}
 	if t := v.expect[name]; t != nil {
 		row, want, of = rowText(v.Model, t.row), t.ledger(), *t
 	}
