@@ -18,7 +18,7 @@ import (
 // The environment of a function, beside the keys of HTTP requests (web.EnvKeys).
 const (
 	envModel = "WEIR_MODEL" // built-in names or paths, with commas between; one where messages of a queue come
-	envOpen  = "WEIR_OPEN"  // 1: who may ask is decided before the function, by IAM or an authorizer
+	envOpen  = "WEIR_OPEN"  // 1: IAM or an authorizer decides before the function which requests are allowed
 	envData  = "WEIR_DATA"  // an embedded store instead of DynamoDB, for tests
 )
 

@@ -21,7 +21,7 @@ type deployTables struct {
 }
 
 func (deployTables) Help() string {
-	return `Makes the tables that are not there: the models' and weir's own. One that is there
+	return `Creates the tables that do not exist: the models' and weir's own. One that exists
 is left as it is; what it has otherwise than the model is printed, and the exit code
 is then 1. Doing it again changes nothing.
 

@@ -117,7 +117,7 @@ const finishTime = 10 * time.Second
 func together(ctx context.Context, s *system.System, server *web.Server, log *slog.Logger, follow func(context.Context, *system.Part) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	// Whoever fails says so here first; what the others then say comes of the end.
+	// The first that fails is said here; the errors of the others follow from its end.
 	var first error
 	var once sync.Once
 	var wg sync.WaitGroup

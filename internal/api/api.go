@@ -174,7 +174,7 @@ func (a *API) query(w http.ResponseWriter, r *http.Request) {
 
 var errBusy = errors.New("there are too many queries")
 
-// run answers a query when it has its turn, and gives the turn back: who reads slowly
+// run answers a query when it has its turn, and gives the turn back: a client that reads slowly
 // keeps none. A page that is not small has a turn to be written, until written is called.
 func (a *API) run(ctx context.Context, r *http.Request, e *query.Engine, params map[string]string, page query.Page) (res query.Result, written func(), err error) {
 	who, written := web.AskerOf(r), func() {}
@@ -271,7 +271,7 @@ func writePage(w http.ResponseWriter, res query.Result) {
 			continue
 		}
 		if _, err := w.Write(b); err != nil {
-			return // nobody listens any more
+			return // the client no longer listens
 		}
 		b = b[:0]
 	}

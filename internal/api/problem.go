@@ -33,7 +33,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 		web.ProblemOf(http.StatusServiceUnavailable, "unavailable", query.ErrUnavailable.Error()).Write(w)
 	case errors.Is(err, store.ErrClosed):
 		a.talk.Unavailable(w, r, "the store is closed", err)
-	case r.Context().Err() != nil: // nobody waits for an answer
+	case r.Context().Err() != nil: // the client no longer waits for an answer
 	case errors.Is(err, context.DeadlineExceeded):
 		a.talk.Unavailable(w, r, fmt.Sprintf("no answer in time, which is %d seconds at the most: ask for less, or later", maxSeconds), err)
 	default:

@@ -30,7 +30,7 @@ func newTurns(n int, wait time.Duration) *turns {
 	return &turns{wait: wait, free: n, share: (n + 1) / 2, held: map[web.Asker]int{}}
 }
 
-// take reports whether the asker has a turn now. Who has one gives it back.
+// take reports whether the asker has a turn now. An asker that has one gives it back.
 func (t *turns) take(ctx context.Context, who web.Asker) bool {
 	t.mu.Lock()
 	w := &waiter{who: who, ready: make(chan struct{})}

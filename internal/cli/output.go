@@ -12,7 +12,7 @@ import (
 
 // Output is a program's stdout, without what a terminal misreads. The first write that fails is remembered and ends the
 // context of the command, so that no command has to look at each line it prints, and
-// none ends well whose results nobody has.
+// none ends well whose results were not written.
 type Output struct {
 	name   string
 	to     readable

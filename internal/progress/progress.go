@@ -24,7 +24,7 @@ type Progress struct {
 	mu    sync.Mutex
 	start time.Time
 	shown time.Time // when something was shown last
-	drawn bool      // the line is there
+	drawn bool      // the line is on the screen
 	held  bool      // nothing is shown yet
 	units int64
 }

@@ -295,7 +295,7 @@ func (st *stream) give(p keyRange, rows []value.Item) {
 	}
 }
 
-// split reads the group anew, that the first part has come to, in parts of its own.
+// split reads the group again, that the first part has come to, in parts of its own.
 func (st *stream) split(p keyRange, group string) {
 	var parts []keyRange
 	if prefix := st.base + group; len(prefix) == store.MaxSortBytes {

@@ -37,7 +37,7 @@ type Access struct {
 // Health is the path that needs no key.
 const Health = "/healthz"
 
-// Wrap puts the access before a handler. The zero Access lets nobody in.
+// Wrap puts the access before a handler. The zero Access refuses every request.
 func (a Access) Wrap(next http.Handler) http.Handler {
 	limits := map[int]*rate.Limiter{}
 	for i := range maxKeys + 1 {
@@ -80,7 +80,7 @@ func (a Access) refuse(r *http.Request, key *int) *Problem {
 		}
 	case a.Open:
 	case !a.Local:
-		return ProblemOf(http.StatusUnauthorized, "key", "no keys are set here, so nobody has one")
+		return ProblemOf(http.StatusUnauthorized, "key", "no keys are set here, so no key is valid")
 	case !isLocal(r.Host):
 		return ProblemOf(http.StatusMisdirectedRequest, "host", fmt.Sprintf("%.100q is not a name of this server; it is asked as localhost or by a loopback address", r.Host))
 	}

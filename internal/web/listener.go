@@ -372,7 +372,7 @@ func (l *listener) state(c net.Conn, s http.ConnState) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if k.busy { // else nobody was let in, and the connection is no younger for it
+	if k.busy { // else no request was let in, and the connection is no younger for it
 		k.busy, k.since = false, time.Now()
 	}
 	k.rest()

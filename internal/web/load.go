@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// pool is so many of something, taken and given back. Who waits is served in turn.
+// pool is so many of something, taken and given back. Requests that wait are served in turn.
 type pool struct {
 	turn chan struct{} // held by the one who takes
 	free chan struct{}

@@ -87,7 +87,7 @@ func NotAllowed(w http.ResponseWriter, r *http.Request, allowed string) {
 
 // Guard stands before every request: it refuses a query string that is too long, and
 // answers for a handler that panics. A panic after the answer has begun breaks the
-// connection off, so that nobody takes a part for the whole.
+// connection off, so that no client takes a part for the whole.
 func (t Talk) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen := &watcher{ResponseWriter: w}

@@ -113,7 +113,7 @@ func orNull(s object) object {
 
 // whole is the schema of a row that is given whole, by a create or a put. What a new
 // row gets by itself a create need not give; where there is a row already, a put need
-// not give what nobody can read.
+// not give what no query returns.
 func (e *entity) whole(create bool) object {
 	props, required := object{}, []string{}
 	for _, name := range e.fields() {

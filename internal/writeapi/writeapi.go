@@ -309,7 +309,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 		p.problem.Write(w)
 	case errors.As(err, &refusal):
 		problemOf(refusal, "").Write(w)
-	case r.Context().Err() != nil: // nobody waits for an answer
+	case r.Context().Err() != nil: // the client no longer waits for an answer
 	case errors.Is(err, context.DeadlineExceeded):
 		a.talk.Unavailable(w, r, fmt.Sprintf("no answer within %d seconds; whether it was written is not known: send it again", maxSeconds), err)
 	default:
