@@ -143,8 +143,8 @@ func newHostile(t *testing.T, name string) *hostile {
 // are in keys as they are, and what is derived on such rows is recounted too.
 var (
 	hostileIDs = []string{
-		"\x00", "\u202egpj.", "\u2066\u2069", "é", "e\u0301", "\u009b31m", "\x1b[31m", "\u2028", "\ufeff", " ", "\U0001F469\u200d\U0001F680", strings.Repeat("l", 300),
-		"-spoilt1", "-spoilt2", "-spoilt3", "-spoilt4", "#", "%23", "%", "|", "/..", "{id}", "\xff\xfe", "a\xc3", strings.Repeat("x", 1100), strings.Repeat("y", 2100), strings.Repeat("\x00", 700),
+		"\x00", "é", "\u2066\u2069", "\u202egpj.", "e\u0301", "\u009b31m", "\x1b[31m", "\u2028", "\ufeff", " ", "\U0001F469\u200d\U0001F680", strings.Repeat("l", 300),
+		"-spoilt1", "-spoilt2", "-spoilt3", "-spoilt4", "#", "%23", "%", "|", "/..", "{id}", "\xff\xfe", "a\xc3", strings.Repeat("\x00", 700), strings.Repeat("y", 2100), strings.Repeat("x", 1100),
 	}
 	exactIDs = 12
 )
