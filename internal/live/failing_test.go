@@ -75,14 +75,14 @@ func (f failingFile) Close() error {
 // files stays open.
 func TestSpoolThatCannotBeRead(t *testing.T) {
 	disk, dir := &failing{}, filepath.Join(t.TempDir(), "t", "s")
-	s, err := openSpool(disk, dir, 0, at(0))
+	s, err := openSpool(disk, dir, 0, at(0), quiet)
 	must(t, err)
 	must(t, s.append(records(1, 100)))
 	s.close()
 	cannot := func(what string) {
 		t.Helper()
 		disk.fails = what
-		if _, err := openSpool(disk, dir, 0, at(0)); !errors.Is(err, errDisk) {
+		if _, err := openSpool(disk, dir, 0, at(0), quiet); !errors.Is(err, errDisk) {
 			t.Errorf("with a disk that fails to %s: %v", what, err)
 		}
 		if disk.fails = ""; disk.open != 0 {
@@ -91,7 +91,7 @@ func TestSpoolThatCannotBeRead(t *testing.T) {
 	}
 	cannot("read")
 	cannot("sync")
-	s, err = openSpool(disk, dir, 0, at(0))
+	s, err = openSpool(disk, dir, 0, at(0), quiet)
 	must(t, err)
 	got, _ := all(t, s, 0, 1000)
 	same(t, got, records(1, 100))
@@ -128,7 +128,7 @@ func TestShardThatCannotBeBegun(t *testing.T) {
 	r := New(&runner.Runner{Model: m, Store: unbegun{db}, Now: time.Now}, Options{Dir: t.TempDir(), Disk: disk, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	shards, err := db.Shards(t.Context(), table.Name)
 	must(t, err)
-	s, err := openSpool(disk, r.spoolDir(place{table.Name, shards[0].ID}), 0, at(0))
+	s, err := openSpool(disk, r.spoolDir(place{table.Name, shards[0].ID}), 0, at(0), quiet)
 	must(t, err)
 	must(t, s.append(records(1, 3)))
 	s.close()

@@ -633,6 +633,44 @@ func TestGapIsSaid(t *testing.T) {
 	}
 }
 
+// TestGapOfDamagedSpool: where nothing was applied yet, and the stream has forgotten what a
+// spool had before it was cut, a gap is named for each shard.
+func TestGapOfDamagedSpool(t *testing.T) {
+	w := newWorld(t)
+	rng := rand.New(rand.NewPCG(31, 31))
+	for range 100 {
+		w.deed(rng)
+	}
+	shards, err := w.db.Shards(t.Context(), "gallery")
+	must(t, err)
+	w.start(0)
+	w.procs[0].sink(true) // nothing is applied
+	var files []string
+	for deadline := time.Now().Add(time.Minute); len(files) < len(shards); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("spools: %q", files)
+		}
+		files, err = filepath.Glob(filepath.Join(w.dirs[0], "gallery", "*", "*.seg"))
+		must(t, err)
+	}
+	w.procs[0].kill()
+	w.procs[0].sink(false)
+	w.kill(0)
+	for _, f := range files {
+		must(t, os.Truncate(f, 0))
+	}
+	for _, s := range shards {
+		must(t, w.db.Trim(t.Context(), "gallery", s.ID, events.PositionOf(1<<40)))
+	}
+	for range 100 {
+		w.deed(rng)
+	}
+	w.start(0)
+	w.gaps(len(shards))
+	w.procs[0].stop()
+	must(t, <-w.procs[0].ended)
+}
+
 // TestGapThatGrew says that a gap which was named, and has grown before anything
 // behind it was applied, is named as it is then.
 func TestGapThatGrew(t *testing.T) {

@@ -46,7 +46,7 @@ func (h *holding) open(ctx context.Context) error {
 		}
 	}
 	var err error
-	h.spool, err = openSpool(h.opts.Disk, h.spoolDir(h.place), h.opts.Segment, least)
+	h.spool, err = openSpool(h.opts.Disk, h.spoolDir(h.place), h.opts.Segment, least, h.opts.Log)
 	return err
 }
 
@@ -156,7 +156,8 @@ func (h *holding) isGone() bool {
 }
 
 // resumeBehindGap says what is missing, then goes on at the oldest record there is.
-// Where nothing was ever read there is nothing to miss.
+// Where nothing was ever read there is nothing to miss; a spool that was begun shows that
+// something was, though nothing of it can be read.
 func (h *holding) resumeBehindGap(ctx context.Context, after events.Position) (int, error) {
 	oldest, err := h.run.Store.Horizon(ctx, h.table, h.shard)
 	if err != nil {
@@ -170,7 +171,7 @@ func (h *holding) resumeBehindGap(ctx context.Context, after events.Position) (i
 	if len(page.Records) > 0 {
 		to = page.Records[0].Position.String()
 	}
-	if said := between(after, to); !after.IsZero() && h.said != said {
+	if said := between(after, to); (!after.IsZero() || h.spool.begun) && h.said != said {
 		if still, err := h.still(ctx); !still || err != nil {
 			return 0, err
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"math"
 	"path/filepath"
 	"slices"
@@ -26,12 +27,15 @@ import (
 //	000…0123.seg  000…4711.seg  end
 //
 // The file end is there when the shard was read to its end. What was appended
-// survives the machine; a page torn by its crash is cut off when the spool is
-// opened, and read from the stream again.
+// survives the machine; a page torn by its crash, or damaged otherwise, is cut off with
+// what follows it when the spool is opened, and read from the stream again. Where the
+// stream has none of it any more, that is a gap.
 type spool struct {
 	disk    Disk
 	dir     string
 	segment int64 // how large a segment grows
+	log     *slog.Logger
+	begun   bool // it was written to before it was opened
 
 	mu       sync.Mutex
 	segments []*segment
@@ -67,8 +71,8 @@ const (
 // openSpool opens the spool of a shard that is applied up to a position. What is
 // there and does not go on from that position, without a gap, is thrown away; what is
 // not is on disk when it returns. Its segments grow to about that many bytes, 0 for segmentBytes.
-func openSpool(disk Disk, dir string, segment int64, applied events.Position) (*spool, error) {
-	s := &spool{disk: disk, dir: dir, segment: cmp.Or(segment, segmentBytes)}
+func openSpool(disk Disk, dir string, segment int64, applied events.Position, log *slog.Logger) (*spool, error) {
+	s := &spool{disk: disk, dir: dir, segment: cmp.Or(segment, segmentBytes), log: log}
 	if err := s.load(applied); err != nil {
 		s.close()
 		return nil, fmt.Errorf("opening the spool %s: %w", dir, err)
@@ -77,11 +81,15 @@ func openSpool(disk Disk, dir string, segment int64, applied events.Position) (*
 		s.applied = applied
 		return s, nil
 	}
+	if len(s.segments) > 0 {
+		log.Info("a spool does not go on from what is applied; it is removed, and the stream is read from there",
+			"dir", dir, "from", s.segments[0].after, "to", s.last, "applied", applied)
+	}
 	s.close()
 	if err := disk.RemoveAll(dir); err != nil {
 		return nil, err
 	}
-	return &spool{disk: disk, dir: dir, segment: s.segment, last: applied, applied: applied}, disk.MkdirAll(dir)
+	return &spool{disk: disk, dir: dir, segment: s.segment, log: log, begun: s.begun, last: applied, applied: applied}, disk.MkdirAll(dir)
 }
 
 // load opens the segments from the one in which the position is, as far as each
@@ -103,9 +111,14 @@ func (s *spool) load(applied events.Position) error {
 	}
 	first := sort.Search(len(afters), func(i int) bool { return afters[i].Compare(applied) > 0 }) - 1
 	whole := true
+	s.begun = first >= 0
 	for i, after := range afters {
 		path := s.path(after)
 		if i < first || !whole || len(s.segments) > 0 && after != s.last {
+			if i >= first {
+				s.log.Warn("a file of a spool does not go on from the one before it; it is removed, and the stream is read again from there",
+					"file", path, "begins after", after, "read again after", s.last)
+			}
 			whole = whole && i < first
 			if err := s.disk.Remove(path); err != nil {
 				return err
@@ -115,6 +128,10 @@ func (s *spool) load(applied events.Position) error {
 		seg, good, err := openSegment(s.disk, path, after)
 		if err != nil {
 			return err
+		}
+		if !good {
+			s.log.Warn("a file of a spool is torn or damaged; it is cut off there, and the stream is read again from there",
+				"file", path, "offset", seg.size, "read again after", seg.last)
 		}
 		s.segments, s.last, whole = append(s.segments, seg), seg.last, good
 	}
@@ -142,7 +159,12 @@ func (s *spool) hasEnd() (bool, error) {
 	if err == nil {
 		err = f.Sync()
 	}
-	return string(at) == s.last.String(), errors.Join(err, f.Close())
+	ended := err == nil && string(at) == s.last.String()
+	if err == nil && !ended {
+		s.log.Warn("a spool is not read to the end that its file names, or that file is damaged; the stream is read again",
+			"file", filepath.Join(s.dir, endFile), "offset", 0, "names", string(at), "read again after", s.last)
+	}
+	return ended, errors.Join(err, f.Close())
 }
 
 func (s *spool) path(after events.Position) string { return filepath.Join(s.dir, padded(after)+suffix) }

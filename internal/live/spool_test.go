@@ -41,7 +41,7 @@ func must(t *testing.T, err error) {
 
 func opened(t *testing.T, dir string, applied int) *spool {
 	t.Helper()
-	s, err := openSpool(machine{}, dir, 0, at(applied))
+	s, err := openSpool(machine{}, dir, 0, at(applied), quiet)
 	must(t, err)
 	t.Cleanup(s.close)
 	return s
@@ -162,7 +162,7 @@ func TestSpoolCutsOffWhatIsTorn(t *testing.T) {
 func TestSpoolIsOnDiskWhenOpened(t *testing.T) {
 	disk := &counting{Disk: machine{}, synced: map[string]int{}}
 	dir := filepath.Join(t.TempDir(), "s")
-	s, err := openSpool(disk, dir, 1, events.PositionOf(1))
+	s, err := openSpool(disk, dir, 1, events.PositionOf(1), quiet)
 	must(t, err)
 	for n := 2; n < 5; n++ { // a segment each
 		must(t, s.append(records(n, n)))
@@ -170,7 +170,7 @@ func TestSpoolIsOnDiskWhenOpened(t *testing.T) {
 	must(t, s.end())
 	s.close()
 	clear(disk.synced)
-	s, err = openSpool(disk, dir, 1, events.PositionOf(2))
+	s, err = openSpool(disk, dir, 1, events.PositionOf(2), quiet)
 	must(t, err)
 	defer s.close()
 	if last := filepath.Base(s.path(events.PositionOf(3))); disk.synced[last] == 0 || disk.synced[endFile] == 0 {
@@ -265,7 +265,7 @@ func (f tailFile) Sync() error {
 func TestSpoolCutStaysCut(t *testing.T) {
 	disk, dir := &tails{cut: map[string][]byte{}}, filepath.Join(t.TempDir(), "t", "s")
 	open := func() *spool {
-		s, err := openSpool(disk, dir, 1, at(0)) // each page has a segment of its own
+		s, err := openSpool(disk, dir, 1, at(0), quiet) // each page has a segment of its own
 		must(t, err)
 		t.Cleanup(s.close)
 		return s
