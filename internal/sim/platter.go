@@ -175,7 +175,10 @@ func (p *platter) room(name string) error {
 }
 
 func (p *platter) file(name string, f vfs.File, err error) (vfs.File, error) {
-	if err != nil || path.Ext(name) != ".log" {
+	switch {
+	case err == nil && path.Base(name) == "SYNCED":
+		return platterNote{f, p}, nil
+	case err != nil || path.Ext(name) != ".log":
 		return platterFile{f, p, name}, err
 	}
 	p.mu.Lock()
@@ -212,6 +215,23 @@ func (f platterFile) Write(b []byte) (int, error) {
 		return 0, err
 	}
 	return f.File.Write(b)
+}
+
+// platterNote is what the store notes of its syncs. What it notes of syncs that were
+// none, which only this simulation knows, does not reach the disk.
+type platterNote struct {
+	vfs.File
+	p *platter
+}
+
+// WriteAt writes in place.
+func (f platterNote) WriteAt(b []byte, at int64) (int, error) {
+	f.p.mu.Lock()
+	defer f.p.mu.Unlock()
+	if f.p.lying {
+		return len(b), nil
+	}
+	return f.File.WriteAt(b, at)
 }
 
 // platterLog is a log of the store's.
