@@ -2,6 +2,7 @@ package why
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"weir/internal/aggregate"
@@ -85,26 +86,22 @@ func (w *Why) made(p *projections.Put) []string {
 
 // keepsLast reports whether the attribute keeps the last value of a field of this name.
 func (w *Why) keepsLast(field string) bool {
-	for _, r := range w.Entity.MadeBy {
-		for i := range r.Fields {
-			if f := r.Fields[i].Expr.Follow; f != nil && f.Attr == w.Attr && f.Field.Name == field && f.Keep {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.following(field), func(f *model.Follow) bool { return f.Keep })
 }
 
 // follow reports whether the attribute follows a field of this name.
-func (w *Why) follow(field string) bool {
+func (w *Why) follow(field string) bool { return len(w.following(field)) > 0 }
+
+// following are the rules by which the attribute follows fields of this name.
+func (w *Why) following(field string) (out []*model.Follow) {
 	for _, r := range w.Entity.MadeBy {
 		for i := range r.Fields {
 			if f := r.Fields[i].Expr.Follow; f != nil && f.Attr == w.Attr && f.Field.Name == field {
-				return true
+				out = append(out, f)
 			}
 		}
 	}
-	return false
+	return out
 }
 
 // isStep reports whether the attribute is one that steps write.
