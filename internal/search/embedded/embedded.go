@@ -78,17 +78,14 @@ func Open(dir string, schemas []search.Schema, opts Options) (*Index, error) {
 		opts.Now = time.Now
 	}
 	ix := &Index{corpora: map[string]*corpus{}}
-	if dir != "" && !opts.InMemory {
-		if err := opts.forget(dir); err != nil {
-			return nil, err
-		}
-	}
 	if dir == "" || opts.InMemory {
 		scratch, err := os.MkdirTemp("", "weir-search-")
 		if err != nil {
 			return nil, fmt.Errorf("a place for the search indexes: %w", err)
 		}
 		dir, ix.scratch, opts.InMemory = scratch, scratch, true
+	} else if err := opts.forget(dir); err != nil {
+		return nil, err
 	}
 	ix.queue = index.NewAnalysisQueue(analysts)
 	for _, s := range schemas {
