@@ -5,13 +5,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"strings"
 	"time"
 
 	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/store"
+	"weir/internal/summed"
 )
 
 // By shard, positions are right only while all records of a shard come one after the
@@ -39,12 +39,10 @@ const markBytes = book.LaneMark
 // leastMarks is how many are kept where events are small: the row is one unit.
 const leastMarks = 200
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 func marksOf(records []events.Position) string {
 	b := make([]byte, 0, markBytes*len(records))
 	for _, p := range records {
-		b = binary.BigEndian.AppendUint32(b, crc32.Checksum(p[:], castagnoli))
+		b = binary.BigEndian.AppendUint32(b, summed.Sum(p[:]))
 	}
 	return string(b)
 }
