@@ -178,7 +178,7 @@ func (s *Scan) first(ctx context.Context, p *plan) (string, error) {
 			continue
 		}
 		refs = append(refs, c.Ref)
-		ws = append(ws, store.Write{Ref: c.Ref, If: store.Cond{{{Attr: book.Partition, Is: store.Absent}}},
+		ws = append(ws, store.Write{Ref: c.Ref, If: book.NotThere(),
 			Put: own.Item(c.Ref.Key).With(value.Attr{Name: byAttr, Value: value.OfString(p.row.String())})})
 	}
 	err := s.Taken.Transact(ctx, ws)

@@ -100,7 +100,7 @@ func (r *Runner) deadRows(d *Dead) (head store.Write, parts []store.Write) {
 		}
 	}
 	it = append(it, attr(partsAttr, value.OfInt(int64(len(parts)))))
-	return store.Write{Ref: ref, Put: value.NewItem(it...), If: store.Cond{{{Attr: book.Partition, Is: store.Absent}}}}, parts
+	return store.Write{Ref: ref, Put: value.NewItem(it...), If: book.NotThere()}, parts
 }
 
 func packed(d *Dead, whole []value.Attr) []byte {

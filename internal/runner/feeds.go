@@ -342,7 +342,7 @@ const (
 // one is told at once.
 func (w *work) startTelling(ctx context.Context, list store.Ref, cursor string, t *projections.Tell, moment int64) error {
 	out, err := w.write(ctx, []store.Write{{
-		Ref: book.Job(w.Model.Name, tellName(list.Key.Partition.Text(), t.Position)), If: store.Cond{{{Attr: book.Partition, Is: store.Absent}}},
+		Ref: book.Job(w.Model.Name, tellName(list.Key.Partition.Text(), t.Position)), If: book.NotThere(),
 		Ops: []store.Op{
 			set(tellRule, value.OfString(t.Rule.Name)), set(tellSource, value.OfString(t.Rule.Source.Name)), set(tellFields, value.OfMap(t.Fields)),
 			set(listAttr, list.Key.Partition), set(cursorAttr, value.OfString(cursor)),

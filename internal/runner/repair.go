@@ -173,7 +173,7 @@ func lanesPassed(noted value.Item, places []Place) (ops []store.Op, cond store.C
 // attribute that changes with it.
 func asNoted(name string, noted value.Item) store.Cond {
 	if noted == nil {
-		return store.Cond{{{Attr: book.Partition, Is: store.Absent}}}
+		return book.NotThere()
 	}
 	return store.Cond{{{Attr: book.Partition, Is: store.Exists}}, {store.AsRead(name, noted.Get(name))}}
 }

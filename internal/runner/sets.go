@@ -215,7 +215,7 @@ func (w *work) nodeWrite(root store.Ref, n *projections.Node, before value.Value
 
 func unchanged(version value.Value) store.Cond {
 	if version.IsMissing() {
-		return store.Cond{{{Attr: book.Partition, Is: store.Absent}}}
+		return book.NotThere()
 	}
 	return store.Cond{{{Attr: book.Count, Is: store.Eq, Value: version}}}
 }
