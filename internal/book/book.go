@@ -254,7 +254,6 @@ func Kind(partition string) string {
 const (
 	KindBook       = "book"
 	KindCheckpoint = "check"
-	KindClaim      = "claim"
 	KindDead       = "dead"
 	KindFact       = "fact"
 	KindFollow     = "follow"
