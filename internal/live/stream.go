@@ -13,7 +13,7 @@ import (
 
 // A stream that is switched off, and on again, is another one, and what was written in
 // between is in neither. Which of a table's streams there are to read is kept, so that
-// whoever comes later reads what is left of one that is off: see book.StreamRow.
+// a later reader reads what is left of one that is off: see book.StreamRow.
 
 // sameStream names a gap when a table has another stream than it had. A crash before
 // the labels are kept names the same gap again, which changes nothing. Where others

@@ -12,7 +12,7 @@ import (
 
 // foldFollows: a row contributes the values of its fields that others follow. One that
 // is gone, or a row of that entity no more, contributes that it is gone, with the last
-// value, where somebody keeps that.
+// value, where a follower keeps that.
 func foldFollows(c *Change, e *Effects) {
 	if c.Was != nil && c.Was != c.Is {
 		for _, field := range followed(c.Was) {

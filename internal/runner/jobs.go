@@ -61,7 +61,7 @@ func (r *Runner) step(ctx context.Context, job value.Item) (more bool, err error
 	if err != nil {
 		return true, err
 	}
-	if rows[0] == nil { // its row is gone, and all who follow it know that
+	if rows[0] == nil { // its row is gone, and all its followers know that
 		_, err := r.write(ctx, []store.Write{{
 			Ref: book.Job(r.Model.Name, list.Text()), Delete: true,
 			If: store.Cond{{{Attr: book.Position, Is: store.Eq, Value: job.Get(book.Position)}}},

@@ -63,7 +63,7 @@ func (r *Runner) makeRoom(ctx context.Context, target store.Ref, lane string, re
 	out.ops = append(out.ops, store.Op{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())})
 	out.cond = append(out.cond, []store.Test{store.AsRead(book.Count, version)})
 	err = r.Store.Transact(ctx, append(ws, store.Write{Ref: ref, Ops: out.ops, If: out.cond}))
-	if err != nil && !errors.Is(err, store.ErrCondition) { // a condition: somebody else wrote it
+	if err != nil && !errors.Is(err, store.ErrCondition) { // a condition: another writer changed it
 		return false, fmt.Errorf("making room in the ledger of %s: %w", r.describe(target), err)
 	}
 	return true, nil

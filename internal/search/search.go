@@ -151,7 +151,7 @@ type Index interface {
 	// there were none. A crash before leaves it fresh.
 	Filled(name string) error
 	// Instance identifies what an index holds: it is another one whenever the index is
-	// made anew. The store remembers the instance that was filled, and gives it
+	// made again. The store remembers the instance that was filled, and gives it
 	// to the driver that opens the index next. An index that is not the one noted is fresh.
 	Instance(name string) string
 	// Refresh has Search find all that Apply acknowledged before.

@@ -13,11 +13,11 @@ import (
 )
 
 // Keys are the secrets of which a request must carry one. There may be two, so that
-// one can be replaced while the other is good. While requests
-// come, a file of keys is read again once a second. While it cannot be used, the last
-// keys that were read stay good for a minute, so that an edit can finish; after that
-// every request is refused until the file can be used. So a key that an edit removed is
-// good for no longer than that minute.
+// one can be replaced while the other is good. While requests come, a file of keys is
+// read again once a second. While it cannot be used, the last keys that were read stay
+// good for a minute, so that an edit can finish; after that every request is refused
+// until the file can be used. So a key that an edit removed is good for no longer than
+// that minute.
 type Keys struct {
 	file  string
 	fixed bool // the file can be read once only
