@@ -320,7 +320,7 @@ func counted(ctx context.Context, st store.Store, src *model.Source) (row, targe
 func parametersOf(q *model.Query, row value.Item) string {
 	var out []string
 	for _, b := range q.Steps[0].With {
-		out = append(out, url.QueryEscape(b.Param)+"="+url.QueryEscape(model.Scalar(b.Field.Get(row))))
+		out = append(out, url.QueryEscape(b.Param)+"="+url.QueryEscape(value.Scalar(b.Field.Get(row))))
 	}
 	return strings.Join(out, "&")
 }
@@ -328,7 +328,7 @@ func parametersOf(q *model.Query, row value.Item) string {
 func keyParameters(e *model.Entity, row value.Item) string {
 	var out []string
 	for _, name := range e.KeyNames() {
-		out = append(out, url.QueryEscape(name)+"="+url.QueryEscape(model.Scalar(e.Field(name).Get(row))))
+		out = append(out, url.QueryEscape(name)+"="+url.QueryEscape(value.Scalar(e.Field(name).Get(row))))
 	}
 	return strings.Join(out, "&")
 }

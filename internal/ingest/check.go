@@ -143,7 +143,7 @@ func (c *checked) take(m value.Attr) (reason string) {
 		a = &model.Attribute{Name: m.Name, Type: c.Field(m.Name).Type}
 	}
 	v, reason := convert(a, m.Value)
-	if reason == "" && model.Scalar(v) == "" && v.Kind() == value.String {
+	if reason == "" && value.Scalar(v) == "" && v.Kind() == value.String {
 		reason = c.empty(m.Name, inKey)
 	}
 	c.given.set(m.Name, v)

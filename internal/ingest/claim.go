@@ -27,7 +27,7 @@ type Claim struct {
 // Claims are the claims that a row of the entity should have.
 func Claims(m *model.Model, e *model.Entity, ref store.Ref, row value.Item) (out []Claim) {
 	for _, u := range e.Unique {
-		if v := u.Field.Get(row); model.Scalar(v) != "" {
+		if v := u.Field.Get(row); value.Scalar(v) != "" {
 			out = append(out, Claim{Field: u.Field.Name, Value: v, Ref: claimOf(m, e, u, v), Row: ref, model: m, entity: e, unique: u})
 		}
 	}
@@ -35,7 +35,7 @@ func Claims(m *model.Model, e *model.Entity, ref store.Ref, row value.Item) (out
 }
 
 func claimOf(m *model.Model, e *model.Entity, u *model.Unique, v value.Value) store.Ref {
-	return book.Claim(m.Name, e.Name+"."+u.Field.Name, model.Scalar(v))
+	return book.Claim(m.Name, e.Name+"."+u.Field.Name, value.Scalar(v))
 }
 
 // Owner is the row that a claim, as it was read, is given to; ok is false where it

@@ -29,12 +29,12 @@ const (
 func (c *checked) claims(p *plan, k *known, row, live, is value.Item) *Refusal {
 	for _, u := range c.Unique {
 		old, now := u.Field.Get(row), u.Field.Get(is)
-		if model.Scalar(now) != "" && (live == nil || !value.Equal(old, now)) {
+		if value.Scalar(now) != "" && (live == nil || !value.Equal(old, now)) {
 			if r := c.acquire(p, k, u, now); r != nil {
 				return r
 			}
 		}
-		if model.Scalar(old) != "" && !value.Equal(old, now) {
+		if value.Scalar(old) != "" && !value.Equal(old, now) {
 			c.giveBack(p, k, u, old)
 		}
 	}
@@ -114,7 +114,7 @@ func having(e *model.Entity, u *model.Unique, v value.Value) find {
 		return value.Value{}
 	}
 	ix := u.Index
-	f := find{name: e.Name + "|" + ix.Name + "|" + u.Field.Name + "|" + model.Scalar(v), Query: store.Query{Table: e.Table.Name, Index: ix.Name}}
+	f := find{name: e.Name + "|" + ix.Name + "|" + u.Field.Name + "|" + value.Scalar(v), Query: store.Query{Table: e.Table.Name, Index: ix.Name}}
 	f.Partition, _ = e.KeyTemplate(ix.Key.Partition.Name).BuildTyped(get)
 	if ix.Key.Sort.Name != "" {
 		f.Sort = bound(e.KeyTemplate(ix.Key.Sort.Name), get)
@@ -128,7 +128,7 @@ func bound(k *model.KeyTemplate, get func(string) value.Value) store.Range {
 	if v, ok := k.BuildTyped(get); ok {
 		return store.Range{Equal: v}
 	}
-	prefix, _ := k.Template.Prefix(func(name string) string { return k.Template.Escape(model.Scalar(get(name))) })
+	prefix, _ := k.Template.Prefix(func(name string) string { return k.Template.Escape(value.Scalar(get(name))) })
 	if prefix == "" {
 		return store.Range{}
 	}

@@ -81,7 +81,7 @@ func text(a *model.Attribute, v value.Value) (value.Value, string) {
 }
 
 func flag(v value.Value) (value.Value, string) {
-	s := model.Scalar(v)
+	s := value.Scalar(v)
 	if v.Kind() == value.Number || s != "true" && s != "false" {
 		return v, unless(false, v, "must be true or false")
 	}

@@ -47,7 +47,7 @@ func (c *checked) image(was value.Item) (value.Item, *Refusal) {
 // than they were given.
 func (c *checked) spelled() []value.Attr {
 	return c.Spelled(c.given.get, func(k *model.KeyTemplate, name string) string {
-		return k.Template.Escape(model.Scalar(c.given.get(name)))
+		return k.Template.Escape(value.Scalar(c.given.get(name)))
 	})
 }
 

@@ -93,7 +93,7 @@ func row(t *testing.T, f *form, names []string, made map[string]string) {
 		} else if f.Field(name).Type == model.TypeNumber {
 			v = value.OfInt(7)
 		}
-		given[name] = model.Scalar(v)
+		given[name] = value.Scalar(v)
 		item = append(item, value.Attr{Name: name, Value: v})
 	}
 	for _, a := range f.Attributes {
@@ -150,13 +150,13 @@ func ours(t *testing.T, c *checked, made map[string]string) {
 		}
 	}
 	for _, u := range c.Unique {
-		if v := c.given.get(u.Field.Name); model.Scalar(v) != "" {
-			take(claimOf(c.model, c.Entity, u, v), fmt.Sprintf("the claim %s %s %s %q", c.model.Name, c.Name, u.Field.Name, model.Scalar(v)))
+		if v := c.given.get(u.Field.Name); value.Scalar(v) != "" {
+			take(claimOf(c.model, c.Entity, u, v), fmt.Sprintf("the claim %s %s %s %q", c.model.Name, c.Name, u.Field.Name, value.Scalar(v)))
 		}
 	}
 	for _, given := range c.given {
 		v := given.Value
-		take(book.Once(c.model.Name, model.Scalar(v)), fmt.Sprintf("the idempotency key %s %q", c.model.Name, model.Scalar(v)))
+		take(book.Once(c.model.Name, value.Scalar(v)), fmt.Sprintf("the idempotency key %s %q", c.model.Name, value.Scalar(v)))
 	}
 }
 

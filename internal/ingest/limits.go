@@ -3,7 +3,6 @@ package ingest
 import (
 	"slices"
 
-	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -37,9 +36,9 @@ func (c *checked) longest(row value.Item, names []string) string {
 
 func (c *checked) text(row value.Item, name string) string {
 	if v, ok := c.given.find(name); ok {
-		return model.Scalar(v)
+		return value.Scalar(v)
 	}
-	return model.Scalar(row.Get(name))
+	return value.Scalar(row.Get(name))
 }
 
 // heavy refuses a row that is larger than a row can be with what weir adds to it, by the

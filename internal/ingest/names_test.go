@@ -282,7 +282,7 @@ func (p *plain) param(q *model.Query, d query.Parameter, names []string) string 
 	}
 	for _, b := range bound(q) {
 		if b.Param == d.Name {
-			return model.Scalar(suitable(of(q), b.Field.Name, rapid.SampledFrom(names).Draw(p.T, d.Name)))
+			return value.Scalar(suitable(of(q), b.Field.Name, rapid.SampledFrom(names).Draw(p.T, d.Name)))
 		}
 	}
 	return namesLater
@@ -350,7 +350,7 @@ func (p *plain) alike(e *model.Entity, rows, wanted []string) []string {
 			var parts []string
 			for _, k := range e.PrimaryKey() {
 				for _, n := range k.Template.Names() {
-					parts = append(parts, fmt.Sprintf("%s=%q", n, model.Scalar(p.rows[name].vals[n])))
+					parts = append(parts, fmt.Sprintf("%s=%q", n, value.Scalar(p.rows[name].vals[n])))
 				}
 			}
 			name = strings.Join(parts, " ")
@@ -407,7 +407,7 @@ func (p *plain) matches(q *model.Query, s *model.Step, row, prior plainRow, para
 		schema = s.Index.Key
 	}
 	for _, attr := range []string{schema.Partition.Name, schema.Sort.Name} {
-		if k := row.entity.KeyTemplate(attr); attr != "" && k != nil && slices.ContainsFunc(required(k), func(n string) bool { return model.Scalar(row.vals[n]) == "" }) {
+		if k := row.entity.KeyTemplate(attr); attr != "" && k != nil && slices.ContainsFunc(required(k), func(n string) bool { return value.Scalar(row.vals[n]) == "" }) {
 			return false // it is not in the index
 		}
 	}
@@ -433,13 +433,13 @@ func (p *plain) fixed(q *model.Query, b model.Bind, row, prior plainRow, params 
 	case b.Prior != nil && b.Each():
 		return has(b.Field, row.vals[b.Field.Name], p.elements(prior, b.Prior.Name))
 	case b.Prior != nil:
-		want, asked = model.Scalar(prior.vals[b.Prior.Name]), true
+		want, asked = value.Scalar(prior.vals[b.Prior.Name]), true
 	case b.Param == "":
-		want, asked = model.Scalar(b.Const), true
+		want, asked = value.Scalar(b.Const), true
 	default:
 		i := slices.IndexFunc(q.Params, func(d model.Param) bool { return d.Name == b.Param })
 		if !asked && !q.Params[i].Default.IsMissing() {
-			want, asked = model.Scalar(q.Params[i].Default), true
+			want, asked = value.Scalar(q.Params[i].Default), true
 		}
 	}
 	return !asked || has(b.Field, row.vals[b.Field.Name], []string{want})
@@ -451,10 +451,10 @@ func (p *plain) elements(row plainRow, list string) (out []string) {
 	for _, other := range p.rows {
 		linked := other.entity == o.Of
 		for i, f := range o.Links {
-			linked = linked && model.Scalar(other.vals[f.Name]) == model.Scalar(row.vals[o.Key[i].Expr.Field.Name])
+			linked = linked && value.Scalar(other.vals[f.Name]) == value.Scalar(row.vals[o.Key[i].Expr.Field.Name])
 		}
 		if linked {
-			out = append(out, model.Scalar(other.vals[o.Field.Name]))
+			out = append(out, value.Scalar(other.vals[o.Field.Name]))
 		}
 	}
 	return out
@@ -466,7 +466,7 @@ func required(k *model.KeyTemplate) []string {
 }
 
 func has(f *model.Field, v value.Value, want []string) bool {
-	have := []string{model.Scalar(v)}
+	have := []string{value.Scalar(v)}
 	if f.Type == model.TypeCommas {
 		have = strings.Split(have[0], ",")
 	}

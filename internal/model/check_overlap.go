@@ -1,5 +1,7 @@
 package model
 
+import "weir/internal/value"
+
 // checkOneEntity: a row is of one entity. Two entities of a table are told apart
 // by their wheres or by the shape of their keys.
 func checkOneEntity(c *compiler) {
@@ -79,7 +81,7 @@ func (c *compiler) both(a, b *Entity) bool {
 func (r *RowRule) fixed() map[string]string {
 	out := map[string]string{}
 	for _, a := range r.Fields {
-		if s := Scalar(a.Expr.Const); s != "" {
+		if s := value.Scalar(a.Expr.Const); s != "" {
 			out[a.Name] = s
 		}
 	}

@@ -120,7 +120,7 @@ func (f *Field) Get(row value.Item) value.Value {
 	if f.Key == nil || raw.IsMissing() {
 		return raw
 	}
-	own := Scalar(row.Get(f.Name))
+	own := value.Scalar(row.Get(f.Name))
 	if own == "" || own == raw.Text() {
 		return raw
 	}
@@ -486,11 +486,11 @@ func (k *KeyTemplate) Build(get func(name string) value.Value) (value.Value, boo
 			return n, err == nil
 		}
 		if v.Kind() == value.Bool && k.Attr.Type == value.String {
-			return value.OfString(Scalar(v)), true
+			return value.OfString(value.Scalar(v)), true
 		}
 		return v, v.Kind() == k.Attr.Type && (v.Kind() == value.Number || v.Text() != "")
 	}
-	s, ok := k.Template.Build(func(name string) string { return Scalar(get(name)) })
+	s, ok := k.Template.Build(func(name string) string { return value.Scalar(get(name)) })
 	return value.OfString(s), ok
 }
 
@@ -505,10 +505,6 @@ func (k *KeyTemplate) BuildTyped(get func(name string) value.Value) (value.Value
 		return v
 	})
 }
-
-// Scalar is how a value stands inside a key: the text of a string or number,
-// "true" or "false"; "" for anything else.
-func Scalar(v value.Value) string { return value.Scalar(v) }
 
 // Holds reports whether all tests hold for the row.
 func Holds(tests []Test, row value.Item) bool {
@@ -540,7 +536,7 @@ func (t *Test) takes(v value.Value) bool {
 // string of the same word, a number only a number of the same value.
 func SameScalar(a, b value.Value) bool {
 	if a.Kind() == value.Bool || b.Kind() == value.Bool {
-		return Scalar(a) == Scalar(b) && Scalar(a) != "" && a.Kind() != value.Number && b.Kind() != value.Number
+		return value.Scalar(a) == value.Scalar(b) && value.Scalar(a) != "" && a.Kind() != value.Number && b.Kind() != value.Number
 	}
 	return value.Equal(a, b)
 }

@@ -170,7 +170,7 @@ func (e *Entity) fixed() map[string]string {
 	out := map[string]string{}
 	for _, t := range e.Where {
 		if len(t.OneOf) == 1 && !t.Not {
-			out[t.Field.Name] = Scalar(t.OneOf[0])
+			out[t.Field.Name] = value.Scalar(t.OneOf[0])
 		}
 	}
 	return out

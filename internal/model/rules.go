@@ -98,7 +98,7 @@ func (e *Entity) ByOthers(row value.Item) value.Item {
 		if a.Defaults == nil || row.Has(a.Name) {
 			continue
 		}
-		if v, ok := a.Defaults.Each[Scalar(row.Get(a.Defaults.By.Name))]; ok {
+		if v, ok := a.Defaults.Each[value.Scalar(row.Get(a.Defaults.By.Name))]; ok {
 			row = row.With(value.Attr{Name: a.Name, Value: v})
 		}
 	}

@@ -183,7 +183,7 @@ func (t *Template) cases(e *Entity) []string {
 	for _, p := range t.parts[:t.tail] {
 		ends := []string{p.literal}
 		if p.slot >= 0 {
-			ends = names(e.listed(t.names[p.slot]), Scalar)
+			ends = names(e.listed(t.names[p.slot]), value.Scalar)
 		}
 		var longer []string
 		for _, s := range out {
@@ -215,7 +215,7 @@ func fixings(e *Entity) []map[string]string {
 		var more []map[string]string
 		for _, m := range out {
 			for _, v := range t.OneOf {
-				one := map[string]string{t.Field.Name: Scalar(v)}
+				one := map[string]string{t.Field.Name: value.Scalar(v)}
 				for k, s := range m {
 					one[k] = s
 				}

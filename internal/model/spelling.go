@@ -62,7 +62,7 @@ func (e *Entity) Says(row value.Item, get func(name string) value.Value) bool {
 	for _, k := range e.PrimaryKey() {
 		for _, name := range k.Template.Names() {
 			want := get(name)
-			if !want.IsMissing() && Scalar(e.Field(name).Get(row)) != Scalar(want) {
+			if !want.IsMissing() && value.Scalar(e.Field(name).Get(row)) != value.Scalar(want) {
 				return false
 			}
 		}

@@ -177,7 +177,7 @@ func (t *Template) plain(row value.Item, key string) bool {
 		return false
 	}
 	made, ok := t.Build(func(name string) string {
-		if v := Scalar(row.Get(name)); v != "" {
+		if v := value.Scalar(row.Get(name)); v != "" {
 			return v
 		}
 		return values[t.Slot(name)]

@@ -102,7 +102,7 @@ func inKeys(name string, f *model.Field, row value.Item) []value.Attr {
 func list(rule *model.RowRule, val func(*model.Match) value.Value) (string, bool) {
 	var by []string
 	for i := range rule.Each.By {
-		s := model.Scalar(val(&rule.Each.By[i]))
+		s := value.Scalar(val(&rule.Each.By[i]))
 		if s == "" {
 			return "", false
 		}

@@ -105,7 +105,7 @@ func FollowedBy(f *model.Follow, row value.Item) (of store.Ref, ok bool) {
 	for i := range f.Rule.Fields {
 		made := &f.Rule.Fields[i]
 		have := f.Rule.Into.Field(made.Name).Get(row)
-		if !made.Expr.Const.IsMissing() && !have.IsMissing() && model.Scalar(have) != model.Scalar(made.Expr.Const) {
+		if !made.Expr.Const.IsMissing() && !have.IsMissing() && value.Scalar(have) != value.Scalar(made.Expr.Const) {
 			return of, false
 		}
 	}

@@ -69,7 +69,7 @@ func given(mk *model.Making, f *model.Assign, old value.Item) value.Value {
 	case v.IsMissing() || v.Kind() == value.Null:
 		return a.Default
 	case a.Type == model.TypeFlag && v.Kind() == value.Bool:
-		return value.OfString(model.Scalar(v))
+		return value.OfString(value.Scalar(v))
 	}
 	return v
 }
@@ -78,7 +78,7 @@ func keyless(mk *model.Making, val func(*model.Assign) value.Value) string {
 	for i := range mk.Rule.Fields {
 		f := &mk.Rule.Fields[i]
 		for _, k := range mk.Into.PrimaryKey() {
-			if k.Template.Slot(f.Name) >= 0 && model.Scalar(val(f)) == "" {
+			if k.Template.Slot(f.Name) >= 0 && value.Scalar(val(f)) == "" {
 				return fmt.Sprintf("the key of %s needs %s, and it has none", mk.Into.Name, f.Name)
 			}
 		}

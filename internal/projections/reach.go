@@ -89,7 +89,7 @@ func (r *reach) look(own value.Item) (bool, error) {
 	}
 	var names []string
 	for _, el := range own.Get(r.Stage.Each.Name).Elements() {
-		if text := model.Scalar(el.Value); text != "" { // anything else names nobody
+		if text := value.Scalar(el.Value); text != "" { // anything else names nobody
 			names = append(names, book.Reached(r.Word, text))
 		}
 	}

@@ -80,7 +80,7 @@ func reaches(c *Change, st *model.Stage, row value.Item) (Fact, bool) {
 	target, ok := keyOf(st.Steps.Target, st.To, row)
 	f := Fact{List: FactsOf(st.Steps, target), Name: book.Reached(st.Word, book.RowText(c.Row)), Entity: st.Steps.Target, Target: target}
 	if st.Each != nil {
-		who := model.Scalar(st.Who.Get(row))
+		who := value.Scalar(st.Who.Get(row))
 		f.Name, ok = book.Reached(st.Word, who), ok && who != ""
 	}
 	f.Told = value.Item{}
@@ -102,9 +102,9 @@ func belongs(o *model.Others, row value.Item) (Fact, bool) {
 	who := o.Field.Get(row)
 	list, ok := membersOf(o, func(i int) value.Value { return o.Links[i].Get(row) })
 	return Fact{
-		List: list, Name: book.Other(model.Scalar(who)), All: true,
+		List: list, Name: book.Other(value.Scalar(who)), All: true,
 		Told: value.Item{{Name: whoAttr, Value: who}},
-	}, ok && model.Scalar(who) != ""
+	}, ok && value.Scalar(who) != ""
 }
 
 // goesBy is a target that has no list of its own.
@@ -158,7 +158,7 @@ func OthersOf(o *model.Others, row value.Item) (string, bool) {
 func membersOf(o *model.Others, get func(i int) value.Value) (string, bool) {
 	texts := make([]string, 0, len(o.Key))
 	for i := range o.Key {
-		text := model.Scalar(get(i))
+		text := value.Scalar(get(i))
 		if text == "" {
 			return "", false
 		}

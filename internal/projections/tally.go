@@ -67,7 +67,7 @@ func (e *Effects) unfit(derivation string, f *model.Field, v value.Value, want s
 }
 
 func describe(v value.Value) string {
-	if s := model.Scalar(v); s != "" {
+	if s := value.Scalar(v); s != "" {
 		return fmt.Sprintf("the %s %.40q", v.Kind(), s)
 	}
 	return "a " + v.Kind().String()

@@ -114,8 +114,8 @@ func same(have, want value.Value) bool {
 	if model.SameScalar(have, want) {
 		return true
 	}
-	text := model.Scalar(have)
-	return text != "" && text == model.Scalar(want)
+	text := value.Scalar(have)
+	return text != "" && text == value.Scalar(want)
 }
 
 // read is a field of a row that the step read. A name that is no attribute of the

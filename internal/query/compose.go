@@ -65,7 +65,7 @@ func (r *run) compose(ctx context.Context, row value.Item) (value.Item, error) {
 func (r *run) count(ctx context.Context, st *step, f *model.Field, row value.Item) (value.Value, error) {
 	seen := map[string]bool{}
 	err := r.through(ctx, st, scope{prior: row}, func(other value.Item) {
-		if text := model.Scalar(st.read(f, other)); text != "" {
+		if text := value.Scalar(st.read(f, other)); text != "" {
 			seen[text] = true
 		}
 	})

@@ -76,7 +76,7 @@ func (r *run) searched() search.Query {
 // indexed is a value as documents have it, which is as rows do.
 func indexed(f *model.Field, v value.Value) value.Value {
 	if f.Key != nil || f.Type == model.TypeFlag {
-		return value.OfString(model.Scalar(v))
+		return value.OfString(value.Scalar(v))
 	}
 	return v
 }

@@ -88,7 +88,7 @@ func (k *keyPart) before(name string, v value.Value, get lookup) (prefix value.V
 	if slot < 0 || slices.ContainsFunc(k.tmpl.Names()[:slot], func(n string) bool { return get(n).IsMissing() }) {
 		return value.Value{}, value.Value{}, false
 	}
-	text := model.Scalar(v)
+	text := value.Scalar(v)
 	low, _ := k.tmpl.Prefix(k.texts(func(n string) value.Value { return unless(n == name, get(n)) }))
 	high, _ := k.tmpl.Prefix(k.texts(func(n string) value.Value {
 		if n == name {
@@ -122,7 +122,7 @@ func sortsAs(text, separator string) bool {
 }
 
 func (k *keyPart) texts(get lookup) func(string) string {
-	return func(name string) string { return model.Scalar(get(name)) }
+	return func(name string) string { return value.Scalar(get(name)) }
 }
 
 // convert makes a value one of the key attribute's type, Missing when it cannot
@@ -132,10 +132,10 @@ func (k *keyPart) convert(v value.Value) value.Value {
 	case v.Kind() == value.Binary || k.attr.Type == value.Binary:
 		return unless(v.Kind() != k.attr.Type || v.Text() == "", v)
 	case k.attr.Type == value.Number:
-		n, err := value.ParseNumber(model.Scalar(v))
+		n, err := value.ParseNumber(value.Scalar(v))
 		return unless(err != nil, n)
 	}
-	s := model.Scalar(v)
+	s := value.Scalar(v)
 	return unless(s == "", value.OfString(s))
 }
 

@@ -72,7 +72,7 @@ func (r *run) elements(ctx context.Context, l *list, row value.Item) ([]value.Va
 	var out []value.Value
 	seen := map[string]bool{}
 	add := func(v value.Value) {
-		if text := model.Scalar(v); text != "" && !seen[text] {
+		if text := value.Scalar(v); text != "" && !seen[text] {
 			seen[text] = true
 			out = append(out, v)
 		}

@@ -50,7 +50,7 @@ func parameters(q *model.Query) []Parameter {
 	var ps []Parameter
 	for _, p := range q.Params {
 		if q.Search == nil || p.Name != paramText && p.Name != paramSort {
-			ps = append(ps, Parameter{Name: p.Name, Type: cmp.Or(p.Type, model.TypeAny), Optional: p.Optional, List: p.List, Default: model.Scalar(p.Default), def: p.Default})
+			ps = append(ps, Parameter{Name: p.Name, Type: cmp.Or(p.Type, model.TypeAny), Optional: p.Optional, List: p.List, Default: value.Scalar(p.Default), def: p.Default})
 		}
 	}
 	if q.Search == nil {

@@ -31,7 +31,7 @@ func strip(t *model.Table, image value.Item) stripped {
 	image = projections.Own(e, image).Filter(func(name string) bool { return !isDerived(e, name) })
 	for _, a := range e.Flags {
 		if v := image.Get(a); v.Kind() == value.Bool {
-			image = image.With(value.Attr{Name: a, Value: value.OfString(model.Scalar(v))})
+			image = image.With(value.Attr{Name: a, Value: value.OfString(value.Scalar(v))})
 		}
 	}
 	return stripped{row: image, entity: e}

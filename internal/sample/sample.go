@@ -158,7 +158,7 @@ func (s *sample) rows(e *model.Entity) []ingest.Command {
 // keyText tells rows apart.
 func keyText(e *model.Entity, item value.Item) string {
 	key, _ := e.Key(item.Get)
-	return fmt.Sprintf("%q %q %q", e.Table.Name, model.Scalar(key.Partition), model.Scalar(key.Sort))
+	return fmt.Sprintf("%q %q %q", e.Table.Name, value.Scalar(key.Partition), value.Scalar(key.Sort))
 }
 
 // turn says the how many-th value a field has in the ith row.

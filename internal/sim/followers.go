@@ -85,7 +85,7 @@ func (t *truth) stays(r *model.RowRule, image value.Item) (out []*stay) {
 func (t *truth) tell(r *model.RowRule, image value.Item, d *deed, want, may map[string]*known) {
 	var by []string
 	for i := range r.Each.By {
-		by = append(by, model.Scalar(t.eval(&r.Each.By[i].Expr, image, nil)))
+		by = append(by, value.Scalar(t.eval(&r.Each.By[i].Expr, image, nil)))
 	}
 	if slices.Contains(by, "") {
 		return
@@ -129,7 +129,7 @@ func (t *truth) tell(r *model.RowRule, image value.Item, d *deed, want, may map[
 func (t *truth) finds(r *model.RowRule, image, follower value.Item) bool {
 	for i := range r.Each.By {
 		m := &r.Each.By[i]
-		a, b := model.Scalar(m.Field.Get(follower)), model.Scalar(t.eval(&m.Expr, image, nil))
+		a, b := value.Scalar(m.Field.Get(follower)), value.Scalar(t.eval(&m.Expr, image, nil))
 		if a == "" || a != b {
 			return false
 		}

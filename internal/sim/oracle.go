@@ -322,7 +322,7 @@ func (t *truth) tally(all map[string]*sums, s *model.Source, row value.Item) {
 		}
 		to.sum[s.Tally].Add(to.sum[s.Tally], rat(v))
 	case aggregate.Distinct, aggregate.Set:
-		text := model.Scalar(v)
+		text := value.Scalar(v)
 		if text == "" || len(text) > 1024 || s.Tally.Kind == aggregate.Set && !s.Tally.Target.Takes(key) {
 			return
 		}
@@ -430,20 +430,20 @@ func reached(k *known, st *model.Stage, rows []*known) (by []*known, ok bool) {
 	want := map[string]bool{}
 	if v := k.own.Get(st.Each.Name); v.Kind() == value.List || v.Kind() == value.StringSet || v.Kind() == value.NumberSet {
 		for _, el := range v.Elements() {
-			if who := model.Scalar(el.Value); who != "" {
+			if who := value.Scalar(el.Value); who != "" {
 				want[who] = true
 			}
 		}
 	} else if o := st.Each.Others; o != nil {
 		for _, r := range rows {
 			if r.entity == o.Of && among(o, k.own, r.image) {
-				want[model.Scalar(o.Field.Get(r.image))] = true
+				want[value.Scalar(o.Field.Get(r.image))] = true
 			}
 		}
 	}
 	var of []*known
 	for who := range want {
-		i := slices.IndexFunc(by, func(r *known) bool { return model.Scalar(st.Who.Get(r.image)) == who })
+		i := slices.IndexFunc(by, func(r *known) bool { return value.Scalar(st.Who.Get(r.image)) == who })
 		if i < 0 {
 			return nil, false
 		}
@@ -458,7 +458,7 @@ func among(o *model.Others, row, other value.Item) bool {
 		if f := o.Key[i].Expr.Field; f != nil {
 			mine = f.Get(row)
 		}
-		if text := model.Scalar(mine); text == "" || text != model.Scalar(o.Links[i].Get(other)) {
+		if text := value.Scalar(mine); text == "" || text != value.Scalar(o.Links[i].Get(other)) {
 			return false
 		}
 	}
@@ -623,7 +623,7 @@ func (t *truth) compareSets() {
 				have[name] = map[string]bool{}
 			}
 			for _, el := range row.Get(set.Attr).Elements() {
-				if m := model.Scalar(el.Value); have[name][m] {
+				if m := value.Scalar(el.Value); have[name][m] {
 					t.wrong(name, Doubled, "set: %s has %q twice", name, m)
 				} else {
 					have[name][m] = true

@@ -80,7 +80,7 @@ func (w *words) of(e *model.Entity, name string, d *dice) value.Value {
 	if consts := w.consts[e][name]; len(consts) > 0 && d.chance(0.8) {
 		v := pick(d, consts)
 		if a != nil && a.Type == model.TypeFlag && v.Kind() == value.Bool {
-			v = value.OfString(model.Scalar(v))
+			v = value.OfString(value.Scalar(v))
 		}
 		return v
 	}

@@ -274,7 +274,7 @@ func TestRepairSaysWhatHolds(t *testing.T) {
 func has(row value.Item, names []string) bool {
 	for _, n := range names {
 		name, begins, _ := strings.Cut(n, "=")
-		if v := row.Get(name); v.IsMissing() || !strings.HasPrefix(model.Scalar(v), begins) {
+		if v := row.Get(name); v.IsMissing() || !strings.HasPrefix(value.Scalar(v), begins) {
 			return false
 		}
 	}

@@ -163,7 +163,7 @@ func first(t *testing.T, db store.Store, table string, has []string) value.Item 
 		for _, row := range page.Rows {
 			if !slices.ContainsFunc(has, func(h string) bool {
 				name, begins, _ := strings.Cut(h, "=")
-				return !row.Has(name) || begins != "" && !strings.HasPrefix(model.Scalar(row.Get(name)), begins)
+				return !row.Has(name) || begins != "" && !strings.HasPrefix(value.Scalar(row.Get(name)), begins)
 			}) {
 				return row
 			}

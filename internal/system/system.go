@@ -27,6 +27,7 @@ import (
 	"weir/internal/runner"
 	"weir/internal/search"
 	"weir/internal/store"
+	"weir/internal/value"
 	"weir/internal/verify"
 )
 
@@ -180,7 +181,7 @@ func version(s *model.Search) string {
 	for _, t := range s.Where {
 		fmt.Fprintf(h, " %s %v %v", t.Field.Name, t.Not, t.Present)
 		for _, v := range t.OneOf {
-			fmt.Fprintf(h, " %q", model.Scalar(v))
+			fmt.Fprintf(h, " %q", value.Scalar(v))
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])

@@ -134,7 +134,7 @@ func told(f *projections.Fact) string {
 // the same.
 func (w *Why) agrees(fields value.Item) bool {
 	for _, a := range fields {
-		if v, named := w.names[a.Name]; named && model.Scalar(v) != model.Scalar(a.Value) && v.Text() != w.keys[a.Name].Escape(model.Scalar(a.Value)) {
+		if v, named := w.names[a.Name]; named && value.Scalar(v) != value.Scalar(a.Value) && v.Text() != w.keys[a.Name].Escape(value.Scalar(a.Value)) {
 			return false
 		}
 	}

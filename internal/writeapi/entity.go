@@ -47,7 +47,7 @@ func (e *entity) location(model string, row value.Item) string {
 	return "/v1/" + url.PathEscape(model) + "/" + url.PathEscape(e.Name) + "?" + strings.Join(params, "&")
 }
 
-func scalar(v value.Value) string { return model.Scalar(v) }
+func scalar(v value.Value) string { return value.Scalar(v) }
 
 // command reads what a request asks for.
 func (e *entity) command(w http.ResponseWriter, r *http.Request, op ingest.Op) (c ingest.Command, err error) {
@@ -96,7 +96,7 @@ func (e *entity) agree(item, key value.Item) error {
 	for _, k := range key {
 		v := item.Get(k.Name)
 		if !v.IsMissing() && !model.SameScalar(v, k.Value) && scalar(v) != scalar(k.Value) {
-			wrong = append(wrong, mistake{Pointer: ingest.Pointer(k.Name), Message: fmt.Sprintf("is another value than in the query string, %.100q", model.Scalar(k.Value))})
+			wrong = append(wrong, mistake{Pointer: ingest.Pointer(k.Name), Message: fmt.Sprintf("is another value than in the query string, %.100q", value.Scalar(k.Value))})
 		}
 	}
 	if len(wrong) > 0 {

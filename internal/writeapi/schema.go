@@ -97,7 +97,7 @@ func (e *entity) field(name string) object {
 // plain is a default as people read it.
 func plain(t model.Type, v value.Value) any {
 	if t == model.TypeFlag {
-		return model.Scalar(v) == "true"
+		return value.Scalar(v) == "true"
 	}
 	return v
 }
