@@ -425,12 +425,18 @@ func (r *Runner) unkept(ctx context.Context, list store.Ref) error {
 	return err
 }
 
-// keepsValue has the last value of a row that is gone stay, for a row that keeps it.
+// keepsValue has the last value of a row that is gone stay, for a row that keeps it. A
+// count that cannot be added to, since another writer spoilt it, begins again.
 func (r *Runner) keepsValue(ctx context.Context, list store.Ref) error {
-	_, err := r.did(ctx, store.Write{
+	w := store.Write{
 		Ref: list, If: store.Cond{{{Attr: goneAttr, Is: store.Exists}}},
 		Ops: []store.Op{{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1)}, set(book.Expiry, value.Value{})},
-	})
+	}
+	_, err := r.did(ctx, w)
+	if errors.Is(err, store.ErrRefused) {
+		w.Ops[0] = set(book.Count, value.OfInt(r.Now().UnixMicro()))
+		_, err = r.did(ctx, w)
+	}
 	return err
 }
 
