@@ -30,15 +30,24 @@ func (w *readable) Write(b []byte) (int, error) {
 		out = appendReadable(nil, out, misread)
 	}
 	w.rest = append([]byte(nil), text[whole:]...)
-	if _, err := w.to.Write(out); err != nil {
+	if err := w.pass(out); err != nil {
 		return 0, err
 	}
 	return len(b), nil
 }
 
+// pass writes text, if there is any: a full disk refuses even a write of nothing.
+func (w *readable) pass(text []byte) error {
+	if len(text) == 0 {
+		return nil
+	}
+	_, err := w.to.Write(text)
+	return err
+}
+
 // end writes what is left of a rune that never came.
 func (w *readable) end() error {
-	_, err := w.to.Write(w.rest)
+	err := w.pass(w.rest)
 	w.rest = nil
 	return err
 }
