@@ -353,6 +353,15 @@ func (r *Runner) RepairFollowing(ctx context.Context, row store.Ref, name string
 	if rows[0] == nil && keeps && rows[1].Has(version) {
 		return true, false, nil // it was given a value, and nothing says any more which was the last
 	}
+	if at := events.PositionFrom(rows[1].Get(version)); rows[0] != nil && v.position.Compare(at) < 0 {
+		// The list that the row has this position from has expired since, and a repair made
+		// it again. A change of the source that is still to come is above both.
+		done, err = r.did(ctx, store.Write{Ref: list, If: asNoted(book.Position, rows[0]), Ops: []store.Op{set(book.Position, at.Value())}})
+		if !done || err != nil {
+			return false, true, err
+		}
+		v.position = at
+	}
 	wr := r.serve(text, row, name, v.position, shows)
 	wr.If[1] = notAbove(version, v.position.Value())
 	if rows[0] == nil { // nothing is known of a row to be followed, not that it is gone either
