@@ -1,11 +1,11 @@
-// Package projections is the pure core: it folds a change of one row into what
-// that change adds to derived data. It does no I/O, reads no clock and draws no
-// number; the runner does what it asks for.
+// Package projections decides what each change leads to. It folds a change of one row
+// into the effects that the change has on derived data. The package is pure: it does no
+// I/O, reads no clock and draws no random number. Package runner applies the effects.
 //
-// Everything follows one rule: a change contributes f(new) − f(old), where f is
-// what a row contributes by itself. Insert, edit, removal, expiry and a move from
-// one parent to another are then one case, and a kind of projection is one short
-// file: tally.go, row.go, follow.go, steps.go, document.go.
+// Everything follows one rule: a change contributes f(new) − f(old), where f(row) is what
+// a row contributes by itself. Insert, update, deletion, expiry and a move from one
+// parent to another are therefore one case. Each kind of projection is one short file:
+// tally.go, row.go, follow.go, steps.go, document.go.
 package projections
 
 import (
@@ -19,21 +19,21 @@ import (
 	"weir/internal/value"
 )
 
-// Change is a stream record made ready to fold: whose row it is, what it was and
-// what it became.
+// Change is a decoded stream record, ready to fold: the row's key, its old image and its
+// new image.
 type Change struct {
 	Table    *model.Table
 	Row      store.Ref
-	Was, Is  *model.Entity // the entity of each image; nil where there is no image or it is none of the model's
+	Was, Is  *model.Entity // the entity of each image; nil without one, or if it is not the model's
 	Old, New value.Item
-	Position events.Position // in the stream it was read from: orders the changes of one row
-	Origin   events.Position // as first recorded, which history shows
+	Position events.Position // in the stream that was read; orders the changes of one row
+	Origin   events.Position // in the stream that first recorded the change; history shows it
 	Time     time.Time
 	Record   *events.Record
 }
 
-// NewChange decodes a record of one of the model's tables. ok is false when the
-// record's keys are not the table's.
+// NewChange decodes a record of one of the model's tables. ok is false if the record's
+// keys do not match the table's key schema.
 func NewChange(t *model.Table, r *events.Record) (c Change, ok bool) {
 	key, ok := t.KeyOf(r.Keys)
 	if !ok {
@@ -50,8 +50,9 @@ func NewChange(t *model.Table, r *events.Record) (c Change, ok bool) {
 	return c, true
 }
 
-// Planned is the change that a write makes of a row, the nth of several: the stream has
-// no record of it yet, so it has no time, and no position but among those.
+// Planned returns the change that a planned write will make to a row; nth counts the
+// writes of one command from 0. The stream has no record of the change yet, so it has no
+// time. Its position only orders it among the writes of the command.
 func Planned(t *model.Table, ref store.Ref, old, new value.Item, nth int) Change {
 	return Change{
 		Table: t, Row: ref, Old: old, New: new, Was: t.Classify(old), Is: t.Classify(new),
@@ -59,9 +60,9 @@ func Planned(t *model.Table, ref store.Ref, old, new value.Item, nth int) Change
 	}
 }
 
-// Effects is what a change asks for. There are three kinds and no more: a search
-// document is a Put into an index, a Fact and a Join are Puts into our own table,
-// and a Tell is a Put for each follower in a list.
+// Effects lists what a change asks for. There are only three basic kinds of effect: Add,
+// Put and Spread. A search document is a Put into an index, a Fact and a Join are Puts
+// into our own table, and a Tell is a Put for each subscriber in a list.
 type Effects struct {
 	Adds    []Add
 	Puts    []Put
@@ -70,11 +71,12 @@ type Effects struct {
 	Joins   []Join
 	Tells   []Tell
 	Faults  []Fault
-	// Unfollows are followers that may be on a list for the last time.
+	// Unfollows lists links that this change may have ended: the row may have to leave
+	// the list of what it followed.
 	Unfollows []Unfollow
 
-	had  []Fault      // of the old image
-	adds []value.Attr // room for what one row adds
+	had  []Fault      // faults of the old image
+	adds []value.Attr // buffer for what one row adds, reused
 }
 
 // Empty reports whether the change asks for nothing.
@@ -82,41 +84,43 @@ func (e *Effects) Empty() bool {
 	return len(e.Adds)+len(e.Puts)+len(e.Spreads)+len(e.Unfollows)+len(e.Facts)+len(e.Joins)+len(e.Tells)+len(e.Faults) == 0
 }
 
-// Add adds an amount to an accumulator in the book of a target row.
+// Add adds an amount to an accumulator in the ledger (`book` in the code) of a target
+// row.
 type Add struct {
 	Target store.Ref
 	Entity *model.Entity // of the target
-	Field  string        // the accumulator's name in the book
+	Field  string        // the accumulator's name in the ledger
 	Amount value.Value   // a Number, never 0
 }
 
-// Put makes a row of ours what Image says, as of Position; a nil Image removes it.
+// Put writes Image to a row that weir makes, as of Position. A nil Image removes the row.
 type Put struct {
 	Row      store.Ref
 	Rule     *model.RowRule
-	Image    value.Item // whole but for what it follows
+	Image    value.Item // the whole row, except for the attributes that follow other rows
 	Position events.Position
 	Follows  []Following
-	Existed  bool // the same row was there before this change
-	Joined   bool // and followed the same
+	Existed  bool // the same row existed before this change
+	Joined   bool // and it followed the same rows
 }
 
-// Following says that an attribute of a row follows a field of another.
+// Following links an attribute of a row to the field of another row that it follows: the
+// attribute takes that field's value.
 type Following struct {
 	*model.Follow
 	Of store.Ref
 }
 
-// Unfollow says that an attribute of a row followed a field of another, and that it does
-// so no longer, unless a newer change says otherwise.
+// Unfollow says that an attribute of a row followed a field of another row and no longer
+// does, unless a newer change says otherwise.
 type Unfollow struct {
 	Row store.Ref
 	Following
 }
 
-// Spread gives a field's value to every row that follows it, as of Position. A
-// Missing Value takes the attribute away. Gone says that there is no such row any more:
-// Value is then the last one, for those who keep it.
+// Spread gives a field's value to every row that follows the field, as of Position. A
+// Missing Value removes the attribute. Gone says that the source row no longer exists;
+// Value is then its last value, for the followers that keep the last value.
 type Spread struct {
 	Source   store.Ref
 	Entity   *model.Entity
@@ -126,14 +130,16 @@ type Spread struct {
 	Position events.Position
 }
 
-// Fault says that an image cannot be used by a derivation: it contributes nothing
-// there, and the record is kept, unless the image before it had the same fault.
+// Fault says that a derivation cannot use an image. The image contributes nothing to that
+// derivation. The runner keeps the record as a dead letter, unless the old image had the
+// same fault.
 type Fault struct {
 	Derivation string
 	Reason     string
 }
 
-// fault notes that the new image, or with old the one before, cannot be used.
+// fault notes that a derivation cannot use the new image or, if old is set, the old
+// image.
 func (e *Effects) fault(derivation, reason string, old bool) {
 	if f := (Fault{derivation, reason}); old {
 		e.had = append(e.had, f)
@@ -142,8 +148,8 @@ func (e *Effects) fault(derivation, reason string, old bool) {
 	}
 }
 
-// reachable reports whether a row of the table can have the key that an image leads
-// to, and notes a fault where none can.
+// reachable reports whether a row of the table can have this key, which an image leads
+// to. If not, it notes a fault.
 func (e *Effects) reachable(derivation string, t *model.Table, k store.Key, old bool) bool {
 	fault := t.KeyFault(k)
 	if fault != "" {
@@ -152,12 +158,11 @@ func (e *Effects) reachable(derivation string, t *model.Table, k store.Key, old 
 	return fault == ""
 }
 
-// maxHeld is how much of a row another row of weir's own may hold, in bytes: its
-// bookkeeping has room beside it.
+// maxHeld is the largest part of a row, in bytes, that a row of our own table may hold.
+// The rest of that row is left for its bookkeeping.
 const maxHeld = 380 << 10
 
-// holds reports whether a row of weir's own can hold what an image asks for, and
-// notes a fault where none can.
+// holds reports whether size fits into a row of our own table. If not, it notes a fault.
 func (e *Effects) holds(derivation, what string, size int, old bool) bool {
 	if size > maxHeld {
 		e.fault(derivation, fmt.Sprintf("%s has %d bytes, the limit is %d", what, size, maxHeld), old)
@@ -165,8 +170,8 @@ func (e *Effects) holds(derivation, what string, size int, old bool) bool {
 	return size <= maxHeld
 }
 
-// Fold is what a change asks for, over all kinds of projection but search, which
-// is consumed apart (see Documents).
+// Fold returns what a change asks for, over all kinds of projection except search. A
+// separate consumer group applies search (see Documents).
 func Fold(c *Change) Effects {
 	var e Effects
 	foldTallies(c, &e)

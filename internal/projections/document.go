@@ -8,9 +8,9 @@ import (
 	"weir/internal/value"
 )
 
-// Documents is what a change asks of the search indexes: the row's document as of
-// this change, or its end. A row that was in an index and differs in nothing the
-// index holds asks for nothing.
+// Documents returns what a change asks of the search indexes: the row's document as of
+// this change, or its deletion. It returns nothing for an index that already has the row
+// if the change affects nothing that the index holds.
 func Documents(m *model.Model, c *Change) []search.Document {
 	var docs []search.Document
 	if c.Is != nil {
@@ -26,6 +26,7 @@ func Documents(m *model.Model, c *Change) []search.Document {
 	return docs
 }
 
+// appendDocument appends what a change asks of one search index, if anything.
 func appendDocument(docs []search.Document, m *model.Model, c *Change, s *model.Search) []search.Document {
 	had, has := holds(s, c.Was, c.Old), holds(s, c.Is, c.New)
 	switch {
@@ -42,13 +43,13 @@ func appendDocument(docs []search.Document, m *model.Model, c *Change, s *model.
 	return append(docs, is)
 }
 
-// holds reports whether an index holds a row that is of entity e.
+// holds reports whether the index has a document for a row of entity e.
 func holds(s *model.Search, e *model.Entity, row value.Item) bool {
 	return e == s.Of && row != nil && model.Holds(s.Where, row)
 }
 
-// sameFields reports whether two rows agree in all that documents are made of; two
-// that do not may still have the same document.
+// sameFields reports whether two rows agree in every field that documents are made of.
+// Two rows that differ there may still have the same document.
 func sameFields(s *model.Search, a, b value.Item) bool {
 	for _, fs := range [...][]*model.Field{s.Text, s.Filters, s.Sorts} {
 		for _, f := range fs {
@@ -60,6 +61,7 @@ func sameFields(s *model.Search, a, b value.Item) bool {
 	return true
 }
 
+// sameDocument reports whether two documents have the same texts and values.
 func sameDocument(a, b search.Document) bool {
 	if len(a.Text) != len(b.Text) || len(a.Values) != len(b.Values) {
 		return false
@@ -77,7 +79,7 @@ func sameDocument(a, b search.Document) bool {
 	return true
 }
 
-// DocumentOf is the document of a row by itself; ok is false when the index does
+// DocumentOf returns the document that a row has by itself. ok is false if the index does
 // not hold the row.
 func DocumentOf(m *model.Model, s *model.Search, e *model.Entity, key store.Key, row value.Item) (search.Document, bool) {
 	if !holds(s, e, row) {
@@ -86,6 +88,8 @@ func DocumentOf(m *model.Model, s *model.Search, e *model.Entity, key store.Key,
 	return documentOf(m, s, key, row), true
 }
 
+// documentOf makes the document of a row, without a position. It leaves out attributes of
+// weir's own bookkeeping.
 func documentOf(m *model.Model, s *model.Search, key store.Key, row value.Item) search.Document {
 	d := search.Document{Index: IndexName(m, s), ID: search.ID(key), Values: map[string]value.Value{}}
 	for _, f := range s.Text {
@@ -101,9 +105,10 @@ func documentOf(m *model.Model, s *model.Search, key store.Key, row value.Item) 
 	return d
 }
 
-// IndexName is the name of a model's index everywhere outside the model.
+// IndexName returns the name that a model's search index has everywhere outside the model.
 func IndexName(m *model.Model, s *model.Search) string { return m.Name + "-" + s.Name }
 
+// appendText appends the texts in a value. It descends into lists, sets and maps.
 func appendText(texts []string, v value.Value) []string {
 	switch v.Kind() {
 	case value.String, value.Number:

@@ -8,27 +8,28 @@ import (
 	"weir/internal/value"
 )
 
-// Join makes a row a follower in a list, as of Position, or, when it is Gone, one
-// no longer.
+// Join enters a row in a list of subscribers (`followers` in the code), as of Position.
+// If Gone is set, it removes the row from the list.
 type Join struct {
 	List     string     // see book.List
-	Row      store.Ref  // the follower
-	Fields   value.Item // what rows made for it take from it, by their names
+	Row      store.Ref  // the subscriber
+	Fields   value.Item // what the rows made for the subscriber take from it, by field name
 	Gone     bool
 	Position events.Position
 }
 
-// Tell makes a row for each follower in a list, as of the moment when it is
-// handled.
+// Tell makes a row (a notification) for each subscriber in a list. The subscribers are
+// those at the moment at which the runner handles the Tell.
 type Tell struct {
 	Change   int // index into the batch
 	List     string
 	Rule     *model.RowRule
-	Fields   value.Item // of the rows made, but for those that come from the follower
+	Fields   value.Item // of the rows made, except those that come from the subscriber
 	Position events.Position
 }
 
-// foldJoins: a follower contributes its place in the list where it can be found.
+// foldJoins folds subscriptions: a subscriber contributes its place in the list that its
+// fields name.
 func foldJoins(c *Change, e *Effects) {
 	if c.Was != nil {
 		for _, rule := range c.Was.Told {
@@ -52,20 +53,22 @@ func foldJoins(c *Change, e *Effects) {
 	}
 }
 
-// joinOf is JoinOf; where weir cannot hold what the rule takes of the row, that is a
-// fault.
+// joinOf is JoinOf, and notes a fault if what the rule takes from the row is too large
+// for a row of our own table.
 func (e *Effects) joinOf(rule *model.RowRule, of *model.Entity, ref store.Ref, row value.Item, old bool) (Join, bool) {
 	j, ok := placeOf(rule, of, ref, row)
 	return j, ok && e.holds(rule.Name, "what it takes of a follower", j.Fields.Size(), old)
 }
 
-// JoinOf is the place of a row of the entity among those that a rule finds; ok is
-// false when it finds none such, or weir cannot hold what it takes of the row.
+// JoinOf returns the place that a row of entity e has in a list of subscribers under a
+// rule. ok is false if the rule does not select the row, or if what the rule takes from
+// it is too large for a row of our own table.
 func JoinOf(rule *model.RowRule, e *model.Entity, ref store.Ref, row value.Item) (Join, bool) {
 	j, ok := placeOf(rule, e, ref, row)
 	return j, ok && j.Fields.Size() <= maxHeld
 }
 
+// placeOf is JoinOf without the limit on size.
 func placeOf(rule *model.RowRule, e *model.Entity, ref store.Ref, row value.Item) (_ Join, ok bool) {
 	if e != rule.Each.Of || row == nil {
 		return Join{}, false
@@ -84,11 +87,11 @@ func placeOf(rule *model.RowRule, e *model.Entity, ref store.Ref, row value.Item
 	return j, true
 }
 
-// rawName begins the name under which it is kept what a key has for a field, where
-// that is not the field's value. No field's name begins so.
+// rawName begins the name of the attribute that holds a field's text as it stands in a
+// key, where that differs from the field's value. No field name begins with it.
 const rawName = "%"
 
-// inKeys is a field of a row, and what the row's key has for it.
+// inKeys returns a field's value, and its text in the row's key where the two differ.
 func inKeys(name string, f *model.Field, row value.Item) []value.Attr {
 	v, raw := f.Get(row), f.Raw(row)
 	if value.Equal(v, raw) {
@@ -97,8 +100,9 @@ func inKeys(name string, f *model.Field, row value.Item) []value.Attr {
 	return []value.Attr{{Name: name, Value: v}, {Name: rawName + name, Value: raw}}
 }
 
-// list is the list of the followers whose fields have these values, which are the
-// same where they are so in a key.
+// list returns the name of the list of the subscribers whose fields have these values.
+// Two values are the same here if they are the same in a key. ok is false if a value is
+// missing.
 func list(rule *model.RowRule, val func(*model.Match) value.Value) (string, bool) {
 	var by []string
 	for i := range rule.Each.By {
@@ -111,6 +115,8 @@ func list(rule *model.RowRule, val func(*model.Match) value.Value) (string, bool
 	return book.List(rule.Name+"<"+rule.Source.Name, by), true
 }
 
+// foldTell adds the notifications that a history rule asks for, if its row passes the
+// rule's tests and names a list of subscribers.
 func foldTell(c *Change, rule *model.RowRule, row value.Item, e *Effects) {
 	if !model.Holds(rule.Where, row) {
 		return
@@ -130,7 +136,7 @@ func foldTell(c *Change, rule *model.RowRule, row value.Item, e *Effects) {
 	e.Tells = append(e.Tells, Tell{List: to, Rule: rule, Fields: value.NewItem(attrs...), Position: c.Position})
 }
 
-// For is the row that a follower gets; ok is false where it has no key.
+// For returns the row that a subscriber gets. ok is false if the row would have no key.
 func (t *Tell) For(follower value.Item) (Put, bool) {
 	get := func(f *model.Assign, name string) value.Value {
 		if f.Expr.Each != nil {
@@ -148,14 +154,15 @@ func (t *Tell) For(follower value.Item) (Put, bool) {
 	return p, ok
 }
 
-// Order cuts a run of changes where it matters what comes first, following or being
-// told: within a phase no list is told something that also changes. The zero Order
-// is at the beginning of a run.
+// Order cuts a run of changes into phases where the order of subscriptions and
+// notifications matters. Within a phase, no list gets a notification and also changes its
+// subscribers. The zero Order is at the beginning of a run.
 type Order struct {
 	joined, told map[string]bool
 }
 
-// Begins reports whether a phase ends before the change that comes next.
+// Begins reports whether the given change, which is the next in the run, begins a new
+// phase.
 func (o *Order) Begins(c *Change) bool {
 	if !InOrder(c.Was, c.Is) {
 		return false
@@ -170,7 +177,7 @@ func (o *Order) Begins(c *Change) bool {
 	return begins
 }
 
-// Phases answers the phase of each change, counted from 0.
+// Phases returns the phase of each change, counted from 0.
 func Phases(changes []*Change) []int {
 	out := make([]int, len(changes))
 	var o Order
@@ -184,8 +191,9 @@ func Phases(changes []*Change) []int {
 	return out
 }
 
-// InOrder reports whether the order of a change among those of other rows matters,
-// by what its row was and is: it may be of a follower, or tell followers.
+// InOrder reports whether the order of a change among the changes of other rows matters,
+// given the row's old and new entity: the row may be a subscriber, or may send
+// notifications.
 func InOrder(was, is *model.Entity) bool {
 	for _, e := range [...]*model.Entity{was, is} {
 		if e == nil {

@@ -10,9 +10,9 @@ import (
 	"weir/internal/value"
 )
 
-// foldFollows: a row contributes the values of its fields that others follow. One that
-// is gone, or a row of that entity no more, contributes that it is gone, with the last
-// value, where a follower keeps that.
+// foldFollows folds the values that other rows follow: a row contributes the fields that
+// have followers. A row that was deleted, or that no longer belongs to its entity,
+// contributes that it is gone, with the last value where a follower keeps that.
 func foldFollows(c *Change, e *Effects) {
 	if c.Was != nil && c.Was != c.Is {
 		for _, field := range followed(c.Was) {
@@ -35,7 +35,8 @@ func foldFollows(c *Change, e *Effects) {
 	}
 }
 
-// followed is the value of a field as our table can hold it for those who follow it.
+// followed returns a field's value for the rows that follow it. If the value is too large
+// for our own table, it notes a fault and returns Missing.
 func (e *Effects) followed(of *model.Entity, field *model.Field, row value.Item, old bool) value.Value {
 	v := field.Get(row)
 	if !e.holds(FollowedField(of, field.Name)+" followed", field.Name, value.Item{{Value: v}}.Size(), old) {
@@ -44,7 +45,7 @@ func (e *Effects) followed(of *model.Entity, field *model.Field, row value.Item,
 	return v
 }
 
-// followed are the fields of an entity that are followed, each once.
+// followed returns the fields of an entity that other rows follow, each once.
 func followed(e *model.Entity) (fields []*model.Field) {
 	for _, f := range e.Follow {
 		if !slices.ContainsFunc(fields, func(have *model.Field) bool { return have.Name == f.Field.Name }) {
@@ -54,21 +55,22 @@ func followed(e *model.Entity) (fields []*model.Field) {
 	return fields
 }
 
-// KeptLast reports whether a follower of the field keeps its last value.
+// KeptLast reports whether some follower of the field keeps the field's last value after
+// the source row is gone.
 func KeptLast(e *model.Entity, field *model.Field) bool {
 	return slices.ContainsFunc(e.Follow, func(f *model.Follow) bool { return f.Keep && f.Field.Name == field.Name })
 }
 
-// KeepsLast reports whether rows of an entity keep the last value of what an attribute of
-// theirs follows; list is the partition of that value.
+// KeepsLast reports whether rows of entity e keep the last value that their attribute
+// follows. list is the partition that holds the value in our own table.
 func KeepsLast(m *model.Model, e *model.Entity, attr, list string) bool {
 	return slices.ContainsFunc(m.Follows, func(f *model.Follow) bool {
 		return f.Keep && f.Rule.Into == e && f.Attr == attr && strings.HasPrefix(list, book.FollowedOf(m.Name, FollowedField(f.Source, f.Field.Name)))
 	})
 }
 
-// foldUnfollows: a row of history that is gone follows nothing any more. Of a copy the
-// rule that makes it says so.
+// foldUnfollows ends the links of a history row that was deleted. For a copy, foldState
+// does this.
 func foldUnfollows(c *Change, e *Effects) {
 	if c.Was == nil || c.Is == c.Was {
 		return
@@ -86,25 +88,26 @@ func foldUnfollows(c *Change, e *Effects) {
 	}
 }
 
-// FollowedField names what is followed, as the book's rows do.
+// FollowedField returns the name of a followed field, as it is used in keys of our own
+// table.
 func FollowedField(e *model.Entity, field string) string { return e.Name + "." + field }
 
-// Attributes of a row that keeps a followed value, beside the position, and the table
-// and the key of the row followed.
+// Attributes of the row in our own table that keeps a followed value. The row also has a
+// position, and the table and the key of the followed row.
 const (
 	FollowedValue = book.Told
-	FollowedGone  = "g" // there is no such row any more; the value is its last, where some keep that
+	FollowedGone  = "g" // the followed row is gone; the value, if kept, is its last
 )
 
-// Attributes of a row that is a place on a list of those who follow a field.
+// Attributes of a member row: an entry in the list of the rows that follow a field.
 const (
-	MemberAttr  = "a"   // which attribute of the follower follows
+	MemberAttr  = "a"   // the attribute that follows
 	MemberTable = "t"   // the follower's table
-	MemberKey   = "key" // and its key, as a map
+	MemberKey   = "key" // the follower's key, as a map
 )
 
-// MemberOf is whose place on a list of those who follow a field a row is, and which
-// attribute of it follows; ok is false where the row does not say it.
+// MemberOf reads a member row: it returns the row that follows, and the name of its
+// attribute. ok is false if the member row does not name them.
 func MemberOf(m *model.Model, place value.Item) (row store.Ref, attr string, ok bool) {
 	t := m.Table(place.Get(MemberTable).Text())
 	if t == nil {
@@ -114,14 +117,14 @@ func MemberOf(m *model.Model, place value.Item) (row store.Ref, attr string, ok 
 	return store.Ref{Table: t.Name, Key: key}, place.Get(MemberAttr).Text(), ok
 }
 
-// IsMember reports whether a place is that of a row's attribute.
+// IsMember reports whether a member row belongs to this row and attribute.
 func IsMember(m *model.Model, place value.Item, row store.Ref, attr string) bool {
 	of, name, ok := MemberOf(m, place)
 	return ok && name == attr && SameRow(of, row)
 }
 
-// differing is what an image has otherwise than the other one, without derived
-// attributes; Missing where there is no image or nothing differs.
+// differing returns the attributes of an image that differ from the other image, without
+// derived attributes. It returns Missing if there is no image or nothing differs.
 func differing(c *Change, image, other value.Item, e *model.Entity) value.Value {
 	if image == nil {
 		return value.Value{}
@@ -139,8 +142,8 @@ func differing(c *Change, image, other value.Item, e *model.Entity) value.Value 
 	return value.OfMap(attrs)
 }
 
-// IsDerived reports whether weir computes this attribute on rows of the entity,
-// so that what an application writes there does not count.
+// IsDerived reports whether weir computes this attribute on rows of the entity. weir
+// ignores what an application writes to such an attribute.
 func IsDerived(e *model.Entity, name string) bool {
 	if e == nil {
 		return false

@@ -6,32 +6,32 @@ import (
 	"weir/internal/value"
 )
 
-// Follower is a row of our table that keeps a follower's place in a list. Moments
-// are counted for each list: a follower that has come since moment n is told what
-// has a later one, up to the moment at which it left.
+// Follower is a row of our own table: one subscriber's entry in a list. Each list counts
+// its moments. A subscriber that joined at moment n gets the notifications of later
+// moments, up to and including the moment at which it left.
 type Follower struct {
-	Position events.Position // of the newest change of the row that follows
+	Position events.Position // of the newest change of the subscriber's row
 	Fields   value.Item
 	here     bool
 	since    int64
-	spans    []span // the times that it followed before
+	spans    []span // earlier periods in which it was subscribed
 }
 
-// span is (since, until]: the moments of a time that is over.
+// span is an earlier subscription: the moments in (since, until].
 type span struct{ since, until int64 }
 
-// maxSpans is how many earlier times are remembered. They matter to what is still
-// being told when somebody has left and come back.
+// maxSpans is how many earlier subscriptions a row keeps. They matter to notifications
+// that are still being written after a subscriber left and came back.
 const maxSpans = 50
 
-// Attributes of a follower's row beside its position.
+// Attributes of a subscriber's row besides its position.
 const (
 	followerFields = "f"
-	followerSince  = "n" // absent: it has left
+	followerSince  = "n" // absent if it has left
 	followerSpans  = "h"
 )
 
-// FollowerFrom reads a follower's row; nil is somebody who never followed.
+// FollowerFrom reads a subscriber's row. A nil row is one that never subscribed.
 func FollowerFrom(row value.Item) *Follower {
 	f := &Follower{Position: events.PositionFrom(row.Get(book.Position)), Fields: row.Get(followerFields).Item()}
 	f.since, f.here = row.Get(followerSince).Int64()
@@ -44,7 +44,7 @@ func FollowerFrom(row value.Item) *Follower {
 	return f
 }
 
-// Attrs are the row's attributes but for its key.
+// Attrs returns the attributes of the row without its key.
 func (f *Follower) Attrs() []value.Attr {
 	attrs := []value.Attr{{Name: book.Position, Value: f.Position.Value()}}
 	if f.here {
@@ -63,11 +63,11 @@ func (f *Follower) Attrs() []value.Attr {
 	return attrs
 }
 
-// Here reports whether it follows now.
+// Here reports whether the row is subscribed now.
 func (f *Follower) Here() bool { return f.here }
 
-// Take makes it what a change says, where the list has come to the moment given. It
-// reports false for a change that is not news.
+// Take applies a Join at the given moment of the list. It changes nothing and reports
+// false if the row has already seen this change or a newer one.
 func (f *Follower) Take(j *Join, moment int64) bool {
 	if j.Position.Compare(f.Position) <= 0 {
 		return false
@@ -76,7 +76,7 @@ func (f *Follower) Take(j *Join, moment int64) bool {
 	return true
 }
 
-// Mend makes it what a Join says, as of its position, whatever it was.
+// Mend applies a Join as of its position, whatever position the row had.
 func (f *Follower) Mend(j *Join, moment int64) {
 	f.Position = j.Position
 	switch {
@@ -93,7 +93,7 @@ func (f *Follower) Mend(j *Join, moment int64) {
 	}
 }
 
-// Followed reports whether it is to be told what has the moment.
+// Followed reports whether the row gets the notifications of this moment.
 func (f *Follower) Followed(moment int64) bool {
 	if f.here && f.since < moment {
 		return true

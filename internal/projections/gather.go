@@ -10,50 +10,50 @@ import (
 	"weir/internal/value"
 )
 
-// Gathered is what a batch of changes asks for, by target, so that each target is
-// written once for the whole batch.
+// Gathered lists what a batch of changes asks for, grouped by target, so that the runner
+// writes each target once for the whole batch.
 type Gathered struct {
 	Targets []*Target
-	Sets    []*Target // of which the values are sets
-	Leaves  []Leaf    // rows of sets that may not show what they should
+	Sets    []*Target // targets whose values are sets
+	Leaves  []Leaf    // set rows that may not show what they should
 	Puts    []Put     // the newest for each row
 	Spreads []Spread  // the newest for each source and field
-	// Unfollows are to be looked at after the rows are written.
+	// Unfollows must be checked after the rows are written.
 	Unfollows []Unfollow
-	Joins     []Join   // the newest for each follower in each list
+	Joins     []Join   // the newest for each subscriber in each list
 	Tells     []Tell   // in the order of the stream
 	Facts     []Fact   // the newest for each name
-	FactOf    []int    // the change of each fact
-	Lists     []string // whose targets are to be looked at
+	FactOf    []int    // the index of the change that each fact comes from
+	Lists     []string // lists of facts whose targets must all be recomputed
 	Faults    []Fault
-	FaultOf   []int // the change of each fault
+	FaultOf   []int // the index of the change that each fault comes from
 	Mends     []Mend
 	Touched   []bool // whether each change asks for anything
 }
 
-// Target is a row that tallies are published on.
+// Target is a target row: a row that shows derived values.
 type Target struct {
 	Row    store.Ref
 	Entity *model.Entity
-	Steps  []Step // what is to be added, in the order of the stream
-	// Check says that the row itself came by in a state that may not show what its
-	// book holds; Image is that state.
+	Steps  []Step // what the batch adds to its ledger, in the order of the stream
+	// Check says that the batch contains a change of the target row itself, after which
+	// the row may not show what its ledger holds. Image is the row after that change.
 	Check bool
 	Image value.Item
-	// Look says that the row's steps are to be told anew.
+	// Look says that the row's statuses (`steps` in the code) must be recomputed.
 	Look  bool
-	Asked []int // the changes that ask for it
+	Asked []int // the changes that ask for the recompute
 }
 
-// Step is what one change adds to a target.
+// Step is what one change adds to a target's ledger.
 type Step struct {
 	Change   int // index into the batch
 	Position events.Position
 	Adds     []Add
 }
 
-// Total sums the steps: the amount for each accumulator, in the order in which
-// they first appear.
+// Total sums the steps. It returns an amount for each accumulator, in the order in which
+// the accumulators first appear.
 func (t *Target) Total() []value.Attr {
 	var adds []Add
 	for _, s := range t.Steps {
@@ -62,7 +62,8 @@ func (t *Target) Total() []value.Attr {
 	return Sum(adds)
 }
 
-// Sum adds up amounts for the same accumulator. Their order makes no difference.
+// Sum adds up the amounts for each accumulator and leaves out those that come to 0. The
+// order of adds makes no difference to the amounts.
 func Sum(adds []Add) []value.Attr {
 	var out []value.Attr
 	at := make(map[string]int, 4)
@@ -72,7 +73,7 @@ func Sum(adds []Add) []value.Attr {
 			if sum, err := value.AddNumbers(out[i].Value, a.Amount); err == nil {
 				out[i].Value = sum
 				continue
-			} // else not in 10^15 rows: the store refuses an accumulator that is added to twice
+			} // else it would take 10^15 rows: the store refuses two adds to one accumulator
 		}
 		at[a.Field] = len(out)
 		out = append(out, value.Attr{Name: a.Field, Value: a.Amount})
@@ -80,7 +81,7 @@ func Sum(adds []Add) []value.Attr {
 	return slices.DeleteFunc(out, func(a value.Attr) bool { return a.Value.Sign() == 0 })
 }
 
-// Gather folds the changes of one lane, which are in the order of its stream.
+// Gather folds the changes of one shard, which must be in stream order.
 func Gather(changes []Change) *Gathered {
 	g := gatherer{
 		Gathered: Gathered{Touched: make([]bool, len(changes))},
@@ -114,6 +115,8 @@ func Gather(changes []Change) *Gathered {
 	return &g.Gathered
 }
 
+// gatherer builds a Gathered. Its maps find what the batch has asked for already: targets
+// by row, and the others as indexes into the slices of Gathered.
 type gatherer struct {
 	Gathered
 	targets map[string]*Target
@@ -123,6 +126,8 @@ type gatherer struct {
 	joins   map[string]int
 }
 
+// take adds the effects of the i-th change. Of Puts, Spreads and Joins to the same row it
+// keeps the newest.
 func (g *gatherer) take(i int, c *Change, e *Effects) {
 	g.Touched[i] = !e.Empty()
 	for _, a := range e.Adds {
@@ -191,11 +196,14 @@ func (g *gatherer) fact(i int, f Fact) {
 	g.Facts, g.FactOf = append(g.Facts, f), append(g.FactOf, i)
 }
 
+// look asks for a recompute of a row's status, on behalf of the i-th change.
 func (g *gatherer) look(i int, row store.Ref, e *model.Entity) {
 	t := g.target(row, e)
 	t.Look, t.Asked = true, append(t.Asked, i)
 }
 
+// target returns the batch's Target of a row and creates it if necessary. Rows that show
+// a set go into Sets, all others into Targets.
 func (g *gatherer) target(row store.Ref, e *model.Entity) *Target {
 	name := book.RowText(row)
 	t := g.targets[name]
@@ -211,10 +219,9 @@ func (g *gatherer) target(row store.Ref, e *model.Entity) *Target {
 	return t
 }
 
-// NeedsBook reports whether a row that tallies are published on came by in a state
-// that its book may not agree with: it is new, or somebody other than weir wrote
-// over what weir had published. Weir's own writes raise the version and change
-// nothing but what is published.
+// NeedsBook reports whether a change of a target row leaves the row in a state that may
+// not agree with its ledger: the row is new, or another writer changed what weir had
+// published. weir's own writes raise the version and change only what is published.
 func NeedsBook(c *Change) bool {
 	if c.Is == nil || !Publishes(c.Is) {
 		return false
@@ -243,8 +250,8 @@ func NeedsBook(c *Change) bool {
 	return false
 }
 
-// sameWritten reports whether two images differ in nothing but what weir derives
-// on rows of the entity.
+// sameWritten reports whether two images are equal apart from what weir derives on rows
+// of the entity.
 func sameWritten(e *model.Entity, a, b value.Item) bool {
 	next := func(it value.Item) value.Item {
 		for len(it) > 0 && (book.IsOurs(it[0].Name) || IsDerived(e, it[0].Name)) {

@@ -7,19 +7,19 @@ import (
 	"weir/internal/value"
 )
 
-// Leaf is a row that holds a part of a set, and that came by in a state that its
-// node may not agree with.
+// Leaf is a row that shows a part of a set, after a change that may have made it disagree
+// with its node (see Node).
 type Leaf struct {
 	Row     store.Ref
 	Entity  *model.Entity
 	Root    store.Ref // the first row of the set
 	Path    string    // of the node that the row shows
-	Changes []int     // of the batch, that it came by in
+	Changes []int     // the changes of the batch that touched the row
 }
 
-// needsLeaf reports whether somebody other than weir may have made, changed or
-// removed a row of a set. Weir's own changes raise the version; that a row is made
-// or removed does not say by whom.
+// needsLeaf reports whether a writer other than weir may have inserted, changed or
+// deleted a row of a set. weir's own updates raise the version. For an insert or a
+// deletion the record does not tell who wrote it.
 func needsLeaf(c *Change) (Leaf, bool) {
 	e := c.Is
 	if e == nil || e.SetOf() == nil {
@@ -36,9 +36,9 @@ func needsLeaf(c *Change) (Leaf, bool) {
 	return Leaf{Row: c.Row, Entity: e, Root: store.Ref{Table: c.Row.Table, Key: root}, Path: path}, ok
 }
 
-// LeafRow is the row that shows a node, and what it shows: what is absent from
-// attrs is absent there. there is false where no row shows it: one is left out of
-// an empty set, and where there is no node.
+// LeafRow returns the row that shows a node, and the attributes that it shows. An
+// attribute of the set that has a Missing value in attrs must be absent on the row. there
+// is false if no row shows the node: the set is empty, or the node does not exist.
 func LeafRow(e *model.Entity, root store.Ref, n *Node) (row store.Ref, attrs []value.Attr, there bool) {
 	row = store.Ref{Table: root.Table, Key: e.LeafKey(root.Key, n.Path)}
 	set := e.SetOf()

@@ -11,16 +11,19 @@ import (
 	"weir/internal/value"
 )
 
-// Excess is something that a row would lead to and that no store or index takes.
+// Excess is something that a row would lead to and that exceeds a limit of the store or
+// of a search index.
 type Excess struct {
-	Reason string   // goes on where the attribute's name ends: "makes the key PK of UserItem 2300 bytes long, 2048 are possible"
-	Fields []string // the names of the row that it is made of; none: the row as a whole
+	// Continues a sentence that begins with the attribute's name: "makes the key PK of
+	// UserItem 2300 bytes long, 2048 are possible".
+	Reason string
+	Fields []string // the names in the row that cause it; none if it is the row as a whole
 }
 
-// Excesses says what a change of a row would lead to that can never be derived: keys of
-// targets and of rows made, their index keys and sizes, ids of documents. What deleting
-// the row later would lead to counts too, since a deletion is not refused. What a row
-// followed or a follower adds is not known here.
+// Excesses lists what a change of a row would lead to that weir could never derive. It
+// checks keys of targets and of rows made, their index keys and sizes, and ids of
+// documents. It also checks what deleting the row later would lead to, since weir cannot
+// refuse a deletion. It does not know what a followed row or a subscriber adds.
 func Excesses(m *model.Model, c *Change) []Excess {
 	x := excesses{model: m, said: map[string]bool{}}
 	x.row(c, func(name string) []string { return []string{name} })
@@ -34,14 +37,14 @@ func Excesses(m *model.Model, c *Change) []Excess {
 	return x.found
 }
 
-// LeadsOn reports whether anything is derived from rows of the entity.
+// LeadsOn reports whether the model derives anything from rows of the entity.
 func LeadsOn(e *model.Entity) bool {
 	return len(e.Sources)+len(e.Rules)+len(e.Stages)+len(e.Search)+len(e.Told) > 0
 }
 
-// Reserve is how many bytes weir may add to a row of the entity.
+// Reserve returns how many bytes weir may add to a row of the entity.
 func Reserve(e *model.Entity) (n int) {
-	const number = 24 // and a version
+	const number = 24 // the size of a number, such as a version
 	for _, t := range e.Values {
 		if !t.Hidden {
 			n += len(t.Attr) + number
@@ -56,22 +59,25 @@ func Reserve(e *model.Entity) (n int) {
 	return n
 }
 
+// excesses collects the excesses of one change.
 type excesses struct {
 	model      *model.Model
 	found      []Excess
-	derivation string          // that is looked at
-	said       map[string]bool // the derivations that something was found of
+	derivation string          // the derivation that is being checked
+	said       map[string]bool // derivations with an excess
 }
 
-// of is what is found from here on of a derivation.
+// of sets the derivation that the next excesses belong to.
 func (x *excesses) of(derivation string) *excesses {
 	x.derivation = derivation
 	return x
 }
 
-// origin gives the names of the command's row that a name of a row was made of.
+// origin maps a name in a derived row to the names in the command's row that it is made
+// of.
 type origin func(name string) []string
 
+// add notes an excess of the present derivation, unless the same reason was noted before.
 func (x *excesses) add(fields []string, format string, args ...any) {
 	x.said[x.derivation] = true
 	one := Excess{fmt.Sprintf(format, args...), fields}
@@ -80,7 +86,7 @@ func (x *excesses) add(fields []string, format string, args ...any) {
 	}
 }
 
-// row looks at what comes of a row of the model, and of the rows made of it.
+// row checks what a row of the model leads to, including the rows that are made of it.
 func (x *excesses) row(c *Change, from origin) {
 	e := c.Is
 	if e == nil {
@@ -107,7 +113,7 @@ func (x *excesses) row(c *Change, from origin) {
 	}
 }
 
-// origins are those of several names.
+// origins returns the origins of several names.
 func origins(names []string, from origin) (out []string) {
 	for _, name := range names {
 		out = append(out, from(name)...)
@@ -115,6 +121,7 @@ func origins(names []string, from origin) (out []string) {
 	return out
 }
 
+// source checks what a row contributes to a tally.
 func (x *excesses) source(src *model.Source, row value.Item, from origin) {
 	if !model.Holds(src.Where, row) || src.Field != nil && src.Field.Get(row).IsMissing() {
 		return
@@ -136,11 +143,11 @@ func (x *excesses) source(src *model.Source, row value.Item, from origin) {
 	}
 }
 
-// maxAttrName is the longest name of an attribute in DynamoDB, which a value of a
-// distinct becomes.
+// maxAttrName is the longest name of an attribute in DynamoDB. Each value that a distinct
+// tally counts becomes an attribute name.
 const maxAttrName = 65535
 
-// target looks at the key of a row that something is published on.
+// target checks the key of a target row.
 func (x *excesses) target(e *model.Entity, to []model.Assign, row value.Item, from origin) {
 	made := assignments(to, from)
 	if key, ok := e.KeyFrom(to, row); ok {
@@ -150,7 +157,7 @@ func (x *excesses) target(e *model.Entity, to []model.Assign, row value.Item, fr
 	}
 }
 
-// assignments gives the names of the command's row that assigned names are made of.
+// assignments returns an origin for names that are assigned from fields.
 func assignments(to []model.Assign, from origin) origin {
 	return func(name string) []string {
 		for i := range to {
@@ -164,13 +171,14 @@ func assignments(to []model.Assign, from origin) origin {
 	}
 }
 
-// key looks at a key of the entity's table.
+// key checks a key of the entity's table.
 func (x *excesses) key(e *model.Entity, key store.Key, made origin) {
 	schema := e.Table.Key
 	x.part(e, schema.Partition, key.Partition, store.MaxPartitionBytes, made)
 	x.part(e, schema.Sort, key.Sort, store.MaxSortBytes, made)
 }
 
+// part checks one key attribute: its type, that it is not empty, and its length.
 func (x *excesses) part(e *model.Entity, a store.KeyAttr, v value.Value, limit int, made origin) {
 	var names []string
 	if kt := e.KeyTemplate(a.Name); kt != nil {
@@ -194,7 +202,8 @@ func (x *excesses) document(s *model.Search, id string, fields []string) {
 	}
 }
 
-// rule looks at the rows that a rule makes: of the change, and of the row's deletion.
+// rule checks the rows that a rule makes for the change, and for a later deletion of the
+// row.
 func (x *excesses) rule(rule *model.RowRule, c *Change, from origin) {
 	names := assignments(rule.Fields, from)
 	changes := []Change{*c, {Table: c.Table, Row: c.Row, Old: c.New, Was: c.Is, Origin: c.Origin}}
@@ -224,7 +233,7 @@ func (x *excesses) rule(rule *model.RowRule, c *Change, from origin) {
 	}
 }
 
-// empty says which text of a row is nothing where the key of another needs something.
+// empty reports the fields that hold an empty string where another row's key needs text.
 func (x *excesses) empty(e *model.Entity, to []model.Assign, row value.Item, made origin) {
 	names := e.KeyNames()
 	for i := range to {
@@ -238,9 +247,9 @@ func (x *excesses) empty(e *model.Entity, to []model.Assign, row value.Item, mad
 	}
 }
 
-// unknown stands for the values that a rule's rows take from followers, or, the other
-// way round, for those that followers take from what they are told of: as short as
-// such a value may be.
+// unknown stands in for values that are not known here: those that a rule's rows take
+// from subscribers, or, if followers is false, those that they take from the row that
+// sends the notification. Each is as short as such a value may be.
 func unknown(rule *model.RowRule, followers bool) value.Item {
 	var attrs []value.Attr
 	for i := range rule.Fields {
@@ -251,7 +260,7 @@ func unknown(rule *model.RowRule, followers bool) value.Item {
 	return value.NewItem(attrs...)
 }
 
-// follower looks at the rows that are made for a row that follows.
+// follower checks the rows that a rule makes for a subscriber.
 func (x *excesses) follower(rule *model.RowRule, c *Change, from origin) {
 	j, ok := JoinOf(rule, c.Is, c.Row, c.New)
 	if !ok {
@@ -271,7 +280,7 @@ func (x *excesses) follower(rule *model.RowRule, c *Change, from origin) {
 	}
 }
 
-// made looks at a row that is made, and at what comes of it.
+// made checks a row that a rule makes, and what is derived from that row.
 func (x *excesses) made(p *Put, from origin) {
 	if p.Image == nil {
 		return
@@ -288,7 +297,7 @@ func (x *excesses) made(p *Put, from origin) {
 	for _, f := range p.Follows {
 		x.key(f.Source, f.Of.Key, assignments(f.Key, from))
 	}
-	const position = 64 // that it was made from, and of each value that it follows
+	const position = 64 // of the source row, and of each value that the row follows
 	if n := p.Image.Size() + position*(1+2*len(p.Follows)); n > store.MaxItemBytes {
 		x.add(nil, "makes a row of %s of %d bytes, %d are possible", e.Name, n, store.MaxItemBytes)
 	}

@@ -8,19 +8,20 @@ import (
 	"weir/internal/value"
 )
 
-// Mend is a copy that may not be as weir left it: somebody else wrote over it or
-// removed it, or a worker that slept brought it back after its removal.
+// Mend is a copy that may differ from what weir wrote: another writer changed or deleted
+// it, or a worker that was delayed brought it back after weir had removed it.
 type Mend struct {
 	Change *Change
 	Entity *model.Entity
-	Ours   events.Position // the position our last write of it had; zero when unknown
-	// Back: the row is there and written by us, so that only its tombstone can
-	// speak against it.
+	Ours   events.Position // the position of our last write of the row; zero if unknown
+	// Back says that the row exists and carries our mark, so that only a tombstone can
+	// show that it should not exist.
 	Back bool
 }
 
-// needsMending looks at a change of a row that only weir writes, as state. Our own
-// writes raise the position that the row carries, or change what it follows.
+// needsMending checks a change of a copy, a row that only weir writes. weir's own writes
+// raise the position that the row carries, or change what it follows; any other change
+// needs mending.
 func needsMending(c *Change) (Mend, bool) {
 	e := c.Is
 	if e == nil {
@@ -47,8 +48,8 @@ func needsMending(c *Change) (Mend, bool) {
 	return m, !value.EqualItems(own(e, c.Old), own(e, c.New)) || followedOverwritten(e, c)
 }
 
-// followedOverwritten reports whether an attribute that follows was changed by
-// somebody else: weir raises its version with it.
+// followedOverwritten reports whether another writer changed an attribute that follows a
+// value. weir raises the attribute's version whenever it changes the attribute.
 func followedOverwritten(e *model.Entity, c *Change) bool {
 	for _, r := range e.MadeBy {
 		for i := range r.Fields {
@@ -66,6 +67,7 @@ func followedOverwritten(e *model.Entity, c *Change) bool {
 	return false
 }
 
+// isCopy reports whether some rule makes rows of the entity as copies, not as history.
 func isCopy(e *model.Entity) bool {
 	for _, r := range e.MadeBy {
 		if len(r.Keep) == 0 {
@@ -75,7 +77,8 @@ func isCopy(e *model.Entity) bool {
 	return false
 }
 
-// own is what a copy's rule writes: all but what the row follows.
+// own returns what the copy's rule writes: the row without the attributes that follow
+// other rows.
 func own(e *model.Entity, row value.Item) value.Item {
 	return row.Filter(func(name string) bool {
 		if book.IsOurs(name) {
@@ -92,15 +95,16 @@ func own(e *model.Entity, row value.Item) value.Item {
 	})
 }
 
-// SourceOf is the key of the row that a rule made this row from, read out of the
+// SourceOf returns the row that a rule made this row from. It reads the key out of the
 // row itself.
 func SourceOf(rule *model.RowRule, row value.Item) (store.Ref, bool) {
 	key, ok := rule.Source.Key(func(name string) value.Value { return taken(rule, name, row) })
 	return store.Ref{Table: rule.Source.Table.Name, Key: key}, ok
 }
 
-// FollowedBy is the row whose field an attribute of this row follows, read out of
-// the row itself; ok is false where the row does not say it, or no such rule made it.
+// FollowedBy returns the row whose field an attribute of this row follows. It reads the
+// key out of the row itself. ok is false if the row does not contain the whole key, or if
+// another rule made the row.
 func FollowedBy(f *model.Follow, row value.Item) (of store.Ref, ok bool) {
 	for i := range f.Rule.Fields {
 		made := &f.Rule.Fields[i]
@@ -124,8 +128,8 @@ func FollowedBy(f *model.Follow, row value.Item) (of store.Ref, ok bool) {
 	return store.Ref{Table: f.Source.Table.Name, Key: key}, ok
 }
 
-// taken is a field of the row that a rule made this row from, as that row's key has
-// it, Missing where the row has nothing of it.
+// taken returns a field of the row that a rule made this row from, as it stands in that
+// row's key. It returns Missing if this row does not hold the field.
 func taken(rule *model.RowRule, name string, row value.Item) value.Value {
 	for i := range rule.Fields {
 		f := rule.Fields[i].Expr.Field

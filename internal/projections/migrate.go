@@ -11,15 +11,15 @@ import (
 	"weir/internal/value"
 )
 
-// Moved is a row that a migration makes of an old one.
+// Moved is a row that a migration makes from an old row.
 type Moved struct {
 	*model.Making
 	Row   store.Ref
-	Image value.Item // whole, but for what weir derives on it
+	Image value.Item // whole, except for what weir derives on it
 }
 
-// Move is what a migration makes of an old row by itself. The reason says why it
-// makes nothing of it, "" where it does.
+// Move returns the rows that a migration makes from one old row. If it makes none, reason
+// says why; otherwise reason is "".
 func Move(m *model.Migration, old value.Item) (made []Moved, reason string) {
 	for _, mk := range m.Makes {
 		if m.OneOf && !model.Holds(mk.Where, old) {
@@ -44,6 +44,7 @@ func intos(m *model.Migration) (names []string) {
 	return names
 }
 
+// move makes one new row from an old row. The string is the reason why it cannot, or "".
 func move(mk *model.Making, old value.Item) (Moved, string) {
 	val := func(f *model.Assign) value.Value { return given(mk, f, old) }
 	p, ok := build(mk.Rule, val, rawOf(old))
@@ -61,7 +62,8 @@ func move(mk *model.Making, old value.Item) (Moved, string) {
 	return Moved{mk, p.Row, image}, ""
 }
 
-// given is what an old row gives to a name of the new one, as rows hold it there.
+// given returns the value that an old row gives to a name of the new row, in the form in
+// which the new rows hold it.
 func given(mk *model.Making, f *model.Assign, old value.Item) value.Value {
 	v, a := evaluate(nil, &f.Expr, old), mk.Into.Attribute(f.Name)
 	switch {
@@ -74,6 +76,7 @@ func given(mk *model.Making, f *model.Assign, old value.Item) value.Value {
 	return v
 }
 
+// keyless returns the reason why a migration cannot make the key of a new row.
 func keyless(mk *model.Making, val func(*model.Assign) value.Value) string {
 	for i := range mk.Rule.Fields {
 		f := &mk.Rule.Fields[i]
@@ -86,8 +89,8 @@ func keyless(mk *model.Making, val func(*model.Assign) value.Value) string {
 	return "it makes no key of " + mk.Into.Name
 }
 
-// others are the attributes of an old row that no declaration names. They go along
-// with it, but for what the new row's table has for its keys.
+// others returns the attributes of an old row that no declaration names. The new row
+// keeps them, except for those that are key attributes or that select an entity's rows.
 func others(mk *model.Making, old, made value.Item) (out []value.Attr) {
 	from, into := mk.Migration.From, mk.Into
 	for _, a := range old {
@@ -110,12 +113,13 @@ func isKey(t *model.Table, attr string) bool {
 	return of(&t.Key) || slices.ContainsFunc(t.Indexes, func(ix store.Index) bool { return of(&ix.Key) })
 }
 
+// tests reports whether one of the tests reads the attribute.
 func tests(where []model.Test, attr string) bool {
 	return slices.ContainsFunc(where, func(t model.Test) bool { return t.Field.Key == nil && t.Field.Attr == attr })
 }
 
-// Late is what stands on a row that took an old one's place and is the old form's:
-// an application that knows no other has written it there since.
+// Late returns the attributes of the old form that stand on a row which has replaced an
+// old row in place. An application that knows only the old form has written them since.
 func Late(mk *model.Making, row value.Item) value.Item {
 	if !row.Has(book.Moved) {
 		return nil
@@ -125,7 +129,8 @@ func Late(mk *model.Making, row value.Item) value.Item {
 	})
 }
 
-// MoveLate is what those attributes are on another row that the migration makes.
+// MoveLate returns the values that such late attributes have on another row that the
+// migration makes.
 func MoveLate(mk *model.Making, late value.Item) (out []value.Attr) {
 	for i := range mk.Rule.Fields {
 		f := &mk.Rule.Fields[i]
@@ -136,28 +141,28 @@ func MoveLate(mk *model.Making, late value.Item) (out []value.Attr) {
 	return out
 }
 
-// Written is the row as the application wrote it: without bookkeeping and without
+// Written returns the row as the application wrote it, without bookkeeping and without
 // what weir derives on it.
 func Written(e *model.Entity, row value.Item) value.Item {
 	return Own(e, row).Filter(func(name string) bool { return !book.IsOurs(name) && !IsDerived(e, name) })
 }
 
-// moved says that a change is a migration's: it made the row, or changed it after
-// its old one. Nothing has happened that history would tell of.
+// moved reports whether a migration made this change: it made the row, or updated it
+// after its old row. History records no such change, since nothing happened to the data.
 func (c *Change) moved() bool {
 	mark := c.New.Get(book.Moved)
 	return !mark.IsMissing() && !value.Equal(mark, c.Old.Get(book.Moved))
 }
 
-// KeyMade is the key of the row that a migration made of an old one, read from the
-// key of the row that took the old one's place.
+// KeyMade returns the key of a row that a migration made from an old row. It reads the
+// key from at, the row that replaced the old row in place.
 func KeyMade(mk *model.Making, at value.Item) (store.Key, bool) {
 	m := making{mk.Rule, func(f *model.Assign) value.Value { return evaluate(nil, &f.Expr, at) }, rawOf(at)}
 	return mk.Into.Key(func(name string) value.Value { return m.keyPart(name, primary(mk.Into, name)) })
 }
 
-// WithKeys is a row with the index keys that its fields make. Of an index whose key
-// cannot be made whole it has none.
+// WithKeys returns the row with the index keys that its fields make. The row gets no key
+// attributes of an index whose key is incomplete.
 func WithKeys(e *model.Entity, row value.Item) value.Item {
 	for i := range e.Table.Indexes {
 		attrs, whole := KeysOf(e, &e.Table.Indexes[i], row)
@@ -171,8 +176,8 @@ func WithKeys(e *model.Entity, row value.Item) value.Item {
 	return row
 }
 
-// KeysOf is the key of an index as far as templates make it of a row; whole is false
-// when one of them cannot.
+// KeysOf returns the key attributes of an index that templates make from a row. whole is
+// false if a template lacks a value.
 func KeysOf(e *model.Entity, ix *store.Index, row value.Item) (attrs []value.Attr, whole bool) {
 	whole = true
 	for _, ka := range [...]store.KeyAttr{ix.Key.Partition, ix.Key.Sort} {
@@ -192,17 +197,17 @@ func KeysOf(e *model.Entity, ix *store.Index, row value.Item) (attrs []value.Att
 	return attrs, whole
 }
 
-// OldRow is an old row that may have to be moved.
+// OldRow is an old row that a migration may have to move.
 type OldRow struct {
 	Migration *model.Migration
 	Row       store.Ref
-	// Was is what the row has been: rows made of that may have to go.
+	// Was lists earlier images of the row: the rows made from them may have to go.
 	Was []value.Item
 }
 
-// OldRows are what a change of a row asks migrations to look at: it was or is an old
-// row, or an application that knows only the old form wrote on one that took its
-// place. What the migrations themselves did asks for nothing.
+// OldRows returns the rows that migrations must check after a change. The row is or was
+// an old row, or an application that knows only the old form wrote to a row that has
+// replaced an old one. A migration's own changes ask for nothing.
 func OldRows(c *Change) (out []OldRow) {
 	ask := func(g *model.Migration) {
 		r := OldRow{Migration: g, Row: c.Row}
@@ -233,8 +238,8 @@ func OldRows(c *Change) (out []OldRow) {
 	return out
 }
 
-// migrated reports whether the change is a migration's own: the row was only marked, or
-// has been replaced.
+// migrated reports whether the migration itself made the change: it only marked the row,
+// or replaced it.
 func migrated(g *model.Migration, c *Change) bool {
 	mark := c.New.Get(book.Moved).Text()
 	if p := g.InPlace(); p != nil {
@@ -243,8 +248,8 @@ func migrated(g *model.Migration, c *Change) bool {
 	return c.Is == g.From && mark != "" && c.Was == g.From && WrittenState(g.From, c.Old) == WrittenState(g.From, c.New)
 }
 
-// WrittenState names what the application has in a row: of two states that differ in
-// anything that it writes, the names differ.
+// WrittenState returns a name for what the application wrote to a row. Two states that
+// differ in anything that the application writes have different names.
 func WrittenState(e *model.Entity, row value.Item) string {
 	return book.Hash(string(value.AppendItem(nil, Written(e, row))))
 }

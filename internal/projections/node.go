@@ -14,47 +14,48 @@ import (
 	"weir/internal/value"
 )
 
-// Node is a row of our table that keeps a part of a set: a leaf with the members
-// whose hash begins with its path, or an inner node, which says that they are in
-// the sixteen nodes whose paths are one digit longer. The node with the path "" is
-// where every set begins and most end.
+// Node is a row of our own table that keeps a part of a set. A leaf holds the members
+// whose hash begins with its path. An inner node holds no members: they are in the
+// sixteen nodes whose paths are one digit longer. Every set begins with the node whose
+// path is "", and most sets never need another.
 //
-// A leaf carries, for each lane, the position up to which its members are counted,
-// in the same row and the same write as the counts: so a step counts once, however
-// often it comes. Leaves that were gathered into one may have come to different
-// positions; then the leaf has one for each path, until the lane's next step.
+// For each shard (`lane` in the code), a leaf also carries the position up to which it
+// has counted. Position and counts are in one row and change in one write, so each step
+// counts once, however often it is delivered. Leaves that are joined into one may have
+// reached different positions of a shard. The new leaf then keeps one position for each
+// path, until the next step from that shard.
 type Node struct {
 	Path    string
-	Version value.Value            // Missing: there is no such row yet
-	Inner   bool                   // the members are below
-	Counts  map[string]value.Value // of each member, how many rows say so; never 0
+	Version value.Value            // Missing if the row does not exist yet
+	Inner   bool                   // the members are in the nodes below
+	Counts  map[string]value.Value // for each member, how many rows contribute it; never 0
 	seen    map[string]map[string]events.Position
 }
 
-// The sizes of leaves. A member is at most a kilobyte, so that a leaf is a row of
-// a few; a leaf over its limits is split when something is written to it, and
-// sixteen of them become one when together they are small.
+// The sizes of leaves. A member has at most 1 KB, so a leaf is a row of a few KB. A leaf
+// that exceeds its limits is split at the next write. Sixteen leaves are joined into one
+// when together they are small.
 const (
 	leafMembers = 64
-	leafBytes   = 2 << 10 // of its members
+	leafBytes   = 2 << 10 // of its members together
 	fewMembers  = leafMembers / 2
-	// Sparse is how many members a leaf has that makes it worth looking whether it
-	// and its siblings are small enough: they are as soon as all of them are sparse.
+	// Sparse is the number of members at or below which it is worth checking whether a
+	// leaf and its siblings can be joined. If all of them are sparse, they can.
 	Sparse = fewMembers / Fan
-	// Fan is how many nodes an inner node has below it.
+	// Fan is the number of nodes directly below an inner node.
 	Fan = 16
 )
 
-// Member is a step on one member of a set.
+// Member is a step for one member of a set.
 type Member struct {
 	Change   int // index into the batch
 	Value    string
-	Hash     string // in hexadecimal digits
+	Hash     string // hexadecimal
 	Position events.Position
 	Amount   value.Value
 }
 
-// Members takes a target's steps apart by member, in the order of the stream.
+// Members splits a target's steps by member. The result is in stream order.
 func (t *Target) Members() []Member {
 	begins := book.Values(t.Entity.SetOf().Attr)
 	var out []Member
@@ -67,13 +68,13 @@ func (t *Target) Members() []Member {
 	return out
 }
 
-// MemberHash decides in which leaf a member is.
+// MemberHash returns the hash that decides which leaf a member belongs to.
 func MemberHash(member string) string {
 	sum := sha256.Sum256([]byte(member))
 	return hex.EncodeToString(sum[:])
 }
 
-// Below are the paths of the nodes below an inner one, in order.
+// Below returns the paths of the nodes directly below an inner node, in order.
 func Below(path string) []string {
 	out := make([]string, Fan)
 	for i := range out {
@@ -82,18 +83,18 @@ func Below(path string) []string {
 	return out
 }
 
-// Attributes of a node's row beside its version and the positions of lanes.
+// Attributes of a node's row besides its version and the positions of shards.
 const (
 	nodeInner  = "i"
 	nodeCounts = "m"
-	lanePath   = "/" // p:LANE/PATH is a position of the members below PATH alone
+	lanePath   = "/" // p:LANE/PATH is the position of only the members below PATH
 )
 
-// NodeFrom reads a node's row; nil is no row, which is a leaf without members.
+// NodeFrom reads a node's row. A nil row gives a leaf without members.
 func NodeFrom(path string, row value.Item) *Node {
 	n := &Node{Path: path, Version: row.Get(book.Count), Inner: row.Has(nodeInner), Counts: map[string]value.Value{}, seen: map[string]map[string]events.Position{}}
 	for _, a := range row.Get(nodeCounts).Item() {
-		if a.Value.Kind() == value.Number { // or somebody else wrote there
+		if a.Value.Kind() == value.Number { // else another writer wrote there
 			n.Counts[a.Name] = a.Value
 		}
 	}
@@ -109,6 +110,8 @@ func NodeFrom(path string, row value.Item) *Node {
 	return n
 }
 
+// saw sets the position up to which a shard's steps are counted for the members below a
+// path.
 func (n *Node) saw(lane, path string, p events.Position) {
 	if p.IsZero() {
 		return
@@ -119,7 +122,7 @@ func (n *Node) saw(lane, path string, p events.Position) {
 	n.seen[lane][path] = p
 }
 
-// Row is the node as a row of our table under the key of ref.
+// Row returns the node as a row of our own table, under the key of ref.
 func (n *Node) Row(ref store.Ref) value.Item {
 	attrs := append(book.RefItem(ref), value.Attr{Name: book.Count, Value: n.Version})
 	if n.Inner {
@@ -142,7 +145,8 @@ func (n *Node) Row(ref store.Ref) value.Item {
 	return value.NewItem(attrs...)
 }
 
-// position is up to where the lane's steps on a member are counted.
+// position returns the position up to which the leaf has counted the shard's steps for a
+// member.
 func (n *Node) position(lane, hash string) events.Position {
 	var newest events.Position
 	for path, p := range n.seen[lane] {
@@ -153,9 +157,10 @@ func (n *Node) position(lane, hash string) events.Position {
 	return newest
 }
 
-// Take counts the steps of a lane that the leaf has not counted, all of which must
-// be for it, and reports whether there were any. No step of this lane that came
-// before the last of them may be outstanding for this leaf.
+// Take counts those steps of a shard that the leaf has not counted yet, and reports
+// whether there were any. All steps must belong to this leaf. The caller must pass every
+// step of the shard for this leaf up to the last of them that is still uncounted: Take
+// moves the position past them all. After an error the node must be discarded.
 func (n *Node) Take(lane string, steps []Member) (changed bool, err error) {
 	for _, s := range steps {
 		if s.Position.Compare(n.position(lane, s.Hash)) <= 0 {
@@ -178,7 +183,7 @@ func (n *Node) Take(lane string, steps []Member) (changed bool, err error) {
 	return changed, nil
 }
 
-// Add counts a step, whatever was counted before.
+// Add counts a step without checking whether it was counted before.
 func (n *Node) Add(s Member) error {
 	sum, err := value.AddNumbers(n.Counts[s.Value], s.Amount)
 	switch {
@@ -192,11 +197,11 @@ func (n *Node) Add(s Member) error {
 	return nil
 }
 
-// Lanes are those that the leaf has a position of.
+// Lanes returns the short keys of the shards for which the leaf has a position.
 func (n *Node) Lanes() []string { return slices.Sorted(maps.Keys(n.seen)) }
 
-// Pass says that all steps of a lane up to a position are counted, or were never to
-// be.
+// Pass records that no step of a shard up to position p is still to be counted: the leaf
+// has counted them, or never will.
 func (n *Node) Pass(lane string, p events.Position) {
 	for path, q := range n.seen[lane] {
 		if q.Compare(p) <= 0 {
@@ -208,11 +213,11 @@ func (n *Node) Pass(lane string, p events.Position) {
 	}
 }
 
-// Forget takes the positions of a lane out, of which nothing comes any more.
+// Forget removes the positions of a shard that delivers no more records.
 func (n *Node) Forget(lane string) { delete(n.seen, lane) }
 
-// Shown are the members that some row says are in the set, as rows show them;
-// Missing for none.
+// Shown returns the members that at least one row contributes, as rows show them. It
+// returns Missing if there are none.
 func (n *Node) Shown(set *model.Tally) value.Value {
 	var elems []value.Attr
 	for m, c := range n.Counts {
@@ -227,8 +232,8 @@ func (n *Node) Shown(set *model.Tally) value.Value {
 	return v
 }
 
-// SetKind is what kind of value a set is: of numbers where the field that it is of
-// is declared to be one.
+// SetKind returns the kind of a set: a number set if the field that it is made of is
+// declared as a number, else a string set.
 func SetKind(set *model.Tally) value.Kind {
 	for _, s := range set.Sources {
 		if s.Field.Type != model.TypeNumber || s.Field.Key != nil {
@@ -238,7 +243,7 @@ func SetKind(set *model.Tally) value.Kind {
 	return value.NumberSet
 }
 
-// SetMember is a member as it stands in the set.
+// SetMember returns a member as the value that stands in the set.
 func SetMember(set *model.Tally, m string) value.Value {
 	if SetKind(set) == value.NumberSet {
 		if v, err := value.ParseNumber(m); err == nil {
@@ -248,7 +253,7 @@ func SetMember(set *model.Tally, m string) value.Value {
 	return value.OfString(m)
 }
 
-// Full reports whether the leaf is to be split.
+// Full reports whether the leaf must be split.
 func (n *Node) Full() bool {
 	size := 0
 	for m := range n.Counts {
@@ -257,9 +262,9 @@ func (n *Node) Full() bool {
 	return len(n.Counts) > 1 && (len(n.Counts) > leafMembers || size > leafBytes)
 }
 
-// Split makes the leaf an inner node. Its members and positions go to the nodes
-// below, all of which are there from now on, so that none of them can count again
-// what this one has counted.
+// Split turns the leaf into an inner node and returns the sixteen nodes below it, with
+// its members and positions. All sixteen exist from then on, so none of them can count a
+// step that this leaf has counted.
 func (n *Node) Split() []*Node {
 	below := make([]*Node, Fan)
 	for i, path := range Below(n.Path) {
@@ -283,7 +288,7 @@ func (n *Node) Split() []*Node {
 	return below
 }
 
-// FewEnough reports whether the leaves are small enough to be one.
+// FewEnough reports whether the leaves are small enough to be joined into one.
 func FewEnough(leaves []*Node) bool {
 	members, size, seen := 0, 0, 0
 	for _, n := range leaves {
@@ -301,11 +306,11 @@ func FewEnough(leaves []*Node) bool {
 	return members <= fewMembers && size <= leafBytes/2 && seen <= maxSeen
 }
 
-// maxSeen bounds the positions that a leaf may carry.
+// maxSeen is the largest number of positions that a joined leaf may carry.
 const maxSeen = 8 * Fan
 
-// Join makes an inner node the leaf that holds all members of the leaves below it.
-// Where these have come to different positions of a lane it keeps them apart.
+// Join turns an inner node into a leaf with all members of the leaves below it. If those
+// have reached different positions of a shard, the new leaf keeps them apart by path.
 func (n *Node) Join(below []*Node) {
 	n.Inner, n.Counts, n.seen = false, map[string]value.Value{}, map[string]map[string]events.Position{}
 	for _, c := range below {
@@ -332,5 +337,5 @@ func (n *Node) Join(below []*Node) {
 	}
 }
 
-// base is the position that holds for all members of the leaf.
+// base returns the shard's position that holds for all members of the leaf.
 func (n *Node) base(lane string) events.Position { return n.seen[lane][n.Path] }

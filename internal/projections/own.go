@@ -8,21 +8,20 @@ import (
 	"weir/internal/value"
 )
 
-// An attribute that moves in steps is the application's too. Where weir shows
-// something else there, the row keeps beside it, in the attribute book.Own, what
-// the application wrote and what is shown instead: {status: {own: voting, shown:
-// selected}}. As long as the attribute still is what was shown, the application's
-// value is the one kept; otherwise the application has written over it since. So a
-// row tells by itself what the application wrote, also where it was put back whole
-// from a copy of long ago.
+// The application may write a status attribute too (an attribute that moves in `steps`).
+// If weir shows another value there, the row also keeps, in the attribute book.Own, what
+// the application wrote and what weir shows instead: {status: {own: voting, shown:
+// selected}}. While the attribute still has the shown value, the application's value is
+// the one kept beside it. Otherwise the application has overwritten the attribute since.
+// So the row itself always tells what the application wrote, even if a program restored
+// the whole row from an old copy.
 const (
-	ownAttr   = "own" // absent: the application has no such attribute
+	ownAttr   = "own" // absent if the application has no such attribute
 	shownAttr = "shown"
 )
 
-// Own is the row as the application wrote it, as far as its steps go: their
-// attributes have the application's values, and the note of what is shown instead
-// is gone.
+// Own returns the row as the application wrote it, as far as its status attributes go:
+// they have the application's values, and the attribute book.Own is removed.
 func Own(e *model.Entity, row value.Item) value.Item {
 	if e == nil || len(e.Steps) == 0 || row == nil {
 		return row
@@ -43,8 +42,9 @@ func Own(e *model.Entity, row value.Item) value.Item {
 	return row.With(back...).Filter(func(name string) bool { return !slices.Contains(gone, name) })
 }
 
-// Over is a row of the application's with what is to be shown over it, and the
-// note of what is under it. Of what shown does not have, the row's own stands.
+// Over returns the application's row with the values in shown written over it, and with
+// the attribute book.Own that records what they cover. An attribute that shown lacks
+// stays as it is.
 func Over(e *model.Entity, own, shown value.Item) value.Item {
 	if e == nil || len(e.Steps) == 0 || own == nil {
 		return own
@@ -65,8 +65,9 @@ func Over(e *model.Entity, own, shown value.Item) value.Item {
 	return own.With(show...)
 }
 
-// Keep is an image of the application's, showing over it what the row there shows
-// now, where the application has not changed what is under that.
+// Keep returns the application's new image of a row, with the statuses that the row shows
+// now. It keeps a shown value only where the application has not changed the value below
+// it.
 func Keep(e *model.Entity, own, now value.Item) value.Item {
 	if e == nil || len(e.Steps) == 0 || own == nil {
 		return own
@@ -78,7 +79,7 @@ func Keep(e *model.Entity, own, now value.Item) value.Item {
 	return Over(e, own, shown)
 }
 
-// moving are the attributes that the entity's steps write.
+// moving returns the attributes that the entity's steps write.
 func moving(e *model.Entity) []string {
 	if e == nil {
 		return nil

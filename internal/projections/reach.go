@@ -12,28 +12,29 @@ import (
 	"weir/internal/value"
 )
 
-// Unwrap: it can never succeed as it is.
+// Unwrap returns store.ErrRefused: a retry without a change to the data cannot succeed.
 func (e *TooMany) Unwrap() error { return store.ErrRefused }
 
-// Facts is what is known: in our own table for the runner, in memory for a
-// recount.
+// Facts gives access to what rows have reported about statuses: in our own table for the
+// runner, in memory for a recount.
 type Facts interface {
-	// Each yields what is told under the names of a list, in their order, until yield
-	// answers false.
+	// Each yields the facts of a list whose names are in names, ordered by name, until
+	// yield returns false.
 	Each(list string, names Names, yield func(name string, told value.Item) bool) error
-	// Get reads by name; nil where nothing is told.
+	// Get reads facts by name; the result is nil at the index of a fact that does not
+	// exist.
 	Get(list string, names []string) ([]value.Item, error)
 }
 
-// Names are a part of a list's names: those that begin so, from one on. Page is how
-// many are read first; whoever goes on reads ever more at once.
+// Names selects the names in a list that begin with Begins and are not below From. Page
+// is the size of the first page; each further page is larger than the one before.
 type Names struct {
 	Begins, From string
 	Page         int
 }
 
-// TooMany says that a step of a target cannot be told, since there is more to look
-// at than its model allows.
+// TooMany says that a status of a target cannot be computed, because there are more rows
+// or list elements to check than the model allows (max).
 type TooMany struct {
 	Steps, Word string
 	What        string
@@ -44,8 +45,8 @@ func (e *TooMany) Error() string {
 	return fmt.Sprintf("%s %s: there are more than %d %s, the max of this step", e.Steps, e.Word, e.Max, e.What)
 }
 
-// Look is the row as its steps have it, by all that is known: moved as far as the
-// facts reach, and no less far than the application says.
+// Look recomputes the statuses of a row from all facts and returns the row with them. A
+// status moves as far as the facts reach, and never below what the application wrote.
 func Look(e *model.Entity, target store.Ref, row value.Item, known Facts) (value.Item, error) {
 	own := Own(e, row)
 	var shown []value.Attr
@@ -72,7 +73,7 @@ func Look(e *model.Entity, target store.Ref, row value.Item, known Facts) (value
 	return Over(e, own, value.NewItem(shown...)), nil // of several words the last one
 }
 
-// reach is the look for one word.
+// reach computes whether a row has reached one word (stage) of a status.
 type reach struct {
 	*model.Stage
 	known  Facts
@@ -80,6 +81,9 @@ type reach struct {
 	latest value.Item // of each attribute that the stage sets
 }
 
+// look reports whether the row, as the application wrote it, has reached the word.
+// Without a list in the stage, one row that reaches the word is enough. Otherwise each
+// element of the list needs such a row.
 func (r *reach) look(own value.Item) (bool, error) {
 	if r.Stage.Each == nil {
 		return r.any()
@@ -89,7 +93,7 @@ func (r *reach) look(own value.Item) (bool, error) {
 	}
 	var names []string
 	for _, el := range own.Get(r.Stage.Each.Name).Elements() {
-		if text := value.Scalar(el.Value); text != "" { // anything else names nobody
+		if text := value.Scalar(el.Value); text != "" { // other elements name no row
 			names = append(names, book.Reached(r.Word, text))
 		}
 	}
@@ -103,7 +107,8 @@ func (r *reach) tooMany(what string) error {
 	return &TooMany{Steps: r.Steps.Name, Word: r.Word, What: what, Max: r.Max}
 }
 
-// any looks for rows that reach the word. Where nothing is taken from them one is enough.
+// any reports whether some row reaches the word. If the stage takes values from such
+// rows, it reads all of them; otherwise one is enough.
 func (r *reach) any() (bool, error) {
 	n := 0
 	err := r.known.Each(r.list, Names{Begins: book.Reaching(r.Word), Page: pageFirst}, func(_ string, told value.Item) bool {
@@ -117,17 +122,17 @@ func (r *reach) any() (bool, error) {
 	return n > 0, err
 }
 
-// A list may be of any length. Its names and those of the rows that reach the word are
-// in the same order, so both are read side by side, in pieces that double: the first
-// that is missing ends it, mostly in the first piece, and what is read of a list of
-// which nobody is missing is read in few and large pages.
+// A list may have any length. The list's names and the names of the rows that reach the
+// word have the same order, so both are read side by side, in pieces that double in size.
+// The first name without a row ends the search, usually in the first piece. A list in
+// which every name has a row is read in few large pages.
 const (
 	pageFirst = 50
 	pageMost  = 6400
-	fewNames  = 100 // read by name, so that rows for nobody in the list cost nothing
+	fewNames  = 100 // up to here, read by name; this skips rows for names outside the list
 )
 
-// others looks for a row for each of the others, as far as there is one.
+// others reports whether each member of the row's group has a row that reaches the word.
 func (r *reach) others(o *model.Others, own value.Item) (bool, error) {
 	list, ok := OthersOf(o, own)
 	if !ok {
@@ -161,7 +166,8 @@ func (r *reach) others(o *model.Others, own value.Item) (bool, error) {
 	return r.beside(names)
 }
 
-// whole looks for a row for each name, of which there has to be one.
+// whole reports whether each name has a row that reaches the word. It is false without
+// names.
 func (r *reach) whole(names []string) (bool, error) {
 	slices.Sort(names)
 	names = slices.Compact(names)
@@ -181,8 +187,8 @@ func (r *reach) whole(names []string) (bool, error) {
 	return true, nil
 }
 
-// beside looks for a row for each name, in the order of names, among all that reach
-// the word.
+// beside reports whether each name has a row that reaches the word. names must be sorted;
+// it reads the rows that reach the word in the same order.
 func (r *reach) beside(names []string) (bool, error) {
 	i := 0
 	err := r.known.Each(r.list, Names{Begins: book.Reaching(r.Word), From: names[0], Page: len(names)}, func(name string, told value.Item) bool {
@@ -196,7 +202,8 @@ func (r *reach) beside(names []string) (bool, error) {
 	return i == len(names), err
 }
 
-// byName looks for a row for each name.
+// byName reports whether each name has a row that reaches the word. It reads the rows by
+// key.
 func (r *reach) byName(names []string) (bool, error) {
 	told, err := r.known.Get(r.list, names)
 	if err != nil {
@@ -211,7 +218,7 @@ func (r *reach) byName(names []string) (bool, error) {
 	return true, nil
 }
 
-// count takes over what is later than what was told before.
+// count keeps, for each attribute, the latest value that the rows report.
 func (r *reach) count(told value.Item) {
 	for _, a := range told {
 		if later(a.Value, r.latest.Get(a.Name)) {
@@ -220,8 +227,8 @@ func (r *reach) count(told value.Item) {
 	}
 }
 
-// later orders what rows tell: times by when they are, and everything, so that the
-// order in which rows are looked at makes no difference.
+// later reports whether a comes after b. Times are ordered by instant. All other values
+// have a fixed order too, so the order in which rows are read makes no difference.
 func later(a, b value.Value) bool {
 	s, errS := time.Parse(time.RFC3339, a.Text())
 	t, errT := time.Parse(time.RFC3339, b.Text())

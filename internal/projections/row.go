@@ -9,10 +9,10 @@ import (
 	"weir/internal/value"
 )
 
-// foldRows: a source row contributes the row that its rule makes of it. As state,
-// f(new) − f(old) is: put the new one, and remove the old one where its key is
-// another. As history, an entry is made for the events that are kept and never
-// taken back; what a migration does is none.
+// foldRows folds rows that rules make. A source row contributes the row that a rule makes
+// from it. For a copy, f(new) − f(old) means: put the new row, and remove the old row if
+// its key is different. For history (`keep`), each event that the rule keeps adds an
+// entry, and no change takes an entry back. A migration's changes add no entry.
 func foldRows(c *Change, e *Effects) {
 	if c.Is != nil {
 		for _, rule := range c.Is.Rules {
@@ -36,6 +36,8 @@ func foldRows(c *Change, e *Effects) {
 	}
 }
 
+// foldHistory adds an entry for the change if the rule keeps events of this kind and the
+// change concerns the rule.
 func foldHistory(c *Change, rule *model.RowRule, row value.Item, e *Effects) {
 	if !slices.Contains(rule.Keep, c.event(rule.Source)) || c.moved() {
 		return
@@ -50,8 +52,8 @@ func foldHistory(c *Change, rule *model.RowRule, row value.Item, e *Effects) {
 	}
 }
 
-// concernedBy reports whether a change of a row is one to the rule: of something
-// that the application wrote, or of a derived value that the rule names.
+// concernedBy reports whether a change of a row concerns the rule: the application
+// changed something, or a derived value that the rule names has changed.
 func concernedBy(rule *model.RowRule, c *Change) bool {
 	if !differing(c, c.New, c.Old, c.Is).IsMissing() || !differing(c, c.Old, c.New, c.Was).IsMissing() {
 		return true
@@ -69,8 +71,8 @@ func anyField(assigns []model.Assign, is func(*model.Field) bool) bool {
 	return slices.ContainsFunc(assigns, func(a model.Assign) bool { return is(a.Expr.Field) || anyField(a.Expr.Map, is) })
 }
 
-// event is what happened to the row as a row of the entity: a row that becomes
-// one of it is an insert there.
+// event returns what happened to the row as a row of the given entity. A row that becomes
+// one of the entity's rows is an INSERT.
 func (c *Change) event(of *model.Entity) string {
 	switch {
 	case c.Was != of:
@@ -81,6 +83,7 @@ func (c *Change) event(of *model.Entity) string {
 	return "MODIFY"
 }
 
+// foldState moves a copy from what the old image made to what the new image makes.
 func foldState(c *Change, rule *model.RowRule, e *Effects) {
 	var was, is Put
 	var had, has bool
@@ -113,13 +116,15 @@ func foldState(c *Change, rule *model.RowRule, e *Effects) {
 
 func sameFollowing(a, b Following) bool { return a.Follow == b.Follow && SameRow(a.Of, b.Of) }
 
-// Make is what a rule makes of a row by itself; ok is false when it makes nothing, or
-// a row that cannot be.
+// Make returns the row that a rule makes from a source row. ok is false if the rule makes
+// none or if the row's key is invalid.
 func Make(rule *model.RowRule, row value.Item) (Put, bool) {
 	p, ok := made(&Change{}, rule, row)
 	return p, ok && rule.Into.Table.CheckKey(p.Row.Key) == nil
 }
 
+// made returns what a rule makes from a row, with the rows that the result follows. It
+// returns false if the rule does not select the row or the key is incomplete.
 func made(c *Change, rule *model.RowRule, row value.Item) (Put, bool) {
 	if !model.Holds(rule.Where, row) {
 		return Put{}, false
@@ -138,19 +143,20 @@ func made(c *Change, rule *model.RowRule, row value.Item) (Put, bool) {
 	return p, ok
 }
 
-// making is what a rule's row is made of: the values of its fields, and of those that
-// were read from a key also what that key has.
+// making holds what a rule makes a row from: the values of its fields (val), and the text
+// of those fields that come from a key, as it stands in that key (raw).
 type making struct {
 	rule     *model.RowRule
 	val, raw func(*model.Assign) value.Value
 }
 
-// rawOf says what stands in the key of the row that a rule makes another of.
+// rawOf returns a function that reads a field's text from the source row's key.
 func rawOf(row value.Item) func(*model.Assign) value.Value {
 	return func(f *model.Assign) value.Value { return f.Expr.Field.Raw(row) }
 }
 
-// build makes a rule's row of the values of its fields.
+// build makes a rule's row from the values of its fields. It returns false if the key is
+// incomplete.
 func build(rule *model.RowRule, val, raw func(*model.Assign) value.Value) (Put, bool) {
 	into, m := rule.Into, making{rule, val, raw}
 	key, ok := into.Key(func(name string) value.Value { return m.keyPart(name, primary(into, name)) })
@@ -175,8 +181,8 @@ func build(rule *model.RowRule, val, raw func(*model.Assign) value.Value) (Put, 
 	return p, true
 }
 
-// indexKeys adds the attributes that put the row into its indexes. Of an index
-// whose key cannot be made whole, none.
+// indexKeys adds the attributes that put the row into its indexes. It adds none for an
+// index whose key is incomplete.
 func (m making) indexKeys(attrs value.Item) value.Item {
 	into := m.rule.Into
 	for i := range into.Table.Indexes {
@@ -198,6 +204,8 @@ func (m making) indexKeys(attrs value.Item) value.Item {
 	return attrs
 }
 
+// primary returns the primary key template that contains a name, or the entity's first
+// template if none does.
 func primary(e *model.Entity, name string) *model.KeyTemplate {
 	for _, kt := range e.PrimaryKey() {
 		if kt.Template.Slot(name) >= 0 {
@@ -207,8 +215,8 @@ func primary(e *model.Entity, name string) *model.KeyTemplate {
 	return e.Keys[0]
 }
 
-// keyPart is a name's value as it stands in a key we make: what a person typed
-// escaped, what was read from a key raw.
+// keyPart returns a name's value as it stands in a key that we make. Typed text is
+// escaped; text that was read from a key is used as it is.
 func (m making) keyPart(name string, kt *model.KeyTemplate) value.Value {
 	f := m.field(name)
 	if f == nil {
@@ -240,6 +248,8 @@ func (m making) field(name string) *model.Assign {
 	return nil
 }
 
+// evaluate returns the value of an expression on a row. c is needed only for the parts of
+// a record, such as $time.
 func evaluate(c *Change, x *model.Expr, row value.Item) value.Value {
 	switch {
 	case x.Field != nil:
@@ -259,11 +269,11 @@ func evaluate(c *Change, x *model.Expr, row value.Item) value.Value {
 	return x.Const
 }
 
-// timeFormat is RFC 3339 with all digits, so that times sort as text.
+// timeFormat is RFC 3339 with all digits of the microseconds, so that times sort as text.
 const timeFormat = "2006-01-02T15:04:05.000000Z"
 
-// recordPart is what a record says of itself, for history. Position has all its
-// digits, so that it sorts as text.
+// recordPart returns what a record says about itself, for history. $position has a fixed
+// number of digits, so that it sorts as text.
 func recordPart(c *Change, name string) value.Value {
 	switch name {
 	case "$time":

@@ -11,21 +11,22 @@ import (
 	"weir/internal/value"
 )
 
-// Fact is a row of ours that says what one row tells of a target, as of Position;
-// a nil Told takes it back. It stands by itself, so that the newest position of
-// its source wins whatever comes when. Whoever writes it looks at the targets
-// after.
+// Fact is a row of our own table: what one source row reports about the status of a
+// target, as of Position. A nil Told withdraws it. Each source has its own fact, so the
+// newest position wins in whatever order facts arrive. A caller that writes facts must
+// recompute the targets afterwards.
 type Fact struct {
-	List, Name string // where it stands, see package book
+	List, Name string // its place in our own table, see package book
 	Told       value.Item
 	Position   events.Position
-	Entity     *model.Entity // of what is to be looked at:
-	Target     store.Ref     // this row; or, with All,
+	Entity     *model.Entity // the entity of what must be recomputed:
+	Target     store.Ref     // this row or, if All is set,
 	All        bool          // every target of the list
 }
 
-// foldFacts: a row tells that a word is reached, who is among others, and which
-// row goes by a list of others. What is told the same as before is not told again.
+// foldFacts folds facts: a row reports that a word of a status is reached, that it
+// belongs to a group, or that its status depends on a group. A fact that the change
+// leaves as it was is not written again.
 func foldFacts(c *Change, e *Effects) {
 	was, is := told(c, c.Was, c.Old, e, true), told(c, c.Is, c.New, e, false)
 	for _, f := range was {
@@ -43,7 +44,8 @@ func foldFacts(c *Change, e *Effects) {
 
 func (f *Fact) sameRow(g Fact) bool { return f.List == g.List && f.Name == g.Name }
 
-// told is all that a row tells by itself; what cannot be told is a fault.
+// told returns all facts that a row reports by itself. A fact that our own table cannot
+// hold, or whose target cannot exist, is a fault.
 func told(c *Change, e *model.Entity, row value.Item, effects *Effects, old bool) []Fact {
 	if e == nil {
 		return nil
@@ -72,7 +74,7 @@ func told(c *Change, e *model.Entity, row value.Item, effects *Effects, old bool
 	return out
 }
 
-// reaches is a row that reaches a word, with the values that it sets there.
+// reaches returns the fact that a row reaches a word, with the values that it sets there.
 func reaches(c *Change, st *model.Stage, row value.Item) (Fact, bool) {
 	if !model.Holds(st.Where, row) {
 		return Fact{}, false
@@ -97,7 +99,7 @@ func keyOf(e *model.Entity, to []model.Assign, row value.Item) (store.Ref, bool)
 	return store.Ref{Table: e.Table.Name, Key: key}, ok
 }
 
-// belongs is a row that is one of the others of its list.
+// belongs returns the fact that a row is a member of a group (`others` in the code).
 func belongs(o *model.Others, row value.Item) (Fact, bool) {
 	who := o.Field.Get(row)
 	list, ok := membersOf(o, func(i int) value.Value { return o.Links[i].Get(row) })
@@ -107,7 +109,7 @@ func belongs(o *model.Others, row value.Item) (Fact, bool) {
 	}, ok && value.Scalar(who) != ""
 }
 
-// goesBy is a target that has no list of its own.
+// goesBy returns the fact that a target without a list of its own depends on a group.
 func goesBy(c *Change, o *model.Others, row value.Item) (Fact, bool) {
 	list, ok := OthersOf(o, row)
 	return Fact{
@@ -116,14 +118,14 @@ func goesBy(c *Change, o *model.Others, row value.Item) (Fact, bool) {
 	}, ok
 }
 
-// What is told of members and targets.
+// Attributes of the facts about members and targets of a group.
 const (
 	whoAttr   = "who"
 	tableAttr = "t"
 	keyAttr   = "key"
 )
 
-// TargetTold is the row that a target's fact names.
+// TargetTold returns the row that a target's fact names.
 func TargetTold(m *model.Model, told value.Item) (store.Ref, bool) {
 	t := m.Table(told.Get(tableAttr).Text())
 	if t == nil {
@@ -133,8 +135,8 @@ func TargetTold(m *model.Model, told value.Item) (store.Ref, bool) {
 	return store.Ref{Table: t.Name, Key: key}, ok
 }
 
-// othersOf are those that a stage's list stands for on this row, nil where the row
-// has a list of its own.
+// othersOf returns the group that replaces a stage's list on this row. It returns nil if
+// the row has a list of its own.
 func othersOf(st *model.Stage, row value.Item) *model.Others {
 	if st.Each == nil || IsList(row.Get(st.Each.Name)) {
 		return nil
@@ -142,19 +144,23 @@ func othersOf(st *model.Stage, row value.Item) *model.Others {
 	return st.Each.Others
 }
 
-// IsList reports whether a row has a list of its own there, be it empty.
+// IsList reports whether v is a list, even an empty one: the row then has a list of its
+// own.
 func IsList(v value.Value) bool {
 	return v.Kind() == value.List || v.Kind() == value.StringSet || v.Kind() == value.NumberSet
 }
 
-// FactsOf is where what is told of a target's steps stands.
+// FactsOf returns the name of the list with the facts about a target's status.
 func FactsOf(s *model.Steps, target store.Ref) string { return s.Name + "|" + book.RowText(target) }
 
-// OthersOf is where the others stand that a row's list stands for.
+// OthersOf returns the name of the list with the members of the group that a row depends
+// on.
 func OthersOf(o *model.Others, row value.Item) (string, bool) {
 	return membersOf(o, func(i int) value.Value { return scalarOf(&o.Key[i].Expr, row) })
 }
 
+// membersOf returns the name of the list of a group, given the values of its key. It
+// returns false if one of them is missing.
 func membersOf(o *model.Others, get func(i int) value.Value) (string, bool) {
 	texts := make([]string, 0, len(o.Key))
 	for i := range o.Key {
@@ -167,10 +173,10 @@ func membersOf(o *model.Others, get func(i int) value.Value) (string, bool) {
 	return o.Name + "|" + book.Texts(texts), true
 }
 
-// NeedsLook reports whether a row with steps came by in a state that what is known
-// may not agree with: it is new, or the application wrote something that the steps
-// go by. Weir's own writes raise the version and change nothing of the
-// application's.
+// NeedsLook reports whether a change leaves a row with a status in a state that may not
+// agree with the facts: the row is new, or the application changed something that the
+// status depends on. weir's own writes raise the version and change nothing that the
+// application wrote.
 func NeedsLook(c *Change) bool {
 	if c.Is == nil || len(c.Is.Steps) == 0 {
 		return false
@@ -196,8 +202,8 @@ func NeedsLook(c *Change) bool {
 	})
 }
 
-// Basis are the attributes of a row that its steps go by, as the row has them, and
-// those that they write.
+// Basis returns the attributes of a row that its status depends on, and those that weir
+// writes for it.
 func Basis(e *model.Entity) []string {
 	out := []string{book.Own}
 	add := func(name string) {

@@ -10,8 +10,8 @@ import (
 	"weir/internal/value"
 )
 
-// foldTallies: a row contributes to the accumulators of each target what the tally's
-// aggregate says (package aggregate), and takes it back when it goes.
+// foldTallies folds tallies: a row contributes to the accumulators of each target what
+// the tally's aggregate says (package aggregate), and takes it back when it is deleted.
 func foldTallies(c *Change, e *Effects) {
 	start := len(e.Adds)
 	if c.Is != nil {
@@ -27,6 +27,8 @@ func foldTallies(c *Change, e *Effects) {
 	e.Adds = append(e.Adds[:start], net(e.Adds[start:], e)...)
 }
 
+// contribute adds what a row contributes to one tally, or takes it away if take is set. A
+// value that the tally cannot use is a fault and contributes nothing.
 func contribute(e *Effects, src *model.Source, row value.Item, take bool) {
 	if !model.Holds(src.Where, row) {
 		return
@@ -61,7 +63,7 @@ func contribute(e *Effects, src *model.Source, row value.Item, take bool) {
 	}
 }
 
-// unfit notes that a field's value is not what a derivation needs.
+// unfit notes a fault: a field's value is not of the kind that the derivation needs.
 func (e *Effects) unfit(derivation string, f *model.Field, v value.Value, want string, old bool) {
 	e.fault(derivation, fmt.Sprintf("%s is %s, not %s", f.Name, describe(v), want), old)
 }
@@ -73,6 +75,7 @@ func describe(v value.Value) string {
 	return "a " + v.Kind().String()
 }
 
+// scalarOf returns the value of an expression that is a field or a constant.
 func scalarOf(x *model.Expr, row value.Item) value.Value {
 	if x.Field != nil {
 		return x.Field.Get(row)
@@ -80,8 +83,8 @@ func scalarOf(x *model.Expr, row value.Item) value.Value {
 	return x.Const
 }
 
-// net sums what one change adds to the same accumulator and leaves out what comes
-// to nothing, so that an edit that changes nothing here costs nothing.
+// net sums what one change adds to the same accumulator and leaves out sums of 0, so a
+// change that makes no difference here costs no write.
 func net(adds []Add, e *Effects) []Add {
 	out := adds[:0]
 	for _, a := range adds {
@@ -96,7 +99,7 @@ func net(adds []Add, e *Effects) []Add {
 			continue
 		}
 		sum, err := value.AddNumbers(out[i].Amount, a.Amount)
-		if err != nil { // not in 10^15 rows: let the store refuse the two one by one
+		if err != nil { // it would take 10^15 rows: let the store refuse the two adds
 			out = append(out, a)
 			continue
 		}
@@ -111,12 +114,13 @@ func net(adds []Add, e *Effects) []Add {
 	return kept
 }
 
-// SameRow reports whether two references name one row.
+// SameRow reports whether two references name the same row.
 func SameRow(a, b store.Ref) bool {
 	return a.Table == b.Table && value.Equal(a.Key.Partition, b.Key.Partition) && value.Equal(a.Key.Sort, b.Key.Sort)
 }
 
-// Unshown says that a target cannot show a sum or a mean, since no number can hold it.
+// Unshown says that a target cannot show a sum or a mean, because DynamoDB cannot hold
+// the number.
 type Unshown struct {
 	Tally *model.Tally
 	Why   error
@@ -124,8 +128,9 @@ type Unshown struct {
 
 func (u *Unshown) String() string { return "cannot be computed: " + u.Why.Error() }
 
-// CannotShow says which values of a ledger a target of the entity cannot show; "" where
-// it can show all. Another number of the same kind changes nothing about it.
+// CannotShow says which values of a ledger a target of the entity cannot show. It returns
+// "" if the target can show all. The text names only the tallies, so it stays the same
+// when their amounts change.
 func CannotShow(e *model.Entity, ledger value.Item) string {
 	if e == nil {
 		return ""
@@ -141,17 +146,17 @@ func CannotShow(e *model.Entity, ledger value.Item) string {
 	return "cannot be computed: " + strings.Join(names, ", ") + "; verify says why, and all else of the row is right"
 }
 
-// SaidUnshown is what a ledger has said of what cannot be shown: the id of the dead
-// letter, and its reason.
+// SaidUnshown returns what a ledger records about values that cannot be shown: the id of
+// the dead letter, and its reason.
 func SaidUnshown(ledger value.Item) (id, why string) {
 	id, why, _ = strings.Cut(ledger.Get(book.Unshown).Text(), " ")
 	return id, why
 }
 
-// Published is what a target row shows of its ledger: an attribute for each tally
-// that is not hidden, Missing for the mean of nothing, and for what no number can
-// hold. The rest of the target is as if that one were not there. A nil ledger is one
-// in which nothing was ever counted.
+// Published returns what a target row shows of its ledger: an attribute for each tally
+// that is not hidden. The attribute is Missing for the mean of nothing, and for a number
+// that DynamoDB cannot hold; such a number does not affect the other attributes. A nil
+// ledger is one in which nothing was ever counted.
 func Published(e *model.Entity, b value.Item) (out []value.Attr, cannot []Unshown) {
 	for _, t := range e.Values {
 		if !t.Shows() {

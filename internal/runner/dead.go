@@ -16,43 +16,47 @@ import (
 // DeadKind says what could not be done, and so what a retry does.
 type DeadKind string
 
-// The kinds of what is kept.
+// The kinds of dead letters.
 const (
-	DeadParked   DeadKind = "parked"   // an effect on a target that waits in order behind one that was refused
-	DeadPublish  DeadKind = "publish"  // a target's row refused the value its book holds
-	DeadNumber   DeadKind = "number"   // a sum or a mean that no number can hold; it goes by itself when one can
-	DeadRow      DeadKind = "row"      // a row of ours that the table refused
-	DeadSet      DeadKind = "set"      // a row that refused to show its part of a set
-	DeadFollow   DeadKind = "follow"   // a row of ours that refused the value of what it follows
-	DeadTold     DeadKind = "told"     // a row for a follower that the table refused
-	DeadDocument DeadKind = "document" // a document that the index refused
-	DeadImage    DeadKind = "image"    // an image that a derivation cannot use, and that counts nothing there
-	DeadGap      DeadKind = "gap"      // records of a stream that were gone before they were read
+	DeadParked   DeadKind = "parked"   // an effect that queues behind a refused one on its target
+	DeadPublish  DeadKind = "publish"  // a target row that refused the value that its ledger holds
+	DeadNumber   DeadKind = "number"   // a sum or a mean that no number can hold, until one can
+	DeadRow      DeadKind = "row"      // a copy or a history row that its table refused
+	DeadSet      DeadKind = "set"      // a row of a set that refused to show its part of the set
+	DeadFollow   DeadKind = "follow"   // a row that refused the value that it follows
+	DeadTold     DeadKind = "told"     // a notification that its table refused
+	DeadDocument DeadKind = "document" // a search document that the index refused
+	DeadImage    DeadKind = "image"    // an image that a derivation cannot use; it adds nothing
+	DeadGap      DeadKind = "gap"      // records that the stream had deleted before weir read them
 	DeadRecord   DeadKind = "record"   // a recorded change, or bytes, that a replay cannot use
 )
 
-// Dead is one thing that could not be applied, kept whole.
+// Dead is a dead letter: one thing that could not be applied, with all that a retry
+// needs.
 type Dead struct {
 	ID       string
 	Kind     DeadKind
-	Target   string // what it was for, as people read it
+	Target   string // what it was for, in a form for people
 	Reason   string
 	Lane     string
 	Position events.Position
 	Time     time.Time         // of the record
-	Row      store.Ref         // of the target, where it is a row
+	Row      store.Ref         // the target, if that is a row
 	Adds     []projections.Add // the amounts that wait: field and amount
 	Record   value.Item        // "table", "keys", "old", "new", "expired": see RecordItem
-	Raw      string            // of a DeadRecord that could not be read: the bytes
-	Source   string            // of a DeadRecord: file, line and offset; of a DeadGap: from where to where; of a DeadFollow: what is followed
+	Raw      string            // of a DeadRecord that could not be decoded: its bytes
+	// Of a DeadRecord: file, line and offset; of a DeadGap: where the records
+	// are missing; of a DeadFollow: what is followed.
+	Source string
 
-	parts int  // how many rows hold the record, beside its head
-	more  bool // the body has Adds that the head has no room for
+	parts int  // how many rows besides the head hold the body
+	more  bool // the body has Adds for which the head has no room
 }
 
-// identify names a thing that is kept so that the same one, kept twice, is one.
-// The id is hexadecimal, so that it can be typed as an argument. That of a DeadNumber
-// comes of its row alone, however a model describes it.
+// identify sets the id of a dead letter. The same letter always gets the same id, so
+// keeping it twice keeps it once. The id is hexadecimal, so that it is easy to type as an
+// argument. The id of a DeadNumber depends only on its row, not on how the model
+// describes the row.
 func (d *Dead) identify() {
 	target := d.Target
 	if d.Kind == DeadNumber {
@@ -63,12 +67,13 @@ func (d *Dead) identify() {
 	d.ID = hex.EncodeToString(sum[:8])
 }
 
+// recordJSON returns a change in the form of RecordItem.
 func recordJSON(c *projections.Change) value.Item {
 	return RecordItem(&events.Record{Table: c.Table.Name, Keys: c.Table.Item(c.Row.Key), Old: c.Old, New: c.New})
 }
 
-// RecordItem is a record as it is kept: its table, keys and images, and whether
-// TTL removed the row. Position and time stand beside it.
+// RecordItem returns a record as a dead letter keeps it: its table, keys and images, and
+// whether TTL deleted the row. The letter keeps position and time separately.
 func RecordItem(rec *events.Record) value.Item {
 	image := func(it value.Item) value.Value {
 		if it == nil {
@@ -87,7 +92,7 @@ func RecordItem(rec *events.Record) value.Item {
 	return value.NewItem(attr("table", table), attr("keys", image(rec.Keys)), attr("old", image(rec.Old)), attr("new", image(rec.New)), attr("expired", expired))
 }
 
-// ChangeRecord is the record that was kept.
+// ChangeRecord returns the stream record that the dead letter keeps.
 func (d *Dead) ChangeRecord() events.Record {
 	image := func(name string) value.Item {
 		if v := d.Record.Get(name); !v.IsMissing() {
@@ -101,7 +106,7 @@ func (d *Dead) ChangeRecord() events.Record {
 	}
 }
 
-// describe names a row as people know it.
+// describe names a row in a form for people.
 func (r *Runner) describe(ref store.Ref) string {
 	t := r.Model.Table(ref.Table)
 	if t == nil {

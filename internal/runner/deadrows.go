@@ -16,17 +16,17 @@ import (
 	"weir/internal/value"
 )
 
-// A dead letter is a head, a row of bounded size whatever the record is, and a body:
-// the record, and those texts, keys and amounts whole that the head has no room for.
-// A body that is larger than inlineBytes when packed is kept in rows of its own of
-// partBytes each. Two images of 400 KB do not fit one row, and the heads that one
-// transaction writes must stay below its 4 MB.
+// A dead letter consists of a head and a body. The head is one row of bounded size. The
+// body holds the record, and those texts, keys and amounts for which the head has no
+// room. A body that packs to more than inlineBytes is kept in rows of its own, of
+// partBytes each: two images of 400 KB do not fit one row, and the heads that one
+// transaction writes must stay below its limit of 4 MB.
 const (
 	inlineBytes = 64 << 10
 	partBytes   = 300 << 10
-	maxHeadText = 512      // of a text in a head
-	maxHeadKey  = 4 << 10  // of the target's key
-	maxHeadAdds = 16 << 10 // of the amounts
+	maxHeadText = 512      // the longest text in a head
+	maxHeadKey  = 4 << 10  // the longest target key in a head
+	maxHeadAdds = 16 << 10 // the most bytes of amounts in a head
 )
 
 var (
@@ -34,7 +34,7 @@ var (
 	unpacker, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
 )
 
-// Attributes of a dead letter's rows; those of wholeAttr, in the body, are whole.
+// Attributes of a dead letter's rows. The body holds those of wholeAttr in full length.
 const (
 	kindAttr   = "kind"
 	targetAttr = "target"
@@ -49,11 +49,11 @@ const (
 	wholeAttr  = "whole"
 )
 
-// letter is the row of the dead letter with this id.
+// letter returns the key of the head of the dead letter with this id.
 func (r *Runner) letter(id string) store.Ref { return book.Ref(book.Dead(r.Model.Name), id) }
 
-// deadRows is a dead letter as rows: its head, and the parts of its body, none where
-// the head has room for it.
+// deadRows encodes a dead letter as its head and the parts of its body. parts is empty if
+// the head has room for the body.
 func (r *Runner) deadRows(d *Dead) (head store.Write, parts []store.Write) {
 	ref := r.letter(d.ID)
 	it := append(book.RefItem(ref),
@@ -103,6 +103,8 @@ func (r *Runner) deadRows(d *Dead) (head store.Write, parts []store.Write) {
 	return store.Write{Ref: ref, Put: value.NewItem(it...), If: book.NotThere()}, parts
 }
 
+// packed encodes and compresses the body of a dead letter: the record, the attributes for
+// which the head has no room, and raw bytes.
 func packed(d *Dead, whole []value.Attr) []byte {
 	record := d.Record
 	if len(whole) > 0 {
@@ -111,8 +113,8 @@ func packed(d *Dead, whole []value.Attr) []byte {
 	return packer.EncodeAll(append(value.AppendItem(nil, record), d.Raw...), nil)
 }
 
-// shortened is a text as a head has it: one that is too long is named by its beginning,
-// its length and its hash.
+// shortened returns a text as a head holds it. A text that is too long is replaced by its
+// beginning, its length and its hash.
 func shortened(s string) string {
 	valid := strings.ToValidUTF8(s, "\uFFFD")
 	if len(valid) <= maxHeadText {
@@ -121,8 +123,8 @@ func shortened(s string) string {
 	return fmt.Sprintf("%s… (%d bytes, hash %s)", strings.ToValidUTF8(valid[:maxHeadText], ""), len(s), book.Hash(s))
 }
 
-// Dead lists what is kept, without the records themselves, a page at a time. Long
-// texts are cut.
+// Dead lists the dead letters page by page, without their records. Long texts are
+// shortened.
 func (r *Runner) Dead(ctx context.Context, yield func(Dead) error) error {
 	q := store.Query{Table: book.TableName, Partition: value.OfString(book.Dead(r.Model.Name))}
 	for {
@@ -142,10 +144,11 @@ func (r *Runner) Dead(ctx context.Context, yield func(Dead) error) error {
 	}
 }
 
-// ErrNoDead says that nothing with that id is kept.
+// ErrNoDead says that there is no dead letter with the id.
 var ErrNoDead = errors.New("nothing with this id is kept")
 
-// DeadByID reads one whole, with its record.
+// DeadByID reads a whole dead letter, with its record. The error wraps ErrNoDead if there
+// is none.
 func (r *Runner) DeadByID(ctx context.Context, id string) (Dead, error) {
 	rows, err := r.get(ctx, []store.Ref{r.letter(id)})
 	if err != nil {
@@ -176,6 +179,7 @@ func (r *Runner) DeadByID(ctx context.Context, id string) (Dead, error) {
 	return d, nil
 }
 
+// deadOf reads a dead letter from its head, without the body.
 func (r *Runner) deadOf(row value.Item) Dead {
 	d := Dead{
 		ID: row.Get(book.Sort).Text(), Kind: DeadKind(row.Get(kindAttr).Text()), Lane: row.Get(laneAttr).Text(),
@@ -191,7 +195,7 @@ func (r *Runner) deadOf(row value.Item) Dead {
 	return d
 }
 
-// readHead takes over what is in a head, or whole in a body.
+// readHead sets the fields of d from a head, or from a body with the full values.
 func (r *Runner) readHead(d *Dead, it value.Item) {
 	for _, text := range []struct {
 		name string
@@ -207,7 +211,7 @@ func (r *Runner) readHead(d *Dead, it value.Item) {
 	for adds, i := it.Get(addsAttr), 0; i+1 < adds.Len(); i += 2 {
 		add := value.Attr{Name: adds.At(i).Text(), Value: adds.At(i + 1)}
 		parts := []value.Attr{add}
-		if attr, exp, ok := book.Band(add.Name); ok && exp == 0 { // kept before there were bands
+		if attr, exp, ok := book.Band(add.Name); ok && exp == 0 { // from before there were bands
 			parts = book.Split(attr, add.Value)
 		}
 		for _, part := range parts {

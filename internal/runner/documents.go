@@ -9,10 +9,10 @@ import (
 	"weir/internal/search"
 )
 
-// Documents applies batches to the search indexes, all at once. The newest change
-// of a document wins there whatever comes when, so that a batch may be applied any
-// number of times. A document that the index refuses is kept; a later change of its
-// row that the index takes makes it good.
+// Documents applies several batches to the search indexes together. In an index the
+// newest change of a document wins, in whatever order changes arrive, so a batch may be
+// applied any number of times. A document that the index refuses becomes a dead letter; a
+// later change of its row that the index accepts puts the index right.
 func (r *Runner) Documents(ctx context.Context, bs []Batch) ([]Counts, error) {
 	var all asked[changeOf]
 	touched, kept := make([][]bool, len(bs)), make([][]bool, len(bs))
@@ -44,10 +44,11 @@ func (r *Runner) Documents(ctx context.Context, bs []Batch) ([]Counts, error) {
 	return counts, r.keep(ctx, ds)
 }
 
-// changeOf says which change of which batch something is of.
+// changeOf names a change by the indexes of its batch and of the change in that batch.
 type changeOf struct{ batch, change int }
 
-// asked is the newest of each document that changes ask for, and what each is of.
+// asked collects the newest version of each document that changes ask for, and the change
+// that each comes from.
 type asked[T any] struct {
 	docs []search.Document
 	of   []T
@@ -56,8 +57,8 @@ type asked[T any] struct {
 
 type documentName struct{ index, id string }
 
-// add takes a document in, unless a newer one is there. It says which one it replaces
-// or leaves out, if any.
+// add takes in a document unless it has a newer version of it. It returns the older of
+// the two versions, if there were two.
 func (a *asked[T]) add(d search.Document, of T) (old search.Document) {
 	name := documentName{d.Index, d.ID}
 	at, ok := a.at[name]
@@ -76,6 +77,7 @@ func (a *asked[T]) add(d search.Document, of T) (old search.Document) {
 	return old
 }
 
+// deadDocument returns the dead letter for a document that the index refused.
 func deadDocument(d *search.Document, c *projections.Change, lane string, reason error) Dead {
 	return Dead{
 		Kind: DeadDocument, Target: d.Index + " " + d.ID, Reason: reason.Error(),
@@ -83,11 +85,11 @@ func deadDocument(d *search.Document, c *projections.Change, lane string, reason
 	}
 }
 
-// index applies documents together, and what failed of them once more, one by one:
-// a failure of the whole, or of a neighbour, says nothing about a document. It
-// answers which are refused. What they are made from is durable before: the index
-// would keep them whatever became of their rows, under positions that the store
-// might give out again.
+// index applies documents together, and then retries those that failed one by one,
+// because a failure of the whole request, or of another document, says nothing about a
+// document. It returns an error for each document that the index refuses. The caller's
+// changes must be durable first, and index waits for that: otherwise an index could keep
+// documents of rows that the store lost, under positions that the store assigns again.
 func (r *Runner) index(ctx context.Context, docs []search.Document) ([]error, error) {
 	if len(docs) == 0 {
 		return nil, nil

@@ -14,30 +14,31 @@ import (
 	"weir/internal/value"
 )
 
-// A list of followers is a partition of our table: a row that counts its moments,
-// and a row for each follower. What is told to a list has a moment, which one write
-// gives it, and is told to everybody who has come since an earlier one and has not
-// left before it. So who is told does not depend on how often, how late or in how
-// many pieces the telling is done:
+// A list of subscribers (`followers` in the code) is a partition of our own table: one
+// row with the list's counter, and one row for each subscriber. Each notification gets a
+// moment: a write to the counter row assigns the next number to it. The notification goes
+// to every subscriber that joined at an earlier moment and has not left before this one.
+// So the set of recipients does not depend on how often, how late or in how many pieces
+// weir writes the notifications:
 //
-//   - who begins to follow counts from the reading of the counter that comes before
-//     his row is written: handled before what is told is, he is told; begun to be
-//     handled after the moment, he is not; handled at the same time, either, but once;
-//   - the counter's row has, for each lane, the position up to which things have
-//     their moment, and the moment of the last of them, until all of it is told;
-//   - what is told is a row with a key of its own for each follower, which carries
-//     the position of what it tells: told again, it is there already.
+//   - A subscriber's row records the value of the counter, which is read before the row is
+//     written. A subscription that is handled before the notification gets its moment is
+//     included. One whose handling begins after the moment is not. If both are handled at the
+//     same time, either may happen, but the subscriber gets at most one row.
+//   - For each shard, the counter row keeps the position up to which changes have their moment
+//     and, until all of their notifications are written, the moment of the last of them.
+//   - A notification is a row with a key of its own for each subscriber. It carries the position
+//     of the change, so writing it again changes nothing.
 //
-// A list longer than a page is a job (jobs.go), which keeps the moment.
+// A list longer than a page is written by a job (jobs.go), which keeps the moment.
 
-// Attributes of the row that counts a list's moments, beside book.Count and the
-// positions of lanes.
+// Attributes of a list's counter row, besides book.Count and the positions of shards.
 const (
-	firstAttr  = "f:" // +LANE: the first of what is being told; absent when all is told
-	momentAttr = "w:" // +LANE: its moment
+	firstAttr  = "f:" // +LANE: the first change that is being sent; absent when all are sent
+	momentAttr = "w:" // +LANE: the moment of these changes
 )
 
-// joins enters and takes out followers.
+// joins writes subscriptions: it adds subscribers to lists and removes them.
 func (w *work) joins(ctx context.Context) error {
 	pending := make([]*projections.Join, len(w.Joins))
 	for i := range w.Joins {
@@ -56,6 +57,8 @@ func (w *work) joins(ctx context.Context) error {
 	return nil
 }
 
+// follow writes subscriptions once. It returns those whose rows another worker changed
+// meanwhile; they must be tried again.
 func (w *work) follow(ctx context.Context, joins []*projections.Join) (again []*projections.Join, err error) {
 	refs := make([]store.Ref, 0, 2*len(joins))
 	for _, j := range joins {
@@ -91,6 +94,8 @@ func (w *work) follow(ctx context.Context, joins []*projections.Join) (again []*
 	return again, nil
 }
 
+// followerWrite returns the write of a subscriber's row, if the row still has the
+// position was. A row of a subscriber that has left gets a TTL.
 func (w *work) followerWrite(ref store.Ref, f *projections.Follower, was events.Position) store.Write {
 	attrs := append(book.RefItem(ref), f.Attrs()...)
 	if !f.Here() {
@@ -99,13 +104,13 @@ func (w *work) followerWrite(ref store.Ref, f *projections.Follower, was events.
 	return store.Write{Ref: ref, Put: value.NewItem(attrs...), If: store.Cond{{unmoved(was)}}}
 }
 
-// telling is what is told to one list.
+// telling holds the notifications that still have to go to one list.
 type telling struct {
 	list  store.Ref
 	tells []projections.Tell // in the order of the stream
 }
 
-// tells tells each list what there is to tell.
+// tells writes the batch's notifications to each list.
 func (w *work) tells(ctx context.Context) error {
 	if w.ByItem {
 		return w.tellsMarked(ctx)
@@ -131,8 +136,8 @@ func (w *work) tells(ctx context.Context) error {
 	return nil
 }
 
-// tellNext tells each list the next of what has one moment: first what has had it
-// before, then the rest.
+// tellNext writes, for each list, the next notifications that share a moment: first those
+// that already have a moment, then the rest under a new one.
 func (w *work) tellNext(ctx context.Context, pending []*telling) error {
 	refs := make([]store.Ref, len(pending))
 	for i, t := range pending {
@@ -176,7 +181,7 @@ func (w *work) tellNext(ctx context.Context, pending []*telling) error {
 	}
 	for i, t := range of {
 		if out[i].Err != nil {
-			continue // somebody else took this moment; look again
+			continue // another worker took this moment; look again
 		}
 		moment, _ := out[i].Row.Get(book.Count).Int64()
 		if err := w.tell(ctx, t, len(t.tells), moment, t.tells[len(t.tells)-1].Position); err != nil {
@@ -186,7 +191,7 @@ func (w *work) tellNext(ctx context.Context, pending []*telling) error {
 	return nil
 }
 
-// upTo is how many of the first are not above a position.
+// upTo returns how many of the first notifications have a position of at most p.
 func (t *telling) upTo(p events.Position) int {
 	n := 0
 	for n < len(t.tells) && t.tells[n].Position.Compare(p) <= 0 {
@@ -195,9 +200,9 @@ func (t *telling) upTo(p events.Position) int {
 	return n
 }
 
-// momentWrite gives all that is left to tell the next moment. Lanes that nothing
-// comes from any more go out of the row, unless something of theirs is still being
-// told.
+// momentWrite returns the write that gives the list's next moment to all remaining
+// notifications. It also removes the positions of shards that deliver no more records,
+// unless notifications of such a shard are still being written.
 func (w *work) momentWrite(ctx context.Context, t *telling, row value.Item) (store.Write, error) {
 	n, _ := row.Get(book.Count).Int64()
 	wr := store.Write{
@@ -216,10 +221,12 @@ func (w *work) momentWrite(ctx context.Context, t *telling, row value.Item) (sto
 	return wr, err
 }
 
-// tell tells the list the first n of what there is, which have the moment. What was
-// told to somebody is noted to be over, so that it is not told again to one who has
-// thrown it away meanwhile; but not before all that has the moment is told, up to last,
-// which may come in pieces.
+// tell writes the first n notifications, which share a moment. When all notifications of
+// the moment are written, up to position last, it removes the moment from the counter
+// row. Then a repeated batch does not restore a notification that its subscriber has
+// deleted. The notifications of one moment may arrive in several pieces, so tell does
+// this only after the last. A crash before that leaves the moment, and the repeated batch
+// writes the rows again.
 func (w *work) tell(ctx context.Context, t *telling, n int, moment int64, last events.Position) error {
 	told := false
 	for i := range t.tells[:n] {
@@ -241,8 +248,8 @@ func (w *work) tell(ctx context.Context, t *telling, n int, moment int64, last e
 	return err
 }
 
-// tellOne tells a list one thing, a long one by a job. any is false where nobody
-// was told.
+// tellOne writes one notification to a list; a job continues a long list. any is false if
+// the list has no recipient.
 func (w *work) tellOne(ctx context.Context, list store.Ref, t *projections.Tell, moment int64) (any bool, err error) {
 	page, err := w.tellPage(ctx, list.Key.Partition, "", t, moment)
 	if err == nil && page.last != "" {
@@ -252,14 +259,15 @@ func (w *work) tellOne(ctx context.Context, list store.Ref, t *projections.Tell,
 	return page.any || page.last != "", err
 }
 
-// told is what became of a page of followers: the sort key of the last, "" when
-// there are no more; whether anybody was told, and whether a row was refused.
+// told is the result for a page of subscribers: the sort key of the last subscriber, or
+// "" if there are no more pages; whether any of them is a recipient; and whether a row
+// was refused.
 type told struct {
 	last      string
 	any, kept bool
 }
 
-// tellPage tells the followers after a sort key.
+// tellPage writes the rows for a page of subscribers that begins after a sort key.
 func (r *Runner) tellPage(ctx context.Context, list value.Value, after string, t *projections.Tell, moment int64) (done told, err error) {
 	page, err := r.Store.Query(ctx, store.Query{
 		Table: book.TableName, Partition: list, Limit: membersAtOnce,
@@ -298,6 +306,8 @@ func (r *Runner) tellPage(ctx context.Context, list value.Value, after string, t
 	return done, nil
 }
 
+// tellWrite returns the write of one subscriber's row. Its condition fails if the row
+// already carries this position or a newer one.
 func (r *Runner) tellWrite(p *projections.Put) store.Write {
 	t := r.Model.Table(p.Row.Table)
 	wr := store.Write{Ref: p.Row, If: store.Cond{below(book.Version, p.Position.Value())}}
@@ -310,7 +320,8 @@ func (r *Runner) tellWrite(p *projections.Put) store.Write {
 	return wr
 }
 
-// keepTold keeps a row that its table refuses; the others are told.
+// keepTold keeps a dead letter for a row that its table refused. The other subscribers
+// still get theirs.
 func (r *Runner) keepTold(ctx context.Context, t *projections.Tell, p *projections.Put, reason string) error {
 	_, err := r.KeepDead(ctx, Dead{
 		Kind: DeadTold, Target: t.Rule.Name + " " + r.describe(p.Row), Row: p.Row, Reason: reason, Position: p.Position,
@@ -319,7 +330,7 @@ func (r *Runner) keepTold(ctx context.Context, t *projections.Tell, p *projectio
 	return err
 }
 
-// retryTold writes a row for a follower that was refused.
+// retryTold writes a subscriber's row that was refused before.
 func (r *Runner) retryTold(ctx context.Context, d *Dead) error {
 	out, err := r.write(ctx, []store.Write{r.tellWrite(&projections.Put{Row: d.Row, Image: d.Record.Get("new").Item(), Position: d.Position})})
 	switch {
@@ -331,15 +342,15 @@ func (r *Runner) retryTold(ctx context.Context, d *Dead) error {
 	return r.Forget(ctx, d)
 }
 
-// Attributes of the job that tells a long list.
+// Attributes of a job that writes a notification to a long list.
 const (
 	tellRule   = "rule"
 	tellSource = "of"
 	tellFields = "f"
 )
 
-// startTelling leaves the rest of a list to a job. What is too large to be kept in
-// one is told at once.
+// startTelling leaves the rest of a list to a job. If the notification is too large for a
+// job's row, it writes the rest of the list at once.
 func (w *work) startTelling(ctx context.Context, list store.Ref, cursor string, t *projections.Tell, moment int64) error {
 	out, err := w.write(ctx, []store.Write{{
 		Ref: book.Job(w.Model.Name, tellName(list.Key.Partition.Text(), t.Position)), If: book.NotThere(),
@@ -362,8 +373,8 @@ func (w *work) startTelling(ctx context.Context, list store.Ref, cursor string, 
 
 func tellName(list string, p events.Position) string { return "tell|" + list + "|" + p.String() }
 
-// tellOn does a step of such a job. Of a rule that the model does not have any more
-// there is nothing to tell.
+// tellOn does one step of such a job. If the model no longer has the rule, the step
+// deletes the job.
 func (r *Runner) tellOn(ctx context.Context, job value.Item) (more bool, err error) {
 	list, position := job.Get(listAttr), events.PositionFrom(job.Get(book.Position))
 	w := store.Write{
@@ -387,6 +398,7 @@ func (r *Runner) tellOn(ctx context.Context, job value.Item) (more bool, err err
 	return page.last != "", err
 }
 
+// ruleOf returns the rule of a job, or nil if the model no longer has it.
 func (r *Runner) ruleOf(job value.Item) *model.RowRule {
 	for _, rule := range r.Model.Rows {
 		if rule.Each != nil && rule.Name == job.Get(tellRule).Text() && rule.Source.Name == job.Get(tellSource).Text() {

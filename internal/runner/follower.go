@@ -17,57 +17,61 @@ import (
 	"weir/internal/value"
 )
 
-// Follower reads the streams of a model's tables and has each batch applied. Two
-// groups follow apart from each other, rows and search, so that a slow index holds
-// up nothing else; each keeps its own place in every shard, in our table, written
-// after the effects of what it read.
+// Follower reads the streams of a model's tables and has each batch applied. It runs one
+// or two consumer groups: rows and, if there is an index, search. They are independent,
+// so a slow index delays nothing else. Each group keeps its own checkpoint for every
+// shard in our own table, and writes it after the effects of what it has read. After a
+// crash the group reads again from its checkpoints.
 type Follower struct {
 	Runner *Runner
-	// Source is where streams are read; nil is the runner's store.
+	// Source is the source of the streams; nil means the runner's store.
 	Source store.Source
-	// Stop, when closed, ends following behind the batch that is being applied.
+	// Stop, when closed, ends the run after the batch that is being applied.
 	Stop <-chan struct{}
-	// Prompt has changes of rows applied as soon as they are there. Without it, who
-	// catches up lets more come when there are few, as search always does: what is
-	// applied together costs less.
+	// Prompt makes the rows group apply changes as soon as they arrive. Without it, a
+	// group that has read only few records waits a moment for more, as search always
+	// does, because one large batch costs less than many small ones.
 	Prompt bool
-	// Report, when set, is called after each batch with what became of it.
+	// Report, if set, is called after each batch with the counts of the batch.
 	Report func(group string, n Counts)
 
 	mu     sync.Mutex
-	places map[place]events.Position // of each group in each shard, for trimming
+	places map[place]events.Position // the positions of each group in each shard, for trimming
 }
 
+// place names a shard and the group that reads it.
 type place struct{ group, table, shard string }
 
-// The groups of consumers.
+// The consumer groups.
 const (
 	GroupRows   = "rows"
 	GroupSearch = "search"
 )
 
-// pace is how a group follows.
+// pace says how much a group reads at a time.
 type pace struct {
-	records int           // of a shard that it reads at a time, at the most
-	wait    time.Duration // for more to come, where there are few
+	records int           // the most records to read from a shard at a time
+	wait    time.Duration // how long to wait for more records if there are few
 }
 
-// paces are those of the groups: of rows as many records as a page of DynamoDB Streams;
-// of search more, because each batch is a segment of its own in an index, and segments
-// have to be merged. Rows wait only where they are not Prompt.
+// paces holds the pace of each group. Rows reads as many records as a page of DynamoDB
+// Streams has. Search reads more, because each batch becomes a segment of its own in an
+// index, and the index must merge segments later. Rows waits only if it is not Prompt.
 var paces = map[string]pace{
 	GroupRows:   {1000, 20 * time.Millisecond},
 	GroupSearch: {2048, 100 * time.Millisecond},
 }
 
-// Run follows until the context ends or something fails. When idle it waits for
-// the store to say that something changed.
+// Run follows the streams until the context ends or an error occurs. When idle it waits
+// for the store to report a change.
 func (f *Follower) Run(ctx context.Context) error { return f.run(ctx, nil) }
 
-// CatchUp follows until everything that was acknowledged when done was closed is
-// applied, and everything that came of that.
+// CatchUp follows the streams until it has applied every write that was acknowledged
+// before done was closed, and everything that these writes led to.
 func (f *Follower) CatchUp(ctx context.Context, done <-chan struct{}) error { return f.run(ctx, done) }
 
+// run runs all groups until the first of them fails or, with done, until each has caught
+// up.
 func (f *Follower) run(ctx context.Context, done <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -87,7 +91,7 @@ func (f *Follower) run(ctx context.Context, done <-chan struct{}) error {
 			errs <- err
 		}(until)
 		if done != nil {
-			until = c.done // the next group is finished when it has read what this one wrote
+			until = c.done // the next group is finished when it has read what this group wrote
 		}
 	}
 	var first error
@@ -99,7 +103,7 @@ func (f *Follower) run(ctx context.Context, done <-chan struct{}) error {
 	return first
 }
 
-// consumer is one group's way through all shards.
+// consumer is the state of one group across all shards.
 type consumer struct {
 	*Follower
 	group string
@@ -108,10 +112,11 @@ type consumer struct {
 	done  chan struct{}
 	pace  pace
 
-	// gathers is how many documents it gathers before it applies them, where it catches
-	// up with search and nobody waits for single ones; 0 for none.
+	// gathers is how many documents a consumer collects before it applies them. It is set
+	// while the consumer catches up with search and no caller waits for single documents;
+	// 0 means that it does not collect.
 	gathers int
-	beside  bool // they are applied beside the gathering
+	beside  bool // apply one harvest while collecting the next
 
 	harvest harvest
 	reaping *reaping
@@ -131,27 +136,28 @@ func (f *Follower) consumer(group string) *consumer {
 	return c
 }
 
-// Stepper is one group's way through all shards for who decides himself when it
-// goes on. After an error it knows too much: take a new one.
+// Stepper advances one group under the caller's control. Discard it after an error: it
+// may then remember more than was saved.
 type Stepper struct{ c *consumer }
 
-// Stepper begins where the group's places are saved.
+// Stepper returns a Stepper that begins at the group's saved checkpoints.
 func (f *Follower) Stepper(group string) *Stepper { return &Stepper{f.consumer(group)} }
 
-// Gather has a group that follows search gather so many documents over many steps, as
-// CatchUp does. What is left is applied by the first step that reads nothing more.
+// Gather makes a search group collect this many documents over several steps before it
+// applies them, as CatchUp does. The first step that reads no more records applies what
+// is left.
 func (s *Stepper) Gather(documents int) {
 	if s.c.group == GroupSearch {
 		s.c.gathers = documents
 	}
 }
 
-// Step reads a page of each shard and applies them, and does a step of each long
-// list. It says how many records there were, and whether long lists are left.
+// Step reads and applies a page of each shard, and does one step of each job. It returns
+// the number of records, and whether jobs are left.
 func (s *Stepper) Step(ctx context.Context) (n int, left bool, err error) { return s.c.step(ctx, true) }
 
-// step is one of the group's; over says that what it has gathered is to be applied if
-// there is nothing more.
+// step does one step of the group. If over is set and there are no more records, it
+// applies what the group has collected.
 func (c *consumer) step(ctx context.Context, over bool) (n int, left bool, err error) {
 	if n, err = c.pass(ctx); err == nil && n == 0 && over {
 		n, err = c.reapAll(ctx)
@@ -165,10 +171,13 @@ func (c *consumer) step(ctx context.Context, over bool) (n int, left bool, err e
 	return n, left, nil
 }
 
+// run advances the group until Stop is closed, an error occurs or, with until, the group
+// has caught up with everything acknowledged before until was closed.
 func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 	if c.group == GroupSearch && until != nil && !c.Prompt {
-		// What it reads is put together later, so it stays as close behind as rows do,
-		// where the stream is still in memory.
+		// A harvest is applied as a whole later, so reading in small pages costs nothing,
+		// and the consumer stays as close to the end of the stream as rows does, where
+		// the records are still in memory.
 		c.gathers, c.beside, c.pace = harvestDocuments, true, paces[GroupRows]
 		defer c.applied()
 	}
@@ -178,7 +187,7 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 	if lag > 0 {
 		patience = min(patience, lag/3)
 	}
-	came := time.Now() // when there was something last
+	came := time.Now() // the last time that there were records
 	for !isClosed(c.Stop) {
 		changed := c.changes()
 		closed := isClosed(until)
@@ -210,7 +219,7 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 			return nil
 		}
 		if closed {
-			wake = nil // it would wake for nothing
+			wake = nil // it has no more use, and being closed it would always be ready
 		}
 		if err := idle(ctx, changed, wake, patience); err != nil {
 			return err
@@ -219,7 +228,7 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 	return nil
 }
 
-// pause waits a while, or until closes, or the context ends.
+// pause waits for a while, until the channel is closed, or until the context ends.
 func pause(ctx context.Context, until <-chan struct{}, while time.Duration) error {
 	timer := time.NewTimer(while)
 	defer timer.Stop()
@@ -240,8 +249,9 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// changes are the source's notices that one of the model's streams has grown. Those of a
-// source that gives none are never ready: its streams are looked at each second.
+// changes returns channels that are ready when one of the model's streams has grown. A
+// source without such notices gives channels that are never ready; its streams are polled
+// each second.
 func (f *Follower) changes() []<-chan struct{} {
 	var out []<-chan struct{}
 	for _, t := range f.Runner.Model.AllTables() {
@@ -252,21 +262,22 @@ func (f *Follower) changes() []<-chan struct{} {
 	return out
 }
 
-// arrival returns what reports whether everything that was acknowledged when it was
-// first asked is in the streams, but for the source's lag.
+// arrival returns a function that reports whether the streams show everything that was
+// acknowledged before its first call, apart from the source's lag.
 func arrival(s store.Source) func() bool {
 	given := sync.OnceValue(func() events.Position { return s.Tip().Given })
 	return func() bool { return s.Tip().Seen.Compare(given()) >= 0 }
 }
 
-// idle waits until something may have changed, until closes, or the context ends.
+// idle waits until a stream may have changed, the channel is closed, or the context ends.
 func idle(ctx context.Context, changed []<-chan struct{}, until <-chan struct{}, atMost time.Duration) error {
 	timer := time.NewTimer(atMost)
 	defer timer.Stop()
 	cases := []reflect.SelectCase{
 		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())},
 		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(timer.C)},
-		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(until)}, // nil, and so never, when following for good
+		// nil if the group follows without end; then never ready.
+		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(until)},
 	}
 	for _, c := range changed {
 		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(c)})
@@ -275,21 +286,22 @@ func idle(ctx context.Context, changed []<-chan struct{}, until <-chan struct{},
 	return ctx.Err()
 }
 
-// piece is what was read of a shard and is to be applied.
+// piece is a page of a shard that was read and must be applied.
 type piece struct {
 	place
 	table       *model.Table
-	from, after events.Position // where the saved place was; behind what it was read
+	from, after events.Position // the saved checkpoint; the position behind which the page was read
 	page        store.Records
 	read        time.Time
 }
 
 func (p *piece) last() events.Position { return p.page.Records[len(p.page.Records)-1].Position }
 
-// pass reads a page of each shard and applies them. A child is read when its
-// parent is finished. It answers with how many records there were. A checkpoint that
-// cannot be read stops its shard, with the children; what is read of all others is
-// applied before the error is returned, unless shards wait for each other.
+// pass reads a page of each shard and applies the pages. It reads a child shard only when
+// its parent is finished. It returns the number of records. A checkpoint that cannot be
+// read stops its shard and the shard's children; pass still applies what it read from the
+// other shards before it returns the error, unless the model requires an order across
+// shards.
 func (c *consumer) pass(ctx context.Context) (n int, err error) {
 	var pieces []piece
 	together, ordered := 0, c.jobs && tellsEach(c.Runner.Model)
@@ -362,8 +374,9 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 	return n, errors.Join(unread...)
 }
 
-// forget drops what is known of shards that are listed no more, and whose children
-// are not: there are new ones for ever.
+// forget drops the state of shards that are no longer listed and whose children are not
+// listed either. A stream creates new shards for as long as it exists, so the state would
+// grow without end.
 func (c *consumer) forget(known map[place]bool) {
 	over := func(at place) bool { return !known[at] }
 	maps.DeleteFunc(c.at, func(at place, _ events.Position) bool { return over(at) })
@@ -399,7 +412,7 @@ func (c *consumer) read(ctx context.Context, t *model.Table, at place) (piece, e
 	p.after = p.from
 	p.page, err = c.source().Read(ctx, at.table, at.shard, p.after, c.pace.records)
 	if errors.Is(err, ErrElsewhere) {
-		return p, nil // the next pass sees it
+		return p, nil // the next pass sees the change
 	}
 	if err != nil {
 		return p, err
@@ -415,7 +428,7 @@ func (c *consumer) read(ctx context.Context, t *model.Table, at place) (piece, e
 	return p, err
 }
 
-// take applies what was read and moves the group's places behind it.
+// take applies pages and then moves the group's checkpoints behind them.
 func (c *consumer) take(ctx context.Context, pieces []piece) error {
 	if len(pieces) == 0 {
 		return nil
@@ -443,9 +456,10 @@ func (c *consumer) take(ctx context.Context, pieces []piece) error {
 	return c.move(ctx, pieces, counts)
 }
 
-// Lane is the short name of a shard in books.
+// Lane returns the short shard key under which ledgers store a shard's position.
 func Lane(table, shard string) string { return book.Hash(table + "|" + shard)[:12] }
 
+// resume reads the saved checkpoint of a shard into memory.
 func (c *consumer) resume(ctx context.Context, at place) error {
 	is, _, err := c.Runner.saved(ctx, c.checkpoint(at))
 	if err == nil {
@@ -454,9 +468,10 @@ func (c *consumer) resume(ctx context.Context, at place) error {
 	return err
 }
 
-// move saves the places with the counts of what came before them, if they are
-// still where the pages were read from: so each record is counted once, however
-// often it was applied. Where somebody else has moved one, it is read again.
+// move saves the checkpoints together with the counts of the records before them, if they
+// are still where the pages were read from. So each record is counted once, however often
+// it was applied. If another process has moved a checkpoint, the shard is read again from
+// there.
 func (c *consumer) move(ctx context.Context, pieces []piece, counts []Counts) error {
 	ws := make([]store.Write, len(pieces))
 	for i, p := range pieces {
@@ -488,7 +503,8 @@ func (c *consumer) move(ctx context.Context, pieces []piece, counts []Counts) er
 	return nil
 }
 
-// unmoved is the test that a row of ours has come as far as it had; zero is nowhere.
+// unmoved is the condition that a row of our own table still has this position; the zero
+// position means that it has none.
 func unmoved(from events.Position) store.Test {
 	var v value.Value
 	if !from.IsZero() {
@@ -497,7 +513,7 @@ func unmoved(from events.Position) store.Test {
 	return store.AsRead(book.Position, v)
 }
 
-// trim gives up records that every group has passed.
+// trim lets the source drop records that every group has passed.
 func (f *Follower) trim(ctx context.Context, at place, p events.Position) error {
 	f.mu.Lock()
 	if f.places == nil {

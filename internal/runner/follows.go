@@ -13,35 +13,37 @@ import (
 	"weir/internal/value"
 )
 
-// A value that rows follow is kept in our table, with the position of the change
-// that set it, in the partition that also holds a member for each row that follows
-// it. A value spreads after it is kept; a row reads the value after it is a
-// member. So of a new value and a new member at least one sees the other. A row
-// carries the position of the value it shows, and a newer one is never replaced.
+// A followed value is kept in our own table, with the position of the change that set it.
+// Its partition also holds a member row for each row that follows it. weir spreads a
+// value only after it has kept the value, and a row reads the value only after the row is
+// entered as a member. So of a new value and a new member, at least one sees the other. A
+// follower carries the position of the value that it shows, and an older value never
+// replaces a newer one.
 //
-// That the row followed is gone is such a value too. What is kept of it expires when all
-// followers know it, as a tombstone does: none of them needs it any more, and one that
-// is made later shows nothing. A last value that some keep stays for as long as a row
-// follows it, and as long as a tombstone after that.
+// That the followed row is gone is kept as a value too. It expires once all followers
+// know it, like a tombstone: no follower needs it any more, and one that is made later
+// shows nothing. A last value that some followers keep stays for as long as a row follows
+// it, and for the life of a tombstone after that.
 //
-// A member goes when its row follows another value, or is removed. Whoever enters a
-// member looks after the row is written whether it still stands, so that one that was
-// taken away before there was a row comes back.
+// A member row is deleted when its row follows another value or is deleted. A worker that
+// enters a member checks, after it has written the row, that the member row still exists,
+// and restores it if another worker deleted it before the row existed.
 
-// followed is what the values at hand are, by the text of their partition.
+// followed holds the values that were read, by the text of their partition.
 type followed map[string]kept
 
+// kept is a followed value as our own table keeps it.
 type kept struct {
 	value    value.Value
 	position events.Position
-	gone     bool // there is no row with the field any more; the value is its last
+	gone     bool // the row with the field no longer exists; the value is its last
 }
 
 func keptIn(row value.Item) kept {
 	return kept{row.Get(valueAttr), events.PositionFrom(row.Get(book.Position)), row.Has(goneAttr)}
 }
 
-// shown is what a follower shows that keeps last values, or not.
+// shown returns the value that a follower shows; keeps says whether it keeps last values.
 func (k *kept) shown(keeps bool) value.Value {
 	if k.gone && !keeps {
 		return value.Value{}
@@ -57,19 +59,19 @@ func (w *work) spreadRef(s *projections.Spread) store.Ref {
 	return book.Followed(w.Model.Name, projections.FollowedField(s.Entity, s.Field), s.Source)
 }
 
-// Attributes of the rows in a followed value's partition. The table and the key of the
-// value's row are those of the row followed.
+// Attributes of the rows in a followed value's partition. The value's row also has the
+// table and the key of the followed row.
 const (
-	valueAttr  = projections.FollowedValue // absent when the field is
+	valueAttr  = projections.FollowedValue // absent if the field is absent
 	goneAttr   = projections.FollowedGone
 	memberAttr = projections.MemberAttr
 	tableAttr  = projections.MemberTable
 	keyAttr    = projections.MemberKey
-	cursorAttr = "c"    // of a job: the last member that was served
+	cursorAttr = "c"    // of a job: the sort key of the last member that was updated
 	listAttr   = "list" // of a job: the partition of the list
 )
 
-// valueWrite keeps a value, or that the row it is of is gone.
+// valueWrite returns the write that keeps a value, or the fact that its row is gone.
 func (r *Runner) valueWrite(list, source store.Ref, v kept) store.Write {
 	var gone value.Value
 	if v.gone {
@@ -84,8 +86,8 @@ func (r *Runner) valueWrite(list, source store.Ref, v kept) store.Write {
 	}
 }
 
-// values keeps the new value of each spread. It returns for each whether the value
-// stands as this batch has it, so that it must be spread (again).
+// values keeps the new value of each spread. For each it reports whether our own table
+// now holds this batch's value, so that it must be spread, perhaps again.
 func (w *work) values(ctx context.Context) ([]bool, error) {
 	ws := make([]store.Write, len(w.Spreads))
 	for i := range w.Spreads {
@@ -110,7 +112,7 @@ func (w *work) values(ctx context.Context) ([]bool, error) {
 	return stands, nil
 }
 
-// member is a follower's place on the list of what it follows.
+// member returns the write of a follower's member row in the list of what it follows.
 func (r *Runner) member(f projections.Following, row store.Ref) store.Write {
 	return store.Write{Ref: book.Member(r.listOf(f), f.Attr, row), Ops: []store.Op{
 		set(memberAttr, value.OfString(f.Attr)), set(tableAttr, value.OfString(row.Table)),
@@ -161,9 +163,10 @@ func (w *work) followed(ctx context.Context, puts []*projections.Put) (followed,
 	return values, nil
 }
 
-// compare reads the values again, after the rows are written, and brings rows up
-// to date that were written with an older one, or whose write had happened before. asks
-// is the change that asks for it, where that is not each row's own.
+// compare reads the values again after the rows are written. It updates rows that were
+// written with an older value, and the rows in late, whose write had happened before.
+// asks is the position of the change that asked for this; if it is zero, each row's own
+// position is used.
 func (w *work) compare(ctx context.Context, puts []*projections.Put, before followed, late map[*projections.Put]bool, asks events.Position) error {
 	if len(before) == 0 && len(late) == 0 && !follows(puts) {
 		return nil
@@ -198,8 +201,8 @@ func (w *work) compare(ctx context.Context, puts []*projections.Put, before foll
 	return w.served(ctx, ws, of)
 }
 
-// rejoin enters those as members again that are none any more: somebody saw that a row
-// followed nothing just before it was written.
+// rejoin restores member rows that are gone again: another worker saw, just before this
+// row was written, that the row followed nothing, and deleted them.
 func (w *work) rejoin(ctx context.Context, puts []*projections.Put) error {
 	var ws []store.Write
 	var refs []store.Ref
@@ -233,8 +236,8 @@ func follows(puts []*projections.Put) bool {
 	return false
 }
 
-// serve gives a row the value of a list, unless it is not there, follows another
-// by now, or shows a newer one.
+// serve returns the write that gives a row the value of a list, unless the row does not
+// exist, follows another value by now, or shows a newer one.
 func (r *Runner) serve(list string, row store.Ref, name string, at events.Position, v value.Value) store.Write {
 	version := book.FollowVersion(name)
 	return store.Write{
@@ -243,16 +246,16 @@ func (r *Runner) serve(list string, row store.Ref, name string, at events.Positi
 	}
 }
 
-// serving is what a follower is given a value for.
+// serving names the follower and the list for which a write is meant.
 type serving struct {
 	list string
 	row  store.Ref
 	attr string
-	at   events.Position // of the change that asked for it, which nobody may have at hand
+	at   events.Position // of the change that asked for it, which may not be in this batch
 }
 
-// served does writes that serve followers. A row that refuses its value, for it has no
-// room, keeps the older one, and that is kept: nothing waits for it.
+// served does writes that update followers. A row that has no room for its value keeps
+// the older one, and a dead letter records that; no other row waits for it.
 func (w *work) served(ctx context.Context, ws []store.Write, of []serving) error {
 	refused, err := w.serveAll(ctx, ws, of)
 	for _, s := range refused {
@@ -263,6 +266,8 @@ func (w *work) served(ctx context.Context, ws []store.Write, of []serving) error
 	return err
 }
 
+// serveAll does writes that update followers, and keeps dead letters for those that the
+// table refuses. It returns the refused ones.
 func (r *Runner) serveAll(ctx context.Context, ws []store.Write, of []serving) (refused []serving, err error) {
 	out, err := r.write(ctx, ws)
 	if err != nil {
@@ -278,7 +283,7 @@ func (r *Runner) serveAll(ctx context.Context, ws []store.Write, of []serving) (
 	return refused, r.keep(ctx, ds)
 }
 
-// unserved is the dead letter of a follower that refuses the value of a list.
+// unserved returns the dead letter for a follower that refused the value of a list.
 func (r *Runner) unserved(s serving, reason string) Dead {
 	return Dead{
 		Kind: DeadFollow, Target: s.attr + " of " + r.describe(s.row), Row: s.row, Reason: reason, Source: s.list,
@@ -286,7 +291,7 @@ func (r *Runner) unserved(s serving, reason string) Dead {
 	}
 }
 
-// retryFollow gives a follower the value of now, if it still follows it.
+// retryFollow gives a follower the current value, if the follower still follows it.
 func (r *Runner) retryFollow(ctx context.Context, d *Dead) error {
 	name, list := d.Record.Get(memberAttr).Text(), d.Record.Get(listAttr).Text()
 	rows, err := r.get(ctx, []store.Ref{book.Ref(list, ""), d.Row})
@@ -304,14 +309,14 @@ func (r *Runner) retryFollow(ctx context.Context, d *Dead) error {
 	return r.Forget(ctx, d)
 }
 
-// listMark is how a row that follows names the list that it is on.
+// listMark returns the mark by which a follower names the list that it is on.
 func listMark(list string) value.Value { return value.OfString(book.Hash(list)) }
 
-// membersAtOnce is how many followers are served in a step. A longer list becomes
-// a job, so that other targets need not wait for it.
+// membersAtOnce is how many followers one step updates. A longer list becomes a job, so
+// that other targets need not wait for it.
 const membersAtOnce = 200
 
-// spread gives the values that stand to those who follow them.
+// spread gives each value that must be spread to the rows that follow it.
 func (w *work) spread(ctx context.Context, stands []bool) error {
 	for i := range w.Spreads {
 		if !stands[i] {
@@ -338,8 +343,8 @@ func (w *work) spread(ctx context.Context, stands []bool) error {
 	return nil
 }
 
-// members are the writes that serve the members after a sort key. last is the last
-// one's sort key, "" when there are no more.
+// members returns the writes that update the members after a sort key. last is the sort
+// key of the last one, or "" if there are no more.
 func (r *Runner) members(ctx context.Context, list value.Value, after string, v kept) (ws []store.Write, of []serving, last string, err error) {
 	page, err := r.Store.Query(ctx, store.Query{
 		Table: book.TableName, Partition: list, Limit: membersAtOnce,
@@ -368,8 +373,9 @@ func (r *Runner) members(ctx context.Context, list value.Value, after string, v 
 	return ws, of, last, nil
 }
 
-// keepers says of followers whether they keep the last value, which the rows themselves
-// tell: of an attribute of one name, those of one entity may and those of another not.
+// keepers reports for each follower whether it keeps the last value. It must read the
+// rows: attributes of the same name may keep it on rows of one entity and not on rows of
+// another.
 func (r *Runner) keepers(ctx context.Context, of []serving) ([]bool, error) {
 	refs := make([]store.Ref, len(of))
 	for i := range of {
@@ -386,8 +392,8 @@ func (r *Runner) keepers(ctx context.Context, of []serving) ([]bool, error) {
 	return keeps, nil
 }
 
-// outlives has a value expire of which all followers know that its row is gone, unless
-// it is one that some of them keep.
+// outlives sets the TTL of a value whose row is gone, once all followers know that. A
+// last value that followers keep stays (see unkept).
 func (r *Runner) outlives(ctx context.Context, list store.Ref, v kept) error {
 	switch {
 	case !v.gone:
@@ -402,8 +408,9 @@ func (r *Runner) outlives(ctx context.Context, list store.Ref, v kept) error {
 	return err
 }
 
-// unkept has the last value of a row that is gone expire, if no row follows it. One that
-// comes to keep it meanwhile counts that there (keepsValue), after it is a member.
+// unkept sets the TTL of the last value of a row that is gone, if no row follows it. A
+// row that begins to keep the value meanwhile raises the count beside it (keepsValue)
+// after it is a member, and the condition of the write fails.
 func (r *Runner) unkept(ctx context.Context, list store.Ref) error {
 	rows, err := r.get(ctx, []store.Ref{list})
 	if err != nil || !rows[0].Has(goneAttr) || rows[0].Has(book.Expiry) {
@@ -425,8 +432,9 @@ func (r *Runner) unkept(ctx context.Context, list store.Ref) error {
 	return err
 }
 
-// keepsValue has the last value of a row that is gone stay, for a row that keeps it. A
-// count that cannot be added to, since another writer spoilt it, begins again.
+// keepsValue removes the TTL from the last value of a row that is gone, for a row that
+// keeps the value. If another writer spoilt the count, so that nothing can be added to
+// it, the count begins again.
 func (r *Runner) keepsValue(ctx context.Context, list store.Ref) error {
 	w := store.Write{
 		Ref: list, If: store.Cond{{{Attr: goneAttr, Is: store.Exists}}},
@@ -440,8 +448,9 @@ func (r *Runner) keepsValue(ctx context.Context, list store.Ref) error {
 	return err
 }
 
-// unfollow takes rows off the lists of what they follow no longer. One that follows it
-// after all stays: it came back to it, or the change that says so was overtaken.
+// unfollow removes rows from the lists of what they no longer follow. A row that follows
+// the value after all keeps its place: it came back to the value, or a newer change was
+// applied before this one.
 func (w *work) unfollow(ctx context.Context) error {
 	refs := make([]store.Ref, len(w.Unfollows))
 	for i, u := range w.Unfollows {

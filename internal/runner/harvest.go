@@ -10,14 +10,15 @@ import (
 	"weir/internal/projections"
 )
 
-// harvest is what a consumer that catches up has read for search and not applied
-// yet: the newest of each document, and how far each shard was read. What is applied
-// together is one segment of an index, and a few large segments cost less than many
-// small ones, which have to be merged; a document that changes again and again is
-// indexed once. No place is saved before, so that after a crash it is read again.
+// harvest is what a consumer that catches up has read for search and not applied yet: the
+// newest version of each document, and how far each shard was read. The documents of one
+// harvest become one segment of an index. A few large segments cost less than many small
+// ones, which the index must merge, and a document that changes often is indexed once. No
+// checkpoint moves before the harvest is applied, so after a crash the consumer reads the
+// records again.
 //
-// It holds documents, not images: who needs an image reads its record again, which no
-// stream gives up before the places have moved.
+// A harvest holds documents, not images. Code that needs an image reads the record again;
+// the stream keeps the record until the checkpoints have moved.
 type harvest struct {
 	asked[recordOf]
 	pieces []piece
@@ -26,8 +27,8 @@ type harvest struct {
 	bytes  int
 }
 
-// A harvest is applied when it has so many documents, or so many bytes of them; there
-// are two at a time.
+// A harvest is applied when it has this many documents, or this many bytes of them. There
+// are at most two harvests in memory at a time.
 const (
 	harvestDocuments = 8192
 	harvestBytes     = 4 << 20
@@ -39,7 +40,7 @@ type recordOf struct {
 	after events.Position
 }
 
-// of is what was read of a shard, nil for nothing.
+// of returns what was read of a shard, or nil.
 func (h *harvest) of(at place) *piece {
 	if i, ok := h.piece[at]; ok {
 		return &h.pieces[i]
@@ -47,8 +48,8 @@ func (h *harvest) of(at place) *piece {
 	return nil
 }
 
-// unsaved is what was read last of a shard without its place being saved, nil for
-// nothing.
+// unsaved returns the last that was read of a shard without its checkpoint being saved,
+// or nil.
 func (c *consumer) unsaved(at place) *piece {
 	p := c.harvest.of(at)
 	if p == nil && c.reaping != nil {
@@ -57,7 +58,7 @@ func (c *consumer) unsaved(at place) *piece {
 	return p
 }
 
-// add takes in what was read of a shard behind what was read before.
+// add appends a page of a shard to what was read of that shard before.
 func (h *harvest) add(m *model.Model, p piece) {
 	at, ok := h.piece[p.place]
 	if !ok {
@@ -88,7 +89,7 @@ func (h *harvest) add(m *model.Model, p piece) {
 	all.page.Records = slices.Clone(p.page.Records[len(p.page.Records)-1:])
 }
 
-// gather puts what was read to the harvest, and has that applied when it is full.
+// gather adds a page to the harvest, and begins to apply the harvest when it is full.
 func (c *consumer) gather(ctx context.Context, p piece) (err error) {
 	if len(p.page.Records) > 0 {
 		c.harvest.add(c.Runner.Model, p)
@@ -102,16 +103,16 @@ func (c *consumer) gather(ctx context.Context, p piece) (err error) {
 	return err
 }
 
-// reaping is a harvest that is being applied, while the next one is gathered.
+// reaping is a harvest that is being applied while the next one is collected.
 type reaping struct {
 	harvest
-	done chan struct{} // closed when there is a result:
-	errs []error       // of the documents
+	done chan struct{} // closed when these are set:
+	errs []error       // one for each document
 	err  error
 }
 
-// reap begins to apply the harvest, once the one before it is done. It says how many
-// records that was of.
+// reap waits until the previous harvest is applied, and then begins to apply the current
+// one. It returns the number of records of the previous one.
 func (c *consumer) reap(ctx context.Context) (n int, err error) {
 	if n, err = c.settle(ctx); err != nil || len(c.harvest.pieces) == 0 {
 		return n, err
@@ -130,7 +131,7 @@ func (c *consumer) reap(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// reapAll applies all that was gathered. It says of how many records that was.
+// reapAll applies everything that was collected. It returns the number of records.
 func (c *consumer) reapAll(ctx context.Context) (n int, err error) {
 	for range 2 {
 		m, err := c.reap(ctx)
@@ -141,15 +142,15 @@ func (c *consumer) reapAll(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// applied waits until nothing is being applied.
+// applied waits until no harvest is being applied.
 func (c *consumer) applied() {
 	if c.reaping != nil {
 		<-c.reaping.done
 	}
 }
 
-// settle waits until the harvest that is being applied is, and moves the places behind
-// it. It says of how many records it was.
+// settle waits until the harvest that is being applied is done, and moves the checkpoints
+// behind it. It returns the number of its records.
 func (c *consumer) settle(ctx context.Context) (n int, err error) {
 	h := c.reaping
 	if h == nil {
@@ -186,7 +187,8 @@ func (c *consumer) settle(ctx context.Context) (n int, err error) {
 	return n, c.move(ctx, h.pieces, h.counts)
 }
 
-// again reads the change behind a position once more.
+// again reads the change behind a position again. It is an error if the stream no longer
+// has it.
 func (c *consumer) again(ctx context.Context, p piece, after events.Position) (ch projections.Change, err error) {
 	page, err := c.source().Read(ctx, p.place.table, p.shard, after, 1)
 	if err != nil {

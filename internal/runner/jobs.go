@@ -9,9 +9,9 @@ import (
 	"weir/internal/value"
 )
 
-// A job is a long list being served, kept in our table until it is done: which
-// list, at which position of its value, and how far. A newer value starts the job
-// over. A crash repeats at most one step, which is safe.
+// A job updates the rows of a long list step by step. Our own table keeps it until it is
+// done: the list, the position of the list's value, and how far the job has come. A newer
+// value restarts the job. A crash repeats at most one step, which is safe.
 
 func (r *Runner) startJob(ctx context.Context, list, cursor string, p events.Position) error {
 	_, err := r.write(ctx, []store.Write{r.jobWrite(list, cursor, p)})
@@ -27,7 +27,7 @@ func (r *Runner) jobWrite(list, cursor string, p events.Position) store.Write {
 	}
 }
 
-// Jobs does one step of each job there is, and reports whether any are left.
+// Jobs does one step of each job and reports whether any jobs are left.
 func (r *Runner) Jobs(ctx context.Context) (left bool, err error) {
 	page, err := r.Store.Query(ctx, store.Query{Table: book.TableName, Partition: value.OfString(book.Jobs(r.Model.Name)), Limit: 100})
 	if err != nil {
@@ -46,6 +46,8 @@ func (r *Runner) Jobs(ctx context.Context) (left bool, err error) {
 	return left || page.Next != nil, nil
 }
 
+// step does one step of a job. It deletes the job after the last step, unless the job was
+// restarted meanwhile. more is true if the job is left.
 func (r *Runner) step(ctx context.Context, job value.Item) (more bool, err error) {
 	if job.Has(noteOf) {
 		return false, r.keepOn(ctx, job)
@@ -61,7 +63,7 @@ func (r *Runner) step(ctx context.Context, job value.Item) (more bool, err error
 	if err != nil {
 		return true, err
 	}
-	if rows[0] == nil { // its row is gone, and all its followers know that
+	if rows[0] == nil { // the followed row is gone, and all of its followers know that
 		_, err := r.write(ctx, []store.Write{{
 			Ref: book.Job(r.Model.Name, list.Text()), Delete: true,
 			If: store.Cond{{{Attr: book.Position, Is: store.Eq, Value: job.Get(book.Position)}}},

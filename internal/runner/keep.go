@@ -11,33 +11,34 @@ import (
 	"weir/internal/value"
 )
 
-// A dead letter whose body has parts is written and removed under a note, a row of its
-// own among the jobs: first the note, then the parts, and then the head, in one
-// transaction with the note's removal. Its removal is the same the other way round: the
-// head goes in one transaction with the note that its parts are to go. So a crash
-// leaves a note wherever it leaves parts without a head, and whoever works through the
-// jobs removes both: at once where the letter is gone, and once nobody can be writing it
-// any more where it was never there.
+// A dead letter whose body has parts is written and deleted under a note: a row of its
+// own, stored among the jobs. The runner writes first the note, then the parts, and then
+// the head, in one transaction with the deletion of the note. It deletes a letter in the
+// reverse order: one transaction deletes the head and writes a note that the parts must
+// go. So wherever a crash leaves parts without a head, it also leaves a note, and the
+// next worker that runs the jobs deletes both. It does so at once if the letter was
+// deleted. If the letter was never completed, it waits until no process can still be
+// writing the letter.
 
-// keepingLife is how long after its note a letter may still be being written: longer
-// than a batch may be applied.
+// keepingLife is how long after its note a letter may still be written. It is longer than
+// the time for which a batch may be applied.
 const keepingLife = 4 * batchLife
 
 // Attributes of a note.
 const (
 	noteOf    = "dead" // the letter's id
 	noteSince = "time"
-	noteGone  = "gone" // the parts are being removed
+	noteGone  = "gone" // the parts are being deleted
 )
 
 func (r *Runner) note(id string) store.Ref { return book.Keeping(r.Model.Name, id) }
 
-// notGone is the condition that the parts that a note is of are not being removed.
+// notGone is the condition that the parts of the note's letter are not being deleted.
 func notGone() []store.Test { return []store.Test{{Attr: noteGone, Is: store.Absent}} }
 
-// keeping stores the parts of what is too large for a row, and returns for each of ds
-// the writes that make it visible, to be done in one transaction. Done twice, each is
-// kept once.
+// keeping stores the parts of bodies that are too large for a row. For each of ds it
+// returns the writes that complete the letter, which the caller must do in one
+// transaction. Repeating all this keeps each letter once.
 func (r *Runner) keeping(ctx context.Context, ds []Dead) ([][]store.Write, error) {
 	out := make([][]store.Write, len(ds))
 	for i := range ds {
@@ -61,8 +62,8 @@ func (r *Runner) keeping(ctx context.Context, ds []Dead) ([][]store.Write, error
 	return out, nil
 }
 
-// noteKeeping notes that the parts of a letter are being written, after the removal of
-// an earlier one with the id is done.
+// noteKeeping writes the note that the parts of a letter are being written. If an earlier
+// letter with the id is being deleted, it finishes that first.
 func (r *Runner) noteKeeping(ctx context.Context, id string) error {
 	for range maxRounds {
 		done, err := r.did(ctx, store.Write{
@@ -79,7 +80,7 @@ func (r *Runner) noteKeeping(ctx context.Context, id string) error {
 	return fmt.Errorf("%s: it is removed as often as it is kept", id)
 }
 
-// keep keeps things that stand by themselves.
+// keep keeps dead letters that no other write depends on.
 func (r *Runner) keep(ctx context.Context, ds []Dead) error {
 	letters, err := r.keeping(ctx, ds)
 	if err != nil {
@@ -95,7 +96,8 @@ func (r *Runner) keep(ctx context.Context, ds []Dead) error {
 		if err == nil && !done {
 			err = r.isKept(ctx, ds[i].ID)
 		}
-		if errors.Is(err, store.ErrCondition) { // parts of it may have been written after the others went
+		// Some parts may have been written after the letter's deletion.
+		if errors.Is(err, store.ErrCondition) {
 			err = errors.Join(err, r.noteKeeping(ctx, ds[i].ID))
 		}
 		if err != nil {
@@ -105,8 +107,8 @@ func (r *Runner) keep(ctx context.Context, ds []Dead) error {
 	return r.taken(ctx, heads)
 }
 
-// isKept settles the note of a letter that is there already. The error is
-// store.ErrCondition where it is not, so that it has to be kept again.
+// isKept deletes the note of a letter that is already there. The error wraps
+// store.ErrCondition if the letter is not there and must be kept again.
 func (r *Runner) isKept(ctx context.Context, id string) error {
 	rows, err := r.get(ctx, []store.Ref{r.letter(id)})
 	switch {
@@ -119,7 +121,7 @@ func (r *Runner) isKept(ctx context.Context, id string) error {
 	return err
 }
 
-// taken does writes of our own table, which nothing may refuse.
+// taken does writes to our own table; it is an error if the table refuses one.
 func (r *Runner) taken(ctx context.Context, ws []store.Write) error {
 	out, err := r.write(ctx, ws)
 	if err != nil {
@@ -133,15 +135,16 @@ func (r *Runner) taken(ctx context.Context, ws []store.Write) error {
 	return nil
 }
 
-// KeepDead keeps something that stands by itself; keeping it again changes nothing.
+// KeepDead keeps a dead letter that no other write depends on, and returns its id.
+// Keeping the same letter again changes nothing.
 func (r *Runner) KeepDead(ctx context.Context, d Dead) (id string, err error) {
 	ds := []Dead{d}
 	err = r.keep(ctx, ds)
 	return ds[0].ID, err
 }
 
-// forget are the writes, of one transaction, that take a kept thing away; its parts go
-// with dropped.
+// forget returns the writes that delete a dead letter, which the caller must do in one
+// transaction. Call dropped afterwards to delete the letter's parts.
 func (r *Runner) forget(d *Dead) []store.Write {
 	ws := []store.Write{{
 		Ref: r.letter(d.ID), Delete: true,
@@ -153,7 +156,7 @@ func (r *Runner) forget(d *Dead) []store.Write {
 	return ws
 }
 
-// dropped removes the parts of letters that were taken away.
+// dropped deletes the parts of letters that were deleted.
 func (r *Runner) dropped(ctx context.Context, ds ...Dead) error {
 	for i := range ds {
 		if ds[i].parts == 0 {
@@ -166,7 +169,8 @@ func (r *Runner) dropped(ctx context.Context, ds ...Dead) error {
 	return nil
 }
 
-// dropParts removes the parts of a letter whose note says that they go, and the note.
+// dropParts deletes the parts of a letter whose note says that they must go, and then the
+// note.
 func (r *Runner) dropParts(ctx context.Context, id string) error {
 	q := store.Query{Table: book.TableName, Partition: book.DeadPart(r.Model.Name, id, 0).Key.Partition}
 	for {
@@ -189,8 +193,8 @@ func (r *Runner) dropParts(ctx context.Context, id string) error {
 	return err
 }
 
-// keepOn does what a note is for: it removes the parts of a letter that is gone, and of
-// one that nobody can be writing any more.
+// keepOn does what a note asks for: it deletes the parts of a letter that was deleted, or
+// of an incomplete letter that no process can still be writing.
 func (r *Runner) keepOn(ctx context.Context, note value.Item) error {
 	id := note.Get(noteOf).Text()
 	if !note.Has(noteGone) {

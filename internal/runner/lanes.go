@@ -12,14 +12,16 @@ import (
 	"weir/internal/value"
 )
 
-// batchLife is how long a batch may be applied after it was read. The position that
-// would tell an older one for a repetition may be pruned. Of two clocks the one that
-// went further counts: one that nobody sets may stand still while a machine sleeps.
+// batchLife is how long after it was read a batch may be applied. A ledger may have
+// pruned the position by which it would recognise an older batch as repeated. The age is
+// measured by two clocks and the larger age counts: the monotonic clock may stand still
+// while a machine sleeps.
 const batchLife = 15 * time.Minute
 
-// errOld says that a batch is to be read again.
+// errOld says that a batch is too old and must be read again.
 var errOld = errors.New("the batch was read too long ago")
 
+// fresh returns errOld if the batch was read too long ago to be applied.
 func (w *work) fresh() error {
 	now := w.Moment()
 	if !w.Read.IsZero() && max(now.Sub(w.Read), now.Round(0).Sub(w.Read)) > batchLife {
@@ -28,10 +30,10 @@ func (w *work) fresh() error {
 	return nil
 }
 
-// prune takes the positions of lanes that nothing comes from any more out of books
-// that are at hand anyway: a stream makes new shards for ever, and a book that kept
-// a position for each would grow, and its price with it. A parked book keeps them:
-// what waits there has its positions in them.
+// prune removes the positions of finished shards from ledgers that the batch has read
+// anyway. A stream always creates new shards, so a ledger that kept a position for each
+// of them would grow, and its writes would cost more and more. The ledger of a parked
+// target keeps them, because its queued effects refer to them.
 func (w *work) prune(ctx context.Context, books map[*projections.Target]value.Item) error {
 	var ws []store.Write
 	for _, t := range w.Targets {
@@ -58,8 +60,8 @@ func (w *work) prune(ctx context.Context, books map[*projections.Target]value.It
 	return err
 }
 
-// retired are the lanes that a row of our table has a position of and that nothing
-// comes from any more.
+// retired returns the shards that deliver no more records and for which a row of our own
+// table has a position.
 func (w *work) retired(ctx context.Context, row value.Item) (out []string, err error) {
 	for _, a := range row {
 		lane, is := strings.CutPrefix(a.Name, book.Lane(""))
@@ -77,8 +79,8 @@ func (w *work) retired(ctx context.Context, row value.Item) (out []string, err e
 	return out, nil
 }
 
-// over reports whether nothing comes from a lane any more, other than the one at
-// hand.
+// over reports whether a shard delivers no more records. It is false for the shard of
+// this batch.
 func (w *work) over(ctx context.Context, lane string) (bool, error) {
 	if w.Retired == nil || lane == w.Lane {
 		return false, nil
@@ -86,7 +88,7 @@ func (w *work) over(ctx context.Context, lane string) (bool, error) {
 	return w.Retired(ctx, lane)
 }
 
-// forgetLanes prunes a leaf that is written anyway.
+// forgetLanes prunes a leaf that is about to be written anyway.
 func (w *work) forgetLanes(ctx context.Context, n *projections.Node) error {
 	for _, lane := range n.Lanes() {
 		over, err := w.over(ctx, lane)

@@ -14,13 +14,14 @@ import (
 	"weir/internal/value"
 )
 
-// looksAtOnce is how often a row may change under a look before the batch comes
-// again.
+// looksAtOnce is how often a row may change during a recompute before the batch fails and
+// is read again.
 const looksAtOnce = 10
 
-// look tells the steps of rows anew. A row that is not there needs none: its own
-// record, when it comes, makes us look. It returns for each why it cannot be told,
-// nil for good. A parked target waits, unless parked says that its turn has come.
+// look recomputes the statuses of rows. A row that does not exist needs none: when it is
+// inserted, its own record leads to a recompute. For each row look returns why its status
+// cannot be computed, or nil. It leaves out parked targets, unless parked says that their
+// turn has come.
 func (r *Runner) look(ctx context.Context, refs []store.Ref, parked bool) (refused []error, err error) {
 	refused = make([]error, len(refs))
 	books, err := r.raise(ctx, refs, parked)
@@ -41,8 +42,8 @@ func (r *Runner) look(ctx context.Context, refs []store.Ref, parked bool) (refus
 	return nil, fmt.Errorf("%s changes faster than its steps can be told", r.describe(refs[todo[0]]))
 }
 
-// raise gives each target's book a new version, and returns the books; nil where
-// the target is parked.
+// raise gives each target's ledger a new version and returns the ledgers. The result is
+// nil for a parked target.
 func (r *Runner) raise(ctx context.Context, refs []store.Ref, parked bool) ([]value.Item, error) {
 	ws := make([]store.Write, len(refs))
 	for i := range refs {
@@ -69,7 +70,7 @@ func (r *Runner) raise(ctx context.Context, refs []store.Ref, parked bool) ([]va
 	return books, nil
 }
 
-// lookOnce looks at the rows of todo, and returns those that changed meanwhile.
+// lookOnce recomputes the rows of todo once and returns those that changed meanwhile.
 func (r *Runner) lookOnce(ctx context.Context, refs []store.Ref, books []value.Item, todo []int, refused []error) ([]int, error) {
 	ask := make([]store.Ref, len(todo))
 	for j, i := range todo {
@@ -113,7 +114,7 @@ func (r *Runner) lookOnce(ctx context.Context, refs []store.Ref, books []value.I
 	return again, nil
 }
 
-// atOnce is how many targets are read for at a time.
+// atOnce returns for how many targets facts are read concurrently.
 func (r *Runner) atOnce() int {
 	if r.Alone {
 		return 1
@@ -121,8 +122,9 @@ func (r *Runner) atOnce() int {
 	return 16
 }
 
-// lookAt is the write that shows what is derived on a row, without Ops when there
-// is nothing to show: it is not there, of another entity, or shows a later look.
+// lookAt returns the write that shows everything derived on a row. It has no Ops if there
+// is nothing to write: the row does not exist, belongs to another entity, or shows a
+// later recompute.
 func (r *Runner) lookAt(ctx context.Context, target store.Ref, row, b value.Item) (store.Write, error) {
 	e := r.Model.Table(target.Table).Classify(row)
 	if e == nil || len(e.Steps) == 0 {
@@ -137,10 +139,10 @@ func (r *Runner) lookAt(ctx context.Context, target store.Ref, row, b value.Item
 	return wr, err
 }
 
-// showable is the condition under which a row that shows this version may be
-// written under the book's. It is stale when the row shows a later look. A version
-// that the book never had was never given by weir, as on a row that was made as a
-// copy of another, and yields.
+// showable returns the condition under which a row that shows this version may be written
+// under its ledger's version. stale is true if the row shows a later recompute. A version
+// that the ledger never had was not written by weir (the row may be a copy of another
+// row), and may be overwritten.
 func (r *Runner) showable(ctx context.Context, target store.Ref, shown value.Value, b value.Item) (cond []store.Test, stale bool, err error) {
 	n := b.Get(book.Count)
 	if shown.IsMissing() || shown.Kind() == value.Number && value.Compare(shown, n) <= 0 {
@@ -154,8 +156,9 @@ func (r *Runner) showable(ctx context.Context, target store.Ref, shown value.Val
 	return []store.Test{{Attr: book.Version, Is: store.Eq, Value: shown}}, stale, nil
 }
 
-// lookWrite shows all that is derived on the row under the book's version, if it
-// still is what the steps go by.
+// lookWrite returns the write that shows everything derived on the row under the ledger's
+// version. Its condition fails if anything that the status depends on has changed since
+// the row was read.
 func (r *Runner) lookWrite(ctx context.Context, e *model.Entity, target store.Ref, row, b value.Item) (store.Write, error) {
 	want, err := projections.Look(e, target, row, known{ctx, r})
 	if err != nil {
@@ -177,7 +180,7 @@ func (r *Runner) lookWrite(ctx context.Context, e *model.Entity, target store.Re
 	return wr, nil
 }
 
-// known is what is told, as our table has it.
+// known reads facts from our own table.
 type known struct {
 	ctx context.Context
 	*Runner
@@ -208,7 +211,7 @@ func (k known) Each(list string, names projections.Names, yield func(string, val
 	}
 }
 
-// Get reads by key.
+// Get reads facts by key.
 func (k known) Get(list string, names []string) ([]value.Item, error) {
 	refs := make([]store.Ref, len(names))
 	for i, name := range names {

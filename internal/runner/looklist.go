@@ -9,8 +9,8 @@ import (
 	"weir/internal/value"
 )
 
-// lookAll looks at the next targets of a list, after a name. It returns the last
-// one's name, "" when there are no more.
+// lookAll recomputes the next targets of a list, after a name. It returns the name of the
+// last one, or "" if there are no more.
 func (r *Runner) lookAll(ctx context.Context, list, after string) (last string, err error) {
 	page, err := r.Store.Query(ctx, store.Query{
 		Table: book.TableName, Partition: book.Fact(r.Model.Name, list, "").Key.Partition, Limit: membersAtOnce,
@@ -42,11 +42,12 @@ func (r *Runner) lookAll(ctx context.Context, list, after string) (last string, 
 	return page.Rows[len(page.Rows)-1].Get(book.Sort).Text(), nil
 }
 
-// lookAttr is the list of a job that looks at its targets.
+// lookAttr is the attribute of a job that holds the list whose targets it recomputes.
 const lookAttr = "look"
 
-// startLooking makes a job of the targets after a name. Where there is such a job
-// already it begins again there: what changed now was looked at up to that name.
+// startLooking creates a job for the targets after a name. If the list has such a job
+// already, that job begins again after the name: the targets up to it were recomputed
+// after this change.
 func (r *Runner) startLooking(ctx context.Context, list, after string) error {
 	_, err := r.write(ctx, []store.Write{{
 		Ref: book.Job(r.Model.Name, lookAttr+"|"+list),
@@ -58,7 +59,8 @@ func (r *Runner) startLooking(ctx context.Context, list, after string) error {
 	return err
 }
 
-// lookOn does one step of such a job, unless it was begun again meanwhile.
+// lookOn does one step of such a job. If the job was restarted meanwhile, its new start
+// stays.
 func (r *Runner) lookOn(ctx context.Context, job value.Item) (more bool, err error) {
 	list := job.Get(lookAttr).Text()
 	last, err := r.lookAll(ctx, list, job.Get(cursorAttr).Text())

@@ -12,21 +12,21 @@ import (
 	"weir/internal/value"
 )
 
-// Where only the changes of one row are in order, and which shard they came from is
-// not known, a position in the book says nothing about the rows beside the one it
-// came from. Then each source row has a mark of its own beside each book that it
-// counts in: the position of its last change there. The book and the marks move in
-// one transaction, so that a change counts once, however often it comes. Marks go
-// after 48 hours, twice what a stream keeps its records.
+// Some sources keep only the changes of one row in order and do not say which shard a
+// change came from. A position in a ledger then says nothing about rows other than the
+// one it came from. For such a source, each source row has a deduplication mark beside
+// each ledger that it counts in: the position of its last counted change. Ledger and
+// marks change in one transaction, so each change counts once, however often it is
+// delivered. Marks expire after 48 hours, twice as long as a stream keeps its records.
 
-// marksAtOnce keeps a transaction of marks, a book and what is kept below its limit.
+// marksAtOnce keeps a transaction with marks, a ledger and dead letters below its limit.
 const (
 	marksAtOnce = 90
 	parkMarked  = 20
 	markTries   = 5
 )
 
-// countMarked is count without lanes. It leaves nothing to be sent again.
+// countMarked is count with deduplication marks. It leaves no target to be sent again.
 func (w *work) countMarked(ctx context.Context, targets []*projections.Target, books map[*projections.Target]value.Item) error {
 	for _, t := range targets {
 		for tries := 0; len(t.Steps) > 0; tries++ {
@@ -45,8 +45,8 @@ func (w *work) countMarked(ctx context.Context, targets []*projections.Target, b
 	return nil
 }
 
-// countSome counts the first steps, or leaves out those that were counted before,
-// or parks all.
+// countSome counts the first steps. It leaves out steps that were counted before, and
+// parks all steps if the target is parked.
 func (w *work) countSome(ctx context.Context, t *projections.Target, tries int) error {
 	if err := w.fresh(); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (w *work) countSome(ctx context.Context, t *projections.Target, tries int) 
 	return err
 }
 
-// countedMarked finds out why a book or a mark refused.
+// countedMarked finds out why the ledger or a mark refused the steps.
 func (w *work) countedMarked(ctx context.Context, t *projections.Target, tries int, cause error) error {
 	before := len(t.Steps)
 	if err := w.dropSeen(ctx, t); err != nil {
@@ -84,13 +84,13 @@ func (w *work) countedMarked(ctx context.Context, t *projections.Target, tries i
 	case isParked(rows[0]):
 		return w.park(ctx, t, "effects that came before are parked")
 	case len(t.Steps) == before && tries >= markTries:
-		return cause // it changes as often as it is tried
+		return cause // it changes each time that it is tried
 	}
 	return nil
 }
 
-// marks move the marks of the steps' rows, each of which must not have passed the
-// first of its steps.
+// marks returns the writes that move the marks of the steps' rows. Each fails if the
+// row's mark has passed the first of the row's steps.
 func (w *work) marks(t *projections.Target, steps []projections.Step) []store.Write {
 	var out []store.Write
 	at := map[string]int{}
@@ -112,7 +112,7 @@ func (w *work) markOf(t *projections.Target, s projections.Step) store.Ref {
 	return book.Mark(w.Model.Name, t.Row, w.Changes[s.Change].Row)
 }
 
-// unmarked splits steps into those that were counted or kept, and the rest.
+// unmarked splits steps into those that were counted or parked before, and the rest.
 func (w *work) unmarked(ctx context.Context, t *projections.Target) (seen, left []projections.Step, err error) {
 	var refs []store.Ref
 	at := map[string]int{}

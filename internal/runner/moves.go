@@ -10,24 +10,25 @@ import (
 	"weir/internal/projections"
 )
 
-// Mover moves rows of older forms for a model's migrations (internal/migrate). The
-// runner is given one, since moving a row keeps the rules of commands, on which
-// nothing here depends.
+// Mover moves rows of older forms for a model's migrations (internal/migrate). The runner
+// gets one from its caller, because moving a row follows the rules of commands, on which
+// this package does not depend.
 type Mover interface {
-	// Started says which of the model's migrations are on.
+	// Started reports which of the model's migrations are on.
 	Started(ctx context.Context) (map[*model.Migration]bool, error)
-	// Follow moves rows of migrations that are on. For each row it gives the reason why
-	// it cannot be moved, "" where it was. After an error it is to be called again with
-	// all of them.
+	// Follow moves rows of migrations that are on. For each row it returns the reason why
+	// the row cannot be moved, or "" if it was moved. After an error, call it again with
+	// all rows.
 	Follow(ctx context.Context, rows []projections.OldRow) (refused []string, err error)
 }
 
-// errNoMover is a mistake of the program that made the runner: without a mover old
-// rows would silently stay where they are.
+// errNoMover reports a mistake in the program that created the runner: without a mover,
+// old rows would stay where they are without any error.
 var errNoMover = errors.New("the model has migrations, and the runner was made without a Mover")
 
-// Tables are those whose streams are to be followed: the model's own, and those that
-// a migration which is on moves rows from. Only then has one of these to be there.
+// Tables returns the tables whose streams the runner must follow: the model's own tables,
+// and the tables from which a migration that is on moves rows. Such an old table must
+// exist only while its migration is on.
 func (r *Runner) Tables(ctx context.Context) ([]*model.Table, error) {
 	if len(r.Model.Old) == 0 {
 		return r.Model.Tables, nil
@@ -45,6 +46,7 @@ func (r *Runner) Tables(ctx context.Context) ([]*model.Table, error) {
 	return out, nil
 }
 
+// migrationsOn asks the Mover which migrations are on.
 func (r *Runner) migrationsOn(ctx context.Context) (map[*model.Migration]bool, error) {
 	if r.Mover == nil {
 		return nil, errNoMover
@@ -56,8 +58,9 @@ func (r *Runner) migrationsOn(ctx context.Context) (map[*model.Migration]bool, e
 	return on, nil
 }
 
-// moves has old rows moved that changed while their migration is on. Whether it is,
-// is read after the change was: before a scan reads its first row it says that it is.
+// moves has old rows moved that changed while their migration is on. It reads whether a
+// migration is on after the change was read; a migration records that it is on before its
+// scan reads the first row. So no changed row is missed.
 func (w *work) moves(ctx context.Context) error {
 	var rows []projections.OldRow
 	var of []int
@@ -91,7 +94,7 @@ func (w *work) moves(ctx context.Context) error {
 	return w.move(ctx, rows[:n], of)
 }
 
-// move keeps the records of those that cannot be moved.
+// move moves rows, and keeps dead letters for those that cannot be moved.
 func (w *work) move(ctx context.Context, rows []projections.OldRow, of []int) error {
 	refused, err := w.Mover.Follow(ctx, rows)
 	if err != nil {

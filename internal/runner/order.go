@@ -9,23 +9,24 @@ import (
 	"weir/internal/projections"
 )
 
-// Who is told what depends on the order in which followers and what they are told
-// are handled. Everything else comes out the same in any order, so that batches are
-// cut, and shards wait for each other, only where a model has such rules.
+// Which subscribers get a notification depends on the order in which subscriptions and
+// notifications are handled. Everything else has the same result in any order. So only
+// for a model with such rules does the runner cut batches into phases and make shards
+// wait for each other.
 
-// tellsEach reports whether the model has rules that make a row for each follower.
+// tellsEach reports whether the model has rules that make a row for each subscriber.
 func tellsEach(m *model.Model) bool {
 	return slices.ContainsFunc(m.Rows, func(r *model.RowRule) bool { return r.Each != nil })
 }
 
-// run is a part of the of-th batch, which may be gathered as one.
+// run is a part of the of-th batch that can be gathered as one.
 type run struct {
 	Batch
 	of int
 }
 
-// phases cuts batches of several lanes into runs, in the order in which they are to
-// be applied: that of positions, as far as it matters.
+// phases cuts batches of several shards into runs, in the order in which they must be
+// applied: the order of their positions, where that matters.
 func (r *Runner) phases(bs []Batch) []run {
 	var out []run
 	if !tellsEach(r.Model) {
@@ -40,7 +41,7 @@ func (r *Runner) phases(bs []Batch) []run {
 			all = append(all, &bs[i].Changes[j])
 		}
 	}
-	if len(bs) > 1 { // a single one may come in an order of its own
+	if len(bs) > 1 { // the changes of a single batch may have an order of their own
 		slices.SortStableFunc(all, func(a, b *projections.Change) int { return a.Position.Compare(b.Position) })
 	}
 	phase := map[*projections.Change]int{}
@@ -66,10 +67,10 @@ func (r *Runner) phases(bs []Batch) []run {
 	return out
 }
 
-// inOrder leaves of what was read that up to which nothing is unread in any shard.
-// While the pieces were read others wrote: so those that are not full are read
-// again, and go no further than what was seen at first. A stream whose positions
-// are in no order between shards is read as well, in that of each shard.
+// inOrder cuts the pieces down to the position up to which every shard has been read.
+// Other processes wrote while the pieces were read, so it reads those that are not full
+// again, and then uses nothing beyond what was seen at first. If a stream's positions
+// have no order between shards, its pieces are applied too, each in its own order.
 func (c *consumer) inOrder(ctx context.Context, pieces []piece) ([]piece, error) {
 	var upTo events.Position
 	for _, p := range pieces {
@@ -99,7 +100,7 @@ func (c *consumer) inOrder(ctx context.Context, pieces []piece) ([]piece, error)
 	return cut(pieces, upTo), nil
 }
 
-// cut leaves out what is above a position, and pieces of which nothing is left.
+// cut drops records above a position, and then pieces without records.
 func cut(pieces []piece, upTo events.Position) []piece {
 	out := pieces[:0]
 	for _, p := range pieces {

@@ -8,11 +8,12 @@ import (
 	"weir/internal/value"
 )
 
-// Overtake moves a group's place in every shard to where another group is, unless
-// it is there or beyond. It is for a group whose results are about to be made from
-// the rows: these have all that the other group has read, and what is older may be
-// trimmed already. A checkpoint of the other group that cannot be read is passed over:
-// this group applies what is there from where it is, which changes nothing.
+// Overtake moves a group's checkpoint in every shard forward to that of another group; it
+// never moves one back. It is for a group whose results are about to be built from the
+// rows: the rows include everything that the other group has read, and older records may
+// be trimmed already. Overtake skips a checkpoint of the other group that cannot be read:
+// this group then applies the records from its own checkpoint, which gives the same
+// result.
 func (r *Runner) Overtake(ctx context.Context, group, other string) error {
 	q := store.Query{Table: book.TableName, Partition: value.OfString(book.Checkpoints(r.Model.Name, other))}
 	for {

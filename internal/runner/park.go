@@ -13,16 +13,16 @@ import (
 	"weir/internal/value"
 )
 
-// A write that can never succeed parks its target: the effect is kept, the book
-// counts it in q, and from then on every effect on that target is kept behind it,
-// while all other targets go on. Keeping an effect and moving the book's position
-// past it is one transaction, so that it is neither lost nor kept twice. It lasts
-// until a retry or a discard has emptied the queue.
+// A write that can never succeed parks its target: the effect becomes a dead letter, and
+// the ledger counts it in its attribute q. From then on every effect on that target
+// queues behind it, while all other targets continue. One transaction keeps the effect
+// and moves the ledger's position past it, so it is neither lost nor kept twice. The
+// target stays parked until retries or discards have emptied the queue.
 
 // parkAtOnce keeps a parking transaction well below its limit.
 const parkAtOnce = 40
 
-// park keeps the target's steps instead of adding them.
+// park keeps the target's steps as dead letters instead of adding them to the ledger.
 func (w *work) park(ctx context.Context, t *projections.Target, reason string) error {
 	for len(t.Steps) > 0 {
 		steps := t.Steps[:min(parkAtOnce, len(t.Steps))]
@@ -60,6 +60,8 @@ func (w *work) park(ctx context.Context, t *projections.Target, reason string) e
 	return nil
 }
 
+// parkWrites returns the writes, for one transaction, that park steps: their dead
+// letters, and the ledger's position past them and its higher count of waiting effects.
 func (w *work) parkWrites(ctx context.Context, t *projections.Target, steps []projections.Step, reason string) ([]store.Write, error) {
 	lane := book.Lane(w.Lane)
 	ds := make([]Dead, 0, len(steps))
@@ -95,7 +97,7 @@ func (w *work) parked(t *projections.Target, s projections.Step, reason string) 
 	return d
 }
 
-// dropSeen leaves out the steps that the book has seen, counted or kept.
+// dropSeen leaves out the steps that the ledger has seen, whether counted or parked.
 func (w *work) dropSeen(ctx context.Context, t *projections.Target) error {
 	if w.ByItem {
 		seen, left, err := w.unmarked(ctx, t)
@@ -117,8 +119,8 @@ func (w *work) dropSeen(ctx context.Context, t *projections.Target) error {
 	return w.wasParked(ctx, t, before[:len(before)-len(t.Steps)])
 }
 
-// wasParked finds out which of the steps seen are among what is kept, so that
-// their records count as kept, however often they come.
+// wasParked finds out which of the seen steps are parked, so that their records count as
+// kept, however often they are delivered.
 func (w *work) wasParked(ctx context.Context, t *projections.Target, steps []projections.Step) error {
 	refs := make([]store.Ref, len(steps))
 	for i, s := range steps {
@@ -138,8 +140,8 @@ func (w *work) wasParked(ctx context.Context, t *projections.Target, steps []pro
 	return nil
 }
 
-// parkTarget parks a target whose row refuses the value that its book holds. The
-// book has counted everything; only showing it waits.
+// parkTarget parks a target whose row refuses the value that its ledger holds. The ledger
+// has counted everything; only showing it waits.
 func (w *work) parkTarget(ctx context.Context, t *projections.Target, reason string) error {
 	for _, s := range t.Steps {
 		w.kept[s.Change] = true
@@ -147,7 +149,8 @@ func (w *work) parkTarget(ctx context.Context, t *projections.Target, reason str
 	return w.parkShown(ctx, t.Row, reason)
 }
 
-// parkShown keeps that a row refuses what is to be shown on it.
+// parkShown parks a target, with a dead letter that says that its row refuses what it
+// must show.
 func (r *Runner) parkShown(ctx context.Context, row store.Ref, reason string) error {
 	letters, err := r.keeping(ctx, []Dead{{Kind: DeadPublish, Target: r.describe(row), Row: row, Reason: reason}})
 	if err != nil {
@@ -162,15 +165,16 @@ func (r *Runner) parkShown(ctx context.Context, row store.Ref, reason string) er
 			return failed
 		}
 	}
-	if err != nil && !errors.Is(err, store.ErrCondition) { // a condition: it is parked so already
+	// A failed condition means that it is already parked for this.
+	if err != nil && !errors.Is(err, store.ErrCondition) {
 		return fmt.Errorf("parking %s: %w", r.describe(row), err)
 	}
 	return nil
 }
 
-// parkRow keeps a row of ours that its table refuses, with the change at the
-// position, which asked for it. Rows need no queue: the newest change of the source
-// wins, and one that is taken makes the row right.
+// parkRow keeps a dead letter for a copy or history row that its table refuses, with the
+// change at the position, which asked for the row. Such rows need no queue: the newest
+// change of the source wins, and the next one that the table accepts puts the row right.
 func (w *work) parkRow(ctx context.Context, p *projections.Put, at events.Position, reason string) error {
 	i := slices.IndexFunc(w.Changes, func(c projections.Change) bool { return c.Position == at })
 	c := &w.Changes[i]
@@ -182,10 +186,9 @@ func (w *work) parkRow(ctx context.Context, p *projections.Put, at events.Positi
 	return err
 }
 
-// Retry does again what is kept under the id. Of a parked target it does the whole
-// queue, in order, up to the first effect that is refused again. done says how
-// many kept things were settled. What a replay could not use, package replay
-// retries.
+// Retry applies a dead letter again. For a parked target it applies the whole queue in
+// order, up to the first effect that is refused again. done is the number of dead letters
+// that were settled. Package replay retries what a replay could not use.
 func (r *Runner) Retry(ctx context.Context, id string) (done int, err error) {
 	d, err := r.DeadByID(ctx, id)
 	if err != nil {
@@ -213,7 +216,7 @@ func (r *Runner) Retry(ctx context.Context, id string) (done int, err error) {
 	return 1, nil
 }
 
-// Forget takes away what is kept under the id, once what it asked for has happened.
+// Forget deletes a dead letter after its effect has been applied.
 func (r *Runner) Forget(ctx context.Context, d *Dead) error {
 	if err := r.Store.Transact(ctx, r.forget(d)); err != nil && !errors.Is(err, store.ErrCondition) {
 		return fmt.Errorf("settling %s: %w", d.ID, err)
@@ -221,11 +224,11 @@ func (r *Runner) Forget(ctx context.Context, d *Dead) error {
 	return r.dropped(ctx, *d)
 }
 
-// ErrNoRetry says that doing it again cannot end otherwise.
+// ErrNoRetry says that another attempt cannot have another result.
 var ErrNoRetry = errors.New("a retry would end the same way; correct what it came from, then discard this")
 
-// Discard gives up what is kept under the id: a parked effect is then as if its
-// record had added nothing.
+// Discard deletes a dead letter without applying it. The result of discarding a parked
+// effect is as if its record had added nothing.
 func (r *Runner) Discard(ctx context.Context, id string) error {
 	d, err := r.DeadByID(ctx, id)
 	if err != nil {
@@ -244,23 +247,23 @@ func (r *Runner) Discard(ctx context.Context, id string) error {
 	return r.dropped(ctx, d)
 }
 
-// unpark takes n effects out of a target's queue. A target whose q has come down
-// to 0 is open.
+// unpark returns the write that takes n effects out of a target's queue. The target is
+// open again when q has reached 0.
 func (r *Runner) unpark(target store.Ref, n int) store.Write {
 	return store.Write{Ref: book.Of(r.Model.Name, target), Ops: []store.Op{{Kind: store.Add, Attr: book.Parked, Value: value.OfInt(int64(-n))}}}
 }
 
-// open is the condition that no effects on the target of a book wait.
+// open is the condition that no effects wait for the ledger's target.
 func open() []store.Test {
 	return []store.Test{{Attr: book.Parked, Is: store.Absent}, {Attr: book.Parked, Is: store.Le, Value: value.OfInt(0)}}
 }
 
-// isParked reports whether effects on the target of this book wait.
+// isParked reports whether effects wait for the ledger's target.
 func isParked(b value.Item) bool { return b.Has(book.Parked) && b.Get(book.Parked).Sign() > 0 }
 
-// retryTarget does a queue, and then shows what the book holds, unless amounts that left
-// the book still wait. Until that is done a DeadPublish stands for it, so that a crash on
-// the way leaves something to retry.
+// retryTarget applies a target's queue and then shows what the ledger holds, unless
+// amounts that were moved out of the ledger still wait. Until the value is shown, the
+// queue has a DeadPublish, so a crash on the way leaves a dead letter to retry.
 func (r *Runner) retryTarget(ctx context.Context, target store.Ref) (done int, err error) {
 	var queue []Dead
 	publish := Dead{Kind: DeadPublish, Target: r.describe(target), Row: target, Reason: "a retry of its queue was broken off, or its row refused to show the result"}
@@ -288,21 +291,22 @@ func (r *Runner) retryTarget(ctx context.Context, target store.Ref) (done int, e
 	switch {
 	case !standing:
 		return done, err
-	case len(queue) > 0 && queue[0].Position.IsZero(): // amounts that left the ledger wait: see makeRoom
+	// Amounts that were moved out of the ledger wait: see makeRoom.
+	case len(queue) > 0 && queue[0].Position.IsZero():
 		return max(0, done-1), err
 	}
 	if shown := r.show(ctx, target); shown != nil {
 		return max(0, done-1), errors.Join(err, fmt.Errorf("%s: %w", publish.Target, shown))
 	}
 	end := r.Store.Transact(ctx, append(r.forget(&publish), r.unpark(target, 1)))
-	if errors.Is(end, store.ErrCondition) { // settled by somebody else
+	if errors.Is(end, store.ErrCondition) { // settled by another worker
 		end = nil
 	}
 	return done, errors.Join(err, end)
 }
 
-// unqueue applies the front of a queue: as much as a transaction holds, or, where
-// that cannot be done as a whole, the first effect alone.
+// unqueue applies the front of a queue: as many effects as a transaction can hold or, if
+// they cannot be applied together, only the first one.
 func (r *Runner) unqueue(ctx context.Context, queue []Dead, publish Dead, standing bool) (n int, err error) {
 	n = r.fit(queue)
 	err = r.applyQueued(ctx, queue[:n], publish, standing)
@@ -311,7 +315,7 @@ func (r *Runner) unqueue(ctx context.Context, queue []Dead, publish Dead, standi
 		err = r.applyQueued(ctx, queue[:n], publish, standing)
 	}
 	switch {
-	case errors.Is(err, store.ErrCondition): // settled by somebody else
+	case errors.Is(err, store.ErrCondition): // settled by another worker
 		return n, nil
 	case err != nil:
 		return 0, fmt.Errorf("%s: %w", queue[0].Target, err)
@@ -319,8 +323,8 @@ func (r *Runner) unqueue(ctx context.Context, queue []Dead, publish Dead, standi
 	return n, r.dropped(ctx, queue[:n]...)
 }
 
-// fit is how much of the front of a queue a transaction can settle, with a DeadPublish
-// and the ledger.
+// fit returns how many effects at the front of a queue one transaction can settle,
+// together with a DeadPublish and the ledger.
 func (r *Runner) fit(queue []Dead) (n int) {
 	for writes := 2; n < len(queue); n++ {
 		if writes += len(r.forget(&queue[n])); writes > store.MaxTransact {
@@ -330,8 +334,8 @@ func (r *Runner) fit(queue []Dead) (n int) {
 	return n
 }
 
-// applyQueued applies and forgets in one transaction, which also leaves the
-// DeadPublish, unless one stands.
+// applyQueued applies effects and deletes their dead letters in one transaction. The
+// transaction also adds the DeadPublish, unless there already is one.
 func (r *Runner) applyQueued(ctx context.Context, queue []Dead, publish Dead, standing bool) error {
 	var adds []projections.Add
 	var ws []store.Write
@@ -375,8 +379,8 @@ func (r *Runner) applyQueued(ctx context.Context, queue []Dead, publish Dead, st
 	}
 }
 
-// showLast publishes the ledger of a target of which one effect waits. While more do,
-// amounts may be missing from a large one that were there before: see makeRoom.
+// showLast publishes the ledger of a target with one effect left in its queue. While
+// there are more, a full ledger may lack amounts that it had before: see makeRoom.
 func (r *Runner) showLast(ctx context.Context, target store.Ref) error {
 	rows, err := r.get(ctx, []store.Ref{book.Of(r.Model.Name, target)})
 	if err != nil {
@@ -388,7 +392,7 @@ func (r *Runner) showLast(ctx context.Context, target store.Ref) error {
 	return r.show(ctx, target)
 }
 
-// show publishes a target's book.
+// show publishes a target's ledger.
 func (r *Runner) show(ctx context.Context, target store.Ref) error {
 	rows, err := r.get(ctx, []store.Ref{target, book.Of(r.Model.Name, target)})
 	if err != nil {
@@ -425,8 +429,8 @@ func (r *Runner) show(ctx context.Context, target store.Ref) error {
 	return nil
 }
 
-// refold does again what one change asked for, for a row or a document. Positions
-// see to it that nothing newer is replaced. It is forgotten only when that is done.
+// refold applies again what one change asked for, on a row or a document. Positions
+// ensure that it replaces nothing newer. The dead letter is deleted only after that.
 func (r *Runner) refold(ctx context.Context, d *Dead) error {
 	t := r.Model.Table(d.Record.Get("table").Text())
 	if t == nil {
@@ -447,6 +451,8 @@ func (r *Runner) refold(ctx context.Context, d *Dead) error {
 	return r.Forget(ctx, d)
 }
 
+// refoldChange applies one change again, but only to rows that weir writes, or to the
+// search index for a DeadDocument. kept is true if it was refused again.
 func (r *Runner) refoldChange(ctx context.Context, d *Dead, c projections.Change) (kept bool, err error) {
 	b := Batch{Lane: d.Lane, Changes: []projections.Change{c}}
 	if d.Kind == DeadDocument {

@@ -8,12 +8,13 @@ import (
 	"weir/internal/value"
 )
 
-// A stream makes new shards for ever, so what is kept of each goes when the shard is
-// over: applied to its end by every group, and no longer listed by the stream. What
-// its checkpoints have counted stays, in one row for each group.
+// A stream always creates new shards. So what weir keeps for a shard is deleted when the
+// shard is over: every group has applied it to its end, and the stream no longer lists
+// it. The counts of its checkpoints stay, added up in one row for each group.
 
-// Miss notes that the stream does not list a finished shard, or that it does again,
-// for whoever goes on when this process is not there any more.
+// Miss records that the stream no longer lists a finished shard or, if missing is false,
+// that it lists the shard again. The record survives this process, for the one that
+// continues.
 func (r *Runner) Miss(ctx context.Context, table, shard string, missing bool) error {
 	at := book.Checkpoint(r.Model.Name, GroupRows, table, shard)
 	w := book.FindCheckpoint(at)
@@ -24,10 +25,10 @@ func (r *Runner) Miss(ctx context.Context, table, shard string, missing bool) er
 	return err
 }
 
-// ForgetShard removes the checkpoints of a shard that is over, with what else is kept of
-// it, and adds their counts to those of the past: all at once or not at all, and not
-// when any of them has changed meanwhile. From then on its lane is one that nobody
-// knows, and its positions go out of the books that are written.
+// ForgetShard deletes the checkpoints of a shard that is over, does the writes in also,
+// and adds the checkpoints' counts to the past counts. All of this is one transaction,
+// which fails if a checkpoint has changed meanwhile. From then on the shard is unknown,
+// and its positions are removed from each ledger at the ledger's next write.
 func (r *Runner) ForgetShard(ctx context.Context, table, shard string, also ...store.Write) error {
 	groups := r.Groups()
 	var refs []store.Ref
@@ -55,6 +56,7 @@ func (r *Runner) ForgetShard(ctx context.Context, table, shard string, also ...s
 	return r.Store.Transact(ctx, ws)
 }
 
+// checkpoints yields the checkpoint rows of a group.
 func (r *Runner) checkpoints(ctx context.Context, group string, yield func(value.Item)) error {
 	q := store.Query{Table: book.TableName, Partition: value.OfString(book.Checkpoints(r.Model.Name, group))}
 	for {

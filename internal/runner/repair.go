@@ -15,40 +15,45 @@ import (
 	"weir/internal/value"
 )
 
-// What is derived can be put right from the rows there are, while others write and
-// while changes are applied. There are two ways, by what a kind is kept under.
+// A repair puts derived data right from the rows that exist, while applications write and
+// while changes are applied. There are two ways, depending on what a kind of projection
+// keeps.
 //
-// What counts (books, nodes of sets) is noted first, then recounted, then everything
-// that was written before the recount ended is applied (Passed), and only then is the
-// recount written, if nothing was counted since the note. So whatever touched the
-// target between the two spoils the attempt, not the value: what is written is what
-// all changes that were applied come to, and what comes after adds to it. The
-// positions of all shards go into the same write, so that a change that was given up
-// for lost does not count when somebody brings it after all.
+// Counts (ledgers, and nodes of sets) are first noted and then recounted. Then the repair
+// waits until everything that was written before the recount ended is applied (Passed).
+// Only then does it write the recount, on the condition that nothing was counted since
+// the note. So a change that touches the target in between makes the attempt fail, but
+// never makes the value wrong: the recount is the sum of all changes that were applied,
+// and later changes add to it. The same write sets the positions of all shards, so a
+// change that was given up as lost does not count if it is delivered after all.
 //
-// What carries a position (copies, facts, followers, followed values, documents) is
-// made anew from its source as it is after the note, under the position that it had,
-// if it still has that. A change of the source that is still to come is above it and
-// wins. A floor is a position that all changes had passed when the note was taken;
-// where a store has one, it is taken over: so older changes that come late lose too.
+// Everything that carries a position (copies, facts, subscribers, followed values,
+// documents) is made again from its source, as the source is after the note. It keeps the
+// position that it had, and the write fails if the position has changed. A change of the
+// source that is still to come has a higher position and wins. A floor is a position that
+// all changes had passed when the note was taken. If the store has one and it is higher,
+// it becomes the position, so older changes that arrive late lose too.
+//
+// A Repair function reports done = false if a row changed between the note and the write; the
+// caller may note and try again. differs reports whether there was anything to repair.
 
-// ErrParked says that effects wait for a target, which have to be retried or given
-// up before it can be put right.
+// ErrParked says that effects wait for a target. They must be retried or discarded before
+// the target can be repaired.
 var ErrParked = errors.New("effects on it are parked; see projector dead list")
 
-// ErrNotOurs says that somebody else made a row, and weir does not take it away.
+// ErrNotOurs says that another program made a row, so weir does not delete it.
 var ErrNotOurs = errors.New("weir did not write this row, and leaves it alone")
 
-// ErrDamaged says that nodes of a set are missing or where no way leads to.
+// ErrDamaged says that nodes of a set are missing or cannot be reached from its root.
 var ErrDamaged = errors.New("its nodes are damaged")
 
-// ErrLag says that a store's streams show what was written only after a while that
-// has no bound, so that no wait is long enough for all of it to be applied.
+// ErrLag says that a store's streams may show a write after an unlimited delay. No wait
+// is then long enough to be sure that all writes are applied.
 var ErrLag = errors.New("the streams of this store may show a write late, so it is not known when all writes are applied")
 
-// Passed returns when the group rows has applied all that was written before it was
-// called, or that is given up for lost; somebody has to be applying. The error is
-// ErrLag for a store that cannot say that.
+// Passed waits until the rows group has applied everything that was written before the
+// call, apart from records that were given up as lost. Some process must be applying
+// changes, or Passed waits until ctx ends. The error is ErrLag if the store cannot tell.
 func (r *Runner) Passed(ctx context.Context) error {
 	if r.Store.Tip().Lag > 0 {
 		return ErrLag
@@ -70,7 +75,7 @@ func (r *Runner) Passed(ctx context.Context) error {
 			}
 		}
 	}
-	for { // those that the stream does not list any more
+	for { // shards that the stream no longer lists
 		places, err := r.Places(ctx, GroupRows)
 		if err != nil {
 			return err
@@ -88,10 +93,10 @@ func (r *Runner) Passed(ctx context.Context) error {
 	}
 }
 
-// passedEvery is how often it is looked how far a shard is applied.
+// passedEvery is how often Passed checks how far a shard is applied.
 const passedEvery = 20 * time.Millisecond
 
-// passedShard waits until a shard is applied up to what is its end now.
+// passedShard waits until a shard is applied up to its present end.
 func (r *Runner) passedShard(ctx context.Context, table string, s store.Shard) error {
 	var end events.Position
 	known := false
@@ -115,8 +120,8 @@ func (r *Runner) passedShard(ctx context.Context, table string, s store.Shard) e
 	}
 }
 
-// endOf is the position of the last record of a shard; ok is false where what is
-// behind the position given was forgotten meanwhile.
+// endOf returns the position of the last record of a shard. ok is false if records after
+// the given position were trimmed meanwhile.
 func (r *Runner) endOf(ctx context.Context, table, shard string, after events.Position) (end events.Position, ok bool, err error) {
 	for end = after; ; {
 		page, err := r.Store.Read(ctx, table, shard, end, paces[GroupRows].records)
@@ -134,14 +139,14 @@ func (r *Runner) endOf(ctx context.Context, table, shard string, after events.Po
 	}
 }
 
-// ByFunction reports whether a function reads the model's streams, which keeps no
-// places that anybody could wait for.
+// ByFunction reports whether a Lambda function reads the model's streams. A function
+// keeps no checkpoints for which a caller could wait.
 func (r *Runner) ByFunction(ctx context.Context) (bool, error) {
 	page, err := r.Store.Query(ctx, store.Query{Table: book.TableName, Partition: value.OfString(book.Functions(r.Model.Name)), Limit: 1})
 	return len(page.Rows) > 0, err
 }
 
-// Counted are the places of those shards in which something counts.
+// Counted returns the checkpoints of those shards that ledgers and sets count from.
 func (r *Runner) Counted(ctx context.Context) (out []Place, err error) {
 	all, err := r.Places(ctx, GroupRows)
 	counts := map[string]bool{}
@@ -156,8 +161,8 @@ func (r *Runner) Counted(ctx context.Context) (out []Place, err error) {
 	return out, err
 }
 
-// lanesPassed are steps that move the positions of lanes in a row of ours to how far
-// its shards are applied, with the conditions that they are as noted.
+// lanesPassed returns the operations that move a row's positions of shards to where the
+// shards are applied, and the conditions that these positions are still as noted.
 func lanesPassed(noted value.Item, places []Place) (ops []store.Op, cond store.Cond) {
 	for _, p := range places {
 		name := book.Lane(Lane(p.Table, p.Shard))
@@ -169,8 +174,8 @@ func lanesPassed(noted value.Item, places []Place) (ops []store.Op, cond store.C
 	return ops, cond
 }
 
-// asNoted is the condition that a row of ours is the one that was noted, by the
-// attribute that changes with it.
+// asNoted returns the condition that a row of our own table has not changed since the
+// note, by the attribute name, which changes with every write of the row.
 func asNoted(name string, noted value.Item) store.Cond {
 	if noted == nil {
 		return book.NotThere()
@@ -178,7 +183,8 @@ func asNoted(name string, noted value.Item) store.Cond {
 	return store.Cond{{{Attr: book.Partition, Is: store.Exists}}, {store.AsRead(name, noted.Get(name))}}
 }
 
-// did is what became of one write under a condition.
+// did does one conditional write. It reports false if the condition failed, and returns
+// an error if the store refused the write.
 func (r *Runner) did(ctx context.Context, w store.Write) (bool, error) {
 	out, err := r.write(ctx, []store.Write{w})
 	if err != nil {
@@ -190,10 +196,10 @@ func (r *Runner) did(ctx context.Context, w store.Write) (bool, error) {
 	return out[0].Err == nil, nil
 }
 
-// RepairBook makes a book hold sums, and nothing else, and its dead letter say which of
-// them cannot be shown on the target, of the entity e; e is nil where nothing counts
-// there. done is false where it is not as it was noted any more; differs is false where
-// nothing had to be done.
+// RepairBook makes a ledger hold exactly the given sums, and makes its dead letter say
+// which of them a target of entity e cannot show. e is nil if nothing counts for the
+// target. done is false if the ledger has changed since it was noted. differs is false if
+// there was nothing to repair.
 func (r *Runner) RepairBook(ctx context.Context, ref, target store.Ref, e *model.Entity, noted, sums value.Item, places []Place) (done, differs bool, err error) {
 	if done, differs, err = r.repairSums(ctx, ref, noted, sums, places); err != nil || !done {
 		return done, differs, err
@@ -206,6 +212,8 @@ func (r *Runner) RepairBook(ctx context.Context, ref, target store.Ref, e *model
 	return true, differs || wrong, err
 }
 
+// repairSums makes a ledger hold exactly the given sums. The error is ErrParked if the
+// ledger is wrong and effects wait for its target.
 func (r *Runner) repairSums(ctx context.Context, ref store.Ref, noted, sums value.Item, places []Place) (done, differs bool, err error) {
 	var ops []store.Op
 	for _, a := range noted {
@@ -230,7 +238,8 @@ func (r *Runner) repairSums(ctx context.Context, ref store.Ref, noted, sums valu
 	return done, true, err
 }
 
-// RepairShown makes a row show what its book holds and its facts come to.
+// RepairShown makes a row show what its ledger holds, and the statuses that its facts
+// lead to.
 func (r *Runner) RepairShown(ctx context.Context, target store.Ref) (done, differs bool, err error) {
 	before, err := r.get(ctx, []store.Ref{target, book.Of(r.Model.Name, target)})
 	if err != nil || before[0] == nil {
@@ -257,8 +266,8 @@ func (r *Runner) RepairShown(ctx context.Context, target store.Ref) (done, diffe
 	return true, err == nil && !value.EqualItems(before[0].Filter(ours), after[0].Filter(ours)), err
 }
 
-// from is the position under which something is made anew: the one that it has, or
-// the floor.
+// from returns the position under which a repair makes something again: the one that it
+// has, or the floor if that is higher.
 func from(has, floor events.Position) events.Position {
 	for _, p := range []events.Position{floor, events.PositionOf(1)} {
 		if p.Compare(has) > 0 {
@@ -268,7 +277,8 @@ func from(has, floor events.Position) events.Position {
 	return has
 }
 
-// RepairFact makes a fact what is told, nil for nothing, if it is as it was noted.
+// RepairFact makes a fact say what told says, or nothing if told is nil. done is false if
+// the fact has changed since it was noted.
 func (r *Runner) RepairFact(ctx context.Context, list, name string, noted, told value.Item, floor events.Position) (done, differs bool, err error) {
 	have := noted.Get(book.Told)
 	if (told == nil) == have.IsMissing() && len(told) == len(have.Item()) && value.EqualItems(told.With(), have.Item().With()) {
@@ -281,8 +291,9 @@ func (r *Runner) RepairFact(ctx context.Context, list, name string, noted, told 
 	return done, true, err
 }
 
-// RepairFollower makes a row a follower in a list as j says, or, where it is nil, one
-// no longer, if its place is as it was noted. What was told before is not told again.
+// RepairFollower makes a row a subscriber of a list as j says or, if j is nil, removes it
+// from the list. done is false if the subscription has changed since it was noted.
+// Notifications from before are not sent again.
 func (r *Runner) RepairFollower(ctx context.Context, list, at string, noted value.Item, j *projections.Join, floor events.Position) (done, differs bool, err error) {
 	head := book.Followers(r.Model.Name, list)
 	rows, err := r.get(ctx, []store.Ref{head})
@@ -306,10 +317,11 @@ func (r *Runner) RepairFollower(ctx context.Context, list, at string, noted valu
 	return done, true, err
 }
 
-// RepairFollowed makes what our table keeps of a field the field's value as it is, or
-// that there is no such row; the last value is then the one that it has. A
-// job that is made with it gives the value to all who follow: a change that is still
-// to come may be below the floor, and would give it to nobody.
+// RepairFollowed makes our own table keep the field's present value, or the fact that the
+// source row does not exist; then a last value stays the one that is kept. A job that the
+// same transaction creates gives the value to all followers. It is needed because a
+// change that is still to come may be below the floor, and would then spread to no
+// follower.
 func (r *Runner) RepairFollowed(ctx context.Context, e *model.Entity, field string, source store.Ref, floor events.Position) (done, differs bool, err error) {
 	list := book.Followed(r.Model.Name, projections.FollowedField(e, field), source)
 	noted, err := r.get(ctx, []store.Ref{list})
@@ -337,8 +349,8 @@ func (r *Runner) RepairFollowed(ctx context.Context, e *model.Entity, field stri
 	return done, true, err
 }
 
-// RepairFollowing makes an attribute of a row show the value that our table keeps for
-// it on a list, if the row follows that one and shows no newer one.
+// RepairFollowing makes an attribute of a row show the value that our own table keeps on
+// a list, if the row follows that list and shows no newer value.
 func (r *Runner) RepairFollowing(ctx context.Context, row store.Ref, name string, list store.Ref) (done, differs bool, err error) {
 	rows, err := r.get(ctx, []store.Ref{list, row})
 	if err != nil {
@@ -351,7 +363,8 @@ func (r *Runner) RepairFollowing(ctx context.Context, row store.Ref, name string
 		return true, false, nil
 	}
 	if rows[0] == nil && keeps && rows[1].Has(version) {
-		return true, false, nil // it was given a value, and nothing says any more which was the last
+		// The row was given a value, and nothing tells any more which was the last.
+		return true, false, nil
 	}
 	if at := events.PositionFrom(rows[1].Get(version)); rows[0] != nil && v.position.Compare(at) < 0 {
 		// The list that the row has this position from has expired since, and a repair made
@@ -364,7 +377,7 @@ func (r *Runner) RepairFollowing(ctx context.Context, row store.Ref, name string
 	}
 	wr := r.serve(text, row, name, v.position, shows)
 	wr.If[1] = notAbove(version, v.position.Value())
-	if rows[0] == nil { // nothing is known of a row to be followed, not that it is gone either
+	if rows[0] == nil { // nothing is known of the followed row, not even that it is gone
 		wr.Ops = []store.Op{set(name, value.Value{})}
 		wr.If[1] = []store.Test{store.AsRead(version, rows[1].Get(version))}
 	}
@@ -372,8 +385,8 @@ func (r *Runner) RepairFollowing(ctx context.Context, row store.Ref, name string
 	return done, true, err
 }
 
-// RepairLink puts a row on the list of what an attribute of it follows, and shows the
-// value there.
+// RepairLink enters a row in the list of what one of its attributes follows, and makes
+// the row show the value there.
 func (r *Runner) RepairLink(ctx context.Context, row store.Ref, f *model.Follow, of store.Ref) (done, differs bool, err error) {
 	rows, err := r.get(ctx, []store.Ref{row})
 	if err != nil || rows[0] == nil {
@@ -404,9 +417,9 @@ func (r *Runner) RepairLink(ctx context.Context, row store.Ref, f *model.Follow,
 	if _, kept := values[list.Key.Partition.Text()]; !kept {
 		is, err := r.get(ctx, []store.Ref{of})
 		if err != nil || r.Model.Table(of.Table).Classify(is[0]) == f.Source {
-			return false, true, err // what is to be followed comes first
+			return false, true, err // the followed value must be repaired first
 		}
-		if f.Keep { // what it shows is the last value, as far as anybody knows
+		if f.Keep { // as far as is known, the row shows the last value
 			ops = ops[1:]
 		}
 	}
@@ -421,8 +434,8 @@ func (r *Runner) RepairLink(ctx context.Context, row store.Ref, f *model.Follow,
 	return done, true, err
 }
 
-// RepairCopy makes a row what a rule makes of its source as that is now, or takes it
-// away where the rule makes none.
+// RepairCopy makes a row what a rule makes from its source now, or deletes it if the rule
+// makes no such row.
 func (r *Runner) RepairCopy(ctx context.Context, rule *model.RowRule, row, source store.Ref, floor events.Position) (done, differs bool, err error) {
 	noted, err := r.get(ctx, []store.Ref{row, book.Tombstone(row)})
 	if err != nil {
@@ -448,6 +461,8 @@ func (r *Runner) RepairCopy(ctx context.Context, rule *model.RowRule, row, sourc
 	return r.repairMade(ctx, &p, noted[0])
 }
 
+// repairGone deletes a row that no rule makes, after writing its tombstone. The error is
+// ErrNotOurs if weir did not write the row.
 func (r *Runner) repairGone(ctx context.Context, row store.Ref, noted value.Item, at events.Position) (done, differs bool, err error) {
 	switch {
 	case noted == nil:
@@ -463,6 +478,8 @@ func (r *Runner) repairGone(ctx context.Context, row store.Ref, noted value.Item
 	return done, true, err
 }
 
+// repairMade writes a row as its rule makes it, and then compares the values that it
+// follows.
 func (r *Runner) repairMade(ctx context.Context, p *projections.Put, noted value.Item) (done, differs bool, err error) {
 	w, puts := work{Runner: r}, []*projections.Put{p}
 	wr := w.rowWrite(p, nil, false)
@@ -486,7 +503,7 @@ func (r *Runner) repairMade(ctx context.Context, p *projections.Put, noted value
 	return done, true, err
 }
 
-// asMade reports whether a row is as a write would make it, but for the values that it
+// asMade reports whether a row is as a write would make it, apart from the values that it
 // follows.
 func asMade(p *projections.Put, wr *store.Write, row value.Item) bool {
 	follows, marks := map[string]bool{}, map[string]bool{}
@@ -504,7 +521,7 @@ func asMade(p *projections.Put, wr *store.Write, row value.Item) bool {
 	return row.Has(book.Version)
 }
 
-// RepairDocument makes the document of a row what the row is now.
+// RepairDocument makes a search document agree with its row as the row is now.
 func (r *Runner) RepairDocument(ctx context.Context, s *model.Search, id string, floor events.Position) (done, differs bool, err error) {
 	d := search.Document{Index: projections.IndexName(r.Model, s), ID: id}
 	at, err := r.Index.Positions(ctx, []search.Document{d})
@@ -541,7 +558,7 @@ func (r *Runner) RepairDocument(ctx context.Context, s *model.Search, id string,
 	return err == nil, true, err
 }
 
-// Gaps are the gaps that are named and not given up.
+// Gaps returns the dead letters of gaps that were named and not discarded.
 func (r *Runner) Gaps(ctx context.Context) (out []Dead, err error) {
 	err = r.Dead(ctx, func(d Dead) error {
 		if d.Kind == DeadGap {

@@ -14,10 +14,10 @@ import (
 	"weir/internal/value"
 )
 
-// A set is put right leaf by leaf, each if it is as it was noted. A leaf that gets too
-// much at a time is split as it always is.
+// A set is repaired leaf by leaf. Each leaf is written only if it has not changed since
+// it was noted. A leaf that becomes too large is split as usual.
 
-// Nodes are the nodes of a set as they are, by path. The partition is of its nodes.
+// Nodes reads all nodes of a set, by path. partition is the partition that holds them.
 func (r *Runner) Nodes(ctx context.Context, partition string) (map[string]*projections.Node, error) {
 	nodes := map[string]*projections.Node{}
 	q := store.Query{Table: book.TableName, Partition: value.OfString(partition)}
@@ -36,7 +36,7 @@ func (r *Runner) Nodes(ctx context.Context, partition string) (map[string]*proje
 	}
 }
 
-// sound reports whether a way leads to each node and each member.
+// sound reports whether every node and every member can be reached from the root.
 func sound(nodes map[string]*projections.Node) bool {
 	for path, n := range nodes {
 		for i := range path {
@@ -62,9 +62,9 @@ func sameVersions(a, b map[string]*projections.Node) bool {
 	return maps.EqualFunc(a, b, func(x, y *projections.Node) bool { return value.Equal(x.Version, y.Version) })
 }
 
-// RepairSet makes the nodes of a set count its members so often, and nothing else; e
-// is nil where no row shows anything of it. done is false where a node is not as it
-// was noted any more.
+// RepairSet makes the nodes of a set count exactly the members in want, each as often as
+// want says. e is nil if no row shows the set. done is false if a node has changed since
+// it was noted; leaves that were repaired before that stay repaired.
 func (r *Runner) RepairSet(ctx context.Context, e *model.Entity, root store.Ref, partition string, nodes map[string]*projections.Node, want map[string]value.Value, places []Place) (done, differs bool, err error) {
 	s := &setRepair{work: work{Runner: r}, partition: partition, nodes: nodes, want: want, places: places, shows: e != nil}
 	s.of = &setWork{Target: &projections.Target{Row: root, Entity: e}}
@@ -72,7 +72,7 @@ func (r *Runner) RepairSet(ctx context.Context, e *model.Entity, root store.Ref,
 	switch {
 	case len(todo) == 0:
 		return true, false, nil
-	case !sound(nodes): // or it was split while it was noted, a page after the other
+	case !sound(nodes): // or it was split while it was noted, between two pages
 		now, err := r.Nodes(ctx, partition)
 		if err == nil && sameVersions(nodes, now) {
 			err = ErrDamaged
@@ -107,7 +107,7 @@ type setRepair struct {
 	shows     bool
 }
 
-// wrong are the members that are counted otherwise than they should be.
+// wrong returns the members that are not counted as they should be.
 func (s *setRepair) wrong() []string {
 	out := map[string]bool{}
 	have := map[string]bool{}
@@ -127,6 +127,7 @@ func (s *setRepair) wrong() []string {
 	return slices.Sorted(maps.Keys(out))
 }
 
+// leafOf returns the path of the leaf that a member belongs to.
 func (s *setRepair) leafOf(member string) string {
 	hash, path := projections.MemberHash(member), ""
 	for s.nodes[path] != nil && s.nodes[path].Inner {
@@ -135,6 +136,8 @@ func (s *setRepair) leafOf(member string) string {
 	return path
 }
 
+// write corrects members in one leaf, and shows the leaf. done is false if the leaf has
+// changed since it was noted.
 func (s *setRepair) write(ctx context.Context, path string, members []string) (done bool, err error) {
 	n := s.nodes[path]
 	if n == nil {
@@ -162,7 +165,8 @@ func (s *setRepair) write(ctx context.Context, path string, members []string) (d
 	if done, err = s.did(ctx, store.Write{Ref: ref, Put: n.Row(ref), If: unchanged(before)}); !done || err != nil || !s.shows {
 		return done, err
 	}
-	_, err = s.did(ctx, leafWrite(s.of.Entity, s.of.Row, n)) // or it shows that already
+	// A failed condition means that it shows that already.
+	_, err = s.did(ctx, leafWrite(s.of.Entity, s.of.Row, n))
 	return true, err
 }
 

@@ -14,18 +14,18 @@ import (
 	"weir/internal/value"
 )
 
-// Parking adds to a ledger: how many effects wait, and a position. A ledger that is full
-// has no room for these, so some of its amounts move into a dead letter, which stands at
-// the front of the target's queue and which a retry adds back. What the ledger and the
-// queue hold together stays the same.
+// Parking adds to a ledger: the number of waiting effects, and a position. A full ledger
+// has no room for these. Some of its amounts then move into a dead letter at the front of
+// the target's queue, and a retry adds them back. The total of ledger and queue stays the
+// same.
 const (
-	parkRoom = 1 << 10 // more than one parking adds
-	moveMost = 60      // amounts at once: a retry adds them in one update
+	parkRoom = 1 << 10 // more than one parking adds, in bytes
+	moveMost = 60      // the most amounts to move at once: a retry adds them in one update
 )
 
-// makeRoom makes room in the ledger of a target where parking was refused. made says
-// that parking is to be tried again: not so where it was not refused, the ledger has
-// room, or nothing in it can go.
+// makeRoom makes room in the ledger of a target for which parking was refused. made says
+// that the caller should try to park again. It is false if refused is no refusal, or if
+// nothing can be removed from the ledger.
 func (r *Runner) makeRoom(ctx context.Context, target store.Ref, lane string, refused error) (made bool, err error) {
 	if !errors.Is(refused, store.ErrRefused) {
 		return false, nil
@@ -63,13 +63,14 @@ func (r *Runner) makeRoom(ctx context.Context, target store.Ref, lane string, re
 	out.ops = append(out.ops, store.Op{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())})
 	out.cond = append(out.cond, []store.Test{store.AsRead(book.Count, version)})
 	err = r.Store.Transact(ctx, append(ws, store.Write{Ref: ref, Ops: out.ops, If: out.cond}))
-	if err != nil && !errors.Is(err, store.ErrCondition) { // a condition: another writer changed it
+	// A failed condition means that another writer changed it.
+	if err != nil && !errors.Is(err, store.ErrCondition) {
 		return false, fmt.Errorf("making room in the ledger of %s: %w", r.describe(target), err)
 	}
 	return true, nil
 }
 
-// roomier collects what leaves a ledger until it has as much room as is needed.
+// roomier collects what leaves a ledger, until the ledger has as much room as it needs.
 type roomier struct {
 	ledger value.Item
 	need   int
@@ -85,7 +86,7 @@ func (g *roomier) leaves(a value.Attr) {
 	g.need -= value.Item{a}.Size()
 }
 
-// lanes are the positions of lanes that nothing comes from any more, as in prune.
+// lanes removes positions of shards that deliver no more records, as prune does.
 func (g *roomier) lanes(ctx context.Context, r *Runner, lane string) error {
 	w := work{Runner: r}
 	w.Lane = lane
@@ -101,7 +102,7 @@ func (g *roomier) lanes(ctx context.Context, r *Runner, lane string) error {
 	return err
 }
 
-// amounts are accumulators: first those that hold 0, as if they were not there, then the
+// amounts removes accumulators: first those that hold 0, which count as absent, then the
 // largest.
 func (g *roomier) amounts() {
 	sums := slices.DeleteFunc(slices.Clone(g.ledger), func(a value.Attr) bool { return !book.IsSum(a.Name) || a.Value.Kind() != value.Number })

@@ -12,12 +12,12 @@ import (
 	"weir/internal/value"
 )
 
-// rows writes and removes the rows that only weir writes. Such a row carries the
-// position of its source's change, and the newest wins; a removal leaves a
-// tombstone with its position, written first, so that a crash between the two is
-// mended by doing both again. A row that follows another's field is entered as a
-// member before it is written and compared with the value after, so that a value
-// that spreads meanwhile meets it on one side or the other.
+// rows writes and deletes the rows that only weir writes (copies and history). Such a row
+// carries the position of its source's change, and the newest change wins. A deletion
+// leaves a tombstone with its position. The tombstone is written first, and after a crash
+// between the two writes the repeated batch does both again. A row that follows another
+// row's field is entered as a member before it is written, and compared with the value
+// afterwards, so a value that spreads meanwhile reaches it in one of the two ways.
 func (w *work) rows(ctx context.Context) error {
 	repeated, err := w.values(ctx)
 	if err != nil {
@@ -43,6 +43,8 @@ func (w *work) rows(ctx context.Context) error {
 	return w.unfollow(ctx)
 }
 
+// remove deletes rows: first it writes all tombstones, then it deletes the rows that
+// carry no newer position.
 func (w *work) remove(ctx context.Context, puts []*projections.Put) error {
 	tombs := make([]store.Write, len(puts))
 	dels := make([]store.Write, len(puts))
@@ -70,8 +72,8 @@ func removeUpTo(row store.Ref, p events.Position) store.Write {
 	}}
 }
 
-// makeRows writes rows. One that was there before this change is an update of what
-// is there; one that was not must ask its tombstone first.
+// makeRows writes rows. A row that existed before this change is updated. A row that did
+// not exist is created only if its tombstone allows it.
 func (w *work) makeRows(ctx context.Context, puts []*projections.Put) error {
 	if len(puts) == 0 {
 		return nil
@@ -83,7 +85,7 @@ func (w *work) makeRows(ctx context.Context, puts []*projections.Put) error {
 	if err != nil {
 		return err
 	}
-	late := map[*projections.Put]bool{} // rows to be compared with the value again
+	late := map[*projections.Put]bool{} // rows whose value must be checked again
 	var create []*projections.Put
 	ws := make([]store.Write, 0, len(puts))
 	var of []*projections.Put
@@ -102,7 +104,7 @@ func (w *work) makeRows(ctx context.Context, puts []*projections.Put) error {
 		switch e := out[i].Err; {
 		case errors.Is(e, store.ErrRefused):
 			err = w.parkRow(ctx, p, p.Position, e.Error())
-		case e != nil && out[i].Row == nil: // it is not there: somebody removed it
+		case e != nil && out[i].Row == nil: // the row does not exist: another program deleted it
 			p.Joined = false
 			create = append(create, p)
 		case e != nil:
@@ -118,6 +120,8 @@ func (w *work) makeRows(ctx context.Context, puts []*projections.Put) error {
 	return w.compare(ctx, puts, values, late, events.Position{})
 }
 
+// create writes rows that did not exist, unless a tombstone has the same position or a
+// newer one. It adds rows to late if they have that position or a newer one already.
 func (w *work) create(ctx context.Context, puts []*projections.Put, values followed, late map[*projections.Put]bool) error {
 	refs := make([]store.Ref, len(puts))
 	for i, p := range puts {
@@ -151,8 +155,9 @@ func (w *work) create(ctx context.Context, puts []*projections.Put, values follo
 	return nil
 }
 
-// rowWrite sets what the rule makes and takes away what it no longer makes,
-// leaving what the row follows and what others put there.
+// rowWrite returns the write that sets what the rule makes and removes what it no longer
+// makes. It leaves the values that the row follows, and attributes that other programs
+// wrote.
 func (w *work) rowWrite(p *projections.Put, values followed, there bool) store.Write {
 	wr := store.Write{Ref: p.Row, If: store.Cond{below(book.Version, p.Position.Value())}, Return: there}
 	if there {
@@ -176,8 +181,9 @@ func (w *work) rowWrite(p *projections.Put, values followed, there bool) store.W
 	return wr
 }
 
-// followOps makes an attribute what it follows, and the row say which value that
-// is. Whatever it showed before may be another row's.
+// followOps returns the operations that give an attribute the value that it follows, and
+// record on the row which value that is. They replace whatever the attribute showed,
+// which may be another row's value.
 func (w *work) followOps(p *projections.Put, follow *model.Follow, values followed) []store.Op {
 	var of, at value.Value
 	var v kept
@@ -193,7 +199,7 @@ func (w *work) followOps(p *projections.Put, follow *model.Follow, values follow
 	return []store.Op{set(follow.Attr, v.shown(follow.Keep)), set(book.FollowVersion(follow.Attr), at), set(book.Follows(follow.Attr), of)}
 }
 
-// absent are the attributes that the rule could make and did not: those that it
+// absent returns the attributes that the rule could have made and did not: those that it
 // assigns, and keys of indexes.
 func absent(p *projections.Put) []string {
 	var names []string
@@ -216,7 +222,7 @@ func absent(p *projections.Put) []string {
 	return names
 }
 
-// mends looks after copies that somebody else touched.
+// mends checks copies that another writer touched, and restores them.
 func (w *work) mends(ctx context.Context) error {
 	for i := range w.Mends {
 		if err := w.mend(ctx, &w.Mends[i]); err != nil {
@@ -226,9 +232,10 @@ func (w *work) mends(ctx context.Context) error {
 	return nil
 }
 
-// mend looks after the copy as its record has it, and where it was removed since,
-// as one that was removed: the record of that removal may say an older position than
-// this one does, at which a removal of our own is recorded.
+// mend checks the copy as its record shows it. If the copy was deleted since, it checks
+// it again as a deleted one. It must not leave that to the record of the deletion: that
+// record may carry an older position than this one, at which a deletion by weir itself is
+// recorded.
 func (w *work) mend(ctx context.Context, m *projections.Mend) error {
 	removed := m.Change.New == nil
 	missing, err := w.mendAs(ctx, m, removed)
@@ -238,10 +245,11 @@ func (w *work) mend(ctx context.Context, m *projections.Mend) error {
 	return err
 }
 
-// mendAs asks the tombstone whether the row's removal was ours, or the row's coming
-// back a sleeper's; otherwise it makes the row from its source again. The row
-// keeps the position it had, so that a newer change of the source still wins.
-// It reports whether the row is missing.
+// mendAs compares the copy with its tombstone. If a delayed worker brought the row back
+// after weir had deleted it, mendAs deletes it again. If weir itself deleted the row, or
+// wrote it and has not deleted it since, there is nothing to do. Otherwise mendAs makes
+// the row from its source again. The row keeps the position that it had, so a newer
+// change of the source still wins. mendAs reports whether the row is missing.
 func (w *work) mendAs(ctx context.Context, m *projections.Mend, removed bool) (missing bool, err error) {
 	row := m.Change.Row
 	tombs, err := w.get(ctx, []store.Ref{book.Tombstone(row)})
@@ -274,9 +282,9 @@ func (w *work) mendAs(ctx context.Context, m *projections.Mend, removed bool) (m
 	return missing, nil
 }
 
-// restore makes the row again from its source as it is now. A source that makes no
-// such row leaves what stands there alone: it is somebody else's. It reports whether
-// nothing stands there.
+// restore makes the row again from its source as the source is now. If the source makes
+// no such row, restore leaves the row alone, because it belongs to another program. It
+// reports whether the row is missing.
 func (w *work) restore(ctx context.Context, m *projections.Mend, image value.Item, rule *model.RowRule, removed bool) (missing bool, err error) {
 	source, ok := projections.SourceOf(rule, image)
 	if !ok {
@@ -312,12 +320,14 @@ func (w *work) restore(ctx context.Context, m *projections.Mend, image value.Ite
 	return false, w.compare(ctx, []*projections.Put{&p}, values, nil, m.Change.Position)
 }
 
-// restoreCond holds while the row is as the mend found it, so that a change of the
-// source that was applied meanwhile stands.
+// restoreCond returns the condition that the row is as the mend found it, so that a
+// change of the source that was applied meanwhile stays.
 func (w *work) restoreCond(m *projections.Mend, wr *store.Write, removed bool) store.Cond {
 	is := m.Change.New.Get(book.Version)
 	switch {
-	case removed: // or somebody put an older copy in its place, or one that he had spoilt: they look like ours
+	// Or another program restored an older copy, or one that it had spoilt: both look
+	// like ours.
+	case removed:
 		absent := store.Test{Attr: w.Model.Table(m.Change.Row.Table).Key.Partition.Name, Is: store.Absent}
 		return store.Cond{
 			{absent, {Attr: book.Version, Is: store.Le, Value: m.Ours.Value()}},
@@ -325,13 +335,14 @@ func (w *work) restoreCond(m *projections.Mend, wr *store.Write, removed bool) s
 		}
 	case is.IsMissing():
 		return store.Cond{w.present(m.Change.Row.Table), {{Attr: book.Version, Is: store.Absent}}}
-	case is.Kind() != value.Binary: // the application put something of its own there
+	case is.Kind() != value.Binary: // the application wrote something of its own there
 		return store.Cond{{{Attr: book.Version, Is: store.Eq, Value: is}}}
 	}
 	return store.Cond{{{Attr: book.Version, Is: store.Le, Value: m.Ours.Value()}}}
 }
 
-// unlike holds where a row is not as a write would make it, bookkeeping aside.
+// unlike returns tests of which one holds if a row is not as a write would make it,
+// bookkeeping aside.
 func unlike(wr *store.Write) (out []store.Test) {
 	for _, op := range wr.Ops {
 		switch {

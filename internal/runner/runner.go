@@ -1,13 +1,12 @@
-// Package runner does what the projections ask for: it gathers a batch's effects
-// by target, applies each target once, and says how far it got. With the drivers
-// it is the only part that does I/O.
+// Package runner applies what package projections asks for. It groups a batch's effects
+// by target, writes each target once, and records how far it has got. It and the drivers
+// are the only packages that do I/O.
 //
-// All effects come first and the position last: a batch that was interrupted
-// anywhere is applied again whole, and every step is safe to repeat. What makes it
-// so is in each step's file: tallies.go (the book), steps.go (what is told, and
-// looked at), rows.go (positions and tombstones), follows.go (memberships),
-// documents.go (versions in the index), moves.go (migrations), park.go (what was
-// refused).
+// A batch writes all its effects first and its position last. If a batch is interrupted
+// at any point, the whole batch is applied again, and repeating any step is safe. The
+// file of each kind of step explains why: tallies.go (ledgers), steps.go (facts and
+// statuses), rows.go (positions and tombstones), follows.go (members), documents.go
+// (versions in the index), moves.go (migrations), park.go (what the store refused).
 package runner
 
 import (
@@ -23,24 +22,25 @@ import (
 	"weir/internal/value"
 )
 
-// Runner applies batches of one model. Its fields are set once, by who makes it.
+// Runner applies batches for one model. Its creator sets the fields once; they must not
+// change while the Runner is in use.
 type Runner struct {
 	Model *model.Model
 	Store store.Store
-	Index search.Index // nil where the model has no search
+	Index search.Index // nil if the model has no search
 	Now   func() time.Time
-	Mover Mover // moves old rows; nil where the model has no migrations
-	// Retired, when set, says that nothing will ever come from a lane again, other
-	// than a batch that is older than batchLife.
+	Mover Mover // moves old rows; nil if the model has no migrations
+	// Retired, if set, reports whether a shard (lane) will never deliver another record,
+	// apart from batches that are older than batchLife.
 	Retired func(ctx context.Context, lane string) (bool, error)
-	// Mono is a clock that nobody sets, for ages; nil is time.Now.
+	// Mono is a monotonic clock, for measuring ages; nil means time.Now.
 	Mono func() time.Time
-	// Alone says that nothing is done side by side, so that the same answers make the
-	// same calls.
+	// Alone makes the runner do nothing concurrently, so that the same answers of the
+	// store lead to the same calls.
 	Alone bool
 }
 
-// Moment is now, by the clock that nobody sets.
+// Moment returns the present time by the monotonic clock.
 func (r *Runner) Moment() time.Time {
 	if r.Mono != nil {
 		return r.Mono()
@@ -48,39 +48,40 @@ func (r *Runner) Moment() time.Time {
 	return time.Now()
 }
 
-// Batch is a run of changes of one lane, in the order of its stream. A lane is one
-// shard of one stream; two lanes never carry changes of one row at a time.
+// Batch is a run of changes of one lane, in stream order. A lane is one shard of one
+// stream. At no time do two lanes carry changes of the same row.
 type Batch struct {
 	Lane    string
 	Changes []projections.Change
-	Read    time.Time // when it was read, by the runner's Mono; zero where that is no matter
-	// ByItem says that only the changes of one row are in order, and there are no
-	// lanes: see marks.go. Lane is then the same for all batches of a stream.
+	Read    time.Time // when it was read, by the runner's Mono; zero if its age does not matter
+	// ByItem says that only the changes of one row are in order, and that shards are
+	// unknown: see marks.go. Lane is then the same for all batches of a stream.
 	ByItem bool
 }
 
-// Counts says what became of records. Each is in exactly one: applied where it
-// added to something, skipped where it asked for nothing, kept where some of it
-// could not be applied and waits to be looked at.
+// Counts says what became of records. Each record is in exactly one count: Applied if it
+// changed something derived, Skipped if it asked for nothing, Kept if some of it could
+// not be applied and is kept as a dead letter.
 type Counts struct {
 	Applied, Skipped, Kept int
 }
 
-// Add sums counts.
+// Add adds other counts to these.
 func (c *Counts) Add(d Counts) {
 	c.Applied += d.Applied
 	c.Skipped += d.Skipped
 	c.Kept += d.Kept
 }
 
-// Warn says what is kept, to who runs a follower of the model.
+// Warn logs how many records are kept as dead letters, for the operator of the model's
+// follower.
 func (c *Counts) Warn(log *slog.Logger, model string) {
 	if c.Kept > 0 {
 		log.Warn("not everything could be derived; projector dead list shows it", "model", model, "changes kept", c.Kept)
 	}
 }
 
-// allRows applies batches of several lanes to everything derived but search.
+// allRows applies batches of several shards to everything derived except search.
 func (r *Runner) allRows(ctx context.Context, bs []Batch) ([]Counts, error) {
 	counts := make([]Counts, len(bs))
 	for _, part := range r.phases(bs) {
@@ -93,8 +94,8 @@ func (r *Runner) allRows(ctx context.Context, bs []Batch) ([]Counts, error) {
 	return counts, nil
 }
 
-// Rows applies a batch to everything derived but search. After an error the batch
-// is to be applied again: some of it may have happened.
+// Rows applies a batch to everything derived except search. After an error, apply the
+// same batch again: some of its effects may have been written.
 func (r *Runner) Rows(ctx context.Context, b Batch) (Counts, error) {
 	counts, err := r.allRows(ctx, []Batch{b})
 	if err != nil {
@@ -103,7 +104,7 @@ func (r *Runner) Rows(ctx context.Context, b Batch) (Counts, error) {
 	return counts[0], nil
 }
 
-// gathered applies changes of which each target is written once.
+// gathered applies changes that can be gathered into one write for each target.
 func (r *Runner) gathered(ctx context.Context, b Batch) (Counts, error) {
 	g := projections.Gather(b.Changes)
 	kept := make([]bool, len(b.Changes))
@@ -131,16 +132,16 @@ func count(touched, kept []bool) (n Counts) {
 	return n
 }
 
-// work is one batch being applied.
+// work is the state of one batch that is being applied.
 type work struct {
 	*Runner
 	Batch
 	*projections.Gathered
-	kept []bool // which changes had something parked
+	kept []bool // whether some effect of each change was kept as a dead letter
 }
 
-// write sends writes whose failing conditions are part of the plan. It returns the
-// outcomes; any error but a condition's or a refusal's ends the batch.
+// write does writes whose conditions are expected to fail at times. It returns an outcome
+// for each. Any error other than a failed condition or a refusal ends the batch.
 func (r *Runner) write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
 	if len(ws) == 0 {
 		return nil, nil
@@ -157,7 +158,8 @@ func (r *Runner) write(ctx context.Context, ws []store.Write) ([]store.Outcome, 
 	return out, nil
 }
 
-// get reads rows strongly, nothing for no refs.
+// get reads rows with strong consistency. Without refs it returns nothing and does no
+// read.
 func (r *Runner) get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
 	if len(refs) == 0 {
 		return nil, nil
@@ -165,18 +167,21 @@ func (r *Runner) get(ctx context.Context, refs []store.Ref) ([]value.Item, error
 	return r.Store.Get(ctx, refs)
 }
 
-// present is the condition that a row is there.
+// present returns the condition that a row exists.
 func (r *Runner) present(table string) []store.Test {
 	t := r.Model.Table(table)
 	return []store.Test{{Attr: t.Key.Partition.Name, Is: store.Exists}}
 }
 
+// below is the condition that an attribute is absent or less than a value.
 func below(attr string, v value.Value) []store.Test {
 	return []store.Test{{Attr: attr, Is: store.Absent}, {Attr: attr, Is: store.Lt, Value: v}}
 }
 
 func attr(name string, v value.Value) value.Attr { return value.Attr{Name: name, Value: v} }
 
+// set returns the operation that sets an attribute, or removes it if the value is
+// Missing.
 func set(name string, v value.Value) store.Op {
 	if v.IsMissing() {
 		return store.Op{Kind: store.Remove, Attr: name}
@@ -184,15 +189,15 @@ func set(name string, v value.Value) store.Op {
 	return store.Op{Kind: store.Set, Attr: name, Value: v}
 }
 
-// tombstoneLife is how long the removal of a row of ours is remembered against
-// changes that come late: twice what a stream keeps its records.
+// tombstoneLife is how long weir remembers the deletion of one of its rows, in case older
+// changes arrive late: twice as long as a stream keeps its records.
 const tombstoneLife = 48 * time.Hour
 
 func (r *Runner) expiry() value.Value {
 	return value.OfInt(r.Now().Add(tombstoneLife).Unix())
 }
 
-// faults keeps the records whose images a derivation cannot use.
+// faults keeps dead letters for records with images that a derivation cannot use.
 func (w *work) faults(ctx context.Context) error {
 	var ds []Dead
 	for i, f := range w.Faults {

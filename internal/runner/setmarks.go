@@ -11,17 +11,17 @@ import (
 	"weir/internal/store"
 )
 
-// Without lanes a leaf's positions say nothing. Each row that says that a set has a
-// member has a mark of its own beside that set, for that member, as it would beside
-// a book (marks.go): leaf and marks move in one transaction, so that a change
-// counts once, in whichever leaf the member is by then.
+// Without shards, a leaf's positions say nothing. So each row that contributes a member
+// to a set has a deduplication mark beside the set, for that member, as it would have
+// beside a ledger (marks.go). Leaf and marks change in one transaction, so each change
+// counts once, whichever leaf holds the member by then.
 
-// leafMarked is how many steps a leaf counts at a time: with their marks, and all
-// that a split writes, they fit a transaction.
+// leafMarked is how many steps a leaf counts at a time. With their marks, and with
+// everything that a split writes, they fit into one transaction.
 const leafMarked = 60
 
-// readMarks reads the marks before any leaf is read: so a leaf has counted whatever
-// they say, and can be shown.
+// readMarks reads the marks before any leaf is read. So a leaf that is read later has
+// counted everything that the marks say, and may be shown.
 func (w *work) readMarks(ctx context.Context, pending []*setWork) (err error) {
 	for _, s := range pending {
 		if !w.ByItem {
@@ -34,7 +34,7 @@ func (w *work) readMarks(ctx context.Context, pending []*setWork) (err error) {
 	return nil
 }
 
-// markLeaves is writeLeaves without lanes.
+// markLeaves is writeLeaves with deduplication marks.
 func (w *work) markLeaves(ctx context.Context, pending []*setWork) error {
 	for _, s := range pending {
 		s.steps = nil
@@ -68,7 +68,8 @@ func (w *work) memberMark(s *setWork, m projections.Member) store.Ref {
 	return book.MemberMark(w.Model.Name, s.Row, w.Changes[m.Change].Row, m.Value)
 }
 
-// memberMarks reads up to where the steps of each row and member were counted.
+// memberMarks reads, for each row and member, the position up to which steps were
+// counted.
 func (w *work) memberMarks(ctx context.Context, s *setWork) (map[string]events.Position, error) {
 	at := map[string]events.Position{}
 	var refs []store.Ref
@@ -86,8 +87,8 @@ func (w *work) memberMarks(ctx context.Context, s *setWork) (map[string]events.P
 	return at, err
 }
 
-// countLeaf counts steps in a leaf. done is false when the leaf or a mark was
-// another one by now.
+// countLeaf counts steps in a leaf. done is false if the leaf or a mark has changed since
+// it was read.
 func (w *work) countLeaf(ctx context.Context, s *setWork, n *projections.Node, steps []projections.Member) (done bool, err error) {
 	before := n.Version
 	if n.Path != "" && before.IsMissing() {

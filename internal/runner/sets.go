@@ -15,26 +15,26 @@ import (
 	"weir/internal/value"
 )
 
-// A set of any length is a tree of nodes in our table, by the hashes of its
-// members, and each node is shown by a row of its own. A step is one read of the
-// way down, one write of a leaf and one of the row that shows it, however long the
-// set is. A leaf is written whole, if it is still the version that was read; who
-// comes too late reads the way down again. A leaf that has grown too large is split
-// into sixteen and a row of small ones gathered into one, in a transaction with
-// the rows that show them: so no crash leaves half of it.
+// A set of any length is a tree of nodes in our own table, ordered by the hashes of its
+// members. Each node is shown by a row of its own. However long the set is, a step costs
+// one read of the path to a leaf, one write of the leaf, and one write of the row that
+// shows the leaf. A leaf is written as a whole, if it still has the version that was
+// read. A worker that comes too late reads the path again. A leaf that has grown too
+// large is split into sixteen, and sixteen small leaves are joined into one, in a
+// transaction with the rows that show them. So no crash leaves half of a split or a join.
 
-// setWork is a set with steps to be counted.
+// setWork is a set with steps that must be counted.
 type setWork struct {
 	*projections.Target
 	steps []projections.Member
-	nodes map[string]*projections.Node // what was read of the tree, by path
+	nodes map[string]*projections.Node // the nodes of the tree that were read, by path
 	todo  map[string][]projections.Member
-	done  []*projections.Node        // leaves that have counted their steps, to be shown
-	marks map[string]events.Position // without lanes: up to where steps were counted when the ways were not yet read
+	done  []*projections.Node        // leaves that have counted their steps and must be shown
+	marks map[string]events.Position // without shards: the marks' positions, read before the paths
 }
 
-// sets adds each set's steps to the leaves that they belong to, and shows what the
-// leaves then hold.
+// sets adds each set's steps to the leaves that they belong to, and then shows what the
+// leaves hold.
 func (w *work) sets(ctx context.Context) error {
 	var pending []*setWork
 	for _, t := range w.Sets {
@@ -75,15 +75,16 @@ func (w *work) sets(ctx context.Context) error {
 	return w.leaves(ctx)
 }
 
-// maxRounds is how often a way down is read again because somebody else changed it
-// meanwhile. Whoever wins has made progress, so that it ends, unless nodes are gone.
+// maxRounds is how often a path is read again because another worker changed it
+// meanwhile. Each time some worker makes progress, so the rounds end, unless nodes are
+// missing.
 const maxRounds = 100
 
-// levels is how much of the way down is read at once, once the first node turned
-// out to be split: enough for a quarter of a million members.
+// levels is how many levels of a path are read at once after the first node turned out to
+// be split: enough for a quarter of a million members.
 const levels = 3
 
-// readWays reads the nodes on the way to each step's leaf.
+// readWays reads the nodes on the path to each step's leaf.
 func (w *work) readWays(ctx context.Context, pending []*setWork) error {
 	for _, s := range pending {
 		s.nodes, s.todo, s.done = map[string]*projections.Node{}, map[string][]projections.Member{}, nil
@@ -110,8 +111,8 @@ func (w *work) readWays(ctx context.Context, pending []*setWork) error {
 	}
 }
 
-// missing are the paths that have to be read to know each step's leaf. What it
-// knows it notes in todo.
+// missing returns the paths that must still be read to find each step's leaf. It records
+// the leaves that it finds in todo.
 func (s *setWork) missing() []string {
 	clear(s.todo)
 	want := map[string]bool{}
@@ -138,8 +139,8 @@ func (s *setWork) missing() []string {
 	return out
 }
 
-// writeLeaves counts the steps in their leaves. Steps whose leaf was another one by
-// now stay in steps.
+// writeLeaves counts the steps in their leaves. Steps whose leaf has changed since it was
+// read stay in steps.
 func (w *work) writeLeaves(ctx context.Context, pending []*setWork) error {
 	var ws []store.Write
 	var then []func(done bool)
@@ -164,7 +165,9 @@ func (w *work) writeLeaves(ctx context.Context, pending []*setWork) error {
 			}
 			switch {
 			case path != "" && before.IsMissing():
-				again(false) // its parent was split when it was read and is not any more, or not yet
+				// Its parent was split when it was read, and is not split any more or not
+				// yet.
+				again(false)
 			case !changed:
 				again(true)
 			case n.Full():
@@ -197,7 +200,7 @@ func (w *work) writeLeaves(ctx context.Context, pending []*setWork) error {
 	return nil
 }
 
-// inOrder puts what is left to count in the order of the stream again.
+// inOrder sorts the steps that are left to count into stream order.
 func (s *setWork) inOrder() {
 	slices.SortStableFunc(s.steps, func(a, b projections.Member) int { return a.Position.Compare(b.Position) })
 }
@@ -206,13 +209,16 @@ func (w *work) setError(s *setWork, err error) error {
 	return fmt.Errorf("%s of %s: %w", s.Entity.SetOf().Name, w.describe(s.Row), err)
 }
 
-// nodeWrite puts a node back, one version up, if it is as it was read.
+// nodeWrite returns the write of a node with the next version, if the node has not
+// changed since it was read.
 func (w *work) nodeWrite(root store.Ref, n *projections.Node, before value.Value) store.Write {
 	n.Version = w.above(before)
 	ref := book.Node(w.Model.Name, root, n.Path)
 	return store.Write{Ref: ref, Put: n.Row(ref), If: unchanged(before)}
 }
 
+// unchanged is the condition that a node's row still has this version; Missing means that
+// it does not exist.
 func unchanged(version value.Value) store.Cond {
 	if version.IsMissing() {
 		return book.NotThere()
@@ -220,8 +226,8 @@ func unchanged(version value.Value) store.Cond {
 	return store.Cond{{{Attr: book.Count, Is: store.Eq, Value: version}}}
 }
 
-// above is the next version. The first one is of the clock, so that a set that is
-// kept anew is above what rows show of it.
+// above returns the next version. The first version comes from the clock, so if weir
+// begins to keep a set again, its versions are above what rows still show.
 func (w *work) above(version value.Value) value.Value {
 	if version.Kind() != value.Number {
 		version = value.OfInt(w.Now().UnixMicro())
@@ -230,13 +236,15 @@ func (w *work) above(version value.Value) value.Value {
 	return next
 }
 
-// split puts sixteen leaves in the place of one that is too large, with the rows
-// that show them. done is false when the leaf was another one by now.
+// split replaces a leaf that is too large by sixteen, together with the rows that show
+// them. done is false if the leaf has changed since it was read.
 func (w *work) split(ctx context.Context, s *setWork, n *projections.Node, before value.Value) (done bool, err error) {
 	ws, _ := w.splitWrites(s, n, before)
 	return transacted(w.Store.Transact(ctx, ws))
 }
 
+// splitWrites returns the writes, for one transaction, that split a leaf, and the new
+// leaves.
 func (w *work) splitWrites(s *setWork, n *projections.Node, before value.Value) (ws []store.Write, below []*projections.Node) {
 	n.Version = w.above(before)
 	below = n.Split()
@@ -251,6 +259,8 @@ func (w *work) splitWrites(s *setWork, n *projections.Node, before value.Value) 
 	return ws, below
 }
 
+// transacted turns the error of a transaction into an outcome: false without an error if
+// a condition failed or another transaction was in the way.
 func transacted(err error) (bool, error) {
 	if errors.Is(err, store.ErrCondition) || errors.Is(err, store.ErrConflict) {
 		return false, nil
@@ -258,7 +268,7 @@ func transacted(err error) (bool, error) {
 	return err == nil, err
 }
 
-// leafPut makes the row that shows a node, or takes it away.
+// leafPut returns the write that makes the row that shows a node, or deletes it.
 func (w *work) leafPut(s *setWork, n *projections.Node) store.Write {
 	row, attrs, there := projections.LeafRow(s.Entity, s.Row, n)
 	if !there {
@@ -268,8 +278,9 @@ func (w *work) leafPut(s *setWork, n *projections.Node) store.Write {
 	return store.Write{Ref: row, Put: value.NewItem(attrs...)}
 }
 
-// showLeaves writes the rows that show the leaves at hand, where they show nothing
-// newer. A row brought back by a worker that slept is mended when its record comes.
+// showLeaves writes the rows that show the leaves that were read, unless they show
+// something newer. A row that a delayed worker brought back is mended when its record
+// arrives.
 func (w *work) showLeaves(ctx context.Context, pending []*setWork) error {
 	var ws []store.Write
 	var of []*setWork
@@ -308,8 +319,9 @@ func foreign(row value.Item, n *projections.Node) bool {
 	return !v.IsMissing() && (v.Kind() != value.Number || value.Compare(v, n.Version) > 0)
 }
 
-// keepSet says that a row of a set cannot show what its node holds. The node has
-// counted everything; the next change of it, or of the row, or a retry shows it.
+// keepSet keeps a dead letter for a row of a set that cannot show what its node holds.
+// The node has counted everything. The next change of the node or of the row, or a retry,
+// shows it.
 func (w *work) keepSet(ctx context.Context, e *model.Entity, row store.Ref, changes []int, reason string) error {
 	for _, i := range changes {
 		w.kept[i] = true
@@ -336,7 +348,9 @@ func (r *Runner) retrySet(ctx context.Context, d *Dead) error {
 		if err == nil && len(out) > 0 {
 			err = out[0].Err
 		}
-		if err != nil && !errors.Is(err, store.ErrCondition) { // written over meanwhile, and so looked at again
+		// A failed condition: another writer changed the row, so it is checked again
+		// anyway.
+		if err != nil && !errors.Is(err, store.ErrCondition) {
 			return fmt.Errorf("%s: %w", d.Target, err)
 		}
 		return r.Forget(ctx, d)
@@ -344,7 +358,8 @@ func (r *Runner) retrySet(ctx context.Context, d *Dead) error {
 	return fmt.Errorf("%s: it is a row of none of the model's sets any more: %w", d.ID, ErrNoRetry)
 }
 
-// leafWrite makes a row show its node, if it shows nothing newer.
+// leafWrite returns the write that makes a row show its node, unless the row shows
+// something newer.
 func leafWrite(e *model.Entity, root store.Ref, n *projections.Node) store.Write {
 	row, attrs, there := projections.LeafRow(e, root, n)
 	notNewer := []store.Test{{Attr: book.Version, Is: store.Absent}, {Attr: book.Version, Is: store.Le, Value: n.Version}}
@@ -365,9 +380,9 @@ func leafWrite(e *model.Entity, root store.Ref, n *projections.Node) store.Write
 	return wr
 }
 
-// gather puts one leaf in the place of sixteen that are small together. It looks
-// only where a leaf has become sparse; when others write there meanwhile, their
-// next step looks again.
+// gather joins sixteen leaves that are small together into one. It checks only where a
+// leaf has become sparse. If other workers write there meanwhile, their next step checks
+// again.
 func (w *work) gather(ctx context.Context, s *setWork) error {
 	looked := map[string]bool{}
 	for _, n := range s.done {
@@ -382,8 +397,8 @@ func (w *work) gather(ctx context.Context, s *setWork) error {
 	return nil
 }
 
-// joinLeaves gathers the leaves below a path, and then those beside it, as far up as they
-// are few enough.
+// joinLeaves joins the leaves below a path, and then continues one level up, as long as
+// the leaves are few enough.
 func (w *work) joinLeaves(ctx context.Context, s *setWork, path string) error {
 	for {
 		refs := []store.Ref{book.Node(w.Model.Name, s.Row, path)}
@@ -410,6 +425,8 @@ func (w *work) joinLeaves(ctx context.Context, s *setWork, path string) error {
 	}
 }
 
+// joinWrites returns the writes, for one transaction, that join the leaves below a node
+// into it.
 func (w *work) joinWrites(s *setWork, parent *projections.Node, below []*projections.Node) []store.Write {
 	var ws []store.Write
 	for _, c := range below {
@@ -425,7 +442,7 @@ func (w *work) joinWrites(s *setWork, parent *projections.Node, below []*project
 	return append(ws, store.Write{Ref: ref, Put: parent.Row(ref), If: unchanged(before)}, w.leafPut(s, parent))
 }
 
-// leaves looks at rows of sets that somebody else may have touched.
+// leaves checks rows of sets that another writer may have touched.
 func (w *work) leaves(ctx context.Context) error {
 	out, of, err := w.showLeaf(ctx, w.Leaves)
 	for i, l := range of {
@@ -436,9 +453,9 @@ func (w *work) leaves(ctx context.Context) error {
 	return err
 }
 
-// showLeaf makes rows show their nodes, where they do not. It answers what became
-// of those that it wrote. The row is read before its node: a version that the node
-// has not come to was never weir's.
+// showLeaf makes rows show their nodes, where they do not. It returns the outcomes of the
+// writes that it did. It reads each row before its node, so a version on the row that the
+// node has not reached was never written by weir.
 func (r *Runner) showLeaf(ctx context.Context, leaves []projections.Leaf) (out []store.Outcome, of []projections.Leaf, err error) {
 	rows := make([]store.Ref, len(leaves))
 	nodes := make([]store.Ref, len(leaves))

@@ -11,17 +11,18 @@ import (
 	"weir/internal/value"
 )
 
-// Shared is a Source whose shards belong to one process at a time. Any other Source is
-// read whole, by one Follower.
+// Shared is a Source whose shards are divided among processes: each shard belongs to one
+// process at a time. One Follower reads all shards of any other Source.
 type Shared interface {
 	store.Source
-	// Tenure is the number of our present hold on a shard, 0 where it is not ours.
-	// Each hold, whoever has it, has a greater number than those before.
+	// Tenure returns the number of our present lease on a shard, or 0 if the shard is not
+	// ours. Each lease has a greater number than every earlier one, whichever process
+	// holds it.
 	Tenure(table, shard string) int64
 }
 
-// ErrElsewhere is what Read of a Shared source answers for a shard that is not ours
-// (any more).
+// ErrElsewhere is the error of Read on a Shared source for a shard that is not ours, or
+// no longer.
 var ErrElsewhere = errors.New("another process reads this shard")
 
 func (f *Follower) source() store.Source {
@@ -31,18 +32,18 @@ func (f *Follower) source() store.Source {
 	return f.Runner.Store
 }
 
-// tenures is what a consumer knows of its holds.
+// tenures is what a consumer knows about its leases.
 type tenures struct {
 	held   map[place]int64
-	looked map[place]time.Time // when the checkpoint of a shard elsewhere was read
+	looked map[place]time.Time // when the checkpoint of another process's shard was last read
 }
 
-// lookEvery is how often the checkpoint of a shard elsewhere is looked at, for its
+// lookEvery is how often the checkpoint of another process's shard is read. The shard's
 // children wait for it.
 const lookEvery = time.Second
 
-// hold reports whether the shard is ours to apply. At the beginning of a hold it
-// takes the checkpoint over: who had it before cannot move it any more.
+// hold reports whether the shard is ours to apply. At the beginning of a lease it fences
+// the checkpoint: the process that held the shard before can no longer move it.
 func (c *consumer) hold(ctx context.Context, at place) (bool, error) {
 	shared, ok := c.source().(Shared)
 	if !ok || c.ended[at] {
@@ -62,7 +63,7 @@ func (c *consumer) hold(ctx context.Context, at place) (bool, error) {
 		return false, err
 	}
 	if out[0].Err != nil {
-		return false, nil // a later hold has it; the source will see
+		return false, nil // a later lease has the checkpoint; the source will notice
 	}
 	was, err := book.DecodeCheckpoint(out[0].Row)
 	if err != nil {
@@ -72,9 +73,9 @@ func (c *consumer) hold(ctx context.Context, at place) (bool, error) {
 	return !c.ended[at], nil
 }
 
-// Begin notes in the checkpoints of all groups that a shard is read under a hold.
-// From then on its children wait for it, and it is missed where its stream forgets
-// it, though nothing of it is applied yet.
+// Begin records in the checkpoints of all groups that a shard is being read under a
+// lease. From then on the shard's children wait for it, and if its stream drops the
+// shard, that is noticed, even if none of its records is applied yet.
 func (r *Runner) Begin(ctx context.Context, table, shard string, hold int64) error {
 	var ws []store.Write
 	for _, g := range r.Groups() {
@@ -84,7 +85,7 @@ func (r *Runner) Begin(ctx context.Context, table, shard string, hold int64) err
 	return err
 }
 
-// look finds out whether a shard that is elsewhere is finished.
+// look finds out whether a shard that another process reads is finished.
 func (c *consumer) look(ctx context.Context, at place) error {
 	if c.Runner.Moment().Sub(c.looked[at]) < lookEvery {
 		return nil
@@ -97,7 +98,7 @@ func (c *consumer) look(ctx context.Context, at place) error {
 	return err
 }
 
-// saved reads a checkpoint, and says whether it is there.
+// saved reads a checkpoint, and reports whether the checkpoint exists.
 func (r *Runner) saved(ctx context.Context, at store.Ref) (book.CheckpointRow, bool, error) {
 	rows, err := r.get(ctx, []store.Ref{at})
 	if err != nil {
@@ -107,8 +108,8 @@ func (r *Runner) saved(ctx context.Context, at store.Ref) (book.CheckpointRow, b
 	return is, rows[0] != nil, err
 }
 
-// awaits reports whether a shard must wait for a parent that the stream no longer
-// lists: somebody may still have its records.
+// awaits reports whether a shard must wait for a parent that the stream no longer lists,
+// because another process may still be applying the parent's records.
 func (c *consumer) awaits(ctx context.Context, table, parent string, listed map[string]bool) (bool, error) {
 	if _, shared := c.source().(Shared); !shared || parent == "" || listed[parent] {
 		return false, nil
@@ -125,8 +126,8 @@ func (c *consumer) awaits(ctx context.Context, table, parent string, listed map[
 	return !c.ended[at], nil
 }
 
-// finish remembers that the shard is applied to its end, for its children, which
-// another process may have.
+// finish records that the shard is applied to its end, for its children, which another
+// process may read.
 func (c *consumer) finish(ctx context.Context, at place) error {
 	now := c.held[at]
 	if now == 0 {
@@ -143,27 +144,30 @@ func (c *consumer) checkpoint(at place) store.Ref {
 	return book.Checkpoint(c.Runner.Model.Name, c.group, at.table, at.shard)
 }
 
+// notAbove is the condition that an attribute is absent or at most a value.
 func notAbove(name string, v value.Value) []store.Test {
 	return []store.Test{{Attr: name, Is: store.Absent}, {Attr: name, Is: store.Le, Value: v}}
 }
 
-// Place is how far a group of consumers has come in a shard.
+// Place is a checkpoint: how far a consumer group has come in a shard.
 type Place struct {
 	Table, Shard string
 	At           events.Position
 	Done         bool
-	Missing      time.Time // since when the stream does not list it; zero while it does, or nobody has noted it
+	// Since when the stream does not list the shard; zero if it does, or if that was not
+	// recorded yet.
+	Missing time.Time
 }
 
-// Place is how far a group has come in one shard.
+// Place returns how far a group has come in one shard.
 func (r *Runner) Place(ctx context.Context, group, table, shard string) (Place, error) {
 	is, _, err := r.saved(ctx, book.Checkpoint(r.Model.Name, group, table, shard))
 	return Place{table, shard, is.At, is.Done, is.Missing}, err
 }
 
-// Places are all shards that a group has read from, but for those that are forgotten.
-// Those with checkpoints that cannot be read are among them, without a place, and an
-// error that wraps book.ErrRow names each.
+// Places returns all shards that a group has read from, except those that were forgotten.
+// Shards with unreadable checkpoints are included, without a position, and for each of
+// them err contains an error that wraps book.ErrRow.
 func (r *Runner) Places(ctx context.Context, group string) (out []Place, err error) {
 	var bad []error
 	err = r.checkpoints(ctx, group, func(row value.Item) {
@@ -178,7 +182,7 @@ func (r *Runner) Places(ctx context.Context, group string) (out []Place, err err
 	return out, err
 }
 
-// Groups are the groups of consumers that the runner's model needs.
+// Groups returns the names of the consumer groups that the runner's model needs.
 func (r *Runner) Groups() []string {
 	if r.Index == nil {
 		return []string{GroupRows}

@@ -10,15 +10,16 @@ import (
 	"weir/internal/value"
 )
 
-// What rows tell of steps is kept in our table, one row for each, and the newest
-// position of its source wins. A target is looked at after that: its book's
-// version is raised, then everything it goes by is read strongly, then what comes
-// of that is shown under the version raised. So the look with the highest version
-// sees all that was told before any lower one, and nothing lower is shown over it:
-// streams may come in any order, and a batch any number of times. What the row
-// itself says is part of it, and guarded as it was read.
+// What rows report about statuses is kept in our own table as facts, one row for each.
+// The newest position of a fact's source wins. After that, weir recomputes the target: it
+// raises the version of the target's ledger, then reads everything that the status
+// depends on with strong consistency, and then shows the result under the raised version.
+// So the recompute with the highest version has read everything that any lower one had,
+// and no lower version is shown over it. Streams may arrive in any order, and a batch any
+// number of times. What the target row itself says is part of the input, and the write
+// fails if that has changed since it was read.
 
-// facts keeps what the batch's rows tell, before anything is looked at.
+// facts keeps the facts of the batch, before any status is recomputed.
 func (w *work) facts(ctx context.Context) error {
 	ws := make([]store.Write, len(w.Facts))
 	for i := range w.Facts {
@@ -42,8 +43,8 @@ func (w *work) facts(ctx context.Context) error {
 	return nil
 }
 
-// factWrite keeps what is told, or that it was taken back, for as long as something
-// older may still come.
+// factWrite returns the write that keeps a fact, or its withdrawal. A withdrawal is kept
+// for as long as something older may still arrive.
 func (w *work) factWrite(f *projections.Fact) store.Write {
 	wr := store.Write{
 		Ref: book.Fact(w.Model.Name, f.List, f.Name), If: store.Cond{below(book.Position, f.Position.Value())},
@@ -57,8 +58,9 @@ func (w *work) factWrite(f *projections.Fact) store.Write {
 	return wr
 }
 
-// steps looks at the targets of the batch, and at those of lists that changed. A
-// long list becomes a job, so that other targets need not wait for it.
+// steps recomputes the statuses of the batch's targets, and of all targets of groups that
+// changed. A long list of targets becomes a job, so that other targets need not wait for
+// it.
 func (w *work) steps(ctx context.Context) error {
 	var refs []store.Ref
 	var of []*projections.Target

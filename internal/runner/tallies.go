@@ -12,11 +12,11 @@ import (
 	"weir/internal/value"
 )
 
-// tallies adds each target's steps to its book, and publishes what the books then
-// say. The book holds the position of this lane up to which it has counted, in the
-// same row and the same write as the accumulators: so a step counts once, however
-// often it comes. A crash between the two writes leaves a book that is ahead of
-// its target; the batch comes again and publishes.
+// tallies adds each target's steps to its ledger, and then publishes what the ledgers
+// say. For each shard, the ledger holds the position up to which it has counted, in the
+// same row and the same write as the accumulators. So a step counts once, however often
+// it is delivered. A crash between the two writes leaves a ledger that is ahead of its
+// target; the batch is then applied again and publishes.
 func (w *work) tallies(ctx context.Context) error {
 	books := map[*projections.Target]value.Item{}
 	pending := make([]*projections.Target, 0, len(w.Targets))
@@ -40,7 +40,7 @@ func (w *work) tallies(ctx context.Context) error {
 		}
 		pending = again
 	}
-	for t := range books { // what was seen before is still of this batch
+	for t := range books { // steps that were seen before still belong to this batch
 		t.Steps = steps[t]
 	}
 	if err := w.prune(ctx, books); err != nil {
@@ -53,7 +53,7 @@ func (w *work) tallies(ctx context.Context) error {
 			}
 		}
 	}
-	for t := range books { // such a row shows all that is derived on it at once
+	for t := range books { // a row with a status shows everything derived on it at once
 		if len(t.Entity.Steps) > 0 {
 			t.Look = t.Look || projections.Publishes(t.Entity)
 			delete(books, t)
@@ -65,8 +65,8 @@ func (w *work) tallies(ctx context.Context) error {
 	return w.publish(ctx, books)
 }
 
-// count sends statement 1 for each target, and sorts out the answers. It returns
-// the targets to be sent again.
+// count does statement 1 (countWrite) for each target and handles the outcomes. It
+// returns the targets that must be sent again.
 func (w *work) count(ctx context.Context, targets []*projections.Target, books map[*projections.Target]value.Item) (again []*projections.Target, err error) {
 	ws := make([]store.Write, 0, len(targets))
 	sent := make([]*projections.Target, 0, len(targets))
@@ -97,8 +97,8 @@ func (w *work) count(ctx context.Context, targets []*projections.Target, books m
 	return again, nil
 }
 
-// uncounted makes room in a ledger that refused the steps, or parks them where that
-// is not why.
+// uncounted handles a ledger that refused the steps. If digits of its sums could be moved
+// to other bands (respread), the target is sent again. Otherwise the steps are parked.
 func (w *work) uncounted(ctx context.Context, t *projections.Target, refused error, again []*projections.Target) ([]*projections.Target, error) {
 	spread, err := w.respread(ctx, book.Of(w.Model.Name, t.Row))
 	switch {
@@ -110,8 +110,8 @@ func (w *work) uncounted(ctx context.Context, t *projections.Target, refused err
 	return again, w.park(ctx, t, refused.Error())
 }
 
-// countWrite is statement 1: the book takes the sum of the steps, unless it has
-// seen the first of them, or effects are parked before them.
+// countWrite is statement 1: it adds the sum of the steps to the ledger, unless the
+// ledger has seen the first of them, or effects before them are parked.
 func (w *work) countWrite(t *projections.Target, total []value.Attr) store.Write {
 	lane := book.Lane(w.Lane)
 	first, last := t.Steps[0].Position, t.Steps[len(t.Steps)-1].Position
@@ -128,9 +128,9 @@ func (w *work) countWrite(t *projections.Target, total []value.Attr) store.Write
 	}
 }
 
-// counted looks at a book that refused the steps: they were all seen (publish what
-// it holds), some were (leave those out and send again), or effects are parked
-// before them (park these too).
+// counted handles a ledger whose condition failed. If it has seen all steps, its values
+// are published. If it has seen some, these are left out and the rest is sent again. If
+// effects before them are parked, the steps are parked too.
 func (w *work) counted(ctx context.Context, t *projections.Target, row value.Item, books map[*projections.Target]value.Item, again []*projections.Target) ([]*projections.Target, error) {
 	seen := events.PositionFrom(row.Get(book.Lane(w.Lane)))
 	before := t.Steps
@@ -151,7 +151,7 @@ func (w *work) counted(ctx context.Context, t *projections.Target, row value.Ite
 	return again, w.park(ctx, t, "effects that came before are parked")
 }
 
-// readBooks reads the books of the targets that only came by themselves.
+// readBooks reads the ledgers of targets that are checked without any step of their own.
 func (w *work) readBooks(ctx context.Context, books map[*projections.Target]value.Item) error {
 	var refs []store.Ref
 	var of []*projections.Target
@@ -173,7 +173,7 @@ func (w *work) readBooks(ctx context.Context, books map[*projections.Target]valu
 	return nil
 }
 
-// publish sends statement 2 for each book at hand.
+// publish does statement 2 (PublishWrite) for each ledger that was read.
 func (w *work) publish(ctx context.Context, books map[*projections.Target]value.Item) error {
 	var ws []store.Write
 	var of []*projections.Target
@@ -210,10 +210,10 @@ func (w *work) publish(ctx context.Context, books map[*projections.Target]value.
 	return nil
 }
 
-// reclaim publishes on a row whose version weir never gave it, such as one that
-// was made as a copy of another row: no version of its own book would ever be
-// above that one. The book is read after the row, so that it is not behind what
-// somebody else may have published there meanwhile.
+// reclaim publishes on a row with a version that weir never gave it, for example a row
+// that was made as a copy of another row. No version of its own ledger might ever be
+// above that one. The ledger is read after the row, so it is not behind what another
+// worker published there meanwhile.
 func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity, row value.Item) error {
 	shown := row.Get(book.Version)
 	if shown.IsMissing() {
@@ -232,7 +232,7 @@ func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity,
 	return err
 }
 
-// versionOf is a book's version; one that was never written has 0.
+// versionOf returns a ledger's version, or 0 for a ledger that was never written.
 func versionOf(b value.Item) value.Value {
 	if n := b.Get(book.Count); !n.IsMissing() {
 		return n
@@ -250,10 +250,11 @@ func shows(row value.Item, wr *store.Write) bool {
 	return true
 }
 
-// PublishWrite is statement 2: the target shows what its book says, if it is there
-// and shows nothing newer; where it shows the same, nothing is changed, and no
-// record comes of it. It has no Ops when the entity shows nothing. A target
-// that is not there is no failure: its own record, when it comes, makes us publish.
+// PublishWrite is statement 2: it makes the target show what its ledger says, if the
+// target exists and shows nothing newer. If the target already shows the same, the write
+// changes nothing and leads to no stream record. The write has no Ops if the entity shows
+// nothing. A missing target is no failure: when the row is inserted, its own record leads
+// to a publication.
 func PublishWrite(target store.Ref, e *model.Entity, b value.Item) store.Write {
 	attrs, _ := projections.Published(e, b)
 	if len(attrs) == 0 {

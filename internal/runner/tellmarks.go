@@ -11,14 +11,15 @@ import (
 	"weir/internal/value"
 )
 
-// Without lanes a list's positions say nothing (marks.go). Each row that a list is
-// told of has a mark of its own beside it: the position p of its last change that
-// has a moment, which w is, and f until it is told. The list's count and the mark
-// move in one transaction, so that each change has one moment, and is told as of
-// that however often it comes. Changes of one row come in order: a mark that is
-// further has told what was before.
+// Without shards, a list's positions say nothing (marks.go). So each row that sends
+// notifications to a list has a deduplication mark beside the list. Its attribute p is
+// the position of the row's last change that has a moment, w is that moment, and f is
+// present until the notifications are written. The list's counter and the mark change in
+// one transaction, so each change has one moment, and its notifications keep that moment
+// however often they are written. The changes of one row arrive in order: if the mark is
+// further, earlier notifications have been written.
 
-// tellsMarked tells each list what there is to tell, one after the other.
+// tellsMarked writes the batch's notifications, one after the other.
 func (w *work) tellsMarked(ctx context.Context) error {
 	for i := range w.Tells {
 		t := &w.Tells[i]
@@ -38,7 +39,8 @@ func (w *work) tellsMarked(ctx context.Context) error {
 	return nil
 }
 
-// tellMarked tells one thing. done is false where somebody else took the moment.
+// tellMarked writes one notification to its list. done is false if another worker took
+// the moment.
 func (w *work) tellMarked(ctx context.Context, t *projections.Tell) (done bool, err error) {
 	list := book.Followers(w.Model.Name, t.List)
 	mark := book.TellMark(w.Model.Name, t.List, w.Changes[t.Change].Row)
@@ -71,7 +73,7 @@ func (w *work) tellMarked(ctx context.Context, t *projections.Tell) (done bool, 
 	return true, err
 }
 
-// markMoment gives what is told the list's next moment.
+// markMoment returns the writes that give a notification the list's next moment.
 func (w *work) markMoment(t *projections.Tell, list, mark store.Ref, count value.Value, moment int64) []store.Write {
 	return []store.Write{
 		{Ref: list, If: store.Cond{{store.AsRead(book.Count, count)}}, Ops: []store.Op{set(book.Count, value.OfInt(moment))}},

@@ -13,19 +13,21 @@ import (
 	"weir/internal/value"
 )
 
-// A ledger holds every sum exactly, and a target row holds numbers of 38 digits. A
-// sum or a mean that needs more is not shown, alone of all that is derived there,
-// and a dead letter says so for as long as that lasts. The ledger names the letter,
-// and both change in one transaction under the ledger's version: whoever counts next
-// knows from the ledger that it stands, and takes it away with the last such number.
+// A ledger holds every sum exactly, but numbers on a target row have at most 38 digits. A
+// sum or a mean that needs more digits is not shown, while everything else on the row is.
+// A dead letter says so for as long as that lasts. The ledger names the letter, and both
+// change in one transaction under the ledger's version. So the next worker that counts
+// learns from the ledger that the letter exists, and deletes it together with the last
+// such number.
 //
-// A ledger that is full has no room to name it. The letter then stands without, under
-// the id that comes of the target, and whoever counts in a large ledger looks for it.
+// A full ledger has no room to name the letter. The letter then exists without being
+// named. Its id depends only on the target, and a worker that counts in a large ledger
+// looks for it.
 
 // unshown makes the dead letter of a target agree with its ledger at ref, as read, and
-// reports whether it did not. e is nil where nothing is counted for the target, which
-// then need not be known. sure looks for a letter that the ledger does not name even
-// where the ledger is small.
+// reports whether there was anything to change. e is nil if nothing counts for the
+// target; then the target's entity need not be known. sure makes it look for a letter
+// that the ledger does not name even if the ledger is small.
 func (r *Runner) unshown(ctx context.Context, ref, target store.Ref, e *model.Entity, ledger value.Item, sure bool) (changed bool, err error) {
 	why := projections.CannotShow(e, ledger)
 	named, said, err := r.saidUnshown(ctx, target, ledger, why, sure)
@@ -40,7 +42,7 @@ func (r *Runner) unshown(ctx context.Context, ref, target store.Ref, e *model.En
 			return false, err
 		}
 		ws, mark = letters[0], value.OfString(id+" "+why)
-		ws[0].If = nil // one that stands gives another reason
+		ws[0].If = nil // an existing letter may have another reason
 	}
 	if named != "" && named != id {
 		ws = append(ws, store.Write{Ref: r.letter(named), Delete: true})
@@ -49,30 +51,32 @@ func (r *Runner) unshown(ctx context.Context, ref, target store.Ref, e *model.En
 	alone := append(slices.Clip(ws), store.Write{Ref: ref, Check: true, If: as})
 	marked := append(slices.Clip(ws), store.Write{Ref: ref, Ops: []store.Op{set(book.Unshown, mark)}, If: as})
 	if why == "" && named == "" {
-		marked = alone // there is no mark to take away
+		marked = alone // the ledger has no mark to remove
 	}
 	if err = r.Store.Transact(ctx, marked); errors.Is(err, store.ErrRefused) { // the ledger is full
 		err = r.Store.Transact(ctx, alone)
 	}
-	if err != nil && !errors.Is(err, store.ErrCondition) { // a condition: who counted meanwhile does it
+	// A failed condition: the worker that counted meanwhile does it.
+	if err != nil && !errors.Is(err, store.ErrCondition) {
 		return true, fmt.Errorf("noting what cannot be shown of %s: %w", ref, err)
 	}
 	return true, nil
 }
 
-// unshownID is the id of the letter that says what cannot be shown on a target.
+// unshownID returns the id of the letter that says what a target cannot show.
 func unshownID(target store.Ref) string {
 	d := Dead{Kind: DeadNumber, Row: target}
 	d.identify()
 	return d.ID
 }
 
-// mayStandAlone is the size of a ledger from which on a letter may stand that it does
-// not name: no change makes a full one shrink to half.
+// mayStandAlone is the size of a ledger above which a letter may exist that the ledger
+// does not name. No single change shrinks a full ledger to half its size.
 const mayStandAlone = store.MaxItemBytes / 2
 
-// saidUnshown is the letter that a ledger names, and what is said of what cannot be
-// shown on its target: why, where that is what a letter says that stands alone.
+// saidUnshown returns the letter that a ledger names, and the recorded reason why its
+// target cannot show a value. If an unnamed letter records why in its shortened form,
+// said is why.
 func (r *Runner) saidUnshown(ctx context.Context, target store.Ref, ledger value.Item, why string, sure bool) (named, said string, err error) {
 	named, said = projections.SaidUnshown(ledger)
 	if said != "" && said == why || !sure && ledger.Size() <= mayStandAlone {
@@ -88,15 +92,16 @@ func (r *Runner) saidUnshown(ctx context.Context, target store.Ref, ledger value
 	return named, said, nil
 }
 
-// SaidUnshown is what is said of what cannot be shown on a target, in its ledger or by a
-// dead letter: why, where that is said.
+// SaidUnshown returns the recorded reason why a target cannot show a value, from its
+// ledger or from a dead letter. It returns why if that is the recorded reason, even if a
+// letter shortened it.
 func (r *Runner) SaidUnshown(ctx context.Context, target store.Ref, ledger value.Item, why string) (said string, err error) {
 	_, said, err = r.saidUnshown(ctx, target, ledger, why, false)
 	return said, err
 }
 
-// publisher is the entity that rows with the key of a target are of, if anything is
-// published on them.
+// publisher returns the entity to which a row with the target's key belongs, if weir
+// publishes on such rows; otherwise nil.
 func (r *Runner) publisher(target store.Ref) *model.Entity {
 	for _, e := range r.Model.Entities {
 		if e.Table.Name == target.Table && projections.Publishes(e) && e.MatchKey(e.Table.Item(target.Key)) && e.Takes(target.Key) {
@@ -106,11 +111,11 @@ func (r *Runner) publisher(target store.Ref) *model.Entity {
 	return nil
 }
 
-// ErrStands says that no retry ends a dead letter, but a correction does.
+// ErrStands says that only a correction of the data ends a dead letter, not a retry.
 var ErrStands = errors.New("correct the rows that the value comes of, and this goes by itself")
 
-// retryUnshown shows a target again. Its dead letter goes when all can be shown, and one
-// that another has replaced goes in any case.
+// retryUnshown shows a target again. It deletes the dead letter if everything can be
+// shown, or if another letter has replaced it.
 func (r *Runner) retryUnshown(ctx context.Context, d *Dead) (done int, err error) {
 	if err := r.show(ctx, d.Row); err != nil {
 		return 0, err
@@ -136,9 +141,9 @@ func (r *Runner) retryUnshown(ctx context.Context, d *Dead) (done int, err error
 	return 1, r.dropped(ctx, *d)
 }
 
-// respread moves the digits of a ledger's sums into the bands that they belong to,
-// where they are not. It reports whether the ledger is another one now: not so where
-// nothing is to be moved, or the ledger has no room for more bands.
+// respread moves digits of a ledger's sums into the bands that they belong to. It reports
+// whether the caller should read or write the ledger again; false means that no digits
+// were to move, or that the ledger has no room for more bands.
 func (r *Runner) respread(ctx context.Context, ledger store.Ref) (bool, error) {
 	rows, err := r.get(ctx, []store.Ref{ledger})
 	if err != nil {
@@ -158,5 +163,6 @@ func (r *Runner) respread(ctx context.Context, ledger store.Ref) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return !errors.Is(out[0].Err, store.ErrRefused), nil // a condition: somebody else wrote it
+	// A failed condition means that another worker wrote it.
+	return !errors.Is(out[0].Err, store.ErrRefused), nil
 }

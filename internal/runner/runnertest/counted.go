@@ -1,4 +1,4 @@
-// Package runnertest reads what runners keep, for the tests of those who use them.
+// Package runnertest reads what runners store, for tests of packages that use them.
 package runnertest
 
 import (
@@ -11,8 +11,8 @@ import (
 	"weir/internal/value"
 )
 
-// Counted are the counts of all records that a group has come past, over all runs: of
-// its checkpoints, and of those that are forgotten.
+// Counted returns the counts of all records that a group has passed, over all runs: those
+// of its checkpoints, and those of checkpoints that were forgotten.
 func Counted(ctx context.Context, r *runner.Runner, group string) (n runner.Counts, err error) {
 	gone, err := r.Store.Get(ctx, []store.Ref{book.Past(r.Model.Name, group)})
 	if err != nil {
