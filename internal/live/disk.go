@@ -8,24 +8,25 @@ import (
 	"path/filepath"
 )
 
-// Disk is what spools need of a file system. What it makes is there after a power
-// cut, when the call that made it has returned: a directory, and a file, with what
-// it held at its last Sync. What it removes may come back then.
+// Disk is the file system as spools use it. What a method created is durable when the
+// method returns: a directory, or a file with the content of its last Sync. What a method
+// removed may reappear after a power cut.
 type Disk interface {
-	// MkdirAll makes a directory, and those above it.
+	// MkdirAll creates a directory and its parents.
 	MkdirAll(dir string) error
-	// List lists the names in a directory, in order; none where it is not there.
+	// List lists the names in a directory, sorted; none if the directory does not exist.
 	List(dir string) ([]string, error)
-	// Create makes an empty file, in the place of one that is there.
+	// Create creates an empty file and replaces one that exists.
 	Create(path string) (File, error)
-	// Open opens a file to be read and written. That it is there is durable then.
+	// Open opens a file for reading and writing. Its directory entry is durable when Open
+	// returns.
 	Open(path string) (File, error)
 	Remove(path string) error
 	RemoveAll(dir string) error
 }
 
-// File is one file of a Disk. After an error of WriteAt or Sync nobody knows what of
-// that which was written since the last Sync is there: it is to be written again.
+// File is one file of a Disk. After WriteAt or Sync has failed, it is not known which bytes
+// written since the last successful Sync exist: the caller writes them again.
 type File interface {
 	io.ReaderAt
 	io.WriterAt
@@ -34,7 +35,7 @@ type File interface {
 	Truncate(size int64) error
 }
 
-// machine is the Disk of this machine.
+// machine is the file system of this machine.
 type machine struct{}
 
 func (machine) MkdirAll(dir string) error {
@@ -68,10 +69,10 @@ func (machine) Create(path string) (File, error) {
 
 func (machine) Open(path string) (File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0o644)
-	if err != nil { // no File that is not nil and holds nothing
+	if err != nil { // a nil *os.File in a File would not be nil
 		return nil, err
 	}
-	if err := syncDir(filepath.Dir(path)); err != nil { // who made it may have died before that
+	if err := syncDir(filepath.Dir(path)); err != nil { // its creator may have died before this
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil

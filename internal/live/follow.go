@@ -9,12 +9,12 @@ import (
 	"weir/internal/runner"
 )
 
-// finishTime is how long the batch that is being applied when all stops may take.
-// A batch that is cut short is applied again by who comes next.
+// finishTime is how long the current batch may take after the process was told to stop. A
+// batch that is cut short is applied again by the next process.
 const finishTime = 20 * time.Second
 
-// Following is a process's part in the streams of a model. From Start on it reads
-// its shards into files, whatever else takes its time.
+// Following is the part that one process takes in a model's streams. From Start on it reads
+// its shards into files, however long applying them takes.
 type Following struct {
 	reader *Reader
 	run    *runner.Runner
@@ -23,10 +23,10 @@ type Following struct {
 	done   chan struct{}
 }
 
-// Start begins to read the streams of the runner's model. Whoever is to prepare
-// something that may take longer than the streams keep their records does so between
-// Start and Apply. The error is for a directory that cannot be used, and wraps
-// store.ErrOwned where another process has it. Close ends it.
+// Start begins to read the streams of the runner's model. Between Start and Apply the
+// caller may do work that takes longer than the streams keep their records. Start fails if
+// the directory cannot be used; the error wraps store.ErrOwned if another process uses it.
+// The caller calls Close when it is done.
 func Start(run *runner.Runner, o Options) (*Following, error) {
 	unlock, err := own(o.Dir)
 	if err != nil {
@@ -44,9 +44,10 @@ func Start(run *runner.Runner, o Options) (*Following, error) {
 	return f, nil
 }
 
-// Apply applies what is read until ctx ends, and finishes the batch at hand. What
-// fails is logged and tried again, from the places that were saved: after an outcome
-// that nobody knows, nothing in memory is believed.
+// Apply applies the records read so far and those still to come until ctx ends; then it
+// finishes the current batch, for at most finishTime. Failures are logged and retried from
+// the saved positions. Nothing in memory is trusted after a failure, as its outcome may be
+// unknown.
 func (f *Following) Apply(ctx context.Context) {
 	applying, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -73,15 +74,14 @@ func (f *Following) Apply(ctx context.Context) {
 	}
 }
 
-// Close stops reading, saves the places, gives the shards back and the directory
-// free.
+// Close stops reading, saves the positions, releases the leases and unlocks the directory.
 func (f *Following) Close() {
 	f.stop()
 	<-f.done
 	f.unlock()
 }
 
-// Follow reads and applies until ctx ends.
+// Follow reads and applies until ctx ends. It is Start, Apply and Close in one.
 func Follow(ctx context.Context, run *runner.Runner, o Options) error {
 	f, err := Start(run, o)
 	if err != nil {

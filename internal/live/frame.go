@@ -13,10 +13,10 @@ import (
 	"weir/internal/value"
 )
 
-// A frame is a record in a segment: the length and the CRC-32C of what follows,
-// four bytes each, little-endian, then the position and the origin, the time in
-// nanoseconds since 1970, flags, the id, and the keys and images, as value.AppendItem
-// stores them.
+// A frame is one record in a segment file. It begins with the length and the CRC-32C of
+// what follows, four bytes each, little-endian. Then come the position and the origin, the
+// time in nanoseconds since 1970, the flags, the record's id, and the keys and images in
+// the encoding of value.AppendItem.
 const frameHead = 8
 
 const (
@@ -26,11 +26,12 @@ const (
 	flagTime
 )
 
-// maxFrame is more than any record takes: two images of 400 KB.
+// maxFrame is more than any record needs: a record has at most two images of 400 KB each.
 const maxFrame = 4 << 20
 
 var errFrame = errors.New("a frame of the spool is damaged")
 
+// appendFrame appends the frame of a record.
 func appendFrame(b []byte, r *events.Record) []byte {
 	head := len(b)
 	b = append(b, make([]byte, frameHead)...)
@@ -63,14 +64,15 @@ func appendFrame(b []byte, r *events.Record) []byte {
 	return b
 }
 
-// frameReader reads frames one after the other.
+// frameReader reads frames one after another.
 type frameReader struct {
 	r      *bufio.Reader
-	offset int64 // behind the last whole frame
+	offset int64 // end of the last whole frame
 }
 
-// next is io.EOF at the end, and errFrame where what follows is no frame; any other error
-// says nothing about that.
+// next returns the next record. The error is io.EOF at the end and errFrame if the bytes
+// that follow are no frame. Any other error is a failed read and says nothing about the
+// bytes.
 func (f *frameReader) next() (events.Record, error) {
 	var head [frameHead]byte
 	if _, err := io.ReadFull(f.r, head[:]); err != nil {
@@ -97,7 +99,7 @@ func (f *frameReader) next() (events.Record, error) {
 	return rec, nil
 }
 
-// torn is the error of a read that ended too early.
+// torn turns the error of a read that ended too early into errFrame.
 func torn(err error) error {
 	if err == io.ErrUnexpectedEOF {
 		return errFrame
@@ -105,6 +107,7 @@ func torn(err error) error {
 	return err
 }
 
+// decodeFrame decodes the body of a frame. Any error means that the frame is damaged.
 func decodeFrame(b []byte) (r events.Record, err error) {
 	const fixed = 2*len(r.Position) + 9
 	if len(b) < fixed {

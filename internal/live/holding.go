@@ -11,29 +11,31 @@ import (
 	"weir/internal/store"
 )
 
-// holding is a shard that is ours: its lease, its spool, and who fills it.
+// holding is a shard whose lease this process holds: the lease, the spool, and the function
+// (fill) that reads the stream into the spool.
 type holding struct {
 	*Reader
 	place
 	tenure int64
-	before string // who had it
+	before string // owner of the lease before this process
 	beatAt atomic.Pointer[time.Time]
 	spool  *spool
-	behind atomic.Pointer[time.Time] // time of the last record read, zero when there were no more
+	behind atomic.Pointer[time.Time] // time of the last record read; zero if the stream had no more
 
-	said string // the last gap, where it is
+	said string // the last gap that was reported, by its range
 
-	leaving bool // it is being given up; Reader.mu guards it
+	leaving bool // lose has begun to give it up; guarded by Reader.mu
 	cancel  context.CancelFunc
-	join    func() // waits until it is not filled any more
+	join    func() // waits until fill has returned
 }
 
+// beaten notes when the last successful beat was sent.
 func (h *holding) beaten(at time.Time) { h.beatAt.Store(&at) }
 
-// lapsed reports whether the lease may be somebody else's by now.
+// lapsed reports whether another process may hold the lease by now.
 func (h *holding) lapsed() bool { return h.since(*h.beatAt.Load()) >= h.opts.Lease }
 
-// open opens the spool where the group that is furthest back goes on.
+// open opens the spool at the position of the group that is furthest behind.
 func (h *holding) open(ctx context.Context) error {
 	var least events.Position
 	for i, g := range h.run.Groups() {
@@ -50,21 +52,22 @@ func (h *holding) open(ctx context.Context) error {
 	return err
 }
 
+// start begins to read the stream into the spool, until ctx ends or stop is called.
 func (h *holding) start(ctx context.Context) {
 	ctx, h.cancel = context.WithCancel(ctx)
 	h.join = h.opts.Go(func() { h.fill(ctx) })
 }
 
-// stop ends the reading. What is spooled stays on disk: who gets the shard again
-// goes on from it, if nobody has come further meanwhile.
+// stop ends the reading and closes the spool. The files stay on disk: if this process gets
+// the shard again, and the groups are not past these files by then, it continues from them.
 func (h *holding) stop() {
 	h.cancel()
 	h.join()
 	h.spool.close()
 }
 
-// fill reads the stream into the spool until the shard ends or the holding does. It
-// reads nothing while the lease may be another's.
+// fill reads the stream into the spool until the shard or the holding ends. It reads
+// nothing while another process may hold the lease.
 func (h *holding) fill(ctx context.Context) {
 	wait := h.opts.Poll
 	for ctx.Err() == nil {
@@ -95,19 +98,20 @@ func (h *holding) fill(ctx context.Context) {
 	}
 }
 
-// more is the store's notice that the stream has grown, nil where it gives none.
+// more is the store's signal that the stream has grown, nil if the store has none.
 func (h *holding) more() <-chan struct{} {
 	c, err := h.run.Store.Changed(h.table)
 	if err != nil {
-		return nil // Read says it
+		return nil // Read returns the error
 	}
 	return c
 }
 
-// pageRecords is as many as a page of DynamoDB Streams has.
+// pageRecords is the size of a page of DynamoDB Streams.
 const pageRecords = 1000
 
-// page spools a page of the stream.
+// page reads one page of the stream into the spool and returns the number of records. If
+// the records after the position have expired, it continues behind the gap.
 func (h *holding) page(ctx context.Context, after events.Position) (int, error) {
 	page, err := h.run.Store.Read(ctx, h.table, h.shard, after, pageRecords)
 	switch {
@@ -121,6 +125,8 @@ func (h *holding) page(ctx context.Context, after events.Position) (int, error) 
 	return len(page.Records), h.keep(ctx, page)
 }
 
+// keep spools a page. It syncs the store first, so that the spool never has a record that a
+// crash of the store could undo.
 func (h *holding) keep(ctx context.Context, page store.Records) error {
 	if len(page.Records) > 0 {
 		if err := h.run.Store.Sync(ctx); err != nil {
@@ -141,7 +147,7 @@ func (h *holding) keep(ctx context.Context, page store.Records) error {
 	return nil
 }
 
-// poke has the shards listed again: this one's children may be there.
+// poke makes the reader list the shards again, as this one may have children by now.
 func (h *holding) poke() {
 	select {
 	case h.stale <- struct{}{}:
@@ -149,15 +155,17 @@ func (h *holding) poke() {
 	}
 }
 
+// isGone reports whether two listings in a row have not shown the shard.
 func (h *holding) isGone() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.gone[h.place] > 1
 }
 
-// resumeBehindGap says what is missing, then goes on at the oldest record there is.
-// Where nothing was ever read there is nothing to miss; a spool that was begun shows that
-// something was, though nothing of it can be read.
+// resumeBehindGap records the gap and then continues at the oldest record that the stream
+// still has. If nothing was ever read of the shard, nothing can be missing. A spool that
+// had been written to before it was opened shows that something was read, even if none of
+// it is readable any more.
 func (h *holding) resumeBehindGap(ctx context.Context, after events.Position) (int, error) {
 	oldest, err := h.run.Store.Horizon(ctx, h.table, h.shard)
 	if err != nil {
@@ -187,9 +195,9 @@ func between(after events.Position, to string) string {
 	return fmt.Sprintf("after %v, up to %s", after, to)
 }
 
-// still reports whether the shard is ours for certain. Who comes back after a long
-// pause finds that others have read on, and records gone that they have applied:
-// that is no gap.
+// still reports whether this process certainly holds the shard's lease. A process that
+// resumes after a long pause may find that others have read on, and that records have
+// expired which the others had applied: that is no gap.
 func (h *holding) still(ctx context.Context) (bool, error) {
 	if h.lapsed() {
 		return false, nil
@@ -197,7 +205,8 @@ func (h *holding) still(ctx context.Context) (bool, error) {
 	return beat(ctx, h.run.Store, h.lease(h.place), h.tenure)
 }
 
-// lost gives up a shard that went away before its end was read.
+// lost ends the reading of a shard that disappeared before it was read to its end, and
+// records the gap.
 func (h *holding) lost(ctx context.Context, after events.Position) error {
 	if still, err := h.still(ctx); !still || err != nil {
 		return err
@@ -208,8 +217,8 @@ func (h *holding) lost(ctx context.Context, after events.Position) error {
 	return h.spool.end()
 }
 
-// gap names a gap of the shard. One that another process has named, and that has
-// grown before anything behind it was applied, is another one.
+// gap records a gap of the shard. If another process had recorded one, and it has grown
+// before a record behind it was applied, the grown gap is recorded as a gap of its own.
 func (h *holding) gap(ctx context.Context, after events.Position, to, what string) error {
 	return h.keepGap(ctx, fmt.Sprintf("shard %s of %s", h.shard, h.table), after, between(after, to),
 		fmt.Sprintf("records are missing after %v: %s; what is derived from them may be wrong. Before, the shard was read by %s: start a process on that directory, if its spool has them; else run projector verify, which says what is wrong (docs/guide/operations.md, After a gap)", after, what, orNobody(h.before)))
@@ -222,10 +231,10 @@ func orNobody(s string) string {
 	return s
 }
 
-// old is the age from which what is read is close to being forgotten by the stream.
+// old is the age from which the records that are read are close to expiry.
 const old = 20 * time.Hour
 
-// alarm says that the reader is far behind.
+// alarm warns that the reader is so far behind that the records are close to expiry.
 func (h *holding) alarm(t time.Time) {
 	if age := h.run.Now().Sub(t); !t.IsZero() && age > old && age < 2*24*time.Hour {
 		h.opts.Log.Warn("the stream forgets records after 24 hours, and these are close to it", "table", h.table, "shard", h.shard, "age", age.Round(time.Minute))

@@ -10,12 +10,14 @@ import (
 )
 
 // A lease says which process reads a shard. Its row (book.LeaseRow) counts holds and,
-// while one lasts, beats. Nobody compares clocks: a process that sees neither move for as
-// long as a lease lasts, by its own clock, takes over; a holder that could not beat
-// for that long, by its own, lets go. A pause of a whole process is seen by both.
+// within one hold, beats (renewals). Processes do not compare clocks. A process that has
+// seen neither number change for as long as a lease lasts, by its own clock, takes the
+// lease over. A holder that could not beat for that long, by its own clock, stops reading.
+// Both sides notice the pause of a whole process: the others see no beats, and the holder
+// sees by its clock how long it was paused.
 
-// take begins a hold on a lease that was seen free or still; it fails, without an
-// error, where another process was first.
+// take begins a hold on a lease that was seen free or unchanged for long enough. If another
+// process was first, ok is false and err is nil.
 func take(ctx context.Context, s store.Store, at store.Ref, seen book.LeaseRow, owner string) (hold int64, ok bool, err error) {
 	out, err := s.Write(ctx, []store.Write{seen.Take(at, owner)})
 	if err != nil || out[0].Err != nil {
@@ -25,7 +27,7 @@ func take(ctx context.Context, s store.Store, at store.Ref, seen book.LeaseRow, 
 	return now.Hold, err == nil, err
 }
 
-// beat says that a hold lasts. It fails, without an error, where it is over.
+// beat renews a hold. If the hold is over, ok is false and err is nil.
 func beat(ctx context.Context, s store.Store, at store.Ref, hold int64) (ok bool, err error) {
 	out, err := s.Write(ctx, []store.Write{book.BeatLease(at, hold)})
 	if err != nil || out[0].Err != nil {
@@ -34,12 +36,14 @@ func beat(ctx context.Context, s store.Store, at store.Ref, hold int64) (ok bool
 	return true, nil
 }
 
-// release ends a hold, so that others need not wait.
+// release ends a hold, so that other processes need not wait for it to run out.
 func release(ctx context.Context, s store.Store, at store.Ref, hold int64) error {
 	out, err := s.Write(ctx, []store.Write{book.FreeLease(at, hold)})
 	return unlessCondition(out, err)
 }
 
+// unlessCondition is the error of a write. A failed condition is no error: another process
+// was first.
 func unlessCondition(out []store.Outcome, err error) error {
 	if err == nil && len(out) > 0 && !errors.Is(out[0].Err, store.ErrCondition) {
 		err = out[0].Err
@@ -47,15 +51,15 @@ func unlessCondition(out []store.Outcome, err error) error {
 	return err
 }
 
-// watch is what is known of a lease that is not ours.
+// watch is what this process has seen of a lease that another process holds.
 type watch struct {
 	book.LeaseRow
-	since time.Time // when it was first seen as it is
+	since time.Time // when it was first seen in this state
 }
 
-// see notes the lease as it was read between two moments, and reports whether it may
-// be taken. Of both moments it believes the one that waits longer: the holder counts
-// from before its last beat.
+// see notes the lease as it was read between the times before and after, and reports
+// whether it may be taken. It counts the wait from after to a later before, which is the
+// shortest wait possible: the holder counts from the time before its last beat.
 func (w *watch) see(now book.LeaseRow, before, after time.Time, lasts time.Duration) bool {
 	if now != w.LeaseRow || w.since.IsZero() {
 		w.LeaseRow, w.since = now, after

@@ -7,7 +7,8 @@ import (
 	"os"
 )
 
-// own makes the directory; that only one process uses it is left to who starts them.
+// own creates the directory. This system has no lock for it: the operator must see to it
+// that only one process uses the directory.
 func own(dir string) (unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("the spools' directory: %w", err)
@@ -15,5 +16,5 @@ func own(dir string) (unlock func(), err error) {
 	return func() {}, nil
 }
 
-// syncDir is left to the system.
+// syncDir does nothing: it relies on the operating system.
 func syncDir(string) error { return nil }

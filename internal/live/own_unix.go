@@ -12,7 +12,8 @@ import (
 	"weir/internal/store"
 )
 
-// own makes a directory ours until unlock is called or the process ends.
+// own creates a directory and locks it for this process until unlock is called or the
+// process ends. The error wraps store.ErrOwned if another process has the lock.
 func own(dir string) (unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("the spools' directory: %w", err)
@@ -28,7 +29,7 @@ func own(dir string) (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// syncDir makes what was made and removed in a directory last.
+// syncDir makes the entries created and removed in a directory durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

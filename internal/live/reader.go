@@ -1,24 +1,24 @@
-// Package live reads the streams of a model's tables for one of several processes
-// that share the work. It is what a Follower reads from (runner.Shared):
+// Package live reads the streams of a model's tables in one of several processes that share
+// the work. A Follower reads from it (runner.Shared):
 //
 //	stream ─▶ reader of a shard ─▶ spool ─▶ Follower: rows
 //	                                    └─▶ Follower: search
 //
-// A shard has one reader over all processes and all groups of consumers: who holds
-// its lease (lease.go). The reader never waits for a consumer: it writes what it
-// reads into files first (spool.go), so that however slow a sink is, or however
-// long a job takes, nothing is lost when the stream forgets it after a day.
+// A shard has one reader over all processes and all groups of consumers: the process that
+// holds its lease (lease.go). The reader never waits for a consumer. It first writes what
+// it reads into files (spool.go). So nothing is lost when records expire after a day,
+// however slow a sink is and however long a job takes.
 //
-// A lease keeps two processes from doing the same work; it is not what keeps a
-// number right. A process that lost its shards and does not know it yet may still
-// apply what it has read: books and rows take each change once, whoever brings it.
-// What it can no longer do is move a checkpoint (runner.Shared, Tenure).
+// A lease keeps two processes from doing the same work; correct numbers do not depend on
+// it. A process that has lost its shards and does not know it yet may still apply what it
+// has read: ledgers (`book` in the code) and rows take each change once, whichever process
+// brings it. Such a process can no longer move a checkpoint (runner.Shared, Tenure).
 //
-// In our table:
+// In weir's own table:
 //
 //	lease|MODEL   s TABLE|SHARD   o owner, n holds so far, b beats of this one
 //
-// What is kept of a shard goes when the shard is over (retire.go).
+// What is kept of a shard is removed when the shard is over (retire.go).
 package live
 
 import (
@@ -42,30 +42,32 @@ import (
 	"weir/internal/store"
 )
 
-// Options of a Reader; those without a zero value that is said must be given.
+// Options are the options of a Reader. Dir is required; for the others the zero value
+// stands for the default given here.
 type Options struct {
-	Dir    string        // for spools; one process at a time has it
+	Dir    string        // directory for spools; only one process may use it at a time
 	Lease  time.Duration // how long a silent holder keeps its shards; 0 is 30 s
-	Retire time.Duration // how long the stream does not list a finished shard before what is kept of it goes; 0 is 2 h
-	List   time.Duration // how often shards are listed, if nothing says that they changed; 0 is 10 s
-	Poll   time.Duration // how often a shard that gave nothing is asked; 0 is 1 s
+	Retire time.Duration // how long a finished shard is unlisted before it is removed; 0 is 2 h
+	List   time.Duration // how often shards are listed if nothing signals a change; 0 is 10 s
+	Poll   time.Duration // how often a shard without new records is polled; 0 is 1 s
 	Log    *slog.Logger  // nil is slog.Default()
 
-	// Noted, when set, is called for each Note, and Applied for each batch.
+	// If set, Noted is called for each Note and Applied for each batch.
 	Noted   func(Note)
 	Applied func(group string, n runner.Counts)
-	// The rest is for who simulates the machine; without it, it is this one.
-	Owner   string // who others are told has a shard
-	Segment int64  // about how many bytes a file of a spool has
-	Disk    Disk   // where spools are
-	// Wait waits for a while, or until ctx ends, or until something comes from more,
-	// and reports whether that was it.
+	// The rest replaces this machine in simulations; the zero values stand for this
+	// machine.
+	Owner   string // the name that other processes are shown as the holder of a shard
+	Segment int64  // approximate size of a spool's file in bytes
+	Disk    Disk   // file system for spools
+	// Wait waits for a while, until ctx ends, or until more delivers, and reports whether
+	// more delivered.
 	Wait func(ctx context.Context, more <-chan struct{}, while time.Duration) (came bool)
-	// Go begins a part of the reader's work. What it returns waits until that has ended.
+	// Go starts a part of the reader's work. join waits until that part has returned.
 	Go func(part func()) (join func())
 }
 
-// Reader reads the streams of one model. Run must run while a Follower uses it.
+// Reader reads the streams of one model. Run must be running while a Follower uses it.
 type Reader struct {
 	run  *runner.Runner
 	opts Options
@@ -73,25 +75,26 @@ type Reader struct {
 	mu      sync.Mutex
 	held    map[place]*holding
 	listed  map[string][]store.Shard // of each table, as last listed
-	at      time.Time                // when that was
+	at      time.Time                // time of the last listing; zero forces another
 	gone    map[place]int            // unfinished and not listed: in how many listings
-	watched map[place]*watch         // leases that are others'; only rounds use it
-	streams map[string][]string      // the labels of each table's streams; only rounds use it
+	watched map[place]*watch         // leases of other processes; only round uses it
+	streams map[string][]string      // the labels of each table's streams; only round uses it
 	done    map[place]bool           // applied by every group
-	lanes   map[string]bool          // that something may still come from, as far as was seen
-	over    map[string]bool          // that nothing comes from any more, as was found
+	lanes   map[string]bool          // short keys of shards listed or begun, as last surveyed
+	over    map[string]bool          // short keys that were found to be retired
 	missing map[place]int            // finished and not listed: in how many listings
 	changed chan struct{}
-	stale   chan struct{} // poked when the list of shards is not the last word
+	stale   chan struct{} // receives when the last listing of shards is out of date
 }
 
+// place names a shard.
 type place struct{ table, shard string }
 
 func (p place) compare(o place) int {
 	return cmp.Or(strings.Compare(p.table, o.table), strings.Compare(p.shard, o.shard))
 }
 
-// New gives a reader of the streams of the runner's model, from its store.
+// New returns a Reader of the streams of the runner's model. It reads nothing before Run.
 func New(run *runner.Runner, o Options) *Reader {
 	if o.Lease <= 0 {
 		o.Lease = 30 * time.Second
@@ -116,7 +119,7 @@ func New(run *runner.Runner, o Options) *Reader {
 	}
 }
 
-// machine has what is not simulated done by this machine.
+// machine fills the options that a simulation left empty with those of this machine.
 func (o *Options) machine() {
 	if o.Owner == "" {
 		host, _ := os.Hostname()
@@ -149,21 +152,21 @@ func wait(ctx context.Context, more <-chan struct{}, while time.Duration) (came 
 	return false
 }
 
-// now is the time for ages.
+// now is the monotonic time, from which ages are computed.
 func (r *Reader) now() time.Time { return r.run.Moment() }
 
-// since is how long ago a moment was, by the clock that says more: one that nobody
-// sets may stand still while a machine sleeps, the other one is set.
+// since is the time since t, by the clock that shows more of it: the monotonic clock may
+// stand still while a machine is suspended, the wall clock may be set.
 func (r *Reader) since(t time.Time) time.Duration {
 	now := r.now()
 	return max(now.Sub(t), now.Round(0).Sub(t))
 }
 
-// Run takes leases, keeps them, and reads what they are for, until ctx ends; then
-// it gives them back. Errors of the services are logged and tried again: while they
-// last, leases may run out.
+// Run takes leases, renews them and reads their shards until ctx ends; then it releases
+// them. Errors of the services are logged and retried. Leases may expire while the errors
+// last.
 func (r *Reader) Run(ctx context.Context) {
-	join := r.opts.Go(func() { // whatever else takes its time
+	join := r.opts.Go(func() { // beats are sent however long a round takes
 		r.often(ctx, nil, func() {
 			if err := r.beats(ctx); err != nil && ctx.Err() == nil {
 				r.opts.Log.Warn("keeping leases", "error", err)
@@ -181,8 +184,8 @@ func (r *Reader) Run(ctx context.Context) {
 	r.letGo()
 }
 
-// often does something every fifth of a lease, and when more asks for it, for which
-// the list of shards is not the last word.
+// often calls do every fifth of a lease, and whenever more delivers; in that case the last
+// listing of shards counts as out of date.
 func (r *Reader) often(ctx context.Context, more <-chan struct{}, do func()) {
 	for ctx.Err() == nil {
 		start := r.now()
@@ -195,7 +198,7 @@ func (r *Reader) often(ctx context.Context, more <-chan struct{}, do func()) {
 	}
 }
 
-// round looks for shards to take, and for those that are finished.
+// round lists the shards, ends those that are finished and takes those that are free.
 func (r *Reader) round(ctx context.Context) error {
 	if err := r.list(ctx); err != nil {
 		return err
@@ -205,6 +208,7 @@ func (r *Reader) round(ctx context.Context) error {
 	return r.takeAll(ctx)
 }
 
+// holdings are the shards that this process holds, sorted.
 func (r *Reader) holdings() (out []*holding) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -215,6 +219,8 @@ func (r *Reader) holdings() (out []*holding) {
 	return out
 }
 
+// beats renews the leases of all holdings, and ends a holding whose lease another process
+// has taken.
 func (r *Reader) beats(ctx context.Context) error {
 	var errs []error
 	for _, h := range r.holdings() {
@@ -235,8 +241,9 @@ func (r *Reader) beats(ctx context.Context) error {
 
 func (r *Reader) lease(p place) store.Ref { return book.Lease(r.run.Model.Name, p.table, p.shard) }
 
-// list lists the shards of all tables, finds those that are gone before they were
-// finished, and has those forgotten that are over.
+// list lists the shards of all tables, finds those that disappeared before they were
+// finished, and retires those that are over. It does nothing if the last listing is still
+// fresh.
 func (r *Reader) list(ctx context.Context) error {
 	r.mu.Lock()
 	fresh := r.since(r.at) < r.opts.List
@@ -248,7 +255,7 @@ func (r *Reader) list(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for table := range v.listed { // before what is new is read
+	for table := range v.listed { // before new shards are read
 		if err := r.sameStream(ctx, table); err != nil {
 			return err
 		}
@@ -274,8 +281,8 @@ func (r *Reader) list(ctx context.Context) error {
 	return r.retire(ctx, v)
 }
 
-// forget ends the holdings of shards that every group has applied to their end, and
-// removes what is spooled of them.
+// forget ends the holdings of shards that every group has applied to their end, and removes
+// their spools.
 func (r *Reader) forget(ctx context.Context) {
 	for _, h := range r.holdings() {
 		r.mu.Lock()
@@ -294,7 +301,8 @@ func (r *Reader) forget(ctx context.Context) {
 	}
 }
 
-// wanted are the shards that have something to be read or applied, and are not ours.
+// wanted are the shards that this process does not hold and of which something is left to
+// read or to apply.
 func (r *Reader) wanted() (out []place) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -312,7 +320,7 @@ func (r *Reader) wanted() (out []place) {
 		}
 	}
 	for p, listings := range r.gone {
-		if listings > 1 { // a list may be wrong for a moment
+		if listings > 1 { // one listing may be wrong
 			want(p)
 		}
 	}
@@ -320,6 +328,8 @@ func (r *Reader) wanted() (out []place) {
 	return slices.Compact(out)
 }
 
+// takeAll reads the leases of the wanted shards and takes those that are free or have run
+// out.
 func (r *Reader) takeAll(ctx context.Context) error {
 	want := r.wanted()
 	if len(want) == 0 {
@@ -354,6 +364,9 @@ func (r *Reader) takeAll(ctx context.Context) error {
 	return nil
 }
 
+// takeOne takes a lease, writes the shard's checkpoints, opens its spool and starts
+// reading. If another process was first, it does nothing. If a later step fails, it
+// releases the lease; after a crash the lease runs out.
 func (r *Reader) takeOne(ctx context.Context, p place, seen book.LeaseRow) error {
 	start := r.now()
 	hold, ok, err := take(ctx, r.run.Store, r.lease(p), seen, r.opts.Owner)
@@ -377,7 +390,8 @@ func (r *Reader) takeOne(ctx context.Context, p place, seen book.LeaseRow) error
 	return nil
 }
 
-// lose ends a holding, unless it is over or about to be.
+// lose ends a holding and reports whether it did. It does nothing if the holding is over or
+// being ended.
 func (r *Reader) lose(h *holding) bool {
 	r.mu.Lock()
 	ours := r.held[h.place] == h && !h.leaving
@@ -388,13 +402,13 @@ func (r *Reader) lose(h *holding) bool {
 	}
 	h.stop()
 	r.mu.Lock()
-	delete(r.held, h.place) // not before: who takes it again opens the same spool
+	delete(r.held, h.place) // only now: the next holding of the shard opens the same spool
 	r.mu.Unlock()
 	r.wake()
 	return true
 }
 
-// letGo ends all holdings and gives their leases back.
+// letGo ends all holdings and releases their leases.
 func (r *Reader) letGo() {
 	ctx, cancel := context.WithTimeout(context.Background(), r.opts.Lease)
 	defer cancel()
@@ -408,7 +422,7 @@ func (r *Reader) letGo() {
 	}
 }
 
-// wake tells who waits that there is something to read.
+// wake signals the consumers that wait for records.
 func (r *Reader) wake() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -416,7 +430,7 @@ func (r *Reader) wake() {
 	r.changed = make(chan struct{})
 }
 
-// holding finds a shard that is ours by our own clock.
+// holding returns a shard if this process still holds it by its own clock, else nil.
 func (r *Reader) holding(table, shard string) *holding {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -427,7 +441,7 @@ func (r *Reader) holding(table, shard string) *holding {
 	return h
 }
 
-// Tenure is the number of our hold on a shard, 0 for none.
+// Tenure is the number of this process's hold on a shard, 0 for none.
 func (r *Reader) Tenure(table, shard string) int64 {
 	if h := r.holding(table, shard); h != nil {
 		return h.tenure
@@ -435,8 +449,9 @@ func (r *Reader) Tenure(table, shard string) int64 {
 	return 0
 }
 
-// Shards lists the shards of a table, ours and others', with those that the stream
-// has forgotten and we have not: these come first.
+// Shards lists all shards of a table as the last listing showed them, whichever process
+// holds them. Before them it lists those that this process holds although the stream does
+// not list them any more.
 func (r *Reader) Shards(_ context.Context, table string) (out []store.Shard, err error) {
 	ours := r.holdings()
 	r.mu.Lock()
@@ -453,7 +468,8 @@ func (r *Reader) Shards(_ context.Context, table string) (out []store.Shard, err
 	return append(out, r.listed[table]...), nil
 }
 
-// Read returns what the shard's reader has read.
+// Read returns records from the spool of a shard. If this process does not hold the shard,
+// the error is runner.ErrElsewhere.
 func (r *Reader) Read(_ context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
 	h := r.holding(table, shard)
 	if h == nil {
@@ -462,7 +478,8 @@ func (r *Reader) Read(_ context.Context, table, shard string, after events.Posit
 	return h.spool.read(table, after, limit)
 }
 
-// Trim gives up what every group has applied.
+// Trim releases the records up to a position that every group has applied. It does nothing
+// if this process does not hold the shard.
 func (r *Reader) Trim(ctx context.Context, table, shard string, upTo events.Position) error {
 	h := r.holding(table, shard)
 	if h == nil {
@@ -474,19 +491,21 @@ func (r *Reader) Trim(ctx context.Context, table, shard string, upTo events.Posi
 	return r.run.Store.Trim(ctx, table, shard, upTo)
 }
 
-// Changed returns a channel that is closed when there is more to read.
+// Changed returns a channel that is closed when any shard has more to read or changes
+// hands.
 func (r *Reader) Changed(string) (<-chan struct{}, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.changed, nil
 }
 
-// Tip has the lag of the store and that of reading it.
+// Tip adds the lag of polling to the lag of the store.
 func (r *Reader) Tip() store.Tip {
 	return store.Tip{Lag: 3*r.opts.Poll + r.run.Store.Tip().Lag}
 }
 
-// spoolDir is where a shard's spool is. Names of tables are no paths.
+// spoolDir is the directory of a shard's spool. The dots of a table's name are escaped, so
+// that the name cannot be a path.
 func (r *Reader) spoolDir(p place) string {
 	return filepath.Join(r.opts.Dir, strings.ReplaceAll(p.table, ".", dot), p.shard)
 }

@@ -14,42 +14,44 @@ import (
 	"weir/internal/store"
 )
 
-// A stream makes new shards for ever: some six a day for each partition. What is kept
-// of one (checkpoints, a lease, files, a position in each book that counted from it)
-// goes when the shard is over: applied to its end by every group, missing from two
-// lists, and for Retire by a note in its checkpoint, which outlives the process that
-// made it. As a stream lists a shard for a day after its end, that is more than a day
-// later.
+// A stream makes new shards for ever, some six a day for each partition. What weir keeps of
+// a shard is its checkpoints, a lease, files, and a position in each ledger (`book` in the
+// code) that counted records of it. All of it is removed when the shard is over. A shard is
+// over when every group has applied it to its end, two listings have not shown it, and a
+// note in its checkpoint has said so for as long as Options.Retire. The note outlives the
+// process that made it. A stream lists a shard for a day after its end, so this happens
+// more than a day later.
 //
-// The checkpoints go in one transaction that keeps their counts. After it nobody
-// knows the lane, which says that its positions may go out of books as well: who
-// applies a shard has its checkpoint first.
+// One transaction removes the checkpoints and keeps their counts. After it the shard's short
+// key (`lane` in the code) is unknown: no listing and no checkpoint names it. So its positions
+// may be removed from ledgers too, as a process that applies a shard first writes its
+// checkpoint.
 //
-// Whoever is later than that finds nothing that it may do. A batch is dropped after 15
-// minutes, a list after 15, a hold after a lease, all by the clock that says more; so
-// a process that slept for a day has none of them when it wakes, and the shard is
-// neither listed nor begun.
+// A process that is later than the removal finds nothing that it may do. A batch is dropped
+// after 15 minutes, a listing after 15, a hold after the time of a lease, each by the clock
+// that shows more time. So a process that was suspended for a day has none of them when it
+// resumes, and the shard is neither listed nor begun.
 
-// listLife is how long a list of shards may be acted on.
+// listLife is how long a process may act on a listing of shards.
 const listLife = 15 * time.Minute
 
-// survey is what streams list and what groups have begun, at one time.
+// survey is what the streams list and what the groups have begun, at one time.
 type survey struct {
 	at     time.Time
 	listed map[string][]store.Shard
 	there  map[place]bool
 	begun  map[place]state
-	unread []error // of checkpoints that cannot be read; their shards are begun and not done
+	unread []error // errors of unreadable checkpoints, whose shards are begun and not done
 }
 
 // state is how far the groups are with a shard.
 type state struct {
-	done    bool // all have applied it to its end
+	done    bool // every group has applied it to its end
 	missing time.Time
 }
 
-// survey lists the shards of all tables; then what was begun, so that who begins a
-// shard that was not there yet is seen.
+// survey lists the shards of all tables, and after that the checkpoints: in this order it
+// sees a shard that another process begins although it was not listed yet.
 func (r *Reader) survey(ctx context.Context) (survey, error) {
 	v := survey{at: r.now(), listed: map[string][]store.Shard{}, there: map[place]bool{}, begun: map[place]state{}}
 	tables, err := r.run.Tables(ctx)
@@ -92,7 +94,7 @@ func (r *Reader) survey(ctx context.Context) (survey, error) {
 	return v, nil
 }
 
-// lanes are those that something may still come from.
+// lanes are the short keys of the shards from which records may still come.
 func (v *survey) lanes() map[string]bool {
 	out := make(map[string]bool, len(v.there)+len(v.begun))
 	for p := range v.there {
@@ -104,8 +106,9 @@ func (v *survey) lanes() map[string]bool {
 	return out
 }
 
-// retire notes which finished shards are not listed, and forgets those that have not
-// been for long. Where others do the same it is done once.
+// retire notes which finished shards are not listed, and removes those that have not been
+// listed for as long as Options.Retire. If several processes do this at once, it happens
+// once.
 func (r *Reader) retire(ctx context.Context, v survey) error {
 	errs := v.unread
 	for _, p := range slices.SortedFunc(maps.Keys(v.begun), place.compare) {
@@ -122,15 +125,15 @@ func (r *Reader) retire(ctx context.Context, v survey) error {
 	return errors.Join(errs...)
 }
 
-// twice reports whether a finished shard was missing from two lists.
+// twice reports whether a finished shard was missing from two listings.
 func (r *Reader) twice(p place) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.missing[p] > 1
 }
 
-// forgetShard has everything of a shard that is over go, unless somebody else moves
-// it, or was first.
+// forgetShard removes all that is kept of a shard that is over. It does nothing if another
+// process changes the shard's rows at the same time or has removed them before.
 func (r *Reader) forgetShard(ctx context.Context, p place) error {
 	rows, err := r.run.Store.Get(ctx, []store.Ref{r.lease(p)})
 	if err != nil {
@@ -154,9 +157,9 @@ func (r *Reader) forgetShard(ctx context.Context, p place) error {
 	return nil
 }
 
-// Retired says that nothing comes from a lane any more. Of one that is not known the
-// streams are listed anew and checkpoints read: whoever wrote the row in which it was
-// found may have just begun it.
+// Retired reports whether no more records can come from a shard, given its short key. If
+// the key is unknown, Retired lists the streams and the checkpoints again, because the
+// process that wrote the row with this key may have begun the shard just now.
 func (r *Reader) Retired(ctx context.Context, lane string) (bool, error) {
 	r.mu.Lock()
 	known, over := r.lanes[lane], r.over[lane]
@@ -180,10 +183,10 @@ func (r *Reader) Retired(ctx context.Context, lane string) (bool, error) {
 	return true, nil
 }
 
-// maxOver is how many lanes are remembered that are over.
+// maxOver limits how many retired short keys are remembered.
 const maxOver = 10_000
 
-// sweep removes the files of shards that others finished.
+// sweep removes the files of shards that other processes finished.
 func (r *Reader) sweep() {
 	tables, err := r.opts.Disk.List(r.opts.Dir)
 	if err != nil {
@@ -192,7 +195,7 @@ func (r *Reader) sweep() {
 	for _, t := range tables {
 		shards, err := r.opts.Disk.List(filepath.Join(r.opts.Dir, t))
 		if err != nil {
-			continue // a file
+			continue // a file, no directory
 		}
 		for _, shard := range shards {
 			p := place{strings.ReplaceAll(t, dot, "."), shard}
@@ -206,8 +209,8 @@ func (r *Reader) sweep() {
 	}
 }
 
-// isOver reports whether a shard that is not ours was applied to its end, or is not
-// known any more.
+// isOver reports whether a shard that this process does not hold was applied to its end, or
+// is unknown by now.
 func (r *Reader) isOver(p place) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

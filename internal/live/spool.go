@@ -20,32 +20,32 @@ import (
 	"weir/internal/store"
 )
 
-// A spool keeps what was read of one shard until everything derived from it is
-// applied. It is a directory of segments, files named by the position after which
-// they begin, of frames (frame.go), each record once and in order:
+// A spool keeps the records that were read of one shard until every group has applied them.
+// It is a directory of segment files. Each is named by the position after which it begins
+// and consists of frames (frame.go), each record once and in order:
 //
 //	000…0123.seg  000…4711.seg  end
 //
-// The file end is there when the shard was read to its end. What was appended
-// survives the machine; a page torn by its crash, or damaged otherwise, is cut off with
-// what follows it when the spool is opened, and read from the stream again. Where the
-// stream has none of it any more, that is a gap.
+// The file end exists if the shard was read to its end. What append wrote survives a crash
+// of the machine. A page that the crash tore, or that is damaged otherwise, is cut off
+// together with all that follows it when the spool is opened; these records are read from
+// the stream again. If they have expired there, that is a gap.
 type spool struct {
 	disk    Disk
 	dir     string
-	segment int64 // how large a segment grows
+	segment int64 // size at which a segment is full
 	log     *slog.Logger
-	begun   bool // it was written to before it was opened
+	begun   bool // it had been written to before it was opened
 
 	mu       sync.Mutex
 	segments []*segment
-	last     events.Position // of the last record, or after which the first comes
-	applied  events.Position // up to which every record is
+	last     events.Position // of the last record, or the one after which the first comes
+	applied  events.Position // up to which every group has applied
 	ended    bool
 	closed   bool
 }
 
-// segment is one file. Its marks say where frames begin, one for each page.
+// segment is one file of a spool. Its marks are the offsets of some of its frames.
 type segment struct {
 	path  string
 	after events.Position
@@ -55,8 +55,7 @@ type segment struct {
 	marks []mark
 }
 
-// mark says that the frame at an offset is the first of a page, whose records come
-// after a position.
+// mark is the offset of a frame and the position after which that frame's record comes.
 type mark struct {
 	after  events.Position
 	offset int64
@@ -68,9 +67,10 @@ const (
 	endFile      = "end"
 )
 
-// openSpool opens the spool of a shard that is applied up to a position. What is
-// there and does not go on from that position, without a gap, is thrown away; what is
-// not is on disk when it returns. Its segments grow to about that many bytes, 0 for segmentBytes.
+// openSpool opens the spool of a shard that every group has applied up to a position. It
+// removes files that do not continue from that position without a gap. What it keeps is
+// durable when it returns. A segment grows to about the given number of bytes, 0 for
+// segmentBytes.
 func openSpool(disk Disk, dir string, segment int64, applied events.Position, log *slog.Logger) (*spool, error) {
 	s := &spool{disk: disk, dir: dir, segment: cmp.Or(segment, segmentBytes), log: log}
 	if err := s.load(applied); err != nil {
@@ -92,14 +92,14 @@ func openSpool(disk Disk, dir string, segment int64, applied events.Position, lo
 	return &spool{disk: disk, dir: dir, segment: s.segment, log: log, begun: s.begun, last: applied, applied: applied}, disk.MkdirAll(dir)
 }
 
-// load opens the segments from the one in which the position is, as far as each
-// goes on from the one before.
+// load opens the segments, beginning with the one that contains the position, as long as
+// each continues where the one before it ends. It removes the others.
 func (s *spool) load(applied events.Position) error {
 	names, err := s.disk.List(s.dir)
 	if err != nil {
 		return err
 	}
-	var afters []events.Position // in the order of their names, which are positions
+	var afters []events.Position // sorted, as their names are
 	for _, name := range names {
 		if text, ok := strings.CutSuffix(name, suffix); ok {
 			after, err := events.ParsePosition(text)
@@ -135,7 +135,7 @@ func (s *spool) load(applied events.Position) error {
 		}
 		s.segments, s.last, whole = append(s.segments, seg), seg.last, good
 	}
-	if n := len(s.segments); n > 0 { // who wrote it may have died before it was on disk
+	if n := len(s.segments); n > 0 { // the process that wrote it may have died before its sync
 		if err := s.segments[n-1].file.Sync(); err != nil {
 			return err
 		}
@@ -144,6 +144,8 @@ func (s *spool) load(applied events.Position) error {
 	return err
 }
 
+// hasEnd reports whether the shard was read to its end: the file end exists and names the
+// last record. If it names another one, the spool was cut off, and reading goes on.
 func (s *spool) hasEnd() (bool, error) {
 	if len(s.segments) == 0 {
 		return false, nil
@@ -169,8 +171,8 @@ func (s *spool) hasEnd() (bool, error) {
 
 func (s *spool) path(after events.Position) string { return filepath.Join(s.dir, padded(after)+suffix) }
 
-// openSegment reads a segment through. good is false where it was cut off behind
-// its last whole frame. One that cannot be read is left as it is.
+// openSegment reads through a segment. good is false if the file was cut off behind its
+// last whole frame. A file whose read fails is left as it is.
 func openSegment(disk Disk, path string, after events.Position) (seg *segment, good bool, err error) {
 	f, err := disk.Open(path)
 	if err != nil {
@@ -179,7 +181,7 @@ func openSegment(disk Disk, path string, after events.Position) (seg *segment, g
 	seg = &segment{path: path, after: after, last: after, file: f}
 	if good, err = seg.load(); err == nil && !good {
 		if err = f.Truncate(seg.size); err == nil {
-			err = f.Sync() // else it may come back, with durable segments behind it
+			err = f.Sync() // else the bytes may reappear, with durable segments behind them
 		}
 	}
 	if err != nil {
@@ -188,7 +190,8 @@ func openSegment(disk Disk, path string, after events.Position) (seg *segment, g
 	return seg, good, nil
 }
 
-// load reads a segment up to its end, or up to what does not go on from what is before it.
+// load reads a segment up to its end, or up to the first frame that is damaged or out of
+// order; then good is false.
 func (seg *segment) load() (good bool, err error) {
 	r := frameReader{r: bufio.NewReaderSize(io.NewSectionReader(seg.file, 0, math.MaxInt64), 1<<20)}
 	for {
@@ -208,11 +211,11 @@ func (seg *segment) load() (good bool, err error) {
 	}
 }
 
-// markBytes is about how far apart the marks of a segment are.
+// markBytes is the approximate distance between the marks of a segment.
 const markBytes = 256 << 10
 
-// append keeps records that come after all there are. They are on disk when it
-// returns; after an error none of them is there.
+// append adds records that come after all others in the spool. They are durable when it
+// returns; after an error none of them is in the spool.
 func (s *spool) append(records []events.Record) error {
 	seg, err := s.current()
 	if err != nil {
@@ -239,7 +242,8 @@ func (s *spool) append(records []events.Record) error {
 	return nil
 }
 
-// current is the segment that is written to; only the reader of the shard does.
+// current is the segment to write to; it begins a new one if the last is full. Only the
+// reader of the shard calls it.
 func (s *spool) current() (*segment, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,14 +260,14 @@ func (s *spool) current() (*segment, error) {
 	return seg, nil
 }
 
-// padded writes a position so that names sort as positions do.
+// padded writes a position so that file names sort as positions do.
 func padded(p events.Position) string {
 	s := p.String()
 	return strings.Repeat("0", max(0, 40-len(s))) + s
 }
 
-// end remembers that nothing comes any more. It is on disk when it returns; after an
-// error it is not remembered.
+// end records that the shard was read to its end. That is durable when end returns without
+// an error.
 func (s *spool) end() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -279,14 +283,16 @@ func (s *spool) end() error {
 	return err
 }
 
-// position is that of the last record.
+// position is the position of the last record.
 func (s *spool) position() (last events.Position, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last, s.ended
 }
 
-// read returns records after a position, of one segment.
+// read returns records after a position, from one segment at a time. The error is
+// runner.ErrElsewhere if the spool is closed, and wraps store.ErrTrimmed if the spool
+// begins later than the position.
 func (s *spool) read(table string, after events.Position, limit int) (out store.Records, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -323,7 +329,7 @@ func (s *spool) read(table string, after events.Position, limit int) (out store.
 	return out, nil
 }
 
-// trim gives up segments of which every record is applied.
+// trim removes the segments, except the last, of which every group has applied every record.
 func (s *spool) trim(upTo events.Position) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -338,6 +344,7 @@ func (s *spool) trim(upTo events.Position) error {
 	return nil
 }
 
+// close closes the files. Later reads return runner.ErrElsewhere.
 func (s *spool) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,29 +6,30 @@ import (
 	"time"
 )
 
-// Note is something that a reader met and that people may want to be told of: a Gap,
-// Old records, or a kind of failure that is tried again.
+// Note is an event in a reader that an operator may want to know of: a Gap, Old records, or
+// one kind of failure that is retried.
 type Note string
 
 // The notes.
 const (
-	Gap     Note = "gap"   // records were gone before they were read
-	Old     Note = "old"   // a page was read that the stream was close to forgetting
-	Lists   Note = "list"  // shards could not be listed or taken
-	Leases  Note = "lease" // a lease could not be kept
+	Gap     Note = "gap"   // records had expired before they were read
+	Old     Note = "old"   // a page was read whose records were close to expiry
+	Lists   Note = "list"  // shards could not be listed or their leases not taken
+	Leases  Note = "lease" // a lease could not be renewed
 	Reads   Note = "read"  // a shard could not be read or spooled
-	Applies Note = "apply" // what was read could not be applied
+	Applies Note = "apply" // records that were read could not be applied
 )
 
-// Status is how a shard stands that this process holds.
+// Status describes one shard whose lease this process holds.
 type Status struct {
 	Table, Shard string
-	ReadAge      time.Duration // of the last record read, 0 when the stream had no more
-	Unapplied    time.Duration // age of the oldest record that some group has not applied, 0 for none
-	Bytes        int64         // of the spool
+	ReadAge      time.Duration // of the last record read; 0 if the stream had no more
+	Unapplied    time.Duration // age of the oldest record that some group has yet to apply; 0 for none
+	Bytes        int64         // size of the spool
 }
 
-// Status is that of each shard that this process holds.
+// Status returns the status of each shard that this process holds, sorted by table and
+// shard.
 func (f *Following) Status() (out []Status) {
 	for _, h := range f.reader.holdings() {
 		out = append(out, h.status())
@@ -39,6 +40,7 @@ func (f *Following) Status() (out []Status) {
 	return out
 }
 
+// status reads the state of a holding while it is being filled.
 func (h *holding) status() Status {
 	s := Status{Table: h.table, Shard: h.shard, Bytes: h.spool.bytes()}
 	if at := h.behind.Load(); at != nil && !at.IsZero() {
@@ -56,7 +58,7 @@ func (r *Reader) note(n Note) {
 	}
 }
 
-// bytes is how large the segments are.
+// bytes is the total size of the segments.
 func (s *spool) bytes() (n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,8 +68,7 @@ func (s *spool) bytes() (n int64) {
 	return n
 }
 
-// oldest is the time of the first record that is not given up, zero where there is
-// none.
+// oldest is the time of the first record that some group has not applied, zero for none.
 func (s *spool) oldest(table string) time.Time {
 	s.mu.Lock()
 	upTo := s.applied

@@ -11,13 +11,14 @@ import (
 	"weir/internal/store"
 )
 
-// A stream that is switched off, and on again, is another one, and what was written in
-// between is in neither. Which of a table's streams there are to read is kept, so that
-// a later reader reads what is left of one that is off: see book.StreamRow.
+// If a table's stream is disabled and enabled again, the new one is another stream, and
+// what was written in between is in neither. weir saves which streams of a table are to be
+// read, so that a later reader can still read the rest of a disabled one: see
+// book.StreamRow.
 
-// sameStream names a gap when a table has another stream than it had. A crash before
-// the labels are kept names the same gap again, which changes nothing. Where others
-// keep labels at the same time, the next list sees them.
+// sameStream records a gap if a table has another stream than it had. After a crash before
+// the labels are saved, the same gap is recorded again, which changes nothing. If another
+// process saves labels at the same time, this one sees them when it next lists the shards.
 func (r *Reader) sameStream(ctx context.Context, table string) error {
 	labels, err := r.run.Store.Streams(ctx, table)
 	if err != nil || slices.Equal(labels, r.streams[table]) {
@@ -40,7 +41,7 @@ func (r *Reader) sameStream(ctx context.Context, table string) error {
 	}
 	if last := labels[len(labels)-1]; len(met) > 0 && met[len(met)-1] != last {
 		if met[len(met)-1] > last {
-			return nil // others have seen a later one
+			return nil // another process has seen a later one
 		}
 		if err := r.switched(ctx, table, met[len(met)-1], last); err != nil {
 			return err
@@ -56,12 +57,13 @@ func (r *Reader) sameStream(ctx context.Context, table string) error {
 	return nil
 }
 
+// switched records the gap between a table's stream and the one before it.
 func (r *Reader) switched(ctx context.Context, table, met, label string) error {
 	return r.keepGap(ctx, "stream of "+table, events.Position{}, fmt.Sprintf("of %s, up to %s", met, label),
 		fmt.Sprintf("the stream of %s was switched off and on again: what was written in between, before %s, is in no stream, and what is derived from it may be wrong. Run projector verify, which says what is wrong (docs/guide/operations.md, After a gap)", table, label))
 }
 
-// keepGap keeps a gap where people find it, and says it.
+// keepGap saves a gap as a dead letter, where operators find it, and logs it.
 func (r *Reader) keepGap(ctx context.Context, target string, after events.Position, between, reason string) error {
 	id, err := r.run.KeepDead(ctx, runner.Dead{
 		Kind: runner.DeadGap, Target: target, Position: after, Time: r.run.Now().UTC(), Source: between, Reason: reason,

@@ -1,16 +1,16 @@
-// Package metrics is what a running projector tells of itself, as Prometheus reads it:
+// Package metrics exports the state of a running projector to Prometheus:
 //
-//	weir_records_total{model,group,result}      records, each once: applied, skipped or kept
-//	weir_batches_total{model,group}             what was applied at once
-//	weir_kept{model,kind}                       what could not be applied and waits to be looked at; a gap is one
+//	weir_records_total{model,group,result}      records, each counted once: applied, skipped or kept
+//	weir_batches_total{model,group}             batches of records applied
+//	weir_kept{model,kind}                       dead letters and gaps that wait for an operator
 //	weir_gaps_total{model}                      gaps that this process found in a stream
-//	weir_old_pages_total{model}                 pages read less than four hours before the stream would forget them
-//	weir_errors_total{model,kind}               what failed and is tried again: list, lease, read, apply
+//	weir_old_pages_total{model}                 pages read less than four hours before they expired
+//	weir_errors_total{model,kind}               failures that are retried: list, lease, read, apply
 //	weir_shard_read_age_seconds{model,table,shard}     how far the reader is behind the stream
-//	weir_shard_unapplied_seconds{model,table,shard}    age of the oldest record that is read and not applied
-//	weir_spool_bytes{model,table,shard}         what lies on disk of a shard
+//	weir_shard_unapplied_seconds{model,table,shard}    age of the oldest record read but not applied
+//	weir_spool_bytes{model,table,shard}         bytes of a shard's spool on disk
 //
-// Those of shards are of the ones that this process holds.
+// The shard metrics cover only the shards whose lease this process holds.
 package metrics
 
 import (
@@ -27,10 +27,11 @@ import (
 	"weir/internal/runner"
 )
 
-// Path is where metrics are served.
+// Path is the URL path under which metrics are served.
 const Path = "/metrics"
 
-// Metrics are those of one process.
+// Metrics are the metrics of one process, with a registry of their own. All methods may be
+// called concurrently.
 type Metrics struct {
 	registry                            *prometheus.Registry
 	records, batches, gaps, old, errors *prometheus.CounterVec
@@ -39,7 +40,7 @@ type Metrics struct {
 	models []*Model
 }
 
-// Model are the metrics of one model.
+// Model are the metrics of one model. All methods may be called concurrently.
 type Model struct {
 	all    *Metrics
 	run    *runner.Runner
@@ -47,10 +48,10 @@ type Model struct {
 
 	mu     sync.Mutex
 	kept   map[string]int
-	counts time.Time // when kept was counted
+	counts time.Time // when kept was last counted
 }
 
-// New makes metrics that count nothing yet.
+// New returns Metrics that have counted nothing yet.
 func New() *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
@@ -67,13 +68,14 @@ func New() *Metrics {
 	return m
 }
 
-// Handler serves them.
+// Handler serves the metrics. If one of them cannot be collected, the others are served all
+// the same.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
 }
 
-// Of begins the metrics of a model; shards, if not nil, says how those that this
-// process holds stand.
+// Of adds the metrics of a model. It creates all its counters but those of errors at zero,
+// so that Prometheus sees them before their first event. Call it once for each model.
 func (m *Metrics) Of(run *runner.Runner) *Model {
 	o := &Model{all: m, run: run}
 	name := run.Model.Name
@@ -91,7 +93,7 @@ func (m *Metrics) Of(run *runner.Runner) *Model {
 	return o
 }
 
-// Applied counts a batch.
+// Applied counts one batch of a group and, by result, the records in it.
 func (o *Model) Applied(group string, n runner.Counts) {
 	name := o.run.Model.Name
 	o.all.batches.WithLabelValues(name, group).Inc()
@@ -100,7 +102,7 @@ func (o *Model) Applied(group string, n runner.Counts) {
 	}
 }
 
-// Noted counts what a reader of streams met.
+// Noted counts what a stream reader reported: a gap, a page close to expiry, or a failure.
 func (o *Model) Noted(n live.Note) {
 	name := o.run.Model.Name
 	switch n {
@@ -113,14 +115,15 @@ func (o *Model) Noted(n live.Note) {
 	}
 }
 
-// Shards gives what tells how the shards stand that this process holds.
+// Shards sets the function that reports the shards which this process holds. Every scrape
+// calls it; until it is set, the shard metrics are left out.
 func (o *Model) Shards(status func() []live.Status) {
 	o.all.mu.Lock()
 	defer o.all.mu.Unlock()
 	o.shards = status
 }
 
-// gauges are what is looked up when somebody asks.
+// gauges collects the metrics that are looked up when Prometheus scrapes.
 type gauges Metrics
 
 var (
@@ -166,8 +169,7 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 	}
 }
 
-// What is kept is counted once a minute, up to maxKept, however often somebody asks:
-// it is read from the store.
+// Limits of what waiting reads from the store, however often Prometheus scrapes.
 const (
 	keptEvery   = time.Minute
 	keptTimeout = 5 * time.Second
@@ -176,6 +178,9 @@ const (
 
 var errEnough = errors.New("enough")
 
+// waiting counts the dead letters by kind, up to maxKept. It reads them from the store at
+// most once in keptEvery and otherwise returns the last count. After an error
+// the next scrape reads again.
 func (o *Model) waiting() (map[string]int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"weir/internal/value"
 )
 
-// again replays the streams of the run into an empty world, and then once more:
-// both times everything must come out as it did live.
+// again replays the streams of the run into an empty world, and then once more into the
+// same one. Both times the result must equal what the run came to live.
 func (w *world) again() {
 	if len(w.kept()) > 0 || newDice(w.seed, "again", 0).n(4) > 0 {
 		return
@@ -26,7 +26,7 @@ func (w *world) again() {
 	for times := range 2 {
 		o.replay(w)
 		o.settle()
-		if len(o.kept()) > 0 { // a row that has no room for a replay's mark
+		if len(o.kept()) > 0 { // a row has no room for a replay's mark
 			break
 		}
 		for _, f := range o.failures {
@@ -42,7 +42,7 @@ func (w *world) again() {
 	}
 }
 
-// replay replays the streams of another world. A whole recording has no gaps.
+// replay replays the streams of another world. As a whole recording, they have no gaps.
 func (w *world) replay(from *world) {
 	err := w.alone("replay", func(run *runner.Runner) error {
 		r := replay.Replay{Model: w.model, Store: run.Store, Runner: run, Apart: true}
@@ -71,8 +71,9 @@ func (w *world) replay(from *world) {
 	}
 }
 
-// compare holds another world's rows and documents against ours. Who was told what
-// depends on when it was handled.
+// compare checks that another world has the same rows and documents as this one. It leaves
+// out rows made for followers, because which followers get one depends on when the event
+// was handled. It also leaves out sets and rows that the application wrote over.
 func (w *world) compare(o *world, what string) {
 	for _, mt := range w.model.Tables {
 		a, b := w.base.tables[mt.Name], o.base.tables[mt.Name]

@@ -14,50 +14,53 @@ import (
 	"weir/internal/value"
 )
 
-// app is the application whose tables these are. It knows what it wrote, apart from
-// all that weir knows: own is each row as the application means it, deeds what it
-// did, in order.
+// app is the application whose tables these are. It keeps its own record of what it wrote,
+// apart from all that weir knows: own has each row as the application means it, deeds what
+// it did, in order.
 type app struct {
 	*world
 	words     *words
-	entities  []*model.Entity // that it writes rows of
+	entities  []*model.Entity // the entities whose rows it writes, the busy ones several times
 	own       map[string]*ownRow
-	order     []string // of own's names, as they came
+	order     []string // the names in own, in the order of their first writes
 	deeds     []*deed
-	copies    []snapshot      // rows as it read them some time
-	touched   map[string]bool // derived rows that it wrote or removed
+	copies    []snapshot      // rows that it read at some time
+	touched   map[string]bool // derived rows that it wrote or deleted
 	members   map[string]*sums
 	hot       map[*model.Entity]value.Item
-	mass      bool          // a crowd is still to come in this run
-	crowded   *model.Entity // of which there is one
-	told      string        // the list of followers that something has its moment in just now
-	favourite *model.Entity // what half of the run is about, nil for nothing
+	mass      bool          // the run still has a crowd to come
+	crowded   *model.Entity // the entity of the rows that crowd made
+	told      string        // the list of followers in which an event has just got its moment
+	favourite *model.Entity // the entity that half of the run is about, nil for none
 	refused   int
 }
 
-// ownRow is a row as the application means it; image is nil where there is none.
+// ownRow is a row as the application means it. image is nil if there is none.
 type ownRow struct {
 	table *model.Table
 	key   store.Key
 	image value.Item
 }
 
-// deed is a change that the application made, or TTL for it, with its record.
+// deed is a change of a row that the application made, or TTL made for it, with its record.
 type deed struct {
 	*ownRow
 	was, is value.Item // without anything derived
 	record  events.Record
 	shard   *shard
-	at      int // how many writes there had been
+	at      int // how many writes the run had done by then
 }
 
-// snapshot is a row that the application read: as it stood, and as it means it.
+// snapshot is a row that the application read: as it was stored, and as the application
+// means it.
 type snapshot struct {
 	table    *model.Table
 	key      store.Key
 	row, own value.Item
 }
 
+// newApp makes the application of a run. The seed chooses its values and what it is mostly
+// about.
 func newApp(w *world) *app {
 	a := &app{world: w, own: map[string]*ownRow{}, touched: map[string]bool{}, hot: map[*model.Entity]value.Item{}}
 	a.words = newWords(w.model, newDice(w.seed, "words", 0))
@@ -67,8 +70,8 @@ func newApp(w *world) *app {
 			a.entities = append(a.entities, e)
 		}
 	}
-	// Of a run's entities some are written often: those that something is derived
-	// from or on.
+	// The run writes some entities more often than others: those that something is derived
+	// from, or on.
 	for _, e := range w.model.Entities {
 		if n := len(e.Sources) + len(e.Rules) + len(e.Values) + len(e.Steps) + len(e.Stages) + len(e.Told) + len(e.Others) + len(e.Follow); !e.Derived && n > 0 && slices.Contains(w.model.Tables, e.Table) {
 			for range 4 {
@@ -79,7 +82,8 @@ func newApp(w *world) *app {
 			}
 		}
 	}
-	if d := newDice(w.seed, "favourite", 0); len(a.entities) > 0 && d.chance(0.3) { // what half of the run is about
+	// Half of some runs is about one entity.
+	if d := newDice(w.seed, "favourite", 0); len(a.entities) > 0 && d.chance(0.3) {
 		if sources := slices.DeleteFunc(slices.Clone(a.entities), func(e *model.Entity) bool { return len(e.Sources) == 0 }); len(sources) > 0 {
 			a.favourite = pick(d, sources)
 			a.entities = append(a.entities, slices.Repeat([]*model.Entity{a.favourite}, len(a.entities))...)
@@ -88,6 +92,7 @@ func newApp(w *world) *app {
 	return a
 }
 
+// at is the application's record of a row. It begins one, without an image, for a new key.
 func (a *app) at(t *model.Table, k store.Key) *ownRow {
 	name := refName(store.Ref{Table: t.Name, Key: k})
 	o := a.own[name]
@@ -99,7 +104,7 @@ func (a *app) at(t *model.Table, k store.Key) *ownRow {
 	return o
 }
 
-// standing are the rows that the application knows to be there.
+// standing are the rows that exist, as far as the application knows.
 func (a *app) standing(of *model.Entity) (out []*ownRow) {
 	for _, name := range a.order {
 		if o := a.own[name]; o.image != nil && (of == nil || o.table.Classify(o.image) == of) {
@@ -109,7 +114,7 @@ func (a *app) standing(of *model.Entity) (out []*ownRow) {
 	return out
 }
 
-// act does one thing.
+// act does the nth act of the application.
 func (a *app) act(n int) {
 	d := newDice(a.seed, "act", n)
 	e := pick(d, a.entities)
@@ -157,13 +162,14 @@ func (a *app) act(n int) {
 	}
 }
 
-// create writes a row whole, new or over what is there.
+// create writes a whole row: a new one, or over one that exists.
 func (a *app) create(e *model.Entity, d *dice) {
 	row, ok := a.words.row(e, d)
 	if !ok {
 		return
 	}
-	if hot := a.hot[e]; hot != nil && (d.chance(0.3) || e == a.favourite && d.chance(0.5)) { // much comes together at few keys
+	// Many rows share a few keys.
+	if hot := a.hot[e]; hot != nil && (d.chance(0.3) || e == a.favourite && d.chance(0.5)) {
 		if again, ok := a.like(e, hot, d.n(len(e.PrimaryKey())), d); ok {
 			row = again
 			a.counted["hot keys"]++
@@ -177,8 +183,8 @@ func (a *app) create(e *model.Entity, d *dice) {
 	a.put(e, row, d.chance(0.2))
 }
 
-// meeting is a row as one that is to be told to somebody, or to be followed by it,
-// now and then.
+// meeting is a row that is changed so that it meets an existing row in a feed, as an event
+// for a follower or as a follower. ok is false if it was not changed.
 func (a *app) meeting(e *model.Entity, row value.Item, d *dice) (value.Item, bool) {
 	vals := a.valuesOf(e, row)
 	meets := func(with *model.Entity, mine, theirs func(*model.Match) *model.Field, r *model.RowRule) bool {
@@ -209,7 +215,7 @@ func (a *app) meeting(e *model.Entity, row value.Item, d *dice) (value.Item, boo
 	return a.words.assemble(e, vals)
 }
 
-// put writes a row whole; a new one has no other there.
+// put writes a whole row. If isNew is set, the write requires that no row has the key.
 func (a *app) put(e *model.Entity, row value.Item, isNew bool) {
 	key, _ := e.Table.KeyOf(row)
 	w := store.Write{Ref: store.Ref{Table: e.Table.Name, Key: key}, Put: row}
@@ -219,7 +225,7 @@ func (a *app) put(e *model.Entity, row value.Item, isNew bool) {
 	a.write(e.Table, w, bare(e, row))
 }
 
-// listed reports whether rows of an entity are kept in lists, or followed by rows that
+// listed reports whether rows of an entity are kept in lists, or are followed by rows that
 // are.
 func listed(e *model.Entity) bool {
 	set := func(s *model.Source) bool { return s.Tally.Kind.Of == aggregate.Scalars }
@@ -229,8 +235,9 @@ func listed(e *model.Entity) bool {
 	return len(e.Told)+len(e.Stages)+len(e.Others) > 0 || slices.ContainsFunc(e.Sources, set) || slices.ContainsFunc(e.Rules, follows)
 }
 
-// crowd makes many rows that say the same as a hot one and have one of its keys, if
-// they have two with names: so many that sets are split and lists have pages.
+// crowd writes many rows with the attributes of a hot row. If the key has two parts with
+// names, they share one part with it. They are so many that sets are split and lists have
+// pages.
 func (a *app) crowd(e *model.Entity, d *dice) {
 	side := sideOf(e, d)
 	for i := range pick(d, []int{70, 230, 230, 260}) {
@@ -242,7 +249,7 @@ func (a *app) crowd(e *model.Entity, d *dice) {
 	a.mass, a.crowded = false, e
 }
 
-// several makes some rows of that kind.
+// several writes four to eight rows of the kind that crowd writes.
 func (a *app) several(e *model.Entity, d *dice) {
 	side, first := sideOf(e, d), 300+d.n(100)
 	for i := range 4 + d.n(5) {
@@ -252,8 +259,8 @@ func (a *app) several(e *model.Entity, d *dice) {
 	}
 }
 
-// sideOf is one of an entity's keys that rows can have in common, -1 where there are
-// no two.
+// sideOf is the index of one of the key parts that rows can share, -1 if fewer than two
+// have names.
 func sideOf(e *model.Entity, d *dice) int {
 	var keys []int
 	for i, kt := range e.PrimaryKey() {
@@ -267,7 +274,7 @@ func sideOf(e *model.Entity, d *dice) int {
 	return pick(d, keys)
 }
 
-// beside is the nth row that says the same as another one and has the same key on a
+// beside is the nth row that has the attributes of another row and shares its key part at
 // side.
 func (a *app) beside(e *model.Entity, of value.Item, side, n int) (value.Item, bool) {
 	vals := map[string]value.Value{}
@@ -295,7 +302,7 @@ func (a *app) beside(e *model.Entity, of value.Item, side, n int) (value.Item, b
 	return a.words.assemble(e, vals)
 }
 
-// disperse removes most rows of a crowd.
+// disperse deletes most rows of a crowd.
 func (a *app) disperse(d *dice) {
 	for _, o := range a.standing(nil) {
 		if a.crowded != nil && o.table.Classify(o.image) == a.crowded && d.chance(0.8) {
@@ -305,7 +312,7 @@ func (a *app) disperse(d *dice) {
 	a.crowded = nil
 }
 
-// like is a row of an entity that has the names of one of its keys from another one.
+// like is a new row that takes the names in one key part from another row.
 func (a *app) like(e *model.Entity, of value.Item, side int, d *dice) (value.Item, bool) {
 	fresh, ok := a.words.row(e, d)
 	if !ok {
@@ -321,7 +328,7 @@ func (a *app) like(e *model.Entity, of value.Item, side int, d *dice) (value.Ite
 	return a.words.assemble(e, vals)
 }
 
-// valuesOf are the values of all names of a row, those in its key included.
+// valuesOf are the values of all names of a row, including those in its key.
 func (a *app) valuesOf(e *model.Entity, row value.Item) map[string]value.Value {
 	vals := map[string]value.Value{}
 	for _, at := range e.Attributes {
@@ -335,12 +342,12 @@ func (a *app) valuesOf(e *model.Entity, row value.Item) map[string]value.Value {
 	return vals
 }
 
-// named is the value of a name in a key of a row.
+// named is the value that a name has in a row or its key.
 func named(e *model.Entity, name string, row value.Item) value.Value {
 	return e.Field(name).Get(row)
 }
 
-// edit changes some attributes of a row, in place or by writing it back whole.
+// edit changes some attributes of a row, in place or by writing the whole row back.
 func (a *app) edit(e *model.Entity, d *dice) {
 	rows := a.standing(e)
 	if len(rows) == 0 {
@@ -369,12 +376,12 @@ func (a *app) edit(e *model.Entity, d *dice) {
 	a.change(o, ops, d.chance(0.4))
 }
 
-// stamped reports whether an attribute says of which entity a row is.
+// stamped reports whether an attribute says which entity a row is of.
 func stamped(e *model.Entity, name string) bool {
 	return slices.ContainsFunc(e.Where, func(t model.Test) bool { return t.Field.Attr == name })
 }
 
-// change does ops to a row, in place or by writing it back whole.
+// change applies ops to a row, in place or by writing the whole row back.
 func (a *app) change(o *ownRow, ops []store.Op, whole bool) {
 	ref := store.Ref{Table: o.table.Name, Key: o.key}
 	stands := a.base.tables[o.table.Name].get(o.key)
@@ -391,6 +398,7 @@ func (a *app) change(o *ownRow, ops []store.Op, whole bool) {
 	}
 }
 
+// applied is a row after ops, as a new Item.
 func applied(row value.Item, ops []store.Op) value.Item {
 	for _, op := range ops {
 		v := op.Value
@@ -402,9 +410,9 @@ func applied(row value.Item, ops []store.Op) value.Item {
 	return row
 }
 
-// unshown leaves out what would write over an attribute that moves in steps what
-// weir shows there already, also where the application removed that and weir has not
-// seen it yet: such a write cannot be told from none.
+// unshown leaves out ops that set a status attribute to the value that weir shows there
+// already. That includes a value which the application has removed if weir has not seen the
+// removal yet: weir cannot tell such a write from none.
 func (a *app) unshown(o *ownRow, stands value.Item, ops []store.Op) []store.Op {
 	e := o.table.Classify(o.image)
 	return slices.DeleteFunc(slices.Clone(ops), func(op store.Op) bool {
@@ -413,23 +421,24 @@ func (a *app) unshown(o *ownRow, stands value.Item, ops []store.Op) []store.Op {
 	})
 }
 
-// moves reports whether steps write the attribute.
+// moves reports whether a status writes the attribute.
 func moves(e *model.Entity, name string) bool {
 	return e != nil && slices.ContainsFunc(e.Steps, func(s *model.Steps) bool { return slices.Contains(s.Attributes(), name) })
 }
 
-// hears notes that something to be told to a list of followers has its moment: it is
-// told next.
+// hears notes that an event has got its moment in a list of followers. The rows for the
+// followers are made next.
 func (a *app) hears(kind string, key store.Key) {
 	if kind == book.KindList && !strings.HasPrefix(key.Sort.Text(), "m") {
 		a.told = key.Partition.Text()
 	}
 }
 
-// tempted says that the application acts now, amid the telling.
+// tempted reports whether the application acts now, while the rows for followers are being
+// made.
 func (a *app) tempted() bool { return a.told != "" && a.sched.chance(0.4) }
 
-// leave removes a row that follows a list.
+// leave deletes a row that follows a list, and reports whether it did.
 func (a *app) leave(list string, d *dice) bool {
 	var of []*ownRow
 	for _, o := range a.standing(nil) {
@@ -444,13 +453,13 @@ func (a *app) leave(list string, d *dice) bool {
 	o := pick(d, of)
 	a.counted["left amid the telling"]++
 	done := a.write(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Delete: true}, nil)
-	if s, _ := a.base.tables[o.table.Name].newest(o.key); s != nil && d.chance(0.7) { // readers see it at once
+	if s, _ := a.base.tables[o.table.Name].newest(o.key); s != nil && d.chance(0.7) { // readers see it
 		s.seen = len(s.records)
 	}
 	return done
 }
 
-// remove removes a row.
+// remove deletes a row.
 func (a *app) remove(e *model.Entity, d *dice) {
 	if rows := a.standing(e); len(rows) > 0 {
 		o := pick(d, rows)
@@ -458,7 +467,8 @@ func (a *app) remove(e *model.Entity, d *dice) {
 	}
 }
 
-// move gives a row another key: it is removed and made in one transaction.
+// move gives a row another key: it writes the row under the new key and deletes the old
+// one.
 func (a *app) move(e *model.Entity, d *dice) {
 	rows := a.standing(e)
 	if len(rows) == 0 {
@@ -496,7 +506,7 @@ func (a *app) move(e *model.Entity, d *dice) {
 	}
 }
 
-// read keeps a row as it stands, derived values and all.
+// read keeps copies of some rows as they are stored, including derived values.
 func (a *app) read(d *dice) {
 	var all []snapshot
 	for _, t := range a.model.Tables {
@@ -513,7 +523,7 @@ func (a *app) read(d *dice) {
 	}
 }
 
-// expiring gives a row a time to live that is over soon.
+// expiring gives a row a TTL that expires soon.
 func (a *app) expiring(e *model.Entity, d *dice) {
 	ttl := e.Table.TTL
 	if ttl == "" {
@@ -529,7 +539,7 @@ func (a *app) expiring(e *model.Entity, d *dice) {
 	a.change(pick(d, rows), []store.Op{{Kind: store.Set, Attr: ttl, Value: over}}, false)
 }
 
-// sweep removes rows whose time is over, as late as it likes.
+// sweep deletes rows whose TTL has expired, as late as it likes.
 func (a *app) sweep(d *dice) {
 	for _, o := range a.standing(nil) {
 		ttl := o.image.Get(o.table.TTL)
@@ -565,12 +575,12 @@ func (a *app) large(e *model.Entity, d *dice) {
 	a.change(o, []store.Op{op}, false)
 }
 
-// ballast is an attribute of which no model knows.
+// ballast is an attribute that no model knows.
 const ballast = "ballast"
 
 var blanks = string(slices.Repeat([]byte("b"), store.MaxItemBytes))
 
-// bare is a row without bookkeeping and what is tallied on it.
+// bare is a row without bookkeeping and without what is tallied on it.
 func bare(e *model.Entity, row value.Item) value.Item {
 	if row == nil {
 		return nil
@@ -578,12 +588,13 @@ func bare(e *model.Entity, row value.Item) value.Item {
 	return row.Filter(func(name string) bool { return !book.IsOurs(name) && !tallied(e, name) })
 }
 
+// tallied reports whether weir shows a tally under the name on rows of an entity.
 func tallied(e *model.Entity, name string) bool {
 	return e != nil && slices.ContainsFunc(e.Values, func(t *model.Tally) bool { return t.Attr == name && !t.Hidden })
 }
 
-// write does a write of the application's, after which it means the row to be own,
-// and reports whether it happened.
+// write does a write of the application and reports whether the store took it; for a derived
+// row it always reports true. own is the row as the application means it to be afterwards.
 func (a *app) write(t *model.Table, w store.Write, own value.Item) bool {
 	a.base.who = "app"
 	a.note("app", w.Ref.String(), nil)
@@ -607,7 +618,7 @@ func (a *app) write(t *model.Table, w store.Write, own value.Item) bool {
 	return done
 }
 
-// did notes what came of a write.
+// did runs a write and notes the deed if the row has changed.
 func (a *app) did(o *ownRow, own value.Item, write func()) {
 	t := a.base.tables[o.table.Name]
 	before := t.get(o.key)
@@ -623,14 +634,15 @@ func (a *app) did(o *ownRow, own value.Item, write func()) {
 	dd.shard, dd.record = t.newest(o.key)
 	o.image, dd.at = own, a.base.writes
 	a.deeds = append(a.deeds, dd)
-	a.base.undone(func() { // the row and what is meant by it go together
+	a.base.undone(func() { // the row and what the application means by it are lost together
 		o.image = dd.was
 		a.deeds = a.deeds[:len(a.deeds)-1]
 	})
 	a.cover(dd)
 }
 
-// newest is the last record of a row's shard, which is the row's.
+// newest is the open shard of a row and that shard's last record: the row's own, if the row
+// was written last.
 func (t *table) newest(k store.Key) (*shard, events.Record) {
 	h := hashOf(k.Partition)
 	for _, s := range t.shards {
@@ -659,6 +671,7 @@ func (a *app) cover(dd *deed) {
 	}
 }
 
+// met counts the projections, and the unusual values, that a change of a row meets.
 func (a *app) met(e *model.Entity, op string, row value.Item) {
 	for _, s := range e.Sources {
 		a.counted[s.Tally.Kind.Keyword+" "+op]++

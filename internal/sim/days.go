@@ -9,23 +9,24 @@ import (
 	"weir/internal/value"
 )
 
-// In some runs days go by, some hours at a time: streams forget what is a day old and
-// list a shard no longer a day after its end; TTL removes what weir keeps for a
-// while; positions of shards that are over go. Nobody falls so far behind that a stream
-// forgets by that what he has not applied: that is what trims are for.
+// In some runs days pass, a few hours at a time. Streams then expire records that are a day
+// old and stop listing a shard a day after its end. TTL deletes what weir keeps for a
+// limited time. Positions of shards that are over are removed. No consumer falls so far
+// behind that records which it has not applied expire in this way: that is what trims is
+// for.
 
-// What days are like.
+// The times that apply in runs in which days pass.
 const (
 	retention = 24 * time.Hour // of a stream
-	furthest  = 23 * time.Hour // how far anybody is behind
-	tombs     = 47 * time.Hour // how long at least is remembered what is gone
+	furthest  = 23 * time.Hour // how far a consumer is behind at most
+	tombs     = 47 * time.Hour // how long a tombstone is kept at least
 )
 
-// leap lets hours go by. Processes that are amid something do not live to see it: no
-// call of a service lasts so long. Others may have stood still.
+// leap lets up to the given time pass. A process in the middle of a call dies, because no
+// call of a service lasts that long. Of the others some die, and the rest count as paused.
 func (w *world) leap(most time.Duration) {
 	hours := time.Duration(1+w.sched.n(int(most/time.Minute))) * time.Minute
-	if w.way != byFollower { // a store of this machine keeps what is not applied
+	if w.way != byFollower { // the embedded store keeps what is not applied
 		hours = min(hours, furthest-w.clock.Sub(w.oldest()))
 	}
 	if hours <= 0 {
@@ -43,7 +44,7 @@ func (w *world) leap(most time.Duration) {
 	w.outlive()
 }
 
-// oldest is when the first change was made that somebody has not applied.
+// oldest is the time of the first change that some consumer has not applied.
 func (w *world) oldest() time.Time {
 	oldest := w.clock
 	for _, mt := range w.model.Tables {
@@ -57,7 +58,7 @@ func (w *world) oldest() time.Time {
 	return oldest
 }
 
-// applied is how many of a shard's first records everybody is through with.
+// applied is how many of a shard's first records all consumers have applied.
 func (w *world) applied(t *table, s *shard) int {
 	if w.mapping != nil {
 		return w.mapping.through(s)
@@ -69,7 +70,7 @@ func (w *world) applied(t *table, s *shard) int {
 	return all
 }
 
-// retain has streams forget what is a day old.
+// retain expires records that are a day old.
 func (w *world) retain() {
 	if w.way == byFollower {
 		return
@@ -89,7 +90,7 @@ func (w *world) retain() {
 	}
 }
 
-// outlive has TTL remove rows of weir's own table, as late as it likes.
+// outlive lets TTL delete rows of weir's own table, as late as it likes.
 func (w *world) outlive() {
 	t := w.base.tables[book.TableName]
 	var over []store.Key

@@ -1,10 +1,11 @@
 package sim
 
-// dice gives the same throws for the same seed, on any machine and with any
-// version of Go.
+// dice is a random number generator that gives the same numbers for the same seed, on any
+// machine and with any version of Go.
 type dice struct{ state uint64 }
 
-// newDice throws for one purpose: what is thrown for one never moves another's.
+// newDice makes dice for one purpose. Numbers drawn for one purpose never change those for
+// another.
 func newDice(seed uint64, purpose string, n int) *dice {
 	d := &dice{seed}
 	for _, c := range []byte(purpose) {
@@ -22,16 +23,18 @@ func (d *dice) next() uint64 {
 	return z ^ z>>31
 }
 
-// n is a throw of 0 to n-1.
+// n is a number from 0 to n-1.
 func (d *dice) n(n int) int { return int(d.next() >> 1 % uint64(n)) }
 
+// chance is true with probability p.
 func (d *dice) chance(p float64) bool { return float64(d.next()>>11)/(1<<53) < p }
 
-// shuffle puts n things in any order.
+// shuffle puts n things into a random order.
 func (d *dice) shuffle(n int, swap func(i, j int)) {
 	for i := n - 1; i > 0; i-- {
 		swap(i, d.n(i+1))
 	}
 }
 
+// pick returns a random element of a list, which must not be empty.
 func pick[T any](d *dice, of []T) T { return of[d.n(len(of))] }

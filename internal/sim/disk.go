@@ -14,40 +14,41 @@ import (
 	"weir/internal/live"
 )
 
-// What a disk answers when it does not do as it is asked.
+// The errors of a disk on which a fault strikes.
 var (
 	errFull = errors.New("no space left on device")
 	errDisk = errors.New("input/output error")
 )
 
-// host is a machine that processes of weir run on, one at a time. Its disk outlives
-// them.
+// host is a machine that runs processes of weir, one at a time. Its disk outlives them.
 type host struct {
 	*world
 	name    string
-	n       *node // that runs on it; nil for none
-	off     bool  // it lost its power, and nothing ran on it since
+	n       *node // the process on it; nil for none
+	off     bool  // it lost its power, and no process has run on it since
 	files   map[string]*file
-	removed map[string]*file           // since something was made beside it: may come back
-	kept    map[string]events.Position // up to where a process has said to have each shard on this disk
+	removed map[string]*file           // until a file is created beside it, it may come back
+	kept    map[string]events.Position // how far processes claimed to have each shard here
 }
 
-// file is what a process sees of a file, and what a power cut leaves of it.
+// file is a file as a process sees it, and what a power cut leaves of it.
 type file struct {
 	now, durable []byte
-	dirty        []span // written, and to be made durable by a Sync
+	dirty        []span // written, and not durable before the next Sync
 }
 
 type span struct{ from, to int }
 
+// newHost adds a machine with an empty disk.
 func (w *world) newHost() *host {
 	h := &host{world: w, name: fmt.Sprintf("h%d", len(w.hosts)+1), files: map[string]*file{}, removed: map[string]*file{}, kept: map[string]events.Position{}}
 	w.hosts = append(w.hosts, h)
 	return h
 }
 
-// cut is a power cut. Of what was not made durable nothing is there, or all of it;
-// or a part, or not as it was written, where the kind of fault says so.
+// cut is a power cut. Of each write that was not durable, all or nothing survives. After
+// TornLog a part of it survives, after FlippedLog all of it with one byte changed. Removed
+// files may come back.
 func (h *host) cut(k Kind) {
 	d := h.faults.dice
 	for _, name := range slices.Sorted(maps.Keys(h.removed)) {
@@ -71,14 +72,16 @@ func (h *host) cut(k Kind) {
 	h.note(h.name, string(k), nil)
 }
 
-// keeps notes that a process goes on behind a position of a shard: up to there it has
-// the shard on its disk, or need not have it.
+// keeps notes that a process reads a shard on from a position: it has the records up to
+// there on its disk, or does not need them.
 func (h *host) keeps(table, shard string, after events.Position) {
 	if at := table + "|" + shard; h != nil && h.kept[at].Compare(after) < 0 {
 		h.kept[at] = after
 	}
 }
 
+// damaged is what survives of the bytes b after a fault of a kind. It may change b in
+// place.
 func damaged(b []byte, k Kind, d *dice) []byte {
 	switch {
 	case len(b) == 0:
@@ -90,8 +93,8 @@ func damaged(b []byte, k Kind, d *dice) []byte {
 	return b
 }
 
-// spooled are the files of spools that hold something, and of these the ones that
-// others go on from.
+// spooled are the segment files that hold something. The second list has those of them that
+// are followed by another segment of the same spool.
 func (h *host) spooled() (all, amid []string) {
 	for _, name := range slices.Sorted(maps.Keys(h.files)) {
 		if len(h.files[name].durable) == 0 || path.Base(name) == "end" {
@@ -105,8 +108,7 @@ func (h *host) spooled() (all, amid []string) {
 	return all, amid
 }
 
-// wear damages the tail of what is durable in one of the spools, mostly of a file
-// that others go on from.
+// wear damages the end of a durable segment file, preferably of one that another follows.
 func (h *host) wear(k Kind) {
 	logs, amid := h.spooled()
 	if len(logs) == 0 {
@@ -122,6 +124,7 @@ func (h *host) wear(k Kind) {
 	f.now = slices.Clone(f.durable)
 }
 
+// overlay writes b into a file's bytes at an offset, and lengthens them if necessary.
 func overlay(to, b []byte, at int) []byte {
 	if short := at + len(b) - len(to); short > 0 {
 		to = append(to, make([]byte, short)...)
@@ -130,35 +133,39 @@ func overlay(to, b []byte, at int) []byte {
 	return to
 }
 
-// diskLink is a process's way to its machine's disk: live.Disk.
+// diskLink is a process's access to the disk of its machine. It implements live.Disk.
 type diskLink struct {
 	*host
 	n *node
 }
 
+// do traces a change of the disk.
 func (d diskLink) do(what, name string) {
 	d.changes++
 	d.note(d.n.running.name, "disk "+what, []string{name})
 }
 
-// before may end the process before it changes something.
+// before may kill the process before it changes something.
 func (d diskLink) before() {
 	if d.might(CrashBefore, 0.3) {
 		panic(crash{})
 	}
 }
 
+// after may kill the process after it changed something.
 func (d diskLink) after() {
 	if d.might(CrashAfter, 0.3) {
 		panic(crash{})
 	}
 }
 
+// MkdirAll does nothing: directories exist as soon as they have files.
 func (d diskLink) MkdirAll(dir string) error {
 	d.do("mkdir", dir)
 	return nil
 }
 
+// List lists the names in a directory, sorted.
 func (d diskLink) List(dir string) (names []string, err error) {
 	for name := range d.files {
 		if rest, in := strings.CutPrefix(name, dir+"/"); in {
@@ -170,6 +177,9 @@ func (d diskLink) List(dir string) (names []string, err error) {
 	return slices.Compact(names), nil
 }
 
+// Create creates an empty file, or empties the one that exists. Its directory entry is
+// durable at once, as live.Disk promises. After a power cut an emptied file may have its old
+// content again.
 func (d diskLink) Create(name string) (live.File, error) {
 	d.do("create", name)
 	d.before()
@@ -182,7 +192,7 @@ func (d diskLink) Create(name string) (live.File, error) {
 		d.files[name] = f
 	}
 	f.now, f.dirty = nil, nil
-	for other := range d.removed { // what was removed here is gone now
+	for other := range d.removed { // removed files of this directory are gone for good now
 		if path.Dir(other) == path.Dir(name) {
 			delete(d.removed, other)
 		}
@@ -191,6 +201,7 @@ func (d diskLink) Create(name string) (live.File, error) {
 	return fileLink{d, name, f}, nil
 }
 
+// Open opens a file. The error is fs.ErrNotExist if there is none.
 func (d diskLink) Open(name string) (live.File, error) {
 	if f := d.files[name]; f != nil {
 		return fileLink{d, name, f}, nil
@@ -198,6 +209,8 @@ func (d diskLink) Open(name string) (live.File, error) {
 	return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
 }
 
+// Remove removes a file. After a power cut it may be back, unless another file was created
+// in the same directory since then.
 func (d diskLink) Remove(name string) error {
 	d.do("remove", name)
 	d.before()
@@ -210,6 +223,7 @@ func (d diskLink) Remove(name string) error {
 	return nil
 }
 
+// RemoveAll removes the files below a directory. A crash may leave some of them.
 func (d diskLink) RemoveAll(dir string) error {
 	for _, name := range slices.Sorted(maps.Keys(d.files)) {
 		if strings.HasPrefix(name, dir+"/") {
@@ -221,13 +235,14 @@ func (d diskLink) RemoveAll(dir string) error {
 	return nil
 }
 
-// fileLink is a process's way to one file.
+// fileLink is a process's access to one file.
 type fileLink struct {
 	diskLink
 	name string
 	*file
 }
 
+// ReadAt reads what was written, durable or not.
 func (f fileLink) ReadAt(b []byte, at int64) (int, error) {
 	if at >= int64(len(f.now)) {
 		return 0, io.EOF
@@ -239,6 +254,8 @@ func (f fileLink) ReadAt(b []byte, at int64) (int, error) {
 	return n, nil
 }
 
+// WriteAt writes, and may write nothing or only a part. What it wrote is durable if the next
+// Sync succeeds, and forgotten by a power cut if that fails.
 func (f fileLink) WriteAt(b []byte, at int64) (int, error) {
 	f.do("write", fmt.Sprintf("%s %d+%d", f.name, at, len(b)))
 	f.before()
@@ -255,8 +272,8 @@ func (f fileLink) WriteAt(b []byte, at int64) (int, error) {
 	return n, err
 }
 
-// Sync makes durable what was written since the last one, whatever came of that.
-// What a failed one forgets is still read, and is lost by a power cut.
+// Sync makes durable what was written since the last Sync, even if those writes failed.
+// After a failed Sync the writes can still be read, but a power cut loses them.
 func (f fileLink) Sync() error {
 	f.do("sync", f.name)
 	for _, k := range []Kind{TornLog, FlippedLog, PowerCut} {
@@ -282,6 +299,7 @@ func (f fileLink) Sync() error {
 	return nil
 }
 
+// Truncate cuts the file off. The cut is durable after the next successful Sync.
 func (f fileLink) Truncate(size int64) error {
 	f.do("truncate", fmt.Sprintf("%s %d", f.name, size))
 	if f.strike(DiskFull) {

@@ -14,12 +14,12 @@ import (
 	"weir/internal/verify"
 )
 
-// drift holds what verify prints when records were missing against the truth: the
-// rows and documents that it names are those that are wrong, and no others. History
-// and weir's own tables are more than the truth can tell.
+// drift compares what verify prints after records were missing with the truth: the rows and
+// documents that verify names must be exactly those that are wrong. It leaves out history
+// and weir's own tables, of which the truth knows less.
 func (w *world) drift() {
 	if w.keepsMore() {
-		return // of what is kept verify says so
+		return // verify reports what is kept
 	}
 	w.counted["drifts"]++
 	t := w.app.truth()
@@ -36,7 +36,7 @@ func (w *world) drift() {
 		}
 		k := t.rows[name]
 		if d.What.Kind == verify.Following && (misled(found, d.Row) || k != nil && slices.Contains(k.last, d.What.Field)) {
-			continue // it is held against another row's value, or the last one, which weir alone can say
+			continue // only weir knows the value it is compared with
 		}
 		ok = ok && !beyond(d)
 		if named[name] = true; ok && !w.unshown(&d) && !t.differ[name] && !t.differ[w.shownBy(name)] {
@@ -46,7 +46,7 @@ func (w *world) drift() {
 	kept := slices.ContainsFunc(found, func(d verify.Difference) bool { return strings.HasSuffix(d.Derivation, " as followed") })
 	for _, name := range slices.Sorted(maps.Keys(t.differ)) {
 		if k := t.rows[name]; kept && k != nil && k.entity != nil && slices.ContainsFunc(k.entity.MadeBy, followsOthers) {
-			continue // it is held against the value that is kept for those who follow, and that is named
+			continue // it is compared with the kept value that it follows, which is named
 		}
 		if !named[name] && !t.differ[w.shownBy(name)] {
 			w.fail(Lost, "verify: after a gap it does not find %q, which is wrong", name)
@@ -54,29 +54,31 @@ func (w *world) drift() {
 	}
 }
 
-// keepsMore reports whether more is kept than gaps that were named.
+// keepsMore reports whether there are dead letters other than gaps.
 func (w *world) keepsMore() bool {
 	return slices.ContainsFunc(w.kept(), func(d value.Item) bool { return d.Get("kind").Text() != string(runner.DeadGap) })
 }
 
-// unsearchable says of a difference that it is of a row whose key is too long for a
-// document: with its record lost nothing that is kept says so.
+// unsearchable reports whether a difference is of a row whose key is too long for a
+// document. If the row's record was lost, no dead letter says so.
 func unsearchable(d verify.Difference) bool {
 	return d.What.Kind == verify.Document && len(d.What.Name) > search.MaxID
 }
 
+// followsOthers reports whether a rule makes rows that follow attributes of other rows.
 func followsOthers(r *model.RowRule) bool {
 	return slices.ContainsFunc(r.Fields, func(f model.Assign) bool { return f.Expr.Follow != nil })
 }
 
-// beyond says of a difference that there is more than the max of a step allows, which
-// would be kept had its record not been lost: nobody can say what the row must show.
+// beyond reports whether a difference is that more rows exist than the max of a step
+// allows. There would be a dead letter had the record not been lost. Nothing says what the
+// row must show.
 func beyond(d verify.Difference) bool {
 	return d.Have == "parked" && strings.Contains(d.Want, "the max of this step")
 }
 
-// shownBy is the row that a document shows: verify holds the one against the other as
-// it stands, right or wrong. It is nothing for what is no document.
+// shownBy is the row that a document shows, "" if name is no document. verify compares a
+// document with its row as it is, right or wrong.
 func (w *world) shownBy(name string) string {
 	for _, s := range w.model.Searches {
 		if id, is := strings.CutPrefix(name, projections.IndexName(w.model, s)+"\x00"); is {
@@ -88,29 +90,30 @@ func (w *world) shownBy(name string) string {
 	return ""
 }
 
-// unshown says of a difference that it is one of weir's own tables, or of which row another
-// follows: a row need not show it.
+// unshown reports whether a difference is one of weir's own tables, or of which row another
+// one follows. No row need show it.
 func (w *world) unshown(d *verify.Difference) bool {
 	what := d.Derivation
 	if ofLink(d) {
 		return true
 	}
-	set := func(e *model.Entity) bool { return e.SetOf() != nil && e.SetOf().Name == what } // its counts of members
+	// The rows that count the members of a set.
+	set := func(e *model.Entity) bool { return e.SetOf() != nil && e.SetOf().Name == what }
 	return slices.ContainsFunc(w.model.Entities, set) || strings.HasPrefix(what, "book ") || what == "dead letter" || what == "told" || what == "followers" || strings.HasSuffix(what, " as followed")
 }
 
-// ofLink says of a difference that it is of which row another follows.
+// ofLink reports whether a difference is of which row another one follows.
 func ofLink(d *verify.Difference) bool {
 	return strings.HasSuffix(d.Derivation, " followed") && d.What.Kind != verify.Following
 }
 
-// misled reports whether the row was found to follow another than it is to.
+// misled reports whether verify found the row to follow another row than it should.
 func misled(found []verify.Difference, row string) bool {
 	return slices.ContainsFunc(found, func(d verify.Difference) bool { return d.Row == row && ofLink(&d) })
 }
 
-// printed are the names of rows, those that must be there and those that are, by how
-// verify prints them. All rows of a set go by the name of its first.
+// printed are the names of rows, by how verify prints them: of those that must exist and of
+// those that do. All rows of a set have the name of its first row.
 func (t *truth) printed() map[string]string {
 	out := map[string]string{}
 	add := func(table *store.Table, k, of store.Key) {

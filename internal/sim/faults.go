@@ -7,46 +7,46 @@ import (
 	"strings"
 )
 
-// Kind is a kind of fault: something that goes wrong without anybody's mistake, or
-// something rude that an application does.
+// Kind is a kind of fault: a failure that no program has caused, or something unfriendly
+// that an application does (Rude in the code).
 type Kind string
 
 // The kinds of faults.
 const (
-	CrashBefore   Kind = "crash-before"   // a process dies, its write has not happened
-	CrashAfter    Kind = "crash-after"    // it dies, its write has
-	CrashBetween  Kind = "crash-between"  // it dies after all effects, before its position
-	Redelivery    Kind = "redelivery"     // what was applied comes again, in any part
-	Reorder       Kind = "reorder"        // a shard lies far behind the others
-	Bisect        Kind = "bisect"         // a batch that failed comes in halves
+	CrashBefore   Kind = "crash-before"   // a process dies before its write happens
+	CrashAfter    Kind = "crash-after"    // it dies after its write
+	CrashBetween  Kind = "crash-between"  // it dies after all effects, before its checkpoint
+	Redelivery    Kind = "redelivery"     // any part of what was applied is delivered again
+	Reorder       Kind = "reorder"        // a shard is read far behind the others
+	Bisect        Kind = "bisect"         // a failed batch is delivered in halves
 	PartialReply  Kind = "partial-reply"  // a function has done the first part of a batch
-	Zombie        Kind = "zombie"         // a worker stands still amid a call while others go on
-	TwoWorkers    Kind = "two-workers"    // two workers for what one should have
-	Split         Kind = "split"          // a shard closes; its children go on
+	Zombie        Kind = "zombie"         // a worker is paused during a call while others go on
+	TwoWorkers    Kind = "two-workers"    // two workers do what one should do
+	Split         Kind = "split"          // a shard closes, and its children continue it
 	Throttle      Kind = "throttle"       // a call is refused for now
-	Unknown       Kind = "unknown"        // a call has happened, its answer is lost
-	Conflict      Kind = "conflict"       // a transaction meets another
+	Unknown       Kind = "unknown"        // a call has happened, and its answer is lost
+	Conflict      Kind = "conflict"       // a transaction conflicts with another
 	Unprocessed   Kind = "unprocessed"    // a part of a call has happened
-	Expiry        Kind = "expiry"         // TTL removes a row, late
-	Skew          Kind = "skew"           // a process's clock is wrong
+	Expiry        Kind = "expiry"         // TTL deletes a row, late
+	Skew          Kind = "skew"           // the clock of a process is wrong
 	ClockBack     Kind = "clock-back"     // a clock is set back
-	PowerCut      Kind = "power-cut"      // what was not made durable is lost, with all processes
-	DiskFull      Kind = "disk-full"      // a disk takes nothing for now
-	ShortWrite    Kind = "short-write"    // it takes a part
-	FailedSync    Kind = "failed-sync"    // it does not make durable what it took, and forgets it
-	TornLog       Kind = "torn-log"       // after a power cut a file ends amid what was written last
-	FlippedLog    Kind = "flipped-log"    // after a power cut the last bytes of a file are others
-	Trim          Kind = "trim"           // a stream forgets what not everybody has applied
-	TornTail      Kind = "torn-tail"      // a file ends amid what was written last
-	FlippedBits   Kind = "flipped-bits"   // a file's last bytes are others
-	SearchBusy    Kind = "search-429"     // the index takes nothing for now
-	SearchDown    Kind = "search-503"     // the index is down, and may have taken some
-	SearchTimeout Kind = "search-timeout" // the index has taken all, and does not say so
-	SearchMixed   Kind = "search-mixed"   // the index takes some, and says which
-	SearchVersion Kind = "search-version" // a document meets another change of it
-	RudeOverwrite Kind = "rude-overwrite" // the application puts back what it read long ago
-	RudeRecreate  Kind = "rude-recreate"  // it removes a row and makes it again
-	RudeRename    Kind = "rude-rename"    // it writes a row that it is about to remove
+	PowerCut      Kind = "power-cut"      // all processes die, and what was not durable is lost
+	DiskFull      Kind = "disk-full"      // a disk accepts no data for now
+	ShortWrite    Kind = "short-write"    // it accepts a part
+	FailedSync    Kind = "failed-sync"    // it does not make durable what it accepted
+	TornLog       Kind = "torn-log"       // after a power cut a file ends within the last write
+	FlippedLog    Kind = "flipped-log"    // after a power cut the last bytes of a file are changed
+	Trim          Kind = "trim"           // records expire that some consumer has not applied
+	TornTail      Kind = "torn-tail"      // a file ends within the last write
+	FlippedBits   Kind = "flipped-bits"   // the last bytes of a file are changed
+	SearchBusy    Kind = "search-429"     // the index accepts nothing for now
+	SearchDown    Kind = "search-503"     // the index is down, and may have applied some changes
+	SearchTimeout Kind = "search-timeout" // the index has applied all, and its answer is lost
+	SearchMixed   Kind = "search-mixed"   // the index accepts some changes, and says which
+	SearchVersion Kind = "search-version" // a change of a document conflicts with another
+	RudeOverwrite Kind = "rude-overwrite" // the application writes back a row that it read long ago
+	RudeRecreate  Kind = "rude-recreate"  // it deletes a row and creates it again
+	RudeRename    Kind = "rude-rename"    // it writes a row and deletes it at once
 )
 
 // Kinds are all kinds of faults.
@@ -57,8 +57,8 @@ var Kinds = []Kind{
 	RudeOverwrite, RudeRecreate, RudeRename,
 }
 
-// ParseKinds reads a list of kinds with commas between them; "" is all of them, and
-// "none" none.
+// ParseKinds parses a comma-separated list of kinds; "" stands for all of them and "none"
+// for none.
 func ParseKinds(list string) ([]Kind, error) {
 	switch list {
 	case "":
@@ -85,18 +85,18 @@ func join(kinds []Kind) string {
 	return strings.Join(out, ", ")
 }
 
-// faults strike at rates that the seed chooses: some kinds never in a run, some at
-// every third chance.
+// faults decides when a fault strikes. The seed chooses the rates: some kinds never strike
+// in a run, some at every third chance.
 type faults struct {
 	dice    *dice
 	rates   map[Kind]float64
-	left    int // how many more may strike: a run must come to an end
-	number  int // of the next one
+	left    int // how many more may strike: a run must end
+	number  int // of the last one
 	without map[int]bool
 	struck  map[Kind]int
 	log     []strike
 	over    bool
-	fair    bool // what ends or hinders processes waits for worse weather
+	fair    bool // a quiet spell: faults that kill or hinder processes do not strike
 	sky     *weather
 }
 
@@ -109,12 +109,14 @@ type strike struct {
 // most is how many faults a run may have.
 const most = 250
 
-// How much sooner the first of a kind comes, and the chance that this is at most.
+// How much more likely the first fault of a kind is, and the limit of that chance.
 const (
 	sooner = 8
 	soon   = 0.25
 )
 
+// newFaults chooses the rate of each kind by the seed. One run in twenty has no faults.
+// Faults whose number is in without do not strike.
 func newFaults(seed uint64, kinds []Kind, without map[int]bool) *faults {
 	f := &faults{dice: newDice(seed, "faults", 0), rates: map[Kind]float64{}, left: most, without: without, struck: map[Kind]int{}}
 	d := newDice(seed, "rates", 0)
@@ -138,24 +140,26 @@ func newFaults(seed uint64, kinds []Kind, without map[int]bool) *faults {
 	return f
 }
 
-// always are the kinds that strike in fair weather too: what the application does, and
-// what happens to streams, and a process that stands still.
+// always are the kinds that strike in quiet spells too: what the application does, what
+// happens to streams and clocks, and a paused process beside another (TwoWorkers).
 var always = []Kind{Redelivery, Reorder, TwoWorkers, Split, Expiry, Skew, ClockBack, Trim, RudeOverwrite, RudeRecreate, RudeRename}
 
-// weather has spells in which nothing ends or hinders a process, and others: a process
-// takes long until it has a place in anything, and would never live to see it.
+// weather is the schedule of quiet spells, in which no fault kills or hinders a process,
+// and rough ones. Without quiet spells a process would never live long enough to get its
+// share of the work.
 type weather struct {
 	d           *dice
-	fair, rough int // how many turns a spell has at the most
-	turns       int // that are left of this one
+	fair, rough int // the most turns that a spell of each kind has
+	turns       int // left of this spell
 }
 
+// newWeather chooses how long the spells of a run are.
 func newWeather(seed uint64) *weather {
 	d := newDice(seed, "weather", 0)
 	return &weather{d: d, fair: 100 + d.n(700), rough: 30 + d.n(300)}
 }
 
-// turn is the weather of the next turn.
+// turn goes on to the next turn, and ends the spell if it was the last one.
 func (f *faults) turn() {
 	switch f.sky.turns--; {
 	case f.sky.turns > 0:
@@ -166,15 +170,15 @@ func (f *faults) turn() {
 	}
 }
 
-// clears begins a fair spell.
+// clears begins a quiet spell.
 func (f *faults) clears() { f.fair, f.sky.turns = true, 1+f.sky.d.n(f.sky.fair) }
 
-// strike says whether a fault strikes here and now.
+// strike reports whether a fault strikes here and now.
 func (f *faults) strike(k Kind) bool { return f.might(k, 1) }
 
-// might is strike where there are more, or fewer, occasions than for others. The first
-// of a kind in a run comes sooner than others of it: so what has few occasions meets
-// most runs that may have it, and all the other kinds.
+// might is strike with a factor, for faults with more, or fewer, occasions than others. The
+// first fault of a kind in a run is more likely than later ones: so a kind with few
+// occasions strikes in most runs that may have it, and meets all other kinds.
 func (f *faults) might(k Kind, times float64) bool {
 	p := f.rates[k] * times
 	if f.struck[k] == 0 {
@@ -193,17 +197,17 @@ func (f *faults) might(k Kind, times float64) bool {
 	return true
 }
 
-// anyhow is might in any weather, for where the most is at stake.
+// anyhow is might that ignores quiet spells, for the moments when the most can go wrong.
 func (f *faults) anyhow(k Kind, times float64) bool {
 	defer func(fair bool) { f.fair = fair }(f.fair)
 	f.fair = false
 	return f.might(k, times)
 }
 
-// happened counts a fault that came of others.
+// happened counts a fault that other faults have caused.
 func (f *faults) happened(k Kind) { f.struck[k]++ }
 
-// pairs are the kinds that met in a run.
+// pairs are the pairs of kinds that both struck in the run.
 func (f *faults) pairs() (out []string) {
 	met := slices.Sorted(maps.Keys(f.struck))
 	for i, a := range met {
@@ -214,6 +218,7 @@ func (f *faults) pairs() (out []string) {
 	return out
 }
 
+// pairOf names a pair of kinds, whichever comes first.
 func pairOf(a, b Kind) string {
 	if a > b {
 		a, b = b, a

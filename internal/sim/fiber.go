@@ -6,35 +6,38 @@ import (
 	"runtime/debug"
 )
 
-// fiber is a piece of real code that is under way. Exactly one runs at a time: it
-// is handed control by resume, and gives it back wherever it pauses, which is at
-// each of its calls of a service.
+// fiber is a piece of real code in progress. Exactly one fiber runs at a time: resume hands
+// it control, and it gives control back wherever it pauses, which is at each of its calls
+// of a service.
 type fiber struct {
 	name  string
-	host  *node // whose it is, nil for none's
+	host  *node // the process it belongs to, nil for none
 	next  func() (struct{}, bool)
 	stop  func()
 	yield func(struct{}) bool
 
 	over    bool
 	crashed bool
-	err     error    // how it ended by itself
+	err     error    // the error that it returned
 	bug     string   // a panic of the code under test, with its stack
 	asleep  int      // how many turns it sleeps
-	drag    int      // for how many turns it sleeps at the most each time that it has gone on
-	doomed  bool     // it makes no more calls than the one it is amid
+	drag    int      // after each resume it sleeps fewer turns than this, 0 for none
+	doomed  bool     // it makes no more calls after the current one
 	idle    bool     // it paused because it found nothing to do
-	call    int      // the number of the call that it is amid
-	amid    []string // the rows of that call
-	began   int      // how many writes there had been when it last read records
-	part    bool     // it may come to its end while its process goes on
-	// ready, when set, says whether what it waits for is there.
+	call    int      // the number of the current call
+	amid    []string // the rows of the current call
+	began   int      // how many writes the run had done when it last read records
+	part    bool     // it may end while its process goes on
+	// ready, if set, reports whether what the fiber waits for has happened.
 	ready func() bool
 }
 
-// crash unwinds a fiber whose process is dead.
+// crash is the panic that unwinds a fiber whose process is dead.
 type crash struct{}
 
+// newFiber makes a fiber that begins at its first resume. do runs on the fiber's own stack
+// until it returns or the fiber is killed. A crash panic ends it as a dead process does;
+// any other panic is a bug of the code under test.
 func newFiber(name string, do func(f *fiber) error) *fiber {
 	f := &fiber{name: name}
 	f.next, f.stop = iter.Pull(func(yield func(struct{}) bool) {
@@ -54,7 +57,7 @@ func newFiber(name string, do func(f *fiber) error) *fiber {
 	return f
 }
 
-// resume lets it run to its next pause.
+// resume lets the fiber run to its next pause.
 func (f *fiber) resume() {
 	if f.host != nil {
 		f.host.running = f
@@ -62,14 +65,14 @@ func (f *fiber) resume() {
 	f.next()
 }
 
-// pause gives control back. A fiber that is killed does not come back from it.
+// pause gives control back. In a killed fiber it panics with crash.
 func (f *fiber) pause() {
 	if !f.yield(struct{}{}) {
 		panic(crash{})
 	}
 }
 
-// kill ends it where it stands.
+// kill ends the fiber where it is.
 func (f *fiber) kill() {
 	f.stop()
 	if !f.over { // it never ran

@@ -12,18 +12,19 @@ import (
 	"weir/internal/value"
 )
 
-// Who is told is as of a moment: the write that raises the counter of a list. Who
-// follows counts from the reading of that counter before his row in the list is
-// written, and leaves as of such a reading. So of what was written and done when, it
-// can be said for certain who must be told, and who must not; in between it depends on
-// who comes first.
+// The followers that get a row for an event are the followers at one moment: the write that
+// raises the counter of the list of followers. weir reads that counter before it writes a
+// new follower's row in the list. The follower counts from that reading on, and it also
+// leaves as of such a reading. So from the order of writes and deeds the truth can say for
+// certain which followers must get a row and which must not. In between it depends on which
+// process is first.
 
-// crossing is that a row of our table, which keeps up to which position something was
-// done, came to another one.
+// crossing is the write of a row of weir's own table that raised one of its positions: the
+// position up to which something was done.
 type crossing struct {
 	row, attr string
 	old, now  events.Position
-	at        int // how many writes there had been
+	at        int // how many writes the run had done by then
 }
 
 // keeps notes what happens to lists of followers.
@@ -43,7 +44,7 @@ func (w *world) keeps(key store.Key, old, now value.Item) {
 	w.base.undone(func() { w.crossed = w.crossed[:kept] })
 }
 
-// when is how many writes there had been when a row passed a position; 0 is never.
+// when is how many writes the run had done when a row passed a position, 0 for never.
 func (w *world) when(ref store.Ref, attr string, p events.Position) int {
 	name := ref.Key.Partition.Text() + "|" + ref.Key.Sort.Text()
 	for _, x := range w.crossed {
@@ -54,14 +55,14 @@ func (w *world) when(ref store.Ref, attr string, p events.Position) int {
 	return 0
 }
 
-// stay is a time in which somebody's row follows: the changes of it in that time, and
-// the one that ended it, nil where it lasts.
+// stay is a time during which a row follows: the row's changes in that time, and the one
+// that ended it, nil if it still follows.
 type stay struct {
 	deeds []*deed
 	end   *deed
 }
 
-// stays are all times in which rows follow what a deed tells of.
+// stays are all times during which rows follow the row that an event is about.
 func (t *truth) stays(r *model.RowRule, image value.Item) (out []*stay) {
 	open := map[*ownRow]*stay{}
 	for _, f := range t.deeds {
@@ -80,8 +81,8 @@ func (t *truth) stays(r *model.RowRule, image value.Item) (out []*stay) {
 	return out
 }
 
-// tell adds the rows that followers get of a deed: want those of who must be told, may
-// all but those of who must not.
+// tell adds the rows that followers get of a deed: want has the rows that must exist, may
+// all that can exist.
 func (t *truth) tell(r *model.RowRule, image value.Item, d *deed, want, may map[string]*known) {
 	var by []string
 	for i := range r.Each.By {
@@ -126,6 +127,7 @@ func (t *truth) tell(r *model.RowRule, image value.Item, d *deed, want, may map[
 	}
 }
 
+// finds reports whether a row follows the thing that an image is about.
 func (t *truth) finds(r *model.RowRule, image, follower value.Item) bool {
 	for i := range r.Each.By {
 		m := &r.Each.By[i]

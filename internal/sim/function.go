@@ -14,30 +14,30 @@ import (
 	"weir/internal/value"
 )
 
-// mapping is what stands between a stream and the function: it invokes the function
-// with batches, one at a time for each queue, until each is done.
+// mapping is the event source mapping between a stream and the function. It invokes the
+// function with batches, one at a time for each queue, until all are processed.
 type mapping struct {
 	*world
 	order  lambda.Order
 	width  int  // the parallelization factor
 	apart  bool // each shard has processes of its own
-	batch  int  // how many records an invocation is given at the most, while things go wrong
+	batch  int  // the most records in an invocation during the rough part
 	queues []*queue
-	left   string // the lane of which the position left a row of ours last
+	left   string // short key of the shard whose position last left a row
 }
 
-// queue is a shard, or, with a parallelization factor, the part of it in which the
-// rows of some keys are.
+// queue is a shard or, with a parallelization factor, the part of it with the rows of some
+// keys.
 type queue struct {
 	table *table
 	shard *shard
 	part  int
-	taken int // how many of the shard's records are in index already
+	taken int // how many of the shard's records index covers
 	index []int
-	done  int // how many of index are finished
+	done  int // how many of index are processed
 	state json.RawMessage
 	calls []*invocation
-	try   int // how large the next batch is; 0: any
+	try   int // size of the next batch; 0: any
 	fails int
 }
 
@@ -46,9 +46,12 @@ type invocation struct {
 	*fiber
 	from, n int
 	answer  []byte
-	old     bool // its time is over; nobody waits for the answer
+	old     bool // its time is over; the mapping does not wait for its answer
 }
 
+// newMapping makes the mapping of a function. The seed chooses its parallelization factor,
+// its batch size, and whether shards have processes of their own; such processes die less
+// often.
 func newMapping(w *world, o lambda.Order) *mapping {
 	m := &mapping{world: w, order: o, width: 1}
 	d := newDice(w.seed, "mapping", 0)
@@ -86,8 +89,8 @@ func (m *mapping) look() {
 	}
 }
 
-// ready reports whether a queue has something for the function, and its shard's
-// parent is finished.
+// ready reports whether a queue has something for the function, and the shard's parent is
+// finished.
 func (m *mapping) ready(q *queue) bool {
 	if q.done == len(q.index) {
 		return false
@@ -100,8 +103,8 @@ func (m *mapping) ready(q *queue) bool {
 	})
 }
 
-// forget has shards forget some of the first records that the function is done with,
-// as far as its answers say: of what is under way some may be forgotten.
+// forget expires some of the first records that the function has answered for. An
+// invocation still in progress may hold some of them.
 func (m *mapping) forget() {
 	for _, q := range m.queues {
 		if done := m.through(q.shard); q.part == 0 && done > q.shard.trimmed && m.might(Trim, 5) {
@@ -110,7 +113,7 @@ func (m *mapping) forget() {
 	}
 }
 
-// through is how many of a shard's first records the function has answered.
+// through is how many of a shard's first records the function has answered for.
 func (m *mapping) through(s *shard) int {
 	done, known := len(s.records), false
 	for _, q := range m.queues {
@@ -128,7 +131,7 @@ func (m *mapping) through(s *shard) int {
 	return done
 }
 
-// poll invokes the function for one of the queues, if any is ready.
+// poll invokes the function for one of the ready queues, and reports whether there was one.
 func (m *mapping) poll() bool {
 	m.look()
 	m.again()
@@ -153,6 +156,8 @@ func (m *mapping) poll() bool {
 	return true
 }
 
+// invoke begins an invocation with n records of a queue. It runs as a fiber, and over takes
+// its answer.
 func (m *mapping) invoke(q *queue, from, n int) {
 	in := m.instance(q)
 	c := &invocation{from: from, n: n}
@@ -169,8 +174,8 @@ func (m *mapping) invoke(q *queue, from, n int) {
 	q.calls = append(q.calls, c)
 }
 
-// instance is a process of the function that is idle, or a new one. Where shards have
-// processes of their own, each knows of the others what it read when it began.
+// instance is an idle process of the function, or a new one. If each shard has processes of
+// its own, a process knows of the other shards what it read when it began.
 func (m *mapping) instance(q *queue) *node {
 	for _, n := range m.nodes {
 		if !n.busy && (!m.apart || n.of == q.shard) && m.sched.chance(0.8) {
@@ -187,7 +192,7 @@ func (m *mapping) instance(q *queue) *node {
 	return n
 }
 
-// over is called when a fiber of an instance has come to its end.
+// over handles the fibers of an instance that have ended.
 func (m *mapping) over(n *node) {
 	for _, q := range m.queues {
 		for _, c := range slices.Clone(q.calls) {
@@ -204,8 +209,8 @@ func (m *mapping) over(n *node) {
 	n.fibers = slices.DeleteFunc(n.fibers, func(f *fiber) bool { return f.over })
 }
 
-// slow gives up waiting for the answers of invocations that stand still. Their
-// processes end with the call that they are amid, which may still come to pass.
+// slow gives up waiting for the answers of paused invocations. Their processes end with the
+// current call, which may still happen.
 func (m *mapping) slow() {
 	for _, q := range m.queues {
 		for _, c := range q.calls {
@@ -216,13 +221,13 @@ func (m *mapping) slow() {
 	}
 }
 
-// answered goes on behind what the function has done.
+// answered moves a queue on behind what the function has processed.
 func (m *mapping) answered(q *queue, c *invocation) {
 	if c.from != q.done { // another invocation was first
 		return
 	}
 	if c.crashed || c.err != nil {
-		if m.calm { // what failed before was meant to
+		if m.calm { // in the rough part failures are intended
 			q.fails++
 		}
 		if m.note("mapping", fmt.Sprint("failed: ", c.err), nil); q.fails > 40 {
@@ -248,14 +253,14 @@ func (m *mapping) answered(q *queue, c *invocation) {
 		m.faults.happened(PartialReply)
 		to = min(to, c.from+max(at, 0))
 	}
-	if m.strike(Redelivery) { // it forgets what it was told
+	if m.strike(Redelivery) { // it loses the answer
 		if m.sched.chance(0.5) {
 			q.back(m.sched.n(mostBack), m.clock)
 		}
 		return
 	}
 	q.done, q.try, q.fails = to, 0, 0
-	m.maySplit(q.table, q.shard, 4) // what comes next is in shards that only who is given them knows of
+	m.maySplit(q.table, q.shard, 4) // only processes that get its children know them
 	if m.order == lambda.ByShard {
 		q.state = a.State
 		if m.sched.chance(0.1) && to == c.from+c.n {
@@ -264,8 +269,8 @@ func (m *mapping) answered(q *queue, c *invocation) {
 	}
 }
 
-// back has a mapping go on from where it was some time ago, as one does whose place is
-// lost: from so many records before, and from an hour ago at the most.
+// back moves a queue back by up to n records, as if the mapping had lost its position. It
+// stops at records that have expired or are more than an hour old.
 func (q *queue) back(n int, now time.Time) {
 	for ; n > 0 && q.done > 0; n-- {
 		at := q.index[q.done-1]
@@ -276,7 +281,8 @@ func (q *queue) back(n int, now time.Time) {
 	}
 }
 
-// again has records of a lane come again whose position has just left a row of ours.
+// again may deliver records of a shard again whose position has just left a row of weir's
+// own table.
 func (m *mapping) again() {
 	lane := m.left
 	m.left = ""
@@ -291,11 +297,11 @@ func (m *mapping) again() {
 	}
 }
 
-// mostBack is how many records a mapping goes back at the most: fewer than a function
-// by shard remembers.
+// mostBack is how many records a mapping goes back at most: fewer than a function by shard
+// remembers.
 const mostBack = 60
 
-// payload is the event as Lambda writes it.
+// payload is the event in the form that Lambda sends it.
 func (m *mapping) payload(q *queue, from, n int) []byte {
 	b := []byte(`{"Records":[`)
 	for i, at := range q.index[from : from+n] {
@@ -315,7 +321,7 @@ func (m *mapping) payload(q *queue, from, n int) []byte {
 	return append(b, '}')
 }
 
-// appendRecord writes a record as a stream's event has it.
+// appendRecord appends a record in the form of a stream's event.
 func appendRecord(b []byte, r *events.Record) []byte {
 	b = fmt.Appendf(b, `{"eventID":%q,"eventName":%q,"eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":"eu-west-1","dynamodb":{"ApproximateCreationDateTime":%d,"Keys":`, r.ID, r.Event(), r.Time.Unix())
 	b = value.AppendTypedItem(b, r.Keys)

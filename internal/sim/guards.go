@@ -10,8 +10,8 @@ import (
 	"weir/internal/value"
 )
 
-// guards say what no single write of weir's may do, whatever else is under way: what
-// something else makes good later is a mistake all the same.
+// guards checks what no single write of weir may do, whatever else is in progress. A write
+// that breaks a rule is a mistake even if a later write corrects it.
 func (w *world) guards(who string, t *table, key store.Key, old, now value.Item) {
 	name := refName(store.Ref{Table: t.Name, Key: key})
 	if t.Name == book.TableName && book.Kind(key.Partition.Text()) == book.KindTombstone {
@@ -36,8 +36,9 @@ func (w *world) guards(who string, t *table, key store.Key, old, now value.Item)
 	}
 }
 
-// tombs: a copy goes only under a tombstone that is as new as it, and what was
-// buried before a worker began to apply what it read is not made by it again.
+// tombs checks copies. A copy may be deleted only under a tombstone that is at least as
+// new. What was buried before a worker read its records must not be made by that worker
+// again.
 func (w *world) tombs(who string, t *table, key store.Key, old, now value.Item) {
 	row := old
 	if row == nil {
@@ -58,7 +59,7 @@ func (w *world) tombs(who string, t *table, key store.Key, old, now value.Item) 
 	}
 }
 
-// forgot notes that the position of a lane left a row.
+// forgot notes that the position of a shard left a row.
 func (w *world) forgot(old, now value.Item) {
 	if w.mapping == nil || now == nil {
 		return
@@ -68,7 +69,7 @@ func (w *world) forgot(old, now value.Item) {
 	}
 }
 
-// leftLanes are the lanes whose positions a row had, and has not any more.
+// leftLanes are the short keys of the shards whose positions a row had and has no longer.
 func leftLanes(old, now value.Item) (lanes []string) {
 	for _, a := range old {
 		if lane, is := strings.CutPrefix(a.Name, book.Lane("")); is && !now.Has(a.Name) {
@@ -78,8 +79,8 @@ func leftLanes(old, now value.Item) (lanes []string) {
 	return lanes
 }
 
-// queue: nothing is counted on a target of which effects wait, but by a retry of
-// these.
+// queue checks that nothing is counted on a parked target, except by a retry of the effects
+// that wait for it.
 func (w *world) queue(who string, key store.Key, old, now value.Item) {
 	if strings.HasPrefix(who, "retry") || !counts(old, now) {
 		return
@@ -90,7 +91,7 @@ func (w *world) queue(who string, key store.Key, old, now value.Item) {
 	}
 }
 
-// counts reports whether a book has other sums than it had.
+// counts reports whether a ledger's sums have changed.
 func counts(old, now value.Item) bool {
 	for _, a := range now {
 		if book.IsSum(a.Name) && !value.Equal(a.Value, old.Get(a.Name)) {
@@ -100,7 +101,7 @@ func counts(old, now value.Item) bool {
 	return false
 }
 
-// waits reports whether an effect is kept of the target of a book.
+// waits reports whether effects are parked for the target of a ledger.
 func (w *world) waits(of string) bool {
 	for _, d := range w.kept() {
 		if runner.DeadKind(d.Get("kind").Text()) != runner.DeadParked {
@@ -114,7 +115,7 @@ func (w *world) waits(of string) bool {
 	return false
 }
 
-// lineage: nobody moves on in a shard before its parent is done.
+// lineage checks that no process moves on in a shard before its parent is done.
 func (w *world) lineage(who string, key store.Key, now value.Item) {
 	group := strings.TrimPrefix(key.Partition.Text(), book.Checkpoints(w.model.Name, ""))
 	name, id := book.ShardOf(key.Sort.Text())
@@ -139,7 +140,7 @@ func (w *world) place(group string, t *table, s *shard) events.Position {
 	return w.saved(w.checkpoint(group, t, s)).At
 }
 
-// saved is what a checkpoint says, nil for one that is not there.
+// saved decodes a checkpoint; it is the zero row if there is none.
 func (w *world) saved(row value.Item) book.CheckpointRow {
 	is, err := book.DecodeCheckpoint(row)
 	if err != nil {
@@ -148,8 +149,8 @@ func (w *world) saved(row value.Item) book.CheckpointRow {
 	return is
 }
 
-// checkpoint is where a group keeps its place in a shard, or kept it while the shard
-// was known.
+// checkpoint is the row with a group's position in a shard, or the last such row if the
+// shard was retired.
 func (w *world) checkpoint(group string, t *table, s *shard) value.Item {
 	key := book.Checkpoint(w.model.Name, group, t.Name, s.ID).Key
 	if row := w.base.tables[book.TableName].get(key); row != nil {
@@ -158,7 +159,7 @@ func (w *world) checkpoint(group string, t *table, s *shard) value.Item {
 	return w.retired[key.Partition.Text()+"|"+key.Sort.Text()]
 }
 
-// groups are those who follow the model's streams, each with a place of its own.
+// groups are the groups that follow the model's streams, each with its own positions.
 func (w *world) groups() []string {
 	if len(w.model.Searches) > 0 {
 		return []string{runner.GroupRows, runner.GroupSearch}
@@ -166,7 +167,7 @@ func (w *world) groups() []string {
 	return []string{runner.GroupRows}
 }
 
-// trim forgets records, which every group must have passed.
+// trim expires records, which every group must have passed.
 func (w *world) trim(who, name, id string, upTo events.Position) {
 	t := w.base.tables[name]
 	for _, s := range t.shards {
@@ -178,7 +179,7 @@ func (w *world) trim(who, name, id string, upTo events.Position) {
 				w.fail(Lost, "trim: %s gave up shard %s of %s up to %s, and %s has come to %s", who, id, name, upTo, g, w.place(g, t, s))
 			}
 		}
-		if w.trims != nil { // this stream forgets by itself
+		if w.trims != nil { // this stream expires records by itself
 			return
 		}
 		if was := s.trimmed; w.base.keep {

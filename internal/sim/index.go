@@ -15,10 +15,10 @@ import (
 	"weir/internal/value"
 )
 
-// index is the simulated search index: the newest change of a document wins, and
-// what was deleted is remembered.
+// index is the simulated search index. The newest change of a document wins, and deletions
+// are remembered.
 type index struct {
-	mu      sync.Mutex // held by the methods of search.Index; a run has one goroutine at a time
+	mu      sync.Mutex // for the methods of search.Index; a run has one goroutine at a time
 	closed  bool
 	schemas map[string]*search.Schema
 	fresh   map[string]bool
@@ -27,6 +27,7 @@ type index struct {
 
 var _ search.Index = (*index)(nil)
 
+// newIndex makes an empty index for each schema.
 func newIndex(schemas []search.Schema) *index {
 	x := &index{docs: map[string]search.Document{}, schemas: map[string]*search.Schema{}, fresh: map[string]bool{}}
 	for i := range schemas {
@@ -35,7 +36,8 @@ func newIndex(schemas []search.Schema) *index {
 	return x
 }
 
-// begin begins a call, of one index where it is named; the caller unlocks when err is nil.
+// begin begins a call, of one index if name is not empty. If err is nil, the caller unlocks
+// x.mu.
 func (x *index) begin(ctx context.Context, name string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -54,6 +56,7 @@ func (x *index) begin(ctx context.Context, name string) error {
 	return err
 }
 
+// has returns an error if there is no search index of that name.
 func (x *index) has(name string) error {
 	if x.schemas[name] == nil {
 		return fmt.Errorf("there is no search index %q", name)
@@ -61,8 +64,11 @@ func (x *index) has(name string) error {
 	return nil
 }
 
+// docName is the key of a document over all indexes.
 func docName(d *search.Document) string { return d.Index + "\x00" + d.ID }
 
+// apply applies changes, each with an error of its own. The caller holds x.mu, or is the
+// only goroutine that uses the index.
 func (x *index) apply(docs []search.Document) []error {
 	errs := make([]error, len(docs))
 	for i := range docs {
@@ -80,7 +86,7 @@ func (x *index) apply(docs []search.Document) []error {
 	return errs
 }
 
-// Apply takes changes.
+// Apply applies changes.
 func (x *index) Apply(ctx context.Context, docs []search.Document) ([]error, error) {
 	if err := x.begin(ctx, ""); err != nil {
 		return nil, err
@@ -89,7 +95,7 @@ func (x *index) Apply(ctx context.Context, docs []search.Document) ([]error, err
 	return x.apply(docs), nil
 }
 
-// Holds compares documents with those that are kept.
+// Holds compares documents with the stored ones.
 func (x *index) Holds(ctx context.Context, docs []search.Document) ([]bool, error) {
 	if err := x.begin(ctx, ""); err != nil {
 		return nil, err
@@ -106,7 +112,7 @@ func (x *index) Holds(ctx context.Context, docs []search.Document) ([]bool, erro
 	return out, nil
 }
 
-// Positions are those of what is kept.
+// Positions are the positions of the stored documents.
 func (x *index) Positions(ctx context.Context, docs []search.Document) ([]events.Position, error) {
 	if err := x.begin(ctx, ""); err != nil {
 		return nil, err
@@ -122,7 +128,7 @@ func (x *index) Positions(ctx context.Context, docs []search.Document) ([]events
 	return out, nil
 }
 
-// Search finds documents as the plan of the query says.
+// Search finds documents by the plan of the query.
 func (x *index) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
 	if err := x.begin(ctx, q.Index); err != nil {
 		return nil, err
@@ -150,13 +156,14 @@ func (x *index) Search(ctx context.Context, q search.Query) ([]search.Hit, error
 	return hits, nil
 }
 
+// filtered reports whether a document has all terms that the plan filters by.
 func filtered(d *search.Document, p *search.Plan) bool {
 	return !slices.ContainsFunc(p.Filters, func(f search.FieldTerm) bool {
 		return !slices.Contains(search.Terms(d.Values[f.Field]), f.Term)
 	})
 }
 
-// placeOf is where a document stands in the answer; false where its words do not match.
+// placeOf is the place of a document in the answer; ok is false if its words do not match.
 func placeOf(d *search.Document, p *search.Plan) (search.Place, bool) {
 	var words []string
 	for _, t := range d.Text {
@@ -178,7 +185,7 @@ func placeOf(d *search.Document, p *search.Plan) (search.Place, bool) {
 	return search.PlaceLast(d.ID), true
 }
 
-// count counts how words match one that was asked for.
+// count counts how words match a wanted one, and reports whether any does.
 func count(s *search.Score, words []string, want string, last, fuzzy bool) bool {
 	whole := 0
 	for _, w := range words {
@@ -199,8 +206,8 @@ func count(s *search.Score, words []string, want string, last, fuzzy bool) bool 
 	return true
 }
 
-// oneEdit reports whether a letter inserted, lost, changed or swapped with the next makes
-// one word of the other.
+// oneEdit reports whether one word becomes the other if a letter is inserted, lost, changed
+// or swapped with the next.
 func oneEdit(a, b []rune) bool {
 	if len(a) > len(b) {
 		a, b = b, a
@@ -219,14 +226,14 @@ func oneEdit(a, b []rune) bool {
 	return false
 }
 
-// Fresh are the indexes that were not filled.
+// Fresh are the indexes that were never filled.
 func (x *index) Fresh() []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return slices.Sorted(maps.Keys(x.fresh))
 }
 
-// Filled says that an index has all documents.
+// Filled marks an index as complete.
 func (x *index) Filled(name string) error {
 	if err := x.begin(context.Background(), name); err != nil {
 		return err
@@ -236,13 +243,13 @@ func (x *index) Filled(name string) error {
 	return nil
 }
 
-// Instance is always the same: nothing makes an index again.
+// Instance is always the same: no index is ever created again.
 func (x *index) Instance(string) string { return "simulated" }
 
-// Refresh does nothing: what is applied is found.
+// Refresh does nothing: changes are found as soon as they are applied.
 func (x *index) Refresh(ctx context.Context) error { return ctx.Err() }
 
-// Close ends the index.
+// Close closes the index.
 func (x *index) Close() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"weir/internal/value"
 )
 
-// What services answer when they do not do as they are asked.
+// The errors of services on which a fault strikes.
 var (
 	errThrottled = errors.New("throttled")
 	errLost      = errors.New("the connection broke before the answer came")
@@ -21,19 +21,20 @@ var (
 	errDown      = errors.New("the service is not available")
 )
 
-// sent is the context of a call that is on its way: it happens, even when its caller has
-// given up meanwhile.
+// sent is the context of a call on its way. The call happens even if its caller has given
+// up.
 var sent = context.Background()
 
-// link is a fiber's way to the store, or that of whichever fiber of a process is
-// running. Before and after each call others may go on, and on the way everything may
-// go wrong.
+// link is the access to the store of one fiber, or of whichever fiber of a process is
+// running. Before and after each call other fibers may run, and every call may fail on the
+// way.
 type link struct {
 	*world
-	f *fiber // nil: the one of n that is running
+	f *fiber // nil: the fiber of n that is running
 	n *node
 }
 
+// fiber is the fiber whose call this is.
 func (l *link) fiber() *fiber {
 	if l.f != nil {
 		return l.f
@@ -41,8 +42,7 @@ func (l *link) fiber() *fiber {
 	return l.n.running
 }
 
-// call is where a fiber gives control back before a call of a service, and where its
-// process may end before it.
+// call gives control back before a call of a service, where the process may also end.
 func (l *link) call(what string, names ...string) {
 	f := l.fiber()
 	if f.doomed {
@@ -54,7 +54,7 @@ func (l *link) call(what string, names ...string) {
 	l.cut(0)
 }
 
-// cut ends the process where so many parts of the call that it is amid have happened.
+// cut ends the process if world.cuts says so for this call after so many of its parts.
 func (l *link) cut(parts int) {
 	if at, cut := l.cuts[l.fiber().call]; cut && at == parts {
 		l.died++
@@ -65,7 +65,7 @@ func (l *link) cut(parts int) {
 	}
 }
 
-// amid is where it gives control back, also between the parts of a call.
+// amid gives control back during a call: at its start and between its parts.
 func (l *link) amid(what string, names ...string) {
 	f := l.fiber()
 	l.note(f.name, what, names)
@@ -78,17 +78,17 @@ func (l *link) amid(what string, names ...string) {
 	l.base.who, l.base.began = f.name, f.began
 }
 
-// before may end the process before a call that writes.
+// before may kill the process before a call that writes.
 func (l *link) before() {
 	if l.strike(CrashBefore) {
 		panic(crash{})
 	}
 }
 
-// read may end the process after a call that reads.
+// read may kill the process after a call that reads.
 func (l *link) read() { l.cut(1) }
 
-// after may end the process, or the answer, after a call has happened.
+// after may kill the process, or lose the answer, after a call has happened.
 func (l *link) after() error {
 	if l.strike(CrashAfter) {
 		panic(crash{})
@@ -99,8 +99,8 @@ func (l *link) after() error {
 	return nil
 }
 
-// tells ends the process, or has it stand still, more often where something has its
-// moment and nobody is told yet.
+// tells kills or pauses the process more often after an event got its moment and before its
+// followers have their rows.
 func (l *link) tells(ws []store.Write) {
 	if l.app.told == "" || !slices.ContainsFunc(ws, func(w store.Write) bool { return w.Key.Partition.Text() == l.app.told }) {
 		return
@@ -133,7 +133,7 @@ func (l *link) Get(_ context.Context, refs []store.Ref) ([]value.Item, error) {
 	return append(first, rest...), err
 }
 
-// Query reads a page, which may be short of what was asked for.
+// Query reads a page, which may be shorter than the limit.
 func (l *link) Query(_ context.Context, q store.Query) (store.Page, error) {
 	l.call("query", q.Table, q.Partition.Text())
 	defer l.read()
@@ -148,7 +148,7 @@ func (l *link) Query(_ context.Context, q store.Query) (store.Page, error) {
 	return l.base.Query(sent, q)
 }
 
-// Write does writes, some of them before others, in any order between rows.
+// Write does the writes in any order between rows; other fibers may run in between.
 func (l *link) Write(_ context.Context, ws []store.Write) ([]store.Outcome, error) {
 	if isPosition(ws) && l.n.reader != nil && l.might(TwoWorkers, 0.5) {
 		l.n.stall()
@@ -194,7 +194,7 @@ func (l *link) Write(_ context.Context, ws []store.Write) ([]store.Outcome, erro
 	return out, l.after()
 }
 
-// orderOf is an order in which writes of the same row stay as they are.
+// orderOf is an order that keeps the order of writes of the same row.
 func (l *link) orderOf(ws []store.Write) []int {
 	order := make([]int, len(ws))
 	for i := range order {
@@ -216,7 +216,7 @@ func (l *link) orderOf(ws []store.Write) []int {
 	return order
 }
 
-// Transact does all or nothing.
+// Transact does all of the writes or none.
 func (l *link) Transact(_ context.Context, ws []store.Write) error {
 	l.call("transact", writeNames(ws)...)
 	if l.might(Conflict, 5) {
@@ -234,7 +234,7 @@ func (l *link) Transact(_ context.Context, ws []store.Write) error {
 	return l.after()
 }
 
-// Shards lists shards; those that do not descend from each other in any order.
+// Shards lists shards. Those that do not descend from each other are in any order.
 func (l *link) Shards(_ context.Context, table string) ([]store.Shard, error) {
 	l.call("shards", table)
 	defer l.read()
@@ -248,7 +248,7 @@ func (l *link) Shards(_ context.Context, table string) ([]store.Shard, error) {
 	return out, err
 }
 
-// shuffled puts shards in any order in which parents come first.
+// shuffled puts shards into any order in which parents come first.
 func (l *link) shuffled(in []store.Shard) (out []store.Shard) {
 	there := map[string]bool{}
 	for _, s := range in {
@@ -285,29 +285,30 @@ func (l *link) Read(_ context.Context, table, id string, after events.Position, 
 	return out, err
 }
 
-// Trim says that nobody reads up to a position again.
+// Trim says that records up to a position are not read again. Every group must have passed
+// them.
 func (l *link) Trim(_ context.Context, table, id string, upTo events.Position) error {
 	l.trim(l.fiber().name, table, id, upTo)
 	return l.base.Trim(sent, table, id, upTo)
 }
 
-// Horizon is the store's.
+// Horizon is that of the store.
 func (l *link) Horizon(_ context.Context, table, id string) (events.Position, error) {
 	return l.base.Horizon(sent, table, id)
 }
 
-// Changed is the store's.
+// Changed is that of the store.
 func (l *link) Changed(table string) (<-chan struct{}, error) { return l.base.Changed(table) }
 
-// Tip is the store's.
+// Tip is that of the store.
 func (l *link) Tip() store.Tip { return l.base.Tip() }
 
-// Streams are the store's.
+// Streams are those of the store.
 func (l *link) Streams(_ context.Context, table string, met ...string) ([]string, error) {
 	return l.base.Streams(sent, table, met...)
 }
 
-// Sweep is the store's.
+// Sweep is that of the store.
 func (l *link) Sweep(_ context.Context, now time.Time, limit int, prepare store.Prepare) (int, error) {
 	return l.base.Sweep(sent, now, limit, prepare)
 }
@@ -319,10 +320,10 @@ func (l *link) Sync(_ context.Context) error {
 	return l.base.Sync(sent)
 }
 
-// Close does nothing: the store lives longer than who uses it.
+// Close does nothing: the store outlives the processes that use it.
 func (l *link) Close() error { return nil }
 
-// turn is a throw that is no fault.
+// turn is a random choice that is no fault. It is false in the calm part of a run.
 func (l *link) turn(p float64) bool { return !l.calm && l.sched.chance(p) }
 
 func refNames(refs []store.Ref) []string {
@@ -341,11 +342,12 @@ func writeNames(ws []store.Write) []string {
 	return out
 }
 
+// refName is the key of a row over all tables.
 func refName(r store.Ref) string {
 	return r.Table + "|" + r.Key.Partition.Text() + "|" + r.Key.Sort.Text()
 }
 
-// isPosition reports whether a write says how far somebody has come.
+// isPosition reports whether a write saves the position of a consumer.
 func isPosition(ws []store.Write) bool {
 	if len(ws) == 0 || ws[0].Table != book.TableName {
 		return false
@@ -354,10 +356,10 @@ func isPosition(ws []store.Write) bool {
 	return kind == book.KindCheckpoint || kind == book.KindLambda
 }
 
-// indexLink is a fiber's way to the index.
+// indexLink is a fiber's access to the search index.
 type indexLink struct{ *link }
 
-// Apply gives documents to the index.
+// Apply sends changes of documents to the index.
 func (l indexLink) Apply(ctx context.Context, docs []search.Document) ([]error, error) {
 	names := make([]string, len(docs))
 	for i := range docs {
@@ -391,32 +393,32 @@ func (l indexLink) Apply(ctx context.Context, docs []search.Document) ([]error, 
 	return errs, l.after()
 }
 
-// Search is asked by no fiber that applies.
+// Search is never called by a fiber that applies records.
 func (l indexLink) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
 	return l.index.Search(ctx, q)
 }
 
-// Holds is asked by no fiber that applies.
+// Holds is never called by a fiber that applies records.
 func (l indexLink) Holds(ctx context.Context, docs []search.Document) ([]bool, error) {
 	return l.index.Holds(ctx, docs)
 }
 
-// Positions is asked by who mends.
+// Positions is called by repair.
 func (l indexLink) Positions(ctx context.Context, docs []search.Document) ([]events.Position, error) {
 	return l.index.Positions(ctx, docs)
 }
 
-// Fresh is asked by no fiber that applies.
+// Fresh is never called by a fiber that applies records.
 func (l indexLink) Fresh() []string { return l.index.Fresh() }
 
-// Filled is said by no fiber that applies.
+// Filled is never called by a fiber that applies records.
 func (l indexLink) Filled(name string) error { return l.index.Filled(name) }
 
-// Instance is asked by no fiber that applies.
+// Instance is never called by a fiber that applies records.
 func (l indexLink) Instance(name string) string { return l.index.Instance(name) }
 
-// Refresh is asked by no fiber that applies.
+// Refresh is never called by a fiber that applies records.
 func (l indexLink) Refresh(ctx context.Context) error { return l.index.Refresh(ctx) }
 
-// Close does nothing: the index lives longer than who uses it.
+// Close does nothing: the index outlives the processes that use it.
 func (l indexLink) Close() error { return nil }

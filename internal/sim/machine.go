@@ -18,36 +18,36 @@ import (
 	"weir/internal/value"
 )
 
-// machine is a computer whose disk is as bad as disks are, with the embedded store on
-// it, and one process at a time that replays the run's streams into it and follows
-// them. The process dies with its store; the next one opens what the disk has, and
-// does the same again.
+// machine is a computer with a faulty disk and the embedded store on it. One process at a
+// time replays the run's streams into the store and follows them. The process dies with its
+// store; the next one opens what the disk holds and does the same again.
 //
-// What the store holds is held against mirror, which is told of each write: after a
-// death it must be all that was there, without some of the newest that was not synced.
+// The rows of the store are compared with a mirror (base) that gets each write too. After a
+// death the store must hold everything, except some of the newest writes that were not
+// synced.
 type machine struct {
 	*world
 	from   *world
 	d      *dice
 	disk   *platter
 	db     *embedded.Store
-	bytes  int // written since the store was opened, about
+	bytes  int // about how many were written since the store was opened
 	dead   string
 	fibers []*fiber
-	done   bool // all is replayed
+	done   bool // everything is replayed
 	lives  int
 
-	touched []store.Ref // by each of mirror's changes that can be undone
+	touched []store.Ref // the rows of those changes of the mirror that can be undone
 }
 
 // disks are the kinds of faults that strike a machine.
 var disks = []Kind{PowerCut, DiskFull, ShortWrite, FailedSync, TornLog, FlippedLog}
 
-// mostLives is how often a machine's process may die of faults.
+// mostLives is how often the process of a machine may die of faults.
 const mostLives = 16
 
-// machine replays the run on a machine whose disk fails, as often as it takes. Then
-// everything must be as it is here.
+// machine replays the run on a machine with a faulty disk, as often as it takes. The result
+// must then equal that of the run.
 func (w *world) machine() {
 	if len(w.kept()) > 0 || newDice(w.seed, "machine", 0).n(7) > 0 {
 		return
@@ -72,7 +72,7 @@ func (w *world) machine() {
 	}
 }
 
-// run is one life of the process after the other.
+// run runs one process after another.
 func (m *machine) run() {
 	for turns := 0; len(m.failures) == 0; {
 		m.open()
@@ -101,7 +101,7 @@ func (m *machine) run() {
 	}
 }
 
-// turn lets one fiber go on.
+// turn lets one fiber run to its next pause.
 func (m *machine) turn() {
 	f := pick(m.sched, m.fibers)
 	for f.over || f.idle && !slices.ContainsFunc(m.fibers, func(o *fiber) bool { return !o.over && !o.idle }) {
@@ -117,7 +117,7 @@ func (m *machine) turn() {
 	}
 }
 
-// rests reports whether nobody has anything to do.
+// rests reports whether no fiber has anything to do.
 func (m *machine) rests() bool {
 	return m.done && !slices.ContainsFunc(m.fibers, func(f *fiber) bool { return !f.over && !f.idle })
 }
@@ -146,7 +146,7 @@ func (m *machine) start() {
 					f.idle = true
 					f.pause()
 				}
-				for _, o := range m.fibers { // what it wrote may be read by others
+				for _, o := range m.fibers { // other fibers may read what it wrote
 					o.idle = o.idle && n == 0
 				}
 			}
@@ -154,6 +154,7 @@ func (m *machine) start() {
 	}
 }
 
+// groups are the groups that follow the streams on the machine.
 func (m *machine) groups() []string {
 	if len(m.model.Searches) > 0 {
 		return []string{runner.GroupRows, runner.GroupSearch}
@@ -163,11 +164,11 @@ func (m *machine) groups() []string {
 
 func (m *machine) time() time.Time { return m.clock }
 
-// replay does what projector replay does with the recording of the run.
+// replay does what projector replay does with a recording of the run.
 func (m *machine) replay(run *runner.Runner) error {
 	r := replay.Replay{Model: m.model, Store: run.Store, Runner: run, Apart: true}
 	r.Gap = func(g replay.Gap) {
-		if len(m.kept()) == 0 { // else a row had no room for a replay's mark, and what comes after it does not follow
+		if len(m.kept()) == 0 { // else a row has no room for a replay's mark
 			m.fail(Unaccounted, "a gap in a whole recording: %s: %s", refName(g.Row), g.Reason)
 		}
 	}
@@ -195,7 +196,7 @@ func (m *machine) replay(run *runner.Runner) error {
 	return nil
 }
 
-// open opens the store on what the disk has, as often as it takes.
+// open opens the store on what the disk holds, as often as it takes.
 func (m *machine) open() {
 	for tries := 0; ; tries++ {
 		m.dead, m.bytes = "", 0
@@ -231,6 +232,8 @@ func (m *machine) open() {
 	}
 }
 
+// openOnce opens the store on the disk as it is. If a fault kills the process meanwhile,
+// m.dead says why, and the store is to be discarded.
 func (m *machine) openOnce() (*embedded.Store, error) {
 	var tables []store.Table
 	for _, name := range m.base.names {
@@ -241,13 +244,13 @@ func (m *machine) openOnce() (*embedded.Store, error) {
 		FS: disk, Now: m.time, Still: true, Shards: 2, CacheBytes: 1 << 20, RowCacheBytes: 384 << 10, TailBytes: 64 << 10,
 		Logger: slog.New(slog.DiscardHandler),
 		Fatal: func(reason string) {
-			disk.dies(false) // what is on the disk now is what the next process finds
+			disk.dies(false) // the next process finds what is on the disk now
 			m.dead = reason
 		},
 	})
 }
 
-// discard lets go of a store whose process is dead.
+// discard closes a store whose process is dead.
 func (m *machine) discard(db *embedded.Store) {
 	defer func() { _ = recover() }()
 	m.disk.lies()
@@ -267,8 +270,8 @@ func (m *machine) close() {
 	m.durable()
 }
 
-// restart closes the store and opens it, now and then: so that what it holds in memory
-// stays so small that it writes the same files each time.
+// restart closes the store and opens it again. So the store holds so little in memory that
+// it writes the same files each time.
 func (m *machine) restart() {
 	m.note("machine", "restart", nil)
 	if m.close(); m.dead == "" {
@@ -291,12 +294,12 @@ func (m *machine) sync() error {
 	return err
 }
 
-// durable says that nothing of what there is can be lost any more.
+// durable notes that nothing written so far can be lost any more.
 func (m *machine) durable() {
 	m.base.undo, m.touched = m.base.undo[:0], m.touched[:0]
 }
 
-// arm has the disk fail with the next sync, perhaps.
+// arm may make the disk fail with the next sync; it returns the kind of fault, "" for none.
 func (m *machine) arm() Kind {
 	kinds := []Kind{DiskFull, ShortWrite, FailedSync}
 	m.d.shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
@@ -311,8 +314,8 @@ func (m *machine) arm() Kind {
 	return ""
 }
 
-// push has the store write all that it holds back, and no more than write it: how much
-// it has written by itself depends on the moment.
+// push makes the store write all that it holds back, without syncing. How much it has
+// written by itself depends on timing.
 func (m *machine) push() {
 	m.disk.lies()
 	m.unsynced()
@@ -321,7 +324,7 @@ func (m *machine) push() {
 	}
 }
 
-// unsynced leaves the store something to sync, by a write that changes nothing.
+// unsynced gives the store something to sync, by a write that changes nothing.
 func (m *machine) unsynced() {
 	out, err := m.db.Write(context.Background(), []store.Write{{Ref: m.nowhere(), Delete: true}})
 	if err == nil {
@@ -332,8 +335,8 @@ func (m *machine) unsynced() {
 	}
 }
 
-// fell reports whether the process is dead by a fault that was to strike it, which it
-// must be, and takes the disk as it left it.
+// fell reports whether an armed fault has killed the process, as it must, and goes on with
+// the disk as the fault left it.
 func (m *machine) fell(fails Kind) bool {
 	if fails == "" {
 		return false
@@ -344,7 +347,7 @@ func (m *machine) fell(fails Kind) bool {
 	}
 	m.from.counted["died of a disk"]++
 	end := m.disk.length()
-	if fails == FailedSync { // of what was not synced, any part may be gone for good
+	if fails == FailedSync { // any part of what was not synced may be lost for good
 		end = m.disk.synced + m.d.n(end-m.disk.synced+1)
 	}
 	old := m.disk
@@ -353,8 +356,8 @@ func (m *machine) fell(fails Kind) bool {
 	return true
 }
 
-// power lets the power fail: the log ends with what was synced, or anywhere behind that,
-// or its last bytes are not those that were written, or one that was durable is not.
+// power may cut the power. The log then ends with what was synced, or anywhere behind that;
+// or its last bytes are changed, or a byte that was durable.
 func (m *machine) power() {
 	kind := TornLog
 	switch {
@@ -392,7 +395,7 @@ func (m *machine) power() {
 	m.note("machine", fmt.Sprintf("%s: %d synced of %d", kind, old.synced, end), nil)
 }
 
-// nowhere is a row that nobody writes.
+// nowhere is a row that no program writes.
 func (m *machine) nowhere() store.Ref {
 	t := &m.base.tables[m.base.names[0]].Table
 	k := store.Key{Partition: value.OfString("nobody's")}
@@ -402,8 +405,8 @@ func (m *machine) nowhere() store.Ref {
 	return store.Ref{Table: t.Name, Key: k}
 }
 
-// reconcile takes from mirror what the store has lost: some of the newest that was not
-// durable. Anything else is wrong.
+// reconcile undoes in the mirror what the store has lost: some of the newest changes that
+// were not durable. Any other difference is a failure.
 func (m *machine) reconcile() {
 	have := m.rows()
 	differs := map[string]bool{}
@@ -444,6 +447,7 @@ func (m *machine) reconcile() {
 	m.agree(have)
 }
 
+// firstOf are the first five names, sorted.
 func firstOf(names map[string]bool) (out []string) {
 	for n := range names {
 		out = append(out, n)
@@ -465,6 +469,7 @@ func (m *machine) rows() map[string]value.Item {
 	return have
 }
 
+// scan yields all rows that a query finds, page by page. An error is a failure of the run.
 func (m *machine) scan(q store.Query, yield func(value.Item)) {
 	for {
 		page, err := m.db.Query(context.Background(), q)
@@ -481,7 +486,7 @@ func (m *machine) scan(q store.Query, yield func(value.Item)) {
 	}
 }
 
-// agree holds the store's indexes and streams against its rows.
+// agree compares the store's indexes and streams with its rows.
 func (m *machine) agree(have map[string]value.Item) {
 	for _, name := range m.base.names {
 		t := &m.base.tables[name].Table
@@ -494,6 +499,7 @@ func (m *machine) agree(have map[string]value.Item) {
 	}
 }
 
+// indexed compares an index of the store with its rows, in both directions.
 func (m *machine) indexed(t *store.Table, ix *store.Index, have map[string]value.Item) {
 	want := map[string]bool{}
 	for name, row := range have {
@@ -514,8 +520,8 @@ func (m *machine) indexed(t *store.Table, ix *store.Index, have map[string]value
 	}
 }
 
-// streamed: each record begins where the one before of its row ended, and the last
-// ends at the row.
+// streamed checks that each record begins where the row's record before it ended, and that
+// the last one ends at the row.
 func (m *machine) streamed(t *store.Table, have map[string]value.Item) {
 	ctx := context.Background()
 	is := map[string]value.Item{}
@@ -552,7 +558,7 @@ func (m *machine) streamed(t *store.Table, have map[string]value.Item) {
 	}
 }
 
-// atMachine is a fiber's way to the store of its machine.
+// atMachine is a fiber's access to the store of its machine.
 type atMachine struct {
 	*machine
 	f *fiber
@@ -560,14 +566,14 @@ type atMachine struct {
 
 var _ store.Store = (*atMachine)(nil)
 
-// call is where a fiber gives control back before a call.
+// call gives control back before a call.
 func (a *atMachine) call(what string, names ...string) {
 	a.note(a.f.name, what, names)
 	a.f.pause()
 	a.base.who = a.f.name
 }
 
-// over ends the fiber when its machine has died.
+// over ends the fiber if its machine has died.
 func (a *atMachine) over() {
 	if a.dead != "" || len(a.failures) > 0 {
 		panic(crash{})
@@ -586,7 +592,7 @@ func (a *atMachine) Query(ctx context.Context, q store.Query) (store.Page, error
 	return a.db.Query(ctx, q)
 }
 
-// room makes room for what is about to be written.
+// room restarts the store if it holds too much in memory for what is about to be written.
 func (a *atMachine) room(ws []store.Write) {
 	size := 0
 	for i := range ws {
@@ -602,7 +608,7 @@ func (a *atMachine) room(ws []store.Write) {
 	a.bytes += size
 }
 
-// Write does writes, here and in the mirror.
+// Write does the writes in the store and in the mirror; both must answer the same.
 func (a *atMachine) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
 	a.call("write", writeNames(ws)...)
 	a.room(ws)
@@ -620,7 +626,7 @@ func (a *atMachine) Write(ctx context.Context, ws []store.Write) ([]store.Outcom
 	return out, err
 }
 
-// Transact does all or nothing, here and in the mirror.
+// Transact does all of the writes or none, in the store and in the mirror.
 func (a *atMachine) Transact(ctx context.Context, ws []store.Write) error {
 	a.call("transact", writeNames(ws)...)
 	a.room(ws)
@@ -632,7 +638,8 @@ func (a *atMachine) Transact(ctx context.Context, ws []store.Write) error {
 	return err
 }
 
-// asked is after a write: somebody else may ask for a sync, and the power may fail.
+// asked comes after a write: another user of the store may ask for a sync, or the power
+// fails.
 func (a *atMachine) asked() {
 	if a.d.chance(0.15) {
 		if err := a.sync(); err != nil && a.dead == "" {
@@ -644,6 +651,7 @@ func (a *atMachine) asked() {
 	a.over()
 }
 
+// kindOf is the kind of a store's error, or the error itself if it has none.
 func kindOf(err error) error {
 	for _, kind := range []error{store.ErrCondition, store.ErrRefused, store.ErrNoTable} {
 		if errors.Is(err, kind) {
@@ -665,23 +673,23 @@ func (a *atMachine) Read(ctx context.Context, table, shard string, after events.
 	return a.db.Read(ctx, table, shard, after, limit)
 }
 
-// Trim gives up records.
+// Trim releases records.
 func (a *atMachine) Trim(ctx context.Context, table, shard string, upTo events.Position) error {
 	return a.db.Trim(ctx, table, shard, upTo)
 }
 
-// Horizon is the store's.
+// Horizon is that of the store.
 func (a *atMachine) Horizon(ctx context.Context, table, shard string) (events.Position, error) {
 	return a.db.Horizon(ctx, table, shard)
 }
 
-// Changed is nil: who follows is scheduled.
+// Changed is nil: the schedule decides when a follower reads.
 func (a *atMachine) Changed(string) (<-chan struct{}, error) { return nil, nil }
 
-// Tip is the store's.
+// Tip is that of the store.
 func (a *atMachine) Tip() store.Tip { return a.db.Tip() }
 
-// Streams are the store's.
+// Streams are those of the store.
 func (a *atMachine) Streams(ctx context.Context, table string, met ...string) ([]string, error) {
 	return a.db.Streams(ctx, table, met...)
 }
@@ -702,5 +710,5 @@ func (a *atMachine) Sync(ctx context.Context) error {
 	return err
 }
 
-// Close does nothing: the store lives longer than a fiber.
+// Close does nothing: the store outlives a fiber.
 func (a *atMachine) Close() error { return nil }

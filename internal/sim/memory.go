@@ -13,38 +13,40 @@ import (
 	"weir/internal/value"
 )
 
-// memory is the simulated DynamoDB: rows, and streams whose shards split. It does
-// at once what it is asked; what goes wrong on the way to it is link's business.
+// memory is the simulated DynamoDB: rows, and streams whose shards split. It does at once
+// what it is asked to; link makes things go wrong on the way to it.
 type memory struct {
-	mu     sync.Mutex // held by the methods of store.Store; a run has one goroutine at a time
+	mu     sync.Mutex // for the methods of store.Store; a run has one goroutine at a time
 	closed bool
 	tables map[string]*table
 	names  []string
 	now    func() time.Time
 	dice   *dice
-	who    string // who writes, for wrote
-	began  int    // how many writes there had been when he read what he applies
-	writes int    // how many rows were changed
-	// wrote is told of each change of a row.
+	who    string // the name of the writing fiber, for wrote
+	began  int    // how many writes the run had done when that fiber read the records it applies
+	writes int    // how many times a row was changed
+	// wrote is called with each change of a row.
 	wrote func(who string, t *table, key store.Key, old, now value.Item)
-	undo  []func() // since the last moment from which nothing is lost any more
+	undo  []func() // of the changes that can still be lost
 	keep  bool     // whether undo is kept at all
-	whole [][2]int // from where to where in undo a transaction is, which is lost whole
+	whole [][2]int // the ranges of undo that are transactions, which are lost whole
 }
 
-// table is a table's rows, by partition and in the order of their sort keys.
+// table is the rows of a table by partition, in the order of their sort keys.
 type table struct {
 	store.Table
 	parts  map[string]*partition
-	order  []string // of the partitions, as they were made
+	order  []string // the partitions, in the order of their creation
 	shards []*shard
 }
 
+// partition is the rows with one partition key, in the order of their sort keys.
 type partition struct {
 	keys []store.Key
 	rows []value.Item
 }
 
+// newMemory makes a store without rows. The dice choose the first shards of its streams.
 func newMemory(tables []store.Table, now func() time.Time, d *dice) *memory {
 	m := &memory{tables: map[string]*table{}, now: now, dice: d, wrote: func(string, *table, store.Key, value.Item, value.Item) {}}
 	for _, t := range tables {
@@ -60,6 +62,8 @@ func newMemory(tables []store.Table, now func() time.Time, d *dice) *memory {
 
 func partName(v value.Value) string { return v.Kind().Descriptor() + v.Text() }
 
+// find looks up a key. If ok is false and p is not nil, at is where the key would be
+// inserted.
 func (t *table) find(k store.Key) (p *partition, at int, ok bool) {
 	p = t.parts[partName(k.Partition)]
 	if p == nil {
@@ -76,6 +80,7 @@ func compareSort(a, b value.Value) int {
 	return value.Compare(a, b)
 }
 
+// get is the row with a key, nil for none.
 func (t *table) get(k store.Key) value.Item {
 	if p, at, ok := t.find(k); ok {
 		return p.rows[at]
@@ -83,7 +88,7 @@ func (t *table) get(k store.Key) value.Item {
 	return nil
 }
 
-// put makes the row what it is given, nil for none.
+// put replaces a row; nil deletes it.
 func (t *table) put(k store.Key, row value.Item) {
 	p, at, ok := t.find(k)
 	switch {
@@ -120,7 +125,7 @@ func (m *memory) table(name string) (*table, error) {
 
 var _ store.Store = (*memory)(nil)
 
-// begin begins a call; the caller unlocks when err is nil.
+// begin begins a call. If err is nil, the caller unlocks m.mu.
 func (m *memory) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -133,7 +138,7 @@ func (m *memory) begin(ctx context.Context) error {
 	return nil
 }
 
-// enter is begin of a call that is about one table.
+// enter is begin for a call about one table.
 func (m *memory) enter(ctx context.Context, name string) (*table, error) {
 	if err := m.begin(ctx); err != nil {
 		return nil, err
@@ -145,7 +150,7 @@ func (m *memory) enter(ctx context.Context, name string) (*table, error) {
 	return t, err
 }
 
-// has is all of a call that only finds out whether there is such a table.
+// has is a whole call that only checks whether a table exists.
 func (m *memory) has(ctx context.Context, name string) error {
 	_, err := m.enter(ctx, name)
 	if err == nil {
@@ -177,7 +182,7 @@ func (m *memory) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error
 	return out, nil
 }
 
-// check is everything that a write may be refused for, and the row that it leaves.
+// check returns the error for which a write is refused, or the row before and after it.
 func (m *memory) check(w *store.Write) (t *table, old, now value.Item, err error) {
 	if t, err = m.table(w.Table); err != nil {
 		return nil, nil, nil, err
@@ -205,7 +210,7 @@ func (m *memory) check(w *store.Write) (t *table, old, now value.Item, err error
 	return t, old, now, nil
 }
 
-// change makes a row another one, with its record.
+// change replaces a row and appends the record.
 func (m *memory) change(t *table, w *store.Write, old, now value.Item, expired bool) {
 	if old == nil && now == nil || old != nil && now != nil && value.EqualItems(old, now) {
 		return
@@ -229,7 +234,7 @@ func (m *memory) change(t *table, w *store.Write, old, now value.Item, expired b
 	m.wrote(m.who, t, w.Key, old, now)
 }
 
-// undone has something go with the last change, should that be lost.
+// undone adds something to undo if the last change is lost.
 func (m *memory) undone(then func()) {
 	if n := len(m.undo); n > 0 && m.keep {
 		change := m.undo[n-1]
@@ -237,7 +242,7 @@ func (m *memory) undone(then func()) {
 	}
 }
 
-// Write does each write.
+// Write does each write by itself.
 func (m *memory) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
 	if err := m.begin(ctx); err != nil {
 		return nil, err
@@ -261,7 +266,7 @@ func (m *memory) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, 
 	return out, nil
 }
 
-// Transact does all or nothing.
+// Transact does all of the writes or none.
 func (m *memory) Transact(ctx context.Context, ws []store.Write) error {
 	if err := m.begin(ctx); err != nil {
 		return err
@@ -303,7 +308,7 @@ func (m *memory) Transact(ctx context.Context, ws []store.Write) error {
 	return nil
 }
 
-// expire removes a row as TTL does.
+// expire deletes a row as TTL does.
 func (m *memory) expire(t *table, k store.Key) {
 	m.change(t, &store.Write{Ref: store.Ref{Table: t.Name, Key: k}, Delete: true}, t.get(k), nil, true)
 }
@@ -350,7 +355,7 @@ func (m *memory) Query(ctx context.Context, q store.Query) (store.Page, error) {
 	return page, nil
 }
 
-// entry is a row's place in a table or an index.
+// entry is the place of a row in a table or an index.
 type entry struct {
 	key, at store.Key
 	row     value.Item
@@ -365,6 +370,7 @@ func compareEntries(a, b entry) int {
 	return 0
 }
 
+// entries are the entries that a query asks for, in ascending order.
 func (t *table) entries(q *store.Query) (out []entry) {
 	take := func(k store.Key, row value.Item) {
 		e := entry{k, k, row}
@@ -394,6 +400,7 @@ func (t *table) entries(q *store.Query) (out []entry) {
 	return out
 }
 
+// within reports whether a sort key is in a range.
 func within(v value.Value, r *store.Range) bool {
 	switch {
 	case !r.Equal.IsMissing():
@@ -405,7 +412,7 @@ func within(v value.Value, r *store.Range) bool {
 	return (r.From.IsMissing() || value.Compare(v, r.From) >= 0) && (r.Below.IsMissing() || value.Compare(v, r.Below) < 0)
 }
 
-// Sweep removes nothing: the application's world has rows expire.
+// Sweep deletes nothing: the application lets rows expire.
 func (m *memory) Sweep(ctx context.Context, _ time.Time, _ int, _ store.Prepare) (int, error) {
 	if err := m.begin(ctx); err != nil {
 		return 0, err
@@ -424,6 +431,7 @@ func (m *memory) Sync(ctx context.Context) error {
 	return nil
 }
 
+// durable notes that no change made so far can be lost.
 func (m *memory) durable() { m.undo, m.whole = m.undo[:0], m.whole[:0] }
 
 // Close makes everything durable.
@@ -435,7 +443,7 @@ func (m *memory) Close() error {
 	return nil
 }
 
-// cut is a power cut: of what is not durable, some of the newest is lost.
+// cut is a power cut: it loses some of the newest changes that are not durable.
 func (m *memory) cut(d *dice) (lost int) {
 	if len(m.undo) == 0 {
 		return 0

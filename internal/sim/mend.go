@@ -11,16 +11,16 @@ import (
 	"weir/internal/verify"
 )
 
-// mends is how many rounds a repair may take: what is put right may be what something
-// else is derived from.
+// mends is how many rounds a repair may take: what is put right may be what something else
+// is derived from.
 const mends = 2 * rounds
 
-// mend has repair put right what records that were missing left wrong, and then holds
-// everything against the truth as if nothing had been missing, but for history, which
-// nobody can tell any more. The application then goes on, and it still is right.
+// mend lets repair put right what missing records left wrong. It then compares everything
+// with the truth as if no record had been missing, except history, which nothing can
+// restore. After that the application goes on, and everything must still be right.
 func (w *world) mend() {
 	if len(w.failures) > 0 || w.keepsMore() {
-		return // what is kept has to be done before
+		return // what is kept has to be dealt with first
 	}
 	for n := 0; ; n++ {
 		round := w.repair()
@@ -53,11 +53,11 @@ func (w *world) mend() {
 	}
 }
 
-// goesOn is how many acts come after a repair, and whatFollows the number of the
-// first: no run has that many before.
+// goesOn is how many acts follow a repair, and whatFollows the number of the first: no run
+// has that many before.
 const goesOn, whatFollows = 12, 1 << 20
 
-// healed holds what is state against the truth.
+// healed compares all state with the truth.
 func (w *world) healed() {
 	before := len(w.failures)
 	t := w.app.truth()
@@ -69,7 +69,7 @@ func (w *world) healed() {
 	}
 }
 
-// repair does a round of the real one.
+// repair does one round of the real repair.
 func (w *world) repair() (round *repair.Round) {
 	err := w.alone("repair", func(r *runner.Runner) (err error) {
 		p := repair.Repair{Verify: w.verifier(), Runner: r, Yield: func(verify.Difference) {}, Passed: func(context.Context) error {

@@ -16,34 +16,34 @@ import (
 	"weir/internal/value"
 )
 
-// truth is what must be there in the end, told from what the application did and
-// from nothing else: no code of the projections, the runner or verify has a part
-// in it. It is slow and simple: everything is counted from the rows, over and over,
-// until nothing changes.
+// truth is the oracle: what must exist in the end, computed only from what the application
+// did. It uses no code of the projections, the runner or verify. It is slow and simple: it
+// counts everything from the rows, again and again, until nothing changes.
 type truth struct {
 	*app
 	rows     map[string]*known
 	order    []string
 	followed map[string]value.Value // the last value of each field of each row
-	who      value.Item             // the follower whom a row is made for
-	differ   map[string]bool        // rows and documents that are not as they must be, where that is no failure
+	who      value.Item             // the follower for whom a row is made
+	differ   map[string]bool        // if set, gets the names of what is wrong, instead of failures
 }
 
-// known is a row that must be there, whole but for bookkeeping.
+// known is a row that must exist, complete except for bookkeeping.
 type known struct {
 	table  *model.Table
 	key    store.Key
 	entity *model.Entity
-	own    value.Item // without what is tallied and stepped on it
+	own    value.Item // without what is tallied on it and without statuses
 	image  value.Item
-	last   []string // attributes that keep the last value of a row that is gone
+	last   []string // attributes that keep the last value of a deleted row
 }
 
 func (k *known) name() string { return refName(store.Ref{Table: k.table.Name, Key: k.key}) }
 
-// rounds is how deep what is derived may be derived from.
+// rounds is how many levels of derivations may build on each other.
 const rounds = 6
 
+// truth computes what must exist now, from all that the application has done so far.
 func (a *app) truth() *truth {
 	t := &truth{app: a, followed: map[string]value.Value{}}
 	t.follows()
@@ -60,6 +60,7 @@ func (a *app) truth() *truth {
 	return t
 }
 
+// text is all rows as text, by which truth sees that a round has changed nothing.
 func (t *truth) text() string {
 	var b strings.Builder
 	for _, name := range t.order {
@@ -69,7 +70,8 @@ func (t *truth) text() string {
 	return b.String()
 }
 
-// round makes all rows: the application's, and the copies of what stood before.
+// round makes all rows: those of the application, and the copies of the rows of the round
+// before.
 func (t *truth) round() []*known {
 	var out []*known
 	for _, o := range t.standing(nil) {
@@ -95,7 +97,7 @@ func (t *truth) round() []*known {
 // made is the row that a rule makes of a row; d is the deed, for history.
 func (t *truth) made(r *model.RowRule, row value.Item, d *deed) (*known, bool) {
 	vals := map[string]value.Value{}
-	inKey := map[string]value.Value{} // what is read from a key, as it stands there
+	inKey := map[string]value.Value{} // values that are read from a key, as they stand there
 	k := &known{table: r.Into.Table, entity: r.Into}
 	var attrs []value.Attr
 	for _, f := range r.Fields {
@@ -143,7 +145,8 @@ func (t *truth) made(r *model.RowRule, row value.Item, d *deed) (*known, bool) {
 		}
 	}
 	var ok bool
-	if k.key, ok = keyOf(&r.Into.Table.Table, keys); !ok || r.Into.Table.CheckKey(k.key) != nil { // no row can have it
+	// No row can have a key that the table refuses.
+	if k.key, ok = keyOf(&r.Into.Table.Table, keys); !ok || r.Into.Table.CheckKey(k.key) != nil {
 		return nil, false
 	}
 	attrs = append(attrs, r.Into.Table.Item(k.key)...)
@@ -176,6 +179,8 @@ func keyOf(t *store.Table, vals map[string]value.Value) (k store.Key, ok bool) {
 	return t.KeyOf(value.NewItem(attrs...))
 }
 
+// eval is the value of an expression on a row. d is the deed for expressions about the
+// record, nil outside history.
 func (t *truth) eval(x *model.Expr, row value.Item, d *deed) value.Value {
 	switch {
 	case x.Field != nil:
@@ -197,7 +202,7 @@ func (t *truth) eval(x *model.Expr, row value.Item, d *deed) value.Value {
 	return x.Const
 }
 
-// says is what the record of a deed says.
+// says is the value that the record of a deed has for a name.
 func (d *deed) says(what string) value.Value {
 	switch what {
 	case "$time":
@@ -216,6 +221,7 @@ func (d *deed) says(what string) value.Value {
 	return value.Value{}
 }
 
+// unlike is the attributes of a that b has not, or has with other values; missing for none.
 func unlike(a, b value.Item) value.Value {
 	var out value.Item
 	for _, x := range a {
@@ -229,7 +235,7 @@ func unlike(a, b value.Item) value.Value {
 	return value.OfMap(out)
 }
 
-// follows notes the last value of all that is followed.
+// follows notes the last value of every field that is followed.
 func (t *truth) follows() {
 	for _, d := range t.deeds {
 		if e := d.table.Classify(d.is); e != nil {
@@ -240,8 +246,9 @@ func (t *truth) follows() {
 	}
 }
 
-// followedBy is the value that a row follows, and whether it is certain: nothing says
-// what the last one was that a row keeps, where records were lost.
+// followedBy is the value that a row follows, and whether it is certain. It is not if the
+// row keeps the last value of a deleted row: where records were lost, nothing says what
+// that was.
 func (t *truth) followedBy(f *model.Follow, row value.Item) (v value.Value, certain bool) {
 	key, ok := f.Source.KeyFrom(f.Key, row)
 	if !ok {
@@ -265,6 +272,7 @@ type sums struct {
 	values map[*model.Tally]map[string]int
 }
 
+// count tallies the rows and makes them the rows of the truth, with what they show.
 func (t *truth) count(rows []*known) {
 	tallies := map[string]*sums{}
 	for _, k := range rows {
@@ -288,6 +296,7 @@ func (t *truth) count(rows []*known) {
 	t.sets(tallies)
 }
 
+// tally adds a row to the sums of the row that it counts for, if it counts.
 func (t *truth) tally(all map[string]*sums, s *model.Source, row value.Item) {
 	if !model.Holds(s.Where, row) {
 		return
@@ -339,8 +348,8 @@ func rat(v value.Value) *big.Rat {
 	return r
 }
 
-// shown is what a row shows of its sums: nothing was counted where there are none. Of
-// what no number can hold it shows nothing, and all is not well.
+// shown is what a row shows of its sums, where none means that nothing was counted. If a
+// number cannot hold a value, the row shows nothing of it, and well is false.
 func shown(e *model.Entity, s *sums) (out []value.Attr, well bool) {
 	well = true
 	if e == nil {
@@ -372,7 +381,8 @@ func shown(e *model.Entity, s *sums) (out []value.Attr, well bool) {
 	return out, well
 }
 
-// number rounds half away from zero; Missing is that no number can hold it.
+// number rounds half away from zero. It returns a missing value if no number can hold the
+// result.
 func number(r *big.Rat, places int) value.Value {
 	v, err := value.NumberFrom(r.FloatString(places))
 	if err != nil {
@@ -381,7 +391,7 @@ func number(r *big.Rat, places int) value.Value {
 	return v
 }
 
-// moved is a row with its steps where the rows there are take it.
+// moved is a row with the statuses to which the existing rows take it.
 func (t *truth) moved(k *known, rows []*known) value.Item {
 	if k.entity == nil {
 		return k.own
@@ -414,7 +424,7 @@ func (t *truth) moved(k *known, rows []*known) value.Item {
 	return out
 }
 
-// reached says whether a row has come to a word, and by which rows.
+// reached reports whether a row has reached a stage of a status, and because of which rows.
 func reached(k *known, st *model.Stage, rows []*known) (by []*known, ok bool) {
 	for _, r := range rows {
 		if r.entity == nil || r.entity != st.Source || !model.Holds(st.Where, r.image) {
@@ -452,6 +462,7 @@ func reached(k *known, st *model.Stage, rows []*known) (by []*known, ok bool) {
 	return of, len(of) > 0
 }
 
+// among reports whether another row is one of those that a row's status waits for.
 func among(o *model.Others, row, other value.Item) bool {
 	for i := range o.Key {
 		mine := o.Key[i].Expr.Const
@@ -465,6 +476,7 @@ func among(o *model.Others, row, other value.Item) bool {
 	return true
 }
 
+// after reports whether a is later than b: as times if both are times, else in order.
 func after(a, b value.Value) bool {
 	s, errS := time.Parse(time.RFC3339, a.Text())
 	u, errU := time.Parse(time.RFC3339, b.Text())
@@ -474,14 +486,14 @@ func after(a, b value.Value) bool {
 	return a.Kind() == b.Kind() && value.Compare(a, b) > 0
 }
 
-// fail notes what is not as it must be.
+// fail notes a failure.
 func (w *world) fail(class Class, what string, args ...any) {
 	if len(w.failures) < 20 {
 		w.failures = append(w.failures, Failure{class, fmt.Sprintf(what, args...)})
 	}
 }
 
-// keptRows are the rows of which something is kept that could not be done.
+// keptRows are the rows that have dead letters or parked effects.
 func (w *world) keptRows() map[string]bool {
 	kept := map[string]bool{}
 	for _, d := range w.kept() {
@@ -502,7 +514,7 @@ func (t *truth) wrong(name string, class Class, what string, args ...any) {
 	t.differ[name] = true
 }
 
-// state holds every row of the store against the truth, both ways.
+// state compares every row of the store with the truth, in both directions.
 func (t *truth) state() {
 	kept := t.keptRows()
 	for _, name := range t.order {
@@ -516,13 +528,13 @@ func (t *truth) state() {
 			continue
 		}
 		have := theirs(row)
-		if t.trims.gaps() { // nobody can tell any more what a row that is gone had last
+		if t.trims.gaps() { // no row says what a deleted row had last
 			for _, a := range k.last {
 				k.image = k.image.With(value.Attr{Name: a, Value: have.Get(a)})
 			}
 		}
 		want := k.image
-		if k.entity != nil && k.entity.Derived { // what others put there is no matter
+		if k.entity != nil && k.entity.Derived { // what other programs put there is no matter
 			want = want.Filter(func(n string) bool { return n != ballast })
 		}
 		if !value.EqualItems(have, want) {
@@ -544,8 +556,8 @@ func (t *truth) state() {
 	}
 }
 
-// uncomputed holds the dead letters that say of sums that no number can hold them against
-// the rows, both ways.
+// uncomputed compares the dead letters about sums that no number can hold with the rows, in
+// both directions.
 func (t *truth) uncomputed(kept map[string]bool) {
 	said := map[string]bool{}
 	for _, d := range t.letters() {
@@ -573,7 +585,7 @@ func (t *truth) uncomputed(kept map[string]bool) {
 	}
 }
 
-// differs is what one row has otherwise than another.
+// differs is the part of one row that another row does not have.
 func differs(a, b value.Item) string {
 	var out value.Item
 	for _, x := range a {
@@ -597,11 +609,12 @@ func plain(it value.Item) string {
 	return s
 }
 
-// sets holds the rows that a set is spread over against its members.
+// sets notes what is tallied, for compareSets and uncomputed.
 func (t *truth) sets(all map[string]*sums) {
 	t.members = all
 }
 
+// compareSets compares the members of each set with the rows that the set is split into.
 func (t *truth) compareSets() {
 	for _, e := range t.model.Entities {
 		set := e.SetOf()
@@ -646,7 +659,7 @@ func (t *truth) compareSets() {
 	}
 }
 
-// documents holds the index against the rows.
+// documents compares the index with the rows.
 func (t *truth) documents() {
 	want := map[string]search.Document{}
 	for _, name := range t.order {
@@ -697,6 +710,7 @@ func sameValues(a, b map[string]value.Value) bool {
 	return true
 }
 
+// texts appends all strings and numbers inside a value, in order.
 func texts(out []string, v value.Value) []string {
 	switch v.Kind() {
 	case value.String, value.Number:
@@ -713,7 +727,7 @@ func texts(out []string, v value.Value) []string {
 	return out
 }
 
-// past holds history against one pass over what the application did.
+// past compares history with one pass over what the application did.
 func (t *truth) past() {
 	want, may := map[string]*known{}, map[string]*known{}
 	for _, d := range t.deeds {
@@ -764,6 +778,7 @@ func (t *truth) past() {
 	}
 }
 
+// sumRecords is how many records a table's streams have had.
 func sumRecords(t *table) (n int) {
 	for _, s := range t.shards {
 		n += len(s.records)

@@ -12,73 +12,74 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// platter is the file system under a machine's store, in memory. It knows of the
-// store's newest log how much is synced, fails when it is told to, and gives what
-// the next process finds. What it does depends on how much is written alone, not on
-// in how many pieces.
+// platter is the file system under a machine's store, in memory. It knows how much of the
+// store's newest log is synced, fails when it is told to, and produces what the next
+// process finds. What it does depends only on how much is written, not on in how many
+// pieces.
 type platter struct {
 	vfs.FS
 	mem *vfs.MemFS
 
 	mu      sync.Mutex
 	log     *platterLog // the newest log
-	synced  int         // of it
-	marks   []int       // how long it was after each sync that was asked for
-	armed   Kind        // the next sync fails this way
-	limit   int         // how long the log gets then
+	synced  int         // of the newest log
+	marks   []int       // how long the log was after each sync that was asked for
+	armed   Kind        // the next sync fails in this way
+	limit   int         // how long the log can get then
 	left    int         // how many more files and writes there is room for; -1: any
-	lying   bool        // it says that it syncs, and does not
-	image   *vfs.MemFS  // what the next process finds, but for the newest log
+	lying   bool        // it reports syncs that it does not do
+	image   *vfs.MemFS  // what the next process finds, except for the newest log
 	name    string      // of that log
-	content []byte      // what was written of it
+	content []byte      // what was written to it
 
-	before  *platter // without the bytes that were changed
-	flipped bool     // a byte that was durable is another
+	before  *platter // without the changed bytes
+	flipped bool     // a byte that was durable is changed
 }
 
 func newPlatter() *platter { return platterOn(vfs.NewCrashableMem()) }
 
 func platterOn(mem *vfs.MemFS) *platter { return &platter{FS: mem, mem: mem, left: -1} }
 
-// arm has the next sync fail, and the last write before it too when it is one that
-// ends so many bytes behind what is synced.
+// arm makes the next sync fail. For DiskFull and ShortWrite it also makes writes to the
+// newest log fail, and of that log the next process finds at most the given number of bytes
+// behind what is synced.
 func (p *platter) arm(k Kind, bytes int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.armed, p.limit, p.lying = k, p.synced+bytes, false
 }
 
-// fill leaves room for so many more files and writes.
+// fill leaves room for n more files and writes.
 func (p *platter) fill(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.left = n
 }
 
-// lies has it sync nothing any more, until it is armed.
+// lies makes it sync nothing any more until it is armed.
 func (p *platter) lies() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.armed, p.left, p.lying = "", -1, true
 }
 
-// asked notes a sync that was asked for, and was done.
+// asked notes a sync that was asked for and that succeeded.
 func (p *platter) asked() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.marks = append(p.marks, p.synced)
 }
 
-// told is how much of the newest log was synced before the last sync that was asked
-// for.
+// told is how much of the newest log was synced at the sync before the last one that was
+// asked for.
 func (p *platter) told() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]int{0, 0}, p.marks...)[len(p.marks)]
 }
 
-// dies keeps what the next process finds: all that was written, or, after a power cut,
-// all that was synced. From then on nothing fails.
+// dies keeps what the next process finds: all that was written or, after a power cut, all
+// that was synced. From then on nothing fails.
 func (p *platter) dies(power bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,7 +101,7 @@ func (p *platter) dies(power bool) {
 	p.armed, p.left, p.lying = "", -1, true
 }
 
-// after is what the next process finds, with a newest log of that length.
+// after is what the next process finds, with the newest log cut to a length.
 func (p *platter) after(length int) *platter {
 	p.dies(false)
 	q := platterOn(p.image)
@@ -121,11 +122,11 @@ func (p *platter) length() int {
 	return p.log.written
 }
 
-// put writes the newest log as it is to be found.
+// put writes the newest log as the next process is to find it.
 func (p *platter) put() {
 	f, err := p.mem.Create(p.name, vfs.WriteCategoryUnspecified)
 	if err == nil {
-		_, err = f.Write(slices.Clone(p.content)) // with the race detector, Pebble's files spoil what they were given
+		_, err = f.Write(slices.Clone(p.content)) // under the race detector Pebble overwrites buffers
 	}
 	if err == nil {
 		err = f.Sync()
@@ -134,7 +135,7 @@ func (p *platter) put() {
 		err = f.Close()
 	}
 	if err != nil {
-		panic(err) // it is memory
+		panic(err) // the file is in memory
 	}
 	if dir, err := p.mem.OpenDir(path.Dir(p.name)); err == nil {
 		_ = dir.Sync()
@@ -142,7 +143,7 @@ func (p *platter) put() {
 	}
 }
 
-// changed is the same, with other bytes in the newest log.
+// changed is a copy with other bytes in a part of the newest log.
 func (p *platter) changed(from, to int, f func(byte) byte) *platter {
 	q := p.copy()
 	for i := from; i < to; i++ {
@@ -153,14 +154,15 @@ func (p *platter) changed(from, to int, f func(byte) byte) *platter {
 	return q
 }
 
+// copy is a file system with the same content and the same newest log.
 func (p *platter) copy() *platter {
 	q := platterOn(p.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(0, 0))}))
 	q.name, q.content = p.name, slices.Clone(p.content)
 	return q
 }
 
-// room reports whether there is room for one more file or write. For the manifest there
-// is always: a store that cannot write that never comes to rest, unless its process ends.
+// room takes the room for one more file or write; the error is ENOSPC if none is left. The
+// manifest always has room: a store that cannot write it retries until its process ends.
 func (p *platter) room(name string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,6 +176,7 @@ func (p *platter) room(name string) error {
 	return nil
 }
 
+// file wraps a file that was created. A log becomes the newest log.
 func (p *platter) file(name string, f vfs.File, err error) (vfs.File, error) {
 	switch {
 	case err == nil && path.Base(name) == "SYNCED":
@@ -188,7 +191,7 @@ func (p *platter) file(name string, f vfs.File, err error) (vfs.File, error) {
 	return p.log, nil
 }
 
-// Create makes a file.
+// Create creates a file.
 func (p *platter) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	if err := p.room(name); err != nil {
 		return nil, err
@@ -197,19 +200,20 @@ func (p *platter) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error)
 	return p.file(name, f, err)
 }
 
-// ReuseForWrite makes a file out of one that nobody needs.
+// ReuseForWrite makes a new file of one that is no longer needed.
 func (p *platter) ReuseForWrite(old, name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	f, err := p.FS.ReuseForWrite(old, name, c)
 	return p.file(name, f, err)
 }
 
+// platterFile is any other file. Its writes need room.
 type platterFile struct {
 	vfs.File
 	p    *platter
 	name string
 }
 
-// Write writes at the end.
+// Write appends to the file.
 func (f platterFile) Write(b []byte) (int, error) {
 	if err := f.p.room(f.name); err != nil {
 		return 0, err
@@ -217,14 +221,14 @@ func (f platterFile) Write(b []byte) (int, error) {
 	return f.File.Write(b)
 }
 
-// platterNote is what the store notes of its syncs. What it notes of syncs that were
-// none, which only this simulation knows, does not reach the disk.
+// platterNote is the file in which the store notes its syncs. Notes about syncs that were
+// not done, as only this simulation knows, do not reach the disk.
 type platterNote struct {
 	vfs.File
 	p *platter
 }
 
-// WriteAt writes in place.
+// WriteAt writes at an offset.
 func (f platterNote) WriteAt(b []byte, at int64) (int, error) {
 	f.p.mu.Lock()
 	defer f.p.mu.Unlock()
@@ -234,7 +238,7 @@ func (f platterNote) WriteAt(b []byte, at int64) (int, error) {
 	return f.File.WriteAt(b, at)
 }
 
-// platterLog is a log of the store's.
+// platterLog is a log of the store.
 type platterLog struct {
 	vfs.File
 	p       *platter
@@ -242,7 +246,7 @@ type platterLog struct {
 	written int
 }
 
-// Write writes at the end.
+// Write appends to the log.
 func (f *platterLog) Write(b []byte) (n int, err error) {
 	if err := f.p.room(f.name); err != nil {
 		return 0, err
@@ -261,7 +265,7 @@ func (f *platterLog) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// Sync makes it durable, or not.
+// Sync makes the log durable, or fails, or does neither while the platter lies.
 func (f *platterLog) Sync() error {
 	f.p.mu.Lock()
 	defer f.p.mu.Unlock()
@@ -277,5 +281,5 @@ func (f *platterLog) Sync() error {
 	return f.File.Sync()
 }
 
-// SyncData is Sync.
+// SyncData is the same as Sync.
 func (f *platterLog) SyncData() error { return f.Sync() }

@@ -7,10 +7,10 @@ import (
 	"weir/internal/value"
 )
 
-// recording writes the run's streams down as files are recorded, damages the last
-// record of some or not, and reads them: every other record must come out as it was,
-// and the damaged one as a few entries in its place at the most: one byte that became
-// the end of a line makes three of it.
+// recording writes the run's streams to files, as they are recorded, may damage the last
+// record of a file, and reads the files. Every other record must be read as it was written.
+// In the place of the damaged one there may be up to three entries, as a byte that becomes
+// the end of a line splits it.
 func (w *world) recording() {
 	var all []events.Record
 	for _, mt := range w.model.Tables {
@@ -25,7 +25,7 @@ func (w *world) recording() {
 	w.faults.over = true
 }
 
-// recorded writes one file.
+// recorded writes and reads one file.
 func (w *world) recorded(want []events.Record) {
 	if len(want) == 0 {
 		return

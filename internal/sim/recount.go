@@ -15,9 +15,9 @@ import (
 	"weir/internal/verify"
 )
 
-// recount has verify look: it must find nothing, and then what is spoilt.
+// recount runs verify: it must find nothing, and then exactly what was spoilt on purpose.
 func (w *world) recount() {
-	if len(w.kept()) > 0 { // of what is kept it says so
+	if len(w.kept()) > 0 { // verify reports what is kept
 		return
 	}
 	if found := w.verify(); len(found) > 0 {
@@ -49,7 +49,7 @@ func (w *world) recount() {
 	}
 }
 
-// verifier is the real one, over what there is.
+// verifier is the real verify, over the rows and documents of the run.
 func (w *world) verifier() *verify.Verify {
 	v := &verify.Verify{Model: w.model, Store: w.base}
 	if len(w.model.Searches) > 0 {
@@ -58,6 +58,8 @@ func (w *world) verifier() *verify.Verify {
 	return v
 }
 
+// verify runs verify. After gaps it leaves out differences that only a lost record could
+// explain.
 func (w *world) verify() (found []verify.Difference) {
 	err := w.verifier().Run(context.Background(), func(d verify.Difference) { found = append(found, d) })
 	if err != nil {
@@ -69,13 +71,13 @@ func (w *world) verify() (found []verify.Difference) {
 	return found
 }
 
-// spoilt is a derived value that can be made wrong: do does so, and returns what
-// undoes it.
+// spoilt is a derived value that can be made wrong. do makes it wrong and returns the
+// function that undoes this.
 type spoilt struct {
 	kind, what string
-	row        string // as a difference names it; or, where that is "",
+	row        string // as a difference names it; if "", derivation names it
 	derivation string
-	document   string // or, of a document, its id
+	document   string // for a document, its id
 	more       bool   // whether something is derived from it, which then differs too
 	do         func() (undo func())
 }
@@ -88,7 +90,7 @@ func (s *spoilt) names(d *verify.Difference) bool {
 	return s.row != "" && d.Row == s.row || s.row == "" && d.Derivation == s.derivation
 }
 
-// spoil is that a row is another one, or none.
+// spoil replaces a row, or deletes it if row is nil.
 func (t *table) spoil(kind string, k store.Key, row value.Item) spoilt {
 	name := t.Name + " " + string(value.AppendPlainItem(nil, t.Item(k)))
 	return spoilt{kind: kind, what: kind + " of " + name, row: name, do: func() func() {
@@ -98,11 +100,11 @@ func (t *table) spoil(kind string, k store.Key, row value.Item) spoilt {
 	}}
 }
 
-// wrong is a number that nothing comes to.
+// wrong is a number that no sum comes to.
 var wrong = value.OfInt(7777777)
 
-// spoil chooses one derived value to be made wrong behind everybody's back: of one of
-// the kinds that there are, as often of each.
+// spoil chooses one derived value to be made wrong without a record. It first chooses the
+// kind, so that each kind is as likely as the others.
 func (w *world) spoil(d *dice) *spoilt {
 	all := map[string][]spoilt{}
 	add := func(s spoilt) { all[s.kind] = append(all[s.kind], s) }
@@ -136,6 +138,7 @@ func (w *world) spoil(d *dice) *spoilt {
 	return &of[d.n(len(of))]
 }
 
+// spoilRow adds the values derived on a row that can be made wrong.
 func (w *world) spoilRow(t *table, e *model.Entity, k store.Key, row value.Item, add func(spoilt)) {
 	for _, y := range e.Values {
 		switch {
@@ -169,8 +172,8 @@ func (w *world) spoilRow(t *table, e *model.Entity, k store.Key, row value.Item,
 	}
 }
 
-// spoilFollowed spoils what follows rows that are there or were, be it on rows that are
-// history.
+// spoilFollowed adds the values that follow existing or deleted rows, including those on
+// rows that are history.
 func (w *world) spoilFollowed(add func(spoilt)) {
 	for _, name := range w.app.order {
 		o := w.app.own[name]
@@ -191,6 +194,7 @@ func (w *world) spoilFollowed(add func(spoilt)) {
 	}
 }
 
+// spoilFollower adds a row's value that follows another row, if it follows that row now.
 func (w *world) spoilFollower(list string, member value.Item, add func(spoilt)) {
 	mt := w.model.Table(member.Get("t").Text())
 	if mt == nil {
@@ -212,6 +216,7 @@ func (w *world) spoilFollower(list string, member value.Item, add func(spoilt)) 
 	add(s)
 }
 
+// spoilDocuments adds, for each document, that it is missing and that there is another one.
 func (w *world) spoilDocuments(add func(spoilt)) {
 	for _, name := range slices.Sorted(maps.Keys(w.index.docs)) {
 		was := w.index.docs[name]

@@ -9,14 +9,14 @@ import (
 	"weir/internal/runner"
 )
 
-// redeliver has a process apply a part of a shard that others have applied, and
-// perhaps more that comes right after it, as one does that read it long ago.
+// redeliver makes a process apply a part of a shard that others have applied, and perhaps
+// some records right behind it, like a process that read them long ago.
 func (w *world) redeliver() {
 	mt := pick(w.sched, w.model.Tables)
 	t := w.base.tables[mt.Name]
 	s := pick(w.sched, t.shards)
 	times := 1.0
-	if w.way == byReader { // there is less that may come again, and most of it has a past
+	if w.way == byReader { // less can be delivered again, and most of it has a past
 		if s = t.shards[len(t.shards)-1]; w.sched.chance(0.5) {
 			s = pick(w.sched, t.shards)
 		}
@@ -29,7 +29,7 @@ func (w *world) redeliver() {
 		done++
 	}
 	first := 0
-	for first < done && w.clock.Sub(s.records[first].Time) > retention { // nobody reads these again
+	for first < done && w.clock.Sub(s.records[first].Time) > retention { // no process reads these
 		first++
 	}
 	if first == done || !w.might(Redelivery, times) {
@@ -48,7 +48,7 @@ func (w *world) redeliver() {
 		f.pause()
 		f.began = w.base.writes
 		r := n.runner(f)
-		if w.way == byReader { // its list of shards is older than all of them
+		if w.way == byReader { // its listing of shards is older than all of them
 			r.Retired = live.New(r, live.Options{Disk: diskLink{}}).Retired
 		}
 		if _, err := r.Rows(context.Background(), b); err != nil || r.Index == nil {

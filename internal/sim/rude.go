@@ -10,11 +10,11 @@ import (
 	"weir/internal/value"
 )
 
-// What a rude application does: it writes over, removes and puts back what only weir
-// writes, and what it read long ago.
+// The misbehaving application (rude in the code) overwrites, deletes and restores rows that
+// only weir writes, and writes back what it read long ago.
 
-// overwrite writes back a row as it was read some time ago; or does so to a row
-// that only weir writes; or removes such a row.
+// overwrite writes back a row as it was read at some time, or writes over a row that only
+// weir writes, or deletes such a row.
 func (a *app) overwrite(d *dice) {
 	if d.chance(0.3) && a.older(d) {
 		return
@@ -43,16 +43,16 @@ func (a *app) overwrite(d *dice) {
 	a.write(s.table, store.Write{Ref: store.Ref{Table: s.table.Name, Key: s.key}, Put: s.row}, s.own)
 }
 
-// bygone reports whether a copy is of a row that may have gone so long ago that weir
-// remembers it no more.
+// bygone reports whether a copy is of a row that may have been deleted so long ago that
+// weir has no tombstone of it.
 func (a *app) bygone(s *snapshot) bool {
 	ref := store.Ref{Table: s.table.Name, Key: s.key}
 	return a.hours > tombs && a.base.tables[s.table.Name].get(s.key) == nil && a.base.tables[book.TableName].get(book.Tombstone(ref).Key) == nil
 }
 
-// older removes a row that only weir writes and puts in its place, at once, what stood
-// there before: so it looks like weir's own, and what tells of the removal comes when
-// something is there again.
+// older deletes a row that only weir writes and at once writes back an earlier version of
+// it. This looks like weir's own write, and when weir reads the record of the deletion, the
+// row exists again.
 func (a *app) older(d *dice) bool {
 	standing := map[string]snapshot{}
 	for _, s := range a.derivedRows() {
@@ -82,7 +82,7 @@ func (a *app) older(d *dice) bool {
 	return true
 }
 
-// misstate writes over what weir shows on a row, under weir's own version.
+// misstate overwrites what weir shows on a row, and keeps weir's version.
 func (a *app) misstate(d *dice) bool {
 	var rows []*ownRow
 	for _, o := range a.standing(nil) {
@@ -100,15 +100,15 @@ func (a *app) misstate(d *dice) bool {
 	return a.write(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Put: row}, o.image)
 }
 
-// ruled reports whether rules that make rows of an entity set the attribute; another
-// one is the application's there.
+// ruled reports whether the rules that make rows of an entity set the attribute. Any other
+// attribute is the application's.
 func ruled(e *model.Entity, name string) bool {
 	return slices.ContainsFunc(e.MadeBy, func(r *model.RowRule) bool {
 		return slices.ContainsFunc(r.Fields, func(f model.Assign) bool { return f.Name == name })
 	})
 }
 
-// derivedRows are the rows that weir keeps as state.
+// derivedRows are the rows that weir makes and updates, without history.
 func (a *app) derivedRows() (out []snapshot) {
 	for _, t := range a.model.Tables {
 		a.base.tables[t.Name].each(func(k store.Key, row value.Item) {
@@ -120,12 +120,13 @@ func (a *app) derivedRows() (out []snapshot) {
 	return out
 }
 
+// history reports whether rows of an entity are history: a rule with keep makes them.
 func history(e *model.Entity) bool {
 	return slices.ContainsFunc(e.MadeBy, func(r *model.RowRule) bool { return len(r.Keep) > 0 })
 }
 
-// recreate removes a row and makes it again: as it stood, or was some time, with weir's
-// own attributes, or without them.
+// recreate deletes a row and writes it again: as it was, or as it was at an earlier time,
+// with weir's own attributes or without them.
 func (a *app) recreate(e *model.Entity, d *dice) {
 	rows := a.standing(e)
 	if len(rows) == 0 {
@@ -134,7 +135,7 @@ func (a *app) recreate(e *model.Entity, d *dice) {
 	o := pick(d, rows)
 	ref, own := store.Ref{Table: o.table.Name, Key: o.key}, o.image
 	row := own
-	if past := a.deedsOf(o); d.chance(0.3) && len(past) > 0 { // as it was some time
+	if past := a.deedsOf(o); d.chance(0.3) && len(past) > 0 { // as it was at an earlier time
 		was := pick(d, past)
 		row, own = was.record.New, was.is
 	} else if stands := a.base.tables[o.table.Name].get(o.key); stands != nil && d.chance(0.5) {
@@ -144,7 +145,7 @@ func (a *app) recreate(e *model.Entity, d *dice) {
 	a.write(o.table, store.Write{Ref: ref, Put: row}, own)
 }
 
-// deedsOf are what the application did to a row that left it standing.
+// deedsOf are the application's changes of a row after which it existed.
 func (a *app) deedsOf(o *ownRow) (out []*deed) {
 	for _, dd := range a.deeds {
 		if dd.ownRow == o && dd.is != nil && dd.record.New != nil {
@@ -154,7 +155,7 @@ func (a *app) deedsOf(o *ownRow) (out []*deed) {
 	return out
 }
 
-// rename edits a row and removes it at once.
+// rename changes a row and deletes it at once.
 func (a *app) rename(e *model.Entity, d *dice) {
 	rows := a.standing(e)
 	if len(rows) == 0 || len(e.Attributes) == 0 {

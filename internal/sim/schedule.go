@@ -15,30 +15,30 @@ import (
 	"weir/internal/value"
 )
 
-// Options of runs.
+// Options are the options of runs.
 type Options struct {
-	Faults  []Kind            // those that may strike
-	Without map[int]bool      // faults, by number, that do not
+	Faults  []Kind            // the kinds that may strike
+	Without map[int]bool      // faults, by number, that do not strike
 	Skip    map[int]bool      // acts of the application that are left out
-	Trace   func(line string) // when set, is given every step
+	Trace   func(line string) // if set, is called with every step
 
-	Acts int // how many acts the application does; 0 is for the seed to say
+	Acts int // how many acts the application does; 0: the seed chooses
 }
 
-// Outcome is what came of one run.
+// Outcome is the result of one run.
 type Outcome struct {
 	Seed     uint64
-	Failures []Failure
-	Acts     int
-	Faults   map[Kind]int
-	Pairs    []string
-	Counted  map[string]int
-	Trace    uint64
-	Records  int
+	Failures []Failure      // none if all is well
+	Acts     int            // how many acts the application was to do
+	Faults   map[Kind]int   // how often each kind struck
+	Pairs    []string       // the kinds that both struck, as pairs
+	Counted  map[string]int // how often the run met a state or a change, by its name
+	Trace    uint64         // a hash of every step: equal runs have equal ones
+	Records  int            // how many records the streams have had
 	strikes  []strike
 }
 
-// Run is one run of a model: the same for the same seed and options.
+// Run does one run of a model. The same model, seed and options give the same outcome.
 func Run(m *model.Model, seed uint64, o Options) Outcome {
 	w := newWorld(m, seed, o)
 	w.days = newDice(seed, "days", 0).chance(0.15)
@@ -75,7 +75,7 @@ func Run(m *model.Model, seed uint64, o Options) Outcome {
 	return out
 }
 
-// rough is the part of a run in which everything goes wrong.
+// rough is the part of a run in which faults strike.
 func (w *world) rough(o Options) (acts int) {
 	d := newDice(w.seed, "length", 0)
 	acts = 20 + d.n(60)
@@ -84,7 +84,7 @@ func (w *world) rough(o Options) (acts int) {
 	}
 	next, crowd := 0, 1
 	least, every := 400, 6
-	if w.way == byReader { // it has more to do for the same
+	if w.way == byReader { // this way needs more turns for the same work
 		least, every, crowd = 1500, 3, 1+d.n(3)
 	}
 	act := func() {
@@ -145,7 +145,7 @@ func (w *world) rough(o Options) (acts int) {
 	return acts
 }
 
-// show has readers see more of the streams, of some shards sooner than of others.
+// show lets readers see more of the streams, of some shards sooner than of others.
 func (w *world) show() {
 	for _, name := range w.base.names {
 		for _, s := range w.base.tables[name].shards {
@@ -160,7 +160,7 @@ func (w *world) show() {
 	}
 }
 
-// streams does to streams what happens to them.
+// streams applies one round of faults to the streams.
 func (w *world) streams() {
 	t := w.base.tables[pick(w.sched, w.model.Tables).Name]
 	s := pick(w.sched, t.shards)
@@ -181,15 +181,15 @@ func (w *world) streams() {
 	}
 	if w.base.keep && w.might(PowerCut, 2) {
 		clear(w.foreign)
-		w.foreign[""] = true // from now on nobody knows who wrote a version
+		w.foreign[""] = true // from now on it is unknown who wrote a version
 		w.note("world", fmt.Sprintf("power cut: %d changes lost", w.base.cut(w.faults.dice)), nil)
-		w.app.copies = nil // of what it read, some never was
+		w.app.copies = nil // some of what it read was never durable
 		w.allDie()
 	}
 }
 
-// absence is that all is applied, and then nobody is there for as long as streams
-// remember, while the application goes on.
+// absence lets weir apply everything and then stops all its processes until records expire,
+// while the application goes on.
 func (w *world) absence(meanwhile func()) {
 	w.settle()
 	w.faults.over, w.calm = false, false
@@ -198,13 +198,14 @@ func (w *world) absence(meanwhile func()) {
 	w.trims.away()
 }
 
+// allDie ends all processes at once.
 func (w *world) allDie() {
 	for len(w.nodes) > 0 {
 		w.nodes[0].die()
 	}
 }
 
-// maySplit closes a shard, where there are not too many.
+// maySplit may close a shard, if there are not too many.
 func (w *world) maySplit(t *table, s *shard, times float64) {
 	if !s.Closed && len(s.records) > 0 && len(t.shards) < 12 && w.might(Split, times) {
 		t.split(s, w.faults.dice)
@@ -212,7 +213,7 @@ func (w *world) maySplit(t *table, s *shard, times float64) {
 	}
 }
 
-// turn lets one fiber go on.
+// turn lets one fiber run to its next pause.
 func (w *world) turn() {
 	var can []*fiber
 	var of []*node
@@ -237,7 +238,7 @@ func (w *world) turn() {
 		return
 	default:
 		if w.mapping == nil {
-			w.spawn() // all sleep: others go on
+			w.spawn() // all are asleep: a new process goes on
 		}
 		return
 	}
@@ -254,8 +255,8 @@ func (w *world) turn() {
 	w.ended(f, of[i])
 }
 
-// ended ends the process of a fiber that has come to its end, unless it is one of a
-// function, which may come again.
+// ended ends the process of a fiber that has ended. An instance of a function goes on, as
+// it may be invoked again.
 func (w *world) ended(f *fiber, n *node) {
 	switch {
 	case !f.over:
@@ -268,7 +269,7 @@ func (w *world) ended(f *fiber, n *node) {
 	}
 }
 
-// die ends a process where it stands.
+// die ends a process at once.
 func (n *node) die() {
 	for _, f := range slices.Clone(n.fibers) {
 		f.kill()
@@ -282,11 +283,10 @@ func (n *node) die() {
 	}
 }
 
-// settle is the part in which nothing goes wrong any more: everything must catch
-// up.
+// settle is the part of a run in which no fault strikes any more: everything must catch up.
 func (w *world) settle() { w.rest(3) }
 
-// rest lets everything go on until so often nothing happened any more.
+// rest lets everything go on until nothing has happened for the given number of rounds.
 func (w *world) rest(times int) {
 	w.faults.over, w.calm = true, true
 	for _, n := range w.nodes {
@@ -318,7 +318,7 @@ func (w *world) rest(times int) {
 				w.sched.shuffle(len(fibers), func(i, j int) { fibers[i], fibers[j] = fibers[j], fibers[i] })
 			}
 			for _, f := range fibers {
-				if w.mapping != nil { // of a function others live on
+				if w.mapping != nil { // other instances of a function go on
 					w.changes++
 				}
 				for f.idle = false; !f.idle && !f.over; {
@@ -357,9 +357,8 @@ func (w *world) rest(times int) {
 	}
 }
 
-// heal is what people do about what is kept: they make room in rows that are too
-// large, often take away numbers of which no number can hold the sum, and have it done
-// again.
+// heal does what operators do about dead letters: it makes room in rows that are too large,
+// often replaces numbers whose sum no number can hold, and retries.
 func (w *world) heal() {
 	tame := newDice(w.seed, "tame", 0).chance(0.3)
 	for _, o := range w.app.standing(nil) {
@@ -377,7 +376,7 @@ func (w *world) heal() {
 			w.app.change(o, ops, false)
 		}
 	}
-	why := map[string]string{} // of retries that were refused: it may be another reason than the one kept
+	why := map[string]string{} // of refused retries: the reason may differ from the one that is kept
 	for range 3 {
 		w.settle()
 		for _, row := range w.kept() {
@@ -400,8 +399,8 @@ func (w *world) heal() {
 	}
 }
 
-// lastWord has a rude application write over and remove rows that nothing touches
-// any more: only what it did itself can bring them back.
+// lastWord lets the application overwrite and delete rows that nothing else changes any
+// more: only the application's own writes can make weir restore them.
 func (w *world) lastWord() {
 	if w.faults.rates[RudeOverwrite] == 0 || len(w.failures) > 0 {
 		return
@@ -412,7 +411,7 @@ func (w *world) lastWord() {
 	w.settle()
 }
 
-// laterOn is days later: of what weir keeps for a while nothing is there any more.
+// laterOn lets days pass, until all has expired that weir keeps for a limited time.
 func (w *world) laterOn() {
 	if !w.days {
 		return
@@ -426,7 +425,7 @@ func (w *world) laterOn() {
 	}
 }
 
-// alone runs one thing to its end.
+// alone runs one function of weir to its end, with no other fiber in between.
 func (w *world) alone(name string, do func(*runner.Runner) error) (err error) {
 	n := &node{world: w, name: name}
 	f := newFiber(name, func(f *fiber) error { return do(n.runner(f)) })
@@ -439,6 +438,7 @@ func (w *world) alone(name string, do func(*runner.Runner) error) (err error) {
 	return f.err
 }
 
+// records is how many records the streams of the model have had.
 func (w *world) records() (n int) {
 	for _, t := range w.model.Tables {
 		n += sumRecords(w.base.tables[t.Name])
@@ -446,7 +446,7 @@ func (w *world) records() (n int) {
 	return n
 }
 
-// judge holds everything against the truth.
+// judge compares everything with the truth.
 func (w *world) judge() {
 	t := w.app.truth()
 	t.state()
@@ -458,7 +458,7 @@ func (w *world) judge() {
 	}
 }
 
-// long counts the lists and sets that are longer than what is done at once.
+// long counts the lists and sets that are too long to be processed at once.
 func (t *truth) long() {
 	for _, p := range t.base.tables[book.TableName].parts {
 		if len(p.keys) > atOnce {
@@ -475,10 +475,10 @@ func (t *truth) long() {
 	}
 }
 
-// atOnce is how much of a list weir does at once.
+// atOnce is how many entries of a list weir processes at once.
 const atOnce = 200
 
-// accounts says that every record was counted once, as applied, skipped or kept.
+// accounts checks that every record was counted once, as applied, skipped or kept.
 func (w *world) accounts() {
 	for _, g := range w.groups() {
 		for _, mt := range w.model.Tables {
@@ -496,11 +496,14 @@ func (w *world) accounts() {
 // counted is how many records a checkpoint has counted.
 func counted(c book.CheckpointRow) int { return c.Applied + c.Skipped + c.Kept }
 
+// kept are the dead letters that need an operator: all but those about sums that no number
+// can hold.
 func (w *world) kept() (out []value.Item) {
 	return slices.DeleteFunc(w.letters(), func(d value.Item) bool { return runner.DeadKind(d.Get("kind").Text()) == runner.DeadNumber })
 }
 
-// letters are all dead letters, those too that only say that no number can hold a sum.
+// letters are all dead letters, including those that only say that no number can hold a
+// sum.
 func (w *world) letters() (out []value.Item) {
 	w.base.tables[book.TableName].each(func(k store.Key, row value.Item) {
 		if k.Partition.Text() == book.Dead(w.model.Name) {

@@ -12,19 +12,19 @@ import (
 	"weir/internal/store"
 )
 
-// What processes that share streams are given: times are short, so that leases run
-// out often, and files small, so that there are many.
+// Options for processes that share streams: the times are short, so that leases expire
+// often, and the files small, so that they are many.
 const (
 	leaseTime = 30 * time.Second
 	pollTime  = time.Second
-	fileBytes = 4 << 10 // at the most
+	fileBytes = 4 << 10 // at most
 )
 
-// listTimes are how often shards are listed: one of these in a run.
+// listTimes are how often shards are listed; a run uses one of them.
 var listTimes = []time.Duration{5 * time.Second, 30 * time.Second, 4 * time.Minute}
 
-// share has the process take part in following the streams, on a machine that is
-// free: mostly on one that others were on before, so that their spools are there.
+// share lets the process take part in following the streams, on a free machine: mostly on
+// one that other processes used before, so that their spools are on its disk.
 func (n *node) share() {
 	n.host = n.free()
 	n.host.n, n.host.off, n.lost = n, false, map[*shard]bool{}
@@ -46,7 +46,7 @@ func (n *node) share() {
 	n.drag()
 }
 
-// drag makes one of the groups slow, in some runs: its sink is.
+// drag makes one of the groups slow in some runs, as if its sink were slow.
 func (n *node) drag() {
 	d := newDice(n.seed, "drag", 0)
 	if !d.chance(0.5) {
@@ -60,7 +60,7 @@ func (n *node) drag() {
 	}
 }
 
-// spooled is what a process has read for itself.
+// spooled is the source of records that the process has read itself.
 type spooled struct {
 	*live.Reader
 	n *node
@@ -71,9 +71,11 @@ func (s spooled) Read(ctx context.Context, table, shard string, after events.Pos
 	return s.Reader.Read(ctx, table, shard, after, limit)
 }
 
-// mostHosts is how many machines there ever are.
+// mostHosts is how many machines a run has at most.
 const mostHosts = 5
 
+// free is a machine for a new process: mostly one whose power is back, now and then a new
+// one.
 func (w *world) free() *host {
 	var free []*host
 	for _, h := range w.hosts {
@@ -81,7 +83,7 @@ func (w *world) free() *host {
 			free = append(free, h)
 		}
 	}
-	for _, h := range free { // a machine that has its power back
+	for _, h := range free { // a machine whose power is back
 		if h.off && w.sched.chance(0.9) {
 			return h
 		}
@@ -104,8 +106,8 @@ func (n *node) wait(ctx context.Context, more <-chan struct{}, while time.Durati
 	}
 }
 
-// await is how a group that found nothing waits: until its process has read more, or
-// for a second. So turns go to who has something to do.
+// await pauses a group that found nothing until its process has read more, or for a second.
+// So turns go to fibers that have something to do.
 func (n *node) await(f *fiber) {
 	more, _ := n.reader.Changed("")
 	until := n.clock.Add(pollTime)
@@ -132,7 +134,7 @@ func (n *node) part(do func()) (join func()) {
 	return func() { n.running.rest(func() bool { return f.over }) }
 }
 
-// rest pauses until something is there.
+// rest pauses until ready reports true.
 func (f *fiber) rest(ready func() bool) {
 	f.ready = ready
 	defer func() { f.ready = nil }()
@@ -144,7 +146,7 @@ func (f *fiber) rest(ready func() bool) {
 	}
 }
 
-// stall has a whole process stand still for longer than its lease.
+// stall pauses one of the processes that share streams for longer than its lease.
 func (w *world) stall() {
 	var of []*node
 	for _, n := range w.nodes {
@@ -158,6 +160,7 @@ func (w *world) stall() {
 	pick(w.faults.dice, of).stall()
 }
 
+// stall pauses all fibers of the process.
 func (n *node) stall() {
 	turns := 300 + n.faults.dice.n(700)
 	for _, f := range n.fibers {
@@ -165,8 +168,9 @@ func (n *node) stall() {
 	}
 }
 
-// stir has processes that stand still go on about when another has taken a shard of
-// theirs over, or long after, where they do the most harm.
+// stir changes how long the processes of a former lease holder stay paused when another
+// process has taken over a shard: they go on at about that time, or long after, when they
+// do the most harm.
 func (w *world) stir(owner string) {
 	for _, n := range w.nodes {
 		if n.reader == nil || n.name != owner {
@@ -184,7 +188,7 @@ func (w *world) stir(owner string) {
 	}
 }
 
-// waken has a worker that stands still go on when another has written what it is about
+// waken may let a paused worker go on when another one has written the row that it is about
 // to read or write: there it does the most harm.
 func (w *world) waken(who, name string) {
 	for _, n := range w.nodes {
@@ -197,7 +201,8 @@ func (w *world) waken(who, name string) {
 	}
 }
 
-// machines does to machines what happens to them, and to processes what people do.
+// machines applies to one machine the faults that strike machines. Sometimes it first stops
+// the process on it in order, as an operator would.
 func (w *world) machines() {
 	if len(w.hosts) == 0 {
 		return
@@ -218,8 +223,9 @@ func (w *world) machines() {
 	}
 }
 
-// fails is that a machine loses its power, and perhaps all do: the others' disks keep
-// everything. After that the weather is fair, so that others live to see what is left.
+// fails cuts the power of a machine. In half of the cases all processes die; the disks of
+// the other machines keep everything. A quiet spell follows, so that other processes live
+// long enough to read what is left.
 func (h *host) fails(k Kind) {
 	if h.n != nil {
 		h.n.die()

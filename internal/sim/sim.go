@@ -1,15 +1,15 @@
-// Package sim runs the real code of weir in a world that hates it: a store, a
-// stream, an index and clocks that are as unkind as the real ones, and an
-// application that is rude. Everything is decided by a seed, one thing happens at
-// a time, and the same seed gives the same run.
+// Package sim runs the real code of weir in a hostile world: its store, streams, index and
+// clocks fail as real ones do, and its application misbehaves. A seed decides everything,
+// one thing happens at a time, and the same seed gives the same run.
 //
-//	words ─▶ app ─▶ memory (rows, streams) ─▶ link (faults) ─▶ runner, lambda, live ─▶ link ─▶ memory, index
-//	          └──────▶ truth ◀── held against ── all rows and documents, once everything has caught up
+//	words ─▶ app ─▶ memory (rows, streams) ─▶ link (faults) ─▶ runner, lambda, live
+//	          │                                                   └─▶ link ─▶ memory, index
+//	          └─▶ truth ◀── compared with ── all rows and documents, once all has caught up
 //
-// The fold, the gathering, the runner, the follower, the reader of live streams,
-// the Lambda handler, the replay and the recount are the real ones. What they must
-// come to is told from what the application did by truth, which shares no code with
-// them but the compiled model.
+// The projections, the runner, the follower, the reader of live streams, the Lambda
+// handler, replay, verify and repair are the real ones. What they must come to is computed
+// by truth, the oracle, from what the application did. It shares no code with them except
+// the compiled model.
 package sim
 
 import (
@@ -28,16 +28,16 @@ import (
 	"weir/internal/model"
 )
 
-// Class says what is wrong in the end.
+// Class is a class of failures: what is wrong in the end.
 type Class string
 
 // The classes of failures.
 const (
-	Lost        Class = "lost"        // something that must be there is not
-	Doubled     Class = "doubled"     // something is there that nothing made, or twice
-	Reordered   Class = "reordered"   // something older stands over something newer
-	Unaccounted Class = "unaccounted" // a record was not counted once
-	Stuck       Class = "stuck"       // it does not catch up, or panics
+	Lost        Class = "lost"        // something that must exist does not
+	Doubled     Class = "doubled"     // something exists that nothing made, or exists twice
+	Reordered   Class = "reordered"   // something older has replaced something newer
+	Unaccounted Class = "unaccounted" // a record was not counted exactly once
+	Stuck       Class = "stuck"       // the run does not catch up, or panics
 )
 
 // Failure is one thing that is wrong.
@@ -46,36 +46,36 @@ type Failure struct {
 	What  string `json:"what"`
 }
 
-// Report is what came of many runs.
+// Report is the result of many runs.
 type Report struct {
 	Model       string         `json:"model"`
-	Schedules   int            `json:"schedules"`
+	Schedules   int            `json:"schedules"` // how many runs
 	Records     int            `json:"records"`
-	Faults      int            `json:"faults"`
+	Faults      int            `json:"faults"` // how many struck
 	Lost        int            `json:"lost"`
 	Doubled     int            `json:"doubled"`
 	Reordered   int            `json:"reordered"`
 	Unaccounted int            `json:"unaccounted"`
 	Stuck       int            `json:"stuck"`
-	Kinds       map[Kind]int   `json:"kinds"`
-	PairsMet    int            `json:"pairsMet"`
-	Pairs       int            `json:"pairs"`
-	Counted     map[string]int `json:"counted"`
+	Kinds       map[Kind]int   `json:"kinds"`    // how often each kind struck
+	PairsMet    int            `json:"pairsMet"` // how many pairs of kinds struck in the same run
+	Pairs       int            `json:"pairs"`    // how many pairs of kinds exist
+	Counted     map[string]int `json:"counted"`  // how often runs met a state or a change
 	Failed      []Failed       `json:"failed,omitempty"`
 	Seconds     float64        `json:"seconds"`
 
-	met map[string]int
+	met map[string]int // in how many runs each pair of kinds struck
 }
 
-// Failed is a run that failed, made as small as it could be.
+// Failed is a run that failed, minimised as far as possible.
 type Failed struct {
 	Seed     uint64    `json:"seed"`
 	Failures []Failure `json:"failures"`
-	Again    string    `json:"again"` // the command that does the same
+	Again    string    `json:"again"` // the command that repeats it
 }
 
-// Many does runs with seeds from one on, several at a time, and minimises the first
-// few that fail.
+// Many does n runs with consecutive seeds, several at a time, and minimises the first few
+// that fail. After ctx ends it begins no more runs.
 func Many(ctx context.Context, m *model.Model, seed uint64, n int, o Options) *Report {
 	r := &Report{Model: m.Name, Kinds: map[Kind]int{}, Counted: map[string]int{}, met: map[string]int{}}
 	began := time.Now()
@@ -109,9 +109,10 @@ func Many(ctx context.Context, m *model.Model, seed uint64, n int, o Options) *R
 	return r
 }
 
-// minimised is how many failures are made small; the others seldom say more.
+// minimised is how many failures are minimised; the others seldom show more.
 const minimised = 3
 
+// add adds the outcome of one run.
 func (r *Report) add(o *Outcome) {
 	r.Schedules++
 	r.Records += o.Records
@@ -164,7 +165,7 @@ func (r *Report) Sum(o *Report) {
 	r.Failed = append(r.Failed, o.Failed...)
 }
 
-// Unmet are the pairs of kinds that no run had both of.
+// Unmet are the pairs of kinds that never struck in the same run.
 func (r *Report) Unmet() (out []string) {
 	for i, a := range Kinds {
 		for _, b := range Kinds[i+1:] {
@@ -176,7 +177,7 @@ func (r *Report) Unmet() (out []string) {
 	return out
 }
 
-// minimise leaves out acts and faults without which a run still fails.
+// minimise leaves out acts and faults without which the run still fails.
 func minimise(ctx context.Context, m *model.Model, out Outcome, o Options) (Outcome, Options) {
 	o.Trace = nil
 	fails := func(skip, without map[int]bool) bool {
@@ -196,7 +197,7 @@ func minimise(ctx context.Context, m *model.Model, out Outcome, o Options) (Outc
 	}
 	skip := less(ctx, acts, func(skip map[int]bool) bool { return fails(with(o.Skip, skip), o.Without) })
 	o.Skip = with(o.Skip, skip)
-	for range 2 { // of what is left, other faults may strike
+	for range 2 { // other faults may strike without them
 		strikes := map[int]bool{}
 		for _, s := range out.strikes {
 			strikes[s.number] = true
@@ -207,6 +208,7 @@ func minimise(ctx context.Context, m *model.Model, out Outcome, o Options) (Outc
 	return out, o
 }
 
+// with is the union of two sets, as a new set.
 func with(a, b map[int]bool) map[int]bool {
 	out := maps.Clone(a)
 	if out == nil {
@@ -216,7 +218,7 @@ func with(a, b map[int]bool) map[int]bool {
 	return out
 }
 
-// less is a set of things, as large as it gets, without which it still fails: it
+// less is a set of things, as large as possible, without which the run still fails. It
 // leaves out halves first, then smaller and smaller parts.
 func less(ctx context.Context, all map[int]bool, fails func(without map[int]bool) bool) map[int]bool {
 	left, out := slices.Sorted(maps.Keys(all)), map[int]bool{}
@@ -246,7 +248,7 @@ func less(ctx context.Context, all map[int]bool, fails func(without map[int]bool
 	return out
 }
 
-// command is the line that does a run again.
+// command is the command line that repeats a run.
 func command(m *model.Model, seed uint64, o Options) string {
 	name := m.Name
 	if m.File != "" && !slices.Contains(model.Builtin(), m.Name) {
@@ -267,7 +269,7 @@ func command(m *model.Model, seed uint64, o Options) string {
 	return line
 }
 
-// Numbers writes a set of numbers, runs of them as FROM-TO.
+// Numbers writes a set of numbers; consecutive ones become FROM-TO.
 func Numbers(set map[int]bool) string {
 	var out []string
 	all := slices.Sorted(maps.Keys(set))
@@ -286,7 +288,7 @@ func Numbers(set map[int]bool) string {
 	return strings.Join(out, ",")
 }
 
-// ParseNumbers reads what Numbers writes.
+// ParseNumbers parses what Numbers writes.
 func ParseNumbers(text string) (map[int]bool, error) {
 	set := map[int]bool{}
 	if text == "" {

@@ -14,23 +14,24 @@ import (
 	"weir/internal/value"
 )
 
-// shard is a part of a table's stream: of the rows whose partition hashes into its
-// range, in the order of their changes. Numbers of shards that do not descend from
-// each other are in no order; those of a child are above its parent's, and longer.
+// shard is a part of a table's stream. It has the changes of the rows whose partition
+// hashes into its range, in their order. Sequence numbers of shards that do not descend
+// from each other are in no order. Those of a child are greater than its parent's, and
+// longer, so as text they may sort lower.
 type shard struct {
 	store.Shard
-	low, high uint32 // the range, both included
+	low, high uint32 // the range, both ends included
 	records   []events.Record
-	seen      int // how many of them readers see by now
-	given     int // how many of the first were read by somebody
-	trimmed   int // how many of the first are forgotten
+	seen      int // how many of them readers can see by now
+	given     int // how many of the first have been read
+	trimmed   int // how many of the first have expired
 	last      events.Position
-	ahead     time.Duration // of the clock that says when its records were made
+	ahead     time.Duration // of the clock that gives its records their times
 	gone      bool          // no longer listed
 	ended     time.Time     // when it was closed
 }
 
-// begin makes a table's first shards.
+// begin makes the first shards of a table.
 func (t *table) begin(d *dice) {
 	n := 1 + d.n(3)
 	for i := range n {
@@ -45,18 +46,21 @@ func (t *table) begin(d *dice) {
 	}
 }
 
+// open adds a shard and gives it an id.
 func (t *table) open(s *shard) {
 	s.ID = fmt.Sprintf("shardId-%020d-%08x", len(t.shards), s.low)
 	t.shards = append(t.shards, s)
 }
 
+// hashOf places a partition key in the range of a shard.
 func hashOf(v value.Value) uint32 {
 	h := fnv.New32a()
 	h.Write([]byte(partName(v)))
 	return h.Sum32() * 2654435761
 }
 
-// append adds the record of a change to its shard, whose last position was before.
+// append adds the record of a change to its shard. before is the shard's last position
+// before that.
 func (t *table) append(m *memory, w *store.Write, old, now value.Item, expired bool) (s *shard, before events.Position) {
 	h := hashOf(w.Key.Partition)
 	i := slices.IndexFunc(t.shards, func(s *shard) bool { return !s.Closed && s.low <= h && h <= s.high })
@@ -74,7 +78,7 @@ func (t *table) append(m *memory, w *store.Write, old, now value.Item, expired b
 	return s, before
 }
 
-// above is the position n after p.
+// above is the position n above p.
 func above(p events.Position, n uint64) events.Position {
 	low := binary.BigEndian.Uint64(p[9:])
 	binary.BigEndian.PutUint64(p[9:], low+n)
@@ -88,11 +92,11 @@ func above(p events.Position, n uint64) events.Position {
 	return p
 }
 
-// split closes a shard. Its children share its range, or one takes all of it over.
+// split closes a shard. Two children share its range, or one child takes over all of it.
 func (t *table) split(s *shard, d *dice) {
 	s.Closed = true
 	last := s.last
-	if digits := last.String(); len(digits) < 40 { // as text it would be below
+	if digits := last.String(); len(digits) < 40 { // as text the child's is lower
 		last, _ = events.ParsePosition("1" + strings.Repeat("0", len(digits)+d.n(min(3, 40-len(digits)))))
 	}
 	middle := s.high
@@ -145,7 +149,7 @@ func (m *memory) Read(ctx context.Context, name, id string, after events.Positio
 	return out, nil
 }
 
-// Trim is only said; link has the stream forget.
+// Trim does nothing: link expires the records.
 func (m *memory) Trim(ctx context.Context, name, _ string, _ events.Position) error {
 	return m.has(ctx, name)
 }
@@ -155,15 +159,15 @@ func (m *memory) Horizon(ctx context.Context, name, _ string) (events.Position, 
 	return events.Position{}, m.has(ctx, name)
 }
 
-// Changed is nil: who follows is scheduled.
+// Changed is nil: the schedule decides when a follower reads.
 func (m *memory) Changed(name string) (<-chan struct{}, error) {
 	return nil, m.has(context.Background(), name)
 }
 
-// Tip has nothing: the streams have no order, and time is the schedule's.
+// Tip is zero: the streams have no common order, and the schedule controls time.
 func (m *memory) Tip() store.Tip { return store.Tip{} }
 
-// Streams are none: no run switches a stream off.
+// Streams are none: no run disables a stream.
 func (m *memory) Streams(ctx context.Context, name string, _ ...string) ([]string, error) {
 	return nil, m.has(ctx, name)
 }
@@ -177,7 +181,7 @@ func (t *table) given(id string, last events.Position) {
 	}
 }
 
-// upTo is how many records there are up to a position.
+// upTo is how many records of the shard are at or before a position.
 func (s *shard) upTo(p events.Position) int {
 	n, _ := slices.BinarySearchFunc(s.records, above(p, 1), func(r events.Record, p events.Position) int { return r.Position.Compare(p) })
 	return n

@@ -13,34 +13,35 @@ import (
 	"weir/internal/value"
 )
 
-// trims has a world's streams forget their records after a while, whether somebody
-// has read them or not, and holds against it what weir says and counts: of what is
-// not counted all lies in gaps that were named, and a gap is named only where
-// something is missing. A nil one forgets nothing.
+// trims makes the streams of a world expire their records after a while, read or not, and
+// checks what weir reports and counts: all records that are not counted lie in gaps that
+// were reported, and a gap is reported only where records are missing. A nil trims expires
+// nothing.
 type trims struct {
 	*world
 	named  map[*shard][]gap
-	missed map[string]int // by group and shard: how many records a position has passed uncounted
-	// overtaken: something behind a gap was counted by a process that died before its
-	// place had passed the gap. What was missing and is found after all, in the spool of
-	// another one, is then taken for seen.
+	missed map[string]int // by group and shard: how many records a position passed uncounted
+	// overtaken: a process counted a record behind a gap, and died before its checkpoint
+	// passed the gap. If the missing records are found after all, in the spool of another
+	// process, they are then taken for applied.
 	overtaken bool
 }
 
-// gap is where records of a shard are missing: between two positions.
+// gap is a range of a shard, between two positions, where records are missing.
 type gap struct{ after, before events.Position }
 
+// newTrims makes the trims of a world, before any record has expired.
 func newTrims(w *world) *trims {
 	return &trims{world: w, named: map[*shard][]gap{}, missed: map[string]int{}}
 }
 
-// forget has shards forget some of their first records. Mostly those are read, if
-// not applied: a sink may be slow. A shard of which nothing was applied yet cannot
-// say that something is gone, and forgets nothing.
+// forget expires some of the first records of shards. Mostly these have been read, if not
+// applied: a sink may be slow. If nothing of a shard has been applied yet, nothing could
+// tell that records are missing, and it expires none of them.
 func (t *trims) forget() { t.each(t.shorten) }
 
-// away is that nobody was there for a day: shards forget what nobody has read, and
-// some have closed meanwhile.
+// away stands for a day without any process of weir: records expire that no process has
+// read, and some shards have closed.
 func (t *trims) away() {
 	t.each(func(in *table, s *shard) {
 		if t.begun(in, s) {
@@ -61,11 +62,12 @@ func (t *trims) each(do func(in *table, s *shard)) {
 	}
 }
 
-// strikes says whether a shard forgets some of its first records, up to so many, now.
+// strikes reports whether some of a shard's first records, of the first upTo, expire now.
 func (t *trims) strikes(in *table, s *shard, upTo int) bool {
 	return upTo > s.trimmed && t.begun(in, s) && t.might(Trim, 40)
 }
 
+// shorten is forget for one shard.
 func (t *trims) shorten(in *table, s *shard) {
 	upTo, all := s.given, 0.05
 	if t.open(in, s) { // a gap may grow
@@ -74,7 +76,7 @@ func (t *trims) shorten(in *table, s *shard) {
 	if t.sched.chance(all) {
 		upTo = min(s.seen, len(s.records))
 	}
-	if n := t.sleeper(s); n != nil && t.sched.chance(0.8) { // he is to miss what others have applied
+	if n := t.sleeper(s); n != nil && t.sched.chance(0.8) { // it is to miss what others have applied
 		upTo = t.applied(in, s)
 	}
 	if !t.strikes(in, s, upTo) {
@@ -83,7 +85,7 @@ func (t *trims) shorten(in *table, s *shard) {
 	t.forgets(in, s, t.part(s, upTo-s.trimmed))
 }
 
-// part is how many of so many records a shard forgets: of one that is closed often all.
+// part is how many of so many records expire: of a closed shard often all.
 func (t *trims) part(s *shard, of int) int {
 	if s.Closed && t.faults.dice.chance(0.5) {
 		return of
@@ -91,20 +93,22 @@ func (t *trims) part(s *shard, of int) int {
 	return 1 + t.faults.dice.n(of)
 }
 
-// open reports whether a gap was named that not every group has passed.
+// open reports whether a gap was reported that not every group has passed.
 func (t *trims) open(in *table, s *shard) bool {
 	all := t.named[s]
 	return len(all) > 0 && s.upTo(all[len(all)-1].after) >= t.applied(in, s)
 }
 
-// forgets has a shard forget its next records, and go from the list when it is closed
-// and has none.
+// forgets expires the next n records of a shard. A closed shard without records is no
+// longer listed.
 func (w *world) forgets(s *shard, n int) {
 	s.trimmed += n
 	s.gone = s.Closed && s.trimmed == len(s.records)
 	w.note("world", fmt.Sprintf("%s forgets %d of %d, %d are read", s.ID, s.trimmed, len(s.records), s.given), nil)
 }
 
+// forgets expires the next n records of a shard and counts which states that reaches. It
+// may wake a paused process or cut the power of a machine, where that does the most harm.
 func (t *trims) forgets(in *table, s *shard, n int) {
 	t.world.forgets(s, n)
 	switch {
@@ -120,8 +124,8 @@ func (t *trims) forgets(in *table, s *shard, n int) {
 	t.strand(in, s)
 }
 
-// sleeper is a process that stands still while another has taken a shard of its over;
-// nil where there is none.
+// sleeper is a process that is paused while another has taken over one of its shards, nil
+// for none.
 func (t *trims) sleeper(s *shard) *node {
 	for _, n := range t.nodes {
 		if n.lost[s] && slices.ContainsFunc(n.fibers, func(f *fiber) bool { return f.asleep > 0 }) {
@@ -131,8 +135,8 @@ func (t *trims) sleeper(s *shard) *node {
 	return nil
 }
 
-// rouse has such a process go on when the stream has forgotten what it would read next,
-// which others have applied.
+// rouse lets such a process go on soon when the records have expired that it would read
+// next and others have applied.
 func (t *trims) rouse(in *table, s *shard) {
 	n := t.sleeper(s)
 	if n == nil || s.trimmed > t.applied(in, s) || s.upTo(n.host.kept[in.Name+"|"+s.ID]) >= s.trimmed {
@@ -144,7 +148,7 @@ func (t *trims) rouse(in *table, s *shard) {
 	}
 }
 
-// strand has the power fail where a spool is all that there is of records.
+// strand may cut the power of a machine whose spool holds the only copy of records.
 func (t *trims) strand(in *table, s *shard) {
 	applied := t.applied(in, s)
 	for _, h := range t.hosts {
@@ -155,6 +159,7 @@ func (t *trims) strand(in *table, s *shard) {
 	}
 }
 
+// begun reports whether every group has a position in a shard.
 func (t *trims) begun(mt *table, s *shard) bool {
 	for _, g := range t.groups() {
 		if t.place(g, mt, s).IsZero() {
@@ -164,7 +169,7 @@ func (t *trims) begun(mt *table, s *shard) bool {
 	return true
 }
 
-// wrote looks at what is written about streams.
+// wrote checks what is written about streams.
 func (t *trims) wrote(who string, in *table, key store.Key, old, now value.Item) {
 	if t == nil {
 		return
@@ -194,7 +199,8 @@ func (t *trims) wrote(who string, in *table, key store.Key, old, now value.Item)
 	}
 }
 
-// overtakes looks at the positions up to which a row has counted.
+// overtakes notes whether a row has counted past a gap that the checkpoint of its shard has
+// not passed yet.
 func (t *trims) overtakes(row value.Item) {
 	for s, gaps := range t.named {
 		for _, mt := range t.model.Tables {
@@ -207,7 +213,7 @@ func (t *trims) overtakes(row value.Item) {
 	}
 }
 
-// moved holds what was counted against what lies between the old place and the new.
+// moved compares what was counted with the records between the old position and the new.
 func (t *trims) moved(who string, key store.Key, old, now book.CheckpointRow) {
 	if now.Hold < old.Hold {
 		t.fail(Reordered, "position: %s moved %s after another process had taken it over: %+v was %+v", who, key.Sort.Text(), now, old)
@@ -235,7 +241,8 @@ func (t *trims) moved(who string, key store.Key, old, now book.CheckpointRow) {
 	t.missed[key.Partition.Text()+"|"+key.Sort.Text()] += max(lost, 0)
 }
 
-// forgotten is that something of a shard goes for good: of one that is over.
+// forgotten checks that a checkpoint is removed only if its shard is over, and keeps its
+// row.
 func (t *trims) forgotten(who string, key store.Key, old value.Item) {
 	if book.Kind(key.Partition.Text()) != book.KindCheckpoint {
 		return
@@ -248,8 +255,8 @@ func (t *trims) forgotten(who string, key store.Key, old value.Item) {
 	t.retired[key.Partition.Text()+"|"+key.Sort.Text()] = old
 }
 
-// pruned says that a position of a shard leaves a row only when nothing of the shard
-// can come again: its checkpoints are gone.
+// pruned checks that a position of a shard leaves a row only if no record of the shard can
+// come again: its checkpoints must be gone.
 func (t *trims) pruned(who string, key store.Key, old, now value.Item) {
 	for _, lane := range leftLanes(old, now) {
 		t.counted["positions that leave books"]++
@@ -262,7 +269,7 @@ func (t *trims) pruned(who string, key store.Key, old, now value.Item) {
 	}
 }
 
-// said looks at a gap that is named.
+// said checks a gap that is reported.
 func (t *trims) said(who string, row value.Item) {
 	for _, mt := range t.model.Tables {
 		in := t.base.tables[mt.Name]
@@ -310,7 +317,8 @@ func (t *trims) said(who string, row value.Item) {
 	t.fail(Unaccounted, "gap: %s names one of no shard: %s", who, plain(row))
 }
 
-// taken holds a lease that is taken against what all others believe to have.
+// taken compares a lease that is taken with the leases that other processes think they
+// hold.
 func (t *trims) taken(who string, key store.Key, old, now value.Item) {
 	was, err := book.DecodeLease(old)
 	is, bad := book.DecodeLease(now)
@@ -337,10 +345,12 @@ func (t *trims) taken(who string, key store.Key, old, now value.Item) {
 	t.stir(was.Owner)
 }
 
+// has reports whether a position lies in the gap.
 func (g gap) has(p events.Position) bool {
 	return p.Compare(g.after) > 0 && (g.before.IsZero() || p.Compare(g.before) < 0)
 }
 
+// in reports whether a position lies in a gap that was reported.
 func (t *trims) in(s *shard, p events.Position) bool {
 	return slices.ContainsFunc(t.named[s], func(g gap) bool { return g.has(p) })
 }
@@ -350,8 +360,8 @@ func (w *world) behind(group string, t *table, s *shard) []events.Record {
 	return s.records[s.upTo(w.place(group, t, s)):]
 }
 
-// passed reports whether a group is at the end of a shard, or at a gap that goes
-// to it.
+// passed reports whether a group is at the end of a shard, or at gaps that reach to the
+// end.
 func (w *world) passed(group string, in *table, s *shard) bool {
 	return !slices.ContainsFunc(w.behind(group, in, s), func(r events.Record) bool { return w.trims == nil || !w.trims.in(s, r.Position) })
 }
@@ -371,7 +381,7 @@ func (t *trims) lost(group string, in *table, s *shard) int {
 	return n
 }
 
-// some reports whether something is so of a group in a shard.
+// some reports whether a condition holds for any group and shard.
 func (w *world) some(is func(group string, in *table, s *shard) bool) bool {
 	for _, mt := range w.model.Tables {
 		in := w.base.tables[mt.Name]
@@ -384,16 +394,17 @@ func (w *world) some(is func(group string, in *table, s *shard) bool) bool {
 	return false
 }
 
-// gaps reports whether records are missing for good, or their effects.
+// gaps reports whether records, or their effects, are missing for good.
 func (t *trims) gaps() bool {
 	return t != nil && (t.overtaken || t.some(func(g string, in *table, s *shard) bool { return t.lost(g, in, s) > 0 }))
 }
 
-// caughtUp reports whether every group is through with every shard.
+// caughtUp reports whether every group has passed every shard.
 func (t *trims) caughtUp() bool {
 	return !t.some(func(g string, in *table, s *shard) bool { return !t.passed(g, in, s) })
 }
 
+// shard returns the shard with an id, which must exist.
 func (t *table) shard(id string) *shard {
 	i := slices.IndexFunc(t.shards, func(s *shard) bool { return s.ID == id })
 	return t.shards[i]

@@ -9,14 +9,14 @@ import (
 	"weir/internal/value"
 )
 
-// words are a run's few values, so that rows of different entities meet: the same
-// for every name, whatever it is of.
+// words are the few values of a run. All names draw from the same values, so that rows of
+// different entities meet.
 type words struct {
 	ids     []string
 	times   []string
 	numbers []string
 	texts   []string
-	consts  map[*model.Entity]map[string][]value.Value // what rules ask a field for
+	consts  map[*model.Entity]map[string][]value.Value // the values that rules compare a field with
 }
 
 var (
@@ -30,11 +30,13 @@ var (
 	numberPool = []string{
 		"0", "1", "-1", "2.5", "-3", "10", "0.1", "0.005", "-0.005", "7", "12345678901234567890.123", "-12345678901234567890.123", "9.99", "3", "4", "5",
 	}
-	// Of these no number holds the sum, of the last ones no mean either.
+	// No number can hold the sum of these, nor the mean of the last ones.
 	wildNumbers = []string{"100000000000000000000", "0.00000000000000000001", "1" + strings.Repeat("0", 125), "-1" + strings.Repeat("0", 125)}
 	textPool    = []string{"one", "two words", "", "Straße", "naïve café", "日本", "ONE", "x", "one two three", "ꙮ"}
 )
 
+// newWords chooses the values of a run from the pools, and collects the constants that the
+// model's conditions ask for.
 func newWords(m *model.Model, d *dice) *words {
 	w := &words{consts: map[*model.Entity]map[string][]value.Value{}}
 	some := func(pool []string, least, most int) []string {
@@ -74,7 +76,7 @@ func newWords(m *model.Model, d *dice) *words {
 	return w
 }
 
-// of is a value for a name of an entity's rows.
+// of is a value for an attribute or name of an entity's rows.
 func (w *words) of(e *model.Entity, name string, d *dice) value.Value {
 	a := e.Attribute(name)
 	if consts := w.consts[e][name]; len(consts) > 0 && d.chance(0.8) {
@@ -93,7 +95,7 @@ func (w *words) of(e *model.Entity, name string, d *dice) value.Value {
 	return w.ofType(a, d)
 }
 
-// another is the nth of many values, missing where an attribute takes only a few.
+// another is the nth of many values, missing if the attribute takes only a few.
 func another(a *model.Attribute, n int) value.Value {
 	switch {
 	case a == nil || a.Type == model.TypeString && len(a.Enum) == 0:
@@ -106,6 +108,7 @@ func another(a *model.Attribute, n int) value.Value {
 	return value.Value{}
 }
 
+// ofType is a random value of an attribute's type; it is missing for an empty set.
 func (w *words) ofType(a *model.Attribute, d *dice) value.Value {
 	switch a.Type {
 	case model.TypeNumber:
@@ -161,8 +164,8 @@ func setOf(k value.Kind, vs []value.Value) value.Value {
 	return v
 }
 
-// row is a new row of an entity as its application would write it: typed values
-// escaped in keys, keys of indexes where all of their names have values.
+// row is a new row of an entity as the application would write it: values in keys are
+// escaped, and it has the keys of those indexes for which all names have values.
 func (w *words) row(e *model.Entity, d *dice) (value.Item, bool) {
 	vals := map[string]value.Value{}
 	for _, a := range e.Attributes {
@@ -195,12 +198,13 @@ func (w *words) keyValue(e *model.Entity, kt *model.KeyTemplate, name string, d 
 	return v
 }
 
+// inKey reports whether a name is part of an entity's primary key.
 func inKey(e *model.Entity, name string) bool {
 	return slices.ContainsFunc(e.PrimaryKey(), func(k *model.KeyTemplate) bool { return k.Template.Slot(name) >= 0 })
 }
 
-// assemble makes a row of the values of its names; ok is false where that is none
-// of the entity's, or none that a table takes.
+// assemble makes a row of the values of its names. ok is false if the result is no row of
+// the entity, or one that the table would refuse.
 func (w *words) assemble(e *model.Entity, vals map[string]value.Value) (value.Item, bool) {
 	var attrs []value.Attr
 	for _, a := range e.Attributes {

@@ -8,9 +8,9 @@ import (
 	"weir/internal/value"
 )
 
-// backwards says when weir writes something older over something newer: a lower
-// version over one of its own on a row, in a book or in a node of a set; a lower
-// position of a lane or of a group. A worker that is stale changes nothing.
+// backwards reports when weir writes something older over something newer: a lower version
+// over its own version of a row, a ledger (`book` in the code) or a node of a set; or a
+// lower position of a shard or of a group. A stale worker must change nothing.
 func (w *world) backwards(who string, t *table, key store.Key, old, now value.Item) {
 	name := refName(store.Ref{Table: t.Name, Key: key})
 	if who == "app" || who == "ttl" {
@@ -37,6 +37,7 @@ func (w *world) backwards(who string, t *table, key store.Key, old, now value.It
 	}
 }
 
+// lower reports whether an attribute's number or bytes went down.
 func lower(old, now value.Item, name string) bool {
 	a, b := old.Get(name), now.Get(name)
 	return a.Kind() == b.Kind() && (a.Kind() == value.Number || a.Kind() == value.Binary) && value.Compare(b, a) < 0

@@ -20,8 +20,8 @@ import (
 	"weir/internal/value"
 )
 
-// world is one run: a store, an index and a clock, an application that writes, and
-// the processes of weir that follow it.
+// world is one run: a store, an index and a clock, an application that writes, and the
+// processes of weir that follow it.
 type world struct {
 	seed    uint64
 	model   *model.Model
@@ -29,32 +29,32 @@ type world struct {
 	index   *index
 	clock   time.Time // the true time
 	faults  *faults
-	sched   *dice                 // who goes on, and all that is no fault
+	sched   *dice                 // which fiber runs next, and all other choices that are no fault
 	calm    bool                  // nothing unusual happens any more
-	days    bool                  // days go by
-	hours   time.Duration         // that went by
-	retired map[string]value.Item // checkpoints of shards that are over, as they were
+	days    bool                  // days pass in this run
+	hours   time.Duration         // that have passed
+	retired map[string]value.Item // the last rows of checkpoints of retired shards
 	app     *app
 	nodes   []*node
 	born    int
 	way     way
-	mapping *mapping // of the function; nil where there is none
+	mapping *mapping // the mapping of the function; nil if the run has no function
 	hosts   []*host  // machines of processes that share streams
-	trims   *trims   // what the streams forgot; nil where they do not
+	trims   *trims   // what the streams expired; nil if they keep everything
 
 	foreign  map[string]bool // rows whose version the application wrote last
-	buried   map[string]int  // how many writes there had been when a tombstone was written last
-	tells    bool            // whether rows are made for each follower
+	buried   map[string]int  // how many writes the run had done when a tombstone was last written
+	tells    bool            // whether the model makes rows for each follower
 	crossed  []crossing      // of lists of followers
 	counted  map[string]int
 	failures []Failure
-	cuts     map[int]int           // calls at which a process dies, and how many parts of them have happened then
-	met      func(call, parts int) // when set, is told of each such moment at which no process dies
-	died     int                   // how often one did
-	calls    int                   // how many calls of services there were
-	changes  int                   // how often something changed that outlives a process, or others went on
+	cuts     map[int]int           // calls in which a process dies, and after how many parts
+	met      func(call, parts int) // if set, is called at each such point at which no process dies
+	died     int                   // how often a process did
+	calls    int                   // how many calls of services the run has made
+	changes  int                   // how often something durable changed, or another process ran
 	trace    hash.Hash64
-	log      func(line string) // when set, is given the trace
+	log      func(line string) // if set, is called with each line of the trace
 }
 
 func schemasOf(m *model.Model) (out []search.Schema) {
@@ -70,16 +70,17 @@ type way int
 // The ways.
 const (
 	byFollower way = iota // processes that read the store's streams themselves
-	byShard               // a function that is given shards in their order
-	byItem                // a function that relies on the order of each row's changes alone
+	byShard               // a function that receives each shard in order
+	byItem                // a function that relies only on the order of each row's changes
 	byReader              // processes that share the streams of DynamoDB
 	ways
 )
 
+// strike is that of the faults.
 func (w *world) strike(k Kind) bool               { return w.faults.strike(k) }
 func (w *world) might(k Kind, times float64) bool { return w.faults.might(k, times) }
 
-// reach counts a state that runs are meant to get to while faults strike.
+// reach counts a state that runs are meant to reach while faults strike.
 func (w *world) reach(state string) {
 	if !w.calm {
 		w.counted[state]++
@@ -98,6 +99,8 @@ func (w *world) note(who, what string, names []string) {
 	}
 }
 
+// newWorld makes a world without rows and processes, in which nothing has happened. The
+// seed chooses how the run delivers records.
 func newWorld(m *model.Model, seed uint64, o Options) *world {
 	w := &world{
 		seed: seed, model: m, index: newIndex(schemasOf(m)), clock: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
@@ -127,10 +130,10 @@ func newWorld(m *model.Model, seed uint64, o Options) *world {
 	return w
 }
 
-// deliver says how the run delivers records, and gives the function its mapping.
+// deliver sets how the run delivers records, and makes the mapping of a function.
 func (w *world) deliver(by way) {
 	w.way, w.mapping, w.trims = by, nil, nil
-	w.base.keep = by == byFollower // a store of this machine; others lose nothing
+	w.base.keep = by == byFollower // only the embedded store loses what is not durable
 	switch by {
 	case byShard:
 		w.mapping = newMapping(w, lambda.ByShard)
@@ -141,23 +144,23 @@ func (w *world) deliver(by way) {
 	}
 }
 
-// node is a process: its fibers share a clock, and die together.
+// node is a process: its fibers share a clock and die together.
 type node struct {
 	*world
 	name    string
 	skew    time.Duration
 	fibers  []*fiber
-	running *fiber // the one that runs, or ran last
-	// Of an instance of a function:
+	running *fiber // the fiber that runs, or ran last
+	// For an instance of a function:
 	handler *lambda.Handler
 	link    *link
 	busy    bool
-	of      *shard // that it was begun for
-	// Of a process that shares streams:
+	of      *shard // the shard that it was begun for
+	// For a process that shares streams:
 	host   *host
 	reader *live.Reader
 	stop   context.CancelFunc
-	lost   map[*shard]bool // shards that others have taken over from it
+	lost   map[*shard]bool // shards that other processes have taken over from it
 }
 
 // spawn starts a process that follows all streams, or its share of them.
@@ -171,6 +174,7 @@ func (w *world) spawn() *node {
 	return n
 }
 
+// start adds a process without fibers. Its clock may be wrong.
 func (w *world) start() *node {
 	w.born++
 	n := &node{world: w, name: fmt.Sprintf("p%d", w.born)}
@@ -181,7 +185,7 @@ func (w *world) start() *node {
 	return n
 }
 
-// now is the time by the process's clock, which is wrong and is set now and then.
+// now is the time by the clock of the process, which is wrong and is sometimes set back.
 func (n *node) now() time.Time {
 	if n.might(ClockBack, 0.2) {
 		n.skew -= time.Duration(n.faults.dice.n(300)) * time.Second
@@ -189,20 +193,23 @@ func (n *node) now() time.Time {
 	return n.clock.Add(n.skew)
 }
 
+// mono is the monotonic time of the process, which is always right.
 func (n *node) mono() time.Time { return n.clock }
 
+// fiber begins a fiber of the process. It first runs when the schedule resumes it.
 func (n *node) fiber(name string, do func(f *fiber) error) {
 	f := newFiber(n.name+"/"+name, do)
 	f.host = n
 	n.fibers = append(n.fibers, f)
 }
 
-// runner is the real one, behind a fiber's link; behind that of whichever is running
-// when there is none.
+// runner is the real runner over the link of a fiber, or over that of whichever fiber is
+// running if f is nil.
 func (n *node) runner(f *fiber) *runner.Runner {
 	return n.runnerOver(&link{world: n.world, f: f, n: n})
 }
 
+// runnerOver is the real runner, and its index, over a link.
 func (n *node) runnerOver(l *link) *runner.Runner {
 	r := &runner.Runner{Model: n.model, Store: l, Now: n.now, Mono: n.mono, Alone: true, Mover: &migrate.Mover{Model: n.model, Store: l, Now: n.now}}
 	if len(n.model.Searches) > 0 {
@@ -211,7 +218,7 @@ func (n *node) runnerOver(l *link) *runner.Runner {
 	return r
 }
 
-// follow has the process follow streams.
+// follow begins a fiber for each group that follows the streams.
 func (n *node) follow(follower *runner.Follower) {
 	gather := 0
 	if d := newDice(n.seed, "gather", n.born); follower.Source == nil && d.chance(0.4) {
@@ -232,7 +239,7 @@ func (n *node) follow(follower *runner.Follower) {
 	}
 }
 
-// until steps until something fails.
+// until steps until a step fails.
 func (n *node) until(f *fiber, s *runner.Stepper) error {
 	for {
 		read, left, err := s.Step(context.Background())
