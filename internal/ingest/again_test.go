@@ -30,8 +30,8 @@ func (c *counting) Transact(ctx context.Context, ws []store.Write) error {
 	return c.Store.Transact(ctx, ws)
 }
 
-// TestBatchOfCreatesTwice: a batch of creates that is sent again meets a row with
-// each of them, and learns of all at once.
+// TestBatchOfCreatesTwice: a batch of creates that is sent again finds the row of each
+// create, and needs one reading for all of them.
 func TestBatchOfCreatesTwice(t *testing.T) {
 	w := newWorld(t, "watchlists")
 	c := &counting{Store: w.Store}

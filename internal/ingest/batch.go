@@ -14,15 +14,15 @@ import (
 	"weir/internal/value"
 )
 
-// batch is commands on their way.
+// batch is a list of commands that are being executed.
 type batch struct {
 	*Writer
-	todo      []*task // not answered yet, in the order of the commands
+	todo      []*task // tasks without an answer yet, in the order of the commands
 	now       time.Time
-	fresh     *facts // what the store said of rows that were not as a plan took them
-	unknown   steps  // what was touched by commands of which nobody knows whether they were done
-	contended bool   // somebody else writes the same rows
-	met       bool   // a row was there that was taken to be missing: others may be, too
+	fresh     *facts // rows, as the store returned them, that were not as a plan assumed
+	unknown   steps  // what was touched by commands of which it is unknown whether they were done
+	contended bool   // another writer is writing the same rows
+	met       bool   // a row assumed missing was found; other such rows may exist, too
 }
 
 // task is one command of a batch.
@@ -32,9 +32,9 @@ type task struct {
 	known   known
 	plan    plan
 	touches []touch
-	done    bool // it is answered
+	done    bool // it has its answer
 
-	roomTouches [3]touch // room for what most have
+	roomTouches [3]touch // space for as many as most tasks have
 	roomUsed    [2]string
 }
 
@@ -43,8 +43,10 @@ var (
 	errBehind = errors.New("nobody knows whether a command before it was done, which touches the same row; send both again, in their order")
 )
 
-// do does the tasks: it plans them all, does them step by step, and plans those that
-// are left again when one did not come out as planned.
+// do executes the tasks: it plans all of them, writes them step by step, and plans
+// those that are left again when a write did not have the planned outcome. Afterwards
+// every task has its answer. After a crash each task is written whole or not at all,
+// since its writes are one transaction.
 func (b *batch) do(ctx context.Context) {
 	wait := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(time.Millisecond), backoff.WithMaxInterval(50*time.Millisecond), backoff.WithMaxElapsedTime(maxTries))
@@ -66,8 +68,8 @@ func (b *batch) do(ctx context.Context) {
 	}
 }
 
-// pause lets others go first. It reports false, with all answered, when there is no
-// more time.
+// pause waits so that other writers can finish. It reports false, after answering all
+// tasks, when no time is left.
 func (b *batch) pause(ctx context.Context, d time.Duration) bool {
 	if d == backoff.Stop {
 		for _, t := range b.todo {
@@ -84,9 +86,9 @@ func (b *batch) pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// schedule plans the tasks as if they were done one after the other, and answers with
-// the steps in which they are done: of two that touch one another the later one in a
-// later step.
+// schedule plans the tasks as if they were executed one after the other. It returns the
+// steps in which to execute them: of two tasks that touch one another, the later one is
+// in a later step.
 func (b *batch) schedule(ctx context.Context) (plans [][]*task, err error) {
 	b.now, b.contended = b.Now(), false
 	for _, t := range b.todo {
@@ -122,7 +124,8 @@ func (b *batch) schedule(ctx context.Context) (plans [][]*task, err error) {
 	return plans, nil
 }
 
-// perform does the tasks step by step, until one does not come out as planned.
+// perform executes the tasks step by step, and stops after a step in which a task did
+// not have the planned outcome.
 func (b *batch) perform(ctx context.Context, plans [][]*task) {
 	for _, step := range plans {
 		var alone, together []*task
@@ -144,12 +147,12 @@ func (b *batch) perform(ctx context.Context, plans [][]*task) {
 	}
 }
 
-// asPlanned reports whether what comes after a task can go by its plan.
+// asPlanned reports whether the tasks after this one can still rely on its plan.
 func (t *task) asPlanned() bool {
 	return t.done && (t.result.Err == nil || t.plan.count() == 0)
 }
 
-// alone does plans of one write in one call.
+// alone executes plans of one write each, all in one call of the store.
 func (b *batch) alone(ctx context.Context, todo []*task) {
 	if len(todo) == 0 {
 		return
@@ -181,7 +184,7 @@ func (b *batch) alone(ctx context.Context, todo []*task) {
 	}
 }
 
-// together does plans that are a transaction each.
+// together executes plans of several writes, each in a transaction of its own.
 func (b *batch) together(ctx context.Context, todo []*task) {
 	errs := make([]error, len(todo))
 	_ = parallel.Do(len(todo), maxAtOnce, func(i int) error {
@@ -200,13 +203,15 @@ func (b *batch) together(ctx context.Context, todo []*task) {
 	}
 }
 
-// again leaves a task to be planned again: the rows are not as the plan took them.
+// again leaves a task to be planned again, because the rows are not as the plan
+// assumed.
 func (b *batch) again(t *task) {
 	b.contended = b.contended || t.known.sure
 	t.known.sure, b.met = true, true
 }
 
-// refused answers a task whose writes the store did not do, or not surely.
+// refused answers a task whose writes the store rejected, or of whose writes the
+// outcome is unknown.
 func (b *batch) refused(t *task, err error) {
 	if errors.Is(err, store.ErrRefused) {
 		t.result.Err, t.done = refuse(Invalid, "", "%v", err), true
@@ -215,7 +220,8 @@ func (b *batch) refused(t *task, err error) {
 	b.fail([]*task{t}, err)
 }
 
-// fail answers tasks of which nobody knows whether they were done.
+// fail answers tasks of which it is unknown whether they were done. Later tasks that
+// touch the same things must not run in this batch.
 func (b *batch) fail(todo []*task, err error) {
 	for _, t := range todo {
 		if t.done {
@@ -229,7 +235,7 @@ func (b *batch) fail(todo []*task, err error) {
 	}
 }
 
-// answer says what became of a task that was done as planned.
+// answer fills in the result of a task that had the planned outcome.
 func (b *batch) answer(t *task) {
 	if t.done = true; b.Again && t.asMade(b.now) {
 		t.plan = plan{done: Unchanged, row: t.plan.row}
@@ -243,8 +249,8 @@ func (b *batch) answer(t *task) {
 	}
 }
 
-// asMade reports whether a create was refused for a row that is just what it would
-// have made.
+// asMade reports whether a create was refused because of a row that is equal to the row
+// that it would have made.
 func (t *task) asMade(now time.Time) bool {
 	var r *Refusal
 	if t.Op != Create || !errors.As(t.plan.err, &r) || r.Kind != Exists || t.plan.row == nil {

@@ -11,7 +11,8 @@ import (
 	"weir/internal/value"
 )
 
-// checked is a command that is right in itself, whatever stands in the table.
+// checked is a command that is valid in itself. Whether it fits the rows in the table
+// is left to its plan.
 type checked struct {
 	*form
 	Op      Op
@@ -20,16 +21,16 @@ type checked struct {
 	hash    string // of the command, as it was given
 	ref     store.Ref
 	name    string                 // of the row: nameOf(ref)
-	given   fields                 // as rows hold it; Null where it is to go
-	at      map[string]string      // of a field that does not stand under its own name, where
-	echo    []value.Attr           // computed attributes that were given too, and must come out the same
-	fresh   map[string]value.Value // what a new row gets where nothing is given
+	given   fields                 // as rows hold them; Null for a field to remove
+	at      map[string]string      // for a field given within an object, its pointer
+	echo    []value.Attr           // computed attributes given too; each must equal the computed value
+	fresh   map[string]value.Value // what a new row gets for a field that is not given
 }
 
-// fields are values by name: few, and in no order.
+// fields are values by name. They are few, and in no order.
 type fields []value.Attr
 
-// find is the value of a name, and whether there is one.
+// find returns the value of a name, and whether it has one.
 func (f fields) find(name string) (value.Value, bool) {
 	for i := range f {
 		if f[i].Name == name {
@@ -54,13 +55,13 @@ func (f *fields) set(name string, v value.Value) {
 	*f = append(*f, value.Attr{Name: name, Value: v})
 }
 
-// env is what a check takes from outside: the time, and names that nothing has.
+// env is what a check takes from outside: the time, and a source of unique names.
 type env struct {
 	now   time.Time
 	newID func() string
 }
 
-// check reads a command's item. All that is wrong with it is said at once.
+// check reads a command's item. A refusal lists all its problems, not only the first.
 func (f *form) check(c Command, from env) (*checked, *Refusal) {
 	out := &checked{form: f, Op: c.Op, IfMatch: c.IfMatch, given: make(fields, 0, len(c.Item))}
 	var r Refusal
@@ -84,7 +85,7 @@ func (f *form) check(c Command, from env) (*checked, *Refusal) {
 	return out, nil
 }
 
-// pointer is where a field stands, or should, in the item.
+// pointer is the pointer to a field in the item, or to the place where it should be.
 func (c *checked) pointer(name string) string {
 	if at, ok := c.at[name]; ok {
 		return at
@@ -95,8 +96,8 @@ func (c *checked) pointer(name string) string {
 	return pointer(name)
 }
 
-// makeNew makes what a new row gets. A name of the key is made by a create alone:
-// any other command names a row.
+// makeNew makes the values that a new row gets by itself. Only a create gets a
+// generated name in its key: every other command names an existing row.
 func (c *checked) makeNew(from env) {
 	if c.Op != Create && c.Op != Put || from.newID == nil || len(c.New) == 0 {
 		return
@@ -119,12 +120,13 @@ func (c *checked) makeNew(from env) {
 	}
 }
 
-// timeStamp is a time as rows hold those that weir writes: as text it sorts by time.
+// timeStamp formats a time that weir writes into a row. As text, these sort by time.
 func timeStamp(t time.Time) value.Value {
 	return value.OfString(t.UTC().Format("2006-01-02T15:04:05.000Z"))
 }
 
-// take reads one member of the item; the answer says what is wrong with it.
+// take reads one member of the item. The reason says what is wrong with it, "" for
+// nothing.
 func (c *checked) take(m value.Attr) (reason string) {
 	a, inKey := c.attrs[m.Name], slices.Contains(c.named, m.Name)
 	switch {
@@ -154,7 +156,8 @@ func (c *checked) unknown(name string) string {
 	return "is no field of " + c.Name + model.Meant(name, c.fields)
 }
 
-// null is as good as nothing, but for an update, where it takes away.
+// null takes a field given as null. For an update it removes the field; for other
+// operations it means the same as leaving the field out.
 func (c *checked) null(name string, a *model.Attribute, inKey bool) string {
 	if c.Op != Update {
 		return ""
@@ -176,8 +179,8 @@ func (c *checked) empty(name string, inKey bool) string {
 	return ""
 }
 
-// required says what is missing. Defaults stand in; what nobody can read back, a
-// put may leave out.
+// required reports the fields that are missing, after it has filled in defaults. A put
+// may leave out a hidden attribute, because no caller can read its value back.
 func (c *checked) required(r *Refusal) {
 	missing := func(name string) {
 		if _, wrong := c.given.find(name); !wrong && !slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Pointer == c.pointer(name) }) {
@@ -229,7 +232,7 @@ func (c *checked) locate(r *Refusal) {
 	}
 }
 
-// long says which keys are longer than a table takes.
+// long reports the keys that are longer than a table allows.
 func (c *checked) long(r *Refusal, row value.Item) {
 	say := func(k store.KeyAttr, limit int) {
 		if n := len(row.Get(k.Name).Text()); k.Name != "" && row.Get(k.Name).Kind() != value.Number && n > limit {

@@ -10,9 +10,9 @@ import (
 	"weir/internal/value"
 )
 
-// Claim is the claim that a row should have on one of its unique values. Rows that
-// come by other ways than commands need it too: those that a migration makes take
-// theirs with it, those that others wrote by a backfill.
+// Claim is the claim that a row should have on one of its unique values. Rows that no
+// command wrote need claims too: a migration takes them for the rows that it makes, and
+// a backfill for rows that other programs wrote.
 type Claim struct {
 	Field string
 	Value value.Value
@@ -24,7 +24,7 @@ type Claim struct {
 	unique *model.Unique
 }
 
-// Claims are the claims that a row of the entity should have.
+// Claims returns the claims that a row of the entity should have.
 func Claims(m *model.Model, e *model.Entity, ref store.Ref, row value.Item) (out []Claim) {
 	for _, u := range e.Unique {
 		if v := u.Field.Get(row); value.Scalar(v) != "" {
@@ -38,29 +38,31 @@ func claimOf(m *model.Model, e *model.Entity, u *model.Unique, v value.Value) st
 	return book.Claim(m.Name, e.Name+"."+u.Field.Name, value.Scalar(v))
 }
 
-// Owner is the row that a claim, as it was read, is given to; ok is false where it
-// is given to none.
+// Owner is the row that a claim, as it was read, belongs to; ok is false where it
+// belongs to none.
 func (c *Claim) Owner(claim value.Item) (owner store.Ref, ok bool) {
 	return ownerOf(c.entity.Table, claim)
 }
 
-// Mine reports whether a claim, as it was read, is given to the row.
+// Mine reports whether a claim, as it was read, belongs to the row.
 func (c *Claim) Mine(claim value.Item) bool { return given(claim, c.Row) }
 
-// Entity is the name of the row's.
+// Entity is the name of the row's entity.
 func (c *Claim) Entity() string { return c.entity.Name }
 
-// Holds reports whether a row has the value, so that nobody else may.
+// Holds reports whether a row has the value, so that no other row may have it.
 func (c *Claim) Holds(row value.Item, now time.Time) bool {
 	return row != nil && c.entity.Table.Classify(row) == c.entity && value.Equal(c.unique.Field.Get(row), c.Value) &&
 		!query.NewView(c.model, c.entity).Expired(row, now)
 }
 
-// Having asks the index for the rows that have the value. An index may lag: a row
-// that it gives is to be read, and one that it does not give yet is known by its claim.
+// Having is the query that asks the index for the rows with the value. An index may
+// lag. So read each row that it returns, and look at the claim to find a row that the
+// index does not return yet.
 func (c *Claim) Having() store.Query { return having(c.entity, c.unique, c.Value).Query }
 
-// Had are those of an index's rows that may have the value, but for the claim's own.
+// Had returns those of an index's rows that may have the value, without the claim's own
+// row.
 func (c *Claim) Had(rows []value.Item) (out []store.Ref) {
 	keep := having(c.entity, c.unique, c.Value).keep
 	for _, row := range rows {
@@ -73,17 +75,17 @@ func (c *Claim) Had(rows []value.Item) (out []store.Ref) {
 	return out
 }
 
-// Take gives the row the claim, as long as that is as it was read. The token is one
-// that no claim had before.
+// Take is the write that gives the row the claim. It fails if the claim has changed
+// since it was read. The token must be one that no claim had before.
 func (c *Claim) Take(claim value.Item, token string) store.Write {
 	return take(c.Ref, c.Row, c.entity.Table, claim, token)
 }
 
-// Free gives the claim back, as long as it is as it was read. One that was not the
-// row's stays so.
+// Free is the write that gives the claim back. It fails if the claim has changed since
+// it was read. A claim of another row is left as it is.
 func (c *Claim) Free(claim value.Item) store.Write { return free(c.Ref, c.Row, claim) }
 
-// Still is the test that the row still has the value.
+// Still is the check that the row still has the value.
 func (c *Claim) Still() store.Write {
 	return store.Write{Ref: c.Row, Check: true, If: store.Cond{
 		{{Attr: c.entity.Table.Key.Partition.Name, Is: store.Exists}}, {store.AsRead(c.unique.Field.Attr, c.Value)},

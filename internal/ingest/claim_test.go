@@ -12,7 +12,7 @@ import (
 	"weir/internal/value"
 )
 
-// between lets something happen before the second reading, and before the writing.
+// between runs a function before the second read, and another before the write.
 type between struct {
 	store.Store
 	gets          int
@@ -34,8 +34,8 @@ func (s *between) Transact(ctx context.Context, ws []store.Write) error {
 	return s.Store.Transact(ctx, ws)
 }
 
-// A claim that was given back and taken again since it was read is not the one that
-// was read.
+// TestAClaimTakenAgainIsAnotherClaim: a claim that was given back and taken again since
+// it was read counts as another claim.
 func TestAClaimTakenAgainIsAnotherClaim(t *testing.T) {
 	m, err := model.Load("gallery")
 	if err != nil {

@@ -9,12 +9,16 @@ import (
 	"weir/internal/value"
 )
 
-// A unique value belongs to the row that its claim names, a row of our table that is
-// written together with the row. Rows that came by other ways than commands have
-// none, so before a claim is given, the index says who has the value; and a claim
-// whose row is gone, or has another value, is given on. Its token, another one each
-// time that it is given, keeps two from being given one claim on what they read of
-// it; a version would not, since it begins anew with a claim that was given back.
+// A unique value belongs to the row that its claim names. A claim is a row of our own
+// table and is written in the same transaction as its row.
+//
+// Rows that no command wrote have no claims. So before a claim is taken, the index is
+// asked for rows with the value. A claim may be taken over if its row is gone or has
+// another value.
+//
+// Each time a claim is taken it gets a new token. The token keeps two commands that
+// read the same claim from both taking it. A version number would not: it starts again
+// at the beginning after a claim was given back.
 
 // Attributes of a claim.
 const (
@@ -24,8 +28,9 @@ const (
 	claimToken = "n"
 )
 
-// claims adds to a plan what its row takes and gives back. row is what stands at its
-// key, live the same unless it has expired, is what will, nil for nothing.
+// claims adds to a plan the claims that the row takes and gives back. row is the row in
+// the table. live is the same, but nil if that row has expired. is is the row to write,
+// nil for a delete.
 func (c *checked) claims(p *plan, k *known, row, live, is value.Item) *Refusal {
 	for _, u := range c.Unique {
 		old, now := u.Field.Get(row), u.Field.Get(is)
@@ -41,7 +46,8 @@ func (c *checked) claims(p *plan, k *known, row, live, is value.Item) *Refusal {
 	return nil
 }
 
-// acquire takes a value's claim for the command's row, if no other row has the value.
+// acquire takes a value's claim for the command's row, unless another row has the
+// value.
 func (c *checked) acquire(p *plan, k *known, u *model.Unique, v value.Value) *Refusal {
 	ref := claimOf(c.model, c.Entity, u, v)
 	claim, ok := k.row(ref)
@@ -73,7 +79,8 @@ func (c *checked) giveBack(p *plan, k *known, u *model.Unique, v value.Value) {
 	}
 }
 
-// take gives a row of the table a claim, as long as that is as it was read.
+// take is the write that gives a claim to a row of the table, on the condition that the
+// claim is as it was read.
 func take(ref, row store.Ref, t *model.Table, claim value.Item, token string) store.Write {
 	return store.Write{
 		Ref: ref, If: store.Cond{{store.AsRead(claimToken, claim.Get(claimToken))}},
@@ -86,15 +93,16 @@ func take(ref, row store.Ref, t *model.Table, claim value.Item, token string) st
 	}
 }
 
-// free gives a row's claim back, as long as that is as it was read. One that is not the
-// row's must not become so meanwhile, from a backfill that gives rows what they hold: it
-// would stay, and name a row without its value.
+// free is the write that gives a row's claim back, on the condition that the claim is
+// as it was read. A claim that does not belong to the row is only checked: a backfill,
+// which takes claims for rows with the value, could give it to the row in the meantime.
+// The claim would then stay and name a row without its value.
 func free(ref, row store.Ref, claim value.Item) store.Write {
 	mine := given(claim, row)
 	return store.Write{Ref: ref, If: store.Cond{{store.AsRead(claimToken, claim.Get(claimToken))}}, Delete: mine, Check: !mine}
 }
 
-// given reports whether a claim, as it was read, is given to a row.
+// given reports whether a claim, as it was read, belongs to a row.
 func given(claim value.Item, row store.Ref) bool {
 	return claim.Get(claimRow).Text() == book.RowText(row)
 }
@@ -105,7 +113,7 @@ func ownerOf(t *model.Table, claim value.Item) (store.Ref, bool) {
 	return store.Ref{Table: t.Name, Key: key}, ok && claim.Get(claimTable).Text() == t.Name
 }
 
-// having asks the index for the rows of an entity with a value.
+// having is the query that asks the index for the rows of an entity with a value.
 func having(e *model.Entity, u *model.Unique, v value.Value) find {
 	get := func(name string) value.Value {
 		if name == u.Field.Name {
@@ -123,7 +131,8 @@ func having(e *model.Entity, u *model.Unique, v value.Value) find {
 	return f
 }
 
-// bound is as close as a template's names that are known come to a sort key.
+// bound is the narrowest range of a sort key that the known names of its template
+// allow.
 func bound(k *model.KeyTemplate, get func(string) value.Value) store.Range {
 	if v, ok := k.BuildTyped(get); ok {
 		return store.Range{Equal: v}

@@ -12,26 +12,27 @@ type Op string
 
 // The operations.
 const (
-	Create Op = "create" // the row must not be there; one past its expiry is not
-	Put    Op = "put"    // create, or replace all that the application wrote
+	Create Op = "create" // the row must not exist; an expired row does not count
+	Put    Op = "put"    // create the row, or replace all that the application wrote
 	Update Op = "update" // change the fields given; null removes one
-	Delete Op = "delete" // the row goes; one that is not there is no error
+	Delete Op = "delete" // delete the row; it is no error if it does not exist
 )
 
-// Command is one wish of a person, a program or a Lambda, as it came in.
+// Command is one request to change a row, as a person, a program or a Lambda function
+// sent it.
 type Command struct {
 	Op             Op
 	Entity         string
-	Item           value.Item // what was given, by field name, as ReadItem reads it
+	Item           value.Item // the fields given, by name, as ReadItem reads them
 	IdempotencyKey string     // "" for none
-	IfMatch        string     // a row's revision, "" for none; "*": the row must be there
-	Seed           string     // what new names are made from, the same of the same; "": they are random
+	IfMatch        string     // a row's revision, "" for none; "*": the row must exist
+	Seed           string     // generated names depend only on it; "": they are random
 }
 
 // Done is what a command did.
 type Done string
 
-// What a command did. Unchanged says that everything was as wished already.
+// What a command did. Unchanged means that the row was already as requested.
 const (
 	Created   Done = "created"
 	Replaced  Done = "replaced"
@@ -40,30 +41,30 @@ const (
 	Unchanged Done = "unchanged"
 )
 
-// Result says what became of a command. Err is nil, a *Refusal when nothing
-// happened, or another error when nobody knows: send the command again.
+// Result is the outcome of a command. Err is nil, or a *Refusal if nothing was written,
+// or another error if the outcome is unknown. In the last case, send the command again.
 type Result struct {
-	Row      value.Item // as a query gives it: no bookkeeping, nothing hidden, flags as booleans; nil after a delete
-	Revision string     // of the row as it stands, for IfMatch; "" where there is none
+	Row      value.Item // in a query's form: no bookkeeping, nothing hidden; nil after a delete
+	Revision string     // of the row as it is now, for IfMatch; "" if there is none
 	Done     Done
 	Repeated bool // answered from its idempotency record
 	Err      error
 }
 
-// Kind is why a command is refused, by what the caller does next.
+// Kind is why a command is refused. The kinds differ in what the caller does next.
 type Kind uint8
 
 // The kinds of refusal.
 const (
 	Invalid  Kind = iota // the command is wrong; change it
-	Exists               // the row is there already
-	Missing              // there is no such row
+	Exists               // the row exists already
+	Missing              // the row does not exist
 	Taken                // a unique value belongs to another row
-	Backward             // a status would go back
+	Backward             // a status would move back
 	Stale                // the row is not the one that IfMatch names
-	Reused               // the idempotency key came with another command
-	TooLarge             // more than a row can hold
-	NotJSON              // the text is no JSON
+	Reused               // another command came with the same idempotency key
+	TooLarge             // the row would be larger than a table allows
+	NotJSON              // the text is not JSON
 )
 
 var kindNames = [...]string{"invalid", "exists", "missing", "taken", "backward", "stale", "reused", "too-large", "not-json"}
@@ -76,8 +77,9 @@ type Refusal struct {
 	Problems []Problem // one at least
 }
 
-// Problem is one thing that is wrong. Pointer is an RFC 6901 pointer into the item,
-// "" for the whole; Reason goes on where the pointer ends: "is required".
+// Problem is one thing that is wrong. Pointer is an RFC 6901 pointer into the item, ""
+// for the whole item. Reason is the end of a sentence that begins with the pointer: "is
+// required".
 type Problem struct {
 	Pointer string
 	Reason  string
@@ -104,7 +106,7 @@ func refuse(kind Kind, pointer, format string, args ...any) *Refusal {
 
 var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
 
-// pointer is the RFC 6901 pointer to a member within a member.
+// pointer is the RFC 6901 pointer to a member, given the names on the path to it.
 func pointer(path ...string) string {
 	var b strings.Builder
 	for _, p := range path {
@@ -114,5 +116,5 @@ func pointer(path ...string) string {
 	return b.String()
 }
 
-// Pointer is the RFC 6901 pointer to a member, within members.
+// Pointer is the RFC 6901 pointer to a member, given the names on the path to it.
 func Pointer(path ...string) string { return pointer(path...) }

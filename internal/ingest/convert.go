@@ -12,8 +12,8 @@ import (
 	"weir/internal/value"
 )
 
-// convert makes of a value that was given one that rows hold; the reason says why
-// it cannot be.
+// convert turns a value as a command gives it into one as rows hold it. The reason says
+// why it cannot, "" if it can.
 func convert(a *model.Attribute, v value.Value) (out value.Value, reason string) {
 	switch a.Type {
 	case model.TypeNumber:
@@ -48,6 +48,7 @@ func convert(a *model.Attribute, v value.Value) (out value.Value, reason string)
 	return v, ""
 }
 
+// unless is the reason for refusing v, "" if ok.
 func unless(ok bool, v value.Value, want string) string {
 	if ok {
 		return ""
@@ -55,6 +56,8 @@ func unless(ok bool, v value.Value, want string) string {
 	return want + ", not " + describe(v)
 }
 
+// text reads a string attribute: it replaces legacy words by today's, and checks the
+// enum and the maximum length.
 func text(a *model.Attribute, v value.Value) (value.Value, string) {
 	if v.Kind() != value.String {
 		return v, unless(false, v, "must be a text")
@@ -88,8 +91,8 @@ func flag(v value.Value) (value.Value, string) {
 	return value.OfString(s), ""
 }
 
-// instant is a time as it was written; one of another zone in UTC, so that texts
-// are in the order of time.
+// instant reads a time. A time in another zone is converted to UTC, so that times sort
+// as texts.
 func instant(v value.Value) (value.Value, string) {
 	const want = "must be a time like 2026-01-31T12:00:00Z"
 	if v.Kind() != value.String {
@@ -136,7 +139,7 @@ func set(kind, of value.Kind, name string, v value.Value) (value.Value, string) 
 	return out, ""
 }
 
-// commas is a text that lists values, or the array of them.
+// commas reads a text that lists values with commas between them, or an array of texts.
 func commas(v value.Value) (value.Value, string) {
 	if v.Kind() == value.String {
 		return v, ""
@@ -154,7 +157,7 @@ func commas(v value.Value) (value.Value, string) {
 	return value.OfString(strings.Join(parts, ",")), ""
 }
 
-// describe says what was given.
+// describe names a value for an error message.
 func describe(v value.Value) string {
 	switch v.Kind() {
 	case value.Null:
@@ -169,7 +172,7 @@ func describe(v value.Value) string {
 	return string(value.AppendPlain(nil, v))
 }
 
-// quoted is a text in quotes, its beginning where it is long.
+// quoted is a text in quotes; of a long text it is the beginning.
 func quoted(s string) string {
 	if utf8.RuneCountInString(s) > 40 {
 		s = string([]rune(s)[:40]) + "…"

@@ -1,14 +1,14 @@
-// Package ingest is the write side: it checks what people and programs want
-// written against a model, and writes it so that the model's rules hold.
+// Package ingest is the write side: it checks commands of people and programs against a
+// model, and writes them so that the model's rules hold.
 //
-// A Command goes one way. It is read (ReadCommand), checked against its entity
-// (check.go: types, required, defaults, names), planned in the light of the rows
-// that it depends on (plan.go), and written on the condition that those are still
-// as they were (writer.go, the only part with effects). A condition that no longer
-// holds is a new reading and a new plan.
+// A command takes four steps. ReadCommand reads it. check.go checks it against its
+// entity (types, required fields, defaults, names). plan.go plans it from the rows that
+// it depends on. writer.go and batch.go, the only part with effects, write it on the
+// condition that those rows have not changed. If the condition fails, the rows are read
+// again and a new plan is made.
 //
-// What a plan writes is the application's attributes alone: those that the entity
-// declares, the keys that its templates make, and the stamps of its where. Derived
-// attributes, bookkeeping ("weir") and attributes that no model declares stay as
-// they are in the row.
+// A plan writes only the application's attributes: those that the entity declares, the
+// keys that its templates make, and the attributes that its where sets. Derived
+// attributes, bookkeeping ("weir") and attributes that no model declares stay in the
+// row as they are.
 package ingest

@@ -5,9 +5,9 @@ import (
 	"weir/internal/value"
 )
 
-// Fit is a row of the entity that no command wrote, with the values that its
-// attributes hold: a boolean of a flag as its text, an array of a set as the set.
-// The problems are what a command with these values would be refused for.
+// Fit converts a row of the entity that no command wrote into the form that rows have:
+// a flag given as a boolean becomes its text, a set given as an array becomes a set.
+// The problems are those for which a command with these values would be refused.
 func Fit(e *model.Entity, row value.Item) (value.Item, []Problem) {
 	var problems []Problem
 	for _, a := range e.Attributes {
@@ -35,8 +35,8 @@ func Fit(e *model.Entity, row value.Item) (value.Item, []Problem) {
 	return row, problems
 }
 
-// holds reports whether rows hold values of the type so, where commands give them
-// otherwise.
+// holds reports whether a value of this kind is one that rows hold for the type,
+// although commands give the type in another form.
 func holds(t model.Type, k value.Kind) bool {
 	switch t {
 	case model.TypeBinary:

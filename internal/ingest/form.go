@@ -11,26 +11,27 @@ import (
 	"weir/internal/value"
 )
 
-// form is an entity as commands see it. It is made once and never changes.
+// form is an entity as commands see it. It never changes after newForm has made it.
 type form struct {
 	*model.Entity
 	model   *model.Model
 	view    *query.View
-	keeps   *form // of the rows that keep idempotency keys; nil for our own
+	keeps   *form // of the rows that hold idempotency keys; nil for our own table
 	attrs   map[string]*model.Attribute
-	keys    []string // names of the primary key that have to be given
+	keys    []string // names of the primary key that must be given
 	named   []string // all names of the primary key
 	stamps  []value.Attr
 	made    map[string]bool        // attributes that are computed: keys by template, stamps
-	indexed map[string][]string    // of a declared attribute, the indexes whose key it is
-	indexes [][]*model.KeyTemplate // of each index, the templates that make its key
-	parts   int                    // how many those are
-	absent  store.Cond             // there is no row
-	fields  []string               // what an item may have, for hints
-	leads   bool                   // something is derived from the rows
+	indexed map[string][]string    // for a declared attribute, the indexes that have it as a key
+	indexes [][]*model.KeyTemplate // for each index, the templates that make its key
+	parts   int                    // the number of these templates
+	absent  store.Cond             // the row does not exist
+	fields  []string               // names that an item may have, for hints
+	leads   bool                   // other things are derived from the rows
 	reserve int                    // bytes that weir may add to a row
 }
 
+// newForm makes the form of an entity. Writer.init adds keeps once all forms are made.
 func newForm(m *model.Model, e *model.Entity) *form {
 	f := &form{
 		Entity: e, model: m, view: query.NewView(m, e), keys: e.KeyNames(),
@@ -74,7 +75,7 @@ func newForm(m *model.Model, e *model.Entity) *form {
 	return f
 }
 
-// templates are those that make an index's key.
+// templates returns the templates that make an index's key.
 func (f *form) templates(ix *store.Index) (out []*model.KeyTemplate) {
 	for _, ka := range [...]store.KeyAttr{ix.Key.Partition, ix.Key.Sort} {
 		if k := f.KeyTemplate(ka.Name); k != nil && !slices.Contains(f.PrimaryKey(), k) && f.attrs[ka.Name] == nil {
@@ -84,23 +85,23 @@ func (f *form) templates(ix *store.Index) (out []*model.KeyTemplate) {
 	return out
 }
 
-// owns reports whether an attribute is one that commands write.
+// owns reports whether commands write the attribute.
 func (f *form) owns(name string) bool {
 	return f.attrs[name] != nil || f.made[name] || slices.ContainsFunc(f.PrimaryKey(), func(k *model.KeyTemplate) bool { return k.Attr.Name == name })
 }
 
-// derived reports whether an attribute of the rows is weir's to write.
+// derived reports whether weir itself writes the attribute.
 func (f *form) derived(name string) bool {
 	return book.IsOurs(name) || projections.IsDerived(f.Entity, name)
 }
 
-// application is the row as the application wrote it, what no model declares
-// included.
+// application is the row as the application wrote it, with the attributes that no model
+// declares.
 func (f *form) application(row value.Item) value.Item {
 	return projections.Own(f.Entity, row).Filter(func(name string) bool { return !f.derived(name) })
 }
 
-// Revision names the state of a row: what the application has in it.
+// revision names the state of a row. It changes only with what the application wrote.
 func (f *form) revision(row value.Item) string {
 	if row == nil {
 		return ""

@@ -8,8 +8,8 @@ import (
 	"weir/internal/value"
 )
 
-// image is the row as the application would have written it, by a create, a put or
-// an update; was is the row there, as the application wrote it, nil for none.
+// image is the row as the application would have written it for a create, a put or an
+// update. was is the existing row as the application wrote it, nil for none.
 func (c *checked) image(was value.Item) (value.Item, *Refusal) {
 	start := was
 	if c.Op != Update {
@@ -29,7 +29,7 @@ func (c *checked) image(was value.Item) (value.Item, *Refusal) {
 			continue
 		}
 		if v.Kind() == value.Null {
-			v = value.Value{} // it goes
+			v = value.Value{} // remove it
 		}
 		attrs = append(attrs, value.Attr{Name: a.Name, Value: v})
 	}
@@ -43,16 +43,16 @@ func (c *checked) image(was value.Item) (value.Item, *Refusal) {
 	return row, c.verify(row)
 }
 
-// spelled are the names that only the row's key holds, where it has them otherwise
-// than they were given.
+// spelled returns the names that only the row's key holds and whose text in the key
+// differs from the text given.
 func (c *checked) spelled() []value.Attr {
 	return c.Spelled(c.given.get, func(k *model.KeyTemplate, name string) string {
 		return k.Template.Escape(value.Scalar(c.given.get(name)))
 	})
 }
 
-// unsaid is an attribute that a create or a put says nothing of: what a new row
-// gets, which then stays, or its default.
+// unsaid is the value of an attribute that a create or a put does not give: its
+// default, or a generated value. A generated value stays once a row has it.
 func (c *checked) unsaid(a *model.Attribute, was value.Item) value.Value {
 	v, ok := c.fresh[a.Name]
 	if !ok {
@@ -64,8 +64,8 @@ func (c *checked) unsaid(a *model.Attribute, was value.Item) value.Value {
 	return v
 }
 
-// compute makes the attributes that are made from others, all of them or those
-// whose sources are given.
+// compute makes the computed attributes: all of them, or only those whose sources are
+// given.
 func (c *checked) compute(row value.Item, all bool) value.Item {
 	for _, a := range c.Attributes {
 		if a.Computed != nil && (all || c.givesAny(a.Computed.Fields())) {
@@ -79,8 +79,9 @@ func (c *checked) givesAny(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { _, ok := c.given.find(name); return ok })
 }
 
-// stays says what a put leaves as it is: attributes that no model declares, and
-// those that it does not give and nobody could have read.
+// stays reports whether a put leaves the attribute as it is. It does for attributes
+// that no model declares, and for hidden ones that are not given, because no caller
+// could have read them.
 func (c *checked) stays(name string) bool {
 	if a := c.attrs[name]; a != nil {
 		_, given := c.given.find(name)
@@ -89,9 +90,9 @@ func (c *checked) stays(name string) bool {
 	return !c.owns(name)
 }
 
-// indexKeys makes the keys of the indexes, all of them or those that the fields
-// given are in. Of an index whose key cannot be made whole, none. The row's memory is
-// taken over.
+// indexKeys makes the keys of the indexes: all of them, or only those that contain a
+// given field. If one part of an index's key cannot be made, the row gets no part of
+// it. indexKeys takes over the row's memory.
 func (c *checked) indexKeys(row value.Item, all bool) value.Item {
 	var room [8]value.Attr
 	made, from := room[:0], 0
@@ -124,6 +125,8 @@ func (c *checked) indexKeys(row value.Item, all bool) value.Item {
 	return value.NewItem(append(row, made...)...)
 }
 
+// touches reports whether a field that the template uses is given. Fields that are part
+// of the row's own key never change and do not count.
 func (c *checked) touches(k *model.KeyTemplate) bool {
 	return slices.ContainsFunc(k.Template.Names(), func(name string) bool {
 		_, given := c.given.find(name)
@@ -131,12 +134,12 @@ func (c *checked) touches(k *model.KeyTemplate) bool {
 	})
 }
 
-// field is the value of a name of the row, as a person typed it.
+// field is the value of one of the row's names.
 func (c *checked) field(row value.Item, name string) value.Value {
 	return c.typed(row.Get(name), name)
 }
 
-// typed is the value that a row has of a name, else the one that was given for it.
+// typed is the value v that a row has for a name, or the value given if it has none.
 func (c *checked) typed(v value.Value, name string) value.Value {
 	if !v.IsMissing() {
 		return v
@@ -154,7 +157,7 @@ func computed(v value.Value) string {
 	return "is computed, and would be " + describe(v) + ": leave it out"
 }
 
-// verify says what is wrong with a row that is otherwise made.
+// verify checks a finished row and reports what is wrong with it.
 func (c *checked) verify(row value.Item) *Refusal {
 	var r Refusal
 	for _, a := range c.echo {

@@ -13,12 +13,12 @@ import (
 	"weir/internal/value"
 )
 
-// ReadItem reads a JSON object: numbers exactly, objects as maps, arrays as lists.
-// The error is a *Refusal; a name that stands twice is one.
+// ReadItem reads a JSON object: numbers exactly, objects as maps, arrays as lists. The
+// error is a *Refusal. An object with a duplicate name is refused.
 func ReadItem(text []byte) (value.Item, error) { return readItem(text, 0) }
 
-// readItem reads an object that stands so deep: what a row holds is counted from the
-// row on.
+// readItem reads an object at this depth. Depths in a row are counted from the row
+// itself.
 func readItem(text []byte, depth int) (value.Item, error) {
 	d := readers.Get().(*reader)
 	defer d.release()
@@ -36,9 +36,9 @@ func readItem(text []byte, depth int) (value.Item, error) {
 	return v.Item(), nil
 }
 
-// ReadCommand reads a command as a line of JSON: op, entity and item, and
-// idempotencyKey and ifMatch where there are. The error is a *Refusal, with
-// pointers into the item.
+// ReadCommand reads a command from a line of JSON with op, entity and item, and
+// optionally idempotencyKey and ifMatch. The error is a *Refusal with pointers into the
+// item.
 func ReadCommand(line []byte) (c Command, err error) {
 	it, err := readItem(line, -1)
 	if err != nil {
@@ -85,7 +85,8 @@ func ReadCommand(line []byte) (c Command, err error) {
 	return c, nil
 }
 
-// inItem makes pointers into a command ones into its item, where they are.
+// inItem turns pointers into a command into pointers into its item, where they point
+// into the item.
 func inItem(err error) error {
 	var r *Refusal
 	if errors.As(err, &r) {
@@ -101,19 +102,20 @@ func inItem(err error) error {
 	return err
 }
 
-// reader reads JSON into values. It is used again and again.
+// reader reads JSON into values. Readers are pooled and reused.
 type reader struct {
 	jsontext.Decoder
 	buffer bytes.Buffer
-	text   string // of which names and values are parts; "" where each has memory of its own
+	text   string // names and values are substrings of it; "" where each has its own memory
 }
 
 var readers = sync.Pool{New: func() any { return &reader{} }}
 
-// sharedText is up to how many bytes a text stays whole in memory for the sake of the
-// names and values that are parts of it. Of a longer one most may be of no use.
+// sharedText is the longest text, in bytes, that stays in memory as a whole because
+// names and values are substrings of it. Most of a longer text may be of no use.
 const sharedText = 1 << 10
 
+// begin starts to read a text. The caller must not change text before release.
 func (d *reader) begin(text []byte) {
 	d.buffer = *bytes.NewBuffer(text)
 	d.Reset(&d.buffer)
@@ -122,13 +124,14 @@ func (d *reader) begin(text []byte) {
 	}
 }
 
+// release returns the reader to the pool. Values that it has read stay valid.
 func (d *reader) release() {
 	d.begin(nil)
 	d.text = ""
 	readers.Put(d)
 }
 
-// str reads a string, which comes next.
+// str reads the string that comes next.
 func (d *reader) str() (string, error) {
 	raw, err := d.ReadValue()
 	if err != nil {
@@ -148,6 +151,7 @@ func (d *reader) str() (string, error) {
 	return d.text[end-len(raw)+2 : end], nil
 }
 
+// wrong is the *Refusal for an error of the decoder.
 func (d *reader) wrong(err error) error {
 	var syntax *jsontext.SyntacticError
 	switch {
@@ -161,7 +165,7 @@ func (d *reader) wrong(err error) error {
 	return refuse(NotJSON, "", "is not JSON: %v", err)
 }
 
-// end says that something follows.
+// end returns an error if something follows the value.
 func (d *reader) end() error {
 	if _, err := d.ReadToken(); err == nil || !errors.Is(err, io.EOF) {
 		return refuse(NotJSON, "", "goes on after its end, at byte %d", d.InputOffset())
@@ -169,6 +173,7 @@ func (d *reader) end() error {
 	return nil
 }
 
+// value reads the value that comes next, at this depth.
 func (d *reader) value(depth int) (value.Value, error) {
 	if d.PeekKind() == '"' {
 		s, err := d.str()

@@ -8,7 +8,7 @@ import (
 	"weir/internal/value"
 )
 
-// TestDepth: a row's values may be as deep by a command as they may be by themselves.
+// TestDepth: values in a command may be nested as deep as values in a row.
 func TestDepth(t *testing.T) {
 	for depth, good := range map[int]bool{value.MaxDepth: true, value.MaxDepth + 1: false} {
 		item := `{"x":` + strings.Repeat(`[`, depth) + strings.Repeat(`]`, depth) + `}`

@@ -14,7 +14,7 @@ import (
 	"weir/internal/value"
 )
 
-// crowded has kinds of rows whose keys are as near each other as lint lets them be.
+// crowded has entities whose keys are as close to each other as lint allows.
 const crowded = `
 model: crowded
 tables: {crowd: {key: [PK, SK]}}
@@ -25,8 +25,8 @@ entities:
   Tail: {where: {kind: tail}, key: {PK: "T/{a}[/{b}]", SK: "{c}#end"}}
 `
 
-// hostile are names that people choose who want another row's key: separators of
-// templates and of our own keys, whole keys, their escapes, signs that nobody sees, and
+// hostile are names with which a user might reach another row's key: separators of
+// templates and of our own keys, whole keys, their escapes, invisible characters, and
 // names as long as a key may be, and longer.
 var hostile = []string{
 	"a", "a#b", "a|b", "a/b", "a%b", "%", "%23", "a%23b", "%25", "%2", "#", "##", "|", "||", "/", "M", "METADATA", "#end", "kind",
@@ -35,9 +35,9 @@ var hostile = []string{
 	strings.Repeat("k", 900), strings.Repeat("k", 2046), strings.Repeat("k", 2048), strings.Repeat("k", 2049), strings.Repeat("#", 682), strings.Repeat("#", 2048),
 }
 
-// FuzzKeys: whatever names people choose, rows of different names have different
-// keys, and a key says the names that it was made from. So it is with what is claimed
-// and with what is done once. A name that makes too long a key is refused.
+// FuzzKeys: whatever names users choose, rows with different names have different keys,
+// and a key contains the names that it was made from. The same holds for claims and for
+// idempotency keys. A name that makes the key too long is refused.
 func FuzzKeys(f *testing.F) {
 	for _, s := range hostile {
 		f.Add(s, "b", "c", "d")
@@ -82,7 +82,8 @@ func formsOf(m *model.Model) (out []*form) {
 	return out
 }
 
-// row checks a create with the names given, and its key against those made before.
+// row checks a create with the given names, and compares its key with the keys made
+// before.
 func row(t *testing.T, f *form, names []string, made map[string]string) {
 	given := map[string]string{}
 	var item []value.Attr
@@ -139,7 +140,7 @@ func row(t *testing.T, f *form, names []string, made map[string]string) {
 	made[c.ref.String()] = who
 }
 
-// ours checks the keys in our own table that a command has to do with.
+// ours checks the keys in our own table that a command uses.
 func ours(t *testing.T, c *checked, made map[string]string) {
 	take := func(ref store.Ref, who string) {
 		if before, twice := made[ref.String()]; twice && before != who {
@@ -160,7 +161,8 @@ func ours(t *testing.T, c *checked, made map[string]string) {
 	}
 }
 
-// shapeOf tells entities apart whose keys are not the same by intent.
+// shapeOf names the shape of an entity's key. Entities with the same shape share keys
+// on purpose.
 func shapeOf(f *form) string {
 	var b strings.Builder
 	for _, k := range f.PrimaryKey() {
@@ -169,7 +171,8 @@ func shapeOf(f *form) string {
 	return f.Table.Name + " " + b.String()
 }
 
-// fitting is a value that the attribute takes, the one given if it does.
+// fitting is the given value if the attribute takes it, or else another one that it
+// takes.
 func fitting(a *model.Attribute, v value.Value) value.Value {
 	switch {
 	case len(a.Enum) > 0:

@@ -8,10 +8,10 @@ import (
 	"weir/internal/value"
 )
 
-// facts is what is known of rows while a batch is planned: as they were read, and,
-// once commands are taken in their order, as the commands before leave them.
+// facts is what is known of rows while a batch is planned: the rows as they were read,
+// and then, as commands are planned in their order, as each command leaves them.
 type facts struct {
-	rows  map[string]value.Item  // by nameOf; nil where there is none
+	rows  map[string]value.Item  // by nameOf; nil for a row that does not exist
 	found map[string][]store.Ref // what indexes answered, by question
 }
 
@@ -21,7 +21,7 @@ func newFacts(n int) *facts {
 
 func (f *facts) learn(ref store.Ref, row value.Item) { f.rows[nameOf(ref)] = row }
 
-// nameOf names a row, different rows differently.
+// nameOf names a row. Different rows have different names.
 func nameOf(ref store.Ref) string {
 	p, s := ref.Key.Partition.Text(), ref.Key.Sort.Text()
 	b := make([]byte, 0, len(ref.Table)+len(p)+len(s)+8)
@@ -29,16 +29,17 @@ func nameOf(ref store.Ref) string {
 	return string(append(append(append(b, ':'), p...), s...))
 }
 
-// known is what a plan goes by. A plan asks for what it needs; as long as something
-// is open, the plan is none, and is made again when that was read.
+// known is what a plan is made from. A plan asks for the rows that it needs. While
+// something is still to be read, the plan is incomplete, and it is made again after the
+// read.
 type known struct {
 	*facts
 	now   time.Time
-	newID func() string // names what nothing else is named
-	used  []string      // the rows that the plan went by
+	newID func() string // makes unique names
+	used  []string      // the rows that the plan depends on
 	open  []store.Ref
 	finds []find
-	sure  bool // rows that were taken to be missing are read
+	sure  bool // rows that were assumed missing must be read
 }
 
 // find asks an index for rows.
@@ -48,7 +49,7 @@ type find struct {
 	keep func(row value.Item) bool
 }
 
-// row is a row as it is known; false says that it has to be read.
+// row is a row as it is known; false means that it has to be read first.
 func (k *known) row(ref store.Ref) (value.Item, bool) {
 	name := nameOf(ref)
 	row, ok := k.rows[name]
@@ -58,8 +59,8 @@ func (k *known) row(ref store.Ref) (value.Item, bool) {
 	return row, ok
 }
 
-// there is the row at the command's key. One that a create is to make is taken to be
-// missing until a write finds it there.
+// there is the row at the command's key. A row that a create is to make is assumed
+// missing until a write finds it.
 func (c *checked) there(k *known) (row value.Item, ok bool) {
 	row, ok = k.rows[c.name]
 	if k.used = append(k.used, c.name); !ok && (k.sure || c.Op != Create) {
@@ -69,7 +70,8 @@ func (c *checked) there(k *known) (row value.Item, ok bool) {
 	return row, true
 }
 
-// find are the rows that an index had.
+// find returns the rows that an index returned; false means that it has to be asked
+// first.
 func (k *known) find(q find) ([]store.Ref, bool) {
 	refs, ok := k.found[q.name]
 	if !ok {

@@ -12,8 +12,8 @@ import (
 	"weir/internal/store/embedded"
 )
 
-// lagging is a store whose indexes lag, as DynamoDB's may: what an index answered once
-// it answers some more times. With behind 0 it has heard of nothing yet.
+// lagging is a store whose indexes lag, as DynamoDB's may: an index repeats an old
+// answer several times. With behind 0 it is always empty.
 type lagging struct {
 	store.Store
 	behind int
@@ -49,9 +49,9 @@ func (l *lagging) Query(ctx context.Context, q store.Query) (store.Page, error) 
 	return page, err
 }
 
-// TestRacesWithALaggingIndex: what commands wrote is unique, whatever an index says:
-// that nobody has a value which somebody has, or that somebody has it who had it. All
-// rules hold by strong reads and conditions.
+// TestRacesWithALaggingIndex: unique values stay unique whatever an index returns: that
+// no row has a value which a row has, or that a row still has a value which it has
+// lost. All rules depend only on strong reads and conditions.
 func TestRacesWithALaggingIndex(t *testing.T) {
 	eachLag(t, func(t *testing.T, tables []store.Table) store.Store {
 		s, err := embedded.Open(t.TempDir(), tables, embedded.Options{})

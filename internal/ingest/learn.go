@@ -8,7 +8,8 @@ import (
 	"weir/internal/store"
 )
 
-// decide makes the plans of tasks, reading what they ask for until they ask no more.
+// decide plans tasks. It reads the rows that the plans ask for until they ask for no
+// more.
 func (b *batch) decide(ctx context.Context, todo []*task, f *facts) error {
 	for len(todo) > 0 {
 		b.parts(len(todo), func(i int) {
@@ -33,7 +34,7 @@ func (b *batch) decide(ctx context.Context, todo []*task, f *facts) error {
 	return nil
 }
 
-// read reads all rows that tasks ask for at once.
+// read reads, in one call, all rows that tasks ask for.
 func (b *batch) read(ctx context.Context, todo []*task, f *facts) error {
 	var refs []store.Ref
 	asked := map[string]bool{}
@@ -57,7 +58,7 @@ func (b *batch) read(ctx context.Context, todo []*task, f *facts) error {
 	return nil
 }
 
-// find asks indexes what tasks ask of them.
+// find sends indexes the queries that tasks ask for.
 func (b *batch) find(ctx context.Context, todo []*task, f *facts) error {
 	type question struct {
 		find
@@ -86,6 +87,8 @@ func (b *batch) find(ctx context.Context, todo []*task, f *facts) error {
 	return nil
 }
 
+// having asks an index one query, page after page, and returns the references of the
+// rows that the query keeps.
 func (b *batch) having(ctx context.Context, table *model.Table, q find) (refs []store.Ref, err error) {
 	for {
 		page, err := b.Store.Query(ctx, q.Query)

@@ -8,8 +8,9 @@ import (
 	"weir/internal/value"
 )
 
-// derivable refuses a row that leads to what can never be derived: it would be kept as
-// a dead letter for ever, and nobody would tell who wrote it.
+// derivable refuses a row from which something can never be derived. Such a change
+// would stay a dead letter for ever, and the program that wrote the row would never be
+// told.
 func (c *checked) derivable(old, row value.Item) *Refusal {
 	if !c.leads {
 		return nil
@@ -29,11 +30,12 @@ func (c *checked) derivable(old, row value.Item) *Refusal {
 	return &r
 }
 
-// longest is the name that has the longest text.
+// longest is the name with the longest text.
 func (c *checked) longest(row value.Item, names []string) string {
 	return slices.MaxFunc(names, func(a, b string) int { return len(c.text(row, a)) - len(c.text(row, b)) })
 }
 
+// text is the given value of a name as text or, if none is given, the row's.
 func (c *checked) text(row value.Item, name string) string {
 	if v, ok := c.given.find(name); ok {
 		return value.Scalar(v)
@@ -41,8 +43,8 @@ func (c *checked) text(row value.Item, name string) string {
 	return value.Scalar(row.Get(name))
 }
 
-// heavy refuses a row that is larger than a row can be with what weir adds to it, by the
-// attribute that is largest.
+// heavy refuses a row that is too large for a table, counting what weir adds to it. The
+// problem points to the largest attribute.
 func (c *checked) heavy(row value.Item) *Refusal {
 	if n := row.Size() + c.reserve; n > store.MaxItemBytes {
 		return refuse(TooLarge, c.largest(row), "makes a row of %d bytes, %d are possible", n, store.MaxItemBytes)
@@ -50,7 +52,7 @@ func (c *checked) heavy(row value.Item) *Refusal {
 	return nil
 }
 
-// largest is where the largest attribute of a row stands in the item.
+// largest is the pointer to a row's largest attribute in the item.
 func (c *checked) largest(row value.Item) (at string) {
 	most := 0
 	for i := range row {

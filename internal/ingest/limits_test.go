@@ -11,8 +11,8 @@ import (
 	"weir/internal/ingest"
 )
 
-// TestDerivable: a command is refused that would make a row of which something can
-// never be derived: by the attribute at fault, with the limit.
+// TestDerivable: a command is refused if something could never be derived from its row.
+// The refusal names the attribute at fault and the limit.
 func TestDerivable(t *testing.T) {
 	text := func(n int) string { return strings.Repeat("x", n) }
 	item := func(user, name, at string) string {

@@ -7,8 +7,8 @@ import (
 	"weir/internal/ingest"
 )
 
-// TestMany: many commands at once come out as they do one after the other, those that
-// have to do with one row and those that are refused too.
+// TestMany: many commands in one call have the same results as one after the other,
+// also commands on the same row and refused ones.
 func TestMany(t *testing.T) {
 	var cs []ingest.Command
 	for i := range 1000 {

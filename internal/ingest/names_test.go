@@ -27,14 +27,15 @@ import (
 	"weir/internal/value"
 )
 
-// hostileNames are values near each other in every key that they may stand in.
+// hostileNames are values that are close to each other in every key that may contain
+// them.
 var hostileNames = []string{
 	"a", "a#b", "a%23b", "a%2523b", "n#", "n%23", "a/b", "a%2Fb", "a|b", "a%7Cb", "%", "%25", "#", "/", "|", "\x00", "a\x00b",
 	"é", "e\u0301", "50%", "2025-01-01T00:00:00Z", strings.Repeat("long#", 40),
 }
 
-// The times that rows have are late enough for DynamoDB, which goes by its own clock, not
-// to remove any of them.
+// The times in rows are so late that DynamoDB, which uses its own clock, deletes none
+// of them.
 const (
 	namesTime  = "2099-01-01T00:00:00Z"
 	namesLater = "2099-01-02T00:00:00Z"
@@ -42,9 +43,10 @@ const (
 
 var namesNow = time.Date(2098, 12, 31, 0, 0, 0, 0, time.UTC)
 
-// Rows that were written over weir's API and rows that an application wrote itself, keys
-// and all, are answered by every query that asks for their values as they are, each
-// once, and by no other; rows made of them too.
+// TestQueriesAnswerWhatWasWritten: rows that were written through weir's API, and rows
+// that an application wrote itself with their keys, are returned by every query for
+// their values, unchanged and once, and by no other query. The same holds for rows made
+// from them.
 func TestQueriesAnswerWhatWasWritten(t *testing.T) {
 	queriesAnswer(t, func(tables []store.Table) (store.Store, error) {
 		return embedded.Open("data", tables, embedded.Options{FS: vfs.NewMem(), Now: func() time.Time { return namesNow }})
@@ -102,7 +104,7 @@ func queriesAnswer(t *testing.T, open func([]store.Table) (store.Store, error)) 
 	})
 }
 
-// plain is what was written, as a map.
+// plain is what was written, as a map. It is the model for the test.
 type plain struct {
 	*rapid.T
 	model  *model.Model
@@ -193,7 +195,7 @@ func suitable(e *model.Entity, name, text string) value.Value {
 	return value.OfString(text)
 }
 
-// over writes a row over the API; nil when it is refused.
+// over writes a row through the API; it returns nil if the row is refused.
 func (p *plain) over(e *model.Entity, vals map[string]value.Value) value.Item {
 	var item []value.Attr
 	for name, v := range vals {
@@ -210,8 +212,8 @@ func (p *plain) over(e *model.Entity, vals map[string]value.Value) value.Item {
 	return res.Row
 }
 
-// direct is a row as an application makes it that knows nothing of escapes; nil when
-// it is no row of the entity, or another stands there.
+// direct is a row as an application makes it that knows nothing of escapes; nil if it
+// is no row of the entity, or another row has its key.
 func (p *plain) direct(e *model.Entity, vals map[string]value.Value) value.Item {
 	var attrs []value.Attr
 	for _, a := range e.Attributes {
@@ -252,7 +254,7 @@ func (p *plain) note(e *model.Entity, row value.Item, vals map[string]value.Valu
 	p.rows[store.Ref{Table: e.Table.Name, Key: key}.String()] = plainRow{e, all}
 }
 
-// ask asks every query for every value.
+// ask sends every query with every value.
 func (p *plain) ask(e *query.Engine, names []string) {
 	for _, q := range p.model.Queries {
 		if len(q.Return) > 0 {
@@ -288,7 +290,8 @@ func (p *plain) param(q *model.Query, d query.Parameter, names []string) string 
 	return namesLater
 }
 
-// of is the entity that a query's parameters are of, and bound what they fix.
+// of is the entity to which a query's parameters belong. bound is what the parameters
+// fix.
 func of(q *model.Query) *model.Entity {
 	if q.Search != nil {
 		return q.Search.Of
@@ -361,7 +364,7 @@ func (p *plain) alike(e *model.Entity, rows, wanted []string) []string {
 	return slices.Compact(out)
 }
 
-// wanted are the rows that a query asks for, by what was written.
+// wanted returns the rows that a query must return, from what was written.
 func (p *plain) wanted(q *model.Query, params map[string]string) (out []string) {
 	if q.Search != nil {
 		for name, row := range p.rows {

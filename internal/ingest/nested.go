@@ -6,8 +6,8 @@ import (
 	"weir/internal/value"
 )
 
-// flat is the item with the members of nested objects under the names of attributes.
-// Where they stood is remembered for what is said of them.
+// flat is the item with the members of nested objects under the names of their
+// attributes. It notes where they were given, so that problems point there.
 func (c *checked) flat(it value.Item, r *Refusal) value.Item {
 	if len(c.Nested) == 0 {
 		return it
@@ -45,7 +45,7 @@ func (f *form) nested(member string) (prefix string) {
 	return ""
 }
 
-// inMember is where an attribute stands when it is given within an object.
+// inMember is the pointer to an attribute that is given within an object.
 func (f *form) inMember(name string) (at string, ok bool) {
 	for _, n := range f.Nested {
 		if rest, ok := strings.CutPrefix(name, n.Prefix+"."); ok {

@@ -8,16 +8,17 @@ import (
 	"weir/internal/value"
 )
 
-// An idempotency key's record is written together with what its command did, so
-// that the command is done once, whoever sends it how often. It stands in our table;
-// where the model keeps keys in rows of its own (once), a create's stands there.
+// The record of an idempotency key is written in the same transaction as the command's
+// writes, so that a command is executed once, however often and by whichever client it
+// is sent. The record is a row of our own table. If the model keeps keys in rows of its
+// own (once), the record of a create is such a row.
 
-// keyLife is how long a key in our table is remembered: longer than anybody sends a
-// command again.
+// keyLife is how long our table remembers a key: longer than any client goes on sending
+// a command again.
 const keyLife = 48 * time.Hour
 
-// Attributes of a record: in our table all of them, in a row of the model's own
-// onceHash alone, as bookkeeping that nobody is shown.
+// Attributes of a record. A row of our table has all of them. A row of the model has
+// only onceHash, which is bookkeeping and never shown.
 const (
 	onceHash  = "weir.of" // of the command
 	onceDone  = "d"
@@ -26,15 +27,15 @@ const (
 	maxKey    = 512 // bytes of an idempotency key
 )
 
-// record is where a command's key is kept.
+// record is the place where a command's key is kept.
 type record struct {
 	store.Ref
-	row *checked // the row of the model's own; nil for our table
+	row *checked // the row of the model; nil for our table
 }
 
-// record is nil for a command without a key. The life of a record of the model's own
-// counts from the key's use, whatever times the command's row has: the time that its
-// TTL is made from is now.
+// record is nil for a command without a key. The TTL of a record in a row of the model
+// is computed from now, the time when the key is used, whatever times the command's row
+// has.
 func (c *checked) record(now time.Time) (*record, *Refusal) {
 	switch {
 	case c.key == "":
@@ -68,7 +69,8 @@ func (c *checked) record(now time.Time) (*record, *Refusal) {
 	return &record{row.ref, row}, nil
 }
 
-// keptFrom is where what is wrong with a record of the model's own comes from.
+// keptFrom translates a problem with the model's row that keeps a key: it returns the
+// pointer to the field of the command that the problem comes from.
 func (c *checked) keptFrom(p Problem) (at, reason string) {
 	for _, a := range c.Once.Set {
 		if f := a.Expr.Field; f != nil && p.Pointer == pointer(a.Name) {
@@ -78,7 +80,7 @@ func (c *checked) keptFrom(p Problem) (at, reason string) {
 	return "", p.String()
 }
 
-// lifeFrom is the attribute that the TTL of the rows is made from, "" for none.
+// lifeFrom is the attribute from which the TTL of the rows is computed, "" for none.
 func (f *form) lifeFrom() string {
 	if ttl := f.attrs[f.Table.TTL]; ttl != nil && ttl.Computed != nil {
 		return ttl.Computed.From.Name
@@ -86,7 +88,7 @@ func (f *form) lifeFrom() string {
 	return ""
 }
 
-// repeated answers a command whose key was used.
+// repeated answers a command whose key was used before.
 func (c *checked) repeated(rec *record, k *known) (p plan, used bool) {
 	row, ok := k.row(rec.Ref)
 	if !ok || row == nil {
@@ -118,7 +120,8 @@ func (c *checked) repeated(rec *record, k *known) (p plan, used bool) {
 	return p, true
 }
 
-// ledTo is the row that a row of the model's own, which keeps a key, was made with.
+// ledTo is the row that was made together with this row of the model, which keeps the
+// key.
 func (c *checked) ledTo(row value.Item) (store.Ref, bool) {
 	ref := store.Ref{Table: c.Table.Name}
 	for i, kt := range c.PrimaryKey() {
@@ -169,7 +172,7 @@ func (c *checked) remember(p *plan, rec *record, k *known) {
 	p.also = append(p.also, w)
 }
 
-// takeKey settles which idempotency key a command has, from its envelope or from the
+// takeKey determines a command's idempotency key: from its envelope, or from the
 // attribute that holds it.
 func (c *checked) takeKey(given string, r *Refusal) {
 	c.key = given

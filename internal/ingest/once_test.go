@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestLifeOfAKey: an idempotency key counts for 48 hours from its use, whatever times
-// the row has that it made; then it is forgotten.
+// TestLifeOfAKey: an idempotency key is remembered for 48 hours from its use, whatever
+// times are in the row that it made, and then forgotten.
 func TestLifeOfAKey(t *testing.T) {
 	for _, one := range []struct{ name, model, line string }{
 		{"made long ago", "wardrobe", `{"op":"create","entity":"Item","item":{"UserId":"u","Name":"Hat","Category":"hats","CreatedAt":"2020-01-01T00:00:00Z"},"idempotencyKey":"k"}`},

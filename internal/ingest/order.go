@@ -9,37 +9,38 @@ import (
 	"weir/internal/store"
 )
 
-// Commands that touch one another are done in their order: one that writes a row
-// that another reads or writes comes before or after it, as the caller gave them.
-// A row is touched when a plan went by it, or writes it; when it is a row that
-// weir makes of a row that the plan writes; and a list of followers is touched by
-// who joins or leaves it, and by what is told to it. Counts, means and sets come out
-// the same in any order, so that a thousand rows of one parent touch nothing of
-// one another.
+// Commands that touch one another are executed in the caller's order: a command that
+// writes a row runs before or after each command that reads or writes that row.
+//
+// A command touches the rows that its plan read, the rows that it writes, and the rows
+// that weir makes from these. It touches a list of followers when it adds or removes a
+// follower, and when it sends the followers something. Counts, means and sets come out
+// the same in any order, so a thousand rows with the same parent do not touch one
+// another.
 
-// manner is how something is touched. Two that touch it in the same manner do not
-// wait for one another, unless both write.
+// manner is how a task touches something. Two tasks that touch it in the same manner do
+// not wait for one another, unless both write.
 type manner uint8
 
 const (
 	reads  manner = iota
-	writes        // waits for everybody
-	joins         // becomes or ceases to be one of a list
-	tells         // is told to those of a list
+	writes        // waits for every other task
+	joins         // joins or leaves a list
+	tells         // sends something to the members of a list
 	manners
 )
 
-// touch is one thing that a task has to do with.
+// touch is one thing that a task touches, and how.
 type touch struct {
 	name string
 	how  manner
 }
 
-// steps remembers in which step things were touched last: by name, for each manner,
-// one more than the step.
+// steps remembers the step in which each thing was last touched: by name, for each
+// manner, the number of the step plus one.
 type steps map[string][manners]int32
 
-// place gives a task the first step after those of all before it that it waits for.
+// place puts a task into the first step after all earlier tasks that it waits for.
 func (s steps) place(touches []touch) (step int32) {
 	step = s.after(touches)
 	for _, t := range touches {
@@ -50,8 +51,8 @@ func (s steps) place(touches []touch) (step int32) {
 	return step
 }
 
-// after is the first step after those of all tasks that this one waits for: 0 when it
-// waits for none.
+// after is the first step after all tasks that this one waits for: 0 if it waits for
+// none.
 func (s steps) after(touches []touch) (step int32) {
 	for _, t := range touches {
 		for how, last := range s[t.name] {
@@ -63,13 +64,13 @@ func (s steps) after(touches []touch) (step int32) {
 	return step
 }
 
-// changed reports whether one of the rows is written by a task that has its place.
+// changed reports whether a task that is already placed writes one of the rows.
 func (s steps) changed(rows []string) bool {
 	return slices.ContainsFunc(rows, func(name string) bool { return s[name][writes] > 0 })
 }
 
-// follow makes the facts what a task's plan leaves, and notes what it touches. nth
-// tells the task from others.
+// follow updates the facts to what a task's plan leaves, and notes what the task
+// touches. nth tells the task from the others.
 func (w *Writer) follow(t *task, f *facts, nth int) error {
 	t.touches = t.roomTouches[:0]
 	for _, name := range t.known.used {
@@ -109,9 +110,9 @@ func (t *task) nameOf(ref store.Ref, nth int) string {
 
 var ownTable = book.Table()
 
-// leadsTo is what a change of a row has to do with beyond the row: rows made of it,
-// and followers. Rows of a history have the change in their keys; a change stands for
-// itself there, so that two entries are two rows.
+// leadsTo is what a change of a row touches beyond the row itself: rows made from it,
+// and lists of followers. The key of a history row contains the change's position. Each
+// change has its own position here, so that two entries are two rows.
 func leadsTo(c *projections.Change) (out []touch) {
 	e := projections.Fold(c)
 	for _, p := range e.Puts {
@@ -126,7 +127,8 @@ func leadsTo(c *projections.Change) (out []touch) {
 	return out
 }
 
-// leading are the tables with rows of which other rows are made, and with followers.
+// leading returns the tables with rows from which other rows are made, or that have
+// followers.
 func leading(m *model.Model) map[string]bool {
 	out := map[string]bool{}
 	for _, e := range m.Entities {

@@ -23,7 +23,7 @@ import (
 	"weir/internal/value"
 )
 
-// world is the tables of a model, empty, and a writer of them.
+// world is the empty tables of a model, and a writer of them.
 type world struct {
 	*ingest.Writer
 	tables []store.Table
@@ -76,8 +76,8 @@ func described(r ingest.Result) string {
 	return fmt.Sprint(r.Done, " ", r.Repeated, " ", r.Revision, " ", string(value.AppendPlainItem(nil, r.Row)), " ", r.Err)
 }
 
-// TestOneAfterTheOther: what comes of a batch is what comes of its commands one after
-// the other, whatever they have to do with one another.
+// TestOneAfterTheOther: a batch has the same outcome as its commands one after the
+// other, whatever they touch.
 func TestOneAfterTheOther(t *testing.T) {
 	for _, name := range ingesttest.Models {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// written is a store that notes which rows of the model were written, in order.
+// written is a store that notes which rows of the model were written, in their order.
 type written struct {
 	store.Store
 	mu  sync.Mutex
@@ -127,7 +127,7 @@ func (w *written) Write(ctx context.Context, ws []store.Write) ([]store.Outcome,
 	return w.Store.Write(ctx, ws)
 }
 
-// TestTouching: what has to do with one another, and what has not.
+// TestTouching: which commands touch one another, and which do not.
 func TestTouching(t *testing.T) {
 	saved := func(op, user string) string {
 		item := `"userId":"` + user + `","watchlistId":"w"`
@@ -172,7 +172,7 @@ func TestTouching(t *testing.T) {
 	}
 }
 
-// lost is a store that does not say what became of the nth call that writes.
+// lost is a store that loses the answer to the nth call that writes.
 type lost struct {
 	store.Store
 	left int
@@ -187,8 +187,8 @@ func (l *lost) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, er
 	return l.Store.Write(ctx, ws)
 }
 
-// TestBehindTheUnknown: when nobody knows whether a command was done, what touches the
-// same row is not begun, and everything else is.
+// TestBehindTheUnknown: if it is unknown whether a command was done, later commands
+// that touch the same row are not started, and all others are.
 func TestBehindTheUnknown(t *testing.T) {
 	w := newWorld(t, "gallery")
 	w.Store = &lost{w.Store, 2}

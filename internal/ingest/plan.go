@@ -9,18 +9,18 @@ import (
 	"weir/internal/value"
 )
 
-// plan is what a command writes, on the condition that the rows that it was made
-// from are still so. No writes: nothing is to be done.
+// plan is what a command writes, on the condition that the rows that it was made from
+// have not changed. A plan without writes does nothing.
 type plan struct {
-	write    *store.Write  // of the command's row, nil where it stays
-	also     []store.Write // together with it
+	write    *store.Write  // of the command's row, nil if the row stays as it is
+	also     []store.Write // in the same transaction
 	done     Done
 	repeated bool
-	row      value.Item // as it is after
+	row      value.Item // as it is afterwards
 	err      error      // a *Refusal
 }
 
-// count is how many writes there are.
+// count is the number of writes.
 func (p *plan) count() int {
 	if p.write == nil {
 		return len(p.also)
@@ -28,7 +28,7 @@ func (p *plan) count() int {
 	return 1 + len(p.also)
 }
 
-// nth is one of the writes, the command's own row first.
+// nth is one of the writes. The write of the command's own row comes first.
 func (p *plan) nth(i int) *store.Write {
 	switch {
 	case p.write == nil:
@@ -39,7 +39,7 @@ func (p *plan) nth(i int) *store.Write {
 	return &p.also[i-1]
 }
 
-// writes are all, the command's own row first.
+// writes returns all writes. The write of the command's own row comes first.
 func (p *plan) writes() []store.Write {
 	if p.write == nil {
 		return p.also
@@ -47,7 +47,7 @@ func (p *plan) writes() []store.Write {
 	return append([]store.Write{*p.write}, p.also...)
 }
 
-// plan decides the command in the light of what is known.
+// plan decides the command by what is known.
 func (c *checked) plan(k *known) plan {
 	rec, r := c.record(k.now)
 	if r != nil {
@@ -63,11 +63,13 @@ func (c *checked) plan(k *known) plan {
 		c.remember(&p, rec, k)
 	}
 	if _, read := k.rows[c.name]; p.err != nil && !read {
-		k.open = append(k.open, c.ref) // that it is there already comes before whatever else is wrong
+		k.open = append(k.open, c.ref) // that the row exists comes before any other refusal
 	}
 	return p
 }
 
+// decide plans the command's own row, without its idempotency key. The plan is
+// incomplete if k.waiting reports true afterwards.
 func (c *checked) decide(k *known) plan {
 	row, ok := c.there(k)
 	if !ok {
@@ -96,8 +98,9 @@ func (c *checked) decide(k *known) plan {
 	return c.change(k, row, live)
 }
 
-// exists refuses a create of a row that is there. Where a row stands beside it that the
-// create would have superseded, it says so: then not all is as if it had been made.
+// exists refuses a create of a row that exists. It says so if the row that the create
+// would have superseded still exists, too: then the table is not as if the create had
+// made the row.
 func (c *checked) exists(k *known, live value.Item) plan {
 	p := plan{err: refuse(Exists, "", "there is such a row of %s already", c.Name), row: live}
 	ref, supersedes := c.supersededBy(projections.Own(c.Entity, live))
@@ -113,6 +116,7 @@ func (c *checked) exists(k *known, live value.Item) plan {
 	return p
 }
 
+// remove plans the delete of the row, and gives its claims back.
 func (c *checked) remove(k *known, row, live value.Item) plan {
 	p := plan{done: Deleted, write: &store.Write{Ref: c.ref, If: c.guard(row, c.watched()), Delete: true}}
 	if r := c.claims(&p, k, row, live, nil); r != nil {
@@ -121,7 +125,7 @@ func (c *checked) remove(k *known, row, live value.Item) plan {
 	return p
 }
 
-// other is a plan where a row of another kind stands at the key.
+// other is the plan for a key at which a row of another entity is stored.
 func (c *checked) other(row value.Item) plan {
 	what := "a row that " + c.model.Name + " does not know"
 	if e := c.Table.Classify(row); e != nil {
@@ -136,7 +140,7 @@ func (c *checked) other(row value.Item) plan {
 	return plan{err: refuse(Exists, "", "%s stands at the key", what)}
 }
 
-// matches says that the row is not the one that the command goes by.
+// matches refuses the command if the row is not the one that IfMatch names.
 func (c *checked) matches(live value.Item) *Refusal {
 	switch {
 	case c.IfMatch == "" || live != nil && (c.IfMatch == "*" || c.IfMatch == c.revision(live)):
@@ -149,8 +153,8 @@ func (c *checked) matches(live value.Item) *Refusal {
 	return refuse(Stale, "", "the row has changed: its revision is %s now", c.revision(live))
 }
 
-// change makes the row what the command wants. What is not the application's stays;
-// of a row that has expired, only that.
+// change plans the row that the command asks for. Attributes that are not the
+// application's stay. Of an expired row, only these stay.
 func (c *checked) change(k *known, row, live value.Item) plan {
 	was := projections.Own(c.Entity, live)
 	is, r := c.image(was)
@@ -196,8 +200,8 @@ func (c *checked) change(k *known, row, live value.Item) plan {
 	return p
 }
 
-// forward refuses to move a status back: behind what the application wrote, or what
-// the row shows. To write again what one wrote is no move.
+// forward refuses to move a status back, behind the status that the application wrote
+// or the one that the row shows. Writing the application's own status again is allowed.
 func (c *checked) forward(live, was, is value.Item) *Refusal {
 	for _, a := range c.Attributes {
 		now := is.Get(a.Name)
@@ -212,7 +216,7 @@ func (c *checked) forward(live, was, is value.Item) *Refusal {
 	return nil
 }
 
-// watched are the attributes that the plan was made from, beside the command.
+// watched returns the attributes that the plan was made from, beside the command.
 func (c *checked) watched() []string {
 	var out []string
 	if c.IfMatch != "" && c.IfMatch != "*" {
@@ -253,8 +257,8 @@ func (c *checked) watched() []string {
 	return out
 }
 
-// guard is the condition that the row is there, is of the entity, and has the
-// attributes named as it was read.
+// guard is the condition that the row exists, belongs to the entity, and has the named
+// attributes as they were read.
 func (c *checked) guard(row value.Item, names []string) store.Cond {
 	cond := store.Cond{{{Attr: c.Table.Key.Partition.Name, Is: store.Exists}}}
 	names = slices.Clone(names)

@@ -24,11 +24,11 @@ import (
 	"weir/internal/value"
 )
 
-// writers is how many race.
+// writers is the number of writers in a race.
 const writers = 64
 
-// race is some writers of one model's tables, each as in a process of its own, and
-// what they were answered when.
+// race is some writers of one model's tables, each as in a process of its own, with the
+// times and results of their commands.
 type race struct {
 	model *model.Model
 	store store.Store
@@ -62,8 +62,7 @@ func TestRaces(t *testing.T) {
 	})
 }
 
-// slow is a store whose answers and effects take their time, so that writers come in
-// between of each other.
+// slow is a store that delays its effects and answers, so that writers interleave.
 type slow struct{ store.Store }
 
 func (s slow) pause() { time.Sleep(time.Duration(rand.IntN(1000)) * time.Microsecond) }
@@ -106,7 +105,7 @@ func eachRace(t *testing.T, open func(*testing.T, []store.Table) store.Store) {
 	}
 }
 
-// all lets every writer do its part at once.
+// all runs the part of every writer at the same time.
 func (r *race) all(part func(i int, w *ingest.Writer)) {
 	var wg sync.WaitGroup
 	start := make(chan struct{})
@@ -121,7 +120,7 @@ func (r *race) all(part func(i int, w *ingest.Writer)) {
 	wg.Wait()
 }
 
-// do does a command and remembers it as an operation on what is raced for.
+// do executes a command and records it as an operation on the contested thing.
 func (r *race) do(t *testing.T, i int, w *ingest.Writer, c ingest.Command, in any, out func(ingest.Result) any) ingest.Result {
 	call := time.Since(r.began).Nanoseconds()
 	res := w.Do(t.Context(), []ingest.Command{c})[0]
@@ -137,9 +136,9 @@ func (r *race) do(t *testing.T, i int, w *ingest.Writer, c ingest.Command, in an
 	return res
 }
 
-// check looks for an order, one that the times allow, in which everybody was answered
-// rightly. Answers that changed nothing are put between those that did a few at a
-// time: all orders of all of them are more than anybody can look at.
+// check looks for an order of the commands that fits their times and in which every
+// result is correct. Commands that changed nothing are inserted a few at a time,
+// because there are too many orders of all of them to try.
 func (r *race) check(t *testing.T, m porcupine.Model, changed func(out any) bool) {
 	t.Helper()
 	const few = 4
@@ -203,7 +202,8 @@ var owners = porcupine.Model{
 	},
 }
 
-// Two addresses, and everybody wants both: to have one, then the other, then none.
+// raceForEmail: all writers want both of two addresses: to have one, then the other,
+// then none.
 func raceForEmail(t *testing.T, r *race) {
 	won := make([]int, writers)
 	r.all(func(i int, w *ingest.Writer) {
@@ -244,13 +244,14 @@ func raceForPick(t *testing.T, r *race) {
 	r.check(t, owners, func(out any) bool { return out == "ok" })
 }
 
-// answered is what a create with a key was answered.
+// answered is the result of a create with an idempotency key.
 type answered struct {
 	id    string
 	first bool
 }
 
-// first is who came first with a key: everybody else is given that.
+// first models an idempotency key: the first command with the key wins, and all others
+// get its result.
 var first = porcupine.Model{
 	Init: func() any { return "" },
 	Step: func(state, in, out any) (bool, any) {
@@ -299,13 +300,13 @@ func (r *race) count(t *testing.T, table, attr, prefix string) (n int) {
 	return n
 }
 
-// shown is what a completion was answered.
+// shown is the result of a completion.
 type shown struct {
 	times   int
 	changed bool
 }
 
-// noted is the set of times that were noted, as bits; an answer shows all of them.
+// noted models the set of times in the list, as bits; each result shows all of them.
 var noted = porcupine.Model{
 	Init: func() any { return 0 },
 	Step: func(state, in, out any) (bool, any) {
@@ -346,7 +347,7 @@ func raceForCompletion(t *testing.T, r *race) {
 	}
 }
 
-// forward is a status that moves on: steps back are refused.
+// forward models a status that only moves forward: steps back are refused.
 var forward = porcupine.Model{
 	Init: func() any { return 0 },
 	Step: func(state, in, out any) (bool, any) {

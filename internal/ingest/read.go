@@ -7,8 +7,9 @@ import (
 	"weir/internal/value"
 )
 
-// Read gives the row of an entity whose key has the fields given, as Do would answer
-// it. A row that is not there, or past its expiry, is refused as Missing.
+// Read returns the row of an entity whose key has the given fields, in the form in
+// which Do returns rows. A row that does not exist, or has expired, is refused as
+// Missing.
 func (w *Writer) Read(ctx context.Context, entity string, key value.Item) (out Result) {
 	w.once.Do(w.init)
 	c, r := w.check(Command{Op: Delete, Entity: entity, Item: key}, env{}) // it names a row by its key alone
@@ -30,5 +31,5 @@ func (w *Writer) Read(ctx context.Context, entity string, key value.Item) (out R
 	return out
 }
 
-// Sync returns when what Do has answered for survives a crash.
+// Sync returns once every write that Do has answered for survives a crash.
 func (w *Writer) Sync(ctx context.Context) error { return w.Store.Sync(ctx) }

@@ -9,10 +9,11 @@ import (
 	"weir/internal/value"
 )
 
-// supersede is what a row that supersedes another becomes, and what goes with it;
-// done says that all of it has happened before. A time that comes twice is noted
-// once. One that is older than the row's own is noted, and changes nothing else; what
-// is newer than the time is not superseded by it.
+// supersede applies the model's supersede rule to a row: it adds the row's time to the
+// row's list, and adds to the plan the delete of the superseded row. done says that all
+// of it has happened before. A time that is repeated is listed once. A time older than
+// the row's own is listed and changes nothing else. A superseded row newer than the
+// time stays.
 func (c *checked) supersede(p *plan, k *known, was, is value.Item) (next value.Item, done bool) {
 	s := c.Supersede
 	if s == nil || !model.Holds(s.Where, is) {
@@ -35,7 +36,7 @@ func (c *checked) supersede(p *plan, k *known, was, is value.Item) (next value.I
 	return is, false
 }
 
-// supersededBy is the row that a row of the command's key supersedes, if it does any.
+// supersededBy is the row that a row with the command's key supersedes, if any.
 func (c *checked) supersededBy(row value.Item) (store.Ref, bool) {
 	if c.Supersede == nil || !model.Holds(c.Supersede.Where, row) {
 		return store.Ref{}, false
@@ -43,13 +44,13 @@ func (c *checked) supersededBy(row value.Item) (store.Ref, bool) {
 	return c.superseded()
 }
 
-// overtaken reports whether a row goes for one of this time that supersedes it: it is of the
-// same kind, and not newer.
+// overtaken reports whether a row is deleted by a row of this time that supersedes it:
+// it is of the same entity, and not newer.
 func (c *checked) overtaken(other value.Item, at value.Value) bool {
 	return other != nil && c.Table.Classify(other) == c.Entity && !before(at, c.Supersede.Time.Get(other))
 }
 
-// superseded is the row with the other words in its key.
+// superseded is the row at the key that has the other words of the supersede rule.
 func (c *checked) superseded() (store.Ref, bool) {
 	ref := store.Ref{Table: c.Table.Name}
 	for i, kt := range c.PrimaryKey() {
@@ -71,8 +72,8 @@ func (c *checked) superseded() (store.Ref, bool) {
 	return ref, true
 }
 
-// noted is the list of times with those given and one more, each in its place;
-// known says that it was there before.
+// noted is the list of times with those given and one more, each in its place; known
+// says that the one more was in the list before.
 func noted(had, given, at value.Value) (_ value.Value, known bool) {
 	var out []value.Value
 	for _, e := range had.Elements() {
@@ -102,8 +103,8 @@ func sameTime(a, b value.Value) bool {
 	return value.Equal(a, b) || errX == nil && errY == nil && x.Equal(y)
 }
 
-// before reports whether a time is before another; what is no time is before none
-// and after none.
+// before reports whether a time is before another. A text that is no time is neither
+// before nor after any other.
 func before(a, b value.Value) bool {
 	x, errX := time.Parse(time.RFC3339, a.Text())
 	y, errY := time.Parse(time.RFC3339, b.Text())

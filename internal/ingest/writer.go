@@ -14,39 +14,40 @@ import (
 )
 
 // Writer checks commands against a model and writes them. It may be used by many
-// at once, and beside other writers of the same tables.
+// goroutines at once, and beside other writers of the same tables. Set its fields
+// before the first call; they must not change afterwards.
 type Writer struct {
 	Model *model.Model
 	Store store.Store
 	Now   func() time.Time // the clock; nil is time.Now
 
-	// Again says that commands may have been done before, by a run that was broken
-	// off: a create of a row that is there, just as the create would make it, is
+	// Again says that an interrupted run may have executed the commands before. A
+	// create of a row that exists, and is equal to what the create would make, is then
 	// Unchanged and not refused.
 	Again bool
 
-	// Brief leaves Row and Revision out of results: nobody looks at them.
+	// Brief leaves Row and Revision out of results, for callers that do not use them.
 	Brief bool
 
-	// NewID names what nothing else is named; nil is a UUID.
+	// NewID makes unique names; nil makes UUIDs.
 	NewID func() string
 
 	once    sync.Once
-	abreast int // how many goroutines check and plan many commands
+	abreast int // the number of goroutines that check and plan many commands
 	forms   map[string]*form
-	leads   map[string]bool // tables whose rows lead to others
+	leads   map[string]bool // tables from whose rows other rows are derived
 }
 
 const (
-	maxTries  = 10 * time.Second // how long a command is planned anew while others change the same rows
-	maxAtOnce = 16               // transactions, and questions to indexes, at a time
+	maxTries  = 10 * time.Second // how long to plan a command again while other writers interfere
+	maxAtOnce = 16               // transactions, and queries to indexes, at a time
 )
 
-// Do does the commands and answers for each. What comes of them is what comes of them
-// one after the other, in the order given: commands that touch one another (see
-// order.go) are done in that order, the others side by side, and what independent
-// commands write goes to the store in one call. When the store does not say whether a
-// command was done, those behind it that touch it are not begun.
+// Do executes the commands and returns a result for each. The outcome is the same as if
+// they were executed one after the other in the given order. Commands that touch one
+// another (see order.go) are executed in that order, the others in parallel. Writes of
+// independent commands go to the store in one call. If the store does not say whether a
+// command was done, later commands that touch it are not started.
 func (w *Writer) Do(ctx context.Context, commands []Command) []Result {
 	w.once.Do(w.init)
 	out := make([]Result, len(commands))
@@ -68,11 +69,12 @@ func (w *Writer) Do(ctx context.Context, commands []Command) []Result {
 	return out
 }
 
-// partOf is how many commands are worth a goroutine.
+// partOf is the number of commands from which another goroutine is worthwhile.
 const partOf = 64
 
-// parts does something for each of n, several at a time where there are many. Names
-// that the caller makes are asked for one after the other.
+// parts calls do for each of n, in several goroutines if n is large. If the caller
+// makes the names, parts uses one goroutine, so that names are asked for one after the
+// other.
 func (w *Writer) parts(n int, do func(i int)) {
 	many := min(w.abreast, n/partOf)
 	if many < 2 {
@@ -92,6 +94,7 @@ func (w *Writer) parts(n int, do func(i int)) {
 	wg.Wait()
 }
 
+// init fills in defaults and makes the forms. It runs once, before the first command.
 func (w *Writer) init() {
 	if w.Now == nil {
 		w.Now = time.Now
@@ -111,6 +114,8 @@ func (w *Writer) init() {
 	}
 }
 
+// check checks a command without reading any row. Names are made from the command's
+// seed, if it has one.
 func (w *Writer) check(c Command, from env) (*checked, *Refusal) {
 	switch c.Op {
 	case Create, Put, Update, Delete:
@@ -131,6 +136,8 @@ func (w *Writer) check(c Command, from env) (*checked, *Refusal) {
 	return f.check(c, from)
 }
 
+// noEntity refuses an entity that does not exist, or whose rows only weir makes; f is
+// nil in the first case.
 func (w *Writer) noEntity(name string, f *form) *Refusal {
 	if f != nil {
 		return refuse(Invalid, "", "weir makes the rows of %s, nobody else", name)

@@ -14,19 +14,21 @@ import (
 	"weir/internal/runner"
 )
 
-// Order is what a stream's events may be relied on for. It is fixed for a stream:
-// what was applied in one order is not known again in the other.
+// Order is the order of a stream's events that the function relies on. It is fixed for
+// a stream: positions that were recorded under one order mean nothing under the other,
+// so records that were applied before would not be recognized.
 type Order string
 
 const (
-	// ByItem relies on the changes of one row being in order, and on nothing else.
+	// ByItem relies only on the changes of each row being in order.
 	ByItem Order = "item"
-	// ByShard relies on a tumbling window, whose events name their shard, and on a
-	// parallelization factor of 1, by which all changes of a shard are in order.
+	// ByShard relies on all changes of a shard being in order. That needs a tumbling
+	// window, whose events name their shard, and a parallelization factor of 1.
 	ByShard Order = "shard"
 )
 
-// ParseOrder reads an order; "" is ByItem, which is always right.
+// ParseOrder reads an order. "" is ByItem, which is correct for every event source
+// mapping.
 func ParseOrder(s string) (Order, error) {
 	switch o := Order(s); o {
 	case "":
@@ -37,23 +39,24 @@ func ParseOrder(s string) (Order, error) {
 	return "", fmt.Errorf("the order %q is not known; it is %s or %s", s, ByItem, ByShard)
 }
 
-// The mistakes in how a stream and a function are put together. The function fails
-// until they are mended, and the records wait in the stream.
+// Errors in the configuration of the event source mapping or of the function. The
+// function fails until they are fixed; meanwhile the records wait in the stream.
 var (
 	ErrEvent = errors.New("the event is not one of a DynamoDB stream of this model")
 	ErrOrder = errors.New("the order of the stream's events is not what this function was told")
 )
 
-// portion is a run of an event's records that is applied, or comes again, as one.
+// portion is a run of an event's records that is applied, or delivered again, as a
+// whole.
 type portion struct {
-	from    int // which of the event's entries is its first, which has a sequence number but in the first portion
-	records int // how many have one
+	from    int // its first entry in the event; only the first portion's may lack a sequence number
+	records int // the number of its entries with a sequence number
 	changes []projections.Change
 	bad     []events.Entry
 }
 
-// portionRecords is how many records are applied between two looks at the clock,
-// unless a handler says otherwise.
+// portionRecords is how many records are applied before the deadline is checked again,
+// unless Handler.Portion says otherwise.
 const portionRecords = 250
 
 // work is what an event asks for.
@@ -62,19 +65,21 @@ type work struct {
 	table    string
 	shard    string // "" by item
 	records  []events.Position
-	lane     lane // of the shard, as we know it
+	lane     lane // of the shard, as last read
 	portions []portion
 
-	done   int   // records applied or kept
-	why    error // the rest is not
+	done   int   // records applied or kept as dead letters
+	why    error // why the rest is not done
 	counts runner.Counts
 }
 
-// source is what the records of a stream's event are said to be of.
+// source is the event source that the records of a DynamoDB stream name.
 const source = "aws:dynamodb"
 
-// decide takes an event apart. An empty event, as at the end of a window, asks for
-// nothing.
+// decide splits an event into portions. An empty event, as Lambda sends at the end of a
+// window, asks for nothing. A record that cannot be used is not an error: it goes to
+// the portion's bad entries. Errors wrap ErrEvent or ErrOrder, and then nothing of the
+// event may be applied.
 func decide(m *model.Model, ev *events.Lambda, o Order, most int) (w work, err error) {
 	if ev.Source != "" && ev.Source != source {
 		return w, fmt.Errorf("%w: its records are of %s, not of %s", ErrEvent, ev.Source, source)
@@ -99,7 +104,7 @@ func decide(m *model.Model, ev *events.Lambda, o Order, most int) (w work, err e
 	case len(ev.Entries) == 0:
 		return w, nil
 	case w.table == "" && (len(m.Tables) == 1 || !slices.ContainsFunc(ev.Entries, isGood)):
-		w.table = m.Tables[0].Name // the only one; or all are bad, and kept under any
+		w.table = m.Tables[0].Name // the only table; or all records are bad, and any table will do
 	}
 	t := m.Table(w.table)
 	if t == nil {
@@ -146,8 +151,9 @@ func (w *work) add(t *model.Table, i int, e *events.Entry, most int) error {
 	return nil
 }
 
-// answer is the reply to Lambda. No failures in it mean that all was applied. In a
-// window it has a state, which is empty: ours is in our table.
+// answer is the reply to Lambda. No failures means that all records were applied. In a
+// tumbling window the reply has a state. It is empty, because weir's state is in its
+// own table.
 type answer struct {
 	Failures []failure       `json:"batchItemFailures"`
 	State    json.RawMessage `json:"state,omitempty"`
@@ -157,9 +163,10 @@ type failure struct {
 	Item string `json:"itemIdentifier"`
 }
 
-// identifier names the record of an event from which on everything comes again: of
-// those from an entry on the lowest, since the lowest wins. It is the text that the
-// event has, zeros in front and all: another one would fail the whole event.
+// identifier names the record from which on Lambda is to deliver everything again: the
+// lowest one of these entries, since Lambda takes the lowest. It is the event's own
+// text of the sequence number, with leading zeros. Lambda would treat any other text as
+// a failure of the whole event.
 func identifier(payload []byte, entries []events.Entry) string {
 	var first *events.Entry
 	for i := range entries {
@@ -175,8 +182,8 @@ func identifier(payload []byte, entries []events.Entry) string {
 		Dynamodb struct{ SequenceNumber string }
 	}
 	if at := first.Offset; at >= 0 && at < int64(len(payload)) {
-		// The decoder reads no further than this record. What it cannot read of a bad
-		// one is not the number, which was read.
+		// The decoder reads no further than this record. An error of a bad record does
+		// not matter: its number was read before.
 		_ = json.NewDecoder(bytes.NewReader(payload[at:])).Decode(&record)
 	}
 	if p, err := events.ParsePosition(record.Dynamodb.SequenceNumber); err == nil && p == first.Record.Position {

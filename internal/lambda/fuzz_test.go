@@ -10,9 +10,9 @@ import (
 	"weir/internal/model"
 )
 
-// FuzzPayload: of an invocation's records each one is applied or kept, once; they
-// stay in order; what comes again begins with the record that its portion names;
-// and what cannot be is refused as a whole, in one of two ways.
+// FuzzPayload: each record of an invocation is applied or kept, once, and the order
+// stays; what is delivered again begins with the record that its portion names; and an
+// event that cannot be used is refused as a whole, in one of two ways.
 func FuzzPayload(f *testing.F) {
 	record := func(n, keys string) string {
 		return `{"eventName":"INSERT","eventSourceARN":"arn:aws:dynamodb:eu-west-1:1:table/gallery/stream/1","dynamodb":{"Keys":` + keys + `,"NewImage":{"PK":{"S":"ALBUM#a"},"SK":{"S":"METADATA"}},"SequenceNumber":"` + n + `"}}`

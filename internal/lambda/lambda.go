@@ -1,9 +1,9 @@
-// Package lambda is the projector as a function behind a DynamoDB stream.
+// Package lambda is the projector as a Lambda function behind a DynamoDB stream.
 //
-// Whatever is not certainly applied comes again: an invocation that fails anywhere
-// answers with an error or with the first record from which on everything is to be
-// sent again. All effects are safe to repeat. A record that cannot be used is kept,
-// whole, among the dead records and holds up nothing.
+// Every record that is not certainly applied is delivered again: an invocation that
+// fails answers with an error, or with the first record from which on everything is to
+// be sent again. All effects are safe to repeat. A record that cannot be used is stored
+// whole as a dead letter and does not hold up other records.
 //
 // The event source mapping needs FunctionResponseTypes ReportBatchItemFailures.
 package lambda
@@ -25,25 +25,27 @@ import (
 // Handler applies the events of a model's streams.
 type Handler struct {
 	Runner *runner.Runner
-	// Order is what events are relied on for. Drained is the order in which streams
-	// were read before, now that nothing of them is left to come again; "" when the
-	// order was never another. Where both are ByShard, whatever comes out of its order
-	// is taken for what was applied before.
+	// Order is the order of events that the function relies on. Drained is the order in
+	// which the streams were read before; set it once no record read in that order can
+	// be delivered again. It is "" if the order never changed. If both are ByShard,
+	// events that are out of order are taken for a repetition of records that were
+	// applied before.
 	Order, Drained Order
-	// Prepare runs before the first event is applied, again until it succeeds.
+	// Prepare runs before the first event is applied. After an error it runs again with
+	// the next event.
 	Prepare func(context.Context) error
-	// Portion is how many records are applied between two looks at the clock; 0 is
-	// 250.
+	// Portion is how many records are applied before the deadline is checked again; 0
+	// is 250.
 	Portion int
-	// Report, when set, is told what became of each event that has records.
+	// Report, when set, is called with the outcome of each event that has records.
 	Report func(Report)
 
 	prepared bool
-	checked  map[string]bool // tables of which the order is known to be ours
+	checked  map[string]bool // tables whose order is known to be ours
 	lanes    lanes
 }
 
-// New makes a handler.
+// New makes a handler. It works on a copy of the runner.
 func New(r *runner.Runner, o, drained Order, prepare func(context.Context) error) *Handler {
 	h := &Handler{Order: o, Drained: drained, Prepare: prepare, checked: map[string]bool{}}
 	run := *r
@@ -54,27 +56,28 @@ func New(r *runner.Runner, o, drained Order, prepare func(context.Context) error
 	return h
 }
 
-// Report says what became of an event. What was not applied comes again, but for what
-// is kept.
+// Report is the outcome of an event. Records that were not applied are delivered again,
+// except those kept as dead letters.
 type Report struct {
 	Table                           string
 	Records, Applied, Skipped, Kept int
-	Again                           int           // records that the answer asks for again, all of an event that fails
-	Old                             int           // records that the stream was close to forgetting
+	Again                           int           // records to be sent again; all of a failed event
+	Old                             int           // records close to the stream's retention limit
 	Age                             time.Duration // of the oldest record
 	OutOfOrder                      bool          // the event was refused: see ErrOrder
-	Why                             error         // why a part of it comes again, nil where all is applied or nothing
+	Why                             error         // why a part is delivered again, or nil
 }
 
-// oldAge is the age from which a record is close to being forgotten by its stream.
+// oldAge is the age from which a record is close to its stream's retention limit.
 const oldAge = 20 * time.Hour
 
-// margin is what is left of an invocation's time when the handler stops: enough to
-// answer, and to be sure of having answered.
+// margin is how much of an invocation's time is left when the handler stops: enough to
+// answer with certainty.
 func margin(left time.Duration) time.Duration { return min(3*time.Second, left/5) }
 
-// Invoke handles one event. It is not called by two goroutines at a time, as Lambda
-// does not.
+// Invoke handles one event and returns the reply to Lambda. After an error, nothing is
+// acknowledged: Lambda delivers the whole event again. The same holds after a crash.
+// Invoke must not be called by two goroutines at a time; Lambda never does.
 func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	read := h.Runner.Moment()
 	ev, err := events.DecodeLambda(payload)
@@ -135,9 +138,9 @@ func (h *Handler) tell(ev *events.Lambda, w *work, err error) {
 	h.Report(r)
 }
 
-// apply applies portion after portion until one fails or the time is over, and says
-// which of the event's entries is the first that is to come again. What it has applied
-// it notes in what is left of the whole time.
+// apply applies portion after portion until one fails or the time is over. It returns
+// the first of the event's entries that is to be delivered again. It notes what it has
+// applied within the context whole, which ends later than ctx.
 func (h *Handler) apply(ctx, whole context.Context, w *work) (from int, err error) {
 	applied := 0
 	for i := range w.portions {
@@ -164,7 +167,7 @@ func (h *Handler) apply(ctx, whole context.Context, w *work) (from int, err erro
 	if err := h.over(whole, w, applied); err != nil {
 		return 0, err
 	}
-	return from, h.Runner.Store.Sync(whole) // an answer lets go of the records
+	return from, h.Runner.Store.Sync(whole) // Lambda lets go of what is answered for
 }
 
 // over notes how much of an event is applied.
@@ -175,7 +178,7 @@ func (h *Handler) over(ctx context.Context, w *work, applied int) error {
 	return h.end(ctx, w, applied)
 }
 
-// portion applies records and keeps what cannot be.
+// portion applies records, and stores those that cannot be applied as dead letters.
 func (h *Handler) portion(ctx context.Context, w *work, p *portion) error {
 	for i := range p.bad {
 		if err := h.keep(ctx, w.table, &p.bad[i]); err != nil {
@@ -197,8 +200,8 @@ func (h *Handler) portion(ctx context.Context, w *work, p *portion) error {
 	return nil
 }
 
-// jobs works through long lists. What is left when the time is over is left to the
-// same records when they come again.
+// jobs works through long lists. If the time ends first, the same records are delivered
+// again and continue the rest.
 func (h *Handler) jobs(ctx context.Context) error {
 	for {
 		left, err := h.Runner.Jobs(ctx)
@@ -211,6 +214,8 @@ func (h *Handler) jobs(ctx context.Context) error {
 	}
 }
 
+// keep stores an entry that cannot be used as a dead letter. Repeating it changes
+// nothing.
 func (h *Handler) keep(ctx context.Context, table string, e *events.Entry) error {
 	rec := e.Record
 	rec.Table = table
@@ -222,8 +227,8 @@ func (h *Handler) keep(ctx context.Context, table string, e *events.Entry) error
 	return err
 }
 
-// sourceOf tells a record that comes again from another one, wherever in an event
-// it is.
+// sourceOf identifies a record, so that a repeated record is recognized wherever in an
+// event it is.
 func sourceOf(e *events.Entry) string {
 	switch {
 	case !e.Record.Position.IsZero():
@@ -234,8 +239,8 @@ func sourceOf(e *events.Entry) string {
 	return "a record " + book.Hash(string(e.Bad.Raw))
 }
 
-// check makes sure that the stream is read in our order, and that the event goes on
-// from those before it.
+// check makes sure that the stream is read in our order, and that the event continues
+// what came before it.
 func (h *Handler) check(ctx context.Context, w *work) error {
 	if !h.prepared {
 		if err := h.Prepare(ctx); err != nil {
@@ -258,7 +263,7 @@ func (h *Handler) check(ctx context.Context, w *work) error {
 	return h.begin(ctx, w)
 }
 
-// order notes the order of a stream, or refuses another one.
+// order notes the order of a stream, or returns ErrOrder if another one is noted.
 func (h *Handler) order(ctx context.Context, table string) error {
 	var others []string
 	if h.Drained != "" {

@@ -14,29 +14,34 @@ import (
 	"weir/internal/summed"
 )
 
-// By shard, positions are right only while all records of a shard come one after the
-// other, and nothing in an event says whether they do: with a parallelization factor
-// above 1 several runs of the same shard come side by side. So our table has, for each
-// shard (book.LaneRow), which records came last, the position of the last of them, how
-// many of the first are applied, and until when an invocation may be applying the rest;
-// and nothing is applied before its event is found to go on from there.
+// By shard, positions are correct only while all records of a shard are applied one
+// after the other, and an event does not tell whether they are: with a parallelization
+// factor above 1, several batches of the same shard are processed in parallel. So our
+// table has a row for each shard (book.LaneRow). It holds a mark for each of the last
+// records that came, the position of the last one, how many of these records are
+// applied, and the time until which an invocation may still be applying the rest.
+// Nothing of an event is applied before the event is found to continue the row.
 //
-// An event's records up to the last must be a run of those that came, and where there are
-// others behind them, the run must reach it; so what comes again, whole or in part, goes on,
-// and a record that was passed over does not. What stands before the run must be
-// applied. Where it is not, and nobody can be applying it any more, it was given up by
-// the mapping; it leaves the marks, so that it is not taken when it comes after all.
+// The event's records up to the last position must be a run of records that came. If
+// the event has newer records too, the run must end with the last record. So an event
+// that is delivered again, whole or in part, continues the row; a record that was
+// passed over does not. Everything before the run must be applied. Records before it
+// that are not applied, and that no invocation can be applying any more, were given up
+// by the event source mapping. Their marks are removed, so that they are not accepted
+// if they come after all.
 //
-// An answer is given only after the marks say that the event is applied. So of two
-// runs side by side one is refused, before anything of it is applied, or at the latest
-// before it is answered for: no record that was applied out of order is ever let go of.
+// An answer is given only after the row says that the event is applied. So of two
+// batches in parallel one is refused: before anything of it is applied, or at the
+// latest before it is answered for. A record that was applied out of order is never
+// acknowledged.
 type lane struct{ book.LaneRow }
 
-// markBytes is the size of a mark. Two records that follow each other never have the
-// same one; any two do once in four thousand million.
+// markBytes is the size of a mark. Two consecutive records always have different marks.
+// Any other two records have the same mark with a probability of 1 in 2³².
 const markBytes = book.LaneMark
 
-// leastMarks is how many are kept where events are small: the row is one unit.
+// leastMarks is how many marks are kept when events are small. The row still fits in
+// one write capacity unit.
 const leastMarks = 200
 
 func marksOf(records []events.Position) string {
@@ -49,8 +54,8 @@ func marksOf(records []events.Position) string {
 
 func (l *lane) len() int { return len(l.Marks) / markBytes }
 
-// find says where an event's records stand that came before, and how many these are;
-// ok is false where they are no run of those.
+// find returns the place of the event's records that came before, and their number; ok
+// is false if they are not a run of the lane's records.
 func (l *lane) find(records []events.Position) (at, n int, ok bool) {
 	for n < len(records) && records[n].Compare(l.Last) <= 0 {
 		n++
@@ -68,14 +73,15 @@ func (l *lane) find(records []events.Position) (at, n int, ok bool) {
 	}
 }
 
-// The ways in which an event does not go on from the lane.
+// Reasons why an event does not continue the lane.
 var (
 	errPassed = errors.New("some of its records came out of their order")
 	errBusy   = errors.New("what comes before it is being applied by another invocation")
 )
 
-// anew is the lane when somebody vouches for it that an event which does not go on
-// from it only has what was applied before, and what comes after that.
+// anew is the lane for an event that does not continue it, when the operator has
+// vouched (Handler.Drained) that the event holds only records that were applied before,
+// and then records that follow them.
 func (l *lane) anew(records []events.Position) lane {
 	out := *l
 	out.Marks, out.Done = marksOf(records), 0
@@ -85,7 +91,8 @@ func (l *lane) anew(records []events.Position) lane {
 	return out
 }
 
-// take is the lane when an invocation begins to apply an event, until a time.
+// take is the lane after an invocation has started to apply an event, which it may do
+// until the time given. The error is errPassed or errBusy.
 func (l *lane) take(records []events.Position, now, until time.Time) (lane, error) {
 	at, n, ok := l.find(records)
 	if !ok {
@@ -111,7 +118,7 @@ func (l *lane) take(records []events.Position, now, until time.Time) (lane, erro
 	return out, nil
 }
 
-// applied is the lane when the first n of an event's records are applied and the
+// applied is the lane after the first n of an event's records are applied and the
 // invocation is about to end.
 func (l *lane) applied(records []events.Position, n int) (lane, error) {
 	at, came, ok := l.find(records)
@@ -134,7 +141,8 @@ func (h *Handler) laneRef(w *work) store.Ref {
 	return book.FunctionLane(h.Runner.Model.Name, w.table, w.shard)
 }
 
-// begin takes an event, or says why it must not be applied.
+// begin claims an event for this invocation. Its error says why the event must not be
+// applied. After a crash the claim ends with the invocation's time.
 func (h *Handler) begin(ctx context.Context, w *work) error {
 	rows, err := h.Runner.Store.Get(ctx, []store.Ref{h.laneRef(w)})
 	if err != nil {
@@ -163,13 +171,14 @@ func (h *Handler) end(ctx context.Context, w *work, n int) error {
 }
 
 const (
-	invocationLife = 15 * time.Minute // at the most
+	invocationLife = 15 * time.Minute // Lambda's maximum
 	clockSlack     = 10 * time.Second // an invocation stops before its deadline, by its own clock
-	laneTries      = 10               // how often others may change a lane while we do
+	laneTries      = 10               // how often other invocations may change a lane while we do
 )
 
-// change writes the lane that f makes of it. The lane that w has is a guess, which
-// the condition on its version tells for one.
+// change writes the lane that f returns. The lane in w may be out of date. The write is
+// conditional on its version, and after a failed condition f is called with the current
+// lane.
 func (h *Handler) change(ctx context.Context, w *work, f func(*lane) (lane, error)) error {
 	for range laneTries {
 		next, err := f(&w.lane)
@@ -202,10 +211,11 @@ func (h *Handler) disorder(w *work, err error) error {
 		ErrOrder, w.shard, w.table, w.records[0], w.records[len(w.records)-1], w.lane.Last, err)
 }
 
-// laneLasts is how long a lane is kept behind its last event: its stream forgets sooner.
+// laneLasts is how long a lane's row is kept after its last event. The stream's
+// retention is shorter.
 const laneLasts = 48 * time.Hour
 
-// inOrder says that an event's records are not one after the other.
+// inOrder returns ErrOrder if an event's records are not in ascending order.
 func (w *work) inOrder() error {
 	for i := 1; i < len(w.records); i++ {
 		if w.records[i].Compare(w.records[i-1]) <= 0 {

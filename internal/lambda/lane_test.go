@@ -17,8 +17,8 @@ func positions(ns ...uint64) (out []events.Position) {
 	return out
 }
 
-// try is an event, and how many of its records are applied before its invocation
-// ends: -1 is that it never ends, and passed and busy that it is refused.
+// try is an event, and how many of its records are applied before its invocation ends:
+// -1 means that it never ends; passed and busy mean that it is refused.
 type try struct {
 	records []events.Position
 	applied int
@@ -29,7 +29,7 @@ const (
 	busy   = -3
 )
 
-// TestLaneTakes says which events go on from those before them, and which do not.
+// TestLaneTakes: which events continue the lane, and which do not.
 func TestLaneTakes(t *testing.T) {
 	for name, tries := range map[string][]try{
 		"one after the other":                {{positions(1, 2), 2}, {positions(3, 4), 4 - 2}, {positions(5), 1}},
@@ -65,8 +65,8 @@ func TestLaneTakes(t *testing.T) {
 	}
 }
 
-// TestLaneGivesUp says that what a mapping gave up holds up nothing, once nobody can
-// be applying it, and is refused when it comes after all.
+// TestLaneGivesUp: records that the event source mapping gave up block nothing once no
+// invocation can be applying them, and are refused if they come after all.
 func TestLaneGivesUp(t *testing.T) {
 	var l lane
 	now := time.Unix(1000, 0)
@@ -95,7 +95,7 @@ func TestLaneGivesUp(t *testing.T) {
 	}
 }
 
-// TestLaneIsBounded: a lane keeps what may come again, and no more.
+// TestLaneIsBounded: a lane keeps marks of what may be delivered again, and no more.
 func TestLaneIsBounded(t *testing.T) {
 	var l lane
 	for n := uint64(0); n < 3000; n += 3 {
@@ -108,8 +108,8 @@ func TestLaneIsBounded(t *testing.T) {
 	}
 }
 
-// poller hands one run of a shard's records to invocations, as a mapping does: one
-// event at a time, again until it is answered for, in parts when it likes.
+// poller hands one run of a shard's records to invocations, as an event source mapping
+// does: one event at a time, again until it is answered, and sometimes in parts.
 type poller struct {
 	records []events.Position
 	done    int
@@ -121,7 +121,7 @@ type call struct {
 	records []events.Position
 	applied int
 	begun   bool
-	old     bool // nobody waits for its answer
+	old     bool // no invocation waits for its answer
 }
 
 // shard is one target of a lane, with its position, beside the pollers.
@@ -143,8 +143,8 @@ func (s *shard) apply(p events.Position) {
 	}
 }
 
-// step does the next thing of a call: it begins, applies a record, or ends. over is
-// that it is not there any more, ok that it answers.
+// step does the next thing of a call: it begins, applies a record, or ends. over says
+// that the call has ended, ok that it has answered.
 func (s *shard) step(t *testing.T, c *call) (over, ok bool) {
 	switch {
 	case !c.begun:
@@ -182,9 +182,9 @@ func (p *poller) live() *call {
 	return nil
 }
 
-// TestLaneAlone: whatever one poller does, and whatever invocations do that should be
-// over, nothing of it is ever refused, and all is counted. TestLaneSideBySide: of
-// several, whatever they do, no record is answered for that was lost.
+// TestLaneAlone: with one poller, nothing is ever refused and all is counted, whatever
+// the poller does and whatever late invocations do. TestLaneSideBySide: with several,
+// no lost record is ever answered for.
 func TestLaneAlone(t *testing.T) {
 	for seed := range uint64(600) {
 		s := pollers(t, seed, 1)

@@ -12,14 +12,16 @@ import (
 	"weir/internal/value"
 )
 
-// By shard, books hold a position for each lane that they count from, and a stream
-// makes new shards for ever. So that a position can go out of a book, one row of the
-// model (book.LanesRow) holds the lanes that something may still come from.
+// By shard, a ledger (`book` in the code) holds a position for each lane that it counts
+// from, and a stream makes new shards for ever. So that positions can be removed from
+// ledgers, one row of the model (book.LanesRow) lists the lanes from which records may
+// still come.
 //
-// Who is about to apply a lane for the first time enters it; whoever lists shards
-// enters all there are. A lane leaves when its shard has been missing for 25 hours,
-// and from two lists: a stream lists a shard for a day after its end, and nothing
-// of it comes after that. So a lane that a book has and the row has not is over.
+// An invocation that applies a lane for the first time enters the lane in the row. An
+// invocation that lists shards enters all shards that exist. A lane is removed once its
+// shard has been missing for 25 hours, and from two lists: DynamoDB lists a shard for a
+// day after its end, and no record of it comes after that. So a lane that a ledger has
+// and the row has not is over.
 const (
 	listEvery = time.Hour
 	laneLife  = 25 * time.Hour
@@ -28,8 +30,8 @@ const (
 // lanes is what a process knows of that row.
 type lanes struct {
 	row    book.LanesRow
-	listed int64           // when this process looked last whether shards are to be listed
-	over   map[string]bool // found in this invocation
+	listed int64           // when this process last checked whether to list shards
+	over   map[string]bool // lanes found to be over in this invocation
 }
 
 func (l *lanes) missing(lane string) (since int64, known bool) {
@@ -39,8 +41,7 @@ func (l *lanes) missing(lane string) (since int64, known bool) {
 
 func (h *Handler) lanesRef() store.Ref { return book.Lanes(h.Runner.Model.Name) }
 
-// enter makes sure that a lane is in the row, and has shards listed when that is
-// due.
+// enter makes sure that the row has the lane. It also lists shards when that is due.
 func (h *Handler) enter(ctx context.Context, lane string) error {
 	h.lanes.over = map[string]bool{}
 	if since, known := h.lanes.missing(lane); !known || since != 0 {
@@ -59,8 +60,8 @@ func (h *Handler) enter(ctx context.Context, lane string) error {
 	return ctx.Err()
 }
 
-// enterLane enters a lane. Where the row has no room, nobody may believe it until
-// shards have been listed twice again.
+// enterLane enters a lane. If the row has no room for it, no invocation may trust the
+// row until shards have been listed twice again.
 func (h *Handler) enterLane(ctx context.Context, lane string) error {
 	row, err := h.update(ctx, book.EnterLane(h.lanesRef(), lane))
 	if errors.Is(err, store.ErrRefused) {
@@ -70,7 +71,7 @@ func (h *Handler) enterLane(ctx context.Context, lane string) error {
 		err = errors.Join(err, h.readLanes(ctx))
 	}
 	if err == nil {
-		h.lanes.row, _ = book.DecodeLanes(row) // list says what cannot be read
+		h.lanes.row, _ = book.DecodeLanes(row) // list reports a row that cannot be read
 	}
 	return err
 }
@@ -83,8 +84,8 @@ func (h *Handler) update(ctx context.Context, w store.Write) (value.Item, error)
 	return out[0].Row, out[0].Err
 }
 
-// list lists the shards of all streams of the model, unless somebody has done so
-// within the hour, and puts the row that comes of it.
+// list lists the shards of all streams of the model, unless another invocation has done
+// so within the hour, and writes the row that results.
 func (h *Handler) list(ctx context.Context, now int64) error {
 	if err := h.readLanes(ctx); err != nil {
 		return err
@@ -107,7 +108,7 @@ func (h *Handler) list(ctx context.Context, now int64) error {
 	if err == nil {
 		err = out[0].Err
 	}
-	if errors.Is(err, store.ErrCondition) { // the next list, then
+	if errors.Is(err, store.ErrCondition) { // another invocation wrote the row; try next time
 		return nil
 	}
 	if err == nil {
@@ -116,8 +117,8 @@ func (h *Handler) list(ctx context.Context, now int64) error {
 	return err
 }
 
-// listed is the row after shards were listed: lanes that are there are entered,
-// others are missing from now on, or leave.
+// listed is the row after shards were listed. Lanes of listed shards are entered. Other
+// lanes are missing from now on; those missing for long enough are removed.
 func listed(row book.LanesRow, there map[string]bool, now int64) book.LanesRow {
 	next := book.LanesRow{Missing: map[string]int64{}, Listed: now, Lists: row.Lists + 1}
 	for lane := range there {
@@ -143,9 +144,10 @@ func (h *Handler) readLanes(ctx context.Context) error {
 	return err
 }
 
-// retired reports whether a lane that was found in a book is over. Of what is not
-// known here the row is read anew: whoever wrote the book had entered the lane. By a row
-// that cannot be read none is over; list says that it cannot be.
+// retired reports whether a lane that was found in a ledger is over. If the lane is not
+// known here, retired reads the row again, because the invocation that wrote the ledger
+// entered the lane before. If the row cannot be decoded, no lane is over; list reports
+// that.
 func (h *Handler) retired(ctx context.Context, lane string) (bool, error) {
 	if h.lanes.over[lane] {
 		return true, nil

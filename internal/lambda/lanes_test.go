@@ -63,7 +63,8 @@ func (w *world) handler() *lambda.Handler {
 	return lambda.New(run, lambda.ByShard, "", func(context.Context) error { return nil })
 }
 
-// add invokes with a picture put into an album, as a record of the shard.
+// add invokes the function with a record of the shard that puts a picture into an
+// album.
 func (w *world) add(h *lambda.Handler, shard, album string) {
 	w.t.Helper()
 	w.next++
@@ -96,7 +97,7 @@ func (w *world) try(h *lambda.Handler, shard, album string, n int) error {
 	return nil
 }
 
-// book is what an album has: its count, and the shards that it has positions of.
+// book reads an album's ledger: its count, and the shards that it has positions of.
 func (w *world) book(album string) (count int64, shards []string) {
 	ref := store.Ref{Table: "gallery", Key: store.Key{Partition: value.OfString("ALBUM#" + album), Sort: value.OfString("METADATA")}}
 	rows, err := w.Get(w.t.Context(), []store.Ref{book.Of("gallery", ref)})
@@ -122,8 +123,8 @@ func (w *world) want(album string, count int64, shards ...string) {
 	}
 }
 
-// TestLanesLeave says when the position of a shard goes out of a book: when the
-// stream has not listed it for more than 25 hours, twice at the least.
+// TestLanesLeave: a shard's position is removed from a ledger when the stream has not
+// listed the shard for more than 25 hours, in at least two lists.
 func TestLanesLeave(t *testing.T) {
 	w := newWorld(t)
 	w.shards = []string{"s1"}
@@ -142,13 +143,13 @@ func TestLanesLeave(t *testing.T) {
 	w.now = w.now.Add(2 * time.Hour)
 	w.add(h, "s2", "a")
 	w.want("a", 5, "s2")
-	w.want("b", 1, "s1") // nobody wrote it since
+	w.want("b", 1, "s1") // no invocation has written it since
 	w.add(w.handler(), "s2", "b")
 	w.want("b", 2, "s2")
 }
 
-// TestLanesOfOthers says that a shard which another function has begun to read, and
-// which was never listed, keeps its positions, and with them what it counted.
+// TestLanesOfOthers: a shard that another function has begun to read, and that was
+// never listed, keeps its positions and so its counts.
 func TestLanesOfOthers(t *testing.T) {
 	w := newWorld(t)
 	w.shards = []string{"s1"}
@@ -164,8 +165,8 @@ func TestLanesOfOthers(t *testing.T) {
 	w.want("a", 32, "s1", "s3")
 }
 
-// TestLanesFlicker says that a list which leaves a shard out for a moment forgets
-// nothing, and that neither does one that cannot be had.
+// TestLanesFlicker: a list that leaves a shard out for a moment removes nothing, and
+// neither does a failed list.
 func TestLanesFlicker(t *testing.T) {
 	w := newWorld(t)
 	h := w.handler()
@@ -182,8 +183,8 @@ func TestLanesFlicker(t *testing.T) {
 	w.want("a", 61, "s1", "s2")
 }
 
-// TestLanesWithoutRoom says that where lanes cannot be entered, because of a row
-// that is full, no position goes.
+// TestLanesWithoutRoom: while lanes cannot be entered, because the row is full, no
+// position is removed.
 func TestLanesWithoutRoom(t *testing.T) {
 	w := newWorld(t)
 	h := w.handler()
@@ -223,8 +224,8 @@ func (w *world) set(at store.Ref, attr string, v value.Value) {
 	}
 }
 
-// TestUnreadableLanes says that by a row of lanes that cannot be read no position goes,
-// that everything else goes on, and that it heals as the error says.
+// TestUnreadableLanes: while the row of lanes cannot be read, no position is removed
+// and everything else works. The row can be repaired as the error says.
 func TestUnreadableLanes(t *testing.T) {
 	w := newWorld(t)
 	w.shards = []string{"s1"}
@@ -247,8 +248,8 @@ func TestUnreadableLanes(t *testing.T) {
 	w.want("a", 5, "s2")
 }
 
-// TestUnreadableLane says that a shard's row that cannot be read stops the shard alone,
-// by an error that names it, and that the shard goes on when it is deleted.
+// TestUnreadableLane: a shard's row that cannot be read stops only this shard, with an
+// error that names the row. The shard continues when the row is deleted.
 func TestUnreadableLane(t *testing.T) {
 	w := newWorld(t)
 	w.shards = []string{"s1", "s2"}

@@ -21,8 +21,8 @@ import (
 )
 
 // TestLetterOfAnyRecord: a row whose derived key is far beyond every limit becomes a
-// letter, in either order of events and when it comes again; what comes after it in the
-// same event is applied, and the letter can be read, retried and discarded.
+// dead letter, in either order of events and when it is delivered again. Later records
+// of the same event are applied, and the letter can be read, retried and discarded.
 func TestLetterOfAnyRecord(t *testing.T) {
 	for _, o := range []lambda.Order{lambda.ByItem, lambda.ByShard} {
 		t.Run(string(o), func(t *testing.T) {

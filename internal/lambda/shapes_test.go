@@ -26,7 +26,7 @@ func picture(seq string, more ...string) string {
 
 func recordsOf(records ...string) string { return `{"Records":[` + strings.Join(records, ",") + `]}` }
 
-// inWindow is an event as a tumbling window has it, with what says the rest.
+// inWindow is an event of a tumbling window; rest has its other members.
 func inWindow(rest string) string {
 	return `{"window":{"start":"2026-01-01T00:00:00Z","end":"2026-01-01T00:05:00Z"},"shardId":"shardId-1","eventSourceARN":"arn:aws:dynamodb:eu-west-1:1:table/gallery/stream/x"` + rest + `}`
 }
@@ -37,8 +37,8 @@ func (w *world) byOrder(o lambda.Order, s store.Store) *lambda.Handler {
 	return lambda.New(run, o, "", func(context.Context) error { return nil })
 }
 
-// TestShapes: of whatever an event source mapping can send, each record is applied or
-// kept, and an event that cannot be used is refused, so that it comes again.
+// TestShapes: each record of any event that an event source mapping can send is applied
+// or kept. An event that cannot be used is refused, so that it is delivered again.
 func TestShapes(t *testing.T) {
 	const plain, windowed = `{"batchItemFailures":[]}`, `{"batchItemFailures":[],"state":{}}`
 	one := recordsOf(picture("77"))
@@ -120,8 +120,8 @@ func must(b []byte, err error) []byte {
 	return b
 }
 
-// due is a context with a deadline at which it does not end: what is held against it
-// does not depend on how busy the machine is.
+// due is a context that has a deadline but does not end at it, so that the test does
+// not depend on how busy the machine is.
 type due struct {
 	context.Context
 	at time.Time
@@ -129,8 +129,7 @@ type due struct {
 
 func (d due) Deadline() (time.Time, bool) { return d.at, true }
 
-// late is a store on which the time for the work is over as soon as a word stands in a
-// write.
+// late is a store that ends the time for the work when a write contains a word.
 type late struct {
 	*world
 	word string
@@ -154,8 +153,8 @@ func (l *late) see(ctx context.Context, writes string) {
 	}
 }
 
-// TestPartOfAnEvent: an invocation that does not come to its end names the record to go
-// on from, by the text that the event has for it, and has applied what stands before.
+// TestPartOfAnEvent: an invocation that runs out of time names the record to continue
+// from, by the event's own text for it, and has applied everything before.
 func TestPartOfAnEvent(t *testing.T) {
 	var records []string
 	for _, n := range []int{5, 6, 7, 8, 9, 10} {

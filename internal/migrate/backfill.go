@@ -16,45 +16,47 @@ import (
 )
 
 // Backfill gives rows what the model would have given them when they were written:
-// defaults, and the keys of indexes. What a row has, it keeps, right or not; nothing
-// is written but what is missing, on the condition that it still is and that what it
-// is made from is as it was read. So it may run beside applications, any number of
-// times, and a row that goes meanwhile does not come back.
+// defaults, and the keys of indexes. It never changes an attribute that a row has,
+// right or wrong. It adds only what is missing, on the condition that it is still
+// missing and that the attributes it is made from are as they were read. So it may run
+// beside applications, any number of times, and it does not bring back a row that is
+// deleted meanwhile.
 type Backfill struct {
 	Model  *model.Model
 	Store  store.Store
 	DryRun bool // only count
-	Rows   int  // how many rows a page has at the most; 0 is as many as the store gives
-	// Each, when set, is told what a row gets; what it was refused, where reason says
-	// why; and what it has otherwise than the model makes it (no attributes are given).
+	Rows   int  // the maximum of rows in a page; 0 is as many as the store returns
+	// Each, when set, is called with what a row gets, and with what it could not get,
+	// where Reason says why. A call without Gets and Reason lists in Other the
+	// attributes that differ from what the model makes.
 	Each func(Filling)
-	// Page, when set, is told after each page how many rows were read.
+	// Page, when set, is called after each page with the number of rows read.
 	Page func(rows int)
 }
 
-// Filling is what becomes of one row.
+// Filling is the outcome for one row.
 type Filling struct {
 	Entity *model.Entity
 	Row    store.Ref
 	Gets   []value.Attr
-	Other  []value.Attr // keys of indexes that it has, and that the model would make so
-	Reason string       // why it gets nothing; "" where it does
+	Other  []value.Attr // keys of indexes that differ in the row; the values are the model's
+	Reason string       // why it gets nothing; "" if it does
 
 	now value.Item
 }
 
-// Filled is what a backfill did, over all runs of it.
+// Filled is what a backfill did, over all its runs.
 type Filled struct {
 	Read    int
 	Rows    int            // that got something
-	Refused int            // that could not get what they miss
+	Refused int            // that could not get what they lack
 	Claims  int            // unique values that were claimed for the rows that have them
 	Shared  int            // unique values that another row has too
 	Gets    map[string]int // by Entity.attribute, how many rows got it
-	Other   map[string]int // by Entity.attribute, how many rows have another value than the model makes
+	Other   map[string]int // by Entity.attribute, how many rows differ from what the model makes
 }
 
-// Names of counts, beside those of attributes, which have a point in them.
+// Names of counts. Those of attributes contain a period.
 const (
 	readCount    = "read"
 	rowsCount    = "rows"
@@ -65,7 +67,9 @@ const (
 	otherPrefix  = "!"
 )
 
-// Run goes over all tables, from where the last run was broken off.
+// Run goes over all tables and continues where an interrupted run stopped. A crash
+// loses at most the counts of the page at hand; filling that page again changes
+// nothing.
 func (b *Backfill) Run(ctx context.Context) (Filled, error) {
 	out := Filled{Gets: map[string]int{}, Other: map[string]int{}}
 	var places []*place
@@ -91,6 +95,7 @@ func (b *Backfill) Run(ctx context.Context) (Filled, error) {
 	return out, nil
 }
 
+// add adds the counts of one table, by the names under which they are saved.
 func (f *Filled) add(counts map[string]int) {
 	for name, n := range counts {
 		attr := name[1:]
@@ -113,11 +118,11 @@ func (f *Filled) add(counts map[string]int) {
 	}
 }
 
-// fillable reports whether rows of the entity may miss something that a model gives:
-// the rows that weir makes do not, and old ones become others.
+// fillable reports whether rows of the entity may lack something that the model gives.
+// Rows that weir derives do not, and old rows are migrated instead.
 func fillable(e *model.Entity) bool { return !e.Derived && len(e.Migrations) == 0 }
 
-// planOf stands for what a table's rows are given.
+// planOf is a hash of everything that a table's rows are given.
 func planOf(t *model.Table) string {
 	var b strings.Builder
 	for _, e := range t.Entities {
@@ -140,8 +145,7 @@ func planOf(t *model.Table) string {
 	return book.Hash(b.String())
 }
 
-// page fills the rows of a page. Those that others change meanwhile are looked at
-// again.
+// page fills the rows of a page. Rows that others change meanwhile are read again.
 func (b *Backfill) page(ctx context.Context, p *place, rows []value.Item) error {
 	counts := map[string]int{readCount: len(rows)}
 	var todo []Filling
@@ -177,6 +181,8 @@ func (b *Backfill) page(ctx context.Context, p *place, rows []value.Item) error 
 	return nil
 }
 
+// other counts and reports attributes that differ from what the model makes. They are
+// never written.
 func (b *Backfill) other(counts map[string]int, f Filling) {
 	if len(f.Other) == 0 {
 		return
@@ -189,7 +195,8 @@ func (b *Backfill) other(counts map[string]int, f Filling) {
 	}
 }
 
-// write gives rows what they miss, and answers with those that have changed.
+// write gives rows what they lack, and returns those that have changed since they were
+// read.
 func (b *Backfill) write(ctx context.Context, t *model.Table, todo []Filling, counts map[string]int) (again []Filling, err error) {
 	ws := make([]store.Write, len(todo))
 	for i := range todo {
@@ -227,8 +234,8 @@ func (b *Backfill) write(ctx context.Context, t *model.Table, todo []Filling, co
 	return again, nil
 }
 
-// fill finds out what a row misses; ok is false where that is not for a model to
-// say.
+// fill finds out what a row lacks; ok is false for a row that the model does not
+// describe, or that is not filled.
 func fill(t *model.Table, row value.Item) (f Filling, ok bool) {
 	e := t.Classify(row)
 	key, keyed := t.KeyOf(row)
@@ -272,15 +279,16 @@ func fill(t *model.Table, row value.Item) (f Filling, ok bool) {
 	return f, true
 }
 
-// gets takes an attribute once: two indexes may share one.
+// gets adds an attribute, once: two indexes may share one.
 func (f *Filling) gets(a value.Attr) {
 	if !slices.ContainsFunc(f.Gets, func(have value.Attr) bool { return have.Name == a.Name }) {
 		f.Gets = append(f.Gets, a)
 	}
 }
 
-// write gives the row what it misses, if it still does and is what it was: a row of
-// the entity, with the fields that the keys are made from.
+// write is the write that gives the row what it lacks, on the condition that it is
+// still missing and that the row is what it was: a row of the entity, with the same
+// fields that the keys are made from.
 func (f *Filling) write() store.Write {
 	e, t := f.Entity, f.Entity.Table
 	w := store.Write{Ref: f.Row, Return: true, If: store.Cond{{{Attr: t.Key.Partition.Name, Is: store.Exists}}}}

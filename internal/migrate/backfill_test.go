@@ -26,7 +26,7 @@ func (w *world) albums(n int) {
 	}
 }
 
-// cutting breaks the connection at one write: some of the call may have happened.
+// cutting breaks the connection at one write: parts of the call may have happened.
 type cutting struct {
 	store.Store
 	at    int
@@ -36,7 +36,7 @@ type cutting struct {
 	calls int
 }
 
-// reaches reports which of n writes is the one, if it is one of them.
+// reaches reports which of n writes is the one to break, if any.
 func (c *cutting) reaches(n int) (i int, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,8 +69,8 @@ func (c *cutting) Write(ctx context.Context, ws []store.Write) ([]store.Outcome,
 	return nil, errBroken
 }
 
-// TestBackfillResumes: broken off at every single write, and run again, a backfill
-// ends the same, and what it did is counted once.
+// TestBackfillResumes: a backfill that is interrupted at every single write, and run
+// again, has the same outcome, and counts each thing once.
 func TestBackfillResumes(t *testing.T)           { onEmbedded(t, "gallery", backfillResumes) }
 func TestBackfillResumesOnDynamoDB(t *testing.T) { onDynamoDB(t, "gallery", backfillResumes) }
 
@@ -104,7 +104,8 @@ func backfillResumes(w *world) {
 			if got.Read != albums {
 				w.Errorf("broken at %d: %d read, not %d", at, got.Read, albums)
 			}
-			// What a page did before it broke and was not noted is done, and counted by nobody.
+			// A page that failed before its counts were saved is done, but its rows are
+			// not counted.
 			if got.Rows > albums || !broken && got.Rows != albums {
 				w.Errorf("broken at %d: %d filled of %d", at, got.Rows, albums)
 			}
@@ -128,7 +129,7 @@ func (w *world) dump(table string) string {
 	return strings.Join(lines, "\n")
 }
 
-// meddler lets an application in before each write of a row.
+// meddler runs an application before each write of a row.
 type meddler struct {
 	store.Store
 	before func(*store.Write)
@@ -141,9 +142,9 @@ func (m *meddler) Write(ctx context.Context, ws []store.Write) ([]store.Outcome,
 	return m.Store.Write(ctx, ws)
 }
 
-// TestBackfillBesideApplications: between the reading of a row and its writing an
-// application removes it, gives it what it misses, or changes what its keys are made
-// from. What the application did stands, and no row comes back.
+// TestBackfillBesideApplications: between the read and the write of a row an
+// application deletes it, gives it what it lacks, or changes what its keys are made
+// from. The application's changes stay, and no deleted row comes back.
 func TestBackfillBesideApplications(t *testing.T) {
 	onEmbedded(t, "gallery", backfillBesideApplications)
 }

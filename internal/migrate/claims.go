@@ -18,19 +18,19 @@ import (
 	"weir/internal/value"
 )
 
-// Unique values have claims, rows of our table that commands are held to. A row that
-// a migration makes takes its claims in the transaction that makes it, and gives
-// them back in the one that changes or removes it; a row that others wrote has them
-// from a backfill.
+// Unique values have claims. These are rows of our own table that every command must
+// respect. A row that a migration makes takes its claims in the transaction that makes
+// it, and gives them back in the one that changes or deletes it. Rows that other
+// programs wrote get their claims from a backfill.
 
 // held is what was read of a claim.
 type held struct {
 	claim value.Item
-	by    []store.Ref // rows that have the value, other than the claim's own
+	by    []store.Ref // rows that have the value, without the claim's own row
 }
 
-// holders reads claims, and the rows that have their values now: those that the claims
-// are given to, and of the first n claims also those that the index knows of.
+// holders reads claims, and the rows that have their values now: the rows that own the
+// claims and, for the first n claims, also the rows that the index returns.
 func holders(ctx context.Context, db store.Store, now time.Time, claims []ingest.Claim, n int) ([]held, error) {
 	out := make([]held, len(claims))
 	refs := make([]store.Ref, len(claims))
@@ -71,7 +71,7 @@ func holders(ctx context.Context, db store.Store, now time.Time, claims []ingest
 	return out, nil
 }
 
-// indexed are the rows that the index gives for a claim's value.
+// indexed returns the rows that the index has for a claim's value.
 func indexed(ctx context.Context, db store.Store, c *ingest.Claim) (out []store.Ref, err error) {
 	for q := c.Having(); ; {
 		page, err := db.Query(ctx, q)
@@ -85,13 +85,14 @@ func indexed(ctx context.Context, db store.Store, c *ingest.Claim) (out []store.
 	}
 }
 
-// shared says that another row has a claim's value.
+// shared is the message that another row has a claim's value.
 func shared(c *ingest.Claim, other store.Ref) string {
 	return fmt.Sprintf("%s %s belongs to another row too: %s", c.Field, value.AppendPlain(nil, c.Value), other)
 }
 
-// claims notes which values a row takes that becomes another, and which it gives
-// back; of what was there before e is nil where there was nothing, and so after.
+// claims notes which unique values a row takes and which it gives back when was, a row
+// of e, becomes is, a row of into. e is nil if there was no row before, into is nil if
+// there is none afterwards.
 func (p *plan) claims(ref store.Ref, e *model.Entity, was value.Item, into *model.Entity, is value.Item) {
 	var before, after []ingest.Claim
 	if e != nil {
@@ -109,8 +110,8 @@ func (p *plan) claims(ref store.Ref, e *model.Entity, was value.Item, into *mode
 	p.takes = append(p.takes, slices.DeleteFunc(after, in(before))...)
 }
 
-// claim adds to plans the writes of the claims that their rows take and give back.
-// A plan one of whose values another row has is refused as a whole.
+// claim adds to plans the writes of the claims that their rows take and give back. A
+// plan is refused as a whole if another row has one of its values.
 func (m *Mover) claim(ctx context.Context, plans []*plan) error {
 	var takes, frees []ingest.Claim
 	for _, p := range plans {
@@ -124,7 +125,7 @@ func (m *Mover) claim(ctx context.Context, plans []*plan) error {
 		return fmt.Errorf("reading claims: %w", err)
 	}
 	taken, freed := known[:len(takes)], known[len(takes):]
-	first := map[string]*plan{} // of those that take a claim
+	first := map[string]*plan{} // by claim, the first plan that takes it
 	for _, p := range plans {
 		p.settle(taken[:len(p.takes)], freed[:len(p.frees)])
 		p.line(first)
@@ -133,8 +134,8 @@ func (m *Mover) claim(ctx context.Context, plans []*plan) error {
 	return nil
 }
 
-// line puts a plan behind one before it that takes a claim which it takes too. It is
-// made anew when that one is done.
+// line puts a plan behind an earlier plan that takes one of the same claims. The plan
+// is made again when the earlier one is done.
 func (p *plan) line(first map[string]*plan) {
 	if p.Outcome == Refused {
 		return
@@ -150,8 +151,9 @@ func (p *plan) line(first map[string]*plan) {
 	}
 }
 
-// settle turns what was read of the claims that the plan takes and gives back into
-// writes. A value that goes from one of its rows to another is given on.
+// settle makes the writes of the claims that the plan takes and gives back, from what
+// was read of them. A value that moves from one of the plan's rows to another takes one
+// write.
 func (p *plan) settle(takes, frees []held) {
 	var writes []store.Write
 	given := map[string]bool{}
@@ -174,14 +176,14 @@ func (p *plan) settle(takes, frees []held) {
 	p.writes = append(p.writes, writes...)
 }
 
-// claiming is a claim that a backfill takes for the row that has the value.
+// claiming is a claim that a backfill takes for the row with the value.
 type claiming struct {
 	ingest.Claim
 	of Filling
 }
 
-// claim gives rows the claims on their unique values that they have not. Of two rows
-// with one value it decides nothing: the second one is told.
+// claim takes the claims that rows lack on their unique values. If two rows have the
+// same value, it does not decide between them: it reports the second one.
 func (b *Backfill) claim(ctx context.Context, t *model.Table, rows []value.Item, counts map[string]int) error {
 	var todo []claiming
 	for _, row := range rows {
@@ -206,14 +208,14 @@ func (b *Backfill) claim(ctx context.Context, t *model.Table, rows []value.Item,
 	})
 }
 
-// claimAll answers with those that are to be looked at again: others came in between,
-// or a row before it on the page has the value too.
+// claimAll returns the claims that are to be read again: another writer came in
+// between, or an earlier row of the page has the value too.
 func (b *Backfill) claimAll(ctx context.Context, todo []claiming, counts map[string]int) (again []claiming, err error) {
 	claims := make([]ingest.Claim, len(todo))
 	for i := range todo {
 		claims[i] = todo[i].Claim
 	}
-	// What a dry run does not claim the next row does not find claimed.
+	// A dry run takes no claims, so the next row has to ask the index.
 	n := 0
 	if b.DryRun {
 		n = len(claims)
@@ -246,8 +248,9 @@ func (b *Backfill) claimAll(ctx context.Context, todo []claiming, counts map[str
 	return append(again, more...), err
 }
 
-// first is the row that keeps a value which several have: that with the claim, or, in
-// a dry run, the first of them by its key.
+// first is the row that keeps a value which several rows have: the row that owns the
+// claim or, in a dry run, the first of the rows by key. It is nil if that is the
+// claiming row itself.
 func (b *Backfill) first(c *claiming, known held) *store.Ref {
 	if len(known.by) == 0 {
 		return nil
@@ -259,8 +262,8 @@ func (b *Backfill) first(c *claiming, known held) *store.Ref {
 	return &least
 }
 
-// take takes claims, a few at a time, for rows that still have their values. What it
-// returns is to be looked at again: somebody else was faster.
+// take takes claims, a few at a time, for rows that still have their values. It returns
+// those that are to be read again, because another writer was faster.
 func (b *Backfill) take(ctx context.Context, todo []claiming, known []held, which []int, counts map[string]int) (again []claiming, err error) {
 	errs := make([]error, len(which))
 	_ = parallel.Do(len(which), maxAtOnce, func(i int) error {

@@ -31,8 +31,8 @@ func (w *world) claimed(field string) map[string]string {
 	return out
 }
 
-// wellClaimed checks that each of the rows has its value by itself and claimed, and
-// that no value is claimed for anything else.
+// wellClaimed checks that each of the rows is the only one with its value and has the
+// claim on it, and that there are no other claims.
 func (w *world) wellClaimed(field, attr string, rows []value.Item) {
 	w.Helper()
 	claims := w.claimed(field)
@@ -62,10 +62,11 @@ func oldUser(i int, email string) value.Item {
 		"createdAt", "2025-01-01T00:00:00Z", "updatedAt", "2025-01-01T00:00:00Z")
 }
 
-// TestLiveClaims: while a shaky scan goes over old users and the projector follows,
-// people write commands and an old application changes addresses, of which there are
-// too few. No two users have one address at the end, each has its claim, and there is
-// no other. An index that says nothing yet changes nothing of it.
+// TestLiveClaims: while an unreliable scan goes over old users and the projector
+// follows, other clients send commands and an old application changes addresses, of
+// which there are too few. At the end no two users have the same address, each has its
+// claim, and there is no other claim. An index that is empty all the time makes no
+// difference.
 func TestLiveClaims(t *testing.T) { onEmbedded(t, "watchlists", liveClaims) }
 
 func TestLiveClaimsOnDynamoDB(t *testing.T) { onDynamoDB(t, "watchlists", liveClaims) }
@@ -84,7 +85,7 @@ func TestLiveClaimsWithoutAnIndexOnDynamoDB(t *testing.T) {
 	})
 }
 
-// blind is a store whose indexes have not heard of anything yet.
+// blind is a store whose indexes are always empty.
 type blind struct{ store.Store }
 
 func (b blind) Query(ctx context.Context, q store.Query) (store.Page, error) {
@@ -137,8 +138,8 @@ func liveClaims(w *world) {
 	w.wellClaimed("User.email", "email", users)
 }
 
-// A row that clashes is refused and told, in a dry run too; once the other one has
-// gone it is moved.
+// TestAClashIsRefused: a row that clashes is refused and reported, also in a dry run;
+// once the other row is gone it is moved.
 func TestAClashIsRefused(t *testing.T)           { onEmbedded(t, "watchlists", clashes) }
 func TestAClashIsRefusedOnDynamoDB(t *testing.T) { onDynamoDB(t, "watchlists", clashes) }
 
@@ -182,8 +183,9 @@ func clashes(w *world) {
 	w.wellClaimed("User.email", "email", w.users())
 }
 
-// TestBackfillClaims: broken off at every single write and run again, a backfill ends
-// with every value claimed for one row that has it, and whoever else has it told.
+// TestBackfillClaims: a backfill that is interrupted at every single write, and run
+// again, ends with every value claimed for one row that has it. Every other row with
+// the value is reported.
 func TestBackfillClaims(t *testing.T)           { onEmbedded(t, "gallery", backfillClaims) }
 func TestBackfillClaimsOnDynamoDB(t *testing.T) { onDynamoDB(t, "gallery", backfillClaims) }
 
@@ -210,7 +212,7 @@ func backfillClaims(w *world) {
 				got, err = fill.Run(context.Background())
 			}
 			must(w, err)
-			// What was claimed on a page that was not noted is claimed, and counted by nobody.
+			// Claims of a page whose counts were not saved are taken, but not counted.
 			if got.Claims > addresses || !broken && got.Claims != addresses || got.Shared != users-addresses {
 				w.Errorf("broken at %d (after: %v): %+v", at, after, got)
 			}
@@ -283,8 +285,8 @@ func TestClaimedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestBackfillClaimsBesideCommands: people take and give back addresses while several
-// backfills claim what is there for who has it.
+// TestBackfillClaimsBesideCommands: commands take and give back addresses, while
+// several backfills claim the addresses of existing rows.
 func TestBackfillClaimsBesideCommands(t *testing.T) {
 	onEmbedded(t, "gallery", backfillClaimsBesideCommands)
 }

@@ -1,24 +1,24 @@
-// Package migrate makes rows that are there into rows as the model has them: it
-// moves rows of an older form (Mover, Scan), and gives rows the defaults and index
-// keys that they were written without (Backfill).
+// Package migrate changes existing rows into rows as the model declares them. It moves
+// rows of an older form (Mover, Scan), and gives rows the defaults and index keys that
+// they were written without (Backfill).
 //
-// A migration is made row by row, each in one transaction that holds only as long
-// as every row in it is as it was read: the old row, and those that it becomes. So
-// a row is moved as it is at one moment, whoever asks for it, in whatever order and
-// however often: the scan that finds old rows, and the follower of their stream that
-// hears of changes. A request is no more than the news that an old row may have to
-// be moved. What a crash breaks off has happened whole or not at all, and the next
-// request finds out which.
+// A migration works row by row. Each row is moved in one transaction, on the condition
+// that every row in it is as it was read: the old row, and the rows that it becomes. So
+// a row is moved as it is at one moment, however often and in whatever order it is
+// asked for. Two programs ask: the scan that finds old rows, and the follower of their
+// stream that sees changes. A request only says that an old row may have to be moved.
+// After a crash a move has happened whole or not at all, and the next request finds out
+// which.
 //
-// Marks say what was done, in the attribute book.Moved:
+// Marks in the attribute book.Moved say what was done:
 //
 //	on a row made         SOURCE.STATE: which old row it was made from, and as what
 //	on an old row         TARGETS.STATE: which rows it was made into, and as what;
-//	                      a scan passes it by as long as it is so
+//	                      a scan skips it as long as this is still true
 //
-// A row made that no longer is as it was made has been changed by the application,
-// and no old row changes it again. One that is gone, although its old row says that
-// it was made, was removed by the application, and stays gone.
+// A made row that has changed since was changed by the application, and no old row
+// changes it again. A made row that is missing, although its old row says that it was
+// made, was deleted by the application, and is not made again.
 package migrate
 
 import (
@@ -35,19 +35,19 @@ import (
 	"weir/internal/value"
 )
 
-// Outcome is what became of a request.
+// Outcome is the outcome of a request.
 type Outcome string
 
-// The outcomes. Nothing was written for There and Kept but marks.
+// The outcomes. For There and Kept nothing but marks was written.
 const (
 	Moved    Outcome = "moved"    // rows were made of the old one
-	Followed Outcome = "followed" // a row made before was changed, or went, with its old one
+	Followed Outcome = "followed" // a row made before was changed or deleted with its old row
 	There    Outcome = "there"    // there was nothing to do
-	Kept     Outcome = "kept"     // the application has changed or removed what was made: it stays so
+	Kept     Outcome = "kept"     // the application has changed or deleted what was made: it stays so
 	Refused  Outcome = "refused"  // the old row cannot be moved as it is
 )
 
-// Result says what became of a request, and of a Refused one why.
+// Result is the outcome of a request and, for Refused, the reason.
 type Result struct {
 	Outcome
 	Reason string
@@ -56,19 +56,20 @@ type Result struct {
 // Request says that an old row may have to be moved.
 type Request struct {
 	projections.OldRow
-	// Now is the old row as it was just read; nil where it is to be read.
+	// Now is the old row as it was just read; if it is nil, the row is read.
 	Now value.Item
-	// Trust says that an old row whose mark says that it was moved as it is needs no
-	// look at what it became: right for a scan, since what an application puts back
-	// with a mark of long ago comes by in the stream.
+	// Trust says not to read the rows made from an old row if its mark says that it was
+	// moved as it is. A scan may do that: if an application puts a row back with an old
+	// mark, the change is in the stream.
 	Trust bool
 }
 
-// Mover moves rows. Many may work at once, in any number of processes.
+// Mover moves rows. Any number of processes and goroutines may use one at the same
+// time.
 type Mover struct {
 	Model *model.Model
 	Store store.Store
-	Now   func() time.Time // the clock, by which rows are past their expiry; nil is time.Now
+	Now   func() time.Time // the clock that decides which rows have expired; nil is time.Now
 }
 
 func (m *Mover) now() time.Time {
@@ -78,9 +79,9 @@ func (m *Mover) now() time.Time {
 	return m.Now()
 }
 
-// Follow moves old rows that a change asks for. For each it gives the reason why it
-// cannot be moved, "" where it was. No two are of one row of one migration. After an
-// error some may have been moved; do all again.
+// Follow moves the old rows that changes ask for. It returns for each the reason why it
+// cannot be moved, "" if it was. No two may be of one row and one migration. After an
+// error some rows may have been moved; send all of them again.
 func (m *Mover) Follow(ctx context.Context, rows []projections.OldRow) (refused []string, err error) {
 	requests := make([]Request, len(rows))
 	for i, r := range rows {
@@ -93,7 +94,7 @@ func (m *Mover) Follow(ctx context.Context, rows []projections.OldRow) (refused 
 	return refused, err
 }
 
-// refusal is why a request was refused, "" where it was not.
+// refusal is why a request was refused, "" if it was not.
 func (r Result) refusal() string {
 	if r.Outcome != Refused {
 		return ""
@@ -101,8 +102,9 @@ func (r Result) refusal() string {
 	return cmp.Or(r.Reason, string(Refused))
 }
 
-// Move does the requests and answers for each, in order. No two are of one row of
-// one migration. After an error some may have been done; do all again.
+// Move executes the requests and returns a result for each, in order. No two may be of
+// one row and one migration. After an error some may have been executed; send all of
+// them again.
 func (m *Mover) Move(ctx context.Context, requests []Request) ([]Result, error) {
 	out := make([]Result, len(requests))
 	todo := make([]*task, len(requests))
@@ -125,8 +127,8 @@ func (m *Mover) Move(ctx context.Context, requests []Request) ([]Result, error) 
 	return out, nil
 }
 
-// freed are the tasks that were refused a value which another one may have given back
-// since.
+// freed returns the tasks that were refused because of a unique value, if another task
+// may have given a value back since.
 func freed(all []*task) (again []*task) {
 	gave := false
 	for _, t := range all {
@@ -145,14 +147,14 @@ func freed(all []*task) (again []*task) {
 	return again
 }
 
-// task is a request on its way.
+// task is a request that is being executed.
 type task struct {
 	Request
 	result *Result
 	plan   plan
 }
 
-// attempt reads, plans and writes. What it returns is to be tried again.
+// attempt reads, plans and writes. It returns the tasks that are to be tried again.
 func (m *Mover) attempt(ctx context.Context, todo []*task) (again []*task, err error) {
 	if err := m.read(ctx, todo); err != nil {
 		return nil, err
@@ -179,7 +181,7 @@ func (m *Mover) attempt(ctx context.Context, todo []*task) (again []*task, err e
 	return append(again, more...), err
 }
 
-// decide finishes plans that have begun, with the rows that they have to know.
+// decide finishes plans that begin has made, with the rows that they need.
 func (m *Mover) decide(ctx context.Context, plans []*plan) error {
 	var refs []store.Ref
 	for _, p := range plans {
@@ -212,6 +214,9 @@ func (m *Mover) read(ctx context.Context, todo []*task) error {
 	return err
 }
 
+// write writes each plan in a transaction of its own. It returns the tasks whose rows
+// have changed since they were read. A crash leaves each plan written whole or not at
+// all.
 func (m *Mover) write(ctx context.Context, todo []*task) (again []*task, err error) {
 	errs := make([]error, len(todo))
 	_ = parallel.Do(len(todo), maxAtOnce, func(i int) error {

@@ -99,7 +99,7 @@ func (w *world) put(table string, it value.Item) {
 	w.write(store.Write{Ref: w.ref(table, it), Put: it})
 }
 
-// set changes a row if it is there, as applications do that know which rows are.
+// set changes a row if it exists, as an application does that knows its rows.
 func (w *world) set(table string, key value.Item, name string, v value.Value) {
 	t := w.table(table)
 	w.write(store.Write{
@@ -161,7 +161,8 @@ func (w *world) follow(do func()) {
 
 var errBroken = errors.New("the connection broke")
 
-// shaky breaks now and then: before a write, or after it, when nobody hears of it.
+// shaky fails now and then: before a write, or after it, so that the caller does not
+// learn that the write happened.
 type shaky struct {
 	store.Store
 	mu  sync.Mutex

@@ -9,31 +9,31 @@ import (
 	"weir/internal/value"
 )
 
-// A scan goes over a table once, and keeps its cursor and its counts in a row of our
-// table after each page: one that was broken off goes on there. A page that was
-// worked on and not yet noted is worked on again, which changes nothing.
+// A scan goes over a table once. After each page it saves its cursor and its counts in
+// a row of our table, so that an interrupted scan continues there. A page whose cursor
+// was not saved is worked on again, which changes nothing.
 
-// Attributes of the row that keeps a scan's place.
+// Attributes of the row in which a scan saves its place.
 const (
-	cursorAttr = "cursor" // the key behind which it goes on; absent at the beginning
-	planAttr   = "plan"   // of what it was a scan; one of something else begins anew
+	cursorAttr = "cursor" // the key after which it continues; absent at the beginning
+	planAttr   = "plan"   // of what it was a scan; a scan of something else starts at the beginning
 	countAttr  = "counts"
-	overAttr   = "over" // it has come to the end
+	overAttr   = "over" // it has reached the end
 )
 
-// place is where a scan is, in a row of our table.
+// place is how far a scan has come, as saved in a row of our table.
 type place struct {
 	store.Store
 	store.Ref
 	table  *model.Table
-	dry    bool // keep nothing
+	dry    bool // save nothing
 	rows   int
 	after  *store.Cursor
 	over   bool
 	counts map[string]int
 }
 
-// open finds out where a scan goes on, and says that it is under way.
+// open finds out where a scan continues, and saves that it is under way.
 func (p *place) open(ctx context.Context, plan string, also ...value.Attr) error {
 	p.counts = map[string]int{}
 	if p.dry {
@@ -64,7 +64,7 @@ func (p *place) open(ctx context.Context, plan string, also ...value.Attr) error
 	return p.note(ctx, ops)
 }
 
-// scan reads page after page, and keeps what was counted with the cursor.
+// scan reads page after page, and saves the counts with the cursor.
 func (p *place) scan(ctx context.Context, use func(rows []value.Item) error) error {
 	for !p.over {
 		page, err := p.Query(ctx, store.Query{Table: p.table.Name, After: p.after, Limit: p.rows})
@@ -92,11 +92,13 @@ func (p *place) scan(ctx context.Context, use func(rows []value.Item) error) err
 	return nil
 }
 
-// forget has the next scan begin anew.
+// forget makes the next scan start at the beginning.
 func (p *place) forget(ctx context.Context) error {
 	return p.note(ctx, []store.Op{remove(planAttr), remove(cursorAttr), remove(countAttr), remove(overAttr)})
 }
 
+// note saves the place in one write, so that a crash leaves the old place or the new
+// one.
 func (p *place) note(ctx context.Context, ops []store.Op) error {
 	if p.dry {
 		return nil

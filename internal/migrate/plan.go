@@ -13,27 +13,27 @@ import (
 	"weir/internal/value"
 )
 
-// plan is how a request is done in the light of the rows that it touches.
+// plan is how a request is executed, given the rows that it touches.
 type plan struct {
 	Result
 	writes []store.Write
 	takes  []ingest.Claim // on the values of rows that it makes
-	frees  []ingest.Claim // on those that a row of it no longer has
-	clash  bool           // refused since another row has one of the values
-	behind *plan          // that takes one of them before
+	frees  []ingest.Claim // on values that one of its rows no longer has
+	clash  bool           // refused because another row has one of the values
+	behind *plan          // an earlier plan that takes one of the claims
 
 	m     *Mover
 	g     *model.Migration
 	row   store.Ref
-	now   value.Item // the old row; or what stands at its key
+	now   value.Item // the old row; or the row that is now at its key
 	isOld bool
 	made  []projections.Moved // what it becomes
 	stale []projections.Moved // what it became before, at other keys
-	late  value.Item          // what an old application wrote on the row that took its place
-	trust bool                // the marks of old rows
+	late  value.Item          // what an old application wrote on the row that replaced it
+	trust bool                // believe the marks of old rows
 }
 
-// begin is the part of a plan that depends on the old row alone.
+// begin makes the part of a plan that depends on the old row alone.
 func (m *Mover) begin(r *Request) plan {
 	p := plan{Result: Result{Outcome: There}, m: m, g: r.Migration, row: r.Row, now: r.Now, trust: r.Trust}
 	is := p.g.From.Table.Classify(r.Now)
@@ -53,8 +53,8 @@ func (m *Mover) begin(r *Request) plan {
 	return p
 }
 
-// becomes is what the migration makes of an old row, as a command would have written
-// it; the reason says why it cannot.
+// becomes is what the migration makes of an old row, in the form in which a command
+// would have written it. The reason says why it cannot.
 func becomes(g *model.Migration, old value.Item) ([]projections.Moved, string) {
 	made, reason := projections.Move(g, old)
 	for i := range made {
@@ -67,7 +67,8 @@ func becomes(g *model.Migration, old value.Item) ([]projections.Moved, string) {
 	return made, reason
 }
 
-// gone finds the rows that were made of what the old row was, and no longer are.
+// gone finds the rows that were made from the old row's earlier states and are no
+// longer made from it.
 func (p *plan) gone(was []value.Item) {
 	for _, old := range was {
 		before, _ := becomes(p.g, old)
@@ -80,14 +81,15 @@ func (p *plan) gone(was []value.Item) {
 	}
 }
 
-// current reports whether the old row says that it was moved as it is, and may be
-// believed.
+// current reports whether the old row's mark says that it was moved as it is, and may
+// be believed.
 func (p *plan) current() bool {
 	return p.trust && p.isOld && p.g.InPlace() == nil && p.now.Get(book.Moved).Text() == p.oldMark()
 }
 
 func (p *plan) oldMark() string { return mark(p.targets(), projections.WrittenState(p.g.From, p.now)) }
 
+// targets names the rows that the old row becomes, for its mark.
 func (p *plan) targets() string {
 	var refs []string
 	for _, d := range p.made {
@@ -96,7 +98,7 @@ func (p *plan) targets() string {
 	return strings.Join(refs, "\n")
 }
 
-// reads are the rows that the plan has to know.
+// reads returns the rows that the plan needs.
 func (p *plan) reads() (refs []store.Ref) {
 	for _, d := range p.stale {
 		refs = append(refs, d.Row)
@@ -119,7 +121,7 @@ func (p *plan) reads() (refs []store.Ref) {
 	return refs
 }
 
-// finish plans the writes; rows has what reads asked for.
+// finish plans the writes; rows has the rows that reads returned.
 func (p *plan) finish(rows map[string]value.Item) {
 	if p.Outcome == Refused {
 		return
@@ -144,8 +146,8 @@ func (p *plan) finish(rows map[string]value.Item) {
 	p.old()
 }
 
-// old is the write of the old row itself: it is replaced, or marked, or only to be
-// as it was read.
+// old plans the write of the old row itself: the row is replaced, or marked, or only
+// checked to be as it was read.
 func (p *plan) old() {
 	w := store.Write{Ref: p.row, If: asRead(p.g.From, p.now)}
 	in := p.g.InPlace()
@@ -174,7 +176,7 @@ func (p *plan) old() {
 	p.writes = append(p.writes, w)
 }
 
-// make plans a row that the old one becomes, where now stands what is there.
+// make plans a row that the old one becomes; now is the row at its key.
 func (p *plan) make(d projections.Moved, now value.Item) {
 	is := d.Into.Table.Classify(now)
 	from, as := split(now.Get(book.Moved).Text())
@@ -201,14 +203,14 @@ func (p *plan) make(d projections.Moved, now value.Item) {
 	}
 }
 
-// wasMade reports whether the old row says that it was made into these rows.
+// wasMade reports whether the old row's mark says that these rows were made from it.
 func (p *plan) wasMade() bool {
 	targets, _ := split(p.now.Get(book.Moved).Text())
 	return targets != "" && targets == book.Hash(p.targets())
 }
 
-// change makes a row that was made before what it is to be, with what weir derives
-// on it as it is.
+// change plans an update of a row that was made before. Its derived attributes stay as
+// they are.
 func (p *plan) change(d projections.Moved, now value.Item) {
 	derived := projections.Own(d.Into, now).Filter(func(name string) bool {
 		return book.IsOurs(name) || projections.IsDerived(d.Into, name)
@@ -219,8 +221,8 @@ func (p *plan) change(d projections.Moved, now value.Item) {
 	p.note(Followed)
 }
 
-// remove plans that a row goes which was made of what the old row was, unless the
-// application has changed it.
+// remove plans the delete of a row that was made from an earlier state of the old row,
+// unless the application has changed it.
 func (p *plan) remove(d projections.Moved, now value.Item) {
 	from, as := split(now.Get(book.Moved).Text())
 	switch {
@@ -234,8 +236,9 @@ func (p *plan) remove(d projections.Moved, now value.Item) {
 	}
 }
 
-// follow has what an old application wrote on the row that took its row's place go
-// where that now stands.
+// follow handles what an old application wrote on the row that replaced its row: it
+// copies that to the other rows made from the same old row, where the attributes are
+// now.
 func (p *plan) follow(rows map[string]value.Item) {
 	for _, mk := range p.g.Makes {
 		ref, ok := p.sibling(mk)
@@ -252,11 +255,11 @@ func (p *plan) follow(rows map[string]value.Item) {
 		p.change(projections.Moved{Making: mk, Row: ref, Image: image}, now)
 	}
 	if p.Outcome == There {
-		p.Outcome = Kept // whatever it was for is gone
+		p.Outcome = Kept // the rows that it was for are gone
 	}
 }
 
-// sibling is a row made of the same old row as the one that took its place, by the
+// sibling is a row made from the same old row as the row that replaced it, found by the
 // names in its key.
 func (p *plan) sibling(mk *model.Making) (store.Ref, bool) {
 	if mk.InPlace {
@@ -266,7 +269,7 @@ func (p *plan) sibling(mk *model.Making) (store.Ref, bool) {
 	return store.Ref{Table: mk.Into.Table.Name, Key: key}, ok
 }
 
-// note keeps the outcome that says most.
+// note keeps the outcome that says most: Moved before Followed, Kept and There.
 func (p *plan) note(o Outcome) {
 	rank := []Outcome{There, Kept, Followed, Moved}
 	if slices.Index(rank, o) > slices.Index(rank, p.Outcome) {
@@ -276,19 +279,21 @@ func (p *plan) note(o Outcome) {
 
 func sourceOf(row store.Ref) string { return book.Hash(book.RowText(row)) }
 
+// mark is the text of a mark: a hash of the rows' names, and their state.
 func mark(rows, state string) string { return book.Hash(rows) + "." + state }
 
 func markOf(source store.Ref, d projections.Moved) value.Attr {
 	return value.Attr{Name: book.Moved, Value: value.OfString(mark(book.RowText(source), projections.WrittenState(d.Into, d.Image)))}
 }
 
+// split reads what mark wrote.
 func split(mark string) (rows, state string) {
 	rows, state, _ = strings.Cut(mark, ".")
 	return rows, state
 }
 
-// asRead is the condition that a row is as it was read, as far as the application
-// writes it; declared attributes that it had not are still missing.
+// asRead is the condition that a row is as it was read, in what the application writes.
+// Declared attributes that it lacked must still be missing.
 func asRead(e *model.Entity, row value.Item) store.Cond {
 	t := e.Table
 	if row == nil {
@@ -317,7 +322,7 @@ func absent(t *model.Table) store.Cond {
 	return store.Cond{{{Attr: t.Key.Partition.Name, Is: store.Absent}}}
 }
 
-// String is a result as people read it.
+// String is the result as text for people.
 func (r Result) String() string {
 	if r.Reason == "" {
 		return string(r.Outcome)

@@ -14,11 +14,12 @@ import (
 
 const (
 	maxTries  = 10 * time.Second // how long a row is tried again while others change it
-	maxAtOnce = 16               // transactions and questions to indexes at a time
+	maxAtOnce = 16               // transactions, and queries to indexes, at a time
 )
 
-// retry does something again until nothing is left of it. Do names what is left, a row
-// that others came in between of, "" for nothing.
+// retry calls do until nothing is left to do. do returns the name of a row that is left
+// because another writer came in between, "" for none. The error says so if other
+// writers keep changing rows for longer than maxTries.
 func retry(ctx context.Context, what string, do func() (left string, err error)) error {
 	wait := backoff.WithContext(backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(time.Millisecond), backoff.WithMaxInterval(50*time.Millisecond), backoff.WithMaxElapsedTime(maxTries)), ctx)
@@ -39,7 +40,7 @@ func retry(ctx context.Context, what string, do func() (left string, err error))
 	}
 }
 
-// readAll reads rows, each once, by the texts of their references.
+// readAll reads rows, each once. The result is by the texts of their references.
 func readAll(ctx context.Context, db store.Store, refs []store.Ref) (map[string]value.Item, error) {
 	out := make(map[string]value.Item, len(refs))
 	once := refs[:0:0]

@@ -13,10 +13,11 @@ import (
 	"weir/internal/value"
 )
 
-// onAttr of a migration's row says that it is on.
+// onAttr of a migration's row says that the migration is on.
 const onAttr = "on"
 
-// Started says which of the model's migrations are on. One that is not moves nothing.
+// Started says which of the model's migrations are on. A migration that is off moves
+// nothing.
 func (m *Mover) Started(ctx context.Context) (map[*model.Migration]bool, error) {
 	all := m.Model.Migrations
 	refs := make([]store.Ref, len(all))
@@ -34,7 +35,8 @@ func (m *Mover) Started(ctx context.Context) (map[*model.Migration]bool, error) 
 	return on, err
 }
 
-// End ends a migration: from now on nothing follows old rows, and they may go.
+// End ends a migration: from now on no made row follows its old row, and old rows may
+// be deleted.
 func (m *Mover) End(ctx context.Context, g *model.Migration) error {
 	out, err := m.Store.Write(ctx, []store.Write{{Ref: book.Migration(m.Model.Name, g.Name), Delete: true}})
 	if err == nil {
@@ -43,29 +45,28 @@ func (m *Mover) End(ctx context.Context, g *model.Migration) error {
 	return err
 }
 
-// Counts are what became of the rows of a scan.
+// Counts are the outcomes of a scan, by how many rows had them.
 type Counts map[Outcome]int
 
-// Scan moves the old rows that are there. Before it reads the first one it says
-// that the migration is on; what changes from then on the follower of the stream
-// sees to.
+// Scan moves the old rows that exist. Before it reads the first one it saves that the
+// migration is on. The follower of the stream moves what changes from then on.
 type Scan struct {
 	*Mover
 	Migration *model.Migration
 	DryRun    bool // only count; a Kept or Followed row is counted as There
-	// Taken, when set, is where a dry run notes which unique values it would have taken:
-	// a store of nobody else's, with our table. Without it, that two old rows want one
-	// value is seen only where they are on one page.
+	// Taken, when set, is where a dry run notes which unique values it would have
+	// taken. It must be a store with our own table that no other program uses. Without
+	// it, a value that two old rows want is reported only if both are on one page.
 	Taken store.Store
-	Rows  int // how many rows a page has at the most; 0 is as many as the store gives
-	// Each, when set, is told of each old row.
+	Rows  int // the maximum of rows in a page; 0 is as many as the store returns
+	// Each, when set, is called with each old row.
 	Each func(row store.Ref, old value.Item, r Result)
-	// Page, when set, is told after each page how many rows were read.
+	// Page, when set, is called after each page with the number of rows read.
 	Page func(rows int)
 }
 
-// Run scans from where the last one was broken off, and says what became of all
-// rows since the beginning.
+// Run scans from where an interrupted scan stopped. It returns the counts of all rows
+// since the beginning. After an error or a crash, run it again.
 func (s *Scan) Run(ctx context.Context) (Counts, error) {
 	t := s.Migration.From.Table
 	place := &place{Ref: book.Migration(s.Model.Name, s.Migration.Name), table: t, Store: s.Store, dry: s.DryRun, rows: s.Rows}
@@ -89,6 +90,7 @@ func (s *Scan) Run(ctx context.Context) (Counts, error) {
 	return counts, err
 }
 
+// page moves the old rows of a page and adds their outcomes to counts.
 func (s *Scan) page(ctx context.Context, rows []value.Item, counts map[string]int) error {
 	var requests []Request
 	for _, row := range rows {
@@ -115,7 +117,8 @@ func (s *Scan) page(ctx context.Context, rows []value.Item, counts map[string]in
 	return nil
 }
 
-// request is what a row asks for as if it had just been written.
+// request is the request for a row, as if it had just been written; false if the
+// migration does not concern it.
 func (s *Scan) request(row value.Item) (Request, bool) {
 	t := s.Migration.From.Table
 	key, ok := t.KeyOf(row)
@@ -134,7 +137,7 @@ func (s *Scan) request(row value.Item) (Request, bool) {
 	return Request{}, false
 }
 
-// look plans and writes nothing.
+// look plans the requests and writes nothing.
 func (s *Scan) look(ctx context.Context, requests []Request) ([]Result, error) {
 	plans := make([]*plan, len(requests))
 	for i := range requests {
@@ -158,8 +161,8 @@ func (s *Scan) look(ctx context.Context, requests []Request) ([]Result, error) {
 	return out, nil
 }
 
-// first is the old row, if there is one, that would have taken one of the plan's unique
-// values before it. Where there is none, the plan takes them, all at once.
+// first is the old row, if any, that would have taken one of the plan's unique values
+// before it. If there is none, the plan takes them, all at once.
 func (s *Scan) first(ctx context.Context, p *plan) (string, error) {
 	if s.Taken == nil {
 		if p.behind != nil {
@@ -194,5 +197,5 @@ func (s *Scan) first(ctx context.Context, p *plan) (string, error) {
 	return "", err
 }
 
-// byAttr of a value's row, in a dry run, says which old row takes it.
+// byAttr of a value's row, in a dry run, names the old row that takes it.
 const byAttr = "by"

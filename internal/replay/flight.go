@@ -11,21 +11,25 @@ import (
 )
 
 // flight is the writes of a batch on their way to the store. Removals are sent
-// apart from, and after, the writes before them, though before any that must not
-// overtake them; and each after the mark that it leaves: a crash between these
-// leaves a row whose own mark is still older than the removal, which then happens
-// when the batch comes again. What is sent together happens in any order, so that
-// who follows, and what followers are told, is sent apart.
+// separately: after the writes before them, and before any write that must not overtake
+// them.
+//
+// The mark that a removal leaves is sent before the removal itself. A crash between the
+// two leaves a row whose own mark is still older than the removal. The removal then
+// happens when the batch is replayed again.
+//
+// Writes that are sent together happen in any order. So a change of followers and a
+// change that is sent to followers are sent separately.
 type flight struct {
 	*Replay
 	writes sending
 	marks  sending // of removals
 	leaves sending
-	waits  bool // the order of one of these removals among the changes of other rows matters
+	waits  bool // one of these removals must stay in order with changes of other rows
 	order  projections.Order
 }
 
-// sending is writes and the entries that they are of.
+// sending is writes and the entries that they belong to.
 type sending struct {
 	writes []store.Write
 	of     []*entry
@@ -36,8 +40,8 @@ func (s *sending) add(w store.Write, e *entry) {
 	s.of = append(s.of, e)
 }
 
-// drop takes out what was decided on a row of which the store did not take an
-// earlier write. The mark of a removal would say that all before it had happened.
+// drop takes out what was decided on a row of which the store rejected an earlier
+// write. The mark of a removal would say that everything before it had happened.
 func (s *sending) drop() {
 	kept := sending{s.writes[:0], s.of[:0]}
 	for i, e := range s.of {
@@ -76,8 +80,7 @@ func (f *flight) add(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// follows reports whether what an entry does must come after something that is in
-// flight.
+// follows reports whether the effect of an entry must come after something in flight.
 func (f *flight) follows(e *entry) bool {
 	c, ok := projections.NewChange(e.table, &e.Record)
 	return ok && f.order.Begins(&c)
@@ -107,7 +110,7 @@ func (f *flight) send(ctx context.Context, s *sending) error {
 		e.leaves = false
 		switch err := out[i].Err; {
 		case err == nil:
-		case s == &f.marks && errors.Is(err, store.ErrCondition): // a newer removal is remembered
+		case s == &f.marks && errors.Is(err, store.ErrCondition): // a newer removal has its mark
 		case errors.Is(err, store.ErrCondition):
 			e.again, e.stale = true, true
 		case errors.Is(err, store.ErrRefused):

@@ -9,10 +9,10 @@ import (
 	"weir/internal/store"
 )
 
-// locate finds the table and key of a record: by the table it names, by the table
-// the file is of, or as the only table of the model with such a key. A key that no
-// table takes is an error here, of this record; the store would refuse all that it is
-// asked with.
+// locate finds the table and key of a record: by the table that it names, by the table
+// that the file is of, or as the only table of the model with such a key. A key that
+// the table cannot have is an error of this record alone; the store would refuse the
+// whole call.
 func (r *Replay) locate(e *events.Entry, table string) (*model.Table, store.Key, error) {
 	t, key, err := r.keyed(e, table)
 	if err == nil {
@@ -58,7 +58,7 @@ func (r *Replay) keyed(e *events.Entry, table string) (*model.Table, store.Key, 
 	return found, at, nil
 }
 
-// keyOf is the record's key in the table; exports of rows have it in the image.
+// keyOf is the record's key in the table. Exports of rows have it only in the image.
 func keyOf(t *model.Table, rec *events.Record) (store.Key, bool) {
 	if len(rec.Keys) > 0 {
 		return t.KeyOf(rec.Keys)

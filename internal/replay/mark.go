@@ -9,8 +9,8 @@ import (
 	"weir/internal/value"
 )
 
-// mark is a place in a row's recorded history: a position in its stream, and a
-// time. A form without sequence numbers has only the time.
+// mark is a place in a row's recorded history: a position in its stream, and a time. A
+// format without sequence numbers has only the time.
 type mark struct {
 	position events.Position
 	time     int64 // µs since 1970
@@ -24,8 +24,8 @@ func markFrom(rec *events.Record) mark {
 	return m
 }
 
-// markOf reads the mark of a row, or of what is remembered of a removed one; ok is
-// false where there is none.
+// markOf reads the mark of a row, or the mark that a removed row left; ok is false if
+// there is none.
 func markOf(it value.Item) (m mark, ok bool) {
 	text := it.Get(book.SeenMark).Text()
 	if len(text) != len(m.position)+8 {
@@ -41,7 +41,7 @@ func (m mark) value() value.Value {
 	return value.OfBinary(string(binary.BigEndian.AppendUint64(b, uint64(m.time))))
 }
 
-// leave is the write that remembers a removal, and never forgets a newer one.
+// leave is the write that saves the mark of a removal. It never replaces a newer mark.
 func (m mark) leave(of store.Ref) store.Write {
 	w := store.Write{Ref: book.Seen(of), Ops: []store.Op{{Kind: store.Set, Attr: book.SeenMark, Value: m.value()}, {Kind: store.Remove, Attr: swept}}}
 	if !m.position.IsZero() {
@@ -53,11 +53,11 @@ func (m mark) leave(of store.Ref) store.Write {
 	return w
 }
 
-// after reports whether a record comes after what its row has seen. Positions
-// decide where both have one. Otherwise times do, by the second since streams
-// round them so; within one second, a record whose old image is what the store
-// holds comes next. So a row of an export, which has neither, only fills a row that
-// no recorded change was written to.
+// after reports whether a record is newer than what its row has seen. If both have a
+// position, the positions decide. Otherwise the times do, in whole seconds, because
+// streams round them; within one second, a record is newer if its old image is the row
+// in the store. A row of an export has neither position nor time, so it fills only rows
+// to which no recorded change was written.
 func (m mark) after(seen mark, ever bool, old, stored value.Item) bool {
 	switch {
 	case !ever:

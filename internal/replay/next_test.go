@@ -11,7 +11,7 @@ import (
 	"weir/internal/value"
 )
 
-// reads is a store of which somebody hears before it is read.
+// reads is a store that reports each read before it happens.
 type reads struct {
 	store.Store
 	before func() error
@@ -55,7 +55,7 @@ func TestReadsBeside(t *testing.T) {
 	w := newWorld(t)
 	read := make(chan bool, 10)
 	s := &meanwhile{w.store, func() {
-		for range 2 { // the row, and what is remembered of its removal
+		for range 2 { // the row, and the mark of its removal
 			select {
 			case <-read:
 			case <-time.After(20 * time.Second):

@@ -6,20 +6,20 @@ import (
 	"weir/internal/value"
 )
 
-// plan is what one entry writes: its row (writes), or, when it removes it, the mark
-// of the removal and, where the row is there, the removal itself.
+// plan is what one entry writes: its row (writes); or for a removal (removes) the mark
+// and, if the row exists, the removal itself.
 type plan struct {
 	writes, removes bool
 	write, mark     store.Write
 }
 
-// images are the entry's own, stripped.
+// images returns the entry's images, without derived attributes.
 func (e *entry) images() (old, image stripped) {
 	return strip(e.table, e.Record.Old), strip(e.table, e.Record.New)
 }
 
-// plan decides an entry by its images, in the light of what the batch knows
-// of its row, which then is as the plan leaves it.
+// plan decides an entry by its images and by what the batch knows of its row, and
+// updates what the batch knows.
 func (e *entry) plan(old, image stripped) (p plan) {
 	if image.ours || old.ours && image.row == nil {
 		return p
@@ -56,8 +56,8 @@ func (e *entry) plan(old, image stripped) (p plan) {
 	return p
 }
 
-// unseen is the condition that the row is the one that was read, as far as replays
-// go. What this store derives on it may have moved on.
+// unseen is the condition that no other replay has written the row since it was read.
+// Derived attributes may have changed.
 func (w *row) unseen() store.Cond {
 	key := w.table.Key.Partition.Name
 	if w.now == nil {
@@ -66,8 +66,9 @@ func (w *row) unseen() store.Cond {
 	return store.Cond{{{Attr: key, Is: store.Exists}}, {store.AsRead(book.SeenMark, w.now.Get(book.SeenMark))}}
 }
 
-// sameNotes is the condition that steps show what they did when the row was read: what
-// is under that is written anew as a whole, and a note that came since would be gone.
+// sameNotes is the condition that book.Own is as it was read: what the application
+// wrote under the status that the row shows. The update replaces that attribute as a
+// whole, so a change made since would be lost.
 func (w *row) sameNotes() store.Cond {
 	if e := w.table.Classify(w.now); e == nil || len(e.Steps) == 0 {
 		return nil
@@ -80,7 +81,8 @@ func (e *entry) origin() *store.Origin {
 	return &store.Origin{Time: r.Time, Position: r.Position, Expired: r.Expired}
 }
 
-// gapIn compares the old image with what the store holds, and says what is wrong.
+// gapIn compares the old image with the row in the store. It describes the gap, "" if
+// there is none.
 func (e *entry) gapIn(old value.Item) string {
 	stored := e.stored
 	switch {

@@ -1,11 +1,11 @@
-// Package replay writes recorded streams into a store as core rows. The store's
-// own stream then does the rest, as it does for live writes: a replay and the real
-// thing share all code behind it.
+// Package replay writes recorded streams into a store as source rows. The store's own
+// stream then does the rest, as it does for live writes: a replay shares all later code
+// with live operation.
 //
-// A row carries the newest recorded change that was written into it, its mark
-// (mark.go), written with it; a removal leaves the mark in our table. So files may
-// overlap, come twice or be cut anywhere. What another projector derived is
-// stripped from the recording; what this store has derived stays on its rows
+// A row carries a mark (mark.go): the newest recorded change that was written into it,
+// saved in the same write. A removal leaves its mark in our own table. So files may
+// overlap, come twice or be cut anywhere. Attributes that another projector derived are
+// removed from the recording; attributes that this store has derived stay on its rows
 // (strip.go).
 package replay
 
@@ -22,45 +22,48 @@ import (
 	"weir/internal/value"
 )
 
-// Replay writes records of one model. It belongs to one goroutine. One replay at a
-// time should write a table. Of two with the same records, the second finds out what
-// the first did meanwhile, but not that a row came and went between its read and its
-// write; that row's history then happens twice. Of two with different records of a
-// row, one may insert it that read it before the other heard of its removal; it stays
-// until the removal is replayed again.
+// Replay writes records of one model. It belongs to one goroutine. Only one replay at a
+// time should write a table.
+//
+// Of two replays with the same records, the second notices what the first wrote
+// meanwhile, but not that a row was made and removed between its read and its write;
+// that row's history then happens twice. Of two with different records of a row, one
+// may read the row before the other saves its removal, and insert it afterwards; the
+// row then stays until the removal is replayed again.
 type Replay struct {
 	Model  *model.Model
 	Store  store.Store
-	Runner *runner.Runner // keeps what cannot be used
-	// Gap is told of each old image that is not what the store last saw. It may be
-	// nil; the count is kept all the same.
+	Runner *runner.Runner // stores what cannot be used as dead letters
+	// Gap is called for each old image that is not what the store last saw. It may be
+	// nil; gaps are counted in any case.
 	Gap func(Gap)
-	// Bad is told of each entry that is kept, and why. It may be nil.
+	// Bad is called for each entry that becomes a dead letter, with the reason. It may
+	// be nil.
 	Bad func(events.Entry, error)
 
-	// Apart has Next read and write one after the other, in the caller's goroutine, for
-	// who schedules all that happens.
+	// Apart makes Next read and write one after the other, in the caller's goroutine. A
+	// simulation sets it, because it schedules all that happens.
 	Apart bool
 
 	Summary Summary
 
-	next    batch // given to Next, its rows read, and to be written
-	retried bool  // what cannot be used is kept already
+	next    batch // given to Next; its rows are read, and it is to be written
+	retried bool  // entries that cannot be used are dead letters already
 }
 
-// Summary counts what became of the entries of a recording, each in exactly one of
+// Summary counts the entries of a recording by their outcome. Each is in exactly one of
 // the first three.
 type Summary struct {
-	Applied int // changed a core row
+	Applied int // changed a source row
 	Skipped int // seen before, written by another projector, or no change
-	Kept    int // cannot be used
+	Kept    int // cannot be used; is a dead letter
 	Gaps    int
 }
 
-// Records is how many entries there were.
+// Records is the number of entries.
 func (s Summary) Records() int { return s.Applied + s.Skipped + s.Kept }
 
-// Gap is a place where the recording does not follow from what came before it.
+// Gap is a place in the recording at which records of a row are missing.
 type Gap struct {
 	Where  events.Location
 	Row    store.Ref
@@ -71,56 +74,55 @@ type Gap struct {
 type batch struct {
 	entries []entry
 	rows    map[string]*row
-	table   string // of all entries, "" where they say
+	table   string // of all entries; "" if the entries say
 }
 
-// row is what a batch knows of one row: what the store holds, then what the
-// batch has made of it.
+// row is what a batch knows of one row: the row in the store, and then what the batch
+// has made of it.
 type row struct {
 	name   string
 	ref    store.Ref
 	table  *model.Table
 	now    value.Item
-	stored value.Item // now, stripped, once stripped is true
+	stored value.Item // now without derived attributes, once stripped is true
 	seen   mark
 	ever   bool // some recorded change was written here before
-	read   bool // the store was asked for it, by this batch
-	stale  bool // the store did not take a write of the batch, so that the rest is wrong
-	leaves bool // the batch removes it, and that is not yet sent
+	read   bool // this batch has read it
+	stale  bool // the store rejected a write of the batch, so the later ones are wrong
+	leaves bool // the batch removes it, and the removal is not sent yet
 
-	swept value.Value // of a row that a sweep removed, the digest of what it was
+	swept value.Value // if a sweep removed the row, the digest of what it was
 
 	stripped bool
 }
 
-// entry is an entry of a batch and what is to come of it.
+// entry is an entry of a batch and its outcome.
 type entry struct {
 	*events.Entry
 	*row
-	gap     string // why it does not follow from what the store held
+	gap     string // why it does not follow from the row in the store
 	applied bool   // it changes its row
-	again   bool   // the store did not take it
+	again   bool   // the store rejected it; decide it again
 }
 
-// rounds is how often a batch's writes are decided again because somebody else
-// wrote the rows in the meantime.
+// rounds is how often a batch's writes are decided again because another writer changed
+// the rows in the meantime.
 const rounds = 20
 
-// Batch writes entries in their order. table is the name of the table that they
-// belong to where a record does not say, "" to find out by its keys. After an
-// error the batch may have been written in part, and is to be sent again. It knows
-// nothing of what Next was given and has not yet written.
+// Batch writes entries in their order. table is the name of the table of those records
+// that name none; with "" the table is found by their keys. After an error or a crash
+// the batch may have been written in part: send it again. Batch does not see entries
+// that were given to Next and are not written yet.
 func (r *Replay) Batch(ctx context.Context, entries []events.Entry, table string) error {
 	b := r.batch(entries, table)
 	return r.write(ctx, &b)
 }
 
-// Next takes entries as Batch does, and writes those that it was given before; those
-// that it was given last are written when it is given none. While it writes it reads
-// the rows of what comes next, of which the store may be asked early: nobody else
-// writes what a replay goes by, and who does is found out when the row is written.
-// After an error nothing of what it was given last was written, and of what it was
-// given before that a part.
+// Next takes entries as Batch does, but writes those of the call before; a last call
+// without entries writes the rest. While it writes, it reads the rows of the entries
+// that it was given. Reading early is safe: no other program writes what a replay
+// decides by, and if one does, the write's condition fails. After an error, nothing of
+// the entries given last was written, and a part of those given before.
 func (r *Replay) Next(ctx context.Context, entries []events.Entry, table string) error {
 	before := r.next
 	r.next = batch{}
@@ -206,8 +208,8 @@ func (r *Replay) batch(entries []events.Entry, table string) batch {
 	return b
 }
 
-// unread lists the rows that were not yet read, but for those that others have, and
-// counts them as read.
+// unread lists the rows that were not read yet, without those that others have, and
+// marks them as read.
 func (b *batch) unread(others map[string]*row) []*row {
 	rows := make([]*row, 0, len(b.rows))
 	for i := range b.entries {
@@ -221,7 +223,7 @@ func (b *batch) unread(others map[string]*row) []*row {
 	return rows
 }
 
-// appendName writes a row's name, different for different rows.
+// appendName appends a row's name. Different rows have different names.
 func appendName(b []byte, table string, k store.Key) []byte {
 	b = binary.AppendUvarint(b, uint64(len(table)))
 	b = append(b, table...)
@@ -230,8 +232,7 @@ func appendName(b []byte, table string, k store.Key) []byte {
 	return append(b, k.Sort.Text()...)
 }
 
-// load reads rows, and for those that are not there what is remembered of their
-// removal.
+// load reads rows, and for rows that do not exist the marks of their removal.
 func (r *Replay) load(ctx context.Context, rows []*row) error {
 	refs := make([]store.Ref, len(rows))
 	for i, w := range rows {
@@ -272,8 +273,7 @@ func (r *Replay) get(ctx context.Context, refs []store.Ref) ([]value.Item, error
 	return rows, nil
 }
 
-// count says what became of an entry whose writes have happened, or that needs
-// none.
+// count records the outcome of an entry whose writes have happened, or that needs none.
 func (r *Replay) count(ctx context.Context, e *entry, table string) error {
 	if e.gap != "" {
 		r.Summary.Gaps++
@@ -292,7 +292,8 @@ func (r *Replay) count(ctx context.Context, e *entry, table string) error {
 	return nil
 }
 
-// keep puts away what cannot be used. table is that of the whole input, if any.
+// keep stores an entry that cannot be used as a dead letter. table is that of the whole
+// input, if any.
 func (r *Replay) keep(ctx context.Context, e *events.Entry, table string) error {
 	r.Summary.Kept++
 	if r.Bad != nil {

@@ -160,7 +160,7 @@ func TestWrittenMeanwhile(t *testing.T) {
 		`{"PK":"ALBUM#a","SK":"METADATA","photos":3,"title":"one","type":"Album","weir":9}`)
 }
 
-// TestNeverQuiet: a row that somebody else writes at every moment ends the replay.
+// TestNeverQuiet: a row that another program writes all the time makes the replay fail.
 func TestNeverQuiet(t *testing.T) {
 	w := newWorld(t)
 	var s *meanwhile
@@ -385,8 +385,8 @@ func TestHistory(t *testing.T) {
 		key+"} 2025-01-01 00:00:04@4 nothing -> "+strings.Replace(one, "one", "four", 1)+"\n")
 }
 
-// TestOrder: who follows and what is told stay in order, also where one of them is a
-// removal; what may come in any order is sent together.
+// TestOrder: changes of followers and of what followers are sent stay in order, even if
+// one of them is a removal. Writes that may happen in any order are sent together.
 func TestOrder(t *testing.T) {
 	m, err := model.Load("watchlists")
 	must(t, err)

@@ -10,10 +10,11 @@ import (
 	"weir/internal/runner"
 )
 
-// Retry replays what an earlier replay kept because it could not use it, with the
-// model as it is now, and takes it away from what is kept. A row that has seen
-// something newer meanwhile stays as it is. The error wraps runner.ErrNoRetry, and
-// nothing is taken away, when it still cannot be used.
+// Retry replays a dead letter of an earlier replay with the model as it is now, and
+// then deletes it. A row that has seen something newer meanwhile stays as it is. If the
+// record still cannot be used, the error wraps runner.ErrNoRetry and the dead letter
+// stays. A crash may leave the dead letter of a record that was written; retrying it
+// again changes nothing.
 func (r *Replay) Retry(ctx context.Context, d *runner.Dead) error {
 	entries, err := entriesOf(d)
 	if err != nil {
@@ -28,8 +29,8 @@ func (r *Replay) Retry(ctx context.Context, d *runner.Dead) error {
 	return r.Runner.Forget(ctx, d)
 }
 
-// entriesOf decodes what is kept: the bytes of a record that could not be read, or
-// one that was read.
+// entriesOf decodes a dead letter: the bytes of a record that could not be read, or a
+// record that was read.
 func entriesOf(d *runner.Dead) (entries []events.Entry, err error) {
 	if d.Raw == "" {
 		return []events.Entry{{Record: d.ChangeRecord()}}, nil

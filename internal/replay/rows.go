@@ -8,16 +8,16 @@ import (
 	"weir/internal/store"
 )
 
-// Rows follows rows through a recording as a replay would write them into an empty
-// store, without one. It keeps the last image of every row that it was given.
+// Rows follows rows through a recording as a replay into an empty store would, but
+// without a store. It keeps the last image of every row in memory.
 type Rows struct {
 	Model *model.Model
 
 	rows map[string]*row
 }
 
-// Images are a record's own images, without what weir derives, as changes: of its
-// old image, removed, and of its new one, made. Either is nil where there is none.
+// Images returns a record's own images, without derived attributes, as changes: the old
+// image as a removal, the new one as an insert. Each is nil if there is no such image.
 func (r *Rows) Images(e *events.Entry, table string) (old, new *projections.Change, err error) {
 	t, key, err := (&Replay{Model: r.Model}).locate(e, table)
 	if err != nil {
@@ -33,7 +33,7 @@ func (r *Rows) Images(e *events.Entry, table string) (old, new *projections.Chan
 	return old, new, nil
 }
 
-// Take follows a record; ok is false when a replay would skip it.
+// Take follows a record; ok is false if a replay would skip it.
 func (r *Rows) Take(e *events.Entry, table string) (c projections.Change, ok bool, err error) {
 	t, key, err := (&Replay{Model: r.Model}).locate(e, table)
 	if err != nil {

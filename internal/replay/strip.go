@@ -7,16 +7,16 @@ import (
 	"weir/internal/value"
 )
 
-// stripped is a recorded image without what weir derives: bookkeeping and derived
-// attributes. ours is true, and row nil, when only weir writes such rows.
+// stripped is a recorded image without bookkeeping and derived attributes. ours is
+// true, and row is nil, for rows that only weir writes.
 type stripped struct {
 	row    value.Item
 	entity *model.Entity
 	ours   bool
 }
 
-// strip strips an image. A flag that came as a boolean becomes the string that the
-// table holds.
+// strip removes from an image what weir derives. A flag given as a boolean becomes the
+// string that the table holds.
 func strip(t *model.Table, image value.Item) stripped {
 	if image == nil {
 		return stripped{}
@@ -37,15 +37,16 @@ func strip(t *model.Table, image value.Item) stripped {
 	return stripped{row: image, entity: e}
 }
 
-// isDerived says what is not the recording's to write. That a migration made a row
-// is: history does not tell of it.
+// isDerived reports whether an attribute is not for the recording to write. book.Moved
+// is for the recording to write: nothing else in the history says that a migration made
+// the row.
 func isDerived(e *model.Entity, name string) bool {
 	return book.IsOurs(name) && name != book.Moved || projections.IsDerived(e, name)
 }
 
-// dress makes of the image the row that is to stand where now stands: with its
-// mark, and with what the store has derived for the row, or what it shows as long
-// as nothing was counted.
+// dress makes the row to write from the image. now is the row in the store. The new row
+// has its mark m, and what the store has derived for the row; or, if nothing was
+// counted yet, what an uncounted row shows.
 func (s stripped) dress(now value.Item, m mark) value.Item {
 	attrs := make([]value.Attr, 0, 8)
 	attrs = append(attrs, value.Attr{Name: book.SeenMark, Value: m.value()})

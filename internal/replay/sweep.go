@@ -10,12 +10,12 @@ import (
 	"weir/internal/value"
 )
 
-// BeforeSweep is to be called with removals of rows whose TTL has expired, before they
-// are sent to the store. Where a replay wrote a row, it leaves the row's mark, as a
-// recorded removal does, and what the row was: the recorded changes that the row has
-// seen do not bring it back, and later ones follow from what it was. Each removal then
-// holds only for a row that no replay writes meanwhile. A crash afterwards leaves marks
-// of rows that are there, which count for nothing.
+// BeforeSweep must be called with removals of rows whose TTL has expired, before they
+// are sent to the store. For a row that a replay wrote it saves the row's mark, as a
+// recorded removal does, and a digest of what the row was. So recorded changes that the
+// row has seen do not bring it back, and later ones follow from what it was. It also
+// adds to each removal the condition that no replay writes the row meanwhile. A crash
+// afterwards leaves marks of rows that still exist; these have no effect.
 func BeforeSweep(ctx context.Context, s store.Store, tables map[string]*model.Table, removals []store.Write) error {
 	refs := make([]store.Ref, len(removals))
 	for i := range removals {
@@ -36,17 +36,18 @@ func BeforeSweep(ctx context.Context, s store.Store, tables map[string]*model.Ta
 	if len(marks) == 0 {
 		return nil
 	}
-	// A condition that does not hold says that a newer removal is remembered.
+	// If the condition fails, the mark of a newer removal is already saved.
 	if _, err := s.Write(ctx, marks); err != nil {
 		return fmt.Errorf("remembering rows that have expired: %w", err)
 	}
 	return nil
 }
 
-// swept is what the mark of an expired row has beside the mark: what the row was.
+// swept is the attribute, beside the mark of an expired row, with the digest of what
+// the row was.
 const swept = "swept"
 
-// leaveSwept is the write that remembers the removal of an expired row.
+// leaveSwept is the write that saves the mark of an expired row's removal.
 func (m mark) leaveSwept(of store.Ref, was value.Item) store.Write {
 	w := m.leave(of)
 	w.Ops = []store.Op{{Kind: store.Set, Attr: book.SeenMark, Value: m.value()}, {Kind: store.Set, Attr: swept, Value: digest(was)}}

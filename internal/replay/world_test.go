@@ -241,7 +241,7 @@ func (b *breaking) Write(ctx context.Context, ws []store.Write) ([]store.Outcome
 		return b.Store.Write(ctx, ws)
 	}
 	some := [hows][]store.Write{ws[:i], ws[:i+1], ws[i : i+1], slices.Concat(ws[:i], ws[i+1:])}[b.how]
-	_, _ = b.Store.Write(ctx, some) // whatever came of it, nobody hears of it
+	_, _ = b.Store.Write(ctx, some) // whatever its outcome, the caller does not learn it
 	return nil, errBroken
 }
 

@@ -11,12 +11,15 @@ import (
 	"strings"
 )
 
-// Find answers a query as people expect it: words as typed, and only when nothing
-// at all matches so, typos forgiven. It reports whether they were. A page behind
-// the first goes on in the same way as the first, which its cursor says: a Hit's
-// After from Find is for Find, and for the same query only, else ErrCursor.
+// Find answers a query as people expect: it matches words as typed, and forgives typos
+// only if nothing at all matches. The second result reports whether typos were
+// forgiven.
 //
-// With q.Fuzzy set typos are forgiven from the first page on.
+// A Hit's After from Find is only for Find, and only for the same query; otherwise Find
+// returns ErrCursor. The cursor records the mode of the first page, and later pages use
+// the same mode.
+//
+// If q.Fuzzy is set, typos are forgiven from the first page on.
 func Find(ctx context.Context, ix Index, q Query) ([]Hit, bool, error) {
 	if q.After != "" {
 		var err error
@@ -39,8 +42,8 @@ func Find(ctx context.Context, ix Index, q Query) ([]Hit, bool, error) {
 	return out, q.Fuzzy, nil
 }
 
-// A cursor is a letter for the mode, a mark of the query in 11 characters, and the
-// driver's own.
+// A cursor is a letter for the mode, a hash of the query in 11 characters (mark), and
+// the driver's own cursor.
 
 const markLen = 11
 
@@ -60,8 +63,8 @@ func openCursor(q Query) (fuzzy bool, after string, err error) {
 	return c[0] == 'f', c[1+markLen:], nil
 }
 
-// mark is the same for two queries when one cursor may serve both: in all but
-// Limit, After and Fuzzy.
+// mark is a hash of a query. It is equal for two queries that may share a cursor: those
+// that differ only in Limit, After and Fuzzy.
 func mark(q Query) string {
 	h := fnv.New64a()
 	put := func(s string) { io.WriteString(h, strconv.Itoa(len(s))+":"+s) }

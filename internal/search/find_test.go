@@ -11,7 +11,7 @@ import (
 	"weir/internal/value"
 )
 
-// asked is an Index that notes what it is asked and answers from a list.
+// asked is an Index that notes its queries and answers from a list.
 type asked struct {
 	Index   // what no search needs
 	queries []Query
@@ -62,8 +62,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestFindAfter: a cursor goes back to the driver as it came from there, in the
-// mode of the page it came from, and an empty last page changes no mode.
+// TestFindAfter: the driver gets its cursor back unchanged, in the mode of the page
+// that it came from, and an empty last page does not change the mode.
 func TestFindAfter(t *testing.T) {
 	hit := []Hit{{ID: "a", After: "driver's"}}
 	for _, forgiven := range []bool{false, true} {

@@ -10,9 +10,10 @@ import (
 	"weir/internal/value"
 )
 
-// ID is the document id of a row: its key as text, from which ParseID reads it
-// back. Each part is its type, its length and itself: S7:ALBUM#1S8:METADATA. An id
-// above MaxID bytes cannot be indexed; OpenSearch has the same limit.
+// ID is the document id of a row. It is the row's key as text, and ParseID reads it
+// back. Each part of the key has its type, its length and its text:
+// S7:ALBUM#1S8:METADATA. An id longer than MaxID bytes cannot be indexed; OpenSearch
+// has the same limit.
 func ID(k store.Key) string {
 	var b strings.Builder
 	for _, v := range [...]value.Value{k.Partition, k.Sort} {
@@ -34,7 +35,7 @@ func ID(k store.Key) string {
 // MaxID is the longest document id, in bytes.
 const MaxID = 512
 
-// ParseID is the key that ID wrote.
+// ParseID returns the key from which ID made the id.
 func ParseID(id string) (store.Key, error) {
 	var parts []value.Value
 	for rest := id; rest != ""; {

@@ -10,30 +10,30 @@ import (
 	"strings"
 )
 
-// maxWords is the most words a query may have.
+// maxWords is the maximum of words in a query.
 const maxWords = 256
 
-// Plan is a query as every driver understands it, checked against its schema.
+// Plan is a query in the form that every driver understands, checked against its
+// schema.
 type Plan struct {
 	Nothing bool        // no document can match
-	Words   []string    // all must match whole, each once; the last typed is not among them
-	Last    string      // "" or the last word typed, which matches as a beginning too
-	Fuzzy   bool        // those of the words that MayForgive match within one edit too
+	Words   []string    // all must match whole; sorted, unique, without Last
+	Last    string      // the last word typed, "" for none; it also matches the beginning of a word
+	Fuzzy   bool        // words that MayForgive also match with one typo
 	Filters []FieldTerm // all must match
 	Sort    string      // "" for best first
-	Reverse bool        // the order of Sort backwards
+	Reverse bool        // reverses the order of Sort
 	Limit   int         // at least 1
-	After   *Place      // the place behind which the answer begins, or nil
+	After   *Place      // the answer begins after this place; nil for the beginning
 }
 
-// FieldTerm is a field and the term that it must have.
+// FieldTerm is a field and the term that a document must have in it.
 type FieldTerm struct{ Field, Term string }
 
-// Every reports whether text restricts nothing: all documents match, none better
-// than another.
+// Every reports whether the text restricts nothing: all documents match equally well.
 func (p *Plan) Every() bool { return p.Last == "" }
 
-// Plan checks a query and takes it apart. Its errors are ErrQuery or ErrCursor.
+// Plan checks a query and makes its plan. Its errors wrap ErrQuery or ErrCursor.
 func (s *Schema) Plan(q Query) (Plan, error) {
 	p := Plan{Fuzzy: q.Fuzzy, Sort: q.Sort, Reverse: q.Reverse && q.Sort != "", Limit: q.Limit}
 	if q.Limit < 1 {
@@ -86,7 +86,7 @@ func (p *Plan) setAfter(after string) error {
 	return nil
 }
 
-// Place is where a hit stands in an answer: its score, or its sort key (or that it
+// Place is the position of a hit in an answer: its score, or its sort key (or that it
 // has none), and its id.
 type Place struct {
 	ID    string
@@ -96,24 +96,24 @@ type Place struct {
 }
 
 const (
-	byScore = 'b' // scores that began with 's' were others
+	byScore = 'b' // not 's': old cursors with 's' have scores of another kind
 	byKey   = 'k'
 	keyless = 'm'
 )
 
-// PlaceByScore is the place of a hit in an answer that is best first.
+// PlaceByScore is the place of a hit in an answer in the order of scores.
 func PlaceByScore(score float64, id string) Place { return Place{id, score, "", byScore} }
 
 // PlaceByKey is the place of a hit with this SortKey in a sorted answer.
 func PlaceByKey(key, id string) Place { return Place{id, 0, key, byKey} }
 
-// PlaceLast is the place of a hit without the field that sorts the answer.
+// PlaceLast is the place of a hit that lacks the field by which the answer is sorted.
 func PlaceLast(id string) Place { return Place{id, 0, "", keyless} }
 
-// Missing reports whether the hit has no value in the field that sorts.
+// Missing reports whether the hit lacks the field by which the answer is sorted.
 func (p Place) Missing() bool { return p.kind == keyless }
 
-// String is the place as a Hit's After.
+// String is the place in the form of a Hit's After.
 func (p Place) String() string {
 	b := []byte{p.kind}
 	switch p.kind {
@@ -126,8 +126,8 @@ func (p Place) String() string {
 	return base64.RawURLEncoding.EncodeToString(append(b, p.ID...))
 }
 
-// parsePlace reads what String wrote. Whoever makes one up gets a place that no
-// hit has, or ErrCursor.
+// parsePlace reads what String wrote. For a made-up text it returns ErrCursor, or a
+// place that no hit has.
 func parsePlace(s string) (Place, error) {
 	b, err := base64.RawURLEncoding.DecodeString(s)
 	if err != nil || len(b) == 0 {
@@ -158,7 +158,7 @@ func parsePlace(s string) (Place, error) {
 	return p, nil
 }
 
-// Compare orders places as an answer to the plan's query does.
+// Compare orders places in the same way as the answer to the plan's query.
 func (p *Plan) Compare(a, b Place) int {
 	if c := p.Rank(a, b); c != 0 {
 		return c

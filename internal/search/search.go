@@ -1,27 +1,26 @@
-// Package search is where documents live: the contract that every driver keeps, in prose
-// and code here and as a suite in searchtest. An Index is all of it: there are no optional
-// parts that a user finds by a type assertion.
+// Package search is the contract of the search index. Every driver keeps it. It is in
+// prose and code here, and as a test suite in searchtest. Index is the whole interface:
+// there are no optional parts behind a type assertion.
 //
-// A document is what an index needs to find a row: the row's words, the values of
-// its filters and sorts, and the position of the change that made it. The row
-// itself stays in the store; an answer is a list of ids, best first.
+// A document is what an index needs to find a row: the row's words, the values of its
+// filters and sorts, and the position of the change that made it. The row itself stays
+// in the store. An answer is a list of ids, best first.
 //
 // What every driver owes:
 //
-//   - Newest wins. Apply leaves a document alone whose position is above the one
-//     given (one at the same position is that change again, and may be written
-//     again), and a document that was deleted stays deleted against older positions,
-//     for 48 hours at the least. The order in which changes arrive, and how often,
-//     makes no difference to what is found.
-//   - Words. Text is cut into words by Words, on both sides, so that drivers cannot
-//     differ in it.
-//   - Best first. An answer without a sort is in the order of Score, equal ones by id. A
-//     Score depends on the query and the document alone, so that what matches throughout,
-//     and is not itself changed, comes exactly once on the pages of an answer, whatever
-//     else is written meanwhile.
-//   - Durability. What Apply acknowledged survives a crash, together with its
-//     position.
-//   - Each change is answered on its own: one that is refused stops no other.
+//   - Newest wins. Apply leaves a document alone if its position is above the position of
+//     the change. (A change at the same position is the same change again, and may be
+//     written again.) A deleted document stays deleted against older positions, for at
+//     least 48 hours. The order in which changes arrive, and how often, makes no
+//     difference to what is found.
+//   - Words. Text is cut into words by Words, in documents and in queries, so that drivers
+//     cannot differ in it.
+//   - Best first. An answer without a sort is in the order of Score, and of ids where scores
+//     are equal. A Score depends only on the query and the document. So a document that
+//     matches throughout and does not change appears exactly once on the pages of an
+//     answer, whatever else is written meanwhile.
+//   - Durability. Every acknowledged change survives a crash, together with its position.
+//   - Separate results. Each change has its own result; a refused change stops no other.
 package search
 
 import (
@@ -36,34 +35,36 @@ import (
 	"weir/internal/value"
 )
 
-// The kinds of error, by what the caller does next. Every other error is worth
-// another try.
+// The kinds of error. They differ in what the caller does next. After every other
+// error, the caller may try again.
 var (
-	// ErrRefused: this document can never be indexed as it is. Park it.
+	// ErrRefused: this document can never be indexed as it is. Store it as a dead
+	// letter.
 	ErrRefused = errors.New("the document is refused")
-	// ErrQuery: this query can never be answered. Tell who asked.
+	// ErrQuery: this query can never be answered. Return the error to the client.
 	ErrQuery = errors.New("the query is wrong")
-	// ErrCursor is an ErrQuery: After did not come from an answer to this query.
+	// ErrCursor is an ErrQuery: After is not from an answer to this query.
 	ErrCursor = fmt.Errorf("%w: the cursor is not one of this query", ErrQuery)
 )
 
 // Schema describes an index.
 type Schema struct {
-	Name    string   // as the driver names it, e.g. "gallery-albums"
-	Filters []string // fields that a query may fix to a value
-	Sorts   []string // fields that a query may order by
-	// Version stands for all else that a document depends on. Where it, Filters or
-	// Sorts differ from what an index was made with, the index is made anew.
+	Name    string   // in the driver's form, e.g. "gallery-albums"
+	Filters []string // fields by which a query may filter
+	Sorts   []string // fields by which a query may sort
+	// Version stands for everything else that a document depends on. If Version,
+	// Filters or Sorts are not those that an index was made with, the index is made
+	// again.
 	Version string
 }
 
-// Document is one change of one document: the newest state of it, or its end.
+// Document is one change of one document: its newest state, or its deletion.
 type Document struct {
 	Index    string
 	ID       string // unique in the index; up to MaxID bytes of UTF-8
 	Position events.Position
 	Deleted  bool
-	Text     []string               // to be cut into words; all fields together
+	Text     []string               // to be cut into words; all parts together
 	Values   map[string]value.Value // filters and sorts: String, Number, Bool; a list or string set matches by any element
 }
 
@@ -82,7 +83,7 @@ func (d Document) Clone() Document {
 	return d
 }
 
-// Size is about how many bytes the document takes.
+// Size is approximately the number of bytes that the document takes.
 func (d *Document) Size() int {
 	n := len(d.ID)
 	for _, t := range d.Text {
@@ -94,7 +95,7 @@ func (d *Document) Size() int {
 	return n
 }
 
-// Check is what every driver asks of a document; its error is an ErrRefused.
+// Check checks what every driver requires of a document; its error wraps ErrRefused.
 func (d *Document) Check() error {
 	switch {
 	case d.ID == "":
@@ -107,54 +108,58 @@ func (d *Document) Check() error {
 	return nil
 }
 
-// Query is what a person asked for.
+// Query is a search request.
 type Query struct {
 	Index string
-	// Text is words as typed. Blank text matches every document; text in which
-	// there is no word matches none.
+	// Text has the words as typed. Blank text matches every document; text without any
+	// word, such as punctuation, matches none.
 	Text    string
 	Filters map[string]value.Value
-	Sort    string // a field of Sorts, "" for best first
-	Reverse bool   // the order of Sort backwards; ids stay ascending
+	Sort    string // a field of Sorts, "" for the order of scores
+	Reverse bool   // reverses the order of Sort; ids stay ascending
 	Limit   int    // at least 1
 	After   string
-	// Fuzzy forgives a typo (one inserted, lost, wrong or swapped letter) in words
-	// that MayForgive; otherwise words match whole, the last also as a beginning.
+	// Fuzzy forgives one typo (a letter added, removed or replaced, or two swapped) in
+	// each word that MayForgive. Without Fuzzy, words match only as whole words, the
+	// last one also as a beginning.
 	Fuzzy bool
 }
 
-// Hit is a document found. After continues a query behind it.
+// Hit is a document that was found. After continues the query behind it.
 type Hit struct {
 	ID    string
 	After string
 }
 
-// Index is what every driver is, whole. All methods may be called from many goroutines.
+// Index is the interface that every driver implements as a whole. All methods may be
+// called from many goroutines at the same time.
 type Index interface {
-	// Apply takes changes in any order, several to one document too. The answer has
-	// an error (or nil) for each; a change that came too late is not an error. The
-	// second result is for what no single answer can say: then any may have happened.
+	// Apply writes changes. They may come in any order, also several of one document.
+	// The first result has an error or nil for each change; a change that came too late
+	// is not an error. If the second result is an error, each change may have been
+	// written or not.
 	Apply(ctx context.Context, docs []Document) ([]error, error)
-	// Search returns at most Limit hits. Equal ones are in the order of their ids.
+	// Search returns at most Limit hits. Equal hits are in the order of their ids.
 	// Documents without the field of Sort come last.
 	Search(ctx context.Context, q Query) ([]Hit, error)
-	// Holds reports for each document whether the index has one under its id of the
-	// same text and values, at whatever position. It sees what Apply acknowledged.
+	// Holds reports for each document whether the index has, under its id, a document
+	// with the same text and values, at any position. It sees every acknowledged
+	// change.
 	Holds(ctx context.Context, docs []Document) ([]bool, error)
-	// Positions are those of what the index holds under the documents' ids, which may
-	// be the end of a document; zero for nothing. It sees what Apply acknowledged.
+	// Positions returns the positions of what the index holds under the documents' ids,
+	// which may be tombstones; zero for nothing. It sees every acknowledged change.
 	Positions(ctx context.Context, docs []Document) ([]events.Position, error)
-	// Fresh lists the indexes that lack documents of rows that are older than they: they
-	// were made, or missed changes, and were not reported Filled since.
+	// Fresh lists the indexes that may lack documents of rows older than the index:
+	// they were made, or missed changes, and were not reported Filled since.
 	Fresh() []string
-	// Filled says that the rows that existed when the index was made are in it, or that
-	// there were none. A crash before leaves it fresh.
+	// Filled says that all rows that existed when the index was made are in it, or that
+	// there were none. After a crash before Filled, the index is still fresh.
 	Filled(name string) error
-	// Instance identifies what an index holds: it is another one whenever the index is
-	// made again. The store remembers the instance that was filled, and gives it
-	// to the driver that opens the index next. An index that is not the one noted is fresh.
+	// Instance identifies what an index holds: it changes whenever the index is made
+	// again. The store remembers the instance that was filled, and gives it to the
+	// driver that opens the index next. An index with another instance is fresh.
 	Instance(name string) string
-	// Refresh has Search find all that Apply acknowledged before.
+	// Refresh makes Search find every change that Apply acknowledged before.
 	Refresh(ctx context.Context) error
 	// Close ends the index.
 	Close() error

@@ -10,12 +10,12 @@ import (
 	"weir/internal/value"
 )
 
-// maxTerm is the longest string that terms and sort keys hold as it is, in bytes.
+// maxTerm is the longest string, in bytes, that terms and sort keys hold unchanged.
 const maxTerm = 256
 
-// Terms are the values of a field as exact terms, of which a filter names one:
-// the value itself, or each element of a list or set. The number 1 and the string
-// "1" are different terms. Terms are UTF-8.
+// Terms are the values of a field as exact terms: the value itself, or each element of
+// a list or set. A filter names one term. The number 1 and the string "1" are different
+// terms. Terms are UTF-8.
 func Terms(v value.Value) []string {
 	switch v.Kind() {
 	case value.List, value.StringSet, value.NumberSet, value.BinarySet:
@@ -33,7 +33,7 @@ func Terms(v value.Value) []string {
 	return nil
 }
 
-// Term is a scalar as an exact term; false for what is none.
+// Term is a scalar as an exact term; false for a value that is no scalar.
 func Term(v value.Value) (string, bool) {
 	switch text := v.Text(); v.Kind() {
 	case value.Bool:
@@ -56,10 +56,10 @@ func digest(s string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// SortKey is a scalar as UTF-8 text whose bytes are in the order of the values:
-// booleans, then numbers by value, then strings bytewise. Strings that differ only
-// behind their first 256 bytes are equal here. It reports false for a value that
-// has no place in an order, which is then treated as missing.
+// SortKey is a scalar as UTF-8 text whose bytes sort like the values: booleans, then
+// numbers by value, then strings bytewise. Strings that differ only after their first
+// 256 bytes are equal. It reports false for a value that has no order; such a value is
+// treated as missing.
 func SortKey(v value.Value) (string, bool) {
 	switch v.Kind() {
 	case value.Bool:
@@ -72,8 +72,9 @@ func SortKey(v value.Value) (string, bool) {
 	return "", false
 }
 
-// numberKey is a sign, the exponent and the digits. Below zero exponent and digits
-// are complemented, and end in a byte above all digits.
+// numberKey is a sign, the exponent and the digits. For numbers below zero, the
+// exponent and the digits are complemented, and a byte greater than every digit
+// follows.
 func numberKey(v value.Value) string {
 	sign, digits, exp := v.Decimal()
 	switch {

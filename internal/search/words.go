@@ -8,26 +8,26 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// maxWord is the longest word kept whole, in bytes; what is longer is cut there,
-// in documents and in queries alike.
+// maxWord is the length in bytes at which longer words are cut, in documents and in
+// queries.
 const maxWord = 128
 
-// Words cuts text into words: maximal runs of letters and digits, without case
-// and without accents, compatibility forms folded (NFKD). Han and Hiragana, which
-// are written without spaces, are words of one character each. Cutting a word
-// gives the word itself. Both drivers index these words and nothing else.
+// Words cuts text into words: maximal runs of letters and digits, without case and
+// without accents, with compatibility forms folded (NFKD). Han and Hiragana are written
+// without spaces, so each of their characters is a word. Words of a word is the word
+// itself. Both drivers index exactly these words.
 //
 // The words may share memory with text.
 func Words(text string) []string {
 	if isASCII(text) {
 		return cutASCII(strings.ToLower(text))
 	}
-	// Behind bytes that are not UTF-8 some characters would stay as they are.
+	// After bytes that are not UTF-8, norm would leave some characters as they are.
 	return cut(norm.NFKD.String(strings.ToValidUTF8(text, " ")))
 }
 
-// MayForgive reports whether a typo is forgiven in the word: four letters or more
-// and no digit.
+// MayForgive reports whether a typo in the word is forgiven: it has four letters or
+// more and no digit.
 func MayForgive(word string) bool {
 	n := 0
 	for _, r := range word {
@@ -50,7 +50,7 @@ func isASCII(s string) bool {
 	return true
 }
 
-// cutASCII is cut for text in small letters that is ASCII throughout.
+// cutASCII is cut for lower-case ASCII text.
 func cutASCII(text string) []string {
 	if text == "" {
 		return nil
@@ -72,10 +72,10 @@ func isWordByte(c byte) bool { return c-'a' < 26 || c-'0' < 10 }
 
 // cut is Words for text that NFKD has decomposed.
 func cut(text string) []string {
-	var b strings.Builder // all words, one behind the other
+	var b strings.Builder // all words, one after the other
 	b.Grow(len(text))
 	var ends []int
-	start, alone := 0, false // of the word begun; it is one of a single character
+	start, alone := 0, false // of the word begun; alone: it is a single character
 	flush := func() {
 		if b.Len() > start {
 			start = b.Len()
@@ -109,21 +109,21 @@ func cut(text string) []string {
 	return words
 }
 
-// class is what a character is to a word.
+// class is the role of a character in a word.
 type class uint8
 
 const (
 	divider class = iota // between words
 	letter               // or a digit
 	single               // a letter that is a word by itself
-	sign                 // goes with the letter before it
-	nothing              // not there at all
+	sign                 // belongs to the letter before it
+	nothing              // ignored
 )
 
-// classOf classifies a character, the first of at. Soft hyphens and joiners are not
-// there, nor are accents: the marks above, below and through a letter, the points
-// of Hebrew and Arabic, variants and enclosures. The vowel signs of Indic scripts,
-// the voicing of kana and the like are signs: without them it would be another word.
+// classOf classifies r, the first character of at. It ignores soft hyphens, joiners and
+// accents: the marks above, below and through a letter, the points of Hebrew and
+// Arabic, variants and enclosures. The vowel signs of Indic scripts, the voicing of
+// kana and the like are signs: without them the word would be another word.
 func classOf(r rune, at string) class {
 	switch {
 	case r < utf8.RuneSelf:
@@ -152,8 +152,9 @@ func classOf(r rune, at string) class {
 	return divider
 }
 
-// writeFolded writes a letter as it is compared: without case, and without the
-// strokes that people take for accents though Unicode does not decompose them.
+// writeFolded writes a letter in the form in which letters are compared: without case,
+// and without strokes that people take for accents although Unicode does not decompose
+// them.
 func writeFolded(b *strings.Builder, r rune) {
 	if r < utf8.RuneSelf {
 		if 'A' <= r && r <= 'Z' {

@@ -50,7 +50,7 @@ func TestWords(t *testing.T) {
 		{"한글", []string{"\u1112\u1161\u11ab\u1100\u1173\u11af"}},
 		{"हिन्दी की", []string{"हिन्दी", "की"}},
 		{"ภาษาไทย", []string{"ภาษาไทย"}},
-		// What is not there, and what divides.
+		// Characters that are ignored, and characters that separate words.
 		{"co\u00adoperate zero\u200bwidth join\u200der", []string{"cooperate", "zero", "width", "joiner"}},
 		{"🎬 movie👍🏽night 👨‍👩‍👧", []string{"movie", "night"}},
 		{"1️⃣ a\ufe0f", []string{"1", "a"}},
@@ -79,8 +79,8 @@ func TestLongWords(t *testing.T) {
 	}
 }
 
-// TestEveryRune: cutting a word gives the word, and case makes no difference,
-// whatever the letter.
+// TestEveryRune: for every letter, cutting a word gives the word itself, and case makes
+// no difference.
 func TestEveryRune(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		words := Words(string(r))
@@ -96,8 +96,8 @@ func TestEveryRune(t *testing.T) {
 	}
 }
 
-// TestTwoWays: text in ASCII is cut as all other text is, and no text is cut other
-// than word by word.
+// TestTwoWays: ASCII text is cut like all other text, and every text is cut word by
+// word.
 func TestTwoWays(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ascii := rapid.StringOfN(rapid.RuneFrom(nil, unicode.ASCII_Hex_Digit, unicode.Latin, unicode.Pc, unicode.Zs), 0, 60, 400).Draw(rt, "text")

@@ -8,10 +8,11 @@ import (
 	"weir/internal/value"
 )
 
-// What follows is the arithmetic of the contract, without I/O: the embedded
-// driver runs it, and the tests of every driver compare with it.
+// This file has the part of the contract that needs no I/O. The embedded driver uses
+// it, and the tests of every driver compare results with it.
 
-// Holds reports whether the condition holds for a row; nil is no row.
+// Holds reports whether the condition holds for a row; nil is a row that does not
+// exist.
 func (c Cond) Holds(row value.Item) bool {
 	for _, clause := range c {
 		if !holdsAny(clause, row) {
@@ -49,8 +50,8 @@ func (t *Test) holds(row value.Item) bool {
 	return false
 }
 
-// AsRead is the test that an attribute is as a reader found it: it has the value v, or
-// is still missing where v is.
+// AsRead is the test that an attribute is as it was read: it has the value v, or is
+// still missing if v is Missing.
 func AsRead(attr string, v value.Value) Test {
 	if v.IsMissing() {
 		return Test{Attr: attr, Is: Absent}
@@ -58,8 +59,8 @@ func AsRead(attr string, v value.Value) Test {
 	return Test{Attr: attr, Is: Eq, Value: v}
 }
 
-// Validate says, with ErrRefused, what is wrong with a write of this table
-// whatever its row may be. A driver calls it before it touches anything.
+// Validate returns ErrRefused, with the reason, if a write of this table can never
+// succeed, whatever its row is. A driver calls it before it changes anything.
 func (t *Table) Validate(w *Write) error {
 	actions := 0
 	for _, given := range [...]bool{w.Put != nil, len(w.Ops) > 0, w.Delete, w.Check} {
@@ -82,13 +83,13 @@ func (t *Table) Validate(w *Write) error {
 	return t.checkOps(w.Ops)
 }
 
-// IsKey reports whether a key's values are of the types of the table's key. A row can
-// have it only if CheckKey finds no fault with it either.
+// IsKey reports whether a key's values have the types of the table's key. A row can
+// have the key only if CheckKey accepts it, too.
 func (t *Table) IsKey(k Key) bool {
 	return k.Partition.Kind() == t.Key.Partition.Type && (k.Sort.Kind() == t.Key.Sort.Type || t.Key.Sort.Name == "" && k.Sort.IsMissing())
 }
 
-// KeyFault says why no row of this table can have a key, "" where one can.
+// KeyFault is the reason why no row of this table can have the key, "" if one can.
 func (t *Table) KeyFault(k Key) string {
 	if err := t.CheckKey(k); err != nil {
 		return strings.TrimPrefix(err.Error(), ErrRefused.Error()+": ")
@@ -96,7 +97,8 @@ func (t *Table) KeyFault(k Key) string {
 	return ""
 }
 
-// CheckKey says, with ErrRefused, why a key cannot be one of this table's.
+// CheckKey returns ErrRefused, with the reason, if no row of this table can have the
+// key.
 func (t *Table) CheckKey(k Key) error {
 	if err := checkKeyAttr(t.Key.Partition, k.Partition, MaxPartitionBytes); err != nil {
 		return err
@@ -229,9 +231,9 @@ func checkValue(name string, v value.Value, depth int) error {
 	return nil
 }
 
-// Apply is the row that a valid write leaves where the row was before, its
-// condition apart; nil is no row. It shares memory with both. ErrRefused says that
-// an Add cannot be done.
+// Apply is the row that a valid write makes of the given row, without regard to its
+// condition; nil is no row. The result shares memory with both. ErrRefused says that an
+// Add is impossible.
 func (t *Table) Apply(w *Write, row value.Item) (value.Item, error) {
 	switch {
 	case w.Check:
@@ -283,7 +285,7 @@ func (op *Op) sum(old value.Value) (value.Value, error) {
 	return v, nil
 }
 
-// CheckSize says, with ErrRefused, that a row is too large.
+// CheckSize returns ErrRefused if a row is too large.
 func CheckSize(row value.Item) error {
 	if n := row.Size(); n > MaxItemBytes {
 		return refused("the row would have %d bytes, the limit is %d", n, MaxItemBytes)
@@ -291,14 +293,14 @@ func CheckSize(row value.Item) error {
 	return nil
 }
 
-// IndexEntry is the row's key in an index; it is not ok where the row has no entry.
-// ErrRefused says that no such row may be written.
+// IndexEntry is the row's key in an index; ok is false if the row has no entry.
+// ErrRefused says that such a row must not be written.
 func IndexEntry(ix *Index, row value.Item) (Key, bool, error) {
 	return ix.Entry(row.Get(ix.Key.Partition.Name), row.Get(ix.Key.Sort.Name))
 }
 
-// Entry is IndexEntry for a row of which the values of the index's key attributes
-// are known; sort is Missing where the index has no sort key.
+// Entry is IndexEntry for a row whose values of the index's key attributes are known.
+// sort is Missing if the index has no sort key.
 func (ix *Index) Entry(partition, sort value.Value) (k Key, ok bool, err error) {
 	ok = !partition.IsMissing() && (ix.Key.Sort.Name == "" || !sort.IsMissing())
 	if !partition.IsMissing() {
@@ -317,7 +319,7 @@ func refused(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrRefused}, args...)...)
 }
 
-// Failed is err with what the write does, its table and its key added.
+// Failed is err with the operation, the table and the key of the write added.
 func (w *Write) Failed(err error) error {
 	op := "update"
 	switch {
@@ -331,7 +333,7 @@ func (w *Write) Failed(err error) error {
 	return &failure{op: op, ref: w.Ref.clone(), err: err}
 }
 
-// failure is formatted only when somebody looks: a failed condition is ordinary.
+// failure formats its text only on demand, because a failed condition is ordinary.
 type failure struct {
 	op  string
 	ref Ref

@@ -7,8 +7,8 @@ import (
 	"weir/internal/value"
 )
 
-// Difference is the update that makes a row of another one with the same key, none
-// where they are alike.
+// Difference is the update that turns the row from into the row to, which has the same
+// key. It is nil if they are equal.
 func Difference(from, to value.Item) []Op {
 	var ops []Op
 	for len(from)+len(to) > 0 {
@@ -29,8 +29,7 @@ func Difference(from, to value.Item) []Op {
 	return slices.Clip(ops)
 }
 
-// compareNames compares the first names of two items; one that is used up comes
-// last.
+// compareNames compares the first names of two items; an empty item comes last.
 func compareNames(a, b value.Item) int {
 	switch {
 	case len(a) == 0:

@@ -7,8 +7,8 @@ import (
 	"weir/internal/value"
 )
 
-// CheckQuery says what is wrong with a query of this table whatever its rows may
-// be, and answers with the key that it goes by: the table's or the index's.
+// CheckQuery returns what is wrong with a query of this table, whatever rows the table
+// has. It also returns the key that the query uses: the table's or the index's.
 func (t *Table) CheckQuery(q *Query) (*KeySchema, error) {
 	keys := &t.Key
 	if q.Index != "" {

@@ -13,11 +13,12 @@ import (
 	"weir/internal/value"
 )
 
-// Models are the models that Conflicts has commands for.
+// Models are the models that Conflicts can make commands for.
 var Models = []string{"gallery", "movienight", "viewing", "wardrobe", "watchlists"}
 
-// Conflicts makes n commands of a model, as lines, most of which touch others: few
-// rows, few unique values, few idempotency keys, rows that take others away.
+// Conflicts makes n commands of a model, as lines of JSON. Most of them touch others:
+// they share few rows, few unique values and few idempotency keys, and some supersede
+// rows of others.
 func Conflicts(rng *rand.Rand, model string, n int) []string {
 	lines := make([]string, n)
 	for i := range lines {
@@ -37,7 +38,7 @@ func Conflicts(rng *rand.Rand, model string, n int) []string {
 
 func pick[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
 
-// field is a member of an item; key says that it names the row.
+// field is a member of an item; key says that it is part of the row's key.
 type field struct {
 	key  bool
 	text string
@@ -51,7 +52,7 @@ func key(name, format string, args ...any) field {
 	return field{true, fmt.Sprintf(`%q:"%s"`, name, fmt.Sprintf(format, args...))}
 }
 
-// fields are those that an operation takes.
+// fields returns the members that an operation takes.
 func fields(op string, all []field) string {
 	var out []string
 	for _, f := range all {
@@ -120,8 +121,9 @@ func watchlists(rng *rand.Rand) (string, []field) {
 	return "Item", []field{key("watchlistId", "w%d", list), key("contentType", "MOVIE"), key("contentId", "m%d", rng.IntN(4)), is("addedAt", `"2025-01-01T00:00:0%dZ"`, rng.IntN(3))}
 }
 
-// Rows are all rows of tables and of weir's own, as text, but for what no two runs
-// have in common: the tokens of claims, until when a key is remembered, and secrets.
+// Rows returns all rows of the tables, also of weir's own table, as sorted texts. It
+// leaves out what differs from run to run: the tokens of claims, the expiry of
+// idempotency keys, and secrets.
 func Rows(ctx context.Context, s store.Store, tables []store.Table) (out []string, err error) {
 	for _, t := range tables {
 		for q := (store.Query{Table: t.Name}); ; {

@@ -1,5 +1,5 @@
-// Package lambdatest starts programs as Lambda does, for tests: a runtime API over
-// HTTP that hands out events and takes the answers.
+// Package lambdatest starts programs as Lambda does, for tests. It serves a runtime API
+// over HTTP that hands out events and takes the answers.
 package lambdatest
 
 import (
@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// Reply is what a function posted. Kind is response or error.
+// Reply is what a function posted. Kind is "response" or "error".
 type Reply struct{ Kind, Body string }
 
 type invocation struct {
@@ -42,8 +42,8 @@ type Function struct {
 	asking  atomic.Int64 // requests for an event
 }
 
-// New prepares a function: the test program itself, called by the name of the
-// program that it is to be. It ends with the test.
+// New prepares a function: it is the test program itself, called by the name of the
+// program that it stands for. The function is stopped when the test ends.
 func New(t *testing.T, name string, env ...string) *Function {
 	t.Helper()
 	self, err := os.Executable()
@@ -57,7 +57,7 @@ func New(t *testing.T, name string, env ...string) *Function {
 	return NewOf(t, path, env...)
 }
 
-// NewOf is New of a program that is built.
+// NewOf is New for a program that is already built.
 func NewOf(t *testing.T, path string, env ...string) *Function {
 	t.Helper()
 	f := &Function{t: t, env: env, path: path, events: make(chan invocation), answers: make(chan Reply, 1)}
@@ -90,7 +90,7 @@ func (f *Function) api() http.Handler {
 	return mux
 }
 
-// Start starts the program, with more in its environment than New said.
+// Start starts the program. more is added to the environment that New was given.
 func (f *Function) Start(more ...string) {
 	f.t.Helper()
 	f.cmd = &exec.Cmd{Path: f.path, Args: []string{f.path}, Stdout: &f.Stdout, Stderr: &f.Stderr,
@@ -102,8 +102,8 @@ func (f *Function) Start(more ...string) {
 	go func(cmd *exec.Cmd, done chan struct{}) { cmd.Wait(); close(done) }(f.cmd, f.Done)
 }
 
-// Kill ends the process as a crash does. When it returns, nothing waits for an event
-// that the process has asked for.
+// Kill ends the process as a crash does. When it returns, no request of the process for
+// an event is pending any more.
 func (f *Function) Kill() {
 	if f.cmd == nil {
 		return
@@ -116,13 +116,13 @@ func (f *Function) Kill() {
 	}
 }
 
-// ExitCode is the one that the program has ended with.
+// ExitCode waits for the program to end and returns its exit code.
 func (f *Function) ExitCode() int {
 	<-f.Done
 	return f.cmd.ProcessState.ExitCode()
 }
 
-// Invoke sends an event and takes the answer to it.
+// Invoke sends an event and returns the answer to it. The test fails if there is none.
 func (f *Function) Invoke(payload []byte, limit time.Duration) Reply {
 	f.t.Helper()
 	select {

@@ -29,7 +29,7 @@ const benchBatch = 500
 
 var benchSchema = search.Schema{Name: "bench", Filters: []string{"userId", "public"}, Sorts: []string{"createdAt"}}
 
-// vocabulary is words as a catalogue has them: few are in many documents.
+// vocabulary has words as in a catalog: few of them are in many documents.
 var vocabulary = func() []string {
 	r := rand.New(rand.NewPCG(1, 2))
 	words := make([]string, 30000)
@@ -179,8 +179,8 @@ func bleveMapping(b *testing.B) mapping.IndexMapping {
 	return m
 }
 
-// BenchmarkUnchecked is BenchmarkApply without what makes it exactly once: no
-// stamp is looked up, no tombstone, no grouping.
+// BenchmarkUnchecked is BenchmarkApply without the work for exactly-once: no stamps are
+// read, and there are no tombstones and no grouping.
 func BenchmarkUnchecked(b *testing.B) {
 	ix, err := Open(b.TempDir(), []search.Schema{benchSchema}, Options{})
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"weir/internal/search"
 )
 
-// TestBroad: a beginning of many words stops when its context ends, and is refused when
-// it has more words than a query may look at.
+// TestBroad: a query for the beginning of many words stops when its context ends, and
+// is refused if more words begin so than a query may look at.
 func TestBroad(t *testing.T) {
 	ix := openTest(t, t.TempDir(), Options{InMemory: true}, plain)
 	var docs []search.Document

@@ -10,18 +10,18 @@ import (
 	"weir/internal/summed"
 )
 
-// The pages of root.bolt have no checksums, and what is in them says which documents of
-// a segment are deleted: a bit there brings back documents or hides them. So an index that
-// is closed leaves a checksum of the whole file. Opening checks it and deletes it before
-// scorch may write. An index whose process was killed has none; of that, segments are
-// checked, and that all of them are there.
+// The pages of root.bolt have no checksums. They say which documents of a segment are
+// deleted, so a wrong bit there brings documents back or hides them. Closing an index
+// therefore leaves a checksum of the whole file. Opening the index checks the checksum
+// and deletes it before scorch may write. An index whose process was killed has no
+// checksum. Of such an index, the segments are checked, and that none is missing.
 
 const (
 	closedFile = "CLOSED"
 	closedNew  = "CLOSED.new"
 )
 
-// rootOf is what the file holds, as summed.Marshal writes it.
+// rootOf is the content of the checksum file, as summed.Marshal writes it.
 func rootOf(dir string) (summed.Prefix, error) {
 	f, err := os.Open(filepath.Join(dir, rootFile))
 	if err != nil {
@@ -51,6 +51,7 @@ func leave(dir string) error {
 	return syncDir(dir)
 }
 
+// writeSynced writes a file and syncs it.
 func writeSynced(path string, b []byte) error {
 	f, err := os.Create(path)
 	if err != nil {
@@ -71,7 +72,8 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// checkClosed checks the index against what it was when it was closed, if it was.
+// checkClosed compares an index that was closed with its checksum. Without a checksum
+// it checks nothing.
 func checkClosed(dir string) error {
 	b, err := os.ReadFile(filepath.Join(dir, closedFile))
 	if errors.Is(err, os.ErrNotExist) {
@@ -91,7 +93,7 @@ func checkClosed(dir string) error {
 	return err
 }
 
-// reopened says that the index may be written from now on.
+// reopened deletes the checksum; from now on the index may be written.
 func reopened(dir string) error {
 	err := os.Remove(filepath.Join(dir, closedFile))
 	if errors.Is(err, os.ErrNotExist) {

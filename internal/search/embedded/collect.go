@@ -10,12 +10,12 @@ import (
 	"weir/internal/search"
 )
 
-// collector keeps the first hits of an answer. An id costs a look into the file,
-// so it is looked up only when the rest of a place does not decide.
+// collector keeps the first hits of an answer. Reading an id costs a file access, so an
+// id is read only if the rest of the place does not decide.
 type collector struct {
 	plan *search.Plan
 	snap *scorch.IndexSnapshot
-	keys index.DocValueReader // nil unless sorted by a field
+	keys index.DocValueReader // nil unless the answer is sorted by a field
 	best []search.Place       // a heap, the worst on top
 	id   index.IndexInternalID
 }
@@ -30,7 +30,7 @@ func newCollector(snap *scorch.IndexSnapshot, p *search.Plan) (*collector, error
 	return c, err
 }
 
-// take takes a document that matches, by its number in the index.
+// take adds a matching document, by its number in the index.
 func (c *collector) take(doc uint64, score float64) error {
 	c.id = index.NewIndexInternalID(c.id, doc)
 	place, err := c.rank(score)
@@ -55,7 +55,7 @@ func (c *collector) take(doc uint64, score float64) error {
 	return nil
 }
 
-// rank is the place of a match, but for its id.
+// rank is the place of a match, without its id.
 func (c *collector) rank(score float64) (search.Place, error) {
 	if c.keys == nil {
 		return search.PlaceByScore(score, ""), nil
@@ -76,7 +76,7 @@ func (c *collector) hits() []search.Hit {
 	return hits
 }
 
-// The heap.
+// The heap, for container/heap.
 
 func (c *collector) Len() int           { return len(c.best) }
 func (c *collector) Less(i, j int) bool { return c.plan.Compare(c.best[i], c.best[j]) > 0 }

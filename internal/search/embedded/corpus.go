@@ -25,10 +25,11 @@ var (
 	keyFilled = []byte("weir.filled")
 )
 
-// format is raised when what documents hold, or how words are cut, changes.
+// format must be raised when the content of documents, or the way words are cut,
+// changes.
 const format = 1
 
-// fingerprint is the same for schemas that one index can serve.
+// fingerprint is equal for schemas that one index can serve.
 func fingerprint(s search.Schema) string {
 	b, err := json.Marshal([]any{format, slices.Sorted(slices.Values(s.Filters)), slices.Sorted(slices.Values(s.Sorts)), s.Version})
 	if err != nil {
@@ -38,7 +39,7 @@ func fingerprint(s search.Schema) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// corpus is one index: a scorch and the goroutine that alone writes into it.
+// corpus is one index: a scorch, and the only goroutine that writes into it.
 type corpus struct {
 	schema  search.Schema
 	dir     string
@@ -49,17 +50,17 @@ type corpus struct {
 	requests chan *request
 	closing  chan struct{} // closed to end the writer
 	ended    chan struct{} // closed when the writer has ended
-	failed   chan error    // a write of scorch's that failed lately
+	failed   chan error    // a recent failure of scorch to write
 	broken   chan struct{} // closed when scorch has given up
 	breaking sync.Once
-	cause    error // why it is broken; read it behind broken
+	cause    error // why it is broken; read it only after broken is closed
 
-	unsure    bool      // the writer's: scorch may show what is not on disk
-	nextPrune time.Time // the writer's
+	unsure    bool      // of the writer: scorch may show what is not on disk
+	nextPrune time.Time // of the writer
 }
 
-// dirName is a directory for the index: what a file system might not keep apart
-// or might read otherwise is written as %XX.
+// dirName is the name of the index's directory. Characters that a file system might not
+// distinguish, or might read otherwise, are written as %XX.
 func dirName(name string) string {
 	var b strings.Builder
 	for i := 0; i < len(name); i++ {
@@ -73,10 +74,12 @@ func dirName(name string) string {
 	return b.String()
 }
 
-// discarded is added to the name of a directory that is being deleted. dirName
-// has no dots, so no index has such a name.
+// discarded is the suffix of a directory that is being deleted. dirName never contains
+// a period, so no index has such a name.
 const discarded = ".discarded"
 
+// openCorpus opens the index of a schema in its directory, or makes it. The caller must
+// close the corpus.
 func openCorpus(dir string, s search.Schema, o Options, q *index.AnalysisQueue) (*corpus, error) {
 	c := &corpus{
 		schema: s, dir: dir, options: o,
@@ -90,6 +93,9 @@ func openCorpus(dir string, s search.Schema, o Options, q *index.AnalysisQueue) 
 	return c, nil
 }
 
+// open checks the directory before scorch opens it, and compares afterwards. An index
+// of another definition is deleted and made again. Its directory is renamed first, so a
+// crash leaves no index of which a part is missing.
 func (c *corpus) open(q *index.AnalysisQueue) error {
 	if err := os.RemoveAll(c.dir + discarded); err != nil {
 		return err
@@ -136,7 +142,7 @@ func (c *corpus) start(q *index.AnalysisQueue) error {
 	ix, err := scorch.NewScorch(scorch.Name, map[string]any{
 		"path":                   c.dir,
 		"bolt_timeout":           lockWait.String(),
-		"unsafe_batch":           true, // persist waits
+		"unsafe_batch":           true, // persist waits for the disk
 		"asyncErrorCallbackName": name,
 	}, q)
 	if err != nil {
@@ -146,14 +152,14 @@ func (c *corpus) start(q *index.AnalysisQueue) error {
 	return c.scorch.Open()
 }
 
-// listeners numbers the names under which scorch finds its callbacks; its registry
-// is a plain map, which listening guards.
+// listeners numbers the names under which scorch finds its callbacks. scorch's registry
+// is a plain map; listening guards it.
 var (
 	listeners atomic.Int64
 	listening sync.Mutex
 )
 
-// listen registers f until done is called: scorch looks it up when it is made.
+// listen registers f until done is called. Scorch looks f up when it is made.
 func listen(f func(error)) (name string, done func()) {
 	name = fmt.Sprintf("weir-%d", listeners.Add(1))
 	listening.Lock()
@@ -164,11 +170,11 @@ func listen(f func(error)) (name string, done func()) {
 	}
 }
 
-// errClosed answers whoever comes late.
+// errClosed is the error of every call after Close.
 var errClosed = errors.New("the search index is closed")
 
-// close ends the writer and scorch. A scorch that has broken down may not end, and
-// is left.
+// close ends the writer and scorch. A scorch that is broken may never end; close leaves
+// it running.
 func (c *corpus) close() error {
 	close(c.closing)
 	done := make(chan error, 1)
@@ -194,7 +200,7 @@ func (c *corpus) close() error {
 	}
 }
 
-// snapshot is what is in the index now; the caller closes it.
+// snapshot is the current content of the index; the caller closes it.
 func (c *corpus) snapshot() (*scorch.IndexSnapshot, error) {
 	r, err := c.scorch.Reader()
 	if err != nil {

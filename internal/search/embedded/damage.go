@@ -11,8 +11,8 @@ import (
 	"weir/internal/search"
 )
 
-// DamageError says that a directory does not hold an index that can be used. The
-// index is made anew once the directory is deleted.
+// DamageError says that a directory does not hold a usable index. Delete the directory,
+// and the next Open makes the index again, empty.
 type DamageError struct {
 	Dir   string
 	Cause error
@@ -26,10 +26,10 @@ func (e *DamageError) Unwrap() error { return e.Cause }
 
 func (c *corpus) damaged(cause error) error { return &DamageError{c.dir, cause} }
 
-// heard takes what goes wrong in scorch's own goroutines, one of which calls it. A
-// write that failed is tried again at once: the pause keeps a full disk from costing
-// a processor. A panic has ended the goroutine, and whoever waits for it would wait
-// for ever.
+// heard takes errors of scorch's own goroutines; scorch calls it from these. Scorch
+// retries a failed write at once, so heard pauses: otherwise a full disk would keep a
+// processor busy. A panic has ended a goroutine of scorch. Calls that wait for that
+// goroutine would wait for ever, so the index is marked as broken.
 func (c *corpus) heard(err error) {
 	if errors.Is(err, scorch.ErrAsyncPanic) {
 		c.breakDown(c.damaged(err))
@@ -45,6 +45,7 @@ func (c *corpus) heard(err error) {
 	}
 }
 
+// breakDown marks the index as broken, for good. From then on ask returns the cause.
 func (c *corpus) breakDown(err error) {
 	c.breaking.Do(func() {
 		c.cause = err
@@ -52,8 +53,9 @@ func (c *corpus) breakDown(err error) {
 	})
 }
 
-// guard runs f and says which index its error is about. A panic, and a fault in
-// memory that a file no longer backs, are errors too: scorch trusts its files.
+// guard runs f and adds the name of the index to its error. A panic, and a fault in
+// mapped memory that has no file behind it any more, become errors too: scorch trusts
+// its files.
 func (c *corpus) guard(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

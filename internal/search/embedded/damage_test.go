@@ -14,8 +14,7 @@ import (
 	"weir/internal/search"
 )
 
-// damaged makes an index, lets harm do its work on the directory, and opens it
-// again.
+// damaged makes an index, lets harm damage the directory, and opens the index again.
 func damaged(t *testing.T, harm func(dir string)) (*Index, error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -110,8 +109,8 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestFlipped: a byte that has changed in a segment is noticed; in the root it makes
-// an error or goes unnoticed, but ends no process.
+// TestFlipped: a changed byte in a segment is noticed. In the root it causes an error
+// or has no effect, but never ends the process.
 func TestFlipped(t *testing.T) {
 	flip := func(path string, at int) {
 		b, err := os.ReadFile(path)
@@ -146,7 +145,7 @@ func TestFlipped(t *testing.T) {
 	}
 }
 
-// useDamaged has an index answer and take changes, whatever comes of it.
+// useDamaged makes an index answer and apply changes, whatever the results.
 func useDamaged(t *testing.T, ix *Index, round int) {
 	t.Helper()
 	for _, q := range []search.Query{{}, {Text: "tex"}, {Text: "texd", Fuzzy: true}, {Text: "v4"}} {
@@ -168,8 +167,8 @@ func useDamaged(t *testing.T, ix *Index, round int) {
 	}
 }
 
-// TestDamageAnywhere: a closed index of which any file is damaged, anywhere, is refused,
-// or has every document.
+// TestDamageAnywhere: a closed index with a damaged file, wherever the damage is, is
+// refused, or has every document.
 func TestDamageAnywhere(t *testing.T) {
 	dir := t.TempDir()
 	ix := openTest(t, dir, Options{}, plain)
@@ -231,7 +230,7 @@ func checkHarm(t *testing.T, whole map[string][]byte, want int, name string, b [
 	}
 }
 
-// TestCompare: it is noticed when scorch leaves a segment out.
+// TestCompare: if scorch leaves a segment out, that is noticed.
 func TestCompare(t *testing.T) {
 	ix := openTest(t, t.TempDir(), Options{}, plain)
 	mustApply(t, ix, version(1, 1))
@@ -239,7 +238,8 @@ func TestCompare(t *testing.T) {
 	wantDamage(t, nil, err)
 }
 
-// TestLocked: who comes second does not wait for ever, and does no harm.
+// TestLocked: a second process that opens the index does not wait for ever, and does no
+// harm.
 func TestLocked(t *testing.T) {
 	dir := t.TempDir()
 	ix := openTest(t, dir, Options{}, plain)

@@ -20,7 +20,7 @@ const (
 	termGoneAt = "h"
 )
 
-// live is a document as scorch takes it.
+// live is a document in scorch's form.
 func live(s *search.Schema, d *search.Document, st stamp) index.Document {
 	doc := document.NewDocument(d.ID)
 	doc.Fields = make([]document.Field, 0, 3+len(s.Filters)+len(s.Sorts))
@@ -40,7 +40,7 @@ func live(s *search.Schema, d *search.Document, st stamp) index.Document {
 	return doc
 }
 
-// tombstone is what a deleted document leaves.
+// tombstone is what a deleted document leaves in the index.
 func tombstone(id string, st stamp, now time.Time) index.Document {
 	doc := document.NewDocument(id)
 	doc.AddField(storedStamp(st))
@@ -57,8 +57,8 @@ func storedStamp(st stamp) document.Field {
 	return document.NewTextFieldCustom(fieldStamp, nil, st.bytes(), index.StoreField, nil)
 }
 
-// field is a field whose terms are ready, or cut from text by search.Words when
-// scorch analyzes it.
+// field is a field with its terms, or with text that search.Words cuts when scorch
+// analyzes it.
 type field struct {
 	name    string
 	options index.FieldIndexingOptions
@@ -68,7 +68,7 @@ type field struct {
 	length  int
 }
 
-// Analyze counts the terms. Scorch calls it once, from one of its analysts.
+// Analyze counts the terms. Scorch calls it once, from one of its analysis goroutines.
 func (f *field) Analyze() {
 	for _, t := range f.text {
 		f.terms = append(f.terms, search.Words(t)...)

@@ -83,8 +83,9 @@ func TestMain(m *testing.M) {
 	os.Exit(1)
 }
 
-// TestKill kills a process with SIGKILL amid its writing, again and again over the
-// same directory. What it said is applied must be there, with its position.
+// TestKill kills a writing process with SIGKILL, again and again over the same
+// directory. Every change that the process reported as applied must be there, with its
+// position.
 func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	last := 0
@@ -139,8 +140,9 @@ func checkKilled(t *testing.T, dir string, last int) {
 	}
 }
 
-// TestFailedWrite: while no disk takes a write nothing is acknowledged, also not what
-// is repeated; what is there can be searched. Afterwards all goes on.
+// TestFailedWrite: while the disk refuses writes, nothing is acknowledged, not even a
+// repeated change; the documents that are there can be found. Afterwards writes succeed
+// again.
 func TestFailedWrite(t *testing.T) {
 	dir := t.TempDir()
 	ix := openTest(t, dir, Options{}, plain)
@@ -179,7 +181,7 @@ func TestFailedWrite(t *testing.T) {
 	}
 }
 
-// TestGroups: writers that wait for the disk wait together.
+// TestGroups: writers that wait for the disk at the same time share a commit.
 func TestGroups(t *testing.T) {
 	ix := openTest(t, t.TempDir(), Options{}, plain)
 	const writers, each = 32, 10
@@ -208,7 +210,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestBreakdown: when one of scorch's goroutines has ended in a panic, nobody waits
+// TestBreakdown: when one of scorch's goroutines has ended in a panic, no call waits
 // for it.
 func TestBreakdown(t *testing.T) {
 	ix := openTest(t, t.TempDir(), Options{}, plain)
@@ -223,7 +225,8 @@ func TestBreakdown(t *testing.T) {
 	ix.Close()
 }
 
-// TestGivingUp: a caller whose time is up gets an answer, and its documents back.
+// TestGivingUp: a caller whose context has ended gets an answer, and may use its
+// documents again.
 func TestGivingUp(t *testing.T) {
 	ix := openTest(t, t.TempDir(), Options{}, plain)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -241,7 +244,7 @@ func TestGivingUp(t *testing.T) {
 	}
 }
 
-// TestHeavy: more than a commit holds, in one call.
+// TestHeavy: one call with more than fits into a commit.
 func TestHeavy(t *testing.T) {
 	ix := openTest(t, t.TempDir(), Options{}, plain)
 	var docs []search.Document

@@ -1,25 +1,26 @@
-// Package embedded keeps search documents in Bleve's scorch indexes, one in a
-// directory of its own for each schema.
+// Package embedded keeps search documents in Bleve's scorch indexes. Each schema has an
+// index in a directory of its own.
 //
 // # What is in an index
 //
 // A live document has the fields
 //
-//	p        stored: its stamp (position, mark of the content), see stamp
+//	p        stored: its stamp (position, hash of the content), see stamp
 //	t        its words
 //	f:FIELD  the terms of a filter
 //	o:FIELD  the key of a sort, as a doc value
 //
-// and a deleted one leaves a tombstone under its id, for 48 hours or more:
+// and a deleted document leaves a tombstone under its id, for 48 hours or more:
 //
 //	p        stored: its stamp
-//	x        the term "x", and "h" with the hour it was written in
+//	x        the term "x", and "h" with the hour in which it was written
 //
-// Beside them scorch holds two internal values: weir.schema, a fingerprint of what
-// the index was made for, and weir.filled once the rows that existed are in it.
+// Besides, scorch holds two internal values. weir.schema is a fingerprint of the
+// definition that the index was made for. weir.filled is there once all rows that
+// existed are in the index.
 //
-// A document and its stamp are one thing, so they survive a crash together or not
-// at all. Nothing else remembers what was applied.
+// A document and its stamp are written as one, so a crash leaves both or neither. There
+// is no other record of which changes were applied.
 package embedded
 
 import (
@@ -39,16 +40,17 @@ import (
 	"weir/internal/search"
 )
 
-// Options are what a caller may choose; the zero Options are good.
+// Options are what a caller may choose. The zero Options are good for production.
 type Options struct {
-	// InMemory keeps nothing: the indexes live in a temporary directory that Close
-	// removes, and Apply waits for no disk. (Scorch without a directory would never
-	// merge its segments.) A crash leaves the directory to the system.
+	// InMemory keeps nothing: the indexes are in a temporary directory that Close
+	// deletes, and Apply does not wait for the disk. (Scorch without a directory would
+	// never merge its segments.) After a crash the operating system has to delete the
+	// directory.
 	InMemory bool
-	// Now tells the time by which tombstones age; nil is time.Now.
+	// Now is the clock that decides the age of tombstones; nil is time.Now.
 	Now func() time.Time
-	// Noted is, by name of the schema, what Instance gave when an index was filled last,
-	// of this driver or another; "" where none was.
+	// Noted is, by name of the schema, the Instance of the index that was filled last,
+	// whether by this driver or another; "" for none.
 	Noted map[string]string
 }
 
@@ -56,7 +58,7 @@ type Options struct {
 type Index struct {
 	corpora map[string]*corpus
 	queue   *index.AnalysisQueue
-	scratch string // to remove on Close, or ""
+	scratch string // the directory to delete on Close, or ""
 	fresh   fresh
 	once    sync.Once
 	closed  error
@@ -64,15 +66,16 @@ type Index struct {
 
 var _ search.Index = (*Index)(nil)
 
-// analysts is how many documents are cut into words at a time.
+// analysts is how many documents are cut into words at the same time.
 const analysts = 2
 
-// Open opens the indexes of these schemas in dir, and makes those that are not
-// there. One made for another schema is made anew, empty. Fresh tells which have
-// to be filled. Indexes in dir that no schema names are left alone.
+// Open opens the indexes of these schemas in dir, and makes those that do not exist. An
+// index that was made for another definition is made again, empty. Fresh lists the
+// indexes that have to be filled. Indexes in dir that belong to no schema are left
+// alone.
 //
-// One process at a time may have dir open; the caller sees to that. An empty dir
-// means Options.InMemory.
+// Only one process at a time may have dir open; the caller makes sure of that. An empty
+// dir means Options.InMemory.
 func Open(dir string, schemas []search.Schema, opts Options) (*Index, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
@@ -104,11 +107,11 @@ func Open(dir string, schemas []search.Schema, opts Options) (*Index, error) {
 	return ix, nil
 }
 
-// noted begins what Instance gives.
+// noted is the beginning of every Instance.
 const noted = "embedded "
 
-// forget removes the directory's indexes when another index was filled after them: they
-// missed what changed meanwhile.
+// forget deletes the directory's indexes if another index was filled after them: they
+// missed the changes since.
 func (o Options) forget(dir string) error {
 	for _, n := range o.Noted {
 		if n != "" && !strings.HasPrefix(n, noted) {
@@ -119,11 +122,11 @@ func (o Options) forget(dir string) error {
 }
 
 // Fresh lists the indexes that were made, now or earlier, and not reported Filled
-// since: they lack documents of rows that are older than they.
+// since. They lack the documents of rows that are older than the index.
 func (ix *Index) Fresh() []string { return ix.fresh.list() }
 
-// Filled says that the rows that existed when the index was made are in it, or
-// that there were none. A crash before leaves it fresh.
+// Filled says that all rows that existed when the index was made are in it, or that
+// there were none. After a crash before Filled, the index is still fresh.
 func (ix *Index) Filled(name string) error {
 	c, err := ix.corpus(name)
 	if err != nil {
@@ -136,11 +139,12 @@ func (ix *Index) Filled(name string) error {
 	return nil
 }
 
-// Instance implements search.Index. There is one index in a directory, so that any note of
-// one will do; no two are the same.
+// Instance implements search.Index. A directory holds only one index of a schema, so
+// every call may return another text; no two are equal.
 func (ix *Index) Instance(string) string { return noted + rand.Text() }
 
-// Refresh implements search.Index: what Apply acknowledged is found.
+// Refresh implements search.Index. It does nothing, because acknowledged changes can be
+// found at once.
 func (ix *Index) Refresh(context.Context) error { return nil }
 
 func (ix *Index) corpus(name string) (*corpus, error) {
@@ -150,8 +154,8 @@ func (ix *Index) corpus(name string) (*corpus, error) {
 	return nil, fmt.Errorf("there is no search index %q", name)
 }
 
-// Apply implements search.Index. Changes of many calls at a time share a commit.
-// It may read the texts and values of documents for a while after ctx has ended.
+// Apply implements search.Index. Changes of concurrent calls share a commit. Apply may
+// read the texts and values of documents for a while after ctx has ended.
 func (ix *Index) Apply(ctx context.Context, docs []search.Document) ([]error, error) {
 	errs := make([]error, len(docs))
 	groups := map[*corpus][]int{}
@@ -181,16 +185,16 @@ func (ix *Index) Apply(ctx context.Context, docs []search.Document) ([]error, er
 	return errs, ctx.Err()
 }
 
-// A commit is closed when it has this many documents, or bytes of text and values,
-// so that memory stays bounded whatever is given. Each is a segment, and segments have
-// to be merged, so that few large ones cost less.
+// A commit is closed when it has this many documents, or bytes of text and values. So
+// memory is limited whatever the callers give. Each commit is a segment, and segments
+// have to be merged: few large commits cost less.
 const (
 	maxCommit       = 4096
 	maxCommitWeight = 4 << 20
 )
 
-// requestOf is a request for the first n of some documents. It holds copies, which
-// the writer may go on reading when the caller has given up and taken docs back.
+// requestOf is a request for the first n of some documents. It holds copies. The writer
+// may still read them when the caller has given up and uses docs again.
 func requestOf(docs []search.Document, which []int) (r *request, n int) {
 	copies := make([]search.Document, 0, min(len(which), maxCommit))
 	r = &request{docs: make([]*search.Document, 0, cap(copies))}
@@ -212,8 +216,8 @@ func (ix *Index) Search(ctx context.Context, q search.Query) ([]search.Hit, erro
 	return c.search(ctx, q)
 }
 
-// Close ends the indexes. What Apply acknowledged is kept; what it is still busy
-// with may or may not be.
+// Close ends the indexes. Acknowledged changes are kept. Changes of calls that have not
+// returned may be kept or lost.
 func (ix *Index) Close() error {
 	ix.once.Do(func() {
 		var errs []error

@@ -23,7 +23,7 @@ func (ix *Index) Positions(_ context.Context, docs []search.Document) ([]events.
 	return out, err
 }
 
-// look yields what the indexes hold of each document.
+// look calls yield with what the indexes hold of each document.
 func (ix *Index) look(docs []search.Document, yield func(c *corpus, i int, st stamp, there bool)) error {
 	groups := map[string][]int{}
 	for i := range docs {
@@ -46,7 +46,7 @@ func (ix *Index) look(docs []search.Document, yield func(c *corpus, i int, st st
 	return nil
 }
 
-// held are the stamps of documents, tombstones included, by id.
+// held returns the stamps of documents, tombstones included, by id.
 func (c *corpus) held(docs []search.Document, which []int) (map[string]stamp, error) {
 	snap, err := c.snapshot()
 	if err != nil {

@@ -19,24 +19,26 @@ import (
 	bbolterrors "go.etcd.io/bbolt/errors"
 )
 
-// Scorch keeps in root.bolt which segment files make up the index. When it cannot
-// load the newest such snapshot it silently takes an older one or starts empty,
-// and deletes the files of the rest. So the directory is looked at before scorch
-// opens it, file by file, and compared after.
+// Scorch's file root.bolt says which segment files make up the index. If scorch cannot
+// load the newest such snapshot, it silently takes an older one or starts empty, and
+// deletes the other files. So every file of the directory is checked before scorch
+// opens it, and what scorch has opened is compared with that afterwards.
 
 const rootFile = "root.bolt"
 
-// lockWait is how long to wait for whoever else has the index open.
+// lockWait is how long to wait while another process has the index open.
 const lockWait = 2 * time.Second
 
 // inspection is what a directory says about its index.
 type inspection struct {
 	exists bool
-	schema string // its fingerprint
+	schema string // the schema's fingerprint
 	filled bool
-	files  []string // the segments' files, sorted
+	files  []string // the segment files, sorted
 }
 
+// inspect reads what a directory says about its index, and checks every segment file.
+// It writes nothing.
 func inspect(dir string) (inspection, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0 {
@@ -53,7 +55,7 @@ func inspect(dir string) (inspection, error) {
 	if err != nil {
 		return inspection{}, damage(dir, err)
 	}
-	if info.Size() == 0 { // a crash while it was made
+	if info.Size() == 0 { // a crash while the file was made
 		return inspection{}, nil
 	}
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: lockWait})
@@ -76,8 +78,8 @@ func inspect(dir string) (inspection, error) {
 	return found, nil
 }
 
-// damage is the error of a directory that could not be read, unless that says
-// nothing about what is in it.
+// damage is the error for a directory that could not be read: a DamageError, unless the
+// cause says nothing about the content.
 func damage(dir string, err error) error {
 	if errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
 		return err
@@ -85,9 +87,8 @@ func damage(dir string, err error) error {
 	return &DamageError{dir, err}
 }
 
-// checksum checks a segment's file, which ends in the CRC-32 of the rest of it.
-// Scorch does not look at it, and reads files in goroutines whose panics nobody can
-// catch.
+// checksum checks a segment file, which ends in the CRC-32 of the rest of it. Scorch
+// does not check it, and reads files in goroutines whose panics no caller can recover.
 func checksum(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -109,8 +110,8 @@ func checksum(path string) error {
 	return nil
 }
 
-// read reads the newest snapshot. There is none when the first commit of all was
-// cut short.
+// read reads the newest snapshot. There is none if the very first commit was
+// interrupted.
 func (n *inspection) read(tx *bbolt.Tx) error {
 	snapshots := tx.Bucket(util.BoltSnapshotsBucket)
 	if snapshots == nil {
@@ -139,7 +140,7 @@ func (n *inspection) read(tx *bbolt.Tx) error {
 	})
 }
 
-// compare checks that scorch has opened all that was found.
+// compare checks that scorch has opened everything that was found.
 func (c *corpus) compare(found inspection) error {
 	snap, err := c.snapshot()
 	if err != nil {

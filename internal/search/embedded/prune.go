@@ -10,15 +10,16 @@ import (
 	"weir/internal/search"
 )
 
-// A tombstone may go this long after it was written, and is looked for this often.
+// A tombstone may be deleted this long after it was written. Old tombstones are looked
+// for this often.
 const (
 	keepTombstones = 48 * time.Hour
 	pruneEvery     = time.Hour
 	maxPrune       = 5000 // in one commit
 )
 
-// prune adds to a batch the removal of old tombstones, except those of documents
-// that the batch is about.
+// prune adds the removal of old tombstones to a batch, except of documents that the
+// batch itself writes.
 func (c *corpus) prune(snap *scorch.IndexSnapshot, b *index.Batch, about map[string]*search.Document, now time.Time) error {
 	if now.Before(c.nextPrune) {
 		return nil
@@ -51,7 +52,7 @@ func (c *corpus) prune(snap *scorch.IndexSnapshot, b *index.Batch, about map[str
 	return nil
 }
 
-// withTerm lists the documents that have the term, at most limit.
+// withTerm lists at most limit documents that have the term.
 func withTerm(snap *scorch.IndexSnapshot, field, term string, limit int) ([]string, error) {
 	r, err := snap.TermFieldReader(context.Background(), []byte(term), field, false, false, false)
 	if err != nil {

@@ -111,7 +111,7 @@ func TestDirNames(t *testing.T) {
 	}
 }
 
-// TestTombstones: they stand for 48 hours, then they go, and not before.
+// TestTombstones: tombstones stay for 48 hours, and are deleted afterwards.
 func TestTombstones(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	ix := openTest(t, t.TempDir(), Options{Now: func() time.Time { return now }}, plain)
@@ -140,7 +140,7 @@ func TestTombstones(t *testing.T) {
 		}
 	}
 	now = now.Add(2 * time.Hour)
-	mustApply(t, ix, doc("b", 3, true), doc("d", 1, false)) // b is deleted anew, so it stays
+	mustApply(t, ix, doc("b", 3, true), doc("d", 1, false)) // b is deleted again, so it stays
 	if n := entries(); n != 3 {                             // b, c, d
 		t.Errorf("%d entries after 50 hours", n)
 	}
@@ -153,7 +153,7 @@ func TestTombstones(t *testing.T) {
 	}
 }
 
-// TestManyTombstones: they go in commits of a bounded size, one after the other.
+// TestManyTombstones: tombstones are deleted in commits of a limited size.
 func TestManyTombstones(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	ix := openTest(t, "", Options{Now: func() time.Time { return now }}, plain)
@@ -176,8 +176,8 @@ func TestManyTombstones(t *testing.T) {
 	}
 }
 
-// TestRedelivered: the same change again costs no write; another document at the
-// same position is taken.
+// TestRedelivered: a repeated change costs no write; another document at the same
+// position is applied.
 func TestRedelivered(t *testing.T) {
 	ix := openTest(t, t.TempDir(), Options{}, plain)
 	c := ix.corpora["plain"]

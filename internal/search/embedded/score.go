@@ -9,7 +9,8 @@ import (
 	"weir/internal/search"
 )
 
-// word is how documents of one segment match a word. They are asked in ascending order.
+// word is how the documents of one segment match a word. Ask for documents in ascending
+// order only.
 type word struct {
 	whole  segment.PostingsIterator
 	begins *roaring.Bitmap
@@ -39,7 +40,8 @@ func scoreOf(words []*word, doc uint64) (float64, error) {
 	return s.Value(), nil
 }
 
-// has reports whether a document has the word whole; share says how much of it.
+// has reports whether a document has the whole word; share is the one for
+// search.Score.Whole.
 func (w *word) has(doc uint64) (bool, error) {
 	for !w.ended && (!w.began || w.at < doc) {
 		p, err := w.whole.Advance(doc)

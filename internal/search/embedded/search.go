@@ -10,6 +10,7 @@ import (
 	"weir/internal/search"
 )
 
+// search answers a query from a snapshot, so writes meanwhile do not change the answer.
 func (c *corpus) search(ctx context.Context, q search.Query) (hits []search.Hit, err error) {
 	err = c.guard(func() error {
 		plan, err := c.schema.Plan(q)
@@ -27,8 +28,8 @@ func (c *corpus) search(ctx context.Context, q search.Query) (hits []search.Hit,
 	return hits, err
 }
 
-// answer looks into one segment after the other. What it holds meanwhile is a few sets
-// of a segment's documents, however many words a beginning has.
+// answer looks into one segment after the other. In memory it holds only a few sets of
+// a segment's documents, however many words have the beginning that is asked for.
 func answer(ctx context.Context, snap *scorch.IndexSnapshot, p *search.Plan) ([]search.Hit, error) {
 	c, err := newCollector(snap, p)
 	if err != nil {
@@ -62,18 +63,18 @@ func answer(ctx context.Context, snap *scorch.IndexSnapshot, p *search.Plan) ([]
 	return c.hits(), nil
 }
 
-// matcher finds a plan's documents, segment by segment.
+// matcher finds the documents of a plan, segment by segment.
 type matcher struct {
 	ctx   context.Context
 	plan  *search.Plan
-	most  int // terms to look at
-	terms int // looked at
+	most  int // the maximum of terms to look at
+	terms int // the terms looked at so far
 	list  segment.PostingsList
 	each  segment.PostingsIterator
 }
 
-// match is the documents of a segment that match, and how each of the words does; no
-// words where nobody looks at scores.
+// match returns the documents of a segment that match, and how each of the words does.
+// It returns no words if scores are not needed.
 func (m *matcher) match(seg *scorch.SegmentSnapshot) (*roaring.Bitmap, []*word, error) {
 	found := seg.DocNumbersLive()
 	if m.plan.Every() {
@@ -117,6 +118,7 @@ func (m *matcher) match(seg *scorch.SegmentSnapshot) (*roaring.Bitmap, []*word, 
 	return found, words, nil
 }
 
+// without removes the documents that have the term from those found.
 func (m *matcher) without(seg *scorch.SegmentSnapshot, found *roaring.Bitmap, field, term string) error {
 	dict, err := seg.Segment().Dictionary(field)
 	if err != nil {
@@ -128,8 +130,8 @@ func (m *matcher) without(seg *scorch.SegmentSnapshot, found *roaring.Bitmap, fi
 	return err
 }
 
-// word leaves those of the documents found that have the word: whole, as a beginning when
-// it is the last, or with a typo in it when those are forgiven.
+// word keeps those of the found documents that have the word: the whole word, as a
+// beginning if it is the last word, or with a typo if typos are forgiven.
 func (m *matcher) word(found *roaring.Bitmap, dict segment.TermDictionary, text string, last bool) (*word, error) {
 	w := &word{begins: roaring.New()}
 	list, err := dict.PostingsList([]byte(text), nil, nil)
@@ -156,12 +158,12 @@ func (m *matcher) word(found *roaring.Bitmap, dict segment.TermDictionary, text 
 	return w, nil
 }
 
-// beginning adds what has a word that begins so.
+// beginning adds the documents with a word that begins with the text.
 func (m *matcher) beginning(set *roaring.Bitmap, dict segment.TermDictionary, text string) error {
 	return m.addAll(set, dict, termsOf(dict, nil, []byte(text), end(text)), text)
 }
 
-// termsOf lists terms, without counting the documents of each where that can be spared.
+// termsOf lists terms. If possible, it does not count the documents of each.
 func termsOf(dict segment.TermDictionary, a segment.Automaton, from, to []byte) segment.DictionaryIterator {
 	if d, ok := dict.(interface {
 		AutomatonIteratorOmitCount(a segment.Automaton, from, to []byte) segment.DictionaryIterator
@@ -171,10 +173,11 @@ func termsOf(dict segment.TermDictionary, a segment.Automaton, from, to []byte) 
 	return dict.AutomatonIterator(a, from, to)
 }
 
-// end is the least text above all that begin so; no word has a byte 0xff.
+// end is the least text greater than all texts with this beginning. No word has a byte
+// 0xff.
 func end(text string) []byte { return append([]byte(text), 0xff) }
 
-// addAll adds what has one of some terms.
+// addAll adds the documents that have one of some terms.
 func (m *matcher) addAll(set *roaring.Bitmap, dict segment.TermDictionary, terms segment.DictionaryIterator, typed string) error {
 	for {
 		e, err := terms.Next()
@@ -193,7 +196,7 @@ func (m *matcher) addAll(set *roaring.Bitmap, dict segment.TermDictionary, terms
 	}
 }
 
-// add adds what has a term.
+// add adds the documents that have a term.
 func (m *matcher) add(set *roaring.Bitmap, dict segment.TermDictionary, term string) (err error) {
 	if m.list, err = dict.PostingsList([]byte(term), nil, m.list); err != nil {
 		return err

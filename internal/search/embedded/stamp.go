@@ -11,8 +11,8 @@ import (
 	"weir/internal/value"
 )
 
-// stamp says which change of a document an index holds: its position, and a mark
-// of the content, by which the same change is known when it comes again.
+// stamp says which change of a document an index holds: its position, and a hash of the
+// content, by which a repeated change is recognized.
 type stamp struct {
 	position events.Position
 	mark     uint64
@@ -20,6 +20,7 @@ type stamp struct {
 
 const stampLength = len(events.Position{}) + 8
 
+// bytes is the stored form; parseStamp reads it.
 func (s stamp) bytes() []byte {
 	b := make([]byte, 0, stampLength)
 	return binary.BigEndian.AppendUint64(append(b, s.position[:]...), s.mark)
@@ -59,6 +60,8 @@ type mark struct{ sum uint64 }
 
 func newMark() mark { return mark{14695981039346656037} }
 
+// add adds a string. Its length is added, too, so that different lists of strings
+// differ.
 func (m *mark) add(s string) {
 	h := (m.sum ^ uint64(len(s))) * 1099511628211
 	for i := 0; i < len(s); i++ {
@@ -78,7 +81,7 @@ func (m *mark) addValue(v value.Value) {
 	}
 }
 
-// stamps looks up what the index holds for these ids, tombstones included.
+// stamps reads what the index holds for these ids, tombstones included.
 func stamps(snap *scorch.IndexSnapshot, ids []string) (map[string]stamp, error) {
 	held := map[string]stamp{}
 	for _, seg := range snap.Segments() {

@@ -2,14 +2,13 @@ package embedded
 
 import "unicode/utf8"
 
-// oneEdit is an automaton of the words within one edit of a word: a letter lost,
-// added, replaced, or two neighbours swapped. Letters are runes. It is ours because
-// the one that comes with scorch misses words of more than 32 bytes that are not
-// ASCII.
+// oneEdit is an automaton that accepts the words within one edit of a word: one letter
+// removed, added or replaced, or two neighbours swapped. Letters are runes. It exists
+// because scorch's own automaton misses words of more than 32 bytes that are not ASCII.
 //
 // A state says how many letters were read (k), and in which ways they can be the
-// beginning of a near word; and it holds the bytes of a letter that is not complete
-// yet. It is 0 when there is no way.
+// beginning of a word within one edit. It also holds the bytes of an incomplete letter.
+// It is 0 if there is no such way.
 type oneEdit struct{ word []rune }
 
 const (

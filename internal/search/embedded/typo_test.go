@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// within says by definition whether two words are at most one edit apart.
+// within reports, by definition, whether two words are at most one edit apart.
 func within(a, b []rune) bool {
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
 		a, b = a[1:], b[1:]

@@ -10,15 +10,16 @@ import (
 	"weir/internal/search"
 )
 
-// request is work for the writer.
+// request is work for the writer goroutine.
 type request struct {
 	docs   []*search.Document
 	weight int
-	filled bool       // take a note that the index is filled
-	done   chan error // takes the answer; has room for it
+	filled bool       // record that the index is filled
+	done   chan error // receives the result; has room for it
 }
 
-// ask has the writer do its work. On an error it may have been done, or may yet be.
+// ask makes the writer do the work of a request. After an error the work may have been
+// done, or may still be done.
 func (c *corpus) ask(ctx context.Context, r *request) error {
 	r.done = make(chan error, 1)
 	select {
@@ -40,8 +41,8 @@ func (c *corpus) ask(ctx context.Context, r *request) error {
 	}
 }
 
-// write is the writer. While a commit waits for the disk requests gather, and the
-// next takes them all, up to a bound.
+// write is the writer goroutine. While a commit waits for the disk, requests gather;
+// the next commit takes all of them, up to a limit.
 func (c *corpus) write() {
 	defer close(c.ended)
 	for {
@@ -70,8 +71,9 @@ func (c *corpus) write() {
 	}
 }
 
-// commit writes the newest change of each document, unless the index holds a newer
-// one or that very one. It returns when they are on disk.
+// commit writes the newest change of each document, unless the index holds that change
+// or a newer one. It returns when the changes are on disk. A crash leaves the commit
+// whole or not at all.
 func (c *corpus) commit(batch []*request, size int) error {
 	newest, ids := newestOf(batch, size)
 	snap, err := c.snapshot()
@@ -106,8 +108,8 @@ func (c *corpus) commit(batch []*request, size int) error {
 	return c.persist(b)
 }
 
-// newestOf is the newest change of each document, and the ids in the order given.
-// Of two at one position the later counts.
+// newestOf returns the newest change of each document, and the ids in the order given.
+// Of two changes at one position, the later one counts.
 func newestOf(batch []*request, size int) (map[string]*search.Document, []string) {
 	newest := make(map[string]*search.Document, size)
 	ids := make([]string, 0, size)
@@ -125,13 +127,13 @@ func newestOf(batch []*request, size int) (map[string]*search.Document, []string
 	return newest, ids
 }
 
-// persist hands a batch to scorch and waits until it is on disk. After a failure
-// scorch shows what may not be there, and goes on trying: a change that comes again
-// then looks known, so even an empty batch has to reach the disk before anything is
-// acknowledged.
+// persist gives a batch to scorch and waits until it is on disk. After a failure scorch
+// shows changes that may not be on disk, and goes on trying. A repeated change then
+// looks as if it had been applied, so even an empty batch has to reach the disk before
+// anything is acknowledged.
 //
-// Scorch's own waiting is not used, because when it fails it closes a segment that
-// the index still shows.
+// Scorch's own waiting is not used: when it fails, it closes a segment that the index
+// still shows.
 func (c *corpus) persist(b *index.Batch) error {
 	if len(b.IndexOps) == 0 && len(b.InternalOps) == 0 && !c.unsure {
 		return nil

@@ -21,10 +21,11 @@ import (
 // change is the newest change of a document in one call of Apply.
 type change struct {
 	doc    *search.Document
-	places []int // in the call's documents, which share its answer
+	places []int // indexes of the call's documents that share its result
 	lines  []byte
 }
 
+// answer puts the result of the change into all places that share it.
 func (c *change) answer(errs []error, err error) {
 	for _, i := range c.places {
 		errs[i] = err
@@ -32,14 +33,14 @@ func (c *change) answer(errs []error, err error) {
 }
 
 // A bulk request is closed when it has this many changes, or bytes. Amazon's small
-// instances take no request above 10 MB. Some are under way at a time.
+// instances accept no request above 10 MB. Several requests run at the same time.
 const (
 	maxBulk      = 1000
 	maxBulkBytes = 4 << 20
 	bulksAtOnce  = 2
 )
 
-// apply writes changes and puts an answer for each into errs.
+// apply writes changes and puts a result for each into errs.
 func (s *server) apply(ctx context.Context, sp *space, changes []*change, errs []error, now time.Time) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, bulksAtOnce)
@@ -64,12 +65,12 @@ func (s *server) apply(ctx context.Context, sp *space, changes []*change, errs [
 	wg.Wait()
 }
 
-// bulk sends changes until each is answered for good: what could not be taken for
-// now is sent again, and only that. A request whose outcome is not known is sent
-// again whole, which positions make harmless.
+// bulk sends changes until each has a final result. It sends only those again that were
+// not accepted yet. A request whose outcome is unknown is sent again whole; positions
+// make that harmless.
 func (s *server) bulk(ctx context.Context, sp *space, pending []*change, errs []error) {
 	wait := tries(ctx, s.patience)
-	var why error // as the cluster last said it
+	var why error // the cluster's last reason
 	for {
 		left, err := s.round(ctx, sp, pending, errs)
 		if len(left) == 0 {
@@ -79,7 +80,7 @@ func (s *server) bulk(ctx context.Context, sp *space, pending []*change, errs []
 			why = err
 		}
 		if len(left) < len(pending) {
-			wait.Reset() // patience is for when nothing succeeds
+			wait.Reset() // patience only counts while nothing succeeds
 		}
 		pending = left
 		pause := wait.NextBackOff()
@@ -101,8 +102,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// round sends changes once. It returns those that want another try, and an error of
-// one of them.
+// round sends changes once. It returns those that have to be sent again, and an error
+// of one of them.
 func (s *server) round(ctx context.Context, sp *space, pending []*change, errs []error) ([]*change, error) {
 	answers, err := s.send(ctx, sp, pending)
 	switch {
@@ -137,13 +138,13 @@ func (s *server) round(ctx context.Context, sp *space, pending []*change, errs [
 	return left, last
 }
 
-// final reports whether a request as a whole will be answered so for ever.
+// final reports whether the same request would always get this error.
 func final(err error) bool {
 	var a *AnswerError
 	return errors.As(err, &a) && !passing(a.Status)
 }
 
-// item is the answer to one change.
+// item is the result of one change.
 type item struct {
 	Update result `json:"update"`
 }
@@ -156,10 +157,10 @@ type result struct {
 // errAgain: another try may succeed.
 var errAgain = errors.New("not taken yet")
 
-// judge is what becomes of a change. A conflict is a write to the same document at
-// the same time; the script has to look again. Only what is wrong with the document
-// itself refuses it: a script that is not run, a block or a missing index say
-// nothing about it.
+// judge is the error of a change: nil, one that wraps errAgain, or a final one. A
+// conflict is a concurrent write of the same document; the script has to compare again.
+// Only a fault of the document itself refuses the document. A script that the cluster
+// does not run, a block or a missing index say nothing about the document.
 func (r *result) judge() error {
 	switch {
 	case r.Status >= 200 && r.Status < 300:
@@ -172,7 +173,8 @@ func (r *result) judge() error {
 	return r.Error.answer(r.Status)
 }
 
-// send sends changes as one request. The answers are as many, in the same order.
+// send sends changes as one request. It returns one item for each change, in the same
+// order.
 func (s *server) send(ctx context.Context, sp *space, changes []*change) ([]item, error) {
 	var body bytes.Buffer
 	for _, c := range changes {
@@ -190,13 +192,13 @@ func (s *server) send(ctx context.Context, sp *space, changes []*change) ([]item
 	return got.Items, err
 }
 
-// newer is the script of every write: the document is replaced unless it is newer,
-// or the same. It runs in the shard that has the document, between reading it and
-// writing it back, and is compiled once, because it is always the same text.
+// newer is the script of every write. It replaces the document unless the stored one is
+// newer or the same. It runs in the shard of the document, between reading and writing
+// it. It is compiled once, because its text is always the same.
 const newer = `def s = ctx._source; def d = params.d; int c = s.p == null ? -1 : s.p.compareTo(d.p); ` +
 	`if (c > 0 || (c == 0 && s.equals(d))) { ctx.op = 'none' } else { ctx._source = d }`
 
-// lines are a change as a bulk request has it.
+// lines is a change in the format of a bulk request.
 func (sp *space) lines(d *search.Document, now time.Time) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -216,7 +218,7 @@ func (sp *space) lines(d *search.Document, now time.Time) []byte {
 	return b.Bytes()
 }
 
-// source is a document, or a tombstone, as it is stored.
+// source is a document, or a tombstone, in its stored form.
 func (sp *space) source(d *search.Document, now time.Time) object {
 	o := object{"p": fmt.Sprintf("%x", d.Position[:])}
 	if d.Deleted {

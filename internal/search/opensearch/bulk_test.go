@@ -19,8 +19,8 @@ import (
 	"weir/internal/search"
 )
 
-// script answers bulk requests as a test says: for each request either a status for
-// the whole, or one for each document by its id. What it has no answer for succeeds.
+// script answers bulk requests as a test says: for each request either a status for the
+// whole, or one for each document by its id. Everything else succeeds.
 type script struct {
 	t     *testing.T
 	whole []int                 // status of the n-th request as a whole; 0 asks each
@@ -121,8 +121,8 @@ func testDocs(ids ...string) (docs []search.Document) {
 	return docs
 }
 
-// TestItems: of a request with every kind of answer each document gets its own, and
-// what may succeed later is sent again, alone.
+// TestItems: in a request with every kind of answer, each document gets its own, and
+// only documents that may succeed later are sent again.
 func TestItems(t *testing.T) {
 	s := &script{each: map[string][]string{
 		"busy":    {"429 rejected_execution_exception: queue full", "429 x: y", "200"},
@@ -151,7 +151,7 @@ func TestItems(t *testing.T) {
 	}
 }
 
-// TestWhole: a request that fails as a whole is sent again whole, whether it was
+// TestWhole: a request that fails as a whole is sent again as a whole, whether it was
 // carried out or not; one that is too large is sent in halves.
 func TestWhole(t *testing.T) {
 	ids := []string{"a", "b", "c", "d", "e"}
@@ -185,9 +185,9 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// TestGivingUp: an answer that stays is not asked for again; nobody is waited for
-// longer than there is patience, or a context; and what is left is said, never as a
-// refusal.
+// TestGivingUp: a request with a final answer is not sent again; no call takes longer
+// than its patience or its context; and changes that are left are reported, but never
+// as refused.
 func TestGivingUp(t *testing.T) {
 	down := slices.Repeat([]int{503}, 1000)
 	for _, c := range []struct {
@@ -215,7 +215,7 @@ func TestGivingUp(t *testing.T) {
 	}
 }
 
-// TestCancelled: the n-th request ends the context, and is answered or not.
+// TestCancelled: the context ends during the n-th request, which is answered or not.
 func TestCancelled(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -246,7 +246,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestBulkSizes: requests are bounded in number and bytes, and all are sent.
+// TestBulkSizes: requests are limited in number and bytes, and all changes are sent.
 func TestBulkSizes(t *testing.T) {
 	s := &script{}
 	ix := scripted(t, s, time.Minute)
@@ -272,7 +272,7 @@ func TestBulkSizes(t *testing.T) {
 	}
 }
 
-// TestNewestOnly: of one document's changes only the newest is sent, and answers
+// TestNewestOnly: only the newest change of a document is sent, and its result counts
 // for all.
 func TestNewestOnly(t *testing.T) {
 	s := &script{each: map[string][]string{"a": {"400 mapper_parsing_exception: no"}}}

@@ -10,8 +10,8 @@ import (
 	"weir/internal/search/searchtest"
 )
 
-// openReal opens indexes of a source of their own on a real cluster, which go when
-// the test ends.
+// openReal opens indexes with a source of their own on a real cluster, and deletes them
+// when the test ends.
 func openReal(t *testing.T, schemas []search.Schema, o Options) *Index {
 	t.Helper()
 	if o.Source == "" {

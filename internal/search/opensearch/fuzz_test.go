@@ -16,7 +16,7 @@ import (
 	"weir/internal/search"
 )
 
-// answering gives every request one answer.
+// answering gives every request the same answer.
 type answering struct {
 	status int
 	body   []byte
@@ -31,9 +31,9 @@ func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// FuzzBulkAnswer: whatever a cluster, or what stands before it, answers to a bulk
-// request, a change is taken for written only where the answer says so in its own
-// place, and refused for good only where it says that.
+// FuzzBulkAnswer: whatever a cluster, or a proxy in front of it, answers to a bulk
+// request: a change counts as written only if its own item of the answer says so, and
+// as refused for good only if that says so.
 func FuzzBulkAnswer(f *testing.F) {
 	for _, body := range []string{
 		`{"items":[{"update":{"status":200}},{"update":{"status":201}}]}`,
@@ -94,8 +94,8 @@ func statuses(status int, body []byte) []int {
 	return []int{got.Items[0].Update.Status, got.Items[1].Update.Status}
 }
 
-// FuzzTarget: a URL is one that requests can be sent to, or is refused; and no
-// message and no name that is printed holds its password.
+// FuzzTarget: a URL can be used for requests, or is refused; and no printed message or
+// name contains its password.
 func FuzzTarget(f *testing.F) {
 	for _, s := range []string{
 		"http://localhost:9200", "https://user:topsecret@host/prefix/", "https://a.eu-west-1.es.amazonaws.com", "http://h?sign=eu-west-1", "localhost:9200", "http://", "://x",

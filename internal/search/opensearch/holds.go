@@ -15,8 +15,8 @@ import (
 	"weir/internal/search"
 )
 
-// Holds implements search.Index. It reads documents by their ids, which waits for
-// no refresh.
+// Holds implements search.Index. It reads documents by their ids, which needs no
+// refresh.
 func (ix *Index) Holds(ctx context.Context, docs []search.Document) ([]bool, error) {
 	out := make([]bool, len(docs))
 	err := ix.look(ctx, docs, func(sp *space, i int, have map[string]any) error {
@@ -54,7 +54,7 @@ func (ix *Index) Positions(ctx context.Context, docs []search.Document) ([]event
 	return out, err
 }
 
-// look yields what the cluster has of each document, nil for nothing.
+// look calls yield with what the cluster has of each document, nil for nothing.
 func (ix *Index) look(ctx context.Context, docs []search.Document, yield func(sp *space, i int, have map[string]any) error) error {
 	groups := map[*space][]int{}
 	for i := range docs {

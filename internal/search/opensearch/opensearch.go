@@ -1,34 +1,33 @@
-// Package opensearch keeps search documents in OpenSearch, one index for each
-// schema.
+// Package opensearch keeps search documents in OpenSearch, one index for each schema.
 //
 // # What is in an index
 //
 // A live document has the fields
 //
-//	p    its position, 34 hexadecimal digits, which compare as positions do
+//	p    its position, 34 hexadecimal digits, which sort like positions
 //	i    its id again, by which equal hits are ordered
 //	t    its words, cut by search.Words, with a space between each two
 //	f0…  the terms of the filters, in the order of their names
 //	o0…  the keys of the sorts, in the order of their names
 //
-// and a deleted one leaves a tombstone under its id, for 48 hours or more:
+// and a deleted document leaves a tombstone under its id, for 48 hours or more:
 //
 //	p    its position
-//	x    the hour it was written in, since 1970
+//	x    the hour in which it was written, since 1970
 //
-// A change is a scripted upsert that compares positions inside the shard, so what
-// comes late or twice changes nothing, whoever sends it and whenever it arrives.
-// OpenSearch's own external versions cannot do this: they have 64 bits where a
+// A change is a scripted upsert that compares positions inside the shard. So a change
+// that is late or repeated has no effect, whichever process sends it and whenever it
+// arrives. OpenSearch's own external versions cannot do this: they have 64 bits where a
 // position has 133, and are forgotten a minute after a delete.
 //
 // # Names
 //
-// The index of a schema is reached by the alias weir-NAME-FINGERPRINT, where the
-// fingerprint stands for the schema and for whose documents they are; behind it is
-// the index weir-NAME-FINGERPRINT.docs. Another definition has another name, so that
-// processes of both may run while one takes over from the other. Writes go through
-// the alias only, so that an index that somebody deleted is missed rather than made
-// again by the cluster, without its mapping.
+// The index of a schema is reached through the alias weir-NAME-FINGERPRINT. The
+// fingerprint stands for the schema and for the store whose documents the index holds.
+// Behind the alias is the index weir-NAME-FINGERPRINT.docs. Another definition has
+// another name, so processes of both versions may run while one replaces the other.
+// Writes use only the alias. So a write to an index that an operator deleted fails;
+// otherwise the cluster would make the index again, without its mapping.
 package opensearch
 
 import (
@@ -49,18 +48,18 @@ import (
 // Options of an index. The zero Options are good for one store on one cluster.
 type Options struct {
 	// Source names the store whose positions the documents carry. Positions of two
-	// stores do not compare, so each has indexes of its own.
+	// stores cannot be compared, so each store has indexes of its own.
 	Source string
-	// Current is, by name of the schema, the instance that has all documents: what
-	// Instance gave when that index was filled last. Any other instance has missed
-	// changes and is made anew.
+	// Current is, by name of the schema, the Instance that the index had when it was
+	// filled last. An index with another instance has missed changes and is made again.
 	Current map[string]string
-	// Patience is how long a call keeps trying while nothing of it succeeds; zero
-	// is 30 seconds. A context that ends sooner ends it sooner.
+	// Patience is how long a call retries while nothing succeeds; 0 is 30 seconds. A
+	// context that ends sooner ends the call.
 	Patience time.Duration
-	// Refresh is how often what was written is shown, "" as the cluster has it.
+	// Refresh is the interval after which changes can be found, "" for the cluster's
+	// own setting.
 	Refresh string
-	// Now tells the time by which tombstones age; nil is time.Now.
+	// Now is the clock that decides the age of tombstones; nil is time.Now.
 	Now func() time.Time
 }
 
@@ -72,7 +71,7 @@ type Index struct {
 
 	mu     sync.Mutex
 	closed bool
-	wrote  map[string]bool // names of spaces written to since they were refreshed
+	wrote  map[string]bool // names of spaces written to since the last refresh
 }
 
 var _ search.Index = (*Index)(nil)
@@ -80,20 +79,20 @@ var _ search.Index = (*Index)(nil)
 // space is the index of one schema.
 type space struct {
 	schema   search.Schema
-	filters  []string // sorted; f0 is the first
+	filters  []string // sorted; f0 is the first one
 	sorts    []string
 	alias    string
 	instance string
-	fresh    bool // under Index.mu
+	fresh    bool // guarded by Index.mu
 
 	mu        sync.Mutex
 	nextPrune time.Time
 }
 
-// Open connects to a cluster and makes the indexes that are not there. Fresh tells
-// which have to be filled. See ParseTarget for the forms of the URL. Where nothing
-// answers it says so within seconds, ErrUnreachable; a cluster that answers has
-// the options' patience to become well.
+// Open connects to a cluster and makes the indexes that do not exist. Fresh lists the
+// indexes that have to be filled. See ParseTarget for the forms of the URL. If nothing
+// answers, Open returns ErrUnreachable within seconds. A cluster that answers but is
+// not ready gets the time of Options.Patience.
 func Open(ctx context.Context, url string, schemas []search.Schema, o Options) (*Index, error) {
 	t, err := ParseTarget(url)
 	if err != nil {
@@ -117,7 +116,7 @@ func Open(ctx context.Context, url string, schemas []search.Schema, o Options) (
 			continue
 		}
 		sp := newSpace(s, o.Source)
-		// Many processes that start together must not all prune together.
+		// Processes that start at the same time must not all prune at the same time.
 		sp.nextPrune = o.Now().Add(rand.N(pruneEvery))
 		if err := ix.server.open(ctx, sp, o.Current[s.Name], o.Refresh); err != nil {
 			return nil, fmt.Errorf("search index %s at %s: %w", s.Name, t.Shown(), err)
@@ -127,8 +126,8 @@ func Open(ctx context.Context, url string, schemas []search.Schema, o Options) (
 	return ix, nil
 }
 
-// Fresh lists, in order, the indexes whose instance is not the current one: they
-// lack documents of rows that are older than they.
+// Fresh lists, in order, the indexes whose instance is not the current one. They lack
+// the documents of rows that are older than the index.
 func (ix *Index) Fresh() []string {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
@@ -142,8 +141,8 @@ func (ix *Index) Fresh() []string {
 	return names
 }
 
-// Filled says that an index is complete. What makes it so for the next process is that
-// its Instance is remembered.
+// Filled says that an index is complete. The next process knows it only if the caller
+// has saved the index's Instance and gives it in Options.Current.
 func (ix *Index) Filled(name string) error {
 	sp, err := ix.space(name)
 	if err == nil {
@@ -154,8 +153,8 @@ func (ix *Index) Filled(name string) error {
 	return err
 }
 
-// Instance identifies what an index holds now: it is another one whenever the index
-// was made anew. Whoever filled the index remembers it.
+// Instance identifies what an index holds now. It changes whenever the index is made
+// again. The process that fills the index saves it.
 func (ix *Index) Instance(name string) string {
 	if sp := ix.spaces[name]; sp != nil {
 		return sp.instance
@@ -163,9 +162,10 @@ func (ix *Index) Instance(name string) string {
 	return ""
 }
 
-// errClosed answers whoever comes late.
+// errClosed is the error of every call after Close.
 var errClosed = errors.New("the search index is closed")
 
+// space is the index of a schema; the error says that it is closed or unknown.
 func (ix *Index) space(name string) (*space, error) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
@@ -178,8 +178,8 @@ func (ix *Index) space(name string) (*space, error) {
 	return nil, fmt.Errorf("there is no search index %q", name)
 }
 
-// Apply implements search.Index. What it acknowledged is on the disks of the
-// cluster, and found within the index's refresh interval.
+// Apply implements search.Index. Acknowledged changes are on the disks of the cluster,
+// and can be found within the index's refresh interval.
 func (ix *Index) Apply(ctx context.Context, docs []search.Document) ([]error, error) {
 	errs := make([]error, len(docs))
 	groups := map[*space][]int{}
@@ -199,7 +199,8 @@ func (ix *Index) Apply(ctx context.Context, docs []search.Document) ([]error, er
 			ix.mu.Lock()
 			ix.wrote[sp.schema.Name] = true
 			ix.mu.Unlock()
-			// What is not pruned now costs room, no more, and is tried again.
+			// Tombstones that are not pruned now only cost space; pruning is tried
+			// again.
 			_ = ix.server.prune(ctx, sp, ix.now())
 		})
 	}
@@ -207,8 +208,9 @@ func (ix *Index) Apply(ctx context.Context, docs []search.Document) ([]error, er
 	return errs, ctx.Err()
 }
 
-// newest groups changes by document: of each the newest, with the places in docs
-// that it answers for. Of two at one position the later counts.
+// newest groups changes by document. For each document it returns the newest change,
+// with the indexes in docs that the change answers for. Of two changes at one position,
+// the later counts.
 func newest(docs []search.Document, which []int) []*change {
 	at := make(map[string]*change, len(which))
 	var out []*change
@@ -243,8 +245,8 @@ func (ix *Index) Search(ctx context.Context, q search.Query) ([]search.Hit, erro
 	return hits, nil
 }
 
-// Refresh has the cluster show what was acknowledged so far, by this process or
-// another.
+// Refresh makes the cluster show every change that was acknowledged before, by this
+// process or another.
 func (ix *Index) Refresh(ctx context.Context) error {
 	ix.mu.Lock()
 	ix.wrote = map[string]bool{}
@@ -260,7 +262,7 @@ func (ix *Index) refresh(ctx context.Context, names []string) error {
 	return errors.Join(errs...)
 }
 
-// Close has the cluster show what was written, and ends the index.
+// Close makes the cluster show what was written, and ends the index.
 func (ix *Index) Close() error {
 	ix.mu.Lock()
 	closed, wrote := ix.closed, slices.Sorted(maps.Keys(ix.wrote))
@@ -277,8 +279,8 @@ func (ix *Index) Close() error {
 
 const closeWait = 20 * time.Second
 
-// tries is the way a call is tried again: with jitter, until nothing succeeded for
-// as long as it has patience, or its context ends.
+// tries is how a call is retried: with jitter, until nothing has succeeded for the time
+// of patience, or the context ends.
 func tries(ctx context.Context, patience time.Duration) backoff.BackOffContext {
 	b := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(100*time.Millisecond),

@@ -9,15 +9,16 @@ import (
 	"github.com/opensearch-project/opensearch-go/v2/opensearchapi"
 )
 
-// A tombstone may go this long after it was written, and is looked for this often.
+// A tombstone may be deleted this long after it was written. Old tombstones are looked
+// for this often.
 const (
 	keepTombstones = 48 * time.Hour
 	pruneEvery     = time.Hour
 	maxPrune       = 5000 // at a time
 )
 
-// prune removes old tombstones, when it is time. One that was replaced meanwhile is
-// left alone. Any number of processes may do so.
+// prune deletes old tombstones when that is due. A tombstone that was replaced
+// meanwhile stays. Any number of processes may prune at the same time.
 func (s *server) prune(ctx context.Context, sp *space, now time.Time) error {
 	sp.mu.Lock()
 	due := !now.Before(sp.nextPrune)

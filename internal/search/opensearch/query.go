@@ -15,10 +15,11 @@ import (
 	"weir/internal/search"
 )
 
-// maxPage is the most hits that a cluster gives at a time, unless told otherwise.
+// maxPage is the maximum of hits that a cluster returns at a time, unless configured
+// otherwise.
 const maxPage = 10000
 
-// search answers a plan, in as many requests as its limit takes.
+// search answers a plan, in as many requests as its limit needs.
 func (s *server) search(ctx context.Context, sp *space, p *search.Plan) ([]search.Hit, error) {
 	hits := []search.Hit{}
 	at := *p
@@ -59,8 +60,8 @@ func (s *server) page(ctx context.Context, sp *space, p *search.Plan) ([]search.
 		return opensearchapi.SearchRequest{
 			Index: []string{sp.alias}, Body: bytes.NewReader(body),
 			AllowPartialSearchResults: &all, TrackTotalHits: no,
-			// Copies of a shard show what was written at different moments: pages of one query
-			// ask the same.
+			// Copies of a shard show what was written at different moments, so the
+			// pages of one query all ask the same copy.
 			Preference: preference(order),
 			FilterPath: []string{"timed_out", "hits.hits.sort"},
 			Timeout:    timeout(ctx),
@@ -81,7 +82,7 @@ func (s *server) page(ctx context.Context, sp *space, p *search.Plan) ([]search.
 	return places, nil
 }
 
-// timeout is what is left to a request, 0 for any time.
+// timeout is the time left for a request, 0 for any time.
 func timeout(ctx context.Context) time.Duration {
 	end, ok := ctx.Deadline()
 	if !ok {
@@ -90,13 +91,15 @@ func timeout(ctx context.Context) time.Duration {
 	return max(time.Until(end).Truncate(time.Millisecond), time.Millisecond)
 }
 
+// preference makes the pages of one query ask the same copies of the shards: it is a
+// hash of the query.
 func preference(query []byte) string {
 	h := fnv.New64a()
 	h.Write(query)
 	return "weir" + strconv.FormatUint(h.Sum64(), 36)
 }
 
-// place reads the values that a hit was sorted by.
+// place reads the values by which a hit was sorted.
 func place(p *search.Plan, sort []json.RawMessage) (search.Place, error) {
 	var id string
 	var key *string
@@ -151,7 +154,7 @@ func after(p *search.Plan) []any {
 	return []any{p.After.Key, p.After.ID}
 }
 
-// query is what matches, with search.Score as its score.
+// query is the OpenSearch query of a plan, with search.Score as its score.
 func (sp *space) query(p *search.Plan) object {
 	must := []object{}
 	for _, w := range p.Words {
@@ -181,9 +184,10 @@ func (sp *space) query(p *search.Plan) object {
 	return object{"bool": b}
 }
 
-// word matches a word: whole, with a typo in it, or as a beginning, whatever applies, and
-// scores by the best of these. A beginning and a typo match all words there are, however
-// many: the cluster marks their documents in a set, and gives up at the request's timeout.
+// word matches a word: the whole word, a word with a typo, or a beginning, whatever
+// applies. The score is that of the best of these. A beginning and a typo match all
+// such words of the index, however many: the cluster collects their documents in a set,
+// and gives up at the request's timeout.
 func word(p *search.Plan, w string, last bool) object {
 	share := object{"term": object{"t": object{"value": w, "boost": 1 / float64(len(p.Words)+2)}}}
 	ways := []object{{"bool": object{

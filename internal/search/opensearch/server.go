@@ -15,7 +15,7 @@ import (
 	"github.com/opensearch-project/opensearch-go/v2/opensearchapi"
 )
 
-// server is the cluster as the rest of the package speaks to it.
+// server is the cluster as the rest of the package uses it.
 type server struct {
 	client   *opensearch.Client
 	http     *http.Transport
@@ -25,6 +25,7 @@ type server struct {
 // attemptTime is how long one request may take before it is sent again.
 const attemptTime = 60 * time.Second
 
+// connect makes a client of the cluster. It sends nothing yet.
 func connect(ctx context.Context, t Target, patience time.Duration) (*server, error) {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	var transport http.RoundTripper = base
@@ -48,14 +49,14 @@ func connect(ctx context.Context, t Target, patience time.Duration) (*server, er
 
 func (s *server) close() { s.http.CloseIdleConnections() }
 
-// ErrUnreachable is wrapped by the error for a cluster of which nothing was heard.
+// ErrUnreachable is wrapped by the error for a cluster from which no answer came.
 var ErrUnreachable = errors.New("does not answer; is this the right URL, and does the cluster run?")
 
-// reachTime is how long a first answer may take, whatever it is.
+// reachTime is how long the first answer may take, whatever it says.
 const reachTime = 10 * time.Second
 
-// reach waits for any answer at all. A connection that is refused is tried twice
-// more, since a cluster may be about to listen.
+// reach waits for any answer at all. After a refused connection it tries twice more,
+// because the cluster may be about to listen.
 func (s *server) reach(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, reachTime)
 	defer cancel()
@@ -73,10 +74,10 @@ func (s *server) reach(ctx context.Context) error {
 	return fmt.Errorf("%w (%w)", ErrUnreachable, err)
 }
 
-// AnswerError is an answer of the cluster that is not the one hoped for.
+// AnswerError is an answer of the cluster that reports a failure.
 type AnswerError struct {
 	Status int
-	Type   string // as OpenSearch names it
+	Type   string // OpenSearch's name of the error
 	Reason string
 }
 
@@ -97,11 +98,11 @@ func isType(err error, typ string) bool {
 	return errors.As(err, &a) && a.Type == typ
 }
 
-// passing reports whether an answer may be another one in a while.
+// passing reports whether a later request may get another answer.
 func passing(status int) bool { return status == http.StatusTooManyRequests || status >= 500 }
 
-// call sends a request until it is answered for good, and reads the answer into out.
-// It is for requests that may be sent twice.
+// call sends a request until it has a final answer, and reads the answer into out. Use
+// it only for requests that may be sent twice.
 func (s *server) call(ctx context.Context, out any, request func() opensearchapi.Request) error {
 	return backoff.Retry(func() error {
 		err := s.once(ctx, out, request())
@@ -113,8 +114,8 @@ func (s *server) call(ctx context.Context, out any, request func() opensearchapi
 	}, tries(ctx, s.patience))
 }
 
-// once sends a request. An error that is not an AnswerError leaves it open whether
-// the request was carried out.
+// once sends a request. After an error that is not an AnswerError, the request may have
+// been carried out or not.
 func (s *server) once(ctx context.Context, out any, r opensearchapi.Request) error {
 	ctx, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
@@ -139,7 +140,7 @@ func (s *server) once(ctx context.Context, out any, r opensearchapi.Request) err
 	return nil
 }
 
-// maxReason is how much of a reason is kept.
+// maxReason is the length to which a reason is cut.
 const maxReason = 500
 
 func answerError(status int, body []byte) *AnswerError {
@@ -150,7 +151,7 @@ func answerError(status int, body []byte) *AnswerError {
 	return &AnswerError{Status: status, Reason: string(body[:min(len(body), maxReason)])}
 }
 
-// cause is an error as OpenSearch writes it.
+// cause is an error in OpenSearch's format.
 type cause struct {
 	Type      string  `json:"type"`
 	Reason    string  `json:"reason"`

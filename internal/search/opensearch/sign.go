@@ -15,8 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 )
 
-// signer signs each request when it is sent, with the body that is sent: a request
-// that is sent again is signed again, at its own time.
+// signer signs each request when it is sent, with its body. A request that is sent
+// again is signed again, with the new time.
 type signer struct {
 	next            http.RoundTripper
 	sign            *v4.Signer
@@ -25,7 +25,7 @@ type signer struct {
 	now             func() time.Time
 }
 
-// newSigner takes the credentials that the SDK finds.
+// newSigner uses the credentials that the AWS SDK finds.
 func newSigner(ctx context.Context, next http.RoundTripper, region, service string) (*signer, error) {
 	c, err := config.LoadDefaultConfig(ctx, config.WithRegion(region))
 	if err != nil {

@@ -17,8 +17,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 )
 
-// TestSigned: every attempt is signed for the body that it carries. The server
-// signs what it got for itself, compares, and has each request sent again.
+// TestSigned: every attempt is signed with the body that it carries. The server
+// computes the signature itself, compares, and makes the client send each request
+// again.
 func TestSigned(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")

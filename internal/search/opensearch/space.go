@@ -21,7 +21,8 @@ import (
 	"weir/internal/search"
 )
 
-// format is raised when what documents hold, or how words are cut, changes.
+// format must be raised when the content of documents, or the way words are cut,
+// changes.
 const format = 2
 
 func newSpace(s search.Schema, source string) *space {
@@ -35,7 +36,8 @@ func newSpace(s search.Schema, source string) *space {
 	return sp
 }
 
-// plain is a name that an index may have: what may not be in one is written =XX.
+// plain is a name that OpenSearch allows for an index: other characters are written as
+// =XX.
 func plain(name string) string {
 	var b strings.Builder
 	for i := 0; i < len(name); i++ {
@@ -49,20 +51,21 @@ func plain(name string) string {
 	return b.String()
 }
 
-// about is what an index says of itself, in its mapping.
+// about is what an index says about itself, in its mapping.
 type about struct {
 	Name     string `json:"name"`
 	Instance string `json:"instance"`
-	After    string `json:"after"` // the instance that was current when it was made
+	After    string `json:"after"` // the instance that was current when the index was made
 }
 
-// index is the index behind the alias. It has one name, so that of two processes
-// that make it at one time the second finds the first one's.
+// index is the index behind the alias. Its name is fixed. So if two processes make it
+// at the same time, the second one finds the index of the first.
 func (sp *space) index() string { return sp.alias + ".docs" }
 
-// open finds the index of a space, or makes it. An index that is not the current one
-// and was not made to follow it has missed changes, and is made anew. Of processes
-// that open together one makes the index and the others find it; each fills it.
+// open finds the index of a space, or makes it. An index that is not the current one,
+// and was not made to replace it, has missed changes and is made again. If several
+// processes open at the same time, one makes the index and the others find it; each of
+// them fills it.
 func (s *server) open(ctx context.Context, sp *space, current, refresh string) error {
 	for range 5 {
 		found, err := s.find(ctx, sp)
@@ -85,7 +88,7 @@ func (s *server) open(ctx context.Context, sp *space, current, refresh string) e
 	return errors.New("other processes keep making it anew; are they of another version?")
 }
 
-// find reads what is behind the alias; nil when nothing is.
+// find reads what is behind the alias; nil if nothing is.
 func (s *server) find(ctx context.Context, sp *space) (*about, error) {
 	var got map[string]struct {
 		Mappings struct {
@@ -109,6 +112,7 @@ func (s *server) find(ctx context.Context, sp *space) (*about, error) {
 	return &a, nil
 }
 
+// drop deletes a space's index. It is no error if the index does not exist.
 func (s *server) drop(ctx context.Context, sp *space) error {
 	err := s.call(ctx, nil, func() opensearchapi.Request {
 		return opensearchapi.IndicesDeleteRequest{Index: []string{sp.index()}}
@@ -137,8 +141,8 @@ func (s *server) create(ctx context.Context, sp *space, current, refresh string)
 	return s.probe(ctx, sp)
 }
 
-// probe writes a tombstone under an id that no row has. A cluster that does not run
-// inline scripts is told here, by name, and not later by document after document.
+// probe writes a tombstone under an id that no row has. So a cluster that does not run
+// inline scripts fails here, with a clear error, and not later with every document.
 func (s *server) probe(ctx context.Context, sp *space) error {
 	errs := make([]error, 1)
 	d := search.Document{Index: sp.schema.Name, ID: "weir", Deleted: true}
@@ -157,10 +161,10 @@ func (s *server) refresh(ctx context.Context, sp *space) error {
 
 type object = map[string]any
 
-// definition is the index as the cluster is told to make it. How many shards and
-// copies it has is for the cluster's own templates to say.
+// definition is the definition of the index that is sent to the cluster. The number of
+// shards and replicas is left to the cluster's own templates.
 func (sp *space) definition(a about, refresh string) object {
-	// A term is looked for, or sorted by; never both, and never printed.
+	// A term is either searched or sorted by, never both, and never returned.
 	searched := object{"type": "keyword", "doc_values": false}
 	sorted := object{"type": "keyword", "index": false}
 	properties := object{
@@ -176,7 +180,7 @@ func (sp *space) definition(a about, refresh string) object {
 		properties[sortField(n)] = sorted
 	}
 	settings := object{
-		"index.translog.durability": "request", // acknowledged is on disk
+		"index.translog.durability": "request", // what is acknowledged is on disk
 		"similarity.share":          object{"type": "scripted", "script": object{"source": share}},
 		"analysis":                  object{"analyzer": object{"words": object{"type": "custom", "tokenizer": "whitespace"}}},
 	}
@@ -190,8 +194,8 @@ func (sp *space) definition(a about, refresh string) object {
 	}
 }
 
-// share is how much of a document's words a word is, see search.Score. It asks for nothing
-// else that is in the index.
+// share is a word's share of a document's words, see search.Score. It uses nothing else
+// of the index.
 const share = "return query.boost * Math.sqrt(Math.min(1.0, doc.freq / doc.length));"
 
 func filterField(n int) string { return "f" + strconv.Itoa(n) }

@@ -46,8 +46,8 @@ func (ix *Index) ids(t *testing.T, q search.Query) (out []string) {
 	return out
 }
 
-// TestInstances: an index is fresh until its instance is the current one; a schema
-// that changed has another index; and what was left aside meanwhile is made anew.
+// TestInstances: an index is fresh until its instance is the current one; a changed
+// schema has another index; and an index that was not used meanwhile is made again.
 func TestInstances(t *testing.T) {
 	source := fmt.Sprint(rand.Uint64())
 	one, two := search.Schema{Name: "test"}, search.Schema{Name: "test", Filters: []string{"f"}}
@@ -89,7 +89,7 @@ func TestInstances(t *testing.T) {
 	fresh(other, true) // another store
 }
 
-// TestManyOpen: of processes that open together each has the same index.
+// TestManyOpen: processes that open at the same time all get the same index.
 func TestManyOpen(t *testing.T) {
 	opensearchtest.URL(t)
 	source := fmt.Sprint(rand.Uint64())
@@ -106,7 +106,7 @@ func TestManyOpen(t *testing.T) {
 	}
 }
 
-// TestDeletedIndex: an index that somebody deletes is not made again without its
+// TestDeletedIndex: an index that an operator deletes is not made again without its
 // mapping, and its documents are not refused but wait.
 func TestDeletedIndex(t *testing.T) {
 	ix := openReal(t, []search.Schema{{Name: "test"}}, Options{})
@@ -123,7 +123,7 @@ func TestDeletedIndex(t *testing.T) {
 	ix.wrote = nil
 }
 
-// TestTombstones: they stand for 48 hours, then they go, and not before.
+// TestTombstones: tombstones stay for 48 hours, and are deleted afterwards.
 func TestTombstones(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	ix := openReal(t, []search.Schema{{Name: "test"}}, Options{Now: func() time.Time { return now }})
@@ -162,7 +162,7 @@ func TestTombstones(t *testing.T) {
 	again := gone[1]
 	again.Position = events.PositionOf(10)
 	ix.must(t, again)
-	if n := entries(); n != 2 { // b was deleted anew
+	if n := entries(); n != 2 { // b was deleted again
 		t.Errorf("%d entries after 50 hours", n)
 	}
 	if got := ix.ids(t, search.Query{Index: "test"}); !slices.Equal(got, []string{"c"}) {
@@ -170,7 +170,7 @@ func TestTombstones(t *testing.T) {
 	}
 }
 
-// TestRepeatedWritesNothing: the same change again leaves the document's version.
+// TestRepeatedWritesNothing: a repeated change does not change the document's version.
 func TestRepeatedWritesNothing(t *testing.T) {
 	ix := openReal(t, []search.Schema{{Name: "test"}}, Options{})
 	version := func() string {
@@ -197,8 +197,8 @@ func TestRepeatedWritesNothing(t *testing.T) {
 	}
 }
 
-// unkind stands before a real cluster: it refuses requests, cuts off answers to
-// requests that were carried out, and carries old ones out again later.
+// unkind is a proxy in front of a real cluster: it refuses requests, cuts off answers
+// to requests that were carried out, and carries old requests out again later.
 type unkind struct {
 	next *httputil.ReverseProxy
 	mu   sync.Mutex
@@ -236,7 +236,7 @@ func (u *unkind) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	send(w, body)
 }
 
-// TestUnkindCluster: whatever of that happens, the newest changes are what is found.
+// TestUnkindCluster: whatever of this happens, the newest changes are found.
 func TestUnkindCluster(t *testing.T) {
 	real, err := url.Parse(opensearchtest.URL(t))
 	if err != nil {

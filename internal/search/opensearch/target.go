@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// ErrTarget is wrapped by every refusal of a URL.
+// ErrTarget is wrapped by the error for every URL that is refused.
 var ErrTarget = errors.New("not the URL of an OpenSearch cluster")
 
-// Target is a cluster and how to be let in.
+// Target is a cluster and the credentials for it.
 type Target struct {
-	URL      string // scheme, host and port, and the path before the API's
+	URL      string // scheme, host and port, and the path in front of the API's
 	User     string
 	Password string
-	// Region and Service sign requests by AWS's Signature Version 4, with the
-	// credentials that the SDK finds; an empty Region leaves them unsigned.
+	// Region and Service are for AWS Signature Version 4, with the credentials that the
+	// SDK finds. With an empty Region requests are not signed.
 	Region, Service string
 }
 
-// ParseTarget reads the URL of a cluster. A name and password in it are basic
-// authentication. Requests to a domain of Amazon OpenSearch Service are signed; a
-// domain with a name of its own is signed for when the URL says ?sign=REGION. A path
-// has no @: what stands before it would be a password with a / that is not written %2F.
+// ParseTarget reads the URL of a cluster. A name and password in it are used for basic
+// authentication. Requests to a domain of Amazon OpenSearch Service are signed. For a
+// domain with a custom name, add ?sign=REGION to the URL. The path must not contain @:
+// the text before it would be a password with a / that is not written as %2F.
 func ParseTarget(s string) (Target, error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "" || strings.Contains(u.Path, "@") {
@@ -60,10 +60,10 @@ func domain(host string) (region string, ok bool) {
 	return "", false
 }
 
-// Shown is the target as it may be printed.
+// Shown is the target in a form that may be printed.
 func (t Target) Shown() string { return t.URL }
 
-// hidden is a URL without what may be a password.
+// hidden is a URL without anything that may be a password.
 func hidden(s string) string {
 	if at := strings.LastIndexByte(s, '@'); at >= 0 {
 		scheme := "?"

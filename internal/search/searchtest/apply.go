@@ -11,7 +11,7 @@ import (
 	"weir/internal/value"
 )
 
-// testReplaced: of the older state of a document nothing is found.
+// testReplaced: the older state of a document is not found.
 func testReplaced(t *testing.T, b *bench) {
 	b.apply(with(b.doc("a", "old words here"), map[string]value.Value{"group": value.OfString("x"), "n": value.OfInt(1)}))
 	b.apply(with(b.doc("a", "new words"), map[string]value.Value{"group": value.OfString("y")}))
@@ -25,7 +25,7 @@ func testReplaced(t *testing.T, b *bench) {
 	b.ordered(search.Query{Sort: "n"}, "b", "a")
 }
 
-// testRefused: what cannot be indexed is refused for itself.
+// testRefused: a document that cannot be indexed is refused, and no other.
 func testRefused(t *testing.T, b *bench) {
 	docs := []search.Document{
 		b.doc("good", "one"), b.doc("", "two"), b.doc(strings.Repeat("x", search.MaxID+1), "three"),
@@ -51,7 +51,7 @@ func testRefused(t *testing.T, b *bench) {
 	}
 }
 
-// testSeveralIndexes: indexes know nothing of each other's documents.
+// testSeveralIndexes: an index does not find documents of another.
 func testSeveralIndexes(t *testing.T, b *bench) {
 	here, there := b.doc("same", "here"), b.doc("same", "there")
 	there.Index = others
@@ -66,8 +66,8 @@ func testSeveralIndexes(t *testing.T, b *bench) {
 	b.found(search.Query{Text: "here"}, "same")
 }
 
-// testFilled: an index that was made is fresh until it is reported filled, and only then
-// is its instance worth remembering.
+// testFilled: a new index is fresh until it is reported filled, and only then may its
+// instance be saved.
 func testFilled(t *testing.T, b *bench) {
 	fresh := func(want ...string) {
 		t.Helper()
@@ -76,7 +76,7 @@ func testFilled(t *testing.T, b *bench) {
 		}
 	}
 	fresh(items, others)
-	b.put("a", "text") // a change is not what was there before
+	b.put("a", "text") // a change does not fill the index
 	fresh(items, others)
 	for _, name := range []string{items, others} {
 		if b.ix.Instance(name) == "" {
@@ -93,7 +93,7 @@ func testFilled(t *testing.T, b *bench) {
 	fresh(others)
 }
 
-// testRefreshed: what was applied before is found at once.
+// testRefreshed: after Refresh, every change that was applied before is found.
 func testRefreshed(t *testing.T, b *bench) {
 	for i := range 5 {
 		id := fmt.Sprint(i)
@@ -108,7 +108,7 @@ func testRefreshed(t *testing.T, b *bench) {
 	}
 }
 
-// testClosed: a closed index answers with errors.
+// testClosed: every call of a closed index returns an error.
 func testClosed(t *testing.T, b *bench) {
 	b.put("a", "text")
 	if err := b.ix.Close(); err != nil {

@@ -73,7 +73,8 @@ func testFilters(t *testing.T, b *bench) {
 	} {
 		b.found(search.Query{Text: c.text, Filters: c.filter}, strings.Fields(c.want)...)
 	}
-	// A typo is forgiven when nothing matches as typed among what the filters leave.
+	// A typo is forgiven if nothing among the documents that pass the filters matches
+	// as typed.
 	b.put("l", "appel")
 	b.settle()
 	b.wait(search.Query{Text: "appel", Filters: fields("group", str("x"))}, []string{"a"}, true, find)
@@ -109,7 +110,7 @@ func testSorts(t *testing.T, b *bench) {
 	var docs []search.Document
 	var up []string
 	for i, v := range values {
-		id := fmt.Sprintf("%03d", (i*37)%101) // ids in another order than values
+		id := fmt.Sprintf("%03d", (i*37)%101) // ids in another order than the values
 		docs = append(docs, with(b.doc(id, "some text"), fields("at", v)))
 		up = append(up, id)
 	}
@@ -134,7 +135,8 @@ func testSorts(t *testing.T, b *bench) {
 			}
 		}
 	}
-	// Strings that are equal for a long way stay complete and stable.
+	// Strings that are equal in their first 256 bytes are all returned, in a stable
+	// order.
 	long := strings.Repeat("x", 1000)
 	b.apply(with(b.doc("l2", "long"), fields("at", value.OfString(long+"a"))), with(b.doc("l1", "long"), fields("at", value.OfString(long+"b"))))
 	b.settle()

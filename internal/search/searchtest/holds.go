@@ -8,7 +8,7 @@ import (
 	"weir/internal/value"
 )
 
-// testHolds: an index says whether it holds a document as it is given, whatever the
+// testHolds: an index reports whether it holds a document with this content, at any
 // position.
 func testHolds(t *testing.T, b *bench) {
 	full := with(b.doc("full", "Crème brûlée"), fields("group", value.OfString("a"), "n", value.OfInt(5), "tags", value.OfList(value.OfString("x"), value.OfString("y"))))
@@ -43,7 +43,7 @@ func testHolds(t *testing.T, b *bench) {
 	if err != nil || len(got) != 4 || got[0] != full.Position || got[1].Compare(ended.Position) <= 0 || !got[2].IsZero() || got[3] != elsewhere.Position {
 		t.Errorf("positions %v, %v of %v", got, err, []search.Document{full, ended, elsewhere})
 	}
-	other := words // at the same position something else may be put in its place
+	other := words // another content may be written at the same position
 	other.Position = full.Position
 	b.apply(other)
 	if got, err := b.ix.Holds(b.t.Context(), []search.Document{other}); err != nil || !got[0] {

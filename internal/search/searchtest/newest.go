@@ -16,8 +16,8 @@ import (
 	"weir/internal/value"
 )
 
-// testLate is the promise in its plain form: a late or repeated older document does
-// not replace a newer one, and a deleted one stays deleted.
+// testLate: a late or repeated older document does not replace a newer one, and a
+// deleted document stays deleted.
 func testLate(t *testing.T, b *bench) {
 	first, second := b.doc("a", "first"), b.doc("a", "second")
 	b.apply(second)
@@ -56,7 +56,7 @@ func testLate(t *testing.T, b *bench) {
 	b.found(search.Query{Text: "four"}, "c")
 	b.found(search.Query{}, "a", "b", "c")
 
-	// Positions are integers of up to 40 digits, not text and not 64 bits.
+	// Positions are integers of up to 40 digits, neither text nor 64-bit numbers.
 	long, err := events.ParsePosition("1" + strings.Repeat("0", 39))
 	if err != nil {
 		t.Fatal(err)
@@ -72,9 +72,9 @@ func testLate(t *testing.T, b *bench) {
 	b.found(search.Query{Text: "short"})
 }
 
-// testAnyDelivery draws histories of a few documents and ways to deliver them: in
-// any order, cut anywhere, whole or in part again. After every part what is found
-// must be what the newest changes delivered so far say.
+// testAnyDelivery draws histories of a few documents, and ways to deliver them: in any
+// order, cut anywhere, repeated in whole or in part. After every part, exactly the
+// newest changes delivered so far must be found.
 func testAnyDelivery(t *testing.T, b *bench) {
 	run := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -96,7 +96,7 @@ func testAnyDelivery(t *testing.T, b *bench) {
 	})
 }
 
-// vocabulary is what documents of drawn histories say.
+// vocabulary has the words of drawn documents.
 var vocabulary = []string{"amber", "birch", "cedar"}
 
 func drawHistory(rt *rapid.T, b *bench, run int) []search.Document {
@@ -129,7 +129,7 @@ func drawDelivery(rt *rapid.T, history []search.Document) []search.Document {
 	return rapid.Permutation(out).Draw(rt, "order")
 }
 
-// newest is the model: of each document the newest change.
+// newest is the model: the newest change of each document.
 type newest map[string]search.Document
 
 func (m newest) take(docs []search.Document) {
@@ -140,7 +140,7 @@ func (m newest) take(docs []search.Document) {
 	}
 }
 
-// check asks for the documents of a run by word, by value and in order.
+// check searches for the documents of a run by word, by value and in order.
 func (m newest) check(b *bench, run int) {
 	b.t.Helper()
 	var live []search.Document
@@ -165,7 +165,7 @@ func (m newest) check(b *bench, run int) {
 	b.ordered(search.Query{Sort: "n", Filters: here}, of(func(search.Document) bool { return true })...)
 }
 
-// compareN orders integers; what is missing comes last.
+// compareN orders integers; a missing value comes last.
 func compareN(x, y value.Value) int {
 	if x.IsMissing() || y.IsMissing() {
 		return -(int(x.Kind()) - int(y.Kind()))
@@ -173,8 +173,8 @@ func compareN(x, y value.Value) int {
 	return value.Compare(x, y)
 }
 
-// testConcurrent has the same documents applied from many goroutines in different
-// orders, while others search.
+// testConcurrent applies the same documents from many goroutines in different orders,
+// while other goroutines search.
 func testConcurrent(t *testing.T, b *bench) {
 	var history []search.Document
 	model := newest{}

@@ -15,8 +15,8 @@ import (
 	"weir/internal/value"
 )
 
-// testPages: whatever the size of a page, all pages together are the answer, each
-// hit once. Many hits here are equal in all but their ids.
+// testPages: for every size of a page, all pages together are the answer, with each hit
+// once. Many hits here differ only in their ids.
 func testPages(t *testing.T, b *bench) {
 	var docs []search.Document
 	for n := range 25 {
@@ -55,7 +55,7 @@ func testPages(t *testing.T, b *bench) {
 	b.ordered(search.Query{}, everything...) // none better than another: by id
 }
 
-// testPagesWhileWriting: what was there all the time comes exactly once.
+// testPagesWhileWriting: a document that exists all the time appears exactly once.
 func testPagesWhileWriting(t *testing.T, b *bench) {
 	var docs []search.Document
 	want := []string{}
@@ -92,8 +92,9 @@ func testPagesWhileWriting(t *testing.T, b *bench) {
 	}
 }
 
-// testBestWhileWriting: in an answer that is best first, what matches throughout comes
-// exactly once, whatever else is written, deleted or changed between its pages.
+// testBestWhileWriting: in an answer in the order of scores, a document that matches
+// throughout appears exactly once, whatever else is written, deleted or changed between
+// the pages.
 func testBestWhileWriting(t *testing.T, b *bench) {
 	const n = 300
 	var docs []search.Document
@@ -135,7 +136,7 @@ func testBestWhileWriting(t *testing.T, b *bench) {
 		missed := 0
 		for i, d := range docs {
 			want := 1
-			if q.Fuzzy && i%4 == 2 { // harbormaster is more than a typo away
+			if q.Fuzzy && i%4 == 2 { // harbormaster differs by more than one typo
 				want = 0
 			}
 			if seen[d.ID] != want {
@@ -148,13 +149,13 @@ func testBestWhileWriting(t *testing.T, b *bench) {
 	}
 }
 
-// testWholeFirst: a document that has the word itself is better than one that has only a
-// word that begins so, however short that one is, and that is better than one with a typo.
+// testWholeFirst: a document with the word itself comes before one that has only a word
+// with this beginning, however short, and that comes before a document with a typo.
 func testWholeFirst(t *testing.T, b *bench) {
 	b.apply(
 		b.doc("1 harbormaster", "harbormaster"), b.doc("2 long", "a story about the harbor, and many other things"+strings.Repeat(" of the town", 30)),
 		b.doc("3 harbor", "Harbor"), b.doc("4 harbors", "harbors"), b.doc("5 twice", "harbor harbormaster"), b.doc("6 typo", "harbro"))
-	for n := range 20 { // what is common, and what is rare, makes no difference
+	for n := range 20 { // whether words are common or rare makes no difference
 		b.apply(b.doc(fmt.Sprint("other ", n), "harbormaster of the town"))
 	}
 	b.settle()
@@ -234,7 +235,7 @@ func testWrongQueries(t *testing.T, b *bench) {
 	}
 }
 
-// testMadeUpCursors: whatever is given as a cursor, the answer is hits or
+// testMadeUpCursors: whatever text is given as a cursor, the answer is hits or
 // ErrCursor.
 func testMadeUpCursors(t *testing.T, b *bench) {
 	b.apply(with(b.doc("a", "text one"), fields("n", value.OfInt(1))), with(b.doc("b", "text two"), fields("n", value.OfInt(2))), b.doc("c", "text three"))
@@ -284,7 +285,8 @@ func testMadeUpCursors(t *testing.T, b *bench) {
 			rt.Fatal(err)
 		}
 	})
-	// A cursor of another query, or none, is refused rather than misread.
+	// A cursor of another query, or a text that is no cursor, is refused and not
+	// misread.
 	hits, _, err := search.Find(t.Context(), b.ix, queries[1])
 	if err != nil {
 		t.Fatal(err)
@@ -305,7 +307,7 @@ func testMadeUpCursors(t *testing.T, b *bench) {
 	}
 }
 
-// testMany: many documents, many words that begin alike, many hits.
+// testMany: many documents, many words with the same beginning, many hits.
 func testMany(t *testing.T, b *bench) {
 	n := 5000
 	if testing.Short() {

@@ -1,6 +1,6 @@
-// Package searchtest is the contract of package search as a suite: whatever passes
-// it is a search.Index. It compares sets and explicit orders, never scores, and
-// gives an index time to show what Apply acknowledged.
+// Package searchtest is the contract of package search as a test suite: every driver
+// that passes it is a search.Index. It compares sets and explicit orders, never scores,
+// and gives an index time to show acknowledged changes.
 package searchtest
 
 import (
@@ -17,8 +17,8 @@ import (
 	"weir/internal/value"
 )
 
-// Run holds the index that open makes to the contract. Each call of open is for
-// empty indexes of these schemas; open sees to their end.
+// Run tests the index that open makes against the contract. Each call of open must
+// return empty indexes of these schemas; open closes them when the test ends.
 func Run(t *testing.T, open func(t *testing.T, schemas []search.Schema) search.Index) {
 	for _, test := range []struct {
 		name string
@@ -79,10 +79,10 @@ func schemas() []search.Schema {
 type bench struct {
 	t  tester
 	ix search.Index
-	at uint64 // the position given out last
+	at uint64 // the last position given out
 }
 
-// tester is a test, or an attempt of a property.
+// tester is a test, or one attempt of a property test.
 type tester interface {
 	Helper()
 	Fatal(...any)
@@ -90,16 +90,16 @@ type tester interface {
 	Context() context.Context
 }
 
-// next is a position above all before.
+// next is a position above all earlier ones.
 func (b *bench) next() events.Position {
 	b.at++
 	return events.PositionOf(b.at)
 }
 
-// patience is how long an index may take to show what it acknowledged.
+// patience is how long an index may take to show acknowledged changes.
 const patience = 15 * time.Second
 
-// apply applies changes, of which none may fail.
+// apply applies changes; none may fail.
 func (b *bench) apply(docs ...search.Document) {
 	b.t.Helper()
 	if err := apply(b.t.Context(), b.ix, docs); err != nil {
@@ -120,7 +120,7 @@ func apply(ctx context.Context, ix search.Index, docs []search.Document) error {
 	return nil
 }
 
-// put applies a document of this text at the next position.
+// put applies a document with this text at the next position.
 func (b *bench) put(id, text string) {
 	b.t.Helper()
 	b.apply(b.doc(id, text))
@@ -139,8 +139,8 @@ func with(d search.Document, values map[string]value.Value) search.Document {
 	return d
 }
 
-// settle returns when all that was applied before is to be seen, so that what is
-// missing then is missing for good.
+// settle returns when every change applied before can be found, so that a document that
+// is missing then stays missing.
 func (b *bench) settle() {
 	b.t.Helper()
 	b.put("settled", "zzsettled")
@@ -149,7 +149,7 @@ func (b *bench) settle() {
 	b.found(search.Query{Text: "zzsettled"})
 }
 
-// found waits until the answer to a query is these ids, in whatever order.
+// found waits until the answer to a query is these ids, in any order.
 func (b *bench) found(q search.Query, want ...string) {
 	b.t.Helper()
 	b.wait(q, want, true, search.Index.Search)
@@ -235,7 +235,7 @@ func (b *bench) pages(q search.Query, n int, ask asking) []string {
 	}
 }
 
-// find is search.Find without its second answer.
+// find is search.Find without its second result.
 func find(ix search.Index, ctx context.Context, q search.Query) ([]search.Hit, error) {
 	hits, _, err := search.Find(ctx, ix, q)
 	return hits, err

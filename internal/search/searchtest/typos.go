@@ -9,8 +9,8 @@ import (
 	"weir/internal/search"
 )
 
-// testTypos: one typo is forgiven in words of four letters or more without a digit,
-// and only when nothing matches as typed.
+// testTypos: one typo is forgiven in words of four letters or more without a digit, and
+// only if nothing matches as typed.
 func testTypos(t *testing.T, b *bench) {
 	b.fillLibrary()
 	for _, c := range []struct {
@@ -19,8 +19,8 @@ func testTypos(t *testing.T, b *bench) {
 	}{
 		{"panther", "panther", false},
 		{"panter", "panther", true},   // a letter lost
-		{"pannther", "panther", true}, // one too many
-		{"pamther", "panther", true},  // another one
+		{"pannther", "panther", true}, // a letter added
+		{"pamther", "panther", true},  // a letter replaced
 		{"pantehr", "panther", true},  // two swapped
 		{"apnther", "panther", true},  // at the beginning too
 		{"anther", "panther", true},
@@ -36,9 +36,9 @@ func testTypos(t *testing.T, b *bench) {
 		{"runer2049", "", false},
 		{"teh fence", "", true}, // nor in three letters
 		{"fxo", "", false},
-		{"lzay", "dogs", true}, // but in four
+		{"lzay", "dogs", true}, // but in four letters
 		{"lzy", "", false},
-		{"quick fxo", "", true}, // each word is judged for itself
+		{"quick fxo", "", true}, // each word is checked by itself
 		{"qiuck fox", "fox", true},
 		{"moskva", "", true},
 		{"мосвка", "moscow", true}, // letters, not bytes
@@ -64,12 +64,12 @@ func testTypos(t *testing.T, b *bench) {
 	b.wait(search.Query{Text: "panter", Fuzzy: true}, []string{"panter", "panther"}, true, find)
 }
 
-// testLongTypos: long words are forgiven like others, in every script.
+// testLongTypos: typos in long words are forgiven as in others, in every script.
 func testLongTypos(t *testing.T, b *bench) {
 	for i, letters := range []string{"abcdefgh", "жизньсон", "ทดสอบคนย"} {
 		id, n := string(rune('a'+i)), 12
 		word := strings.Repeat(letters, n)
-		for len(word) > 120 { // what is longer is cut
+		for len(word) > 120 { // longer words are cut
 			n--
 			word = strings.Repeat(letters, n)
 		}
@@ -77,7 +77,7 @@ func testLongTypos(t *testing.T, b *bench) {
 		b.settle()
 		runes := []rune(word)
 		for _, at := range []int{0, len(runes) / 2, len(runes) - 2} {
-			typo := string(runes[:at]) + string(runes[at+1:]) // lost
+			typo := string(runes[:at]) + string(runes[at+1:]) // a letter lost
 			b.wait(search.Query{Text: typo}, []string{id}, true, find)
 			typo = string(runes[:at]) + "x" + string(runes[at:])
 			b.wait(search.Query{Text: typo + " "}, []string{id}, true, find)
@@ -86,8 +86,7 @@ func testLongTypos(t *testing.T, b *bench) {
 	}
 }
 
-// testAllTypos: of the words within one edit none is left out, however many there
-// are.
+// testAllTypos: no word within one edit is left out, however many there are.
 func testAllTypos(t *testing.T, b *bench) {
 	const word = "planet"
 	near := map[string]bool{}
@@ -120,8 +119,8 @@ func testAllTypos(t *testing.T, b *bench) {
 	b.wait(search.Query{Text: "planet body"}, want, true, find)
 }
 
-// testTypoPages: pages behind the first forgive as the first did, even when
-// something has been written since that matches as typed.
+// testTypoPages: later pages forgive typos as the first one did, even if a document
+// that matches as typed has been written since.
 func testTypoPages(t *testing.T, b *bench) {
 	var docs []search.Document
 	want := []string{}
@@ -151,7 +150,7 @@ func testTypoPages(t *testing.T, b *bench) {
 		t.Errorf("the page behind: %v, forgiven %v, %v", ids(hits), forgiven, err)
 	}
 
-	// And the other way: a page as typed is followed by pages as typed.
+	// The other way round: after a first page as typed, later pages match as typed.
 	b.put("x", "pantehr")
 	b.settle()
 	q = search.Query{Index: items, Text: "pantehr", Limit: 1}

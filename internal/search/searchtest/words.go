@@ -10,7 +10,7 @@ import (
 	"weir/internal/search"
 )
 
-// library is what the tests of words look into.
+// library has the documents that the tests of words search.
 var library = map[string]string{
 	"fox":       "The quick brown fox, jumping",
 	"dogs":      "Quick lazy dogs; over_the-fence v2.0",
@@ -41,7 +41,7 @@ func (b *bench) fillLibrary() {
 
 func testWords(t *testing.T, b *bench) {
 	b.fillLibrary()
-	// Text of several parts is one text.
+	// Several text parts are searched as one text.
 	b.apply(search.Document{Index: items, ID: "parts", Position: b.next(), Text: []string{"first part", "", "second piece"}})
 	b.settle()
 	for _, c := range []struct{ text, want string }{
@@ -88,7 +88,7 @@ func testWords(t *testing.T, b *bench) {
 		{"full film", "fullwidth"},
 		{"x2", "fullwidth"},
 		{"ﬁl", "fullwidth"},
-		// What is no letter and no digit divides words.
+		// Characters that are neither letters nor digits separate words.
 		{"over the fence", "dogs"},
 		{"over_the_fence", "dogs"},
 		{"v2.0", "dogs"},
@@ -99,7 +99,7 @@ func testWords(t *testing.T, b *bench) {
 		{"20", "numbers"},
 		{"runner 2049 blade", "numbers"},
 		{"1966 panther", "panther"},
-		// No word is too common to be one.
+		// There are no stop words.
 		{"to be or not to be", "stop"},
 		{"not the", ""},
 		{"the", "fox dogs"},
@@ -121,7 +121,7 @@ func testHostileText(t *testing.T, b *bench) {
 	for _, text := range []string{"+", "-", "*", "?", "~", ":", `"`, `""`, "()", "\\", "/", "&& ||", "!", "[ ]", "{}", "^", "🎬", "\x00", "\xff", "\u0301", "…"} {
 		b.found(search.Query{Text: text})
 	}
-	// Signs that are operators elsewhere are nothing here.
+	// Signs that are operators elsewhere have no meaning here.
 	for _, text := range []string{
 		"+quick -fox", "quick NOT", "quick:fox", "quick*fox", `"fox quick"`, "(quick) fox)", "quick~2 fox~", "fox^3 quick", "quick && fox", "/quick/ fox",
 		"fox\x00quick", "fox\xffquick", `fox\quick`, "{\"quick\":\"fox\"}", "<quick>fox", "fox'quick",

@@ -16,8 +16,8 @@ const (
 	maxBatchWriteBytes = 16 << 20
 )
 
-// batches puts puts and deletes that have no condition and want no answer, each
-// the only write to its key, into tasks that share requests.
+// batches puts writes into tasks that share requests: puts and deletes without a
+// condition and without Return, each the only write to its key.
 func (c *call) batches(tasks []task) []task {
 	out := tasks[:0:0]
 	var batch []int
@@ -48,9 +48,9 @@ func (c *call) batches(tasks []task) []task {
 	return out
 }
 
-// writeBatch does writes in one request, and sends again what the service left
-// out. Where it refuses the request, each write is sent by itself to see which is
-// meant: such writes may be done twice.
+// writeBatch sends writes in one request, and sends again what the service left out. If
+// the service refuses the request, each write is sent by itself to find out which one
+// is at fault. Such writes may then be done twice.
 func (c *call) writeBatch(ctx context.Context, batch []int) error {
 	left := map[string][]types.WriteRequest{}
 	for _, i := range batch {
@@ -101,7 +101,7 @@ func writeRequest(t *store.Table, w *store.Write) (types.WriteRequest, error) {
 	return types.WriteRequest{PutRequest: &types.PutRequest{Item: p.item}}, nil
 }
 
-// rowID is a row's table and key, comparable: equal keys have equal texts.
+// rowID is a row's table and key in a comparable form: equal keys have equal texts.
 type rowID struct{ table, partition, sort string }
 
 func idOf(table string, k store.Key) rowID {

@@ -17,10 +17,10 @@ import (
 
 var _ store.Deployer = (*Store)(nil)
 
-// Deploy makes a table of the store that is not there, with its indexes, stream
-// and TTL, and waits until it is active. One that is there is compared and left as
-// it is, but for the TTL of a table that ours says to be (own): a crash may have
-// come between making it and switching its TTL on.
+// Deploy makes a table of the store if it does not exist, with its indexes, stream and
+// TTL, and waits until it is active. An existing table is compared and left as it is,
+// with one exception: if own says that it is our own table, Deploy switches its TTL on,
+// because a crash may have come between making the table and switching the TTL on.
 func (s *Store) Deploy(ctx context.Context, name string, own bool) (d store.Deployed, err error) {
 	if err := s.enter(ctx); err != nil {
 		return d, err
@@ -35,6 +35,8 @@ func (s *Store) Deploy(ctx context.Context, name string, own bool) (d store.Depl
 	return d, nil
 }
 
+// deploy is Deploy for one table. A crash may leave the table without its TTL; a call
+// with own switches it on.
 func (s *Store) deploy(ctx context.Context, t *store.Table, own bool) (store.Deployed, error) {
 	d := store.Deployed{Table: t.Name}
 	found, err := s.tableThere(ctx, t.Name)
@@ -64,7 +66,8 @@ func (s *Store) deploy(ctx context.Context, t *store.Table, own bool) (store.Dep
 	return d, nil
 }
 
-// TableID is what tells a table from others of its name, "" where there is none.
+// TableID identifies a table among others that had or get its name, "" if the table
+// does not exist.
 func (s *Store) TableID(ctx context.Context, name string) (string, error) {
 	found, err := s.tableThere(ctx, name)
 	if err != nil || found == nil {
@@ -73,8 +76,8 @@ func (s *Store) TableID(ctx context.Context, name string) (string, error) {
 	return identity(found), nil
 }
 
-// identity tells a table from another that had or gets its name. DynamoDB Local
-// gives no ids, but times.
+// identity tells a table from another that had or gets its name. DynamoDB Local has no
+// table ids, so there the creation time is used.
 func identity(t *types.TableDescription) string {
 	if id := aws.ToString(t.TableId); id != "" {
 		return id
@@ -82,7 +85,7 @@ func identity(t *types.TableDescription) string {
 	return "made at " + aws.ToTime(t.CreationDateTime).UTC().Format(time.RFC3339Nano)
 }
 
-// tableThere is nil where there is no such table.
+// tableThere describes a table; it returns nil if the table does not exist.
 func (s *Store) tableThere(ctx context.Context, name string) (*types.TableDescription, error) {
 	var out *dynamodb.DescribeTableOutput
 	err := s.persist(ctx, true, func(ctx context.Context) (err error) {
@@ -99,8 +102,8 @@ func (s *Store) tableThere(ctx context.Context, name string) (*types.TableDescri
 	return out.Table, nil
 }
 
-// create does not mind another that makes a table of the name at the same time: that
-// one is not ours to touch.
+// create makes the table. It is no error if another program makes a table with this
+// name at the same time; ours is then false, and the table must not be changed.
 func (s *Store) create(ctx context.Context, t *store.Table) (ours bool, err error) {
 	in := &dynamodb.CreateTableInput{
 		TableName: &t.Name, BillingMode: types.BillingModePayPerRequest,
@@ -126,7 +129,7 @@ func (s *Store) create(ctx context.Context, t *store.Table) (ours bool, err erro
 		return err
 	})
 	if inUse := (*types.ResourceInUseException)(nil); errors.As(err, &inUse) {
-		return lost, nil // after an answer that was lost it is the one that we made
+		return lost, nil // if the answer to a first try was lost, the table is ours
 	}
 	return err == nil, err
 }
@@ -152,7 +155,7 @@ func (s *Store) active(ctx context.Context, name string) (*types.TableDescriptio
 	}
 }
 
-// ttl is the attribute with the table's expiry, "" where that is off.
+// ttl is the attribute with the table's expiry, "" if TTL is off.
 func (s *Store) ttl(ctx context.Context, name string) (attr string, err error) {
 	err = s.persist(ctx, true, func(ctx context.Context) error {
 		out, err := s.db.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &name})
@@ -168,6 +171,7 @@ func (s *Store) ttl(ctx context.Context, name string) (attr string, err error) {
 	return attr, err
 }
 
+// enableTTL switches TTL on. It returns as soon as DynamoDB has accepted the change.
 func (s *Store) enableTTL(ctx context.Context, t *store.Table) error {
 	return s.persist(ctx, true, func(ctx context.Context) error {
 		_, err := s.db.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{TableName: &t.Name,

@@ -20,8 +20,8 @@ var (
 	createdOK = answer{200, `{"TableDescription":{"TableName":"things"}}`, nil}
 )
 
-// TestDeployedByAnother: a table that another makes between our look and our request is
-// theirs, and not touched; one whose making was answered to nobody is ours.
+// TestDeployedByAnother: a table that another program makes between our look and our
+// request is not changed. A table that we made is ours even if the answer was lost.
 func TestDeployedByAnother(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers []answer
@@ -51,8 +51,8 @@ func TestDeployedByAnother(t *testing.T) {
 	}
 }
 
-// TestDifferences: of a table that is there it is said what is otherwise than it should
-// be, and nothing else.
+// TestDifferences: exactly the differences of an existing table from its definition are
+// reported.
 func TestDifferences(t *testing.T) {
 	str := func(name string) store.KeyAttr { return store.KeyAttr{Name: name, Type: value.String} }
 	want := &store.Table{

@@ -10,8 +10,8 @@ import (
 	"weir/internal/store"
 )
 
-// differences says in words what a table has otherwise than it should. An index
-// that the table has beyond is none of our business.
+// differences says in words how a table differs from its definition. Additional indexes
+// of the table are ignored.
 func differences(t *store.Table, have *types.TableDescription) (out []string) {
 	kinds := map[string]string{}
 	for _, d := range have.AttributeDefinitions {
@@ -49,7 +49,8 @@ func differences(t *store.Table, have *types.TableDescription) (out []string) {
 	return out
 }
 
-// findIndex's status is "" where the service gives none, as of local indexes.
+// findIndex returns an index of the table. status is "" if the service returns none, as
+// for local indexes.
 func findIndex(have *types.TableDescription, ix *store.Index) (keys []types.KeySchemaElement, p types.ProjectionType, status types.IndexStatus, ok bool) {
 	if ix.Local {
 		for _, l := range have.LocalSecondaryIndexes {

@@ -1,19 +1,19 @@
 // Package dynamodb is the store driver for DynamoDB and its streams.
 //
-// Each Write is one UpdateItem, PutItem or DeleteItem, or, where it has neither
-// condition nor answer, a part of a BatchWriteItem; a Transact is one
-// TransactWriteItems. Writes to different keys run at the same time, at most
-// Options.Concurrency of them over all calls; writes of one call to one key run
-// one after the other.
+// Each Write is one UpdateItem, PutItem or DeleteItem; or, if it has neither a
+// condition nor Return, a part of a BatchWriteItem. A Transact is one
+// TransactWriteItems. Writes to different keys run in parallel, at most
+// Options.Concurrency of them over all calls. Writes of one call to one key run one
+// after the other.
 //
-// What is sent again and what is not (retry.go): a request that certainly did
-// nothing (throttled, never connected, a single write that met a transaction) is;
-// one whose outcome is unknown is only where doing it twice is the same as once,
-// in the table and in the answer: reads, writes without condition that add
-// nothing, and transactions, which carry a token. Any other unknown outcome is the
-// caller's to look at, as the contract has it.
+// A failed request is sent again (retry.go) in two cases. First, if it certainly did
+// nothing: it was throttled, was never connected, or was a single write that met a
+// transaction. Second, if its outcome is unknown but doing it twice is the same as
+// doing it once, in the table and in the result: reads, writes without a condition that
+// add nothing, and transactions, which carry a token. Any other unknown outcome is left
+// to the caller, as the contract says.
 //
-// A Write's Origin travels through the stream in the images (origin.go).
+// A Write's Origin is carried through the stream in the images (origin.go).
 package dynamodb
 
 import (
@@ -39,28 +39,28 @@ import (
 
 // Options of a store; the zero Options are good for production.
 type Options struct {
-	// Concurrency is how many requests run at a time; 0 is 32.
+	// Concurrency is the maximum of requests that run at the same time; 0 is 32.
 	Concurrency int
-	// ReadInterval is the least time between two reads of one shard; 0 is 200 ms,
-	// negative is none.
+	// ReadInterval is the minimum time between two reads of one shard; 0 is 200 ms, a
+	// negative one is none.
 	ReadInterval time.Duration
-	// Lag is how long after a write its record may be missing from the stream; 0 is
-	// 3 s.
+	// Lag is how long after a write its record may be missing from the stream; 0 is 3
+	// s.
 	Lag time.Duration
-	// Patience is how long a request is sent again before its error is the
-	// caller's; 0 is 30 s.
+	// Patience is how long a request is retried before its error is returned; 0 is 30
+	// s.
 	Patience time.Duration
-	// Consumed, when set, is told what each request cost, in capacity units. It is
-	// called from many goroutines.
+	// Consumed, when set, is called with what each request consumed, in capacity units.
+	// It is called from many goroutines at the same time.
 	Consumed func(Capacity)
 	// Transport, when set, carries the requests: for tests.
 	Transport http.RoundTripper
 }
 
-// Capacity is what a request cost on a table.
+// Capacity is what a request consumed on a table.
 type Capacity struct {
 	Table string
-	Op    string // the API's name of the request
+	Op    string // the API's name of the operation
 	Read  float64
 	Write float64
 }
@@ -94,24 +94,25 @@ func Config(ctx context.Context) (aws.Config, error) {
 	return cfg, nil
 }
 
-// Store is a store in DynamoDB. It keeps no state that matters.
+// Store is a store in DynamoDB. It has no state that a crash could lose.
 type Store struct {
 	db      *dynamodb.Client
 	streams *dynamodbstreams.Client
 	opts    Options
 	tables  map[string]*store.Table
-	slots   chan struct{} // one for each request under way
+	slots   chan struct{} // one for each running request
 	closed  atomic.Bool
 
 	mu     sync.Mutex
-	arns   map[string][]string          // of tables' streams, the latest last
-	shards map[string]map[string]string // which of them each shard of a table is of
-	lines  map[line]*cursor             // where shards are being read
+	arns   map[string][]string          // by table, of its streams, the latest last
+	shards map[string]map[string]string // by table and shard, the stream that the shard belongs to
+	lines  map[line]*cursor             // how far shards have been read
 }
 
 var _ store.Store = (*Store)(nil)
 
-// Open gives a store with the tables described; they must exist (Deploy).
+// Open returns a store with the tables described. The tables must exist; Deploy makes
+// them.
 func Open(cfg aws.Config, tables []store.Table, o Options) *Store {
 	o = o.withDefaults()
 	s := &Store{opts: o, tables: map[string]*store.Table{}, slots: make(chan struct{}, o.Concurrency), arns: map[string][]string{}, shards: map[string]map[string]string{}, lines: map[line]*cursor{}}
@@ -123,11 +124,12 @@ func Open(cfg aws.Config, tables []store.Table, o Options) *Store {
 	return s
 }
 
-// requestTimeout bounds one request, so that a connection that hangs is one more
-// unknown outcome.
+// requestTimeout limits one request. A connection that hangs is then one more unknown
+// outcome.
 const requestTimeout = 20 * time.Second
 
-// clients leaves sending again to us: what may be depends on the write.
+// clients makes SDK clients that never retry, because whether a retry is safe depends
+// on the write.
 func clients(cfg aws.Config, o Options) (*dynamodb.Client, *dynamodbstreams.Client) {
 	cfg = cfg.Copy()
 	cfg.Retryer = func() aws.Retryer { return aws.NopRetryer{} }
@@ -140,8 +142,8 @@ func clients(cfg aws.Config, o Options) (*dynamodb.Client, *dynamodbstreams.Clie
 		})
 	}
 	db := dynamodb.NewFromConfig(cfg, func(do *dynamodb.Options) {
-		// The connection is checked as it is; the client does not read a refusal to
-		// its end, takes the checksum for wrong, and warns.
+		// The transport already checks the data. The client does not read an error
+		// response to its end, takes its checksum for wrong, and logs a warning.
 		do.DisableValidateResponseChecksum = true
 	})
 	return db, dynamodbstreams.NewFromConfig(cfg, func(so *dynamodbstreams.Options) {
@@ -151,8 +153,8 @@ func clients(cfg aws.Config, o Options) (*dynamodb.Client, *dynamodbstreams.Clie
 	})
 }
 
-// streamsEndpoint is where the streams are of a DynamoDB at an endpoint of its
-// own: there too, unless it is AWS's, which has them elsewhere.
+// streamsEndpoint is the endpoint of the streams if DynamoDB has a custom endpoint: the
+// same one, unless it is AWS's own, which has the streams elsewhere.
 func streamsEndpoint(db string) *string {
 	u, err := url.Parse(db)
 	if db == "" || err != nil || strings.HasSuffix(u.Hostname(), ".amazonaws.com") || strings.HasSuffix(u.Hostname(), ".api.aws") {
@@ -161,7 +163,8 @@ func streamsEndpoint(db string) *string {
 	return &db
 }
 
-// enter begins a call.
+// enter begins a call: it returns ErrClosed or the context's error if the call must do
+// nothing.
 func (s *Store) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -172,6 +175,7 @@ func (s *Store) enter(ctx context.Context) error {
 	return nil
 }
 
+// table is the definition that Open was given; ErrNoTable if it has none of this name.
 func (s *Store) table(name string) (*store.Table, error) {
 	if t := s.tables[name]; t != nil {
 		return t, nil
@@ -179,7 +183,7 @@ func (s *Store) table(name string) (*store.Table, error) {
 	return nil, fmt.Errorf("table %q: %w", name, store.ErrNoTable)
 }
 
-// slot waits for one of the store's requests to be free; the caller gives it back.
+// slot waits until another request may run; the caller calls release afterwards.
 func (s *Store) slot(ctx context.Context) error {
 	select {
 	case s.slots <- struct{}{}:
@@ -191,7 +195,7 @@ func (s *Store) slot(ctx context.Context) error {
 
 func (s *Store) release() { <-s.slots }
 
-// Sync returns at once: what DynamoDB acknowledged is durable.
+// Sync returns at once: everything that DynamoDB acknowledged is durable.
 func (s *Store) Sync(ctx context.Context) error { return s.enter(ctx) }
 
 // Close ends the store.
@@ -200,7 +204,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Tip has a lag alone: DynamoDB has no order over all streams.
+// Tip has only a Lag: DynamoDB has no order over all streams.
 func (s *Store) Tip() store.Tip { return store.Tip{Lag: s.opts.Lag} }
 
 // Sweep deletes nothing: DynamoDB deletes expired rows by itself.
@@ -208,7 +212,7 @@ func (s *Store) Sweep(ctx context.Context, _ time.Time, _ int, _ store.Prepare) 
 	return 0, s.enter(ctx)
 }
 
-// returnCapacity is what requests ask for.
+// returnCapacity is the value of ReturnConsumedCapacity in requests.
 func (s *Store) returnCapacity() types.ReturnConsumedCapacity {
 	if s.opts.Consumed == nil {
 		return types.ReturnConsumedCapacityNone

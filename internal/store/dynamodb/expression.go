@@ -11,8 +11,8 @@ import (
 	"weir/internal/value"
 )
 
-// expression gathers the names and values that expressions of one request stand
-// for. No name and no value is ever part of an expression's text.
+// expression collects the names and values that the placeholders of one request's
+// expressions stand for. No name and no value is ever part of an expression's text.
 type expression struct {
 	names  map[string]string
 	values attributes
@@ -81,8 +81,8 @@ func (x *expression) update(ops []store.Op) *string {
 	return aws.String(strings.Join(parts, " "))
 }
 
-// condition is the ConditionExpression, nil for none. An inner list without tests
-// never holds: nor does what stands for it.
+// condition is the ConditionExpression, nil for none. An inner list without tests never
+// holds; it becomes a test that never holds.
 func (x *expression) condition(t *store.Table, c store.Cond) *string {
 	if len(c) == 0 {
 		return nil
@@ -103,8 +103,8 @@ func (x *expression) condition(t *store.Table, c store.Cond) *string {
 	return aws.String(strings.Join(clauses, " AND "))
 }
 
-// test is one of several that are joined by OR; DynamoDB refuses brackets that
-// are not needed.
+// test is one of several tests that are joined by OR. DynamoDB refuses redundant
+// parentheses.
 func (x *expression) test(t *store.Test) string {
 	name := x.name(t.Attr)
 	switch t.Is {
@@ -118,7 +118,7 @@ func (x *expression) test(t *store.Test) string {
 	return name + map[store.Comparison]string{store.Eq: "=", store.Lt: "<", store.Le: "<="}[t.Is] + x.value(t.Value)
 }
 
-// returnOnFailure asks for the row that a condition did not hold for.
+// returnOnFailure asks for the row for which a condition failed.
 func returnOnFailure(w *store.Write) types.ReturnValuesOnConditionCheckFailure {
 	if w.Return {
 		return types.ReturnValuesOnConditionCheckFailureAllOld

@@ -14,10 +14,10 @@ import (
 	"weir/internal/value"
 )
 
-// maxBatchGet is how many keys a BatchGetItem takes.
+// maxBatchGet is the maximum of keys in a BatchGetItem.
 const maxBatchGet = 100
 
-// Get reads rows strongly, up to a hundred in a request.
+// Get reads rows with strong consistency, up to a hundred in a request.
 func (s *Store) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, fmt.Errorf("get: %w", err)
@@ -46,7 +46,7 @@ type getting struct {
 
 type keys = map[string]types.KeysAndAttributes
 
-// parts are the requests for the keys, each key once.
+// parts returns the requests for the keys, with each key once.
 func (g *getting) parts(refs []store.Ref) (parts []keys, err error) {
 	seen := make(map[rowID]bool, len(refs))
 	n := maxBatchGet
@@ -77,7 +77,7 @@ func (g *getting) parts(refs []store.Ref) (parts []keys, err error) {
 	return parts, nil
 }
 
-// requested is a key as it is asked for, nil for one that no row can have.
+// requested is a key in the form of a request, nil for a key that no row can have.
 func requested(t *store.Table, k store.Key) (key attributes, err error) {
 	if err = t.CheckKey(k); err == nil {
 		key, err = keyOf(t, k)
@@ -88,6 +88,8 @@ func requested(t *store.Table, k store.Key) (key attributes, err error) {
 	return key, err
 }
 
+// all sends the requests in parallel. It returns the first error; some rows may have
+// been read by then.
 func (g *getting) all(ctx context.Context, parts []keys) error {
 	if len(parts) == 1 {
 		return g.part(ctx, parts[0])
@@ -106,7 +108,8 @@ func (g *getting) all(ctx context.Context, parts []keys) error {
 	return nil
 }
 
-// part reads what a request asks for, and again what the answer had no room for.
+// part reads the keys of a request, and asks again for those that did not fit into the
+// answer.
 func (g *getting) part(ctx context.Context, left keys) error {
 	for len(left) > 0 {
 		before := left
@@ -139,6 +142,8 @@ func (g *getting) part(ctx context.Context, left keys) error {
 	return nil
 }
 
+// take adds the rows of an answer to the result. The service may return them in any
+// order.
 func (g *getting) take(responses map[string][]attributes) error {
 	for name, rows := range responses {
 		for _, m := range rows {

@@ -16,11 +16,12 @@ import (
 	"weir/internal/value"
 )
 
-// DynamoDB's stream has images and nothing else, so an origin travels in them, in
-// attributes that nobody outside this package sees: a put or an update leaves it in
-// the row; a removal is announced, by an update that puts it there first. That
-// update's own record says nothing else and is left out. A crash between the two
-// leaves an announcement that the next write with an origin takes away.
+// A record of DynamoDB's stream has images and no room for anything else. So an origin
+// is carried in the images, in attributes that this package removes before a caller
+// sees them. A put or an update leaves the origin in the row. A removal is announced by
+// an update that puts the origin into the row first. That update's own record carries
+// nothing else and is left out of Read. A crash between the update and the removal
+// leaves an announcement in the row; the next write with an origin removes it.
 const (
 	originAttr  = "weir.@origin"
 	removedAttr = "weir.@removed"
@@ -37,7 +38,7 @@ func encodeOrigin(o *store.Origin) []byte {
 	return binary.BigEndian.AppendUint64(b, uint64(o.Time.UnixMicro()))
 }
 
-// decodeOrigin is nil for what encodeOrigin did not make.
+// decodeOrigin is nil for an attribute that encodeOrigin did not make.
 func decodeOrigin(v streams.AttributeValue) *store.Origin {
 	b, ok := v.(*streams.AttributeValueMemberB)
 	if !ok || len(b.Value) != originBytes {
@@ -49,14 +50,14 @@ func decodeOrigin(v streams.AttributeValue) *store.Origin {
 	return o
 }
 
-// withOrigin puts a put's origin into its row, where the table has a stream.
+// withOrigin adds a put's origin to its row, if the table has a stream.
 func withOrigin(t *store.Table, w *store.Write, item attributes) {
 	if w.Origin != nil && w.Put != nil && t.Stream {
 		item[originAttr] = &types.AttributeValueMemberB{Value: encodeOrigin(w.Origin)}
 	}
 }
 
-// opsWithOrigin are an update's ops and its origin.
+// opsWithOrigin returns an update's operations with its origin.
 func opsWithOrigin(t *store.Table, w *store.Write) []store.Op {
 	if w.Origin == nil || !t.Stream {
 		return w.Ops
@@ -66,7 +67,7 @@ func opsWithOrigin(t *store.Table, w *store.Write) []store.Op {
 		store.Op{Kind: store.Remove, Attr: removedAttr})
 }
 
-// announce tells the stream where a removal that comes next is from.
+// announce writes the origin of the removal that follows.
 func (s *Store) announce(ctx context.Context, t *store.Table, w *store.Write) error {
 	if w.Origin == nil || !w.Delete || !t.Stream {
 		return nil
@@ -87,14 +88,14 @@ func (s *Store) announce(ctx context.Context, t *store.Table, w *store.Write) er
 		}
 		return err
 	})
-	if named(err) != nil { // there is no row to remove, or it has no room
+	if named(err) != nil { // the row does not exist, or has no room
 		return nil
 	}
 	return err
 }
 
-// originOf takes the origin out of a record's images. It is the record's own if
-// this change put it there.
+// originOf removes the origin from a record's images. The origin belongs to the record
+// if this change put it into the row.
 func originOf(r *streams.StreamRecord) (o *store.Origin) {
 	made, before := r.NewImage[originAttr], r.OldImage[originAttr]
 	switch {

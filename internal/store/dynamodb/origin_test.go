@@ -11,9 +11,9 @@ import (
 	"weir/internal/value"
 )
 
-// TestOriginsTravelOnDynamoDB says that puts and removals of a replay come out of the stream
-// with their own time, position and reason, that changes by others between them do
-// not, and that nobody sees how.
+// TestOriginsTravelOnDynamoDB: puts and removals of a replay appear in the stream with
+// their own time, position and reason, changes by other programs in between do not, and
+// no caller sees the attributes that carry this.
 func TestOriginsTravelOnDynamoDB(t *testing.T) {
 	table := store.Table{Name: "things", Key: store.KeySchema{Partition: store.KeyAttr{Name: "PK", Type: value.String}}, Stream: true}
 	db := dynamodbtest.Open(t, dynamodbtest.Config(t), []store.Table{table}, dynamodb.Options{})

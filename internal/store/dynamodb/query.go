@@ -11,8 +11,8 @@ import (
 	"weir/internal/value"
 )
 
-// Query reads one page of a Query, or of a Scan where no partition is given. On
-// the table and on its local indexes the read is strong. A page may be empty and
+// Query reads one page of a Query, or of a Scan if no partition is given. On the table
+// and on its local indexes the read is strongly consistent. A page may be empty and
 // have a Next. A range longer than any key is an error.
 func (s *Store) Query(ctx context.Context, q store.Query) (store.Page, error) {
 	page, err := s.query(ctx, &q)
@@ -61,7 +61,7 @@ func (s *Store) query(ctx context.Context, q *store.Query) (page store.Page, err
 	return page, nil
 }
 
-// empty reports whether no key can be in the question: DynamoDB refuses these.
+// empty reports whether no key can match the query: DynamoDB refuses such queries.
 func empty(q *store.Query) bool {
 	isEmpty := func(v value.Value) bool {
 		return (v.Kind() == value.String || v.Kind() == value.Binary) && v.Text() == ""
@@ -71,8 +71,8 @@ func empty(q *store.Query) bool {
 		!r.From.IsMissing() && !r.Below.IsMissing() && value.Compare(r.From, r.Below) >= 0
 }
 
-// below takes what is not below the range's end out of a page: BETWEEN, the only
-// range with two ends that a key condition can have, includes it.
+// below removes from a page the rows that are not below the range's end. BETWEEN is the
+// only range with two ends in a key condition, and it includes its upper end.
 func below(page *store.Page, keys *store.KeySchema, q *store.Query) {
 	if q.Sort.Below.IsMissing() || q.Sort.From.IsMissing() {
 		return
@@ -82,7 +82,7 @@ func below(page *store.Page, keys *store.KeySchema, q *store.Query) {
 		if value.Compare(row.Get(keys.Sort.Name), q.Sort.Below) < 0 {
 			kept = append(kept, row)
 		} else if !q.Reverse {
-			page.Next = nil // nothing but its like follows
+			page.Next = nil // only rows beyond the end follow
 		}
 	}
 	page.Rows = kept
@@ -122,6 +122,7 @@ func (s *Store) keyQuery(ctx context.Context, t *store.Table, keys *store.KeySch
 	return rows, last, err
 }
 
+// keyCondition is the KeyConditionExpression of a query with a partition.
 func (x *expression) keyCondition(keys *store.KeySchema, q *store.Query) string {
 	cond := x.name(keys.Partition.Name) + "=" + x.value(q.Partition)
 	if keys.Sort.Name == "" {
@@ -180,6 +181,7 @@ func startKey(t *store.Table, keys *store.KeySchema, q *store.Query) (attributes
 	return toSDKItem(it)
 }
 
+// nextOf is the cursor after a LastEvaluatedKey, nil if that is empty.
 func nextOf(t *store.Table, keys *store.KeySchema, q *store.Query, last attributes) (*store.Cursor, error) {
 	if len(last) == 0 {
 		return nil, nil

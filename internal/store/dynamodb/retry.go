@@ -14,15 +14,18 @@ import (
 	"weir/internal/store"
 )
 
-// verdict is what an error says about the request.
+// verdict is what an error says about whether the request happened.
 type verdict uint8
 
 const (
-	final   verdict = iota // it did nothing and would do nothing again
+	final   verdict = iota // it did nothing, and would do nothing again
 	nothing                // it did nothing this time
 	unknown                // it may have happened
 )
 
+// judge classifies the error of a request. After throttling or a failed connection the
+// request certainly did nothing. After a server error or a lost answer its outcome is
+// unknown. Every other error is final.
 func judge(err error) verdict {
 	var api smithy.APIError
 	var resp *smithyhttp.ResponseError
@@ -53,13 +56,14 @@ func judge(err error) verdict {
 	return final
 }
 
-// errAgain is what a request answers that did only part of its work, or was
-// cancelled by others: nothing of what is left happened.
+// errAgain is the error of a request that did only part of its work, or was cancelled
+// by other requests. What is left has not happened.
 var errAgain = errors.New("the service has not done everything yet")
 
-// persist does a request until it is done, its error is final, or patience ends.
-// repeatable says that one whose outcome is unknown may be sent again. Each
-// request has one of the store's slots while it runs, and none while it waits.
+// persist sends a request until it succeeds, its error is final, or the time of
+// Options.Patience is over. repeatable says that a request with an unknown outcome may
+// be sent again. Each request has one of the store's slots while it runs, and none
+// while it waits.
 func (s *Store) persist(ctx context.Context, repeatable bool, request func(context.Context) error) error {
 	b := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(25*time.Millisecond), backoff.WithMultiplier(2), backoff.WithRandomizationFactor(0.5),
@@ -83,8 +87,8 @@ func (s *Store) persist(ctx context.Context, repeatable bool, request func(conte
 	}, backoff.WithContext(b, ctx))
 }
 
-// named is a final error of a request as this package's callers know it; nil for
-// one that says nothing about whether it happened.
+// named is the error of this package's contract for a final error of a request; nil for
+// an error that does not say whether the request happened.
 func named(err error) error {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
@@ -103,7 +107,7 @@ func named(err error) error {
 	return nil
 }
 
-// serviceError is one of the store's errors with what the service said.
+// serviceError is one of the contract's errors with the message of the service.
 type serviceError struct {
 	kind error
 	said string
@@ -112,7 +116,7 @@ type serviceError struct {
 func (e *serviceError) Error() string { return e.kind.Error() + ": " + e.said }
 func (e *serviceError) Unwrap() error { return e.kind }
 
-// standing is the row that a condition failed for, where it was asked for.
+// standing is the row for which a condition failed, if it was asked for.
 func standing(err error) attributes {
 	var failed *types.ConditionalCheckFailedException
 	if errors.As(err, &failed) && len(failed.Item) > 0 {

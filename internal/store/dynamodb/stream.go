@@ -19,11 +19,12 @@ import (
 	"weir/internal/value"
 )
 
-// maxRecords is how many records a page of a stream has at the most.
+// maxRecords is the maximum of records in a page of a stream.
 const maxRecords = 1000
 
-// Shards lists the shards that the table's streams still know, parents before
-// children. A parent that is not in the list is finished, and its records are gone.
+// Shards lists the shards that DynamoDB still has of the table's streams, parents
+// before children. A parent that is not in the list has been closed, and its records
+// are gone.
 func (s *Store) Shards(ctx context.Context, table string) ([]store.Shard, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, fmt.Errorf("shards: %w", err)
@@ -39,10 +40,11 @@ func (s *Store) Shards(ctx context.Context, table string) ([]store.Shard, error)
 	return inOrder(found), nil
 }
 
-// Streams are the labels of those of the table's streams that can be read, the latest
-// last; each sorts behind those before it. What was written between two of them is in
-// none. One that was switched off can be read for a day, and its shards are listed as
-// long: of those that were off when the store was opened, the ones in met.
+// Streams returns the labels of the table's streams that can be read, the latest last;
+// labels sort in that order. What was written between two streams is in neither. A
+// stream that was switched off can be read for a day, and its shards are listed for as
+// long. Streams that were off when the store was opened are found only by their labels
+// in met.
 func (s *Store) Streams(ctx context.Context, table string, met ...string) (labels []string, err error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, fmt.Errorf("streams: %w", err)
@@ -63,21 +65,21 @@ func (s *Store) Streams(ctx context.Context, table string, met ...string) (label
 	return labels, nil
 }
 
-// beforeLabel stands before the label in a stream's ARN.
+// beforeLabel is the text before the label in a stream's ARN.
 const beforeLabel = "/stream/"
 
-// remember adds some of a table's streams to those that are remembered, and drops some.
+// remember adds streams to those known of a table, drops some, and returns the rest.
 func (s *Store) remember(table string, there, gone []string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := slices.Concat(s.arns[table], there)
-	slices.Sort(all) // they differ in their labels
+	slices.Sort(all) // they differ only in their labels
 	s.arns[table] = slices.DeleteFunc(slices.Compact(all), func(arn string) bool { return slices.Contains(gone, arn) })
 	return s.arns[table]
 }
 
-// describeAll lists the shards of a table's streams, and remembers which of the
-// streams are there, and whose each shard is.
+// describeAll lists the shards of a table's streams. It remembers which streams exist,
+// and the stream of each shard.
 func (s *Store) describeAll(ctx context.Context, table string, arns []string) (all []streams.Shard, err error) {
 	of, there, gone := map[string]string{}, []string(nil), []string(nil)
 	for left := slices.Clone(arns); len(left) > 0; left = left[1:] {
@@ -113,11 +115,13 @@ func (s *Store) describeAll(ctx context.Context, table string, arns []string) (a
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shards[table] = of
-	// There are new shards for ever.
+	// Streams make new shards for ever, so cursors of old ones must go.
 	maps.DeleteFunc(s.lines, func(at line, _ *cursor) bool { return at.table == table && of[at.shard] == "" })
 	return all, nil
 }
 
+// describe lists the shards of one stream; on says whether the stream still gets
+// records.
 func (s *Store) describe(ctx context.Context, arn string) (all []streams.Shard, on bool, err error) {
 	in := &dynamodbstreams.DescribeStreamInput{StreamArn: &arn}
 	for {
@@ -162,8 +166,8 @@ func inOrder(found []streams.Shard) []store.Shard {
 	return out
 }
 
-// streamsOf are the table's streams that are remembered, the latest last; at first it
-// is the one that is on.
+// streamsOf returns the known streams of the table, the latest last; at first only the
+// current one.
 func (s *Store) streamsOf(ctx context.Context, table string) ([]string, error) {
 	s.mu.Lock()
 	arns := s.arns[table]
@@ -178,7 +182,7 @@ func (s *Store) streamsOf(ctx context.Context, table string) ([]string, error) {
 	return s.remember(table, []string{arn}, nil), nil
 }
 
-// latest is the stream that the table has now.
+// latest is the table's current stream.
 func (s *Store) latest(ctx context.Context, table string) (arn string, err error) {
 	t, err := s.table(table)
 	if err != nil {
@@ -200,7 +204,7 @@ func (s *Store) latest(ctx context.Context, table string) (arn string, err error
 	return arn, err
 }
 
-// streamOf is the stream that a shard is of, as it was last listed.
+// streamOf is the stream to which a shard belongs, as last listed.
 func (s *Store) streamOf(ctx context.Context, table, shard string) (string, error) {
 	s.mu.Lock()
 	arn := s.shards[table][shard]
@@ -215,7 +219,7 @@ func (s *Store) streamOf(ctx context.Context, table, shard string) (string, erro
 	return arns[len(arns)-1], nil
 }
 
-// streamError names the errors of the streams' service.
+// streamError translates errors of the streams' service into those of the contract.
 func streamError(err error) error {
 	var trimmed *streams.TrimmedDataAccessException
 	if errors.As(err, &trimmed) {
@@ -230,16 +234,16 @@ func streamError(err error) error {
 // line names a shard that is being read.
 type line struct{ table, shard string }
 
-// cursor is where a shard was read to: the iterator that stands behind a position.
+// cursor is how far a shard has been read: the iterator after a position.
 type cursor struct {
 	after    events.Position
-	iterator *string // nil with ended: the shard is wholly read
+	iterator *string // nil if ended: the shard has been read to its end
 	ended    bool
 	read     time.Time
 }
 
-// Read returns a page of a shard. It remembers the iterator that goes on behind
-// it. A zero position is the oldest record there is.
+// Read returns a page of a shard, and remembers the iterator for the next page. The
+// zero position means the oldest record that is left.
 func (s *Store) Read(ctx context.Context, table, shard string, after events.Position, max int) (store.Records, error) {
 	if err := s.enter(ctx); err != nil {
 		return store.Records{}, fmt.Errorf("reading the stream: %w", err)
@@ -291,13 +295,13 @@ func (s *Store) readShard(ctx context.Context, arn string, at line, after events
 	page.End = c.ended
 	s.keep(at, c)
 	if len(page.Records) == 0 && len(out.Records) > 0 && !page.End {
-		return s.readShard(ctx, arn, at, after, max) // an empty page would say that there is nothing
+		return s.readShard(ctx, arn, at, after, max) // an empty page would mean no records
 	}
 	return page, nil
 }
 
-// take hands a cursor to one reader at a time; another that reads the same shard
-// meanwhile makes its own.
+// take gives a cursor to one reader at a time; another reader of the same shard makes
+// its own meanwhile.
 func (s *Store) take(at line) *cursor {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -306,13 +310,14 @@ func (s *Store) take(at line) *cursor {
 	return c
 }
 
+// keep saves a cursor for the next reader of the shard.
 func (s *Store) keep(at line, c *cursor) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lines[at] = c
 }
 
-// pace keeps the least time between two reads of a shard.
+// pace waits for the minimum time between two reads of a shard.
 func (s *Store) pace(ctx context.Context, c *cursor) error {
 	wait := s.opts.ReadInterval - time.Since(c.read)
 	if wait > 0 && !c.read.IsZero() {
@@ -328,7 +333,7 @@ func (s *Store) pace(ctx context.Context, c *cursor) error {
 	return nil
 }
 
-// records asks for a page; an iterator that has expired is opened again.
+// records reads a page; it replaces an iterator that has expired.
 func (s *Store) records(ctx context.Context, arn, shard string, c *cursor, max int) (out *dynamodbstreams.GetRecordsOutput, err error) {
 	err = s.persist(ctx, true, func(ctx context.Context) error {
 		if c.iterator == nil {
@@ -339,7 +344,7 @@ func (s *Store) records(ctx context.Context, arn, shard string, c *cursor, max i
 		out, err = s.streams.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: c.iterator, Limit: aws.Int32(int32(min(max, maxRecords)))})
 		var expired *streams.ExpiredIteratorException
 		var trimmed *streams.TrimmedDataAccessException
-		// What was the oldest record when the iterator was made may be gone by now.
+		// The record that was the oldest when the iterator was made may be gone by now.
 		if errors.As(err, &expired) || errors.As(err, &trimmed) && c.after.IsZero() {
 			c.iterator = nil
 			return fmt.Errorf("%w: %w", errAgain, err)
@@ -362,7 +367,7 @@ func (s *Store) iterator(ctx context.Context, arn, shard string, after events.Po
 	return out.ShardIterator, nil
 }
 
-// sequenceNumber is the position as DynamoDB writes it, 21 digits at least.
+// sequenceNumber is the position in DynamoDB's form, with at least 21 digits.
 func sequenceNumber(p events.Position) string {
 	s := p.String()
 	for len(s) < 21 {
@@ -371,9 +376,11 @@ func sequenceNumber(p events.Position) string {
 	return s
 }
 
-// ttlPrincipal is who removes expired rows.
+// ttlPrincipal is the principal in the records of rows that TTL deleted.
 const ttlPrincipal = "dynamodb.amazonaws.com"
 
+// recordOf converts a record of the stream. An error means an answer that DynamoDB
+// never gives.
 func recordOf(table string, r *streams.Record) (out events.Record, err error) {
 	out.Table, out.ID = table, aws.ToString(r.EventID)
 	if r.Dynamodb == nil {
@@ -404,7 +411,7 @@ func recordOf(table string, r *streams.Record) (out events.Record, err error) {
 	return out, nil
 }
 
-// image is nil for an empty one: no item has no attributes.
+// image is nil for an empty image: no item is without attributes.
 func image(m map[string]streams.AttributeValue) (out value.Item, err error) {
 	if len(m) == 0 {
 		return nil, nil
@@ -412,7 +419,7 @@ func image(m map[string]streams.AttributeValue) (out value.Item, err error) {
 	return itemOf(m, fromStream)
 }
 
-// Changed returns nil: DynamoDB notifies nothing.
+// Changed returns nil: DynamoDB does not notify readers.
 func (s *Store) Changed(table string) (<-chan struct{}, error) {
 	if s.closed.Load() {
 		return nil, store.ErrClosed
@@ -430,7 +437,7 @@ func (s *Store) Horizon(ctx context.Context, table, _ string) (events.Position, 
 	return events.Position{}, err
 }
 
-// Trim does nothing: DynamoDB gives records up by their age.
+// Trim does nothing: DynamoDB deletes records by their age.
 func (s *Store) Trim(ctx context.Context, table, _ string, _ events.Position) error {
 	if err := s.enter(ctx); err != nil {
 		return fmt.Errorf("trimming the stream: %w", err)

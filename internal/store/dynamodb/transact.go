@@ -13,8 +13,8 @@ import (
 	"weir/internal/store"
 )
 
-// Transact does all the writes or none. A token lets it be sent again after an
-// unknown outcome. Conflicts are waited out for as long as patience lasts.
+// Transact executes all the writes or none. A token allows it to be sent again after an
+// unknown outcome. After a conflict it is retried for as long as Options.Patience says.
 func (s *Store) Transact(ctx context.Context, ws []store.Write) error {
 	if err := s.enter(ctx); err != nil {
 		return fmt.Errorf("transact: %w", err)
@@ -31,8 +31,8 @@ func (s *Store) Transact(ctx context.Context, ws []store.Write) error {
 	return nil
 }
 
-// announceAll announces the removals that have an origin. It comes before the
-// transaction, not in it: no transaction names a row twice.
+// announceAll announces the removals that have an origin. The announcements come before
+// the transaction, because a transaction must not name a row twice.
 func (s *Store) announceAll(ctx context.Context, ws []store.Write) error {
 	for i := range ws {
 		if err := s.announce(ctx, s.tables[ws[i].Table], &ws[i]); err != nil {
@@ -42,7 +42,8 @@ func (s *Store) announceAll(ctx context.Context, ws []store.Write) error {
 	return nil
 }
 
-// transactItems leaves out checks without a condition, which always hold.
+// transactItems makes the items of the transaction. It leaves out checks without a
+// condition, which always hold.
 func (s *Store) transactItems(ws []store.Write) (items []types.TransactWriteItem, of []*store.Write, err error) {
 	if len(ws) > store.MaxTransact {
 		return nil, nil, fmt.Errorf("%w: %d writes, the limit is %d", store.ErrRefused, len(ws), store.MaxTransact)
@@ -94,6 +95,9 @@ func transactItem(t *store.Table, w *store.Write) (item types.TransactWriteItem,
 	return item, err
 }
 
+// transact sends the transaction until its outcome is known. All tries share a token,
+// so that it happens at most once. Only a cancelled transaction, which certainly did
+// nothing, gets a new token.
 func (s *Store) transact(ctx context.Context, items []types.TransactWriteItem, of []*store.Write) error {
 	token := rand.Text()
 	var verdict error
@@ -112,7 +116,7 @@ func (s *Store) transact(ctx context.Context, items []types.TransactWriteItem, o
 		}
 		var again bool
 		if verdict, again = reason(cancelled, of); again {
-			token = rand.Text() // this one was spent on nothing
+			token = rand.Text() // the old token was used for a transaction that did nothing
 			return fmt.Errorf("%w: %w", errAgain, verdict)
 		}
 		return nil
@@ -128,8 +132,8 @@ func (s *Store) transact(ctx context.Context, items []types.TransactWriteItem, o
 	return err
 }
 
-// reason is why a transaction was cancelled. again says that it was for the others'
-// sake: what failed for good comes first.
+// reason is why a transaction was cancelled. again says that other requests caused it,
+// so that it may be sent again. A final reason comes before these.
 func reason(c *types.TransactionCanceledException, of []*store.Write) (err error, again bool) {
 	for i, r := range c.CancellationReasons {
 		if i >= len(of) {

@@ -15,8 +15,8 @@ import (
 
 type attributes = map[string]types.AttributeValue
 
-// toSDK is the value as the SDK has it. ErrRefused says that a string is not
-// UTF-8, which the SDK would change on its way.
+// toSDK is the value in the SDK's form. ErrRefused says that a string is not UTF-8; the
+// SDK would change it.
 func toSDK(v value.Value) (types.AttributeValue, error) {
 	switch v.Kind() {
 	case value.Null:
@@ -78,6 +78,7 @@ func texts(v value.Value) []string {
 	return out
 }
 
+// checkUTF8 returns ErrRefused if a string is not UTF-8.
 func checkUTF8(ss ...string) error {
 	for _, s := range ss {
 		if !utf8.ValidString(s) {
@@ -87,8 +88,8 @@ func checkUTF8(ss ...string) error {
 	return nil
 }
 
-// fromSDK is what DynamoDB answered with. An error means an answer that DynamoDB
-// does not give.
+// fromSDK reads a value that DynamoDB returned. An error means a value that DynamoDB
+// never returns.
 func fromSDK(v types.AttributeValue) (value.Value, error) {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberNULL:
@@ -178,7 +179,7 @@ func listOf[T any](elems []T, from func(T) (value.Value, error)) (value.Value, e
 	return value.ListFrom(out), nil
 }
 
-// itemOf is nil for nil: no row.
+// itemOf is nil for nil, which means that there is no row.
 func itemOf[T any](m map[string]T, from func(T) (value.Value, error)) (value.Item, error) {
 	if m == nil {
 		return nil, nil
@@ -195,12 +196,12 @@ func itemOf[T any](m map[string]T, from func(T) (value.Value, error)) (value.Ite
 	return out, nil
 }
 
-// rowOf is a row as callers see it.
+// rowOf is a row in the form that callers see.
 func rowOf(m attributes) (value.Item, error) {
 	delete(m, originAttr)
 	delete(m, removedAttr)
 	return itemOf(m, fromSDK)
 }
 
-// keyOf is a row's key as the SDK has it.
+// keyOf is a row's key in the SDK's form.
 func keyOf(t *store.Table, k store.Key) (attributes, error) { return toSDKItem(t.Item(k)) }

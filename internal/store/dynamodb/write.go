@@ -13,8 +13,8 @@ import (
 	"weir/internal/value"
 )
 
-// Write does each write on its own. The error is that of the first write whose
-// outcome is unknown; those that had not begun then were not sent.
+// Write executes each write by itself. The error is that of the first write whose
+// outcome is unknown. Writes that had not started by then were not sent.
 func (s *Store) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, fmt.Errorf("write: %w", err)
@@ -34,13 +34,14 @@ type call struct {
 	out    []store.Outcome
 }
 
-// task is what runs by itself: the writes of one key in their order, or writes of
-// different keys that share a request.
+// task is work that runs independently of the rest: the writes of one key in their
+// order, or writes of different keys that share a request.
 type task struct {
 	chain []int
 	batch []int
 }
 
+// run executes the tasks in parallel. After an error it starts no more of them.
 func (c *call) run(ctx context.Context) error {
 	tasks := c.tasks()
 	if len(tasks) == 1 {
@@ -78,7 +79,7 @@ func (c *call) run(ctx context.Context) error {
 	return first
 }
 
-// tasks validates each write and sorts it to the others of its key.
+// tasks validates each write and groups the writes by key.
 func (c *call) tasks() []task {
 	chains := make(map[rowID]int, len(c.writes))
 	var out []task
@@ -99,7 +100,7 @@ func (c *call) tasks() []task {
 	return c.batches(out)
 }
 
-// check refuses what can never succeed, without a request.
+// check refuses, without a request, a write that can never succeed.
 func (c *call) check(w *store.Write) error {
 	t, err := c.table(w.Table)
 	if err != nil {
@@ -111,6 +112,8 @@ func (c *call) check(w *store.Write) error {
 	return checkWrite(t, w)
 }
 
+// checkWrite returns ErrRefused for a write that can never succeed. Every check needs
+// only the write, not the row.
 func checkWrite(t *store.Table, w *store.Write) error {
 	if err := t.Validate(w); err != nil {
 		return err
@@ -130,6 +133,8 @@ func checkWrite(t *store.Table, w *store.Write) error {
 	return checkIndexes(t, value.NewItem(sets...))
 }
 
+// checkIndexes returns ErrRefused if an attribute to write has a wrong value for the
+// key of an index.
 func checkIndexes(t *store.Table, row value.Item) error {
 	for i := range t.Indexes {
 		ix := t.Indexes[i]
@@ -143,6 +148,8 @@ func checkIndexes(t *store.Table, row value.Item) error {
 	return nil
 }
 
+// do executes a task. The writes of a chain run one after the other; an unknown outcome
+// ends the chain, and its later writes are not sent.
 func (c *call) do(ctx context.Context, t task) error {
 	if len(t.batch) > 0 {
 		return c.writeBatch(ctx, t.batch)
@@ -155,7 +162,8 @@ func (c *call) do(ctx context.Context, t task) error {
 	return nil
 }
 
-// one does a write; its error is for an unknown outcome, which the Outcome has too.
+// one executes a write. It returns an error if the outcome is unknown; the Outcome has
+// it, too.
 func (c *call) one(ctx context.Context, i int) error {
 	w, out := &c.writes[i], &c.out[i]
 	t := c.tables[w.Table]
@@ -195,13 +203,13 @@ func (c *call) one(ctx context.Context, i int) error {
 	return err
 }
 
-// refusal marks a write that could not be put into a request.
+// refusal marks a write for which no request could be made.
 type refusal struct{ error }
 
 func (r *refusal) Unwrap() error { return r.error }
 
-// repeatable reports whether doing the write twice is the same as doing it once,
-// and answers the same.
+// repeatable reports whether executing the write twice has the same effect and the same
+// result as executing it once.
 func repeatable(w *store.Write) bool {
 	if len(w.If) > 0 {
 		return false
@@ -214,7 +222,7 @@ func repeatable(w *store.Write) bool {
 	return true
 }
 
-// send does one request, and answers with the row after an update.
+// send sends one request. It returns the row after an update.
 func (s *Store) send(ctx context.Context, t *store.Table, w *store.Write) (attributes, error) {
 	p, err := plan(t, w)
 	if err != nil {
@@ -257,7 +265,7 @@ func (s *Store) send(ctx context.Context, t *store.Table, w *store.Write) (attri
 	return out.Attributes, nil
 }
 
-// planned is a write in the SDK's terms.
+// planned is a write in the SDK's form.
 type planned struct {
 	key, item         attributes
 	update, condition *string
@@ -265,7 +273,7 @@ type planned struct {
 	values            attributes
 }
 
-// plan's error wraps ErrRefused.
+// plan puts a write into the SDK's form; its error wraps ErrRefused.
 func plan(t *store.Table, w *store.Write) (p planned, err error) {
 	if w.Put != nil {
 		if p.item, err = toSDKItem(w.Put); err == nil {

@@ -1,14 +1,14 @@
 package embedded
 
-// arena keeps copies of bytes until reset; what it gave out stays where it is.
+// arena keeps copies of bytes until reset. A copy never moves.
 type arena struct {
-	block []byte // the current block; earlier ones belong to who uses them
+	block []byte // the current block; earlier ones belong to the users of their copies
 	used  int    // bytes in all blocks
 }
 
 const (
 	arenaBlock = 256 << 10
-	// arenaKeep is the largest block that is kept for the next use.
+	// arenaKeep is the size of the largest block that is kept for the next use.
 	arenaKeep = 2 << 20
 )
 

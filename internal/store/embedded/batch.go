@@ -14,59 +14,60 @@ import (
 	"weir/internal/value"
 )
 
-// batch is the writes that are read, checked and committed together, with all
-// the memory that takes; it is used again and again. The order of calls:
+// batch is the writes that are read, checked and committed together, with all the
+// memory for them. It is pooled and reused. The order of calls:
 //
 //	add…  begin  (step… commit)…  end  release
 //
-// Nothing is in the store before commit, and a crash leaves each commit whole or
-// not at all. Rows are locked from begin to end.
+// Nothing is in the store before commit, and a crash leaves each commit whole or not at
+// all. The rows are locked from begin to end.
 type batch struct {
 	s      *Store
-	checks bool // Check is allowed
+	checks bool // writes with Check are allowed
 
 	keys    arena // row keys
 	writes  []*store.Write
 	slotOf  []*slot // of each write; nil where add failed
-	slots   []*slot // each row once, by key
+	slots   []*slot // one for each row, by key
 	pool    []*slot
 	locks   lockSet
 	ticket  *ticket
 	changes *pebble.Batch
-	records []tailRecord // of what is not yet committed
+	records []tailRecord // of changes that are not committed yet
 	dirty   []*slot
 	pending int  // bytes of dirty rows
-	unknown bool // a commit failed
+	unknown bool // a commit failed, so the stored rows are unknown
 	scratch []byte
 	values  []value.Value
 }
 
-// slot is a row that the batch deals with.
+// slot is a row of the batch.
 type slot struct {
 	tab *table
-	key []byte // in the store
+	key []byte // in the key-value store
 	id  store.Key
 
-	stored     []byte // as it is in the store, nil for none
+	stored     []byte // as it is in the store; nil if there is no row
 	now        []byte // as the writes so far leave it
 	storedItem value.Item
 	nowItem    value.Item
 	err        error // the row cannot be read
 	isDirty    bool
-	isCached   bool // stored is what the cache holds
-	isBegun    bool // the cache knows that it is committed
+	isCached   bool // the cache has stored
+	isBegun    bool // cache.begin was called for the row
 	hash       uint64
 	shard      *shard
 }
 
-// errTooMuch says that the batch reads more than a batch should hold.
+// errTooMuch says that the batch reads more bytes than one batch may hold.
 var errTooMuch = errors.New("the batch is too large")
 
 func newBatch(s *Store) *batch {
 	return &batch{s: s, changes: s.db.NewBatch(pebble.WithInitialSizeBytes(64<<10), pebble.WithMaxRetainedSizeBytes(2*chunkBytes))}
 }
 
-// add takes a write on. An error is the write's own, and the batch is without it.
+// add adds a write. After an error, which concerns only this write, the batch does not
+// have the write.
 func (b *batch) add(w *store.Write) error {
 	b.writes = append(b.writes, w)
 	b.slotOf = append(b.slotOf, nil)
@@ -99,8 +100,8 @@ func (b *batch) newSlot() *slot {
 	return sl
 }
 
-// begin locks and reads the rows. With bounded it may answer errTooMuch; the batch
-// then holds no locks.
+// begin locks and reads the rows. If bounded is set it may return errTooMuch. After an
+// error the batch holds no locks.
 func (b *batch) begin(bounded bool) error {
 	b.fold()
 	for _, sl := range b.slots {
@@ -117,7 +118,7 @@ func (b *batch) begin(bounded bool) error {
 	return nil
 }
 
-// fold leaves one slot for each key, in key order.
+// fold merges the slots so that each key has one, in key order.
 func (b *batch) fold() {
 	slices.SortStableFunc(b.slots, func(x, y *slot) int { return bytes.Compare(x.key, y.key) })
 	kept := b.slots[:0]
@@ -140,7 +141,7 @@ func (b *batch) fold() {
 	}
 }
 
-// read reads the rows. One that cannot be read is an error of its own writes only.
+// read reads the rows. A row that cannot be read is an error only of its own writes.
 func (b *batch) read(bounded bool) error {
 	var r reader
 	defer r.close()
@@ -165,8 +166,8 @@ func (b *batch) read(bounded bool) error {
 	return nil
 }
 
-// step does write i to its slot and adds its stream record. What keeps the write
-// from happening is in the outcome; the error is the store's.
+// step applies write i to its slot and adds its stream record. A reason that prevents
+// only this write is in the outcome; a returned error concerns the whole store.
 func (b *batch) step(i int, out *store.Outcome) error {
 	w, sl := b.writes[i], b.slotOf[i]
 	err := b.try(w, sl)
@@ -180,6 +181,8 @@ func (b *batch) step(i int, out *store.Outcome) error {
 	return nil
 }
 
+// try applies a write to its slot if its condition holds. An error is the write's own;
+// the slot is then unchanged.
 func (b *batch) try(w *store.Write, sl *slot) error {
 	if sl.err != nil {
 		return sl.err
@@ -211,9 +214,9 @@ func (b *batch) try(w *store.Write, sl *slot) error {
 	return nil
 }
 
-// check refuses a row for what only the whole row shows.
+// check refuses a row for faults that only the whole row shows.
 func (b *batch) check(sl *slot, row value.Item, stored int) error {
-	// DynamoDB's count is at the most about twice the stored form.
+	// DynamoDB's count is at most about twice the size of the stored form.
 	if stored > store.MaxItemBytes/3 {
 		if err := store.CheckSize(row); err != nil {
 			return err
@@ -223,7 +226,7 @@ func (b *batch) check(sl *slot, row value.Item, stored int) error {
 	return sl.tab.check(b.values)
 }
 
-// touch remembers that the row is to be written.
+// touch notes that the row must be written.
 func (b *batch) touch(sl *slot) {
 	b.pending += len(sl.now)
 	if !sl.isDirty {
@@ -232,7 +235,7 @@ func (b *batch) touch(sl *slot) {
 	}
 }
 
-// emit adds the stream record of a change from what the row is now.
+// emit adds the stream record of the change from the current row to next.
 func (b *batch) emit(w *store.Write, sl *slot, stored []byte, next value.Item) {
 	if !sl.tab.Stream {
 		return
@@ -268,7 +271,8 @@ func (b *batch) emit(w *store.Write, sl *slot, stored []byte, next value.Item) {
 
 func (b *batch) size() int { return b.changes.Len() + b.pending }
 
-// commit writes what the steps so far have changed, each row once.
+// commit writes what the steps so far have changed, each row once. A crash leaves the
+// commit whole or not at all.
 func (b *batch) commit() error {
 	for _, sl := range b.dirty {
 		b.put(sl)
@@ -288,6 +292,7 @@ func (b *batch) commit() error {
 	return err
 }
 
+// put adds a slot's row and its index entries to the Pebble batch.
 func (b *batch) put(sl *slot) {
 	if !sl.isBegun {
 		sl.isBegun = true
@@ -307,8 +312,8 @@ func (b *batch) put(sl *slot) {
 	sl.isDirty, sl.isCached = false, false
 }
 
-// reindex moves a row's entries from where the store has them to where they
-// belong now. A value that cannot be in a key has no entry.
+// reindex replaces the row's index entries in the store by those that belong to the row
+// now. A value that cannot be in a key has no entry.
 func (b *batch) reindex(sl *slot) {
 	if len(sl.tab.indexes) == 0 {
 		return
@@ -332,8 +337,9 @@ func (b *batch) reindex(sl *slot) {
 	}
 }
 
-// end lets go of the rows and lets readers see what was committed. The rows as the
-// store has them now go into the cache, or out of it when nobody knows.
+// end unlocks the rows and makes the committed records visible to readers. The cache
+// gets the rows as they are in the store; it drops them if a failed commit leaves that
+// unknown.
 func (b *batch) end() {
 	for _, sl := range b.slots {
 		switch {
@@ -353,7 +359,7 @@ func (b *batch) end() {
 	b.s.numbers.publish(b.ticket)
 }
 
-// release gives the batch back for the next one.
+// release puts the batch back into the pool.
 func (b *batch) release() {
 	b.keys.reset()
 	clear(b.writes)

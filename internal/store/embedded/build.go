@@ -8,12 +8,12 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// buildCommit bounds a commit while an index is built.
+// buildCommit limits the size of a commit while an index is built.
 const buildCommit = 1 << 20
 
-// build fills the indexes that are new, table by table in one pass over its rows.
-// Nobody else uses the store yet. A crash leaves them Building, and the next Open
-// begins them again.
+// build fills the new indexes, table by table, in one pass over the rows. No other
+// operation uses the store yet. A crash leaves the indexes Building, and the next Open
+// builds them from the beginning.
 func (s *Store) build() error {
 	for _, name := range slices.Sorted(maps.Keys(s.tables)) {
 		tab := s.tables[name]
@@ -40,6 +40,8 @@ func (t *table) indexMeta(ix *index) *indexMeta {
 	return t.meta.Indexes[ix.Name]
 }
 
+// fill builds a table's new indexes from its rows, in several commits. The indexes stay
+// Building until they have all entries.
 func (s *Store) fill(tab *table, todo []*index) error {
 	b := s.db.NewBatch()
 	defer func() { _ = b.Close() }()
@@ -73,7 +75,7 @@ func (s *Store) fill(tab *table, todo []*index) error {
 	return b.Commit(pebble.Sync)
 }
 
-// addEntries puts the entries of the row that the iterator stands on.
+// addEntries adds the entries of the row at which the iterator is.
 func addEntries(b *pebble.Batch, tab *table, todo []*index, it *pebble.Iterator, key []byte) ([]byte, error) {
 	stored, err := it.ValueAndErr()
 	if err != nil {

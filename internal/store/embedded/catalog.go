@@ -16,49 +16,52 @@ import (
 	"weir/internal/value"
 )
 
-// formatVersion is the version of everything under the package comment's keys.
+// formatVersion is the version of the format of all keys in the package comment.
 const formatVersion = 1
 
-// catalog is the JSON under "mtables": what the store knows of its tables. Ids
-// are given once and never again, so that what is left of a dropped index cannot
-// be taken for another's. It is written whole, in the batch of what it tells of.
+// catalog is the JSON under "mtables": what the store knows about its tables. An id is
+// never used twice, so that the remains of a dropped index cannot be mistaken for
+// another index. The catalog is written as a whole, in the same batch as the change
+// that it describes.
 type catalog struct {
-	LastID    uint16                `json:"lastID"`    // of tables, indexes
+	LastID    uint16                `json:"lastID"`    // of tables and indexes
 	LastShard uint32                `json:"lastShard"` // of shards
 	Tables    map[string]*tableMeta `json:"tables"`
 }
 
+// tableMeta is what the catalog has of a table.
 type tableMeta struct {
 	ID      uint16                `json:"id"`
 	Key     []keyMeta             `json:"key"`
 	Indexes map[string]*indexMeta `json:"indexes,omitempty"`
-	Expiry  *indexMeta            `json:"expiry,omitempty"` // Key is the TTL attribute
+	Expiry  *indexMeta            `json:"expiry,omitempty"` // its Key is the TTL attribute
 	Shards  []*shard              `json:"shards,omitempty"` // parents before children
 }
 
 type keyMeta struct {
 	Name string `json:"name"`
-	Type string `json:"type"` // DynamoDB's S, N or B
+	Type string `json:"type"` // S, N or B, as in DynamoDB
 }
 
+// indexMeta is what the catalog has of an index.
 type indexMeta struct {
 	ID       uint16    `json:"id"`
 	Key      []keyMeta `json:"key"`
-	Building bool      `json:"building,omitempty"` // its entries are not all there
+	Building bool      `json:"building,omitempty"` // entries are still missing
 }
 
-// shard is a part of a table's stream: the records of the rows whose partition
-// key's hash is in [Low, High], while it is open.
+// shard is a part of a table's stream. While it is open, it gets the records of the
+// rows whose partition key's hash is in [Low, High].
 type shard struct {
 	ID     uint32 `json:"id"`
 	Parent uint32 `json:"parent,omitempty"`
 	Low    uint64 `json:"low"`
 	High   uint64 `json:"high"`
 	Closed bool   `json:"closed,omitempty"`
-	Start  uint64 `json:"start"` // its records have greater numbers
+	Start  uint64 `json:"start"` // all its records have greater numbers
 
-	trimmed atomic.Uint64 // the last record that is gone; under "mtrim"
-	last    atomic.Uint64 // the last record, or one that was given up
+	trimmed atomic.Uint64 // the number of the last trimmed record; stored under "mtrim"
+	last    atomic.Uint64 // the number of the last record, or of one that was given up
 }
 
 func keyMetas(ks store.KeySchema) []keyMeta {
@@ -71,8 +74,8 @@ func keyMetas(ks store.KeySchema) []keyMeta {
 
 func (k keyMeta) String() string { return k.Name + " (" + k.Type + ")" }
 
-// loadCatalog reads the catalogue, empty in a new store, after a look at the
-// format version.
+// loadCatalog checks the format version and reads the catalog, which is empty in a new
+// store.
 func loadCatalog(db *pebble.DB) (*catalog, error) {
 	c := &catalog{Tables: map[string]*tableMeta{}}
 	version, err := getCopy(db, keyFormat)
@@ -95,7 +98,7 @@ func loadCatalog(db *pebble.DB) (*catalog, error) {
 	return c, nil
 }
 
-// save puts the catalogue into a batch.
+// save adds the catalog to a batch.
 func (c *catalog) save(b *pebble.Batch) error {
 	doc, err := json.Marshal(c)
 	if err != nil {
@@ -114,7 +117,7 @@ func (c *catalog) newID() (uint16, error) {
 	return c.LastID, nil
 }
 
-// newShards opens n shards that share the range of hashes between them.
+// newShards opens n shards that divide the range of hashes between them.
 func (c *catalog) newShards(n int, low, high uint64, parent uint32, start uint64) []*shard {
 	out := make([]*shard, n)
 	step := (high-low)/uint64(n) + 1
@@ -127,9 +130,9 @@ func (c *catalog) newShards(n int, low, high uint64, parent uint32, start uint64
 	return out
 }
 
-// reconcile makes the catalogue tell of the tables given, as they are to be from
-// now on, and puts into the batch the removal of what they no longer have. New
-// indexes are left Building. Tables that are not given stay as they are.
+// reconcile changes the catalog so that it describes the given tables, and adds to the
+// batch the removal of what they no longer have. New indexes are Building. Tables that
+// are not given stay as they are.
 func (c *catalog) reconcile(tables []store.Table, shards int, last uint64, b *pebble.Batch) error {
 	for i := range tables {
 		t := &tables[i]
@@ -183,11 +186,11 @@ func (c *catalog) reconcileIndexes(t *store.Table, meta *tableMeta, b *pebble.Ba
 	return err
 }
 
-// reconcileIndex keeps an index whose key is as it was, and else drops it and
-// makes another. No key at all wants no index.
+// reconcileIndex keeps an index whose key has not changed. Otherwise it drops the index
+// and makes another one. With an empty key it makes none.
 func (c *catalog) reconcileIndex(have *indexMeta, want []keyMeta, b *pebble.Batch) (*indexMeta, error) {
 	if have != nil && slices.Equal(have.Key, want) {
-		if have.Building { // cut off while it was built: begin again
+		if have.Building { // its build was interrupted: start again
 			return have, dropIndex(have, b)
 		}
 		return have, nil
@@ -204,14 +207,15 @@ func (c *catalog) reconcileIndex(have *indexMeta, want []keyMeta, b *pebble.Batc
 	return &indexMeta{ID: id, Key: want, Building: true}, err
 }
 
+// dropIndex adds to the batch the removal of all entries of an index.
 func dropIndex(ix *indexMeta, b *pebble.Batch) error {
 	low := appendSpace(nil, spaceIndex, ix.ID)
 	return b.DeleteRange(low, after(appendSpace(nil, spaceIndex, ix.ID)), nil)
 }
 
-// reconcileStream opens shards for a stream that is switched on and closes those
-// of one that is switched off. Shards opened again have no parents: what was
-// written in between is not in the stream.
+// reconcileStream opens shards for a stream that is switched on, and closes the shards
+// of one that is switched off. If a stream is switched on again, its new shards have no
+// parents: what was written in between is not in the stream.
 func (c *catalog) reconcileStream(t *store.Table, meta *tableMeta, n int, last uint64) {
 	open := 0
 	for _, s := range meta.Shards {
@@ -227,7 +231,7 @@ func (c *catalog) reconcileStream(t *store.Table, meta *tableMeta, n int, last u
 	}
 }
 
-// checkSchemas refuses tables that no driver could have.
+// checkSchemas refuses tables that no driver can have.
 func checkSchemas(tables []store.Table) error {
 	seen := map[string]bool{}
 	for i := range tables {

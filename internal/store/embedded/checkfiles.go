@@ -16,7 +16,7 @@ import (
 	"weir/internal/summed"
 )
 
-// readList reads the list; ok is false where there is none.
+// readList reads the list; ok is false if there is none.
 func readList(fs vfs.FS, dir string) (list listing, ok bool, err error) {
 	path := fs.PathJoin(dir, filesFile)
 	b, err := readWhole(fs, path)
@@ -32,9 +32,10 @@ func readList(fs vfs.FS, dir string) (list listing, ok bool, err error) {
 	return list, true, nil
 }
 
-// checkFiles looks at a directory that nobody has open, and changes nothing there. It
+// checkFiles checks a directory that no process has open, and changes nothing in it. It
 // returns the list for the next owner, and whether the store was closed. A directory
-// without a list is of an older version, or new; what can be said without one is said.
+// without a list is new, or was written by an older version; it is checked as far as
+// that is possible without a list.
 func checkFiles(fs vfs.FS, dir string) (l *files, closed bool, err error) {
 	list, ok, err := readList(fs, dir)
 	if err != nil {
@@ -70,7 +71,7 @@ func checkFiles(fs vfs.FS, dir string) (l *files, closed bool, err error) {
 	return l, list.Closed, nil
 }
 
-// checkStage checks the beginning of a file.
+// checkStage checks the beginning of a file against the list.
 func checkStage(fs vfs.FS, path string, want summed.Prefix) error {
 	f, err := fs.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -112,8 +113,9 @@ func checkSizes(fs vfs.FS, dir string, want map[string]int64) error {
 	return nil
 }
 
-// checkMarker checks that Pebble will open the manifest that it had: the marker names
-// one that is listed, and there is a marker unless the store was only about to be made.
+// checkMarker checks that Pebble will open its last manifest: the marker must name a
+// manifest in the list. The marker may be missing only if the store had not been made
+// yet.
 func checkMarker(fs vfs.FS, dir string, list listing) error {
 	name, err := atomicfs.ReadMarker(fs, dir, "manifest")
 	if err != nil {
@@ -137,9 +139,9 @@ func checkMarker(fs vfs.FS, dir string, list listing) error {
 	return nil
 }
 
-// adopt lists what is in a directory that has no list. All of the manifest must be
-// readable when the store was closed, and its beginning, which holds all files that there
-// were, in any case.
+// adopt lists the files of a directory without a list. If the store was closed, the
+// whole manifest must be readable. Otherwise its beginning must be readable, which
+// names all files that there were.
 func adopt(fs vfs.FS, dir string, closed bool) (listing, error) {
 	list := listing{Files: map[string]summed.Prefix{}}
 	names, err := fs.List(dir)
@@ -178,7 +180,8 @@ func readWhole(fs vfs.FS, path string) ([]byte, error) {
 	return b, errors.Join(err, f.Close())
 }
 
-// checkManifest reads the records of a manifest.
+// checkManifest reads the records of a manifest: all of them if whole is set, or else
+// at least the first.
 func checkManifest(b []byte, whole bool) error {
 	r := record.NewReader(bytes.NewReader(b), 0)
 	for n := 0; ; n++ {

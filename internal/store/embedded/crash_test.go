@@ -25,7 +25,7 @@ var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 // system chosen by chance, and with each what was promised by then.
 type crashes struct {
 	mem     *vfs.MemFS
-	promise atomic.Int64 // of what is kept, as far as the test knows
+	promise atomic.Int64 // of what must survive, as far as the test knows
 
 	mu    sync.Mutex
 	rng   *rand.Rand
@@ -55,9 +55,9 @@ func (c *crashes) before(op errorfs.Op) error {
 	if c.rng.IntN(c.every) > 0 || len(c.disks) >= 90 {
 		return nil
 	}
-	// All or nothing of what is not synced: here Pebble may be about to move from
-	// one manifest to the next, and trusts the file system to keep a directory's
-	// changes in order.
+	// Keep all or nothing of what is not synced: Pebble may be about to move from one
+	// manifest to the next, and relies on the file system to keep a directory's changes
+	// in order.
 	c.take(fmt.Sprintf("operation %d on %s", op.Kind, op.Path), 100*c.rng.IntN(2))
 	return nil
 }
@@ -230,8 +230,8 @@ type noLock struct{ vfs.FS }
 
 func (noLock) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
 
-// TestPowerCutAfterKill: what is there after kill -9, from a log that nobody ever
-// synced, survives a power cut that follows a Sync.
+// TestPowerCutAfterKill: data that is there after kill -9, from a log that was never
+// synced, survives a power cut after a Sync.
 func TestPowerCutAfterKill(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	opts := Options{FS: noLock{mem}, Logger: quiet}

@@ -81,8 +81,8 @@ func TestDamagedRecord(t *testing.T) {
 	}
 }
 
-// TestDamagedFile: flipped bits on disk are an error of those who read them, and
-// stop nobody else.
+// TestDamagedFile: flipped bits on disk are an error for the operations that read them,
+// and for no others.
 func TestDamagedFile(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(dir, []store.Table{things()}, Options{Logger: quiet})

@@ -1,8 +1,8 @@
-// Package embedded is the store driver with nothing to install: rows, indexes and
-// streams in one directory, over Pebble, a log-structured key-value store.
+// Package embedded is the store driver that needs no server: rows, indexes and streams
+// are in one directory, in Pebble, a log-structured key-value store.
 //
-// The keys it reads and writes, ids big-endian, KEY and ENTRY in the form that
-// keys.go describes:
+// Its keys are as follows. Ids are big-endian; keys.go describes the form of KEY and
+// ENTRY:
 //
 //	r ID KEY          row of table ID, as value.AppendItem stores it
 //	x ID ENTRY KEY    entry of index ID for the row KEY; no value. ENTRY is the
@@ -12,16 +12,14 @@
 //	                  NUMBER is the high bits of its sequence number, the last the
 //	                  low ones
 //	mformat           format version, decimal
-//	mtables           catalogue: tables, indexes, shards (catalog.go), JSON
+//	mtables           catalog: tables, indexes, shards (catalog.go), JSON
 //	mtrim SHARD       number of the last record trimmed from the shard
 //
-// One Pebble batch holds a row, its entries and its stream record, and Pebble's
-// log keeps batches whole and in order: a crash at any moment loses at most a
-// suffix of them, and what is left agrees with itself. Writes are not synced, Sync
-// and Close are.
+// One Pebble batch has a row, its index entries and its stream record. Pebble's log
+// keeps batches whole and in order. So a crash at any moment loses at most the last
+// batches, and what is left is consistent. Writes are not synced; Sync and Close are.
 //
-// Beyond the contract a Store has Split. It keeps expired rows until Sweep is called,
-// as often as the caller likes.
+// Beyond the contract, a Store has Split. Expired rows stay until Sweep is called.
 package embedded
 
 import (
@@ -41,33 +39,34 @@ import (
 	"weir/internal/value"
 )
 
-// Store is an embedded store. It has its directory to itself.
+// Store is an embedded store. No other process or Store may use its directory.
 type Store struct {
 	db    *pebble.DB
 	opts  Options
 	lock  *pebble.Lock
 	files *files
 
-	// gate is held shared by every operation, and alone by what changes tables'
-	// shards or closes the store. It guards closed, the catalogue and shards.
+	// gate is held shared by every operation, and exclusively by an operation that
+	// changes the shards of tables or closes the store. It guards closed, the catalog
+	// and the shards.
 	gate    sync.RWMutex
 	closed  bool
 	catalog *catalog
 	tables  map[string]*table
-	ended   chan struct{} // closed with the store
+	ended   chan struct{} // closed when the store is closed
 
 	locks   rowLocks
-	seed    maphash.Seed // of the hashes of row keys
+	seed    maphash.Seed // for the hashes of row keys
 	cache   rowCache
 	tail    tail
 	numbers sequencer
 	journal journal
-	synced  atomic.Uint64 // writes with numbers up to here are known to be on disk
+	synced  atomic.Uint64 // writes up to this number are known to be on disk
 	trims   sync.Mutex
 	batches sync.Pool // of *batch
 
-	written atomic.Int64   // writes, until the keys are known
-	beside  sync.WaitGroup // what ends before the store is closed
+	written atomic.Int64   // number of writes, until the filter has all keys
+	beside  sync.WaitGroup // background work that must end before the store is closed
 }
 
 var _ store.Store = (*Store)(nil)
@@ -76,18 +75,19 @@ var _ store.Store = (*Store)(nil)
 type table struct {
 	store.Table
 	id      uint16
-	indexes []*index // expiry too, last
+	indexes []*index // the expiry index is one of them, the last
 	indexed []string // the attributes of the indexes' keys, sorted
 	meta    *tableMeta
 	changed notifier
-	freed   uint64 // the stream's first segment that is there; under trims
+	freed   uint64 // the stream's first segment that still exists; guarded by trims
 }
 
-// Open opens the store in a directory, which it makes if need be, with the tables
-// given. A table's new indexes are built over its rows, those it no longer has
-// are dropped; a changed key is refused. Tables that are in the directory and not
-// given are kept and cannot be reached. ErrOwned says that another process has the
-// directory.
+// Open opens the store in a directory, with the given tables; it makes the directory if
+// necessary. It builds a table's new indexes from its rows, and drops those that the
+// table no longer has. It refuses a table whose key has changed. Tables in the
+// directory that are not given are kept, and cannot be used. ErrOwned says that another
+// process has the directory open, ErrDamaged that synced data is missing. A crash
+// leaves the directory in a state that the next Open continues from.
 func Open(dir string, tables []store.Table, opts Options) (*Store, error) {
 	opts = opts.withDefaults()
 	dir, lock, list, err := own(opts, dir, time.Now())
@@ -98,7 +98,8 @@ func Open(dir string, tables []store.Table, opts Options) (*Store, error) {
 	s := &Store{opts: opts, lock: lock, files: list, tables: map[string]*table{}, ended: make(chan struct{})}
 	po := opts.pebble(lock, list, &s.journal)
 	if s.db, err = pebble.Open(dir, po); err != nil {
-		// The owner file stays: without it the log would have to be whole.
+		// The owner file stays. Without it the store would count as closed, and the log
+		// would have to be whole.
 		return nil, withAdvice(errors.Join(fmt.Errorf("opening the store in %s: %w", dir, refused(err)), lock.Close()))
 	}
 	if err := s.journal.start(po.FS, dir); err != nil {
@@ -114,7 +115,7 @@ func Open(dir string, tables []store.Table, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// withAdvice adds what to do to an error for which that is known.
+// withAdvice adds to an error what the user can do, if that is known.
 func withAdvice(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
@@ -126,8 +127,8 @@ func withAdvice(err error) error {
 	return err
 }
 
-// refused marks what Pebble says of a directory that lacks something: all that the
-// system did not say.
+// refused marks errors with which Pebble refuses a directory as incomplete: all that
+// are not the operating system's.
 func refused(err error) error {
 	if no := syscall.Errno(0); errors.As(err, &no) && no != syscall.ENOENT {
 		return err
@@ -135,9 +136,9 @@ func refused(err error) error {
 	return fmt.Errorf("%w: %w", ErrDamaged, err)
 }
 
-// load brings catalogue and tables together. A crash within leaves either the old
-// catalogue, or the new one with indexes marked as Building, which the next load
-// builds from the beginning.
+// load reconciles the catalog with the given tables. A crash leaves either the old
+// catalog, or the new one with indexes marked as Building, which the next load builds
+// from the beginning.
 func (s *Store) load(tables []store.Table) error {
 	err := checkSchemas(tables)
 	if err != nil {
@@ -186,7 +187,8 @@ func (s *Store) openTable(t store.Table) {
 	s.tables[t.Name] = tab
 }
 
-// enter begins an operation; the caller leaves with s.gate.RUnlock when err is nil.
+// enter begins an operation. If err is nil, the caller must call s.gate.RUnlock at its
+// end.
 func (s *Store) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -206,8 +208,8 @@ func (s *Store) table(name string) (*table, error) {
 	return nil, fmt.Errorf("table %q: %w", name, store.ErrNoTable)
 }
 
-// Sync returns when all that was acknowledged survives a crash, at once when that
-// is known. Pebble lets those who wait for the disk at the same time share a sync.
+// Sync returns once everything acknowledged survives a crash; it returns at once if
+// that is already known. Callers that wait at the same time share one sync of the disk.
 func (s *Store) Sync(ctx context.Context) error {
 	if err := s.enter(ctx); err != nil {
 		return err
@@ -230,11 +232,11 @@ func (s *Store) Sync(ctx context.Context) error {
 	return nil
 }
 
-// Options is what the store was opened with, and what took the place of zeros.
+// Options returns the options of the store, with defaults in place of zeros.
 func (s *Store) Options() Options { return s.opts }
 
-// Close waits for operations to end and makes everything acknowledged durable. A
-// second Close does nothing.
+// Close waits for operations to end and makes everything acknowledged durable. A second
+// Close does nothing.
 func (s *Store) Close() error {
 	s.gate.Lock()
 	defer s.gate.Unlock()
@@ -257,7 +259,7 @@ func (s *Store) Close() error {
 	return disown(s.files, s.lock)
 }
 
-// getCopy reads one key, nil where there is none.
+// getCopy reads one key, nil if it does not exist.
 func getCopy(db *pebble.DB, key []byte) ([]byte, error) {
 	v, closer, err := db.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {

@@ -12,18 +12,19 @@ import (
 	"weir/internal/value"
 )
 
-// forgotten is how long past its time a row is still removed; DynamoDB takes an
-// expiry that is longer ago for a mistake, and so do we.
+// forgotten is how long after its expiry a row is still deleted. DynamoDB takes an
+// earlier expiry for a mistake, and so does this store.
 const forgotten = 5 * 365 * 24 * time.Hour
 
-// sweepPage is how many rows are looked at together.
+// sweepPage is the number of rows that are checked together.
 const sweepPage = 256
 
-// Sweep removes up to limit rows whose time to live was over at now, oldest first
-// in each table, and says how many. Each is removed only if it is still so, and its
-// stream record says Expired. A row that lives anew, or that DynamoDB would leave
-// alone (no whole number, more than five years ago), stays; so does one that fails
-// a condition that prepare adds. A crash leaves some removed.
+// Sweep deletes up to limit rows whose TTL had expired at now, the oldest first in each
+// table, and returns how many. Each row is deleted only if it is still expired at that
+// moment, and its stream record says Expired. A row stays if it has a new expiry, if a
+// condition that prepare adds fails, or if DynamoDB would leave it alone (its TTL
+// attribute is no whole number, or is more than five years in the past). A crash leaves
+// some of the rows deleted.
 func (s *Store) Sweep(ctx context.Context, now time.Time, limit int, prepare store.Prepare) (removed int, err error) {
 	names, err := s.expiring(ctx)
 	if err != nil {
@@ -38,7 +39,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int, prepare sto
 	return removed, nil
 }
 
-// expiring are the names of the tables that have a time to live, sorted.
+// expiring returns the names of the tables that have a TTL attribute, sorted.
 func (s *Store) expiring(ctx context.Context) (names []string, err error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
@@ -53,6 +54,7 @@ func (s *Store) expiring(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
+// sweepTable is Sweep for one table.
 func (s *Store) sweepTable(ctx context.Context, name string, now time.Time, limit int, prepare store.Prepare) (removed int, err error) {
 	var after []byte
 	for removed < limit {
@@ -78,8 +80,8 @@ func (s *Store) sweepTable(ctx context.Context, name string, now time.Time, limi
 	return removed, nil
 }
 
-// expired are the removals of the next rows of a table whose time is over, above
-// the expiry entry given, and the last entry that was looked at.
+// expired returns the removals of a table's next expired rows, above the given entry of
+// the expiry index, and the last entry that it looked at.
 func (s *Store) expired(ctx context.Context, name string, now time.Time, above []byte, limit int) (ws []store.Write, last []byte, err error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, nil, err
@@ -94,7 +96,7 @@ func (s *Store) expired(ctx context.Context, name string, now time.Time, above [
 	low := appendKeyValue(base[:len(base):len(base)], value.OfInt(now.Add(-forgotten).Unix()))
 	high := appendKeyValue(base[:len(base):len(base)], value.OfInt(now.Unix()))
 	if above != nil {
-		low = append(above[:len(above):len(above)], 0) // the next key there can be
+		low = append(above[:len(above):len(above)], 0) // the next possible key
 	}
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: low, UpperBound: after(high)})
 	if err != nil {

@@ -13,44 +13,46 @@ import (
 )
 
 // Pebble takes a manifest that it cannot read for one that ends there, and a directory
-// without a marker for an empty one; it then deletes every file that the manifest does
-// not name. So the store keeps a list of its own, the file FILES: which logs, manifests,
-// markers and options must be there, how much of each is durable, and the checksum of
-// that. checkFiles reads them before Pebble opens anything. The list is replaced whole
-// (written beside, synced, renamed), so that it is never torn, and a crash leaves the old
-// one or the new one.
+// without a marker for an empty one. It then deletes every file that the manifest does
+// not name. So the store keeps a list of its own, the file FILES. The list has the
+// logs, manifests, markers and options that must exist, how much of each is durable,
+// and the checksum of that part. checkFiles reads them before Pebble opens anything.
+// The list is replaced as a whole (written to another file, synced, renamed), so it is
+// never torn: a crash leaves the old list or the new one.
 //
-// Three rules keep it true at any moment, whatever is killed:
+// Three rules keep it true at any moment, wherever the process is killed:
 //
-//   - what is listed was durable before the list was;
-//   - what is to be deleted leaves the list first;
-//   - before anything is deleted, the list demands all of the manifest that allows it.
-//     A manifest that ends earlier than Pebble wrote it, behind what is listed, has
-//     therefore led to nothing yet: every file that it would have replaced is there.
+//   - A file was durable before it was listed.
+//   - A file that is to be deleted is removed from the list first.
+//   - Before a file is deleted, the list demands the whole manifest that allows the deletion. So
+//     if a manifest ends early, after its listed part, then its missing part has had no effect
+//     yet: every file that it would have replaced still exists.
 //
-// A log is listed before its first sync returns, and how much it has when it ends; what is
-// in the last one is vouched for by its marks (journal.go). Tables and blobs are named by the manifest,
-// whose sizes for them Pebble compares with the files' when it opens; their blocks
-// have checksums, which every read checks, so that opening a large store stays cheap.
-// Closing also lists the size of every file.
+// A log is listed before its first sync returns. Its length is listed when the log
+// ends; the content of the last log is secured by its marks (journal.go). Tables and
+// blobs are named by the manifest. When Pebble opens, it compares the sizes in the
+// manifest with those of the files. Their blocks have checksums, which every read
+// checks, so opening a large store stays cheap. Closing also lists the size of every
+// file.
 const (
 	filesFile = "FILES"
 	filesNew  = "FILES.new"
 )
 
-// ErrDamaged is about a directory that lacks what had been durable in it.
+// ErrDamaged is wrapped by the error for a directory in which durable data is missing
+// or damaged.
 var ErrDamaged = errors.New("the store is damaged")
 
-// listing is what FILES holds, as summed.Marshal writes it.
+// listing is the content of FILES, as summed.Marshal writes it.
 type listing struct {
 	Closed bool                     `json:"closed"` // nothing was written since
 	Files  map[string]summed.Prefix `json:"files"`
-	Sizes  map[string]int64         `json:"sizes,omitempty"` // of all files, when it was closed
+	Sizes  map[string]int64         `json:"sizes,omitempty"` // of all files, when the store was closed
 }
 
 // files keeps the list of one open store.
 type files struct {
-	fs  vfs.FS // below the guard
+	fs  vfs.FS // the file system below the guard
 	dir string
 
 	mu    sync.Mutex
@@ -65,8 +67,8 @@ type tracked struct {
 	mu      sync.Mutex
 	written summed.Prefix
 	synced  summed.Prefix
-	shown   summed.Prefix // in the list
-	open    bool          // a log that is appended to
+	shown   summed.Prefix // as the list has it
+	open    bool          // a log that is still being written
 }
 
 // durable is how much of a file the list may demand.
@@ -79,7 +81,7 @@ func (t *tracked) durable() summed.Prefix {
 	return t.synced
 }
 
-// isListed reports whether a file of this name is kept in the list.
+// isListed reports whether the list has files with this name.
 func isListed(name string) bool {
 	return isManifest(name) || isLog(name) || strings.HasPrefix(name, "marker.") || strings.HasPrefix(name, "OPTIONS-")
 }
@@ -90,7 +92,7 @@ func isTable(name string) bool {
 	return strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".blob")
 }
 
-// made begins to follow a new file; nil for one that is never listed.
+// made begins to track a new file; it returns nil for a file that is never listed.
 func (l *files) made(path string) *tracked {
 	name := l.fs.PathBase(path)
 	if isTable(name) {
@@ -103,7 +105,7 @@ func (l *files) made(path string) *tracked {
 	return t
 }
 
-// renamed follows a file to its new name.
+// renamed tracks a file under its new name.
 func (l *files) renamed(from, to string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,7 +115,8 @@ func (l *files) renamed(from, to string) {
 	}
 }
 
-// making is called before a file is made: a marker shows a manifest that is listed.
+// making must be called before a file is made. A marker must name a manifest that is
+// already listed.
 func (l *files) making(path string) error {
 	if !strings.HasPrefix(l.fs.PathBase(path), "marker.manifest.") {
 		return nil
@@ -123,7 +126,7 @@ func (l *files) making(path string) error {
 	return l.record(false)
 }
 
-// removing is called before a file is deleted, or gets another name.
+// removing must be called before a file is deleted or renamed.
 func (l *files) removing(path string) error {
 	name := l.fs.PathBase(path)
 	l.mu.Lock()
@@ -136,7 +139,7 @@ func (l *files) removing(path string) error {
 	return nil
 }
 
-// grown reports whether a manifest has more that is durable than the list demands.
+// grown reports whether more of a manifest is durable than the list demands.
 func (l *files) grown() bool {
 	for _, t := range l.known {
 		t.mu.Lock()
@@ -149,7 +152,7 @@ func (l *files) grown() bool {
 	return false
 }
 
-// synced is called when all that a file had at a stage is durable.
+// synced must be called when the content that a file had at a stage is durable.
 func (l *files) synced(path string, t *tracked, at summed.Prefix) error {
 	t.mu.Lock()
 	t.synced = at
@@ -162,14 +165,14 @@ func (l *files) synced(path string, t *tracked, at summed.Prefix) error {
 	return l.record(false)
 }
 
-// wrote adds to what a file has.
+// wrote adds written bytes to what is known of a file.
 func (t *tracked) wrote(p []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.written = t.written.With(p)
 }
 
-// ended is called when nothing more is written to a file.
+// ended must be called when nothing more is written to a file.
 func (t *tracked) ended() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -190,7 +193,7 @@ func (l *files) record(closed bool) error {
 			list.Files[name] = t.durable()
 		}
 	}
-	if err := syncDir(l.fs, l.dir); err != nil { // what is listed is there
+	if err := syncDir(l.fs, l.dir); err != nil { // listed files must be durable in the directory
 		return err
 	}
 	if closed {
@@ -219,7 +222,7 @@ func (l *files) close() error {
 	return l.record(true)
 }
 
-// sizes are those of the files that belong to the store.
+// sizes returns the sizes of the files that belong to the store.
 func sizes(fs vfs.FS, dir string) (map[string]int64, error) {
 	names, err := fs.List(dir)
 	if err != nil {
@@ -239,6 +242,8 @@ func sizes(fs vfs.FS, dir string) (map[string]int64, error) {
 	return out, nil
 }
 
+// writeList replaces FILES: it writes another file, syncs it and renames it. A crash
+// leaves the old list or the new one.
 func writeList(fs vfs.FS, dir string, list listing) error {
 	b, err := summed.Marshal(list)
 	if err != nil {

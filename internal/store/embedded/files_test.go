@@ -331,8 +331,8 @@ func noList(d disk, t *testing.T) error {
 	return err
 }
 
-// TestListIsTrue: wherever a process is killed or the power fails, what is listed is
-// there.
+// TestListIsTrue: wherever the process is killed or the power fails, every listed file
+// exists.
 func TestListIsTrue(t *testing.T) {
 	for _, d := range crashedDisks(t) {
 		if _, err := d.disk.Stat("data"); errors.Is(err, os.ErrNotExist) {

@@ -8,30 +8,32 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// keyFilter tells of a key that it has no row without a look at the store: a Bloom
-// filter of the hashes of all keys of rows, where a key's bits are in one word. Keys are
-// added before their rows are committed, and stay. It knows nothing until it is told that
-// it has all keys that the store had when it was opened.
+// keyFilter knows of some keys that they have no row, without reading the store. It is
+// a Bloom filter of the hashes of all row keys, in which all bits of a key are in one
+// word. Keys are added before their rows are committed, and are never removed. Until
+// the filter is told that it has all keys that existed when the store was opened, it
+// knows nothing.
 type keyFilter struct {
 	words []uint64
 	whole atomic.Bool
 }
 
-// bitsPerKey is the least with which a filter is worth to be filled: of keys without a row
-// it then lets one in fourteen pass.
+// bitsPerKey is the least number of bits for which filling a filter is worthwhile: it
+// then takes one in fourteen keys without a row for a key that may have one.
 const bitsPerKey = 6
 
 func (f *keyFilter) size(bytes int64) { f.words = make([]uint64, max(1, bytes/8)) }
 
-// place is a key's word, and its bits there: four, or fewer where they coincide.
+// place returns a key's word, and its bits in that word: four, or fewer if some
+// coincide.
 func (f *keyFilter) place(hash uint64) (word *uint64, mask uint64) {
 	at, _ := bits.Mul64(hash, uint64(len(f.words)))
-	h := hash * 0x9e3779b97f4a7c15 // as good as independent of the place
+	h := hash * 0x9e3779b97f4a7c15 // practically independent of the word
 	return &f.words[at], 1<<(h>>58) | 1<<(h>>52&63) | 1<<(h>>46&63) | 1<<(h>>40&63)
 }
 
 func (f *keyFilter) add(hash uint64) {
-	if len(f.words) == 0 { // it was given no room, and is never whole
+	if len(f.words) == 0 { // it got no memory, and never becomes complete
 		return
 	}
 	if word, mask := f.place(hash); atomic.LoadUint64(word)&mask != mask {
@@ -47,12 +49,12 @@ func (f *keyFilter) mayHave(hash uint64) bool {
 	return atomic.LoadUint64(word)&mask == mask
 }
 
-// learnAfter is how many writes (by Write, not by Transact) show that a process writes much,
-// so that its filter is worth a look at all keys.
+// learnAfter is the number of writes (by Write, not by Transact) after which reading
+// all keys into the filter is worthwhile.
 const learnAfter = 1 << 14
 
-// learnKeys has the keys that were in the store when it was opened added to the filter:
-// beside what goes on, once so much was written that it pays.
+// learnKeys counts writes. Once there are enough, it adds the keys that existed when
+// the store was opened to the filter, in the background.
 func (s *Store) learnKeys(writes int) {
 	if s.opts.Still || s.cache.keys.whole.Load() {
 		return
@@ -63,9 +65,9 @@ func (s *Store) learnKeys(writes int) {
 	s.beside.Go(func() { s.addKeys(len(s.cache.keys.words) * 64 / bitsPerKey) })
 }
 
-// addKeys adds all keys, unless there are more than most, the store is closed, or not all
-// can be read: that is an error of whoever needs them. Those of rows that are committed
-// meanwhile are in the filter already.
+// addKeys adds all keys, unless there are more than most, the store is closed, or some
+// cannot be read. A key that cannot be read is an error only for the operations that
+// need it. Keys of rows that are committed meanwhile are in the filter already.
 func (s *Store) addKeys(most int) {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceRow}, UpperBound: []byte{spaceRow + 1}})
 	if err != nil {

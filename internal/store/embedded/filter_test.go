@@ -124,8 +124,9 @@ func TestLearnKeys(t *testing.T) {
 	}
 }
 
-// TestSmallCache: whatever room the cache has, nobody reads less of a row than was written
-// and acknowledged before, while rows are packed and unpacked and the keys are learned.
+// TestSmallCache: whatever the size of the cache, every reader sees everything that was
+// written and acknowledged before, also while rows are packed and unpacked and the keys
+// are learned.
 func TestSmallCache(t *testing.T) {
 	rooms := []int64{1, 100, 3 << 10, 64 << 10, 384 << 10}
 	if testing.Short() {

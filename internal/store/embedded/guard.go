@@ -8,18 +8,20 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// guard is the file system as the key-value store sees it. The first write, sync or
-// new file that the disk refuses ends the process, before anybody hears of it: what
-// a failed sync leaves in a file nobody knows, a second one may succeed without it,
-// and a log that lacks a record must not get another.
+// guard is the file system for Pebble. When the disk refuses a write, a sync or a new
+// file, guard ends the process at once, before any caller gets the error. The reason:
+// after a failed sync the content of the file is unknown, a second sync may succeed
+// without that content, and nothing may be appended to a log that lacks a record.
 //
-// It also tells the list of the store's files of what is made and deleted.
+// guard also reports files that are made and deleted to the list of the store's files.
 type guard struct {
 	vfs.FS
 	fatal func(reason string)
 	files *files
 }
 
+// check ends the process if err is not nil. In tests, in which Fatal may return, it
+// returns err.
 func (g guard) check(doing, name string, err error) error {
 	if err == nil {
 		return nil
@@ -39,7 +41,7 @@ func (g guard) file(name string, f vfs.File, err error) (vfs.File, error) {
 	return guardedFile{f, g, name, g.files.made(name)}, nil
 }
 
-// list has the list of files changed, which the disk may refuse too.
+// list changes the list of files. The disk may refuse that, too.
 func (g guard) list(change func(name string) error, name string) error {
 	return g.check("list", name, change(name))
 }
@@ -53,13 +55,13 @@ func (g guard) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	return g.file(name, f, err)
 }
 
-// OpenReadWrite opens a file, or makes it.
+// OpenReadWrite opens a file, and makes it if it does not exist.
 func (g guard) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
 	f, err := g.FS.OpenReadWrite(name, c, opts...)
 	return g.file(name, f, err)
 }
 
-// ReuseForWrite makes a file out of one that nobody needs.
+// ReuseForWrite makes a file from one that is no longer needed.
 func (g guard) ReuseForWrite(old, name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	if err := g.list(g.files.removing, old); err != nil {
 		return nil, err
@@ -68,7 +70,7 @@ func (g guard) ReuseForWrite(old, name string, c vfs.DiskWriteCategory) (vfs.Fil
 	return g.file(name, f, err)
 }
 
-// OpenDir opens a directory, to sync it.
+// OpenDir opens a directory, which is done to sync it.
 func (g guard) OpenDir(name string) (vfs.File, error) {
 	f, err := g.FS.OpenDir(name)
 	if err != nil {
@@ -77,7 +79,7 @@ func (g guard) OpenDir(name string) (vfs.File, error) {
 	return guardedFile{f, g, name, nil}, nil
 }
 
-// Rename gives a file another name.
+// Rename renames a file.
 func (g guard) Rename(old, name string) error {
 	err := g.check("rename", old, g.FS.Rename(old, name))
 	if err == nil {
@@ -94,26 +96,27 @@ func (g guard) Remove(name string) error {
 	return g.FS.Remove(name)
 }
 
-// Unwrap is the file system below.
+// Unwrap returns the file system below the guard.
 func (g guard) Unwrap() vfs.FS { return g.FS }
 
+// guardedFile is a file whose failures end the process.
 type guardedFile struct {
 	vfs.File
 	g    guard
 	name string
-	t    *tracked // nil for one that is never listed
+	t    *tracked // nil for a file that is never listed
 }
 
-// Write writes at the end.
+// Write appends to the file.
 func (f guardedFile) Write(p []byte) (int, error) {
-	if f.t != nil { // a file may spoil p, and one that takes less ends the process
+	if f.t != nil { // before the write, which may change p; a short write ends the process
 		f.t.wrote(p)
 	}
 	n, err := f.File.Write(p)
 	return n, f.g.check("write", f.name, err)
 }
 
-// WriteAt writes anywhere.
+// WriteAt writes at any offset.
 func (f guardedFile) WriteAt(p []byte, at int64) (int, error) {
 	n, err := f.File.WriteAt(p, at)
 	return n, f.g.check("write", f.name, err)
@@ -133,7 +136,7 @@ func (f guardedFile) Sync() error { return f.durable(f.File.Sync) }
 // SyncData makes data durable.
 func (f guardedFile) SyncData() error { return f.durable(f.File.SyncData) }
 
-// SyncTo makes the beginning durable, or begins to.
+// SyncTo makes the beginning durable, or starts to.
 func (f guardedFile) SyncTo(length int64) (bool, error) {
 	full, err := f.File.SyncTo(length)
 	return full, f.g.check("sync", f.name, err)

@@ -8,12 +8,12 @@ import (
 	"weir/internal/value"
 )
 
-// index is an open index; expiry is one whose key is the TTL attribute, under the
-// name "".
+// index is an open index. The expiry index has the name "" and the TTL attribute as its
+// key.
 type index struct {
 	store.Index
 	id              uint16
-	partition, sort int // where the table's indexed has its key attributes
+	partition, sort int // places of its key attributes in the table's indexed
 }
 
 func (ix *index) isExpiry() bool { return ix.Name == "" }
@@ -41,8 +41,8 @@ func (t *table) index(name string) *index {
 	return nil
 }
 
-// keyValues are a row's values of the table's indexed attributes, in their order:
-// what there is to know of it for all indexes, taken in one walk.
+// keyValues appends a row's values of the table's indexed attributes, in their order.
+// One walk over the row collects what all indexes need.
 func (t *table) keyValues(b []value.Value, row value.Item) []value.Value {
 	for _, name := range t.indexed {
 		for len(row) > 0 && strings.Compare(row[0].Name, name) < 0 {
@@ -57,8 +57,8 @@ func (t *table) keyValues(b []value.Value, row value.Item) []value.Value {
 	return b
 }
 
-// entry is a row's key in the index, by the row's keyValues. Only a row that was
-// there before the index can have values that give an error.
+// entry is a row's key in the index, from the row's keyValues. Only a row that existed
+// before the index can have values that cause an error.
 func (ix *index) entry(vs []value.Value) (k store.Key, ok bool, err error) {
 	if ix.isExpiry() {
 		_, ok := vs[ix.partition].Int64()
@@ -67,12 +67,12 @@ func (ix *index) entry(vs []value.Value) (k store.Key, ok bool, err error) {
 	return ix.Entry(vs[ix.partition], vs[ix.sort])
 }
 
-// same reports whether two rows stand at the same place in the index.
+// same reports whether two rows have the same place in the index.
 func (ix *index) same(a, b []value.Value) bool {
 	return value.Equal(a[ix.partition], b[ix.partition]) && value.Equal(a[ix.sort], b[ix.sort])
 }
 
-// check refuses a row that has a wrong value in an index's key.
+// check refuses a row with a wrong value in an index's key.
 func (t *table) check(vs []value.Value) error {
 	for _, ix := range t.indexes {
 		if _, _, err := ix.entry(vs); err != nil {

@@ -17,28 +17,28 @@ import (
 	"weir/internal/summed"
 )
 
-// Pebble ends the last log at the first record that it cannot read: that is where a
-// crash tore it. It says nothing when the record had been synced, and another was
-// after it, unless that one begins in a later block. So each sync writes a mark into
-// the log first, which says how many of this log's marks are known to be on disk by
-// now, and the last before a store is closed says that. When a log has fewer marks up
-// to where it cannot be read than a mark anywhere in it counts, then something is
-// damaged that was durable.
+// Pebble ends the last log at the first record that it cannot read, because that is
+// where a crash cuts a log off. It does so even if that record had been synced and
+// another record follows, unless the next one begins in a later block. So each sync
+// first writes a mark into the log. The mark says how many of this log's marks are
+// known to be on disk by now. The last mark before a store is closed says that it was
+// closed. If any mark in a log counts more marks than there are in the readable part of
+// the log, then durable data is damaged.
 //
-// The last sync is followed by no mark. Its number is in the file SYNCED, before the sync
-// returns: the log's number, how many of its marks are on disk, and their CRC-32C. That
-// file is written in place and is not synced itself, which would double what a sync costs.
-// It survives the process, so that after kill -9 all that was synced is demanded. After a
-// power cut it may be older, and promises less; it never promises more.
+// No mark follows the last sync. So before a sync returns, the file SYNCED gets the
+// log's number, how many of its marks are on disk, and their CRC-32C. SYNCED is written
+// in place and is not synced itself, which would double the cost of a sync. It survives
+// the process: after kill -9, all synced data is demanded. After a power failure it may
+// be older and then demands less, but never too much.
 
-// errDamagedLog is about bytes of a log that had been durable.
+// errDamagedLog is wrapped by the error for a log whose durable bytes cannot be read.
 var errDamagedLog = fmt.Errorf("%w: the log had been durable there", ErrDamaged)
 
-// journal counts the marks of the log that is written now.
+// journal counts the marks of the current log.
 type journal struct {
 	mu   sync.Mutex
 	log  uint64   // its number
-	done uint64   // how many of its marks are on disk, at the least
+	done uint64   // at least this many of its marks are on disk
 	note vfs.File // SYNCED, nil until the store is open
 }
 
@@ -54,16 +54,17 @@ const (
 
 var markBegin = []byte("weir ")
 
-const markLen = 5 + 1 + 8 + 8 // what it begins with, kind, log, done
+const markLen = 5 + 1 + 8 + 8 // markBegin, kind, log, done
 
-// begin is called before anything is written to another log.
+// begin must be called before anything is written to another log.
 func (j *journal) begin(log uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.log, j.done = log, 0
 }
 
-// mark is the next mark, for the log given, if it gets there.
+// mark is the next mark, and the number of the log for which it was made. By the time
+// it is written, Pebble may have switched to another log.
 func (j *journal) mark(kind byte) (mark []byte, log uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -72,7 +73,7 @@ func (j *journal) mark(kind byte) (mark []byte, log uint64) {
 	return binary.BigEndian.AppendUint64(mark, j.done), j.log
 }
 
-// synced says that a mark is on disk. One that may have come into the next log
+// synced says that a mark is on disk. A mark that may have been written to the next log
 // instead is not counted.
 func (j *journal) synced(log uint64) error {
 	j.mu.Lock()
@@ -84,7 +85,8 @@ func (j *journal) synced(log uint64) error {
 	return j.write()
 }
 
-// start makes SYNCED, when what the one before told of is in synced tables.
+// start makes SYNCED. Call it once the data that the old SYNCED counted is in synced
+// tables.
 func (j *journal) start(fs vfs.FS, dir string) (err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -105,7 +107,7 @@ func (j *journal) write() error {
 	return err
 }
 
-// end removes SYNCED: the files of a closed store are listed.
+// end deletes SYNCED: the list has the files of a closed store.
 func (j *journal) end(fs vfs.FS, dir string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -134,7 +136,7 @@ type mark struct {
 	done uint64
 }
 
-// markIn is the mark that a record of the log is.
+// markIn is the mark in a record of the log; ok is false if the record is no mark.
 func markIn(b []byte) (m mark, ok bool) {
 	const head = batchrepr.HeaderLen
 	if len(b) != head+2+markLen || b[head] != byte(pebble.InternalKeyKindLogData) || b[head+1] != markLen || !bytes.HasPrefix(b[head+2:], markBegin) {
@@ -144,10 +146,10 @@ func markIn(b []byte) (m mark, ok bool) {
 	return mark{b[0], binary.BigEndian.Uint64(b[1:]), binary.BigEndian.Uint64(b[9:])}, true
 }
 
-// checkJournal looks at the last log of a store that nobody has open. After a store
-// was closed nothing of it may be missing; after a crash, nothing that a mark or SYNCED
-// tells of. The logs before the last are Pebble's to check. doubt is what cannot be known
-// of a store that may be opened.
+// checkJournal checks the last log of a store that no process has open. After the store
+// was closed, nothing of it may be missing; after a crash, nothing that a mark or
+// SYNCED counts. Pebble itself checks the logs before the last. doubt says what cannot
+// be known, although the store may be opened.
 func checkJournal(fs vfs.FS, dir string, closed bool) (doubt, err error) {
 	logs, err := wal.Scan(wal.Dir{FS: fs, Dirname: dir})
 	if err != nil || len(logs) == 0 {
@@ -180,8 +182,8 @@ func checkJournal(fs vfs.FS, dir string, closed bool) (doubt, err error) {
 	return doubt, nil
 }
 
-// checkLog checks a log that has so many marks at the least. torn says what of its end
-// is dropped, since no sync is known to have covered it.
+// checkLog checks a log that must have at least this many marks. torn says what is
+// dropped at its end, which no sync is known to have covered.
 func checkLog(fs vfs.FS, log wal.LogicalLog, closed bool, least uint64) (torn, err error) {
 	_, path := log.SegmentLocation(log.NumSegments() - 1)
 	b, err := readWhole(fs, path)
@@ -193,7 +195,7 @@ func checkLog(fs vfs.FS, log wal.LogicalLog, closed bool, least uint64) (torn, e
 	switch {
 	case max(counted, least) > seen:
 	case closed && any && !good:
-	case closed && !errors.Is(end, io.EOF): // a log that cannot be read to its end
+	case closed && !errors.Is(end, io.EOF): // the log cannot be read to its end
 	case errors.Is(end, io.EOF):
 		return nil, nil
 	default:
@@ -202,8 +204,8 @@ func checkLog(fs vfs.FS, log wal.LogicalLog, closed bool, least uint64) (torn, e
 	return nil, fmt.Errorf("%w: %s cannot be read from about byte %d on", errDamagedLog, path, at)
 }
 
-// readLog counts the marks up to where the log ends, or cannot be read. It is good
-// when the last one says that the store was closed.
+// readLog counts the marks up to the place where the log ends or cannot be read. good
+// says that the last mark says that the store was closed.
 func readLog(b []byte, log uint64) (marks uint64, good bool, at int64, err error) {
 	r := record.NewReader(bytes.NewReader(b), numberAs(pebble.WALCreateInfo{}.FileNum, log))
 	var one bytes.Buffer
@@ -224,12 +226,13 @@ func readLog(b []byte, log uint64) (marks uint64, good bool, at int64, err error
 	}
 }
 
-// numberAs is a number in a type of Pebble's that has no name outside.
+// numberAs converts a number to a type of Pebble's that is not exported.
 func numberAs[T ~uint64](_ T, n uint64) T { return T(n) }
 
-// A log is blocks of chunks, which do not go over the end of a block. A chunk is a
-// checksum of all behind the length, the content's length, a kind, the log's number,
-// in kinds from 9 on an offset, and the content. Kinds 5 and 9 have a whole record.
+// A log consists of blocks. A block consists of chunks, which never cross its end. A
+// chunk has a checksum of everything after the length, the length of the content, a
+// kind, the log's number, an offset (kinds from 9 on), and the content. Chunks of kinds
+// 5 and 9 hold a whole record.
 const (
 	logBlock    = 32 << 10
 	chunkFirst  = 5
@@ -237,8 +240,8 @@ const (
 	chunkKinds  = 13
 )
 
-// counts is the most that a mark anywhere in a log says, and whether there is any
-// mark. It reads what can be read, whatever is between.
+// counts returns the highest count in any mark of a log, and whether there is a mark at
+// all. It reads every chunk that is readable, and skips what is not.
 func counts(b []byte, log uint64) (most uint64, any bool) {
 	for ; len(b) > 0; b = b[min(len(b), logBlock):] {
 		block := b[:min(len(b), logBlock)]
@@ -260,8 +263,8 @@ func counts(b []byte, log uint64) (most uint64, any bool) {
 	return most, any
 }
 
-// chunkAt is the content of the log's chunk that begins here, when that is a whole
-// record, and what follows it; nil when no chunk does.
+// chunkAt returns the content of the chunk of the log that begins here, and what
+// follows it. The result is nil if no chunk with a whole record begins here.
 func chunkAt(b []byte, log uint32) (content, rest []byte) {
 	if len(b) < 11 || b[6] < chunkFirst || b[6] >= chunkKinds || binary.LittleEndian.Uint32(b[7:]) != log {
 		return nil, nil

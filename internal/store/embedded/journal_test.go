@@ -57,13 +57,13 @@ func logged(t *testing.T, rows int, closes bool) (mem *vfs.MemFS, synced []int, 
 	return mem, synced, records
 }
 
-// TestFlippedLog: a bit of the log that was durable, and that another sync came after,
-// is missed by nobody: the store is refused, or has everything.
+// TestFlippedLog: a flipped bit in a part of the log that was durable, and that another
+// sync followed, never goes unnoticed: the store is refused, or has everything.
 func TestFlippedLog(t *testing.T) {
 	for _, rows := range []int{30, 400} {
 		for _, closes := range []bool{false, true} {
 			mem, synced, _ := logged(t, rows, closes)
-			upTo := synced[len(synced)-2] // the last sync is told of by nobody
+			upTo := synced[len(synced)-2] // no mark counts the last sync
 			if closes {
 				upTo = len(lastLog(t, mem))
 			}
@@ -85,7 +85,7 @@ func TestFlippedLog(t *testing.T) {
 	}
 }
 
-// TestTornLog: wherever the log ends behind what was synced, or whatever is there, the
+// TestTornLog: wherever the log ends after its synced part, and whatever is there, the
 // store opens with everything that was synced.
 func TestTornLog(t *testing.T) {
 	mem, synced, promised := logged(t, 60, false)

@@ -8,18 +8,17 @@ import (
 	"weir/internal/value"
 )
 
-// The stored form of key values. It keeps their order, so that comparing bytes
-// compares values, and it ends itself: no form is the beginning of another, so
-// forms can stand one after the other and still sort by the first, then by the
-// second.
+// The stored form of key values. Comparing the bytes of two forms compares the values.
+// No form is the beginning of another. So forms can follow one another, and the result
+// still sorts by the first value, then by the second.
 //
 //	string, binary   each byte as it is, 00 as 00 FF; then 00 01
 //	number           03 EXP PAIR… 00    positive
 //	                 02                 zero
 //	                 01 ^EXP ^PAIR… FF  negative: the positive form, each byte inverted
 //
-// EXP is the exponent of 0.DIGITS × 10^exp plus 129, which DynamoDB's range makes
-// 0 to 255. PAIR is two digits, the last one filled up with 0, plus 1.
+// EXP is the exponent of 0.DIGITS × 10^exp plus 129, which in DynamoDB's range is 0 to
+// 255. PAIR is two digits plus 1; the last pair is filled up with 0.
 
 const (
 	escape     = 0x00
@@ -50,8 +49,8 @@ func appendKeyValue(b []byte, v value.Value) []byte {
 	return append(appendEscaped(b, v.Text()), escape, endOfBytes)
 }
 
-// appendEscaped is the form of a string without its end: what the forms of all
-// strings that begin with s begin with.
+// appendEscaped appends the form of a string without its end. The forms of all strings
+// that begin with s begin with it.
 func appendEscaped(b []byte, s string) []byte {
 	for {
 		i := indexNul(s)
@@ -97,7 +96,7 @@ func appendNumber(b []byte, v value.Value) []byte {
 	return b
 }
 
-// takeKey reads a key of the schema given and returns what follows it. The key
+// takeKey reads a key of the given schema, and returns it and the rest of b. The key
 // shares no memory with b.
 func takeKey(b []byte, ks *store.KeySchema) (k store.Key, rest []byte, err error) {
 	if k.Partition, b, err = takeKeyValue(b, ks.Partition.Type); err != nil || ks.Sort.Name == "" {
@@ -107,6 +106,8 @@ func takeKey(b []byte, ks *store.KeySchema) (k store.Key, rest []byte, err error
 	return k, b, err
 }
 
+// takeKeyValue reads the form of a value of this kind, and returns the value and the
+// rest of b.
 func takeKeyValue(b []byte, kind store.KeyType) (value.Value, []byte, error) {
 	switch kind {
 	case value.Number:
@@ -193,7 +194,7 @@ func numberOf(mantissa []byte, exp int, rest []byte) (value.Value, []byte, error
 	return v, rest, nil
 }
 
-// after is the least key above all that begin with prefix, nil where there is
+// after is the least key greater than all keys that begin with prefix, nil if there is
 // none. It changes prefix.
 func after(prefix []byte) []byte {
 	for i := len(prefix) - 1; i >= 0; i-- {

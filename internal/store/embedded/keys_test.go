@@ -45,8 +45,8 @@ func genKeyValue(kind store.KeyType) *rapid.Generator[value.Value] {
 
 var genKind = rapid.SampledFrom([]store.KeyType{value.String, value.Number, value.Binary})
 
-// TestKeyForm: forms are ordered as values are, no form begins another, and a
-// value comes back from its form, whatever follows it.
+// TestKeyForm: forms sort like values, no form is the beginning of another, and a value
+// can be read back from its form, whatever follows it.
 func TestKeyForm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		kind := genKind.Draw(t, "kind")
@@ -68,7 +68,7 @@ func TestKeyForm(t *testing.T) {
 
 func sign(n int) int { return min(max(n, -1), 1) }
 
-// TestKeyFormNumbers: the corners, in order.
+// TestKeyFormNumbers: the extreme numbers, in order.
 func TestKeyFormNumbers(t *testing.T) {
 	nines := strings.Repeat("9", 38)
 	var last []byte
@@ -126,8 +126,8 @@ func TestCompositeForm(t *testing.T) {
 	})
 }
 
-// FuzzKeyForm: bytes that are no form are refused without a panic, and those that
-// are one are the form of what they give.
+// FuzzKeyForm: bytes that are not a form are refused without a panic, and other bytes
+// are the form of the value that they give.
 func FuzzKeyForm(f *testing.F) {
 	for _, v := range []value.Value{value.OfString("a\x00b"), value.OfBinary("\xff"), value.MustNumber("-12.5"), value.OfInt(0)} {
 		f.Add(byte(v.Kind()), appendKeyValue(nil, v))

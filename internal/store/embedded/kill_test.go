@@ -24,8 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// writeUntilKilled counts in four rows for ever, and tells of each count that is
-// synced.
+// writeUntilKilled counts in four rows for ever, and prints each count that is synced.
 func writeUntilKilled(dir string) {
 	ctx := context.Background()
 	s, err := Open(dir, []store.Table{things()}, Options{MemTableBytes: 256 << 10})
@@ -54,8 +53,8 @@ func writeUntilKilled(dir string) {
 	}
 }
 
-// TestKill kills a process while it writes, again and again. What it synced is
-// there, all agrees, and nothing stands in the way of the next owner.
+// TestKill kills a process while it writes, again and again. What it synced is there,
+// the store is consistent, and the next owner can open it.
 func TestKill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes")
@@ -85,8 +84,8 @@ func TestKill(t *testing.T) {
 }
 
 // killOne lets a child write for a while after its first sync, tries to open its
-// directory meanwhile, and kills it. It returns the count that the rows had to
-// have by then at the least.
+// directory meanwhile, and kills it. It returns the count that the rows must at least
+// have.
 func killOne(t *testing.T, dir string, after time.Duration) (promised int) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])

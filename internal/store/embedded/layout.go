@@ -6,7 +6,7 @@ import (
 	"weir/internal/store"
 )
 
-// The spaces of the key-value store, by first byte. See the package comment.
+// The key spaces of the key-value store, by first byte. See the package comment.
 const (
 	spaceMeta   = 'm'
 	spaceRow    = 'r'
@@ -27,37 +27,39 @@ func appendRowKey(b []byte, t *table, k store.Key) []byte {
 	return appendKey(appendSpace(b, spaceRow, t.id), k)
 }
 
-// appendEntryKey is the key of an index entry: the index's key values, then the
+// appendEntryKey appends the key of an index entry: the index's key values, then the
 // row's own.
 func appendEntryKey(b []byte, ix *index, entry, row store.Key) []byte {
 	return appendKey(appendKey(appendSpace(b, spaceIndex, ix.id), entry), row)
 }
 
-// segmentBits is how much of a sequence number counts records within a segment.
-// A segment's records are sorted by shard, segments by time, so that a table's
-// stream grows at its end only: the store never has to merge it with itself, and
-// one shard is still read with a seek for each segment.
+// segmentBits is the number of low bits of a sequence number that count records within
+// a segment. A segment's records are sorted by shard, and segments by time. So a
+// table's stream grows only at its end, the store never has to merge it, and reading
+// one shard takes one seek for each segment.
 const segmentBits = 12
 
 const recordKeyLen = 1 + 2 + 6 + 4 + 2
 
+// appendRecordKey appends the key of a stream record. Its sequence number is split
+// around the shard, see segmentBits.
 func appendRecordKey(b []byte, t *table, shard uint32, seq uint64) []byte {
 	b = appendSegment(b, t, seq>>segmentBits)
 	b = binary.BigEndian.AppendUint32(b, shard)
 	return binary.BigEndian.AppendUint16(b, uint16(seq&(1<<segmentBits-1)))
 }
 
-// appendSegment is what the keys of a segment begin with.
+// appendSegment appends the beginning of the keys of a segment.
 func appendSegment(b []byte, t *table, segment uint64) []byte {
 	b = appendSpace(b, spaceStream, t.id)
 	b = binary.BigEndian.AppendUint16(b, uint16(segment>>32))
 	return binary.BigEndian.AppendUint32(b, uint32(segment))
 }
 
-// maxNumber is the greatest sequence number that a record's key can hold.
+// maxNumber is the greatest sequence number that fits into a record's key.
 const maxNumber = 1<<(48+segmentBits) - 1
 
-// splitRecordKey takes a record's key apart.
+// splitRecordKey reads the shard and the sequence number from a record's key.
 func splitRecordKey(key []byte) (shard uint32, seq uint64, ok bool) {
 	if len(key) != recordKeyLen {
 		return 0, 0, false

@@ -17,37 +17,37 @@ import (
 	"weir/internal/openfiles"
 )
 
-// Options of a store; the zero Options are good for production.
+// Options of a store. The zero Options are good for production.
 type Options struct {
-	// FS is where the directory is; nil is the file system. With vfs.NewMem()
-	// nothing outlives the process.
+	// FS is the file system of the directory; nil is the operating system's. With
+	// vfs.NewMem() nothing outlives the process.
 	FS vfs.FS
-	// Now dates stream records; nil is the clock.
+	// Now is the clock for the times of stream records; nil is time.Now.
 	Now func() time.Time
-	// Shards is how many shards a new stream gets; 0 is 4. A stream that exists
-	// keeps those it has.
+	// Shards is the number of shards of a new stream; 0 is 4. An existing stream keeps
+	// its shards.
 	Shards int
-	// Memory is what the process may have; 0 is memory.Default. Caches that are not
-	// given are shares of it.
+	// Memory is the memory that the process may use; 0 is memory.Default. It decides
+	// the size of caches that are not given.
 	Memory memory.Size
-	// CacheBytes holds blocks read from disk; 0 is 12 of every 256 MB.
+	// CacheBytes is for blocks read from disk; 0 is 12 of every 256 MB.
 	CacheBytes int64
-	// RowCacheBytes holds rows that were written or read last, and which keys have
-	// rows; 0 is 24 of every 256 MB.
+	// RowCacheBytes is for the rows that were written or read last, and for the filter
+	// of keys; 0 is 24 of every 256 MB.
 	RowCacheBytes int64
-	// TailBytes holds the newest stream records; 0 is 12 of every 256 MB.
+	// TailBytes is for the newest stream records; 0 is 12 of every 256 MB.
 	TailBytes int64
-	// MemTableBytes holds what was written last, up to four times over; 0 is 16 of every
-	// 256 MB, and 1 GB at the most.
+	// MemTableBytes is the size of a memtable, of which there are up to four; 0 is 16
+	// of every 256 MB, and at most 1 GB.
 	MemTableBytes uint64
-	// Logger gets what the key-value store reports; nil is slog.Default().
+	// Logger gets Pebble's messages; nil is slog.Default().
 	Logger *slog.Logger
-	// Fatal is called once, with the reason, when the disk refuses to write or to
-	// sync: what the store does from then on is worth nothing. nil says so on stderr
-	// and exits with status 3; the directory then is as after kill -9.
+	// Fatal is called once, with the reason, when the disk refuses a write or a sync.
+	// From then on no result of the store can be relied on. nil prints the reason to
+	// stderr and exits with status 3; the directory is then as after kill -9.
 	Fatal func(reason string)
-	// Still has nothing happen beside what is asked for, so that the same calls write
-	// the same files: nothing is compacted. It is for simulations.
+	// Still switches off background work such as compactions, so that the same calls
+	// write the same files. It is for simulations.
 	Still bool
 }
 
@@ -79,7 +79,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// fatal is what ends the process when the disk of the directory fails.
+// fatal returns the function that ends the process when the disk of the directory
+// fails.
 func (o Options) fatal(dir string) func(reason string) {
 	if o.Fatal != nil {
 		return o.Fatal
@@ -91,19 +92,19 @@ func (o Options) fatal(dir string) func(reason string) {
 	}
 }
 
-// once calls f for the first of several reasons, which come of it. The others wait for
-// it to end.
+// once returns a function that calls f only for its first call, since later reasons
+// follow from the first one. Later calls wait until f returns.
 func once(f func(string)) func(string) {
 	var first sync.Once
 	return func(reason string) { first.Do(func() { f(reason) }) }
 }
 
-// memTables is how many memtables there may be, in use and being flushed.
+// memTables is the maximum number of memtables, in use or being flushed.
 const memTables = 4
 
-// pebble is the key-value store's configuration. Its memory is the cache, two to
-// four memtables and a few MB; L0 may grow far before it slows writers, because a
-// load writes faster than two cores compact.
+// pebble is Pebble's configuration. Its memory is the cache, two to four memtables and
+// a few MB. L0 may grow large before it slows writers down, because a bulk load writes
+// faster than two cores can compact.
 func (o Options) pebble(lock *pebble.Lock, list *files, j *journal) *pebble.Options {
 	log := &pebbleLog{o: o, said: map[string]time.Time{}}
 	po := &pebble.Options{
@@ -131,7 +132,8 @@ func (o Options) pebble(lock *pebble.Lock, list *files, j *journal) *pebble.Opti
 		po.L0StopWritesThreshold = 1 << 20
 	}
 	po.ApplyCompressionSettings(func() pebble.DBCompressionSettings {
-		// The last level has nearly all the bytes, those before it nearly all the work.
+		// The last level has nearly all the bytes; the levels before it have nearly all
+		// the work.
 		cs := pebble.DBCompressionNone
 		cs.Levels[len(cs.Levels)-1] = pebble.DBCompressionFastest.Levels[len(cs.Levels)-1]
 		return cs
@@ -145,8 +147,8 @@ func (o Options) pebble(lock *pebble.Lock, list *files, j *journal) *pebble.Opti
 	return po
 }
 
-// ownTables keeps each stream in files of its own. They follow each other without
-// overlap, so that compactions move them instead of rewriting them.
+// ownTables keeps each stream in files of its own. These do not overlap, so compactions
+// move them instead of rewriting them.
 func ownTables(start []byte) (policy pebble.SpanPolicy, end []byte, err error) {
 	switch {
 	case len(start) == 0 || start[0] < spaceStream:
@@ -157,7 +159,7 @@ func ownTables(start []byte) (policy pebble.SpanPolicy, end []byte, err error) {
 	return policy, end, nil
 }
 
-// pebbleLog passes on what the key-value store says, the same thing once a minute.
+// pebbleLog passes on Pebble's messages, but each message at most once a minute.
 type pebbleLog struct {
 	o Options
 
@@ -165,7 +167,8 @@ type pebbleLog struct {
 	said map[string]time.Time
 }
 
-// What is said again within a minute is not said. So many different things are kept.
+// A message that is repeated within a minute is dropped. So many different messages are
+// remembered.
 const (
 	sayAgain = time.Minute
 	maxSaid  = 1000
@@ -185,7 +188,7 @@ func (l *pebbleLog) say(text string, more ...any) {
 	}
 }
 
-// news reports whether a text was not said lately.
+// news reports whether a message was not logged recently.
 func (l *pebbleLog) news(text string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -200,14 +203,15 @@ func (l *pebbleLog) news(text string) bool {
 	return true
 }
 
-// corrupt only logs: whoever reads the damaged block gets the error, everybody
-// else goes on.
+// corrupt only logs. An operation that reads the damaged block gets the error; all
+// others continue.
 func (l *pebbleLog) corrupt(info pebble.DataCorruptionInfo) {
 	l.say("damaged file", "path", info.Path, "error", info.Details.Error())
 }
 
-// background hears of work beside the calls that failed. Pebble begins it again at once,
-// and for ever where a table is damaged: the pause keeps that from costing a processor.
+// background is called when background work has failed. Pebble retries at once, and for
+// ever if a table is damaged. background pauses, so that the retries do not keep a
+// processor busy.
 func (l *pebbleLog) background(err error) {
 	l.say("background error: " + err.Error())
 	if !l.o.Still {

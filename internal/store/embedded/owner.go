@@ -16,8 +16,9 @@ import (
 	"weir/internal/store"
 )
 
-// ownerFile tells who has the directory. The lock beside it decides: it goes with
-// its process, however that ends, and an owner file without one means nothing.
+// ownerFile names the process that has the directory open. The lock beside it decides:
+// the lock ends with its process, however that ends, and an owner file without a lock
+// means nothing.
 const ownerFile = "OWNER"
 
 type owner struct {
@@ -26,12 +27,12 @@ type owner struct {
 	Since   time.Time `json:"since"`
 }
 
-// own takes the directory for this process, or says who has it. It returns the one
-// name under which the directory is locked: a lock keeps out other processes, but
-// within this one only those who call the directory by the same name.
+// own takes the directory for this process, or returns ErrOwned with the owner. It
+// returns the resolved name under which the directory is locked. The lock excludes
+// other processes; within this process it excludes only callers that use the same name.
 //
-// A directory of which a file is damaged or missing is refused before anything is
-// written there.
+// A directory with a damaged or missing file is refused before anything is written
+// there.
 func own(o Options, dir string, now time.Time) (string, *pebble.Lock, *files, error) {
 	fs := o.FS
 	err := makeDir(fs, dir)
@@ -68,8 +69,8 @@ func own(o Options, dir string, now time.Time) (string, *pebble.Lock, *files, er
 	return dir, lock, list, nil
 }
 
-// makeDir makes the directory and those above it that are missing, so that a crash
-// of the machine leaves them.
+// makeDir makes the directory and its missing parents, and syncs them, so that they
+// survive a crash of the machine.
 func makeDir(fs vfs.FS, dir string) error {
 	if _, err := fs.Stat(dir); err == nil {
 		return nil
@@ -102,7 +103,7 @@ func realPath(dir string) (string, error) {
 	return filepath.EvalSymlinks(abs)
 }
 
-// disown lets the next owner in, who then relies on it that the store was closed.
+// disown releases the directory. The next owner relies on the store having been closed.
 func disown(list *files, lock *pebble.Lock) error {
 	fs, dir := list.fs, list.dir
 	err := list.close()

@@ -13,7 +13,7 @@ import (
 	"weir/internal/store"
 )
 
-// checkOwned tries to open a directory that the process given has.
+// checkOwned tries to open a directory that the given process has open.
 func checkOwned(t *testing.T, dir string, pid int) {
 	t.Helper()
 	s, err := Open(dir, []store.Table{things()}, Options{})
@@ -84,7 +84,8 @@ func TestOwnerFileTorn(t *testing.T) {
 	}
 }
 
-// TestUnusableDirectory: what is not about an owner does not look as if it were.
+// TestUnusableDirectory: an error that has another cause than an owner does not look
+// like ErrOwned.
 func TestUnusableDirectory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
@@ -98,7 +99,7 @@ func TestUnusableDirectory(t *testing.T) {
 	}
 }
 
-// TestFailedOpenLetsGo: a store that does not open does not keep its directory.
+// TestFailedOpenLetsGo: an Open that fails releases the directory.
 func TestFailedOpenLetsGo(t *testing.T) {
 	fs := vfs.NewMem()
 	for range 2 {

@@ -11,7 +11,7 @@ import (
 	"weir/internal/value"
 )
 
-// Query reads a page, of one moment: entries and their rows agree.
+// Query reads a page of the store at one moment: index entries and their rows agree.
 func (s *Store) Query(ctx context.Context, q store.Query) (store.Page, error) {
 	page, err := s.query(ctx, &q)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Store) query(ctx context.Context, q *store.Query) (page store.Page, err
 	}
 	defer p.it.Close()
 	if p.ix != nil && !p.ix.KeysOnly {
-		// A clone sees the same moment.
+		// A clone reads the same snapshot.
 		if p.byKey, err = p.it.Clone(pebble.CloneOptions{IterOptions: &pebble.IterOptions{}}); err != nil {
 			return page, err
 		}
@@ -56,15 +56,15 @@ func (s *Store) query(ctx context.Context, q *store.Query) (page store.Page, err
 // pager reads one page.
 type pager struct {
 	tab   *table
-	ix    *index // nil for the table
+	ix    *index // nil for the table itself
 	q     *store.Query
 	keys  *store.KeySchema // of the table or the index
 	it    *pebble.Iterator
-	byKey *pebble.Iterator // for the rows of an index's entries
-	space int              // length of the keys' common beginning
+	byKey *pebble.Iterator // reads the rows of an index's entries
+	space int              // length of the common prefix of the keys
 }
 
-// bounds are the first key and the key after the last of what is left to read.
+// bounds returns the first key that is left to read, and the key after the last one.
 func (p *pager) bounds() (low, high []byte) {
 	space, id := byte(spaceRow), p.tab.id
 	if p.ix != nil {
@@ -89,7 +89,7 @@ func (p *pager) bounds() (low, high []byte) {
 	return low, high
 }
 
-// span is what the query covers without its cursor.
+// span is the range of keys of the query, without its cursor.
 func (p *pager) span(base []byte) (low, high []byte) {
 	if !p.q.Partition.IsMissing() {
 		base = appendKeyValue(base, p.q.Partition)
@@ -123,8 +123,8 @@ func (p *pager) cursorKey(b []byte) []byte {
 	return appendKey(b, p.q.After.Key)
 }
 
-// page reads rows until the page is full, and one key more to know whether there
-// is anything after it.
+// page reads rows until the page is full, and then one more key, to know whether
+// anything follows.
 func (p *pager) page() (page store.Page, err error) {
 	first, next := p.it.First, p.it.Next
 	if p.q.Reverse {
@@ -148,7 +148,7 @@ func (p *pager) page() (page store.Page, err error) {
 	return page, p.it.Error()
 }
 
-// row reads what the iterator stands on.
+// row reads the row at which the iterator is.
 func (p *pager) row() (row value.Item, at store.Cursor, err error) {
 	key := p.it.Key()
 	rest := key[p.space:]
@@ -177,7 +177,7 @@ func (p *pager) row() (row value.Item, at store.Cursor, err error) {
 	return row, at, nil
 }
 
-// stored is the row's stored form, nil where the index holds only keys.
+// stored is the row's stored form, nil if the index holds only keys.
 func (p *pager) stored(rowKey []byte) ([]byte, error) {
 	switch {
 	case p.ix == nil:

@@ -15,7 +15,8 @@ import (
 	"weir/internal/value"
 )
 
-// Get reads rows by key.
+// Get reads rows by key. The result is as long as refs, nil for a row that does not
+// exist.
 func (s *Store) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, fmt.Errorf("get: %w", err)
@@ -47,7 +48,7 @@ func (s *Store) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error)
 		return out, nil
 	}
 	slices.SortFunc(missing, func(a, b missed) int { return bytes.Compare(a.key, b.key) })
-	// Only now: what the reader sees is not older than since.
+	// Make the reader only now, so that it reads nothing older than since.
 	r, err := s.reader(len(missing))
 	if err != nil {
 		return nil, fmt.Errorf("get: %w", err)
@@ -64,7 +65,7 @@ func (s *Store) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error)
 	return out, nil
 }
 
-// missed is a row that the cache does not know.
+// missed is a row that is not in the cache.
 type missed struct {
 	at    int
 	hash  uint64
@@ -72,18 +73,19 @@ type missed struct {
 	since uint64
 }
 
-// reader reads single keys; its answers hold until the next.
+// reader reads single keys. A result is valid until the next call.
 type reader struct {
 	db   *pebble.DB
-	iter *pebble.Iterator // nil for few keys
+	iter *pebble.Iterator // nil if there are only few keys
 	last io.Closer
 }
 
-// manyKeys is from how many keys on one iterator is cheaper than a Get for each.
+// manyKeys is the number of keys from which one iterator is cheaper than a Get for
+// each.
 const manyKeys = 4
 
-// reader reads the store as it is when a key is asked for, or, for many keys, as
-// it is now.
+// reader makes a reader. For few keys it reads each key as it is when it is asked for;
+// for many, all as they are now.
 func (s *Store) reader(keys int) (reader, error) {
 	r := reader{db: s.db}
 	if keys < manyKeys {
@@ -94,7 +96,7 @@ func (s *Store) reader(keys int) (reader, error) {
 	return r, err
 }
 
-// get answers nil where there is no key.
+// get returns nil if the key does not exist.
 func (r *reader) get(key []byte) ([]byte, error) {
 	if r.iter != nil {
 		if !r.iter.SeekPrefixGE(key) {
@@ -113,7 +115,7 @@ func (r *reader) get(key []byte) ([]byte, error) {
 	return v, err
 }
 
-// row reads a row, into memory of its own.
+// row reads a row into memory of its own.
 func (r *reader) row(key []byte) (stored []byte, item value.Item, err error) {
 	found, err := r.get(key)
 	if err == nil {

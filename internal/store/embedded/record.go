@@ -9,7 +9,7 @@ import (
 	"weir/internal/value"
 )
 
-// A stream record as stored:
+// A stream record in its stored form:
 //
 //	FLAGS  seconds varint  nanoseconds uvarint
 //	[position of origin, 17 bytes]                if hasOrigin
@@ -17,9 +17,9 @@ import (
 //	[length uvarint, stored form of the new row]  if hasNew and not hasOld
 //	[head uvarint, tail uvarint, bytes]           if hasNew and hasOld
 //
-// Where both are there, the new row is the first head bytes of the old, the bytes
-// that end the record, and the last tail bytes of the old. The key attributes are
-// those of either row.
+// If a record has both rows, the new row consists of the first head bytes of the old
+// row, the bytes at the record's end, and the last tail bytes of the old row. The key
+// attributes are those of either row.
 const (
 	hasOld = 1 << iota
 	hasNew
@@ -29,8 +29,8 @@ const (
 
 var errRecordForm = errors.New("stored stream record is corrupt")
 
-// change is what a stream record is made of. The rows are in stored form, nil for
-// none.
+// change is the content of a stream record. The rows are in stored form, nil if there
+// is none.
 type change struct {
 	old, new []byte
 	time     time.Time
@@ -68,8 +68,8 @@ func appendRecord(b []byte, c *change) []byte {
 	return append(b, c.new[head:len(c.new)-tail]...)
 }
 
-// shared counts the bytes that a and b have in common at their beginnings and,
-// apart from those, at their ends.
+// shared counts the bytes that a and b have in common at the beginning and, beyond
+// those, at the end.
 func shared(a, b []byte) (head, tail int) {
 	n := min(len(a), len(b))
 	for head+8 <= n && binary.NativeEndian.Uint64(a[head:]) == binary.NativeEndian.Uint64(b[head:]) {
@@ -89,7 +89,7 @@ func shared(a, b []byte) (head, tail int) {
 	return head, tail
 }
 
-// decodeRecord reads a stored record, whose memory the rows share.
+// decodeRecord reads a stored record. The rows share its memory.
 func decodeRecord(b []byte) (c change, err error) {
 	r := recordReader{rest: b}
 	flags := r.take(1)
@@ -120,6 +120,8 @@ func decodeRecord(b []byte) (c change, err error) {
 	return c, nil
 }
 
+// recordReader reads a stored record from its beginning. bad says that the record is
+// too short or otherwise corrupt; check it at the end.
 type recordReader struct {
 	rest []byte
 	bad  bool
@@ -164,7 +166,7 @@ func (r *recordReader) patch(old []byte) []byte {
 	return append(append(append(out, old[:head]...), middle...), old[len(old)-tail:]...)
 }
 
-// event is the record that a reader gets.
+// event is the record in the form that readers get.
 func (c *change) event(t *table, seq uint64) (events.Record, error) {
 	r := events.Record{Table: t.Name, Position: events.PositionOf(seq), Time: c.time, Expired: c.expired, Origin: c.origin}
 	var err error
@@ -186,7 +188,7 @@ func (c *change) event(t *table, seq uint64) (events.Record, error) {
 	return r, nil
 }
 
-// decodeRow reads the stored form of a row, nil for none.
+// decodeRow reads the stored form of a row; nil is no row.
 func decodeRow(b []byte) (value.Item, error) {
 	if b == nil {
 		return nil, nil

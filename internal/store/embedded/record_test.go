@@ -60,7 +60,7 @@ func TestRecordFormIsSmall(t *testing.T) {
 	}
 }
 
-// FuzzRecordForm: any bytes are refused or a record, never a panic.
+// FuzzRecordForm: any bytes are a record or are refused, without a panic.
 func FuzzRecordForm(f *testing.F) {
 	for _, c := range []change{{old: []byte("a")}, {new: []byte("bc"), origin: events.PositionOf(7)}, {old: []byte("abcd"), new: []byte("abxd"), expired: true}} {
 		f.Add(appendRecord(nil, &c))

@@ -8,23 +8,23 @@ import (
 	"weir/internal/value"
 )
 
-// rowCache keeps rows that were written or read lately, as they are stored, and knows of
-// keys that have no row, so that the next reader need not look for them in the store. It
-// answers with the row as it is, or not at all.
+// rowCache keeps rows that were written or read recently, in stored form. It also knows
+// of some keys that they have no row. So the next reader need not read the store. It
+// returns the current row, or nothing.
 //
-// A writer puts or drops its rows while it has their locks, once they are committed; a
-// reader without locks fills in what it read, unless a writer put or dropped that row, or
-// one of few others, since the reader asked here. From before a commit (begin) until then
-// its rows are read from the store, which shows all of them at once: a reader that has
-// seen one of them as it is now sees no other one as it was.
+// A writer puts or drops its rows once they are committed, while it holds their locks.
+// A reader, which has no locks, fills in the row that it read, unless a writer has put
+// or dropped that row, or one of a few others, since the reader asked the cache. From
+// begin, before a commit, until then, the rows of the commit are read from the store,
+// which shows all of them at once. So a reader that has seen the new state of one row
+// never sees the old state of another.
 type rowCache struct {
-	room  int // bytes a part may take
+	room  int // maximum of bytes in a part
 	keys  keyFilter
 	parts [cacheParts]cachePart
 }
 
-// share gives the cache its room: of so many bytes an eighth for the filter, the rest for
-// rows.
+// share sizes the cache: an eighth of the bytes for the filter, the rest for rows.
 func (c *rowCache) share(bytes int64) {
 	filter := bytes / 8
 	c.keys.size(filter)
@@ -33,55 +33,59 @@ func (c *rowCache) share(bytes int64) {
 
 const cacheParts, cacheCounts = 64, 64
 
-// cachePart has the rows of some hashes. They are added to the young buffer; when it is
-// full it is the old one, whose rows are forgotten. A row of the old one that is asked for
-// is added again. A row that the young one has, or has forgotten, is not in the old one.
+// cachePart has the rows of some hashes. New rows are added to the young buffer. When
+// it is full it becomes the old buffer, and the rows of the previous old buffer are
+// forgotten. A row that is read from the old buffer is added to the young one again. A
+// row that the young buffer has, or has forgotten, is always forgotten in the old one.
 type cachePart struct {
 	mu         sync.Mutex
 	young, old rowBuffer
-	counts     [cacheCounts]cacheCount // of rows by further bits of their hash
+	counts     [cacheCounts]cacheCount // of rows, by further bits of their hash
 }
 
-// cacheCount counts what writers did to a few of the rows.
+// cacheCount counts the commits of writers to a few of the rows.
 type cacheCount struct {
 	changes uint64
-	commits int // that are under way
+	commits int // that are running
 }
 
-// rowBuffer has rows one after the other, without pointers, so that they cost collections
-// nothing: four numbers (rowHead), the key, the row. Rows whose hashes have the same
-// remainder are a chain, the last that was added first.
+// rowBuffer has rows one after the other, without pointers, so that the garbage
+// collector has nothing to scan: four numbers (rowHead), the key, the row. Rows whose
+// hashes have the same remainder form a chain, in which the last added row is the
+// first.
 type rowBuffer struct {
 	rows   []byte
-	chains []uint32 // one more than where the first row of each begins
+	chains []uint32 // one more than the offset of the first row of each chain
 }
 
-// The head of a row: one more than where the next row of its chain begins, the key's
-// length, the bytes that there are for the row, and the row's length or one of noRow and
-// forgottenRow.
+// The head of a row: one more than the offset of the next row in its chain, the key's
+// length, the number of bytes reserved for the row, and the row's length or one of
+// noRow and forgottenRow.
 const (
 	rowHead      = 16
 	noRow        = 1<<32 - 1
 	forgottenRow = 1<<32 - 2
 )
 
-// bufferRoom divides half of a part's room: it gives the number of a buffer's chains, of
-// four bytes each, and the most that its rows may take. Chains of typical rows are short.
+// bufferRoom divides half of a part's room. It returns the number of a buffer's chains,
+// which take four bytes each, and the maximum of bytes for its rows. With typical rows,
+// chains are short.
 func bufferRoom(room int) (chains, rows int) {
 	chains = max(1, room/2/256)
 	return chains, room/2 - 4*chains
 }
 
-// part is by bits of the hash that the locks do not use; count is the one that a row is in.
+// part is chosen by bits of the hash that the locks do not use. count is the counter of
+// a row.
 func (c *rowCache) part(hash uint64) *cachePart    { return &c.parts[hash>>32%cacheParts] }
 func (p *cachePart) count(hash uint64) *cacheCount { return &p.counts[hash>>40%cacheCounts] }
 
-// get returns a row as it is, nil where there is none, in memory of the caller's own.
-// Where found is false, since is for fill.
+// get returns a row as it is, nil if there is none, in memory of the caller's own. If
+// found is false, pass since to fill.
 func (c *rowCache) get(hash uint64, key []byte) (stored []byte, item value.Item, found bool, since uint64) {
 	stored, found, since = c.find(hash, key)
 	item, err := decodeRow(stored)
-	if err != nil { // what was encoded here decodes; else let the reader find out
+	if err != nil { // the stored form is our own; if it cannot be decoded, let the reader report it
 		return nil, nil, false, since
 	}
 	return stored, item, found, since
@@ -104,7 +108,8 @@ func (c *rowCache) find(hash uint64, key []byte) (stored []byte, found bool, sin
 	return stored, true, since
 }
 
-// begin says that a commit will change a row; put or drop follow it, and end.
+// begin says that a commit is about to change a row. put or drop must follow, and then
+// end.
 func (c *rowCache) begin(hash uint64, key []byte) {
 	p := c.part(hash)
 	p.mu.Lock()
@@ -116,6 +121,7 @@ func (c *rowCache) begin(hash uint64, key []byte) {
 	p.forget(hash, key)
 }
 
+// end says that the commit of a row is over, whether it succeeded or not.
 func (c *rowCache) end(hash uint64) {
 	p := c.part(hash)
 	p.mu.Lock()
@@ -123,7 +129,7 @@ func (c *rowCache) end(hash uint64) {
 	p.count(hash).commits--
 }
 
-// put keeps a row as a writer left it.
+// put keeps a row as a writer has left it.
 func (c *rowCache) put(hash uint64, key, stored []byte) {
 	p := c.part(hash)
 	p.mu.Lock()
@@ -142,7 +148,7 @@ func (c *rowCache) fill(hash uint64, key, stored []byte, since uint64) {
 	}
 }
 
-// drop forgets a row of which it is not known how it is.
+// drop forgets a row whose state is unknown.
 func (c *rowCache) drop(hash uint64, key []byte) {
 	p := c.part(hash)
 	p.mu.Lock()
@@ -151,7 +157,7 @@ func (c *rowCache) drop(hash uint64, key []byte) {
 	p.forget(hash, key)
 }
 
-// clear forgets everything but which keys have rows.
+// clear forgets all rows, but not which keys have rows.
 func (c *rowCache) clear() {
 	for i := range c.parts {
 		p := &c.parts[i]
@@ -164,8 +170,8 @@ func (c *rowCache) clear() {
 	}
 }
 
-// keep takes a row in, in place of what the part has of its key. One that would fill a
-// good part of the room is left out.
+// keep adds a row in place of what the part has for its key. It leaves out a row that
+// would take much of the room.
 func (p *cachePart) keep(room int, hash uint64, key, stored []byte) {
 	if row := p.young.find(hash, key); row != nil && row.set(stored) {
 		return
@@ -192,7 +198,7 @@ func (p *cachePart) forget(hash uint64, key []byte) {
 	p.old.forget(hash, key)
 }
 
-// add appends a row to what is at most so many bytes.
+// add appends a row. The caller makes sure that the rows then have at most most bytes.
 func (b *rowBuffer) add(most int, hash uint64, key, stored []byte) {
 	at := len(b.rows)
 	if n := at + rowHead + len(key) + len(stored); n > cap(b.rows) {
@@ -207,8 +213,8 @@ func (b *rowBuffer) add(most int, hash uint64, key, stored []byte) {
 	*first = uint32(at) + 1
 }
 
-// find returns the row that was added last of a key, even if it was forgotten since, and
-// nil if there is none.
+// find returns the row of a key that was added last, even if it was forgotten since,
+// and nil if there is none.
 func (b *rowBuffer) find(hash uint64, key []byte) bufferedRow {
 	if len(b.chains) == 0 {
 		return nil
@@ -229,7 +235,7 @@ func (b *rowBuffer) forget(hash uint64, key []byte) {
 	}
 }
 
-// bufferedRow begins with a row; what follows is of others.
+// bufferedRow is bytes of a buffer that begin with a row; other rows follow.
 type bufferedRow []byte
 
 func (r bufferedRow) number(at int) int { return int(binary.LittleEndian.Uint32(r[at:])) }
@@ -237,7 +243,7 @@ func (r bufferedRow) size() int         { return r.number(12) }
 func (r bufferedRow) known() bool       { return r != nil && r.size() != forgottenRow }
 func (r bufferedRow) key() []byte       { return r[rowHead : rowHead+r.number(4)] }
 
-// stored returns a copy: the buffer is used again.
+// stored returns a copy, because the buffer is reused.
 func (r bufferedRow) stored() []byte {
 	if r.size() == noRow {
 		return nil
@@ -246,7 +252,7 @@ func (r bufferedRow) stored() []byte {
 	return bytes.Clone(r[at : at+r.size()])
 }
 
-// set writes a row over what was there, if there is room for it.
+// set overwrites the row, if there is enough space for the new one.
 func (r bufferedRow) set(stored []byte) bool {
 	if len(stored) > r.number(8) {
 		return false

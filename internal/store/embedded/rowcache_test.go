@@ -13,9 +13,9 @@ import (
 	"weir/internal/value"
 )
 
-// TestRowCache: it answers with the row as it is or not at all, keeps to its room, and
-// knows what it holds. A reader that was overtaken fills in nothing. All rows are in one
-// part, with two counts of changes.
+// TestRowCache: the cache returns the current row or nothing, stays within its memory,
+// and knows what it holds. A reader that was overtaken by a writer fills in nothing.
+// All rows are in one part, with two counts of changes.
 func TestRowCache(t *testing.T) {
 	grewOld := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -36,7 +36,7 @@ func TestRowCache(t *testing.T) {
 			key := rapid.StringMatching(`[a-d]{1,2}`).Draw(t, "key")
 			h, k := hash(key), []byte(key)
 			switch rapid.IntRange(0, 5).Draw(t, "step") {
-			case 0: // a commit of which nobody knows whether it was
+			case 0: // a commit whose outcome is unknown
 				c.begin(h, k)
 				if rapid.Bool().Draw(t, "committed") {
 					rows[key] = value.Item{}
@@ -112,8 +112,8 @@ func TestRowCacheKnowsWhatIsGone(t *testing.T) {
 	}
 }
 
-// TestCommitShowsAtOnce: who reads a row as a transaction left it reads the others so
-// too, also before the cache has heard of them.
+// TestCommitShowsAtOnce: a reader that sees one row of a transaction as the transaction
+// left it sees the other rows so, too, even before the cache has them.
 func TestCommitShowsAtOnce(t *testing.T) {
 	tables := []store.Table{{Name: "t", Key: store.KeySchema{Partition: store.KeyAttr{Name: "k", Type: value.String}}}}
 	s := open(t, "db", tables, Options{FS: vfs.NewMem()})
@@ -177,8 +177,8 @@ func TestCommitShowsAtOnce(t *testing.T) {
 	}
 }
 
-// TestRowCacheUnderWay: a row is read from the store from before its commit on, and who
-// read it there as it was does not fill it in.
+// TestRowCacheUnderWay: from before its commit on, a row is read from the store, and a
+// reader that read its old state there does not fill the cache with it.
 func TestRowCacheUnderWay(t *testing.T) {
 	c := rowCache{room: 1000}
 	key, was := []byte("k"), value.Item{}
@@ -198,7 +198,8 @@ func TestRowCacheUnderWay(t *testing.T) {
 	}
 }
 
-// TestOldUnderWay: so is one that had grown old, and one that grows old meanwhile.
+// TestOldUnderWay is TestRowCacheUnderWay for a row in the old buffer, and for one that
+// gets there meanwhile.
 func TestOldUnderWay(t *testing.T) {
 	c := rowCache{room: 2000}
 	p, key, row := &c.parts[0], []byte("k"), stored(value.Item{})
@@ -233,9 +234,9 @@ func TestOldUnderWay(t *testing.T) {
 	}
 }
 
-// TestRowCacheRoom: of rows that are put, the cache has the newest, as many as fill half of
-// the room, and never has more memory than the room, however the sizes of rows change; a
-// row that is asked for stays.
+// TestRowCacheRoom: the cache has the rows that were put last, as many as fill half of
+// its memory, and never uses more than its memory, however the sizes of rows change. A
+// row that is read stays.
 func TestRowCacheRoom(t *testing.T) {
 	const rows, overhead = 1000, 24
 	c := rowCache{room: 10_000}
@@ -283,8 +284,9 @@ func TestRowCacheRoom(t *testing.T) {
 	}
 }
 
-// TestRowCacheKeeps: a row that is dropped, too large or asked for by another key is not
-// there; one that is put again takes no more room; what was given out does not change.
+// TestRowCacheKeeps: a row that is dropped, too large or asked for by another key is
+// not found; a row that is put again takes no more memory; a returned row does not
+// change.
 func TestRowCacheKeeps(t *testing.T) {
 	const rows = 100
 	c := rowCache{room: 10_000}

@@ -5,32 +5,35 @@ import (
 	"sync/atomic"
 )
 
-// sequencer hands out the stream's sequence numbers, one counter for the whole
-// store, and knows up to which of them everything is visible. Batches commit side
-// by side, so a later number can be in the store before an earlier one; readers
-// stay below visible and so never see that.
+// sequencer assigns the stream's sequence numbers, from one counter for the whole
+// store, and knows the number up to which everything is visible. Batches commit in
+// parallel, so a record may be in the store before one with a lower number. Readers
+// read only up to visible and so never notice.
 type sequencer struct {
-	visible atomic.Uint64 // every record up to here is committed, or will never be
+	visible atomic.Uint64 // every record up to here is committed, or was given up
 
 	mu    sync.Mutex
 	next  uint64
-	queue []*ticket // given out and not yet passed by visible, ascending
+	queue []*ticket // assigned and not yet below visible, ascending
 }
 
-// ticket is a run of sequence numbers of one batch. Not all need to be used.
+// ticket is a run of sequence numbers for one batch. The batch need not use all of
+// them.
 type ticket struct {
 	first, next uint64
 	done        bool
-	touched     []*table // those whose streams the batch wrote to
+	touched     []*table // the tables to whose streams the batch wrote
 }
 
+// start sets the number after which numbers are assigned. Call it before any other
+// method.
 func (q *sequencer) start(after uint64) {
 	q.next = after + 1
 	q.visible.Store(after)
 }
 
-// reserve gives out n numbers. The caller holds the locks of the rows it will
-// write, so that the numbers of one row's changes ascend, and calls publish in any
+// reserve assigns n numbers. The caller holds the locks of the rows that it will write,
+// so that the numbers of one row's changes ascend. The caller must call publish in any
 // case.
 func (q *sequencer) reserve(n int) *ticket {
 	q.mu.Lock()
@@ -41,15 +44,15 @@ func (q *sequencer) reserve(n int) *ticket {
 	return t
 }
 
-// given is the last number that was given out: all that was acknowledged by now has
-// this one or a lower.
+// given is the last number that was assigned. No change acknowledged by now has a
+// greater one.
 func (q *sequencer) given() uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.next - 1
 }
 
-// take uses the ticket's next number for a record of the table.
+// take returns the ticket's next number, for a record of the table.
 func (t *ticket) take(tab *table) uint64 {
 	if n := len(t.touched); n == 0 || t.touched[n-1] != tab {
 		t.touched = append(t.touched, tab)
@@ -58,8 +61,8 @@ func (t *ticket) take(tab *table) uint64 {
 	return t.next - 1
 }
 
-// publish says that the ticket's batch is committed or was given up, and wakes
-// those who wait for what has become visible by it.
+// publish says that the ticket's batch is committed or was given up. It wakes readers
+// that wait for what has become visible.
 func (q *sequencer) publish(t *ticket) {
 	q.mu.Lock()
 	t.done = true
@@ -83,7 +86,7 @@ func (q *sequencer) publish(t *ticket) {
 	}
 }
 
-// reached notes that the shard has, or may have, a record of this number.
+// reached notes that the shard has, or may have, a record with this number.
 func (sh *shard) reached(seq uint64) {
 	for have := sh.last.Load(); have < seq && !sh.last.CompareAndSwap(have, seq); {
 		have = sh.last.Load()

@@ -12,8 +12,8 @@ import (
 	"weir/internal/store"
 )
 
-// loadShards brings the open tables' shards up to date with the store, and answers
-// with the greatest sequence number that there is or was.
+// loadShards reads the state of the open tables' shards from the store. It returns the
+// greatest sequence number that is or was in use.
 func (s *Store) loadShards() (last uint64, err error) {
 	for name, meta := range s.catalog.Tables {
 		tab := &table{Table: store.Table{Name: name}, id: meta.ID}
@@ -43,7 +43,8 @@ func (s *Store) loadShard(tab *table, sh *shard) error {
 	return err
 }
 
-// lastRecord is the number of the shard's last record up to a number, 0 for none.
+// lastRecord is the number of the shard's last record up to a number, 0 if there is
+// none.
 func (s *Store) lastRecord(tab *table, sh *shard, upTo uint64) (uint64, error) {
 	w, err := s.walk(tab, sh.ID, sh.trimmed.Load()+1, upTo)
 	if err != nil {
@@ -56,9 +57,9 @@ func (s *Store) lastRecord(tab *table, sh *shard, upTo uint64) (uint64, error) {
 	return w.seq, nil
 }
 
-// Trim forgets a shard's records up to a position. The mark alone hides them; the
-// space comes back when all shards of the table have passed a segment. A crash may
-// bring records back, with their mark.
+// Trim deletes a shard's records up to a position. From then on they are hidden; their
+// space is freed when all shards of the table have been trimmed past their segment. A
+// crash may undo a trim as a whole: then the records can be read again.
 func (s *Store) Trim(ctx context.Context, tableName, shardName string, upTo events.Position) error {
 	if err := s.trim(ctx, tableName, shardName, upTo); err != nil {
 		return fmt.Errorf("trimming the stream: %w", err)
@@ -82,7 +83,8 @@ func (s *Store) trim(ctx context.Context, tableName, shardName string, upTo even
 	if err != nil || last <= sh.trimmed.Load() {
 		return err
 	}
-	// Before anything goes: readers look at the mark once they have their view.
+	// Set this before anything is deleted: readers check it after they have their
+	// snapshot.
 	sh.trimmed.Store(last)
 	b := s.db.NewBatch()
 	defer b.Close()
@@ -97,7 +99,7 @@ func (s *Store) trim(ctx context.Context, tableName, shardName string, upTo even
 	return b.Commit(pebble.NoSync)
 }
 
-// trimmed is the number below which no shard of the table has anything left.
+// trimmed is the number below which no shard of the table has records left.
 func (t *table) trimmed(visible uint64) uint64 {
 	least := visible + 1
 	for _, sh := range t.meta.Shards {
@@ -108,8 +110,8 @@ func (t *table) trimmed(visible uint64) uint64 {
 	return least
 }
 
-// Horizon is the position after which a shard's stream still has everything: what
-// to Read after when all that is there is wanted.
+// Horizon returns the position after which a shard still has all its records. Read
+// after it to get everything that is left.
 func (s *Store) Horizon(ctx context.Context, tableName, shardName string) (events.Position, error) {
 	if err := s.enter(ctx); err != nil {
 		return events.Position{}, fmt.Errorf("horizon: %w", err)
@@ -122,13 +124,13 @@ func (s *Store) Horizon(ctx context.Context, tableName, shardName string) (event
 	return events.PositionOf(sh.trimmed.Load()), nil
 }
 
-// Tip has both positions, and no lag. Given may be above Seen: a batch with lower numbers
-// may still be on its way.
+// Tip has both positions and no Lag. Given may be above Seen, while a batch with lower
+// numbers is still being committed.
 func (s *Store) Tip() store.Tip {
 	return store.Tip{Seen: events.PositionOf(s.numbers.visible.Load()), Given: events.PositionOf(s.numbers.given())}
 }
 
-// Streams returns none: a table has one stream for ever.
+// Streams returns none: a table has only one stream.
 func (s *Store) Streams(ctx context.Context, tableName string, _ ...string) ([]string, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, fmt.Errorf("streams: %w", err)
@@ -138,9 +140,10 @@ func (s *Store) Streams(ctx context.Context, tableName string, _ ...string) ([]s
 	return nil, err
 }
 
-// Split closes a shard and opens two in its place, each for half of its rows.
-// Their records come after all of the closed one's. It waits for writes that have
-// begun and is durable when it returns.
+// Split closes a shard and opens two new shards in its place, each for half of its
+// rows. Their records come after all records of the closed shard. Split waits for
+// writes that have begun, and is durable when it returns. A crash leaves the old shard
+// or the new ones.
 func (s *Store) Split(ctx context.Context, tableName, shardName string) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("split: %w", err)
@@ -164,7 +167,7 @@ func (s *Store) Split(ctx context.Context, tableName, shardName string) error {
 	return nil
 }
 
-// split changes memory only after the disk has it.
+// split changes memory only after the change is on disk.
 func (s *Store) split(tab *table, sh *shard) error {
 	before, lastShard := tab.meta.Shards, s.catalog.LastShard
 	children := s.catalog.newShards(2, sh.Low, sh.High, sh.ID, s.numbers.visible.Load())

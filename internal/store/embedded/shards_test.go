@@ -177,7 +177,8 @@ func TestTrim(t *testing.T) {
 	}
 }
 
-// TestTrimBetweenRecords: only what was there is missed.
+// TestTrimBetweenRecords: ErrTrimmed is returned only if records that existed are
+// missing.
 func TestTrimBetweenRecords(t *testing.T) {
 	ctx := context.Background()
 	s := open(t, "data", []store.Table{things()}, Options{FS: vfs.NewMem(), Shards: 1})
@@ -202,8 +203,8 @@ func TestTrimBetweenRecords(t *testing.T) {
 	}
 }
 
-// TestTrimFreesSpace: once all shards of a table have passed them, records are no
-// longer in the store, and numbers still go on above them.
+// TestTrimFreesSpace: once all shards of a table have been trimmed past them, records
+// are deleted from the store, and new numbers are still greater.
 func TestTrimFreesSpace(t *testing.T) {
 	ctx := context.Background()
 	s := openMem(t, things())
@@ -300,7 +301,7 @@ func TestChanged(t *testing.T) {
 }
 
 // TestFollow: a follower that waits for changes misses none and never sees a gap,
-// whatever the writers do beside each other.
+// whatever writers do in parallel.
 func TestFollow(t *testing.T) {
 	s := open(t, t.TempDir(), []store.Table{things()}, Options{Shards: 2})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -356,8 +357,8 @@ func TestFollow(t *testing.T) {
 	verify(t, s)
 }
 
-// TestVisible: a reader stays below batches that have their numbers and are not yet
-// committed, and gets all at once when they are.
+// TestVisible: a reader does not read past a batch that has its numbers and is not
+// committed yet, and gets everything at once when it is.
 func TestVisible(t *testing.T) {
 	s := openMem(t, things())
 	tab := s.tables["things"]

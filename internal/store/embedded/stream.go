@@ -10,10 +10,10 @@ import (
 	"weir/internal/store"
 )
 
-// readBytes bounds a page of a stream in stored form.
+// readBytes limits a page of a stream, in stored form.
 const readBytes = 4 << 20
 
-// shardOf is the open shard of a row's partition.
+// shardOf is the open shard for a row's partition.
 func (t *table) shardOf(k store.Key) *shard {
 	var buf [128]byte
 	h := hash(appendKeyValue(buf[:0], k.Partition))
@@ -25,8 +25,8 @@ func (t *table) shardOf(k store.Key) *shard {
 	return nil // not reached: open shards cover every hash
 }
 
-// hash spreads partition keys over shards, the same way for ever: FNV-1a, mixed
-// once more because its high bits are poor for short keys.
+// hash spreads partition keys over shards and must never change: FNV-1a, mixed once
+// more because its high bits are poor for short keys.
 func hash(b []byte) uint64 {
 	h := uint64(14695981039346656037)
 	for _, c := range b {
@@ -76,7 +76,8 @@ func (s *Store) shard(tableName, name string) (*table, *shard, error) {
 	return nil, nil, fmt.Errorf("table %s has no shard %q: %w", tableName, name, store.ErrNoTable)
 }
 
-// Read returns records of what is committed, durable or not.
+// Read returns committed records, durable or not. Call Sync before passing them to
+// another system.
 func (s *Store) Read(ctx context.Context, tableName, shardName string, after events.Position, limit int) (store.Records, error) {
 	out, err := s.readShard(ctx, tableName, shardName, after, limit)
 	if err != nil {
@@ -101,7 +102,7 @@ func (s *Store) readShard(ctx context.Context, tableName, shardName string, afte
 	return store.Records{Records: page, End: sh.Closed && !more}, nil
 }
 
-// page reads records of a shard, from memory where they are there.
+// page reads records of a shard: from memory if possible, or else from the store.
 func (s *Store) page(tab *table, sh *shard, after events.Position, limit int) (page []events.Record, more bool, err error) {
 	low, high := numberAfter(after), s.numbers.visible.Load()
 	if sh.last.Load() < low {
@@ -115,14 +116,15 @@ func (s *Store) page(tab *table, sh *shard, after events.Position, limit int) (p
 		return nil, false, err
 	}
 	defer w.close()
-	// Only now: what the walker sees was not trimmed before, or this says so.
+	// Check this only now that the walker has its snapshot: if records were trimmed
+	// before it, missing reports that.
 	if err := sh.missing(after); err != nil {
 		return nil, false, err
 	}
 	return readPage(w, limit)
 }
 
-// missing says that records above a position were trimmed.
+// missing returns ErrTrimmed if records above a position were trimmed.
 func (sh *shard) missing(after events.Position) error {
 	if trimmed := events.PositionOf(sh.trimmed.Load()); after.Compare(trimmed) < 0 {
 		return fmt.Errorf("after %v, trimmed to %v: %w", after, trimmed, store.ErrTrimmed)
@@ -155,7 +157,7 @@ func readPage(w *walker, limit int) (page []events.Record, more bool, err error)
 	return page, false, w.err
 }
 
-// record decodes the record that the walker stands on, and says its stored size.
+// record decodes the record at which the walker is, and returns its stored size.
 func (w *walker) record() (r events.Record, size int, err error) {
 	stored, err := w.it.ValueAndErr()
 	if err != nil {
@@ -169,9 +171,9 @@ func (w *walker) record() (r events.Record, size int, err error) {
 	return r, len(stored), err
 }
 
-// Changed returns a channel that is closed when the table's stream has more to
-// read, or the store is closed. Call it, then Read to the end, then wait: nothing
-// is missed.
+// Changed returns a channel that is closed when the table's stream has more to read, or
+// the store is closed. Call Changed, then Read to the end, then wait: so no record is
+// missed.
 func (s *Store) Changed(tableName string) (<-chan struct{}, error) {
 	s.gate.RLock()
 	defer s.gate.RUnlock()

@@ -7,19 +7,19 @@ import (
 	"weir/internal/events"
 )
 
-// tail keeps the stream's last records, of all tables, so that who follows closely
-// gets them without a look into the store. What it cannot answer is read from there.
+// tail keeps the newest records of all streams in memory, so that a reader that is
+// nearly up to date need not read the store. What is not here is read from the store.
 type tail struct {
 	room int // bytes
 
 	mu    sync.Mutex
-	runs  [][]tailRecord // each ascending and of one commit; they do not overlap, and ascend too
+	runs  [][]tailRecord // each is of one commit; ascending, and they do not overlap
 	bytes int
 	from  uint64 // every visible record above this is here
 }
 
-// tailOverhead is about what a record costs apart from its rows, and attrOverhead what an
-// attribute of a decoded row does.
+// tailOverhead is the approximate memory for a record apart from its rows. attrOverhead
+// is that for an attribute of a decoded row.
 const (
 	tailOverhead = 400
 	attrOverhead = 32
@@ -32,8 +32,8 @@ type tailRecord struct {
 	bytes  int
 }
 
-// add takes in the records of a committed batch, before they become visible, and
-// takes the slice over.
+// add adds the records of a committed batch, before they become visible. It owns the
+// slice from then on.
 func (t *tail) add(run []tailRecord) {
 	if len(run) == 0 {
 		return
@@ -41,7 +41,7 @@ func (t *tail) add(run []tailRecord) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	at := len(t.runs)
-	for at > 0 && t.runs[at-1][0].seq > run[0].seq { // another batch with later numbers was faster
+	for at > 0 && t.runs[at-1][0].seq > run[0].seq { // a batch with later numbers was faster
 		at--
 	}
 	t.runs = slices.Insert(t.runs, at, run)
@@ -67,7 +67,7 @@ func sizeOf(run []tailRecord) (n int) {
 	return n
 }
 
-// lose says that records up to a number may be in the store without being here.
+// lose says that some records up to a number may be in the store but not here.
 func (t *tail) lose(upTo uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -77,8 +77,8 @@ func (t *tail) lose(upTo uint64) {
 	t.from = max(t.from, upTo)
 }
 
-// read returns up to limit records of a shard from low to high, and whether there
-// are more of them; known is false where the store must be asked.
+// read returns up to limit records of a shard, from low to high, and whether there are
+// more; known is false if the store must be asked.
 func (t *tail) read(sh *shard, low, high uint64, limit int) (page []events.Record, more, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -102,8 +102,8 @@ func (t *tail) read(sh *shard, low, high uint64, limit int) (page []events.Recor
 	return page, more, true
 }
 
-// countOf is how many records of a shard from low to high a page of them holds, and
-// whether there are more.
+// countOf is the number of records of a shard, from low to high, that a page of them
+// holds, and whether there are more.
 func countOf(runs [][]tailRecord, sh *shard, low, high uint64, limit int) (n int, more bool) {
 	size := 0
 	for _, run := range runs {

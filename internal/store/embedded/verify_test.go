@@ -14,9 +14,9 @@ import (
 	"weir/internal/value"
 )
 
-// verify checks that a store agrees with itself: each table's rows are what its
-// stream adds up to, and its indexes hold their entries and no others. Streams must
-// not be trimmed and must have been there from the beginning.
+// verify checks that a store is consistent: each table's rows are the result of its
+// stream, and its indexes hold their entries and no others. Streams must not be trimmed
+// and must have existed from the beginning.
 func verify(t testing.TB, s *Store) {
 	t.Helper()
 	for _, tab := range s.tables {
@@ -136,7 +136,7 @@ func allRecords(t testing.TB, s *Store, tableName string) (out []events.Record) 
 	return out
 }
 
-// drain reads a shard to where it ends now.
+// drain reads a shard to its current end.
 func drain(ctx context.Context, s *Store, tableName, shard string, at events.Position, limit int) (out []events.Record, err error) {
 	for {
 		page, err := s.Read(ctx, tableName, shard, at, limit)

@@ -4,17 +4,17 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// walker goes over the records of one shard, which lie in a run for each segment.
+// walker goes through the records of one shard, which are in one run in each segment.
 type walker struct {
 	it    *pebble.Iterator
 	tab   *table
 	shard uint32
-	seq   uint64 // where it stands
+	seq   uint64 // of the current record
 	err   error
 }
 
-// walk stands before the shard's records; close it. It sees numbers from low to
-// high.
+// walk returns a walker before the shard's records with numbers from low to high. The
+// caller must close it.
 func (s *Store) walk(tab *table, shard uint32, low, high uint64) (*walker, error) {
 	it, err := s.db.NewIter(&pebble.IterOptions{
 		LowerBound: appendRecordKey(nil, tab, shard, min(low, maxNumber)),
@@ -66,7 +66,7 @@ func (w *walker) last() bool {
 			return true
 		}
 		segment := seq >> segmentBits
-		if shard < w.shard { // it has nothing in this segment
+		if shard < w.shard { // the shard has nothing in this segment
 			if segment == 0 {
 				return false
 			}

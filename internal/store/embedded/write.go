@@ -8,18 +8,16 @@ import (
 )
 
 const (
-	// chunk is how many writes share a batch. A Write call is done in chunks, so
-	// that it does not keep others from too many rows for too long.
+	// chunk is the maximum of writes in a batch. A Write call is executed in chunks, so
+	// that it does not block too many rows for too long.
 	chunk = 1024
-	// chunkBytes bounds what a chunk of several writes reads, and the size of a
-	// commit.
+	// chunkBytes limits what a chunk of several writes reads, and the size of a commit.
 	chunkBytes = 4 << 20
 )
 
-// Write does each write on its own, in order, and answers for each. A crash in
-// the middle of a call leaves a prefix of it. The error, when there is one, is the
-// context's or the disk's: writes without an outcome were then not tried, or may
-// have happened.
+// Write executes each write by itself, in order, and returns an outcome for each. A
+// crash in the middle of a call leaves the first writes done. An error is the context's
+// or the disk's: writes without an outcome were then not tried, or may have happened.
 func (s *Store) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
 	out := make([]store.Outcome, len(ws))
 	for at := 0; at < len(ws); at += chunk {
@@ -31,7 +29,7 @@ func (s *Store) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, e
 	return out, nil
 }
 
-// writeChunk does a chunk in one batch, or, when its rows are large, in halves.
+// writeChunk executes a chunk in one batch or, if its rows are large, in halves.
 func (s *Store) writeChunk(ctx context.Context, ws []store.Write, out []store.Outcome) error {
 	fits, err := s.tryChunk(ctx, ws, out)
 	if err != nil || fits {
@@ -44,6 +42,8 @@ func (s *Store) writeChunk(ctx context.Context, ws []store.Write, out []store.Ou
 	return s.writeChunk(ctx, ws[half:], out[half:])
 }
 
+// tryChunk executes a chunk in one batch. fits is false, and nothing was written, if
+// the chunk's rows are too large for one batch.
 func (s *Store) tryChunk(ctx context.Context, ws []store.Write, out []store.Outcome) (fits bool, err error) {
 	if err := s.enter(ctx); err != nil {
 		return true, err
@@ -83,8 +83,8 @@ func (s *Store) tryChunk(ctx context.Context, ws []store.Write, out []store.Outc
 	return true, nil
 }
 
-// Transact does all the writes in one batch, or nothing. Transactions and writes
-// wait for each other's rows, so there is no conflict to report.
+// Transact executes all the writes in one batch, or nothing. Transactions and writes
+// wait for each other's rows, so there is never an ErrConflict.
 func (s *Store) Transact(ctx context.Context, ws []store.Write) error {
 	if err := s.transact(ctx, ws); err != nil {
 		return fmt.Errorf("transact: %w", err)

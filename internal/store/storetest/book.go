@@ -9,8 +9,8 @@ import (
 	"weir/internal/value"
 )
 
-// The two statements that exactly-once bookkeeping stands on, as DESIGN.md has
-// them under "Exactly once: the book".
+// The two statements on which exactly-once bookkeeping rests, as DESIGN.md has them
+// under "Exactly once: the book".
 
 const micros = 1_700_000_000_000_000
 
@@ -133,8 +133,9 @@ var bookCases = []testCase{
 		f.is(r, want)
 	}},
 	{"survives redelivery, overlap and races", func(f *fixture) {
-		// Three workers deliver the records 1 to 60, each worth 1, in batches of
-		// any cut, each until nothing is left, dropping what was seen.
+		// Three workers deliver the records 1 to 60, each worth 1, in batches of any
+		// size, each worker until nothing is left. They drop records that were seen
+		// before.
 		const total = 60
 		parallel(f, 3, func(worker int) error {
 			rng := rand.New(rand.NewPCG(uint64(worker), 1))
@@ -152,8 +153,8 @@ var bookCases = []testCase{
 			}
 			return nil
 		})
-		// Batches begin at any record; a gap would be a reader's fault, so only
-		// those that follow on may count.
+		// Batches begin at any record. A gap would be an error of the reader, so only
+		// batches that follow the last one may count.
 		row := f.row(store.Ref{Table: single, Key: key("book", nil)})
 		if got := row.Get("a:mediaCount"); !value.Equal(got, val(total)) {
 			f.Errorf("count %s, want %d", got.Text(), total)

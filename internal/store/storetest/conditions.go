@@ -34,7 +34,8 @@ var comparisons = []struct {
 
 var conditionRow = put("a", "b", "s", "m", "n", 10, "b", value.OfBinary("\x7f"), "t", true, "l", value.OfList(val(1)))
 
-// holds writes under a condition to a copy of the row, and says whether it held.
+// holds writes under a condition to a copy of the row, and reports whether the
+// condition held.
 func (f *fixture) holds(name string, row value.Item, c store.Cond) bool {
 	f.Helper()
 	r := ref("cond", name)

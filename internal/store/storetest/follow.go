@@ -10,8 +10,8 @@ import (
 	"weir/internal/store"
 )
 
-// followCases are about what a follower needs beside Read: when to look again, when it
-// has read everything, where to begin, and which streams there are.
+// followCases test what a follower needs besides Read: when to read again, when it has
+// read everything, where to begin, and which streams there are.
 var followCases = []testCase{
 	{"says that a stream has grown", func(f *fixture) {
 		for i := range 20 {
@@ -21,7 +21,7 @@ var followCases = []testCase{
 			}
 			had := len(f.stream(rows, 1000))
 			f.do(put("a", fmt.Sprint(i)))
-			if c == nil { // it cannot tell
+			if c == nil { // the store cannot notify
 				f.records(i + 1)
 				continue
 			}
@@ -158,7 +158,7 @@ var followCases = []testCase{
 	}},
 }
 
-// arrived waits as a follower does until all that was acknowledged before can be read.
+// arrived waits, as a follower does, until everything acknowledged before can be read.
 func (f *fixture) arrived() {
 	f.Helper()
 	first := f.Tip()
@@ -173,7 +173,7 @@ func (f *fixture) arrived() {
 	}
 }
 
-// recordsOf is how many records of rows of a partition can be read now.
+// recordsOf is the number of records of a partition's rows that can be read now.
 func (f *fixture) recordsOf(pk string) (n int) {
 	for _, r := range f.stream(rows, 1000) {
 		if r.Keys.Get("PK").Text() == pk {

@@ -92,7 +92,7 @@ var getCases = []testCase{
 	}},
 }
 
-// deep is a value of n lists and maps within each other.
+// deep is a value of n nested lists and maps.
 func deep(n int) value.Value {
 	v := value.OfString("bottom")
 	for i := range n {
@@ -119,7 +119,7 @@ func set2(kind value.Kind, vs ...value.Value) value.Value {
 
 var digits38 = strings.Repeat("1234567890", 4)[:38]
 
-// everything is an item with a value of each kind and of each odd size.
+// everything is an item with a value of each kind and of each special size.
 func everything() value.Item {
 	n := value.MustNumber
 	return item("PK", "every", "SK", "thing",

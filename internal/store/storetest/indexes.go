@@ -144,8 +144,8 @@ var indexCases = []testCase{
 		f.do(update(ref("a", "2"), set("at", "9")), update(ref("a", "4"), set("at", "0")), put("a", "new", "kind", "k", "at", "2"))
 		f.finds(kindIs("k"), "0", "4", "1", "new", "3", "5", "2")
 		q.After = p.Next
-		// The cursor stands behind (2, row 2): the new row with an equal entry
-		// key sorts behind it or not, as the driver orders equal keys.
+		// The cursor is after (2, row 2). The new row has an equal entry key. Whether
+		// it sorts after the cursor depends on how the driver orders equal keys.
 		got := names(f.pages(q))
 		if len(got) > 0 && got[0] == "new" {
 			got = got[1:]

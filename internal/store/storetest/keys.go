@@ -8,7 +8,7 @@ import (
 	"weir/internal/value"
 )
 
-// hostile are strings that encodings of keys and of ranges get wrong, sorted
+// hostile are strings that wrong encodings of keys and ranges get wrong, sorted
 // bytewise.
 var hostile = func() []string {
 	ss := []string{

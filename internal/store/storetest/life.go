@@ -54,7 +54,7 @@ var lifeCases = []testCase{
 	}},
 }
 
-// calls are all calls that a context may end.
+// calls are all calls that a context can end.
 func (f *fixture) calls(ctx context.Context, shard string) map[string]func() error {
 	return map[string]func() error{
 		"Get":   func() error { _, err := f.Get(ctx, []store.Ref{ref("a", "b")}); return err },

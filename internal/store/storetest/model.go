@@ -11,15 +11,15 @@ import (
 	"weir/internal/value"
 )
 
-// model is what a store is to its caller: a map of rows, and package store's own
-// arithmetic for what a write makes of one.
+// model is a store as its caller sees it: a map of rows, and package store's own
+// functions for the effect of a write.
 type model struct {
 	table   store.Table
 	rows    map[string]value.Item // by Ref.String
 	changes int
 }
 
-// write does a write as a driver must, and answers with its outcome.
+// write executes a write as a driver must, and returns its outcome.
 func (m *model) write(w *store.Write) store.Outcome {
 	id := w.Ref.String()
 	row := m.rows[id]
@@ -48,8 +48,8 @@ func (m *model) write(w *store.Write) store.Outcome {
 	return store.Outcome{Row: next}
 }
 
-// entries are the rows of an index under a partition, in the index's order. Rows
-// that are equal in the index are in any order.
+// entries returns the rows of an index under a partition, in the index's order. Rows
+// with equal index keys may be in any order.
 func (m *model) entries(ix *store.Index, partition string) (its []value.Item) {
 	for _, row := range m.rows {
 		if k, ok, _ := store.IndexEntry(ix, row); ok && k.Partition.Text() == partition {
@@ -62,7 +62,8 @@ func (m *model) entries(ix *store.Index, partition string) (its []value.Item) {
 	return its
 }
 
-// anyWrite draws a write over few keys and values, so that much of it meets.
+// anyWrite draws a write over few keys and values, so that many writes touch the same
+// rows.
 func anyWrite(rng *rand.Rand) store.Write {
 	w := store.Write{Ref: ref(fmt.Sprint("p", rng.IntN(3)), fmt.Sprint("s", rng.IntN(4))), Return: true}
 	attrs := map[string]func() value.Value{
@@ -100,8 +101,8 @@ func anyWrite(rng *rand.Rand) store.Write {
 			}
 			w.Ops = append(w.Ops, op)
 		}
-		// An update always changes something besides, so that no driver has to
-		// say what a removal from a row that is not there makes.
+		// An update always sets another attribute, too. So no driver has to decide what
+		// a Remove from a row that does not exist makes.
 		w.Ops = append(w.Ops, set("mark", rng.IntN(3)))
 	}
 	return w
@@ -114,7 +115,8 @@ var modelCases = func() (cases []testCase) {
 	return cases
 }()
 
-// compare writes at random, and after each call compares the store with the model.
+// compare executes random writes, and after each call compares the store with the
+// model.
 func (f *fixture) compare(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	m := &model{table: Tables()[0], rows: map[string]value.Item{}}
@@ -147,7 +149,7 @@ func (f *fixture) compare(seed uint64) {
 	}
 }
 
-// compareTransact does the first write of each key in a transaction.
+// compareTransact executes the first write of each key in one transaction.
 func (f *fixture) compareTransact(m *model, ws []store.Write) {
 	f.Helper()
 	seen := map[string]bool{}

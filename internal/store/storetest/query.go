@@ -9,7 +9,7 @@ import (
 	"weir/internal/value"
 )
 
-// letters puts rows with the sort keys given into partition p, and others around.
+// letters puts rows with the given sort keys into partition p, and others around them.
 func (f *fixture) letters(sks ...string) {
 	f.Helper()
 	var ws []store.Write
@@ -209,7 +209,8 @@ var pageCases = []testCase{
 			p := f.page(q)
 			at := names(p.Rows)[1]
 			q.After = p.Next
-			// The row it stands on goes, others come and go on both sides.
+			// The cursor's row is deleted, and others are added and deleted on both
+			// sides.
 			f.do(store.Write{Ref: ref("p", at), Delete: true}, put("p", "a"), put("p", "c"), put("p", "e"), put("p", "g"), put("p", "i"), put("p", "k"))
 			q.Limit = 0
 			want := []string{"e", "f", "g", "h", "i", "j", "k"}

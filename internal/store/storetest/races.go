@@ -50,7 +50,7 @@ var raceCases = []testCase{
 		const workers, rounds = 16, 20
 		parallel(f, workers, func(w int) error {
 			for i := range rounds {
-				// Several keys a call, in an order of each worker's own.
+				// Each call has several keys; each worker has its own order.
 				var ws []store.Write
 				for k := range 4 {
 					ws = append(ws, update(ref("count", fmt.Sprint((k+w+i)%4)), add("n", 1), add("sum", w)))

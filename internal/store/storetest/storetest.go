@@ -1,8 +1,8 @@
-// Package storetest defines the store's contract: each sentence of package store
-// is a test here, and a driver is one when Run passes.
+// Package storetest is the store's contract as a test suite. Each sentence of package
+// store is a test here, and each driver must pass Run.
 //
-// The suite knows no driver. Shard ids and positions are opaque, index reads and
-// streams may lag (it polls, and never sleeps otherwise), and nothing depends on a
+// The suite knows no driver. Shard ids and positions are opaque. Index reads and
+// streams may lag: the suite polls, and never sleeps otherwise. Nothing depends on a
 // clock.
 package storetest
 
@@ -19,8 +19,8 @@ import (
 	"weir/internal/value"
 )
 
-// Run runs the suite. open gives a store in which the tables given are there and
-// empty, and closes it when its test ends; the suite may have closed it already.
+// Run runs the suite. open must return a store in which the given tables exist and are
+// empty, and must close it when its test ends; the suite may have closed it already.
 func Run(t *testing.T, open func(t *testing.T, tables []store.Table) store.Store) {
 	for _, g := range []struct {
 		name  string
@@ -60,7 +60,7 @@ type testCase struct {
 	run  func(f *fixture)
 }
 
-// The tables of the suite.
+// The tables of the suite, and their indexes.
 const (
 	rows    = "storetest-rows"    // PK, SK strings; indexes; a stream; a TTL
 	single  = "storetest-single"  // PK string
@@ -83,7 +83,7 @@ func schema(partition, sort store.KeyAttr) store.KeySchema {
 	return store.KeySchema{Partition: partition, Sort: sort}
 }
 
-// Tables are what the suite needs.
+// Tables returns the tables that the suite needs.
 func Tables() []store.Table {
 	pk := attr("PK", value.String)
 	return []store.Table{
@@ -107,7 +107,7 @@ type fixture struct {
 
 func (f *fixture) ctx() context.Context { return f.Context() }
 
-// val turns Go's strings, ints, bools and nil into values.
+// val converts Go's strings, ints, bools and nil to values.
 func val(x any) value.Value {
 	switch x := x.(type) {
 	case nil:
@@ -124,7 +124,7 @@ func val(x any) value.Value {
 	panic(fmt.Sprintf("storetest: no value for %T", x))
 }
 
-// item is an item of alternating names and values.
+// item makes an item from alternating names and values.
 func item(pairs ...any) value.Item {
 	var attrs []value.Attr
 	for i := 0; i < len(pairs); i += 2 {
@@ -162,7 +162,7 @@ func test(name string, is store.Comparison, v any) store.Test {
 	return store.Test{Attr: name, Is: is, Value: val(v)}
 }
 
-// all is a condition that wants every test to hold.
+// all is a condition that requires every test to hold.
 func all(tests ...store.Test) store.Cond {
 	var c store.Cond
 	for _, t := range tests {
@@ -184,7 +184,7 @@ func (f *fixture) try(ws ...store.Write) []store.Outcome {
 	return out
 }
 
-// do writes what must happen.
+// do executes writes that must succeed.
 func (f *fixture) do(ws ...store.Write) {
 	f.Helper()
 	for i, o := range f.try(ws...) {
@@ -194,7 +194,7 @@ func (f *fixture) do(ws ...store.Write) {
 	}
 }
 
-// fails writes one thing that must fail with the error given.
+// fails executes a write that must fail with the given error.
 func (f *fixture) fails(w store.Write, want error) {
 	f.Helper()
 	if err := f.try(w)[0].Err; !errors.Is(err, want) {
@@ -211,7 +211,7 @@ func (f *fixture) row(r store.Ref) value.Item {
 	return got[0]
 }
 
-// is checks a row; nil means there is none.
+// is checks a row; nil means that there is no row.
 func (f *fixture) is(r store.Ref, want value.Item) {
 	f.Helper()
 	f.same(r.String(), f.row(r), want)
@@ -260,10 +260,10 @@ func (f *fixture) pages(q store.Query) (out []value.Item) {
 	}
 }
 
-// patience is how long something that may lag may take.
+// patience is the maximum time for something that may lag.
 const patience = 20 * time.Second
 
-// eventually polls until check has no complaint.
+// eventually polls until check returns "".
 func (f *fixture) eventually(what string, check func() string) {
 	f.Helper()
 	deadline := time.Now().Add(patience)
@@ -279,7 +279,7 @@ func (f *fixture) eventually(what string, check func() string) {
 	}
 }
 
-// finds polls a query until it has the sort keys given, in order.
+// finds polls until a query returns rows with the given sort keys, in this order.
 func (f *fixture) finds(q store.Query, want ...string) {
 	f.Helper()
 	f.eventually(fmt.Sprintf("%s %s", q.Table, q.Index), func() string {
@@ -287,7 +287,7 @@ func (f *fixture) finds(q store.Query, want ...string) {
 	})
 }
 
-// names are the rows' sort keys.
+// names returns the rows' sort keys.
 func names(its []value.Item) (out []string) {
 	for _, it := range its {
 		out = append(out, it.Get("SK").Text())

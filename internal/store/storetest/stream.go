@@ -10,8 +10,8 @@ import (
 	"weir/internal/value"
 )
 
-// stream reads all there is of a table's stream now, each shard from its
-// beginning, and checks what holds for any stream.
+// stream reads everything that a table's stream has now, each shard from its beginning,
+// and checks what must hold for any stream.
 func (f *fixture) stream(table string, limit int) (out []events.Record) {
 	f.Helper()
 	shards, err := f.Shards(f.ctx(), table)
@@ -29,7 +29,7 @@ func (f *fixture) stream(table string, limit int) (out []events.Record) {
 	return out
 }
 
-// shard reads what there is of a shard behind a position.
+// shard reads what a shard has after a position.
 func (f *fixture) shard(table string, sh store.Shard, after events.Position, limit int) (out []events.Record) {
 	f.Helper()
 	for {
@@ -56,7 +56,7 @@ func (f *fixture) shard(table string, sh store.Shard, after events.Position, lim
 			f.same("keys of the record", r.Keys, item("PK", row.Get("PK"), "SK", row.Get("SK")))
 		}
 		if page.End && !sh.Closed {
-			// It may have been closed since it was listed.
+			// The shard may have been closed since it was listed.
 			sh.Closed = true
 		}
 		out = append(out, page.Records...)
@@ -66,8 +66,8 @@ func (f *fixture) shard(table string, sh store.Shard, after events.Position, lim
 	}
 }
 
-// records waits until the table rows has n stream records, and returns all. They
-// are in the order of each row.
+// records waits until the stream of the table rows has n records, and returns all. The
+// records of each row are in their order.
 func (f *fixture) records(n int) (out []events.Record) {
 	f.Helper()
 	f.eventually("the stream", func() string {
@@ -85,8 +85,8 @@ func (f *fixture) records(n int) (out []events.Record) {
 	return out
 }
 
-// chains checks that the images of each row follow each other without a gap, and
-// end with what the row is now.
+// chains checks that the images of each row follow one another without a gap, and end
+// with the current row.
 func (f *fixture) chains(rs []events.Record) {
 	f.Helper()
 	last := map[string]value.Item{}

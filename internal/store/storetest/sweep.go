@@ -11,7 +11,7 @@ import (
 	"weir/internal/value"
 )
 
-// sweepTime is so far off that no service deletes these rows by itself.
+// sweepTime is so far in the future that no service deletes these rows by itself.
 var sweepTime = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
 
 var sweepCases = []testCase{
@@ -43,7 +43,7 @@ var sweepCases = []testCase{
 			f.Errorf("%d deleted when nothing was left, %v", n, err)
 		}
 		want := have
-		if removed > 0 { // else the store deletes by itself, and not before the year 2100
+		if removed > 0 { // otherwise the store deletes by itself, and not before the year 2100
 			want = slices.DeleteFunc(slices.Clone(have), func(name string) bool { return slices.Contains(expired, name) })
 		}
 		f.finds(store.Query{Table: rows, Partition: val("a")}, want...)

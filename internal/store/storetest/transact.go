@@ -8,7 +8,7 @@ import (
 	"weir/internal/store"
 )
 
-// transact sends a transaction again as long as it meets others.
+// transact sends a transaction again for as long as it meets others.
 func (f *fixture) transact(ws ...store.Write) error {
 	for {
 		err := f.Transact(f.ctx(), ws)

@@ -114,8 +114,8 @@ var updateCases = []testCase{
 // long is a string of n bytes.
 func long(n int) string { return strings.Repeat("x", n) }
 
-// refusals are writes that can never succeed. Each is tried on a row that is there,
-// {PK: a, SK: b, n: 1}, which it must leave as it is.
+// refusals are writes that can never succeed. Each is tried on the existing row {PK: a,
+// SK: b, n: 1}, and must not change it.
 var refusals = []struct {
 	name  string
 	write store.Write

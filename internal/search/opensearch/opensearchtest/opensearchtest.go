@@ -1,5 +1,5 @@
-// Package opensearchtest finds the OpenSearch cluster that tests may use. make
-// conform starts one; without it such tests are skipped.
+// Package opensearchtest finds the OpenSearch cluster that tests may use. "make
+// conform" starts one. Without a cluster such tests are skipped.
 package opensearchtest
 
 import (
@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// Endpoint is the variable that names the cluster to test against.
+// Endpoint is the environment variable with the URL of the cluster to test against.
 const Endpoint = "WEIR_TEST_OPENSEARCH"
 
-// URL is where the cluster is. It skips the test where there is none. Tests leave
-// their indexes behind unless they see to it.
+// URL is the URL of the cluster. It skips the test if there is none. A test has to
+// delete its indexes itself if it does not want to leave them behind.
 func URL(t testing.TB) string {
 	t.Helper()
 	url := os.Getenv(Endpoint)

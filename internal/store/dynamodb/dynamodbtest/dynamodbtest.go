@@ -1,5 +1,5 @@
-// Package dynamodbtest opens stores on a DynamoDB Local for tests. make conform
-// starts one; without it such tests are skipped.
+// Package dynamodbtest opens stores on a DynamoDB Local for tests. "make conform"
+// starts one. Without it such tests are skipped.
 package dynamodbtest
 
 import (
@@ -18,14 +18,15 @@ import (
 	"weir/internal/store/dynamodb"
 )
 
-// Endpoint is the variable that names the DynamoDB Local to test against.
+// Endpoint is the environment variable with the URL of the DynamoDB Local to test
+// against.
 const Endpoint = "WEIR_TEST_DYNAMODB"
 
-// found is what make conform finds tests by.
+// found is the pattern of names by which make conform selects tests.
 var found = regexp.MustCompile(`^TestContract\b|^Test.*On(DynamoDB|AWS|Services)\b`)
 
-// Config is a configuration for a world of its own: DynamoDB Local gives one to
-// each access key. It skips the test where there is no DynamoDB Local.
+// Config is a configuration with an access key of its own: DynamoDB Local keeps
+// separate tables for each access key. It skips the test if there is no DynamoDB Local.
 func Config(t testing.TB) aws.Config {
 	t.Helper()
 	if !found.MatchString(t.Name()) {
@@ -41,7 +42,8 @@ func Config(t testing.TB) aws.Config {
 	}
 }
 
-// Open gives a store with the tables made, and drops them when the test ends.
+// Open makes the tables and returns a store with them. It deletes them when the test
+// ends.
 func Open(t testing.TB, cfg aws.Config, tables []store.Table, o dynamodb.Options) *dynamodb.Store {
 	t.Helper()
 	if o.ReadInterval == 0 {
