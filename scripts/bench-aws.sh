@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Measures weir beside the handlers that people write, on a DynamoDB Local of its
-# own, and prints a table; arguments go to the program. Without java, mvn or curl it
-# says so and exits 77.
+# Compares weir with the handlers that people write, on a separate DynamoDB Local, and
+# prints a table. Arguments go to the program. If java, mvn or curl is missing, it says so
+# and exits with 77.
 #   scripts/bench-aws.sh -records 2000
 set -euo pipefail
 cd "$(dirname "$0")/.."

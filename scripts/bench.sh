@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures weir beside its peers and prints a table; arguments go to the program:
+# Compares weir with other libraries and prints a table. Arguments go to the program:
 #   scripts/bench.sh -short
 #   scripts/bench.sh ingest
 #   scripts/bench.sh -only decode,replay -cpuprofile cpu.pprof

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the suites of both stores and both indexes, and everything else that is
-# tested against the real servers, on a DynamoDB Local and an OpenSearch of its own.
-# Without java, mvn or curl it says so and exits 77. Arguments go to go test.
+# Runs the suites of both stores and both indexes, and all other tests against real
+# servers, on a separate DynamoDB Local and OpenSearch. If java, mvn or curl is missing, it
+# says so and exits with 77. Arguments go to go test.
 #
 #   scripts/conform.sh
 #   scripts/conform.sh -run TestContract -v
@@ -20,10 +20,10 @@ trap stop EXIT
 WEIR_TEST_DYNAMODB=$(scripts/dynamodb-local.sh start "$port")
 WEIR_TEST_OPENSEARCH=$(scripts/opensearch.sh start "$search_port")
 export WEIR_TEST_DYNAMODB WEIR_TEST_OPENSEARCH
-# The drivers' own packages whole; elsewhere, what needs a service says so in its name.
-# They wait more than they work, for streams, for what is to be found and for processes
-# that they start, so they run side by side; what the drivers print is shown at the end.
-# OpenSearch gets 30 drawn histories of each kind; make test has the embedded index do 100.
+# All tests of the drivers' packages run; elsewhere, tests that need a service say so in
+# their names. They mostly wait, for streams, for indexing and for processes that they start,
+# so they run in parallel; the output of the drivers' tests is shown at the end. OpenSearch
+# gets 30 random histories of each kind; make test runs 100 on the embedded index.
 drivers=$(mktemp -d)
 "${GO:-go}" test -count=1 -timeout 20m ./internal/store/dynamodb/... "$@" >"$drivers/1" 2>&1 &
 rows=$!

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Replays the recorded streams of the models into a fresh ./demo-data, says what was
-# derived, and asks questions of it. Needs bin/projector: run it with `make demo`.
+# Replays the recorded streams of the models into a new ./demo-data, shows what was
+# derived, and runs queries. It needs bin/projector: run it with `make demo`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 data=demo-data
@@ -10,7 +10,7 @@ bold='' plain=''
 if [ -t 1 ]; then bold=$'\033[1m' plain=$'\033[0m'; fi
 say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
 
-# show COMMAND…: what a person would type, then what it prints.
+# show COMMAND…: print the command as a user would type it, then its output.
 show() {
 	printf '\n%s$ bin/%s --data %s%s\n' "$bold" "$*" "$data" "$plain"
 	"bin/$1" "${@:2}" --data "$data" 2>&1

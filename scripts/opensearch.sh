@@ -17,7 +17,7 @@ pidfile=$run/opensearch-$port.pid
 log=$run/opensearch-$port.log
 data=$run/opensearch-$port.data
 url=http://127.0.0.1:$port
-# The runner knows no others, and ends without a word when it is given one.
+# The runner knows no other ports and exits silently if it gets one.
 [ "$port" -ge 9201 ] 2>/dev/null && [ "$port" -le 9299 ] || { say "the port must be one of 9201 to 9299"; exit 2; }
 
 case $1 in
@@ -36,13 +36,13 @@ start)
     rm -rf "$data"
     mkdir -p "$data"
     cd "$data"
-    # The runner gives its first node the port after the base.
+    # The runner gives its first node the port after the base port.
     nohup java -Xms512m -Xmx1g -cp "$dir/*" org.codelibs.opensearch.runner.OpenSearchRunner \
       -basePath "$data" -numOfNode 1 -baseHttpPort "$((port - 1))" >"$log" 2>&1 </dev/null &
     echo $! >"$pidfile"
   fi
   await "$pidfile" "$url/_cluster/health?wait_for_status=yellow&timeout=1s" "$log" 120
-  # However full the disk is: from 90 % on no index could be made.
+  # Ignore how full the disk is: above 90 % OpenSearch would create no index.
   curl -sf -o /dev/null --max-time 20 -X PUT -H 'Content-Type: application/json' \
     -d '{"persistent":{"cluster.routing.allocation.disk.threshold_enabled":false}}' "$url/_cluster/settings" ||
     { say "it does not take settings; see $log"; exit 3; }

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Has schemathesis ask `ingest serve` everything that its own OpenAPI description
-# allows, and much that it does not, for every built-in model: nothing may be answered
-# by a 5xx, or otherwise than described. Arguments go to schemathesis.
+# Lets schemathesis send `ingest serve` requests that its own OpenAPI description allows,
+# and many that it does not, for every built-in model. No answer may be a 5xx or differ from
+# the description. Arguments go to schemathesis.
 #
 #   scripts/schemathesis.sh
 #   scripts/schemathesis.sh --include-path-regex Album --max-examples 500
 #
-# schemathesis comes by pip into ${WEIR_SERVICES:-~/.cache/weir-services}. Where there
-# is no python with pip, or it cannot be fetched, the script says so and exits 77.
+# pip installs schemathesis into ${WEIR_SERVICES:-~/.cache/weir-services}. If there is no
+# python with pip, or the download fails, the script says so and exits with 77.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/service.sh

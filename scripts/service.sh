@@ -43,7 +43,7 @@ POM
       return 3
     fi
     touch "$tmp/.complete"
-    # Two fetches at once: whoever comes second keeps the first one's folder.
+    # If two fetches run at once, the second keeps the first one's folder.
     if ! mv -T "$tmp" "$dir" 2>/dev/null; then
       if [ -e "$dir/.complete" ]; then
         rm -rf "$tmp"
@@ -55,11 +55,11 @@ POM
   printf '%s\n' "$dir"
 }
 
-# runs PIDFILE: whether the process that the file names is running, whoever it is.
+# runs PIDFILE: whether the process with the id in the file is running, of whichever program.
 runs() { [ -s "$1" ] && kill -0 "$(cat "$1")" 2>/dev/null; }
 
 # alive PIDFILE: whether it is running and is one of these services: a file that a restart
-# left behind may name anybody. False for a moment after a start too, until java is loaded.
+# left behind may name any process. False for a moment after a start too, until java is loaded.
 # Plain ps cuts its lines at $COLUMNS.
 alive() {
   runs "$1" &&

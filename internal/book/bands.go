@@ -8,25 +8,26 @@ import (
 	"weir/internal/value"
 )
 
-// A sum is kept exactly, however far apart its numbers are: a number has up to 38
-// digits between 10^125 and 10^-167, and a sum of two can need 290. So a sum stands
-// in bands of 23 decimal places each, and a number adds its digits to the bands
-// that they are in. 10^15 rows do not fill the 38 digits of a band, so that no ADD
-// is ever refused for what it comes to.
+// A sum is kept exactly, however far apart its numbers are. A number has up to 38
+// digits between 10^125 and 10^-167, so the sum of two numbers can need 290 digits. A
+// ledger therefore splits a sum into bands of 23 decimal places, and a number adds each
+// of its digits to the band of that place. A band has room for 38 digits, which 10^15
+// rows do not fill: DynamoDB never refuses an ADD because the result is too large.
 //
-// The middle band is 10^-8 to 10^14, which nearly every number lies in whole. It is
-// stored as it is, under the name that a sum had before there were bands; every
-// other band is stored in units of its lowest place, under a name of its own. A band
-// comes with the first number that has digits there, and stays, be it as 0: there are
-// 13 at most.
+// The middle band covers 10^-8 to 10^14 and contains nearly every number completely. It
+// is stored unscaled, under the attribute name that sums had before bands existed. Every
+// other band is stored in units of its lowest place, under its own name. The first
+// number with digits in a band creates it; the band then stays, even at 0. There are at
+// most 13 bands.
 const (
 	bandPlaces = 23
 	bandLowest = -8 // the lowest place of the middle band
 	wholeBand  = 1_000_000_000_000_000
 )
 
-// Split returns the accumulators of attr that a number adds to, and what it adds to
-// each: nothing for 0. The negated number adds the negated amounts.
+// Split returns the accumulators of attr that the number n adds to, each with the amount
+// to add. It returns none for 0. For -n it returns the same accumulators with the
+// negated amounts.
 func Split(attr string, n value.Value) []value.Attr {
 	if i, ok := n.Int64(); ok && i > -wholeBand && i < wholeBand {
 		if i == 0 {
@@ -42,7 +43,7 @@ func Split(attr string, n value.Value) []value.Attr {
 	var out []value.Attr
 	for digits != "" {
 		band := bandOf(exp - 1)
-		places := min(len(digits), exp-(band*bandPlaces+bandLowest)) // of the digits, how many are in the band
+		places := min(len(digits), exp-(band*bandPlaces+bandLowest)) // the digits in the band
 		part, lowest := digits[:places], exp-places
 		if band != 0 {
 			lowest -= band*bandPlaces + bandLowest
@@ -55,7 +56,7 @@ func Split(attr string, n value.Value) []value.Attr {
 	return out
 }
 
-// bandOf is the band that a decimal place is in.
+// bandOf returns the band that a decimal place belongs to; 0 is the middle band.
 func bandOf(place int) int {
 	band := (place - bandLowest) / bandPlaces
 	if (place-bandLowest)%bandPlaces < 0 {
@@ -64,6 +65,7 @@ func bandOf(place int) int {
 	return band
 }
 
+// bandName returns the name of the accumulator that holds a band of attr's sum.
 func bandName(attr string, band int) string {
 	switch {
 	case band == 0:
@@ -74,8 +76,9 @@ func bandName(attr string, band int) string {
 	return "a" + strconv.Itoa(band) + ":" + attr
 }
 
-// Band takes the name of a sum's accumulator apart: the attribute that the sum is
-// published as, and the power of ten that what stands there is multiplied by.
+// Band parses the name of a sum's accumulator. It returns the attribute under which the
+// sum is published, and the power of ten by which the stored number is multiplied. ok is
+// false for the name of anything else.
 func Band(name string) (attr string, exp int, ok bool) {
 	if len(name) < 2 || name[0] != 'a' {
 		return "", 0, false
@@ -88,8 +91,8 @@ func Band(name string) (attr string, exp int, ok bool) {
 	return attr, band*bandPlaces + bandLowest, ok && err == nil && band != 0 && bandName("", band) == "a"+text+":"
 }
 
-// Total is the exact sum that a ledger holds for attr. The error is value.ErrNumber:
-// somebody else wrote there.
+// Total returns the exact sum that a ledger holds for attr. The error wraps
+// value.ErrNumber and means that another program wrote into the ledger.
 func Total(attr string, ledger value.Item) (*value.Exact, error) {
 	sum := new(value.Exact)
 	for i := range ledger {
@@ -105,9 +108,9 @@ func Total(attr string, ledger value.Item) (*value.Exact, error) {
 	return sum, nil
 }
 
-// Respread returns what a ledger must hold so that every one of its bands has room:
-// the accumulators that differ. A ledger of before there were bands can hold any
-// number in its middle one.
+// Respread returns the accumulators that must be changed so that every band of the ledger
+// has room for more rows, with their new values. Only a ledger that was written before
+// bands existed needs this: its middle band may hold any number.
 func Respread(ledger value.Item) []value.Attr {
 	var out value.Item
 	for _, a := range ledger {

@@ -1,58 +1,61 @@
-// Package book is the layout of weir's own table, "weir": what stands in which
-// row, and nothing else writes there. Its rows, by the start of their partition
-// key k (s is the sort key):
+// Package book defines the layout of weir's own table, "weir": the keys and attributes of
+// every kind of row in it. Only weir writes to that table. A target's ledger is called a
+// book in the code, and the short name of a shard, under which a ledger stores a position,
+// is called a lane. The kinds of rows, by the start of their partition key k (s is the
+// sort key):
 //
-//	book|MODEL|ROW        s ""      accumulators and positions of one target row
-//	set|MODEL|ROW         s PATH    a node of the tree that keeps the set in that row
-//	each|MODEL|RULE|KEY   s ""      the moments of a list of followers
-//	each|MODEL|RULE|KEY   s HASH    one follower, and since which moment
-//	mark|MODEL|ROW        s HASH    the last change of one row that counts there, without lanes
-//	mark|MODEL|RULE|KEY   s HASH    the last change of one row that followers are told of, without lanes
-//	tomb|ROW              s ""      a row of ours that was deleted, and at which position
-//	seen|ROW              s ""      the newest recorded removal replayed of a core row
-//	follow|MODEL|E.F|ROW  s ""      the value of field F of that row, for its followers, or that the row is gone
+//	book|MODEL|ROW        s ""      the ledger of one target row: accumulators and positions
+//	set|MODEL|ROW         s PATH    a node of the tree behind the set in that row
+//	each|MODEL|RULE|KEY   s ""      the moments of a list of followers: a counter of its own
+//	each|MODEL|RULE|KEY   s HASH    one follower on that list, and since which moment
+//	mark|MODEL|ROW        s HASH    deduplication mark, without lanes: a row's last change counted
+//	mark|MODEL|RULE|KEY   s HASH    the same: a row's last change that followers were told of
+//	tomb|ROW              s ""      a row that weir made and deleted, and at which position
+//	seen|ROW              s ""      the newest recorded removal of a source row that was replayed
+//	follow|MODEL|E.F|ROW  s ""      value of field F of that row, or that the row is gone
 //	follow|MODEL|E.F|ROW  s HASH    one row that follows it
-//	check|MODEL|GROUP     s SHARD   how far a group of consumers has read
-//	past|MODEL            s GROUP   the counts of the shards that are forgotten
-//	lease|MODEL           s SHARD   which process reads a shard
+//	check|MODEL|GROUP     s SHARD   checkpoint: how far a group of consumers has read
+//	past|MODEL            s GROUP   the counts of the shards whose checkpoints were deleted
+//	lease|MODEL           s SHARD   lease: which process reads a shard
 //	stream|MODEL          s TABLE   which streams of a table are read
-//	jobs|MODEL            s HASH    a long list being worked through
-//	jobs|MODEL            s ~ID     that the parts of a dead letter are being written or removed
-//	fact|MODEL|E.A|ROW    s WORD|ID what a row tells of the steps of that row
-//	fact|MODEL|E.L|NAMES  s m|WHO   one of the others that a list stands for
-//	fact|MODEL|E.L|NAMES  s t|HASH  a row that goes by them
-//	dead|MODEL            s ID      a record or an effect that could not be applied
-//	deadpart|MODEL|ID     s NUMBER  a part of its body
-//	lambda|MODEL          s TABLE   the order in which a function reads a stream
+//	jobs|MODEL            s HASH    a long list that is being processed in pieces
+//	jobs|MODEL            s ~ID     a note: a dead letter's parts are being written or removed
+//	fact|MODEL|E.A|ROW    s WORD|ID a fact for the status of that row, told by another row
+//	fact|MODEL|E.L|NAMES  s m|WHO   one of the rows that a list stands for ("others")
+//	fact|MODEL|E.L|NAMES  s t|HASH  a row whose status depends on those others
+//	dead|MODEL            s ID      dead letter: a record or an effect that could not be applied
+//	deadpart|MODEL|ID     s NUMBER  a part of a dead letter's body
+//	lambda|MODEL          s TABLE   the order in which a Lambda function reads a stream
 //	lambda|MODEL          s SHARD   how far it has read a shard
-//	lanes|MODEL           s ""      the lanes that something may still come from, by shard
-//	claim|MODEL|E.F|VALUE s ""      which row has the value in field F, which is unique
-//	once|MODEL|KEY        s ""      what the command with an idempotency key did
+//	lanes|MODEL           s ""      lanes of functions from which records may still arrive
+//	claim|MODEL|E.F|VALUE s ""      which row holds this value of field F, which is unique
+//	once|MODEL|KEY        s ""      the result of the command with an idempotency key
 //	secret                s cursor  the key that signs paging cursors
-//	made|TABLE            s ""      that a replay made the table, and which one
-//	move|MODEL            s NAME    that a migration is on, and how far its scan is
-//	fill|MODEL            s TABLE   how far a backfill is
-//	search                s INDEX   which instance of a search index has all documents
+//	made|TABLE            s ""      a note that a replay made the table, with the table's id
+//	move|MODEL            s NAME    a migration in progress, with the position of its scan
+//	fill|MODEL            s TABLE   the position of a backfill
+//	search                s INDEX   which instance of a search index holds all documents
 //
-// ROW is a row's table and key as text, hashed when long. A book's attributes:
+// ROW is a row's table and key as text, or its hash if that text is long. The attributes
+// of a ledger:
 //
-//	p:LANE   position of the last record of that lane in the accumulators
-//	a:ATTR   a count or a sum; c:ATTR the count beside a mean's sum
-//	a+N:ATTR the digits of a sum that are too far up or down for a:ATTR: see bands.go
+//	p:LANE   position of the last record of that lane that the accumulators include
+//	a:ATTR   a count or a sum; c:ATTR is the count that divides a mean's sum
+//	a+N:ATTR digits of a sum that are too high or too low for a:ATTR: see bands.go
 //	d:ATTR:V how many rows hold the value V, for a distinct
-//	n        version of the book, which the target publishes as attribute "weir"
-//	q        how many parked effects wait for this target; absent or 0 when none
-//	u        the dead letter that says which sums cannot be shown; absent when none
+//	n        version of the ledger, which the target publishes as attribute "weir"
+//	q        how many parked effects wait for this target; absent or 0 for none
+//	u        id of the dead letter that names the sums that cannot be shown; absent for none
 //
-// Those of a followed value, and of a place on its list:
+// The attributes of a followed value, and of an entry on its list of followers:
 //
-//	p        position of the change that set the value, or of the deletion of its row
-//	v        the value; of a row that is gone its last one, where a follower keeps that
-//	g        true when the row is gone
-//	n        how often a follower came to keep the last value, so that none expires under it
-//	x        when a value whose row is gone expires; absent while a follower keeps it
-//	t, key   table and key of the row followed; of a place, of the follower
-//	a        of a place: the attribute that follows
+//	p        position of the change that set the value, or of its row's deletion
+//	v        the value; if the row is gone and a follower keeps it, the last value
+//	g        true if the row is gone
+//	n        how often a follower began to keep the last value; guards it against expiry
+//	x        expiry time of a value whose row is gone; absent while a follower keeps it
+//	t, key   table and key of the row followed; on a list entry, of the follower
+//	a        on a list entry: the attribute that follows
 package book
 
 import (
@@ -68,35 +71,35 @@ import (
 // TableName is the name of weir's own table. It has no stream.
 const TableName = "weir"
 
-// Attributes that stand on the rows of applications' tables. Version is a book's
-// n on a target of tallies, and on a row that only weir writes the position of
-// the change that it was last written by. SeenMark is the newest recorded change
-// that was replayed into a row.
+// Attributes that weir writes on rows of the application's tables. On a target of
+// tallies, Version holds the version n of its ledger. On a row that only weir writes,
+// Version holds the position of the change that last wrote it. SeenMark is the newest
+// recorded change that was replayed into a row.
 const (
 	Version  = "weir"
 	SeenMark = prefix + "seen"
-	Own      = prefix + "own" // what the application wrote under what steps show instead
+	Own      = prefix + "own" // the application's values of attributes that a status replaced
 	prefix   = "weir."
-	// Moved stands on a row that a migration made, or moved: which row it came from,
-	// or which rows it became, and what it was then (see package migrate).
+	// Moved marks a row that a migration made or moved. It says which row it came from,
+	// or which rows it became, and its content at that time (see package migrate).
 	Moved = prefix + "moved"
 )
 
 // InnerLeaf marks a row of a set that holds no members because it was split.
 const InnerLeaf = prefix + "inner"
 
-// FollowVersion is the attribute that holds the position of the followed value in
+// FollowVersion names the attribute that holds the position of the followed value in
 // attr.
 func FollowVersion(attr string) string { return prefix + attr }
 
-// Follows is the attribute that says which value attr follows: the hash of the
-// value's partition.
+// Follows names the attribute that says which value attr follows. It holds the hash of
+// the value's partition in the own table.
 func Follows(attr string) string { return prefix + attr + ".of" }
 
-// IsOurs reports whether the attribute is bookkeeping, which no reader is shown.
+// IsOurs reports whether the attribute is weir's bookkeeping. Queries never return it.
 func IsOurs(name string) bool { return name == Version || strings.HasPrefix(name, prefix) }
 
-// Attributes of the rows of our table.
+// Attributes of the rows of the own table.
 const (
 	Partition = "k"
 	Sort      = "s"
@@ -105,31 +108,33 @@ const (
 	Parked    = "q"
 	Unshown   = "u"
 	Expiry    = "x"
-	Told      = "v" // of a fact; absent when it was taken back
+	Told      = "v" // of a fact; absent once the fact was retracted
 )
 
-// Lane, Sum, Tally and Value name the attributes of a book.
+// Lane names the attribute of a ledger that holds the position of a lane. Sum, Rows, Value
+// and Values name its other attributes.
 func Lane(lane string) string { return "p:" + lane }
 
-// Sum is the accumulator of a count or a sum published as attr.
+// Sum names the accumulator of a count or a sum that is published as attr.
 func Sum(attr string) string { return "a:" + attr }
 
-// Rows is the count that goes with a mean's sum.
+// Rows names the accumulator with the count that divides a mean's sum.
 func Rows(attr string) string { return "c:" + attr }
 
-// Value is the count of rows that hold the value v, for the distinct attr.
+// Value names the accumulator that counts the rows with the value v, for the distinct
+// attr.
 func Value(attr, v string) string { return Values(attr) + v }
 
-// Values is what the names of all counts of a distinct begin with.
+// Values returns the prefix of the names of all counts of a distinct.
 func Values(attr string) string { return "d:" + attr + ":" }
 
-// IsSum reports whether an attribute of a book is an accumulator, of whichever kind.
+// IsSum reports whether an attribute of a ledger is an accumulator of any kind.
 func IsSum(name string) bool {
 	_, _, sum := Band(name)
 	return sum || strings.HasPrefix(name, Rows("")) || strings.HasPrefix(name, "d:")
 }
 
-// Table describes our table.
+// Table returns the definition of the own table.
 func Table() store.Table {
 	return store.Table{
 		Name: TableName,
@@ -138,8 +143,8 @@ func Table() store.Table {
 	}
 }
 
-// Ref is the row of our table with the keys given. DynamoDB has no empty sort key,
-// so "" is written as "-".
+// Ref refers to the row of the own table with the given partition and sort key. DynamoDB
+// does not allow an empty sort key, so "" is written as "-".
 func Ref(k, s string) store.Ref {
 	if s == "" {
 		s = "-"
@@ -147,18 +152,18 @@ func Ref(k, s string) store.Ref {
 	return store.Ref{Table: TableName, Key: store.Key{Partition: value.OfString(k), Sort: value.OfString(s)}}
 }
 
-// Of is the book of a target row.
+// Of refers to the ledger of a target row.
 func Of(model string, target store.Ref) store.Ref { return Ref(Books(model)+RowText(target), "") }
 
-// Books is what the partitions of a model's books begin with.
+// Books returns the prefix of the partition keys of a model's ledgers.
 func Books(model string) string { return "book|" + model + "|" }
 
-// Node is a node of the tree that keeps the set in a row.
+// Node refers to a node of the tree behind the set whose first row is root.
 func Node(model string, root store.Ref, path string) store.Ref {
 	return Ref(Nodes(model)+RowText(root), path)
 }
 
-// PathOf is the path of the node that a row keeps.
+// PathOf returns the path of the node that a row of the own table holds.
 func PathOf(row value.Item) string {
 	if path := row.Get(Sort).Text(); path != "-" {
 		return path
@@ -166,10 +171,10 @@ func PathOf(row value.Item) string {
 	return ""
 }
 
-// Nodes is what the partitions of a model's sets begin with.
+// Nodes returns the prefix of the partition keys of a model's sets.
 func Nodes(model string) string { return "set|" + model + "|" }
 
-// List names the list of the followers that a rule finds by the values given.
+// List names the list of the followers that a rule finds by the given values.
 func List(rule string, by []string) string {
 	if len(by) == 0 {
 		return rule
@@ -177,80 +182,81 @@ func List(rule string, by []string) string {
 	return rule + "|" + Texts(by)
 }
 
-// Followers is where a list of followers has its moments.
+// Followers refers to the row that counts the moments of a list of followers. Moments are
+// numbered for each list; a follower is told of what has a later moment than its own start.
 func Followers(model, list string) store.Ref { return Ref(Lists(model)+list, "") }
 
-// Lists is what the partitions of a model's lists of followers begin with.
+// Lists returns the prefix of the partition keys of a model's lists of followers.
 func Lists(model string) string { return "each|" + model + "|" }
 
-// Follower is a follower's place in a list. The sort keys of followers are all
-// above the list's own.
+// Follower refers to the entry of one follower on a list. The sort keys of all followers
+// come after the list's own.
 func Follower(list, row store.Ref) store.Ref {
 	return Ref(list.Key.Partition.Text(), "m"+Hash(RowText(row)))
 }
 
-// Mark is where the last change of a source row that counted in a target's book is
-// kept, where there are no lanes.
+// Mark refers to a deduplication mark: the last change of a source row that the target's
+// ledger includes. Marks replace lanes where a stream's order by shard is not known.
 func Mark(model string, target, source store.Ref) store.Ref {
 	return Ref("mark|"+model+"|"+RowText(target), Hash(RowText(source)))
 }
 
-// MemberMark is the same where the target is a set and the row says that it has a
-// member.
+// MemberMark is Mark for a target that is a set: the last change by which the source row
+// added or removed the member.
 func MemberMark(model string, set, source store.Ref, member string) store.Ref {
 	return Ref("mark|"+model+"|"+RowText(set), Hash(RowText(source)+"|"+member))
 }
 
-// TellMark is where the last change of a row that a list of followers is told of is
-// kept, where there are no lanes.
+// TellMark is Mark for a list of followers: the last change of a source row that the
+// list's followers were notified of.
 func TellMark(model, list string, source store.Ref) store.Ref {
 	return Ref("mark|"+model+"|"+list, Hash(RowText(source)))
 }
 
-// Tombstone is where the deletion of a row of ours is remembered.
+// Tombstone refers to the row that records the deletion of a row that weir made.
 func Tombstone(row store.Ref) store.Ref { return Ref("tomb|"+RowText(row), "") }
 
-// Seen is where the removal of a replayed core row is remembered.
+// Seen refers to the row that records the removal of a source row by a replay.
 func Seen(row store.Ref) store.Ref { return Ref("seen|"+RowText(row), "") }
 
-// Followed is where a field's value is kept for the rows that follow it; the
-// members are in the same partition.
+// Followed refers to the row that holds a field's value for the rows that follow it. Its
+// followers (Member) are in the same partition.
 func Followed(model, field string, source store.Ref) store.Ref {
 	return Ref(FollowedOf(model, field)+RowText(source), "")
 }
 
-// FollowedOf is what the partitions of a followed field's values begin with.
+// FollowedOf returns the prefix of the partition keys of a followed field's values.
 func FollowedOf(model, field string) string { return FollowedIn(model) + field + "|" }
 
-// FollowedIn is what the partitions of all followed values of a model begin with.
+// FollowedIn returns the prefix of the partition keys of all followed values of a model.
 func FollowedIn(model string) string { return "follow|" + model + "|" }
 
-// Member is the membership of a row in the partition of a followed value. The
-// sort keys of members are all above the value's own.
+// Member refers to the entry of a row, whose attribute attr follows, in the partition of
+// the followed value. The sort keys of all members come after the value's own.
 func Member(followed store.Ref, attr string, row store.Ref) store.Ref {
 	return Ref(followed.Key.Partition.Text(), "m"+Hash(attr+"|"+RowText(row)))
 }
 
-// Checkpoint is where a group of consumers keeps its place in a shard.
+// Checkpoint refers to the checkpoint of a group of consumers in a shard.
 func Checkpoint(model, group, table, shard string) store.Ref {
 	return Ref(Checkpoints(model, group), table+"|"+shard)
 }
 
-// Checkpoints is the partition of a group's checkpoints.
+// Checkpoints returns the partition key of a group's checkpoints.
 func Checkpoints(model, group string) string { return "check|" + model + "|" + group }
 
-// Past is where the counts of the shards are that a group of consumers needs no
-// checkpoint of any more.
+// Past refers to the row with the counts of those shards whose checkpoints the group of
+// consumers no longer needs.
 func Past(model, group string) store.Ref { return Ref("past|"+model, group) }
 
-// Kind is what kind of row the partition key given is of: what it begins with, such as
-// "check" or "book".
+// Kind returns the kind of the rows with the given partition key: the key's first word,
+// such as "check" or "book".
 func Kind(partition string) string {
 	kind, _, _ := strings.Cut(partition, "|")
 	return kind
 }
 
-// The kinds that others than this package tell apart.
+// The kinds of rows that other packages tell apart.
 const (
 	KindBook       = "book"
 	KindCheckpoint = "check"
@@ -266,65 +272,66 @@ const (
 	KindTombstone  = "tomb"
 )
 
-// ShardOf is the table and the shard of a checkpoint's or a lease's sort key. No
-// table has a | in its name.
+// ShardOf splits the sort key of a checkpoint or a lease into table and shard. A table
+// name cannot contain "|".
 func ShardOf(s string) (table, shard string) {
 	table, shard, _ = strings.Cut(s, "|")
 	return table, shard
 }
 
-// Lease is where it stands which process reads a shard for a model.
+// Lease refers to the lease of a shard: which process reads it for a model.
 func Lease(model, table, shard string) store.Ref { return Ref("lease|"+model, table+"|"+shard) }
 
-// Stream is where it stands which streams of a table a model's readers have met.
+// Stream refers to the row that lists the streams of a table that a model's readers have
+// found so far.
 func Stream(model, table string) store.Ref { return Ref("stream|"+model, table) }
 
-// Made is where it is remembered that a replay made a table.
+// Made refers to the note that a replay made a table.
 func Made(table string) store.Ref { return Ref("made|"+table, "") }
 
-// Migration is where it stands that a migration is on.
+// Migration refers to the note that a migration is in progress.
 func Migration(model, name string) store.Ref { return Ref("move|"+model, name) }
 
-// Backfill is where it stands how far a backfill is in a table.
+// Backfill refers to the row that holds the position of a backfill in a table.
 func Backfill(model, table string) store.Ref { return Ref("fill|"+model, table) }
 
-// Job is where the work on a long list is kept.
+// Job refers to the row that records the progress of the work on a long list.
 func Job(model, list string) store.Ref { return Ref(Jobs(model), Hash(list)) }
 
-// Jobs is the partition of a model's jobs.
+// Jobs returns the partition key of a model's jobs.
 func Jobs(model string) string { return "jobs|" + model }
 
-// Keeping is the note that the parts of a dead letter are being written or removed. It
-// sorts behind all jobs.
+// Keeping refers to the note that the parts of a dead letter are being written or
+// removed. These notes sort after all jobs.
 func Keeping(model, id string) store.Ref { return Ref(Jobs(model), "~"+id) }
 
-// Fact is a row that tells something: the list is the partition's name within the
-// model.
+// Fact refers to one fact, for a status. list identifies the partition within the model.
 func Fact(model, list, name string) store.Ref { return Ref(Facts(model)+list, name) }
 
-// Facts is what the partitions of a model's facts begin with.
+// Facts returns the prefix of the partition keys of a model's facts.
 func Facts(model string) string { return "fact|" + model + "|" }
 
-// Reached names what tells that a word is reached: by this row, or for this one.
+// Reached names the fact that a status word is reached. by is the row that tells it, or
+// the list element for which it is told.
 func Reached(word, by string) string { return Reaching(word) + Hash(by) }
 
-// Reaching is what all names begin with that tell that a word is reached.
+// Reaching returns the prefix of the names of all facts that a word is reached.
 func Reaching(word string) string { return Texts([]string{word}) + "|" }
 
-// Other names one of the others of a list, Target a row that goes by them. All
-// names of others come before all of targets.
+// Other names one of the rows that a list stands for ("others"). In their partition, the
+// names of all others sort before those of all targets.
 func Other(who string) string { return OthersBegin + Hash(who) }
 
-// Target names a row that goes by the others of a list.
+// Target names a row whose status depends on the others of a list.
 func Target(row string) string { return TargetsBegin + Hash(row) }
 
-// What the names of others and of targets begin with.
+// Prefixes of the names of others and of targets.
 const (
 	OthersBegin  = "m|"
 	TargetsBegin = "t|"
 )
 
-// Texts writes texts as one, different for different ones.
+// Texts joins texts into one. Different lists of texts give different results.
 func Texts(texts []string) string {
 	var b strings.Builder
 	for i, t := range texts {
@@ -336,33 +343,34 @@ func Texts(texts []string) string {
 	switch text := b.String(); {
 	case len(text) > maxText:
 		return "#" + Hash(text)
-	case strings.HasPrefix(text, "#"): // or somebody types what a long text becomes
+	case strings.HasPrefix(text, "#"): // otherwise a typed text could equal a long text's hash
 		return "%23" + text[1:]
 	default:
 		return text
 	}
 }
 
-// Lanes is where functions that read a model's streams by shard keep the lanes.
+// Lanes refers to the row in which Lambda functions that read a model's streams by shard
+// keep the lanes.
 func Lanes(model string) store.Ref { return Ref("lanes|"+model, "") }
 
-// Claim is where it stands which row has a value of a unique field.
+// Claim refers to the note which row holds a value of a unique field.
 func Claim(model, field, value string) store.Ref {
 	return Ref("claim|"+model+"|"+field+"|"+Texts([]string{value}), "")
 }
 
-// Once is where it stands what the command with an idempotency key did.
+// Once refers to the recorded result of the command with an idempotency key.
 func Once(model, key string) store.Ref { return Ref("once|"+model+"|"+Texts([]string{key}), "") }
 
-// Dead is the partition of what could not be applied.
+// Dead returns the partition key of a model's dead letters.
 func Dead(model string) string { return "dead|" + model }
 
-// DeadPart is a part of the body of what could not be applied.
+// DeadPart refers to part i of the body of the dead letter with the given id.
 func DeadPart(model, id string, i int) store.Ref {
 	return Ref("deadpart|"+model+"|"+id, fmt.Sprintf("%04d", i))
 }
 
-// RowText writes a row's table and key as one text, different for different rows.
+// RowText returns a row's table and key as one text. Different rows have different texts.
 func RowText(r store.Ref) string {
 	var b strings.Builder
 	b.Grow(len(r.Table) + len(r.Key.Partition.Text()) + len(r.Key.Sort.Text()) + 4)
@@ -383,11 +391,13 @@ func RowText(r store.Ref) string {
 	return b.String()
 }
 
-// maxText keeps every key of ours within DynamoDB's 1,024 bytes for a sort key.
+// maxText keeps every key of the own table within DynamoDB's limit of 1,024 bytes for a
+// sort key.
 const maxText = 700
 
-// writeEscaped keeps the parts of a text apart: no bare | or : at its ends, and no
-// bytes that are not UTF-8.
+// writeEscaped appends s with every |, : and %, every control character and every
+// non-ASCII byte as %XX. So parts joined by | or : stay distinguishable, and the result is
+// valid UTF-8.
 func writeEscaped(b *strings.Builder, s string) {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
@@ -402,8 +412,8 @@ func writeEscaped(b *strings.Builder, s string) {
 	}
 }
 
-// Hash is a short name for a long text: 132 bits, so that two texts never share
-// one in practice.
+// Hash returns a short name for a long text. It has 132 bits, so in practice two texts
+// never share one.
 func Hash(s string) string { return HashOf([]byte(s)) }
 
 // HashOf is Hash of bytes.
@@ -414,7 +424,7 @@ func HashOf(b []byte) string {
 	return string(text[:22])
 }
 
-// RefItem is the key of a row of our table as attributes.
+// RefItem returns the key of a row of the own table as attributes.
 func RefItem(r store.Ref) value.Item {
 	return value.Item{{Name: Partition, Value: r.Key.Partition}, {Name: Sort, Value: r.Key.Sort}}
 }

@@ -8,37 +8,38 @@ import (
 	"weir/internal/value"
 )
 
-// The rows of check|MODEL|GROUP: how far a group of consumers has come in a shard, and
-// what became of the records up to there. The group's consumer writes them; they go
-// when the shard is over, which is checked each time that shards are listed. So a
-// table has as many after a year as it has shards that its stream still lists, some
-// 200 bytes each.
+// The rows of check|MODEL|GROUP are checkpoints: how far a group of consumers has come in
+// a shard, and what happened to the records up to there. The group's consumer writes
+// them. It deletes the checkpoint of a shard that is closed and no longer listed; it looks
+// for these whenever it lists shards. So the number of checkpoints does not grow with
+// time: there is one for each shard that the stream lists, about 200 bytes each.
 const (
-	checkPlace   = Position  // of the last record that is applied; absent before the first
-	checkHold    = "e"       // the hold that moved it last, or took it over; absent where shards are not shared
+	checkPlace   = Position  // of the last applied record; absent before the first
+	checkHold    = "e"       // hold that last moved or took it; absent where shards are not shared
 	checkDone    = "d"       // the shard is applied to its end
-	checkMissing = "g"       // of a finished shard: since when the stream does not list it, in seconds
-	countApplied = "applied" // this and the next two: records up to the place
+	checkMissing = "g"       // on a finished shard: when the stream ceased to list it, Unix seconds
+	countApplied = "applied" // this and the next two: number of records up to checkPlace
 	countSkipped = "skipped"
 	countKept    = "kept"
 )
 
-// CheckpointRow is what a checkpoint says. The zero row stands for one that is not
-// there.
+// CheckpointRow is the content of a checkpoint. The zero CheckpointRow stands for a
+// checkpoint that does not exist.
 type CheckpointRow struct {
 	At      events.Position // zero before the first record
-	Hold    int64           // 0 where shards are not shared
+	Hold    int64           // the fence: number of the lease's hold; 0 where shards are not shared
 	Done    bool
-	Missing time.Time // zero while the stream lists the shard, or nothing has noted that it does not
+	Missing time.Time // zero while the stream lists the shard, or until its absence is noted
 	Counts
 }
 
-// Counts are what became of records.
+// Counts says how many records were applied, skipped, and kept as dead letters.
 type Counts struct{ Applied, Skipped, Kept int }
 
 const checkDo = "delete the row, and the shard is read again from the oldest record that its stream has, which changes nothing that is derived already; then run projector verify"
 
-// DecodeCheckpoint reads the row of a checkpoint, nil for one that is not there.
+// DecodeCheckpoint decodes the row of a checkpoint, nil if there is none. The error wraps
+// ErrRow.
 func DecodeCheckpoint(row value.Item) (c CheckpointRow, err error) {
 	if row == nil {
 		return c, nil
@@ -88,20 +89,21 @@ func (n Counts) ops() []store.Op {
 	return []store.Op{plus(countApplied, int64(n.Applied)), plus(countSkipped, int64(n.Skipped)), plus(countKept, int64(n.Kept))}
 }
 
-// BeginCheckpoint takes a checkpoint over for a hold, on condition that no later one
-// has it: the holds before cannot move it any more. It returns the row.
+// BeginCheckpoint takes a checkpoint over for a hold of the lease, on condition that no
+// later hold has it. After this write earlier holds can no longer move the checkpoint. The
+// write returns the row.
 func BeginCheckpoint(at store.Ref, hold int64) store.Write {
 	return store.Write{Ref: at, Return: true, If: store.Cond{noLater(hold)}, Ops: []store.Op{set(checkHold, value.OfInt(hold))}}
 }
 
-// noLater is the test that no hold after the one given has a checkpoint.
+// noLater is the test that no later hold than the given one has the checkpoint.
 func noLater(hold int64) []store.Test {
 	return []store.Test{{Attr: checkHold, Is: store.Absent}, {Attr: checkHold, Is: store.Le, Value: value.OfInt(hold)}}
 }
 
-// MoveCheckpoint moves a checkpoint from a place to another, and counts what is in
-// between, on condition that it is still there and that no hold after the one given has
-// it. Hold 0 is that of shards that are not shared.
+// MoveCheckpoint moves a checkpoint from one position to another and adds n, the counts of
+// the records in between. Its condition is that the checkpoint is still at from, and that
+// no later hold has it. Use hold 0 for shards that are not shared.
 func MoveCheckpoint(at store.Ref, hold int64, from, to events.Position, n Counts) store.Write {
 	w := store.Write{Ref: at}
 	if hold != 0 {
@@ -112,7 +114,8 @@ func MoveCheckpoint(at store.Ref, hold int64, from, to events.Position, n Counts
 	return w
 }
 
-// atPlace is the test that a checkpoint is where it was read; zero is nowhere.
+// atPlace is the test that a checkpoint is at p; for the zero Position, that it has no
+// position yet.
 func atPlace(p events.Position) store.Test {
 	if p.IsZero() {
 		return store.AsRead(checkPlace, value.Value{})
@@ -120,14 +123,14 @@ func atPlace(p events.Position) store.Test {
 	return store.AsRead(checkPlace, p.Value())
 }
 
-// EndCheckpoint says that a shard is applied to its end, on condition that no hold
-// after the one given has it.
+// EndCheckpoint records that a shard is applied to its end, on condition that no later
+// hold has the checkpoint.
 func EndCheckpoint(at store.Ref, hold int64) store.Write {
 	return store.Write{Ref: at, If: store.Cond{noLater(hold)}, Ops: []store.Op{set(checkHold, value.OfInt(hold)), set(checkDone, value.OfBool(true))}}
 }
 
-// OvertakeCheckpoint moves a checkpoint to a place, on condition that it is before it.
-// It counts nothing.
+// OvertakeCheckpoint moves a checkpoint forward to a position, on condition that it is
+// before that position. It counts no records.
 func OvertakeCheckpoint(at store.Ref, to events.Position) store.Write {
 	return store.Write{
 		Ref: at, If: store.Cond{{{Attr: checkPlace, Is: store.Absent}, {Attr: checkPlace, Is: store.Lt, Value: to.Value()}}},
@@ -135,8 +138,8 @@ func OvertakeCheckpoint(at store.Ref, to events.Position) store.Write {
 	}
 }
 
-// MissCheckpoint says since when the stream does not list a finished shard, if nothing
-// has said so before.
+// MissCheckpoint records since when the stream no longer lists a finished shard, on
+// condition that this is not recorded yet.
 func MissCheckpoint(at store.Ref, since time.Time) store.Write {
 	return store.Write{
 		Ref: at, If: store.Cond{{isDone}, {{Attr: checkMissing, Is: store.Absent}}},
@@ -144,15 +147,15 @@ func MissCheckpoint(at store.Ref, since time.Time) store.Write {
 	}
 }
 
-// FindCheckpoint says that the stream lists a finished shard again.
+// FindCheckpoint records that the stream lists a finished shard again.
 func FindCheckpoint(at store.Ref) store.Write {
 	return store.Write{Ref: at, If: store.Cond{{isDone}}, Ops: []store.Op{{Kind: store.Remove, Attr: checkMissing}}}
 }
 
 var isDone = store.Test{Attr: checkDone, Is: store.Exists}
 
-// Drop removes a checkpoint, on condition that its shard is done and that neither its
-// place nor its hold has changed since it was read.
+// Drop deletes a checkpoint, on condition that its shard is done and that neither its
+// position nor its hold has changed since it was read.
 func (c CheckpointRow) Drop(at store.Ref) store.Write {
 	var hold value.Value
 	if c.Hold != 0 {
@@ -161,15 +164,17 @@ func (c CheckpointRow) Drop(at store.Ref) store.Write {
 	return store.Write{Ref: at, Delete: true, If: store.Cond{{isDone}, {atPlace(c.At)}, {store.AsRead(checkHold, hold)}}}
 }
 
-// The rows of past|MODEL: what became of the records of all shards that a group needs no
-// checkpoint of any more, in the attributes of a checkpoint's counts. The transaction that
-// removes a checkpoint writes them; nothing removes them. They are one for each group,
-// of some 100 bytes, after any time.
+// The rows of past|MODEL hold the counts of all shards whose checkpoints a group no longer
+// needs, in the same attributes as a checkpoint's counts. The transaction that deletes a
+// checkpoint adds to them; nothing deletes them. There is one row for each group, about
+// 100 bytes, and it does not grow.
 
 const pastDo = "delete the row: nothing but the number of records that were ever applied is lost"
 
-// DecodePast reads the counts of forgotten shards, nil for a row that is not there.
+// DecodePast decodes the counts of the shards whose checkpoints are deleted; row is nil if
+// there is none. The error wraps ErrRow.
 func DecodePast(row value.Item) (Counts, error) { return counts(row, pastDo) }
 
-// AddPast adds the counts of a checkpoint that goes.
+// AddPast adds the counts of a checkpoint that is about to be deleted. Write both in one
+// transaction.
 func AddPast(at store.Ref, n Counts) store.Write { return store.Write{Ref: at, Ops: n.ops()} }

@@ -10,43 +10,46 @@ import (
 	"weir/internal/value"
 )
 
-// The rows of lambda|MODEL: how functions read streams.
+// The rows of lambda|MODEL record how Lambda functions read streams.
 //
-// One for each table, s TABLE, has the order in which its stream is read. The first
-// event of the stream makes it; nothing removes it. It has some 60 bytes, after any time.
+// The row s TABLE holds the order in which the table's stream is read. The first event of
+// the stream creates it; nothing deletes it. It has about 60 bytes and does not grow.
 //
-// One for each shard that is read by shard, s TABLE|SHARD, has what its events may go on
-// from: see package lambda. Each invocation writes it. It expires two days after the
-// shard's last record, so that a table has as many after a year as after two days. It has some
-// 1,000 bytes, or four for each record of an event where that is more.
+// The row s TABLE|SHARD exists where a function reads shard by shard. It records which
+// records arrived last in that shard, so that the next event can be matched with them: see
+// package lambda. Every invocation writes it. It expires two days after the shard's last
+// record, so the number of rows does not grow with time. It has about 1,000 bytes, or four
+// for each record of an event where that is more.
 const (
-	orderName = "o" // of a table's row
+	orderName = "o" // on a table's row
 
-	laneMarks  = "m"      // of each record that came last, LaneMark bytes, in order
-	lanePlace  = Position // of the last of them
-	laneDone   = "d"      // how many of the first of them are applied
-	laneUntil  = "u"      // until when an invocation may be applying the rest, in seconds
+	laneMarks  = "m"      // a mark of LaneMark bytes for each of the latest records, in order
+	lanePlace  = Position // of the last of these records
+	laneDone   = "d"      // how many of these records, from the first, are applied
+	laneUntil  = "u"      // until when an invocation may be applying the rest, in Unix seconds
 	laneCount  = Count    // how often the row was written
 	laneExpiry = Expiry
 )
 
-// LaneMark is the size of a mark in bytes.
+// LaneMark is the size in bytes of the mark of one record.
 const LaneMark = 4
 
-// Functions is the partition of the rows of a model's functions.
+// Functions returns the partition key of the rows of a model's functions.
 func Functions(model string) string { return "lambda|" + model }
 
-// FunctionOrder is where the order stands in which a function reads a table's stream.
+// FunctionOrder refers to the row that holds the order in which a function reads a table's
+// stream.
 func FunctionOrder(model, table string) store.Ref { return Ref(Functions(model), table) }
 
-// FunctionLane is where it stands what the events of a shard may go on from.
+// FunctionLane refers to the row that records how far a function has read a shard.
 func FunctionLane(model, table, shard string) store.Ref {
 	return Ref(Functions(model), table+"|"+shard)
 }
 
 const orderDo = "when nothing of the stream is left to come again (an iterator age of 0 and no failures), delete the row, and the next event makes it again"
 
-// DecodeOrder reads in which order a stream is read, of the row of a table.
+// DecodeOrder decodes the order in which a stream is read from the row of its table. The
+// error wraps ErrRow; a row without an order is an error too.
 func DecodeOrder(row value.Item) (string, error) {
 	order, err := text(row, orderName, orderDo)
 	if err == nil && order == "" {
@@ -55,8 +58,8 @@ func DecodeOrder(row value.Item) (string, error) {
 	return order, err
 }
 
-// SetOrder says in which order a stream is read, on condition that nothing said another
-// one, or one of those given. It returns the row.
+// SetOrder records the order in which a stream is read. Its condition is that no order is
+// recorded yet, or the same one, or one of others. The write returns the row.
 func SetOrder(at store.Ref, order string, others ...string) store.Write {
 	own := Table()
 	test := []store.Test{{Attr: orderName, Is: store.Absent}}
@@ -69,8 +72,8 @@ func SetOrder(at store.Ref, order string, others ...string) store.Write {
 	}
 }
 
-// LaneRow is what the events of a shard may go on from. The zero row stands for one that
-// is not there.
+// LaneRow records how far a function has read a shard. The zero LaneRow stands for a row
+// that does not exist.
 type LaneRow struct {
 	Marks string
 	Last  events.Position
@@ -82,7 +85,7 @@ type LaneRow struct {
 
 const laneDo = "if the event source mapping's parallelization factor is 1, delete the row, and the shard goes on with its next event"
 
-// DecodeLane reads the row of a shard, nil for one that is not there.
+// DecodeLane decodes the row of a shard, nil if there is none. The error wraps ErrRow.
 func DecodeLane(row value.Item) (l LaneRow, err error) {
 	if row == nil {
 		return LaneRow{Until: time.Unix(0, 0)}, nil
@@ -115,8 +118,8 @@ func DecodeLane(row value.Item) (l LaneRow, err error) {
 	return l, nil
 }
 
-// Becomes writes another row, which expires, on condition that the lane is still as it
-// was read. It returns the row.
+// Becomes replaces the row by next, which expires at the given time, on condition that the
+// row has not changed since it was read. The write returns the row.
 func (l LaneRow) Becomes(at store.Ref, next LaneRow, expires time.Time) store.Write {
 	own := Table()
 	return store.Write{
@@ -131,19 +134,20 @@ func (l LaneRow) Becomes(at store.Ref, next LaneRow, expires time.Time) store.Wr
 	}
 }
 
-// The row of lanes|MODEL: the lanes of streams that are read by shard from which something
-// may still come. Functions write it. A lane goes out of it a day after its shard; nothing
-// removes the row. It has some 30 bytes for each lane that is left, after any time.
+// The row of lanes|MODEL lists the lanes from which records may still arrive, for streams
+// that functions read shard by shard. Functions write it. A lane is removed a day after its
+// shard disappears; nothing deletes the row. It has about 30 bytes for each lane in it.
 const (
-	lanesLane   = "l:" // and a lane: since when its shard is missing from its stream's list, in seconds; 0 while it is there
-	lanesListed = "t"  // when the shards of all streams were listed last, in seconds
-	lanesLists  = "c"  // how often they were, at least; absent is not at all
+	lanesLane   = "l:" // and a lane: when the stream ceased to list its shard (Unix seconds), or 0
+	lanesListed = "t"  // when the shards of all streams were last listed, in Unix seconds
+	lanesLists  = "c"  // how often they were listed, at least; absent means never
 	lanesCount  = Count
 )
 
-// LanesRow is what is known of lanes. The zero row stands for one that is not there.
+// LanesRow lists the lanes from which records may still arrive. The zero LanesRow stands
+// for a row that does not exist.
 type LanesRow struct {
-	Missing map[string]int64 // of each lane
+	Missing map[string]int64 // by lane: when the stream ceased to list its shard, or 0
 	Listed  int64
 	Lists   int64
 	count   int64
@@ -152,8 +156,8 @@ type LanesRow struct {
 
 const lanesDo = "set the attribute to the number 0"
 
-// DecodeLanes reads the row of lanes, nil for one that is not there. The row that comes
-// with an error is one by which no lane is over.
+// DecodeLanes decodes the row of lanes, nil if there is none. With an error, which wraps
+// ErrRow, it returns a row that is safe to use: it declares no lane closed.
 func DecodeLanes(row value.Item) (l LanesRow, err error) {
 	l.Missing, l.was = map[string]int64{}, row.Get(lanesCount)
 	number := func(attr string) (n int64) {
@@ -174,18 +178,19 @@ func DecodeLanes(row value.Item) (l LanesRow, err error) {
 	return l, err
 }
 
-// EnterLane enters a lane, and returns the row.
+// EnterLane adds a lane to the row. The write returns the row.
 func EnterLane(at store.Ref, lane string) store.Write {
 	return store.Write{Ref: at, Return: true, Ops: []store.Op{plus(lanesCount, 1), set(lanesLane+lane, value.OfInt(0))}}
 }
 
-// DoubtLanes says that a lane is not in the row: no list counts any more. It returns the
-// row.
+// DoubtLanes records that the row lacks a lane, so that no earlier listing of shards
+// counts. The write returns the row.
 func DoubtLanes(at store.Ref) store.Write {
 	return store.Write{Ref: at, Return: true, Ops: []store.Op{plus(lanesCount, 1), {Kind: store.Remove, Attr: lanesLists}}}
 }
 
-// Becomes writes another row, on condition that this one is still as it was read.
+// Becomes replaces the row by next, on condition that it has not changed since it was
+// read.
 func (l LanesRow) Becomes(at store.Ref, next LanesRow) store.Write {
 	own := Table()
 	attrs := []value.Attr{

@@ -7,23 +7,25 @@ import (
 	"weir/internal/value"
 )
 
-// The rows of lease|MODEL: which process reads a shard. A process that reads it writes
-// them, and the one that finds the shard over removes them.
+// The rows of lease|MODEL are leases: which process reads a shard. The reading process
+// writes the lease; the process that finds the shard closed deletes it. Each time that a
+// process takes the lease, a new hold begins; its number is the fence of the checkpoint.
 const (
-	leaseOwner = "o" // the process; absent when it let go
-	leaseHold  = "n" // how often the shard was taken
-	leaseBeat  = "b" // how often the process that has it said so
+	leaseOwner = "o" // the process; absent once it has released the lease
+	leaseHold  = "n" // number of the hold: how often the lease was taken
+	leaseBeat  = "b" // heartbeats of the owner in this hold
 )
 
-// LeaseRow is what a lease says. The zero row stands for a lease that is not there.
+// LeaseRow is the content of a lease. The zero LeaseRow stands for a lease that does not
+// exist.
 type LeaseRow struct {
-	Owner      string // "" when the shard is free
+	Owner      string // "" if the shard is free
 	Hold, Beat int64
 }
 
 const leaseDo = "delete the row while no process reads the shard, and it is made again"
 
-// DecodeLease reads the row of a lease, nil for one that is not there.
+// DecodeLease decodes the row of a lease, nil if there is none. The error wraps ErrRow.
 func DecodeLease(row value.Item) (l LeaseRow, err error) {
 	if row == nil {
 		return l, nil
@@ -40,8 +42,8 @@ func DecodeLease(row value.Item) (l LeaseRow, err error) {
 	return l, nil
 }
 
-// Take begins a hold for a process, on condition that the lease is still as it was
-// read. It returns the row.
+// Take makes a process the owner and begins a new hold, on condition that the lease has
+// not changed since it was read. The write returns the row.
 func (l LeaseRow) Take(at store.Ref, owner string) store.Write {
 	w := store.Write{
 		Ref: at, Return: true, If: NotThere(),
@@ -53,26 +55,26 @@ func (l LeaseRow) Take(at store.Ref, owner string) store.Write {
 	return w
 }
 
-// BeatLease says that a hold lasts, on condition that it does.
+// BeatLease renews a hold, on condition that no later hold has begun.
 func BeatLease(at store.Ref, hold int64) store.Write {
 	return store.Write{Ref: at, If: store.Cond{equal(leaseHold, hold)}, Ops: []store.Op{plus(leaseBeat, 1)}}
 }
 
-// FreeLease ends a hold, on condition that it lasts.
+// FreeLease releases a lease, on condition that no later hold has begun.
 func FreeLease(at store.Ref, hold int64) store.Write {
 	return store.Write{Ref: at, If: store.Cond{equal(leaseHold, hold)}, Ops: []store.Op{{Kind: store.Remove, Attr: leaseOwner}}}
 }
 
-// DropLease removes the row of a lease, on condition that no other hold began.
+// DropLease deletes the row of a lease, on condition that no later hold has begun.
 func DropLease(at store.Ref, hold int64) store.Write {
 	return store.Write{Ref: at, Delete: true, If: store.Cond{equal(leaseHold, hold)}}
 }
 
-// The rows of stream|MODEL: the streams of a table that are to be read. Readers write
-// them; nothing removes them.
-const streamLabels = "l" // of each stream the moment it was switched on, the latest last, with spaces between
+// The rows of stream|MODEL list the streams of a table that must be read. Readers write
+// them; nothing deletes them.
+const streamLabels = "l" // stream labels (when each was enabled), latest last, separated by spaces
 
-// StreamRow is what is kept of the streams of a table.
+// StreamRow lists the streams of a table by label.
 type StreamRow struct {
 	Labels []string // the latest last
 	was    value.Value
@@ -80,14 +82,15 @@ type StreamRow struct {
 
 const streamDo = "delete the row, stop all readers of the table and start them again, and run projector verify: a gap between two streams is not noticed"
 
-// DecodeStream reads the row of a table's streams, nil for one that is not there.
+// DecodeStream decodes the row of a table's streams, nil if there is none. The error wraps
+// ErrRow.
 func DecodeStream(row value.Item) (s StreamRow, err error) {
 	labels, err := text(row, streamLabels, streamDo)
 	return StreamRow{Labels: strings.Fields(labels), was: row.Get(streamLabels)}, err
 }
 
-// Becomes has other labels kept, on condition that those kept are still as they were
-// read.
+// Becomes stores other labels, on condition that the stored labels have not changed since
+// they were read.
 func (s StreamRow) Becomes(at store.Ref, labels []string) store.Write {
 	return store.Write{
 		Ref: at, If: store.Cond{{store.AsRead(streamLabels, s.was)}},

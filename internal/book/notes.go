@@ -7,19 +7,20 @@ import (
 	"weir/internal/value"
 )
 
-// The row of secret, s cursor: the key that signs cursors of queries. The process that
-// needs it first makes it; nothing removes it. It has some 50 bytes, after any time.
+// The row of secret, s cursor, holds the key that signs the paging cursors of queries. The
+// first process that needs the key creates it; nothing deletes it. It has about 50 bytes.
 const secretKey = "v"
 
-// SecretBytes is the least that a key has.
+// SecretBytes is the minimum length of the key.
 const SecretBytes = 16
 
-// Secret is where the key of cursors is.
+// Secret refers to the row that holds the key for cursors.
 func Secret() store.Ref { return Ref(KindSecret, "cursor") }
 
 const secretDo = "delete the row, and a new key is made; cursors that were given before are refused"
 
-// DecodeSecret reads the key of cursors.
+// DecodeSecret decodes the key for cursors. The error wraps ErrRow and does not reveal the
+// value found.
 func DecodeSecret(row value.Item) ([]byte, error) {
 	v := row.Get(secretKey)
 	if v.Kind() != value.Binary || len(v.Text()) < SecretBytes {
@@ -28,8 +29,8 @@ func DecodeSecret(row value.Item) ([]byte, error) {
 	return []byte(v.Text()), nil
 }
 
-// SetSecret makes the key of cursors, on condition that there is none. It returns the
-// row.
+// SetSecret stores the key for cursors, on condition that none is stored. The write
+// returns the row.
 func SetSecret(key []byte) store.Write {
 	own := Table()
 	return store.Write{
@@ -38,41 +39,46 @@ func SetSecret(key []byte) store.Write {
 	}
 }
 
-// The rows of search, s INDEX: which instance of a search index has all documents. The
-// process that fills an index writes them, and one without an index where changes go by;
-// nothing removes them. They are one for each index, of some 100 bytes, after any time.
+// The rows of search, s INDEX, record which instance of a search index holds all
+// documents. Two processes write them: one that has filled an index, and one that applies
+// changes without having the index. Nothing deletes them. There is one row for each index,
+// about 100 bytes.
 const noteInstance = "i"
 
-// IndexNote is where it stands which instance of an index is complete.
+// IndexNote refers to the row that records which instance of an index is complete.
 func IndexNote(index string) store.Ref { return Ref("search", index) }
 
 const noteDo = "delete the row; the index is filled again"
 
-// DecodeIndexNote reads the note of an index, nil for one that is not there.
+// DecodeIndexNote decodes the note of an index, nil if there is none. The error wraps
+// ErrRow.
 func DecodeIndexNote(row value.Item) (instance string, err error) {
 	return text(row, noteInstance, noteDo)
 }
 
-// SetIndexNote says which instance of an index is complete.
+// SetIndexNote records which instance of an index is complete.
 func SetIndexNote(at store.Ref, instance string) store.Write {
 	own := Table()
 	return store.Write{Ref: at, Put: own.Item(at.Key).With(value.Attr{Name: noteInstance, Value: value.OfString(instance)})}
 }
 
-// The rows of made|TABLE: that a replay made a table, and which one. The replay that makes
-// a table writes them, before and after; nothing removes them. They are one for each
-// table, of some 100 bytes, after any time.
+// The rows of made|TABLE record that a replay made a table, and the table's id. The replay
+// writes the row before it makes the table and again afterwards; nothing deletes it. There
+// is one row for each table, about 100 bytes. A crash in between leaves a row without an
+// id.
 const (
 	madeBy = "by" // always "replay"
-	madeID = "id" // what tells the table from others of its name; absent while it is being made
+	madeID = "id" // tells the table from others of its name; absent while it is being made
 )
 
 const madeDo = "delete the row, drop the table that it names, and replay again"
 
-// DecodeMade reads which table a replay made, "" while it makes it or where it made none.
+// DecodeMade decodes the id of the table that a replay made. It is "" while the replay
+// makes the table, and if no replay made it. The error wraps ErrRow.
 func DecodeMade(row value.Item) (id string, err error) { return text(row, madeID, madeDo) }
 
-// SetMade says that a replay made a table, or with "" that it is about to.
+// SetMade records that a replay made the table with this id, or, with "", that it is about
+// to make one.
 func SetMade(at store.Ref, id string) store.Write {
 	w := store.Write{Ref: at, Ops: []store.Op{set(madeBy, value.OfString("replay"))}}
 	if id != "" {

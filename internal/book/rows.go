@@ -9,18 +9,20 @@ import (
 	"weir/internal/value"
 )
 
-// ErrRow is wrapped by what is wrong with a row of our table that cannot be read.
-// weir writes no such row: another program did, or it was damaged. Nothing is derived
-// from a guess, so the work that needs the row stops.
+// ErrRow is wrapped by the errors for a row of the own table that cannot be decoded. weir
+// writes no such row: another program wrote it, or it was damaged. weir does not guess, so
+// the work that needs the row stops.
 var ErrRow = errors.New("a row of weir's own table cannot be read")
 
-// unreadable names the row, what is wrong with it, and what a person can do.
+// unreadable returns an ErrRow that names the row, what is wrong with it, and what an
+// operator can do.
 func unreadable(row value.Item, attr, want, do string) error {
 	return fmt.Errorf("%w: in table %s, row %s %s, attribute %s is %s, not %s: %s", ErrRow,
 		TableName, quoted(row.Get(Partition)), quoted(row.Get(Sort)), attr, shown(row.Get(attr)), want, do)
 }
 
-// hidden is unreadable of an attribute whose value is a secret.
+// hidden is unreadable for an attribute whose value is a secret: the error does not show
+// the value.
 func hidden(row value.Item, attr, want, do string) error {
 	return fmt.Errorf("%w: in table %s, row %s %s, attribute %s is not %s: %s", ErrRow,
 		TableName, quoted(row.Get(Partition)), quoted(row.Get(Sort)), attr, want, do)
@@ -35,7 +37,7 @@ func shown(v value.Value) string {
 	return string(value.AppendPlain(nil, v))
 }
 
-// whole is a number of a row that is whole and at least min.
+// whole returns an attribute that must be an integer of at least min.
 func whole(row value.Item, attr string, min int64, do string) (int64, error) {
 	n, ok := row.Get(attr).Int64()
 	if !ok || n < min {
@@ -44,7 +46,7 @@ func whole(row value.Item, attr string, min int64, do string) (int64, error) {
 	return n, nil
 }
 
-// text is a text of a row, "" where the row has none.
+// text returns an attribute that must be a string, "" if the row does not have it.
 func text(row value.Item, attr, do string) (string, error) {
 	v := row.Get(attr)
 	if !v.IsMissing() && v.Kind() != value.String {
@@ -53,7 +55,7 @@ func text(row value.Item, attr, do string) (string, error) {
 	return v.Text(), nil
 }
 
-// position is the position that a row has in an attribute, zero where it has none.
+// position returns an attribute that must be a position, zero if the row does not have it.
 func position(row value.Item, attr, do string) (events.Position, error) {
 	v := row.Get(attr)
 	p := events.PositionFrom(v)
@@ -63,7 +65,7 @@ func position(row value.Item, attr, do string) (events.Position, error) {
 	return p, nil
 }
 
-// flag reports whether a row has an attribute that is there or not.
+// flag reports whether a row has an attribute that is either true or absent.
 func flag(row value.Item, attr, do string) (bool, error) {
 	v := row.Get(attr)
 	if !v.IsMissing() && !value.Equal(v, value.OfBool(true)) {
@@ -84,5 +86,5 @@ func equal(attr string, n int64) []store.Test {
 	return []store.Test{{Attr: attr, Is: store.Eq, Value: value.OfInt(n)}}
 }
 
-// NotThere is the condition that a row of our table does not exist.
+// NotThere is the condition that a row of the own table does not exist.
 func NotThere() store.Cond { return store.Cond{{{Attr: Partition, Is: store.Absent}}} }

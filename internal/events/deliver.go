@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// location is where the byte at i of the window is.
+// location returns the place in the file of the byte at i of the window.
 func (r *reader) location(i int) Location {
 	if r.at != nil {
 		return *r.at
@@ -14,7 +14,7 @@ func (r *reader) location(i int) Location {
 	return Location{File: r.file, Line: r.win.lineAt(offset), Offset: offset}
 }
 
-// done lets go of a buffer that had to be large for the unit that began at start.
+// done releases a buffer that had to be large for the unit that began at start.
 func (r *reader) done(start int) {
 	if r.scan.i-start > chunkSize/2 && r.win.src != nil {
 		r.win.leave(r.scan.i)
@@ -25,7 +25,7 @@ func (r *reader) done(start int) {
 	}
 }
 
-// good gives a record that began at start and ends where the scanner is.
+// good yields a record that began at start and ends where the scanner is.
 func (r *reader) good(start int, rec Record, shard string) error {
 	r.known = true
 	if err := r.flush(); err != nil {
@@ -36,7 +36,7 @@ func (r *reader) good(start int, rec Record, shard string) error {
 	return r.yield(Entry{Record: rec, Shard: shard, Location: at})
 }
 
-// bad gives a stretch that began at start and ends where the scanner is.
+// bad yields a bad entry that began at start and ends where the scanner is.
 func (r *reader) bad(start int, rec Record, err error) error {
 	raw := r.win.buf[start:r.scan.i]
 	e := Entry{Record: rec, Bad: &Bad{Size: int64(len(raw)), Err: err}, Location: r.location(start)}
@@ -45,8 +45,8 @@ func (r *reader) bad(start int, rec Record, err error) error {
 	return r.give(e)
 }
 
-// Bad entries are held back until something is known, so that a file of another
-// kind gives an error and nothing else.
+// The reader holds bad entries back until it has seen something of a known form. So a file
+// of another kind gives an error and no entries. These are the limits for holding back.
 const (
 	maxHeld     = 1000
 	maxHeldSize = 1 << 20
@@ -70,6 +70,7 @@ func (r *reader) give(e Entry) error {
 	return nil
 }
 
+// flush yields the bad entries that were held back.
 func (r *reader) flush() error {
 	for _, e := range r.held {
 		if err := r.yield(e); err != nil {
@@ -80,13 +81,13 @@ func (r *reader) flush() error {
 	return nil
 }
 
-// unknown is the error for a file in which nothing is known.
+// unknown returns the error for a file that holds nothing of a known form.
 func (r *reader) unknown() error {
 	first := r.held[0]
 	return fmt.Errorf("%s: %w: line %d: %w; expected are %s", r.file, ErrNoRecords, first.Line, first.Bad.Err, knownForms)
 }
 
-// finish is at the end of the content.
+// finish handles the end of the content.
 func (r *reader) finish() error {
 	if err := r.failure(); err != nil {
 		return err
@@ -100,7 +101,7 @@ func (r *reader) finish() error {
 	return r.flush()
 }
 
-// failure is the error for content that could not be read to its end.
+// failure returns the error for content that could not be read to its end.
 func (r *reader) failure() error {
 	if r.in == nil || r.in.rawErr == nil || r.win.src != nil {
 		return nil
@@ -108,7 +109,7 @@ func (r *reader) failure() error {
 	return fmt.Errorf("%s: after byte %d of the content: %w", r.file, r.win.end(), r.in.rawErr)
 }
 
-// ending says that the content ends where it should not, unless that was said.
+// ending reports that the content ends too early, unless that was reported before.
 func (r *reader) ending() error {
 	switch {
 	case r.ended:

@@ -55,7 +55,7 @@ func (p *scanner) set(kind value.Kind, tag string) (value.Value, string) {
 	return v, ""
 }
 
-// elements takes what was pushed since base as a list's or a set's elements.
+// elements returns the values that were pushed since base, as the elements of a list or set.
 func (p *scanner) elements(base int) []value.Attr {
 	if p.stop != going {
 		return nil

@@ -5,33 +5,33 @@ import (
 	"fmt"
 )
 
-// Entry is one record of a recorded file or a payload: a good one, or one that
+// Entry is one record of a recorded file or a payload, either a good one or a bad one, which
 // cannot be used.
 type Entry struct {
-	// Record is the record. Of a bad one it holds what could be read: often Keys,
+	// Record is the record. For a bad entry it holds what could be read: often Keys,
 	// Position, Table and ID.
 	Record Record
 	// Bad is nil for a good record.
 	Bad *Bad
-	// Shard is the shard that it was read from, "" where the recording does not say
-	// before the record.
+	// Shard is the shard that the record was read from. It is "" if the recording does not
+	// name the shard before the record.
 	Shard string
 	Location
 }
 
-// Bad is a stretch of input that gives no record, kept whole.
+// Bad is a part of the input that could not be read as a record.
 type Bad struct {
-	// Raw is the input as it stands, its first MaxRaw bytes when it is longer.
+	// Raw is that input unchanged, but at most its first MaxRaw bytes.
 	Raw []byte
-	// Size is the length of the whole stretch.
+	// Size is the full length of that input in bytes.
 	Size int64
 	Err  error
 }
 
-// MaxRaw is how much of a bad record is kept.
+// MaxRaw is how many bytes of a bad record are kept.
 const MaxRaw = 1 << 20
 
-// Error is Err's message, with a note when Raw is not all.
+// Error returns Err's message, with a note if Raw is shortened.
 func (b *Bad) Error() string {
 	if b.Size > int64(len(b.Raw)) {
 		return fmt.Sprintf("%v (kept: the first %d of %d bytes)", b.Err, len(b.Raw), b.Size)
@@ -41,14 +41,14 @@ func (b *Bad) Error() string {
 
 func (b *Bad) Unwrap() error { return b.Err }
 
-// Location is where an entry begins.
+// Location is the place where an entry begins.
 type Location struct {
 	File   string // "" for a payload
 	Line   int64  // from 1
 	Offset int64  // in bytes, of the content after decompression
 }
 
-// String is file:line and the offset, as editors and people follow it.
+// String returns file:line and the offset, in a form that editors can open.
 func (l Location) String() string {
 	if l.File == "" {
 		return fmt.Sprintf("line %d (byte %d)", l.Line, l.Offset)
@@ -56,17 +56,17 @@ func (l Location) String() string {
 	return fmt.Sprintf("%s:%d (byte %d)", l.File, l.Line, l.Offset)
 }
 
-// ErrNoRecords is wrapped by the error for a file in which nothing has a form
-// that this package knows.
+// ErrNoRecords is wrapped by the error for a file that holds nothing in a form that this
+// package knows.
 var ErrNoRecords = errors.New("holds no stream records")
 
-// ErrTruncated is wrapped by the bad entry that ends a file which was cut off.
+// ErrTruncated is wrapped by the last entry of a truncated file, which is a bad one.
 var ErrTruncated = errors.New("cut off")
 
-// ErrNotKept is wrapped by the bad entry for an on-failure document that names
-// records without holding them.
+// ErrNotKept is wrapped by the bad entry for an on-failure document that refers to records
+// but does not contain them.
 var ErrNotKept = errors.New("this on-failure document holds no records")
 
-// knownForms is what a file may hold, for messages.
+// knownForms lists what a file may hold, for messages.
 const knownForms = "Lambda DynamoDB events, GetRecords pages, single stream records, Kinesis Data Streams for DynamoDB records, " +
 	"DynamoDB exports to S3 (DYNAMODB_JSON), Lambda on-failure documents; plain, gzip or zstd"

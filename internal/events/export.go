@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// An export of a table lies in S3 as a folder named by its id:
+// DynamoDB exports a table to S3 as a folder that is named by the export's id:
 //
 //	AWSDynamoDB/ID/manifest-summary.json   what was exported, and how many items
 //	AWSDynamoDB/ID/manifest-files.json     its data files, one object a line
@@ -25,24 +25,25 @@ import (
 //	AWSDynamoDB/ID/data/*.json.gz          of a full export
 //	AWSDynamoDB/data/*.json.gz             of all incremental exports
 //
-// Who names such a folder, or a manifest, means the data files that the manifest names.
+// A path to such a folder, or to a manifest, stands for the data files that the manifest
+// lists.
 
 const (
 	summaryFile = "manifest-summary.json"
 	listFile    = "manifest-files.json"
 )
 
-// ErrExport is about an export that is not whole.
+// ErrExport is wrapped by the errors for an export that is incomplete or damaged.
 var ErrExport = errors.New("the export is not whole")
 
-// source is a file to read, with what an export's manifest says of it.
+// source is a file to read, with what an export's manifest says about it.
 type source struct {
 	path  string
 	md5   string // base64, "" where nothing is said
 	items int64  // below 0 where nothing is said
 }
 
-// summary is what weir reads of a manifest-summary.json.
+// summary holds the fields that weir reads from a manifest-summary.json.
 type summary struct {
 	ExportARN    string `json:"exportArn"`
 	ManifestKey  string `json:"manifestFilesS3Key"`
@@ -57,8 +58,8 @@ type dataFile struct {
 	ItemCount *int64 `json:"itemCount"`
 }
 
-// sources are the files to read for some paths: the data files of an export in the place of
-// whatever of it comes first.
+// sources returns the files to read for some paths. The data files of an export take the
+// place of the first path that belongs to it.
 func sources(paths []string) ([]source, error) {
 	var out []source
 	var exports []string // their folders
@@ -109,7 +110,7 @@ func absolute(p string) string {
 	return abs
 }
 
-// belongs reports whether a file is one of an export that is not data.
+// belongs reports whether a file belongs to an export and is not one of its data files.
 func belongs(p string, exports []string) bool {
 	if !slices.Contains(exports, filepath.Dir(p)) {
 		return false
@@ -123,8 +124,8 @@ func belongs(p string, exports []string) bool {
 	return name == "_started"
 }
 
-// exported lists the data files of the export in a folder; ok is false where the files
-// of these names are others.
+// exported lists the data files of the export in a folder. ok is false if the files with
+// the names of manifests are something else.
 func exported(dir string) (files []source, ok bool, err error) {
 	var s summary
 	text, err := os.ReadFile(filepath.Join(dir, summaryFile))
@@ -158,7 +159,8 @@ func exported(dir string) (files []source, ok bool, err error) {
 	return files, true, err
 }
 
-// readManifest reads the lines of a manifest-files.json; none where it is something else.
+// readManifest reads the lines of a manifest-files.json. It returns none if the file is
+// something else.
 func readManifest(name string) ([]dataFile, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -201,7 +203,7 @@ func (s *summary) check(lines []dataFile) error {
 	return nil
 }
 
-// present finds the data files, all of which must be there.
+// present finds the data files. It is an error if one does not exist.
 func present(dir, manifest string, lines []dataFile) (files []source, err error) {
 	var missing []string
 	for _, l := range lines {
@@ -220,8 +222,8 @@ func present(dir, manifest string, lines []dataFile) (files []source, err error)
 	return files, nil
 }
 
-// place is where a data file lies: in the export's folder, or beside that as those of
-// incremental exports do.
+// place returns the path of a data file. It is in the export's folder, or, for an
+// incremental export, in a folder beside it.
 func place(dir, manifest, key string) string {
 	inside, beside := filepath.Join(dir, "data", path.Base(key)), filepath.Join(dir, "..", "data", path.Base(key))
 	if manifest == "" || path.Dir(path.Dir(key)) == path.Dir(manifest) {
@@ -235,7 +237,8 @@ func place(dir, manifest, key string) string {
 	return beside
 }
 
-// checking reads a source, and knows at its end whether it is the one of the manifest.
+// checking reads a source. At its end it reports whether content and number of items are
+// those of the manifest.
 type checking struct {
 	io.Reader
 	source source
@@ -260,7 +263,7 @@ func (c *checking) add(yield func(Entry) error) func(Entry) error {
 	}
 }
 
-// end reads what is left, and compares.
+// end reads the rest of the source and compares it with the manifest.
 func (c *checking) end() error {
 	if _, err := io.Copy(io.Discard, c.Reader); err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	"weir/internal/value"
 )
 
-// change reads the inside of a record, "dynamodb".
+// change reads the part "dynamodb" of a record.
 func (p *scanner) change(u *unit) {
 	if c := p.b[p.i]; c != '{' {
 		p.notKind(c, "an object", "dynamodb")
@@ -57,7 +57,7 @@ var changeNames = []string{
 
 func changeName(name string) string { return foldedName(changeNames, name) }
 
-// image reads an item; null and {} are none.
+// image reads an item. null and {} count as no item.
 func (p *scanner) image(name string) value.Item {
 	if c := p.b[p.i]; c != '{' {
 		p.notKind(c, "an object", name)
@@ -72,8 +72,8 @@ func (p *scanner) image(name string) value.Item {
 	return it
 }
 
-// notKind goes past a value that should have been of another kind; null is as
-// good as absent.
+// notKind skips a value that should have another type, and notes a problem. null counts as
+// absent and is no problem.
 func (p *scanner) notKind(c byte, want, name string) {
 	if c != 'n' {
 		before := p.prob
@@ -93,7 +93,7 @@ func (p *scanner) string(dst *string, name string) {
 	}
 }
 
-// from reads which service an event is of; what is no string is none.
+// from reads which service an event comes from. A value that is not a string counts as none.
 func (p *scanner) from() {
 	if p.source != "" || p.b[p.i] != '"' {
 		p.skip()
@@ -102,14 +102,14 @@ func (p *scanner) from() {
 	}
 }
 
-// flag reads a boolean; anything else counts as false.
+// flag reads a boolean. Any other value counts as false.
 func (p *scanner) flag(dst *bool) {
 	*dst = p.b[p.i] == 't'
 	p.skip()
 }
 
-// object calls each with the name of every field of an object, at whose value
-// the scanner then stands; what is not an object is skipped.
+// object calls each with the name of every field of an object. The scanner is then at the
+// field's value, and each must read it. A value that is not an object is skipped.
 func (p *scanner) object(each func(name string)) {
 	if p.b[p.i] != '{' {
 		p.skip()
@@ -143,7 +143,7 @@ func (p *scanner) identity(id *identity) {
 
 var identityNames = []string{"type", "principalId"}
 
-// kinesis reads what a Lambda event has around a Kinesis record.
+// kinesis reads the part of a Lambda event that holds a Kinesis record.
 func (p *scanner) kinesis(u *unit) {
 	u.seen |= seenData
 	p.object(func(name string) {
@@ -155,7 +155,7 @@ func (p *scanner) kinesis(u *unit) {
 	})
 }
 
-// metadata reads an incremental export's time of writing, a typed number.
+// metadata reads the write time of an item in an incremental export, a typed number.
 func (p *scanner) metadata(u *unit) {
 	p.object(func(name string) {
 		switch {

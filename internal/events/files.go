@@ -11,15 +11,15 @@ import (
 	"weir/internal/interrupt"
 )
 
-// Files are recorded files that are read one after another.
+// Files reads recorded files one after another.
 type Files struct {
 	from []source
 	size int64
 	read atomic.Int64
 }
 
-// Open looks at the files, so that a wrong path is said before anything is read. The
-// manifests of an export stand for its data files, all of which must be there.
+// Open looks the files up, so that a wrong path is an error before anything is read. A
+// manifest of an export stands for the export's data files, all of which must exist.
 func Open(paths ...string) (*Files, error) {
 	from, err := sources(paths)
 	if err != nil {
@@ -41,10 +41,11 @@ func Open(paths ...string) (*Files, error) {
 	return f, nil
 }
 
-// Size is how many bytes the files have, as they are stored; pipes count nothing.
+// Size returns the total size of the files in bytes, as they are stored. Pipes count as 0.
 func (f *Files) Size() int64 { return f.size }
 
-// Consumed is how many of those bytes were read; it may be asked at any time.
+// Consumed returns how many of those bytes were read so far. It is safe to call from any
+// goroutine.
 func (f *Files) Consumed() int64 { return f.read.Load() }
 
 const (
@@ -53,9 +54,9 @@ const (
 	batchesAhead = 4
 )
 
-// Batches gives the entries of all files in order, in batches that nobody else
-// has. They are decoded in a goroutine of their own, a few batches ahead. An
-// error, of the kinds that Read returns or the context's, comes last.
+// Batches yields the entries of all files in order, in batches that the caller owns. A
+// separate goroutine decodes a few batches ahead; it has ended when the iteration ends. An
+// error of Read, or the context's error, comes last.
 func (f *Files) Batches(ctx context.Context) iter.Seq2[[]Entry, error] {
 	return func(yield func([]Entry, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -90,6 +91,7 @@ func (f *Files) decode(b *batcher) error {
 	return b.flush()
 }
 
+// decodeOne decodes one file into batches. On an error it sends the entries read so far first.
 func (f *Files) decodeOne(s source, b *batcher) error {
 	file, err := interrupt.Open(b.ctx, s.path)
 	if err != nil {
@@ -109,7 +111,7 @@ func (f *Files) decodeOne(s source, b *batcher) error {
 	return nil
 }
 
-// batcher gathers entries and sends them on.
+// batcher collects entries into batches and sends them to the iteration.
 type batcher struct {
 	ctx   context.Context // of the one iteration that this serves
 	out   chan []Entry
@@ -118,12 +120,13 @@ type batcher struct {
 	last  Location
 }
 
+// add adds an entry to the batch and sends the batch when it is full.
 func (b *batcher) add(e Entry) error {
 	if b.batch == nil {
 		b.batch = make([]Entry, 0, batchEntries)
 	}
 	b.batch = append(b.batch, e)
-	// What lies between the beginnings of entries is what they take, nearly.
+	// The distance between the beginnings of two entries is nearly the first one's size.
 	if n := e.Offset - b.last.Offset; n > 0 {
 		b.bytes += n
 	}
@@ -147,7 +150,7 @@ func (b *batcher) flush() error {
 	}
 }
 
-// countingReader adds what is read to a count.
+// countingReader adds the number of bytes read to a count.
 type countingReader struct {
 	r io.Reader
 	n *atomic.Int64

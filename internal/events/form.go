@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// record turns a unit that was read whole into a record. Of a bad one it gives
-// what there is.
+// record turns a completely read unit into a record. With an error it returns what could be
+// read.
 func (p *scanner) record(u *unit, table string) (Record, error) {
 	rec := Record{Keys: u.keys, Old: u.old, New: u.new, ID: u.id, Table: u.table}
 	if t := p.tableOf(u.arn); t != "" {
@@ -43,7 +43,7 @@ func (p *scanner) record(u *unit, table string) (Record, error) {
 	return rec, nil
 }
 
-// check says what is missing from a record of the unit's form.
+// check returns an error if the record lacks something that the unit's form requires.
 func (u *unit) check(rec *Record) error {
 	switch {
 	case u.seen&seenChange != 0:
@@ -58,6 +58,7 @@ func (u *unit) check(rec *Record) error {
 	return nil
 }
 
+// checkStream checks that a stream record has its keys, sequence number, event name and images.
 func (u *unit) checkStream(rec *Record) error {
 	switch {
 	case rec.Keys == nil:
@@ -78,6 +79,8 @@ func (u *unit) checkStream(rec *Record) error {
 	return fmt.Errorf("eventName: %.40q; expected INSERT, MODIFY or REMOVE", u.event)
 }
 
+// checkImages checks that a record has exactly the wanted images. The error says whether the stream
+// lacks them or the record is incomplete.
 func (u *unit) checkImages(rec *Record, wantOld, wantNew bool) error {
 	var missing string
 	switch {
@@ -109,16 +112,16 @@ func (u *unit) isRecord() bool {
 	return u.seen&parts != 0 && u.seen&seenManifest == 0
 }
 
-// known reports whether the unit has anything of the forms that are read.
+// known reports whether the unit has any part of a known form.
 func (u *unit) known() bool { return u.seen&^seenManifest != 0 }
 
-// isWindow reports whether the unit is the event of a window to which no records came.
+// isWindow reports whether the unit is the event of a tumbling window without records.
 func (u *unit) isWindow() bool {
 	return u.seen&^seenRecords == 0 && u.window.Shard != "" && u.window.Start != ""
 }
 
-// tableOf is the table's name in a stream's ARN, "" when there is none. Records
-// of one stream share one string.
+// tableOf returns the table's name in a stream's ARN, "" if it has none. Records of one
+// stream share one string.
 func (p *scanner) tableOf(arn string) string {
 	switch arn {
 	case "":
@@ -134,7 +137,7 @@ func (p *scanner) tableOf(arn string) string {
 	return p.arnTable
 }
 
-// noRecord says why a unit that was read whole is no record.
+// noRecord returns the error for a completely read unit that is not a record.
 func (u *unit) noRecord(names []string) error {
 	switch {
 	case u.seen&seenBatch != 0:
@@ -162,7 +165,7 @@ func orUnknown(s string) string {
 	return s
 }
 
-// names lists the first fields of the object at i, for messages.
+// names returns the first field names of the object at i, for messages.
 func (p *scanner) names(i int) []string {
 	var names []string
 	q := scanner{b: p.b, i: i}

@@ -11,8 +11,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// input is a file's content after decompression. Its errors are of two kinds:
-// rawErr, when reading failed, and others, when what was read is damaged.
+// input reads a file's content after decompression. If reading the file itself failed,
+// rawErr is set; any other error means that the content is damaged.
 type input struct {
 	io.Reader
 	rawErr error
@@ -34,7 +34,7 @@ func (r rawReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// openInput finds out how the content is packed, from its first bytes.
+// openInput detects from the first bytes how the content is compressed.
 func openInput(r io.Reader) (*input, error) {
 	in := &input{close: func() {}}
 	raw := bufio.NewReaderSize(rawReader{r, in}, 64<<10)
@@ -67,7 +67,7 @@ func openInput(r io.Reader) (*input, error) {
 	return in, nil
 }
 
-// maxZstdWindow admits what zstd --long writes.
+// maxZstdWindow is large enough for files that zstd --long writes.
 const maxZstdWindow = 128 << 20
 
 func isZstd(head []byte) bool {
@@ -78,7 +78,8 @@ func isZstd(head []byte) bool {
 	return skippable || bytes.Equal(head, []byte{0x28, 0xb5, 0x2f, 0xfd})
 }
 
-// notRead names forms of content that people may expect to be read.
+// notRead returns an error for content in a form that a user may expect to work, but that
+// weir does not read.
 func notRead(head []byte) error {
 	for _, other := range []struct{ magic, is string }{
 		{"BZh", "compressed with bzip2; decompress it first, or use gzip or zstd"},
@@ -97,12 +98,12 @@ func notRead(head []byte) error {
 	return nil
 }
 
-// failing is a reader that has failed already.
+// failing is a reader that always fails.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// damage says why the content ends early.
+// damage turns the error of a decompressor into one that says why the content ends early.
 func (in *input) damage(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return fmt.Errorf("%w: the %s data ends early", ErrTruncated, in.format)
@@ -110,8 +111,8 @@ func (in *input) damage(err error) error {
 	return fmt.Errorf("the %s data is damaged: %w", in.format, err)
 }
 
-// Unpack is the content of a file that is plain, gzip or zstd, told by its first
-// bytes. done lets go of what the reading needs.
+// Unpack returns the content of a file that is plain, gzip or zstd, which it detects from
+// the first bytes. Call done after reading to release the decompressor.
 func Unpack(r io.Reader) (content io.Reader, done func(), err error) {
 	in, err := openInput(r)
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"weir/internal/value"
 )
 
-// slabSize is how many attributes are allocated at once: 16 KB.
+// slabSize is how many attributes are allocated together: 16 KB.
 const slabSize = 256
 
-// cut returns n attributes that nobody else has.
+// cut returns n fresh attributes from the slab. The caller owns them.
 func (p *scanner) cut(n int) []value.Attr {
 	if n > len(p.slab) {
 		if n > slabSize/4 {
@@ -25,8 +25,8 @@ func (p *scanner) cut(n int) []value.Attr {
 	return out
 }
 
-// item reads an object of typed attributes, at whose brace the scanner stands;
-// depth is how many lists and maps are around it.
+// item reads an object of typed attributes. The scanner must be at its brace. depth is the
+// number of lists and maps around it.
 func (p *scanner) item(depth int) value.Item {
 	base := len(p.stack)
 	for more := p.enter('}'); more; more = p.next('}') {
@@ -55,7 +55,7 @@ func (p *scanner) item(depth int) value.Item {
 	return out
 }
 
-// attributeName is a name as a path shows it.
+// attributeName returns a name in the form that paths in messages use.
 func attributeName(name string) string {
 	if name == "" || strings.ContainsAny(name, ".[]\" \\") || !strconv.CanBackquote(name) {
 		return strconv.Quote(name)
@@ -69,8 +69,8 @@ const (
 	shortTagMask = 0xff_ff00_ffff
 )
 
-// attribute reads one typed value, {"S":"…"}, at whose brace the scanner stands.
-// Of one that DynamoDB does not have it notes the problem and returns Missing.
+// attribute reads one typed value, {"S":"…"}. The scanner must be at its brace. For a value
+// that DynamoDB does not allow it notes the problem and returns Missing.
 func (p *scanner) attribute(depth int) value.Value {
 	b, i := p.b, p.i
 	if i+8 > len(b) {
@@ -128,8 +128,7 @@ func (p *scanner) anyAttribute(depth int) value.Value {
 	return p.tagged(start, tag, depth)
 }
 
-// tagged reads the rest of the typed value that begins at start, from after the
-// colon.
+// tagged reads the rest, after the colon, of the typed value that begins at start.
 func (p *scanner) tagged(start int, tag string, depth int) value.Value {
 	base := len(p.stack)
 	v, msg := p.typed(tag, depth)
@@ -150,7 +149,7 @@ func (p *scanner) tagged(start int, tag string, depth int) value.Value {
 	return v
 }
 
-// refuse notes a problem with the value that begins at start, and goes past it.
+// refuse notes a problem with the value that begins at start, and skips the value.
 func (p *scanner) refuse(start int, msg string) value.Value {
 	p.note("%s", msg)
 	p.i = start
@@ -158,8 +157,8 @@ func (p *scanner) refuse(start int, msg string) value.Value {
 	return value.Value{}
 }
 
-// typed reads what stands after the type's name. It returns a message when that
-// is not what the type has, and may then stop anywhere.
+// typed reads the value after the type's name. If it does not fit the type, typed returns a
+// message, and the scanner may be anywhere.
 func (p *scanner) typed(tag string, depth int) (value.Value, string) {
 	c := p.b[p.i]
 	switch tag {

@@ -2,8 +2,8 @@ package events
 
 import "fmt"
 
-// Lambda is the payload of one invocation for a DynamoDB stream, or for a Kinesis
-// stream that carries its records.
+// Lambda is the payload of one invocation, from a DynamoDB stream or from a Kinesis stream
+// that carries DynamoDB records.
 type Lambda struct {
 	Entries []Entry
 	Stream  string // the DynamoDB stream's ARN, as the last record has it

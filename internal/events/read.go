@@ -5,20 +5,19 @@ import (
 	"io"
 )
 
-// Read gives the entries of one recorded file, in the order in which they stand,
-// to yield, whose error ends the reading and is returned. name is for locations.
+// Read calls yield with the entries of one recorded file, in their order. If yield returns an
+// error, Read stops and returns it. name is used in locations.
 //
-// The form is told by the content: JSON documents of the known forms (see unit),
-// alone, one after another or in arrays, in any mix; plain, gzip or zstd. Memory
-// does not grow with the file, nor with a document in it. Each record shares
-// memory of at most 256 KB, or of its own size where that is more, with others.
+// Read detects the form from the content: JSON documents of the known forms (see unit),
+// alone, one after another or in arrays, in any mix; plain, gzip or zstd. Memory does not
+// grow with the size of the file or of a document in it. Records share blocks of memory: a
+// record keeps at most 256 KB alive, or its own size if that is more.
 //
-// What cannot be used is given as a bad entry, what follows it is read again
-// from the next place where a record can begin. A file that was cut off gives
-// what it holds and ends with a bad entry. Returned are failures to read, and
-// ErrNoRecords for a file in which nothing has a known form, or nothing in its
-// first 1,000 documents or 1 MB; of such a file no entry is given. An empty file
-// gives nothing.
+// Read yields input that it cannot use as a bad entry, and continues at the next place where
+// a record can begin. A truncated file yields what it holds and then a bad entry. Read
+// returns failures to read. It returns ErrNoRecords, without any entry, for a file that holds
+// nothing in a known form, or nothing in its first 1,000 documents or 1 MB. An empty file
+// yields nothing and is no error.
 func Read(r io.Reader, name string, yield func(Entry) error) error {
 	in, err := openInput(r)
 	if err != nil {
@@ -29,7 +28,7 @@ func Read(r io.Reader, name string, yield func(Entry) error) error {
 	return rd.run()
 }
 
-// reader goes through the documents of a file.
+// reader reads the documents of a file.
 type reader struct {
 	win    window
 	scan   scanner
@@ -51,7 +50,7 @@ type reader struct {
 	ended bool    // that the content ends early was said
 }
 
-// frame is an array or an object of whose inside the reader is.
+// frame is an array or an object around the reader's place.
 type frame struct {
 	unit  *unit  // the object; nil for an array
 	table string // of its records, when they do not say
@@ -59,9 +58,10 @@ type frame struct {
 	comma bool   // an array's element was read, so that a comma or its end comes
 }
 
-// maxFrames bounds arrays inside arrays.
+// maxFrames limits how deep arrays and objects around records may be nested.
 const maxFrames = 16
 
+// run reads the whole content and yields its entries.
 func (r *reader) run() error {
 	for {
 		c, ok := r.peek()
@@ -92,7 +92,7 @@ func (r *reader) top() *frame {
 
 func (r *reader) pop() { r.frames = r.frames[:len(r.frames)-1] }
 
-// peek goes to the next byte that is not white space.
+// peek skips white space and returns the next byte. It reports false at the end.
 func (r *reader) peek() (byte, bool) {
 	for {
 		r.scan.reset(r.win.buf, r.scan.i)
@@ -105,16 +105,16 @@ func (r *reader) peek() (byte, bool) {
 	}
 }
 
-// more drops what is before the scanner's place and reads on. It reports false
-// when there is nothing more.
+// more drops what is before the scanner's place and reads more of the file. It reports false
+// at the end of the file.
 func (r *reader) more() bool {
 	keep := r.scan.i
 	r.scan.i = 0
 	return r.win.more(keep)
 }
 
-// extend reads on with what begins at start, which it moves. It reports false
-// when there is nothing more, or too much already.
+// extend reads more of the file and keeps what begins at start, which it adjusts. It reports
+// false at the end of the file, or if too much is kept already.
 func (r *reader) extend(start *int) bool {
 	if len(r.win.buf)-*start > maxUnit {
 		return false
@@ -124,7 +124,7 @@ func (r *reader) extend(start *int) bool {
 	return r.win.more(keep)
 }
 
-// document is at the first byte of a document.
+// document reads a document. The scanner is at its first byte, c.
 func (r *reader) document(c byte) error {
 	b := r.win.buf[r.scan.i:]
 	switch {
@@ -146,13 +146,13 @@ func (r *reader) document(c byte) error {
 	return r.broken(r.scan.i, fmt.Errorf("not JSON: expected a document that begins with { or [, found %s", r.found()))
 }
 
-// found is the text at which the reader stands, for messages.
+// found returns the text at the reader's place, for messages.
 func (r *reader) found() string {
 	r.scan.b = r.win.buf
 	return r.scan.found(r.scan.i)
 }
 
-// element is at an array's next element, its comma or its end.
+// element reads the next element of an array, its comma or its end. c is the first byte.
 func (r *reader) element(f *frame, c byte) error {
 	switch {
 	case c == ']':
@@ -180,7 +180,7 @@ func (r *reader) element(f *frame, c byte) error {
 	return r.strange()
 }
 
-// strange goes past an array's element that is no object.
+// strange skips an element of an array that is not an object, and yields it as a bad entry.
 func (r *reader) strange() error {
 	start := r.scan.i
 	for {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// readUnit reads the object at which the reader stands; given a frame, the rest
-// of its object.
+// readUnit reads the object at the reader's place or, given a frame, the rest of that
+// frame's object.
 func (r *reader) readUnit(f *frame) error {
 	u, start := &r.unit, r.scan.i
 	if f != nil {
@@ -47,7 +47,7 @@ func (r *reader) readUnit(f *frame) error {
 	return r.whole(start)
 }
 
-// enter goes into what a unit holds.
+// enter begins to read the records inside a unit.
 func (r *reader) enter(f *frame, out outcome, start int) error {
 	r.known = true
 	if f == nil {
@@ -75,7 +75,8 @@ func (r *reader) enter(f *frame, out outcome, start int) error {
 	return nil
 }
 
-// here says what is known of records that do not say it.
+// here returns the innermost frame: it knows the table and shard of records that do not name
+// them.
 func (r *reader) here() *frame {
 	if f := r.top(); f != nil {
 		return f
@@ -83,7 +84,7 @@ func (r *reader) here() *frame {
 	return &r.inside
 }
 
-// whole deals with a unit that was read to its end and holds no units.
+// whole handles a completely read unit that holds no other units.
 func (r *reader) whole(start int) error {
 	u := &r.unit
 	r.known = r.known || u.known()
@@ -132,7 +133,7 @@ func (r *reader) kinesis(start int) error {
 	return r.good(start, rec, shard)
 }
 
-// within reads a document that stood inside a string.
+// within reads a document that was inside a string.
 func (r *reader) within(start int, doc []byte, around frame) error {
 	at := r.location(start)
 	in := reader{win: window{buf: doc, line: 1}, file: r.file, yield: r.yield, at: &at, inside: around, known: true}
@@ -141,12 +142,12 @@ func (r *reader) within(start int, doc []byte, around frame) error {
 	return err
 }
 
-// notJSON is the error for what the scanner stopped at.
+// notJSON returns the error for the place at which the scanner stopped.
 func (r *reader) notJSON() error {
 	return fmt.Errorf("not JSON at byte %s: %s", r.offset(r.win.base+int64(r.scan.at)), r.scan.why)
 }
 
-// incomplete deals with a record that the content ends in.
+// incomplete handles a record in which the content ends.
 func (r *reader) incomplete(start int) error {
 	if err := r.failure(); err != nil {
 		return err
@@ -154,7 +155,7 @@ func (r *reader) incomplete(start int) error {
 	return r.broken(start, r.cutOff("a record"))
 }
 
-// cutOff is the error for the end of the content inside something.
+// cutOff returns the error for content that ends inside the thing that inside names.
 func (r *reader) cutOff(inside string) error {
 	if r.win.src != nil {
 		return fmt.Errorf("larger than %d MB, which no record is", maxUnit>>20)
@@ -166,7 +167,7 @@ func (r *reader) cutOff(inside string) error {
 	return fmt.Errorf("%w at byte %s, inside %s", ErrTruncated, r.offset(r.win.end()), inside)
 }
 
-// offset is a place in the content, for messages.
+// offset returns a place in the content, for messages.
 func (r *reader) offset(n int64) string {
 	if r.at != nil {
 		return fmt.Sprintf("%d of the payload", n)

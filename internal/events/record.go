@@ -1,7 +1,7 @@
-// Package events holds what comes in: stream records, and the readers of the
-// forms they are recorded in. Its input is files and payloads written by others;
-// its output is Records, in which DynamoDB's types are exact and positions are
-// integers.
+// Package events defines stream records and reads the forms in which they are recorded. It
+// reads files and payloads from outside: Lambda events, GetRecords pages, Kinesis records and
+// exports. It returns Records, which keep DynamoDB's types exactly and have sequence numbers
+// as comparable integers.
 package events
 
 import (
@@ -14,10 +14,10 @@ import (
 	"weir/internal/value"
 )
 
-// Record is one change of one item, as a stream tells it. Old and New are the
-// images before and after; Old is nil for an insert, New for a removal. A form
-// that holds only rows (an export) gives records without Position; where it has
-// new images alone, a removal has neither image.
+// Record is one change of one item, as a stream reports it. Old and New are the images before
+// and after the change; Old is nil for an insert, New for a removal. An export holds only
+// rows, so its records have no Position; if it has only new images, a removal has neither
+// image.
 type Record struct {
 	Table    string     // "" where the form does not say
 	Keys     value.Item // the primary key attributes
@@ -27,12 +27,12 @@ type Record struct {
 	Expired  bool      // removed by TTL, not by a person
 	ID       string    // eventID, "" where the form has none
 
-	// Origin is the position this record had where it was first recorded, when a
-	// replay wrote it into this stream; zero otherwise.
+	// Origin is the position that this record had in the stream where it was first
+	// recorded, if a replay wrote it into this stream; zero otherwise.
 	Origin Position
 }
 
-// Event is INSERT, MODIFY or REMOVE, by which images are there.
+// Event returns INSERT, MODIFY or REMOVE, depending on which images the record has.
 func (r *Record) Event() string {
 	switch {
 	case r.New == nil:
@@ -43,18 +43,20 @@ func (r *Record) Event() string {
 	return "MODIFY"
 }
 
-// Position is a sequence number as a big-endian integer: DynamoDB's are decimal
-// strings of 21 to 40 digits whose length grows along a lineage of shards, so
-// they compare as integers, never as text. The zero Position is before all.
+// Position is a sequence number as a big-endian integer. DynamoDB's sequence numbers are
+// decimal strings of 21 to 40 digits, and their length grows along a lineage of shards. So
+// they must be compared as integers, never as text. The zero Position is before all others
+// and means "none".
 type Position [17]byte
 
-// maxPositionDigits is the longest sequence number DynamoDB documents.
+// maxPositionDigits is the maximum length of a sequence number in DynamoDB's documentation.
 const maxPositionDigits = 40
 
-// ErrPosition is wrapped by every refusal of a sequence number.
+// ErrPosition is wrapped by every error for a sequence number.
 var ErrPosition = errors.New("not a sequence number")
 
-// ParsePosition reads a decimal sequence number of at most 40 digits.
+// ParsePosition parses a decimal sequence number of at most 40 digits. The error wraps
+// ErrPosition.
 func ParsePosition(s string) (Position, error) {
 	if s == "" || len(s) > maxPositionDigits {
 		return Position{}, fmt.Errorf("%w: %.50q", ErrPosition, s)
@@ -81,7 +83,7 @@ func ParsePosition(s string) (Position, error) {
 	return p, nil
 }
 
-// PositionOf is the position with the number n.
+// PositionOf returns the position with the number n.
 func PositionOf(n uint64) Position {
 	var p Position
 	for i := range 8 {
@@ -90,8 +92,7 @@ func PositionOf(n uint64) Position {
 	return p
 }
 
-// Uint64 is the position's number when it fits, which those of an embedded store
-// do.
+// Uint64 returns the position's number if it fits. The positions of an embedded store do.
 func (p Position) Uint64() uint64 {
 	var n uint64
 	for _, b := range p[9:] {
@@ -100,13 +101,14 @@ func (p Position) Uint64() uint64 {
 	return n
 }
 
-// IsZero reports whether there is no position.
+// IsZero reports whether p is the zero Position, which means "none".
 func (p Position) IsZero() bool { return p == Position{} }
 
-// Compare orders positions of one lineage.
+// Compare returns -1, 0 or 1, as p is before, at or after q. Only positions of one lineage of
+// shards are comparable.
 func (p Position) Compare(q Position) int { return strings.Compare(string(p[:]), string(q[:])) }
 
-// Next is the position just above.
+// Next returns the next higher position.
 func (p Position) Next() Position {
 	for i := len(p) - 1; i >= 0; i-- {
 		if p[i]++; p[i] != 0 {
@@ -116,7 +118,7 @@ func (p Position) Next() Position {
 	return p
 }
 
-// String is the decimal sequence number.
+// String returns the decimal sequence number.
 func (p Position) String() string {
 	digits := make([]byte, 0, maxPositionDigits+1)
 	for q := p; !q.IsZero(); {
@@ -137,10 +139,10 @@ func (p Position) String() string {
 	return string(digits)
 }
 
-// Value is the position as a Binary of 17 bytes, which compares as the integer.
+// Value returns the position as a Binary of 17 bytes. Such values compare like the integers.
 func (p Position) Value() value.Value { return value.OfBinary(string(p[:])) }
 
-// PositionFrom reads what Value wrote; anything else is the zero Position.
+// PositionFrom decodes what Value returned. It returns the zero Position for anything else.
 func PositionFrom(v value.Value) Position {
 	var p Position
 	if s := v.Text(); v.Kind() == value.Binary && len(s) == len(p) {

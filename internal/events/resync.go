@@ -2,10 +2,10 @@ package events
 
 import "bytes"
 
-// broken gives what begins at start, and is not JSON, as one bad entry, and goes
-// to the next place where a record can begin: in an array past the element, when
-// its brackets are balanced; else to the beginning of a line that begins with a
-// bracket, or to an object that begins with a name of the known forms.
+// broken yields the text at start, which is not JSON, as one bad entry, and goes to the next
+// place where a record can begin. In an array, that is after the element if its brackets are
+// balanced. Otherwise it is a line that begins with a bracket, or an object that begins with
+// a name of a known form.
 func (r *reader) broken(start int, cause error) error {
 	if f := r.top(); f != nil && f.unit == nil {
 		end, ok := r.balanced(&start)
@@ -34,8 +34,8 @@ func (r *reader) broken(start int, cause error) error {
 	return r.give(e)
 }
 
-// trim takes the white space, and between elements the comma, off the end of a
-// stretch that is kept whole.
+// trim removes trailing white space from a bad entry that is not shortened, and the comma
+// between elements of an array.
 func (b *Bad) trim(inArray bool) {
 	if b.Size > int64(len(b.Raw)) {
 		return
@@ -55,8 +55,8 @@ type seeker struct {
 	fresh bool // i is at the beginning of a line
 }
 
-// seek goes to such a place and reports true, or to where more must be read to
-// know. At the end of the content, where all is known, it reports true as well.
+// seek goes to such a place and reports true, or goes to where it needs more input and
+// reports false. If b holds all remaining input (all), it reports true at its end too.
 func (s *seeker) seek(b []byte, all bool) bool {
 	for ; s.i < len(b); s.i++ {
 		switch c := b[s.i]; c {
@@ -92,15 +92,15 @@ func (s *seeker) seek(b []byte, all bool) bool {
 	return all
 }
 
-// keep adds what was gone past to the bad entry.
+// keep adds the skipped text to the bad entry.
 func (s *seeker) keep(bad *Bad, b []byte) {
 	part := b[s.from:s.i]
 	bad.Size += int64(len(part))
 	bad.Raw = append(bad.Raw, part[:min(len(part), MaxRaw-len(bad.Raw))]...)
 }
 
-// beginsUnit reports whether an object begins with a name of the known forms, or
-// that b is too short to say.
+// beginsUnit reports whether an object begins with a name of a known form. short means that
+// b is too short to decide.
 func beginsUnit(b []byte) (ok, short bool) {
 	p := scanner{b: b}
 	if !p.enter('}') {
@@ -113,14 +113,14 @@ func beginsUnit(b []byte) (ok, short bool) {
 	return unitName(name) != "" || foldedName(outerNames, name) != "", false
 }
 
-// outerNames are further names with which objects that hold records may begin.
+// outerNames are more names with which objects that hold records may begin.
 var outerNames = []string{
 	"ApproximateArrivalTimestamp", "EncryptionType", "PartitionKey", "SequenceNumber", "invokeIdentityArn", "requestContext",
 	"NextShardIterator",
 }
 
-// balanced finds the end of the array's element at start, broken inside, by its
-// brackets alone. Reading on may move start.
+// balanced finds the end of the broken array element at start by its brackets alone. It may
+// read more of the file and then adjusts start.
 func (r *reader) balanced(start *int) (end int, ok bool) {
 	for {
 		n, ok := balancedEnd(r.win.buf[*start:], r.win.src == nil)
@@ -135,10 +135,10 @@ func (r *reader) balanced(start *int) (end int, ok bool) {
 	}
 }
 
-// balancedEnd is the length of the bracketed text at the beginning of b, if a
-// comma or the end of an array follows it; -1 when b is too short to say. It
-// looks no further than to where the next record seems to begin. A string ends
-// at a line's end: one without its quote spoils one line.
+// balancedEnd returns the length of the bracketed text at the beginning of b, if a comma or
+// the end of an array follows it; -1 if b is too short to decide. It stops where the next
+// record seems to begin. It ends every string at the end of its line, so that a missing quote
+// spoils only one line.
 func balancedEnd(b []byte, all bool) (n int, ok bool) {
 	var stack []byte
 	quoted, prev := false, byte(0)
@@ -179,7 +179,8 @@ func balancedEnd(b []byte, all bool) (n int, ok bool) {
 	return -1, false
 }
 
-// elementEnd is n if what follows there goes on with an array.
+// elementEnd reports whether the array continues or ends after the first n bytes of b. It
+// returns -1 instead of n if b is too short to decide.
 func elementEnd(b []byte, n int, all bool) (int, bool) {
 	rest := bytes.TrimLeft(b[n:], " \t\r\n")
 	switch {

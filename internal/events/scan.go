@@ -9,13 +9,13 @@ import (
 	"weir/internal/value"
 )
 
-// scanner reads JSON in one pass from a buffer that may be only the beginning of
-// more. It is as strict as encoding/json about syntax. A read that fails sets
-// stop, and nothing may be read after that: the caller starts again, with more
-// bytes, from a place it remembers.
+// scanner reads JSON in one pass from a buffer that may hold only the beginning of the
+// input. It is as strict as encoding/json about syntax. A read that fails sets stop, and
+// nothing may be read after that: the caller starts again, with more bytes, from a place
+// that it remembers.
 //
-// What is well-formed but means nothing (a number "abc") does not stop the scan:
-// the first such problem is noted, with its path, and reading goes on.
+// A well-formed value that is invalid for DynamoDB (a number "abc") does not stop the scan.
+// The scanner notes the first such problem with its path and goes on.
 type scanner struct {
 	b    []byte
 	i    int
@@ -34,6 +34,7 @@ type scanner struct {
 	source        string // the first eventSource, whose record it may be
 }
 
+// stopped says why the scanner stopped. Nothing may be read unless it is going.
 type stopped uint8
 
 const (
@@ -52,32 +53,35 @@ func (e *problem) Error() string {
 	return e.path + ": " + e.msg
 }
 
-// reset makes the scanner read buf from i on.
+// reset makes the scanner read buf, beginning at i.
 func (p *scanner) reset(buf []byte, i int) {
 	p.b, p.i, p.stop, p.prob = buf, i, going, nil
 	p.stack = p.stack[:0]
 }
 
+// syntax stops the scanner because of a syntax error, unless it has stopped already.
 func (p *scanner) syntax(at int, why string) {
 	if p.stop == going {
 		p.stop, p.at, p.why = stopSyntax, at, why
 	}
 }
 
+// short stops the scanner because the buffer ends too early, unless it has stopped already.
 func (p *scanner) short() {
 	if p.stop == going {
 		p.stop = stopShort
 	}
 }
 
-// note keeps the first problem.
+// note records a problem, unless one is recorded already.
 func (p *scanner) note(format string, args ...any) {
 	if p.prob == nil {
 		p.prob = &problem{msg: fmt.Sprintf(format, args...)}
 	}
 }
 
-// within names what encloses a problem, if it is not the one there was before.
+// within adds the enclosing name to the path of a problem, if the problem is new since
+// before.
 func (p *scanner) within(name string, before *problem) {
 	if p.prob == before {
 		return
@@ -92,8 +96,8 @@ func (p *scanner) within(name string, before *problem) {
 	}
 }
 
-// space skips white space and returns the byte after it, 0 at the end (where
-// stop is set).
+// space skips white space and returns the byte after it. At the end it sets stop and returns
+// 0.
 func (p *scanner) space() byte {
 	b, i := p.b, p.i
 	for i < len(b) {
@@ -117,7 +121,7 @@ func (p *scanner) want(c byte, after string) {
 	}
 }
 
-// found says what stands at i, for messages.
+// found describes the input at i, for messages.
 func (p *scanner) found(i int) string {
 	if i >= len(p.b) {
 		return "the end"
@@ -128,8 +132,8 @@ func (p *scanner) found(i int) string {
 	return fmt.Sprintf("%q", p.b[i])
 }
 
-// enter goes into an object or an array, at whose bracket the scanner stands,
-// and reports whether it has members.
+// enter goes into an object or an array and reports whether it has members. The scanner must
+// be at the opening bracket.
 func (p *scanner) enter(end byte) bool {
 	p.i++
 	if p.space() == end {
@@ -139,7 +143,8 @@ func (p *scanner) enter(end byte) bool {
 	return p.stop == going
 }
 
-// next goes past the comma before another member, or the closing bracket.
+// next skips the comma before the next member and reports true, or skips the closing bracket
+// and reports false.
 func (p *scanner) next(end byte) bool {
 	if p.i >= len(p.b) || p.b[p.i] != ',' {
 		if c := p.space(); c != ',' {
@@ -178,8 +183,8 @@ const (
 	highs = 0x8080808080808080
 )
 
-// str reads a string, at whose quote the scanner stands. It shares the buffer's
-// memory unless it has escapes or bytes that are not UTF-8.
+// str reads a string. The scanner must be at its quote. The result shares the buffer's memory
+// unless the string has escapes or bytes that are not UTF-8.
 func (p *scanner) str() string {
 	b, start := p.b, p.i+1
 	i := start

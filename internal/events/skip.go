@@ -2,11 +2,10 @@ package events
 
 import "fmt"
 
-// maxNesting is how deep brackets may stand in each other in what is skipped,
-// as in encoding/json.
+// maxNesting is how deep skipped values may be nested. It is the limit of encoding/json.
 const maxNesting = 10_000
 
-// skip goes past one value of any kind, at which the scanner stands.
+// skip skips one value of any kind. The scanner must be at its first byte.
 func (p *scanner) skip() { p.skipAt(0) }
 
 func (p *scanner) skipAt(depth int) {
@@ -43,7 +42,7 @@ func (p *scanner) skipAt(depth int) {
 	}
 }
 
-// literal goes past the word given, whose first letter is there.
+// literal skips the given word. The scanner is at its first letter.
 func (p *scanner) literal(word string) {
 	for k := 1; k < len(word); k++ {
 		if p.i+k >= len(p.b) {
@@ -58,7 +57,7 @@ func (p *scanner) literal(word string) {
 	p.i += len(word)
 }
 
-// number goes past a JSON number and returns its text.
+// number skips a JSON number and returns its text.
 func (p *scanner) number() string {
 	start := p.i
 	if p.b[p.i] == '-' {
@@ -87,7 +86,7 @@ func (p *scanner) number() string {
 	return view(p.b[start:p.i])
 }
 
-// at0 is the byte the scanner stands at, 0 at the end.
+// at0 returns the byte at the scanner's place, 0 at the end.
 func (p *scanner) at0() byte {
 	if p.i < len(p.b) {
 		return p.b[p.i]
@@ -109,7 +108,7 @@ func (p *scanner) digits() {
 	}
 }
 
-// kindAt says what kind of JSON value stands at i, for messages.
+// kindAt names the kind of the JSON value at i, for messages.
 func (p *scanner) kindAt(i int) string {
 	if i >= len(p.b) {
 		return "nothing"

@@ -6,17 +6,18 @@ import (
 	"weir/internal/value"
 )
 
-// maxQuick is up to how many attributes are sorted by their names' beginnings.
+// maxQuick is the largest number of attributes that are sorted by the first bytes of their
+// names.
 const maxQuick = 48
 
-// order says where an attribute stands, and by what it is sorted.
+// order is an attribute's index and the key by which it is sorted.
 type order struct {
 	prefix uint64
 	at     int
 }
 
-// sorted puts from into out, which is as long, sorted by name; of two with one
-// name the later stays. It returns what of out is used.
+// sorted copies from into out, which has the same length, sorted by name. If a name occurs
+// twice, the later attribute wins. It returns the used part of out.
 func (p *scanner) sorted(out, from []value.Attr) value.Item {
 	if len(from) > maxQuick {
 		return out[:copy(out, value.NewItem(from...))]
@@ -43,7 +44,7 @@ func (p *scanner) sorted(out, from []value.Attr) value.Item {
 	return out[:n]
 }
 
-// prefix is the first eight bytes of s as an integer that orders like them.
+// prefix returns the first eight bytes of s as an integer that sorts like them.
 func prefix(s string) uint64 {
 	if len(s) >= 8 {
 		return binary.BigEndian.Uint64([]byte(s[:8]))

@@ -7,10 +7,10 @@ import (
 	"unsafe"
 )
 
-// view is a string that shares b's memory.
+// view returns a string that shares b's memory.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// strOdd reads on where something other than plain ASCII stands, at i.
+// strOdd continues to read a string at i, where it is not plain ASCII.
 func (p *scanner) strOdd(start, i int) string {
 	b := p.b
 	for i < len(b) {
@@ -41,9 +41,8 @@ func (p *scanner) strOdd(start, i int) string {
 	return ""
 }
 
-// strCopy reads on where the text differs from its JSON, at i: with escapes
-// resolved, and each byte that is not UTF-8 and each half surrogate replaced by
-// U+FFFD.
+// strCopy continues to read a string at i, where its text differs from its JSON. It resolves
+// escapes, and replaces each byte that is not UTF-8 and each unpaired surrogate by U+FFFD.
 func (p *scanner) strCopy(start, i int) string {
 	b := p.b
 	out := append(p.room(2*(i-start)+64), b[start:i]...)
@@ -76,7 +75,7 @@ func (p *scanner) strCopy(start, i int) string {
 	return ""
 }
 
-// plainRun is how many bytes stand at the beginning of b for themselves.
+// plainRun returns how many bytes at the beginning of b need no conversion.
 func plainRun(b []byte) int {
 	for i, c := range b {
 		if c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
@@ -86,8 +85,8 @@ func plainRun(b []byte) int {
 	return len(b)
 }
 
-// escape appends what the escape at i stands for, and returns its length in the
-// JSON, 0 when it is none.
+// escape appends the text of the escape at i and returns its length in the JSON, 0 if it is
+// not valid.
 func (p *scanner) escape(out []byte, i int) ([]byte, int) {
 	b := p.b[i:]
 	if len(b) < 2 {
@@ -149,8 +148,8 @@ func unit16(b []byte) rune {
 	return r
 }
 
-// room returns an empty slice with n bytes of capacity or more, cut from a
-// shared block when it is small. The caller sets p.text to what it leaves.
+// room returns an empty slice with a capacity of at least n bytes. A small one is cut from a
+// shared block; the caller must set p.text to the part that it does not use.
 func (p *scanner) room(n int) []byte {
 	if n > cap(p.text) {
 		p.text = make([]byte, 0, max(n, 4<<10))
@@ -158,7 +157,7 @@ func (p *scanner) room(n int) []byte {
 	return p.text[:0]
 }
 
-// binary decodes base64, as encoding/json does: padded, line breaks ignored.
+// binary decodes base64 like encoding/json: with padding, and ignoring line breaks.
 func (p *scanner) binary(s string) (string, bool) {
 	n := base64.StdEncoding.DecodedLen(len(s))
 	out := p.room(n)

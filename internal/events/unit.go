@@ -6,8 +6,8 @@ import (
 	"weir/internal/value"
 )
 
-// A unit is one JSON object that may be a record in one of the recorded forms,
-// or hold records:
+// A unit is one JSON object that may be a record in one of the known forms, or that may hold
+// records:
 //
 //	{"eventID", "eventName", "dynamodb": {…}, "eventSourceARN", …}    Lambda, GetRecords
 //	{"tableName", "recordFormat", "dynamodb": {…}, …}                  Kinesis, inside
@@ -36,7 +36,7 @@ type unit struct {
 	inner  string // a payload that is a string
 }
 
-// seen are the parts that tell the forms apart.
+// seen is the set of parts that a unit has. They tell the forms apart.
 type seen uint16
 
 const (
@@ -52,17 +52,18 @@ const (
 	seenManifest                  // an export's manifest
 )
 
-// identity is who made a change, when the stream says so.
+// identity says who made a change, if the stream says so.
 type identity struct{ kind, principal string }
 
+// isTTL reports whether DynamoDB itself made the change, that is, deleted an expired row.
 func (id identity) isTTL() bool {
 	return id.kind == "Service" && id.principal == "dynamodb.amazonaws.com"
 }
 
-// batchInfo is what an on-failure document says about its records.
+// batchInfo is the part of an on-failure document that describes its records.
 type batchInfo struct{ shard, first, last, arn string }
 
-// WindowInfo is what a Lambda event of a tumbling window says beside its records.
+// WindowInfo is the part of a Lambda event that describes its tumbling window.
 type WindowInfo struct {
 	Shard      string // shardId; "" without a window
 	Start, End string // as the event has them, ISO 8601
@@ -71,7 +72,7 @@ type WindowInfo struct {
 	Early      bool   // isWindowTerminatedEarly
 }
 
-// outcome is how far a unit was read.
+// outcome says how far a unit was read.
 type outcome uint8
 
 const (
@@ -81,12 +82,15 @@ const (
 	unitText                  // past a string that holds a document, now in inner
 )
 
-// begin reads a unit, at whose brace the scanner stands.
+// begin reads a unit. The scanner must be at its brace.
 func (p *scanner) begin(u *unit) outcome { return p.fields(u, p.enter('}')) }
 
-// resume reads on after what unitArray, unitObject or unitText stopped for.
+// resume continues a unit after the part for which begin or resume stopped (unitArray,
+// unitObject or unitText).
 func (p *scanner) resume(u *unit) outcome { return p.fields(u, p.next('}')) }
 
+// fields reads the fields of a unit until its end, or until the records inside it. more says
+// whether there is another field.
 func (p *scanner) fields(u *unit, more bool) outcome {
 	for ; more; more = p.next('}') {
 		name := p.name()
@@ -147,8 +151,8 @@ func (p *scanner) field(u *unit, name string) outcome {
 	return unitDone
 }
 
-// rareField reads fields that stand beside records rather than in them, and
-// names whose capitals differ, which encoding/json takes too.
+// rareField reads fields that are beside records and not in them, and names that differ only
+// in case, which encoding/json accepts too.
 func (p *scanner) rareField(u *unit, name string) outcome {
 	switch name {
 	case "DDBStreamBatchInfo":
@@ -184,11 +188,11 @@ var unitNames = []string{
 	"DDBStreamBatchInfo",
 }
 
-// unitName is the name of a unit's field as this package spells it, "" for
-// others.
+// unitName returns the name of a unit's field as this package spells it, "" for an unknown
+// name.
 func unitName(name string) string { return foldedName(unitNames, name) }
 
-// foldedName is the one of names that name is, capitals aside, "" for none.
+// foldedName returns the one of names that equals name except for case, "" for none.
 func foldedName(names []string, name string) string {
 	for _, known := range names {
 		if len(known) == len(name) && strings.EqualFold(known, name) {

@@ -9,8 +9,7 @@ import (
 	"weir/internal/value"
 )
 
-// stamp is a time as a record has it, which cannot be read before it is known
-// how precise the form is.
+// stamp is a time as a record has it. Its unit is known only once the whole record is read.
 type stamp struct {
 	text      string
 	iso       bool   // text stood in quotes
@@ -37,9 +36,9 @@ func (p *scanner) stamp(s *stamp, name string) {
 	}
 }
 
-// time is the moment, zero for none. A number without a precision counts
-// seconds, unless that would be thousands of years from now: then it counts
-// milliseconds or microseconds, as Kinesis records and some tools have it.
+// time returns the time, zero for none. A number without a precision is in seconds. If that
+// would be thousands of years from now, it is in milliseconds or microseconds, which Kinesis
+// records and some tools use.
 func (s stamp) time() (time.Time, error) {
 	switch {
 	case s.text == "":
@@ -70,8 +69,7 @@ func (s stamp) time() (time.Time, error) {
 	return unixTime(sign, digits, exp)
 }
 
-// unixTime is the moment 0.DIGITS × 10^exp seconds after 1970, what is finer than
-// a nanosecond cut off.
+// unixTime returns the time 0.DIGITS × 10^exp seconds after 1970, truncated to nanoseconds.
 func unixTime(sign int, digits string, exp int) (time.Time, error) {
 	if exp > 11 {
 		return time.Time{}, errTime
@@ -92,7 +90,7 @@ func unixTime(sign int, digits string, exp int) (time.Time, error) {
 	return time.Unix(sec, nano).UTC(), nil
 }
 
-// isoLayouts are the ways in which tools write a time; one without a zone is UTC.
+// isoLayouts are the layouts in which tools write a time. A time without a zone is UTC.
 var isoLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02T15:04:05.999999999Z0700"}
 
 func parseISO(s string) (time.Time, error) {

@@ -6,16 +6,15 @@ import (
 )
 
 const (
-	// chunkSize is how much is read, and by a record kept alive, together.
+	// chunkSize is how many bytes are read together. A record keeps its chunk in memory.
 	chunkSize = 256 << 10
-	// maxUnit bounds what one record may take: far above what two images of
-	// 400 KB can come to, in any way of writing them.
+	// maxUnit limits the size of one record. It is far more than two images of 400 KB take
+	// in any form.
 	maxUnit = 32 << 20
 )
 
-// window is the stretch of a file that is being looked at. Records share its
-// memory, so bytes once read are never written to again: a window that moves on
-// goes into a new buffer.
+// window is the part of a file that is in memory. Records share this memory, so bytes that
+// were read are never overwritten: a window that moves on uses a new buffer.
 type window struct {
 	src  io.Reader // nil when buf is all there is
 	buf  []byte
@@ -26,8 +25,8 @@ type window struct {
 	counted int64
 }
 
-// more drops what is before keep and reads on. It reports false when there is
-// nothing more.
+// more drops what is before keep and reads more of the file. It reports false at the end of
+// the file.
 func (w *window) more(keep int) bool {
 	w.lineAt(w.base + int64(keep))
 	held := w.buf[keep:]
@@ -44,13 +43,12 @@ func (w *window) more(keep int) bool {
 	return w.read(max(want, 1))
 }
 
-// move puts what is held into a buffer of its own, with room for n bytes.
+// move copies the kept bytes into a new buffer with room for n bytes.
 func (w *window) move(n int) {
 	w.buf = append(make([]byte, 0, max(chunkSize, n)), w.buf...)
 }
 
-// leave drops what is before keep, and lets go of a buffer that had to be large
-// for it.
+// leave drops what is before keep, and releases a buffer that had to be large for it.
 func (w *window) leave(keep int) {
 	w.lineAt(w.base + int64(keep))
 	w.buf = w.buf[keep:]
@@ -58,6 +56,8 @@ func (w *window) leave(keep int) {
 	w.move(len(w.buf))
 }
 
+// read reads at least want more bytes, if there are that many. It reports false at the end of the
+// file or after an error, which it keeps in err.
 func (w *window) read(want int) bool {
 	before := len(w.buf)
 	for idle := 0; len(w.buf)-before < want; idle++ {
@@ -80,11 +80,11 @@ func (w *window) read(want int) bool {
 	return len(w.buf) > before
 }
 
-// end is the offset after the last byte that was read.
+// end returns the offset after the last byte that was read.
 func (w *window) end() int64 { return w.base + int64(len(w.buf)) }
 
-// lineAt is the line of the byte at offset, which is not before the last one
-// asked for.
+// lineAt returns the line of the byte at offset. offset must not be before that of the
+// previous call.
 func (w *window) lineAt(offset int64) int64 {
 	if offset > w.counted {
 		w.line += int64(bytes.Count(w.buf[w.counted-w.base:offset-w.base], []byte{'\n'}))

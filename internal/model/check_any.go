@@ -2,7 +2,8 @@ package model
 
 import "slices"
 
-// checkAny: what a row is chosen by is on the rows that are read, and shown.
+// checkAny reports an "any" that a query cannot use: it must be in the first step of a
+// list, and its fields must be single values that are not hidden and that the index holds.
 func checkAny(c *compiler) {
 	c.eachStep(func(q *Query, s *Step, d *stepDecl) {
 		at, said := d.at["any"]
@@ -32,8 +33,9 @@ func checkAny(c *compiler) {
 	})
 }
 
-// checkKinds: rows of several kinds are found in one index by what all of them
-// have, and a set is got whole.
+// checkKinds reports a step that reads rows of several entities which do not share a
+// table, a key template and the fixed fields. It also reports a step that lists a set,
+// which only a get can read as a whole.
 func checkKinds(c *compiler) {
 	c.eachStep(func(q *Query, s *Step, d *stepDecl) {
 		if s.Entity.SetOf() != nil && !s.Get {
@@ -62,8 +64,8 @@ func checkKinds(c *compiler) {
 	})
 }
 
-// sameRead: rows of both kinds have the fields that the step fixes, in the same
-// places of their keys.
+// sameRead reports an entity e that one read with s.Entity cannot find: its key templates
+// differ from those of s.Entity, or it lacks a field that the step fixes.
 func (c *compiler) sameRead(s *Step, e *Entity, w word) {
 	one := Step{Entity: e, Index: s.Index}
 	pa, sa, _ := s.schema()

@@ -8,6 +8,8 @@ import (
 	"weir/internal/value"
 )
 
+// checkAttributeLimits reports an enum, max or min that does not fit the attribute's type, or that
+// contradicts itself.
 func checkAttributeLimits(c *compiler) {
 	for _, e := range c.Entities {
 		for i, d := range c.entities[e].attributes {
@@ -33,7 +35,7 @@ func checkAttributeLimits(c *compiler) {
 	}
 }
 
-// bounds: a number can lie between its limits, and something can be refused.
+// bounds reports limits that no number can meet, or that are never checked.
 func (c *compiler) bounds(a *Attribute, d *attributeDecl) {
 	min, bounded := d.pos["min"]
 	switch {
@@ -46,6 +48,7 @@ func (c *compiler) bounds(a *Attribute, d *attributeDecl) {
 	}
 }
 
+// checkExpires reports an "expires" field that cannot hold a time.
 func checkExpires(c *compiler) {
 	for _, e := range c.Entities {
 		if e.Expires == nil {
@@ -59,8 +62,8 @@ func checkExpires(c *compiler) {
 	}
 }
 
-// checkTemplateNames: the names of an index's template are fields of the row. The
-// primary key's make fields themselves.
+// checkTemplateNames reports a name in an index's template that is not a field of the row.
+// Names in the primary key's templates are fields by definition.
 func checkTemplateNames(c *compiler) {
 	for _, e := range c.soundEntities() {
 		for i, k := range e.Keys {
@@ -81,7 +84,8 @@ func checkTemplateNames(c *compiler) {
 	}
 }
 
-// checkTemplateTypes: what a key is made of can stand in it.
+// checkTemplateTypes reports an attribute whose type cannot be stored in the key that its
+// template makes.
 func checkTemplateTypes(c *compiler) {
 	for _, e := range c.soundEntities() {
 		for _, k := range e.Keys {
@@ -127,8 +131,9 @@ func keyHint(typ Type) string {
 	return ""
 }
 
-// checkSeparators: between two names stands something that Escape keeps out of
-// what people type, so that nobody can shift the border between them.
+// checkSeparators reports two names in a template without a safe separator between them: a
+// character that Escape removes from typed values. Without one, a typed value could move
+// the border between the two names and so forge another row's key.
 func checkSeparators(c *compiler) {
 	for _, e := range c.soundEntities() {
 		for _, k := range e.Keys {
@@ -147,11 +152,13 @@ func checkSeparators(c *compiler) {
 	}
 }
 
-// border reports whether the sign is in no value that Escape has been over. The
-// escape sign itself is.
+// border reports whether no escaped value contains the character. It is false for "%", the
+// escape character itself.
 func (t *Template) border(r rune) bool { return r != '%' && t.separates(r) }
 
-// checkWhere: what a row is does not depend on what is derived from others.
+// checkWhere reports a where that tests a derived attribute: the entity of a row must not
+// depend on other rows. It also reports a where that does not fix one value for each
+// attribute of rows that weir makes.
 func checkWhere(c *compiler) {
 	for _, e := range c.Entities {
 		for _, d := range c.entities[e].where {
@@ -165,12 +172,12 @@ func checkWhere(c *compiler) {
 	}
 }
 
-// soundEntities are the entities whose keys can be used.
+// soundEntities returns the entities whose keys can be used.
 func (c *compiler) soundEntities() []*Entity {
 	return slices.DeleteFunc(slices.Clone(c.Entities), func(e *Entity) bool { return c.broken[e] })
 }
 
-// valueOf is the tally that is kept in an attribute of the entity, nil for none.
+// valueOf returns the tally that an attribute of the entity shows, nil for none.
 func (c *compiler) valueOf(e *Entity, attr string) *Tally {
 	for _, t := range e.Values {
 		if t.Attr == attr {
@@ -180,8 +187,8 @@ func (c *compiler) valueOf(e *Entity, attr string) *Tally {
 	return nil
 }
 
-// keyPos is where a template stands, or where the attribute is declared that is
-// its own.
+// keyPos returns the place of a template in the file, or of the declared attribute that
+// serves as its own template.
 func (c *compiler) keyPos(e *Entity, k *KeyTemplate) pos {
 	for _, p := range c.entities[e].key {
 		if p.name.text == k.Attr.Name {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// derived is a thing that is derived, as a place in the graph of derivations: a
-// tally, what moves in steps, or all rows of an entity that weir makes.
+// derived is a node in the graph of derivations: a tally, a status, or all rows of an
+// entity that weir makes. Exactly one field is set.
 type derived struct {
 	tally *Tally
 	steps *Steps
@@ -23,8 +23,8 @@ func (d derived) String() string {
 	return d.rows.Name
 }
 
-// feeds is what each derived thing is made from, as far as that is derived too.
-// Search indexes are made from rows and feed none, so they are no part of it.
+// feeds returns, for each derivation, the other derivations that it is made from. Search
+// indexes are left out: they are made from rows, but no derivation is made from them.
 func (c *compiler) feeds() map[derived][]derived {
 	out := map[derived][]derived{}
 	for _, t := range c.Tallies {
@@ -74,6 +74,7 @@ func (c *compiler) feeds() map[derived][]derived {
 	return out
 }
 
+// fromRows returns the node of the entity's rows if weir makes them.
 func (c *compiler) fromRows(e *Entity) []derived {
 	if e.Derived {
 		return []derived{{rows: e}}
@@ -81,6 +82,7 @@ func (c *compiler) fromRows(e *Entity) []derived {
 	return nil
 }
 
+// fromFields returns the tallies and statuses that write the fields. A nil field is skipped.
 func (c *compiler) fromFields(e *Entity, fields ...*Field) []derived {
 	var out []derived
 	for _, f := range fields {
@@ -116,8 +118,8 @@ func (c *compiler) fromAssigns(e *Entity, as []Assign) []derived {
 	return out
 }
 
-// checkLoops: nothing is derived from itself, however long the way round. Each
-// loop is told once, at the first of its derivations in the file.
+// checkLoops reports derivations that depend on themselves, also through others. It
+// reports each loop once, at the first of its derivations in the file.
 func checkLoops(c *compiler) {
 	feeds := c.feeds()
 	told := map[derived]bool{}
@@ -138,7 +140,7 @@ func checkLoops(c *compiler) {
 	}
 }
 
-// loop is the shortest way from start back to it, nil when there is none.
+// loop returns the shortest path from start back to start, nil if there is none.
 func loop(feeds map[derived][]derived, start derived) []derived {
 	ways := [][]derived{{start}}
 	seen := map[derived]bool{}
@@ -158,7 +160,7 @@ func loop(feeds map[derived][]derived, start derived) []derived {
 	return nil
 }
 
-// inOrder is what is derived, in the order of the file.
+// inOrder returns all derivations in the order of the file.
 func (c *compiler) inOrder() []derived {
 	var out []derived
 	for _, d := range c.decl.derive {
@@ -196,9 +198,10 @@ func (c *compiler) derivedPos(of derived) pos {
 	return pos{}
 }
 
-// checkImages: what a change adds is f(new) − f(old), so both have to be in the
-// stream. Only entries of insertions and changes do without the old one, unless they
-// follow: that a row followed is gone, its old image says.
+// checkImages reports a stream without the images that a derivation needs. A change adds
+// f(new) − f(old), so the stream must carry both images. Only history of insertions and
+// changes works without old images. Following always needs them: only the old image says
+// that the row followed is gone.
 func checkImages(c *compiler) {
 	need := func(at pos, what string, t *Table, old bool) {
 		const hint = "leave stream out: it has new and old images then"

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// checkOldTables: a table that is only migrated from has a name of its own.
+// checkOldTables reports a bad name of a table that is only migrated from: it must be valid,
+// and neither weir's own nor one of the model's.
 func checkOldTables(c *compiler) {
 	for i, d := range c.decl.migrations {
 		if !d.table.given() {
@@ -25,8 +26,8 @@ func checkOldTables(c *compiler) {
 	}
 }
 
-// checkMigrations: what a migration makes is a whole row that the application owns
-// from then on, and an old row that stays where it is can be told from it.
+// checkMigrations reports a migration that cannot work. It must make complete rows of an
+// entity that the application writes, and an old row must not fit two of them.
 func checkMigrations(c *compiler) {
 	for _, m := range c.Migrations {
 		d := c.migrations[m]
@@ -58,7 +59,7 @@ func checkMigrations(c *compiler) {
 	}
 }
 
-// makingWhole: the row made has its keys and what it requires.
+// makingWhole reports key names and required attributes that the new row would lack.
 func (c *compiler) makingWhole(mk *Making) {
 	at, from := c.makings[mk].entity.pos, mk.Migration.From
 	hint := func(name string) string {
@@ -77,7 +78,8 @@ func (c *compiler) makingWhole(mk *Making) {
 	}
 }
 
-// makingTypes: a value fits the attribute it goes to, and a hidden one stays so.
+// makingTypes reports a value whose type does not fit its new attribute, and a hidden value
+// that would no longer be hidden.
 func (c *compiler) makingTypes(mk *Making) {
 	from := mk.Migration.From
 	for _, s := range mk.Rule.Fields {
@@ -96,15 +98,15 @@ func (c *compiler) makingTypes(mk *Making) {
 	}
 }
 
-// makingStamps: what the where of the entity made says is written by itself, and
-// says one thing.
+// makingStamps reports a value that the new entity's where writes already, and a where that
+// allows several values, so that it is unknown which one to write.
 func (c *compiler) makingStamps(mk *Making) {
 	for _, t := range mk.Into.Where {
 		if mk.Rule.assigns(t.Field.Name) && mk.Into.fixed()[t.Field.Name] != "" {
 			c.report(c.makingPos(mk, t.Field.Name), "leave it out", "%q is stamped twice: the where of %s writes it already", t.Field.Name, mk.Into.Name)
 		}
 		if len(t.OneOf) == 0 && t.Present {
-			continue // it is there, or the row made is none of the entity, which is said row by row
+			continue // an old row without it becomes no such row; that is reported row by row
 		}
 		if t.Not || len(t.OneOf) != 1 {
 			c.report(c.makings[mk].entity.pos, "", "it cannot be said what %q is in a new row of %s: its where allows more than one value", t.Field.Name, mk.Into.Name)
@@ -112,7 +114,8 @@ func (c *compiler) makingStamps(mk *Making) {
 	}
 }
 
-// makingPos is where the file gives a name its value, or else names the entity.
+// makingPos returns the place where the file gives a name its value, or else where it names
+// the entity.
 func (c *compiler) makingPos(mk *Making, name string) pos {
 	for _, p := range c.makings[mk].set {
 		if p.name.text == name {
@@ -122,7 +125,7 @@ func (c *compiler) makingPos(mk *Making, name string) pos {
 	return c.makings[mk].entity.pos
 }
 
-// checkMigrationLoops: no row ever becomes what it was.
+// checkMigrationLoops reports migrations that would turn a row back into what it was.
 func checkMigrationLoops(c *compiler) {
 	for _, m := range c.Migrations {
 		seen := map[*Entity]bool{}

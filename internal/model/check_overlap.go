@@ -2,8 +2,8 @@ package model
 
 import "weir/internal/value"
 
-// checkOneEntity: a row is of one entity. Two entities of a table are told apart
-// by their wheres or by the shape of their keys.
+// checkOneEntity reports two entities of a table that one row could match. Their wheres or
+// the shapes of their keys must exclude each other.
 func checkOneEntity(c *compiler) {
 	for _, t := range c.Tables {
 		for i, b := range t.Entities {
@@ -19,8 +19,9 @@ func checkOneEntity(c *compiler) {
 	}
 }
 
-// checkOneKey: a key is of one entity. Two whose wheres exclude each other would still
-// overwrite each other's rows, which are one row to the table.
+// checkOneKey reports two entities whose rows can have the same key. Even if their wheres
+// exclude each other, one would overwrite the other, because the table has one row for the
+// key.
 func checkOneKey(c *compiler) {
 	for _, t := range c.Tables {
 		for i, b := range t.Entities {
@@ -35,7 +36,8 @@ func checkOneKey(c *compiler) {
 	}
 }
 
-// replaces reports whether a migration puts rows of one of the two in the other's place.
+// replaces reports whether a migration replaces rows of one of the two by the other, in
+// place.
 func (c *compiler) replaces(a, b *Entity) bool {
 	for _, g := range c.Migrations {
 		for _, mk := range g.Makes {
@@ -47,8 +49,8 @@ func (c *compiler) replaces(a, b *Entity) bool {
 	return false
 }
 
-// checkOwnKeys: a row that weir makes has a key that no other kind of row has,
-// since it would overwrite that row.
+// checkOwnKeys reports a rule that can make the key of another entity's row or of another
+// rule's row, which it would overwrite.
 func checkOwnKeys(c *compiler) {
 	for i, r := range c.Rows {
 		if c.broken[r.Into] || c.faulty[r] {
@@ -77,7 +79,8 @@ func (c *compiler) both(a, b *Entity) bool {
 	return c.overlap[[2]*Entity{a, b}] || c.overlap[[2]*Entity{b, a}]
 }
 
-// fixed are the names to which a rule gives a constant, as in a key.
+// fixed returns the names to which a rule gives a constant, with the constant's text as in
+// a key.
 func (r *RowRule) fixed() map[string]string {
 	out := map[string]string{}
 	for _, a := range r.Fields {
@@ -88,8 +91,9 @@ func (r *RowRule) fixed() map[string]string {
 	return out
 }
 
-// apart reports whether two rules into one entity give a name of its key
-// different constants, or hold the position of a record of which one makes a row.
+// apart reports whether two rules into one entity can never make the same key: they give a
+// name of the key different constants, or both put the record's position into the key and
+// read different entities.
 func apart(a, b *RowRule) bool {
 	fixedA, fixedB := a.fixed(), b.fixed()
 	for _, name := range a.Into.KeyNames() {

@@ -2,7 +2,7 @@ package model
 
 import "slices"
 
-// eachStep runs the check over the steps of all queries that are whole.
+// eachStep runs the check over the steps of all queries that compiled without a problem.
 func (c *compiler) eachStep(check func(q *Query, s *Step, d *stepDecl)) {
 	for _, q := range c.Queries {
 		if !c.sound[q] {
@@ -14,7 +14,8 @@ func (c *compiler) eachStep(check func(q *Query, s *Step, d *stepDecl)) {
 	}
 }
 
-// schema is the key that a step reads by.
+// schema returns the templates of the key that a step reads by. sorted is false if that
+// key has no sort key.
 func (s *Step) schema() (partition, sort *KeyTemplate, sorted bool) {
 	key := s.Entity.Table.Key
 	if s.Index != nil {
@@ -23,7 +24,7 @@ func (s *Step) schema() (partition, sort *KeyTemplate, sorted bool) {
 	return s.Entity.KeyTemplate(key.Partition.Name), s.Entity.KeyTemplate(key.Sort.Name), key.Sort.Name != ""
 }
 
-// bound is how a name is fixed, nil when it is not.
+// bound returns the Bind that fixes a name, nil if none does.
 func (s *Step) bound(name string) *Bind {
 	for i := range s.With {
 		if s.With[i].Field.Name == name {
@@ -43,6 +44,8 @@ func (q *Query) certain(s *Step, name string) bool {
 	return b.Param == "" || i >= 0 && (!q.Params[i].Optional || !q.Params[i].Default.IsMissing())
 }
 
+// checkGets reports a get whose key is not fixed completely by required parameters, and options
+// that only a list has.
 func checkGets(c *compiler) {
 	c.eachStep(func(q *Query, s *Step, d *stepDecl) {
 		if !s.Get {
@@ -61,6 +64,7 @@ func checkGets(c *compiler) {
 	})
 }
 
+// checkPartitions reports a list that does not read exactly one partition of its table or index.
 func checkPartitions(c *compiler) {
 	c.eachStep(func(q *Query, s *Step, d *stepDecl) {
 		if s.Get {
@@ -82,8 +86,8 @@ func checkPartitions(c *compiler) {
 	})
 }
 
-// narrows reports whether the read itself uses the name, from its partition or
-// as part of an unbroken beginning of the sort key.
+// narrows reports whether the read itself uses the name: in the partition key, or in the sort
+// key with all names before it fixed too. Otherwise the name only filters.
 func (s *Step) narrows(name string) bool {
 	partition, sort, _ := s.schema()
 	if partition != nil && partition.Template.Slot(name) >= 0 {
@@ -103,6 +107,7 @@ func (s *Step) narrows(name string) bool {
 	return false
 }
 
+// checkBelow reports a "below" that does not limit the first free name of the sort key.
 func checkBelow(c *compiler) {
 	c.eachStep(func(q *Query, s *Step, d *stepDecl) {
 		if s.Below == nil || s.Get {
@@ -131,7 +136,8 @@ func checkBelow(c *compiler) {
 	})
 }
 
-// checkFilters: what a row is filtered by is on the rows that are read, and shown.
+// checkFilters reports a filter that a query cannot use: its field must be a single value
+// that is not hidden and that the index holds.
 func checkFilters(c *compiler) {
 	c.eachStep(func(q *Query, s *Step, d *stepDecl) {
 		seen := map[string]bool{}
@@ -162,6 +168,7 @@ func (s *Step) holds(f *Field) bool {
 	return slices.Contains([]string{t.Partition.Name, t.Sort.Name, ix.Partition.Name, ix.Sort.Name}, f.Attr)
 }
 
+// checkExpired reports "expired" on an entity whose rows never expire.
 func checkExpired(c *compiler) {
 	c.eachStep(func(q *Query, s *Step, d *stepDecl) {
 		if s.Expired && s.Entity.Expires == nil && s.Entity.Table.TTL == "" {
@@ -170,8 +177,8 @@ func checkExpired(c *compiler) {
 	})
 }
 
-// checkUnique: where several rows lead to the same one, the query says whether it
-// comes once.
+// checkUnique reports a query in which several rows can lead to the same row, if it does
+// not say whether that row is returned once.
 func checkUnique(c *compiler) {
 	for _, q := range c.Queries {
 		if !c.sound[q] || q.Search != nil {
@@ -196,8 +203,8 @@ func checkUnique(c *compiler) {
 	}
 }
 
-// repeats reports whether two rows before the last step can lead to the same row:
-// always, unless each step's key contains the whole key of the one before.
+// repeats reports whether two rows can lead to the same row in the last step. They can,
+// unless each step's key contains the whole key of the step before.
 func repeats(q *Query) bool {
 	for i, s := range q.Steps[1:] {
 		var from []string

@@ -7,7 +7,7 @@ import (
 	"weir/internal/value"
 )
 
-// checkRules: what weir makes, no command writes.
+// checkRules reports rules for commands on an entity whose rows only weir writes.
 func checkRules(c *compiler) {
 	for _, e := range c.Entities {
 		d := c.entities[e]
@@ -25,8 +25,8 @@ func checkRules(c *compiler) {
 	}
 }
 
-// checkUniqueFields: the rows that have a value are found, also those that came by
-// other ways than commands.
+// checkUniqueFields reports a unique field that cannot be enforced. It needs an index that
+// finds the rows with a value, because rows may also be written without commands.
 func checkUniqueFields(c *compiler) {
 	for _, e := range c.soundEntities() {
 		for i, w := range c.entities[e].rules.unique {
@@ -57,7 +57,8 @@ func (c *compiler) uniquePos(e *Entity, name string) pos {
 	return c.entities[e].name.pos
 }
 
-// checkNew: what a new row is given fits.
+// checkNew reports a generated value that does not fit its attribute, or that competes with
+// a default.
 func checkNew(c *compiler) {
 	for _, e := range c.Entities {
 		for _, p := range c.entities[e].rules.fresh {
@@ -80,7 +81,8 @@ func checkNew(c *compiler) {
 	}
 }
 
-// checkNested: a member is not at the same time an attribute, and stands for some.
+// checkNested reports a flattened member that is also an attribute, or whose prefix no
+// attribute has.
 func checkNested(c *compiler) {
 	for _, e := range c.Entities {
 		for _, p := range c.entities[e].rules.flatten {
@@ -94,7 +96,8 @@ func checkNested(c *compiler) {
 	}
 }
 
-// checkSupersede: the two rows differ, and the list holds times.
+// checkSupersede reports a row that could supersede itself, and a list or a time of the
+// wrong type.
 func checkSupersede(c *compiler) {
 	for _, e := range c.soundEntities() {
 		s := e.Supersede
@@ -119,7 +122,8 @@ func checkSupersede(c *compiler) {
 	}
 }
 
-// checkComputed: an attribute is computed from a time that commands write.
+// checkComputed reports a computed attribute that is not a number from a time that commands
+// write, and a default by words where it cannot work.
 func checkComputed(c *compiler) {
 	for _, e := range c.Entities {
 		for i, d := range c.entities[e].attributes {
@@ -149,6 +153,7 @@ func checkComputed(c *compiler) {
 	}
 }
 
+// everyWord reports words of the enum for which a computed attribute has no duration.
 func (c *compiler) everyWord(by *Attribute, d *attributeDecl) {
 	for _, w := range by.Enum {
 		if !slices.ContainsFunc(d.plus.each, func(p pair) bool { return p.name.text == w }) {
@@ -157,7 +162,7 @@ func (c *compiler) everyWord(by *Attribute, d *attributeDecl) {
 	}
 }
 
-// checkForward: there is a way to move along.
+// checkForward reports an attribute that moves forward but has no enum to move along.
 func checkForward(c *compiler) {
 	for _, e := range c.Entities {
 		for i, d := range c.entities[e].attributes {

@@ -12,6 +12,8 @@ const (
 	maxLocalIndexes  = 5
 )
 
+// checkTableNames reports names of tables and indexes that DynamoDB does not allow, and the name of
+// the own table.
 func checkTableNames(c *compiler) {
 	for _, t := range c.Tables {
 		at := c.tables[t].name.pos
@@ -29,6 +31,7 @@ func checkTableNames(c *compiler) {
 	}
 }
 
+// checkIndexCount reports a table with more indexes than DynamoDB allows.
 func checkIndexCount(c *compiler) {
 	for _, t := range c.Tables {
 		local := 0
@@ -47,6 +50,7 @@ func checkIndexCount(c *compiler) {
 	}
 }
 
+// checkLocalIndexes reports a local index without the table's partition key or without sort keys.
 func checkLocalIndexes(c *compiler) {
 	for _, t := range c.Tables {
 		for i, ix := range t.Indexes {
@@ -62,6 +66,7 @@ func checkLocalIndexes(c *compiler) {
 	}
 }
 
+// checkTTL reports a TTL attribute that is a key attribute or not a number.
 func checkTTL(c *compiler) {
 	for _, t := range c.Tables {
 		at := c.tables[t].ttl
@@ -80,7 +85,7 @@ func checkTTL(c *compiler) {
 	}
 }
 
-// attributePos is where an attribute is declared.
+// attributePos returns the place where an attribute is declared.
 func (c *compiler) attributePos(e *Entity, name string) pos {
 	for _, d := range c.entities[e].attributes {
 		if d.name.text == name {

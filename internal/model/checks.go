@@ -2,8 +2,9 @@ package model
 
 import "slices"
 
-// checks run over the whole plan, each looking for one kind of mistake. They see
-// whatever could be compiled, so they pass over what is broken.
+// checks returns the checks in the order in which they run. Each looks at the whole plan
+// for one kind of mistake. The plan holds whatever could be compiled, so a check skips
+// broken parts.
 func checks() []func(*compiler) {
 	all := slices.Clone(entityChecks)
 	for _, k := range kinds {
@@ -12,7 +13,7 @@ func checks() []func(*compiler) {
 	return append(all, flowChecks...)
 }
 
-// entityChecks are those of tables, entities and their keys.
+// entityChecks are the checks of tables, entities and their keys.
 var entityChecks = []func(*compiler){
 	checkTableNames,
 	checkIndexCount,
@@ -37,7 +38,7 @@ var entityChecks = []func(*compiler){
 	checkOwnKeys,
 }
 
-// flowChecks are those of what becomes of rows, and of queries.
+// flowChecks are the checks of derivations and queries.
 var flowChecks = []func(*compiler){
 	checkKeyTypes,
 	checkOldTables,

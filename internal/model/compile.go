@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// compiler makes the plan out of the declarations. What cannot be made is
-// reported and left out or marked broken; what depends on a broken thing is
-// passed over in silence, so that one mistake is one problem.
+// compiler makes the plan out of the declarations. It reports what it cannot compile, and
+// leaves it out or marks it broken. It silently skips what depends on a broken part, so one
+// mistake gives one problem.
 type compiler struct {
 	*reader
 	*Model
@@ -79,8 +79,8 @@ func (c *compiler) name() {
 	}
 }
 
-// entity finds an entity that is named in the file; an unknown one is reported.
-// A nil answer needs no further words.
+// entity returns the entity that the file names. It reports an unknown name and returns
+// nil; the caller need not report that again.
 func (c *compiler) entity(w word) *Entity {
 	if !w.given() {
 		return nil
@@ -92,8 +92,8 @@ func (c *compiler) entity(w word) *Entity {
 	return nil
 }
 
-// field resolves a field that is named in the file; a name that rows of the
-// entity do not have is reported.
+// field returns the field that the file names. It reports a name that rows of the entity do
+// not have, and returns nil.
 func (c *compiler) field(e *Entity, w word) *Field {
 	if !w.given() || e == nil {
 		return nil
@@ -105,9 +105,9 @@ func (c *compiler) field(e *Entity, w word) *Field {
 	return nil
 }
 
-// has reports whether rows of the entity have the field: a declared or derived
-// attribute, a name in the primary key, a name that its where tests, or, where
-// weir makes the row, a name in any of its keys.
+// has reports whether rows of the entity have the field. That is a declared or derived
+// attribute, a name in the primary key, a name that the entity's where tests, or, on rows
+// that weir makes, a name in any key.
 func (c *compiler) has(e *Entity, name string) bool {
 	return slices.Contains(c.fieldNames(e), name)
 }
@@ -133,7 +133,7 @@ func (c *compiler) fieldNames(e *Entity) []string {
 	return slices.Compact(out)
 }
 
-// KeyNames are the names that an entity's primary key needs, in order.
+// KeyNames returns the names that an entity's primary key needs, in order.
 func (e *Entity) KeyNames() []string {
 	var out []string
 	for _, k := range e.PrimaryKey() {
@@ -146,7 +146,7 @@ func (e *Entity) KeyNames() []string {
 	return out
 }
 
-// required are the names outside the optional tail.
+// required returns the names outside the optional tail.
 func (t *Template) required() []string {
 	n := 0
 	for _, p := range t.parts[:t.tail] {
@@ -163,13 +163,13 @@ func names[T any](list []T, name func(T) string) []string {
 	return out
 }
 
-// assigns resolves the names of a target's key: those given, and for the rest the
-// source's fields of the same names.
+// assigns resolves the names of a target's key. A name that is not in given takes its value
+// from the source's field of the same name.
 func (c *compiler) assigns(target, source *Entity, given []pair, at pos, what string) ([]Assign, bool) {
 	return c.assignsTo(target, target.KeyNames(), source, given, at, what)
 }
 
-// assignsTo is assigns for some names of the target's key.
+// assignsTo is assigns for the names in want.
 func (c *compiler) assignsTo(target *Entity, want []string, source *Entity, given []pair, at pos, what string) ([]Assign, bool) {
 	ok := !c.broken[target] && !c.broken[source]
 	values := map[string]word{}

@@ -2,7 +2,7 @@ package model
 
 import "strings"
 
-// bindList fixes a field to be among the values of a parameter.
+// bindList compiles a Bind by which a field must be among the values of a parameter.
 func (c *compiler) bindList(q *Query, e *Entity, p pair) (Bind, bool) {
 	b := Bind{Field: c.field(e, p.name)}
 	if b.Field == nil || !p.value.given() {
@@ -13,7 +13,7 @@ func (c *compiler) bindList(q *Query, e *Entity, p pair) (Bind, bool) {
 	return b, c.param(q, Param{Name: name, Optional: optional, Type: b.Field.Type, List: true}, p.value)
 }
 
-// also are the further kinds of rows that a list gives.
+// also compiles the further entities whose rows a list returns.
 func (c *compiler) also(s *Step, d *stepDecl) bool {
 	for _, w := range d.also {
 		e := c.entity(w)

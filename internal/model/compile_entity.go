@@ -32,8 +32,8 @@ func (c *compiler) compileEntities() {
 	}
 }
 
-// table finds the entity's table; a broken entity gets one that holds nothing
-// else, so that its methods work.
+// table sets the entity's table. A broken entity gets an otherwise empty table, so that its
+// methods work.
 func (c *compiler) table(e *Entity, d *entityDecl) {
 	known := names(c.Tables, func(t *Table) string { return t.Name })
 	switch {
@@ -73,7 +73,7 @@ func (c *compiler) attribute(d *attributeDecl) *Attribute {
 	return a
 }
 
-// bound is a limit of a number attribute, Missing for none.
+// bound returns a limit of a number attribute, Missing for none.
 func (c *compiler) bound(a *Attribute, n node) (v value.Value) {
 	if n.y != nil {
 		v, _ = c.typed(&Field{Name: a.Name, Type: a.Type}, nil, n)
@@ -81,8 +81,8 @@ func (c *compiler) bound(a *Attribute, n node) (v value.Value) {
 	return v
 }
 
-// keys are the templates of the table's key and of its indexes' keys. A key
-// attribute that is itself a declared attribute needs no template.
+// keys compiles the templates of the table's key and of its indexes' keys. A key attribute
+// that is itself a declared attribute needs no template.
 func (c *compiler) keys(e *Entity, d *entityDecl) {
 	given := map[string]word{}
 	attrs := keyAttrs(e.Table)
@@ -109,8 +109,9 @@ func (c *compiler) keys(e *Entity, d *entityDecl) {
 	}
 }
 
-// template is the one given for a key attribute, or its identity where
-// the attribute is the entity's own, nil for none.
+// template returns the template that the file gives for a key attribute. If the entity
+// declares that attribute itself, it returns the template that consists of its name. It
+// returns nil if there is neither.
 func (c *compiler) template(e *Entity, d *entityDecl, a store.KeyAttr, given map[string]word) *Template {
 	w, ok := given[a.Name]
 	primary := a.Name == e.Table.Key.Partition.Name || a.Name == e.Table.Key.Sort.Name
@@ -141,8 +142,8 @@ func identity(name string) *Template {
 	return &Template{text: "{" + name + "}", parts: []part{{slot: 0}}, tail: 1, names: []string{name}}
 }
 
-// keyAttrs are the key attributes of a table and its indexes, each once, the
-// table's own first. There is always one.
+// keyAttrs returns the key attributes of a table and its indexes, each once, the table's
+// own first. The result is never empty.
 func keyAttrs(t *Table) []store.KeyAttr {
 	all := []store.KeyAttr{t.Key.Partition, t.Key.Sort}
 	for _, ix := range t.Indexes {
@@ -157,8 +158,8 @@ func keyAttrs(t *Table) []store.KeyAttr {
 	return out
 }
 
-// tests are the conditions of a where. Those of an entity itself make their
-// names known; any other names fields that are.
+// tests compiles the conditions of a where. The where of an entity itself (own) introduces
+// its names as fields; any other where must use fields that the entity has.
 func (c *compiler) tests(e *Entity, ds []testDecl, own bool) []Test {
 	var out []Test
 	for _, d := range ds {
@@ -185,7 +186,7 @@ func (c *compiler) tests(e *Entity, ds []testDecl, own bool) []Test {
 	return out
 }
 
-// typed is a value that stands in the file, as the field's rows hold it.
+// typed returns a value of the file in the form in which rows hold that field.
 func (c *compiler) typed(f *Field, a *Attribute, n node) (value.Value, bool) {
 	if !n.given() || n.isMap() || n.isList() {
 		n.wrong("a value of "+f.Name, "a text, a number, true or false")

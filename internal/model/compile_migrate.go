@@ -6,8 +6,9 @@ import (
 	"weir/internal/store"
 )
 
-// compileMigrations comes when all entities are known. A table that is only
-// migrated from has one entity, which has no name in the file: all its rows.
+// compileMigrations compiles the migrations. Call it once all entities are known. A table
+// that is only migrated from gets one entity for all its rows, which has no name in the
+// file.
 func (c *compiler) compileMigrations() {
 	for _, d := range c.decl.migrations {
 		m := &Migration{Name: d.name.text, OneOf: d.one}
@@ -48,8 +49,8 @@ func (c *compiler) oldRows(d *migrationDecl) *Entity {
 	return e
 }
 
-// making resolves what an old row gives to a row of the entity: what the file says,
-// and for every other attribute and key name the old row's field of that name.
+// making compiles how an old row becomes a row of the entity. Attributes and key names that
+// the file does not set take their values from the old row's fields of the same names.
 func (c *compiler) making(m *Migration, into *Entity, d makingDecl) {
 	mk := &Making{Migration: m, Into: into, Rule: &RowRule{Name: m.Name, Source: m.From, Into: into}}
 	if m.OneOf {
@@ -86,7 +87,8 @@ func (c *compiler) making(m *Migration, into *Entity, d makingDecl) {
 	m.Makes = append(m.Makes, mk)
 }
 
-// fromOld is expr over old rows, which may have any attribute where none is declared.
+// fromOld is expr over old rows. Rows of an entity without declarations may have any
+// attribute.
 func (c *compiler) fromOld(from *Entity, w word, into *Entity, name string) (Expr, bool) {
 	if from.open && w.given() && w.text[0] != '=' {
 		return Expr{Field: from.Field(w.text)}, true

@@ -7,7 +7,7 @@ import (
 	"weir/internal/value"
 )
 
-// Parameters that queries have by themselves.
+// Parameters that a search has without declaring them.
 const (
 	textParam = "q"
 	sortParam = "sort"
@@ -48,8 +48,8 @@ func (c *compiler) compileQueries() {
 	}
 }
 
-// searchQuery has the text first, then what with binds, then the filters that it
-// leaves free, each under its own name, then the sort.
+// searchQuery compiles a search. Its parameters are, in this order: the text, those that
+// "with" binds, the remaining filters under their own names, and the sort.
 func (c *compiler) searchQuery(q *Query, d *queryDecl) {
 	if q.Search = c.search(d.search); q.Search == nil {
 		c.sound[q] = false
@@ -122,8 +122,8 @@ func (c *compiler) byIndex(s *Step, w word) bool {
 	return false
 }
 
-// bind fixes a field: to a constant, to a field of the row before, where there is
-// one, and to a parameter otherwise.
+// bind compiles how a field is fixed: to a constant, to a field of the row of the step
+// before if there is one, and otherwise to a parameter.
 func (c *compiler) bind(q *Query, e *Entity, p pair, prior *Entity) (Bind, bool) {
 	b := Bind{Field: c.field(e, p.name)}
 	if b.Field == nil || !p.value.given() {

@@ -8,8 +8,8 @@ import (
 	"weir/internal/value"
 )
 
-// compileRules resolves what entities and attributes say of commands, when all
-// entities are there.
+// compileRules compiles the rules that entities and attributes declare for commands. Call
+// it once all entities are known.
 func (c *compiler) compileRules() {
 	for _, e := range c.Entities {
 		d := c.entities[e]
@@ -71,7 +71,7 @@ func (c *compiler) computed(e *Entity, a *Attribute, d *attributeDecl) {
 	a.Computed = out
 }
 
-// defaults are those of {ATTRIBUTE: {WORD: VALUE}}.
+// defaults compiles a default of the form {ATTRIBUTE: {WORD: VALUE}}.
 func (c *compiler) defaults(e *Entity, a *Attribute, d *attributeDecl) {
 	if d.def.y == nil || !d.def.isMap() {
 		return
@@ -111,7 +111,7 @@ func (c *compiler) duration(w word) time.Duration {
 	return d
 }
 
-// indexOf is the index that finds rows by a field alone, nil for none.
+// indexOf returns an index that finds rows by this field alone, nil for none.
 func (c *compiler) indexOf(e *Entity, f *Field) (found *store.Index) {
 	for i := range e.Table.Indexes {
 		if ix := &e.Table.Indexes[i]; !ix.Local && e.findsBy(ix, f.Name) {
@@ -159,8 +159,8 @@ func (c *compiler) onceOf(e *Entity, d *onceDecl) *Once {
 	return o
 }
 
-// onceNames: the row of the key is made whole from the new row, and leads back to
-// it.
+// onceNames compiles how the row with the idempotency key is made from the new row, and how
+// it leads back to it. It reports false after a problem.
 func (c *compiler) onceNames(e *Entity, o *Once, d *onceDecl) bool {
 	sets := func(name string) bool {
 		return slices.ContainsFunc(o.Set, func(a Assign) bool { return a.Name == name })

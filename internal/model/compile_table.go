@@ -37,7 +37,7 @@ func (c *compiler) stream(t *Table, w word) {
 	}
 }
 
-// schema is a key with its types; an attribute has one type in all keys of a table.
+// schema compiles a key with its types. An attribute has one type in all keys of a table.
 func (c *compiler) schema(d keyDecl, types map[string]store.KeyType) store.KeySchema {
 	var parts [2]store.KeyAttr
 	for i, p := range d.parts {
@@ -75,7 +75,7 @@ func (c *compiler) index(d *indexDecl, types map[string]store.KeyType) store.Ind
 	return ix
 }
 
-// attributeName reports a name that an attribute cannot have.
+// attributeName reports a name that is not allowed for an attribute.
 func (c *compiler) attributeName(w word) {
 	switch {
 	case reserved(w.text):

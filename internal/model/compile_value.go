@@ -10,8 +10,8 @@ import (
 	"weir/internal/value"
 )
 
-// fromText is a constant of the type, checked against the attribute's own limits
-// (a is nil where none is declared).
+// fromText returns a constant of the type and checks it against the attribute's limits. a
+// is nil if no attribute is declared.
 func (c *compiler) fromText(name string, typ Type, a *Attribute, w word) (value.Value, bool) {
 	v, err := scalarOf(typ, w.text)
 	if err != nil {
@@ -39,7 +39,7 @@ func (c *compiler) fromText(name string, typ Type, a *Attribute, w word) (value.
 	return v, true
 }
 
-// scalarOf reads a text as a value of the type, in the form that rows hold.
+// scalarOf parses a text as a value of the type, in the form that rows hold.
 func scalarOf(typ Type, text string) (value.Value, error) {
 	switch typ {
 	case TypeString, TypeCommas, TypeAny, "":
@@ -67,9 +67,9 @@ func scalarOf(typ Type, text string) (value.Value, error) {
 	return value.Value{}, fmt.Errorf("a %s is compared to no value and has none by default", typ)
 }
 
-// expr is a word of the file as an expression over rows of source: a field, or
-// =text, a constant as into holds it under the name. It knows no record: where
-// one makes sense, the caller looks first.
+// expr compiles a word of the file as an expression over rows of source: a field, or, for
+// =text, a constant in the form in which into holds that name. It does not know the names
+// that stand for the record ($time and so on); a caller that allows these checks first.
 func (c *compiler) expr(source *Entity, w word, into *Entity, name string) (Expr, bool) {
 	if !w.given() {
 		return Expr{}, false

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// copyKind has rows that are made from rows: copies, history (keep), and rows for each
-// follower (each: see feed.go). Their attributes may follow others (follow.go).
+// copyKind derives rows from rows: copies, history (keep), and feeds, which make a row for
+// each follower (each: see feed.go). Their attributes may follow other rows (follow.go).
 var copyKind = kind{
 	shape: "row rule", keys: []string{"row"}, read: readRow,
 	declare: func(c *compiler, d *deriveDecl, e *Entity) {
@@ -21,8 +21,7 @@ var copyKind = kind{
 	checks:  []func(*compiler){checkRowWhole, checkRowKey, checkStamps, checkState, checkRowTypes, checkFollow, checkEach},
 }
 
-// compileRows compiles each rule for the entity that it makes rows from, the nth of its
-// declaration.
+// compileRows compiles each rule, for that entity of its declaration which is its source.
 func compileRows(c *compiler) {
 	for i, r := range c.Rows {
 		d, nth := c.rules[r].row, 0
@@ -42,9 +41,9 @@ type RowRule struct {
 	Name   string // "UserItem", "Activity(created)"
 	Source *Entity
 	Into   *Entity
-	Keep   []string // events (INSERT, MODIFY, REMOVE) that make an entry which stays
+	Keep   []string // events (INSERT, MODIFY, REMOVE) that make a history row
 	Where  []Test
-	Fields []Assign // the fields of the row made; constants of Into.Where are stamped besides
+	Fields []Assign // fields of the new row, without the constants of Into.Where
 	Each   *Each
 }
 
@@ -57,7 +56,7 @@ type rowDecl struct {
 	set    []setDecl
 }
 
-// setDecl gives a name its value: a word, a nested map, or what it follows.
+// setDecl gives a name its value: a word, a nested map, or a field that it follows.
 type setDecl struct {
 	name   word
 	value  word
@@ -143,7 +142,7 @@ func (c *compiler) row(r *RowRule, d *rowDecl, of word) {
 
 var events = map[string]string{"insert": "INSERT", "modify": "MODIFY", "remove": "REMOVE"}
 
-// settable are the names that a row rule may give a value to.
+// settable returns the names to which a row rule may give a value.
 func (c *compiler) settable(into *Entity) []string {
 	out := names(into.Attributes, func(a *Attribute) string { return a.Name })
 	for _, k := range into.Keys {
@@ -164,7 +163,7 @@ func (c *compiler) set(r *RowRule, s setDecl) (Expr, bool) {
 	return c.recordOr(r, s.value, r.Into, s.name.text)
 }
 
-// recordOr is expr that also knows the names of the record.
+// recordOr is expr that also accepts the names that stand for the record.
 func (c *compiler) recordOr(r *RowRule, w word, into *Entity, name string) (Expr, bool) {
 	if r.Each != nil && strings.HasPrefix(w.text, r.Each.Of.Name+".") {
 		f := c.field(r.Each.Of, word{w.text[len(r.Each.Of.Name)+1:], w.pos})
@@ -201,7 +200,7 @@ func (c *compiler) nested(r *RowRule, sets []setDecl) (Expr, bool) {
 	return x, ok
 }
 
-// setPos is where a rule gives a name its value.
+// setPos returns the place where a rule gives a name its value.
 func (c *compiler) setPos(r *RowRule, name string) pos {
 	for _, s := range c.rules[r].row.set {
 		if s.name.text == name {
@@ -211,12 +210,13 @@ func (c *compiler) setPos(r *RowRule, name string) pos {
 	return c.rules[r].name.pos
 }
 
-// sets reports whether the rule, or the file for it, gives the name a value.
+// sets reports whether the name gets a value: the file sets it in the rule, even if that was
+// reported, or the where of the new row's entity fixes it.
 func (c *compiler) sets(r *RowRule, name string) bool {
 	return slices.ContainsFunc(c.rules[r].row.set, func(s setDecl) bool { return s.name.text == name }) || r.Into.fixed()[name] != ""
 }
 
-// checkRowWhole: a row that weir makes has its keys and its required attributes.
+// checkRowWhole reports key names and required attributes that a rule does not set.
 func checkRowWhole(c *compiler) {
 	for _, r := range c.Rows {
 		if c.broken[r.Into] || c.faulty[r] {
@@ -240,8 +240,8 @@ func checkRowWhole(c *compiler) {
 	}
 }
 
-// checkRowKey: two rows of the source make two rows, so the key made contains
-// every name of the source's key.
+// checkRowKey reports a rule whose new key lacks a name of the source's key. Two source
+// rows would then make the same row.
 func checkRowKey(c *compiler) {
 	for _, r := range c.Rows {
 		if c.broken[r.Into] || c.broken[r.Source] || c.faulty[r] || onePerRecord(r) {
@@ -264,7 +264,7 @@ func checkRowKey(c *compiler) {
 	}
 }
 
-// checkStamps: what the where of the entity made says is written by itself.
+// checkStamps reports a rule that sets an attribute which the entity's where already fixes.
 func checkStamps(c *compiler) {
 	for _, r := range c.Rows {
 		for _, t := range r.Into.Where {
@@ -275,8 +275,9 @@ func checkStamps(c *compiler) {
 	}
 }
 
-// checkState: a copy is the same whenever it is made, so nothing of the record
-// that led to it goes into it; history in its turn has one key for each record.
+// checkState reports a copy that uses data of the record that made it, because a copy must
+// be the same whenever it is made. It also reports history of changes whose key is not
+// different for each record.
 func checkState(c *compiler) {
 	for _, r := range c.Rows {
 		d := c.rules[r].row
@@ -305,8 +306,8 @@ func recordsIn(x Expr) []string {
 	return out
 }
 
-// checkRowTypes: a value fits the attribute it goes to, and a hidden one does not
-// become a shown one.
+// checkRowTypes reports a value whose type does not fit its attribute, and a hidden value
+// that would be shown.
 func checkRowTypes(c *compiler) {
 	for _, r := range c.Rows {
 		for _, s := range r.Fields {
@@ -335,7 +336,7 @@ func checkRowTypes(c *compiler) {
 	}
 }
 
-// hiddenIn are the hidden attributes of source that the expression takes.
+// hiddenIn returns the hidden attributes of source that the expression uses.
 func hiddenIn(source *Entity, x Expr, from *Field) []string {
 	var out []string
 	if from != nil {

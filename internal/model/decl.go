@@ -2,8 +2,8 @@ package model
 
 import "strings"
 
-// The declarations of a model file as they stand there, each name with its place.
-// Nothing is resolved yet: that is the compiler's part.
+// The declarations of a model file as written, each name with its place in the file. Names
+// are not resolved yet; the compiler does that.
 
 type modelDecl struct {
 	name     word
@@ -88,7 +88,7 @@ type queryDecl struct {
 	at     map[string]pos
 }
 
-// stepDecl reads rows; of is the entity, get or list says how many.
+// stepDecl is a step of a query. of is the entity; get or list says how many rows it reads.
 type stepDecl struct {
 	pos
 	of          word
@@ -131,7 +131,7 @@ func readModel(n node) *modelDecl {
 	return d
 }
 
-// section is a top-level part; one with nothing in it is as good as none.
+// section returns the entries of a top-level section. An empty section counts as absent.
 func (f fields) section(key string) []entry {
 	if n, ok := f.has[key]; !ok || !n.given() {
 		return nil
@@ -228,7 +228,7 @@ func (f fields) places() map[string]pos {
 	return at
 }
 
-// pairs is a map of names to words under a key.
+// pairs reads a map of names to words under a key.
 func (f fields) pairs(key string) []pair {
 	var out []pair
 	for _, e := range f.entries(key) {
@@ -241,7 +241,7 @@ func (f fields) pairs(key string) []pair {
 	return out
 }
 
-// namesOrPairs is pairs; a list of names gives each name to itself.
+// namesOrPairs is pairs, but also accepts a list of names, each of which stands for itself.
 func (f fields) namesOrPairs(key string) []pair {
 	n, ok := f.has[key]
 	if !ok || n.isMap() {

@@ -1,7 +1,7 @@
 package model
 
-// migrationDecl is how rows of an older form become rows of the model. The old rows
-// are those of an entity, or a table of their own.
+// migrationDecl declares how rows of an older form become rows of the model. The old rows
+// are those of an entity, or all rows of another table.
 type migrationDecl struct {
 	name  word
 	rows  word
@@ -52,7 +52,7 @@ func readMigration(e entry) *migrationDecl {
 	return d
 }
 
-// pairs is a map of names to words; one with nothing in it is as good as none.
+// pairs reads a map of names to words. An empty map counts as absent.
 func (e entry) pairs(what string) []pair {
 	if !e.value.given() {
 		return nil

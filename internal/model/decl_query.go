@@ -53,8 +53,8 @@ func readStep(f fields) *stepDecl {
 	return d
 }
 
-// returnDecl is an attribute that a query returns: a field, the size of a list, or
-// the number of values in a partition.
+// returnDecl declares an attribute that a query returns: a field, the size of a list, or
+// the number of distinct values in a partition.
 type returnDecl struct {
 	name     word
 	field    word

@@ -1,6 +1,6 @@
 package model
 
-// What an entity says of commands, as it stands in the file.
+// rulesDecl holds the rules that an entity declares for commands, as written.
 type rulesDecl struct {
 	unique    []word
 	fresh     []pair // new

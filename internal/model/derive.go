@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// kind is one kind of derivation in the language. Each has a file of its own, with its
-// part of the plan, how its declaration is read and compiled, and its checks.
+// kind is one kind of derivation in the language. Each kind has its own file with its part
+// of the plan, the code that reads and compiles its declaration, and its checks.
 type kind struct {
-	shape   string   // the keys that its declaration may have, see shapes
-	keys    []string // those by which it is known
+	shape   string   // name in shapes of the keys that a declaration may have
+	keys    []string // the keys that identify the kind
 	read    func(*deriveDecl, fields)
-	declare func(c *compiler, d *deriveDecl, e *Entity) // says what there is
-	compile func(*compiler)                             // says what each is made of
+	declare func(c *compiler, d *deriveDecl, e *Entity) // first pass: what the derivation makes
+	compile func(*compiler)                             // second pass: what each is made from
 	checks  []func(*compiler)
 }
 
-// kinds are all there are. A declaration with keys of two is one of the first.
+// kinds lists all kinds. A declaration that has keys of two kinds belongs to the first.
 var kinds = []*kind{&copyKind, &tallyKind, &statusKind}
 
 // deriveDecl is one derivation: "Entity.attribute" with a tally or steps, or
@@ -57,7 +57,7 @@ func readDerive(e entry) *deriveDecl {
 	return nil
 }
 
-// split takes the name apart; it reports a name that does not fit the kind.
+// split parses the derivation's name. It reports a name that does not fit the kind.
 func (d *deriveDecl) split(r *reader, shape string) bool {
 	d.entity = d.name
 	if shape != "row rule" {
@@ -79,8 +79,8 @@ func (d *deriveDecl) split(r *reader, shape string) bool {
 	return true
 }
 
-// compileDerive works in two rounds: first what there is, so that a derivation may
-// name what another one derives, then what each is made of.
+// compileDerive compiles the derivations in two passes. The first declares them all, so
+// that a derivation can use what another one derives; the second compiles each.
 func (c *compiler) compileDerive() {
 	for _, d := range c.decl.derive {
 		if e := c.entity(d.entity); e != nil {

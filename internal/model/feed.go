@@ -4,29 +4,29 @@ import (
 	"slices"
 )
 
-// eachDecl says who gets a row: rows of an entity, found by fields of the source.
+// eachDecl declares the followers that get a row: rows of an entity, found by fields of the
+// source.
 type eachDecl struct {
 	pos
 	of word
 	by []pair
 }
 
-// Each says for whom a rule makes a row: for every row of Of, a follower, whose
-// fields named by By have the source row's values.
+// Each declares the followers for which a rule makes rows: one for every row of Of whose
+// fields have the values that By requires.
 type Each struct {
 	Of *Entity
 	By []Match
 }
 
-// Match is a field of a follower, and the field of the source row, or constant,
-// that it equals.
+// Match requires that a field of a follower equals a field of the source row or a constant.
 type Match struct {
 	Field *Field
 	Expr  Expr
 }
 
-// followers compiles whom the rule makes rows for; it reports false where that cannot
-// be said.
+// followers compiles the followers for which the rule makes rows. It reports false after a
+// problem.
 func (c *compiler) followers(r *RowRule, d *rowDecl) bool {
 	if d.each == nil {
 		return true
@@ -50,8 +50,9 @@ func (c *compiler) followers(r *RowRule, d *rowDecl) bool {
 	return true
 }
 
-// checkEach: what is told to followers stays told, finds them by single values,
-// and is a row of its own for each.
+// checkEach reports a feed that cannot work: its rows must be history, its followers must
+// be rows of the application that single values find, and each follower must get its own
+// row.
 func checkEach(c *compiler) {
 	for _, r := range c.Rows {
 		if r.Each == nil || c.broken[r.Into] || c.broken[r.Each.Of] || c.faulty[r] {
@@ -89,7 +90,7 @@ func (c *compiler) eachMatch(r *RowRule, d *eachDecl) {
 	}
 }
 
-// eachKey: two followers get two rows.
+// eachKey reports a feed whose key does not distinguish two followers.
 func (c *compiler) eachKey(r *RowRule, at pos) {
 	for _, name := range r.Each.Of.KeyNames() {
 		matched := slices.ContainsFunc(r.Each.By, func(m Match) bool { return m.Field.Name == name })
@@ -103,8 +104,8 @@ func (c *compiler) eachKey(r *RowRule, at pos) {
 	}
 }
 
-// onePerRecord reports whether the key that a rule makes holds the position of the
-// record, so that no two records make the same.
+// onePerRecord reports whether the key that a rule makes contains the record's position.
+// Two records then never make the same key.
 func onePerRecord(r *RowRule) bool {
 	return len(r.Keep) > 0 && slices.ContainsFunc(r.Fields, func(a Assign) bool {
 		return a.Expr.Record == "$position" && slices.Contains(r.Into.KeyNames(), a.Name)

@@ -43,9 +43,9 @@ func (c *compiler) follow(r *RowRule, s setDecl) *Follow {
 	return f
 }
 
-// checkFollow: what follows is an attribute of its own, not part of a key, and rows of
-// one entity are alike in what becomes of it when the row followed is gone: which rule
-// made such a row, the row need not say.
+// checkFollow reports an attribute that follows and is part of a key. It also reports two
+// rules into one entity of which only one keeps the last value when the row followed is
+// gone: a row does not say which rule made it, so they must agree.
 func checkFollow(c *compiler) {
 	for i, f := range c.Follows {
 		for _, g := range c.Follows[:i] {

@@ -19,10 +19,10 @@ import (
 	"weir/models"
 )
 
-// MaxFileBytes is the longest model file that is read.
+// MaxFileBytes is the maximum size of a model file.
 const MaxFileBytes = 1 << 20
 
-// Builtin lists the names of the models that come with the program, sorted.
+// Builtin returns the names of the models that are compiled into the program, sorted.
 func Builtin() []string {
 	files, _ := fs.Glob(models.Files, "*.yaml")
 	for i, f := range files {
@@ -31,7 +31,7 @@ func Builtin() []string {
 	return files
 }
 
-// Schema is the JSON Schema (draft 2020-12) of model files, for editors.
+// Schema returns the JSON Schema (draft 2020-12) of model files, for editors.
 func Schema() []byte {
 	b, err := models.Files.ReadFile("schema.json")
 	if err != nil {
@@ -40,10 +40,10 @@ func Schema() []byte {
 	return b
 }
 
-// Load reads, checks and compiles a model file, given by its path or by the name
-// of a built-in model. A file of that very name comes before the built-in model.
-// The error is a *Problems when the file was read and is wrong; it wraps
-// fs.ErrNotExist when there is no such file or name.
+// Load reads, checks and compiles a model file, given by its path or by the name of a
+// built-in model. A file with exactly that name takes precedence over the built-in model.
+// The error is a *Problems if the file was read and is wrong; it wraps fs.ErrNotExist if
+// there is neither such a file nor such a model.
 func Load(nameOrPath string) (*Model, error) {
 	if s, err := os.Stat(nameOrPath); err == nil && !s.IsDir() {
 		f, err := os.Open(nameOrPath)
@@ -66,7 +66,7 @@ func Load(nameOrPath string) (*Model, error) {
 	return nil, missing(fmt.Sprintf("no model %q, neither built in nor as a file here (%s)", nameOrPath, hintFor(nameOrPath, Builtin())))
 }
 
-// missing says that there is no such model; it is fs.ErrNotExist.
+// missing is the error for a model that does not exist. It matches fs.ErrNotExist.
 type missing string
 
 func (m missing) Error() string        { return string(m) }
@@ -94,7 +94,8 @@ func Parse(file string, text []byte) (*Model, error) {
 	return m, nil
 }
 
-// document reads the one document of the file, refusing what no model file needs.
+// document parses the file, which must hold exactly one document. It reports YAML features
+// that no model file needs.
 func (r *reader) document(text []byte) node {
 	if len(text) > MaxFileBytes {
 		r.report(pos{1, 1}, "", "the file has more than %d bytes", MaxFileBytes)
@@ -137,8 +138,8 @@ var (
 	bareMark    = regexp.MustCompile(`[:,{\[]\s*\w+\?\s*[,}\]]`)
 )
 
-// syntax reports what is not YAML, and looks for the mistake that this language
-// invites: inside braces a bare question mark ends a text.
+// syntax reports invalid YAML. It gives a hint for the mistake that this language invites:
+// inside braces, an unquoted question mark ends a text.
 func (r *reader) syntax(text []byte, err error) {
 	line, message := 1, err.Error()
 	if m := yamlError.FindStringSubmatch(message); m != nil {
@@ -168,8 +169,8 @@ func (r *reader) syntax(text []byte, err error) {
 	r.report(pos{line, 0}, hint, "not YAML: %s", message)
 }
 
-// plain refuses anchors, aliases and tags: a model says what it means in its
-// place, and a small file cannot stand for a huge one.
+// plain reports anchors, aliases and tags, which a model must not use. So every value is
+// written where it applies, and a small file cannot expand into a huge one.
 func (r *reader) plain(root *yaml.Node) {
 	for todo := []*yaml.Node{root}; len(todo) > 0; {
 		n := todo[len(todo)-1]
@@ -187,7 +188,7 @@ func (r *reader) plain(root *yaml.Node) {
 	slices.SortStableFunc(r.problems, func(a, b Problem) int { return a.Line - b.Line })
 }
 
-// notUTF8 finds the first byte that is not UTF-8, or the zero pos.
+// notUTF8 returns the place of the first byte that is not UTF-8, or the zero pos.
 func notUTF8(text []byte) pos {
 	at := pos{1, 1}
 	for len(text) > 0 {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Meant ends a message about a name that nobody knows with the one that was probably
-// meant, `; did you mean "title"?`, or with nothing where none is near.
+// Meant returns the end of a message about an unknown name: `; did you mean "title"?` with
+// the known name that is most similar, or "" if none is similar.
 func Meant(name string, known []string) string {
 	if ask := didYouMean(name, known); ask != "" {
 		return "; " + ask
@@ -14,8 +14,8 @@ func Meant(name string, known []string) string {
 	return ""
 }
 
-// hintFor is the hint for a name that nobody knows: the nearest of those there
-// are, or a few of them when none is near.
+// hintFor returns the hint for an unknown name: the most similar known name, or a few known
+// names if none is similar.
 func hintFor(name string, known []string) string {
 	ask := didYouMean(name, known)
 	switch {
@@ -50,8 +50,8 @@ const (
 	maxGuessed = 64 // longer names are no typing mistakes
 )
 
-// editDistance counts the letters to insert, drop, change, or swap with the next
-// one, that turn a into b. It gives up on long names.
+// editDistance returns how many letters must be inserted, dropped, changed, or swapped with
+// the next letter to turn a into b. It gives up on names longer than maxGuessed.
 func editDistance(a, b string) int {
 	if len(a) > maxGuessed || len(b) > maxGuessed {
 		return maxGuessed

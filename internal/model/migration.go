@@ -1,28 +1,28 @@
 package model
 
-// Migration turns rows of an older form into rows of the model, while applications
-// go on writing both. An old row becomes a row of each entity that the migration
-// makes, or, where OneOf says so, of the one whose where it passes.
+// Migration turns rows of an older form into rows of the model, while applications go on
+// writing both. An old row becomes one row of each entity in Makes. With OneOf it becomes a
+// row of only that entity whose Where it passes.
 type Migration struct {
 	Name  string
-	From  *Entity // what old rows are
+	From  *Entity // the entity of the old rows
 	Makes []*Making
 	OneOf bool
 }
 
-// Making is one entity that old rows become.
+// Making says how old rows become rows of one entity.
 type Making struct {
 	Migration *Migration
 	Into      *Entity
-	Where     []Test // of a OneOf: which old rows become one
+	Where     []Test // with OneOf: which old rows become rows of Into
 	// Rule has From as its source: it gives every attribute and key name of Into
 	// that an old row can give.
 	Rule *RowRule
-	// InPlace says that the row made has the old row's key, and takes its place.
+	// InPlace means that the new row has the old row's key and replaces it.
 	InPlace bool
 }
 
-// InPlace is the making that takes the old row's place, nil where old rows stay.
+// InPlace returns the Making that replaces the old row, nil if old rows stay.
 func (m *Migration) InPlace() *Making {
 	for _, mk := range m.Makes {
 		if mk.InPlace {
@@ -32,7 +32,7 @@ func (m *Migration) InPlace() *Making {
 	return nil
 }
 
-// Migration finds a migration by name, nil when there is none.
+// Migration returns the migration with the name, nil if there is none.
 func (m *Model) Migration(name string) *Migration {
 	for _, g := range m.Migrations {
 		if g.Name == name {
@@ -42,9 +42,9 @@ func (m *Model) Migration(name string) *Migration {
 	return nil
 }
 
-// AllTables are the model's tables, and those that are only migrated from.
+// AllTables returns the model's tables, followed by those that are only migrated from.
 func (m *Model) AllTables() []*Table { return append(m.Tables[:len(m.Tables):len(m.Tables)], m.Old...) }
 
-// Open reports whether rows of the entity have whatever attributes they have: of
-// those in a table that is only migrated from none are declared.
+// Open reports whether rows of the entity may have any attributes. That is so in a table
+// that is only migrated from, where no attributes are declared.
 func (e *Entity) Open() bool { return e.open }

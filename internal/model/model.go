@@ -1,10 +1,10 @@
-// Package model reads a model file, checks it and compiles it into the plan that
-// everything else works by: which row is which entity, where its names are, what
-// is derived from it, how it is searched, and which queries there are.
+// Package model reads a model file, checks it and compiles it into a Model, the plan that
+// the other packages follow. The plan says which entity a row belongs to, where its fields
+// are stored, what is derived from it, how it is searched, and which queries exist.
 //
-// A Model is made once by Load and never changes. It holds no data and does no
-// I/O after loading. Names of rows' parts, the fields, are the row's attributes
-// and the names that its key templates read out of its keys.
+// Load makes a Model once; it never changes and may be shared. It holds no data and does no
+// I/O after loading. The fields of a row are its attributes and the names that its key
+// templates read out of its keys.
 package model
 
 import (
@@ -28,17 +28,17 @@ type Model struct {
 	Queries  []*Query
 
 	Migrations []*Migration
-	Old        []*Table // that are only migrated from
+	Old        []*Table // tables that are only migrated from
 }
 
 // Table is a table of the model, as the store knows it.
 type Table struct {
 	store.Table
-	Entities []*Entity // in the order of the file; a row is the first that matches, and lint sees to it that it is the only one
+	Entities []*Entity // in the order of the file; the first match wins; a check allows one only
 	OldImage bool      // the stream has old images (the default)
 	KeysOnly bool      // the stream has no images at all
 
-	kind *Field // what entities tell their rows by, nil for nothing
+	kind *Field // the field that tells entities apart, nil for none
 }
 
 // Entity is a kind of row.
@@ -52,31 +52,31 @@ type Entity struct {
 	Expires    *Field   // the time (RFC 3339 text, or epoch seconds) from which the row is not returned, nil for none
 	Derived    bool     // only weir writes rows of this entity
 
-	Unique    []*Unique // what commands are held to
+	Unique    []*Unique // the rules for commands; see rules.go
 	New       []New
 	Nested    []Nested
 	Once      *Once
 	Supersede *Supersede
 
-	Values  []*Tally   // what is tallied onto rows of this entity
+	Values  []*Tally   // the tallies shown on rows of this entity
 	Sources []*Source  // the tallies that rows of this entity count towards
 	Rules   []*RowRule // the rows made from rows of this entity
 	MadeBy  []*RowRule // the rules that make rows of this entity
 	Follow  []*Follow  // the values of this entity that other rows follow
 	Search  []*Search  // the indexes that rows of this entity are in
-	Steps   []*Steps   // what moves along on rows of this entity
-	Stages  []*Stage   // the words that rows of this entity reach
-	Others  []*Others  // the lists that rows of this entity stand for
+	Steps   []*Steps   // the statuses on rows of this entity
+	Stages  []*Stage   // the status words that rows of this entity reach
+	Others  []*Others  // the lists whose elements rows of this entity are
 	Told    []*RowRule // the rules that make a row for each row of this entity
 
-	Migrations []*Migration // what rows of this entity, old ones, become
-	Replaces   []*Making    // what makes rows of this entity in an old row's place
+	Migrations []*Migration // the migrations whose old rows are of this entity
+	Replaces   []*Making    // the makings that replace an old row by one of this entity
 
-	kind *Test // of Where, on the table's kind; nil for none
-	open bool  // any attribute may be there: none are declared
+	kind *Test // the test of Where on the table's kind; nil for none
+	open bool  // rows may have any attributes, and none are declared
 }
 
-// KeyTemplate says how one key attribute of an entity is made and read.
+// KeyTemplate says how one key attribute of an entity is built and parsed.
 type KeyTemplate struct {
 	Attr     store.KeyAttr
 	Template *Template
@@ -88,33 +88,32 @@ type Attribute struct {
 	Type     Type
 	Required bool
 	Default  value.Value // as rows hold it, a flag as a string; Missing for none
-	Defaults *Defaults   // nil: the default goes by nothing else
+	Defaults *Defaults   // nil: the default does not depend on other attributes
 	Enum     []string
-	Max      int         // the longest text, in characters; 0 for no limit
-	Least    value.Value // the least number, Missing for no limit
-	Most     value.Value // the greatest
-	Hidden   bool        // never leaves through a query or a search
-	Reading  *Reading    // nil: it reads as it is stored
-	Others   *Others     // of a list: what it stands for where there is none
-	Forward  bool        // commands move it along its enum, never back
+	Max      int         // maximum length of a text in characters; 0 for no limit
+	Least    value.Value // the smallest number, Missing for no limit
+	Most     value.Value // the largest number, Missing for no limit
+	Hidden   bool        // no query or search returns it
+	Reading  *Reading    // nil: queries show the stored value
+	Others   *Others     // for a list: what it stands for if a row has none
+	Forward  bool        // commands move it only forward along its enum
 	Computed *Computed
 }
 
-// Field is a name of an entity's rows, resolved: an attribute, or a place in a
-// key template. A name that the table's own key template reads is taken from
-// there, since the key is always there and cannot change; any other from the
-// attribute.
+// Field is a resolved name of an entity's rows: an attribute, or a name in a key template. A
+// name in the template of the table's own key is read from the key, because every row has
+// its key and it never changes. Any other name is read from the attribute.
 type Field struct {
 	Name string
 	Type Type // of the declared attribute; TypeString from a key, TypeAny when undeclared
 	Attr string
-	Key  *Template // nil: the attribute as it is
+	Key  *Template // nil: the value is the attribute's
 	Slot int
 }
 
-// Get is the field's value in a row as the application means it, Missing when it
-// has none. Of a name that stands in the row's key it is the attribute of that name,
-// where the row has one that the key was made of; otherwise what the key says.
+// Get returns the field's value in a row as the application means it, Missing if it has
+// none. For a name in the row's key, it prefers the attribute of that name if the key was
+// built from it; otherwise it parses the key.
 func (f *Field) Get(row value.Item) value.Value {
 	raw := f.Raw(row)
 	if f.Key == nil || raw.IsMissing() {
@@ -130,7 +129,8 @@ func (f *Field) Get(row value.Item) value.Value {
 	return raw
 }
 
-// Raw is Get, but for what stands in the row's key: that is as it stands there.
+// Raw is Get, but returns a name in the row's key exactly as the key holds it, which may be
+// escaped.
 func (f *Field) Raw(row value.Item) value.Value {
 	v := row.Get(f.Attr)
 	if f.Key == nil || v.Kind() != value.String {
@@ -144,9 +144,8 @@ func (f *Field) Raw(row value.Item) value.Value {
 	return value.OfString(values[f.Slot])
 }
 
-// InKey is the field's value as it stands in a key that t makes for the same thing:
-// escaped where the row's own key has it escaped, and as it is where that key has it
-// so.
+// InKey returns the field's value for a key that t builds. It is escaped if the row's own
+// key holds it escaped, and unescaped if that key holds it unescaped.
 func (f *Field) InKey(row value.Item, t *Template) value.Value {
 	raw := f.Raw(row)
 	if f.Key == nil || raw.IsMissing() {
@@ -159,12 +158,12 @@ func (f *Field) InKey(row value.Item, t *Template) value.Value {
 	return own
 }
 
-// Typed is true when a person typed the value, false when it was read from a key
-// and is used raw.
+// Typed reports whether the value is as a person typed it. It is false for a value that is
+// read from a key and used raw.
 func (f *Field) Typed() bool { return f.Key == nil }
 
-// Test is a condition on a row's field: it is present or absent, or one of the
-// values. With Not it is none of them; an absent field is none of them.
+// Test is a condition on a row's field: the field is present or absent, or has one of the
+// values. With Not it has none of the values, which is also true of an absent field.
 type Test struct {
 	Field   *Field
 	OneOf   []value.Value // scalars; empty when only presence is tested
@@ -172,13 +171,13 @@ type Test struct {
 	Present bool // with no OneOf: the field must be there; with Not: must be absent
 }
 
-// Assign gives a name its value.
+// Assign gives a name the value of an expression.
 type Assign struct {
 	Name string
 	Expr Expr
 }
 
-// Expr is where a value comes from: exactly one of its parts is set.
+// Expr says where a value comes from. Exactly one of its fields is set.
 type Expr struct {
 	Field  *Field
 	Const  value.Value
@@ -188,26 +187,26 @@ type Expr struct {
 	Each   *Field // of the follower that the row is made for
 }
 
-// Query is a named query. It is a search when Search is set, and otherwise a walk
-// of Steps: the first from the parameters, each later one for every row of the
-// one before it. What the last step reads is the answer.
+// Query is a named query. If Search is set, it is a search. Otherwise it runs Steps: the
+// first reads by the parameters, and each later step reads once for every row of the step
+// before. The result is what the last step reads.
 type Query struct {
 	Name   string
 	Params []Param // in the order of the file
 	Single bool    // at most one row
-	Unique bool    // each row of the last step once, in the order of their keys
+	Unique bool    // each row of the last step is returned once, in key order
 	Steps  []*Step
 	Search *Search
 	With   []Bind     // of a search: filters
-	Sort   *Field     // the order, where that is not the key's
-	Return []Returned // what is given of the row found; none for all of it
+	Sort   *Field     // the order of the rows; nil for the order of the key
+	Return []Returned // the attributes to return; none for the whole row
 }
 
 // Param is a parameter of a query.
 type Param struct {
 	Name     string
 	Optional bool
-	Default  value.Value // where it is left out; Missing for none
+	Default  value.Value // the value if a call omits the parameter; Missing for none
 	Type     Type
 	List     bool // values with commas between them
 }
@@ -217,16 +216,16 @@ type Step struct {
 	Entity  *Entity
 	Index   *store.Index // nil: the table
 	Get     bool         // one row by its whole key
-	Also    []*Entity    // rows of these too
+	Also    []*Entity    // further entities whose rows are read
 	With    []Bind       // fixed fields: what the key's templates can use narrows the read, the rest filters
-	Any     []Bind       // where given, at least one of these fields is among its parameter's values
+	Any     []Bind       // where given, one of these fields must be among its parameter's values
 	Below   *Bind        // rows whose field is below the value
 	Reverse bool
-	Expired bool // expired rows too
+	Expired bool // expired rows are returned too
 }
 
-// Bind fixes a field of a step to a parameter, a constant, or a field of the row
-// of the step before.
+// Bind fixes a field of a step to a parameter, to a constant, or to a field of the row from
+// the step before.
 type Bind struct {
 	Field *Field
 	Param string
@@ -234,8 +233,8 @@ type Bind struct {
 	Prior *Field // a list stands for each of its elements
 }
 
-// Table finds a table by name, nil when there is none. One that is only migrated
-// from is found too.
+// Table returns the table with the name, nil if there is none. It also finds tables that are
+// only migrated from.
 func (m *Model) Table(name string) *Table {
 	for _, tables := range [...][]*Table{m.Tables, m.Old} {
 		for _, t := range tables {
@@ -247,7 +246,7 @@ func (m *Model) Table(name string) *Table {
 	return nil
 }
 
-// Entity finds an entity by name, nil when there is none.
+// Entity returns the entity with the name, nil if there is none.
 func (m *Model) Entity(name string) *Entity {
 	for _, e := range m.Entities {
 		if e.Name == name {
@@ -257,7 +256,7 @@ func (m *Model) Entity(name string) *Entity {
 	return nil
 }
 
-// Query finds a query by name, nil when there is none.
+// Query returns the query with the name, nil if there is none.
 func (m *Model) Query(name string) *Query {
 	for _, q := range m.Queries {
 		if q.Name == name {
@@ -267,8 +266,8 @@ func (m *Model) Query(name string) *Query {
 	return nil
 }
 
-// Classify says which entity a row of the table is, nil when none: its conditions
-// hold and its primary key has the shape of the entity's templates.
+// Classify returns the entity of a row of the table, nil for none. The row passes the
+// entity's where, and its primary key matches the entity's templates.
 func (t *Table) Classify(row value.Item) *Entity {
 	if row == nil {
 		return nil
@@ -285,8 +284,8 @@ func (t *Table) Classify(row value.Item) *Entity {
 	return nil
 }
 
-// sortByKind finds the attribute that the first of the table's entities to test one
-// tests, by which most rows are told apart before anything else is looked at.
+// sortByKind chooses the attribute by which Classify first tells entities apart: the one
+// that the first entity with a test tests. For most rows that decides.
 func (t *Table) sortByKind() {
 	for _, e := range t.Entities {
 		for i := range e.Where {
@@ -305,12 +304,12 @@ func (t *Table) sortByKind() {
 	}
 }
 
-// Match reports whether the row is one of this entity.
+// Match reports whether the row belongs to this entity.
 func (e *Entity) Match(row value.Item) bool {
 	return Holds(e.Where, row) && e.MatchKey(row)
 }
 
-// MatchKey reports whether the templates of the primary key match the row's.
+// MatchKey reports whether the row's primary key matches the entity's templates.
 func (e *Entity) MatchKey(row value.Item) bool {
 	var buf [maxNames]string
 	for _, k := range e.PrimaryKey() {
@@ -328,7 +327,7 @@ func (e *Entity) MatchKey(row value.Item) bool {
 	return true
 }
 
-// PrimaryKey is the templates of the table's own key.
+// PrimaryKey returns the templates of the table's own key.
 func (e *Entity) PrimaryKey() []*KeyTemplate {
 	if e.Table.Key.Sort.Name == "" {
 		return e.Keys[:1]
@@ -336,9 +335,9 @@ func (e *Entity) PrimaryKey() []*KeyTemplate {
 	return e.Keys[:2]
 }
 
-// Spelled are the names that stand in keys otherwise than their values are, with
-// those values: where no attribute holds it, a row that weir writes has one of that
-// name, so that it says its values itself. text is what a key has for a name.
+// Spelled returns the names whose text in a key differs from their value, each with the
+// value. A row that weir writes gets an attribute for each such name that no other attribute
+// holds, so that the row itself says its values. text returns what a key holds for a name.
 func (e *Entity) Spelled(get func(name string) value.Value, text func(k *KeyTemplate, name string) string) (out []value.Attr) {
 	for _, k := range e.Keys {
 		for _, name := range k.Template.names {
@@ -352,12 +351,12 @@ func (e *Entity) Spelled(get func(name string) value.Value, text func(k *KeyTemp
 	return out
 }
 
-// Spells reports whether Spelled may name an attribute so.
+// Spells reports whether Spelled may return an attribute with this name.
 func (e *Entity) Spells(name string) bool {
 	return e.Attribute(name) == nil && slices.ContainsFunc(e.Keys, func(k *KeyTemplate) bool { return k.Template.Slot(name) >= 0 })
 }
 
-// KeyTemplate finds the template of a key attribute, nil when the entity has none.
+// KeyTemplate returns the template of a key attribute, nil if the entity has none.
 func (e *Entity) KeyTemplate(attr string) *KeyTemplate {
 	for _, k := range e.Keys {
 		if k.Attr.Name == attr {
@@ -367,7 +366,7 @@ func (e *Entity) KeyTemplate(attr string) *KeyTemplate {
 	return nil
 }
 
-// Attribute finds a declared attribute, nil when there is none.
+// Attribute returns the declared attribute with the name, nil if there is none.
 func (e *Entity) Attribute(name string) *Attribute {
 	for _, a := range e.Attributes {
 		if a.Name == name {
@@ -377,9 +376,9 @@ func (e *Entity) Attribute(name string) *Attribute {
 	return nil
 }
 
-// Field resolves a name of this entity's rows. It always answers: a name that is
-// neither declared nor in the primary key is an undeclared attribute, or, in rows
-// that weir makes, stands in the key of an index.
+// Field resolves a name of this entity's rows and never returns nil. A name that is neither
+// declared nor in the primary key is taken for an undeclared attribute, or, on rows that
+// weir makes, for a name in the key of an index.
 func (e *Entity) Field(name string) *Field {
 	for _, k := range e.PrimaryKey() {
 		if i := k.Template.Slot(name); i >= 0 && !k.Template.Whole() {
@@ -428,7 +427,7 @@ func keyAttrType(k store.KeyType) Type {
 	return TypeString
 }
 
-// keyNamed finds the primary key attribute whose whole template is the name.
+// keyNamed returns the primary key attribute whose template consists of this name alone.
 func (e *Entity) keyNamed(name string) *KeyTemplate {
 	for _, k := range e.PrimaryKey() {
 		if k.Template.Whole() && k.Template.names[0] == name {
@@ -438,8 +437,8 @@ func (e *Entity) keyNamed(name string) *KeyTemplate {
 	return nil
 }
 
-// Key builds the primary key from the values of its names. It reports false when
-// one is missing, or not of the key attribute's type.
+// Key builds the primary key from the values of its names. It reports false if a value is
+// missing or does not have the key attribute's type.
 func (e *Entity) Key(get func(name string) value.Value) (store.Key, bool) {
 	return e.keyBy(func(_ *KeyTemplate, name string) value.Value { return get(name) })
 }
@@ -460,8 +459,9 @@ func (e *Entity) keyBy(get func(k *KeyTemplate, name string) value.Value) (store
 	return k, true
 }
 
-// KeyFrom builds the primary key that a row gives with its own fields, as the keys of
-// the same application have them.
+// KeyFrom builds the primary key of another row from a row's fields. It escapes a value only
+// if the row's own key holds it escaped, so the result is the key that the same application
+// would write.
 func (e *Entity) KeyFrom(to []Assign, row value.Item) (store.Key, bool) {
 	return e.keyBy(func(k *KeyTemplate, name string) value.Value {
 		for i := range to {
@@ -477,7 +477,7 @@ func (e *Entity) KeyFrom(to []Assign, row value.Item) (store.Key, bool) {
 	})
 }
 
-// Build makes the key attribute's value from the values of the template's names.
+// Build returns the key attribute's value, built from the values of the template's names.
 func (k *KeyTemplate) Build(get func(name string) value.Value) (value.Value, bool) {
 	if k.Template.Whole() {
 		v := get(k.Template.names[0])
@@ -494,8 +494,8 @@ func (k *KeyTemplate) Build(get func(name string) value.Value) (value.Value, boo
 	return value.OfString(s), ok
 }
 
-// BuildTyped is Build for values that people typed: inside a text each is escaped,
-// so that no value can forge another row's key.
+// BuildTyped is Build for values that people typed. It escapes each value inside a text, so
+// that no value can forge another row's key.
 func (k *KeyTemplate) BuildTyped(get func(name string) value.Value) (value.Value, bool) {
 	return k.Build(func(name string) value.Value {
 		v := get(name)
@@ -532,8 +532,8 @@ func (t *Test) takes(v value.Value) bool {
 	return t.Not
 }
 
-// SameScalar compares scalars as people write them: a boolean equals a flag's
-// string of the same word, a number only a number of the same value.
+// SameScalar reports whether two scalars are equal as people write them. A boolean equals
+// the string "true" or "false" of a flag; a number equals only a number of the same value.
 func SameScalar(a, b value.Value) bool {
 	if a.Kind() == value.Bool || b.Kind() == value.Bool {
 		return value.Scalar(a) == value.Scalar(b) && value.Scalar(a) != "" && a.Kind() != value.Number && b.Kind() != value.Number

@@ -6,8 +6,8 @@ import (
 	"weir/internal/value"
 )
 
-// A pattern is a key template as the set of keys it can make: bytes, and anyByte
-// followed by anyBytes for a name, which never stands for nothing.
+// A pattern describes all keys that a template can make: literal bytes, and for each name
+// anyByte followed by anyBytes, because a name is never empty.
 type pattern []int16
 
 const (
@@ -17,7 +17,7 @@ const (
 	hexBytes int16 = -4 // any number of them
 )
 
-// agree reports whether one byte can be of both.
+// agree reports whether some byte matches both elements.
 func agree(a, b int16) bool {
 	if a < 0 {
 		a, b = b, a
@@ -33,9 +33,8 @@ func agree(a, b int16) bool {
 
 func many(p int16) bool { return p == anyBytes || p == hexBytes }
 
-// patterns are those of a template, one with its optional tail and one without.
-// Names whose value is known stand for it.
-// A set's leaf is always hexadecimal.
+// patterns returns the patterns of a template: one with its optional tail and one without.
+// A name whose value is fixed counts as that value. The leaf name of a set is hexadecimal.
 func (t *Template) patterns(fixed map[string]string) []pattern {
 	out := []pattern{t.pattern(t.parts, fixed)}
 	if t.tail < len(t.parts) {
@@ -65,10 +64,11 @@ func (t *Template) pattern(parts []part, fixed map[string]string) pattern {
 	return out
 }
 
-// meet reports whether one key can be of both patterns: a walk over the pairs of
-// places that reading the same bytes leads to.
+// meet reports whether some key matches both patterns. It visits the pairs of places in the
+// two patterns that the same bytes lead to.
 func meet(a, b pattern) bool { return meetBy(a, b, agree) }
 
+// meetBy is meet with another rule for when two elements agree.
 func meetBy(a, b pattern, agree func(a, b int16) bool) bool {
 	width := len(b) + 1
 	seen := make([]bool, (len(a)+1)*width)
@@ -107,8 +107,8 @@ func meetBy(a, b pattern, agree func(a, b int16) bool) bool {
 	return false
 }
 
-// sameKey reports whether rows of the two entities, in one table, can have the
-// same primary key, given the values that are known of each one's names.
+// sameKey reports whether rows of two entities of one table can have the same primary key,
+// given the fixed values of each entity's names.
 func sameKey(a, b *Entity, fixedA, fixedB map[string]string) bool {
 	for i, ka := range a.PrimaryKey() {
 		if !keysMeet(ka, b.PrimaryKey()[i], fixedA, fixedB) {
@@ -118,6 +118,7 @@ func sameKey(a, b *Entity, fixedA, fixedB map[string]string) bool {
 	return true
 }
 
+// keysMeet reports whether the two templates, in which some names are fixed, can make the same key.
 func keysMeet(a, b *KeyTemplate, fixedA, fixedB map[string]string) bool {
 	for _, pa := range a.Template.patterns(fixedA) {
 		for _, pb := range b.Template.patterns(fixedB) {
@@ -129,9 +130,8 @@ func keysMeet(a, b *KeyTemplate, fixedA, fixedB map[string]string) bool {
 	return false
 }
 
-// sameEscaped reports whether rows of the two entities, in one table, can have the same
-// primary key though no value in it has a sign that separates its parts: weir escapes
-// those.
+// sameEscaped is sameKey for keys in which no value contains a separator of the template.
+// weir escapes separators in the keys that it builds.
 func sameEscaped(a, b *Entity) bool {
 	for _, fa := range fixings(a) {
 		for _, fb := range fixings(b) {
@@ -147,6 +147,7 @@ func sameEscaped(a, b *Entity) bool {
 	return false
 }
 
+// escapedMeet is keysMeet for keys in which no value contains a separator of either template.
 func escapedMeet(a, b *Template, fixedA, fixedB map[string]string) bool {
 	plain := func(x, y int16) bool {
 		if x < 0 {
@@ -165,7 +166,8 @@ func escapedMeet(a, b *Template, fixedA, fixedB map[string]string) bool {
 	return false
 }
 
-// fixed are the names of an entity whose value its where fixes, as in a key.
+// fixed returns the names whose value the entity's where fixes, with the text that a key
+// holds for them.
 func (e *Entity) fixed() map[string]string {
 	out := map[string]string{}
 	for _, t := range e.Where {
@@ -176,8 +178,8 @@ func (e *Entity) fixed() map[string]string {
 	return out
 }
 
-// exclude reports whether no row can pass both wheres: some attribute would have
-// to be two things at once.
+// exclude reports whether no row can pass both wheres, because some attribute would need
+// two values at once.
 func exclude(a, b []Test) bool {
 	for i := range a {
 		for j := range b {
@@ -194,8 +196,8 @@ func sameField(a, b *Field) bool {
 	return a.Name == b.Name && a.Attr == b.Attr && (a.Key == nil) == (b.Key == nil) && (a.Key == nil || a.Key.text == b.Key.text)
 }
 
-// excludes reports whether a row that passes t cannot pass u, both of the same
-// field. It looks from t's side only.
+// excludes reports whether a row that passes t cannot pass u. Both test the same field. It
+// may return false where u.excludes(t) returns true, so callers ask both ways.
 func (t *Test) excludes(u *Test) bool {
 	switch {
 	case len(t.OneOf) == 0 && !t.Present: // absent

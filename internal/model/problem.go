@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong with a model file, and where.
+// Problem is one mistake in a model file, with its place.
 type Problem struct {
 	File    string `json:"file"`
 	Line    int    `json:"line"`             // from 1
 	Column  int    `json:"column,omitempty"` // from 1, in characters; 0 where only the line is known
 	Message string `json:"message"`
-	Hint    string `json:"hint,omitempty"` // what to do about it, "" for none
+	Hint    string `json:"hint,omitempty"` // how to correct it, "" for none
 }
 
-// String is the problem as compilers print it: file:line:column: message (hint).
+// String returns the problem as compilers print it: file:line:column: message (hint).
 func (p Problem) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s:%d:", p.File, p.Line)
@@ -30,8 +30,8 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Problems is the error of a model file that cannot be used: everything that is
-// wrong with it, in the order of the file, each thing once. It is never empty.
+// Problems is the error for a model file with mistakes. It lists each mistake once, in the
+// order of the file, and is never empty.
 type Problems struct {
 	List []Problem
 }
@@ -44,7 +44,7 @@ func (p *Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// sorted puts the problems in the order of the file and drops repetitions.
+// sorted returns the problems in the order of the file, without duplicates.
 func sorted(list []Problem) []Problem {
 	slices.SortStableFunc(list, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), strings.Compare(a.Message, b.Message))

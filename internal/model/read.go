@@ -9,21 +9,23 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// reader gathers what is wrong with one file while it is read.
+// reader collects the problems of one file.
 type reader struct {
 	file     string
 	problems []Problem
 }
 
-// Beyond these a file is not worth more answers: no more hints, no more problems.
+// Limits for a file with many mistakes: beyond them reader gives no more hints, and then
+// collects no more problems.
 const (
 	maxHinted   = 200
 	maxProblems = 2000
 )
 
-// pos is a place in the file; the zero pos is nowhere.
+// pos is a place in the file. The zero pos means no place.
 type pos struct{ line, column int }
 
+// report adds a problem. It drops the problem if there are maxProblems already.
 func (r *reader) report(at pos, hint, format string, args ...any) {
 	if len(r.problems) < maxProblems {
 		r.problems = append(r.problems, Problem{
@@ -32,7 +34,7 @@ func (r *reader) report(at pos, hint, format string, args ...any) {
 	}
 }
 
-// unknown reports a name that is none of those known.
+// unknown reports a name that is not one of the known names.
 func (r *reader) unknown(w word, known []string, format string, args ...any) {
 	hint := ""
 	if len(r.problems) < maxHinted {
@@ -41,8 +43,8 @@ func (r *reader) unknown(w word, known []string, format string, args ...any) {
 	r.report(w.pos, hint, format, args...)
 }
 
-// word is a piece of text and its place. The zero word says that there is none,
-// or that what stood there was reported.
+// word is a text of the file with its place. The zero word means that there is none, or that
+// the text was wrong and is already reported.
 type word struct {
 	text string
 	pos
@@ -50,7 +52,7 @@ type word struct {
 
 func (w word) given() bool { return w.line > 0 }
 
-// node is a place in the file and what stands there; y is nil for nothing.
+// node is a value of the file with its place. y is nil if there is no value.
 type node struct {
 	r *reader
 	y *yaml.Node
@@ -68,7 +70,7 @@ func (n node) pos() pos {
 func (n node) isMap() bool  { return n.y != nil && n.y.Kind == yaml.MappingNode }
 func (n node) isList() bool { return n.y != nil && n.y.Kind == yaml.SequenceNode }
 
-// is says in words what stands there.
+// is describes the value in words, for messages.
 func (n node) is() string {
 	switch {
 	case !n.given():
@@ -83,6 +85,7 @@ func (n node) is() string {
 	return fmt.Sprintf("%.40q", n.y.Value)
 }
 
+// wrong reports that a value is not of the kind that is wanted.
 func (n node) wrong(what, want string) {
 	is := n.is()
 	if n.isList() && strings.Contains(want, "list") {
@@ -91,7 +94,7 @@ func (n node) wrong(what, want string) {
 	n.r.report(n.pos(), "", "%s must be %s, not %s", what, want, is)
 }
 
-// word is the text of a scalar; anything else is reported.
+// word returns the text of a scalar. It reports any other value.
 func (n node) word(what string) word {
 	if !n.given() || n.y.Kind != yaml.ScalarNode || n.y.Value == "" {
 		n.wrong(what, "a word")
@@ -100,7 +103,7 @@ func (n node) word(what string) word {
 	return word{n.y.Value, n.pos()}
 }
 
-// words is a list of words, or a single one.
+// words returns a list of words. A single word counts as a list of one.
 func (n node) words(what string) []word {
 	var out []word
 	for _, e := range n.elements() {
@@ -111,7 +114,7 @@ func (n node) words(what string) []word {
 	return out
 }
 
-// elements are the elements of a list; anything else is its only element.
+// elements returns the elements of a list. Any other value counts as its only element.
 func (n node) elements() []node {
 	if !n.isList() {
 		return []node{n}
@@ -123,14 +126,14 @@ func (n node) elements() []node {
 	return out
 }
 
-// entry is a name in a map, with what it stands for.
+// entry is a name in a map with its value.
 type entry struct {
 	name  word
 	value node
 }
 
-// entries are the entries of a map, in the order of the file. A name that stands
-// twice is reported and left out the second time.
+// entries returns the entries of a map in the order of the file. It reports a name that
+// occurs twice and leaves its second entry out.
 func (n node) entries(what string) []entry {
 	if !n.isMap() {
 		n.wrong(what, "a map of names to values")
@@ -153,14 +156,14 @@ func (n node) entries(what string) []entry {
 	return out
 }
 
-// fields is a map whose keys are all known.
+// fields is a map that has only known keys.
 type fields struct {
 	node
 	shape string
 	has   map[string]node
 }
 
-// fields reads a map of the shape; a key that the shape does not have is reported.
+// fields reads a map of the shape and reports keys that the shape does not have.
 func (n node) fields(shape string) fields {
 	f := fields{node: n, shape: shape, has: map[string]node{}}
 	for _, e := range n.entries(article(shape)) {
@@ -185,7 +188,7 @@ func article(noun string) string {
 
 func (f fields) what(key string) string { return fmt.Sprintf("%q of %s", key, article(f.shape)) }
 
-// word is the text under a key, the zero word when the key is not there.
+// word returns the text under a key, the zero word if the map does not have the key.
 func (f fields) word(key string) word {
 	if n, ok := f.has[key]; ok {
 		return n.word(f.what(key))
@@ -193,7 +196,7 @@ func (f fields) word(key string) word {
 	return word{}
 }
 
-// need is word for a key that has to be there.
+// need is word for a required key. It reports a missing one.
 func (f fields) need(key, hint string) word {
 	if _, ok := f.has[key]; !ok {
 		f.missing(key, hint)
@@ -215,7 +218,7 @@ func (f fields) words(key string) []word {
 	return nil
 }
 
-// entries are those of the map under a key, none when the key is not there.
+// entries returns the entries of the map under a key, none if there is no such key.
 func (f fields) entries(key string) []entry {
 	if n, ok := f.has[key]; ok {
 		return n.entries(f.what(key))
@@ -230,7 +233,7 @@ func (f fields) at(key string) pos {
 	return f.pos()
 }
 
-// flag is a true or false under a key.
+// flag returns the boolean under a key, false if there is none.
 func (f fields) flag(key string) bool {
 	n, ok := f.has[key]
 	if !ok {
@@ -243,7 +246,8 @@ func (f fields) flag(key string) bool {
 	return n.y.Value == "true" || n.y.Value == "True" || n.y.Value == "TRUE"
 }
 
-// number is a whole number in the range under a key, -1 when there is none.
+// number returns the integer under a key, -1 if there is none. It reports a number outside
+// the range.
 func (f fields) number(key string, low, high int) int {
 	n, ok := f.has[key]
 	if !ok {

@@ -8,33 +8,33 @@ import (
 	"weir/internal/value"
 )
 
-// What an entity or an attribute says of the commands that write it. Rows that
-// come by other ways are taken as they are.
+// The rules that entities and attributes declare for the commands that write them. weir does
+// not apply these rules to rows that applications write directly.
 
-// Unique is a field whose value one row at a time may have.
+// Unique is a field of which no two rows may have the same value at the same time.
 type Unique struct {
 	Field *Field
 	Index *store.Index // finds the rows with a value
 }
 
-// New is the value that a new row gets where a command gives none.
+// New is a value that a new row gets if the command does not give one.
 type New struct {
 	Name string // an attribute, or a name in the primary key
 	Made string // NewID or NewTime
 }
 
-// What New makes.
+// The values that New can make.
 const (
 	NewID   = "$uuid"
 	NewTime = "$now"
 )
 
-// Nested says that commands may give attributes as members of an object: those of
-// Member are the attributes that begin with Prefix and a point.
+// Nested lets commands give attributes as members of an object: the members of Member are
+// the attributes whose names begin with Prefix and a dot.
 type Nested struct{ Member, Prefix string }
 
-// Once keeps the idempotency keys of an entity's creates in rows of the model's
-// own: one of Of is made with each new row.
+// Once keeps the idempotency keys of an entity's create commands in rows of the model. Each
+// new row is created together with a row of Of.
 type Once struct {
 	Of  *Entity
 	Key *Attribute // of the entity: the idempotency key
@@ -42,8 +42,8 @@ type Once struct {
 	Row []Assign   // the names of the entity's key, from fields of the row of Of
 }
 
-// Supersede says what a row that passes Where does to the one whose key has other
-// words in it: that one goes, and Time is noted in List of this one.
+// Supersede lets a row that passes Where replace the row whose key has other words in it.
+// The other row is deleted, and Time is appended to List of the new row.
 type Supersede struct {
 	Where []Test
 	Other []Assign // names in the key, each with the constant that the other row has
@@ -51,8 +51,8 @@ type Supersede struct {
 	Time  *Field
 }
 
-// Computed is an attribute made from a time of the row: epoch seconds, Plus later.
-// With By, how much later is said by the word that the row has there.
+// Computed is an attribute computed from a time of the row, in epoch seconds: Plus is added
+// to that time. With By, the amount depends on the word that the row has in By.
 type Computed struct {
 	From *Field
 	Plus time.Duration
@@ -60,7 +60,7 @@ type Computed struct {
 	Each map[string]time.Duration
 }
 
-// Fields are the attributes that it is made from.
+// Fields returns the attributes that the value is computed from.
 func (c *Computed) Fields() []string {
 	out := []string{c.From.Attr}
 	if c.By != nil {
@@ -69,7 +69,7 @@ func (c *Computed) Fields() []string {
 	return out
 }
 
-// Value is the attribute for a row, Missing where the row does not say.
+// Value returns the attribute for a row, Missing if the row lacks what it is computed from.
 func (c *Computed) Value(row value.Item) value.Value {
 	t, err := time.Parse(time.RFC3339, c.From.Get(row).Text())
 	if err != nil {
@@ -85,14 +85,14 @@ func (c *Computed) Value(row value.Item) value.Value {
 	return value.OfInt(t.Add(plus).Unix())
 }
 
-// Defaults are the values that an attribute has when none is written, by the word
-// of another attribute.
+// Defaults are the default values of an attribute, by the word that the row has in another
+// attribute.
 type Defaults struct {
 	By   *Attribute
 	Each map[string]value.Value
 }
 
-// ByOthers gives a row the defaults that go by its other attributes.
+// ByOthers returns the row with the defaults that depend on its other attributes.
 func (e *Entity) ByOthers(row value.Item) value.Item {
 	for _, a := range e.Attributes {
 		if a.Defaults == nil || row.Has(a.Name) {
@@ -105,8 +105,8 @@ func (e *Entity) ByOthers(row value.Item) value.Item {
 	return row
 }
 
-// Outside says which limit of a number attribute a value is beyond, "at most 5"; "" for
-// none.
+// Outside returns the limit of a number attribute that a value violates, like "at most 5";
+// "" for none.
 func (a *Attribute) Outside(v value.Value) string {
 	switch {
 	case v.Kind() != value.Number:
@@ -119,8 +119,8 @@ func (a *Attribute) Outside(v value.Value) string {
 	return ""
 }
 
-// Rank is the place of a value in the attribute's enum, words of an older
-// application included; -1 for anything else.
+// Rank returns the index of a value in the attribute's enum, -1 if it is not there. A word
+// of an older application has the rank of the word that replaced it.
 func (a *Attribute) Rank(v value.Value) int {
 	text := v.Text()
 	if v.Kind() != value.String {
@@ -134,8 +134,8 @@ func (a *Attribute) Rank(v value.Value) int {
 	return slices.Index(a.Enum, text)
 }
 
-// findsBy reports whether an index leads to the rows with a value of the field
-// alone.
+// findsBy reports whether an index finds the rows with a value of this field, given nothing
+// else.
 func (e *Entity) findsBy(ix *store.Index, field string) bool {
 	used := false
 	for i, ka := range [...]store.KeyAttr{ix.Key.Partition, ix.Key.Sort} {

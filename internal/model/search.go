@@ -63,7 +63,7 @@ func (c *compiler) fields(e *Entity, ws []word) []*Field {
 	return out
 }
 
-// search finds an index that is named in the file.
+// search returns the search index that the file names. It reports an unknown name.
 func (c *compiler) search(w word) *Search {
 	for _, s := range c.Searches {
 		if s.Name == w.text {
@@ -81,6 +81,8 @@ func (c *compiler) search(w word) *Search {
 	return nil
 }
 
+// checkSearches reports an index without text, and fields that cannot be searched, filtered or
+// sorted by.
 func checkSearches(c *compiler) {
 	for _, s := range c.Searches {
 		d := c.searches[s]
@@ -114,7 +116,7 @@ func checkSearches(c *compiler) {
 	}
 }
 
-// shown reports a hidden attribute where its values would come out.
+// shown reports a hidden attribute in a place that would reveal its values.
 func (c *compiler) shown(e *Entity, w word, as string) {
 	if a := e.Attribute(w.text); a != nil && a.Hidden {
 		c.report(w.pos, "", "%s is hidden and cannot be %s: what is found would tell it", w.text, as)

@@ -8,11 +8,11 @@ import (
 	"weir/internal/value"
 )
 
-// Leaf is the name in the optional tail of a set's sort key that tells the rows
-// over which the set is spread.
+// Leaf is the name in the optional tail of a set's sort key. Its value distinguishes the
+// rows over which a long set is spread.
 const Leaf = "leaf"
 
-// spread makes the entity one whose rows weir makes to hold a set.
+// spread marks the entity as one whose rows weir makes to hold a set.
 func (c *compiler) spread(e *Entity) {
 	e.Derived = true
 	for _, k := range e.PrimaryKey() {
@@ -20,7 +20,7 @@ func (c *compiler) spread(e *Entity) {
 	}
 }
 
-// SetOf is the set that rows of this entity hold, nil when they hold none.
+// SetOf returns the set that rows of this entity hold, nil for none.
 func (e *Entity) SetOf() *Tally {
 	if len(e.Values) == 1 && e.Values[0].IsSet() {
 		return e.Values[0]
@@ -28,7 +28,7 @@ func (e *Entity) SetOf() *Tally {
 	return nil
 }
 
-// leafTemplate is the template of a set's rows, nil when it has no tail for them.
+// leafTemplate returns the sort key template of a set's rows, nil if it has no tail for Leaf.
 func (e *Entity) leafTemplate() *Template {
 	if e.Table.Key.Sort.Name == "" {
 		return nil
@@ -40,8 +40,8 @@ func (e *Entity) leafTemplate() *Template {
 	return t
 }
 
-// LeafKey is the key of a row of the set whose first row has the key: its path is
-// in hexadecimal digits, "" for the first row itself.
+// LeafKey returns the key of one row of the set whose first row has the key root. path is in
+// hexadecimal digits, "" for the first row itself.
 func (e *Entity) LeafKey(root store.Key, path string) store.Key {
 	if path == "" {
 		return root
@@ -49,8 +49,8 @@ func (e *Entity) LeafKey(root store.Key, path string) store.Key {
 	return store.Key{Partition: root.Partition, Sort: value.OfString(root.Sort.Text() + e.leafBorder() + path)}
 }
 
-// LeafPath takes the key of a row of a set apart: the key of the set's first row,
-// and the row's path. ok is false for a key that is no such row's.
+// LeafPath splits the key of a row of a set into the key of the set's first row and the
+// row's path. ok is false if the key is not that of such a row.
 func (e *Entity) LeafPath(k store.Key) (root store.Key, path string, ok bool) {
 	t := e.leafTemplate()
 	if t == nil || k.Sort.Kind() != value.String {
@@ -68,8 +68,8 @@ func (e *Entity) LeafPath(k store.Key) (root store.Key, path string, ok bool) {
 	return root, path, IsHex(path)
 }
 
-// LeafRange is where all rows of a set are: its first row, and in order those over
-// which it is spread. Rows of others may lie between.
+// LeafRange returns the range of sort keys that holds all rows of a set: its first row, and
+// in order the rows over which it is spread. Rows of other entities may lie in between.
 func (e *Entity) LeafRange(root store.Key) store.Range {
 	low, border := root.Sort.Text(), e.leafBorder()
 	return store.Range{From: value.OfString(low), Below: value.OfString(low + border + "g")} // above every digit
@@ -80,11 +80,11 @@ func (e *Entity) leafBorder() string {
 	return t.parts[len(t.parts)-2].literal
 }
 
-// IsHex reports whether the text is of small hexadecimal digits.
+// IsHex reports whether the text consists of lower-case hexadecimal digits.
 func IsHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
 
-// keyTests are the tests of where on names in the primary key: no row that weir
-// makes can break them, since rows that do are not made.
+// keyTests returns the tests of the entity's where on names in the primary key. Every row
+// that weir makes passes them, because weir makes no others.
 func (e *Entity) keyTests() []Test {
 	var out []Test
 	for _, t := range e.Where {
@@ -95,9 +95,9 @@ func (e *Entity) keyTests() []Test {
 	return out
 }
 
-// Takes reports whether a row with this key can be one of the entity, as far as
-// its where tests names in the key. Of a set it is the first row that is asked for:
-// what looks like a row over which another set is spread is none.
+// Takes reports whether a row with this key can belong to the entity, as far as its where
+// tests names in the key. For a set, the key must be that of a first row, not of a row over
+// which another set is spread.
 func (e *Entity) Takes(k store.Key) bool {
 	if e.SetOf() != nil {
 		if _, path, ok := e.LeafPath(k); !ok || path != "" {
@@ -107,8 +107,8 @@ func (e *Entity) Takes(k store.Key) bool {
 	return Holds(e.keyTests(), e.Table.Item(k))
 }
 
-// checkSets: the rows of a set are weir's alone, and stand side by side in one
-// partition, where nothing else can be taken for one of them.
+// checkSets reports a set that cannot work. Its rows must belong to weir alone, be adjacent
+// in one partition, and not be confusable with other rows.
 func checkSets(c *compiler) {
 	for _, t := range c.Tallies {
 		e, at := t.Target, c.tallies[t].name.pos
@@ -132,7 +132,7 @@ func checkSets(c *compiler) {
 	}
 }
 
-// setAlone: a row of a set holds a part of it and nothing else.
+// setAlone reports an entity whose rows hold a set and something else.
 func (c *compiler) setAlone(t *Tally, at pos) {
 	e := t.Target
 	switch {
@@ -147,8 +147,8 @@ func (c *compiler) setAlone(t *Tally, at pos) {
 	}
 }
 
-// setNames: a name in the sort key has one of a few values, so that no value can
-// be taken for another one and the name of a row.
+// setNames reports a name in the sort key that is not limited to listed values. Only then no
+// value can be confused with another value followed by the path of a row.
 func (c *compiler) setNames(t *Tally, at pos) {
 	e := t.Target
 	tmpl := e.leafTemplate()
@@ -167,7 +167,8 @@ func (c *compiler) setNames(t *Tally, at pos) {
 	}
 }
 
-// listed are the values that where leaves a name in the key, none for no limit.
+// listed returns the values to which the entity's where limits a name in the key, none if
+// it sets no limit.
 func (e *Entity) listed(name string) []value.Value {
 	for _, t := range e.keyTests() {
 		if t.Field.Name == name && !t.Not {
@@ -177,7 +178,7 @@ func (e *Entity) listed(name string) []value.Value {
 	return nil
 }
 
-// cases are the keys that the template makes of the values that where lists.
+// cases returns the keys that the template makes of the values that the entity's where lists.
 func (t *Template) cases(e *Entity) []string {
 	out := []string{""}
 	for _, p := range t.parts[:t.tail] {
@@ -196,16 +197,16 @@ func (t *Template) cases(e *Entity) []string {
 	return out
 }
 
-// keyCases reports whether rows of the two entities can have the same key, given
-// what their wheres say of names in it.
+// keyCases reports whether rows of the two entities can have the same key, given the values
+// to which their wheres limit names in it.
 func keyCases(a, b *Entity) bool {
 	return slices.ContainsFunc(fixings(a), func(fa map[string]string) bool {
 		return slices.ContainsFunc(fixings(b), func(fb map[string]string) bool { return sameKey(a, b, fa, fb) })
 	})
 }
 
-// fixings are the combinations of values that an entity's where leaves the names
-// of its key.
+// fixings returns the combinations of values that an entity's where allows for the names of
+// its key.
 func fixings(e *Entity) []map[string]string {
 	out := []map[string]string{{}}
 	for _, t := range e.keyTests() {
@@ -227,6 +228,6 @@ func fixings(e *Entity) []map[string]string {
 	return out
 }
 
-// maxFixings bounds the combinations that are looked at; beyond it a name counts
-// as free, which refuses more and accepts nothing wrong.
+// maxFixings limits the combinations that fixings returns. Beyond it a name counts as
+// unlimited, which can only make a check stricter.
 const maxFixings = 64

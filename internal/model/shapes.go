@@ -1,7 +1,7 @@
 package model
 
-// shapes are the keys of the language: of each kind of map with fixed keys, all
-// that it may have. The definitions of models/schema.json are the same ones.
+// shapes lists the keys of the language: for each kind of map with fixed keys, all keys that
+// it may have. models/schema.json defines the same keys.
 var shapes = map[string][]string{
 	"model":          {"model", "tables", "entities", "derive", "migrate", "search", "queries"},
 	"table":          {"key", "ttl", "indexes", "stream"},
@@ -24,7 +24,7 @@ var shapes = map[string][]string{
 	"step":           {"get", "list", "by", "with", "any", "below", "order", "expired"},
 }
 
-// The words that a value must be one of.
+// The words that certain values must be chosen from.
 var (
 	types = []string{
 		string(TypeString), string(TypeNumber), string(TypeBoolean), string(TypeFlag), string(TypeTime), string(TypeBinary),
@@ -35,6 +35,6 @@ var (
 	projections  = []string{"all", "keys"}
 	eventNames   = []string{"insert", "modify", "remove"}
 	orders       = []string{"newest", "oldest"}
-	// records are the names that stand for something of the record.
+	// records are the names that stand for parts of the record.
 	records = []string{"$time", "$position", "$event", "$key", "$old", "$new"}
 )

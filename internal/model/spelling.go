@@ -7,12 +7,13 @@ import (
 	"weir/internal/value"
 )
 
-// maxSpelled is for how many names every combination is read. Of more than that,
-// either all are escaped or none.
+// maxSpelled is the largest number of names for which every combination of escaped and
+// unescaped values is tried. Of more names, either all are escaped or none.
 const maxSpelled = 3
 
-// Spellings are the ways in which keys may hold the values of the names, of which each
-// holds a sign that separates: the names whose values stand escaped, first none.
+// Spellings returns the ways in which keys may hold the values of the names, each of which
+// contains a separator. Each way is the list of names whose values are escaped; the first is
+// empty.
 func Spellings(names []string) [][]string {
 	if len(names) > maxSpelled {
 		return [][]string{nil, names}
@@ -26,9 +27,9 @@ func Spellings(names []string) [][]string {
 	return out
 }
 
-// KeysOf are the primary keys that a row with these values may have: with each value as
-// it is, which is how most applications write it, and escaped. Only the row's own values
-// say whether it is the one: see Says.
+// KeysOf returns the primary keys that a row with these values may have: with each value
+// unescaped, as most applications write it, and escaped. A row found under such a key need
+// not have these values: check with Says.
 func (e *Entity) KeysOf(get func(name string) value.Value) (keys []store.Key) {
 	var names []string
 	for _, k := range e.PrimaryKey() {
@@ -57,7 +58,7 @@ func (e *Entity) KeysOf(get func(name string) value.Value) (keys []store.Key) {
 	return keys
 }
 
-// Says reports whether the names of a row's key have these values, by the row's own word.
+// Says reports whether a row's own fields give the names of its key these values.
 func (e *Entity) Says(row value.Item, get func(name string) value.Value) bool {
 	for _, k := range e.PrimaryKey() {
 		for _, name := range k.Template.Names() {

@@ -8,7 +8,7 @@ import (
 	"weir/internal/value"
 )
 
-// statusKind has the attributes that move in steps.
+// statusKind derives a status: an attribute that moves along its enum in steps.
 var statusKind = kind{
 	shape: "steps", keys: []string{"steps"}, read: readSteps,
 	declare: func(*compiler, *deriveDecl, *Entity) {}, // the application declares the attribute
@@ -16,10 +16,9 @@ var statusKind = kind{
 	checks:  []func(*compiler){checkSteps, checkStages},
 }
 
-// Steps moves a declared attribute along the words of its enum, as far as facts
-// say. It is a pure function of what is known: of the application's own value,
-// which is the least it says, and of the rows that reach each word, in whatever
-// order they came.
+// Steps is a status: it moves a declared attribute along the words of its enum, as far as
+// facts allow. The result is a pure function of the application's own value, below which it
+// never falls, and of the rows that reach each word. It does not depend on their order.
 type Steps struct {
 	Name   string // "Round.status"
 	Target *Entity
@@ -27,12 +26,12 @@ type Steps struct {
 	Stages []*Stage // in the order of the enum
 }
 
-// Stage is one word of the way and what reaches it: a row of Source that passes
-// Where, or, with Each, a row for every element of that list of the target.
+// Stage is one word of a status and the facts that reach it: a row of Source that passes
+// Where, or, with Each, such a row for every element of that list of the target.
 type Stage struct {
 	Steps  *Steps
 	Word   string
-	Rank   int // of the word in the enum
+	Rank   int // the word's index in the enum
 	Source *Entity
 	Where  []Test
 	To     []Assign   // the names of the target's key, from fields of Source
@@ -42,8 +41,8 @@ type Stage struct {
 	Set    []Assign   // attributes of the target: the latest of a field of the rows that count
 }
 
-// Others are what a list stands for where a row has none: the values of Field in
-// all rows of Of whose other key names are Key.
+// Others say what a list stands for if a row does not have it: the values of Field in all
+// rows of Of whose other key names have the values of Key.
 type Others struct {
 	Name  string // "Round.attendees"
 	On    *Entity
@@ -54,14 +53,15 @@ type Others struct {
 	Used  bool     // a stage asks for each of them
 }
 
-// Reading is how an attribute reads where that differs from what is stored.
+// Reading says how queries show an attribute if that differs from the stored value.
 type Reading struct {
-	Legacy map[string]string // words of an older application, and what they mean
-	After  *Field            // the time from which it reads Late
+	Legacy map[string]string // words of an older application, with the words that replace them
+	After  *Field            // the time from which it shows Late
 	Late   string
 }
 
-// Attributes are those that the steps may write: their own and each stage's.
+// Attributes returns the attributes that the status may write: its own and those of its
+// stages.
 func (s *Steps) Attributes() []string {
 	out := []string{s.Attr.Name}
 	for _, st := range s.Stages {
@@ -72,12 +72,12 @@ func (s *Steps) Attributes() []string {
 	return out
 }
 
-// RankOf is the place of a value on the way: of a word, or of a word of an older
-// application. Anything else is before the first.
+// RankOf returns the index of a word in the enum, also of a word of an older application;
+// -1 for anything else, which comes before the first.
 func (s *Steps) RankOf(v value.Value) int { return s.Attr.Rank(v) }
 
-// Returned is an attribute that a query gives in place of the row's own: exactly
-// one of its parts after Name is set.
+// Returned is an attribute of a query's result. Results consist of these in place of the
+// row's own attributes. Exactly one field after Name is set.
 type Returned struct {
 	Name     string
 	Field    *Field     // of the row found
@@ -85,7 +85,7 @@ type Returned struct {
 	Distinct *Counted
 }
 
-// Counted is a read of one partition: how many values a field has there.
+// Counted counts the distinct values that a field has in one partition.
 type Counted struct {
 	Entity *Entity
 	Field  *Field
@@ -106,7 +106,7 @@ func (s *Step) Spreads() bool {
 	return false
 }
 
-// Each reports whether the bind stands for each element of a list in turn.
+// Each reports whether the bind takes the elements of a list one after the other.
 func (b *Bind) Each() bool { return b.Prior != nil && b.Prior.Key == nil && b.Prior.Type.IsList() }
 
 type stepsDecl struct {
@@ -146,11 +146,11 @@ func readStage(e entry) *stageDecl {
 	}
 }
 
-// maxEach bounds the list that a stage looks through, one row for each element.
+// maxEach limits the list of a stage, which reads one row for each element.
 const maxEach = 1000
 
-// compileReadings resolves what attributes say of other fields and rows, when all
-// entities are there.
+// compileReadings compiles the parts of attributes that refer to other fields and rows. Call
+// it once all entities are known.
 func (c *compiler) compileReadings() {
 	for _, e := range c.Entities {
 		for i, d := range c.entities[e].attributes {
@@ -212,7 +212,7 @@ func (c *compiler) others(e *Entity, a *Attribute, d *attributeDecl) *Others {
 	return o
 }
 
-// dotted resolves Entity.field; what is missing is reported.
+// dotted resolves Entity.field. It reports what does not exist.
 func (c *compiler) dotted(w word, key string) (*Entity, *Field, bool) {
 	name, fieldName, ok := strings.Cut(w.text, ".")
 	if !ok {
@@ -253,9 +253,9 @@ func (c *compiler) compileSteps() {
 	}
 }
 
-// maxReached is how many rows may reach one word of one target that takes attributes
-// from them, unless its stage has a max: each change reads them all for the latest. It
-// is the largest max that a stage can have.
+// maxReached limits how many rows may reach one word of one target that takes attributes
+// from them, if the stage has no max: each change reads them all to find the latest. It is
+// also the largest max that a stage can have.
 const maxReached = maxEach
 
 func (c *compiler) stage(s *Steps, d *stageDecl) *Stage {
@@ -315,7 +315,7 @@ func (c *compiler) each(st *Stage, d *stageDecl) bool {
 	return true
 }
 
-// returns are what a query gives of the row it found.
+// returns compiles the attributes that a query returns of the row it found.
 func (c *compiler) returns(q *Query, d *queryDecl, of *Entity) {
 	for _, r := range d.ret {
 		out := Returned{Name: r.name.text}
@@ -337,7 +337,7 @@ func (c *compiler) returns(q *Query, d *queryDecl, of *Entity) {
 	}
 }
 
-// counted reads the partition of the table itself.
+// counted compiles a count over a partition of the table itself, not of an index.
 func (c *compiler) counted(of *Entity, d returnDecl) *Counted {
 	e, f, ok := c.dotted(d.distinct, "distinct")
 	if !ok || c.broken[e] {
@@ -350,8 +350,8 @@ func (c *compiler) counted(of *Entity, d returnDecl) *Counted {
 	return out
 }
 
-// checkReadings: what reads otherwise than it is stored is only read, never
-// compared where the stored word counts.
+// checkReadings reports an attribute that is shown differently from what is stored, if keys,
+// wheres, filters or orders use its stored value.
 func checkReadings(c *compiler) {
 	for _, e := range c.Entities {
 		for i, d := range c.entities[e].attributes {
@@ -367,6 +367,8 @@ func checkReadings(c *compiler) {
 	}
 }
 
+// otherwise reports an attribute whose Reading is inconsistent, or whose stored value matters
+// elsewhere.
 func (c *compiler) otherwise(e *Entity, a *Attribute, d *attributeDecl) {
 	if a.Reading == nil {
 		return
@@ -393,13 +395,13 @@ func (c *compiler) otherwise(e *Entity, a *Attribute, d *attributeDecl) {
 	}
 }
 
-// use is a place where a field of an entity decides something.
+// use is a place where the stored value of a field matters.
 type use struct {
 	name, what string
 	pos
 }
 
-// tested are the fields of an entity that a where, a filter or an order goes by.
+// tested returns the fields of an entity that a where, a filter or an order uses.
 func (c *compiler) tested(e *Entity) []use {
 	var out []use
 	tests := func(what string, at pos, ts []Test) {
@@ -432,8 +434,8 @@ func (c *compiler) tested(e *Entity) []use {
 	return out
 }
 
-// checkSteps: what moves is the application's own attribute, and nothing else
-// hangs on it by the words that are stored.
+// checkSteps reports a status that is not on an attribute of the application, or whose
+// stored words decide something else, such as a key.
 func checkSteps(c *compiler) {
 	for _, s := range c.Steps {
 		at := c.moves[s].attr.pos
@@ -469,8 +471,8 @@ func (c *compiler) written(s *Steps, st *Stage, seen map[string]string) {
 	}
 }
 
-// settled reports an attribute that moves by itself and yet makes keys or tells
-// what its row is.
+// settled reports an attribute that a status moves, but that must not change: it is part of
+// a key, tells which entity its row is, or is the table's TTL.
 func (c *compiler) settled(s *Steps, name string, at pos) {
 	for i, k := range s.Target.Keys {
 		if k.Template.Slot(name) >= 0 && (i < len(s.Target.PrimaryKey()) || !k.Template.Whole()) {
@@ -487,7 +489,8 @@ func (c *compiler) settled(s *Steps, name string, at pos) {
 	}
 }
 
-// checkStages: what is looked through is a list, with one row for each of its elements.
+// checkStages reports a stage whose Each is not a list, or for which one element could have
+// several rows.
 func checkStages(c *compiler) {
 	for _, s := range c.Steps {
 		for _, st := range s.Stages {
@@ -511,12 +514,13 @@ func checkStages(c *compiler) {
 	}
 }
 
-// finds reports whether the target's key is made of this field of the source.
+// finds reports whether the target's key uses this field of the source.
 func (st *Stage) finds(name string) bool {
 	return slices.ContainsFunc(st.To, func(a Assign) bool { return a.Expr.Field != nil && a.Expr.Field.Name == name })
 }
 
-// checkReturns: what is composed is composed of one row, in full sight.
+// checkReturns reports a result of chosen attributes for a query that may find several rows,
+// and one that would reveal a hidden attribute.
 func checkReturns(c *compiler) {
 	for _, q := range c.Queries {
 		d := c.queries[q]
@@ -543,7 +547,8 @@ func checkReturns(c *compiler) {
 	}
 }
 
-// checkSort: an order of its own is made of one partition, read whole.
+// checkSort reports a sort that cannot be done: it needs a query of a single list step, and a
+// field with single values.
 func checkSort(c *compiler) {
 	for _, q := range c.Queries {
 		d := c.queries[q]
@@ -564,7 +569,8 @@ func checkSort(c *compiler) {
 	}
 }
 
-// checkSpread: from one row to many by a list of the row, each once.
+// checkSpread reports a step that reads a row for each element of a list, if it is not a get
+// or if the query does not return each row once.
 func checkSpread(c *compiler) {
 	for _, q := range c.Queries {
 		if !c.sound[q] {

@@ -8,7 +8,7 @@ import (
 	"weir/internal/value"
 )
 
-// tallyKind has count, sum, mean, distinct and set: see package aggregate, and set.go.
+// tallyKind derives a count, sum, mean, distinct or set: see package aggregate and set.go.
 var tallyKind = kind{
 	shape: "tally", keys: aggregates(), read: readTally,
 	declare: func(c *compiler, d *deriveDecl, e *Entity) {
@@ -33,18 +33,18 @@ var tallyKind = kind{
 	checks: []func(*compiler){checkTallyAttribute, checkSets, checkTallyOptions, checkTallyFields},
 }
 
-// aggregates are the keywords of those that a tally can be.
+// aggregates returns the keywords of all kinds of tallies.
 func aggregates() []string {
 	return names(aggregate.All, func(a *aggregate.Aggregate) string { return a.Keyword })
 }
 
-// Tally adds up rows of some entities into an attribute of another.
+// Tally aggregates rows of some entities into an attribute of another entity's rows.
 type Tally struct {
 	Name    string // "Album.mediaCount"
 	Kind    *aggregate.Aggregate
 	Target  *Entity
 	Attr    string
-	Hidden  bool // kept in the book only
+	Hidden  bool // kept in the ledger only
 	Round   int  // decimals of a mean
 	Max     int  // how many values a distinct may hold
 	Sources []*Source
@@ -94,7 +94,7 @@ func readTally(d *deriveDecl, f fields) {
 	d.tally = t
 }
 
-// maxDistinct bounds a distinct: all its values stand in one row of 400 KB.
+// maxDistinct limits a distinct: all its values must fit into one row of 400 KB.
 const maxDistinct = 5000
 
 func (c *compiler) tally(t *Tally, d *tallyDecl) {
@@ -120,8 +120,8 @@ func (c *compiler) tally(t *Tally, d *tallyDecl) {
 	}
 }
 
-// keyed lets an index be kept by the value itself: the attribute is the key
-// attribute, and needs no template.
+// keyed lets an index use the value itself as its key. The attribute is then the key
+// attribute and needs no template.
 func (c *compiler) keyed(e *Entity, t *Tally) {
 	for _, a := range keyAttrs(e.Table) {
 		if a.Name == t.Attr && e.KeyTemplate(a.Name) == nil && !c.broken[e] {
@@ -130,7 +130,8 @@ func (c *compiler) keyed(e *Entity, t *Tally) {
 	}
 }
 
-// checkTallyAttribute: an attribute has one author.
+// checkTallyAttribute reports a tally whose attribute something else writes too, or that
+// cannot be derived because it is part of a key or the table's TTL.
 func checkTallyAttribute(c *compiler) {
 	for _, t := range c.Tallies {
 		at := c.tallies[t].attr.pos
@@ -156,6 +157,7 @@ func checkTallyAttribute(c *compiler) {
 	}
 }
 
+// checkTallyOptions reports options that the kind of tally does not have or needs.
 func checkTallyOptions(c *compiler) {
 	for _, t := range c.Tallies {
 		d := c.tallies[t].tally
@@ -179,6 +181,8 @@ func checkTallyOptions(c *compiler) {
 	}
 }
 
+// checkTallyFields reports a source field that the kind of tally cannot aggregate, and a tally that
+// would reveal a hidden attribute.
 func checkTallyFields(c *compiler) {
 	for _, t := range c.Tallies {
 		d := c.tallies[t].tally

@@ -8,10 +8,10 @@ import (
 	"weir/internal/value"
 )
 
-// Template is a key template: literals and {names}, with at most one optional
-// tail in brackets at its end, "/{show}[/{season}]". It works both ways: Build
-// makes the key from values, Match reads the values out of a key that anybody
-// wrote. A name never stands for the empty string.
+// Template is a key template: literals and {names}, with at most one optional tail in
+// brackets at its end, as in "/{show}[/{season}]". Build makes the key from values; Match
+// reads the values out of a key, whether weir or an application wrote it. A name never
+// stands for the empty string.
 type Template struct {
 	text  string
 	parts []part
@@ -22,17 +22,17 @@ type Template struct {
 	separators [128]bool // signs that Escape makes others of
 }
 
-// maxNames is the most names that a template has, so that Match can be given room
-// on the stack.
+// maxNames is the largest number of names in a template. It lets callers give Match room on
+// the stack.
 const maxNames = 8
 
-// part is a literal or, with a slot, a name.
+// part is a literal, or a name if slot is not -1.
 type part struct {
 	literal string
 	slot    int // index into names, -1 for a literal
 }
 
-// ParseTemplate reads a template's text.
+// ParseTemplate parses the text of a template.
 func ParseTemplate(text string) (*Template, error) {
 	t := &Template{text: text, tail: -1}
 	main, tail, optional := strings.Cut(text, "[")
@@ -98,10 +98,10 @@ func (t *Template) parse(s string) error {
 	return nil
 }
 
-// Names are the template's names, in their order.
+// Names returns the template's names in order. Do not write to the slice.
 func (t *Template) Names() []string { return t.names }
 
-// Slot is the place of a name in Names, -1 when the template has none such.
+// Slot returns the index of a name in Names, -1 if the template does not have it.
 func (t *Template) Slot(name string) int {
 	for i, n := range t.names {
 		if n == name {
@@ -111,15 +111,15 @@ func (t *Template) Slot(name string) int {
 	return -1
 }
 
-// Whole reports whether the template is one name and nothing else, so that the
-// key attribute has the name's own type.
+// Whole reports whether the template consists of a single name. The key attribute then has
+// the type of that name.
 func (t *Template) Whole() bool { return len(t.parts) == 1 && t.parts[0].slot == 0 }
 
 func (t *Template) String() string { return t.text }
 
-// Prefix builds as much of the key as get has values for, up to the first name
-// that is missing. whole is true when that is a key in full (the optional tail
-// may be left out only by Build).
+// Prefix builds the key up to the first name for which get has no value. whole reports
+// whether the result is the complete key, including the optional tail (which only Build may
+// leave out).
 func (t *Template) Prefix(get func(name string) string) (prefix string, whole bool) {
 	var b strings.Builder
 	for _, p := range t.parts {
@@ -136,8 +136,8 @@ func (t *Template) Prefix(get func(name string) string) (prefix string, whole bo
 	return b.String(), true
 }
 
-// Build makes the key. It reports false when a name has no value; a missing
-// optional tail is left out.
+// Build returns the key. It leaves the optional tail out if its names have no values, and
+// reports false if any other name has no value.
 func (t *Template) Build(get func(name string) string) (string, bool) {
 	if key, ok := t.build(t.parts, get); ok {
 		return key, true
@@ -168,8 +168,8 @@ func (t *Template) build(parts []part, get func(name string) string) (string, bo
 	return string(b), true
 }
 
-// plain reports whether the key is made of the row's attributes as they are, which
-// Match cannot see where a value has a separator in it.
+// plain reports whether the key is built from the row's attributes without escaping. Match
+// cannot tell that if a value contains a separator.
 func (t *Template) plain(row value.Item, key string) bool {
 	var buf [maxNames]string
 	values := buf[:len(t.names)]
@@ -185,9 +185,9 @@ func (t *Template) plain(row value.Item, key string) bool {
 	return ok && made == key
 }
 
-// Match reads the names' values out of a key into values, which has a place for
-// each name. A name takes the shortest text up to the literal behind it, the last
-// name all that is left. It reports false when the key is not of this shape.
+// Match reads the values of the names out of a key into values, which must have room for
+// each name. A name takes the shortest text up to the next literal; the last name takes the
+// rest. It reports false if the key does not match the template.
 func (t *Template) Match(key string, values []string) bool {
 	if t.tail < len(t.parts) && t.match(t.parts, key, values) {
 		return true
@@ -228,10 +228,10 @@ func (t *Template) match(parts []part, key string, values []string) bool {
 	return key == ""
 }
 
-// Escape makes a value that a person typed safe inside a key that weir builds from
-// this template: the separators that stand in it, and the escape sign itself,
-// become %XX, so that no value can forge another row's key. Other signs stay, so
-// that "auth0|7" in "USER#{userId}" is the key that people expect.
+// Escape makes a value that a person typed safe inside a key that weir builds from this
+// template. It writes the template's separators and "%" as %XX, so that no value can forge
+// another row's key. It keeps all other characters, so that "auth0|7" in "USER#{userId}"
+// gives the key that people expect.
 func (t *Template) Escape(s string) string {
 	if t.Whole() || !t.hasSeparator(s) {
 		return s
@@ -247,6 +247,7 @@ func (t *Template) Escape(s string) string {
 	return b.String()
 }
 
+// hasSeparator reports whether a text contains a character that Escape would change.
 func (t *Template) hasSeparator(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < 0x80 && t.separators[c] {
@@ -256,6 +257,8 @@ func (t *Template) hasSeparator(s string) bool {
 	return false
 }
 
+// separates reports whether Escape must escape the character: "%", and every ASCII character in a
+// literal that is neither a letter nor a digit.
 func (t *Template) separates(r rune) bool {
 	if r == '%' {
 		return true

@@ -1,10 +1,10 @@
 package model
 
-// Type is what an attribute holds, in the words of the model file.
+// Type is the type of an attribute, in the words of the model file.
 type Type string
 
-// The types. A flag is a boolean to people and the string "true" or "false" in
-// the table, where it is an index key. A time is a string in RFC 3339.
+// The types. A flag is a boolean in commands and results, but is stored as the string "true"
+// or "false", so that it can be an index key. A time is a string in RFC 3339.
 const (
 	TypeString  Type = "string"
 	TypeNumber  Type = "number"
@@ -29,7 +29,8 @@ func scalar(t Type) bool {
 	return true
 }
 
-// checkKeyTypes: what a name of the target's key is made from can stand there.
+// checkKeyTypes reports a field whose type does not fit the name of the target's key that it
+// sets.
 func checkKeyTypes(c *compiler) {
 	for _, t := range c.Tallies {
 		for _, s := range t.Sources {
@@ -41,7 +42,7 @@ func checkKeyTypes(c *compiler) {
 	}
 }
 
-// fits reports a value that cannot stand in the key of the row it is to find.
+// fits reports a value that cannot be part of the key of the row that it should find.
 func (c *compiler) fits(at pos, what string, target *Entity, names []Assign) {
 	for _, a := range names {
 		f := a.Expr.Field
@@ -55,7 +56,7 @@ func (c *compiler) fits(at pos, what string, target *Entity, names []Assign) {
 	}
 }
 
-// clash reports whether no value is of both types.
+// clash reports whether no value can have both types.
 func clash(a, b Type) bool {
 	return family(a) != "" && family(b) != "" && family(a) != family(b)
 }
@@ -71,8 +72,8 @@ func family(t Type) Type {
 	return t
 }
 
-// constant is word, and refuses a number or boolean, which could be meant as a
-// field or as a value.
+// constant is word, but reports a number or a boolean: it is not clear whether that means a
+// field or a value.
 func (n node) constant(what string) word {
 	w := n.word(what)
 	if tag := n.y.ShortTag(); w.given() && tag != "!!str" {

@@ -5,8 +5,8 @@ import "syscall"
 // unlimited stands for more files than any process here will open.
 const unlimited = 1 << 20
 
-// limit is how many files the process may have open. Go's runtime has raised it to the
-// hard limit when the program began.
+// limit returns how many files the process may have open. Go's runtime has raised the soft
+// limit to the hard limit at start.
 func limit() int {
 	var r syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r); err != nil {

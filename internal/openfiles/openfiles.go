@@ -1,13 +1,13 @@
-// Package openfiles divides the file descriptors that a process may have. What is
-// durable comes first: the store and the indexes have theirs set aside, and servers
-// take as many connections as the rest allows. Without that, a client that only opens
-// connections takes the descriptor that the store needs to write its next file, and a
-// store that cannot write ends the process.
+// Package openfiles divides the file descriptors that a process may have. It reserves those of
+// the store and the indexes first; servers accept as many connections as the rest allows.
+// Without this, a client that only opens connections could take the descriptor that the store
+// needs for its next file, and a store that cannot write ends the process.
 package openfiles
 
 import "fmt"
 
-// What is set aside: estimates with room, which no load has been measured against.
+// How many descriptors are reserved. These are generous estimates; no load test has confirmed
+// them.
 const (
 	process  = 32 // stdin to stderr, the runtime, listeners, a file of a model or of keys being read
 	store    = 40 // beside its tables: logs, its manifest, files that compactions write
@@ -17,23 +17,23 @@ const (
 	fewestTables = 74 // Pebble's own least
 )
 
-// Fewest is how many connections are worth serving.
+// Fewest is the smallest number of connections for which it is worth to start a server.
 const Fewest = 16
 
-// Need is what keeps files open beside connections.
+// Need lists what needs open files besides connections.
 type Need struct {
 	Store   bool // an embedded store
 	Indexes int  // embedded indexes
 	Calls   int  // connections to services, and files of what was read from them
 }
 
-// Tables is how many files of tables an embedded store may have open.
+// Tables returns how many table files an embedded store may have open.
 func Tables() int { return tables(limit()) }
 
 func tables(limit int) int { return min(max(limit/4, fewestTables), mostTables) }
 
-// Left is how many connections the process may take beside what it needs, or an error
-// that says which limit of the system is too low.
+// Left returns how many connections the process may accept besides what it needs. The error
+// says which system limit is too low.
 func Left(n Need) (int, error) { return left(limit(), n) }
 
 func left(limit int, n Need) (int, error) {

@@ -1,4 +1,4 @@
-// Package parallel does independent work side by side.
+// Package parallel runs independent calls concurrently, with a limit.
 package parallel
 
 import (

@@ -1,8 +1,8 @@
-// Package repair puts derived values right from the core rows: what verify finds is
-// noted, recounted and written, each under the condition that nobody has changed it
-// meanwhile (package runner, repair.go). Applications may go on writing and readers
-// applying. A crash leaves some things put right and others not, and nothing half
-// done: whoever begins again goes on.
+// Package repair corrects derived values from the source rows. For each thing that verify
+// finds, it notes the current state, recounts it, and writes the result on condition that
+// the thing has not changed since it was noted (package runner, repair.go). Applications may
+// go on writing, and readers may go on applying records. After a crash some things are
+// corrected and others are not, but none is half corrected; running it again continues.
 package repair
 
 import (
@@ -22,33 +22,37 @@ import (
 	"weir/internal/verify"
 )
 
-// Repair puts one model right.
+// Repair corrects the derived values of one model. Set Verify, Runner and Yield; then call
+// Run.
 type Repair struct {
 	Verify *verify.Verify
 	Runner *runner.Runner
-	// Passed returns when the group rows has applied all that was written before it was
-	// called; nil is the runner's, for which somebody else has to be applying.
+	// Passed waits until the consumer group "rows" has applied everything that was written
+	// before the call. If it is nil, Repair uses the runner's own Passed, which only waits:
+	// another process has to apply the records.
 	Passed func(context.Context) error
-	// NoCounts leaves what counts as it is: nobody can tell when all is applied.
+	// NoCounts leaves counts, sums and sets as they are. Set it if it cannot be known when
+	// all records are applied.
 	NoCounts bool
-	// Only, when set, chooses.
+	// Only, if set, selects the differences to correct.
 	Only func(*verify.Difference) bool
-	// Dry writes nothing: everything that could be put right is yielded.
+	// Dry writes nothing and yields every difference that could be corrected.
 	Dry bool
-	// Yield is told of each difference that is put right, once a later verification does
-	// not find it any more.
+	// Yield is called for each corrected difference, once a later verification no longer
+	// finds it.
 	Yield func(verify.Difference)
 
 	unconfirmed []*thing // written since the last verification
 }
 
-// Left is a difference that is not put right, and why.
+// Left is a difference that was not corrected, and the reason.
 type Left struct {
 	verify.Difference
 	Why error
 }
 
-// Why something is left.
+// Reasons why a difference was not corrected. Other reasons are errors of the packages runner
+// and store.
 var (
 	ErrBusy     = errors.New("it changes as often as it is recounted; run it again when less is written")
 	ErrFunction = errors.New("a function reads the streams of this model, and nobody can tell how far it has counted")
@@ -56,13 +60,14 @@ var (
 	ErrOnlySaid = errors.New("verify only says so")
 )
 
-// attempts is how often a recount is tried that puts nothing right because others go
-// on changing what it is of.
+// attempts limits how often repair recounts in vain because other writers keep changing the
+// rows.
 const attempts = 8
 
-// Run repairs until nothing is left to do, and answers what is left all the same.
-// Gaps that were named before a verification that finds nothing more are given up:
-// what they touched is right, but for history, which nothing can tell.
+// Run repairs until it can do nothing more. It returns the differences that it could not
+// correct. If the last verification finds no differences, Run discards the gaps that were
+// known before that verification, and returns them: all that they may have affected is now
+// correct, except history, which cannot be recounted.
 func (r *Repair) Run(ctx context.Context) (left []Left, gaps []runner.Dead, err error) {
 	before := map[verify.Difference]bool{} // of the last round, what it could do nothing about
 	for idle := 0; ; {
@@ -117,6 +122,7 @@ func (r *Repair) Run(ctx context.Context) (left []Left, gaps []runner.Dead, err 
 	}
 }
 
+// passed waits until all that was written before the call is applied.
 func (r *Repair) passed(ctx context.Context) error {
 	if r.Passed != nil {
 		return r.Passed(ctx)
@@ -124,25 +130,25 @@ func (r *Repair) passed(ctx context.Context) error {
 	return r.Runner.Passed(ctx)
 }
 
-// Round is what became of the differences of one verification.
+// Round is the outcome for the differences of one verification.
 type Round struct {
-	Mended int                 // things that were written, which the next verification confirms or not
-	Busy   []verify.Difference // changed meanwhile
-	Fine   []verify.Difference // all right when they were looked at again
+	Mended int                 // things that were written; the next verification checks them
+	Busy   []verify.Difference // changed by other writers meanwhile
+	Fine   []verify.Difference // correct when they were checked again
 	Left   []Left
 }
 
-// thing is what one or several differences are about.
+// thing is one derived thing that repair corrects, with all differences about it.
 type thing struct {
 	verify.What
 	name        string
 	differences []verify.Difference
-	tries       int                          // how often it was written, and was found again
+	tries       int                          // how often it was written and found to differ again
 	row         value.Item                   // as noted
 	nodes       map[string]*projections.Node // of a set, as noted
 }
 
-// Round verifies, and puts right what can be, once.
+// Round verifies once and corrects what it can. The next Round confirms the corrections.
 func (r *Repair) Round(ctx context.Context) (*Round, error) {
 	round := &Round{}
 	things, err := r.find(ctx, round)
@@ -169,7 +175,8 @@ func (r *Repair) Round(ctx context.Context) (*Round, error) {
 	return round, w.rest(ctx, things)
 }
 
-// find verifies. Several differences may be about one thing.
+// find verifies and returns the things that differ. Several differences may be about one
+// thing.
 func (r *Repair) find(ctx context.Context, round *Round) (things []*thing, err error) {
 	at := map[string]*thing{}
 	err = r.Verify.Run(ctx, func(d verify.Difference) {
@@ -190,6 +197,7 @@ func (r *Repair) find(ctx context.Context, round *Round) (things []*thing, err e
 	return things, err
 }
 
+// nameOf returns a text that is the same for all differences about one thing.
 func nameOf(w *verify.What) string {
 	search := ""
 	if w.Search != nil {
@@ -204,9 +212,9 @@ func (r *Repair) yield(t *thing) {
 	}
 }
 
-// confirm yields what was written before this verification and is not found by it any
-// more. It returns the things found, without those that were written as often as it is
-// worth: they differ as they did before, or others change them all the time.
+// confirm yields the things that were written before this verification and that it no longer
+// finds. It returns the found things that are worth writing, without those that were written
+// too often already: these differ as before, or other writers change them all the time.
 func (r *Repair) confirm(round *Round, found []*thing) (todo []*thing) {
 	before := map[string]*thing{}
 	for _, t := range r.unconfirmed {
@@ -246,7 +254,7 @@ func sameDifferences(a, b *thing) bool {
 	return slices.EqualFunc(a.differences, b.differences, func(x, y verify.Difference) bool { return x.Plain() == y.Plain() })
 }
 
-// mending is one round's work.
+// mending is the work of one round.
 type mending struct {
 	*Repair
 	round    *Round
@@ -254,7 +262,8 @@ type mending struct {
 	floor    events.Position
 }
 
-// became notes what became of a thing. Errors that are about it alone leave it.
+// became records the outcome for a thing. An error that concerns only this thing adds it to
+// Left; became returns any other error.
 func (m *mending) became(t *thing, done, differs bool, err error) error {
 	for _, why := range []error{runner.ErrParked, runner.ErrNotOurs, runner.ErrDamaged, runner.ErrLag, book.ErrRow, store.ErrRefused, search.ErrRefused, ErrFunction, ErrBeyond} {
 		if errors.Is(err, why) {
@@ -278,10 +287,12 @@ func (m *mending) became(t *thing, done, differs bool, err error) error {
 	return nil
 }
 
-// tip is a position that everything visible has passed, zero where the store has none.
+// tip sets floor to a position that is not before any visible change. It stays zero if the
+// store has no such position.
 func (m *mending) tip() { m.floor = m.Runner.Store.Tip().Seen }
 
-// counts puts right what is recounted: notes, recounts, waits, writes.
+// counts corrects everything that needs a recount, in this order: note the current state,
+// recount, wait until all is applied, write.
 func (m *mending) counts(ctx context.Context, things []*thing) error {
 	var todo []*thing
 	waits := false
@@ -336,6 +347,7 @@ func (m *mending) counts(ctx context.Context, things []*thing) error {
 	return nil
 }
 
+// ref refers to the row of the own table that holds a counted thing. Sets are not one row.
 func (m *mending) ref(t *thing) store.Ref {
 	switch t.Kind {
 	case verify.Book:
@@ -346,6 +358,7 @@ func (m *mending) ref(t *thing) store.Ref {
 	return book.Ref(book.Followers(m.Runner.Model.Name, t.List).Key.Partition.Text(), t.Name)
 }
 
+// note reads the current state of a counted thing. The later write is conditional on this state.
 func (m *mending) note(ctx context.Context, t *thing) (err error) {
 	if t.Kind == verify.Set {
 		t.nodes, err = m.Runner.Nodes(ctx, book.Nodes(m.Runner.Model.Name)+t.Name)
@@ -358,6 +371,8 @@ func (m *mending) note(ctx context.Context, t *thing) (err error) {
 	return err
 }
 
+// count writes the recounted value of a thing, on condition that the noted state still holds. done
+// is false if it does not; differs is false if the value was right already.
 func (m *mending) count(ctx context.Context, t *thing, count verify.Count, places []runner.Place) (done, differs bool, err error) {
 	switch t.Kind {
 	case verify.Book:
@@ -375,10 +390,11 @@ func (m *mending) count(ctx context.Context, t *thing, count verify.Count, place
 	return m.Runner.RepairFollower(ctx, t.List, t.Name, t.row, join, m.floor)
 }
 
-// order is that of the kinds that are made from what stands elsewhere: each from what
-// comes before it.
+// order lists the kinds that are derived from other stored data, each after the kinds that
+// it depends on.
 var order = []verify.Kind{verify.Followed, verify.Copy, verify.Linked, verify.Following, verify.Leaf, verify.Shown, verify.Document}
 
+// rest corrects the things that need no recount, kind by kind in the order of order.
 func (m *mending) rest(ctx context.Context, things []*thing) error {
 	for _, kind := range order {
 		for _, t := range things {
@@ -395,6 +411,7 @@ func (m *mending) rest(ctx context.Context, things []*thing) error {
 	return nil
 }
 
+// one corrects one thing that needs no recount. Its results are those of count.
 func (m *mending) one(ctx context.Context, t *thing) (done, differs bool, err error) {
 	r := m.Runner
 	switch t.Kind {
@@ -414,7 +431,8 @@ func (m *mending) one(ctx context.Context, t *thing) (done, differs bool, err er
 	return r.RepairDocument(ctx, t.Search, t.Name, m.floor)
 }
 
-// History are the rules of a model that make history, which nothing recounts.
+// History returns the names of a model's rules that make history. No recount can check these
+// rows.
 func History(m *model.Model) (names []string) {
 	for _, rule := range m.Rows {
 		if len(rule.Keep) > 0 {

@@ -1,6 +1,6 @@
-// Package sample makes a handful of rows up, from nothing but a model: enough for
-// each entity to have some, for what is derived to be more than nothing, and for
-// searches to find something. The same model at the same time gives the same rows.
+// Package sample invents a few rows for a model: enough that each entity has some, that there
+// is something to derive, and that searches find something. The same model and time always
+// give the same rows.
 package sample
 
 import (
@@ -14,14 +14,14 @@ import (
 	"weir/internal/value"
 )
 
-// How many rows an entity gets: one that stands by itself, and one that is between
-// others, which then differ by two and by three.
+// How many rows an entity gets: one that does not refer to others, and one that connects
+// others. With these numbers the connected rows get two and three of them.
 const (
 	alone   = 3
 	between = 6
 )
 
-// Commands create the rows. Now is when.
+// Commands returns the commands that create the rows. Their times are relative to now.
 func Commands(m *model.Model, now time.Time) []ingest.Command {
 	s := &sample{model: m, now: now.UTC().Truncate(time.Second), links: links{}, words: map[field][]value.Value{}, taken: map[string]bool{}}
 	s.learn()
@@ -40,8 +40,8 @@ type field struct {
 	name   string
 }
 
-// links puts fields that hold the same ids together: each leads to another one of
-// its set, and at last to the one that stands for it.
+// links groups the fields that hold the same ids, as a union-find structure: each field leads
+// to another one of its group, and finally to the one that represents the group.
 type links map[field]field
 
 func (l links) root(f field) field {
@@ -54,7 +54,7 @@ func (l links) root(f field) field {
 	}
 }
 
-// join makes b lead to what a leads to.
+// join puts b's group into a's group.
 func (l links) join(a, b field) {
 	if x, y := l.root(a), l.root(b); x != y {
 		l[y] = x
@@ -69,8 +69,8 @@ type sample struct {
 	taken map[string]bool         // keys of rows, which several entities may share
 }
 
-// learn finds out which fields name rows of which entity: those that are called like
-// the key of just one, and those that something derived goes by.
+// learn finds out which fields hold ids of which entity: fields that have the name of a key of
+// exactly one entity, and fields that derivations use to find rows.
 func (s *sample) learn() {
 	owners := map[string][]*model.Entity{}
 	for _, e := range s.model.Entities {
@@ -116,7 +116,7 @@ func (s *sample) asked(e *model.Entity, tests []model.Test) {
 	}
 }
 
-// fields are the names that commands may give.
+// fields returns the names that commands may give.
 func fields(e *model.Entity) []string {
 	var out []string
 	for _, a := range e.Attributes {
@@ -132,7 +132,7 @@ func fields(e *model.Entity) []string {
 	return out
 }
 
-// rows are the creates of an entity, each of another key.
+// rows returns the create commands for an entity, each with a different key.
 func (s *sample) rows(e *model.Entity) []ingest.Command {
 	n := alone
 	if len(e.KeyNames()) > 1 {
@@ -155,13 +155,13 @@ func (s *sample) rows(e *model.Entity) []ingest.Command {
 	return out
 }
 
-// keyText tells rows apart.
+// keyText returns a text that distinguishes rows by their keys.
 func keyText(e *model.Entity, item value.Item) string {
 	key, _ := e.Key(item.Get)
 	return fmt.Sprintf("%q %q %q", e.Table.Name, value.Scalar(key.Partition), value.Scalar(key.Sort))
 }
 
-// turn says the how many-th value a field has in the ith row.
+// turn returns the number of the value that a field has in row i.
 func (s *sample) turn(e *model.Entity, name string, i int) int {
 	at := slices.Index(e.KeyNames(), name)
 	switch {
@@ -173,8 +173,8 @@ func (s *sample) turn(e *model.Entity, name string, i int) int {
 	return i % (2 + at)
 }
 
-// wanted reports whether a field is worth a value: it must have one, or something
-// goes by it.
+// wanted reports whether a field should get a value: it must have one, or something depends on
+// it.
 func (s *sample) wanted(e *model.Entity, name string) bool {
 	if made(e, name) {
 		return slices.Contains(e.KeyNames(), name) // so that the rows are the same the next time
@@ -204,7 +204,7 @@ func (s *sample) wanted(e *model.Entity, name string) bool {
 	return a.Required && a.Default.IsMissing() || len(s.words[field{e, name}]) > 0 && a.Default.IsMissing()
 }
 
-// owner is the entity whose rows a field names, nil for none.
+// owner returns the entity whose ids a field holds, nil for none.
 func (s *sample) owner(f field) *model.Entity {
 	root := s.links.root(f)
 	for _, e := range s.model.Entities {
@@ -215,7 +215,7 @@ func (s *sample) owner(f field) *model.Entity {
 	return nil
 }
 
-// value is the kth value of a field, in row i.
+// value returns the kth value of a field, for row i.
 func (s *sample) value(e *model.Entity, name string, k, i int) value.Value {
 	f := field{e, name}
 	a := e.Attribute(name)
@@ -251,7 +251,7 @@ func (s *sample) value(e *model.Entity, name string, k, i int) value.Value {
 	return value.OfString(clip(s.text(f, k), a))
 }
 
-// within is a number moved into an attribute's limits.
+// within returns a number moved into an attribute's limits.
 func within(a *model.Attribute, n value.Value) value.Value {
 	switch {
 	case a == nil || a.Outside(n) == "":
@@ -269,7 +269,8 @@ func (s *sample) set(typ model.Type, k int) value.Value {
 	return value.OfList(value.OfString(things[k%len(things)]))
 }
 
-// time is a moment ago, or for what ends a row a day ahead.
+// time returns a time shortly before now, or, for a field with a row's expiry time, a day
+// later.
 func (s *sample) time(e *model.Entity, name string, i int) value.Value {
 	t := s.now.Add(time.Duration(i-between) * time.Minute)
 	if ends(e, name) {
@@ -283,8 +284,8 @@ var (
 	things = []string{"harbour", "garden", "market", "river", "tower"}
 )
 
-// text is an id of the row that the field names, words where they are searched, or
-// just the field's name with a number.
+// text returns an id if the field holds ids, words if the field is searched, and otherwise the
+// field's name with a number.
 func (s *sample) text(f field, k int) string {
 	if o := s.owner(f); o != nil {
 		return fmt.Sprintf("%s-%d", strings.ToLower(o.Name), k+1)

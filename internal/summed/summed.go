@@ -1,14 +1,14 @@
-// Package summed writes small files whose damage is noticed, and sums up what other
-// files begin with.
+// Package summed encodes small files with a checksum, so that damage is detected. It also
+// computes checksums of the beginnings of other files.
 //
-// A list file is the CRC-32C of what follows, as eight hexadecimal digits, a newline,
-// and JSON:
+// A list file begins with the CRC-32C of its JSON as eight hexadecimal digits and a newline;
+// the JSON follows:
 //
 //	8f3a01c2
 //	{"bytes":4711,"sum":99}
 //
-// A caller that replaces such a file as a whole (written beside, synced, renamed) reads
-// back what it wrote, or an error.
+// This package does no writing to disk. A caller that replaces such a file atomically (write a
+// new file, sync it, rename it) later reads either what it wrote or an error.
 package summed
 
 import (
@@ -21,32 +21,32 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Sum is the CRC-32C of some bytes.
+// Sum returns the CRC-32C of b.
 func Sum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
-// Prefix is the first bytes of a file: how many, and their CRC-32C.
+// Prefix describes the first bytes of a file: how many they are, and their CRC-32C.
 type Prefix struct {
 	Bytes int64  `json:"bytes"`
 	Sum   uint32 `json:"sum"`
 }
 
-// With is the prefix with more bytes behind it.
+// With returns the prefix extended by b.
 func (p Prefix) With(b []byte) Prefix {
 	return Prefix{p.Bytes + int64(len(b)), crc32.Update(p.Sum, castagnoli, b)}
 }
 
-// Read sums up the first bytes of a file, at most so many; a shorter file gives a
-// shorter prefix.
+// Read returns the Prefix of the first most bytes of a file. A shorter file gives a shorter
+// prefix and no error.
 func Read(r io.Reader, most int64) (Prefix, error) {
 	sum := crc32.New(castagnoli)
 	n, err := io.Copy(sum, io.LimitReader(r, most))
 	return Prefix{n, sum.Sum32()}, err
 }
 
-// head is how long the first line is.
+// head is the length of the first line.
 const head = 8 + len("\n")
 
-// Marshal is the content of a list file.
+// Marshal returns the content of a list file that holds v.
 func Marshal(v any) ([]byte, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -58,8 +58,8 @@ func Marshal(v any) ([]byte, error) {
 
 func firstLine(rest []byte) []byte { return fmt.Appendf(nil, "%08x\n", Sum(rest)) }
 
-// Unmarshal reads the content of a list file. An error means that the file is damaged,
-// or that it holds something else.
+// Unmarshal decodes the content of a list file into v. An error means that the file is
+// damaged or holds something else.
 func Unmarshal(b []byte, v any) error {
 	if len(b) < head || string(b[:head]) != string(firstLine(b[head:])) {
 		return errors.New("its checksum is wrong")

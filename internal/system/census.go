@@ -9,8 +9,8 @@ import (
 	"weir/internal/value"
 )
 
-// Census says, in a line each, how many rows there are of each entity and what
-// was derived on them. It reads every row.
+// Census counts the rows of each entity and summarizes what was derived on them, in one line
+// each. It reads every row.
 func (s *System) Census(ctx context.Context, p *Part) ([]string, error) {
 	rows := map[*model.Entity]int{}
 	sums := map[*model.Tally]value.Value{}

@@ -2,5 +2,5 @@ package system
 
 import "weir/internal/openfiles"
 
-// OpenFiles is what the system keeps files open for while it is served.
+// OpenFiles returns what the system needs open files for while it serves.
 func (s *System) OpenFiles() openfiles.Need { return s.need }

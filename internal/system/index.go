@@ -16,15 +16,15 @@ import (
 	"weir/internal/store"
 )
 
-// The store remembers for each index which instance of it was filled, and so has
-// every change since: rows may be searched in one place today and in another
-// tomorrow, and what was left aside for a while must not be believed.
+// For each index, the store records which instance of it was filled and therefore has every
+// change since. A system may use one instance today and another one tomorrow; an instance that
+// was not used for a while has missed changes and must be filled again.
 
-// noteNone begins the note of changes that went by without any index. No note is ever the
-// same as one before.
+// noteNone is the beginning of the note that is written while changes are applied without any
+// index. What follows it makes every such note different from all earlier ones.
 const noteNone = "none "
 
-// openIndex opens the indexes of the place. It needs the store.
+// openIndex opens the indexes of the place. The store must be open.
 func (s *System) openIndex(ctx context.Context, at drivers.Place, models []*model.Model, secret []byte, o Options) (err error) {
 	schemas := schemasOf(models)
 	if len(schemas) == 0 {
@@ -48,8 +48,8 @@ func (s *System) openIndex(ctx context.Context, at drivers.Place, models []*mode
 	return nil
 }
 
-// notes are the instances remembered, by index. An index whose note cannot be read is one
-// that is not complete, as one without a note is.
+// notes returns the recorded instances, by index. An index whose note cannot be decoded counts
+// as incomplete, like one without a note.
 func (s *System) notes(ctx context.Context, schemas []search.Schema) (map[string]string, error) {
 	refs := make([]store.Ref, len(schemas))
 	for i, sc := range schemas {
@@ -70,7 +70,7 @@ func (s *System) notes(ctx context.Context, schemas []search.Schema) (map[string
 	return noted, nil
 }
 
-// note remembers that an instance is complete.
+// note records that an instance is complete.
 func (s *System) note(ctx context.Context, name, instance string) error {
 	out, err := s.Store.Write(ctx, []store.Write{book.SetIndexNote(book.IndexNote(name), instance)})
 	if err == nil {
@@ -82,7 +82,7 @@ func (s *System) note(ctx context.Context, name, instance string) error {
 	return s.Store.Sync(ctx)
 }
 
-// forget makes every index incomplete: what changes now reaches none of them.
+// forget marks every index as incomplete, because changes from now on reach none of them.
 func (s *System) forget(ctx context.Context) error {
 	if len(s.schemas) == 0 {
 		return nil

@@ -1,9 +1,9 @@
-// Package system puts a model together with its drivers: a store, an index, the
-// runner between them and the queries on top.
+// Package system combines models with their drivers: a store, a search index, the runner
+// between them, and the queries.
 //
-// An embedded system is one directory: store/ holds the rows of all its models,
-// search/ the indexes. Indexes can be made again from the rows at any time, and
-// are when they are missing or their definition has changed.
+// An embedded system is one directory: store/ holds the rows of all its models, search/ the
+// indexes. An index can be rebuilt from the rows at any time. That happens if it is missing or
+// its definition has changed.
 package system
 
 import (
@@ -31,7 +31,7 @@ import (
 	"weir/internal/verify"
 )
 
-// System is the models of one process with their drivers. Close ends it.
+// System holds the models of one process with their drivers. Call Close when done.
 type System struct {
 	Store  store.Store
 	Index  search.Index // nil without search
@@ -49,13 +49,13 @@ type Part struct {
 	Query  *query.Engine
 }
 
-// Options of an embedded system. The zero Options are good for production.
+// Options are the options of a system. The zero Options are right for production.
 type Options struct {
 	Now      func() time.Time // the clock; nil is time.Now
 	NoSearch bool             // leave the indexes alone
 	InMemory bool             // search in memory only, for tests
-	// OpenSearch is the URL of a cluster that has the indexes, instead of embedded
-	// ones; see opensearch.ParseTarget.
+	// OpenSearch is the URL of a cluster that holds the indexes. If it is "", they are
+	// embedded. See opensearch.ParseTarget.
 	OpenSearch string
 }
 
@@ -64,8 +64,8 @@ func Open(ctx context.Context, dir string, models []*model.Model, o Options) (*S
 	return OpenAt(ctx, drivers.Place{Data: dir, OpenSearch: o.OpenSearch}, models, o)
 }
 
-// OpenAt opens a system where its rows and documents are. A directory is made if need
-// be. The error wraps store.ErrOwned when another process has it.
+// OpenAt opens the system at a place. It creates the directory if necessary. The error wraps
+// store.ErrOwned if another process has the directory open.
 func OpenAt(ctx context.Context, at drivers.Place, models []*model.Model, o Options) (*System, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -82,9 +82,9 @@ func OpenAt(ctx context.Context, at drivers.Place, models []*model.Model, o Opti
 	return over(ctx, db, d.Files, at, models, o)
 }
 
-// Over puts a system together over a store that is open, in which the tables of
-// the models are (Tables). Its index is the one that the options name, else
-// an embedded one in the directory, else none where dir is "". The system closes the store.
+// Over combines an open store, which must have the tables of the models (Tables), into a
+// system. The index is the one that the options name, or otherwise an embedded one in dir; if
+// dir is "" there is none. The system owns the store and closes it, also if Over fails.
 func Over(ctx context.Context, db store.Store, dir string, models []*model.Model, o Options) (_ *System, err error) {
 	return over(ctx, db, openfiles.Need{}, drivers.Place{Data: dir, OpenSearch: o.OpenSearch}, models, o)
 }
@@ -137,8 +137,8 @@ func (s *System) Close() error {
 	return errors.Join(errs...)
 }
 
-// Tables are the tables of all models and our own. Two models may not share a
-// table: each would take the other's rows for its own.
+// Tables returns the own table and the tables of all models. It is an error if two models
+// share a table, because each would take the other's rows for its own.
 func Tables(models []*model.Model) ([]store.Table, error) {
 	owner := map[string]string{}
 	tables := []store.Table{book.Table()}
@@ -174,7 +174,8 @@ func names(fs []*model.Field) []string {
 	return out
 }
 
-// version stands for what a document is made from, beside filters and sorts.
+// version returns a hash of everything that a document is made from, except filters and sorts.
+// If it changes, the index is rebuilt.
 func version(s *model.Search) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %q", s.Of.Name, names(s.Text))
@@ -187,11 +188,11 @@ func version(s *model.Search) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// Fill makes the indexes that are new or were made anew from the rows there are.
-// A row's document gets the lowest position, so that every change in the stream,
-// before or after, wins over it: where the rows were read ahead of the stream, the
-// stream ends at the same. Call it before changes are applied. Where the system has
-// no index, it makes any other's incomplete: those changes will not reach it.
+// Fill fills the indexes that are new, or that were created again, from the existing rows. It
+// gives each document the lowest position. So every change from the stream wins over it, and
+// the result is the same even if Fill read rows that are ahead of the stream. Call Fill before
+// changes are applied. If the system has no index, Fill marks all indexes as incomplete,
+// because the changes will not reach them. After a crash the next Fill starts again.
 func (s *System) Fill(ctx context.Context, progress func(index string, rows int)) error {
 	if s.Index == nil {
 		return s.forget(ctx)
@@ -230,8 +231,8 @@ func (s *System) Fill(ctx context.Context, progress func(index string, rows int)
 	return s.Index.Refresh(ctx)
 }
 
-// Show has searches find all that was applied before. Without it they do within
-// the second in which a cluster shows it by itself.
+// Show makes everything that was applied before the call visible to searches. Without it, a
+// cluster does so within about a second.
 func (s *System) Show(ctx context.Context) error {
 	if s.Index == nil {
 		return nil
@@ -277,17 +278,17 @@ func (s *System) fill(ctx context.Context, m *model.Model, sr *model.Search, pro
 	}
 }
 
-// Verify checks a part's derived data.
+// Verify returns a Verify for the derived data of one part.
 func (s *System) Verify(p *Part) *verify.Verify {
 	return &verify.Verify{Model: p.Model, Store: s.Store, Index: p.Runner.Index}
 }
 
-// sweepAtOnce bounds the work of one Sweep.
+// sweepAtOnce limits the number of rows that one Sweep deletes.
 const sweepAtOnce = 1000
 
-// Sweep removes rows whose time to live is over, as DynamoDB does where rows live
-// there, and says how many; there may be more. A row that a replay wrote leaves its
-// mark, so that another replay of the same records does not bring it back.
+// Sweep deletes rows whose TTL has expired and returns how many; more may be left for the next
+// call. DynamoDB does this by itself. A deleted row that a replay wrote leaves a mark, so that
+// replaying the same records again does not restore it.
 func (s *System) Sweep(ctx context.Context) (removed int, err error) {
 	tables := map[string]*model.Table{}
 	for _, p := range s.Models {

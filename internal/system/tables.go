@@ -10,8 +10,8 @@ import (
 	"weir/internal/store"
 )
 
-// DeployTables makes what is missing of our own table and the models', ours
-// first, and says of each what it is. Tables that are there are left alone.
+// DeployTables creates those tables that do not exist, first the own table and then the
+// models' tables, and returns the state of each. It does not change existing tables.
 func DeployTables(ctx context.Context, db store.Deployer, models []*model.Model) ([]store.Deployed, error) {
 	out := make([]store.Deployed, 0, 1+len(models))
 	d, err := db.Deploy(ctx, book.TableName, true)
@@ -29,12 +29,12 @@ func DeployTables(ctx context.Context, db store.Deployer, models []*model.Model)
 	return append(out, d), nil
 }
 
-// ErrNotReplayed says that a table holds rows that no replay wrote.
+// ErrNotReplayed means that a table exists that no replay made.
 var ErrNotReplayed = errors.New("a replay writes only into tables that a replay made")
 
-// PrepareReplay makes the model's tables, and remembers that a replay did. A
-// replay overwrites rows, so tables that are there are refused, unless a replay
-// made them. A crash within leaves a table that the next PrepareReplay finishes.
+// PrepareReplay creates the model's tables and records that a replay made them. A replay
+// overwrites rows, so PrepareReplay refuses existing tables that no replay made
+// (ErrNotReplayed). After a crash the next PrepareReplay finishes the work.
 func PrepareReplay(ctx context.Context, db store.Deployer, m *model.Model) error {
 	if _, err := db.Deploy(ctx, book.TableName, true); err != nil {
 		return err

@@ -2,12 +2,12 @@ package value
 
 import "slices"
 
-// What decoders build values with. They do what ParseNumber and OfElements do,
-// and take what is in canonical form already, which is nearly everything that
-// DynamoDB sends, without a second look or an allocation.
+// Constructors for decoders. They do the same as ParseNumber and OfElements, but accept
+// input in canonical form without converting or allocating. Nearly everything that
+// DynamoDB sends is in canonical form.
 
-// NumberFrom is ParseNumber, but keeps a canonical text, decimals included, as
-// it is: the Value shares s.
+// NumberFrom is ParseNumber, but does not copy a text that is already canonical, also if
+// it has decimals: the Value then shares s.
 func NumberFrom(s string) (Value, error) {
 	if isCanonicalDecimal(s) {
 		return ofText(Number, s), nil
@@ -15,8 +15,8 @@ func NumberFrom(s string) (Value, error) {
 	return ParseNumber(s)
 }
 
-// isCanonicalDecimal reports whether s is certainly what ParseNumber would
-// return for it. It says no to some texts of 38 digits or more that are.
+// isCanonicalDecimal reports whether s is certainly what ParseNumber would return for it.
+// It returns false for some canonical texts of 38 digits or more.
 func isCanonicalDecimal(s string) bool {
 	d := s
 	if len(d) > 1 && d[0] == '-' {
@@ -40,10 +40,9 @@ func isCanonicalDecimal(s string) bool {
 	return point < 0 || point > 0 && d[len(d)-1] != '0' && point < len(d)-1
 }
 
-// SetFrom returns the set of kind k whose elements are the unnamed attributes
-// given, all of the kind that such a set holds; it takes them over and puts them
-// in canonical order. Of an element that is there twice it returns the element
-// and false.
+// SetFrom returns the set of kind k with the given unnamed attributes as elements, which
+// must all have the element kind of that set. It takes ownership of elems and sorts them
+// into canonical order. If an element occurs twice, it returns that element and false.
 func SetFrom(k Kind, elems []Attr) (Value, bool) {
 	inOrder := true
 	for i := 1; i < len(elems) && inOrder; i++ {
@@ -60,5 +59,5 @@ func SetFrom(k Kind, elems []Attr) (Value, bool) {
 	return ofKids(k, elems), true
 }
 
-// ListFrom returns the list of the unnamed attributes given; it takes them over.
+// ListFrom returns the list of the given unnamed attributes. It takes ownership of elems.
 func ListFrom(elems []Attr) Value { return ofKids(List, elems) }

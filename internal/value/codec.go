@@ -6,16 +6,17 @@ import (
 	"unsafe"
 )
 
-// The stored form of an item: its count of attributes, then for each its name
-// and value. A value is a kind byte and then, by kind, nothing, a length and
-// bytes, or a count and elements. Lengths and counts are unsigned varints. Equal
-// items have equal bytes, so stored forms may be compared as they are.
+// The stored form of an item is its number of attributes and then, for each attribute, its
+// name and value. A value is a kind byte, followed by nothing, by a length and bytes, or by
+// a count and elements, depending on the kind. Lengths and counts are unsigned varints.
+// Equal items have equal bytes, so stored forms may be compared bytewise.
 
-// ErrCorrupt says that stored bytes are not an item's: torn, flipped or foreign.
+// ErrCorrupt means that stored bytes are not an item: they are truncated, damaged, or were
+// written by something else.
 var ErrCorrupt = errors.New("stored item is corrupt")
 
-// MaxDepth is how many lists and maps may stand within each other: DynamoDB allows 32
-// levels and counts what is innermost as one.
+// MaxDepth is how deep lists and maps may be nested. DynamoDB allows 32 levels and counts
+// the innermost value as one of them.
 const MaxDepth = 31
 
 // AppendItem appends the stored form of a non-nil item.
@@ -51,8 +52,8 @@ func appendValue(b []byte, v Value) []byte {
 	return b
 }
 
-// DecodeItem reads a stored item and returns what follows it. The item shares
-// b's memory, which must not change while the item is in use.
+// DecodeItem decodes a stored item and returns the bytes after it. The item shares b's
+// memory, which must not change while the item is in use. The error is ErrCorrupt.
 func DecodeItem(b []byte) (Item, []byte, error) {
 	d := decoder{rest: b}
 	it := d.item(0)
@@ -62,10 +63,12 @@ func DecodeItem(b []byte) (Item, []byte, error) {
 	return it, d.rest, nil
 }
 
+// decoder reads a stored form. After a failure bad is true and every further read returns
+// a zero value.
 type decoder struct {
 	rest []byte
 	bad  bool
-	slab []Attr // from which small slices are cut, so that a row costs few allocations
+	slab []Attr // small slices are cut from it, so that a row costs few allocations
 }
 
 func (d *decoder) attrs(n int) []Attr {

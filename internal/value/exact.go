@@ -6,11 +6,11 @@ import (
 	"github.com/cockroachdb/apd/v3"
 )
 
-// Exact is a decimal of any size: a sum of numbers on its way to a Number. The zero
-// Exact is 0. Do not copy one that is in use.
+// Exact is a decimal of any size, for sums that may not fit a Number. The zero Exact is 0.
+// Do not copy an Exact after its first use.
 type Exact struct{ d apd.Decimal }
 
-// Add adds the Number v × 10^exp.
+// Add adds v × 10^exp. It panics if v is not a Number.
 func (e *Exact) Add(v Value, exp int) {
 	var x apd.Decimal
 	if _, _, err := x.SetString(v.Text()); err != nil {
@@ -20,11 +20,11 @@ func (e *Exact) Add(v Value, exp int) {
 	must(exact.Add(&e.d, &e.d, &x))
 }
 
-// Number returns e, or ErrNumber where no Number can hold it.
+// Number returns e as a Number, or an error that wraps ErrNumber if no Number can hold it.
 func (e *Exact) Number() (Value, error) { return numberOf(&e.d) }
 
-// Mean returns e / count rounded half up (away from zero) to the places given, or
-// ErrNumber where no Number can hold that.
+// Mean returns e / count, rounded to the given number of decimal places, halves away from
+// zero. The error wraps ErrNumber: no Number can hold the mean, or count is 0.
 func (e *Exact) Mean(count Value, places int) (Value, error) {
 	n, _, err := apd.NewFromString(count.Text())
 	if err != nil || n.IsZero() {
@@ -36,10 +36,10 @@ func (e *Exact) Mean(count Value, places int) (Value, error) {
 	return numberOf(&d)
 }
 
-// Equal reports whether both are the same number.
+// Equal reports whether e and f are the same number.
 func (e *Exact) Equal(f *Exact) bool { return e.d.Cmp(&f.d) == 0 }
 
-// String writes all digits, without an exponent.
+// String returns all digits, without an exponent.
 func (e *Exact) String() string {
 	var d apd.Decimal
 	d.Reduce(&e.d)
@@ -64,7 +64,8 @@ func numberOf(d *apd.Decimal) (Value, error) {
 	return Value{}, fmt.Errorf("%w: about %s, it has %d digits, of which %d can be held", ErrNumber, few.Text('E'), digits, MaxDigits)
 }
 
-// must says that the precision of exact holds whatever Numbers come to.
+// must panics on an error. There is none: exact has enough precision for every result of
+// Numbers.
 func must(_ apd.Condition, err error) {
 	if err != nil {
 		panic("value: " + err.Error())

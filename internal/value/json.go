@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// AppendPlain appends the value as plain JSON, as people read it: numbers exact,
-// sets as sorted arrays, binary as base64.
+// AppendPlain appends the value as plain JSON without types: numbers with all digits, sets
+// as sorted arrays, binary as base64.
 func AppendPlain(b []byte, v Value) []byte {
 	switch v.Kind() {
 	case Missing, Null:
@@ -34,7 +34,7 @@ func AppendPlain(b []byte, v Value) []byte {
 	}
 }
 
-// AppendPlainItem appends the item as a plain JSON object, names in order.
+// AppendPlainItem appends the item as a plain JSON object, sorted by name.
 func AppendPlainItem(b []byte, it Item) []byte {
 	b = append(b, '{')
 	for i, a := range it {
@@ -47,7 +47,7 @@ func AppendPlainItem(b []byte, it Item) []byte {
 	return append(b, '}')
 }
 
-// AppendTyped appends the value in DynamoDB's JSON, {"S":"…"}.
+// AppendTyped appends the value in DynamoDB JSON, {"S":"…"}.
 func AppendTyped(b []byte, v Value) []byte {
 	b = append(b, `{"`...)
 	b = append(b, v.Kind().Descriptor()...)
@@ -83,7 +83,7 @@ func AppendTyped(b []byte, v Value) []byte {
 	return append(b, '}')
 }
 
-// AppendTypedItem appends the item in DynamoDB's JSON.
+// AppendTypedItem appends the item in DynamoDB JSON, sorted by name.
 func AppendTypedItem(b []byte, it Item) []byte {
 	b = append(b, '{')
 	for i, a := range it {
@@ -104,8 +104,8 @@ func appendBase64(b []byte, s string) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// appendQuoted appends s as a JSON string; bytes that are not UTF-8 become the
-// replacement character.
+// appendQuoted appends s as a JSON string. Bytes that are not UTF-8 become the replacement
+// character U+FFFD.
 func appendQuoted(b []byte, s string) []byte {
 	b = append(b, '"')
 	start := 0
@@ -143,10 +143,10 @@ func appendQuoted(b []byte, s string) []byte {
 	return append(append(b, s[start:]...), '"')
 }
 
-// MarshalJSON is AppendPlain, so that a Value can stand inside other JSON.
+// MarshalJSON is AppendPlain. It lets encoding/json write a Value inside other JSON.
 func (v Value) MarshalJSON() ([]byte, error) { return AppendPlain(nil, v), nil }
 
-// MarshalJSON is AppendPlainItem; no row is null.
+// MarshalJSON is AppendPlainItem. A nil Item, which means "no row", becomes null.
 func (it Item) MarshalJSON() ([]byte, error) {
 	if it == nil {
 		return []byte("null"), nil

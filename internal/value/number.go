@@ -16,16 +16,16 @@ const (
 	minExponent = -130 // 1E-130
 )
 
-// ErrNumber is wrapped by every refusal of a number: not a decimal, more than 38
-// significant digits, or outside DynamoDB's range.
+// ErrNumber is wrapped by every error for a number: it is not a decimal, it has more than
+// 38 significant digits, or it is outside DynamoDB's range.
 var ErrNumber = errors.New("not a DynamoDB number")
 
 // OfInt returns the Number n.
 func OfInt(n int64) Value { return ofText(Number, strconv.FormatInt(n, 10)) }
 
-// ParseNumber reads a decimal, exponent allowed, and returns it in canonical
-// form: no exponent, no leading zeros, no trailing zeros after the point, "0"
-// never negative. Equal numbers have equal texts. The text may be shared.
+// ParseNumber parses a decimal, which may have an exponent, and returns it in canonical
+// form: no exponent, no leading zeros, no trailing zeros after the point, no "-0". Equal
+// numbers have equal texts. The Value may share s. The error wraps ErrNumber.
 func ParseNumber(s string) (Value, error) {
 	if isCanonicalInt(s) {
 		return ofText(Number, s), nil
@@ -37,7 +37,7 @@ func ParseNumber(s string) (Value, error) {
 	return ofText(Number, t), nil
 }
 
-// MustNumber is ParseNumber for constants and tests.
+// MustNumber is ParseNumber for constants and tests. It panics on an error.
 func MustNumber(s string) Value {
 	v, err := ParseNumber(s)
 	if err != nil {
@@ -46,8 +46,8 @@ func MustNumber(s string) Value {
 	return v
 }
 
-// isCanonicalInt reports whether s is a canonical integer short enough to need no
-// further look: the case that nearly every number in a stream is.
+// isCanonicalInt reports whether s is a canonical integer of at most MaxDigits digits. This
+// is the fast path: nearly every number in a stream is one.
 func isCanonicalInt(s string) bool {
 	d := s
 	if len(d) > 1 && d[0] == '-' {
@@ -67,8 +67,8 @@ func isCanonicalInt(s string) bool {
 	return true
 }
 
-// decimal is a number taken apart: ±0.d₁d₂… × 10^exp, digits without leading or
-// trailing zeros, "" for zero.
+// decimal is a parsed number, ±0.d₁d₂… × 10^exp. Its digits have no leading or trailing
+// zeros and are "" for zero.
 type decimal struct {
 	neg    bool
 	digits string
@@ -156,7 +156,7 @@ func (d decimal) String() string {
 	return b.String()
 }
 
-// mustDecimal takes a canonical text apart.
+// mustDecimal parses a canonical text.
 func mustDecimal(s string) decimal {
 	d, err := parseDecimal(s)
 	if err != nil {
@@ -190,14 +190,15 @@ func (d decimal) sign() int {
 	return 1
 }
 
-// Decimal takes a Number apart for an order-preserving key: its sign (-1, 0, 1)
-// and |v| = 0.DIGITS × 10^exp with no leading or trailing zero in the digits.
+// Decimal splits a Number for an order-preserving key. It returns the sign (-1, 0, 1) and
+// |v| = 0.DIGITS × 10^exp; the digits have no leading or trailing zeros.
 func (v Value) Decimal() (sign int, digits string, exp int) {
 	d := mustDecimal(v.Text())
 	return d.sign(), d.digits, d.exp
 }
 
-// Int64 returns a Number that is an integer fitting int64.
+// Int64 returns a Number as an int64. It reports false if v is not a Number, not an
+// integer, or does not fit.
 func (v Value) Int64() (int64, bool) {
 	if v.Kind() != Number {
 		return 0, false
@@ -206,7 +207,7 @@ func (v Value) Int64() (int64, bool) {
 	return n, err == nil
 }
 
-// Sign is -1, 0 or 1 for a Number, and 0 for anything else.
+// Sign returns -1, 0 or 1 for a Number, and 0 for any other kind.
 func (v Value) Sign() int {
 	if v.Kind() != Number {
 		return 0
@@ -214,12 +215,12 @@ func (v Value) Sign() int {
 	return mustDecimal(v.Text()).sign()
 }
 
-// exact computes with more digits than any result may have, so that a result
-// that does not fit is noticed rather than rounded.
+// exact computes with more digits than a Number may have. So a result that does not fit is
+// detected and never rounded.
 var exact = apd.Context{Precision: 400, MaxExponent: 1000, MinExponent: -1000, Traps: apd.DefaultTraps, Rounding: apd.RoundHalfUp}
 
-// AddNumbers returns a + b exactly, or ErrNumber when the sum has more than 38
-// digits or is out of range. A Missing operand counts as 0.
+// AddNumbers returns the exact sum a + b. The error wraps ErrNumber: the sum has more than
+// 38 digits or is out of range. A Missing operand counts as 0.
 func AddNumbers(a, b Value) (Value, error) {
 	for _, v := range []*Value{&a, &b} {
 		switch {
@@ -253,8 +254,8 @@ func Negate(a Value) Value {
 	return ofText(Number, "-"+a.Text())
 }
 
-// numberSize is DynamoDB's count: a byte for two significant digits, one more,
-// and one for a minus sign.
+// numberSize returns the size in bytes that DynamoDB counts for a number: one byte for two
+// significant digits, one more, and one for a minus sign.
 func numberSize(s string) int {
 	d := mustDecimal(s)
 	n := 1 + (len(d.digits)+1)/2

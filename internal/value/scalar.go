@@ -1,7 +1,7 @@
 package value
 
-// Scalar is how a value stands inside a key: the text of a string or number,
-// "true" or "false"; "" for anything else.
+// Scalar returns the text of a value for use inside a key: the text of a string or number,
+// "true" or "false" for a boolean, and "" for any other kind.
 func Scalar(v Value) string {
 	switch v.Kind() {
 	case String, Number:

@@ -1,11 +1,11 @@
-// Package value holds DynamoDB's attribute values in a compact form that keeps
-// their types exactly: numbers as canonical decimal text of up to 38 digits,
-// sets as sets, binary as bytes, null as a value.
+// Package value holds DynamoDB's attribute values in a compact form that keeps their types
+// exactly: numbers as canonical decimal text of up to 38 digits, sets as sets, binary as
+// bytes, null as a value.
 //
-// Everything here is a plain value without I/O. Values are immutable by
-// convention: they may share memory with the payload they were decoded from and
-// with each other, so nobody writes into one, and whoever keeps a small part of
-// a large payload for long calls Clone.
+// Everything here is a plain value without I/O. Values are immutable by convention: they
+// may share memory with each other and with the payload they were decoded from, so never
+// write into one. Call Clone to keep a small part of a large payload for long; otherwise
+// it keeps the whole payload in memory.
 package value
 
 import (
@@ -31,13 +31,13 @@ const (
 	BinarySet      // BS
 )
 
-// Descriptor is the kind's name in DynamoDB's JSON ("S", "N", "NULL", …), ""
-// for Missing.
+// Descriptor returns the kind's name in DynamoDB JSON ("S", "N", "NULL", …), "" for
+// Missing.
 func (k Kind) Descriptor() string { return descriptors[k] }
 
 var descriptors = [...]string{"", "NULL", "BOOL", "N", "S", "B", "L", "M", "SS", "NS", "BS"}
 
-// String says the kind in words, for messages.
+// String returns the kind in words, for messages.
 func (k Kind) String() string {
 	return [...]string{"missing", "null", "boolean", "number", "string", "binary", "list", "map", "string set", "number set", "binary set"}[k]
 }
@@ -48,8 +48,8 @@ type Attr struct {
 	Value Value
 }
 
-// Item is a row, or the inside of a map: attributes sorted by name (bytewise),
-// each name once. A nil Item is "no row"; an empty one has no attributes.
+// Item is a row, or the content of a map: attributes sorted by name (bytewise), each name
+// once. A nil Item means "no row"; an empty one is a row without attributes.
 type Item []Attr
 
 // Constructors. Lists, maps and items take ownership of their arguments.
@@ -83,9 +83,10 @@ func OfList(vs ...Value) Value {
 // OfMap returns an M.
 func OfMap(it Item) Value { return ofKids(Map, it) }
 
-// OfElements returns a list or a set whose elements are the unnamed attributes
-// given; it takes them over. A set is put in its canonical order. It reports
-// false when a set holds an element twice, or one of the wrong kind.
+// OfElements returns a list or a set with the given unnamed attributes as elements. It
+// takes ownership of elems and sorts those of a set into canonical order. It reports false
+// if k is neither a list nor a set, or if a set would hold an element twice or an element
+// of the wrong kind.
 func OfElements(k Kind, elems []Attr) (Value, bool) {
 	if k == List {
 		return ofKids(List, elems), true
@@ -108,7 +109,7 @@ func OfElements(k Kind, elems []Attr) (Value, bool) {
 	return ofKids(k, elems), true
 }
 
-// elementKind is the kind of a set's elements; Missing for what is no set.
+// elementKind returns the kind of a set's elements, Missing for a kind that is not a set.
 func elementKind(set Kind) Kind {
 	switch set {
 	case StringSet:
@@ -121,7 +122,7 @@ func elementKind(set Kind) Kind {
 	return Missing
 }
 
-// OfStrings returns an SS of the distinct strings given.
+// OfStrings returns an SS of the given strings without duplicates. It does not keep ss.
 func OfStrings(ss []string) Value {
 	ss = slices.Clone(ss)
 	slices.Sort(ss)
@@ -133,11 +134,11 @@ func OfStrings(ss []string) Value {
 	return ofKids(StringSet, elems)
 }
 
-// IsMissing reports whether there is no value at all.
+// IsMissing reports whether v is Missing: there is no attribute.
 func (v Value) IsMissing() bool { return v.Kind() == Missing }
 
-// Text is the content of a String, the canonical decimal of a Number, or the
-// bytes of a Binary; "" for other kinds.
+// Text returns the content of a String, the canonical decimal of a Number, or the bytes of
+// a Binary; "" for other kinds.
 func (v Value) Text() string {
 	if !v.Kind().isText() {
 		return ""
@@ -145,10 +146,10 @@ func (v Value) Text() string {
 	return v.text()
 }
 
-// Bool is the content of a BOOL; false for other kinds.
+// Bool returns the content of a BOOL, false for other kinds.
 func (v Value) Bool() bool { return v.Kind() == Bool && v.size() != 0 }
 
-// Len is the number of elements of a list or set, or of attributes of a map; 0 for
+// Len returns the number of elements of a list or set, or of attributes of a map; 0 for
 // other kinds.
 func (v Value) Len() int {
 	if !v.Kind().hasKids() {
@@ -157,11 +158,11 @@ func (v Value) Len() int {
 	return v.size()
 }
 
-// At is element i of a list or set.
+// At returns element i of a list or set. It panics if there is none.
 func (v Value) At(i int) Value { return v.Elements()[i].Value }
 
-// Elements are the elements of a list or set, as unnamed attributes; nil for
-// scalars. Read only.
+// Elements returns the elements of a list or set as unnamed attributes, nil for scalars.
+// Do not write to the slice.
 func (v Value) Elements() []Attr {
 	if !v.Kind().hasKids() {
 		return nil
@@ -169,7 +170,7 @@ func (v Value) Elements() []Attr {
 	return v.kids()
 }
 
-// Item is the inside of a map; nil for other kinds. Read only.
+// Item returns the content of a map, nil for other kinds. Do not write to it.
 func (v Value) Item() Item {
 	switch {
 	case v.Kind() != Map:
@@ -197,9 +198,8 @@ func Equal(a, b Value) bool {
 
 func equalAttr(a, b Attr) bool { return a.Name == b.Name && Equal(a.Value, b.Value) }
 
-// Compare orders two scalars of the same kind as DynamoDB orders sort keys:
-// strings and binary bytewise, numbers by value. Values of different kinds are
-// ordered by kind.
+// Compare orders two scalars of the same kind as DynamoDB orders sort keys: strings and
+// binary bytewise, numbers by value. It orders values of different kinds by kind.
 func Compare(a, b Value) int {
 	switch {
 	case a.Kind() != b.Kind():
@@ -211,7 +211,7 @@ func Compare(a, b Value) int {
 	}
 }
 
-// Clone returns a copy that shares no memory with the payload v came from.
+// Clone returns a copy that shares no memory with the payload that v was decoded from.
 func (v Value) Clone() Value {
 	switch k := v.Kind(); {
 	case k.isText():
@@ -222,7 +222,8 @@ func (v Value) Clone() Value {
 	return v
 }
 
-// Clone returns a copy that shares no memory with the payload the item came from.
+// Clone returns a copy that shares no memory with the payload that the item was decoded
+// from.
 func (it Item) Clone() Item {
 	if it == nil {
 		return nil
@@ -234,8 +235,9 @@ func (it Item) Clone() Item {
 	return out
 }
 
-// NewItem sorts the attributes by name and takes them over. Of two with one
-// name the later wins; attributes without a value are left out.
+// NewItem returns an item of the given attributes. It takes ownership of attrs and sorts
+// them by name. If a name occurs twice, the later attribute wins. Attributes whose value
+// is Missing are left out.
 func NewItem(attrs ...Attr) Item {
 	slices.SortStableFunc(attrs, func(a, b Attr) int { return strings.Compare(a.Name, b.Name) })
 	out := Item(attrs[:0])
@@ -253,7 +255,7 @@ func NewItem(attrs ...Attr) Item {
 	return out
 }
 
-// Get returns the attribute's value, Missing when there is none.
+// Get returns the attribute's value, Missing if the item does not have it.
 func (it Item) Get(name string) Value {
 	if i, ok := it.find(name); ok {
 		return it[i].Value
@@ -261,11 +263,11 @@ func (it Item) Get(name string) Value {
 	return Value{}
 }
 
-// Has reports whether the attribute is there, NULL included.
+// Has reports whether the item has the attribute. NULL counts as a value.
 func (it Item) Has(name string) bool { _, ok := it.find(name); return ok }
 
-// find is a linear scan with early exit: rows have few attributes, and this
-// beats a binary search over strings up to a few dozen of them.
+// find scans linearly, because rows have few attributes: up to a few dozen, this is faster
+// than a binary search over strings.
 func (it Item) find(name string) (int, bool) {
 	if len(it) > 32 {
 		return slices.BinarySearchFunc(it, name, func(a Attr, n string) int { return strings.Compare(a.Name, n) })
@@ -278,8 +280,8 @@ func (it Item) find(name string) (int, bool) {
 	return 0, false
 }
 
-// With returns a copy in which the attributes given are set; one with a Missing
-// value is removed.
+// With returns a copy in which the given attributes are set, or removed where the given
+// value is Missing. Without attributes it returns the item itself.
 func (it Item) With(attrs ...Attr) Item {
 	switch {
 	case len(attrs) == 0:
@@ -294,7 +296,7 @@ func (it Item) With(attrs ...Attr) Item {
 	return out
 }
 
-// set changes the item in place, or its array when it has no room.
+// set sets or removes an attribute in place. It allocates a new array if there is no room.
 func (it Item) set(a Attr) Item {
 	at, found := slices.BinarySearchFunc(it, a.Name, func(a Attr, n string) int { return strings.Compare(a.Name, n) })
 	switch {
@@ -308,8 +310,8 @@ func (it Item) set(a Attr) Item {
 	return it
 }
 
-// Filter returns the attributes whose names keep accepts; the item itself when
-// that is all of them.
+// Filter returns the attributes whose names keep accepts. If keep accepts all, it returns
+// the item itself.
 func (it Item) Filter(keep func(name string) bool) Item {
 	for i := range it {
 		if keep(it[i].Name) {
@@ -326,16 +328,16 @@ func (it Item) Filter(keep func(name string) bool) Item {
 	return it
 }
 
-// EqualItems reports whether two items hold the same attributes; no row (nil)
-// differs from an empty one.
+// EqualItems reports whether two items have the same attributes. No row (nil) differs from
+// an empty item.
 func EqualItems(a, b Item) bool {
 	return (a == nil) == (b == nil) && slices.EqualFunc(a, b, equalAttr)
 }
 
-// Size is what DynamoDB counts for an item, in bytes: names and values in UTF-8,
-// numbers about a byte for two digits and one more, a byte for null and boolean,
-// three and one an element for lists and maps ("Item sizes and formats" in
-// DynamoDB's developer guide).
+// Size returns the size that DynamoDB counts for an item, in bytes: names and values in
+// UTF-8; for a number about one byte for two digits and one more; one byte for null and
+// boolean; for lists and maps three bytes and one for each element ("Item sizes and
+// formats" in DynamoDB's developer guide).
 func (it Item) Size() int {
 	n := 0
 	for _, a := range it {

@@ -12,8 +12,8 @@ import (
 	"weir/internal/store"
 )
 
-// documents notes which documents the rows ask for, and whether the indexes hold
-// them so.
+// documents notes which documents the rows require, and whether the indexes hold them with
+// the right content.
 func (v *Verify) documents(ctx context.Context, rows []found) error {
 	if v.Index == nil {
 		return nil
@@ -38,7 +38,8 @@ func (v *Verify) documents(ctx context.Context, rows []found) error {
 	return nil
 }
 
-// indexes compares which rows each index holds, and with which words and values.
+// indexes compares the documents that each index holds, with their words and values, with
+// those that the rows require.
 func (v *Verify) indexes(ctx context.Context) error {
 	if v.Index == nil {
 		return nil
@@ -74,7 +75,7 @@ func (v *Verify) indexes(ctx context.Context) error {
 	return nil
 }
 
-// searched is the row of a document, as differences name rows.
+// searched returns the row of a document, in the form in which differences name rows.
 func (v *Verify) searched(s *model.Search, id string) string {
 	key, err := search.ParseID(id)
 	if err != nil {

@@ -10,14 +10,15 @@ import (
 	"weir/internal/value"
 )
 
-// What followers were told is history, and is not recounted. Who follows is state.
+// The list of followers is state, and verify recounts it. The rows that followers got are
+// history, and verify does not recount them.
 
 func (v *Verify) follower(j projections.Join) string {
 	ref := book.Follower(book.Followers(v.Model.Name, j.List), j.Row)
 	return j.List + "\x00" + ref.Key.Sort.Text()
 }
 
-// listed compares a follower in a list with the row that follows.
+// listed compares a follower on a list with the row that follows.
 func (v *Verify) listed(list string, row value.Item) {
 	at := row.Get(book.Sort).Text()
 	f := projections.FollowerFrom(row)
@@ -36,7 +37,7 @@ func (v *Verify) listed(list string, row value.Item) {
 	delete(v.joins, name)
 }
 
-// unlisted says who follows and is in no list.
+// unlisted yields the followers that are on no list.
 func (v *Verify) unlisted() {
 	for _, name := range slices.Sorted(maps.Keys(v.joins)) {
 		j := v.joins[name]

@@ -11,8 +11,8 @@ import (
 	"weir/internal/value"
 )
 
-// follows compares what our table keeps of each followed field, and those on its
-// list, with the field as it is.
+// follows compares the stored value of each followed field, and the followers on its list,
+// with the field's current value.
 func (v *Verify) follows(ctx context.Context, rows []found) error {
 	for i := range rows {
 		f := &rows[i]
@@ -26,6 +26,7 @@ func (v *Verify) follows(ctx context.Context, rows []found) error {
 	return nil
 }
 
+// members compares the stored value of a followed field, and each row on its list, with the field.
 func (v *Verify) members(ctx context.Context, s projections.Spread) error {
 	name := projections.FollowedField(s.Entity, s.Field)
 	list := book.Followed(v.Model.Name, name, s.Source)
@@ -62,20 +63,21 @@ func (v *Verify) followedAs(e *model.Entity, field string, source store.Ref, wan
 	}
 }
 
-// goneText is how it is printed that a row to be followed is not there.
+// goneText is printed in place of a followed value whose row does not exist.
 const goneText = "the value of no row"
 
-// place is what is known of the list that a row of the own table stands on.
+// place is what is known of a list of followers in the own table. The scan passes it from
+// row to row of that list.
 type place struct {
 	list   string // the list's partition
 	name   string // of the field followed
-	exists bool   // the row followed does, and follows looks after its followers
+	exists bool   // the row followed exists; follows then checks its followers
 	last   value.Value
 	known  bool // the last value
 }
 
-// abandoned compares the followers of rows that are not there, which show nothing or the
-// last value. It is given the rows of a list one after the other, the value first.
+// abandoned checks the followers of rows that do not exist: they must show nothing, or the
+// last value. Call it with the rows of a list one after the other, the value first.
 func (v *Verify) abandoned(ctx context.Context, at *place, row value.Item) error {
 	if list := row.Get(book.Partition).Text(); at.list != list {
 		*at = place{list: list}
@@ -109,7 +111,7 @@ func (v *Verify) abandoned(ctx context.Context, at *place, row value.Item) error
 	return nil
 }
 
-// lastValue looks whether the row is there that a value was followed of.
+// lastValue looks up whether the row whose value is followed still exists.
 func (v *Verify) lastValue(ctx context.Context, at *place, row value.Item) error {
 	gone := row.Has(projections.FollowedGone)
 	at.exists, at.last, at.known = !gone, row.Get(projections.FollowedValue), true
@@ -133,8 +135,8 @@ func (v *Verify) lastValue(ctx context.Context, at *place, row value.Item) error
 	return nil
 }
 
-// followed compares a row that is on the list of a followed field, as long as it
-// says that it follows it.
+// followed compares a row on the list of a followed field with that field. It skips a row
+// that does not say that it follows it.
 func (v *Verify) followed(ctx context.Context, s projections.Spread, name string, list store.Ref, member value.Item) error {
 	ref, attr, ok := projections.MemberOf(v.Model, member)
 	if !ok {
@@ -150,8 +152,9 @@ func (v *Verify) followed(ctx context.Context, s projections.Spread, name string
 	return nil
 }
 
-// lists looks for each row of history that follows on the list of what it follows, as far
-// as the row itself says what that is. Of a copy its source says it: see links.
+// lists checks that each row of history that follows a value is on the list of that value,
+// as far as the row itself says which value that is. For a copy, its source says so: see
+// links.
 func (v *Verify) lists(ctx context.Context, rows []found) error {
 	var fs []follower
 	for i := range rows {
@@ -173,8 +176,8 @@ func (v *Verify) lists(ctx context.Context, rows []found) error {
 	return v.places(ctx, fs)
 }
 
-// links compares what the attributes of a copy follow with what they are to follow, and
-// returns those that are right.
+// links compares what the attributes of a copy follow with what its rule says. It returns
+// those that are right.
 func (v *Verify) links(p *projections.Put, source store.Ref, row value.Item) (fs []follower) {
 	for i := range p.Rule.Fields {
 		f := p.Rule.Fields[i].Expr.Follow
@@ -207,8 +210,8 @@ const followsNone = "a follower of no row"
 
 func (v *Verify) followerText(of store.Ref) string { return "a follower of " + rowText(v.Model, of) }
 
-// places looks for each follower on the list of what it follows. One that is on no list
-// hears of no new value, also where the row that it follows is still to come.
+// places checks that each follower is on the list of what it follows. A follower that is on
+// no list gets no new value, not even if the row that it follows is created later.
 func (v *Verify) places(ctx context.Context, fs []follower) error {
 	var sources, members, values []store.Ref
 	for _, f := range fs {
@@ -249,6 +252,7 @@ type follower struct {
 	of store.Ref
 }
 
+// list refers to the list on which a follower must be.
 func (v *Verify) list(f follower) store.Ref {
 	return book.Followed(v.Model.Name, projections.FollowedField(f.Source, f.Field.Name), f.of)
 }

@@ -13,11 +13,11 @@ import (
 	"weir/internal/value"
 )
 
-// set is what is known of a set: by the recount, by its nodes, and by its rows.
+// set is what is known of a set: from the recount, from its nodes, and from its rows.
 type set struct {
 	row    store.Ref
 	entity *model.Entity
-	want   map[string]value.Value // of each member, how many rows say so
+	want   map[string]value.Value // for each member, how many source rows name it
 	nodes  map[string]*projections.Node
 	leaves map[string]value.Item // the rows, by the path of the node that they show
 }
@@ -31,7 +31,7 @@ func (v *Verify) set(name string) *set {
 	return s
 }
 
-// member counts what a row adds to a set.
+// member adds the member that a source row contributes to a set.
 func (v *Verify) member(a projections.Add) {
 	s := v.set(book.RowText(a.Target))
 	s.row, s.entity = a.Target, a.Entity
@@ -59,8 +59,8 @@ func (v *Verify) node(name string, row value.Item) {
 	v.set(name).nodes[path] = projections.NodeFrom(path, row)
 }
 
-// compareSets holds the rows of each set against its nodes, and these against the
-// recount. A set in whose nodes nothing is left needs no rows.
+// compareSets compares the rows of each set with its nodes, and the nodes with the recount.
+// A set whose nodes hold nothing needs no rows.
 func (v *Verify) compareSets() {
 	for _, name := range slices.Sorted(maps.Keys(v.sets)) {
 		s := v.sets[name]
@@ -90,6 +90,7 @@ func (v *Verify) compareSets() {
 	}
 }
 
+// leafAt returns the What of a row of the set.
 func (s *set) leafAt(row store.Ref, path string) What {
 	return What{Kind: Leaf, Row: row, Entity: s.entity, Of: s.row, Name: path}
 }
@@ -101,8 +102,8 @@ func presence(there bool) value.Value {
 	return value.Value{}
 }
 
-// tree compares what the leaves of a set count with the recount, and looks whether
-// each is where the way down to it ends.
+// tree compares the counts in a set's tree with the recount. It also checks that a path leads
+// to each node, and that each member is in the leaf of its hash.
 func (v *Verify) tree(name string, s *set) {
 	what, of := "set", What{Kind: Set, Name: name, Row: s.row, Entity: s.entity}
 	if s.entity != nil {

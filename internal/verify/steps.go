@@ -11,7 +11,7 @@ import (
 	"weir/internal/value"
 )
 
-// told is what all rows tell, by list and name, as a recount has it.
+// told holds the recounted facts of all rows, by list and name.
 type told map[string]*list
 
 type list struct {
@@ -20,6 +20,7 @@ type list struct {
 	seen  map[string]bool // stands in our table
 }
 
+// add adds facts. A later fact with the same list and name replaces the earlier one.
 func (t told) add(facts []projections.Fact) {
 	for _, f := range facts {
 		l := t[f.List]
@@ -34,13 +35,14 @@ func (t told) add(facts []projections.Fact) {
 	}
 }
 
+// sort sorts the names of each list. Call it after the last add and before Each.
 func (t told) sort() {
 	for _, l := range t {
 		slices.Sort(l.names)
 	}
 }
 
-// Each goes through a list in memory.
+// Each yields the facts of a list from memory.
 func (t told) Each(of string, part projections.Names, yield func(string, value.Item) bool) error {
 	l := t[of]
 	if l == nil {
@@ -55,7 +57,7 @@ func (t told) Each(of string, part projections.Names, yield func(string, value.I
 	return nil
 }
 
-// Get reads by name.
+// Get returns the facts of a list with the given names.
 func (t told) Get(of string, names []string) ([]value.Item, error) {
 	out := make([]value.Item, len(names))
 	if l := t[of]; l != nil {
@@ -66,7 +68,7 @@ func (t told) Get(of string, names []string) ([]value.Item, error) {
 	return out, nil
 }
 
-// moved holds a row's steps against what the rows there are tell.
+// moved compares a row's status with the one that the recounted facts give.
 func (v *Verify) moved(f *found) error {
 	if f.Is == nil || len(f.Is.Steps) == 0 {
 		return nil
@@ -88,7 +90,7 @@ func (v *Verify) moved(f *found) error {
 	return nil
 }
 
-// fact holds what our table says is told against the rows that tell it.
+// fact compares a fact in the own table with the recounted one.
 func (v *Verify) fact(of string, row value.Item) {
 	v.Checked++
 	name, have := row.Get(book.Sort).Text(), row.Get(book.Told)
@@ -109,7 +111,7 @@ func orEmpty(it value.Item) value.Item {
 	return it
 }
 
-// untold are the facts that stand nowhere.
+// untold yields the recounted facts that the own table lacks.
 func (v *Verify) untold() {
 	for _, of := range slices.Sorted(maps.Keys(v.told)) {
 		l := v.told[of]

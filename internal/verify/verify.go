@@ -1,9 +1,9 @@
-// Package verify recounts every derived value from the core rows and says what
-// differs. It reads rows, books and indexes, and writes nothing.
+// Package verify recounts every derived value from the source rows and reports the
+// differences. It reads rows, ledgers ("books" in the code) and indexes, and writes nothing.
 //
-// The recount uses f itself, not the stream: what a row contributes, summed over
-// the rows that are there. It goes over the tables twice, once to recount and once
-// to compare, so that its memory holds accumulators of targets and not rows.
+// The recount does not use the stream. It applies f, the contribution of one row, to every
+// existing row and adds up the results. It scans the tables twice, first to recount and then
+// to compare, so that it keeps the accumulators of the targets in memory and not the rows.
 package verify
 
 import (
@@ -23,26 +23,27 @@ import (
 	"weir/internal/value"
 )
 
-// Difference is a derived value that is not what the core rows say.
+// Difference is a derived value that differs from what the source rows give.
 type Difference struct {
 	Derivation string `json:"derivation"`
 	Row        string `json:"row"`
 	Want       string `json:"want"`
 	Have       string `json:"have"`
-	What       *What  `json:"-"` // for who mends it
+	What       *What  `json:"-"` // for package repair
 }
 
-// Verify checks one model.
+// Verify checks one model. Set Model, Store and, to check search indexes, Index; then call
+// Run. One Verify runs once at a time.
 type Verify struct {
 	Model *model.Model
 	Store store.Store
 	Index search.Index // nil leaves search out
-	// Progress, when set, is told how many rows were read so far.
+	// Progress, if set, is called with the number of rows read so far.
 	Progress func(rows int)
 
 	yield   func(Difference)
 	expect  map[string]*target         // by the partition key of the book
-	docs    map[string]map[string]bool // of each index, the documents, and whether they are as their rows
+	docs    map[string]map[string]bool // by index: the documents, and whether they match their rows
 	told    told
 	sets    map[string]*set // by the text of its first row
 	joins   map[string]projections.Join
@@ -53,23 +54,23 @@ type Verify struct {
 	countOnly bool
 }
 
-// target is what a row's book must hold, but for the values that are 0.
+// target is what a row's ledger must hold. Values that are 0 may be missing.
 type target struct {
 	row    store.Ref
 	entity *model.Entity
 	sums   map[string]value.Value
 }
 
-// Unshown is a value that no number can hold, and that its row rightly does not show; or
-// what a row cannot contribute to a derivation, which rightly goes without it.
+// Unshown is a correct gap, which is no Difference: a value that no number can hold and that
+// its row therefore does not show, or a contribution that a row cannot make.
 type Unshown struct {
 	Derivation string `json:"derivation"`
 	Row        string `json:"row"`
 	Why        string `json:"cannotBeComputed"`
 }
 
-// Run yields every difference. What is counted while others write may differ for
-// that reason; an embedded store has no others.
+// Run calls yield for every difference. If other processes write meanwhile, it may also find
+// differences that are only due to that; an embedded store has no other writers.
 func (v *Verify) Run(ctx context.Context, yield func(Difference)) error {
 	v.begin(yield)
 	if err := v.scan(ctx, v.recount); err != nil {
@@ -86,16 +87,19 @@ func (v *Verify) Run(ctx context.Context, yield func(Difference)) error {
 	return v.indexes(ctx)
 }
 
+// begin resets what an earlier run found.
 func (v *Verify) begin(yield func(Difference)) {
 	v.yield, v.expect, v.docs, v.told, v.sets = yield, map[string]*target{}, map[string]map[string]bool{}, told{}, map[string]*set{}
 	v.joins, v.Unshown = map[string]projections.Join{}, nil
 }
 
-// found is a row of the model, as an insertion of itself.
+// found is a row of the model, with the change that inserting it would be.
 type found struct {
 	projections.Change
 }
 
+// scan calls use with all rows of the model's tables, one page after the other. Rows of no entity
+// are included; their Is is nil.
 func (v *Verify) scan(ctx context.Context, use func(context.Context, []found) error) error {
 	for _, t := range v.Model.Tables {
 		q := store.Query{Table: t.Name}
@@ -128,7 +132,7 @@ func (v *Verify) scan(ctx context.Context, use func(context.Context, []found) er
 	return nil
 }
 
-// recount adds what each row contributes.
+// recount adds the contributions of the rows.
 func (v *Verify) recount(ctx context.Context, rows []found) error {
 	for i := range rows {
 		e := projections.Fold(&rows[i].Change)
@@ -163,8 +167,8 @@ func (v *Verify) recount(ctx context.Context, rows []found) error {
 	return v.documents(ctx, rows)
 }
 
-// compare holds what rows show against the recount, and copies against their
-// sources, both ways.
+// compare compares what rows show with the recount, and copies with their sources in both
+// directions.
 func (v *Verify) compare(ctx context.Context, rows []found) error {
 	for i := range rows {
 		if e := rows[i].Is; e != nil && e.SetOf() != nil {
@@ -188,6 +192,7 @@ func (v *Verify) compare(ctx context.Context, rows []found) error {
 	return v.follows(ctx, rows)
 }
 
+// shown compares the tallies that a target row shows with its recounted ledger.
 func (v *Verify) shown(f *found) {
 	of := v.expect[book.Of(v.Model.Name, f.Row).Key.Partition.Text()]
 	want, cannot := projections.Published(f.Is, of.ledger())
@@ -199,7 +204,7 @@ func (v *Verify) shown(f *found) {
 	}
 }
 
-// ledger is the book that the recount makes of a target, nil for none.
+// ledger returns the recounted ledger of a target, nil for none.
 func (t *target) ledger() value.Item {
 	if t == nil {
 		return nil
@@ -211,6 +216,7 @@ func (t *target) ledger() value.Item {
 	return value.NewItem(attrs...)
 }
 
+// check counts one comparison and yields a Difference if the values differ.
 func (v *Verify) check(derivation string, row store.Ref, want, have value.Value, what What) {
 	v.Checked++
 	if !value.Equal(want, have) {
@@ -222,7 +228,7 @@ func (v *Verify) differs(derivation, row, want, have string, what What) {
 	v.yield(Difference{derivation, row, want, have, &what})
 }
 
-// made looks for the copy of each source row.
+// made checks that each source row has its copy.
 func (v *Verify) made(ctx context.Context, rows []found) error {
 	var puts []projections.Put
 	var refs, sources []store.Ref
@@ -251,7 +257,8 @@ func (v *Verify) made(ctx context.Context, rows []found) error {
 	return v.places(ctx, fs)
 }
 
-// plain is what a rule answers for on a row: not bookkeeping, not what follows.
+// plain returns the attributes of a row that a rule alone determines: no bookkeeping, and
+// none that follow another row.
 func plain(rule *model.RowRule, row value.Item) value.Item {
 	return row.Filter(func(name string) bool {
 		if book.IsOurs(name) || projections.IsDerived(rule.Into, name) {
@@ -266,7 +273,7 @@ func plain(rule *model.RowRule, row value.Item) value.Item {
 	})
 }
 
-// makers looks for the source row of each copy.
+// makers checks that each copy has its source row.
 func (v *Verify) makers(ctx context.Context, rows []found) error {
 	type copy struct {
 		*found
@@ -303,8 +310,7 @@ func (v *Verify) makers(ctx context.Context, rows []found) error {
 	return nil
 }
 
-// books compares the accumulators themselves, those of targets that are not there
-// too.
+// books compares the accumulators of all ledgers, also of targets that do not exist.
 func (v *Verify) books(ctx context.Context) error {
 	begins, facts, sets, lists := book.Books(v.Model.Name), book.Facts(v.Model.Name), book.Nodes(v.Model.Name), book.Lists(v.Model.Name)
 	q := store.Query{Table: book.TableName}
@@ -348,6 +354,8 @@ func (v *Verify) books(ctx context.Context) error {
 	return nil
 }
 
+// book compares one ledger with the recounted one. name is its partition key; b is empty if the
+// ledger does not exist. It also compares the dead letter about sums that cannot be shown.
 func (v *Verify) book(ctx context.Context, name string, b value.Item) error {
 	v.Checked++
 	row, want, of := strings.TrimPrefix(name, book.Books(v.Model.Name)), value.Item(nil), target{}
@@ -372,7 +380,8 @@ func (v *Verify) book(ctx context.Context, name string, b value.Item) error {
 	return err
 }
 
-// accumulators are those of two ledgers, a sum's many as one, in order.
+// accumulators returns the sorted names of the accumulators of some ledgers. The bands of a
+// sum count as one.
 func accumulators(ledgers ...value.Item) (fields []string) {
 	for _, l := range ledgers {
 		for _, a := range l {
@@ -387,7 +396,7 @@ func accumulators(ledgers ...value.Item) (fields []string) {
 	return slices.Compact(fields)
 }
 
-// held is what a ledger holds in an accumulator.
+// held returns what a ledger holds in an accumulator, as text.
 func held(ledger value.Item, field string) string {
 	attr, _, ok := book.Band(field)
 	if !ok {
@@ -421,7 +430,7 @@ func rowText(m *model.Model, r store.Ref) string {
 	return r.Table + " " + string(value.AppendPlainItem(nil, t.Item(r.Key)))
 }
 
-// nothing is how a value that is missing is printed.
+// nothing is printed in place of a missing value.
 const nothing = "nothing"
 
 func text(v value.Value) string {

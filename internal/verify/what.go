@@ -10,27 +10,28 @@ import (
 	"weir/internal/value"
 )
 
-// Kind says which kind of derived thing differs.
+// Kind is the kind of derived thing that differs.
 type Kind int
 
-// The kinds, with what of a What names the thing. The zero Kind is something that
-// nobody can mend: what is said of it says why.
+// The kinds. Each comment names the fields of What that identify the thing. The zero Kind
+// means that repair cannot correct the difference; its text says why.
 const (
 	_         Kind = iota
-	Book           // the accumulators in the book with the partition key Name
+	Book           // the accumulators in the ledger with the partition key Name
 	Set            // what the nodes of the set in Row, or of that Name, count
 	Told           // the fact Name of List
 	Listed         // the follower Name of List
-	Followed       // what our table keeps of Field of Row, which others follow
+	Followed       // the stored value of Field of Row, which other rows follow
 	Linked         // that Row is on the list of Of, which Follow says it follows
 	Following      // what Row shows in Field, which is on the list Of
-	Shown          // what Row shows of its book and its facts
+	Shown          // what Row shows of its ledger and its facts
 	Leaf           // what Row shows of the node Name of the set in Of
 	Copy           // Row, which Rule makes of Of
 	Document       // the document Name of Search
 )
 
-// What is which derived thing differs, for who mends it.
+// What identifies the derived thing that differs, for package repair. Kind says which of the
+// other fields are set.
 type What struct {
 	Kind              Kind
 	Row, Of           store.Ref
@@ -41,11 +42,11 @@ type What struct {
 	Search            *model.Search
 }
 
-// Count is what the rows that are there come to.
+// Count is the result of a recount over the existing rows. It does not change.
 type Count struct{ v *Verify }
 
-// Count reads every row and compares nothing. What is written meanwhile may be in it
-// or not.
+// Count recounts from every row without comparing anything. Changes that are written
+// meanwhile may or may not be included.
 func (v *Verify) Count(ctx context.Context) (Count, error) {
 	c := &Verify{Model: v.Model, Store: v.Store, Progress: v.Progress, countOnly: true}
 	c.begin(func(Difference) {})
@@ -55,8 +56,9 @@ func (v *Verify) Count(ctx context.Context) (Count, error) {
 	return Count{c}, nil
 }
 
-// Ledger is what the book with that partition key must hold, but for what is 0, and
-// whose it is: e is nil where nothing counts there.
+// Ledger returns what the ledger with the partition key name must hold, without accumulators
+// that are 0, and the row and entity that it belongs to. e is nil if no row contributes to
+// that ledger.
 func (c Count) Ledger(name string) (target store.Ref, e *model.Entity, sums value.Item) {
 	t := c.v.expect[name]
 	if t == nil {
@@ -71,7 +73,8 @@ func (c Count) Ledger(name string) (target store.Ref, e *model.Entity, sums valu
 	return t.row, t.entity, value.NewItem(attrs...)
 }
 
-// Members is how many rows say that a member is in the set of that name, of each.
+// Members returns the members of the set with that name, each with the number of rows that
+// contribute it.
 func (c Count) Members(name string) map[string]value.Value {
 	s := c.v.sets[name]
 	if s == nil {
@@ -86,7 +89,7 @@ func (c Count) Members(name string) map[string]value.Value {
 	return out
 }
 
-// Told is what is told under a name of a list, nil for nothing.
+// Told returns the fact with a name on a list, nil for none.
 func (c Count) Told(list, name string) value.Item {
 	if l := c.v.told[list]; l != nil {
 		return l.told[name]
@@ -94,18 +97,18 @@ func (c Count) Told(list, name string) value.Item {
 	return nil
 }
 
-// Join is who follows under a name of a list.
+// Join returns the follower with a name on a list. It reports false if there is none.
 func (c Count) Join(list, name string) (projections.Join, bool) {
 	j, ok := c.v.joins[list+"\x00"+name]
 	return j, ok
 }
 
-// Plain is the difference without who it is for, so that the same one found twice is
-// the same.
+// Plain returns the difference without What. Two plain differences are equal with == if they
+// say the same.
 func (d Difference) Plain() Difference {
 	d.What = nil
 	return d
 }
 
-// RowText is a row as differences name it.
+// RowText returns a row in the form in which differences name rows.
 func RowText(m *model.Model, r store.Ref) string { return strings.Clone(rowText(m, r)) }

@@ -12,7 +12,7 @@ import (
 	"weir/internal/value"
 )
 
-// parts are what a change adds to the value, as people read it.
+// parts returns what a change adds to the value, as texts for people.
 func (w *Why) parts(c *projections.Change) []string {
 	e := projections.Fold(c)
 	var out []string
@@ -57,7 +57,7 @@ func (w *Why) parts(c *projections.Change) []string {
 	return out
 }
 
-// added are the amounts for the accumulators behind the attribute.
+// added returns the amounts that are added to the accumulators behind the attribute.
 func (w *Why) added(adds []projections.Add) []string {
 	var sums value.Item
 	for _, a := range adds {
@@ -68,7 +68,8 @@ func (w *Why) added(adds []projections.Add) []string {
 	return aggregate.Explain(w.Attr, sums)
 }
 
-// made is a row of ours that is written or removed, as far as the attribute goes.
+// made describes a derived row that is written or removed, as far as the attribute is
+// concerned.
 func (w *Why) made(p *projections.Put) []string {
 	for _, f := range p.Follows {
 		if f.Attr == w.Attr {
@@ -92,7 +93,7 @@ func (w *Why) keepsLast(field string) bool {
 // follow reports whether the attribute follows a field of this name.
 func (w *Why) follow(field string) bool { return len(w.following(field)) > 0 }
 
-// following are the rules by which the attribute follows fields of this name.
+// following returns the rules by which the attribute follows fields of this name.
 func (w *Why) following(field string) (out []*model.Follow) {
 	for _, r := range w.Entity.MadeBy {
 		for i := range r.Fields {
@@ -104,7 +105,7 @@ func (w *Why) following(field string) (out []*model.Follow) {
 	return out
 }
 
-// isStep reports whether the attribute is one that steps write.
+// isStep reports whether a status writes the attribute.
 func (w *Why) isStep() bool {
 	for _, s := range w.Entity.Steps {
 		for _, name := range s.Attributes() {
@@ -130,8 +131,8 @@ func told(f *projections.Fact) string {
 	return strings.TrimSpace(word + " " + string(value.AppendPlainItem(nil, f.Told)))
 }
 
-// agrees reports whether what is told could be of the target: what both name is
-// the same.
+// agrees reports whether a fact could concern the target: the names that both have must have
+// equal values.
 func (w *Why) agrees(fields value.Item) bool {
 	for _, a := range fields {
 		if v, named := w.names[a.Name]; named && value.Scalar(v) != value.Scalar(a.Value) && v.Text() != w.keys[a.Name].Escape(value.Scalar(a.Value)) {
@@ -141,8 +142,8 @@ func (w *Why) agrees(fields value.Item) bool {
 	return true
 }
 
-// value is what the attribute is once a change has happened, "" where the records
-// before do not say it alone.
+// value returns the attribute's value after a change, "" if the records so far do not
+// determine it.
 func (w *Why) value(c *projections.Change) string {
 	e := projections.Fold(c)
 	for _, a := range e.Adds {
@@ -170,7 +171,7 @@ func (w *Why) value(c *projections.Change) string {
 	return ""
 }
 
-// members says how large the set is.
+// members returns the size of the set, as text.
 func (w *Why) members() string {
 	n := 0
 	for _, a := range w.book {
@@ -184,6 +185,7 @@ func (w *Why) members() string {
 	return fmt.Sprintf("%d members", n)
 }
 
+// plain returns a value as JSON, or "nothing" if it is Missing.
 func plain(v value.Value) string {
 	if v.IsMissing() {
 		return "nothing"

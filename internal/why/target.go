@@ -14,17 +14,17 @@ import (
 	"weir/internal/value"
 )
 
-// Parse finds the rows that a person may mean, in a form that New takes. A row may be named
+// Parse returns the addresses of the rows that target may mean. A row may be named in these
+// ways:
 //
 //	Album:id=a1                     by entity and the names in its key,
 //	Album:a1                        or only their values, in the order of the key;
 //	gallery "ALBUM#a1", "METADATA"  as messages print it, or verify:
 //	gallery {"PK":"ALBUM#a1","SK":"METADATA"}
 //
-// Names and values have commas between them; a comma in a value is written %2C, a
-// percent sign %25, an equals sign %3D. A binary is written in base64. Values are the
-// application's own, which a key may hold as they are or escaped: there is an address for
-// each.
+// Separate the parts by commas. In a value, write a comma as %2C, a percent sign as %25 and
+// an equals sign as %3D. Write a binary in base64. Values are the application's own. A key
+// may hold them unescaped or escaped, so Parse returns an address for each spelling.
 func Parse(m *model.Model, target string) ([]Address, error) {
 	if e, key, ok := printed(m, target); ok {
 		return []Address{{Entity: e, Row: store.Ref{Table: e.Table.Name, Key: key}}}, nil
@@ -67,18 +67,18 @@ func Parse(m *model.Model, target string) ([]Address, error) {
 	return out, nil
 }
 
-// Address is a row that a person may mean.
+// Address is a row that a user may mean.
 type Address struct {
 	Entity *model.Entity
 	Row    store.Ref
 	says   func(value.Item) bool // nil: by its key, whatever it holds
 }
 
-// Is reports whether a row with the address's key is the one that is meant.
+// Is reports whether a row with the address's key really is the row that the user means.
 func (a *Address) Is(row value.Item) bool { return a.says == nil || a.says(row) }
 
-// printed reads a table and a key as messages print them. The entity is the one, of
-// those with such a key, that something is derived on.
+// printed parses a table and a key in the form in which messages print them. If several
+// entities can have such a key, it returns the one that has derived attributes.
 func printed(m *model.Model, target string) (e *model.Entity, key store.Key, ok bool) {
 	table, rest, _ := strings.Cut(target, " ")
 	var parts []any
@@ -108,7 +108,7 @@ func printed(m *model.Model, target string) (e *model.Entity, key store.Key, ok 
 	return e, key, ok
 }
 
-// made reports whether an entity's templates make such keys.
+// made reports whether an entity's templates can make the key.
 func made(e *model.Entity, key store.Key) bool {
 	row := e.Table.Item(key)
 	for _, k := range e.PrimaryKey() {
@@ -141,7 +141,7 @@ func keyValue(k store.KeyAttr, v any) value.Value {
 	return value.OfString(text)
 }
 
-// typed is a value that somebody typed, as the field has it.
+// typed converts a value that a user typed into the field's type.
 func typed(e *model.Entity, name, text string) (value.Value, error) {
 	switch e.Field(name).Type {
 	case model.TypeNumber:
@@ -166,7 +166,7 @@ func entities(m *model.Model) string {
 	return strings.Join(names, ", ")
 }
 
-// keyNames are the names that an entity's key is made of, in its order.
+// keyNames returns the names that make up an entity's key, in order.
 func keyNames(e *model.Entity) []string {
 	var names []string
 	for _, k := range e.PrimaryKey() {
@@ -179,12 +179,13 @@ func keyNames(e *model.Entity) []string {
 	return names
 }
 
-// form shows how a row of the entity is named.
+// form returns a pattern for naming rows of the entity, for messages.
 func form(e *model.Entity) string {
 	return e.Name + ":" + strings.Join(keyNames(e), "=…,") + "=…"
 }
 
-// Known are the rows of the addresses, without those that are there and are other rows.
+// Known returns the rows of the addresses that a user may mean. It leaves out keys under
+// which the store holds a different row. A single address is returned without a read.
 func Known(ctx context.Context, db store.Store, all []Address) (out []store.Ref, err error) {
 	refs := make([]store.Ref, len(all))
 	for i := range all {

@@ -1,11 +1,11 @@
-// Package why finds the records of a recording that made a value what it is. It
-// folds them as a replay would, but for one row: what each record adds to it is
-// what the projections say, and nothing is written anywhere.
+// Package why explains a derived value: it finds the records of a recording that produced
+// it. It applies the records as a replay would, but only for one row, with the same
+// projections, and it writes nothing.
 //
-// It goes over the recording twice: first to find the rows that have a part in the
-// value at any time (Find), then to follow these, and only these, through all their
-// changes (Explain). So what it keeps grows with the rows behind the value, not with
-// the recording.
+// It reads the recording twice. The first pass (Find) finds the rows that contribute to the
+// value at any time. The second pass (Explain) follows only these rows through all their
+// changes. So its memory grows with the number of rows behind the value, not with the length
+// of the recording.
 package why
 
 import (
@@ -24,7 +24,8 @@ import (
 	"weir/internal/value"
 )
 
-// Why explains one attribute of one row.
+// Why explains one attribute of one row. Call Find for each record of the first pass, then
+// Choose, then Explain for each record of the second pass.
 type Why struct {
 	Target store.Ref
 	Entity *model.Entity
@@ -33,7 +34,7 @@ type Why struct {
 	at   Address
 	seen struct{ it, another bool } // rows with the target's key
 	also []*Why                     // other rows that may be meant
-	keys map[string]*model.Template // of each of names, the key that it is in
+	keys map[string]*model.Template // for each of names, the template of the key that holds it
 
 	names   map[string]value.Value // what the target's key is made of, by field
 	rows    replay.Rows
@@ -44,20 +45,20 @@ type Why struct {
 	book    value.Item
 }
 
-// Line is one record that had a part in the value.
+// Line describes one record that contributed to the value.
 type Line struct {
 	Where    events.Location
-	Shard    string // "" where the recording does not say
-	Sequence string // "" where it has none
+	Shard    string // "" if the recording does not say
+	Sequence string // "" if the record has none
 	Time     time.Time
 	Event    string
 	Row      store.Ref // whose change it is
 	Added    string    // what it added
-	Value    string    // what the value then was
+	Value    string    // the value after the record
 }
 
-// New explains an attribute of the row that target names. Its errors are for who
-// wrote the target.
+// New returns a Why for an attribute of the row that target names (see Parse). Its errors are
+// mistakes in target or attr, in words for the user who wrote them.
 func New(m *model.Model, target, attr string) (*Why, error) {
 	all, err := Parse(m, target)
 	if err != nil {
@@ -91,7 +92,7 @@ func explains(m *model.Model, at Address, attr string) (*Why, error) {
 	return w, nil
 }
 
-// derived are the attributes of an entity that weir writes.
+// derived returns the attributes of an entity that weir writes.
 func derived(e *model.Entity) (names []string) {
 	for _, t := range e.Values {
 		names = append(names, t.Attr)
@@ -108,8 +109,7 @@ func derived(e *model.Entity) (names []string) {
 	return slices.Compact(names)
 }
 
-// Find looks at a record of the first pass. An entry that cannot be used has no
-// part in anything.
+// Find processes a record of the first pass. It ignores bad entries.
 func (w *Why) Find(e *events.Entry, table string) {
 	for _, also := range w.also {
 		also.Find(e, table)
@@ -133,7 +133,7 @@ func (w *Why) Find(e *events.Entry, table string) {
 	}
 }
 
-// look notes what a row with the target's key says it is.
+// look notes whether a row with the target's key is the target or another row.
 func (w *Why) look(c *projections.Change) {
 	is := func(row value.Item) {
 		if w.seen.it = w.seen.it || w.at.Is(row); !w.at.Is(row) {
@@ -152,8 +152,8 @@ func (w *Why) look(c *projections.Change) {
 	}
 }
 
-// Choose decides, after the first pass, which of the rows that may be meant is
-// explained. It is an error if there are several.
+// Choose decides, after the first pass, which of the possible rows is explained. It returns
+// an error if the recording contains several of them.
 func (w *Why) Choose() error {
 	var may []*Why
 	for _, one := range append([]*Why{w}, w.also...) {
@@ -172,8 +172,8 @@ func (w *Why) Choose() error {
 	return nil
 }
 
-// other remembers a row that steps of the target may wait for: which list the target
-// goes by may be said later.
+// other remembers a row for which the target's status may have to wait. It remembers such
+// rows of every list, because only a later record may say which list the target uses.
 func (w *Why) other(c *projections.Change) {
 	if !w.isStep() {
 		return
@@ -188,7 +188,7 @@ func (w *Why) other(c *projections.Change) {
 	}
 }
 
-// behind reports whether a row may have a part in the value at any time.
+// behind reports whether a row may contribute to the value at any time.
 func (w *Why) behind(row string) bool {
 	if w.sources[row] || w.follows[row] {
 		return true
@@ -201,8 +201,8 @@ func (w *Why) behind(row string) bool {
 	return false
 }
 
-// Explain looks at a record of the second pass, in the same order; ok is false for
-// one that had no part in the value.
+// Explain processes a record of the second pass. The records must come in the same order as
+// in the first. ok is false for a record that did not contribute to the value.
 func (w *Why) Explain(e *events.Entry, table string) (l Line, ok bool) {
 	if e.Bad != nil {
 		return l, false

@@ -13,8 +13,8 @@ const (
 	keyB = "attack-key-bbbbbbbbbbbb"
 )
 
-// keys asks everything in every way without a good key. Health alone is answered, and
-// nothing is written.
+// keys sends every request with every kind of missing or wrong key. Only health may answer,
+// and nothing may be written.
 func (a *attack) keys() (string, error) {
 	asked := 0
 	for _, program := range []string{"ingest", "projector"} {
@@ -56,8 +56,8 @@ func (a *attack) keys() (string, error) {
 	return fmt.Sprintf("%d requests without a key were refused", asked), nil
 }
 
-// bodies sends what is no command. Each is the client's mistake, never the server's,
-// which goes on.
+// bodies sends bodies that are not commands. Every answer must be a client error (4xx), and
+// the server must go on.
 func (a *attack) bodies() (string, error) {
 	s, err := a.start(1024, nil, "ingest", "serve", "gallery")
 	if err != nil {
@@ -83,7 +83,7 @@ func (a *attack) bodies() (string, error) {
 				if err != nil {
 					return "", fmt.Errorf("after %d bodies, %.60q: %w", sent, body, err)
 				}
-				// What was changed at random may be a command, and a batch answers for each of its own.
+				// A randomly changed body may be a command, and a batch answers for each command.
 				if sent++; status >= 500 || status < 400 && round == 0 && to == "Album" {
 					return "", fmt.Errorf("%s takes %.60q: %d %.200s", to, body, status, answer)
 				}
@@ -96,8 +96,8 @@ func (a *attack) bodies() (string, error) {
 	return fmt.Sprintf("%d hostile bodies stopped nothing", sent), s.stop()
 }
 
-// idle holds more silent connections than the process may have files open. Writes and
-// queries go on meanwhile.
+// idle holds more silent connections than the process may have open files. Writes and queries
+// must go on meanwhile.
 func (a *attack) idle() (string, error) {
 	const files = 320
 	s, err := a.start(files, nil, "projector", "dev", "gallery")

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// files replays recordings that are cut off or have a wrong bit. None is taken for
-// whole: where the exit code is 0, every record was used.
+// files replays recordings that are truncated or have a flipped bit. None may be accepted as
+// complete: if the exit code is 0, every record must have been used.
 func (a *attack) files() (string, error) {
 	var plain bytes.Buffer
 	for i := range 60 {

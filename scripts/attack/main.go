@@ -1,7 +1,7 @@
-// Command attack starts the built programs and attacks them: it asks without keys
-// and with wrong ones, sends malformed bodies, holds hundreds of
-// silent connections, has many clients write one row at once, kills the process under
-// load, and replays damaged recordings. What must hold is stated where it is checked.
+// Command attack starts the built programs and attacks them. It sends requests without keys
+// and with wrong keys, sends malformed bodies, holds hundreds of silent connections open, lets
+// many clients write one row at once, kills the process under load, and replays damaged
+// recordings. Each part states what must hold where it checks it.
 //
 //	go run ./scripts/attack              all of it, in less than five minutes
 //	go run ./scripts/attack -short       the same in seconds, as .ci/run does
@@ -33,7 +33,8 @@ type attack struct {
 	rng   *rand.Rand
 }
 
-// parts are in the order in which they run. Each gives what it did, for people.
+// parts lists the parts in the order in which they run. Each returns a text that says what it
+// did.
 var parts = []struct {
 	name string
 	run  func(*attack) (string, error)
@@ -76,7 +77,7 @@ func (a *attack) one(run func(*attack) (string, error)) (did string, err error) 
 	return run(a)
 }
 
-// times is how often something is done.
+// times returns how often something is done, in a short or a full run.
 func (a *attack) times(long, short int) int {
 	if a.short {
 		return short
@@ -91,8 +92,8 @@ type server struct {
 	addr string
 }
 
-// start starts a program of bin that may have so many files open, with more in its
-// environment. What it says goes to stderr.
+// start starts a program of bin with a limit of open files and additional environment
+// variables. Its output goes to stderr.
 func (a *attack) start(files int, env []string, program string, args ...string) (*server, error) {
 	cmd := webtest.Limited(files, filepath.Join("bin", program), append(args, "--data", filepath.Join(a.dir, "data"), "--addr", "127.0.0.1:0")...)
 	cmd.Env = append(os.Environ(), env...)
@@ -103,7 +104,8 @@ func (a *attack) start(files int, env []string, program string, args ...string) 
 	return &server{cmd, "http://" + addr + "/v1/gallery/", addr}, nil
 }
 
-// stop stops a server as a service manager does; it must end well.
+// stop stops a server like a service manager does. It is an error if the server does not end
+// cleanly.
 func (s *server) stop() error {
 	err := s.cmd.Process.Signal(syscall.SIGTERM)
 	return errors.Join(err, s.cmd.Wait())
@@ -116,7 +118,7 @@ func (s *server) kill() {
 
 var client = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 
-// ask sends one request, with headers NAME: VALUE, and gives status and body.
+// ask sends one request with headers of the form "NAME: VALUE" and returns status and body.
 func ask(method, url, body string, headers ...string) (int, string, error) {
 	req, err := http.NewRequest(method, url, strings.NewReader(body))
 	if err != nil {

@@ -13,15 +13,15 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// op is one request for one row: a title that is put, "" where the row is deleted, or
-// read where it is only looked at.
+// op is one request for one row: it puts a title, deletes the row (title ""), or reads it.
 type op struct {
 	row   int
 	read  bool
 	title string
 }
 
-// oneRow is what a row is to its clients: the title that was put last.
+// oneRow is the model of a row for the linearizability check: a row holds the title that was
+// put last.
 var oneRow = porcupine.Model{
 	Init: func() any { return "" },
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
@@ -43,8 +43,8 @@ var oneRow = porcupine.Model{
 	},
 }
 
-// rows has clients put, delete and read few rows at once. What they saw is what one
-// after another would have seen.
+// rows lets clients put, delete and read a few rows concurrently. What they saw must be
+// linearizable.
 func (a *attack) rows() (string, error) {
 	s, err := a.start(1024, nil, "ingest", "serve", "gallery", "--rate", "0")
 	if err != nil {
@@ -88,7 +88,7 @@ func (a *attack) rows() (string, error) {
 	return fmt.Sprintf("%d operations are linearizable", len(history)), s.stop()
 }
 
-// do does an operation, and gives the title that a read saw.
+// do does an operation and returns the title that a read saw.
 func (s *server) do(o op) (string, error) {
 	url := fmt.Sprintf("%sAlbum?id=row%d", s.base, o.row)
 	method, body := "DELETE", ""
@@ -112,8 +112,8 @@ func (s *server) do(o op) (string, error) {
 	return row.Title, err
 }
 
-// kill kills a server under load, again and again. Every write that was answered is
-// there when it is back, and the process comes up by itself.
+// kill kills a server under load, again and again. Each time the process must start again
+// without help and have every write that it had answered.
 func (a *attack) kill() (string, error) {
 	kills, acked := a.times(30, 3), []string{}
 	for round := range kills {
@@ -139,7 +139,7 @@ func (a *attack) kill() (string, error) {
 	return fmt.Sprintf("%d kills, %d writes, none lost", kills, len(acked)), s.stop()
 }
 
-// load writes until the server is killed, and gives the ids that were answered.
+// load writes until the server is killed and returns the ids of the answered writes.
 func (a *attack) load(s *server, round int) (acked []string) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// errDiffers is the end of a comparison that found differences.
+// errDiffers is the result of a comparison that found differences.
 var errDiffers = errors.New("the two recordings differ")
 
 // compare prints the first lines in which the files of two recordings differ.
@@ -47,7 +47,7 @@ func compare(before, after, names string) error {
 	return nil
 }
 
-// show prints the first line in which a file differs, and how many do.
+// show prints the first line in which a file differs, and how many lines differ.
 func show(name string, a, b []byte) {
 	as, bs := strings.Split(string(a), "\n"), strings.Split(string(b), "\n")
 	at := 0
@@ -63,7 +63,7 @@ func show(name string, a, b []byte) {
 	fmt.Printf("%s:%d (%d and %d lines)\n  old %s\n  new %s\n", name, at+1, len(as), len(bs), line(as), line(bs))
 }
 
-// union is the sorted names of the files that are in either directory.
+// union returns the sorted names of the files that exist in any of the directories.
 func union(dirs ...string) ([]string, error) {
 	var out []string
 	for _, dir := range dirs {
@@ -83,8 +83,8 @@ func union(dirs ...string) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// renames reads a file of old and new words and returns what replaces them. Longer
-// words are tried first.
+// renames reads a file of old and new words and returns a function that replaces them. It
+// tries longer words first.
 func renames(file string) (func([]byte) []byte, error) {
 	if file == "" {
 		return func(b []byte) []byte { return b }, nil
@@ -119,7 +119,7 @@ func renames(file string) (func([]byte) []byte, error) {
 	}, nil
 }
 
-// whole is a pattern of a word where it stands by itself.
+// whole returns a pattern that matches a word only as a whole word.
 func whole(word string) string {
 	pattern := regexp.QuoteMeta(word)
 	if letter.MatchString(word[:1]) {

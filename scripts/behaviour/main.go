@@ -1,12 +1,12 @@
-// Command behaviour shows that a change of structure left behaviour as it was. It
-// records what one version does, and compares two recordings.
+// Command behaviour shows that a refactoring did not change behaviour. It records what one
+// version does, and compares the recordings of two versions.
 //
 //	behaviour record DIR            write what this version does into DIR
 //	behaviour compare OLD NEW       compare two such directories
 //	behaviour compare OLD NEW NAMES the same, after the words of OLD were replaced
 //
-// A recording holds the following files. All of it is a function of the version:
-// two recordings of one version are equal, byte for byte.
+// A recording holds the following files. They depend only on the version: two recordings of
+// one version are equal byte for byte.
 //
 //	traces/MODEL-SEED   every step of a simulated run, for each built-in model
 //	rows/MODEL          all rows of the model's tables, index entries included,
@@ -14,8 +14,8 @@
 //	documents/MODEL     the search documents after that
 //	own/MODEL           the rows of weir's own table after that
 //
-// NAMES is a text file with an old word, a space and the new one on each line, for a
-// version that renamed things. Words are replaced where they stand by themselves.
+// NAMES is for a version that renamed things: a text file with an old word, a space and the
+// new word on each line. Only whole words are replaced.
 //
 // What a batch costs on DynamoDB, in calls and units, is recorded by
 // scripts/bench-aws.sh -costs FILE and compared with diff.

@@ -25,7 +25,7 @@ import (
 	"weir/internal/value"
 )
 
-// clock is the time of every recording: later than all that the streams hold.
+// clock is the time of every recording. It is later than all times in the streams.
 var clock = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func record(ctx context.Context, dir, streams string, seeds int) error {
@@ -47,7 +47,7 @@ func record(ctx context.Context, dir, streams string, seeds int) error {
 	return ctx.Err()
 }
 
-// write makes a file of what put writes.
+// write creates a file with what put writes.
 func write(path string, put func(w io.Writer) error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -74,8 +74,8 @@ func trace(m *model.Model, seed uint64, path string) error {
 	})
 }
 
-// derived replays a model's recorded streams into an empty store and writes all that
-// is there afterwards.
+// derived replays a model's recorded streams into an empty store and writes everything that
+// the store then holds.
 func derived(ctx context.Context, m *model.Model, streams, dir string) error {
 	files, err := filepath.Glob(filepath.Join(streams, "*"))
 	if err != nil {
@@ -123,7 +123,7 @@ func rows(ctx context.Context, w io.Writer, s *system.System) error {
 // secret is the partition of the row whose value is random in each new store.
 const secret = "secret"
 
-// table writes the rows that a query gives, but the secret.
+// table writes the rows that a query returns, except the secret.
 func table(ctx context.Context, w io.Writer, db store.Store, q store.Query, prefix string) error {
 	var lines []string
 	for {

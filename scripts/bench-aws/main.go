@@ -1,17 +1,18 @@
-// Command bench-aws measures, on one DynamoDB, what a batch of stream records costs
-// to derive from: records a second and write units for each 1,000 records of
+// Command bench-aws measures on a DynamoDB what it costs to derive data from a batch of stream
+// records: records per second, and write units for each 1,000 records. It compares
 //
-//	plain   a handler that does one UpdateItem ADD for each record; wrong after
-//	        any retry, and what everybody writes
-//	marker  a handler that does a marker and the ADD in one transaction for each
-//	weir    the runner, as projector run and functions that go by shard use it;
-//	        "by item" is the same where no shard is known
+//	plain   a handler that does one UpdateItem ADD for each record, which is what most
+//	        people write, and which counts wrong after a retry
+//	marker  a handler that, for each record, writes a marker and does the ADD in one
+//	        transaction
+//	weir    the runner, as projector run and functions that read by shard use it;
+//	        "by item" is the runner when no shard is known
 //
-// Both handlers go through a batch as handlers do, one record after the other;
-// "at once" is the same with as many requests at a time as weir has.
+// Both handlers process a batch one record after the other, as handlers do. "at once" is the
+// plain handler with as many concurrent requests as weir uses.
 //
-// The recordings are the world's (world.go), the same for all. Write units are what
-// DynamoDB answers with, those of indexes included.
+// All use the same recordings (workload.go), each in a DynamoDB of its own (world.go). Write
+// units are those that DynamoDB reports, including those of indexes.
 package main
 
 import (
@@ -65,7 +66,8 @@ func run(ctx context.Context, records int, costs string) error {
 	return show(lines)
 }
 
-// costsOf is a line for each batch size and way: units and requests, no times.
+// costsOf returns one line for each batch size and handler, with units and requests but no
+// times.
 func costsOf(lines []line) (out []byte) {
 	for _, l := range lines {
 		for _, way := range []struct {
@@ -82,7 +84,7 @@ func costsOf(lines []line) (out []byte) {
 	return out
 }
 
-// figures are what a way through a recording came to.
+// figures are the results of one handler on a recording.
 type figures struct {
 	records int
 	took    time.Duration
@@ -93,7 +95,7 @@ type figures struct {
 func (f figures) speed() float64   { return float64(f.records) / f.took.Seconds() }
 func (f figures) per1000() float64 { return f.units * 1000 / float64(f.records) }
 
-// line compares weir with the handlers on one recording in one size of batch.
+// line compares weir with the handlers on one recording with one batch size.
 type line struct {
 	workload      string
 	batch         int
@@ -130,8 +132,8 @@ func measure(ctx context.Context, m *model.Model, w workload) (lines []line, err
 // handler applies one batch.
 type handler func(ctx context.Context, first, last int) error
 
-// through takes a recording through a handler in a world of its own, and looks
-// whether the numbers came out right.
+// through runs a recording through a handler in a world of its own and checks the resulting
+// numbers.
 func through(ctx context.Context, m *model.Model, w workload, batch int, way func(*world) handler) (f figures, err error) {
 	wd, err := newWorld(ctx, m, w)
 	if err != nil {
@@ -166,7 +168,8 @@ func show(lines []line) error {
 	return goals(lines)
 }
 
-// goals are for batches of 1,000 of the first recording, and the bound for all.
+// goals checks the goals, which hold for batches of 1,000 records of the first recording, and
+// the limit that holds for all.
 func goals(lines []line) error {
 	good := true
 	say := func(ok bool, format string, args ...any) {

@@ -20,7 +20,7 @@ type workload struct {
 	target  []int // which row each record counts towards
 }
 
-// targets is how many rows all batches of a size touch, each once a batch.
+// targets returns how many rows all batches of a size touch. A row counts once for each batch.
 func (w *workload) targets(batch int) (n int) {
 	for at := 0; at < len(w.target); at += batch {
 		seen := map[int]bool{}
@@ -34,8 +34,8 @@ func (w *workload) targets(batch int) (n int) {
 
 const places = 2000 // albums, and media
 
-// chance draws a place as people choose what to look at: the nth in favour gets
-// one part in n to the power of 1.1.
+// chance returns a generator that draws things as people choose them: the nth most popular
+// thing with a weight of 1/n^1.1.
 func chance(seed uint64) (*rand.Rand, *rand.Zipf) {
 	r := rand.New(rand.NewPCG(seed, 0x77656972))
 	return r, rand.NewZipf(r, 1.1, 1, places-1)
@@ -43,8 +43,8 @@ func chance(seed uint64) (*rand.Rand, *rand.Zipf) {
 
 var start = time.Date(2025, 3, 1, 8, 0, 0, 0, time.UTC)
 
-// uploads are pictures put into albums. Six people do so at any time, each a dozen
-// pictures on average into one album, in favour or not.
+// uploads returns a workload of pictures that are put into albums. At any time six people
+// upload, each on average a dozen pictures into one album, popular or not.
 func uploads(m *model.Model, n int) workload {
 	w := workload{name: "uploads", attr: "mediaCount"}
 	for i := range places {
@@ -66,7 +66,8 @@ func uploads(m *model.Model, n int) workload {
 	return w
 }
 
-// likes are of pictures in favour or not, nobody likes two in a row.
+// likes returns a workload of likes for pictures, popular or not. No person likes two pictures
+// in a row.
 func likes(m *model.Model, n int) workload {
 	w := workload{name: "likes", attr: "likeCount"}
 	for i := range places {
@@ -85,7 +86,7 @@ func stamp(i int) string {
 	return start.Add(time.Duration(i) * 40 * time.Millisecond).Format("2006-01-02T15:04:05.000Z")
 }
 
-// strs is an item of alternating names and strings.
+// strs returns an item from alternating names and strings.
 func strs(pairs ...string) value.Item {
 	var attrs []value.Attr
 	for i := 0; i < len(pairs); i += 2 {

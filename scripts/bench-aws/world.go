@@ -24,11 +24,11 @@ import (
 	"weir/internal/value"
 )
 
-// concurrency is how many requests run at a time where more than one does.
+// concurrency is the number of concurrent requests where there is more than one.
 const concurrency = 32
 
-// world is a DynamoDB of its own, with the tables made and the rows in it that the
-// recording counts towards.
+// world is a separate DynamoDB in which the tables exist, and the rows that the recording
+// counts towards.
 type world struct {
 	model    *model.Model
 	work     workload
@@ -59,14 +59,14 @@ func (m *meter) request(c dynamodb.Capacity) {
 	}
 }
 
-// requests are the store's requests since the reset, by operation.
+// requests returns the number of the store's requests since the reset, by operation.
 func (m *meter) requests() map[string]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return maps.Clone(m.calls)
 }
 
-// markers is the table that the marker handler remembers records in.
+// markers is the table in which the marker handler remembers records.
 var markers = store.Table{Name: "markers", Key: store.KeySchema{Partition: store.KeyAttr{Name: "id", Type: value.String}}}
 
 func newWorld(ctx context.Context, m *model.Model, w workload) (*world, error) {
@@ -74,7 +74,7 @@ func newWorld(ctx context.Context, m *model.Model, w workload) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Each access key has a world of its own in DynamoDB Local.
+	// DynamoDB Local keeps the tables of each access key apart.
 	cfg.Credentials = credentials.NewStaticCredentialsProvider(rand.Text(), "x", "")
 	wd := &world{model: m, work: w}
 	wd.client = sdk.NewFromConfig(cfg, func(o *sdk.Options) { o.DisableValidateResponseChecksum = true })
@@ -105,7 +105,7 @@ func (wd *world) end() {
 	wd.store.Close()
 }
 
-// check counts again.
+// check recounts and compares.
 func (wd *world) check(ctx context.Context) error {
 	want := make([]int64, len(wd.work.rows))
 	for _, t := range wd.work.target {
@@ -127,12 +127,12 @@ func (wd *world) check(ctx context.Context) error {
 	return nil
 }
 
-// weir is the runner.
+// weir returns a handler that calls the runner.
 func (wd *world) weir() handler {
 	return wd.runner(runner.Batch{Lane: runner.Lane(wd.model.Tables[0].Name, "shard")})
 }
 
-// byItem is the same where no shard is known.
+// byItem is weir for records whose shard is not known.
 func (wd *world) byItem() handler {
 	return wd.runner(runner.Batch{Lane: runner.Lane(wd.model.Tables[0].Name, ""), ByItem: true})
 }
@@ -153,7 +153,7 @@ func (wd *world) runner(like runner.Batch) handler {
 	}
 }
 
-// key is the key of the row that a record counts towards.
+// key returns the key of the row that record i counts towards.
 func (wd *world) key(i int) map[string]types.AttributeValue {
 	row := wd.work.rows[wd.work.target[i]]
 	return map[string]types.AttributeValue{
@@ -174,7 +174,7 @@ func (wd *world) add(ctx context.Context, i int) error {
 	return err
 }
 
-// plain adds one for each record.
+// plain returns a handler that adds one for each record.
 func (wd *world) plain() handler {
 	return func(ctx context.Context, first, last int) error {
 		for i := first; i < last; i++ {
@@ -186,7 +186,7 @@ func (wd *world) plain() handler {
 	}
 }
 
-// plainAtOnce does so for many records at a time.
+// plainAtOnce is plain with many concurrent requests.
 func (wd *world) plainAtOnce() handler {
 	return func(ctx context.Context, first, last int) error {
 		next := make(chan int)
@@ -214,7 +214,7 @@ func (wd *world) plainAtOnce() handler {
 	}
 }
 
-// marker adds one and remembers the record, both or neither.
+// marker returns a handler that adds one and remembers the record in one transaction.
 func (wd *world) marker() handler {
 	return func(ctx context.Context, first, last int) error {
 		for i := first; i < last; i++ {

@@ -13,13 +13,13 @@ import (
 	"weir/internal/events"
 )
 
-// decode compares how fast the payload of one Lambda invocation is read: 1,000
-// records as a gallery's stream with both images has them, about 1.4 KB on average.
+// decode compares how fast the payload of one Lambda invocation is decoded: 1,000 records of a
+// gallery's stream with both images, about 1.4 KB on average.
 //
-// Weir's decoder gives typed values with sorted attributes, positions and times,
-// every record checked. Its first peer is what a Go Lambda does, encoding/json into
-// the events package's types. Its second, simdjson-go, only parses: nobody has looked
-// at a value yet.
+// Weir's decoder checks every record and returns typed values with sorted attributes,
+// positions and times. The first peer is what Lambda functions in Go use: encoding/json into
+// the types of the events package. The second peer, simdjson-go, only parses; it does not read
+// the values yet.
 func (b *bench) decode() error {
 	const records = 1000
 	payload := lambdaPayload(records)
@@ -55,7 +55,7 @@ func (b *bench) decode() error {
 	return nil
 }
 
-// lambdaPayload is an event of n records.
+// lambdaPayload returns a Lambda event of n records.
 func lambdaPayload(n int) []byte {
 	w := newWorld(2)
 	w.arn = true
@@ -94,7 +94,7 @@ func decodeJSON(payload []byte) error {
 	return nil
 }
 
-// decoder is one way to read a payload, with what its rounds took.
+// decoder is one way to decode a payload, with the times of its rounds.
 type decoder struct {
 	name   string
 	do     func(payload []byte) error
@@ -102,7 +102,7 @@ type decoder struct {
 	allocs []float64 // a payload
 }
 
-// round decodes again and again for the time given.
+// round decodes the payload repeatedly for at least the given time.
 func (d *decoder) round(payload []byte, least time.Duration) error {
 	var before, after runtime.MemStats
 	runtime.GC()

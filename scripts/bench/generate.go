@@ -6,10 +6,10 @@ import (
 	"os"
 )
 
-// world is a gallery that people use, as its table's stream tells of it: they
-// upload pictures, put them into albums, like, edit and delete them. One album and
-// one picture are hot. What it tells is the same for the same seed, and agrees with
-// itself: each old image is the new image that came last for its key.
+// world generates the stream of a gallery in use: people upload pictures, put them into
+// albums, like, edit and delete them. One album and one picture are hot. The stream is the
+// same for the same seed, and it is consistent: each old image is the latest new image of its
+// key.
 //
 // Everything grows with the number of records, so that recordings of any length
 // have the same shape.
@@ -28,7 +28,7 @@ func newWorld(seed uint64) *world {
 	return &world{teller: newTeller(seed), linked: map[uint64]bool{}, liked: map[uint64]bool{}}
 }
 
-// deeds are what people do, with how often.
+// deeds lists what people do, and how often.
 var deeds = []struct {
 	weight int
 	do     func(*world, []byte) []byte
@@ -38,7 +38,7 @@ var deeds = []struct {
 	{3, (*world).unlink}, {3, (*world).unlike}, {2, (*world).deleteMedia}, {1, (*world).deleteAlbum},
 }
 
-// next appends the record of the next thing that happens.
+// next appends the next record.
 func (w *world) next(b []byte) []byte {
 	w.now += 1 + w.rand.Int64N(400)
 	if len(w.albums) < 4 {
@@ -70,9 +70,8 @@ func (w *world) upload(b []byte) []byte {
 	return w.change(b, nil, m)
 }
 
-// hot is a place among n: the first, which is never deleted, one time in ten; one
-// time in ten any; else one of the newest, as most of what happens to a thing
-// happens soon after it was made.
+// hot draws one of n things: one time in ten the first, which is never deleted; one time in
+// ten any; otherwise one of the newest, because most changes happen to new things.
 func (w *world) hot(n int) int {
 	switch w.rand.IntN(10) {
 	case 0:
@@ -83,8 +82,7 @@ func (w *world) hot(n int) int {
 	return w.recent(n)
 }
 
-// recent is a place among n at a distance from the end that is recentDistance on
-// average.
+// recent draws one of n things, at an average distance of recentDistance from the end.
 func (w *world) recent(n int) int {
 	return max(0, n-1-int(w.rand.ExpFloat64()*recentDistance))
 }
@@ -131,8 +129,8 @@ func (w *world) unlike(b []byte) []byte {
 	return w.change(b, l, nil)
 }
 
-// deleteMedia leaves what referred to the picture where it is, as a gallery that
-// has no transactions does.
+// deleteMedia deletes a picture but not the rows that refer to it, like a gallery without
+// transactions.
 func (w *world) deleteMedia(b []byte) []byte {
 	return w.change(b, take(&w.media, 1+w.rand.IntN(len(w.media)-1)), nil)
 }
@@ -169,7 +167,7 @@ func (w *world) editAlbum(b []byte) []byte {
 	return w.change(b, old, *a)
 }
 
-// take removes one of a list, whose order it does not keep.
+// take removes and returns element i of a list. It does not keep the list's order.
 func take[T any](from *[]T, i int) T {
 	s := *from
 	x := s[i]
@@ -178,7 +176,7 @@ func take[T any](from *[]T, i int) T {
 	return x
 }
 
-// recording is a file of GetRecords pages, one a line.
+// recording is a file of GetRecords pages, one page on each line.
 type recording struct {
 	model   string
 	path    string
@@ -188,18 +186,18 @@ type recording struct {
 
 const pageRecords = 250
 
-// recording makes a gallery's recording with a number of records, or finds the one
-// that was made before.
+// recording returns a gallery's recording with a number of records. It reuses one that was
+// made before.
 func (b *bench) recording(records int) (recording, error) {
 	return b.recordingOf("gallery", newWorld(1).next, records)
 }
 
-// recordingOf makes a recording of what next tells.
+// recordingOf makes a recording of the records that next appends.
 func (b *bench) recordingOf(model string, next func([]byte) []byte, records int) (recording, error) {
 	return b.recordingAt(fmt.Sprintf("%s/%s-%d.jsonl", b.dir, model, records), model, next, records)
 }
 
-// recordingAt makes a recording with a path of its own, unless it was made before.
+// recordingAt makes a recording at a path, unless it exists.
 func (b *bench) recordingAt(path, model string, next func([]byte) []byte, records int) (recording, error) {
 	r := recording{model: model, path: path, records: records}
 	if r, ok := b.files[r.path]; ok {

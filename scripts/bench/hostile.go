@@ -22,9 +22,9 @@ import (
 	"weir/internal/value"
 )
 
-// hostile asks for beginnings that very many words have: of 200,000 pictures named
-// img000000 to img199999, one at a time and 64 at once. What a line says of memory is the
-// most that this process had resident meanwhile.
+// hostile searches for prefixes that very many words have: there are 200,000 pictures named
+// img000000 to img199999. It sends one search at a time and then 64 at once. The memory in a
+// line is the highest resident memory of this process meanwhile.
 func (b *bench) hostile() error {
 	rows := pick(b, 20_000, 200_000)
 	r, err := b.pictures(rows)
@@ -53,7 +53,7 @@ func (b *bench) hostile() error {
 	return nil
 }
 
-// ask sends a search, so many times at once.
+// ask sends a search once times concurrently.
 func (b *bench) ask(h http.Handler, q string, once int) (cost, int64, string, error) {
 	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil { // begins VmHWM again
 		return cost{}, 0, "", err
@@ -81,7 +81,7 @@ func (b *bench) ask(h http.Handler, q string, once int) (cost, int64, string, er
 	return c, highWater(os.Getpid()), text, err
 }
 
-// pictures is a gallery with so many, and its index.
+// pictures returns a gallery with n pictures, and its index.
 func (b *bench) pictures(n int) (*running, error) {
 	m, err := model.Load("gallery")
 	if err != nil {

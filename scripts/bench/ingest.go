@@ -29,9 +29,10 @@ import (
 	"weir/internal/writeapi"
 )
 
-// ingest looks at writes: how long until what is derived from one shows, with the
-// write API, the follower and the queries in this process; and how many rows a second
-// the write side does, beside the store that gets the same rows ready made.
+// ingest measures writes. It measures how long it takes until the data derived from a write is
+// visible, with the write API, the follower and the queries in this process. It also measures
+// how many rows per second the write side writes, compared with the store alone, which gets
+// the same rows ready-made.
 func (b *bench) ingest() error {
 	if err := b.visible(); err != nil {
 		return err
@@ -39,7 +40,7 @@ func (b *bench) ingest() error {
 	return b.writes()
 }
 
-// served is a system that takes writes, follows and answers, at an address.
+// served is a system that accepts writes, derives and answers queries, at an address.
 type served struct {
 	*running
 	*watch
@@ -81,7 +82,8 @@ func (b *bench) serve() (*served, error) {
 	return &served{r, w, "http://" + server.Addr().String(), stop}, nil
 }
 
-// ask gives the body of an answer that must have a status.
+// ask sends a request and returns the body of the answer. It is an error if the answer does
+// not have the given status.
 func (s *served) ask(method, path, body string, status int) ([]byte, error) {
 	req, err := http.NewRequest(method, s.base+path, bytes.NewBufferString(body))
 	if err != nil {
@@ -108,8 +110,8 @@ const (
 	at          = `"2026-01-31T12:00:00Z"`
 )
 
-// visible measures from before a picture is put into an album by HTTP to when a query
-// over HTTP gives the album with its new count.
+// visible measures the time from just before an HTTP request puts a picture into an album
+// until an HTTP query returns the album with its new count.
 func (b *bench) visible() error {
 	s, err := b.serve()
 	if err != nil {
@@ -156,7 +158,7 @@ func percentile(ds []time.Duration, p int) time.Duration {
 	return ds[min(len(ds)-1, len(ds)*p/100)]
 }
 
-// await asks until an album has a count.
+// await queries until an album has a count.
 func (s *served) await(album, count int) error {
 	for deadline := time.Now().Add(10 * time.Second); ; {
 		body, err := s.ask("GET", fmt.Sprintf("/v1/gallery/album?albumId=a%d", album), "", 200)
@@ -178,9 +180,9 @@ func (s *served) await(album, count int) error {
 
 const atOnce = 256
 
-// writes measures rows a second in batches: by the write side, which checks each
-// command, makes its row and writes it on the condition that there is none; and by
-// the store, which gets the rows that the write side made.
+// writes measures rows per second in batches: by the write side, which checks each command,
+// makes its row and writes it on condition that it does not exist; and by the store, which
+// gets the rows that the write side made.
 func (b *bench) writes() error {
 	n := pick(b, 20_000, 100_000)
 	kept := filepath.Join(b.dir, "rows")
@@ -224,12 +226,12 @@ func (b *bench) writes() error {
 	return nil
 }
 
-// command is the nth picture put into an album, as it comes in.
+// command returns the command that puts the nth picture into an album.
 func command(n int) string {
 	return fmt.Sprintf(`{"op":"create","entity":"AlbumMedia","item":{"albumId":"album-%06d","mediaId":"media-%08d","addedAt":%s,"addedBy":"user-%05d"}}`, n/50, n, at, n%977)
 }
 
-// writeCommands does n commands. Making them up is not measured.
+// writeCommands executes n commands. The time to generate them is not measured.
 func (b *bench) writeCommands(w *ingest.Writer, n int) (total cost, err error) {
 	runtime.GC()
 	var cs []ingest.Command
@@ -261,8 +263,8 @@ func (b *bench) writeCommands(w *ingest.Writer, n int) (total cost, err error) {
 	return total, total.add(func() error { return w.Sync(b.ctx) })
 }
 
-// keepRows writes all rows to a file: in memory they would be work for the collector
-// of one side alone.
+// keepRows writes all rows to a file. In memory they would be work for the garbage collector
+// on one side only.
 func keepRows(ctx context.Context, s store.Store, path string) error {
 	file, err := os.Create(path)
 	if err != nil {
@@ -286,7 +288,7 @@ func keepRows(ctx context.Context, s store.Store, path string) error {
 	}
 }
 
-// putRows writes rows of a file. Reading them is not measured.
+// putRows writes the rows of a file. The time to read them is not measured.
 func putRows(ctx context.Context, s store.Store, path string) (total cost, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -316,7 +318,7 @@ func putRows(ctx context.Context, s store.Store, path string) (total cost, err e
 	}
 }
 
-// nextRows are the writes of the next rows of a file, none at its end.
+// nextRows returns the writes of the next rows of a file, none at its end.
 func nextRows(in *bufio.Reader) (ws []store.Write, err error) {
 	for len(ws) < atOnce {
 		size, err := binary.ReadUvarint(in)
@@ -339,7 +341,7 @@ func nextRows(in *bufio.Reader) (ws []store.Write, err error) {
 	return ws, nil
 }
 
-// writeHTTP sends batches from some clients at once.
+// writeHTTP sends batches from several clients concurrently.
 func (b *bench) writeHTTP(n int) (cost, error) {
 	const clients = 4
 	s, err := b.serve()

@@ -18,10 +18,9 @@ import (
 	"weir/internal/value"
 )
 
-// lists looks at what an update of a set costs against its size, and a row for a
-// follower against how many follow. DynamoDB's write units are counted from the
-// rows: one for each started KB of the larger of the old and the new one, twice
-// that in a transaction.
+// lists measures the cost of an update of a set by the set's size, and of a row for a follower
+// by the number of followers. It computes DynamoDB's write units from the rows: one for each
+// started KB of the larger of the old and the new row, and twice that in a transaction.
 func (b *bench) lists() error {
 	if err := b.sets(pick(b, []int{10, 1000, 10_000}, []int{10, 1000, 100_000, 1_000_000})); err != nil {
 		return err
@@ -29,7 +28,7 @@ func (b *bench) lists() error {
 	return b.feeds(pick(b, []int{10, 1000, 10_000}, []int{10, 1000, 100_000}))
 }
 
-// updates is how many updates a size is measured by.
+// updates is the number of updates that are measured for each size.
 const updates = 400
 
 func (b *bench) sets(sizes []int) error {
@@ -121,7 +120,7 @@ func (b *bench) flat(what string, sizes []int, costs []perUpdate) {
 	b.table.add(line{what: what, figure: figure, peer: "itself", ratio: show(spread, "×"), goal: "≤ 1.50 ×", met: spread <= 1.5})
 }
 
-// perUpdate is what one update costs on average.
+// perUpdate is the average cost of one update.
 type perUpdate struct {
 	micros, units, reads float64
 }
@@ -191,7 +190,7 @@ func (l *lab) apply(ctx context.Context, cs []projections.Change) error {
 	return err
 }
 
-// measure counts what n updates cost, one at a time, with the jobs that they start.
+// measure counts the cost of n updates, one at a time, including the jobs that they start.
 func (l *lab) measure(ctx context.Context, n int, update func(int) []projections.Change) (perUpdate, error) {
 	run := func() (time.Duration, error) {
 		start := time.Now()

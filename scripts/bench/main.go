@@ -1,9 +1,9 @@
-// Command bench measures weir beside its peers, in one run on one machine, and
-// prints a table: each line with the figure, the peer's, their ratio and the goal.
+// Command bench measures weir and other libraries ("peers") in one run on one machine. It
+// prints a table; each line has weir's figure, the peer's figure, their ratio and the goal.
 //
-// What is compared stands in the file of each stage: decode.go, replay.go, steps.go,
-// search.go, memory.go, scale.go, lists.go and ingest.go. Rounds of weir and of its peer take turns, and
-// a line shows medians, so that what else the machine does falls on both alike.
+// The file of each stage says what is compared: decode.go, replay.go, steps.go, search.go,
+// memory.go, scale.go, lists.go and ingest.go. Rounds of weir and of its peer alternate, and a
+// line shows medians, so that other load on the machine affects both alike.
 package main
 
 import (
@@ -128,7 +128,7 @@ func choose(only string) ([]stage, error) {
 // say writes a line of progress.
 func (b *bench) say(format string, args ...any) { fmt.Fprintf(b.talk, "  "+format+"\n", args...) }
 
-// pick is the first for a short run, else the second.
+// pick returns the first value for a short run and the second for a full one.
 func pick[T any](b *bench, short, full T) T {
 	if b.short {
 		return short

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// cost is what something took: time on the clock, and of all processors together.
+// cost is the time that something took: wall-clock time, and CPU time of all processors.
 type cost struct{ wall, cpu time.Duration }
 
 // measured runs f from a clean heap.
@@ -38,7 +38,7 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// rate is how many things a second, n a round, the median of all rounds.
+// rate returns how many things were done per second: the median over rounds of n things each.
 func rate(n int, costs []cost) float64 {
 	var out []float64
 	for _, c := range costs {
@@ -47,7 +47,7 @@ func rate(n int, costs []cost) float64 {
 	return median(out)
 }
 
-// cpuEach is the processor time for one of n things in µs, median of all rounds.
+// cpuEach returns the CPU time for one thing in µs: the median over rounds of n things each.
 func cpuEach(n int, costs []cost) float64 {
 	var out []float64
 	for _, c := range costs {
@@ -56,7 +56,7 @@ func cpuEach(n int, costs []cost) float64 {
 	return median(out)
 }
 
-// middle is the median of costs, of time and of processors apart.
+// middle returns the medians of the wall-clock times and of the CPU times.
 func middle(costs []cost) cost {
 	var wall, cpu []float64
 	for _, c := range costs {

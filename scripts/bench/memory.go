@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// memory looks at the most memory that the built program has resident while it
-// replays a large recording, with search and without.
+// memory measures the highest resident memory of the built program while it replays a large
+// recording, with search and without.
 func (b *bench) memory() error {
 	const goal = 256
 	records := pick(b, 80_000, 800_000) // 100 MB, 1 GB
@@ -55,9 +55,9 @@ func freeBytes(dir string) (int64, error) {
 	return int64(s.Bavail) * int64(s.Bsize), err
 }
 
-// peak runs a replay and returns the most that was resident. The kernel's own
-// record of it is read again and again until the process ends: what wait4 reports
-// begins with what this program had when it started the other.
+// peak runs a replay and returns its highest resident memory. It polls the kernel's VmHWM until
+// the process ends, because the value that wait4 reports starts at what this program had when
+// it started the other one.
 func (b *bench) peak(bin string, rec recording, search bool) (int64, time.Duration, error) {
 	data, err := os.MkdirTemp(b.dir, "data-")
 	if err != nil {
@@ -94,7 +94,7 @@ func (b *bench) peak(bin string, rec recording, search bool) (int64, time.Durati
 	}
 }
 
-// highWater is a process's VmHWM in bytes, 0 when it has ended.
+// highWater returns a process's VmHWM in bytes, 0 if it has ended.
 func highWater(pid int) int64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

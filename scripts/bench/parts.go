@@ -9,8 +9,8 @@ import (
 	"weir/internal/system"
 )
 
-// parts takes a replay without search apart: what each stage costs by itself, one
-// after the other. In a replay they overlap.
+// parts measures each stage of a replay without search by itself, one after the other. In a
+// replay they overlap.
 func (b *bench) parts() error {
 	rec, err := b.recording(pick(b, 30_000, 100_000))
 	if err != nil {
@@ -58,12 +58,12 @@ func (b *bench) decodeFile(rec recording) error {
 	return nil
 }
 
-// writeCore decodes the recording and writes its rows; nobody follows.
+// writeCore decodes the recording and writes its rows. Nothing is derived meanwhile.
 func (b *bench) writeCore(r *running, rec recording) error {
 	return writeAll(b.ctx, &replay.Replay{Model: r.part.Model, Store: r.Store, Runner: r.part.Runner}, rec.path)
 }
 
-// follow applies what is in the streams.
+// follow applies the records in the streams.
 func (b *bench) follow(r *running) error {
 	f := runner.Follower{Runner: r.part.Runner}
 	done := make(chan struct{})

@@ -34,14 +34,14 @@ import (
 // It has them in memory, encoded, and commits them in batches of 1,000 rows without
 // sync, to a store with the same options, and syncs once at the end, as a replay does.
 //
-// What it does not do is what weir is for: decode the file, read the row before it
-// is written, compare old images, check conditions, keep a stream and books, fold.
-// Writes that the embedded store has already folded together are one for both.
+// It does nothing of what weir is for: it does not decode the file, read a row before it is
+// written, compare old images, check conditions, keep a stream and ledgers, or combine writes.
+// Writes that the embedded store has combined count as one for both.
 //
-// Some of that the contract asks for whatever else weir does: the file has to be
-// decoded, and a row, its stream record and the books are written or the next crash
-// loses a change. Further lines show Pebble with these, one after the other; the
-// last is the least that any replay has to do, without a single read or condition.
+// Some of this every replay must do: it has to decode the file, and it has to write a row with
+// its stream record and the ledgers, or the next crash would lose a change. Further lines add
+// these to Pebble's work one after the other. The last line is the minimum for any replay,
+// without a single read or condition.
 //
 // extent says how much of what was written the peer writes.
 type extent int
@@ -56,16 +56,16 @@ func (e extent) what() string {
 	return [...]string{"same rows and index entries", "weir's own rows too", "weir's own rows and stream too"}[e]
 }
 
-// way is how the peer writes: so much, and decoding the recorded file beside it or not.
+// way says how the peer writes: which extent, and whether it also decodes the recorded file.
 type way struct {
 	extent
 	decodes bool
 }
 
-// ways begins with the one that the goal is about.
+// ways lists what is measured. The goal applies to the first.
 var ways = []way{{extent: rowsOfTables}, {rowsOfTables, true}, {extent: withOwnRows}, {extent: everything}, {everything, true}}
 
-// what says it, with the operations that come on a record.
+// what describes the way, with its number of operations for each record.
 func (y way) what(w *written, records int) string {
 	what := y.extent.what()
 	if y.decodes {
@@ -76,9 +76,9 @@ func (y way) what(w *written, records int) string {
 
 const plainBatch = 1000
 
-// written is what a replay wrote: each a kind, an extent, two lengths, key and
-// value. It is kept outside of Go's heap, which weir's side would otherwise have
-// for its collector's pace.
+// written holds the operations that a replay wrote, each as kind, extent, two lengths, key and
+// value. It is kept outside Go's heap: inside, it would change the pace of the garbage
+// collector for weir's side.
 type written struct {
 	ops     []byte
 	ends    []int               // where each recording's operations end
@@ -104,7 +104,7 @@ func (b *bench) capture(most extent, recs ...recording) (*written, error) {
 	}
 	w, r := &written{ops: ops[:0]}, logReader{most: most, catalog: catalog{tables: map[uint16]bool{}, indexes: map[uint16]bool{}}}
 	for _, rec := range recs {
-		// Opened anew, the store begins another log.
+		// A store begins another log each time that it is opened.
 		err := b.replayKeepingLogs(rec, dir)
 		if err == nil {
 			err = r.read(w, dir)
@@ -138,7 +138,7 @@ func (b *bench) replayKeepingLogs(rec recording, dir string) error {
 	return errors.Join(replayInto(b.ctx, m, s, run, rec), s.Close())
 }
 
-// keepLogs is a file system on which logs are neither deleted nor used again.
+// keepLogs is a file system that neither deletes nor reuses logs.
 type keepLogs struct{ vfs.FS }
 
 func (k keepLogs) Remove(name string) error {
@@ -152,7 +152,7 @@ func (k keepLogs) ReuseForWrite(_, name string, c vfs.DiskWriteCategory) (vfs.Fi
 	return k.Create(name, c)
 }
 
-// optionsOf is what Pebble noted of the options of a store.
+// optionsOf returns the options of a store as Pebble recorded them.
 func optionsOf(dir string) (string, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "OPTIONS-*"))
 	if err != nil || len(files) == 0 {
@@ -162,7 +162,7 @@ func optionsOf(dir string) (string, error) {
 	return string(text), err
 }
 
-// logReader reads what a store's logs have beyond those that it has read.
+// logReader reads those of a store's logs that it has not read yet.
 type logReader struct {
 	most    extent
 	catalog catalog
@@ -234,7 +234,7 @@ func (r *logReader) readBatch(w *written, repr []byte) error {
 	}
 }
 
-// operations is how many there are within an extent for each record.
+// operations returns the number of operations within an extent for each record.
 func (w *written) operations(most extent, records int) float64 {
 	n := 0
 	for _, c := range w.counts[:most+1] {
@@ -250,7 +250,7 @@ type op struct {
 	key, value []byte
 }
 
-// of gives the operations of a recording, in their order.
+// of yields the operations of a recording in their order.
 func (w *written) of(recording int) iter.Seq[op] {
 	begin := 0
 	if recording > 0 {
@@ -289,7 +289,7 @@ func (w *written) write(b *bench, rec recording, how way) (c cost, err error) {
 	return c, err
 }
 
-// within gives a new store of Pebble's, which is closed and deleted when run returns.
+// within calls run with a new Pebble store. It closes and deletes the store afterwards.
 func (w *written) within(b *bench, run func(*pebble.DB) error) error {
 	dir, err := os.MkdirTemp(b.dir, "plain-")
 	if err != nil {
@@ -304,7 +304,7 @@ func (w *written) within(b *bench, run func(*pebble.DB) error) error {
 	return run(db)
 }
 
-// open opens a store with the options of the one that was replayed into.
+// open opens a store with the options of the store that the replay wrote into.
 func (w *written) open(dir string) (*pebble.DB, error) {
 	o := pebble.Options{Logger: quiet{}}
 	err := o.Parse(w.options, &pebble.ParseHooks{
@@ -317,7 +317,7 @@ func (w *written) open(dir string) (*pebble.DB, error) {
 	return pebble.Open(dir, &o)
 }
 
-// writeAll writes what is within an extent of a recording.
+// writeAll writes the operations of a recording that are within an extent.
 func (w *written) writeAll(b *bench, db *pebble.DB, recording int, most extent) error {
 	batch, rows := db.NewBatch(), 0
 	defer func() { batch.Close() }()
@@ -345,7 +345,8 @@ func (w *written) writeAll(b *bench, db *pebble.DB, recording int, most extent) 
 	return errors.Join(batch.Commit(pebble.NoSync), db.LogData(nil, pebble.Sync))
 }
 
-// catalog tells whose keys are whose, by the embedded store's own catalogue.
+// catalog tells which keys belong to tables of the application and which to indexes. It is read
+// from the embedded store's own catalogue.
 type catalog struct {
 	known   bool
 	tables  map[uint16]bool // of the application
@@ -380,7 +381,7 @@ func (c *catalog) learn(doc []byte) error {
 	return nil
 }
 
-// extent is the least that a key belongs to.
+// extent returns the smallest extent that includes a key.
 func (c *catalog) extent(key []byte) (extent, bool) {
 	if len(key) < 3 {
 		return 0, false
@@ -404,7 +405,7 @@ func pickExtent(application bool) extent {
 	return withOwnRows
 }
 
-// quiet says nothing.
+// quiet is a logger that discards everything.
 type quiet struct{}
 
 func (quiet) Infof(string, ...any)  {}

@@ -19,12 +19,12 @@ import (
 	"weir/internal/system"
 )
 
-// replay compares replayed records a second of a gallery, of a recorded file into a new store,
-// with plain writes of the same into Pebble (pebble.go says of what).
+// replay compares the speed of replaying a gallery's recorded file into a new store with plain
+// writes of the same data into Pebble (see pebble.go for which).
 //
-// Weir's side is what projector replay --no-search does, by the same packages, from
-// the first byte of the file until everything derived has caught up; opening and
-// closing the store are left out on both sides.
+// Weir's side does what projector replay --no-search does, with the same packages. It is timed
+// from the first byte of the file until all derived data is up to date. Opening and closing
+// the store are not timed on either side.
 func (b *bench) replay() error {
 	rec, err := b.recording(pick(b, 30_000, 100_000))
 	if err != nil {
@@ -114,8 +114,8 @@ func (b *bench) open(name string, o system.Options) (*running, error) {
 	return &running{s, dir, s.Models[0]}, nil
 }
 
-// limitMemory gives what is measured next the memory that the program has, beside what
-// the benchmark itself holds.
+// limitMemory sets the memory limit for the next measurement to the program's own limit, in
+// addition to what the benchmark itself holds.
 func (b *bench) limitMemory() {
 	var m runtime.MemStats
 	runtime.GC()
@@ -132,9 +132,8 @@ func (r *running) replay(ctx context.Context, rec recording) error {
 	return replayInto(ctx, r.part.Model, r.Store, r.part.Runner, rec)
 }
 
-// replayInto writes a recording's core rows and has what comes of them applied at
-// the same time. A recording with gaps or bad records is an error: then something
-// else was measured.
+// replayInto writes a recording's source rows while the runner derives from them. A recording
+// with gaps or bad records is an error, because it would measure something else.
 func replayInto(ctx context.Context, m *model.Model, st store.Store, run *runner.Runner, rec recording) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -180,8 +179,8 @@ func writeAll(ctx context.Context, r *replay.Replay, path string) error {
 	return r.Next(ctx, nil, "")
 }
 
-// documents is an index that tells how long it took for how many changes, and keeps
-// the changes when it is to.
+// documents is an index that measures its time and counts the changes. On request it also
+// keeps the changes.
 type documents struct {
 	search.Index
 	keep bool

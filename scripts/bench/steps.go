@@ -2,8 +2,8 @@ package main
 
 import "strconv"
 
-// steps is a replay, as in replay.go, of movie nights: every round's status moves on
-// by a pick and by ratings, which come in any order, and suggestions count votes.
+// steps measures a replay, as in replay.go, of movie nights: a pick and ratings, in any order,
+// advance the status of each round, and suggestions count votes.
 func (b *bench) steps() error {
 	rec, err := b.recordingOf("movienight", newNights(3).next, pick(b, 20_000, 100_000))
 	if err != nil {
@@ -12,9 +12,9 @@ func (b *bench) steps() error {
 	return b.replayed("replay with steps", rec, 3)
 }
 
-// nights are groups that choose films, as the streams of their tables tell of it.
-// Some dozens of rounds are open at any time; what is told of one is in no order
-// among the tables: a rating may come before its round.
+// nights generates the streams of groups that choose films. Some dozens of rounds are open at
+// any time. The records of one round have no order among the tables: a rating may come before
+// its round.
 type nights struct {
 	teller
 	rounds uint32
@@ -32,7 +32,7 @@ func newNights(seed uint64) *nights {
 
 const openRounds = 40
 
-// next appends the record of the next thing that happens.
+// next appends the next record.
 func (n *nights) next(b []byte) []byte {
 	n.now += 1 + n.rand.Int64N(400)
 	for len(n.open) < openRounds {
@@ -51,8 +51,8 @@ func (n *nights) next(b []byte) []byte {
 
 const films, attendees = 4, 5
 
-// round is all that happens in a round: each table's part in its order, the parts
-// shuffled into each other.
+// round returns all changes of a round. The changes of each table keep their order; the tables
+// are interleaved at random.
 func (n *nights) round(id uint32) []pair {
 	at := n.now
 	r := round{id: id, group: n.rand.Uint32N(id/8 + 4), at: at}
@@ -131,7 +131,7 @@ func (r round) row(b []byte) []byte {
 	return append(b, `]}`...)
 }
 
-// member is somebody of a round.
+// member returns the id of person m of a round.
 func member(m, round uint32) string { return ident('u', round*attendees+m) }
 
 func (s suggestion) key(b []byte) []byte {

@@ -6,7 +6,7 @@ import (
 	"text/tabwriter"
 )
 
-// line is one comparison. Without a goal it only informs.
+// line is one comparison. A line without a goal is for information only.
 type line struct {
 	what         string
 	figure, peer string
@@ -20,7 +20,7 @@ type table struct{ lines []line }
 
 func (t *table) add(l line) { t.lines = append(t.lines, l) }
 
-// atLeast adds a line whose ratio, figure over peer, is to reach a goal.
+// atLeast adds a line whose ratio, figure over peer, must be at least the goal.
 func (t *table) atLeast(goal float64, unit string, l line, figure, peer float64) {
 	r := figure / peer
 	l.ratio, l.met = show(r, unit), r >= goal

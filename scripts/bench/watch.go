@@ -10,7 +10,7 @@ import (
 	"weir/internal/store/embedded"
 )
 
-// What becomes of a picture that is put into an album, within the store.
+// The events in the store after a picture is put into an album.
 const (
 	committed = "the picture is committed"
 	read      = "the follower has read it"
@@ -18,7 +18,7 @@ const (
 	synced    = "the picture is on disk"
 )
 
-// watch is a store that notes when what happened to a picture first.
+// watch is a store that notes when each event first happened to a picture.
 type watch struct {
 	*embedded.Store
 
@@ -43,7 +43,7 @@ func (w *watch) reset() {
 	clear(w.seen)
 }
 
-// until adds how long each thing took from the start on.
+// until adds the time from start until each event.
 func (w *watch) until(start time.Time, took map[string][]time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

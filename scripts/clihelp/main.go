@@ -1,8 +1,8 @@
-// Command clihelp writes docs/guide/cli.md: the --help of each program and of each of
-// its commands, as they print it.
+// Command clihelp writes docs/guide/cli.md, which holds the --help output of each program and
+// of each of its commands.
 //
 //	go run ./scripts/clihelp          writes the page
-//	go run ./scripts/clihelp -check   says whether the page is what it would write
+//	go run ./scripts/clihelp -check   reports whether the page is up to date
 package main
 
 import (
@@ -61,7 +61,7 @@ func run(check bool) error {
 	return err
 }
 
-// written is the page, from programs that are built for it.
+// written builds the programs and returns the page.
 func written() ([]byte, error) {
 	bin, err := os.MkdirTemp("", "clihelp")
 	if err != nil {
@@ -95,7 +95,7 @@ func section(b *bytes.Buffer, title, text string) {
 	fmt.Fprintf(b, "\n%s\n\n```text\n%s\n```\n", title, strings.TrimSpace(text))
 }
 
-// help is what a command prints of itself, 80 columns wide.
+// help returns the help that a command prints, 80 columns wide.
 func help(program string, command ...string) (string, error) {
 	cmd := exec.Command(program, append(command, "--help")...)
 	cmd.Env = append(os.Environ(), "COLUMNS=80")
@@ -108,7 +108,7 @@ func help(program string, command ...string) (string, error) {
 
 var listed = regexp.MustCompile(`(?m)^  ([a-z]+(?: [a-z]+)?)  +\S`)
 
-// commands are those that the help of a program lists.
+// commands returns the commands that the help of a program lists.
 func commands(help string) (names []string) {
 	_, list, _ := strings.Cut(help, "\nCommands:\n")
 	for _, m := range listed.FindAllStringSubmatch(list, -1) {

@@ -1,8 +1,8 @@
-// Command english looks for signs of sentences that have to be read twice: in Markdown
-// files, and in the comments and string literals of Go files that are no tests.
+// Command english finds words and phrases that often make a sentence hard to read. It searches
+// Markdown files, and the comments and string literals of Go files that are not tests.
 //
 //	go run ./scripts/english README.md docs           prints each hit; exits with 1 for any
-//	go run ./scripts/english -count cmd internal      how many there are, by directory
+//	go run ./scripts/english -count cmd internal      prints the number of hits by directory
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"strings"
 )
 
-// signs are what is looked for, each with what to write instead.
+// signs are the patterns that are searched for, each with what to write instead.
 var signs = []struct {
 	text *regexp.Regexp
 	hint string
@@ -34,7 +34,7 @@ var signs = []struct {
 	{regexp.MustCompile(`(?i)\b(he|him|his)\b`), "a process or a row is it"},
 }
 
-// Text that is no prose: code in Markdown, and addresses.
+// code matches text that is not prose: code in Markdown, and URLs.
 var code = regexp.MustCompile("`[^`]*`|\\]\\([^)]*\\)|https?://\\S+")
 
 type hit struct {
@@ -71,7 +71,7 @@ func main() {
 	}
 }
 
-// find looks through files, and through directories with all that is in them.
+// find searches files, and directories recursively.
 func find(paths []string) (hits []hit, err error) {
 	for _, path := range paths {
 		err := filepath.WalkDir(path, func(file string, d fs.DirEntry, err error) error {
@@ -98,8 +98,8 @@ func find(paths []string) (hits []hit, err error) {
 	return hits, nil
 }
 
-// markdown looks at the lines of a page, but those in blocks of code other than text,
-// which is what programs print.
+// markdown searches the lines of a page. It skips code blocks, except blocks of text: these
+// show what programs print.
 func markdown(file, text string) (hits []hit) {
 	fence := ""
 	for i, line := range strings.Split(text, "\n") {
@@ -113,7 +113,7 @@ func markdown(file, text string) (hits []hit) {
 	return hits
 }
 
-// source looks at the comments and string literals of a Go file.
+// source searches the comments and string literals of a Go file.
 func source(file, text string) (hits []hit) {
 	var s scanner.Scanner
 	set := token.NewFileSet()
@@ -132,7 +132,7 @@ func source(file, text string) (hits []hit) {
 	}
 }
 
-// prose looks at a line.
+// prose searches one line.
 func prose(file string, n int, line string) (hits []hit) {
 	line = code.ReplaceAllString(line, "")
 	for _, s := range signs {

@@ -1,11 +1,11 @@
-// Command licences writes NOTICE: every module that the two programs link, under
-// which licence, and the texts that its licence wants passed on with a binary.
+// Command licences writes NOTICE. It lists every module that the two programs link, with its
+// licence and the texts that the licence requires to accompany a binary.
 //
 //	go run ./scripts/licences          writes NOTICE
-//	go run ./scripts/licences -check   says whether NOTICE is what it would write
+//	go run ./scripts/licences -check   reports whether NOTICE is up to date
 //
-// A module without a licence, or with a text that is none of those it knows, is an
-// error: somebody has to read that one.
+// A module without a licence, or with an unknown licence text, is an error: a person has to
+// read that text.
 package main
 
 import (
@@ -24,7 +24,8 @@ import (
 
 const noticeFile = "NOTICE"
 
-// platforms are what the programs are built for. They do not link the same packages.
+// platforms are the platforms that the programs are built for. The linked packages differ
+// between them.
 var platforms = []string{"linux/amd64", "linux/arm64", "darwin/arm64"}
 
 func main() {
@@ -55,7 +56,7 @@ func run(check bool) error {
 	return os.WriteFile(noticeFile, want, 0o666)
 }
 
-// compare says in which line NOTICE is not what it should be.
+// compare returns an error that names the first line in which NOTICE is out of date.
 func compare(have, want string) error {
 	if have == want {
 		return nil
@@ -74,13 +75,13 @@ func compare(have, want string) error {
 	return fmt.Errorf("%s:%d is %q and should be %q: run make notice and look at what changes", noticeFile, i+1, at(is), at(should))
 }
 
-// module is a module that is linked, with the directories of its packages that are.
+// module is a linked module, with the directories of its linked packages.
 type module struct {
 	path, version, dir string
 	packages           []string
 }
 
-// listed is what go list tells of a package.
+// listed is what go list reports about a package.
 type listed struct {
 	Dir      string
 	Standard bool
@@ -91,8 +92,8 @@ type listed struct {
 	}
 }
 
-// linked are the modules of the packages that programs link, on any platform, by
-// their paths. The first is Go's own library.
+// linked returns the modules of the packages that programs link on any platform, sorted by
+// path. The first is Go's standard library.
 func linked(programs ...string) ([]*module, error) {
 	goroot, err := output("", "go", "env", "GOROOT")
 	if err != nil {
@@ -143,7 +144,7 @@ func add(by map[string]*module, p listed) {
 	}
 }
 
-// output is what a command prints, run for a platform as the programs are built.
+// output returns what a command prints, run for a platform in the way the programs are built.
 func output(platform, name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -159,7 +160,7 @@ func output(platform, name string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// folders are where the texts that hold for a module's linked packages may lie: its
+// folders returns the folders that may hold licence texts for a module's linked packages: its
 // root, its folder of licences, and every folder from the root down to a package.
 func (m *module) folders() []string {
 	out := []string{m.dir, filepath.Join(m.dir, "licenses")}

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// kinds are the licences that may be linked, each with what only its text says, most
-// particular first. None of them asks more than that its text is passed on.
+// kinds are the licences that may be linked, each with phrases that only its text contains, the
+// most specific licence first. None of them requires more than passing on its text.
 var kinds = []struct {
 	name  string
 	words []string
@@ -26,7 +26,7 @@ var kinds = []struct {
 	{"ISC", []string{"Permission to use, copy, modify, and/or distribute this software for any purpose with or without fee"}},
 }
 
-// kindOf is the licence that a text is, "" when it is none of those that are known.
+// kindOf returns the licence of a text, "" if it is not one of kinds.
 func kindOf(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	for _, k := range kinds {
@@ -42,14 +42,15 @@ var (
 	isNotice  = regexp.MustCompile(`(?i)^(notice|patents|licen[cs]e-summary)([.-].*)?$`)
 )
 
-// text is a file of a module that is passed on.
+// text is a file of a module that must accompany a binary.
 type text struct {
 	name    string // path within the module
 	kind    string // the licence that it is; "" for a notice
 	content string
 }
 
-// texts are the licences and notices of a module, and of parts of it under another.
+// texts returns the licences and notices of a module, and of its parts that have another
+// licence.
 func (m *module) texts() (out []text, err error) {
 	for _, dir := range m.folders() {
 		entries, err := os.ReadDir(dir)
@@ -85,7 +86,7 @@ func (m *module) texts() (out []text, err error) {
 	return out, nil
 }
 
-// tidy is a text with plain line ends, and without space that is not seen.
+// tidy returns a text with plain line ends, without byte order marks and trailing white space.
 func tidy(b []byte) string {
 	lines := strings.Split(string(bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n"))), "\n")
 	for i, l := range lines {
@@ -100,7 +101,7 @@ copy of them. First the list, then each text once, under the names of those it i
 
 `
 
-// notice is the content of NOTICE.
+// notice returns the content of NOTICE.
 func notice(mods []*module) ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteString(head)

@@ -1,13 +1,13 @@
-// Command planted plants mistakes, one at a time, and looks for the first seed of
-// the simulator that notices: testdata/planted.txt has them, docs/planted-bugs.md is
-// what comes of it.
+// Command planted plants mistakes, one at a time, and searches for the first seed with which
+// the simulator finds the mistake. testdata/planted.txt lists the mistakes; the results are in
+// the table of docs/planted-bugs.md.
 //
-//	go run ./scripts/planted                   all of them, and the table
-//	go run ./scripts/planted NAME…             these; the table keeps what it says of the others
-//	go run ./scripts/planted -left -for 2m     those that the table says nothing of, as many as go into two minutes
+//	go run ./scripts/planted                   all mistakes; writes the table
+//	go run ./scripts/planted NAME…             only these; the table keeps the other results
+//	go run ./scripts/planted -left -for 2m     for two minutes, those that have no result yet
 //	go run ./scripts/planted -seeds 500 NAME
 //
-// The mistakes are laid over the tree by go build -overlay: no file is changed.
+// The mistakes are applied with go build -overlay, so no file of the tree changes.
 package main
 
 import (
@@ -53,7 +53,7 @@ func main() {
 	}
 }
 
-// wanted reports whether a mistake is to be tried, where the table may have it.
+// wanted reports whether a mistake is to be tried. known says whether the table has a result.
 func (o *options) wanted(m mistakes.Mistake, known bool) bool {
 	return (len(o.only) == 0 || slices.Contains(o.only, m.Name)) && !(o.left && known)
 }
@@ -99,7 +99,7 @@ func run(o options) error {
 			}
 			found[i] = f
 			fmt.Printf("%-28s %s\n", m.Name, f)
-			errs[i] = save(all, found, o.seeds) // whoever is interrupted goes on with -left
+			errs[i] = save(all, found, o.seeds) // after an interruption, continue with -left
 		})
 	}
 	wg.Wait()
@@ -114,8 +114,8 @@ func run(o options) error {
 	return judge(all, found, o.seeds)
 }
 
-// finding is how a mistake was noticed: by which seed of which model. It was tried
-// and not noticed where there is no model; nothing is known where it was not tried.
+// finding is the result for a mistake: the model and seed that found it. If model is empty and
+// it was tried, no seed found it; if it was not tried, nothing is known.
 type finding struct {
 	tried bool
 	model string

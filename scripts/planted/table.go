@@ -15,7 +15,7 @@ const (
 	untried = "not tried"
 )
 
-// readTable is what the table says of mistakes that there are, by name.
+// readTable returns the table's results for the mistakes that exist, by name.
 func readTable(all []mistakes.Mistake) (map[string]finding, error) {
 	b, err := os.ReadFile(table)
 	if err != nil {
@@ -43,7 +43,7 @@ func readTable(all []mistakes.Mistake) (map[string]finding, error) {
 	return out, nil
 }
 
-// sorted are the mistakes as they were found.
+// sorted holds the results grouped by outcome: found, missed, and left (not tried).
 type sorted struct {
 	runs         []int // how many seeds it took, of those that were noticed, in order
 	missed, left []string
@@ -100,8 +100,7 @@ Of %d mistakes %d are noticed, half of these within %d seeds; %d are not within 
 	return os.WriteFile(table, []byte(strings.ReplaceAll(text, "§", "`")), 0o644)
 }
 
-// judge fails where the table is not as it must be: all noticed, half of them within
-// mostMedian seeds.
+// judge returns an error unless every mistake was found, half of them within mostMedian seeds.
 func judge(all []mistakes.Mistake, found []finding, seeds int) error {
 	s := sort(all, found)
 	switch {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// What DynamoDB is asked, in its own JSON: the bytes of its answers are what is recorded.
+// Requests to DynamoDB in its own JSON. The recordings hold the bytes of its answers.
 
 // obj is an object of a request; a row is one too.
 type obj = map[string]any
@@ -21,8 +21,8 @@ const (
 	tablesAPI  = "DynamoDB_20120810."
 	streamsAPI = "DynamoDBStreams_20120810."
 
-	// DynamoDB Local looks at no signature, and keeps the tables of each access key apart: a recording disturbs
-	// nobody else on the same endpoint.
+	// DynamoDB Local ignores signatures and keeps the tables of each access key apart. So a
+	// recording does not disturb other users of the same endpoint.
 	authorization = "AWS4-HMAC-SHA256 Credential=weirrecorder/20250101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=none"
 )
 

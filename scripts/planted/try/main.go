@@ -1,5 +1,5 @@
-// Command try runs the simulator of some models, seed after seed of each, until a run
-// fails, and prints which and what failed: "MODEL SEED CLASS WHAT", or nothing.
+// Command try runs the simulator for some models, with one seed after the other, until a run
+// fails. It prints the failed run as "MODEL SEED CLASS WHAT", or nothing.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 )
 
 func main() {
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // what services do wrong here is nobody's news
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // failures of services are expected here
 	seeds, err := strconv.ParseUint(os.Args[1], 10, 64)
 	if err != nil {
 		fail(err)
