@@ -40,7 +40,7 @@ type task struct {
 
 var (
 	errOthers = errors.New("others kept changing the row; send the command again")
-	errBehind = errors.New("nobody knows whether a command before it was done, which touches the same row; send both again, in their order")
+	errBehind = errors.New("the outcome of an earlier command on the same row is unknown; send both again, in their order")
 )
 
 // do executes the tasks: it plans all of them, writes them step by step, and plans

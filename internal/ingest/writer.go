@@ -140,7 +140,7 @@ func (w *Writer) check(c Command, from env) (*checked, *Refusal) {
 // nil in the first case.
 func (w *Writer) noEntity(name string, f *form) *Refusal {
 	if f != nil {
-		return refuse(Invalid, "", "weir makes the rows of %s, nobody else", name)
+		return refuse(Invalid, "", "only weir makes the rows of %s", name)
 	}
 	var names []string
 	for _, e := range w.Model.Entities {

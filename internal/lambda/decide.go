@@ -130,7 +130,7 @@ func (w *work) add(t *model.Table, i int, e *events.Entry, most int) error {
 	}
 	p := &w.portions[len(w.portions)-1]
 	if e.Bad == nil && e.Record.Position.IsZero() {
-		return fmt.Errorf("%w: a record has no sequence number; records that come by way of Kinesis have none", ErrEvent)
+		return fmt.Errorf("%w: a record has no sequence number; records from Kinesis have none", ErrEvent)
 	}
 	if !e.Record.Position.IsZero() {
 		w.records = append(w.records, e.Record.Position)

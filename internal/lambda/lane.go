@@ -79,10 +79,10 @@ var (
 	errBusy   = errors.New("what comes before it is being applied by another invocation")
 )
 
-// anew is the lane for an event that does not continue it, when the operator has
+// restarted is the lane for an event that does not continue it, when the operator has
 // vouched (Handler.Drained) that the event holds only records that were applied before,
 // and then records that follow them.
-func (l *lane) anew(records []events.Position) lane {
+func (l *lane) restarted(records []events.Position) lane {
 	out := *l
 	out.Marks, out.Done = marksOf(records), 0
 	if last := records[len(records)-1]; last.Compare(l.Last) > 0 {
@@ -158,7 +158,7 @@ func (h *Handler) begin(ctx context.Context, w *work) error {
 	return h.change(ctx, w, func(l *lane) (lane, error) {
 		next, err := l.take(w.records, now, now.Add(until))
 		if errors.Is(err, errPassed) && h.Drained == ByShard {
-			again := l.anew(w.records)
+			again := l.restarted(w.records)
 			return again.take(w.records, now, now.Add(until))
 		}
 		return next, err

@@ -88,7 +88,7 @@ func TestLaneGivesUp(t *testing.T) {
 	if l, err = l.applied(positions(3), 1); err != nil || l.Done != l.len() {
 		t.Error(l, err)
 	}
-	if again := l.anew(positions(1, 2)); again.Last != l.Last {
+	if again := l.restarted(positions(1, 2)); again.Last != l.Last {
 		t.Error("it went back")
 	} else if l, err = again.take(positions(1, 2), now, now); err != nil || l.len() != 2 {
 		t.Error(l, err)

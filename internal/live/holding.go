@@ -226,7 +226,7 @@ func (h *holding) gap(ctx context.Context, after events.Position, to, what strin
 
 func orNobody(s string) string {
 	if s == "" {
-		return "nobody"
+		return "no process"
 	}
 	return s
 }

@@ -55,7 +55,7 @@ type Left struct {
 // and store.
 var (
 	ErrBusy     = errors.New("it changes as often as it is recounted; run it again when less is written")
-	ErrFunction = errors.New("a function reads the streams of this model, and nobody can tell how far it has counted")
+	ErrFunction = errors.New("a function reads the streams of this model, and how far it has counted is unknown")
 	ErrBeyond   = errors.New("what it should be is known, but not how it could become so")
 	ErrOnlySaid = errors.New("verify only says so")
 )

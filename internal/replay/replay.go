@@ -154,7 +154,7 @@ func (r *Replay) Next(ctx context.Context, entries []events.Entry, table string)
 func (r *Replay) write(ctx context.Context, b *batch) error {
 	for round := 0; len(b.entries) > 0; round++ {
 		if round == rounds {
-			return fmt.Errorf("writing %v: somebody else keeps writing it; let one replay at a time write a table", b.entries[0].ref)
+			return fmt.Errorf("writing %v: another process keeps writing it; let one replay at a time write a table", b.entries[0].ref)
 		}
 		if err := r.load(ctx, b.unread(nil)); err != nil {
 			return err

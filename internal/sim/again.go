@@ -94,7 +94,7 @@ func (w *world) compare(o *world, what string) {
 		})
 		mine(b, func(k store.Key, row value.Item) {
 			if a.get(k) == nil {
-				w.fail(Doubled, "%s: %s is there: %s", what, refName(store.Ref{Table: a.Name, Key: k}), plain(row))
+				w.fail(Doubled, "%s: %s exists: %s", what, refName(store.Ref{Table: a.Name, Key: k}), plain(row))
 			}
 		})
 	}

@@ -451,7 +451,7 @@ func (a *app) leave(list string, d *dice) bool {
 		return false
 	}
 	o := pick(d, of)
-	a.counted["left amid the telling"]++
+	a.counted["left during the telling"]++
 	done := a.write(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Delete: true}, nil)
 	if s, _ := a.base.tables[o.table.Name].newest(o.key); s != nil && d.chance(0.7) { // readers see it
 		s.seen = len(s.records)

@@ -95,28 +95,28 @@ func damaged(b []byte, k Kind, d *dice) []byte {
 
 // spooled are the segment files that hold something. The second list has those of them that
 // are followed by another segment of the same spool.
-func (h *host) spooled() (all, amid []string) {
+func (h *host) spooled() (all, pausing []string) {
 	for _, name := range slices.Sorted(maps.Keys(h.files)) {
 		if len(h.files[name].durable) == 0 || path.Base(name) == "end" {
 			continue
 		}
 		if n := len(all); n > 0 && path.Dir(all[n-1]) == path.Dir(name) {
-			amid = append(amid, all[n-1])
+			pausing = append(pausing, all[n-1])
 		}
 		all = append(all, name)
 	}
-	return all, amid
+	return all, pausing
 }
 
 // wear damages the end of a durable segment file, preferably of one that another follows.
 func (h *host) wear(k Kind) {
-	logs, amid := h.spooled()
+	logs, pausing := h.spooled()
 	if len(logs) == 0 {
 		return
 	}
-	if len(amid) > 0 && h.faults.dice.chance(0.7) {
+	if len(pausing) > 0 && h.faults.dice.chance(0.7) {
 		h.reach("a file of a spool is damaged that others go on from")
-		logs = amid
+		logs = pausing
 	}
 	f := h.files[pick(h.faults.dice, logs)]
 	from := max(0, len(f.durable)-1-h.faults.dice.n(2000))

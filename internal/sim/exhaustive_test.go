@@ -383,7 +383,7 @@ func (j *job) do() {
 			j.again = 0
 			return
 		}
-		near := after // half of them soon, amid what mends the first
+		near := after // half of them soon, pausing what mends the first
 		if j.dice.chance(0.5) {
 			near = after[:min(len(after), 40)]
 		}

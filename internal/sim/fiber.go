@@ -25,7 +25,7 @@ type fiber struct {
 	doomed  bool     // it makes no more calls after the current one
 	idle    bool     // it paused because it found nothing to do
 	call    int      // the number of the current call
-	amid    []string // the rows of the current call
+	pausing []string // the rows of the current call
 	began   int      // how many writes the run had done when it last read records
 	part    bool     // it may end while its process goes on
 	// ready, if set, reports whether what the fiber waits for has happened.

@@ -98,7 +98,7 @@ func (t *truth) tell(r *model.RowRule, image value.Item, d *deed, want, may map[
 		moment = t.when(book.TellMark(t.model.Name, name, store.Ref{Table: d.table.Name, Key: d.key}), book.Position, d.record.Position)
 	}
 	if moment == 0 {
-		t.fail(Lost, "history: %s of %s has no moment: nobody was told", r.Name, refName(store.Ref{Table: d.table.Name, Key: d.key}))
+		t.fail(Lost, "history: %s of %s has no moment: no subscriber was told", r.Name, refName(store.Ref{Table: d.table.Name, Key: d.key}))
 		return
 	}
 	for _, s := range t.stays(r, image) {

@@ -50,7 +50,7 @@ func (l *link) call(what string, names ...string) {
 	}
 	l.world.calls++
 	f.call = l.world.calls
-	l.amid(what, names...)
+	l.pausing(what, names...)
 	l.cut(0)
 }
 
@@ -65,16 +65,16 @@ func (l *link) cut(parts int) {
 	}
 }
 
-// amid gives control back during a call: at its start and between its parts.
-func (l *link) amid(what string, names ...string) {
+// pausing gives control back during a call: at its start and between its parts.
+func (l *link) pausing(what string, names ...string) {
 	f := l.fiber()
 	l.note(f.name, what, names)
 	if l.strike(Zombie) {
 		f.asleep = 10 + l.faults.dice.n(120)
 	}
-	f.amid = names
+	f.pausing = names
 	f.pause()
-	f.amid = nil
+	f.pausing = nil
 	l.base.who, l.base.began = f.name, f.began
 }
 
@@ -128,7 +128,7 @@ func (l *link) Get(_ context.Context, refs []store.Ref) ([]value.Item, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.amid("get on")
+	l.pausing("get on")
 	rest, err := l.base.Get(sent, refs[at:])
 	return append(first, rest...), err
 }
@@ -173,7 +173,7 @@ func (l *link) Write(_ context.Context, ws []store.Write) ([]store.Outcome, erro
 			break
 		}
 		if n > 0 && l.turn(0.05) {
-			l.amid("write on")
+			l.pausing("write on")
 		}
 		one, err := l.base.Write(sent, ws[i:i+1])
 		if err != nil {

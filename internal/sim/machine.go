@@ -342,7 +342,7 @@ func (m *machine) fell(fails Kind) bool {
 		return false
 	}
 	if m.dead == "" {
-		m.fail(Lost, "%s: nobody says so", fails)
+		m.fail(Lost, "%s: no error says so", fails)
 		return false
 	}
 	m.from.counted["died of a disk"]++
@@ -398,7 +398,7 @@ func (m *machine) power() {
 // nowhere is a row that no program writes.
 func (m *machine) nowhere() store.Ref {
 	t := &m.base.tables[m.base.names[0]].Table
-	k := store.Key{Partition: value.OfString("nobody's")}
+	k := store.Key{Partition: value.OfString("no row's")}
 	if t.Key.Sort.Name != "" {
 		k.Sort = value.OfString("nothing")
 	}
@@ -474,7 +474,7 @@ func (m *machine) scan(q store.Query, yield func(value.Item)) {
 	for {
 		page, err := m.db.Query(context.Background(), q)
 		if err != nil {
-			m.fail(Lost, "reading what is there: %v", err)
+			m.fail(Lost, "reading the rows: %v", err)
 			return
 		}
 		for _, row := range page.Rows {

@@ -546,7 +546,7 @@ func (t *truth) state() {
 			name := refName(store.Ref{Table: mt.Name, Key: key})
 			e := mt.Classify(row)
 			if t.rows[name] == nil && !(e != nil && (e.SetOf() != nil || history(e))) {
-				t.wrong(name, Doubled, "invented: %s is there: %s", name, plain(row))
+				t.wrong(name, Doubled, "invented: %s exists: %s", name, plain(row))
 			}
 		})
 	}
@@ -772,7 +772,7 @@ func (t *truth) past() {
 		t.base.tables[mt.Name].each(func(key store.Key, row value.Item) {
 			name := refName(store.Ref{Table: mt.Name, Key: key})
 			if e := mt.Classify(row); e != nil && history(e) && want[name] == nil && may[name] == nil && !t.touched[name] {
-				t.fail(Doubled, "history: %s is there, and nothing was done that made it: %s", name, plain(row))
+				t.fail(Doubled, "history: %s exists, and nothing was done that made it: %s", name, plain(row))
 			}
 		})
 	}

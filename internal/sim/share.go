@@ -193,7 +193,7 @@ func (w *world) stir(owner string) {
 func (w *world) waken(who, name string) {
 	for _, n := range w.nodes {
 		for _, f := range n.fibers {
-			if f.asleep > 0 && f.name != who && slices.Contains(f.amid, name) && w.sched.chance(0.3) {
+			if f.asleep > 0 && f.name != who && slices.Contains(f.pausing, name) && w.sched.chance(0.3) {
 				w.reach("a sleeper wakes where another has written")
 				f.asleep = 1 + w.sched.n(5)
 			}
@@ -212,7 +212,7 @@ func (w *world) machines() {
 		h.n.stop()
 	}
 	might, times := w.faults.might, 0.5
-	if _, amid := h.spooled(); len(amid) > 0 { // it has the most to lose
+	if _, pausing := h.spooled(); len(pausing) > 0 { // it has the most to lose
 		might, times = w.faults.anyhow, 3
 	}
 	for _, k := range []Kind{PowerCut, TornLog, FlippedLog} {

@@ -182,7 +182,7 @@ func TestItSees(t *testing.T) {
 		"a row more": func(w *world) {
 			o := w.app.standing(nil)[0]
 			k := o.key
-			k.Partition = value.OfString("nobody's")
+			k.Partition = value.OfString("no row's")
 			w.base.tables[o.table.Name].put(k, o.image)
 		},
 		"another value": func(w *world) {

@@ -249,7 +249,7 @@ func (t *trims) forgotten(who string, key store.Key, old value.Item) {
 	}
 	table, id := book.ShardOf(key.Sort.Text())
 	if s := t.base.tables[table].shard(id); !s.gone {
-		t.fail(Lost, "retire: %s forgets shard %s, which is there: %s", who, id, plain(old))
+		t.fail(Lost, "retire: %s forgets shard %s, which exists: %s", who, id, plain(old))
 	}
 	t.counted["shards that are over"]++
 	t.retired[key.Partition.Text()+"|"+key.Sort.Text()] = old

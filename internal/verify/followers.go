@@ -30,7 +30,7 @@ func (v *Verify) listed(list string, row value.Item) {
 	what := What{Kind: Listed, List: list, Name: at}
 	switch j, ok := v.joins[name]; {
 	case !ok:
-		v.differs("followers", list, "nobody in "+at, "a follower", what)
+		v.differs("followers", list, "no follower in "+at, "a follower", what)
 	case !value.EqualItems(j.Fields, f.Fields):
 		v.differs("followers", rowText(v.Model, j.Row), text(value.OfMap(j.Fields)), text(value.OfMap(f.Fields)), what)
 	}

@@ -19,7 +19,7 @@ type DamageError struct {
 }
 
 func (e *DamageError) Error() string {
-	return fmt.Sprintf("search index %s is damaged or not ours (%v): delete the directory, and it is made anew from the rows", e.Dir, e.Cause)
+	return fmt.Sprintf("search index %s is damaged or not ours (%v): delete the directory, and it is built again from the rows", e.Dir, e.Cause)
 }
 
 func (e *DamageError) Unwrap() error { return e.Cause }

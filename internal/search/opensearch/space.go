@@ -85,7 +85,7 @@ func (s *server) open(ctx context.Context, sp *space, current, refresh string) e
 			return err
 		}
 	}
-	return errors.New("other processes keep making it anew; are they of another version?")
+	return errors.New("other processes keep making it again; are they of another version?")
 }
 
 // find reads what is behind the alias; nil if nothing is.

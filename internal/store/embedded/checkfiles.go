@@ -133,7 +133,7 @@ func checkMarker(fs vfs.FS, dir string, list listing) error {
 	}
 	for _, other := range names {
 		if isLog(other) || isTable(other) {
-			return fmt.Errorf("%w: %s is there, and no marker that names a manifest (marker.manifest.…)", ErrDamaged, fs.PathJoin(dir, other))
+			return fmt.Errorf("%w: %s exists, and no marker that names a manifest (marker.manifest.…)", ErrDamaged, fs.PathJoin(dir, other))
 		}
 	}
 	return nil

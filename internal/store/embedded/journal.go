@@ -158,7 +158,7 @@ func checkJournal(fs vfs.FS, dir string, closed bool) (doubt, err error) {
 	var noted, done uint64
 	if !closed {
 		if noted, done, doubt = readNote(fs, dir); doubt != nil {
-			doubt = fmt.Errorf("it cannot be known whether all of the last sync is there: %w", doubt)
+			doubt = fmt.Errorf("whether all of the last sync reached the disk is unknown: %w", doubt)
 		}
 	}
 	last := logs[len(logs)-1]
