@@ -148,15 +148,15 @@ func (a *app) act(n int) {
 	case u < 88:
 		a.disperse(d)
 	case u < 92:
-		if a.faults.might(RudeOverwrite, 15) {
+		if a.faults.might(HostileOverwrite, 15) {
 			a.overwrite(d)
 		}
 	case u < 96:
-		if a.faults.might(RudeRecreate, 15) {
+		if a.faults.might(HostileRecreate, 15) {
 			a.recreate(e, d)
 		}
 	default:
-		if a.faults.might(RudeRename, 15) {
+		if a.faults.might(HostileRename, 15) {
 			a.rename(e, d)
 		}
 	}

@@ -8,45 +8,45 @@ import (
 )
 
 // Kind is a kind of fault: a failure that no program has caused, or something unfriendly
-// that an application does (Rude in the code).
+// that an application does (the kinds that begin with Hostile).
 type Kind string
 
 // The kinds of faults.
 const (
-	CrashBefore   Kind = "crash-before"   // a process dies before its write happens
-	CrashAfter    Kind = "crash-after"    // it dies after its write
-	CrashBetween  Kind = "crash-between"  // it dies after all effects, before its checkpoint
-	Redelivery    Kind = "redelivery"     // any part of what was applied is delivered again
-	Reorder       Kind = "reorder"        // a shard is read far behind the others
-	Bisect        Kind = "bisect"         // a failed batch is delivered in halves
-	PartialReply  Kind = "partial-reply"  // a function has done the first part of a batch
-	Zombie        Kind = "zombie"         // a worker is paused during a call while others go on
-	TwoWorkers    Kind = "two-workers"    // two workers do what one should do
-	Split         Kind = "split"          // a shard closes, and its children continue it
-	Throttle      Kind = "throttle"       // a call is refused for now
-	Unknown       Kind = "unknown"        // a call has happened, and its answer is lost
-	Conflict      Kind = "conflict"       // a transaction conflicts with another
-	Unprocessed   Kind = "unprocessed"    // a part of a call has happened
-	Expiry        Kind = "expiry"         // TTL deletes a row, late
-	Skew          Kind = "skew"           // the clock of a process is wrong
-	ClockBack     Kind = "clock-back"     // a clock is set back
-	PowerCut      Kind = "power-cut"      // all processes die, and what was not durable is lost
-	DiskFull      Kind = "disk-full"      // a disk accepts no data for now
-	ShortWrite    Kind = "short-write"    // it accepts a part
-	FailedSync    Kind = "failed-sync"    // it does not make durable what it accepted
-	TornLog       Kind = "torn-log"       // after a power cut a file ends within the last write
-	FlippedLog    Kind = "flipped-log"    // after a power cut the last bytes of a file are changed
-	Trim          Kind = "trim"           // records expire that some consumer has not applied
-	TornTail      Kind = "torn-tail"      // a file ends within the last write
-	FlippedBits   Kind = "flipped-bits"   // the last bytes of a file are changed
-	SearchBusy    Kind = "search-429"     // the index accepts nothing for now
-	SearchDown    Kind = "search-503"     // the index is down, and may have applied some changes
-	SearchTimeout Kind = "search-timeout" // the index has applied all, and its answer is lost
-	SearchMixed   Kind = "search-mixed"   // the index accepts some changes, and says which
-	SearchVersion Kind = "search-version" // a change of a document conflicts with another
-	RudeOverwrite Kind = "rude-overwrite" // the application writes back a row that it read long ago
-	RudeRecreate  Kind = "rude-recreate"  // it deletes a row and creates it again
-	RudeRename    Kind = "rude-rename"    // it writes a row and deletes it at once
+	CrashBefore      Kind = "crash-before"      // a process dies before its write happens
+	CrashAfter       Kind = "crash-after"       // it dies after its write
+	CrashBetween     Kind = "crash-between"     // it dies after all effects, before its checkpoint
+	Redelivery       Kind = "redelivery"        // any part of what was applied is delivered again
+	Reorder          Kind = "reorder"           // a shard is read far behind the others
+	Bisect           Kind = "bisect"            // a failed batch is delivered in halves
+	PartialReply     Kind = "partial-reply"     // a function has done the first part of a batch
+	Zombie           Kind = "zombie"            // a worker is paused during a call while others go on
+	TwoWorkers       Kind = "two-workers"       // two workers do what one should do
+	Split            Kind = "split"             // a shard closes, and its children continue it
+	Throttle         Kind = "throttle"          // a call is refused for now
+	Unknown          Kind = "unknown"           // a call has happened, and its answer is lost
+	Conflict         Kind = "conflict"          // a transaction conflicts with another
+	Unprocessed      Kind = "unprocessed"       // a part of a call has happened
+	Expiry           Kind = "expiry"            // TTL deletes a row, late
+	Skew             Kind = "skew"              // the clock of a process is wrong
+	ClockBack        Kind = "clock-back"        // a clock is set back
+	PowerCut         Kind = "power-cut"         // all processes die, and what was not durable is lost
+	DiskFull         Kind = "disk-full"         // a disk accepts no data for now
+	ShortWrite       Kind = "short-write"       // it accepts a part
+	FailedSync       Kind = "failed-sync"       // it does not make durable what it accepted
+	TornLog          Kind = "torn-log"          // after a power cut a file ends within the last write
+	FlippedLog       Kind = "flipped-log"       // after a power cut the last bytes of a file are changed
+	Trim             Kind = "trim"              // records expire that some consumer has not applied
+	TornTail         Kind = "torn-tail"         // a file ends within the last write
+	FlippedBits      Kind = "flipped-bits"      // the last bytes of a file are changed
+	SearchBusy       Kind = "search-429"        // the index accepts nothing for now
+	SearchDown       Kind = "search-503"        // the index is down, and may have applied some changes
+	SearchTimeout    Kind = "search-timeout"    // the index has applied all, and its answer is lost
+	SearchMixed      Kind = "search-mixed"      // the index accepts some changes, and says which
+	SearchVersion    Kind = "search-version"    // a change of a document conflicts with another
+	HostileOverwrite Kind = "hostile-overwrite" // the application writes back a row that it read long ago
+	HostileRecreate  Kind = "hostile-recreate"  // it deletes a row and creates it again
+	HostileRename    Kind = "hostile-rename"    // it writes a row and deletes it at once
 )
 
 // Kinds are all kinds of faults.
@@ -54,7 +54,7 @@ var Kinds = []Kind{
 	CrashBefore, CrashAfter, CrashBetween, Redelivery, Reorder, Bisect, PartialReply, Zombie, TwoWorkers, Split,
 	Throttle, Unknown, Conflict, Unprocessed, Expiry, Skew, ClockBack, PowerCut,
 	DiskFull, ShortWrite, FailedSync, TornLog, FlippedLog, Trim, TornTail, FlippedBits, SearchBusy, SearchDown, SearchTimeout, SearchMixed, SearchVersion,
-	RudeOverwrite, RudeRecreate, RudeRename,
+	HostileOverwrite, HostileRecreate, HostileRename,
 }
 
 // ParseKinds parses a comma-separated list of kinds; "" stands for all of them and "none"
@@ -97,7 +97,7 @@ type faults struct {
 	log     []strike
 	over    bool
 	fair    bool // a quiet spell: faults that kill or hinder processes do not strike
-	sky     *weather
+	spells  *spells
 }
 
 // strike is one fault that happened.
@@ -142,36 +142,36 @@ func newFaults(seed uint64, kinds []Kind, without map[int]bool) *faults {
 
 // always are the kinds that strike in quiet spells too: what the application does, what
 // happens to streams and clocks, and a paused process beside another (TwoWorkers).
-var always = []Kind{Redelivery, Reorder, TwoWorkers, Split, Expiry, Skew, ClockBack, Trim, RudeOverwrite, RudeRecreate, RudeRename}
+var always = []Kind{Redelivery, Reorder, TwoWorkers, Split, Expiry, Skew, ClockBack, Trim, HostileOverwrite, HostileRecreate, HostileRename}
 
-// weather is the schedule of quiet spells, in which no fault kills or hinders a process,
+// spells is the schedule of quiet spells, in which no fault kills or hinders a process,
 // and rough ones. Without quiet spells a process would never live long enough to get its
 // share of the work.
-type weather struct {
+type spells struct {
 	d           *dice
 	fair, rough int // the most turns that a spell of each kind has
 	turns       int // left of this spell
 }
 
-// newWeather chooses how long the spells of a run are.
-func newWeather(seed uint64) *weather {
-	d := newDice(seed, "weather", 0)
-	return &weather{d: d, fair: 100 + d.n(700), rough: 30 + d.n(300)}
+// newSpells chooses how long the spells of a run are.
+func newSpells(seed uint64) *spells {
+	d := newDice(seed, "weather", 0) // another label would change every schedule
+	return &spells{d: d, fair: 100 + d.n(700), rough: 30 + d.n(300)}
 }
 
 // turn goes on to the next turn, and ends the spell if it was the last one.
 func (f *faults) turn() {
-	switch f.sky.turns--; {
-	case f.sky.turns > 0:
+	switch f.spells.turns--; {
+	case f.spells.turns > 0:
 	case f.fair:
-		f.fair, f.sky.turns = false, 1+f.sky.d.n(f.sky.rough)
+		f.fair, f.spells.turns = false, 1+f.spells.d.n(f.spells.rough)
 	default:
 		f.clears()
 	}
 }
 
 // clears begins a quiet spell.
-func (f *faults) clears() { f.fair, f.sky.turns = true, 1+f.sky.d.n(f.sky.fair) }
+func (f *faults) clears() { f.fair, f.spells.turns = true, 1+f.spells.d.n(f.spells.fair) }
 
 // strike reports whether a fault strikes here and now.
 func (f *faults) strike(k Kind) bool { return f.might(k, 1) }

@@ -29,7 +29,7 @@ type machine struct {
 	*world
 	from   *world
 	d      *dice
-	disk   *platter
+	disk   *disk
 	db     *embedded.Store
 	bytes  int // about how many were written since the store was opened
 	dead   string
@@ -56,7 +56,7 @@ func (w *world) machine() {
 	o := newWorld(w.model, w.seed, Options{})
 	o.mapping, o.way, o.calm, o.clock = nil, byFollower, true, w.clock
 	o.faults, o.trace, o.log = w.faults, w.trace, w.log
-	m := &machine{world: o, from: w, d: newDice(w.seed, "disk", 0), disk: newPlatter()}
+	m := &machine{world: o, from: w, d: newDice(w.seed, "disk", 0), disk: newDisk()}
 	o.base.keep = true
 	o.base.wrote = func(_ string, t *table, key store.Key, _, _ value.Item) {
 		m.touched = append(m.touched, store.Ref{Table: t.Name, Key: key})

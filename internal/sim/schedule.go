@@ -94,7 +94,7 @@ func (w *world) rough(o Options) (acts int) {
 		next++
 	}
 	away := w.trims != nil && w.faults.rates[Trim] > 0 && d.chance(0.4)
-	w.faults.sky = newWeather(w.seed)
+	w.faults.spells = newSpells(w.seed)
 	for turn := 0; turn < 6000 && len(w.failures) == 0; turn++ {
 		if w.way == byReader {
 			w.faults.turn()
@@ -402,7 +402,7 @@ func (w *world) heal() {
 // lastWord lets the application overwrite and delete rows that nothing else changes any
 // more: only the application's own writes can make weir restore them.
 func (w *world) lastWord() {
-	if w.faults.rates[RudeOverwrite] == 0 || len(w.failures) > 0 {
+	if w.faults.rates[HostileOverwrite] == 0 || len(w.failures) > 0 {
 		return
 	}
 	for i := range 4 {

@@ -12,59 +12,59 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// platter is the file system under a machine's store, in memory. It knows how much of the
+// disk is the file system under a machine's store, in memory. It knows how much of the
 // store's newest log is synced, fails when it is told to, and produces what the next
 // process finds. What it does depends only on how much is written, not on in how many
 // pieces.
-type platter struct {
+type disk struct {
 	vfs.FS
 	mem *vfs.MemFS
 
 	mu      sync.Mutex
-	log     *platterLog // the newest log
-	synced  int         // of the newest log
-	marks   []int       // how long the log was after each sync that was asked for
-	armed   Kind        // the next sync fails in this way
-	limit   int         // how long the log can get then
-	left    int         // how many more files and writes there is room for; -1: any
-	lying   bool        // it reports syncs that it does not do
-	image   *vfs.MemFS  // what the next process finds, except for the newest log
-	name    string      // of that log
-	content []byte      // what was written to it
+	log     *diskLog   // the newest log
+	synced  int        // of the newest log
+	marks   []int      // how long the log was after each sync that was asked for
+	armed   Kind       // the next sync fails in this way
+	limit   int        // how long the log can get then
+	left    int        // how many more files and writes there is room for; -1: any
+	lying   bool       // it reports syncs that it does not do
+	image   *vfs.MemFS // what the next process finds, except for the newest log
+	name    string     // of that log
+	content []byte     // what was written to it
 
-	before  *platter // without the changed bytes
-	flipped bool     // a byte that was durable is changed
+	before  *disk // without the changed bytes
+	flipped bool  // a byte that was durable is changed
 }
 
-func newPlatter() *platter { return platterOn(vfs.NewCrashableMem()) }
+func newDisk() *disk { return diskOn(vfs.NewCrashableMem()) }
 
-func platterOn(mem *vfs.MemFS) *platter { return &platter{FS: mem, mem: mem, left: -1} }
+func diskOn(mem *vfs.MemFS) *disk { return &disk{FS: mem, mem: mem, left: -1} }
 
 // arm makes the next sync fail. For DiskFull and ShortWrite it also makes writes to the
 // newest log fail, and of that log the next process finds at most the given number of bytes
 // behind what is synced.
-func (p *platter) arm(k Kind, bytes int) {
+func (p *disk) arm(k Kind, bytes int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.armed, p.limit, p.lying = k, p.synced+bytes, false
 }
 
 // fill leaves room for n more files and writes.
-func (p *platter) fill(n int) {
+func (p *disk) fill(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.left = n
 }
 
 // lies makes it sync nothing any more until it is armed.
-func (p *platter) lies() {
+func (p *disk) lies() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.armed, p.left, p.lying = "", -1, true
 }
 
 // asked notes a sync that was asked for and that succeeded.
-func (p *platter) asked() {
+func (p *disk) asked() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.marks = append(p.marks, p.synced)
@@ -72,7 +72,7 @@ func (p *platter) asked() {
 
 // told is how much of the newest log was synced at the sync before the last one that was
 // asked for.
-func (p *platter) told() int {
+func (p *disk) told() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]int{0, 0}, p.marks...)[len(p.marks)]
@@ -80,7 +80,7 @@ func (p *platter) told() int {
 
 // dies keeps what the next process finds: all that was written or, after a power cut, all
 // that was synced. From then on nothing fails.
-func (p *platter) dies(power bool) {
+func (p *disk) dies(power bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.image != nil {
@@ -102,9 +102,9 @@ func (p *platter) dies(power bool) {
 }
 
 // after is what the next process finds, with the newest log cut to a length.
-func (p *platter) after(length int) *platter {
+func (p *disk) after(length int) *disk {
 	p.dies(false)
-	q := platterOn(p.image)
+	q := diskOn(p.image)
 	if q.name = p.name; q.name != "" {
 		q.content = p.content[:min(length, len(p.content))]
 		q.put()
@@ -113,7 +113,7 @@ func (p *platter) after(length int) *platter {
 }
 
 // length is how much of the newest log is written.
-func (p *platter) length() int {
+func (p *disk) length() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.image != nil || p.log == nil {
@@ -123,7 +123,7 @@ func (p *platter) length() int {
 }
 
 // put writes the newest log as the next process is to find it.
-func (p *platter) put() {
+func (p *disk) put() {
 	f, err := p.mem.Create(p.name, vfs.WriteCategoryUnspecified)
 	if err == nil {
 		_, err = f.Write(slices.Clone(p.content)) // under the race detector Pebble overwrites buffers
@@ -144,7 +144,7 @@ func (p *platter) put() {
 }
 
 // changed is a copy with other bytes in a part of the newest log.
-func (p *platter) changed(from, to int, f func(byte) byte) *platter {
+func (p *disk) changed(from, to int, f func(byte) byte) *disk {
 	q := p.copy()
 	for i := from; i < to; i++ {
 		q.content[i] = f(q.content[i])
@@ -155,15 +155,15 @@ func (p *platter) changed(from, to int, f func(byte) byte) *platter {
 }
 
 // copy is a file system with the same content and the same newest log.
-func (p *platter) copy() *platter {
-	q := platterOn(p.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(0, 0))}))
+func (p *disk) copy() *disk {
+	q := diskOn(p.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(0, 0))}))
 	q.name, q.content = p.name, slices.Clone(p.content)
 	return q
 }
 
 // room takes the room for one more file or write; the error is ENOSPC if none is left. The
 // manifest always has room: a store that cannot write it retries until its process ends.
-func (p *platter) room(name string) error {
+func (p *disk) room(name string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -177,22 +177,22 @@ func (p *platter) room(name string) error {
 }
 
 // file wraps a file that was created. A log becomes the newest log.
-func (p *platter) file(name string, f vfs.File, err error) (vfs.File, error) {
+func (p *disk) file(name string, f vfs.File, err error) (vfs.File, error) {
 	switch {
 	case err == nil && path.Base(name) == "SYNCED":
-		return platterNote{f, p}, nil
+		return diskNote{f, p}, nil
 	case err != nil || path.Ext(name) != ".log":
-		return platterFile{f, p, name}, err
+		return diskFile{f, p, name}, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.log = &platterLog{File: f, p: p, name: name}
+	p.log = &diskLog{File: f, p: p, name: name}
 	p.synced, p.marks = 0, nil
 	return p.log, nil
 }
 
 // Create creates a file.
-func (p *platter) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+func (p *disk) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	if err := p.room(name); err != nil {
 		return nil, err
 	}
@@ -201,35 +201,35 @@ func (p *platter) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error)
 }
 
 // ReuseForWrite makes a new file of one that is no longer needed.
-func (p *platter) ReuseForWrite(old, name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+func (p *disk) ReuseForWrite(old, name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	f, err := p.FS.ReuseForWrite(old, name, c)
 	return p.file(name, f, err)
 }
 
-// platterFile is any other file. Its writes need room.
-type platterFile struct {
+// diskFile is any other file. Its writes need room.
+type diskFile struct {
 	vfs.File
-	p    *platter
+	p    *disk
 	name string
 }
 
 // Write appends to the file.
-func (f platterFile) Write(b []byte) (int, error) {
+func (f diskFile) Write(b []byte) (int, error) {
 	if err := f.p.room(f.name); err != nil {
 		return 0, err
 	}
 	return f.File.Write(b)
 }
 
-// platterNote is the file in which the store notes its syncs. Notes about syncs that were
+// diskNote is the file in which the store notes its syncs. Notes about syncs that were
 // not done, as only this simulation knows, do not reach the disk.
-type platterNote struct {
+type diskNote struct {
 	vfs.File
-	p *platter
+	p *disk
 }
 
 // WriteAt writes at an offset.
-func (f platterNote) WriteAt(b []byte, at int64) (int, error) {
+func (f diskNote) WriteAt(b []byte, at int64) (int, error) {
 	f.p.mu.Lock()
 	defer f.p.mu.Unlock()
 	if f.p.lying {
@@ -238,16 +238,16 @@ func (f platterNote) WriteAt(b []byte, at int64) (int, error) {
 	return f.File.WriteAt(b, at)
 }
 
-// platterLog is a log of the store.
-type platterLog struct {
+// diskLog is a log of the store.
+type diskLog struct {
 	vfs.File
-	p       *platter
+	p       *disk
 	name    string
 	written int
 }
 
 // Write appends to the log.
-func (f *platterLog) Write(b []byte) (n int, err error) {
+func (f *diskLog) Write(b []byte) (n int, err error) {
 	if err := f.p.room(f.name); err != nil {
 		return 0, err
 	}
@@ -265,8 +265,8 @@ func (f *platterLog) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// Sync makes the log durable, or fails, or does neither while the platter lies.
-func (f *platterLog) Sync() error {
+// Sync makes the log durable, or fails, or does neither while the disk lies.
+func (f *diskLog) Sync() error {
 	f.p.mu.Lock()
 	defer f.p.mu.Unlock()
 	switch {
@@ -282,4 +282,4 @@ func (f *platterLog) Sync() error {
 }
 
 // SyncData is the same as Sync.
-func (f *platterLog) SyncData() error { return f.Sync() }
+func (f *diskLog) SyncData() error { return f.Sync() }

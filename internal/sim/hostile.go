@@ -10,7 +10,7 @@ import (
 	"weir/internal/value"
 )
 
-// The misbehaving application (rude in the code) overwrites, deletes and restores rows that
+// The hostile application overwrites, deletes and restores rows that
 // only weir writes, and writes back what it read long ago.
 
 // overwrite writes back a row as it was read at some time, or writes over a row that only
