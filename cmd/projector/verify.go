@@ -25,8 +25,8 @@ others write and derive meanwhile, it applies nothing, and prints what differs i
 the same way twice, some seconds apart.
 
 A sum or a mean that no DynamoDB number can hold is printed as "cannot be computed",
-and what a row cannot contribute, such as a copy whose key would be too long, as
-"cannot be derived".
+and what a row cannot contribute, such as a copy whose key would be too long or a
+search document whose id would be, as "cannot be derived".
 That is no difference, and repair has nothing to do: the value is absent until the rows
 behind it are corrected. It is not what the model asks for either, so it exits with 1.
 

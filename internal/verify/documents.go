@@ -13,14 +13,21 @@ import (
 )
 
 // documents notes which documents the rows require, and whether the indexes hold them with
-// the right content.
+// the right content. A document that no index can hold is not required: it is said once,
+// as a document that cannot be derived.
 func (v *Verify) documents(ctx context.Context, rows []found) error {
 	if v.Index == nil {
 		return nil
 	}
 	var docs []search.Document
 	for i := range rows {
-		docs = append(docs, projections.Documents(v.Model, &rows[i].Change)...)
+		for _, d := range projections.Documents(v.Model, &rows[i].Change) {
+			if err := d.Check(); err != nil {
+				v.Unshown = append(v.Unshown, Unshown{"search " + v.search(d.Index).Name, rowText(v.Model, rows[i].Row), "cannot be derived: " + err.Error()})
+				continue
+			}
+			docs = append(docs, d)
+		}
 	}
 	if len(docs) == 0 {
 		return nil
@@ -73,6 +80,12 @@ func (v *Verify) indexes(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// search returns the model's search with that index.
+func (v *Verify) search(index string) *model.Search {
+	i := slices.IndexFunc(v.Model.Searches, func(s *model.Search) bool { return projections.IndexName(v.Model, s) == index })
+	return v.Model.Searches[i]
 }
 
 // searched returns the row of a document, in the form in which differences name rows.
