@@ -387,3 +387,54 @@ func TestUnshownUnderAnotherName(t *testing.T) {
 	must(t, h.settle(from))
 	h.says("all is well", false)
 }
+
+// parksBefore is a store in which another worker parks a target right before the first
+// write to its row.
+type parksBefore struct {
+	store.Store
+	park func()
+}
+
+func (s *parksBefore) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	if park := s.park; park != nil && ws[0].Ref.Table == theMovie.Table {
+		s.park = nil
+		park()
+	}
+	return s.Store.Write(ctx, ws)
+}
+
+// TestReclaimLeavesParkedTarget says that a row with a version that weir never gave is
+// not made to show a ledger that another worker parked meanwhile, and that amounts left.
+// The end of the queue shows it.
+func TestReclaimLeavesParkedTarget(t *testing.T) {
+	for _, byItem := range []bool{false, true} {
+		h := newFilms(t, byItem)
+		defer h.close()
+		from := len(h.records) + 1
+		for i := range 30 {
+			h.rate(fmt.Sprintf("before%d", i), fmt.Sprintf(`"tag":"%d %s"`, i, strings.Repeat("t", 500)))
+		}
+		must(t, h.settle(from))
+		h.room(0)
+		must(t, h.write(`put films {"PK":"MOVIE#1","SK":"METADATA","type":"Movie","note":"a copy","points":7,"tags":7,"weir":1999999999999999}`))
+		h.pull()
+		b := h.batch(len(h.records))
+		b.ByItem, h.done[len(h.records)] = byItem, true
+		shown := h.rows("films", "MOVIE#1")
+		w := &runner.Runner{Model: h.model, Now: h.now, Store: &parksBefore{h.store, func() { h.parkMany(h.runner(nil), 1, byItem) }}}
+		_, err := w.Rows(t.Context(), b)
+		must(t, err)
+		if now := h.rows("films", "MOVIE#1"); now != shown {
+			t.Errorf("byItem=%v: the row shows a ledger of which amounts wait: %s", byItem, now)
+		}
+		h.room(store.MaxItemBytes)
+		for id := range h.letters() {
+			_, err := h.runner(nil).Retry(t.Context(), id)
+			must(t, err)
+			break
+		}
+		if out := h.audit(); out != "" || len(h.letters()) > 0 {
+			t.Error(byItem, out, h.letters())
+		}
+	}
+}

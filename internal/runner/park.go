@@ -424,7 +424,7 @@ func (r *Runner) show(ctx context.Context, target store.Ref) error {
 	case errors.Is(out[0].Err, store.ErrRefused):
 		return out[0].Err
 	case out[0].Err != nil:
-		return r.reclaim(ctx, target, e, out[0].Row)
+		return r.reclaim(ctx, target, e, out[0].Row, rows[1])
 	}
 	return nil
 }

@@ -199,7 +199,7 @@ func (w *work) publish(ctx context.Context, books map[*projections.Target]value.
 		case errors.Is(e, store.ErrRefused):
 			err = w.parkTarget(ctx, t, e.Error())
 		case e != nil && t.Check:
-			if err = w.reclaim(ctx, t.Row, t.Entity, out[i].Row); errors.Is(err, store.ErrRefused) {
+			if err = w.reclaim(ctx, t.Row, t.Entity, out[i].Row, books[t]); errors.Is(err, store.ErrRefused) {
 				err = w.parkTarget(ctx, t, err.Error())
 			}
 		}
@@ -213,8 +213,10 @@ func (w *work) publish(ctx context.Context, books map[*projections.Target]value.
 // reclaim publishes on a row with a version that weir never gave it, for example a row
 // that was made as a copy of another row. No version of its own ledger might ever be
 // above that one. The ledger is read after the row, so it is not behind what another
-// worker published there meanwhile.
-func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity, row value.Item) error {
+// worker published there meanwhile. It may also be ahead of b, the ledger that the caller
+// was to show, and parked: amounts may then have moved out of it (makeRoom), and the row
+// stays as it is. The end of the target's queue shows it.
+func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity, row, b value.Item) error {
 	shown := row.Get(book.Version)
 	if shown.IsMissing() {
 		return nil
@@ -222,6 +224,9 @@ func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity,
 	rows, err := r.get(ctx, []store.Ref{book.Of(r.Model.Name, target)})
 	if err != nil {
 		return err
+	}
+	if isParked(rows[0]) && !value.Equal(versionOf(rows[0]), versionOf(b)) {
+		return nil
 	}
 	wr := PublishWrite(target, e, rows[0])
 	wr.If = store.Cond{{{Attr: book.Version, Is: store.Eq, Value: shown}}}
