@@ -32,6 +32,38 @@ var pure = map[string][]string{
 	"internal/model":       {"load.go"},               // opens model files
 }
 
+// rooms is the folder of the projection kinds, one package each. A room is pure but for
+// the files whose names begin with one of acts: only those have a context, and only those
+// know the runner.
+const rooms = "internal/projections/"
+
+var acts = []string{"apply", "recount", "repair", "explain"}
+
+// isRoomRule reports whether a file is one of a room that only decides.
+func isRoomRule(f file) bool {
+	return strings.HasPrefix(f.dir, rooms) && f.dir != rooms+"kinds" &&
+		!slices.ContainsFunc(acts, func(name string) bool { return strings.HasPrefix(f.name, name) })
+}
+
+// TestRoomsDecideApart holds the rooms of the projection kinds to that.
+func TestRoomsDecideApart(t *testing.T) {
+	seen := 0
+	for _, f := range sources(t) {
+		if !isRoomRule(f) {
+			continue
+		}
+		seen++
+		f.imports(func(path, _ string) {
+			if path == "context" || path == "weir/internal/runner" {
+				t.Errorf("%s/%s imports %s; in a room that is for files named %s*.go", f.dir, f.name, path, strings.Join(acts, "*.go, "))
+			}
+		})
+	}
+	if seen == 0 {
+		t.Error("there are no rooms")
+	}
+}
+
 // impure are the packages, and of some the names, that a pure package does not use.
 var impure = map[string][]string{
 	"os": nil, "net": nil, "net/http": nil, "os/exec": nil, "os/signal": nil, "syscall": nil, "log": nil, "log/slog": nil,
@@ -97,6 +129,7 @@ func TestPurePackagesDoNothing(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range sources(t) {
 		but, isPure := pure[f.dir]
+		isPure = isPure || isRoomRule(f)
 		seen[f.dir] = true
 		if !isPure || slices.Contains(but, f.name) {
 			continue

@@ -24,6 +24,7 @@ import (
 	"weir/internal/lambda"
 	"weir/internal/migrate"
 	"weir/internal/model"
+	"weir/internal/projections/kinds"
 	"weir/internal/query"
 	"weir/internal/runner"
 	"weir/internal/search"
@@ -298,7 +299,7 @@ func TestBadPayloads(t *testing.T) {
 }
 
 func newRunner(r *rig) *runner.Runner {
-	return &runner.Runner{Model: r.models["gallery"], Store: r.store, Now: time.Now, Mover: &migrate.Mover{Model: r.models["gallery"], Store: r.store}}
+	return &runner.Runner{Kinds: kinds.All(), Model: r.models["gallery"], Store: r.store, Now: time.Now, Mover: &migrate.Mover{Model: r.models["gallery"], Store: r.store}}
 }
 
 // nothingFound is an index without documents.

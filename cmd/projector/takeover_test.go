@@ -21,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"weir/internal/model"
+	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store/dynamodb"
 	"weir/internal/store/dynamodb/dynamodbtest"
@@ -65,7 +66,7 @@ func TestTakeoverOnDynamoDB(t *testing.T) {
 	}
 	written := stop()
 	w.settles(m, db)
-	run := &runner.Runner{Model: m, Store: db, Now: time.Now}
+	run := &runner.Runner{Kinds: kinds.All(), Model: m, Store: db, Now: time.Now}
 	if err := run.Dead(t.Context(), func(d runner.Dead) error { t.Errorf("kept: %s %s: %s", d.Kind, d.Target, d.Reason); return nil }); err != nil {
 		t.Fatal(err)
 	}

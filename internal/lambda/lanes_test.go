@@ -16,6 +16,7 @@ import (
 	"weir/internal/lambda"
 	"weir/internal/migrate"
 	"weir/internal/model"
+	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
@@ -59,7 +60,7 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) handler() *lambda.Handler {
-	run := &runner.Runner{Model: w.model, Store: w, Now: func() time.Time { return w.now }, Mover: &migrate.Mover{Model: w.model, Store: w}}
+	run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w, Now: func() time.Time { return w.now }, Mover: &migrate.Mover{Model: w.model, Store: w}}
 	return lambda.New(run, lambda.ByShard, "", func(context.Context) error { return nil })
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"weir/internal/lambda"
 	"weir/internal/migrate"
+	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
 )
@@ -33,7 +34,7 @@ func inWindow(rest string) string {
 
 // byOrder is a handler over the world's store.
 func (w *world) byOrder(o lambda.Order, s store.Store) *lambda.Handler {
-	run := &runner.Runner{Model: w.model, Store: s, Now: func() time.Time { return w.now }, Mover: &migrate.Mover{Model: w.model, Store: s}}
+	run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: s, Now: func() time.Time { return w.now }, Mover: &migrate.Mover{Model: w.model, Store: s}}
 	return lambda.New(run, o, "", func(context.Context) error { return nil })
 }
 

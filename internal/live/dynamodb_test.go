@@ -14,6 +14,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/live"
 	"weir/internal/model"
+	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/runner/runnertest"
 	"weir/internal/store"
@@ -58,7 +59,7 @@ func watch(t *testing.T) *watched {
 	table.Stream = true
 	cfg := dynamodbtest.Config(t)
 	db := dynamodbtest.Open(t, cfg, []store.Table{book.Table(), table.Table}, dynamodb.Options{})
-	return &watched{t, cfg, db, table, &runner.Runner{Model: m, Store: db, Now: time.Now}}
+	return &watched{t, cfg, db, table, &runner.Runner{Kinds: kinds.All(), Model: m, Store: db, Now: time.Now}}
 }
 
 // follow has the runner's store followed until stop is called; shards that are over go

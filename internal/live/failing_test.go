@@ -14,6 +14,7 @@ import (
 
 	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
@@ -125,7 +126,7 @@ func TestShardThatCannotBeBegun(t *testing.T) {
 	must(t, err)
 	defer db.Close()
 	disk := &failing{}
-	r := New(&runner.Runner{Model: m, Store: unbegun{db}, Now: time.Now}, Options{Dir: t.TempDir(), Disk: disk, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	r := New(&runner.Runner{Kinds: kinds.All(), Model: m, Store: unbegun{db}, Now: time.Now}, Options{Dir: t.TempDir(), Disk: disk, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	shards, err := db.Shards(t.Context(), table.Name)
 	must(t, err)
 	s, err := openSpool(disk, r.spoolDir(place{table.Name, shards[0].ID}), 0, at(0), quiet)

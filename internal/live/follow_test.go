@@ -22,6 +22,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/live"
 	"weir/internal/model"
+	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/runner/runnertest"
 	"weir/internal/store"
@@ -93,7 +94,7 @@ func (w *world) start(i int) {
 	ctx, stop := context.WithCancel(context.Background())
 	p := &process{Store: w.db, world: w, name: fmt.Sprintf("%d-%d", i, time.Now().UnixNano()), stop: stop, ended: make(chan error, 1)}
 	w.procs[i] = p
-	run := &runner.Runner{Model: w.model, Store: p, Now: time.Now}
+	run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: p, Now: time.Now}
 	go func() {
 		p.ended <- live.Follow(ctx, run, w.options(i))
 	}()
@@ -379,7 +380,7 @@ func TestProcessesTakeOver(t *testing.T) {
 		must(t, <-w.procs[i].ended)
 	}
 	w.oneReaderEach()
-	must(t, (&runner.Runner{Model: w.model, Store: w.db}).Dead(context.Background(), func(d runner.Dead) error {
+	must(t, (&runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.db}).Dead(context.Background(), func(d runner.Dead) error {
 		t.Errorf("kept: %s: %s", d.Target, d.Reason)
 		return nil
 	}))
@@ -442,7 +443,7 @@ func (w *world) countsEachOnce() {
 	w.Helper()
 	deadline := time.Now().Add(time.Minute)
 	for {
-		total, err := runnertest.Counted(context.Background(), &runner.Runner{Model: w.model, Store: w.db}, runner.GroupRows)
+		total, err := runnertest.Counted(context.Background(), &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.db}, runner.GroupRows)
 		must(w.T, err)
 		w.mu.Lock()
 		read := len(w.read)
@@ -553,7 +554,7 @@ func TestReadButNotBegun(t *testing.T) {
 	for range 300 {
 		w.deed(rng)
 	}
-	f, err := live.Start(&runner.Runner{Model: w.model, Store: &process{Store: w.db, world: w, name: "first"}, Now: time.Now}, w.options(0))
+	f, err := live.Start(&runner.Runner{Kinds: kinds.All(), Model: w.model, Store: &process{Store: w.db, world: w, name: "first"}, Now: time.Now}, w.options(0))
 	must(t, err)
 	w.readAll()
 	f.Close()
@@ -614,7 +615,7 @@ func TestGapIsSaid(t *testing.T) {
 			t.Errorf("%d gaps were noted, of %d shards", n, len(shards))
 		}
 	}()
-	run := &runner.Runner{Model: w.model, Store: w.db, Now: time.Now}
+	run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.db, Now: time.Now}
 	deadline := time.Now().Add(time.Minute)
 	gaps := map[string]bool{}
 	for len(gaps) < len(shards) && time.Now().Before(deadline) {
@@ -712,7 +713,7 @@ func TestGapThatGrew(t *testing.T) {
 // gaps waits until that many are named.
 func (w *world) gaps(n int) {
 	w.Helper()
-	run := &runner.Runner{Model: w.model, Store: w.db, Now: time.Now}
+	run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.db, Now: time.Now}
 	deadline, where := time.Now().Add(time.Minute), map[string]bool{}
 	for ; len(where) < n; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -753,7 +754,7 @@ func TestShardGoneBeforeItsEnd(t *testing.T) {
 		w.put(item("PK", fmt.Sprint("ALBUM#new", i), "SK", "MEDIA#m", "EntityType", "AlbumMedia", "albumId", fmt.Sprint("new", i), "mediaId", "m", "addedAt", "2025-01-01T00:00:00Z"))
 	}
 	w.start(1)
-	run := &runner.Runner{Model: w.model, Store: w.db, Now: time.Now}
+	run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.db, Now: time.Now}
 	gaps, shown := map[string]bool{}, 0
 	for deadline := time.Now().Add(time.Minute); (len(gaps) < len(parents) || shown < 12) && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		must(t, run.Dead(t.Context(), func(d runner.Dead) error {
@@ -798,7 +799,7 @@ func TestSlowSinkLosesNothing(t *testing.T) {
 		}
 	}
 	p := &process{Store: w.db, world: w, name: "first"}
-	f, err := live.Start(&runner.Runner{Model: w.model, Store: p, Now: time.Now}, w.options(0))
+	f, err := live.Start(&runner.Runner{Kinds: kinds.All(), Model: w.model, Store: p, Now: time.Now}, w.options(0))
 	must(t, err)
 	deeds() // an index is being filled
 	ctx, cancel := context.WithCancel(t.Context())
@@ -828,7 +829,7 @@ func TestSlowSinkLosesNothing(t *testing.T) {
 	w.countsEachOnce()
 	w.procs[0].stop()
 	must(t, <-w.procs[0].ended)
-	must(t, (&runner.Runner{Model: w.model, Store: w.db}).Dead(t.Context(), func(d runner.Dead) error {
+	must(t, (&runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.db}).Dead(t.Context(), func(d runner.Dead) error {
 		t.Errorf("kept: %s: %s", d.Target, d.Reason)
 		return nil
 	}))
@@ -888,7 +889,7 @@ func TestOneProcessADirectory(t *testing.T) {
 	for !w.begun() {
 		time.Sleep(time.Millisecond)
 	}
-	err := live.Follow(t.Context(), &runner.Runner{Model: w.model, Store: w.db, Now: time.Now}, live.Options{Dir: w.dirs[0]})
+	err := live.Follow(t.Context(), &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.db, Now: time.Now}, live.Options{Dir: w.dirs[0]})
 	if !errors.Is(err, store.ErrOwned) {
 		t.Errorf("%v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"weir/internal/live"
 	"weir/internal/metrics"
 	"weir/internal/model"
+	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
@@ -27,7 +28,7 @@ func TestMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := &runner.Runner{Model: m, Store: db, Now: time.Now}
+	run := &runner.Runner{Kinds: kinds.All(), Model: m, Store: db, Now: time.Now}
 	if _, err := run.KeepDead(t.Context(), runner.Dead{Kind: runner.DeadGap, Target: "shard s", Time: time.Now()}); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"weir/internal/book"
 	"weir/internal/migrate"
 	"weir/internal/model"
+	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb"
@@ -149,7 +150,7 @@ func (w *world) follow(do func()) {
 	done := make(chan struct{})
 	failed := make(chan error, 1)
 	go func() {
-		f := runner.Follower{Runner: &runner.Runner{Model: w.model, Store: w.store, Now: time.Now, Mover: &migrate.Mover{Model: w.model, Store: w.store}}}
+		f := runner.Follower{Runner: &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.store, Now: time.Now, Mover: &migrate.Mover{Model: w.model, Store: w.store}}}
 		failed <- f.CatchUp(context.Background(), done)
 	}()
 	do()

@@ -29,6 +29,14 @@ type Gathered struct {
 	FaultOf   []int // the index of the change that each fault comes from
 	Mends     []Mend
 	Touched   []bool // whether each change asks for anything
+
+	// What the batch has asked for already: targets by row, and the others as indexes
+	// into the slices above.
+	targets map[string]*Target
+	puts    map[string]int
+	spreads map[string]int
+	facts   map[string]int
+	joins   map[string]int
 }
 
 // Target is a target row: a row that shows derived values.
@@ -81,54 +89,43 @@ func Sum(adds []Add) []value.Attr {
 	return slices.DeleteFunc(out, func(a value.Attr) bool { return a.Value.Sign() == 0 })
 }
 
-// Gather folds the changes of one shard, which must be in stream order.
-func Gather(changes []Change) *Gathered {
-	g := gatherer{
-		Gathered: Gathered{Touched: make([]bool, len(changes))},
-		targets:  map[string]*Target{}, puts: map[string]int{}, spreads: map[string]int{}, facts: map[string]int{}, joins: map[string]int{},
+// NewGathered returns what a batch of so many changes asks for before any is folded.
+func NewGathered(changes int) *Gathered {
+	return &Gathered{
+		Touched: make([]bool, changes),
+		targets: map[string]*Target{}, puts: map[string]int{}, spreads: map[string]int{}, facts: map[string]int{}, joins: map[string]int{},
 	}
-	for i := range changes {
-		c := &changes[i]
-		e := Fold(c)
-		g.take(i, c, &e)
-		if NeedsLook(c) || c.Is != nil && len(c.Is.Steps) > 0 && NeedsBook(c) {
-			g.look(i, c.Row, c.Is)
-			g.Touched[i] = true
-		} else if NeedsBook(c) {
-			t := g.target(c.Row, c.Is)
-			t.Check, t.Image = true, c.New
-			g.Touched[i] = true
-		} else if t := g.targets[book.RowText(c.Row)]; t != nil && t.Check {
-			t.Image = c.New
-			t.Check = c.Is == t.Entity
-		}
-		if l, ok := needsLeaf(c); ok {
-			l.Changes = []int{i}
-			g.Leaves = append(g.Leaves, l)
-			g.Touched[i] = true
-		}
-		if m, ok := needsMending(c); ok {
-			g.Mends = append(g.Mends, m)
-			g.Touched[i] = true
-		}
-	}
-	return &g.Gathered
 }
 
-// gatherer builds a Gathered. Its maps find what the batch has asked for already: targets
-// by row, and the others as indexes into the slices of Gathered.
-type gatherer struct {
-	Gathered
-	targets map[string]*Target
-	puts    map[string]int
-	spreads map[string]int
-	facts   map[string]int
-	joins   map[string]int
+// Fold takes in the i-th change. Changes must be folded in stream order.
+func (g *Gathered) Fold(i int, c *Change) {
+	e := Fold(c)
+	g.take(i, c, &e)
+	if NeedsLook(c) || c.Is != nil && len(c.Is.Steps) > 0 && NeedsBook(c) {
+		g.look(i, c.Row, c.Is)
+		g.Touched[i] = true
+	} else if NeedsBook(c) {
+		t := g.target(c.Row, c.Is)
+		t.Check, t.Image = true, c.New
+		g.Touched[i] = true
+	} else if t := g.targets[book.RowText(c.Row)]; t != nil && t.Check {
+		t.Image = c.New
+		t.Check = c.Is == t.Entity
+	}
+	if l, ok := needsLeaf(c); ok {
+		l.Changes = []int{i}
+		g.Leaves = append(g.Leaves, l)
+		g.Touched[i] = true
+	}
+	if m, ok := needsMending(c); ok {
+		g.Mends = append(g.Mends, m)
+		g.Touched[i] = true
+	}
 }
 
 // take adds the effects of the i-th change. Of Puts, Spreads and Joins to the same row it
 // keeps the newest.
-func (g *gatherer) take(i int, c *Change, e *Effects) {
+func (g *Gathered) take(i int, c *Change, e *Effects) {
 	g.Touched[i] = !e.Empty()
 	for _, a := range e.Adds {
 		t := g.target(a.Target, a.Entity)
@@ -181,7 +178,7 @@ func (g *gatherer) take(i int, c *Change, e *Effects) {
 	}
 }
 
-func (g *gatherer) fact(i int, f Fact) {
+func (g *Gathered) fact(i int, f Fact) {
 	if f.All && !slices.Contains(g.Lists, f.List) {
 		g.Lists = append(g.Lists, f.List)
 	} else if !f.All {
@@ -197,14 +194,14 @@ func (g *gatherer) fact(i int, f Fact) {
 }
 
 // look asks for a recompute of a row's status, on behalf of the i-th change.
-func (g *gatherer) look(i int, row store.Ref, e *model.Entity) {
+func (g *Gathered) look(i int, row store.Ref, e *model.Entity) {
 	t := g.target(row, e)
 	t.Look, t.Asked = true, append(t.Asked, i)
 }
 
 // target returns the batch's Target of a row and creates it if necessary. Rows that show
 // a set go into Sets, all others into Targets.
-func (g *gatherer) target(row store.Ref, e *model.Entity) *Target {
+func (g *Gathered) target(row store.Ref, e *model.Entity) *Target {
 	name := book.RowText(row)
 	t := g.targets[name]
 	if t == nil {

@@ -15,6 +15,7 @@ import (
 	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/projections/kinds"
 	"weir/internal/replay"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -73,7 +74,7 @@ func worldOf(t testing.TB, m *model.Model) *world {
 func (w *world) over(s store.Store) *replay.Replay {
 	now := func() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 	return &replay.Replay{
-		Model: w.model, Store: s, Runner: &runner.Runner{Model: w.model, Store: s, Now: now},
+		Model: w.model, Store: s, Runner: &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: s, Now: now},
 		Gap: func(g replay.Gap) {
 			w.gaps = append(w.gaps, fmt.Sprintf("%d %s: %s", g.Where.Line, g.Row.Key.Partition.Text(), g.Reason))
 		},

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"weir/internal/model"
+	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -98,7 +99,7 @@ func costs(t *testing.T, h *harness, many int) {
 		c := &tallying{Store: h.store}
 		h.pull()
 		for ; from <= len(h.records); from++ {
-			_, err := (&runner.Runner{Model: h.model, Store: c, Now: h.now}).Rows(t.Context(), h.batch(from))
+			_, err := (&runner.Runner{Kinds: kinds.All(), Model: h.model, Store: c, Now: h.now}).Rows(t.Context(), h.batch(from))
 			must(t, err)
 			h.done[from] = true
 		}

@@ -38,8 +38,8 @@ const (
 	momentAttr = "w:" // +LANE: the moment of these changes
 )
 
-// joins writes subscriptions: it adds subscribers to lists and removes them.
-func (w *work) joins(ctx context.Context) error {
+// Subscribe writes subscriptions: it adds subscribers to lists and removes them.
+func (w *Work) Subscribe(ctx context.Context) error {
 	pending := make([]*projections.Join, len(w.Joins))
 	for i := range w.Joins {
 		pending[i] = &w.Joins[i]
@@ -59,7 +59,7 @@ func (w *work) joins(ctx context.Context) error {
 
 // follow writes subscriptions once. It returns those whose rows another worker changed
 // meanwhile; they must be tried again.
-func (w *work) follow(ctx context.Context, joins []*projections.Join) (again []*projections.Join, err error) {
+func (w *Work) follow(ctx context.Context, joins []*projections.Join) (again []*projections.Join, err error) {
 	refs := make([]store.Ref, 0, 2*len(joins))
 	for _, j := range joins {
 		list := book.Followers(w.Model.Name, j.List)
@@ -96,7 +96,7 @@ func (w *work) follow(ctx context.Context, joins []*projections.Join) (again []*
 
 // followerWrite returns the write of a subscriber's row, if the row still has the
 // position was. A row of a subscriber that has left gets a TTL.
-func (w *work) followerWrite(ref store.Ref, f *projections.Follower, was events.Position) store.Write {
+func (w *Work) followerWrite(ref store.Ref, f *projections.Follower, was events.Position) store.Write {
 	attrs := append(book.RefItem(ref), f.Attrs()...)
 	if !f.Here() {
 		attrs = append(attrs, attr(book.Expiry, w.expiry()))
@@ -110,8 +110,8 @@ type telling struct {
 	tells []projections.Tell // in the order of the stream
 }
 
-// tells writes the batch's notifications to each list.
-func (w *work) tells(ctx context.Context) error {
+// Notify writes the batch's notifications to each list.
+func (w *Work) Notify(ctx context.Context) error {
 	if w.ByItem {
 		return w.tellsMarked(ctx)
 	}
@@ -138,7 +138,7 @@ func (w *work) tells(ctx context.Context) error {
 
 // tellNext writes, for each list, the next notifications that share a moment: first those
 // that already have a moment, then the rest under a new one.
-func (w *work) tellNext(ctx context.Context, pending []*telling) error {
+func (w *Work) tellNext(ctx context.Context, pending []*telling) error {
 	refs := make([]store.Ref, len(pending))
 	for i, t := range pending {
 		refs[i] = t.list
@@ -203,7 +203,7 @@ func (t *telling) upTo(p events.Position) int {
 // momentWrite returns the write that gives the list's next moment to all remaining
 // notifications. It also removes the positions of shards that deliver no more records,
 // unless notifications of such a shard are still being written.
-func (w *work) momentWrite(ctx context.Context, t *telling, row value.Item) (store.Write, error) {
+func (w *Work) momentWrite(ctx context.Context, t *telling, row value.Item) (store.Write, error) {
 	n, _ := row.Get(book.Count).Int64()
 	wr := store.Write{
 		Ref: t.list, Return: true, If: store.Cond{{store.AsRead(book.Count, row.Get(book.Count))}},
@@ -227,7 +227,7 @@ func (w *work) momentWrite(ctx context.Context, t *telling, row value.Item) (sto
 // deleted. The notifications of one moment may arrive in several pieces, so tell does
 // this only after the last. A crash before that leaves the moment, and the repeated batch
 // writes the rows again.
-func (w *work) tell(ctx context.Context, t *telling, n int, moment int64, last events.Position) error {
+func (w *Work) tell(ctx context.Context, t *telling, n int, moment int64, last events.Position) error {
 	told := false
 	for i := range t.tells[:n] {
 		any, err := w.tellOne(ctx, t.list, &t.tells[i], moment)
@@ -250,7 +250,7 @@ func (w *work) tell(ctx context.Context, t *telling, n int, moment int64, last e
 
 // tellOne writes one notification to a list; a job continues a long list. any is false if
 // the list has no recipient.
-func (w *work) tellOne(ctx context.Context, list store.Ref, t *projections.Tell, moment int64) (any bool, err error) {
+func (w *Work) tellOne(ctx context.Context, list store.Ref, t *projections.Tell, moment int64) (any bool, err error) {
 	page, err := w.tellPage(ctx, list.Key.Partition, "", t, moment)
 	if err == nil && page.last != "" {
 		err = w.startTelling(ctx, list, page.last, t, moment)
@@ -351,7 +351,7 @@ const (
 
 // startTelling leaves the rest of a list to a job. If the notification is too large for a
 // job's row, it writes the rest of the list at once.
-func (w *work) startTelling(ctx context.Context, list store.Ref, cursor string, t *projections.Tell, moment int64) error {
+func (w *Work) startTelling(ctx context.Context, list store.Ref, cursor string, t *projections.Tell, moment int64) error {
 	out, err := w.write(ctx, []store.Write{{
 		Ref: book.Job(w.Model.Name, tellName(list.Key.Partition.Text(), t.Position)), If: book.NotThere(),
 		Ops: []store.Op{

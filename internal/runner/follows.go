@@ -55,7 +55,7 @@ func (r *Runner) listOf(f projections.Following) store.Ref {
 	return book.Followed(r.Model.Name, projections.FollowedField(f.Source, f.Field.Name), f.Of)
 }
 
-func (w *work) spreadRef(s *projections.Spread) store.Ref {
+func (w *Work) spreadRef(s *projections.Spread) store.Ref {
 	return book.Followed(w.Model.Name, projections.FollowedField(s.Entity, s.Field), s.Source)
 }
 
@@ -88,7 +88,7 @@ func (r *Runner) valueWrite(list, source store.Ref, v kept) store.Write {
 
 // values keeps the new value of each spread. For each it reports whether our own table
 // now holds this batch's value, so that it must be spread, perhaps again.
-func (w *work) values(ctx context.Context) ([]bool, error) {
+func (w *Work) values(ctx context.Context) ([]bool, error) {
 	ws := make([]store.Write, len(w.Spreads))
 	for i := range w.Spreads {
 		s := &w.Spreads[i]
@@ -121,7 +121,7 @@ func (r *Runner) member(f projections.Following, row store.Ref) store.Write {
 }
 
 // join enters the rows as members of what they follow.
-func (w *work) join(ctx context.Context, puts []*projections.Put) error {
+func (w *Work) join(ctx context.Context, puts []*projections.Put) error {
 	var ws []store.Write
 	for _, p := range puts {
 		if p.Joined {
@@ -136,7 +136,7 @@ func (w *work) join(ctx context.Context, puts []*projections.Put) error {
 }
 
 // followed reads the values that the rows follow.
-func (w *work) followed(ctx context.Context, puts []*projections.Put) (followed, error) {
+func (w *Work) followed(ctx context.Context, puts []*projections.Put) (followed, error) {
 	values := followed{}
 	var refs []store.Ref
 	for _, p := range puts {
@@ -167,7 +167,7 @@ func (w *work) followed(ctx context.Context, puts []*projections.Put) (followed,
 // written with an older value, and the rows in late, whose write had happened before.
 // asks is the position of the change that asked for this; if it is zero, each row's own
 // position is used.
-func (w *work) compare(ctx context.Context, puts []*projections.Put, before followed, late map[*projections.Put]bool, asks events.Position) error {
+func (w *Work) compare(ctx context.Context, puts []*projections.Put, before followed, late map[*projections.Put]bool, asks events.Position) error {
 	if len(before) == 0 && len(late) == 0 && !follows(puts) {
 		return nil
 	}
@@ -203,7 +203,7 @@ func (w *work) compare(ctx context.Context, puts []*projections.Put, before foll
 
 // rejoin restores member rows that are gone again: another worker saw, just before this
 // row was written, that the row followed nothing, and deleted them.
-func (w *work) rejoin(ctx context.Context, puts []*projections.Put) error {
+func (w *Work) rejoin(ctx context.Context, puts []*projections.Put) error {
 	var ws []store.Write
 	var refs []store.Ref
 	for _, p := range puts {
@@ -256,7 +256,7 @@ type serving struct {
 
 // served does writes that update followers. A row that has no room for its value keeps
 // the older one, and a dead letter records that; no other row waits for it.
-func (w *work) served(ctx context.Context, ws []store.Write, of []serving) error {
+func (w *Work) served(ctx context.Context, ws []store.Write, of []serving) error {
 	refused, err := w.serveAll(ctx, ws, of)
 	for _, s := range refused {
 		if i := slices.IndexFunc(w.Changes, func(c projections.Change) bool { return c.Position == s.at }); i >= 0 {
@@ -317,7 +317,7 @@ func listMark(list string) value.Value { return value.OfString(book.Hash(list)) 
 const membersAtOnce = 200
 
 // spread gives each value that must be spread to the rows that follow it.
-func (w *work) spread(ctx context.Context, stands []bool) error {
+func (w *Work) spread(ctx context.Context, stands []bool) error {
 	for i := range w.Spreads {
 		if !stands[i] {
 			continue
@@ -451,7 +451,7 @@ func (r *Runner) keepsValue(ctx context.Context, list store.Ref) error {
 // unfollow removes rows from the lists of what they no longer follow. A row that follows
 // the value after all keeps its place: it came back to the value, or a newer change was
 // applied before this one.
-func (w *work) unfollow(ctx context.Context) error {
+func (w *Work) unfollow(ctx context.Context) error {
 	refs := make([]store.Ref, len(w.Unfollows))
 	for i, u := range w.Unfollows {
 		refs[i] = book.Member(w.listOf(u.Following), u.Attr, u.Row)

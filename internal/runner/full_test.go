@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"weir/internal/book"
+	"weir/internal/projections/kinds"
 	"weir/internal/repair"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -97,7 +98,7 @@ func TestFullLedgerParks(t *testing.T) {
 		h.room(10)
 		h.rate("b", `"stars":1,"tag":"one that is new"`)
 		h.pull()
-		few := &runner.Runner{Model: h.model, Store: &bounded{h.store, 30}, Now: h.now}
+		few := &runner.Runner{Kinds: kinds.All(), Model: h.model, Store: &bounded{h.store, 30}, Now: h.now}
 		b := h.batch(len(h.records))
 		b.ByItem = byItem
 		n, err := few.Rows(t.Context(), b)

@@ -22,6 +22,7 @@ import (
 	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/search"
 	searchembedded "weir/internal/search/embedded"
@@ -88,7 +89,7 @@ func (h *harness) close() {
 
 // runner is a worker whose writes go through the breaker; nil breaks nothing.
 func (h *harness) runner(b *breaker) *runner.Runner {
-	r := &runner.Runner{Model: h.model, Store: h.store, Now: h.now}
+	r := &runner.Runner{Kinds: kinds.All(), Model: h.model, Store: h.store, Now: h.now}
 	if b != nil {
 		r.Store = &faultyStore{h.store, b}
 	}

@@ -22,7 +22,7 @@ const batchLife = 15 * time.Minute
 var errOld = errors.New("the batch was read too long ago")
 
 // fresh returns errOld if the batch was read too long ago to be applied.
-func (w *work) fresh() error {
+func (w *Work) fresh() error {
 	now := w.Moment()
 	if !w.Read.IsZero() && max(now.Sub(w.Read), now.Round(0).Sub(w.Read)) > batchLife {
 		return errOld
@@ -34,7 +34,7 @@ func (w *work) fresh() error {
 // anyway. A stream always creates new shards, so a ledger that kept a position for each
 // of them would grow, and its writes would cost more and more. The ledger of a parked
 // target keeps them, because its queued effects refer to them.
-func (w *work) prune(ctx context.Context, books map[*projections.Target]value.Item) error {
+func (w *Work) prune(ctx context.Context, books map[*projections.Target]value.Item) error {
 	var ws []store.Write
 	for _, t := range w.Targets {
 		row, have := books[t]
@@ -62,7 +62,7 @@ func (w *work) prune(ctx context.Context, books map[*projections.Target]value.It
 
 // retired returns the shards that deliver no more records and for which a row of our own
 // table has a position.
-func (w *work) retired(ctx context.Context, row value.Item) (out []string, err error) {
+func (w *Work) retired(ctx context.Context, row value.Item) (out []string, err error) {
 	for _, a := range row {
 		lane, is := strings.CutPrefix(a.Name, book.Lane(""))
 		if !is {
@@ -81,7 +81,7 @@ func (w *work) retired(ctx context.Context, row value.Item) (out []string, err e
 
 // over reports whether a shard delivers no more records. It is false for the shard of
 // this batch.
-func (w *work) over(ctx context.Context, lane string) (bool, error) {
+func (w *Work) over(ctx context.Context, lane string) (bool, error) {
 	if w.Retired == nil || lane == w.Lane {
 		return false, nil
 	}
@@ -89,7 +89,7 @@ func (w *work) over(ctx context.Context, lane string) (bool, error) {
 }
 
 // forgetLanes prunes a leaf that is about to be written anyway.
-func (w *work) forgetLanes(ctx context.Context, n *projections.Node) error {
+func (w *Work) forgetLanes(ctx context.Context, n *projections.Node) error {
 	for _, lane := range n.Lanes() {
 		over, err := w.over(ctx, lane)
 		if err != nil {

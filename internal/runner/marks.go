@@ -27,7 +27,7 @@ const (
 )
 
 // countMarked is count with deduplication marks. It leaves no target to be sent again.
-func (w *work) countMarked(ctx context.Context, targets []*projections.Target, books map[*projections.Target]value.Item) error {
+func (w *Work) countMarked(ctx context.Context, targets []*projections.Target, books map[*projections.Target]value.Item) error {
 	for _, t := range targets {
 		for tries := 0; len(t.Steps) > 0; tries++ {
 			if err := w.countSome(ctx, t, tries); err != nil {
@@ -47,7 +47,7 @@ func (w *work) countMarked(ctx context.Context, targets []*projections.Target, b
 
 // countSome counts the first steps. It leaves out steps that were counted before, and
 // parks all steps if the target is parked.
-func (w *work) countSome(ctx context.Context, t *projections.Target, tries int) error {
+func (w *Work) countSome(ctx context.Context, t *projections.Target, tries int) error {
 	if err := w.fresh(); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (w *work) countSome(ctx context.Context, t *projections.Target, tries int) 
 }
 
 // countedMarked finds out why the ledger or a mark refused the steps.
-func (w *work) countedMarked(ctx context.Context, t *projections.Target, tries int, cause error) error {
+func (w *Work) countedMarked(ctx context.Context, t *projections.Target, tries int, cause error) error {
 	before := len(t.Steps)
 	if err := w.dropSeen(ctx, t); err != nil {
 		return err
@@ -91,7 +91,7 @@ func (w *work) countedMarked(ctx context.Context, t *projections.Target, tries i
 
 // marks returns the writes that move the marks of the steps' rows. Each fails if the
 // row's mark has passed the first of the row's steps.
-func (w *work) marks(t *projections.Target, steps []projections.Step) []store.Write {
+func (w *Work) marks(t *projections.Target, steps []projections.Step) []store.Write {
 	var out []store.Write
 	at := map[string]int{}
 	for _, s := range steps {
@@ -108,12 +108,12 @@ func (w *work) marks(t *projections.Target, steps []projections.Step) []store.Wr
 	return out
 }
 
-func (w *work) markOf(t *projections.Target, s projections.Step) store.Ref {
+func (w *Work) markOf(t *projections.Target, s projections.Step) store.Ref {
 	return book.Mark(w.Model.Name, t.Row, w.Changes[s.Change].Row)
 }
 
 // unmarked splits steps into those that were counted or parked before, and the rest.
-func (w *work) unmarked(ctx context.Context, t *projections.Target) (seen, left []projections.Step, err error) {
+func (w *Work) unmarked(ctx context.Context, t *projections.Target) (seen, left []projections.Step, err error) {
 	var refs []store.Ref
 	at := map[string]int{}
 	of := make([]int, len(t.Steps))

@@ -11,6 +11,7 @@ import (
 	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -83,9 +84,23 @@ func TestRunnerWithoutMover(t *testing.T) {
 		t.Errorf("an old row: %v", err)
 	}
 	if m, err = model.Load("watchlists"); err == nil {
-		_, err = (&runner.Runner{Model: m}).Tables(t.Context())
+		_, err = (&runner.Runner{Kinds: kinds.All(), Model: m}).Tables(t.Context())
 	}
 	if err == nil || !strings.Contains(err.Error(), "without a Mover") {
 		t.Errorf("a table of old rows: %v", err)
+	}
+}
+
+// TestWithoutKinds: a runner that was made without a list of kinds refuses a batch. It
+// would derive nothing.
+func TestWithoutKinds(t *testing.T) {
+	m, err := model.Load("gallery")
+	must(t, err)
+	h := newHarness(t, m)
+	defer h.close()
+	r := h.runner(nil)
+	r.Kinds = nil
+	if _, err := r.Rows(t.Context(), runner.Batch{Lane: "l"}); err == nil || !strings.Contains(err.Error(), "without kinds") {
+		t.Errorf("a batch: %v", err)
 	}
 }

@@ -61,7 +61,7 @@ func (r *Runner) migrationsOn(ctx context.Context) (map[*model.Migration]bool, e
 // moves has old rows moved that changed while their migration is on. It reads whether a
 // migration is on after the change was read; a migration records that it is on before its
 // scan reads the first row. So no changed row is missed.
-func (w *work) moves(ctx context.Context) error {
+func (w *Work) moves(ctx context.Context) error {
 	var rows []projections.OldRow
 	var of []int
 	at := map[string]int{}
@@ -95,7 +95,7 @@ func (w *work) moves(ctx context.Context) error {
 }
 
 // move moves rows, and keeps dead letters for those that cannot be moved.
-func (w *work) move(ctx context.Context, rows []projections.OldRow, of []int) error {
+func (w *Work) move(ctx context.Context, rows []projections.OldRow, of []int) error {
 	refused, err := w.Mover.Follow(ctx, rows)
 	if err != nil {
 		return err

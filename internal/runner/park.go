@@ -23,7 +23,7 @@ import (
 const parkAtOnce = 40
 
 // park keeps the target's steps as dead letters instead of adding them to the ledger.
-func (w *work) park(ctx context.Context, t *projections.Target, reason string) error {
+func (w *Work) park(ctx context.Context, t *projections.Target, reason string) error {
 	for len(t.Steps) > 0 {
 		steps := t.Steps[:min(parkAtOnce, len(t.Steps))]
 		if w.ByItem {
@@ -62,7 +62,7 @@ func (w *work) park(ctx context.Context, t *projections.Target, reason string) e
 
 // parkWrites returns the writes, for one transaction, that park steps: their dead
 // letters, and the ledger's position past them and its higher count of waiting effects.
-func (w *work) parkWrites(ctx context.Context, t *projections.Target, steps []projections.Step, reason string) ([]store.Write, error) {
+func (w *Work) parkWrites(ctx context.Context, t *projections.Target, steps []projections.Step, reason string) ([]store.Write, error) {
 	lane := book.Lane(w.Lane)
 	ds := make([]Dead, 0, len(steps))
 	for _, s := range steps {
@@ -87,7 +87,7 @@ func (w *work) parkWrites(ctx context.Context, t *projections.Target, steps []pr
 	}), err
 }
 
-func (w *work) parked(t *projections.Target, s projections.Step, reason string) Dead {
+func (w *Work) parked(t *projections.Target, s projections.Step, reason string) Dead {
 	c := &w.Changes[s.Change]
 	d := Dead{
 		Kind: DeadParked, Target: w.describe(t.Row), Row: t.Row, Reason: reason,
@@ -98,7 +98,7 @@ func (w *work) parked(t *projections.Target, s projections.Step, reason string) 
 }
 
 // dropSeen leaves out the steps that the ledger has seen, whether counted or parked.
-func (w *work) dropSeen(ctx context.Context, t *projections.Target) error {
+func (w *Work) dropSeen(ctx context.Context, t *projections.Target) error {
 	if w.ByItem {
 		seen, left, err := w.unmarked(ctx, t)
 		if err != nil {
@@ -121,7 +121,7 @@ func (w *work) dropSeen(ctx context.Context, t *projections.Target) error {
 
 // wasParked finds out which of the seen steps are parked, so that their records count as
 // kept, however often they are delivered.
-func (w *work) wasParked(ctx context.Context, t *projections.Target, steps []projections.Step) error {
+func (w *Work) wasParked(ctx context.Context, t *projections.Target, steps []projections.Step) error {
 	refs := make([]store.Ref, len(steps))
 	for i, s := range steps {
 		d := w.parked(t, s, "")
@@ -142,7 +142,7 @@ func (w *work) wasParked(ctx context.Context, t *projections.Target, steps []pro
 
 // parkTarget parks a target whose row refuses the value that its ledger holds. The ledger
 // has counted everything; only showing it waits.
-func (w *work) parkTarget(ctx context.Context, t *projections.Target, reason string) error {
+func (w *Work) parkTarget(ctx context.Context, t *projections.Target, reason string) error {
 	for _, s := range t.Steps {
 		w.kept[s.Change] = true
 	}
@@ -175,7 +175,7 @@ func (r *Runner) parkShown(ctx context.Context, row store.Ref, reason string) er
 // parkRow keeps a dead letter for a copy or history row that its table refuses, with the
 // change at the position, which asked for the row. Such rows need no queue: the newest
 // change of the source wins, and the next one that the table accepts puts the row right.
-func (w *work) parkRow(ctx context.Context, p *projections.Put, at events.Position, reason string) error {
+func (w *Work) parkRow(ctx context.Context, p *projections.Put, at events.Position, reason string) error {
 	i := slices.IndexFunc(w.Changes, func(c projections.Change) bool { return c.Position == at })
 	c := &w.Changes[i]
 	w.kept[i] = true
@@ -459,11 +459,11 @@ func (r *Runner) refoldChange(ctx context.Context, d *Dead, c projections.Change
 		n, err := r.Documents(ctx, []Batch{b})
 		return err == nil && n[0].Kept > 0, err
 	}
-	g := projections.Gather(b.Changes)
+	g, _ := r.fold(b)
 	g.Targets, g.Spreads = nil, nil
-	w := work{Runner: r, Batch: b, Gathered: g, kept: make([]bool, 1)}
-	if err = w.rows(ctx); err == nil {
-		err = w.mends(ctx)
+	w := Work{Runner: r, Batch: b, Gathered: g, kept: make([]bool, 1)}
+	if err = w.WriteRows(ctx); err == nil {
+		err = w.MendRows(ctx)
 	}
 	return w.kept[0], err
 }

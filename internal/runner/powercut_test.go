@@ -16,6 +16,7 @@ import (
 	"weir/internal/ingest"
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/runner/runnertest"
 	"weir/internal/search"
@@ -97,7 +98,7 @@ func (p *power) life() {
 		FS: p.disk, MemTableBytes: 256 << 10, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	must(p, err)
-	r := &runner.Runner{Model: p.model, Store: untrimmed{p.store}, Index: p.index, Now: time.Now}
+	r := &runner.Runner{Kinds: kinds.All(), Model: p.model, Store: untrimmed{p.store}, Index: p.index, Now: time.Now}
 	p.promised()
 	f := &runner.Follower{Runner: r}
 	rows, docs := f.Stepper(runner.GroupRows), f.Stepper(runner.GroupSearch)

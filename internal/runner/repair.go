@@ -284,7 +284,7 @@ func (r *Runner) RepairFact(ctx context.Context, list, name string, noted, told 
 	if (told == nil) == have.IsMissing() && len(told) == len(have.Item()) && value.EqualItems(told.With(), have.Item().With()) {
 		return true, false, nil
 	}
-	w := work{Runner: r}
+	w := Work{Runner: r}
 	wr := w.factWrite(&projections.Fact{List: list, Name: name, Told: told, Position: from(events.PositionFrom(noted.Get(book.Position)), floor)})
 	wr.If = asNoted(book.Position, noted)
 	done, err = r.did(ctx, wr)
@@ -310,7 +310,7 @@ func (r *Runner) RepairFollower(ctx context.Context, list, at string, noted valu
 	}
 	moment, _ := rows[0].Get(book.Count).Int64()
 	f.Mend(&mended, moment)
-	w := work{Runner: r}
+	w := Work{Runner: r}
 	wr := w.followerWrite(book.Ref(head.Key.Partition.Text(), at), f, events.Position{})
 	wr.If = asNoted(book.Position, noted)
 	done, err = r.did(ctx, wr)
@@ -397,7 +397,7 @@ func (r *Runner) RepairLink(ctx context.Context, row store.Ref, f *model.Follow,
 	if is, ok := projections.FollowedBy(f, rows[0]); !marked && (!ok || !projections.SameRow(is, of)) {
 		return true, false, nil
 	}
-	w := work{Runner: r}
+	w := Work{Runner: r}
 	puts := []*projections.Put{{Row: row, Follows: []projections.Following{{Follow: f, Of: of}}}}
 	member, err := r.get(ctx, []store.Ref{book.Member(list, f.Attr, row)})
 	if err != nil {
@@ -470,7 +470,7 @@ func (r *Runner) repairGone(ctx context.Context, row store.Ref, noted value.Item
 	case noted.Get(book.Version).Kind() != value.Binary:
 		return false, true, ErrNotOurs
 	}
-	w := work{Runner: r}
+	w := Work{Runner: r}
 	if _, err := r.write(ctx, []store.Write{w.tombstone(row, at)}); err != nil {
 		return false, true, err
 	}
@@ -481,7 +481,7 @@ func (r *Runner) repairGone(ctx context.Context, row store.Ref, noted value.Item
 // repairMade writes a row as its rule makes it, and then compares the values that it
 // follows.
 func (r *Runner) repairMade(ctx context.Context, p *projections.Put, noted value.Item) (done, differs bool, err error) {
-	w, puts := work{Runner: r}, []*projections.Put{p}
+	w, puts := Work{Runner: r}, []*projections.Put{p}
 	wr := w.rowWrite(p, nil, false)
 	if noted != nil && asMade(p, &wr, noted) {
 		return true, false, nil

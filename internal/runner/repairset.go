@@ -66,7 +66,7 @@ func sameVersions(a, b map[string]*projections.Node) bool {
 // want says. e is nil if no row shows the set. done is false if a node has changed since
 // it was noted; leaves that were repaired before that stay repaired.
 func (r *Runner) RepairSet(ctx context.Context, e *model.Entity, root store.Ref, partition string, nodes map[string]*projections.Node, want map[string]value.Value, places []Place) (done, differs bool, err error) {
-	s := &setRepair{work: work{Runner: r}, partition: partition, nodes: nodes, want: want, places: places, shows: e != nil}
+	s := &setRepair{Work: Work{Runner: r}, partition: partition, nodes: nodes, want: want, places: places, shows: e != nil}
 	s.of = &setWork{Target: &projections.Target{Row: root, Entity: e}}
 	todo := s.wrong()
 	switch {
@@ -98,7 +98,7 @@ func (r *Runner) RepairSet(ctx context.Context, e *model.Entity, root store.Ref,
 }
 
 type setRepair struct {
-	work
+	Work
 	of        *setWork
 	partition string
 	nodes     map[string]*projections.Node

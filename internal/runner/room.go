@@ -88,7 +88,7 @@ func (g *roomier) leaves(a value.Attr) {
 
 // lanes removes positions of shards that deliver no more records, as prune does.
 func (g *roomier) lanes(ctx context.Context, r *Runner, lane string) error {
-	w := work{Runner: r}
+	w := Work{Runner: r}
 	w.Lane = lane
 	retired, err := w.retired(ctx, g.ledger)
 	for _, lane := range retired {

@@ -12,13 +12,13 @@ import (
 	"weir/internal/value"
 )
 
-// rows writes and deletes the rows that only weir writes (copies and history). Such a row
+// WriteRows writes and deletes the rows that only weir writes (copies and history). Such a row
 // carries the position of its source's change, and the newest change wins. A deletion
 // leaves a tombstone with its position. The tombstone is written first, and after a crash
 // between the two writes the repeated batch does both again. A row that follows another
 // row's field is entered as a member before it is written, and compared with the value
 // afterwards, so a value that spreads meanwhile reaches it in one of the two ways.
-func (w *work) rows(ctx context.Context) error {
+func (w *Work) WriteRows(ctx context.Context) error {
 	repeated, err := w.values(ctx)
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func (w *work) rows(ctx context.Context) error {
 
 // remove deletes rows: first it writes all tombstones, then it deletes the rows that
 // carry no newer position.
-func (w *work) remove(ctx context.Context, puts []*projections.Put) error {
+func (w *Work) remove(ctx context.Context, puts []*projections.Put) error {
 	tombs := make([]store.Write, len(puts))
 	dels := make([]store.Write, len(puts))
 	for i, p := range puts {
@@ -59,7 +59,7 @@ func (w *work) remove(ctx context.Context, puts []*projections.Put) error {
 	return err
 }
 
-func (w *work) tombstone(row store.Ref, p events.Position) store.Write {
+func (w *Work) tombstone(row store.Ref, p events.Position) store.Write {
 	return store.Write{
 		Ref: book.Tombstone(row), If: store.Cond{below(book.Position, p.Value())},
 		Ops: []store.Op{set(book.Position, p.Value()), set(book.Expiry, w.expiry())},
@@ -74,7 +74,7 @@ func removeUpTo(row store.Ref, p events.Position) store.Write {
 
 // makeRows writes rows. A row that existed before this change is updated. A row that did
 // not exist is created only if its tombstone allows it.
-func (w *work) makeRows(ctx context.Context, puts []*projections.Put) error {
+func (w *Work) makeRows(ctx context.Context, puts []*projections.Put) error {
 	if len(puts) == 0 {
 		return nil
 	}
@@ -122,7 +122,7 @@ func (w *work) makeRows(ctx context.Context, puts []*projections.Put) error {
 
 // create writes rows that did not exist, unless a tombstone has the same position or a
 // newer one. It adds rows to late if they have that position or a newer one already.
-func (w *work) create(ctx context.Context, puts []*projections.Put, values followed, late map[*projections.Put]bool) error {
+func (w *Work) create(ctx context.Context, puts []*projections.Put, values followed, late map[*projections.Put]bool) error {
 	refs := make([]store.Ref, len(puts))
 	for i, p := range puts {
 		refs[i] = book.Tombstone(p.Row)
@@ -158,7 +158,7 @@ func (w *work) create(ctx context.Context, puts []*projections.Put, values follo
 // rowWrite returns the write that sets what the rule makes and removes what it no longer
 // makes. It leaves the values that the row follows, and attributes that other programs
 // wrote.
-func (w *work) rowWrite(p *projections.Put, values followed, there bool) store.Write {
+func (w *Work) rowWrite(p *projections.Put, values followed, there bool) store.Write {
 	wr := store.Write{Ref: p.Row, If: store.Cond{below(book.Version, p.Position.Value())}, Return: there}
 	if there {
 		wr.If = append(wr.If, w.present(p.Row.Table))
@@ -184,7 +184,7 @@ func (w *work) rowWrite(p *projections.Put, values followed, there bool) store.W
 // followOps returns the operations that give an attribute the value that it follows, and
 // record on the row which value that is. They replace whatever the attribute showed,
 // which may be another row's value.
-func (w *work) followOps(p *projections.Put, follow *model.Follow, values followed) []store.Op {
+func (w *Work) followOps(p *projections.Put, follow *model.Follow, values followed) []store.Op {
 	var of, at value.Value
 	var v kept
 	for _, f := range p.Follows {
@@ -222,8 +222,8 @@ func absent(p *projections.Put) []string {
 	return names
 }
 
-// mends checks copies that another writer touched, and restores them.
-func (w *work) mends(ctx context.Context) error {
+// MendRows checks copies that another writer touched, and restores them.
+func (w *Work) MendRows(ctx context.Context) error {
 	for i := range w.Mends {
 		if err := w.mend(ctx, &w.Mends[i]); err != nil {
 			return err
@@ -236,7 +236,7 @@ func (w *work) mends(ctx context.Context) error {
 // it again as a deleted one. It must not leave that to the record of the deletion: that
 // record may carry an older position than this one, at which a deletion by weir itself is
 // recorded.
-func (w *work) mend(ctx context.Context, m *projections.Mend) error {
+func (w *Work) mend(ctx context.Context, m *projections.Mend) error {
 	removed := m.Change.New == nil
 	missing, err := w.mendAs(ctx, m, removed)
 	if missing && !removed {
@@ -250,7 +250,7 @@ func (w *work) mend(ctx context.Context, m *projections.Mend) error {
 // wrote it and has not deleted it since, there is nothing to do. Otherwise mendAs makes
 // the row from its source again. The row keeps the position that it had, so a newer
 // change of the source still wins. mendAs reports whether the row is missing.
-func (w *work) mendAs(ctx context.Context, m *projections.Mend, removed bool) (missing bool, err error) {
+func (w *Work) mendAs(ctx context.Context, m *projections.Mend, removed bool) (missing bool, err error) {
 	row := m.Change.Row
 	tombs, err := w.get(ctx, []store.Ref{book.Tombstone(row)})
 	if err != nil {
@@ -285,7 +285,7 @@ func (w *work) mendAs(ctx context.Context, m *projections.Mend, removed bool) (m
 // restore makes the row again from its source as the source is now. If the source makes
 // no such row, restore leaves the row alone, because it belongs to another program. It
 // reports whether the row is missing.
-func (w *work) restore(ctx context.Context, m *projections.Mend, image value.Item, rule *model.RowRule, removed bool) (missing bool, err error) {
+func (w *Work) restore(ctx context.Context, m *projections.Mend, image value.Item, rule *model.RowRule, removed bool) (missing bool, err error) {
 	source, ok := projections.SourceOf(rule, image)
 	if !ok {
 		return false, nil
@@ -322,7 +322,7 @@ func (w *work) restore(ctx context.Context, m *projections.Mend, image value.Ite
 
 // restoreCond returns the condition that the row is as the mend found it, so that a
 // change of the source that was applied meanwhile stays.
-func (w *work) restoreCond(m *projections.Mend, wr *store.Write, removed bool) store.Cond {
+func (w *Work) restoreCond(m *projections.Mend, wr *store.Write, removed bool) store.Cond {
 	is := m.Change.New.Get(book.Version)
 	switch {
 	// Or another program restored an older copy, or one that it had spoilt: both look

@@ -25,6 +25,7 @@ import (
 // Runner applies batches for one model. Its creator sets the fields once; they must not
 // change while the Runner is in use.
 type Runner struct {
+	Kinds []Kind // in the order in which they apply a batch
 	Model *model.Model
 	Store store.Store
 	Index search.Index // nil if the model has no search
@@ -83,6 +84,9 @@ func (c *Counts) Warn(log *slog.Logger, model string) {
 
 // allRows applies batches of several shards to everything derived except search.
 func (r *Runner) allRows(ctx context.Context, bs []Batch) ([]Counts, error) {
+	if len(r.Kinds) == 0 {
+		return nil, errNoKinds
+	}
 	counts := make([]Counts, len(bs))
 	for _, part := range r.phases(bs) {
 		n, err := r.gathered(ctx, part.Batch)
@@ -106,15 +110,42 @@ func (r *Runner) Rows(ctx context.Context, b Batch) (Counts, error) {
 
 // gathered applies changes that can be gathered into one write for each target.
 func (r *Runner) gathered(ctx context.Context, b Batch) (Counts, error) {
-	g := projections.Gather(b.Changes)
-	kept := make([]bool, len(b.Changes))
-	w := work{Runner: r, Batch: b, Gathered: g, kept: kept}
-	for _, step := range []func(context.Context) error{w.facts, w.tallies, w.sets, w.steps, w.rows, w.joins, w.tells, w.mends, w.moves, w.faults} {
-		if err := step(ctx); err != nil {
-			return Counts{}, err
+	g, parts := r.fold(b)
+	w := Work{Runner: r, Batch: b, Gathered: g, kept: make([]bool, len(b.Changes))}
+	for _, step := range []func(Part) error{
+		func(p Part) error { return p.Record(ctx, &w) },
+		func(p Part) error { return p.Apply(ctx, &w) },
+		func(p Part) error { return p.Mend(ctx, &w) },
+	} {
+		for _, p := range parts {
+			if err := step(p); err != nil {
+				return Counts{}, err
+			}
 		}
 	}
-	return count(g.Touched, kept), nil
+	if err := w.moves(ctx); err != nil {
+		return Counts{}, err
+	}
+	if err := w.faults(ctx); err != nil {
+		return Counts{}, err
+	}
+	return count(g.Touched, w.kept), nil
+}
+
+// fold folds a batch: it returns what the batch asks for, and each kind's part of it.
+func (r *Runner) fold(b Batch) (*projections.Gathered, []Part) {
+	g := projections.NewGathered(len(b.Changes))
+	parts := make([]Part, len(r.Kinds))
+	for i, k := range r.Kinds {
+		parts[i] = k.Begin(r.Model, g)
+	}
+	for i := range b.Changes {
+		g.Fold(i, &b.Changes[i])
+		for _, p := range parts {
+			p.Fold(i, &b.Changes[i])
+		}
+	}
+	return g, parts
 }
 
 // count counts each change once.
@@ -132,8 +163,8 @@ func count(touched, kept []bool) (n Counts) {
 	return n
 }
 
-// work is the state of one batch that is being applied.
-type work struct {
+// Work is the state of one batch that is being applied.
+type Work struct {
 	*Runner
 	Batch
 	*projections.Gathered
@@ -198,7 +229,7 @@ func (r *Runner) expiry() value.Value {
 }
 
 // faults keeps dead letters for records with images that a derivation cannot use.
-func (w *work) faults(ctx context.Context) error {
+func (w *Work) faults(ctx context.Context) error {
 	var ds []Dead
 	for i, f := range w.Faults {
 		c := &w.Changes[w.FaultOf[i]]

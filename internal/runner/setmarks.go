@@ -22,7 +22,7 @@ const leafMarked = 60
 
 // readMarks reads the marks before any leaf is read. So a leaf that is read later has
 // counted everything that the marks say, and may be shown.
-func (w *work) readMarks(ctx context.Context, pending []*setWork) (err error) {
+func (w *Work) readMarks(ctx context.Context, pending []*setWork) (err error) {
 	for _, s := range pending {
 		if !w.ByItem {
 			return nil
@@ -35,7 +35,7 @@ func (w *work) readMarks(ctx context.Context, pending []*setWork) (err error) {
 }
 
 // markLeaves is writeLeaves with deduplication marks.
-func (w *work) markLeaves(ctx context.Context, pending []*setWork) error {
+func (w *Work) markLeaves(ctx context.Context, pending []*setWork) error {
 	for _, s := range pending {
 		s.steps = nil
 		for _, path := range slices.Sorted(maps.Keys(s.todo)) {
@@ -64,13 +64,13 @@ func (w *work) markLeaves(ctx context.Context, pending []*setWork) error {
 	return nil
 }
 
-func (w *work) memberMark(s *setWork, m projections.Member) store.Ref {
+func (w *Work) memberMark(s *setWork, m projections.Member) store.Ref {
 	return book.MemberMark(w.Model.Name, s.Row, w.Changes[m.Change].Row, m.Value)
 }
 
 // memberMarks reads, for each row and member, the position up to which steps were
 // counted.
-func (w *work) memberMarks(ctx context.Context, s *setWork) (map[string]events.Position, error) {
+func (w *Work) memberMarks(ctx context.Context, s *setWork) (map[string]events.Position, error) {
 	at := map[string]events.Position{}
 	var refs []store.Ref
 	for _, m := range s.steps {
@@ -89,7 +89,7 @@ func (w *work) memberMarks(ctx context.Context, s *setWork) (map[string]events.P
 
 // countLeaf counts steps in a leaf. done is false if the leaf or a mark has changed since
 // it was read.
-func (w *work) countLeaf(ctx context.Context, s *setWork, n *projections.Node, steps []projections.Member) (done bool, err error) {
+func (w *Work) countLeaf(ctx context.Context, s *setWork, n *projections.Node, steps []projections.Member) (done bool, err error) {
 	before := n.Version
 	if n.Path != "" && before.IsMissing() {
 		return false, nil

@@ -33,9 +33,9 @@ type setWork struct {
 	marks map[string]events.Position // without shards: the marks' positions, read before the paths
 }
 
-// sets adds each set's steps to the leaves that they belong to, and then shows what the
+// CountSets adds each set's steps to the leaves that they belong to, and then shows what the
 // leaves hold.
-func (w *work) sets(ctx context.Context) error {
+func (w *Work) CountSets(ctx context.Context) error {
 	var pending []*setWork
 	for _, t := range w.Sets {
 		if len(t.Steps) > 0 {
@@ -85,7 +85,7 @@ const maxRounds = 100
 const levels = 3
 
 // readWays reads the nodes on the path to each step's leaf.
-func (w *work) readWays(ctx context.Context, pending []*setWork) error {
+func (w *Work) readWays(ctx context.Context, pending []*setWork) error {
 	for _, s := range pending {
 		s.nodes, s.todo, s.done = map[string]*projections.Node{}, map[string][]projections.Member{}, nil
 	}
@@ -141,7 +141,7 @@ func (s *setWork) missing() []string {
 
 // writeLeaves counts the steps in their leaves. Steps whose leaf has changed since it was
 // read stay in steps.
-func (w *work) writeLeaves(ctx context.Context, pending []*setWork) error {
+func (w *Work) writeLeaves(ctx context.Context, pending []*setWork) error {
 	var ws []store.Write
 	var then []func(done bool)
 	for _, s := range pending {
@@ -205,13 +205,13 @@ func (s *setWork) inOrder() {
 	slices.SortStableFunc(s.steps, func(a, b projections.Member) int { return a.Position.Compare(b.Position) })
 }
 
-func (w *work) setError(s *setWork, err error) error {
+func (w *Work) setError(s *setWork, err error) error {
 	return fmt.Errorf("%s of %s: %w", s.Entity.SetOf().Name, w.describe(s.Row), err)
 }
 
 // nodeWrite returns the write of a node with the next version, if the node has not
 // changed since it was read.
-func (w *work) nodeWrite(root store.Ref, n *projections.Node, before value.Value) store.Write {
+func (w *Work) nodeWrite(root store.Ref, n *projections.Node, before value.Value) store.Write {
 	n.Version = w.above(before)
 	ref := book.Node(w.Model.Name, root, n.Path)
 	return store.Write{Ref: ref, Put: n.Row(ref), If: unchanged(before)}
@@ -228,7 +228,7 @@ func unchanged(version value.Value) store.Cond {
 
 // above returns the next version. The first version comes from the clock, so if weir
 // begins to keep a set again, its versions are above what rows still show.
-func (w *work) above(version value.Value) value.Value {
+func (w *Work) above(version value.Value) value.Value {
 	if version.Kind() != value.Number {
 		version = value.OfInt(w.Now().UnixMicro())
 	}
@@ -238,14 +238,14 @@ func (w *work) above(version value.Value) value.Value {
 
 // split replaces a leaf that is too large by sixteen, together with the rows that show
 // them. done is false if the leaf has changed since it was read.
-func (w *work) split(ctx context.Context, s *setWork, n *projections.Node, before value.Value) (done bool, err error) {
+func (w *Work) split(ctx context.Context, s *setWork, n *projections.Node, before value.Value) (done bool, err error) {
 	ws, _ := w.splitWrites(s, n, before)
 	return transacted(w.Store.Transact(ctx, ws))
 }
 
 // splitWrites returns the writes, for one transaction, that split a leaf, and the new
 // leaves.
-func (w *work) splitWrites(s *setWork, n *projections.Node, before value.Value) (ws []store.Write, below []*projections.Node) {
+func (w *Work) splitWrites(s *setWork, n *projections.Node, before value.Value) (ws []store.Write, below []*projections.Node) {
 	n.Version = w.above(before)
 	below = n.Split()
 	for _, c := range append(below, n) {
@@ -269,7 +269,7 @@ func transacted(err error) (bool, error) {
 }
 
 // leafPut returns the write that makes the row that shows a node, or deletes it.
-func (w *work) leafPut(s *setWork, n *projections.Node) store.Write {
+func (w *Work) leafPut(s *setWork, n *projections.Node) store.Write {
 	row, attrs, there := projections.LeafRow(s.Entity, s.Row, n)
 	if !there {
 		return store.Write{Ref: row, Delete: true}
@@ -281,7 +281,7 @@ func (w *work) leafPut(s *setWork, n *projections.Node) store.Write {
 // showLeaves writes the rows that show the leaves that were read, unless they show
 // something newer. A row that a delayed worker brought back is mended when its record
 // arrives.
-func (w *work) showLeaves(ctx context.Context, pending []*setWork) error {
+func (w *Work) showLeaves(ctx context.Context, pending []*setWork) error {
 	var ws []store.Write
 	var of []*setWork
 	var nodes []*projections.Node
@@ -322,7 +322,7 @@ func foreign(row value.Item, n *projections.Node) bool {
 // keepSet keeps a dead letter for a row of a set that cannot show what its node holds.
 // The node has counted everything. The next change of the node or of the row, or a retry,
 // shows it.
-func (w *work) keepSet(ctx context.Context, e *model.Entity, row store.Ref, changes []int, reason string) error {
+func (w *Work) keepSet(ctx context.Context, e *model.Entity, row store.Ref, changes []int, reason string) error {
 	for _, i := range changes {
 		w.kept[i] = true
 	}
@@ -383,7 +383,7 @@ func leafWrite(e *model.Entity, root store.Ref, n *projections.Node) store.Write
 // gather joins sixteen leaves that are small together into one. It checks only where a
 // leaf has become sparse. If other workers write there meanwhile, their next step checks
 // again.
-func (w *work) gather(ctx context.Context, s *setWork) error {
+func (w *Work) gather(ctx context.Context, s *setWork) error {
 	looked := map[string]bool{}
 	for _, n := range s.done {
 		if n.Path == "" || len(n.Counts) > projections.Sparse || looked[n.Path[:len(n.Path)-1]] {
@@ -399,7 +399,7 @@ func (w *work) gather(ctx context.Context, s *setWork) error {
 
 // joinLeaves joins the leaves below a path, and then continues one level up, as long as
 // the leaves are few enough.
-func (w *work) joinLeaves(ctx context.Context, s *setWork, path string) error {
+func (w *Work) joinLeaves(ctx context.Context, s *setWork, path string) error {
 	for {
 		refs := []store.Ref{book.Node(w.Model.Name, s.Row, path)}
 		for _, p := range projections.Below(path) {
@@ -427,7 +427,7 @@ func (w *work) joinLeaves(ctx context.Context, s *setWork, path string) error {
 
 // joinWrites returns the writes, for one transaction, that join the leaves below a node
 // into it.
-func (w *work) joinWrites(s *setWork, parent *projections.Node, below []*projections.Node) []store.Write {
+func (w *Work) joinWrites(s *setWork, parent *projections.Node, below []*projections.Node) []store.Write {
 	var ws []store.Write
 	for _, c := range below {
 		row, _, _ := projections.LeafRow(s.Entity, s.Row, c)
@@ -443,7 +443,7 @@ func (w *work) joinWrites(s *setWork, parent *projections.Node, below []*project
 }
 
 // leaves checks rows of sets that another writer may have touched.
-func (w *work) leaves(ctx context.Context) error {
+func (w *Work) leaves(ctx context.Context) error {
 	out, of, err := w.showLeaf(ctx, w.Leaves)
 	for i, l := range of {
 		if err == nil && errors.Is(out[i].Err, store.ErrRefused) {

@@ -19,8 +19,8 @@ import (
 // number of times. What the target row itself says is part of the input, and the write
 // fails if that has changed since it was read.
 
-// facts keeps the facts of the batch, before any status is recomputed.
-func (w *work) facts(ctx context.Context) error {
+// KeepFacts keeps the facts of the batch, before any status is recomputed.
+func (w *Work) KeepFacts(ctx context.Context) error {
 	ws := make([]store.Write, len(w.Facts))
 	for i := range w.Facts {
 		ws[i] = w.factWrite(&w.Facts[i])
@@ -45,7 +45,7 @@ func (w *work) facts(ctx context.Context) error {
 
 // factWrite returns the write that keeps a fact, or its withdrawal. A withdrawal is kept
 // for as long as something older may still arrive.
-func (w *work) factWrite(f *projections.Fact) store.Write {
+func (w *Work) factWrite(f *projections.Fact) store.Write {
 	wr := store.Write{
 		Ref: book.Fact(w.Model.Name, f.List, f.Name), If: store.Cond{below(book.Position, f.Position.Value())},
 		Ops: []store.Op{set(book.Position, f.Position.Value())},
@@ -58,10 +58,10 @@ func (w *work) factWrite(f *projections.Fact) store.Write {
 	return wr
 }
 
-// steps recomputes the statuses of the batch's targets, and of all targets of groups that
+// Recompute recomputes the statuses of the batch's targets, and of all targets of groups that
 // changed. A long list of targets becomes a job, so that other targets need not wait for
 // it.
-func (w *work) steps(ctx context.Context) error {
+func (w *Work) Recompute(ctx context.Context) error {
 	var refs []store.Ref
 	var of []*projections.Target
 	for _, t := range w.Targets {

@@ -12,12 +12,12 @@ import (
 	"weir/internal/value"
 )
 
-// tallies adds each target's steps to its ledger, and then publishes what the ledgers
+// CountTallies adds each target's steps to its ledger, and then publishes what the ledgers
 // say. For each shard, the ledger holds the position up to which it has counted, in the
 // same row and the same write as the accumulators. So a step counts once, however often
 // it is delivered. A crash between the two writes leaves a ledger that is ahead of its
 // target; the batch is then applied again and publishes.
-func (w *work) tallies(ctx context.Context) error {
+func (w *Work) CountTallies(ctx context.Context) error {
 	books := map[*projections.Target]value.Item{}
 	pending := make([]*projections.Target, 0, len(w.Targets))
 	steps := map[*projections.Target][]projections.Step{}
@@ -67,7 +67,7 @@ func (w *work) tallies(ctx context.Context) error {
 
 // count does statement 1 (countWrite) for each target and handles the outcomes. It
 // returns the targets that must be sent again.
-func (w *work) count(ctx context.Context, targets []*projections.Target, books map[*projections.Target]value.Item) (again []*projections.Target, err error) {
+func (w *Work) count(ctx context.Context, targets []*projections.Target, books map[*projections.Target]value.Item) (again []*projections.Target, err error) {
 	ws := make([]store.Write, 0, len(targets))
 	sent := make([]*projections.Target, 0, len(targets))
 	for _, t := range targets {
@@ -99,7 +99,7 @@ func (w *work) count(ctx context.Context, targets []*projections.Target, books m
 
 // uncounted handles a ledger that refused the steps. If digits of its sums could be moved
 // to other bands (respread), the target is sent again. Otherwise the steps are parked.
-func (w *work) uncounted(ctx context.Context, t *projections.Target, refused error, again []*projections.Target) ([]*projections.Target, error) {
+func (w *Work) uncounted(ctx context.Context, t *projections.Target, refused error, again []*projections.Target) ([]*projections.Target, error) {
 	spread, err := w.respread(ctx, book.Of(w.Model.Name, t.Row))
 	switch {
 	case err != nil:
@@ -112,7 +112,7 @@ func (w *work) uncounted(ctx context.Context, t *projections.Target, refused err
 
 // countWrite is statement 1: it adds the sum of the steps to the ledger, unless the
 // ledger has seen the first of them, or effects before them are parked.
-func (w *work) countWrite(t *projections.Target, total []value.Attr) store.Write {
+func (w *Work) countWrite(t *projections.Target, total []value.Attr) store.Write {
 	lane := book.Lane(w.Lane)
 	first, last := t.Steps[0].Position, t.Steps[len(t.Steps)-1].Position
 	ops := make([]store.Op, 0, len(total)+2)
@@ -131,7 +131,7 @@ func (w *work) countWrite(t *projections.Target, total []value.Attr) store.Write
 // counted handles a ledger whose condition failed. If it has seen all steps, its values
 // are published. If it has seen some, these are left out and the rest is sent again. If
 // effects before them are parked, the steps are parked too.
-func (w *work) counted(ctx context.Context, t *projections.Target, row value.Item, books map[*projections.Target]value.Item, again []*projections.Target) ([]*projections.Target, error) {
+func (w *Work) counted(ctx context.Context, t *projections.Target, row value.Item, books map[*projections.Target]value.Item, again []*projections.Target) ([]*projections.Target, error) {
 	seen := events.PositionFrom(row.Get(book.Lane(w.Lane)))
 	before := t.Steps
 	for len(t.Steps) > 0 && t.Steps[0].Position.Compare(seen) <= 0 {
@@ -152,7 +152,7 @@ func (w *work) counted(ctx context.Context, t *projections.Target, row value.Ite
 }
 
 // readBooks reads the ledgers of targets that are checked without any step of their own.
-func (w *work) readBooks(ctx context.Context, books map[*projections.Target]value.Item) error {
+func (w *Work) readBooks(ctx context.Context, books map[*projections.Target]value.Item) error {
 	var refs []store.Ref
 	var of []*projections.Target
 	for _, t := range w.Targets {
@@ -174,7 +174,7 @@ func (w *work) readBooks(ctx context.Context, books map[*projections.Target]valu
 }
 
 // publish does statement 2 (PublishWrite) for each ledger that was read.
-func (w *work) publish(ctx context.Context, books map[*projections.Target]value.Item) error {
+func (w *Work) publish(ctx context.Context, books map[*projections.Target]value.Item) error {
 	var ws []store.Write
 	var of []*projections.Target
 	for _, t := range w.Targets {

@@ -20,7 +20,7 @@ import (
 // further, earlier notifications have been written.
 
 // tellsMarked writes the batch's notifications, one after the other.
-func (w *work) tellsMarked(ctx context.Context) error {
+func (w *Work) tellsMarked(ctx context.Context) error {
 	for i := range w.Tells {
 		t := &w.Tells[i]
 		for round := 0; ; round++ {
@@ -41,7 +41,7 @@ func (w *work) tellsMarked(ctx context.Context) error {
 
 // tellMarked writes one notification to its list. done is false if another worker took
 // the moment.
-func (w *work) tellMarked(ctx context.Context, t *projections.Tell) (done bool, err error) {
+func (w *Work) tellMarked(ctx context.Context, t *projections.Tell) (done bool, err error) {
 	list := book.Followers(w.Model.Name, t.List)
 	mark := book.TellMark(w.Model.Name, t.List, w.Changes[t.Change].Row)
 	rows, err := w.get(ctx, []store.Ref{list, mark})
@@ -74,7 +74,7 @@ func (w *work) tellMarked(ctx context.Context, t *projections.Tell) (done bool, 
 }
 
 // markMoment returns the writes that give a notification the list's next moment.
-func (w *work) markMoment(t *projections.Tell, list, mark store.Ref, count value.Value, moment int64) []store.Write {
+func (w *Work) markMoment(t *projections.Tell, list, mark store.Ref, count value.Value, moment int64) []store.Write {
 	return []store.Write{
 		{Ref: list, If: store.Cond{{store.AsRead(book.Count, count)}}, Ops: []store.Op{set(book.Count, value.OfInt(moment))}},
 		{Ref: mark, If: store.Cond{below(book.Position, t.Position.Value())}, Ops: []store.Op{

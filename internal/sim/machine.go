@@ -11,6 +11,7 @@ import (
 
 	"weir/internal/events"
 	"weir/internal/migrate"
+	"weir/internal/projections/kinds"
 	"weir/internal/replay"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -127,7 +128,7 @@ func (m *machine) start() {
 	m.done, m.fibers = false, nil
 	run := func(f *fiber) *runner.Runner {
 		at := &atMachine{m, f}
-		r := &runner.Runner{Model: m.model, Store: at, Now: m.time, Mono: m.time, Alone: true, Mover: &migrate.Mover{Model: m.model, Store: at, Now: m.time}}
+		r := &runner.Runner{Kinds: kinds.All(), Model: m.model, Store: at, Now: m.time, Mono: m.time, Alone: true, Mover: &migrate.Mover{Model: m.model, Store: at, Now: m.time}}
 		if len(m.model.Searches) > 0 {
 			r.Index = m.index
 		}

@@ -14,6 +14,7 @@ import (
 	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/search"
 	"weir/internal/store"
@@ -211,7 +212,7 @@ func (n *node) runner(f *fiber) *runner.Runner {
 
 // runnerOver is the real runner, and its index, over a link.
 func (n *node) runnerOver(l *link) *runner.Runner {
-	r := &runner.Runner{Model: n.model, Store: l, Now: n.now, Mono: n.mono, Alone: true, Mover: &migrate.Mover{Model: n.model, Store: l, Now: n.now}}
+	r := &runner.Runner{Kinds: kinds.All(), Model: n.model, Store: l, Now: n.now, Mono: n.mono, Alone: true, Mover: &migrate.Mover{Model: n.model, Store: l, Now: n.now}}
 	if len(n.model.Searches) > 0 {
 		r.Index = indexLink{l}
 	}

@@ -8,6 +8,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb"
@@ -29,7 +30,7 @@ func TestManyAttendeesOnDynamoDB(t *testing.T) {
 		t.Fatal(err)
 	}
 	db := dynamodbtest.Open(t, dynamodbtest.Config(t), tables, dynamodb.Options{})
-	r := &runner.Runner{Model: m, Store: db, Now: time.Now}
+	r := &runner.Runner{Kinds: kinds.All(), Model: m, Store: db, Now: time.Now}
 	const many = 220 // two transactions of 100 and more
 	at := uint64(0)
 	apply := func(table string, byItem bool, rows ...value.Item) {

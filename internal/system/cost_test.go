@@ -10,6 +10,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb"
@@ -56,7 +57,7 @@ func TestCostOnDynamoDB(t *testing.T) {
 	db := dynamodbtest.Open(t, dynamodbtest.Config(t), tables, dynamodb.Options{Consumed: paid.take})
 	const albums, records = 7, 500
 	own := writeAlbums(t, db, albums, &paid)
-	r := &runner.Runner{Model: m, Store: db, Now: time.Now}
+	r := &runner.Runner{Kinds: kinds.All(), Model: m, Store: db, Now: time.Now}
 	at := uint64(0)
 	batch := func() runner.Batch {
 		b := runner.Batch{Lane: "lane"}

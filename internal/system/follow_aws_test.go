@@ -8,6 +8,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb"
@@ -31,7 +32,7 @@ func TestFollowersLeaveOnDynamoDB(t *testing.T) {
 	}
 	var paid bill
 	db := dynamodbtest.Open(t, dynamodbtest.Config(t), tables, dynamodb.Options{Consumed: paid.take})
-	r := &runner.Runner{Model: m, Store: db, Now: time.Now}
+	r := &runner.Runner{Kinds: kinds.All(), Model: m, Store: db, Now: time.Now}
 	apply := func(at uint64, was, is value.Item) {
 		t.Helper()
 		row := is

@@ -22,6 +22,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/openfiles"
 	"weir/internal/projections"
+	"weir/internal/projections/kinds"
 	"weir/internal/query"
 	"weir/internal/replay"
 	"weir/internal/runner"
@@ -112,7 +113,7 @@ func (s *System) assemble(ctx context.Context, at drivers.Place, models []*model
 	}
 	for _, m := range models {
 		p := &Part{Model: m, Runner: &runner.Runner{
-			Model: m, Store: s.Store, Now: s.now, Mover: &migrate.Mover{Model: m, Store: s.Store, Now: s.now},
+			Kinds: kinds.All(), Model: m, Store: s.Store, Now: s.now, Mover: &migrate.Mover{Model: m, Store: s.Store, Now: s.now},
 		}}
 		if len(m.Searches) > 0 {
 			p.Runner.Index = s.Index

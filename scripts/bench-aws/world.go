@@ -17,6 +17,7 @@ import (
 	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb"
@@ -138,7 +139,7 @@ func (wd *world) byItem() handler {
 }
 
 func (wd *world) runner(like runner.Batch) handler {
-	r := &runner.Runner{Model: wd.model, Store: wd.store, Now: time.Now, Mover: &migrate.Mover{Model: wd.model, Store: wd.store}}
+	r := &runner.Runner{Kinds: kinds.All(), Model: wd.model, Store: wd.store, Now: time.Now, Mover: &migrate.Mover{Model: wd.model, Store: wd.store}}
 	return func(ctx context.Context, first, last int) error {
 		b := like
 		for i := first; i < last; i++ {

@@ -12,6 +12,7 @@ import (
 	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
@@ -162,7 +163,7 @@ func (b *bench) newLab(name string) (*lab, error) {
 		return nil, err
 	}
 	mt := &meter{Store: s}
-	return &lab{Runner: &runner.Runner{Model: m, Store: mt, Now: time.Now, Mover: &migrate.Mover{Model: m, Store: mt}}, table: m.Tables[0], meter: mt, dir: dir}, nil
+	return &lab{Runner: &runner.Runner{Kinds: kinds.All(), Model: m, Store: mt, Now: time.Now, Mover: &migrate.Mover{Model: m, Store: mt}}, table: m.Tables[0], meter: mt, dir: dir}, nil
 }
 
 func (l *lab) close() {

@@ -22,6 +22,7 @@ import (
 	"weir/internal/book"
 	"weir/internal/migrate"
 	"weir/internal/model"
+	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
@@ -134,7 +135,7 @@ func (b *bench) replayKeepingLogs(rec recording, dir string) error {
 	if err != nil {
 		return err
 	}
-	run := &runner.Runner{Model: m, Store: s, Now: time.Now, Mover: &migrate.Mover{Model: m, Store: s}}
+	run := &runner.Runner{Kinds: kinds.All(), Model: m, Store: s, Now: time.Now, Mover: &migrate.Mover{Model: m, Store: s}}
 	return errors.Join(replayInto(b.ctx, m, s, run, rec), s.Close())
 }
 

@@ -1,0 +1,8 @@
+// Package document is the projection kind that keeps search documents. A consumer group of
+// its own applies it, so it has no part in a batch of the other kinds.
+//
+// It writes documents to a search index (package search), each with the position of the
+// change that it was made from; the index takes the newest. Of our own table it uses only
+//
+//	dead|MODEL           s ID    dead letters of the kind "document": one that the index refused
+package document

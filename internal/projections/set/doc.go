@@ -1,0 +1,13 @@
+// Package set is the projection kind that collects the values of source rows in a set of
+// any length. A set is a tree of nodes in our own table; a row of its own shows each node.
+//
+// It reads and writes these rows of our own table (package book):
+//
+//	set|MODEL|ROW        s PATH  a node: n its version, i if the members are in the nodes below,
+//	                             m the count of each member, p:LANE and p:LANE/PATH positions
+//	mark|MODEL|ROW       s HASH  deduplication mark of a source row and a member, without shards: p, x
+//	dead|MODEL           s ID    dead letters of the kind "set": a row that cannot show its node
+//
+// and it writes the rows that show the nodes: the set's attribute, the mark of an inner
+// node, and the version (attribute "weir").
+package set

@@ -1,0 +1,27 @@
+package status
+
+import (
+	"context"
+
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/runner"
+)
+
+// Kind is the entry of this kind in the list of kinds.
+type Kind struct{ runner.Base }
+
+// Name returns "status".
+func (Kind) Name() string { return "status" }
+
+// Begin returns the kind's part of a batch.
+func (Kind) Begin(*model.Model, *projections.Gathered) runner.Part { return &part{} }
+
+// part is what one batch asks of this kind.
+type part struct{ runner.BasePart }
+
+// Record keeps what later steps read.
+func (*part) Record(ctx context.Context, w *runner.Work) error { return w.KeepFacts(ctx) }
+
+// Apply writes what the batch asks for.
+func (*part) Apply(ctx context.Context, w *runner.Work) error { return w.Recompute(ctx) }

@@ -1,0 +1,95 @@
+package runner
+
+import (
+	"context"
+	"errors"
+
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/value"
+)
+
+// Kind is one kind of projection. Each is a package of its own below
+// internal/projections, which holds all that is particular to the kind; the runner knows
+// no kind. A runner is given the list of kinds (package kinds), in the order in which
+// they apply a batch. A kind that has nothing to do for a method embeds Base.
+type Kind interface {
+	// Name returns the kind's name, as in the glossary.
+	Name() string
+	// Begin returns the kind's part of a batch, before any change of it is folded. It
+	// does no I/O.
+	Begin(m *model.Model, g *projections.Gathered) Part
+	// Orders returns what knows where the order of changes of different rows matters to
+	// the kind, or nil if it matters nowhere in the model.
+	Orders(m *model.Model) Order
+	// Letters returns the kinds of dead letters that Retry applies again.
+	Letters() []DeadKind
+	// Retry applies again what a dead letter keeps, and deletes the letter with
+	// Runner.Forget once it is applied.
+	Retry(ctx context.Context, r *Runner, d *Dead) error
+	// Job does one step of a job and deletes the job after its last step. mine is false
+	// if the job is another kind's; more is true if the job is left.
+	Job(ctx context.Context, r *Runner, job value.Item) (mine, more bool, err error)
+}
+
+// Part is what one batch asks of a kind. Fold is pure and is called for each change, in
+// the order of the stream. The other methods do the work, each for all kinds in the order
+// of the list before the next begins. After an error the batch is applied again from the
+// beginning, so repeating any of them must be safe.
+type Part interface {
+	// Fold takes in what the i-th change of the batch asks for.
+	Fold(i int, c *projections.Change)
+	// Record keeps what later steps of any kind read from our own table.
+	Record(ctx context.Context, w *Work) error
+	// Apply writes what the batch asks for.
+	Apply(ctx context.Context, w *Work) error
+	// Mend puts right rows that other writers have touched.
+	Mend(ctx context.Context, w *Work) error
+}
+
+// Order cuts a run of changes into phases where the order of changes of different rows
+// matters.
+type Order interface {
+	// Begins reports whether a change, which is the next in the run, begins a new phase.
+	Begins(c *projections.Change) bool
+}
+
+// Base is a kind without any work. Kinds embed it for the methods that they do not need.
+type Base struct{}
+
+// Begin returns a part that asks for nothing.
+func (Base) Begin(*model.Model, *projections.Gathered) Part { return BasePart{} }
+
+// Orders returns nil: the order of changes of different rows does not matter.
+func (Base) Orders(*model.Model) Order { return nil }
+
+// Letters returns no kinds of dead letters.
+func (Base) Letters() []DeadKind { return nil }
+
+// Retry returns ErrNoRetry. It is never called, because there are no Letters.
+func (Base) Retry(context.Context, *Runner, *Dead) error { return ErrNoRetry }
+
+// Job takes no job.
+func (Base) Job(context.Context, *Runner, value.Item) (mine, more bool, err error) {
+	return false, false, nil
+}
+
+// BasePart is a part that asks for nothing. Parts embed it for the methods that they do
+// not need.
+type BasePart struct{}
+
+// Fold takes in nothing.
+func (BasePart) Fold(int, *projections.Change) {}
+
+// Record keeps nothing.
+func (BasePart) Record(context.Context, *Work) error { return nil }
+
+// Apply writes nothing.
+func (BasePart) Apply(context.Context, *Work) error { return nil }
+
+// Mend mends nothing.
+func (BasePart) Mend(context.Context, *Work) error { return nil }
+
+// errNoKinds reports a mistake in the program that created the runner: without kinds,
+// nothing would be derived, without any error.
+var errNoKinds = errors.New("the runner was made without kinds of projection")
