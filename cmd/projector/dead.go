@@ -31,11 +31,11 @@ type deadTarget struct {
 type deadList struct {
 	deadTarget
 	output
-	Targets []string `arg:"" optional:"" name:"target" help:"Only what is kept for these rows: an entity and its key, Album:id=a1 or Album:a1, or a row as verify prints it."`
+	Targets []string `arg:"" optional:"" name:"target" help:"Only the dead letters of these rows: an entity and its key, Album:id=a1 or Album:a1, or a row as verify prints it."`
 }
 
 func (deadCommands) Help() string {
-	return `A change that cannot be applied is kept whole, and stops nothing but its target:
+	return `A change that cannot be applied becomes a dead letter, whole, and stops nothing but its target:
 later changes of the same target wait behind it, in order, until it is retried or
 discarded.
 
@@ -57,7 +57,7 @@ mean; it goes by itself when one can) and gap (records that the stream no longer
   projector dead list gallery Album:a1`
 }
 
-// shown is a kept thing as people read it.
+// shown is a dead letter as people read it.
 type shown struct {
 	ID       string          `json:"id"`
 	Kind     runner.DeadKind `json:"kind"`
@@ -185,7 +185,7 @@ type deadRetry struct{ deadOne }
 
 func (deadRetry) Help() string {
 	return `A record that a replay could not use is read again, with the model as it is now.
-What is refused again stays kept, and the command exits with 1.
+What is refused again stays a dead letter, and the command exits with 1.
 
   projector dead retry gallery ID`
 }

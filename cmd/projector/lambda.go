@@ -85,7 +85,7 @@ func embedded(model string, r lambda.Report, now time.Time) []byte {
 	}
 	add("Applied", "Count", int64(r.Applied))
 	add("Skipped", "Count", int64(r.Skipped))
-	add("Kept", "Count", int64(r.Kept))
+	add("DeadLetters", "Count", int64(r.Dead))
 	add("Again", "Count", int64(r.Again))
 	add("Old", "Count", int64(r.Old))
 	outOfOrder := int64(0)

@@ -421,7 +421,7 @@ func told(t *testing.T, f *lambdatest.Function) (sum counts) {
 				}
 			} `json:"_aws"`
 			Model, Table                                        string
-			Applied, Skipped, Kept, Again, Old, OutOfOrder, Age int
+			Applied, Skipped, Dead, Again, Old, OutOfOrder, Age int
 		}
 		if err := json.Unmarshal([]byte(line), &m); err != nil || m.Model != "gallery" || m.Table != "gallery" || m.Age <= 0 {
 			t.Fatalf("%s: %v", line, err)
@@ -429,7 +429,7 @@ func told(t *testing.T, f *lambdatest.Function) (sum counts) {
 		if c := m.AWS.CloudWatchMetrics; len(c) != 1 || c[0].Namespace != "weir" || len(c[0].Metrics) != 7 || len(c[0].Dimensions[0]) != 2 {
 			t.Fatal(line)
 		}
-		sum.Done += m.Applied + m.Skipped + m.Kept
+		sum.Done += m.Applied + m.Skipped + m.Dead
 		sum.Again += m.Again
 		sum.OutOfOrder += m.OutOfOrder
 	}

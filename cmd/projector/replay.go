@@ -77,7 +77,7 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 	gaps := &talk{out: reading, more: "gaps"}
 	bad := &talk{out: reading, more: "records that cannot be used; see projector dead list " + c.Model}
 	r.Gap = func(g replay.Gap) { gaps.say("gap: %s: %s: %s", g.Where, g.Row, g.Reason) }
-	r.Bad = func(e events.Entry, err error) { bad.say("kept: %s: %v", e.Location, err) }
+	r.Bad = func(e events.Entry, err error) { bad.say("dead letter: %s: %v", e.Location, err) }
 	err := p.both(part.Runner, reading, func(ctx context.Context) error {
 		return replayAll(ctx, reading, inputs, r)
 	})
@@ -94,7 +94,7 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 
 // complete is the end of a replay that went through: good only where every record was
 // used, and no dead letter is left of this replay or one before it, which may have
-// been broken off after it kept one.
+// been broken off after it stored one.
 func (c *replayCommand) complete(p *program, part *system.Part, r *replay.Replay) error {
 	found := errors.New("a dead letter")
 	err := part.Runner.Dead(p.ctx, func(runner.Dead) error { return found })
@@ -104,7 +104,7 @@ func (c *replayCommand) complete(p *program, part *system.Part, r *replay.Replay
 		return failed(exitCheck)
 	case err != nil:
 		return err
-	case r.Summary.Kept > 0 || r.Summary.Gaps > 0:
+	case r.Summary.Dead > 0 || r.Summary.Gaps > 0:
 		return failed(exitCheck)
 	}
 	return nil
@@ -116,12 +116,12 @@ func (p *program) both(run *runner.Runner, writing *progress.Progress, write fun
 	defer cancel(nil)
 	written := make(chan struct{})
 	deriving := progress.New(p.stderr, "changes worked through")
-	var kept atomic.Int64
+	var dead atomic.Int64
 	follower := runner.Follower{Runner: run, Report: func(group string, n runner.Counts) {
 		if group == runner.GroupRows {
-			deriving.Add(int64(n.Applied + n.Skipped + n.Kept))
+			deriving.Add(int64(n.Applied + n.Skipped + n.Dead))
 		}
-		kept.Add(int64(n.Kept))
+		dead.Add(int64(n.Dead))
 	}}
 	deriving.Hold()
 	var wg sync.WaitGroup
@@ -139,8 +139,8 @@ func (p *program) both(run *runner.Runner, writing *progress.Progress, write fun
 	deriving.Release()
 	wg.Wait()
 	deriving.End()
-	if n := kept.Load(); n > 0 {
-		fmt.Fprintf(p.stderr, "kept: %d changes of which not everything could be derived; projector dead list shows them\n", n)
+	if n := dead.Load(); n > 0 {
+		fmt.Fprintf(p.stderr, "dead letters: %d changes of which not everything could be derived; projector dead list shows them\n", n)
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -272,12 +272,12 @@ func (c *replayCommand) summary(p *program, s *system.System, r *replay.Replay, 
 	sum := r.Summary
 	if c.Output != "text" {
 		return json.NewEncoder(p.stdout).Encode(map[string]any{
-			"model": r.Model.Name, "records": sum.Records(), "applied": sum.Applied, "skipped": sum.Skipped, "kept": sum.Kept,
+			"model": r.Model.Name, "records": sum.Records(), "applied": sum.Applied, "skipped": sum.Skipped, "dead": sum.Dead,
 			"gaps": sum.Gaps, "seconds": took.Seconds(), "derived": derived,
 		})
 	}
-	fmt.Fprintf(p.stdout, "%s: %d records in %.1f s: %d applied, %d skipped, %d kept, %d gaps\n",
-		r.Model.Name, sum.Records(), took.Seconds(), sum.Applied, sum.Skipped, sum.Kept, sum.Gaps)
+	fmt.Fprintf(p.stdout, "%s: %d records in %.1f s: %d applied, %d skipped, %d dead, %d gaps\n",
+		r.Model.Name, sum.Records(), took.Seconds(), sum.Applied, sum.Skipped, sum.Dead, sum.Gaps)
 	for _, d := range derived {
 		fmt.Fprintf(p.stdout, "  %s\n", d)
 	}

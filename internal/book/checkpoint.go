@@ -20,7 +20,7 @@ const (
 	checkMissing = "g"       // on a finished shard: when the stream ceased to list it, Unix seconds
 	countApplied = "applied" // this and the next two: number of records up to checkPlace
 	countSkipped = "skipped"
-	countKept    = "kept"
+	countDead    = "dead"
 )
 
 // CheckpointRow is the content of a checkpoint. The zero CheckpointRow stands for a
@@ -34,7 +34,7 @@ type CheckpointRow struct {
 }
 
 // Counts says how many records were applied, skipped, and kept as dead letters.
-type Counts struct{ Applied, Skipped, Kept int }
+type Counts struct{ Applied, Skipped, Dead int }
 
 const checkDo = "delete the row, and the shard is read again from the oldest record that its stream has, which changes nothing that is derived already; then run projector verify"
 
@@ -72,7 +72,7 @@ func counts(row value.Item, do string) (c Counts, err error) {
 	for _, n := range []struct {
 		attr string
 		to   *int
-	}{{countApplied, &c.Applied}, {countSkipped, &c.Skipped}, {countKept, &c.Kept}} {
+	}{{countApplied, &c.Applied}, {countSkipped, &c.Skipped}, {countDead, &c.Dead}} {
 		if !row.Has(n.attr) {
 			continue
 		}
@@ -86,7 +86,7 @@ func counts(row value.Item, do string) (c Counts, err error) {
 }
 
 func (n Counts) ops() []store.Op {
-	return []store.Op{plus(countApplied, int64(n.Applied)), plus(countSkipped, int64(n.Skipped)), plus(countKept, int64(n.Kept))}
+	return []store.Op{plus(countApplied, int64(n.Applied)), plus(countSkipped, int64(n.Skipped)), plus(countDead, int64(n.Dead))}
 }
 
 // BeginCheckpoint takes a checkpoint over for a hold of the lease, on condition that no

@@ -23,7 +23,7 @@ func TestCheckpointRow(t *testing.T) {
 	p := events.PositionOf
 	move := func(hold int64, from, to events.Position) bool {
 		t.Helper()
-		return o.writes(book.MoveCheckpoint(at, hold, from, to, book.Counts{Applied: 3, Skipped: 2, Kept: 1}))
+		return o.writes(book.MoveCheckpoint(at, hold, from, to, book.Counts{Applied: 3, Skipped: 2, Dead: 1}))
 	}
 	if is(book.CheckpointRow{}); !o.writes(book.BeginCheckpoint(at, 2)) || o.writes(book.BeginCheckpoint(at, 1)) {
 		t.Error("a hold takes over from earlier ones alone")
@@ -31,7 +31,7 @@ func TestCheckpointRow(t *testing.T) {
 	if is(book.CheckpointRow{Hold: 2}); !move(2, events.Position{}, p(7)) || move(2, events.Position{}, p(8)) || move(1, p(7), p(8)) {
 		t.Error("a checkpoint is moved once from where it was read, and by no earlier hold")
 	}
-	want := book.CheckpointRow{Hold: 2, At: p(7), Counts: book.Counts{Applied: 3, Skipped: 2, Kept: 1}}
+	want := book.CheckpointRow{Hold: 2, At: p(7), Counts: book.Counts{Applied: 3, Skipped: 2, Dead: 1}}
 	if is(want); o.writes(book.OvertakeCheckpoint(at, p(7))) || !o.writes(book.OvertakeCheckpoint(at, p(9))) {
 		t.Error("a checkpoint is overtaken by what is beyond it alone")
 	}
@@ -49,7 +49,7 @@ func TestCheckpointRow(t *testing.T) {
 		t.Error("a shard is found, and missed again")
 	}
 	read := is(want)
-	for _, attr := range []string{"p", "e", "d", "g", "applied", "skipped", "kept"} {
+	for _, attr := range []string{"p", "e", "d", "g", "applied", "skipped", "dead"} {
 		for i, wrong := range []value.Value{{}, value.OfString("x"), value.OfBinary("x")} {
 			_, err := book.DecodeCheckpoint(o.row(at).With(value.Attr{Name: attr, Value: wrong}))
 			if i > 0 {
@@ -74,15 +74,15 @@ func TestCheckpointRow(t *testing.T) {
 func TestPastRow(t *testing.T) {
 	o, at := ownTable(t), book.Past("gallery", "rows")
 	for i := range 2 {
-		if !o.writes(book.AddPast(at, book.Counts{Applied: 5, Kept: 1})) {
+		if !o.writes(book.AddPast(at, book.Counts{Applied: 5, Dead: 1})) {
 			t.Fatal("counts are not added")
 		}
-		if n, err := book.DecodePast(o.row(at)); err != nil || n != (book.Counts{Applied: 5 * (i + 1), Kept: i + 1}) {
+		if n, err := book.DecodePast(o.row(at)); err != nil || n != (book.Counts{Applied: 5 * (i + 1), Dead: i + 1}) {
 			t.Errorf("%+v, %v", n, err)
 		}
 	}
-	_, err := book.DecodePast(o.row(at).With(value.Attr{Name: "kept", Value: value.OfBool(true)}))
-	o.unread(err, "kept")
+	_, err := book.DecodePast(o.row(at).With(value.Attr{Name: "dead", Value: value.OfBool(true)}))
+	o.unread(err, "dead")
 	if n, err := book.DecodePast(nil); err != nil || n != (book.Counts{}) {
 		t.Errorf("%+v, %v", n, err)
 	}

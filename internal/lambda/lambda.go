@@ -60,7 +60,7 @@ func New(r *runner.Runner, o, drained Order, prepare func(context.Context) error
 // except those kept as dead letters.
 type Report struct {
 	Table                           string
-	Records, Applied, Skipped, Kept int
+	Records, Applied, Skipped, Dead int
 	Again                           int           // records to be sent again; all of a failed event
 	Old                             int           // records close to the stream's retention limit
 	Age                             time.Duration // of the oldest record
@@ -121,7 +121,7 @@ func (h *Handler) tell(ev *events.Lambda, w *work, err error) {
 	if h.Report == nil {
 		return
 	}
-	r := Report{Table: w.table, Records: len(ev.Entries), Applied: w.counts.Applied, Skipped: w.counts.Skipped, Kept: w.counts.Kept}
+	r := Report{Table: w.table, Records: len(ev.Entries), Applied: w.counts.Applied, Skipped: w.counts.Skipped, Dead: w.counts.Dead}
 	r.Again, r.OutOfOrder, r.Why = r.Records-w.done, errors.Is(err, ErrOrder), w.why
 	if err != nil {
 		r.Again = r.Records
@@ -196,7 +196,7 @@ func (h *Handler) portion(ctx context.Context, w *work, p *portion) error {
 		}
 	}
 	w.counts.Add(n)
-	w.counts.Kept += len(p.bad)
+	w.counts.Dead += len(p.bad)
 	return nil
 }
 

@@ -101,7 +101,7 @@ func TestShapes(t *testing.T) {
 				w := newWorld(t)
 				h := w.byOrder(o, w)
 				var got want
-				h.Report = func(r lambda.Report) { got.applied, got.kept = r.Applied, r.Kept }
+				h.Report = func(r lambda.Report) { got.applied, got.kept = r.Applied, r.Dead }
 				out, err := h.Invoke(t.Context(), []byte(c.payload))
 				if got.answer = string(out); got != c.want {
 					t.Errorf("%+v, %v; want %+v", got, err, c.want)

@@ -448,7 +448,7 @@ func (w *world) countsEachOnce() {
 		w.mu.Lock()
 		read := len(w.read)
 		w.mu.Unlock()
-		switch n := total.Applied + total.Skipped + total.Kept; {
+		switch n := total.Applied + total.Skipped + total.Dead; {
 		case n == read:
 			return
 		case n > read || time.Now().After(deadline):

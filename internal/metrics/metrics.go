@@ -1,8 +1,8 @@
 // Package metrics exports the state of a running projector to Prometheus:
 //
-//	weir_records_total{model,group,result}      records, each counted once: applied, skipped or kept
+//	weir_records_total{model,group,result}      records, each counted once: applied, skipped or dead
 //	weir_batches_total{model,group}             batches of records applied
-//	weir_kept{model,kind}                       dead letters and gaps that wait for an operator
+//	weir_dead_letters{model,kind}                       dead letters and gaps that wait for an operator
 //	weir_gaps_total{model}                      gaps that this process found in a stream
 //	weir_old_pages_total{model}                 pages read less than four hours before they expired
 //	weir_errors_total{model,kind}               failures that are retried: list, lease, read, apply
@@ -47,8 +47,8 @@ type Model struct {
 	shards func() []live.Status
 
 	mu     sync.Mutex
-	kept   map[string]int
-	counts time.Time // when kept was last counted
+	dead   map[string]int
+	counts time.Time // when dead was last counted
 }
 
 // New returns Metrics that have counted nothing yet.
@@ -81,7 +81,7 @@ func (m *Metrics) Of(run *runner.Runner) *Model {
 	name := run.Model.Name
 	for _, g := range run.Groups() {
 		m.batches.WithLabelValues(name, g)
-		for _, r := range []string{"applied", "skipped", "kept"} {
+		for _, r := range []string{"applied", "skipped", "dead"} {
 			m.records.WithLabelValues(name, g, r)
 		}
 	}
@@ -97,7 +97,7 @@ func (m *Metrics) Of(run *runner.Runner) *Model {
 func (o *Model) Applied(group string, n runner.Counts) {
 	name := o.run.Model.Name
 	o.all.batches.WithLabelValues(name, group).Inc()
-	for result, n := range map[string]int{"applied": n.Applied, "skipped": n.Skipped, "kept": n.Kept} {
+	for result, n := range map[string]int{"applied": n.Applied, "skipped": n.Skipped, "dead": n.Dead} {
 		o.all.records.WithLabelValues(name, group, result).Add(float64(n))
 	}
 }
@@ -127,14 +127,14 @@ func (o *Model) Shards(status func() []live.Status) {
 type gauges Metrics
 
 var (
-	keptDesc  = prometheus.NewDesc("weir_kept", "What could not be applied and waits to be looked at, by kind; 10,000 at the most.", []string{"model", "kind"}, nil)
+	deadDesc  = prometheus.NewDesc("weir_dead_letters", "What could not be applied and waits to be looked at, by kind; 10,000 at the most.", []string{"model", "kind"}, nil)
 	ageDesc   = prometheus.NewDesc("weir_shard_read_age_seconds", "How far the reader of a shard is behind the stream.", []string{"model", "table", "shard"}, nil)
 	waitDesc  = prometheus.NewDesc("weir_shard_unapplied_seconds", "Age of the oldest record that is read and not applied.", []string{"model", "table", "shard"}, nil)
 	spoolDesc = prometheus.NewDesc("weir_spool_bytes", "Bytes on disk of what was read of a shard.", []string{"model", "table", "shard"}, nil)
 )
 
 func (g *gauges) Describe(c chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{keptDesc, ageDesc, waitDesc, spoolDesc} {
+	for _, d := range []*prometheus.Desc{deadDesc, ageDesc, waitDesc, spoolDesc} {
 		c <- d
 	}
 }
@@ -148,12 +148,12 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 	}
 	for _, o := range models {
 		name := o.run.Model.Name
-		kept, err := o.waiting()
+		dead, err := o.waiting()
 		if err != nil {
-			c <- prometheus.NewInvalidMetric(keptDesc, err)
+			c <- prometheus.NewInvalidMetric(deadDesc, err)
 		}
-		for kind, n := range kept {
-			gauge(keptDesc, float64(n), name, kind)
+		for kind, n := range dead {
+			gauge(deadDesc, float64(n), name, kind)
 		}
 		g.mu.Lock()
 		status := o.shards
@@ -171,27 +171,27 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 
 // Limits of what waiting reads from the store, however often Prometheus scrapes.
 const (
-	keptEvery   = time.Minute
-	keptTimeout = 5 * time.Second
+	deadEvery   = time.Minute
+	deadTimeout = 5 * time.Second
 	maxKept     = 10_000
 )
 
 var errEnough = errors.New("enough")
 
 // waiting counts the dead letters by kind, up to maxKept. It reads them from the store at
-// most once in keptEvery and otherwise returns the last count. After an error
+// most once in deadEvery and otherwise returns the last count. After an error
 // the next scrape reads again.
 func (o *Model) waiting() (map[string]int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.kept != nil && time.Since(o.counts) < keptEvery {
-		return o.kept, nil
+	if o.dead != nil && time.Since(o.counts) < deadEvery {
+		return o.dead, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), keptTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), deadTimeout)
 	defer cancel()
-	kept, n := map[string]int{string(runner.DeadGap): 0, string(runner.DeadParked): 0}, 0
+	dead, n := map[string]int{string(runner.DeadGap): 0, string(runner.DeadParked): 0}, 0
 	err := o.run.Dead(ctx, func(d runner.Dead) error {
-		kept[string(d.Kind)]++
+		dead[string(d.Kind)]++
 		if n++; n == maxKept {
 			return errEnough
 		}
@@ -200,6 +200,6 @@ func (o *Model) waiting() (map[string]int, error) {
 	if err != nil && !errors.Is(err, errEnough) {
 		return nil, err
 	}
-	o.kept, o.counts = kept, time.Now()
-	return kept, nil
+	o.dead, o.counts = dead, time.Now()
+	return dead, nil
 }

@@ -34,7 +34,7 @@ func TestMetrics(t *testing.T) {
 	}
 	all := metrics.New()
 	of := all.Of(run)
-	of.Applied(runner.GroupRows, runner.Counts{Applied: 7, Skipped: 2, Kept: 1})
+	of.Applied(runner.GroupRows, runner.Counts{Applied: 7, Skipped: 2, Dead: 1})
 	of.Applied(runner.GroupRows, runner.Counts{Applied: 3})
 	for _, n := range []live.Note{live.Gap, live.Old, live.Reads, live.Reads} {
 		of.Noted(n)
@@ -51,10 +51,10 @@ func TestMetrics(t *testing.T) {
 	for _, want := range []string{
 		`weir_records_total{group="rows",model="gallery",result="applied"} 10`,
 		`weir_records_total{group="rows",model="gallery",result="skipped"} 2`,
-		`weir_records_total{group="rows",model="gallery",result="kept"} 1`,
+		`weir_records_total{group="rows",model="gallery",result="dead"} 1`,
 		`weir_batches_total{group="rows",model="gallery"} 2`,
-		`weir_kept{kind="gap",model="gallery"} 1`,
-		`weir_kept{kind="parked",model="gallery"} 0`,
+		`weir_dead_letters{kind="gap",model="gallery"} 1`,
+		`weir_dead_letters{kind="parked",model="gallery"} 0`,
 		`weir_gaps_total{model="gallery"} 1`,
 		`weir_old_pages_total{model="gallery"} 1`,
 		`weir_errors_total{kind="read",model="gallery"} 2`,
@@ -74,7 +74,7 @@ func TestMetrics(t *testing.T) {
 	fresh.Of(run).Applied(runner.GroupRows, runner.Counts{Applied: 1})
 	w := httptest.NewRecorder()
 	fresh.Handler().ServeHTTP(w, httptest.NewRequest("GET", metrics.Path, nil))
-	if body := w.Body.String(); w.Code != 200 || !strings.Contains(body, "weir_records_total") || strings.Contains(body, "weir_kept{") {
+	if body := w.Body.String(); w.Code != 200 || !strings.Contains(body, "weir_records_total") || strings.Contains(body, "weir_dead_letters{") {
 		t.Errorf("%d %s", w.Code, body)
 	}
 }

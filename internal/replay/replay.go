@@ -56,12 +56,12 @@ type Replay struct {
 type Summary struct {
 	Applied int // changed a source row
 	Skipped int // seen before, written by another projector, or no change
-	Kept    int // cannot be used; is a dead letter
+	Dead    int // cannot be used; is a dead letter
 	Gaps    int
 }
 
 // Records is the number of entries.
-func (s Summary) Records() int { return s.Applied + s.Skipped + s.Kept }
+func (s Summary) Records() int { return s.Applied + s.Skipped + s.Dead }
 
 // Gap is a place in the recording at which records of a row are missing.
 type Gap struct {
@@ -295,7 +295,7 @@ func (r *Replay) count(ctx context.Context, e *entry, table string) error {
 // keep stores an entry that cannot be used as a dead letter. table is that of the whole
 // input, if any.
 func (r *Replay) keep(ctx context.Context, e *events.Entry, table string) error {
-	r.Summary.Kept++
+	r.Summary.Dead++
 	if r.Bad != nil {
 		r.Bad(*e, e.Bad)
 	}

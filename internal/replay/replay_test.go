@@ -209,7 +209,7 @@ func TestRefused(t *testing.T) {
 	want := ""
 	for size := 1; size <= len(all); size++ {
 		w := newWorld(t)
-		if s := w.replay(all, size); s.Applied != 5 || s.Kept != 3 {
+		if s := w.replay(all, size); s.Applied != 5 || s.Dead != 3 {
 			t.Errorf("batches of %d: %+v", size, s)
 		}
 		if size == 1 {

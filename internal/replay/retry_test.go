@@ -24,7 +24,7 @@ entities:
 	bad.Line = 2
 	w.model = wrong
 	for range 2 {
-		if s := w.replay([]events.Entry{life()[0], bad}, 0); s != (replay.Summary{Kept: 2}) {
+		if s := w.replay([]events.Entry{life()[0], bad}, 0); s != (replay.Summary{Dead: 2}) {
 			t.Fatalf("%+v", s)
 		}
 	}

@@ -145,7 +145,7 @@ func (r *Runner) Dead(ctx context.Context, yield func(Dead) error) error {
 }
 
 // ErrNoDead says that there is no dead letter with the id.
-var ErrNoDead = errors.New("nothing with this id is kept")
+var ErrNoDead = errors.New("there is no dead letter with this id")
 
 // DeadByID reads a whole dead letter, with its record. The error wraps ErrNoDead if there
 // is none.
@@ -168,11 +168,11 @@ func (r *Runner) DeadByID(ctx context.Context, id string) (Dead, error) {
 	}
 	body, err := unpacker.DecodeAll(packed, nil)
 	if err != nil {
-		return Dead{}, fmt.Errorf("%s: the record kept: %w", id, err)
+		return Dead{}, fmt.Errorf("%s: its record: %w", id, err)
 	}
 	record, raw, err := value.DecodeItem(body)
 	if err != nil {
-		return Dead{}, fmt.Errorf("%s: the record kept: %w", id, err)
+		return Dead{}, fmt.Errorf("%s: its record: %w", id, err)
 	}
 	r.readHead(&d, record.Get(wholeAttr).Item())
 	d.Record, d.Raw, d.more = record.With(attr(wholeAttr, value.Value{})), string(raw), false

@@ -82,7 +82,7 @@ func TestPlaces(t *testing.T) {
 	h.pull()
 	n, err := runnertest.Counted(ctx, h.runner(nil), runner.GroupRows)
 	must(t, err)
-	if total := n.Applied + n.Skipped + n.Kept; total != len(h.records) {
+	if total := n.Applied + n.Skipped + n.Dead; total != len(h.records) {
 		t.Errorf("%d records are counted, there are %d: %+v", total, len(h.records), n)
 	}
 	for i := range h.records {

@@ -70,7 +70,7 @@ derive:
 			app(`put press {"PK":"AUTHOR#a","SK":"METADATA","type":"Author","name":"Ada"}`,
 				`put press {"PK":"POST#1","SK":"METADATA","type":"Post","author":"a"}`)
 			app(`set press {"PK":"LOG","SK":"1"} {"pad":{"$noise":409400}}`)
-			if n := app(`set press {"PK":"AUTHOR#a","SK":"METADATA"} {"name":"` + long + `"}`); n.Kept != 1 {
+			if n := app(`set press {"PK":"AUTHOR#a","SK":"METADATA"} {"name":"` + long + `"}`); n.Dead != 1 {
 				t.Errorf("%+v", n)
 			}
 			if _, err := h.deliver(nil, []int{len(h.records)}); err != nil || len(letters()) != 1 {

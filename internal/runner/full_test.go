@@ -102,7 +102,7 @@ func TestFullLedgerParks(t *testing.T) {
 		b := h.batch(len(h.records))
 		b.ByItem = byItem
 		n, err := few.Rows(t.Context(), b)
-		if err != nil || n.Kept != 1 {
+		if err != nil || n.Dead != 1 {
 			t.Fatal(byItem, n, err)
 		}
 		id := ""
@@ -207,7 +207,7 @@ func (h *harness) parkMany(r *runner.Runner, changes int, byItem bool) {
 			b.Lane = fmt.Sprintf("a lane with a name that is not short %d", i)
 		}
 		for range 2 {
-			if n, err := r.Rows(h.t.Context(), b); err != nil || n.Kept != 1 {
+			if n, err := r.Rows(h.t.Context(), b); err != nil || n.Dead != 1 {
 				h.t.Fatal(i, n, err)
 			}
 		}

@@ -175,14 +175,14 @@ func (c *consumer) settle(ctx context.Context) (n int, err error) {
 		ds = append(ds, deadDocument(&h.docs[i], &d, Lane(d.Table.Name, h.pieces[of.piece].shard), refused))
 		if !kept[of] {
 			kept[of] = true
-			h.counts[of.piece].Add(Counts{Applied: -1, Kept: 1})
+			h.counts[of.piece].Add(Counts{Applied: -1, Dead: 1})
 		}
 	}
 	if err := c.Runner.keep(ctx, ds); err != nil {
 		return 0, err
 	}
 	for _, counts := range h.counts {
-		n += counts.Applied + counts.Skipped + counts.Kept
+		n += counts.Applied + counts.Skipped + counts.Dead
 	}
 	return n, c.move(ctx, h.pieces, h.counts)
 }

@@ -90,7 +90,7 @@ func (s *searching) counted(kept int) {
 	}
 	n, err := runnertest.Counted(context.Background(), s.runner(nil), runner.GroupSearch)
 	must(s.T, err)
-	if n.Applied+n.Skipped+n.Kept != len(s.records) || n.Kept != kept {
+	if n.Applied+n.Skipped+n.Dead != len(s.records) || n.Dead != kept {
 		s.Errorf("%+v are counted of %d records", n, len(s.records))
 	}
 	for i := range s.records {

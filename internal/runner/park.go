@@ -457,7 +457,7 @@ func (r *Runner) refoldChange(ctx context.Context, d *Dead, c projections.Change
 	b := Batch{Lane: d.Lane, Changes: []projections.Change{c}}
 	if d.Kind == DeadDocument {
 		n, err := r.Documents(ctx, []Batch{b})
-		return err == nil && n[0].Kept > 0, err
+		return err == nil && n[0].Dead > 0, err
 	}
 	g, _ := r.fold(b)
 	g.Targets, g.Spreads = nil, nil

@@ -240,7 +240,7 @@ func (p *power) caughtUp(r *runner.Runner, groups ...*runner.Stepper) {
 	for _, group := range r.Groups() {
 		n, err := runnertest.Counted(p.ctx, r, group)
 		must(p, err)
-		if sum := n.Applied + n.Skipped + n.Kept; sum != p.records() {
+		if sum := n.Applied + n.Skipped + n.Dead; sum != p.records() {
 			p.Errorf("cut %d: group %s counted %d records, there are %d", p.cuts, group, sum, p.records())
 		}
 	}

@@ -260,7 +260,7 @@ func (s *script) deliver(words []string, args map[string]string) (string, error)
 		return err
 	})
 	s.h.pull()
-	out := fmt.Sprintf("%d applied, %d skipped, %d kept\n", n.Applied, n.Skipped, n.Kept)
+	out := fmt.Sprintf("%d applied, %d skipped, %d kept\n", n.Applied, n.Skipped, n.Dead)
 	if m := s.h.mood; m != nil {
 		out += strings.Join(append(m.log, ""), "\n")
 		m.log = nil

@@ -61,24 +61,24 @@ type Batch struct {
 }
 
 // Counts says what became of records. Each record is in exactly one count: Applied if it
-// changed something derived, Skipped if it asked for nothing, Kept if some of it could
-// not be applied and is kept as a dead letter.
+// changed something derived, Skipped if it asked for nothing, Dead if some of it could
+// not be applied and is stored as a dead letter.
 type Counts struct {
-	Applied, Skipped, Kept int
+	Applied, Skipped, Dead int
 }
 
 // Add adds other counts to these.
 func (c *Counts) Add(d Counts) {
 	c.Applied += d.Applied
 	c.Skipped += d.Skipped
-	c.Kept += d.Kept
+	c.Dead += d.Dead
 }
 
-// Warn logs how many records are kept as dead letters, for the operator of the model's
+// Warn logs how many records are dead letters, for the operator of the model's
 // follower.
 func (c *Counts) Warn(log *slog.Logger, model string) {
-	if c.Kept > 0 {
-		log.Warn("not everything could be derived; projector dead list shows it", "model", model, "changes kept", c.Kept)
+	if c.Dead > 0 {
+		log.Warn("not everything could be derived; projector dead list shows it", "model", model, "changes", c.Dead)
 	}
 }
 
@@ -153,7 +153,7 @@ func count(touched, kept []bool) (n Counts) {
 	for i := range touched {
 		switch {
 		case kept[i]:
-			n.Kept++
+			n.Dead++
 		case touched[i]:
 			n.Applied++
 		default:

@@ -494,7 +494,7 @@ func (w *world) accounts() {
 }
 
 // counted is how many records a checkpoint has counted.
-func counted(c book.CheckpointRow) int { return c.Applied + c.Skipped + c.Kept }
+func counted(c book.CheckpointRow) int { return c.Applied + c.Skipped + c.Dead }
 
 // kept are the dead letters that need an operator: all but those about sums that no number
 // can hold.

@@ -46,7 +46,7 @@ func TestManyAttendeesOnDynamoDB(t *testing.T) {
 			}
 			b.Changes = append(b.Changes, c)
 		}
-		if n, err := r.Rows(t.Context(), b); err != nil || n.Kept > 0 {
+		if n, err := r.Rows(t.Context(), b); err != nil || n.Dead > 0 {
 			t.Fatal(n, err)
 		}
 	}

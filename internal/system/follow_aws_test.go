@@ -45,7 +45,7 @@ func TestFollowersLeaveOnDynamoDB(t *testing.T) {
 			t.Fatal("no key")
 		}
 		paid.start()
-		if n, err := r.Rows(t.Context(), runner.Batch{Lane: "lane", Changes: []projections.Change{c}}); err != nil || n.Kept > 0 {
+		if n, err := r.Rows(t.Context(), runner.Batch{Lane: "lane", Changes: []projections.Change{c}}); err != nil || n.Dead > 0 {
 			t.Fatal(n, err)
 		}
 	}

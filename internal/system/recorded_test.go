@@ -71,11 +71,11 @@ func recorded(t *testing.T, open func(*testing.T, *model.Model) *system.System, 
 			s := open(t, m)
 			first := replayInto(t, s, files)
 			// A record that changes nothing but what is derived is skipped.
-			if first.Records() != want.Records || first.Kept != 0 || first.Gaps != 0 {
+			if first.Records() != want.Records || first.Dead != 0 || first.Gaps != 0 {
 				t.Errorf("replayed %d records of %d: %+v", first.Records(), want.Records, first)
 			}
 			checkAll(t, s, want.Checks)
-			if again := replayInto(t, s, files); again.Applied != 0 || again.Kept != 0 {
+			if again := replayInto(t, s, files); again.Applied != 0 || again.Dead != 0 {
 				t.Errorf("the second replay did something: %+v", again)
 			}
 			checkAll(t, s, want.Checks)
@@ -116,11 +116,11 @@ func TestRecordedInAnyOrder(t *testing.T) {
 				s := openSystem(t, t.TempDir(), m)
 				pieces := arrange(byTable(t, systemtest.Files(t, dir)))
 				first := replayPieces(t, s, pieces)
-				if first.Records() != want.Records || first.Kept != 0 || first.Gaps != 0 {
+				if first.Records() != want.Records || first.Dead != 0 || first.Gaps != 0 {
 					t.Errorf("replayed %d records of %d: %+v", first.Records(), want.Records, first)
 				}
 				checkAll(t, s, want.Checks)
-				if again := replayPieces(t, s, pieces); again.Applied != 0 || again.Kept != 0 {
+				if again := replayPieces(t, s, pieces); again.Applied != 0 || again.Dead != 0 {
 					t.Errorf("the second replay did something: %+v", again)
 				}
 				checkAll(t, s, want.Checks)

@@ -82,14 +82,14 @@ func TestBeginningFirst(t *testing.T) {
 			s := openSystem(t, t.TempDir(), m)
 			n := c.r.IntN(len(entries)-1) + 1
 			first := replayInto(t, s, []string{c.file(0, [][2]int{{0, n}})})
-			if first.Records() != n || first.Kept != 0 {
+			if first.Records() != n || first.Dead != 0 {
 				t.Errorf("%d records replayed, want %d: %+v", first.Applied, n, first)
 			}
-			if rest := replayInto(t, s, whole); rest.Records() != len(entries) || rest.Skipped < n || rest.Kept != 0 || rest.Gaps != 0 {
+			if rest := replayInto(t, s, whole); rest.Records() != len(entries) || rest.Skipped < n || rest.Dead != 0 || rest.Gaps != 0 {
 				t.Errorf("after %d of %d records: %+v", n, len(entries), rest)
 			}
 			checkAll(t, s, want.Checks)
-			if again := replayInto(t, s, whole); again.Applied != 0 || again.Kept != 0 || again.Gaps != 0 {
+			if again := replayInto(t, s, whole); again.Applied != 0 || again.Dead != 0 || again.Gaps != 0 {
 				t.Errorf("the second replay did something: %+v", again)
 			}
 			checkAll(t, s, want.Checks)

@@ -94,7 +94,7 @@ func TestSweepOfReplayedRows(t *testing.T) {
 	}
 	again := func(files []string, applied, gaps int) {
 		t.Helper()
-		if sum := replayInto(t, s, files); sum.Applied != applied || sum.Gaps != gaps || sum.Kept != 0 {
+		if sum := replayInto(t, s, files); sum.Applied != applied || sum.Gaps != gaps || sum.Dead != 0 {
 			t.Fatalf("the replay did %+v, not %d with %d gaps", sum, applied, gaps)
 		}
 		verifyNothing(t, s)

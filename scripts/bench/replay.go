@@ -157,7 +157,7 @@ func replayInto(ctx context.Context, m *model.Model, st store.Store, run *runner
 	if err := st.Sync(ctx); err != nil {
 		return err
 	}
-	if s := r.Summary; s.Gaps+s.Kept > 0 || s.Records() != rec.records {
+	if s := r.Summary; s.Gaps+s.Dead > 0 || s.Records() != rec.records {
 		return fmt.Errorf("the replay of %d records says %+v", rec.records, s)
 	}
 	return nil
