@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"weir/internal/projections"
+	"weir/internal/projections/kinds"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -17,7 +18,7 @@ func (c *checked) derivable(old, row value.Item) *Refusal {
 	}
 	change := projections.Planned(c.Table, c.ref, old, row, 0)
 	var r Refusal
-	for _, x := range projections.Excesses(c.model, &change) {
+	for _, x := range kinds.Excesses(c.model, &change) {
 		at := c.largest(row)
 		if len(x.Fields) > 0 {
 			at = c.pointer(c.longest(row, x.Fields))

@@ -6,7 +6,6 @@ import (
 
 	"weir/internal/book"
 	"weir/internal/model"
-	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -24,14 +23,16 @@ type Excess struct {
 // checks keys of targets and of rows made, their index keys and sizes, and ids of
 // documents. It also checks what deleting the row later would lead to, since weir cannot
 // refuse a deletion. It does not know what a followed row or a subscriber adds.
-func Excesses(m *model.Model, c *Change) []Excess {
-	x := excesses{model: m, said: map[string]bool{}}
+//
+// kinds adds what each kind of projection leads to, and fold returns what it cannot use.
+func Excesses(m *model.Model, c *Change, kinds func(x *Limits, c *Change, from Origin), fold func(*Change) []Fault) []Excess {
+	x := Limits{Model: m, kinds: kinds, said: map[string]bool{}}
 	x.row(c, func(name string) []string { return []string{name} })
 	made := *c
 	made.Old, made.Was = nil, nil
-	for _, f := range Fold(&made).Faults {
+	for _, f := range fold(&made) {
 		if !x.said[f.Derivation] {
-			x.of(f.Derivation).add(nil, "gives nothing to %s: %s", f.Derivation, f.Reason)
+			x.Of(f.Derivation).Add(nil, "gives nothing to %s: %s", f.Derivation, f.Reason)
 		}
 	}
 	return x.found
@@ -59,26 +60,27 @@ func Reserve(e *model.Entity) (n int) {
 	return n
 }
 
-// excesses collects the excesses of one change.
-type excesses struct {
-	model      *model.Model
+// Limits collects the excesses of one change.
+type Limits struct {
+	Model      *model.Model
+	kinds      func(x *Limits, c *Change, from Origin)
 	found      []Excess
 	derivation string          // the derivation that is being checked
 	said       map[string]bool // derivations with an excess
 }
 
-// of sets the derivation that the next excesses belong to.
-func (x *excesses) of(derivation string) *excesses {
+// Of sets the derivation that the next excesses belong to.
+func (x *Limits) Of(derivation string) *Limits {
 	x.derivation = derivation
 	return x
 }
 
-// origin maps a name in a derived row to the names in the command's row that it is made
+// Origin maps a name in a derived row to the names in the command's row that it is made
 // of.
-type origin func(name string) []string
+type Origin func(name string) []string
 
-// add notes an excess of the present derivation, unless the same reason was noted before.
-func (x *excesses) add(fields []string, format string, args ...any) {
+// Add notes an excess of the present derivation, unless the same reason was noted before.
+func (x *Limits) Add(fields []string, format string, args ...any) {
 	x.said[x.derivation] = true
 	one := Excess{fmt.Sprintf(format, args...), fields}
 	if !slices.ContainsFunc(x.found, func(have Excess) bool { return have.Reason == one.Reason }) {
@@ -87,34 +89,30 @@ func (x *excesses) add(fields []string, format string, args ...any) {
 }
 
 // row checks what a row of the model leads to, including the rows that are made of it.
-func (x *excesses) row(c *Change, from origin) {
+func (x *Limits) row(c *Change, from Origin) {
 	e := c.Is
 	if e == nil {
 		return
 	}
 	for _, src := range e.Sources {
-		x.of(src.Tally.Name).source(src, c.New, from)
+		x.Of(src.Tally.Name).source(src, c.New, from)
 	}
 	for _, st := range e.Stages {
 		if model.Holds(st.Where, c.New) {
-			x.of(st.Steps.Name).target(st.Steps.Target, st.To, c.New, from)
+			x.Of(st.Steps.Name).Target(st.Steps.Target, st.To, c.New, from)
 		}
 	}
 	for _, rule := range e.Rules {
-		x.of(rule.Name).rule(rule, c, from)
+		x.Of(rule.Name).rule(rule, c, from)
 	}
 	for _, rule := range e.Told {
-		x.of(rule.Name).follower(rule, c, from)
+		x.Of(rule.Name).follower(rule, c, from)
 	}
-	for _, s := range e.Search {
-		if d, ok := DocumentOf(x.model, s, e, c.Row.Key, c.New); ok {
-			x.document(s, d.ID, origins(e.KeyNames(), from))
-		}
-	}
+	x.kinds(x, c, from)
 }
 
-// origins returns the origins of several names.
-func origins(names []string, from origin) (out []string) {
+// Origins returns the origins of several names.
+func Origins(names []string, from Origin) (out []string) {
 	for _, name := range names {
 		out = append(out, from(name)...)
 	}
@@ -122,23 +120,23 @@ func origins(names []string, from origin) (out []string) {
 }
 
 // source checks what a row contributes to a tally.
-func (x *excesses) source(src *model.Source, row value.Item, from origin) {
+func (x *Limits) source(src *model.Source, row value.Item, from Origin) {
 	if !model.Holds(src.Where, row) || src.Field != nil && src.Field.Get(row).IsMissing() {
 		return
 	}
 	before := len(x.found)
-	x.target(src.Tally.Target, src.To, row, from)
+	x.Target(src.Tally.Target, src.To, row, from)
 	var e Effects
 	contribute(&e, src, row, false)
 	if src.Field == nil || len(x.found) > before {
 		return
 	}
 	for _, f := range e.Faults {
-		x.add(from(src.Field.Name), "gives nothing to %s: %s", f.Derivation, f.Reason)
+		x.Add(from(src.Field.Name), "gives nothing to %s: %s", f.Derivation, f.Reason)
 	}
 	for _, a := range e.Adds {
 		if len(a.Field) > maxAttrName {
-			x.add(from(src.Field.Name), "has a value for %s of %d bytes, %d are possible", src.Tally.Name, len(a.Field), maxAttrName)
+			x.Add(from(src.Field.Name), "has a value for %s of %d bytes, %d are possible", src.Tally.Name, len(a.Field), maxAttrName)
 		}
 	}
 }
@@ -147,18 +145,18 @@ func (x *excesses) source(src *model.Source, row value.Item, from origin) {
 // tally counts becomes an attribute name.
 const maxAttrName = 65535
 
-// target checks the key of a target row.
-func (x *excesses) target(e *model.Entity, to []model.Assign, row value.Item, from origin) {
-	made := assignments(to, from)
+// Target checks the key of a target row.
+func (x *Limits) Target(e *model.Entity, to []model.Assign, row value.Item, from Origin) {
+	made := Assignments(to, from)
 	if key, ok := e.KeyFrom(to, row); ok {
-		x.key(e, key, made)
+		x.Key(e, key, made)
 	} else {
-		x.empty(e, to, row, made)
+		x.Empty(e, to, row, made)
 	}
 }
 
-// assignments returns an origin for names that are assigned from fields.
-func assignments(to []model.Assign, from origin) origin {
+// Assignments returns an origin for names that are assigned from fields.
+func Assignments(to []model.Assign, from Origin) Origin {
 	return func(name string) []string {
 		for i := range to {
 			if f := to[i].Expr.Field; to[i].Name == name && f != nil {
@@ -171,15 +169,15 @@ func assignments(to []model.Assign, from origin) origin {
 	}
 }
 
-// key checks a key of the entity's table.
-func (x *excesses) key(e *model.Entity, key store.Key, made origin) {
+// Key checks a key of the entity's table.
+func (x *Limits) Key(e *model.Entity, key store.Key, made Origin) {
 	schema := e.Table.Key
-	x.part(e, schema.Partition, key.Partition, store.MaxPartitionBytes, made)
-	x.part(e, schema.Sort, key.Sort, store.MaxSortBytes, made)
+	x.Part(e, schema.Partition, key.Partition, store.MaxPartitionBytes, made)
+	x.Part(e, schema.Sort, key.Sort, store.MaxSortBytes, made)
 }
 
-// part checks one key attribute: its type, that it is not empty, and its length.
-func (x *excesses) part(e *model.Entity, a store.KeyAttr, v value.Value, limit int, made origin) {
+// Part checks one key attribute: its type, that it is not empty, and its length.
+func (x *Limits) Part(e *model.Entity, a store.KeyAttr, v value.Value, limit int, made Origin) {
 	var names []string
 	if kt := e.KeyTemplate(a.Name); kt != nil {
 		names = kt.Template.Names()
@@ -187,25 +185,19 @@ func (x *excesses) part(e *model.Entity, a store.KeyAttr, v value.Value, limit i
 	switch n := len(v.Text()); {
 	case a.Name == "" || v.IsMissing():
 	case v.Kind() != a.Type:
-		x.add(origins(names, made), "makes the key %s of %s a %v, it must be a %v", a.Name, e.Name, v.Kind(), a.Type)
+		x.Add(Origins(names, made), "makes the key %s of %s a %v, it must be a %v", a.Name, e.Name, v.Kind(), a.Type)
 	case v.Kind() == value.Number:
 	case n == 0:
-		x.add(origins(names, made), "cannot be empty: it is the key %s of %s", a.Name, e.Name)
+		x.Add(Origins(names, made), "cannot be empty: it is the key %s of %s", a.Name, e.Name)
 	case n > limit:
-		x.add(origins(names, made), "makes the key %s of %s %d bytes long, %d are possible", a.Name, e.Name, n, limit)
-	}
-}
-
-func (x *excesses) document(s *model.Search, id string, fields []string) {
-	if len(id) > search.MaxID {
-		x.add(fields, "makes the id of a document in search %s %d bytes long, %d are possible", s.Name, len(id), search.MaxID)
+		x.Add(Origins(names, made), "makes the key %s of %s %d bytes long, %d are possible", a.Name, e.Name, n, limit)
 	}
 }
 
 // rule checks the rows that a rule makes for the change, and for a later deletion of the
 // row.
-func (x *excesses) rule(rule *model.RowRule, c *Change, from origin) {
-	names := assignments(rule.Fields, from)
+func (x *Limits) rule(rule *model.RowRule, c *Change, from Origin) {
+	names := Assignments(rule.Fields, from)
 	changes := []Change{*c, {Table: c.Table, Row: c.Row, Old: c.New, Was: c.Is, Origin: c.Origin}}
 	for i := range changes {
 		one := &changes[i]
@@ -225,16 +217,16 @@ func (x *excesses) rule(rule *model.RowRule, c *Change, from origin) {
 			p, ok = e.Tells[0].For(unknown(rule, true))
 		}
 		if ok {
-			x.made(&p, names)
+			x.Made(&p, names)
 		}
 	}
 	if model.Holds(rule.Where, c.New) && rule.Each == nil {
-		x.empty(rule.Into, rule.Fields, c.New, names)
+		x.Empty(rule.Into, rule.Fields, c.New, names)
 	}
 }
 
-// empty reports the fields that hold an empty string where another row's key needs text.
-func (x *excesses) empty(e *model.Entity, to []model.Assign, row value.Item, made origin) {
+// Empty reports the fields that hold an empty string where another row's key needs text.
+func (x *Limits) Empty(e *model.Entity, to []model.Assign, row value.Item, made Origin) {
 	names := e.KeyNames()
 	for i := range to {
 		f := &to[i]
@@ -242,7 +234,7 @@ func (x *excesses) empty(e *model.Entity, to []model.Assign, row value.Item, mad
 			continue
 		}
 		if v := f.Expr.Field.Get(row); v.Kind() == value.String && v.Text() == "" {
-			x.add(made(f.Name), "cannot be empty: it is in the key of %s", e.Name)
+			x.Add(made(f.Name), "cannot be empty: it is in the key of %s", e.Name)
 		}
 	}
 }
@@ -261,7 +253,7 @@ func unknown(rule *model.RowRule, followers bool) value.Item {
 }
 
 // follower checks the rows that a rule makes for a subscriber.
-func (x *excesses) follower(rule *model.RowRule, c *Change, from origin) {
+func (x *Limits) follower(rule *model.RowRule, c *Change, from Origin) {
 	j, ok := JoinOf(rule, c.Is, c.Row, c.New)
 	if !ok {
 		return
@@ -269,7 +261,7 @@ func (x *excesses) follower(rule *model.RowRule, c *Change, from origin) {
 	t := Tell{Rule: rule, Fields: unknown(rule, false)}
 	p, ok := t.For(j.Fields)
 	if ok {
-		x.key(rule.Into, p.Row.Key, func(name string) []string {
+		x.Key(rule.Into, p.Row.Key, func(name string) []string {
 			for i := range rule.Fields {
 				if f := &rule.Fields[i]; f.Name == name && f.Expr.Each != nil {
 					return from(f.Expr.Each.Name)
@@ -280,26 +272,26 @@ func (x *excesses) follower(rule *model.RowRule, c *Change, from origin) {
 	}
 }
 
-// made checks a row that a rule makes, and what is derived from that row.
-func (x *excesses) made(p *Put, from origin) {
+// Made checks a row that a rule makes, and what is derived from that row.
+func (x *Limits) Made(p *Put, from Origin) {
 	if p.Image == nil {
 		return
 	}
 	e := p.Rule.Into
-	x.key(e, p.Row.Key, from)
+	x.Key(e, p.Row.Key, from)
 	for i := range e.Table.Indexes {
 		ix := &e.Table.Indexes[i]
 		if !ix.Local {
-			x.part(e, ix.Key.Partition, p.Image.Get(ix.Key.Partition.Name), store.MaxPartitionBytes, from)
+			x.Part(e, ix.Key.Partition, p.Image.Get(ix.Key.Partition.Name), store.MaxPartitionBytes, from)
 		}
-		x.part(e, ix.Key.Sort, p.Image.Get(ix.Key.Sort.Name), store.MaxSortBytes, from)
+		x.Part(e, ix.Key.Sort, p.Image.Get(ix.Key.Sort.Name), store.MaxSortBytes, from)
 	}
 	for _, f := range p.Follows {
-		x.key(f.Source, f.Of.Key, assignments(f.Key, from))
+		x.Key(f.Source, f.Of.Key, Assignments(f.Key, from))
 	}
 	const position = 64 // of the source row, and of each value that the row follows
 	if n := p.Image.Size() + position*(1+2*len(p.Follows)); n > store.MaxItemBytes {
-		x.add(nil, "makes a row of %s of %d bytes, %d are possible", e.Name, n, store.MaxItemBytes)
+		x.Add(nil, "makes a row of %s of %d bytes, %d are possible", e.Name, n, store.MaxItemBytes)
 	}
 	c := Planned(e.Table, p.Row, nil, p.Image, 0)
 	if c.Is == e {

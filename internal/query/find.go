@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"weir/internal/model"
-	"weir/internal/projections"
+	"weir/internal/projections/document"
 	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -62,7 +62,7 @@ const maxSearch = 10 * time.Second
 // searched is the query for the index.
 func (r *run) searched() search.Query {
 	s := r.plan.Query.Search
-	q := search.Query{Index: projections.IndexName(r.Model, s), Text: r.args[paramText].Text(), Filters: map[string]value.Value{}}
+	q := search.Query{Index: document.Index(r.Model, s), Text: r.args[paramText].Text(), Filters: map[string]value.Value{}}
 	for i := range r.plan.With {
 		b := &r.plan.With[i]
 		if v := r.plan.hits.value(b, scope{args: r.args}); !v.IsMissing() {

@@ -14,7 +14,7 @@ import (
 
 	"weir/internal/book"
 	"weir/internal/model"
-	"weir/internal/projections"
+	"weir/internal/projections/document"
 	"weir/internal/search"
 	searchembedded "weir/internal/search/embedded"
 	"weir/internal/store"
@@ -38,7 +38,7 @@ func newRealWorld(t *testing.T, m *model.Model) *world {
 	t.Cleanup(func() { s.Close() })
 	var schemas []search.Schema
 	for _, sr := range m.Searches {
-		sc := search.Schema{Name: projections.IndexName(m, sr)}
+		sc := search.Schema{Name: document.Index(m, sr)}
 		for _, f := range sr.Filters {
 			sc.Filters = append(sc.Filters, f.Name)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/projections/document"
 	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -251,7 +252,7 @@ func (w *world) add(e *model.Entity, row value.Item) {
 func documents(m *model.Model, e *model.Entity, row value.Item) (docs []search.Document) {
 	k, _ := e.Table.KeyOf(row)
 	for _, s := range e.Search {
-		if d, ok := projections.DocumentOf(m, s, e, k, row); ok {
+		if d, ok := document.Of(m, s, e, k, row); ok {
 			d.Position = position
 			docs = append(docs, d)
 		}

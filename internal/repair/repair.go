@@ -15,6 +15,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/projections/document"
 	"weir/internal/runner"
 	"weir/internal/search"
 	"weir/internal/store"
@@ -428,7 +429,7 @@ func (m *mending) one(ctx context.Context, t *thing) (done, differs bool, err er
 	case verify.Shown:
 		return r.RepairShown(ctx, t.Row)
 	}
-	return r.RepairDocument(ctx, t.Search, t.Name, m.floor)
+	return document.Repair(ctx, r, t.Search, t.Name, m.floor)
 }
 
 // History returns the names of a model's rules that make history. No recount can check these

@@ -9,6 +9,7 @@ import (
 	"weir/internal/book"
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/projections/document"
 	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -155,7 +156,7 @@ func isHistory(e *model.Entity) bool {
 // words looks up every word that any document ever had.
 func (h *harness) words() (out []string) {
 	for _, s := range h.model.Searches {
-		name, t := projections.IndexName(h.model, s), s.Of.Table
+		name, t := document.Index(h.model, s), s.Of.Table
 		vocabulary := map[string]bool{}
 		for _, d := range h.records {
 			if d.table == t && d.rec.New != nil {
@@ -194,7 +195,7 @@ func (h *harness) words() (out []string) {
 func (h *harness) wordsOf(s *model.Search, row value.Item) (words []string) {
 	t := s.Of.Table
 	key, _ := t.KeyOf(row)
-	if d, ok := projections.DocumentOf(h.model, s, t.Classify(row), key, row); ok {
+	if d, ok := document.Of(h.model, s, t.Classify(row), key, row); ok {
 		for _, text := range d.Text {
 			words = append(words, search.Words(text)...)
 		}

@@ -67,8 +67,8 @@ func (d *Dead) identify() {
 	d.ID = hex.EncodeToString(sum[:8])
 }
 
-// recordJSON returns a change in the form of RecordItem.
-func recordJSON(c *projections.Change) value.Item {
+// RecordOf returns a change in the form of RecordItem.
+func RecordOf(c *projections.Change) value.Item {
 	return RecordItem(&events.Record{Table: c.Table.Name, Keys: c.Table.Item(c.Row.Key), Old: c.Old, New: c.New})
 }
 
@@ -89,7 +89,7 @@ func RecordItem(rec *events.Record) value.Item {
 	if rec.Table != "" {
 		table = value.OfString(rec.Table)
 	}
-	return value.NewItem(attr("table", table), attr("keys", image(rec.Keys)), attr("old", image(rec.Old)), attr("new", image(rec.New)), attr("expired", expired))
+	return value.NewItem(Attr("table", table), Attr("keys", image(rec.Keys)), Attr("old", image(rec.Old)), Attr("new", image(rec.New)), Attr("expired", expired))
 }
 
 // ChangeRecord returns the stream record that the dead letter keeps.
@@ -106,8 +106,8 @@ func (d *Dead) ChangeRecord() events.Record {
 	}
 }
 
-// describe names a row in a form for people.
-func (r *Runner) describe(ref store.Ref) string {
+// Describe names a row in a form for people.
+func (r *Runner) Describe(ref store.Ref) string {
 	t := r.Model.Table(ref.Table)
 	if t == nil {
 		return ref.Table

@@ -57,20 +57,20 @@ func (r *Runner) letter(id string) store.Ref { return book.Ref(book.Dead(r.Model
 func (r *Runner) deadRows(d *Dead) (head store.Write, parts []store.Write) {
 	ref := r.letter(d.ID)
 	it := append(book.RefItem(ref),
-		attr(kindAttr, value.OfString(string(d.Kind))), attr(laneAttr, value.OfString(d.Lane)),
-		attr(timeAttr, value.OfInt(d.Time.UnixMicro())), attr(book.Position, d.Position.Value()), attr(tableAttr, value.OfString(d.Row.Table)))
+		Attr(kindAttr, value.OfString(string(d.Kind))), Attr(laneAttr, value.OfString(d.Lane)),
+		Attr(timeAttr, value.OfInt(d.Time.UnixMicro())), Attr(book.Position, d.Position.Value()), Attr(tableAttr, value.OfString(d.Row.Table)))
 	var whole []value.Attr
 	text := func(name, s string) {
 		short := shortened(s)
-		if it = append(it, attr(name, value.OfString(short))); short != s {
-			whole = append(whole, attr(name, value.OfString(s)))
+		if it = append(it, Attr(name, value.OfString(short))); short != s {
+			whole = append(whole, Attr(name, value.OfString(s)))
 		}
 	}
 	text(targetAttr, d.Target)
 	text(reasonAttr, d.Reason)
 	text(sourceAttr, d.Source)
 	room := func(name string, v value.Value, most int) (fits bool) {
-		a := attr(name, v)
+		a := Attr(name, v)
 		if fits = (value.Item{a}).Size() <= most; fits {
 			it = append(it, a)
 		} else {
@@ -86,20 +86,20 @@ func (r *Runner) deadRows(d *Dead) (head store.Write, parts []store.Write) {
 		adds = append(adds, value.OfString(a.Field), a.Amount)
 	}
 	if !room(addsAttr, value.OfList(adds...), maxHeadAdds) {
-		it = append(it, attr(moreAttr, value.OfBool(true)))
+		it = append(it, Attr(moreAttr, value.OfBool(true)))
 	}
 	body := packed(d, whole)
 	if len(body) <= inlineBytes {
-		it = append(it, attr(bodyAttr, value.OfBinary(string(body))))
+		it = append(it, Attr(bodyAttr, value.OfBinary(string(body))))
 	} else {
 		for ; len(body) > 0; body = body[min(len(body), partBytes):] {
 			part := body[:min(len(body), partBytes)]
 			parts = append(parts, store.Write{
-				Ref: book.DeadPart(r.Model.Name, d.ID, len(parts)), Ops: []store.Op{set(bodyAttr, value.OfBinary(string(part)))},
+				Ref: book.DeadPart(r.Model.Name, d.ID, len(parts)), Ops: []store.Op{Set(bodyAttr, value.OfBinary(string(part)))},
 			})
 		}
 	}
-	it = append(it, attr(partsAttr, value.OfInt(int64(len(parts)))))
+	it = append(it, Attr(partsAttr, value.OfInt(int64(len(parts)))))
 	return store.Write{Ref: ref, Put: value.NewItem(it...), If: book.NotThere()}, parts
 }
 
@@ -108,7 +108,7 @@ func (r *Runner) deadRows(d *Dead) (head store.Write, parts []store.Write) {
 func packed(d *Dead, whole []value.Attr) []byte {
 	record := d.Record
 	if len(whole) > 0 {
-		record = record.With(attr(wholeAttr, value.OfMap(value.NewItem(whole...))))
+		record = record.With(Attr(wholeAttr, value.OfMap(value.NewItem(whole...))))
 	}
 	return packer.EncodeAll(append(value.AppendItem(nil, record), d.Raw...), nil)
 }
@@ -150,7 +150,7 @@ var ErrNoDead = errors.New("there is no dead letter with this id")
 // DeadByID reads a whole dead letter, with its record. The error wraps ErrNoDead if there
 // is none.
 func (r *Runner) DeadByID(ctx context.Context, id string) (Dead, error) {
-	rows, err := r.get(ctx, []store.Ref{r.letter(id)})
+	rows, err := r.Get(ctx, []store.Ref{r.letter(id)})
 	if err != nil {
 		return Dead{}, err
 	}
@@ -160,7 +160,7 @@ func (r *Runner) DeadByID(ctx context.Context, id string) (Dead, error) {
 	d := r.deadOf(rows[0])
 	packed := []byte(rows[0].Get(bodyAttr).Text())
 	for i := range d.parts {
-		row, err := r.get(ctx, []store.Ref{book.DeadPart(r.Model.Name, id, i)})
+		row, err := r.Get(ctx, []store.Ref{book.DeadPart(r.Model.Name, id, i)})
 		if err != nil {
 			return Dead{}, err
 		}
@@ -175,7 +175,7 @@ func (r *Runner) DeadByID(ctx context.Context, id string) (Dead, error) {
 		return Dead{}, fmt.Errorf("%s: its record: %w", id, err)
 	}
 	r.readHead(&d, record.Get(wholeAttr).Item())
-	d.Record, d.Raw, d.more = record.With(attr(wholeAttr, value.Value{})), string(raw), false
+	d.Record, d.Raw, d.more = record.With(Attr(wholeAttr, value.Value{})), string(raw), false
 	return d, nil
 }
 

@@ -19,13 +19,13 @@ func (r *Runner) Documents(ctx context.Context, bs []Batch) ([]Counts, error) {
 	for i, b := range bs {
 		touched[i], kept[i] = make([]bool, len(b.Changes)), make([]bool, len(b.Changes))
 		for j := range b.Changes {
-			for _, d := range projections.Documents(r.Model, &b.Changes[j]) {
+			for _, d := range r.documents(&b.Changes[j]) {
 				touched[i][j] = true
 				all.add(d, changeOf{i, j})
 			}
 		}
 	}
-	errs, err := r.index(ctx, all.docs)
+	errs, err := r.ApplyDocuments(ctx, all.docs)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,15 @@ func (r *Runner) Documents(ctx context.Context, bs []Batch) ([]Counts, error) {
 	for i := range bs {
 		counts[i] = count(touched[i], kept[i])
 	}
-	return counts, r.keep(ctx, ds)
+	return counts, r.KeepAll(ctx, ds)
+}
+
+// documents returns what a change asks of the search indexes.
+func (r *Runner) documents(c *projections.Change) (docs []search.Document) {
+	for _, k := range r.Kinds {
+		docs = append(docs, k.Documents(r.Model, c)...)
+	}
+	return docs
 }
 
 // changeOf names a change by the indexes of its batch and of the change in that batch.
@@ -81,16 +89,16 @@ func (a *asked[T]) add(d search.Document, of T) (old search.Document) {
 func deadDocument(d *search.Document, c *projections.Change, lane string, reason error) Dead {
 	return Dead{
 		Kind: DeadDocument, Target: d.Index + " " + d.ID, Reason: reason.Error(),
-		Lane: lane, Position: c.Position, Record: recordJSON(c), Time: c.Time,
+		Lane: lane, Position: c.Position, Record: RecordOf(c), Time: c.Time,
 	}
 }
 
-// index applies documents together, and then retries those that failed one by one,
+// ApplyDocuments applies documents together, and then retries those that failed one by one,
 // because a failure of the whole request, or of another document, says nothing about a
 // document. It returns an error for each document that the index refuses. The caller's
-// changes must be durable first, and index waits for that: otherwise an index could keep
+// changes must be durable first, and ApplyDocuments waits for that: otherwise an index could keep
 // documents of rows that the store lost, under positions that the store assigns again.
-func (r *Runner) index(ctx context.Context, docs []search.Document) ([]error, error) {
+func (r *Runner) ApplyDocuments(ctx context.Context, docs []search.Document) ([]error, error) {
 	if len(docs) == 0 {
 		return nil, nil
 	}

@@ -32,7 +32,7 @@ func (syncedStore) Sync(context.Context) error { return nil }
 func TestFullIndex(t *testing.T) {
 	x := &fullIndex{}
 	r := &Runner{Store: syncedStore{}, Index: x}
-	if _, err := r.index(context.Background(), make([]search.Document, 2000)); err == nil || x.calls != 2 {
+	if _, err := r.ApplyDocuments(context.Background(), make([]search.Document, 2000)); err == nil || x.calls != 2 {
 		t.Errorf("%d calls, %v", x.calls, err)
 	}
 }

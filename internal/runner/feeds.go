@@ -45,7 +45,7 @@ func (w *Work) Subscribe(ctx context.Context) error {
 		pending[i] = &w.Joins[i]
 	}
 	for round := 0; len(pending) > 0; round++ {
-		if round == maxRounds {
+		if round == MaxRounds {
 			return fmt.Errorf("the followers in %s do not come to rest", pending[0].List)
 		}
 		again, err := w.follow(ctx, pending)
@@ -65,7 +65,7 @@ func (w *Work) follow(ctx context.Context, joins []*projections.Join) (again []*
 		list := book.Followers(w.Model.Name, j.List)
 		refs = append(refs, list, book.Follower(list, j.Row))
 	}
-	rows, err := w.get(ctx, refs)
+	rows, err := w.Get(ctx, refs)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (w *Work) follow(ctx context.Context, joins []*projections.Join) (again []*
 			ws, of = append(ws, w.followerWrite(refs[2*i+1], f, was)), append(of, j)
 		}
 	}
-	out, err := w.write(ctx, ws)
+	out, err := w.Write(ctx, ws)
 	if err != nil {
 		return nil, err
 	}
@@ -99,9 +99,9 @@ func (w *Work) follow(ctx context.Context, joins []*projections.Join) (again []*
 func (w *Work) followerWrite(ref store.Ref, f *projections.Follower, was events.Position) store.Write {
 	attrs := append(book.RefItem(ref), f.Attrs()...)
 	if !f.Here() {
-		attrs = append(attrs, attr(book.Expiry, w.expiry()))
+		attrs = append(attrs, Attr(book.Expiry, w.Expiry()))
 	}
-	return store.Write{Ref: ref, Put: value.NewItem(attrs...), If: store.Cond{{unmoved(was)}}}
+	return store.Write{Ref: ref, Put: value.NewItem(attrs...), If: store.Cond{{Unmoved(was)}}}
 }
 
 // telling holds the notifications that still have to go to one list.
@@ -125,7 +125,7 @@ func (w *Work) Notify(ctx context.Context) error {
 		at[t.List].tells = append(at[t.List].tells, t)
 	}
 	for round := 0; len(pending) > 0; round++ {
-		if round == maxRounds {
+		if round == MaxRounds {
 			return fmt.Errorf("the moments of %s do not come to rest", pending[0].tells[0].List)
 		}
 		if err := w.tellNext(ctx, pending); err != nil {
@@ -143,7 +143,7 @@ func (w *Work) tellNext(ctx context.Context, pending []*telling) error {
 	for i, t := range pending {
 		refs[i] = t.list
 	}
-	rows, err := w.get(ctx, refs)
+	rows, err := w.Get(ctx, refs)
 	if err != nil {
 		return err
 	}
@@ -172,10 +172,10 @@ func (w *Work) tellNext(ctx context.Context, pending []*telling) error {
 			ws, of = append(ws, wr), append(of, t)
 		}
 	}
-	if err := w.fresh(); err != nil {
+	if err := w.Fresh(); err != nil {
 		return err
 	}
-	out, err := w.write(ctx, ws)
+	out, err := w.Write(ctx, ws)
 	if err != nil {
 		return err
 	}
@@ -208,11 +208,11 @@ func (w *Work) momentWrite(ctx context.Context, t *telling, row value.Item) (sto
 	wr := store.Write{
 		Ref: t.list, Return: true, If: store.Cond{{store.AsRead(book.Count, row.Get(book.Count))}},
 		Ops: []store.Op{
-			set(book.Count, value.OfInt(n+1)), set(momentAttr+w.Lane, value.OfInt(n+1)),
-			set(firstAttr+w.Lane, t.tells[0].Position.Value()), set(book.Lane(w.Lane), t.tells[len(t.tells)-1].Position.Value()),
+			Set(book.Count, value.OfInt(n+1)), Set(momentAttr+w.Lane, value.OfInt(n+1)),
+			Set(firstAttr+w.Lane, t.tells[0].Position.Value()), Set(book.Lane(w.Lane), t.tells[len(t.tells)-1].Position.Value()),
 		},
 	}
-	lanes, err := w.retired(ctx, row)
+	lanes, err := w.RetiredIn(ctx, row)
 	for _, lane := range lanes {
 		if !row.Has(firstAttr + lane) {
 			wr.Ops = append(wr.Ops, store.Op{Kind: store.Remove, Attr: book.Lane(lane)})
@@ -241,7 +241,7 @@ func (w *Work) tell(ctx context.Context, t *telling, n int, moment int64, last e
 	if !told || !whole {
 		return nil
 	}
-	_, err := w.write(ctx, []store.Write{{
+	_, err := w.Write(ctx, []store.Write{{
 		Ref: t.list, If: store.Cond{{{Attr: book.Lane(w.Lane), Is: store.Eq, Value: last.Value()}}},
 		Ops: []store.Op{{Kind: store.Remove, Attr: firstAttr + w.Lane}, {Kind: store.Remove, Attr: momentAttr + w.Lane}},
 	}})
@@ -255,7 +255,9 @@ func (w *Work) tellOne(ctx context.Context, list store.Ref, t *projections.Tell,
 	if err == nil && page.last != "" {
 		err = w.startTelling(ctx, list, page.last, t, moment)
 	}
-	w.kept[t.Change] = w.kept[t.Change] || page.kept
+	if page.kept {
+		w.Kept(t.Change)
+	}
 	return page.any || page.last != "", err
 }
 
@@ -270,7 +272,7 @@ type told struct {
 // tellPage writes the rows for a page of subscribers that begins after a sort key.
 func (r *Runner) tellPage(ctx context.Context, list value.Value, after string, t *projections.Tell, moment int64) (done told, err error) {
 	page, err := r.Store.Query(ctx, store.Query{
-		Table: book.TableName, Partition: list, Limit: membersAtOnce,
+		Table: book.TableName, Partition: list, Limit: PageOfList,
 		Sort: store.Range{From: value.OfString(max("m", after+"\x00"))},
 	})
 	if err != nil {
@@ -287,7 +289,7 @@ func (r *Runner) tellPage(ctx context.Context, list value.Value, after string, t
 			ws, of = append(ws, r.tellWrite(&p)), append(of, p)
 		}
 	}
-	out, err := r.write(ctx, ws)
+	out, err := r.Write(ctx, ws)
 	if err != nil {
 		return done, err
 	}
@@ -310,13 +312,13 @@ func (r *Runner) tellPage(ctx context.Context, list value.Value, after string, t
 // already carries this position or a newer one.
 func (r *Runner) tellWrite(p *projections.Put) store.Write {
 	t := r.Model.Table(p.Row.Table)
-	wr := store.Write{Ref: p.Row, If: store.Cond{below(book.Version, p.Position.Value())}}
+	wr := store.Write{Ref: p.Row, If: store.Cond{Below(book.Version, p.Position.Value())}}
 	for _, a := range p.Image {
 		if a.Name != t.Key.Partition.Name && a.Name != t.Key.Sort.Name {
-			wr.Ops = append(wr.Ops, set(a.Name, a.Value))
+			wr.Ops = append(wr.Ops, Set(a.Name, a.Value))
 		}
 	}
-	wr.Ops = append(wr.Ops, set(book.Version, p.Position.Value()))
+	wr.Ops = append(wr.Ops, Set(book.Version, p.Position.Value()))
 	return wr
 }
 
@@ -324,15 +326,15 @@ func (r *Runner) tellWrite(p *projections.Put) store.Write {
 // still get theirs.
 func (r *Runner) keepTold(ctx context.Context, t *projections.Tell, p *projections.Put, reason string) error {
 	_, err := r.KeepDead(ctx, Dead{
-		Kind: DeadTold, Target: t.Rule.Name + " " + r.describe(p.Row), Row: p.Row, Reason: reason, Position: p.Position,
-		Record: value.NewItem(attr("new", value.OfMap(p.Image))),
+		Kind: DeadTold, Target: t.Rule.Name + " " + r.Describe(p.Row), Row: p.Row, Reason: reason, Position: p.Position,
+		Record: value.NewItem(Attr("new", value.OfMap(p.Image))),
 	})
 	return err
 }
 
 // retryTold writes a subscriber's row that was refused before.
 func (r *Runner) retryTold(ctx context.Context, d *Dead) error {
-	out, err := r.write(ctx, []store.Write{r.tellWrite(&projections.Put{Row: d.Row, Image: d.Record.Get("new").Item(), Position: d.Position})})
+	out, err := r.Write(ctx, []store.Write{r.tellWrite(&projections.Put{Row: d.Row, Image: d.Record.Get("new").Item(), Position: d.Position})})
 	switch {
 	case err != nil:
 		return err
@@ -352,12 +354,12 @@ const (
 // startTelling leaves the rest of a list to a job. If the notification is too large for a
 // job's row, it writes the rest of the list at once.
 func (w *Work) startTelling(ctx context.Context, list store.Ref, cursor string, t *projections.Tell, moment int64) error {
-	out, err := w.write(ctx, []store.Write{{
+	out, err := w.Write(ctx, []store.Write{{
 		Ref: book.Job(w.Model.Name, tellName(list.Key.Partition.Text(), t.Position)), If: book.NotThere(),
 		Ops: []store.Op{
-			set(tellRule, value.OfString(t.Rule.Name)), set(tellSource, value.OfString(t.Rule.Source.Name)), set(tellFields, value.OfMap(t.Fields)),
-			set(listAttr, list.Key.Partition), set(cursorAttr, value.OfString(cursor)),
-			set(book.Position, t.Position.Value()), set(book.Count, value.OfInt(moment)),
+			Set(tellRule, value.OfString(t.Rule.Name)), Set(tellSource, value.OfString(t.Rule.Source.Name)), Set(tellFields, value.OfMap(t.Fields)),
+			Set(JobList, list.Key.Partition), Set(JobCursor, value.OfString(cursor)),
+			Set(book.Position, t.Position.Value()), Set(book.Count, value.OfInt(moment)),
 		},
 	}})
 	if err != nil || !errors.Is(out[0].Err, store.ErrRefused) {
@@ -376,25 +378,25 @@ func tellName(list string, p events.Position) string { return "tell|" + list + "
 // tellOn does one step of such a job. If the model no longer has the rule, the step
 // deletes the job.
 func (r *Runner) tellOn(ctx context.Context, job value.Item) (more bool, err error) {
-	list, position := job.Get(listAttr), events.PositionFrom(job.Get(book.Position))
+	list, position := job.Get(JobList), events.PositionFrom(job.Get(book.Position))
 	w := store.Write{
 		Ref: book.Job(r.Model.Name, tellName(list.Text(), position)),
-		If:  store.Cond{{{Attr: cursorAttr, Is: store.Eq, Value: job.Get(cursorAttr)}}},
+		If:  store.Cond{{{Attr: JobCursor, Is: store.Eq, Value: job.Get(JobCursor)}}},
 	}
 	var page told
 	if rule := r.ruleOf(job); rule != nil {
 		t := projections.Tell{Rule: rule, Fields: job.Get(tellFields).Item(), Position: position}
 		moment, _ := job.Get(book.Count).Int64()
-		if page, err = r.tellPage(ctx, list, job.Get(cursorAttr).Text(), &t, moment); err != nil {
+		if page, err = r.tellPage(ctx, list, job.Get(JobCursor).Text(), &t, moment); err != nil {
 			return true, err
 		}
 	}
 	if page.last == "" {
 		w.Delete = true
 	} else {
-		w.Ops = []store.Op{set(cursorAttr, value.OfString(page.last))}
+		w.Ops = []store.Op{Set(JobCursor, value.OfString(page.last))}
 	}
-	_, err = r.write(ctx, []store.Write{w})
+	_, err = r.Write(ctx, []store.Write{w})
 	return page.last != "", err
 }
 

@@ -477,7 +477,7 @@ func (c *consumer) move(ctx context.Context, pieces []piece, counts []Counts) er
 	for i, p := range pieces {
 		ws[i] = book.MoveCheckpoint(c.checkpoint(p.place), c.held[p.place], p.from, p.last(), book.Counts(counts[i]))
 	}
-	out, err := c.Runner.write(ctx, ws)
+	out, err := c.Runner.Write(ctx, ws)
 	if err != nil {
 		return err
 	}
@@ -503,9 +503,9 @@ func (c *consumer) move(ctx context.Context, pieces []piece, counts []Counts) er
 	return nil
 }
 
-// unmoved is the condition that a row of our own table still has this position; the zero
+// Unmoved is the condition that a row of our own table still has this position; the zero
 // position means that it has none.
-func unmoved(from events.Position) store.Test {
+func Unmoved(from events.Position) store.Test {
 	var v value.Value
 	if !from.IsZero() {
 		v = from.Value()

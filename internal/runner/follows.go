@@ -67,8 +67,8 @@ const (
 	memberAttr = projections.MemberAttr
 	tableAttr  = projections.MemberTable
 	keyAttr    = projections.MemberKey
-	cursorAttr = "c"    // of a job: the sort key of the last member that was updated
-	listAttr   = "list" // of a job: the partition of the list
+	JobCursor  = "c"    // of a job: the sort key of the last member that was updated
+	JobList    = "list" // of a job: the partition of the list
 )
 
 // valueWrite returns the write that keeps a value, or the fact that its row is gone.
@@ -78,10 +78,10 @@ func (r *Runner) valueWrite(list, source store.Ref, v kept) store.Write {
 		gone = value.OfBool(true)
 	}
 	return store.Write{
-		Ref: list, If: store.Cond{below(book.Position, v.position.Value())}, Return: true,
+		Ref: list, If: store.Cond{Below(book.Position, v.position.Value())}, Return: true,
 		Ops: []store.Op{
-			set(book.Position, v.position.Value()), set(valueAttr, v.value), set(goneAttr, gone), set(book.Expiry, value.Value{}),
-			set(tableAttr, value.OfString(source.Table)), set(keyAttr, value.OfMap(r.Model.Table(source.Table).Item(source.Key))),
+			Set(book.Position, v.position.Value()), Set(valueAttr, v.value), Set(goneAttr, gone), Set(book.Expiry, value.Value{}),
+			Set(tableAttr, value.OfString(source.Table)), Set(keyAttr, value.OfMap(r.Model.Table(source.Table).Item(source.Key))),
 		},
 	}
 }
@@ -94,7 +94,7 @@ func (w *Work) values(ctx context.Context) ([]bool, error) {
 		s := &w.Spreads[i]
 		ws[i] = w.valueWrite(w.spreadRef(s), s.Source, kept{s.Value, s.Position, s.Gone})
 	}
-	out, err := w.write(ctx, ws)
+	out, err := w.Write(ctx, ws)
 	if err != nil {
 		return nil, err
 	}
@@ -115,8 +115,8 @@ func (w *Work) values(ctx context.Context) ([]bool, error) {
 // member returns the write of a follower's member row in the list of what it follows.
 func (r *Runner) member(f projections.Following, row store.Ref) store.Write {
 	return store.Write{Ref: book.Member(r.listOf(f), f.Attr, row), Ops: []store.Op{
-		set(memberAttr, value.OfString(f.Attr)), set(tableAttr, value.OfString(row.Table)),
-		set(keyAttr, value.OfMap(r.Model.Table(row.Table).Item(row.Key))),
+		Set(memberAttr, value.OfString(f.Attr)), Set(tableAttr, value.OfString(row.Table)),
+		Set(keyAttr, value.OfMap(r.Model.Table(row.Table).Item(row.Key))),
 	}}
 }
 
@@ -131,7 +131,7 @@ func (w *Work) join(ctx context.Context, puts []*projections.Put) error {
 			ws = append(ws, w.member(f, p.Row))
 		}
 	}
-	_, err := w.write(ctx, ws)
+	_, err := w.Write(ctx, ws)
 	return err
 }
 
@@ -148,7 +148,7 @@ func (w *Work) followed(ctx context.Context, puts []*projections.Put) (followed,
 			}
 		}
 	}
-	rows, err := w.get(ctx, refs)
+	rows, err := w.Get(ctx, refs)
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +213,7 @@ func (w *Work) rejoin(ctx context.Context, puts []*projections.Put) error {
 			}
 		}
 	}
-	have, err := w.get(ctx, refs)
+	have, err := w.Get(ctx, refs)
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (w *Work) rejoin(ctx context.Context, puts []*projections.Put) error {
 			missing = append(missing, ws[i])
 		}
 	}
-	_, err = w.write(ctx, missing)
+	_, err = w.Write(ctx, missing)
 	return err
 }
 
@@ -241,8 +241,8 @@ func follows(puts []*projections.Put) bool {
 func (r *Runner) serve(list string, row store.Ref, name string, at events.Position, v value.Value) store.Write {
 	version := book.FollowVersion(name)
 	return store.Write{
-		Ref: row, If: store.Cond{{{Attr: book.Follows(name), Is: store.Eq, Value: listMark(list)}}, below(version, at.Value())},
-		Ops: []store.Op{set(name, v), set(version, at.Value())},
+		Ref: row, If: store.Cond{{{Attr: book.Follows(name), Is: store.Eq, Value: listMark(list)}}, Below(version, at.Value())},
+		Ops: []store.Op{Set(name, v), Set(version, at.Value())},
 	}
 }
 
@@ -260,7 +260,7 @@ func (w *Work) served(ctx context.Context, ws []store.Write, of []serving) error
 	refused, err := w.serveAll(ctx, ws, of)
 	for _, s := range refused {
 		if i := slices.IndexFunc(w.Changes, func(c projections.Change) bool { return c.Position == s.at }); i >= 0 {
-			w.kept[i] = true
+			w.Kept(i)
 		}
 	}
 	return err
@@ -269,7 +269,7 @@ func (w *Work) served(ctx context.Context, ws []store.Write, of []serving) error
 // serveAll does writes that update followers, and keeps dead letters for those that the
 // table refuses. It returns the refused ones.
 func (r *Runner) serveAll(ctx context.Context, ws []store.Write, of []serving) (refused []serving, err error) {
-	out, err := r.write(ctx, ws)
+	out, err := r.Write(ctx, ws)
 	if err != nil {
 		return nil, err
 	}
@@ -280,29 +280,29 @@ func (r *Runner) serveAll(ctx context.Context, ws []store.Write, of []serving) (
 			ds = append(ds, r.unserved(of[i], out[i].Err.Error()))
 		}
 	}
-	return refused, r.keep(ctx, ds)
+	return refused, r.KeepAll(ctx, ds)
 }
 
 // unserved returns the dead letter for a follower that refused the value of a list.
 func (r *Runner) unserved(s serving, reason string) Dead {
 	return Dead{
-		Kind: DeadFollow, Target: s.attr + " of " + r.describe(s.row), Row: s.row, Reason: reason, Source: s.list,
-		Record: value.NewItem(attr(memberAttr, value.OfString(s.attr)), attr(listAttr, value.OfString(s.list))),
+		Kind: DeadFollow, Target: s.attr + " of " + r.Describe(s.row), Row: s.row, Reason: reason, Source: s.list,
+		Record: value.NewItem(Attr(memberAttr, value.OfString(s.attr)), Attr(JobList, value.OfString(s.list))),
 	}
 }
 
 // retryFollow gives a follower the current value, if the follower still follows it.
 func (r *Runner) retryFollow(ctx context.Context, d *Dead) error {
-	name, list := d.Record.Get(memberAttr).Text(), d.Record.Get(listAttr).Text()
-	rows, err := r.get(ctx, []store.Ref{book.Ref(list, ""), d.Row})
+	name, list := d.Record.Get(memberAttr).Text(), d.Record.Get(JobList).Text()
+	rows, err := r.Get(ctx, []store.Ref{book.Ref(list, ""), d.Row})
 	if err != nil {
 		return err
 	}
 	if t := r.Model.Table(d.Row.Table); t != nil && rows[0] != nil {
 		v := keptIn(rows[0])
 		wr := r.serve(list, d.Row, name, v.position, v.shown(projections.KeepsLast(r.Model, t.Classify(rows[1]), name, list)))
-		wr.If[1] = notAbove(book.FollowVersion(name), v.position.Value())
-		if _, err := r.did(ctx, wr); err != nil {
+		wr.If[1] = NotAbove(book.FollowVersion(name), v.position.Value())
+		if _, err := r.Did(ctx, wr); err != nil {
 			return fmt.Errorf("%s: %w", d.Target, err)
 		}
 	}
@@ -312,9 +312,9 @@ func (r *Runner) retryFollow(ctx context.Context, d *Dead) error {
 // listMark returns the mark by which a follower names the list that it is on.
 func listMark(list string) value.Value { return value.OfString(book.Hash(list)) }
 
-// membersAtOnce is how many followers one step updates. A longer list becomes a job, so
+// PageOfList is how many followers one step updates. A longer list becomes a job, so
 // that other targets need not wait for it.
-const membersAtOnce = 200
+const PageOfList = 200
 
 // spread gives each value that must be spread to the rows that follow it.
 func (w *Work) spread(ctx context.Context, stands []bool) error {
@@ -347,7 +347,7 @@ func (w *Work) spread(ctx context.Context, stands []bool) error {
 // key of the last one, or "" if there are no more.
 func (r *Runner) members(ctx context.Context, list value.Value, after string, v kept) (ws []store.Write, of []serving, last string, err error) {
 	page, err := r.Store.Query(ctx, store.Query{
-		Table: book.TableName, Partition: list, Limit: membersAtOnce,
+		Table: book.TableName, Partition: list, Limit: PageOfList,
 		Sort: store.Range{From: value.OfString(max("m", after+"\x00"))},
 	})
 	if err != nil {
@@ -381,7 +381,7 @@ func (r *Runner) keepers(ctx context.Context, of []serving) ([]bool, error) {
 	for i := range of {
 		refs[i] = of[i].row
 	}
-	rows, err := r.get(ctx, refs)
+	rows, err := r.Get(ctx, refs)
 	if err != nil {
 		return nil, err
 	}
@@ -401,9 +401,9 @@ func (r *Runner) outlives(ctx context.Context, list store.Ref, v kept) error {
 	case !v.value.IsMissing():
 		return r.unkept(ctx, list)
 	}
-	_, err := r.did(ctx, store.Write{
+	_, err := r.Did(ctx, store.Write{
 		Ref: list, If: store.Cond{{{Attr: goneAttr, Is: store.Exists}}, {{Attr: book.Position, Is: store.Eq, Value: v.position.Value()}}},
-		Ops: []store.Op{set(book.Expiry, r.expiry())},
+		Ops: []store.Op{Set(book.Expiry, r.Expiry())},
 	})
 	return err
 }
@@ -412,7 +412,7 @@ func (r *Runner) outlives(ctx context.Context, list store.Ref, v kept) error {
 // row that begins to keep the value meanwhile raises the count beside it (keepsValue)
 // after it is a member, and the condition of the write fails.
 func (r *Runner) unkept(ctx context.Context, list store.Ref) error {
-	rows, err := r.get(ctx, []store.Ref{list})
+	rows, err := r.Get(ctx, []store.Ref{list})
 	if err != nil || !rows[0].Has(goneAttr) || rows[0].Has(book.Expiry) {
 		return err
 	}
@@ -422,8 +422,8 @@ func (r *Runner) unkept(ctx context.Context, list store.Ref) error {
 	if err != nil || len(page.Rows) > 0 {
 		return err
 	}
-	_, err = r.did(ctx, store.Write{
-		Ref: list, Ops: []store.Op{set(book.Expiry, r.expiry())},
+	_, err = r.Did(ctx, store.Write{
+		Ref: list, Ops: []store.Op{Set(book.Expiry, r.Expiry())},
 		If: store.Cond{
 			{{Attr: goneAttr, Is: store.Exists}}, {store.AsRead(book.Position, rows[0].Get(book.Position))},
 			{store.AsRead(book.Count, rows[0].Get(book.Count))},
@@ -438,12 +438,12 @@ func (r *Runner) unkept(ctx context.Context, list store.Ref) error {
 func (r *Runner) keepsValue(ctx context.Context, list store.Ref) error {
 	w := store.Write{
 		Ref: list, If: store.Cond{{{Attr: goneAttr, Is: store.Exists}}},
-		Ops: []store.Op{{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1)}, set(book.Expiry, value.Value{})},
+		Ops: []store.Op{{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1)}, Set(book.Expiry, value.Value{})},
 	}
-	_, err := r.did(ctx, w)
+	_, err := r.Did(ctx, w)
 	if errors.Is(err, store.ErrRefused) {
-		w.Ops[0] = set(book.Count, value.OfInt(r.Now().UnixMicro()))
-		_, err = r.did(ctx, w)
+		w.Ops[0] = Set(book.Count, value.OfInt(r.Now().UnixMicro()))
+		_, err = r.Did(ctx, w)
 	}
 	return err
 }
@@ -456,7 +456,7 @@ func (w *Work) unfollow(ctx context.Context) error {
 	for i, u := range w.Unfollows {
 		refs[i] = book.Member(w.listOf(u.Following), u.Attr, u.Row)
 	}
-	members, err := w.get(ctx, refs)
+	members, err := w.Get(ctx, refs)
 	if err != nil {
 		return err
 	}
@@ -471,7 +471,7 @@ func (w *Work) unfollow(ctx context.Context) error {
 			case errors.Is(err, store.ErrCondition):
 				continue
 			case err != nil:
-				return fmt.Errorf("%s follows %s no longer: %w", w.describe(u.Row), w.describe(u.Of), err)
+				return fmt.Errorf("%s follows %s no longer: %w", w.Describe(u.Row), w.Describe(u.Of), err)
 			}
 		}
 		if projections.KeptLast(u.Source, u.Field) {

@@ -422,7 +422,7 @@ func TestReclaimLeavesParkedTarget(t *testing.T) {
 		b := h.batch(len(h.records))
 		b.ByItem, h.done[len(h.records)] = byItem, true
 		shown := h.rows("films", "MOVIE#1")
-		w := &runner.Runner{Model: h.model, Now: h.now, Store: &parksBefore{h.store, func() { h.parkMany(h.runner(nil), 1, byItem) }}}
+		w := &runner.Runner{Kinds: kinds.All(), Model: h.model, Now: h.now, Store: &parksBefore{h.store, func() { h.parkMany(h.runner(nil), 1, byItem) }}}
 		_, err := w.Rows(t.Context(), b)
 		must(t, err)
 		if now := h.rows("films", "MOVIE#1"); now != shown {

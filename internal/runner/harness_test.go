@@ -22,6 +22,7 @@ import (
 	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/projections/document"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/search"
@@ -66,7 +67,7 @@ func newHarness(t testing.TB, m *model.Model) *harness {
 	must(t, err)
 	var schemas []search.Schema
 	for _, s := range m.Searches {
-		schemas = append(schemas, search.Schema{Name: projections.IndexName(m, s)})
+		schemas = append(schemas, search.Schema{Name: document.Index(m, s)})
 	}
 	if len(schemas) > 0 {
 		h.index, err = searchembedded.Open("", schemas, searchembedded.Options{InMemory: true, Now: h.now})

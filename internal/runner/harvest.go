@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"weir/internal/events"
-	"weir/internal/model"
 	"weir/internal/projections"
 )
 
@@ -59,7 +58,7 @@ func (c *consumer) unsaved(at place) *piece {
 }
 
 // add appends a page of a shard to what was read of that shard before.
-func (h *harvest) add(m *model.Model, p piece) {
+func (h *harvest) add(r *Runner, p piece) {
 	at, ok := h.piece[p.place]
 	if !ok {
 		if h.piece == nil {
@@ -73,7 +72,7 @@ func (h *harvest) add(m *model.Model, p piece) {
 	for i := range p.page.Records {
 		rec := &p.page.Records[i]
 		if ch, ok := projections.NewChange(p.table, rec); ok {
-			docs := projections.Documents(m, &ch)
+			docs := r.documents(&ch)
 			for _, d := range docs {
 				d = d.Clone()
 				h.bytes += d.Size()
@@ -92,7 +91,7 @@ func (h *harvest) add(m *model.Model, p piece) {
 // gather adds a page to the harvest, and begins to apply the harvest when it is full.
 func (c *consumer) gather(ctx context.Context, p piece) (err error) {
 	if len(p.page.Records) > 0 {
-		c.harvest.add(c.Runner.Model, p)
+		c.harvest.add(c.Runner, p)
 	}
 	switch {
 	case len(c.harvest.docs) >= c.gathers || c.harvest.bytes >= harvestBytes:
@@ -121,7 +120,7 @@ func (c *consumer) reap(ctx context.Context) (n int, err error) {
 	c.harvest, c.reaping = harvest{}, r
 	apply := func() {
 		defer close(r.done)
-		r.errs, r.err = c.Runner.index(ctx, r.docs)
+		r.errs, r.err = c.Runner.ApplyDocuments(ctx, r.docs)
 	}
 	if c.beside {
 		go apply()
@@ -178,7 +177,7 @@ func (c *consumer) settle(ctx context.Context) (n int, err error) {
 			h.counts[of.piece].Add(Counts{Applied: -1, Dead: 1})
 		}
 	}
-	if err := c.Runner.keep(ctx, ds); err != nil {
+	if err := c.Runner.KeepAll(ctx, ds); err != nil {
 		return 0, err
 	}
 	for _, counts := range h.counts {

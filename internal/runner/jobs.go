@@ -14,15 +14,15 @@ import (
 // value restarts the job. A crash repeats at most one step, which is safe.
 
 func (r *Runner) startJob(ctx context.Context, list, cursor string, p events.Position) error {
-	_, err := r.write(ctx, []store.Write{r.jobWrite(list, cursor, p)})
+	_, err := r.Write(ctx, []store.Write{r.jobWrite(list, cursor, p)})
 	return err
 }
 
 func (r *Runner) jobWrite(list, cursor string, p events.Position) store.Write {
 	return store.Write{
-		Ref: book.Job(r.Model.Name, list), If: store.Cond{below(book.Position, p.Value())},
+		Ref: book.Job(r.Model.Name, list), If: store.Cond{Below(book.Position, p.Value())},
 		Ops: []store.Op{
-			set(listAttr, value.OfString(list)), set(cursorAttr, value.OfString(cursor)), set(book.Position, p.Value()),
+			Set(JobList, value.OfString(list)), Set(JobCursor, value.OfString(cursor)), Set(book.Position, p.Value()),
 		},
 	}
 }
@@ -58,20 +58,20 @@ func (r *Runner) step(ctx context.Context, job value.Item) (more bool, err error
 	if job.Has(tellRule) {
 		return r.tellOn(ctx, job)
 	}
-	list := job.Get(listAttr)
-	rows, err := r.get(ctx, []store.Ref{book.Ref(list.Text(), "")})
+	list := job.Get(JobList)
+	rows, err := r.Get(ctx, []store.Ref{book.Ref(list.Text(), "")})
 	if err != nil {
 		return true, err
 	}
 	if rows[0] == nil { // the followed row is gone, and all of its followers know that
-		_, err := r.write(ctx, []store.Write{{
+		_, err := r.Write(ctx, []store.Write{{
 			Ref: book.Job(r.Model.Name, list.Text()), Delete: true,
 			If: store.Cond{{{Attr: book.Position, Is: store.Eq, Value: job.Get(book.Position)}}},
 		}})
 		return false, err
 	}
 	v := keptIn(rows[0])
-	ws, of, last, err := r.members(ctx, list, job.Get(cursorAttr).Text(), v)
+	ws, of, last, err := r.members(ctx, list, job.Get(JobCursor).Text(), v)
 	if err == nil {
 		_, err = r.serveAll(ctx, ws, of)
 	}
@@ -88,8 +88,8 @@ func (r *Runner) step(ctx context.Context, job value.Item) (more bool, err error
 	if last == "" {
 		w.Delete = true
 	} else {
-		w.Ops = []store.Op{set(cursorAttr, value.OfString(last))}
+		w.Ops = []store.Op{Set(JobCursor, value.OfString(last))}
 	}
-	_, err = r.write(ctx, []store.Write{w})
+	_, err = r.Write(ctx, []store.Write{w})
 	return last != "", err
 }

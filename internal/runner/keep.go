@@ -65,10 +65,10 @@ func (r *Runner) keeping(ctx context.Context, ds []Dead) ([][]store.Write, error
 // noteKeeping writes the note that the parts of a letter are being written. If an earlier
 // letter with the id is being deleted, it finishes that first.
 func (r *Runner) noteKeeping(ctx context.Context, id string) error {
-	for range maxRounds {
-		done, err := r.did(ctx, store.Write{
+	for range MaxRounds {
+		done, err := r.Did(ctx, store.Write{
 			Ref: r.note(id), If: store.Cond{notGone()},
-			Ops: []store.Op{set(noteOf, value.OfString(id)), set(noteSince, value.OfInt(r.Now().UnixMicro()))},
+			Ops: []store.Op{Set(noteOf, value.OfString(id)), Set(noteSince, value.OfInt(r.Now().UnixMicro()))},
 		})
 		if done || err != nil {
 			return err
@@ -80,8 +80,8 @@ func (r *Runner) noteKeeping(ctx context.Context, id string) error {
 	return fmt.Errorf("%s: it is removed as often as it is kept", id)
 }
 
-// keep keeps dead letters that no other write depends on.
-func (r *Runner) keep(ctx context.Context, ds []Dead) error {
+// KeepAll keeps dead letters that no other write depends on.
+func (r *Runner) KeepAll(ctx context.Context, ds []Dead) error {
 	letters, err := r.keeping(ctx, ds)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (r *Runner) keep(ctx context.Context, ds []Dead) error {
 			heads = append(heads, ws[0])
 			continue
 		}
-		done, err := transacted(r.Store.Transact(ctx, ws))
+		done, err := Transacted(r.Store.Transact(ctx, ws))
 		if err == nil && !done {
 			err = r.isKept(ctx, ds[i].ID)
 		}
@@ -110,20 +110,20 @@ func (r *Runner) keep(ctx context.Context, ds []Dead) error {
 // isKept deletes the note of a letter that is already there. The error wraps
 // store.ErrCondition if the letter is not there and must be kept again.
 func (r *Runner) isKept(ctx context.Context, id string) error {
-	rows, err := r.get(ctx, []store.Ref{r.letter(id)})
+	rows, err := r.Get(ctx, []store.Ref{r.letter(id)})
 	switch {
 	case err != nil:
 		return err
 	case rows[0] == nil:
 		return fmt.Errorf("%s was removed while it was kept: %w", id, store.ErrCondition)
 	}
-	_, err = r.did(ctx, store.Write{Ref: r.note(id), Delete: true, If: store.Cond{notGone()}})
+	_, err = r.Did(ctx, store.Write{Ref: r.note(id), Delete: true, If: store.Cond{notGone()}})
 	return err
 }
 
 // taken does writes to our own table; it is an error if the table refuses one.
 func (r *Runner) taken(ctx context.Context, ws []store.Write) error {
-	out, err := r.write(ctx, ws)
+	out, err := r.Write(ctx, ws)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (r *Runner) taken(ctx context.Context, ws []store.Write) error {
 // Keeping the same letter again changes nothing.
 func (r *Runner) KeepDead(ctx context.Context, d Dead) (id string, err error) {
 	ds := []Dead{d}
-	err = r.keep(ctx, ds)
+	err = r.KeepAll(ctx, ds)
 	return ds[0].ID, err
 }
 
@@ -151,7 +151,7 @@ func (r *Runner) forget(d *Dead) []store.Write {
 		If: store.Cond{{{Attr: book.Partition, Is: store.Exists}}},
 	}}
 	if d.parts > 0 {
-		ws = append(ws, store.Write{Ref: r.note(d.ID), Ops: []store.Op{set(noteOf, value.OfString(d.ID)), set(noteGone, value.OfBool(true))}})
+		ws = append(ws, store.Write{Ref: r.note(d.ID), Ops: []store.Op{Set(noteOf, value.OfString(d.ID)), Set(noteGone, value.OfBool(true))}})
 	}
 	return ws
 }
@@ -182,14 +182,14 @@ func (r *Runner) dropParts(ctx context.Context, id string) error {
 		for i, row := range page.Rows {
 			ws[i] = store.Write{Ref: book.Ref(q.Partition.Text(), row.Get(book.Sort).Text()), Delete: true}
 		}
-		if _, err := r.write(ctx, ws); err != nil {
+		if _, err := r.Write(ctx, ws); err != nil {
 			return err
 		}
 		if q.After = page.Next; q.After == nil {
 			break
 		}
 	}
-	_, err := r.did(ctx, store.Write{Ref: r.note(id), Delete: true, If: store.Cond{{{Attr: noteGone, Is: store.Exists}}}})
+	_, err := r.Did(ctx, store.Write{Ref: r.note(id), Delete: true, If: store.Cond{{{Attr: noteGone, Is: store.Exists}}}})
 	return err
 }
 
@@ -205,8 +205,8 @@ func (r *Runner) keepOn(ctx context.Context, note value.Item) error {
 		if err := r.isKept(ctx, id); !errors.Is(err, store.ErrCondition) {
 			return err
 		}
-		done, err := r.did(ctx, store.Write{
-			Ref: r.note(id), Ops: []store.Op{set(noteGone, value.OfBool(true))},
+		done, err := r.Did(ctx, store.Write{
+			Ref: r.note(id), Ops: []store.Op{Set(noteGone, value.OfBool(true))},
 			If: store.Cond{notGone(), {{Attr: noteSince, Is: store.Eq, Value: note.Get(noteSince)}}},
 		})
 		if err != nil || !done {

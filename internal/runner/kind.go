@@ -6,6 +6,7 @@ import (
 
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/search"
 	"weir/internal/value"
 )
 
@@ -22,6 +23,12 @@ type Kind interface {
 	// Orders returns what knows where the order of changes of different rows matters to
 	// the kind, or nil if it matters nowhere in the model.
 	Orders(m *model.Model) Order
+	// Documents returns what a change asks of the search indexes. A consumer group of its
+	// own applies that. Documents is pure.
+	Documents(m *model.Model, c *projections.Change) []search.Document
+	// Limits notes what a row, the new image of c, would lead to and never could: it
+	// exceeds a limit of the store or of an index. Limits is pure.
+	Limits(x *projections.Limits, c *projections.Change, from projections.Origin)
 	// Letters returns the kinds of dead letters that Retry applies again.
 	Letters() []DeadKind
 	// Retry applies again what a dead letter keeps, and deletes the letter with
@@ -62,6 +69,12 @@ func (Base) Begin(*model.Model, *projections.Gathered) Part { return BasePart{} 
 
 // Orders returns nil: the order of changes of different rows does not matter.
 func (Base) Orders(*model.Model) Order { return nil }
+
+// Documents returns no documents.
+func (Base) Documents(*model.Model, *projections.Change) []search.Document { return nil }
+
+// Limits notes nothing.
+func (Base) Limits(*projections.Limits, *projections.Change, projections.Origin) {}
 
 // Letters returns no kinds of dead letters.
 func (Base) Letters() []DeadKind { return nil }

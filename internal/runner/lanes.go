@@ -21,8 +21,8 @@ const batchLife = 15 * time.Minute
 // errOld says that a batch is too old and must be read again.
 var errOld = errors.New("the batch was read too long ago")
 
-// fresh returns errOld if the batch was read too long ago to be applied.
-func (w *Work) fresh() error {
+// Fresh returns errOld if the batch was read too long ago to be applied.
+func (w *Work) Fresh() error {
 	now := w.Moment()
 	if !w.Read.IsZero() && max(now.Sub(w.Read), now.Round(0).Sub(w.Read)) > batchLife {
 		return errOld
@@ -41,7 +41,7 @@ func (w *Work) prune(ctx context.Context, books map[*projections.Target]value.It
 		if !have || isParked(row) {
 			continue
 		}
-		lanes, err := w.retired(ctx, row)
+		lanes, err := w.RetiredIn(ctx, row)
 		if err != nil {
 			return err
 		}
@@ -56,19 +56,19 @@ func (w *Work) prune(ctx context.Context, books map[*projections.Target]value.It
 		}
 		ws = append(ws, wr)
 	}
-	_, err := w.write(ctx, ws)
+	_, err := w.Write(ctx, ws)
 	return err
 }
 
-// retired returns the shards that deliver no more records and for which a row of our own
+// RetiredIn returns the shards that deliver no more records and for which a row of our own
 // table has a position.
-func (w *Work) retired(ctx context.Context, row value.Item) (out []string, err error) {
+func (w *Work) RetiredIn(ctx context.Context, row value.Item) (out []string, err error) {
 	for _, a := range row {
 		lane, is := strings.CutPrefix(a.Name, book.Lane(""))
 		if !is {
 			continue
 		}
-		over, err := w.over(ctx, lane)
+		over, err := w.Over(ctx, lane)
 		if err != nil {
 			return nil, err
 		}
@@ -79,9 +79,9 @@ func (w *Work) retired(ctx context.Context, row value.Item) (out []string, err e
 	return out, nil
 }
 
-// over reports whether a shard delivers no more records. It is false for the shard of
+// Over reports whether a shard delivers no more records. It is false for the shard of
 // this batch.
-func (w *Work) over(ctx context.Context, lane string) (bool, error) {
+func (w *Work) Over(ctx context.Context, lane string) (bool, error) {
 	if w.Retired == nil || lane == w.Lane {
 		return false, nil
 	}
@@ -91,7 +91,7 @@ func (w *Work) over(ctx context.Context, lane string) (bool, error) {
 // forgetLanes prunes a leaf that is about to be written anyway.
 func (w *Work) forgetLanes(ctx context.Context, n *projections.Node) error {
 	for _, lane := range n.Lanes() {
-		over, err := w.over(ctx, lane)
+		over, err := w.Over(ctx, lane)
 		if err != nil {
 			return err
 		}

@@ -39,7 +39,7 @@ func (r *Runner) look(ctx context.Context, refs []store.Ref, parked bool) (refus
 			return refused, err
 		}
 	}
-	return nil, fmt.Errorf("%s changes faster than its steps can be told", r.describe(refs[todo[0]]))
+	return nil, fmt.Errorf("%s changes faster than its steps can be told", r.Describe(refs[todo[0]]))
 }
 
 // raise gives each target's ledger a new version and returns the ledgers. The result is
@@ -54,7 +54,7 @@ func (r *Runner) raise(ctx context.Context, refs []store.Ref, parked bool) ([]va
 			ws[i].If = store.Cond{open()}
 		}
 	}
-	out, err := r.write(ctx, ws)
+	out, err := r.Write(ctx, ws)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (r *Runner) lookOnce(ctx context.Context, refs []store.Ref, books []value.I
 	for j, i := range todo {
 		ask[j] = refs[i]
 	}
-	rows, err := r.get(ctx, ask)
+	rows, err := r.Get(ctx, ask)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (r *Runner) lookOnce(ctx context.Context, refs []store.Ref, books []value.I
 			ws, of = append(ws, looks[j]), append(of, i)
 		}
 	}
-	out, err := r.write(ctx, ws)
+	out, err := r.Write(ctx, ws)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func (r *Runner) showable(ctx context.Context, target store.Ref, shown value.Val
 	if shown.IsMissing() || shown.Kind() == value.Number && value.Compare(shown, n) <= 0 {
 		return []store.Test{{Attr: book.Version, Is: store.Absent}, {Attr: book.Version, Is: store.Le, Value: n}}, false, nil
 	}
-	rows, err := r.get(ctx, []store.Ref{book.Of(r.Model.Name, target)})
+	rows, err := r.Get(ctx, []store.Ref{book.Of(r.Model.Name, target)})
 	if err != nil {
 		return nil, false, err
 	}
@@ -165,18 +165,18 @@ func (r *Runner) lookWrite(ctx context.Context, e *model.Entity, target store.Re
 		return store.Write{}, err
 	}
 	shown, _ := projections.Published(e, b)
-	wr := store.Write{Ref: target, Return: true, If: store.Cond{r.present(target.Table)}}
+	wr := store.Write{Ref: target, Return: true, If: store.Cond{r.Present(target.Table)}}
 	for _, name := range projections.Basis(e) {
 		is, will := row.Get(name), want.Get(name)
 		wr.If = append(wr.If, []store.Test{store.AsRead(name, is)})
 		if !value.Equal(is, will) {
-			wr.Ops = append(wr.Ops, set(name, will))
+			wr.Ops = append(wr.Ops, Set(name, will))
 		}
 	}
 	for _, a := range shown {
-		wr.Ops = append(wr.Ops, set(a.Name, a.Value))
+		wr.Ops = append(wr.Ops, Set(a.Name, a.Value))
 	}
-	wr.Ops = append(wr.Ops, set(book.Version, b.Get(book.Count)))
+	wr.Ops = append(wr.Ops, Set(book.Version, b.Get(book.Count)))
 	return wr, nil
 }
 
@@ -217,7 +217,7 @@ func (k known) Get(list string, names []string) ([]value.Item, error) {
 	for i, name := range names {
 		refs[i] = book.Fact(k.Model.Name, list, name)
 	}
-	rows, err := k.get(k.ctx, refs)
+	rows, err := k.Runner.Get(k.ctx, refs)
 	if err != nil {
 		return nil, err
 	}

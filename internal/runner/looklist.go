@@ -13,7 +13,7 @@ import (
 // last one, or "" if there are no more.
 func (r *Runner) lookAll(ctx context.Context, list, after string) (last string, err error) {
 	page, err := r.Store.Query(ctx, store.Query{
-		Table: book.TableName, Partition: book.Fact(r.Model.Name, list, "").Key.Partition, Limit: membersAtOnce,
+		Table: book.TableName, Partition: book.Fact(r.Model.Name, list, "").Key.Partition, Limit: PageOfList,
 		Sort: store.Range{From: value.OfString(max(book.TargetsBegin, after+"\x00"))},
 	})
 	if err != nil {
@@ -49,10 +49,10 @@ const lookAttr = "look"
 // already, that job begins again after the name: the targets up to it were recomputed
 // after this change.
 func (r *Runner) startLooking(ctx context.Context, list, after string) error {
-	_, err := r.write(ctx, []store.Write{{
+	_, err := r.Write(ctx, []store.Write{{
 		Ref: book.Job(r.Model.Name, lookAttr+"|"+list),
 		Ops: []store.Op{
-			set(lookAttr, value.OfString(list)), set(cursorAttr, value.OfString(after)),
+			Set(lookAttr, value.OfString(list)), Set(JobCursor, value.OfString(after)),
 			{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())},
 		},
 	}})
@@ -63,7 +63,7 @@ func (r *Runner) startLooking(ctx context.Context, list, after string) error {
 // stays.
 func (r *Runner) lookOn(ctx context.Context, job value.Item) (more bool, err error) {
 	list := job.Get(lookAttr).Text()
-	last, err := r.lookAll(ctx, list, job.Get(cursorAttr).Text())
+	last, err := r.lookAll(ctx, list, job.Get(JobCursor).Text())
 	if err != nil {
 		return true, err
 	}
@@ -72,8 +72,8 @@ func (r *Runner) lookOn(ctx context.Context, job value.Item) (more bool, err err
 		If:  store.Cond{{{Attr: book.Count, Is: store.Eq, Value: job.Get(book.Count)}}},
 	}
 	if wr.Delete = last == ""; !wr.Delete {
-		wr.Ops = []store.Op{set(cursorAttr, value.OfString(last))}
+		wr.Ops = []store.Op{Set(JobCursor, value.OfString(last))}
 	}
-	out, err := r.write(ctx, []store.Write{wr})
+	out, err := r.Write(ctx, []store.Write{wr})
 	return err != nil || last != "" || out[0].Err != nil, err
 }

@@ -31,10 +31,10 @@ func (w *Work) countMarked(ctx context.Context, targets []*projections.Target, b
 	for _, t := range targets {
 		for tries := 0; len(t.Steps) > 0; tries++ {
 			if err := w.countSome(ctx, t, tries); err != nil {
-				return fmt.Errorf("counting in the book of %s: %w", w.describe(t.Row), err)
+				return fmt.Errorf("counting in the book of %s: %w", w.Describe(t.Row), err)
 			}
 		}
-		rows, err := w.get(ctx, []store.Ref{book.Of(w.Model.Name, t.Row)})
+		rows, err := w.Get(ctx, []store.Ref{book.Of(w.Model.Name, t.Row)})
 		if err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func (w *Work) countMarked(ctx context.Context, targets []*projections.Target, b
 // countSome counts the first steps. It leaves out steps that were counted before, and
 // parks all steps if the target is parked.
 func (w *Work) countSome(ctx context.Context, t *projections.Target, tries int) error {
-	if err := w.fresh(); err != nil {
+	if err := w.Fresh(); err != nil {
 		return err
 	}
 	steps := t.Steps[:min(marksAtOnce, len(t.Steps))]
@@ -77,7 +77,7 @@ func (w *Work) countedMarked(ctx context.Context, t *projections.Target, tries i
 	if err := w.dropSeen(ctx, t); err != nil {
 		return err
 	}
-	rows, err := w.get(ctx, []store.Ref{book.Of(w.Model.Name, t.Row)})
+	rows, err := w.Get(ctx, []store.Ref{book.Of(w.Model.Name, t.Row)})
 	switch {
 	case err != nil:
 		return err
@@ -101,9 +101,9 @@ func (w *Work) marks(t *projections.Target, steps []projections.Step) []store.Wr
 		if !ok {
 			i = len(out)
 			at[id] = i
-			out = append(out, store.Write{Ref: ref, If: store.Cond{below(book.Position, s.Position.Value())}})
+			out = append(out, store.Write{Ref: ref, If: store.Cond{Below(book.Position, s.Position.Value())}})
 		}
-		out[i].Ops = []store.Op{set(book.Position, s.Position.Value()), set(book.Expiry, w.expiry())}
+		out[i].Ops = []store.Op{Set(book.Position, s.Position.Value()), Set(book.Expiry, w.Expiry())}
 	}
 	return out
 }
@@ -126,7 +126,7 @@ func (w *Work) unmarked(ctx context.Context, t *projections.Target) (seen, left 
 		}
 		of[i] = at[id]
 	}
-	rows, err := w.get(ctx, refs)
+	rows, err := w.Get(ctx, refs)
 	if err != nil {
 		return nil, nil, err
 	}

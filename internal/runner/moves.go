@@ -106,11 +106,11 @@ func (w *Work) move(ctx context.Context, rows []projections.OldRow, of []int) er
 			continue
 		}
 		c := &w.Changes[of[i]]
-		w.kept[of[i]] = true
+		w.Kept(of[i])
 		ds = append(ds, Dead{
 			Kind: DeadImage, Target: "migration " + rows[i].Migration.Name, Reason: reason, Row: c.Row,
-			Lane: w.Lane, Position: c.Position, Record: recordJSON(c), Time: c.Time,
+			Lane: w.Lane, Position: c.Position, Record: RecordOf(c), Time: c.Time,
 		})
 	}
-	return w.keep(ctx, ds)
+	return w.KeepAll(ctx, ds)
 }

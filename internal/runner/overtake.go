@@ -29,7 +29,7 @@ func (r *Runner) Overtake(ctx context.Context, group, other string) error {
 			}
 			ws = append(ws, book.OvertakeCheckpoint(book.Ref(book.Checkpoints(r.Model.Name, group), row.Get(book.Sort).Text()), is.At))
 		}
-		if _, err := r.write(ctx, ws); err != nil {
+		if _, err := r.Write(ctx, ws); err != nil {
 			return err
 		}
 		if page.Next == nil {

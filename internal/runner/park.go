@@ -49,10 +49,10 @@ func (w *Work) park(ctx context.Context, t *projections.Target, reason string) e
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("parking %s: %w", w.describe(t.Row), err)
+			return fmt.Errorf("parking %s: %w", w.Describe(t.Row), err)
 		}
 		for _, s := range steps {
-			w.kept[s.Change] = true
+			w.Kept(s.Change)
 		}
 		t.Steps = t.Steps[len(steps):]
 	}
@@ -68,7 +68,7 @@ func (w *Work) parkWrites(ctx context.Context, t *projections.Target, steps []pr
 	for _, s := range steps {
 		ds = append(ds, w.parked(t, s, reason))
 	}
-	if err := w.fresh(); err != nil {
+	if err := w.Fresh(); err != nil {
 		return nil, err
 	}
 	letters, err := w.keeping(ctx, ds)
@@ -79,9 +79,9 @@ func (w *Work) parkWrites(ctx context.Context, t *projections.Target, steps []pr
 		}), err
 	}
 	return append(ws, store.Write{
-		Ref: book.Of(w.Model.Name, t.Row), If: store.Cond{below(lane, steps[0].Position.Value())},
+		Ref: book.Of(w.Model.Name, t.Row), If: store.Cond{Below(lane, steps[0].Position.Value())},
 		Ops: []store.Op{
-			set(lane, steps[len(steps)-1].Position.Value()),
+			Set(lane, steps[len(steps)-1].Position.Value()),
 			{Kind: store.Add, Attr: book.Parked, Value: value.OfInt(int64(len(steps)))},
 		},
 	}), err
@@ -90,8 +90,8 @@ func (w *Work) parkWrites(ctx context.Context, t *projections.Target, steps []pr
 func (w *Work) parked(t *projections.Target, s projections.Step, reason string) Dead {
 	c := &w.Changes[s.Change]
 	d := Dead{
-		Kind: DeadParked, Target: w.describe(t.Row), Row: t.Row, Reason: reason,
-		Lane: w.Lane, Position: s.Position, Time: c.Time, Record: recordJSON(c),
+		Kind: DeadParked, Target: w.Describe(t.Row), Row: t.Row, Reason: reason,
+		Lane: w.Lane, Position: s.Position, Time: c.Time, Record: RecordOf(c),
 	}
 	d.Adds = s.Adds
 	return d
@@ -107,7 +107,7 @@ func (w *Work) dropSeen(ctx context.Context, t *projections.Target) error {
 		t.Steps = left
 		return w.wasParked(ctx, t, seen)
 	}
-	rows, err := w.get(ctx, []store.Ref{book.Of(w.Model.Name, t.Row)})
+	rows, err := w.Get(ctx, []store.Ref{book.Of(w.Model.Name, t.Row)})
 	if err != nil {
 		return err
 	}
@@ -128,13 +128,13 @@ func (w *Work) wasParked(ctx context.Context, t *projections.Target, steps []pro
 		d.identify()
 		refs[i] = w.letter(d.ID)
 	}
-	rows, err := w.get(ctx, refs)
+	rows, err := w.Get(ctx, refs)
 	if err != nil {
 		return err
 	}
 	for i, row := range rows {
 		if row != nil {
-			w.kept[steps[i].Change] = true
+			w.Kept(steps[i].Change)
 		}
 	}
 	return nil
@@ -144,7 +144,7 @@ func (w *Work) wasParked(ctx context.Context, t *projections.Target, steps []pro
 // has counted everything; only showing it waits.
 func (w *Work) parkTarget(ctx context.Context, t *projections.Target, reason string) error {
 	for _, s := range t.Steps {
-		w.kept[s.Change] = true
+		w.Kept(s.Change)
 	}
 	return w.parkShown(ctx, t.Row, reason)
 }
@@ -152,7 +152,7 @@ func (w *Work) parkTarget(ctx context.Context, t *projections.Target, reason str
 // parkShown parks a target, with a dead letter that says that its row refuses what it
 // must show.
 func (r *Runner) parkShown(ctx context.Context, row store.Ref, reason string) error {
-	letters, err := r.keeping(ctx, []Dead{{Kind: DeadPublish, Target: r.describe(row), Row: row, Reason: reason}})
+	letters, err := r.keeping(ctx, []Dead{{Kind: DeadPublish, Target: r.Describe(row), Row: row, Reason: reason}})
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (r *Runner) parkShown(ctx context.Context, row store.Ref, reason string) er
 	}
 	// A failed condition means that it is already parked for this.
 	if err != nil && !errors.Is(err, store.ErrCondition) {
-		return fmt.Errorf("parking %s: %w", r.describe(row), err)
+		return fmt.Errorf("parking %s: %w", r.Describe(row), err)
 	}
 	return nil
 }
@@ -178,10 +178,10 @@ func (r *Runner) parkShown(ctx context.Context, row store.Ref, reason string) er
 func (w *Work) parkRow(ctx context.Context, p *projections.Put, at events.Position, reason string) error {
 	i := slices.IndexFunc(w.Changes, func(c projections.Change) bool { return c.Position == at })
 	c := &w.Changes[i]
-	w.kept[i] = true
+	w.Kept(i)
 	_, err := w.KeepDead(ctx, Dead{
-		Kind: DeadRow, Target: p.Rule.Name + " " + w.describe(p.Row), Row: p.Row, Reason: reason,
-		Lane: w.Lane, Position: at, Record: recordJSON(c), Time: c.Time,
+		Kind: DeadRow, Target: p.Rule.Name + " " + w.Describe(p.Row), Row: p.Row, Reason: reason,
+		Lane: w.Lane, Position: at, Record: RecordOf(c), Time: c.Time,
 	})
 	return err
 }
@@ -199,7 +199,7 @@ func (r *Runner) Retry(ctx context.Context, id string) (done int, err error) {
 		return r.retryTarget(ctx, d.Row)
 	case DeadNumber:
 		return r.retryUnshown(ctx, &d)
-	case DeadRow, DeadDocument:
+	case DeadRow:
 		err = r.refold(ctx, &d)
 	case DeadSet:
 		err = r.retrySet(ctx, &d)
@@ -208,12 +208,22 @@ func (r *Runner) Retry(ctx context.Context, id string) (done int, err error) {
 	case DeadTold:
 		err = r.retryTold(ctx, &d)
 	default:
-		err = fmt.Errorf("%s: %s: %w", id, d.Reason, ErrNoRetry)
+		err = r.retryKind(ctx, &d)
 	}
 	if err != nil {
 		return 0, err
 	}
 	return 1, nil
+}
+
+// retryKind has the kind of projection retry a dead letter to which the letter belongs.
+func (r *Runner) retryKind(ctx context.Context, d *Dead) error {
+	for _, k := range r.Kinds {
+		if slices.Contains(k.Letters(), d.Kind) {
+			return k.Retry(ctx, r, d)
+		}
+	}
+	return fmt.Errorf("%s: %s: %w", d.ID, d.Reason, ErrNoRetry)
 }
 
 // Forget deletes a dead letter after its effect has been applied.
@@ -266,7 +276,7 @@ func isParked(b value.Item) bool { return b.Has(book.Parked) && b.Get(book.Parke
 // queue has a DeadPublish, so a crash on the way leaves a dead letter to retry.
 func (r *Runner) retryTarget(ctx context.Context, target store.Ref) (done int, err error) {
 	var queue []Dead
-	publish := Dead{Kind: DeadPublish, Target: r.describe(target), Row: target, Reason: "a retry of its queue was broken off, or its row refused to show the result"}
+	publish := Dead{Kind: DeadPublish, Target: r.Describe(target), Row: target, Reason: "a retry of its queue was broken off, or its row refused to show the result"}
 	publish.identify()
 	standing := false
 	err = r.Dead(ctx, func(d Dead) error {
@@ -382,7 +392,7 @@ func (r *Runner) applyQueued(ctx context.Context, queue []Dead, publish Dead, st
 // showLast publishes the ledger of a target with one effect left in its queue. While
 // there are more, a full ledger may lack amounts that it had before: see makeRoom.
 func (r *Runner) showLast(ctx context.Context, target store.Ref) error {
-	rows, err := r.get(ctx, []store.Ref{book.Of(r.Model.Name, target)})
+	rows, err := r.Get(ctx, []store.Ref{book.Of(r.Model.Name, target)})
 	if err != nil {
 		return err
 	}
@@ -394,7 +404,7 @@ func (r *Runner) showLast(ctx context.Context, target store.Ref) error {
 
 // show publishes a target's ledger.
 func (r *Runner) show(ctx context.Context, target store.Ref) error {
-	rows, err := r.get(ctx, []store.Ref{target, book.Of(r.Model.Name, target)})
+	rows, err := r.Get(ctx, []store.Ref{target, book.Of(r.Model.Name, target)})
 	if err != nil {
 		return err
 	}
@@ -417,7 +427,7 @@ func (r *Runner) show(ctx context.Context, target store.Ref) error {
 		return nil
 	}
 	wr.Return = true
-	out, err := r.write(ctx, []store.Write{wr})
+	out, err := r.Write(ctx, []store.Write{wr})
 	switch {
 	case err != nil:
 		return err
@@ -429,41 +439,46 @@ func (r *Runner) show(ctx context.Context, target store.Ref) error {
 	return nil
 }
 
-// refold applies again what one change asked for, on a row or a document. Positions
-// ensure that it replaces nothing newer. The dead letter is deleted only after that.
+// refold applies again what one change asked for, but only to rows that weir writes.
+// Positions ensure that it replaces nothing newer.
 func (r *Runner) refold(ctx context.Context, d *Dead) error {
-	t := r.Model.Table(d.Record.Get("table").Text())
-	if t == nil {
-		return fmt.Errorf("%s: the record is of no table of the model any more: %w", d.ID, ErrNoRetry)
-	}
-	rec := d.ChangeRecord()
-	c, ok := projections.NewChange(t, &rec)
-	if !ok || c.Is == nil && c.Was == nil {
-		return fmt.Errorf("%s: the record is of none of the model's entities any more: %w", d.ID, ErrNoRetry)
-	}
-	kept, err := r.refoldChange(ctx, d, c)
-	switch {
-	case err != nil:
+	c, err := r.ChangeOf(d)
+	if err != nil {
 		return err
-	case kept:
-		return fmt.Errorf("%s: %w again, and is still kept", d.ID, store.ErrRefused)
 	}
-	return r.Forget(ctx, d)
-}
-
-// refoldChange applies one change again, but only to rows that weir writes, or to the
-// search index for a DeadDocument. kept is true if it was refused again.
-func (r *Runner) refoldChange(ctx context.Context, d *Dead, c projections.Change) (kept bool, err error) {
 	b := Batch{Lane: d.Lane, Changes: []projections.Change{c}}
-	if d.Kind == DeadDocument {
-		n, err := r.Documents(ctx, []Batch{b})
-		return err == nil && n[0].Dead > 0, err
-	}
-	g, _ := r.fold(b)
+	g, _ := Fold(r.Kinds, r.Model, b.Changes)
 	g.Targets, g.Spreads = nil, nil
 	w := Work{Runner: r, Batch: b, Gathered: g, kept: make([]bool, 1)}
 	if err = w.WriteRows(ctx); err == nil {
 		err = w.MendRows(ctx)
 	}
-	return w.kept[0], err
+	if err != nil {
+		return err
+	}
+	return r.Settle(ctx, d, w.kept[0])
+}
+
+// ChangeOf returns the change that a dead letter keeps. The error wraps ErrNoRetry if the
+// model has no such rows any more.
+func (r *Runner) ChangeOf(d *Dead) (projections.Change, error) {
+	t := r.Model.Table(d.Record.Get("table").Text())
+	if t == nil {
+		return projections.Change{}, fmt.Errorf("%s: the record is of no table of the model any more: %w", d.ID, ErrNoRetry)
+	}
+	rec := d.ChangeRecord()
+	c, ok := projections.NewChange(t, &rec)
+	if !ok || c.Is == nil && c.Was == nil {
+		return c, fmt.Errorf("%s: the record is of none of the model's entities any more: %w", d.ID, ErrNoRetry)
+	}
+	return c, nil
+}
+
+// Settle deletes a dead letter whose change was applied again, unless something of it was
+// refused and kept once more.
+func (r *Runner) Settle(ctx context.Context, d *Dead, kept bool) error {
+	if kept {
+		return fmt.Errorf("%s: %w again, and is still kept", d.ID, store.ErrRefused)
+	}
+	return r.Forget(ctx, d)
 }

@@ -21,7 +21,7 @@ func (r *Runner) Miss(ctx context.Context, table, shard string, missing bool) er
 	if missing {
 		w = book.MissCheckpoint(at, r.Now())
 	}
-	_, err := r.write(ctx, []store.Write{w})
+	_, err := r.Write(ctx, []store.Write{w})
 	return err
 }
 
@@ -35,7 +35,7 @@ func (r *Runner) ForgetShard(ctx context.Context, table, shard string, also ...s
 	for _, g := range groups {
 		refs = append(refs, book.Checkpoint(r.Model.Name, g, table, shard))
 	}
-	rows, err := r.get(ctx, refs)
+	rows, err := r.Get(ctx, refs)
 	if err != nil {
 		return err
 	}

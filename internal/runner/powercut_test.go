@@ -15,7 +15,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/ingest"
 	"weir/internal/model"
-	"weir/internal/projections"
+	"weir/internal/projections/document"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/runner/runnertest"
@@ -77,7 +77,7 @@ func newPower(t *testing.T, seed uint64) *power {
 	}
 	var schemas []search.Schema
 	for _, s := range m.Searches {
-		schemas = append(schemas, search.Schema{Name: projections.IndexName(m, s)})
+		schemas = append(schemas, search.Schema{Name: document.Index(m, s)})
 	}
 	p.index, err = searchembedded.Open("", schemas, searchembedded.Options{InMemory: true})
 	must(t, err)

@@ -10,7 +10,6 @@ import (
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/projections"
-	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -167,26 +166,26 @@ func lanesPassed(noted value.Item, places []Place) (ops []store.Op, cond store.C
 	for _, p := range places {
 		name := book.Lane(Lane(p.Table, p.Shard))
 		if p.At.Compare(events.PositionFrom(noted.Get(name))) > 0 {
-			ops = append(ops, set(name, p.At.Value()))
+			ops = append(ops, Set(name, p.At.Value()))
 			cond = append(cond, []store.Test{store.AsRead(name, noted.Get(name))})
 		}
 	}
 	return ops, cond
 }
 
-// asNoted returns the condition that a row of our own table has not changed since the
+// AsNoted returns the condition that a row of our own table has not changed since the
 // note, by the attribute name, which changes with every write of the row.
-func asNoted(name string, noted value.Item) store.Cond {
+func AsNoted(name string, noted value.Item) store.Cond {
 	if noted == nil {
 		return book.NotThere()
 	}
 	return store.Cond{{{Attr: book.Partition, Is: store.Exists}}, {store.AsRead(name, noted.Get(name))}}
 }
 
-// did does one conditional write. It reports false if the condition failed, and returns
+// Did does one conditional write. It reports false if the condition failed, and returns
 // an error if the store refused the write.
-func (r *Runner) did(ctx context.Context, w store.Write) (bool, error) {
-	out, err := r.write(ctx, []store.Write{w})
+func (r *Runner) Did(ctx context.Context, w store.Write) (bool, error) {
+	out, err := r.Write(ctx, []store.Write{w})
 	if err != nil {
 		return false, err
 	}
@@ -204,7 +203,7 @@ func (r *Runner) RepairBook(ctx context.Context, ref, target store.Ref, e *model
 	if done, differs, err = r.repairSums(ctx, ref, noted, sums, places); err != nil || !done {
 		return done, differs, err
 	}
-	now, err := r.get(ctx, []store.Ref{ref})
+	now, err := r.Get(ctx, []store.Ref{ref})
 	if err != nil {
 		return false, true, err
 	}
@@ -223,7 +222,7 @@ func (r *Runner) repairSums(ctx context.Context, ref store.Ref, noted, sums valu
 	}
 	for _, a := range sums {
 		if !value.Equal(a.Value, noted.Get(a.Name)) {
-			ops = append(ops, set(a.Name, a.Value))
+			ops = append(ops, Set(a.Name, a.Value))
 		}
 	}
 	switch {
@@ -234,14 +233,14 @@ func (r *Runner) repairSums(ctx context.Context, ref store.Ref, noted, sums valu
 	}
 	lanes, cond := lanesPassed(noted, places)
 	ops = append(append(ops, lanes...), store.Op{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())})
-	done, err = r.did(ctx, store.Write{Ref: ref, Ops: ops, If: append(append(asNoted(book.Count, noted), open()), cond...)})
+	done, err = r.Did(ctx, store.Write{Ref: ref, Ops: ops, If: append(append(AsNoted(book.Count, noted), open()), cond...)})
 	return done, true, err
 }
 
 // RepairShown makes a row show what its ledger holds, and the statuses that its facts
 // lead to.
 func (r *Runner) RepairShown(ctx context.Context, target store.Ref) (done, differs bool, err error) {
-	before, err := r.get(ctx, []store.Ref{target, book.Of(r.Model.Name, target)})
+	before, err := r.Get(ctx, []store.Ref{target, book.Of(r.Model.Name, target)})
 	if err != nil || before[0] == nil {
 		return true, false, err
 	}
@@ -261,14 +260,14 @@ func (r *Runner) RepairShown(ctx context.Context, target store.Ref) (done, diffe
 	if err != nil {
 		return false, true, err
 	}
-	after, err := r.get(ctx, []store.Ref{target})
+	after, err := r.Get(ctx, []store.Ref{target})
 	ours := func(name string) bool { return !book.IsOurs(name) || name == book.Own }
 	return true, err == nil && !value.EqualItems(before[0].Filter(ours), after[0].Filter(ours)), err
 }
 
-// from returns the position under which a repair makes something again: the one that it
+// RepairAt returns the position under which a repair makes something again: the one that it
 // has, or the floor if that is higher.
-func from(has, floor events.Position) events.Position {
+func RepairAt(has, floor events.Position) events.Position {
 	for _, p := range []events.Position{floor, events.PositionOf(1)} {
 		if p.Compare(has) > 0 {
 			has = p
@@ -285,9 +284,9 @@ func (r *Runner) RepairFact(ctx context.Context, list, name string, noted, told 
 		return true, false, nil
 	}
 	w := Work{Runner: r}
-	wr := w.factWrite(&projections.Fact{List: list, Name: name, Told: told, Position: from(events.PositionFrom(noted.Get(book.Position)), floor)})
-	wr.If = asNoted(book.Position, noted)
-	done, err = r.did(ctx, wr)
+	wr := w.factWrite(&projections.Fact{List: list, Name: name, Told: told, Position: RepairAt(events.PositionFrom(noted.Get(book.Position)), floor)})
+	wr.If = AsNoted(book.Position, noted)
+	done, err = r.Did(ctx, wr)
 	return done, true, err
 }
 
@@ -296,7 +295,7 @@ func (r *Runner) RepairFact(ctx context.Context, list, name string, noted, told 
 // Notifications from before are not sent again.
 func (r *Runner) RepairFollower(ctx context.Context, list, at string, noted value.Item, j *projections.Join, floor events.Position) (done, differs bool, err error) {
 	head := book.Followers(r.Model.Name, list)
-	rows, err := r.get(ctx, []store.Ref{head})
+	rows, err := r.Get(ctx, []store.Ref{head})
 	if err != nil {
 		return false, false, err
 	}
@@ -304,7 +303,7 @@ func (r *Runner) RepairFollower(ctx context.Context, list, at string, noted valu
 	if j == nil && !f.Here() || j != nil && f.Here() && value.EqualItems(j.Fields, f.Fields) {
 		return true, false, nil
 	}
-	mended := projections.Join{List: list, Gone: j == nil, Position: from(f.Position, floor)}
+	mended := projections.Join{List: list, Gone: j == nil, Position: RepairAt(f.Position, floor)}
 	if j != nil {
 		mended.Row, mended.Fields = j.Row, j.Fields
 	}
@@ -312,8 +311,8 @@ func (r *Runner) RepairFollower(ctx context.Context, list, at string, noted valu
 	f.Mend(&mended, moment)
 	w := Work{Runner: r}
 	wr := w.followerWrite(book.Ref(head.Key.Partition.Text(), at), f, events.Position{})
-	wr.If = asNoted(book.Position, noted)
-	done, err = r.did(ctx, wr)
+	wr.If = AsNoted(book.Position, noted)
+	done, err = r.Did(ctx, wr)
 	return done, true, err
 }
 
@@ -324,16 +323,16 @@ func (r *Runner) RepairFollower(ctx context.Context, list, at string, noted valu
 // follower.
 func (r *Runner) RepairFollowed(ctx context.Context, e *model.Entity, field string, source store.Ref, floor events.Position) (done, differs bool, err error) {
 	list := book.Followed(r.Model.Name, projections.FollowedField(e, field), source)
-	noted, err := r.get(ctx, []store.Ref{list})
+	noted, err := r.Get(ctx, []store.Ref{list})
 	if err != nil {
 		return false, false, err
 	}
-	now, err := r.get(ctx, []store.Ref{source})
+	now, err := r.Get(ctx, []store.Ref{source})
 	if err != nil {
 		return false, false, err
 	}
 	was := keptIn(noted[0])
-	is := kept{value: e.Field(field).Get(now[0]), position: from(was.position, floor)}
+	is := kept{value: e.Field(field).Get(now[0]), position: RepairAt(was.position, floor)}
 	if r.Model.Table(source.Table).Classify(now[0]) != e {
 		is.gone, is.value = true, value.Value{}
 		if projections.KeptLast(e, e.Field(field)) {
@@ -344,15 +343,15 @@ func (r *Runner) RepairFollowed(ctx context.Context, e *model.Entity, field stri
 		return true, false, nil
 	}
 	w := r.valueWrite(list, source, is)
-	w.If, w.Return = asNoted(book.Position, noted[0]), false
-	done, err = transacted(r.Store.Transact(ctx, []store.Write{w, r.jobWrite(list.Key.Partition.Text(), "", is.position)}))
+	w.If, w.Return = AsNoted(book.Position, noted[0]), false
+	done, err = Transacted(r.Store.Transact(ctx, []store.Write{w, r.jobWrite(list.Key.Partition.Text(), "", is.position)}))
 	return done, true, err
 }
 
 // RepairFollowing makes an attribute of a row show the value that our own table keeps on
 // a list, if the row follows that list and shows no newer value.
 func (r *Runner) RepairFollowing(ctx context.Context, row store.Ref, name string, list store.Ref) (done, differs bool, err error) {
-	rows, err := r.get(ctx, []store.Ref{list, row})
+	rows, err := r.Get(ctx, []store.Ref{list, row})
 	if err != nil {
 		return false, false, err
 	}
@@ -369,26 +368,26 @@ func (r *Runner) RepairFollowing(ctx context.Context, row store.Ref, name string
 	if at := events.PositionFrom(rows[1].Get(version)); rows[0] != nil && v.position.Compare(at) < 0 {
 		// The list that the row has this position from has expired since, and a repair made
 		// it again. A change of the source that is still to come is above both.
-		done, err = r.did(ctx, store.Write{Ref: list, If: asNoted(book.Position, rows[0]), Ops: []store.Op{set(book.Position, at.Value())}})
+		done, err = r.Did(ctx, store.Write{Ref: list, If: AsNoted(book.Position, rows[0]), Ops: []store.Op{Set(book.Position, at.Value())}})
 		if !done || err != nil {
 			return false, true, err
 		}
 		v.position = at
 	}
 	wr := r.serve(text, row, name, v.position, shows)
-	wr.If[1] = notAbove(version, v.position.Value())
+	wr.If[1] = NotAbove(version, v.position.Value())
 	if rows[0] == nil { // nothing is known of the followed row, not even that it is gone
-		wr.Ops = []store.Op{set(name, value.Value{})}
+		wr.Ops = []store.Op{Set(name, value.Value{})}
 		wr.If[1] = []store.Test{store.AsRead(version, rows[1].Get(version))}
 	}
-	done, err = r.did(ctx, wr)
+	done, err = r.Did(ctx, wr)
 	return done, true, err
 }
 
 // RepairLink enters a row in the list of what one of its attributes follows, and makes
 // the row show the value there.
 func (r *Runner) RepairLink(ctx context.Context, row store.Ref, f *model.Follow, of store.Ref) (done, differs bool, err error) {
-	rows, err := r.get(ctx, []store.Ref{row})
+	rows, err := r.Get(ctx, []store.Ref{row})
 	if err != nil || rows[0] == nil {
 		return true, false, err
 	}
@@ -399,7 +398,7 @@ func (r *Runner) RepairLink(ctx context.Context, row store.Ref, f *model.Follow,
 	}
 	w := Work{Runner: r}
 	puts := []*projections.Put{{Row: row, Follows: []projections.Following{{Follow: f, Of: of}}}}
-	member, err := r.get(ctx, []store.Ref{book.Member(list, f.Attr, row)})
+	member, err := r.Get(ctx, []store.Ref{book.Member(list, f.Attr, row)})
 	if err != nil {
 		return false, false, err
 	}
@@ -415,7 +414,7 @@ func (r *Runner) RepairLink(ctx context.Context, row store.Ref, f *model.Follow,
 	}
 	ops := w.followOps(puts[0], f, values)
 	if _, kept := values[list.Key.Partition.Text()]; !kept {
-		is, err := r.get(ctx, []store.Ref{of})
+		is, err := r.Get(ctx, []store.Ref{of})
 		if err != nil || r.Model.Table(of.Table).Classify(is[0]) == f.Source {
 			return false, true, err // the followed value must be repaired first
 		}
@@ -423,11 +422,11 @@ func (r *Runner) RepairLink(ctx context.Context, row store.Ref, f *model.Follow,
 			ops = ops[1:]
 		}
 	}
-	cond := store.Cond{r.present(row.Table)}
+	cond := store.Cond{r.Present(row.Table)}
 	for _, name := range []string{book.Version, book.Follows(f.Attr), book.FollowVersion(f.Attr)} {
 		cond = append(cond, []store.Test{store.AsRead(name, rows[0].Get(name))})
 	}
-	done, err = r.did(ctx, store.Write{Ref: row, Ops: ops, If: cond})
+	done, err = r.Did(ctx, store.Write{Ref: row, Ops: ops, If: cond})
 	if err == nil && done {
 		err = w.compare(ctx, puts, values, map[*projections.Put]bool{puts[0]: true}, events.Position{})
 	}
@@ -437,16 +436,16 @@ func (r *Runner) RepairLink(ctx context.Context, row store.Ref, f *model.Follow,
 // RepairCopy makes a row what a rule makes from its source now, or deletes it if the rule
 // makes no such row.
 func (r *Runner) RepairCopy(ctx context.Context, rule *model.RowRule, row, source store.Ref, floor events.Position) (done, differs bool, err error) {
-	noted, err := r.get(ctx, []store.Ref{row, book.Tombstone(row)})
+	noted, err := r.Get(ctx, []store.Ref{row, book.Tombstone(row)})
 	if err != nil {
 		return false, false, err
 	}
-	now, err := r.get(ctx, []store.Ref{source})
+	now, err := r.Get(ctx, []store.Ref{source})
 	if err != nil {
 		return false, false, err
 	}
 	version := noted[0].Get(book.Version)
-	at := from(events.PositionFrom(version), floor)
+	at := RepairAt(events.PositionFrom(version), floor)
 	p, made := projections.Put{}, false
 	if now[0] != nil && r.Model.Table(source.Table).Classify(now[0]) == rule.Source {
 		p, made = projections.Make(rule, now[0])
@@ -471,10 +470,10 @@ func (r *Runner) repairGone(ctx context.Context, row store.Ref, noted value.Item
 		return false, true, ErrNotOurs
 	}
 	w := Work{Runner: r}
-	if _, err := r.write(ctx, []store.Write{w.tombstone(row, at)}); err != nil {
+	if _, err := r.Write(ctx, []store.Write{w.tombstone(row, at)}); err != nil {
 		return false, true, err
 	}
-	done, err = r.did(ctx, store.Write{Ref: row, Delete: true, If: store.Cond{{store.AsRead(book.Version, noted.Get(book.Version))}}})
+	done, err = r.Did(ctx, store.Write{Ref: row, Delete: true, If: store.Cond{{store.AsRead(book.Version, noted.Get(book.Version))}}})
 	return done, true, err
 }
 
@@ -495,9 +494,9 @@ func (r *Runner) repairMade(ctx context.Context, p *projections.Put, noted value
 	}
 	wr = w.rowWrite(p, values, false)
 	if wr.If = (store.Cond{{{Attr: r.Model.Table(p.Row.Table).Key.Partition.Name, Is: store.Absent}}}); noted != nil {
-		wr.If = store.Cond{r.present(p.Row.Table), {store.AsRead(book.Version, noted.Get(book.Version))}}
+		wr.If = store.Cond{r.Present(p.Row.Table), {store.AsRead(book.Version, noted.Get(book.Version))}}
 	}
-	if done, err = r.did(ctx, wr); err == nil && done {
+	if done, err = r.Did(ctx, wr); err == nil && done {
 		err = w.compare(ctx, puts, values, map[*projections.Put]bool{p: true}, events.Position{})
 	}
 	return done, true, err
@@ -519,43 +518,6 @@ func asMade(p *projections.Put, wr *store.Write, row value.Item) bool {
 		}
 	}
 	return row.Has(book.Version)
-}
-
-// RepairDocument makes a search document agree with its row as the row is now.
-func (r *Runner) RepairDocument(ctx context.Context, s *model.Search, id string, floor events.Position) (done, differs bool, err error) {
-	d := search.Document{Index: projections.IndexName(r.Model, s), ID: id}
-	at, err := r.Index.Positions(ctx, []search.Document{d})
-	if err != nil {
-		return false, false, err
-	}
-	t := s.Of.Table
-	key, err := search.ParseID(id)
-	there := err == nil
-	if there {
-		if _, ok := t.KeyOf(t.Item(key)); ok {
-			rows, err := r.get(ctx, []store.Ref{{Table: t.Name, Key: key}})
-			if err != nil {
-				return false, false, err
-			}
-			var now search.Document
-			if now, there = projections.DocumentOf(r.Model, s, t.Classify(rows[0]), key, rows[0]); there {
-				d = now
-			}
-		} else {
-			there = false
-		}
-	}
-	if there {
-		if held, err := r.Index.Holds(ctx, []search.Document{d}); err != nil || held[0] {
-			return true, false, err
-		}
-	}
-	d.Deleted, d.Position = !there, from(at[0], floor)
-	errs, err := r.index(ctx, []search.Document{d})
-	if err == nil {
-		err = errs[0]
-	}
-	return err == nil, true, err
 }
 
 // Gaps returns the dead letters of gaps that were named and not discarded.

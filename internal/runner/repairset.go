@@ -158,15 +158,15 @@ func (s *setRepair) write(ctx context.Context, path string, members []string) (d
 		for _, c := range below {
 			s.nodes[c.Path] = c
 		}
-		return transacted(s.Store.Transact(ctx, ws))
+		return Transacted(s.Store.Transact(ctx, ws))
 	}
 	n.Version = s.above(before)
 	ref := book.Ref(s.partition, path)
-	if done, err = s.did(ctx, store.Write{Ref: ref, Put: n.Row(ref), If: unchanged(before)}); !done || err != nil || !s.shows {
+	if done, err = s.Did(ctx, store.Write{Ref: ref, Put: n.Row(ref), If: unchanged(before)}); !done || err != nil || !s.shows {
 		return done, err
 	}
 	// A failed condition means that it shows that already.
-	_, err = s.did(ctx, leafWrite(s.of.Entity, s.of.Row, n))
+	_, err = s.Did(ctx, leafWrite(s.of.Entity, s.of.Row, n))
 	return true, err
 }
 

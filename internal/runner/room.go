@@ -31,7 +31,7 @@ func (r *Runner) makeRoom(ctx context.Context, target store.Ref, lane string, re
 		return false, nil
 	}
 	ref := book.Of(r.Model.Name, target)
-	rows, err := r.get(ctx, []store.Ref{ref})
+	rows, err := r.Get(ctx, []store.Ref{ref})
 	if err != nil {
 		return false, err
 	}
@@ -51,7 +51,7 @@ func (r *Runner) makeRoom(ctx context.Context, target store.Ref, lane string, re
 			adds[i] = projections.Add{Target: target, Field: a.Name, Amount: a.Value}
 		}
 		letters, err := r.keeping(ctx, []Dead{{
-			Kind: DeadParked, Target: r.describe(target), Row: target, Adds: adds, Source: "its ledger, version " + version.Text(),
+			Kind: DeadParked, Target: r.Describe(target), Row: target, Adds: adds, Source: "its ledger, version " + version.Text(),
 			Reason: "the ledger was full, and these amounts left it to make room; a retry adds them back, and a discard loses them until a repair",
 		}})
 		if err != nil {
@@ -65,7 +65,7 @@ func (r *Runner) makeRoom(ctx context.Context, target store.Ref, lane string, re
 	err = r.Store.Transact(ctx, append(ws, store.Write{Ref: ref, Ops: out.ops, If: out.cond}))
 	// A failed condition means that another writer changed it.
 	if err != nil && !errors.Is(err, store.ErrCondition) {
-		return false, fmt.Errorf("making room in the ledger of %s: %w", r.describe(target), err)
+		return false, fmt.Errorf("making room in the ledger of %s: %w", r.Describe(target), err)
 	}
 	return true, nil
 }
@@ -90,7 +90,7 @@ func (g *roomier) leaves(a value.Attr) {
 func (g *roomier) lanes(ctx context.Context, r *Runner, lane string) error {
 	w := Work{Runner: r}
 	w.Lane = lane
-	retired, err := w.retired(ctx, g.ledger)
+	retired, err := w.RetiredIn(ctx, g.ledger)
 	for _, lane := range retired {
 		name := book.Lane(lane)
 		if g.enough() {

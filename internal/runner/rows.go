@@ -52,17 +52,17 @@ func (w *Work) remove(ctx context.Context, puts []*projections.Put) error {
 		tombs[i] = w.tombstone(p.Row, p.Position)
 		dels[i] = removeUpTo(p.Row, p.Position)
 	}
-	if _, err := w.write(ctx, tombs); err != nil {
+	if _, err := w.Write(ctx, tombs); err != nil {
 		return err
 	}
-	_, err := w.write(ctx, dels)
+	_, err := w.Write(ctx, dels)
 	return err
 }
 
 func (w *Work) tombstone(row store.Ref, p events.Position) store.Write {
 	return store.Write{
-		Ref: book.Tombstone(row), If: store.Cond{below(book.Position, p.Value())},
-		Ops: []store.Op{set(book.Position, p.Value()), set(book.Expiry, w.expiry())},
+		Ref: book.Tombstone(row), If: store.Cond{Below(book.Position, p.Value())},
+		Ops: []store.Op{Set(book.Position, p.Value()), Set(book.Expiry, w.Expiry())},
 	}
 }
 
@@ -96,7 +96,7 @@ func (w *Work) makeRows(ctx context.Context, puts []*projections.Put) error {
 			create = append(create, p)
 		}
 	}
-	out, err := w.write(ctx, ws)
+	out, err := w.Write(ctx, ws)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (w *Work) create(ctx context.Context, puts []*projections.Put, values follo
 	for i, p := range puts {
 		refs[i] = book.Tombstone(p.Row)
 	}
-	tombs, err := w.get(ctx, refs)
+	tombs, err := w.Get(ctx, refs)
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (w *Work) create(ctx context.Context, puts []*projections.Put, values follo
 			ws, of = append(ws, w.rowWrite(p, values, false)), append(of, p)
 		}
 	}
-	out, err := w.write(ctx, ws)
+	out, err := w.Write(ctx, ws)
 	if err != nil {
 		return err
 	}
@@ -159,14 +159,14 @@ func (w *Work) create(ctx context.Context, puts []*projections.Put, values follo
 // makes. It leaves the values that the row follows, and attributes that other programs
 // wrote.
 func (w *Work) rowWrite(p *projections.Put, values followed, there bool) store.Write {
-	wr := store.Write{Ref: p.Row, If: store.Cond{below(book.Version, p.Position.Value())}, Return: there}
+	wr := store.Write{Ref: p.Row, If: store.Cond{Below(book.Version, p.Position.Value())}, Return: there}
 	if there {
-		wr.If = append(wr.If, w.present(p.Row.Table))
+		wr.If = append(wr.If, w.Present(p.Row.Table))
 	}
 	t := w.Model.Table(p.Row.Table)
 	for _, a := range p.Image {
 		if a.Name != t.Key.Partition.Name && a.Name != t.Key.Sort.Name {
-			wr.Ops = append(wr.Ops, set(a.Name, a.Value))
+			wr.Ops = append(wr.Ops, Set(a.Name, a.Value))
 		}
 	}
 	for _, name := range absent(p) {
@@ -177,7 +177,7 @@ func (w *Work) rowWrite(p *projections.Put, values followed, there bool) store.W
 			wr.Ops = append(wr.Ops, w.followOps(p, f, values)...)
 		}
 	}
-	wr.Ops = append(wr.Ops, set(book.Version, p.Position.Value()))
+	wr.Ops = append(wr.Ops, Set(book.Version, p.Position.Value()))
 	return wr
 }
 
@@ -196,7 +196,7 @@ func (w *Work) followOps(p *projections.Put, follow *model.Follow, values follow
 			}
 		}
 	}
-	return []store.Op{set(follow.Attr, v.shown(follow.Keep)), set(book.FollowVersion(follow.Attr), at), set(book.Follows(follow.Attr), of)}
+	return []store.Op{Set(follow.Attr, v.shown(follow.Keep)), Set(book.FollowVersion(follow.Attr), at), Set(book.Follows(follow.Attr), of)}
 }
 
 // absent returns the attributes that the rule could have made and did not: those that it
@@ -252,7 +252,7 @@ func (w *Work) mend(ctx context.Context, m *projections.Mend) error {
 // change of the source still wins. mendAs reports whether the row is missing.
 func (w *Work) mendAs(ctx context.Context, m *projections.Mend, removed bool) (missing bool, err error) {
 	row := m.Change.Row
-	tombs, err := w.get(ctx, []store.Ref{book.Tombstone(row)})
+	tombs, err := w.Get(ctx, []store.Ref{book.Tombstone(row)})
 	if err != nil {
 		return false, err
 	}
@@ -260,7 +260,7 @@ func (w *Work) mendAs(ctx context.Context, m *projections.Mend, removed bool) (m
 	buried := tombs[0] != nil && last.Compare(m.Ours) >= 0
 	switch {
 	case m.Back && buried:
-		_, err = w.write(ctx, []store.Write{removeUpTo(row, last)})
+		_, err = w.Write(ctx, []store.Write{removeUpTo(row, last)})
 		return false, err
 	case m.Back || buried && removed:
 		return false, nil
@@ -290,7 +290,7 @@ func (w *Work) restore(ctx context.Context, m *projections.Mend, image value.Ite
 	if !ok {
 		return false, nil
 	}
-	rows, err := w.get(ctx, []store.Ref{source})
+	rows, err := w.Get(ctx, []store.Ref{source})
 	if err != nil || rows[0] == nil || w.Model.Table(source.Table).Classify(rows[0]) != rule.Source {
 		return false, err
 	}
@@ -308,7 +308,7 @@ func (w *Work) restore(ctx context.Context, m *projections.Mend, image value.Ite
 	}
 	wr := w.rowWrite(&p, values, true)
 	wr.If = w.restoreCond(m, &wr, removed)
-	out, err := w.write(ctx, []store.Write{wr})
+	out, err := w.Write(ctx, []store.Write{wr})
 	switch {
 	case err != nil:
 		return false, err
@@ -334,7 +334,7 @@ func (w *Work) restoreCond(m *projections.Mend, wr *store.Write, removed bool) s
 			append(unlike(wr), absent, store.Test{Attr: book.Version, Is: store.Lt, Value: m.Ours.Value()}),
 		}
 	case is.IsMissing():
-		return store.Cond{w.present(m.Change.Row.Table), {{Attr: book.Version, Is: store.Absent}}}
+		return store.Cond{w.Present(m.Change.Row.Table), {{Attr: book.Version, Is: store.Absent}}}
 	case is.Kind() != value.Binary: // the application wrote something of its own there
 		return store.Cond{{{Attr: book.Version, Is: store.Eq, Value: is}}}
 	}

@@ -110,7 +110,7 @@ func (r *Runner) Rows(ctx context.Context, b Batch) (Counts, error) {
 
 // gathered applies changes that can be gathered into one write for each target.
 func (r *Runner) gathered(ctx context.Context, b Batch) (Counts, error) {
-	g, parts := r.fold(b)
+	g, parts := Fold(r.Kinds, r.Model, b.Changes)
 	w := Work{Runner: r, Batch: b, Gathered: g, kept: make([]bool, len(b.Changes))}
 	for _, step := range []func(Part) error{
 		func(p Part) error { return p.Record(ctx, &w) },
@@ -132,17 +132,18 @@ func (r *Runner) gathered(ctx context.Context, b Batch) (Counts, error) {
 	return count(g.Touched, w.kept), nil
 }
 
-// fold folds a batch: it returns what the batch asks for, and each kind's part of it.
-func (r *Runner) fold(b Batch) (*projections.Gathered, []Part) {
-	g := projections.NewGathered(len(b.Changes))
-	parts := make([]Part, len(r.Kinds))
-	for i, k := range r.Kinds {
-		parts[i] = k.Begin(r.Model, g)
+// Fold folds changes of one shard, which must be in stream order: it returns what they
+// ask for, and each kind's part of it. It does no I/O.
+func Fold(kinds []Kind, m *model.Model, changes []projections.Change) (*projections.Gathered, []Part) {
+	g := projections.NewGathered(len(changes))
+	parts := make([]Part, len(kinds))
+	for i, k := range kinds {
+		parts[i] = k.Begin(m, g)
 	}
-	for i := range b.Changes {
-		g.Fold(i, &b.Changes[i])
+	for i := range changes {
+		g.Fold(i, &changes[i])
 		for _, p := range parts {
-			p.Fold(i, &b.Changes[i])
+			p.Fold(i, &changes[i])
 		}
 	}
 	return g, parts
@@ -171,9 +172,12 @@ type Work struct {
 	kept []bool // whether some effect of each change was kept as a dead letter
 }
 
-// write does writes whose conditions are expected to fail at times. It returns an outcome
+// Kept counts the i-th change as one of which something is kept as a dead letter.
+func (w *Work) Kept(i int) { w.kept[i] = true }
+
+// Write does writes whose conditions are expected to fail at times. It returns an outcome
 // for each. Any error other than a failed condition or a refusal ends the batch.
-func (r *Runner) write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+func (r *Runner) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
 	if len(ws) == 0 {
 		return nil, nil
 	}
@@ -189,31 +193,32 @@ func (r *Runner) write(ctx context.Context, ws []store.Write) ([]store.Outcome, 
 	return out, nil
 }
 
-// get reads rows with strong consistency. Without refs it returns nothing and does no
+// Get reads rows with strong consistency. Without refs it returns nothing and does no
 // read.
-func (r *Runner) get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
+func (r *Runner) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
 	return r.Store.Get(ctx, refs)
 }
 
-// present returns the condition that a row exists.
-func (r *Runner) present(table string) []store.Test {
+// Present returns the condition that a row exists.
+func (r *Runner) Present(table string) []store.Test {
 	t := r.Model.Table(table)
 	return []store.Test{{Attr: t.Key.Partition.Name, Is: store.Exists}}
 }
 
-// below is the condition that an attribute is absent or less than a value.
-func below(attr string, v value.Value) []store.Test {
+// Below is the condition that an attribute is absent or less than a value.
+func Below(attr string, v value.Value) []store.Test {
 	return []store.Test{{Attr: attr, Is: store.Absent}, {Attr: attr, Is: store.Lt, Value: v}}
 }
 
-func attr(name string, v value.Value) value.Attr { return value.Attr{Name: name, Value: v} }
+// Attr returns an attribute.
+func Attr(name string, v value.Value) value.Attr { return value.Attr{Name: name, Value: v} }
 
-// set returns the operation that sets an attribute, or removes it if the value is
+// Set returns the operation that sets an attribute, or removes it if the value is
 // Missing.
-func set(name string, v value.Value) store.Op {
+func Set(name string, v value.Value) store.Op {
 	if v.IsMissing() {
 		return store.Op{Kind: store.Remove, Attr: name}
 	}
@@ -224,7 +229,9 @@ func set(name string, v value.Value) store.Op {
 // changes arrive late: twice as long as a stream keeps its records.
 const tombstoneLife = 48 * time.Hour
 
-func (r *Runner) expiry() value.Value {
+// Expiry returns when a row of our own table expires that is of no use once every older
+// change has arrived.
+func (r *Runner) Expiry() value.Value {
 	return value.OfInt(r.Now().Add(tombstoneLife).Unix())
 }
 
@@ -233,11 +240,11 @@ func (w *Work) faults(ctx context.Context) error {
 	var ds []Dead
 	for i, f := range w.Faults {
 		c := &w.Changes[w.FaultOf[i]]
-		w.kept[w.FaultOf[i]] = true
+		w.Kept(w.FaultOf[i])
 		ds = append(ds, Dead{
 			Kind: DeadImage, Target: f.Derivation, Reason: f.Reason,
-			Lane: w.Lane, Position: c.Position, Record: recordJSON(c), Time: c.Time,
+			Lane: w.Lane, Position: c.Position, Record: RecordOf(c), Time: c.Time,
 		})
 	}
-	return w.keep(ctx, ds)
+	return w.KeepAll(ctx, ds)
 }

@@ -80,7 +80,7 @@ func (w *Work) memberMarks(ctx context.Context, s *setWork) (map[string]events.P
 			refs = append(refs, ref)
 		}
 	}
-	rows, err := w.get(ctx, refs)
+	rows, err := w.Get(ctx, refs)
 	for i, row := range rows {
 		at[refs[i].Key.Sort.Text()] = events.PositionFrom(row.Get(book.Position))
 	}
@@ -105,9 +105,9 @@ func (w *Work) countLeaf(ctx context.Context, s *setWork, n *projections.Node, s
 		if !ok {
 			i = len(ws)
 			at[ref.Key.Sort.Text()] = i
-			ws = append(ws, store.Write{Ref: ref, If: store.Cond{below(book.Position, m.Position.Value())}})
+			ws = append(ws, store.Write{Ref: ref, If: store.Cond{Below(book.Position, m.Position.Value())}})
 		}
-		ws[i].Ops = []store.Op{set(book.Position, m.Position.Value()), set(book.Expiry, w.expiry())}
+		ws[i].Ops = []store.Op{Set(book.Position, m.Position.Value()), Set(book.Expiry, w.Expiry())}
 	}
 	if n.Full() {
 		split, _ := w.splitWrites(s, n, before)
@@ -115,5 +115,5 @@ func (w *Work) countLeaf(ctx context.Context, s *setWork, n *projections.Node, s
 	} else {
 		ws = append(ws, w.nodeWrite(s.Row, n, before))
 	}
-	return transacted(w.Store.Transact(ctx, ws))
+	return Transacted(w.Store.Transact(ctx, ws))
 }

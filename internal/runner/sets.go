@@ -43,8 +43,8 @@ func (w *Work) CountSets(ctx context.Context) error {
 		}
 	}
 	for round := 0; len(pending) > 0; round++ {
-		if round == maxRounds {
-			return fmt.Errorf("%s of %s: its tree does not come to rest after %d readings", pending[0].Entity.SetOf().Name, w.describe(pending[0].Row), round)
+		if round == MaxRounds {
+			return fmt.Errorf("%s of %s: its tree does not come to rest after %d readings", pending[0].Entity.SetOf().Name, w.Describe(pending[0].Row), round)
 		}
 		if err := w.readMarks(ctx, pending); err != nil {
 			return err
@@ -52,7 +52,7 @@ func (w *Work) CountSets(ctx context.Context) error {
 		if err := w.readWays(ctx, pending); err != nil {
 			return err
 		}
-		if err := w.fresh(); err != nil {
+		if err := w.Fresh(); err != nil {
 			return err
 		}
 		count := w.writeLeaves
@@ -75,10 +75,10 @@ func (w *Work) CountSets(ctx context.Context) error {
 	return w.leaves(ctx)
 }
 
-// maxRounds is how often a path is read again because another worker changed it
+// MaxRounds is how often a path is read again because another worker changed it
 // meanwhile. Each time some worker makes progress, so the rounds end, unless nodes are
 // missing.
-const maxRounds = 100
+const MaxRounds = 100
 
 // levels is how many levels of a path are read at once after the first node turned out to
 // be split: enough for a quarter of a million members.
@@ -101,7 +101,7 @@ func (w *Work) readWays(ctx context.Context, pending []*setWork) error {
 		if len(refs) == 0 {
 			return nil
 		}
-		rows, err := w.get(ctx, refs)
+		rows, err := w.Get(ctx, refs)
 		if err != nil {
 			return err
 		}
@@ -184,7 +184,7 @@ func (w *Work) writeLeaves(ctx context.Context, pending []*setWork) error {
 			}
 		}
 	}
-	out, err := w.write(ctx, ws)
+	out, err := w.Write(ctx, ws)
 	if err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (s *setWork) inOrder() {
 }
 
 func (w *Work) setError(s *setWork, err error) error {
-	return fmt.Errorf("%s of %s: %w", s.Entity.SetOf().Name, w.describe(s.Row), err)
+	return fmt.Errorf("%s of %s: %w", s.Entity.SetOf().Name, w.Describe(s.Row), err)
 }
 
 // nodeWrite returns the write of a node with the next version, if the node has not
@@ -240,7 +240,7 @@ func (w *Work) above(version value.Value) value.Value {
 // them. done is false if the leaf has changed since it was read.
 func (w *Work) split(ctx context.Context, s *setWork, n *projections.Node, before value.Value) (done bool, err error) {
 	ws, _ := w.splitWrites(s, n, before)
-	return transacted(w.Store.Transact(ctx, ws))
+	return Transacted(w.Store.Transact(ctx, ws))
 }
 
 // splitWrites returns the writes, for one transaction, that split a leaf, and the new
@@ -259,9 +259,9 @@ func (w *Work) splitWrites(s *setWork, n *projections.Node, before value.Value) 
 	return ws, below
 }
 
-// transacted turns the error of a transaction into an outcome: false without an error if
+// Transacted turns the error of a transaction into an outcome: false without an error if
 // a condition failed or another transaction was in the way.
-func transacted(err error) (bool, error) {
+func Transacted(err error) (bool, error) {
 	if errors.Is(err, store.ErrCondition) || errors.Is(err, store.ErrConflict) {
 		return false, nil
 	}
@@ -292,7 +292,7 @@ func (w *Work) showLeaves(ctx context.Context, pending []*setWork) error {
 			ws, of, nodes = append(ws, wr), append(of, s), append(nodes, n)
 		}
 	}
-	out, err := w.write(ctx, ws)
+	out, err := w.Write(ctx, ws)
 	if err != nil {
 		return err
 	}
@@ -324,12 +324,12 @@ func foreign(row value.Item, n *projections.Node) bool {
 // shows it.
 func (w *Work) keepSet(ctx context.Context, e *model.Entity, row store.Ref, changes []int, reason string) error {
 	for _, i := range changes {
-		w.kept[i] = true
+		w.Kept(i)
 	}
 	c := &w.Changes[changes[0]]
 	_, err := w.KeepDead(ctx, Dead{
-		Kind: DeadSet, Target: e.SetOf().Name + " of " + w.describe(row), Row: row, Reason: reason,
-		Record: recordJSON(c), Time: c.Time,
+		Kind: DeadSet, Target: e.SetOf().Name + " of " + w.Describe(row), Row: row, Reason: reason,
+		Record: RecordOf(c), Time: c.Time,
 	})
 	return err
 }
@@ -369,7 +369,7 @@ func leafWrite(e *model.Entity, root store.Ref, n *projections.Node) store.Write
 	wr := store.Write{Ref: row}
 	var differs []store.Test
 	for _, a := range attrs {
-		wr.Ops = append(wr.Ops, set(a.Name, a.Value))
+		wr.Ops = append(wr.Ops, Set(a.Name, a.Value))
 		if a.Value.IsMissing() {
 			differs = append(differs, store.Test{Attr: a.Name, Is: store.Exists})
 		} else {
@@ -405,7 +405,7 @@ func (w *Work) joinLeaves(ctx context.Context, s *setWork, path string) error {
 		for _, p := range projections.Below(path) {
 			refs = append(refs, book.Node(w.Model.Name, s.Row, p))
 		}
-		rows, err := w.get(ctx, refs)
+		rows, err := w.Get(ctx, refs)
 		if err != nil {
 			return err
 		}
@@ -417,7 +417,7 @@ func (w *Work) joinLeaves(ctx context.Context, s *setWork, path string) error {
 		if !parent.Inner || !projections.FewEnough(below) {
 			return nil
 		}
-		done, err := transacted(w.Store.Transact(ctx, w.joinWrites(s, parent, below)))
+		done, err := Transacted(w.Store.Transact(ctx, w.joinWrites(s, parent, below)))
 		if err != nil || !done || path == "" || len(parent.Counts) > projections.Sparse {
 			return err
 		}
@@ -462,23 +462,23 @@ func (r *Runner) showLeaf(ctx context.Context, leaves []projections.Leaf) (out [
 	for i, l := range leaves {
 		rows[i], nodes[i] = l.Row, book.Node(r.Model.Name, l.Root, l.Path)
 	}
-	have, err := r.get(ctx, rows)
+	have, err := r.Get(ctx, rows)
 	if err != nil {
 		return nil, nil, err
 	}
-	kept, err := r.get(ctx, nodes)
+	kept, err := r.Get(ctx, nodes)
 	if err != nil {
 		return nil, nil, err
 	}
 	var ws []store.Write
 	for i, l := range leaves {
 		wr := leafWrite(l.Entity, l.Root, projections.NodeFrom(l.Path, kept[i]))
-		if wr.Delete && have[i] == nil || !wr.Delete && shows(have[i], &wr) {
+		if wr.Delete && have[i] == nil || !wr.Delete && Shows(have[i], &wr) {
 			continue
 		}
 		wr.If = store.Cond{{store.AsRead(book.Version, have[i].Get(book.Version))}}
 		ws, of = append(ws, wr), append(of, l)
 	}
-	out, err = r.write(ctx, ws)
+	out, err = r.Write(ctx, ws)
 	return out, of, err
 }

@@ -58,7 +58,7 @@ func (c *consumer) hold(ctx context.Context, at place) (bool, error) {
 	case c.held[at] == now:
 		return true, nil
 	}
-	out, err := c.Runner.write(ctx, []store.Write{book.BeginCheckpoint(c.checkpoint(at), now)})
+	out, err := c.Runner.Write(ctx, []store.Write{book.BeginCheckpoint(c.checkpoint(at), now)})
 	if err != nil {
 		return false, err
 	}
@@ -81,7 +81,7 @@ func (r *Runner) Begin(ctx context.Context, table, shard string, hold int64) err
 	for _, g := range r.Groups() {
 		ws = append(ws, book.BeginCheckpoint(book.Checkpoint(r.Model.Name, g, table, shard), hold))
 	}
-	_, err := r.write(ctx, ws)
+	_, err := r.Write(ctx, ws)
 	return err
 }
 
@@ -100,7 +100,7 @@ func (c *consumer) look(ctx context.Context, at place) error {
 
 // saved reads a checkpoint, and reports whether the checkpoint exists.
 func (r *Runner) saved(ctx context.Context, at store.Ref) (book.CheckpointRow, bool, error) {
-	rows, err := r.get(ctx, []store.Ref{at})
+	rows, err := r.Get(ctx, []store.Ref{at})
 	if err != nil {
 		return book.CheckpointRow{}, false, err
 	}
@@ -133,7 +133,7 @@ func (c *consumer) finish(ctx context.Context, at place) error {
 	if now == 0 {
 		return nil
 	}
-	out, err := c.Runner.write(ctx, []store.Write{book.EndCheckpoint(c.checkpoint(at), now)})
+	out, err := c.Runner.Write(ctx, []store.Write{book.EndCheckpoint(c.checkpoint(at), now)})
 	if err == nil && out[0].Err == nil {
 		c.ended[at] = true
 	}
@@ -144,8 +144,8 @@ func (c *consumer) checkpoint(at place) store.Ref {
 	return book.Checkpoint(c.Runner.Model.Name, c.group, at.table, at.shard)
 }
 
-// notAbove is the condition that an attribute is absent or at most a value.
-func notAbove(name string, v value.Value) []store.Test {
+// NotAbove is the condition that an attribute is absent or at most a value.
+func NotAbove(name string, v value.Value) []store.Test {
 	return []store.Test{{Attr: name, Is: store.Absent}, {Attr: name, Is: store.Le, Value: v}}
 }
 

@@ -25,7 +25,7 @@ func (w *Work) KeepFacts(ctx context.Context) error {
 	for i := range w.Facts {
 		ws[i] = w.factWrite(&w.Facts[i])
 	}
-	out, err := w.write(ctx, ws)
+	out, err := w.Write(ctx, ws)
 	if err != nil {
 		return err
 	}
@@ -34,8 +34,8 @@ func (w *Work) KeepFacts(ctx context.Context) error {
 			continue
 		}
 		c := &w.Changes[w.FactOf[i]]
-		w.kept[w.FactOf[i]] = true
-		d := Dead{Kind: DeadImage, Target: w.Facts[i].List, Reason: out[i].Err.Error(), Lane: w.Lane, Position: c.Position, Record: recordJSON(c), Time: c.Time}
+		w.Kept(w.FactOf[i])
+		d := Dead{Kind: DeadImage, Target: w.Facts[i].List, Reason: out[i].Err.Error(), Lane: w.Lane, Position: c.Position, Record: RecordOf(c), Time: c.Time}
 		if _, err := w.KeepDead(ctx, d); err != nil {
 			return err
 		}
@@ -47,13 +47,13 @@ func (w *Work) KeepFacts(ctx context.Context) error {
 // for as long as something older may still arrive.
 func (w *Work) factWrite(f *projections.Fact) store.Write {
 	wr := store.Write{
-		Ref: book.Fact(w.Model.Name, f.List, f.Name), If: store.Cond{below(book.Position, f.Position.Value())},
-		Ops: []store.Op{set(book.Position, f.Position.Value())},
+		Ref: book.Fact(w.Model.Name, f.List, f.Name), If: store.Cond{Below(book.Position, f.Position.Value())},
+		Ops: []store.Op{Set(book.Position, f.Position.Value())},
 	}
 	if f.Told == nil {
-		wr.Ops = append(wr.Ops, set(book.Told, value.Value{}), set(book.Expiry, w.expiry()))
+		wr.Ops = append(wr.Ops, Set(book.Told, value.Value{}), Set(book.Expiry, w.Expiry()))
 	} else {
-		wr.Ops = append(wr.Ops, set(book.Told, value.OfMap(f.Told)), set(book.Expiry, value.Value{}))
+		wr.Ops = append(wr.Ops, Set(book.Told, value.OfMap(f.Told)), Set(book.Expiry, value.Value{}))
 	}
 	return wr
 }
@@ -78,7 +78,7 @@ func (w *Work) Recompute(ctx context.Context) error {
 			continue
 		}
 		for _, change := range of[i].Asked {
-			w.kept[change] = true
+			w.Kept(change)
 		}
 		if err := w.parkTarget(ctx, of[i], reason.Error()); err != nil {
 			return err

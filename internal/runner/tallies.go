@@ -74,10 +74,10 @@ func (w *Work) count(ctx context.Context, targets []*projections.Target, books m
 		ws = append(ws, w.countWrite(t, t.Total()))
 		sent = append(sent, t)
 	}
-	if err := w.fresh(); err != nil {
+	if err := w.Fresh(); err != nil {
 		return nil, err
 	}
-	out, err := w.write(ctx, ws)
+	out, err := w.Write(ctx, ws)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (w *Work) countWrite(t *projections.Target, total []value.Attr) store.Write
 	}
 	return store.Write{
 		Ref: book.Of(w.Model.Name, t.Row), Ops: ops, Return: true,
-		If: store.Cond{below(lane, first.Value()), open()},
+		If: store.Cond{Below(lane, first.Value()), open()},
 	}
 }
 
@@ -161,7 +161,7 @@ func (w *Work) readBooks(ctx context.Context, books map[*projections.Target]valu
 			of = append(of, t)
 		}
 	}
-	rows, err := w.get(ctx, refs)
+	rows, err := w.Get(ctx, refs)
 	if err != nil {
 		return err
 	}
@@ -183,14 +183,14 @@ func (w *Work) publish(ctx context.Context, books map[*projections.Target]value.
 			continue
 		}
 		wr := PublishWrite(t.Row, t.Entity, b)
-		if len(wr.Ops) == 0 || t.Check && shows(t.Image, &wr) {
+		if len(wr.Ops) == 0 || t.Check && Shows(t.Image, &wr) {
 			continue
 		}
 		wr.Return = t.Check
 		ws = append(ws, wr)
 		of = append(of, t)
 	}
-	out, err := w.write(ctx, ws)
+	out, err := w.Write(ctx, ws)
 	if err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity,
 	if shown.IsMissing() {
 		return nil
 	}
-	rows, err := r.get(ctx, []store.Ref{book.Of(r.Model.Name, target)})
+	rows, err := r.Get(ctx, []store.Ref{book.Of(r.Model.Name, target)})
 	if err != nil {
 		return err
 	}
@@ -230,7 +230,7 @@ func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity,
 	}
 	wr := PublishWrite(target, e, rows[0])
 	wr.If = store.Cond{{{Attr: book.Version, Is: store.Eq, Value: shown}}}
-	out, err := r.write(ctx, []store.Write{wr})
+	out, err := r.Write(ctx, []store.Write{wr})
 	if err == nil && errors.Is(out[0].Err, store.ErrRefused) {
 		err = out[0].Err
 	}
@@ -245,8 +245,8 @@ func versionOf(b value.Item) value.Value {
 	return value.OfInt(0)
 }
 
-// shows reports whether the row is already as the write would make it.
-func shows(row value.Item, wr *store.Write) bool {
+// Shows reports whether the row is already as the write would make it.
+func Shows(row value.Item, wr *store.Write) bool {
 	for _, op := range wr.Ops {
 		if !value.Equal(row.Get(op.Attr), op.Value) {
 			return false
@@ -268,9 +268,9 @@ func PublishWrite(target store.Ref, e *model.Entity, b value.Item) store.Write {
 	n := versionOf(b)
 	wr := store.Write{Ref: target}
 	for _, a := range attrs {
-		wr.Ops = append(wr.Ops, set(a.Name, a.Value))
+		wr.Ops = append(wr.Ops, Set(a.Name, a.Value))
 	}
-	wr.Ops = append(wr.Ops, set(book.Version, n))
+	wr.Ops = append(wr.Ops, Set(book.Version, n))
 	wr.If = store.Cond{
 		{{Attr: e.Table.Key.Partition.Name, Is: store.Exists}},
 		{{Attr: book.Version, Is: store.Absent}, {Attr: book.Version, Is: store.Le, Value: n}},

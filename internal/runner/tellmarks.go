@@ -24,7 +24,7 @@ func (w *Work) tellsMarked(ctx context.Context) error {
 	for i := range w.Tells {
 		t := &w.Tells[i]
 		for round := 0; ; round++ {
-			if round == maxRounds {
+			if round == MaxRounds {
 				return fmt.Errorf("the moments of %s do not come to rest", t.List)
 			}
 			done, err := w.tellMarked(ctx, t)
@@ -44,7 +44,7 @@ func (w *Work) tellsMarked(ctx context.Context) error {
 func (w *Work) tellMarked(ctx context.Context, t *projections.Tell) (done bool, err error) {
 	list := book.Followers(w.Model.Name, t.List)
 	mark := book.TellMark(w.Model.Name, t.List, w.Changes[t.Change].Row)
-	rows, err := w.get(ctx, []store.Ref{list, mark})
+	rows, err := w.Get(ctx, []store.Ref{list, mark})
 	if err != nil {
 		return false, err
 	}
@@ -55,10 +55,10 @@ func (w *Work) tellMarked(ctx context.Context, t *projections.Tell) (done bool, 
 	case d < 0:
 		n, _ := rows[0].Get(book.Count).Int64()
 		moment = n + 1
-		if err := w.fresh(); err != nil {
+		if err := w.Fresh(); err != nil {
 			return false, err
 		}
-		done, err := transacted(w.Store.Transact(ctx, w.markMoment(t, list, mark, rows[0].Get(book.Count), moment)))
+		done, err := Transacted(w.Store.Transact(ctx, w.markMoment(t, list, mark, rows[0].Get(book.Count), moment)))
 		if !done || err != nil {
 			return false, err
 		}
@@ -66,7 +66,7 @@ func (w *Work) tellMarked(ctx context.Context, t *projections.Tell) (done bool, 
 	if any, err := w.tellOne(ctx, list, t, moment); !any || err != nil {
 		return true, err
 	}
-	_, err = w.write(ctx, []store.Write{{
+	_, err = w.Write(ctx, []store.Write{{
 		Ref: mark, If: store.Cond{{{Attr: book.Position, Is: store.Eq, Value: t.Position.Value()}}},
 		Ops: []store.Op{{Kind: store.Remove, Attr: firstAttr}, {Kind: store.Remove, Attr: momentAttr}},
 	}})
@@ -76,9 +76,9 @@ func (w *Work) tellMarked(ctx context.Context, t *projections.Tell) (done bool, 
 // markMoment returns the writes that give a notification the list's next moment.
 func (w *Work) markMoment(t *projections.Tell, list, mark store.Ref, count value.Value, moment int64) []store.Write {
 	return []store.Write{
-		{Ref: list, If: store.Cond{{store.AsRead(book.Count, count)}}, Ops: []store.Op{set(book.Count, value.OfInt(moment))}},
-		{Ref: mark, If: store.Cond{below(book.Position, t.Position.Value())}, Ops: []store.Op{
-			set(book.Position, t.Position.Value()), set(firstAttr, t.Position.Value()), set(momentAttr, value.OfInt(moment)), set(book.Expiry, w.expiry()),
+		{Ref: list, If: store.Cond{{store.AsRead(book.Count, count)}}, Ops: []store.Op{Set(book.Count, value.OfInt(moment))}},
+		{Ref: mark, If: store.Cond{Below(book.Position, t.Position.Value())}, Ops: []store.Op{
+			Set(book.Position, t.Position.Value()), Set(firstAttr, t.Position.Value()), Set(momentAttr, value.OfInt(moment)), Set(book.Expiry, w.Expiry()),
 		}},
 	}
 }

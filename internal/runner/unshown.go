@@ -37,7 +37,7 @@ func (r *Runner) unshown(ctx context.Context, ref, target store.Ref, e *model.En
 	id, mark := unshownID(target), value.Value{}
 	ws := []store.Write{{Ref: r.letter(id), Delete: true}}
 	if why != "" {
-		letters, err := r.keeping(ctx, []Dead{{Kind: DeadNumber, Target: r.describe(target), Row: target, Reason: why}})
+		letters, err := r.keeping(ctx, []Dead{{Kind: DeadNumber, Target: r.Describe(target), Row: target, Reason: why}})
 		if err != nil {
 			return false, err
 		}
@@ -49,7 +49,7 @@ func (r *Runner) unshown(ctx context.Context, ref, target store.Ref, e *model.En
 	}
 	as := store.Cond{{store.AsRead(book.Count, ledger.Get(book.Count))}}
 	alone := append(slices.Clip(ws), store.Write{Ref: ref, Check: true, If: as})
-	marked := append(slices.Clip(ws), store.Write{Ref: ref, Ops: []store.Op{set(book.Unshown, mark)}, If: as})
+	marked := append(slices.Clip(ws), store.Write{Ref: ref, Ops: []store.Op{Set(book.Unshown, mark)}, If: as})
 	if why == "" && named == "" {
 		marked = alone // the ledger has no mark to remove
 	}
@@ -82,7 +82,7 @@ func (r *Runner) saidUnshown(ctx context.Context, target store.Ref, ledger value
 	if said != "" && said == why || !sure && ledger.Size() <= mayStandAlone {
 		return named, said, nil
 	}
-	rows, err := r.get(ctx, []store.Ref{r.letter(unshownID(target))})
+	rows, err := r.Get(ctx, []store.Ref{r.letter(unshownID(target))})
 	if err != nil || rows[0] == nil {
 		return named, said, err
 	}
@@ -121,7 +121,7 @@ func (r *Runner) retryUnshown(ctx context.Context, d *Dead) (done int, err error
 		return 0, err
 	}
 	ref := book.Of(r.Model.Name, d.Row)
-	rows, err := r.get(ctx, []store.Ref{r.letter(d.ID), ref})
+	rows, err := r.Get(ctx, []store.Ref{r.letter(d.ID), ref})
 	if err != nil {
 		return 0, err
 	}
@@ -145,7 +145,7 @@ func (r *Runner) retryUnshown(ctx context.Context, d *Dead) (done int, err error
 // whether the caller should read or write the ledger again; false means that no digits
 // were to move, or that the ledger has no room for more bands.
 func (r *Runner) respread(ctx context.Context, ledger store.Ref) (bool, error) {
-	rows, err := r.get(ctx, []store.Ref{ledger})
+	rows, err := r.Get(ctx, []store.Ref{ledger})
 	if err != nil {
 		return false, err
 	}
@@ -157,9 +157,9 @@ func (r *Runner) respread(ctx context.Context, ledger store.Ref) (bool, error) {
 		{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())},
 	}}
 	for _, p := range parts {
-		w.Ops = append(w.Ops, set(p.Name, p.Value))
+		w.Ops = append(w.Ops, Set(p.Name, p.Value))
 	}
-	out, err := r.write(ctx, []store.Write{w})
+	out, err := r.Write(ctx, []store.Write{w})
 	if err != nil {
 		return false, err
 	}

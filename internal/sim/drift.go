@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"weir/internal/model"
-	"weir/internal/projections"
+	"weir/internal/projections/document"
 	"weir/internal/runner"
 	"weir/internal/search"
 	"weir/internal/store"
@@ -32,7 +32,7 @@ func (w *world) drift() {
 	for _, d := range found {
 		name, ok := names[d.Row]
 		if d.What.Kind == verify.Document {
-			name, ok = docName(&search.Document{Index: projections.IndexName(w.model, d.What.Search), ID: d.What.Name}), true
+			name, ok = docName(&search.Document{Index: document.Index(w.model, d.What.Search), ID: d.What.Name}), true
 		}
 		k := t.rows[name]
 		if d.What.Kind == verify.Following && (misled(found, d.Row) || k != nil && slices.Contains(k.last, d.What.Field)) {
@@ -81,7 +81,7 @@ func beyond(d verify.Difference) bool {
 // document with its row as it is, right or wrong.
 func (w *world) shownBy(name string) string {
 	for _, s := range w.model.Searches {
-		if id, is := strings.CutPrefix(name, projections.IndexName(w.model, s)+"\x00"); is {
+		if id, is := strings.CutPrefix(name, document.Index(w.model, s)+"\x00"); is {
 			if key, err := search.ParseID(id); err == nil {
 				return refName(store.Ref{Table: s.Of.Table.Name, Key: key})
 			}

@@ -13,7 +13,7 @@ import (
 	"weir/internal/live"
 	"weir/internal/migrate"
 	"weir/internal/model"
-	"weir/internal/projections"
+	"weir/internal/projections/document"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/search"
@@ -60,7 +60,7 @@ type world struct {
 
 func schemasOf(m *model.Model) (out []search.Schema) {
 	for _, s := range m.Searches {
-		out = append(out, search.Schema{Name: projections.IndexName(m, s)})
+		out = append(out, search.Schema{Name: document.Index(m, s)})
 	}
 	return out
 }

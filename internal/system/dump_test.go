@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"weir/internal/book"
-	"weir/internal/projections"
+	"weir/internal/projections/document"
 	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/system"
@@ -36,7 +36,7 @@ func dump(t testing.TB, s *system.System) []string {
 		}
 	}
 	for _, sr := range m.Searches {
-		for _, id := range hits(t, s.Index, projections.IndexName(m, sr)) {
+		for _, id := range hits(t, s.Index, document.Index(m, sr)) {
 			out = append(out, "document "+sr.Name+" "+id)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 
 	"weir/internal/book"
 	"weir/internal/model"
-	"weir/internal/projections"
+	"weir/internal/projections/document"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -20,7 +20,7 @@ func TestUnreadableNote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := book.IndexNote(projections.IndexName(m, m.Searches[0]))
+	at := book.IndexNote(document.Index(m, m.Searches[0]))
 	writeOne(t, s.Store, store.Write{Ref: at, Ops: []store.Op{{Kind: store.Set, Attr: "i", Value: value.OfInt(1)}}})
 	if err := s.Fill(t.Context(), nil); err != nil {
 		t.Fatal(err)

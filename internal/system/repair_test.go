@@ -7,7 +7,7 @@ import (
 	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
-	"weir/internal/projections"
+	"weir/internal/projections/document"
 	"weir/internal/repair"
 	"weir/internal/runner"
 	"weir/internal/search"
@@ -204,7 +204,7 @@ func searched(t *testing.T, s *system.System, sr *model.Search) (doc search.Docu
 		}
 		for _, row := range page.Rows {
 			key, _ := sr.Of.Table.KeyOf(row)
-			if d, ok := projections.DocumentOf(s.Models[0].Model, sr, sr.Of.Table.Classify(row), key, row); ok {
+			if d, ok := document.Of(s.Models[0].Model, sr, sr.Of.Table.Classify(row), key, row); ok {
 				doc = d
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
-	"weir/internal/projections"
+	"weir/internal/projections/document"
 	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/system"
@@ -198,7 +198,7 @@ func spoilDocuments(t *testing.T, s *system.System) {
 		}
 		for _, row := range page.Rows {
 			key, _ := sr.Of.Table.KeyOf(row)
-			if d, ok := projections.DocumentOf(m, sr, sr.Of.Table.Classify(row), key, row); ok {
+			if d, ok := document.Of(m, sr, sr.Of.Table.Classify(row), key, row); ok {
 				doc = d
 			}
 		}

@@ -21,7 +21,7 @@ import (
 	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/openfiles"
-	"weir/internal/projections"
+	"weir/internal/projections/document"
 	"weir/internal/projections/kinds"
 	"weir/internal/query"
 	"weir/internal/replay"
@@ -161,7 +161,7 @@ func schemasOf(models []*model.Model) []search.Schema {
 	var out []search.Schema
 	for _, m := range models {
 		for _, s := range m.Searches {
-			out = append(out, search.Schema{Name: projections.IndexName(m, s), Filters: names(s.Filters), Sorts: names(s.Sorts), Version: version(s)})
+			out = append(out, search.Schema{Name: document.Index(m, s), Filters: names(s.Filters), Sorts: names(s.Sorts), Version: version(s)})
 		}
 	}
 	return out
@@ -206,14 +206,14 @@ func (s *System) Fill(ctx context.Context, progress func(index string, rows int)
 		fresh[name] = true
 	}
 	for _, p := range s.Models {
-		isFresh := func(sr *model.Search) bool { return fresh[projections.IndexName(p.Model, sr)] }
+		isFresh := func(sr *model.Search) bool { return fresh[document.Index(p.Model, sr)] }
 		if old := func(sr *model.Search) bool { return !isFresh(sr) }; !slices.ContainsFunc(p.Model.Searches, old) {
 			if err := p.Runner.Overtake(ctx, runner.GroupSearch, runner.GroupRows); err != nil {
 				return err
 			}
 		}
 		for _, sr := range p.Model.Searches {
-			name := projections.IndexName(p.Model, sr)
+			name := document.Index(p.Model, sr)
 			if !isFresh(sr) {
 				continue
 			}
@@ -255,7 +255,7 @@ func (s *System) fill(ctx context.Context, m *model.Model, sr *model.Search, pro
 			if !ok {
 				continue
 			}
-			if d, ok := projections.DocumentOf(m, sr, t.Classify(row), key, row); ok {
+			if d, ok := document.Of(m, sr, t.Classify(row), key, row); ok {
 				d.Position = events.PositionOf(1)
 				docs = append(docs, d)
 			}

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"weir/internal/model"
-	"weir/internal/projections"
+	"weir/internal/projections/document"
 	"weir/internal/search"
 	"weir/internal/store"
 )
@@ -21,7 +21,7 @@ func (v *Verify) documents(ctx context.Context, rows []found) error {
 	}
 	var docs []search.Document
 	for i := range rows {
-		for _, d := range projections.Documents(v.Model, &rows[i].Change) {
+		for _, d := range document.Fold(v.Model, &rows[i].Change) {
 			if err := d.Check(); err != nil {
 				v.Unshown = append(v.Unshown, Unshown{"search " + v.search(d.Index).Name, rowText(v.Model, rows[i].Row), "cannot be derived: " + err.Error()})
 				continue
@@ -52,7 +52,7 @@ func (v *Verify) indexes(ctx context.Context) error {
 		return nil
 	}
 	for _, s := range v.Model.Searches {
-		name := projections.IndexName(v.Model, s)
+		name := document.Index(v.Model, s)
 		want := v.docs[name]
 		q := search.Query{Index: name, Limit: 1000}
 		for {
@@ -84,7 +84,7 @@ func (v *Verify) indexes(ctx context.Context) error {
 
 // search returns the model's search with that index.
 func (v *Verify) search(index string) *model.Search {
-	i := slices.IndexFunc(v.Model.Searches, func(s *model.Search) bool { return projections.IndexName(v.Model, s) == index })
+	i := slices.IndexFunc(v.Model.Searches, func(s *model.Search) bool { return document.Index(v.Model, s) == index })
 	return v.Model.Searches[i]
 }
 

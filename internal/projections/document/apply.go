@@ -1,11 +1,41 @@
 package document
 
 import (
+	"context"
+
+	"weir/internal/model"
+	"weir/internal/projections"
 	"weir/internal/runner"
+	"weir/internal/search"
 )
 
 // Kind is the entry of this kind in the list of kinds.
 type Kind struct{ runner.Base }
 
-// Name returns "document".
-func (Kind) Name() string { return "document" }
+// Name returns "search document".
+func (Kind) Name() string { return "search document" }
+
+// Documents returns what a change asks of the search indexes.
+func (Kind) Documents(m *model.Model, c *projections.Change) []search.Document { return Fold(m, c) }
+
+// Limits notes what a row would lead to that no index takes.
+func (Kind) Limits(x *projections.Limits, c *projections.Change, from projections.Origin) {
+	limits(x, c, from)
+}
+
+// Letters returns the kind of a document that the index refused.
+func (Kind) Letters() []runner.DeadKind { return []runner.DeadKind{runner.DeadDocument} }
+
+// Retry applies a change to the indexes again. Its position ensures that it replaces
+// nothing newer.
+func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
+	c, err := r.ChangeOf(d)
+	if err != nil {
+		return err
+	}
+	n, err := r.Documents(ctx, []runner.Batch{{Lane: d.Lane, Changes: []projections.Change{c}}})
+	if err != nil {
+		return err
+	}
+	return r.Settle(ctx, d, n[0].Dead > 0)
+}

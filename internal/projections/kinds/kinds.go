@@ -2,6 +2,8 @@
 package kinds
 
 import (
+	"weir/internal/model"
+	"weir/internal/projections"
 	"weir/internal/projections/copies"
 	"weir/internal/projections/document"
 	"weir/internal/projections/feed"
@@ -18,4 +20,19 @@ func All() []runner.Kind {
 	return []runner.Kind{
 		tally.Kind{}, set.Kind{}, status.Kind{}, copies.Kind{}, follow.Kind{}, feed.Kind{}, document.Kind{},
 	}
+}
+
+// Excesses lists what a change of a row would lead to that weir could never derive. See
+// projections.Excesses.
+func Excesses(m *model.Model, c *projections.Change) []projections.Excess {
+	limits := func(x *projections.Limits, c *projections.Change, from projections.Origin) {
+		for _, k := range All() {
+			k.Limits(x, c, from)
+		}
+	}
+	faults := func(c *projections.Change) []projections.Fault {
+		g, _ := runner.Fold(All(), m, []projections.Change{*c})
+		return g.Faults
+	}
+	return projections.Excesses(m, c, limits, faults)
 }

@@ -1,17 +1,18 @@
-package projections
+package document
 
 import (
 	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/projections"
 	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/value"
 )
 
-// Documents returns what a change asks of the search indexes: the row's document as of
+// Fold returns what a change asks of the search indexes: the row's document as of
 // this change, or its deletion. It returns nothing for an index that already has the row
 // if the change affects nothing that the index holds.
-func Documents(m *model.Model, c *Change) []search.Document {
+func Fold(m *model.Model, c *projections.Change) []search.Document {
 	var docs []search.Document
 	if c.Is != nil {
 		for _, s := range c.Is.Search {
@@ -27,13 +28,13 @@ func Documents(m *model.Model, c *Change) []search.Document {
 }
 
 // appendDocument appends what a change asks of one search index, if anything.
-func appendDocument(docs []search.Document, m *model.Model, c *Change, s *model.Search) []search.Document {
+func appendDocument(docs []search.Document, m *model.Model, c *projections.Change, s *model.Search) []search.Document {
 	had, has := holds(s, c.Was, c.Old), holds(s, c.Is, c.New)
 	switch {
 	case !had && !has, had && has && sameFields(s, c.Old, c.New):
 		return docs
 	case !has:
-		return append(docs, search.Document{Index: IndexName(m, s), ID: search.ID(c.Row.Key), Deleted: true, Position: c.Position})
+		return append(docs, search.Document{Index: Index(m, s), ID: search.ID(c.Row.Key), Deleted: true, Position: c.Position})
 	}
 	is := documentOf(m, s, c.Row.Key, c.New)
 	if had && sameDocument(documentOf(m, s, c.Row.Key, c.Old), is) {
@@ -79,9 +80,9 @@ func sameDocument(a, b search.Document) bool {
 	return true
 }
 
-// DocumentOf returns the document that a row has by itself. ok is false if the index does
+// Of returns the document that a row has by itself. ok is false if the index does
 // not hold the row.
-func DocumentOf(m *model.Model, s *model.Search, e *model.Entity, key store.Key, row value.Item) (search.Document, bool) {
+func Of(m *model.Model, s *model.Search, e *model.Entity, key store.Key, row value.Item) (search.Document, bool) {
 	if !holds(s, e, row) {
 		return search.Document{}, false
 	}
@@ -91,7 +92,7 @@ func DocumentOf(m *model.Model, s *model.Search, e *model.Entity, key store.Key,
 // documentOf makes the document of a row, without a position. It leaves out attributes of
 // weir's own bookkeeping.
 func documentOf(m *model.Model, s *model.Search, key store.Key, row value.Item) search.Document {
-	d := search.Document{Index: IndexName(m, s), ID: search.ID(key), Values: map[string]value.Value{}}
+	d := search.Document{Index: Index(m, s), ID: search.ID(key), Values: map[string]value.Value{}}
 	for _, f := range s.Text {
 		d.Text = appendText(d.Text, f.Get(row))
 	}
@@ -105,8 +106,8 @@ func documentOf(m *model.Model, s *model.Search, key store.Key, row value.Item) 
 	return d
 }
 
-// IndexName returns the name that a model's search index has everywhere outside the model.
-func IndexName(m *model.Model, s *model.Search) string { return m.Name + "-" + s.Name }
+// Index returns the name that a model's search index has everywhere outside the model.
+func Index(m *model.Model, s *model.Search) string { return m.Name + "-" + s.Name }
 
 // appendText appends the texts in a value. It descends into lists, sets and maps.
 func appendText(texts []string, v value.Value) []string {
