@@ -41,11 +41,11 @@ func claimOf(m *model.Model, e *model.Entity, u *model.Unique, v value.Value) st
 // Owner is the row that a claim, as it was read, belongs to; ok is false where it
 // belongs to none.
 func (c *Claim) Owner(claim value.Item) (owner store.Ref, ok bool) {
-	return ownerOf(c.entity.Table, claim)
+	return ownerOf(c.entity.Table, book.ClaimFrom(claim))
 }
 
 // Mine reports whether a claim, as it was read, belongs to the row.
-func (c *Claim) Mine(claim value.Item) bool { return given(claim, c.Row) }
+func (c *Claim) Mine(claim value.Item) bool { return book.ClaimFrom(claim).IsOf(c.Row) }
 
 // Entity is the name of the row's entity.
 func (c *Claim) Entity() string { return c.entity.Name }
@@ -78,12 +78,12 @@ func (c *Claim) Had(rows []value.Item) (out []store.Ref) {
 // Take is the write that gives the row the claim. It fails if the claim has changed
 // since it was read. The token must be one that no claim had before.
 func (c *Claim) Take(claim value.Item, token string) store.Write {
-	return take(c.Ref, c.Row, c.entity.Table, claim, token)
+	return book.ClaimFrom(claim).Take(c.Ref, c.Row, c.entity.Table.Item(c.Row.Key), token)
 }
 
 // Free is the write that gives the claim back. It fails if the claim has changed since
 // it was read. A claim of another row is left as it is.
-func (c *Claim) Free(claim value.Item) store.Write { return free(c.Ref, c.Row, claim) }
+func (c *Claim) Free(claim value.Item) store.Write { return book.ClaimFrom(claim).Free(c.Ref, c.Row) }
 
 // Still is the check that the row still has the value.
 func (c *Claim) Still() store.Write {

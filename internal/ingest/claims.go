@@ -15,18 +15,6 @@ import (
 // Rows that no command wrote have no claims. So before a claim is taken, the index is
 // asked for rows with the value. A claim may be taken over if its row is gone or has
 // another value.
-//
-// Each time a claim is taken it gets a new token. The token keeps two commands that
-// read the same claim from both taking it. A version number would not: it starts again
-// at the beginning after a claim was given back.
-
-// Attributes of a claim.
-const (
-	claimRow   = "r" // the row, as book.RowText
-	claimTable = "t"
-	claimKey   = "key"
-	claimToken = "n"
-)
 
 // claims adds to a plan the claims that the row takes and gives back. row is the row in
 // the table. live is the same, but nil if that row has expired. is is the row to write,
@@ -50,7 +38,8 @@ func (c *checked) claims(p *plan, k *known, row, live, is value.Item) *Refusal {
 // value.
 func (c *checked) acquire(p *plan, k *known, u *model.Unique, v value.Value) *Refusal {
 	ref := claimOf(c.model, c.Entity, u, v)
-	claim, ok := k.row(ref)
+	row, ok := k.row(ref)
+	claim := book.ClaimFrom(row)
 	owners, found := k.find(having(c.Entity, u, v))
 	if !ok || !found {
 		return nil
@@ -67,7 +56,7 @@ func (c *checked) acquire(p *plan, k *known, u *model.Unique, v value.Value) *Re
 			return refuse(Taken, c.pointer(u.Field.Name), "belongs to another row of %s: %s", c.Name, describe(v))
 		}
 	}
-	p.also = append(p.also, take(ref, c.ref, c.Table, claim, k.newID()))
+	p.also = append(p.also, claim.Take(ref, c.ref, c.Table.Item(c.ref.Key), k.newID()))
 	return nil
 }
 
@@ -75,42 +64,14 @@ func (c *checked) acquire(p *plan, k *known, u *model.Unique, v value.Value) *Re
 func (c *checked) giveBack(p *plan, k *known, u *model.Unique, v value.Value) {
 	ref := claimOf(c.model, c.Entity, u, v)
 	if claim, ok := k.row(ref); ok {
-		p.also = append(p.also, free(ref, c.ref, claim))
+		p.also = append(p.also, book.ClaimFrom(claim).Free(ref, c.ref))
 	}
-}
-
-// take is the write that gives a claim to a row of the table, on the condition that the
-// claim is as it was read.
-func take(ref, row store.Ref, t *model.Table, claim value.Item, token string) store.Write {
-	return store.Write{
-		Ref: ref, If: store.Cond{{store.AsRead(claimToken, claim.Get(claimToken))}},
-		Ops: []store.Op{
-			{Kind: store.Set, Attr: claimRow, Value: value.OfString(book.RowText(row))},
-			{Kind: store.Set, Attr: claimTable, Value: value.OfString(row.Table)},
-			{Kind: store.Set, Attr: claimKey, Value: value.OfMap(t.Item(row.Key))},
-			{Kind: store.Set, Attr: claimToken, Value: value.OfString(token)},
-		},
-	}
-}
-
-// free is the write that gives a row's claim back, on the condition that the claim is
-// as it was read. A claim that does not belong to the row is only checked: a backfill,
-// which takes claims for rows with the value, could give it to the row in the meantime.
-// The claim would then stay and name a row without its value.
-func free(ref, row store.Ref, claim value.Item) store.Write {
-	mine := given(claim, row)
-	return store.Write{Ref: ref, If: store.Cond{{store.AsRead(claimToken, claim.Get(claimToken))}}, Delete: mine, Check: !mine}
-}
-
-// given reports whether a claim, as it was read, belongs to a row.
-func given(claim value.Item, row store.Ref) bool {
-	return claim.Get(claimRow).Text() == book.RowText(row)
 }
 
 // ownerOf is the row that a claim names.
-func ownerOf(t *model.Table, claim value.Item) (store.Ref, bool) {
-	key, ok := t.KeyOf(claim.Get(claimKey).Item())
-	return store.Ref{Table: t.Name, Key: key}, ok && claim.Get(claimTable).Text() == t.Name
+func ownerOf(t *model.Table, claim book.ClaimRow) (store.Ref, bool) {
+	key, ok := t.KeyOf(claim.Key)
+	return store.Ref{Table: t.Name, Key: key}, ok && claim.Table == t.Name
 }
 
 // having is the query that asks the index for the rows of an entity with a value.

@@ -13,19 +13,7 @@ import (
 // is sent. The record is a row of our own table. If the model keeps keys in rows of its
 // own (once), the record of a create is such a row.
 
-// keyLife is how long our table remembers a key: longer than any client goes on sending
-// a command again.
-const keyLife = 48 * time.Hour
-
-// Attributes of a record. A row of our table has all of them. A row of the model has
-// only onceHash, which is bookkeeping and never shown.
-const (
-	onceHash  = "weir.of" // of the command
-	onceDone  = "d"
-	onceTable = "t"
-	onceKey   = "key"
-	maxKey    = 512 // bytes of an idempotency key
-)
+const maxKey = 512 // bytes of an idempotency key
 
 // record is the place where a command's key is kept.
 type record struct {
@@ -102,14 +90,15 @@ func (c *checked) repeated(rec *record, k *known) (p plan, used bool) {
 		target, ok = c.ledTo(row)
 		p.done = Created
 	} else {
-		if x, _ := row.Get(book.Expiry).Int64(); x <= k.now.Unix() {
+		was := book.OnceFrom(row)
+		if was.Expired(k.now) {
 			return plan{}, false
 		}
-		target.Table = row.Get(onceTable).Text()
-		target.Key, ok = c.Table.KeyOf(row.Get(onceKey).Item())
-		p.done = Done(row.Get(onceDone).Text())
+		target.Table = was.Table
+		target.Key, ok = c.Table.KeyOf(was.Key)
+		p.done = Done(was.Done)
 	}
-	if hash := row.Get(onceHash); !hash.IsMissing() && hash.Text() != c.hash {
+	if hash := row.Get(book.OnceHash); !hash.IsMissing() && hash.Text() != c.hash {
 		return plan{err: refuse(Reused, "", "the idempotency key came with another command before")}, true
 	}
 	if p.repeated = true; ok {
@@ -148,26 +137,22 @@ func (c *checked) ledTo(row value.Item) (store.Ref, bool) {
 // remember adds the record to a plan.
 func (c *checked) remember(p *plan, rec *record, k *known) {
 	was, _ := k.row(rec.Ref)
-	w := store.Write{Ref: rec.Ref}
-	hash := value.Attr{Name: onceHash, Value: value.OfString(c.hash)}
-	if rec.row != nil {
-		is, r := rec.row.image(nil)
-		if r != nil {
-			p.err = r
-			return
-		}
-		w.Put = is.With(hash)
-		w.If = store.Cond{{{Attr: rec.row.Table.Key.Partition.Name, Is: store.Absent}}}
-		if was != nil {
-			w.If = rec.row.guard(was, rec.row.watched())
-		}
-	} else {
-		w.If = store.Cond{{store.AsRead(book.Expiry, was.Get(book.Expiry))}}
-		w.Put = book.RefItem(rec.Ref).With(hash,
-			value.Attr{Name: onceDone, Value: value.OfString(string(p.done))},
-			value.Attr{Name: onceTable, Value: value.OfString(c.ref.Table)},
-			value.Attr{Name: onceKey, Value: value.OfMap(c.Table.Item(c.ref.Key))},
-			value.Attr{Name: book.Expiry, Value: value.OfInt(k.now.Add(keyLife).Unix())})
+	if rec.row == nil {
+		is := book.OnceRow{Hash: c.hash, Done: string(p.done), Table: c.ref.Table, Key: c.Table.Item(c.ref.Key)}
+		p.also = append(p.also, book.OnceFrom(was).Becomes(rec.Ref, is, k.now))
+		return
+	}
+	is, r := rec.row.image(nil)
+	if r != nil {
+		p.err = r
+		return
+	}
+	w := store.Write{
+		Ref: rec.Ref, Put: is.With(value.Attr{Name: book.OnceHash, Value: value.OfString(c.hash)}),
+		If: store.Cond{{{Attr: rec.row.Table.Key.Partition.Name, Is: store.Absent}}},
+	}
+	if was != nil {
+		w.If = rec.row.guard(was, rec.row.watched())
 	}
 	p.also = append(p.also, w)
 }

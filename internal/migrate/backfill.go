@@ -79,7 +79,7 @@ func (b *Backfill) Run(ctx context.Context) (Filled, error) {
 		}
 		p := &place{Store: b.Store, Ref: book.Backfill(b.Model.Name, t.Name), table: t, dry: b.DryRun, rows: b.Rows}
 		places = append(places, p)
-		err := p.open(ctx, planOf(t))
+		err := p.open(ctx, planOf(t), false)
 		if err == nil {
 			err = p.scan(ctx, func(rows []value.Item) error { return b.page(ctx, p, rows) })
 		}
@@ -302,7 +302,7 @@ func (f *Filling) write() store.Write {
 	}
 	for _, a := range f.Gets {
 		test(a.Name)
-		w.Ops = append(w.Ops, set(a.Name, a.Value))
+		w.Ops = append(w.Ops, store.Op{Kind: store.Set, Attr: a.Name, Value: a.Value})
 		if d := e.Attribute(a.Name); d != nil && d.Computed != nil {
 			for _, name := range d.Computed.Fields() {
 				test(name)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"weir/internal/book"
 	"weir/internal/model"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -12,14 +13,6 @@ import (
 // A scan goes over a table once. After each page it saves its cursor and its counts in
 // a row of our table, so that an interrupted scan continues there. A page whose cursor
 // was not saved is worked on again, which changes nothing.
-
-// Attributes of the row in which a scan saves its place.
-const (
-	cursorAttr = "cursor" // the key after which it continues; absent at the beginning
-	planAttr   = "plan"   // of what it was a scan; a scan of something else starts at the beginning
-	countAttr  = "counts"
-	overAttr   = "over" // it has reached the end
-)
 
 // place is how far a scan has come, as saved in a row of our table.
 type place struct {
@@ -33,8 +26,9 @@ type place struct {
 	counts map[string]int
 }
 
-// open finds out where a scan continues, and saves that it is under way.
-func (p *place) open(ctx context.Context, plan string, also ...value.Attr) error {
+// open finds out where a scan continues, and saves that it is under way. on says that the
+// scan is a migration's, which is on from then on.
+func (p *place) open(ctx context.Context, plan string, on bool) error {
 	p.counts = map[string]int{}
 	if p.dry {
 		return nil
@@ -43,25 +37,16 @@ func (p *place) open(ctx context.Context, plan string, also ...value.Attr) error
 	if err != nil {
 		return err
 	}
-	row := rows[0]
-	key, begun := p.table.KeyOf(row.Get(cursorAttr).Item())
-	p.over = row.Get(overAttr).Bool()
-	if row.Get(planAttr).Text() == plan && (begun || p.over) {
-		if begun {
+	was := book.ScanFrom(rows[0])
+	key, begun := p.table.KeyOf(was.Cursor)
+	if p.over = was.Over; was.Plan == plan && (begun || p.over) {
+		if p.counts = was.Counts; begun {
 			p.after = &store.Cursor{Key: key}
-		}
-		for _, a := range row.Get(countAttr).Item() {
-			n, _ := a.Value.Int64()
-			p.counts[a.Name] = int(n)
 		}
 		return nil
 	}
 	p.over = false
-	ops := []store.Op{remove(cursorAttr), remove(countAttr), remove(overAttr), set(planAttr, value.OfString(plan))}
-	for _, a := range also {
-		ops = append(ops, set(a.Name, a.Value))
-	}
-	return p.note(ctx, ops)
+	return p.note(ctx, book.BeginScan(p.Ref, plan, on))
 }
 
 // scan reads page after page, and saves the counts with the cursor.
@@ -75,17 +60,11 @@ func (p *place) scan(ctx context.Context, use func(rows []value.Item) error) err
 			return err
 		}
 		p.after, p.over = page.Next, page.Next == nil
-		var attrs []value.Attr
-		for name, n := range p.counts {
-			attrs = append(attrs, value.Attr{Name: name, Value: value.OfInt(int64(n))})
+		row := book.ScanRow{Counts: p.counts, Over: p.over}
+		if !p.over {
+			row.Cursor = p.table.Item(p.after.Key)
 		}
-		ops := []store.Op{set(countAttr, value.OfMap(value.NewItem(attrs...)))}
-		if p.over {
-			ops = append(ops, remove(cursorAttr), set(overAttr, value.OfBool(true)))
-		} else {
-			ops = append(ops, set(cursorAttr, value.OfMap(p.table.Item(p.after.Key))))
-		}
-		if err := p.note(ctx, ops); err != nil {
+		if err := p.note(ctx, row.Advance(p.Ref)); err != nil {
 			return err
 		}
 	}
@@ -94,16 +73,16 @@ func (p *place) scan(ctx context.Context, use func(rows []value.Item) error) err
 
 // forget makes the next scan start at the beginning.
 func (p *place) forget(ctx context.Context) error {
-	return p.note(ctx, []store.Op{remove(planAttr), remove(cursorAttr), remove(countAttr), remove(overAttr)})
+	return p.note(ctx, book.ForgetScan(p.Ref))
 }
 
 // note saves the place in one write, so that a crash leaves the old place or the new
 // one.
-func (p *place) note(ctx context.Context, ops []store.Op) error {
+func (p *place) note(ctx context.Context, w store.Write) error {
 	if p.dry {
 		return nil
 	}
-	out, err := p.Write(ctx, []store.Write{{Ref: p.Ref, Ops: ops}})
+	out, err := p.Write(ctx, []store.Write{w})
 	if err == nil {
 		err = out[0].Err
 	}
@@ -112,9 +91,3 @@ func (p *place) note(ctx context.Context, ops []store.Op) error {
 	}
 	return nil
 }
-
-func set(name string, v value.Value) store.Op {
-	return store.Op{Kind: store.Set, Attr: name, Value: v}
-}
-
-func remove(name string) store.Op { return store.Op{Kind: store.Remove, Attr: name} }

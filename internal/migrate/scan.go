@@ -13,9 +13,6 @@ import (
 	"weir/internal/value"
 )
 
-// onAttr of a migration's row says that the migration is on.
-const onAttr = "on"
-
 // Started says which of the model's migrations are on. A migration that is off moves
 // nothing.
 func (m *Mover) Started(ctx context.Context) (map[*model.Migration]bool, error) {
@@ -30,7 +27,7 @@ func (m *Mover) Started(ctx context.Context) (map[*model.Migration]bool, error) 
 	rows, err := m.Store.Get(ctx, refs)
 	on := map[*model.Migration]bool{}
 	for i, row := range rows {
-		on[all[i]] = row.Get(onAttr).Bool()
+		on[all[i]] = book.ScanFrom(row).On
 	}
 	return on, err
 }
@@ -70,7 +67,7 @@ type Scan struct {
 func (s *Scan) Run(ctx context.Context) (Counts, error) {
 	t := s.Migration.From.Table
 	place := &place{Ref: book.Migration(s.Model.Name, s.Migration.Name), table: t, Store: s.Store, dry: s.DryRun, rows: s.Rows}
-	if err := place.open(ctx, s.Migration.Name, value.Attr{Name: onAttr, Value: value.OfBool(true)}); err != nil {
+	if err := place.open(ctx, s.Migration.Name, true); err != nil {
 		return nil, err
 	}
 	err := place.scan(ctx, func(rows []value.Item) error {

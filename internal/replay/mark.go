@@ -43,14 +43,7 @@ func (m mark) value() value.Value {
 
 // leave is the write that saves the mark of a removal. It never replaces a newer mark.
 func (m mark) leave(of store.Ref) store.Write {
-	w := store.Write{Ref: book.Seen(of), Ops: []store.Op{{Kind: store.Set, Attr: book.SeenMark, Value: m.value()}, {Kind: store.Remove, Attr: swept}}}
-	if !m.position.IsZero() {
-		w.If = store.Cond{{
-			{Attr: book.SeenMark, Is: store.Absent},
-			{Attr: book.SeenMark, Is: store.Lt, Value: m.value()},
-		}}
-	}
-	return w
+	return book.LeaveSeen(of, m.value(), m.position.IsZero())
 }
 
 // after reports whether a record is newer than what its row has seen. If both have a

@@ -90,7 +90,7 @@ func (e *entry) gapIn(old value.Item) string {
 		return "" // the recording begins here for this row, or holds rows only
 	case old == nil && stored != nil:
 		return "an insert of a row that was there: its removal is missing"
-	case old != nil && stored == nil && value.Equal(e.swept, digest(old)):
+	case old != nil && stored == nil && value.Equal(e.swept, book.Digest(old)):
 		return "" // it expired here before the recording said more of it
 	case old != nil && stored == nil:
 		return "a change of a row that was removed: its insertion is missing"

@@ -257,7 +257,7 @@ func (r *Replay) load(ctx context.Context, rows []*row) error {
 	}
 	for i, w := range gone {
 		w.seen, w.ever = markOf(got[i])
-		w.swept = got[i].Get(swept)
+		w.swept = book.Swept(got[i])
 	}
 	return nil
 }

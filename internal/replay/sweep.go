@@ -7,7 +7,6 @@ import (
 	"weir/internal/book"
 	"weir/internal/model"
 	"weir/internal/store"
-	"weir/internal/value"
 )
 
 // BeforeSweep must be called with removals of rows whose TTL has expired, before they
@@ -30,7 +29,7 @@ func BeforeSweep(ctx context.Context, s store.Store, tables map[string]*model.Ta
 		w := &removals[i]
 		w.If = append(w.If, []store.Test{store.AsRead(book.SeenMark, row.Get(book.SeenMark))})
 		if m, ok := markOf(row); ok {
-			marks = append(marks, m.leaveSwept(w.Ref, strip(tables[w.Table], row).row))
+			marks = append(marks, book.LeaveSwept(w.Ref, m.value(), strip(tables[w.Table], row).row))
 		}
 	}
 	if len(marks) == 0 {
@@ -41,23 +40,4 @@ func BeforeSweep(ctx context.Context, s store.Store, tables map[string]*model.Ta
 		return fmt.Errorf("remembering rows that have expired: %w", err)
 	}
 	return nil
-}
-
-// swept is the attribute, beside the mark of an expired row, with the digest of what
-// the row was.
-const swept = "swept"
-
-// leaveSwept is the write that saves the mark of an expired row's removal.
-func (m mark) leaveSwept(of store.Ref, was value.Item) store.Write {
-	w := m.leave(of)
-	w.Ops = []store.Op{{Kind: store.Set, Attr: book.SeenMark, Value: m.value()}, {Kind: store.Set, Attr: swept, Value: digest(was)}}
-	w.If = store.Cond{{
-		{Attr: book.SeenMark, Is: store.Absent},
-		{Attr: book.SeenMark, Is: store.Le, Value: m.value()},
-	}}
-	return w
-}
-
-func digest(it value.Item) value.Value {
-	return value.OfString(book.HashOf(value.AppendItem(nil, it)))
 }

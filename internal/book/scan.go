@@ -1,0 +1,102 @@
+package book
+
+import (
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// The rows of move|MODEL and fill|MODEL hold how far a scan of a table is: of a migration
+// by name, of a backfill by table. The scan writes its row after each page. A migration's
+// row stays until the migration ends, a backfill's for ever; there is one for each, of a
+// few hundred bytes.
+const (
+	scanCursor = "cursor" // the key after which it continues; absent at the beginning
+	scanPlan   = "plan"
+	scanCounts = "counts"
+	scanOver   = "over" // it has reached the end
+	scanOn     = "on"   // of a migration: rows that change are moved too
+)
+
+// ScanRow is how far a scan is.
+type ScanRow struct {
+	Plan   string     // what it scans for; a scan for something else begins at the beginning
+	Cursor value.Item // the key attributes after which it continues; nil at the beginning
+	Counts map[string]int
+	Over   bool // it has reached the end
+	On     bool // the migration is on
+}
+
+// ScanFrom decodes the row of a scan, nil if there is none.
+func ScanFrom(row value.Item) ScanRow {
+	s := ScanRow{
+		Plan: row.Get(scanPlan).Text(), Cursor: row.Get(scanCursor).Item(), Counts: map[string]int{},
+		Over: row.Get(scanOver).Bool(), On: row.Get(scanOn).Bool(),
+	}
+	for _, a := range row.Get(scanCounts).Item() {
+		n, _ := a.Value.Int64()
+		s.Counts[a.Name] = int(n)
+	}
+	return s
+}
+
+// BeginScan stores that a scan for a plan begins and, with on, that a migration is on.
+func BeginScan(at store.Ref, plan string, on bool) store.Write {
+	ops := []store.Op{remove(scanCursor), remove(scanCounts), remove(scanOver), set(scanPlan, value.OfString(plan))}
+	if on {
+		ops = append(ops, set(scanOn, value.OfBool(true)))
+	}
+	return store.Write{Ref: at, Ops: ops}
+}
+
+// Advance stores how far a scan is: its cursor or its end, and its counts. A crash leaves
+// the old state or the new one.
+func (s ScanRow) Advance(at store.Ref) store.Write {
+	var counts []value.Attr
+	for name, n := range s.Counts {
+		counts = append(counts, value.Attr{Name: name, Value: value.OfInt(int64(n))})
+	}
+	ops := []store.Op{set(scanCounts, value.OfMap(value.NewItem(counts...)))}
+	if s.Over {
+		ops = append(ops, remove(scanCursor), set(scanOver, value.OfBool(true)))
+	} else {
+		ops = append(ops, set(scanCursor, value.OfMap(s.Cursor)))
+	}
+	return store.Write{Ref: at, Ops: ops}
+}
+
+// ForgetScan makes the next scan begin at the beginning. It leaves a migration on.
+func ForgetScan(at store.Ref) store.Write {
+	return store.Write{Ref: at, Ops: []store.Op{remove(scanPlan), remove(scanCursor), remove(scanCounts), remove(scanOver)}}
+}
+
+// The rows of seen|ROW hold the newest recorded removal of a row that a replay wrote: its
+// mark in SeenMark and, if TTL removed the row, a digest of what the row was.
+const seenSwept = "swept"
+
+// LeaveSeen stores the mark of a recorded removal. Unless always is set it never replaces a
+// newer mark.
+func LeaveSeen(row store.Ref, mark value.Value, always bool) store.Write {
+	w := store.Write{Ref: Seen(row), Ops: []store.Op{set(SeenMark, mark), remove(seenSwept)}}
+	if !always {
+		w.If = store.Cond{{{Attr: SeenMark, Is: store.Absent}, {Attr: SeenMark, Is: store.Lt, Value: mark}}}
+	}
+	return w
+}
+
+// LeaveSwept stores the mark of a row that TTL removes, and a digest of what the row was.
+// It never replaces a newer mark.
+func LeaveSwept(row store.Ref, mark value.Value, was value.Item) store.Write {
+	return store.Write{
+		Ref: Seen(row), Ops: []store.Op{set(SeenMark, mark), set(seenSwept, Digest(was))},
+		If: store.Cond{{{Attr: SeenMark, Is: store.Absent}, {Attr: SeenMark, Is: store.Le, Value: mark}}},
+	}
+}
+
+// Swept returns the digest of what a row was that TTL removed, Missing if a record removed
+// the row.
+func Swept(seen value.Item) value.Value { return seen.Get(seenSwept) }
+
+// Digest returns the digest of a row, for comparing it with Swept.
+func Digest(row value.Item) value.Value { return value.OfString(HashOf(value.AppendItem(nil, row))) }
+
+func remove(attr string) store.Op { return store.Op{Kind: store.Remove, Attr: attr} }
