@@ -308,6 +308,11 @@ func (l *link) Streams(_ context.Context, table string, met ...string) ([]string
 	return l.base.Streams(sent, table, met...)
 }
 
+// Identity is that of the store.
+func (l *link) Identity(_ context.Context, table string) (store.Identity, error) {
+	return l.base.Identity(sent, table)
+}
+
 // Sweep is that of the store.
 func (l *link) Sweep(_ context.Context, now time.Time, limit int, prepare store.Prepare) (int, error) {
 	return l.base.Sweep(sent, now, limit, prepare)

@@ -242,7 +242,7 @@ func (m *machine) openOnce() (*embedded.Store, error) {
 	}
 	disk := m.disk
 	return embedded.Open("store", tables, embedded.Options{
-		FS: disk, Now: m.time, Still: true, Shards: 2, CacheBytes: 1 << 20, RowCacheBytes: 384 << 10, TailBytes: 64 << 10,
+		FS: disk, Now: m.time, ID: "machine", Still: true, Shards: 2, CacheBytes: 1 << 20, RowCacheBytes: 384 << 10, TailBytes: 64 << 10,
 		Logger: slog.New(slog.DiscardHandler),
 		Fatal: func(reason string) {
 			disk.dies(false) // the next process finds what is on the disk now
@@ -693,6 +693,11 @@ func (a *atMachine) Tip() store.Tip { return a.db.Tip() }
 // Streams are those of the store.
 func (a *atMachine) Streams(ctx context.Context, table string, met ...string) ([]string, error) {
 	return a.db.Streams(ctx, table, met...)
+}
+
+// Identity is that of the store.
+func (a *atMachine) Identity(ctx context.Context, table string) (store.Identity, error) {
+	return a.db.Identity(ctx, table)
 }
 
 // Sweep is refused: the mirror would not see what it deletes.

@@ -172,6 +172,21 @@ func (m *memory) Streams(ctx context.Context, name string, _ ...string) ([]strin
 	return nil, m.has(ctx, name)
 }
 
+// Identity is the table's name: no run makes a table again. A stream that expired records
+// would not be whole, and the simulator does not ask.
+func (m *memory) Identity(ctx context.Context, name string) (store.Identity, error) {
+	t, err := m.enter(ctx, name)
+	if err != nil {
+		return store.Identity{}, err
+	}
+	defer m.mu.Unlock()
+	id := store.Identity{ID: name}
+	if t.Stream {
+		id.Stream, id.Images = "1", store.NewAndOldImages
+	}
+	return id, nil
+}
+
 // given notes how far a shard was read.
 func (t *table) given(id string, last events.Position) {
 	for _, s := range t.shards {

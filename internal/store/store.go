@@ -318,6 +318,33 @@ type Source interface {
 	Tip() Tip
 }
 
+// Images says which images of a row the records of a stream have, in DynamoDB's words.
+type Images string
+
+// The kinds of streams that can derive something.
+const (
+	NewAndOldImages Images = "NEW_AND_OLD_IMAGES"
+	NewImage        Images = "NEW_IMAGE"
+	KeysOnlyImages  Images = "KEYS_ONLY"
+)
+
+// Has reports whether a stream with these images has all that is needed.
+func (i Images) Has(need Images) bool {
+	return i == need || i == NewAndOldImages || i != "" && need == KeysOnlyImages
+}
+
+// Identity tells a table and its stream from all others that had or get the same name.
+type Identity struct {
+	ID     string    // of the table; "" if there is no such table
+	ARN    string    // of the table, "" in a store whose tables have none
+	Stream string    // the label of the stream that is on, "" for none
+	Images Images    // of that stream
+	Made   time.Time // when the table was made, zero if the store does not know
+	// Whole reports that the stream still has every change since the table was made. It
+	// is false if that is not certain.
+	Whole bool
+}
+
 // Prepare is called with writes before they happen. It may add to their conditions, and
 // change nothing else. If it returns an error, the writes do not happen.
 type Prepare func(ctx context.Context, ws []Write) error
@@ -354,6 +381,10 @@ type Store interface {
 	// are returned for as long as their streams can be read. A store whose tables have
 	// only one stream returns none.
 	Streams(ctx context.Context, table string, met ...string) (labels []string, err error)
+	// Identity identifies a table and its stream, as they are now. Two tables that had
+	// the same name at different times have different ids, and so have the tables of two
+	// stores. A table that is known to the store but was not made has the zero Identity.
+	Identity(ctx context.Context, table string) (Identity, error)
 	// Sweep deletes up to limit rows whose TTL had expired at now, and returns how
 	// many. Their stream records say Expired. Each row is deleted only if it is still
 	// expired at that moment. prepare, if not nil, is called with the next removals
@@ -385,7 +416,4 @@ type Deployer interface {
 	// its TTL on, because a crash may have come between making the table and switching
 	// the TTL on.
 	Deploy(ctx context.Context, table string, own bool) (Deployed, error)
-	// TableID identifies a table among others that had or get its name, "" if the table
-	// does not exist.
-	TableID(ctx context.Context, table string) (string, error)
 }

@@ -48,10 +48,11 @@ func PrepareReplay(ctx context.Context, db store.Deployer, m *model.Model) error
 }
 
 func prepare(ctx context.Context, db store.Deployer, table string) error {
-	id, err := db.TableID(ctx, table)
+	is, err := db.Identity(ctx, table)
 	if err != nil {
 		return fmt.Errorf("looking for table %s: %w", table, err)
 	}
+	id := is.ID
 	rows, err := db.Get(ctx, []store.Ref{book.Made(table)})
 	if err != nil {
 		return err

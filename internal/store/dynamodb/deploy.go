@@ -66,14 +66,26 @@ func (s *Store) deploy(ctx context.Context, t *store.Table, own bool) (store.Dep
 	return d, nil
 }
 
-// TableID identifies a table among others that had or get its name, "" if the table
-// does not exist.
-func (s *Store) TableID(ctx context.Context, name string) (string, error) {
-	found, err := s.tableThere(ctx, name)
-	if err != nil || found == nil {
-		return "", err
+// Identity identifies a table and its stream by what DynamoDB says of them. Whole is
+// false: DynamoDB does not say whether a stream was switched on together with its table,
+// and rows may have been written before.
+func (s *Store) Identity(ctx context.Context, name string) (store.Identity, error) {
+	if err := s.enter(ctx); err != nil {
+		return store.Identity{}, fmt.Errorf("identity: %w", err)
 	}
-	return identity(found), nil
+	t, err := s.table(name)
+	if err != nil {
+		return store.Identity{}, fmt.Errorf("identity: %w", err)
+	}
+	found, err := s.tableThere(ctx, t.Name)
+	if err != nil || found == nil {
+		return store.Identity{}, err
+	}
+	id := store.Identity{ID: identity(found), ARN: aws.ToString(found.TableArn), Made: aws.ToTime(found.CreationDateTime).UTC()}
+	if on := found.StreamSpecification; on != nil && aws.ToBool(on.StreamEnabled) {
+		id.Stream, id.Images = aws.ToString(found.LatestStreamLabel), store.Images(on.StreamViewType)
+	}
+	return id, nil
 }
 
 // identity tells a table from another that had or gets its name. DynamoDB Local has no

@@ -24,8 +24,9 @@ const formatVersion = 1
 // another index. The catalog is written as a whole, in the same batch as the change
 // that it describes.
 type catalog struct {
-	LastID    uint16                `json:"lastID"`    // of tables and indexes
-	LastShard uint32                `json:"lastShard"` // of shards
+	Store     string                `json:"store,omitempty"` // tells the store from all others
+	LastID    uint16                `json:"lastID"`          // of tables and indexes
+	LastShard uint32                `json:"lastShard"`       // of shards
 	Tables    map[string]*tableMeta `json:"tables"`
 }
 
@@ -36,6 +37,11 @@ type tableMeta struct {
 	Indexes map[string]*indexMeta `json:"indexes,omitempty"`
 	Expiry  *indexMeta            `json:"expiry,omitempty"` // its Key is the TTL attribute
 	Shards  []*shard              `json:"shards,omitempty"` // parents before children
+	// First is the first shard of the stream that is on; 0 in older directories, which
+	// have had one stream.
+	First uint32 `json:"first,omitempty"`
+	// Streamed: the stream has been on since the table was made.
+	Streamed bool `json:"streamed,omitempty"`
 }
 
 type keyMeta struct {
@@ -142,7 +148,7 @@ func (c *catalog) reconcile(tables []store.Table, shards int, last uint64, b *pe
 			if err != nil {
 				return err
 			}
-			meta = &tableMeta{ID: id, Key: keyMetas(t.Key), Indexes: map[string]*indexMeta{}}
+			meta = &tableMeta{ID: id, Key: keyMetas(t.Key), Indexes: map[string]*indexMeta{}, Streamed: t.Stream}
 			c.Tables[t.Name] = meta
 		}
 		if want := keyMetas(t.Key); !slices.Equal(want, meta.Key) {
@@ -220,14 +226,15 @@ func (c *catalog) reconcileStream(t *store.Table, meta *tableMeta, n int, last u
 	open := 0
 	for _, s := range meta.Shards {
 		if !s.Closed && !t.Stream {
-			s.Closed = true
+			s.Closed, meta.Streamed = true, false
 		}
 		if !s.Closed {
 			open++
 		}
 	}
 	if t.Stream && open == 0 {
-		meta.Shards = append(meta.Shards, c.newShards(n, 0, math.MaxUint64, 0, last)...)
+		shards := c.newShards(n, 0, math.MaxUint64, 0, last)
+		meta.First, meta.Shards = shards[0].ID, append(meta.Shards, shards...)
 	}
 }
 

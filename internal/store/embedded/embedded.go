@@ -147,6 +147,9 @@ func (s *Store) load(tables []store.Table) error {
 	if s.catalog, err = loadCatalog(s.db); err != nil {
 		return err
 	}
+	if s.catalog.Store == "" {
+		s.catalog.Store = s.opts.ID
+	}
 	last, err := s.loadShards()
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bytes"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"os"
@@ -46,6 +47,9 @@ type Options struct {
 	// From then on no result of the store can be relied on. nil prints the reason to
 	// stderr and exits with status 3; the directory is then as after kill -9.
 	Fatal func(reason string)
+	// ID is the id of a store that is made; "" is a random one. An existing store keeps
+	// its id.
+	ID string
 	// Still switches off background work such as compactions, so that the same calls
 	// write the same files. It is for simulations.
 	Still bool
@@ -57,6 +61,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.ID == "" {
+		o.ID = rand.Text()
 	}
 	if o.Shards <= 0 {
 		o.Shards = 4

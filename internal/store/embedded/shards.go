@@ -140,6 +140,29 @@ func (s *Store) Streams(ctx context.Context, tableName string, _ ...string) ([]s
 	return nil, err
 }
 
+// Identity identifies a table by the store's own id and the table's in it. A stream's label
+// is the id of its first shard.
+func (s *Store) Identity(ctx context.Context, tableName string) (store.Identity, error) {
+	if err := s.enter(ctx); err != nil {
+		return store.Identity{}, fmt.Errorf("identity: %w", err)
+	}
+	defer s.gate.RUnlock()
+	tab, err := s.table(tableName)
+	if err != nil {
+		return store.Identity{}, fmt.Errorf("identity: %w", err)
+	}
+	id := store.Identity{ID: fmt.Sprintf("%s/%d", s.catalog.Store, tab.id)}
+	if !tab.Stream {
+		return id, nil
+	}
+	id.Images, id.Whole = store.NewAndOldImages, tab.meta.Streamed
+	id.Stream = shardName(max(tab.meta.First, tab.meta.Shards[0].ID))
+	for _, sh := range tab.meta.Shards {
+		id.Whole = id.Whole && sh.trimmed.Load() == 0
+	}
+	return id, nil
+}
+
 // Split closes a shard and opens two new shards in its place, each for half of its
 // rows. Their records come after all records of the closed shard. Split waits for
 // writes that have begun, and is durable when it returns. A crash leaves the old shard

@@ -380,3 +380,40 @@ func TestVisible(t *testing.T) {
 		t.Errorf("%d records", n)
 	}
 }
+
+// TestIdentityOfStores: a store keeps its id when it is opened again, and no other store
+// has it. A stream that was off for a while is another one, and is not whole.
+func TestIdentityOfStores(t *testing.T) {
+	dir := t.TempDir()
+	at := func(dir string, stream bool) store.Identity {
+		t.Helper()
+		tab := things()
+		tab.Stream = stream
+		s, err := Open(dir, []store.Table{tab}, Options{Logger: quiet})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		is, err := s.Identity(t.Context(), tab.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return is
+	}
+	first := at(dir, true)
+	if !first.Whole || first.ID == "" || first.Stream == "" || first.Images != store.NewAndOldImages {
+		t.Fatalf("a new table is %+v", first)
+	}
+	if again := at(dir, true); again != first {
+		t.Errorf("opened again it is %+v, before %+v", again, first)
+	}
+	if other := at(t.TempDir(), true); other.ID == first.ID {
+		t.Errorf("two stores have the id %s", other.ID)
+	}
+	if off := at(dir, false); off.Whole || off.Stream != "" || off.Images != "" || off.ID != first.ID {
+		t.Errorf("without a stream it is %+v", off)
+	}
+	if on := at(dir, true); on.Whole || on.Stream == first.Stream || on.ID != first.ID {
+		t.Errorf("with a stream again it is %+v, before %+v", on, first)
+	}
+}

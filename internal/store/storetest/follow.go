@@ -143,13 +143,60 @@ var followCases = []testCase{
 			}
 		}
 	}},
+	{"a table is told from others", func(f *fixture) {
+		seen := map[string]string{}
+		for _, t := range Tables() {
+			is, err := f.Identity(f.ctx(), t.Name)
+			if err != nil || is.ID == "" || seen[is.ID] != "" {
+				f.Errorf("%s: %+v, %v; the id is that of %q", t.Name, is, err, seen[is.ID])
+			}
+			seen[is.ID] = t.Name
+			if on := is.Stream != ""; on != t.Stream || on != (is.Images == store.NewAndOldImages) {
+				f.Errorf("%s: the stream is %q with %q", t.Name, is.Stream, is.Images)
+			}
+			if !t.Stream && is.Whole {
+				f.Errorf("%s has no stream, and it is whole", t.Name)
+			}
+		}
+	}},
+	{"a table and its stream stay what they are", func(f *fixture) {
+		first, err := f.Identity(f.ctx(), rows)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for i := range 3 {
+			f.do(put("a", fmt.Sprint(i)))
+			if now, err := f.Identity(f.ctx(), rows); err != nil || now != first {
+				f.Errorf("%+v, %v; before %+v", now, err, first)
+			}
+		}
+	}},
+	{"a stream from which something was trimmed is not whole", func(f *fixture) {
+		f.do(put("a", "b"), put("c", "d"), put("e", "f"))
+		f.records(3)
+		shards, err := f.Shards(f.ctx(), rows)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, s := range shards {
+			if rs := f.shard(rows, s, events.Position{}, 100); len(rs) > 0 {
+				if err := f.Trim(f.ctx(), rows, s.ID, rs[len(rs)-1].Position); err != nil {
+					f.Fatal(err)
+				}
+			}
+		}
+		if is, err := f.Identity(f.ctx(), rows); err != nil || is.Whole {
+			f.Errorf("%+v, %v", is, err)
+		}
+	}},
 	{"of an unknown table", func(f *fixture) {
 		const none = "storetest-none"
 		for name, call := range map[string]func() error{
-			"Changed": func() error { _, err := f.Changed(none); return err },
-			"Horizon": func() error { _, err := f.Horizon(f.ctx(), none, "x"); return err },
-			"Streams": func() error { _, err := f.Streams(f.ctx(), none); return err },
-			"Trim":    func() error { return f.Trim(f.ctx(), none, "x", events.Position{}) },
+			"Changed":  func() error { _, err := f.Changed(none); return err },
+			"Horizon":  func() error { _, err := f.Horizon(f.ctx(), none, "x"); return err },
+			"Streams":  func() error { _, err := f.Streams(f.ctx(), none); return err },
+			"Identity": func() error { _, err := f.Identity(f.ctx(), none); return err },
+			"Trim":     func() error { return f.Trim(f.ctx(), none, "x", events.Position{}) },
 		} {
 			if err := call(); !errors.Is(err, store.ErrNoTable) {
 				f.Errorf("%s: %v", name, err)

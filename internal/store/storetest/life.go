@@ -72,6 +72,7 @@ func (f *fixture) calls(ctx context.Context, shard string) map[string]func() err
 		"Trim":     func() error { return f.Trim(ctx, rows, shard, events.Position{}) },
 		"Horizon":  func() error { _, err := f.Horizon(ctx, rows, shard); return err },
 		"Streams":  func() error { _, err := f.Streams(ctx, rows); return err },
+		"Identity": func() error { _, err := f.Identity(ctx, rows); return err },
 		"Sweep":    func() error { _, err := f.Sweep(ctx, time.Now(), 1, nil); return err },
 		"Sync":     func() error { return f.Sync(ctx) },
 	}

@@ -1,0 +1,399 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"weir/internal/book"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Derivation is one derived thing that a model declares: a tally, a copy, history, a feed,
+// a followed attribute, a status, or a search index.
+type Derivation struct {
+	// Name is the name in the model file: "Album.mediaCount", "UserItem",
+	// "Activity(created)". A followed attribute has the name of its rule and its own:
+	// "UserItem.title". A search index is "search/albums". Names are unique in a model.
+	Name string
+	Kind string // a tally's keyword, or copy, history, feed, follow, status, search
+	// Hash is a hash of everything that decides the derivation's values. It stays the same
+	// for the life of a definition, in every version of weir.
+	Hash string
+	// Shares names what the derivation has in common with others. Derivations that share
+	// something cannot be built one without the other:
+	//
+	//	ledger ENTITY    one ledger row beside each target row, with one position for each
+	//	                 shard: all tallies of the entity
+	//	rows ENTITY      rows do not say which rule made them: all rules that make the
+	//	                 entity's rows, and the attributes that follow on them
+	//	followed E.F     one row with the value, and one list of followers, for each source
+	//	                 row: all attributes that follow the field
+	//	others E.A       one list of rows: all statuses that ask for each row of it
+	Shares []string
+	Reads  []string // the tables whose rows decide the values, sorted
+	// History reports that the values come from past records, so that the rows that are
+	// there do not tell them: history and feeds.
+	History bool
+
+	definition string
+}
+
+// hashLength is the number of characters of a definition hash. They have 72 bits, which
+// only have to tell apart the definitions that one derivation has had.
+const hashLength = 12
+
+// Derivations returns what the model derives, sorted by name.
+func (m *Model) Derivations() []Derivation {
+	var out []Derivation
+	for _, t := range m.Tallies {
+		out = append(out, t.derivation())
+	}
+	out = append(out, m.ruleDerivations()...)
+	for _, s := range m.Steps {
+		out = append(out, s.derivation())
+	}
+	for _, s := range m.Searches {
+		out = append(out, s.derivation())
+	}
+	for i := range out {
+		d := &out[i]
+		d.Hash = book.Hash(d.definition)[:hashLength]
+		slices.Sort(d.Reads)
+		d.Reads = slices.Compact(d.Reads)
+	}
+	slices.SortFunc(out, func(a, b Derivation) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// ruleDerivations returns the derivations of row rules. Rules of one name, which make the
+// same rows from several entities, are one derivation; so are their attributes of one name
+// that follow.
+func (m *Model) ruleDerivations() (out []Derivation) {
+	rules, follows := map[string][]*RowRule{}, map[string][]*Follow{}
+	for _, r := range m.Rows {
+		rules[r.Name] = append(rules[r.Name], r)
+	}
+	for _, f := range m.Follows {
+		name := f.Rule.Name + "." + f.Attr
+		follows[name] = append(follows[name], f)
+	}
+	for _, name := range slices.Sorted(maps.Keys(rules)) {
+		out = append(out, rulesDerivation(name, rules[name]))
+	}
+	for _, name := range slices.Sorted(maps.Keys(follows)) {
+		out = append(out, followsDerivation(name, follows[name]))
+	}
+	return out
+}
+
+// defined is a definition: lines whose parts are quoted, so that different definitions
+// have different texts. What has no order in the model is sorted.
+type defined []string
+
+func (t *defined) add(word string, parts ...string) {
+	for i := range parts {
+		parts[i] = fmt.Sprintf("%q", parts[i])
+	}
+	*t = append(*t, word+" "+strings.Join(parts, " "))
+}
+
+// within adds lines that belong together, with a prefix.
+func (t *defined) within(word string, in defined) {
+	for _, line := range in {
+		*t = append(*t, word+" / "+line)
+	}
+}
+
+// anyOrder adds groups of lines that have no order among each other.
+func (t *defined) anyOrder(word string, groups []defined) {
+	slices.SortFunc(groups, func(a, b defined) int { return slices.Compare(a, b) })
+	for i, g := range groups {
+		t.within(fmt.Sprintf("%s %d", word, i), g)
+	}
+}
+
+func (t defined) String() string { return strings.Join(t, "\n") }
+
+func (t *Tally) derivation() Derivation {
+	d := Derivation{Name: t.Name, Kind: t.Kind.Keyword, Shares: []string{"ledger " + t.Target.Name}}
+	var x defined
+	x.add("tally", t.Kind.Keyword, t.Attr, fmt.Sprint(t.Round), fmt.Sprint(t.Max), fmt.Sprint(t.Hidden))
+	x.within("target", t.Target.identity())
+	if t.IsSet() {
+		d.Shares = nil // rows of a set carry no other value
+	}
+	var sources []defined
+	for _, s := range t.Sources {
+		d.Reads = append(d.Reads, s.Entity.Table.Name)
+		of := s.Entity.identity()
+		if s.Field != nil {
+			of.within("field", s.Field.definition())
+		}
+		if t.IsSet() {
+			of.add("numbers", fmt.Sprint(s.Field.Type == TypeNumber && s.Field.Key == nil))
+		}
+		of.tests("where", s.Where)
+		of.assigns("to", s.To)
+		sources = append(sources, of)
+	}
+	x.anyOrder("source", sources)
+	d.definition = x.String()
+	return d
+}
+
+func rulesDerivation(name string, rules []*RowRule) Derivation {
+	d := Derivation{Name: name, Kind: "copy", Shares: []string{"rows " + rules[0].Into.Name}}
+	var x defined
+	x.within("into", rules[0].Into.made())
+	var all []defined
+	for _, r := range rules {
+		d.Reads = append(d.Reads, r.Source.Table.Name)
+		of := r.Source.identity()
+		of.tests("where", r.Where)
+		of.assigns("set", r.Fields)
+		for _, event := range slices.Sorted(slices.Values(r.Keep)) {
+			of.add("keep", event)
+		}
+		if len(r.Keep) > 0 {
+			d.Kind, d.History = "history", true
+			of.add("derived", r.Source.derived()...) // a change of these alone makes no entry
+		}
+		if r.Each != nil {
+			d.Kind = "feed"
+			d.Reads = append(d.Reads, r.Each.Of.Table.Name)
+			each := r.Each.Of.identity()
+			var by []defined
+			for _, m := range r.Each.By {
+				b := m.Field.definition()
+				b.within("is", m.Expr.definition())
+				by = append(by, b)
+			}
+			each.anyOrder("by", by)
+			of.within("each", each)
+		}
+		all = append(all, of)
+	}
+	x.anyOrder("rule", all)
+	d.definition = x.String()
+	return d
+}
+
+func followsDerivation(name string, follows []*Follow) Derivation {
+	d := Derivation{Name: name, Kind: "follow", Shares: []string{"rows " + follows[0].Rule.Into.Name}}
+	var x defined
+	x.add("follow", follows[0].Attr)
+	x.within("into", follows[0].Rule.Into.identity())
+	var all []defined
+	for _, f := range follows {
+		d.Reads = append(d.Reads, f.Source.Table.Name, f.Rule.Source.Table.Name)
+		d.Shares = append(d.Shares, "followed "+f.Source.Name+"."+f.Field.Name)
+		of := f.Rule.Source.identity()
+		of.add("of", f.Source.Name, f.Field.Name, fmt.Sprint(f.Keep))
+		of.within("source", f.Source.identity())
+		of.within("field", f.Field.definition())
+		of.assigns("by", f.Key)
+		all = append(all, of)
+	}
+	slices.Sort(d.Shares)
+	d.Shares = slices.Compact(d.Shares)
+	x.anyOrder("rule", all)
+	d.definition = x.String()
+	return d
+}
+
+func (s *Steps) derivation() Derivation {
+	d := Derivation{Name: s.Name, Kind: "status", Reads: []string{s.Target.Table.Name}}
+	var x defined
+	x.within("target", s.Target.identity())
+	x.add("status", s.Attr.Name)
+	x.add("enum", slices.Clone(s.Attr.Enum)...)
+	if s.Attr.Reading != nil {
+		for _, old := range slices.Sorted(maps.Keys(s.Attr.Reading.Legacy)) {
+			x.add("legacy", old, s.Attr.Reading.Legacy[old])
+		}
+	}
+	for _, st := range s.Stages {
+		d.Reads = append(d.Reads, st.Source.Table.Name)
+		of := defined{}
+		of.add("stage", st.Word, fmt.Sprint(st.Rank), fmt.Sprint(st.Max))
+		of.within("source", st.Source.identity())
+		of.tests("where", st.Where)
+		of.assigns("to", st.To)
+		of.assigns("set", st.Set)
+		if st.Each != nil {
+			of.add("each", st.Each.Name, string(st.Each.Type))
+			of.within("who", st.Who.definition())
+			if o := st.Each.Others; o != nil {
+				d.Reads = append(d.Reads, o.Of.Table.Name)
+				d.Shares = append(d.Shares, "others "+o.Name)
+				of.within("others", o.definition())
+			}
+		}
+		x.within("stage", of)
+	}
+	slices.Sort(d.Shares)
+	d.Shares = slices.Compact(d.Shares)
+	d.definition = x.String()
+	return d
+}
+
+func (o *Others) definition() defined {
+	x := o.Of.identity()
+	x.add("others", o.Name)
+	x.within("field", o.Field.definition())
+	x.assigns("by", o.Key)
+	return x
+}
+
+func (s *Search) derivation() Derivation {
+	x := s.Of.identity()
+	x.tests("where", s.Where)
+	for _, f := range s.Text { // in the order in which a document has them
+		x.within("text", f.definition())
+	}
+	for _, list := range []struct {
+		word   string
+		fields []*Field
+	}{{"filter", s.Filters}, {"sort", s.Sorts}} {
+		var all []defined
+		for _, f := range list.fields {
+			all = append(all, f.definition())
+		}
+		x.anyOrder(list.word, all)
+	}
+	return Derivation{Name: "search/" + s.Name, Kind: "search", Reads: []string{s.Of.Table.Name}, definition: x.String()}
+}
+
+// identity is what decides which rows are of the entity, and what its keys are. The
+// entity's name decides nothing.
+func (e *Entity) identity() (x defined) {
+	x.add("table", e.Table.Name)
+	for _, k := range e.PrimaryKey() {
+		x.add("key", k.Attr.Name, k.Attr.Type.Descriptor(), k.Template.text)
+	}
+	x.tests("row", e.Where)
+	return x
+}
+
+// made is what decides what a row that a rule makes has, besides what the rule sets.
+func (e *Entity) made() defined {
+	x := e.identity()
+	var all []defined
+	for _, k := range e.Keys[len(e.PrimaryKey()):] {
+		var one defined
+		one.add("index key", k.Attr.Name, k.Attr.Type.Descriptor(), k.Template.text)
+		all = append(all, one)
+	}
+	x.anyOrder("index key", all)
+	all = nil
+	for i := range e.Table.Indexes {
+		key := e.Table.Indexes[i].Key // its attributes are set together, or none is
+		if e.KeyTemplate(key.Partition.Name) == nil && e.KeyTemplate(key.Sort.Name) == nil {
+			continue
+		}
+		var one defined
+		one.add("index", key.Partition.Name, key.Sort.Name)
+		all = append(all, one)
+	}
+	x.anyOrder("index", slices.CompactFunc(sortedLines(all), func(a, b defined) bool { return slices.Equal(a, b) }))
+	return x
+}
+
+func sortedLines(all []defined) []defined {
+	slices.SortFunc(all, func(a, b defined) int { return slices.Compare(a, b) })
+	return all
+}
+
+// derived returns the attributes of the entity's rows that weir computes, sorted.
+func (e *Entity) derived() (out []string) {
+	for _, t := range e.Values {
+		if !t.Hidden {
+			out = append(out, t.Attr)
+		}
+	}
+	for _, s := range e.Steps {
+		out = append(out, s.Attributes()...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// definition is where the field's value comes from. A declared type decides nothing: values
+// are as the row has them.
+func (f *Field) definition() (x defined) {
+	if f.Key != nil {
+		x.add("field", f.Name, f.Attr, f.Key.text)
+	} else {
+		x.add("field", f.Attr)
+	}
+	return x
+}
+
+// tests adds tests, all of which must hold.
+func (t *defined) tests(word string, tests []Test) {
+	var all []defined
+	for i := range tests {
+		c := &tests[i]
+		one := c.Field.definition()
+		one.add("is", fmt.Sprint(c.Not), fmt.Sprint(c.Present && len(c.OneOf) == 0))
+		var values []string
+		for _, v := range c.OneOf {
+			values = append(values, constant(v))
+		}
+		slices.Sort(values)
+		one.add("of", slices.Compact(values)...)
+		all = append(all, one)
+	}
+	t.anyOrder(word, slices.CompactFunc(sortedLines(all), func(a, b defined) bool { return slices.Equal(a, b) }))
+}
+
+// assigns adds names with their values.
+func (t *defined) assigns(word string, assigns []Assign) {
+	var all []defined
+	for i := range assigns {
+		var one defined
+		one.add("name", assigns[i].Name)
+		one.within("value", assigns[i].Expr.definition())
+		all = append(all, one)
+	}
+	t.anyOrder(word, all)
+}
+
+// definition is where a value comes from. A followed attribute is a derivation of its own,
+// and its rule only has it.
+func (x *Expr) definition() (out defined) {
+	switch {
+	case x.Field != nil:
+		return x.Field.definition()
+	case x.Record != "":
+		out.add("record", x.Record)
+	case x.Map != nil:
+		out.add("map")
+		out.assigns("member", x.Map)
+	case x.Follow != nil:
+		out.add("follow", x.Follow.Attr)
+	case x.Each != nil:
+		out.within("each", x.Each.definition())
+	default:
+		out.add("constant", constant(x.Const))
+	}
+	return out
+}
+
+// constant is a constant as text; different constants have different texts.
+func constant(v value.Value) string { return string(value.AppendTyped(nil, v)) }
+
+// Images is what the stream of a table must have.
+func (t *Table) Images() store.Images {
+	switch {
+	case t.KeysOnly:
+		return store.KeysOnlyImages
+	case t.OldImage:
+		return store.NewAndOldImages
+	}
+	return store.NewImage
+}

@@ -1,0 +1,522 @@
+package model
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	"go.yaml.in/yaml/v3"
+
+	"weir/internal/aggregate"
+	"weir/internal/store"
+	"weir/models"
+)
+
+// modelFiles returns the text of every built-in model, of the models in testdata/good, and
+// of one more that has what they lack.
+func modelFiles(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, name := range Builtin() {
+		b, err := models.Files.ReadFile(name + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[name] = string(b)
+	}
+	files, err := filepath.Glob("testdata/good/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no models in testdata/good: %v", err)
+	}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[strings.TrimSuffix(filepath.Base(f), ".yaml")] = string(b)
+	}
+	return out
+}
+
+func hashesOf(m *Model) map[string]string {
+	out := map[string]string{}
+	for _, d := range m.Derivations() {
+		out[d.Name] = d.Hash
+	}
+	return out
+}
+
+// TestDerivationsStay holds the hashes of the definitions to those on record. Who runs weir
+// has them in its table: a hash that changes without its definition refuses every upgrade.
+func TestDerivationsStay(t *testing.T) {
+	datadriven.RunTest(t, "testdata/derivations.txt", func(t *testing.T, d *datadriven.TestData) string {
+		m, err := Load(strings.TrimSpace(d.Input))
+		if err != nil {
+			return err.Error() + "\n"
+		}
+		var b strings.Builder
+		for _, d := range m.Derivations() {
+			fmt.Fprintf(&b, "%s %s %s reads %s", d.Name, d.Hash, d.Kind, strings.Join(d.Reads, ", "))
+			if len(d.Shares) > 0 {
+				fmt.Fprintf(&b, " shares %s", strings.Join(d.Shares, ", "))
+			}
+			if d.History {
+				b.WriteString(" history")
+			}
+			b.WriteString("\n")
+		}
+		return b.String()
+	})
+}
+
+// TestDerivationsAreWhole: every tally, rule, followed attribute, status and index of a
+// model belongs to exactly one derivation, and each name is there once.
+func TestDerivationsAreWhole(t *testing.T) {
+	for name, text := range modelFiles(t) {
+		m := mustParse(t, name, text)
+		want := map[string]bool{}
+		for _, x := range m.Tallies {
+			want[x.Name] = true
+		}
+		for _, x := range m.Rows {
+			want[x.Name] = true
+		}
+		for _, x := range m.Follows {
+			want[x.Rule.Name+"."+x.Attr] = true
+		}
+		for _, x := range m.Steps {
+			want[x.Name] = true
+		}
+		for _, x := range m.Searches {
+			want["search/"+x.Name] = true
+		}
+		got := m.Derivations()
+		if len(got) != len(want) {
+			t.Errorf("%s has %d derivations, want %d", name, len(got), len(want))
+		}
+		for _, d := range got {
+			if !want[d.Name] || len(d.Hash) != hashLength || len(d.Reads) == 0 || d.Kind == "" {
+				t.Errorf("%s: %+v", name, d)
+			}
+		}
+	}
+}
+
+func mustParse(t *testing.T, name, text string) *Model {
+	t.Helper()
+	m, err := Parse(name+".yaml", []byte(text))
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return m
+}
+
+// place is a node of a model file with the keys that lead to it.
+type place struct {
+	path []string
+	node *yaml.Node
+	in   *yaml.Node // the map or list that has it
+	at   int        // its index there
+	key  bool
+}
+
+func places(n *yaml.Node, path []string, in *yaml.Node, at int, yield func(place)) {
+	yield(place{path: path, node: n, in: in, at: at})
+	switch n.Kind {
+	case yaml.DocumentNode:
+		places(n.Content[0], path, n, 0, yield)
+	case yaml.MappingNode:
+		for i := 0; i < len(n.Content); i += 2 {
+			sub := append(slices.Clone(path), n.Content[i].Value)
+			yield(place{path: sub, node: n.Content[i], in: n, at: i, key: true})
+			places(n.Content[i+1], sub, n, i+1, yield)
+		}
+	case yaml.SequenceNode:
+		for i, c := range n.Content {
+			places(c, append(slices.Clone(path), fmt.Sprint(i)), n, i, yield)
+		}
+	}
+}
+
+// edits calls try with every model that one edit of the file makes and that loads: each
+// scalar gets other texts, and each entry of a map or list is left out.
+func edits(t *testing.T, name, text string, words func(path []string) []string, try func(path []string, edit string, m *Model)) {
+	t.Helper()
+	var doc yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+		t.Fatal(err)
+	}
+	load := func(path []string, edit string) {
+		b, err := yaml.Marshal(&doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, err := Parse(name+".yaml", b); err == nil {
+			try(path, edit, m)
+		}
+	}
+	var all []place
+	places(&doc, nil, nil, 0, func(p place) { all = append(all, p) })
+	for _, p := range all {
+		if p.node.Kind == yaml.ScalarNode && !p.key {
+			was := *p.node
+			for _, w := range append([]string{p.node.Value + "x", "true", "7"}, words(p.path)...) {
+				if w != was.Value {
+					*p.node = yaml.Node{Kind: yaml.ScalarNode, Value: w}
+					if was.Style != 0 {
+						p.node.Style, p.node.Tag = was.Style, was.Tag
+					}
+					load(p.path, fmt.Sprintf("%q becomes %q", was.Value, w))
+				}
+			}
+			*p.node = was
+		}
+		if p.in == nil || p.in.Kind == yaml.DocumentNode {
+			continue
+		}
+		was := slices.Clone(p.in.Content)
+		switch {
+		case p.key:
+			p.in.Content = slices.Delete(slices.Clone(was), p.at, p.at+2)
+		case p.in.Kind == yaml.SequenceNode:
+			p.in.Content = slices.Delete(slices.Clone(was), p.at, p.at+1)
+		default:
+			continue
+		}
+		load(p.path, "is left out")
+		p.in.Content = was
+	}
+}
+
+// TestEditsOfDefinitions edits every built-in model and those of testdata in every place,
+// and holds each derivation's hash to what the edit means: an edit of its declaration
+// changes it, and so does one of the where or the key of an entity that it names; an edit
+// of anything else does not.
+func TestEditsOfDefinitions(t *testing.T) {
+	tried, changed := 0, map[string]int{}
+	for name, text := range modelFiles(t) {
+		was := hashesOf(mustParse(t, name, text))
+		declared := declarations(t, text)
+		words := func(path []string) []string {
+			if len(path) == 0 || path[0] != "derive" && path[0] != "search" {
+				return nil
+			}
+			return declared.words
+		}
+		edits(t, name, text, words, func(path []string, edit string, m *Model) {
+			is := hashesOf(m)
+			tried++
+			for d, hash := range was {
+				now, there := is[d]
+				if !there {
+					continue // removed, or another name
+				}
+				say := fmt.Sprintf("%s: %s %s: %s", name, strings.Join(path, "."), edit, d)
+				want, why := declared.effect(path, d)
+				switch {
+				case want == must && now == hash:
+					t.Errorf("%s keeps its hash, but %s", say, why)
+				case want == never && now != hash:
+					t.Errorf("%s gets another hash, but %s", say, why)
+				case now != hash:
+					changed[path[0]]++
+				}
+			}
+		})
+	}
+	t.Logf("%d edits loaded; hashes changed by section: %v", tried, changed)
+	if tried < 500 || changed["derive"] < 100 || changed["entities"] < 50 || changed["search"] < 20 {
+		t.Errorf("only %d edits, which changed %v", tried, changed)
+	}
+}
+
+type effect int
+
+const (
+	may effect = iota
+	must
+	never
+)
+
+// declared is a model file read naively: which texts stand in each declaration.
+type declared struct {
+	words    []string            // attributes and key names that the file declares
+	mentions map[string][]string // by derivation, all texts in its declaration and its name
+	kinds    map[string]string
+}
+
+func declarations(t *testing.T, file string) *declared {
+	t.Helper()
+	var doc struct {
+		Entities map[string]struct {
+			Attributes map[string]any `yaml:"attributes"`
+		} `yaml:"entities"`
+		Derive map[string]yaml.Node `yaml:"derive"`
+		Search map[string]yaml.Node `yaml:"search"`
+	}
+	if err := yaml.Unmarshal([]byte(file), &doc); err != nil {
+		t.Fatal(err)
+	}
+	d := &declared{mentions: map[string][]string{}, kinds: map[string]string{}}
+	for _, e := range doc.Entities {
+		for a := range e.Attributes {
+			d.words = append(d.words, a)
+		}
+	}
+	slices.Sort(d.words)
+	d.words = slices.Compact(d.words)
+	for i := range d.words { // every nth, so that the test stays short
+		if n := len(d.words)/8 + 1; i%n != 0 {
+			d.words[i] = ""
+		}
+	}
+	d.words = slices.DeleteFunc(d.words, func(w string) bool { return w == "" })
+	gather := func(name string, n *yaml.Node) {
+		d.mentions[name] = append(d.mentions[name], name)
+		places(n, nil, nil, 0, func(p place) {
+			of := name
+			if len(p.path) == 3 && p.path[0] == "set" && p.path[2] == "follow" { // a derivation of its own
+				of = name + "." + p.path[1]
+				d.mentions[of] = append(d.mentions[of], d.mentions[name]...)
+			}
+			d.mentions[of] = append(d.mentions[of], p.node.Value)
+		})
+		for i := 0; i < len(n.Content); i += 2 {
+			d.kinds[name] += n.Content[i].Value + " "
+		}
+	}
+	for name, n := range doc.Derive {
+		gather(name, &n)
+	}
+	for name, n := range doc.Search {
+		gather("search/"+name, &n)
+	}
+	return d
+}
+
+// of returns the declaration that a derivation belongs to: a followed attribute belongs to
+// its rule's.
+func (d *declared) of(derivation string) string {
+	if d.kinds[derivation] != "" {
+		return derivation
+	}
+	rule, _, _ := strings.Cut(derivation, ".")
+	return rule
+}
+
+// names reports whether a declaration names an entity, alone or before a dot or a label.
+func (d *declared) names(derivation, entity string) bool {
+	return slices.ContainsFunc(d.mentions[derivation], func(w string) bool {
+		return w == entity || strings.HasPrefix(w, entity+".") || strings.HasPrefix(w, entity+"(")
+	})
+}
+
+// effect says what an edit at a path must do to a derivation's hash.
+func (d *declared) effect(path []string, derivation string) (effect, string) {
+	own := d.of(derivation)
+	section := path[0]
+	switch section {
+	case "derive", "search":
+		if len(path) == 1 {
+			return may, "" // all of them are left out
+		}
+		edited := path[1]
+		if section == "search" {
+			edited = "search/" + edited
+		}
+		switch {
+		case edited == own && derivation != own:
+			return may, "" // of a followed attribute: its own part, or its rule's
+		case edited != own && strings.Contains(d.kinds[own], "keep"):
+			return may, "" // history leaves out what is derived on its rows
+		case edited != own:
+			return never, "the edit is in another declaration"
+		case strings.Contains(d.kinds[own], "row") && slices.Contains(path, "set") && len(path) > 4:
+			return may, "" // inside a followed attribute, which is a derivation of its own
+		case path[len(path)-1] == "hidden":
+			return may, "" // hidden: false is the same as none
+		}
+		return must, "the edit is in its declaration"
+	case "entities":
+		if len(path) < 3 {
+			return may, ""
+		}
+		names := d.names(derivation, path[1])
+		switch part := path[2]; {
+		case part == "where" && names:
+			return must, "it reads or makes rows of " + path[1]
+		case part == "where", part == "key" && !names:
+			return never, "it has nothing to do with " + path[1]
+		case part == "attributes" && !names:
+			return never, "it has nothing to do with " + path[1]
+		case part == "key", part == "table":
+			return may, ""
+		case part == "attributes" && (strings.Contains(d.kinds[own], "steps") || strings.Contains(d.kinds[own], "set ") || strings.Contains(d.kinds[own], "row")):
+			return may, "" // the words of a status, the kind of a set, which names are attributes
+		case part == "attributes":
+			return never, "a value is as its row has it, whatever is declared"
+		}
+		return never, "this is a rule for commands and queries"
+	case "tables":
+		return may, ""
+	}
+	return never, "queries, migrations and the model's name decide nothing"
+}
+
+// TestKeysOfDefinitions: the primary key of an entity is part of every definition that
+// names it, and the key of an index only of those that make its rows.
+func TestKeysOfDefinitions(t *testing.T) {
+	base := `
+model: keys
+tables: {rows: {key: [PK, SK], indexes: {GSI1: {key: [G1, G2]}}}}
+entities:
+  A: {where: {t: a}, key: {PK: "A#{id}", SK: A, G1: "{x}", G2: "{y}"}, attributes: {x: string, y: string}}
+  B: {where: {t: b}, key: {PK: "A#{id}", SK: "B#{b}"}, attributes: {n: number}}
+  C: {where: {t: c}, key: {PK: "C#{id}", SK: "C#{b}", G1: "C#{id}", G2: "{b}"}, attributes: {n: number}}
+derive:
+  A.count: {count: B, to: {id: id}}
+  C: {row: B, set: {id: id, b: b, n: n}}
+search:
+  bs: {of: B, text: [b]}
+`
+	was := hashesOf(mustParse(t, "keys", base))
+	for _, c := range []struct {
+		what, old, new string
+		changed        []string
+	}{
+		{"the source's key", `PK: "A#{id}", SK: "B#{b}"`, `PK: "A#{id}", SK: "BB#{b}"`, []string{"A.count", "C", "search/bs"}},
+		{"the target's key", `SK: A, G1`, `SK: AA, G1`, []string{"A.count"}},
+		{"an index key of the source", `G1: "{x}"`, `G1: "x{x}"`, nil},
+		{"an index key of the copy", `G1: "C#{id}"`, `G1: "D#{id}"`, []string{"C"}},
+		{"the table", "tables: {rows: ", "tables: {rowz: ", []string{"A.count", "C", "search/bs"}},
+		{"the index's name", "GSI1", "GSI9", nil},
+		{"a comment", "derive:", "# nothing\nderive:", nil},
+		{"the model's name", "model: keys", "model: other", nil},
+		{"a query", "derive:", "queries:\n  b: {get: B, with: [id, b]}\nderive:", nil},
+		{"the order of tests", "where: {t: b}", "where: {t: [b]}", nil},
+		{"another entity", "derive:", "  D: {where: {t: d}, key: {PK: \"D#{id}\", SK: D}}\nderive:", nil},
+	} {
+		text := strings.ReplaceAll(base, c.old, c.new)
+		if text == base {
+			t.Errorf("%s: nothing was replaced", c.what)
+		}
+		var changed []string
+		for _, d := range mustParse(t, "keys", text).Derivations() {
+			if d.Hash != was[d.Name] {
+				changed = append(changed, d.Name)
+			}
+		}
+		if !slices.Equal(changed, c.changed) {
+			t.Errorf("%s changes %v, want %v", c.what, changed, c.changed)
+		}
+	}
+}
+
+// TestOrderDecidesNothing reverses every map of a model file, and every list but those in
+// which the order means something.
+func TestOrderDecidesNothing(t *testing.T) {
+	ordered := []string{"key", "text", "enum", "steps"}
+	for name, text := range modelFiles(t) {
+		var doc yaml.Node
+		if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+			t.Fatal(err)
+		}
+		places(&doc, nil, nil, 0, func(p place) {
+			n := p.node
+			n.HeadComment, n.LineComment, n.FootComment = "", "", ""
+			if slices.ContainsFunc(p.path, func(key string) bool { return slices.Contains(ordered, key) }) || p.key {
+				return
+			}
+			switch n.Kind {
+			case yaml.MappingNode:
+				for i, j := 0, len(n.Content)-2; i < j; i, j = i+2, j-2 {
+					n.Content[i], n.Content[j] = n.Content[j], n.Content[i]
+					n.Content[i+1], n.Content[j+1] = n.Content[j+1], n.Content[i+1]
+				}
+			case yaml.SequenceNode:
+				if len(p.path) > 0 && (p.path[0] == "derive" || p.path[0] == "search" || p.path[0] == "entities") {
+					slices.Reverse(n.Content)
+				}
+			}
+		})
+		b, err := yaml.Marshal(&doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		was, is := mustParse(t, name, text).Derivations(), mustParse(t, name, string(b)).Derivations()
+		for i := range was {
+			if was[i].Hash != is[i].Hash {
+				t.Errorf("%s: the order changes %s:\n%s\n---\n%s", name, was[i].Name, was[i].definition, is[i].definition)
+			}
+		}
+	}
+}
+
+// TestNoFieldIsForgotten lists the fields of everything that a derivation is compiled into.
+// A new field must be entered here: into what its definition has, or with the reason why it
+// decides no value.
+func TestNoFieldIsForgotten(t *testing.T) {
+	const in = "in the definition"
+	for _, c := range []struct {
+		of     any
+		fields map[string]string
+	}{
+		{Tally{}, map[string]string{"Name": "its target and attribute are in", "Kind": in, "Target": in, "Attr": in, "Hidden": in, "Round": in, "Max": in, "Sources": in}},
+		{Source{}, map[string]string{"Tally": "leads back", "Entity": in, "Field": in, "Where": in, "To": in}},
+		{RowRule{}, map[string]string{"Name": "names the derivation", "Source": in, "Into": in, "Keep": in, "Where": in, "Fields": in, "Each": in}},
+		{Each{}, map[string]string{"Of": in, "By": in}},
+		{Match{}, map[string]string{"Field": in, "Expr": in}},
+		{Follow{}, map[string]string{"Rule": in, "Attr": in, "Source": in, "Field": in, "Key": in, "Keep": in}},
+		{Steps{}, map[string]string{"Name": "its target and attribute are in", "Target": in, "Attr": in, "Stages": in}},
+		{Stage{}, map[string]string{"Steps": "leads back", "Word": in, "Rank": in, "Source": in, "Where": in, "To": in, "Each": in, "Who": in, "Max": in, "Set": in}},
+		{Others{}, map[string]string{"Name": in, "On": "its name is in Name", "Of": in, "Field": in, "Key": in, "Links": "the same names as Key", "Used": "follows from the stages"}},
+		{Search{}, map[string]string{"Name": "names the derivation", "Of": in, "Where": in, "Text": in, "Filters": in, "Sorts": in}},
+		{Test{}, map[string]string{"Field": in, "OneOf": in, "Not": in, "Present": in}},
+		{Assign{}, map[string]string{"Name": in, "Expr": in}},
+		{Expr{}, map[string]string{"Field": in, "Const": in, "Record": in, "Map": in, "Follow": in, "Each": in}},
+		{Field{}, map[string]string{"Name": in, "Type": "of a set alone, there it is in", "Attr": in, "Key": in, "Slot": "follows from Name and Key"}},
+		{KeyTemplate{}, map[string]string{"Attr": in, "Template": in}},
+		{Reading{}, map[string]string{"Legacy": in, "After": "for queries", "Late": "for queries"}},
+		{Entity{}, map[string]string{
+			"Name": "in where keys of our own table have it", "Table": in, "Where": in, "Keys": in,
+			"Attributes": "those of a status are in", "Flags": "values are as rows have them", "Expires": "for queries", "Derived": "follows from the rules",
+			"Unique": "for commands", "New": "for commands", "Nested": "for commands", "Once": "for commands", "Supersede": "for commands",
+			"Values": "each is a derivation", "Sources": "each is in its tally", "Rules": "each is a derivation", "MadeBy": "each is a derivation",
+			"Follow": "each is a derivation", "Search": "each is a derivation", "Steps": "each is a derivation", "Stages": "each is in its status",
+			"Others": "each is in its status", "Told": "each is a derivation", "Migrations": "a migration derives nothing", "Replaces": "a migration derives nothing",
+			"kind": "follows from Where", "open": "for commands and queries",
+		}},
+		{Attribute{}, map[string]string{
+			"Name": in, "Type": "of a stage's list, there it is in", "Required": "for commands", "Default": "for commands and migrations", "Defaults": "for commands and migrations",
+			"Enum": in, "Max": "for commands", "Least": "for commands", "Most": "for commands", "Hidden": "for queries", "Reading": in, "Others": in,
+			"Forward": "for commands", "Computed": "for commands",
+		}},
+		{Table{}, map[string]string{"Table": "see below", "Entities": "at most one takes a row", "OldImage": "pinned with the table", "KeysOnly": "pinned with the table", "kind": "follows from the entities"}},
+		{store.Table{}, map[string]string{"Name": in, "Key": "the entities' keys have it", "Indexes": "in, for rows that weir makes", "TTL": "deletes are changes", "Stream": "always on"}},
+		{Template{}, map[string]string{"text": in, "parts": "follows from text", "tail": "follows from text", "names": "follows from text", "set": "follows from the kind", "separators": "follows from text"}},
+		{Model{}, map[string]string{
+			"Name": "another model", "File": "for messages", "Tables": in, "Entities": in, "Tallies": in, "Rows": in, "Follows": in, "Steps": in, "Searches": in,
+			"Queries": "derive nothing", "Migrations": "derive nothing", "Old": "derive nothing",
+		}},
+		{aggregate.Aggregate{}, map[string]string{
+			"Keyword": in, "Of": "follows from Keyword", "OfRows": "follows from Keyword", "Max": "follows from Keyword", "Round": "follows from Keyword", "Hidden": "follows from Keyword",
+			"Empty": "follows from Keyword", "Number": "follows from Keyword", "Exact": "follows from Keyword", "Totals": "follows from Keyword", "Adds": "follows from Keyword", "Shown": "follows from Keyword",
+		}},
+	} {
+		typ := reflect.TypeOf(c.of)
+		for i := range typ.NumField() {
+			if name := typ.Field(i).Name; c.fields[name] == "" {
+				t.Errorf("%v has the field %s: is it in the definition?", typ, name)
+			}
+			delete(c.fields, typ.Field(i).Name)
+		}
+		for name := range c.fields {
+			t.Errorf("%v has no field %s", typ, name)
+		}
+	}
+}
