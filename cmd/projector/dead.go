@@ -108,7 +108,7 @@ func (c *deadList) Run(p *program) error {
 		enc := json.NewEncoder(p.stdout)
 		all := []shown{}
 		err = r.Dead(p.ctx, func(d runner.Dead) error {
-			if only != nil && !only(&verify.Difference{Row: verify.RowText(r.Model, rowOf(r.Model, &d))}) {
+			if only != nil && !only(&verify.Difference{Row: runner.RowText(r.Model, rowOf(r.Model, &d))}) {
 				return nil
 			}
 			switch s := show(d); c.Output {

@@ -12,6 +12,7 @@ import (
 	"weir/internal/cli"
 	"weir/internal/progress"
 	"weir/internal/repair"
+	"weir/internal/runner"
 	"weir/internal/system"
 	"weir/internal/verify"
 	"weir/internal/why"
@@ -113,7 +114,7 @@ func rowsOnly(p *program, s *system.System, targets []string) (func(*verify.Diff
 			return nil, err
 		}
 		for _, row := range known {
-			rows[verify.RowText(m, row)] = true
+			rows[runner.RowText(m, row)] = true
 			rows[book.RowText(row)] = true // as a ledger is named whose row counts nothing
 		}
 	}

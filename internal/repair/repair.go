@@ -1,7 +1,7 @@
 // Package repair corrects derived values from the source rows. For each thing that verify
 // finds, it notes the current state, recounts it, and writes the result on condition that
-// the thing has not changed since it was noted (package runner, repair.go). Applications may
-// go on writing, and readers may go on applying records. After a crash some things are
+// the thing has not changed since it was noted (runner.Fix). This package knows no
+// projection kind. Applications may go on writing, and readers may go on applying records. After a crash some things are
 // corrected and others are not, but none is half corrected; running it again continues.
 package repair
 
@@ -14,12 +14,9 @@ import (
 	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
-	"weir/internal/projections"
-	"weir/internal/projections/document"
 	"weir/internal/runner"
 	"weir/internal/search"
 	"weir/internal/store"
-	"weir/internal/value"
 	"weir/internal/verify"
 )
 
@@ -54,11 +51,11 @@ type Left struct {
 
 // Reasons why a difference was not corrected. Other reasons are errors of the packages runner
 // and store.
-var (
-	ErrBusy     = errors.New("it changes as often as it is recounted; run it again when less is written")
-	ErrFunction = errors.New("a function reads the streams of this model, and how far it has counted is unknown")
-	ErrBeyond   = errors.New("what it should be is known, but not how it could become so")
-	ErrOnlySaid = errors.New("verify only says so")
+const (
+	ErrBusy     = runner.Unfixable("it changes as often as it is recounted; run it again when less is written")
+	ErrFunction = runner.Unfixable("a function reads the streams of this model, and how far it has counted is unknown")
+	ErrBeyond   = runner.Unfixable("what it should be is known, but not how it could become so")
+	ErrOnlySaid = runner.Unfixable("verify only says so")
 )
 
 // attempts limits how often repair recounts in vain because other writers keep changing the
@@ -141,12 +138,10 @@ type Round struct {
 
 // thing is one derived thing that repair corrects, with all differences about it.
 type thing struct {
-	verify.What
+	runner.Fix
 	name        string
 	differences []verify.Difference
-	tries       int                          // how often it was written and found to differ again
-	row         value.Item                   // as noted
-	nodes       map[string]*projections.Node // of a set, as noted
+	tries       int // how often it was written and found to differ again
 }
 
 // Round verifies once and corrects what it can. The next Round confirms the corrections.
@@ -184,27 +179,18 @@ func (r *Repair) find(ctx context.Context, round *Round) (things []*thing, err e
 		if r.Only != nil && !r.Only(&d) {
 			return
 		}
-		if d.What.Kind == 0 {
+		if d.Fix == nil {
 			round.Left = append(round.Left, Left{d, ErrOnlySaid})
 			return
 		}
-		name := nameOf(d.What)
+		name := fmt.Sprintf("%T\x00%s", d.Fix, d.Fix.Thing())
 		if at[name] == nil {
-			at[name] = &thing{What: *d.What, name: name}
+			at[name] = &thing{Fix: d.Fix, name: name}
 			things = append(things, at[name])
 		}
 		at[name].differences = append(at[name].differences, d)
 	})
 	return things, err
-}
-
-// nameOf returns a text that is the same for all differences about one thing.
-func nameOf(w *verify.What) string {
-	search := ""
-	if w.Search != nil {
-		search = w.Search.Name
-	}
-	return fmt.Sprintf("%d\x00%s\x00%s\x00%s\x00%s\x00%s\x00%s", w.Kind, book.RowText(w.Row), book.RowText(w.Of), w.List, w.Name, w.Field, search)
 }
 
 func (r *Repair) yield(t *thing) {
@@ -260,21 +246,22 @@ type mending struct {
 	*Repair
 	round    *Round
 	function bool
-	floor    events.Position
+}
+
+// onlyThis reports whether an error concerns only one thing.
+func onlyThis(err error) bool {
+	var unfixable runner.Unfixable
+	return errors.As(err, &unfixable) || errors.Is(err, book.ErrRow) || errors.Is(err, store.ErrRefused) || errors.Is(err, search.ErrRefused)
 }
 
 // became records the outcome for a thing. An error that concerns only this thing adds it to
 // Left; became returns any other error.
 func (m *mending) became(t *thing, done, differs bool, err error) error {
-	for _, why := range []error{runner.ErrParked, runner.ErrNotOurs, runner.ErrDamaged, runner.ErrLag, book.ErrRow, store.ErrRefused, search.ErrRefused, ErrFunction, ErrBeyond} {
-		if errors.Is(err, why) {
-			for _, d := range t.differences {
-				m.round.Left = append(m.round.Left, Left{d, err})
-			}
-			return nil
-		}
-	}
 	switch {
+	case onlyThis(err):
+		for _, d := range t.differences {
+			m.round.Left = append(m.round.Left, Left{d, err})
+		}
 	case err != nil:
 		return fmt.Errorf("%s of %s: %w", t.differences[0].Derivation, t.differences[0].Row, err)
 	case !done:
@@ -288,9 +275,8 @@ func (m *mending) became(t *thing, done, differs bool, err error) error {
 	return nil
 }
 
-// tip sets floor to a position that is not before any visible change. It stays zero if the
-// store has no such position.
-func (m *mending) tip() { m.floor = m.Runner.Store.Tip().Seen }
+// tip returns a position that is not before any visible change, zero if the store has none.
+func (m *mending) tip() events.Position { return m.Runner.Store.Tip().Seen }
 
 // counts corrects everything that needs a recount, in this order: note the current state,
 // recount, wait until all is applied, write.
@@ -298,7 +284,7 @@ func (m *mending) counts(ctx context.Context, things []*thing) error {
 	var todo []*thing
 	waits := false
 	for _, t := range things {
-		switch counts := t.Kind == verify.Book || t.Kind == verify.Set; {
+		switch counts := t.Stage() == runner.StageCounts; {
 		case counts && (m.function || m.NoCounts):
 			why := runner.ErrLag
 			if m.function {
@@ -307,30 +293,27 @@ func (m *mending) counts(ctx context.Context, things []*thing) error {
 			if err := m.became(t, false, true, why); err != nil {
 				return err
 			}
-		case counts:
-			todo, waits = append(todo, t), true
-		case t.Kind == verify.Told || t.Kind == verify.Listed:
-			todo = append(todo, t)
+		case counts, t.Stage() == runner.StageFacts:
+			todo, waits = append(todo, t), waits || counts
 		}
 	}
 	if len(todo) == 0 {
 		return nil
 	}
 	for _, t := range todo {
-		if err := m.note(ctx, t); err != nil {
+		if err := t.Note(ctx, m.Runner); err != nil {
 			return err
 		}
 	}
-	m.tip()
-	count, err := m.Verify.Count(ctx)
-	if err != nil {
+	now := &runner.Recounted{Floor: m.tip()}
+	var err error
+	if now.Recounts, err = m.Verify.Count(ctx); err != nil {
 		return err
 	}
-	var places []runner.Place
 	var unread error // of a checkpoint: what counts is left, for how far it has counted is not known
 	if waits {
 		if unread = m.passed(ctx); unread == nil {
-			places, unread = m.Runner.Counted(ctx)
+			now.Places, unread = m.Runner.Counted(ctx)
 		}
 		if unread != nil && !errors.Is(unread, book.ErrRow) {
 			return unread
@@ -338,8 +321,8 @@ func (m *mending) counts(ctx context.Context, things []*thing) error {
 	}
 	for _, t := range todo {
 		done, differs, err := false, true, unread
-		if unread == nil || t.Kind != verify.Book && t.Kind != verify.Set {
-			done, differs, err = m.count(ctx, t, count, places)
+		if unread == nil || t.Stage() != runner.StageCounts {
+			done, differs, err = t.Correct(ctx, m.Runner, now)
 		}
 		if err := m.became(t, done, differs, err); err != nil {
 			return err
@@ -348,88 +331,20 @@ func (m *mending) counts(ctx context.Context, things []*thing) error {
 	return nil
 }
 
-// ref refers to the row of the own table that holds a counted thing. Sets are not one row.
-func (m *mending) ref(t *thing) store.Ref {
-	switch t.Kind {
-	case verify.Book:
-		return book.Ref(t.Name, "")
-	case verify.Told:
-		return book.Fact(m.Runner.Model.Name, t.List, t.Name)
-	}
-	return book.Ref(book.Followers(m.Runner.Model.Name, t.List).Key.Partition.Text(), t.Name)
-}
-
-// note reads the current state of a counted thing. The later write is conditional on this state.
-func (m *mending) note(ctx context.Context, t *thing) (err error) {
-	if t.Kind == verify.Set {
-		t.nodes, err = m.Runner.Nodes(ctx, book.Nodes(m.Runner.Model.Name)+t.Name)
-		return err
-	}
-	rows, err := m.Runner.Store.Get(ctx, []store.Ref{m.ref(t)})
-	if err == nil {
-		t.row = rows[0]
-	}
-	return err
-}
-
-// count writes the recounted value of a thing, on condition that the noted state still holds. done
-// is false if it does not; differs is false if the value was right already.
-func (m *mending) count(ctx context.Context, t *thing, count verify.Count, places []runner.Place) (done, differs bool, err error) {
-	switch t.Kind {
-	case verify.Book:
-		target, e, sums := count.Ledger(t.Name)
-		return m.Runner.RepairBook(ctx, m.ref(t), target, e, t.row, sums, places)
-	case verify.Set:
-		return m.Runner.RepairSet(ctx, t.Entity, t.Row, book.Nodes(m.Runner.Model.Name)+t.Name, t.nodes, count.Members(t.Name), places)
-	case verify.Told:
-		return m.Runner.RepairFact(ctx, t.List, t.Name, t.row, count.Told(t.List, t.Name), m.floor)
-	}
-	var join *projections.Join
-	if j, ok := count.Join(t.List, t.Name); ok {
-		join = &j
-	}
-	return m.Runner.RepairFollower(ctx, t.List, t.Name, t.row, join, m.floor)
-}
-
-// order lists the kinds that are derived from other stored data, each after the kinds that
-// it depends on.
-var order = []verify.Kind{verify.Followed, verify.Copy, verify.Linked, verify.Following, verify.Leaf, verify.Shown, verify.Document}
-
-// rest corrects the things that need no recount, kind by kind in the order of order.
+// rest corrects the things that need no recount, stage by stage.
 func (m *mending) rest(ctx context.Context, things []*thing) error {
-	for _, kind := range order {
+	for stage := runner.StageFacts + 1; stage < runner.Stages; stage++ {
 		for _, t := range things {
-			if t.Kind != kind {
+			if t.Stage() != stage {
 				continue
 			}
-			m.tip()
-			done, differs, err := m.one(ctx, t)
+			done, differs, err := t.Correct(ctx, m.Runner, &runner.Recounted{Floor: m.tip()})
 			if err := m.became(t, done, differs, err); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-// one corrects one thing that needs no recount. Its results are those of count.
-func (m *mending) one(ctx context.Context, t *thing) (done, differs bool, err error) {
-	r := m.Runner
-	switch t.Kind {
-	case verify.Followed:
-		return r.RepairFollowed(ctx, t.Entity, t.Field, t.Row, m.floor)
-	case verify.Copy:
-		return r.RepairCopy(ctx, t.Rule, t.Row, t.Of, m.floor)
-	case verify.Linked:
-		return r.RepairLink(ctx, t.Row, t.Follow, t.Of)
-	case verify.Following:
-		return r.RepairFollowing(ctx, t.Row, t.Field, t.Of)
-	case verify.Leaf:
-		return r.RepairLeaf(ctx, t.Entity, t.Row, t.Of, t.Name)
-	case verify.Shown:
-		return r.RepairShown(ctx, t.Row)
-	}
-	return document.Repair(ctx, r, t.Search, t.Name, m.floor)
 }
 
 // History returns the names of a model's rules that make history. No recount can check these

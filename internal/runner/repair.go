@@ -38,17 +38,17 @@ import (
 
 // ErrParked says that effects wait for a target. They must be retried or discarded before
 // the target can be repaired.
-var ErrParked = errors.New("effects on it are parked; see projector dead list")
+var ErrParked error = Unfixable("effects on it are parked; see projector dead list")
 
 // ErrNotOurs says that another program made a row, so weir does not delete it.
-var ErrNotOurs = errors.New("weir did not write this row, and leaves it alone")
+var ErrNotOurs error = Unfixable("weir did not write this row, and leaves it alone")
 
 // ErrDamaged says that nodes of a set are missing or cannot be reached from its root.
-var ErrDamaged = errors.New("its nodes are damaged")
+var ErrDamaged error = Unfixable("its nodes are damaged")
 
 // ErrLag says that a store's streams may show a write after an unlimited delay. No wait
 // is then long enough to be sure that all writes are applied.
-var ErrLag = errors.New("the streams of this store may show a write late, so it is not known when all writes are applied")
+var ErrLag error = Unfixable("the streams of this store may show a write late, so it is not known when all writes are applied")
 
 // Passed waits until the rows group has applied everything that was written before the
 // call, apart from records that were given up as lost. Some process must be applying
@@ -237,9 +237,25 @@ func (r *Runner) repairSums(ctx context.Context, ref store.Ref, noted, sums valu
 	return done, true, err
 }
 
-// RepairShown makes a row show what its ledger holds, and the statuses that its facts
-// lead to.
-func (r *Runner) RepairShown(ctx context.Context, target store.Ref) (done, differs bool, err error) {
+// ShownFix makes a row show what its ledger holds, and the statuses that its facts lead
+// to. Tallies and statuses of one row are written together.
+type ShownFix struct {
+	BaseFix
+	Row store.Ref
+}
+
+// Thing returns the row.
+func (f *ShownFix) Thing() string { return book.RowText(f.Row) }
+
+// Stage returns StageShown.
+func (*ShownFix) Stage() Stage { return StageShown }
+
+// Correct shows the row again.
+func (f *ShownFix) Correct(ctx context.Context, r *Runner, _ *Recounted) (done, differs bool, err error) {
+	return r.repairShown(ctx, f.Row)
+}
+
+func (r *Runner) repairShown(ctx context.Context, target store.Ref) (done, differs bool, err error) {
 	before, err := r.Get(ctx, []store.Ref{target, book.Of(r.Model.Name, target)})
 	if err != nil || before[0] == nil {
 		return true, false, err

@@ -31,11 +31,11 @@ func (w *world) drift() {
 	named := map[string]bool{}
 	for _, d := range found {
 		name, ok := names[d.Row]
-		if d.What.Kind == verify.Document {
-			name, ok = docName(&search.Document{Index: document.Index(w.model, d.What.Search), ID: d.What.Name}), true
+		if doc, is := d.Fix.(*verify.Document); is {
+			name, ok = docName(&search.Document{Index: document.Index(w.model, doc.Search), ID: doc.ID}), true
 		}
 		k := t.rows[name]
-		if d.What.Kind == verify.Following && (misled(found, d.Row) || k != nil && slices.Contains(k.last, d.What.Field)) {
+		if f, is := d.Fix.(*verify.Follower); is && (misled(found, d.Row) || k != nil && slices.Contains(k.last, f.Attr)) {
 			continue // only weir knows the value it is compared with
 		}
 		ok = ok && !beyond(d)
@@ -62,7 +62,8 @@ func (w *world) keepsMore() bool {
 // unsearchable reports whether a difference is of a row whose key is too long for a
 // document. If the row's record was lost, no dead letter says so.
 func unsearchable(d verify.Difference) bool {
-	return d.What.Kind == verify.Document && len(d.What.Name) > search.MaxID
+	doc, is := d.Fix.(*verify.Document)
+	return is && len(doc.ID) > search.MaxID
 }
 
 // followsOthers reports whether a rule makes rows that follow attributes of other rows.
@@ -99,12 +100,13 @@ func (w *world) unshown(d *verify.Difference) bool {
 	}
 	// The rows that count the members of a set.
 	set := func(e *model.Entity) bool { return e.SetOf() != nil && e.SetOf().Name == what }
-	return slices.ContainsFunc(w.model.Entities, set) || strings.HasPrefix(what, "book ") || what == "dead letter" || what == "told" || what == "followers" || strings.HasSuffix(what, " as followed")
+	return slices.ContainsFunc(w.model.Entities, set) || strings.HasPrefix(what, "ledger ") || what == "dead letter" || what == "fact" || what == "subscribers" || strings.HasSuffix(what, " as followed")
 }
 
 // ofLink reports whether a difference is of which row another one follows.
 func ofLink(d *verify.Difference) bool {
-	return strings.HasSuffix(d.Derivation, " followed") && d.What.Kind != verify.Following
+	_, shows := d.Fix.(*verify.Follower)
+	return strings.HasSuffix(d.Derivation, " followed") && !shows
 }
 
 // misled reports whether verify found the row to follow another row than it should.

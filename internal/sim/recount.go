@@ -85,7 +85,8 @@ type spoilt struct {
 // names reports whether a difference is about what was spoilt.
 func (s *spoilt) names(d *verify.Difference) bool {
 	if s.document != "" {
-		return d.What.Kind == verify.Document && d.What.Name == s.document
+		doc, is := d.Fix.(*verify.Document)
+		return is && doc.ID == s.document
 	}
 	return s.row != "" && d.Row == s.row || s.row == "" && d.Derivation == s.derivation
 }
@@ -124,7 +125,7 @@ func (w *world) spoil(d *dice) *spoilt {
 		for _, a := range row {
 			if strings.HasPrefix(k.Partition.Text(), book.Books(w.model.Name)) && strings.HasPrefix(a.Name, book.Sum("")) {
 				s := t.spoil("sum", k, row.With(value.Attr{Name: a.Name, Value: wrong}))
-				s.row, s.derivation, s.more = "", "book "+a.Name, true // what is shown of it
+				s.row, s.derivation, s.more = "", "ledger "+a.Name, true // what is shown of it
 				add(s)
 			}
 		}

@@ -46,7 +46,7 @@ func (w *Why) parts(c *projections.Change) []string {
 	}
 	for _, t := range e.Tells {
 		if t.Rule.Into == w.Entity && w.agrees(t.Fields) {
-			out = append(out, "told to the followers in "+t.List)
+			out = append(out, "notifies the subscribers in "+t.List)
 		}
 	}
 	if projections.SameRow(c.Row, w.Target) && !projections.IsDerived(w.Entity, w.Attr) {

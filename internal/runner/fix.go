@@ -1,0 +1,66 @@
+package runner
+
+import (
+	"context"
+
+	"weir/internal/events"
+)
+
+// Fix corrects one derived thing that a verification found to differ. Package repair
+// drives it in one of two ways, which Stage chooses.
+//
+// A thing that only a recount over all rows can tell (up to StageFacts) is noted first;
+// then all rows are recounted, and Correct writes the recount. Everything else (from
+// StageValues on) is made again from the rows that it is derived from, by Correct alone.
+type Fix interface {
+	// Thing returns a text that is the same for all fixes of this type of the same thing.
+	Thing() string
+	// Stage returns the stage to which the fix belongs.
+	Stage() Stage
+	// Note reads the present state of the thing. Correct writes on condition that this
+	// state still holds.
+	Note(ctx context.Context, r *Runner) error
+	// Correct corrects the thing. done is false if the thing has changed since it was
+	// noted or read; the caller may note and correct it again. differs is false if the
+	// thing was right already. An error of type Unfixable concerns only this thing.
+	Correct(ctx context.Context, r *Runner, now *Recounted) (done, differs bool, err error)
+}
+
+// Stage orders the fixes of one repair. A fix may rely on what the fixes of earlier stages
+// have written.
+type Stage int
+
+// The stages.
+const (
+	StageCounts    Stage = iota // sums of changes: written only when all changes are applied
+	StageFacts                  // other things that a recount tells
+	StageValues                 // values that rows follow
+	StageRows                   // rows that weir makes
+	StageLinks                  // which values rows follow
+	StageFollowers              // what rows show of the values that they follow
+	StageParts                  // what rows show of a set
+	StageShown                  // what rows show of their ledgers and facts
+	StageDocuments              // search documents
+	Stages                      // the number of stages
+)
+
+// Recounted is what a Fix corrects by.
+type Recounted struct {
+	Recounts []Recount // of all kinds, after the note; nil from StageValues on
+	Places   []Place   // how far the shards are applied that StageCounts counts from
+	// Floor is a position that is not before any visible change, zero if the store has no
+	// such position.
+	Floor events.Position
+}
+
+// BaseFix is the Note of a Fix that needs none.
+type BaseFix struct{}
+
+// Note reads nothing.
+func (BaseFix) Note(context.Context, *Runner) error { return nil }
+
+// Unfixable is the reason why a Fix leaves one thing as it is. Other things can be
+// corrected.
+type Unfixable string
+
+func (u Unfixable) Error() string { return string(u) }

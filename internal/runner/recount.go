@@ -1,0 +1,148 @@
+package runner
+
+import (
+	"context"
+
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/search"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Recount is one kind's part in one verification (package verify), or in a count that
+// package repair makes. Add is called for every row of the model's tables, then Added
+// once; a count ends there. A verification goes on with Compare for every page of the
+// same rows, OwnRow for every row of our own table, and End. A kind that has nothing to
+// do for a method embeds BaseRecount.
+type Recount interface {
+	// Add adds what a row contributes by itself. It does no I/O.
+	Add(row *Found)
+	// Added says that all rows were added.
+	Added()
+	// Compare compares what rows show with the recount.
+	Compare(ctx context.Context, rows []Found) error
+	// OwnRow compares a row of our own table with the recount. It ignores rows of other
+	// kinds and of other models.
+	OwnRow(ctx context.Context, row value.Item) error
+	// End reports what the recount demands and no row holds.
+	End(ctx context.Context) error
+}
+
+// Found is a row of the model's tables, as the change that inserting it would be, and
+// what that change asks for. Is is nil for a row of no entity.
+type Found struct {
+	projections.Change
+	projections.Effects
+}
+
+// BaseRecount recounts nothing.
+type BaseRecount struct{}
+
+// Add adds nothing.
+func (BaseRecount) Add(*Found) {}
+
+// Added does nothing.
+func (BaseRecount) Added() {}
+
+// Compare compares nothing.
+func (BaseRecount) Compare(context.Context, []Found) error { return nil }
+
+// OwnRow compares nothing.
+func (BaseRecount) OwnRow(context.Context, value.Item) error { return nil }
+
+// End reports nothing.
+func (BaseRecount) End(context.Context) error { return nil }
+
+// RecountOf returns the recount of type T, which must be one of all.
+func RecountOf[T Recount](all []Recount) (found T) {
+	for _, one := range all {
+		if r, ok := one.(T); ok {
+			found = r
+		}
+	}
+	return found
+}
+
+// Verification is what the recounts of one verification read from and report to.
+type Verification struct {
+	Model   *model.Model
+	Store   store.Store
+	Index   search.Index // nil leaves search out
+	Yield   func(Difference)
+	Checked int       // derived values compared
+	Unshown []Unshown // what cannot be computed or derived
+}
+
+// Difference is a derived value that differs from what the source rows give.
+type Difference struct {
+	Derivation string `json:"derivation"`
+	Row        string `json:"row"`
+	Want       string `json:"want"`
+	Have       string `json:"have"`
+	Fix        Fix    `json:"-"` // nil if repair cannot correct it
+}
+
+// Plain returns the difference without its Fix. Two plain differences are equal with ==
+// if they say the same.
+func (d Difference) Plain() Difference {
+	d.Fix = nil
+	return d
+}
+
+// Unshown is a correct gap, which is no Difference: a value that no number can hold and that
+// its row therefore does not show, or a contribution that a row cannot make.
+type Unshown struct {
+	Derivation string `json:"derivation"`
+	Row        string `json:"row"`
+	Why        string `json:"cannotBeComputed"`
+}
+
+// Check counts one comparison and yields a Difference if the values differ.
+func (v *Verification) Check(derivation string, row store.Ref, want, have value.Value, fix Fix) {
+	v.Checked++
+	if !value.Equal(want, have) {
+		v.Differs(derivation, v.RowText(row), ValueText(want), ValueText(have), fix)
+	}
+}
+
+// Differs yields a Difference.
+func (v *Verification) Differs(derivation, row, want, have string, fix Fix) {
+	v.Yield(Difference{derivation, row, want, have, fix})
+}
+
+// Cannot reports a value that cannot be computed or derived.
+func (v *Verification) Cannot(derivation string, row store.Ref, why string) {
+	v.Unshown = append(v.Unshown, Unshown{derivation, v.RowText(row), why})
+}
+
+// Get reads rows with strong consistency. Without refs it does no read.
+func (v *Verification) Get(ctx context.Context, refs ...store.Ref) ([]value.Item, error) {
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	return v.Store.Get(ctx, refs)
+}
+
+// RowText returns a row in the form in which differences name rows.
+func (v *Verification) RowText(r store.Ref) string { return RowText(v.Model, r) }
+
+// RowText returns a row in the form in which differences name rows.
+func RowText(m *model.Model, r store.Ref) string {
+	t := m.Table(r.Table)
+	if t == nil {
+		return r.String()
+	}
+	return r.Table + " " + string(value.AppendPlainItem(nil, t.Item(r.Key)))
+}
+
+// Nothing is printed in place of a missing value.
+const Nothing = "nothing"
+
+// ValueText returns a value in the form in which differences show values.
+func ValueText(v value.Value) string {
+	if v.IsMissing() {
+		return Nothing
+	}
+	return string(value.AppendPlain(nil, v))
+}

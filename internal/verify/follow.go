@@ -1,0 +1,367 @@
+package verify
+
+import (
+	"context"
+	"strings"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// follows compares the values that our own table keeps of followed fields with the fields,
+// what rows show of them, and the lists of the rows that follow them.
+type follows struct {
+	runner.BaseRecount
+	*runner.Verification
+	followed string // what the partition keys of lists begin with
+	at       scanned
+}
+
+// scanned is what the scan of our own table knows of the list of followers that it is at.
+// A list begins with the row that keeps the value.
+type scanned struct {
+	list   string // the list's partition
+	name   string // of the field followed
+	exists bool   // the row followed exists; Compare then checks its followers
+	last   value.Value
+	known  bool // the last value
+}
+
+func newFollows(v *runner.Verification) runner.Recount {
+	return &follows{Verification: v, followed: book.FollowedIn(v.Model.Name)}
+}
+
+// Compare compares the lists that history is on, and the kept value of each followed field
+// and the followers on its list with the field's current value.
+func (v *follows) Compare(ctx context.Context, rows []runner.Found) error {
+	if err := v.lists(ctx, rows); err != nil {
+		return err
+	}
+	for i := range rows {
+		for j := range rows[i].Spreads {
+			if err := v.members(ctx, &rows[i].Spreads[j]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// members compares the kept value of a followed field, and each row on its list, with the
+// field.
+func (v *follows) members(ctx context.Context, s *projections.Spread) error {
+	list := book.Followed(v.Model.Name, projections.FollowedField(s.Entity, s.Field), s.Source)
+	q := store.Query{Table: book.TableName, Partition: list.Key.Partition}
+	kept, gone := value.Value{}, false
+	for {
+		page, err := v.Store.Query(ctx, q)
+		if err != nil {
+			return err
+		}
+		var members []value.Item
+		for _, m := range page.Rows {
+			if value.Equal(m.Get(book.Sort), list.Key.Sort) {
+				kept, gone = m.Get(projections.FollowedValue), m.Has(projections.FollowedGone)
+			} else {
+				members = append(members, m)
+			}
+		}
+		if err := v.followers(ctx, s, list, members); err != nil {
+			return err
+		}
+		if page.Next == nil {
+			break
+		}
+		q.After = page.Next
+	}
+	have := runner.ValueText(kept)
+	if gone {
+		have = goneText
+	}
+	keptAs(v.Verification, s.Entity, s.Field, s.Source, runner.ValueText(s.Value), have)
+	return nil
+}
+
+// keptAs compares the kept value of a field.
+func keptAs(v *runner.Verification, e *model.Entity, field string, source store.Ref, want, have string) {
+	if want != have {
+		fix := &FollowedValue{Source: source, Entity: e, Field: field}
+		v.Differs(projections.FollowedField(e, field)+" as followed", v.RowText(source), want, have, fix)
+	}
+}
+
+// goneText is printed in place of a followed value whose row does not exist.
+const goneText = "the value of no row"
+
+// followers compares rows on the list of a followed field with that field. It skips a row
+// that does not say that it follows it, and a member that names no row: the row is then on
+// no list, which places says.
+func (v *follows) followers(ctx context.Context, s *projections.Spread, list store.Ref, members []value.Item) error {
+	var refs []store.Ref
+	var attrs []string
+	for _, m := range members {
+		if ref, attr, ok := projections.MemberOf(v.Model, m); ok {
+			refs, attrs = append(refs, ref), append(attrs, attr)
+		}
+	}
+	rows, err := v.Get(ctx, refs...)
+	if err != nil {
+		return err
+	}
+	for i, row := range rows {
+		if onList(row, attrs[i], list) {
+			v.shows(projections.FollowedField(s.Entity, s.Field), refs[i], attrs[i], list, s.Value, row)
+		}
+	}
+	return nil
+}
+
+// onList reports whether a row says that its attribute follows the value of a list.
+func onList(row value.Item, attr string, list store.Ref) bool {
+	return row.Get(book.Follows(attr)).Text() == book.Hash(list.Key.Partition.Text())
+}
+
+// shows compares the followed value that a row shows.
+func (v *follows) shows(name string, row store.Ref, attr string, list store.Ref, want value.Value, have value.Item) {
+	v.Check(name+" followed", row, want, have.Get(attr), &Follower{Row: row, Attr: attr, List: list})
+}
+
+// OwnRow checks the followers of rows that do not exist: they must show nothing, or the
+// last value. The rows of a list come one after the other, the value first.
+func (v *follows) OwnRow(ctx context.Context, row value.Item) error {
+	name := row.Get(book.Partition).Text()
+	if !strings.HasPrefix(name, v.followed) {
+		return nil
+	}
+	if v.at.list != name {
+		v.at = scanned{list: name}
+		for _, f := range v.Model.Follows {
+			if field := projections.FollowedField(f.Source, f.Field.Name); strings.HasPrefix(name, book.FollowedOf(v.Model.Name, field)) {
+				v.at.name = field
+			}
+		}
+	}
+	list := book.Ref(name, "")
+	if value.Equal(row.Get(book.Sort), list.Key.Sort) {
+		return v.lastValue(ctx, row)
+	}
+	if v.at.exists {
+		return nil
+	}
+	ref, attr, ok := projections.MemberOf(v.Model, row)
+	if !ok {
+		return nil
+	}
+	got, err := v.Get(ctx, ref)
+	if err != nil || !onList(got[0], attr, list) {
+		return err
+	}
+	want := value.Value{}
+	if projections.KeepsLast(v.Model, v.Model.Table(ref.Table).Classify(got[0]), attr, name) {
+		if want = v.at.last; !v.at.known && got[0].Has(book.FollowVersion(attr)) {
+			return nil // it was given a value, and nothing says any more which was the last
+		}
+	}
+	v.shows(v.at.name, ref, attr, list, want, got[0])
+	return nil
+}
+
+// lastValue looks up whether the row whose value is kept still exists.
+func (v *follows) lastValue(ctx context.Context, row value.Item) error {
+	gone := row.Has(projections.FollowedGone)
+	v.at.exists, v.at.last, v.at.known = !gone, row.Get(projections.FollowedValue), true
+	source, _, ok := projections.MemberOf(v.Model, row)
+	if !ok {
+		return nil // it does not say which row it is of; its followers do: see places
+	}
+	is, err := v.Get(ctx, source)
+	if err != nil {
+		return err
+	}
+	for _, f := range v.Model.Follows {
+		if book.Followed(v.Model.Name, projections.FollowedField(f.Source, f.Field.Name), source).Key.Partition.Text() != v.at.list {
+			continue
+		}
+		if v.at.exists = v.Model.Table(source.Table).Classify(is[0]) == f.Source; !v.at.exists && !gone {
+			keptAs(v.Verification, f.Source, f.Field.Name, source, goneText, runner.ValueText(v.at.last))
+		}
+		return nil
+	}
+	return nil
+}
+
+// lists checks that each row of history that follows a value is on the list of that value,
+// as far as the row itself says which value that is. For a copy, its source says so: see
+// links.
+func (v *follows) lists(ctx context.Context, rows []runner.Found) error {
+	var fs []follower
+	for i := range rows {
+		if rows[i].Is == nil {
+			continue
+		}
+		for _, rule := range rows[i].Is.MadeBy {
+			for j := range rule.Fields {
+				f := rule.Fields[j].Expr.Follow
+				if f == nil || len(rule.Keep) == 0 || rule.Into.Attribute(f.Attr) == nil {
+					continue
+				}
+				if of, ok := projections.FollowedBy(f, rows[i].New); ok {
+					fs = append(fs, newFollower(v.Model, rows[i].Row, rows[i].New, f, of))
+				}
+			}
+		}
+	}
+	return places(ctx, v.Verification, fs)
+}
+
+// follower is a row, an attribute of it that follows, and the row that it follows.
+type follower struct {
+	row   store.Ref
+	image value.Item
+	*model.Follow
+	of   store.Ref
+	name string    // of the followed field
+	list store.Ref // on which it must be
+}
+
+func newFollower(m *model.Model, row store.Ref, image value.Item, f *model.Follow, of store.Ref) follower {
+	name := projections.FollowedField(f.Source, f.Field.Name)
+	return follower{row, image, f, of, name, book.Followed(m.Name, name, of)}
+}
+
+// links compares what the attributes of a copy follow with what its rule says. It returns
+// those that are right.
+func links(v *runner.Verification, p *projections.Put, row value.Item, fix runner.Fix) (fs []follower) {
+	for i := range p.Rule.Fields {
+		f := p.Rule.Fields[i].Expr.Follow
+		if f == nil || p.Rule.Into.Attribute(f.Attr) == nil {
+			continue
+		}
+		have := row.Get(book.Follows(f.Attr)).Text()
+		mark, want := "", followsNone
+		for _, is := range p.Follows {
+			if is.Follow == f {
+				link := newFollower(v.Model, p.Row, row, f, is.Of)
+				mark, want = book.Hash(link.list.Key.Partition.Text()), followsText(v, is.Of)
+				if have == mark {
+					fs = append(fs, link)
+				}
+			}
+		}
+		if have != mark {
+			name, is := projections.FollowedField(f.Source, f.Field.Name), "a follower of another row"
+			if have == "" {
+				is = followsNone
+			}
+			v.Differs(name+" followed", v.RowText(p.Row), want, is, fix)
+		}
+	}
+	return fs
+}
+
+const followsNone = "a follower of no row"
+
+func followsText(v *runner.Verification, of store.Ref) string {
+	return "a follower of " + v.RowText(of)
+}
+
+// places checks that each follower is on the list of what it follows. A follower that is on
+// no list gets no new value, not even if the row that it follows is created later.
+func places(ctx context.Context, v *runner.Verification, fs []follower) error {
+	var members, values []store.Ref
+	for _, f := range fs {
+		members, values = append(members, book.Member(f.list, f.Attr, f.row)), append(values, f.list)
+	}
+	member, err := v.Get(ctx, members...)
+	if err != nil {
+		return err
+	}
+	kept, err := v.Get(ctx, values...)
+	if err != nil {
+		return err
+	}
+	for i, f := range fs {
+		if err := unnamed(ctx, v, f, kept[i]); err != nil {
+			return err
+		}
+		if !projections.IsMember(v.Model, member[i], f.row, f.Attr) || !onList(f.image, f.Attr, f.list) {
+			v.Differs(f.name+" followed", v.RowText(f.row), followsText(v, f.of), "none", &Link{Row: f.row, Follow: f.Follow, Of: f.of})
+		}
+	}
+	return nil
+}
+
+// unnamed compares a kept value that does not say which row it is of, and that lastValue
+// therefore cannot compare: its row must exist.
+func unnamed(ctx context.Context, v *runner.Verification, f follower, kept value.Item) error {
+	if _, _, ok := projections.MemberOf(v.Model, kept); ok || kept == nil || kept.Has(projections.FollowedGone) {
+		return nil
+	}
+	source, err := v.Get(ctx, f.of)
+	if err == nil && v.Model.Table(f.of.Table).Classify(source[0]) != f.Source {
+		keptAs(v, f.Source, f.Field.Name, f.of, goneText, runner.ValueText(kept.Get(projections.FollowedValue)))
+	}
+	return err
+}
+
+// FollowedValue makes our own table keep the present value of a field that rows follow.
+type FollowedValue struct {
+	runner.BaseFix
+	Source store.Ref // the row with the field
+	Entity *model.Entity
+	Field  string
+}
+
+// Thing returns the row and the field.
+func (f *FollowedValue) Thing() string { return book.RowText(f.Source) + "\x00" + f.Field }
+
+// Stage returns StageValues.
+func (*FollowedValue) Stage() runner.Stage { return runner.StageValues }
+
+// Correct writes the value.
+func (f *FollowedValue) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
+	return r.RepairFollowed(ctx, f.Entity, f.Field, f.Source, now.Floor)
+}
+
+// Link enters a row in the list of the row that it follows.
+type Link struct {
+	runner.BaseFix
+	Row, Of store.Ref
+	Follow  *model.Follow
+}
+
+// Thing returns the row, and the row that it follows.
+func (f *Link) Thing() string { return book.RowText(f.Row) + "\x00" + book.RowText(f.Of) }
+
+// Stage returns StageLinks.
+func (*Link) Stage() runner.Stage { return runner.StageLinks }
+
+// Correct enters the row.
+func (f *Link) Correct(ctx context.Context, r *runner.Runner, _ *runner.Recounted) (done, differs bool, err error) {
+	return r.RepairLink(ctx, f.Row, f.Follow, f.Of)
+}
+
+// Follower makes an attribute of a row show the value of the list that it is on.
+type Follower struct {
+	runner.BaseFix
+	Row  store.Ref
+	Attr string
+	List store.Ref
+}
+
+// Thing returns the row, the attribute and the list.
+func (f *Follower) Thing() string {
+	return book.RowText(f.Row) + "\x00" + f.Attr + "\x00" + book.RowText(f.List)
+}
+
+// Stage returns StageFollowers.
+func (*Follower) Stage() runner.Stage { return runner.StageFollowers }
+
+// Correct writes the value.
+func (f *Follower) Correct(ctx context.Context, r *runner.Runner, _ *runner.Recounted) (done, differs bool, err error) {
+	return r.RepairFollowing(ctx, f.Row, f.Attr, f.List)
+}

@@ -1,0 +1,227 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// sets recounts the members of sets, and compares them with the nodes in our own table,
+// and these with the rows that show them.
+type sets struct {
+	runner.BaseRecount
+	*runner.Verification
+	nodes string          // what the partition keys of nodes begin with
+	sets  map[string]*set // by the text of the set's first row
+}
+
+// set is what is known of a set: from the recount, from its nodes, and from its rows.
+type set struct {
+	row    store.Ref
+	entity *model.Entity
+	want   map[string]value.Value // for each member, how many source rows name it
+	nodes  map[string]*projections.Node
+	leaves map[string]value.Item // the rows, by the path of the node that they show
+}
+
+func newSets(v *runner.Verification) runner.Recount {
+	return &sets{Verification: v, nodes: book.Nodes(v.Model.Name), sets: map[string]*set{}}
+}
+
+func (v *sets) set(name string) *set {
+	s := v.sets[name]
+	if s == nil {
+		s = &set{want: map[string]value.Value{}, nodes: map[string]*projections.Node{}, leaves: map[string]value.Item{}}
+		v.sets[name] = s
+	}
+	return s
+}
+
+// Add adds the members that a row contributes.
+func (v *sets) Add(row *runner.Found) {
+	for _, a := range row.Adds {
+		if a.Entity.SetOf() == nil {
+			continue
+		}
+		s := v.set(book.RowText(a.Target))
+		s.row, s.entity = a.Target, a.Entity
+		m := strings.TrimPrefix(a.Field, book.Values(a.Entity.SetOf().Attr))
+		if sum, err := value.AddNumbers(s.want[m], a.Amount); err == nil { // not in 10^15 rows
+			s.want[m] = sum
+		}
+	}
+}
+
+// Compare notes the rows of sets.
+func (v *sets) Compare(_ context.Context, rows []runner.Found) error {
+	for i := range rows {
+		f := &rows[i]
+		if f.Is == nil || f.Is.SetOf() == nil {
+			continue
+		}
+		root, path, ok := f.Is.LeafPath(f.Row.Key)
+		if !ok {
+			v.Differs(f.Is.SetOf().Name, v.RowText(f.Row), runner.Nothing, "a row that is none of a set's", nil)
+			continue
+		}
+		s := v.set(book.RowText(store.Ref{Table: f.Row.Table, Key: root}))
+		s.row, s.entity = store.Ref{Table: f.Row.Table, Key: root}, f.Is
+		s.leaves[path] = f.New
+	}
+	return nil
+}
+
+// OwnRow notes a node of a set.
+func (v *sets) OwnRow(_ context.Context, row value.Item) error {
+	if name, ok := strings.CutPrefix(row.Get(book.Partition).Text(), v.nodes); ok {
+		path := book.PathOf(row)
+		v.set(name).nodes[path] = projections.NodeFrom(path, row)
+	}
+	return nil
+}
+
+// End compares the rows of each set with its nodes, and the nodes with the recount. A set
+// whose nodes hold nothing needs no rows.
+func (v *sets) End(context.Context) error {
+	for _, name := range slices.Sorted(maps.Keys(v.sets)) {
+		s := v.sets[name]
+		v.tree(name, s)
+		if s.entity != nil { // else no row says so and no row shows it
+			v.rows(s)
+		}
+	}
+	return nil
+}
+
+// rows compares the rows of a set with its nodes.
+func (v *sets) rows(s *set) {
+	for path, n := range s.nodes {
+		row, attrs, there := projections.LeafRow(s.entity, s.row, n)
+		have, shown := s.leaves[path]
+		delete(s.leaves, path)
+		if there != shown {
+			v.leaf(s, row, path, presence(there), presence(shown))
+			continue
+		}
+		for _, a := range attrs {
+			if a.Name != book.Version {
+				v.leaf(s, row, path, a.Value, have.Get(a.Name))
+			}
+		}
+	}
+	for path := range s.leaves {
+		row := store.Ref{Table: s.row.Table, Key: s.entity.LeafKey(s.row.Key, path)}
+		v.leaf(s, row, path, presence(false), presence(true))
+	}
+}
+
+// leaf compares what a row shows of the node with a path.
+func (v *sets) leaf(s *set, row store.Ref, path string, want, have value.Value) {
+	v.Check(s.entity.SetOf().Name, row, want, have, &Leaf{Row: row, Entity: s.entity, Root: s.row, Path: path})
+}
+
+func presence(there bool) value.Value {
+	if there {
+		return value.OfString("a row of the set")
+	}
+	return value.Value{}
+}
+
+// tree compares the counts in a set's tree with the recount. It also checks that a path leads
+// to each node, and that each member is in the leaf of its hash.
+func (v *sets) tree(name string, s *set) {
+	what, row, fix := "set", name, &Tree{Name: name, Row: s.row, Entity: s.entity}
+	if s.entity != nil {
+		what, row = s.entity.SetOf().Name, v.RowText(s.row)
+	}
+	differs := func(want, have string) { v.Differs(what, row, want, have, fix) }
+	for path, n := range s.nodes {
+		for i := range path {
+			if up := s.nodes[path[:i]]; up == nil || !up.Inner {
+				differs("no node "+path, "one that no way leads to")
+			}
+		}
+		for _, below := range projections.Below(path) {
+			if n.Inner && s.nodes[below] == nil {
+				differs("a node "+below, "none")
+			}
+		}
+		for m, have := range n.Counts {
+			v.Checked++
+			want := s.want[m]
+			delete(s.want, m)
+			switch {
+			case !strings.HasPrefix(projections.MemberHash(m), path):
+				differs(fmt.Sprintf("%q elsewhere", m), "it is in leaf "+path)
+			case !value.Equal(want, have):
+				differs(fmt.Sprintf("%q %s times", m, runner.ValueText(want)), runner.ValueText(have))
+			}
+		}
+	}
+	for m, want := range s.want {
+		if want.Sign() != 0 {
+			differs(fmt.Sprintf("%q %s times", m, runner.ValueText(want)), runner.Nothing)
+		}
+	}
+}
+
+// Tree makes the nodes of a set count its members.
+type Tree struct {
+	Name   string        // the text of the set's first row
+	Row    store.Ref     // the set's first row
+	Entity *model.Entity // nil if no row shows the set
+	noted  map[string]*projections.Node
+}
+
+// Thing returns the set's name.
+func (f *Tree) Thing() string { return f.Name }
+
+// Stage returns StageCounts.
+func (*Tree) Stage() runner.Stage { return runner.StageCounts }
+
+func (f *Tree) partition(r *runner.Runner) string { return book.Nodes(r.Model.Name) + f.Name }
+
+// Note reads the nodes.
+func (f *Tree) Note(ctx context.Context, r *runner.Runner) (err error) {
+	f.noted, err = r.Nodes(ctx, f.partition(r))
+	return err
+}
+
+// Correct writes the recounted members.
+func (f *Tree) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
+	var want map[string]value.Value
+	if s := runner.RecountOf[*sets](now.Recounts).sets[f.Name]; s != nil {
+		want = maps.Clone(s.want)
+		maps.DeleteFunc(want, func(_ string, n value.Value) bool { return n.Sign() == 0 })
+	}
+	return r.RepairSet(ctx, f.Entity, f.Row, f.partition(r), f.noted, want, now.Places)
+}
+
+// Leaf makes a row show its node of a set.
+type Leaf struct {
+	runner.BaseFix
+	Row    store.Ref
+	Entity *model.Entity
+	Root   store.Ref // the set's first row
+	Path   string    // of the node
+}
+
+// Thing returns the row.
+func (f *Leaf) Thing() string { return book.RowText(f.Row) }
+
+// Stage returns StageParts.
+func (*Leaf) Stage() runner.Stage { return runner.StageParts }
+
+// Correct shows the node.
+func (f *Leaf) Correct(ctx context.Context, r *runner.Runner, _ *runner.Recounted) (done, differs bool, err error) {
+	return r.RepairLeaf(ctx, f.Entity, f.Row, f.Root, f.Path)
+}

@@ -1,0 +1,178 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"weir/internal/book"
+	"weir/internal/projections"
+	"weir/internal/runner"
+	"weir/internal/value"
+)
+
+// statuses recounts the facts of all rows, and compares them and the statuses that they
+// lead to. It is the projections.Facts of the recount.
+type statuses struct {
+	runner.BaseRecount
+	*runner.Verification
+	facts string           // what the partition keys of facts begin with
+	lists map[string]*list // by the name of the list
+}
+
+// list holds the facts of one list.
+type list struct {
+	names []string // sorted once all are added
+	told  map[string]value.Item
+	seen  map[string]bool // stands in our table
+}
+
+func newStatuses(v *runner.Verification) runner.Recount {
+	return &statuses{Verification: v, facts: book.Facts(v.Model.Name), lists: map[string]*list{}}
+}
+
+// Add adds the facts that a row reports. A later fact with the same list and name replaces
+// the earlier one.
+func (v *statuses) Add(row *runner.Found) {
+	for _, f := range row.Facts {
+		l := v.lists[f.List]
+		if l == nil {
+			l = &list{told: map[string]value.Item{}, seen: map[string]bool{}}
+			v.lists[f.List] = l
+		}
+		if _, twice := l.told[f.Name]; !twice {
+			l.names = append(l.names, f.Name)
+		}
+		l.told[f.Name] = f.Told
+	}
+}
+
+// Added sorts the names of each list.
+func (v *statuses) Added() {
+	for _, l := range v.lists {
+		slices.Sort(l.names)
+	}
+}
+
+// Each yields the facts of a list from memory.
+func (v *statuses) Each(of string, part projections.Names, yield func(string, value.Item) bool) error {
+	l := v.lists[of]
+	if l == nil {
+		return nil
+	}
+	from, _ := slices.BinarySearch(l.names, max(part.Begins, part.From))
+	for _, name := range l.names[from:] {
+		if !strings.HasPrefix(name, part.Begins) || !yield(name, l.told[name]) {
+			break
+		}
+	}
+	return nil
+}
+
+// Get returns the facts of a list with the given names.
+func (v *statuses) Get(of string, names []string) ([]value.Item, error) {
+	out := make([]value.Item, len(names))
+	for i, name := range names {
+		out[i] = v.told(of, name)
+	}
+	return out, nil
+}
+
+// told returns the fact with a name on a list, nil for none.
+func (v *statuses) told(of, name string) value.Item {
+	if l := v.lists[of]; l != nil {
+		return l.told[name]
+	}
+	return nil
+}
+
+// Compare compares the statuses of rows with those that the recounted facts give.
+func (v *statuses) Compare(_ context.Context, rows []runner.Found) error {
+	for i := range rows {
+		f := &rows[i]
+		if f.Is == nil || len(f.Is.Steps) == 0 {
+			continue
+		}
+		want, err := projections.Look(f.Is, f.Row, f.New, v)
+		var many *projections.TooMany
+		if errors.As(err, &many) {
+			v.Differs(many.Steps, v.RowText(f.Row), err.Error(), "parked", nil)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, s := range f.Is.Steps {
+			for _, name := range s.Attributes() {
+				v.Check(s.Name+" "+name, f.Row, want.Get(name), f.New.Get(name), &runner.ShownFix{Row: f.Row})
+			}
+		}
+	}
+	return nil
+}
+
+// OwnRow compares a fact with the recounted one.
+func (v *statuses) OwnRow(_ context.Context, row value.Item) error {
+	of, ok := strings.CutPrefix(row.Get(book.Partition).Text(), v.facts)
+	if !ok {
+		return nil
+	}
+	v.Checked++
+	name, have := row.Get(book.Sort).Text(), row.Get(book.Told)
+	want := value.Value{}
+	if told := v.told(of, name); told != nil {
+		want, v.lists[of].seen[name] = value.OfMap(told), true
+	}
+	if want.IsMissing() != have.IsMissing() || !value.EqualItems(orEmpty(want.Item()), orEmpty(have.Item())) {
+		v.differs(of, name, want, have)
+	}
+	return nil
+}
+
+func (v *statuses) differs(of, name string, want, have value.Value) {
+	v.Differs("fact", of+" "+name, runner.ValueText(want), runner.ValueText(have), &Fact{List: of, Name: name})
+}
+
+func orEmpty(it value.Item) value.Item {
+	if it == nil {
+		return value.Item{}
+	}
+	return it
+}
+
+// End reports the recounted facts that our own table lacks.
+func (v *statuses) End(context.Context) error {
+	for _, of := range slices.Sorted(maps.Keys(v.lists)) {
+		l := v.lists[of]
+		for _, name := range l.names {
+			if !l.seen[name] {
+				v.differs(of, name, value.OfMap(l.told[name]), value.Value{})
+			}
+		}
+	}
+	return nil
+}
+
+// Fact makes a fact say what its row reports.
+type Fact struct {
+	List, Name string
+	noted      value.Item
+}
+
+// Thing returns the fact's place.
+func (f *Fact) Thing() string { return f.List + "\x00" + f.Name }
+
+// Stage returns StageFacts.
+func (*Fact) Stage() runner.Stage { return runner.StageFacts }
+
+// Note reads the fact.
+func (f *Fact) Note(ctx context.Context, r *runner.Runner) error {
+	return note(ctx, r, book.Fact(r.Model.Name, f.List, f.Name), &f.noted)
+}
+
+// Correct writes the recounted fact.
+func (f *Fact) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
+	return r.RepairFact(ctx, f.List, f.Name, f.noted, runner.RecountOf[*statuses](now.Recounts).told(f.List, f.Name), now.Floor)
+}

@@ -1,0 +1,211 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/projections/kinds"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// tallies recounts the ledgers of targets, and compares them and what targets show.
+type tallies struct {
+	runner.BaseRecount
+	*runner.Verification
+	ledgers string             // what the partition keys of ledgers begin with
+	expect  map[string]*target // by the partition key of the ledger
+}
+
+// target is what a row's ledger must hold. Values that are 0 may be missing.
+type target struct {
+	row    store.Ref
+	entity *model.Entity
+	sums   map[string]value.Value
+}
+
+func newTallies(v *runner.Verification) runner.Recount {
+	return &tallies{Verification: v, ledgers: book.Books(v.Model.Name), expect: map[string]*target{}}
+}
+
+// Add adds what a row counts for its targets.
+func (v *tallies) Add(row *runner.Found) {
+	for _, a := range row.Adds {
+		if a.Entity.SetOf() != nil {
+			continue
+		}
+		name := v.ledger(a.Target)
+		t := v.expect[name]
+		if t == nil {
+			t = &target{row: a.Target, entity: a.Entity, sums: map[string]value.Value{}}
+			v.expect[name] = t
+		}
+		if sum, err := value.AddNumbers(t.sums[a.Field], a.Amount); err == nil { // not in 10^15 rows
+			t.sums[a.Field] = sum
+		}
+	}
+}
+
+// ledger returns the partition key of a target's ledger.
+func (v *tallies) ledger(target store.Ref) string {
+	return book.Of(v.Model.Name, target).Key.Partition.Text()
+}
+
+// Compare compares the tallies that target rows show with their recounted ledgers.
+func (v *tallies) Compare(_ context.Context, rows []runner.Found) error {
+	for i := range rows {
+		f := &rows[i]
+		if f.Is == nil || f.Is.SetOf() != nil || len(f.Is.Values) == 0 {
+			continue
+		}
+		want, cannot := projections.Published(f.Is, v.expect[v.ledger(f.Row)].ledger())
+		for i := range cannot {
+			v.Cannot(cannot[i].Tally.Name, f.Row, cannot[i].String())
+		}
+		for _, a := range want {
+			v.Check(f.Is.Name+"."+a.Name, f.Row, a.Value, f.New.Get(a.Name), &runner.ShownFix{Row: f.Row})
+		}
+	}
+	return nil
+}
+
+// ledger returns the recounted ledger of a target, nil for none.
+func (t *target) ledger() value.Item {
+	if t == nil {
+		return nil
+	}
+	attrs := make([]value.Attr, 0, len(t.sums))
+	for name, n := range t.sums {
+		attrs = append(attrs, value.Attr{Name: name, Value: n})
+	}
+	return value.NewItem(attrs...)
+}
+
+// OwnRow compares a ledger with the recounted one.
+func (v *tallies) OwnRow(ctx context.Context, row value.Item) error {
+	name := row.Get(book.Partition).Text()
+	if !strings.HasPrefix(name, v.ledgers) {
+		return nil
+	}
+	err := v.compare(ctx, name, row)
+	delete(v.expect, name)
+	return err
+}
+
+// End compares the ledgers that do not exist.
+func (v *tallies) End(ctx context.Context) error {
+	for _, name := range slices.Sorted(maps.Keys(v.expect)) {
+		if err := v.compare(ctx, name, value.Item{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compare compares a ledger with the recounted one, also if its target does not exist. name
+// is its partition key; is is empty if the ledger does not exist. It also compares the dead
+// letter about sums that cannot be shown.
+func (v *tallies) compare(ctx context.Context, name string, is value.Item) error {
+	v.Checked++
+	row, want, of := strings.TrimPrefix(name, v.ledgers), value.Item(nil), target{}
+	if t := v.expect[name]; t != nil {
+		row, want, of = v.RowText(t.row), t.ledger(), *t
+	}
+	differs := func(what, want, have string) { v.Differs(what, row, want, have, &Ledger{Name: name}) }
+	for _, field := range accumulators(want, is) {
+		is, be := held(is, field), held(want, field)
+		if be == runner.Nothing {
+			be = "0"
+		}
+		if be != is && (be != "0" || is != runner.Nothing) {
+			differs("ledger "+field, be, is)
+		}
+	}
+	why := projections.CannotShow(of.entity, want)
+	said, err := (&runner.Runner{Kinds: kinds.All(), Model: v.Model, Store: v.Store}).SaidUnshown(ctx, of.row, is, why)
+	if err == nil && said != why {
+		differs("dead letter", cmp.Or(why, runner.Nothing), cmp.Or(said, runner.Nothing))
+	}
+	return err
+}
+
+// accumulators returns the sorted names of the accumulators of some ledgers. The bands of a
+// sum count as one.
+func accumulators(ledgers ...value.Item) (fields []string) {
+	for _, l := range ledgers {
+		for _, a := range l {
+			if attr, _, ok := book.Band(a.Name); ok {
+				fields = append(fields, book.Sum(attr))
+			} else if book.IsSum(a.Name) {
+				fields = append(fields, a.Name)
+			}
+		}
+	}
+	slices.Sort(fields)
+	return slices.Compact(fields)
+}
+
+// held returns what a ledger holds in an accumulator, as text.
+func held(ledger value.Item, field string) string {
+	attr, _, ok := book.Band(field)
+	if !ok {
+		return runner.ValueText(ledger.Get(field))
+	}
+	if !slices.ContainsFunc(ledger, func(a value.Attr) bool {
+		of, _, sum := book.Band(a.Name)
+		return sum && of == attr
+	}) {
+		return runner.Nothing
+	}
+	sum, err := book.Total(attr, ledger)
+	if err != nil {
+		return runner.ValueText(ledger.Get(field))
+	}
+	return sum.String()
+}
+
+// Ledger makes a ledger hold what the rows count, and its dead letter say which sums its
+// target cannot show.
+type Ledger struct {
+	Name  string // its partition key
+	noted value.Item
+}
+
+// Thing returns the partition key.
+func (f *Ledger) Thing() string { return f.Name }
+
+// Stage returns StageCounts.
+func (*Ledger) Stage() runner.Stage { return runner.StageCounts }
+
+func (f *Ledger) ref() store.Ref { return book.Ref(f.Name, "") }
+
+// Note reads the ledger.
+func (f *Ledger) Note(ctx context.Context, r *runner.Runner) error {
+	return note(ctx, r, f.ref(), &f.noted)
+}
+
+// Correct writes the recounted accumulators, without those that are 0.
+func (f *Ledger) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
+	of, sums := target{}, value.Item(nil)
+	if t := runner.RecountOf[*tallies](now.Recounts).expect[f.Name]; t != nil {
+		of, sums = *t, t.ledger()
+		sums = slices.DeleteFunc(sums, func(a value.Attr) bool { return a.Value.Sign() == 0 })
+	}
+	return r.RepairBook(ctx, f.ref(), of.row, of.entity, f.noted, sums, now.Places)
+}
+
+// note reads a row of our own table.
+func note(ctx context.Context, r *runner.Runner, ref store.Ref, noted *value.Item) error {
+	rows, err := r.Store.Get(ctx, []store.Ref{ref})
+	if err == nil {
+		*noted = rows[0]
+	}
+	return err
+}
