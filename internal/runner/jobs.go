@@ -40,8 +40,10 @@ func (r *Runner) Jobs(ctx context.Context) (left bool, err error) {
 		}
 		left = left || more
 	}
-	if n := len(page.Rows); n > 0 && page.Rows[n-1].Has(noteOf) {
-		return left, nil // notes come last
+	if n := len(page.Rows); n > 0 {
+		if _, is := book.LetterNoteFrom(page.Rows[n-1]); is {
+			return left, nil // notes come last
+		}
 	}
 	return left || page.Next != nil, nil
 }
@@ -49,8 +51,8 @@ func (r *Runner) Jobs(ctx context.Context) (left bool, err error) {
 // step does one step of a job. It deletes the job after the last step, unless the job was
 // restarted meanwhile. more is true if the job is left.
 func (r *Runner) step(ctx context.Context, job value.Item) (more bool, err error) {
-	if job.Has(noteOf) {
-		return false, r.keepOn(ctx, job)
+	if note, is := book.LetterNoteFrom(job); is {
+		return false, r.keepOn(ctx, note)
 	}
 	if job.Has(lookAttr) {
 		return r.lookOn(ctx, job)

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"weir/internal/book"
 	"weir/internal/store"
-	"weir/internal/value"
 )
 
 // A dead letter whose body has parts is written and deleted under a note: a row of its
@@ -23,18 +21,6 @@ import (
 // keepingLife is how long after its note a letter may still be written. It is longer than
 // the time for which a batch may be applied.
 const keepingLife = 4 * batchLife
-
-// Attributes of a note.
-const (
-	noteOf    = "dead" // the letter's id
-	noteSince = "time"
-	noteGone  = "gone" // the parts are being deleted
-)
-
-func (r *Runner) note(id string) store.Ref { return book.Keeping(r.Model.Name, id) }
-
-// notGone is the condition that the parts of the note's letter are not being deleted.
-func notGone() []store.Test { return []store.Test{{Attr: noteGone, Is: store.Absent}} }
 
 // keeping stores the parts of bodies that are too large for a row. For each of ds it
 // returns the writes that complete the letter, which the caller must do in one
@@ -55,9 +41,7 @@ func (r *Runner) keeping(ctx context.Context, ds []Dead) ([][]store.Write, error
 		if err := r.taken(ctx, parts); err != nil {
 			return nil, err
 		}
-		out[i] = append(out[i], store.Write{
-			Ref: r.note(d.ID), Delete: true, If: store.Cond{{{Attr: noteOf, Is: store.Exists}}, notGone()},
-		})
+		out[i] = append(out[i], book.EndNote(r.Model.Name, d.ID))
 	}
 	return out, nil
 }
@@ -66,10 +50,7 @@ func (r *Runner) keeping(ctx context.Context, ds []Dead) ([][]store.Write, error
 // letter with the id is being deleted, it finishes that first.
 func (r *Runner) noteKeeping(ctx context.Context, id string) error {
 	for range MaxRounds {
-		done, err := r.Did(ctx, store.Write{
-			Ref: r.note(id), If: store.Cond{notGone()},
-			Ops: []store.Op{Set(noteOf, value.OfString(id)), Set(noteSince, value.OfInt(r.Now().UnixMicro()))},
-		})
+		done, err := r.Did(ctx, book.BeginNote(r.Model.Name, id, r.Now()))
 		if done || err != nil {
 			return err
 		}
@@ -117,7 +98,7 @@ func (r *Runner) isKept(ctx context.Context, id string) error {
 	case rows[0] == nil:
 		return fmt.Errorf("%s was removed while it was kept: %w", id, store.ErrCondition)
 	}
-	_, err = r.Did(ctx, store.Write{Ref: r.note(id), Delete: true, If: store.Cond{notGone()}})
+	_, err = r.Did(ctx, book.DropNote(r.Model.Name, id))
 	return err
 }
 
@@ -151,7 +132,7 @@ func (r *Runner) forget(d *Dead) []store.Write {
 		If: store.Cond{{{Attr: book.Partition, Is: store.Exists}}},
 	}}
 	if d.parts > 0 {
-		ws = append(ws, store.Write{Ref: r.note(d.ID), Ops: []store.Op{Set(noteOf, value.OfString(d.ID)), Set(noteGone, value.OfBool(true))}})
+		ws = append(ws, book.GoneNote(r.Model.Name, d.ID))
 	}
 	return ws
 }
@@ -189,29 +170,24 @@ func (r *Runner) dropParts(ctx context.Context, id string) error {
 			break
 		}
 	}
-	_, err := r.Did(ctx, store.Write{Ref: r.note(id), Delete: true, If: store.Cond{{{Attr: noteGone, Is: store.Exists}}}})
+	_, err := r.Did(ctx, book.EndGone(r.Model.Name, id))
 	return err
 }
 
 // keepOn does what a note asks for: it deletes the parts of a letter that was deleted, or
 // of an incomplete letter that no process can still be writing.
-func (r *Runner) keepOn(ctx context.Context, note value.Item) error {
-	id := note.Get(noteOf).Text()
-	if !note.Has(noteGone) {
-		since, _ := note.Get(noteSince).Int64()
-		if r.Now().Sub(time.UnixMicro(since)) < keepingLife {
+func (r *Runner) keepOn(ctx context.Context, note book.LetterNote) error {
+	if !note.Gone {
+		if r.Now().Sub(note.Since) < keepingLife {
 			return nil
 		}
-		if err := r.isKept(ctx, id); !errors.Is(err, store.ErrCondition) {
+		if err := r.isKept(ctx, note.ID); !errors.Is(err, store.ErrCondition) {
 			return err
 		}
-		done, err := r.Did(ctx, store.Write{
-			Ref: r.note(id), Ops: []store.Op{Set(noteGone, value.OfBool(true))},
-			If: store.Cond{notGone(), {{Attr: noteSince, Is: store.Eq, Value: note.Get(noteSince)}}},
-		})
+		done, err := r.Did(ctx, note.GiveUp(r.Model.Name))
 		if err != nil || !done {
 			return err
 		}
 	}
-	return r.dropParts(ctx, id)
+	return r.dropParts(ctx, note.ID)
 }

@@ -86,7 +86,7 @@ func (r *Runner) saidUnshown(ctx context.Context, target store.Ref, ledger value
 	if err != nil || rows[0] == nil {
 		return named, said, err
 	}
-	if said = rows[0].Get(reasonAttr).Text(); said == shortened(why) {
+	if said = book.LetterFrom(rows[0]).Reason; said == book.Shortened(why) {
 		said = why
 	}
 	return named, said, nil

@@ -1,0 +1,270 @@
+package book
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"weir/internal/events"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// The rows of dead|MODEL are the heads of dead letters; those of deadpart|MODEL|ID are the
+// parts of a body for which the head has no room: two images of 400 KB do not fit one row,
+// and the heads that one transaction writes must stay below its limit of 4 MB. Readers of
+// streams write letters; a retry, a discard, or the event that makes a letter void deletes
+// them. A head has at most 85 KB, a part 300 KB.
+const (
+	inlineBytes = 64 << 10 // the largest packed body in a head
+	partBytes   = 300 << 10
+	maxHeadText = 512      // the longest text in a head
+	maxHeadKey  = 4 << 10  // the longest target key in a head
+	maxHeadAdds = 16 << 10 // the most bytes of amounts in a head
+)
+
+// Attributes of a dead letter's rows. The body holds those of letterWhole in full length.
+const (
+	letterKind   = "kind"
+	letterTarget = "target"
+	letterReason = "reason"
+	letterLane   = "lane"
+	letterSource = "source"
+	letterTime   = "time"
+	letterTable  = "t"
+	letterKey    = "key"
+	letterAdds   = "adds"
+	letterParts  = "parts"
+	letterMore   = "more"
+	letterBody   = "body"
+	letterWhole  = "whole"
+)
+
+var (
+	packer, _   = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
+	unpacker, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
+)
+
+// LetterRow is the content of a dead letter.
+type LetterRow struct {
+	ID       string
+	Kind     string
+	Target   string // what it was for, in a form for people
+	Reason   string
+	Lane     string
+	Source   string
+	Position events.Position
+	Time     time.Time    // of the record
+	Table    string       // of the target row
+	Key      value.Item   // of that row; nil if it has none
+	Adds     []value.Attr // amounts that wait: accumulator and number
+	Record   value.Item
+	Raw      string // bytes that are no record
+
+	Parts int  // how many rows besides the head hold the body
+	More  bool // the body has Adds for which the head has no room
+}
+
+// Letter refers to the head of the dead letter with this id.
+func Letter(model, id string) store.Ref { return Ref(Dead(model), id) }
+
+// Rows encodes a dead letter as its head, on condition that there is none, and the parts
+// of its body. parts is empty if the head has room for the body.
+func (l *LetterRow) Rows(model string) (head store.Write, parts []store.Write) {
+	ref := Letter(model, l.ID)
+	it := append(RefItem(ref),
+		attr(letterKind, value.OfString(l.Kind)), attr(letterLane, value.OfString(l.Lane)),
+		attr(letterTime, value.OfInt(l.Time.UnixMicro())), attr(Position, l.Position.Value()), attr(letterTable, value.OfString(l.Table)))
+	var whole []value.Attr
+	text := func(name, s string) {
+		short := Shortened(s)
+		if it = append(it, attr(name, value.OfString(short))); short != s {
+			whole = append(whole, attr(name, value.OfString(s)))
+		}
+	}
+	text(letterTarget, l.Target)
+	text(letterReason, l.Reason)
+	text(letterSource, l.Source)
+	room := func(name string, v value.Value, most int) (fits bool) {
+		a := attr(name, v)
+		if fits = (value.Item{a}).Size() <= most; fits {
+			it = append(it, a)
+		} else {
+			whole = append(whole, a)
+		}
+		return fits
+	}
+	if l.Key != nil {
+		room(letterKey, value.OfMap(l.Key), maxHeadKey)
+	}
+	var adds []value.Value
+	for _, a := range l.Adds {
+		adds = append(adds, value.OfString(a.Name), a.Value)
+	}
+	if !room(letterAdds, value.OfList(adds...), maxHeadAdds) {
+		it = append(it, attr(letterMore, value.OfBool(true)))
+	}
+	body := l.packed(whole)
+	if len(body) <= inlineBytes {
+		it = append(it, attr(letterBody, value.OfBinary(string(body))))
+	} else {
+		for ; len(body) > 0; body = body[min(len(body), partBytes):] {
+			part := body[:min(len(body), partBytes)]
+			parts = append(parts, store.Write{
+				Ref: DeadPart(model, l.ID, len(parts)), Ops: []store.Op{set(letterBody, value.OfBinary(string(part)))},
+			})
+		}
+	}
+	it = append(it, attr(letterParts, value.OfInt(int64(len(parts)))))
+	return store.Write{Ref: ref, Put: value.NewItem(it...), If: NotThere()}, parts
+}
+
+// packed encodes and compresses the body: the record, the attributes for which the head
+// has no room, and raw bytes.
+func (l *LetterRow) packed(whole []value.Attr) []byte {
+	record := l.Record
+	if len(whole) > 0 {
+		record = record.With(attr(letterWhole, value.OfMap(value.NewItem(whole...))))
+	}
+	return packer.EncodeAll(append(value.AppendItem(nil, record), l.Raw...), nil)
+}
+
+// Shortened returns a text as the head of a letter holds it. A text that is too long is
+// replaced by its beginning, its length and its hash.
+func Shortened(s string) string {
+	valid := strings.ToValidUTF8(s, "\uFFFD")
+	if len(valid) <= maxHeadText {
+		return valid
+	}
+	return fmt.Sprintf("%s… (%d bytes, hash %s)", strings.ToValidUTF8(valid[:maxHeadText], ""), len(s), Hash(s))
+}
+
+// LetterFrom decodes the head of a dead letter, without its body. Texts may be shortened.
+func LetterFrom(head value.Item) LetterRow {
+	l := LetterRow{
+		ID: head.Get(Sort).Text(), Kind: head.Get(letterKind).Text(), Lane: head.Get(letterLane).Text(),
+		Position: events.PositionFrom(head.Get(Position)), Table: head.Get(letterTable).Text(), More: head.Has(letterMore),
+	}
+	parts, _ := head.Get(letterParts).Int64()
+	l.Parts = int(parts)
+	if us, ok := head.Get(letterTime).Int64(); ok {
+		l.Time = time.UnixMicro(us).UTC()
+	}
+	l.read(head)
+	return l
+}
+
+// ReadBody completes a letter by the body in its head and its parts, which are in order.
+// After an error the letter is as it was.
+func (l *LetterRow) ReadBody(head value.Item, parts []value.Item) error {
+	packed := []byte(head.Get(letterBody).Text())
+	for _, part := range parts {
+		packed = append(packed, part.Get(letterBody).Text()...)
+	}
+	body, err := unpacker.DecodeAll(packed, nil)
+	if err != nil {
+		return errors.Join(ErrRow, err)
+	}
+	record, raw, err := value.DecodeItem(body)
+	if err != nil {
+		return errors.Join(ErrRow, err)
+	}
+	l.read(record.Get(letterWhole).Item())
+	l.Record, l.Raw, l.More = record.With(attr(letterWhole, value.Value{})), string(raw), false
+	return nil
+}
+
+// read sets the fields that a head has shortened or lacks if they are too long.
+func (l *LetterRow) read(it value.Item) {
+	for _, text := range []struct {
+		name string
+		to   *string
+	}{{letterTarget, &l.Target}, {letterReason, &l.Reason}, {letterSource, &l.Source}} {
+		if v := it.Get(text.name); !v.IsMissing() {
+			*text.to = v.Text()
+		}
+	}
+	if it.Has(letterKey) {
+		l.Key = it.Get(letterKey).Item()
+	}
+	for adds, i := it.Get(letterAdds), 0; i+1 < adds.Len(); i += 2 {
+		add := attr(adds.At(i).Text(), adds.At(i+1))
+		if of, exp, ok := Band(add.Name); ok && exp == 0 { // from before there were bands
+			l.Adds = append(l.Adds, Split(of, add.Value)...)
+		} else {
+			l.Adds = append(l.Adds, add)
+		}
+	}
+}
+
+// The rows of jobs|MODEL with s ~ID are notes: the parts of a letter are being written, or
+// must go. Whoever writes or deletes a letter with parts writes the note before the parts
+// and deletes it after them, so a crash leaves no parts without a note.
+const (
+	noteOf    = "dead" // the letter's id
+	noteSince = "time"
+	noteGone  = "gone" // the parts are being deleted
+)
+
+// LetterNote is the content of a note.
+type LetterNote struct {
+	ID    string
+	Since time.Time // when the letter was begun
+	Gone  bool      // its parts are being deleted
+	since value.Value
+}
+
+// LetterNoteFrom decodes a note. ok is false for any other row of jobs|MODEL.
+func LetterNoteFrom(row value.Item) (n LetterNote, ok bool) {
+	us, _ := row.Get(noteSince).Int64()
+	return LetterNote{ID: row.Get(noteOf).Text(), Since: time.UnixMicro(us), Gone: row.Has(noteGone), since: row.Get(noteSince)}, row.Has(noteOf)
+}
+
+// notGone is the condition that the parts of the note's letter are not being deleted.
+func notGone() []store.Test { return []store.Test{{Attr: noteGone, Is: store.Absent}} }
+
+// BeginNote notes that the parts of a letter are about to be written, unless an earlier
+// letter with this id is being deleted.
+func BeginNote(model, id string, now time.Time) store.Write {
+	return store.Write{
+		Ref: Keeping(model, id), If: store.Cond{notGone()},
+		Ops: []store.Op{set(noteOf, value.OfString(id)), set(noteSince, value.OfInt(now.UnixMicro()))},
+	}
+}
+
+// EndNote deletes the note of a letter in the transaction that writes its head. It fails
+// if there is no note, or if the parts are being deleted.
+func EndNote(model, id string) store.Write {
+	return store.Write{Ref: Keeping(model, id), Delete: true, If: store.Cond{{{Attr: noteOf, Is: store.Exists}}, notGone()}}
+}
+
+// DropNote deletes the note of a letter whose head exists, unless the parts are being
+// deleted.
+func DropNote(model, id string) store.Write {
+	return store.Write{Ref: Keeping(model, id), Delete: true, If: store.Cond{notGone()}}
+}
+
+// GoneNote notes that the parts of a letter must go, in the transaction that deletes its
+// head.
+func GoneNote(model, id string) store.Write {
+	return store.Write{Ref: Keeping(model, id), Ops: []store.Op{set(noteOf, value.OfString(id)), set(noteGone, value.OfBool(true))}}
+}
+
+// GiveUp notes that the parts of a letter that was never completed must go, on condition
+// that the note has not changed since it was read.
+func (n LetterNote) GiveUp(model string) store.Write {
+	return store.Write{
+		Ref: Keeping(model, n.ID), Ops: []store.Op{set(noteGone, value.OfBool(true))},
+		If: store.Cond{notGone(), {{Attr: noteSince, Is: store.Eq, Value: n.since}}},
+	}
+}
+
+// EndGone deletes a note once the parts of its letter are gone.
+func EndGone(model, id string) store.Write {
+	return store.Write{Ref: Keeping(model, id), Delete: true, If: store.Cond{{{Attr: noteGone, Is: store.Exists}}}}
+}
+
+func attr(name string, v value.Value) value.Attr { return value.Attr{Name: name, Value: v} }
