@@ -28,6 +28,7 @@ var pure = map[string][]string{
 	"internal/projections": nil,
 	"internal/search":      nil,
 	"internal/store":       nil,
+	"internal/stage":       nil,                       // its store passes calls on
 	"internal/events":      {"files.go", "export.go"}, // open recorded files
 	"internal/model":       {"load.go"},               // opens model files
 }

@@ -44,7 +44,11 @@ func (p *program) handler() (*writelambda.Handler, *system.System, error) {
 	if err != nil {
 		return nil, nil, cli.Usage("%v", err)
 	}
-	s, err := p.open(data{Data: os.Getenv(envData), AWS: os.Getenv(envData) == ""}, names)
+	in, err := cli.StageOfEnvironment()
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := p.open(data{Data: os.Getenv(envData), AWS: os.Getenv(envData) == "", StageFlags: in}, names)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -70,11 +70,14 @@ func (p *program) fail(err error) int { return theProgram().Fail(p.ctx, err, p.s
 // data is the flags that say where rows are.
 type data struct {
 	cli.MemoryFlag
+	cli.StageFlags
 	Data string `default:"./data" placeholder:"DIR" help:"Directory of the embedded store (default ${default})."`
 	AWS  bool   `name:"aws" help:"Rows are in DynamoDB, found by the SDK's own environment: AWS_REGION, AWS_PROFILE, AWS_ENDPOINT_URL_DYNAMODB and the rest."`
 }
 
-func (d data) at() drivers.Place { return drivers.Place{Data: d.Data, AWS: d.AWS, Memory: d.Memory} }
+func (d data) at() drivers.Place {
+	return drivers.Place{Data: d.Data, AWS: d.AWS, Memory: d.Memory, Stage: d.Deployment()}
+}
 
 // dir is the directory that the process has to itself, "" where rows are in a service.
 func (d data) dir() string { return d.at().Dir() }

@@ -59,11 +59,7 @@ func (c *serveCommand) Run(p *program) (err error) {
 	if err != nil {
 		return cli.Usage("%v", err)
 	}
-	place := c.Data
-	if c.at().Store().Shared() {
-		place = "DynamoDB"
-	}
-	fmt.Fprintf(p.stderr, "taking writes of %s on http://%s/v1, into %s\n", strings.Join(c.Models, ", "), server.Addr(), place)
+	fmt.Fprintf(p.stderr, "taking writes of %s on http://%s/v1, into %s%s\n", strings.Join(c.Models, ", "), server.Addr(), c.at().Store().Name(c.at()), cli.OfStage(&s.Names))
 	if err := server.Run(p.ctx); err != nil {
 		return err
 	}

@@ -199,7 +199,7 @@ func (c *deadRetry) Run(p *program) error {
 		}
 		n := 0
 		if d.Kind == runner.DeadRecord {
-			r := replay.Replay{Model: part.Model, Store: s.Store, Runner: part.Runner}
+			r := replay.Replay{Model: part.Model, Store: s.Store, Runner: part.Runner, Names: s.Names}
 			err = r.Retry(p.ctx, &d)
 			n = r.Summary.Applied
 		} else {

@@ -6,6 +6,7 @@ import (
 
 	"weir/internal/cli"
 	"weir/internal/drivers"
+	"weir/internal/stage"
 	"weir/internal/store"
 	"weir/internal/system"
 )
@@ -16,6 +17,7 @@ type deployCommands struct {
 
 type deployTables struct {
 	output
+	cli.StageFlags
 	Models []string `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
 	AWS    bool     `name:"aws" required:"" help:"In DynamoDB, found by the SDK's own environment: AWS_REGION, AWS_PROFILE, AWS_ENDPOINT_URL_DYNAMODB and the rest."`
 }
@@ -23,9 +25,11 @@ type deployTables struct {
 func (deployTables) Help() string {
 	return `Creates the tables that do not exist: the models' and weir's own. One that exists
 is left as it is; what it has otherwise than the model is printed, and the exit code
-is then 1. Doing it again changes nothing.
+is then 1. Doing it again changes nothing. With --stage and --tables the tables get the
+names of that stage.
 
-  projector deploy tables gallery wardrobe --aws`
+  projector deploy tables gallery wardrobe --aws
+  projector deploy tables gallery --aws --stage prod --tables gallery=gallery-prod`
 }
 
 func (c *deployTables) Run(p *program) error {
@@ -33,13 +37,13 @@ func (c *deployTables) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	db, err := cli.Deployer(p.ctx, drivers.Place{AWS: c.AWS}, models)
+	db, names, err := cli.Deployer(p.ctx, drivers.Place{AWS: c.AWS, Stage: c.Deployment()}, models)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
 	found, err := system.DeployTables(p.ctx, db, models)
-	differs := c.print(p, found)
+	differs := c.print(p, &names, found)
 	if err == nil && differs {
 		return failed(exitCheck)
 	}
@@ -49,19 +53,20 @@ func (c *deployTables) Run(p *program) error {
 // deployed is a table as results show it.
 type deployed struct {
 	Table   string   `json:"table"`
+	Name    string   `json:"name"` // in the store
 	Made    bool     `json:"made"`
 	Differs []string `json:"differs"`
 }
 
-func (c *deployTables) print(p *program, found []store.Deployed) (differs bool) {
+func (c *deployTables) print(p *program, names *stage.Names, found []store.Deployed) (differs bool) {
 	enc := json.NewEncoder(p.stdout)
 	all := []deployed{}
 	for _, f := range found {
-		d := deployed{f.Table, f.Created, append([]string{}, f.Differs...)}
+		d := deployed{f.Table, names.Real(f.Table), f.Created, append([]string{}, f.Differs...)}
 		differs = differs || len(d.Differs) > 0
 		switch c.Output {
 		case "text":
-			d.text(p)
+			d.text(p, names.Shown(f.Table))
 		case "jsonl":
 			enc.Encode(d)
 		default:
@@ -74,14 +79,14 @@ func (c *deployTables) print(p *program, found []store.Deployed) (differs bool) 
 	return differs
 }
 
-func (d deployed) text(p *program) {
+func (d deployed) text(p *program, shown string) {
 	switch {
 	case d.Made:
-		fmt.Fprintf(p.stdout, "%s: made\n", d.Table)
+		fmt.Fprintf(p.stdout, "%s: made\n", shown)
 	case len(d.Differs) == 0:
-		fmt.Fprintf(p.stdout, "%s: there\n", d.Table)
+		fmt.Fprintf(p.stdout, "%s: there\n", shown)
 	default:
-		fmt.Fprintf(p.stdout, "%s: there, and differs\n", d.Table)
+		fmt.Fprintf(p.stdout, "%s: there, and differs\n", shown)
 	}
 	for _, x := range d.Differs {
 		fmt.Fprintf(p.stdout, "  %s\n", x)

@@ -34,6 +34,7 @@ type devCommand struct {
 	web.Flags
 	web.Limits
 	cli.MemoryFlag
+	cli.StageFlags
 	Data   string   `default:"./data" placeholder:"DIR" help:"Directory of the embedded store and index (default ${default})."`
 	Sample []string `placeholder:"[MODEL=]FILE" sep:"none" help:"Recorded streams, or commands as ingest put reads them, taken in first; a directory is its files."`
 	Models []string `arg:"" optional:"" name:"model" help:"Names of built-in models or paths of model files; none is all that are built in."`
@@ -58,7 +59,7 @@ func (c *devCommand) Run(p *program) (err error) {
 	if len(c.Models) == 0 {
 		c.Models = model.Builtin()
 	}
-	s, err := p.open(data{Data: c.Data, MemoryFlag: c.MemoryFlag}, c.Models, system.Options{})
+	s, err := p.open(data{Data: c.Data, MemoryFlag: c.MemoryFlag, StageFlags: c.StageFlags}, c.Models, system.Options{})
 	if err != nil {
 		return err
 	}
@@ -179,7 +180,7 @@ func (p *program) sampleFiles(s *system.System, part *system.Part, path string) 
 			if commands {
 				return putFile(ctx, s, part, path)
 			}
-			r := &replay.Replay{Model: part.Model, Store: s.Store, Runner: part.Runner}
+			r := &replay.Replay{Model: part.Model, Store: s.Store, Runner: part.Runner, Names: s.Names}
 			return replayAll(ctx, reading, []input{{paths: []string{path}}}, r)
 		})
 		if err != nil {
@@ -247,7 +248,7 @@ func putFile(ctx context.Context, s *system.System, part *system.Part, path stri
 
 // tell says where everything is and what to try.
 func (c *devCommand) tell(p *program, s *system.System, base string) {
-	fmt.Fprintf(p.stderr, "%s on %s/v1, rows in %s. Try:\n\n", strings.Join(modelNames(s), ", "), base, c.Data)
+	fmt.Fprintf(p.stderr, "%s on %s/v1, rows in %s%s. Try:\n\n", strings.Join(modelNames(s), ", "), base, c.Deployment().Dir(c.Data), cli.OfStage(&s.Names))
 	for _, part := range s.Models {
 		for _, line := range tries(p.ctx, s.Store, part, base) {
 			fmt.Fprintf(p.stderr, "  %s\n", line)

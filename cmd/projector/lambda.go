@@ -11,7 +11,9 @@ import (
 
 	runtime "github.com/aws/aws-lambda-go/lambda"
 
+	"weir/internal/cli"
 	"weir/internal/lambda"
+	"weir/internal/stage"
 	"weir/internal/system"
 )
 
@@ -51,7 +53,11 @@ func (p *program) handler() (*lambda.Handler, *system.System, error) {
 			return nil, nil, usage("%s: %v", envDrained, err)
 		}
 	}
-	d := data{Data: os.Getenv(envData), AWS: os.Getenv(envData) == "", OpenSearch: os.Getenv(envOpenSearch)}
+	in, err := cli.StageOfEnvironment()
+	if err != nil {
+		return nil, nil, err
+	}
+	d := data{Data: os.Getenv(envData), AWS: os.Getenv(envData) == "", OpenSearch: os.Getenv(envOpenSearch), StageFlags: in}
 	s, err := p.open(d, []string{name}, system.Options{})
 	if err != nil {
 		return nil, nil, err
@@ -62,22 +68,28 @@ func (p *program) handler() (*lambda.Handler, *system.System, error) {
 		}
 		return nil
 	})
+	h.Names = s.Names
 	model := s.Models[0].Model.Name
 	log := slog.New(slog.NewJSONHandler(p.stderr, nil))
 	h.Report = func(r lambda.Report) {
 		if r.Why != nil {
 			log.Warn("part of an event is applied, the rest comes again", "model", model, "table", r.Table, "again", r.Again, "error", r.Why.Error())
 		}
-		p.stdout.Write(embedded(model, r, time.Now()))
+		p.stdout.Write(embedded(d.Deployment(), model, r, time.Now()))
 	}
 	return h, s, nil
 }
 
 // embedded is a report as a line of CloudWatch's embedded metric format, by which
-// whatever stands in a function's log becomes metrics.
-func embedded(model string, r lambda.Report, now time.Time) []byte {
+// whatever stands in a function's log becomes metrics. The table is the model's name of
+// it. A stage other than the default one is a dimension, since two stages of a model
+// would share their metrics otherwise.
+func embedded(in stage.Stage, model string, r lambda.Report, now time.Time) []byte {
 	type metric struct{ Name, Unit string }
-	line := map[string]any{"Model": model, "Table": r.Table}
+	line, by := map[string]any{"Model": model, "Table": r.Table}, []string{"Model", "Table"}
+	if !in.IsDefault() {
+		line["Stage"], by = in.Name, []string{"Stage", "Model", "Table"}
+	}
 	var metrics []metric
 	add := func(name, unit string, n int64) {
 		line[name] = n
@@ -97,7 +109,7 @@ func embedded(model string, r lambda.Report, now time.Time) []byte {
 	line["_aws"] = map[string]any{
 		"Timestamp": now.UnixMilli(),
 		"CloudWatchMetrics": []any{map[string]any{
-			"Namespace": "weir", "Dimensions": [][]string{{"Model", "Table"}}, "Metrics": metrics,
+			"Namespace": "weir", "Dimensions": [][]string{by}, "Metrics": metrics,
 		}},
 	}
 	b, _ := json.Marshal(line) // of strings and numbers

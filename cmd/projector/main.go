@@ -107,13 +107,14 @@ func codeOf(err error) (code int, ok bool) {
 // data is the flags that say where rows and documents are.
 type data struct {
 	cli.MemoryFlag
+	cli.StageFlags
 	Data       string `default:"./data" placeholder:"DIR" help:"Directory of the embedded store and index (default ${default})."`
 	AWS        bool   `name:"aws" help:"Rows are in DynamoDB, found by the SDK's own environment: AWS_REGION, AWS_PROFILE, AWS_ENDPOINT_URL_DYNAMODB and the rest."`
 	OpenSearch string `name:"opensearch" placeholder:"URL" help:"Search in this OpenSearch cluster instead of the embedded index. A domain of Amazon OpenSearch Service is signed for, as is any with ?sign=REGION."`
 }
 
 func (d data) at() drivers.Place {
-	return drivers.Place{Data: d.Data, AWS: d.AWS, OpenSearch: d.OpenSearch, Memory: d.Memory}
+	return drivers.Place{Data: d.Data, AWS: d.AWS, OpenSearch: d.OpenSearch, Memory: d.Memory, Stage: d.Deployment()}
 }
 
 // shared reports whether other processes may use the rows at the same time.
@@ -132,8 +133,10 @@ func (p *program) open(d data, names []string, o system.Options) (*system.System
 
 // existing is open for commands that only make sense where there is data.
 func (p *program) existing(d data, names []string, o system.Options) (*system.System, error) {
-	if _, err := os.Stat(filepath.Join(d.Data, "store")); err != nil && !d.shared() {
-		return nil, usage("there is no data in %s: replay a recording into it first, or say where it is with --data", d.Data)
+	if dir := d.at().Directory(); !d.shared() {
+		if _, err := os.Stat(filepath.Join(dir, "store")); err != nil {
+			return nil, usage("there is no data in %s: replay a recording into it first, or say where it is with --data", dir)
+		}
 	}
 	return p.open(d, names, o)
 }

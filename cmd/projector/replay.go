@@ -20,6 +20,7 @@ import (
 	"weir/internal/progress"
 	"weir/internal/replay"
 	"weir/internal/runner"
+	"weir/internal/stage"
 	"weir/internal/system"
 )
 
@@ -72,7 +73,7 @@ func (c *replayCommand) Run(p *program) error {
 
 func (c *replayCommand) replay(p *program, s *system.System, inputs []input) error {
 	part, start := s.Models[0], time.Now()
-	r := &replay.Replay{Model: part.Model, Store: s.Store, Runner: part.Runner}
+	r := &replay.Replay{Model: part.Model, Store: s.Store, Runner: part.Runner, Names: s.Names}
 	reading := progress.New(p.stderr, "records")
 	gaps := &talk{out: reading, more: "gaps"}
 	bad := &talk{out: reading, more: "records that cannot be used; see projector dead list " + c.Model}
@@ -204,16 +205,16 @@ func filesIn(path string) ([]string, error) {
 // was read before an error is replayed.
 func replayAll(ctx context.Context, reading *progress.Progress, inputs []input, r *replay.Replay) error {
 	next := func(entries []events.Entry, table string) error { return r.Next(ctx, entries, table) }
-	err := eachBatch(ctx, reading, inputs, next)
+	err := eachBatch(ctx, reading, inputs, &r.Names, next)
 	if last := next(nil, ""); last != nil {
 		return last // what was read before comes before what cannot be read
 	}
 	return err
 }
 
-// eachBatch hands over the records of the inputs in order, in batches, and shows how
-// far it is.
-func eachBatch(ctx context.Context, reading *progress.Progress, inputs []input, yield func(entries []events.Entry, table string) error) error {
+// eachBatch hands over the records of the inputs in order, in batches, with the logical
+// names of their tables, and shows how far it is.
+func eachBatch(ctx context.Context, reading *progress.Progress, inputs []input, names *stage.Names, yield func(entries []events.Entry, table string) error) error {
 	files := make([]*events.Files, len(inputs))
 	var err error
 	for i, in := range inputs {
@@ -233,7 +234,10 @@ func eachBatch(ctx context.Context, reading *progress.Progress, inputs []input, 
 			if err != nil {
 				return err
 			}
-			if err := yield(entries, in.table); err != nil {
+			if err := names.Entries(entries); err != nil {
+				return usage("%v", err)
+			}
+			if err := yield(entries, names.Said(in.table)); err != nil {
 				return err
 			}
 			records += int64(len(entries))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"weir/internal/api"
+	"weir/internal/cli"
 	"weir/internal/live"
 	"weir/internal/metrics"
 	"weir/internal/query"
@@ -83,7 +84,7 @@ func (c *runCommand) Run(p *program) (err error) {
 	if err != nil {
 		return usage("%v", err)
 	}
-	fmt.Fprintf(p.stderr, "serving %s on http://%s/v1, from %s\n", strings.Join(modelNames(s), ", "), server.Addr(), c.at().Store().Name(c.at()))
+	fmt.Fprintf(p.stderr, "serving %s on http://%s/v1, from %s%s\n", strings.Join(modelNames(s), ", "), server.Addr(), c.at().Store().Name(c.at()), cli.OfStage(&s.Names))
 	if err := together(p.ctx, s, server, log, follow); err != nil {
 		return err
 	}
@@ -155,7 +156,7 @@ func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics
 	for _, part := range s.Models {
 		of := told.Of(part.Runner)
 		f, err := live.Start(part.Runner, live.Options{
-			Dir: filepath.Join(c.Data, "spool", part.Model.Name), Lease: c.Lease, Log: log, Noted: of.Noted, Applied: of.Applied,
+			Dir: filepath.Join(c.at().Directory(), "spool", part.Model.Name), Lease: c.Lease, Log: log, Noted: of.Noted, Applied: of.Applied,
 		})
 		if err != nil {
 			end()

@@ -8,13 +8,16 @@ import (
 	"time"
 
 	"weir/internal/cli"
+	"weir/internal/drivers"
 	"weir/internal/events"
 	"weir/internal/progress"
+	"weir/internal/stage"
 	"weir/internal/why"
 )
 
 type whyCommand struct {
 	output
+	cli.StageFlags
 	Model     string   `arg:"" help:"Name of a built-in model or path of a model file."`
 	Target    string   `arg:"" help:"The row: an entity and its key, Album:id=a1 or Album:a1, or a row as verify prints it."`
 	Attribute string   `arg:"" help:"The derived attribute."`
@@ -42,6 +45,10 @@ func (c *whyCommand) Run(p *program) error {
 	if err != nil {
 		return usage("%v", err)
 	}
+	names, err := cli.Names(drivers.Place{Stage: c.Deployment()}, models)
+	if err != nil {
+		return err
+	}
 	inputs, err := inputsOf(append(c.From, c.Files...))
 	if err != nil {
 		return err
@@ -53,7 +60,7 @@ func (c *whyCommand) Run(p *program) error {
 			}
 		}
 	}
-	if err := p.eachEntry("records looked through", inputs, w.Find); err != nil {
+	if err := p.eachEntry("records looked through", inputs, &names, w.Find); err != nil {
 		return err
 	}
 	if err := w.Choose(); err != nil {
@@ -61,7 +68,7 @@ func (c *whyCommand) Run(p *program) error {
 	}
 	out := c.printer(p)
 	found, last := 0, ""
-	err = p.eachEntry("records read again", inputs, func(e *events.Entry, table string) {
+	err = p.eachEntry("records read again", inputs, &names, func(e *events.Entry, table string) {
 		if l, ok := w.Explain(e, table); ok {
 			found, last = found+1, l.Value
 			out.line(&l)
@@ -87,10 +94,10 @@ func (c *whyCommand) Run(p *program) error {
 }
 
 // eachEntry hands over every record of the inputs, in order.
-func (p *program) eachEntry(unit string, inputs []input, yield func(*events.Entry, string)) error {
+func (p *program) eachEntry(unit string, inputs []input, names *stage.Names, yield func(*events.Entry, string)) error {
 	reading := progress.New(p.stderr, unit)
 	defer reading.End()
-	return eachBatch(p.ctx, reading, inputs, func(entries []events.Entry, table string) error {
+	return eachBatch(p.ctx, reading, inputs, names, func(entries []events.Entry, table string) error {
 		for i := range entries {
 			yield(&entries[i], table)
 		}

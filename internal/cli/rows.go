@@ -8,6 +8,7 @@ import (
 	"weir/internal/drivers"
 	"weir/internal/interrupt"
 	"weir/internal/model"
+	"weir/internal/stage"
 	"weir/internal/store"
 	"weir/internal/system"
 )
@@ -33,18 +34,25 @@ func Load(ctx context.Context, names []string) (models []*model.Model, err error
 	return models, nil
 }
 
-// Deployer is the store of the models' tables where these are made apart, nil elsewhere.
-func Deployer(ctx context.Context, at drivers.Place, models []*model.Model) (store.Deployer, error) {
-	d := at.Store()
-	if d.Deployer == nil {
-		return nil, nil
-	}
+// Deployer is the store of the models' tables where these are made apart, nil elsewhere,
+// and the names of the tables there.
+func Deployer(ctx context.Context, at drivers.Place, models []*model.Model) (store.Deployer, stage.Names, error) {
 	tables, err := system.Tables(models)
 	if err != nil {
-		return nil, Usage("%v", err)
+		return nil, stage.Names{}, Usage("%v", err)
 	}
-	db, err := d.Deployer(ctx, at, tables)
-	return db, usageOf(err)
+	db, names, err := at.Deployer(ctx, tables)
+	return db, names, usageOf(err)
+}
+
+// Names are the names that the models' tables have in the place.
+func Names(at drivers.Place, models []*model.Model) (stage.Names, error) {
+	tables, err := system.Tables(models)
+	if err != nil {
+		return stage.Names{}, Usage("%v", err)
+	}
+	names, err := at.Names(tables)
+	return names, usageOf(err)
 }
 
 // usageOf makes a usage error of one of the configuration.
@@ -65,8 +73,8 @@ func Open(ctx context.Context, at drivers.Place, names []string, o system.Option
 		return nil, Usage("%v", err)
 	}
 	s, err := system.OpenAt(ctx, at, models, o)
-	if errors.Is(err, store.ErrNoTable) && at.Store().Deployer != nil {
-		return nil, Usage("%v; projector deploy tables %s --aws makes what is missing", err, names[0])
+	if errors.Is(err, store.ErrNoTable) && at.Store().Deploys() {
+		return nil, Usage("%v; projector deploy tables %s --aws%s makes what is missing", err, names[0], at.Stage.Flags())
 	}
 	return s, usageOf(err)
 }

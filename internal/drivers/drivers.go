@@ -5,6 +5,7 @@ package drivers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"weir/internal/search"
 	searchembedded "weir/internal/search/embedded"
 	"weir/internal/search/opensearch"
+	"weir/internal/stage"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb"
 	"weir/internal/store/embedded"
@@ -20,10 +22,11 @@ import (
 
 // Place is where rows and documents are, as a command line or an environment says it.
 type Place struct {
-	Data       string // a directory
+	Data       string // a directory; see Directory
 	AWS        bool
 	OpenSearch string      // the URL of a cluster
 	Memory     memory.Size // what the process may have, of which caches are shares; 0 is memory.Default
+	Stage      stage.Stage // the deployment, with the names of its tables
 }
 
 // Store is a driver of rows.
@@ -35,12 +38,16 @@ type Store struct {
 	// Dir is the directory that the process has to itself while the store is open, ""
 	// for none. The func is nil for a store that several processes use at a time: they
 	// share its streams.
-	Dir  func(Place) string
-	Open func(ctx context.Context, at Place, tables []store.Table, now func() time.Time) (store.Store, error)
-	// Deployer opens the store to make its tables. It is nil where Open makes them.
-	Deployer func(ctx context.Context, at Place, tables []store.Table) (store.Deployer, error)
-	Files    openfiles.Need
+	Dir   func(Place) string
+	Files openfiles.Need
+	// open and deployer take tables under their real names.
+	open func(ctx context.Context, at Place, tables []store.Table, now func() time.Time) (store.Store, error)
+	// deployer opens the store to make its tables. It is nil where open makes them.
+	deployer func(ctx context.Context, at Place, tables []store.Table) (store.Deployer, error)
 }
+
+// Deploys reports whether the store's tables are made apart from opening it.
+func (d *Store) Deploys() bool { return d.deployer != nil }
 
 // Shared reports whether several processes use the store at a time.
 func (d *Store) Shared() bool { return d.Dir == nil }
@@ -70,18 +77,18 @@ var stores = []Store{
 	{
 		Of:   func(p Place) bool { return p.AWS },
 		Name: func(Place) string { return "DynamoDB" },
-		Open: func(ctx context.Context, p Place, tables []store.Table, _ func() time.Time) (store.Store, error) {
+		open: func(ctx context.Context, p Place, tables []store.Table, _ func() time.Time) (store.Store, error) {
 			return openDynamoDB(ctx, p, tables)
 		},
-		Deployer: openDynamoDB,
+		deployer: openDynamoDB,
 		Files:    served,
 	},
 	{
 		Of:   func(Place) bool { return true },
-		Name: func(p Place) string { return p.Data },
-		Dir:  func(p Place) string { return p.Data },
-		Open: func(_ context.Context, p Place, tables []store.Table, now func() time.Time) (store.Store, error) {
-			return embedded.Open(filepath.Join(p.Data, "store"), tables, embedded.Options{Now: now, Memory: p.Memory})
+		Name: Place.Directory,
+		Dir:  Place.Directory,
+		open: func(_ context.Context, p Place, tables []store.Table, now func() time.Time) (store.Store, error) {
+			return embedded.Open(filepath.Join(p.Directory(), "store"), tables, embedded.Options{Now: now, Memory: p.Memory})
 		},
 		Files: openfiles.Need{Store: true},
 	},
@@ -92,7 +99,7 @@ var indexes = []Index{
 	{
 		Of: func(p Place) bool { return p.OpenSearch != "" },
 		Open: func(ctx context.Context, p Place, schemas []search.Schema, o IndexOptions) (search.Index, error) {
-			return opensearch.Open(ctx, p.OpenSearch, schemas, opensearch.Options{Now: o.Now, Current: o.Noted, Source: o.Source})
+			return opensearch.Open(ctx, p.OpenSearch, schemas, opensearch.Options{Now: o.Now, Current: o.Noted, Source: o.Source, Prefix: p.Stage.Prefix()})
 		},
 		Files: func(int) openfiles.Need { return served },
 	},
@@ -103,6 +110,47 @@ var indexes = []Index{
 		},
 		Files: func(indexes int) openfiles.Need { return openfiles.Need{Indexes: indexes} },
 	},
+}
+
+// Directory is where the process keeps files: the store of rows if it is embedded, the
+// indexes if they are, and what it has read of streams. Each stage has its own below Data.
+func (p Place) Directory() string { return p.Stage.Dir(p.Data) }
+
+// Names are the names of the tables in the place. An error means that the place maps
+// tables in a way that cannot be (ErrConfig).
+func (p Place) Names(tables []store.Table) (stage.Names, error) {
+	n, err := stage.New(p.Stage, tables)
+	if err != nil {
+		return n, configError{fmt.Errorf("the tables of the stage: %w", err)}
+	}
+	return n, nil
+}
+
+// Open opens the store of the place's rows, which takes the tables' logical names.
+func (p Place) Open(ctx context.Context, tables []store.Table, now func() time.Time) (store.Store, stage.Names, error) {
+	n, err := p.Names(tables)
+	if err != nil {
+		return nil, n, err
+	}
+	db, err := p.Store().open(ctx, p, n.Tables(tables), now)
+	if err != nil {
+		return nil, n, err
+	}
+	return stage.Wrap(db, n), n, nil
+}
+
+// Deployer opens the store of the place's rows to make its tables, which it takes by
+// their logical names. It is nil if Open makes them.
+func (p Place) Deployer(ctx context.Context, tables []store.Table) (store.Deployer, stage.Names, error) {
+	n, err := p.Names(tables)
+	if err != nil || !p.Store().Deploys() {
+		return nil, n, err
+	}
+	db, err := p.Store().deployer(ctx, p, n.Tables(tables))
+	if err != nil {
+		return nil, n, err
+	}
+	return stage.WrapDeployer(db, n), n, nil
 }
 
 // Store is the driver of the place's rows.

@@ -12,7 +12,7 @@ import (
 func TestMemory(t *testing.T) {
 	for size, unit := range map[memory.Size]int64{0: 1 << 20, memory.Default: 1 << 20, memory.Least: 1 << 19, memory.GB: 4 << 20} {
 		at := Place{Data: t.TempDir(), Memory: size}
-		db, err := at.Store().Open(t.Context(), at, nil, nil)
+		db, _, err := at.Open(t.Context(), nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestPlaces(t *testing.T) {
 		if name := c.at.Store().Name(c.at); name != c.store || index != c.index || c.at.Dir() != c.dir {
 			t.Errorf("%+v: rows in %q, documents with %+v, in %q", c.at, name, index, c.at.Dir())
 		}
-		if shared := c.at.Store().Shared(); shared != c.at.AWS || shared != (c.at.Store().Deployer != nil) {
+		if shared := c.at.Store().Shared(); shared != c.at.AWS || shared != c.at.Store().Deploys() {
 			t.Errorf("%+v: shared is %v", c.at, shared)
 		}
 	}

@@ -19,12 +19,15 @@ import (
 	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/runner"
+	"weir/internal/stage"
 	"weir/internal/store"
 )
 
 // Handler applies the events of a model's streams.
 type Handler struct {
 	Runner *runner.Runner
+	// Names are the names of the tables in events.
+	Names stage.Names
 	// Order is the order of events that the function relies on. Drained is the order in
 	// which the streams were read before; set it once no record read in that order can
 	// be delivered again. It is "" if the order never changed. If both are ByShard,
@@ -82,6 +85,9 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	read := h.Runner.Moment()
 	ev, err := events.DecodeLambda(payload)
 	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrEvent, err)
+	}
+	if err := h.Names.Entries(ev.Entries); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrEvent, err)
 	}
 	w, err := decide(h.Runner.Model, &ev, h.Order, cmp.Or(h.Portion, portionRecords))

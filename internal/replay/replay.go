@@ -18,6 +18,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/runner"
+	"weir/internal/stage"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -34,6 +35,9 @@ type Replay struct {
 	Model  *model.Model
 	Store  store.Store
 	Runner *runner.Runner // stores what cannot be used as dead letters
+	// Names are the names of the tables in records. Entries are given to Batch and Next
+	// under logical names; Retry reads records as they were kept, and translates them.
+	Names stage.Names
 	// Gap is called for each old image that is not what the store last saw. It may be
 	// nil; gaps are counted in any case.
 	Gap func(Gap)

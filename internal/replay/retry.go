@@ -16,7 +16,7 @@ import (
 // stays. A crash may leave the dead letter of a record that was written; retrying it
 // again changes nothing.
 func (r *Replay) Retry(ctx context.Context, d *runner.Dead) error {
-	entries, err := entriesOf(d)
+	entries, err := r.entriesOf(d)
 	if err != nil {
 		return err
 	}
@@ -30,8 +30,9 @@ func (r *Replay) Retry(ctx context.Context, d *runner.Dead) error {
 }
 
 // entriesOf decodes a dead letter: the bytes of a record that could not be read, or a
-// record that was read.
-func entriesOf(d *runner.Dead) (entries []events.Entry, err error) {
+// record that was read. If the letter knows the record's table, that holds, whatever name
+// the table had in the store.
+func (r *Replay) entriesOf(d *runner.Dead) (entries []events.Entry, err error) {
 	if d.Raw == "" {
 		return []events.Entry{{Record: d.ChangeRecord()}}, nil
 	}
@@ -41,6 +42,14 @@ func entriesOf(d *runner.Dead) (entries []events.Entry, err error) {
 	})
 	if errors.Is(err, events.ErrNoRecords) {
 		return nil, fmt.Errorf("%s: %w: %w", d.ID, err, runner.ErrNoRetry)
+	}
+	if err == nil && d.ChangeRecord().Table == "" {
+		err = r.Names.Entries(entries)
+	}
+	for i := range entries {
+		if t := d.ChangeRecord().Table; t != "" {
+			entries[i].Record.Table = t
+		}
 	}
 	return entries, err
 }

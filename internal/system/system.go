@@ -27,6 +27,7 @@ import (
 	"weir/internal/replay"
 	"weir/internal/runner"
 	"weir/internal/search"
+	"weir/internal/stage"
 	"weir/internal/store"
 	"weir/internal/value"
 	"weir/internal/verify"
@@ -37,6 +38,7 @@ type System struct {
 	Store  store.Store
 	Index  search.Index // nil without search
 	Models []*Part
+	Names  stage.Names // of the tables, in the store and in records from outside
 
 	need    openfiles.Need
 	schemas []search.Schema
@@ -75,26 +77,25 @@ func OpenAt(ctx context.Context, at drivers.Place, models []*model.Model, o Opti
 	if err != nil {
 		return nil, err
 	}
-	d := at.Store()
-	db, err := d.Open(ctx, at, tables, o.Now)
+	db, names, err := at.Open(ctx, tables, o.Now)
 	if err != nil {
 		return nil, err
 	}
-	return over(ctx, db, d.Files, at, models, o)
+	return over(ctx, &System{Store: db, Names: names, need: at.Store().Files}, at, models, o)
 }
 
 // Over combines an open store, which must have the tables of the models (Tables), into a
 // system. The index is the one that the options name, or otherwise an embedded one in dir; if
 // dir is "" there is none. The system owns the store and closes it, also if Over fails.
 func Over(ctx context.Context, db store.Store, dir string, models []*model.Model, o Options) (_ *System, err error) {
-	return over(ctx, db, openfiles.Need{}, drivers.Place{Data: dir, OpenSearch: o.OpenSearch}, models, o)
+	return over(ctx, &System{Store: db}, drivers.Place{Data: dir, OpenSearch: o.OpenSearch}, models, o)
 }
 
-func over(ctx context.Context, db store.Store, need openfiles.Need, at drivers.Place, models []*model.Model, o Options) (_ *System, err error) {
+func over(ctx context.Context, s *System, at drivers.Place, models []*model.Model, o Options) (_ *System, err error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &System{now: o.Now, Store: db, need: need}
+	s.now = o.Now
 	defer func() {
 		if err != nil {
 			s.Close()

@@ -7,6 +7,7 @@ import (
 
 	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/stage"
 	"weir/internal/store"
 )
 
@@ -32,22 +33,23 @@ func DeployTables(ctx context.Context, db store.Deployer, models []*model.Model)
 // ErrNotReplayed means that a table exists that no replay made.
 var ErrNotReplayed = errors.New("a replay writes only into tables that a replay made")
 
-// PrepareReplay creates the model's tables and records that a replay made them. A replay
+// PrepareReplay creates the model's tables and records that a replay made them. Its errors
+// name the tables as people find them. A replay
 // overwrites rows, so PrepareReplay refuses existing tables that no replay made
 // (ErrNotReplayed). After a crash the next PrepareReplay finishes the work.
-func PrepareReplay(ctx context.Context, db store.Deployer, m *model.Model) error {
+func PrepareReplay(ctx context.Context, db store.Deployer, names *stage.Names, m *model.Model) error {
 	if _, err := db.Deploy(ctx, book.TableName, true); err != nil {
 		return err
 	}
 	for _, t := range m.Tables {
-		if err := prepare(ctx, db, t.Name); err != nil {
+		if err := prepare(ctx, db, names, t.Name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func prepare(ctx context.Context, db store.Deployer, table string) error {
+func prepare(ctx context.Context, db store.Deployer, names *stage.Names, table string) error {
 	is, err := db.Identity(ctx, table)
 	if err != nil {
 		return fmt.Errorf("looking for table %s: %w", table, err)
@@ -66,9 +68,9 @@ func prepare(ctx context.Context, db store.Deployer, table string) error {
 	case made != "" && id == made:
 		return nil
 	case made != "":
-		return fmt.Errorf("table %s is not the one that a replay made and table %s keeps the books of: drop both, and replay again: %w", table, book.TableName, ErrNotReplayed)
+		return fmt.Errorf("table %s is not the one that a replay made and table %s keeps the books of: drop both, and replay again: %w", names.Shown(table), names.Own(), ErrNotReplayed)
 	case id != "" && mark == nil:
-		return fmt.Errorf("table %s is there already: %w; replay in another account or region, or drop it first", table, ErrNotReplayed)
+		return fmt.Errorf("table %s is there already: %w; replay in another account or region, or drop it first", names.Shown(table), ErrNotReplayed)
 	case mark == nil:
 		if err := remember(ctx, db, table, ""); err != nil {
 			return err

@@ -96,7 +96,7 @@ func idsOf(t *testing.T, r *http.Request) []string {
 }
 
 func testSpace() *space {
-	sp := newSpace(search.Schema{Name: "test"}, "")
+	sp := newSpace(search.Schema{Name: "test"}, "", "")
 	sp.nextPrune = time.Now().Add(time.Hour)
 	return sp
 }

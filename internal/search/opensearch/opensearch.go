@@ -22,9 +22,9 @@
 //
 // # Names
 //
-// The index of a schema is reached through the alias weir-NAME-FINGERPRINT. The
-// fingerprint stands for the schema and for the store whose documents the index holds.
-// Behind the alias is the index weir-NAME-FINGERPRINT.docs. Another definition has
+// The index of a schema is reached through the alias weir-NAME-FINGERPRINT, or
+// weir-PREFIXNAME-FINGERPRINT. The fingerprint stands for the schema and for the store
+// whose documents the index holds. Behind the alias is the index of its name with .docs. Another definition has
 // another name, so processes of both versions may run while one replaces the other.
 // Writes use only the alias. So a write to an index that an operator deleted fails;
 // otherwise the cluster would make the index again, without its mapping.
@@ -50,6 +50,9 @@ type Options struct {
 	// Source names the store whose positions the documents carry. Positions of two
 	// stores cannot be compared, so each store has indexes of its own.
 	Source string
+	// Prefix begins the names of the indexes, after "weir-", so that people know the
+	// stage of an index. Only Source makes names of different stores different.
+	Prefix string
 	// Current is, by name of the schema, the Instance that the index had when it was
 	// filled last. An index with another instance has missed changes and is made again.
 	Current map[string]string
@@ -115,7 +118,7 @@ func Open(ctx context.Context, url string, schemas []search.Schema, o Options) (
 		if ix.spaces[s.Name] != nil {
 			continue
 		}
-		sp := newSpace(s, o.Source)
+		sp := newSpace(s, o.Source, o.Prefix)
 		// Processes that start at the same time must not all prune at the same time.
 		sp.nextPrune = o.Now().Add(rand.N(pruneEvery))
 		if err := ix.server.open(ctx, sp, o.Current[s.Name], o.Refresh); err != nil {

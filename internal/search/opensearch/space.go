@@ -25,14 +25,14 @@ import (
 // changes.
 const format = 2
 
-func newSpace(s search.Schema, source string) *space {
+func newSpace(s search.Schema, source, prefix string) *space {
 	sp := &space{schema: s, filters: slices.Sorted(slices.Values(s.Filters)), sorts: slices.Sorted(slices.Values(s.Sorts))}
 	b, err := json.Marshal([]any{format, sp.filters, sp.sorts, s.Version, source})
 	if err != nil {
 		panic(err) // strings and numbers
 	}
 	sum := sha256.Sum256(b)
-	sp.alias = "weir-" + plain(s.Name) + "-" + hex.EncodeToString(sum[:8])
+	sp.alias = "weir-" + plain(prefix+s.Name) + "-" + hex.EncodeToString(sum[:8])
 	return sp
 }
 

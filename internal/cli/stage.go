@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"weir/internal/stage"
+)
+
+// StageFlags are the flags that say which deployment a command is for. A function has
+// them in its environment.
+type StageFlags struct {
+	Stage  stageName  `env:"WEIR_STAGE" default:"default" placeholder:"NAME" help:"The deployment: a stage has an own table, search indexes and a directory of its own (default ${default})."`
+	Tables []tableMap `env:"WEIR_TABLES" sep:"none" placeholder:"NAME=REAL,…" help:"The names that tables of the model have in the store, or @FILE with a JSON object or lines of NAME=REAL."`
+}
+
+// Deployment is the stage that the flags say.
+func (f *StageFlags) Deployment() stage.Stage {
+	s := stage.Stage{Name: string(f.Stage)}
+	for _, m := range f.Tables {
+		s.Tables = append(s.Tables, m...)
+	}
+	return s
+}
+
+// OfStage is what a command that serves says of its stage, behind the place of its rows;
+// "" for the default stage with the model's names.
+func OfStage(n *stage.Names) string {
+	out := ""
+	if s := n.Stage(); !s.IsDefault() {
+		out = ", stage " + s.Name
+	}
+	if mapped := n.Mapped(); len(mapped) > 0 {
+		out += ", tables " + strings.Join(mapped, ", ")
+	}
+	return out
+}
+
+// Flags of the environment, for a function.
+const (
+	envStage  = "WEIR_STAGE"
+	envTables = "WEIR_TABLES"
+)
+
+// StageOfEnvironment reads the flags' variables.
+func StageOfEnvironment() (f StageFlags, err error) {
+	if text := os.Getenv(envStage); text != "" {
+		if err := f.Stage.UnmarshalText([]byte(text)); err != nil {
+			return f, Usage("%s: %v", envStage, err)
+		}
+	}
+	if text := os.Getenv(envTables); text != "" {
+		var m tableMap
+		if err := m.UnmarshalText([]byte(text)); err != nil {
+			return f, Usage("%s: %v", envTables, err)
+		}
+		f.Tables = append(f.Tables, m)
+	}
+	return f, nil
+}
+
+type stageName string
+
+func (n *stageName) UnmarshalText(text []byte) error {
+	*n = stageName(text)
+	return stage.CheckName(string(text))
+}
+
+type tableMap []stage.Pair
+
+// maxMap is the maximum of bytes in a file with a map.
+const maxMap = 1 << 20
+
+func (m *tableMap) UnmarshalText(text []byte) (err error) {
+	path, isFile := strings.CutPrefix(string(text), "@")
+	if !isFile {
+		*m, err = stage.ParseTables(string(text))
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a file", path)
+	}
+	if info.Size() > maxMap {
+		return fmt.Errorf("%s: a map of tables has at most %d bytes, not %d", path, maxMap, info.Size())
+	}
+	content, err := os.ReadFile(path)
+	if err == nil {
+		*m, err = stage.ParseTables(string(content))
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,196 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/internal/events"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Wrap returns a store that takes logical names, over one whose tables have the real
+// ones (Names.Tables). It owns the store that it is given. A table that the names do not
+// have is store.ErrNoTable, also under its real name.
+func Wrap(s store.Store, n Names) store.Store {
+	if n.same || len(n.real) == 0 {
+		return s
+	}
+	return &named{s, &n}
+}
+
+// WrapDeployer is Wrap for a store that makes its tables. What it reports of a table has
+// the logical name.
+func WrapDeployer(s store.Deployer, n Names) store.Deployer {
+	if n.same || len(n.real) == 0 {
+		return s
+	}
+	return &deployer{named{s, &n}, s}
+}
+
+// named translates the names of tables. It has no other state.
+type named struct {
+	inner store.Store
+	names *Names
+}
+
+type deployer struct {
+	named
+	tables store.Deployer
+}
+
+var (
+	_ store.Store    = (*named)(nil)
+	_ store.Deployer = (*deployer)(nil)
+)
+
+// real is the real name of a table. A name that the stage does not have becomes one that
+// no store has, so that the store refuses it where it refuses any unknown table.
+func (s *named) real(logical string) string {
+	if real, ok := s.names.real[logical]; ok {
+		return real
+	}
+	return "?" + logical
+}
+
+func (s *named) writes(ws []store.Write) []store.Write {
+	out := slices.Clone(ws)
+	for i := range out {
+		out[i].Table = s.real(out[i].Table)
+	}
+	return out
+}
+
+func (s *named) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
+	refs = slices.Clone(refs)
+	for i := range refs {
+		refs[i].Table = s.real(refs[i].Table)
+	}
+	rows, err := s.inner.Get(ctx, refs)
+	return rows, s.failed(err)
+}
+
+func (s *named) Query(ctx context.Context, q store.Query) (store.Page, error) {
+	q.Table = s.real(q.Table)
+	page, err := s.inner.Query(ctx, q)
+	return page, s.failed(err)
+}
+
+func (s *named) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	out, err := s.inner.Write(ctx, s.writes(ws))
+	for i := range out {
+		out[i].Err = s.failed(out[i].Err)
+	}
+	return out, s.failed(err)
+}
+
+func (s *named) Transact(ctx context.Context, ws []store.Write) error {
+	return s.failed(s.inner.Transact(ctx, s.writes(ws)))
+}
+
+func (s *named) Shards(ctx context.Context, table string) ([]store.Shard, error) {
+	shards, err := s.inner.Shards(ctx, s.real(table))
+	return shards, s.failed(err)
+}
+
+// Read gives the records the logical name. The driver may share its records with other
+// readers, so they are copied.
+func (s *named) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
+	page, err := s.inner.Read(ctx, s.real(table), shard, after, limit)
+	page.Records = slices.Clone(page.Records)
+	for i := range page.Records {
+		page.Records[i].Table = table
+	}
+	return page, s.failed(err)
+}
+
+func (s *named) Trim(ctx context.Context, table, shard string, upTo events.Position) error {
+	return s.failed(s.inner.Trim(ctx, s.real(table), shard, upTo))
+}
+
+func (s *named) Changed(table string) (<-chan struct{}, error) {
+	c, err := s.inner.Changed(s.real(table))
+	return c, s.failed(err)
+}
+
+func (s *named) Tip() store.Tip { return s.inner.Tip() }
+
+func (s *named) Horizon(ctx context.Context, table, shard string) (events.Position, error) {
+	at, err := s.inner.Horizon(ctx, s.real(table), shard)
+	return at, s.failed(err)
+}
+
+func (s *named) Streams(ctx context.Context, table string, met ...string) ([]string, error) {
+	labels, err := s.inner.Streams(ctx, s.real(table), met...)
+	return labels, s.failed(err)
+}
+
+// Sweep hands prepare the removals under their logical names, and takes over the
+// conditions that it adds.
+func (s *named) Sweep(ctx context.Context, now time.Time, limit int, prepare store.Prepare) (int, error) {
+	inner := prepare
+	if prepare != nil {
+		inner = func(ctx context.Context, ws []store.Write) error {
+			shown := slices.Clone(ws)
+			for i := range shown {
+				shown[i].Table = s.names.of(shown[i].Table)
+			}
+			err := prepare(ctx, shown)
+			for i := range ws {
+				ws[i].If = shown[i].If
+			}
+			return err
+		}
+	}
+	n, err := s.inner.Sweep(ctx, now, limit, inner)
+	return n, s.failed(err)
+}
+
+func (s *named) Sync(ctx context.Context) error { return s.inner.Sync(ctx) }
+func (s *named) Close() error                   { return s.inner.Close() }
+
+// Deploy reports the table under its logical name.
+func (d *deployer) Deploy(ctx context.Context, table string, own bool) (store.Deployed, error) {
+	got, err := d.tables.Deploy(ctx, d.real(table), own)
+	got.Table = table
+	return got, d.failed(err)
+}
+
+func (d *deployer) TableID(ctx context.Context, table string) (string, error) {
+	id, err := d.tables.TableID(ctx, d.real(table))
+	return id, d.failed(err)
+}
+
+// failed is an error of the inner store, whose text has real names, with the logical
+// names added.
+func (s *named) failed(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, store.ErrClosed) {
+		return err
+	}
+	return &failure{err, s.names}
+}
+
+// failure makes its text only on demand, because a failed condition is ordinary.
+type failure struct {
+	err   error
+	names *Names
+}
+
+func (f *failure) Unwrap() error { return f.err }
+
+func (f *failure) Error() string {
+	text := f.err.Error()
+	var said []string
+	for _, t := range f.names.tables {
+		if real := f.names.real[t]; real != t && strings.Contains(text, real) {
+			said = append(said, real+" is the model's "+t)
+		}
+	}
+	if len(said) == 0 {
+		return text
+	}
+	return text + " (" + strings.Join(said, ", ") + ")"
+}
