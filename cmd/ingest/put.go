@@ -37,6 +37,7 @@ other commands are done again. What became of the commands is printed;
 where one was refused, the exit code is 1.
 
   ingest put gallery albums.jsonl
+  ingest put gallery albums.jsonl --aws --stage prod --tables gallery=gallery-prod
   zcat albums.jsonl.gz | ingest put gallery --rejects rejects.jsonl -o json`
 }
 

@@ -33,7 +33,8 @@ one array.
   projector query gallery
   projector query gallery album albumId=a1
   projector query gallery search-albums q="summer beach" limit=3 --only id,title
-  projector query wardrobe user-items userId=u1 category=dresses`
+  projector query wardrobe user-items userId=u1 category=dresses
+  projector query gallery albums --aws --stage prod --tables gallery=gallery-prod`
 }
 
 func (c *queryCommand) Run(p *program) error {

@@ -41,12 +41,15 @@ manifest names must be there, as they were written. Returns when everything deri
 again changes nothing; after an interruption the same command goes on. On AWS it
 makes the tables, and refuses any that no replay made.
 
+With --tables the records name the tables as the store does: NAME=REAL.
+
 Where a record could not be used, records are missing, or the model has dead letters
 from before, the exit code is 1; what could be used was, and is printed.
 
   projector replay gallery testdata/streams/gallery/stream.jsonl.gz
   projector replay movienight streams/ --data ./data
-  projector replay movienight Votes=votes.json Picks=picks.json`
+  projector replay movienight Votes=votes.json Picks=picks.json
+  projector replay gallery recorded.jsonl --tables gallery=gallery-prod`
 }
 
 // maxShown is how many gaps and bad records are told one by one.

@@ -45,6 +45,7 @@ Others than this machine reach it with one of two keys, or when --open says so:
   projector run gallery wardrobe --addr 127.0.0.1:8480
   WEIR_KEYS=$(openssl rand -hex 32) projector run gallery --addr :8480
   projector run gallery --aws --data ./spool-1
+  projector run gallery --aws --stage prod --tables gallery=gallery-prod
   curl 'http://127.0.0.1:8480/v1/gallery/albums?limit=3'`
 }
 

@@ -11,8 +11,8 @@ import (
 // StageFlags are the flags that say which deployment a command is for. A function has
 // them in its environment.
 type StageFlags struct {
-	Stage  stageName  `env:"WEIR_STAGE" default:"default" placeholder:"NAME" help:"The deployment: a stage has an own table, search indexes and a directory of its own (default ${default})."`
-	Tables []tableMap `env:"WEIR_TABLES" sep:"none" placeholder:"NAME=REAL,…" help:"The names that tables of the model have in the store, or @FILE with a JSON object or lines of NAME=REAL."`
+	Stage  stageName  `env:"WEIR_STAGE" default:"default" placeholder:"NAME" help:"The deployment, such as prod: a stage has an own table, search indexes and a directory of its own."`
+	Tables []tableMap `env:"WEIR_TABLES" sep:"none" placeholder:"MAP" help:"The names that tables of the model have in the store: NAME=REAL,NAME=REAL or @FILE, which has lines of NAME=REAL or a JSON object."`
 }
 
 // Deployment is the stage that the flags say.
@@ -45,12 +45,12 @@ const (
 
 // StageOfEnvironment reads the flags' variables.
 func StageOfEnvironment() (f StageFlags, err error) {
-	if text := os.Getenv(envStage); text != "" {
+	if text, is := os.LookupEnv(envStage); is {
 		if err := f.Stage.UnmarshalText([]byte(text)); err != nil {
 			return f, Usage("%s: %v", envStage, err)
 		}
 	}
-	if text := os.Getenv(envTables); text != "" {
+	if text, is := os.LookupEnv(envTables); is {
 		var m tableMap
 		if err := m.UnmarshalText([]byte(text)); err != nil {
 			return f, Usage("%s: %v", envTables, err)

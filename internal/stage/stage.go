@@ -42,6 +42,9 @@ var (
 
 // CheckName returns an error unless a stage may have the name.
 func CheckName(name string) error {
+	if name == "" {
+		return fmt.Errorf("the name of the stage is empty; leave it out for the stage %s", Default)
+	}
 	if !stageName.MatchString(name) {
 		return fmt.Errorf("the stage %.60q: the name of a stage has 1 to 32 lower-case letters, digits and hyphens, such as prod or eu-test-2", name)
 	}

@@ -10,7 +10,9 @@ import (
 )
 
 // ParseTables reads a map of tables: a JSON object of real names by logical names, or
-// NAME=REAL, separated by commas or line ends. The names are in the order of the text.
+// NAME=REAL, separated by commas or line ends. The names are in the order of the text. A
+// text without any is refused, because it is more likely a variable that is not set than
+// a map; {} is none.
 func ParseTables(text string) ([]Pair, error) {
 	if strings.HasPrefix(strings.TrimSpace(text), "{") {
 		return parseObject(text)
@@ -31,6 +33,9 @@ func ParseTables(text string) ([]Pair, error) {
 			}
 			out = append(out, p)
 		}
+	}
+	if len(out) == 0 {
+		return nil, errors.New("the map of tables is empty; leave it out if all tables have the model's names")
 	}
 	return out, nil
 }
