@@ -128,6 +128,11 @@ func (s *named) Streams(ctx context.Context, table string, met ...string) ([]str
 	return labels, s.failed(err)
 }
 
+func (s *named) Identity(ctx context.Context, table string) (store.Identity, error) {
+	is, err := s.inner.Identity(ctx, s.real(table))
+	return is, s.failed(err)
+}
+
 // Sweep hands prepare the removals under their logical names, and takes over the
 // conditions that it adds.
 func (s *named) Sweep(ctx context.Context, now time.Time, limit int, prepare store.Prepare) (int, error) {
@@ -157,11 +162,6 @@ func (d *deployer) Deploy(ctx context.Context, table string, own bool) (store.De
 	got, err := d.tables.Deploy(ctx, d.real(table), own)
 	got.Table = table
 	return got, d.failed(err)
-}
-
-func (d *deployer) TableID(ctx context.Context, table string) (string, error) {
-	id, err := d.tables.TableID(ctx, d.real(table))
-	return id, d.failed(err)
 }
 
 // failed is an error of the inner store, whose text has real names, with the logical
