@@ -31,7 +31,7 @@ rows=$!
 documents=$!
 code=0
 "${GO:-go}" test -count=1 -timeout 20m -parallel 6 -run '^TestContract$|On(DynamoDB|AWS|Services)$' \
-	./internal/store/embedded ./internal/search/embedded ./internal/system ./internal/live ./internal/ingest ./internal/migrate ./cmd/... "$@" || code=$?
+	./internal/store/embedded ./internal/search/embedded ./internal/stage ./internal/system ./internal/live ./internal/ingest ./internal/migrate ./cmd/... "$@" || code=$?
 wait "$rows" || code=$?
 wait "$documents" || code=$?
 cat "$drivers"/*

@@ -33,10 +33,10 @@ func DeployTables(ctx context.Context, db store.Deployer, models []*model.Model)
 // ErrNotReplayed means that a table exists that no replay made.
 var ErrNotReplayed = errors.New("a replay writes only into tables that a replay made")
 
-// PrepareReplay creates the model's tables and records that a replay made them. Its errors
-// name the tables as people find them. A replay
+// PrepareReplay creates the model's tables and records that a replay made them. A replay
 // overwrites rows, so PrepareReplay refuses existing tables that no replay made
-// (ErrNotReplayed). After a crash the next PrepareReplay finishes the work.
+// (ErrNotReplayed). Its errors name the tables as people find them. After a crash the
+// next PrepareReplay finishes the work.
 func PrepareReplay(ctx context.Context, db store.Deployer, names *stage.Names, m *model.Model) error {
 	if _, err := db.Deploy(ctx, book.TableName, true); err != nil {
 		return err
