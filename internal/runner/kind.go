@@ -37,6 +37,8 @@ type Kind interface {
 	// Job does one step of a job and deletes the job after its last step. mine is false
 	// if the job is another kind's; more is true if the job is left.
 	Job(ctx context.Context, r *Runner, job value.Item) (mine, more bool, err error)
+	// Recount returns the kind's part in a verification.
+	Recount(v *Verification) Recount
 }
 
 // Part is what one batch asks of a kind. Fold is pure and is called for each change, in
@@ -86,6 +88,9 @@ func (Base) Retry(context.Context, *Runner, *Dead) error { return ErrNoRetry }
 func (Base) Job(context.Context, *Runner, value.Item) (mine, more bool, err error) {
 	return false, false, nil
 }
+
+// Recount recounts nothing.
+func (Base) Recount(*Verification) Recount { return BaseRecount{} }
 
 // BasePart is a part that asks for nothing. Parts embed it for the methods that they do
 // not need.

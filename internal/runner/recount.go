@@ -16,12 +16,13 @@ import (
 // same rows, OwnRow for every row of our own table, and End. A kind that has nothing to
 // do for a method embeds BaseRecount.
 type Recount interface {
-	// Add adds what a row contributes by itself. It does no I/O.
-	Add(row *Found)
+	// Add adds what a row contributes by itself. The row comes as the change that inserting
+	// it would be; Is is nil for a row of no entity. Add does no I/O.
+	Add(row *projections.Change)
 	// Added says that all rows were added.
 	Added()
 	// Compare compares what rows show with the recount.
-	Compare(ctx context.Context, rows []Found) error
+	Compare(ctx context.Context, rows []projections.Change) error
 	// OwnRow compares a row of our own table with the recount. It ignores rows of other
 	// kinds and of other models.
 	OwnRow(ctx context.Context, row value.Item) error
@@ -29,24 +30,17 @@ type Recount interface {
 	End(ctx context.Context) error
 }
 
-// Found is a row of the model's tables, as the change that inserting it would be, and
-// what that change asks for. Is is nil for a row of no entity.
-type Found struct {
-	projections.Change
-	projections.Effects
-}
-
 // BaseRecount recounts nothing.
 type BaseRecount struct{}
 
 // Add adds nothing.
-func (BaseRecount) Add(*Found) {}
+func (BaseRecount) Add(*projections.Change) {}
 
 // Added does nothing.
 func (BaseRecount) Added() {}
 
 // Compare compares nothing.
-func (BaseRecount) Compare(context.Context, []Found) error { return nil }
+func (BaseRecount) Compare(context.Context, []projections.Change) error { return nil }
 
 // OwnRow compares nothing.
 func (BaseRecount) OwnRow(context.Context, value.Item) error { return nil }

@@ -202,6 +202,15 @@ func (r *Runner) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error
 	return r.Store.Get(ctx, refs)
 }
 
+// GetRow reads one row with strong consistency.
+func (r *Runner) GetRow(ctx context.Context, ref store.Ref) (value.Item, error) {
+	rows, err := r.Store.Get(ctx, []store.Ref{ref})
+	if err != nil {
+		return nil, err
+	}
+	return rows[0], nil
+}
+
 // Present returns the condition that a row exists.
 func (r *Runner) Present(table string) []store.Test {
 	t := r.Model.Table(table)

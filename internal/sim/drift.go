@@ -7,6 +7,7 @@ import (
 
 	"weir/internal/model"
 	"weir/internal/projections/document"
+	"weir/internal/projections/follow"
 	"weir/internal/runner"
 	"weir/internal/search"
 	"weir/internal/store"
@@ -31,11 +32,11 @@ func (w *world) drift() {
 	named := map[string]bool{}
 	for _, d := range found {
 		name, ok := names[d.Row]
-		if doc, is := d.Fix.(*verify.Document); is {
+		if doc, is := d.Fix.(*document.Fix); is {
 			name, ok = docName(&search.Document{Index: document.Index(w.model, doc.Search), ID: doc.ID}), true
 		}
 		k := t.rows[name]
-		if f, is := d.Fix.(*verify.Follower); is && (misled(found, d.Row) || k != nil && slices.Contains(k.last, f.Attr)) {
+		if f, is := d.Fix.(*follow.FollowerFix); is && (misled(found, d.Row) || k != nil && slices.Contains(k.last, f.Attr)) {
 			continue // only weir knows the value it is compared with
 		}
 		ok = ok && !beyond(d)
@@ -62,7 +63,7 @@ func (w *world) keepsMore() bool {
 // unsearchable reports whether a difference is of a row whose key is too long for a
 // document. If the row's record was lost, no dead letter says so.
 func unsearchable(d verify.Difference) bool {
-	doc, is := d.Fix.(*verify.Document)
+	doc, is := d.Fix.(*document.Fix)
 	return is && len(doc.ID) > search.MaxID
 }
 
@@ -105,7 +106,7 @@ func (w *world) unshown(d *verify.Difference) bool {
 
 // ofLink reports whether a difference is of which row another one follows.
 func ofLink(d *verify.Difference) bool {
-	_, shows := d.Fix.(*verify.Follower)
+	_, shows := d.Fix.(*follow.FollowerFix)
 	return strings.HasSuffix(d.Derivation, " followed") && !shows
 }
 

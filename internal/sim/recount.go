@@ -9,6 +9,7 @@ import (
 	"weir/internal/book"
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/projections/document"
 	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -85,7 +86,7 @@ type spoilt struct {
 // names reports whether a difference is about what was spoilt.
 func (s *spoilt) names(d *verify.Difference) bool {
 	if s.document != "" {
-		doc, is := d.Fix.(*verify.Document)
+		doc, is := d.Fix.(*document.Fix)
 		return is && doc.ID == s.document
 	}
 	return s.row != "" && d.Row == s.row || s.row == "" && d.Derivation == s.derivation

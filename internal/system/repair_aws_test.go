@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"weir/internal/model"
+	"weir/internal/projections/tally"
 	"weir/internal/repair"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -50,7 +51,7 @@ func TestRepairedOnDynamoDB(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, l := range left {
-				if _, ledger := l.Fix.(*verify.Ledger); !ledger || l.Why != runner.ErrLag {
+				if _, ledger := l.Fix.(*tally.LedgerFix); !ledger || l.Why != runner.ErrLag {
 					t.Errorf("left: %+v", l)
 				}
 				counts++

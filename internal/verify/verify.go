@@ -14,6 +14,7 @@ import (
 	"weir/internal/book"
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/search"
 	"weir/internal/store"
@@ -74,19 +75,20 @@ func (v *Verify) Count(ctx context.Context) ([]runner.Recount, error) {
 }
 
 func (v *Verify) begin(of *runner.Verification) (out []runner.Recount) {
-	for _, recount := range recounts {
-		out = append(out, recount(of))
+	for _, k := range kinds.All() {
+		out = append(out, k.Recount(of))
 	}
 	return out
 }
 
 // count adds the contributions of all rows, and reports what a row cannot contribute.
 func (v *Verify) count(ctx context.Context, recounts []runner.Recount, cannot func(derivation string, row store.Ref, why string)) error {
-	err := v.scan(ctx, func(rows []runner.Found) error {
+	err := v.scan(ctx, func(rows []projections.Change) error {
+		folded, _ := runner.Fold(kinds.All(), v.Model, rows)
+		for i, f := range folded.Faults {
+			cannot(f.Derivation, rows[folded.FaultOf[i]].Row, "cannot be derived: "+f.Reason)
+		}
 		for i := range rows {
-			for _, f := range rows[i].Faults {
-				cannot(f.Derivation, rows[i].Row, "cannot be derived: "+f.Reason)
-			}
 			for _, r := range recounts {
 				r.Add(&rows[i])
 			}
@@ -104,7 +106,7 @@ func (v *Verify) count(ctx context.Context, recounts []runner.Recount, cannot fu
 
 // compare compares what all rows show with the recount.
 func (v *Verify) compare(ctx context.Context, recounts []runner.Recount) error {
-	return v.scan(ctx, func(rows []runner.Found) error {
+	return v.scan(ctx, func(rows []projections.Change) error {
 		for _, r := range recounts {
 			if err := r.Compare(ctx, rows); err != nil {
 				return err
@@ -116,14 +118,13 @@ func (v *Verify) compare(ctx context.Context, recounts []runner.Recount) error {
 
 // scan calls use with all rows of the model's tables, one page after the other. Rows of no
 // entity are included.
-func (v *Verify) scan(ctx context.Context, use func([]runner.Found) error) error {
+func (v *Verify) scan(ctx context.Context, use func([]projections.Change) error) error {
 	for _, t := range v.Model.Tables {
 		err := v.pages(ctx, t.Name, func(page []value.Item) error {
-			rows := make([]runner.Found, 0, len(page))
+			rows := make([]projections.Change, 0, len(page))
 			for _, row := range page {
 				if key, ok := t.KeyOf(row); ok {
-					c := projections.Change{Table: t, Row: store.Ref{Table: t.Name, Key: key}, New: row, Is: t.Classify(row)}
-					rows = append(rows, runner.Found{Change: c, Effects: projections.Fold(&c)})
+					rows = append(rows, projections.Change{Table: t, Row: store.Ref{Table: t.Name, Key: key}, New: row, Is: t.Classify(row)})
 				}
 			}
 			if err := use(rows); err != nil {

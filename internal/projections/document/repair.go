@@ -3,22 +3,34 @@ package document
 import (
 	"context"
 
-	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/runner"
 	"weir/internal/search"
 	"weir/internal/store"
 )
 
-// Repair makes a search document agree with its row as the row is now.
-func Repair(ctx context.Context, r *runner.Runner, s *model.Search, id string, floor events.Position) (done, differs bool, err error) {
-	d := search.Document{Index: Index(r.Model, s), ID: id}
+// Fix makes a document agree with its row.
+type Fix struct {
+	runner.BaseFix
+	Search *model.Search
+	ID     string
+}
+
+// Thing returns the document's name.
+func (f *Fix) Thing() string { return f.Search.Name + "\x00" + f.ID }
+
+// Stage returns StageDocuments.
+func (*Fix) Stage() runner.Stage { return runner.StageDocuments }
+
+// Correct indexes the document as its row is now, or deletes it.
+func (f *Fix) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
+	d := search.Document{Index: Index(r.Model, f.Search), ID: f.ID}
 	at, err := r.Index.Positions(ctx, []search.Document{d})
 	if err != nil {
 		return false, false, err
 	}
-	t := s.Of.Table
-	key, err := search.ParseID(id)
+	t := f.Search.Of.Table
+	key, err := search.ParseID(f.ID)
 	there := err == nil
 	if there {
 		if _, ok := t.KeyOf(t.Item(key)); ok {
@@ -26,9 +38,9 @@ func Repair(ctx context.Context, r *runner.Runner, s *model.Search, id string, f
 			if err != nil {
 				return false, false, err
 			}
-			var now search.Document
-			if now, there = Of(r.Model, s, t.Classify(rows[0]), key, rows[0]); there {
-				d = now
+			var is search.Document
+			if is, there = Of(r.Model, f.Search, t.Classify(rows[0]), key, rows[0]); there {
+				d = is
 			}
 		} else {
 			there = false
@@ -39,7 +51,7 @@ func Repair(ctx context.Context, r *runner.Runner, s *model.Search, id string, f
 			return true, false, err
 		}
 	}
-	d.Deleted, d.Position = !there, runner.RepairAt(at[0], floor)
+	d.Deleted, d.Position = !there, runner.RepairAt(at[0], now.Floor)
 	errs, err := r.ApplyDocuments(ctx, []search.Document{d})
 	if err == nil {
 		err = errs[0]

@@ -1,4 +1,4 @@
-package verify
+package status
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 	"weir/internal/value"
 )
 
-// statuses recounts the facts of all rows, and compares them and the statuses that they
+// recount recounts the facts of all rows, and compares them and the statuses that they
 // lead to. It is the projections.Facts of the recount.
-type statuses struct {
+type recount struct {
 	runner.BaseRecount
 	*runner.Verification
 	facts string           // what the partition keys of facts begin with
@@ -29,14 +29,15 @@ type list struct {
 	seen  map[string]bool // stands in our table
 }
 
-func newStatuses(v *runner.Verification) runner.Recount {
-	return &statuses{Verification: v, facts: book.Facts(v.Model.Name), lists: map[string]*list{}}
+// Recount returns the kind's part in a verification.
+func (Kind) Recount(v *runner.Verification) runner.Recount {
+	return &recount{Verification: v, facts: book.Facts(v.Model.Name), lists: map[string]*list{}}
 }
 
 // Add adds the facts that a row reports. A later fact with the same list and name replaces
 // the earlier one.
-func (v *statuses) Add(row *runner.Found) {
-	for _, f := range row.Facts {
+func (v *recount) Add(row *projections.Change) {
+	for _, f := range projections.Fold(row).Facts {
 		l := v.lists[f.List]
 		if l == nil {
 			l = &list{told: map[string]value.Item{}, seen: map[string]bool{}}
@@ -50,14 +51,14 @@ func (v *statuses) Add(row *runner.Found) {
 }
 
 // Added sorts the names of each list.
-func (v *statuses) Added() {
+func (v *recount) Added() {
 	for _, l := range v.lists {
 		slices.Sort(l.names)
 	}
 }
 
 // Each yields the facts of a list from memory.
-func (v *statuses) Each(of string, part projections.Names, yield func(string, value.Item) bool) error {
+func (v *recount) Each(of string, part projections.Names, yield func(string, value.Item) bool) error {
 	l := v.lists[of]
 	if l == nil {
 		return nil
@@ -72,7 +73,7 @@ func (v *statuses) Each(of string, part projections.Names, yield func(string, va
 }
 
 // Get returns the facts of a list with the given names.
-func (v *statuses) Get(of string, names []string) ([]value.Item, error) {
+func (v *recount) Get(of string, names []string) ([]value.Item, error) {
 	out := make([]value.Item, len(names))
 	for i, name := range names {
 		out[i] = v.told(of, name)
@@ -81,7 +82,7 @@ func (v *statuses) Get(of string, names []string) ([]value.Item, error) {
 }
 
 // told returns the fact with a name on a list, nil for none.
-func (v *statuses) told(of, name string) value.Item {
+func (v *recount) told(of, name string) value.Item {
 	if l := v.lists[of]; l != nil {
 		return l.told[name]
 	}
@@ -89,7 +90,7 @@ func (v *statuses) told(of, name string) value.Item {
 }
 
 // Compare compares the statuses of rows with those that the recounted facts give.
-func (v *statuses) Compare(_ context.Context, rows []runner.Found) error {
+func (v *recount) Compare(_ context.Context, rows []projections.Change) error {
 	for i := range rows {
 		f := &rows[i]
 		if f.Is == nil || len(f.Is.Steps) == 0 {
@@ -114,7 +115,7 @@ func (v *statuses) Compare(_ context.Context, rows []runner.Found) error {
 }
 
 // OwnRow compares a fact with the recounted one.
-func (v *statuses) OwnRow(_ context.Context, row value.Item) error {
+func (v *recount) OwnRow(_ context.Context, row value.Item) error {
 	of, ok := strings.CutPrefix(row.Get(book.Partition).Text(), v.facts)
 	if !ok {
 		return nil
@@ -131,8 +132,8 @@ func (v *statuses) OwnRow(_ context.Context, row value.Item) error {
 	return nil
 }
 
-func (v *statuses) differs(of, name string, want, have value.Value) {
-	v.Differs("fact", of+" "+name, runner.ValueText(want), runner.ValueText(have), &Fact{List: of, Name: name})
+func (v *recount) differs(of, name string, want, have value.Value) {
+	v.Differs("fact", of+" "+name, runner.ValueText(want), runner.ValueText(have), &FactFix{List: of, Name: name})
 }
 
 func orEmpty(it value.Item) value.Item {
@@ -143,7 +144,7 @@ func orEmpty(it value.Item) value.Item {
 }
 
 // End reports the recounted facts that our own table lacks.
-func (v *statuses) End(context.Context) error {
+func (v *recount) End(context.Context) error {
 	for _, of := range slices.Sorted(maps.Keys(v.lists)) {
 		l := v.lists[of]
 		for _, name := range l.names {
@@ -153,26 +154,4 @@ func (v *statuses) End(context.Context) error {
 		}
 	}
 	return nil
-}
-
-// Fact makes a fact say what its row reports.
-type Fact struct {
-	List, Name string
-	noted      value.Item
-}
-
-// Thing returns the fact's place.
-func (f *Fact) Thing() string { return f.List + "\x00" + f.Name }
-
-// Stage returns StageFacts.
-func (*Fact) Stage() runner.Stage { return runner.StageFacts }
-
-// Note reads the fact.
-func (f *Fact) Note(ctx context.Context, r *runner.Runner) error {
-	return note(ctx, r, book.Fact(r.Model.Name, f.List, f.Name), &f.noted)
-}
-
-// Correct writes the recounted fact.
-func (f *Fact) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
-	return r.RepairFact(ctx, f.List, f.Name, f.noted, runner.RecountOf[*statuses](now.Recounts).told(f.List, f.Name), now.Floor)
 }

@@ -1,4 +1,4 @@
-package verify
+package set
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 	"weir/internal/value"
 )
 
-// sets recounts the members of sets, and compares them with the nodes in our own table,
+// recount recounts the members of sets, and compares them with the nodes in our own table,
 // and these with the rows that show them.
-type sets struct {
+type recount struct {
 	runner.BaseRecount
 	*runner.Verification
 	nodes string          // what the partition keys of nodes begin with
@@ -33,11 +33,12 @@ type set struct {
 	leaves map[string]value.Item // the rows, by the path of the node that they show
 }
 
-func newSets(v *runner.Verification) runner.Recount {
-	return &sets{Verification: v, nodes: book.Nodes(v.Model.Name), sets: map[string]*set{}}
+// Recount returns the kind's part in a verification.
+func (Kind) Recount(v *runner.Verification) runner.Recount {
+	return &recount{Verification: v, nodes: book.Nodes(v.Model.Name), sets: map[string]*set{}}
 }
 
-func (v *sets) set(name string) *set {
+func (v *recount) set(name string) *set {
 	s := v.sets[name]
 	if s == nil {
 		s = &set{want: map[string]value.Value{}, nodes: map[string]*projections.Node{}, leaves: map[string]value.Item{}}
@@ -47,8 +48,8 @@ func (v *sets) set(name string) *set {
 }
 
 // Add adds the members that a row contributes.
-func (v *sets) Add(row *runner.Found) {
-	for _, a := range row.Adds {
+func (v *recount) Add(row *projections.Change) {
+	for _, a := range projections.Fold(row).Adds {
 		if a.Entity.SetOf() == nil {
 			continue
 		}
@@ -62,7 +63,7 @@ func (v *sets) Add(row *runner.Found) {
 }
 
 // Compare notes the rows of sets.
-func (v *sets) Compare(_ context.Context, rows []runner.Found) error {
+func (v *recount) Compare(_ context.Context, rows []projections.Change) error {
 	for i := range rows {
 		f := &rows[i]
 		if f.Is == nil || f.Is.SetOf() == nil {
@@ -81,7 +82,7 @@ func (v *sets) Compare(_ context.Context, rows []runner.Found) error {
 }
 
 // OwnRow notes a node of a set.
-func (v *sets) OwnRow(_ context.Context, row value.Item) error {
+func (v *recount) OwnRow(_ context.Context, row value.Item) error {
 	if name, ok := strings.CutPrefix(row.Get(book.Partition).Text(), v.nodes); ok {
 		path := book.PathOf(row)
 		v.set(name).nodes[path] = projections.NodeFrom(path, row)
@@ -91,7 +92,7 @@ func (v *sets) OwnRow(_ context.Context, row value.Item) error {
 
 // End compares the rows of each set with its nodes, and the nodes with the recount. A set
 // whose nodes hold nothing needs no rows.
-func (v *sets) End(context.Context) error {
+func (v *recount) End(context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(v.sets)) {
 		s := v.sets[name]
 		v.tree(name, s)
@@ -103,7 +104,7 @@ func (v *sets) End(context.Context) error {
 }
 
 // rows compares the rows of a set with its nodes.
-func (v *sets) rows(s *set) {
+func (v *recount) rows(s *set) {
 	for path, n := range s.nodes {
 		row, attrs, there := projections.LeafRow(s.entity, s.row, n)
 		have, shown := s.leaves[path]
@@ -125,8 +126,8 @@ func (v *sets) rows(s *set) {
 }
 
 // leaf compares what a row shows of the node with a path.
-func (v *sets) leaf(s *set, row store.Ref, path string, want, have value.Value) {
-	v.Check(s.entity.SetOf().Name, row, want, have, &Leaf{Row: row, Entity: s.entity, Root: s.row, Path: path})
+func (v *recount) leaf(s *set, row store.Ref, path string, want, have value.Value) {
+	v.Check(s.entity.SetOf().Name, row, want, have, &LeafFix{Row: row, Entity: s.entity, Root: s.row, Path: path})
 }
 
 func presence(there bool) value.Value {
@@ -138,8 +139,8 @@ func presence(there bool) value.Value {
 
 // tree compares the counts in a set's tree with the recount. It also checks that a path leads
 // to each node, and that each member is in the leaf of its hash.
-func (v *sets) tree(name string, s *set) {
-	what, row, fix := "set", name, &Tree{Name: name, Row: s.row, Entity: s.entity}
+func (v *recount) tree(name string, s *set) {
+	what, row, fix := "set", name, &NodesFix{Name: name, Row: s.row, Entity: s.entity}
 	if s.entity != nil {
 		what, row = s.entity.SetOf().Name, v.RowText(s.row)
 	}
@@ -174,8 +175,8 @@ func (v *sets) tree(name string, s *set) {
 	}
 }
 
-// Tree makes the nodes of a set count its members.
-type Tree struct {
+// NodesFix makes the nodes of a set count its members.
+type NodesFix struct {
 	Name   string        // the text of the set's first row
 	Row    store.Ref     // the set's first row
 	Entity *model.Entity // nil if no row shows the set
@@ -183,31 +184,31 @@ type Tree struct {
 }
 
 // Thing returns the set's name.
-func (f *Tree) Thing() string { return f.Name }
+func (f *NodesFix) Thing() string { return f.Name }
 
 // Stage returns StageCounts.
-func (*Tree) Stage() runner.Stage { return runner.StageCounts }
+func (*NodesFix) Stage() runner.Stage { return runner.StageCounts }
 
-func (f *Tree) partition(r *runner.Runner) string { return book.Nodes(r.Model.Name) + f.Name }
+func (f *NodesFix) partition(r *runner.Runner) string { return book.Nodes(r.Model.Name) + f.Name }
 
 // Note reads the nodes.
-func (f *Tree) Note(ctx context.Context, r *runner.Runner) (err error) {
+func (f *NodesFix) Note(ctx context.Context, r *runner.Runner) (err error) {
 	f.noted, err = r.Nodes(ctx, f.partition(r))
 	return err
 }
 
 // Correct writes the recounted members.
-func (f *Tree) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
+func (f *NodesFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
 	var want map[string]value.Value
-	if s := runner.RecountOf[*sets](now.Recounts).sets[f.Name]; s != nil {
+	if s := runner.RecountOf[*recount](now.Recounts).sets[f.Name]; s != nil {
 		want = maps.Clone(s.want)
 		maps.DeleteFunc(want, func(_ string, n value.Value) bool { return n.Sign() == 0 })
 	}
 	return r.RepairSet(ctx, f.Entity, f.Row, f.partition(r), f.noted, want, now.Places)
 }
 
-// Leaf makes a row show its node of a set.
-type Leaf struct {
+// LeafFix makes a row show its node of a set.
+type LeafFix struct {
 	runner.BaseFix
 	Row    store.Ref
 	Entity *model.Entity
@@ -216,12 +217,12 @@ type Leaf struct {
 }
 
 // Thing returns the row.
-func (f *Leaf) Thing() string { return book.RowText(f.Row) }
+func (f *LeafFix) Thing() string { return book.RowText(f.Row) }
 
 // Stage returns StageParts.
-func (*Leaf) Stage() runner.Stage { return runner.StageParts }
+func (*LeafFix) Stage() runner.Stage { return runner.StageParts }
 
 // Correct shows the node.
-func (f *Leaf) Correct(ctx context.Context, r *runner.Runner, _ *runner.Recounted) (done, differs bool, err error) {
+func (f *LeafFix) Correct(ctx context.Context, r *runner.Runner, _ *runner.Recounted) (done, differs bool, err error) {
 	return r.RepairLeaf(ctx, f.Entity, f.Row, f.Root, f.Path)
 }

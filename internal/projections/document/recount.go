@@ -1,4 +1,4 @@
-package verify
+package document
 
 import (
 	"context"
@@ -7,33 +7,34 @@ import (
 	"slices"
 
 	"weir/internal/model"
-	"weir/internal/projections/document"
+	"weir/internal/projections"
 	"weir/internal/runner"
 	"weir/internal/search"
 	"weir/internal/store"
 )
 
-// documents compares search documents with the rows that they are made from.
-type documents struct {
+// recount compares search documents with the rows that they are made from.
+type recount struct {
 	runner.BaseRecount
 	*runner.Verification
 	docs map[string]map[string]bool // by index: the documents, and whether they match their rows
 }
 
-func newDocuments(v *runner.Verification) runner.Recount {
-	return &documents{Verification: v, docs: map[string]map[string]bool{}}
+// Recount returns the kind's part in a verification.
+func (Kind) Recount(v *runner.Verification) runner.Recount {
+	return &recount{Verification: v, docs: map[string]map[string]bool{}}
 }
 
 // Compare notes which documents the rows require, and whether the indexes hold them with
 // the right content. A document that no index can hold is not required: it is said once,
 // as a document that cannot be derived.
-func (v *documents) Compare(ctx context.Context, rows []runner.Found) error {
+func (v *recount) Compare(ctx context.Context, rows []projections.Change) error {
 	if v.Index == nil {
 		return nil
 	}
 	var docs []search.Document
 	for i := range rows {
-		for _, d := range document.Fold(v.Model, &rows[i].Change) {
+		for _, d := range Fold(v.Model, &rows[i]) {
 			if err := d.Check(); err != nil {
 				v.Cannot("search "+v.search(d.Index).Name, rows[i].Row, "cannot be derived: "+err.Error())
 				continue
@@ -59,7 +60,7 @@ func (v *documents) Compare(ctx context.Context, rows []runner.Found) error {
 
 // End compares the documents that each index holds, with their words and values, with
 // those that the rows require.
-func (v *documents) End(ctx context.Context) error {
+func (v *recount) End(ctx context.Context) error {
 	if v.Index == nil {
 		return nil
 	}
@@ -72,8 +73,8 @@ func (v *documents) End(ctx context.Context) error {
 }
 
 // index compares the documents of one index.
-func (v *documents) index(ctx context.Context, s *model.Search) error {
-	name := document.Index(v.Model, s)
+func (v *recount) index(ctx context.Context, s *model.Search) error {
+	name := Index(v.Model, s)
 	want := v.docs[name]
 	q := search.Query{Index: name, Limit: 1000}
 	for {
@@ -102,39 +103,21 @@ func (v *documents) index(ctx context.Context, s *model.Search) error {
 	return nil
 }
 
-func (v *documents) differs(s *model.Search, id, want, have string) {
-	v.Differs("search "+s.Name, v.row(s, id), want, have, &Document{Search: s, ID: id})
+func (v *recount) differs(s *model.Search, id, want, have string) {
+	v.Differs("search "+s.Name, v.row(s, id), want, have, &Fix{Search: s, ID: id})
 }
 
 // search returns the model's search with that index.
-func (v *documents) search(index string) *model.Search {
-	i := slices.IndexFunc(v.Model.Searches, func(s *model.Search) bool { return document.Index(v.Model, s) == index })
+func (v *recount) search(index string) *model.Search {
+	i := slices.IndexFunc(v.Model.Searches, func(s *model.Search) bool { return Index(v.Model, s) == index })
 	return v.Model.Searches[i]
 }
 
 // row returns the row of a document, in the form in which differences name rows.
-func (v *documents) row(s *model.Search, id string) string {
+func (v *recount) row(s *model.Search, id string) string {
 	key, err := search.ParseID(id)
 	if err != nil {
 		return id
 	}
 	return v.RowText(store.Ref{Table: s.Of.Table.Name, Key: key})
-}
-
-// Document makes a document agree with its row.
-type Document struct {
-	runner.BaseFix
-	Search *model.Search
-	ID     string
-}
-
-// Thing returns the document's name.
-func (f *Document) Thing() string { return f.Search.Name + "\x00" + f.ID }
-
-// Stage returns StageDocuments.
-func (*Document) Stage() runner.Stage { return runner.StageDocuments }
-
-// Correct indexes or deletes the document.
-func (f *Document) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
-	return document.Repair(ctx, r, f.Search, f.ID, now.Floor)
 }

@@ -1,4 +1,4 @@
-package verify
+package tally
 
 import (
 	"cmp"
@@ -10,14 +10,13 @@ import (
 	"weir/internal/book"
 	"weir/internal/model"
 	"weir/internal/projections"
-	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
 
-// tallies recounts the ledgers of targets, and compares them and what targets show.
-type tallies struct {
+// recount recounts the ledgers of targets, and compares them and what targets show.
+type recount struct {
 	runner.BaseRecount
 	*runner.Verification
 	ledgers string             // what the partition keys of ledgers begin with
@@ -31,13 +30,14 @@ type target struct {
 	sums   map[string]value.Value
 }
 
-func newTallies(v *runner.Verification) runner.Recount {
-	return &tallies{Verification: v, ledgers: book.Books(v.Model.Name), expect: map[string]*target{}}
+// Recount returns the kind's part in a verification.
+func (Kind) Recount(v *runner.Verification) runner.Recount {
+	return &recount{Verification: v, ledgers: book.Books(v.Model.Name), expect: map[string]*target{}}
 }
 
 // Add adds what a row counts for its targets.
-func (v *tallies) Add(row *runner.Found) {
-	for _, a := range row.Adds {
+func (v *recount) Add(row *projections.Change) {
+	for _, a := range projections.Fold(row).Adds {
 		if a.Entity.SetOf() != nil {
 			continue
 		}
@@ -54,12 +54,12 @@ func (v *tallies) Add(row *runner.Found) {
 }
 
 // ledger returns the partition key of a target's ledger.
-func (v *tallies) ledger(target store.Ref) string {
+func (v *recount) ledger(target store.Ref) string {
 	return book.Of(v.Model.Name, target).Key.Partition.Text()
 }
 
 // Compare compares the tallies that target rows show with their recounted ledgers.
-func (v *tallies) Compare(_ context.Context, rows []runner.Found) error {
+func (v *recount) Compare(_ context.Context, rows []projections.Change) error {
 	for i := range rows {
 		f := &rows[i]
 		if f.Is == nil || f.Is.SetOf() != nil || len(f.Is.Values) == 0 {
@@ -89,7 +89,7 @@ func (t *target) ledger() value.Item {
 }
 
 // OwnRow compares a ledger with the recounted one.
-func (v *tallies) OwnRow(ctx context.Context, row value.Item) error {
+func (v *recount) OwnRow(ctx context.Context, row value.Item) error {
 	name := row.Get(book.Partition).Text()
 	if !strings.HasPrefix(name, v.ledgers) {
 		return nil
@@ -100,7 +100,7 @@ func (v *tallies) OwnRow(ctx context.Context, row value.Item) error {
 }
 
 // End compares the ledgers that do not exist.
-func (v *tallies) End(ctx context.Context) error {
+func (v *recount) End(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(v.expect)) {
 		if err := v.compare(ctx, name, value.Item{}); err != nil {
 			return err
@@ -112,13 +112,13 @@ func (v *tallies) End(ctx context.Context) error {
 // compare compares a ledger with the recounted one, also if its target does not exist. name
 // is its partition key; is is empty if the ledger does not exist. It also compares the dead
 // letter about sums that cannot be shown.
-func (v *tallies) compare(ctx context.Context, name string, is value.Item) error {
+func (v *recount) compare(ctx context.Context, name string, is value.Item) error {
 	v.Checked++
 	row, want, of := strings.TrimPrefix(name, v.ledgers), value.Item(nil), target{}
 	if t := v.expect[name]; t != nil {
 		row, want, of = v.RowText(t.row), t.ledger(), *t
 	}
-	differs := func(what, want, have string) { v.Differs(what, row, want, have, &Ledger{Name: name}) }
+	differs := func(what, want, have string) { v.Differs(what, row, want, have, &LedgerFix{Name: name}) }
 	for _, field := range accumulators(want, is) {
 		is, be := held(is, field), held(want, field)
 		if be == runner.Nothing {
@@ -129,7 +129,7 @@ func (v *tallies) compare(ctx context.Context, name string, is value.Item) error
 		}
 	}
 	why := projections.CannotShow(of.entity, want)
-	said, err := (&runner.Runner{Kinds: kinds.All(), Model: v.Model, Store: v.Store}).SaidUnshown(ctx, of.row, is, why)
+	said, err := (&runner.Runner{Model: v.Model, Store: v.Store}).SaidUnshown(ctx, of.row, is, why)
 	if err == nil && said != why {
 		differs("dead letter", cmp.Or(why, runner.Nothing), cmp.Or(said, runner.Nothing))
 	}
@@ -169,43 +169,4 @@ func held(ledger value.Item, field string) string {
 		return runner.ValueText(ledger.Get(field))
 	}
 	return sum.String()
-}
-
-// Ledger makes a ledger hold what the rows count, and its dead letter say which sums its
-// target cannot show.
-type Ledger struct {
-	Name  string // its partition key
-	noted value.Item
-}
-
-// Thing returns the partition key.
-func (f *Ledger) Thing() string { return f.Name }
-
-// Stage returns StageCounts.
-func (*Ledger) Stage() runner.Stage { return runner.StageCounts }
-
-func (f *Ledger) ref() store.Ref { return book.Ref(f.Name, "") }
-
-// Note reads the ledger.
-func (f *Ledger) Note(ctx context.Context, r *runner.Runner) error {
-	return note(ctx, r, f.ref(), &f.noted)
-}
-
-// Correct writes the recounted accumulators, without those that are 0.
-func (f *Ledger) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
-	of, sums := target{}, value.Item(nil)
-	if t := runner.RecountOf[*tallies](now.Recounts).expect[f.Name]; t != nil {
-		of, sums = *t, t.ledger()
-		sums = slices.DeleteFunc(sums, func(a value.Attr) bool { return a.Value.Sign() == 0 })
-	}
-	return r.RepairBook(ctx, f.ref(), of.row, of.entity, f.noted, sums, now.Places)
-}
-
-// note reads a row of our own table.
-func note(ctx context.Context, r *runner.Runner, ref store.Ref, noted *value.Item) error {
-	rows, err := r.Store.Get(ctx, []store.Ref{ref})
-	if err == nil {
-		*noted = rows[0]
-	}
-	return err
 }

@@ -1,4 +1,4 @@
-package verify
+package follow
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 	"weir/internal/value"
 )
 
-// follows compares the values that our own table keeps of followed fields with the fields,
+// recount compares the values that our own table keeps of followed fields with the fields,
 // what rows show of them, and the lists of the rows that follow them.
-type follows struct {
+type recount struct {
 	runner.BaseRecount
 	*runner.Verification
 	followed string // what the partition keys of lists begin with
@@ -31,19 +31,21 @@ type scanned struct {
 	known  bool // the last value
 }
 
-func newFollows(v *runner.Verification) runner.Recount {
-	return &follows{Verification: v, followed: book.FollowedIn(v.Model.Name)}
+// Recount returns the kind's part in a verification.
+func (Kind) Recount(v *runner.Verification) runner.Recount {
+	return &recount{Verification: v, followed: book.FollowedIn(v.Model.Name)}
 }
 
 // Compare compares the lists that history is on, and the kept value of each followed field
 // and the followers on its list with the field's current value.
-func (v *follows) Compare(ctx context.Context, rows []runner.Found) error {
+func (v *recount) Compare(ctx context.Context, rows []projections.Change) error {
 	if err := v.lists(ctx, rows); err != nil {
 		return err
 	}
 	for i := range rows {
-		for j := range rows[i].Spreads {
-			if err := v.members(ctx, &rows[i].Spreads[j]); err != nil {
+		spreads := projections.Fold(&rows[i]).Spreads
+		for j := range spreads {
+			if err := v.members(ctx, &spreads[j]); err != nil {
 				return err
 			}
 		}
@@ -53,7 +55,7 @@ func (v *follows) Compare(ctx context.Context, rows []runner.Found) error {
 
 // members compares the kept value of a followed field, and each row on its list, with the
 // field.
-func (v *follows) members(ctx context.Context, s *projections.Spread) error {
+func (v *recount) members(ctx context.Context, s *projections.Spread) error {
 	list := book.Followed(v.Model.Name, projections.FollowedField(s.Entity, s.Field), s.Source)
 	q := store.Query{Table: book.TableName, Partition: list.Key.Partition}
 	kept, gone := value.Value{}, false
@@ -89,7 +91,7 @@ func (v *follows) members(ctx context.Context, s *projections.Spread) error {
 // keptAs compares the kept value of a field.
 func keptAs(v *runner.Verification, e *model.Entity, field string, source store.Ref, want, have string) {
 	if want != have {
-		fix := &FollowedValue{Source: source, Entity: e, Field: field}
+		fix := &ValueFix{Source: source, Entity: e, Field: field}
 		v.Differs(projections.FollowedField(e, field)+" as followed", v.RowText(source), want, have, fix)
 	}
 }
@@ -99,8 +101,8 @@ const goneText = "the value of no row"
 
 // followers compares rows on the list of a followed field with that field. It skips a row
 // that does not say that it follows it, and a member that names no row: the row is then on
-// no list, which places says.
-func (v *follows) followers(ctx context.Context, s *projections.Spread, list store.Ref, members []value.Item) error {
+// no list, which Places says.
+func (v *recount) followers(ctx context.Context, s *projections.Spread, list store.Ref, members []value.Item) error {
 	var refs []store.Ref
 	var attrs []string
 	for _, m := range members {
@@ -126,13 +128,13 @@ func onList(row value.Item, attr string, list store.Ref) bool {
 }
 
 // shows compares the followed value that a row shows.
-func (v *follows) shows(name string, row store.Ref, attr string, list store.Ref, want value.Value, have value.Item) {
-	v.Check(name+" followed", row, want, have.Get(attr), &Follower{Row: row, Attr: attr, List: list})
+func (v *recount) shows(name string, row store.Ref, attr string, list store.Ref, want value.Value, have value.Item) {
+	v.Check(name+" followed", row, want, have.Get(attr), &FollowerFix{Row: row, Attr: attr, List: list})
 }
 
 // OwnRow checks the followers of rows that do not exist: they must show nothing, or the
 // last value. The rows of a list come one after the other, the value first.
-func (v *follows) OwnRow(ctx context.Context, row value.Item) error {
+func (v *recount) OwnRow(ctx context.Context, row value.Item) error {
 	name := row.Get(book.Partition).Text()
 	if !strings.HasPrefix(name, v.followed) {
 		return nil
@@ -171,12 +173,12 @@ func (v *follows) OwnRow(ctx context.Context, row value.Item) error {
 }
 
 // lastValue looks up whether the row whose value is kept still exists.
-func (v *follows) lastValue(ctx context.Context, row value.Item) error {
+func (v *recount) lastValue(ctx context.Context, row value.Item) error {
 	gone := row.Has(projections.FollowedGone)
 	v.at.exists, v.at.last, v.at.known = !gone, row.Get(projections.FollowedValue), true
 	source, _, ok := projections.MemberOf(v.Model, row)
 	if !ok {
-		return nil // it does not say which row it is of; its followers do: see places
+		return nil // it does not say which row it is of; its followers do: see Places
 	}
 	is, err := v.Get(ctx, source)
 	if err != nil {
@@ -196,9 +198,9 @@ func (v *follows) lastValue(ctx context.Context, row value.Item) error {
 
 // lists checks that each row of history that follows a value is on the list of that value,
 // as far as the row itself says which value that is. For a copy, its source says so: see
-// links.
-func (v *follows) lists(ctx context.Context, rows []runner.Found) error {
-	var fs []follower
+// Links.
+func (v *recount) lists(ctx context.Context, rows []projections.Change) error {
+	var fs []Follower
 	for i := range rows {
 		if rows[i].Is == nil {
 			continue
@@ -215,11 +217,11 @@ func (v *follows) lists(ctx context.Context, rows []runner.Found) error {
 			}
 		}
 	}
-	return places(ctx, v.Verification, fs)
+	return Places(ctx, v.Verification, fs)
 }
 
-// follower is a row, an attribute of it that follows, and the row that it follows.
-type follower struct {
+// Follower is a row, an attribute of it that follows, and the row that it follows.
+type Follower struct {
 	row   store.Ref
 	image value.Item
 	*model.Follow
@@ -228,14 +230,14 @@ type follower struct {
 	list store.Ref // on which it must be
 }
 
-func newFollower(m *model.Model, row store.Ref, image value.Item, f *model.Follow, of store.Ref) follower {
+func newFollower(m *model.Model, row store.Ref, image value.Item, f *model.Follow, of store.Ref) Follower {
 	name := projections.FollowedField(f.Source, f.Field.Name)
-	return follower{row, image, f, of, name, book.Followed(m.Name, name, of)}
+	return Follower{row, image, f, of, name, book.Followed(m.Name, name, of)}
 }
 
-// links compares what the attributes of a copy follow with what its rule says. It returns
+// Links compares what the attributes of a copy follow with what its rule says. It returns
 // those that are right.
-func links(v *runner.Verification, p *projections.Put, row value.Item, fix runner.Fix) (fs []follower) {
+func Links(v *runner.Verification, p *projections.Put, row value.Item, fix runner.Fix) (fs []Follower) {
 	for i := range p.Rule.Fields {
 		f := p.Rule.Fields[i].Expr.Follow
 		if f == nil || p.Rule.Into.Attribute(f.Attr) == nil {
@@ -269,9 +271,9 @@ func followsText(v *runner.Verification, of store.Ref) string {
 	return "a follower of " + v.RowText(of)
 }
 
-// places checks that each follower is on the list of what it follows. A follower that is on
+// Places checks that each follower is on the list of what it follows. A follower that is on
 // no list gets no new value, not even if the row that it follows is created later.
-func places(ctx context.Context, v *runner.Verification, fs []follower) error {
+func Places(ctx context.Context, v *runner.Verification, fs []Follower) error {
 	var members, values []store.Ref
 	for _, f := range fs {
 		members, values = append(members, book.Member(f.list, f.Attr, f.row)), append(values, f.list)
@@ -289,7 +291,7 @@ func places(ctx context.Context, v *runner.Verification, fs []follower) error {
 			return err
 		}
 		if !projections.IsMember(v.Model, member[i], f.row, f.Attr) || !onList(f.image, f.Attr, f.list) {
-			v.Differs(f.name+" followed", v.RowText(f.row), followsText(v, f.of), "none", &Link{Row: f.row, Follow: f.Follow, Of: f.of})
+			v.Differs(f.name+" followed", v.RowText(f.row), followsText(v, f.of), "none", &LinkFix{Row: f.row, Follow: f.Follow, Of: f.of})
 		}
 	}
 	return nil
@@ -297,7 +299,7 @@ func places(ctx context.Context, v *runner.Verification, fs []follower) error {
 
 // unnamed compares a kept value that does not say which row it is of, and that lastValue
 // therefore cannot compare: its row must exist.
-func unnamed(ctx context.Context, v *runner.Verification, f follower, kept value.Item) error {
+func unnamed(ctx context.Context, v *runner.Verification, f Follower, kept value.Item) error {
 	if _, _, ok := projections.MemberOf(v.Model, kept); ok || kept == nil || kept.Has(projections.FollowedGone) {
 		return nil
 	}
@@ -306,62 +308,4 @@ func unnamed(ctx context.Context, v *runner.Verification, f follower, kept value
 		keptAs(v, f.Source, f.Field.Name, f.of, goneText, runner.ValueText(kept.Get(projections.FollowedValue)))
 	}
 	return err
-}
-
-// FollowedValue makes our own table keep the present value of a field that rows follow.
-type FollowedValue struct {
-	runner.BaseFix
-	Source store.Ref // the row with the field
-	Entity *model.Entity
-	Field  string
-}
-
-// Thing returns the row and the field.
-func (f *FollowedValue) Thing() string { return book.RowText(f.Source) + "\x00" + f.Field }
-
-// Stage returns StageValues.
-func (*FollowedValue) Stage() runner.Stage { return runner.StageValues }
-
-// Correct writes the value.
-func (f *FollowedValue) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
-	return r.RepairFollowed(ctx, f.Entity, f.Field, f.Source, now.Floor)
-}
-
-// Link enters a row in the list of the row that it follows.
-type Link struct {
-	runner.BaseFix
-	Row, Of store.Ref
-	Follow  *model.Follow
-}
-
-// Thing returns the row, and the row that it follows.
-func (f *Link) Thing() string { return book.RowText(f.Row) + "\x00" + book.RowText(f.Of) }
-
-// Stage returns StageLinks.
-func (*Link) Stage() runner.Stage { return runner.StageLinks }
-
-// Correct enters the row.
-func (f *Link) Correct(ctx context.Context, r *runner.Runner, _ *runner.Recounted) (done, differs bool, err error) {
-	return r.RepairLink(ctx, f.Row, f.Follow, f.Of)
-}
-
-// Follower makes an attribute of a row show the value of the list that it is on.
-type Follower struct {
-	runner.BaseFix
-	Row  store.Ref
-	Attr string
-	List store.Ref
-}
-
-// Thing returns the row, the attribute and the list.
-func (f *Follower) Thing() string {
-	return book.RowText(f.Row) + "\x00" + f.Attr + "\x00" + book.RowText(f.List)
-}
-
-// Stage returns StageFollowers.
-func (*Follower) Stage() runner.Stage { return runner.StageFollowers }
-
-// Correct writes the value.
-func (f *Follower) Correct(ctx context.Context, r *runner.Runner, _ *runner.Recounted) (done, differs bool, err error) {
-	return r.RepairFollowing(ctx, f.Row, f.Attr, f.List)
 }

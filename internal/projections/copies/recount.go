@@ -1,4 +1,4 @@
-package verify
+package copies
 
 import (
 	"context"
@@ -6,21 +6,23 @@ import (
 	"weir/internal/book"
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/projections/follow"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
 
-// copies compares copies with their source rows, in both directions. It keeps nothing.
-type copies struct {
+// recount compares copies with their source rows, in both directions. It keeps nothing.
+type recount struct {
 	runner.BaseRecount
 	*runner.Verification
 }
 
-func newCopies(v *runner.Verification) runner.Recount { return &copies{Verification: v} }
+// Recount returns the kind's part in a verification.
+func (Kind) Recount(v *runner.Verification) runner.Recount { return &recount{Verification: v} }
 
 // Compare compares the copies of the rows, and the rows that are copies.
-func (v *copies) Compare(ctx context.Context, rows []runner.Found) error {
+func (v *recount) Compare(ctx context.Context, rows []projections.Change) error {
 	if err := v.made(ctx, rows); err != nil {
 		return err
 	}
@@ -28,12 +30,13 @@ func (v *copies) Compare(ctx context.Context, rows []runner.Found) error {
 }
 
 // made checks that each source row has its copy.
-func (v *copies) made(ctx context.Context, rows []runner.Found) error {
+func (v *recount) made(ctx context.Context, rows []projections.Change) error {
 	var puts []*projections.Put
 	var refs, sources []store.Ref
 	for i := range rows {
-		for j := range rows[i].Puts {
-			if p := &rows[i].Puts[j]; len(p.Rule.Keep) == 0 {
+		made := projections.Fold(&rows[i]).Puts
+		for j := range made {
+			if p := &made[j]; len(p.Rule.Keep) == 0 {
 				puts, refs, sources = append(puts, p), append(refs, p.Row), append(sources, rows[i].Row)
 			}
 		}
@@ -42,17 +45,17 @@ func (v *copies) made(ctx context.Context, rows []runner.Found) error {
 	if err != nil {
 		return err
 	}
-	var fs []follower
+	var fs []follow.Follower
 	for i, p := range puts {
-		fix := &Copy{Row: p.Row, Rule: p.Rule, Source: sources[i]}
+		fix := &RowFix{Row: p.Row, Rule: p.Rule, Source: sources[i]}
 		have := value.Value{}
 		if got[i] != nil {
 			have = value.OfMap(plain(p.Rule, got[i]))
-			fs = append(fs, links(v.Verification, p, got[i], fix)...)
+			fs = append(fs, follow.Links(v.Verification, p, got[i], fix)...)
 		}
 		v.Check(p.Rule.Name, p.Row, value.OfMap(plain(p.Rule, p.Image)), have, fix)
 	}
-	return places(ctx, v.Verification, fs)
+	return follow.Places(ctx, v.Verification, fs)
 }
 
 // plain returns the attributes of a row that a rule alone determines: no bookkeeping, and
@@ -72,9 +75,9 @@ func plain(rule *model.RowRule, row value.Item) value.Item {
 }
 
 // makers checks that each copy has its source row.
-func (v *copies) makers(ctx context.Context, rows []runner.Found) error {
+func (v *recount) makers(ctx context.Context, rows []projections.Change) error {
 	type copy struct {
-		*runner.Found
+		*projections.Change
 		rule *model.RowRule
 	}
 	var copies []copy
@@ -102,26 +105,8 @@ func (v *copies) makers(ctx context.Context, rows []runner.Found) error {
 			p, ok = projections.Make(c.rule, got[i])
 		}
 		if !ok || !projections.SameRow(p.Row, c.Row) {
-			v.Check(c.rule.Name, c.Row, value.Value{}, value.OfMap(plain(c.rule, c.New)), &Copy{Row: c.Row, Rule: c.rule, Source: refs[i]})
+			v.Check(c.rule.Name, c.Row, value.Value{}, value.OfMap(plain(c.rule, c.New)), &RowFix{Row: c.Row, Rule: c.rule, Source: refs[i]})
 		}
 	}
 	return nil
-}
-
-// Copy makes a row what a rule makes of its source row, or deletes it.
-type Copy struct {
-	runner.BaseFix
-	Row, Source store.Ref
-	Rule        *model.RowRule
-}
-
-// Thing returns the row and its source.
-func (f *Copy) Thing() string { return book.RowText(f.Row) + "\x00" + book.RowText(f.Source) }
-
-// Stage returns StageRows.
-func (*Copy) Stage() runner.Stage { return runner.StageRows }
-
-// Correct writes or deletes the row.
-func (f *Copy) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
-	return r.RepairCopy(ctx, f.Rule, f.Row, f.Source, now.Floor)
 }

@@ -1,0 +1,74 @@
+package feed
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"weir/internal/book"
+	"weir/internal/projections"
+	"weir/internal/runner"
+	"weir/internal/value"
+)
+
+// recount recounts the lists of subscribers, which are state, and compares them. The
+// notifications are history, and no recount can tell them.
+type recount struct {
+	runner.BaseRecount
+	*runner.Verification
+	lists string                      // what the partition keys of lists begin with
+	joins map[string]projections.Join // by place
+}
+
+// Recount returns the kind's part in a verification.
+func (Kind) Recount(v *runner.Verification) runner.Recount {
+	return &recount{Verification: v, lists: book.Lists(v.Model.Name), joins: map[string]projections.Join{}}
+}
+
+// Add adds the subscriptions of a row.
+func (v *recount) Add(row *projections.Change) {
+	for _, j := range projections.Fold(row).Joins {
+		ref := book.Follower(book.Followers(v.Model.Name, j.List), j.Row)
+		v.joins[place(j.List, ref.Key.Sort.Text())] = j
+	}
+}
+
+// place names the subscriber with a sort key on a list.
+func place(list, at string) string { return list + "\x00" + at }
+
+// OwnRow compares a subscriber on a list with the row that subscribes.
+func (v *recount) OwnRow(_ context.Context, row value.Item) error {
+	list, ok := strings.CutPrefix(row.Get(book.Partition).Text(), v.lists)
+	if !ok {
+		return nil
+	}
+	at := row.Get(book.Sort).Text()
+	f := projections.FollowerFrom(row)
+	if at == "-" || !f.Here() {
+		return nil
+	}
+	v.Checked++
+	switch j, ok := v.joins[place(list, at)]; {
+	case !ok:
+		v.differs(list, at, list, "no subscriber in "+at, "a subscriber")
+	case !value.EqualItems(j.Fields, f.Fields):
+		v.differs(list, at, v.RowText(j.Row), runner.ValueText(value.OfMap(j.Fields)), runner.ValueText(value.OfMap(f.Fields)))
+	}
+	delete(v.joins, place(list, at))
+	return nil
+}
+
+func (v *recount) differs(list, at, row, want, have string) {
+	v.Differs("subscribers", row, want, have, &SubscriberFix{List: list, At: at})
+}
+
+// End reports the subscribers that are on no list.
+func (v *recount) End(context.Context) error {
+	for _, name := range slices.Sorted(maps.Keys(v.joins)) {
+		j := v.joins[name]
+		_, at, _ := strings.Cut(name, "\x00")
+		v.differs(j.List, at, v.RowText(j.Row), "in the list "+j.List, "nowhere")
+	}
+	return nil
+}

@@ -1,0 +1,42 @@
+package tally
+
+import (
+	"context"
+	"slices"
+
+	"weir/internal/book"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// LedgerFix makes a ledger hold what the rows count, and its dead letter say which sums its
+// target cannot show.
+type LedgerFix struct {
+	Name  string // its partition key
+	noted value.Item
+}
+
+// Thing returns the partition key.
+func (f *LedgerFix) Thing() string { return f.Name }
+
+// Stage returns StageCounts.
+func (*LedgerFix) Stage() runner.Stage { return runner.StageCounts }
+
+func (f *LedgerFix) ref() store.Ref { return book.Ref(f.Name, "") }
+
+// Note reads the ledger.
+func (f *LedgerFix) Note(ctx context.Context, r *runner.Runner) (err error) {
+	f.noted, err = r.GetRow(ctx, f.ref())
+	return err
+}
+
+// Correct writes the recounted accumulators, without those that are 0.
+func (f *LedgerFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
+	of, sums := target{}, value.Item(nil)
+	if t := runner.RecountOf[*recount](now.Recounts).expect[f.Name]; t != nil {
+		of, sums = *t, t.ledger()
+		sums = slices.DeleteFunc(sums, func(a value.Attr) bool { return a.Value.Sign() == 0 })
+	}
+	return r.RepairBook(ctx, f.ref(), of.row, of.entity, f.noted, sums, now.Places)
+}
