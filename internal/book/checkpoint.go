@@ -15,7 +15,7 @@ import (
 // time: there is one for each shard that the stream lists, about 200 bytes each.
 const (
 	checkPlace   = Position  // of the last applied record; absent before the first
-	checkHold    = "e"       // hold that last moved or took it; absent where shards are not shared
+	checkFence   = "e"       // the fence that last moved or took it; absent where shards are not shared
 	checkDone    = "d"       // the shard is applied to its end
 	checkMissing = "g"       // on a finished shard: when the stream ceased to list it, Unix seconds
 	countApplied = "applied" // this and the next two: number of records up to checkPlace
@@ -27,7 +27,7 @@ const (
 // checkpoint that does not exist.
 type CheckpointRow struct {
 	At      events.Position // zero before the first record
-	Hold    int64           // the fence: number of the lease's hold; 0 where shards are not shared
+	Fence   int64           // the fence of the lease; 0 where shards are not shared
 	Done    bool
 	Missing time.Time // zero while the stream lists the shard, or until its absence is noted
 	Counts
@@ -47,8 +47,8 @@ func DecodeCheckpoint(row value.Item) (c CheckpointRow, err error) {
 	if c.At, err = position(row, checkPlace, checkDo); err != nil {
 		return CheckpointRow{}, err
 	}
-	if row.Has(checkHold) {
-		if c.Hold, err = whole(row, checkHold, 1, checkDo); err != nil {
+	if row.Has(checkFence) {
+		if c.Fence, err = whole(row, checkFence, 1, checkDo); err != nil {
 			return CheckpointRow{}, err
 		}
 	}
@@ -89,25 +89,25 @@ func (n Counts) ops() []store.Op {
 	return []store.Op{plus(countApplied, int64(n.Applied)), plus(countSkipped, int64(n.Skipped)), plus(countDead, int64(n.Dead))}
 }
 
-// BeginCheckpoint takes a checkpoint over for a hold of the lease, on condition that no
-// later hold has it. After this write earlier holds can no longer move the checkpoint. The
+// BeginCheckpoint takes a checkpoint over under a lease's fence, on condition that no later
+// fence has it. After this write an earlier fence can no longer move the checkpoint. The
 // write returns the row.
-func BeginCheckpoint(at store.Ref, hold int64) store.Write {
-	return store.Write{Ref: at, Return: true, If: store.Cond{noLater(hold)}, Ops: []store.Op{set(checkHold, value.OfInt(hold))}}
+func BeginCheckpoint(at store.Ref, fence int64) store.Write {
+	return store.Write{Ref: at, Return: true, If: store.Cond{noLater(fence)}, Ops: []store.Op{set(checkFence, value.OfInt(fence))}}
 }
 
-// noLater is the test that no later hold than the given one has the checkpoint.
-func noLater(hold int64) []store.Test {
-	return []store.Test{{Attr: checkHold, Is: store.Absent}, {Attr: checkHold, Is: store.Le, Value: value.OfInt(hold)}}
+// noLater is the test that no later fence than the given one has the checkpoint.
+func noLater(fence int64) []store.Test {
+	return []store.Test{{Attr: checkFence, Is: store.Absent}, {Attr: checkFence, Is: store.Le, Value: value.OfInt(fence)}}
 }
 
 // MoveCheckpoint moves a checkpoint from one position to another and adds n, the counts of
 // the records in between. Its condition is that the checkpoint is still at from, and that
-// no later hold has it. Use hold 0 for shards that are not shared.
-func MoveCheckpoint(at store.Ref, hold int64, from, to events.Position, n Counts) store.Write {
+// no later fence has it. Use fence 0 for shards that are not shared.
+func MoveCheckpoint(at store.Ref, fence int64, from, to events.Position, n Counts) store.Write {
 	w := store.Write{Ref: at}
-	if hold != 0 {
-		w.If, w.Ops = store.Cond{noLater(hold)}, []store.Op{set(checkHold, value.OfInt(hold))}
+	if fence != 0 {
+		w.If, w.Ops = store.Cond{noLater(fence)}, []store.Op{set(checkFence, value.OfInt(fence))}
 	}
 	w.If = append(w.If, []store.Test{atPlace(from)})
 	w.Ops = append(append(w.Ops, set(checkPlace, to.Value())), n.ops()...)
@@ -124,9 +124,9 @@ func atPlace(p events.Position) store.Test {
 }
 
 // EndCheckpoint records that a shard is applied to its end, on condition that no later
-// hold has the checkpoint.
-func EndCheckpoint(at store.Ref, hold int64) store.Write {
-	return store.Write{Ref: at, If: store.Cond{noLater(hold)}, Ops: []store.Op{set(checkHold, value.OfInt(hold)), set(checkDone, value.OfBool(true))}}
+// fence has the checkpoint.
+func EndCheckpoint(at store.Ref, fence int64) store.Write {
+	return store.Write{Ref: at, If: store.Cond{noLater(fence)}, Ops: []store.Op{set(checkFence, value.OfInt(fence)), set(checkDone, value.OfBool(true))}}
 }
 
 // OvertakeCheckpoint moves a checkpoint forward to a position, on condition that it is
@@ -155,13 +155,13 @@ func FindCheckpoint(at store.Ref) store.Write {
 var isDone = store.Test{Attr: checkDone, Is: store.Exists}
 
 // Drop deletes a checkpoint, on condition that its shard is done and that neither its
-// position nor its hold has changed since it was read.
+// position nor its fence has changed since it was read.
 func (c CheckpointRow) Drop(at store.Ref) store.Write {
-	var hold value.Value
-	if c.Hold != 0 {
-		hold = value.OfInt(c.Hold)
+	var fence value.Value
+	if c.Fence != 0 {
+		fence = value.OfInt(c.Fence)
 	}
-	return store.Write{Ref: at, Delete: true, If: store.Cond{{isDone}, {atPlace(c.At)}, {store.AsRead(checkHold, hold)}}}
+	return store.Write{Ref: at, Delete: true, If: store.Cond{{isDone}, {atPlace(c.At)}, {store.AsRead(checkFence, fence)}}}
 }
 
 // The rows of past|MODEL hold the counts of all shards whose checkpoints a group no longer

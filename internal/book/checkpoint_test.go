@@ -21,24 +21,24 @@ func TestCheckpointRow(t *testing.T) {
 		return c
 	}
 	p := events.PositionOf
-	move := func(hold int64, from, to events.Position) bool {
+	move := func(fence int64, from, to events.Position) bool {
 		t.Helper()
-		return o.writes(book.MoveCheckpoint(at, hold, from, to, book.Counts{Applied: 3, Skipped: 2, Dead: 1}))
+		return o.writes(book.MoveCheckpoint(at, fence, from, to, book.Counts{Applied: 3, Skipped: 2, Dead: 1}))
 	}
 	if is(book.CheckpointRow{}); !o.writes(book.BeginCheckpoint(at, 2)) || o.writes(book.BeginCheckpoint(at, 1)) {
-		t.Error("a hold takes over from earlier ones alone")
+		t.Error("a fence takes over from earlier ones alone")
 	}
-	if is(book.CheckpointRow{Hold: 2}); !move(2, events.Position{}, p(7)) || move(2, events.Position{}, p(8)) || move(1, p(7), p(8)) {
-		t.Error("a checkpoint is moved once from where it was read, and by no earlier hold")
+	if is(book.CheckpointRow{Fence: 2}); !move(2, events.Position{}, p(7)) || move(2, events.Position{}, p(8)) || move(1, p(7), p(8)) {
+		t.Error("a checkpoint is moved once from where it was read, and by no earlier fence")
 	}
-	want := book.CheckpointRow{Hold: 2, At: p(7), Counts: book.Counts{Applied: 3, Skipped: 2, Dead: 1}}
+	want := book.CheckpointRow{Fence: 2, At: p(7), Counts: book.Counts{Applied: 3, Skipped: 2, Dead: 1}}
 	if is(want); o.writes(book.OvertakeCheckpoint(at, p(7))) || !o.writes(book.OvertakeCheckpoint(at, p(9))) {
 		t.Error("a checkpoint is overtaken by what is beyond it alone")
 	}
 	want.At = p(9)
 	since := time.Unix(1_700_000_000, 0)
 	if open := is(want); o.writes(open.Drop(at)) || o.writes(book.MissCheckpoint(at, since)) || o.writes(book.EndCheckpoint(at, 1)) || !o.writes(book.EndCheckpoint(at, 2)) {
-		t.Error("what is not done is not dropped, not missed, and ended by no earlier hold")
+		t.Error("what is not done is not dropped, not missed, and ended by no earlier fence")
 	}
 	want.Done = true
 	if is(want); !o.writes(book.MissCheckpoint(at, since)) || o.writes(book.MissCheckpoint(at, since.Add(1))) {
@@ -62,12 +62,12 @@ func TestCheckpointRow(t *testing.T) {
 	if !o.writes(book.BeginCheckpoint(at, 3)) || o.writes(read.Drop(at)) {
 		t.Error("a checkpoint that was taken over meanwhile is dropped")
 	}
-	read.Hold = 3
+	read.Fence = 3
 	if !o.writes(read.Drop(at)) || o.row(at) != nil {
 		t.Error("a checkpoint that is done is not dropped")
 	}
 	if !move(0, events.Position{}, p(1)) || !o.writes(store.Write{Ref: at, Delete: true}) {
-		t.Error("a shard that is not shared has no hold")
+		t.Error("a shard that is not shared has no fence")
 	}
 }
 

@@ -9,18 +9,19 @@ import (
 
 // The rows of lease|MODEL are leases: which process reads a shard. The reading process
 // writes the lease; the process that finds the shard closed deletes it. Each time that a
-// process takes the lease, a new hold begins; its number is the fence of the checkpoint.
+// process takes the lease, the lease gets the next fence, which is the fence of the checkpoint
+// too.
 const (
 	leaseOwner = "o" // the process; absent once it has released the lease
-	leaseHold  = "n" // number of the hold: how often the lease was taken
-	leaseBeat  = "b" // heartbeats of the owner in this hold
+	leaseFence = "n" // the fence: how often the lease was taken
+	leaseBeat  = "b" // heartbeats of the owner under this fence
 )
 
 // LeaseRow is the content of a lease. The zero LeaseRow stands for a lease that does not
 // exist.
 type LeaseRow struct {
-	Owner      string // "" if the shard is free
-	Hold, Beat int64
+	Owner       string // "" if the shard is free
+	Fence, Beat int64
 }
 
 const leaseDo = "delete the row while no process reads the shard, and it is made again"
@@ -33,7 +34,7 @@ func DecodeLease(row value.Item) (l LeaseRow, err error) {
 	if l.Owner, err = text(row, leaseOwner, leaseDo); err != nil {
 		return LeaseRow{}, err
 	}
-	if l.Hold, err = whole(row, leaseHold, 1, leaseDo); err != nil {
+	if l.Fence, err = whole(row, leaseFence, 1, leaseDo); err != nil {
 		return LeaseRow{}, err
 	}
 	if l.Beat, err = whole(row, leaseBeat, 0, leaseDo); err != nil {
@@ -42,32 +43,32 @@ func DecodeLease(row value.Item) (l LeaseRow, err error) {
 	return l, nil
 }
 
-// Take makes a process the owner and begins a new hold, on condition that the lease has
+// Take makes a process the owner under the next fence, on condition that the lease has
 // not changed since it was read. The write returns the row.
 func (l LeaseRow) Take(at store.Ref, owner string) store.Write {
 	w := store.Write{
 		Ref: at, Return: true, If: NotThere(),
-		Ops: []store.Op{set(leaseOwner, value.OfString(owner)), plus(leaseHold, 1), set(leaseBeat, value.OfInt(0))},
+		Ops: []store.Op{set(leaseOwner, value.OfString(owner)), plus(leaseFence, 1), set(leaseBeat, value.OfInt(0))},
 	}
-	if l.Hold > 0 {
-		w.If = store.Cond{equal(leaseHold, l.Hold), equal(leaseBeat, l.Beat)}
+	if l.Fence > 0 {
+		w.If = store.Cond{equal(leaseFence, l.Fence), equal(leaseBeat, l.Beat)}
 	}
 	return w
 }
 
-// BeatLease renews a hold, on condition that no later hold has begun.
-func BeatLease(at store.Ref, hold int64) store.Write {
-	return store.Write{Ref: at, If: store.Cond{equal(leaseHold, hold)}, Ops: []store.Op{plus(leaseBeat, 1)}}
+// BeatLease renews a lease, on condition that it has no later fence.
+func BeatLease(at store.Ref, fence int64) store.Write {
+	return store.Write{Ref: at, If: store.Cond{equal(leaseFence, fence)}, Ops: []store.Op{plus(leaseBeat, 1)}}
 }
 
-// FreeLease releases a lease, on condition that no later hold has begun.
-func FreeLease(at store.Ref, hold int64) store.Write {
-	return store.Write{Ref: at, If: store.Cond{equal(leaseHold, hold)}, Ops: []store.Op{{Kind: store.Remove, Attr: leaseOwner}}}
+// FreeLease releases a lease, on condition that it has no later fence.
+func FreeLease(at store.Ref, fence int64) store.Write {
+	return store.Write{Ref: at, If: store.Cond{equal(leaseFence, fence)}, Ops: []store.Op{{Kind: store.Remove, Attr: leaseOwner}}}
 }
 
-// DropLease deletes the row of a lease, on condition that no later hold has begun.
-func DropLease(at store.Ref, hold int64) store.Write {
-	return store.Write{Ref: at, Delete: true, If: store.Cond{equal(leaseHold, hold)}}
+// DropLease deletes the row of a lease, on condition that it has no later fence.
+func DropLease(at store.Ref, fence int64) store.Write {
+	return store.Write{Ref: at, Delete: true, If: store.Cond{equal(leaseFence, fence)}}
 }
 
 // The rows of stream|MODEL list the streams of a table that must be read. Readers write

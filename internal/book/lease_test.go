@@ -86,18 +86,18 @@ func TestLeaseRow(t *testing.T) {
 	if is(book.LeaseRow{}); !o.writes(free.Take(at, "a")) || o.writes(free.Take(at, "b")) {
 		t.Error("two processes took what one read as free")
 	}
-	is(book.LeaseRow{Owner: "a", Hold: 1})
+	is(book.LeaseRow{Owner: "a", Fence: 1})
 	seen := decode()
 	if !o.writes(book.BeatLease(at, 1)) || o.writes(book.BeatLease(at, 2)) || o.writes(seen.Take(at, "b")) {
-		t.Error("a beat counts for its hold alone, and keeps others from taking it")
+		t.Error("a beat counts for its fence alone, and keeps others from taking it")
 	}
-	if is(book.LeaseRow{Owner: "a", Hold: 1, Beat: 1}); !o.writes(decode().Take(at, "b")) {
+	if is(book.LeaseRow{Owner: "a", Fence: 1, Beat: 1}); !o.writes(decode().Take(at, "b")) {
 		t.Error("a lease that is still cannot be taken")
 	}
-	if is(book.LeaseRow{Owner: "b", Hold: 2}); o.writes(book.FreeLease(at, 1)) || !o.writes(book.FreeLease(at, 2)) {
-		t.Error("a hold is ended by its own process alone")
+	if is(book.LeaseRow{Owner: "b", Fence: 2}); o.writes(book.FreeLease(at, 1)) || !o.writes(book.FreeLease(at, 2)) {
+		t.Error("a fence is ended by its own process alone")
 	}
-	is(book.LeaseRow{Hold: 2})
+	is(book.LeaseRow{Fence: 2})
 	for _, attr := range []string{"n", "b"} {
 		for _, row := range spoilt(o.row(at), attr) {
 			_, err := book.DecodeLease(row)
@@ -106,7 +106,7 @@ func TestLeaseRow(t *testing.T) {
 	}
 	_, err := book.DecodeLease(o.row(at).With(value.Attr{Name: "o", Value: value.OfInt(1)}))
 	if o.unread(err, "o"); o.writes(book.DropLease(at, 1)) || !o.writes(book.DropLease(at, 2)) || o.row(at) != nil {
-		t.Error("a lease is dropped for the hold that was read alone")
+		t.Error("a lease is dropped for the fence that was read alone")
 	}
 }
 

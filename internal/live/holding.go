@@ -16,7 +16,7 @@ import (
 type holding struct {
 	*Reader
 	place
-	tenure int64
+	fence  int64
 	before string // owner of the lease before this process
 	beatAt atomic.Pointer[time.Time]
 	spool  *spool
@@ -202,7 +202,7 @@ func (h *holding) still(ctx context.Context) (bool, error) {
 	if h.lapsed() {
 		return false, nil
 	}
-	return beat(ctx, h.run.Store, h.lease(h.place), h.tenure)
+	return beat(ctx, h.run.Store, h.lease(h.place), h.fence)
 }
 
 // lost ends the reading of a shard that disappeared before it was read to its end, and

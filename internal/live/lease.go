@@ -9,36 +9,36 @@ import (
 	"weir/internal/store"
 )
 
-// A lease says which process reads a shard. Its row (book.LeaseRow) counts holds and,
-// within one hold, beats (renewals). Processes do not compare clocks. A process that has
+// A lease says which process reads a shard. Its row (book.LeaseRow) has a fence, which grows with each owner, and,
+// under one fence, beats (renewals). Processes do not compare clocks. A process that has
 // seen neither number change for as long as a lease lasts, by its own clock, takes the
 // lease over. A holder that could not beat for that long, by its own clock, stops reading.
 // Both sides notice the pause of a whole process: the others see no beats, and the holder
 // sees by its clock how long it was paused.
 
-// take begins a hold on a lease that was seen free or unchanged for long enough. If another
+// take takes a lease that was seen free or unchanged for long enough. If another
 // process was first, ok is false and err is nil.
-func take(ctx context.Context, s store.Store, at store.Ref, seen book.LeaseRow, owner string) (hold int64, ok bool, err error) {
+func take(ctx context.Context, s store.Store, at store.Ref, seen book.LeaseRow, owner string) (fence int64, ok bool, err error) {
 	out, err := s.Write(ctx, []store.Write{seen.Take(at, owner)})
 	if err != nil || out[0].Err != nil {
 		return 0, false, unlessCondition(out, err)
 	}
 	now, err := book.DecodeLease(out[0].Row)
-	return now.Hold, err == nil, err
+	return now.Fence, err == nil, err
 }
 
-// beat renews a hold. If the hold is over, ok is false and err is nil.
-func beat(ctx context.Context, s store.Store, at store.Ref, hold int64) (ok bool, err error) {
-	out, err := s.Write(ctx, []store.Write{book.BeatLease(at, hold)})
+// beat renews a lease. If another process has taken it, ok is false and err is nil.
+func beat(ctx context.Context, s store.Store, at store.Ref, fence int64) (ok bool, err error) {
+	out, err := s.Write(ctx, []store.Write{book.BeatLease(at, fence)})
 	if err != nil || out[0].Err != nil {
 		return false, unlessCondition(out, err)
 	}
 	return true, nil
 }
 
-// release ends a hold, so that other processes need not wait for it to run out.
-func release(ctx context.Context, s store.Store, at store.Ref, hold int64) error {
-	out, err := s.Write(ctx, []store.Write{book.FreeLease(at, hold)})
+// release gives a lease back, so that other processes need not wait for it to run out.
+func release(ctx context.Context, s store.Store, at store.Ref, fence int64) error {
+	out, err := s.Write(ctx, []store.Write{book.FreeLease(at, fence)})
 	return unlessCondition(out, err)
 }
 

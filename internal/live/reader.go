@@ -12,7 +12,7 @@
 // A lease keeps two processes from doing the same work; correct numbers do not depend on
 // it. A process that has lost its shards and does not know it yet may still apply what it
 // has read: ledgers (`book` in the code) and rows take each change once, whichever process
-// brings it. Such a process can no longer move a checkpoint (runner.Shared, Tenure).
+// brings it. Such a process can no longer move a checkpoint (runner.Shared, Fence).
 //
 // In weir's own table:
 //
@@ -225,7 +225,7 @@ func (r *Reader) beats(ctx context.Context) error {
 	var errs []error
 	for _, h := range r.holdings() {
 		start := r.now()
-		ok, err := beat(ctx, r.run.Store, r.lease(h.place), h.tenure)
+		ok, err := beat(ctx, r.run.Store, r.lease(h.place), h.fence)
 		switch {
 		case err != nil:
 			errs = append(errs, err)
@@ -294,7 +294,7 @@ func (r *Reader) forget(ctx context.Context) {
 		if !r.lose(h) {
 			continue
 		}
-		err := errors.Join(r.opts.Disk.RemoveAll(r.spoolDir(h.place)), release(ctx, r.run.Store, r.lease(h.place), h.tenure))
+		err := errors.Join(r.opts.Disk.RemoveAll(r.spoolDir(h.place)), release(ctx, r.run.Store, r.lease(h.place), h.fence))
 		if err != nil {
 			r.opts.Log.Warn("forgetting a finished shard", "table", h.table, "shard", h.shard, "error", err)
 		}
@@ -369,19 +369,19 @@ func (r *Reader) takeAll(ctx context.Context) error {
 // releases the lease; after a crash the lease runs out.
 func (r *Reader) takeOne(ctx context.Context, p place, seen book.LeaseRow) error {
 	start := r.now()
-	hold, ok, err := take(ctx, r.run.Store, r.lease(p), seen, r.opts.Owner)
+	fence, ok, err := take(ctx, r.run.Store, r.lease(p), seen, r.opts.Owner)
 	if err != nil || !ok {
 		return err
 	}
-	h := &holding{Reader: r, place: p, tenure: hold, before: seen.Owner}
+	h := &holding{Reader: r, place: p, fence: fence, before: seen.Owner}
 	h.beaten(start)
-	if err := errors.Join(r.run.Begin(ctx, p.table, p.shard, hold), h.open(ctx)); err != nil {
+	if err := errors.Join(r.run.Begin(ctx, p.table, p.shard, fence), h.open(ctx)); err != nil {
 		if h.spool != nil {
 			h.spool.close()
 		}
-		return errors.Join(err, release(ctx, r.run.Store, r.lease(p), hold))
+		return errors.Join(err, release(ctx, r.run.Store, r.lease(p), fence))
 	}
-	r.opts.Log.Info("reading a shard", "table", p.table, "shard", p.shard, "hold", hold, "before", seen.Owner)
+	r.opts.Log.Info("reading a shard", "table", p.table, "shard", p.shard, "fence", fence, "before", seen.Owner)
 	h.start(ctx)
 	r.mu.Lock()
 	r.held[p] = h
@@ -416,7 +416,7 @@ func (r *Reader) letGo() {
 		if !r.lose(h) {
 			continue
 		}
-		if err := release(ctx, r.run.Store, r.lease(h.place), h.tenure); err != nil {
+		if err := release(ctx, r.run.Store, r.lease(h.place), h.fence); err != nil {
 			r.opts.Log.Warn("giving a shard back; it is free when its lease has run out", "shard", h.shard, "error", err)
 		}
 	}
@@ -441,10 +441,10 @@ func (r *Reader) holding(table, shard string) *holding {
 	return h
 }
 
-// Tenure is the number of this process's hold on a shard, 0 for none.
-func (r *Reader) Tenure(table, shard string) int64 {
+// Fence is the fence of this process's lease on a shard, 0 if it has none.
+func (r *Reader) Fence(table, shard string) int64 {
 	if h := r.holding(table, shard); h != nil {
-		return h.tenure
+		return h.fence
 	}
 	return 0
 }

@@ -28,7 +28,7 @@ import (
 // checkpoint.
 //
 // A process that is later than the removal finds nothing that it may do. A batch is dropped
-// after 15 minutes, a listing after 15, a hold after the time of a lease, each by the clock
+// after 15 minutes, a listing after 15, a lease after its time, each by the clock
 // that shows more time. So a process that was suspended for a day has none of them when it
 // resumes, and the shard is neither listed nor begun.
 
@@ -144,8 +144,8 @@ func (r *Reader) forgetShard(ctx context.Context, p place) error {
 		return err
 	}
 	var also []store.Write
-	if l.Hold > 0 {
-		also = []store.Write{book.DropLease(r.lease(p), l.Hold)}
+	if l.Fence > 0 {
+		also = []store.Write{book.DropLease(r.lease(p), l.Fence)}
 	}
 	switch err := r.run.ForgetShard(ctx, p.table, p.shard, also...); {
 	case errors.Is(err, store.ErrCondition), errors.Is(err, store.ErrConflict):

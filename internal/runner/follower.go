@@ -122,13 +122,13 @@ type consumer struct {
 	reaping *reaping
 	at      map[place]events.Position
 	ended   map[place]bool
-	tenures
+	fences
 }
 
 func (f *Follower) consumer(group string) *consumer {
 	c := &consumer{
 		Follower: f, group: group, apply: f.Runner.allRows, jobs: true, done: make(chan struct{}), pace: paces[group],
-		at: map[place]events.Position{}, ended: map[place]bool{}, tenures: tenures{map[place]int64{}, map[place]time.Time{}},
+		at: map[place]events.Position{}, ended: map[place]bool{}, fences: fences{map[place]int64{}, map[place]time.Time{}},
 	}
 	if group == GroupSearch {
 		c.apply, c.jobs = f.Runner.Documents, false

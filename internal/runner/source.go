@@ -15,10 +15,10 @@ import (
 // process at a time. One Follower reads all shards of any other Source.
 type Shared interface {
 	store.Source
-	// Tenure returns the number of our present lease on a shard, or 0 if the shard is not
+	// Fence returns the fence of our present lease on a shard, or 0 if the shard is not
 	// ours. Each lease has a greater number than every earlier one, whichever process
 	// holds it.
-	Tenure(table, shard string) int64
+	Fence(table, shard string) int64
 }
 
 // ErrElsewhere is the error of Read on a Shared source for a shard that is not ours, or
@@ -32,8 +32,8 @@ func (f *Follower) source() store.Source {
 	return f.Runner.Store
 }
 
-// tenures is what a consumer knows about its leases.
-type tenures struct {
+// fences is what a consumer knows about its leases and their fences.
+type fences struct {
 	held   map[place]int64
 	looked map[place]time.Time // when the checkpoint of another process's shard was last read
 }
@@ -49,7 +49,7 @@ func (c *consumer) hold(ctx context.Context, at place) (bool, error) {
 	if !ok || c.ended[at] {
 		return true, nil
 	}
-	now := shared.Tenure(at.table, at.shard)
+	now := shared.Fence(at.table, at.shard)
 	switch {
 	case now == 0:
 		delete(c.at, at)
@@ -76,10 +76,10 @@ func (c *consumer) hold(ctx context.Context, at place) (bool, error) {
 // Begin records in the checkpoints of all groups that a shard is being read under a
 // lease. From then on the shard's children wait for it, and if its stream drops the
 // shard, that is noticed, even if none of its records is applied yet.
-func (r *Runner) Begin(ctx context.Context, table, shard string, hold int64) error {
+func (r *Runner) Begin(ctx context.Context, table, shard string, fence int64) error {
 	var ws []store.Write
 	for _, g := range r.Groups() {
-		ws = append(ws, book.BeginCheckpoint(book.Checkpoint(r.Model.Name, g, table, shard), hold))
+		ws = append(ws, book.BeginCheckpoint(book.Checkpoint(r.Model.Name, g, table, shard), fence))
 	}
 	_, err := r.Write(ctx, ws)
 	return err

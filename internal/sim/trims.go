@@ -215,7 +215,7 @@ func (t *trims) overtakes(row value.Item) {
 
 // moved compares what was counted with the records between the old position and the new.
 func (t *trims) moved(who string, key store.Key, old, now book.CheckpointRow) {
-	if now.Hold < old.Hold {
+	if now.Fence < old.Fence {
 		t.fail(Reordered, "position: %s moved %s after another process had taken it over: %+v was %+v", who, key.Sort.Text(), now, old)
 	}
 	table, id := book.ShardOf(key.Sort.Text())
@@ -325,12 +325,12 @@ func (t *trims) taken(who string, key store.Key, old, now value.Item) {
 	if err = errors.Join(err, bad); err != nil {
 		t.fail(Lost, "lease: %v", err)
 	}
-	if is.Owner == "" || was.Hold == is.Hold {
+	if is.Owner == "" || was.Fence == is.Fence {
 		return
 	}
 	table, id := book.ShardOf(key.Sort.Text())
 	for _, n := range t.nodes {
-		if n.reader != nil && n.name != is.Owner && n.reader.Tenure(table, id) != 0 {
+		if n.reader != nil && n.name != is.Owner && n.reader.Fence(table, id) != 0 {
 			t.fail(Doubled, "lease: %s takes shard %s while %s has it", who, id, n.name)
 		}
 	}
