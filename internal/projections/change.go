@@ -64,7 +64,6 @@ func Planned(t *model.Table, ref store.Ref, old, new value.Item, nth int) Change
 // Put and Spread. A search document is a Put into an index, a Fact and a Join are Puts
 // into our own table, and a Tell is a Put for each subscriber in a list.
 type Effects struct {
-	Adds    []Add
 	Puts    []Put
 	Spreads []Spread
 	Facts   []Fact
@@ -75,13 +74,12 @@ type Effects struct {
 	// the list of what it followed.
 	Unfollows []Unfollow
 
-	had  []Fault      // faults of the old image
-	adds []value.Attr // buffer for what one row adds, reused
+	faults Faults
 }
 
 // Empty reports whether the change asks for nothing.
 func (e *Effects) Empty() bool {
-	return len(e.Adds)+len(e.Puts)+len(e.Spreads)+len(e.Unfollows)+len(e.Facts)+len(e.Joins)+len(e.Tells)+len(e.Faults) == 0
+	return len(e.Puts)+len(e.Spreads)+len(e.Unfollows)+len(e.Facts)+len(e.Joins)+len(e.Tells)+len(e.Faults) == 0
 }
 
 // Add adds an amount to an accumulator in the ledger (`book` in the code) of a target
@@ -138,48 +136,56 @@ type Fault struct {
 	Reason     string
 }
 
-// fault notes that a derivation cannot use the new image or, if old is set, the old
-// image.
-func (e *Effects) fault(derivation, reason string, old bool) {
-	if f := (Fault{derivation, reason}); old {
-		e.had = append(e.had, f)
+// Faults collects why derivations cannot use the images of one change.
+type Faults struct {
+	new, old []Fault // of the new image, and of the old one
+}
+
+// Note notes that a derivation cannot use the new image or, if old is set, the old image.
+func (f *Faults) Note(derivation, reason string, old bool) {
+	if fault := (Fault{derivation, reason}); old {
+		f.old = append(f.old, fault)
 	} else {
-		e.Faults = append(e.Faults, f)
+		f.new = append(f.new, fault)
 	}
 }
 
-// reachable reports whether a row of the table can have this key, which an image leads
+// New returns the faults of the new image that the old image did not have.
+func (f *Faults) New() []Fault {
+	return slices.DeleteFunc(f.new, func(fault Fault) bool { return slices.Contains(f.old, fault) })
+}
+
+// Reachable reports whether a row of the table can have this key, which an image leads
 // to. If not, it notes a fault.
-func (e *Effects) reachable(derivation string, t *model.Table, k store.Key, old bool) bool {
+func (f *Faults) Reachable(derivation string, t *model.Table, k store.Key, old bool) bool {
 	fault := t.KeyFault(k)
 	if fault != "" {
-		e.fault(derivation, fault, old)
+		f.Note(derivation, fault, old)
 	}
 	return fault == ""
 }
 
-// maxHeld is the largest part of a row, in bytes, that a row of our own table may hold.
+// MaxHeld is the largest part of a row, in bytes, that a row of our own table may hold.
 // The rest of that row is left for its bookkeeping.
-const maxHeld = 380 << 10
+const MaxHeld = 380 << 10
 
-// holds reports whether size fits into a row of our own table. If not, it notes a fault.
-func (e *Effects) holds(derivation, what string, size int, old bool) bool {
-	if size > maxHeld {
-		e.fault(derivation, fmt.Sprintf("%s has %d bytes, the limit is %d", what, size, maxHeld), old)
+// Holds reports whether size fits into a row of our own table. If not, it notes a fault.
+func (f *Faults) Holds(derivation, what string, size int, old bool) bool {
+	if size > MaxHeld {
+		f.Note(derivation, fmt.Sprintf("%s has %d bytes, the limit is %d", what, size, MaxHeld), old)
 	}
-	return size <= maxHeld
+	return size <= MaxHeld
 }
 
-// Fold returns what a change asks for, over all kinds of projection except search. A
-// separate consumer group applies search (see Documents).
+// Fold returns what a change asks for of the kinds of projection that have no room of
+// their own.
 func Fold(c *Change) Effects {
 	var e Effects
-	foldTallies(c, &e)
 	foldRows(c, &e)
 	foldFollows(c, &e)
 	foldUnfollows(c, &e)
 	foldFacts(c, &e)
 	foldJoins(c, &e)
-	e.Faults = slices.DeleteFunc(e.Faults, func(f Fault) bool { return slices.Contains(e.had, f) })
+	e.Faults = e.faults.New()
 	return e
 }

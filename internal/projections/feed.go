@@ -57,7 +57,7 @@ func foldJoins(c *Change, e *Effects) {
 // for a row of our own table.
 func (e *Effects) joinOf(rule *model.RowRule, of *model.Entity, ref store.Ref, row value.Item, old bool) (Join, bool) {
 	j, ok := placeOf(rule, of, ref, row)
-	return j, ok && e.holds(rule.Name, "what it takes of a follower", j.Fields.Size(), old)
+	return j, ok && e.faults.Holds(rule.Name, "what it takes of a follower", j.Fields.Size(), old)
 }
 
 // JoinOf returns the place that a row of entity e has in a list of subscribers under a
@@ -65,7 +65,7 @@ func (e *Effects) joinOf(rule *model.RowRule, of *model.Entity, ref store.Ref, r
 // it is too large for a row of our own table.
 func JoinOf(rule *model.RowRule, e *model.Entity, ref store.Ref, row value.Item) (Join, bool) {
 	j, ok := placeOf(rule, e, ref, row)
-	return j, ok && j.Fields.Size() <= maxHeld
+	return j, ok && j.Fields.Size() <= MaxHeld
 }
 
 // placeOf is JoinOf without the limit on size.
@@ -121,7 +121,7 @@ func foldTell(c *Change, rule *model.RowRule, row value.Item, e *Effects) {
 	if !model.Holds(rule.Where, row) {
 		return
 	}
-	to, ok := list(rule, func(m *model.Match) value.Value { return scalarOf(&m.Expr, row) })
+	to, ok := list(rule, func(m *model.Match) value.Value { return ScalarOf(&m.Expr, row) })
 	if !ok {
 		return
 	}

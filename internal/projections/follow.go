@@ -39,7 +39,7 @@ func foldFollows(c *Change, e *Effects) {
 // for our own table, it notes a fault and returns Missing.
 func (e *Effects) followed(of *model.Entity, field *model.Field, row value.Item, old bool) value.Value {
 	v := field.Get(row)
-	if !e.holds(FollowedField(of, field.Name)+" followed", field.Name, value.Item{{Value: v}}.Size(), old) {
+	if !e.faults.Holds(FollowedField(of, field.Name)+" followed", field.Name, value.Item{{Value: v}}.Size(), old) {
 		return value.Value{}
 	}
 	return v

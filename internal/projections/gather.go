@@ -14,10 +14,8 @@ import (
 // writes each target once for the whole batch.
 type Gathered struct {
 	Targets []*Target
-	Sets    []*Target // targets whose values are sets
-	Leaves  []Leaf    // set rows that may not show what they should
-	Puts    []Put     // the newest for each row
-	Spreads []Spread  // the newest for each source and field
+	Puts    []Put    // the newest for each row
+	Spreads []Spread // the newest for each source and field
 	// Unfollows must be checked after the rows are written.
 	Unfollows []Unfollow
 	Joins     []Join   // the newest for each subscriber in each list
@@ -105,17 +103,12 @@ func (g *Gathered) Fold(i int, c *Change) {
 		g.look(i, c.Row, c.Is)
 		g.Touched[i] = true
 	} else if NeedsBook(c) {
-		t := g.target(c.Row, c.Is)
+		t := g.Target(c.Row, c.Is)
 		t.Check, t.Image = true, c.New
 		g.Touched[i] = true
 	} else if t := g.targets[book.RowText(c.Row)]; t != nil && t.Check {
 		t.Image = c.New
 		t.Check = c.Is == t.Entity
-	}
-	if l, ok := needsLeaf(c); ok {
-		l.Changes = []int{i}
-		g.Leaves = append(g.Leaves, l)
-		g.Touched[i] = true
 	}
 	if m, ok := needsMending(c); ok {
 		g.Mends = append(g.Mends, m)
@@ -126,15 +119,7 @@ func (g *Gathered) Fold(i int, c *Change) {
 // take adds the effects of the i-th change. Of Puts, Spreads and Joins to the same row it
 // keeps the newest.
 func (g *Gathered) take(i int, c *Change, e *Effects) {
-	g.Touched[i] = !e.Empty()
-	for _, a := range e.Adds {
-		t := g.target(a.Target, a.Entity)
-		if n := len(t.Steps); n == 0 || t.Steps[n-1].Change != i {
-			t.Steps = append(t.Steps, Step{Change: i, Position: c.Position})
-		}
-		s := &t.Steps[len(t.Steps)-1]
-		s.Adds = append(s.Adds, a)
-	}
+	g.Touched[i] = g.Touched[i] || !e.Empty()
 	for _, p := range e.Puts {
 		name := book.RowText(p.Row)
 		if at, ok := g.puts[name]; ok {
@@ -172,9 +157,14 @@ func (g *Gathered) take(i int, c *Change, e *Effects) {
 		t.Change = i
 		g.Tells = append(g.Tells, t)
 	}
-	for _, f := range e.Faults {
-		g.Faults = append(g.Faults, f)
-		g.FaultOf = append(g.FaultOf, i)
+	g.Fault(i, e.Faults)
+}
+
+// Fault takes in why derivations cannot use the i-th change.
+func (g *Gathered) Fault(i int, faults []Fault) {
+	for _, f := range faults {
+		g.Faults, g.FaultOf = append(g.Faults, f), append(g.FaultOf, i)
+		g.Touched[i] = true
 	}
 }
 
@@ -195,25 +185,30 @@ func (g *Gathered) fact(i int, f Fact) {
 
 // look asks for a recompute of a row's status, on behalf of the i-th change.
 func (g *Gathered) look(i int, row store.Ref, e *model.Entity) {
-	t := g.target(row, e)
+	t := g.Target(row, e)
 	t.Look, t.Asked = true, append(t.Asked, i)
 }
 
-// target returns the batch's Target of a row and creates it if necessary. Rows that show
-// a set go into Sets, all others into Targets.
-func (g *Gathered) target(row store.Ref, e *model.Entity) *Target {
+// Target returns the batch's Target of a row and creates it if necessary.
+func (g *Gathered) Target(row store.Ref, e *model.Entity) *Target {
 	name := book.RowText(row)
 	t := g.targets[name]
 	if t == nil {
 		t = &Target{Row: row, Entity: e}
 		g.targets[name] = t
-		if e.SetOf() != nil {
-			g.Sets = append(g.Sets, t)
-		} else {
-			g.Targets = append(g.Targets, t)
-		}
+		g.Targets = append(g.Targets, t)
 	}
 	return t
+}
+
+// Add adds an amount of the i-th change, which has this position. Changes must come in
+// the order of the stream.
+func (t *Target) Add(i int, p events.Position, a Add) {
+	if n := len(t.Steps); n == 0 || t.Steps[n-1].Change != i {
+		t.Steps = append(t.Steps, Step{Change: i, Position: p})
+	}
+	s := &t.Steps[len(t.Steps)-1]
+	s.Adds = append(s.Adds, a)
 }
 
 // NeedsBook reports whether a change of a target row leaves the row in a state that may
@@ -237,7 +232,7 @@ func NeedsBook(c *Change) bool {
 	case d < 0:
 		return true
 	case d > 0:
-		return !sameWritten(c.Is, c.Old, c.New)
+		return !SameWritten(c.Is, c.Old, c.New)
 	}
 	for _, t := range c.Is.Values {
 		if !t.Hidden && !value.Equal(c.Old.Get(t.Attr), c.New.Get(t.Attr)) {
@@ -247,9 +242,9 @@ func NeedsBook(c *Change) bool {
 	return false
 }
 
-// sameWritten reports whether two images are equal apart from what weir derives on rows
+// SameWritten reports whether two images are equal apart from what weir derives on rows
 // of the entity.
-func sameWritten(e *model.Entity, a, b value.Item) bool {
+func SameWritten(e *model.Entity, a, b value.Item) bool {
 	next := func(it value.Item) value.Item {
 		for len(it) > 0 && (book.IsOurs(it[0].Name) || IsDerived(e, it[0].Name)) {
 			it = it[1:]

@@ -75,6 +75,9 @@ func (x *Limits) Of(derivation string) *Limits {
 	return x
 }
 
+// Found returns how many excesses are noted.
+func (x *Limits) Found() int { return len(x.found) }
+
 // Origin maps a name in a derived row to the names in the command's row that it is made
 // of.
 type Origin func(name string) []string
@@ -93,9 +96,6 @@ func (x *Limits) row(c *Change, from Origin) {
 	e := c.Is
 	if e == nil {
 		return
-	}
-	for _, src := range e.Sources {
-		x.Of(src.Tally.Name).source(src, c.New, from)
 	}
 	for _, st := range e.Stages {
 		if model.Holds(st.Where, c.New) {
@@ -118,32 +118,6 @@ func Origins(names []string, from Origin) (out []string) {
 	}
 	return out
 }
-
-// source checks what a row contributes to a tally.
-func (x *Limits) source(src *model.Source, row value.Item, from Origin) {
-	if !model.Holds(src.Where, row) || src.Field != nil && src.Field.Get(row).IsMissing() {
-		return
-	}
-	before := len(x.found)
-	x.Target(src.Tally.Target, src.To, row, from)
-	var e Effects
-	contribute(&e, src, row, false)
-	if src.Field == nil || len(x.found) > before {
-		return
-	}
-	for _, f := range e.Faults {
-		x.Add(from(src.Field.Name), "gives nothing to %s: %s", f.Derivation, f.Reason)
-	}
-	for _, a := range e.Adds {
-		if len(a.Field) > maxAttrName {
-			x.Add(from(src.Field.Name), "has a value for %s of %d bytes, %d are possible", src.Tally.Name, len(a.Field), maxAttrName)
-		}
-	}
-}
-
-// maxAttrName is the longest name of an attribute in DynamoDB. Each value that a distinct
-// tally counts becomes an attribute name.
-const maxAttrName = 65535
 
 // Target checks the key of a target row.
 func (x *Limits) Target(e *model.Entity, to []model.Assign, row value.Item, from Origin) {

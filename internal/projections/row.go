@@ -47,7 +47,7 @@ func foldHistory(c *Change, rule *model.RowRule, row value.Item, e *Effects) {
 	}
 	if rule.Each != nil {
 		foldTell(c, rule, row, e)
-	} else if m, ok := made(c, rule, row); ok && e.reachable(rule.Name, rule.Into.Table, m.Row.Key, false) {
+	} else if m, ok := made(c, rule, row); ok && e.faults.Reachable(rule.Name, rule.Into.Table, m.Row.Key, false) {
 		e.Puts = append(e.Puts, m)
 	}
 }
@@ -89,11 +89,11 @@ func foldState(c *Change, rule *model.RowRule, e *Effects) {
 	var had, has bool
 	if c.Was == rule.Source {
 		was, had = made(c, rule, c.Old)
-		had = had && e.reachable(rule.Name, rule.Into.Table, was.Row.Key, true)
+		had = had && e.faults.Reachable(rule.Name, rule.Into.Table, was.Row.Key, true)
 	}
 	if c.Is == rule.Source {
 		is, has = made(c, rule, c.New)
-		has = has && e.reachable(rule.Name, rule.Into.Table, is.Row.Key, false)
+		has = has && e.faults.Reachable(rule.Name, rule.Into.Table, is.Row.Key, false)
 	}
 	same := had && has && SameRow(was.Row, is.Row)
 	joined := same && slices.EqualFunc(was.Follows, is.Follows, sameFollowing)

@@ -53,8 +53,8 @@ func told(c *Change, e *model.Entity, row value.Item, effects *Effects, old bool
 	var out []Fact
 	add := func(f Fact, ok bool) {
 		derivation, _, _ := strings.Cut(f.List, "|")
-		ok = ok && (f.All || effects.reachable(derivation, f.Entity.Table, f.Target.Key, old))
-		if f.Position = c.Position; ok && effects.holds(derivation, "what the row tells", f.Told.Size(), old) {
+		ok = ok && (f.All || effects.faults.Reachable(derivation, f.Entity.Table, f.Target.Key, old))
+		if f.Position = c.Position; ok && effects.faults.Holds(derivation, "what the row tells", f.Told.Size(), old) {
 			out = append(out, f)
 		}
 	}
@@ -156,7 +156,7 @@ func FactsOf(s *model.Steps, target store.Ref) string { return s.Name + "|" + bo
 // OthersOf returns the name of the list with the members of the group that a row depends
 // on.
 func OthersOf(o *model.Others, row value.Item) (string, bool) {
-	return membersOf(o, func(i int) value.Value { return scalarOf(&o.Key[i].Expr, row) })
+	return membersOf(o, func(i int) value.Value { return ScalarOf(&o.Key[i].Expr, row) })
 }
 
 // membersOf returns the name of the list of a group, given the values of its key. It
@@ -195,7 +195,7 @@ func NeedsLook(c *Change) bool {
 	case d < 0:
 		return true
 	case d > 0:
-		return !sameWritten(c.Is, Own(c.Is, c.Old), Own(c.Is, c.New))
+		return !SameWritten(c.Is, Own(c.Is, c.Old), Own(c.Is, c.New))
 	}
 	return slices.ContainsFunc(Basis(c.Is), func(name string) bool {
 		return !value.Equal(c.Old.Get(name), c.New.Get(name))

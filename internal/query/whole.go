@@ -2,7 +2,7 @@ package query
 
 import (
 	"weir/internal/book"
-	"weir/internal/projections"
+	"weir/internal/projections/set"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -94,9 +94,8 @@ func (g *gathered) add(row value.Item) {
 		return
 	}
 	g.leaves[path] = true
-	set := e.SetOf()
-	if v := row.Get(set.Attr); v.Kind() == projections.SetKind(set) {
-		for _, m := range v.Elements() {
+	if of := e.SetOf(); row.Get(of.Attr).Kind() == set.ValueKind(of) {
+		for _, m := range row.Get(of.Attr).Elements() {
 			g.members[m.Value.Text()] = m.Value
 		}
 	}
@@ -105,7 +104,7 @@ func (g *gathered) add(row value.Item) {
 // complete reports whether every row that was split has all sixteen below it.
 func (g *gathered) complete() bool {
 	for path := range g.inner {
-		for _, p := range projections.Below(path) {
+		for _, p := range set.Below(path) {
 			if !g.inner[p] && !g.leaves[p] {
 				return false
 			}
@@ -122,7 +121,7 @@ func (g *gathered) row() value.Item {
 	for _, v := range g.members {
 		elems = append(elems, value.Attr{Value: v})
 	}
-	set := g.Entity.SetOf()
-	v, _ := value.OfElements(projections.SetKind(set), elems)
-	return g.Entity.Table.Item(g.root).With(value.Attr{Name: set.Attr, Value: v})
+	of := g.Entity.SetOf()
+	v, _ := value.OfElements(set.ValueKind(of), elems)
+	return g.Entity.Table.Item(g.root).With(value.Attr{Name: of.Attr, Value: v})
 }

@@ -87,17 +87,3 @@ func (w *Work) Over(ctx context.Context, lane string) (bool, error) {
 	}
 	return w.Retired(ctx, lane)
 }
-
-// forgetLanes prunes a leaf that is about to be written anyway.
-func (w *Work) forgetLanes(ctx context.Context, n *projections.Node) error {
-	for _, lane := range n.Lanes() {
-		over, err := w.Over(ctx, lane)
-		if err != nil {
-			return err
-		}
-		if over {
-			n.Forget(lane)
-		}
-	}
-	return nil
-}

@@ -201,8 +201,6 @@ func (r *Runner) Retry(ctx context.Context, id string) (done int, err error) {
 		return r.retryUnshown(ctx, &d)
 	case DeadRow:
 		err = r.refold(ctx, &d)
-	case DeadSet:
-		err = r.retrySet(ctx, &d)
 	case DeadFollow:
 		err = r.retryFollow(ctx, &d)
 	case DeadTold:

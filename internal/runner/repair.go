@@ -43,9 +43,6 @@ var ErrParked error = Unfixable("effects on it are parked; see projector dead li
 // ErrNotOurs says that another program made a row, so weir does not delete it.
 var ErrNotOurs error = Unfixable("weir did not write this row, and leaves it alone")
 
-// ErrDamaged says that nodes of a set are missing or cannot be reached from its root.
-var ErrDamaged error = Unfixable("its nodes are damaged")
-
 // ErrLag says that a store's streams may show a write after an unlimited delay. No wait
 // is then long enough to be sure that all writes are applied.
 var ErrLag error = Unfixable("the streams of this store may show a write late, so it is not known when all writes are applied")

@@ -141,10 +141,10 @@ func Fold(kinds []Kind, m *model.Model, changes []projections.Change) (*projecti
 		parts[i] = k.Begin(m, g)
 	}
 	for i := range changes {
-		g.Fold(i, &changes[i])
 		for _, p := range parts {
 			p.Fold(i, &changes[i])
 		}
+		g.Fold(i, &changes[i])
 	}
 	return g, parts
 }
@@ -210,6 +210,20 @@ func (r *Runner) GetRow(ctx context.Context, ref store.Ref) (value.Item, error) 
 	}
 	return rows[0], nil
 }
+
+// Transacted turns the error of a transaction into an outcome: false without an error if
+// a condition failed or another transaction was in the way.
+func Transacted(err error) (bool, error) {
+	if errors.Is(err, store.ErrCondition) || errors.Is(err, store.ErrConflict) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// MaxRounds is how often something is read again because another worker changed it
+// meanwhile. Each time some worker makes progress, so the rounds end, unless rows are
+// missing.
+const MaxRounds = 100
 
 // Present returns the condition that a row exists.
 func (r *Runner) Present(table string) []store.Test {

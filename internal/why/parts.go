@@ -9,6 +9,8 @@ import (
 	"weir/internal/book"
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/projections/set"
+	"weir/internal/projections/tally"
 	"weir/internal/value"
 )
 
@@ -16,7 +18,7 @@ import (
 func (w *Why) parts(c *projections.Change) []string {
 	e := projections.Fold(c)
 	var out []string
-	out = append(out, w.added(e.Adds)...)
+	out = append(out, w.added(adds(c))...)
 	for _, p := range e.Puts {
 		if p.Rule.Into == w.Entity && projections.SameRow(p.Row, w.Target) {
 			out = append(out, w.made(&p)...)
@@ -145,8 +147,7 @@ func (w *Why) agrees(fields value.Item) bool {
 // value returns the attribute's value after a change, "" if the records so far do not
 // determine it.
 func (w *Why) value(c *projections.Change) string {
-	e := projections.Fold(c)
-	for _, a := range e.Adds {
+	for _, a := range adds(c) {
 		if a.Entity != w.Entity || !projections.SameRow(a.Target, w.Target) {
 			continue
 		}
@@ -191,4 +192,10 @@ func plain(v value.Value) string {
 		return "nothing"
 	}
 	return string(value.AppendPlain(nil, v))
+}
+
+// adds returns what a change adds to ledgers and sets.
+func adds(c *projections.Change) []projections.Add {
+	var f projections.Faults
+	return slices.Concat(tally.Fold(c, &f), set.Fold(c, &f))
 }

@@ -5,6 +5,7 @@ import (
 
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/projections/tally"
 	"weir/internal/runner"
 )
 
@@ -15,10 +16,34 @@ type Kind struct{ runner.Base }
 func (Kind) Name() string { return "set" }
 
 // Begin returns the kind's part of a batch.
-func (Kind) Begin(*model.Model, *projections.Gathered) runner.Part { return &part{} }
+func (Kind) Begin(_ *model.Model, g *projections.Gathered) runner.Part {
+	return &part{gathered: newGathered(g)}
+}
+
+// Limits notes what a row would contribute and never can.
+func (Kind) Limits(x *projections.Limits, c *projections.Change, from projections.Origin) {
+	tally.Limits(x, c, from, true)
+}
+
+// Letters returns the kind of a row that refused to show its part of a set.
+func (Kind) Letters() []runner.DeadKind { return []runner.DeadKind{runner.DeadSet} }
 
 // part is what one batch asks of this kind.
-type part struct{ runner.BasePart }
+type part struct {
+	runner.BasePart
+	*gathered
+}
 
-// Apply writes what the batch asks for.
-func (*part) Apply(ctx context.Context, w *runner.Work) error { return w.CountSets(ctx) }
+// Fold takes in what the i-th change asks for.
+func (p *part) Fold(i int, c *projections.Change) { p.fold(i, c) }
+
+// Apply counts the batch's steps in their leaves, and shows the leaves.
+func (p *part) Apply(ctx context.Context, w *runner.Work) error {
+	return (&work{w, p.gathered}).count(ctx)
+}
+
+// work is the state of one batch that is being applied.
+type work struct {
+	*runner.Work
+	*gathered
+}

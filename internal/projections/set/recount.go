@@ -29,7 +29,7 @@ type set struct {
 	row    store.Ref
 	entity *model.Entity
 	want   map[string]value.Value // for each member, how many source rows name it
-	nodes  map[string]*projections.Node
+	nodes  map[string]*Node
 	leaves map[string]value.Item // the rows, by the path of the node that they show
 }
 
@@ -41,7 +41,7 @@ func (Kind) Recount(v *runner.Verification) runner.Recount {
 func (v *recount) set(name string) *set {
 	s := v.sets[name]
 	if s == nil {
-		s = &set{want: map[string]value.Value{}, nodes: map[string]*projections.Node{}, leaves: map[string]value.Item{}}
+		s = &set{want: map[string]value.Value{}, nodes: map[string]*Node{}, leaves: map[string]value.Item{}}
 		v.sets[name] = s
 	}
 	return s
@@ -49,10 +49,7 @@ func (v *recount) set(name string) *set {
 
 // Add adds the members that a row contributes.
 func (v *recount) Add(row *projections.Change) {
-	for _, a := range projections.Fold(row).Adds {
-		if a.Entity.SetOf() == nil {
-			continue
-		}
+	for _, a := range Fold(row, &projections.Faults{}) {
 		s := v.set(book.RowText(a.Target))
 		s.row, s.entity = a.Target, a.Entity
 		m := strings.TrimPrefix(a.Field, book.Values(a.Entity.SetOf().Attr))
@@ -85,7 +82,7 @@ func (v *recount) Compare(_ context.Context, rows []projections.Change) error {
 func (v *recount) OwnRow(_ context.Context, row value.Item) error {
 	if name, ok := strings.CutPrefix(row.Get(book.Partition).Text(), v.nodes); ok {
 		path := book.PathOf(row)
-		v.set(name).nodes[path] = projections.NodeFrom(path, row)
+		v.set(name).nodes[path] = NodeFrom(path, row)
 	}
 	return nil
 }
@@ -106,7 +103,7 @@ func (v *recount) End(context.Context) error {
 // rows compares the rows of a set with its nodes.
 func (v *recount) rows(s *set) {
 	for path, n := range s.nodes {
-		row, attrs, there := projections.LeafRow(s.entity, s.row, n)
+		row, attrs, there := LeafRow(s.entity, s.row, n)
 		have, shown := s.leaves[path]
 		delete(s.leaves, path)
 		if there != shown {
@@ -151,7 +148,7 @@ func (v *recount) tree(name string, s *set) {
 				differs("no node "+path, "one that no way leads to")
 			}
 		}
-		for _, below := range projections.Below(path) {
+		for _, below := range Below(path) {
 			if n.Inner && s.nodes[below] == nil {
 				differs("a node "+below, "none")
 			}
@@ -161,7 +158,7 @@ func (v *recount) tree(name string, s *set) {
 			want := s.want[m]
 			delete(s.want, m)
 			switch {
-			case !strings.HasPrefix(projections.MemberHash(m), path):
+			case !strings.HasPrefix(MemberHash(m), path):
 				differs(fmt.Sprintf("%q elsewhere", m), "it is in leaf "+path)
 			case !value.Equal(want, have):
 				differs(fmt.Sprintf("%q %s times", m, runner.ValueText(want)), runner.ValueText(have))
@@ -180,7 +177,7 @@ type NodesFix struct {
 	Name   string        // the text of the set's first row
 	Row    store.Ref     // the set's first row
 	Entity *model.Entity // nil if no row shows the set
-	noted  map[string]*projections.Node
+	noted  map[string]*Node
 }
 
 // Thing returns the set's name.
@@ -193,7 +190,7 @@ func (f *NodesFix) partition(r *runner.Runner) string { return book.Nodes(r.Mode
 
 // Note reads the nodes.
 func (f *NodesFix) Note(ctx context.Context, r *runner.Runner) (err error) {
-	f.noted, err = r.Nodes(ctx, f.partition(r))
+	f.noted, err = Nodes(ctx, r, f.partition(r))
 	return err
 }
 
@@ -204,7 +201,7 @@ func (f *NodesFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Re
 		want = maps.Clone(s.want)
 		maps.DeleteFunc(want, func(_ string, n value.Value) bool { return n.Sign() == 0 })
 	}
-	return r.RepairSet(ctx, f.Entity, f.Row, f.partition(r), f.noted, want, now.Places)
+	return Repair(ctx, r, f.Entity, f.Row, f.partition(r), f.noted, want, now.Places)
 }
 
 // LeafFix makes a row show its node of a set.
@@ -224,5 +221,5 @@ func (*LeafFix) Stage() runner.Stage { return runner.StageParts }
 
 // Correct shows the node.
 func (f *LeafFix) Correct(ctx context.Context, r *runner.Runner, _ *runner.Recounted) (done, differs bool, err error) {
-	return r.RepairLeaf(ctx, f.Entity, f.Row, f.Root, f.Path)
+	return RepairLeaf(ctx, r, f.Entity, f.Row, f.Root, f.Path)
 }

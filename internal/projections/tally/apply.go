@@ -15,10 +15,28 @@ type Kind struct{ runner.Base }
 func (Kind) Name() string { return "tally" }
 
 // Begin returns the kind's part of a batch.
-func (Kind) Begin(*model.Model, *projections.Gathered) runner.Part { return &part{} }
+func (Kind) Begin(_ *model.Model, g *projections.Gathered) runner.Part { return &part{all: g} }
+
+// Limits notes what a row would contribute and never can.
+func (Kind) Limits(x *projections.Limits, c *projections.Change, from projections.Origin) {
+	Limits(x, c, from, false)
+}
 
 // part is what one batch asks of this kind.
-type part struct{ runner.BasePart }
+type part struct {
+	runner.BasePart
+	all *projections.Gathered
+}
+
+// Fold adds what a change contributes to the batch's targets.
+func (p *part) Fold(i int, c *projections.Change) {
+	var f projections.Faults
+	for _, a := range Fold(c, &f) {
+		p.all.Target(a.Target, a.Entity).Add(i, c.Position, a)
+		p.all.Touched[i] = true
+	}
+	p.all.Fault(i, f.New())
+}
 
 // Apply writes what the batch asks for.
 func (*part) Apply(ctx context.Context, w *runner.Work) error { return w.CountTallies(ctx) }

@@ -37,10 +37,7 @@ func (Kind) Recount(v *runner.Verification) runner.Recount {
 
 // Add adds what a row counts for its targets.
 func (v *recount) Add(row *projections.Change) {
-	for _, a := range projections.Fold(row).Adds {
-		if a.Entity.SetOf() != nil {
-			continue
-		}
+	for _, a := range Fold(row, &projections.Faults{}) {
 		name := v.ledger(a.Target)
 		t := v.expect[name]
 		if t == nil {

@@ -1,4 +1,4 @@
-package projections
+package set
 
 import (
 	"crypto/sha256"
@@ -10,6 +10,7 @@ import (
 	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -55,8 +56,8 @@ type Member struct {
 	Amount   value.Value
 }
 
-// Members splits a target's steps by member. The result is in stream order.
-func (t *Target) Members() []Member {
+// members splits a target's steps by member. The result is in stream order.
+func members(t *projections.Target) []Member {
 	begins := book.Values(t.Entity.SetOf().Attr)
 	var out []Member
 	for _, s := range t.Steps {
@@ -222,19 +223,19 @@ func (n *Node) Shown(set *model.Tally) value.Value {
 	var elems []value.Attr
 	for m, c := range n.Counts {
 		if c.Sign() > 0 {
-			elems = append(elems, value.Attr{Value: SetMember(set, m)})
+			elems = append(elems, value.Attr{Value: MemberValue(set, m)})
 		}
 	}
 	if len(elems) == 0 {
 		return value.Value{}
 	}
-	v, _ := value.OfElements(SetKind(set), elems)
+	v, _ := value.OfElements(ValueKind(set), elems)
 	return v
 }
 
-// SetKind returns the kind of a set: a number set if the field that it is made of is
+// ValueKind returns the kind of a set: a number set if the field that it is made of is
 // declared as a number, else a string set.
-func SetKind(set *model.Tally) value.Kind {
+func ValueKind(set *model.Tally) value.Kind {
 	for _, s := range set.Sources {
 		if s.Field.Type != model.TypeNumber || s.Field.Key != nil {
 			return value.StringSet
@@ -243,9 +244,9 @@ func SetKind(set *model.Tally) value.Kind {
 	return value.NumberSet
 }
 
-// SetMember returns a member as the value that stands in the set.
-func SetMember(set *model.Tally, m string) value.Value {
-	if SetKind(set) == value.NumberSet {
+// MemberValue returns a member as the value that stands in the set.
+func MemberValue(set *model.Tally, m string) value.Value {
+	if ValueKind(set) == value.NumberSet {
 		if v, err := value.ParseNumber(m); err == nil {
 			return v
 		}

@@ -1,4 +1,4 @@
-package runner
+package set
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 
 	"weir/internal/book"
 	"weir/internal/events"
-	"weir/internal/projections"
+	"weir/internal/runner"
 	"weir/internal/store"
 )
 
@@ -22,7 +22,7 @@ const leafMarked = 60
 
 // readMarks reads the marks before any leaf is read. So a leaf that is read later has
 // counted everything that the marks say, and may be shown.
-func (w *Work) readMarks(ctx context.Context, pending []*setWork) (err error) {
+func (w *work) readMarks(ctx context.Context, pending []*setWork) (err error) {
 	for _, s := range pending {
 		if !w.ByItem {
 			return nil
@@ -35,12 +35,12 @@ func (w *Work) readMarks(ctx context.Context, pending []*setWork) (err error) {
 }
 
 // markLeaves is writeLeaves with deduplication marks.
-func (w *Work) markLeaves(ctx context.Context, pending []*setWork) error {
+func (w *work) markLeaves(ctx context.Context, pending []*setWork) error {
 	for _, s := range pending {
 		s.steps = nil
 		for _, path := range slices.Sorted(maps.Keys(s.todo)) {
 			n := s.nodes[path]
-			left := slices.DeleteFunc(s.todo[path], func(m projections.Member) bool {
+			left := slices.DeleteFunc(s.todo[path], func(m Member) bool {
 				return m.Position.Compare(s.marks[w.memberMark(s, m).Key.Sort.Text()]) <= 0
 			})
 			if len(left) == 0 {
@@ -64,13 +64,13 @@ func (w *Work) markLeaves(ctx context.Context, pending []*setWork) error {
 	return nil
 }
 
-func (w *Work) memberMark(s *setWork, m projections.Member) store.Ref {
+func (w *work) memberMark(s *setWork, m Member) store.Ref {
 	return book.MemberMark(w.Model.Name, s.Row, w.Changes[m.Change].Row, m.Value)
 }
 
 // memberMarks reads, for each row and member, the position up to which steps were
 // counted.
-func (w *Work) memberMarks(ctx context.Context, s *setWork) (map[string]events.Position, error) {
+func (w *work) memberMarks(ctx context.Context, s *setWork) (map[string]events.Position, error) {
 	at := map[string]events.Position{}
 	var refs []store.Ref
 	for _, m := range s.steps {
@@ -89,7 +89,7 @@ func (w *Work) memberMarks(ctx context.Context, s *setWork) (map[string]events.P
 
 // countLeaf counts steps in a leaf. done is false if the leaf or a mark has changed since
 // it was read.
-func (w *Work) countLeaf(ctx context.Context, s *setWork, n *projections.Node, steps []projections.Member) (done bool, err error) {
+func (w *work) countLeaf(ctx context.Context, s *setWork, n *Node, steps []Member) (done bool, err error) {
 	before := n.Version
 	if n.Path != "" && before.IsMissing() {
 		return false, nil
@@ -105,9 +105,9 @@ func (w *Work) countLeaf(ctx context.Context, s *setWork, n *projections.Node, s
 		if !ok {
 			i = len(ws)
 			at[ref.Key.Sort.Text()] = i
-			ws = append(ws, store.Write{Ref: ref, If: store.Cond{Below(book.Position, m.Position.Value())}})
+			ws = append(ws, store.Write{Ref: ref, If: store.Cond{runner.Below(book.Position, m.Position.Value())}})
 		}
-		ws[i].Ops = []store.Op{Set(book.Position, m.Position.Value()), Set(book.Expiry, w.Expiry())}
+		ws[i].Ops = []store.Op{runner.Set(book.Position, m.Position.Value()), runner.Set(book.Expiry, w.Expiry())}
 	}
 	if n.Full() {
 		split, _ := w.splitWrites(s, n, before)
@@ -115,5 +115,5 @@ func (w *Work) countLeaf(ctx context.Context, s *setWork, n *projections.Node, s
 	} else {
 		ws = append(ws, w.nodeWrite(s.Row, n, before))
 	}
-	return Transacted(w.Store.Transact(ctx, ws))
+	return runner.Transacted(w.Store.Transact(ctx, ws))
 }

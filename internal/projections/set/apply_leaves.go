@@ -1,4 +1,4 @@
-package runner
+package set
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -26,24 +27,24 @@ import (
 // setWork is a set with steps that must be counted.
 type setWork struct {
 	*projections.Target
-	steps []projections.Member
-	nodes map[string]*projections.Node // the nodes of the tree that were read, by path
-	todo  map[string][]projections.Member
-	done  []*projections.Node        // leaves that have counted their steps and must be shown
+	steps []Member
+	nodes map[string]*Node // the nodes of the tree that were read, by path
+	todo  map[string][]Member
+	done  []*Node                    // leaves that have counted their steps and must be shown
 	marks map[string]events.Position // without shards: the marks' positions, read before the paths
 }
 
-// CountSets adds each set's steps to the leaves that they belong to, and then shows what the
+// count adds each set's steps to the leaves that they belong to, and then shows what the
 // leaves hold.
-func (w *Work) CountSets(ctx context.Context) error {
+func (w *work) count(ctx context.Context) error {
 	var pending []*setWork
-	for _, t := range w.Sets {
+	for _, t := range w.sets {
 		if len(t.Steps) > 0 {
-			pending = append(pending, &setWork{Target: t, steps: t.Members()})
+			pending = append(pending, &setWork{Target: t, steps: members(t)})
 		}
 	}
 	for round := 0; len(pending) > 0; round++ {
-		if round == MaxRounds {
+		if round == runner.MaxRounds {
 			return fmt.Errorf("%s of %s: its tree does not come to rest after %d readings", pending[0].Entity.SetOf().Name, w.Describe(pending[0].Row), round)
 		}
 		if err := w.readMarks(ctx, pending); err != nil {
@@ -66,28 +67,23 @@ func (w *Work) CountSets(ctx context.Context) error {
 			return err
 		}
 		for _, s := range pending {
-			if err := w.gather(ctx, s); err != nil {
+			if err := w.joinSparse(ctx, s); err != nil {
 				return err
 			}
 		}
 		pending = slices.DeleteFunc(pending, func(s *setWork) bool { return len(s.steps) == 0 })
 	}
-	return w.leaves(ctx)
+	return w.showTouched(ctx)
 }
-
-// MaxRounds is how often a path is read again because another worker changed it
-// meanwhile. Each time some worker makes progress, so the rounds end, unless nodes are
-// missing.
-const MaxRounds = 100
 
 // levels is how many levels of a path are read at once after the first node turned out to
 // be split: enough for a quarter of a million members.
 const levels = 3
 
 // readWays reads the nodes on the path to each step's leaf.
-func (w *Work) readWays(ctx context.Context, pending []*setWork) error {
+func (w *work) readWays(ctx context.Context, pending []*setWork) error {
 	for _, s := range pending {
-		s.nodes, s.todo, s.done = map[string]*projections.Node{}, map[string][]projections.Member{}, nil
+		s.nodes, s.todo, s.done = map[string]*Node{}, map[string][]Member{}, nil
 	}
 	for {
 		var refs []store.Ref
@@ -106,7 +102,7 @@ func (w *Work) readWays(ctx context.Context, pending []*setWork) error {
 			return err
 		}
 		for i, row := range rows {
-			of[i].nodes[at[i]] = projections.NodeFrom(at[i], row)
+			of[i].nodes[at[i]] = NodeFrom(at[i], row)
 		}
 	}
 }
@@ -141,7 +137,7 @@ func (s *setWork) missing() []string {
 
 // writeLeaves counts the steps in their leaves. Steps whose leaf has changed since it was
 // read stay in steps.
-func (w *Work) writeLeaves(ctx context.Context, pending []*setWork) error {
+func (w *work) writeLeaves(ctx context.Context, pending []*setWork) error {
 	var ws []store.Write
 	var then []func(done bool)
 	for _, s := range pending {
@@ -202,16 +198,16 @@ func (w *Work) writeLeaves(ctx context.Context, pending []*setWork) error {
 
 // inOrder sorts the steps that are left to count into stream order.
 func (s *setWork) inOrder() {
-	slices.SortStableFunc(s.steps, func(a, b projections.Member) int { return a.Position.Compare(b.Position) })
+	slices.SortStableFunc(s.steps, func(a, b Member) int { return a.Position.Compare(b.Position) })
 }
 
-func (w *Work) setError(s *setWork, err error) error {
+func (w *work) setError(s *setWork, err error) error {
 	return fmt.Errorf("%s of %s: %w", s.Entity.SetOf().Name, w.Describe(s.Row), err)
 }
 
 // nodeWrite returns the write of a node with the next version, if the node has not
 // changed since it was read.
-func (w *Work) nodeWrite(root store.Ref, n *projections.Node, before value.Value) store.Write {
+func (w *work) nodeWrite(root store.Ref, n *Node, before value.Value) store.Write {
 	n.Version = w.above(before)
 	ref := book.Node(w.Model.Name, root, n.Path)
 	return store.Write{Ref: ref, Put: n.Row(ref), If: unchanged(before)}
@@ -228,7 +224,7 @@ func unchanged(version value.Value) store.Cond {
 
 // above returns the next version. The first version comes from the clock, so if weir
 // begins to keep a set again, its versions are above what rows still show.
-func (w *Work) above(version value.Value) value.Value {
+func (w *work) above(version value.Value) value.Value {
 	if version.Kind() != value.Number {
 		version = value.OfInt(w.Now().UnixMicro())
 	}
@@ -238,14 +234,14 @@ func (w *Work) above(version value.Value) value.Value {
 
 // split replaces a leaf that is too large by sixteen, together with the rows that show
 // them. done is false if the leaf has changed since it was read.
-func (w *Work) split(ctx context.Context, s *setWork, n *projections.Node, before value.Value) (done bool, err error) {
+func (w *work) split(ctx context.Context, s *setWork, n *Node, before value.Value) (done bool, err error) {
 	ws, _ := w.splitWrites(s, n, before)
-	return Transacted(w.Store.Transact(ctx, ws))
+	return runner.Transacted(w.Store.Transact(ctx, ws))
 }
 
 // splitWrites returns the writes, for one transaction, that split a leaf, and the new
 // leaves.
-func (w *Work) splitWrites(s *setWork, n *projections.Node, before value.Value) (ws []store.Write, below []*projections.Node) {
+func (w *work) splitWrites(s *setWork, n *Node, before value.Value) (ws []store.Write, below []*Node) {
 	n.Version = w.above(before)
 	below = n.Split()
 	for _, c := range append(below, n) {
@@ -259,18 +255,9 @@ func (w *Work) splitWrites(s *setWork, n *projections.Node, before value.Value) 
 	return ws, below
 }
 
-// Transacted turns the error of a transaction into an outcome: false without an error if
-// a condition failed or another transaction was in the way.
-func Transacted(err error) (bool, error) {
-	if errors.Is(err, store.ErrCondition) || errors.Is(err, store.ErrConflict) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
 // leafPut returns the write that makes the row that shows a node, or deletes it.
-func (w *Work) leafPut(s *setWork, n *projections.Node) store.Write {
-	row, attrs, there := projections.LeafRow(s.Entity, s.Row, n)
+func (w *work) leafPut(s *setWork, n *Node) store.Write {
+	row, attrs, there := LeafRow(s.Entity, s.Row, n)
 	if !there {
 		return store.Write{Ref: row, Delete: true}
 	}
@@ -281,10 +268,10 @@ func (w *Work) leafPut(s *setWork, n *projections.Node) store.Write {
 // showLeaves writes the rows that show the leaves that were read, unless they show
 // something newer. A row that a delayed worker brought back is mended when its record
 // arrives.
-func (w *Work) showLeaves(ctx context.Context, pending []*setWork) error {
+func (w *work) showLeaves(ctx context.Context, pending []*setWork) error {
 	var ws []store.Write
 	var of []*setWork
-	var nodes []*projections.Node
+	var nodes []*Node
 	for _, s := range pending {
 		for _, n := range s.done {
 			wr := leafWrite(s.Entity, s.Row, n)
@@ -307,14 +294,14 @@ func (w *Work) showLeaves(ctx context.Context, pending []*setWork) error {
 				return err
 			}
 		case out[i].Err != nil && foreign(out[i].Row, nodes[i]):
-			w.Leaves = append(w.Leaves, projections.Leaf{Row: ws[i].Ref, Entity: s.Entity, Root: s.Row, Path: nodes[i].Path, Changes: []int{s.Steps[0].Change}})
+			w.leaves = append(w.leaves, Leaf{Row: ws[i].Ref, Entity: s.Entity, Root: s.Row, Path: nodes[i].Path, Changes: []int{s.Steps[0].Change}})
 		}
 	}
 	return nil
 }
 
 // foreign reports whether a row may show a version that weir never gave it.
-func foreign(row value.Item, n *projections.Node) bool {
+func foreign(row value.Item, n *Node) bool {
 	v := row.Get(book.Version)
 	return !v.IsMissing() && (v.Kind() != value.Number || value.Compare(v, n.Version) > 0)
 }
@@ -322,20 +309,20 @@ func foreign(row value.Item, n *projections.Node) bool {
 // keepSet keeps a dead letter for a row of a set that cannot show what its node holds.
 // The node has counted everything. The next change of the node or of the row, or a retry,
 // shows it.
-func (w *Work) keepSet(ctx context.Context, e *model.Entity, row store.Ref, changes []int, reason string) error {
+func (w *work) keepSet(ctx context.Context, e *model.Entity, row store.Ref, changes []int, reason string) error {
 	for _, i := range changes {
 		w.Kept(i)
 	}
 	c := &w.Changes[changes[0]]
-	_, err := w.KeepDead(ctx, Dead{
-		Kind: DeadSet, Target: e.SetOf().Name + " of " + w.Describe(row), Row: row, Reason: reason,
-		Record: RecordOf(c), Time: c.Time,
+	_, err := w.KeepDead(ctx, runner.Dead{
+		Kind: runner.DeadSet, Target: e.SetOf().Name + " of " + w.Describe(row), Row: row, Reason: reason,
+		Record: runner.RecordOf(c), Time: c.Time,
 	})
 	return err
 }
 
-// retrySet makes a row show its part of a set.
-func (r *Runner) retrySet(ctx context.Context, d *Dead) error {
+// Retry makes a row show its part of a set.
+func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
 	for _, e := range r.Model.Entities {
 		if e.SetOf() == nil || e.Table.Name != d.Row.Table {
 			continue
@@ -344,7 +331,7 @@ func (r *Runner) retrySet(ctx context.Context, d *Dead) error {
 		if !ok {
 			continue
 		}
-		out, _, err := r.showLeaf(ctx, []projections.Leaf{{Row: d.Row, Entity: e, Root: store.Ref{Table: d.Row.Table, Key: root}, Path: path}})
+		out, _, err := showLeaf(ctx, r, []Leaf{{Row: d.Row, Entity: e, Root: store.Ref{Table: d.Row.Table, Key: root}, Path: path}})
 		if err == nil && len(out) > 0 {
 			err = out[0].Err
 		}
@@ -355,13 +342,13 @@ func (r *Runner) retrySet(ctx context.Context, d *Dead) error {
 		}
 		return r.Forget(ctx, d)
 	}
-	return fmt.Errorf("%s: it is a row of none of the model's sets any more: %w", d.ID, ErrNoRetry)
+	return fmt.Errorf("%s: it is a row of none of the model's sets any more: %w", d.ID, runner.ErrNoRetry)
 }
 
 // leafWrite returns the write that makes a row show its node, unless the row shows
 // something newer.
-func leafWrite(e *model.Entity, root store.Ref, n *projections.Node) store.Write {
-	row, attrs, there := projections.LeafRow(e, root, n)
+func leafWrite(e *model.Entity, root store.Ref, n *Node) store.Write {
+	row, attrs, there := LeafRow(e, root, n)
 	notNewer := []store.Test{{Attr: book.Version, Is: store.Absent}, {Attr: book.Version, Is: store.Le, Value: n.Version}}
 	if !there {
 		return store.Write{Ref: row, Delete: true, If: store.Cond{notNewer}}
@@ -369,7 +356,7 @@ func leafWrite(e *model.Entity, root store.Ref, n *projections.Node) store.Write
 	wr := store.Write{Ref: row}
 	var differs []store.Test
 	for _, a := range attrs {
-		wr.Ops = append(wr.Ops, Set(a.Name, a.Value))
+		wr.Ops = append(wr.Ops, runner.Set(a.Name, a.Value))
 		if a.Value.IsMissing() {
 			differs = append(differs, store.Test{Attr: a.Name, Is: store.Exists})
 		} else {
@@ -380,13 +367,13 @@ func leafWrite(e *model.Entity, root store.Ref, n *projections.Node) store.Write
 	return wr
 }
 
-// gather joins sixteen leaves that are small together into one. It checks only where a
+// joinSparse joins sixteen leaves that are small together into one. It checks only where a
 // leaf has become sparse. If other workers write there meanwhile, their next step checks
 // again.
-func (w *Work) gather(ctx context.Context, s *setWork) error {
+func (w *work) joinSparse(ctx context.Context, s *setWork) error {
 	looked := map[string]bool{}
 	for _, n := range s.done {
-		if n.Path == "" || len(n.Counts) > projections.Sparse || looked[n.Path[:len(n.Path)-1]] {
+		if n.Path == "" || len(n.Counts) > Sparse || looked[n.Path[:len(n.Path)-1]] {
 			continue
 		}
 		looked[n.Path[:len(n.Path)-1]] = true
@@ -399,26 +386,26 @@ func (w *Work) gather(ctx context.Context, s *setWork) error {
 
 // joinLeaves joins the leaves below a path, and then continues one level up, as long as
 // the leaves are few enough.
-func (w *Work) joinLeaves(ctx context.Context, s *setWork, path string) error {
+func (w *work) joinLeaves(ctx context.Context, s *setWork, path string) error {
 	for {
 		refs := []store.Ref{book.Node(w.Model.Name, s.Row, path)}
-		for _, p := range projections.Below(path) {
+		for _, p := range Below(path) {
 			refs = append(refs, book.Node(w.Model.Name, s.Row, p))
 		}
 		rows, err := w.Get(ctx, refs)
 		if err != nil {
 			return err
 		}
-		parent := projections.NodeFrom(path, rows[0])
-		var below []*projections.Node
-		for i, p := range projections.Below(path) {
-			below = append(below, projections.NodeFrom(p, rows[i+1]))
+		parent := NodeFrom(path, rows[0])
+		var below []*Node
+		for i, p := range Below(path) {
+			below = append(below, NodeFrom(p, rows[i+1]))
 		}
-		if !parent.Inner || !projections.FewEnough(below) {
+		if !parent.Inner || !FewEnough(below) {
 			return nil
 		}
-		done, err := Transacted(w.Store.Transact(ctx, w.joinWrites(s, parent, below)))
-		if err != nil || !done || path == "" || len(parent.Counts) > projections.Sparse {
+		done, err := runner.Transacted(w.Store.Transact(ctx, w.joinWrites(s, parent, below)))
+		if err != nil || !done || path == "" || len(parent.Counts) > Sparse {
 			return err
 		}
 		path = path[:len(path)-1]
@@ -427,10 +414,10 @@ func (w *Work) joinLeaves(ctx context.Context, s *setWork, path string) error {
 
 // joinWrites returns the writes, for one transaction, that join the leaves below a node
 // into it.
-func (w *Work) joinWrites(s *setWork, parent *projections.Node, below []*projections.Node) []store.Write {
+func (w *work) joinWrites(s *setWork, parent *Node, below []*Node) []store.Write {
 	var ws []store.Write
 	for _, c := range below {
-		row, _, _ := projections.LeafRow(s.Entity, s.Row, c)
+		row, _, _ := LeafRow(s.Entity, s.Row, c)
 		ws = append(ws,
 			store.Write{Ref: book.Node(w.Model.Name, s.Row, c.Path), Delete: true, If: unchanged(c.Version)},
 			store.Write{Ref: row, Delete: true})
@@ -442,9 +429,9 @@ func (w *Work) joinWrites(s *setWork, parent *projections.Node, below []*project
 	return append(ws, store.Write{Ref: ref, Put: parent.Row(ref), If: unchanged(before)}, w.leafPut(s, parent))
 }
 
-// leaves checks rows of sets that another writer may have touched.
-func (w *Work) leaves(ctx context.Context) error {
-	out, of, err := w.showLeaf(ctx, w.Leaves)
+// showTouched checks rows of sets that another writer may have touched.
+func (w *work) showTouched(ctx context.Context) error {
+	out, of, err := showLeaf(ctx, w.Runner, w.leaves)
 	for i, l := range of {
 		if err == nil && errors.Is(out[i].Err, store.ErrRefused) {
 			err = w.keepSet(ctx, l.Entity, l.Row, l.Changes, out[i].Err.Error())
@@ -456,7 +443,7 @@ func (w *Work) leaves(ctx context.Context) error {
 // showLeaf makes rows show their nodes, where they do not. It returns the outcomes of the
 // writes that it did. It reads each row before its node, so a version on the row that the
 // node has not reached was never written by weir.
-func (r *Runner) showLeaf(ctx context.Context, leaves []projections.Leaf) (out []store.Outcome, of []projections.Leaf, err error) {
+func showLeaf(ctx context.Context, r *runner.Runner, leaves []Leaf) (out []store.Outcome, of []Leaf, err error) {
 	rows := make([]store.Ref, len(leaves))
 	nodes := make([]store.Ref, len(leaves))
 	for i, l := range leaves {
@@ -472,8 +459,8 @@ func (r *Runner) showLeaf(ctx context.Context, leaves []projections.Leaf) (out [
 	}
 	var ws []store.Write
 	for i, l := range leaves {
-		wr := leafWrite(l.Entity, l.Root, projections.NodeFrom(l.Path, kept[i]))
-		if wr.Delete && have[i] == nil || !wr.Delete && Shows(have[i], &wr) {
+		wr := leafWrite(l.Entity, l.Root, NodeFrom(l.Path, kept[i]))
+		if wr.Delete && have[i] == nil || !wr.Delete && runner.Shows(have[i], &wr) {
 			continue
 		}
 		wr.If = store.Cond{{store.AsRead(book.Version, have[i].Get(book.Version))}}
@@ -481,4 +468,18 @@ func (r *Runner) showLeaf(ctx context.Context, leaves []projections.Leaf) (out [
 	}
 	out, err = r.Write(ctx, ws)
 	return out, of, err
+}
+
+// forgetLanes prunes a leaf that is about to be written anyway.
+func (w *work) forgetLanes(ctx context.Context, n *Node) error {
+	for _, lane := range n.Lanes() {
+		over, err := w.Over(ctx, lane)
+		if err != nil {
+			return err
+		}
+		if over {
+			n.Forget(lane)
+		}
+	}
+	return nil
 }

@@ -1,10 +1,11 @@
-package projections
+package set
 
 import (
 	"testing"
 
 	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -21,9 +22,10 @@ func TestMembersAreTheApplicationsOwnValues(t *testing.T) {
 	for key, id := range map[string]string{"COMPLETED|x%7Cy": "x|y", "COMPLETED|x|y": "x|y", "COMPLETED|a%23b": "a%23b"} {
 		row := value.NewItem(attr("profileId", "p"), attr("sk", key), attr("a.assetId", id), attr("a.state", "COMPLETED"))
 		k, _ := e.Table.KeyOf(row)
-		effects := Fold(&Change{Table: e.Table, Row: store.Ref{Table: e.Table.Name, Key: k}, New: row, Is: e})
-		if len(effects.Adds) != 1 || effects.Adds[0].Field != book.Value("assetIds", id) {
-			t.Errorf("%s: %+v", key, effects.Adds)
+		var f projections.Faults
+		adds := Fold(&projections.Change{Table: e.Table, Row: store.Ref{Table: e.Table.Name, Key: k}, New: row, Is: e}, &f)
+		if len(adds) != 1 || adds[0].Field != book.Value("assetIds", id) {
+			t.Errorf("%s: %+v", key, adds)
 		}
 	}
 }

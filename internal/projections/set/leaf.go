@@ -1,8 +1,9 @@
-package projections
+package set
 
 import (
 	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -20,7 +21,7 @@ type Leaf struct {
 // needsLeaf reports whether a writer other than weir may have inserted, changed or
 // deleted a row of a set. weir's own updates raise the version. For an insert or a
 // deletion the record does not tell who wrote it.
-func needsLeaf(c *Change) (Leaf, bool) {
+func needsLeaf(c *projections.Change) (Leaf, bool) {
 	e := c.Is
 	if e == nil || e.SetOf() == nil {
 		e = c.Was
@@ -29,7 +30,7 @@ func needsLeaf(c *Change) (Leaf, bool) {
 		return Leaf{}, false
 	}
 	was, is := c.Old.Get(book.Version), c.New.Get(book.Version)
-	if was.Kind() == value.Number && is.Kind() == value.Number && value.Compare(is, was) > 0 && sameWritten(e, c.Old, c.New) {
+	if was.Kind() == value.Number && is.Kind() == value.Number && value.Compare(is, was) > 0 && projections.SameWritten(e, c.Old, c.New) {
 		return Leaf{}, false
 	}
 	root, path, ok := e.LeafPath(c.Row.Key)

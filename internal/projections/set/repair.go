@@ -1,4 +1,4 @@
-package runner
+package set
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"weir/internal/book"
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -17,9 +18,12 @@ import (
 // A set is repaired leaf by leaf. Each leaf is written only if it has not changed since
 // it was noted. A leaf that becomes too large is split as usual.
 
+// ErrDamaged says that nodes of a set are missing or cannot be reached from its root.
+var ErrDamaged error = runner.Unfixable("its nodes are damaged")
+
 // Nodes reads all nodes of a set, by path. partition is the partition that holds them.
-func (r *Runner) Nodes(ctx context.Context, partition string) (map[string]*projections.Node, error) {
-	nodes := map[string]*projections.Node{}
+func Nodes(ctx context.Context, r *runner.Runner, partition string) (map[string]*Node, error) {
+	nodes := map[string]*Node{}
 	q := store.Query{Table: book.TableName, Partition: value.OfString(partition)}
 	for {
 		page, err := r.Store.Query(ctx, q)
@@ -28,7 +32,7 @@ func (r *Runner) Nodes(ctx context.Context, partition string) (map[string]*proje
 		}
 		for _, row := range page.Rows {
 			path := book.PathOf(row)
-			nodes[path] = projections.NodeFrom(path, row)
+			nodes[path] = NodeFrom(path, row)
 		}
 		if q.After = page.Next; q.After == nil {
 			return nodes, nil
@@ -37,20 +41,20 @@ func (r *Runner) Nodes(ctx context.Context, partition string) (map[string]*proje
 }
 
 // sound reports whether every node and every member can be reached from the root.
-func sound(nodes map[string]*projections.Node) bool {
+func sound(nodes map[string]*Node) bool {
 	for path, n := range nodes {
 		for i := range path {
 			if up := nodes[path[:i]]; up == nil || !up.Inner {
 				return false
 			}
 		}
-		for _, below := range projections.Below(path) {
+		for _, below := range Below(path) {
 			if n.Inner && nodes[below] == nil {
 				return false
 			}
 		}
 		for m := range n.Counts {
-			if !strings.HasPrefix(projections.MemberHash(m), path) {
+			if !strings.HasPrefix(MemberHash(m), path) {
 				return false
 			}
 		}
@@ -58,22 +62,22 @@ func sound(nodes map[string]*projections.Node) bool {
 	return true
 }
 
-func sameVersions(a, b map[string]*projections.Node) bool {
-	return maps.EqualFunc(a, b, func(x, y *projections.Node) bool { return value.Equal(x.Version, y.Version) })
+func sameVersions(a, b map[string]*Node) bool {
+	return maps.EqualFunc(a, b, func(x, y *Node) bool { return value.Equal(x.Version, y.Version) })
 }
 
-// RepairSet makes the nodes of a set count exactly the members in want, each as often as
+// Repair makes the nodes of a set count exactly the members in want, each as often as
 // want says. e is nil if no row shows the set. done is false if a node has changed since
 // it was noted; leaves that were repaired before that stay repaired.
-func (r *Runner) RepairSet(ctx context.Context, e *model.Entity, root store.Ref, partition string, nodes map[string]*projections.Node, want map[string]value.Value, places []Place) (done, differs bool, err error) {
-	s := &setRepair{Work: Work{Runner: r}, partition: partition, nodes: nodes, want: want, places: places, shows: e != nil}
+func Repair(ctx context.Context, r *runner.Runner, e *model.Entity, root store.Ref, partition string, nodes map[string]*Node, want map[string]value.Value, places []runner.Place) (done, differs bool, err error) {
+	s := &setRepair{work: work{Work: &runner.Work{Runner: r}}, partition: partition, nodes: nodes, want: want, places: places, shows: e != nil}
 	s.of = &setWork{Target: &projections.Target{Row: root, Entity: e}}
 	todo := s.wrong()
 	switch {
 	case len(todo) == 0:
 		return true, false, nil
 	case !sound(nodes): // or it was split while it was noted, between two pages
-		now, err := r.Nodes(ctx, partition)
+		now, err := Nodes(ctx, r, partition)
 		if err == nil && sameVersions(nodes, now) {
 			err = ErrDamaged
 		}
@@ -98,12 +102,12 @@ func (r *Runner) RepairSet(ctx context.Context, e *model.Entity, root store.Ref,
 }
 
 type setRepair struct {
-	Work
+	work
 	of        *setWork
 	partition string
-	nodes     map[string]*projections.Node
+	nodes     map[string]*Node
 	want      map[string]value.Value
-	places    []Place
+	places    []runner.Place
 	shows     bool
 }
 
@@ -129,7 +133,7 @@ func (s *setRepair) wrong() []string {
 
 // leafOf returns the path of the leaf that a member belongs to.
 func (s *setRepair) leafOf(member string) string {
-	hash, path := projections.MemberHash(member), ""
+	hash, path := MemberHash(member), ""
 	for s.nodes[path] != nil && s.nodes[path].Inner {
 		path = hash[:len(path)+1]
 	}
@@ -141,7 +145,7 @@ func (s *setRepair) leafOf(member string) string {
 func (s *setRepair) write(ctx context.Context, path string, members []string) (done bool, err error) {
 	n := s.nodes[path]
 	if n == nil {
-		n = projections.NodeFrom(path, nil)
+		n = NodeFrom(path, nil)
 		s.nodes[path] = n
 	}
 	before := n.Version
@@ -151,14 +155,14 @@ func (s *setRepair) write(ctx context.Context, path string, members []string) (d
 		}
 	}
 	for _, p := range s.places {
-		n.Pass(Lane(p.Table, p.Shard), p.At)
+		n.Pass(runner.Lane(p.Table, p.Shard), p.At)
 	}
 	if n.Full() && s.shows {
 		ws, below := s.splitWrites(s.of, n, before)
 		for _, c := range below {
 			s.nodes[c.Path] = c
 		}
-		return Transacted(s.Store.Transact(ctx, ws))
+		return runner.Transacted(s.Store.Transact(ctx, ws))
 	}
 	n.Version = s.above(before)
 	ref := book.Ref(s.partition, path)
@@ -171,8 +175,8 @@ func (s *setRepair) write(ctx context.Context, path string, members []string) (d
 }
 
 // RepairLeaf makes a row show its node.
-func (r *Runner) RepairLeaf(ctx context.Context, e *model.Entity, row, root store.Ref, path string) (done, differs bool, err error) {
-	out, _, err := r.showLeaf(ctx, []projections.Leaf{{Row: row, Entity: e, Root: root, Path: path}})
+func RepairLeaf(ctx context.Context, r *runner.Runner, e *model.Entity, row, root store.Ref, path string) (done, differs bool, err error) {
+	out, _, err := showLeaf(ctx, r, []Leaf{{Row: row, Entity: e, Root: root, Path: path}})
 	switch {
 	case err != nil:
 		return false, false, err

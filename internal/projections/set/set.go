@@ -1,0 +1,44 @@
+package set
+
+import (
+	"weir/internal/book"
+	"weir/internal/projections"
+	"weir/internal/projections/tally"
+)
+
+// Fold returns what a change adds to sets: each amount is of one member.
+func Fold(c *projections.Change, f *projections.Faults) []projections.Add {
+	return tally.FoldSets(c, f)
+}
+
+// gathered is what a batch asks of sets.
+type gathered struct {
+	all    *projections.Gathered
+	sets   []*projections.Target
+	at     map[string]*projections.Target
+	leaves []Leaf // rows that may not show what they should
+}
+
+func newGathered(all *projections.Gathered) *gathered {
+	return &gathered{all: all, at: map[string]*projections.Target{}}
+}
+
+// fold takes in what the i-th change asks for.
+func (g *gathered) fold(i int, c *projections.Change) {
+	var f projections.Faults
+	for _, a := range Fold(c, &f) {
+		name := book.RowText(a.Target)
+		if g.at[name] == nil {
+			g.at[name] = &projections.Target{Row: a.Target, Entity: a.Entity}
+			g.sets = append(g.sets, g.at[name])
+		}
+		g.at[name].Add(i, c.Position, a)
+		g.all.Touched[i] = true
+	}
+	g.all.Fault(i, f.New())
+	if l, ok := needsLeaf(c); ok {
+		l.Changes = []int{i}
+		g.leaves = append(g.leaves, l)
+		g.all.Touched[i] = true
+	}
+}

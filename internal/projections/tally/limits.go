@@ -1,0 +1,44 @@
+package tally
+
+import (
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/value"
+)
+
+// Limits notes what a row would contribute to tallies and never can. sets says whether to
+// check the tallies that are sets, or the others.
+func Limits(x *projections.Limits, c *projections.Change, from projections.Origin, sets bool) {
+	for _, src := range c.Is.Sources {
+		if src.Tally.IsSet() == sets {
+			sourceLimits(x.Of(src.Tally.Name), src, c.New, from)
+		}
+	}
+}
+
+// sourceLimits checks what a row contributes to a tally.
+func sourceLimits(x *projections.Limits, src *model.Source, row value.Item, from projections.Origin) {
+	if !model.Holds(src.Where, row) || src.Field != nil && src.Field.Get(row).IsMissing() {
+		return
+	}
+	before := x.Found()
+	x.Target(src.Tally.Target, src.To, row, from)
+	var f projections.Faults
+	e := folding{Faults: &f}
+	e.contribute(src, row, false)
+	if src.Field == nil || x.Found() > before {
+		return
+	}
+	for _, f := range f.New() {
+		x.Add(from(src.Field.Name), "gives nothing to %s: %s", f.Derivation, f.Reason)
+	}
+	for _, a := range e.adds {
+		if len(a.Field) > maxAttrName {
+			x.Add(from(src.Field.Name), "has a value for %s of %d bytes, %d are possible", src.Tally.Name, len(a.Field), maxAttrName)
+		}
+	}
+}
+
+// maxAttrName is the longest name of an attribute in DynamoDB. Each value that a distinct
+// tally counts becomes an attribute name.
+const maxAttrName = 65535

@@ -1,0 +1,129 @@
+package tally
+
+import (
+	"fmt"
+
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Fold returns what a change adds to the ledgers of its targets: a row contributes to the
+// accumulators of each target what the tally's aggregate says (package aggregate), and
+// takes it back when it is deleted.
+func Fold(c *projections.Change, f *projections.Faults) []projections.Add {
+	return foldSources(c, f, false)
+}
+
+// FoldSets is Fold of the tallies that are sets (package set): each amount is of one
+// member.
+func FoldSets(c *projections.Change, f *projections.Faults) []projections.Add {
+	return foldSources(c, f, true)
+}
+
+// foldSources folds a change for the tallies that are sets, or for those that are not.
+func foldSources(c *projections.Change, f *projections.Faults, sets bool) []projections.Add {
+	e := folding{Faults: f}
+	if c.Is != nil {
+		for _, src := range c.Is.Sources {
+			if src.Tally.IsSet() == sets {
+				e.contribute(src, c.New, false)
+			}
+		}
+	}
+	if c.Was != nil {
+		for _, src := range c.Was.Sources {
+			if src.Tally.IsSet() == sets {
+				e.contribute(src, c.Old, true)
+			}
+		}
+	}
+	return net(e.adds)
+}
+
+// folding is what the images of one change contribute.
+type folding struct {
+	*projections.Faults
+	adds  []projections.Add
+	parts []value.Attr // buffer for what one row adds, reused
+}
+
+// contribute adds what a row contributes to one tally, or takes it away if take is set. A
+// value that the tally cannot use is a fault and contributes nothing.
+func (e *folding) contribute(src *model.Source, row value.Item, take bool) {
+	if !model.Holds(src.Where, row) {
+		return
+	}
+	t := src.Tally
+	amount := value.Value{}
+	if src.Field != nil {
+		amount = src.Field.Get(row)
+		if amount.Kind() == value.Missing || amount.Kind() == value.Null {
+			return
+		}
+	}
+	key, ok := t.Target.KeyFrom(src.To, row)
+	if !ok || !e.Reachable(t.Name, t.Target.Table, key, take) {
+		return
+	}
+	adds, unfit := t.Kind.Adds(e.parts[:0], t.Attr, amount)
+	if e.parts = adds; unfit != "" {
+		e.unfit(t.Name, src.Field, amount, unfit, take)
+		return
+	}
+	if t.IsSet() && !t.Target.Takes(key) {
+		return
+	}
+	for _, a := range adds {
+		if take {
+			a.Value = value.Negate(a.Value)
+		}
+		e.adds = append(e.adds, projections.Add{
+			Target: store.Ref{Table: t.Target.Table.Name, Key: key}, Entity: t.Target, Field: a.Name, Amount: a.Value,
+		})
+	}
+}
+
+// unfit notes a fault: a field's value is not of the kind that the derivation needs.
+func (e *folding) unfit(derivation string, f *model.Field, v value.Value, want string, old bool) {
+	e.Note(derivation, fmt.Sprintf("%s is %s, not %s", f.Name, describe(v), want), old)
+}
+
+func describe(v value.Value) string {
+	if s := value.Scalar(v); s != "" {
+		return fmt.Sprintf("the %s %.40q", v.Kind(), s)
+	}
+	return "a " + v.Kind().String()
+}
+
+// net sums what one change adds to the same accumulator and leaves out sums of 0, so a
+// change that makes no difference here costs no write.
+func net(adds []projections.Add) []projections.Add {
+	out := adds[:0]
+	for _, a := range adds {
+		i := 0
+		for ; i < len(out); i++ {
+			if out[i].Field == a.Field && out[i].Entity == a.Entity && projections.SameRow(out[i].Target, a.Target) {
+				break
+			}
+		}
+		if i == len(out) {
+			out = append(out, a)
+			continue
+		}
+		sum, err := value.AddNumbers(out[i].Amount, a.Amount)
+		if err != nil { // it would take 10^15 rows: let the store refuse the two adds
+			out = append(out, a)
+			continue
+		}
+		out[i].Amount = sum
+	}
+	kept := out[:0]
+	for _, a := range out {
+		if a.Amount.Sign() != 0 {
+			kept = append(kept, a)
+		}
+	}
+	return kept
+}
