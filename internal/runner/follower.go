@@ -116,12 +116,12 @@ type consumer struct {
 	// while the consumer catches up with search and no caller waits for single documents;
 	// 0 means that it does not collect.
 	gathers int
-	beside  bool // apply one harvest while collecting the next
+	beside  bool // apply one flush while collecting the next
 
-	harvest harvest
-	reaping *reaping
-	at      map[place]events.Position
-	ended   map[place]bool
+	next     flush // what it collects
+	flushing *flushing
+	at       map[place]events.Position
+	ended    map[place]bool
 	fences
 }
 
@@ -160,7 +160,7 @@ func (s *Stepper) Step(ctx context.Context) (n int, left bool, err error) { retu
 // applies what the group has collected.
 func (c *consumer) step(ctx context.Context, over bool) (n int, left bool, err error) {
 	if n, err = c.pass(ctx); err == nil && n == 0 && over {
-		n, err = c.reapAll(ctx)
+		n, err = c.flushAll(ctx)
 	}
 	if err != nil || !c.jobs {
 		return n, false, err
@@ -175,10 +175,10 @@ func (c *consumer) step(ctx context.Context, over bool) (n int, left bool, err e
 // has caught up with everything acknowledged before until was closed.
 func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 	if c.group == GroupSearch && until != nil && !c.Prompt {
-		// A harvest is applied as a whole later, so reading in small pages costs nothing,
+		// A flush is applied as a whole later, so reading in small pages costs nothing,
 		// and the consumer stays as close to the end of the stream as rows does, where
 		// the records are still in memory.
-		c.gathers, c.beside, c.pace = harvestDocuments, true, paces[GroupRows]
+		c.gathers, c.beside, c.pace = flushDocuments, true, paces[GroupRows]
 		defer c.applied()
 	}
 	lag, active := c.source().Tip().Lag, time.Now()

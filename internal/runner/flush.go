@@ -9,16 +9,16 @@ import (
 	"weir/internal/projections"
 )
 
-// harvest is what a consumer that catches up has read for search and not applied yet: the
+// flush is what a consumer that catches up has read for search and not applied yet: the
 // newest version of each document, and how far each shard was read. The documents of one
-// harvest become one segment of an index. A few large segments cost less than many small
+// flush become one segment of an index. A few large segments cost less than many small
 // ones, which the index must merge, and a document that changes often is indexed once. No
-// checkpoint moves before the harvest is applied, so after a crash the consumer reads the
+// checkpoint moves before the flush is applied, so after a crash the consumer reads the
 // records again.
 //
-// A harvest holds documents, not images. Code that needs an image reads the record again;
+// A flush holds documents, not images. Code that needs an image reads the record again;
 // the stream keeps the record until the checkpoints have moved.
-type harvest struct {
+type flush struct {
 	asked[recordOf]
 	pieces []piece
 	counts []Counts
@@ -26,11 +26,11 @@ type harvest struct {
 	bytes  int
 }
 
-// A harvest is applied when it has this many documents, or this many bytes of them. There
-// are at most two harvests in memory at a time.
+// A flush is applied when it has this many documents, or this many bytes of them. There
+// are at most two flushes in memory at a time.
 const (
-	harvestDocuments = 8192
-	harvestBytes     = 4 << 20
+	flushDocuments = 8192
+	flushBytes     = 4 << 20
 )
 
 // recordOf says where a record can be read again.
@@ -40,7 +40,7 @@ type recordOf struct {
 }
 
 // of returns what was read of a shard, or nil.
-func (h *harvest) of(at place) *piece {
+func (h *flush) of(at place) *piece {
 	if i, ok := h.piece[at]; ok {
 		return &h.pieces[i]
 	}
@@ -50,15 +50,15 @@ func (h *harvest) of(at place) *piece {
 // unsaved returns the last that was read of a shard without its checkpoint being saved,
 // or nil.
 func (c *consumer) unsaved(at place) *piece {
-	p := c.harvest.of(at)
-	if p == nil && c.reaping != nil {
-		p = c.reaping.of(at)
+	p := c.next.of(at)
+	if p == nil && c.flushing != nil {
+		p = c.flushing.of(at)
 	}
 	return p
 }
 
 // add appends a page of a shard to what was read of that shard before.
-func (h *harvest) add(r *Runner, p piece) {
+func (h *flush) add(r *Runner, p piece) {
 	at, ok := h.piece[p.place]
 	if !ok {
 		if h.piece == nil {
@@ -88,36 +88,36 @@ func (h *harvest) add(r *Runner, p piece) {
 	all.page.Records = slices.Clone(p.page.Records[len(p.page.Records)-1:])
 }
 
-// gather adds a page to the harvest, and begins to apply the harvest when it is full.
+// gather adds a page to the flush, and begins to apply the flush when it is full.
 func (c *consumer) gather(ctx context.Context, p piece) (err error) {
 	if len(p.page.Records) > 0 {
-		c.harvest.add(c.Runner, p)
+		c.next.add(c.Runner, p)
 	}
 	switch {
-	case len(c.harvest.docs) >= c.gathers || c.harvest.bytes >= harvestBytes:
-		_, err = c.reap(ctx)
-	case c.reaping != nil && isClosed(c.reaping.done):
+	case len(c.next.docs) >= c.gathers || c.next.bytes >= flushBytes:
+		_, err = c.startFlush(ctx)
+	case c.flushing != nil && isClosed(c.flushing.done):
 		_, err = c.settle(ctx)
 	}
 	return err
 }
 
-// reaping is a harvest that is being applied while the next one is collected.
-type reaping struct {
-	harvest
+// flushing is a flush that is being applied while the next one is collected.
+type flushing struct {
+	flush
 	done chan struct{} // closed when these are set:
 	errs []error       // one for each document
 	err  error
 }
 
-// reap waits until the previous harvest is applied, and then begins to apply the current
+// startFlush waits until the previous flush is applied, and then begins to apply the next
 // one. It returns the number of records of the previous one.
-func (c *consumer) reap(ctx context.Context) (n int, err error) {
-	if n, err = c.settle(ctx); err != nil || len(c.harvest.pieces) == 0 {
+func (c *consumer) startFlush(ctx context.Context) (n int, err error) {
+	if n, err = c.settle(ctx); err != nil || len(c.next.pieces) == 0 {
 		return n, err
 	}
-	r := &reaping{harvest: c.harvest, done: make(chan struct{})}
-	c.harvest, c.reaping = harvest{}, r
+	r := &flushing{flush: c.next, done: make(chan struct{})}
+	c.next, c.flushing = flush{}, r
 	apply := func() {
 		defer close(r.done)
 		r.errs, r.err = c.Runner.ApplyDocuments(ctx, r.docs)
@@ -130,10 +130,10 @@ func (c *consumer) reap(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// reapAll applies everything that was collected. It returns the number of records.
-func (c *consumer) reapAll(ctx context.Context) (n int, err error) {
+// flushAll applies everything that was collected. It returns the number of records.
+func (c *consumer) flushAll(ctx context.Context) (n int, err error) {
 	for range 2 {
-		m, err := c.reap(ctx)
+		m, err := c.startFlush(ctx)
 		if n += m; err != nil {
 			return n, err
 		}
@@ -141,22 +141,22 @@ func (c *consumer) reapAll(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// applied waits until no harvest is being applied.
+// applied waits until no flush is being applied.
 func (c *consumer) applied() {
-	if c.reaping != nil {
-		<-c.reaping.done
+	if c.flushing != nil {
+		<-c.flushing.done
 	}
 }
 
-// settle waits until the harvest that is being applied is done, and moves the checkpoints
+// settle waits until the flush that is being applied is done, and moves the checkpoints
 // behind it. It returns the number of its records.
 func (c *consumer) settle(ctx context.Context) (n int, err error) {
-	h := c.reaping
+	h := c.flushing
 	if h == nil {
 		return 0, nil
 	}
 	<-h.done
-	c.reaping = nil
+	c.flushing = nil
 	if h.err != nil {
 		return 0, fmt.Errorf("%s: %w", c.group, h.err)
 	}

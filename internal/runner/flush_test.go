@@ -158,7 +158,7 @@ func (c *counted) Read(ctx context.Context, table, shard string, after events.Po
 	return page, err
 }
 
-// While the index applies a harvest the next one is gathered, so that search stays close
+// While the index applies a flush the next one is gathered, so that search stays close
 // behind. Places move only behind what is applied: an index that fails in the second
 // leaves them behind the first, and all comes again from there.
 func TestCatchUpGathersOn(t *testing.T) {
@@ -166,7 +166,7 @@ func TestCatchUpGathersOn(t *testing.T) {
 		t.Run(fmt.Sprint("fails ", fails), func(t *testing.T) {
 			s := newSearching(t)
 			defer s.close()
-			const albums = 90 // more bytes than a harvest has
+			const albums = 90 // more bytes than a flush has
 			long := strings.Repeat(".", 60_000)
 			for i := range albums {
 				s.album(i, fmt.Sprintf("title%03d%s", i, long))
