@@ -39,6 +39,10 @@ type Kind interface {
 	Job(ctx context.Context, r *Runner, job value.Item) (mine, more bool, err error)
 	// Recount returns the kind's part in a verification.
 	Recount(v *Verification) Recount
+	// Derives returns the attributes that the kind writes on rows of an entity.
+	Derives(e *model.Entity) []string
+	// Explain returns the kind's part in explaining a value.
+	Explain(of *Asked) Explanation
 }
 
 // Part is what one batch asks of a kind. Fold is pure and is called for each change, in
@@ -91,6 +95,12 @@ func (Base) Job(context.Context, *Runner, value.Item) (mine, more bool, err erro
 
 // Recount recounts nothing.
 func (Base) Recount(*Verification) Recount { return BaseRecount{} }
+
+// Derives returns no attributes.
+func (Base) Derives(*model.Entity) []string { return nil }
+
+// Explain explains nothing.
+func (Base) Explain(*Asked) Explanation { return BaseExplanation{} }
 
 // BasePart is a part that asks for nothing. Parts embed it for the methods that they do
 // not need.

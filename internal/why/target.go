@@ -101,7 +101,7 @@ func printed(m *model.Model, target string) (e *model.Entity, key store.Key, ok 
 		if _, whole := one.Table.KeyOf(one.Table.Item(k)); !whole || !made(one, k) {
 			continue
 		}
-		if !ok || len(e.Values)+len(e.Steps)+len(e.MadeBy) == 0 {
+		if !ok || len(derived(e)) == 0 {
 			e, key, ok = one, k, true
 		}
 	}

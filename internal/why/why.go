@@ -1,6 +1,7 @@
 // Package why explains a derived value: it finds the records of a recording that produced
 // it. It applies the records as a replay would, but only for one row, with the same
-// projections, and it writes nothing.
+// projections, and it writes nothing. Each projection kind explains its part
+// (runner.Explanation); this package knows none of them.
 //
 // It reads the recording twice. The first pass (Find) finds the rows that contribute to the
 // value at any time. The second pass (Explain) follows only these rows through all their
@@ -19,7 +20,9 @@ import (
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/projections/kinds"
 	"weir/internal/replay"
+	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -34,15 +37,10 @@ type Why struct {
 	at   Address
 	seen struct{ it, another bool } // rows with the target's key
 	also []*Why                     // other rows that may be meant
-	keys map[string]*model.Template // for each of names, the template of the key that holds it
 
-	names   map[string]value.Value // what the target's key is made of, by field
 	rows    replay.Rows
-	sources map[string]bool            // rows that have a part in it
-	follows map[string]bool            // rows of which the attribute follows a field
-	lists   map[string]bool            // of others, that the target goes by
-	others  map[string]map[string]bool // rows that are one of the others of a list
-	book    value.Item
+	sources map[string]bool // rows that have a part in it
+	kinds   []runner.Explanation
 }
 
 // Line describes one record that contributed to the value.
@@ -78,32 +76,17 @@ func explains(m *model.Model, at Address, attr string) (*Why, error) {
 	if known := derived(e); !slices.Contains(known, attr) && e.Attribute(attr) == nil {
 		return nil, fmt.Errorf("%s has no attribute %q; derived on it: %s", e.Name, attr, cmp.Or(strings.Join(known, ", "), "nothing"))
 	}
-	w := &Why{
-		at: at, keys: map[string]*model.Template{}, Target: store.Ref{Table: e.Table.Name, Key: key}, Entity: e, Attr: attr,
-		names: map[string]value.Value{}, sources: map[string]bool{}, follows: map[string]bool{},
-		lists: map[string]bool{}, others: map[string]map[string]bool{}, rows: replay.Rows{Model: m},
-	}
-	row := e.Table.Item(key)
-	for _, k := range e.PrimaryKey() {
-		for _, n := range k.Template.Names() {
-			w.names[n], w.keys[n] = e.Field(n).Get(row), k.Template
-		}
+	w := &Why{at: at, Target: store.Ref{Table: e.Table.Name, Key: key}, Entity: e, Attr: attr, sources: map[string]bool{}, rows: replay.Rows{Model: m}}
+	for _, k := range kinds.All() {
+		w.kinds = append(w.kinds, k.Explain(&runner.Asked{Row: w.Target, Entity: e, Attr: attr}))
 	}
 	return w, nil
 }
 
 // derived returns the attributes of an entity that weir writes.
 func derived(e *model.Entity) (names []string) {
-	for _, t := range e.Values {
-		names = append(names, t.Attr)
-	}
-	for _, s := range e.Steps {
-		names = append(names, s.Attributes()...)
-	}
-	for _, r := range e.MadeBy {
-		for i := range r.Fields {
-			names = append(names, r.Fields[i].Name)
-		}
+	for _, k := range kinds.All() {
+		names = append(names, k.Derives(e)...)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
@@ -129,7 +112,6 @@ func (w *Why) Find(e *events.Entry, table string) {
 		if len(w.parts(c)) > 0 || c.Row.Table == w.Target.Table && projections.SameRow(c.Row, w.Target) {
 			w.sources[book.RowText(c.Row)] = true
 		}
-		w.other(c)
 	}
 }
 
@@ -145,9 +127,9 @@ func (w *Why) look(c *projections.Change) {
 			is(row)
 		}
 	}
-	for _, p := range projections.Fold(c).Puts {
-		if p.Image != nil && projections.SameRow(p.Row, w.Target) {
-			is(p.Image)
+	for _, k := range w.kinds {
+		for _, image := range k.Made(c) {
+			is(image)
 		}
 	}
 }
@@ -172,33 +154,31 @@ func (w *Why) Choose() error {
 	return nil
 }
 
-// other remembers a row for which the target's status may have to wait. It remembers such
-// rows of every list, because only a later record may say which list the target uses.
-func (w *Why) other(c *projections.Change) {
-	if !w.isStep() {
-		return
+// parts says, for people, what a change adds to the value.
+func (w *Why) parts(c *projections.Change) (out []string) {
+	for _, k := range w.kinds {
+		out = append(out, k.Parts(c)...)
 	}
-	for _, f := range projections.Fold(c).Facts {
-		if f.All {
-			if w.others[f.List] == nil {
-				w.others[f.List] = map[string]bool{}
-			}
-			w.others[f.List][book.RowText(c.Row)] = true
+	if projections.SameRow(c.Row, w.Target) && !projections.IsDerived(w.Entity, w.Attr) {
+		if was, is := c.Old.Get(w.Attr), c.New.Get(w.Attr); !value.Equal(was, is) {
+			out = append(out, w.Attr+" = "+runner.ValueText(is))
 		}
 	}
+	return out
 }
 
 // behind reports whether a row may contribute to the value at any time.
 func (w *Why) behind(row string) bool {
-	if w.sources[row] || w.follows[row] {
-		return true
+	return w.sources[row] || slices.ContainsFunc(w.kinds, func(k runner.Explanation) bool { return k.Behind(row) })
+}
+
+// value returns the attribute's value after a change, "" if the records so far do not
+// determine it.
+func (w *Why) value(c *projections.Change) (text string) {
+	for _, k := range w.kinds {
+		text = cmp.Or(text, k.Value(c))
 	}
-	for list := range w.lists {
-		if w.others[list][row] {
-			return true
-		}
-	}
-	return false
+	return text
 }
 
 // Explain processes a record of the second pass. The records must come in the same order as

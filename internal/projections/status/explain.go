@@ -1,0 +1,86 @@
+package status
+
+import (
+	"slices"
+	"strings"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/runner"
+	"weir/internal/value"
+)
+
+// Derives returns the attributes that the statuses of an entity write.
+func (Kind) Derives(e *model.Entity) (attrs []string) {
+	for _, s := range e.Steps {
+		attrs = append(attrs, s.Attributes()...)
+	}
+	return attrs
+}
+
+// Explain returns the kind's part in explaining a value.
+func (k Kind) Explain(of *runner.Asked) runner.Explanation {
+	if !slices.Contains(k.Derives(of.Entity), of.Attr) {
+		return runner.BaseExplanation{}
+	}
+	return &explanation{Asked: of, lists: map[string]bool{}, others: map[string]map[string]bool{}}
+}
+
+// explanation remembers the members of every group, because only a later record may say
+// on which group the asked row depends.
+type explanation struct {
+	runner.BaseExplanation
+	*runner.Asked
+	lists  map[string]bool            // the groups that the row depends on
+	others map[string]map[string]bool // the members of each group
+}
+
+// Parts says which facts of the row, and which members of its group, a change reports.
+func (x *explanation) Parts(c *projections.Change) (out []string) {
+	for _, f := range projections.Fold(c).Facts {
+		switch {
+		case f.All:
+			if x.member(f.List, book.RowText(c.Row)); x.lists[f.List] {
+				out = append(out, "among the others: "+told(&f))
+			}
+		case f.Entity != x.Entity || !projections.SameRow(f.Target, x.Row):
+		case strings.HasPrefix(f.Name, book.TargetsBegin):
+			x.lists[f.List] = true // depends on this group, at one time at least
+		default:
+			out = append(out, told(&f))
+		}
+	}
+	return out
+}
+
+func (x *explanation) member(list, row string) {
+	if x.others[list] == nil {
+		x.others[list] = map[string]bool{}
+	}
+	x.others[list][row] = true
+}
+
+// Behind reports whether a row is a member of a group that the asked row depends on.
+func (x *explanation) Behind(row string) bool {
+	for list := range x.lists {
+		if x.others[list][row] {
+			return true
+		}
+	}
+	return false
+}
+
+func told(f *projections.Fact) string {
+	word := ""
+	if !f.All {
+		word, _, _ = strings.Cut(f.Name, "|")
+	}
+	switch {
+	case f.Told == nil:
+		return strings.TrimSpace("no longer " + word)
+	case len(f.Told) == 0:
+		return word
+	}
+	return strings.TrimSpace(word + " " + string(value.AppendPlainItem(nil, f.Told)))
+}

@@ -1,0 +1,84 @@
+package tally
+
+import (
+	"weir/internal/aggregate"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/runner"
+	"weir/internal/value"
+)
+
+// Derives returns the attributes of the tallies on an entity.
+func (Kind) Derives(e *model.Entity) (attrs []string) {
+	for _, t := range e.Values {
+		if !t.IsSet() {
+			attrs = append(attrs, t.Attr)
+		}
+	}
+	return attrs
+}
+
+// Explain returns the kind's part in explaining a value.
+func (Kind) Explain(of *runner.Asked) runner.Explanation {
+	return &explanation{Ledger: Ledger{Asked: of}}
+}
+
+type explanation struct {
+	runner.BaseExplanation
+	Ledger
+}
+
+// Parts says what a change adds to the accumulators behind the value.
+func (x *explanation) Parts(c *projections.Change) []string {
+	return x.Adds(Fold(c, &projections.Faults{}))
+}
+
+// Value returns the tally after a change.
+func (x *explanation) Value(c *projections.Change) string {
+	x.Take(Fold(c, &projections.Faults{}))
+	attrs, cannot := projections.Published(x.Entity, x.Sums)
+	for i := range cannot {
+		if cannot[i].Tally.Attr == x.Attr {
+			return cannot[i].String()
+		}
+	}
+	for _, a := range attrs {
+		if a.Name == x.Attr {
+			return runner.ValueText(a.Value)
+		}
+	}
+	return ""
+}
+
+// Ledger is the ledger of the asked row, as far as the changes so far make it.
+type Ledger struct {
+	*runner.Asked
+	Sums value.Item
+}
+
+// Adds says, for people, what amounts add to the accumulators behind the value.
+func (l *Ledger) Adds(adds []projections.Add) []string {
+	var sums value.Item
+	for _, a := range adds {
+		if l.counts(&a) {
+			sums = append(sums, value.Attr{Name: a.Field, Value: a.Amount})
+		}
+	}
+	return aggregate.Explain(l.Attr, sums)
+}
+
+// Take adds amounts to the ledger.
+func (l *Ledger) Take(adds []projections.Add) {
+	for _, a := range adds {
+		if !l.counts(&a) {
+			continue
+		}
+		if sum, err := value.AddNumbers(l.Sums.Get(a.Field), a.Amount); err == nil { // not in 10^15 rows
+			l.Sums = l.Sums.With(value.Attr{Name: a.Field, Value: sum})
+		}
+	}
+}
+
+func (l *Ledger) counts(a *projections.Add) bool {
+	return a.Entity == l.Entity && projections.SameRow(a.Target, l.Row)
+}
