@@ -18,11 +18,11 @@ import (
 // A set is repaired leaf by leaf. Each leaf is written only if it has not changed since
 // it was noted. A leaf that becomes too large is split as usual.
 
-// ErrDamaged says that nodes of a set are missing or cannot be reached from its root.
-var ErrDamaged error = runner.Unfixable("its nodes are damaged")
+// errDamaged says that nodes of a set are missing or cannot be reached from its root.
+var errDamaged error = runner.Unfixable("its nodes are damaged")
 
-// Nodes reads all nodes of a set, by path. partition is the partition that holds them.
-func Nodes(ctx context.Context, r *runner.Runner, partition string) (map[string]*Node, error) {
+// readNodes reads all nodes of a set, by path. partition is the partition that holds them.
+func readNodes(ctx context.Context, r *runner.Runner, partition string) (map[string]*Node, error) {
 	nodes := map[string]*Node{}
 	q := store.Query{Table: book.TableName, Partition: value.OfString(partition)}
 	for {
@@ -66,20 +66,46 @@ func sameVersions(a, b map[string]*Node) bool {
 	return maps.EqualFunc(a, b, func(x, y *Node) bool { return value.Equal(x.Version, y.Version) })
 }
 
-// Repair makes the nodes of a set count exactly the members in want, each as often as
-// want says. e is nil if no row shows the set. done is false if a node has changed since
-// it was noted; leaves that were repaired before that stay repaired.
-func Repair(ctx context.Context, r *runner.Runner, e *model.Entity, root store.Ref, partition string, nodes map[string]*Node, want map[string]value.Value, places []runner.Place) (done, differs bool, err error) {
-	s := &setRepair{work: work{Work: &runner.Work{Runner: r}}, partition: partition, nodes: nodes, want: want, places: places, shows: e != nil}
-	s.of = &setWork{Target: &projections.Target{Row: root, Entity: e}}
+// NodesFix makes the nodes of a set count its members.
+type NodesFix struct {
+	Name   string        // the text of the set's first row
+	Row    store.Ref     // the set's first row
+	Entity *model.Entity // nil if no row shows the set
+	noted  map[string]*Node
+}
+
+// Thing returns the set's name.
+func (f *NodesFix) Thing() string { return f.Name }
+
+// Stage returns StageCounts.
+func (*NodesFix) Stage() runner.Stage { return runner.StageCounts }
+
+func (f *NodesFix) partition(r *runner.Runner) string { return book.Nodes(r.Model.Name) + f.Name }
+
+// Note reads the nodes.
+func (f *NodesFix) Note(ctx context.Context, r *runner.Runner) (err error) {
+	f.noted, err = readNodes(ctx, r, f.partition(r))
+	return err
+}
+
+// Correct makes the nodes count the recounted members. Leaves that were corrected before a
+// node turns out to have changed stay corrected.
+func (f *NodesFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
+	var want map[string]value.Value
+	if s := runner.RecountOf[*recount](now.Recounts).sets[f.Name]; s != nil {
+		want = maps.Clone(s.want)
+		maps.DeleteFunc(want, func(_ string, n value.Value) bool { return n.Sign() == 0 })
+	}
+	s := &setRepair{work: work{Work: &runner.Work{Runner: r}}, partition: f.partition(r), nodes: f.noted, want: want, places: now.Places, shows: f.Entity != nil}
+	s.of = &setWork{Target: &projections.Target{Row: f.Row, Entity: f.Entity}}
 	todo := s.wrong()
 	switch {
 	case len(todo) == 0:
 		return true, false, nil
-	case !sound(nodes): // or it was split while it was noted, between two pages
-		now, err := Nodes(ctx, r, partition)
-		if err == nil && sameVersions(nodes, now) {
-			err = ErrDamaged
+	case !sound(f.noted): // or it was split while it was noted, between two pages
+		now, err := readNodes(ctx, r, s.partition)
+		if err == nil && sameVersions(f.noted, now) {
+			err = errDamaged
 		}
 		return false, true, err
 	}
@@ -174,9 +200,24 @@ func (s *setRepair) write(ctx context.Context, path string, members []string) (d
 	return true, err
 }
 
-// RepairLeaf makes a row show its node.
-func RepairLeaf(ctx context.Context, r *runner.Runner, e *model.Entity, row, root store.Ref, path string) (done, differs bool, err error) {
-	out, _, err := showLeaf(ctx, r, []Leaf{{Row: row, Entity: e, Root: root, Path: path}})
+// LeafFix makes a row show its node of a set.
+type LeafFix struct {
+	runner.BaseFix
+	Row    store.Ref
+	Entity *model.Entity
+	Root   store.Ref // the set's first row
+	Path   string    // of the node
+}
+
+// Thing returns the row.
+func (f *LeafFix) Thing() string { return book.RowText(f.Row) }
+
+// Stage returns StageParts.
+func (*LeafFix) Stage() runner.Stage { return runner.StageParts }
+
+// Correct shows the node.
+func (f *LeafFix) Correct(ctx context.Context, r *runner.Runner, _ *runner.Recounted) (done, differs bool, err error) {
+	out, _, err := showLeaf(ctx, r, []Leaf{{Row: f.Row, Entity: f.Entity, Root: f.Root, Path: f.Path}})
 	switch {
 	case err != nil:
 		return false, false, err
