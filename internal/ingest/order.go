@@ -6,6 +6,7 @@ import (
 	"weir/internal/book"
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/projections/feed"
 	"weir/internal/store"
 )
 
@@ -118,10 +119,10 @@ func leadsTo(c *projections.Change) (out []touch) {
 	for _, p := range e.Puts {
 		out = append(out, touch{nameOf(p.Row), writes})
 	}
-	for _, j := range e.Joins {
+	for _, j := range feed.Fold(c, &projections.Faults{}) {
 		out = append(out, touch{"list " + j.List, joins})
 	}
-	for _, t := range e.Tells {
+	for _, t := range feed.FoldNotifications(c) {
 		out = append(out, touch{"list " + t.List, tells})
 	}
 	return out

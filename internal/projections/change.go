@@ -67,8 +67,6 @@ type Effects struct {
 	Puts    []Put
 	Spreads []Spread
 	Facts   []Fact
-	Joins   []Join
-	Tells   []Tell
 	Faults  []Fault
 	// Unfollows lists links that this change may have ended: the row may have to leave
 	// the list of what it followed.
@@ -79,7 +77,7 @@ type Effects struct {
 
 // Empty reports whether the change asks for nothing.
 func (e *Effects) Empty() bool {
-	return len(e.Puts)+len(e.Spreads)+len(e.Unfollows)+len(e.Facts)+len(e.Joins)+len(e.Tells)+len(e.Faults) == 0
+	return len(e.Puts)+len(e.Spreads)+len(e.Unfollows)+len(e.Facts)+len(e.Faults) == 0
 }
 
 // Add adds an amount to an accumulator in the ledger (`book` in the code) of a target
@@ -185,7 +183,6 @@ func Fold(c *Change) Effects {
 	foldFollows(c, &e)
 	foldUnfollows(c, &e)
 	foldFacts(c, &e)
-	foldJoins(c, &e)
 	e.Faults = e.faults.New()
 	return e
 }

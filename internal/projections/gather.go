@@ -18,8 +18,6 @@ type Gathered struct {
 	Spreads []Spread // the newest for each source and field
 	// Unfollows must be checked after the rows are written.
 	Unfollows []Unfollow
-	Joins     []Join   // the newest for each subscriber in each list
-	Tells     []Tell   // in the order of the stream
 	Facts     []Fact   // the newest for each name
 	FactOf    []int    // the index of the change that each fact comes from
 	Lists     []string // lists of facts whose targets must all be recomputed
@@ -34,7 +32,6 @@ type Gathered struct {
 	puts    map[string]int
 	spreads map[string]int
 	facts   map[string]int
-	joins   map[string]int
 }
 
 // Target is a target row: a row that shows derived values.
@@ -91,7 +88,7 @@ func Sum(adds []Add) []value.Attr {
 func NewGathered(changes int) *Gathered {
 	return &Gathered{
 		Touched: make([]bool, changes),
-		targets: map[string]*Target{}, puts: map[string]int{}, spreads: map[string]int{}, facts: map[string]int{}, joins: map[string]int{},
+		targets: map[string]*Target{}, puts: map[string]int{}, spreads: map[string]int{}, facts: map[string]int{},
 	}
 }
 
@@ -116,7 +113,7 @@ func (g *Gathered) Fold(i int, c *Change) {
 	}
 }
 
-// take adds the effects of the i-th change. Of Puts, Spreads and Joins to the same row it
+// take adds the effects of the i-th change. Of Puts and Spreads to the same row it
 // keeps the newest.
 func (g *Gathered) take(i int, c *Change, e *Effects) {
 	g.Touched[i] = g.Touched[i] || !e.Empty()
@@ -143,19 +140,6 @@ func (g *Gathered) take(i int, c *Change, e *Effects) {
 	g.Unfollows = append(g.Unfollows, e.Unfollows...)
 	for _, f := range e.Facts {
 		g.fact(i, f)
-	}
-	for _, j := range e.Joins {
-		name := j.List + "\x00" + book.RowText(j.Row)
-		if at, ok := g.joins[name]; ok {
-			g.Joins[at] = j
-			continue
-		}
-		g.joins[name] = len(g.Joins)
-		g.Joins = append(g.Joins, j)
-	}
-	for _, t := range e.Tells {
-		t.Change = i
-		g.Tells = append(g.Tells, t)
 	}
 	g.Fault(i, e.Faults)
 }

@@ -103,10 +103,9 @@ func (x *Limits) row(c *Change, from Origin) {
 		}
 	}
 	for _, rule := range e.Rules {
-		x.Of(rule.Name).rule(rule, c, from)
-	}
-	for _, rule := range e.Told {
-		x.Of(rule.Name).follower(rule, c, from)
+		if rule.Each == nil {
+			x.Of(rule.Name).Rule(rule, c, from, func(one *Change, row value.Item) (Put, bool) { return made(one, rule, row) })
+		}
 	}
 	x.kinds(x, c, from)
 }
@@ -168,9 +167,9 @@ func (x *Limits) Part(e *model.Entity, a store.KeyAttr, v value.Value, limit int
 	}
 }
 
-// rule checks the rows that a rule makes for the change, and for a later deletion of the
-// row.
-func (x *Limits) rule(rule *model.RowRule, c *Change, from Origin) {
+// Rule checks the rows that a rule makes for the change, and for a later deletion of the
+// row. made returns the row that the rule makes for a change from one of its images.
+func (x *Limits) Rule(rule *model.RowRule, c *Change, from Origin, made func(one *Change, row value.Item) (Put, bool)) {
 	names := Assignments(rule.Fields, from)
 	changes := []Change{*c, {Table: c.Table, Row: c.Row, Old: c.New, Was: c.Is, Origin: c.Origin}}
 	for i := range changes {
@@ -182,15 +181,7 @@ func (x *Limits) rule(rule *model.RowRule, c *Change, from Origin) {
 		if one.New == nil && len(rule.Keep) == 0 || len(rule.Keep) > 0 && !slices.Contains(rule.Keep, one.event(rule.Source)) {
 			continue
 		}
-		p, ok := made(one, rule, row)
-		if rule.Each != nil {
-			var e Effects
-			if foldTell(one, rule, row, &e); len(e.Tells) == 0 {
-				continue
-			}
-			p, ok = e.Tells[0].For(unknown(rule, true))
-		}
-		if ok {
+		if p, ok := made(one, row); ok {
 			x.Made(&p, names)
 		}
 	}
@@ -210,39 +201,6 @@ func (x *Limits) Empty(e *model.Entity, to []model.Assign, row value.Item, made 
 		if v := f.Expr.Field.Get(row); v.Kind() == value.String && v.Text() == "" {
 			x.Add(made(f.Name), "cannot be empty: it is in the key of %s", e.Name)
 		}
-	}
-}
-
-// unknown stands in for values that are not known here: those that a rule's rows take
-// from subscribers, or, if followers is false, those that they take from the row that
-// sends the notification. Each is as short as such a value may be.
-func unknown(rule *model.RowRule, followers bool) value.Item {
-	var attrs []value.Attr
-	for i := range rule.Fields {
-		if f := &rule.Fields[i]; (f.Expr.Each != nil) == followers {
-			attrs = append(attrs, value.Attr{Name: f.Name, Value: value.OfString("1")})
-		}
-	}
-	return value.NewItem(attrs...)
-}
-
-// follower checks the rows that a rule makes for a subscriber.
-func (x *Limits) follower(rule *model.RowRule, c *Change, from Origin) {
-	j, ok := JoinOf(rule, c.Is, c.Row, c.New)
-	if !ok {
-		return
-	}
-	t := Tell{Rule: rule, Fields: unknown(rule, false)}
-	p, ok := t.For(j.Fields)
-	if ok {
-		x.Key(rule.Into, p.Row.Key, func(name string) []string {
-			for i := range rule.Fields {
-				if f := &rule.Fields[i]; f.Name == name && f.Expr.Each != nil {
-					return from(f.Expr.Each.Name)
-				}
-			}
-			return nil
-		})
 	}
 }
 

@@ -47,7 +47,7 @@ func intos(m *model.Migration) (names []string) {
 // move makes one new row from an old row. The string is the reason why it cannot, or "".
 func move(mk *model.Making, old value.Item) (Moved, string) {
 	val := func(f *model.Assign) value.Value { return given(mk, f, old) }
-	p, ok := build(mk.Rule, val, rawOf(old))
+	p, ok := Build(mk.Rule, val, rawOf(old))
 	if !ok {
 		return Moved{}, keyless(mk, val)
 	}
@@ -65,7 +65,7 @@ func move(mk *model.Making, old value.Item) (Moved, string) {
 // given returns the value that an old row gives to a name of the new row, in the form in
 // which the new rows hold it.
 func given(mk *model.Making, f *model.Assign, old value.Item) value.Value {
-	v, a := evaluate(nil, &f.Expr, old), mk.Into.Attribute(f.Name)
+	v, a := Evaluate(nil, &f.Expr, old), mk.Into.Attribute(f.Name)
 	switch {
 	case a == nil:
 	case v.IsMissing() || v.Kind() == value.Null:
@@ -157,7 +157,7 @@ func (c *Change) moved() bool {
 // KeyMade returns the key of a row that a migration made from an old row. It reads the
 // key from at, the row that replaced the old row in place.
 func KeyMade(mk *model.Making, at value.Item) (store.Key, bool) {
-	m := making{mk.Rule, func(f *model.Assign) value.Value { return evaluate(nil, &f.Expr, at) }, rawOf(at)}
+	m := making{mk.Rule, func(f *model.Assign) value.Value { return Evaluate(nil, &f.Expr, at) }, rawOf(at)}
 	return mk.Into.Key(func(name string) value.Value { return m.keyPart(name, primary(mk.Into, name)) })
 }
 

@@ -39,17 +39,36 @@ func foldRows(c *Change, e *Effects) {
 // foldHistory adds an entry for the change if the rule keeps events of this kind and the
 // change concerns the rule.
 func foldHistory(c *Change, rule *model.RowRule, row value.Item, e *Effects) {
-	if !slices.Contains(rule.Keep, c.event(rule.Source)) || c.moved() {
+	if rule.Each != nil || !c.keptBy(rule) {
 		return
 	}
-	if c.Was == c.Is && !concernedBy(rule, c) {
-		return
-	}
-	if rule.Each != nil {
-		foldTell(c, rule, row, e)
-	} else if m, ok := made(c, rule, row); ok && e.faults.Reachable(rule.Name, rule.Into.Table, m.Row.Key, false) {
+	if m, ok := made(c, rule, row); ok && e.faults.Reachable(rule.Name, rule.Into.Table, m.Row.Key, false) {
 		e.Puts = append(e.Puts, m)
 	}
+}
+
+// History calls yield for each history rule that keeps an entry of this change, with the
+// row that the entry is made from.
+func (c *Change) History(yield func(rule *model.RowRule, row value.Item)) {
+	each := func(of *model.Entity, row value.Item) {
+		for _, rule := range of.Rules {
+			if c.keptBy(rule) {
+				yield(rule, row)
+			}
+		}
+	}
+	if c.Is != nil {
+		each(c.Is, c.New)
+	}
+	if c.Was != nil && c.New == nil {
+		each(c.Was, c.Old)
+	}
+}
+
+// keptBy reports whether a history rule keeps an entry of this change. A migration's
+// changes make no entries.
+func (c *Change) keptBy(rule *model.RowRule) bool {
+	return slices.Contains(rule.Keep, c.event(rule.Source)) && !c.moved() && (c.Was != c.Is || concernedBy(rule, c))
 }
 
 // concernedBy reports whether a change of a row concerns the rule: the application
@@ -129,7 +148,7 @@ func made(c *Change, rule *model.RowRule, row value.Item) (Put, bool) {
 	if !model.Holds(rule.Where, row) {
 		return Put{}, false
 	}
-	p, ok := build(rule, func(f *model.Assign) value.Value { return evaluate(c, &f.Expr, row) }, rawOf(row))
+	p, ok := Build(rule, func(f *model.Assign) value.Value { return Evaluate(c, &f.Expr, row) }, rawOf(row))
 	p.Position = c.Position
 	for i := range rule.Fields {
 		fl := rule.Fields[i].Expr.Follow
@@ -155,9 +174,9 @@ func rawOf(row value.Item) func(*model.Assign) value.Value {
 	return func(f *model.Assign) value.Value { return f.Expr.Field.Raw(row) }
 }
 
-// build makes a rule's row from the values of its fields. It returns false if the key is
+// Build makes a rule's row from the values of its fields. It returns false if the key is
 // incomplete.
-func build(rule *model.RowRule, val, raw func(*model.Assign) value.Value) (Put, bool) {
+func Build(rule *model.RowRule, val, raw func(*model.Assign) value.Value) (Put, bool) {
 	into, m := rule.Into, making{rule, val, raw}
 	key, ok := into.Key(func(name string) value.Value { return m.keyPart(name, primary(into, name)) })
 	if !ok {
@@ -248,9 +267,9 @@ func (m making) field(name string) *model.Assign {
 	return nil
 }
 
-// evaluate returns the value of an expression on a row. c is needed only for the parts of
+// Evaluate returns the value of an expression on a row. c is needed only for the parts of
 // a record, such as $time.
-func evaluate(c *Change, x *model.Expr, row value.Item) value.Value {
+func Evaluate(c *Change, x *model.Expr, row value.Item) value.Value {
 	switch {
 	case x.Field != nil:
 		return x.Field.Get(row)
@@ -259,7 +278,7 @@ func evaluate(c *Change, x *model.Expr, row value.Item) value.Value {
 	case x.Map != nil:
 		var attrs []value.Attr
 		for i := range x.Map {
-			attrs = append(attrs, value.Attr{Name: x.Map[i].Name, Value: evaluate(c, &x.Map[i].Expr, row)})
+			attrs = append(attrs, value.Attr{Name: x.Map[i].Name, Value: Evaluate(c, &x.Map[i].Expr, row)})
 		}
 		if it := value.NewItem(attrs...); len(it) > 0 {
 			return value.OfMap(it)

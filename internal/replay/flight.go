@@ -7,6 +7,7 @@ import (
 
 	"weir/internal/events"
 	"weir/internal/projections"
+	"weir/internal/runner"
 	"weir/internal/store"
 )
 
@@ -26,7 +27,7 @@ type flight struct {
 	marks  sending // of removals
 	leaves sending
 	waits  bool // one of these removals must stay in order with changes of other rows
-	order  projections.Order
+	order  runner.Orders
 }
 
 // sending is writes and the entries that they belong to.
@@ -60,7 +61,7 @@ func (f *flight) add(ctx context.Context, e *entry) error {
 		return nil
 	}
 	old, image := e.images()
-	inOrder := projections.InOrder(old.entity, image.entity)
+	inOrder := f.order.Concerns(old.entity, image.entity)
 	follows := inOrder && f.follows(e)
 	if e.leaves || follows || inOrder && f.waits {
 		if err := f.land(ctx); err != nil {

@@ -163,7 +163,7 @@ func (r *Replay) write(ctx context.Context, b *batch) error {
 		if err := r.load(ctx, b.unread(nil)); err != nil {
 			return err
 		}
-		f := flight{Replay: r}
+		f := flight{Replay: r, order: r.Runner.Orders()}
 		f.writes.writes = make([]store.Write, 0, len(b.entries))
 		f.writes.of = make([]*entry, 0, len(b.entries))
 		for i := range b.entries {

@@ -10,6 +10,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/projections/document"
+	"weir/internal/projections/feed"
 	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -51,15 +52,15 @@ type pass struct {
 }
 
 // told is what followers get, as of this record.
-func (p *pass) told(e *projections.Effects) (puts []projections.Put) {
-	for _, j := range e.Joins {
+func (p *pass) told(c *projections.Change) (puts []projections.Put) {
+	for _, j := range feed.Fold(c, &projections.Faults{}) {
 		if name := j.List + " " + book.RowText(j.Row); j.Gone {
 			delete(p.lists, name)
 		} else {
 			p.lists[name] = j.Fields
 		}
 	}
-	for _, t := range e.Tells {
+	for _, t := range feed.FoldNotifications(c) {
 		for name, fields := range p.lists {
 			if strings.HasPrefix(name, t.List+" ") {
 				if put, ok := t.For(fields); ok {
@@ -79,7 +80,7 @@ func (h *harness) pass() pass {
 			continue
 		}
 		e := projections.Fold(&c)
-		for _, put := range append(e.Puts, p.told(&e)...) {
+		for _, put := range append(e.Puts, p.told(&c)...) {
 			if len(put.Rule.Keep) > 0 {
 				p.history[book.RowText(put.Row)] = put
 			}

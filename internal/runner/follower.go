@@ -304,7 +304,7 @@ func (p *piece) last() events.Position { return p.page.Records[len(p.page.Record
 // shards.
 func (c *consumer) pass(ctx context.Context) (n int, err error) {
 	var pieces []piece
-	together, ordered := 0, c.jobs && tellsEach(c.Runner.Model)
+	together, ordered := 0, c.jobs && len(c.Runner.Orders()) > 0
 	known := map[place]bool{}
 	var unread []error
 	tables, err := c.Runner.Tables(ctx)

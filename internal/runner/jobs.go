@@ -57,8 +57,10 @@ func (r *Runner) step(ctx context.Context, job value.Item) (more bool, err error
 	if job.Has(lookAttr) {
 		return r.lookOn(ctx, job)
 	}
-	if job.Has(tellRule) {
-		return r.tellOn(ctx, job)
+	for _, k := range r.Kinds {
+		if mine, more, err := k.Job(ctx, r, job); mine || err != nil {
+			return more, err
+		}
 	}
 	list := job.Get(JobList)
 	rows, err := r.Get(ctx, []store.Ref{book.Ref(list.Text(), "")})

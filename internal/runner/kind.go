@@ -65,6 +65,9 @@ type Part interface {
 type Order interface {
 	// Begins reports whether a change, which is the next in the run, begins a new phase.
 	Begins(c *projections.Change) bool
+	// Concerns reports whether the order of a change among the changes of other rows
+	// matters, given the row's old and new entity.
+	Concerns(was, is *model.Entity) bool
 }
 
 // Base is a kind without any work. Kinds embed it for the methods that they do not need.

@@ -9,14 +9,36 @@ import (
 	"weir/internal/projections"
 )
 
-// Which subscribers get a notification depends on the order in which subscriptions and
-// notifications are handled. Everything else has the same result in any order. So only
-// for a model with such rules does the runner cut batches into phases and make shards
-// wait for each other.
+// Most kinds of projection give the same result in whatever order changes of different
+// rows are applied. Only for a model with rules of a kind that does not, such as feeds,
+// does the runner cut batches into phases and make shards wait for each other.
 
-// tellsEach reports whether the model has rules that make a row for each subscriber.
-func tellsEach(m *model.Model) bool {
-	return slices.ContainsFunc(m.Rows, func(r *model.RowRule) bool { return r.Each != nil })
+// Orders says where the order of changes of different rows matters to any of some kinds.
+type Orders []Order
+
+// Orders returns what knows where the order of changes matters in the runner's model, at
+// the beginning of a run of changes. It is empty if the order matters nowhere.
+func (r *Runner) Orders() (out Orders) {
+	for _, k := range r.Kinds {
+		if o := k.Orders(r.Model); o != nil {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// Begins reports whether a change, which is the next in the run, begins a new phase.
+func (all Orders) Begins(c *projections.Change) (begins bool) {
+	for _, o := range all {
+		begins = o.Begins(c) || begins
+	}
+	return begins
+}
+
+// Concerns reports whether the order of a change among the changes of other rows matters,
+// given the row's old and new entity.
+func (all Orders) Concerns(was, is *model.Entity) bool {
+	return slices.ContainsFunc(all, func(o Order) bool { return o.Concerns(was, is) })
 }
 
 // run is a part of the of-th batch that can be gathered as one.
@@ -29,7 +51,8 @@ type run struct {
 // applied: the order of their positions, where that matters.
 func (r *Runner) phases(bs []Batch) []run {
 	var out []run
-	if !tellsEach(r.Model) {
+	order := r.Orders()
+	if len(order) == 0 {
 		for i, b := range bs {
 			out = append(out, run{b, i})
 		}
@@ -46,8 +69,11 @@ func (r *Runner) phases(bs []Batch) []run {
 	}
 	phase := map[*projections.Change]int{}
 	last := 0
-	for i, n := range projections.Phases(all) {
-		phase[all[i]], last = n, n
+	for _, c := range all {
+		if order.Begins(c) {
+			last++
+		}
+		phase[c] = last
 	}
 	next := make([]int, len(bs))
 	for n := 0; n <= last; n++ {

@@ -203,8 +203,6 @@ func (r *Runner) Retry(ctx context.Context, id string) (done int, err error) {
 		err = r.refold(ctx, &d)
 	case DeadFollow:
 		err = r.retryFollow(ctx, &d)
-	case DeadTold:
-		err = r.retryTold(ctx, &d)
 	default:
 		err = r.retryKind(ctx, &d)
 	}

@@ -303,32 +303,6 @@ func (r *Runner) RepairFact(ctx context.Context, list, name string, noted, told 
 	return done, true, err
 }
 
-// RepairFollower makes a row a subscriber of a list as j says or, if j is nil, removes it
-// from the list. done is false if the subscription has changed since it was noted.
-// Notifications from before are not sent again.
-func (r *Runner) RepairFollower(ctx context.Context, list, at string, noted value.Item, j *projections.Join, floor events.Position) (done, differs bool, err error) {
-	head := book.Followers(r.Model.Name, list)
-	rows, err := r.Get(ctx, []store.Ref{head})
-	if err != nil {
-		return false, false, err
-	}
-	f := projections.FollowerFrom(noted)
-	if j == nil && !f.Here() || j != nil && f.Here() && value.EqualItems(j.Fields, f.Fields) {
-		return true, false, nil
-	}
-	mended := projections.Join{List: list, Gone: j == nil, Position: RepairAt(f.Position, floor)}
-	if j != nil {
-		mended.Row, mended.Fields = j.Row, j.Fields
-	}
-	moment, _ := rows[0].Get(book.Count).Int64()
-	f.Mend(&mended, moment)
-	w := Work{Runner: r}
-	wr := w.followerWrite(book.Ref(head.Key.Partition.Text(), at), f, events.Position{})
-	wr.If = AsNoted(book.Position, noted)
-	done, err = r.Did(ctx, wr)
-	return done, true, err
-}
-
 // RepairFollowed makes our own table keep the field's present value, or the fact that the
 // source row does not exist; then a last value stays the one that is kept. A job that the
 // same transaction creates gives the value to all followers. It is needed because a

@@ -31,7 +31,7 @@ func newExplanation(of *runner.Asked) *explanation {
 // Parts says which subscribers a change notifies, if the row may be one of the
 // notifications.
 func (x *explanation) Parts(c *projections.Change) (out []string) {
-	for _, t := range projections.Fold(c).Tells {
+	for _, t := range FoldNotifications(c) {
 		if t.Rule.Into == x.Entity && x.agrees(t.Fields) {
 			out = append(out, "notifies the subscribers in "+t.List)
 		}

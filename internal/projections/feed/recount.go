@@ -17,20 +17,20 @@ import (
 type recount struct {
 	runner.BaseRecount
 	*runner.Verification
-	lists string                      // what the partition keys of lists begin with
-	joins map[string]projections.Join // by place
+	lists         string                  // what the partition keys of lists begin with
+	subscriptions map[string]Subscription // by place
 }
 
 // Recount returns the kind's part in a verification.
 func (Kind) Recount(v *runner.Verification) runner.Recount {
-	return &recount{Verification: v, lists: book.Lists(v.Model.Name), joins: map[string]projections.Join{}}
+	return &recount{Verification: v, lists: book.Lists(v.Model.Name), subscriptions: map[string]Subscription{}}
 }
 
 // Add adds the subscriptions of a row.
 func (v *recount) Add(row *projections.Change) {
-	for _, j := range projections.Fold(row).Joins {
+	for _, j := range Fold(row, &projections.Faults{}) {
 		ref := book.Follower(book.Followers(v.Model.Name, j.List), j.Row)
-		v.joins[place(j.List, ref.Key.Sort.Text())] = j
+		v.subscriptions[place(j.List, ref.Key.Sort.Text())] = j
 	}
 }
 
@@ -44,18 +44,18 @@ func (v *recount) OwnRow(_ context.Context, row value.Item) error {
 		return nil
 	}
 	at := row.Get(book.Sort).Text()
-	f := projections.FollowerFrom(row)
+	f := SubscriberFrom(row)
 	if at == "-" || !f.Here() {
 		return nil
 	}
 	v.Checked++
-	switch j, ok := v.joins[place(list, at)]; {
+	switch j, ok := v.subscriptions[place(list, at)]; {
 	case !ok:
 		v.differs(list, at, list, "no subscriber in "+at, "a subscriber")
 	case !value.EqualItems(j.Fields, f.Fields):
 		v.differs(list, at, v.RowText(j.Row), runner.ValueText(value.OfMap(j.Fields)), runner.ValueText(value.OfMap(f.Fields)))
 	}
-	delete(v.joins, place(list, at))
+	delete(v.subscriptions, place(list, at))
 	return nil
 }
 
@@ -65,8 +65,8 @@ func (v *recount) differs(list, at, row, want, have string) {
 
 // End reports the subscribers that are on no list.
 func (v *recount) End(context.Context) error {
-	for _, name := range slices.Sorted(maps.Keys(v.joins)) {
-		j := v.joins[name]
+	for _, name := range slices.Sorted(maps.Keys(v.subscriptions)) {
+		j := v.subscriptions[name]
 		_, at, _ := strings.Cut(name, "\x00")
 		v.differs(j.List, at, v.RowText(j.Row), "in the list "+j.List, "nowhere")
 	}

@@ -4,8 +4,9 @@ import (
 	"context"
 
 	"weir/internal/book"
-	"weir/internal/projections"
+	"weir/internal/events"
 	"weir/internal/runner"
+	"weir/internal/store"
 	"weir/internal/value"
 )
 
@@ -30,9 +31,35 @@ func (f *SubscriberFix) Note(ctx context.Context, r *runner.Runner) (err error) 
 
 // Correct writes the recounted subscription, or that there is none.
 func (f *SubscriberFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
-	var join *projections.Join
-	if j, ok := runner.RecountOf[*recount](now.Recounts).joins[f.Thing()]; ok {
+	var join *Subscription
+	if j, ok := runner.RecountOf[*recount](now.Recounts).subscriptions[f.Thing()]; ok {
 		join = &j
 	}
-	return r.RepairFollower(ctx, f.List, f.At, f.noted, join, now.Floor)
+	return repairSubscriber(ctx, r, f.List, f.At, f.noted, join, now.Floor)
+}
+
+// repairSubscriber makes a row a subscriber of a list as j says or, if j is nil, removes it
+// from the list. done is false if the subscription has changed since it was noted.
+// Notifications from before are not sent again.
+func repairSubscriber(ctx context.Context, r *runner.Runner, list, at string, noted value.Item, j *Subscription, floor events.Position) (done, differs bool, err error) {
+	head := book.Followers(r.Model.Name, list)
+	rows, err := r.Get(ctx, []store.Ref{head})
+	if err != nil {
+		return false, false, err
+	}
+	f := SubscriberFrom(noted)
+	if j == nil && !f.Here() || j != nil && f.Here() && value.EqualItems(j.Fields, f.Fields) {
+		return true, false, nil
+	}
+	mended := Subscription{List: list, Gone: j == nil, Position: runner.RepairAt(f.Position, floor)}
+	if j != nil {
+		mended.Row, mended.Fields = j.Row, j.Fields
+	}
+	moment, _ := rows[0].Get(book.Count).Int64()
+	f.Mend(&mended, moment)
+	w := work{Work: &runner.Work{Runner: r}}
+	wr := w.subscriberWrite(book.Ref(head.Key.Partition.Text(), at), f, events.Position{})
+	wr.If = runner.AsNoted(book.Position, noted)
+	done, err = r.Did(ctx, wr)
+	return done, true, err
 }

@@ -1,4 +1,4 @@
-package projections
+package feed
 
 import (
 	"weir/internal/book"
@@ -6,10 +6,10 @@ import (
 	"weir/internal/value"
 )
 
-// Follower is a row of our own table: one subscriber's entry in a list. Each list counts
+// Subscriber is a row of our own table: one subscriber's entry in a list. Each list counts
 // its moments. A subscriber that joined at moment n gets the notifications of later
 // moments, up to and including the moment at which it left.
-type Follower struct {
+type Subscriber struct {
 	Position events.Position // of the newest change of the subscriber's row
 	Fields   value.Item
 	here     bool
@@ -26,16 +26,16 @@ const maxSpans = 50
 
 // Attributes of a subscriber's row besides its position.
 const (
-	followerFields = "f"
-	followerSince  = "n" // absent if it has left
-	followerSpans  = "h"
+	subscriberFields = "f"
+	subscriberSince  = "n" // absent if it has left
+	subscriberSpans  = "h"
 )
 
-// FollowerFrom reads a subscriber's row. A nil row is one that never subscribed.
-func FollowerFrom(row value.Item) *Follower {
-	f := &Follower{Position: events.PositionFrom(row.Get(book.Position)), Fields: row.Get(followerFields).Item()}
-	f.since, f.here = row.Get(followerSince).Int64()
-	spans := row.Get(followerSpans)
+// SubscriberFrom reads a subscriber's row. A nil row is one that never subscribed.
+func SubscriberFrom(row value.Item) *Subscriber {
+	f := &Subscriber{Position: events.PositionFrom(row.Get(book.Position)), Fields: row.Get(subscriberFields).Item()}
+	f.since, f.here = row.Get(subscriberSince).Int64()
+	spans := row.Get(subscriberSpans)
 	for i := 0; i+1 < spans.Len(); i += 2 {
 		since, _ := spans.At(i).Int64()
 		until, _ := spans.At(i + 1).Int64()
@@ -45,30 +45,30 @@ func FollowerFrom(row value.Item) *Follower {
 }
 
 // Attrs returns the attributes of the row without its key.
-func (f *Follower) Attrs() []value.Attr {
+func (f *Subscriber) Attrs() []value.Attr {
 	attrs := []value.Attr{{Name: book.Position, Value: f.Position.Value()}}
 	if f.here {
-		attrs = append(attrs, value.Attr{Name: followerSince, Value: value.OfInt(f.since)})
+		attrs = append(attrs, value.Attr{Name: subscriberSince, Value: value.OfInt(f.since)})
 	}
 	if len(f.Fields) > 0 {
-		attrs = append(attrs, value.Attr{Name: followerFields, Value: value.OfMap(f.Fields)})
+		attrs = append(attrs, value.Attr{Name: subscriberFields, Value: value.OfMap(f.Fields)})
 	}
 	var spans []value.Value
 	for _, s := range f.spans {
 		spans = append(spans, value.OfInt(s.since), value.OfInt(s.until))
 	}
 	if spans != nil {
-		attrs = append(attrs, value.Attr{Name: followerSpans, Value: value.OfList(spans...)})
+		attrs = append(attrs, value.Attr{Name: subscriberSpans, Value: value.OfList(spans...)})
 	}
 	return attrs
 }
 
 // Here reports whether the row is subscribed now.
-func (f *Follower) Here() bool { return f.here }
+func (f *Subscriber) Here() bool { return f.here }
 
-// Take applies a Join at the given moment of the list. It changes nothing and reports
+// Take applies a Subscription at the given moment of the list. It changes nothing and reports
 // false if the row has already seen this change or a newer one.
-func (f *Follower) Take(j *Join, moment int64) bool {
+func (f *Subscriber) Take(j *Subscription, moment int64) bool {
 	if j.Position.Compare(f.Position) <= 0 {
 		return false
 	}
@@ -76,8 +76,8 @@ func (f *Follower) Take(j *Join, moment int64) bool {
 	return true
 }
 
-// Mend applies a Join as of its position, whatever position the row had.
-func (f *Follower) Mend(j *Join, moment int64) {
+// Mend applies a Subscription as of its position, whatever position the row had.
+func (f *Subscriber) Mend(j *Subscription, moment int64) {
 	f.Position = j.Position
 	switch {
 	case j.Gone && f.here:
@@ -93,8 +93,8 @@ func (f *Follower) Mend(j *Join, moment int64) {
 	}
 }
 
-// Followed reports whether the row gets the notifications of this moment.
-func (f *Follower) Followed(moment int64) bool {
+// Receives reports whether the row gets the notifications of this moment.
+func (f *Subscriber) Receives(moment int64) bool {
 	if f.here && f.since < moment {
 		return true
 	}

@@ -1,4 +1,4 @@
-package runner
+package feed
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 
 	"weir/internal/book"
 	"weir/internal/events"
-	"weir/internal/projections"
+	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -19,15 +19,15 @@ import (
 // however often they are written. The changes of one row arrive in order: if the mark is
 // further, earlier notifications have been written.
 
-// tellsMarked writes the batch's notifications, one after the other.
-func (w *Work) tellsMarked(ctx context.Context) error {
-	for i := range w.Tells {
-		t := &w.Tells[i]
+// notifyMarked writes the batch's notifications, one after the other.
+func (w *work) notifyMarked(ctx context.Context) error {
+	for i := range w.notifications {
+		t := &w.notifications[i]
 		for round := 0; ; round++ {
-			if round == MaxRounds {
+			if round == runner.MaxRounds {
 				return fmt.Errorf("the moments of %s do not come to rest", t.List)
 			}
-			done, err := w.tellMarked(ctx, t)
+			done, err := w.sendMarked(ctx, t)
 			if err != nil {
 				return err
 			}
@@ -39,9 +39,9 @@ func (w *Work) tellsMarked(ctx context.Context) error {
 	return nil
 }
 
-// tellMarked writes one notification to its list. done is false if another worker took
+// sendMarked writes one notification to its list. done is false if another worker took
 // the moment.
-func (w *Work) tellMarked(ctx context.Context, t *projections.Tell) (done bool, err error) {
+func (w *work) sendMarked(ctx context.Context, t *Notification) (done bool, err error) {
 	list := book.Followers(w.Model.Name, t.List)
 	mark := book.TellMark(w.Model.Name, t.List, w.Changes[t.Change].Row)
 	rows, err := w.Get(ctx, []store.Ref{list, mark})
@@ -58,12 +58,12 @@ func (w *Work) tellMarked(ctx context.Context, t *projections.Tell) (done bool, 
 		if err := w.Fresh(); err != nil {
 			return false, err
 		}
-		done, err := Transacted(w.Store.Transact(ctx, w.markMoment(t, list, mark, rows[0].Get(book.Count), moment)))
+		done, err := runner.Transacted(w.Store.Transact(ctx, w.momentMarked(t, list, mark, rows[0].Get(book.Count), moment)))
 		if !done || err != nil {
 			return false, err
 		}
 	}
-	if any, err := w.tellOne(ctx, list, t, moment); !any || err != nil {
+	if any, err := w.sendOne(ctx, list, t, moment); !any || err != nil {
 		return true, err
 	}
 	_, err = w.Write(ctx, []store.Write{{
@@ -73,12 +73,12 @@ func (w *Work) tellMarked(ctx context.Context, t *projections.Tell) (done bool, 
 	return true, err
 }
 
-// markMoment returns the writes that give a notification the list's next moment.
-func (w *Work) markMoment(t *projections.Tell, list, mark store.Ref, count value.Value, moment int64) []store.Write {
+// momentMarked returns the writes that give a notification the list's next moment.
+func (w *work) momentMarked(t *Notification, list, mark store.Ref, count value.Value, moment int64) []store.Write {
 	return []store.Write{
-		{Ref: list, If: store.Cond{{store.AsRead(book.Count, count)}}, Ops: []store.Op{Set(book.Count, value.OfInt(moment))}},
-		{Ref: mark, If: store.Cond{Below(book.Position, t.Position.Value())}, Ops: []store.Op{
-			Set(book.Position, t.Position.Value()), Set(firstAttr, t.Position.Value()), Set(momentAttr, value.OfInt(moment)), Set(book.Expiry, w.Expiry()),
+		{Ref: list, If: store.Cond{{store.AsRead(book.Count, count)}}, Ops: []store.Op{runner.Set(book.Count, value.OfInt(moment))}},
+		{Ref: mark, If: store.Cond{runner.Below(book.Position, t.Position.Value())}, Ops: []store.Op{
+			runner.Set(book.Position, t.Position.Value()), runner.Set(firstAttr, t.Position.Value()), runner.Set(momentAttr, value.OfInt(moment)), runner.Set(book.Expiry, w.Expiry()),
 		}},
 	}
 }

@@ -1,0 +1,415 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// A list of subscribers is a partition of our own table: one
+// row with the list's counter, and one row for each subscriber. Each notification gets a
+// moment: a write to the counter row assigns the next number to it. The notification goes
+// to every subscriber that joined at an earlier moment and has not left before this one.
+// So the set of recipients does not depend on how often, how late or in how many pieces
+// weir writes the notifications:
+//
+//   - A subscriber's row records the value of the counter, which is read before the row is
+//     written. A subscription that is handled before the notification gets its moment is
+//     included. One whose handling begins after the moment is not. If both are handled at the
+//     same time, either may happen, but the subscriber gets at most one row.
+//   - For each shard, the counter row keeps the position up to which changes have their moment
+//     and, until all of their notifications are written, the moment of the last of them.
+//   - A notification is a row with a key of its own for each subscriber. It carries the position
+//     of the change, so writing it again changes nothing.
+//
+// A list longer than a page is written by a job (jobs.go), which keeps the moment.
+
+// Attributes of a list's counter row, besides book.Count and the positions of shards.
+const (
+	firstAttr  = "f:" // +LANE: the first change that is being sent; absent when all are sent
+	momentAttr = "w:" // +LANE: the moment of these changes
+)
+
+// subscribe writes subscriptions: it adds subscribers to lists and removes them.
+func (w *work) subscribe(ctx context.Context) error {
+	pending := make([]*Subscription, len(w.subscriptions))
+	for i := range w.subscriptions {
+		pending[i] = &w.subscriptions[i]
+	}
+	for round := 0; len(pending) > 0; round++ {
+		if round == runner.MaxRounds {
+			return fmt.Errorf("the followers in %s do not come to rest", pending[0].List)
+		}
+		again, err := w.subscribeOnce(ctx, pending)
+		if err != nil {
+			return err
+		}
+		pending = again
+	}
+	return nil
+}
+
+// subscribeOnce writes subscriptions once. It returns those whose rows another worker changed
+// meanwhile; they must be tried again.
+func (w *work) subscribeOnce(ctx context.Context, subscriptions []*Subscription) (again []*Subscription, err error) {
+	refs := make([]store.Ref, 0, 2*len(subscriptions))
+	for _, j := range subscriptions {
+		list := book.Followers(w.Model.Name, j.List)
+		refs = append(refs, list, book.Follower(list, j.Row))
+	}
+	rows, err := w.Get(ctx, refs)
+	if err != nil {
+		return nil, err
+	}
+	var ws []store.Write
+	var of []*Subscription
+	for i, j := range subscriptions {
+		moment, _ := rows[2*i].Get(book.Count).Int64()
+		f := SubscriberFrom(rows[2*i+1])
+		was := f.Position
+		if f.Take(j, moment) {
+			ws, of = append(ws, w.subscriberWrite(refs[2*i+1], f, was)), append(of, j)
+		}
+	}
+	out, err := w.Write(ctx, ws)
+	if err != nil {
+		return nil, err
+	}
+	for i, j := range of {
+		switch {
+		case errors.Is(out[i].Err, store.ErrRefused):
+			return nil, out[i].Err
+		case out[i].Err != nil:
+			again = append(again, j)
+		}
+	}
+	return again, nil
+}
+
+// subscriberWrite returns the write of a subscriber's row, if the row still has the
+// position was. A row of a subscriber that has left gets a TTL.
+func (w *work) subscriberWrite(ref store.Ref, f *Subscriber, was events.Position) store.Write {
+	attrs := append(book.RefItem(ref), f.Attrs()...)
+	if !f.Here() {
+		attrs = append(attrs, runner.Attr(book.Expiry, w.Expiry()))
+	}
+	return store.Write{Ref: ref, Put: value.NewItem(attrs...), If: store.Cond{{runner.Unmoved(was)}}}
+}
+
+// sending holds the notifications that still have to go to one list.
+type sending struct {
+	list          store.Ref
+	notifications []Notification // in the order of the stream
+}
+
+// notify writes the batch's notifications to each list.
+func (w *work) notify(ctx context.Context) error {
+	if w.ByItem {
+		return w.notifyMarked(ctx)
+	}
+	var pending []*sending
+	at := map[string]*sending{}
+	for _, t := range w.notifications {
+		if at[t.List] == nil {
+			at[t.List] = &sending{list: book.Followers(w.Model.Name, t.List)}
+			pending = append(pending, at[t.List])
+		}
+		at[t.List].notifications = append(at[t.List].notifications, t)
+	}
+	for round := 0; len(pending) > 0; round++ {
+		if round == runner.MaxRounds {
+			return fmt.Errorf("the moments of %s do not come to rest", pending[0].notifications[0].List)
+		}
+		if err := w.sendNext(ctx, pending); err != nil {
+			return err
+		}
+		pending = slices.DeleteFunc(pending, func(t *sending) bool { return len(t.notifications) == 0 })
+	}
+	return nil
+}
+
+// sendNext writes, for each list, the next notifications that share a moment: first those
+// that already have a moment, then the rest under a new one.
+func (w *work) sendNext(ctx context.Context, pending []*sending) error {
+	refs := make([]store.Ref, len(pending))
+	for i, t := range pending {
+		refs[i] = t.list
+	}
+	rows, err := w.Get(ctx, refs)
+	if err != nil {
+		return err
+	}
+	var ws []store.Write
+	var of []*sending
+	for i, t := range pending {
+		row := rows[i]
+		first, last := events.PositionFrom(row.Get(firstAttr+w.Lane)), events.PositionFrom(row.Get(book.Lane(w.Lane)))
+		n, _ := slices.BinarySearchFunc(t.notifications, first, func(x Notification, p events.Position) int { return x.Position.Compare(p) })
+		if first.IsZero() {
+			n = t.upTo(last)
+		}
+		t.notifications = t.notifications[n:]
+		switch again := t.upTo(last); {
+		case len(t.notifications) == 0:
+		case again > 0:
+			moment, _ := row.Get(momentAttr + w.Lane).Int64()
+			if err := w.send(ctx, t, again, moment, last); err != nil {
+				return err
+			}
+		default:
+			wr, err := w.momentWrite(ctx, t, row)
+			if err != nil {
+				return err
+			}
+			ws, of = append(ws, wr), append(of, t)
+		}
+	}
+	if err := w.Fresh(); err != nil {
+		return err
+	}
+	out, err := w.Write(ctx, ws)
+	if err != nil {
+		return err
+	}
+	for i, t := range of {
+		if out[i].Err != nil {
+			continue // another worker took this moment; look again
+		}
+		moment, _ := out[i].Row.Get(book.Count).Int64()
+		if err := w.send(ctx, t, len(t.notifications), moment, t.notifications[len(t.notifications)-1].Position); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// upTo returns how many of the first notifications have a position of at most p.
+func (t *sending) upTo(p events.Position) int {
+	n := 0
+	for n < len(t.notifications) && t.notifications[n].Position.Compare(p) <= 0 {
+		n++
+	}
+	return n
+}
+
+// momentWrite returns the write that gives the list's next moment to all remaining
+// notifications. It also removes the positions of shards that deliver no more records,
+// unless notifications of such a shard are still being written.
+func (w *work) momentWrite(ctx context.Context, t *sending, row value.Item) (store.Write, error) {
+	n, _ := row.Get(book.Count).Int64()
+	wr := store.Write{
+		Ref: t.list, Return: true, If: store.Cond{{store.AsRead(book.Count, row.Get(book.Count))}},
+		Ops: []store.Op{
+			runner.Set(book.Count, value.OfInt(n+1)), runner.Set(momentAttr+w.Lane, value.OfInt(n+1)),
+			runner.Set(firstAttr+w.Lane, t.notifications[0].Position.Value()), runner.Set(book.Lane(w.Lane), t.notifications[len(t.notifications)-1].Position.Value()),
+		},
+	}
+	lanes, err := w.RetiredIn(ctx, row)
+	for _, lane := range lanes {
+		if !row.Has(firstAttr + lane) {
+			wr.Ops = append(wr.Ops, store.Op{Kind: store.Remove, Attr: book.Lane(lane)})
+		}
+	}
+	return wr, err
+}
+
+// send writes the first n notifications, which share a moment. When all notifications of
+// the moment are written, up to position last, it removes the moment from the counter
+// row. Then a repeated batch does not restore a notification that its subscriber has
+// deleted. The notifications of one moment may arrive in several pieces, so send does
+// this only after the last. A crash before that leaves the moment, and the repeated batch
+// writes the rows again.
+func (w *work) send(ctx context.Context, t *sending, n int, moment int64, last events.Position) error {
+	any := false
+	for i := range t.notifications[:n] {
+		some, err := w.sendOne(ctx, t.list, &t.notifications[i], moment)
+		if err != nil {
+			return err
+		}
+		any = any || some
+	}
+	whole := t.notifications[n-1].Position == last
+	t.notifications = t.notifications[n:]
+	if !any || !whole {
+		return nil
+	}
+	_, err := w.Write(ctx, []store.Write{{
+		Ref: t.list, If: store.Cond{{{Attr: book.Lane(w.Lane), Is: store.Eq, Value: last.Value()}}},
+		Ops: []store.Op{{Kind: store.Remove, Attr: firstAttr + w.Lane}, {Kind: store.Remove, Attr: momentAttr + w.Lane}},
+	}})
+	return err
+}
+
+// sendOne writes one notification to a list; a job continues a long list. any is false if
+// the list has no recipient.
+func (w *work) sendOne(ctx context.Context, list store.Ref, t *Notification, moment int64) (any bool, err error) {
+	page, err := sendPage(ctx, w.Runner, list.Key.Partition, "", t, moment)
+	if err == nil && page.last != "" {
+		err = w.startJob(ctx, list, page.last, t, moment)
+	}
+	if page.kept {
+		w.Kept(t.Change)
+	}
+	return page.any || page.last != "", err
+}
+
+// sent is the result for a page of subscribers: the sort key of the last subscriber, or
+// "" if there are no more pages; whether any of them is a recipient; and whether a row
+// was refused.
+type sent struct {
+	last      string
+	any, kept bool
+}
+
+// sendPage writes the rows for a page of subscribers that begins after a sort key.
+func sendPage(ctx context.Context, r *runner.Runner, list value.Value, after string, t *Notification, moment int64) (done sent, err error) {
+	page, err := r.Store.Query(ctx, store.Query{
+		Table: book.TableName, Partition: list, Limit: runner.PageOfList,
+		Sort: store.Range{From: value.OfString(max("m", after+"\x00"))},
+	})
+	if err != nil {
+		return done, err
+	}
+	var ws []store.Write
+	var of []projections.Put
+	for _, row := range page.Rows {
+		f := SubscriberFrom(row)
+		if !f.Receives(moment) {
+			continue
+		}
+		if p, ok := t.For(f.Fields); ok {
+			ws, of = append(ws, notificationWrite(r, &p)), append(of, p)
+		}
+	}
+	out, err := r.Write(ctx, ws)
+	if err != nil {
+		return done, err
+	}
+	for i := range out {
+		if !errors.Is(out[i].Err, store.ErrRefused) {
+			continue
+		}
+		done.kept = true
+		if err := keepRefused(ctx, r, t, &of[i], out[i].Err.Error()); err != nil {
+			return done, err
+		}
+	}
+	if done.any = len(ws) > 0; page.Next != nil && len(page.Rows) > 0 {
+		done.last = page.Rows[len(page.Rows)-1].Get(book.Sort).Text()
+	}
+	return done, nil
+}
+
+// notificationWrite returns the write of one subscriber's row. Its condition fails if the row
+// already carries this position or a newer one.
+func notificationWrite(r *runner.Runner, p *projections.Put) store.Write {
+	t := r.Model.Table(p.Row.Table)
+	wr := store.Write{Ref: p.Row, If: store.Cond{runner.Below(book.Version, p.Position.Value())}}
+	for _, a := range p.Image {
+		if a.Name != t.Key.Partition.Name && a.Name != t.Key.Sort.Name {
+			wr.Ops = append(wr.Ops, runner.Set(a.Name, a.Value))
+		}
+	}
+	wr.Ops = append(wr.Ops, runner.Set(book.Version, p.Position.Value()))
+	return wr
+}
+
+// keepRefused keeps a dead letter for a row that its table refused. The other subscribers
+// still get theirs.
+func keepRefused(ctx context.Context, r *runner.Runner, t *Notification, p *projections.Put, reason string) error {
+	_, err := r.KeepDead(ctx, runner.Dead{
+		Kind: runner.DeadTold, Target: t.Rule.Name + " " + r.Describe(p.Row), Row: p.Row, Reason: reason, Position: p.Position,
+		Record: value.NewItem(runner.Attr("new", value.OfMap(p.Image))),
+	})
+	return err
+}
+
+// Retry writes a subscriber's row that was refused before.
+func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
+	out, err := r.Write(ctx, []store.Write{notificationWrite(r, &projections.Put{Row: d.Row, Image: d.Record.Get("new").Item(), Position: d.Position})})
+	switch {
+	case err != nil:
+		return err
+	case errors.Is(out[0].Err, store.ErrRefused):
+		return fmt.Errorf("%s: %w", d.Target, out[0].Err)
+	}
+	return r.Forget(ctx, d)
+}
+
+// Attributes of a job that writes a notification to a long list.
+const (
+	jobRule   = "rule"
+	jobSource = "of"
+	jobFields = "f"
+)
+
+// startJob leaves the rest of a list to a job. If the notification is too large for a
+// job's row, it writes the rest of the list at once.
+func (w *work) startJob(ctx context.Context, list store.Ref, cursor string, t *Notification, moment int64) error {
+	out, err := w.Write(ctx, []store.Write{{
+		Ref: book.Job(w.Model.Name, jobName(list.Key.Partition.Text(), t.Position)), If: book.NotThere(),
+		Ops: []store.Op{
+			runner.Set(jobRule, value.OfString(t.Rule.Name)), runner.Set(jobSource, value.OfString(t.Rule.Source.Name)), runner.Set(jobFields, value.OfMap(t.Fields)),
+			runner.Set(runner.JobList, list.Key.Partition), runner.Set(runner.JobCursor, value.OfString(cursor)),
+			runner.Set(book.Position, t.Position.Value()), runner.Set(book.Count, value.OfInt(moment)),
+		},
+	}})
+	if err != nil || !errors.Is(out[0].Err, store.ErrRefused) {
+		return err
+	}
+	for page := (sent{last: cursor}); page.last != ""; {
+		if page, err = sendPage(ctx, w.Runner, list.Key.Partition, page.last, t, moment); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func jobName(list string, p events.Position) string { return "tell|" + list + "|" + p.String() }
+
+// Job does one step of a job that writes a notification to a long list. If the model no longer has the rule, the step
+// deletes the job.
+func (Kind) Job(ctx context.Context, r *runner.Runner, job value.Item) (mine, more bool, err error) {
+	if !job.Has(jobRule) {
+		return false, false, nil
+	}
+	list, position := job.Get(runner.JobList), events.PositionFrom(job.Get(book.Position))
+	w := store.Write{
+		Ref: book.Job(r.Model.Name, jobName(list.Text(), position)),
+		If:  store.Cond{{{Attr: runner.JobCursor, Is: store.Eq, Value: job.Get(runner.JobCursor)}}},
+	}
+	var page sent
+	if rule := ruleOf(r.Model, job); rule != nil {
+		t := Notification{Rule: rule, Fields: job.Get(jobFields).Item(), Position: position}
+		moment, _ := job.Get(book.Count).Int64()
+		if page, err = sendPage(ctx, r, list, job.Get(runner.JobCursor).Text(), &t, moment); err != nil {
+			return true, true, err
+		}
+	}
+	if page.last == "" {
+		w.Delete = true
+	} else {
+		w.Ops = []store.Op{runner.Set(runner.JobCursor, value.OfString(page.last))}
+	}
+	_, err = r.Write(ctx, []store.Write{w})
+	return true, page.last != "", err
+}
+
+// ruleOf returns the rule of a job, or nil if the model no longer has it.
+func ruleOf(m *model.Model, job value.Item) *model.RowRule {
+	for _, rule := range m.Rows {
+		if rule.Each != nil && rule.Name == job.Get(jobRule).Text() && rule.Source.Name == job.Get(jobSource).Text() {
+			return rule
+		}
+	}
+	return nil
+}

@@ -1,0 +1,43 @@
+package feed
+
+import (
+	"slices"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/projections"
+)
+
+// gathered is what a batch asks of feeds.
+type gathered struct {
+	all           *projections.Gathered
+	subscriptions []Subscription // the newest for each subscriber in each list
+	at            map[string]int // indexes into subscriptions
+	notifications []Notification // in the order of the stream
+}
+
+// fold takes in what the i-th change asks for.
+func (g *gathered) fold(i int, c *projections.Change) {
+	var f projections.Faults
+	for _, s := range Fold(c, &f) {
+		g.all.Touched[i] = true
+		name := s.List + "\x00" + book.RowText(s.Row)
+		if at, ok := g.at[name]; ok {
+			g.subscriptions[at] = s
+			continue
+		}
+		g.at[name] = len(g.subscriptions)
+		g.subscriptions = append(g.subscriptions, s)
+	}
+	for _, n := range FoldNotifications(c) {
+		n.Change = i
+		g.notifications = append(g.notifications, n)
+		g.all.Touched[i] = true
+	}
+	g.all.Fault(i, f.New())
+}
+
+// hasLists reports whether the model has rules that make a row for each subscriber.
+func hasLists(m *model.Model) bool {
+	return slices.ContainsFunc(m.Rows, func(r *model.RowRule) bool { return r.Each != nil })
+}

@@ -1,0 +1,59 @@
+package feed
+
+import (
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/value"
+)
+
+// limits notes what the notifications that a row sends or gets would lead to and never
+// can.
+func limits(x *projections.Limits, c *projections.Change, from projections.Origin) {
+	for _, rule := range c.Is.Rules {
+		if rule.Each != nil {
+			x.Of(rule.Name).Rule(rule, c, from, func(one *projections.Change, row value.Item) (projections.Put, bool) {
+				t, ok := foldNotification(one, rule, row)
+				if !ok {
+					return projections.Put{}, false
+				}
+				return t.For(unknown(rule, true))
+			})
+		}
+	}
+	for _, rule := range c.Is.Told {
+		subscriberLimits(x.Of(rule.Name), rule, c, from)
+	}
+}
+
+// unknown stands in for values that are not known here: those that a rule's rows take
+// from subscribers, or, if subscribers is false, those that they take from the row that
+// sends the notification. Each is as short as such a value may be.
+func unknown(rule *model.RowRule, subscribers bool) value.Item {
+	var attrs []value.Attr
+	for i := range rule.Fields {
+		if f := &rule.Fields[i]; (f.Expr.Each != nil) == subscribers {
+			attrs = append(attrs, value.Attr{Name: f.Name, Value: value.OfString("1")})
+		}
+	}
+	return value.NewItem(attrs...)
+}
+
+// subscriberLimits checks the rows that a rule makes for a subscriber.
+func subscriberLimits(x *projections.Limits, rule *model.RowRule, c *projections.Change, from projections.Origin) {
+	j, ok := SubscriptionOf(rule, c.Is, c.Row, c.New)
+	if !ok {
+		return
+	}
+	t := Notification{Rule: rule, Fields: unknown(rule, false)}
+	p, ok := t.For(j.Fields)
+	if ok {
+		x.Key(rule.Into, p.Row.Key, func(name string) []string {
+			for i := range rule.Fields {
+				if f := &rule.Fields[i]; f.Name == name && f.Expr.Each != nil {
+					return from(f.Expr.Each.Name)
+				}
+			}
+			return nil
+		})
+	}
+}
