@@ -180,14 +180,17 @@ func (w *Work) compare(ctx context.Context, puts []*projections.Put, before foll
 	}
 	var ws []store.Write
 	var of []serving
+	counted := map[string]bool{} // lists whose last value is kept for these rows
 	for _, p := range puts {
 		for _, f := range p.Follows {
-			list := w.listOf(f).Key.Partition.Text()
+			ref := w.listOf(f)
+			list := ref.Key.Partition.Text()
 			v, ok := now[list]
-			if ok && v.gone && f.Keep {
-				if err := w.keepsValue(ctx, w.listOf(f)); err != nil {
+			if ok && v.gone && f.Keep && !counted[list] {
+				if err := w.keepsValue(ctx, ref); err != nil {
 					return err
 				}
+				counted[list] = true
 			}
 			if ok && (late[p] || before[list].position != v.position) {
 				ws = append(ws, w.serve(list, p.Row, f.Attr, v.position, v.shown(f.Keep)))
@@ -432,8 +435,8 @@ func (r *Runner) unkept(ctx context.Context, list store.Ref) error {
 	return err
 }
 
-// keepsValue removes the TTL from the last value of a row that is gone, for a row that
-// keeps the value. If another writer spoilt the count, so that nothing can be added to
+// keepsValue removes the TTL from the last value of a row that is gone, for rows that keep
+// the value and are members of its list by now. If another writer spoilt the count, so that nothing can be added to
 // it, the count begins again.
 func (r *Runner) keepsValue(ctx context.Context, list store.Ref) error {
 	w := store.Write{
