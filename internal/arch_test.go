@@ -65,6 +65,23 @@ func TestRoomsDecideApart(t *testing.T) {
 	}
 }
 
+// TestDriversKnowNoKind: the runner, and the packages that verify, repair and explain, go
+// through the list of kinds. They import no room, so nothing in them can ask which kind a
+// thing is of.
+func TestDriversKnowNoKind(t *testing.T) {
+	imports := weirImports(t)
+	for _, from := range []string{"runner", "verify", "repair", "why"} {
+		if len(imports[from]) == 0 {
+			t.Errorf("there is no package %s", from)
+		}
+		for _, to := range imports[from] {
+			if room := "internal/" + to; strings.HasPrefix(room, rooms) && room != rooms+"kinds" {
+				t.Errorf("%s imports %s, the room of one kind", from, to)
+			}
+		}
+	}
+}
+
 // impure are the packages, and of some the names, that a pure package does not use.
 var impure = map[string][]string{
 	"os": nil, "net": nil, "net/http": nil, "os/exec": nil, "os/signal": nil, "syscall": nil, "log": nil, "log/slog": nil,

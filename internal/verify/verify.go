@@ -71,7 +71,7 @@ func (v *Verify) Run(ctx context.Context, yield func(Difference)) error {
 // meanwhile may or may not be included.
 func (v *Verify) Count(ctx context.Context) ([]runner.Recount, error) {
 	recounts := v.begin(&runner.Verification{Model: v.Model, Store: v.Store})
-	return recounts, v.count(ctx, recounts, func(string, store.Ref, string) {})
+	return recounts, v.count(ctx, recounts, nil)
 }
 
 func (v *Verify) begin(of *runner.Verification) (out []runner.Recount) {
@@ -81,12 +81,15 @@ func (v *Verify) begin(of *runner.Verification) (out []runner.Recount) {
 	return out
 }
 
-// count adds the contributions of all rows, and reports what a row cannot contribute.
+// count adds the contributions of all rows, and reports what a row cannot contribute if
+// cannot is set.
 func (v *Verify) count(ctx context.Context, recounts []runner.Recount, cannot func(derivation string, row store.Ref, why string)) error {
 	err := v.scan(ctx, func(rows []projections.Change) error {
-		folded, _ := runner.Fold(kinds.All(), v.Model, rows)
-		for i, f := range folded.Faults {
-			cannot(f.Derivation, rows[folded.FaultOf[i]].Row, "cannot be derived: "+f.Reason)
+		if cannot != nil {
+			folded, _ := runner.Fold(kinds.All(), v.Model, rows)
+			for i, f := range folded.Faults {
+				cannot(f.Derivation, rows[folded.FaultOf[i]].Row, "cannot be derived: "+f.Reason)
+			}
 		}
 		for i := range rows {
 			for _, r := range recounts {
