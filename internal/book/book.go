@@ -350,9 +350,9 @@ func Texts(texts []string) string {
 	}
 }
 
-// Lanes refers to the row in which Lambda functions that read a model's streams by shard
+// OpenShards refers to the row in which Lambda functions that read a model's streams by shard
 // keep the lanes.
-func Lanes(model string) store.Ref { return Ref("lanes|"+model, "") }
+func OpenShards(model string) store.Ref { return Ref("lanes|"+model, "") }
 
 // Claim refers to the note which row holds a value of a unique field.
 func Claim(model, field, value string) store.Ref {

@@ -23,16 +23,16 @@ import (
 const (
 	orderName = "o" // on a table's row
 
-	laneMarks  = "m"      // a mark of LaneMark bytes for each of the latest records, in order
-	lanePlace  = Position // of the last of these records
-	laneDone   = "d"      // how many of these records, from the first, are applied
-	laneUntil  = "u"      // until when an invocation may be applying the rest, in Unix seconds
-	laneCount  = Count    // how often the row was written
-	laneExpiry = Expiry
+	readMarks  = "m"      // a mark of FunctionMark bytes for each of the latest records, in order
+	readPlace  = Position // of the last of these records
+	readDone   = "d"      // how many of these records, from the first, are applied
+	readUntil  = "u"      // until when an invocation may be applying the rest, in Unix seconds
+	readCount  = Count    // how often the row was written
+	readExpiry = Expiry
 )
 
-// LaneMark is the size in bytes of the mark of one record.
-const LaneMark = 4
+// FunctionMark is the size in bytes of the mark of one record.
+const FunctionMark = 4
 
 // Functions returns the partition key of the rows of a model's functions.
 func Functions(model string) string { return "lambda|" + model }
@@ -41,8 +41,8 @@ func Functions(model string) string { return "lambda|" + model }
 // stream.
 func FunctionOrder(model, table string) store.Ref { return Ref(Functions(model), table) }
 
-// FunctionLane refers to the row that records how far a function has read a shard.
-func FunctionLane(model, table, shard string) store.Ref {
+// FunctionShard refers to the row that records how far a function has read a shard.
+func FunctionShard(model, table, shard string) store.Ref {
 	return Ref(Functions(model), table+"|"+shard)
 }
 
@@ -72,9 +72,9 @@ func SetOrder(at store.Ref, order string, others ...string) store.Write {
 	}
 }
 
-// LaneRow records how far a function has read a shard. The zero LaneRow stands for a row
+// FunctionShardRow records how far a function has read a shard. The zero FunctionShardRow stands for a row
 // that does not exist.
-type LaneRow struct {
+type FunctionShardRow struct {
 	Marks string
 	Last  events.Position
 	Done  int
@@ -83,122 +83,122 @@ type LaneRow struct {
 	was   value.Value
 }
 
-const laneDo = "if the event source mapping's parallelization factor is 1, delete the row, and the shard goes on with its next event"
+const readDo = "if the event source mapping's parallelization factor is 1, delete the row, and the shard goes on with its next event"
 
-// DecodeLane decodes the row of a shard, nil if there is none. The error wraps ErrRow.
-func DecodeLane(row value.Item) (l LaneRow, err error) {
+// DecodeFunctionShard decodes the row of a shard, nil if there is none. The error wraps ErrRow.
+func DecodeFunctionShard(row value.Item) (l FunctionShardRow, err error) {
 	if row == nil {
-		return LaneRow{Until: time.Unix(0, 0)}, nil
+		return FunctionShardRow{Until: time.Unix(0, 0)}, nil
 	}
-	marks := row.Get(laneMarks)
-	if l.Marks = marks.Text(); marks.Kind() != value.Binary || len(l.Marks)%LaneMark != 0 {
-		return LaneRow{}, unreadable(row, laneMarks, fmt.Sprintf("binary of %d bytes for each mark", LaneMark), laneDo)
+	marks := row.Get(readMarks)
+	if l.Marks = marks.Text(); marks.Kind() != value.Binary || len(l.Marks)%FunctionMark != 0 {
+		return FunctionShardRow{}, unreadable(row, readMarks, fmt.Sprintf("binary of %d bytes for each mark", FunctionMark), readDo)
 	}
-	if l.Last, err = position(row, lanePlace, laneDo); err == nil && !row.Has(lanePlace) {
-		err = unreadable(row, lanePlace, "a position of 17 bytes", laneDo)
-	}
-	if err != nil {
-		return LaneRow{}, err
-	}
-	done, err := whole(row, laneDone, 0, laneDo)
-	if most := len(l.Marks) / LaneMark; err == nil && done > int64(most) {
-		err = unreadable(row, laneDone, fmt.Sprintf("%d, the number of marks, at the most", most), laneDo)
+	if l.Last, err = position(row, readPlace, readDo); err == nil && !row.Has(readPlace) {
+		err = unreadable(row, readPlace, "a position of 17 bytes", readDo)
 	}
 	if err != nil {
-		return LaneRow{}, err
+		return FunctionShardRow{}, err
 	}
-	until, err := whole(row, laneUntil, 0, laneDo)
+	done, err := whole(row, readDone, 0, readDo)
+	if most := len(l.Marks) / FunctionMark; err == nil && done > int64(most) {
+		err = unreadable(row, readDone, fmt.Sprintf("%d, the number of marks, at the most", most), readDo)
+	}
 	if err != nil {
-		return LaneRow{}, err
+		return FunctionShardRow{}, err
 	}
-	if l.count, err = whole(row, laneCount, 1, laneDo); err != nil {
-		return LaneRow{}, err
+	until, err := whole(row, readUntil, 0, readDo)
+	if err != nil {
+		return FunctionShardRow{}, err
 	}
-	l.Done, l.Until, l.was = int(done), time.Unix(until, 0), row.Get(laneCount)
+	if l.count, err = whole(row, readCount, 1, readDo); err != nil {
+		return FunctionShardRow{}, err
+	}
+	l.Done, l.Until, l.was = int(done), time.Unix(until, 0), row.Get(readCount)
 	return l, nil
 }
 
 // Becomes replaces the row by next, which expires at the given time, on condition that the
 // row has not changed since it was read. The write returns the row.
-func (l LaneRow) Becomes(at store.Ref, next LaneRow, expires time.Time) store.Write {
+func (l FunctionShardRow) Becomes(at store.Ref, next FunctionShardRow, expires time.Time) store.Write {
 	own := Table()
 	return store.Write{
-		Ref: at, If: store.Cond{{store.AsRead(laneCount, l.was)}}, Return: true,
+		Ref: at, If: store.Cond{{store.AsRead(readCount, l.was)}}, Return: true,
 		Put: own.Item(at.Key).With(
-			value.Attr{Name: laneMarks, Value: value.OfBinary(next.Marks)},
-			value.Attr{Name: lanePlace, Value: next.Last.Value()},
-			value.Attr{Name: laneDone, Value: value.OfInt(int64(next.Done))},
-			value.Attr{Name: laneUntil, Value: value.OfInt(next.Until.Unix())},
-			value.Attr{Name: laneCount, Value: value.OfInt(l.count + 1)},
-			value.Attr{Name: laneExpiry, Value: value.OfInt(expires.Unix())}),
+			value.Attr{Name: readMarks, Value: value.OfBinary(next.Marks)},
+			value.Attr{Name: readPlace, Value: next.Last.Value()},
+			value.Attr{Name: readDone, Value: value.OfInt(int64(next.Done))},
+			value.Attr{Name: readUntil, Value: value.OfInt(next.Until.Unix())},
+			value.Attr{Name: readCount, Value: value.OfInt(l.count + 1)},
+			value.Attr{Name: readExpiry, Value: value.OfInt(expires.Unix())}),
 	}
 }
 
-// The row of lanes|MODEL lists the lanes from which records may still arrive, for streams
-// that functions read shard by shard. Functions write it. A lane is removed a day after its
-// shard disappears; nothing deletes the row. It has about 30 bytes for each lane in it.
+// The row of lanes|MODEL lists the shards from which records may still arrive, for streams
+// that functions read shard by shard. Functions write it. A shard is removed a day after its
+// shard disappears; nothing deletes the row. It has about 30 bytes for each shard in it.
 const (
-	lanesLane   = "l:" // and a lane: when the stream ceased to list its shard (Unix seconds), or 0
-	lanesListed = "t"  // when the shards of all streams were last listed, in Unix seconds
-	lanesLists  = "c"  // how often they were listed, at least; absent means never
-	lanesCount  = Count
+	openShard  = "l:" // and a shard: when the stream ceased to list its shard (Unix seconds), or 0
+	openListed = "t"  // when the shards of all streams were last listed, in Unix seconds
+	openLists  = "c"  // how often they were listed, at least; absent means never
+	openCount  = Count
 )
 
-// LanesRow lists the lanes from which records may still arrive. The zero LanesRow stands
+// OpenShardsRow lists the shards from which records may still arrive. The zero OpenShardsRow stands
 // for a row that does not exist.
-type LanesRow struct {
-	Missing map[string]int64 // by lane: when the stream ceased to list its shard, or 0
+type OpenShardsRow struct {
+	Missing map[string]int64 // by shard: when the stream ceased to list its shard, or 0
 	Listed  int64
 	Lists   int64
 	count   int64
 	was     value.Value
 }
 
-const lanesDo = "set the attribute to the number 0"
+const openDo = "set the attribute to the number 0"
 
-// DecodeLanes decodes the row of lanes, nil if there is none. With an error, which wraps
-// ErrRow, it returns a row that is safe to use: it declares no lane closed.
-func DecodeLanes(row value.Item) (l LanesRow, err error) {
-	l.Missing, l.was = map[string]int64{}, row.Get(lanesCount)
+// DecodeOpenShards decodes the row of shards, nil if there is none. With an error, which wraps
+// ErrRow, it returns a row that is safe to use: it declares no shard closed.
+func DecodeOpenShards(row value.Item) (l OpenShardsRow, err error) {
+	l.Missing, l.was = map[string]int64{}, row.Get(openCount)
 	number := func(attr string) (n int64) {
 		if row.Has(attr) && err == nil {
-			n, err = whole(row, attr, 0, lanesDo)
+			n, err = whole(row, attr, 0, openDo)
 		}
 		return n
 	}
 	for _, a := range row {
-		if lane, is := strings.CutPrefix(a.Name, lanesLane); is {
-			l.Missing[lane] = number(a.Name)
+		if key, is := strings.CutPrefix(a.Name, openShard); is {
+			l.Missing[key] = number(a.Name)
 		}
 	}
-	l.Listed, l.Lists, l.count = number(lanesListed), number(lanesLists), number(lanesCount)
+	l.Listed, l.Lists, l.count = number(openListed), number(openLists), number(openCount)
 	if err != nil {
 		l.Lists = 0
 	}
 	return l, err
 }
 
-// EnterLane adds a lane to the row. The write returns the row.
-func EnterLane(at store.Ref, lane string) store.Write {
-	return store.Write{Ref: at, Return: true, Ops: []store.Op{plus(lanesCount, 1), set(lanesLane+lane, value.OfInt(0))}}
+// EnterShard adds a shard to the row. The write returns the row.
+func EnterShard(at store.Ref, key string) store.Write {
+	return store.Write{Ref: at, Return: true, Ops: []store.Op{plus(openCount, 1), set(openShard+key, value.OfInt(0))}}
 }
 
-// DoubtLanes records that the row lacks a lane, so that no earlier listing of shards
+// DoubtOpenShards records that the row lacks a shard, so that no earlier listing of shards
 // counts. The write returns the row.
-func DoubtLanes(at store.Ref) store.Write {
-	return store.Write{Ref: at, Return: true, Ops: []store.Op{plus(lanesCount, 1), {Kind: store.Remove, Attr: lanesLists}}}
+func DoubtOpenShards(at store.Ref) store.Write {
+	return store.Write{Ref: at, Return: true, Ops: []store.Op{plus(openCount, 1), {Kind: store.Remove, Attr: openLists}}}
 }
 
 // Becomes replaces the row by next, on condition that it has not changed since it was
 // read.
-func (l LanesRow) Becomes(at store.Ref, next LanesRow) store.Write {
+func (l OpenShardsRow) Becomes(at store.Ref, next OpenShardsRow) store.Write {
 	own := Table()
 	attrs := []value.Attr{
-		{Name: lanesListed, Value: value.OfInt(next.Listed)}, {Name: lanesLists, Value: value.OfInt(next.Lists)},
-		{Name: lanesCount, Value: value.OfInt(l.count + 1)},
+		{Name: openListed, Value: value.OfInt(next.Listed)}, {Name: openLists, Value: value.OfInt(next.Lists)},
+		{Name: openCount, Value: value.OfInt(l.count + 1)},
 	}
-	for lane, since := range next.Missing {
-		attrs = append(attrs, value.Attr{Name: lanesLane + lane, Value: value.OfInt(since)})
+	for key, since := range next.Missing {
+		attrs = append(attrs, value.Attr{Name: openShard + key, Value: value.OfInt(since)})
 	}
-	return store.Write{Ref: at, If: store.Cond{{store.AsRead(lanesCount, l.was)}}, Put: value.NewItem(append(own.Item(at.Key), attrs...)...)}
+	return store.Write{Ref: at, If: store.Cond{{store.AsRead(openCount, l.was)}}, Put: value.NewItem(append(own.Item(at.Key), attrs...)...)}
 }

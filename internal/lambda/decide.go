@@ -65,7 +65,7 @@ type work struct {
 	table    string
 	shard    string // "" by item
 	records  []events.Position
-	lane     lane // of the shard, as last read
+	progress progress // of the shard, as last read
 	portions []portion
 
 	done   int   // records applied or kept as dead letters

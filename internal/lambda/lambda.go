@@ -45,7 +45,7 @@ type Handler struct {
 
 	prepared bool
 	checked  map[string]bool // tables whose order is known to be ours
-	lanes    lanes
+	open     openShards
 }
 
 // New makes a handler. It works on a copy of the runner.

@@ -29,8 +29,8 @@ const (
 	busy   = -3
 )
 
-// TestLaneTakes: which events continue the lane, and which do not.
-func TestLaneTakes(t *testing.T) {
+// TestProgressTakes: which events continue the row, and which do not.
+func TestProgressTakes(t *testing.T) {
 	for name, tries := range map[string][]try{
 		"one after the other":                {{positions(1, 2), 2}, {positions(3, 4), 4 - 2}, {positions(5), 1}},
 		"the same again":                     {{positions(1, 2), 2}, {positions(1, 2), 2}, {positions(3), 1}},
@@ -45,7 +45,7 @@ func TestLaneTakes(t *testing.T) {
 		"in part, then another":              {{positions(1, 3, 5), 1}, {positions(3, 5), 2}, {positions(4), passed}},
 		"a second half whose first was lost": {{positions(1, 2, 3, 4), -1}, {positions(3, 4), busy}},
 	} {
-		var l lane
+		var l progress
 		now := time.Unix(1000, 0)
 		for i, s := range tries {
 			got, err := l.take(s.records, now, now.Add(time.Minute))
@@ -65,10 +65,10 @@ func TestLaneTakes(t *testing.T) {
 	}
 }
 
-// TestLaneGivesUp: records that the event source mapping gave up block nothing once no
+// TestProgressGivesUp: records that the event source mapping gave up block nothing once no
 // invocation can be applying them, and are refused if they come after all.
-func TestLaneGivesUp(t *testing.T) {
-	var l lane
+func TestProgressGivesUp(t *testing.T) {
+	var l progress
 	now := time.Unix(1000, 0)
 	l, _ = l.take(positions(1, 2), now, now.Add(time.Minute))
 	if _, err := l.take(positions(3), now.Add(59*time.Second), now); !errors.Is(err, errBusy) {
@@ -95,9 +95,9 @@ func TestLaneGivesUp(t *testing.T) {
 	}
 }
 
-// TestLaneIsBounded: a lane keeps marks of what may be delivered again, and no more.
-func TestLaneIsBounded(t *testing.T) {
-	var l lane
+// TestProgressIsBounded: a row keeps marks of what may be delivered again, and no more.
+func TestProgressIsBounded(t *testing.T) {
+	var l progress
 	for n := uint64(0); n < 3000; n += 3 {
 		event := positions(n+1, n+2, n+3)
 		l, _ = l.take(event, time.Unix(0, 0), time.Unix(0, 0))
@@ -124,9 +124,9 @@ type call struct {
 	old     bool // no invocation waits for its answer
 }
 
-// shard is one target of a lane, with its position, beside the pollers.
+// shard is one target of a shard, with its position, beside the pollers.
 type shard struct {
-	lane
+	progress
 	at      events.Position
 	counted map[events.Position]bool
 	lost    map[events.Position]bool // dropped, and never counted
@@ -155,7 +155,7 @@ func (s *shard) step(t *testing.T, c *call) (over, ok bool) {
 			}
 			return true, false
 		}
-		s.lane, c.begun = l, true
+		s.progress, c.begun = l, true
 	case c.applied < len(c.records):
 		s.apply(c.records[c.applied])
 		c.applied++
@@ -167,7 +167,7 @@ func (s *shard) step(t *testing.T, c *call) (over, ok bool) {
 			}
 			return true, false
 		}
-		s.lane = l
+		s.progress = l
 		return true, true
 	}
 	return false, false
@@ -182,10 +182,10 @@ func (p *poller) live() *call {
 	return nil
 }
 
-// TestLaneAlone: with one poller, nothing is ever refused and all is counted, whatever
-// the poller does and whatever late invocations do. TestLaneSideBySide: with several,
+// TestProgressAlone: with one poller, nothing is ever refused and all is counted, whatever
+// the poller does and whatever late invocations do. TestProgressSideBySide: with several,
 // no lost record is ever answered for.
-func TestLaneAlone(t *testing.T) {
+func TestProgressAlone(t *testing.T) {
 	for seed := range uint64(600) {
 		s := pollers(t, seed, 1)
 		if s.refused > 0 {
@@ -197,7 +197,7 @@ func TestLaneAlone(t *testing.T) {
 	}
 }
 
-func TestLaneSideBySide(t *testing.T) {
+func TestProgressSideBySide(t *testing.T) {
 	refused := 0
 	for seed := range uint64(1000) {
 		if pollers(t, seed, 2+int(seed%2)).refused > 0 {

@@ -124,9 +124,9 @@ func (w *world) want(album string, count int64, shards ...string) {
 	}
 }
 
-// TestLanesLeave: a shard's position is removed from a ledger when the stream has not
+// TestShardsLeave: a shard's position is removed from a ledger when the stream has not
 // listed the shard for more than 25 hours, in at least two lists.
-func TestLanesLeave(t *testing.T) {
+func TestShardsLeave(t *testing.T) {
 	w := newWorld(t)
 	w.shards = []string{"s1"}
 	h := w.handler()
@@ -149,9 +149,9 @@ func TestLanesLeave(t *testing.T) {
 	w.want("b", 2, "s2")
 }
 
-// TestLanesOfOthers: a shard that another function has begun to read, and that was
+// TestShardsOfOthers: a shard that another function has begun to read, and that was
 // never listed, keeps its positions and so its counts.
-func TestLanesOfOthers(t *testing.T) {
+func TestShardsOfOthers(t *testing.T) {
 	w := newWorld(t)
 	w.shards = []string{"s1"}
 	h, other := w.handler(), w.handler()
@@ -166,9 +166,9 @@ func TestLanesOfOthers(t *testing.T) {
 	w.want("a", 32, "s1", "s3")
 }
 
-// TestLanesFlicker: a list that leaves a shard out for a moment removes nothing, and
+// TestShardsFlicker: a list that leaves a shard out for a moment removes nothing, and
 // neither does a failed list.
-func TestLanesFlicker(t *testing.T) {
+func TestShardsFlicker(t *testing.T) {
 	w := newWorld(t)
 	h := w.handler()
 	w.shards = []string{"s1", "s2"}
@@ -184,9 +184,9 @@ func TestLanesFlicker(t *testing.T) {
 	w.want("a", 61, "s1", "s2")
 }
 
-// TestLanesWithoutRoom: while lanes cannot be entered, because the row is full, no
+// TestShardsWithoutRoom: while shards cannot be entered, because the row is full, no
 // position is removed.
-func TestLanesWithoutRoom(t *testing.T) {
+func TestShardsWithoutRoom(t *testing.T) {
 	w := newWorld(t)
 	h := w.handler()
 	w.shards = []string{"s1"}
@@ -194,7 +194,7 @@ func TestLanesWithoutRoom(t *testing.T) {
 		w.add(h, "s1", "a")
 		w.now = w.now.Add(2 * time.Hour)
 	}
-	rows, err := w.Get(t.Context(), []store.Ref{book.Lanes("gallery")})
+	rows, err := w.Get(t.Context(), []store.Ref{book.OpenShards("gallery")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestLanesWithoutRoom(t *testing.T) {
 	for _, a := range rows[0] {
 		size += len(a.Name) + 30
 	}
-	full := store.Write{Ref: book.Lanes("gallery"), Ops: []store.Op{{Kind: store.Set, Attr: "pad", Value: value.OfString(strings.Repeat("x", 409600-size))}}}
+	full := store.Write{Ref: book.OpenShards("gallery"), Ops: []store.Op{{Kind: store.Set, Attr: "pad", Value: value.OfString(strings.Repeat("x", 409600-size))}}}
 	for err == nil && len(full.Ops[0].Value.Text()) > 0 {
 		if out, err := w.Write(t.Context(), []store.Write{full}); err == nil && out[0].Err == nil {
 			full.Ops[0].Value = value.OfString(full.Ops[0].Value.Text() + "x")
@@ -225,9 +225,9 @@ func (w *world) set(at store.Ref, attr string, v value.Value) {
 	}
 }
 
-// TestUnreadableLanes: while the row of lanes cannot be read, no position is removed
+// TestUnreadableOpenShards: while the row of open shards cannot be read, no position is removed
 // and everything else works. The row can be repaired as the error says.
-func TestUnreadableLanes(t *testing.T) {
+func TestUnreadableOpenShards(t *testing.T) {
 	w := newWorld(t)
 	w.shards = []string{"s1"}
 	h := w.handler()
@@ -237,11 +237,11 @@ func TestUnreadableLanes(t *testing.T) {
 		w.now = w.now.Add(2 * time.Hour)
 		w.add(h, "s2", "b")
 	}
-	w.set(book.Lanes("gallery"), "c", value.OfString("x"))
+	w.set(book.OpenShards("gallery"), "c", value.OfString("x"))
 	w.now = w.now.Add(26 * time.Hour)
 	w.add(w.handler(), "s2", "a")
 	w.want("a", 2, "s1", "s2")
-	w.set(book.Lanes("gallery"), "c", value.OfInt(0))
+	w.set(book.OpenShards("gallery"), "c", value.OfInt(0))
 	for range 3 {
 		w.now = w.now.Add(2 * time.Hour)
 		w.add(h, "s2", "a")
@@ -249,14 +249,14 @@ func TestUnreadableLanes(t *testing.T) {
 	w.want("a", 5, "s2")
 }
 
-// TestUnreadableLane: a shard's row that cannot be read stops only this shard, with an
+// TestUnreadableShard: a shard's row that cannot be read stops only this shard, with an
 // error that names the row. The shard continues when the row is deleted.
-func TestUnreadableLane(t *testing.T) {
+func TestUnreadableShard(t *testing.T) {
 	w := newWorld(t)
 	w.shards = []string{"s1", "s2"}
 	h := w.handler()
 	w.add(h, "s1", "a")
-	at := book.FunctionLane("gallery", "gallery", "s1")
+	at := book.FunctionShard("gallery", "gallery", "s1")
 	w.set(at, "d", value.OfInt(7))
 	if err := w.try(h, "s1", "a", 2); !errors.Is(err, book.ErrRow) || !strings.Contains(err.Error(), `"gallery|s1", attribute d is 7`) {
 		t.Error(err)

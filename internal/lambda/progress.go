@@ -17,7 +17,7 @@ import (
 // By shard, positions are correct only while all records of a shard are applied one
 // after the other, and an event does not tell whether they are: with a parallelization
 // factor above 1, several batches of the same shard are processed in parallel. So our
-// table has a row for each shard (book.LaneRow). It holds a mark for each of the last
+// table has a row for each shard (book.FunctionShardRow). It holds a mark for each of the last
 // records that came, the position of the last one, how many of these records are
 // applied, and the time until which an invocation may still be applying the rest.
 // Nothing of an event is applied before the event is found to continue the row.
@@ -34,11 +34,11 @@ import (
 // batches in parallel one is refused: before anything of it is applied, or at the
 // latest before it is answered for. A record that was applied out of order is never
 // acknowledged.
-type lane struct{ book.LaneRow }
+type progress struct{ book.FunctionShardRow }
 
 // markBytes is the size of a mark. Two consecutive records always have different marks.
 // Any other two records have the same mark with a probability of 1 in 2³².
-const markBytes = book.LaneMark
+const markBytes = book.FunctionMark
 
 // leastMarks is how many marks are kept when events are small. The row still fits in
 // one write capacity unit.
@@ -52,11 +52,11 @@ func marksOf(records []events.Position) string {
 	return string(b)
 }
 
-func (l *lane) len() int { return len(l.Marks) / markBytes }
+func (l *progress) len() int { return len(l.Marks) / markBytes }
 
 // find returns the place of the event's records that came before, and their number; ok
-// is false if they are not a run of the lane's records.
-func (l *lane) find(records []events.Position) (at, n int, ok bool) {
+// is false if they are not a run of the records in the row.
+func (l *progress) find(records []events.Position) (at, n int, ok bool) {
 	for n < len(records) && records[n].Compare(l.Last) <= 0 {
 		n++
 	}
@@ -73,16 +73,16 @@ func (l *lane) find(records []events.Position) (at, n int, ok bool) {
 	}
 }
 
-// Reasons why an event does not continue the lane.
+// Reasons why an event does not continue the row.
 var (
 	errPassed = errors.New("some of its records came out of their order")
 	errBusy   = errors.New("what comes before it is being applied by another invocation")
 )
 
-// restarted is the lane for an event that does not continue it, when the operator has
+// restarted is the row for an event that does not continue it, when the operator has
 // vouched (Handler.Drained) that the event holds only records that were applied before,
 // and then records that follow them.
-func (l *lane) restarted(records []events.Position) lane {
+func (l *progress) restarted(records []events.Position) progress {
 	out := *l
 	out.Marks, out.Done = marksOf(records), 0
 	if last := records[len(records)-1]; last.Compare(l.Last) > 0 {
@@ -91,17 +91,17 @@ func (l *lane) restarted(records []events.Position) lane {
 	return out
 }
 
-// take is the lane after an invocation has started to apply an event, which it may do
+// take is the row after an invocation has started to apply an event, which it may do
 // until the time given. The error is errPassed or errBusy.
-func (l *lane) take(records []events.Position, now, until time.Time) (lane, error) {
+func (l *progress) take(records []events.Position, now, until time.Time) (progress, error) {
 	at, n, ok := l.find(records)
 	if !ok {
-		return lane{}, errPassed
+		return progress{}, errPassed
 	}
 	out := *l
 	if l.Done < at {
 		if now.Before(l.Until) {
-			return lane{}, errBusy
+			return progress{}, errBusy
 		}
 		out.Marks, at = l.Marks[:l.Done*markBytes]+l.Marks[at*markBytes:], l.Done
 	}
@@ -118,12 +118,12 @@ func (l *lane) take(records []events.Position, now, until time.Time) (lane, erro
 	return out, nil
 }
 
-// applied is the lane after the first n of an event's records are applied and the
+// applied is the row after the first n of an event's records are applied and the
 // invocation is about to end.
-func (l *lane) applied(records []events.Position, n int) (lane, error) {
+func (l *progress) applied(records []events.Position, n int) (progress, error) {
 	at, came, ok := l.find(records)
 	if !ok || came < len(records) {
-		return lane{}, errPassed
+		return progress{}, errPassed
 	}
 	out := *l
 	out.Done = max(out.Done, at+n)
@@ -133,29 +133,29 @@ func (l *lane) applied(records []events.Position, n int) (lane, error) {
 	return out, nil
 }
 
-func (l *lane) same(o *lane) bool {
+func (l *progress) same(o *progress) bool {
 	return l.Marks == o.Marks && l.Last == o.Last && l.Done == o.Done && l.Until.Unix() == o.Until.Unix()
 }
 
-func (h *Handler) laneRef(w *work) store.Ref {
-	return book.FunctionLane(h.Runner.Model.Name, w.table, w.shard)
+func (h *Handler) progressRef(w *work) store.Ref {
+	return book.FunctionShard(h.Runner.Model.Name, w.table, w.shard)
 }
 
 // begin claims an event for this invocation. Its error says why the event must not be
 // applied. After a crash the claim ends with the invocation's time.
 func (h *Handler) begin(ctx context.Context, w *work) error {
-	rows, err := h.Runner.Store.Get(ctx, []store.Ref{h.laneRef(w)})
+	rows, err := h.Runner.Store.Get(ctx, []store.Ref{h.progressRef(w)})
 	if err != nil {
 		return err
 	}
-	if w.lane.LaneRow, err = book.DecodeLane(rows[0]); err != nil {
+	if w.progress.FunctionShardRow, err = book.DecodeFunctionShard(rows[0]); err != nil {
 		return err
 	}
 	now, until := h.Runner.Now(), invocationLife
 	if deadline, ok := ctx.Deadline(); ok {
 		until = time.Until(deadline) + clockSlack
 	}
-	return h.change(ctx, w, func(l *lane) (lane, error) {
+	return h.change(ctx, w, func(l *progress) (progress, error) {
 		next, err := l.take(w.records, now, now.Add(until))
 		if errors.Is(err, errPassed) && h.Drained == ByShard {
 			again := l.restarted(w.records)
@@ -167,28 +167,28 @@ func (h *Handler) begin(ctx context.Context, w *work) error {
 
 // end notes how many of an event's records are applied.
 func (h *Handler) end(ctx context.Context, w *work, n int) error {
-	return h.change(ctx, w, func(l *lane) (lane, error) { return l.applied(w.records, n) })
+	return h.change(ctx, w, func(l *progress) (progress, error) { return l.applied(w.records, n) })
 }
 
 const (
 	invocationLife = 15 * time.Minute // Lambda's maximum
 	clockSlack     = 10 * time.Second // an invocation stops before its deadline, by its own clock
-	laneTries      = 10               // how often other invocations may change a lane while we do
+	progressTries  = 10               // how often other invocations may change the row while we do
 )
 
-// change writes the lane that f returns. The lane in w may be out of date. The write is
+// change writes the row that f returns. The row in w may be out of date. The write is
 // conditional on its version, and after a failed condition f is called with the current
-// lane.
-func (h *Handler) change(ctx context.Context, w *work, f func(*lane) (lane, error)) error {
-	for range laneTries {
-		next, err := f(&w.lane)
+// row.
+func (h *Handler) change(ctx context.Context, w *work, f func(*progress) (progress, error)) error {
+	for range progressTries {
+		next, err := f(&w.progress)
 		if err != nil {
 			return h.disorder(w, err)
 		}
-		if w.lane.same(&next) {
+		if w.progress.same(&next) {
 			return nil
 		}
-		out, err := h.Runner.Store.Write(ctx, []store.Write{w.lane.Becomes(h.laneRef(w), next.LaneRow, h.Runner.Now().Add(laneLasts))})
+		out, err := h.Runner.Store.Write(ctx, []store.Write{w.progress.Becomes(h.progressRef(w), next.FunctionShardRow, h.Runner.Now().Add(progressLife))})
 		if err != nil {
 			return err
 		}
@@ -196,7 +196,7 @@ func (h *Handler) change(ctx context.Context, w *work, f func(*lane) (lane, erro
 		if !wrote && !errors.Is(out[0].Err, store.ErrCondition) {
 			return out[0].Err
 		}
-		if w.lane.LaneRow, err = book.DecodeLane(out[0].Row); err != nil || wrote {
+		if w.progress.FunctionShardRow, err = book.DecodeFunctionShard(out[0].Row); err != nil || wrote {
 			return err
 		}
 	}
@@ -208,12 +208,12 @@ func (h *Handler) disorder(w *work, err error) error {
 		return fmt.Errorf("%w: shard %s of %s: %w; nothing of this event is applied, and it comes again. If that does not end, the parallelization factor is above 1: set it to 1", ErrOrder, w.shard, w.table, err)
 	}
 	return fmt.Errorf("%w: shard %s of %s: the event has records %s to %s, the shard has come to %s, and %w; nothing of the event is let go of. Is the parallelization factor above 1? What to do then, and if it was not, is in docs/guide/operations.md, \"Out of order\"",
-		ErrOrder, w.shard, w.table, w.records[0], w.records[len(w.records)-1], w.lane.Last, err)
+		ErrOrder, w.shard, w.table, w.records[0], w.records[len(w.records)-1], w.progress.Last, err)
 }
 
-// laneLasts is how long a lane's row is kept after its last event. The stream's
+// progressLife is how long a row is kept after its last event. The stream's
 // retention is shorter.
-const laneLasts = 48 * time.Hour
+const progressLife = 48 * time.Hour
 
 // inOrder returns ErrOrder if an event's records are not in ascending order.
 func (w *work) inOrder() error {
