@@ -5,6 +5,7 @@ import (
 
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/projections/status"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -245,7 +246,7 @@ func (c *checked) watched() []string {
 		out = append(out, s.List.Name, s.Time.Attr)
 	}
 	if len(c.Steps) > 0 {
-		out = append(out, projections.Basis(c.Entity)...)
+		out = append(out, status.Basis(c.Entity)...)
 	}
 	if c.Op == Update {
 		for _, k := range c.Keys {

@@ -66,7 +66,6 @@ func Planned(t *model.Table, ref store.Ref, old, new value.Item, nth int) Change
 type Effects struct {
 	Puts    []Put
 	Spreads []Spread
-	Facts   []Fact
 	Faults  []Fault
 	// Unfollows lists links that this change may have ended: the row may have to leave
 	// the list of what it followed.
@@ -77,7 +76,7 @@ type Effects struct {
 
 // Empty reports whether the change asks for nothing.
 func (e *Effects) Empty() bool {
-	return len(e.Puts)+len(e.Spreads)+len(e.Unfollows)+len(e.Facts)+len(e.Faults) == 0
+	return len(e.Puts)+len(e.Spreads)+len(e.Unfollows)+len(e.Faults) == 0
 }
 
 // Add adds an amount to an accumulator in the ledger (`book` in the code) of a target
@@ -182,7 +181,6 @@ func Fold(c *Change) Effects {
 	foldRows(c, &e)
 	foldFollows(c, &e)
 	foldUnfollows(c, &e)
-	foldFacts(c, &e)
 	e.Faults = e.faults.New()
 	return e
 }

@@ -18,9 +18,6 @@ type Gathered struct {
 	Spreads []Spread // the newest for each source and field
 	// Unfollows must be checked after the rows are written.
 	Unfollows []Unfollow
-	Facts     []Fact   // the newest for each name
-	FactOf    []int    // the index of the change that each fact comes from
-	Lists     []string // lists of facts whose targets must all be recomputed
 	Faults    []Fault
 	FaultOf   []int // the index of the change that each fault comes from
 	Mends     []Mend
@@ -31,7 +28,6 @@ type Gathered struct {
 	targets map[string]*Target
 	puts    map[string]int
 	spreads map[string]int
-	facts   map[string]int
 }
 
 // Target is a target row: a row that shows derived values.
@@ -43,9 +39,10 @@ type Target struct {
 	// the row may not show what its ledger holds. Image is the row after that change.
 	Check bool
 	Image value.Item
-	// Look says that the row's statuses (`steps` in the code) must be recomputed.
-	Look  bool
-	Asked []int // the changes that ask for the recompute
+	// Recompute says that what the row shows must be computed again from more than its
+	// ledger.
+	Recompute bool
+	Asked     []int // the changes that ask for the recompute
 }
 
 // Step is what one change adds to a target's ledger.
@@ -88,7 +85,7 @@ func Sum(adds []Add) []value.Attr {
 func NewGathered(changes int) *Gathered {
 	return &Gathered{
 		Touched: make([]bool, changes),
-		targets: map[string]*Target{}, puts: map[string]int{}, spreads: map[string]int{}, facts: map[string]int{},
+		targets: map[string]*Target{}, puts: map[string]int{}, spreads: map[string]int{},
 	}
 }
 
@@ -96,14 +93,14 @@ func NewGathered(changes int) *Gathered {
 func (g *Gathered) Fold(i int, c *Change) {
 	e := Fold(c)
 	g.take(i, c, &e)
-	if NeedsLook(c) || c.Is != nil && len(c.Is.Steps) > 0 && NeedsBook(c) {
-		g.look(i, c.Row, c.Is)
-		g.Touched[i] = true
-	} else if NeedsBook(c) {
-		t := g.Target(c.Row, c.Is)
+	t := g.targets[book.RowText(c.Row)]
+	switch asked := t != nil && t.Recompute && t.Asked[len(t.Asked)-1] == i; {
+	case asked: // a recompute shows everything that the row has
+	case NeedsBook(c):
+		t = g.Target(c.Row, c.Is)
 		t.Check, t.Image = true, c.New
 		g.Touched[i] = true
-	} else if t := g.targets[book.RowText(c.Row)]; t != nil && t.Check {
+	case t != nil && t.Check:
 		t.Image = c.New
 		t.Check = c.Is == t.Entity
 	}
@@ -138,9 +135,6 @@ func (g *Gathered) take(i int, c *Change, e *Effects) {
 		g.Spreads = append(g.Spreads, s)
 	}
 	g.Unfollows = append(g.Unfollows, e.Unfollows...)
-	for _, f := range e.Facts {
-		g.fact(i, f)
-	}
 	g.Fault(i, e.Faults)
 }
 
@@ -152,25 +146,10 @@ func (g *Gathered) Fault(i int, faults []Fault) {
 	}
 }
 
-func (g *Gathered) fact(i int, f Fact) {
-	if f.All && !slices.Contains(g.Lists, f.List) {
-		g.Lists = append(g.Lists, f.List)
-	} else if !f.All {
-		g.look(i, f.Target, f.Entity)
-	}
-	name := f.List + "\x00" + f.Name
-	if at, ok := g.facts[name]; ok {
-		g.Facts[at], g.FactOf[at] = f, i
-		return
-	}
-	g.facts[name] = len(g.Facts)
-	g.Facts, g.FactOf = append(g.Facts, f), append(g.FactOf, i)
-}
-
-// look asks for a recompute of a row's status, on behalf of the i-th change.
-func (g *Gathered) look(i int, row store.Ref, e *model.Entity) {
+// Recompute asks for a recompute of a row's status, on behalf of the i-th change.
+func (g *Gathered) Recompute(i int, row store.Ref, e *model.Entity) {
 	t := g.Target(row, e)
-	t.Look, t.Asked = true, append(t.Asked, i)
+	t.Recompute, t.Asked = true, append(t.Asked, i)
 }
 
 // Target returns the batch's Target of a row and creates it if necessary.

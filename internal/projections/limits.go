@@ -97,11 +97,6 @@ func (x *Limits) row(c *Change, from Origin) {
 	if e == nil {
 		return
 	}
-	for _, st := range e.Stages {
-		if model.Holds(st.Where, c.New) {
-			x.Of(st.Steps.Name).Target(st.Steps.Target, st.To, c.New, from)
-		}
-	}
 	for _, rule := range e.Rules {
 		if rule.Each == nil {
 			x.Of(rule.Name).Rule(rule, c, from, func(one *Change, row value.Item) (Put, bool) { return made(one, rule, row) })

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"weir/internal/model"
-	"weir/internal/projections"
+	"weir/internal/projections/status"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -77,7 +77,7 @@ func (r *run) elements(ctx context.Context, l *list, row value.Item) ([]value.Va
 			out = append(out, v)
 		}
 	}
-	if v := row.Get(l.Name); projections.IsList(v) {
+	if v := row.Get(l.Name); status.IsList(v) {
 		for _, el := range v.Elements() {
 			add(el.Value)
 		}

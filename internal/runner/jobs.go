@@ -54,9 +54,6 @@ func (r *Runner) step(ctx context.Context, job value.Item) (more bool, err error
 	if note, is := book.LetterNoteFrom(job); is {
 		return false, r.keepOn(ctx, note)
 	}
-	if job.Has(lookAttr) {
-		return r.lookOn(ctx, job)
-	}
 	for _, k := range r.Kinds {
 		if mine, more, err := k.Job(ctx, r, job); mine || err != nil {
 			return more, err

@@ -7,6 +7,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/search"
+	"weir/internal/store"
 	"weir/internal/value"
 )
 
@@ -29,6 +30,13 @@ type Kind interface {
 	// Limits notes what a row, the new image of c, would lead to and never could: it
 	// exceeds a limit of the store or of an index. Limits is pure.
 	Limits(x *projections.Limits, c *projections.Change, from projections.Origin)
+	// Shows reports whether Show makes rows of the entity show all that is derived on
+	// them. It is pure.
+	Shows(e *model.Entity) bool
+	// Show makes a row show all that is derived on it. An error that wraps
+	// store.ErrRefused says why the row cannot. parked says that effects that wait for the
+	// row are no reason to leave it out.
+	Show(ctx context.Context, r *Runner, target store.Ref, parked bool) error
 	// Letters returns the kinds of dead letters that Retry applies again.
 	Letters() []DeadKind
 	// Retry applies again what a dead letter keeps, and deletes the letter with
@@ -84,6 +92,23 @@ func (Base) Documents(*model.Model, *projections.Change) []search.Document { ret
 
 // Limits notes nothing.
 func (Base) Limits(*projections.Limits, *projections.Change, projections.Origin) {}
+
+// Shows returns false: the runner shows what ledgers hold.
+func (Base) Shows(*model.Entity) bool { return false }
+
+// Show is never called, because Shows returns false.
+func (Base) Show(context.Context, *Runner, store.Ref, bool) error { return nil }
+
+// shower returns the kind that shows all that is derived on rows of the entity, or nil if
+// such rows show only their ledgers.
+func (r *Runner) shower(e *model.Entity) Kind {
+	for _, k := range r.Kinds {
+		if k.Shows(e) {
+			return k
+		}
+	}
+	return nil
+}
 
 // Letters returns no kinds of dead letters.
 func (Base) Letters() []DeadKind { return nil }

@@ -48,7 +48,7 @@ func (w *Work) prune(ctx context.Context, books map[*projections.Target]value.It
 		if len(lanes) == 0 {
 			continue
 		}
-		wr := store.Write{Ref: book.Of(w.Model.Name, t.Row), If: store.Cond{open()}}
+		wr := store.Write{Ref: book.Of(w.Model.Name, t.Row), If: store.Cond{Open()}}
 		for _, lane := range lanes {
 			name := book.Lane(lane)
 			wr.Ops = append(wr.Ops, store.Op{Kind: store.Remove, Attr: name})

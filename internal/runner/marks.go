@@ -58,7 +58,7 @@ func (w *Work) countSome(ctx context.Context, t *projections.Target, tries int) 
 		ops = append(ops, store.Op{Kind: store.Add, Attr: a.Name, Value: a.Value})
 	}
 	err := w.Store.Transact(ctx, append(w.marks(t, steps), store.Write{
-		Ref: book.Of(w.Model.Name, t.Row), Ops: ops, If: store.Cond{open()},
+		Ref: book.Of(w.Model.Name, t.Row), Ops: ops, If: store.Cond{Open()},
 	}))
 	switch {
 	case errors.Is(err, store.ErrRefused):

@@ -140,18 +140,18 @@ func (w *Work) wasParked(ctx context.Context, t *projections.Target, steps []pro
 	return nil
 }
 
-// parkTarget parks a target whose row refuses the value that its ledger holds. The ledger
+// ParkTarget parks a target whose row refuses the value that its ledger holds. The ledger
 // has counted everything; only showing it waits.
-func (w *Work) parkTarget(ctx context.Context, t *projections.Target, reason string) error {
+func (w *Work) ParkTarget(ctx context.Context, t *projections.Target, reason string) error {
 	for _, s := range t.Steps {
 		w.Kept(s.Change)
 	}
-	return w.parkShown(ctx, t.Row, reason)
+	return w.ParkShown(ctx, t.Row, reason)
 }
 
-// parkShown parks a target, with a dead letter that says that its row refuses what it
+// ParkShown parks a target, with a dead letter that says that its row refuses what it
 // must show.
-func (r *Runner) parkShown(ctx context.Context, row store.Ref, reason string) error {
+func (r *Runner) ParkShown(ctx context.Context, row store.Ref, reason string) error {
 	letters, err := r.keeping(ctx, []Dead{{Kind: DeadPublish, Target: r.Describe(row), Row: row, Reason: reason}})
 	if err != nil {
 		return err
@@ -259,8 +259,8 @@ func (r *Runner) unpark(target store.Ref, n int) store.Write {
 	return store.Write{Ref: book.Of(r.Model.Name, target), Ops: []store.Op{{Kind: store.Add, Attr: book.Parked, Value: value.OfInt(int64(-n))}}}
 }
 
-// open is the condition that no effects wait for the ledger's target.
-func open() []store.Test {
+// Open is the condition that no effects wait for the ledger's target.
+func Open() []store.Test {
 	return []store.Test{{Attr: book.Parked, Is: store.Absent}, {Attr: book.Parked, Is: store.Le, Value: value.OfInt(0)}}
 }
 
@@ -411,12 +411,8 @@ func (r *Runner) show(ctx context.Context, target store.Ref) error {
 	if e == nil {
 		return nil
 	}
-	if len(e.Steps) > 0 {
-		refused, err := r.look(ctx, []store.Ref{target}, true)
-		if err == nil {
-			err = refused[0]
-		}
-		return err
+	if k := r.shower(e); k != nil {
+		return k.Show(ctx, r, target, true)
 	}
 	wr := PublishWrite(target, e, rows[1])
 	if len(wr.Ops) == 0 {

@@ -230,7 +230,7 @@ func (r *Runner) repairSums(ctx context.Context, ref store.Ref, noted, sums valu
 	}
 	lanes, cond := lanesPassed(noted, places)
 	ops = append(append(ops, lanes...), store.Op{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())})
-	done, err = r.Did(ctx, store.Write{Ref: ref, Ops: ops, If: append(append(AsNoted(book.Count, noted), open()), cond...)})
+	done, err = r.Did(ctx, store.Write{Ref: ref, Ops: ops, If: append(append(AsNoted(book.Count, noted), Open()), cond...)})
 	return done, true, err
 }
 
@@ -262,11 +262,8 @@ func (r *Runner) repairShown(ctx context.Context, target store.Ref) (done, diffe
 	}
 	if e := r.Model.Table(target.Table).Classify(before[0]); e == nil {
 		return true, false, nil
-	} else if len(e.Steps) > 0 {
-		var refused []error
-		if refused, err = r.look(ctx, []store.Ref{target}, false); err == nil {
-			err = refused[0]
-		}
+	} else if k := r.shower(e); k != nil {
+		err = k.Show(ctx, r, target, false)
 	} else {
 		err = r.show(ctx, target)
 	}
@@ -287,20 +284,6 @@ func RepairAt(has, floor events.Position) events.Position {
 		}
 	}
 	return has
-}
-
-// RepairFact makes a fact say what told says, or nothing if told is nil. done is false if
-// the fact has changed since it was noted.
-func (r *Runner) RepairFact(ctx context.Context, list, name string, noted, told value.Item, floor events.Position) (done, differs bool, err error) {
-	have := noted.Get(book.Told)
-	if (told == nil) == have.IsMissing() && len(told) == len(have.Item()) && value.EqualItems(told.With(), have.Item().With()) {
-		return true, false, nil
-	}
-	w := Work{Runner: r}
-	wr := w.factWrite(&projections.Fact{List: list, Name: name, Told: told, Position: RepairAt(events.PositionFrom(noted.Get(book.Position)), floor)})
-	wr.If = AsNoted(book.Position, noted)
-	done, err = r.Did(ctx, wr)
-	return done, true, err
 }
 
 // RepairFollowed makes our own table keep the field's present value, or the fact that the

@@ -54,8 +54,8 @@ func (w *Work) CountTallies(ctx context.Context) error {
 		}
 	}
 	for t := range books { // a row with a status shows everything derived on it at once
-		if len(t.Entity.Steps) > 0 {
-			t.Look = t.Look || projections.Publishes(t.Entity)
+		if w.shower(t.Entity) != nil {
+			t.Recompute = t.Recompute || projections.Publishes(t.Entity)
 			delete(books, t)
 		}
 	}
@@ -124,7 +124,7 @@ func (w *Work) countWrite(t *projections.Target, total []value.Attr) store.Write
 	}
 	return store.Write{
 		Ref: book.Of(w.Model.Name, t.Row), Ops: ops, Return: true,
-		If: store.Cond{Below(lane, first.Value()), open()},
+		If: store.Cond{Below(lane, first.Value()), Open()},
 	}
 }
 
@@ -197,10 +197,10 @@ func (w *Work) publish(ctx context.Context, books map[*projections.Target]value.
 	for i, t := range of {
 		switch e := out[i].Err; {
 		case errors.Is(e, store.ErrRefused):
-			err = w.parkTarget(ctx, t, e.Error())
+			err = w.ParkTarget(ctx, t, e.Error())
 		case e != nil && t.Check:
 			if err = w.reclaim(ctx, t.Row, t.Entity, out[i].Row, books[t]); errors.Is(err, store.ErrRefused) {
-				err = w.parkTarget(ctx, t, err.Error())
+				err = w.ParkTarget(ctx, t, err.Error())
 			}
 		}
 		if err != nil {
@@ -225,7 +225,7 @@ func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity,
 	if err != nil {
 		return err
 	}
-	if isParked(rows[0]) && !value.Equal(versionOf(rows[0]), versionOf(b)) {
+	if isParked(rows[0]) && !value.Equal(VersionOf(rows[0]), VersionOf(b)) {
 		return nil
 	}
 	wr := PublishWrite(target, e, rows[0])
@@ -237,8 +237,8 @@ func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity,
 	return err
 }
 
-// versionOf returns a ledger's version, or 0 for a ledger that was never written.
-func versionOf(b value.Item) value.Value {
+// VersionOf returns a ledger's version, or 0 for a ledger that was never written.
+func VersionOf(b value.Item) value.Value {
 	if n := b.Get(book.Count); !n.IsMissing() {
 		return n
 	}
@@ -265,7 +265,7 @@ func PublishWrite(target store.Ref, e *model.Entity, b value.Item) store.Write {
 	if len(attrs) == 0 {
 		return store.Write{}
 	}
-	n := versionOf(b)
+	n := VersionOf(b)
 	wr := store.Write{Ref: target}
 	for _, a := range attrs {
 		wr.Ops = append(wr.Ops, Set(a.Name, a.Value))

@@ -6,6 +6,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/runner"
+	"weir/internal/store"
 )
 
 // Kind is the entry of this kind in the list of kinds.
@@ -15,13 +16,49 @@ type Kind struct{ runner.Base }
 func (Kind) Name() string { return "status" }
 
 // Begin returns the kind's part of a batch.
-func (Kind) Begin(*model.Model, *projections.Gathered) runner.Part { return &part{} }
+func (Kind) Begin(_ *model.Model, g *projections.Gathered) runner.Part {
+	return &part{gathered: gathered{all: g, at: map[string]int{}}}
+}
+
+// Limits notes the keys of targets that a row reports facts about and that cannot be.
+func (Kind) Limits(x *projections.Limits, c *projections.Change, from projections.Origin) {
+	limits(x, c, from)
+}
+
+// Shows reports whether rows of the entity have a status. A recompute then shows all that
+// is derived on them.
+func (Kind) Shows(e *model.Entity) bool { return len(e.Steps) > 0 }
+
+// Show recomputes the statuses of a row and shows all that is derived on it.
+func (Kind) Show(ctx context.Context, r *runner.Runner, target store.Ref, parked bool) error {
+	refused, err := recompute(ctx, r, []store.Ref{target}, parked)
+	if err != nil {
+		return err
+	}
+	return refused[0]
+}
 
 // part is what one batch asks of this kind.
-type part struct{ runner.BasePart }
+type part struct {
+	runner.BasePart
+	gathered
+}
 
-// Record keeps what later steps read.
-func (*part) Record(ctx context.Context, w *runner.Work) error { return w.KeepFacts(ctx) }
+// Fold takes in what the i-th change asks for.
+func (p *part) Fold(i int, c *projections.Change) { p.fold(i, c) }
 
-// Apply writes what the batch asks for.
-func (*part) Apply(ctx context.Context, w *runner.Work) error { return w.Recompute(ctx) }
+// Record keeps the facts of the batch.
+func (p *part) Record(ctx context.Context, w *runner.Work) error {
+	return (&work{w, &p.gathered}).keepFacts(ctx)
+}
+
+// Apply recomputes the statuses of the batch's targets.
+func (p *part) Apply(ctx context.Context, w *runner.Work) error {
+	return (&work{w, &p.gathered}).recomputeTargets(ctx)
+}
+
+// work is the state of one batch that is being applied.
+type work struct {
+	*runner.Work
+	*gathered
+}

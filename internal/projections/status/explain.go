@@ -38,7 +38,7 @@ type explanation struct {
 
 // Parts says which facts of the row, and which members of its group, a change reports.
 func (x *explanation) Parts(c *projections.Change) (out []string) {
-	for _, f := range projections.Fold(c).Facts {
+	for _, f := range Fold(c, &projections.Faults{}) {
 		switch {
 		case f.All:
 			if x.member(f.List, book.RowText(c.Row)); x.lists[f.List] {
@@ -71,7 +71,7 @@ func (x *explanation) Behind(row string) bool {
 	return false
 }
 
-func told(f *projections.Fact) string {
+func told(f *Fact) string {
 	word := ""
 	if !f.All {
 		word, _, _ = strings.Cut(f.Name, "|")

@@ -14,7 +14,7 @@ import (
 )
 
 // recount recounts the facts of all rows, and compares them and the statuses that they
-// lead to. It is the projections.Facts of the recount.
+// lead to. It is the Facts of the recount.
 type recount struct {
 	runner.BaseRecount
 	*runner.Verification
@@ -37,7 +37,7 @@ func (Kind) Recount(v *runner.Verification) runner.Recount {
 // Add adds the facts that a row reports. A later fact with the same list and name replaces
 // the earlier one.
 func (v *recount) Add(row *projections.Change) {
-	for _, f := range projections.Fold(row).Facts {
+	for _, f := range Fold(row, &projections.Faults{}) {
 		l := v.lists[f.List]
 		if l == nil {
 			l = &list{told: map[string]value.Item{}, seen: map[string]bool{}}
@@ -58,7 +58,7 @@ func (v *recount) Added() {
 }
 
 // Each yields the facts of a list from memory.
-func (v *recount) Each(of string, part projections.Names, yield func(string, value.Item) bool) error {
+func (v *recount) Each(of string, part Names, yield func(string, value.Item) bool) error {
 	l := v.lists[of]
 	if l == nil {
 		return nil
@@ -96,8 +96,8 @@ func (v *recount) Compare(_ context.Context, rows []projections.Change) error {
 		if f.Is == nil || len(f.Is.Steps) == 0 {
 			continue
 		}
-		want, err := projections.Look(f.Is, f.Row, f.New, v)
-		var many *projections.TooMany
+		want, err := Recompute(f.Is, f.Row, f.New, v)
+		var many *TooMany
 		if errors.As(err, &many) {
 			v.Differs(many.Steps, v.RowText(f.Row), err.Error(), "parked", nil)
 			continue

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"weir/internal/book"
+	"weir/internal/events"
 	"weir/internal/runner"
 	"weir/internal/value"
 )
@@ -28,5 +29,18 @@ func (f *FactFix) Note(ctx context.Context, r *runner.Runner) (err error) {
 
 // Correct writes the recounted fact.
 func (f *FactFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
-	return r.RepairFact(ctx, f.List, f.Name, f.noted, runner.RecountOf[*recount](now.Recounts).told(f.List, f.Name), now.Floor)
+	return repairFact(ctx, r, f.List, f.Name, f.noted, runner.RecountOf[*recount](now.Recounts).told(f.List, f.Name), now.Floor)
+}
+
+// repairFact makes a fact say what told says, or nothing if told is nil. done is false if
+// the fact has changed since it was noted.
+func repairFact(ctx context.Context, r *runner.Runner, list, name string, noted, told value.Item, floor events.Position) (done, differs bool, err error) {
+	have := noted.Get(book.Told)
+	if (told == nil) == have.IsMissing() && len(told) == len(have.Item()) && value.EqualItems(told.With(), have.Item().With()) {
+		return true, false, nil
+	}
+	wr := factWrite(r, &Fact{List: list, Name: name, Told: told, Position: runner.RepairAt(events.PositionFrom(noted.Get(book.Position)), floor)})
+	wr.If = runner.AsNoted(book.Position, noted)
+	done, err = r.Did(ctx, wr)
+	return done, true, err
 }

@@ -1,4 +1,4 @@
-package runner
+package status
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 
 	"weir/internal/book"
 	"weir/internal/projections"
+	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -19,11 +20,11 @@ import (
 // number of times. What the target row itself says is part of the input, and the write
 // fails if that has changed since it was read.
 
-// KeepFacts keeps the facts of the batch, before any status is recomputed.
-func (w *Work) KeepFacts(ctx context.Context) error {
-	ws := make([]store.Write, len(w.Facts))
-	for i := range w.Facts {
-		ws[i] = w.factWrite(&w.Facts[i])
+// keepFacts keeps the facts of the batch, before any status is recomputed.
+func (w *work) keepFacts(ctx context.Context) error {
+	ws := make([]store.Write, len(w.facts))
+	for i := range w.facts {
+		ws[i] = factWrite(w.Runner, &w.facts[i])
 	}
 	out, err := w.Write(ctx, ws)
 	if err != nil {
@@ -33,9 +34,9 @@ func (w *Work) KeepFacts(ctx context.Context) error {
 		if !errors.Is(out[i].Err, store.ErrRefused) {
 			continue
 		}
-		c := &w.Changes[w.FactOf[i]]
-		w.Kept(w.FactOf[i])
-		d := Dead{Kind: DeadImage, Target: w.Facts[i].List, Reason: out[i].Err.Error(), Lane: w.Lane, Position: c.Position, Record: RecordOf(c), Time: c.Time}
+		c := &w.Changes[w.factOf[i]]
+		w.Kept(w.factOf[i])
+		d := runner.Dead{Kind: runner.DeadImage, Target: w.facts[i].List, Reason: out[i].Err.Error(), Lane: w.Lane, Position: c.Position, Record: runner.RecordOf(c), Time: c.Time}
 		if _, err := w.KeepDead(ctx, d); err != nil {
 			return err
 		}
@@ -45,31 +46,31 @@ func (w *Work) KeepFacts(ctx context.Context) error {
 
 // factWrite returns the write that keeps a fact, or its withdrawal. A withdrawal is kept
 // for as long as something older may still arrive.
-func (w *Work) factWrite(f *projections.Fact) store.Write {
+func factWrite(r *runner.Runner, f *Fact) store.Write {
 	wr := store.Write{
-		Ref: book.Fact(w.Model.Name, f.List, f.Name), If: store.Cond{Below(book.Position, f.Position.Value())},
-		Ops: []store.Op{Set(book.Position, f.Position.Value())},
+		Ref: book.Fact(r.Model.Name, f.List, f.Name), If: store.Cond{runner.Below(book.Position, f.Position.Value())},
+		Ops: []store.Op{runner.Set(book.Position, f.Position.Value())},
 	}
 	if f.Told == nil {
-		wr.Ops = append(wr.Ops, Set(book.Told, value.Value{}), Set(book.Expiry, w.Expiry()))
+		wr.Ops = append(wr.Ops, runner.Set(book.Told, value.Value{}), runner.Set(book.Expiry, r.Expiry()))
 	} else {
-		wr.Ops = append(wr.Ops, Set(book.Told, value.OfMap(f.Told)), Set(book.Expiry, value.Value{}))
+		wr.Ops = append(wr.Ops, runner.Set(book.Told, value.OfMap(f.Told)), runner.Set(book.Expiry, value.Value{}))
 	}
 	return wr
 }
 
-// Recompute recomputes the statuses of the batch's targets, and of all targets of groups that
+// recomputeTargets recomputes the statuses of the batch's targets, and of all targets of groups that
 // changed. A long list of targets becomes a job, so that other targets need not wait for
 // it.
-func (w *Work) Recompute(ctx context.Context) error {
+func (w *work) recomputeTargets(ctx context.Context) error {
 	var refs []store.Ref
 	var of []*projections.Target
 	for _, t := range w.Targets {
-		if t.Look {
+		if t.Recompute {
 			refs, of = append(refs, t.Row), append(of, t)
 		}
 	}
-	refused, err := w.look(ctx, refs, false)
+	refused, err := recompute(ctx, w.Runner, refs, false)
 	if err != nil {
 		return err
 	}
@@ -80,14 +81,14 @@ func (w *Work) Recompute(ctx context.Context) error {
 		for _, change := range of[i].Asked {
 			w.Kept(change)
 		}
-		if err := w.parkTarget(ctx, of[i], reason.Error()); err != nil {
+		if err := w.ParkTarget(ctx, of[i], reason.Error()); err != nil {
 			return err
 		}
 	}
-	for _, list := range w.Lists {
-		last, err := w.lookAll(ctx, list, "")
+	for _, list := range w.lists {
+		last, err := recomputeAll(ctx, w.Runner, list, "")
 		if err == nil && last != "" {
-			err = w.startLooking(ctx, list, last)
+			err = startJob(ctx, w.Runner, list, last)
 		}
 		if err != nil {
 			return err

@@ -1,4 +1,4 @@
-package projections
+package status
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -45,16 +46,16 @@ func (e *TooMany) Error() string {
 	return fmt.Sprintf("%s %s: there are more than %d %s, the max of this step", e.Steps, e.Word, e.Max, e.What)
 }
 
-// Look recomputes the statuses of a row from all facts and returns the row with them. A
+// Recompute recomputes the statuses of a row from all facts and returns the row with them. A
 // status moves as far as the facts reach, and never below what the application wrote.
-func Look(e *model.Entity, target store.Ref, row value.Item, known Facts) (value.Item, error) {
-	own := Own(e, row)
+func Recompute(e *model.Entity, target store.Ref, row value.Item, known Facts) (value.Item, error) {
+	own := projections.Own(e, row)
 	var shown []value.Attr
 	for _, s := range e.Steps {
 		at := s.RankOf(own.Get(s.Attr.Name))
 		for _, st := range s.Stages {
 			r := &reach{Stage: st, known: known, list: FactsOf(s, target)}
-			reached, err := r.look(own)
+			reached, err := r.reached(own)
 			if err != nil {
 				return nil, err
 			}
@@ -70,7 +71,7 @@ func Look(e *model.Entity, target store.Ref, row value.Item, known Facts) (value
 			}
 		}
 	}
-	return Over(e, own, value.NewItem(shown...)), nil // of several words the last one
+	return projections.Over(e, own, value.NewItem(shown...)), nil // of several words the last one
 }
 
 // reach computes whether a row has reached one word (stage) of a status.
@@ -81,10 +82,10 @@ type reach struct {
 	latest value.Item // of each attribute that the stage sets
 }
 
-// look reports whether the row, as the application wrote it, has reached the word.
+// reached reports whether the row, as the application wrote it, has reached the word.
 // Without a list in the stage, one row that reaches the word is enough. Otherwise each
 // element of the list needs such a row.
-func (r *reach) look(own value.Item) (bool, error) {
+func (r *reach) reached(own value.Item) (bool, error) {
 	if r.Stage.Each == nil {
 		return r.any()
 	}

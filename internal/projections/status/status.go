@@ -1,4 +1,4 @@
-package projections
+package status
 
 import (
 	"slices"
@@ -7,6 +7,7 @@ import (
 	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -24,37 +25,38 @@ type Fact struct {
 	All        bool          // every target of the list
 }
 
-// foldFacts folds facts: a row reports that a word of a status is reached, that it
+// Fold returns the facts that a change reports or withdraws: a row reports that a word of a status is reached, that it
 // belongs to a group, or that its status depends on a group. A fact that the change
 // leaves as it was is not written again.
-func foldFacts(c *Change, e *Effects) {
-	was, is := told(c, c.Was, c.Old, e, true), told(c, c.Is, c.New, e, false)
+func Fold(c *projections.Change, faults *projections.Faults) (out []Fact) {
+	was, is := reports(c, c.Was, c.Old, faults, true), reports(c, c.Is, c.New, faults, false)
 	for _, f := range was {
 		if !slices.ContainsFunc(is, f.sameRow) {
 			f.Told = nil
-			e.Facts = append(e.Facts, f)
+			out = append(out, f)
 		}
 	}
 	for _, f := range is {
 		if i := slices.IndexFunc(was, f.sameRow); i < 0 || !value.EqualItems(was[i].Told, f.Told) {
-			e.Facts = append(e.Facts, f)
+			out = append(out, f)
 		}
 	}
+	return out
 }
 
 func (f *Fact) sameRow(g Fact) bool { return f.List == g.List && f.Name == g.Name }
 
-// told returns all facts that a row reports by itself. A fact that our own table cannot
+// reports returns all facts that a row reports by itself. A fact that our own table cannot
 // hold, or whose target cannot exist, is a fault.
-func told(c *Change, e *model.Entity, row value.Item, effects *Effects, old bool) []Fact {
+func reports(c *projections.Change, e *model.Entity, row value.Item, faults *projections.Faults, old bool) []Fact {
 	if e == nil {
 		return nil
 	}
 	var out []Fact
 	add := func(f Fact, ok bool) {
 		derivation, _, _ := strings.Cut(f.List, "|")
-		ok = ok && (f.All || effects.faults.Reachable(derivation, f.Entity.Table, f.Target.Key, old))
-		if f.Position = c.Position; ok && effects.faults.Holds(derivation, "what the row tells", f.Told.Size(), old) {
+		ok = ok && (f.All || faults.Reachable(derivation, f.Entity.Table, f.Target.Key, old))
+		if f.Position = c.Position; ok && faults.Holds(derivation, "what the row tells", f.Told.Size(), old) {
 			out = append(out, f)
 		}
 	}
@@ -75,7 +77,7 @@ func told(c *Change, e *model.Entity, row value.Item, effects *Effects, old bool
 }
 
 // reaches returns the fact that a row reaches a word, with the values that it sets there.
-func reaches(c *Change, st *model.Stage, row value.Item) (Fact, bool) {
+func reaches(c *projections.Change, st *model.Stage, row value.Item) (Fact, bool) {
 	if !model.Holds(st.Where, row) {
 		return Fact{}, false
 	}
@@ -110,7 +112,7 @@ func belongs(o *model.Others, row value.Item) (Fact, bool) {
 }
 
 // goesBy returns the fact that a target without a list of its own depends on a group.
-func goesBy(c *Change, o *model.Others, row value.Item) (Fact, bool) {
+func goesBy(c *projections.Change, o *model.Others, row value.Item) (Fact, bool) {
 	list, ok := OthersOf(o, row)
 	return Fact{
 		List: list, Name: book.Target(book.RowText(c.Row)), Entity: o.On, Target: c.Row,
@@ -156,7 +158,7 @@ func FactsOf(s *model.Steps, target store.Ref) string { return s.Name + "|" + bo
 // OthersOf returns the name of the list with the members of the group that a row depends
 // on.
 func OthersOf(o *model.Others, row value.Item) (string, bool) {
-	return membersOf(o, func(i int) value.Value { return ScalarOf(&o.Key[i].Expr, row) })
+	return membersOf(o, func(i int) value.Value { return projections.ScalarOf(&o.Key[i].Expr, row) })
 }
 
 // membersOf returns the name of the list of a group, given the values of its key. It
@@ -173,11 +175,11 @@ func membersOf(o *model.Others, get func(i int) value.Value) (string, bool) {
 	return o.Name + "|" + book.Texts(texts), true
 }
 
-// NeedsLook reports whether a change leaves a row with a status in a state that may not
+// NeedsRecompute reports whether a change leaves a row with a status in a state that may not
 // agree with the facts: the row is new, or the application changed something that the
 // status depends on. weir's own writes raise the version and change nothing that the
 // application wrote.
-func NeedsLook(c *Change) bool {
+func NeedsRecompute(c *projections.Change) bool {
 	if c.Is == nil || len(c.Is.Steps) == 0 {
 		return false
 	}
@@ -195,7 +197,7 @@ func NeedsLook(c *Change) bool {
 	case d < 0:
 		return true
 	case d > 0:
-		return !SameWritten(c.Is, Own(c.Is, c.Old), Own(c.Is, c.New))
+		return !projections.SameWritten(c.Is, projections.Own(c.Is, c.Old), projections.Own(c.Is, c.New))
 	}
 	return slices.ContainsFunc(Basis(c.Is), func(name string) bool {
 		return !value.Equal(c.Old.Get(name), c.New.Get(name))

@@ -1,4 +1,4 @@
-package projections_test
+package status_test
 
 import (
 	"errors"
@@ -12,6 +12,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/projections/status"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -56,14 +57,14 @@ type facts map[string]value.Item
 
 func (f facts) tell(t testing.TB, m *model.Model, table string, rows ...value.Item) facts {
 	for _, row := range rows {
-		for _, fact := range fold(t, m, table, nil, row).Facts {
+		for _, fact := range fold(t, m, table, nil, row) {
 			f[fact.List+"\x00"+fact.Name] = fact.Told
 		}
 	}
 	return f
 }
 
-func (f facts) Each(list string, names projections.Names, yield func(string, value.Item) bool) error {
+func (f facts) Each(list string, names status.Names, yield func(string, value.Item) bool) error {
 	var all []string
 	for name := range f {
 		if one, ok := strings.CutPrefix(name, list+"\x00"); ok && strings.HasPrefix(one, names.Begins) && one >= names.From {
@@ -101,9 +102,9 @@ func change(t testing.TB, m *model.Model, table string, old, new value.Item) *pr
 	return &c
 }
 
-func fold(t testing.TB, m *model.Model, table string, old, new value.Item) projections.Effects {
+func fold(t testing.TB, m *model.Model, table string, old, new value.Item) []status.Fact {
 	t.Helper()
-	return projections.Fold(change(t, m, table, old, new))
+	return status.Fold(change(t, m, table, old, new), &projections.Faults{})
 }
 
 func rating(round, member, at string) value.Item {
@@ -139,7 +140,7 @@ func TestWhatRowsTell(t *testing.T) {
 		{"of no group", "Rounds", nil, item("round_id", "r"), nil},
 	} {
 		var have []string
-		for _, f := range fold(t, m, c.table, c.old, c.new).Facts {
+		for _, f := range fold(t, m, c.table, c.old, c.new) {
 			sign := "+"
 			if f.Told == nil {
 				sign = "-"
@@ -156,9 +157,9 @@ func TestWhatRowsTell(t *testing.T) {
 	}
 }
 
-func look(t testing.TB, m *model.Model, row value.Item, known projections.Facts) (value.Item, error) {
+func look(t testing.TB, m *model.Model, row value.Item, known status.Facts) (value.Item, error) {
 	e := m.Entity("Round")
-	return projections.Look(e, store.Ref{Table: "Rounds", Key: store.Key{Partition: row.Get("round_id")}}, row, known)
+	return status.Recompute(e, store.Ref{Table: "Rounds", Key: store.Key{Partition: row.Get("round_id")}}, row, known)
 }
 
 func TestLook(t *testing.T) {
@@ -250,7 +251,7 @@ func TestLookHasABound(t *testing.T) {
 		item("round_id", "r", "group_id", "h", "attendees", names(all...)),
 		item("round_id", "q", "group_id", "h"),
 	} {
-		var many *projections.TooMany
+		var many *status.TooMany
 		if _, err := look(t, m, row, known); !errors.As(err, &many) {
 			t.Errorf("%v: %v", row, err)
 		}
@@ -271,11 +272,11 @@ func TestLookHasABound(t *testing.T) {
 
 // counted counts the rows that are looked at.
 type counted struct {
-	projections.Facts
+	status.Facts
 	rows int
 }
 
-func (c *counted) Each(list string, names projections.Names, yield func(string, value.Item) bool) error {
+func (c *counted) Each(list string, names status.Names, yield func(string, value.Item) bool) error {
 	return c.Facts.Each(list, names, func(name string, told value.Item) bool {
 		c.rows++
 		return yield(name, told)
@@ -350,7 +351,7 @@ func TestNeedsLook(t *testing.T) {
 		{"a version that is not weir's", shown, shown.With(item("weir", "x")...), true},
 		{"a higher one, and its status", shown, base.With(item("status", "draft", "weir", 9)...), true},
 	} {
-		if have := projections.NeedsLook(change(t, m, "Rounds", c.old, c.new)); have != c.want {
+		if have := status.NeedsRecompute(change(t, m, "Rounds", c.old, c.new)); have != c.want {
 			t.Errorf("%s: %v", c.name, have)
 		}
 	}

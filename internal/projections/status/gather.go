@@ -1,0 +1,45 @@
+package status
+
+import (
+	"slices"
+
+	"weir/internal/projections"
+)
+
+// gathered is what a batch asks of statuses, besides the recomputes of its targets.
+type gathered struct {
+	all    *projections.Gathered
+	facts  []Fact // the newest for each name
+	factOf []int  // the index of the change that each fact comes from
+	at     map[string]int
+	lists  []string // lists of facts whose targets must all be recomputed
+}
+
+// fold takes in what the i-th change asks for.
+func (g *gathered) fold(i int, c *projections.Change) {
+	var faults projections.Faults
+	for _, f := range Fold(c, &faults) {
+		g.fact(i, f)
+		g.all.Touched[i] = true
+	}
+	g.all.Fault(i, faults.New())
+	if NeedsRecompute(c) || c.Is != nil && len(c.Is.Steps) > 0 && projections.NeedsBook(c) {
+		g.all.Recompute(i, c.Row, c.Is)
+		g.all.Touched[i] = true
+	}
+}
+
+func (g *gathered) fact(i int, f Fact) {
+	if f.All && !slices.Contains(g.lists, f.List) {
+		g.lists = append(g.lists, f.List)
+	} else if !f.All {
+		g.all.Recompute(i, f.Target, f.Entity)
+	}
+	name := f.List + "\x00" + f.Name
+	if at, ok := g.at[name]; ok {
+		g.facts[at], g.factOf[at] = f, i
+		return
+	}
+	g.at[name] = len(g.facts)
+	g.facts, g.factOf = append(g.facts, f), append(g.factOf, i)
+}
