@@ -35,6 +35,7 @@
 //	move|MODEL            s NAME    a migration in progress, with the position of its scan
 //	fill|MODEL            s TABLE   the position of a backfill
 //	search                s INDEX   which instance of a search index holds all documents
+//	stage|TABLE           s ""      which stage a real table belongs to; only in "weir"
 //
 // ROW is a row's table and key as text, or its hash if that text is long. The attributes
 // of a ledger:
