@@ -3,11 +3,15 @@ package replay_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"weir/internal/events"
 	"weir/internal/replay"
 	"weir/internal/runner"
+	"weir/internal/stage"
+	"weir/internal/store"
+	"weir/internal/value"
 )
 
 // TestRetry: what could not be used is kept once, whole, until a replay with another
@@ -69,4 +73,42 @@ func (w *world) kept() (out []runner.Dead) {
 		out = append(out, d)
 	}
 	return out
+}
+
+// TestRetryUnderOtherNames: a letter that knows the model's table is of that table,
+// whatever table has the name in its bytes today. One that does not know it is read by
+// the names of today.
+func TestRetryUnderOtherNames(t *testing.T) {
+	const record = `{"eventSourceARN":"arn:aws:dynamodb:eu-west-1:1:table/TABLE/stream/x","eventName":"INSERT","dynamodb":{"SequenceNumber":"101","Keys":{"id":{"S":"ID"}},"NewImage":{"id":{"S":"ID"},"name":{"S":"n"}}}}`
+	m := parse(t, `
+model: two
+tables: {AAA: {key: [id]}, BBB: {key: [id]}}
+entities:
+  One: {table: AAA, key: {id: "{id}"}, attributes: {name: string}}
+  Other: {table: BBB, key: {id: "{id}"}, attributes: {name: string}}
+`)
+	w := worldOf(t, m)
+	names, err := stage.New(stage.Stage{Tables: []stage.Pair{{Logical: "AAA", Real: "aaa-new"}, {Logical: "BBB", Real: "aaa-old"}}}, []store.Table{{Name: "AAA"}, {Name: "BBB"}})
+	must(t, err)
+	for line, c := range []struct{ known, in, id, goes string }{{"AAA", "aaa-old", "a", "AAA"}, {"", "aaa-new", "b", "AAA"}, {"", "aaa-old", "c", "BBB"}, {"BBB", "gone", "d", "BBB"}, {"", "AAA", "e", ""}} {
+		raw := strings.NewReplacer("TABLE", c.in, "ID", c.id).Replace(record)
+		e := events.Entry{Record: events.Record{Table: c.known}, Bad: &events.Bad{Err: errors.New("not read then"), Raw: []byte(raw)}}
+		e.Line = int64(line) + 1
+		must(t, w.over(w.store).Batch(t.Context(), []events.Entry{e}, ""))
+		kept := w.kept()
+		if len(kept) != 1 {
+			t.Fatalf("%d are kept", len(kept))
+		}
+		r := w.over(w.store)
+		r.Names = names
+		err := r.Retry(t.Context(), &kept[0])
+		if (err == nil) != (c.goes != "") || err != nil && !errors.Is(err, stage.ErrMap) {
+			t.Errorf("%+v: %v", c, err)
+		}
+		for _, table := range []string{"AAA", "BBB"} {
+			if is := w.at(store.Ref{Table: table, Key: store.Key{Partition: value.OfString(c.id)}}) != nil; is != (table == c.goes) {
+				t.Errorf("%+v: in %s %v", c, table, is)
+			}
+		}
+	}
 }
