@@ -91,5 +91,5 @@ type output struct {
 // written reaches indexes by the stream.
 func (p *program) open(d data, names []string) (*system.System, error) {
 	p.limit.To(d.Memory)
-	return cli.Open(p.ctx, d.at(), names, system.Options{NoSearch: true})
+	return cli.Open(p.ctx, d.at(), names, system.Options{NoSearch: true, Writes: true})
 }

@@ -88,8 +88,8 @@ func show(d runner.Dead) shown {
 	return s
 }
 
-func (t *deadTarget) with(p *program, use func(*system.System) error) error {
-	s, err := p.existing(t.data, []string{t.Model}, system.Options{})
+func (t *deadTarget) with(p *program, writes bool, use func(*system.System) error) error {
+	s, err := p.existing(t.data, []string{t.Model}, system.Options{Writes: writes})
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (t *deadTarget) with(p *program, use func(*system.System) error) error {
 }
 
 func (c *deadList) Run(p *program) error {
-	return c.with(p, func(s *system.System) error {
+	return c.with(p, false, func(s *system.System) error {
 		r := s.Models[0].Runner
 		only, err := rowsOnly(p, s, c.Targets)
 		if err != nil {
@@ -169,7 +169,7 @@ func (deadShow) Help() string {
 }
 
 func (c *deadShow) Run(p *program) error {
-	return c.with(p, func(s *system.System) error {
+	return c.with(p, false, func(s *system.System) error {
 		r := s.Models[0].Runner
 		d, err := r.DeadByID(p.ctx, c.ID)
 		if err != nil {
@@ -191,7 +191,7 @@ What is refused again stays a dead letter, and the command exits with 1.
 }
 
 func (c *deadRetry) Run(p *program) error {
-	return c.with(p, func(s *system.System) error {
+	return c.with(p, true, func(s *system.System) error {
 		part := s.Models[0]
 		d, err := part.Runner.DeadByID(p.ctx, c.ID)
 		if err != nil {
@@ -228,7 +228,7 @@ func (deadDiscard) Help() string {
 }
 
 func (c *deadDiscard) Run(p *program) error {
-	return c.with(p, func(s *system.System) error {
+	return c.with(p, true, func(s *system.System) error {
 		r := s.Models[0].Runner
 		if err := r.Discard(p.ctx, c.ID); err != nil {
 			return err

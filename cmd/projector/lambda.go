@@ -58,7 +58,7 @@ func (p *program) handler() (*lambda.Handler, *system.System, error) {
 		return nil, nil, err
 	}
 	d := data{Data: os.Getenv(envData), AWS: os.Getenv(envData) == "", OpenSearch: os.Getenv(envOpenSearch), StageFlags: in}
-	s, err := p.open(d, []string{name}, system.Options{})
+	s, err := p.open(d, []string{name}, system.Options{Writes: true})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -50,7 +50,7 @@ stream on AWS may show a write late, so it is not known when all writes are coun
 }
 
 func (c *repairCommand) Run(p *program) error {
-	s, err := p.existing(c.data, []string{c.Model}, system.Options{})
+	s, err := p.existing(c.data, []string{c.Model}, system.Options{Writes: !c.DryRun})
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (c *replayCommand) Run(p *program) error {
 	if err := p.prepareReplay(c.at(), c.Model); err != nil {
 		return err
 	}
-	s, err := p.open(c.data, []string{c.Model}, system.Options{NoSearch: c.NoSearch})
+	s, err := p.open(c.data, []string{c.Model}, system.Options{NoSearch: c.NoSearch, Writes: true})
 	if err != nil {
 		return err
 	}

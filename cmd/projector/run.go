@@ -59,7 +59,7 @@ func (c *runCommand) Run(p *program) (err error) {
 	if c.Lease < time.Second {
 		return usage("--lease is %s; it is 1s at the least", c.Lease)
 	}
-	s, err := p.open(c.data, c.Models, system.Options{})
+	s, err := p.open(c.data, c.Models, system.Options{Writes: true})
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func Names(at drivers.Place, models []*model.Model) (stage.Names, error) {
 
 // usageOf makes a usage error of one of the configuration.
 func usageOf(err error) error {
-	if errors.Is(err, drivers.ErrConfig) {
+	if errors.Is(err, drivers.ErrConfig) || errors.Is(err, stage.ErrTaken) {
 		return Usage("%v", err)
 	}
 	return err

@@ -126,31 +126,50 @@ func (p Place) Names(tables []store.Table) (stage.Names, error) {
 	return n, nil
 }
 
-// Open opens the store of the place's rows, which takes the tables' logical names.
-func (p Place) Open(ctx context.Context, tables []store.Table, now func() time.Time) (store.Store, stage.Names, error) {
+// Open opens the store of the place's rows, which takes the tables' logical names. If
+// other programs use the store too, it refuses tables of another stage (stage.ErrTaken);
+// and if the caller writes, the tables belong to this stage from now on.
+func (p Place) Open(ctx context.Context, tables []store.Table, now func() time.Time, writes bool) (store.Store, stage.Names, error) {
 	n, err := p.Names(tables)
 	if err != nil {
 		return nil, n, err
 	}
-	db, err := p.Store().open(ctx, p, n.Tables(tables), now)
+	d := p.Store()
+	db, err := d.open(ctx, p, p.real(&n, tables), now)
+	if err == nil && d.Shared() {
+		if err = stage.Claim(ctx, db, &n, now(), writes); err != nil {
+			err = errors.Join(err, db.Close())
+		}
+	}
 	if err != nil {
 		return nil, n, err
 	}
 	return stage.Wrap(db, n), n, nil
 }
 
+// real are the tables that the driver opens: those given under their real names, and
+// the one that says which stage each belongs to.
+func (p Place) real(n *stage.Names, tables []store.Table) []store.Table {
+	out := n.Tables(tables)
+	if registry := stage.Registry(); p.Store().Shared() && registry.Name != n.Own() {
+		out = append(out, registry)
+	}
+	return out
+}
+
 // Deployer opens the store of the place's rows to make its tables, which it takes by
-// their logical names. It is nil if Open makes them.
+// their logical names, and which belong to the stage once its own table is made. It is nil
+// if Open makes them.
 func (p Place) Deployer(ctx context.Context, tables []store.Table) (store.Deployer, stage.Names, error) {
 	n, err := p.Names(tables)
 	if err != nil || !p.Store().Deploys() {
 		return nil, n, err
 	}
-	db, err := p.Store().deployer(ctx, p, n.Tables(tables))
+	db, err := p.Store().deployer(ctx, p, p.real(&n, tables))
 	if err != nil {
 		return nil, n, err
 	}
-	return stage.WrapDeployer(db, n), n, nil
+	return stage.WrapDeployer(db, n, time.Now), n, nil
 }
 
 // Store is the driver of the place's rows.
@@ -201,5 +220,5 @@ func openDynamoDB(ctx context.Context, _ Place, tables []store.Table) (store.Dep
 // than to try again.
 func IsMistake(err error) bool {
 	var damage *searchembedded.DamageError
-	return errors.Is(err, ErrConfig) || errors.Is(err, opensearch.ErrTarget) || errors.As(err, &damage)
+	return errors.Is(err, ErrConfig) || errors.Is(err, stage.ErrTaken) || errors.Is(err, opensearch.ErrTarget) || errors.As(err, &damage)
 }

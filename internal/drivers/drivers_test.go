@@ -12,7 +12,7 @@ import (
 func TestMemory(t *testing.T) {
 	for size, unit := range map[memory.Size]int64{0: 1 << 20, memory.Default: 1 << 20, memory.Least: 1 << 19, memory.GB: 4 << 20} {
 		at := Place{Data: t.TempDir(), Memory: size}
-		db, _, err := at.Open(t.Context(), nil, nil)
+		db, _, err := at.Open(t.Context(), nil, nil, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -23,12 +24,10 @@ func Wrap(s store.Store, n Names) store.Store {
 }
 
 // WrapDeployer is Wrap for a store that makes its tables. What it reports of a table has
-// the logical name.
-func WrapDeployer(s store.Deployer, n Names) store.Deployer {
-	if n.same || len(n.real) == 0 {
-		return s
-	}
-	return &deployer{named{s, &n}, s}
+// the logical name. The store has the table Registry as well. When the own table is made,
+// the others are claimed.
+func WrapDeployer(s store.Deployer, n Names, now func() time.Time) store.Deployer {
+	return &deployer{named{s, &n}, s, now}
 }
 
 // named translates the names of tables. It has no other state.
@@ -40,6 +39,7 @@ type named struct {
 type deployer struct {
 	named
 	tables store.Deployer
+	now    func() time.Time
 }
 
 var (
@@ -161,6 +161,14 @@ func (s *named) Close() error                   { return s.inner.Close() }
 func (d *deployer) Deploy(ctx context.Context, table string, own bool) (store.Deployed, error) {
 	got, err := d.tables.Deploy(ctx, d.real(table), own)
 	got.Table = table
+	if err == nil && table == book.TableName {
+		if registry := Registry().Name; registry != d.names.Own() {
+			_, err = d.tables.Deploy(ctx, registry, true)
+		}
+		if err == nil {
+			err = Claim(ctx, d.tables, d.names, d.now(), true)
+		}
+	}
 	return got, d.failed(err)
 }
 

@@ -85,7 +85,7 @@ func open(t *testing.T) (inner, outer store.Store, n stage.Names) {
 // TestNamesInTheStore: rows are in the real table, and records of its stream have the
 // logical name, for every reader: a driver's own records are left as they are.
 func TestNamesInTheStore(t *testing.T) {
-	inner, outer, _ := open(t)
+	inner, outer, n := open(t)
 	out, err := outer.Write(t.Context(), []store.Write{{Ref: ref("AAA", "k"), Put: row("k", "AAA", 0)}})
 	if err != nil || out[0].Err != nil {
 		t.Fatal(out, err)
@@ -113,6 +113,10 @@ func TestNamesInTheStore(t *testing.T) {
 	if got := read(outer, "AAA"); len(got) != 1 || got[0].Table != "AAA" {
 		t.Errorf("the stream of AAA has %+v", got)
 	}
+	kept := &keeps{Store: inner}
+	if got := read(stage.Wrap(kept, n), "AAA"); len(got) != 1 || got[0].Table != "AAA" || kept.page.Records[0].Table != "BBB" {
+		t.Errorf("records that the driver keeps became %+v", kept.page.Records)
+	}
 	if got := read(inner, "BBB"); len(got) != 1 || got[0].Table != "BBB" {
 		t.Errorf("the stream of the real table has %+v", got)
 	}
@@ -122,6 +126,20 @@ func TestNamesInTheStore(t *testing.T) {
 	if err := outer.Transact(t.Context(), []store.Write{{Ref: ref("BBB", "k"), Check: true, If: store.Cond{{{Attr: "PK", Is: store.Absent}}}}, {Ref: ref("AAA", "k"), Delete: true}}); err != nil {
 		t.Error(err)
 	}
+}
+
+// keeps is a store that keeps the pages with records that it gave.
+type keeps struct {
+	store.Store
+	page store.Records
+}
+
+func (k *keeps) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
+	page, err := k.Store.Read(ctx, table, shard, after, limit)
+	if len(page.Records) > 0 {
+		k.page = page
+	}
+	return page, err
 }
 
 // TestRealNamesAreUnknown: only logical names are names, so that one that was not

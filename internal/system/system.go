@@ -56,6 +56,7 @@ type Part struct {
 type Options struct {
 	Now      func() time.Time // the clock; nil is time.Now
 	NoSearch bool             // leave the indexes alone
+	Writes   bool             // the program writes rows; see drivers.Place.Open
 	InMemory bool             // search in memory only, for tests
 	// OpenSearch is the URL of a cluster that holds the indexes. If it is "", they are
 	// embedded. See opensearch.ParseTarget.
@@ -77,7 +78,7 @@ func OpenAt(ctx context.Context, at drivers.Place, models []*model.Model, o Opti
 	if err != nil {
 		return nil, err
 	}
-	db, names, err := at.Open(ctx, tables, o.Now)
+	db, names, err := at.Open(ctx, tables, o.Now, o.Writes)
 	if err != nil {
 		return nil, err
 	}
