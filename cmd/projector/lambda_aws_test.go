@@ -86,7 +86,7 @@ func (w *lambdaWorld) run(deliver func(*lambdatest.Function, *mathrand.Rand, str
 	for quiet := 0; quiet < 3; {
 		if len(w.seen) < 800 {
 			for range 150 {
-				if err := deed(w.Context(), client, rng); err != nil {
+				if err := deed(w.Context(), client, "gallery", "", rng); err != nil {
 					w.Fatal(err)
 				}
 			}

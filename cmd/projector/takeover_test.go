@@ -154,7 +154,7 @@ func (w *takeover) client(cfg aws.Config) (stop func() int) {
 		rng := mathrand.New(mathrand.NewPCG(uint64(c), 9))
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				if err := deed(context.Background(), db, rng); err != nil {
+				if err := deed(context.Background(), db, "gallery", "", rng); err != nil {
 					w.Error(err)
 					return
 				}
@@ -166,8 +166,9 @@ func (w *takeover) client(cfg aws.Config) (stop func() int) {
 	return func() int { cancel(); wg.Wait(); return counts[0] + counts[1] }
 }
 
-func deed(ctx context.Context, db *sdk.Client, rng *mathrand.Rand) (err error) {
-	a, m := fmt.Sprint("a", rng.IntN(20)), fmt.Sprint("m", rng.IntN(400))
+// deed writes a row of a gallery in the table; the ids of its albums begin with whose.
+func deed(ctx context.Context, db *sdk.Client, table, whose string, rng *mathrand.Rand) (err error) {
+	a, m := fmt.Sprint(whose, "a", rng.IntN(20)), fmt.Sprint("m", rng.IntN(400))
 	s := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
 	row := map[string]types.AttributeValue{"PK": s("ALBUM#" + a), "SK": s("MEDIA#" + m), "EntityType": s("AlbumMedia"), "albumId": s(a), "mediaId": s(m), "addedAt": s("2025-01-01T00:00:00Z")}
 	n := rng.IntN(20)
@@ -175,10 +176,10 @@ func deed(ctx context.Context, db *sdk.Client, rng *mathrand.Rand) (err error) {
 		row = map[string]types.AttributeValue{"PK": s("ALBUM#" + a), "SK": s("METADATA"), "EntityType": s("Album"), "id": s(a), "title": s(fmt.Sprint("title ", rng.IntN(9))), "isPublic": s("true"), "createdAt": s("2025-01-01T00:00:00Z")}
 	}
 	if n < 11 || n >= 16 && n < 19 {
-		_, err = db.PutItem(ctx, &sdk.PutItemInput{TableName: aws.String("gallery"), Item: row})
+		_, err = db.PutItem(ctx, &sdk.PutItemInput{TableName: &table, Item: row})
 		return err
 	}
-	_, err = db.DeleteItem(ctx, &sdk.DeleteItemInput{TableName: aws.String("gallery"), Key: map[string]types.AttributeValue{"PK": row["PK"], "SK": row["SK"]}})
+	_, err = db.DeleteItem(ctx, &sdk.DeleteItemInput{TableName: &table, Key: map[string]types.AttributeValue{"PK": row["PK"], "SK": row["SK"]}})
 	return err
 }
 

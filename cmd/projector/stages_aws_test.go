@@ -1,0 +1,408 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	mathrand "math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"weir/internal/lambda/lambdatest"
+	"weir/internal/search/opensearch/opensearchtest"
+	"weir/internal/store/dynamodb/dynamodbtest"
+)
+
+// TestStagesOnDynamoDB has two stages of one model run at the same time in one account,
+// each with a table of its own: as processes that share a --data directory, as functions,
+// and one as each. What is derived in each is what its own rows say, also by a count that
+// weir has no part in, and nothing of the one is in the other's own table.
+func TestStagesOnDynamoDB(t *testing.T) {
+	dynamodbtest.Config(t)
+	bin := built(t)
+	for name, functions := range map[string][2]bool{"processes": {false, false}, "functions": {true, true}, "one of each": {false, true}} {
+		t.Run(name, func(t *testing.T) {
+			w := newStages(t, bin)
+			w.deploy()
+			var stop []func()
+			for i := range w.stages {
+				if !functions[i] {
+					stop = append(stop, w.process(&w.stages[i]))
+				}
+			}
+			w.write()
+			var wg sync.WaitGroup
+			for i := range w.stages {
+				if functions[i] {
+					wg.Go(func() { w.function(&w.stages[i]) })
+				}
+			}
+			wg.Wait()
+			for i := range w.stages {
+				w.settles(&w.stages[i])
+			}
+			for _, f := range stop {
+				f()
+			}
+			w.tables()
+			for i := range w.stages {
+				w.counts(&w.stages[i])
+				w.apart(&w.stages[i], &w.stages[1-i])
+			}
+		})
+	}
+}
+
+// stages are two deployments in one account.
+type stages struct {
+	*testing.T
+	bin    string
+	cfg    aws.Config
+	db     *sdk.Client
+	env    []string
+	search string // the URL of a cluster, "" for none
+	data   string
+	stages [2]deployment
+}
+
+// deployment is a stage and the table that the model's table is there.
+type deployment struct {
+	stage, table string
+	flags        []string
+	log          bytes.Buffer
+}
+
+func newStages(t *testing.T, bin string) *stages {
+	cfg, env := localAWS(t)
+	w := &stages{T: t, bin: bin, cfg: cfg, db: sdk.NewFromConfig(cfg), env: env, data: t.TempDir(), search: os.Getenv(opensearchtest.Endpoint)}
+	w.drop()
+	w.stages[0] = deployment{stage: "prod", table: "gallery-prod-1XYZ"}
+	w.stages[1] = deployment{stage: "dev", table: "gallery"} // as the model calls it
+	for i := range w.stages {
+		s := &w.stages[i]
+		s.flags = []string{"--aws", "--stage", s.stage}
+		if s.table != "gallery" {
+			s.flags = append(s.flags, "--tables", "gallery="+s.table)
+		}
+	}
+	return w
+}
+
+// command is the program with the flags of a stage.
+func (w *stages) command(s *deployment, args ...string) *exec.Cmd {
+	cmd := exec.Command(w.bin, append(args, s.flags...)...)
+	cmd.Env = append(os.Environ(), w.env...)
+	return cmd
+}
+
+func (w *stages) deploy() {
+	w.Helper()
+	for i := range w.stages {
+		s := &w.stages[i]
+		shown := "gallery"
+		if s.table != shown {
+			shown += " (" + s.table + ")"
+		}
+		out, err := w.command(s, "deploy", "tables", "gallery").Output()
+		if want := fmt.Sprintf("weir (weir-%s): made\n%s: made\n", s.stage, shown); err != nil || string(out) != want {
+			w.Fatalf("%v, %s, not %s", err, out, want)
+		}
+	}
+}
+
+// drop deletes the tables of the account when the test ends.
+func (w *stages) drop() {
+	w.Cleanup(func() {
+		out, err := w.db.ListTables(context.Background(), &sdk.ListTablesInput{})
+		if err != nil {
+			w.Error(err)
+			return
+		}
+		for _, table := range out.TableNames {
+			if _, err := w.db.DeleteTable(context.Background(), &sdk.DeleteTableInput{TableName: &table}); err != nil {
+				w.Error(err)
+			}
+		}
+	})
+}
+
+// process follows a stage until stop is called, which ends it well.
+func (w *stages) process(s *deployment) (stop func()) {
+	w.Helper()
+	args := []string{"run", "gallery", "--data", w.data, "--addr", "127.0.0.1:0"}
+	if w.search != "" {
+		args = append(args, "--opensearch", w.search)
+	}
+	cmd := w.command(s, args...)
+	cmd.Stderr = &s.log
+	if err := cmd.Start(); err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = cmd.Process.Kill() })
+	return func() {
+		w.Helper()
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			w.Errorf("%s: %v\n%s", s.stage, err, s.log.Bytes())
+		}
+		if _, err := os.Stat(filepath.Join(w.data, "stage-"+s.stage, "spool")); err != nil {
+			w.Errorf("%s: what was read of the stream is elsewhere: %v", s.stage, err)
+		}
+		if want := "stage " + s.stage; !bytes.Contains(s.log.Bytes(), []byte(want)) {
+			w.Errorf("it does not say %s:\n%s", want, s.log.Bytes())
+		}
+	}
+}
+
+// write writes both tables at the same time. The ids say which stage they are of.
+func (w *stages) write() {
+	w.Helper()
+	var wg sync.WaitGroup
+	for i := range w.stages {
+		rng := mathrand.New(mathrand.NewPCG(uint64(i), 41))
+		wg.Go(func() {
+			for range 400 {
+				if err := deed(w.Context(), w.db, w.stages[i].table, w.stages[i].stage+"-", rng); err != nil {
+					w.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// function hands a function the stream of its stage's table, to the end, and one record
+// of a table that is not the stage's.
+func (w *stages) function(s *deployment) {
+	env := append(slices.Clone(w.env), "WEIR_MODEL=gallery", "WEIR_STAGE="+s.stage)
+	if s.table != "gallery" {
+		env = append(env, "WEIR_TABLES=gallery="+s.table)
+	}
+	if w.search != "" {
+		env = append(env, "WEIR_OPENSEARCH="+w.search)
+	}
+	out, err := w.db.DescribeTable(w.Context(), &sdk.DescribeTableInput{TableName: &s.table})
+	if err != nil {
+		w.Error(err)
+		return
+	}
+	l := &lambdaWorld{T: w.T, cfg: w.cfg, at: map[string]string{}, arn: aws.ToString(out.Table.LatestStreamArn), f: lambdatest.NewOf(w.T, w.bin, env...)}
+	l.f.Start()
+	rng, first := mathrand.New(mathrand.NewPCG(3, 4)), []json.RawMessage(nil)
+	for quiet := 0; quiet < 3; quiet++ {
+		for _, records := range l.read() {
+			if first == nil {
+				first = records[:1]
+			}
+			byItem(w.T, l.f, rng, records)
+			quiet = 0
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	other := w.stages[0].table
+	if other == s.table {
+		other = w.stages[1].table
+	}
+	wrong := strings.Replace(string(first[0]), ":table/"+s.table+"/", ":table/"+other+"/", 1)
+	if a := l.f.Invoke(payload(w.T, event([]json.RawMessage{json.RawMessage(wrong)})), time.Minute); a.Kind != "error" || !strings.Contains(a.Body, other) {
+		w.Errorf("%s takes a record of %s: %s %s", s.stage, other, a.Kind, a.Body)
+	}
+	l.f.Kill()
+	if metric := fmt.Sprintf(`"Stage":%q`, s.stage); !strings.Contains(l.f.Stdout.String(), metric) {
+		w.Errorf("no metrics with %s", metric)
+	}
+}
+
+// settles waits until a recount of the stage finds nothing that differs.
+func (w *stages) settles(s *deployment) {
+	w.Helper()
+	args := []string{"verify", "gallery", "--data", w.data}
+	if w.search != "" {
+		args = append(args, "--opensearch", w.search)
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+		out, err := w.command(s, args...).CombinedOutput()
+		if err == nil && bytes.Contains(out, []byte(" 0 differ")) && !bytes.HasPrefix(out, []byte("0 derived")) {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.Fatalf("%s: %v\n%s\n%s", s.stage, err, out, s.log.Bytes())
+		}
+	}
+}
+
+// tables are what the account has. The own table of the default stage says which table
+// each stage has, and has nothing else.
+func (w *stages) tables() {
+	w.Helper()
+	out, err := w.db.ListTables(w.Context(), &sdk.ListTablesInput{})
+	want := []string{"gallery", "gallery-prod-1XYZ", "weir", "weir-dev", "weir-prod"}
+	if err != nil || !slices.Equal(slices.Sorted(slices.Values(out.TableNames)), want) {
+		w.Errorf("%v, the tables are %v", err, out.TableNames)
+	}
+	var claims []string
+	for _, row := range w.scan("weir") {
+		claims = append(claims, text(row["k"])+" "+text(row["n"]))
+	}
+	if slices.Sort(claims); !slices.Equal(claims, []string{"stage|gallery dev", "stage|gallery-prod-1XYZ prod"}) {
+		w.Errorf("the own table of the default stage has %v", claims)
+	}
+}
+
+// counts compares the albums with a count of the table's rows.
+func (w *stages) counts(s *deployment) {
+	w.Helper()
+	media, shown := map[string]int{}, map[string]string{}
+	for _, row := range w.scan(s.table) {
+		pk, sk := text(row["PK"]), text(row["SK"])
+		if !strings.HasPrefix(pk, "ALBUM#"+s.stage+"-") {
+			w.Errorf("%s has a row %s %s", s.stage, pk, sk)
+		}
+		if n, ok := row["mediaCount"].(*types.AttributeValueMemberN); ok && sk == "METADATA" {
+			shown[pk] = n.Value
+		} else if sk != "METADATA" {
+			media[pk]++
+		}
+	}
+	for pk, n := range shown {
+		if n != fmt.Sprint(media[pk]) {
+			w.Errorf("%s: %s shows %s of %d", s.stage, pk, n, media[pk])
+		}
+	}
+	if len(shown) < 5 {
+		w.Errorf("%s: %d albums have a count", s.stage, len(shown))
+	}
+	if w.search == "" {
+		return
+	}
+	out, err := w.command(s, "query", "gallery", "search-albums", "q=title", "--opensearch", w.search, "--data", w.data).Output()
+	if err != nil || len(out) == 0 || bytes.Count(out, []byte("\n")) != bytes.Count(out, []byte(`"id":"`+s.stage+"-")) {
+		w.Errorf("%s finds %v %s", s.stage, err, out)
+	}
+	resp, err := http.Get(w.search + "/_cat/aliases/weir-" + s.stage + "-gallery-albums-*?h=alias")
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var names bytes.Buffer
+	if _, err := names.ReadFrom(resp.Body); err != nil || names.Len() == 0 {
+		w.Errorf("no index has the name of the stage %s: %v", s.stage, err)
+	}
+}
+
+// apart looks for the other stage in the stage's own table.
+func (w *stages) apart(s, other *deployment) {
+	w.Helper()
+	own := 0
+	for _, row := range w.scan("weir-" + s.stage) {
+		all := fmt.Sprint(flat(row))
+		if strings.Contains(all, other.stage+"-a") {
+			w.Errorf("the own table of %s has %s", s.stage, all)
+		}
+		if strings.Contains(all, s.stage+"-a") {
+			own++
+		}
+	}
+	if own < 5 {
+		w.Errorf("the own table of %s has %d rows about its albums", s.stage, own)
+	}
+}
+
+// flat is what an item says, for a search in it.
+func flat(row map[string]types.AttributeValue) (out []string) {
+	for name, v := range row {
+		out = append(out, name, text(v))
+		if m, ok := v.(*types.AttributeValueMemberM); ok {
+			out = append(out, flat(m.Value)...)
+		}
+	}
+	return out
+}
+
+func text(v types.AttributeValue) string {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		return v.Value
+	case *types.AttributeValueMemberB:
+		return string(v.Value)
+	}
+	return ""
+}
+
+func (w *stages) scan(table string) (rows []map[string]types.AttributeValue) {
+	w.Helper()
+	in := &sdk.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)}
+	for {
+		out, err := w.db.Scan(w.Context(), in)
+		if err != nil {
+			w.Fatal(err)
+		}
+		if rows = append(rows, out.Items...); out.LastEvaluatedKey == nil {
+			return rows
+		}
+		in.ExclusiveStartKey = out.LastEvaluatedKey
+	}
+}
+
+// TestStagesOfOneTableOnDynamoDB: a stage does not get the table of another one, whatever
+// program asks for it. Two that derived on the same rows would each put back, again and
+// again, what the other overwrote.
+func TestStagesOfOneTableOnDynamoDB(t *testing.T) {
+	w := newStages(t, built(t))
+	w.search = ""
+	prod, dev := &w.stages[0], &w.stages[1]
+	prod.table, prod.flags = "gallery", []string{"--aws", "--stage", "prod"}
+	if out, err := w.command(prod, "deploy", "tables", "gallery").CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	const taken = "gallery belongs to the stage prod, and this is the stage "
+	refused := func(s *deployment, args ...string) {
+		t.Helper()
+		cmd := w.command(s, args...)
+		out, _ := cmd.CombinedOutput()
+		if cmd.ProcessState.ExitCode() != exitUsage || !bytes.Contains(out, []byte(taken+s.stage)) {
+			t.Errorf("%v: exit code %d, %s", args, cmd.ProcessState.ExitCode(), out)
+		}
+	}
+	plain := &deployment{stage: "default", flags: []string{"--aws"}}
+	for _, s := range []*deployment{dev, plain} {
+		refused(s, "deploy", "tables", "gallery")
+		refused(s, "run", "gallery", "--data", w.data, "--addr", "127.0.0.1:0")
+		refused(s, "verify", "gallery")
+		refused(s, "repair", "gallery")
+		refused(s, "replay", "gallery", "/dev/null")
+	}
+	f := lambdatest.NewOf(t, w.bin, append(slices.Clone(w.env), "WEIR_MODEL=gallery", "WEIR_STAGE=dev")...)
+	f.Start()
+	select {
+	case <-f.Done:
+	case <-time.After(time.Minute):
+		t.Error("a function of another stage runs")
+	}
+	if f.Kill(); !strings.Contains(f.Stderr.String(), taken+"dev") {
+		t.Errorf("a function of another stage says %s", f.Stderr.String())
+	}
+	defer w.process(prod)()
+	rng := mathrand.New(mathrand.NewPCG(5, 6))
+	for range 200 {
+		if err := deed(t.Context(), w.db, prod.table, "prod-", rng); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.settles(prod)
+	w.counts(prod)
+}
