@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -234,6 +236,46 @@ func TestLambdaQueue(t *testing.T) {
 	for _, want := range []string{`"message":"m2"`, "there is such a row", `"message":"m3"`, "is not JSON"} {
 		if !strings.Contains(f.Stderr.String(), want) {
 			t.Errorf("the log has no %s: %s", want, f.Stderr.String())
+		}
+	}
+}
+
+// TestLambdaStage: messages and requests are of the stage that the environment says, and a
+// stage that cannot be stops the function.
+func TestLambdaStage(t *testing.T) {
+	dir := t.TempDir()
+	f := start(t, "WEIR_OPEN=1", "WEIR_DATA="+dir, "WEIR_STAGE=prod", "WEIR_TABLES=gallery=gallery-prod")
+	if got := deliver(t, f, "commands", queued{id: "m1", body: album("create", "sea", "The sea")}); got != "" {
+		t.Errorf("failed: %s", got)
+	}
+	get := request{method: "GET", path: "/v1/gallery/Album", query: "id=sea"}.functionURL("$default")
+	if a := ask(t, f, get); !strings.Contains(a.Body, `"The sea"`) {
+		t.Errorf("%+v", a)
+	}
+	f.Kill()
+	if _, err := os.Stat(filepath.Join(dir, "stage-prod", "store")); err != nil {
+		t.Error(err)
+	}
+	plain := start(t, "WEIR_OPEN=1", "WEIR_DATA="+dir)
+	if a := ask(t, plain, get); a.StatusCode != 404 {
+		t.Errorf("the default stage has %+v", a)
+	}
+	plain.Kill()
+	for env, want := range map[string]string{
+		"WEIR_STAGE=":            "WEIR_STAGE: the name of the stage is empty",
+		"WEIR_STAGE=Prod":        "WEIR_STAGE: the stage",
+		"WEIR_TABLES=":           "WEIR_TABLES: the map of tables is empty",
+		"WEIR_TABLES=albums=xyz": "the table albums is mapped to xyz",
+		"WEIR_TABLES=@no-file":   "WEIR_TABLES: ",
+	} {
+		f := start(t, "WEIR_OPEN=1", env)
+		select {
+		case <-f.Done:
+		case <-time.After(time.Minute):
+			t.Errorf("%s: the function runs", env)
+		}
+		if f.Kill(); !strings.Contains(f.Stderr.String(), want) {
+			t.Errorf("%s: %s, not %s", env, f.Stderr.String(), want)
 		}
 	}
 }
