@@ -82,6 +82,7 @@ type stages struct {
 type deployment struct {
 	stage, table string
 	flags        []string
+	indexes      int // that the cluster had before
 	log          bytes.Buffer
 }
 
@@ -96,6 +97,9 @@ func newStages(t *testing.T, bin string) *stages {
 		s.flags = []string{"--aws", "--stage", s.stage}
 		if s.table != "gallery" {
 			s.flags = append(s.flags, "--tables", "gallery="+s.table)
+		}
+		if w.search != "" {
+			s.indexes = w.indexes(s)
 		}
 	}
 	return w
@@ -186,11 +190,12 @@ func (w *stages) write() {
 }
 
 // function hands a function the stream of its stage's table, to the end, and one record
-// of a table that is not the stage's.
+// of a table that is not the stage's. The function of the stage with a map goes by shard.
 func (w *stages) function(s *deployment) {
 	env := append(slices.Clone(w.env), "WEIR_MODEL=gallery", "WEIR_STAGE="+s.stage)
-	if s.table != "gallery" {
-		env = append(env, "WEIR_TABLES=gallery="+s.table)
+	byShards := s.table != "gallery"
+	if byShards {
+		env = append(env, "WEIR_TABLES=gallery="+s.table, "WEIR_ORDER=shard")
 	}
 	if w.search != "" {
 		env = append(env, "WEIR_OPENSEARCH="+w.search)
@@ -203,12 +208,17 @@ func (w *stages) function(s *deployment) {
 	l := &lambdaWorld{T: w.T, cfg: w.cfg, at: map[string]string{}, arn: aws.ToString(out.Table.LatestStreamArn), f: lambdatest.NewOf(w.T, w.bin, env...)}
 	l.f.Start()
 	rng, first := mathrand.New(mathrand.NewPCG(3, 4)), []json.RawMessage(nil)
+	state := map[string]json.RawMessage{}
 	for quiet := 0; quiet < 3; quiet++ {
-		for _, records := range l.read() {
+		for shard, records := range l.read() {
 			if first == nil {
 				first = records[:1]
 			}
-			byItem(w.T, l.f, rng, records)
+			if byShards {
+				state[shard] = byShard(w.T, l.f, rng, shard, records, state[shard])
+			} else {
+				byItem(w.T, l.f, rng, records)
+			}
 			quiet = 0
 		}
 		time.Sleep(50 * time.Millisecond)
@@ -218,7 +228,7 @@ func (w *stages) function(s *deployment) {
 		other = w.stages[1].table
 	}
 	wrong := strings.Replace(string(first[0]), ":table/"+s.table+"/", ":table/"+other+"/", 1)
-	if a := l.f.Invoke(payload(w.T, event([]json.RawMessage{json.RawMessage(wrong)})), time.Minute); a.Kind != "error" || !strings.Contains(a.Body, other) {
+	if a := l.f.Invoke(payload(w.T, windowed("shard", []json.RawMessage{json.RawMessage(wrong)}, nil)), time.Minute); a.Kind != "error" || !strings.Contains(a.Body, other) {
 		w.Errorf("%s takes a record of %s: %s %s", s.stage, other, a.Kind, a.Body)
 	}
 	l.f.Kill()
@@ -293,15 +303,25 @@ func (w *stages) counts(s *deployment) {
 	if err != nil || len(out) == 0 || bytes.Count(out, []byte("\n")) != bytes.Count(out, []byte(`"id":"`+s.stage+"-")) {
 		w.Errorf("%s finds %v %s", s.stage, err, out)
 	}
+	if n := w.indexes(s); n != s.indexes+1 {
+		w.Errorf("%d more indexes have the name of the stage %s", n-s.indexes, s.stage)
+	}
+}
+
+// indexes is how many indexes of albums in the cluster have the name of a stage. Other
+// tests leave some.
+func (w *stages) indexes(s *deployment) int {
+	w.Helper()
 	resp, err := http.Get(w.search + "/_cat/aliases/weir-" + s.stage + "-gallery-albums-*?h=alias")
 	if err != nil {
 		w.Fatal(err)
 	}
 	defer resp.Body.Close()
 	var names bytes.Buffer
-	if _, err := names.ReadFrom(resp.Body); err != nil || names.Len() == 0 {
-		w.Errorf("no index has the name of the stage %s: %v", s.stage, err)
+	if _, err := names.ReadFrom(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+		w.Fatal(resp.Status, err)
 	}
+	return bytes.Count(names.Bytes(), []byte("\n"))
 }
 
 // apart looks for the other stage in the stage's own table.
@@ -373,6 +393,7 @@ func TestStagesOfOneTableOnDynamoDB(t *testing.T) {
 	refused := func(s *deployment, args ...string) {
 		t.Helper()
 		cmd := w.command(s, args...)
+		defer time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() }).Stop()
 		out, _ := cmd.CombinedOutput()
 		if cmd.ProcessState.ExitCode() != exitUsage || !bytes.Contains(out, []byte(taken+s.stage)) {
 			t.Errorf("%v: exit code %d, %s", args, cmd.ProcessState.ExitCode(), out)
