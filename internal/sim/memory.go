@@ -385,7 +385,7 @@ func (t *table) entries(q *store.Query) (out []entry) {
 				e.row = t.Item(k).With(value.Attr{Name: ix.Key.Partition.Name, Value: at.Partition}, value.Attr{Name: ix.Key.Sort.Name, Value: at.Sort})
 			}
 		}
-		if (q.Partition.IsMissing() || value.Equal(e.at.Partition, q.Partition)) && within(e.at.Sort, &q.Sort) {
+		if (q.Partition.IsMissing() || value.Equal(e.at.Partition, q.Partition)) && within(e.at.Sort, &q.Sort) && q.InSegment(k.Partition) {
 			out = append(out, e)
 		}
 	}

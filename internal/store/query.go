@@ -3,6 +3,8 @@ package store
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"io"
 
 	"weir/internal/value"
 )
@@ -48,6 +50,9 @@ func (q *Query) check(keys *KeySchema) error {
 			return err
 		}
 	}
+	if err := q.checkSegments(); err != nil {
+		return err
+	}
 	switch {
 	case q.Partition.IsMissing() && given > 0:
 		return errors.New("a range needs a partition")
@@ -66,4 +71,27 @@ func sameKind(what string, v value.Value, a KeyAttr) error {
 		return fmt.Errorf("the %s is a %v, %s is a %v", what, v.Kind(), a.Name, a.Type)
 	}
 	return nil
+}
+
+func (q *Query) checkSegments() error {
+	switch {
+	case q.Segments == 0 && q.Segment == 0:
+		return nil
+	case !q.Partition.IsMissing() || q.Index != "" || q.Reverse:
+		return errors.New("only a scan of a table has segments, and it is not reversed")
+	case q.Segments < 1 || q.Segments > MaxSegments || q.Segment < 0 || q.Segment >= q.Segments:
+		return fmt.Errorf("there is no segment %d of %d", q.Segment, q.Segments)
+	}
+	return nil
+}
+
+// InSegment reports whether a partition is in the query's segment, for a store that has no
+// division of its own.
+func (q *Query) InSegment(partition value.Value) bool {
+	if q.Segments <= 1 {
+		return true
+	}
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, partition.Text())
+	return h.Sum64()%uint64(q.Segments) == uint64(q.Segment)
 }

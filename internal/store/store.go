@@ -239,7 +239,14 @@ type Query struct {
 	Reverse   bool
 	Limit     int // the maximum of rows in a page; 0 is up to MaxPageBytes
 	After     *Cursor
+	// Segments divides a scan of a table into parts that can be read at the same time, and
+	// Segment, from 0, is the part that is read. All rows of a partition are in one part,
+	// which stays the same for a number of Segments. 0 Segments is one part.
+	Segment, Segments int
 }
+
+// MaxSegments is the largest number of segments.
+const MaxSegments = 1_000_000
 
 // Range limits the sort key; the zero Range is everything. Prefix is for strings and
 // binary. Set only one of Equal, Prefix and the bounds.

@@ -91,6 +91,9 @@ func below(page *store.Page, keys *store.KeySchema, q *store.Query) {
 func (s *Store) scan(ctx context.Context, t *store.Table, q *store.Query, start attributes) (rows []attributes, last attributes, err error) {
 	in := &dynamodb.ScanInput{TableName: &t.Name, IndexName: indexName(q), ConsistentRead: strong(t, q), ExclusiveStartKey: start,
 		Limit: limit(q), ReturnConsumedCapacity: s.returnCapacity()}
+	if q.Segments > 0 {
+		in.Segment, in.TotalSegments = aws.Int32(int32(q.Segment)), aws.Int32(int32(q.Segments))
+	}
 	err = s.persist(ctx, true, func(ctx context.Context) error {
 		out, err := s.db.Scan(ctx, in)
 		if err == nil {

@@ -133,6 +133,11 @@ func (p *pager) page() (page store.Page, err error) {
 	size := 0
 	var last store.Cursor
 	for ok := first(); ok; ok = next() {
+		if in, err := p.inSegment(); err != nil {
+			return store.Page{}, err
+		} else if !in {
+			continue
+		}
 		if n := len(page.Rows); n > 0 && n == p.q.Limit || size >= store.MaxPageBytes {
 			page.Next = &last
 			break
@@ -146,6 +151,19 @@ func (p *pager) page() (page store.Page, err error) {
 		last = at
 	}
 	return page, p.it.Error()
+}
+
+// inSegment reports whether the row at which the iterator is belongs to the query's
+// segment. Of the rows of other segments only the keys are read.
+func (p *pager) inSegment() (bool, error) {
+	if p.q.Segments <= 1 {
+		return true, nil
+	}
+	key, _, err := takeKey(p.it.Key()[p.space:], &p.tab.Key)
+	if err != nil {
+		return false, fmt.Errorf("key %x: %w", p.it.Key(), err)
+	}
+	return p.q.InSegment(key.Partition), nil
 }
 
 // row reads the row at which the iterator is.

@@ -102,6 +102,34 @@ var queryCases = []testCase{
 			}
 		}
 	}},
+	{"segments have each partition once, and whole", func(f *fixture) {
+		const count = 90
+		var ws []store.Write
+		for i := range count {
+			ws = append(ws, put(fmt.Sprint("p", i%30), fmt.Sprint("s", i)))
+		}
+		f.do(append(ws, store.Write{Ref: store.Ref{Table: single, Key: key("other", nil)}, Put: item("PK", "other")})...)
+		for _, segments := range []int{1, 2, 7} {
+			of, rowsOf := map[string]int{}, make([]int, segments)
+			seen := map[string]bool{}
+			for segment := range segments {
+				for _, it := range f.pages(store.Query{Table: rows, Segment: segment, Segments: segments, Limit: 4}) {
+					pk, id := it.Get("PK").Text(), it.Get("PK").Text()+"|"+it.Get("SK").Text()
+					if at, met := of[pk]; met && at != segment || seen[id] {
+						f.Errorf("%d segments: row %s is in segment %d, its partition in %d, seen before: %v", segments, id, segment, at, seen[id])
+					}
+					of[pk], seen[id] = segment, true
+					rowsOf[segment]++
+				}
+			}
+			if len(seen) != count {
+				f.Errorf("%d segments: %d rows, want %d", segments, len(seen), count)
+			}
+			if segments == 2 && (rowsOf[0] == 0 || rowsOf[1] == 0) {
+				f.Errorf("30 partitions are all in one of two segments: %v", rowsOf)
+			}
+		}
+	}},
 	{"scans a partition's rows in order", func(f *fixture) {
 		for i := range 30 {
 			f.do(put(fmt.Sprint("p", i%3), fmt.Sprintf("%02d", 29-i)))
@@ -125,6 +153,13 @@ var queryCases = []testCase{
 	{"questions that make no sense", func(f *fixture) {
 		f.letters("a")
 		for name, q := range map[string]store.Query{
+			"a segment of a partition":    {Table: rows, Partition: val("p"), Segments: 2},
+			"a segment of an index":       {Table: rows, Index: byKind, Segments: 2},
+			"a reversed segment":          {Table: rows, Reverse: true, Segments: 2},
+			"a segment past the last":     {Table: rows, Segment: 2, Segments: 2},
+			"a segment of none":           {Table: rows, Segment: 1},
+			"a segment before the first":  {Table: rows, Segment: -1, Segments: 2},
+			"too many segments":           {Table: rows, Segments: store.MaxSegments + 1},
 			"a number for a string":       {Table: rows, Partition: val(1)},
 			"a range of another kind":     {Table: rows, Partition: val("p"), Sort: store.Range{From: val(1)}},
 			"a range without a sort key":  {Table: single, Partition: val("p"), Sort: store.Range{Equal: val("a")}},
