@@ -28,7 +28,7 @@ func Claim(ctx context.Context, s store.Store, n *Names, now time.Time, take boo
 	for i, t := range n.tables {
 		refs[i] = book.StageOf(n.real[t])
 	}
-	if take { // the own table is there, so the name of the stage is no slip
+	if take { // the own table exists, so the name of the stage is no slip
 		own := book.Secret()
 		own.Table = n.Own()
 		refs = append(refs, own)
