@@ -75,7 +75,10 @@ func awsTables(dir string, models []*model.Model) (*dynamodb.Store, error) {
 		return nil, err
 	}
 	db := dynamodb.Open(cfg, tables, dynamodb.Options{ReadInterval: -1, Lag: 300 * time.Millisecond})
-	for _, t := range tables {
+	if _, err := system.DeployTables(ctx, db, models); err != nil {
+		return nil, err
+	}
+	for _, t := range tables { // those that a migration is from
 		if _, err := db.Deploy(ctx, t.Name, false); err != nil {
 			return nil, err
 		}

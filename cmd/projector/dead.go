@@ -193,6 +193,9 @@ What is refused again stays a dead letter, and the command exits with 1.
 func (c *deadRetry) Run(p *program) error {
 	return c.with(p, true, func(s *system.System) error {
 		part := s.Models[0]
+		if err := s.Start(p.ctx); err != nil {
+			return err
+		}
 		d, err := part.Runner.DeadByID(p.ctx, c.ID)
 		if err != nil {
 			return err

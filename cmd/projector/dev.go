@@ -64,6 +64,9 @@ func (c *devCommand) Run(p *program) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := s.Start(p.ctx); err != nil {
+		return err
+	}
 	if err := p.fill(s); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	runtime "github.com/aws/aws-lambda-go/lambda"
 
+	"weir/internal/catalog"
 	"weir/internal/cli"
 	"weir/internal/lambda"
 	"weir/internal/stage"
@@ -49,9 +50,11 @@ func (p *program) handler() (*lambda.Handler, *system.System, error) {
 	}
 	var drained lambda.Order
 	if d := os.Getenv(envDrained); d != "" {
-		if drained, err = lambda.ParseOrder(d); err != nil {
+		reader, err := catalog.ParseReader(d)
+		if err != nil {
 			return nil, nil, usage("%s: %v", envDrained, err)
 		}
+		drained = lambda.Order(reader)
 	}
 	in, err := cli.StageOfEnvironment()
 	if err != nil {
@@ -63,6 +66,9 @@ func (p *program) handler() (*lambda.Handler, *system.System, error) {
 		return nil, nil, err
 	}
 	h := lambda.New(s.Models[0].Runner, order, drained, func(ctx context.Context) error {
+		if err := s.Start(ctx); err != nil {
+			return err
+		}
 		if err := s.Fill(ctx, nil); err != nil {
 			return fmt.Errorf("the search index is new and not filled yet (projector query %s … --aws --opensearch URL fills it without a time limit): %w", name, err)
 		}

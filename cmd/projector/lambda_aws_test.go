@@ -55,6 +55,7 @@ func TestLambdaOnDynamoDB(t *testing.T) {
 type lambdaWorld struct {
 	*testing.T
 	cfg   aws.Config
+	env   []string // that a program finds the tables by
 	model *model.Model
 	db    *dynamodb.Store
 	f     *lambdatest.Function
@@ -65,7 +66,7 @@ type lambdaWorld struct {
 
 func newLambdaWorld(t *testing.T, bin string, env ...string) *lambdaWorld {
 	cfg, awsEnv := localAWS(t)
-	w := &lambdaWorld{T: t, cfg: cfg, at: map[string]string{}}
+	w := &lambdaWorld{T: t, cfg: cfg, env: awsEnv, at: map[string]string{}}
 	w.model, w.db = galleryTables(t, cfg)
 	if url := os.Getenv(opensearchtest.Endpoint); url != "" {
 		env = append(env, "WEIR_OPENSEARCH="+url)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"weir/internal/catalog"
 	"weir/internal/cli"
 	"weir/internal/drivers"
 	"weir/internal/memory"
@@ -37,6 +38,8 @@ type commands struct {
 	Run    runCommand     `cmd:"" help:"Follow the store's streams and serve queries over HTTP."`
 	Dev    devCommand     `cmd:"" help:"Everything in one process, with sample data, to try a model out."`
 	Query  queryCommand   `cmd:"" help:"Answer a named query, one JSON object a line."`
+	Status statusCommand  `cmd:"" help:"Show the catalog of a model: tables, readers, derivations."`
+	Retire retireCommand  `cmd:"" help:"Note that a model no longer has derivations."`
 	Verify verifyCommand  `cmd:"" help:"Recount every derived value from the core rows and print what differs."`
 	Repair repairCommand  `cmd:"" help:"Put right what verify finds, from the core rows."`
 	Why    whyCommand     `cmd:"" help:"List the records of recorded files that made a value what it is."`
@@ -93,7 +96,7 @@ func (p *program) fail(err error) int { return theProgram().Fail(p.ctx, err, p.s
 
 // codeOf is the exit code of errors that only this program has.
 func codeOf(err error) (code int, ok bool) {
-	for _, mistake := range []error{system.ErrNotReplayed, query.ErrNotFound, query.ErrParameter, query.ErrCursor, runner.ErrNoDead} {
+	for _, mistake := range []error{system.ErrNotReplayed, catalog.ErrRefused, query.ErrNotFound, query.ErrParameter, query.ErrCursor, runner.ErrNoDead} {
 		if errors.Is(err, mistake) {
 			return cli.Mistake, true
 		}
@@ -119,6 +122,12 @@ func (d data) at() drivers.Place {
 
 // shared reports whether other processes may use the rows at the same time.
 func (d data) shared() bool { return d.at().Store().Shared() }
+
+// assume is the flag that lets a model begin on tables of which weir does not know that
+// their streams have every change.
+type assume struct {
+	AssumeComplete bool `help:"Begin on tables that weir did not make. Only where no row was ever written or deleted that the stream no longer has (it keeps 24 hours): each such row is missing from counts, copies and statuses for good, and a count goes below zero when it is deleted. The catalog keeps that you said so, and when."`
+}
 
 // output is the flag that says how results are printed.
 type output struct {

@@ -60,6 +60,9 @@ func (c *repairCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
+	if err := s.Start(p.ctx); err != nil {
+		return err
+	}
 	if !c.shared() { // there others apply
 		if err := p.settle(s); err != nil {
 			return err

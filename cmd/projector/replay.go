@@ -27,6 +27,7 @@ import (
 type replayCommand struct {
 	data
 	output
+	assume
 	Model    string   `arg:"" help:"Name of a built-in model or path of a model file."`
 	Files    []string `arg:"" name:"file" help:"Recorded files, directories of them, - for stdin, or TABLE=FILE where the records name no table."`
 	NoSearch bool     `help:"Leave the search indexes alone; the next command that opens them makes them from the rows."`
@@ -63,11 +64,14 @@ func (c *replayCommand) Run(p *program) error {
 	if err := p.prepareReplay(c.at(), c.Model); err != nil {
 		return err
 	}
-	s, err := p.open(c.data, []string{c.Model}, system.Options{NoSearch: c.NoSearch, Writes: true})
+	s, err := p.open(c.data, []string{c.Model}, system.Options{NoSearch: c.NoSearch, Writes: true, AssumeComplete: c.AssumeComplete})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
+	if err := s.Start(p.ctx); err != nil {
+		return err
+	}
 	if err := p.fill(s); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"weir/internal/api"
+	"weir/internal/catalog"
 	"weir/internal/cli"
 	"weir/internal/live"
 	"weir/internal/metrics"
@@ -23,6 +24,8 @@ import (
 
 type runCommand struct {
 	data
+	assume
+	Drained string `env:"WEIR_DRAINED" placeholder:"READER" help:"Take streams over from a function that read them by item or by shard: none of its records may be left in the streams, or they count twice."`
 	web.Flags
 	Models []string      `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
 	Lease  time.Duration `default:"30s" help:"On AWS, how long a process that is not heard of keeps its shards before another takes them over (default ${default})."`
@@ -56,14 +59,25 @@ func (c *runCommand) Run(p *program) (err error) {
 			err = nil
 		}
 	}()
+	var drained []catalog.Reader
+	if c.Drained != "" {
+		r, err := catalog.ParseReader(c.Drained)
+		if err != nil {
+			return usage("--drained: %v", err)
+		}
+		drained = append(drained, r)
+	}
 	if c.Lease < time.Second {
 		return usage("--lease is %s; it is 1s at the least", c.Lease)
 	}
-	s, err := p.open(c.data, c.Models, system.Options{Writes: true})
+	s, err := p.open(c.data, c.Models, system.Options{Writes: true, AssumeComplete: c.AssumeComplete, Drained: drained})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
+	if err := s.Start(p.ctx); err != nil {
+		return err
+	}
 	log := slog.New(slog.NewTextHandler(p.stderr, nil))
 	told := metrics.New()
 	follow, end, err := c.following(s, log, told)

@@ -26,6 +26,7 @@ import (
 	"weir/internal/store/dynamodb"
 	"weir/internal/store/dynamodb/dynamodbtest"
 	"weir/internal/system"
+	"weir/internal/system/systemtest"
 	"weir/internal/verify"
 )
 
@@ -111,7 +112,9 @@ func galleryTables(t *testing.T, cfg aws.Config) (*model.Model, *dynamodb.Store)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m, dynamodbtest.Open(t, cfg, tables, dynamodb.Options{})
+	db := dynamodbtest.Open(t, cfg, tables, dynamodb.Options{})
+	systemtest.Made(t, db, m)
+	return m, db
 }
 
 type takeover struct {

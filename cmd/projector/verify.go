@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
+	"weir/internal/catalog"
 	"weir/internal/progress"
 	"weir/internal/runner"
 	"weir/internal/system"
@@ -42,7 +44,9 @@ func (c *verifyCommand) Run(p *program) error {
 	recount := (*verify.Verify).Run
 	if c.shared() {
 		recount = twice
-	} else if err := p.settle(s); err != nil {
+	} else if err := p.settle(s); errors.Is(err, catalog.ErrRefused) { // the recount says what differs all the same
+		fmt.Fprintf(p.stderr, "nothing is applied: %v\n", err)
+	} else if err != nil {
 		return err
 	}
 	v := s.Verify(s.Models[0])
@@ -121,8 +125,11 @@ func twice(v *verify.Verify, ctx context.Context, yield func(verify.Difference))
 	})
 }
 
-// settle fills indexes that are new and applies what is still in the streams.
+// settle starts the models, fills indexes that are new and applies what is still in the streams.
 func (p *program) settle(s *system.System) error {
+	if err := s.Start(p.ctx); err != nil {
+		return err
+	}
 	if err := p.fill(s); err != nil {
 		return err
 	}

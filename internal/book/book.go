@@ -31,6 +31,7 @@
 //	claim|MODEL|E.F|VALUE s ""      which row holds this value of field F, which is unique
 //	once|MODEL|KEY        s ""      the result of the command with an idempotency key
 //	secret                s cursor  the key that signs paging cursors
+//	catalog|MODEL         s ""      the model's catalog: tables, readers, derivations
 //	made|TABLE            s ""      a note that a replay made the table, with the table's id
 //	move|MODEL            s NAME    a migration in progress, with the position of its scan
 //	fill|MODEL            s TABLE   the position of a backfill

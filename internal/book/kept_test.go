@@ -18,7 +18,7 @@ import (
 func TestKeysStandHere(t *testing.T) {
 	kinds := []string{
 		"book", "set", "each", "mark", "tomb", "seen", "follow", "check", "past", "lease", "stream", "jobs", "fact", "dead",
-		"deadpart", "lambda", "lanes", "claim", "once", "made", "move", "fill", "search", "secret", "stage",
+		"deadpart", "lambda", "lanes", "claim", "once", "made", "move", "fill", "search", "secret", "stage", "catalog",
 	}
 	met := map[string]int{}
 	for _, dir := range []string{"internal", "cmd"} {

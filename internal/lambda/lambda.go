@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"weir/internal/book"
+	"weir/internal/catalog"
 	"weir/internal/events"
 	"weir/internal/runner"
 	"weir/internal/stage"
@@ -52,6 +53,7 @@ type Handler struct {
 func New(r *runner.Runner, o, drained Order, prepare func(context.Context) error) *Handler {
 	h := &Handler{Order: o, Drained: drained, Prepare: prepare, checked: map[string]bool{}}
 	run := *r
+	run.Reader, run.Drained = catalog.Reader(o), []catalog.Reader{catalog.Reader(drained)}
 	if o == ByShard {
 		run.Retired = h.retired
 	}
@@ -259,6 +261,9 @@ func (h *Handler) check(ctx context.Context, w *work) error {
 			return err
 		}
 		h.checked[w.table] = true
+	}
+	if err := h.Runner.Admit(ctx, []string{w.table}, h.Runner.Groups()...); err != nil {
+		return err
 	}
 	if h.Order != ByShard || len(w.records) == 0 {
 		return nil

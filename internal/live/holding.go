@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/runner"
 	"weir/internal/store"
 )
 
@@ -220,8 +221,10 @@ func (h *holding) lost(ctx context.Context, after events.Position) error {
 // gap records a gap of the shard. If another process had recorded one, and it has grown
 // before a record behind it was applied, the grown gap is recorded as a gap of its own.
 func (h *holding) gap(ctx context.Context, after events.Position, to, what string) error {
-	return h.keepGap(ctx, fmt.Sprintf("shard %s of %s", h.shard, h.table), after, between(after, to),
-		fmt.Sprintf("records are missing after %v: %s; what is derived from them may be wrong. Before, the shard was read by %s: start a process on that directory, if its spool has them; else run projector verify, which says what is wrong (docs/guide/operations.md, After a gap)", after, what, orNobody(h.before)))
+	return h.keepGap(ctx, runner.Dead{
+		Kind: runner.DeadGap, Target: fmt.Sprintf("shard %s of %s", h.shard, h.table), Position: after, Time: h.run.Now().UTC(), Source: between(after, to),
+		Reason: fmt.Sprintf("records are missing after %v: %s; what is derived from them may be wrong. Before, the shard was read by %s: start a process on that directory, if its spool has them; else run projector verify, which says what is wrong (docs/guide/operations.md, After a gap)", after, what, orNobody(h.before)),
+	})
 }
 
 func orNobody(s string) string {

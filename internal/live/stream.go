@@ -2,11 +2,10 @@ package live
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"weir/internal/book"
-	"weir/internal/events"
+	"weir/internal/catalog"
 	"weir/internal/runner"
 	"weir/internal/store"
 )
@@ -57,21 +56,22 @@ func (r *Reader) sameStream(ctx context.Context, table string) error {
 	return nil
 }
 
-// switched records the gap between a table's stream and the one before it.
+// switched records the gap between a table's stream and the one before it. It fails if the
+// stream is that of another table under the same name.
 func (r *Reader) switched(ctx context.Context, table, met, label string) error {
-	return r.keepGap(ctx, "stream of "+table, events.Position{}, fmt.Sprintf("of %s, up to %s", met, label),
-		fmt.Sprintf("the stream of %s was switched off and on again: what was written in between, before %s, is in no stream, and what is derived from it may be wrong. Run projector verify, which says what is wrong (docs/guide/operations.md, After a gap)", table, label))
+	if err := r.run.Start(ctx); err != nil {
+		return err
+	}
+	return r.keepGap(ctx, runner.SwitchedGap(r.run, catalog.Switch{Table: table, From: met, To: label}))
 }
 
 // keepGap saves a gap as a dead letter, where operators find it, and logs it.
-func (r *Reader) keepGap(ctx context.Context, target string, after events.Position, between, reason string) error {
-	id, err := r.run.KeepDead(ctx, runner.Dead{
-		Kind: runner.DeadGap, Target: target, Position: after, Time: r.run.Now().UTC(), Source: between, Reason: reason,
-	})
+func (r *Reader) keepGap(ctx context.Context, d runner.Dead) error {
+	id, err := r.run.KeepDead(ctx, d)
 	if err != nil {
 		return err
 	}
 	r.note(Gap)
-	r.opts.Log.Error("gap", "of", target, "records", between, "reason", reason, "id", id)
+	r.opts.Log.Error("gap", "of", d.Target, "records", d.Source, "reason", d.Reason, "id", id)
 	return nil
 }

@@ -443,6 +443,9 @@ func (c *consumer) take(ctx context.Context, pieces []piece) error {
 		}
 		batches[i] = b
 	}
+	if err := c.Runner.Admit(ctx, tablesOf(pieces), c.group); err != nil {
+		return err
+	}
 	counts, err := c.apply(ctx, batches)
 	if errors.Is(err, errOld) {
 		for _, p := range pieces {

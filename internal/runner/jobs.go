@@ -33,6 +33,11 @@ func (r *Runner) Jobs(ctx context.Context) (left bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if len(page.Rows) > 0 {
+		if err := r.Admit(ctx, nil, GroupRows); err != nil {
+			return true, err
+		}
+	}
 	for _, job := range page.Rows {
 		more, err := r.step(ctx, job)
 		if err != nil {

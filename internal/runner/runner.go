@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"time"
 
+	"weir/internal/catalog"
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/search"
@@ -31,6 +32,13 @@ type Runner struct {
 	Index search.Index // nil if the model has no search
 	Now   func() time.Time
 	Mover Mover // moves old rows; nil if the model has no migrations
+	// Catalog decides before each batch whether this program may apply it. nil admits
+	// every batch: for programs that have a store to themselves, such as measurements.
+	Catalog *catalog.Catalog
+	// Reader is who reads the streams, "" for processes; Drained are readers from which it
+	// may take them over. See catalog.Batch.
+	Reader  catalog.Reader
+	Drained []catalog.Reader
 	// Retired, if set, reports whether a shard (lane) will never deliver another record,
 	// apart from batches that are older than batchLife.
 	Retired func(ctx context.Context, lane string) (bool, error)

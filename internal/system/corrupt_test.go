@@ -20,6 +20,7 @@ import (
 	"weir/internal/store/dynamodb/dynamodbtest"
 	"weir/internal/store/embedded"
 	"weir/internal/system"
+	"weir/internal/system/systemtest"
 	"weir/internal/value"
 	"weir/internal/verify"
 )
@@ -81,7 +82,9 @@ func sampled(t *testing.T, name string, open func(*testing.T, []store.Table) sto
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := system.Over(t.Context(), open(t, tables), "", []*model.Model{m}, system.Options{NoSearch: true})
+	db := open(t, tables)
+	systemtest.Made(t, db, m)
+	s, err := system.Over(t.Context(), db, "", []*model.Model{m}, system.Options{NoSearch: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,6 +43,7 @@ func TestRecordedOnServices(t *testing.T) {
 			t.Fatal(err)
 		}
 		db := dynamodbtest.Open(t, dynamodbtest.Config(t), tables, dynamodb.Options{})
+		systemtest.Made(t, db, m)
 		s, err := system.Over(context.Background(), db, "", models, system.Options{OpenSearch: url})
 		return opened(t, s, err)
 	}, func(t *testing.T, s *system.System, files []string) {

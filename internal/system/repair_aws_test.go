@@ -11,6 +11,7 @@ import (
 	"weir/internal/store/dynamodb"
 	"weir/internal/store/dynamodb/dynamodbtest"
 	"weir/internal/system"
+	"weir/internal/system/systemtest"
 	"weir/internal/verify"
 )
 
@@ -30,6 +31,7 @@ func TestRepairedOnDynamoDB(t *testing.T) {
 				t.Fatal(err)
 			}
 			db := dynamodbtest.Open(t, dynamodbtest.Config(t), tables, dynamodb.Options{})
+			systemtest.Made(t, db, m)
 			s, err := system.Over(t.Context(), db, "", []*model.Model{m}, system.Options{NoSearch: true})
 			if err != nil {
 				t.Fatal(err)

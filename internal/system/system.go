@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"weir/internal/book"
+	"weir/internal/catalog"
 	"weir/internal/drivers"
 	"weir/internal/events"
 	"weir/internal/migrate"
@@ -58,6 +59,10 @@ type Options struct {
 	NoSearch bool             // leave the indexes alone
 	Writes   bool             // the program writes rows; see drivers.Place.Open
 	InMemory bool             // search in memory only, for tests
+	// AssumeComplete says that the streams of the models' tables still have every change
+	// since the tables were made, where that is not known. See catalog.Found.
+	AssumeComplete bool
+	Drained        []catalog.Reader // see runner.Runner
 	// OpenSearch is the URL of a cluster that holds the indexes. If it is "", they are
 	// embedded. See opensearch.ParseTarget.
 	OpenSearch string
@@ -120,10 +125,24 @@ func (s *System) assemble(ctx context.Context, at drivers.Place, models []*model
 		if len(m.Searches) > 0 {
 			p.Runner.Index = s.Index
 		}
+		p.Runner.Drained = o.Drained
+		p.Runner.Catalog = catalog.New(m, s.Store, s.now, catalog.Options{Search: p.Runner.Index != nil, Assume: o.AssumeComplete})
 		if p.Query, err = query.New(query.Config{Model: m, Store: s.Store, Search: s.Index, Now: s.now, Secret: secret}); err != nil {
 			return err
 		}
 		s.Models = append(s.Models, p)
+	}
+	return nil
+}
+
+// Start enters all models in their catalogs. The error wraps catalog.ErrRefused if this
+// program must not derive one of them from its tables. Call it before anything is written
+// or followed.
+func (s *System) Start(ctx context.Context) error {
+	for _, p := range s.Models {
+		if err := p.Runner.Start(ctx); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"weir/internal/book"
+	"weir/internal/catalog"
 	"weir/internal/model"
 	"weir/internal/stage"
 	"weir/internal/store"
@@ -20,7 +22,7 @@ func DeployTables(ctx context.Context, db store.Deployer, models []*model.Model)
 		for _, t := range m.Tables {
 			if err == nil {
 				out = append(out, d)
-				d, err = db.Deploy(ctx, t.Name, false)
+				d, err = deploy(ctx, db, m, t.Name)
 			}
 		}
 	}
@@ -28,6 +30,17 @@ func DeployTables(ctx context.Context, db store.Deployer, models []*model.Model)
 		return out, err
 	}
 	return append(out, d), nil
+}
+
+// deploy makes a table of the model if it does not exist. The model's catalog then knows
+// that weir made it, and that its stream has every change. A crash before leaves a table of
+// which that is not known.
+func deploy(ctx context.Context, db store.Deployer, m *model.Model, table string) (store.Deployed, error) {
+	d, err := db.Deploy(ctx, table, false)
+	if err == nil && d.Created {
+		err = catalog.New(m, db, time.Now, catalog.Options{}).Made(ctx, table)
+	}
+	return d, err
 }
 
 // ErrNotReplayed means that a table exists that no replay made.
@@ -42,14 +55,14 @@ func PrepareReplay(ctx context.Context, db store.Deployer, names *stage.Names, m
 		return err
 	}
 	for _, t := range m.Tables {
-		if err := prepare(ctx, db, names, t.Name); err != nil {
+		if err := prepare(ctx, db, names, m, t.Name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func prepare(ctx context.Context, db store.Deployer, names *stage.Names, table string) error {
+func prepare(ctx context.Context, db store.Deployer, names *stage.Names, m *model.Model, table string) error {
 	is, err := db.Identity(ctx, table)
 	if err != nil {
 		return fmt.Errorf("looking for table %s: %w", table, err)
@@ -77,6 +90,9 @@ func prepare(ctx context.Context, db store.Deployer, names *stage.Names, table s
 		}
 	}
 	d, err := db.Deploy(ctx, table, true)
+	if err == nil { // that a replay makes it was noted before, so it did, now or before a crash
+		err = catalog.New(m, db, time.Now, catalog.Options{}).Made(ctx, table)
+	}
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/internal/book"
+	"weir/internal/catalog"
+	"weir/internal/system"
+)
+
+type statusCommand struct {
+	data
+	output
+	Model string `arg:"" help:"Name of a built-in model or path of a model file."`
+}
+
+func (statusCommand) Help() string {
+	return `Prints the tables of the model as weir knows them, who reads their streams, and
+every derivation with its state, generation, definition and the time since when.
+If this program and model would be refused, it says why, and exits with 1.
+
+  projector status gallery --data ./data
+  projector status gallery --aws -o json`
+}
+
+// status is a model's catalog as results show it.
+type status struct {
+	Model       string       `json:"model"`
+	Tables      []pinned     `json:"tables"`
+	Derivations []derivation `json:"derivations"`
+	Refused     string       `json:"refused,omitempty"` // why the program would be
+}
+
+type pinned struct {
+	Table     string     `json:"table"`
+	ID        string     `json:"id,omitempty"`
+	ARN       string     `json:"arn,omitempty"`
+	Stream    string     `json:"stream,omitempty"`
+	Images    string     `json:"images,omitempty"`
+	Complete  string     `json:"complete,omitempty"`
+	Since     *time.Time `json:"since,omitempty"`
+	Reader    string     `json:"reader,omitempty"`
+	ReadSince *time.Time `json:"readSince,omitempty"`
+}
+
+type derivation struct {
+	Name       string     `json:"name"`
+	Kind       string     `json:"kind,omitempty"` // "" if the model does not have it
+	State      string     `json:"state"`
+	Generation int64      `json:"generation,omitempty"`
+	Hash       string     `json:"hash,omitempty"`  // of the present values
+	Model      string     `json:"model,omitempty"` // of the model, where it is another
+	Since      *time.Time `json:"since,omitempty"`
+	Shares     []string   `json:"shares,omitempty"`
+}
+
+func (c *statusCommand) Run(p *program) error {
+	s, err := p.existing(c.data, []string{c.Model}, system.Options{})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	of := s.Models[0].Runner.Catalog
+	row, refused, err := of.Look(p.ctx)
+	if err != nil {
+		return err
+	}
+	st := statusOf(of.Program(), row)
+	if refused != nil {
+		st.Refused = refused.Error()
+	}
+	if c.Output == "text" {
+		st.text(p)
+	} else {
+		json.NewEncoder(p.stdout).Encode(st)
+	}
+	if refused != nil {
+		return failed(exitCheck)
+	}
+	return nil
+}
+
+func statusOf(prog *catalog.Program, row book.CatalogRow) status {
+	st := status{Model: prog.Model, Tables: []pinned{}, Derivations: []derivation{}}
+	tables := maps.Clone(row.Tables)
+	for t := range prog.Needs {
+		if _, ok := tables[t]; !ok {
+			tables[t] = book.Pin{}
+		}
+	}
+	for _, t := range slices.Sorted(maps.Keys(tables)) {
+		pin := tables[t]
+		st.Tables = append(st.Tables, pinned{
+			Table: t, ID: pin.ID, ARN: pin.ARN, Stream: pin.Stream, Images: string(pin.Images), Complete: string(pin.Complete),
+			Since: unlessZero(pin.Since), Reader: pin.Reader, ReadSince: unlessZero(pin.Read),
+		})
+	}
+	ours := map[string]bool{}
+	for i := range prog.Derivations {
+		d := &prog.Derivations[i]
+		ours[d.Name] = true
+		out := derivation{Name: d.Name, Kind: d.Kind, Shares: d.Shares, State: "new", Model: d.Hash}
+		if is, ok := row.Derivations[d.Name]; ok {
+			out.State, out.Generation, out.Hash, out.Since = string(is.State), is.Generation, is.Hash, unlessZero(is.Since)
+			if is.Hash == d.Hash {
+				out.Model = ""
+			}
+		}
+		st.Derivations = append(st.Derivations, out)
+	}
+	for _, name := range slices.Sorted(maps.Keys(row.Derivations)) {
+		if is := row.Derivations[name]; !ours[name] {
+			st.Derivations = append(st.Derivations, derivation{
+				Name: name, State: string(is.State), Generation: is.Generation, Hash: is.Hash, Since: unlessZero(is.Since),
+			})
+		}
+	}
+	return st
+}
+
+func unlessZero(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func (st *status) text(p *program) {
+	for _, t := range st.Tables {
+		if t.ID == "" {
+			fmt.Fprintf(p.stdout, "table %s: not begun\n", t.Table)
+			continue
+		}
+		fmt.Fprintf(p.stdout, "table %s: %s", t.Table, t.ID)
+		switch t.Complete {
+		case string(book.CompleteMade):
+			fmt.Fprintf(p.stdout, ", made by weir %s", stamped(t.Since))
+		case string(book.CompleteWhole):
+			fmt.Fprintf(p.stdout, ", read from its first change on")
+		case string(book.CompleteAssumed):
+			fmt.Fprintf(p.stdout, ", assumed complete %s", stamped(t.Since))
+		default:
+			fmt.Fprint(p.stdout, ", not known to be complete")
+		}
+		fmt.Fprintf(p.stdout, ", stream %s %s", t.Stream, t.Images)
+		if t.Reader != "" {
+			fmt.Fprintf(p.stdout, ", read by %s since %s", catalog.Reader(t.Reader), stamped(t.ReadSince))
+		}
+		fmt.Fprintln(p.stdout)
+	}
+	for _, d := range st.Derivations {
+		fmt.Fprintf(p.stdout, "%s: %s", d.Name, d.State)
+		if d.Since != nil {
+			fmt.Fprintf(p.stdout, " since %s, generation %d, definition %s", stamped(d.Since), d.Generation, d.Hash)
+		}
+		switch {
+		case d.Kind == "" && d.State != string(book.Retired):
+			fmt.Fprint(p.stdout, "; the model does not have it")
+		case d.Model != "" && d.Hash != "":
+			fmt.Fprintf(p.stdout, "; the model has definition %s", d.Model)
+		}
+		fmt.Fprintln(p.stdout)
+	}
+	if st.Refused != "" {
+		fmt.Fprintf(p.stderr, "would be refused: %s\n", st.Refused)
+	}
+}
+
+func stamped(t *time.Time) string { return t.UTC().Format(time.DateTime + " UTC") }
+
+type retireCommand struct {
+	data
+	Model       string   `arg:"" help:"Name of a built-in model or path of a model file, without the derivations."`
+	Derivations []string `arg:"" name:"derivation" help:"Names as projector status prints them."`
+}
+
+func (retireCommand) Help() string {
+	return `A derivation that is taken out of a model stays in the catalog, and programs whose
+model does not have it are refused, since they could be older ones. This notes that it
+is gone: from then on, programs that still have it are refused instead. What it
+derived stays in the rows, and nothing updates it. A month later the note goes too.
+
+  projector retire gallery.yaml Album.sum --data ./data`
+}
+
+func (c *retireCommand) Run(p *program) error {
+	s, err := p.existing(c.data, []string{c.Model}, system.Options{Writes: true})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := s.Models[0].Runner.Catalog.Retire(p.ctx, c.Derivations); err != nil {
+		return err
+	}
+	fmt.Fprintf(p.stderr, "retired: %s\n", strings.Join(c.Derivations, ", "))
+	return nil
+}

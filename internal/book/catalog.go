@@ -1,0 +1,228 @@
+package book
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// The row of catalog|MODEL is the model's catalog: which tables it belongs to, who reads
+// their streams, and what is derived, by which definitions. The first start of a model
+// creates it, or the command that makes the tables; starts and operators' commands change
+// it, each on condition that it is as it was read. Every batch reads it. It has about 250
+// bytes for each table and 20 for each derivation besides its name, so that a model of 100
+// derivations stays within 4 KB, which is one read unit.
+const (
+	catalogFormat = "f" // catalogVersion of the program that wrote it
+	catalogCount  = Count
+	catalogTable  = "t:" // and a table's name: a map, see the pin… attributes
+	catalogName   = "d:" // and a derivation's name: "HASH GENERATION STATE SINCE"
+
+	pinID       = "i"
+	pinARN      = "a"
+	pinStream   = "l" // the label of the stream
+	pinImages   = "v"
+	pinMade     = "m" // when the table was made, Unix seconds
+	pinComplete = "c"
+	pinSince    = "s" // when pinComplete was written, Unix seconds
+	pinReader   = "r"
+	pinRead     = "b" // when the reader began, Unix seconds
+)
+
+// catalogVersion is the format of a catalog. A program refuses one that is newer.
+const catalogVersion = 1
+
+// Complete says how it is known that the stream of a table, when weir began to read it, had
+// every change since the table was made.
+type Complete string
+
+// The ways to know. "" is that it is not known.
+const (
+	CompleteMade    Complete = "made"    // weir made the table, with its stream
+	CompleteWhole   Complete = "whole"   // the store said so
+	CompleteAssumed Complete = "assumed" // an operator said so
+)
+
+// Pin is what the catalog has of a table.
+type Pin struct {
+	ID, ARN, Stream string
+	Images          store.Images
+	Made            time.Time // zero if the store does not know
+	Complete        Complete
+	Since           time.Time // since when Complete is so
+	Reader          string    // the reader of the stream; "" before the first batch
+	Read            time.Time // since when
+}
+
+// State is the state of a derivation.
+type State string
+
+// The states. Only a derivation that is live or verified may be applied by a program that
+// cannot build.
+const (
+	Unbuilt  State = "unbuilt"  // rows that were there before weir are not in it; nothing is applied
+	Building State = "building" // it is being built from the rows
+	Live     State = "live"     // every change is applied
+	Verified State = "verified" // live, and audited after a build
+	Retired  State = "retired"  // the model no longer has it; its values are still there
+)
+
+// states are the states by their letters in the row.
+var states = map[string]State{"u": Unbuilt, "b": Building, "l": Live, "v": Verified, "r": Retired}
+
+// Derived is what the catalog has of a derivation.
+type Derived struct {
+	Hash       string
+	Generation int64
+	State      State
+	Since      time.Time
+}
+
+// CatalogRow is a model's catalog. The zero CatalogRow stands for one that does not exist.
+type CatalogRow struct {
+	Tables      map[string]Pin     // by the model's name of the table
+	Derivations map[string]Derived // by name
+	Count       int64              // how often it was written; 0 if it does not exist
+	was         value.Value
+}
+
+// Catalog refers to a model's catalog.
+func Catalog(model string) store.Ref { return Ref("catalog|"+model, "") }
+
+const catalogDo = "stop what derives the model, delete the row, and start again with --assume-complete if the model is the one that was running; then run projector verify"
+
+// ErrNewer is wrapped by the error for a catalog that a newer weir wrote.
+var ErrNewer = fmt.Errorf("a newer weir wrote it")
+
+// DecodeCatalog decodes a model's catalog, nil if there is none. The error wraps ErrRow or
+// ErrNewer.
+func DecodeCatalog(row value.Item) (c CatalogRow, err error) {
+	c = CatalogRow{Tables: map[string]Pin{}, Derivations: map[string]Derived{}, was: row.Get(catalogCount)}
+	if row == nil {
+		return c, nil
+	}
+	format, err := whole(row, catalogFormat, 1, catalogDo)
+	if err != nil {
+		return c, err
+	}
+	if format > catalogVersion {
+		return c, fmt.Errorf("%w: row %s of table %s has format %d, this program knows %d", ErrNewer, quoted(row.Get(Partition)), TableName, format, catalogVersion)
+	}
+	if c.Count, err = whole(row, catalogCount, 1, catalogDo); err != nil {
+		return c, err
+	}
+	for _, a := range row {
+		if name, ok := strings.CutPrefix(a.Name, catalogTable); ok {
+			if c.Tables[name], err = pin(row, a); err != nil {
+				return c, err
+			}
+		}
+		if name, ok := strings.CutPrefix(a.Name, catalogName); ok {
+			d, ok := derived(a.Value.Text())
+			if !ok || a.Value.Kind() != value.String {
+				return c, unreadable(row, a.Name, "a hash, a generation, a state and a time", catalogDo)
+			}
+			c.Derivations[name] = d
+		}
+	}
+	return c, nil
+}
+
+func pin(row value.Item, a value.Attr) (p Pin, err error) {
+	if a.Value.Kind() != value.Map {
+		return p, unreadable(row, a.Name, "a map", catalogDo)
+	}
+	in := a.Value.Item()
+	of := func(name string) string {
+		v := in.Get(name)
+		if v.Kind() != value.String && !v.IsMissing() {
+			err = unreadable(row, a.Name, "a map of texts and times", catalogDo)
+		}
+		return v.Text()
+	}
+	at := func(name string) (t time.Time) {
+		v := in.Get(name)
+		if v.IsMissing() {
+			return t
+		}
+		n, ok := v.Int64()
+		if !ok || v.Kind() != value.Number {
+			err = unreadable(row, a.Name, "a map of texts and times", catalogDo)
+		}
+		return time.Unix(n, 0).UTC()
+	}
+	p = Pin{
+		ID: of(pinID), ARN: of(pinARN), Stream: of(pinStream), Images: store.Images(of(pinImages)), Made: at(pinMade),
+		Complete: Complete(of(pinComplete)), Since: at(pinSince), Reader: of(pinReader), Read: at(pinRead),
+	}
+	if err == nil && p.ID == "" {
+		err = unreadable(row, a.Name, "a map with the id of a table", catalogDo)
+	}
+	return p, err
+}
+
+func derived(text string) (d Derived, ok bool) {
+	f := strings.Fields(text)
+	if len(f) != 4 {
+		return d, false
+	}
+	generation, err := strconv.ParseInt(f[1], 36, 64)
+	since, also := strconv.ParseInt(f[3], 36, 64)
+	state, known := states[f[2]]
+	return Derived{f[0], generation, state, time.Unix(since, 0).UTC()}, err == nil && also == nil && known && generation > 0
+}
+
+// Becomes replaces the catalog by next, on condition that it has not changed since it was
+// read. The write returns the row.
+func (c CatalogRow) Becomes(at store.Ref, next CatalogRow) store.Write {
+	own := Table()
+	attrs := []value.Attr{{Name: catalogFormat, Value: value.OfInt(catalogVersion)}, {Name: catalogCount, Value: value.OfInt(c.Count + 1)}}
+	for name, p := range next.Tables {
+		attrs = append(attrs, value.Attr{Name: catalogTable + name, Value: value.OfMap(p.item())})
+	}
+	for name, d := range next.Derivations {
+		attrs = append(attrs, value.Attr{Name: catalogName + name, Value: value.OfString(d.text())})
+	}
+	return store.Write{
+		Ref: at, Return: true, If: store.Cond{{store.AsRead(catalogCount, c.was)}},
+		Put: value.NewItem(append(own.Item(at.Key), attrs...)...),
+	}
+}
+
+func (d Derived) text() string {
+	letter := ""
+	for l, s := range states {
+		if s == d.State {
+			letter = l
+		}
+	}
+	return d.Hash + " " + strconv.FormatInt(d.Generation, 36) + " " + letter + " " + strconv.FormatInt(d.Since.Unix(), 36)
+}
+
+func (p Pin) item() value.Item {
+	var attrs []value.Attr
+	for name, text := range map[string]string{
+		pinID: p.ID, pinARN: p.ARN, pinStream: p.Stream, pinImages: string(p.Images), pinComplete: string(p.Complete), pinReader: p.Reader,
+	} {
+		if text != "" {
+			attrs = append(attrs, value.Attr{Name: name, Value: value.OfString(text)})
+		}
+	}
+	for name, at := range map[string]time.Time{pinMade: p.Made, pinSince: p.Since, pinRead: p.Read} {
+		if !at.IsZero() {
+			attrs = append(attrs, value.Attr{Name: name, Value: value.OfInt(at.Unix())})
+		}
+	}
+	return value.NewItem(attrs...)
+}
+
+// Same reports whether two catalogs say the same.
+func (c CatalogRow) Same(d CatalogRow) bool {
+	return maps.EqualFunc(c.Tables, d.Tables, func(a, b Pin) bool { return value.EqualItems(a.item(), b.item()) }) &&
+		maps.EqualFunc(c.Derivations, d.Derivations, func(a, b Derived) bool { return a.text() == b.text() })
+}

@@ -1,0 +1,244 @@
+// Package catalog holds a model's catalog, a row of weir's own table that all processes and
+// functions of the model share: which tables the model belongs to, who reads their streams,
+// and what is derived from them, by which definitions.
+//
+// A program starts by Start, which identifies the tables and enters what can begin. From
+// then on every batch is admitted by Admit, which reads the catalog after the batch was
+// received. A batch that is refused is not applied, not even in part, and not acknowledged:
+// its records come again when the program is the right one.
+//
+// decide.go decides, and does no I/O. What is here reads and writes the row. Each write has
+// the condition that the row is as it was read, so any number of programs may start at the
+// same time, and a crash leaves the row as it was or as it becomes.
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Catalog is one program's access to a model's catalog. Its methods may be called from many
+// goroutines at the same time.
+type Catalog struct {
+	model  *model.Model
+	store  store.Store
+	now    func() time.Time
+	assume bool
+	search bool
+
+	program *Program
+
+	mu      sync.Mutex
+	started bool
+	seen    value.Item // the row that was last decoded
+	row     book.CatalogRow
+}
+
+// Options are what a program says of its model.
+type Options struct {
+	Search bool // the program has the model's search indexes
+	Assume bool // see Found.Assume
+}
+
+// New returns the catalog of a model whose rows are in s.
+func New(m *model.Model, s store.Store, now func() time.Time, o Options) *Catalog {
+	return &Catalog{model: m, store: s, now: now, assume: o.Assume, search: o.Search, program: ProgramOf(m, o.Search)}
+}
+
+// Said is called with each stream that was switched off and on, before the catalog is
+// written: after a crash in between it is called again.
+type Said func(context.Context, Switch) error
+
+// Start identifies the tables and decides whether the program may begin. The error wraps
+// ErrRefused if it may not.
+func (c *Catalog) Start(ctx context.Context, said Said) error {
+	found, err := c.found(ctx)
+	if err != nil {
+		return err
+	}
+	for range attempts {
+		was, err := c.read(ctx)
+		if err != nil {
+			return err
+		}
+		next, switched, refused := c.program.Start(was, found)
+		for _, s := range switched {
+			if err := said(ctx, s); err != nil {
+				return err
+			}
+		}
+		if refused != nil && was.Same(next) {
+			return refused
+		}
+		if written, err := c.write(ctx, was, next); err != nil {
+			return err
+		} else if !written {
+			continue
+		}
+		if refused == nil {
+			c.mu.Lock()
+			c.started = true
+			c.mu.Unlock()
+		}
+		return refused
+	}
+	return errBusy
+}
+
+// found identifies the model's tables.
+func (c *Catalog) found(ctx context.Context) (Found, error) {
+	f := Found{Tables: map[string]store.Identity{}, Now: c.now(), Assume: c.assume}
+	for t := range c.program.Needs {
+		is, err := c.store.Identity(ctx, t)
+		if err != nil {
+			return f, fmt.Errorf("identifying table %s: %w", t, err)
+		}
+		f.Tables[t] = is
+	}
+	return f, nil
+}
+
+// attempts is how often a change of the catalog is tried again because another program
+// changed it. Each failure is another program's success, and each program starts once.
+const attempts = 50
+
+var errBusy = errors.New("the catalog is changed by others all the time")
+
+// Admit reads the catalog, with strong consistency, and decides whether a batch that was
+// received before may be applied. The error wraps ErrRefused if it may not. The first batch
+// of a program that was not started starts it.
+func (c *Catalog) Admit(ctx context.Context, b Batch, said Said) error {
+	c.mu.Lock()
+	started := c.started
+	c.mu.Unlock()
+	if !started {
+		if err := c.Start(ctx, said); err != nil {
+			return err
+		}
+	}
+	for range attempts {
+		row, err := c.read(ctx)
+		if err != nil {
+			return err
+		}
+		next, changed, err := c.program.Admit(row, b, c.now())
+		if err != nil || !changed {
+			return err
+		}
+		if written, err := c.write(ctx, row, next); err != nil || written {
+			return err
+		}
+	}
+	return errBusy
+}
+
+// Retire notes that the model no longer has the derivations.
+func (c *Catalog) Retire(ctx context.Context, names []string) error {
+	for range attempts {
+		was, err := c.read(ctx)
+		if err != nil {
+			return err
+		}
+		next, err := c.program.Retire(was, names, c.now())
+		if err != nil {
+			return err
+		}
+		if written, err := c.write(ctx, was, next); err != nil || written {
+			return err
+		}
+	}
+	return errBusy
+}
+
+// Made notes that weir has just made a table with its stream. Call it before anything can
+// be written to the table that its stream might lose. A table under this name that was
+// read before stays pinned, and Start refuses the new one.
+func (c *Catalog) Made(ctx context.Context, table string) error {
+	is, err := c.store.Identity(ctx, table)
+	if err != nil {
+		return fmt.Errorf("identifying table %s: %w", table, err)
+	}
+	for range attempts {
+		was, err := c.read(ctx)
+		if err != nil {
+			return err
+		}
+		if pin := was.Tables[table]; pin.Reader != "" || is.ID == "" || is.Stream == "" {
+			return nil
+		}
+		next := book.CatalogRow{Tables: map[string]book.Pin{}, Derivations: was.Derivations}
+		for t, pin := range was.Tables {
+			next.Tables[t] = pin
+		}
+		next.Tables[table] = book.Pin{
+			ID: is.ID, ARN: is.ARN, Stream: is.Stream, Images: is.Images, Made: is.Made, Complete: book.CompleteMade, Since: c.now(),
+		}
+		if written, err := c.write(ctx, was, next); err != nil || written {
+			return err
+		}
+	}
+	return errBusy
+}
+
+// read reads the row. It decodes only a row that it has not decoded before.
+func (c *Catalog) read(ctx context.Context) (book.CatalogRow, error) {
+	rows, err := c.store.Get(ctx, []store.Ref{book.Catalog(c.model.Name)})
+	if err != nil {
+		return book.CatalogRow{}, fmt.Errorf("reading the catalog of model %s: %w", c.model.Name, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen != nil && value.EqualItems(c.seen, rows[0]) {
+		return c.row, nil
+	}
+	row, err := book.DecodeCatalog(rows[0])
+	if err != nil {
+		return row, fmt.Errorf("the catalog of model %s: %w", c.model.Name, err)
+	}
+	c.seen, c.row = rows[0], row
+	return row, nil
+}
+
+// write replaces the row unless it has changed since it was read; written says which. A row
+// that is to stay as it is is not written.
+func (c *Catalog) write(ctx context.Context, was, next book.CatalogRow) (written bool, err error) {
+	if was.Count > 0 && was.Same(next) {
+		return true, nil
+	}
+	out, err := c.store.Write(ctx, []store.Write{was.Becomes(book.Catalog(c.model.Name), next)})
+	if err == nil {
+		err = out[0].Err
+	}
+	if errors.Is(err, store.ErrCondition) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("writing the catalog of model %s: %w", c.model.Name, err)
+	}
+	return true, nil
+}
+
+// Look returns the catalog as it is, and why this program would be refused if it started
+// now, nil if it would not. It writes nothing.
+func (c *Catalog) Look(ctx context.Context) (row book.CatalogRow, refused, err error) {
+	found, err := c.found(ctx)
+	if err != nil {
+		return row, nil, err
+	}
+	if row, err = c.read(ctx); err != nil {
+		return row, nil, err
+	}
+	_, _, refused = c.program.Start(row, found)
+	return row, refused, nil
+}
+
+// Program is what the program brings with it.
+func (c *Catalog) Program() *Program { return c.program }

@@ -1,0 +1,419 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/store"
+)
+
+// Reader is who reads a stream, and what its positions mean.
+type Reader string
+
+// The readers. They do not recognize each other's records: a change that two of them apply
+// counts twice.
+const (
+	Process Reader = "process" // processes, which share shards by leases
+	Shard   Reader = "shard"   // functions that read shard by shard
+	Item    Reader = "item"    // functions that rely on the order of each item only
+)
+
+// ParseReader reads the name of a reader.
+func ParseReader(s string) (Reader, error) {
+	switch r := Reader(s); r {
+	case Process, Shard, Item:
+		return r, nil
+	}
+	return "", fmt.Errorf("there is no reader %q; it is %s, %s or %s", s, Process, Shard, Item)
+}
+
+// String describes the reader.
+func (r Reader) String() string {
+	switch r {
+	case Shard:
+		return "a function by shard"
+	case Item:
+		return "a function by item"
+	}
+	return "a process"
+}
+
+// ErrRefused is wrapped by all errors that say that this program must not derive from
+// these tables as they are. Nothing was applied. The text says what to do.
+var ErrRefused = errors.New("refused")
+
+// The kinds of refusal. Each wraps ErrRefused.
+var (
+	// ErrTable: the table is missing, has no stream, or is another one than it was.
+	ErrTable = kind("table")
+	// ErrImages: the stream lacks images that the model needs.
+	ErrImages = kind("images")
+	// ErrUnbuilt: rows that were written before weir read the stream may be missing.
+	ErrUnbuilt = kind("unbuilt")
+	// ErrDefinition: the values were derived by another definition.
+	ErrDefinition = kind("definition")
+	// ErrUnknown: another program derives something that this one does not know.
+	ErrUnknown = kind("unknown")
+	// ErrReader: another reader has the stream.
+	ErrReader = kind("reader")
+)
+
+func kind(name string) error { return fmt.Errorf("%w: %s", ErrRefused, name) }
+
+// refusal is an error of one kind with a text of its own.
+type refusal struct {
+	kind error
+	text string
+}
+
+func (r *refusal) Error() string { return r.text }
+func (r *refusal) Unwrap() error { return r.kind }
+
+func refuse(kind error, format string, args ...any) error {
+	return &refusal{kind, fmt.Sprintf(format, args...)}
+}
+
+// guide is where the user reads more.
+const guide = "docs/guide/lifecycle.md"
+
+// retention is how long a stream certainly keeps a record, with an hour for clocks that
+// differ.
+const retention = 23 * time.Hour
+
+// Program is what a program brings with it: its model's derivations, and what they need.
+type Program struct {
+	Model       string
+	Derivations []model.Derivation // without search indexes if the program has no index
+	Search      bool               // it has the search indexes
+	Needs       map[string]store.Images
+}
+
+// ProgramOf returns the program of a model, with or without its search indexes.
+func ProgramOf(m *model.Model, search bool) *Program {
+	p := &Program{Model: m.Name, Search: search, Needs: map[string]store.Images{}}
+	for _, d := range m.Derivations() {
+		if search || !isSearch(d.Name) {
+			p.Derivations = append(p.Derivations, d)
+		}
+	}
+	for _, t := range m.Tables {
+		p.Needs[t.Name] = t.Images()
+	}
+	return p
+}
+
+// isSearch reports whether a derivation is a search index. An index is filled from the rows
+// whenever its definition changes, so it is never unbuilt.
+func isSearch(name string) bool { return strings.HasPrefix(name, "search/") }
+
+// Switch is a stream that was switched off and on again: what was written in between is in
+// no stream.
+type Switch struct{ Table, From, To string }
+
+// Found is what is found when a program starts.
+type Found struct {
+	Tables map[string]store.Identity
+	Now    time.Time
+	// Assume: the operator says that no table of the model has a change that its stream
+	// no longer has.
+	Assume bool
+}
+
+// Start decides whether a program may begin, and what the catalog becomes: tables are
+// pinned, derivations that are new on tables that were not read yet are entered, search
+// indexes are as the program has them. It returns the next catalog also with a refusal,
+// because pins hold then too.
+func (p *Program) Start(was book.CatalogRow, f Found) (next book.CatalogRow, switched []Switch, err error) {
+	next = book.CatalogRow{Tables: maps.Clone(was.Tables), Derivations: maps.Clone(was.Derivations), Count: was.Count}
+	for _, t := range slices.Sorted(maps.Keys(p.Needs)) {
+		pin, is := was.Tables[t], f.Tables[t]
+		if err := p.fits(t, pin, is); err != nil {
+			return was, nil, err
+		}
+		if pin.Reader != "" && is.Stream != "" && pin.Stream != is.Stream {
+			switched = append(switched, Switch{t, pin.Stream, is.Stream})
+		}
+		next.Tables[t] = pinned(pin, is, f)
+	}
+	p.enter(&next, f)
+	return next, switched, p.ready(next, f.Now)
+}
+
+// fits refuses a table that is not the one that was pinned, or lacks what is needed.
+func (p *Program) fits(t string, pin book.Pin, is store.Identity) error {
+	need := p.Needs[t]
+	switch {
+	case is.ID == "":
+		return refuse(ErrTable, "there is no table %s; projector deploy tables %s --aws makes it", t, p.Model)
+	case pin.Reader != "" && is.ID != pin.ID:
+		return refuse(ErrTable, "table %s is another one than the table that weir derived from: its id is %s, and was %s. "+
+			"It was dropped and made again, or restored under its name; ledgers in table %s belong to the rows of the old one. "+
+			"Start over with an own table of its own, for which nothing is derived yet (another --stage), or drop table %s too; see %s",
+			t, is.ID, pin.ID, book.TableName, book.TableName, guide)
+	case is.Stream == "" && pin.Reader == "":
+		return refuse(ErrTable, "table %s has no stream; switch one on with %s", t, need)
+	case is.Stream != "" && !is.Images.Has(need):
+		return refuse(ErrImages, "the stream of %s has %s, and model %s needs %s: what a row was before is not in its records, so no change could be taken back. "+
+			"Switch the stream off, and on again with %s; what is written in between is in no stream, so stop writing meanwhile", t, is.Images, p.Model, need, need)
+	}
+	return nil
+}
+
+// pinned is a table's pin after a start. Until its stream was read, another table or stream
+// takes its place, and it is found out again whether the stream is complete.
+func pinned(pin book.Pin, is store.Identity, f Found) book.Pin {
+	if pin.Reader == "" && (pin.ID != is.ID || pin.Stream != is.Stream) {
+		pin = book.Pin{}
+	}
+	pin.ID, pin.ARN, pin.Made = is.ID, is.ARN, is.Made
+	if is.Stream != "" {
+		pin.Stream, pin.Images = is.Stream, is.Images
+	}
+	if pin.Reader != "" {
+		return pin
+	}
+	complete := pin.Complete
+	switch {
+	case f.Assume:
+		complete = book.CompleteAssumed
+	case complete == book.CompleteAssumed:
+	case is.Whole:
+		complete = book.CompleteWhole
+	case complete == book.CompleteWhole:
+		complete = ""
+	}
+	if complete != pin.Complete || pin.Since.IsZero() {
+		pin.Complete, pin.Since = complete, f.Now
+	}
+	return pin
+}
+
+// complete reports whether the stream of a table has, or had when weir began to read it,
+// every change since the table was made. A stream that is not read for longer than it
+// keeps records may have lost some.
+func complete(pin book.Pin, now time.Time) bool {
+	switch pin.Complete {
+	case book.CompleteMade:
+		return pin.Reader != "" || pin.Made.IsZero() || now.Sub(pin.Made) < retention
+	case book.CompleteWhole, book.CompleteAssumed:
+		return true
+	}
+	return false
+}
+
+// enter enters the program's derivations where they can begin, and removes what no values
+// belong to: entries of other definitions before anything was read, and search indexes that
+// the program does not have.
+func (p *Program) enter(next *book.CatalogRow, f Found) {
+	read := false
+	for _, pin := range next.Tables {
+		read = read || pin.Reader != ""
+	}
+	ours := map[string]bool{}
+	for _, d := range p.Derivations {
+		ours[d.Name] = true
+		is, there := next.Derivations[d.Name]
+		if there && is.Hash == d.Hash && is.State != book.Unbuilt && is.State != book.Retired {
+			continue
+		}
+		live := book.Derived{Hash: d.Hash, Generation: max(is.Generation, 1), State: book.Live, Since: f.Now}
+		switch {
+		case isSearch(d.Name):
+			if there {
+				live.Generation = is.Generation + 1
+			}
+		case slices.ContainsFunc(d.Reads, func(t string) bool { return next.Tables[t].Reader != "" }):
+			if there && is.State != book.Unbuilt {
+				continue // another definition, or retired: refused, and left as it is
+			}
+			live.State = book.Unbuilt
+		case slices.ContainsFunc(d.Reads, func(t string) bool { return !complete(next.Tables[t], f.Now) }):
+			live.State = book.Unbuilt
+		}
+		if there && live.State == is.State && live.Hash == is.Hash {
+			continue
+		}
+		next.Derivations[d.Name] = live
+	}
+	maps.DeleteFunc(next.Derivations, func(name string, d book.Derived) bool {
+		switch {
+		case ours[name]:
+			return false
+		case isSearch(name):
+			return p.Search
+		}
+		return !read || d.State == book.Unbuilt || d.State == book.Retired && f.Now.Sub(d.Since) > retiredLife
+	})
+}
+
+// retiredLife is how long the catalog remembers a derivation that is gone.
+const retiredLife = 30 * 24 * time.Hour
+
+// Batch is what a program is about to apply.
+type Batch struct {
+	Reader Reader
+	// Drained are readers of which nothing can be delivered again, so that this one may
+	// take over from them.
+	Drained []Reader
+	Tables  []string
+	// Rows and Search say what the batch is applied to: everything but the search
+	// indexes, and these.
+	Rows, Search bool
+}
+
+// Admit decides whether a batch may be applied, by the catalog as it was read after the
+// batch was received. changed reports that next must be written first: the reader begins,
+// or takes over.
+func (p *Program) Admit(row book.CatalogRow, b Batch, now time.Time) (next book.CatalogRow, changed bool, err error) {
+	if b.Rows {
+		err = p.current(row, false, now)
+	}
+	if b.Search && err == nil {
+		err = p.current(row, true, now)
+	}
+	if err != nil {
+		return row, false, err
+	}
+	for _, t := range b.Tables {
+		pin, known := row.Tables[t]
+		if _, ours := p.Needs[t]; !known || !ours || Reader(pin.Reader) == b.Reader {
+			continue
+		}
+		if pin.Reader != "" && !slices.Contains(b.Drained, Reader(pin.Reader)) {
+			return row, false, p.otherReader(t, pin, b.Reader)
+		}
+		if !changed {
+			next = book.CatalogRow{Tables: maps.Clone(row.Tables), Derivations: row.Derivations, Count: row.Count}
+		}
+		pin.Reader, pin.Read, changed = string(b.Reader), now, true
+		next.Tables[t] = pin
+	}
+	return next, changed, nil
+}
+
+func (p *Program) otherReader(t string, pin book.Pin, now Reader) error {
+	was := Reader(pin.Reader)
+	how := fmt.Sprintf("let the stream run empty first (an iterator age of 0 and no failures), and then say so: WEIR_DRAINED=%s", was)
+	if now == Process {
+		how = fmt.Sprintf("disable the function's event source mapping, wait until its records have left the stream (24 hours after the last one), and then say so: --drained %s", was)
+	} else if was == Process {
+		how = fmt.Sprintf("stop the processes when they have applied all, make the event source mapping with the starting position LATEST while nothing is written, and then say so: WEIR_DRAINED=%s", was)
+	}
+	return refuse(ErrReader, "the stream of %s is read by %s since %s, and this is %s: each would count every record. Go back to %s; or %s (%s)",
+		t, was, stamp(pin.Read), now, was, how, guide)
+}
+
+// ready refuses a catalog by which this program may not begin.
+func (p *Program) ready(row book.CatalogRow, now time.Time) error { return p.current(row, false, now) }
+
+// current refuses a catalog that does not have exactly what this program derives.
+func (p *Program) current(row book.CatalogRow, search bool, now time.Time) error {
+	ours := map[string]bool{}
+	for i := range p.Derivations {
+		d := &p.Derivations[i]
+		ours[d.Name] = true
+		if isSearch(d.Name) != search {
+			continue
+		}
+		if err := p.entry(row, d, now); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(row.Derivations)) {
+		is := row.Derivations[name]
+		if ours[name] || is.State == book.Unbuilt || is.State == book.Retired || isSearch(name) != search {
+			continue
+		}
+		if search {
+			return refuse(ErrUnknown, "model %s: %s is kept by a program with another model, since %s, and this program does not know it: restart the program whose model is right", p.Model, name, stamp(is.Since))
+		}
+		return refuse(ErrUnknown, "model %s: %s is derived since %s, and this program does not know it. If this program is older than another that runs, replace it. "+
+			"If the model no longer has %s: projector retire %s '%s' (%s)", p.Model, name, stamp(is.Since), name, p.Model, name, guide)
+	}
+	return nil
+}
+
+// entry refuses a derivation of the program that the catalog has otherwise.
+func (p *Program) entry(row book.CatalogRow, d *model.Derivation, now time.Time) error {
+	is, there := row.Derivations[d.Name]
+	switch {
+	case !there || is.State == book.Unbuilt:
+		return p.unbuilt(row, d, now)
+	case is.State == book.Retired:
+		return refuse(ErrDefinition, "model %s: %s is retired since %s, and this program derives it: replace the program by one whose model no longer has it", p.Model, d.Name, stamp(is.Since))
+	case is.State == book.Building:
+		return refuse(ErrDefinition, "model %s: %s is being built since %s by a newer weir: use that version here too", p.Model, d.Name, stamp(is.Since))
+	case is.Hash != d.Hash && isSearch(d.Name):
+		return refuse(ErrDefinition, "model %s: %s has another definition since %s: a program with another model was started; restart the program whose model is right", p.Model, d.Name, stamp(is.Since))
+	case is.Hash != d.Hash:
+		return refuse(ErrDefinition, "model %s: the values of %s are of another definition, live since %s (%s; this program has %s). weir does not build a changed derivation from the rows yet. "+
+			"Go back to the model that was running; or %s (%s)", p.Model, d.Name, stamp(is.Since), is.Hash, d.Hash, p.over(row, d), guide)
+	case is.Generation > 1 && !isSearch(d.Name):
+		return refuse(ErrDefinition, "model %s: %s is of generation %d, which this program does not know: use the weir that built it", p.Model, d.Name, is.Generation)
+	}
+	return nil
+}
+
+// unbuilt says why a derivation is not built, and what to do.
+func (p *Program) unbuilt(row book.CatalogRow, d *model.Derivation, now time.Time) error {
+	if isSearch(d.Name) {
+		return refuse(ErrUnknown, "model %s: %s was taken out by a program with another model that was started; restart the program whose model is right", p.Model, d.Name)
+	}
+	for _, t := range d.Reads {
+		if pin := row.Tables[t]; pin.Reader != "" {
+			return refuse(ErrUnbuilt, "model %s: %s is new, and the stream of %s is read since %s: the rows that are there would be missing from its values. "+
+				"weir does not build a derivation from the rows yet. Leave it out of the model; or %s (%s)", p.Model, d.Name, t, stamp(pin.Read), p.over(row, d), guide)
+		}
+	}
+	for _, t := range d.Reads {
+		pin := row.Tables[t]
+		if complete(pin, now) {
+			continue
+		}
+		why := "it is not known that its stream has every change since the table was made, as it has of tables that weir makes"
+		if pin.Complete == book.CompleteMade {
+			why = fmt.Sprintf("it was made on %s and not read since, and a stream keeps its records for 24 hours", stamp(pin.Made))
+		} else if pin.ARN == "" {
+			why = "it is not known by which model its rows were derived until now: this directory is from an older weir"
+		}
+		return refuse(ErrUnbuilt, "model %s: %s cannot begin on table %s: %s. Rows that are missing from the stream would be missing from its values. "+
+			"If no row was written or deleted that the stream no longer has, start with --assume-complete; else %s (%s)", p.Model, d.Name, t, why, p.over(row, d), guide)
+	}
+	return refuse(ErrUnbuilt, "model %s: %s is not in the catalog: start the program again", p.Model, d.Name)
+}
+
+// over is how to start over where a derivation cannot go on.
+func (p *Program) over(row book.CatalogRow, d *model.Derivation) string {
+	if slices.ContainsFunc(d.Reads, func(t string) bool { return row.Tables[t].ARN != "" }) {
+		return "export the tables and replay the export into new ones (docs/guide/operations.md, A table that already has rows)"
+	}
+	return "replay the recordings into a new --data directory; rows that are in no recording cannot be taken along yet"
+}
+
+// Retire decides what the catalog becomes when the model no longer has the derivations.
+func (p *Program) Retire(was book.CatalogRow, names []string, now time.Time) (next book.CatalogRow, err error) {
+	next = book.CatalogRow{Tables: was.Tables, Derivations: maps.Clone(was.Derivations), Count: was.Count}
+	for _, name := range names {
+		is, there := was.Derivations[name]
+		switch {
+		case slices.ContainsFunc(p.Derivations, func(d model.Derivation) bool { return d.Name == name }):
+			return was, refuse(ErrDefinition, "model %s has %s: take it out of the model first", p.Model, name)
+		case !there:
+			return was, refuse(ErrUnknown, "the catalog of model %s has no %s; projector status %s lists what it has", p.Model, name, p.Model)
+		case is.State == book.Retired:
+			continue
+		}
+		is.State, is.Since = book.Retired, now
+		next.Derivations[name] = is
+	}
+	return next, nil
+}
+
+// stamp is a time as messages have it.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }

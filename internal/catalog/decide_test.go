@@ -1,0 +1,399 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/internal/book"
+	"weir/internal/model"
+	"weir/internal/store"
+)
+
+const albums = `
+model: albums
+tables: {rows: {key: [PK, SK]}, more: {key: [PK, SK]}}
+entities:
+  Album: {table: rows, where: {t: album}, key: {PK: "A#{id}", SK: A}, attributes: {title: string}}
+  Picture: {table: rows, where: {t: picture}, key: {PK: "A#{id}", SK: "P#{p}"}, attributes: {size: number}}
+  Vote: {table: more, where: {t: vote}, key: {PK: "A#{id}", SK: "V#{v}"}}
+derive:
+  Album.count: {count: Picture, to: {id: id}}
+  Album.votes: {count: Vote, to: {id: id}}
+search:
+  albums: {of: Album, text: [title]}
+`
+
+func programOf(t *testing.T, text string) *Program {
+	t.Helper()
+	m, err := model.Parse("albums.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ProgramOf(m, true)
+}
+
+var (
+	now = time.Date(2026, 11, 23, 6, 0, 0, 0, time.UTC)
+)
+
+func table(id string, whole bool) store.Identity {
+	return store.Identity{ID: id, Stream: "1", Images: store.NewAndOldImages, Whole: whole}
+}
+
+// world is a catalog and what its programs find.
+type world struct {
+	*testing.T
+	row    book.CatalogRow
+	tables map[string]store.Identity
+	now    time.Time
+	assume bool
+}
+
+func newWorld(t *testing.T, whole bool) *world {
+	row, _ := book.DecodeCatalog(nil)
+	return &world{T: t, row: row, now: now, tables: map[string]store.Identity{"rows": table("r", whole), "more": table("m", whole)}}
+}
+
+func (w *world) start(p *Program) error {
+	w.Helper()
+	next, _, err := p.Start(w.row, Found{Tables: w.tables, Now: w.now, Assume: w.assume})
+	w.row = next
+	return err
+}
+
+// batch applies a batch of a table.
+func (w *world) batch(p *Program, by Reader, tables ...string) error {
+	w.Helper()
+	next, changed, err := p.Admit(w.row, Batch{Reader: by, Tables: tables, Rows: true}, w.now)
+	if changed {
+		w.row = next
+	}
+	return err
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Error(err)
+	}
+}
+
+func (w *world) refused(err, kind error, words ...string) {
+	w.Helper()
+	if !errors.Is(err, kind) || !errors.Is(err, ErrRefused) {
+		w.Errorf("%v, want %v", err, kind)
+		return
+	}
+	for _, s := range words {
+		if !strings.Contains(err.Error(), s) {
+			w.Errorf("%v\ndoes not say %q", err, s)
+		}
+	}
+}
+
+func (w *world) states() string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(w.row.Derivations)) {
+		out = append(out, fmt.Sprintf("%s %s", name, w.row.Derivations[name].State))
+	}
+	return strings.Join(out, ", ")
+}
+
+// without leaves a derivation out of the model.
+func without(text, line string) string {
+	out := strings.Replace(text, line, "", 1)
+	if out == text {
+		panic("nothing is left out")
+	}
+	return out
+}
+
+const (
+	votes  = "  Album.votes: {count: Vote, to: {id: id}}\n"
+	counts = "  Album.count: {count: Picture, to: {id: id}}\n"
+)
+
+func TestFirstStart(t *testing.T) {
+	t.Run("whole streams", func(t *testing.T) {
+		w, p := newWorld(t, true), programOf(t, albums)
+		w.must(w.start(p))
+		w.must(w.batch(p, Process, "rows", "more"))
+		w.must(w.start(p))
+		if got := w.states(); got != "Album.count live, Album.votes live, search/albums live" {
+			t.Error(got)
+		}
+	})
+	t.Run("tables of others", func(t *testing.T) {
+		w, p := newWorld(t, false), programOf(t, albums)
+		w.refused(w.start(p), ErrUnbuilt, "Album.count cannot begin on table rows", "--assume-complete")
+		w.refused(w.batch(p, Process, "rows"), ErrUnbuilt)
+		if got := w.states(); got != "Album.count unbuilt, Album.votes unbuilt, search/albums live" {
+			t.Error(got)
+		}
+		w.assume = true
+		w.must(w.start(p))
+		w.must(w.batch(p, Process, "rows"))
+		if pin := w.row.Tables["rows"]; pin.Complete != book.CompleteAssumed || !pin.Since.Equal(now) {
+			t.Errorf("%+v", pin)
+		}
+		w.assume = false
+		w.must(w.start(p)) // it was said once
+	})
+	t.Run("one table is whole", func(t *testing.T) {
+		w, p := newWorld(t, false), programOf(t, albums)
+		w.tables["more"] = table("m", true)
+		w.refused(w.start(p), ErrUnbuilt, "table rows")
+		if got := w.states(); got != "Album.count unbuilt, Album.votes live, search/albums live" {
+			t.Error(got)
+		}
+	})
+	t.Run("tables that weir made", func(t *testing.T) {
+		for age, ok := range map[time.Duration]bool{time.Hour: true, 22 * time.Hour: true, 24 * time.Hour: false, 1000 * time.Hour: false} {
+			w, p := newWorld(t, false), programOf(t, albums)
+			for name, id := range w.tables {
+				w.row.Tables[name] = book.Pin{ID: id.ID, Stream: id.Stream, Images: id.Images, Complete: book.CompleteMade, Made: now, Since: now}
+				id.Made = now
+				w.tables[name] = id
+			}
+			w.now = now.Add(age)
+			err := w.start(p)
+			if ok {
+				w.must(err)
+				w.must(w.batch(p, Process, "rows", "more"))
+				w.now = w.now.Add(10000 * time.Hour)
+				w.must(w.start(p)) // read since, so it goes on
+			} else {
+				w.refused(err, ErrUnbuilt, "was made on 2026-11-23", "24 hours")
+			}
+		}
+	})
+	t.Run("a table that weir made, and its stream is another", func(t *testing.T) {
+		w, p := newWorld(t, false), programOf(t, albums)
+		for name, id := range w.tables {
+			w.row.Tables[name] = book.Pin{ID: id.ID, Stream: "0", Images: id.Images, Complete: book.CompleteMade, Made: now, Since: now}
+		}
+		w.refused(w.start(p), ErrUnbuilt)
+	})
+	t.Run("assumed is for tables that were not read", func(t *testing.T) {
+		w, p := newWorld(t, true), programOf(t, albums)
+		old := programOf(t, without(albums, counts))
+		w.must(w.start(old))
+		w.must(w.batch(old, Process, "rows", "more"))
+		w.assume = true
+		w.refused(w.start(p), ErrUnbuilt, "Album.count is new")
+	})
+}
+
+func TestTables(t *testing.T) {
+	read := func(t *testing.T) (*world, *Program) {
+		w, p := newWorld(t, true), programOf(t, albums)
+		w.must(w.start(p))
+		w.must(w.batch(p, Process, "rows", "more"))
+		return w, p
+	}
+	w, p := read(t)
+	w.tables["rows"] = table("other", true)
+	w.refused(w.start(p), ErrTable, "another one", "dropped and made again, or restored", "--stage")
+
+	w, p = read(t)
+	delete(w.tables, "rows")
+	w.refused(w.start(p), ErrTable, "there is no table rows", "deploy tables")
+
+	w, p = read(t)
+	w.tables["rows"] = store.Identity{ID: "r", Stream: "1", Images: store.NewImage}
+	w.refused(w.start(p), ErrImages, "NEW_IMAGE", "NEW_AND_OLD_IMAGES", "no change could be taken back")
+
+	w, p = read(t)
+	w.tables["rows"] = store.Identity{ID: "r"} // off: what it has left is read
+	w.must(w.start(p))
+
+	w = newWorld(t, true)
+	w.tables["rows"] = store.Identity{ID: "r"}
+	w.refused(w.start(p), ErrTable, "no stream")
+
+	w = newWorld(t, true) // nothing was read: the other table takes its place
+	w.must(w.start(p))
+	w.tables["rows"] = table("other", true)
+	w.must(w.start(p))
+
+	w, p = read(t)
+	is := table("r", true)
+	is.Stream = "2"
+	w.tables["rows"] = is
+	next, switched, err := p.Start(w.row, Found{Tables: w.tables, Now: now})
+	if err != nil || len(switched) != 1 || switched[0] != (Switch{"rows", "1", "2"}) || next.Tables["rows"].Stream != "2" {
+		t.Errorf("%v, %v, %+v", switched, err, next.Tables["rows"])
+	}
+	if _, again, _ := p.Start(next, Found{Tables: w.tables, Now: now}); len(again) > 0 {
+		t.Errorf("said again: %v", again)
+	}
+}
+
+// TestImages: a stream is refused unless it has what the model says that it needs.
+func TestImages(t *testing.T) {
+	for _, c := range []struct {
+		stream    string
+		has, lack []store.Images
+	}{
+		{"", []store.Images{store.NewAndOldImages}, []store.Images{store.NewImage, "OLD_IMAGE", store.KeysOnlyImages}},
+		{", stream: new-image", []store.Images{store.NewAndOldImages, store.NewImage}, []store.Images{"OLD_IMAGE", store.KeysOnlyImages}},
+		{", stream: keys-only", []store.Images{store.NewAndOldImages, store.NewImage, store.KeysOnlyImages, "OLD_IMAGE"}, nil},
+	} {
+		m, err := model.Parse("x.yaml", []byte("model: x\ntables: {rows: {key: [PK]"+c.stream+"}}\nentities:\n  A: {key: {PK: \"A#{id}\"}}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := ProgramOf(m, true)
+		for _, images := range append(c.has, c.lack...) {
+			err := p.fits("rows", book.Pin{}, store.Identity{ID: "x", Stream: "1", Images: images})
+			if errors.Is(err, ErrImages) != slices.Contains(c.lack, images) {
+				t.Errorf("a stream of %s where the model says %q: %v", images, c.stream, err)
+			}
+		}
+	}
+}
+
+// TestPrograms: two programs with different models on one catalog. Whichever is not the one
+// whose values are there is refused, and no program changes what another derives.
+func TestPrograms(t *testing.T) {
+	full := albums
+	for name, c := range map[string]struct {
+		first, second string
+		start, batch  error // of the second; its batches while the first runs
+		say           string
+	}{
+		"the same":             {full, full, nil, nil, ""},
+		"one was added":        {without(full, counts), full, ErrUnbuilt, ErrUnbuilt, "Leave it out of the model; or replay the recordings into a new --data directory"},
+		"one was removed":      {full, without(full, counts), ErrUnknown, ErrUnknown, "projector retire albums 'Album.count'"},
+		"one was changed":      {full, strings.Replace(full, "Album.count: {count: Picture,", "Album.count: {sum: Picture.size,", 1), ErrDefinition, ErrDefinition, "of another definition"},
+		"an entity was":        {full, strings.Replace(full, "t: vote", "t: [vote, like]", 1), ErrDefinition, ErrDefinition, "Album.votes"},
+		"a query was added":    {full, full + "queries:\n  album: {get: Album, with: [id]}\n", nil, nil, ""},
+		"a search was changed": {full, strings.Replace(full, "{of: Album, text", "{of: Album, where: {title: x}, text", 1), nil, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, a, b := newWorld(t, true), programOf(t, c.first), programOf(t, c.second)
+			w.must(w.start(a))
+			w.must(w.batch(a, Process, "rows", "more"))
+			before := w.row
+			if c.start == nil {
+				w.must(w.start(b))
+			} else {
+				w.refused(w.start(b), c.start, c.say)
+			}
+			if c.batch == nil {
+				w.must(w.batch(b, Process, "rows"))
+			} else {
+				w.refused(w.batch(b, Process, "rows"), c.batch)
+			}
+			w.must(w.batch(a, Process, "rows", "more")) // nothing of it is disturbed
+			for d, was := range before.Derivations {
+				if is := w.row.Derivations[d]; is != was && !isSearch(d) {
+					t.Errorf("%s was %+v, is %+v", d, was, is)
+				}
+			}
+		})
+	}
+}
+
+// TestBeforeAnythingIsRead: until a stream is read, the model may change at will.
+func TestBeforeAnythingIsRead(t *testing.T) {
+	w := newWorld(t, true)
+	old, now := programOf(t, without(albums, counts)), programOf(t, without(albums, votes))
+	w.must(w.start(old))
+	w.must(w.start(now))
+	if got := w.states(); got != "Album.count live, search/albums live" {
+		t.Error(got)
+	}
+	w.refused(w.batch(old, Process, "rows"), ErrUnbuilt)
+	w.must(w.batch(now, Process, "rows"))
+	full := programOf(t, albums) // of the table that is not read yet, more may be derived
+	w.must(w.start(full))
+	w.refused(w.batch(now, Process, "rows"), ErrUnknown)
+}
+
+func TestSearchFollowsTheLastStart(t *testing.T) {
+	w := newWorld(t, true)
+	a, b := programOf(t, albums), programOf(t, strings.Replace(albums, "text: [title]", "text: [title, id]", 1))
+	search := func(p *Program) error {
+		_, _, err := p.Admit(w.row, Batch{Reader: Process, Tables: []string{"rows"}, Search: true}, now)
+		return err
+	}
+	w.must(w.start(a))
+	w.must(w.batch(a, Process, "rows"))
+	w.must(search(a))
+	w.must(w.start(b))
+	w.must(search(b))
+	w.refused(search(a), ErrDefinition, "search/albums", "restart the program whose model is right")
+	w.must(w.batch(a, Process, "rows")) // rows go on
+	if g := w.row.Derivations["search/albums"].Generation; g != 2 {
+		t.Errorf("generation %d", g)
+	}
+}
+
+func TestRetire(t *testing.T) {
+	w, full, less := newWorld(t, true), programOf(t, albums), programOf(t, without(albums, counts))
+	w.must(w.start(full))
+	w.must(w.batch(full, Process, "rows"))
+	if _, err := full.Retire(w.row, []string{"Album.count"}, now); !errors.Is(err, ErrDefinition) {
+		t.Errorf("retired by a program that has it: %v", err)
+	}
+	if _, err := less.Retire(w.row, []string{"Album.nothing"}, now); !errors.Is(err, ErrUnknown) {
+		t.Errorf("retired what is not there: %v", err)
+	}
+	next, err := less.Retire(w.row, []string{"Album.count"}, now)
+	w.must(err)
+	w.row = next
+	w.must(w.start(less))
+	w.must(w.batch(less, Process, "rows"))
+	w.refused(w.batch(full, Process, "rows"), ErrDefinition, "retired")
+	w.refused(w.start(full), ErrDefinition)
+	w.now = now.Add(retiredLife + time.Hour)
+	w.must(w.start(less))
+	if got := w.states(); got != "Album.votes live, search/albums live" {
+		t.Errorf("a month later the catalog has %s", got)
+	}
+	w.refused(w.start(full), ErrUnbuilt, "Album.count is new")
+}
+
+func TestReaders(t *testing.T) {
+	for _, first := range []Reader{Process, Shard, Item} {
+		for _, second := range []Reader{Process, Shard, Item} {
+			w, p := newWorld(t, true), programOf(t, albums)
+			w.must(w.start(p))
+			w.must(w.batch(p, first, "rows"))
+			w.must(w.batch(p, first, "rows"))
+			if first == second {
+				continue
+			}
+			w.refused(w.batch(p, second, "rows"), ErrReader, "the stream of rows is read by "+first.String(), "this is "+second.String(), "each would count every record")
+			w.must(w.batch(p, second, "more")) // the other stream is free
+			w.refused(w.batch(p, first, "more"), ErrReader)
+			next, changed, err := p.Admit(w.row, Batch{Reader: second, Drained: []Reader{first}, Tables: []string{"rows"}, Rows: true}, now)
+			if err != nil || !changed || Reader(next.Tables["rows"].Reader) != second {
+				t.Errorf("%s after %s is drained: %v, %v", second, first, changed, err)
+			}
+			w.row = next
+			w.must(w.batch(p, second, "rows"))
+			w.refused(w.batch(p, first, "rows"), ErrReader)
+		}
+	}
+}
+
+// TestNewerStates: what only a newer weir can apply is refused.
+func TestNewerStates(t *testing.T) {
+	for _, d := range []book.Derived{{Generation: 1, State: book.Building}, {Generation: 2, State: book.Live}} {
+		w, p := newWorld(t, true), programOf(t, albums)
+		w.must(w.start(p))
+		w.must(w.batch(p, Process, "rows"))
+		d.Hash = w.row.Derivations["Album.count"].Hash
+		w.row.Derivations["Album.count"] = d
+		w.refused(w.batch(p, Process, "rows"), ErrDefinition)
+		w.row.Derivations["Album.new"] = d
+		w.refused(w.batch(programOf(t, without(albums, counts)), Process, "rows"), ErrUnknown)
+	}
+}

@@ -1,0 +1,64 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"weir/internal/catalog"
+	"weir/internal/events"
+)
+
+// Start identifies the model's tables and enters the program in the model's catalog. The
+// error wraps catalog.ErrRefused if the program must not derive from them. Without it, the
+// first batch does the same.
+func (r *Runner) Start(ctx context.Context) error {
+	if r.Catalog == nil {
+		return nil
+	}
+	return r.Catalog.Start(ctx, r.switched)
+}
+
+// Admit reads the model's catalog and decides whether what was received from the streams of
+// these tables before the call may be applied by the groups. Call it once for each batch,
+// and apply nothing of the batch after an error, which wraps catalog.ErrRefused if this
+// program is not the right one.
+func (r *Runner) Admit(ctx context.Context, tables []string, groups ...string) error {
+	if r.Catalog == nil {
+		return nil
+	}
+	b := catalog.Batch{
+		Reader: cmp.Or(r.Reader, catalog.Process), Drained: r.Drained, Tables: tables,
+		Rows: slices.Contains(groups, GroupRows), Search: slices.Contains(groups, GroupSearch),
+	}
+	return r.Catalog.Admit(ctx, b, r.switched)
+}
+
+// switched keeps a dead letter for a stream that was switched off and on, as the reader of
+// a process does that meets one.
+func (r *Runner) switched(ctx context.Context, s catalog.Switch) error {
+	_, err := r.KeepDead(ctx, SwitchedGap(r, s))
+	return err
+}
+
+// SwitchedGap is the dead letter of a stream that was switched off and on. It is the same
+// whenever it is made.
+func SwitchedGap(r *Runner, s catalog.Switch) Dead {
+	return Dead{
+		Kind: DeadGap, Target: "stream of " + s.Table, Position: events.Position{}, Time: r.Now().UTC(),
+		Source: fmt.Sprintf("of %s, up to %s", s.From, s.To),
+		Reason: fmt.Sprintf("the stream of %s was switched off and on again: what was written in between, before %s, is in no stream, and what is derived from it may be wrong. Run projector verify, which says what is wrong (docs/guide/operations.md, After a gap)", s.Table, s.To),
+	}
+}
+
+// tablesOf returns the tables that pages were read from, each once.
+func tablesOf(pieces []piece) (out []string) {
+	seen := map[string]bool{}
+	for i := range pieces {
+		if t := pieces[i].place.table; !seen[t] && len(pieces[i].page.Records) > 0 {
+			seen[t], out = true, append(out, t)
+		}
+	}
+	return out
+}
