@@ -142,3 +142,35 @@ func (m *together) Write(ctx context.Context, ws []store.Write) ([]store.Outcome
 	m.all.Wait()
 	return m.Store.Write(ctx, ws)
 }
+
+// deploying is a store that notes which tables are made.
+type deploying struct {
+	store.Store
+	made []string
+}
+
+func (d *deploying) Deploy(_ context.Context, table string, _ bool) (store.Deployed, error) {
+	d.made = append(d.made, table)
+	return store.Deployed{Table: table, Created: true}, nil
+}
+
+// TestDeployClaims: the tables belong to the stage before any of them is made, and are
+// reported by the model's names.
+func TestDeployClaims(t *testing.T) {
+	tables := &deploying{Store: account(t, "weir", "weir-prod", "weir-dev")}
+	prod := stage.WrapDeployer(tables, *named(t, "prod", stage.Pair{Logical: "AAA", Real: "aaa-1"}), time.Now)
+	for _, name := range []string{book.TableName, "AAA"} {
+		if got, err := prod.Deploy(t.Context(), name, name == book.TableName); err != nil || got.Table != name || !got.Created {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	if want := "[weir-prod weir aaa-1]"; fmt.Sprint(tables.made) != want {
+		t.Errorf("made are %v, not %s", tables.made, want)
+	}
+	for _, s := range []string{"dev", "default"} {
+		other := stage.WrapDeployer(tables, *named(t, s, stage.Pair{Logical: "BBB", Real: "aaa-1"}), time.Now)
+		if _, err := other.Deploy(t.Context(), book.TableName, true); !errors.Is(err, stage.ErrTaken) {
+			t.Errorf("the stage %s gets a table of another one: %v", s, err)
+		}
+	}
+}
