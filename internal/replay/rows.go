@@ -17,18 +17,24 @@ type Rows struct {
 }
 
 // Images returns a record's own images, without derived attributes, as changes: the old
-// image as a removal, the new one as an insert. Each is nil if there is no such image.
+// image as a removal, the new one as an insert, each with the record's position and time.
+// Each is nil if there is no such image.
 func (r *Rows) Images(e *events.Entry, table string) (old, new *projections.Change, err error) {
 	t, key, err := (&Replay{Model: r.Model}).locate(e, table)
 	if err != nil {
 		return nil, nil, err
 	}
-	ref := store.Ref{Table: t.Name, Key: key}
+	c := projections.Change{
+		Table: t, Row: store.Ref{Table: t.Name, Key: key},
+		Position: e.Record.Position, Origin: e.Record.Position, Time: e.Record.Time, Record: &e.Record,
+	}
 	if im := strip(t, e.Record.Old); im.row != nil {
-		old = &projections.Change{Table: t, Row: ref, Was: im.entity, Old: im.row, Record: &e.Record}
+		removal := c
+		removal.Was, removal.Old, old = im.entity, im.row, &removal
 	}
 	if im := strip(t, e.Record.New); im.row != nil {
-		new = &projections.Change{Table: t, Row: ref, Is: im.entity, New: im.row, Record: &e.Record}
+		insert := c
+		insert.Is, insert.New, new = im.entity, im.row, &insert
 	}
 	return old, new, nil
 }

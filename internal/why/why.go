@@ -104,7 +104,13 @@ func (w *Why) Find(e *events.Entry, table string) {
 	if err != nil {
 		return
 	}
-	for _, c := range []*projections.Change{old, new} {
+	changes := []*projections.Change{old, new}
+	if old != nil && new != nil { // history may keep only modifications
+		both := *new
+		both.Was, both.Old = old.Was, old.Old
+		changes = append(changes, &both)
+	}
+	for _, c := range changes {
 		if c == nil {
 			continue
 		}

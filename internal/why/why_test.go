@@ -165,7 +165,9 @@ func TestParts(t *testing.T) {
 		{"viewing", "Summary:p,COMPLETED", "assetIds", "+1 x → 1 member; -1 x → 0 members"},
 		{"wardrobe", "UserItem:u,i", "Name", `Name = "Coat"; Name = "Cape"; the row goes`},
 		{"wardrobe", "Activity:u,2025-01-01T00:00:00Z,ItemCreated,i", "ItemName", `the row is made, Item.Name = "Coat"; Item.Name = "Cape"`},
-		{"movienight", "Round:r", "status", `status = "voting"; selected {"selected_at":"2025-01-02T00:00:00Z"}`},
+		{"watchlists", "Notification:u,2025-01-02T00:00:00Z,w,MOVIE,m," + strings.Repeat("0", 37) + "105", "contentId", "notifies the subscribers in Notification<Item|w"},
+		{"watchlists", "Audit:w,2025-01-01T00:00:00.000000Z," + strings.Repeat("0", 37) + "106", "event", `event = "INSERT"`},
+		{"movienight", "Round:r", "status", `among the others: {"who":"ann"}; status = "voting"; selected {"selected_at":"2025-01-02T00:00:00Z"}`},
 	} {
 		t.Run(c.model, func(t *testing.T) {
 			m, err := model.Load(c.model)
@@ -185,6 +187,45 @@ func TestParts(t *testing.T) {
 				t.Errorf("%s of %s:\n got %s\nwant %s", c.attr, c.target, s, c.want)
 			}
 		})
+	}
+}
+
+// TestPress: a value that an attribute follows goes with its row, and history may be of
+// modifications alone.
+func TestPress(t *testing.T) {
+	m, err := model.Parse("press.yaml", []byte(`
+model: press
+tables: {press: {key: [PK, SK]}}
+entities:
+  Author: {where: {type: Author}, key: {PK: "AUTHOR#{id}", SK: METADATA}, attributes: {name: string}}
+  Post: {where: {type: Post}, key: {PK: "POST#{id}", SK: METADATA}, attributes: {author: string}}
+  Card: {where: {type: Card}, key: {PK: CARDS, SK: "{id}"}, attributes: {name: string, last: string}}
+  Edit: {where: {type: Edit}, key: {PK: "EDITS#{of}", SK: "{at}#{position}"}, attributes: {was: map, name: string}}
+derive:
+  Edit:
+    row: Author
+    keep: [modify]
+    set: {of: id, at: $time, position: $position, was: $old, name: name}
+  Card:
+    row: Post
+    set: {id: id, name: {follow: Author.name, by: {id: author}}, last: {follow: Author.name, by: {id: author}, keep: true}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries := read(t, []string{"testdata/press.jsonl"})
+	for _, c := range [][3]string{
+		{"Card:1", "name", `Author.name = "Ada"; the row is made; Author.name is gone with its row`},
+		{"Card:1", "last", `Author.name = "Ada"; the row is made`},
+		{"Edit:b,2025-01-01T00:00:00.000000Z," + strings.Repeat("0", 37) + "105", "name", `name = "Bea"`},
+	} {
+		var got []string
+		for _, l := range explain(t, m, entries, c[0], c[1]) {
+			got = append(got, l.Added)
+		}
+		if s := strings.Join(got, "; "); s != c[2] {
+			t.Errorf("%s of %s:\n got %s\nwant %s", c[1], c[0], s, c[2])
+		}
 	}
 }
 
