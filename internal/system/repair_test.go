@@ -2,17 +2,21 @@ package system_test
 
 import (
 	"context"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/projections"
 	"weir/internal/projections/document"
 	"weir/internal/repair"
 	"weir/internal/runner"
 	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/system"
+	"weir/internal/system/systemtest"
 	"weir/internal/value"
 	"weir/internal/verify"
 )
@@ -95,6 +99,84 @@ func TestForgottenCopy(t *testing.T) {
 	}
 	if found, left := repairAll(t, s); len(found) != 1 || len(left) > 0 {
 		t.Errorf("it puts right %+v and leaves %+v", found, left)
+	}
+	verifyNothing(t, s)
+}
+
+// TestLostRecordComesLate: a record that was given up as lost, and that a repair has
+// counted since, does not count again when it is delivered after all.
+func TestLostRecordComesLate(t *testing.T) {
+	for _, c := range [][2]string{{"gallery", "counted row lost"}, {"viewing", "member lost"}} {
+		t.Run(c[0], func(t *testing.T) {
+			m, err := model.Load(c[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := openSystem(t, t.TempDir(), m)
+			replayInto(t, s, systemtest.Files(t, filepath.Join("../../testdata/streams", c[0])))
+			i := slices.IndexFunc(spoils, func(sp spoil) bool { return sp.model == c[0] && sp.what == c[1] })
+			before, err := s.Models[0].Runner.Places(t.Context(), runner.GroupRows)
+			if err != nil {
+				t.Fatal(err)
+			}
+			spoils[i].do(t, s)
+			var late []runner.Batch
+			for _, p := range before {
+				late = append(late, after(t, s, p)...)
+			}
+			lose(t, s)
+			if found, left := repairAll(t, s); len(found) == 0 || len(left) > 0 {
+				t.Fatalf("it puts right %+v and leaves %+v", found, left)
+			}
+			if len(late) == 0 {
+				t.Fatal("no record comes late")
+			}
+			for _, b := range late {
+				if _, err := s.Models[0].Runner.Rows(t.Context(), b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			verifyNothing(t, s)
+		})
+	}
+}
+
+// after returns the records of a shard after a place as a batch, none if there are none.
+func after(t *testing.T, s *system.System, p runner.Place) []runner.Batch {
+	t.Helper()
+	page, err := s.Store.Read(t.Context(), p.Table, p.Shard, p.At, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := runner.Batch{Lane: runner.Lane(p.Table, p.Shard)}
+	for i := range page.Records {
+		if c, ok := projections.NewChange(s.Models[0].Model.Table(p.Table), &page.Records[i]); ok {
+			b.Changes = append(b.Changes, c)
+		}
+	}
+	if len(b.Changes) == 0 {
+		return nil
+	}
+	return []runner.Batch{b}
+}
+
+// TestUnnamedValue: a kept value that does not say which row it is of is compared by the
+// rows that follow it.
+func TestUnnamedValue(t *testing.T) {
+	m, err := model.Load("wardrobe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := openSystem(t, t.TempDir(), m)
+	replayInto(t, s, systemtest.Files(t, "../../testdata/streams/wardrobe"))
+	name := spoil{"wardrobe", "row of the value", "weir", []string{"k=follow|wardrobe|Item.Name", "s=-", "v"}, without("t", "key"), ""}
+	head := name.do(t, s).Put
+	key, _ := m.Table("WardrobeTable").KeyOf(head.Get("key").Item())
+	writeOne(t, s.Store, store.Write{Ref: store.Ref{Table: "WardrobeTable", Key: key}, Delete: true})
+	lose(t, s)
+	said(t, s, "Item.Name as followed")
+	if found, left := repairAll(t, s); len(found) == 0 || len(left) > 0 {
+		t.Fatalf("it puts right %+v and leaves %+v", found, left)
 	}
 	verifyNothing(t, s)
 }
