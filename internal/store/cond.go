@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"weir/internal/value"
 )
@@ -123,6 +124,22 @@ func checkKeyAttr(a KeyAttr, v value.Value, limit int) error {
 	case len(v.Text()) > limit:
 		return refused("key attribute %s has %d bytes, the limit is %d", a.Name, len(v.Text()), limit)
 	}
+	return checkText("key attribute "+a.Name, v)
+}
+
+// checkText refuses a string that is not UTF-8. DynamoDB has none, and in a request it
+// would become another string.
+func checkText(what string, v value.Value) error {
+	if v.Kind() == value.String && !utf8.ValidString(v.Text()) {
+		return refused("%s is not UTF-8 (%.40q); a binary takes any bytes", what, v.Text())
+	}
+	return nil
+}
+
+func checkName(name string) error {
+	if !utf8.ValidString(name) {
+		return refused("the name of attribute %.40q is not UTF-8", name)
+	}
 	return nil
 }
 
@@ -173,6 +190,9 @@ func (t *Table) checkOps(ops []Op) error {
 }
 
 func (op *Op) check() error {
+	if err := checkName(op.Attr); err != nil {
+		return err
+	}
 	switch from := op.From.Kind(); {
 	case op.Attr == "":
 		return refused("the update names an attribute \"\"")
@@ -191,7 +211,7 @@ func (op *Op) check() error {
 }
 
 // checkItem refuses what DynamoDB cannot hold: attributes without a name, empty
-// sets, and nesting beyond its depth.
+// sets, text that is not UTF-8, and nesting beyond its depth.
 func checkItem(it value.Item, depth int) error {
 	for i := range it {
 		if it[i].Name == "" && depth == 0 {
@@ -199,6 +219,9 @@ func checkItem(it value.Item, depth int) error {
 		}
 		if i > 0 && it[i-1].Name >= it[i].Name {
 			return refused("attribute %s comes twice or out of order", it[i].Name)
+		}
+		if err := checkName(it[i].Name); err != nil {
+			return err
 		}
 		if err := checkValue(it[i].Name, it[i].Value, depth); err != nil {
 			return err
@@ -211,9 +234,18 @@ func checkValue(name string, v value.Value, depth int) error {
 	switch k := v.Kind(); k {
 	case value.Missing:
 		return refused("attribute %s has no value", name)
+	case value.String:
+		return checkText("attribute "+name, v)
 	case value.StringSet, value.NumberSet, value.BinarySet:
 		if v.Len() == 0 {
 			return refused("attribute %s is an empty set", name)
+		}
+		if k == value.StringSet {
+			for _, e := range v.Elements() {
+				if err := checkText("an element of attribute "+name, e.Value); err != nil {
+					return err
+				}
+			}
 		}
 	case value.List, value.Map:
 		if depth >= value.MaxDepth {

@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"weir/internal/store"
 	"weir/internal/value"
@@ -62,6 +63,39 @@ var writeCases = []testCase{
 		}
 		f.is(ref("a", "1"), item("PK", "a", "SK", "1"))
 		f.is(ref("a", "4"), item("PK", "a", "SK", "4"))
+	}},
+	{"refuses text that is not UTF-8, and takes it as binary", func(f *fixture) {
+		const bad = "a\xffb"
+		kept := put("utf8", "kept", "n", 1)
+		f.do(kept)
+		for what, w := range map[string]store.Write{
+			"key attribute PK is not UTF-8":               put(bad, "1"),
+			"key attribute SK is not UTF-8":               put("a", bad),
+			"attribute v is not UTF-8":                    put("utf8", "kept", "v", bad),
+			"an element of attribute s is not UTF-8":      put("utf8", "kept", "s", value.OfStrings([]string{"a", bad})),
+			"attribute l is not UTF-8":                    put("utf8", "kept", "l", value.OfList(value.OfList(val(bad)))),
+			"attribute inner is not UTF-8":                put("utf8", "kept", "m", value.OfMap(item("inner", bad))),
+			`the name of attribute "a\xffb" is not UTF-8`: put("utf8", "kept", bad, 1),
+			`the name of attribute "b\xfe" is not UTF-8`:  put("utf8", "kept", "m", value.OfMap(item("b\xfe", 1))),
+			"attribute set is not UTF-8":                  update(kept.Ref, set("set", bad)),
+			`the name of attribute "c\xff" is not UTF-8`:  update(kept.Ref, set("c\xff", 1)),
+			`the name of attribute "d\xff" is not UTF-8`:  update(kept.Ref, add("d\xff", 1)),
+		} {
+			err := f.try(w)[0].Err
+			if !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), what) {
+				f.Errorf("%s: %v", what, err)
+			}
+			if err := f.transact(put("utf8", "other"), w); !errors.Is(err, store.ErrRefused) {
+				f.Errorf("%s, in a transaction: %v", what, err)
+			}
+		}
+		f.is(kept.Ref, kept.Put)
+		f.is(ref("utf8", "other"), nil)
+		f.is(ref(bad, "1"), nil)
+		f.is(ref("a", bad), nil)
+		binary := put("utf8", "binary", "v", value.OfBinary(bad), "l", value.OfList(value.OfBinary(bad)))
+		f.do(binary)
+		f.is(binary.Ref, binary.Put)
 	}},
 	{"takes many writes to many tables", func(f *fixture) {
 		var ws []store.Write
