@@ -214,7 +214,11 @@ func behindPrefix(prefix string) value.Value {
 // ends reports whether everything was given.
 func (st *stream) ends() bool { return len(st.rows) == 0 && len(st.parts) == 0 }
 
-// fill reads until there is a row to give, or the end.
+// fill reads until there is a row to give, or the end. It does not ask whether the page
+// has cost what it may (spent): without a row there is no place to go on from. What it
+// reads is bounded all the same. Rows that it passes over are of one group at most, and a
+// group that is too much is split by one digit of its fraction at a time, nine at most
+// (TestASecondOfManyRows).
 func (st *stream) fill(w *walk, limit int) error {
 	for first := limit; len(st.rows) == 0 && len(st.parts) > 0; limit = wider(limit) {
 		p := &st.parts[0]

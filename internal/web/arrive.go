@@ -31,8 +31,10 @@ type arrival struct {
 
 // arrivals are the bodies that are being read.
 type arrivals struct {
-	mu  sync.Mutex
-	all map[*arrival]struct{}
+	mu      sync.Mutex
+	all     map[*arrival]struct{}
+	pressed int    // requests that wait
+	relieve func() // ends the giving way, when none waits any more
 }
 
 // rate is how many bytes a second have come.
@@ -68,22 +70,37 @@ func (s *arrivals) giveWay(now time.Time) {
 	a.end()
 }
 
-// press has slow bodies give way, one after the other, until stop is called.
+// press has slow bodies give way, one after the other, until stop is called. However many
+// requests wait, one body gives way at a time: the room that it leaves may be enough for
+// all of them.
 func (s *arrivals) press() (stop func()) {
-	done := make(chan struct{})
-	go func() {
-		tick := time.NewTicker(slowLook)
-		defer tick.Stop()
-		for {
-			select {
-			case now := <-tick.C:
-				s.giveWay(now)
-			case <-done:
-				return
-			}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pressed++; s.pressed == 1 {
+		done := make(chan struct{})
+		s.relieve = func() { close(done) }
+		go s.giveWayUntil(done)
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.pressed--; s.pressed == 0 {
+			s.relieve()
 		}
-	}()
-	return func() { close(done) }
+	}
+}
+
+func (s *arrivals) giveWayUntil(done <-chan struct{}) {
+	tick := time.NewTicker(slowLook)
+	defer tick.Stop()
+	for {
+		select {
+		case now := <-tick.C:
+			s.giveWay(now)
+		case <-done:
+			return
+		}
+	}
 }
 
 func (s *arrivals) add(a *arrival) {
@@ -127,8 +144,7 @@ func (s *arrivals) read(w http.ResponseWriter, r *http.Request) error {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now())
 	}}
 	s.add(a)
-	var b bytes.Buffer
-	_, err := io.Copy(&b, io.TeeReader(io.LimitReader(r.Body, longestBody+1), a))
+	parts, err := inPieces(io.TeeReader(io.LimitReader(r.Body, longestBody+1), a), r.ContentLength)
 	s.remove(a)
 	if a.gaveWay() {
 		return errGaveWay
@@ -137,8 +153,39 @@ func (s *arrivals) read(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		rest = failing{err}
 	}
-	r.Body = arrived{io.MultiReader(&b, rest), r.Body}
+	readers := make([]io.Reader, 0, len(parts)+1)
+	for _, p := range parts {
+		readers = append(readers, bytes.NewReader(p))
+	}
+	r.Body = arrived{io.MultiReader(append(readers, rest)...), r.Body}
 	return nil
+}
+
+// inPieces reads a body to its end. It takes one byte more of memory than the body counts
+// as, or one piece if the length is unknown (-1): a buffer that grows would take twice as
+// much.
+func inPieces(r io.Reader, length int64) (parts [][]byte, err error) {
+	var b []byte
+	for {
+		if len(b) == cap(b) {
+			size := int64(piece)
+			if length >= 0 { // one more, to read the end
+				size = min(size, length+1)
+				length = max(0, length-size)
+			}
+			b = make([]byte, 0, size)
+			parts = append(parts, nil)
+		}
+		n, err := r.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		parts[len(parts)-1] = b
+		switch {
+		case err == io.EOF:
+			return parts, nil
+		case err != nil:
+			return parts, err
+		}
+	}
 }
 
 // arrived is a body of which the beginning is in memory.

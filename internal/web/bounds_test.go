@@ -2,6 +2,7 @@ package web
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/iotest"
+	"testing/synctest"
 	"time"
 )
 
@@ -344,6 +347,74 @@ func TestSlowBodiesGiveWay(t *testing.T) {
 }
 
 // TestTooLargeABody: a handler learns that a body is longer than any may be.
+// TestOneSlowBodyAtATime: however many requests wait, one slow body gives way at a time.
+func TestOneSlowBodyAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s arrivals
+		gave := 0
+		for range 30 {
+			s.add(&arrival{since: time.Now(), end: func() { gave++ }})
+		}
+		time.Sleep(2 * slowAfter)
+		var stops []func()
+		for range 20 {
+			stops = append(stops, s.press())
+		}
+		time.Sleep(3*slowLook + slowLook/2)
+		for _, stop := range stops {
+			stop()
+		}
+		synctest.Wait()
+		if gave != 3 {
+			t.Errorf("%d gave way, want 3", gave)
+		}
+		time.Sleep(3 * slowLook)
+		if synctest.Wait(); gave != 3 {
+			t.Errorf("%d gave way after nothing waited any more", gave)
+		}
+		stop := s.press()
+		time.Sleep(slowLook + slowLook/2)
+		stop()
+		if synctest.Wait(); gave != 4 {
+			t.Errorf("%d gave way, want 4 when one waits again", gave)
+		}
+	})
+}
+
+// TestBodiesInPieces: a body is held in the memory that it counts as, and its end or
+// error is found behind it.
+func TestBodiesInPieces(t *testing.T) {
+	cut := errors.New("cut")
+	for _, length := range []int{0, 1, 511, piece - 1, piece, piece + 1, 300_000, longestBody - 1, longestBody, longestBody + 1} {
+		want := bytes.Repeat([]byte("body"), length/4+1)[:length]
+		for _, known := range []bool{true, false} {
+			for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, cut} {
+				told := int64(-1)
+				if known {
+					told = int64(length)
+				}
+				parts, err := inPieces(io.MultiReader(iotest.HalfReader(bytes.NewReader(want)), iotest.ErrReader(end)), told)
+				if end == io.EOF && err != nil || end != io.EOF && err != end {
+					t.Fatalf("%d bytes that end with %v: %v", length, end, err)
+				}
+				if got := bytes.Join(parts, nil); !bytes.Equal(got, want) {
+					t.Fatalf("%d bytes of %d", len(got), length)
+				}
+				held, most := 0, longestBody+piece
+				for _, p := range parts {
+					held += cap(p)
+				}
+				if known {
+					most = length + 1
+				}
+				if held > most {
+					t.Errorf("%d bytes, told %d, hold %d of memory, more than %d", length, told, held, most)
+				}
+			}
+		}
+	}
+}
+
 func TestTooLargeABody(t *testing.T) {
 	var got int64
 	l := newLoad(Bounds{})
