@@ -19,6 +19,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/query"
+	"weir/internal/search/opensearch/opensearchtest"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb"
 	"weir/internal/store/dynamodb/dynamodbtest"
@@ -50,10 +51,19 @@ var namesNow = time.Date(2098, 12, 31, 0, 0, 0, 0, time.UTC)
 func TestQueriesAnswerWhatWasWritten(t *testing.T) {
 	queriesAnswer(t, func(tables []store.Table) (store.Store, error) {
 		return embedded.Open("data", tables, embedded.Options{FS: vfs.NewMem(), Now: func() time.Time { return namesNow }})
-	})
+	}, "")
 }
 
 func TestQueriesAnswerWhatWasWrittenOnDynamoDB(t *testing.T) {
+	queriesAnswerOnDynamoDB(t, "")
+}
+
+// TestQueriesAnswerWhatWasWrittenOnServices has the documents in OpenSearch.
+func TestQueriesAnswerWhatWasWrittenOnServices(t *testing.T) {
+	queriesAnswerOnDynamoDB(t, opensearchtest.URL(t))
+}
+
+func queriesAnswerOnDynamoDB(t *testing.T, cluster string) {
 	dynamodbtest.Config(t) // skips the test where there is no DynamoDB
 	checks := flag.Lookup("rapid.checks").Value
 	defer checks.Set(checks.String())
@@ -62,10 +72,11 @@ func TestQueriesAnswerWhatWasWrittenOnDynamoDB(t *testing.T) {
 	}
 	queriesAnswer(t, func(tables []store.Table) (store.Store, error) {
 		return dynamodbtest.Open(t, dynamodbtest.Config(t), tables, dynamodb.Options{}), nil
-	})
+	}, cluster)
 }
 
-func queriesAnswer(t *testing.T, open func([]store.Table) (store.Store, error)) {
+// queriesAnswer keeps the documents in an OpenSearch cluster, or beside the rows for "".
+func queriesAnswer(t *testing.T, open func([]store.Table) (store.Store, error), cluster string) {
 	dir, runs := t.TempDir(), 0
 	rapid.Check(t, func(rt *rapid.T) {
 		m, err := model.Load(rapid.SampledFrom(model.Builtin()).Draw(rt, "model"))
@@ -92,12 +103,12 @@ func queriesAnswer(t *testing.T, open func([]store.Table) (store.Store, error)) 
 			p.write(sources[rapid.IntRange(0, len(sources)-1).Draw(rt, "entity")], names, rapid.Bool().Draw(rt, "over the API"))
 		}
 		runs++
-		s, err := system.Over(context.Background(), st, filepath.Join(dir, fmt.Sprint(runs)), []*model.Model{m}, system.Options{Now: func() time.Time { return namesNow }})
+		s, err := system.Over(context.Background(), st, filepath.Join(dir, fmt.Sprint(runs)), []*model.Model{m}, system.Options{Now: func() time.Time { return namesNow }, OpenSearch: cluster})
 		if err != nil {
 			rt.Fatal(err)
 		}
 		defer s.Close()
-		if err := s.Fill(context.Background(), nil); err != nil {
+		if err := errors.Join(s.Fill(context.Background(), nil), s.Show(context.Background())); err != nil {
 			rt.Fatal(err)
 		}
 		p.ask(s.Models[0].Query, names)
@@ -257,9 +268,6 @@ func (p *plain) note(e *model.Entity, row value.Item, vals map[string]value.Valu
 // ask sends every query with every value.
 func (p *plain) ask(e *query.Engine, names []string) {
 	for _, q := range p.model.Queries {
-		if len(q.Return) > 0 {
-			continue // its answer is no row
-		}
 		for range 6 {
 			params := map[string]string{}
 			for _, d := range e.Parameters(q.Name) {
@@ -269,6 +277,10 @@ func (p *plain) ask(e *query.Engine, names []string) {
 				if params[d.Name] = p.param(q, d, names); d.List {
 					params[d.Name] = strings.Join(names, ",")
 				}
+			}
+			if len(q.Return) > 0 {
+				p.compareReturned(e, q, params)
+				continue
 			}
 			p.compare(e, q, params)
 		}
@@ -280,7 +292,7 @@ func (p *plain) param(q *model.Query, d query.Parameter, names []string) string 
 	case q.Search != nil && d.OneOf != nil:
 		return rapid.SampledFrom(d.OneOf).Draw(p.T, d.Name)
 	case q.Search != nil && d.Name == "q":
-		return "" // every document
+		return rapid.SampledFrom(append(names, "", " ", "LONG lon", "a zzz", "20", "E")).Draw(p.T, d.Name)
 	}
 	for _, b := range bound(q) {
 		if b.Param == d.Name {
@@ -368,7 +380,7 @@ func (p *plain) alike(e *model.Entity, rows, wanted []string) []string {
 func (p *plain) wanted(q *model.Query, params map[string]string) (out []string) {
 	if q.Search != nil {
 		for name, row := range p.rows {
-			if row.entity == q.Search.Of && p.holds(q.Search.Where, row) && !slices.ContainsFunc(q.With, func(b model.Bind) bool { return !p.fixed(q, b, row, plainRow{}, params) }) {
+			if row.entity == q.Search.Of && p.holds(q.Search.Where, row) && finds(q.Search, row, params["q"]) && !slices.ContainsFunc(q.With, func(b model.Bind) bool { return !p.fixed(q, b, row, plainRow{}, params) }) {
 				out = append(out, name)
 			}
 		}
@@ -390,6 +402,81 @@ func (p *plain) wanted(q *model.Query, params map[string]string) (out []string) 
 		}
 	}
 	return out
+}
+
+// finds reports whether a row has the words that were typed, the last one at least as the
+// beginning of a word. Text without words finds nothing, and no text everything.
+func finds(s *model.Search, row plainRow, typed string) bool {
+	if strings.TrimSpace(typed) == "" {
+		return true
+	}
+	words, has := plainWords(typed), []string{}
+	for _, f := range s.Text {
+		has = append(has, plainWords(value.Scalar(row.vals[f.Name]))...)
+	}
+	for i, w := range words {
+		if !slices.Contains(has, w) && (i < len(words)-1 || !slices.ContainsFunc(has, func(h string) bool { return strings.HasPrefix(h, w) })) {
+			return false
+		}
+	}
+	return len(words) > 0
+}
+
+// plainWords cuts the texts of this test into words.
+func plainWords(text string) []string {
+	text = strings.NewReplacer("é", "e", "e\u0301", "e").Replace(strings.ToLower(text))
+	return strings.FieldsFunc(text, func(r rune) bool { return !('a' <= r && r <= 'z' || '0' <= r && r <= '9') })
+}
+
+// compareReturned compares what a query makes of the row that it gets. A name that is in
+// one row as it is and in another escaped gets one of them.
+func (p *plain) compareReturned(e *query.Engine, q *model.Query, params map[string]string) {
+	res, err := e.Run(context.Background(), q.Name, params, query.Page{})
+	if err != nil {
+		p.Fatalf("%s %q: %v", q.Name, params, err)
+	}
+	var got, want []string
+	for _, item := range res.Items {
+		got = append(got, string(value.AppendPlainItem(nil, item)))
+	}
+	for _, name := range p.wanted(q, params) {
+		want = append(want, string(value.AppendPlainItem(nil, p.returned(q, p.rows[name]))))
+	}
+	if len(got) != min(1, len(want)) || len(got) > 0 && !slices.Contains(want, got[0]) {
+		p.Fatalf("%s %s %q answers %q and not one of %q", p.model.Name, q.Name, params, got, want)
+	}
+}
+
+// returned is what a query makes of a row.
+func (p *plain) returned(q *model.Query, row plainRow) value.Item {
+	var attrs []value.Attr
+	for _, ret := range q.Return {
+		seen, v := map[string]bool{}, value.Value{}
+		switch {
+		case ret.Field != nil:
+			v = row.vals[ret.Field.Name]
+		case ret.Size != nil:
+			if ret.Size.Others != nil {
+				for _, text := range p.elements(row, ret.Size.Name) {
+					seen[text] = true
+				}
+			}
+			v = value.OfInt(int64(len(seen)))
+		case ret.Distinct != nil:
+			for _, other := range p.rows {
+				same := other.entity == ret.Distinct.Entity
+				for _, a := range ret.Distinct.Key {
+					same = same && value.Scalar(other.vals[a.Name]) == value.Scalar(row.vals[a.Expr.Field.Name])
+				}
+				if text := value.Scalar(other.vals[ret.Distinct.Field.Name]); same && text != "" {
+					seen[text] = true
+				}
+			}
+			v = value.OfInt(int64(len(seen)))
+		}
+		attrs = append(attrs, value.Attr{Name: ret.Name, Value: v})
+	}
+	return value.NewItem(attrs...)
 }
 
 func (p *plain) holds(tests []model.Test, row plainRow) bool {
