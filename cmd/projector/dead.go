@@ -7,7 +7,6 @@ import (
 	"text/tabwriter"
 
 	"weir/internal/cli"
-	"weir/internal/model"
 	"weir/internal/replay"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -108,7 +107,7 @@ func (c *deadList) Run(p *program) error {
 		enc := json.NewEncoder(p.stdout)
 		all := []shown{}
 		err = r.Dead(p.ctx, func(d runner.Dead) error {
-			if only != nil && !only(&verify.Difference{Row: runner.RowText(r.Model, rowOf(r.Model, &d))}) {
+			if only != nil && !only(&verify.Difference{Row: runner.RowText(r.Model, d.Row)}) {
 				return nil
 			}
 			switch s := show(d); c.Output {
@@ -131,18 +130,6 @@ func (c *deadList) Run(p *program) error {
 		table.Flush()
 		return err
 	})
-}
-
-// rowOf is the row that a letter is for: of a document, the row that it is made from.
-func rowOf(m *model.Model, d *runner.Dead) store.Ref {
-	if d.Kind == runner.DeadDocument {
-		rec := d.ChangeRecord()
-		if t := m.Table(rec.Table); t != nil {
-			key, _ := t.KeyOf(rec.Keys)
-			return store.Ref{Table: rec.Table, Key: key}
-		}
-	}
-	return d.Row
 }
 
 // brief is a text as a column of a table shows it; dead show has the whole.

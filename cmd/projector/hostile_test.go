@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	cryptorand "crypto/rand"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -23,6 +24,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/ingest"
 	"weir/internal/model"
+	"weir/internal/runner"
 	"weir/internal/sample"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb/dynamodbtest"
@@ -455,6 +457,7 @@ func (h *hostile) deadLetters() {
 	h.ends(h.with("dead", "list", h.arg), exitGood)
 	h.ends(h.with("dead", "list", h.arg, "-o", "json"), exitGood)
 	list, _ := h.ends(h.with("dead", "list", h.arg, "-o", "jsonl"), exitGood)
+	h.documents(list)
 	seen := map[string]int{}
 	for line := range strings.Lines(list) {
 		var d shown
@@ -474,10 +477,60 @@ func (h *hostile) deadLetters() {
 	h.Log("rows", len(h.rows), "dead letters", seen)
 }
 
+// documents demands that dead list of a row has the letters of its documents.
+func (h *hostile) documents(list string) {
+	n := 0
+	for line := range strings.Lines(list) {
+		var d shown
+		if err := json.Unmarshal([]byte(line), &d); err != nil {
+			h.Fatal(err)
+		}
+		if d.Kind != runner.DeadDocument || n > 4 {
+			continue
+		}
+		n++
+		one, _ := h.ends(h.with("dead", "show", h.arg, d.ID), exitGood)
+		var whole struct {
+			Record struct {
+				Table struct{ S string }
+				Keys  struct{ M map[string]struct{ S string } }
+			}
+		}
+		if err := json.Unmarshal([]byte(one), &whole); err != nil {
+			h.Fatal(err)
+		}
+		var key value.Item
+		for name, v := range whole.Record.Keys.M {
+			key = key.With(value.Attr{Name: name, Value: value.OfString(v.S)})
+		}
+		printed := whole.Record.Table.S + " " + string(value.AppendPlainItem(nil, key))
+		if of, _ := h.ends(h.with("dead", "list", h.arg, printed, "-o", "jsonl"), exitGood); !strings.Contains(of, d.ID) {
+			h.Errorf("dead list %.200q does not have the document %s: %.300s", printed, d.ID, of)
+		}
+	}
+	h.Log("letters of documents", n)
+}
+
+// typed is a row as a person names it, by entity and the names in its key.
+func typed(row row) string {
+	var parts []string
+	for _, k := range row.of.PrimaryKey() {
+		for _, n := range k.Template.Names() {
+			v := row.of.Field(n).Get(row.of.Table.Item(row.Key))
+			text := value.Scalar(v)
+			if v.Kind() == value.Binary {
+				text = base64.StdEncoding.EncodeToString([]byte(v.Text()))
+			}
+			parts = append(parts, n+"="+strings.NewReplacer("%", "%25", ",", "%2C", "=", "%3D").Replace(text))
+		}
+	}
+	return row.of.Name + ":" + strings.Join(parts, ",")
+}
+
 // rowsByName names hostile rows as people type them and as verify prints them.
 func (h *hostile) rowsByName() {
 	h.ends(h.with("repair", h.arg, "nosuch\u202e:\x1b"), exitUsage)
-	seen := map[string]int{}
+	seen, letters := map[string]int{}, 0
 	for _, row := range h.rows {
 		e := row.of
 		if e == nil || len(e.Values) == 0 || e.Values[0].IsSet() || seen[e.Name] > 12 {
@@ -489,8 +542,19 @@ func (h *hostile) rowsByName() {
 			h.ends([]string{"why", h.arg, name, e.Values[0].Attr, "--from", h.recording}, exitGood, exitCheck)
 		}
 		h.ends(h.with("repair", h.arg, cli.Line(printed), "--dry-run"), exitGood, exitCheck)
-		h.ends(h.with("dead", "list", h.arg, cli.Line(printed)), exitGood)
+		as := typed(row)
+		h.ends([]string{"why", h.arg, as, e.Values[0].Attr, "--from", h.recording}, exitGood, exitCheck)
+		h.ends(h.with("repair", h.arg, as, "--dry-run"), exitGood, exitCheck)
+		kept, _ := h.ends(h.with("dead", "list", h.arg, cli.Line(printed), "-o", "jsonl"), exitGood)
+		all, _ := h.ends(h.with("dead", "list", h.arg, as, "-o", "jsonl"), exitGood)
+		for line := range strings.Lines(kept) {
+			if !strings.Contains(all, line) {
+				h.Errorf("dead list %.200q does not have %.300s", as, line)
+			}
+		}
+		letters += strings.Count(kept, "\n")
 	}
+	h.Log("dead letters of rows by name", letters)
 }
 
 // recounts compares what rows show that are right, hostile ids or not, with what a

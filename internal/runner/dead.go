@@ -58,11 +58,14 @@ type Dead struct {
 // argument. The id of a DeadNumber depends only on its row, not on how the model
 // describes the row.
 func (d *Dead) identify() {
-	target := d.Target
-	if d.Kind == DeadNumber {
+	target, row := d.Target, d.Row
+	switch d.Kind {
+	case DeadNumber:
 		target = ""
+	case DeadDocument: // the target says it
+		row = store.Ref{}
 	}
-	parts := []string{string(d.Kind), target, book.RowText(d.Row), d.Lane, d.Position.String(), d.Source}
+	parts := []string{string(d.Kind), target, book.RowText(row), d.Lane, d.Position.String(), d.Source}
 	sum := sha256.Sum256([]byte(strings.Join(parts, "|")))
 	d.ID = hex.EncodeToString(sum[:8])
 }

@@ -88,7 +88,7 @@ func (a *asked[T]) add(d search.Document, of T) (old search.Document) {
 // deadDocument returns the dead letter for a document that the index refused.
 func deadDocument(d *search.Document, c *projections.Change, lane string, reason error) Dead {
 	return Dead{
-		Kind: DeadDocument, Target: d.Index + " " + d.ID, Reason: reason.Error(),
+		Kind: DeadDocument, Target: d.Index + " " + d.ID, Row: c.Row, Reason: reason.Error(),
 		Lane: lane, Position: c.Position, Record: RecordOf(c), Time: c.Time,
 	}
 }
