@@ -14,7 +14,7 @@ import (
 // deleted, so a wrong bit there brings documents back or hides them. Closing an index
 // therefore leaves a checksum of the whole file. Opening the index checks the checksum
 // and deletes it before scorch may write. An index whose process was killed has no
-// checksum. Of such an index, the segments are checked, and that none is missing.
+// checksum; all that it holds is checked instead (content.go).
 
 const (
 	closedFile = "CLOSED"
@@ -73,24 +73,24 @@ func syncDir(dir string) error {
 }
 
 // checkClosed compares an index that was closed with its checksum. Without a checksum
-// it checks nothing.
-func checkClosed(dir string) error {
+// it checks nothing, and closed is false.
+func checkClosed(dir string) (closed bool, err error) {
 	b, err := os.ReadFile(filepath.Join(dir, closedFile))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	var want summed.Prefix
 	if err := summed.Unmarshal(b, &want); err != nil {
-		return fmt.Errorf("%s cannot be read: %w", closedFile, err)
+		return false, fmt.Errorf("%s cannot be read: %w", closedFile, err)
 	}
 	got, err := rootOf(dir)
 	if err == nil && got != want {
 		err = fmt.Errorf("%s is not as it was when the index was closed", rootFile)
 	}
-	return err
+	return err == nil, err
 }
 
 // reopened deletes the checksum; from now on the index may be written.

@@ -17,17 +17,19 @@ import (
 	index "github.com/blevesearch/bleve_index_api"
 
 	"weir/internal/search"
+	"weir/internal/summed"
 )
 
 // Scorch's internal values.
 var (
-	keySchema = []byte("weir.schema")
-	keyFilled = []byte("weir.filled")
+	keySchema  = []byte("weir.schema")
+	keyFilled  = []byte("weir.filled")
+	keyContent = []byte("weir.content")
 )
 
-// format must be raised when the content of documents, or the way words are cut,
-// changes.
-const format = 1
+// format must be raised when the content of documents, the way words are cut, or the
+// internal values change.
+const format = 2
 
 // fingerprint is equal for schemas that one index can serve.
 func fingerprint(s search.Schema) string {
@@ -105,6 +107,14 @@ func (c *corpus) open(q *index.AnalysisQueue) error {
 		return err
 	}
 	want := fingerprint(c.schema)
+	if found.exists && !found.closed && found.schema == want {
+		if err := c.checkContent(found); err != nil {
+			return err
+		}
+		if err := c.renewRoot(); err != nil {
+			return err
+		}
+	}
 	if found.exists && found.schema != want {
 		if err := os.Rename(c.dir, c.dir+discarded); err != nil {
 			return err
@@ -121,18 +131,40 @@ func (c *corpus) open(q *index.AnalysisQueue) error {
 	if err := c.start(q); err != nil {
 		return err
 	}
-	if err := c.compare(found); err != nil {
-		return errors.Join(err, c.scorch.Close())
-	}
-	if found.exists {
-		return nil
-	}
-	b := index.NewBatch()
-	b.SetInternal(keySchema, []byte(want))
-	if err := c.persist(b); err != nil {
-		return errors.Join(err, c.scorch.Close())
+	if err := c.begin(found, want); err != nil {
+		return errors.Join(err, c.end(c.scorch.Close))
 	}
 	return nil
+}
+
+// begin checks that scorch has opened everything that was found, and makes the index if
+// there was none.
+func (c *corpus) begin(found inspection, want string) error {
+	snap, err := c.snapshot()
+	if err != nil {
+		return err
+	}
+	defer snap.Close()
+	if err := c.compare(snap, found); err != nil || found.exists {
+		return err
+	}
+	b := index.NewBatch()
+	if err := c.describe(b, 0); err != nil {
+		return err
+	}
+	return c.persist(b)
+}
+
+// describe adds the internal values to a batch after which the index holds the content.
+func (c *corpus) describe(b *index.Batch, holds content) error {
+	schema, err := summed.Marshal(fingerprint(c.schema))
+	if err != nil {
+		return err
+	}
+	held, err := holds.bytes()
+	b.SetInternal(keySchema, schema)
+	b.SetInternal(keyContent, held)
+	return err
 }
 
 // start opens scorch.
@@ -173,20 +205,22 @@ func listen(f func(error)) (name string, done func()) {
 // errClosed is the error of every call after Close.
 var errClosed = errors.New("the search index is closed")
 
-// close ends the writer and scorch. A scorch that is broken may never end; close leaves
-// it running.
+// close ends the writer and scorch.
 func (c *corpus) close() error {
 	close(c.closing)
+	return c.end(func() error {
+		<-c.ended
+		if err := c.scorch.Close(); err != nil || c.unsure || c.options.InMemory {
+			return err
+		}
+		return leave(c.dir)
+	})
+}
+
+// end closes scorch. A scorch that is broken may never end; end leaves it running.
+func (c *corpus) end(close func() error) error {
 	done := make(chan error, 1)
-	go func() {
-		done <- c.guard(func() error {
-			<-c.ended
-			if err := c.scorch.Close(); err != nil || c.unsure || c.options.InMemory {
-				return err
-			}
-			return leave(c.dir)
-		})
-	}()
+	go func() { done <- c.guard(close) }()
 	select {
 	case <-c.broken:
 		select {
@@ -201,8 +235,10 @@ func (c *corpus) close() error {
 }
 
 // snapshot is the current content of the index; the caller closes it.
-func (c *corpus) snapshot() (*scorch.IndexSnapshot, error) {
-	r, err := c.scorch.Reader()
+func (c *corpus) snapshot() (*scorch.IndexSnapshot, error) { return snapshotOf(c.scorch) }
+
+func snapshotOf(ix *scorch.Scorch) (*scorch.IndexSnapshot, error) {
+	r, err := ix.Reader()
 	if err != nil {
 		return nil, err
 	}

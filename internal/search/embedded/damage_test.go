@@ -1,15 +1,20 @@
 package embedded
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/blevesearch/bleve/v2"
+	"github.com/blevesearch/bleve/v2/util"
+	"go.etcd.io/bbolt"
 
 	"weir/internal/search"
 )
@@ -167,74 +172,256 @@ func useDamaged(t *testing.T, ix *Index, round int) {
 	}
 }
 
-// TestDamageAnywhere: a closed index with a damaged file, wherever the damage is, is
-// refused, or has every document.
+// TestDamageAnywhere: an index with a damaged file, closed or of a killed process, is
+// refused and left as it is, or has every document and works on, wherever the damage is.
+// WEIR_TEST_EVERY_BYTE=1 damages every byte of the root, not every 65th.
 func TestDamageAnywhere(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("killed=%v", killed), func(t *testing.T) {
+			dir := t.TempDir()
+			clock := time.Now()
+			ix := openTest(t, dir, Options{Now: func() time.Time { return clock }}, plain)
+			applyDeleted(t, ix)
+			clock = clock.Add(keepTombstones + 2*time.Hour)
+			mustApply(t, ix, harmed(999, 1)) // and prunes
+			want := harmedIn(t, ix)
+			if killed {
+				dir = copied(t, dir)
+			} else if err := ix.Close(); err != nil {
+				t.Fatal(err)
+			}
+			whole := contents(t, filepath.Join(dir, "plain"))
+			if _, closed := whole[closedFile]; closed == killed {
+				t.Fatal("the checksum of a closed index:", closed)
+			}
+			if h := (harm{whole: whole, want: want, name: rootFile}); !h.with(t, whole[rootFile]) {
+				t.Fatal("an index without damage is refused")
+			}
+			for name, b := range whole {
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					h := harm{whole: whole, want: want, name: name}
+					h.with(t, nil)
+					for at := 0; at < len(b); at += step(killed && name == rootFile, b) {
+						flipped := append([]byte{}, b...)
+						flipped[at] ^= 1 << (at / 64 % 8)
+						h.with(t, flipped)
+						if at%(len(b)/16+1) < 65 {
+							h.with(t, b[:at:at])
+						}
+					}
+				})
+			}
+		})
+	}
+}
+
+// TestDeletedBits: in an index of a killed process, no changed bit of the list of deleted
+// documents hides a document or brings one back.
+func TestDeletedBits(t *testing.T) {
 	dir := t.TempDir()
 	ix := openTest(t, dir, Options{}, plain)
-	for v := 1; v < 3; v++ {
-		for part := range 3 {
-			mustApply(t, ix, version(part*4, v), version(part*4+1, v), version(part*4+2, v), version(part*4+3, v))
+	for v, size := range []int{2200, 20} { // two segments that scorch does not merge
+		var docs []search.Document
+		for n := range size {
+			docs = append(docs, harmed(n, v+1))
+		}
+		mustApply(t, ix, docs...)
+		copied(t, dir)
+	}
+	want := harmedIn(t, ix)
+	dir = filepath.Join(copied(t, dir), "plain")
+	h := harm{whole: contents(t, dir), want: want, name: rootFile}
+	refused, opened := 0, 0
+	for _, deleted := range deletedIn(t, dir) {
+		for n := range deleted {
+			for bit := n % 2; bit < 8; bit += 2 {
+				changed := bytes.Clone(deleted)
+				changed[n] ^= 1 << bit
+				if h.with(t, bytes.ReplaceAll(h.whole[rootFile], deleted, changed)) { // older pages have it too
+					opened++
+				} else {
+					refused++
+				}
+			}
 		}
 	}
-	want := count(t, ix, search.Query{Index: "plain", Text: "v2"})
-	if err := ix.Close(); err != nil {
-		t.Fatal(err)
+	if refused < 80 || opened > refused {
+		t.Errorf("%d refused, %d opened", refused, opened)
 	}
-	whole := map[string][]byte{}
-	entries, err := os.ReadDir(filepath.Join(dir, "plain"))
+}
+
+// deletedIn is what the newest snapshot says of each segment's deleted documents.
+func deletedIn(t *testing.T, dir string) (all [][]byte) {
+	t.Helper()
+	db, err := bbolt.Open(filepath.Join(dir, rootFile), 0o600, &bbolt.Options{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range entries {
-		if whole[e.Name()], err = os.ReadFile(filepath.Join(dir, "plain", e.Name())); err != nil {
-			t.Fatal(err)
-		}
+	defer db.Close()
+	err = db.View(func(tx *bbolt.Tx) error {
+		snapshots := tx.Bucket(util.BoltSnapshotsBucket)
+		newest, _ := snapshots.Cursor().Last()
+		return snapshots.Bucket(newest).ForEachBucket(func(k []byte) error {
+			if b := snapshots.Bucket(newest).Bucket(k).Get(util.BoltDeletedKey); b != nil {
+				all = append(all, bytes.Clone(b))
+			}
+			return nil
+		})
+	})
+	if err != nil || len(all) == 0 {
+		t.Fatal(len(all), err)
 	}
-	for name, b := range whole {
-		checkHarm(t, whole, want, name, nil)
-		for at := 0; at < len(b); at += max(64, len(b)/16&^63) {
-			flipped := append([]byte{}, b...)
-			flipped[at] ^= 1 << (at / 64 % 8)
-			checkHarm(t, whole, want, name, flipped)
-			checkHarm(t, whole, want, name, b[:at:at])
+	return all
+}
+
+// step is how far one damaged byte is from the next. What a closed index says of its
+// files, and of its segments any, is a checksum of all bytes.
+func step(unsummed bool, b []byte) int {
+	switch {
+	case testing.Short() || !unsummed:
+		return max(65, len(b)/16)
+	case os.Getenv("WEIR_TEST_EVERY_BYTE") != "":
+		return 1
+	}
+	return 65
+}
+
+// harmed is state number v of document n. Some are gone in their second state.
+func harmed(n, v int) search.Document {
+	d := version(n, v)
+	d.Deleted = v == 2 && n%8 == 7
+	return d
+}
+
+// applyDeleted leaves several segments, in which some documents are deleted.
+func applyDeleted(t *testing.T, ix *Index) {
+	t.Helper()
+	for v := 1; v < 3; v++ {
+		for part := range 4 {
+			var docs []search.Document
+			for n := part * 8; n < part*8+8*(3-v); n++ {
+				if v == 1 || n%3 > 0 {
+					docs = append(docs, harmed(n, v))
+				}
+			}
+			mustApply(t, ix, docs...)
 		}
 	}
 }
 
-// checkHarm opens an index with another content of one file, nil for none.
-func checkHarm(t *testing.T, whole map[string][]byte, want int, name string, b []byte) {
+// harmedIn is all that the index of harmed documents finds, by version.
+func harmedIn(t *testing.T, ix *Index) (ids []string) {
+	t.Helper()
+	for _, text := range []string{"v1", "v2", ""} {
+		hits, err := ix.Search(t.Context(), search.Query{Index: "plain", Text: text, Limit: 100000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range hits {
+			ids = append(ids, text+" "+h.ID)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// copied is a copy of a directory, as a kill of the process that has it open leaves it.
+// It waits until scorch has merged and written what it wants.
+func copied(t *testing.T, dir string) string {
+	t.Helper()
+	for range 100 {
+		time.Sleep(100 * time.Millisecond)
+		to := t.TempDir()
+		if os.CopyFS(to, os.DirFS(dir)) == nil && maps.EqualFunc(contents(t, dir+"/plain"), contents(t, to+"/plain"), bytes.Equal) {
+			return to
+		}
+	}
+	t.Fatal("the files change all the time")
+	return ""
+}
+
+func contents(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	out := map[string][]byte{}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if out[e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// harm opens an index with another content of one file.
+type harm struct {
+	whole map[string][]byte
+	want  []string
+	name  string
+}
+
+// with opens the index with this content of the file, nil for none, and reports whether
+// it was not refused.
+func (h *harm) with(t *testing.T, b []byte) bool {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "plain"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for other, content := range whole {
-		if other == name {
-			if content = b; b == nil {
-				continue
-			}
-		}
-		if err := os.WriteFile(filepath.Join(dir, "plain", other), content, 0o600); err != nil {
+	files := maps.Clone(h.whole)
+	if files[h.name] = b; b == nil {
+		delete(files, h.name)
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, "plain", name), content, 0o600); err != nil {
 			t.Fatal(err)
+		}
+	}
+	which := fmt.Sprintf("%s, %d bytes of %d", h.name, len(b), len(h.whole[h.name]))
+	for at := range b {
+		if len(b) == len(h.whole[h.name]) && b[at] != h.whole[h.name][at] {
+			which += fmt.Sprint(", byte ", at)
 		}
 	}
 	ix, err := Open(dir, []search.Schema{plain}, Options{})
 	if err != nil {
 		wantDamage(t, nil, err)
-		return
+		if now := contents(t, filepath.Join(dir, "plain")); !maps.EqualFunc(now, files, bytes.Equal) {
+			t.Errorf("%s: refused, and the files are others: %v", which, slices.Sorted(maps.Keys(now)))
+		}
+		return false
 	}
-	defer ix.Close()
-	if n := count(t, ix, search.Query{Index: "plain", Text: "v2"}); n != want || n == 0 {
-		t.Errorf("%s, %d bytes of %d: %d documents of %d", name, len(b), len(whole[name]), n, want)
+	if got := harmedIn(t, ix); !slices.Equal(got, h.want) || len(got) == 0 {
+		t.Errorf("%s: it has %d documents, should have %d:\n%q\n%q", which, len(got), len(h.want), got, h.want)
 	}
+	mustApply(t, ix, harmed(1, 5), harmed(9999, 5))
+	if err := ix.Close(); err != nil {
+		t.Errorf("%s: %v", which, err)
+	}
+	ix = openTest(t, dir, Options{}, plain)
+	if n, all := count(t, ix, search.Query{Index: "plain", Text: "v5"}), count(t, ix, search.Query{Index: "plain"}); n != 2 || all != len(h.want)/2+1 {
+		t.Errorf("%s: later it has %d, and %d documents in all", which, n, all)
+	}
+	if err := ix.Close(); err != nil {
+		t.Error(err)
+	}
+	return true
 }
 
 // TestCompare: if scorch leaves a segment out, that is noticed.
 func TestCompare(t *testing.T) {
 	ix := openTest(t, t.TempDir(), Options{}, plain)
 	mustApply(t, ix, version(1, 1))
-	err := ix.corpora["plain"].compare(inspection{files: []string{"000000000001.zap", "000000000002.zap"}})
+	c := ix.corpora["plain"]
+	snap, err := c.snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snap.Close()
+	err = c.compare(snap, inspection{files: []string{"000000000001.zap", "000000000002.zap"}})
 	wantDamage(t, nil, err)
 }
 

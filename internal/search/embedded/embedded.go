@@ -15,9 +15,10 @@
 //	p        stored: its stamp
 //	x        the term "x", and "h" with the hour in which it was written
 //
-// Besides, scorch holds two internal values. weir.schema is a fingerprint of the
-// definition that the index was made for. weir.filled is there once all rows that
-// existed are in the index.
+// Besides, scorch holds three internal values. weir.schema is a fingerprint of the
+// definition that the index was made for, with a checksum. weir.filled is there once all
+// rows that existed are in the index. weir.content is the sum of what it holds, see
+// content.
 //
 // A document and its stamp are written as one, so a crash leaves both or neither. There
 // is no other record of which changes were applied.

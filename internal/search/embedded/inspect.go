@@ -1,7 +1,10 @@
 package embedded
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -13,10 +16,13 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/blevesearch/bleve/v2/index/scorch"
 	"github.com/blevesearch/bleve/v2/util"
 	segment "github.com/blevesearch/scorch_segment_api/v2"
 	"go.etcd.io/bbolt"
 	bbolterrors "go.etcd.io/bbolt/errors"
+
+	"weir/internal/summed"
 )
 
 // Scorch's file root.bolt says which segment files make up the index. If scorch cannot
@@ -24,17 +30,22 @@ import (
 // deletes the other files. So every file of the directory is checked before scorch
 // opens it, and what scorch has opened is compared with that afterwards.
 
-const rootFile = "root.bolt"
+const (
+	rootFile = "root.bolt"
+	rootNew  = "root.bolt.new" // being written
+)
 
 // lockWait is how long to wait while another process has the index open.
 const lockWait = 2 * time.Second
 
 // inspection is what a directory says about its index.
 type inspection struct {
-	exists bool
-	schema string // the schema's fingerprint
-	filled bool
-	files  []string // the segment files, sorted
+	exists  bool
+	closed  bool   // and root.bolt is as closing left it
+	schema  string // the schema's fingerprint, or another text for an index of another format
+	content content
+	filled  bool
+	files   []string // the segment files, sorted
 }
 
 // inspect reads what a directory says about its index, and checks every segment file.
@@ -47,7 +58,8 @@ func inspect(dir string) (inspection, error) {
 	if err != nil {
 		return inspection{}, damage(dir, err)
 	}
-	if err := checkClosed(dir); err != nil {
+	closed, err := checkClosed(dir)
+	if err != nil {
 		return inspection{}, damage(dir, err)
 	}
 	path := filepath.Join(dir, rootFile)
@@ -56,7 +68,7 @@ func inspect(dir string) (inspection, error) {
 		return inspection{}, damage(dir, err)
 	}
 	if info.Size() == 0 { // a crash while the file was made
-		return inspection{}, nil
+		return inspection{}, begun(dir)
 	}
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: lockWait})
 	if errors.Is(err, bbolterrors.ErrTimeout) {
@@ -66,9 +78,12 @@ func inspect(dir string) (inspection, error) {
 		return inspection{}, damage(dir, err)
 	}
 	defer db.Close()
-	var found inspection
+	found := inspection{closed: closed}
 	if err := db.View(found.read); err != nil {
 		return inspection{}, damage(dir, err)
+	}
+	if !found.exists {
+		return inspection{}, begun(dir)
 	}
 	for _, f := range found.files {
 		if err := checksum(filepath.Join(dir, f)); err != nil {
@@ -76,6 +91,19 @@ func inspect(dir string) (inspection, error) {
 		}
 	}
 	return found, nil
+}
+
+// begun checks a directory in which the very first commit was interrupted. It has no
+// segments: that commit has no documents.
+func begun(dir string) error {
+	segments, err := filepath.Glob(filepath.Join(dir, "*.zap"))
+	if err == nil && len(segments) > 0 {
+		err = fmt.Errorf("%s says nothing of %s", rootFile, filepath.Base(segments[0]))
+	}
+	if err != nil {
+		return damage(dir, err)
+	}
+	return nil
 }
 
 // damage is the error for a directory that could not be read: a DamageError, unless the
@@ -130,23 +158,40 @@ func (n *inspection) read(tx *bbolt.Tx) error {
 		return errors.New("it holds other documents")
 	}
 	n.exists = true
-	n.schema = string(internal.Get(keySchema))
 	n.filled = internal.Get(keyFilled) != nil
+	if err := n.describe(internal); err != nil {
+		return err
+	}
 	return snapshot.ForEachBucket(func(k []byte) error {
-		if path := snapshot.Bucket(k).Get(util.BoltPathKey); path != nil {
-			n.files = append(n.files, string(path))
+		if bytes.Equal(k, util.BoltInternalKey) || bytes.Equal(k, util.BoltMetaDataKey) {
+			return nil
 		}
+		path := snapshot.Bucket(k).Get(util.BoltPathKey)
+		if path == nil {
+			return errors.New("a segment without its file")
+		}
+		n.files = append(n.files, string(path))
 		return nil
 	})
 }
 
-// compare checks that scorch has opened everything that was found.
-func (c *corpus) compare(found inspection) error {
-	snap, err := c.snapshot()
-	if err != nil {
-		return err
+// describe reads the internal values that corpus.describe writes. Those of format 1 had
+// no checksum, but only the fingerprint.
+func (n *inspection) describe(internal *bbolt.Bucket) (err error) {
+	schema := internal.Get(keySchema)
+	if _, err := hex.DecodeString(string(schema)); err == nil && len(schema) == 2*sha256.Size {
+		n.schema = "format 1"
+		return nil
 	}
-	defer snap.Close()
+	if err := summed.Unmarshal(schema, &n.schema); err != nil {
+		return fmt.Errorf("its definition cannot be read: %w", err)
+	}
+	n.content, err = parseContent(internal.Get(keyContent))
+	return err
+}
+
+// compare checks that scorch has opened everything that was found.
+func (c *corpus) compare(snap *scorch.IndexSnapshot, found inspection) error {
 	var files []string
 	for _, s := range snap.Segments() {
 		if p, ok := s.Segment().(segment.PersistedSegment); ok {

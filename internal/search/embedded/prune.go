@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/blevesearch/bleve/v2/index/scorch"
@@ -19,37 +20,43 @@ const (
 )
 
 // prune adds the removal of old tombstones to a batch, except of documents that the
-// batch itself writes.
-func (c *corpus) prune(snap *scorch.IndexSnapshot, b *index.Batch, about map[string]*search.Document, now time.Time) error {
+// batch itself writes. gone is what they added to the index's content.
+func (c *corpus) prune(snap *scorch.IndexSnapshot, b *index.Batch, about map[string]*search.Document, now time.Time) (gone content, err error) {
 	if now.Before(c.nextPrune) {
-		return nil
+		return 0, nil
 	}
 	c.nextPrune = now.Add(pruneEvery)
 	dict, err := snap.FieldDictRange(fieldGone, []byte(termGoneAt), []byte(goneAt(now.Add(-keepTombstones-time.Hour))))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer dict.Close()
 	left := maxPrune
 	for e, err := dict.Next(); e != nil || err != nil; e, err = dict.Next() {
 		if err != nil {
-			return err
+			return 0, err
 		}
 		ids, err := withTerm(snap, fieldGone, e.Term, left)
 		if err != nil {
-			return err
-		}
-		for _, id := range ids {
-			if about[id] == nil {
-				b.Delete(id)
-			}
+			return 0, err
 		}
 		if left -= len(ids); left <= 0 {
 			c.nextPrune = now
-			return nil
+		}
+		ids = slices.DeleteFunc(ids, func(id string) bool { return about[id] != nil })
+		held, err := stamps(snap, ids)
+		if err != nil {
+			return 0, err
+		}
+		for _, id := range ids {
+			b.Delete(id)
+			gone += held[id].of(id)
+		}
+		if left <= 0 {
+			break
 		}
 	}
-	return nil
+	return gone, nil
 }
 
 // withTerm lists at most limit documents that have the term.

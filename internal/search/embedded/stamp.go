@@ -3,7 +3,6 @@ package embedded
 import (
 	"encoding/binary"
 
-	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/blevesearch/bleve/v2/index/scorch"
 
 	"weir/internal/events"
@@ -89,30 +88,9 @@ func stamps(snap *scorch.IndexSnapshot, ids []string) (map[string]stamp, error) 
 		if err != nil {
 			return nil, err
 		}
-		if err := visitStamps(seg, docs, held); err != nil {
+		if err := visitStamps(seg, docs, func(id string, st stamp) { held[id] = st }); err != nil {
 			return nil, err
 		}
 	}
 	return held, nil
-}
-
-func visitStamps(seg *scorch.SegmentSnapshot, docs *roaring.Bitmap, held map[string]stamp) error {
-	for it := docs.Iterator(); it.HasNext(); {
-		var id string
-		var st stamp
-		err := seg.VisitDocument(uint64(it.Next()), func(name string, _ byte, b []byte, _ []uint64) bool {
-			switch name {
-			case "_id":
-				id = string(b)
-			case fieldStamp:
-				st, _ = parseStamp(b)
-			}
-			return true
-		})
-		if err != nil {
-			return err
-		}
-		held[id] = st
-	}
-	return nil
 }

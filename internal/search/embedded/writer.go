@@ -85,6 +85,10 @@ func (c *corpus) commit(batch []*request, size int) error {
 	if err != nil {
 		return err
 	}
+	holds, err := contentOf(snap)
+	if err != nil {
+		return err
+	}
 	now := c.options.Now()
 	b := index.NewBatch()
 	if slices.ContainsFunc(batch, func(r *request) bool { return r.filled }) {
@@ -93,17 +97,28 @@ func (c *corpus) commit(batch []*request, size int) error {
 	for _, id := range ids {
 		d := newest[id]
 		st := stampOf(&c.schema, d)
-		if h, ok := held[id]; ok && (h == st || h.position.Compare(st.position) > 0) {
+		h, ok := held[id]
+		if ok && (h == st || h.position.Compare(st.position) > 0) {
 			continue
 		}
+		if ok {
+			holds -= h.of(id)
+		}
+		holds += st.of(id)
 		if d.Deleted {
 			b.Update(tombstone(id, st, now))
 		} else {
 			b.Update(live(&c.schema, d, st))
 		}
 	}
-	if err := c.prune(snap, b, newest, now); err != nil {
+	gone, err := c.prune(snap, b, newest, now)
+	if err != nil {
 		return err
+	}
+	if len(b.IndexOps) > 0 || c.unsure {
+		if err := c.describe(b, holds-gone); err != nil {
+			return err
+		}
 	}
 	return c.persist(b)
 }
@@ -129,17 +144,14 @@ func newestOf(batch []*request, size int) (map[string]*search.Document, []string
 
 // persist gives a batch to scorch and waits until it is on disk. After a failure scorch
 // shows changes that may not be on disk, and goes on trying. A repeated change then
-// looks as if it had been applied, so even an empty batch has to reach the disk before
-// anything is acknowledged.
+// looks as if it had been applied, so commit gives a batch that reaches the disk even if
+// nothing is new, before anything is acknowledged.
 //
 // Scorch's own waiting is not used: when it fails, it closes a segment that the index
 // still shows.
 func (c *corpus) persist(b *index.Batch) error {
-	if len(b.IndexOps) == 0 && len(b.InternalOps) == 0 && !c.unsure {
+	if len(b.IndexOps) == 0 && len(b.InternalOps) == 0 {
 		return nil
-	}
-	if c.unsure {
-		b.SetInternal(keySchema, []byte(fingerprint(c.schema)))
 	}
 	done := make(chan struct{})
 	if c.options.InMemory {
