@@ -37,6 +37,7 @@ type machine struct {
 	fibers []*fiber
 	done   bool // everything is replayed
 	lives  int
+	writes int // changes of rows since the run began
 
 	touched []store.Ref // the rows of those changes of the mirror that can be undone
 }
@@ -60,6 +61,7 @@ func (w *world) machine() {
 	m := &machine{world: o, from: w, d: newDice(w.seed, "disk", 0), disk: newDisk()}
 	o.base.keep = true
 	o.base.wrote = func(_ string, t *table, key store.Key, _, _ value.Item) {
+		m.writes++
 		m.touched = append(m.touched, store.Ref{Table: t.Name, Key: key})
 	}
 	w.faults.over, w.faults.left = false, max(w.faults.left, mostLives)
@@ -139,11 +141,12 @@ func (m *machine) start() {
 		m.fibers = append(m.fibers, newFiber(g, func(f *fiber) error {
 			step := (&runner.Follower{Runner: run(f)}).Stepper(g)
 			for {
+				writes := m.writes
 				n, left, err := step.Step(context.Background())
 				if err != nil {
 					return err
 				}
-				if n == 0 && !left {
+				if n == 0 && !left && writes == m.writes { // else it may have read a shard too early
 					f.idle = true
 					f.pause()
 				}

@@ -33,3 +33,19 @@ func TestMachine(t *testing.T) {
 	}
 	t.Log(struck, total["replays on a disk"], "replays,", total["died of a disk"], "deaths of a disk,", total["damage of a log said"], "damages said")
 }
+
+// TestMachineRestsBehindTheReplay: a group that read a shard before the last write of the
+// replay, and ended its pass after it, reads once more before the machine rests.
+func TestMachineRestsBehindTheReplay(t *testing.T) {
+	o := Options{}
+	var err error
+	if o.Skip, err = ParseNumbers("0,2-38"); err != nil {
+		t.Fatal(err)
+	}
+	if o.Without, err = ParseNumbers("1-387"); err != nil {
+		t.Fatal(err)
+	}
+	if r := Run(load(t, "wardrobe"), 73, o); len(r.Failures) > 0 || r.Counted["replays on a disk"] != 1 {
+		t.Error(r.Counted, r.Failures)
+	}
+}
