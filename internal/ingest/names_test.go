@@ -17,7 +17,7 @@ import (
 
 	"weir/internal/ingest"
 	"weir/internal/model"
-	"weir/internal/projections"
+	"weir/internal/projections/copies"
 	"weir/internal/query"
 	"weir/internal/search/opensearch/opensearchtest"
 	"weir/internal/store"
@@ -165,7 +165,7 @@ func (p *plain) write(e *model.Entity, names []string, api bool) {
 		if rule.Each != nil || ofRecord(rule) {
 			continue
 		}
-		if made, ok := projections.Make(rule, row); ok {
+		if made, ok := copies.Make(rule, row); ok {
 			have := map[string]value.Value{}
 			for _, f := range rule.Fields {
 				if have[f.Name] = f.Expr.Const; f.Expr.Field != nil {

@@ -6,6 +6,7 @@ import (
 	"weir/internal/book"
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/projections/copies"
 	"weir/internal/projections/feed"
 	"weir/internal/store"
 )
@@ -115,8 +116,7 @@ var ownTable = book.Table()
 // and lists of followers. The key of a history row contains the change's position. Each
 // change has its own position here, so that two entries are two rows.
 func leadsTo(c *projections.Change) (out []touch) {
-	e := projections.Fold(c)
-	for _, p := range e.Puts {
+	for _, p := range copies.Puts(c) {
 		out = append(out, touch{nameOf(p.Row), writes})
 	}
 	for _, j := range feed.Fold(c, &projections.Faults{}) {

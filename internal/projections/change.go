@@ -1,11 +1,11 @@
-// Package projections decides what each change leads to. It folds a change of one row
-// into the effects that the change has on derived data. The package is pure: it does no
-// I/O, reads no clock and draws no random number. Package runner applies the effects.
+// Package projections is what the projection kinds share when they decide what a change
+// leads to: a change of one row, what a batch asks of target rows, the faults of images,
+// and how a rule makes a row. Each kind is a package below this one. The package is pure:
+// it does no I/O, reads no clock and draws no random number.
 //
 // Everything follows one rule: a change contributes f(new) − f(old), where f(row) is what
 // a row contributes by itself. Insert, update, deletion, expiry and a move from one
-// parent to another are therefore one case. Each kind of projection is one short file:
-// tally.go, row.go, follow.go, steps.go, document.go.
+// parent to another are therefore one case.
 package projections
 
 import (
@@ -60,25 +60,6 @@ func Planned(t *model.Table, ref store.Ref, old, new value.Item, nth int) Change
 	}
 }
 
-// Effects lists what a change asks for. There are only three basic kinds of effect: Add,
-// Put and Spread. A search document is a Put into an index, a Fact and a Join are Puts
-// into our own table, and a Tell is a Put for each subscriber in a list.
-type Effects struct {
-	Puts    []Put
-	Spreads []Spread
-	Faults  []Fault
-	// Unfollows lists links that this change may have ended: the row may have to leave
-	// the list of what it followed.
-	Unfollows []Unfollow
-
-	faults Faults
-}
-
-// Empty reports whether the change asks for nothing.
-func (e *Effects) Empty() bool {
-	return len(e.Puts)+len(e.Spreads)+len(e.Unfollows)+len(e.Faults) == 0
-}
-
 // Add adds an amount to an accumulator in the ledger (`book` in the code) of a target
 // row.
 type Add struct {
@@ -104,25 +85,6 @@ type Put struct {
 type Following struct {
 	*model.Follow
 	Of store.Ref
-}
-
-// Unfollow says that an attribute of a row followed a field of another row and no longer
-// does, unless a newer change says otherwise.
-type Unfollow struct {
-	Row store.Ref
-	Following
-}
-
-// Spread gives a field's value to every row that follows the field, as of Position. A
-// Missing Value removes the attribute. Gone says that the source row no longer exists;
-// Value is then its last value, for the followers that keep the last value.
-type Spread struct {
-	Source   store.Ref
-	Entity   *model.Entity
-	Field    string
-	Value    value.Value
-	Gone     bool
-	Position events.Position
 }
 
 // Fault says that a derivation cannot use an image. The image contributes nothing to that
@@ -172,15 +134,4 @@ func (f *Faults) Holds(derivation, what string, size int, old bool) bool {
 		f.Note(derivation, fmt.Sprintf("%s has %d bytes, the limit is %d", what, size, MaxHeld), old)
 	}
 	return size <= MaxHeld
-}
-
-// Fold returns what a change asks for of the kinds of projection that have no room of
-// their own.
-func Fold(c *Change) Effects {
-	var e Effects
-	foldRows(c, &e)
-	foldFollows(c, &e)
-	foldUnfollows(c, &e)
-	e.Faults = e.faults.New()
-	return e
 }

@@ -10,24 +10,15 @@ import (
 	"weir/internal/value"
 )
 
-// Gathered lists what a batch of changes asks for, grouped by target, so that the runner
-// writes each target once for the whole batch.
+// Gathered lists what a batch of changes asks for that is no single kind's: target rows,
+// each of which the runner writes once for the whole batch, and faults.
 type Gathered struct {
 	Targets []*Target
-	Puts    []Put    // the newest for each row
-	Spreads []Spread // the newest for each source and field
-	// Unfollows must be checked after the rows are written.
-	Unfollows []Unfollow
-	Faults    []Fault
-	FaultOf   []int // the index of the change that each fault comes from
-	Mends     []Mend
-	Touched   []bool // whether each change asks for anything
+	Faults  []Fault
+	FaultOf []int  // the index of the change that each fault comes from
+	Touched []bool // whether each change asks for anything
 
-	// What the batch has asked for already: targets by row, and the others as indexes
-	// into the slices above.
-	targets map[string]*Target
-	puts    map[string]int
-	spreads map[string]int
+	targets map[string]*Target // by row
 }
 
 // Target is a target row: a row that shows derived values.
@@ -85,14 +76,13 @@ func Sum(adds []Add) []value.Attr {
 func NewGathered(changes int) *Gathered {
 	return &Gathered{
 		Touched: make([]bool, changes),
-		targets: map[string]*Target{}, puts: map[string]int{}, spreads: map[string]int{},
+		targets: map[string]*Target{},
 	}
 }
 
-// Fold takes in the i-th change. Changes must be folded in stream order.
-func (g *Gathered) Fold(i int, c *Change) {
-	e := Fold(c)
-	g.take(i, c, &e)
+// Check takes in, after all kinds have, what the i-th change says about its own row: that
+// the row may not show what its ledger holds.
+func (g *Gathered) Check(i int, c *Change) {
 	t := g.targets[book.RowText(c.Row)]
 	switch asked := t != nil && t.Recompute && t.Asked[len(t.Asked)-1] == i; {
 	case asked: // a recompute shows everything that the row has
@@ -104,38 +94,6 @@ func (g *Gathered) Fold(i int, c *Change) {
 		t.Image = c.New
 		t.Check = c.Is == t.Entity
 	}
-	if m, ok := needsMending(c); ok {
-		g.Mends = append(g.Mends, m)
-		g.Touched[i] = true
-	}
-}
-
-// take adds the effects of the i-th change. Of Puts and Spreads to the same row it
-// keeps the newest.
-func (g *Gathered) take(i int, c *Change, e *Effects) {
-	g.Touched[i] = g.Touched[i] || !e.Empty()
-	for _, p := range e.Puts {
-		name := book.RowText(p.Row)
-		if at, ok := g.puts[name]; ok {
-			p.Existed = p.Existed && g.Puts[at].Existed
-			p.Joined = p.Joined && g.Puts[at].Joined
-			g.Puts[at] = p
-			continue
-		}
-		g.puts[name] = len(g.Puts)
-		g.Puts = append(g.Puts, p)
-	}
-	for _, s := range e.Spreads {
-		name := FollowedField(s.Entity, s.Field) + "|" + book.RowText(s.Source)
-		if at, ok := g.spreads[name]; ok {
-			g.Spreads[at] = s
-			continue
-		}
-		g.spreads[name] = len(g.Spreads)
-		g.Spreads = append(g.Spreads, s)
-	}
-	g.Unfollows = append(g.Unfollows, e.Unfollows...)
-	g.Fault(i, e.Faults)
 }
 
 // Fault takes in why derivations cannot use the i-th change.
@@ -146,7 +104,7 @@ func (g *Gathered) Fault(i int, faults []Fault) {
 	}
 }
 
-// Recompute asks for a recompute of a row's status, on behalf of the i-th change.
+// Recompute asks for a recompute of what a row shows, on behalf of the i-th change.
 func (g *Gathered) Recompute(i int, row store.Ref, e *model.Entity) {
 	t := g.Target(row, e)
 	t.Recompute, t.Asked = true, append(t.Asked, i)

@@ -97,11 +97,6 @@ func (x *Limits) row(c *Change, from Origin) {
 	if e == nil {
 		return
 	}
-	for _, rule := range e.Rules {
-		if rule.Each == nil {
-			x.Of(rule.Name).Rule(rule, c, from, func(one *Change, row value.Item) (Put, bool) { return made(one, rule, row) })
-		}
-	}
 	x.kinds(x, c, from)
 }
 

@@ -47,7 +47,7 @@ func intos(m *model.Migration) (names []string) {
 // move makes one new row from an old row. The string is the reason why it cannot, or "".
 func move(mk *model.Making, old value.Item) (Moved, string) {
 	val := func(f *model.Assign) value.Value { return given(mk, f, old) }
-	p, ok := Build(mk.Rule, val, rawOf(old))
+	p, ok := Build(mk.Rule, val, RawOf(old))
 	if !ok {
 		return Moved{}, keyless(mk, val)
 	}
@@ -157,7 +157,7 @@ func (c *Change) moved() bool {
 // KeyMade returns the key of a row that a migration made from an old row. It reads the
 // key from at, the row that replaced the old row in place.
 func KeyMade(mk *model.Making, at value.Item) (store.Key, bool) {
-	m := making{mk.Rule, func(f *model.Assign) value.Value { return Evaluate(nil, &f.Expr, at) }, rawOf(at)}
+	m := making{mk.Rule, func(f *model.Assign) value.Value { return Evaluate(nil, &f.Expr, at) }, RawOf(at)}
 	return mk.Into.Key(func(name string) value.Value { return m.keyPart(name, primary(mk.Into, name)) })
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"weir/internal/model"
-	"weir/internal/projections"
+	"weir/internal/projections/copies"
 	"weir/internal/projections/document"
 	"weir/internal/search"
 	"weir/internal/store"
@@ -239,7 +239,7 @@ func (w *world) add(e *model.Entity, row value.Item) {
 	w.Helper()
 	w.fake.put(w.T, e.Table.Name, row)
 	for _, rule := range e.Rules {
-		if p, ok := projections.Make(rule, row); ok {
+		if p, ok := copies.Make(rule, row); ok {
 			w.fake.put(w.T, p.Row.Table, p.Image)
 		}
 	}

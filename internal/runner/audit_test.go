@@ -9,8 +9,10 @@ import (
 	"weir/internal/book"
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/projections/copies"
 	"weir/internal/projections/document"
 	"weir/internal/projections/feed"
+	"weir/internal/projections/follow"
 	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -79,20 +81,19 @@ func (h *harness) pass() pass {
 		if !h.done[i+1] {
 			continue
 		}
-		e := projections.Fold(&c)
-		for _, put := range append(e.Puts, p.told(&c)...) {
+		for _, put := range append(copies.Puts(&c), p.told(&c)...) {
 			if len(put.Rule.Keep) > 0 {
 				p.history[book.RowText(put.Row)] = put
 			}
 		}
 		if c.Was != nil && c.Was != c.Is {
 			for _, f := range c.Was.Follow {
-				p.gone[projections.FollowedField(c.Was, f.Field.Name)+"|"+book.RowText(c.Row)] = true
+				p.gone[follow.FieldName(c.Was, f.Field.Name)+"|"+book.RowText(c.Row)] = true
 			}
 		}
 		if c.Is != nil {
 			for _, f := range c.Is.Follow {
-				name := projections.FollowedField(c.Is, f.Field.Name) + "|" + book.RowText(c.Row)
+				name := follow.FieldName(c.Is, f.Field.Name) + "|" + book.RowText(c.Row)
 				p.followed[name], p.gone[name] = f.Field.Get(c.New), false
 			}
 		}
@@ -121,7 +122,7 @@ func (h *harness) onePass() (out []string) {
 				out = append(out, fmt.Sprintf("history %s: is there, and no record made it", ref))
 			}
 			c := projections.Change{Table: t, Row: ref, Is: e, New: row}
-			for _, put := range projections.Fold(&c).Puts {
+			for _, put := range copies.Puts(&c) {
 				if copied := h.get(put.Row); len(put.Rule.Keep) == 0 && copied != nil {
 					out = append(out, p.differing(put, copied)...)
 				}
@@ -134,7 +135,7 @@ func (h *harness) onePass() (out []string) {
 // differing compares what the row follows with the last value that was delivered.
 func (p *pass) differing(put projections.Put, row value.Item) (out []string) {
 	for _, f := range put.Follows {
-		name := projections.FollowedField(f.Source, f.Field.Name) + "|" + book.RowText(f.Of)
+		name := follow.FieldName(f.Source, f.Field.Name) + "|" + book.RowText(f.Of)
 		want, have := p.followed[name], row.Get(f.Attr)
 		if p.gone[name] && !f.Keep {
 			want = value.Value{}

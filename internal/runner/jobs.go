@@ -2,30 +2,30 @@ package runner
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"weir/internal/book"
-	"weir/internal/events"
 	"weir/internal/store"
 	"weir/internal/value"
 )
 
-// A job updates the rows of a long list step by step. Our own table keeps it until it is
-// done: the list, the position of the list's value, and how far the job has come. A newer
-// value restarts the job. A crash repeats at most one step, which is safe.
+// A job works through a long list step by step. Our own table keeps it until it is done,
+// with how far it has come. The kind of projection that started a job takes it on
+// (Kind.Job). A crash repeats at most one step, which must be safe.
 
-func (r *Runner) startJob(ctx context.Context, list, cursor string, p events.Position) error {
-	_, err := r.Write(ctx, []store.Write{r.jobWrite(list, cursor, p)})
-	return err
-}
+// PageOfList is how many rows of a list one step handles. A longer list becomes a job, so
+// that other targets need not wait for it.
+const PageOfList = 200
 
-func (r *Runner) jobWrite(list, cursor string, p events.Position) store.Write {
-	return store.Write{
-		Ref: book.Job(r.Model.Name, list), If: store.Cond{Below(book.Position, p.Value())},
-		Ops: []store.Op{
-			Set(JobList, value.OfString(list)), Set(JobCursor, value.OfString(cursor)), Set(book.Position, p.Value()),
-		},
-	}
-}
+// Attributes of jobs of several kinds.
+const (
+	JobCursor = "c"    // the sort key of the last row of the list that was handled
+	JobList   = "list" // the partition of the list
+)
+
+// errNoJob says that no kind of projection takes on a job.
+var errNoJob = errors.New("no kind of projection of this version knows this job")
 
 // Jobs does one step of each job and reports whether any jobs are left.
 func (r *Runner) Jobs(ctx context.Context) (left bool, err error) {
@@ -64,38 +64,5 @@ func (r *Runner) step(ctx context.Context, job value.Item) (more bool, err error
 			return more, err
 		}
 	}
-	list := job.Get(JobList)
-	rows, err := r.Get(ctx, []store.Ref{book.Ref(list.Text(), "")})
-	if err != nil {
-		return true, err
-	}
-	if rows[0] == nil { // the followed row is gone, and all of its followers know that
-		_, err := r.Write(ctx, []store.Write{{
-			Ref: book.Job(r.Model.Name, list.Text()), Delete: true,
-			If: store.Cond{{{Attr: book.Position, Is: store.Eq, Value: job.Get(book.Position)}}},
-		}})
-		return false, err
-	}
-	v := keptIn(rows[0])
-	ws, of, last, err := r.members(ctx, list, job.Get(JobCursor).Text(), v)
-	if err == nil {
-		_, err = r.serveAll(ctx, ws, of)
-	}
-	if err == nil && last == "" {
-		err = r.outlives(ctx, book.Ref(list.Text(), ""), v)
-	}
-	if err != nil {
-		return true, err
-	}
-	w := store.Write{
-		Ref: book.Job(r.Model.Name, list.Text()),
-		If:  store.Cond{{{Attr: book.Position, Is: store.Eq, Value: job.Get(book.Position)}}},
-	}
-	if last == "" {
-		w.Delete = true
-	} else {
-		w.Ops = []store.Op{Set(JobCursor, value.OfString(last))}
-	}
-	_, err = r.Write(ctx, []store.Write{w})
-	return last != "", err
+	return false, fmt.Errorf("job %s: %w", job.Get(book.Sort).Text(), errNoJob)
 }

@@ -172,20 +172,6 @@ func (r *Runner) ParkShown(ctx context.Context, row store.Ref, reason string) er
 	return nil
 }
 
-// parkRow keeps a dead letter for a copy or history row that its table refuses, with the
-// change at the position, which asked for the row. Such rows need no queue: the newest
-// change of the source wins, and the next one that the table accepts puts the row right.
-func (w *Work) parkRow(ctx context.Context, p *projections.Put, at events.Position, reason string) error {
-	i := slices.IndexFunc(w.Changes, func(c projections.Change) bool { return c.Position == at })
-	c := &w.Changes[i]
-	w.Kept(i)
-	_, err := w.KeepDead(ctx, Dead{
-		Kind: DeadRow, Target: p.Rule.Name + " " + w.Describe(p.Row), Row: p.Row, Reason: reason,
-		Lane: w.Lane, Position: at, Record: RecordOf(c), Time: c.Time,
-	})
-	return err
-}
-
 // Retry applies a dead letter again. For a parked target it applies the whole queue in
 // order, up to the first effect that is refused again. done is the number of dead letters
 // that were settled. Package replay retries what a replay could not use.
@@ -199,10 +185,6 @@ func (r *Runner) Retry(ctx context.Context, id string) (done int, err error) {
 		return r.retryTarget(ctx, d.Row)
 	case DeadNumber:
 		return r.retryUnshown(ctx, &d)
-	case DeadRow:
-		err = r.refold(ctx, &d)
-	case DeadFollow:
-		err = r.retryFollow(ctx, &d)
 	default:
 		err = r.retryKind(ctx, &d)
 	}
@@ -429,26 +411,6 @@ func (r *Runner) show(ctx context.Context, target store.Ref) error {
 		return r.reclaim(ctx, target, e, out[0].Row, rows[1])
 	}
 	return nil
-}
-
-// refold applies again what one change asked for, but only to rows that weir writes.
-// Positions ensure that it replaces nothing newer.
-func (r *Runner) refold(ctx context.Context, d *Dead) error {
-	c, err := r.ChangeOf(d)
-	if err != nil {
-		return err
-	}
-	b := Batch{Lane: d.Lane, Changes: []projections.Change{c}}
-	g, _ := Fold(r.Kinds, r.Model, b.Changes)
-	g.Targets, g.Spreads = nil, nil
-	w := Work{Runner: r, Batch: b, Gathered: g, kept: make([]bool, 1)}
-	if err = w.WriteRows(ctx); err == nil {
-		err = w.MendRows(ctx)
-	}
-	if err != nil {
-		return err
-	}
-	return r.Settle(ctx, d, w.kept[0])
 }
 
 // ChangeOf returns the change that a dead letter keeps. The error wraps ErrNoRetry if the

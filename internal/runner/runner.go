@@ -1,12 +1,11 @@
-// Package runner applies what package projections asks for. It groups a batch's effects
-// by target, writes each target once, and records how far it has got. It and the drivers
-// are the only packages that do I/O.
+// Package runner is the engine: it follows streams, has the projection kinds fold each
+// batch (Kind), writes each target once, and records how far it has got. It knows no
+// kind. It, the kinds' apply files and the drivers are all that does I/O.
 //
 // A batch writes all its effects first and its position last. If a batch is interrupted
 // at any point, the whole batch is applied again, and repeating any step is safe. The
-// file of each kind of step explains why: tallies.go (ledgers), steps.go (facts and
-// statuses), rows.go (positions and tombstones), follows.go (members), documents.go
-// (versions in the index), moves.go (migrations), park.go (what the store refused).
+// file of each kind of step explains why: here tallies.go (ledgers), moves.go
+// (migrations) and park.go (what the store refused), and the apply files of each kind.
 package runner
 
 import (
@@ -119,11 +118,11 @@ func (r *Runner) Rows(ctx context.Context, b Batch) (Counts, error) {
 // gathered applies changes that can be gathered into one write for each target.
 func (r *Runner) gathered(ctx context.Context, b Batch) (Counts, error) {
 	g, parts := Fold(r.Kinds, r.Model, b.Changes)
-	w := Work{Runner: r, Batch: b, Gathered: g, kept: make([]bool, len(b.Changes))}
+	w := NewWork(r, b, g)
 	for _, step := range []func(Part) error{
-		func(p Part) error { return p.Record(ctx, &w) },
-		func(p Part) error { return p.Apply(ctx, &w) },
-		func(p Part) error { return p.Mend(ctx, &w) },
+		func(p Part) error { return p.Record(ctx, w) },
+		func(p Part) error { return p.Apply(ctx, w) },
+		func(p Part) error { return p.Mend(ctx, w) },
 	} {
 		for _, p := range parts {
 			if err := step(p); err != nil {
@@ -152,7 +151,7 @@ func Fold(kinds []Kind, m *model.Model, changes []projections.Change) (*projecti
 		for _, p := range parts {
 			p.Fold(i, &changes[i])
 		}
-		g.Fold(i, &changes[i])
+		g.Check(i, &changes[i])
 	}
 	return g, parts
 }
@@ -179,6 +178,14 @@ type Work struct {
 	*projections.Gathered
 	kept []bool // whether some effect of each change was kept as a dead letter
 }
+
+// NewWork returns the state of a batch that asks for g.
+func NewWork(r *Runner, b Batch, g *projections.Gathered) *Work {
+	return &Work{Runner: r, Batch: b, Gathered: g, kept: make([]bool, len(b.Changes))}
+}
+
+// IsKept reports whether something of the i-th change is kept as a dead letter.
+func (w *Work) IsKept(i int) bool { return w.kept[i] }
 
 // Kept counts the i-th change as one of which something is kept as a dead letter.
 func (w *Work) Kept(i int) { w.kept[i] = true }

@@ -8,8 +8,8 @@ import (
 
 	"weir/internal/book"
 	"weir/internal/model"
-	"weir/internal/projections"
 	"weir/internal/projections/document"
+	"weir/internal/projections/follow"
 	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -184,7 +184,7 @@ func (w *world) spoilFollowed(add func(spoilt)) {
 			if of.Table != o.table {
 				continue
 			}
-			list := book.Followed(w.model.Name, projections.FollowedField(of, f.Field.Name), store.Ref{Table: o.table.Name, Key: o.key}).Key.Partition
+			list := book.Followed(w.model.Name, follow.FieldName(of, f.Field.Name), store.Ref{Table: o.table.Name, Key: o.key}).Key.Partition
 			p := w.base.tables[book.TableName].parts[partName(list)]
 			if p == nil {
 				continue

@@ -8,6 +8,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/projections/follow"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -84,7 +85,7 @@ func TestFollowersLeaveOnDynamoDB(t *testing.T) {
 		t.Errorf("%d places are left of a row that follows after all", n)
 	}
 	apply(5, author, nil)
-	if _, v := places("a"); !v.Has(projections.FollowedGone) || v.Has(book.Expiry) {
+	if _, v := places("a"); !v.Has(follow.GoneAttr) || v.Has(book.Expiry) {
 		t.Errorf("the last value of what is kept is %v", v)
 	}
 	apply(6, by("a"), nil)

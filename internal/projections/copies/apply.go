@@ -5,6 +5,7 @@ import (
 
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/projections/follow"
 	"weir/internal/runner"
 )
 
@@ -15,13 +16,68 @@ type Kind struct{ runner.Base }
 func (Kind) Name() string { return "copy" }
 
 // Begin returns the kind's part of a batch.
-func (Kind) Begin(*model.Model, *projections.Gathered) runner.Part { return &part{} }
+func (Kind) Begin(_ *model.Model, g *projections.Gathered) runner.Part { return newPart(g) }
+
+func newPart(g *projections.Gathered) *part {
+	return &part{gathered: gathered{all: g, follow: &follow.Gathered{}, at: map[string]int{}}}
+}
+
+// Limits notes what the rows that are made from a row would lead to and never can.
+func (Kind) Limits(x *projections.Limits, c *projections.Change, from projections.Origin) {
+	limits(x, c, from)
+}
+
+// Letters returns the kind of a row that its table refused.
+func (Kind) Letters() []runner.DeadKind { return []runner.DeadKind{runner.DeadRow} }
+
+// Retry applies again what one change asked for, but only to the rows that are made. It
+// gives no followed value to other rows. Positions ensure that it replaces nothing newer.
+func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
+	c, err := r.ChangeOf(d)
+	if err != nil {
+		return err
+	}
+	b := runner.Batch{Lane: d.Lane, Changes: []projections.Change{c}}
+	g := projections.NewGathered(1)
+	p := newPart(g)
+	p.fold(0, &c)
+	p.gathered.follow.Values = nil
+	w := runner.NewWork(r, b, g)
+	if err := p.Apply(ctx, w); err != nil {
+		return err
+	}
+	if err := p.Mend(ctx, w); err != nil {
+		return err
+	}
+	return r.Settle(ctx, d, w.IsKept(0))
+}
 
 // part is what one batch asks of this kind.
-type part struct{ runner.BasePart }
+type part struct {
+	runner.BasePart
+	gathered
+}
 
-// Apply writes what the batch asks for.
-func (*part) Apply(ctx context.Context, w *runner.Work) error { return w.WriteRows(ctx) }
+// Fold takes in what the i-th change asks for.
+func (p *part) Fold(i int, c *projections.Change) { p.fold(i, c) }
 
-// Mend restores rows that another writer touched.
-func (*part) Mend(ctx context.Context, w *runner.Work) error { return w.MendRows(ctx) }
+// Apply writes the batch's rows, and gives followed values to the rows that follow them.
+func (p *part) Apply(ctx context.Context, w *runner.Work) error { return p.work(w).writeRows(ctx) }
+
+// Mend restores copies that another writer touched.
+func (p *part) Mend(ctx context.Context, w *runner.Work) error { return p.work(w).mendRows(ctx) }
+
+// work is the state of one batch that is being applied.
+type work struct {
+	*follow.Work
+	*gathered
+}
+
+func (p *part) work(w *runner.Work) *work {
+	return &work{&follow.Work{Work: w, Gathered: p.gathered.follow}, &p.gathered}
+}
+
+// alone is the state of a repair, which belongs to no batch.
+func alone(r *runner.Runner) *work {
+	return &work{&follow.Work{Work: runner.NewWork(r, runner.Batch{}, projections.NewGathered(0)), Gathered: &follow.Gathered{}}, &gathered{}}
+}

@@ -32,7 +32,7 @@ type explanation struct {
 
 // puts returns what a change makes of the asked row.
 func (x *explanation) puts(c *projections.Change) (mine []projections.Put) {
-	for _, p := range projections.Fold(c).Puts {
+	for _, p := range Puts(c) {
 		if projections.SameRow(p.Row, x.Row) {
 			mine = append(mine, p)
 		}

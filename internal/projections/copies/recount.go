@@ -34,7 +34,7 @@ func (v *recount) made(ctx context.Context, rows []projections.Change) error {
 	var puts []*projections.Put
 	var refs, sources []store.Ref
 	for i := range rows {
-		made := projections.Fold(&rows[i]).Puts
+		made := Puts(&rows[i])
 		for j := range made {
 			if p := &made[j]; len(p.Rule.Keep) == 0 {
 				puts, refs, sources = append(puts, p), append(refs, p.Row), append(sources, rows[i].Row)
@@ -90,7 +90,7 @@ func (v *recount) makers(ctx context.Context, rows []projections.Change) error {
 			if len(rule.Keep) > 0 {
 				continue
 			}
-			if ref, ok := projections.SourceOf(rule, rows[i].New); ok {
+			if ref, ok := SourceOf(rule, rows[i].New); ok {
 				copies, refs = append(copies, copy{&rows[i], rule}), append(refs, ref)
 			}
 		}
@@ -102,7 +102,7 @@ func (v *recount) makers(ctx context.Context, rows []projections.Change) error {
 	for i, c := range copies {
 		p, ok := projections.Put{}, false
 		if got[i] != nil && v.Model.Table(refs[i].Table).Classify(got[i]) == c.rule.Source {
-			p, ok = projections.Make(c.rule, got[i])
+			p, ok = Make(c.rule, got[i])
 		}
 		if !ok || !projections.SameRow(p.Row, c.Row) {
 			v.Check(c.rule.Name, c.Row, value.Value{}, value.OfMap(plain(c.rule, c.New)), &RowFix{Row: c.Row, Rule: c.rule, Source: refs[i]})

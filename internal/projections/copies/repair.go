@@ -4,9 +4,12 @@ import (
 	"context"
 
 	"weir/internal/book"
+	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/projections"
 	"weir/internal/runner"
 	"weir/internal/store"
+	"weir/internal/value"
 )
 
 // RowFix makes a row what a rule makes of its source row, or deletes it.
@@ -24,5 +27,92 @@ func (*RowFix) Stage() runner.Stage { return runner.StageRows }
 
 // Correct writes or deletes the row.
 func (f *RowFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
-	return r.RepairCopy(ctx, f.Rule, f.Row, f.Source, now.Floor)
+	return repairCopy(ctx, r, f.Rule, f.Row, f.Source, now.Floor)
+}
+
+// repairCopy makes a row what a rule makes from its source now, or deletes it if the rule
+// makes no such row.
+func repairCopy(ctx context.Context, r *runner.Runner, rule *model.RowRule, row, source store.Ref, floor events.Position) (done, differs bool, err error) {
+	noted, err := r.Get(ctx, []store.Ref{row, book.Tombstone(row)})
+	if err != nil {
+		return false, false, err
+	}
+	now, err := r.Get(ctx, []store.Ref{source})
+	if err != nil {
+		return false, false, err
+	}
+	version := noted[0].Get(book.Version)
+	at := runner.RepairAt(events.PositionFrom(version), floor)
+	p, made := projections.Put{}, false
+	if now[0] != nil && r.Model.Table(source.Table).Classify(now[0]) == rule.Source {
+		p, made = Make(rule, now[0])
+	}
+	if !made || !projections.SameRow(p.Row, row) {
+		return repairGone(ctx, r, row, noted[0], at)
+	}
+	if buried := events.PositionFrom(noted[1].Get(book.Position)); at.Compare(buried) <= 0 {
+		at = buried.Next()
+	}
+	p.Position = at
+	return repairMade(ctx, r, &p, noted[0])
+}
+
+// repairGone deletes a row that no rule makes, after writing its tombstone. The error is
+// runner.ErrNotOurs if weir did not write the row.
+func repairGone(ctx context.Context, r *runner.Runner, row store.Ref, noted value.Item, at events.Position) (done, differs bool, err error) {
+	switch {
+	case noted == nil:
+		return true, false, nil
+	case noted.Get(book.Version).Kind() != value.Binary:
+		return false, true, runner.ErrNotOurs
+	}
+	w := alone(r)
+	if _, err := r.Write(ctx, []store.Write{w.tombstone(row, at)}); err != nil {
+		return false, true, err
+	}
+	done, err = r.Did(ctx, store.Write{Ref: row, Delete: true, If: store.Cond{{store.AsRead(book.Version, noted.Get(book.Version))}}})
+	return done, true, err
+}
+
+// repairMade writes a row as its rule makes it, and then compares the values that it
+// follows.
+func repairMade(ctx context.Context, r *runner.Runner, p *projections.Put, noted value.Item) (done, differs bool, err error) {
+	w, puts := alone(r), []*projections.Put{p}
+	wr := w.rowWrite(p, nil, false)
+	if noted != nil && asMade(p, &wr, noted) {
+		return true, false, nil
+	}
+	if err := w.Enter(ctx, puts); err != nil {
+		return false, true, err
+	}
+	values, err := w.Current(ctx, puts)
+	if err != nil {
+		return false, true, err
+	}
+	wr = w.rowWrite(p, values, false)
+	if wr.If = (store.Cond{{{Attr: r.Model.Table(p.Row.Table).Key.Partition.Name, Is: store.Absent}}}); noted != nil {
+		wr.If = store.Cond{r.Present(p.Row.Table), {store.AsRead(book.Version, noted.Get(book.Version))}}
+	}
+	if done, err = r.Did(ctx, wr); err == nil && done {
+		err = w.Compare(ctx, puts, values, map[*projections.Put]bool{p: true}, events.Position{})
+	}
+	return done, true, err
+}
+
+// asMade reports whether a row is as a write would make it, apart from the values that it
+// follows.
+func asMade(p *projections.Put, wr *store.Write, row value.Item) bool {
+	follows, marks := map[string]bool{}, map[string]bool{}
+	for i := range p.Rule.Fields {
+		if f := p.Rule.Fields[i].Expr.Follow; f != nil {
+			follows[f.Attr], marks[book.Follows(f.Attr)] = true, true
+		}
+	}
+	for _, op := range wr.Ops {
+		held := marks[op.Attr] || !book.IsOurs(op.Attr) && !follows[op.Attr]
+		if held && !value.Equal(op.Value, row.Get(op.Attr)) {
+			return false
+		}
+	}
+	return row.Has(book.Version)
 }

@@ -33,7 +33,7 @@ func (x *Explanation) Follow(links []projections.Following) {
 
 // Parts says what the value of a followed field becomes.
 func (x *Explanation) Parts(c *projections.Change) (out []string) {
-	for _, s := range projections.Fold(c).Spreads {
+	for _, s := range Fold(c, &projections.Faults{}) {
 		links := x.links(s.Field)
 		if !x.follows[book.RowText(s.Source)] || len(links) == 0 {
 			continue

@@ -43,7 +43,7 @@ func (v *recount) Compare(ctx context.Context, rows []projections.Change) error 
 		return err
 	}
 	for i := range rows {
-		spreads := projections.Fold(&rows[i]).Spreads
+		spreads := Fold(&rows[i], &projections.Faults{})
 		for j := range spreads {
 			if err := v.members(ctx, &spreads[j]); err != nil {
 				return err
@@ -55,8 +55,8 @@ func (v *recount) Compare(ctx context.Context, rows []projections.Change) error 
 
 // members compares the kept value of a followed field, and each row on its list, with the
 // field.
-func (v *recount) members(ctx context.Context, s *projections.Spread) error {
-	list := book.Followed(v.Model.Name, projections.FollowedField(s.Entity, s.Field), s.Source)
+func (v *recount) members(ctx context.Context, s *Value) error {
+	list := book.Followed(v.Model.Name, FieldName(s.Entity, s.Field), s.Source)
 	q := store.Query{Table: book.TableName, Partition: list.Key.Partition}
 	kept, gone := value.Value{}, false
 	for {
@@ -67,7 +67,7 @@ func (v *recount) members(ctx context.Context, s *projections.Spread) error {
 		var members []value.Item
 		for _, m := range page.Rows {
 			if value.Equal(m.Get(book.Sort), list.Key.Sort) {
-				kept, gone = m.Get(projections.FollowedValue), m.Has(projections.FollowedGone)
+				kept, gone = m.Get(valueAttr), m.Has(GoneAttr)
 			} else {
 				members = append(members, m)
 			}
@@ -92,7 +92,7 @@ func (v *recount) members(ctx context.Context, s *projections.Spread) error {
 func keptAs(v *runner.Verification, e *model.Entity, field string, source store.Ref, want, have string) {
 	if want != have {
 		fix := &ValueFix{Source: source, Entity: e, Field: field}
-		v.Differs(projections.FollowedField(e, field)+" as followed", v.RowText(source), want, have, fix)
+		v.Differs(FieldName(e, field)+" as followed", v.RowText(source), want, have, fix)
 	}
 }
 
@@ -102,11 +102,11 @@ const goneText = "the value of no row"
 // followers compares rows on the list of a followed field with that field. It skips a row
 // that does not say that it follows it, and a member that names no row: the row is then on
 // no list, which Places says.
-func (v *recount) followers(ctx context.Context, s *projections.Spread, list store.Ref, members []value.Item) error {
+func (v *recount) followers(ctx context.Context, s *Value, list store.Ref, members []value.Item) error {
 	var refs []store.Ref
 	var attrs []string
 	for _, m := range members {
-		if ref, attr, ok := projections.MemberOf(v.Model, m); ok {
+		if ref, attr, ok := FollowerOf(v.Model, m); ok {
 			refs, attrs = append(refs, ref), append(attrs, attr)
 		}
 	}
@@ -116,7 +116,7 @@ func (v *recount) followers(ctx context.Context, s *projections.Spread, list sto
 	}
 	for i, row := range rows {
 		if onList(row, attrs[i], list) {
-			v.shows(projections.FollowedField(s.Entity, s.Field), refs[i], attrs[i], list, s.Value, row)
+			v.shows(FieldName(s.Entity, s.Field), refs[i], attrs[i], list, s.Value, row)
 		}
 	}
 	return nil
@@ -142,7 +142,7 @@ func (v *recount) OwnRow(ctx context.Context, row value.Item) error {
 	if v.at.list != name {
 		v.at = scanned{list: name}
 		for _, f := range v.Model.Follows {
-			if field := projections.FollowedField(f.Source, f.Field.Name); strings.HasPrefix(name, book.FollowedOf(v.Model.Name, field)) {
+			if field := FieldName(f.Source, f.Field.Name); strings.HasPrefix(name, book.FollowedOf(v.Model.Name, field)) {
 				v.at.name = field
 			}
 		}
@@ -154,7 +154,7 @@ func (v *recount) OwnRow(ctx context.Context, row value.Item) error {
 	if v.at.exists {
 		return nil
 	}
-	ref, attr, ok := projections.MemberOf(v.Model, row)
+	ref, attr, ok := FollowerOf(v.Model, row)
 	if !ok {
 		return nil
 	}
@@ -163,7 +163,7 @@ func (v *recount) OwnRow(ctx context.Context, row value.Item) error {
 		return err
 	}
 	want := value.Value{}
-	if projections.KeepsLast(v.Model, v.Model.Table(ref.Table).Classify(got[0]), attr, name) {
+	if KeepsLast(v.Model, v.Model.Table(ref.Table).Classify(got[0]), attr, name) {
 		if want = v.at.last; !v.at.known && got[0].Has(book.FollowVersion(attr)) {
 			return nil // it was given a value, and nothing says any more which was the last
 		}
@@ -174,9 +174,9 @@ func (v *recount) OwnRow(ctx context.Context, row value.Item) error {
 
 // lastValue looks up whether the row whose value is kept still exists.
 func (v *recount) lastValue(ctx context.Context, row value.Item) error {
-	gone := row.Has(projections.FollowedGone)
-	v.at.exists, v.at.last, v.at.known = !gone, row.Get(projections.FollowedValue), true
-	source, _, ok := projections.MemberOf(v.Model, row)
+	gone := row.Has(GoneAttr)
+	v.at.exists, v.at.last, v.at.known = !gone, row.Get(valueAttr), true
+	source, _, ok := FollowerOf(v.Model, row)
 	if !ok {
 		return nil // it does not say which row it is of; its followers do: see Places
 	}
@@ -185,7 +185,7 @@ func (v *recount) lastValue(ctx context.Context, row value.Item) error {
 		return err
 	}
 	for _, f := range v.Model.Follows {
-		if book.Followed(v.Model.Name, projections.FollowedField(f.Source, f.Field.Name), source).Key.Partition.Text() != v.at.list {
+		if book.Followed(v.Model.Name, FieldName(f.Source, f.Field.Name), source).Key.Partition.Text() != v.at.list {
 			continue
 		}
 		if v.at.exists = v.Model.Table(source.Table).Classify(is[0]) == f.Source; !v.at.exists && !gone {
@@ -211,7 +211,7 @@ func (v *recount) lists(ctx context.Context, rows []projections.Change) error {
 				if f == nil || len(rule.Keep) == 0 || rule.Into.Attribute(f.Attr) == nil {
 					continue
 				}
-				if of, ok := projections.FollowedBy(f, rows[i].New); ok {
+				if of, ok := FollowedBy(f, rows[i].New); ok {
 					fs = append(fs, newFollower(v.Model, rows[i].Row, rows[i].New, f, of))
 				}
 			}
@@ -231,7 +231,7 @@ type Follower struct {
 }
 
 func newFollower(m *model.Model, row store.Ref, image value.Item, f *model.Follow, of store.Ref) Follower {
-	name := projections.FollowedField(f.Source, f.Field.Name)
+	name := FieldName(f.Source, f.Field.Name)
 	return Follower{row, image, f, of, name, book.Followed(m.Name, name, of)}
 }
 
@@ -255,7 +255,7 @@ func Links(v *runner.Verification, p *projections.Put, row value.Item, fix runne
 			}
 		}
 		if have != mark {
-			name, is := projections.FollowedField(f.Source, f.Field.Name), "a follower of another row"
+			name, is := FieldName(f.Source, f.Field.Name), "a follower of another row"
 			if have == "" {
 				is = followsNone
 			}
@@ -290,7 +290,7 @@ func Places(ctx context.Context, v *runner.Verification, fs []Follower) error {
 		if err := unnamed(ctx, v, f, kept[i]); err != nil {
 			return err
 		}
-		if !projections.IsMember(v.Model, member[i], f.row, f.Attr) || !onList(f.image, f.Attr, f.list) {
+		if !IsFollower(v.Model, member[i], f.row, f.Attr) || !onList(f.image, f.Attr, f.list) {
 			v.Differs(f.name+" followed", v.RowText(f.row), followsText(v, f.of), "none", &LinkFix{Row: f.row, Follow: f.Follow, Of: f.of})
 		}
 	}
@@ -300,12 +300,12 @@ func Places(ctx context.Context, v *runner.Verification, fs []Follower) error {
 // unnamed compares a kept value that does not say which row it is of, and that lastValue
 // therefore cannot compare: its row must exist.
 func unnamed(ctx context.Context, v *runner.Verification, f Follower, kept value.Item) error {
-	if _, _, ok := projections.MemberOf(v.Model, kept); ok || kept == nil || kept.Has(projections.FollowedGone) {
+	if _, _, ok := FollowerOf(v.Model, kept); ok || kept == nil || kept.Has(GoneAttr) {
 		return nil
 	}
 	source, err := v.Get(ctx, f.of)
 	if err == nil && v.Model.Table(f.of.Table).Classify(source[0]) != f.Source {
-		keptAs(v, f.Source, f.Field.Name, f.of, goneText, runner.ValueText(kept.Get(projections.FollowedValue)))
+		keptAs(v, f.Source, f.Field.Name, f.of, goneText, runner.ValueText(kept.Get(valueAttr)))
 	}
 	return err
 }

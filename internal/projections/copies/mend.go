@@ -1,9 +1,10 @@
-package projections
+package copies
 
 import (
 	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -11,7 +12,7 @@ import (
 // Mend is a copy that may differ from what weir wrote: another writer changed or deleted
 // it, or a worker that was delayed brought it back after weir had removed it.
 type Mend struct {
-	Change *Change
+	Change *projections.Change
 	Entity *model.Entity
 	Ours   events.Position // the position of our last write of the row; zero if unknown
 	// Back says that the row exists and carries our mark, so that only a tombstone can
@@ -22,7 +23,7 @@ type Mend struct {
 // needsMending checks a change of a copy, a row that only weir writes. weir's own writes
 // raise the position that the row carries, or change what it follows; any other change
 // needs mending.
-func needsMending(c *Change) (Mend, bool) {
+func needsMending(c *projections.Change) (Mend, bool) {
 	e := c.Is
 	if e == nil {
 		e = c.Was
@@ -50,7 +51,7 @@ func needsMending(c *Change) (Mend, bool) {
 
 // followedOverwritten reports whether another writer changed an attribute that follows a
 // value. weir raises the attribute's version whenever it changes the attribute.
-func followedOverwritten(e *model.Entity, c *Change) bool {
+func followedOverwritten(e *model.Entity, c *projections.Change) bool {
 	for _, r := range e.MadeBy {
 		for i := range r.Fields {
 			f := r.Fields[i].Expr.Follow
@@ -98,55 +99,6 @@ func own(e *model.Entity, row value.Item) value.Item {
 // SourceOf returns the row that a rule made this row from. It reads the key out of the
 // row itself.
 func SourceOf(rule *model.RowRule, row value.Item) (store.Ref, bool) {
-	key, ok := rule.Source.Key(func(name string) value.Value { return taken(rule, name, row) })
+	key, ok := rule.Source.Key(func(name string) value.Value { return projections.Taken(rule, name, row) })
 	return store.Ref{Table: rule.Source.Table.Name, Key: key}, ok
-}
-
-// FollowedBy returns the row whose field an attribute of this row follows. It reads the
-// key out of the row itself. ok is false if the row does not contain the whole key, or if
-// another rule made the row.
-func FollowedBy(f *model.Follow, row value.Item) (of store.Ref, ok bool) {
-	for i := range f.Rule.Fields {
-		made := &f.Rule.Fields[i]
-		have := f.Rule.Into.Field(made.Name).Get(row)
-		if !made.Expr.Const.IsMissing() && !have.IsMissing() && value.Scalar(have) != value.Scalar(made.Expr.Const) {
-			return of, false
-		}
-	}
-	key, ok := f.Source.Key(func(name string) value.Value {
-		for i := range f.Key {
-			switch x := &f.Key[i].Expr; {
-			case f.Key[i].Name != name:
-			case x.Field != nil:
-				return taken(f.Rule, x.Field.Name, row)
-			default:
-				return x.Const
-			}
-		}
-		return value.Value{}
-	})
-	return store.Ref{Table: f.Source.Table.Name, Key: key}, ok
-}
-
-// taken returns a field of the row that a rule made this row from, as it stands in that
-// row's key. It returns Missing if this row does not hold the field.
-func taken(rule *model.RowRule, name string, row value.Item) value.Value {
-	for i := range rule.Fields {
-		f := rule.Fields[i].Expr.Field
-		if f == nil || f.Name != name {
-			continue
-		}
-		into := rule.Into.Field(rule.Fields[i].Name)
-		v := into.Get(row)
-		switch {
-		case into.Typed():
-			return v
-		case f.Typed() && row.Has(into.Name):
-			return v
-		case f.Typed():
-			return value.OfString(model.Unescape(v.Text()))
-		}
-		return into.Raw(row)
-	}
-	return value.Value{}
 }

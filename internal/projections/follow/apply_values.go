@@ -1,4 +1,4 @@
-package runner
+package follow
 
 import (
 	"context"
@@ -8,7 +8,9 @@ import (
 
 	"weir/internal/book"
 	"weir/internal/events"
+	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -29,8 +31,8 @@ import (
 // enters a member checks, after it has written the row, that the member row still exists,
 // and restores it if another worker deleted it before the row existed.
 
-// followed holds the values that were read, by the text of their partition.
-type followed map[string]kept
+// Values holds the values that were read, by the text of their partition.
+type Values map[string]kept
 
 // kept is a followed value as our own table keeps it.
 type kept struct {
@@ -40,7 +42,7 @@ type kept struct {
 }
 
 func keptIn(row value.Item) kept {
-	return kept{row.Get(valueAttr), events.PositionFrom(row.Get(book.Position)), row.Has(goneAttr)}
+	return kept{row.Get(valueAttr), events.PositionFrom(row.Get(book.Position)), row.Has(GoneAttr)}
 }
 
 // shown returns the value that a follower shows; keeps says whether it keeps last values.
@@ -51,48 +53,36 @@ func (k *kept) shown(keeps bool) value.Value {
 	return k.value
 }
 
-func (r *Runner) listOf(f projections.Following) store.Ref {
-	return book.Followed(r.Model.Name, projections.FollowedField(f.Source, f.Field.Name), f.Of)
+func listOf(r *runner.Runner, f projections.Following) store.Ref {
+	return book.Followed(r.Model.Name, FieldName(f.Source, f.Field.Name), f.Of)
 }
 
-func (w *Work) spreadRef(s *projections.Spread) store.Ref {
-	return book.Followed(w.Model.Name, projections.FollowedField(s.Entity, s.Field), s.Source)
+func (w *Work) listOfValue(s *Value) store.Ref {
+	return book.Followed(w.Model.Name, FieldName(s.Entity, s.Field), s.Source)
 }
-
-// Attributes of the rows in a followed value's partition. The value's row also has the
-// table and the key of the followed row.
-const (
-	valueAttr  = projections.FollowedValue // absent if the field is absent
-	goneAttr   = projections.FollowedGone
-	memberAttr = projections.MemberAttr
-	tableAttr  = projections.MemberTable
-	keyAttr    = projections.MemberKey
-	JobCursor  = "c"    // of a job: the sort key of the last member that was updated
-	JobList    = "list" // of a job: the partition of the list
-)
 
 // valueWrite returns the write that keeps a value, or the fact that its row is gone.
-func (r *Runner) valueWrite(list, source store.Ref, v kept) store.Write {
+func valueWrite(r *runner.Runner, list, source store.Ref, v kept) store.Write {
 	var gone value.Value
 	if v.gone {
 		gone = value.OfBool(true)
 	}
 	return store.Write{
-		Ref: list, If: store.Cond{Below(book.Position, v.position.Value())}, Return: true,
+		Ref: list, If: store.Cond{runner.Below(book.Position, v.position.Value())}, Return: true,
 		Ops: []store.Op{
-			Set(book.Position, v.position.Value()), Set(valueAttr, v.value), Set(goneAttr, gone), Set(book.Expiry, value.Value{}),
-			Set(tableAttr, value.OfString(source.Table)), Set(keyAttr, value.OfMap(r.Model.Table(source.Table).Item(source.Key))),
+			runner.Set(book.Position, v.position.Value()), runner.Set(valueAttr, v.value), runner.Set(GoneAttr, gone), runner.Set(book.Expiry, value.Value{}),
+			runner.Set(tableAttr, value.OfString(source.Table)), runner.Set(keyAttr, value.OfMap(r.Model.Table(source.Table).Item(source.Key))),
 		},
 	}
 }
 
-// values keeps the new value of each spread. For each it reports whether our own table
+// KeepValues keeps the new value of each spread. For each it reports whether our own table
 // now holds this batch's value, so that it must be spread, perhaps again.
-func (w *Work) values(ctx context.Context) ([]bool, error) {
-	ws := make([]store.Write, len(w.Spreads))
-	for i := range w.Spreads {
-		s := &w.Spreads[i]
-		ws[i] = w.valueWrite(w.spreadRef(s), s.Source, kept{s.Value, s.Position, s.Gone})
+func (w *Work) KeepValues(ctx context.Context) ([]bool, error) {
+	ws := make([]store.Write, len(w.Gathered.Values))
+	for i := range w.Gathered.Values {
+		s := &w.Gathered.Values[i]
+		ws[i] = valueWrite(w.Runner, w.listOfValue(s), s.Source, kept{s.Value, s.Position, s.Gone})
 	}
 	out, err := w.Write(ctx, ws)
 	if err != nil {
@@ -106,42 +96,42 @@ func (w *Work) values(ctx context.Context) ([]bool, error) {
 		case out[i].Err == nil:
 			stands[i] = true
 		default:
-			stands[i] = events.PositionFrom(out[i].Row.Get(book.Position)) == w.Spreads[i].Position
+			stands[i] = events.PositionFrom(out[i].Row.Get(book.Position)) == w.Gathered.Values[i].Position
 		}
 	}
 	return stands, nil
 }
 
 // member returns the write of a follower's member row in the list of what it follows.
-func (r *Runner) member(f projections.Following, row store.Ref) store.Write {
-	return store.Write{Ref: book.Member(r.listOf(f), f.Attr, row), Ops: []store.Op{
-		Set(memberAttr, value.OfString(f.Attr)), Set(tableAttr, value.OfString(row.Table)),
-		Set(keyAttr, value.OfMap(r.Model.Table(row.Table).Item(row.Key))),
+func member(r *runner.Runner, f projections.Following, row store.Ref) store.Write {
+	return store.Write{Ref: book.Member(listOf(r, f), f.Attr, row), Ops: []store.Op{
+		runner.Set(followerAttr, value.OfString(f.Attr)), runner.Set(tableAttr, value.OfString(row.Table)),
+		runner.Set(keyAttr, value.OfMap(r.Model.Table(row.Table).Item(row.Key))),
 	}}
 }
 
-// join enters the rows as members of what they follow.
-func (w *Work) join(ctx context.Context, puts []*projections.Put) error {
+// Enter enters the rows as members of what they follow.
+func (w *Work) Enter(ctx context.Context, puts []*projections.Put) error {
 	var ws []store.Write
 	for _, p := range puts {
 		if p.Joined {
 			continue
 		}
 		for _, f := range p.Follows {
-			ws = append(ws, w.member(f, p.Row))
+			ws = append(ws, member(w.Runner, f, p.Row))
 		}
 	}
 	_, err := w.Write(ctx, ws)
 	return err
 }
 
-// followed reads the values that the rows follow.
-func (w *Work) followed(ctx context.Context, puts []*projections.Put) (followed, error) {
-	values := followed{}
+// Current reads the values that the rows follow.
+func (w *Work) Current(ctx context.Context, puts []*projections.Put) (Values, error) {
+	values := Values{}
 	var refs []store.Ref
 	for _, p := range puts {
 		for _, f := range p.Follows {
-			ref := w.listOf(f)
+			ref := listOf(w.Runner, f)
 			if _, have := values[ref.Key.Partition.Text()]; !have {
 				values[ref.Key.Partition.Text()] = kept{}
 				refs = append(refs, ref)
@@ -163,18 +153,18 @@ func (w *Work) followed(ctx context.Context, puts []*projections.Put) (followed,
 	return values, nil
 }
 
-// compare reads the values again after the rows are written. It updates rows that were
+// Compare reads the values again after the rows are written. It updates rows that were
 // written with an older value, and the rows in late, whose write had happened before.
 // asks is the position of the change that asked for this; if it is zero, each row's own
 // position is used.
-func (w *Work) compare(ctx context.Context, puts []*projections.Put, before followed, late map[*projections.Put]bool, asks events.Position) error {
+func (w *Work) Compare(ctx context.Context, puts []*projections.Put, before Values, late map[*projections.Put]bool, asks events.Position) error {
 	if len(before) == 0 && len(late) == 0 && !follows(puts) {
 		return nil
 	}
 	if err := w.rejoin(ctx, puts); err != nil {
 		return err
 	}
-	now, err := w.followed(ctx, puts)
+	now, err := w.Current(ctx, puts)
 	if err != nil {
 		return err
 	}
@@ -183,17 +173,17 @@ func (w *Work) compare(ctx context.Context, puts []*projections.Put, before foll
 	counted := map[string]bool{} // lists whose last value is kept for these rows
 	for _, p := range puts {
 		for _, f := range p.Follows {
-			ref := w.listOf(f)
+			ref := listOf(w.Runner, f)
 			list := ref.Key.Partition.Text()
 			v, ok := now[list]
 			if ok && v.gone && f.Keep && !counted[list] {
-				if err := w.keepsValue(ctx, ref); err != nil {
+				if err := keepsValue(ctx, w.Runner, ref); err != nil {
 					return err
 				}
 				counted[list] = true
 			}
 			if ok && (late[p] || before[list].position != v.position) {
-				ws = append(ws, w.serve(list, p.Row, f.Attr, v.position, v.shown(f.Keep)))
+				ws = append(ws, serve(w.Runner, list, p.Row, f.Attr, v.position, v.shown(f.Keep)))
 				of = append(of, serving{list, p.Row, f.Attr, asks})
 				if asks.IsZero() {
 					of[len(of)-1].at = p.Position
@@ -211,7 +201,7 @@ func (w *Work) rejoin(ctx context.Context, puts []*projections.Put) error {
 	var refs []store.Ref
 	for _, p := range puts {
 		for _, f := range p.Follows {
-			if m := w.member(f, p.Row); !p.Joined {
+			if m := member(w.Runner, f, p.Row); !p.Joined {
 				ws, refs = append(ws, m), append(refs, m.Ref)
 			}
 		}
@@ -241,11 +231,11 @@ func follows(puts []*projections.Put) bool {
 
 // serve returns the write that gives a row the value of a list, unless the row does not
 // exist, follows another value by now, or shows a newer one.
-func (r *Runner) serve(list string, row store.Ref, name string, at events.Position, v value.Value) store.Write {
+func serve(r *runner.Runner, list string, row store.Ref, name string, at events.Position, v value.Value) store.Write {
 	version := book.FollowVersion(name)
 	return store.Write{
-		Ref: row, If: store.Cond{{{Attr: book.Follows(name), Is: store.Eq, Value: listMark(list)}}, Below(version, at.Value())},
-		Ops: []store.Op{Set(name, v), Set(version, at.Value())},
+		Ref: row, If: store.Cond{{{Attr: book.Follows(name), Is: store.Eq, Value: listMark(list)}}, runner.Below(version, at.Value())},
+		Ops: []store.Op{runner.Set(name, v), runner.Set(version, at.Value())},
 	}
 }
 
@@ -260,7 +250,7 @@ type serving struct {
 // served does writes that update followers. A row that has no room for its value keeps
 // the older one, and a dead letter records that; no other row waits for it.
 func (w *Work) served(ctx context.Context, ws []store.Write, of []serving) error {
-	refused, err := w.serveAll(ctx, ws, of)
+	refused, err := serveAll(ctx, w.Runner, ws, of)
 	for _, s := range refused {
 		if i := slices.IndexFunc(w.Changes, func(c projections.Change) bool { return c.Position == s.at }); i >= 0 {
 			w.Kept(i)
@@ -271,40 +261,40 @@ func (w *Work) served(ctx context.Context, ws []store.Write, of []serving) error
 
 // serveAll does writes that update followers, and keeps dead letters for those that the
 // table refuses. It returns the refused ones.
-func (r *Runner) serveAll(ctx context.Context, ws []store.Write, of []serving) (refused []serving, err error) {
+func serveAll(ctx context.Context, r *runner.Runner, ws []store.Write, of []serving) (refused []serving, err error) {
 	out, err := r.Write(ctx, ws)
 	if err != nil {
 		return nil, err
 	}
-	var ds []Dead
+	var ds []runner.Dead
 	for i := range out {
 		if errors.Is(out[i].Err, store.ErrRefused) {
 			refused = append(refused, of[i])
-			ds = append(ds, r.unserved(of[i], out[i].Err.Error()))
+			ds = append(ds, unserved(r, of[i], out[i].Err.Error()))
 		}
 	}
 	return refused, r.KeepAll(ctx, ds)
 }
 
 // unserved returns the dead letter for a follower that refused the value of a list.
-func (r *Runner) unserved(s serving, reason string) Dead {
-	return Dead{
-		Kind: DeadFollow, Target: s.attr + " of " + r.Describe(s.row), Row: s.row, Reason: reason, Source: s.list,
-		Record: value.NewItem(Attr(memberAttr, value.OfString(s.attr)), Attr(JobList, value.OfString(s.list))),
+func unserved(r *runner.Runner, s serving, reason string) runner.Dead {
+	return runner.Dead{
+		Kind: runner.DeadFollow, Target: s.attr + " of " + r.Describe(s.row), Row: s.row, Reason: reason, Source: s.list,
+		Record: value.NewItem(runner.Attr(followerAttr, value.OfString(s.attr)), runner.Attr(runner.JobList, value.OfString(s.list))),
 	}
 }
 
-// retryFollow gives a follower the current value, if the follower still follows it.
-func (r *Runner) retryFollow(ctx context.Context, d *Dead) error {
-	name, list := d.Record.Get(memberAttr).Text(), d.Record.Get(JobList).Text()
+// Retry gives a follower the current value, if the follower still follows it.
+func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
+	name, list := d.Record.Get(followerAttr).Text(), d.Record.Get(runner.JobList).Text()
 	rows, err := r.Get(ctx, []store.Ref{book.Ref(list, ""), d.Row})
 	if err != nil {
 		return err
 	}
 	if t := r.Model.Table(d.Row.Table); t != nil && rows[0] != nil {
 		v := keptIn(rows[0])
-		wr := r.serve(list, d.Row, name, v.position, v.shown(projections.KeepsLast(r.Model, t.Classify(rows[1]), name, list)))
-		wr.If[1] = NotAbove(book.FollowVersion(name), v.position.Value())
+		wr := serve(r, list, d.Row, name, v.position, v.shown(KeepsLast(r.Model, t.Classify(rows[1]), name, list)))
+		wr.If[1] = runner.NotAbove(book.FollowVersion(name), v.position.Value())
 		if _, err := r.Did(ctx, wr); err != nil {
 			return fmt.Errorf("%s: %w", d.Target, err)
 		}
@@ -315,19 +305,15 @@ func (r *Runner) retryFollow(ctx context.Context, d *Dead) error {
 // listMark returns the mark by which a follower names the list that it is on.
 func listMark(list string) value.Value { return value.OfString(book.Hash(list)) }
 
-// PageOfList is how many followers one step updates. A longer list becomes a job, so
-// that other targets need not wait for it.
-const PageOfList = 200
-
-// spread gives each value that must be spread to the rows that follow it.
-func (w *Work) spread(ctx context.Context, stands []bool) error {
-	for i := range w.Spreads {
+// Spread gives each value that must be spread to the rows that follow it.
+func (w *Work) Spread(ctx context.Context, stands []bool) error {
+	for i := range w.Gathered.Values {
 		if !stands[i] {
 			continue
 		}
-		s := &w.Spreads[i]
-		list, v := w.spreadRef(s), kept{s.Value, s.Position, s.Gone}
-		ws, of, last, err := w.members(ctx, list.Key.Partition, "", v)
+		s := &w.Gathered.Values[i]
+		list, v := w.listOfValue(s), kept{s.Value, s.Position, s.Gone}
+		ws, of, last, err := members(ctx, w.Runner, list.Key.Partition, "", v)
 		if err == nil {
 			err = w.served(ctx, ws, of)
 		}
@@ -335,9 +321,9 @@ func (w *Work) spread(ctx context.Context, stands []bool) error {
 			return err
 		}
 		if last != "" {
-			err = w.startJob(ctx, list.Key.Partition.Text(), last, s.Position)
+			err = startJob(ctx, w.Runner, list.Key.Partition.Text(), last, s.Position)
 		} else {
-			err = w.outlives(ctx, list, v)
+			err = outlives(ctx, w.Runner, list, v)
 		}
 		if err != nil {
 			return err
@@ -348,27 +334,27 @@ func (w *Work) spread(ctx context.Context, stands []bool) error {
 
 // members returns the writes that update the members after a sort key. last is the sort
 // key of the last one, or "" if there are no more.
-func (r *Runner) members(ctx context.Context, list value.Value, after string, v kept) (ws []store.Write, of []serving, last string, err error) {
+func members(ctx context.Context, r *runner.Runner, list value.Value, after string, v kept) (ws []store.Write, of []serving, last string, err error) {
 	page, err := r.Store.Query(ctx, store.Query{
-		Table: book.TableName, Partition: list, Limit: PageOfList,
+		Table: book.TableName, Partition: list, Limit: runner.PageOfList,
 		Sort: store.Range{From: value.OfString(max("m", after+"\x00"))},
 	})
 	if err != nil {
 		return nil, nil, "", err
 	}
 	for _, m := range page.Rows {
-		if row, attr, ok := projections.MemberOf(r.Model, m); ok && attr != "" {
+		if row, attr, ok := FollowerOf(r.Model, m); ok && attr != "" {
 			of = append(of, serving{list.Text(), row, attr, v.position})
 		}
 	}
 	keeps := make([]bool, len(of))
 	if v.gone && !v.value.IsMissing() {
-		if keeps, err = r.keepers(ctx, of); err != nil {
+		if keeps, err = keepers(ctx, r, of); err != nil {
 			return nil, nil, "", err
 		}
 	}
 	for i, s := range of {
-		ws = append(ws, r.serve(s.list, s.row, s.attr, v.position, v.shown(keeps[i])))
+		ws = append(ws, serve(r, s.list, s.row, s.attr, v.position, v.shown(keeps[i])))
 	}
 	if page.Next != nil && len(page.Rows) > 0 {
 		last = page.Rows[len(page.Rows)-1].Get(book.Sort).Text()
@@ -379,7 +365,7 @@ func (r *Runner) members(ctx context.Context, list value.Value, after string, v 
 // keepers reports for each follower whether it keeps the last value. It must read the
 // rows: attributes of the same name may keep it on rows of one entity and not on rows of
 // another.
-func (r *Runner) keepers(ctx context.Context, of []serving) ([]bool, error) {
+func keepers(ctx context.Context, r *runner.Runner, of []serving) ([]bool, error) {
 	refs := make([]store.Ref, len(of))
 	for i := range of {
 		refs[i] = of[i].row
@@ -390,23 +376,23 @@ func (r *Runner) keepers(ctx context.Context, of []serving) ([]bool, error) {
 	}
 	keeps := make([]bool, len(of))
 	for i, s := range of {
-		keeps[i] = projections.KeepsLast(r.Model, r.Model.Table(s.row.Table).Classify(rows[i]), s.attr, s.list)
+		keeps[i] = KeepsLast(r.Model, r.Model.Table(s.row.Table).Classify(rows[i]), s.attr, s.list)
 	}
 	return keeps, nil
 }
 
 // outlives sets the TTL of a value whose row is gone, once all followers know that. A
 // last value that followers keep stays (see unkept).
-func (r *Runner) outlives(ctx context.Context, list store.Ref, v kept) error {
+func outlives(ctx context.Context, r *runner.Runner, list store.Ref, v kept) error {
 	switch {
 	case !v.gone:
 		return nil
 	case !v.value.IsMissing():
-		return r.unkept(ctx, list)
+		return unkept(ctx, r, list)
 	}
 	_, err := r.Did(ctx, store.Write{
-		Ref: list, If: store.Cond{{{Attr: goneAttr, Is: store.Exists}}, {{Attr: book.Position, Is: store.Eq, Value: v.position.Value()}}},
-		Ops: []store.Op{Set(book.Expiry, r.Expiry())},
+		Ref: list, If: store.Cond{{{Attr: GoneAttr, Is: store.Exists}}, {{Attr: book.Position, Is: store.Eq, Value: v.position.Value()}}},
+		Ops: []store.Op{runner.Set(book.Expiry, r.Expiry())},
 	})
 	return err
 }
@@ -414,9 +400,9 @@ func (r *Runner) outlives(ctx context.Context, list store.Ref, v kept) error {
 // unkept sets the TTL of the last value of a row that is gone, if no row follows it. A
 // row that begins to keep the value meanwhile raises the count beside it (keepsValue)
 // after it is a member, and the condition of the write fails.
-func (r *Runner) unkept(ctx context.Context, list store.Ref) error {
+func unkept(ctx context.Context, r *runner.Runner, list store.Ref) error {
 	rows, err := r.Get(ctx, []store.Ref{list})
-	if err != nil || !rows[0].Has(goneAttr) || rows[0].Has(book.Expiry) {
+	if err != nil || !rows[0].Has(GoneAttr) || rows[0].Has(book.Expiry) {
 		return err
 	}
 	page, err := r.Store.Query(ctx, store.Query{
@@ -426,9 +412,9 @@ func (r *Runner) unkept(ctx context.Context, list store.Ref) error {
 		return err
 	}
 	_, err = r.Did(ctx, store.Write{
-		Ref: list, Ops: []store.Op{Set(book.Expiry, r.Expiry())},
+		Ref: list, Ops: []store.Op{runner.Set(book.Expiry, r.Expiry())},
 		If: store.Cond{
-			{{Attr: goneAttr, Is: store.Exists}}, {store.AsRead(book.Position, rows[0].Get(book.Position))},
+			{{Attr: GoneAttr, Is: store.Exists}}, {store.AsRead(book.Position, rows[0].Get(book.Position))},
 			{store.AsRead(book.Count, rows[0].Get(book.Count))},
 		},
 	})
@@ -438,33 +424,33 @@ func (r *Runner) unkept(ctx context.Context, list store.Ref) error {
 // keepsValue removes the TTL from the last value of a row that is gone, for rows that keep
 // the value and are members of its list by now. If another writer spoilt the count, so that nothing can be added to
 // it, the count begins again.
-func (r *Runner) keepsValue(ctx context.Context, list store.Ref) error {
+func keepsValue(ctx context.Context, r *runner.Runner, list store.Ref) error {
 	w := store.Write{
-		Ref: list, If: store.Cond{{{Attr: goneAttr, Is: store.Exists}}},
-		Ops: []store.Op{{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1)}, Set(book.Expiry, value.Value{})},
+		Ref: list, If: store.Cond{{{Attr: GoneAttr, Is: store.Exists}}},
+		Ops: []store.Op{{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1)}, runner.Set(book.Expiry, value.Value{})},
 	}
 	_, err := r.Did(ctx, w)
 	if errors.Is(err, store.ErrRefused) {
-		w.Ops[0] = Set(book.Count, value.OfInt(r.Now().UnixMicro()))
+		w.Ops[0] = runner.Set(book.Count, value.OfInt(r.Now().UnixMicro()))
 		_, err = r.Did(ctx, w)
 	}
 	return err
 }
 
-// unfollow removes rows from the lists of what they no longer follow. A row that follows
+// Leave removes rows from the lists of what they no longer follow. A row that follows
 // the value after all keeps its place: it came back to the value, or a newer change was
 // applied before this one.
-func (w *Work) unfollow(ctx context.Context) error {
-	refs := make([]store.Ref, len(w.Unfollows))
-	for i, u := range w.Unfollows {
-		refs[i] = book.Member(w.listOf(u.Following), u.Attr, u.Row)
+func (w *Work) Leave(ctx context.Context) error {
+	refs := make([]store.Ref, len(w.Left))
+	for i, u := range w.Left {
+		refs[i] = book.Member(listOf(w.Runner, u.Following), u.Attr, u.Row)
 	}
 	members, err := w.Get(ctx, refs)
 	if err != nil {
 		return err
 	}
-	for i, u := range w.Unfollows {
-		list := w.listOf(u.Following)
+	for i, u := range w.Left {
+		list := listOf(w.Runner, u.Following)
 		if members[i] != nil {
 			err := w.Store.Transact(ctx, []store.Write{
 				{Ref: u.Row, Check: true, If: store.Cond{{{Attr: book.Follows(u.Attr), Is: store.Ne, Value: listMark(list.Key.Partition.Text())}}}},
@@ -477,11 +463,29 @@ func (w *Work) unfollow(ctx context.Context) error {
 				return fmt.Errorf("%s follows %s no longer: %w", w.Describe(u.Row), w.Describe(u.Of), err)
 			}
 		}
-		if projections.KeptLast(u.Source, u.Field) {
-			if err := w.unkept(ctx, list); err != nil {
+		if KeptLast(u.Source, u.Field) {
+			if err := unkept(ctx, w.Runner, list); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// Ops returns the operations that give an attribute the value that it follows, and
+// record on the row which value that is. They replace whatever the attribute showed,
+// which may be another row's value.
+func (w *Work) Ops(p *projections.Put, follow *model.Follow, values Values) []store.Op {
+	var of, at value.Value
+	var v kept
+	for _, f := range p.Follows {
+		if f.Follow == follow {
+			list := listOf(w.Runner, f).Key.Partition.Text()
+			of = listMark(list)
+			if known, ok := values[list]; ok {
+				v, at = known, known.position.Value()
+			}
+		}
+	}
+	return []store.Op{runner.Set(follow.Attr, v.shown(follow.Keep)), runner.Set(book.FollowVersion(follow.Attr), at), runner.Set(book.Follows(follow.Attr), of)}
 }

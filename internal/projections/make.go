@@ -4,55 +4,18 @@ import (
 	"cmp"
 	"slices"
 
+	"weir/internal/book"
 	"weir/internal/model"
 	"weir/internal/store"
 	"weir/internal/value"
 )
-
-// foldRows folds rows that rules make. A source row contributes the row that a rule makes
-// from it. For a copy, f(new) − f(old) means: put the new row, and remove the old row if
-// its key is different. For history (`keep`), each event that the rule keeps adds an
-// entry, and no change takes an entry back. A migration's changes add no entry.
-func foldRows(c *Change, e *Effects) {
-	if c.Is != nil {
-		for _, rule := range c.Is.Rules {
-			if len(rule.Keep) > 0 {
-				foldHistory(c, rule, c.New, e)
-			} else {
-				foldState(c, rule, e)
-			}
-		}
-	}
-	if c.Was == nil {
-		return
-	}
-	for _, rule := range c.Was.Rules {
-		switch {
-		case len(rule.Keep) > 0 && c.New == nil:
-			foldHistory(c, rule, c.Old, e)
-		case len(rule.Keep) == 0 && c.Is != c.Was:
-			foldState(c, rule, e)
-		}
-	}
-}
-
-// foldHistory adds an entry for the change if the rule keeps events of this kind and the
-// change concerns the rule.
-func foldHistory(c *Change, rule *model.RowRule, row value.Item, e *Effects) {
-	if rule.Each != nil || !c.keptBy(rule) {
-		return
-	}
-	if m, ok := made(c, rule, row); ok && e.faults.Reachable(rule.Name, rule.Into.Table, m.Row.Key, false) {
-		e.Puts = append(e.Puts, m)
-	}
-}
 
 // History calls yield for each history rule that keeps an entry of this change, with the
 // row that the entry is made from.
 func (c *Change) History(yield func(rule *model.RowRule, row value.Item)) {
 	each := func(of *model.Entity, row value.Item) {
 		for _, rule := range of.Rules {
-			if c.keptBy(rule) {
+			if c.KeptBy(rule) {
 				yield(rule, row)
 			}
 		}
@@ -65,9 +28,9 @@ func (c *Change) History(yield func(rule *model.RowRule, row value.Item)) {
 	}
 }
 
-// keptBy reports whether a history rule keeps an entry of this change. A migration's
+// KeptBy reports whether a history rule keeps an entry of this change. A migration's
 // changes make no entries.
-func (c *Change) keptBy(rule *model.RowRule) bool {
+func (c *Change) KeptBy(rule *model.RowRule) bool {
 	return slices.Contains(rule.Keep, c.event(rule.Source)) && !c.moved() && (c.Was != c.Is || concernedBy(rule, c))
 }
 
@@ -102,66 +65,6 @@ func (c *Change) event(of *model.Entity) string {
 	return "MODIFY"
 }
 
-// foldState moves a copy from what the old image made to what the new image makes.
-func foldState(c *Change, rule *model.RowRule, e *Effects) {
-	var was, is Put
-	var had, has bool
-	if c.Was == rule.Source {
-		was, had = made(c, rule, c.Old)
-		had = had && e.faults.Reachable(rule.Name, rule.Into.Table, was.Row.Key, true)
-	}
-	if c.Is == rule.Source {
-		is, has = made(c, rule, c.New)
-		has = has && e.faults.Reachable(rule.Name, rule.Into.Table, is.Row.Key, false)
-	}
-	same := had && has && SameRow(was.Row, is.Row)
-	joined := same && slices.EqualFunc(was.Follows, is.Follows, sameFollowing)
-	if had && !joined {
-		for _, f := range was.Follows {
-			if !same || !slices.ContainsFunc(is.Follows, func(g Following) bool { return sameFollowing(f, g) }) {
-				e.Unfollows = append(e.Unfollows, Unfollow{was.Row, f})
-			}
-		}
-	}
-	if had && !same {
-		was.Image, was.Follows = nil, nil
-		e.Puts = append(e.Puts, was)
-	}
-	if has && !(joined && value.EqualItems(was.Image, is.Image)) {
-		is.Existed, is.Joined = same, joined
-		e.Puts = append(e.Puts, is)
-	}
-}
-
-func sameFollowing(a, b Following) bool { return a.Follow == b.Follow && SameRow(a.Of, b.Of) }
-
-// Make returns the row that a rule makes from a source row. ok is false if the rule makes
-// none or if the row's key is invalid.
-func Make(rule *model.RowRule, row value.Item) (Put, bool) {
-	p, ok := made(&Change{}, rule, row)
-	return p, ok && rule.Into.Table.CheckKey(p.Row.Key) == nil
-}
-
-// made returns what a rule makes from a row, with the rows that the result follows. It
-// returns false if the rule does not select the row or the key is incomplete.
-func made(c *Change, rule *model.RowRule, row value.Item) (Put, bool) {
-	if !model.Holds(rule.Where, row) {
-		return Put{}, false
-	}
-	p, ok := Build(rule, func(f *model.Assign) value.Value { return Evaluate(c, &f.Expr, row) }, rawOf(row))
-	p.Position = c.Position
-	for i := range rule.Fields {
-		fl := rule.Fields[i].Expr.Follow
-		if fl == nil || rule.Into.Attribute(fl.Attr) == nil {
-			continue
-		}
-		if of, ok := fl.Source.KeyFrom(fl.Key, row); ok {
-			p.Follows = append(p.Follows, Following{fl, store.Ref{Table: fl.Source.Table.Name, Key: of}})
-		}
-	}
-	return p, ok
-}
-
 // making holds what a rule makes a row from: the values of its fields (val), and the text
 // of those fields that come from a key, as it stands in that key (raw).
 type making struct {
@@ -169,8 +72,8 @@ type making struct {
 	val, raw func(*model.Assign) value.Value
 }
 
-// rawOf returns a function that reads a field's text from the source row's key.
-func rawOf(row value.Item) func(*model.Assign) value.Value {
+// RawOf returns a function that reads a field's text from the source row's key.
+func RawOf(row value.Item) func(*model.Assign) value.Value {
 	return func(f *model.Assign) value.Value { return f.Expr.Field.Raw(row) }
 }
 
@@ -316,4 +219,60 @@ func recordPart(c *Change, name string) value.Value {
 		return differing(c, c.New, c.Old, c.Is)
 	}
 	return value.Value{}
+}
+
+// Taken returns a field of the row that a rule made this row from, as it stands in that
+// row's key. It returns Missing if this row does not hold the field.
+func Taken(rule *model.RowRule, name string, row value.Item) value.Value {
+	for i := range rule.Fields {
+		f := rule.Fields[i].Expr.Field
+		if f == nil || f.Name != name {
+			continue
+		}
+		into := rule.Into.Field(rule.Fields[i].Name)
+		v := into.Get(row)
+		switch {
+		case into.Typed():
+			return v
+		case f.Typed() && row.Has(into.Name):
+			return v
+		case f.Typed():
+			return value.OfString(model.Unescape(v.Text()))
+		}
+		return into.Raw(row)
+	}
+	return value.Value{}
+}
+
+// differing returns the attributes of an image that differ from the other image, without
+// derived attributes. It returns Missing if there is no image or nothing differs.
+func differing(c *Change, image, other value.Item, e *model.Entity) value.Value {
+	if image == nil {
+		return value.Value{}
+	}
+	image, other = Own(e, image), Own(e, other)
+	var attrs value.Item
+	for _, a := range image {
+		if !book.IsOurs(a.Name) && !IsDerived(e, a.Name) && !value.Equal(a.Value, other.Get(a.Name)) {
+			attrs = append(attrs, a)
+		}
+	}
+	if len(attrs) == 0 {
+		return value.Value{}
+	}
+	return value.OfMap(attrs)
+}
+
+// IsDerived reports whether weir computes this attribute on rows of the entity. weir
+// ignores what an application writes to such an attribute.
+func IsDerived(e *model.Entity, name string) bool {
+	if e == nil {
+		return false
+	}
+	for _, t := range e.Values {
+		if t.Attr == name && !t.Hidden {
+			return true
+		}
+	}
+	return false
 }

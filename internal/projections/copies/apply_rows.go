@@ -1,31 +1,34 @@
-package runner
+package copies
 
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/projections/follow"
+	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
 
-// WriteRows writes and deletes the rows that only weir writes (copies and history). Such a row
+// writeRows writes and deletes the rows that only weir writes (copies and history). Such a row
 // carries the position of its source's change, and the newest change wins. A deletion
 // leaves a tombstone with its position. The tombstone is written first, and after a crash
 // between the two writes the repeated batch does both again. A row that follows another
 // row's field is entered as a member before it is written, and compared with the value
 // afterwards, so a value that spreads meanwhile reaches it in one of the two ways.
-func (w *Work) WriteRows(ctx context.Context) error {
-	repeated, err := w.values(ctx)
+func (w *work) writeRows(ctx context.Context) error {
+	repeated, err := w.KeepValues(ctx)
 	if err != nil {
 		return err
 	}
 	var gone, made []*projections.Put
-	for i := range w.Puts {
-		if p := &w.Puts[i]; p.Image == nil {
+	for i := range w.puts {
+		if p := &w.puts[i]; p.Image == nil {
 			gone = append(gone, p)
 		} else {
 			made = append(made, p)
@@ -37,15 +40,15 @@ func (w *Work) WriteRows(ctx context.Context) error {
 	if err := w.makeRows(ctx, made); err != nil {
 		return err
 	}
-	if err := w.spread(ctx, repeated); err != nil {
+	if err := w.Spread(ctx, repeated); err != nil {
 		return err
 	}
-	return w.unfollow(ctx)
+	return w.Leave(ctx)
 }
 
 // remove deletes rows: first it writes all tombstones, then it deletes the rows that
 // carry no newer position.
-func (w *Work) remove(ctx context.Context, puts []*projections.Put) error {
+func (w *work) remove(ctx context.Context, puts []*projections.Put) error {
 	tombs := make([]store.Write, len(puts))
 	dels := make([]store.Write, len(puts))
 	for i, p := range puts {
@@ -59,10 +62,10 @@ func (w *Work) remove(ctx context.Context, puts []*projections.Put) error {
 	return err
 }
 
-func (w *Work) tombstone(row store.Ref, p events.Position) store.Write {
+func (w *work) tombstone(row store.Ref, p events.Position) store.Write {
 	return store.Write{
-		Ref: book.Tombstone(row), If: store.Cond{Below(book.Position, p.Value())},
-		Ops: []store.Op{Set(book.Position, p.Value()), Set(book.Expiry, w.Expiry())},
+		Ref: book.Tombstone(row), If: store.Cond{runner.Below(book.Position, p.Value())},
+		Ops: []store.Op{runner.Set(book.Position, p.Value()), runner.Set(book.Expiry, w.Expiry())},
 	}
 }
 
@@ -74,14 +77,14 @@ func removeUpTo(row store.Ref, p events.Position) store.Write {
 
 // makeRows writes rows. A row that existed before this change is updated. A row that did
 // not exist is created only if its tombstone allows it.
-func (w *Work) makeRows(ctx context.Context, puts []*projections.Put) error {
+func (w *work) makeRows(ctx context.Context, puts []*projections.Put) error {
 	if len(puts) == 0 {
 		return nil
 	}
-	if err := w.join(ctx, puts); err != nil {
+	if err := w.Enter(ctx, puts); err != nil {
 		return err
 	}
-	values, err := w.followed(ctx, puts)
+	values, err := w.Current(ctx, puts)
 	if err != nil {
 		return err
 	}
@@ -117,12 +120,12 @@ func (w *Work) makeRows(ctx context.Context, puts []*projections.Put) error {
 	if err := w.create(ctx, create, values, late); err != nil {
 		return err
 	}
-	return w.compare(ctx, puts, values, late, events.Position{})
+	return w.Compare(ctx, puts, values, late, events.Position{})
 }
 
 // create writes rows that did not exist, unless a tombstone has the same position or a
 // newer one. It adds rows to late if they have that position or a newer one already.
-func (w *Work) create(ctx context.Context, puts []*projections.Put, values followed, late map[*projections.Put]bool) error {
+func (w *work) create(ctx context.Context, puts []*projections.Put, values follow.Values, late map[*projections.Put]bool) error {
 	refs := make([]store.Ref, len(puts))
 	for i, p := range puts {
 		refs[i] = book.Tombstone(p.Row)
@@ -158,15 +161,15 @@ func (w *Work) create(ctx context.Context, puts []*projections.Put, values follo
 // rowWrite returns the write that sets what the rule makes and removes what it no longer
 // makes. It leaves the values that the row follows, and attributes that other programs
 // wrote.
-func (w *Work) rowWrite(p *projections.Put, values followed, there bool) store.Write {
-	wr := store.Write{Ref: p.Row, If: store.Cond{Below(book.Version, p.Position.Value())}, Return: there}
+func (w *work) rowWrite(p *projections.Put, values follow.Values, there bool) store.Write {
+	wr := store.Write{Ref: p.Row, If: store.Cond{runner.Below(book.Version, p.Position.Value())}, Return: there}
 	if there {
 		wr.If = append(wr.If, w.Present(p.Row.Table))
 	}
 	t := w.Model.Table(p.Row.Table)
 	for _, a := range p.Image {
 		if a.Name != t.Key.Partition.Name && a.Name != t.Key.Sort.Name {
-			wr.Ops = append(wr.Ops, Set(a.Name, a.Value))
+			wr.Ops = append(wr.Ops, runner.Set(a.Name, a.Value))
 		}
 	}
 	for _, name := range absent(p) {
@@ -174,29 +177,11 @@ func (w *Work) rowWrite(p *projections.Put, values followed, there bool) store.W
 	}
 	for i := range p.Rule.Fields {
 		if f := p.Rule.Fields[i].Expr.Follow; f != nil {
-			wr.Ops = append(wr.Ops, w.followOps(p, f, values)...)
+			wr.Ops = append(wr.Ops, w.Ops(p, f, values)...)
 		}
 	}
-	wr.Ops = append(wr.Ops, Set(book.Version, p.Position.Value()))
+	wr.Ops = append(wr.Ops, runner.Set(book.Version, p.Position.Value()))
 	return wr
-}
-
-// followOps returns the operations that give an attribute the value that it follows, and
-// record on the row which value that is. They replace whatever the attribute showed,
-// which may be another row's value.
-func (w *Work) followOps(p *projections.Put, follow *model.Follow, values followed) []store.Op {
-	var of, at value.Value
-	var v kept
-	for _, f := range p.Follows {
-		if f.Follow == follow {
-			list := w.listOf(f).Key.Partition.Text()
-			of = listMark(list)
-			if known, ok := values[list]; ok {
-				v, at = known, known.position.Value()
-			}
-		}
-	}
-	return []store.Op{Set(follow.Attr, v.shown(follow.Keep)), Set(book.FollowVersion(follow.Attr), at), Set(book.Follows(follow.Attr), of)}
 }
 
 // absent returns the attributes that the rule could have made and did not: those that it
@@ -222,10 +207,10 @@ func absent(p *projections.Put) []string {
 	return names
 }
 
-// MendRows checks copies that another writer touched, and restores them.
-func (w *Work) MendRows(ctx context.Context) error {
-	for i := range w.Mends {
-		if err := w.mend(ctx, &w.Mends[i]); err != nil {
+// mendRows checks copies that another writer touched, and restores them.
+func (w *work) mendRows(ctx context.Context) error {
+	for i := range w.mends {
+		if err := w.mend(ctx, &w.mends[i]); err != nil {
 			return err
 		}
 	}
@@ -236,7 +221,7 @@ func (w *Work) MendRows(ctx context.Context) error {
 // it again as a deleted one. It must not leave that to the record of the deletion: that
 // record may carry an older position than this one, at which a deletion by weir itself is
 // recorded.
-func (w *Work) mend(ctx context.Context, m *projections.Mend) error {
+func (w *work) mend(ctx context.Context, m *Mend) error {
 	removed := m.Change.New == nil
 	missing, err := w.mendAs(ctx, m, removed)
 	if missing && !removed {
@@ -250,7 +235,7 @@ func (w *Work) mend(ctx context.Context, m *projections.Mend) error {
 // wrote it and has not deleted it since, there is nothing to do. Otherwise mendAs makes
 // the row from its source again. The row keeps the position that it had, so a newer
 // change of the source still wins. mendAs reports whether the row is missing.
-func (w *Work) mendAs(ctx context.Context, m *projections.Mend, removed bool) (missing bool, err error) {
+func (w *work) mendAs(ctx context.Context, m *Mend, removed bool) (missing bool, err error) {
 	row := m.Change.Row
 	tombs, err := w.Get(ctx, []store.Ref{book.Tombstone(row)})
 	if err != nil {
@@ -285,8 +270,8 @@ func (w *Work) mendAs(ctx context.Context, m *projections.Mend, removed bool) (m
 // restore makes the row again from its source as the source is now. If the source makes
 // no such row, restore leaves the row alone, because it belongs to another program. It
 // reports whether the row is missing.
-func (w *Work) restore(ctx context.Context, m *projections.Mend, image value.Item, rule *model.RowRule, removed bool) (missing bool, err error) {
-	source, ok := projections.SourceOf(rule, image)
+func (w *work) restore(ctx context.Context, m *Mend, image value.Item, rule *model.RowRule, removed bool) (missing bool, err error) {
+	source, ok := SourceOf(rule, image)
 	if !ok {
 		return false, nil
 	}
@@ -294,15 +279,15 @@ func (w *Work) restore(ctx context.Context, m *projections.Mend, image value.Ite
 	if err != nil || rows[0] == nil || w.Model.Table(source.Table).Classify(rows[0]) != rule.Source {
 		return false, err
 	}
-	p, ok := projections.Make(rule, rows[0])
+	p, ok := Make(rule, rows[0])
 	if !ok || !projections.SameRow(p.Row, m.Change.Row) {
 		return false, nil
 	}
 	p.Position = m.Ours
-	if err := w.join(ctx, []*projections.Put{&p}); err != nil {
+	if err := w.Enter(ctx, []*projections.Put{&p}); err != nil {
 		return false, err
 	}
-	values, err := w.followed(ctx, []*projections.Put{&p})
+	values, err := w.Current(ctx, []*projections.Put{&p})
 	if err != nil {
 		return false, err
 	}
@@ -317,12 +302,12 @@ func (w *Work) restore(ctx context.Context, m *projections.Mend, image value.Ite
 	case out[0].Err != nil:
 		return out[0].Row == nil, nil
 	}
-	return false, w.compare(ctx, []*projections.Put{&p}, values, nil, m.Change.Position)
+	return false, w.Compare(ctx, []*projections.Put{&p}, values, nil, m.Change.Position)
 }
 
 // restoreCond returns the condition that the row is as the mend found it, so that a
 // change of the source that was applied meanwhile stays.
-func (w *Work) restoreCond(m *projections.Mend, wr *store.Write, removed bool) store.Cond {
+func (w *work) restoreCond(m *Mend, wr *store.Write, removed bool) store.Cond {
 	is := m.Change.New.Get(book.Version)
 	switch {
 	// Or another program restored an older copy, or one that it had spoilt: both look
@@ -354,4 +339,18 @@ func unlike(wr *store.Write) (out []store.Test) {
 		}
 	}
 	return out
+}
+
+// parkRow keeps a dead letter for a copy or history row that its table refuses, with the
+// change at the position, which asked for the row. Such rows need no queue: the newest
+// change of the source wins, and the next one that the table accepts puts the row right.
+func (w *work) parkRow(ctx context.Context, p *projections.Put, at events.Position, reason string) error {
+	i := slices.IndexFunc(w.Changes, func(c projections.Change) bool { return c.Position == at })
+	c := &w.Changes[i]
+	w.Kept(i)
+	_, err := w.KeepDead(ctx, runner.Dead{
+		Kind: runner.DeadRow, Target: p.Rule.Name + " " + w.Describe(p.Row), Row: p.Row, Reason: reason,
+		Lane: w.Lane, Position: at, Record: runner.RecordOf(c), Time: c.Time,
+	})
+	return err
 }

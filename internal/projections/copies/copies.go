@@ -1,0 +1,127 @@
+package copies
+
+import (
+	"slices"
+
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/projections/follow"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Fold returns the rows that a change makes and removes, and the links that end with them.
+// A source row contributes the row that a rule makes
+// from it. For a copy, f(new) − f(old) means: put the new row, and remove the old row if
+// its key is different. For history (`keep`), each event that the rule keeps adds an
+// entry, and no change takes an entry back. A migration's changes add no entry.
+func Fold(c *projections.Change, f *projections.Faults) (puts []projections.Put, left []follow.Unfollow) {
+	e := &folding{Faults: f}
+	if c.Is != nil {
+		for _, rule := range c.Is.Rules {
+			if len(rule.Keep) > 0 {
+				e.history(c, rule, c.New)
+			} else {
+				e.state(c, rule)
+			}
+		}
+	}
+	if c.Was == nil {
+		return e.puts, e.left
+	}
+	for _, rule := range c.Was.Rules {
+		switch {
+		case len(rule.Keep) > 0 && c.New == nil:
+			e.history(c, rule, c.Old)
+		case len(rule.Keep) == 0 && c.Is != c.Was:
+			e.state(c, rule)
+		}
+	}
+	return e.puts, e.left
+}
+
+// folding is what one change asks for.
+type folding struct {
+	*projections.Faults
+	puts []projections.Put
+	left []follow.Unfollow
+}
+
+// history adds an entry for the change if the rule keeps events of this kind and the
+// change concerns the rule.
+func (e *folding) history(c *projections.Change, rule *model.RowRule, row value.Item) {
+	if rule.Each != nil || !c.KeptBy(rule) {
+		return
+	}
+	if m, ok := made(c, rule, row); ok && e.Reachable(rule.Name, rule.Into.Table, m.Row.Key, false) {
+		e.puts = append(e.puts, m)
+	}
+}
+
+// state moves a copy from what the old image made to what the new image makes.
+func (e *folding) state(c *projections.Change, rule *model.RowRule) {
+	var was, is projections.Put
+	var had, has bool
+	if c.Was == rule.Source {
+		was, had = made(c, rule, c.Old)
+		had = had && e.Reachable(rule.Name, rule.Into.Table, was.Row.Key, true)
+	}
+	if c.Is == rule.Source {
+		is, has = made(c, rule, c.New)
+		has = has && e.Reachable(rule.Name, rule.Into.Table, is.Row.Key, false)
+	}
+	same := had && has && projections.SameRow(was.Row, is.Row)
+	joined := same && slices.EqualFunc(was.Follows, is.Follows, sameFollowing)
+	if had && !joined {
+		for _, f := range was.Follows {
+			if !same || !slices.ContainsFunc(is.Follows, func(g projections.Following) bool { return sameFollowing(f, g) }) {
+				e.left = append(e.left, follow.Unfollow{Row: was.Row, Following: f})
+			}
+		}
+	}
+	if had && !same {
+		was.Image, was.Follows = nil, nil
+		e.puts = append(e.puts, was)
+	}
+	if has && !(joined && value.EqualItems(was.Image, is.Image)) {
+		is.Existed, is.Joined = same, joined
+		e.puts = append(e.puts, is)
+	}
+}
+
+func sameFollowing(a, b projections.Following) bool {
+	return a.Follow == b.Follow && projections.SameRow(a.Of, b.Of)
+}
+
+// Make returns the row that a rule makes from a source row. ok is false if the rule makes
+// none or if the row's key is invalid.
+func Make(rule *model.RowRule, row value.Item) (projections.Put, bool) {
+	p, ok := made(&projections.Change{}, rule, row)
+	return p, ok && rule.Into.Table.CheckKey(p.Row.Key) == nil
+}
+
+// made returns what a rule makes from a row, with the rows that the result follows. It
+// returns false if the rule does not select the row or the key is incomplete.
+func made(c *projections.Change, rule *model.RowRule, row value.Item) (projections.Put, bool) {
+	if !model.Holds(rule.Where, row) {
+		return projections.Put{}, false
+	}
+	p, ok := projections.Build(rule, func(f *model.Assign) value.Value { return projections.Evaluate(c, &f.Expr, row) }, projections.RawOf(row))
+	p.Position = c.Position
+	for i := range rule.Fields {
+		fl := rule.Fields[i].Expr.Follow
+		if fl == nil || rule.Into.Attribute(fl.Attr) == nil {
+			continue
+		}
+		if of, ok := fl.Source.KeyFrom(fl.Key, row); ok {
+			p.Follows = append(p.Follows, projections.Following{Follow: fl, Of: store.Ref{Table: fl.Source.Table.Name, Key: of}})
+		}
+	}
+	return p, ok
+}
+
+// Puts returns the rows that a change makes and removes.
+func Puts(c *projections.Change) []projections.Put {
+	puts, _ := Fold(c, &projections.Faults{})
+	return puts
+}

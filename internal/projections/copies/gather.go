@@ -1,0 +1,41 @@
+package copies
+
+import (
+	"weir/internal/book"
+	"weir/internal/projections"
+	"weir/internal/projections/follow"
+)
+
+// gathered is what a batch asks of the rows that rules make, and of the values that such
+// rows follow.
+type gathered struct {
+	all    *projections.Gathered
+	follow *follow.Gathered
+	puts   []projections.Put // the newest for each row
+	at     map[string]int    // indexes into puts
+	mends  []Mend
+}
+
+// fold takes in what the i-th change asks for.
+func (g *gathered) fold(i int, c *projections.Change) {
+	var f projections.Faults
+	puts, left := Fold(c, &f)
+	for _, p := range puts {
+		name := book.RowText(p.Row)
+		if at, ok := g.at[name]; ok {
+			p.Existed = p.Existed && g.puts[at].Existed
+			p.Joined = p.Joined && g.puts[at].Joined
+			g.puts[at] = p
+			continue
+		}
+		g.at[name] = len(g.puts)
+		g.puts = append(g.puts, p)
+	}
+	asks := g.follow.Fold(c, left, &f)
+	g.all.Fault(i, f.New())
+	m, mends := needsMending(c)
+	if mends {
+		g.mends = append(g.mends, m)
+	}
+	g.all.Touched[i] = g.all.Touched[i] || len(puts) > 0 || asks || mends
+}

@@ -1,0 +1,174 @@
+package follow
+
+import (
+	"slices"
+	"strings"
+
+	"weir/internal/book"
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Unfollow says that an attribute of a row followed a field of another row and no longer
+// does, unless a newer change says otherwise.
+type Unfollow struct {
+	Row store.Ref
+	projections.Following
+}
+
+// Value gives a field's value to every row that follows the field, as of Position. A
+// Missing Value removes the attribute. Gone says that the source row no longer exists;
+// Value is then its last value, for the followers that keep the last value.
+type Value struct {
+	Source   store.Ref
+	Entity   *model.Entity
+	Field    string
+	Value    value.Value
+	Gone     bool
+	Position events.Position
+}
+
+// Fold returns the values that a change sets for the rows that follow them: a row
+// contributes the fields that have followers. A row that was deleted, or that no longer
+// belongs to its entity, contributes that it is gone, with the last value where a follower
+// keeps that.
+func Fold(c *projections.Change, f *projections.Faults) (out []Value) {
+	if c.Was != nil && c.Was != c.Is {
+		for _, field := range followedOf(c.Was) {
+			v := value.Value{}
+			if KeptLast(c.Was, field) {
+				v = contribution(f, c.Was, field, c.Old, true)
+			}
+			out = append(out, Value{Source: c.Row, Entity: c.Was, Field: field.Name, Value: v, Gone: true, Position: c.Position})
+		}
+	}
+	if c.Is == nil {
+		return out
+	}
+	for _, field := range followedOf(c.Is) {
+		if c.Was == c.Is && value.Equal(field.Get(c.New), field.Get(c.Old)) {
+			continue
+		}
+		v := contribution(f, c.Is, field, c.New, false)
+		out = append(out, Value{Source: c.Row, Entity: c.Is, Field: field.Name, Value: v, Position: c.Position})
+	}
+	return out
+}
+
+// contribution returns a field's value for the rows that follow it. If the value is too
+// large for our own table, it notes a fault and returns Missing.
+func contribution(f *projections.Faults, of *model.Entity, field *model.Field, row value.Item, old bool) value.Value {
+	v := field.Get(row)
+	if !f.Holds(FieldName(of, field.Name)+" followed", field.Name, value.Item{{Value: v}}.Size(), old) {
+		return value.Value{}
+	}
+	return v
+}
+
+// followedOf returns the fields of an entity that other rows follow, each once.
+func followedOf(e *model.Entity) (fields []*model.Field) {
+	for _, f := range e.Follow {
+		if !slices.ContainsFunc(fields, func(have *model.Field) bool { return have.Name == f.Field.Name }) {
+			fields = append(fields, f.Field)
+		}
+	}
+	return fields
+}
+
+// Left returns the links that end because a history row was deleted. Package copies knows
+// those that end with a copy.
+func Left(c *projections.Change) (out []Unfollow) {
+	if c.Was == nil || c.Is == c.Was {
+		return nil
+	}
+	for _, rule := range c.Was.MadeBy {
+		for i := range rule.Fields {
+			f := rule.Fields[i].Expr.Follow
+			if f == nil || len(rule.Keep) == 0 {
+				continue
+			}
+			if of, ok := FollowedBy(f, c.Old); ok {
+				out = append(out, Unfollow{c.Row, projections.Following{Follow: f, Of: of}})
+			}
+		}
+	}
+	return out
+}
+
+// KeptLast reports whether some follower of the field keeps the field's last value after
+// the source row is gone.
+func KeptLast(e *model.Entity, field *model.Field) bool {
+	return slices.ContainsFunc(e.Follow, func(f *model.Follow) bool { return f.Keep && f.Field.Name == field.Name })
+}
+
+// KeepsLast reports whether rows of entity e keep the last value that their attribute
+// follows. list is the partition that holds the value in our own table.
+func KeepsLast(m *model.Model, e *model.Entity, attr, list string) bool {
+	return slices.ContainsFunc(m.Follows, func(f *model.Follow) bool {
+		return f.Keep && f.Rule.Into == e && f.Attr == attr && strings.HasPrefix(list, book.FollowedOf(m.Name, FieldName(f.Source, f.Field.Name)))
+	})
+}
+
+// FieldName returns the name of a followed field, as it is used in keys of our own
+// table.
+func FieldName(e *model.Entity, field string) string { return e.Name + "." + field }
+
+// Attributes of the row in our own table that keeps a followed value. The row also has a
+// position, and the table and the key of the followed row.
+const (
+	valueAttr = book.Told
+	GoneAttr  = "g" // the followed row is gone; the value, if kept, is its last
+)
+
+// Attributes of a member row: an entry in the list of the rows that follow a field.
+const (
+	followerAttr = "a"   // the attribute that follows
+	tableAttr    = "t"   // the follower's table
+	keyAttr      = "key" // the follower's key, as a map
+)
+
+// FollowerOf reads a member row: it returns the row that follows, and the name of its
+// attribute. ok is false if the member row does not name them.
+func FollowerOf(m *model.Model, place value.Item) (row store.Ref, attr string, ok bool) {
+	t := m.Table(place.Get(tableAttr).Text())
+	if t == nil {
+		return row, "", false
+	}
+	key, ok := t.KeyOf(place.Get(keyAttr).Item())
+	return store.Ref{Table: t.Name, Key: key}, place.Get(followerAttr).Text(), ok
+}
+
+// IsFollower reports whether a member row belongs to this row and attribute.
+func IsFollower(m *model.Model, place value.Item, row store.Ref, attr string) bool {
+	of, name, ok := FollowerOf(m, place)
+	return ok && name == attr && projections.SameRow(of, row)
+}
+
+// FollowedBy returns the row whose field an attribute of this row follows. It reads the
+// key out of the row itself. ok is false if the row does not contain the whole key, or if
+// another rule made the row.
+func FollowedBy(f *model.Follow, row value.Item) (of store.Ref, ok bool) {
+	for i := range f.Rule.Fields {
+		made := &f.Rule.Fields[i]
+		have := f.Rule.Into.Field(made.Name).Get(row)
+		if !made.Expr.Const.IsMissing() && !have.IsMissing() && value.Scalar(have) != value.Scalar(made.Expr.Const) {
+			return of, false
+		}
+	}
+	key, ok := f.Source.Key(func(name string) value.Value {
+		for i := range f.Key {
+			switch x := &f.Key[i].Expr; {
+			case f.Key[i].Name != name:
+			case x.Field != nil:
+				return projections.Taken(f.Rule, x.Field.Name, row)
+			default:
+				return x.Const
+			}
+		}
+		return value.Value{}
+	})
+	return store.Ref{Table: f.Source.Table.Name, Key: key}, ok
+}

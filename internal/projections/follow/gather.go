@@ -1,0 +1,35 @@
+package follow
+
+import (
+	"weir/internal/book"
+	"weir/internal/projections"
+)
+
+// Gathered is what a batch asks of followed values.
+type Gathered struct {
+	Values []Value // the newest for each source and field
+	at     map[string]int
+	// Left must be checked after the rows are written.
+	Left []Unfollow
+}
+
+// Fold takes in a change, with the links that ended with copies. It reports whether there
+// was anything.
+func (g *Gathered) Fold(c *projections.Change, left []Unfollow, f *projections.Faults) bool {
+	values := Fold(c, f)
+	for _, v := range values {
+		name := FieldName(v.Entity, v.Field) + "|" + book.RowText(v.Source)
+		if at, ok := g.at[name]; ok {
+			g.Values[at] = v
+			continue
+		}
+		if g.at == nil {
+			g.at = map[string]int{}
+		}
+		g.at[name] = len(g.Values)
+		g.Values = append(g.Values, v)
+	}
+	left = append(left, Left(c)...)
+	g.Left = append(g.Left, left...)
+	return len(values)+len(left) > 0
+}
