@@ -299,11 +299,11 @@ func (p *Program) Admit(row book.CatalogRow, b Batch, now time.Time) (next book.
 
 func (p *Program) otherReader(t string, pin book.Pin, now Reader) error {
 	was := Reader(pin.Reader)
-	how := fmt.Sprintf("let the stream run empty first (an iterator age of 0 and no failures), and then say so: WEIR_DRAINED=%s", was)
+	how := fmt.Sprintf("let the stream run empty first (an iterator age of 0 and no failures), and then say so: WEIR_DRAINED=%s", string(was))
 	if now == Process {
-		how = fmt.Sprintf("disable the function's event source mapping, wait until its records have left the stream (24 hours after the last one), and then say so: --drained %s", was)
+		how = fmt.Sprintf("disable the function's event source mapping, wait until its records have left the stream (24 hours after the last one), and then say so: --drained %s", string(was))
 	} else if was == Process {
-		how = fmt.Sprintf("stop the processes when they have applied all, make the event source mapping with the starting position LATEST while nothing is written, and then say so: WEIR_DRAINED=%s", was)
+		how = fmt.Sprintf("stop the processes when they have applied all, make the event source mapping with the starting position LATEST while nothing is written, and then say so: WEIR_DRAINED=%s", string(was))
 	}
 	return refuse(ErrReader, "the stream of %s is read by %s since %s, and this is %s: each would count every record. Go back to %s; or %s (%s)",
 		t, was, stamp(pin.Read), now, was, how, guide)
