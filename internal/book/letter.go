@@ -201,7 +201,7 @@ func (l *LetterRow) read(it value.Item) {
 }
 
 // The rows of jobs|MODEL with s ~ID are notes: the parts of a letter are being written, or
-// must go. Whoever writes or deletes a letter with parts writes the note before the parts
+// must go. A process that writes or deletes a letter with parts writes the note before the parts
 // and deletes it after them, so a crash leaves no parts without a note.
 const (
 	noteOf    = "dead" // the letter's id
