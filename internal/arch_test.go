@@ -24,7 +24,7 @@ var pure = map[string][]string{
 	"internal/memory":      nil,
 	"internal/ingest":      {"writer.go", "batch.go"}, // writes what the others decide
 	"internal/aggregate":   nil,
-	"internal/book":        nil,
+	"internal/owntable":    nil,
 	"internal/projections": nil,
 	"internal/search":      nil,
 	"internal/store":       nil,

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb/dynamodbtest"
 	"weir/internal/system"
@@ -93,8 +93,8 @@ func checkUsers(t *testing.T, s *system.System, users int) {
 		}
 	}
 	claims := 0
-	for _, c := range all(t, s, book.TableName) {
-		if email, ok := strings.CutPrefix(c.Get(book.Partition).Text(), "claim|gallery|User.email|"); ok {
+	for _, c := range all(t, s, owntable.TableName) {
+		if email, ok := strings.CutPrefix(c.Get(owntable.Partition).Text(), "claim|gallery|User.email|"); ok {
 			if claims++; !strings.Contains(c.Get("r").Text(), rows[email].Get("PK").Text()) {
 				t.Errorf("%s is claimed for %v", email, c.Get("r"))
 			}

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"weir/internal/book"
 	"weir/internal/ingest"
 	"weir/internal/ingest/ingesttest"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/system"
@@ -102,7 +102,7 @@ func noneDead(t *testing.T, s *system.System) {
 	close(done)
 	f := runner.Follower{Runner: p.Runner}
 	check(t, f.CatchUp(t.Context(), done))
-	page, err := s.Store.Query(t.Context(), store.Query{Table: book.TableName, Partition: value.OfString(book.Dead(p.Model.Name))})
+	page, err := s.Store.Query(t.Context(), store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Dead(p.Model.Name))})
 	check(t, err)
 	for _, row := range page.Rows {
 		t.Errorf("dead: %.600s", value.AppendPlainItem(nil, row))

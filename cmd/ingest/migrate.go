@@ -8,11 +8,11 @@ import (
 	"os"
 	"strings"
 
-	"weir/internal/book"
 	"weir/internal/cli"
 	"weir/internal/memory"
 	"weir/internal/migrate"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/progress"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
@@ -126,7 +126,7 @@ func scratch(size memory.Size) (_ store.Store, close func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	db, err := embedded.Open(dir, []store.Table{book.Table()}, embedded.Options{Memory: size})
+	db, err := embedded.Open(dir, []store.Table{owntable.Table()}, embedded.Options{Memory: size})
 	if err != nil {
 		os.RemoveAll(dir)
 		return nil, nil, err

@@ -8,9 +8,9 @@ import (
 	"os"
 	"strings"
 
-	"weir/internal/book"
 	"weir/internal/cli"
 	"weir/internal/ingest"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/system"
 	"weir/internal/web"
@@ -76,7 +76,7 @@ func writeAPI(s *system.System, keyed bool, log *slog.Logger) (*writeapi.API, er
 		Log:   log,
 		Keyed: keyed,
 		Health: func(ctx context.Context) error {
-			_, err := s.Store.Get(ctx, []store.Ref{book.Secret()})
+			_, err := s.Store.Get(ctx, []store.Ref{owntable.Secret()})
 			return err
 		},
 	})

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/book"
 	"weir/internal/cli"
+	"weir/internal/owntable"
 	"weir/internal/progress"
 	"weir/internal/repair"
 	"weir/internal/runner"
@@ -118,7 +118,7 @@ func rowsOnly(p *program, s *system.System, targets []string) (func(*verify.Diff
 		}
 		for _, row := range known {
 			rows[runner.RowText(m, row)] = true
-			rows[book.RowText(row)] = true // as a ledger is named whose row counts nothing
+			rows[owntable.RowText(row)] = true // as a ledger is named whose row counts nothing
 		}
 	}
 	return func(d *verify.Difference) bool { return rows[d.Row] }, nil

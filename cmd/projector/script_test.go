@@ -117,7 +117,7 @@ func get() {
 }
 
 // tamper writes past all that would put it right again: the number, and a version
-// above the book's.
+// above the ledger's.
 func tamper() {
 	a := os.Args[1:]
 	m, err := model.Load(a[1])

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/catalog"
+	"weir/internal/owntable"
 	"weir/internal/system"
 )
 
@@ -85,12 +85,12 @@ func (c *statusCommand) Run(p *program) error {
 	return nil
 }
 
-func statusOf(prog *catalog.Program, row book.CatalogRow) status {
+func statusOf(prog *catalog.Program, row owntable.CatalogRow) status {
 	st := status{Model: prog.Model, Tables: []pinned{}, Derivations: []derivation{}}
 	tables := maps.Clone(row.Tables)
 	for t := range prog.Needs {
 		if _, ok := tables[t]; !ok {
-			tables[t] = book.Pin{}
+			tables[t] = owntable.Pin{}
 		}
 	}
 	for _, t := range slices.Sorted(maps.Keys(tables)) {
@@ -138,11 +138,11 @@ func (st *status) text(p *program) {
 		}
 		fmt.Fprintf(p.stdout, "table %s: %s", t.Table, t.ID)
 		switch t.Complete {
-		case string(book.CompleteMade):
+		case string(owntable.CompleteMade):
 			fmt.Fprintf(p.stdout, ", made by weir %s", stamped(t.Since))
-		case string(book.CompleteWhole):
+		case string(owntable.CompleteWhole):
 			fmt.Fprintf(p.stdout, ", read from its first change on")
-		case string(book.CompleteAssumed):
+		case string(owntable.CompleteAssumed):
 			fmt.Fprintf(p.stdout, ", assumed complete %s", stamped(t.Since))
 		default:
 			fmt.Fprint(p.stdout, ", not known to be complete")
@@ -159,7 +159,7 @@ func (st *status) text(p *program) {
 			fmt.Fprintf(p.stdout, " since %s, generation %d, definition %s", stamped(d.Since), d.Generation, d.Hash)
 		}
 		switch {
-		case d.Kind == "" && d.State != string(book.Retired):
+		case d.Kind == "" && d.State != string(owntable.Retired):
 			fmt.Fprint(p.stdout, "; the model does not have it")
 		case d.Model != "" && d.Hash != "":
 			fmt.Fprintf(p.stdout, "; the model has definition %s", d.Model)

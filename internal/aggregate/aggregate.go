@@ -6,13 +6,13 @@
 //
 // A ledger holds accumulators, which are only ever added to. A row that is deleted adds
 // the negated amounts of what it added, so an aggregate must be a sum of what single rows
-// contribute, in any order. The names of accumulators are laid out in package book.
+// contribute, in any order. The names of accumulators are laid out in package owntable.
 package aggregate
 
 import (
 	"strings"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/value"
 )
 
@@ -68,20 +68,20 @@ var one = value.OfInt(1)
 // it: the digits of a sum together.
 func Explain(attr string, adds value.Item) (out []string) {
 	var sum value.Item
-	members := book.Values(attr)
+	members := owntable.Values(attr)
 	for _, a := range adds {
-		of, _, isSum := book.Band(a.Name)
+		of, _, isSum := owntable.Band(a.Name)
 		member, isMember := strings.CutPrefix(a.Name, members)
 		switch {
 		case isSum && of == attr:
 			sum = append(sum, a)
-		case a.Name == book.Rows(attr):
+		case a.Name == owntable.Rows(attr):
 			out = append(out, signed(a.Value.Text())+" rows")
 		case isMember:
 			out = append(out, signed(a.Value.Text())+" "+member)
 		}
 	}
-	if total, err := book.Total(attr, sum); err == nil && len(sum) > 0 {
+	if total, err := owntable.Total(attr, sum); err == nil && len(sum) > 0 {
 		out = append(out, signed(total.String()))
 	}
 	return out

@@ -1,7 +1,7 @@
 package aggregate
 
 import (
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/value"
 )
 
@@ -14,10 +14,10 @@ var Count = &Aggregate{
 		if !v.IsMissing() && v.Kind() != value.Number {
 			return to, "a number"
 		}
-		return append(to, value.Attr{Name: book.Sum(attr), Value: one}), ""
+		return append(to, value.Attr{Name: owntable.Sum(attr), Value: one}), ""
 	},
 	Shown: func(attr string, _ int, ledger value.Item) (value.Value, error) {
-		if n := ledger.Get(book.Sum(attr)); !n.IsMissing() {
+		if n := ledger.Get(owntable.Sum(attr)); !n.IsMissing() {
 			return n, nil
 		}
 		return value.OfInt(0), nil

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/value"
 )
 
@@ -16,7 +16,7 @@ var Distinct = &Aggregate{
 	Adds: addMember,
 	Shown: func(attr string, _ int, ledger value.Item) (value.Value, error) {
 		n := int64(0)
-		values := book.Values(attr)
+		values := owntable.Values(attr)
 		for i := range ledger {
 			if len(ledger[i].Name) > len(values) && strings.HasPrefix(ledger[i].Name, values) && ledger[i].Value.Sign() > 0 {
 				n++
@@ -34,6 +34,6 @@ func addMember(to []value.Attr, attr string, v value.Value) ([]value.Attr, strin
 	case len(text) > MaxMember:
 		return to, fmt.Sprintf("a member of at most %d bytes", MaxMember)
 	default:
-		return append(to, value.Attr{Name: book.Value(attr, text), Value: one}), ""
+		return append(to, value.Attr{Name: owntable.Value(attr, text), Value: one}), ""
 	}
 }

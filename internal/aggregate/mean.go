@@ -1,7 +1,7 @@
 package aggregate
 
 import (
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/value"
 )
 
@@ -13,11 +13,11 @@ var Mean = &Aggregate{
 		if v.Kind() != value.Number {
 			return to, "a number"
 		}
-		return addNumber(append(to, value.Attr{Name: book.Rows(attr), Value: one}), attr, v)
+		return addNumber(append(to, value.Attr{Name: owntable.Rows(attr), Value: one}), attr, v)
 	},
 	Shown: func(attr string, round int, ledger value.Item) (value.Value, error) {
-		sum, err := book.Total(attr, ledger)
-		switch rows := ledger.Get(book.Rows(attr)); {
+		sum, err := owntable.Total(attr, ledger)
+		switch rows := ledger.Get(owntable.Rows(attr)); {
 		case err != nil:
 			return value.Value{}, err
 		case rows.Kind() != value.Number || rows.Sign() == 0:

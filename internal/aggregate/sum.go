@@ -1,7 +1,7 @@
 package aggregate
 
 import (
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/value"
 )
 
@@ -11,7 +11,7 @@ var Sum = &Aggregate{
 	Empty: value.OfInt(0), Number: true, Exact: true, Totals: true,
 	Adds: addNumber,
 	Shown: func(attr string, _ int, ledger value.Item) (value.Value, error) {
-		sum, err := book.Total(attr, ledger)
+		sum, err := owntable.Total(attr, ledger)
 		if err != nil {
 			return value.Value{}, err
 		}
@@ -23,5 +23,5 @@ func addNumber(to []value.Attr, attr string, v value.Value) ([]value.Attr, strin
 	if v.Kind() != value.Number {
 		return to, "a number"
 	}
-	return append(to, book.Split(attr, v)...), ""
+	return append(to, owntable.Split(attr, v)...), ""
 }

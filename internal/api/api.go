@@ -26,8 +26,8 @@ import (
 
 	"github.com/klauspost/compress/gzhttp"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/query"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -237,7 +237,7 @@ func (a *API) health(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 	defer cancel()
 	for _, e := range a.engines {
-		if _, err := e.Store.Get(ctx, []store.Ref{book.Secret()}); err != nil {
+		if _, err := e.Store.Get(ctx, []store.Ref{owntable.Secret()}); err != nil {
 			a.talk.Unavailable(w, r, "the store does not answer", err)
 			return
 		}

@@ -19,8 +19,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/query"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
@@ -41,7 +41,7 @@ type rig struct {
 func newRig(t testing.TB, albums int) *rig {
 	t.Helper()
 	r := &rig{TB: t, log: &bytes.Buffer{}}
-	tables := []store.Table{book.Table()}
+	tables := []store.Table{owntable.Table()}
 	var models []*model.Model
 	for _, name := range []string{"gallery", "wardrobe"} {
 		m, err := model.Load(name)

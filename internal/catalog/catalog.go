@@ -19,8 +19,8 @@ import (
 	"sync"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -39,7 +39,7 @@ type Catalog struct {
 	mu      sync.Mutex
 	started bool
 	seen    value.Item // the row that was last decoded
-	row     book.CatalogRow
+	row     owntable.CatalogRow
 }
 
 // Options are what a program says of its model.
@@ -174,12 +174,12 @@ func (c *Catalog) Made(ctx context.Context, table string) error {
 		if pin := was.Tables[table]; pin.Reader != "" || is.ID == "" || is.Stream == "" {
 			return nil
 		}
-		next := book.CatalogRow{Tables: map[string]book.Pin{}, Derivations: was.Derivations}
+		next := owntable.CatalogRow{Tables: map[string]owntable.Pin{}, Derivations: was.Derivations}
 		for t, pin := range was.Tables {
 			next.Tables[t] = pin
 		}
-		next.Tables[table] = book.Pin{
-			ID: is.ID, ARN: is.ARN, Stream: is.Stream, Images: is.Images, Made: is.Made, Complete: book.CompleteMade, Since: c.now(),
+		next.Tables[table] = owntable.Pin{
+			ID: is.ID, ARN: is.ARN, Stream: is.Stream, Images: is.Images, Made: is.Made, Complete: owntable.CompleteMade, Since: c.now(),
 		}
 		if written, err := c.write(ctx, was, next); err != nil || written {
 			return err
@@ -189,17 +189,17 @@ func (c *Catalog) Made(ctx context.Context, table string) error {
 }
 
 // read reads the row. It decodes only a row that it has not decoded before.
-func (c *Catalog) read(ctx context.Context) (book.CatalogRow, error) {
-	rows, err := c.store.Get(ctx, []store.Ref{book.Catalog(c.model.Name)})
+func (c *Catalog) read(ctx context.Context) (owntable.CatalogRow, error) {
+	rows, err := c.store.Get(ctx, []store.Ref{owntable.Catalog(c.model.Name)})
 	if err != nil {
-		return book.CatalogRow{}, fmt.Errorf("reading the catalog of model %s: %w", c.model.Name, err)
+		return owntable.CatalogRow{}, fmt.Errorf("reading the catalog of model %s: %w", c.model.Name, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.seen != nil && value.EqualItems(c.seen, rows[0]) {
 		return c.row, nil
 	}
-	row, err := book.DecodeCatalog(rows[0])
+	row, err := owntable.DecodeCatalog(rows[0])
 	if err != nil {
 		return row, fmt.Errorf("the catalog of model %s: %w", c.model.Name, err)
 	}
@@ -209,11 +209,11 @@ func (c *Catalog) read(ctx context.Context) (book.CatalogRow, error) {
 
 // write replaces the row unless it has changed since it was read; written says which. A row
 // that is to stay as it is is not written.
-func (c *Catalog) write(ctx context.Context, was, next book.CatalogRow) (written bool, err error) {
+func (c *Catalog) write(ctx context.Context, was, next owntable.CatalogRow) (written bool, err error) {
 	if was.Count > 0 && was.Same(next) {
 		return true, nil
 	}
-	out, err := c.store.Write(ctx, []store.Write{was.Becomes(book.Catalog(c.model.Name), next)})
+	out, err := c.store.Write(ctx, []store.Write{was.Becomes(owntable.Catalog(c.model.Name), next)})
 	if err == nil {
 		err = out[0].Err
 	}
@@ -228,7 +228,7 @@ func (c *Catalog) write(ctx context.Context, was, next book.CatalogRow) (written
 
 // Look returns the catalog as it is, and why this program would be refused if it started
 // now, nil if it would not. It writes nothing.
-func (c *Catalog) Look(ctx context.Context) (row book.CatalogRow, refused, err error) {
+func (c *Catalog) Look(ctx context.Context) (row owntable.CatalogRow, refused, err error) {
 	found, err := c.found(ctx)
 	if err != nil {
 		return row, nil, err

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/store"
 )
 
@@ -129,8 +129,8 @@ type Found struct {
 // pinned, derivations that are new on tables that were not read yet are entered, search
 // indexes are as the program has them. It returns the next catalog also with a refusal,
 // because pins hold then too.
-func (p *Program) Start(was book.CatalogRow, f Found) (next book.CatalogRow, switched []Switch, err error) {
-	next = book.CatalogRow{Tables: maps.Clone(was.Tables), Derivations: maps.Clone(was.Derivations), Count: was.Count}
+func (p *Program) Start(was owntable.CatalogRow, f Found) (next owntable.CatalogRow, switched []Switch, err error) {
+	next = owntable.CatalogRow{Tables: maps.Clone(was.Tables), Derivations: maps.Clone(was.Derivations), Count: was.Count}
 	for _, t := range slices.Sorted(maps.Keys(p.Needs)) {
 		pin, is := was.Tables[t], f.Tables[t]
 		if err := p.fits(t, pin, is); err != nil {
@@ -146,7 +146,7 @@ func (p *Program) Start(was book.CatalogRow, f Found) (next book.CatalogRow, swi
 }
 
 // fits refuses a table that is not the one that was pinned, or lacks what is needed.
-func (p *Program) fits(t string, pin book.Pin, is store.Identity) error {
+func (p *Program) fits(t string, pin owntable.Pin, is store.Identity) error {
 	need := p.Needs[t]
 	switch {
 	case is.ID == "":
@@ -155,7 +155,7 @@ func (p *Program) fits(t string, pin book.Pin, is store.Identity) error {
 		return refuse(ErrTable, "table %s is another one than the table that weir derived from: its id is %s, and was %s. "+
 			"It was dropped and made again, or restored under its name; ledgers in table %s belong to the rows of the old one. "+
 			"Start over with an own table of its own, for which nothing is derived yet (another --stage), or drop table %s too; see %s",
-			t, is.ID, pin.ID, book.TableName, book.TableName, guide)
+			t, is.ID, pin.ID, owntable.TableName, owntable.TableName, guide)
 	case is.Stream == "" && pin.Reader == "":
 		return refuse(ErrTable, "table %s has no stream; switch one on with %s", t, need)
 	case is.Stream != "" && !is.Images.Has(need):
@@ -167,9 +167,9 @@ func (p *Program) fits(t string, pin book.Pin, is store.Identity) error {
 
 // pinned is a table's pin after a start. Until its stream was read, another table or stream
 // takes its place, and it is found out again whether the stream is complete.
-func pinned(pin book.Pin, is store.Identity, f Found) book.Pin {
+func pinned(pin owntable.Pin, is store.Identity, f Found) owntable.Pin {
 	if pin.Reader == "" && (pin.ID != is.ID || pin.Stream != is.Stream) {
-		pin = book.Pin{}
+		pin = owntable.Pin{}
 	}
 	pin.ID, pin.ARN, pin.Made = is.ID, is.ARN, is.Made
 	if is.Stream != "" {
@@ -181,11 +181,11 @@ func pinned(pin book.Pin, is store.Identity, f Found) book.Pin {
 	complete := pin.Complete
 	switch {
 	case f.Assume:
-		complete = book.CompleteAssumed
-	case complete == book.CompleteAssumed:
+		complete = owntable.CompleteAssumed
+	case complete == owntable.CompleteAssumed:
 	case is.Whole:
-		complete = book.CompleteWhole
-	case complete == book.CompleteWhole:
+		complete = owntable.CompleteWhole
+	case complete == owntable.CompleteWhole:
 		complete = ""
 	}
 	if complete != pin.Complete || pin.Since.IsZero() {
@@ -197,11 +197,11 @@ func pinned(pin book.Pin, is store.Identity, f Found) book.Pin {
 // complete reports whether the stream of a table has, or had when weir began to read it,
 // every change since the table was made. A stream that is not read for longer than it
 // keeps records may have lost some.
-func complete(pin book.Pin, now time.Time) bool {
+func complete(pin owntable.Pin, now time.Time) bool {
 	switch pin.Complete {
-	case book.CompleteMade:
+	case owntable.CompleteMade:
 		return pin.Reader != "" || pin.Made.IsZero() || now.Sub(pin.Made) < retention
-	case book.CompleteWhole, book.CompleteAssumed:
+	case owntable.CompleteWhole, owntable.CompleteAssumed:
 		return true
 	}
 	return false
@@ -210,7 +210,7 @@ func complete(pin book.Pin, now time.Time) bool {
 // enter enters the program's derivations where they can begin, and removes what no values
 // belong to: entries of other definitions before anything was read, and search indexes that
 // the program does not have.
-func (p *Program) enter(next *book.CatalogRow, f Found) {
+func (p *Program) enter(next *owntable.CatalogRow, f Found) {
 	read := false
 	for _, pin := range next.Tables {
 		read = read || pin.Reader != ""
@@ -219,36 +219,36 @@ func (p *Program) enter(next *book.CatalogRow, f Found) {
 	for _, d := range p.Derivations {
 		ours[d.Name] = true
 		is, there := next.Derivations[d.Name]
-		if there && is.Hash == d.Hash && is.State != book.Unbuilt && is.State != book.Retired {
+		if there && is.Hash == d.Hash && is.State != owntable.Unbuilt && is.State != owntable.Retired {
 			continue
 		}
-		live := book.Derived{Hash: d.Hash, Generation: max(is.Generation, 1), State: book.Live, Since: f.Now}
+		live := owntable.Derived{Hash: d.Hash, Generation: max(is.Generation, 1), State: owntable.Live, Since: f.Now}
 		switch {
 		case isSearch(d.Name):
 			if there {
 				live.Generation = is.Generation + 1
 			}
 		case slices.ContainsFunc(d.Reads, func(t string) bool { return next.Tables[t].Reader != "" }):
-			if there && is.State != book.Unbuilt {
+			if there && is.State != owntable.Unbuilt {
 				continue // another definition, or retired: refused, and left as it is
 			}
-			live.State = book.Unbuilt
+			live.State = owntable.Unbuilt
 		case slices.ContainsFunc(d.Reads, func(t string) bool { return !complete(next.Tables[t], f.Now) }):
-			live.State = book.Unbuilt
+			live.State = owntable.Unbuilt
 		}
 		if there && live.State == is.State && live.Hash == is.Hash {
 			continue
 		}
 		next.Derivations[d.Name] = live
 	}
-	maps.DeleteFunc(next.Derivations, func(name string, d book.Derived) bool {
+	maps.DeleteFunc(next.Derivations, func(name string, d owntable.Derived) bool {
 		switch {
 		case ours[name]:
 			return false
 		case isSearch(name):
 			return p.Search
 		}
-		return !read || d.State == book.Unbuilt || d.State == book.Retired && f.Now.Sub(d.Since) > retiredLife
+		return !read || d.State == owntable.Unbuilt || d.State == owntable.Retired && f.Now.Sub(d.Since) > retiredLife
 	})
 }
 
@@ -270,7 +270,7 @@ type Batch struct {
 // Admit decides whether a batch may be applied, by the catalog as it was read after the
 // batch was received. changed reports that next must be written first: the reader begins,
 // or takes over.
-func (p *Program) Admit(row book.CatalogRow, b Batch, now time.Time) (next book.CatalogRow, changed bool, err error) {
+func (p *Program) Admit(row owntable.CatalogRow, b Batch, now time.Time) (next owntable.CatalogRow, changed bool, err error) {
 	if b.Rows {
 		err = p.current(row, false, now)
 	}
@@ -289,7 +289,7 @@ func (p *Program) Admit(row book.CatalogRow, b Batch, now time.Time) (next book.
 			return row, false, p.otherReader(t, pin, b.Reader)
 		}
 		if !changed {
-			next = book.CatalogRow{Tables: maps.Clone(row.Tables), Derivations: row.Derivations, Count: row.Count}
+			next = owntable.CatalogRow{Tables: maps.Clone(row.Tables), Derivations: row.Derivations, Count: row.Count}
 		}
 		pin.Reader, pin.Read, changed = string(b.Reader), now, true
 		next.Tables[t] = pin
@@ -297,7 +297,7 @@ func (p *Program) Admit(row book.CatalogRow, b Batch, now time.Time) (next book.
 	return next, changed, nil
 }
 
-func (p *Program) otherReader(t string, pin book.Pin, now Reader) error {
+func (p *Program) otherReader(t string, pin owntable.Pin, now Reader) error {
 	was := Reader(pin.Reader)
 	how := fmt.Sprintf("let the stream run empty first (an iterator age of 0 and no failures), and then say so: WEIR_DRAINED=%s", string(was))
 	if now == Process {
@@ -310,10 +310,12 @@ func (p *Program) otherReader(t string, pin book.Pin, now Reader) error {
 }
 
 // ready refuses a catalog by which this program may not begin.
-func (p *Program) ready(row book.CatalogRow, now time.Time) error { return p.current(row, false, now) }
+func (p *Program) ready(row owntable.CatalogRow, now time.Time) error {
+	return p.current(row, false, now)
+}
 
 // current refuses a catalog that does not have exactly what this program derives.
-func (p *Program) current(row book.CatalogRow, search bool, now time.Time) error {
+func (p *Program) current(row owntable.CatalogRow, search bool, now time.Time) error {
 	ours := map[string]bool{}
 	for i := range p.Derivations {
 		d := &p.Derivations[i]
@@ -327,7 +329,7 @@ func (p *Program) current(row book.CatalogRow, search bool, now time.Time) error
 	}
 	for _, name := range slices.Sorted(maps.Keys(row.Derivations)) {
 		is := row.Derivations[name]
-		if ours[name] || is.State == book.Unbuilt || is.State == book.Retired || isSearch(name) != search {
+		if ours[name] || is.State == owntable.Unbuilt || is.State == owntable.Retired || isSearch(name) != search {
 			continue
 		}
 		if search {
@@ -340,14 +342,14 @@ func (p *Program) current(row book.CatalogRow, search bool, now time.Time) error
 }
 
 // entry refuses a derivation of the program that the catalog has otherwise.
-func (p *Program) entry(row book.CatalogRow, d *model.Derivation, now time.Time) error {
+func (p *Program) entry(row owntable.CatalogRow, d *model.Derivation, now time.Time) error {
 	is, there := row.Derivations[d.Name]
 	switch {
-	case !there || is.State == book.Unbuilt:
+	case !there || is.State == owntable.Unbuilt:
 		return p.unbuilt(row, d, now)
-	case is.State == book.Retired:
+	case is.State == owntable.Retired:
 		return refuse(ErrDefinition, "model %s: %s is retired since %s, and this program derives it: replace the program by one whose model no longer has it", p.Model, d.Name, stamp(is.Since))
-	case is.State == book.Building:
+	case is.State == owntable.Building:
 		return refuse(ErrDefinition, "model %s: %s is being built since %s by a newer weir: use that version here too", p.Model, d.Name, stamp(is.Since))
 	case is.Hash != d.Hash && isSearch(d.Name):
 		return refuse(ErrDefinition, "model %s: %s has another definition since %s: a program with another model was started; restart the program whose model is right", p.Model, d.Name, stamp(is.Since))
@@ -361,7 +363,7 @@ func (p *Program) entry(row book.CatalogRow, d *model.Derivation, now time.Time)
 }
 
 // unbuilt says why a derivation is not built, and what to do.
-func (p *Program) unbuilt(row book.CatalogRow, d *model.Derivation, now time.Time) error {
+func (p *Program) unbuilt(row owntable.CatalogRow, d *model.Derivation, now time.Time) error {
 	if isSearch(d.Name) {
 		return refuse(ErrUnknown, "model %s: %s was taken out by a program with another model that was started; restart the program whose model is right", p.Model, d.Name)
 	}
@@ -377,7 +379,7 @@ func (p *Program) unbuilt(row book.CatalogRow, d *model.Derivation, now time.Tim
 			continue
 		}
 		why := "it is not known that its stream has every change since the table was made, as it has of tables that weir makes"
-		if pin.Complete == book.CompleteMade {
+		if pin.Complete == owntable.CompleteMade {
 			why = fmt.Sprintf("it was made on %s and not read since, and a stream keeps its records for 24 hours", stamp(pin.Made))
 		} else if pin.ARN == "" {
 			why = "it is not known by which model its rows were derived until now: this directory is from an older weir"
@@ -389,7 +391,7 @@ func (p *Program) unbuilt(row book.CatalogRow, d *model.Derivation, now time.Tim
 }
 
 // over is how to start over where a derivation cannot go on.
-func (p *Program) over(row book.CatalogRow, d *model.Derivation) string {
+func (p *Program) over(row owntable.CatalogRow, d *model.Derivation) string {
 	if slices.ContainsFunc(d.Reads, func(t string) bool { return row.Tables[t].ARN != "" }) {
 		return "export the tables and replay the export into new ones (docs/guide/operations.md, A table that already has rows)"
 	}
@@ -397,8 +399,8 @@ func (p *Program) over(row book.CatalogRow, d *model.Derivation) string {
 }
 
 // Retire decides what the catalog becomes when the model no longer has the derivations.
-func (p *Program) Retire(was book.CatalogRow, names []string, now time.Time) (next book.CatalogRow, err error) {
-	next = book.CatalogRow{Tables: was.Tables, Derivations: maps.Clone(was.Derivations), Count: was.Count}
+func (p *Program) Retire(was owntable.CatalogRow, names []string, now time.Time) (next owntable.CatalogRow, err error) {
+	next = owntable.CatalogRow{Tables: was.Tables, Derivations: maps.Clone(was.Derivations), Count: was.Count}
 	for _, name := range names {
 		is, there := was.Derivations[name]
 		switch {
@@ -406,10 +408,10 @@ func (p *Program) Retire(was book.CatalogRow, names []string, now time.Time) (ne
 			return was, refuse(ErrDefinition, "model %s has %s: take it out of the model first", p.Model, name)
 		case !there:
 			return was, refuse(ErrUnknown, "the catalog of model %s has no %s; projector status %s lists what it has", p.Model, name, p.Model)
-		case is.State == book.Retired:
+		case is.State == owntable.Retired:
 			continue
 		}
-		is.State, is.Since = book.Retired, now
+		is.State, is.Since = owntable.Retired, now
 		next.Derivations[name] = is
 	}
 	return next, nil

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/store"
 )
 
@@ -48,14 +48,14 @@ func table(id string, whole bool) store.Identity {
 // world is a catalog and what its programs find.
 type world struct {
 	*testing.T
-	row    book.CatalogRow
+	row    owntable.CatalogRow
 	tables map[string]store.Identity
 	now    time.Time
 	assume bool
 }
 
 func newWorld(t *testing.T, whole bool) *world {
-	row, _ := book.DecodeCatalog(nil)
+	row, _ := owntable.DecodeCatalog(nil)
 	return &world{T: t, row: row, now: now, tables: map[string]store.Identity{"rows": table("r", whole), "more": table("m", whole)}}
 }
 
@@ -138,7 +138,7 @@ func TestFirstStart(t *testing.T) {
 		w.assume = true
 		w.must(w.start(p))
 		w.must(w.batch(p, Process, "rows"))
-		if pin := w.row.Tables["rows"]; pin.Complete != book.CompleteAssumed || !pin.Since.Equal(now) {
+		if pin := w.row.Tables["rows"]; pin.Complete != owntable.CompleteAssumed || !pin.Since.Equal(now) {
 			t.Errorf("%+v", pin)
 		}
 		w.assume = false
@@ -156,7 +156,7 @@ func TestFirstStart(t *testing.T) {
 		for age, ok := range map[time.Duration]bool{time.Hour: true, 22 * time.Hour: true, 24 * time.Hour: false, 1000 * time.Hour: false} {
 			w, p := newWorld(t, false), programOf(t, albums)
 			for name, id := range w.tables {
-				w.row.Tables[name] = book.Pin{ID: id.ID, Stream: id.Stream, Images: id.Images, Complete: book.CompleteMade, Made: now, Since: now}
+				w.row.Tables[name] = owntable.Pin{ID: id.ID, Stream: id.Stream, Images: id.Images, Complete: owntable.CompleteMade, Made: now, Since: now}
 				id.Made = now
 				w.tables[name] = id
 			}
@@ -175,7 +175,7 @@ func TestFirstStart(t *testing.T) {
 	t.Run("a table that weir made, and its stream is another", func(t *testing.T) {
 		w, p := newWorld(t, false), programOf(t, albums)
 		for name, id := range w.tables {
-			w.row.Tables[name] = book.Pin{ID: id.ID, Stream: "0", Images: id.Images, Complete: book.CompleteMade, Made: now, Since: now}
+			w.row.Tables[name] = owntable.Pin{ID: id.ID, Stream: "0", Images: id.Images, Complete: owntable.CompleteMade, Made: now, Since: now}
 		}
 		w.refused(w.start(p), ErrUnbuilt)
 	})
@@ -250,7 +250,7 @@ func TestImages(t *testing.T) {
 		}
 		p := ProgramOf(m, true)
 		for _, images := range append(c.has, c.lack...) {
-			err := p.fits("rows", book.Pin{}, store.Identity{ID: "x", Stream: "1", Images: images})
+			err := p.fits("rows", owntable.Pin{}, store.Identity{ID: "x", Stream: "1", Images: images})
 			if errors.Is(err, ErrImages) != slices.Contains(c.lack, images) {
 				t.Errorf("a stream of %s where the model says %q: %v", images, c.stream, err)
 			}
@@ -386,7 +386,7 @@ func TestReaders(t *testing.T) {
 
 // TestNewerStates: what only a newer weir can apply is refused.
 func TestNewerStates(t *testing.T) {
-	for _, d := range []book.Derived{{Generation: 1, State: book.Building}, {Generation: 2, State: book.Live}} {
+	for _, d := range []owntable.Derived{{Generation: 1, State: owntable.Building}, {Generation: 2, State: owntable.Live}} {
 		w, p := newWorld(t, true), programOf(t, albums)
 		w.must(w.start(p))
 		w.must(w.batch(p, Process, "rows"))

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -73,7 +73,7 @@ func (f *form) check(c Command, from env) (*checked, *Refusal) {
 	out.makeNew(from)
 	out.takeKey(c.IdempotencyKey, &r)
 	if out.key != "" {
-		out.hash = book.Hash(string(value.AppendItem([]byte(string(c.Op)+" "+c.Entity+" "), c.Item)))
+		out.hash = owntable.Hash(string(value.AppendItem([]byte(string(c.Op)+" "+c.Entity+" "), c.Item)))
 	}
 	out.required(&r)
 	if len(r.Problems) == 0 {

@@ -3,8 +3,8 @@ package ingest
 import (
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/query"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -35,17 +35,17 @@ func Claims(m *model.Model, e *model.Entity, ref store.Ref, row value.Item) (out
 }
 
 func claimOf(m *model.Model, e *model.Entity, u *model.Unique, v value.Value) store.Ref {
-	return book.Claim(m.Name, e.Name+"."+u.Field.Name, value.Scalar(v))
+	return owntable.Claim(m.Name, e.Name+"."+u.Field.Name, value.Scalar(v))
 }
 
 // Owner is the row that a claim, as it was read, belongs to; ok is false where it
 // belongs to none.
 func (c *Claim) Owner(claim value.Item) (owner store.Ref, ok bool) {
-	return ownerOf(c.entity.Table, book.ClaimFrom(claim))
+	return ownerOf(c.entity.Table, owntable.ClaimFrom(claim))
 }
 
 // Mine reports whether a claim, as it was read, belongs to the row.
-func (c *Claim) Mine(claim value.Item) bool { return book.ClaimFrom(claim).IsOf(c.Row) }
+func (c *Claim) Mine(claim value.Item) bool { return owntable.ClaimFrom(claim).IsOf(c.Row) }
 
 // Entity is the name of the row's entity.
 func (c *Claim) Entity() string { return c.entity.Name }
@@ -68,7 +68,7 @@ func (c *Claim) Had(rows []value.Item) (out []store.Ref) {
 	for _, row := range rows {
 		key, ok := c.entity.Table.KeyOf(row)
 		ref := store.Ref{Table: c.entity.Table.Name, Key: key}
-		if ok && keep(row) && book.RowText(ref) != book.RowText(c.Row) {
+		if ok && keep(row) && owntable.RowText(ref) != owntable.RowText(c.Row) {
 			out = append(out, ref)
 		}
 	}
@@ -78,12 +78,14 @@ func (c *Claim) Had(rows []value.Item) (out []store.Ref) {
 // Take is the write that gives the row the claim. It fails if the claim has changed
 // since it was read. The token must be one that no claim had before.
 func (c *Claim) Take(claim value.Item, token string) store.Write {
-	return book.ClaimFrom(claim).Take(c.Ref, c.Row, c.entity.Table.Item(c.Row.Key), token)
+	return owntable.ClaimFrom(claim).Take(c.Ref, c.Row, c.entity.Table.Item(c.Row.Key), token)
 }
 
 // Free is the write that gives the claim back. It fails if the claim has changed since
 // it was read. A claim of another row is left as it is.
-func (c *Claim) Free(claim value.Item) store.Write { return book.ClaimFrom(claim).Free(c.Ref, c.Row) }
+func (c *Claim) Free(claim value.Item) store.Write {
+	return owntable.ClaimFrom(claim).Free(c.Ref, c.Row)
+}
 
 // Still is the check that the row still has the value.
 func (c *Claim) Still() store.Write {

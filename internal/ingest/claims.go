@@ -3,8 +3,8 @@ package ingest
 import (
 	"slices"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -39,7 +39,7 @@ func (c *checked) claims(p *plan, k *known, row, live, is value.Item) *Refusal {
 func (c *checked) acquire(p *plan, k *known, u *model.Unique, v value.Value) *Refusal {
 	ref := claimOf(c.model, c.Entity, u, v)
 	row, ok := k.row(ref)
-	claim := book.ClaimFrom(row)
+	claim := owntable.ClaimFrom(row)
 	owners, found := k.find(having(c.Entity, u, v))
 	if !ok || !found {
 		return nil
@@ -48,7 +48,7 @@ func (c *checked) acquire(p *plan, k *known, u *model.Unique, v value.Value) *Re
 		owners = append(slices.Clone(owners), owner)
 	}
 	for _, owner := range owners {
-		if book.RowText(owner) == book.RowText(c.ref) {
+		if owntable.RowText(owner) == owntable.RowText(c.ref) {
 			continue
 		}
 		row, ok := k.row(owner)
@@ -64,12 +64,12 @@ func (c *checked) acquire(p *plan, k *known, u *model.Unique, v value.Value) *Re
 func (c *checked) giveBack(p *plan, k *known, u *model.Unique, v value.Value) {
 	ref := claimOf(c.model, c.Entity, u, v)
 	if claim, ok := k.row(ref); ok {
-		p.also = append(p.also, book.ClaimFrom(claim).Free(ref, c.ref))
+		p.also = append(p.also, owntable.ClaimFrom(claim).Free(ref, c.ref))
 	}
 }
 
 // ownerOf is the row that a claim names.
-func ownerOf(t *model.Table, claim book.ClaimRow) (store.Ref, bool) {
+func ownerOf(t *model.Table, claim owntable.ClaimRow) (store.Ref, bool) {
 	key, ok := t.KeyOf(claim.Key)
 	return store.Ref{Table: t.Name, Key: key}, ok && claim.Table == t.Name
 }

@@ -3,8 +3,8 @@ package ingest
 import (
 	"slices"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/query"
 	"weir/internal/store"
@@ -92,7 +92,7 @@ func (f *form) owns(name string) bool {
 
 // derived reports whether weir itself writes the attribute.
 func (f *form) derived(name string) bool {
-	return book.IsOurs(name) || projections.IsDerived(f.Entity, name)
+	return owntable.IsOurs(name) || projections.IsDerived(f.Entity, name)
 }
 
 // application is the row as the application wrote it, with the attributes that no model
@@ -106,5 +106,5 @@ func (f *form) revision(row value.Item) string {
 	if row == nil {
 		return ""
 	}
-	return book.HashOf(value.AppendItem(make([]byte, 0, 512), f.application(row)))
+	return owntable.HashOf(value.AppendItem(make([]byte, 0, 512), f.application(row)))
 }

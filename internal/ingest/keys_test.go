@@ -8,8 +8,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -44,7 +44,7 @@ func FuzzKeys(f *testing.F) {
 		f.Add("a", s, "c#d", "e")
 		f.Add("a#b", s, s, "/")
 	}
-	f.Add(strings.Repeat("k", 900), "#"+book.Hash(strings.Repeat("k", 900)), "c", "d") // what the long one is in our keys
+	f.Add(strings.Repeat("k", 900), "#"+owntable.Hash(strings.Repeat("k", 900)), "c", "d") // what the long one is in our keys
 	var forms []*form
 	for _, name := range model.Builtin() {
 		m, err := model.Load(name)
@@ -157,7 +157,7 @@ func ours(t *testing.T, c *checked, made map[string]string) {
 	}
 	for _, given := range c.given {
 		v := given.Value
-		take(book.Once(c.model.Name, value.Scalar(v)), fmt.Sprintf("the idempotency key %s %q", c.model.Name, value.Scalar(v)))
+		take(owntable.Once(c.model.Name, value.Scalar(v)), fmt.Sprintf("the idempotency key %s %q", c.model.Name, value.Scalar(v)))
 	}
 }
 

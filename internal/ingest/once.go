@@ -3,7 +3,7 @@ package ingest
 import (
 	"time"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -29,7 +29,7 @@ func (c *checked) record(now time.Time) (*record, *Refusal) {
 	case c.key == "":
 		return nil, nil
 	case c.Once == nil || c.Op != Create:
-		return &record{Ref: book.Once(c.model.Name, c.key)}, nil
+		return &record{Ref: owntable.Once(c.model.Name, c.key)}, nil
 	}
 	is, r := c.image(nil)
 	if r != nil {
@@ -90,7 +90,7 @@ func (c *checked) repeated(rec *record, k *known) (p plan, used bool) {
 		target, ok = c.ledTo(row)
 		p.done = Created
 	} else {
-		was := book.OnceFrom(row)
+		was := owntable.OnceFrom(row)
 		if was.Expired(k.now) {
 			return plan{}, false
 		}
@@ -98,7 +98,7 @@ func (c *checked) repeated(rec *record, k *known) (p plan, used bool) {
 		target.Key, ok = c.Table.KeyOf(was.Key)
 		p.done = Done(was.Done)
 	}
-	if hash := row.Get(book.OnceHash); !hash.IsMissing() && hash.Text() != c.hash {
+	if hash := row.Get(owntable.OnceHash); !hash.IsMissing() && hash.Text() != c.hash {
 		return plan{err: refuse(Reused, "", "the idempotency key came with another command before")}, true
 	}
 	if p.repeated = true; ok {
@@ -138,8 +138,8 @@ func (c *checked) ledTo(row value.Item) (store.Ref, bool) {
 func (c *checked) remember(p *plan, rec *record, k *known) {
 	was, _ := k.row(rec.Ref)
 	if rec.row == nil {
-		is := book.OnceRow{Hash: c.hash, Done: string(p.done), Table: c.ref.Table, Key: c.Table.Item(c.ref.Key)}
-		p.also = append(p.also, book.OnceFrom(was).Becomes(rec.Ref, is, k.now))
+		is := owntable.OnceRow{Hash: c.hash, Done: string(p.done), Table: c.ref.Table, Key: c.Table.Item(c.ref.Key)}
+		p.also = append(p.also, owntable.OnceFrom(was).Becomes(rec.Ref, is, k.now))
 		return
 	}
 	is, r := rec.row.image(nil)
@@ -148,7 +148,7 @@ func (c *checked) remember(p *plan, rec *record, k *known) {
 		return
 	}
 	w := store.Write{
-		Ref: rec.Ref, Put: is.With(value.Attr{Name: book.OnceHash, Value: value.OfString(c.hash)}),
+		Ref: rec.Ref, Put: is.With(value.Attr{Name: owntable.OnceHash, Value: value.OfString(c.hash)}),
 		If: store.Cond{{{Attr: rec.row.Table.Key.Partition.Name, Is: store.Absent}}},
 	}
 	if was != nil {

@@ -3,8 +3,8 @@ package ingest
 import (
 	"slices"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/copies"
 	"weir/internal/projections/feed"
@@ -110,7 +110,7 @@ func (t *task) nameOf(ref store.Ref, nth int) string {
 	return nameOf(ref)
 }
 
-var ownTable = book.Table()
+var ownTable = owntable.Table()
 
 // leadsTo is what a change of a row touches beyond the row itself: rows made from it,
 // and lists of followers. The key of a history row contains the change's position. Each

@@ -13,9 +13,9 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"weir/internal/book"
 	"weir/internal/ingest"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb"
 	"weir/internal/store/dynamodb/dynamodbtest"
@@ -230,7 +230,7 @@ func raceForEmail(t *testing.T, r *race) {
 		t.Error("nobody had an address")
 	}
 	r.check(t, owners, func(out any) bool { return out == "ok" })
-	if n := r.count(t, book.TableName, book.Partition, "claim|"); n != 0 {
+	if n := r.count(t, owntable.TableName, owntable.Partition, "claim|"); n != 0 {
 		t.Errorf("%d claims are left of users that are gone", n)
 	}
 }

@@ -16,9 +16,9 @@ import (
 	"fmt"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/catalog"
 	"weir/internal/events"
+	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/stage"
 	"weir/internal/store"
@@ -193,7 +193,7 @@ func (h *Handler) portion(ctx context.Context, w *work, p *portion) error {
 			return err
 		}
 	}
-	b := runner.Batch{Lane: runner.Lane(w.table, w.shard), Changes: p.changes, Read: w.read, ByItem: h.Order == ByItem}
+	b := runner.Batch{ShardKey: runner.ShardKey(w.table, w.shard), Changes: p.changes, Read: w.read, ByItem: h.Order == ByItem}
 	n, err := h.Runner.Rows(ctx, b)
 	if err != nil {
 		return err
@@ -244,7 +244,7 @@ func sourceOf(e *events.Entry) string {
 	case e.Record.ID != "":
 		return "event " + e.Record.ID
 	}
-	return "a record " + book.Hash(string(e.Bad.Raw))
+	return "a record " + owntable.Hash(string(e.Bad.Raw))
 }
 
 // check makes sure that the stream is read in our order, and that the event continues
@@ -268,7 +268,7 @@ func (h *Handler) check(ctx context.Context, w *work) error {
 	if h.Order != ByShard || len(w.records) == 0 {
 		return nil
 	}
-	if err := h.enter(ctx, runner.Lane(w.table, w.shard)); err != nil {
+	if err := h.enter(ctx, runner.ShardKey(w.table, w.shard)); err != nil {
 		return err
 	}
 	return h.begin(ctx, w)
@@ -280,13 +280,13 @@ func (h *Handler) order(ctx context.Context, table string) error {
 	if h.Drained != "" {
 		others = append(others, string(h.Drained))
 	}
-	ref := book.FunctionOrder(h.Runner.Model.Name, table)
-	out, err := h.Runner.Store.Write(ctx, []store.Write{book.SetOrder(ref, string(h.Order), others...)})
+	ref := owntable.FunctionOrder(h.Runner.Model.Name, table)
+	out, err := h.Runner.Store.Write(ctx, []store.Write{owntable.SetOrder(ref, string(h.Order), others...)})
 	if err == nil {
 		err = out[0].Err
 	}
 	if errors.Is(err, store.ErrCondition) {
-		had, err := book.DecodeOrder(out[0].Row)
+		had, err := owntable.DecodeOrder(out[0].Row)
 		if err != nil {
 			return err
 		}

@@ -9,9 +9,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"weir/internal/book"
 	"weir/internal/lambda"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb"
@@ -46,7 +46,7 @@ func letters(t *testing.T, o lambda.Order, open func([]store.Table) (store.Store
 	}
 	st := m.Tables[0].Table
 	st.Stream = true
-	db, err := open([]store.Table{book.Table(), st})
+	db, err := open([]store.Table{owntable.Table(), st})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func letters(t *testing.T, o lambda.Order, open func([]store.Table) (store.Store
 			t.Error(err)
 		}
 	}
-	if page, err := w.Query(t.Context(), store.Query{Table: book.TableName, Partition: value.OfString(book.Dead(m.Name))}); err != nil || len(page.Rows) > 0 {
+	if page, err := w.Query(t.Context(), store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Dead(m.Name))}); err != nil || len(page.Rows) > 0 {
 		t.Error(len(page.Rows), err)
 	}
 }

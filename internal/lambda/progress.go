@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/events"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/summed"
 )
@@ -17,7 +17,7 @@ import (
 // By shard, positions are correct only while all records of a shard are applied one
 // after the other, and an event does not tell whether they are: with a parallelization
 // factor above 1, several batches of the same shard are processed in parallel. So our
-// table has a row for each shard (book.FunctionShardRow). It holds a mark for each of the last
+// table has a row for each shard (owntable.FunctionShardRow). It holds a mark for each of the last
 // records that came, the position of the last one, how many of these records are
 // applied, and the time until which an invocation may still be applying the rest.
 // Nothing of an event is applied before the event is found to continue the row.
@@ -34,11 +34,11 @@ import (
 // batches in parallel one is refused: before anything of it is applied, or at the
 // latest before it is answered for. A record that was applied out of order is never
 // acknowledged.
-type progress struct{ book.FunctionShardRow }
+type progress struct{ owntable.FunctionShardRow }
 
 // markBytes is the size of a mark. Two consecutive records always have different marks.
 // Any other two records have the same mark with a probability of 1 in 2³².
-const markBytes = book.FunctionMark
+const markBytes = owntable.FunctionMark
 
 // leastMarks is how many marks are kept when events are small. The row still fits in
 // one write capacity unit.
@@ -138,7 +138,7 @@ func (l *progress) same(o *progress) bool {
 }
 
 func (h *Handler) progressRef(w *work) store.Ref {
-	return book.FunctionShard(h.Runner.Model.Name, w.table, w.shard)
+	return owntable.FunctionShard(h.Runner.Model.Name, w.table, w.shard)
 }
 
 // begin claims an event for this invocation. Its error says why the event must not be
@@ -148,7 +148,7 @@ func (h *Handler) begin(ctx context.Context, w *work) error {
 	if err != nil {
 		return err
 	}
-	if w.progress.FunctionShardRow, err = book.DecodeFunctionShard(rows[0]); err != nil {
+	if w.progress.FunctionShardRow, err = owntable.DecodeFunctionShard(rows[0]); err != nil {
 		return err
 	}
 	now, until := h.Runner.Now(), invocationLife
@@ -196,7 +196,7 @@ func (h *Handler) change(ctx context.Context, w *work, f func(*progress) (progre
 		if !wrote && !errors.Is(out[0].Err, store.ErrCondition) {
 			return out[0].Err
 		}
-		if w.progress.FunctionShardRow, err = book.DecodeFunctionShard(out[0].Row); err != nil || wrote {
+		if w.progress.FunctionShardRow, err = owntable.DecodeFunctionShard(out[0].Row); err != nil || wrote {
 			return err
 		}
 	}

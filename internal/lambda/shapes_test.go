@@ -211,7 +211,7 @@ func TestPartOfAnEvent(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, n := range []string{"n5", "n6", "n7", "n8", "n9", "n10"} {
-				if got, _ := w.book(n); got != 1 {
+				if got, _ := w.ledger(n); got != 1 {
 					t.Errorf("album %s has %d pictures", n, got)
 				}
 			}

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"time"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -14,7 +14,7 @@ import (
 
 // By shard, a ledger holds a position for each shard that it counts
 // from, and a stream makes new shards for ever. So that positions can be removed from
-// ledgers, one row of the model (book.OpenShardsRow) lists the shards from which records may
+// ledgers, one row of the model (owntable.OpenShardsRow) lists the shards from which records may
 // still come.
 //
 // An invocation that applies a shard for the first time enters the shard in the row. An
@@ -29,7 +29,7 @@ const (
 
 // openShards is what a process knows of that row.
 type openShards struct {
-	row    book.OpenShardsRow
+	row    owntable.OpenShardsRow
 	listed int64           // when this process last checked whether to list shards
 	over   map[string]bool // shards found to be over in this invocation
 }
@@ -39,7 +39,7 @@ func (l *openShards) missing(key string) (since int64, known bool) {
 	return since, known
 }
 
-func (h *Handler) openRef() store.Ref { return book.OpenShards(h.Runner.Model.Name) }
+func (h *Handler) openRef() store.Ref { return owntable.OpenShards(h.Runner.Model.Name) }
 
 // enter makes sure that the row has the shard. It also lists shards when that is due.
 func (h *Handler) enter(ctx context.Context, key string) error {
@@ -55,7 +55,7 @@ func (h *Handler) enter(ctx context.Context, key string) error {
 	}
 	h.open.listed = now
 	if err := h.list(ctx, now); err != nil && ctx.Err() == nil {
-		slog.Warn("listing shards; until that can be done, positions of shards that are over stay in books", "error", err)
+		slog.Warn("listing shards; until that can be done, positions of shards that are over stay in ledgers", "error", err)
 	}
 	return ctx.Err()
 }
@@ -63,15 +63,15 @@ func (h *Handler) enter(ctx context.Context, key string) error {
 // enterShard enters a shard. If the row has no room for it, no invocation may trust the
 // row until shards have been listed twice again.
 func (h *Handler) enterShard(ctx context.Context, key string) error {
-	row, err := h.update(ctx, book.EnterShard(h.openRef(), key))
+	row, err := h.update(ctx, owntable.EnterShard(h.openRef(), key))
 	if errors.Is(err, store.ErrRefused) {
-		row, err = h.update(ctx, book.DoubtOpenShards(h.openRef()))
+		row, err = h.update(ctx, owntable.DoubtOpenShards(h.openRef()))
 	}
 	if errors.Is(err, store.ErrRefused) {
 		err = errors.Join(err, h.readOpen(ctx))
 	}
 	if err == nil {
-		h.open.row, _ = book.DecodeOpenShards(row) // list reports a row that cannot be read
+		h.open.row, _ = owntable.DecodeOpenShards(row) // list reports a row that cannot be read
 	}
 	return err
 }
@@ -100,7 +100,7 @@ func (h *Handler) list(ctx context.Context, now int64) error {
 			return err
 		}
 		for _, s := range shards {
-			there[runner.Lane(t.Name, s.ID)] = true
+			there[runner.ShardKey(t.Name, s.ID)] = true
 		}
 	}
 	w := h.open.row.Becomes(h.openRef(), listed(h.open.row, there, now))
@@ -112,15 +112,15 @@ func (h *Handler) list(ctx context.Context, now int64) error {
 		return nil
 	}
 	if err == nil {
-		h.open.row, err = book.DecodeOpenShards(w.Put)
+		h.open.row, err = owntable.DecodeOpenShards(w.Put)
 	}
 	return err
 }
 
 // listed is the row after shards were listed. Listed shards are entered. Other
 // shards are missing from now on; those missing for long enough are removed.
-func listed(row book.OpenShardsRow, there map[string]bool, now int64) book.OpenShardsRow {
-	next := book.OpenShardsRow{Missing: map[string]int64{}, Listed: now, Lists: row.Lists + 1}
+func listed(row owntable.OpenShardsRow, there map[string]bool, now int64) owntable.OpenShardsRow {
+	next := owntable.OpenShardsRow{Missing: map[string]int64{}, Listed: now, Lists: row.Lists + 1}
 	for key := range there {
 		next.Missing[key] = 0
 	}
@@ -139,7 +139,7 @@ func listed(row book.OpenShardsRow, there map[string]bool, now int64) book.OpenS
 func (h *Handler) readOpen(ctx context.Context) error {
 	rows, err := h.Runner.Store.Get(ctx, []store.Ref{h.openRef()})
 	if err == nil {
-		h.open.row, err = book.DecodeOpenShards(rows[0])
+		h.open.row, err = owntable.DecodeOpenShards(rows[0])
 	}
 	return err
 }
@@ -155,7 +155,7 @@ func (h *Handler) retired(ctx context.Context, key string) (bool, error) {
 	if _, known := h.open.missing(key); known {
 		return false, nil
 	}
-	if err := h.readOpen(ctx); err != nil && !errors.Is(err, book.ErrRow) {
+	if err := h.readOpen(ctx); err != nil && !errors.Is(err, owntable.ErrRow) {
 		return false, err
 	}
 	_, known := h.open.missing(key)

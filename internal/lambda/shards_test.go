@@ -12,10 +12,10 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"weir/internal/book"
 	"weir/internal/lambda"
 	"weir/internal/migrate"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -51,7 +51,7 @@ func newWorld(t *testing.T) *world {
 	}
 	st := m.Tables[0].Table
 	st.Stream = true
-	db, err := embedded.Open("store", []store.Table{book.Table(), st}, embedded.Options{FS: vfs.NewMem()})
+	db, err := embedded.Open("store", []store.Table{owntable.Table(), st}, embedded.Options{FS: vfs.NewMem()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,17 +98,17 @@ func (w *world) try(h *lambda.Handler, shard, album string, n int) error {
 	return nil
 }
 
-// book reads an album's ledger: its count, and the shards that it has positions of.
-func (w *world) book(album string) (count int64, shards []string) {
+// ledger reads an album's ledger: its count, and the shards that it has positions of.
+func (w *world) ledger(album string) (count int64, shards []string) {
 	ref := store.Ref{Table: "gallery", Key: store.Key{Partition: value.OfString("ALBUM#" + album), Sort: value.OfString("METADATA")}}
-	rows, err := w.Get(w.t.Context(), []store.Ref{book.Of("gallery", ref)})
+	rows, err := w.Get(w.t.Context(), []store.Ref{owntable.Ledger("gallery", ref)})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	count, _ = rows[0].Get(book.Sum("mediaCount")).Int64()
+	count, _ = rows[0].Get(owntable.Sum("mediaCount")).Int64()
 	for _, a := range rows[0] {
 		for _, shard := range []string{"s1", "s2", "s3", "s4"} {
-			if a.Name == book.Lane(runner.Lane("gallery", shard)) {
+			if a.Name == owntable.PositionOf(runner.ShardKey("gallery", shard)) {
 				shards = append(shards, shard)
 			}
 		}
@@ -119,7 +119,7 @@ func (w *world) book(album string) (count int64, shards []string) {
 
 func (w *world) want(album string, count int64, shards ...string) {
 	w.t.Helper()
-	if n, have := w.book(album); n != count || !slices.Equal(have, shards) {
+	if n, have := w.ledger(album); n != count || !slices.Equal(have, shards) {
 		w.t.Errorf("album %s: %d with positions of %v; want %d with %v", album, n, have, count, shards)
 	}
 }
@@ -194,7 +194,7 @@ func TestShardsWithoutRoom(t *testing.T) {
 		w.add(h, "s1", "a")
 		w.now = w.now.Add(2 * time.Hour)
 	}
-	rows, err := w.Get(t.Context(), []store.Ref{book.OpenShards("gallery")})
+	rows, err := w.Get(t.Context(), []store.Ref{owntable.OpenShards("gallery")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestShardsWithoutRoom(t *testing.T) {
 	for _, a := range rows[0] {
 		size += len(a.Name) + 30
 	}
-	full := store.Write{Ref: book.OpenShards("gallery"), Ops: []store.Op{{Kind: store.Set, Attr: "pad", Value: value.OfString(strings.Repeat("x", 409600-size))}}}
+	full := store.Write{Ref: owntable.OpenShards("gallery"), Ops: []store.Op{{Kind: store.Set, Attr: "pad", Value: value.OfString(strings.Repeat("x", 409600-size))}}}
 	for err == nil && len(full.Ops[0].Value.Text()) > 0 {
 		if out, err := w.Write(t.Context(), []store.Write{full}); err == nil && out[0].Err == nil {
 			full.Ops[0].Value = value.OfString(full.Ops[0].Value.Text() + "x")
@@ -237,11 +237,11 @@ func TestUnreadableOpenShards(t *testing.T) {
 		w.now = w.now.Add(2 * time.Hour)
 		w.add(h, "s2", "b")
 	}
-	w.set(book.OpenShards("gallery"), "c", value.OfString("x"))
+	w.set(owntable.OpenShards("gallery"), "c", value.OfString("x"))
 	w.now = w.now.Add(26 * time.Hour)
 	w.add(w.handler(), "s2", "a")
 	w.want("a", 2, "s1", "s2")
-	w.set(book.OpenShards("gallery"), "c", value.OfInt(0))
+	w.set(owntable.OpenShards("gallery"), "c", value.OfInt(0))
 	for range 3 {
 		w.now = w.now.Add(2 * time.Hour)
 		w.add(h, "s2", "a")
@@ -256,9 +256,9 @@ func TestUnreadableShard(t *testing.T) {
 	w.shards = []string{"s1", "s2"}
 	h := w.handler()
 	w.add(h, "s1", "a")
-	at := book.FunctionShard("gallery", "gallery", "s1")
+	at := owntable.FunctionShard("gallery", "gallery", "s1")
 	w.set(at, "d", value.OfInt(7))
-	if err := w.try(h, "s1", "a", 2); !errors.Is(err, book.ErrRow) || !strings.Contains(err.Error(), `"gallery|s1", attribute d is 7`) {
+	if err := w.try(h, "s1", "a", 2); !errors.Is(err, owntable.ErrRow) || !strings.Contains(err.Error(), `"gallery|s1", attribute d is 7`) {
 		t.Error(err)
 	}
 	w.next = 2

@@ -10,10 +10,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/live"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/runner/runnertest"
@@ -58,7 +58,7 @@ func watch(t *testing.T) *watched {
 	table := m.Tables[0]
 	table.Stream = true
 	cfg := dynamodbtest.Config(t)
-	db := dynamodbtest.Open(t, cfg, []store.Table{book.Table(), table.Table}, dynamodb.Options{})
+	db := dynamodbtest.Open(t, cfg, []store.Table{owntable.Table(), table.Table}, dynamodb.Options{})
 	return &watched{t, cfg, db, table, &runner.Runner{Kinds: kinds.All(), Model: m, Store: db, Now: time.Now}}
 }
 
@@ -115,7 +115,7 @@ func TestShardsAreForgottenOnDynamoDB(t *testing.T) {
 	stop := w.follow(time.Millisecond)
 	w.put("m1", "m2", "m3")
 	kept := func(k string) int {
-		page, err := w.db.Query(t.Context(), store.Query{Table: book.TableName, Partition: value.OfString(k)})
+		page, err := w.db.Query(t.Context(), store.Query{Table: owntable.TableName, Partition: value.OfString(k)})
 		must(t, err)
 		return len(page.Rows)
 	}

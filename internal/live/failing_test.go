@@ -12,8 +12,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -122,7 +122,7 @@ func TestShardThatCannotBeBegun(t *testing.T) {
 	must(t, err)
 	table := m.Tables[0].Table
 	table.Stream = true
-	db, err := embedded.Open("store", []store.Table{book.Table(), table}, embedded.Options{FS: vfs.NewMem(), Shards: 1})
+	db, err := embedded.Open("store", []store.Table{owntable.Table(), table}, embedded.Options{FS: vfs.NewMem(), Shards: 1})
 	must(t, err)
 	defer db.Close()
 	disk := &failing{}

@@ -18,10 +18,10 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/live"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/runner/runnertest"
@@ -56,7 +56,7 @@ func newWorld(t *testing.T) *world {
 	must(t, err)
 	st := m.Tables[0].Table
 	st.Stream = true
-	db, err := embedded.Open("store", []store.Table{book.Table(), st}, embedded.Options{FS: vfs.NewMem(), Shards: 3})
+	db, err := embedded.Open("store", []store.Table{owntable.Table(), st}, embedded.Options{FS: vfs.NewMem(), Shards: 3})
 	must(t, err)
 	t.Cleanup(func() { db.Close() })
 	w := &world{T: t, model: m, db: db, reads: map[string][]string{}, read: map[events.Position]bool{}, asked: map[string]events.Position{}}
@@ -172,7 +172,7 @@ func (p *process) Write(ctx context.Context, ws []store.Write) ([]store.Outcome,
 	p.mu.Lock()
 	full := p.full
 	p.mu.Unlock()
-	if full != nil && ws[0].Table != book.TableName {
+	if full != nil && ws[0].Table != owntable.TableName {
 		<-full
 		if err := p.pass(); err != nil {
 			return nil, err
@@ -398,7 +398,7 @@ func (w *world) oneReaderEach() {
 	w.Helper()
 	taken := 0
 	for shard, readers := range w.reads {
-		rows, err := w.db.Get(context.Background(), []store.Ref{book.Lease("gallery", "gallery", shard)})
+		rows, err := w.db.Get(context.Background(), []store.Ref{owntable.Lease("gallery", "gallery", shard)})
 		must(w.T, err)
 		holds, _ := rows[0].Get("n").Int64()
 		if int64(len(readers)) > holds {
@@ -459,7 +459,7 @@ func (w *world) countsEachOnce() {
 }
 
 func (w *world) leases() []value.Item {
-	page, err := w.db.Query(context.Background(), store.Query{Table: book.TableName, Partition: book.Lease("gallery", "", "").Key.Partition})
+	page, err := w.db.Query(context.Background(), store.Query{Table: owntable.TableName, Partition: owntable.Lease("gallery", "", "").Key.Partition})
 	must(w.T, err)
 	if len(page.Rows) == 0 {
 		w.Fatal("no leases")
@@ -467,9 +467,9 @@ func (w *world) leases() []value.Item {
 	return page.Rows
 }
 
-// TestBooksForgetShards says that the positions of shards that are over go out of
-// the books that are written, and that the numbers stay right.
-func TestBooksForgetShards(t *testing.T) {
+// TestLedgersForgetShards says that the positions of shards that are over go out of
+// the ledgers that are written, and that the numbers stay right.
+func TestLedgersForgetShards(t *testing.T) {
 	w := newWorld(t)
 	rng := rand.New(rand.NewPCG(11, 11))
 	stop := w.application(2)
@@ -483,12 +483,12 @@ func TestBooksForgetShards(t *testing.T) {
 	w.kill(0) // its files stay, and another finishes its shards
 	w.start(1)
 	w.settles()
-	before, kept := w.lanes(), w.keptOfShards()
+	before, kept := w.shardKeys(), w.keptOfShards()
 	w.forgetful.Store(true)
 	w.start(0)
 	stop = w.application(3)
 	deadline := time.Now().Add(time.Minute)
-	for (w.lanes() > 1 || w.keptOfShards() > 0) && time.Now().Before(deadline) {
+	for (w.shardKeys() > 1 || w.keptOfShards() > 0) && time.Now().Before(deadline) {
 		time.Sleep(lease / 5)
 	}
 	stop()
@@ -498,8 +498,8 @@ func TestBooksForgetShards(t *testing.T) {
 		t.Errorf("of closed shards there were %d rows and directories, then %d", kept, after)
 	}
 	// What an album is counted from lies in one shard at a time.
-	if after := w.lanes(); before < 2 || after > 1 {
-		t.Errorf("a book had up to %d positions, then up to %d", before, after)
+	if after := w.shardKeys(); before < 2 || after > 1 {
+		t.Errorf("a ledger had up to %d positions, then up to %d", before, after)
 	}
 	for i := range w.procs {
 		w.procs[i].stop()
@@ -520,11 +520,11 @@ func (w *world) keptOfShards() (n int) {
 			n++
 		}
 	}
-	for _, k := range []string{book.Checkpoints("gallery", runner.GroupRows), "lease|gallery"} {
-		page, err := w.db.Query(context.Background(), store.Query{Table: book.TableName, Partition: value.OfString(k)})
+	for _, k := range []string{owntable.Checkpoints("gallery", runner.GroupRows), "lease|gallery"} {
+		page, err := w.db.Query(context.Background(), store.Query{Table: owntable.TableName, Partition: value.OfString(k)})
 		must(w.T, err)
 		for _, row := range page.Rows {
-			_, shard := book.ShardOf(row.Get(book.Sort).Text())
+			_, shard := owntable.ShardOf(row.Get(owntable.Sort).Text())
 			count(shard)
 		}
 	}
@@ -566,16 +566,16 @@ func TestReadButNotBegun(t *testing.T) {
 	must(t, <-w.procs[0].ended)
 }
 
-// lanes is how many positions the book with the most has.
-func (w *world) lanes() (most int) {
-	q := store.Query{Table: book.TableName}
+// shards is how many positions the ledger with the most has.
+func (w *world) shardKeys() (most int) {
+	q := store.Query{Table: owntable.TableName}
 	for {
 		page, err := w.db.Query(context.Background(), q)
 		must(w.T, err)
 		for _, row := range page.Rows {
 			n := 0
 			for _, a := range row {
-				if strings.HasPrefix(row.Get("k").Text(), "book|") && strings.HasPrefix(a.Name, "p:") {
+				if strings.HasPrefix(row.Get("k").Text(), "ledger|") && strings.HasPrefix(a.Name, "p:") {
 					n++
 				}
 			}

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"time"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/store"
 )
 
-// A lease says which process reads a shard. Its row (book.LeaseRow) has a fence, which grows with each owner, and,
+// A lease says which process reads a shard. Its row (owntable.LeaseRow) has a fence, which grows with each owner, and,
 // under one fence, beats (renewals). Processes do not compare clocks. A process that has
 // seen neither number change for as long as a lease lasts, by its own clock, takes the
 // lease over. A holder that could not beat for that long, by its own clock, stops reading.
@@ -18,18 +18,18 @@ import (
 
 // take takes a lease that was seen free or unchanged for long enough. If another
 // process was first, ok is false and err is nil.
-func take(ctx context.Context, s store.Store, at store.Ref, seen book.LeaseRow, owner string) (fence int64, ok bool, err error) {
+func take(ctx context.Context, s store.Store, at store.Ref, seen owntable.LeaseRow, owner string) (fence int64, ok bool, err error) {
 	out, err := s.Write(ctx, []store.Write{seen.Take(at, owner)})
 	if err != nil || out[0].Err != nil {
 		return 0, false, unlessCondition(out, err)
 	}
-	now, err := book.DecodeLease(out[0].Row)
+	now, err := owntable.DecodeLease(out[0].Row)
 	return now.Fence, err == nil, err
 }
 
 // beat renews a lease. If another process has taken it, ok is false and err is nil.
 func beat(ctx context.Context, s store.Store, at store.Ref, fence int64) (ok bool, err error) {
-	out, err := s.Write(ctx, []store.Write{book.BeatLease(at, fence)})
+	out, err := s.Write(ctx, []store.Write{owntable.BeatLease(at, fence)})
 	if err != nil || out[0].Err != nil {
 		return false, unlessCondition(out, err)
 	}
@@ -38,7 +38,7 @@ func beat(ctx context.Context, s store.Store, at store.Ref, fence int64) (ok boo
 
 // release gives a lease back, so that other processes need not wait for it to run out.
 func release(ctx context.Context, s store.Store, at store.Ref, fence int64) error {
-	out, err := s.Write(ctx, []store.Write{book.FreeLease(at, fence)})
+	out, err := s.Write(ctx, []store.Write{owntable.FreeLease(at, fence)})
 	return unlessCondition(out, err)
 }
 
@@ -53,14 +53,14 @@ func unlessCondition(out []store.Outcome, err error) error {
 
 // watch is what this process has seen of a lease that another process holds.
 type watch struct {
-	book.LeaseRow
+	owntable.LeaseRow
 	since time.Time // when it was first seen in this state
 }
 
 // see notes the lease as it was read between the times before and after, and reports
 // whether it may be taken. It counts the wait from after to a later before, which is the
 // shortest wait possible: the holder counts from the time before its last beat.
-func (w *watch) see(now book.LeaseRow, before, after time.Time, lasts time.Duration) bool {
+func (w *watch) see(now owntable.LeaseRow, before, after time.Time, lasts time.Duration) bool {
 	if now != w.LeaseRow || w.since.IsZero() {
 		w.LeaseRow, w.since = now, after
 	}

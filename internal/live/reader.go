@@ -11,7 +11,7 @@
 //
 // A lease keeps two processes from doing the same work; correct numbers do not depend on
 // it. A process that has lost its shards and does not know it yet may still apply what it
-// has read: ledgers (`book` in the code) and rows take each change once, whichever process
+// has read: ledgers and rows take each change once, whichever process
 // brings it. Such a process can no longer move a checkpoint (runner.Shared, Fence).
 //
 // In weir's own table:
@@ -36,8 +36,8 @@ import (
 	"sync"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/events"
+	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
 )
@@ -72,19 +72,19 @@ type Reader struct {
 	run  *runner.Runner
 	opts Options
 
-	mu      sync.Mutex
-	held    map[place]*holding
-	listed  map[string][]store.Shard // of each table, as last listed
-	at      time.Time                // time of the last listing; zero forces another
-	gone    map[place]int            // unfinished and not listed: in how many listings
-	watched map[place]*watch         // leases of other processes; only round uses it
-	streams map[string][]string      // the labels of each table's streams; only round uses it
-	done    map[place]bool           // applied by every group
-	lanes   map[string]bool          // short keys of shards listed or begun, as last surveyed
-	over    map[string]bool          // short keys that were found to be retired
-	missing map[place]int            // finished and not listed: in how many listings
-	changed chan struct{}
-	stale   chan struct{} // receives when the last listing of shards is out of date
+	mu        sync.Mutex
+	held      map[place]*holding
+	listed    map[string][]store.Shard // of each table, as last listed
+	at        time.Time                // time of the last listing; zero forces another
+	gone      map[place]int            // unfinished and not listed: in how many listings
+	watched   map[place]*watch         // leases of other processes; only round uses it
+	streams   map[string][]string      // the labels of each table's streams; only round uses it
+	done      map[place]bool           // applied by every group
+	shardKeys map[string]bool          // short keys of shards listed or begun, as last surveyed
+	over      map[string]bool          // short keys that were found to be retired
+	missing   map[place]int            // finished and not listed: in how many listings
+	changed   chan struct{}
+	stale     chan struct{} // receives when the last listing of shards is out of date
 }
 
 // place names a shard.
@@ -239,7 +239,7 @@ func (r *Reader) beats(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (r *Reader) lease(p place) store.Ref { return book.Lease(r.run.Model.Name, p.table, p.shard) }
+func (r *Reader) lease(p place) store.Ref { return owntable.Lease(r.run.Model.Name, p.table, p.shard) }
 
 // list lists the shards of all tables, finds those that disappeared before they were
 // finished, and retires those that are over. It does nothing if the last listing is still
@@ -261,7 +261,7 @@ func (r *Reader) list(ctx context.Context) error {
 		}
 	}
 	r.mu.Lock()
-	r.listed, r.at, r.done, r.lanes = v.listed, v.at, map[place]bool{}, v.lanes()
+	r.listed, r.at, r.done, r.shardKeys = v.listed, v.at, map[place]bool{}, v.shardKeys()
 	gone, missing := map[place]int{}, map[place]int{}
 	for p, s := range v.begun {
 		if s.done {
@@ -351,7 +351,7 @@ func (r *Reader) takeAll(ctx context.Context) error {
 			w = &watch{}
 			r.watched[p] = w
 		}
-		now, err := book.DecodeLease(rows[i])
+		now, err := owntable.DecodeLease(rows[i])
 		if err != nil {
 			return err
 		}
@@ -367,7 +367,7 @@ func (r *Reader) takeAll(ctx context.Context) error {
 // takeOne takes a lease, writes the shard's checkpoints, opens its spool and starts
 // reading. If another process was first, it does nothing. If a later step fails, it
 // releases the lease; after a crash the lease runs out.
-func (r *Reader) takeOne(ctx context.Context, p place, seen book.LeaseRow) error {
+func (r *Reader) takeOne(ctx context.Context, p place, seen owntable.LeaseRow) error {
 	start := r.now()
 	fence, ok, err := take(ctx, r.run.Store, r.lease(p), seen, r.opts.Owner)
 	if err != nil || !ok {

@@ -9,21 +9,21 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
 )
 
 // A stream makes new shards for ever, some six a day for each partition. What weir keeps of
-// a shard is its checkpoints, a lease, files, and a position in each ledger (`book` in the
-// code) that counted records of it. All of it is removed when the shard is over. A shard is
+// a shard is its checkpoints, a lease, files, and a position in each ledger that
+// counted records of it. All of it is removed when the shard is over. A shard is
 // over when every group has applied it to its end, two listings have not shown it, and a
 // note in its checkpoint has said so for as long as Options.Retire. The note outlives the
 // process that made it. A stream lists a shard for a day after its end, so this happens
 // more than a day later.
 //
 // One transaction removes the checkpoints and keeps their counts. After it the shard's short
-// key (`lane` in the code) is unknown: no listing and no checkpoint names it. So its positions
+// key is unknown: no listing and no checkpoint names it. So its positions
 // may be removed from ledgers too, as a process that applies a shard first writes its
 // checkpoint.
 //
@@ -74,7 +74,7 @@ func (r *Reader) survey(ctx context.Context) (survey, error) {
 	groups, finished := r.run.Groups(), map[place]int{}
 	for _, g := range groups {
 		places, err := r.run.Places(ctx, g)
-		if err != nil && !errors.Is(err, book.ErrRow) {
+		if err != nil && !errors.Is(err, owntable.ErrRow) {
 			return v, err
 		}
 		v.unread = append(v.unread, err)
@@ -94,14 +94,14 @@ func (r *Reader) survey(ctx context.Context) (survey, error) {
 	return v, nil
 }
 
-// lanes are the short keys of the shards from which records may still come.
-func (v *survey) lanes() map[string]bool {
+// shards are the short keys of the shards from which records may still come.
+func (v *survey) shardKeys() map[string]bool {
 	out := make(map[string]bool, len(v.there)+len(v.begun))
 	for p := range v.there {
-		out[runner.Lane(p.table, p.shard)] = true
+		out[runner.ShardKey(p.table, p.shard)] = true
 	}
 	for p := range v.begun {
-		out[runner.Lane(p.table, p.shard)] = true
+		out[runner.ShardKey(p.table, p.shard)] = true
 	}
 	return out
 }
@@ -139,13 +139,13 @@ func (r *Reader) forgetShard(ctx context.Context, p place) error {
 	if err != nil {
 		return err
 	}
-	l, err := book.DecodeLease(rows[0])
+	l, err := owntable.DecodeLease(rows[0])
 	if err != nil {
 		return err
 	}
 	var also []store.Write
 	if l.Fence > 0 {
-		also = []store.Write{book.DropLease(r.lease(p), l.Fence)}
+		also = []store.Write{owntable.DropLease(r.lease(p), l.Fence)}
 	}
 	switch err := r.run.ForgetShard(ctx, p.table, p.shard, also...); {
 	case errors.Is(err, store.ErrCondition), errors.Is(err, store.ErrConflict):
@@ -160,9 +160,9 @@ func (r *Reader) forgetShard(ctx context.Context, p place) error {
 // Retired reports whether no more records can come from a shard, given its short key. If
 // the key is unknown, Retired lists the streams and the checkpoints again, because the
 // process that wrote the row with this key may have begun the shard just now.
-func (r *Reader) Retired(ctx context.Context, lane string) (bool, error) {
+func (r *Reader) Retired(ctx context.Context, shardKey string) (bool, error) {
 	r.mu.Lock()
-	known, over := r.lanes[lane], r.over[lane]
+	known, over := r.shardKeys[shardKey], r.over[shardKey]
 	r.mu.Unlock()
 	if known || over {
 		return over, nil
@@ -173,13 +173,13 @@ func (r *Reader) Retired(ctx context.Context, lane string) (bool, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.lanes = v.lanes(); r.lanes[lane] {
+	if r.shardKeys = v.shardKeys(); r.shardKeys[shardKey] {
 		return false, nil
 	}
 	if len(r.over) >= maxOver {
 		clear(r.over)
 	}
-	r.over[lane] = true
+	r.over[shardKey] = true
 	return true, nil
 }
 
@@ -214,5 +214,5 @@ func (r *Reader) sweep() {
 func (r *Reader) isOver(p place) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.held[p] == nil && (r.done[p] || !r.lanes[runner.Lane(p.table, p.shard)])
+	return r.held[p] == nil && (r.done[p] || !r.shardKeys[runner.ShardKey(p.table, p.shard)])
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
-	"weir/internal/book"
 	"weir/internal/catalog"
+	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
 )
@@ -13,7 +13,7 @@ import (
 // If a table's stream is disabled and enabled again, the new one is another stream, and
 // what was written in between is in neither. weir saves which streams of a table are to be
 // read, so that a later reader can still read the rest of a disabled one: see
-// book.StreamRow.
+// owntable.StreamRow.
 
 // sameStream records a gap if a table has another stream than it had. After a crash before
 // the labels are saved, the same gap is recorded again, which changes nothing. If another
@@ -23,12 +23,12 @@ func (r *Reader) sameStream(ctx context.Context, table string) error {
 	if err != nil || slices.Equal(labels, r.streams[table]) {
 		return err
 	}
-	ref := book.Stream(r.run.Model.Name, table)
+	ref := owntable.Stream(r.run.Model.Name, table)
 	rows, err := r.run.Store.Get(ctx, []store.Ref{ref})
 	if err != nil {
 		return err
 	}
-	kept, err := book.DecodeStream(rows[0])
+	kept, err := owntable.DecodeStream(rows[0])
 	if err != nil {
 		return err
 	}

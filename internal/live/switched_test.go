@@ -13,7 +13,7 @@ import (
 	awsdb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb"
@@ -33,7 +33,7 @@ func (w *watched) turn(on bool) {
 // process is one that knows of streams only what it finds; way carries its requests.
 func (w *watched) process(way http.RoundTripper) *watched {
 	p, run := *w, *w.run
-	run.Store = dynamodb.Open(w.cfg, []store.Table{book.Table(), w.table.Table}, dynamodb.Options{
+	run.Store = dynamodb.Open(w.cfg, []store.Table{owntable.Table(), w.table.Table}, dynamodb.Options{
 		ReadInterval: -1, Lag: 300 * time.Millisecond, Patience: 500 * time.Millisecond, Transport: way,
 	})
 	p.run = &run

@@ -8,10 +8,10 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"weir/internal/book"
 	"weir/internal/live"
 	"weir/internal/metrics"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -24,7 +24,7 @@ func TestMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := embedded.Open("store", []store.Table{book.Table(), m.Tables[0].Table}, embedded.Options{FS: vfs.NewMem()})
+	db, err := embedded.Open("store", []store.Table{owntable.Table(), m.Tables[0].Table}, embedded.Options{FS: vfs.NewMem()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -77,7 +77,7 @@ func (b *Backfill) Run(ctx context.Context) (Filled, error) {
 		if !slices.ContainsFunc(t.Entities, fillable) {
 			continue
 		}
-		p := &place{Store: b.Store, Ref: book.Backfill(b.Model.Name, t.Name), table: t, dry: b.DryRun, rows: b.Rows}
+		p := &place{Store: b.Store, Ref: owntable.Backfill(b.Model.Name, t.Name), table: t, dry: b.DryRun, rows: b.Rows}
 		places = append(places, p)
 		err := p.open(ctx, planOf(t), false)
 		if err == nil {
@@ -142,7 +142,7 @@ func planOf(t *model.Table) string {
 	for _, ix := range t.Indexes {
 		fmt.Fprintf(&b, "%v\n", ix.Key)
 	}
-	return book.Hash(b.String())
+	return owntable.Hash(b.String())
 }
 
 // page fills the rows of a page. Rows that others change meanwhile are read again.

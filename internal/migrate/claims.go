@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"weir/internal/book"
 	"weir/internal/ingest"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/parallel"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -255,8 +255,8 @@ func (b *Backfill) first(c *claiming, known held) *store.Ref {
 	if len(known.by) == 0 {
 		return nil
 	}
-	least := slices.MinFunc(known.by, func(x, y store.Ref) int { return cmp.Compare(book.RowText(x), book.RowText(y)) })
-	if _, claimed := c.Owner(known.claim); !claimed && book.RowText(c.of.Row) < book.RowText(least) {
+	least := slices.MinFunc(known.by, func(x, y store.Ref) int { return cmp.Compare(owntable.RowText(x), owntable.RowText(y)) })
+	if _, claimed := c.Owner(known.claim); !claimed && owntable.RowText(c.of.Row) < owntable.RowText(least) {
 		return nil
 	}
 	return &least

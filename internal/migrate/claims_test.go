@@ -11,9 +11,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"weir/internal/book"
 	"weir/internal/ingest"
 	"weir/internal/migrate"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
 	"weir/internal/value"
@@ -23,8 +23,8 @@ import (
 // value in the claim's key.
 func (w *world) claimed(field string) map[string]string {
 	out := map[string]string{}
-	for _, row := range w.scan(book.TableName) {
-		if v, ok := strings.CutPrefix(row.Get(book.Partition).Text(), "claim|"+w.model.Name+"|"+field+"|"); ok {
+	for _, row := range w.scan(owntable.TableName) {
+		if v, ok := strings.CutPrefix(row.Get(owntable.Partition).Text(), "claim|"+w.model.Name+"|"+field+"|"); ok {
 			out[v] = row.Get("r").Text()
 		}
 	}
@@ -38,10 +38,10 @@ func (w *world) wellClaimed(field, attr string, rows []value.Item) {
 	claims := w.claimed(field)
 	for _, r := range rows {
 		v, table := r.Get(attr).Text(), w.model.Tables[0].Name
-		if have, want := claims[book.Texts([]string{v})], book.RowText(w.ref(table, r)); have != want {
+		if have, want := claims[owntable.Texts([]string{v})], owntable.RowText(w.ref(table, r)); have != want {
 			w.Errorf("%s is claimed for %q, not for %q", v, have, want)
 		}
-		delete(claims, book.Texts([]string{v}))
+		delete(claims, owntable.Texts([]string{v}))
 	}
 	if len(claims) > 0 {
 		w.Errorf("claimed without a row: %v", claims)
@@ -159,7 +159,7 @@ func clashes(w *world) {
 		w.Errorf("%v %s", n, why)
 	}
 	// Pages of one row, each of which sees only its own.
-	taken, err := embedded.Open("taken", []store.Table{book.Table()}, embedded.Options{FS: vfs.NewMem()})
+	taken, err := embedded.Open("taken", []store.Table{owntable.Table()}, embedded.Options{FS: vfs.NewMem()})
 	must(w, err)
 	defer taken.Close()
 	s := migrate.Scan{Mover: &migrate.Mover{Model: w.model, Store: w.store}, Migration: w.model.Migration("v1"), DryRun: true, Rows: 1, Taken: taken}
@@ -202,7 +202,7 @@ func backfillClaims(w *world) {
 	}
 	for at := 0; ; at++ {
 		for _, after := range []bool{false, true} {
-			for _, c := range w.scan(book.TableName) {
+			for _, c := range w.scan(owntable.TableName) {
 				w.forget(c)
 			}
 			fill := migrate.Backfill{Model: w.model, Store: &cutting{Store: w.store, at: at, after: after}, Rows: 5}
@@ -218,7 +218,7 @@ func backfillClaims(w *world) {
 			}
 			claims, have := w.claimed("User.email"), map[string]string{}
 			for _, u := range w.users() {
-				have[book.RowText(w.ref("gallery", u))] = book.Texts([]string{u.Get("email").Text()})
+				have[owntable.RowText(w.ref("gallery", u))] = owntable.Texts([]string{u.Get("email").Text()})
 			}
 			for v, r := range claims {
 				if have[r] != v {
@@ -242,9 +242,9 @@ func galleryUser(i int, email string) value.Item {
 
 // forget removes a row of our own table.
 func (w *world) forget(r value.Item) {
-	t := book.Table()
+	t := owntable.Table()
 	key, _ := t.KeyOf(r)
-	w.write(store.Write{Ref: store.Ref{Table: book.TableName, Key: key}, Delete: true})
+	w.write(store.Write{Ref: store.Ref{Table: owntable.TableName, Key: key}, Delete: true})
 }
 
 // between is a store with a moment before its first transaction.

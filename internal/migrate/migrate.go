@@ -10,7 +10,7 @@
 // After a crash a move has happened whole or not at all, and the next request finds out
 // which.
 //
-// Marks in the attribute book.Moved say what was done:
+// Marks in the attribute owntable.Moved say what was done:
 //
 //	on a row made         SOURCE.STATE: which old row it was made from, and as what
 //	on an old row         TARGETS.STATE: which rows it was made into, and as what;

@@ -11,9 +11,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"weir/internal/book"
 	"weir/internal/migrate"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -326,7 +326,7 @@ func liveInPlace(w *world) {
 
 // TestMarksStayInside: no reader of a row is shown what a migration keeps on it.
 func TestMarksStayInside(t *testing.T) {
-	if !book.IsOurs(book.Moved) {
+	if !owntable.IsOurs(owntable.Moved) {
 		t.Error("the mark is shown")
 	}
 }

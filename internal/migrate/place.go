@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -37,7 +37,7 @@ func (p *place) open(ctx context.Context, plan string, on bool) error {
 	if err != nil {
 		return err
 	}
-	was := book.ScanFrom(rows[0])
+	was := owntable.ScanFrom(rows[0])
 	key, begun := p.table.KeyOf(was.Cursor)
 	if p.over = was.Over; was.Plan == plan && (begun || p.over) {
 		if p.counts = was.Counts; begun {
@@ -46,7 +46,7 @@ func (p *place) open(ctx context.Context, plan string, on bool) error {
 		return nil
 	}
 	p.over = false
-	return p.note(ctx, book.BeginScan(p.Ref, plan, on))
+	return p.note(ctx, owntable.BeginScan(p.Ref, plan, on))
 }
 
 // scan reads page after page, and saves the counts with the cursor.
@@ -60,7 +60,7 @@ func (p *place) scan(ctx context.Context, use func(rows []value.Item) error) err
 			return err
 		}
 		p.after, p.over = page.Next, page.Next == nil
-		row := book.ScanRow{Counts: p.counts, Over: p.over}
+		row := owntable.ScanRow{Counts: p.counts, Over: p.over}
 		if !p.over {
 			row.Cursor = p.table.Item(p.after.Key)
 		}
@@ -73,7 +73,7 @@ func (p *place) scan(ctx context.Context, use func(rows []value.Item) error) err
 
 // forget makes the next scan start at the beginning.
 func (p *place) forget(ctx context.Context) error {
-	return p.note(ctx, book.ForgetScan(p.Ref))
+	return p.note(ctx, owntable.ForgetScan(p.Ref))
 }
 
 // note saves the place in one write, so that a crash leaves the old place or the new

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/book"
 	"weir/internal/ingest"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -84,7 +84,7 @@ func (p *plan) gone(was []value.Item) {
 // current reports whether the old row's mark says that it was moved as it is, and may
 // be believed.
 func (p *plan) current() bool {
-	return p.trust && p.isOld && p.g.InPlace() == nil && p.now.Get(book.Moved).Text() == p.oldMark()
+	return p.trust && p.isOld && p.g.InPlace() == nil && p.now.Get(owntable.Moved).Text() == p.oldMark()
 }
 
 func (p *plan) oldMark() string { return mark(p.targets(), projections.WrittenState(p.g.From, p.now)) }
@@ -93,7 +93,7 @@ func (p *plan) oldMark() string { return mark(p.targets(), projections.WrittenSt
 func (p *plan) targets() string {
 	var refs []string
 	for _, d := range p.made {
-		refs = append(refs, book.RowText(d.Row))
+		refs = append(refs, owntable.RowText(d.Row))
 	}
 	return strings.Join(refs, "\n")
 }
@@ -155,7 +155,7 @@ func (p *plan) old() {
 	case p.isOld && in != nil:
 		for _, d := range p.made {
 			if d.InPlace {
-				next := d.Image.With(p.now.Filter(func(name string) bool { return book.IsOurs(name) && name != book.Moved })...)
+				next := d.Image.With(p.now.Filter(func(name string) bool { return owntable.IsOurs(name) && name != owntable.Moved })...)
 				w.Ops = store.Difference(p.now, next.With(markOf(p.row, d)))
 				p.claims(p.row, p.g.From, p.now, d.Into, next)
 				p.Outcome = Moved
@@ -166,8 +166,8 @@ func (p *plan) old() {
 		for _, a := range p.late {
 			w.Ops = append(w.Ops, store.Op{Kind: store.Remove, Attr: a.Name})
 		}
-	case p.isOld && p.now.Get(book.Moved).Text() != p.oldMark():
-		w.Ops = []store.Op{{Kind: store.Set, Attr: book.Moved, Value: value.OfString(p.oldMark())}}
+	case p.isOld && p.now.Get(owntable.Moved).Text() != p.oldMark():
+		w.Ops = []store.Op{{Kind: store.Set, Attr: owntable.Moved, Value: value.OfString(p.oldMark())}}
 	case len(p.writes) == 0:
 		return
 	default:
@@ -179,7 +179,7 @@ func (p *plan) old() {
 // make plans a row that the old one becomes; now is the row at its key.
 func (p *plan) make(d projections.Moved, now value.Item) {
 	is := d.Into.Table.Classify(now)
-	from, as := split(now.Get(book.Moved).Text())
+	from, as := split(now.Get(owntable.Moved).Text())
 	switch {
 	case now == nil && p.wasMade():
 		p.note(Kept)
@@ -205,15 +205,15 @@ func (p *plan) make(d projections.Moved, now value.Item) {
 
 // wasMade reports whether the old row's mark says that these rows were made from it.
 func (p *plan) wasMade() bool {
-	targets, _ := split(p.now.Get(book.Moved).Text())
-	return targets != "" && targets == book.Hash(p.targets())
+	targets, _ := split(p.now.Get(owntable.Moved).Text())
+	return targets != "" && targets == owntable.Hash(p.targets())
 }
 
 // change plans an update of a row that was made before. Its derived attributes stay as
 // they are.
 func (p *plan) change(d projections.Moved, now value.Item) {
 	derived := projections.Own(d.Into, now).Filter(func(name string) bool {
-		return book.IsOurs(name) || projections.IsDerived(d.Into, name)
+		return owntable.IsOurs(name) || projections.IsDerived(d.Into, name)
 	})
 	next := projections.Keep(d.Into, d.Image.With(derived...), now).With(markOf(p.row, d))
 	p.writes = append(p.writes, store.Write{Ref: d.Row, If: asRead(d.Into, now), Ops: store.Difference(now, next)})
@@ -224,7 +224,7 @@ func (p *plan) change(d projections.Moved, now value.Item) {
 // remove plans the delete of a row that was made from an earlier state of the old row,
 // unless the application has changed it.
 func (p *plan) remove(d projections.Moved, now value.Item) {
-	from, as := split(now.Get(book.Moved).Text())
+	from, as := split(now.Get(owntable.Moved).Text())
 	switch {
 	case now == nil || from != sourceOf(p.row):
 	case as != projections.WrittenState(d.Into, now):
@@ -243,7 +243,7 @@ func (p *plan) follow(rows map[string]value.Item) {
 	for _, mk := range p.g.Makes {
 		ref, ok := p.sibling(mk)
 		now := rows[ref.String()]
-		from, as := split(now.Get(book.Moved).Text())
+		from, as := split(now.Get(owntable.Moved).Text())
 		if !ok || from != sourceOf(p.row) {
 			continue
 		}
@@ -277,13 +277,13 @@ func (p *plan) note(o Outcome) {
 	}
 }
 
-func sourceOf(row store.Ref) string { return book.Hash(book.RowText(row)) }
+func sourceOf(row store.Ref) string { return owntable.Hash(owntable.RowText(row)) }
 
 // mark is the text of a mark: a hash of the rows' names, and their state.
-func mark(rows, state string) string { return book.Hash(rows) + "." + state }
+func mark(rows, state string) string { return owntable.Hash(rows) + "." + state }
 
 func markOf(source store.Ref, d projections.Moved) value.Attr {
-	return value.Attr{Name: book.Moved, Value: value.OfString(mark(book.RowText(source), projections.WrittenState(d.Into, d.Image)))}
+	return value.Attr{Name: owntable.Moved, Value: value.OfString(mark(owntable.RowText(source), projections.WrittenState(d.Into, d.Image)))}
 }
 
 // split reads what mark wrote.
@@ -302,7 +302,7 @@ func asRead(e *model.Entity, row value.Item) store.Cond {
 	cond := store.Cond{{{Attr: t.Key.Partition.Name, Is: store.Exists}}}
 	for _, a := range row {
 		key := a.Name == t.Key.Partition.Name || a.Name == t.Key.Sort.Name
-		if !key && (!book.IsOurs(a.Name) || a.Name == book.Moved) && !projections.IsDerived(e, a.Name) {
+		if !key && (!owntable.IsOurs(a.Name) || a.Name == owntable.Moved) && !projections.IsDerived(e, a.Name) {
 			cond = append(cond, []store.Test{{Attr: a.Name, Is: store.Eq, Value: a.Value}})
 		}
 	}
@@ -311,7 +311,7 @@ func asRead(e *model.Entity, row value.Item) store.Cond {
 			cond = append(cond, []store.Test{{Attr: name, Is: store.Absent}})
 		}
 	}
-	missing(book.Moved)
+	missing(owntable.Moved)
 	for _, a := range e.Attributes {
 		missing(a.Name)
 	}

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"slices"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -19,7 +19,7 @@ func (m *Mover) Started(ctx context.Context) (map[*model.Migration]bool, error) 
 	all := m.Model.Migrations
 	refs := make([]store.Ref, len(all))
 	for i, g := range all {
-		refs[i] = book.Migration(m.Model.Name, g.Name)
+		refs[i] = owntable.Migration(m.Model.Name, g.Name)
 	}
 	if len(refs) == 0 {
 		return nil, nil
@@ -27,7 +27,7 @@ func (m *Mover) Started(ctx context.Context) (map[*model.Migration]bool, error) 
 	rows, err := m.Store.Get(ctx, refs)
 	on := map[*model.Migration]bool{}
 	for i, row := range rows {
-		on[all[i]] = book.ScanFrom(row).On
+		on[all[i]] = owntable.ScanFrom(row).On
 	}
 	return on, err
 }
@@ -35,7 +35,7 @@ func (m *Mover) Started(ctx context.Context) (map[*model.Migration]bool, error) 
 // End ends a migration: from now on no made row follows its old row, and old rows may
 // be deleted.
 func (m *Mover) End(ctx context.Context, g *model.Migration) error {
-	out, err := m.Store.Write(ctx, []store.Write{{Ref: book.Migration(m.Model.Name, g.Name), Delete: true}})
+	out, err := m.Store.Write(ctx, []store.Write{{Ref: owntable.Migration(m.Model.Name, g.Name), Delete: true}})
 	if err == nil {
 		err = out[0].Err
 	}
@@ -66,7 +66,7 @@ type Scan struct {
 // since the beginning. After an error or a crash, run it again.
 func (s *Scan) Run(ctx context.Context) (Counts, error) {
 	t := s.Migration.From.Table
-	place := &place{Ref: book.Migration(s.Model.Name, s.Migration.Name), table: t, Store: s.Store, dry: s.DryRun, rows: s.Rows}
+	place := &place{Ref: owntable.Migration(s.Model.Name, s.Migration.Name), table: t, Store: s.Store, dry: s.DryRun, rows: s.Rows}
 	if err := place.open(ctx, s.Migration.Name, true); err != nil {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func (s *Scan) first(ctx context.Context, p *plan) (string, error) {
 	if p.Outcome == Refused || len(p.takes) == 0 {
 		return "", nil
 	}
-	own := book.Table()
+	own := owntable.Table()
 	var refs []store.Ref
 	var ws []store.Write
 	for _, c := range p.takes {
@@ -178,7 +178,7 @@ func (s *Scan) first(ctx context.Context, p *plan) (string, error) {
 			continue
 		}
 		refs = append(refs, c.Ref)
-		ws = append(ws, store.Write{Ref: c.Ref, If: book.NotThere(),
+		ws = append(ws, store.Write{Ref: c.Ref, If: owntable.NotThere(),
 			Put: own.Item(c.Ref.Key).With(value.Attr{Name: byAttr, Value: value.OfString(p.row.String())})})
 	}
 	err := s.Taken.Transact(ctx, ws)

@@ -15,7 +15,7 @@ func checkOldTables(c *compiler) {
 		twice := slices.ContainsFunc(c.decl.migrations[:i], func(o *migrationDecl) bool { return o.table.text == d.table.text })
 		switch name := d.table.text; {
 		case name == "weir":
-			c.report(d.table.pos, "", "the table weir is weir's own: it keeps its books there")
+			c.report(d.table.pos, "", "the table weir is weir's own: it keeps its ledgers there")
 		case !tableName.MatchString(name):
 			c.report(d.table.pos, "", "a table's name has 3 to 255 letters, digits, dots, hyphens and underscores, not %.60q", name)
 		case twice:

@@ -19,7 +19,7 @@ func checkTableNames(c *compiler) {
 		at := c.tables[t].name.pos
 		switch {
 		case t.Name == "weir":
-			c.report(at, "choose another name", "the table weir is weir's own: it keeps its books there")
+			c.report(at, "choose another name", "the table weir is weir's own: it keeps its ledgers there")
 		case !tableName.MatchString(t.Name):
 			c.report(at, "", "a table's name has 3 to 255 letters, digits, dots, hyphens and underscores, not %.60q", t.Name)
 		}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -61,7 +61,7 @@ func (m *Model) Derivations() []Derivation {
 	}
 	for i := range out {
 		d := &out[i]
-		d.Hash = book.Hash(d.definition)[:hashLength]
+		d.Hash = owntable.Hash(d.definition)[:hashLength]
 		slices.Sort(d.Reads)
 		d.Reads = slices.Compact(d.Reads)
 	}

@@ -60,7 +60,7 @@ func Planned(t *model.Table, ref store.Ref, old, new value.Item, nth int) Change
 	}
 }
 
-// Add adds an amount to an accumulator in the ledger (`book` in the code) of a target
+// Add adds an amount to an accumulator in the ledger of a target
 // row.
 type Add struct {
 	Target store.Ref

@@ -3,9 +3,9 @@ package projections
 import (
 	"slices"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -83,10 +83,10 @@ func NewGathered(changes int) *Gathered {
 // Check takes in, after all kinds have, what the i-th change says about its own row: that
 // the row may not show what its ledger holds.
 func (g *Gathered) Check(i int, c *Change) {
-	t := g.targets[book.RowText(c.Row)]
+	t := g.targets[owntable.RowText(c.Row)]
 	switch asked := t != nil && t.Recompute && t.Asked[len(t.Asked)-1] == i; {
 	case asked: // a recompute shows everything that the row has
-	case NeedsBook(c):
+	case NeedsLedger(c):
 		t = g.Target(c.Row, c.Is)
 		t.Check, t.Image = true, c.New
 		g.Touched[i] = true
@@ -112,7 +112,7 @@ func (g *Gathered) Recompute(i int, row store.Ref, e *model.Entity) {
 
 // Target returns the batch's Target of a row and creates it if necessary.
 func (g *Gathered) Target(row store.Ref, e *model.Entity) *Target {
-	name := book.RowText(row)
+	name := owntable.RowText(row)
 	t := g.targets[name]
 	if t == nil {
 		t = &Target{Row: row, Entity: e}
@@ -132,17 +132,17 @@ func (t *Target) Add(i int, p events.Position, a Add) {
 	s.Adds = append(s.Adds, a)
 }
 
-// NeedsBook reports whether a change of a target row leaves the row in a state that may
+// NeedsLedger reports whether a change of a target row leaves the row in a state that may
 // not agree with its ledger: the row is new, or another writer changed what weir had
 // published. weir's own writes raise the version and change only what is published.
-func NeedsBook(c *Change) bool {
+func NeedsLedger(c *Change) bool {
 	if c.Is == nil || !Publishes(c.Is) {
 		return false
 	}
 	if c.Was != c.Is {
 		return true
 	}
-	was, is := c.Old.Get(book.Version), c.New.Get(book.Version)
+	was, is := c.Old.Get(owntable.Version), c.New.Get(owntable.Version)
 	switch {
 	case is.Kind() != value.Number:
 		return true
@@ -167,7 +167,7 @@ func NeedsBook(c *Change) bool {
 // of the entity.
 func SameWritten(e *model.Entity, a, b value.Item) bool {
 	next := func(it value.Item) value.Item {
-		for len(it) > 0 && (book.IsOurs(it[0].Name) || IsDerived(e, it[0].Name)) {
+		for len(it) > 0 && (owntable.IsOurs(it[0].Name) || IsDerived(e, it[0].Name)) {
 			it = it[1:]
 		}
 		return it

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -55,7 +55,7 @@ func Reserve(e *model.Entity) (n int) {
 		n += 4*len(name) + 256
 	}
 	if n > 0 {
-		n += len(book.Version) + number
+		n += len(owntable.Version) + number
 	}
 	return n
 }

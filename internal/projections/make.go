@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -253,7 +253,7 @@ func differing(c *Change, image, other value.Item, e *model.Entity) value.Value 
 	image, other = Own(e, image), Own(e, other)
 	var attrs value.Item
 	for _, a := range image {
-		if !book.IsOurs(a.Name) && !IsDerived(e, a.Name) && !value.Equal(a.Value, other.Get(a.Name)) {
+		if !owntable.IsOurs(a.Name) && !IsDerived(e, a.Name) && !value.Equal(a.Value, other.Get(a.Name)) {
 			attrs = append(attrs, a)
 		}
 	}

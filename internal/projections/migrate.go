@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -94,7 +94,7 @@ func keyless(mk *model.Making, val func(*model.Assign) value.Value) string {
 func others(mk *model.Making, old, made value.Item) (out []value.Attr) {
 	from, into := mk.Migration.From, mk.Into
 	for _, a := range old {
-		if made.Has(a.Name) || book.IsOurs(a.Name) || IsDerived(into, a.Name) || from.Attribute(a.Name) != nil ||
+		if made.Has(a.Name) || owntable.IsOurs(a.Name) || IsDerived(into, a.Name) || from.Attribute(a.Name) != nil ||
 			isKey(from.Table, a.Name) || isKey(into.Table, a.Name) || tests(from.Where, a.Name) || tests(into.Where, a.Name) {
 			continue
 		}
@@ -121,7 +121,7 @@ func tests(where []model.Test, attr string) bool {
 // Late returns the attributes of the old form that stand on a row which has replaced an
 // old row in place. An application that knows only the old form has written them since.
 func Late(mk *model.Making, row value.Item) value.Item {
-	if !row.Has(book.Moved) {
+	if !row.Has(owntable.Moved) {
 		return nil
 	}
 	return row.Filter(func(name string) bool {
@@ -144,14 +144,14 @@ func MoveLate(mk *model.Making, late value.Item) (out []value.Attr) {
 // Written returns the row as the application wrote it, without bookkeeping and without
 // what weir derives on it.
 func Written(e *model.Entity, row value.Item) value.Item {
-	return Own(e, row).Filter(func(name string) bool { return !book.IsOurs(name) && !IsDerived(e, name) })
+	return Own(e, row).Filter(func(name string) bool { return !owntable.IsOurs(name) && !IsDerived(e, name) })
 }
 
 // moved reports whether a migration made this change: it made the row, or updated it
 // after its old row. History records no such change, since nothing happened to the data.
 func (c *Change) moved() bool {
-	mark := c.New.Get(book.Moved)
-	return !mark.IsMissing() && !value.Equal(mark, c.Old.Get(book.Moved))
+	mark := c.New.Get(owntable.Moved)
+	return !mark.IsMissing() && !value.Equal(mark, c.Old.Get(owntable.Moved))
 }
 
 // KeyMade returns the key of a row that a migration made from an old row. It reads the
@@ -241,7 +241,7 @@ func OldRows(c *Change) (out []OldRow) {
 // migrated reports whether the migration itself made the change: it only marked the row,
 // or replaced it.
 func migrated(g *model.Migration, c *Change) bool {
-	mark := c.New.Get(book.Moved).Text()
+	mark := c.New.Get(owntable.Moved).Text()
 	if p := g.InPlace(); p != nil {
 		return c.Is == p.Into && mark != "" && len(Late(p, c.New)) == 0
 	}
@@ -251,5 +251,5 @@ func migrated(g *model.Migration, c *Change) bool {
 // WrittenState returns a name for what the application wrote to a row. Two states that
 // differ in anything that the application writes have different names.
 func WrittenState(e *model.Entity, row value.Item) string {
-	return book.Hash(string(value.AppendItem(nil, Written(e, row))))
+	return owntable.Hash(string(value.AppendItem(nil, Written(e, row))))
 }

@@ -3,13 +3,13 @@ package projections
 import (
 	"slices"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/value"
 )
 
 // The application may write a status attribute too (an attribute that moves in `steps`).
-// If weir shows another value there, the row also keeps, in the attribute book.Own, what
+// If weir shows another value there, the row also keeps, in the attribute owntable.Own, what
 // the application wrote and what weir shows instead: {status: {own: voting, shown:
 // selected}}. While the attribute still has the shown value, the application's value is
 // the one kept beside it. Otherwise the application has overwritten the attribute since.
@@ -21,15 +21,15 @@ const (
 )
 
 // Own returns the row as the application wrote it, as far as its status attributes go:
-// they have the application's values, and the attribute book.Own is removed.
+// they have the application's values, and the attribute owntable.Own is removed.
 func Own(e *model.Entity, row value.Item) value.Item {
 	if e == nil || len(e.Steps) == 0 || row == nil {
 		return row
 	}
 	var back []value.Attr
-	gone := []string{book.Own}
+	gone := []string{owntable.Own}
 	for _, name := range moving(e) {
-		note := row.Get(book.Own).Item().Get(name).Item()
+		note := row.Get(owntable.Own).Item().Get(name).Item()
 		if note == nil || !value.Equal(note.Get(shownAttr), row.Get(name)) {
 			continue
 		}
@@ -43,7 +43,7 @@ func Own(e *model.Entity, row value.Item) value.Item {
 }
 
 // Over returns the application's row with the values in shown written over it, and with
-// the attribute book.Own that records what they cover. An attribute that shown lacks
+// the attribute owntable.Own that records what they cover. An attribute that shown lacks
 // stays as it is.
 func Over(e *model.Entity, own, shown value.Item) value.Item {
 	if e == nil || len(e.Steps) == 0 || own == nil {
@@ -60,7 +60,7 @@ func Over(e *model.Entity, own, shown value.Item) value.Item {
 		notes = append(notes, value.Attr{Name: name, Value: value.OfMap(note)})
 	}
 	if len(notes) > 0 {
-		show = append(show, value.Attr{Name: book.Own, Value: value.OfMap(value.NewItem(notes...))})
+		show = append(show, value.Attr{Name: owntable.Own, Value: value.OfMap(value.NewItem(notes...))})
 	}
 	return own.With(show...)
 }

@@ -3,8 +3,8 @@ package projections
 import (
 	"strings"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -52,7 +52,7 @@ func CannotShow(e *model.Entity, ledger value.Item) string {
 // SaidUnshown returns what a ledger records about values that cannot be shown: the id of
 // the dead letter, and its reason.
 func SaidUnshown(ledger value.Item) (id, why string) {
-	id, why, _ = strings.Cut(ledger.Get(book.Unshown).Text(), " ")
+	id, why, _ = strings.Cut(ledger.Get(owntable.Unshown).Text(), " ")
 	return id, why
 }
 

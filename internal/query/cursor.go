@@ -9,7 +9,7 @@ import (
 	"maps"
 	"slices"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -30,7 +30,7 @@ import (
 // where a key is two values, and a value is its kind, its length and its text.
 
 const (
-	minSecret = book.SecretBytes
+	minSecret = owntable.SecretBytes
 	signature = 16
 	maxCursor = 64 << 10
 )

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -116,7 +116,7 @@ func TestCursorsOfAnotherShapeAreRefused(t *testing.T) {
 func TestSecretIsMadeOnce(t *testing.T) {
 	ctx := context.Background()
 	f := &fake{tables: map[string]*store.Table{}, rows: map[string][]value.Item{}}
-	table := book.Table()
+	table := owntable.Table()
 	f.tables[table.Name] = &table
 	one, err := LoadSecret(ctx, f)
 	if err != nil || len(one) != secretBytes {

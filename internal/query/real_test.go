@@ -12,8 +12,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections/document"
 	"weir/internal/search"
 	searchembedded "weir/internal/search/embedded"
@@ -26,7 +26,7 @@ import (
 func newRealWorld(t *testing.T, m *model.Model) *world {
 	t.Helper()
 	w := newWorld(t, m, 0)
-	tables := []store.Table{book.Table()}
+	tables := []store.Table{owntable.Table()}
 	for _, tab := range m.Tables {
 		tables = append(tables, tab.Table)
 	}

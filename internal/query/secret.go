@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/store"
 )
 
@@ -16,22 +16,22 @@ const secretBytes = 32
 // all processes have the same one, today and tomorrow. The first to ask makes it.
 // The table must exist.
 func LoadSecret(ctx context.Context, s store.Store) ([]byte, error) {
-	rows, err := s.Get(ctx, []store.Ref{book.Secret()})
+	rows, err := s.Get(ctx, []store.Ref{owntable.Secret()})
 	if err != nil {
 		return nil, fmt.Errorf("read the secret of cursors: %w", err)
 	}
 	if rows[0] != nil {
-		return book.DecodeSecret(rows[0])
+		return owntable.DecodeSecret(rows[0])
 	}
 	fresh := make([]byte, secretBytes)
 	rand.Read(fresh)
-	out, err := s.Write(ctx, []store.Write{book.SetSecret(fresh)})
+	out, err := s.Write(ctx, []store.Write{owntable.SetSecret(fresh)})
 	if err == nil {
 		err = out[0].Err
 	}
 	switch {
 	case errors.Is(err, store.ErrCondition): // another was first
-		return book.DecodeSecret(out[0].Row)
+		return owntable.DecodeSecret(out[0].Row)
 	case err != nil:
 		return nil, fmt.Errorf("make the secret of cursors: %w", err)
 	}

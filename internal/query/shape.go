@@ -3,8 +3,8 @@ package query
 import (
 	"slices"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/value"
 )
 
@@ -49,7 +49,7 @@ func (s *shape) outside(row value.Item) value.Item {
 		}
 	}
 	zeros := s.zeros
-	if row.Get(book.Version).Kind() != value.Number { // else no number can hold a sum that is absent
+	if row.Get(owntable.Version).Kind() != value.Number { // else no number can hold a sum that is absent
 		zeros = slices.Concat(zeros, s.sums)
 	}
 	for _, name := range zeros {
@@ -57,5 +57,5 @@ func (s *shape) outside(row value.Item) value.Item {
 			changed = append(changed, value.Attr{Name: name, Value: value.OfInt(0)})
 		}
 	}
-	return row.With(changed...).Filter(func(name string) bool { return !book.IsOurs(name) && !s.hidden[name] })
+	return row.With(changed...).Filter(func(name string) bool { return !owntable.IsOurs(name) && !s.hidden[name] })
 }

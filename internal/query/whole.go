@@ -1,7 +1,7 @@
 package query
 
 import (
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/projections/set"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -89,7 +89,7 @@ func (g *gathered) add(row value.Item) {
 	if !ok || compareKeys(root, g.root) != 0 {
 		return
 	}
-	if row.Has(book.InnerLeaf) {
+	if row.Has(owntable.InnerLeaf) {
 		g.inner[path] = true
 		return
 	}

@@ -11,9 +11,9 @@ import (
 	"fmt"
 	"slices"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/search"
 	"weir/internal/store"
@@ -251,7 +251,7 @@ type mending struct {
 // onlyThis reports whether an error concerns only one thing.
 func onlyThis(err error) bool {
 	var unfixable runner.Unfixable
-	return errors.As(err, &unfixable) || errors.Is(err, book.ErrRow) || errors.Is(err, store.ErrRefused) || errors.Is(err, search.ErrRefused)
+	return errors.As(err, &unfixable) || errors.Is(err, owntable.ErrRow) || errors.Is(err, store.ErrRefused) || errors.Is(err, search.ErrRefused)
 }
 
 // became records the outcome for a thing. An error that concerns only this thing adds it to
@@ -315,7 +315,7 @@ func (m *mending) counts(ctx context.Context, things []*thing) error {
 		if unread = m.passed(ctx); unread == nil {
 			now.Places, unread = m.Runner.Counted(ctx)
 		}
-		if unread != nil && !errors.Is(unread, book.ErrRow) {
+		if unread != nil && !errors.Is(unread, owntable.ErrRow) {
 			return unread
 		}
 	}

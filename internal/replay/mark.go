@@ -3,8 +3,8 @@ package replay
 import (
 	"encoding/binary"
 
-	"weir/internal/book"
 	"weir/internal/events"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -27,7 +27,7 @@ func markFrom(rec *events.Record) mark {
 // markOf reads the mark of a row, or the mark that a removed row left; ok is false if
 // there is none.
 func markOf(it value.Item) (m mark, ok bool) {
-	text := it.Get(book.SeenMark).Text()
+	text := it.Get(owntable.SeenMark).Text()
 	if len(text) != len(m.position)+8 {
 		return m, false
 	}
@@ -43,7 +43,7 @@ func (m mark) value() value.Value {
 
 // leave is the write that saves the mark of a removal. It never replaces a newer mark.
 func (m mark) leave(of store.Ref) store.Write {
-	return book.LeaveSeen(of, m.value(), m.position.IsZero())
+	return owntable.LeaveSeen(of, m.value(), m.position.IsZero())
 }
 
 // after reports whether a record is newer than what its row has seen. If both have a

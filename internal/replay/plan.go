@@ -1,7 +1,7 @@
 package replay
 
 import (
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -63,17 +63,17 @@ func (w *row) unseen() store.Cond {
 	if w.now == nil {
 		return store.Cond{{{Attr: key, Is: store.Absent}}}
 	}
-	return store.Cond{{{Attr: key, Is: store.Exists}}, {store.AsRead(book.SeenMark, w.now.Get(book.SeenMark))}}
+	return store.Cond{{{Attr: key, Is: store.Exists}}, {store.AsRead(owntable.SeenMark, w.now.Get(owntable.SeenMark))}}
 }
 
-// sameNotes is the condition that book.Own is as it was read: what the application
+// sameNotes is the condition that owntable.Own is as it was read: what the application
 // wrote under the status that the row shows. The update replaces that attribute as a
 // whole, so a change made since would be lost.
 func (w *row) sameNotes() store.Cond {
 	if e := w.table.Classify(w.now); e == nil || len(e.Steps) == 0 {
 		return nil
 	}
-	return store.Cond{{store.AsRead(book.Own, w.now.Get(book.Own))}}
+	return store.Cond{{store.AsRead(owntable.Own, w.now.Get(owntable.Own))}}
 }
 
 func (e *entry) origin() *store.Origin {
@@ -90,7 +90,7 @@ func (e *entry) gapIn(old value.Item) string {
 		return "" // the recording begins here for this row, or holds rows only
 	case old == nil && stored != nil:
 		return "an insert of a row that was there: its removal is missing"
-	case old != nil && stored == nil && value.Equal(e.swept, book.Digest(old)):
+	case old != nil && stored == nil && value.Equal(e.swept, owntable.Digest(old)):
 		return "" // it expired here before the recording said more of it
 	case old != nil && stored == nil:
 		return "a change of a row that was removed: its insertion is missing"

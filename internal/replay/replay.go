@@ -14,9 +14,9 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/stage"
 	"weir/internal/store"
@@ -252,7 +252,7 @@ func (r *Replay) load(ctx context.Context, rows []*row) error {
 		w.now, w.stale, w.stripped, w.swept = got[i], false, false, value.Value{}
 		w.seen, w.ever = markOf(w.now)
 		if w.now == nil {
-			refs = append(refs, book.Seen(w.ref))
+			refs = append(refs, owntable.Seen(w.ref))
 			gone = append(gone, w)
 		}
 	}
@@ -261,7 +261,7 @@ func (r *Replay) load(ctx context.Context, rows []*row) error {
 	}
 	for i, w := range gone {
 		w.seen, w.ever = markOf(got[i])
-		w.swept = book.Swept(got[i])
+		w.swept = owntable.Swept(got[i])
 	}
 	return nil
 }

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -426,7 +426,7 @@ func TestSteps(t *testing.T) {
 		voting   = `{"round_id":"r","group_id":"g","status":"voting"}`
 		longer   = `{"round_id":"r","group_id":"g","status":"voting","started_by":"a"}`
 		expired  = `{"round_id":"r","group_id":"g","status":"expired","started_by":"a"}`
-		selected = `{"round_id":"r","group_id":"g","status":"selected","selected_at":"T","weir":9,"` + book.Own +
+		selected = `{"round_id":"r","group_id":"g","status":"selected","selected_at":"T","weir":9,"` + owntable.Own +
 			`":{"status":{"own":"voting","shown":"selected"},"selected_at":{"shown":"T"}}}`
 	)
 	w.replay([]events.Entry{of(1, "", selected)}, 0)
@@ -436,7 +436,7 @@ func TestSteps(t *testing.T) {
 	w.app(store.Write{Ref: round, Ops: []store.Op{
 		{Kind: store.Set, Attr: "status", Value: value.OfString("selected")},
 		{Kind: store.Set, Attr: "weir", Value: value.OfInt(7)},
-		{Kind: store.Set, Attr: book.Own, Value: value.OfMap(item(`{"status":{"own":"voting","shown":"selected"}}`))},
+		{Kind: store.Set, Attr: owntable.Own, Value: value.OfMap(item(`{"status":{"own":"voting","shown":"selected"}}`))},
 	}})
 	w.replay([]events.Entry{of(2, voting, longer)}, 0)
 	same(t, "a round that this store has moved", plain(unmarked(w.at(round))),
@@ -447,7 +447,7 @@ func TestSteps(t *testing.T) {
 		w.app(store.Write{Ref: round, Ops: []store.Op{
 			{Kind: store.Set, Attr: "selected_at", Value: value.OfString("T")},
 			{Kind: store.Set, Attr: "weir", Value: value.OfInt(8)},
-			{Kind: store.Set, Attr: book.Own, Value: value.OfMap(item(`{"status":{"own":"voting","shown":"selected"},"selected_at":{"shown":"T"}}`))},
+			{Kind: store.Set, Attr: owntable.Own, Value: value.OfMap(item(`{"status":{"own":"voting","shown":"selected"},"selected_at":{"shown":"T"}}`))},
 		}})
 	}}
 	must(t, batches(w.over(s), []events.Entry{of(3, longer, expired)}, 0))

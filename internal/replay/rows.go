@@ -1,9 +1,9 @@
 package replay
 
 import (
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/store"
 )
@@ -46,7 +46,7 @@ func (r *Rows) Take(e *events.Entry, table string) (c projections.Change, ok boo
 		return c, false, err
 	}
 	ref := store.Ref{Table: t.Name, Key: key}
-	name := book.RowText(ref)
+	name := owntable.RowText(ref)
 	if r.rows == nil {
 		r.rows = map[string]*row{}
 	}

@@ -1,8 +1,8 @@
 package replay
 
 import (
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/value"
 )
@@ -37,11 +37,11 @@ func strip(t *model.Table, image value.Item) stripped {
 	return stripped{row: image, entity: e}
 }
 
-// isDerived reports whether an attribute is not for the recording to write. book.Moved
+// isDerived reports whether an attribute is not for the recording to write. owntable.Moved
 // is for the recording to write: nothing else in the history says that a migration made
 // the row.
 func isDerived(e *model.Entity, name string) bool {
-	return book.IsOurs(name) && name != book.Moved || projections.IsDerived(e, name)
+	return owntable.IsOurs(name) && name != owntable.Moved || projections.IsDerived(e, name)
 }
 
 // dress makes the row to write from the image. now is the row in the store. The new row
@@ -49,17 +49,17 @@ func isDerived(e *model.Entity, name string) bool {
 // counted yet, what an uncounted row shows.
 func (s stripped) dress(now value.Item, m mark) value.Item {
 	attrs := make([]value.Attr, 0, 8)
-	attrs = append(attrs, value.Attr{Name: book.SeenMark, Value: m.value()})
+	attrs = append(attrs, value.Attr{Name: owntable.SeenMark, Value: m.value()})
 	counted := false
 	for _, a := range now {
-		if a.Name != book.SeenMark && a.Name != book.Own && isDerived(s.entity, a.Name) {
+		if a.Name != owntable.SeenMark && a.Name != owntable.Own && isDerived(s.entity, a.Name) {
 			attrs = append(attrs, a)
-			counted = counted || a.Name == book.Version
+			counted = counted || a.Name == owntable.Version
 		}
 	}
 	if s.entity != nil && len(s.entity.Values)+len(s.entity.Steps) > 0 && !counted {
 		zero, _ := projections.Published(s.entity, nil)
-		attrs = append(append(attrs, zero...), value.Attr{Name: book.Version, Value: value.OfInt(0)})
+		attrs = append(append(attrs, zero...), value.Attr{Name: owntable.Version, Value: value.OfInt(0)})
 	}
 	return projections.Keep(s.entity, s.row, now).With(attrs...)
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/store"
 )
 
@@ -27,9 +27,9 @@ func BeforeSweep(ctx context.Context, s store.Store, tables map[string]*model.Ta
 	var marks []store.Write
 	for i, row := range rows {
 		w := &removals[i]
-		w.If = append(w.If, []store.Test{store.AsRead(book.SeenMark, row.Get(book.SeenMark))})
+		w.If = append(w.If, []store.Test{store.AsRead(owntable.SeenMark, row.Get(owntable.SeenMark))})
 		if m, ok := markOf(row); ok {
-			marks = append(marks, book.LeaveSwept(w.Ref, m.value(), strip(tables[w.Table], row).row))
+			marks = append(marks, owntable.LeaveSwept(w.Ref, m.value(), strip(tables[w.Table], row).row))
 		}
 	}
 	if len(marks) == 0 {

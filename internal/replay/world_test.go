@@ -12,9 +12,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
 	"weir/internal/replay"
 	"weir/internal/runner"
@@ -58,7 +58,7 @@ func parse(t testing.TB, text string) *model.Model {
 
 func worldOf(t testing.TB, m *model.Model) *world {
 	t.Helper()
-	tables := []store.Table{book.Table()}
+	tables := []store.Table{owntable.Table()}
 	for _, mt := range m.Tables {
 		st := mt.Table
 		st.Stream = true
@@ -152,7 +152,7 @@ func ref(pk, sk string) store.Ref {
 }
 
 func unmarked(it value.Item) value.Item {
-	return it.Filter(func(n string) bool { return n != book.SeenMark })
+	return it.Filter(func(n string) bool { return n != owntable.SeenMark })
 }
 
 func plain(it value.Item) string {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/copies"
 	"weir/internal/projections/document"
@@ -56,7 +56,7 @@ type pass struct {
 // told is what followers get, as of this record.
 func (p *pass) told(c *projections.Change) (puts []projections.Put) {
 	for _, j := range feed.Fold(c, &projections.Faults{}) {
-		if name := j.List + " " + book.RowText(j.Row); j.Gone {
+		if name := j.List + " " + owntable.RowText(j.Row); j.Gone {
 			delete(p.lists, name)
 		} else {
 			p.lists[name] = j.Fields
@@ -83,17 +83,17 @@ func (h *harness) pass() pass {
 		}
 		for _, put := range append(copies.Puts(&c), p.told(&c)...) {
 			if len(put.Rule.Keep) > 0 {
-				p.history[book.RowText(put.Row)] = put
+				p.history[owntable.RowText(put.Row)] = put
 			}
 		}
 		if c.Was != nil && c.Was != c.Is {
 			for _, f := range c.Was.Follow {
-				p.gone[follow.FieldName(c.Was, f.Field.Name)+"|"+book.RowText(c.Row)] = true
+				p.gone[follow.FieldName(c.Was, f.Field.Name)+"|"+owntable.RowText(c.Row)] = true
 			}
 		}
 		if c.Is != nil {
 			for _, f := range c.Is.Follow {
-				name := follow.FieldName(c.Is, f.Field.Name) + "|" + book.RowText(c.Row)
+				name := follow.FieldName(c.Is, f.Field.Name) + "|" + owntable.RowText(c.Row)
 				p.followed[name], p.gone[name] = f.Field.Get(c.New), false
 			}
 		}
@@ -106,7 +106,7 @@ func (h *harness) onePass() (out []string) {
 	for _, put := range p.history {
 		row := h.get(put.Row)
 		want := put.Image.Filter(func(n string) bool { return !follows(put.Rule, n) })
-		have := row.Filter(func(n string) bool { return !book.IsOurs(n) && !follows(put.Rule, n) })
+		have := row.Filter(func(n string) bool { return !owntable.IsOurs(n) && !follows(put.Rule, n) })
 		if !value.EqualItems(want, have) {
 			out = append(out, fmt.Sprintf("history %s: is %s, should be %s", put.Row, plainText(have), plainText(want)))
 			continue
@@ -118,7 +118,7 @@ func (h *harness) onePass() (out []string) {
 			key, _ := t.KeyOf(row)
 			ref := store.Ref{Table: t.Name, Key: key}
 			e := t.Classify(row)
-			if _, made := p.history[book.RowText(ref)]; isHistory(e) && !made {
+			if _, made := p.history[owntable.RowText(ref)]; isHistory(e) && !made {
 				out = append(out, fmt.Sprintf("history %s: is there, and no record made it", ref))
 			}
 			c := projections.Change{Table: t, Row: ref, Is: e, New: row}
@@ -135,7 +135,7 @@ func (h *harness) onePass() (out []string) {
 // differing compares what the row follows with the last value that was delivered.
 func (p *pass) differing(put projections.Put, row value.Item) (out []string) {
 	for _, f := range put.Follows {
-		name := follow.FieldName(f.Source, f.Field.Name) + "|" + book.RowText(f.Of)
+		name := follow.FieldName(f.Source, f.Field.Name) + "|" + owntable.RowText(f.Of)
 		want, have := p.followed[name], row.Get(f.Attr)
 		if p.gone[name] && !f.Keep {
 			want = value.Value{}
@@ -227,7 +227,7 @@ func (h *harness) scan(table string) (rows []value.Item) {
 func (h *harness) rows(table, text string) string {
 	var out []string
 	for _, row := range h.scan(table) {
-		line := plainText(row.Filter(func(n string) bool { return !book.IsOurs(n) }))
+		line := plainText(row.Filter(func(n string) bool { return !owntable.IsOurs(n) }))
 		if text == "" || strings.Contains(line, text) {
 			out = append(out, line)
 		}
@@ -239,8 +239,8 @@ func (h *harness) rows(table, text string) string {
 // claims says which row each unique value is claimed for.
 func (h *harness) claims() string {
 	var out []string
-	for _, row := range h.scan(book.TableName) {
-		if name, ok := strings.CutPrefix(row.Get(book.Partition).Text(), "claim|"); ok {
+	for _, row := range h.scan(owntable.TableName) {
+		if name, ok := strings.CutPrefix(row.Get(owntable.Partition).Text(), "claim|"); ok {
 			out = append(out, name+" is of "+row.Get("r").Text())
 		}
 	}
@@ -254,11 +254,11 @@ func (h *harness) dump() string {
 	for _, t := range h.model.AllTables() {
 		out = append(out, h.rows(t.Name, ""))
 	}
-	for _, row := range h.scan(book.TableName) {
-		switch k := row.Get(book.Partition).Text(); {
-		case k == book.Dead(h.model.Name):
+	for _, row := range h.scan(owntable.TableName) {
+		switch k := row.Get(owntable.Partition).Text(); {
+		case k == owntable.Dead(h.model.Name):
 			out = append(out, "kept "+row.Get("kind").Text()+" "+row.Get("target").Text())
-		case strings.HasPrefix(k, "deadpart|"), strings.HasPrefix(row.Get(book.Sort).Text(), "~"):
+		case strings.HasPrefix(k, "deadpart|"), strings.HasPrefix(row.Get(owntable.Sort).Text(), "~"):
 			out = append(out, "a part, or its note")
 		}
 	}

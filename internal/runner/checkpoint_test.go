@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"weir/internal/book"
 	"weir/internal/events"
+	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -46,9 +46,9 @@ entities:
 	for _, table := range []string{"shelf", "drawer"} {
 		shards, err := h.store.Shards(t.Context(), table)
 		must(t, err)
-		places = append(places, book.Checkpoint("shelf", runner.GroupRows, table, shards[0].ID))
+		places = append(places, owntable.Checkpoint("shelf", runner.GroupRows, table, shards[0].ID))
 	}
-	spoil := store.Op{Kind: store.Set, Attr: book.Position, Value: value.OfString("7")}
+	spoil := store.Op{Kind: store.Set, Attr: owntable.Position, Value: value.OfString("7")}
 	for i, at := range places {
 		_, err := h.store.Write(t.Context(), []store.Write{{Ref: at, Ops: []store.Op{spoil}}})
 		must(t, err)
@@ -56,7 +56,7 @@ entities:
 		must(t, h.write(`put drawer {"PK":"BIN#1","SK":"METADATA","type":"Bin","title":"One"}`))
 		must(t, h.write(`put drawer {"PK":"BIN#1","SK":"ITEM#1","type":"Item","name":"x"}`))
 		err = catchUp()
-		if !errors.Is(err, book.ErrRow) || !strings.Contains(err.Error(), `"`+at.Key.Sort.Text()+`", attribute p is "7"`) {
+		if !errors.Is(err, owntable.ErrRow) || !strings.Contains(err.Error(), `"`+at.Key.Sort.Text()+`", attribute p is "7"`) {
 			t.Errorf("%v", err)
 		}
 		shows := func(table, pk string) string {
@@ -84,11 +84,11 @@ entities:
 func TestOvertakePastUnreadable(t *testing.T) {
 	h := newShelf(t)
 	r := h.runner(nil)
-	at := func(group, shard string) store.Ref { return book.Checkpoint("shelf", group, "shelf", shard) }
+	at := func(group, shard string) store.Ref { return owntable.Checkpoint("shelf", group, "shelf", shard) }
 	p := events.PositionOf(7)
 	_, err := h.store.Write(t.Context(), []store.Write{
-		{Ref: at("rows", "a"), Ops: []store.Op{{Kind: store.Set, Attr: book.Position, Value: value.OfString("7")}}},
-		book.OvertakeCheckpoint(at("rows", "b"), p),
+		{Ref: at("rows", "a"), Ops: []store.Op{{Kind: store.Set, Attr: owntable.Position, Value: value.OfString("7")}}},
+		owntable.OvertakeCheckpoint(at("rows", "b"), p),
 	})
 	must(t, err)
 	must(t, r.Overtake(context.Background(), "search", "rows"))
@@ -98,7 +98,7 @@ func TestOvertakePastUnreadable(t *testing.T) {
 		}
 	}
 	places, err := r.Places(t.Context(), "rows")
-	if !errors.Is(err, book.ErrRow) || len(places) != 2 || places[0].Shard != "a" || places[1].At != p {
+	if !errors.Is(err, owntable.ErrRow) || len(places) != 2 || places[0].Shard != "a" || places[1].At != p {
 		t.Errorf("%+v, %v", places, err)
 	}
 }

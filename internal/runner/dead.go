@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/events"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -38,7 +38,7 @@ type Dead struct {
 	Kind     DeadKind
 	Target   string // what it was for, in a form for people
 	Reason   string
-	Lane     string
+	ShardKey string
 	Position events.Position
 	Time     time.Time         // of the record
 	Row      store.Ref         // the target, if that is a row
@@ -65,7 +65,7 @@ func (d *Dead) identify() {
 	case DeadDocument: // the target says it
 		row = store.Ref{}
 	}
-	parts := []string{string(d.Kind), target, book.RowText(row), d.Lane, d.Position.String(), d.Source}
+	parts := []string{string(d.Kind), target, owntable.RowText(row), d.ShardKey, d.Position.String(), d.Source}
 	sum := sha256.Sum256([]byte(strings.Join(parts, "|")))
 	d.ID = hex.EncodeToString(sum[:8])
 }

@@ -5,19 +5,19 @@ import (
 	"errors"
 	"fmt"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
 )
 
 // letter returns the key of the head of the dead letter with this id.
-func (r *Runner) letter(id string) store.Ref { return book.Letter(r.Model.Name, id) }
+func (r *Runner) letter(id string) store.Ref { return owntable.Letter(r.Model.Name, id) }
 
-// deadRows encodes a dead letter as its head and the parts of its body (book.LetterRow).
+// deadRows encodes a dead letter as its head and the parts of its body (owntable.LetterRow).
 func (r *Runner) deadRows(d *Dead) (head store.Write, parts []store.Write) {
-	l := book.LetterRow{
-		ID: d.ID, Kind: string(d.Kind), Target: d.Target, Reason: d.Reason, Lane: d.Lane, Source: d.Source,
+	l := owntable.LetterRow{
+		ID: d.ID, Kind: string(d.Kind), Target: d.Target, Reason: d.Reason, ShardKey: d.ShardKey, Source: d.Source,
 		Position: d.Position, Time: d.Time, Table: d.Row.Table, Record: d.Record, Raw: d.Raw,
 	}
 	if t := r.Model.Table(d.Row.Table); t != nil {
@@ -30,9 +30,9 @@ func (r *Runner) deadRows(d *Dead) (head store.Write, parts []store.Write) {
 }
 
 // deadOf returns the dead letter that a row of our own table holds.
-func (r *Runner) deadOf(l *book.LetterRow) Dead {
+func (r *Runner) deadOf(l *owntable.LetterRow) Dead {
 	d := Dead{
-		ID: l.ID, Kind: DeadKind(l.Kind), Target: l.Target, Reason: l.Reason, Lane: l.Lane, Source: l.Source,
+		ID: l.ID, Kind: DeadKind(l.Kind), Target: l.Target, Reason: l.Reason, ShardKey: l.ShardKey, Source: l.Source,
 		Position: l.Position, Time: l.Time, Record: l.Record, Raw: l.Raw, parts: l.Parts, more: l.More,
 	}
 	d.Row.Table = l.Table
@@ -48,14 +48,14 @@ func (r *Runner) deadOf(l *book.LetterRow) Dead {
 // Dead lists the dead letters page by page, without their records. Long texts are
 // shortened.
 func (r *Runner) Dead(ctx context.Context, yield func(Dead) error) error {
-	q := store.Query{Table: book.TableName, Partition: value.OfString(book.Dead(r.Model.Name))}
+	q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Dead(r.Model.Name))}
 	for {
 		page, err := r.Store.Query(ctx, q)
 		if err != nil {
 			return err
 		}
 		for _, row := range page.Rows {
-			l := book.LetterFrom(row)
+			l := owntable.LetterFrom(row)
 			if err := yield(r.deadOf(&l)); err != nil {
 				return err
 			}
@@ -80,10 +80,10 @@ func (r *Runner) DeadByID(ctx context.Context, id string) (Dead, error) {
 	if rows[0] == nil {
 		return Dead{}, fmt.Errorf("%s: %w", id, ErrNoDead)
 	}
-	l := book.LetterFrom(rows[0])
+	l := owntable.LetterFrom(rows[0])
 	parts := make([]value.Item, l.Parts)
 	for i := range parts {
-		row, err := r.Get(ctx, []store.Ref{book.DeadPart(r.Model.Name, id, i)})
+		row, err := r.Get(ctx, []store.Ref{owntable.DeadPart(r.Model.Name, id, i)})
 		if err != nil {
 			return Dead{}, err
 		}

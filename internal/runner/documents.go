@@ -34,7 +34,7 @@ func (r *Runner) Documents(ctx context.Context, bs []Batch) ([]Counts, error) {
 		if e != nil {
 			of := all.of[i]
 			kept[of.batch][of.change] = true
-			ds = append(ds, deadDocument(&all.docs[i], &bs[of.batch].Changes[of.change], bs[of.batch].Lane, e))
+			ds = append(ds, deadDocument(&all.docs[i], &bs[of.batch].Changes[of.change], bs[of.batch].ShardKey, e))
 		}
 	}
 	counts := make([]Counts, len(bs))
@@ -86,10 +86,10 @@ func (a *asked[T]) add(d search.Document, of T) (old search.Document) {
 }
 
 // deadDocument returns the dead letter for a document that the index refused.
-func deadDocument(d *search.Document, c *projections.Change, lane string, reason error) Dead {
+func deadDocument(d *search.Document, c *projections.Change, shardKey string, reason error) Dead {
 	return Dead{
 		Kind: DeadDocument, Target: d.Index + " " + d.ID, Row: c.Row, Reason: reason.Error(),
-		Lane: lane, Position: c.Position, Record: RecordOf(c), Time: c.Time,
+		ShardKey: shardKey, Position: c.Position, Record: RecordOf(c), Time: c.Time,
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/runner/runnertest"
 	"weir/internal/search"
@@ -76,7 +76,7 @@ func (s *searching) catchUpFrom(source store.Source, ix search.Index) error {
 // places are those that search has saved.
 func (s *searching) places() (out []string) {
 	for _, row := range s.scan("weir") {
-		if row.Get("k").Text() == book.Checkpoints("gallery", runner.GroupSearch) {
+		if row.Get("k").Text() == owntable.Checkpoints("gallery", runner.GroupSearch) {
 			out = append(out, row.Get("s").Text())
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -335,7 +335,7 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 					err = fmt.Errorf("%s of %s, shard %s: %w", c.group, t.Name, s.ID, err)
 				}
 			}
-			if errors.Is(err, book.ErrRow) && !ordered {
+			if errors.Is(err, owntable.ErrRow) && !ordered {
 				open[s.ID], unread = true, append(unread, err)
 				continue
 			}
@@ -435,7 +435,7 @@ func (c *consumer) take(ctx context.Context, pieces []piece) error {
 	}
 	batches := make([]Batch, len(pieces))
 	for i, p := range pieces {
-		b := Batch{Lane: Lane(p.place.table, p.shard), Read: p.read, Changes: make([]projections.Change, 0, len(p.page.Records))}
+		b := Batch{ShardKey: ShardKey(p.place.table, p.shard), Read: p.read, Changes: make([]projections.Change, 0, len(p.page.Records))}
 		for j := range p.page.Records {
 			if ch, ok := projections.NewChange(p.table, &p.page.Records[j]); ok {
 				b.Changes = append(b.Changes, ch)
@@ -459,8 +459,8 @@ func (c *consumer) take(ctx context.Context, pieces []piece) error {
 	return c.move(ctx, pieces, counts)
 }
 
-// Lane returns the short shard key under which ledgers store a shard's position.
-func Lane(table, shard string) string { return book.Hash(table + "|" + shard)[:12] }
+// ShardKey returns the short shard key under which ledgers store a shard's position.
+func ShardKey(table, shard string) string { return owntable.Hash(table + "|" + shard)[:12] }
 
 // resume reads the saved checkpoint of a shard into memory.
 func (c *consumer) resume(ctx context.Context, at place) error {
@@ -478,7 +478,7 @@ func (c *consumer) resume(ctx context.Context, at place) error {
 func (c *consumer) move(ctx context.Context, pieces []piece, counts []Counts) error {
 	ws := make([]store.Write, len(pieces))
 	for i, p := range pieces {
-		ws[i] = book.MoveCheckpoint(c.checkpoint(p.place), c.held[p.place], p.from, p.last(), book.Counts(counts[i]))
+		ws[i] = owntable.MoveCheckpoint(c.checkpoint(p.place), c.held[p.place], p.from, p.last(), owntable.Counts(counts[i]))
 	}
 	out, err := c.Runner.Write(ctx, ws)
 	if err != nil {
@@ -513,7 +513,7 @@ func Unmoved(from events.Position) store.Test {
 	if !from.IsZero() {
 		v = from.Value()
 	}
-	return store.AsRead(book.Position, v)
+	return store.AsRead(owntable.Position, v)
 }
 
 // trim lets the source drop records that every group has passed.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
 	"weir/internal/repair"
 	"weir/internal/runner"
@@ -48,7 +48,7 @@ func (h *harness) rate(user, what string) {
 }
 
 func (h *harness) theLedger() value.Item {
-	rows, err := h.store.Get(h.t.Context(), []store.Ref{book.Of("films", theMovie)})
+	rows, err := h.store.Get(h.t.Context(), []store.Ref{owntable.Ledger("films", theMovie)})
 	must(h.t, err)
 	return rows[0]
 }
@@ -57,7 +57,7 @@ func (h *harness) theLedger() value.Item {
 // a row has.
 func (h *harness) room(bytes int) {
 	h.t.Helper()
-	w := store.Write{Ref: book.Of("films", theMovie), Ops: []store.Op{{Kind: store.Remove, Attr: "z"}}}
+	w := store.Write{Ref: owntable.Ledger("films", theMovie), Ops: []store.Op{{Kind: store.Remove, Attr: "z"}}}
 	if pad := store.MaxItemBytes - h.theLedger().With(value.Attr{Name: "z"}).Size() - len("z") - bytes; pad > 0 {
 		w.Ops = []store.Op{{Kind: store.Set, Attr: "z", Value: value.OfString(strings.Repeat("x", pad))}}
 	}
@@ -143,7 +143,7 @@ func (h *harness) brim() {
 }
 
 // TestLedgerFullToTheBrim says that parking needs no room in a ledger: of one that has
-// none, of whichever lane the changes are and however often they come, they are parked,
+// none, of whichever shard the changes are and however often they come, they are parked,
 // and ledger and queue together hold what there is. A retry once there is room makes all
 // right, or a discard and a repair.
 func TestLedgerFullToTheBrim(t *testing.T) {
@@ -194,7 +194,7 @@ func TestLedgerFullToTheBrim(t *testing.T) {
 	}
 }
 
-// parkMany has changes parked, each twice and from a lane of its own, behind amounts that
+// parkMany has changes parked, each twice and from a shard of its own, behind amounts that
 // left the ledger.
 func (h *harness) parkMany(r *runner.Runner, changes int, byItem bool) {
 	h.t.Helper()
@@ -204,7 +204,7 @@ func (h *harness) parkMany(r *runner.Runner, changes int, byItem bool) {
 		b := h.batch(len(h.records))
 		h.done[len(h.records)] = true
 		if b.ByItem = byItem; !byItem {
-			b.Lane = fmt.Sprintf("a lane with a name that is not short %d", i)
+			b.ShardKey = fmt.Sprintf("a shard with a name that is not short %d", i)
 		}
 		for range 2 {
 			if n, err := r.Rows(h.t.Context(), b); err != nil || n.Dead != 1 {
@@ -340,7 +340,7 @@ func TestFullLedgerSays(t *testing.T) {
 			step("it is gone", false, func() { lose("b") }) // its band stays
 			h.room(40)
 			step("again, in a full ledger", true, func() { h.rate("b", `"stars":1e125`) })
-			if h.theLedger().Has(book.Unshown) {
+			if h.theLedger().Has(owntable.Unshown) {
 				t.Fatal("there was room")
 			}
 			step("one more", true, func() { h.rate("a", `"stars":5`) })
@@ -353,7 +353,7 @@ func TestFullLedgerSays(t *testing.T) {
 			step("full once more", true, func() { h.rate("b", `"stars":1e125`) })
 			h.room(store.MaxItemBytes)
 			step("with room", true, func() { h.rate("a", `"stars":4`) })
-			if !h.theLedger().Has(book.Unshown) {
+			if !h.theLedger().Has(owntable.Unshown) {
 				t.Error("the ledger does not name it")
 			}
 			step("all is well with room", false, func() { lose("b") })

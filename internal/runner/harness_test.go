@@ -17,10 +17,10 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/migrate"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/document"
 	"weir/internal/projections/kinds"
@@ -44,7 +44,7 @@ type harness struct {
 	records []delivery
 	sleeper map[string]*sleeper
 	done    map[int]bool // records that were delivered
-	byItem  bool         // deliver without lanes
+	byItem  bool         // deliver without shards
 }
 
 // delivery is a record of some table's stream; the scripts count them from 1.
@@ -56,7 +56,7 @@ type delivery struct {
 
 func newHarness(t testing.TB, m *model.Model) *harness {
 	h := &harness{t: t, model: m, clock: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), sleeper: map[string]*sleeper{}, done: map[int]bool{}}
-	tables := []store.Table{book.Table()}
+	tables := []store.Table{owntable.Table()}
 	for _, mt := range m.AllTables() {
 		st := mt.Table
 		st.Stream = true
@@ -139,9 +139,9 @@ func (h *harness) deliver(b *breaker, which []int) (n runner.Counts, err error) 
 	r := h.runner(b)
 	for len(which) > 0 {
 		d := h.records[which[0]-1]
-		batch, rest := runner.Batch{Lane: runner.Lane(d.table.Name, d.shard), ByItem: h.byItem}, which
+		batch, rest := runner.Batch{ShardKey: runner.ShardKey(d.table.Name, d.shard), ByItem: h.byItem}, which
 		if h.byItem {
-			batch.Lane = runner.Lane(d.table.Name, "")
+			batch.ShardKey = runner.ShardKey(d.table.Name, "")
 		}
 		for len(rest) > 0 && h.records[rest[0]-1].table == d.table && h.records[rest[0]-1].shard == d.shard {
 			c, ok := projections.NewChange(d.table, &h.records[rest[0]-1].rec)
@@ -175,7 +175,7 @@ func (h *harness) batch(n int) runner.Batch {
 	if !ok {
 		h.t.Fatal("a record without its table's key")
 	}
-	return runner.Batch{Lane: runner.Lane(d.table.Name, d.shard), Changes: []projections.Change{c}}
+	return runner.Batch{ShardKey: runner.ShardKey(d.table.Name, d.shard), Changes: []projections.Change{c}}
 }
 
 // settle delivers from the record given on, and then everything that comes of it,
@@ -261,7 +261,7 @@ func (h *harness) writeRow(t *model.Table, op string, items []value.Item) error 
 	}
 	w := store.Write{Ref: store.Ref{Table: t.Name, Key: key}}
 	if op == "ledger" {
-		w.Ref, op = book.Of(h.model.Name, w.Ref), "set"
+		w.Ref, op = owntable.Ledger(h.model.Name, w.Ref), "set"
 	}
 	switch op {
 	case "put":

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -29,7 +29,7 @@ var errNoJob = errors.New("no kind of projection of this version knows this job"
 
 // Jobs does one step of each job and reports whether any jobs are left.
 func (r *Runner) Jobs(ctx context.Context) (left bool, err error) {
-	page, err := r.Store.Query(ctx, store.Query{Table: book.TableName, Partition: value.OfString(book.Jobs(r.Model.Name)), Limit: 100})
+	page, err := r.Store.Query(ctx, store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Jobs(r.Model.Name)), Limit: 100})
 	if err != nil {
 		return false, err
 	}
@@ -46,7 +46,7 @@ func (r *Runner) Jobs(ctx context.Context) (left bool, err error) {
 		left = left || more
 	}
 	if n := len(page.Rows); n > 0 {
-		if _, is := book.LetterNoteFrom(page.Rows[n-1]); is {
+		if _, is := owntable.LetterNoteFrom(page.Rows[n-1]); is {
 			return left, nil // notes come last
 		}
 	}
@@ -56,7 +56,7 @@ func (r *Runner) Jobs(ctx context.Context) (left bool, err error) {
 // step does one step of a job. It deletes the job after the last step, unless the job was
 // restarted meanwhile. more is true if the job is left.
 func (r *Runner) step(ctx context.Context, job value.Item) (more bool, err error) {
-	if note, is := book.LetterNoteFrom(job); is {
+	if note, is := owntable.LetterNoteFrom(job); is {
 		return false, r.keepOn(ctx, note)
 	}
 	for _, k := range r.Kinds {
@@ -64,5 +64,5 @@ func (r *Runner) step(ctx context.Context, job value.Item) (more bool, err error
 			return more, err
 		}
 	}
-	return false, fmt.Errorf("job %s: %w", job.Get(book.Sort).Text(), errNoJob)
+	return false, fmt.Errorf("job %s: %w", job.Get(owntable.Sort).Text(), errNoJob)
 }

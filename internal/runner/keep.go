@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/store"
 )
 
@@ -41,7 +41,7 @@ func (r *Runner) keeping(ctx context.Context, ds []Dead) ([][]store.Write, error
 		if err := r.taken(ctx, parts); err != nil {
 			return nil, err
 		}
-		out[i] = append(out[i], book.EndNote(r.Model.Name, d.ID))
+		out[i] = append(out[i], owntable.EndNote(r.Model.Name, d.ID))
 	}
 	return out, nil
 }
@@ -50,7 +50,7 @@ func (r *Runner) keeping(ctx context.Context, ds []Dead) ([][]store.Write, error
 // letter with the id is being deleted, it finishes that first.
 func (r *Runner) noteKeeping(ctx context.Context, id string) error {
 	for range MaxRounds {
-		done, err := r.Did(ctx, book.BeginNote(r.Model.Name, id, r.Now()))
+		done, err := r.Did(ctx, owntable.BeginNote(r.Model.Name, id, r.Now()))
 		if done || err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ func (r *Runner) isKept(ctx context.Context, id string) error {
 	case rows[0] == nil:
 		return fmt.Errorf("%s was removed while it was kept: %w", id, store.ErrCondition)
 	}
-	_, err = r.Did(ctx, book.DropNote(r.Model.Name, id))
+	_, err = r.Did(ctx, owntable.DropNote(r.Model.Name, id))
 	return err
 }
 
@@ -129,10 +129,10 @@ func (r *Runner) KeepDead(ctx context.Context, d Dead) (id string, err error) {
 func (r *Runner) forget(d *Dead) []store.Write {
 	ws := []store.Write{{
 		Ref: r.letter(d.ID), Delete: true,
-		If: store.Cond{{{Attr: book.Partition, Is: store.Exists}}},
+		If: store.Cond{{{Attr: owntable.Partition, Is: store.Exists}}},
 	}}
 	if d.parts > 0 {
-		ws = append(ws, book.GoneNote(r.Model.Name, d.ID))
+		ws = append(ws, owntable.GoneNote(r.Model.Name, d.ID))
 	}
 	return ws
 }
@@ -153,7 +153,7 @@ func (r *Runner) dropped(ctx context.Context, ds ...Dead) error {
 // dropParts deletes the parts of a letter whose note says that they must go, and then the
 // note.
 func (r *Runner) dropParts(ctx context.Context, id string) error {
-	q := store.Query{Table: book.TableName, Partition: book.DeadPart(r.Model.Name, id, 0).Key.Partition}
+	q := store.Query{Table: owntable.TableName, Partition: owntable.DeadPart(r.Model.Name, id, 0).Key.Partition}
 	for {
 		page, err := r.Store.Query(ctx, q)
 		if err != nil {
@@ -161,7 +161,7 @@ func (r *Runner) dropParts(ctx context.Context, id string) error {
 		}
 		ws := make([]store.Write, len(page.Rows))
 		for i, row := range page.Rows {
-			ws[i] = store.Write{Ref: book.Ref(q.Partition.Text(), row.Get(book.Sort).Text()), Delete: true}
+			ws[i] = store.Write{Ref: owntable.Ref(q.Partition.Text(), row.Get(owntable.Sort).Text()), Delete: true}
 		}
 		if _, err := r.Write(ctx, ws); err != nil {
 			return err
@@ -170,13 +170,13 @@ func (r *Runner) dropParts(ctx context.Context, id string) error {
 			break
 		}
 	}
-	_, err := r.Did(ctx, book.EndGone(r.Model.Name, id))
+	_, err := r.Did(ctx, owntable.EndGone(r.Model.Name, id))
 	return err
 }
 
 // keepOn does what a note asks for: it deletes the parts of a letter that was deleted, or
 // of an incomplete letter that no process can still be writing.
-func (r *Runner) keepOn(ctx context.Context, note book.LetterNote) error {
+func (r *Runner) keepOn(ctx context.Context, note owntable.LetterNote) error {
 	if !note.Gone {
 		if r.Now().Sub(note.Since) < keepingLife {
 			return nil

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -21,7 +21,7 @@ import (
 func huge() runner.Dead {
 	long := func(n int) value.Value { return value.OfString(noise(n)) }
 	d := runner.Dead{
-		Kind: runner.DeadRow, Target: noise(150_000) + "\xff", Reason: "\xfe" + noise(200_000), Source: noise(5000), Lane: "gallery|s",
+		Kind: runner.DeadRow, Target: noise(150_000) + "\xff", Reason: "\xfe" + noise(200_000), Source: noise(5000), ShardKey: "gallery|s",
 		Position: events.PositionOf(7), Time: time.Unix(1_700_000_000, 0).UTC(), Raw: noise(1 << 20),
 		Row: store.Ref{Table: "gallery", Key: store.Key{Partition: long(140_000), Sort: long(140_000)}},
 		Record: value.NewItem(
@@ -50,15 +50,15 @@ func TestKeptWhole(t *testing.T) {
 	if again, err := r.KeepDead(t.Context(), want); err != nil || again != id {
 		t.Fatal(again, err)
 	}
-	for _, row := range h.scan(book.TableName) {
-		if size := row.Size(); row.Get(book.Partition).Text() == book.Dead("gallery") && size > 4<<10 {
+	for _, row := range h.scan(owntable.TableName) {
+		if size := row.Size(); row.Get(owntable.Partition).Text() == owntable.Dead("gallery") && size > 4<<10 {
 			t.Errorf("the head has %d bytes", size)
 		} else if size > 301<<10 {
 			t.Errorf("a row has %d bytes", size)
 		}
 	}
 	must(t, r.Dead(t.Context(), func(d runner.Dead) error {
-		if d.ID != id || !strings.HasPrefix(want.Target, d.Target[:500]) || !strings.Contains(d.Target, "(150001 bytes, hash ") || d.Lane != want.Lane {
+		if d.ID != id || !strings.HasPrefix(want.Target, d.Target[:500]) || !strings.Contains(d.Target, "(150001 bytes, hash ") || d.ShardKey != want.ShardKey {
 			t.Errorf("listed as %+v", d)
 		}
 		return nil
@@ -140,8 +140,8 @@ func (h *harness) afterwards(t *testing.T, again bool) {
 
 func (h *harness) nothingKept(t *testing.T) {
 	t.Helper()
-	for _, row := range h.scan(book.TableName) {
-		t.Errorf("left: %s %s", row.Get(book.Partition).Text(), row.Get(book.Sort).Text())
+	for _, row := range h.scan(owntable.TableName) {
+		t.Errorf("left: %s %s", row.Get(owntable.Partition).Text(), row.Get(owntable.Sort).Text())
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"weir/internal/book"
 	"weir/internal/events"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -27,19 +27,19 @@ const (
 )
 
 // countMarked is count with deduplication marks. It leaves no target to be sent again.
-func (w *Work) countMarked(ctx context.Context, targets []*projections.Target, books map[*projections.Target]value.Item) error {
+func (w *Work) countMarked(ctx context.Context, targets []*projections.Target, ledgers map[*projections.Target]value.Item) error {
 	for _, t := range targets {
 		for tries := 0; len(t.Steps) > 0; tries++ {
 			if err := w.countSome(ctx, t, tries); err != nil {
-				return fmt.Errorf("counting in the book of %s: %w", w.Describe(t.Row), err)
+				return fmt.Errorf("counting in the ledger of %s: %w", w.Describe(t.Row), err)
 			}
 		}
-		rows, err := w.Get(ctx, []store.Ref{book.Of(w.Model.Name, t.Row)})
+		rows, err := w.Get(ctx, []store.Ref{owntable.Ledger(w.Model.Name, t.Row)})
 		if err != nil {
 			return err
 		}
 		if !isParked(rows[0]) {
-			books[t] = rows[0]
+			ledgers[t] = rows[0]
 		}
 	}
 	return nil
@@ -53,12 +53,12 @@ func (w *Work) countSome(ctx context.Context, t *projections.Target, tries int) 
 	}
 	steps := t.Steps[:min(marksAtOnce, len(t.Steps))]
 	part := projections.Target{Steps: steps}
-	ops := []store.Op{{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1), From: value.OfInt(w.Now().UnixMicro())}}
+	ops := []store.Op{{Kind: store.Add, Attr: owntable.Count, Value: value.OfInt(1), From: value.OfInt(w.Now().UnixMicro())}}
 	for _, a := range part.Total() {
 		ops = append(ops, store.Op{Kind: store.Add, Attr: a.Name, Value: a.Value})
 	}
 	err := w.Store.Transact(ctx, append(w.marks(t, steps), store.Write{
-		Ref: book.Of(w.Model.Name, t.Row), Ops: ops, If: store.Cond{Open()},
+		Ref: owntable.Ledger(w.Model.Name, t.Row), Ops: ops, If: store.Cond{Open()},
 	}))
 	switch {
 	case errors.Is(err, store.ErrRefused):
@@ -77,7 +77,7 @@ func (w *Work) countedMarked(ctx context.Context, t *projections.Target, tries i
 	if err := w.dropSeen(ctx, t); err != nil {
 		return err
 	}
-	rows, err := w.Get(ctx, []store.Ref{book.Of(w.Model.Name, t.Row)})
+	rows, err := w.Get(ctx, []store.Ref{owntable.Ledger(w.Model.Name, t.Row)})
 	switch {
 	case err != nil:
 		return err
@@ -101,15 +101,15 @@ func (w *Work) marks(t *projections.Target, steps []projections.Step) []store.Wr
 		if !ok {
 			i = len(out)
 			at[id] = i
-			out = append(out, store.Write{Ref: ref, If: store.Cond{Below(book.Position, s.Position.Value())}})
+			out = append(out, store.Write{Ref: ref, If: store.Cond{Below(owntable.Position, s.Position.Value())}})
 		}
-		out[i].Ops = []store.Op{Set(book.Position, s.Position.Value()), Set(book.Expiry, w.Expiry())}
+		out[i].Ops = []store.Op{Set(owntable.Position, s.Position.Value()), Set(owntable.Expiry, w.Expiry())}
 	}
 	return out
 }
 
 func (w *Work) markOf(t *projections.Target, s projections.Step) store.Ref {
-	return book.Mark(w.Model.Name, t.Row, w.Changes[s.Change].Row)
+	return owntable.Mark(w.Model.Name, t.Row, w.Changes[s.Change].Row)
 }
 
 // unmarked splits steps into those that were counted or parked before, and the rest.
@@ -131,7 +131,7 @@ func (w *Work) unmarked(ctx context.Context, t *projections.Target) (seen, left 
 		return nil, nil, err
 	}
 	for i, s := range t.Steps {
-		if s.Position.Compare(events.PositionFrom(rows[of[i]].Get(book.Position))) <= 0 {
+		if s.Position.Compare(events.PositionFrom(rows[of[i]].Get(owntable.Position))) <= 0 {
 			seen = append(seen, s)
 		} else {
 			left = append(left, s)

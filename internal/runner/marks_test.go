@@ -15,12 +15,12 @@ import (
 	"weir/internal/value"
 )
 
-// differs is what a script prints that is not the same without lanes: how many
+// differs is what a script prints that is not the same without shards: how many
 // writes a delivery takes, which moves later positions, the ids of what is kept, and
 // which kind of write was refused.
 var differs = regexp.MustCompile(`\d+ of \d+ writes|\b0{20}\d{20}\b|\b[0-9a-f]{16}\b|transact: `)
 
-// TestPromisesByItem runs the scripts of the promises again, without lanes: the same
+// TestPromisesByItem runs the scripts of the promises again, without shards: the same
 // comes of the same.
 func TestPromisesByItem(t *testing.T) {
 	if testing.Short() {
@@ -45,7 +45,7 @@ func TestPromisesByItem(t *testing.T) {
 	}
 }
 
-// TestItemsInAnyOrder delivers without lanes what comes in order for each item only:
+// TestItemsInAnyOrder delivers without shards what comes in order for each item only:
 // the changes of the rows are mixed, and come again, whole runs or single ones.
 // Counts, sets and what followers are told come out right.
 func TestItemsInAnyOrder(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 )
 
@@ -67,7 +67,7 @@ func (w *Work) moves(ctx context.Context) error {
 	at := map[string]int{}
 	for i := range w.Changes {
 		for _, r := range projections.OldRows(&w.Changes[i]) {
-			name := r.Migration.Name + "|" + book.RowText(r.Row)
+			name := r.Migration.Name + "|" + owntable.RowText(r.Row)
 			if j, ok := at[name]; ok {
 				rows[j].Was = append(rows[j].Was, r.Was...)
 				of[j] = i
@@ -109,7 +109,7 @@ func (w *Work) move(ctx context.Context, rows []projections.OldRow, of []int) er
 		w.Kept(of[i])
 		ds = append(ds, Dead{
 			Kind: DeadImage, Target: "migration " + rows[i].Migration.Name, Reason: reason, Row: c.Row,
-			Lane: w.Lane, Position: c.Position, Record: RecordOf(c), Time: c.Time,
+			ShardKey: w.ShardKey, Position: c.Position, Record: RecordOf(c), Time: c.Time,
 		})
 	}
 	return w.KeepAll(ctx, ds)

@@ -3,7 +3,7 @@ package runner
 import (
 	"context"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -15,7 +15,7 @@ import (
 // this group then applies the records from its own checkpoint, which gives the same
 // result.
 func (r *Runner) Overtake(ctx context.Context, group, other string) error {
-	q := store.Query{Table: book.TableName, Partition: value.OfString(book.Checkpoints(r.Model.Name, other))}
+	q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Checkpoints(r.Model.Name, other))}
 	for {
 		page, err := r.Store.Query(ctx, q)
 		if err != nil {
@@ -23,11 +23,11 @@ func (r *Runner) Overtake(ctx context.Context, group, other string) error {
 		}
 		var ws []store.Write
 		for _, row := range page.Rows {
-			is, err := book.DecodeCheckpoint(row)
+			is, err := owntable.DecodeCheckpoint(row)
 			if err != nil || is.At.IsZero() {
 				continue
 			}
-			ws = append(ws, book.OvertakeCheckpoint(book.Ref(book.Checkpoints(r.Model.Name, group), row.Get(book.Sort).Text()), is.At))
+			ws = append(ws, owntable.OvertakeCheckpoint(owntable.Ref(owntable.Checkpoints(r.Model.Name, group), row.Get(owntable.Sort).Text()), is.At))
 		}
 		if _, err := r.Write(ctx, ws); err != nil {
 			return err

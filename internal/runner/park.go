@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"weir/internal/book"
 	"weir/internal/events"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -42,7 +42,7 @@ func (w *Work) park(ctx context.Context, t *projections.Target, reason string) e
 				continue
 			}
 		}
-		if made, failed := w.makeRoom(ctx, t.Row, w.Lane, err); made || failed != nil {
+		if made, failed := w.makeRoom(ctx, t.Row, w.ShardKey, err); made || failed != nil {
 			if failed != nil {
 				return failed
 			}
@@ -63,7 +63,7 @@ func (w *Work) park(ctx context.Context, t *projections.Target, reason string) e
 // parkWrites returns the writes, for one transaction, that park steps: their dead
 // letters, and the ledger's position past them and its higher count of waiting effects.
 func (w *Work) parkWrites(ctx context.Context, t *projections.Target, steps []projections.Step, reason string) ([]store.Write, error) {
-	lane := book.Lane(w.Lane)
+	shardKey := owntable.PositionOf(w.ShardKey)
 	ds := make([]Dead, 0, len(steps))
 	for _, s := range steps {
 		ds = append(ds, w.parked(t, s, reason))
@@ -75,14 +75,14 @@ func (w *Work) parkWrites(ctx context.Context, t *projections.Target, steps []pr
 	ws := slices.Concat(letters...)
 	if w.ByItem {
 		return append(append(ws, w.marks(t, steps)...), store.Write{
-			Ref: book.Of(w.Model.Name, t.Row), Ops: []store.Op{{Kind: store.Add, Attr: book.Parked, Value: value.OfInt(int64(len(steps)))}},
+			Ref: owntable.Ledger(w.Model.Name, t.Row), Ops: []store.Op{{Kind: store.Add, Attr: owntable.Parked, Value: value.OfInt(int64(len(steps)))}},
 		}), err
 	}
 	return append(ws, store.Write{
-		Ref: book.Of(w.Model.Name, t.Row), If: store.Cond{Below(lane, steps[0].Position.Value())},
+		Ref: owntable.Ledger(w.Model.Name, t.Row), If: store.Cond{Below(shardKey, steps[0].Position.Value())},
 		Ops: []store.Op{
-			Set(lane, steps[len(steps)-1].Position.Value()),
-			{Kind: store.Add, Attr: book.Parked, Value: value.OfInt(int64(len(steps)))},
+			Set(shardKey, steps[len(steps)-1].Position.Value()),
+			{Kind: store.Add, Attr: owntable.Parked, Value: value.OfInt(int64(len(steps)))},
 		},
 	}), err
 }
@@ -91,7 +91,7 @@ func (w *Work) parked(t *projections.Target, s projections.Step, reason string) 
 	c := &w.Changes[s.Change]
 	d := Dead{
 		Kind: DeadParked, Target: w.Describe(t.Row), Row: t.Row, Reason: reason,
-		Lane: w.Lane, Position: s.Position, Time: c.Time, Record: RecordOf(c),
+		ShardKey: w.ShardKey, Position: s.Position, Time: c.Time, Record: RecordOf(c),
 	}
 	d.Adds = s.Adds
 	return d
@@ -107,11 +107,11 @@ func (w *Work) dropSeen(ctx context.Context, t *projections.Target) error {
 		t.Steps = left
 		return w.wasParked(ctx, t, seen)
 	}
-	rows, err := w.Get(ctx, []store.Ref{book.Of(w.Model.Name, t.Row)})
+	rows, err := w.Get(ctx, []store.Ref{owntable.Ledger(w.Model.Name, t.Row)})
 	if err != nil {
 		return err
 	}
-	seen := events.PositionFrom(rows[0].Get(book.Lane(w.Lane)))
+	seen := events.PositionFrom(rows[0].Get(owntable.PositionOf(w.ShardKey)))
 	before := t.Steps
 	for len(t.Steps) > 0 && t.Steps[0].Position.Compare(seen) <= 0 {
 		t.Steps = t.Steps[1:]
@@ -158,7 +158,7 @@ func (r *Runner) ParkShown(ctx context.Context, row store.Ref, reason string) er
 	}
 	for made := true; made; {
 		err = r.Store.Transact(ctx, append(slices.Concat(letters...), store.Write{
-			Ref: book.Of(r.Model.Name, row), Ops: []store.Op{{Kind: store.Add, Attr: book.Parked, Value: value.OfInt(1)}},
+			Ref: owntable.Ledger(r.Model.Name, row), Ops: []store.Op{{Kind: store.Add, Attr: owntable.Parked, Value: value.OfInt(1)}},
 		}))
 		var failed error
 		if made, failed = r.makeRoom(ctx, row, "", err); failed != nil {
@@ -238,16 +238,16 @@ func (r *Runner) Discard(ctx context.Context, id string) error {
 // unpark returns the write that takes n effects out of a target's queue. The target is
 // open again when q has reached 0.
 func (r *Runner) unpark(target store.Ref, n int) store.Write {
-	return store.Write{Ref: book.Of(r.Model.Name, target), Ops: []store.Op{{Kind: store.Add, Attr: book.Parked, Value: value.OfInt(int64(-n))}}}
+	return store.Write{Ref: owntable.Ledger(r.Model.Name, target), Ops: []store.Op{{Kind: store.Add, Attr: owntable.Parked, Value: value.OfInt(int64(-n))}}}
 }
 
 // Open is the condition that no effects wait for the ledger's target.
 func Open() []store.Test {
-	return []store.Test{{Attr: book.Parked, Is: store.Absent}, {Attr: book.Parked, Is: store.Le, Value: value.OfInt(0)}}
+	return []store.Test{{Attr: owntable.Parked, Is: store.Absent}, {Attr: owntable.Parked, Is: store.Le, Value: value.OfInt(0)}}
 }
 
 // isParked reports whether effects wait for the ledger's target.
-func isParked(b value.Item) bool { return b.Has(book.Parked) && b.Get(book.Parked).Sign() > 0 }
+func isParked(b value.Item) bool { return b.Has(owntable.Parked) && b.Get(owntable.Parked).Sign() > 0 }
 
 // retryTarget applies a target's queue and then shows what the ledger holds, unless
 // amounts that were moved out of the ledger still wait. Until the value is shown, the
@@ -351,7 +351,7 @@ func (r *Runner) applyQueued(ctx context.Context, queue []Dead, publish Dead, st
 		ws, out = append(ws, slices.Concat(letters...)...), out-1
 	}
 	w := r.unpark(queue[0].Row, out)
-	w.Ops = append(w.Ops, store.Op{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())})
+	w.Ops = append(w.Ops, store.Op{Kind: store.Add, Attr: owntable.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())})
 	for _, a := range projections.Sum(adds) {
 		w.Ops = append(w.Ops, store.Op{Kind: store.Add, Attr: a.Name, Value: a.Value})
 	}
@@ -370,11 +370,11 @@ func (r *Runner) applyQueued(ctx context.Context, queue []Dead, publish Dead, st
 // showLast publishes the ledger of a target with one effect left in its queue. While
 // there are more, a full ledger may lack amounts that it had before: see makeRoom.
 func (r *Runner) showLast(ctx context.Context, target store.Ref) error {
-	rows, err := r.Get(ctx, []store.Ref{book.Of(r.Model.Name, target)})
+	rows, err := r.Get(ctx, []store.Ref{owntable.Ledger(r.Model.Name, target)})
 	if err != nil {
 		return err
 	}
-	if n, ok := rows[0].Get(book.Parked).Int64(); ok && n > 1 && rows[0].Size() > mayStandAlone {
+	if n, ok := rows[0].Get(owntable.Parked).Int64(); ok && n > 1 && rows[0].Size() > mayStandAlone {
 		return nil
 	}
 	return r.show(ctx, target)
@@ -382,11 +382,11 @@ func (r *Runner) showLast(ctx context.Context, target store.Ref) error {
 
 // show publishes a target's ledger.
 func (r *Runner) show(ctx context.Context, target store.Ref) error {
-	rows, err := r.Get(ctx, []store.Ref{target, book.Of(r.Model.Name, target)})
+	rows, err := r.Get(ctx, []store.Ref{target, owntable.Ledger(r.Model.Name, target)})
 	if err != nil {
 		return err
 	}
-	if _, err := r.unshown(ctx, book.Of(r.Model.Name, target), target, r.publisher(target), rows[1], false); err != nil || rows[0] == nil {
+	if _, err := r.unshown(ctx, owntable.Ledger(r.Model.Name, target), target, r.publisher(target), rows[1], false); err != nil || rows[0] == nil {
 		return err
 	}
 	e := r.Model.Table(target.Table).Classify(rows[0])

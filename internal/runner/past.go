@@ -3,7 +3,7 @@ package runner
 import (
 	"context"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -16,10 +16,10 @@ import (
 // that it lists the shard again. The record survives this process, for the one that
 // continues.
 func (r *Runner) Miss(ctx context.Context, table, shard string, missing bool) error {
-	at := book.Checkpoint(r.Model.Name, GroupRows, table, shard)
-	w := book.FindCheckpoint(at)
+	at := owntable.Checkpoint(r.Model.Name, GroupRows, table, shard)
+	w := owntable.FindCheckpoint(at)
 	if missing {
-		w = book.MissCheckpoint(at, r.Now())
+		w = owntable.MissCheckpoint(at, r.Now())
 	}
 	_, err := r.Write(ctx, []store.Write{w})
 	return err
@@ -33,7 +33,7 @@ func (r *Runner) ForgetShard(ctx context.Context, table, shard string, also ...s
 	groups := r.Groups()
 	var refs []store.Ref
 	for _, g := range groups {
-		refs = append(refs, book.Checkpoint(r.Model.Name, g, table, shard))
+		refs = append(refs, owntable.Checkpoint(r.Model.Name, g, table, shard))
 	}
 	rows, err := r.Get(ctx, refs)
 	if err != nil {
@@ -44,11 +44,11 @@ func (r *Runner) ForgetShard(ctx context.Context, table, shard string, also ...s
 		if row == nil {
 			continue
 		}
-		is, err := book.DecodeCheckpoint(row)
+		is, err := owntable.DecodeCheckpoint(row)
 		if err != nil {
 			return err
 		}
-		ws = append(ws, is.Drop(refs[i]), book.AddPast(book.Past(r.Model.Name, groups[i]), is.Counts))
+		ws = append(ws, is.Drop(refs[i]), owntable.AddPast(owntable.Past(r.Model.Name, groups[i]), is.Counts))
 	}
 	if len(ws) == 0 {
 		return nil
@@ -58,7 +58,7 @@ func (r *Runner) ForgetShard(ctx context.Context, table, shard string, also ...s
 
 // checkpoints yields the checkpoint rows of a group.
 func (r *Runner) checkpoints(ctx context.Context, group string, yield func(value.Item)) error {
-	q := store.Query{Table: book.TableName, Partition: value.OfString(book.Checkpoints(r.Model.Name, group))}
+	q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Checkpoints(r.Model.Name, group))}
 	for {
 		page, err := r.Store.Query(ctx, q)
 		if err != nil {

@@ -11,10 +11,10 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/ingest"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections/document"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
@@ -87,7 +87,7 @@ func newPower(t *testing.T, seed uint64) *power {
 // life is from one power cut to the next: the store is opened, what it has is looked
 // at, and some more is done.
 func (p *power) life() {
-	tables := []store.Table{book.Table()}
+	tables := []store.Table{owntable.Table()}
 	for _, t := range p.model.AllTables() {
 		st := t.Table
 		st.Stream = true

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
 	"weir/internal/runner/runnertest"
@@ -18,8 +18,8 @@ import (
 	"weir/internal/value"
 )
 
-// TestLanesLeave says that the positions of lanes that are over go out of the rows
-// of ours that are written, of books, sets and lists of followers, and that those
+// TestLanesLeave says that the positions of shards that are over go out of the rows
+// of ours that are written, of ledgers, sets and lists of followers, and that those
 // of others stay.
 func TestLanesLeave(t *testing.T) {
 	for name, writes := range map[string][]string{
@@ -36,7 +36,7 @@ func TestLanesLeave(t *testing.T) {
 			h := newHarness(t, m)
 			defer h.close()
 			r := h.runner(nil)
-			deliver := func(lane, i string) {
+			deliver := func(shardKey, i string) {
 				from := len(h.records)
 				for _, w := range writes {
 					must(t, h.write(strings.ReplaceAll(w, "$i", i)))
@@ -48,19 +48,21 @@ func TestLanesLeave(t *testing.T) {
 					changes = append(changes, c)
 					h.done[n+1] = true
 				}
-				_, err := r.Rows(t.Context(), runner.Batch{Lane: lane, Changes: changes})
+				_, err := r.Rows(t.Context(), runner.Batch{ShardKey: shardKey, Changes: changes})
 				must(t, err)
 			}
-			for i, lane := range []string{"old", "other", "new"} {
-				deliver(lane, string(rune('1'+i)))
+			for i, shardKey := range []string{"old", "other", "new"} {
+				deliver(shardKey, string(rune('1'+i)))
 			}
-			if got := h.lanesOf(); !slices.Equal(got, []string{"new", "old", "other"}) {
-				t.Errorf("lanes %v", got)
+			if got := h.shardKeysOf(); !slices.Equal(got, []string{"new", "old", "other"}) {
+				t.Errorf("shards %v", got)
 			}
-			r.Retired = func(_ context.Context, lane string) (bool, error) { return lane == "old" || lane == "new", nil }
+			r.Retired = func(_ context.Context, shardKey string) (bool, error) {
+				return shardKey == "old" || shardKey == "new", nil
+			}
 			deliver("new", "4")
-			if got := h.lanesOf(); !slices.Equal(got, []string{"new", "other"}) {
-				t.Errorf("lanes %v", got)
+			if got := h.shardKeysOf(); !slices.Equal(got, []string{"new", "other"}) {
+				t.Errorf("shards %v", got)
 			}
 			must(t, h.settle(len(h.records)+1))
 			if out := h.audit(); out != "" {
@@ -70,12 +72,12 @@ func TestLanesLeave(t *testing.T) {
 	}
 }
 
-// lanesOf are the lanes of which rows of ours have positions.
-func (h *harness) lanesOf() (out []string) {
+// shardKeysOf are the shards of which rows of ours have positions.
+func (h *harness) shardKeysOf() (out []string) {
 	for _, row := range h.scan("weir") {
 		for _, a := range row {
-			if lane, is := strings.CutPrefix(a.Name, "p:"); is && !slices.Contains(out, lane) {
-				out = append(out, lane)
+			if shardKey, is := strings.CutPrefix(a.Name, "p:"); is && !slices.Contains(out, shardKey) {
+				out = append(out, shardKey)
 			}
 		}
 	}
@@ -110,21 +112,21 @@ func TestOldBatchesAreDropped(t *testing.T) {
 			}
 			r, now := h.runner(nil), time.Now()
 			r.Mono = func() time.Time { return now.Add(16 * time.Minute) }
-			if _, err := r.Rows(t.Context(), runner.Batch{Lane: "l", Changes: changes, Read: now, ByItem: byItem}); err == nil {
+			if _, err := r.Rows(t.Context(), runner.Batch{ShardKey: "l", Changes: changes, Read: now, ByItem: byItem}); err == nil {
 				t.Errorf("%s, by item %v: a batch of 16 minutes ago was applied", name, byItem)
 			}
 			for _, row := range h.scan("weir") {
-				if k := row.Get("k").Text(); strings.HasPrefix(k, "book|") || strings.HasPrefix(k, "set|") || strings.HasPrefix(k, "each|") {
+				if k := row.Get("k").Text(); strings.HasPrefix(k, "ledger|") || strings.HasPrefix(k, "set|") || strings.HasPrefix(k, "each|") {
 					t.Errorf("%s, by item %v: %s was written", name, byItem, k)
 				}
 			}
 			slept := r.Mono // the clock that nobody sets stood still, the other one did not
 			r.Mono = func() time.Time { return slept().Round(0) }
-			if _, err := r.Rows(t.Context(), runner.Batch{Lane: "l", Changes: changes, Read: now, ByItem: byItem}); err == nil {
+			if _, err := r.Rows(t.Context(), runner.Batch{ShardKey: "l", Changes: changes, Read: now, ByItem: byItem}); err == nil {
 				t.Errorf("%s, by item %v: a batch from before a sleep was applied", name, byItem)
 			}
 			r.Mono = nil
-			_, err = r.Rows(t.Context(), runner.Batch{Lane: "l", Changes: changes, Read: time.Now(), ByItem: byItem})
+			_, err = r.Rows(t.Context(), runner.Batch{ShardKey: "l", Changes: changes, Read: time.Now(), ByItem: byItem})
 			must(t, err)
 		}
 	}
@@ -139,7 +141,7 @@ func TestForgetShard(t *testing.T) {
 	defer h.close()
 	r := h.runner(nil)
 	ctx := t.Context()
-	checkpoint := book.Checkpoint("gallery", runner.GroupRows, "gallery", "s")
+	checkpoint := owntable.Checkpoint("gallery", runner.GroupRows, "gallery", "s")
 	write := func(ops ...store.Op) {
 		_, err := h.store.Write(ctx, []store.Write{{Ref: checkpoint, Ops: ops}})
 		must(t, err)

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -137,7 +137,7 @@ func (r *Runner) endOf(ctx context.Context, table, shard string, after events.Po
 // ByFunction reports whether a Lambda function reads the model's streams. A function
 // keeps no checkpoints for which a caller could wait.
 func (r *Runner) ByFunction(ctx context.Context) (bool, error) {
-	page, err := r.Store.Query(ctx, store.Query{Table: book.TableName, Partition: value.OfString(book.Functions(r.Model.Name)), Limit: 1})
+	page, err := r.Store.Query(ctx, store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Functions(r.Model.Name)), Limit: 1})
 	return len(page.Rows) > 0, err
 }
 
@@ -156,11 +156,11 @@ func (r *Runner) Counted(ctx context.Context) (out []Place, err error) {
 	return out, err
 }
 
-// lanesPassed returns the operations that move a row's positions of shards to where the
+// shardsPassed returns the operations that move a row's positions of shards to where the
 // shards are applied, and the conditions that these positions are still as noted.
-func lanesPassed(noted value.Item, places []Place) (ops []store.Op, cond store.Cond) {
+func shardsPassed(noted value.Item, places []Place) (ops []store.Op, cond store.Cond) {
 	for _, p := range places {
-		name := book.Lane(Lane(p.Table, p.Shard))
+		name := owntable.PositionOf(ShardKey(p.Table, p.Shard))
 		if p.At.Compare(events.PositionFrom(noted.Get(name))) > 0 {
 			ops = append(ops, Set(name, p.At.Value()))
 			cond = append(cond, []store.Test{store.AsRead(name, noted.Get(name))})
@@ -173,9 +173,9 @@ func lanesPassed(noted value.Item, places []Place) (ops []store.Op, cond store.C
 // note, by the attribute name, which changes with every write of the row.
 func AsNoted(name string, noted value.Item) store.Cond {
 	if noted == nil {
-		return book.NotThere()
+		return owntable.NotThere()
 	}
-	return store.Cond{{{Attr: book.Partition, Is: store.Exists}}, {store.AsRead(name, noted.Get(name))}}
+	return store.Cond{{{Attr: owntable.Partition, Is: store.Exists}}, {store.AsRead(name, noted.Get(name))}}
 }
 
 // Did does one conditional write. It reports false if the condition failed, and returns
@@ -191,11 +191,11 @@ func (r *Runner) Did(ctx context.Context, w store.Write) (bool, error) {
 	return out[0].Err == nil, nil
 }
 
-// RepairBook makes a ledger hold exactly the given sums, and makes its dead letter say
+// RepairLedger makes a ledger hold exactly the given sums, and makes its dead letter say
 // which of them a target of entity e cannot show. e is nil if nothing counts for the
 // target. done is false if the ledger has changed since it was noted. differs is false if
 // there was nothing to repair.
-func (r *Runner) RepairBook(ctx context.Context, ref, target store.Ref, e *model.Entity, noted, sums value.Item, places []Place) (done, differs bool, err error) {
+func (r *Runner) RepairLedger(ctx context.Context, ref, target store.Ref, e *model.Entity, noted, sums value.Item, places []Place) (done, differs bool, err error) {
 	if done, differs, err = r.repairSums(ctx, ref, noted, sums, places); err != nil || !done {
 		return done, differs, err
 	}
@@ -212,7 +212,7 @@ func (r *Runner) RepairBook(ctx context.Context, ref, target store.Ref, e *model
 func (r *Runner) repairSums(ctx context.Context, ref store.Ref, noted, sums value.Item, places []Place) (done, differs bool, err error) {
 	var ops []store.Op
 	for _, a := range noted {
-		if book.IsSum(a.Name) && !sums.Has(a.Name) && !value.Equal(a.Value, value.OfInt(0)) {
+		if owntable.IsSum(a.Name) && !sums.Has(a.Name) && !value.Equal(a.Value, value.OfInt(0)) {
 			ops = append(ops, store.Op{Kind: store.Remove, Attr: a.Name})
 		}
 	}
@@ -227,9 +227,9 @@ func (r *Runner) repairSums(ctx context.Context, ref store.Ref, noted, sums valu
 	case isParked(noted):
 		return false, true, ErrParked
 	}
-	lanes, cond := lanesPassed(noted, places)
-	ops = append(append(ops, lanes...), store.Op{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())})
-	done, err = r.Did(ctx, store.Write{Ref: ref, Ops: ops, If: append(append(AsNoted(book.Count, noted), Open()), cond...)})
+	shardKeys, cond := shardsPassed(noted, places)
+	ops = append(append(ops, shardKeys...), store.Op{Kind: store.Add, Attr: owntable.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())})
+	done, err = r.Did(ctx, store.Write{Ref: ref, Ops: ops, If: append(append(AsNoted(owntable.Count, noted), Open()), cond...)})
 	return done, true, err
 }
 
@@ -241,7 +241,7 @@ type ShownFix struct {
 }
 
 // Thing returns the row.
-func (f *ShownFix) Thing() string { return book.RowText(f.Row) }
+func (f *ShownFix) Thing() string { return owntable.RowText(f.Row) }
 
 // Stage returns StageShown.
 func (*ShownFix) Stage() Stage { return StageShown }
@@ -252,7 +252,7 @@ func (f *ShownFix) Correct(ctx context.Context, r *Runner, _ *Recounted) (done, 
 }
 
 func (r *Runner) repairShown(ctx context.Context, target store.Ref) (done, differs bool, err error) {
-	before, err := r.Get(ctx, []store.Ref{target, book.Of(r.Model.Name, target)})
+	before, err := r.Get(ctx, []store.Ref{target, owntable.Ledger(r.Model.Name, target)})
 	if err != nil || before[0] == nil {
 		return true, false, err
 	}
@@ -270,7 +270,7 @@ func (r *Runner) repairShown(ctx context.Context, target store.Ref) (done, diffe
 		return false, true, err
 	}
 	after, err := r.Get(ctx, []store.Ref{target})
-	ours := func(name string) bool { return !book.IsOurs(name) || name == book.Own }
+	ours := func(name string) bool { return !owntable.IsOurs(name) || name == owntable.Own }
 	return true, err == nil && !value.EqualItems(before[0].Filter(ours), after[0].Filter(ours)), err
 }
 

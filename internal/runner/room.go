@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -26,24 +26,24 @@ const (
 // makeRoom makes room in the ledger of a target for which parking was refused. made says
 // that the caller should try to park again. It is false if refused is no refusal, or if
 // nothing can be removed from the ledger.
-func (r *Runner) makeRoom(ctx context.Context, target store.Ref, lane string, refused error) (made bool, err error) {
+func (r *Runner) makeRoom(ctx context.Context, target store.Ref, shardKey string, refused error) (made bool, err error) {
 	if !errors.Is(refused, store.ErrRefused) {
 		return false, nil
 	}
-	ref := book.Of(r.Model.Name, target)
+	ref := owntable.Ledger(r.Model.Name, target)
 	rows, err := r.Get(ctx, []store.Ref{ref})
 	if err != nil {
 		return false, err
 	}
 	out := roomier{ledger: rows[0], need: rows[0].Size() + parkRoom - store.MaxItemBytes}
-	if err := out.lanes(ctx, r, lane); err != nil {
+	if err := out.shardKeys(ctx, r, shardKey); err != nil {
 		return false, err
 	}
 	out.amounts()
 	if len(out.ops) == 0 {
 		return false, nil
 	}
-	version := rows[0].Get(book.Count)
+	version := rows[0].Get(owntable.Count)
 	ws := []store.Write{}
 	if len(out.moved) > 0 {
 		adds := make([]projections.Add, len(out.moved))
@@ -58,10 +58,10 @@ func (r *Runner) makeRoom(ctx context.Context, target store.Ref, lane string, re
 			return false, err
 		}
 		ws = letters[0]
-		out.ops = append(out.ops, store.Op{Kind: store.Add, Attr: book.Parked, Value: value.OfInt(1)})
+		out.ops = append(out.ops, store.Op{Kind: store.Add, Attr: owntable.Parked, Value: value.OfInt(1)})
 	}
-	out.ops = append(out.ops, store.Op{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())})
-	out.cond = append(out.cond, []store.Test{store.AsRead(book.Count, version)})
+	out.ops = append(out.ops, store.Op{Kind: store.Add, Attr: owntable.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())})
+	out.cond = append(out.cond, []store.Test{store.AsRead(owntable.Count, version)})
 	err = r.Store.Transact(ctx, append(ws, store.Write{Ref: ref, Ops: out.ops, If: out.cond}))
 	// A failed condition means that another writer changed it.
 	if err != nil && !errors.Is(err, store.ErrCondition) {
@@ -86,13 +86,13 @@ func (g *roomier) leaves(a value.Attr) {
 	g.need -= value.Item{a}.Size()
 }
 
-// lanes removes positions of shards that deliver no more records, as prune does.
-func (g *roomier) lanes(ctx context.Context, r *Runner, lane string) error {
+// shards removes positions of shards that deliver no more records, as prune does.
+func (g *roomier) shardKeys(ctx context.Context, r *Runner, shardKey string) error {
 	w := Work{Runner: r}
-	w.Lane = lane
+	w.ShardKey = shardKey
 	retired, err := w.RetiredIn(ctx, g.ledger)
-	for _, lane := range retired {
-		name := book.Lane(lane)
+	for _, shardKey := range retired {
+		name := owntable.PositionOf(shardKey)
 		if g.enough() {
 			break
 		}
@@ -105,7 +105,7 @@ func (g *roomier) lanes(ctx context.Context, r *Runner, lane string) error {
 // amounts removes accumulators: first those that hold 0, which count as absent, then the
 // largest.
 func (g *roomier) amounts() {
-	sums := slices.DeleteFunc(slices.Clone(g.ledger), func(a value.Attr) bool { return !book.IsSum(a.Name) || a.Value.Kind() != value.Number })
+	sums := slices.DeleteFunc(slices.Clone(g.ledger), func(a value.Attr) bool { return !owntable.IsSum(a.Name) || a.Value.Kind() != value.Number })
 	zero := func(a value.Attr) int {
 		if a.Value.Sign() == 0 {
 			return 0

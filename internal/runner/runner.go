@@ -38,9 +38,9 @@ type Runner struct {
 	// may take them over. See catalog.Batch.
 	Reader  catalog.Reader
 	Drained []catalog.Reader
-	// Retired, if set, reports whether a shard (lane) will never deliver another record,
+	// Retired, if set, reports whether a shard (shard) will never deliver another record,
 	// apart from batches that are older than batchLife.
-	Retired func(ctx context.Context, lane string) (bool, error)
+	Retired func(ctx context.Context, shardKey string) (bool, error)
 	// Mono is a monotonic clock, for measuring ages; nil means time.Now.
 	Mono func() time.Time
 	// Alone makes the runner do nothing concurrently, so that the same answers of the
@@ -56,14 +56,14 @@ func (r *Runner) Moment() time.Time {
 	return time.Now()
 }
 
-// Batch is a run of changes of one lane, in stream order. A lane is one shard of one
-// stream. At no time do two lanes carry changes of the same row.
+// Batch is a run of changes of one shard, in stream order. A shard is one shard of one
+// stream. At no time do two shards carry changes of the same row.
 type Batch struct {
-	Lane    string
-	Changes []projections.Change
-	Read    time.Time // when it was read, by the runner's Mono; zero if its age does not matter
+	ShardKey string
+	Changes  []projections.Change
+	Read     time.Time // when it was read, by the runner's Mono; zero if its age does not matter
 	// ByItem says that only the changes of one row are in order, and that shards are
-	// unknown: see marks.go. Lane is then the same for all batches of a stream.
+	// unknown: see marks.go. ShardKey is then the same for all batches of a stream.
 	ByItem bool
 }
 
@@ -281,7 +281,7 @@ func (w *Work) faults(ctx context.Context) error {
 		w.Kept(w.FaultOf[i])
 		ds = append(ds, Dead{
 			Kind: DeadImage, Target: f.Derivation, Reason: f.Reason,
-			Lane: w.Lane, Position: c.Position, Record: RecordOf(c), Time: c.Time,
+			ShardKey: w.ShardKey, Position: c.Position, Record: RecordOf(c), Time: c.Time,
 		})
 	}
 	return w.KeepAll(ctx, ds)

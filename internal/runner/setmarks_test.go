@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 )
 
-// TestSetMarks says what without lanes stands beside a set: a mark for each row and
+// TestSetMarks says what without shards stands beside a set: a mark for each row and
 // member, more than fit a transaction, that a later change moves on and an earlier one
 // leaves alone, and that goes 48 hours after the last change. What goes takes nothing
 // of the set along, and the row's next change counts.
@@ -90,10 +90,10 @@ type setMark struct {
 
 func (h *harness) setMarks() map[string]setMark {
 	out := map[string]setMark{}
-	for _, row := range h.scan(book.TableName) {
-		if strings.HasPrefix(row.Get(book.Partition).Text(), "mark|") {
-			x, _ := row.Get(book.Expiry).Int64()
-			out[row.Get(book.Sort).Text()] = setMark{row.Get(book.Position).Text(), x}
+	for _, row := range h.scan(owntable.TableName) {
+		if strings.HasPrefix(row.Get(owntable.Partition).Text(), "mark|") {
+			x, _ := row.Get(owntable.Expiry).Int64()
+			out[row.Get(owntable.Sort).Text()] = setMark{row.Get(owntable.Position).Text(), x}
 		}
 	}
 	return out

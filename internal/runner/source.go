@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/events"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -58,14 +58,14 @@ func (c *consumer) hold(ctx context.Context, at place) (bool, error) {
 	case c.held[at] == now:
 		return true, nil
 	}
-	out, err := c.Runner.Write(ctx, []store.Write{book.BeginCheckpoint(c.checkpoint(at), now)})
+	out, err := c.Runner.Write(ctx, []store.Write{owntable.BeginCheckpoint(c.checkpoint(at), now)})
 	if err != nil {
 		return false, err
 	}
 	if out[0].Err != nil {
 		return false, nil // a later lease has the checkpoint; the source will notice
 	}
-	was, err := book.DecodeCheckpoint(out[0].Row)
+	was, err := owntable.DecodeCheckpoint(out[0].Row)
 	if err != nil {
 		return false, err
 	}
@@ -79,7 +79,7 @@ func (c *consumer) hold(ctx context.Context, at place) (bool, error) {
 func (r *Runner) Begin(ctx context.Context, table, shard string, fence int64) error {
 	var ws []store.Write
 	for _, g := range r.Groups() {
-		ws = append(ws, book.BeginCheckpoint(book.Checkpoint(r.Model.Name, g, table, shard), fence))
+		ws = append(ws, owntable.BeginCheckpoint(owntable.Checkpoint(r.Model.Name, g, table, shard), fence))
 	}
 	_, err := r.Write(ctx, ws)
 	return err
@@ -99,12 +99,12 @@ func (c *consumer) look(ctx context.Context, at place) error {
 }
 
 // saved reads a checkpoint, and reports whether the checkpoint exists.
-func (r *Runner) saved(ctx context.Context, at store.Ref) (book.CheckpointRow, bool, error) {
+func (r *Runner) saved(ctx context.Context, at store.Ref) (owntable.CheckpointRow, bool, error) {
 	rows, err := r.Get(ctx, []store.Ref{at})
 	if err != nil {
-		return book.CheckpointRow{}, false, err
+		return owntable.CheckpointRow{}, false, err
 	}
-	is, err := book.DecodeCheckpoint(rows[0])
+	is, err := owntable.DecodeCheckpoint(rows[0])
 	return is, rows[0] != nil, err
 }
 
@@ -133,7 +133,7 @@ func (c *consumer) finish(ctx context.Context, at place) error {
 	if now == 0 {
 		return nil
 	}
-	out, err := c.Runner.Write(ctx, []store.Write{book.EndCheckpoint(c.checkpoint(at), now)})
+	out, err := c.Runner.Write(ctx, []store.Write{owntable.EndCheckpoint(c.checkpoint(at), now)})
 	if err == nil && out[0].Err == nil {
 		c.ended[at] = true
 	}
@@ -141,7 +141,7 @@ func (c *consumer) finish(ctx context.Context, at place) error {
 }
 
 func (c *consumer) checkpoint(at place) store.Ref {
-	return book.Checkpoint(c.Runner.Model.Name, c.group, at.table, at.shard)
+	return owntable.Checkpoint(c.Runner.Model.Name, c.group, at.table, at.shard)
 }
 
 // NotAbove is the condition that an attribute is absent or at most a value.
@@ -161,19 +161,19 @@ type Place struct {
 
 // Place returns how far a group has come in one shard.
 func (r *Runner) Place(ctx context.Context, group, table, shard string) (Place, error) {
-	is, _, err := r.saved(ctx, book.Checkpoint(r.Model.Name, group, table, shard))
+	is, _, err := r.saved(ctx, owntable.Checkpoint(r.Model.Name, group, table, shard))
 	return Place{table, shard, is.At, is.Done, is.Missing}, err
 }
 
 // Places returns all shards that a group has read from, except those that were forgotten.
 // Shards with unreadable checkpoints are included, without a position, and for each of
-// them err contains an error that wraps book.ErrRow.
+// them err contains an error that wraps owntable.ErrRow.
 func (r *Runner) Places(ctx context.Context, group string) (out []Place, err error) {
 	var bad []error
 	err = r.checkpoints(ctx, group, func(row value.Item) {
-		is, err := book.DecodeCheckpoint(row)
+		is, err := owntable.DecodeCheckpoint(row)
 		bad = append(bad, err)
-		table, shard := book.ShardOf(row.Get(book.Sort).Text())
+		table, shard := owntable.ShardOf(row.Get(owntable.Sort).Text())
 		out = append(out, Place{table, shard, is.At, is.Done, is.Missing})
 	})
 	if err == nil {

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -197,9 +197,9 @@ func (n *night) recount(seed int) {
 
 // lasting: what is told stays, and what was taken back goes in the end.
 func (n *night) lasting(seed int) {
-	for _, row := range n.all(book.TableName) {
-		told := strings.HasPrefix(row.Get(book.Partition).Text(), book.Facts(n.h.model.Name))
-		if told && row.Has(book.Told) == row.Has(book.Expiry) {
+	for _, row := range n.all(owntable.TableName) {
+		told := strings.HasPrefix(row.Get(owntable.Partition).Text(), owntable.Facts(n.h.model.Name))
+		if told && row.Has(owntable.Told) == row.Has(owntable.Expiry) {
 			n.h.t.Errorf("schedule %d: %v", seed, row)
 		}
 	}

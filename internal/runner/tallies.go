@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -18,7 +18,7 @@ import (
 // it is delivered. A crash between the two writes leaves a ledger that is ahead of its
 // target; the batch is then applied again and publishes.
 func (w *Work) CountTallies(ctx context.Context) error {
-	books := map[*projections.Target]value.Item{}
+	ledgers := map[*projections.Target]value.Item{}
 	pending := make([]*projections.Target, 0, len(w.Targets))
 	steps := map[*projections.Target][]projections.Step{}
 	for _, t := range w.Targets {
@@ -28,46 +28,46 @@ func (w *Work) CountTallies(ctx context.Context) error {
 		}
 	}
 	if w.ByItem {
-		if err := w.countMarked(ctx, pending, books); err != nil {
+		if err := w.countMarked(ctx, pending, ledgers); err != nil {
 			return err
 		}
 		pending = nil
 	}
 	for len(pending) > 0 {
-		again, err := w.count(ctx, pending, books)
+		again, err := w.count(ctx, pending, ledgers)
 		if err != nil {
 			return err
 		}
 		pending = again
 	}
-	for t := range books { // steps that were seen before still belong to this batch
+	for t := range ledgers { // steps that were seen before still belong to this batch
 		t.Steps = steps[t]
 	}
-	if err := w.prune(ctx, books); err != nil {
+	if err := w.prune(ctx, ledgers); err != nil {
 		return err
 	}
 	for _, t := range w.Targets {
-		if b, ok := books[t]; ok {
-			if _, err := w.unshown(ctx, book.Of(w.Model.Name, t.Row), t.Row, t.Entity, b, false); err != nil {
+		if b, ok := ledgers[t]; ok {
+			if _, err := w.unshown(ctx, owntable.Ledger(w.Model.Name, t.Row), t.Row, t.Entity, b, false); err != nil {
 				return err
 			}
 		}
 	}
-	for t := range books { // a row with a status shows everything derived on it at once
+	for t := range ledgers { // a row with a status shows everything derived on it at once
 		if w.shower(t.Entity) != nil {
 			t.Recompute = t.Recompute || projections.Publishes(t.Entity)
-			delete(books, t)
+			delete(ledgers, t)
 		}
 	}
-	if err := w.readBooks(ctx, books); err != nil {
+	if err := w.readLedgers(ctx, ledgers); err != nil {
 		return err
 	}
-	return w.publish(ctx, books)
+	return w.publish(ctx, ledgers)
 }
 
 // count does statement 1 (countWrite) for each target and handles the outcomes. It
 // returns the targets that must be sent again.
-func (w *Work) count(ctx context.Context, targets []*projections.Target, books map[*projections.Target]value.Item) (again []*projections.Target, err error) {
+func (w *Work) count(ctx context.Context, targets []*projections.Target, ledgers map[*projections.Target]value.Item) (again []*projections.Target, err error) {
 	ws := make([]store.Write, 0, len(targets))
 	sent := make([]*projections.Target, 0, len(targets))
 	for _, t := range targets {
@@ -84,11 +84,11 @@ func (w *Work) count(ctx context.Context, targets []*projections.Target, books m
 	for i, t := range sent {
 		switch {
 		case out[i].Err == nil:
-			books[t] = out[i].Row
+			ledgers[t] = out[i].Row
 		case errors.Is(out[i].Err, store.ErrRefused):
 			again, err = w.uncounted(ctx, t, out[i].Err, again)
 		default:
-			again, err = w.counted(ctx, t, out[i].Row, books, again)
+			again, err = w.counted(ctx, t, out[i].Row, ledgers, again)
 		}
 		if err != nil {
 			return nil, err
@@ -100,7 +100,7 @@ func (w *Work) count(ctx context.Context, targets []*projections.Target, books m
 // uncounted handles a ledger that refused the steps. If digits of its sums could be moved
 // to other bands (respread), the target is sent again. Otherwise the steps are parked.
 func (w *Work) uncounted(ctx context.Context, t *projections.Target, refused error, again []*projections.Target) ([]*projections.Target, error) {
-	spread, err := w.respread(ctx, book.Of(w.Model.Name, t.Row))
+	spread, err := w.respread(ctx, owntable.Ledger(w.Model.Name, t.Row))
 	switch {
 	case err != nil:
 		return again, err
@@ -113,26 +113,26 @@ func (w *Work) uncounted(ctx context.Context, t *projections.Target, refused err
 // countWrite is statement 1: it adds the sum of the steps to the ledger, unless the
 // ledger has seen the first of them, or effects before them are parked.
 func (w *Work) countWrite(t *projections.Target, total []value.Attr) store.Write {
-	lane := book.Lane(w.Lane)
+	shardKey := owntable.PositionOf(w.ShardKey)
 	first, last := t.Steps[0].Position, t.Steps[len(t.Steps)-1].Position
 	ops := make([]store.Op, 0, len(total)+2)
 	ops = append(ops,
-		store.Op{Kind: store.Set, Attr: lane, Value: last.Value()},
-		store.Op{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1), From: value.OfInt(w.Now().UnixMicro())})
+		store.Op{Kind: store.Set, Attr: shardKey, Value: last.Value()},
+		store.Op{Kind: store.Add, Attr: owntable.Count, Value: value.OfInt(1), From: value.OfInt(w.Now().UnixMicro())})
 	for _, a := range total {
 		ops = append(ops, store.Op{Kind: store.Add, Attr: a.Name, Value: a.Value})
 	}
 	return store.Write{
-		Ref: book.Of(w.Model.Name, t.Row), Ops: ops, Return: true,
-		If: store.Cond{Below(lane, first.Value()), Open()},
+		Ref: owntable.Ledger(w.Model.Name, t.Row), Ops: ops, Return: true,
+		If: store.Cond{Below(shardKey, first.Value()), Open()},
 	}
 }
 
 // counted handles a ledger whose condition failed. If it has seen all steps, its values
 // are published. If it has seen some, these are left out and the rest is sent again. If
 // effects before them are parked, the steps are parked too.
-func (w *Work) counted(ctx context.Context, t *projections.Target, row value.Item, books map[*projections.Target]value.Item, again []*projections.Target) ([]*projections.Target, error) {
-	seen := events.PositionFrom(row.Get(book.Lane(w.Lane)))
+func (w *Work) counted(ctx context.Context, t *projections.Target, row value.Item, ledgers map[*projections.Target]value.Item, again []*projections.Target) ([]*projections.Target, error) {
+	seen := events.PositionFrom(row.Get(owntable.PositionOf(w.ShardKey)))
 	before := t.Steps
 	for len(t.Steps) > 0 && t.Steps[0].Position.Compare(seen) <= 0 {
 		t.Steps = t.Steps[1:]
@@ -141,7 +141,7 @@ func (w *Work) counted(ctx context.Context, t *projections.Target, row value.Ite
 		if len(t.Steps) > 0 {
 			return append(again, t), nil
 		}
-		books[t] = row
+		ledgers[t] = row
 		return again, nil
 	}
 	t.Check = false
@@ -151,13 +151,13 @@ func (w *Work) counted(ctx context.Context, t *projections.Target, row value.Ite
 	return again, w.park(ctx, t, "effects that came before are parked")
 }
 
-// readBooks reads the ledgers of targets that are checked without any step of their own.
-func (w *Work) readBooks(ctx context.Context, books map[*projections.Target]value.Item) error {
+// readLedgers reads the ledgers of targets that are checked without any step of their own.
+func (w *Work) readLedgers(ctx context.Context, ledgers map[*projections.Target]value.Item) error {
 	var refs []store.Ref
 	var of []*projections.Target
 	for _, t := range w.Targets {
-		if _, have := books[t]; t.Check && !have {
-			refs = append(refs, book.Of(w.Model.Name, t.Row))
+		if _, have := ledgers[t]; t.Check && !have {
+			refs = append(refs, owntable.Ledger(w.Model.Name, t.Row))
 			of = append(of, t)
 		}
 	}
@@ -167,18 +167,18 @@ func (w *Work) readBooks(ctx context.Context, books map[*projections.Target]valu
 	}
 	for i, t := range of {
 		if !isParked(rows[i]) {
-			books[t] = rows[i]
+			ledgers[t] = rows[i]
 		}
 	}
 	return nil
 }
 
 // publish does statement 2 (PublishWrite) for each ledger that was read.
-func (w *Work) publish(ctx context.Context, books map[*projections.Target]value.Item) error {
+func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]value.Item) error {
 	var ws []store.Write
 	var of []*projections.Target
 	for _, t := range w.Targets {
-		b, ok := books[t]
+		b, ok := ledgers[t]
 		if !ok {
 			continue
 		}
@@ -199,7 +199,7 @@ func (w *Work) publish(ctx context.Context, books map[*projections.Target]value.
 		case errors.Is(e, store.ErrRefused):
 			err = w.ParkTarget(ctx, t, e.Error())
 		case e != nil && t.Check:
-			if err = w.reclaim(ctx, t.Row, t.Entity, out[i].Row, books[t]); errors.Is(err, store.ErrRefused) {
+			if err = w.reclaim(ctx, t.Row, t.Entity, out[i].Row, ledgers[t]); errors.Is(err, store.ErrRefused) {
 				err = w.ParkTarget(ctx, t, err.Error())
 			}
 		}
@@ -217,11 +217,11 @@ func (w *Work) publish(ctx context.Context, books map[*projections.Target]value.
 // was to show, and parked: amounts may then have moved out of it (makeRoom), and the row
 // stays as it is. The end of the target's queue shows it.
 func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity, row, b value.Item) error {
-	shown := row.Get(book.Version)
+	shown := row.Get(owntable.Version)
 	if shown.IsMissing() {
 		return nil
 	}
-	rows, err := r.Get(ctx, []store.Ref{book.Of(r.Model.Name, target)})
+	rows, err := r.Get(ctx, []store.Ref{owntable.Ledger(r.Model.Name, target)})
 	if err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity,
 		return nil
 	}
 	wr := PublishWrite(target, e, rows[0])
-	wr.If = store.Cond{{{Attr: book.Version, Is: store.Eq, Value: shown}}}
+	wr.If = store.Cond{{{Attr: owntable.Version, Is: store.Eq, Value: shown}}}
 	out, err := r.Write(ctx, []store.Write{wr})
 	if err == nil && errors.Is(out[0].Err, store.ErrRefused) {
 		err = out[0].Err
@@ -239,7 +239,7 @@ func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity,
 
 // VersionOf returns a ledger's version, or 0 for a ledger that was never written.
 func VersionOf(b value.Item) value.Value {
-	if n := b.Get(book.Count); !n.IsMissing() {
+	if n := b.Get(owntable.Count); !n.IsMissing() {
 		return n
 	}
 	return value.OfInt(0)
@@ -270,10 +270,10 @@ func PublishWrite(target store.Ref, e *model.Entity, b value.Item) store.Write {
 	for _, a := range attrs {
 		wr.Ops = append(wr.Ops, Set(a.Name, a.Value))
 	}
-	wr.Ops = append(wr.Ops, Set(book.Version, n))
+	wr.Ops = append(wr.Ops, Set(owntable.Version, n))
 	wr.If = store.Cond{
 		{{Attr: e.Table.Key.Partition.Name, Is: store.Exists}},
-		{{Attr: book.Version, Is: store.Absent}, {Attr: book.Version, Is: store.Le, Value: n}},
+		{{Attr: owntable.Version, Is: store.Absent}, {Attr: owntable.Version, Is: store.Le, Value: n}},
 	}
 	return wr
 }

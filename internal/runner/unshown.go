@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -47,9 +47,9 @@ func (r *Runner) unshown(ctx context.Context, ref, target store.Ref, e *model.En
 	if named != "" && named != id {
 		ws = append(ws, store.Write{Ref: r.letter(named), Delete: true})
 	}
-	as := store.Cond{{store.AsRead(book.Count, ledger.Get(book.Count))}}
+	as := store.Cond{{store.AsRead(owntable.Count, ledger.Get(owntable.Count))}}
 	alone := append(slices.Clip(ws), store.Write{Ref: ref, Check: true, If: as})
-	marked := append(slices.Clip(ws), store.Write{Ref: ref, Ops: []store.Op{Set(book.Unshown, mark)}, If: as})
+	marked := append(slices.Clip(ws), store.Write{Ref: ref, Ops: []store.Op{Set(owntable.Unshown, mark)}, If: as})
 	if why == "" && named == "" {
 		marked = alone // the ledger has no mark to remove
 	}
@@ -86,7 +86,7 @@ func (r *Runner) saidUnshown(ctx context.Context, target store.Ref, ledger value
 	if err != nil || rows[0] == nil {
 		return named, said, err
 	}
-	if said = book.LetterFrom(rows[0]).Reason; said == book.Shortened(why) {
+	if said = owntable.LetterFrom(rows[0]).Reason; said == owntable.Shortened(why) {
 		said = why
 	}
 	return named, said, nil
@@ -120,7 +120,7 @@ func (r *Runner) retryUnshown(ctx context.Context, d *Dead) (done int, err error
 	if err := r.show(ctx, d.Row); err != nil {
 		return 0, err
 	}
-	ref := book.Of(r.Model.Name, d.Row)
+	ref := owntable.Ledger(r.Model.Name, d.Row)
 	rows, err := r.Get(ctx, []store.Ref{r.letter(d.ID), ref})
 	if err != nil {
 		return 0, err
@@ -133,7 +133,7 @@ func (r *Runner) retryUnshown(ctx context.Context, d *Dead) (done int, err error
 		return 0, fmt.Errorf("%s: %s: %w", d.ID, d.Reason, ErrStands)
 	}
 	err = r.Store.Transact(ctx, append(r.forget(d), store.Write{
-		Ref: ref, Check: true, If: store.Cond{{store.AsRead(book.Count, rows[1].Get(book.Count))}},
+		Ref: ref, Check: true, If: store.Cond{{store.AsRead(owntable.Count, rows[1].Get(owntable.Count))}},
 	}))
 	if err != nil {
 		return 0, fmt.Errorf("settling %s: %w", d.ID, err)
@@ -149,12 +149,12 @@ func (r *Runner) respread(ctx context.Context, ledger store.Ref) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	parts := book.Respread(rows[0])
+	parts := owntable.Respread(rows[0])
 	if len(parts) == 0 {
 		return false, nil
 	}
-	w := store.Write{Ref: ledger, If: store.Cond{{store.AsRead(book.Count, rows[0].Get(book.Count))}}, Ops: []store.Op{
-		{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())},
+	w := store.Write{Ref: ledger, If: store.Cond{{store.AsRead(owntable.Count, rows[0].Get(owntable.Count))}}, Ops: []store.Op{
+		{Kind: store.Add, Attr: owntable.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())},
 	}}
 	for _, p := range parts {
 		w.Ops = append(w.Ops, Set(p.Name, p.Value))

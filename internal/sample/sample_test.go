@@ -7,9 +7,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"weir/internal/book"
 	"weir/internal/ingest"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
 	"weir/internal/value"
@@ -25,7 +25,7 @@ func TestCommands(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tables := []store.Table{book.Table()}
+		tables := []store.Table{owntable.Table()}
 		for _, tab := range m.Tables {
 			tab.Stream = true
 			tables = append(tables, tab.Table)

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"weir/internal/aggregate"
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -416,7 +416,7 @@ func applied(row value.Item, ops []store.Op) value.Item {
 func (a *app) unshown(o *ownRow, stands value.Item, ops []store.Op) []store.Op {
 	e := o.table.Classify(o.image)
 	return slices.DeleteFunc(slices.Clone(ops), func(op store.Op) bool {
-		shows := stands.Get(book.Own).Item().Get(op.Attr).Item().Get("shown")
+		shows := stands.Get(owntable.Own).Item().Get(op.Attr).Item().Get("shown")
 		return moves(e, op.Attr) && (value.Equal(stands.Get(op.Attr), op.Value) || op.Kind == store.Set && value.Equal(shows, op.Value))
 	})
 }
@@ -429,7 +429,7 @@ func moves(e *model.Entity, name string) bool {
 // hears notes that an event has got its moment in a list of followers. The rows for the
 // followers are made next.
 func (a *app) hears(kind string, key store.Key) {
-	if kind == book.KindList && !strings.HasPrefix(key.Sort.Text(), "m") {
+	if kind == owntable.KindList && !strings.HasPrefix(key.Sort.Text(), "m") {
 		a.told = key.Partition.Text()
 	}
 }
@@ -442,8 +442,8 @@ func (a *app) tempted() bool { return a.told != "" && a.sched.chance(0.4) }
 func (a *app) leave(list string, d *dice) bool {
 	var of []*ownRow
 	for _, o := range a.standing(nil) {
-		ref := book.Follower(book.Ref(list, ""), store.Ref{Table: o.table.Name, Key: o.key})
-		if e := o.table.Classify(o.image); e != nil && len(e.Told) > 0 && a.base.tables[book.TableName].get(ref.Key) != nil {
+		ref := owntable.Follower(owntable.Ref(list, ""), store.Ref{Table: o.table.Name, Key: o.key})
+		if e := o.table.Classify(o.image); e != nil && len(e.Told) > 0 && a.base.tables[owntable.TableName].get(ref.Key) != nil {
 			of = append(of, o)
 		}
 	}
@@ -585,7 +585,7 @@ func bare(e *model.Entity, row value.Item) value.Item {
 	if row == nil {
 		return nil
 	}
-	return row.Filter(func(name string) bool { return !book.IsOurs(name) && !tallied(e, name) })
+	return row.Filter(func(name string) bool { return !owntable.IsOurs(name) && !tallied(e, name) })
 }
 
 // tallied reports whether weir shows a tally under the name on rows of an entity.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -92,14 +92,14 @@ func (w *world) retain() {
 
 // outlive lets TTL delete rows of weir's own table, as late as it likes.
 func (w *world) outlive() {
-	t := w.base.tables[book.TableName]
+	t := w.base.tables[owntable.TableName]
 	var over []store.Key
 	t.each(func(k store.Key, _ value.Item) {
 		over = append(over, k)
 	})
 	w.base.who = "ttl"
 	for _, k := range over {
-		x, ok := t.get(k).Get(book.Expiry).Int64()
+		x, ok := t.get(k).Get(owntable.Expiry).Int64()
 		if ok && x <= w.clock.Unix() && w.sched.chance(0.7) {
 			w.base.expire(t, k)
 			w.counted["outlived"]++

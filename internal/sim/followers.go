@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -34,7 +34,7 @@ func (w *world) keeps(key store.Key, old, now value.Item) {
 	}
 	kept := len(w.crossed)
 	for _, a := range now {
-		if a.Name != book.Position && !strings.HasPrefix(a.Name, book.Lane("")) {
+		if a.Name != owntable.Position && !strings.HasPrefix(a.Name, owntable.PositionOf("")) {
 			continue
 		}
 		if p, q := events.PositionFrom(old.Get(a.Name)), events.PositionFrom(a.Value); p.Compare(q) < 0 {
@@ -91,11 +91,11 @@ func (t *truth) tell(r *model.RowRule, image value.Item, d *deed, want, may map[
 	if slices.Contains(by, "") {
 		return
 	}
-	name := book.List(r.Name+"<"+r.Source.Name, by)
-	list := book.Followers(t.model.Name, name)
-	moment := t.when(list, book.Lane(runner.Lane(d.table.Name, d.shard.ID)), d.record.Position)
+	name := owntable.List(r.Name+"<"+r.Source.Name, by)
+	list := owntable.Followers(t.model.Name, name)
+	moment := t.when(list, owntable.PositionOf(runner.ShardKey(d.table.Name, d.shard.ID)), d.record.Position)
 	if t.way == byItem {
-		moment = t.when(book.TellMark(t.model.Name, name, store.Ref{Table: d.table.Name, Key: d.key}), book.Position, d.record.Position)
+		moment = t.when(owntable.TellMark(t.model.Name, name, store.Ref{Table: d.table.Name, Key: d.key}), owntable.Position, d.record.Position)
 	}
 	if moment == 0 {
 		t.fail(Lost, "history: %s of %s has no moment: no subscriber was told", r.Name, refName(store.Ref{Table: d.table.Name, Key: d.key}))
@@ -103,8 +103,8 @@ func (t *truth) tell(r *model.RowRule, image value.Item, d *deed, want, may map[
 	}
 	for _, s := range t.stays(r, image) {
 		first := s.deeds[0]
-		row := book.Follower(list, store.Ref{Table: first.table.Name, Key: first.key})
-		came := t.when(row, book.Position, first.record.Position)
+		row := owntable.Follower(list, store.Ref{Table: first.table.Name, Key: first.key})
+		came := t.when(row, owntable.Position, first.record.Position)
 		rows := map[string]*known{}
 		same := true
 		for _, f := range s.deeds {
@@ -115,7 +115,7 @@ func (t *truth) tell(r *model.RowRule, image value.Item, d *deed, want, may map[
 			}
 			t.who = nil
 		}
-		left := s.end != nil && t.when(row, book.Position, s.end.record.Position) < moment
+		left := s.end != nil && t.when(row, owntable.Position, s.end.record.Position) < moment
 		for name, k := range rows {
 			if first.at < moment && !left {
 				may[name] = k

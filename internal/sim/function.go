@@ -284,10 +284,10 @@ func (q *queue) back(n int, now time.Time) {
 // again may deliver records of a shard again whose position has just left a row of weir's
 // own table.
 func (m *mapping) again() {
-	lane := m.left
+	shardKey := m.left
 	m.left = ""
 	for _, q := range m.queues {
-		if runner.Lane(q.table.Name, q.shard.ID) != lane || len(q.calls) > 0 {
+		if runner.ShardKey(q.table.Name, q.shard.ID) != shardKey || len(q.calls) > 0 {
 			continue
 		}
 		was := q.done

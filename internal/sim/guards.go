@@ -3,8 +3,8 @@ package sim
 import (
 	"strings"
 
-	"weir/internal/book"
 	"weir/internal/events"
+	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -14,23 +14,23 @@ import (
 // that breaks a rule is a mistake even if a later write corrects it.
 func (w *world) guards(who string, t *table, key store.Key, old, now value.Item) {
 	name := refName(store.Ref{Table: t.Name, Key: key})
-	if t.Name == book.TableName && book.Kind(key.Partition.Text()) == book.KindTombstone {
+	if t.Name == owntable.TableName && owntable.Kind(key.Partition.Text()) == owntable.KindTombstone {
 		w.buried[name] = w.base.writes
 	}
 	if who == "app" || who == "ttl" {
 		return
 	}
-	if t.Name != book.TableName {
+	if t.Name != owntable.TableName {
 		w.tombs(who, t, key, old, now)
 		return
 	}
 	w.forgot(old, now)
-	switch kind := book.Kind(key.Partition.Text()); kind {
-	case book.KindBook:
+	switch kind := owntable.Kind(key.Partition.Text()); kind {
+	case owntable.KindLedger:
 		w.queue(who, key, old, now)
-	case book.KindCheckpoint:
+	case owntable.KindCheckpoint:
 		w.lineage(who, key, now)
-	case book.KindList, book.KindMark:
+	case owntable.KindList, owntable.KindMark:
 		w.keeps(key, old, now)
 		w.app.hears(kind, key)
 	}
@@ -45,12 +45,12 @@ func (w *world) tombs(who string, t *table, key store.Key, old, now value.Item) 
 		row = now
 	}
 	e := w.model.Table(t.Name).Classify(row)
-	if (old == nil) == (now == nil) || e == nil || !e.Derived || e.SetOf() != nil || history(e) || row.Get(book.Version).Kind() != value.Binary {
+	if (old == nil) == (now == nil) || e == nil || !e.Derived || e.SetOf() != nil || history(e) || row.Get(owntable.Version).Kind() != value.Binary {
 		return
 	}
-	tomb := book.Tombstone(store.Ref{Table: t.Name, Key: key})
-	at := events.PositionFrom(w.base.tables[book.TableName].get(tomb.Key).Get(book.Position))
-	newer := at.Compare(events.PositionFrom(row.Get(book.Version))) >= 0
+	tomb := owntable.Tombstone(store.Ref{Table: t.Name, Key: key})
+	at := events.PositionFrom(w.base.tables[owntable.TableName].get(tomb.Key).Get(owntable.Position))
+	newer := at.Compare(events.PositionFrom(row.Get(owntable.Version))) >= 0
 	switch name := refName(store.Ref{Table: t.Name, Key: key}); {
 	case now == nil && !newer:
 		w.fail(Lost, "copy: %s removed %s, %s, and there is no tombstone as new as it", who, name, plain(old))
@@ -64,19 +64,19 @@ func (w *world) forgot(old, now value.Item) {
 	if w.mapping == nil || now == nil {
 		return
 	}
-	for _, lane := range leftLanes(old, now) {
-		w.mapping.left = lane
+	for _, shardKey := range leftShards(old, now) {
+		w.mapping.left = shardKey
 	}
 }
 
-// leftLanes are the short keys of the shards whose positions a row had and has no longer.
-func leftLanes(old, now value.Item) (lanes []string) {
+// leftShards are the short keys of the shards whose positions a row had and has no longer.
+func leftShards(old, now value.Item) (shardKeys []string) {
 	for _, a := range old {
-		if lane, is := strings.CutPrefix(a.Name, book.Lane("")); is && !now.Has(a.Name) {
-			lanes = append(lanes, lane)
+		if shardKey, is := strings.CutPrefix(a.Name, owntable.PositionOf("")); is && !now.Has(a.Name) {
+			shardKeys = append(shardKeys, shardKey)
 		}
 	}
-	return lanes
+	return shardKeys
 }
 
 // queue checks that nothing is counted on a parked target, except by a retry of the effects
@@ -85,7 +85,7 @@ func (w *world) queue(who string, key store.Key, old, now value.Item) {
 	if strings.HasPrefix(who, "retry") || !counts(old, now) {
 		return
 	}
-	q := old.Get(book.Parked)
+	q := old.Get(owntable.Parked)
 	if !q.IsMissing() && q.Sign() > 0 || w.waits(key.Partition.Text()) {
 		w.fail(Reordered, "queue: %s counted in %s, whose effects before wait: %s", who, key.Partition.Text(), plain(now))
 	}
@@ -94,7 +94,7 @@ func (w *world) queue(who string, key store.Key, old, now value.Item) {
 // counts reports whether a ledger's sums have changed.
 func counts(old, now value.Item) bool {
 	for _, a := range now {
-		if book.IsSum(a.Name) && !value.Equal(a.Value, old.Get(a.Name)) {
+		if owntable.IsSum(a.Name) && !value.Equal(a.Value, old.Get(a.Name)) {
 			return true
 		}
 	}
@@ -108,7 +108,7 @@ func (w *world) waits(of string) bool {
 			continue
 		}
 		mt := w.base.tables[d.Get("t").Text()]
-		if key, ok := mt.KeyOf(d.Get("key").Item()); ok && book.Of(w.model.Name, store.Ref{Table: mt.Name, Key: key}).Key.Partition.Text() == of {
+		if key, ok := mt.KeyOf(d.Get("key").Item()); ok && owntable.Ledger(w.model.Name, store.Ref{Table: mt.Name, Key: key}).Key.Partition.Text() == of {
 			return true
 		}
 	}
@@ -117,8 +117,8 @@ func (w *world) waits(of string) bool {
 
 // lineage checks that no process moves on in a shard before its parent is done.
 func (w *world) lineage(who string, key store.Key, now value.Item) {
-	group := strings.TrimPrefix(key.Partition.Text(), book.Checkpoints(w.model.Name, ""))
-	name, id := book.ShardOf(key.Sort.Text())
+	group := strings.TrimPrefix(key.Partition.Text(), owntable.Checkpoints(w.model.Name, ""))
+	name, id := owntable.ShardOf(key.Sort.Text())
 	if w.saved(now).At.IsZero() {
 		return
 	}
@@ -141,8 +141,8 @@ func (w *world) place(group string, t *table, s *shard) events.Position {
 }
 
 // saved decodes a checkpoint; it is the zero row if there is none.
-func (w *world) saved(row value.Item) book.CheckpointRow {
-	is, err := book.DecodeCheckpoint(row)
+func (w *world) saved(row value.Item) owntable.CheckpointRow {
+	is, err := owntable.DecodeCheckpoint(row)
 	if err != nil {
 		w.fail(Lost, "checkpoint: %v", err)
 	}
@@ -152,8 +152,8 @@ func (w *world) saved(row value.Item) book.CheckpointRow {
 // checkpoint is the row with a group's position in a shard, or the last such row if the
 // shard was retired.
 func (w *world) checkpoint(group string, t *table, s *shard) value.Item {
-	key := book.Checkpoint(w.model.Name, group, t.Name, s.ID).Key
-	if row := w.base.tables[book.TableName].get(key); row != nil {
+	key := owntable.Checkpoint(w.model.Name, group, t.Name, s.ID).Key
+	if row := w.base.tables[owntable.TableName].get(key); row != nil {
 		return row
 	}
 	return w.retired[key.Partition.Text()+"|"+key.Sort.Text()]

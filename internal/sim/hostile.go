@@ -3,8 +3,8 @@ package sim
 import (
 	"slices"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -47,7 +47,7 @@ func (a *app) overwrite(d *dice) {
 // weir has no tombstone of it.
 func (a *app) bygone(s *snapshot) bool {
 	ref := store.Ref{Table: s.table.Name, Key: s.key}
-	return a.hours > tombs && a.base.tables[s.table.Name].get(s.key) == nil && a.base.tables[book.TableName].get(book.Tombstone(ref).Key) == nil
+	return a.hours > tombs && a.base.tables[s.table.Name].get(s.key) == nil && a.base.tables[owntable.TableName].get(owntable.Tombstone(ref).Key) == nil
 }
 
 // older deletes a row that only weir writes and at once writes back an earlier version of
@@ -64,7 +64,7 @@ func (a *app) older(d *dice) bool {
 			for i := range sh.records {
 				key, _ := mt.KeyOf(sh.records[i].Keys)
 				s, ok := standing[refName(store.Ref{Table: mt.Name, Key: key})]
-				if was := sh.records[i].New; ok && lower(s.row, was, book.Version) && !value.EqualItems(theirs(was), theirs(s.row)) {
+				if was := sh.records[i].New; ok && lower(s.row, was, owntable.Version) && !value.EqualItems(theirs(was), theirs(s.row)) {
 					past = append(past, snapshot{table: s.table, key: s.key, row: was})
 				}
 			}

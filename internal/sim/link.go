@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/events"
+	"weir/internal/owntable"
 	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -354,11 +354,11 @@ func refName(r store.Ref) string {
 
 // isPosition reports whether a write saves the position of a consumer.
 func isPosition(ws []store.Write) bool {
-	if len(ws) == 0 || ws[0].Table != book.TableName {
+	if len(ws) == 0 || ws[0].Table != owntable.TableName {
 		return false
 	}
-	kind := book.Kind(ws[0].Key.Partition.Text())
-	return kind == book.KindCheckpoint || kind == book.KindLambda
+	kind := owntable.Kind(ws[0].Key.Partition.Text())
+	return kind == owntable.KindCheckpoint || kind == owntable.KindLambda
 }
 
 // indexLink is a fiber's access to the search index.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -14,11 +14,11 @@ import (
 // nothing.
 func TestPowerCut(t *testing.T) {
 	for seed := range uint64(50) {
-		m := newMemory([]store.Table{book.Table()}, time.Now, newDice(seed, "store", 0))
+		m := newMemory([]store.Table{owntable.Table()}, time.Now, newDice(seed, "store", 0))
 		m.keep = true
 		put := func(name string) store.Write {
-			ref := book.Ref(name, "")
-			return store.Write{Ref: ref, Put: value.NewItem(book.RefItem(ref)...)}
+			ref := owntable.Ref(name, "")
+			return store.Write{Ref: ref, Put: value.NewItem(owntable.RefItem(ref)...)}
 		}
 		var err error
 		if _, err = m.Write(context.Background(), []store.Write{put("first")}); err == nil {
@@ -30,7 +30,7 @@ func TestPowerCut(t *testing.T) {
 		m.cut(newDice(seed, "cut", 0))
 		there := 0
 		for _, name := range []string{"a", "b", "c"} {
-			if m.tables[book.TableName].get(book.Ref(name, "").Key) != nil {
+			if m.tables[owntable.TableName].get(owntable.Ref(name, "").Key) != nil {
 				there++
 			}
 		}

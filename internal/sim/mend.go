@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/repair"
 	"weir/internal/runner"
 	"weir/internal/verify"
@@ -42,7 +42,7 @@ func (w *world) mend() {
 	w.counted["gaps healed"]++
 	w.healed()
 	for _, d := range w.kept() {
-		_ = w.alone("settled", func(r *runner.Runner) error { return r.Discard(context.Background(), d.Get(book.Sort).Text()) })
+		_ = w.alone("settled", func(r *runner.Runner) error { return r.Discard(context.Background(), d.Get(owntable.Sort).Text()) })
 	}
 	for i := range goesOn {
 		w.app.act(whatFollows + i)

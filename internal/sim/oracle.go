@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"weir/internal/aggregate"
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/search"
 	"weir/internal/store"
@@ -598,7 +598,7 @@ func differs(a, b value.Item) string {
 
 // theirs is a row without what only weir reads.
 func theirs(row value.Item) value.Item {
-	return row.Filter(func(name string) bool { return !book.IsOurs(name) })
+	return row.Filter(func(name string) bool { return !owntable.IsOurs(name) })
 }
 
 func plain(it value.Item) string {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections/document"
 	"weir/internal/projections/follow"
 	"weir/internal/search"
@@ -121,10 +121,10 @@ func (w *world) spoil(d *dice) *spoilt {
 			}
 		})
 	}
-	t := w.base.tables[book.TableName]
+	t := w.base.tables[owntable.TableName]
 	t.each(func(k store.Key, row value.Item) {
 		for _, a := range row {
-			if strings.HasPrefix(k.Partition.Text(), book.Books(w.model.Name)) && strings.HasPrefix(a.Name, book.Sum("")) {
+			if strings.HasPrefix(k.Partition.Text(), owntable.Ledgers(w.model.Name)) && strings.HasPrefix(a.Name, owntable.Sum("")) {
 				s := t.spoil("sum", k, row.With(value.Attr{Name: a.Name, Value: wrong}))
 				s.row, s.derivation, s.more = "", "ledger "+a.Name, true // what is shown of it
 				add(s)
@@ -156,7 +156,7 @@ func (w *world) spoilRow(t *table, e *model.Entity, k store.Key, row value.Item,
 		}
 	}
 	for _, s := range e.Steps {
-		if row.Get(book.Own).Item().Get(s.Attr.Name).IsMissing() {
+		if row.Get(owntable.Own).Item().Get(s.Attr.Name).IsMissing() {
 			continue // what stands there is the application's
 		}
 		add(t.spoil("status", k, row.With(value.Attr{Name: s.Attr.Name, Value: value.OfString("77")})))
@@ -184,8 +184,8 @@ func (w *world) spoilFollowed(add func(spoilt)) {
 			if of.Table != o.table {
 				continue
 			}
-			list := book.Followed(w.model.Name, follow.FieldName(of, f.Field.Name), store.Ref{Table: o.table.Name, Key: o.key}).Key.Partition
-			p := w.base.tables[book.TableName].parts[partName(list)]
+			list := owntable.Followed(w.model.Name, follow.FieldName(of, f.Field.Name), store.Ref{Table: o.table.Name, Key: o.key}).Key.Partition
+			p := w.base.tables[owntable.TableName].parts[partName(list)]
 			if p == nil {
 				continue
 			}
@@ -206,7 +206,7 @@ func (w *world) spoilFollower(list string, member value.Item, add func(spoilt)) 
 	key, _ := mt.KeyOf(member.Get("key").Item())
 	row := t.get(key)
 	e := mt.Classify(row)
-	if e == nil || row.Get(book.Follows(attr)).Text() != book.Hash(list) {
+	if e == nil || row.Get(owntable.Follows(attr)).Text() != owntable.Hash(list) {
 		return
 	}
 	kind := "followed"

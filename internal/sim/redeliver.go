@@ -3,8 +3,8 @@ package sim
 import (
 	"context"
 
-	"weir/internal/book"
 	"weir/internal/live"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
 )
@@ -22,7 +22,7 @@ func (w *world) redeliver() {
 		}
 		times = 6
 	}
-	row := w.base.tables[book.TableName].get(book.Checkpoint(w.model.Name, runner.GroupRows, mt.Name, s.ID).Key)
+	row := w.base.tables[owntable.TableName].get(owntable.Checkpoint(w.model.Name, runner.GroupRows, mt.Name, s.ID).Key)
 	at := w.saved(row).At
 	seen, done := min(s.seen, len(s.records)), 0
 	for done < seen && s.records[done].Position.Compare(at) <= 0 {
@@ -37,7 +37,7 @@ func (w *world) redeliver() {
 	}
 	from := first + w.faults.dice.n(done-first)
 	to := from + 1 + w.faults.dice.n(seen-from)
-	b := runner.Batch{Lane: runner.Lane(mt.Name, s.ID), Read: w.clock}
+	b := runner.Batch{ShardKey: runner.ShardKey(mt.Name, s.ID), Read: w.clock}
 	for i := from; i < to; i++ {
 		if c, ok := projections.NewChange(mt, &s.records[i]); ok {
 			b.Changes = append(b.Changes, c)

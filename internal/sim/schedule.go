@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -380,7 +380,7 @@ func (w *world) heal() {
 	for range 3 {
 		w.settle()
 		for _, row := range w.kept() {
-			id := row.Get(book.Sort).Text()
+			id := row.Get(owntable.Sort).Text()
 			err := w.alone("retry "+id, func(r *runner.Runner) error {
 				_, err := r.Retry(context.Background(), id)
 				return err
@@ -392,7 +392,7 @@ func (w *world) heal() {
 	}
 	w.settle()
 	for _, row := range w.kept() {
-		reason := cmp.Or(why[row.Get(book.Sort).Text()], row.Get("reason").Text())
+		reason := cmp.Or(why[row.Get(owntable.Sort).Text()], row.Get("reason").Text())
 		if kind := runner.DeadKind(row.Get("kind").Text()); (kind == runner.DeadParked || kind == runner.DeadPublish) && !strings.Contains(reason, "the max of this step") {
 			w.fail(Lost, "parked: %s is still kept: %s", row.Get("target").Text(), reason)
 		}
@@ -460,7 +460,7 @@ func (w *world) judge() {
 
 // long counts the lists and sets that are too long to be processed at once.
 func (t *truth) long() {
-	for _, p := range t.base.tables[book.TableName].parts {
+	for _, p := range t.base.tables[owntable.TableName].parts {
 		if len(p.keys) > atOnce {
 			kind, _, _ := strings.Cut(p.keys[0].Partition.Text(), "|")
 			t.counted["long list: "+kind]++
@@ -494,7 +494,7 @@ func (w *world) accounts() {
 }
 
 // counted is how many records a checkpoint has counted.
-func counted(c book.CheckpointRow) int { return c.Applied + c.Skipped + c.Dead }
+func counted(c owntable.CheckpointRow) int { return c.Applied + c.Skipped + c.Dead }
 
 // kept are the dead letters that need an operator: all but those about sums that no number
 // can hold.
@@ -505,8 +505,8 @@ func (w *world) kept() (out []value.Item) {
 // letters are all dead letters, including those that only say that no number can hold a
 // sum.
 func (w *world) letters() (out []value.Item) {
-	w.base.tables[book.TableName].each(func(k store.Key, row value.Item) {
-		if k.Partition.Text() == book.Dead(w.model.Name) {
+	w.base.tables[owntable.TableName].each(func(k store.Key, row value.Item) {
+		if k.Partition.Text() == owntable.Dead(w.model.Name) {
 			out = append(out, row)
 		}
 	})

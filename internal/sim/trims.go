@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/book"
 	"weir/internal/events"
+	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -175,26 +175,26 @@ func (t *trims) wrote(who string, in *table, key store.Key, old, now value.Item)
 		return
 	}
 	t.waken(who, refName(store.Ref{Table: in.Name, Key: key}))
-	if in.Name != book.TableName {
+	if in.Name != owntable.TableName {
 		return
 	}
 	if now == nil {
 		t.forgotten(who, key, old)
 		return
 	}
-	switch book.Kind(key.Partition.Text()) {
-	case book.KindBook, book.KindList:
+	switch owntable.Kind(key.Partition.Text()) {
+	case owntable.KindLedger, owntable.KindList:
 		t.pruned(who, key, old, now)
 		t.overtakes(now)
-	case book.KindSet:
+	case owntable.KindSet:
 		t.overtakes(now)
-	case book.KindCheckpoint:
+	case owntable.KindCheckpoint:
 		t.moved(who, key, t.saved(old), t.saved(now))
-	case book.KindDead:
+	case owntable.KindDead:
 		if old == nil && now.Get("kind").Text() == string(runner.DeadGap) {
 			t.said(who, now)
 		}
-	case book.KindLease:
+	case owntable.KindLease:
 		t.taken(who, key, old, now)
 	}
 }
@@ -205,7 +205,7 @@ func (t *trims) overtakes(row value.Item) {
 	for s, gaps := range t.named {
 		for _, mt := range t.model.Tables {
 			in := t.base.tables[mt.Name]
-			p := events.PositionFrom(row.Get(book.Lane(runner.Lane(mt.Name, s.ID))))
+			p := events.PositionFrom(row.Get(owntable.PositionOf(runner.ShardKey(mt.Name, s.ID))))
 			for _, g := range gaps {
 				t.overtaken = t.overtaken || slices.Contains(in.shards, s) && !g.before.IsZero() && p.Compare(g.before) >= 0 && t.place(runner.GroupRows, in, s).Compare(g.after) <= 0
 			}
@@ -214,11 +214,11 @@ func (t *trims) overtakes(row value.Item) {
 }
 
 // moved compares what was counted with the records between the old position and the new.
-func (t *trims) moved(who string, key store.Key, old, now book.CheckpointRow) {
+func (t *trims) moved(who string, key store.Key, old, now owntable.CheckpointRow) {
 	if now.Fence < old.Fence {
 		t.fail(Reordered, "position: %s moved %s after another process had taken it over: %+v was %+v", who, key.Sort.Text(), now, old)
 	}
-	table, id := book.ShardOf(key.Sort.Text())
+	table, id := owntable.ShardOf(key.Sort.Text())
 	s := t.base.tables[table].shard(id)
 	from, to := s.upTo(old.At), s.upTo(now.At)
 	n := counted(now) - counted(old)
@@ -244,10 +244,10 @@ func (t *trims) moved(who string, key store.Key, old, now book.CheckpointRow) {
 // forgotten checks that a checkpoint is removed only if its shard is over, and keeps its
 // row.
 func (t *trims) forgotten(who string, key store.Key, old value.Item) {
-	if book.Kind(key.Partition.Text()) != book.KindCheckpoint {
+	if owntable.Kind(key.Partition.Text()) != owntable.KindCheckpoint {
 		return
 	}
-	table, id := book.ShardOf(key.Sort.Text())
+	table, id := owntable.ShardOf(key.Sort.Text())
 	if s := t.base.tables[table].shard(id); !s.gone {
 		t.fail(Lost, "retire: %s forgets shard %s, which exists: %s", who, id, plain(old))
 	}
@@ -258,10 +258,10 @@ func (t *trims) forgotten(who string, key store.Key, old value.Item) {
 // pruned checks that a position of a shard leaves a row only if no record of the shard can
 // come again: its checkpoints must be gone.
 func (t *trims) pruned(who string, key store.Key, old, now value.Item) {
-	for _, lane := range leftLanes(old, now) {
-		t.counted["positions that leave books"]++
+	for _, shardKey := range leftShards(old, now) {
+		t.counted["positions that leave ledgers"]++
 		begun := t.some(func(g string, in *table, s *shard) bool {
-			return runner.Lane(in.Name, s.ID) == lane && (!s.gone || t.base.tables[book.TableName].get(book.Checkpoint(t.model.Name, g, in.Name, s.ID).Key) != nil)
+			return runner.ShardKey(in.Name, s.ID) == shardKey && (!s.gone || t.base.tables[owntable.TableName].get(owntable.Checkpoint(t.model.Name, g, in.Name, s.ID).Key) != nil)
 		})
 		if begun {
 			t.fail(Lost, "retire: %s forgets in %s the position of a shard that may come again: %s", who, key.Partition.Text(), plain(old))
@@ -277,7 +277,7 @@ func (t *trims) said(who string, row value.Item) {
 			if row.Get("target").Text() != fmt.Sprintf("shard %s of %s", s.ID, mt.Name) {
 				continue
 			}
-			g := gap{after: events.PositionFrom(row.Get(book.Position))}
+			g := gap{after: events.PositionFrom(row.Get(owntable.Position))}
 			toEnd := strings.HasSuffix(row.Get("source").Text(), "the end of the shard") // as far as it saw
 			if s.trimmed < len(s.records) && !s.gone && !toEnd {
 				g.before = s.records[s.trimmed].Position
@@ -320,15 +320,15 @@ func (t *trims) said(who string, row value.Item) {
 // taken compares a lease that is taken with the leases that other processes think they
 // hold.
 func (t *trims) taken(who string, key store.Key, old, now value.Item) {
-	was, err := book.DecodeLease(old)
-	is, bad := book.DecodeLease(now)
+	was, err := owntable.DecodeLease(old)
+	is, bad := owntable.DecodeLease(now)
 	if err = errors.Join(err, bad); err != nil {
 		t.fail(Lost, "lease: %v", err)
 	}
 	if is.Owner == "" || was.Fence == is.Fence {
 		return
 	}
-	table, id := book.ShardOf(key.Sort.Text())
+	table, id := owntable.ShardOf(key.Sort.Text())
 	for _, n := range t.nodes {
 		if n.reader != nil && n.name != is.Owner && n.reader.Fence(table, id) != 0 {
 			t.fail(Doubled, "lease: %s takes shard %s while %s has it", who, id, n.name)
@@ -371,7 +371,7 @@ func (t *trims) lost(group string, in *table, s *shard) int {
 	if t == nil {
 		return 0
 	}
-	ref := book.Checkpoint(t.model.Name, group, in.Name, s.ID)
+	ref := owntable.Checkpoint(t.model.Name, group, in.Name, s.ID)
 	n := t.missed[ref.Key.Partition.Text()+"|"+ref.Key.Sort.Text()]
 	for _, r := range t.behind(group, in, s) {
 		if t.in(s, r.Position) {

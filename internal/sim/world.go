@@ -8,11 +8,11 @@ import (
 	"slices"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/lambda"
 	"weir/internal/live"
 	"weir/internal/migrate"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections/document"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
@@ -108,7 +108,7 @@ func newWorld(m *model.Model, seed uint64, o Options) *world {
 		faults: newFaults(seed, o.Faults, o.Without), sched: newDice(seed, "schedule", 0),
 		foreign: map[string]bool{}, buried: map[string]int{}, counted: map[string]int{}, retired: map[string]value.Item{}, trace: fnv.New64a(), log: o.Trace,
 	}
-	tables := []store.Table{book.Table()}
+	tables := []store.Table{owntable.Table()}
 	for _, t := range m.Tables {
 		st := t.Table
 		st.Stream = true

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/store"
 )
 
@@ -15,7 +15,7 @@ var ErrTaken = errors.New("the table belongs to another stage")
 
 // Registry is the table with the rows that say which stage each table belongs to. It is
 // the own table of the default stage, since every stage knows its name.
-func Registry() store.Table { return book.Table() }
+func Registry() store.Table { return owntable.Table() }
 
 // Claim makes sure that no table of the names belongs to another stage (ErrTaken): two
 // stages that derive on the same rows overwrite each other's values without end. With
@@ -26,10 +26,10 @@ func Registry() store.Table { return book.Table() }
 func Claim(ctx context.Context, s store.Store, n *Names, now time.Time, take bool) error {
 	refs := make([]store.Ref, len(n.tables), len(n.tables)+1)
 	for i, t := range n.tables {
-		refs[i] = book.StageOf(n.real[t])
+		refs[i] = owntable.StageOf(n.real[t])
 	}
 	if take { // the own table exists, so the name of the stage is no slip
-		own := book.Secret()
+		own := owntable.Secret()
 		own.Table = n.Own()
 		refs = append(refs, own)
 	}
@@ -43,7 +43,7 @@ func Claim(ctx context.Context, s store.Store, n *Names, now time.Time, take boo
 	var ws []store.Write
 	var of []string
 	for i, t := range n.tables {
-		has, fresh, err := book.DecodeStage(rows[i], now)
+		has, fresh, err := owntable.DecodeStage(rows[i], now)
 		if err == nil {
 			err = n.taken(t, has)
 		}
@@ -51,7 +51,7 @@ func Claim(ctx context.Context, s store.Store, n *Names, now time.Time, take boo
 			return err
 		}
 		if !fresh && take {
-			ws, of = append(ws, book.SetStage(refs[i], n.stage.name(), now)), append(of, t)
+			ws, of = append(ws, owntable.SetStage(refs[i], n.stage.name(), now)), append(of, t)
 		}
 	}
 	if len(ws) == 0 {
@@ -63,7 +63,7 @@ func Claim(ctx context.Context, s store.Store, n *Names, now time.Time, take boo
 		case err != nil:
 		case errors.Is(out[i].Err, store.ErrCondition):
 			var has string
-			if has, _, err = book.DecodeStage(out[i].Row, now); err == nil {
+			if has, _, err = owntable.DecodeStage(out[i].Row, now); err == nil {
 				err = n.taken(of[i], has)
 			}
 		default:
@@ -82,7 +82,7 @@ func (n *Names) taken(table, has string) error {
 	if has == "" || has == n.stage.name() {
 		return nil
 	}
-	at := book.StageOf(n.real[table])
+	at := owntable.StageOf(n.real[table])
 	return fmt.Errorf("%w: %s belongs to the stage %s, and this is the stage %s; choose that stage, or map the model's table to another one (--stage, --tables). If that stage no longer exists, delete the row %q of the table %s",
 		ErrTaken, n.Shown(table), has, n.stage.name(), at.Key.Partition.Text(), at.Table)
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/stage"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
@@ -23,8 +23,8 @@ func account(t *testing.T, real ...string) store.Store {
 	var tables []store.Table
 	for _, name := range real {
 		one := table(name)
-		if strings.HasPrefix(name, book.TableName) {
-			one = book.Table()
+		if strings.HasPrefix(name, owntable.TableName) {
+			one = owntable.Table()
 			one.Name = name
 		}
 		tables = append(tables, one)
@@ -39,7 +39,7 @@ func account(t *testing.T, real ...string) store.Store {
 
 func named(t *testing.T, name string, pairs ...stage.Pair) *stage.Names {
 	t.Helper()
-	n, err := stage.New(stage.Stage{Name: name, Tables: pairs}, []store.Table{book.Table(), table("AAA"), table("BBB")})
+	n, err := stage.New(stage.Stage{Name: name, Tables: pairs}, []store.Table{owntable.Table(), table("AAA"), table("BBB")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,11 +77,11 @@ func TestClaim(t *testing.T) {
 	now = now.Add(100 * 24 * time.Hour) // renewed, by its own stage alone
 	claim(plain, true, stage.ErrTaken)
 	claim(prod, true, nil)
-	rows, err := s.Get(t.Context(), []store.Ref{book.StageOf("AAA"), book.StageOf("aaa-dev")})
+	rows, err := s.Get(t.Context(), []store.Ref{owntable.StageOf("AAA"), owntable.StageOf("aaa-dev")})
 	if err != nil || rows[1] != nil {
 		t.Errorf("a stage that is refused one table has another one: %v, %v", rows[1], err)
 	}
-	if has, fresh, err := book.DecodeStage(rows[0], now); has != "prod" || !fresh || err != nil {
+	if has, fresh, err := owntable.DecodeStage(rows[0], now); has != "prod" || !fresh || err != nil {
 		t.Errorf("AAA belongs to %q, renewed %v, %v", has, fresh, err)
 	}
 }
@@ -92,7 +92,7 @@ func TestClaimOfAStageThatIsNot(t *testing.T) {
 	if err := stage.Claim(t.Context(), s, named(t, "porduction"), time.Now(), true); !errors.Is(err, store.ErrNoTable) {
 		t.Error(err)
 	}
-	if rows, err := s.Get(t.Context(), []store.Ref{book.StageOf("AAA")}); err != nil || rows[0] != nil {
+	if rows, err := s.Get(t.Context(), []store.Ref{owntable.StageOf("AAA")}); err != nil || rows[0] != nil {
 		t.Error(rows, err)
 	}
 	if err := stage.Claim(t.Context(), account(t, "weir-prod"), named(t, "prod"), time.Now(), false); err != nil {
@@ -159,8 +159,8 @@ func (d *deploying) Deploy(_ context.Context, table string, _ bool) (store.Deplo
 func TestDeployClaims(t *testing.T) {
 	tables := &deploying{Store: account(t, "weir", "weir-prod", "weir-dev")}
 	prod := stage.WrapDeployer(tables, *named(t, "prod", stage.Pair{Logical: "AAA", Real: "aaa-1"}), time.Now)
-	for _, name := range []string{book.TableName, "AAA"} {
-		if got, err := prod.Deploy(t.Context(), name, name == book.TableName); err != nil || got.Table != name || !got.Created {
+	for _, name := range []string{owntable.TableName, "AAA"} {
+		if got, err := prod.Deploy(t.Context(), name, name == owntable.TableName); err != nil || got.Table != name || !got.Created {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
@@ -169,7 +169,7 @@ func TestDeployClaims(t *testing.T) {
 	}
 	for _, s := range []string{"dev", "default"} {
 		other := stage.WrapDeployer(tables, *named(t, s, stage.Pair{Logical: "BBB", Real: "aaa-1"}), time.Now)
-		if _, err := other.Deploy(t.Context(), book.TableName, true); !errors.Is(err, stage.ErrTaken) {
+		if _, err := other.Deploy(t.Context(), owntable.TableName, true); !errors.Is(err, stage.ErrTaken) {
 			t.Errorf("the stage %s gets a table of another one: %v", s, err)
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/book"
 	"weir/internal/events"
+	"weir/internal/owntable"
 	"weir/internal/store"
 )
 
@@ -30,14 +30,14 @@ type Names struct {
 // is mapped twice, and two tables with one real name.
 func New(s Stage, tables []store.Table) (Names, error) {
 	own := s.Own()
-	n := Names{stage: s, real: map[string]string{}, logical: map[string]string{own: book.TableName}, same: own == book.TableName}
+	n := Names{stage: s, real: map[string]string{}, logical: map[string]string{own: owntable.TableName}, same: own == owntable.TableName}
 	for i := range tables {
 		n.real[tables[i].Name] = tables[i].Name
-		if tables[i].Name != book.TableName {
+		if tables[i].Name != owntable.TableName {
 			n.tables = append(n.tables, tables[i].Name)
 		}
 	}
-	n.real[book.TableName] = own
+	n.real[owntable.TableName] = own
 	mapped := map[string]string{}
 	for _, p := range s.Tables {
 		_, known := n.real[p.Logical]
@@ -45,11 +45,11 @@ func New(s Stage, tables []store.Table) (Names, error) {
 		switch mapped[p.Logical] = p.Real; {
 		case twice:
 			return Names{}, fmt.Errorf("the table %s is mapped twice, to %s and to %s; leave one out", p.Logical, before, p.Real)
-		case p.Logical == book.TableName:
+		case p.Logical == owntable.TableName:
 			return Names{}, fmt.Errorf("the own table %s is mapped to %s: its name follows from the stage alone, and is %s; take it out of the map", p.Logical, p.Real, own)
 		case !known:
 			return Names{}, fmt.Errorf("the table %s is mapped to %s, and no model of this command has such a table; the tables are %s", p.Logical, p.Real, strings.Join(n.tables, ", "))
-		case p.Real == book.TableName:
+		case p.Real == owntable.TableName:
 			return Names{}, fmt.Errorf("the table %s is mapped to %s, which is the own table of the stage %s; map it to another one", p.Logical, p.Real, Default)
 		}
 		n.real[p.Logical] = p.Real
@@ -58,7 +58,7 @@ func New(s Stage, tables []store.Table) (Names, error) {
 	for _, t := range n.tables {
 		real := n.real[t]
 		switch other, taken := n.logical[real]; {
-		case taken && other == book.TableName:
+		case taken && other == owntable.TableName:
 			return Names{}, fmt.Errorf("the table %s would be %s, which is the own table of this stage; choose another stage, or map the table to another one", t, real)
 		case taken:
 			return Names{}, fmt.Errorf("the tables %s and %s would both be %s; map each to a table of its own", other, t, real)
@@ -134,10 +134,10 @@ func (n *Names) Logical(table string) (string, error) {
 	if n.same || table == "" {
 		return table, nil
 	}
-	if logical, ok := n.logical[table]; ok && logical != book.TableName {
+	if logical, ok := n.logical[table]; ok && logical != owntable.TableName {
 		return logical, nil
 	}
-	if real, ok := n.real[table]; ok && table != book.TableName {
+	if real, ok := n.real[table]; ok && table != owntable.TableName {
 		return table, fmt.Errorf("%w: the record is of a table %s, and %s in the stage %s is the table %s; correct the map (--tables or WEIR_TABLES), or leave it out for a recording under the model's names",
 			ErrMap, table, table, n.stage.name(), real)
 	}

@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"weir/internal/book"
 	"weir/internal/events"
+	"weir/internal/owntable"
 	"weir/internal/store"
 )
 
 // tablesOf are the own table and tables with these logical names.
 func tablesOf(names ...string) []store.Table {
-	out := []store.Table{book.Table()}
+	out := []store.Table{owntable.Table()}
 	for _, n := range names {
 		out = append(out, store.Table{Name: n})
 	}
@@ -148,8 +148,8 @@ func TestBothWays(t *testing.T) {
 		if c.stage == "prod" {
 			own = "weir-prod"
 		}
-		if n.Own() != own || n.Real(book.TableName) != own {
-			t.Errorf("%v: the own table is %s, %s", c, n.Own(), n.Real(book.TableName))
+		if n.Own() != own || n.Real(owntable.TableName) != own {
+			t.Errorf("%v: the own table is %s, %s", c, n.Own(), n.Real(owntable.TableName))
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // Package stage gives the tables of a deployment their names.
 //
 // A stage is one deployment of models in an account: prod, dev. All code above the
-// drivers names tables as the model does, and the own table weir (book.TableName): these
+// drivers names tables as the model does, and the own table weir (owntable.TableName): these
 // are logical names. In the store the tables have real names. Names translates between
 // the two, and this package is the only place that does:
 //
@@ -19,7 +19,7 @@ import (
 	"path/filepath"
 	"regexp"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 )
 
 // Default is the stage that is meant if none is named.
@@ -57,9 +57,9 @@ func (s Stage) IsDefault() bool { return s.Name == "" || s.Name == Default }
 // Own is the real name of the stage's own table.
 func (s Stage) Own() string {
 	if s.IsDefault() {
-		return book.TableName
+		return owntable.TableName
 	}
-	return book.TableName + "-" + s.Name
+	return owntable.TableName + "-" + s.Name
 }
 
 // Dir is the directory in which the stage keeps its files, below the one that the user

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/events"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -161,7 +161,7 @@ func (s *named) Close() error                   { return s.inner.Close() }
 func (d *deployer) Deploy(ctx context.Context, table string, own bool) (store.Deployed, error) {
 	got, err := d.tables.Deploy(ctx, d.real(table), own)
 	got.Table = table
-	if err == nil && table == book.TableName {
+	if err == nil && table == owntable.TableName {
 		if registry := Registry().Name; registry != d.names.Own() {
 			_, err = d.tables.Deploy(ctx, registry, true)
 		}

@@ -35,7 +35,7 @@ func TestManyAttendeesOnDynamoDB(t *testing.T) {
 	at := uint64(0)
 	apply := func(table string, byItem bool, rows ...value.Item) {
 		t.Helper()
-		b := runner.Batch{Lane: runner.Lane(table, "s"), ByItem: byItem}
+		b := runner.Batch{ShardKey: runner.ShardKey(table, "s"), ByItem: byItem}
 		for _, row := range rows {
 			at++
 			tab := m.Table(table)

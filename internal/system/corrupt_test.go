@@ -10,9 +10,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"weir/internal/book"
 	"weir/internal/ingest"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/repair"
 	"weir/internal/sample"
 	"weir/internal/store"
@@ -176,7 +176,7 @@ func (c *corruption) compare(t *testing.T, what string, found []verify.Differenc
 // spoil changes or removes a row that is there.
 func (c *corruption) spoil(t *testing.T) string {
 	m := c.s.Models[0].Model
-	tables := []string{book.TableName, book.TableName}
+	tables := []string{owntable.TableName, owntable.TableName}
 	for _, mt := range m.Tables {
 		tables = append(tables, mt.Name)
 	}
@@ -187,13 +187,13 @@ func (c *corruption) spoil(t *testing.T) string {
 			continue
 		}
 		row := pick(c.d, rows)
-		st := book.Table()
+		st := owntable.Table()
 		if mt := m.Table(table); mt != nil {
 			st = mt.Table
 		}
 		key, _ := st.KeyOf(row)
 		w := store.Write{Ref: store.Ref{Table: table, Key: key}}
-		if k := row.Get(book.Partition).Text(); table == book.TableName && !strings.Contains(k, "|"+m.Name+"|") {
+		if k := row.Get(owntable.Partition).Text(); table == owntable.TableName && !strings.Contains(k, "|"+m.Name+"|") {
 			continue // of no derivation
 		}
 		what := "removed " + w.Ref.String()
@@ -251,13 +251,13 @@ func TestRepairSaysWhatHolds(t *testing.T) {
 	defer c.s.Close()
 	for _, sp := range []spoil{
 		{table: "gallery", row: []string{"mediaCount", "EntityType=Album"}, put: setting("mediaCount", value.OfInt(99))},
-		{table: "weir", row: []string{"k=book|gallery", "a:mediaCount"}, put: setting("a:mediaCount", value.OfInt(77))},
+		{table: "weir", row: []string{"k=ledger|gallery", "a:mediaCount"}, put: setting("a:mediaCount", value.OfInt(77))},
 	} {
 		for _, row := range allRows(t, c.s.Store, sp.table) {
 			if !has(row, sp.row) {
 				continue
 			}
-			st := book.Table()
+			st := owntable.Table()
 			if mt := c.s.Models[0].Model.Table(sp.table); mt != nil {
 				st = mt.Table
 			}

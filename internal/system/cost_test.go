@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
@@ -40,7 +40,7 @@ func (b *bill) start() {
 }
 
 // TestCostOnDynamoDB holds the runner to its price, by what DynamoDB says it took: for each
-// target of a batch one book row of one unit and one write of the target, whatever
+// target of a batch one ledger row of one unit and one write of the target, whatever
 // the number of records; nothing for a record that contributes nothing; no marker,
 // no transaction.
 func TestCostOnDynamoDB(t *testing.T) {
@@ -60,7 +60,7 @@ func TestCostOnDynamoDB(t *testing.T) {
 	r := &runner.Runner{Kinds: kinds.All(), Model: m, Store: db, Now: time.Now}
 	at := uint64(0)
 	batch := func() runner.Batch {
-		b := runner.Batch{Lane: "lane"}
+		b := runner.Batch{ShardKey: "shardKey"}
 		for i := range records {
 			at++
 			row := rowOf("PK", fmt.Sprintf("ALBUM#%d", i%albums), "SK", fmt.Sprintf("MEDIA#%d", at), "EntityType", "AlbumMedia",
@@ -69,14 +69,14 @@ func TestCostOnDynamoDB(t *testing.T) {
 		}
 		return b
 	}
-	apply := func(b runner.Batch, books, targets float64, what string) {
+	apply := func(b runner.Batch, ledgers, targets float64, what string) {
 		t.Helper()
 		paid.start()
 		if _, err := r.Rows(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
-		if paid.units[book.TableName] != books || paid.units["gallery"] != targets {
-			t.Errorf("%s: %v units on books, %v on targets; want %v and %v", what, paid.units[book.TableName], paid.units["gallery"], books, targets)
+		if paid.units[owntable.TableName] != ledgers || paid.units["gallery"] != targets {
+			t.Errorf("%s: %v units on ledgers, %v on targets; want %v and %v", what, paid.units[owntable.TableName], paid.units["gallery"], ledgers, targets)
 		}
 		for op, n := range paid.requests {
 			if op != "weir UpdateItem" && op != "gallery UpdateItem" || n != albums {

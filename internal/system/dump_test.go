@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/projections/document"
 	"weir/internal/search"
 	"weir/internal/store"
@@ -40,7 +40,7 @@ func dump(t testing.TB, s *system.System) []string {
 			out = append(out, "document "+sr.Name+" "+id)
 		}
 	}
-	for _, row := range scan(t, s.Store, store.Query{Table: book.TableName, Partition: value.OfString(book.Dead(m.Name))}) {
+	for _, row := range scan(t, s.Store, store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Dead(m.Name))}) {
 		out = append(out, "kept "+row.Get("kind").Text()+" "+row.Get("target").Text())
 	}
 	slices.Sort(out)
@@ -48,7 +48,7 @@ func dump(t testing.TB, s *system.System) []string {
 }
 
 func shown(row value.Item) string {
-	return string(value.AppendTypedItem(nil, row.Filter(func(n string) bool { return !book.IsOurs(n) })))
+	return string(value.AppendTypedItem(nil, row.Filter(func(n string) bool { return !owntable.IsOurs(n) })))
 }
 
 func scan(t testing.TB, s store.Store, q store.Query) (rows []value.Item) {

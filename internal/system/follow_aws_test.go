@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/follow"
 	"weir/internal/projections/kinds"
@@ -46,19 +46,19 @@ func TestFollowersLeaveOnDynamoDB(t *testing.T) {
 			t.Fatal("no key")
 		}
 		paid.start()
-		if n, err := r.Rows(t.Context(), runner.Batch{Lane: "lane", Changes: []projections.Change{c}}); err != nil || n.Dead > 0 {
+		if n, err := r.Rows(t.Context(), runner.Batch{ShardKey: "shardKey", Changes: []projections.Change{c}}); err != nil || n.Dead > 0 {
 			t.Fatal(n, err)
 		}
 	}
 	places := func(author string) (n int, v value.Item) {
 		t.Helper()
-		list := book.Followed(m.Name, "Author.name", store.Ref{Table: "press", Key: store.Key{Partition: value.OfString("AUTHOR#" + author), Sort: value.OfString("METADATA")}})
-		page, err := db.Query(t.Context(), store.Query{Table: book.TableName, Partition: list.Key.Partition})
+		list := owntable.Followed(m.Name, "Author.name", store.Ref{Table: "press", Key: store.Key{Partition: value.OfString("AUTHOR#" + author), Sort: value.OfString("METADATA")}})
+		page, err := db.Query(t.Context(), store.Query{Table: owntable.TableName, Partition: list.Key.Partition})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, row := range page.Rows {
-			if value.Equal(row.Get(book.Sort), list.Key.Sort) {
+			if value.Equal(row.Get(owntable.Sort), list.Key.Sort) {
 				v = row
 			} else {
 				n++
@@ -85,14 +85,14 @@ func TestFollowersLeaveOnDynamoDB(t *testing.T) {
 		t.Errorf("%d places are left of a row that follows after all", n)
 	}
 	apply(5, author, nil)
-	if _, v := places("a"); !v.Has(follow.GoneAttr) || v.Has(book.Expiry) {
+	if _, v := places("a"); !v.Has(follow.GoneAttr) || v.Has(owntable.Expiry) {
 		t.Errorf("the last value of what is kept is %v", v)
 	}
 	apply(6, by("a"), nil)
 	if paid.requests["weir TransactWriteItems"] != 2 || paid.requests["press TransactWriteItems"] != 2 {
 		t.Errorf("it leaves two lists by %v", paid.requests)
 	}
-	if n, v := places("a"); n != 0 || !v.Has(book.Expiry) {
+	if n, v := places("a"); n != 0 || !v.Has(owntable.Expiry) {
 		t.Errorf("%d places are left, and of the value %v", n, v)
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"log/slog"
 	"strings"
 
-	"weir/internal/book"
 	"weir/internal/drivers"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/search"
 	"weir/internal/store"
 )
@@ -53,7 +53,7 @@ func (s *System) openIndex(ctx context.Context, at drivers.Place, models []*mode
 func (s *System) notes(ctx context.Context, schemas []search.Schema) (map[string]string, error) {
 	refs := make([]store.Ref, len(schemas))
 	for i, sc := range schemas {
-		refs[i] = book.IndexNote(sc.Name)
+		refs[i] = owntable.IndexNote(sc.Name)
 	}
 	rows, err := s.Store.Get(ctx, refs)
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *System) notes(ctx context.Context, schemas []search.Schema) (map[string
 	}
 	noted := map[string]string{}
 	for i, row := range rows {
-		instance, err := book.DecodeIndexNote(row)
+		instance, err := owntable.DecodeIndexNote(row)
 		if err != nil {
 			slog.Warn("search index is filled again, for its note cannot be read", "index", schemas[i].Name, "error", err)
 		}
@@ -72,7 +72,7 @@ func (s *System) notes(ctx context.Context, schemas []search.Schema) (map[string
 
 // note records that an instance is complete.
 func (s *System) note(ctx context.Context, name, instance string) error {
-	out, err := s.Store.Write(ctx, []store.Write{book.SetIndexNote(book.IndexNote(name), instance)})
+	out, err := s.Store.Write(ctx, []store.Write{owntable.SetIndexNote(owntable.IndexNote(name), instance)})
 	if err == nil {
 		err = out[0].Err
 	}

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections/document"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -20,7 +20,7 @@ func TestUnreadableNote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := book.IndexNote(document.Index(m, m.Searches[0]))
+	at := owntable.IndexNote(document.Index(m, m.Searches[0]))
 	writeOne(t, s.Store, store.Write{Ref: at, Ops: []store.Op{{Kind: store.Set, Attr: "i", Value: value.OfInt(1)}}})
 	if err := s.Fill(t.Context(), nil); err != nil {
 		t.Fatal(err)
@@ -29,7 +29,7 @@ func TestUnreadableNote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if is, err := book.DecodeIndexNote(rows[0]); err != nil || !strings.HasPrefix(is, "none ") {
+	if is, err := owntable.DecodeIndexNote(rows[0]); err != nil || !strings.HasPrefix(is, "none ") {
 		t.Error(is, err)
 	}
 }

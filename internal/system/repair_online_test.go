@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/repair"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -154,7 +154,7 @@ func (b *busy) spoilSome(t *testing.T, s *system.System, d *rand.Rand) (n int) {
 		key, _ := table.KeyOf(row)
 		w := store.Write{Ref: store.Ref{Table: table.Name, Key: key}, Put: bad, Delete: bad == nil}
 		w.If = store.Cond{{{Attr: table.Key.Partition.Name, Is: store.Exists}}}
-		for _, name := range []string{book.Version, book.Count, book.Position} {
+		for _, name := range []string{owntable.Version, owntable.Count, owntable.Position} {
 			if v := row.Get(name); !v.IsMissing() {
 				w.If = append(w.If, []store.Test{{Attr: name, Is: store.Eq, Value: v}})
 			}
@@ -163,7 +163,7 @@ func (b *busy) spoilSome(t *testing.T, s *system.System, d *rand.Rand) (n int) {
 			n++
 		}
 	}
-	own := book.Table()
+	own := owntable.Table()
 	all(t, s.Store, own.Name, func(row value.Item) {
 		if d.IntN(3) > 0 {
 			return
@@ -177,7 +177,7 @@ func (b *busy) spoilSome(t *testing.T, s *system.System, d *rand.Rand) (n int) {
 				counts := a.Value.Item()
 				spoil(&own, row, row.With(value.Attr{Name: "m", Value: value.OfMap(counts[1:])}))
 				return
-			case a.Name == book.Told && row.Get(book.Sort).Text() == "-":
+			case a.Name == owntable.Told && row.Get(owntable.Sort).Text() == "-":
 				spoil(&own, row, row.With(value.Attr{Name: a.Name, Value: value.OfString("spoilt")}))
 				return
 			}

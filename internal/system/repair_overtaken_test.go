@@ -3,8 +3,8 @@ package system_test
 import (
 	"testing"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
@@ -29,7 +29,7 @@ func (o *overtaken) before(ref store.Ref, write func() error) error {
 	o.meanwhile()
 	is := o.row(ref)
 	err := write()
-	if now := o.row(ref); ref.Table != book.TableName && !value.EqualItems(noted, is) && !value.EqualItems(is, now) {
+	if now := o.row(ref); ref.Table != owntable.TableName && !value.EqualItems(noted, is) && !value.EqualItems(is, now) {
 		o.Errorf("at %d: %v was %s, became %s, and was written over: %s", o.at, ref, text(noted), text(is), text(now))
 	}
 	return err

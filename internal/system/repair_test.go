@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/document"
 	"weir/internal/repair"
@@ -92,7 +92,7 @@ func TestForgottenCopy(t *testing.T) {
 		t.Fatal(was, err)
 	}
 	applied(store.Write{Ref: item, Delete: true})
-	writeOne(t, s.Store, store.Write{Ref: book.Tombstone(copied), Delete: true}) // as its time to live does
+	writeOne(t, s.Store, store.Write{Ref: owntable.Tombstone(copied), Delete: true}) // as its time to live does
 	applied(store.Write{Ref: copied, Put: was[0]})
 	if diffs, err := verifyAll(s); err != nil || len(diffs) != 1 {
 		t.Errorf("verify names %+v, %v", diffs, err)
@@ -148,7 +148,7 @@ func after(t *testing.T, s *system.System, p runner.Place) []runner.Batch {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := runner.Batch{Lane: runner.Lane(p.Table, p.Shard)}
+	b := runner.Batch{ShardKey: runner.ShardKey(p.Table, p.Shard)}
 	for i := range page.Records {
 		if c, ok := projections.NewChange(s.Models[0].Model.Table(p.Table), &page.Records[i]); ok {
 			b.Changes = append(b.Changes, c)
@@ -212,7 +212,7 @@ func lose(t *testing.T, s *system.System) {
 				t.Fatal(err)
 			}
 			for _, sh := range shards {
-				writeOne(t, s.Store, store.Write{Ref: book.Checkpoint(m.Name, g, mt.Name, sh.ID), Ops: []store.Op{{Kind: store.Set, Attr: book.Position, Value: tip.Value()}}})
+				writeOne(t, s.Store, store.Write{Ref: owntable.Checkpoint(m.Name, g, mt.Name, sh.ID), Ops: []store.Op{{Kind: store.Set, Attr: owntable.Position, Value: tip.Value()}}})
 			}
 		}
 	}

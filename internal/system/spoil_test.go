@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections/document"
 	"weir/internal/search"
 	"weir/internal/store"
@@ -33,12 +33,12 @@ var spoils = []spoil{
 	{"gallery", "count", "gallery", []string{"mediaCount=1"}, setting("mediaCount", value.OfInt(99)), "Album.mediaCount"},
 	{"gallery", "count lost", "gallery", []string{"mediaCount=1"}, without("mediaCount"), "Album.mediaCount"},
 	{"gallery", "counted row lost", "gallery", []string{"EntityType=AlbumMedia"}, nil, "Album.mediaCount"},
-	{"gallery", "book", "weir", []string{"k=book|gallery", "a:mediaCount"}, setting("a:mediaCount", value.OfInt(99)), "ledger a:mediaCount"},
-	{"gallery", "book lost", "weir", []string{"k=book|gallery", "a:mediaCount"}, nil, "ledger a:mediaCount"},
+	{"gallery", "ledger", "weir", []string{"k=ledger|gallery", "a:mediaCount"}, setting("a:mediaCount", value.OfInt(99)), "ledger a:mediaCount"},
+	{"gallery", "ledger lost", "weir", []string{"k=ledger|gallery", "a:mediaCount"}, nil, "ledger a:mediaCount"},
 	{"watchlists", "mean", "worthwatch", []string{"rating", "entityType=MOVIE"}, setting("rating", value.OfInt(99)), "Movie.rating"},
-	{"watchlists", "rows of a mean", "weir", []string{"k=book|watchlists", "c:rating"}, setting("c:rating", value.OfInt(99)), "ledger c:rating"},
-	{"watchlists", "another band of a sum", "weir", []string{"k=book|watchlists", "c:rating"}, setting("a+5:rating", value.OfInt(1)), "ledger a:rating"},
-	{"watchlists", "dead letter of nothing", "weir", []string{"k=book|watchlists", "c:rating"}, setting(book.Unshown, value.OfString("0123456789abcdef no number")), "dead letter"},
+	{"watchlists", "rows of a mean", "weir", []string{"k=ledger|watchlists", "c:rating"}, setting("c:rating", value.OfInt(99)), "ledger c:rating"},
+	{"watchlists", "another band of a sum", "weir", []string{"k=ledger|watchlists", "c:rating"}, setting("a+5:rating", value.OfInt(1)), "ledger a:rating"},
+	{"watchlists", "dead letter of nothing", "weir", []string{"k=ledger|watchlists", "c:rating"}, setting(owntable.Unshown, value.OfString("0123456789abcdef no number")), "dead letter"},
 	{"watchlists", "follower lost", "weir", []string{"k=each|watchlists", "f", "n"}, nil, "subscribers"},
 	{"watchlists", "follower too many", "worthwatch", []string{"entityType=USER_SAVED"}, nil, "subscribers"},
 	{"wardrobe", "copy", "WardrobeTable", []string{"EntityType=UserItem"}, setting("Category", value.OfString("x")), "UserItem"},
@@ -46,13 +46,13 @@ var spoils = []spoil{
 	{"wardrobe", "copy lost", "WardrobeTable", []string{"EntityType=UserItem"}, nil, "UserItem"},
 	{"wardrobe", "copy of nothing", "WardrobeTable", []string{"EntityType=Item"}, nil, "UserItem"},
 	{"wardrobe", "followed value", "WardrobeTable", []string{"EntityType=Activity", "ItemName"}, setting("ItemName", value.OfString("x")), "Item.Name followed"},
-	{"wardrobe", "following", "WardrobeTable", []string{"EntityType=Activity", "ItemName"}, without("ItemName", book.Follows("ItemName")), "Item.Name followed"},
+	{"wardrobe", "following", "WardrobeTable", []string{"EntityType=Activity", "ItemName"}, without("ItemName", owntable.Follows("ItemName")), "Item.Name followed"},
 	{"wardrobe", "place on the list", "weir", []string{"k=follow|wardrobe", "s=m"}, nil, "Item.Name followed"},
 	{"wardrobe", "value on the list", "weir", []string{"k=follow|wardrobe", "s=-", "v"}, setting("v", value.OfString("x")), "Item.Name as followed"},
 	{"viewing", "set", "viewing-history", []string{"assetIds"}, setting("assetIds", value.OfString("x")), "Summary.assetIds"},
 	{"viewing", "set lost", "viewing-history", []string{"assetIds"}, nil, "Summary.assetIds"},
 	{"viewing", "node of a set lost", "weir", []string{"k=set|viewing"}, nil, "Summary.assetIds"},
-	{"viewing", "row of a split set", "viewing-history", []string{book.InnerLeaf}, nil, "Summary.assetIds"},
+	{"viewing", "row of a split set", "viewing-history", []string{owntable.InnerLeaf}, nil, "Summary.assetIds"},
 	{"viewing", "member lost", "viewing-history", []string{"a.assetId"}, nil, "Summary.assetIds"},
 	{"movienight", "status", "Rounds", []string{"status=watched"}, setting("status", value.OfString("draft")), "Round.status status"},
 	{"movienight", "time of a status", "Rounds", []string{"watched_at"}, setting("watched_at", value.OfString("x")), "Round.status watched_at"},

@@ -15,13 +15,13 @@ import (
 	"slices"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/catalog"
 	"weir/internal/drivers"
 	"weir/internal/events"
 	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/openfiles"
+	"weir/internal/owntable"
 	"weir/internal/projections/document"
 	"weir/internal/projections/kinds"
 	"weir/internal/query"
@@ -163,7 +163,7 @@ func (s *System) Close() error {
 // share a table, because each would take the other's rows for its own.
 func Tables(models []*model.Model) ([]store.Table, error) {
 	owner := map[string]string{}
-	tables := []store.Table{book.Table()}
+	tables := []store.Table{owntable.Table()}
 	for _, m := range models {
 		for _, t := range m.AllTables() {
 			if other, taken := owner[t.Name]; taken {

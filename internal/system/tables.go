@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/catalog"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/stage"
 	"weir/internal/store"
 )
@@ -17,7 +17,7 @@ import (
 // models' tables, and returns the state of each. It does not change existing tables.
 func DeployTables(ctx context.Context, db store.Deployer, models []*model.Model) ([]store.Deployed, error) {
 	out := make([]store.Deployed, 0, 1+len(models))
-	d, err := db.Deploy(ctx, book.TableName, true)
+	d, err := db.Deploy(ctx, owntable.TableName, true)
 	for _, m := range models {
 		for _, t := range m.Tables {
 			if err == nil {
@@ -51,7 +51,7 @@ var ErrNotReplayed = errors.New("a replay writes only into tables that a replay 
 // (ErrNotReplayed). Its errors name the tables as people find them. After a crash the
 // next PrepareReplay finishes the work.
 func PrepareReplay(ctx context.Context, db store.Deployer, names *stage.Names, m *model.Model) error {
-	if _, err := db.Deploy(ctx, book.TableName, true); err != nil {
+	if _, err := db.Deploy(ctx, owntable.TableName, true); err != nil {
 		return err
 	}
 	for _, t := range m.Tables {
@@ -68,12 +68,12 @@ func prepare(ctx context.Context, db store.Deployer, names *stage.Names, m *mode
 		return fmt.Errorf("looking for table %s: %w", table, err)
 	}
 	id := is.ID
-	rows, err := db.Get(ctx, []store.Ref{book.Made(table)})
+	rows, err := db.Get(ctx, []store.Ref{owntable.Made(table)})
 	if err != nil {
 		return err
 	}
 	mark := rows[0]
-	made, err := book.DecodeMade(mark)
+	made, err := owntable.DecodeMade(mark)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func prepare(ctx context.Context, db store.Deployer, names *stage.Names, m *mode
 	case made != "" && id == made:
 		return nil
 	case made != "":
-		return fmt.Errorf("table %s is not the one that a replay made and table %s keeps the books of: drop both, and replay again: %w", names.Shown(table), names.Own(), ErrNotReplayed)
+		return fmt.Errorf("table %s is not the one that a replay made and table %s keeps the ledgers of: drop both, and replay again: %w", names.Shown(table), names.Own(), ErrNotReplayed)
 	case id != "" && mark == nil:
 		return fmt.Errorf("table %s is there already: %w; replay in another account or region, or drop it first", names.Shown(table), ErrNotReplayed)
 	case mark == nil:
@@ -100,7 +100,7 @@ func prepare(ctx context.Context, db store.Deployer, names *stage.Names, m *mode
 }
 
 func remember(ctx context.Context, db store.Deployer, table, id string) error {
-	out, err := db.Write(ctx, []store.Write{book.SetMade(book.Made(table), id)})
+	out, err := db.Write(ctx, []store.Write{owntable.SetMade(owntable.Made(table), id)})
 	if err == nil {
 		err = out[0].Err
 	}

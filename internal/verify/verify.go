@@ -11,8 +11,8 @@ import (
 	"context"
 	"fmt"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
@@ -148,7 +148,7 @@ func (v *Verify) scan(ctx context.Context, use func([]projections.Change) error)
 
 // ownRows compares all rows of our own table.
 func (v *Verify) ownRows(ctx context.Context, recounts []runner.Recount) error {
-	return v.pages(ctx, book.TableName, func(page []value.Item) error {
+	return v.pages(ctx, owntable.TableName, func(page []value.Item) error {
 		for _, row := range page {
 			for _, r := range recounts {
 				if err := r.OwnRow(ctx, row); err != nil {

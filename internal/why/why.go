@@ -16,9 +16,9 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/kinds"
 	"weir/internal/replay"
@@ -116,7 +116,7 @@ func (w *Why) Find(e *events.Entry, table string) {
 		}
 		w.look(c)
 		if len(w.parts(c)) > 0 || c.Row.Table == w.Target.Table && projections.SameRow(c.Row, w.Target) {
-			w.sources[book.RowText(c.Row)] = true
+			w.sources[owntable.RowText(c.Row)] = true
 		}
 	}
 }
@@ -204,7 +204,7 @@ func (w *Why) Explain(e *events.Entry, table string) (l Line, ok bool) {
 	if one == nil {
 		return l, false
 	}
-	if !w.behind(book.RowText(one.Row)) {
+	if !w.behind(owntable.RowText(one.Row)) {
 		return l, false
 	}
 	c, ok, err := w.rows.Take(e, table)

@@ -17,9 +17,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"weir/internal/book"
 	"weir/internal/ingest"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
 	"weir/internal/value"
@@ -39,7 +39,7 @@ type rig struct {
 func newRig(t testing.TB, names ...string) *rig {
 	t.Helper()
 	r := &rig{TB: t}
-	tables := []store.Table{book.Table()}
+	tables := []store.Table{owntable.Table()}
 	var targets []Target
 	for _, name := range names {
 		m, err := model.Load(name)

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections/document"
 	"weir/internal/replay"
 	"weir/internal/runner"
@@ -99,7 +99,7 @@ func derived(ctx context.Context, m *model.Model, streams, dir string) error {
 		return err
 	}
 	if err := write(filepath.Join(dir, "own", m.Name), func(w io.Writer) error {
-		return table(ctx, w, s.Store, store.Query{Table: book.TableName}, "")
+		return table(ctx, w, s.Store, store.Query{Table: owntable.TableName}, "")
 	}); err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func table(ctx context.Context, w io.Writer, db store.Store, q store.Query, pref
 			return err
 		}
 		for _, row := range page.Rows {
-			if q.Table == book.TableName && row.Get(book.Partition).Text() == secret {
+			if q.Table == owntable.TableName && row.Get(owntable.Partition).Text() == secret {
 				continue
 			}
 			lines = append(lines, prefix+string(value.AppendTypedItem(nil, row)))

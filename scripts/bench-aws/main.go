@@ -102,7 +102,7 @@ type line struct {
 	weir, byItem  figures
 	plain, marker figures
 	plainAtOnce   figures
-	bound         float64 // units of one book row and one write of the target for each target of a batch
+	bound         float64 // units of one ledger row and one write of the target for each target of a batch
 	targets       float64 // of a batch
 }
 

@@ -13,9 +13,9 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"weir/internal/book"
 	"weir/internal/migrate"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
@@ -130,12 +130,12 @@ func (wd *world) check(ctx context.Context) error {
 
 // weir returns a handler that calls the runner.
 func (wd *world) weir() handler {
-	return wd.runner(runner.Batch{Lane: runner.Lane(wd.model.Tables[0].Name, "shard")})
+	return wd.runner(runner.Batch{ShardKey: runner.ShardKey(wd.model.Tables[0].Name, "shard")})
 }
 
 // byItem is weir for records whose shard is not known.
 func (wd *world) byItem() handler {
-	return wd.runner(runner.Batch{Lane: runner.Lane(wd.model.Tables[0].Name, ""), ByItem: true})
+	return wd.runner(runner.Batch{ShardKey: runner.ShardKey(wd.model.Tables[0].Name, ""), ByItem: true})
 }
 
 func (wd *world) runner(like runner.Batch) handler {
@@ -223,7 +223,7 @@ func (wd *world) marker() handler {
 				ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 				TransactItems: []types.TransactWriteItem{
 					{Put: &types.Put{TableName: aws.String(markers.Name), ConditionExpression: aws.String("attribute_not_exists(id)"),
-						Item: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: book.Hash(wd.work.records[i].Position.String())}}}},
+						Item: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: owntable.Hash(wd.work.records[i].Position.String())}}}},
 					{Update: &types.Update{TableName: aws.String(wd.model.Tables[0].Name), Key: wd.key(i),
 						UpdateExpression: aws.String("ADD " + wd.work.attr + " :1"), ExpressionAttributeValues: one}},
 				},

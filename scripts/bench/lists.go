@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/migrate"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
@@ -148,7 +148,7 @@ func (b *bench) newLab(name string) (*lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	tables := []store.Table{book.Table()}
+	tables := []store.Table{owntable.Table()}
 	for _, t := range m.Tables {
 		st := t.Table
 		st.Stream = false
@@ -187,7 +187,7 @@ func (l *lab) record(r *events.Record) projections.Change {
 }
 
 func (l *lab) apply(ctx context.Context, cs []projections.Change) error {
-	_, err := l.Rows(ctx, runner.Batch{Lane: "bench", Changes: cs})
+	_, err := l.Rows(ctx, runner.Batch{ShardKey: "bench", Changes: cs})
 	return err
 }
 

@@ -19,9 +19,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/wal"
 
-	"weir/internal/book"
 	"weir/internal/migrate"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -49,7 +49,7 @@ type extent int
 
 const (
 	rowsOfTables extent = iota // the application's rows with their index entries
-	withOwnRows                // and weir's own: books, guards and checkpoints
+	withOwnRows                // and weir's own: ledgers, guards and checkpoints
 	everything                 // and the stream
 )
 
@@ -126,7 +126,7 @@ func (b *bench) replayKeepingLogs(rec recording, dir string) error {
 	if err != nil {
 		return err
 	}
-	tables := []store.Table{book.Table()}
+	tables := []store.Table{owntable.Table()}
 	for _, t := range m.Tables {
 		t.Table.Stream = true
 		tables = append(tables, t.Table)
@@ -367,7 +367,7 @@ func (c *catalog) learn(doc []byte) error {
 		return err
 	}
 	for name, t := range stored.Tables {
-		if name == book.TableName {
+		if name == owntable.TableName {
 			continue
 		}
 		c.known = true

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -132,13 +132,13 @@ func Rows(ctx context.Context, s store.Store, tables []store.Table) (out []strin
 				return nil, err
 			}
 			for _, row := range page.Rows {
-				if t.Name == book.TableName {
-					row = row.Filter(func(name string) bool { return name != book.Count && name != book.Expiry })
+				if t.Name == owntable.TableName {
+					row = row.Filter(func(name string) bool { return name != owntable.Count && name != owntable.Expiry })
 				}
 				if row.Get("EntityType").Text() == "Idempotency" {
 					row = row.Filter(func(name string) bool { return name != "CreatedAt" && name != "TTL" })
 				}
-				if book.Kind(row.Get(book.Partition).Text()) == book.KindSecret {
+				if owntable.Kind(row.Get(owntable.Partition).Text()) == owntable.KindSecret {
 					continue
 				}
 				out = append(out, t.Name+" "+string(value.AppendPlainItem(nil, row)))

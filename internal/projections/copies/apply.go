@@ -37,7 +37,7 @@ func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
 	if err != nil {
 		return err
 	}
-	b := runner.Batch{Lane: d.Lane, Changes: []projections.Change{c}}
+	b := runner.Batch{ShardKey: d.ShardKey, Changes: []projections.Change{c}}
 	g := projections.NewGathered(1)
 	p := newPart(g)
 	p.fold(0, &c)

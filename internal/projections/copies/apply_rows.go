@@ -5,9 +5,9 @@ import (
 	"errors"
 	"slices"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/follow"
 	"weir/internal/runner"
@@ -64,14 +64,14 @@ func (w *work) remove(ctx context.Context, puts []*projections.Put) error {
 
 func (w *work) tombstone(row store.Ref, p events.Position) store.Write {
 	return store.Write{
-		Ref: book.Tombstone(row), If: store.Cond{runner.Below(book.Position, p.Value())},
-		Ops: []store.Op{runner.Set(book.Position, p.Value()), runner.Set(book.Expiry, w.Expiry())},
+		Ref: owntable.Tombstone(row), If: store.Cond{runner.Below(owntable.Position, p.Value())},
+		Ops: []store.Op{runner.Set(owntable.Position, p.Value()), runner.Set(owntable.Expiry, w.Expiry())},
 	}
 }
 
 func removeUpTo(row store.Ref, p events.Position) store.Write {
 	return store.Write{Ref: row, Delete: true, If: store.Cond{
-		{{Attr: book.Version, Is: store.Absent}, {Attr: book.Version, Is: store.Le, Value: p.Value()}},
+		{{Attr: owntable.Version, Is: store.Absent}, {Attr: owntable.Version, Is: store.Le, Value: p.Value()}},
 	}}
 }
 
@@ -128,7 +128,7 @@ func (w *work) makeRows(ctx context.Context, puts []*projections.Put) error {
 func (w *work) create(ctx context.Context, puts []*projections.Put, values follow.Values, late map[*projections.Put]bool) error {
 	refs := make([]store.Ref, len(puts))
 	for i, p := range puts {
-		refs[i] = book.Tombstone(p.Row)
+		refs[i] = owntable.Tombstone(p.Row)
 	}
 	tombs, err := w.Get(ctx, refs)
 	if err != nil {
@@ -137,7 +137,7 @@ func (w *work) create(ctx context.Context, puts []*projections.Put, values follo
 	var ws []store.Write
 	var of []*projections.Put
 	for i, p := range puts {
-		if tombs[i] == nil || events.PositionFrom(tombs[i].Get(book.Position)).Compare(p.Position) < 0 {
+		if tombs[i] == nil || events.PositionFrom(tombs[i].Get(owntable.Position)).Compare(p.Position) < 0 {
 			ws, of = append(ws, w.rowWrite(p, values, false)), append(of, p)
 		}
 	}
@@ -162,7 +162,7 @@ func (w *work) create(ctx context.Context, puts []*projections.Put, values follo
 // makes. It leaves the values that the row follows, and attributes that other programs
 // wrote.
 func (w *work) rowWrite(p *projections.Put, values follow.Values, there bool) store.Write {
-	wr := store.Write{Ref: p.Row, If: store.Cond{runner.Below(book.Version, p.Position.Value())}, Return: there}
+	wr := store.Write{Ref: p.Row, If: store.Cond{runner.Below(owntable.Version, p.Position.Value())}, Return: there}
 	if there {
 		wr.If = append(wr.If, w.Present(p.Row.Table))
 	}
@@ -180,7 +180,7 @@ func (w *work) rowWrite(p *projections.Put, values follow.Values, there bool) st
 			wr.Ops = append(wr.Ops, w.Ops(p, f, values)...)
 		}
 	}
-	wr.Ops = append(wr.Ops, runner.Set(book.Version, p.Position.Value()))
+	wr.Ops = append(wr.Ops, runner.Set(owntable.Version, p.Position.Value()))
 	return wr
 }
 
@@ -237,11 +237,11 @@ func (w *work) mend(ctx context.Context, m *Mend) error {
 // change of the source still wins. mendAs reports whether the row is missing.
 func (w *work) mendAs(ctx context.Context, m *Mend, removed bool) (missing bool, err error) {
 	row := m.Change.Row
-	tombs, err := w.Get(ctx, []store.Ref{book.Tombstone(row)})
+	tombs, err := w.Get(ctx, []store.Ref{owntable.Tombstone(row)})
 	if err != nil {
 		return false, err
 	}
-	last := events.PositionFrom(tombs[0].Get(book.Position))
+	last := events.PositionFrom(tombs[0].Get(owntable.Position))
 	buried := tombs[0] != nil && last.Compare(m.Ours) >= 0
 	switch {
 	case m.Back && buried:
@@ -308,22 +308,22 @@ func (w *work) restore(ctx context.Context, m *Mend, image value.Item, rule *mod
 // restoreCond returns the condition that the row is as the mend found it, so that a
 // change of the source that was applied meanwhile stays.
 func (w *work) restoreCond(m *Mend, wr *store.Write, removed bool) store.Cond {
-	is := m.Change.New.Get(book.Version)
+	is := m.Change.New.Get(owntable.Version)
 	switch {
 	// Or another program restored an older copy, or one that it had spoilt: both look
 	// like ours.
 	case removed:
 		absent := store.Test{Attr: w.Model.Table(m.Change.Row.Table).Key.Partition.Name, Is: store.Absent}
 		return store.Cond{
-			{absent, {Attr: book.Version, Is: store.Le, Value: m.Ours.Value()}},
-			append(unlike(wr), absent, store.Test{Attr: book.Version, Is: store.Lt, Value: m.Ours.Value()}),
+			{absent, {Attr: owntable.Version, Is: store.Le, Value: m.Ours.Value()}},
+			append(unlike(wr), absent, store.Test{Attr: owntable.Version, Is: store.Lt, Value: m.Ours.Value()}),
 		}
 	case is.IsMissing():
-		return store.Cond{w.Present(m.Change.Row.Table), {{Attr: book.Version, Is: store.Absent}}}
+		return store.Cond{w.Present(m.Change.Row.Table), {{Attr: owntable.Version, Is: store.Absent}}}
 	case is.Kind() != value.Binary: // the application wrote something of its own there
-		return store.Cond{{{Attr: book.Version, Is: store.Eq, Value: is}}}
+		return store.Cond{{{Attr: owntable.Version, Is: store.Eq, Value: is}}}
 	}
-	return store.Cond{{{Attr: book.Version, Is: store.Le, Value: m.Ours.Value()}}}
+	return store.Cond{{{Attr: owntable.Version, Is: store.Le, Value: m.Ours.Value()}}}
 }
 
 // unlike returns tests of which one holds if a row is not as a write would make it,
@@ -331,7 +331,7 @@ func (w *work) restoreCond(m *Mend, wr *store.Write, removed bool) store.Cond {
 func unlike(wr *store.Write) (out []store.Test) {
 	for _, op := range wr.Ops {
 		switch {
-		case book.IsOurs(op.Attr):
+		case owntable.IsOurs(op.Attr):
 		case op.Kind == store.Remove:
 			out = append(out, store.Test{Attr: op.Attr, Is: store.Exists})
 		default:
@@ -350,7 +350,7 @@ func (w *work) parkRow(ctx context.Context, p *projections.Put, at events.Positi
 	w.Kept(i)
 	_, err := w.KeepDead(ctx, runner.Dead{
 		Kind: runner.DeadRow, Target: p.Rule.Name + " " + w.Describe(p.Row), Row: p.Row, Reason: reason,
-		Lane: w.Lane, Position: at, Record: runner.RecordOf(c), Time: c.Time,
+		ShardKey: w.ShardKey, Position: at, Record: runner.RecordOf(c), Time: c.Time,
 	})
 	return err
 }

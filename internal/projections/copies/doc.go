@@ -2,7 +2,7 @@
 // step with its source; history (`keep`) adds a row for each event and takes none back.
 // Its rows may follow values of other rows: package follow keeps those.
 //
-// It reads and writes these rows of our own table (package book):
+// It reads and writes these rows of our own table (package owntable):
 //
 //	tomb|ROW             s ""    a row that was deleted: p the position of the deletion, x
 //	dead|MODEL           s ID    dead letters of the kind "row": a row that its table refused

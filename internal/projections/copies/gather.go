@@ -1,7 +1,7 @@
 package copies
 
 import (
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/follow"
 )
@@ -21,7 +21,7 @@ func (g *gathered) fold(i int, c *projections.Change) {
 	var f projections.Faults
 	puts, left := Fold(c, &f)
 	for _, p := range puts {
-		name := book.RowText(p.Row)
+		name := owntable.RowText(p.Row)
 		if at, ok := g.at[name]; ok {
 			p.Existed = p.Existed && g.puts[at].Existed
 			p.Joined = p.Joined && g.puts[at].Joined

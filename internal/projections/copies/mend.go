@@ -1,9 +1,9 @@
 package copies
 
 import (
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -31,7 +31,7 @@ func needsMending(c *projections.Change) (Mend, bool) {
 	if e == nil || !isCopy(e) {
 		return Mend{}, false
 	}
-	was, is := c.Old.Get(book.Version), c.New.Get(book.Version)
+	was, is := c.Old.Get(owntable.Version), c.New.Get(owntable.Version)
 	m := Mend{Change: c, Entity: e, Ours: events.PositionFrom(was)}
 	switch {
 	case c.New == nil:
@@ -58,7 +58,7 @@ func followedOverwritten(e *model.Entity, c *projections.Change) bool {
 			if f == nil {
 				continue
 			}
-			version := book.FollowVersion(f.Attr)
+			version := owntable.FollowVersion(f.Attr)
 			was, is := events.PositionFrom(c.Old.Get(version)), events.PositionFrom(c.New.Get(version))
 			if d := is.Compare(was); d < 0 || d == 0 && !value.Equal(c.Old.Get(f.Attr), c.New.Get(f.Attr)) {
 				return true
@@ -82,7 +82,7 @@ func isCopy(e *model.Entity) bool {
 // other rows.
 func own(e *model.Entity, row value.Item) value.Item {
 	return row.Filter(func(name string) bool {
-		if book.IsOurs(name) {
+		if owntable.IsOurs(name) {
 			return false
 		}
 		for _, r := range e.MadeBy {

@@ -3,8 +3,8 @@ package copies
 import (
 	"context"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/follow"
 	"weir/internal/runner"
@@ -62,7 +62,7 @@ func (v *recount) made(ctx context.Context, rows []projections.Change) error {
 // none that follow another row.
 func plain(rule *model.RowRule, row value.Item) value.Item {
 	return row.Filter(func(name string) bool {
-		if book.IsOurs(name) || projections.IsDerived(rule.Into, name) {
+		if owntable.IsOurs(name) || projections.IsDerived(rule.Into, name) {
 			return false
 		}
 		for i := range rule.Fields {

@@ -3,9 +3,9 @@ package copies
 import (
 	"context"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -20,7 +20,7 @@ type RowFix struct {
 }
 
 // Thing returns the row and its source.
-func (f *RowFix) Thing() string { return book.RowText(f.Row) + "\x00" + book.RowText(f.Source) }
+func (f *RowFix) Thing() string { return owntable.RowText(f.Row) + "\x00" + owntable.RowText(f.Source) }
 
 // Stage returns StageRows.
 func (*RowFix) Stage() runner.Stage { return runner.StageRows }
@@ -33,7 +33,7 @@ func (f *RowFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Reco
 // repairCopy makes a row what a rule makes from its source now, or deletes it if the rule
 // makes no such row.
 func repairCopy(ctx context.Context, r *runner.Runner, rule *model.RowRule, row, source store.Ref, floor events.Position) (done, differs bool, err error) {
-	noted, err := r.Get(ctx, []store.Ref{row, book.Tombstone(row)})
+	noted, err := r.Get(ctx, []store.Ref{row, owntable.Tombstone(row)})
 	if err != nil {
 		return false, false, err
 	}
@@ -41,7 +41,7 @@ func repairCopy(ctx context.Context, r *runner.Runner, rule *model.RowRule, row,
 	if err != nil {
 		return false, false, err
 	}
-	version := noted[0].Get(book.Version)
+	version := noted[0].Get(owntable.Version)
 	at := runner.RepairAt(events.PositionFrom(version), floor)
 	p, made := projections.Put{}, false
 	if now[0] != nil && r.Model.Table(source.Table).Classify(now[0]) == rule.Source {
@@ -50,7 +50,7 @@ func repairCopy(ctx context.Context, r *runner.Runner, rule *model.RowRule, row,
 	if !made || !projections.SameRow(p.Row, row) {
 		return repairGone(ctx, r, row, noted[0], at)
 	}
-	if buried := events.PositionFrom(noted[1].Get(book.Position)); at.Compare(buried) <= 0 {
+	if buried := events.PositionFrom(noted[1].Get(owntable.Position)); at.Compare(buried) <= 0 {
 		at = buried.Next()
 	}
 	p.Position = at
@@ -63,14 +63,14 @@ func repairGone(ctx context.Context, r *runner.Runner, row store.Ref, noted valu
 	switch {
 	case noted == nil:
 		return true, false, nil
-	case noted.Get(book.Version).Kind() != value.Binary:
+	case noted.Get(owntable.Version).Kind() != value.Binary:
 		return false, true, runner.ErrNotOurs
 	}
 	w := alone(r)
 	if _, err := r.Write(ctx, []store.Write{w.tombstone(row, at)}); err != nil {
 		return false, true, err
 	}
-	done, err = r.Did(ctx, store.Write{Ref: row, Delete: true, If: store.Cond{{store.AsRead(book.Version, noted.Get(book.Version))}}})
+	done, err = r.Did(ctx, store.Write{Ref: row, Delete: true, If: store.Cond{{store.AsRead(owntable.Version, noted.Get(owntable.Version))}}})
 	return done, true, err
 }
 
@@ -91,7 +91,7 @@ func repairMade(ctx context.Context, r *runner.Runner, p *projections.Put, noted
 	}
 	wr = w.rowWrite(p, values, false)
 	if wr.If = (store.Cond{{{Attr: r.Model.Table(p.Row.Table).Key.Partition.Name, Is: store.Absent}}}); noted != nil {
-		wr.If = store.Cond{r.Present(p.Row.Table), {store.AsRead(book.Version, noted.Get(book.Version))}}
+		wr.If = store.Cond{r.Present(p.Row.Table), {store.AsRead(owntable.Version, noted.Get(owntable.Version))}}
 	}
 	if done, err = r.Did(ctx, wr); err == nil && done {
 		err = w.Compare(ctx, puts, values, map[*projections.Put]bool{p: true}, events.Position{})
@@ -105,14 +105,14 @@ func asMade(p *projections.Put, wr *store.Write, row value.Item) bool {
 	follows, marks := map[string]bool{}, map[string]bool{}
 	for i := range p.Rule.Fields {
 		if f := p.Rule.Fields[i].Expr.Follow; f != nil {
-			follows[f.Attr], marks[book.Follows(f.Attr)] = true, true
+			follows[f.Attr], marks[owntable.Follows(f.Attr)] = true, true
 		}
 	}
 	for _, op := range wr.Ops {
-		held := marks[op.Attr] || !book.IsOurs(op.Attr) && !follows[op.Attr]
+		held := marks[op.Attr] || !owntable.IsOurs(op.Attr) && !follows[op.Attr]
 		if held && !value.Equal(op.Value, row.Get(op.Attr)) {
 			return false
 		}
 	}
-	return row.Has(book.Version)
+	return row.Has(owntable.Version)
 }

@@ -33,7 +33,7 @@ func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
 	if err != nil {
 		return err
 	}
-	n, err := r.Documents(ctx, []runner.Batch{{Lane: d.Lane, Changes: []projections.Change{c}}})
+	n, err := r.Documents(ctx, []runner.Batch{{ShardKey: d.ShardKey, Changes: []projections.Change{c}}})
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,8 @@
 package document
 
 import (
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/search"
 	"weir/internal/store"
@@ -98,7 +98,7 @@ func documentOf(m *model.Model, s *model.Search, key store.Key, row value.Item) 
 	}
 	for _, fs := range [...][]*model.Field{s.Filters, s.Sorts} {
 		for _, f := range fs {
-			if v := f.Get(row); !v.IsMissing() && !book.IsOurs(f.Name) {
+			if v := f.Get(row); !v.IsMissing() && !owntable.IsOurs(f.Name) {
 				d.Values[f.Name] = v
 			}
 		}

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -33,10 +33,10 @@ import (
 //
 // A list longer than a page is written by a job (jobs.go), which keeps the moment.
 
-// Attributes of a list's counter row, besides book.Count and the positions of shards.
+// Attributes of a list's counter row, besides owntable.Count and the positions of shards.
 const (
-	firstAttr  = "f:" // +LANE: the first change that is being sent; absent when all are sent
-	momentAttr = "w:" // +LANE: the moment of these changes
+	firstAttr  = "f:" // +SHARD: the first change that is being sent; absent when all are sent
+	momentAttr = "w:" // +SHARD: the moment of these changes
 )
 
 // subscribe writes subscriptions: it adds subscribers to lists and removes them.
@@ -63,8 +63,8 @@ func (w *work) subscribe(ctx context.Context) error {
 func (w *work) subscribeOnce(ctx context.Context, subscriptions []*Subscription) (again []*Subscription, err error) {
 	refs := make([]store.Ref, 0, 2*len(subscriptions))
 	for _, j := range subscriptions {
-		list := book.Followers(w.Model.Name, j.List)
-		refs = append(refs, list, book.Follower(list, j.Row))
+		list := owntable.Followers(w.Model.Name, j.List)
+		refs = append(refs, list, owntable.Follower(list, j.Row))
 	}
 	rows, err := w.Get(ctx, refs)
 	if err != nil {
@@ -73,7 +73,7 @@ func (w *work) subscribeOnce(ctx context.Context, subscriptions []*Subscription)
 	var ws []store.Write
 	var of []*Subscription
 	for i, j := range subscriptions {
-		moment, _ := rows[2*i].Get(book.Count).Int64()
+		moment, _ := rows[2*i].Get(owntable.Count).Int64()
 		f := SubscriberFrom(rows[2*i+1])
 		was := f.Position
 		if f.Take(j, moment) {
@@ -98,9 +98,9 @@ func (w *work) subscribeOnce(ctx context.Context, subscriptions []*Subscription)
 // subscriberWrite returns the write of a subscriber's row, if the row still has the
 // position was. A row of a subscriber that has left gets a TTL.
 func (w *work) subscriberWrite(ref store.Ref, f *Subscriber, was events.Position) store.Write {
-	attrs := append(book.RefItem(ref), f.Attrs()...)
+	attrs := append(owntable.RefItem(ref), f.Attrs()...)
 	if !f.Here() {
-		attrs = append(attrs, runner.Attr(book.Expiry, w.Expiry()))
+		attrs = append(attrs, runner.Attr(owntable.Expiry, w.Expiry()))
 	}
 	return store.Write{Ref: ref, Put: value.NewItem(attrs...), If: store.Cond{{runner.Unmoved(was)}}}
 }
@@ -120,7 +120,7 @@ func (w *work) notify(ctx context.Context) error {
 	at := map[string]*sending{}
 	for _, t := range w.notifications {
 		if at[t.List] == nil {
-			at[t.List] = &sending{list: book.Followers(w.Model.Name, t.List)}
+			at[t.List] = &sending{list: owntable.Followers(w.Model.Name, t.List)}
 			pending = append(pending, at[t.List])
 		}
 		at[t.List].notifications = append(at[t.List].notifications, t)
@@ -152,7 +152,7 @@ func (w *work) sendNext(ctx context.Context, pending []*sending) error {
 	var of []*sending
 	for i, t := range pending {
 		row := rows[i]
-		first, last := events.PositionFrom(row.Get(firstAttr+w.Lane)), events.PositionFrom(row.Get(book.Lane(w.Lane)))
+		first, last := events.PositionFrom(row.Get(firstAttr+w.ShardKey)), events.PositionFrom(row.Get(owntable.PositionOf(w.ShardKey)))
 		n, _ := slices.BinarySearchFunc(t.notifications, first, func(x Notification, p events.Position) int { return x.Position.Compare(p) })
 		if first.IsZero() {
 			n = t.upTo(last)
@@ -161,7 +161,7 @@ func (w *work) sendNext(ctx context.Context, pending []*sending) error {
 		switch again := t.upTo(last); {
 		case len(t.notifications) == 0:
 		case again > 0:
-			moment, _ := row.Get(momentAttr + w.Lane).Int64()
+			moment, _ := row.Get(momentAttr + w.ShardKey).Int64()
 			if err := w.send(ctx, t, again, moment, last); err != nil {
 				return err
 			}
@@ -184,7 +184,7 @@ func (w *work) sendNext(ctx context.Context, pending []*sending) error {
 		if out[i].Err != nil {
 			continue // another worker took this moment; look again
 		}
-		moment, _ := out[i].Row.Get(book.Count).Int64()
+		moment, _ := out[i].Row.Get(owntable.Count).Int64()
 		if err := w.send(ctx, t, len(t.notifications), moment, t.notifications[len(t.notifications)-1].Position); err != nil {
 			return err
 		}
@@ -205,18 +205,18 @@ func (t *sending) upTo(p events.Position) int {
 // notifications. It also removes the positions of shards that deliver no more records,
 // unless notifications of such a shard are still being written.
 func (w *work) momentWrite(ctx context.Context, t *sending, row value.Item) (store.Write, error) {
-	n, _ := row.Get(book.Count).Int64()
+	n, _ := row.Get(owntable.Count).Int64()
 	wr := store.Write{
-		Ref: t.list, Return: true, If: store.Cond{{store.AsRead(book.Count, row.Get(book.Count))}},
+		Ref: t.list, Return: true, If: store.Cond{{store.AsRead(owntable.Count, row.Get(owntable.Count))}},
 		Ops: []store.Op{
-			runner.Set(book.Count, value.OfInt(n+1)), runner.Set(momentAttr+w.Lane, value.OfInt(n+1)),
-			runner.Set(firstAttr+w.Lane, t.notifications[0].Position.Value()), runner.Set(book.Lane(w.Lane), t.notifications[len(t.notifications)-1].Position.Value()),
+			runner.Set(owntable.Count, value.OfInt(n+1)), runner.Set(momentAttr+w.ShardKey, value.OfInt(n+1)),
+			runner.Set(firstAttr+w.ShardKey, t.notifications[0].Position.Value()), runner.Set(owntable.PositionOf(w.ShardKey), t.notifications[len(t.notifications)-1].Position.Value()),
 		},
 	}
-	lanes, err := w.RetiredIn(ctx, row)
-	for _, lane := range lanes {
-		if !row.Has(firstAttr + lane) {
-			wr.Ops = append(wr.Ops, store.Op{Kind: store.Remove, Attr: book.Lane(lane)})
+	shardKeys, err := w.RetiredIn(ctx, row)
+	for _, shardKey := range shardKeys {
+		if !row.Has(firstAttr + shardKey) {
+			wr.Ops = append(wr.Ops, store.Op{Kind: store.Remove, Attr: owntable.PositionOf(shardKey)})
 		}
 	}
 	return wr, err
@@ -243,8 +243,8 @@ func (w *work) send(ctx context.Context, t *sending, n int, moment int64, last e
 		return nil
 	}
 	_, err := w.Write(ctx, []store.Write{{
-		Ref: t.list, If: store.Cond{{{Attr: book.Lane(w.Lane), Is: store.Eq, Value: last.Value()}}},
-		Ops: []store.Op{{Kind: store.Remove, Attr: firstAttr + w.Lane}, {Kind: store.Remove, Attr: momentAttr + w.Lane}},
+		Ref: t.list, If: store.Cond{{{Attr: owntable.PositionOf(w.ShardKey), Is: store.Eq, Value: last.Value()}}},
+		Ops: []store.Op{{Kind: store.Remove, Attr: firstAttr + w.ShardKey}, {Kind: store.Remove, Attr: momentAttr + w.ShardKey}},
 	}})
 	return err
 }
@@ -273,7 +273,7 @@ type sent struct {
 // sendPage writes the rows for a page of subscribers that begins after a sort key.
 func sendPage(ctx context.Context, r *runner.Runner, list value.Value, after string, t *Notification, moment int64) (done sent, err error) {
 	page, err := r.Store.Query(ctx, store.Query{
-		Table: book.TableName, Partition: list, Limit: runner.PageOfList,
+		Table: owntable.TableName, Partition: list, Limit: runner.PageOfList,
 		Sort: store.Range{From: value.OfString(max("m", after+"\x00"))},
 	})
 	if err != nil {
@@ -304,7 +304,7 @@ func sendPage(ctx context.Context, r *runner.Runner, list value.Value, after str
 		}
 	}
 	if done.any = len(ws) > 0; page.Next != nil && len(page.Rows) > 0 {
-		done.last = page.Rows[len(page.Rows)-1].Get(book.Sort).Text()
+		done.last = page.Rows[len(page.Rows)-1].Get(owntable.Sort).Text()
 	}
 	return done, nil
 }
@@ -313,13 +313,13 @@ func sendPage(ctx context.Context, r *runner.Runner, list value.Value, after str
 // already carries this position or a newer one.
 func notificationWrite(r *runner.Runner, p *projections.Put) store.Write {
 	t := r.Model.Table(p.Row.Table)
-	wr := store.Write{Ref: p.Row, If: store.Cond{runner.Below(book.Version, p.Position.Value())}}
+	wr := store.Write{Ref: p.Row, If: store.Cond{runner.Below(owntable.Version, p.Position.Value())}}
 	for _, a := range p.Image {
 		if a.Name != t.Key.Partition.Name && a.Name != t.Key.Sort.Name {
 			wr.Ops = append(wr.Ops, runner.Set(a.Name, a.Value))
 		}
 	}
-	wr.Ops = append(wr.Ops, runner.Set(book.Version, p.Position.Value()))
+	wr.Ops = append(wr.Ops, runner.Set(owntable.Version, p.Position.Value()))
 	return wr
 }
 
@@ -356,11 +356,11 @@ const (
 // job's row, it writes the rest of the list at once.
 func (w *work) startJob(ctx context.Context, list store.Ref, cursor string, t *Notification, moment int64) error {
 	out, err := w.Write(ctx, []store.Write{{
-		Ref: book.Job(w.Model.Name, jobName(list.Key.Partition.Text(), t.Position)), If: book.NotThere(),
+		Ref: owntable.Job(w.Model.Name, jobName(list.Key.Partition.Text(), t.Position)), If: owntable.NotThere(),
 		Ops: []store.Op{
 			runner.Set(jobRule, value.OfString(t.Rule.Name)), runner.Set(jobSource, value.OfString(t.Rule.Source.Name)), runner.Set(jobFields, value.OfMap(t.Fields)),
 			runner.Set(runner.JobList, list.Key.Partition), runner.Set(runner.JobCursor, value.OfString(cursor)),
-			runner.Set(book.Position, t.Position.Value()), runner.Set(book.Count, value.OfInt(moment)),
+			runner.Set(owntable.Position, t.Position.Value()), runner.Set(owntable.Count, value.OfInt(moment)),
 		},
 	}})
 	if err != nil || !errors.Is(out[0].Err, store.ErrRefused) {
@@ -382,15 +382,15 @@ func (Kind) Job(ctx context.Context, r *runner.Runner, job value.Item) (mine, mo
 	if !job.Has(jobRule) {
 		return false, false, nil
 	}
-	list, position := job.Get(runner.JobList), events.PositionFrom(job.Get(book.Position))
+	list, position := job.Get(runner.JobList), events.PositionFrom(job.Get(owntable.Position))
 	w := store.Write{
-		Ref: book.Job(r.Model.Name, jobName(list.Text(), position)),
+		Ref: owntable.Job(r.Model.Name, jobName(list.Text(), position)),
 		If:  store.Cond{{{Attr: runner.JobCursor, Is: store.Eq, Value: job.Get(runner.JobCursor)}}},
 	}
 	var page sent
 	if rule := ruleOf(r.Model, job); rule != nil {
 		t := Notification{Rule: rule, Fields: job.Get(jobFields).Item(), Position: position}
-		moment, _ := job.Get(book.Count).Int64()
+		moment, _ := job.Get(owntable.Count).Int64()
 		if page, err = sendPage(ctx, r, list, job.Get(runner.JobCursor).Text(), &t, moment); err != nil {
 			return true, true, err
 		}

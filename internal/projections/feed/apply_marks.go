@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"weir/internal/book"
 	"weir/internal/events"
+	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -42,23 +42,23 @@ func (w *work) notifyMarked(ctx context.Context) error {
 // sendMarked writes one notification to its list. done is false if another worker took
 // the moment.
 func (w *work) sendMarked(ctx context.Context, t *Notification) (done bool, err error) {
-	list := book.Followers(w.Model.Name, t.List)
-	mark := book.TellMark(w.Model.Name, t.List, w.Changes[t.Change].Row)
+	list := owntable.Followers(w.Model.Name, t.List)
+	mark := owntable.TellMark(w.Model.Name, t.List, w.Changes[t.Change].Row)
 	rows, err := w.Get(ctx, []store.Ref{list, mark})
 	if err != nil {
 		return false, err
 	}
 	moment, _ := rows[1].Get(momentAttr).Int64()
-	switch d := events.PositionFrom(rows[1].Get(book.Position)).Compare(t.Position); {
+	switch d := events.PositionFrom(rows[1].Get(owntable.Position)).Compare(t.Position); {
 	case d > 0, d == 0 && !rows[1].Has(firstAttr):
 		return true, nil
 	case d < 0:
-		n, _ := rows[0].Get(book.Count).Int64()
+		n, _ := rows[0].Get(owntable.Count).Int64()
 		moment = n + 1
 		if err := w.Fresh(); err != nil {
 			return false, err
 		}
-		done, err := runner.Transacted(w.Store.Transact(ctx, w.momentMarked(t, list, mark, rows[0].Get(book.Count), moment)))
+		done, err := runner.Transacted(w.Store.Transact(ctx, w.momentMarked(t, list, mark, rows[0].Get(owntable.Count), moment)))
 		if !done || err != nil {
 			return false, err
 		}
@@ -67,7 +67,7 @@ func (w *work) sendMarked(ctx context.Context, t *Notification) (done bool, err 
 		return true, err
 	}
 	_, err = w.Write(ctx, []store.Write{{
-		Ref: mark, If: store.Cond{{{Attr: book.Position, Is: store.Eq, Value: t.Position.Value()}}},
+		Ref: mark, If: store.Cond{{{Attr: owntable.Position, Is: store.Eq, Value: t.Position.Value()}}},
 		Ops: []store.Op{{Kind: store.Remove, Attr: firstAttr}, {Kind: store.Remove, Attr: momentAttr}},
 	}})
 	return true, err
@@ -76,9 +76,9 @@ func (w *work) sendMarked(ctx context.Context, t *Notification) (done bool, err 
 // momentMarked returns the writes that give a notification the list's next moment.
 func (w *work) momentMarked(t *Notification, list, mark store.Ref, count value.Value, moment int64) []store.Write {
 	return []store.Write{
-		{Ref: list, If: store.Cond{{store.AsRead(book.Count, count)}}, Ops: []store.Op{runner.Set(book.Count, value.OfInt(moment))}},
-		{Ref: mark, If: store.Cond{runner.Below(book.Position, t.Position.Value())}, Ops: []store.Op{
-			runner.Set(book.Position, t.Position.Value()), runner.Set(firstAttr, t.Position.Value()), runner.Set(momentAttr, value.OfInt(moment)), runner.Set(book.Expiry, w.Expiry()),
+		{Ref: list, If: store.Cond{{store.AsRead(owntable.Count, count)}}, Ops: []store.Op{runner.Set(owntable.Count, value.OfInt(moment))}},
+		{Ref: mark, If: store.Cond{runner.Below(owntable.Position, t.Position.Value())}, Ops: []store.Op{
+			runner.Set(owntable.Position, t.Position.Value()), runner.Set(firstAttr, t.Position.Value()), runner.Set(momentAttr, value.OfInt(moment)), runner.Set(owntable.Expiry, w.Expiry()),
 		}},
 	}
 }

@@ -1,9 +1,9 @@
 package feed
 
 import (
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -12,7 +12,7 @@ import (
 // Subscription enters a row in a list of subscribers, as of Position.
 // If Gone is set, it removes the row from the list.
 type Subscription struct {
-	List     string     // see book.List
+	List     string     // see owntable.List
 	Row      store.Ref  // the subscriber
 	Fields   value.Item // what the rows made for the subscriber take from it, by field name
 	Gone     bool
@@ -127,7 +127,7 @@ func list(rule *model.RowRule, val func(*model.Match) value.Value) (string, bool
 		}
 		by = append(by, s)
 	}
-	return book.List(rule.Name+"<"+rule.Source.Name, by), true
+	return owntable.List(rule.Name+"<"+rule.Source.Name, by), true
 }
 
 // foldNotification returns the notification that a history rule asks for. ok is false unless its

@@ -3,8 +3,8 @@ package feed
 import (
 	"slices"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 )
 
@@ -21,7 +21,7 @@ func (g *gathered) fold(i int, c *projections.Change) {
 	var f projections.Faults
 	for _, s := range Fold(c, &f) {
 		g.all.Touched[i] = true
-		name := s.List + "\x00" + book.RowText(s.Row)
+		name := s.List + "\x00" + owntable.RowText(s.Row)
 		if at, ok := g.at[name]; ok {
 			g.subscriptions[at] = s
 			continue

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
 	"weir/internal/value"
@@ -23,13 +23,13 @@ type recount struct {
 
 // Recount returns the kind's part in a verification.
 func (Kind) Recount(v *runner.Verification) runner.Recount {
-	return &recount{Verification: v, lists: book.Lists(v.Model.Name), subscriptions: map[string]Subscription{}}
+	return &recount{Verification: v, lists: owntable.Lists(v.Model.Name), subscriptions: map[string]Subscription{}}
 }
 
 // Add adds the subscriptions of a row.
 func (v *recount) Add(row *projections.Change) {
 	for _, j := range Fold(row, &projections.Faults{}) {
-		ref := book.Follower(book.Followers(v.Model.Name, j.List), j.Row)
+		ref := owntable.Follower(owntable.Followers(v.Model.Name, j.List), j.Row)
 		v.subscriptions[place(j.List, ref.Key.Sort.Text())] = j
 	}
 }
@@ -39,11 +39,11 @@ func place(list, at string) string { return list + "\x00" + at }
 
 // OwnRow compares a subscriber on a list with the row that subscribes.
 func (v *recount) OwnRow(_ context.Context, row value.Item) error {
-	list, ok := strings.CutPrefix(row.Get(book.Partition).Text(), v.lists)
+	list, ok := strings.CutPrefix(row.Get(owntable.Partition).Text(), v.lists)
 	if !ok {
 		return nil
 	}
-	at := row.Get(book.Sort).Text()
+	at := row.Get(owntable.Sort).Text()
 	f := SubscriberFrom(row)
 	if at == "-" || !f.Here() {
 		return nil

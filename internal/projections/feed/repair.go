@@ -3,8 +3,8 @@ package feed
 import (
 	"context"
 
-	"weir/internal/book"
 	"weir/internal/events"
+	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -24,8 +24,8 @@ func (*SubscriberFix) Stage() runner.Stage { return runner.StageFacts }
 
 // Note reads the subscriber's row.
 func (f *SubscriberFix) Note(ctx context.Context, r *runner.Runner) (err error) {
-	list := book.Followers(r.Model.Name, f.List).Key.Partition.Text()
-	f.noted, err = r.GetRow(ctx, book.Ref(list, f.At))
+	list := owntable.Followers(r.Model.Name, f.List).Key.Partition.Text()
+	f.noted, err = r.GetRow(ctx, owntable.Ref(list, f.At))
 	return err
 }
 
@@ -42,7 +42,7 @@ func (f *SubscriberFix) Correct(ctx context.Context, r *runner.Runner, now *runn
 // from the list. done is false if the subscription has changed since it was noted.
 // Notifications from before are not sent again.
 func repairSubscriber(ctx context.Context, r *runner.Runner, list, at string, noted value.Item, j *Subscription, floor events.Position) (done, differs bool, err error) {
-	head := book.Followers(r.Model.Name, list)
+	head := owntable.Followers(r.Model.Name, list)
 	rows, err := r.Get(ctx, []store.Ref{head})
 	if err != nil {
 		return false, false, err
@@ -55,11 +55,11 @@ func repairSubscriber(ctx context.Context, r *runner.Runner, list, at string, no
 	if j != nil {
 		mended.Row, mended.Fields = j.Row, j.Fields
 	}
-	moment, _ := rows[0].Get(book.Count).Int64()
+	moment, _ := rows[0].Get(owntable.Count).Int64()
 	f.Mend(&mended, moment)
 	w := work{Work: &runner.Work{Runner: r}}
-	wr := w.subscriberWrite(book.Ref(head.Key.Partition.Text(), at), f, events.Position{})
-	wr.If = runner.AsNoted(book.Position, noted)
+	wr := w.subscriberWrite(owntable.Ref(head.Key.Partition.Text(), at), f, events.Position{})
+	wr.If = runner.AsNoted(owntable.Position, noted)
 	done, err = r.Did(ctx, wr)
 	return done, true, err
 }

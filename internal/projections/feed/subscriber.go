@@ -1,8 +1,8 @@
 package feed
 
 import (
-	"weir/internal/book"
 	"weir/internal/events"
+	"weir/internal/owntable"
 	"weir/internal/value"
 )
 
@@ -33,7 +33,7 @@ const (
 
 // SubscriberFrom reads a subscriber's row. A nil row is one that never subscribed.
 func SubscriberFrom(row value.Item) *Subscriber {
-	f := &Subscriber{Position: events.PositionFrom(row.Get(book.Position)), Fields: row.Get(subscriberFields).Item()}
+	f := &Subscriber{Position: events.PositionFrom(row.Get(owntable.Position)), Fields: row.Get(subscriberFields).Item()}
 	f.since, f.here = row.Get(subscriberSince).Int64()
 	spans := row.Get(subscriberSpans)
 	for i := 0; i+1 < spans.Len(); i += 2 {
@@ -46,7 +46,7 @@ func SubscriberFrom(row value.Item) *Subscriber {
 
 // Attrs returns the attributes of the row without its key.
 func (f *Subscriber) Attrs() []value.Attr {
-	attrs := []value.Attr{{Name: book.Position, Value: f.Position.Value()}}
+	attrs := []value.Attr{{Name: owntable.Position, Value: f.Position.Value()}}
 	if f.here {
 		attrs = append(attrs, value.Attr{Name: subscriberSince, Value: value.OfInt(f.since)})
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"strings"
 
-	"weir/internal/book"
 	"weir/internal/events"
+	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -37,9 +37,9 @@ func startJob(ctx context.Context, r *runner.Runner, list, cursor string, p even
 
 func jobWrite(r *runner.Runner, list, cursor string, p events.Position) store.Write {
 	return store.Write{
-		Ref: book.Job(r.Model.Name, list), If: store.Cond{runner.Below(book.Position, p.Value())},
+		Ref: owntable.Job(r.Model.Name, list), If: store.Cond{runner.Below(owntable.Position, p.Value())},
 		Ops: []store.Op{
-			runner.Set(runner.JobList, value.OfString(list)), runner.Set(runner.JobCursor, value.OfString(cursor)), runner.Set(book.Position, p.Value()),
+			runner.Set(runner.JobList, value.OfString(list)), runner.Set(runner.JobCursor, value.OfString(cursor)), runner.Set(owntable.Position, p.Value()),
 		},
 	}
 }
@@ -47,18 +47,18 @@ func jobWrite(r *runner.Runner, list, cursor string, p events.Position) store.Wr
 // Job does one step of a job that updates a long list of followers. It deletes the job
 // after the last step, unless the job was restarted meanwhile.
 func (Kind) Job(ctx context.Context, r *runner.Runner, job value.Item) (mine, more bool, err error) {
-	if !strings.HasPrefix(job.Get(runner.JobList).Text(), book.FollowedIn(r.Model.Name)) {
+	if !strings.HasPrefix(job.Get(runner.JobList).Text(), owntable.FollowedIn(r.Model.Name)) {
 		return false, false, nil
 	}
 	list := job.Get(runner.JobList)
-	rows, err := r.Get(ctx, []store.Ref{book.Ref(list.Text(), "")})
+	rows, err := r.Get(ctx, []store.Ref{owntable.Ref(list.Text(), "")})
 	if err != nil {
 		return true, true, err
 	}
 	if rows[0] == nil { // the followed row is gone, and all of its followers know that
 		_, err := r.Write(ctx, []store.Write{{
-			Ref: book.Job(r.Model.Name, list.Text()), Delete: true,
-			If: store.Cond{{{Attr: book.Position, Is: store.Eq, Value: job.Get(book.Position)}}},
+			Ref: owntable.Job(r.Model.Name, list.Text()), Delete: true,
+			If: store.Cond{{{Attr: owntable.Position, Is: store.Eq, Value: job.Get(owntable.Position)}}},
 		}})
 		return true, false, err
 	}
@@ -68,14 +68,14 @@ func (Kind) Job(ctx context.Context, r *runner.Runner, job value.Item) (mine, mo
 		_, err = serveAll(ctx, r, ws, of)
 	}
 	if err == nil && last == "" {
-		err = outlives(ctx, r, book.Ref(list.Text(), ""), v)
+		err = outlives(ctx, r, owntable.Ref(list.Text(), ""), v)
 	}
 	if err != nil {
 		return true, true, err
 	}
 	w := store.Write{
-		Ref: book.Job(r.Model.Name, list.Text()),
-		If:  store.Cond{{{Attr: book.Position, Is: store.Eq, Value: job.Get(book.Position)}}},
+		Ref: owntable.Job(r.Model.Name, list.Text()),
+		If:  store.Cond{{{Attr: owntable.Position, Is: store.Eq, Value: job.Get(owntable.Position)}}},
 	}
 	if last == "" {
 		w.Delete = true

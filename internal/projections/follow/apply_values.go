@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -42,7 +42,7 @@ type kept struct {
 }
 
 func keptIn(row value.Item) kept {
-	return kept{row.Get(valueAttr), events.PositionFrom(row.Get(book.Position)), row.Has(GoneAttr)}
+	return kept{row.Get(valueAttr), events.PositionFrom(row.Get(owntable.Position)), row.Has(GoneAttr)}
 }
 
 // shown returns the value that a follower shows; keeps says whether it keeps last values.
@@ -54,11 +54,11 @@ func (k *kept) shown(keeps bool) value.Value {
 }
 
 func listOf(r *runner.Runner, f projections.Following) store.Ref {
-	return book.Followed(r.Model.Name, FieldName(f.Source, f.Field.Name), f.Of)
+	return owntable.Followed(r.Model.Name, FieldName(f.Source, f.Field.Name), f.Of)
 }
 
 func (w *Work) listOfValue(s *Value) store.Ref {
-	return book.Followed(w.Model.Name, FieldName(s.Entity, s.Field), s.Source)
+	return owntable.Followed(w.Model.Name, FieldName(s.Entity, s.Field), s.Source)
 }
 
 // valueWrite returns the write that keeps a value, or the fact that its row is gone.
@@ -68,9 +68,9 @@ func valueWrite(r *runner.Runner, list, source store.Ref, v kept) store.Write {
 		gone = value.OfBool(true)
 	}
 	return store.Write{
-		Ref: list, If: store.Cond{runner.Below(book.Position, v.position.Value())}, Return: true,
+		Ref: list, If: store.Cond{runner.Below(owntable.Position, v.position.Value())}, Return: true,
 		Ops: []store.Op{
-			runner.Set(book.Position, v.position.Value()), runner.Set(valueAttr, v.value), runner.Set(GoneAttr, gone), runner.Set(book.Expiry, value.Value{}),
+			runner.Set(owntable.Position, v.position.Value()), runner.Set(valueAttr, v.value), runner.Set(GoneAttr, gone), runner.Set(owntable.Expiry, value.Value{}),
 			runner.Set(tableAttr, value.OfString(source.Table)), runner.Set(keyAttr, value.OfMap(r.Model.Table(source.Table).Item(source.Key))),
 		},
 	}
@@ -96,7 +96,7 @@ func (w *Work) KeepValues(ctx context.Context) ([]bool, error) {
 		case out[i].Err == nil:
 			stands[i] = true
 		default:
-			stands[i] = events.PositionFrom(out[i].Row.Get(book.Position)) == w.Gathered.Values[i].Position
+			stands[i] = events.PositionFrom(out[i].Row.Get(owntable.Position)) == w.Gathered.Values[i].Position
 		}
 	}
 	return stands, nil
@@ -104,7 +104,7 @@ func (w *Work) KeepValues(ctx context.Context) ([]bool, error) {
 
 // member returns the write of a follower's member row in the list of what it follows.
 func member(r *runner.Runner, f projections.Following, row store.Ref) store.Write {
-	return store.Write{Ref: book.Member(listOf(r, f), f.Attr, row), Ops: []store.Op{
+	return store.Write{Ref: owntable.Member(listOf(r, f), f.Attr, row), Ops: []store.Op{
 		runner.Set(followerAttr, value.OfString(f.Attr)), runner.Set(tableAttr, value.OfString(row.Table)),
 		runner.Set(keyAttr, value.OfMap(r.Model.Table(row.Table).Item(row.Key))),
 	}}
@@ -232,9 +232,9 @@ func follows(puts []*projections.Put) bool {
 // serve returns the write that gives a row the value of a list, unless the row does not
 // exist, follows another value by now, or shows a newer one.
 func serve(r *runner.Runner, list string, row store.Ref, name string, at events.Position, v value.Value) store.Write {
-	version := book.FollowVersion(name)
+	version := owntable.FollowVersion(name)
 	return store.Write{
-		Ref: row, If: store.Cond{{{Attr: book.Follows(name), Is: store.Eq, Value: listMark(list)}}, runner.Below(version, at.Value())},
+		Ref: row, If: store.Cond{{{Attr: owntable.Follows(name), Is: store.Eq, Value: listMark(list)}}, runner.Below(version, at.Value())},
 		Ops: []store.Op{runner.Set(name, v), runner.Set(version, at.Value())},
 	}
 }
@@ -287,14 +287,14 @@ func unserved(r *runner.Runner, s serving, reason string) runner.Dead {
 // Retry gives a follower the current value, if the follower still follows it.
 func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
 	name, list := d.Record.Get(followerAttr).Text(), d.Record.Get(runner.JobList).Text()
-	rows, err := r.Get(ctx, []store.Ref{book.Ref(list, ""), d.Row})
+	rows, err := r.Get(ctx, []store.Ref{owntable.Ref(list, ""), d.Row})
 	if err != nil {
 		return err
 	}
 	if t := r.Model.Table(d.Row.Table); t != nil && rows[0] != nil {
 		v := keptIn(rows[0])
 		wr := serve(r, list, d.Row, name, v.position, v.shown(KeepsLast(r.Model, t.Classify(rows[1]), name, list)))
-		wr.If[1] = runner.NotAbove(book.FollowVersion(name), v.position.Value())
+		wr.If[1] = runner.NotAbove(owntable.FollowVersion(name), v.position.Value())
 		if _, err := r.Did(ctx, wr); err != nil {
 			return fmt.Errorf("%s: %w", d.Target, err)
 		}
@@ -303,7 +303,7 @@ func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
 }
 
 // listMark returns the mark by which a follower names the list that it is on.
-func listMark(list string) value.Value { return value.OfString(book.Hash(list)) }
+func listMark(list string) value.Value { return value.OfString(owntable.Hash(list)) }
 
 // Spread gives each value that must be spread to the rows that follow it.
 func (w *Work) Spread(ctx context.Context, stands []bool) error {
@@ -336,7 +336,7 @@ func (w *Work) Spread(ctx context.Context, stands []bool) error {
 // key of the last one, or "" if there are no more.
 func members(ctx context.Context, r *runner.Runner, list value.Value, after string, v kept) (ws []store.Write, of []serving, last string, err error) {
 	page, err := r.Store.Query(ctx, store.Query{
-		Table: book.TableName, Partition: list, Limit: runner.PageOfList,
+		Table: owntable.TableName, Partition: list, Limit: runner.PageOfList,
 		Sort: store.Range{From: value.OfString(max("m", after+"\x00"))},
 	})
 	if err != nil {
@@ -357,7 +357,7 @@ func members(ctx context.Context, r *runner.Runner, list value.Value, after stri
 		ws = append(ws, serve(r, s.list, s.row, s.attr, v.position, v.shown(keeps[i])))
 	}
 	if page.Next != nil && len(page.Rows) > 0 {
-		last = page.Rows[len(page.Rows)-1].Get(book.Sort).Text()
+		last = page.Rows[len(page.Rows)-1].Get(owntable.Sort).Text()
 	}
 	return ws, of, last, nil
 }
@@ -391,8 +391,8 @@ func outlives(ctx context.Context, r *runner.Runner, list store.Ref, v kept) err
 		return unkept(ctx, r, list)
 	}
 	_, err := r.Did(ctx, store.Write{
-		Ref: list, If: store.Cond{{{Attr: GoneAttr, Is: store.Exists}}, {{Attr: book.Position, Is: store.Eq, Value: v.position.Value()}}},
-		Ops: []store.Op{runner.Set(book.Expiry, r.Expiry())},
+		Ref: list, If: store.Cond{{{Attr: GoneAttr, Is: store.Exists}}, {{Attr: owntable.Position, Is: store.Eq, Value: v.position.Value()}}},
+		Ops: []store.Op{runner.Set(owntable.Expiry, r.Expiry())},
 	})
 	return err
 }
@@ -402,20 +402,20 @@ func outlives(ctx context.Context, r *runner.Runner, list store.Ref, v kept) err
 // after it is a member, and the condition of the write fails.
 func unkept(ctx context.Context, r *runner.Runner, list store.Ref) error {
 	rows, err := r.Get(ctx, []store.Ref{list})
-	if err != nil || !rows[0].Has(GoneAttr) || rows[0].Has(book.Expiry) {
+	if err != nil || !rows[0].Has(GoneAttr) || rows[0].Has(owntable.Expiry) {
 		return err
 	}
 	page, err := r.Store.Query(ctx, store.Query{
-		Table: book.TableName, Partition: list.Key.Partition, Limit: 1, Sort: store.Range{From: value.OfString("m")},
+		Table: owntable.TableName, Partition: list.Key.Partition, Limit: 1, Sort: store.Range{From: value.OfString("m")},
 	})
 	if err != nil || len(page.Rows) > 0 {
 		return err
 	}
 	_, err = r.Did(ctx, store.Write{
-		Ref: list, Ops: []store.Op{runner.Set(book.Expiry, r.Expiry())},
+		Ref: list, Ops: []store.Op{runner.Set(owntable.Expiry, r.Expiry())},
 		If: store.Cond{
-			{{Attr: GoneAttr, Is: store.Exists}}, {store.AsRead(book.Position, rows[0].Get(book.Position))},
-			{store.AsRead(book.Count, rows[0].Get(book.Count))},
+			{{Attr: GoneAttr, Is: store.Exists}}, {store.AsRead(owntable.Position, rows[0].Get(owntable.Position))},
+			{store.AsRead(owntable.Count, rows[0].Get(owntable.Count))},
 		},
 	})
 	return err
@@ -427,11 +427,11 @@ func unkept(ctx context.Context, r *runner.Runner, list store.Ref) error {
 func keepsValue(ctx context.Context, r *runner.Runner, list store.Ref) error {
 	w := store.Write{
 		Ref: list, If: store.Cond{{{Attr: GoneAttr, Is: store.Exists}}},
-		Ops: []store.Op{{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1)}, runner.Set(book.Expiry, value.Value{})},
+		Ops: []store.Op{{Kind: store.Add, Attr: owntable.Count, Value: value.OfInt(1)}, runner.Set(owntable.Expiry, value.Value{})},
 	}
 	_, err := r.Did(ctx, w)
 	if errors.Is(err, store.ErrRefused) {
-		w.Ops[0] = runner.Set(book.Count, value.OfInt(r.Now().UnixMicro()))
+		w.Ops[0] = runner.Set(owntable.Count, value.OfInt(r.Now().UnixMicro()))
 		_, err = r.Did(ctx, w)
 	}
 	return err
@@ -443,7 +443,7 @@ func keepsValue(ctx context.Context, r *runner.Runner, list store.Ref) error {
 func (w *Work) Leave(ctx context.Context) error {
 	refs := make([]store.Ref, len(w.Left))
 	for i, u := range w.Left {
-		refs[i] = book.Member(listOf(w.Runner, u.Following), u.Attr, u.Row)
+		refs[i] = owntable.Member(listOf(w.Runner, u.Following), u.Attr, u.Row)
 	}
 	members, err := w.Get(ctx, refs)
 	if err != nil {
@@ -453,7 +453,7 @@ func (w *Work) Leave(ctx context.Context) error {
 		list := listOf(w.Runner, u.Following)
 		if members[i] != nil {
 			err := w.Store.Transact(ctx, []store.Write{
-				{Ref: u.Row, Check: true, If: store.Cond{{{Attr: book.Follows(u.Attr), Is: store.Ne, Value: listMark(list.Key.Partition.Text())}}}},
+				{Ref: u.Row, Check: true, If: store.Cond{{{Attr: owntable.Follows(u.Attr), Is: store.Ne, Value: listMark(list.Key.Partition.Text())}}}},
 				{Ref: refs[i], Delete: true},
 			})
 			switch {
@@ -487,5 +487,5 @@ func (w *Work) Ops(p *projections.Put, follow *model.Follow, values Values) []st
 			}
 		}
 	}
-	return []store.Op{runner.Set(follow.Attr, v.shown(follow.Keep)), runner.Set(book.FollowVersion(follow.Attr), at), runner.Set(book.Follows(follow.Attr), of)}
+	return []store.Op{runner.Set(follow.Attr, v.shown(follow.Keep)), runner.Set(owntable.FollowVersion(follow.Attr), at), runner.Set(owntable.Follows(follow.Attr), of)}
 }

@@ -3,8 +3,8 @@ package follow
 import (
 	"slices"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
 )
@@ -26,7 +26,7 @@ type Explanation struct {
 func (x *Explanation) Follow(links []projections.Following) {
 	for _, f := range links {
 		if f.Attr == x.asked.Attr {
-			x.follows[book.RowText(f.Of)] = true
+			x.follows[owntable.RowText(f.Of)] = true
 		}
 	}
 }
@@ -35,7 +35,7 @@ func (x *Explanation) Follow(links []projections.Following) {
 func (x *Explanation) Parts(c *projections.Change) (out []string) {
 	for _, s := range Fold(c, &projections.Faults{}) {
 		links := x.links(s.Field)
-		if !x.follows[book.RowText(s.Source)] || len(links) == 0 {
+		if !x.follows[owntable.RowText(s.Source)] || len(links) == 0 {
 			continue
 		}
 		switch {

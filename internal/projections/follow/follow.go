@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -108,7 +108,7 @@ func KeptLast(e *model.Entity, field *model.Field) bool {
 // follows. list is the partition that holds the value in our own table.
 func KeepsLast(m *model.Model, e *model.Entity, attr, list string) bool {
 	return slices.ContainsFunc(m.Follows, func(f *model.Follow) bool {
-		return f.Keep && f.Rule.Into == e && f.Attr == attr && strings.HasPrefix(list, book.FollowedOf(m.Name, FieldName(f.Source, f.Field.Name)))
+		return f.Keep && f.Rule.Into == e && f.Attr == attr && strings.HasPrefix(list, owntable.FollowedOf(m.Name, FieldName(f.Source, f.Field.Name)))
 	})
 }
 
@@ -119,7 +119,7 @@ func FieldName(e *model.Entity, field string) string { return e.Name + "." + fie
 // Attributes of the row in our own table that keeps a followed value. The row also has a
 // position, and the table and the key of the followed row.
 const (
-	valueAttr = book.Told
+	valueAttr = owntable.Told
 	GoneAttr  = "g" // the followed row is gone; the value, if kept, is its last
 )
 

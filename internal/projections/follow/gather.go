@@ -1,7 +1,7 @@
 package follow
 
 import (
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 )
 
@@ -18,7 +18,7 @@ type Gathered struct {
 func (g *Gathered) Fold(c *projections.Change, left []Unfollow, f *projections.Faults) bool {
 	values := Fold(c, f)
 	for _, v := range values {
-		name := FieldName(v.Entity, v.Field) + "|" + book.RowText(v.Source)
+		name := FieldName(v.Entity, v.Field) + "|" + owntable.RowText(v.Source)
 		if at, ok := g.at[name]; ok {
 			g.Values[at] = v
 			continue

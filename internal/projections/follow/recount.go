@@ -4,8 +4,8 @@ import (
 	"context"
 	"strings"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -33,7 +33,7 @@ type scanned struct {
 
 // Recount returns the kind's part in a verification.
 func (Kind) Recount(v *runner.Verification) runner.Recount {
-	return &recount{Verification: v, followed: book.FollowedIn(v.Model.Name)}
+	return &recount{Verification: v, followed: owntable.FollowedIn(v.Model.Name)}
 }
 
 // Compare compares the lists that history is on, and the kept value of each followed field
@@ -56,8 +56,8 @@ func (v *recount) Compare(ctx context.Context, rows []projections.Change) error 
 // members compares the kept value of a followed field, and each row on its list, with the
 // field.
 func (v *recount) members(ctx context.Context, s *Value) error {
-	list := book.Followed(v.Model.Name, FieldName(s.Entity, s.Field), s.Source)
-	q := store.Query{Table: book.TableName, Partition: list.Key.Partition}
+	list := owntable.Followed(v.Model.Name, FieldName(s.Entity, s.Field), s.Source)
+	q := store.Query{Table: owntable.TableName, Partition: list.Key.Partition}
 	kept, gone := value.Value{}, false
 	for {
 		page, err := v.Store.Query(ctx, q)
@@ -66,7 +66,7 @@ func (v *recount) members(ctx context.Context, s *Value) error {
 		}
 		var members []value.Item
 		for _, m := range page.Rows {
-			if value.Equal(m.Get(book.Sort), list.Key.Sort) {
+			if value.Equal(m.Get(owntable.Sort), list.Key.Sort) {
 				kept, gone = m.Get(valueAttr), m.Has(GoneAttr)
 			} else {
 				members = append(members, m)
@@ -124,7 +124,7 @@ func (v *recount) followers(ctx context.Context, s *Value, list store.Ref, membe
 
 // onList reports whether a row says that its attribute follows the value of a list.
 func onList(row value.Item, attr string, list store.Ref) bool {
-	return row.Get(book.Follows(attr)).Text() == book.Hash(list.Key.Partition.Text())
+	return row.Get(owntable.Follows(attr)).Text() == owntable.Hash(list.Key.Partition.Text())
 }
 
 // shows compares the followed value that a row shows.
@@ -135,20 +135,20 @@ func (v *recount) shows(name string, row store.Ref, attr string, list store.Ref,
 // OwnRow checks the followers of rows that do not exist: they must show nothing, or the
 // last value. The rows of a list come one after the other, the value first.
 func (v *recount) OwnRow(ctx context.Context, row value.Item) error {
-	name := row.Get(book.Partition).Text()
+	name := row.Get(owntable.Partition).Text()
 	if !strings.HasPrefix(name, v.followed) {
 		return nil
 	}
 	if v.at.list != name {
 		v.at = scanned{list: name}
 		for _, f := range v.Model.Follows {
-			if field := FieldName(f.Source, f.Field.Name); strings.HasPrefix(name, book.FollowedOf(v.Model.Name, field)) {
+			if field := FieldName(f.Source, f.Field.Name); strings.HasPrefix(name, owntable.FollowedOf(v.Model.Name, field)) {
 				v.at.name = field
 			}
 		}
 	}
-	list := book.Ref(name, "")
-	if value.Equal(row.Get(book.Sort), list.Key.Sort) {
+	list := owntable.Ref(name, "")
+	if value.Equal(row.Get(owntable.Sort), list.Key.Sort) {
 		return v.lastValue(ctx, row)
 	}
 	if v.at.exists {
@@ -164,7 +164,7 @@ func (v *recount) OwnRow(ctx context.Context, row value.Item) error {
 	}
 	want := value.Value{}
 	if KeepsLast(v.Model, v.Model.Table(ref.Table).Classify(got[0]), attr, name) {
-		if want = v.at.last; !v.at.known && got[0].Has(book.FollowVersion(attr)) {
+		if want = v.at.last; !v.at.known && got[0].Has(owntable.FollowVersion(attr)) {
 			return nil // it was given a value, and nothing says any more which was the last
 		}
 	}
@@ -185,7 +185,7 @@ func (v *recount) lastValue(ctx context.Context, row value.Item) error {
 		return err
 	}
 	for _, f := range v.Model.Follows {
-		if book.Followed(v.Model.Name, FieldName(f.Source, f.Field.Name), source).Key.Partition.Text() != v.at.list {
+		if owntable.Followed(v.Model.Name, FieldName(f.Source, f.Field.Name), source).Key.Partition.Text() != v.at.list {
 			continue
 		}
 		if v.at.exists = v.Model.Table(source.Table).Classify(is[0]) == f.Source; !v.at.exists && !gone {
@@ -232,7 +232,7 @@ type Follower struct {
 
 func newFollower(m *model.Model, row store.Ref, image value.Item, f *model.Follow, of store.Ref) Follower {
 	name := FieldName(f.Source, f.Field.Name)
-	return Follower{row, image, f, of, name, book.Followed(m.Name, name, of)}
+	return Follower{row, image, f, of, name, owntable.Followed(m.Name, name, of)}
 }
 
 // Links compares what the attributes of a copy follow with what its rule says. It returns
@@ -243,12 +243,12 @@ func Links(v *runner.Verification, p *projections.Put, row value.Item, fix runne
 		if f == nil || p.Rule.Into.Attribute(f.Attr) == nil {
 			continue
 		}
-		have := row.Get(book.Follows(f.Attr)).Text()
+		have := row.Get(owntable.Follows(f.Attr)).Text()
 		mark, want := "", followsNone
 		for _, is := range p.Follows {
 			if is.Follow == f {
 				link := newFollower(v.Model, p.Row, row, f, is.Of)
-				mark, want = book.Hash(link.list.Key.Partition.Text()), followsText(v, is.Of)
+				mark, want = owntable.Hash(link.list.Key.Partition.Text()), followsText(v, is.Of)
 				if have == mark {
 					fs = append(fs, link)
 				}
@@ -276,7 +276,7 @@ func followsText(v *runner.Verification, of store.Ref) string {
 func Places(ctx context.Context, v *runner.Verification, fs []Follower) error {
 	var members, values []store.Ref
 	for _, f := range fs {
-		members, values = append(members, book.Member(f.list, f.Attr, f.row)), append(values, f.list)
+		members, values = append(members, owntable.Member(f.list, f.Attr, f.row)), append(values, f.list)
 	}
 	member, err := v.Get(ctx, members...)
 	if err != nil {

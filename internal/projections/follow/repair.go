@@ -3,9 +3,9 @@ package follow
 import (
 	"context"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -21,7 +21,7 @@ type ValueFix struct {
 }
 
 // Thing returns the row and the field.
-func (f *ValueFix) Thing() string { return book.RowText(f.Source) + "\x00" + f.Field }
+func (f *ValueFix) Thing() string { return owntable.RowText(f.Source) + "\x00" + f.Field }
 
 // Stage returns StageValues.
 func (*ValueFix) Stage() runner.Stage { return runner.StageValues }
@@ -39,7 +39,7 @@ type LinkFix struct {
 }
 
 // Thing returns the row, and the row that it follows.
-func (f *LinkFix) Thing() string { return book.RowText(f.Row) + "\x00" + book.RowText(f.Of) }
+func (f *LinkFix) Thing() string { return owntable.RowText(f.Row) + "\x00" + owntable.RowText(f.Of) }
 
 // Stage returns StageLinks.
 func (*LinkFix) Stage() runner.Stage { return runner.StageLinks }
@@ -59,7 +59,7 @@ type FollowerFix struct {
 
 // Thing returns the row, the attribute and the list.
 func (f *FollowerFix) Thing() string {
-	return book.RowText(f.Row) + "\x00" + f.Attr + "\x00" + book.RowText(f.List)
+	return owntable.RowText(f.Row) + "\x00" + f.Attr + "\x00" + owntable.RowText(f.List)
 }
 
 // Stage returns StageFollowers.
@@ -76,7 +76,7 @@ func (f *FollowerFix) Correct(ctx context.Context, r *runner.Runner, _ *runner.R
 // change that is still to come may be below the floor, and would then spread to no
 // follower.
 func repairValue(ctx context.Context, r *runner.Runner, e *model.Entity, field string, source store.Ref, floor events.Position) (done, differs bool, err error) {
-	list := book.Followed(r.Model.Name, FieldName(e, field), source)
+	list := owntable.Followed(r.Model.Name, FieldName(e, field), source)
 	noted, err := r.Get(ctx, []store.Ref{list})
 	if err != nil {
 		return false, false, err
@@ -97,7 +97,7 @@ func repairValue(ctx context.Context, r *runner.Runner, e *model.Entity, field s
 		return true, false, nil
 	}
 	w := valueWrite(r, list, source, is)
-	w.If, w.Return = runner.AsNoted(book.Position, noted[0]), false
+	w.If, w.Return = runner.AsNoted(owntable.Position, noted[0]), false
 	done, err = runner.Transacted(r.Store.Transact(ctx, []store.Write{w, jobWrite(r, list.Key.Partition.Text(), "", is.position)}))
 	return done, true, err
 }
@@ -111,8 +111,8 @@ func repairFollower(ctx context.Context, r *runner.Runner, row store.Ref, name s
 	}
 	text, v := list.Key.Partition.Text(), keptIn(rows[0])
 	keeps := KeepsLast(r.Model, r.Model.Table(row.Table).Classify(rows[1]), name, text)
-	shows, version := v.shown(keeps), book.FollowVersion(name)
-	if rows[1] == nil || !value.Equal(rows[1].Get(book.Follows(name)), listMark(text)) || value.Equal(shows, rows[1].Get(name)) {
+	shows, version := v.shown(keeps), owntable.FollowVersion(name)
+	if rows[1] == nil || !value.Equal(rows[1].Get(owntable.Follows(name)), listMark(text)) || value.Equal(shows, rows[1].Get(name)) {
 		return true, false, nil
 	}
 	if rows[0] == nil && keeps && rows[1].Has(version) {
@@ -122,7 +122,7 @@ func repairFollower(ctx context.Context, r *runner.Runner, row store.Ref, name s
 	if at := events.PositionFrom(rows[1].Get(version)); rows[0] != nil && v.position.Compare(at) < 0 {
 		// The list that the row has this position from has expired since, and a repair made
 		// it again. A change of the source that is still to come is above both.
-		done, err = r.Did(ctx, store.Write{Ref: list, If: runner.AsNoted(book.Position, rows[0]), Ops: []store.Op{runner.Set(book.Position, at.Value())}})
+		done, err = r.Did(ctx, store.Write{Ref: list, If: runner.AsNoted(owntable.Position, rows[0]), Ops: []store.Op{runner.Set(owntable.Position, at.Value())}})
 		if !done || err != nil {
 			return false, true, err
 		}
@@ -145,14 +145,14 @@ func repairLink(ctx context.Context, r *runner.Runner, row store.Ref, f *model.F
 	if err != nil || rows[0] == nil {
 		return true, false, err
 	}
-	list := book.Followed(r.Model.Name, FieldName(f.Source, f.Field.Name), of)
-	marked := value.Equal(rows[0].Get(book.Follows(f.Attr)), listMark(list.Key.Partition.Text()))
+	list := owntable.Followed(r.Model.Name, FieldName(f.Source, f.Field.Name), of)
+	marked := value.Equal(rows[0].Get(owntable.Follows(f.Attr)), listMark(list.Key.Partition.Text()))
 	if is, ok := FollowedBy(f, rows[0]); !marked && (!ok || !projections.SameRow(is, of)) {
 		return true, false, nil
 	}
 	w := Work{runner.NewWork(r, runner.Batch{}, projections.NewGathered(0)), &Gathered{}}
 	puts := []*projections.Put{{Row: row, Follows: []projections.Following{{Follow: f, Of: of}}}}
-	member, err := r.Get(ctx, []store.Ref{book.Member(list, f.Attr, row)})
+	member, err := r.Get(ctx, []store.Ref{owntable.Member(list, f.Attr, row)})
 	if err != nil {
 		return false, false, err
 	}
@@ -177,7 +177,7 @@ func repairLink(ctx context.Context, r *runner.Runner, row store.Ref, f *model.F
 		}
 	}
 	cond := store.Cond{r.Present(row.Table)}
-	for _, name := range []string{book.Version, book.Follows(f.Attr), book.FollowVersion(f.Attr)} {
+	for _, name := range []string{owntable.Version, owntable.Follows(f.Attr), owntable.FollowVersion(f.Attr)} {
 		cond = append(cond, []store.Test{store.AsRead(name, rows[0].Get(name))})
 	}
 	done, err = r.Did(ctx, store.Write{Ref: row, Ops: ops, If: cond})

@@ -7,9 +7,9 @@ import (
 	"maps"
 	"slices"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -91,7 +91,7 @@ func (w *work) readWays(ctx context.Context, pending []*setWork) error {
 		var at []string
 		for _, s := range pending {
 			for _, path := range s.missing() {
-				refs, of, at = append(refs, book.Node(w.Model.Name, s.Row, path)), append(of, s), append(at, path)
+				refs, of, at = append(refs, owntable.Node(w.Model.Name, s.Row, path)), append(of, s), append(at, path)
 			}
 		}
 		if len(refs) == 0 {
@@ -145,11 +145,11 @@ func (w *work) writeLeaves(ctx context.Context, pending []*setWork) error {
 		for _, path := range slices.Sorted(maps.Keys(s.todo)) {
 			n, steps := s.nodes[path], s.todo[path]
 			before := n.Version
-			changed, err := n.Take(w.Lane, steps)
+			changed, err := n.Take(w.ShardKey, steps)
 			if err != nil {
 				return w.setError(s, err)
 			}
-			if err := w.forgetLanes(ctx, n); err != nil {
+			if err := w.forgetShards(ctx, n); err != nil {
 				return err
 			}
 			again := func(done bool) {
@@ -209,7 +209,7 @@ func (w *work) setError(s *setWork, err error) error {
 // changed since it was read.
 func (w *work) nodeWrite(root store.Ref, n *Node, before value.Value) store.Write {
 	n.Version = w.above(before)
-	ref := book.Node(w.Model.Name, root, n.Path)
+	ref := owntable.Node(w.Model.Name, root, n.Path)
 	return store.Write{Ref: ref, Put: n.Row(ref), If: unchanged(before)}
 }
 
@@ -217,9 +217,9 @@ func (w *work) nodeWrite(root store.Ref, n *Node, before value.Value) store.Writ
 // it does not exist.
 func unchanged(version value.Value) store.Cond {
 	if version.IsMissing() {
-		return book.NotThere()
+		return owntable.NotThere()
 	}
-	return store.Cond{{{Attr: book.Count, Is: store.Eq, Value: version}}}
+	return store.Cond{{{Attr: owntable.Count, Is: store.Eq, Value: version}}}
 }
 
 // above returns the next version. The first version comes from the clock, so if weir
@@ -245,7 +245,7 @@ func (w *work) splitWrites(s *setWork, n *Node, before value.Value) (ws []store.
 	n.Version = w.above(before)
 	below = n.Split()
 	for _, c := range append(below, n) {
-		ref := book.Node(w.Model.Name, s.Row, c.Path)
+		ref := owntable.Node(w.Model.Name, s.Row, c.Path)
 		cond := unchanged(value.Value{})
 		if c == n {
 			cond = unchanged(before)
@@ -302,7 +302,7 @@ func (w *work) showLeaves(ctx context.Context, pending []*setWork) error {
 
 // foreign reports whether a row may show a version that weir never gave it.
 func foreign(row value.Item, n *Node) bool {
-	v := row.Get(book.Version)
+	v := row.Get(owntable.Version)
 	return !v.IsMissing() && (v.Kind() != value.Number || value.Compare(v, n.Version) > 0)
 }
 
@@ -349,7 +349,7 @@ func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
 // something newer.
 func leafWrite(e *model.Entity, root store.Ref, n *Node) store.Write {
 	row, attrs, there := LeafRow(e, root, n)
-	notNewer := []store.Test{{Attr: book.Version, Is: store.Absent}, {Attr: book.Version, Is: store.Le, Value: n.Version}}
+	notNewer := []store.Test{{Attr: owntable.Version, Is: store.Absent}, {Attr: owntable.Version, Is: store.Le, Value: n.Version}}
 	if !there {
 		return store.Write{Ref: row, Delete: true, If: store.Cond{notNewer}}
 	}
@@ -388,9 +388,9 @@ func (w *work) joinSparse(ctx context.Context, s *setWork) error {
 // the leaves are few enough.
 func (w *work) joinLeaves(ctx context.Context, s *setWork, path string) error {
 	for {
-		refs := []store.Ref{book.Node(w.Model.Name, s.Row, path)}
+		refs := []store.Ref{owntable.Node(w.Model.Name, s.Row, path)}
 		for _, p := range Below(path) {
-			refs = append(refs, book.Node(w.Model.Name, s.Row, p))
+			refs = append(refs, owntable.Node(w.Model.Name, s.Row, p))
 		}
 		rows, err := w.Get(ctx, refs)
 		if err != nil {
@@ -419,13 +419,13 @@ func (w *work) joinWrites(s *setWork, parent *Node, below []*Node) []store.Write
 	for _, c := range below {
 		row, _, _ := LeafRow(s.Entity, s.Row, c)
 		ws = append(ws,
-			store.Write{Ref: book.Node(w.Model.Name, s.Row, c.Path), Delete: true, If: unchanged(c.Version)},
+			store.Write{Ref: owntable.Node(w.Model.Name, s.Row, c.Path), Delete: true, If: unchanged(c.Version)},
 			store.Write{Ref: row, Delete: true})
 	}
 	before := parent.Version
 	parent.Join(below)
 	parent.Version = w.above(parent.Version)
-	ref := book.Node(w.Model.Name, s.Row, parent.Path)
+	ref := owntable.Node(w.Model.Name, s.Row, parent.Path)
 	return append(ws, store.Write{Ref: ref, Put: parent.Row(ref), If: unchanged(before)}, w.leafPut(s, parent))
 }
 
@@ -447,7 +447,7 @@ func showLeaf(ctx context.Context, r *runner.Runner, leaves []Leaf) (out []store
 	rows := make([]store.Ref, len(leaves))
 	nodes := make([]store.Ref, len(leaves))
 	for i, l := range leaves {
-		rows[i], nodes[i] = l.Row, book.Node(r.Model.Name, l.Root, l.Path)
+		rows[i], nodes[i] = l.Row, owntable.Node(r.Model.Name, l.Root, l.Path)
 	}
 	have, err := r.Get(ctx, rows)
 	if err != nil {
@@ -463,22 +463,22 @@ func showLeaf(ctx context.Context, r *runner.Runner, leaves []Leaf) (out []store
 		if wr.Delete && have[i] == nil || !wr.Delete && runner.Shows(have[i], &wr) {
 			continue
 		}
-		wr.If = store.Cond{{store.AsRead(book.Version, have[i].Get(book.Version))}}
+		wr.If = store.Cond{{store.AsRead(owntable.Version, have[i].Get(owntable.Version))}}
 		ws, of = append(ws, wr), append(of, l)
 	}
 	out, err = r.Write(ctx, ws)
 	return out, of, err
 }
 
-// forgetLanes prunes a leaf that is about to be written anyway.
-func (w *work) forgetLanes(ctx context.Context, n *Node) error {
-	for _, lane := range n.Lanes() {
-		over, err := w.Over(ctx, lane)
+// forgetShards prunes a leaf that is about to be written anyway.
+func (w *work) forgetShards(ctx context.Context, n *Node) error {
+	for _, shardKey := range n.ShardKeys() {
+		over, err := w.Over(ctx, shardKey)
 		if err != nil {
 			return err
 		}
 		if over {
-			n.Forget(lane)
+			n.Forget(shardKey)
 		}
 	}
 	return nil

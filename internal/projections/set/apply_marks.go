@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	"weir/internal/book"
 	"weir/internal/events"
+	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
 )
@@ -65,7 +65,7 @@ func (w *work) markLeaves(ctx context.Context, pending []*setWork) error {
 }
 
 func (w *work) memberMark(s *setWork, m Member) store.Ref {
-	return book.MemberMark(w.Model.Name, s.Row, w.Changes[m.Change].Row, m.Value)
+	return owntable.MemberMark(w.Model.Name, s.Row, w.Changes[m.Change].Row, m.Value)
 }
 
 // memberMarks reads, for each row and member, the position up to which steps were
@@ -82,7 +82,7 @@ func (w *work) memberMarks(ctx context.Context, s *setWork) (map[string]events.P
 	}
 	rows, err := w.Get(ctx, refs)
 	for i, row := range rows {
-		at[refs[i].Key.Sort.Text()] = events.PositionFrom(row.Get(book.Position))
+		at[refs[i].Key.Sort.Text()] = events.PositionFrom(row.Get(owntable.Position))
 	}
 	return at, err
 }
@@ -105,9 +105,9 @@ func (w *work) countLeaf(ctx context.Context, s *setWork, n *Node, steps []Membe
 		if !ok {
 			i = len(ws)
 			at[ref.Key.Sort.Text()] = i
-			ws = append(ws, store.Write{Ref: ref, If: store.Cond{runner.Below(book.Position, m.Position.Value())}})
+			ws = append(ws, store.Write{Ref: ref, If: store.Cond{runner.Below(owntable.Position, m.Position.Value())}})
 		}
-		ws[i].Ops = []store.Op{runner.Set(book.Position, m.Position.Value()), runner.Set(book.Expiry, w.Expiry())}
+		ws[i].Ops = []store.Op{runner.Set(owntable.Position, m.Position.Value()), runner.Set(owntable.Expiry, w.Expiry())}
 	}
 	if n.Full() {
 		split, _ := w.splitWrites(s, n, before)

@@ -1,10 +1,10 @@
 // Package set is the projection kind that collects the values of source rows in a set of
 // any length. A set is a tree of nodes in our own table; a row of its own shows each node.
 //
-// It reads and writes these rows of our own table (package book):
+// It reads and writes these rows of our own table (package owntable):
 //
 //	set|MODEL|ROW        s PATH  a node: n its version, i if the members are in the nodes below,
-//	                             m the count of each member, p:LANE and p:LANE/PATH positions
+//	                             m the count of each member, p:SHARD and p:SHARD/PATH positions
 //	mark|MODEL|ROW       s HASH  deduplication mark of a source row and a member, without shards: p, x
 //	dead|MODEL           s ID    dead letters of the kind "set": a row that cannot show its node
 //

@@ -1,8 +1,8 @@
 package set
 
 import (
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -29,7 +29,7 @@ func needsLeaf(c *projections.Change) (Leaf, bool) {
 	if e == nil || e.SetOf() == nil {
 		return Leaf{}, false
 	}
-	was, is := c.Old.Get(book.Version), c.New.Get(book.Version)
+	was, is := c.Old.Get(owntable.Version), c.New.Get(owntable.Version)
 	if was.Kind() == value.Number && is.Kind() == value.Number && value.Compare(is, was) > 0 && projections.SameWritten(e, c.Old, c.New) {
 		return Leaf{}, false
 	}
@@ -51,11 +51,11 @@ func LeafRow(e *model.Entity, root store.Ref, n *Node) (row store.Ref, attrs []v
 	if n.Inner {
 		inner = value.OfBool(true)
 	}
-	attrs = append(attrs, value.Attr{Name: set.Attr, Value: shown}, value.Attr{Name: book.InnerLeaf, Value: inner})
+	attrs = append(attrs, value.Attr{Name: set.Attr, Value: shown}, value.Attr{Name: owntable.InnerLeaf, Value: inner})
 	for _, t := range e.Where {
 		if t.Field.Key == nil && len(t.OneOf) == 1 {
 			attrs = append(attrs, value.Attr{Name: t.Field.Attr, Value: t.OneOf[0]})
 		}
 	}
-	return row, append(attrs, value.Attr{Name: book.Version, Value: n.Version}), true
+	return row, append(attrs, value.Attr{Name: owntable.Version, Value: n.Version}), true
 }

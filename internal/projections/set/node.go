@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -20,7 +20,7 @@ import (
 // sixteen nodes whose paths are one digit longer. Every set begins with the node whose
 // path is "", and most sets never need another.
 //
-// For each shard (`lane` in the code), a leaf also carries the position up to which it
+// For each shard, a leaf also carries the position up to which it
 // has counted. Position and counts are in one row and change in one write, so each step
 // counts once, however often it is delivered. Leaves that are joined into one may have
 // reached different positions of a shard. The new leaf then keeps one position for each
@@ -58,7 +58,7 @@ type Member struct {
 
 // members splits a target's steps by member. The result is in stream order.
 func members(t *projections.Target) []Member {
-	begins := book.Values(t.Entity.SetOf().Attr)
+	begins := owntable.Values(t.Entity.SetOf().Attr)
 	var out []Member
 	for _, s := range t.Steps {
 		for _, a := range s.Adds {
@@ -88,24 +88,24 @@ func Below(path string) []string {
 const (
 	nodeInner  = "i"
 	nodeCounts = "m"
-	lanePath   = "/" // p:LANE/PATH is the position of only the members below PATH
+	shardPath  = "/" // p:SHARD/PATH is the position of only the members below PATH
 )
 
 // NodeFrom reads a node's row. A nil row gives a leaf without members.
 func NodeFrom(path string, row value.Item) *Node {
-	n := &Node{Path: path, Version: row.Get(book.Count), Inner: row.Has(nodeInner), Counts: map[string]value.Value{}, seen: map[string]map[string]events.Position{}}
+	n := &Node{Path: path, Version: row.Get(owntable.Count), Inner: row.Has(nodeInner), Counts: map[string]value.Value{}, seen: map[string]map[string]events.Position{}}
 	for _, a := range row.Get(nodeCounts).Item() {
 		if a.Value.Kind() == value.Number { // else another writer wrote there
 			n.Counts[a.Name] = a.Value
 		}
 	}
 	for _, a := range row {
-		if lane, ok := strings.CutPrefix(a.Name, book.Lane("")); ok {
-			lane, at, below := strings.Cut(lane, lanePath)
+		if shardKey, ok := strings.CutPrefix(a.Name, owntable.PositionOf("")); ok {
+			shardKey, at, below := strings.Cut(shardKey, shardPath)
 			if !below {
 				at = path
 			}
-			n.saw(lane, at, events.PositionFrom(a.Value))
+			n.saw(shardKey, at, events.PositionFrom(a.Value))
 		}
 	}
 	return n
@@ -113,19 +113,19 @@ func NodeFrom(path string, row value.Item) *Node {
 
 // saw sets the position up to which a shard's steps are counted for the members below a
 // path.
-func (n *Node) saw(lane, path string, p events.Position) {
+func (n *Node) saw(shardKey, path string, p events.Position) {
 	if p.IsZero() {
 		return
 	}
-	if n.seen[lane] == nil {
-		n.seen[lane] = map[string]events.Position{}
+	if n.seen[shardKey] == nil {
+		n.seen[shardKey] = map[string]events.Position{}
 	}
-	n.seen[lane][path] = p
+	n.seen[shardKey][path] = p
 }
 
 // Row returns the node as a row of our own table, under the key of ref.
 func (n *Node) Row(ref store.Ref) value.Item {
-	attrs := append(book.RefItem(ref), value.Attr{Name: book.Count, Value: n.Version})
+	attrs := append(owntable.RefItem(ref), value.Attr{Name: owntable.Count, Value: n.Version})
 	if n.Inner {
 		return value.NewItem(append(attrs, value.Attr{Name: nodeInner, Value: value.OfBool(true)})...)
 	}
@@ -134,11 +134,11 @@ func (n *Node) Row(ref store.Ref) value.Item {
 		counts = append(counts, value.Attr{Name: m, Value: c})
 	}
 	attrs = append(attrs, value.Attr{Name: nodeCounts, Value: value.OfMap(value.NewItem(counts...))})
-	for lane, at := range n.seen {
+	for shardKey, at := range n.seen {
 		for path, p := range at {
-			name := book.Lane(lane)
+			name := owntable.PositionOf(shardKey)
 			if path != n.Path {
-				name += lanePath + path
+				name += shardPath + path
 			}
 			attrs = append(attrs, value.Attr{Name: name, Value: p.Value()})
 		}
@@ -148,9 +148,9 @@ func (n *Node) Row(ref store.Ref) value.Item {
 
 // position returns the position up to which the leaf has counted the shard's steps for a
 // member.
-func (n *Node) position(lane, hash string) events.Position {
+func (n *Node) position(shardKey, hash string) events.Position {
 	var newest events.Position
-	for path, p := range n.seen[lane] {
+	for path, p := range n.seen[shardKey] {
 		if strings.HasPrefix(hash, path) && p.Compare(newest) > 0 {
 			newest = p
 		}
@@ -162,9 +162,9 @@ func (n *Node) position(lane, hash string) events.Position {
 // whether there were any. All steps must belong to this leaf. The caller must pass every
 // step of the shard for this leaf up to the last of them that is still uncounted: Take
 // moves the position past them all. After an error the node must be discarded.
-func (n *Node) Take(lane string, steps []Member) (changed bool, err error) {
+func (n *Node) Take(shardKey string, steps []Member) (changed bool, err error) {
 	for _, s := range steps {
-		if s.Position.Compare(n.position(lane, s.Hash)) <= 0 {
+		if s.Position.Compare(n.position(shardKey, s.Hash)) <= 0 {
 			continue
 		}
 		changed = true
@@ -174,12 +174,12 @@ func (n *Node) Take(lane string, steps []Member) (changed bool, err error) {
 	}
 	if changed {
 		last := steps[len(steps)-1].Position
-		for path, p := range n.seen[lane] {
+		for path, p := range n.seen[shardKey] {
 			if p.Compare(last) <= 0 {
-				delete(n.seen[lane], path)
+				delete(n.seen[shardKey], path)
 			}
 		}
-		n.saw(lane, n.Path, last)
+		n.saw(shardKey, n.Path, last)
 	}
 	return changed, nil
 }
@@ -198,24 +198,24 @@ func (n *Node) Add(s Member) error {
 	return nil
 }
 
-// Lanes returns the short keys of the shards for which the leaf has a position.
-func (n *Node) Lanes() []string { return slices.Sorted(maps.Keys(n.seen)) }
+// ShardKeys returns the short keys of the shards for which the leaf has a position.
+func (n *Node) ShardKeys() []string { return slices.Sorted(maps.Keys(n.seen)) }
 
 // Pass records that no step of a shard up to position p is still to be counted: the leaf
 // has counted them, or never will.
-func (n *Node) Pass(lane string, p events.Position) {
-	for path, q := range n.seen[lane] {
+func (n *Node) Pass(shardKey string, p events.Position) {
+	for path, q := range n.seen[shardKey] {
 		if q.Compare(p) <= 0 {
-			delete(n.seen[lane], path)
+			delete(n.seen[shardKey], path)
 		}
 	}
-	if p.Compare(n.seen[lane][n.Path]) > 0 {
-		n.saw(lane, n.Path, p)
+	if p.Compare(n.seen[shardKey][n.Path]) > 0 {
+		n.saw(shardKey, n.Path, p)
 	}
 }
 
 // Forget removes the positions of a shard that delivers no more records.
-func (n *Node) Forget(lane string) { delete(n.seen, lane) }
+func (n *Node) Forget(shardKey string) { delete(n.seen, shardKey) }
 
 // Shown returns the members that at least one row contributes, as rows show them. It
 // returns Missing if there are none.
@@ -271,11 +271,11 @@ func (n *Node) Split() []*Node {
 	for i, path := range Below(n.Path) {
 		c := NodeFrom(path, nil)
 		c.Version = n.Version
-		for lane, at := range n.seen {
-			c.saw(lane, path, n.position(lane, path))
+		for shardKey, at := range n.seen {
+			c.saw(shardKey, path, n.position(shardKey, path))
 			for deeper, p := range at {
-				if strings.HasPrefix(deeper, path) && p.Compare(c.position(lane, path)) > 0 {
-					c.saw(lane, deeper, p)
+				if strings.HasPrefix(deeper, path) && p.Compare(c.position(shardKey, path)) > 0 {
+					c.saw(shardKey, deeper, p)
 				}
 			}
 		}
@@ -321,17 +321,17 @@ func (n *Node) Join(below []*Node) {
 		for m, count := range c.Counts {
 			n.Counts[m] = count
 		}
-		for lane := range c.seen {
-			n.seen[lane] = nil
+		for shardKey := range c.seen {
+			n.seen[shardKey] = nil
 		}
 	}
-	for lane := range n.seen {
-		least := slices.MinFunc(below, func(a, b *Node) int { return a.base(lane).Compare(b.base(lane)) }).base(lane)
-		n.saw(lane, n.Path, least)
+	for shardKey := range n.seen {
+		least := slices.MinFunc(below, func(a, b *Node) int { return a.base(shardKey).Compare(b.base(shardKey)) }).base(shardKey)
+		n.saw(shardKey, n.Path, least)
 		for _, c := range below {
-			for path, p := range c.seen[lane] {
+			for path, p := range c.seen[shardKey] {
 				if p.Compare(least) > 0 {
-					n.saw(lane, path, p)
+					n.saw(shardKey, path, p)
 				}
 			}
 		}
@@ -339,4 +339,4 @@ func (n *Node) Join(below []*Node) {
 }
 
 // base returns the shard's position that holds for all members of the leaf.
-func (n *Node) base(lane string) events.Position { return n.seen[lane][n.Path] }
+func (n *Node) base(shardKey string) events.Position { return n.seen[shardKey][n.Path] }

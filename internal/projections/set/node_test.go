@@ -9,8 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"weir/internal/book"
 	"weir/internal/events"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -25,13 +25,13 @@ func (tr *tree) node(path string) *Node { return NodeFrom(path, tr.nodes[path]) 
 
 func (tr *tree) put(n *Node) {
 	n.Version = value.OfInt(1)
-	ref := store.Ref{Table: book.TableName, Key: store.Key{Partition: value.OfString("k"), Sort: value.OfString("s")}}
+	ref := store.Ref{Table: owntable.TableName, Key: store.Key{Partition: value.OfString("k"), Sort: value.OfString("s")}}
 	tr.nodes[n.Path] = n.Row(ref)
 }
 
 // deliver counts a batch's steps in the leaves that they belong to, in only some of
 // them when it crashes.
-func (tr *tree) deliver(lane string, steps []Member, crash bool) {
+func (tr *tree) deliver(shardKey string, steps []Member, crash bool) {
 	leaves := map[string][]Member{}
 	for _, m := range steps {
 		path := ""
@@ -45,7 +45,7 @@ func (tr *tree) deliver(lane string, steps []Member, crash bool) {
 			continue
 		}
 		n := tr.node(path)
-		if _, err := n.Take(lane, leaves[path]); err != nil {
+		if _, err := n.Take(shardKey, leaves[path]); err != nil {
 			tr.t.Fatal(err)
 		}
 		if n.Full() {
@@ -76,23 +76,23 @@ func (tr *tree) gather() {
 	}
 }
 
-// TestTree delivers the steps of several lanes whole, in part and again, while leaves
+// TestTree delivers the steps of several shards whole, in part and again, while leaves
 // are split and gathered: each counts once.
 func TestTree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tr := &tree{t: t, nodes: map[string]value.Item{}}
 		want := map[string]int{}
-		holds := map[string]int{} // of each lane's rows, whether they say the member
+		holds := map[string]int{} // of each shard's rows, whether they say the member
 		past := map[string][][]Member{}
 		position := uint64(0)
 		rounds := rapid.IntRange(1, 30).Draw(t, "rounds")
 		for range rounds {
-			lane := rapid.SampledFrom([]string{"A", "B"}).Draw(t, "lane")
+			shardKey := rapid.SampledFrom([]string{"A", "B"}).Draw(t, "shardKey")
 			shrink := rapid.Bool().Draw(t, "shrink")
 			var steps []Member
 			for range rapid.IntRange(1, 120).Draw(t, "steps") {
 				m := fmt.Sprint(rapid.IntRange(0, 150).Draw(t, "member"))
-				key := lane + m
+				key := shardKey + m
 				if shrink == (holds[key] == 0) {
 					continue
 				}
@@ -105,19 +105,19 @@ func TestTree(t *testing.T) {
 			if steps == nil {
 				continue
 			}
-			past[lane] = append(past[lane], steps)
+			past[shardKey] = append(past[shardKey], steps)
 			for rapid.Bool().Draw(t, "crashes") {
-				tr.deliver(lane, steps, true)
+				tr.deliver(shardKey, steps, true)
 				tr.gather()
-				other := map[string]string{"A": "B", "B": "A"}[lane]
+				other := map[string]string{"A": "B", "B": "A"}[shardKey]
 				if n := len(past[other]); n > 0 { // what came before comes once more, and changes nothing
 					tr.deliver(other, past[other][rapid.IntRange(0, n-1).Draw(t, "again")], false)
 				}
 			}
-			tr.deliver(lane, steps, false)
+			tr.deliver(shardKey, steps, false)
 			tr.gather()
-			again := past[lane][rapid.IntRange(0, len(past[lane])-1).Draw(t, "again")]
-			tr.deliver(lane, again[rapid.IntRange(0, len(again)-1).Draw(t, "from"):], false)
+			again := past[shardKey][rapid.IntRange(0, len(past[shardKey])-1).Draw(t, "again")]
+			tr.deliver(shardKey, again[rapid.IntRange(0, len(again)-1).Draw(t, "from"):], false)
 		}
 		have := map[string]int{}
 		for path := range tr.nodes {

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -35,7 +35,7 @@ type set struct {
 
 // Recount returns the kind's part in a verification.
 func (Kind) Recount(v *runner.Verification) runner.Recount {
-	return &recount{Verification: v, nodes: book.Nodes(v.Model.Name), sets: map[string]*set{}}
+	return &recount{Verification: v, nodes: owntable.Nodes(v.Model.Name), sets: map[string]*set{}}
 }
 
 func (v *recount) set(name string) *set {
@@ -50,9 +50,9 @@ func (v *recount) set(name string) *set {
 // Add adds the members that a row contributes.
 func (v *recount) Add(row *projections.Change) {
 	for _, a := range Fold(row, &projections.Faults{}) {
-		s := v.set(book.RowText(a.Target))
+		s := v.set(owntable.RowText(a.Target))
 		s.row, s.entity = a.Target, a.Entity
-		m := strings.TrimPrefix(a.Field, book.Values(a.Entity.SetOf().Attr))
+		m := strings.TrimPrefix(a.Field, owntable.Values(a.Entity.SetOf().Attr))
 		if sum, err := value.AddNumbers(s.want[m], a.Amount); err == nil { // not in 10^15 rows
 			s.want[m] = sum
 		}
@@ -71,7 +71,7 @@ func (v *recount) Compare(_ context.Context, rows []projections.Change) error {
 			v.Differs(f.Is.SetOf().Name, v.RowText(f.Row), runner.Nothing, "a row that is none of a set's", nil)
 			continue
 		}
-		s := v.set(book.RowText(store.Ref{Table: f.Row.Table, Key: root}))
+		s := v.set(owntable.RowText(store.Ref{Table: f.Row.Table, Key: root}))
 		s.row, s.entity = store.Ref{Table: f.Row.Table, Key: root}, f.Is
 		s.leaves[path] = f.New
 	}
@@ -80,8 +80,8 @@ func (v *recount) Compare(_ context.Context, rows []projections.Change) error {
 
 // OwnRow notes a node of a set.
 func (v *recount) OwnRow(_ context.Context, row value.Item) error {
-	if name, ok := strings.CutPrefix(row.Get(book.Partition).Text(), v.nodes); ok {
-		path := book.PathOf(row)
+	if name, ok := strings.CutPrefix(row.Get(owntable.Partition).Text(), v.nodes); ok {
+		path := owntable.PathOf(row)
 		v.set(name).nodes[path] = NodeFrom(path, row)
 	}
 	return nil
@@ -111,7 +111,7 @@ func (v *recount) rows(s *set) {
 			continue
 		}
 		for _, a := range attrs {
-			if a.Name != book.Version {
+			if a.Name != owntable.Version {
 				v.leaf(s, row, path, a.Value, have.Get(a.Name))
 			}
 		}

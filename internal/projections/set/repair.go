@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -24,14 +24,14 @@ var errDamaged error = runner.Unfixable("its nodes are damaged")
 // readNodes reads all nodes of a set, by path. partition is the partition that holds them.
 func readNodes(ctx context.Context, r *runner.Runner, partition string) (map[string]*Node, error) {
 	nodes := map[string]*Node{}
-	q := store.Query{Table: book.TableName, Partition: value.OfString(partition)}
+	q := store.Query{Table: owntable.TableName, Partition: value.OfString(partition)}
 	for {
 		page, err := r.Store.Query(ctx, q)
 		if err != nil {
 			return nil, err
 		}
 		for _, row := range page.Rows {
-			path := book.PathOf(row)
+			path := owntable.PathOf(row)
 			nodes[path] = NodeFrom(path, row)
 		}
 		if q.After = page.Next; q.After == nil {
@@ -80,7 +80,7 @@ func (f *NodesFix) Thing() string { return f.Name }
 // Stage returns StageCounts.
 func (*NodesFix) Stage() runner.Stage { return runner.StageCounts }
 
-func (f *NodesFix) partition(r *runner.Runner) string { return book.Nodes(r.Model.Name) + f.Name }
+func (f *NodesFix) partition(r *runner.Runner) string { return owntable.Nodes(r.Model.Name) + f.Name }
 
 // Note reads the nodes.
 func (f *NodesFix) Note(ctx context.Context, r *runner.Runner) (err error) {
@@ -181,7 +181,7 @@ func (s *setRepair) write(ctx context.Context, path string, members []string) (d
 		}
 	}
 	for _, p := range s.places {
-		n.Pass(runner.Lane(p.Table, p.Shard), p.At)
+		n.Pass(runner.ShardKey(p.Table, p.Shard), p.At)
 	}
 	if n.Full() && s.shows {
 		ws, below := s.splitWrites(s.of, n, before)
@@ -191,7 +191,7 @@ func (s *setRepair) write(ctx context.Context, path string, members []string) (d
 		return runner.Transacted(s.Store.Transact(ctx, ws))
 	}
 	n.Version = s.above(before)
-	ref := book.Ref(s.partition, path)
+	ref := owntable.Ref(s.partition, path)
 	if done, err = s.Did(ctx, store.Write{Ref: ref, Put: n.Row(ref), If: unchanged(before)}); !done || err != nil || !s.shows {
 		return done, err
 	}
@@ -210,7 +210,7 @@ type LeafFix struct {
 }
 
 // Thing returns the row.
-func (f *LeafFix) Thing() string { return book.RowText(f.Row) }
+func (f *LeafFix) Thing() string { return owntable.RowText(f.Row) }
 
 // Stage returns StageParts.
 func (*LeafFix) Stage() runner.Stage { return runner.StageParts }

@@ -1,7 +1,7 @@
 package set
 
 import (
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/tally"
 )
@@ -27,7 +27,7 @@ func newGathered(all *projections.Gathered) *gathered {
 func (g *gathered) fold(i int, c *projections.Change) {
 	var f projections.Faults
 	for _, a := range Fold(c, &f) {
-		name := book.RowText(a.Target)
+		name := owntable.RowText(a.Target)
 		if g.at[name] == nil {
 			g.at[name] = &projections.Target{Row: a.Target, Entity: a.Entity}
 			g.sets = append(g.sets, g.at[name])

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -36,7 +36,7 @@ func (w *work) keepFacts(ctx context.Context) error {
 		}
 		c := &w.Changes[w.factOf[i]]
 		w.Kept(w.factOf[i])
-		d := runner.Dead{Kind: runner.DeadImage, Target: w.facts[i].List, Reason: out[i].Err.Error(), Lane: w.Lane, Position: c.Position, Record: runner.RecordOf(c), Time: c.Time}
+		d := runner.Dead{Kind: runner.DeadImage, Target: w.facts[i].List, Reason: out[i].Err.Error(), ShardKey: w.ShardKey, Position: c.Position, Record: runner.RecordOf(c), Time: c.Time}
 		if _, err := w.KeepDead(ctx, d); err != nil {
 			return err
 		}
@@ -48,13 +48,13 @@ func (w *work) keepFacts(ctx context.Context) error {
 // for as long as something older may still arrive.
 func factWrite(r *runner.Runner, f *Fact) store.Write {
 	wr := store.Write{
-		Ref: book.Fact(r.Model.Name, f.List, f.Name), If: store.Cond{runner.Below(book.Position, f.Position.Value())},
-		Ops: []store.Op{runner.Set(book.Position, f.Position.Value())},
+		Ref: owntable.Fact(r.Model.Name, f.List, f.Name), If: store.Cond{runner.Below(owntable.Position, f.Position.Value())},
+		Ops: []store.Op{runner.Set(owntable.Position, f.Position.Value())},
 	}
 	if f.Told == nil {
-		wr.Ops = append(wr.Ops, runner.Set(book.Told, value.Value{}), runner.Set(book.Expiry, r.Expiry()))
+		wr.Ops = append(wr.Ops, runner.Set(owntable.Told, value.Value{}), runner.Set(owntable.Expiry, r.Expiry()))
 	} else {
-		wr.Ops = append(wr.Ops, runner.Set(book.Told, value.OfMap(f.Told)), runner.Set(book.Expiry, value.Value{}))
+		wr.Ops = append(wr.Ops, runner.Set(owntable.Told, value.OfMap(f.Told)), runner.Set(owntable.Expiry, value.Value{}))
 	}
 	return wr
 }

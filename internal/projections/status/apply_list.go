@@ -3,7 +3,7 @@ package status
 import (
 	"context"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -13,15 +13,15 @@ import (
 // last one, or "" if there are no more.
 func recomputeAll(ctx context.Context, r *runner.Runner, list, after string) (last string, err error) {
 	page, err := r.Store.Query(ctx, store.Query{
-		Table: book.TableName, Partition: book.Fact(r.Model.Name, list, "").Key.Partition, Limit: runner.PageOfList,
-		Sort: store.Range{From: value.OfString(max(book.TargetsBegin, after+"\x00"))},
+		Table: owntable.TableName, Partition: owntable.Fact(r.Model.Name, list, "").Key.Partition, Limit: runner.PageOfList,
+		Sort: store.Range{From: value.OfString(max(owntable.TargetsBegin, after+"\x00"))},
 	})
 	if err != nil {
 		return "", err
 	}
 	var refs []store.Ref
 	for _, row := range page.Rows {
-		if ref, ok := TargetTold(r.Model, row.Get(book.Told).Item()); ok {
+		if ref, ok := TargetTold(r.Model, row.Get(owntable.Told).Item()); ok {
 			refs = append(refs, ref)
 		}
 	}
@@ -39,7 +39,7 @@ func recomputeAll(ctx context.Context, r *runner.Runner, list, after string) (la
 	if page.Next == nil || len(page.Rows) == 0 {
 		return "", nil
 	}
-	return page.Rows[len(page.Rows)-1].Get(book.Sort).Text(), nil
+	return page.Rows[len(page.Rows)-1].Get(owntable.Sort).Text(), nil
 }
 
 // lookAttr is the attribute of a job that holds the list whose targets it recomputes.
@@ -50,10 +50,10 @@ const lookAttr = "look"
 // after this change.
 func startJob(ctx context.Context, r *runner.Runner, list, after string) error {
 	_, err := r.Write(ctx, []store.Write{{
-		Ref: book.Job(r.Model.Name, lookAttr+"|"+list),
+		Ref: owntable.Job(r.Model.Name, lookAttr+"|"+list),
 		Ops: []store.Op{
 			runner.Set(lookAttr, value.OfString(list)), runner.Set(runner.JobCursor, value.OfString(after)),
-			{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())},
+			{Kind: store.Add, Attr: owntable.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())},
 		},
 	}})
 	return err
@@ -71,8 +71,8 @@ func (Kind) Job(ctx context.Context, r *runner.Runner, job value.Item) (mine, mo
 		return true, true, err
 	}
 	wr := store.Write{
-		Ref: book.Job(r.Model.Name, lookAttr+"|"+list),
-		If:  store.Cond{{{Attr: book.Count, Is: store.Eq, Value: job.Get(book.Count)}}},
+		Ref: owntable.Job(r.Model.Name, lookAttr+"|"+list),
+		If:  store.Cond{{{Attr: owntable.Count, Is: store.Eq, Value: job.Get(owntable.Count)}}},
 	}
 	if wr.Delete = last == ""; !wr.Delete {
 		wr.Ops = []store.Op{runner.Set(runner.JobCursor, value.OfString(last))}

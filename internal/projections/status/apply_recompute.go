@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/parallel"
 	"weir/internal/projections"
 	"weir/internal/runner"
@@ -25,18 +25,18 @@ const recomputesAtOnce = 10
 // turn has come.
 func recompute(ctx context.Context, r *runner.Runner, refs []store.Ref, parked bool) (refused []error, err error) {
 	refused = make([]error, len(refs))
-	books, err := raise(ctx, r, refs, parked)
+	ledgers, err := raise(ctx, r, refs, parked)
 	if err != nil {
 		return nil, err
 	}
 	todo := make([]int, 0, len(refs))
 	for i := range refs {
-		if books[i] != nil {
+		if ledgers[i] != nil {
 			todo = append(todo, i)
 		}
 	}
 	for range recomputesAtOnce {
-		if todo, err = recomputeOnce(ctx, r, refs, books, todo, refused); err != nil || len(todo) == 0 {
+		if todo, err = recomputeOnce(ctx, r, refs, ledgers, todo, refused); err != nil || len(todo) == 0 {
 			return refused, err
 		}
 	}
@@ -48,8 +48,8 @@ func recompute(ctx context.Context, r *runner.Runner, refs []store.Ref, parked b
 func raise(ctx context.Context, r *runner.Runner, refs []store.Ref, parked bool) ([]value.Item, error) {
 	ws := make([]store.Write, len(refs))
 	for i := range refs {
-		ws[i] = store.Write{Ref: book.Of(r.Model.Name, refs[i]), Return: true, Ops: []store.Op{
-			{Kind: store.Add, Attr: book.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())},
+		ws[i] = store.Write{Ref: owntable.Ledger(r.Model.Name, refs[i]), Return: true, Ops: []store.Op{
+			{Kind: store.Add, Attr: owntable.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())},
 		}}
 		if !parked {
 			ws[i].If = store.Cond{runner.Open()}
@@ -59,20 +59,20 @@ func raise(ctx context.Context, r *runner.Runner, refs []store.Ref, parked bool)
 	if err != nil {
 		return nil, err
 	}
-	books := make([]value.Item, len(refs))
+	ledgers := make([]value.Item, len(refs))
 	for i := range out {
 		if errors.Is(out[i].Err, store.ErrRefused) {
 			return nil, out[i].Err
 		}
 		if out[i].Err == nil {
-			books[i] = out[i].Row
+			ledgers[i] = out[i].Row
 		}
 	}
-	return books, nil
+	return ledgers, nil
 }
 
 // recomputeOnce recomputes the rows of todo once and returns those that changed meanwhile.
-func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, books []value.Item, todo []int, refused []error) ([]int, error) {
+func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledgers []value.Item, todo []int, refused []error) ([]int, error) {
 	ask := make([]store.Ref, len(todo))
 	for j, i := range todo {
 		ask[j] = refs[i]
@@ -84,7 +84,7 @@ func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, book
 	writes := make([]store.Write, len(todo))
 	errs := make([]error, len(todo))
 	_ = parallel.Do(len(todo), atOnce(r), func(j int) error {
-		writes[j], errs[j] = recomputeAt(ctx, r, ask[j], rows[j], books[todo[j]])
+		writes[j], errs[j] = recomputeAt(ctx, r, ask[j], rows[j], ledgers[todo[j]])
 		return nil
 	})
 	var ws []store.Write
@@ -131,7 +131,7 @@ func recomputeAt(ctx context.Context, r *runner.Runner, target store.Ref, row, b
 	if e == nil || len(e.Steps) == 0 {
 		return store.Write{}, nil
 	}
-	version, stale, err := showable(ctx, r, target, row.Get(book.Version), b)
+	version, stale, err := showable(ctx, r, target, row.Get(owntable.Version), b)
 	if err != nil || stale {
 		return store.Write{}, err
 	}
@@ -145,16 +145,16 @@ func recomputeAt(ctx context.Context, r *runner.Runner, target store.Ref, row, b
 // that the ledger never had was not written by weir (the row may be a copy of another
 // row), and may be overwritten.
 func showable(ctx context.Context, r *runner.Runner, target store.Ref, shown value.Value, b value.Item) (cond []store.Test, stale bool, err error) {
-	n := b.Get(book.Count)
+	n := b.Get(owntable.Count)
 	if shown.IsMissing() || shown.Kind() == value.Number && value.Compare(shown, n) <= 0 {
-		return []store.Test{{Attr: book.Version, Is: store.Absent}, {Attr: book.Version, Is: store.Le, Value: n}}, false, nil
+		return []store.Test{{Attr: owntable.Version, Is: store.Absent}, {Attr: owntable.Version, Is: store.Le, Value: n}}, false, nil
 	}
-	rows, err := r.Get(ctx, []store.Ref{book.Of(r.Model.Name, target)})
+	rows, err := r.Get(ctx, []store.Ref{owntable.Ledger(r.Model.Name, target)})
 	if err != nil {
 		return nil, false, err
 	}
 	stale = shown.Kind() == value.Number && value.Compare(shown, runner.VersionOf(rows[0])) <= 0
-	return []store.Test{{Attr: book.Version, Is: store.Eq, Value: shown}}, stale, nil
+	return []store.Test{{Attr: owntable.Version, Is: store.Eq, Value: shown}}, stale, nil
 }
 
 // recomputeWrite returns the write that shows everything derived on the row under the ledger's
@@ -177,7 +177,7 @@ func recomputeWrite(ctx context.Context, r *runner.Runner, e *model.Entity, targ
 	for _, a := range shown {
 		wr.Ops = append(wr.Ops, runner.Set(a.Name, a.Value))
 	}
-	wr.Ops = append(wr.Ops, runner.Set(book.Version, b.Get(book.Count)))
+	wr.Ops = append(wr.Ops, runner.Set(owntable.Version, b.Get(owntable.Count)))
 	return wr, nil
 }
 
@@ -189,19 +189,19 @@ type known struct {
 
 // Each reads a partition in pages, each twice as large as the one before.
 func (k known) Each(list string, names Names, yield func(string, value.Item) bool) error {
-	ref := book.Fact(k.Model.Name, list, max(names.Begins, names.From))
-	q := store.Query{Table: book.TableName, Partition: ref.Key.Partition, Sort: store.Range{From: ref.Key.Sort}, Limit: names.Page}
+	ref := owntable.Fact(k.Model.Name, list, max(names.Begins, names.From))
+	q := store.Query{Table: owntable.TableName, Partition: ref.Key.Partition, Sort: store.Range{From: ref.Key.Sort}, Limit: names.Page}
 	for {
 		page, err := k.Store.Query(k.ctx, q)
 		if err != nil {
 			return err
 		}
 		for _, row := range page.Rows {
-			name := row.Get(book.Sort).Text()
+			name := row.Get(owntable.Sort).Text()
 			if !strings.HasPrefix(name, names.Begins) {
 				return nil
 			}
-			if told := row.Get(book.Told); !told.IsMissing() && !yield(name, told.Item()) {
+			if told := row.Get(owntable.Told); !told.IsMissing() && !yield(name, told.Item()) {
 				return nil
 			}
 		}
@@ -216,7 +216,7 @@ func (k known) Each(list string, names Names, yield func(string, value.Item) boo
 func (k known) Get(list string, names []string) ([]value.Item, error) {
 	refs := make([]store.Ref, len(names))
 	for i, name := range names {
-		refs[i] = book.Fact(k.Model.Name, list, name)
+		refs[i] = owntable.Fact(k.Model.Name, list, name)
 	}
 	rows, err := k.Runner.Get(k.ctx, refs)
 	if err != nil {
@@ -224,7 +224,7 @@ func (k known) Get(list string, names []string) ([]value.Item, error) {
 	}
 	out := make([]value.Item, len(rows))
 	for i, row := range rows {
-		if told := row.Get(book.Told); !told.IsMissing() {
+		if told := row.Get(owntable.Told); !told.IsMissing() {
 			out[i] = told.Item()
 			if out[i] == nil {
 				out[i] = value.Item{}

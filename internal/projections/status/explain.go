@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
 	"weir/internal/value"
@@ -41,11 +41,11 @@ func (x *explanation) Parts(c *projections.Change) (out []string) {
 	for _, f := range Fold(c, &projections.Faults{}) {
 		switch {
 		case f.All:
-			if x.member(f.List, book.RowText(c.Row)); x.lists[f.List] {
+			if x.member(f.List, owntable.RowText(c.Row)); x.lists[f.List] {
 				out = append(out, "among the others: "+told(&f))
 			}
 		case f.Entity != x.Entity || !projections.SameRow(f.Target, x.Row):
-		case strings.HasPrefix(f.Name, book.TargetsBegin):
+		case strings.HasPrefix(f.Name, owntable.TargetsBegin):
 			x.lists[f.List] = true // depends on this group, at one time at least
 		default:
 			out = append(out, told(&f))

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -95,7 +95,7 @@ func (r *reach) reached(own value.Item) (bool, error) {
 	var names []string
 	for _, el := range own.Get(r.Stage.Each.Name).Elements() {
 		if text := value.Scalar(el.Value); text != "" { // other elements name no row
-			names = append(names, book.Reached(r.Word, text))
+			names = append(names, owntable.Reached(r.Word, text))
 		}
 	}
 	if r.Max > 0 && len(names) > r.Max {
@@ -112,7 +112,7 @@ func (r *reach) tooMany(what string) error {
 // rows, it reads all of them; otherwise one is enough.
 func (r *reach) any() (bool, error) {
 	n := 0
-	err := r.known.Each(r.list, Names{Begins: book.Reaching(r.Word), Page: pageFirst}, func(_ string, told value.Item) bool {
+	err := r.known.Each(r.list, Names{Begins: owntable.Reaching(r.Word), Page: pageFirst}, func(_ string, told value.Item) bool {
 		r.count(told)
 		n++
 		return r.Max == 0 && len(r.Stage.Set) > 0 || r.Max > 0 && n <= r.Max
@@ -142,8 +142,8 @@ func (r *reach) others(o *model.Others, own value.Item) (bool, error) {
 	var names []string
 	n, all, piece := 0, true, pageFirst
 	var failed error
-	err := r.known.Each(list, Names{Begins: book.OthersBegin, Page: pageFirst}, func(name string, _ value.Item) bool {
-		names = append(names, book.Reaching(r.Word)+strings.TrimPrefix(name, book.OthersBegin))
+	err := r.known.Each(list, Names{Begins: owntable.OthersBegin, Page: pageFirst}, func(name string, _ value.Item) bool {
+		names = append(names, owntable.Reaching(r.Word)+strings.TrimPrefix(name, owntable.OthersBegin))
 		switch n++; {
 		case r.Max > 0 && n > r.Max:
 			failed = r.tooMany("rows of " + o.Of.Name)
@@ -192,7 +192,7 @@ func (r *reach) whole(names []string) (bool, error) {
 // it reads the rows that reach the word in the same order.
 func (r *reach) beside(names []string) (bool, error) {
 	i := 0
-	err := r.known.Each(r.list, Names{Begins: book.Reaching(r.Word), From: names[0], Page: len(names)}, func(name string, told value.Item) bool {
+	err := r.known.Each(r.list, Names{Begins: owntable.Reaching(r.Word), From: names[0], Page: len(names)}, func(name string, told value.Item) bool {
 		if name == names[i] {
 			r.count(told)
 			i++

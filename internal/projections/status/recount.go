@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
 	"weir/internal/value"
@@ -31,7 +31,7 @@ type list struct {
 
 // Recount returns the kind's part in a verification.
 func (Kind) Recount(v *runner.Verification) runner.Recount {
-	return &recount{Verification: v, facts: book.Facts(v.Model.Name), lists: map[string]*list{}}
+	return &recount{Verification: v, facts: owntable.Facts(v.Model.Name), lists: map[string]*list{}}
 }
 
 // Add adds the facts that a row reports. A later fact with the same list and name replaces
@@ -116,12 +116,12 @@ func (v *recount) Compare(_ context.Context, rows []projections.Change) error {
 
 // OwnRow compares a fact with the recounted one.
 func (v *recount) OwnRow(_ context.Context, row value.Item) error {
-	of, ok := strings.CutPrefix(row.Get(book.Partition).Text(), v.facts)
+	of, ok := strings.CutPrefix(row.Get(owntable.Partition).Text(), v.facts)
 	if !ok {
 		return nil
 	}
 	v.Checked++
-	name, have := row.Get(book.Sort).Text(), row.Get(book.Told)
+	name, have := row.Get(owntable.Sort).Text(), row.Get(owntable.Told)
 	want := value.Value{}
 	if told := v.told(of, name); told != nil {
 		want, v.lists[of].seen[name] = value.OfMap(told), true

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -17,7 +17,7 @@ import (
 // newest position wins in whatever order facts arrive. A caller that writes facts must
 // recompute the targets afterwards.
 type Fact struct {
-	List, Name string // its place in our own table, see package book
+	List, Name string // its place in our own table, see package owntable
 	Told       value.Item
 	Position   events.Position
 	Entity     *model.Entity // the entity of what must be recomputed:
@@ -82,10 +82,10 @@ func reaches(c *projections.Change, st *model.Stage, row value.Item) (Fact, bool
 		return Fact{}, false
 	}
 	target, ok := keyOf(st.Steps.Target, st.To, row)
-	f := Fact{List: FactsOf(st.Steps, target), Name: book.Reached(st.Word, book.RowText(c.Row)), Entity: st.Steps.Target, Target: target}
+	f := Fact{List: FactsOf(st.Steps, target), Name: owntable.Reached(st.Word, owntable.RowText(c.Row)), Entity: st.Steps.Target, Target: target}
 	if st.Each != nil {
 		who := value.Scalar(st.Who.Get(row))
-		f.Name, ok = book.Reached(st.Word, who), ok && who != ""
+		f.Name, ok = owntable.Reached(st.Word, who), ok && who != ""
 	}
 	f.Told = value.Item{}
 	for i := range st.Set {
@@ -106,7 +106,7 @@ func belongs(o *model.Others, row value.Item) (Fact, bool) {
 	who := o.Field.Get(row)
 	list, ok := membersOf(o, func(i int) value.Value { return o.Links[i].Get(row) })
 	return Fact{
-		List: list, Name: book.Other(value.Scalar(who)), All: true,
+		List: list, Name: owntable.Other(value.Scalar(who)), All: true,
 		Told: value.Item{{Name: whoAttr, Value: who}},
 	}, ok && value.Scalar(who) != ""
 }
@@ -115,7 +115,7 @@ func belongs(o *model.Others, row value.Item) (Fact, bool) {
 func goesBy(c *projections.Change, o *model.Others, row value.Item) (Fact, bool) {
 	list, ok := OthersOf(o, row)
 	return Fact{
-		List: list, Name: book.Target(book.RowText(c.Row)), Entity: o.On, Target: c.Row,
+		List: list, Name: owntable.Target(owntable.RowText(c.Row)), Entity: o.On, Target: c.Row,
 		Told: value.NewItem(value.Attr{Name: tableAttr, Value: value.OfString(c.Row.Table)}, value.Attr{Name: keyAttr, Value: value.OfMap(c.Table.Item(c.Row.Key))}),
 	}, ok
 }
@@ -153,7 +153,7 @@ func IsList(v value.Value) bool {
 }
 
 // FactsOf returns the name of the list with the facts about a target's status.
-func FactsOf(s *model.Steps, target store.Ref) string { return s.Name + "|" + book.RowText(target) }
+func FactsOf(s *model.Steps, target store.Ref) string { return s.Name + "|" + owntable.RowText(target) }
 
 // OthersOf returns the name of the list with the members of the group that a row depends
 // on.
@@ -172,7 +172,7 @@ func membersOf(o *model.Others, get func(i int) value.Value) (string, bool) {
 		}
 		texts = append(texts, text)
 	}
-	return o.Name + "|" + book.Texts(texts), true
+	return o.Name + "|" + owntable.Texts(texts), true
 }
 
 // NeedsRecompute reports whether a change leaves a row with a status in a state that may not
@@ -186,7 +186,7 @@ func NeedsRecompute(c *projections.Change) bool {
 	if c.Was != c.Is {
 		return true
 	}
-	was, is := c.Old.Get(book.Version), c.New.Get(book.Version)
+	was, is := c.Old.Get(owntable.Version), c.New.Get(owntable.Version)
 	if is.Kind() != value.Number {
 		return true
 	}
@@ -207,7 +207,7 @@ func NeedsRecompute(c *projections.Change) bool {
 // Basis returns the attributes of a row that its status depends on, and those that weir
 // writes for it.
 func Basis(e *model.Entity) []string {
-	out := []string{book.Own}
+	out := []string{owntable.Own}
 	add := func(name string) {
 		if !slices.Contains(out, name) {
 			out = append(out, name)

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"weir/internal/book"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/status"
 	"weir/internal/store"
@@ -147,7 +147,7 @@ func TestWhatRowsTell(t *testing.T) {
 			}
 			word, _, _ := strings.Cut(f.Name, "|")
 			have = append(have, sign+f.List+" "+word)
-			if f.All != strings.HasPrefix(f.Name, book.OthersBegin) {
+			if f.All != strings.HasPrefix(f.Name, owntable.OthersBegin) {
 				t.Errorf("%s: %s looks at all: %v", c.name, f.Name, f.All)
 			}
 		}
@@ -347,7 +347,7 @@ func TestNeedsLook(t *testing.T) {
 		{"a time that is shown", shown, shown.With(item("rated_at", "2")...), true},
 		{"the row whole", shown, base.With(value.Attr{Name: "weir"}), true},
 		{"an old copy", shown, base, true},
-		{"what is under it", shown, shown.With(value.Attr{Name: book.Own}), true},
+		{"what is under it", shown, shown.With(value.Attr{Name: owntable.Own}), true},
 		{"a version that is not weir's", shown, shown.With(item("weir", "x")...), true},
 		{"a higher one, and its status", shown, base.With(item("status", "draft", "weir", 9)...), true},
 	} {

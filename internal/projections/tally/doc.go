@@ -1,10 +1,10 @@
 // Package tally is the projection kind that sums up source rows on a target row: count,
 // sum, mean and distinct (package aggregate says what each adds and shows).
 //
-// It reads and writes these rows of our own table (package book):
+// It reads and writes these rows of our own table (package owntable):
 //
-//	book|MODEL|ROW       s ""    the target's ledger: a:ATTR, a+N:ATTR, c:ATTR, d:ATTR:V the
-//	                             accumulators, p:LANE a shard's position, n its version,
+//	ledger|MODEL|ROW       s ""    the target's ledger: a:ATTR, a+N:ATTR, c:ATTR, d:ATTR:V the
+//	                             accumulators, p:SHARD a shard's position, n its version,
 //	                             q effects that wait, u the dead letter of what cannot be shown
 //	mark|MODEL|ROW       s HASH  a source row's deduplication mark, without shards: p, x
 //	dead|MODEL           s ID    dead letters of the kind "number": a value that no number can hold

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/book"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -32,7 +32,7 @@ type target struct {
 
 // Recount returns the kind's part in a verification.
 func (Kind) Recount(v *runner.Verification) runner.Recount {
-	return &recount{Verification: v, ledgers: book.Books(v.Model.Name), expect: map[string]*target{}}
+	return &recount{Verification: v, ledgers: owntable.Ledgers(v.Model.Name), expect: map[string]*target{}}
 }
 
 // Add adds what a row counts for its targets.
@@ -52,7 +52,7 @@ func (v *recount) Add(row *projections.Change) {
 
 // ledger returns the partition key of a target's ledger.
 func (v *recount) ledger(target store.Ref) string {
-	return book.Of(v.Model.Name, target).Key.Partition.Text()
+	return owntable.Ledger(v.Model.Name, target).Key.Partition.Text()
 }
 
 // Compare compares the tallies that target rows show with their recounted ledgers.
@@ -87,7 +87,7 @@ func (t *target) ledger() value.Item {
 
 // OwnRow compares a ledger with the recounted one.
 func (v *recount) OwnRow(ctx context.Context, row value.Item) error {
-	name := row.Get(book.Partition).Text()
+	name := row.Get(owntable.Partition).Text()
 	if !strings.HasPrefix(name, v.ledgers) {
 		return nil
 	}
@@ -138,9 +138,9 @@ func (v *recount) compare(ctx context.Context, name string, is value.Item) error
 func accumulators(ledgers ...value.Item) (fields []string) {
 	for _, l := range ledgers {
 		for _, a := range l {
-			if attr, _, ok := book.Band(a.Name); ok {
-				fields = append(fields, book.Sum(attr))
-			} else if book.IsSum(a.Name) {
+			if attr, _, ok := owntable.Band(a.Name); ok {
+				fields = append(fields, owntable.Sum(attr))
+			} else if owntable.IsSum(a.Name) {
 				fields = append(fields, a.Name)
 			}
 		}
@@ -151,17 +151,17 @@ func accumulators(ledgers ...value.Item) (fields []string) {
 
 // held returns what a ledger holds in an accumulator, as text.
 func held(ledger value.Item, field string) string {
-	attr, _, ok := book.Band(field)
+	attr, _, ok := owntable.Band(field)
 	if !ok {
 		return runner.ValueText(ledger.Get(field))
 	}
 	if !slices.ContainsFunc(ledger, func(a value.Attr) bool {
-		of, _, sum := book.Band(a.Name)
+		of, _, sum := owntable.Band(a.Name)
 		return sum && of == attr
 	}) {
 		return runner.Nothing
 	}
-	sum, err := book.Total(attr, ledger)
+	sum, err := owntable.Total(attr, ledger)
 	if err != nil {
 		return runner.ValueText(ledger.Get(field))
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -23,7 +23,7 @@ func (f *LedgerFix) Thing() string { return f.Name }
 // Stage returns StageCounts.
 func (*LedgerFix) Stage() runner.Stage { return runner.StageCounts }
 
-func (f *LedgerFix) ref() store.Ref { return book.Ref(f.Name, "") }
+func (f *LedgerFix) ref() store.Ref { return owntable.Ref(f.Name, "") }
 
 // Note reads the ledger.
 func (f *LedgerFix) Note(ctx context.Context, r *runner.Runner) (err error) {
@@ -38,5 +38,5 @@ func (f *LedgerFix) Correct(ctx context.Context, r *runner.Runner, now *runner.R
 		of, sums = *t, t.ledger()
 		sums = slices.DeleteFunc(sums, func(a value.Attr) bool { return a.Value.Sign() == 0 })
 	}
-	return r.RepairBook(ctx, f.ref(), of.row, of.entity, f.noted, sums, now.Places)
+	return r.RepairLedger(ctx, f.ref(), of.row, of.entity, f.noted, sums, now.Places)
 }

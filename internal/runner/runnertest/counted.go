@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -14,21 +14,21 @@ import (
 // Counted returns the counts of all records that a group has passed, over all runs: those
 // of its checkpoints, and those of checkpoints that were forgotten.
 func Counted(ctx context.Context, r *runner.Runner, group string) (n runner.Counts, err error) {
-	gone, err := r.Store.Get(ctx, []store.Ref{book.Past(r.Model.Name, group)})
+	gone, err := r.Store.Get(ctx, []store.Ref{owntable.Past(r.Model.Name, group)})
 	if err != nil {
 		return n, err
 	}
-	past, err := book.DecodePast(gone[0])
+	past, err := owntable.DecodePast(gone[0])
 	n = runner.Counts(past)
 	var rows []value.Item
-	q := store.Query{Table: book.TableName, Partition: value.OfString(book.Checkpoints(r.Model.Name, group))}
+	q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Checkpoints(r.Model.Name, group))}
 	for more := true; more && err == nil; more = q.After != nil {
 		var page store.Page
 		page, err = r.Store.Query(ctx, q)
 		rows, q.After = append(rows, page.Rows...), page.Next
 	}
 	for _, row := range rows {
-		is, bad := book.DecodeCheckpoint(row)
+		is, bad := owntable.DecodeCheckpoint(row)
 		err = errors.Join(err, bad)
 		n.Add(runner.Counts(is.Counts))
 	}

@@ -1,4 +1,4 @@
-package book
+package owntable
 
 import (
 	"errors"
@@ -31,7 +31,7 @@ const (
 	letterKind   = "kind"
 	letterTarget = "target"
 	letterReason = "reason"
-	letterLane   = "lane"
+	letterShard  = "shard"
 	letterSource = "source"
 	letterTime   = "time"
 	letterTable  = "t"
@@ -54,7 +54,7 @@ type LetterRow struct {
 	Kind     string
 	Target   string // what it was for, in a form for people
 	Reason   string
-	Lane     string
+	ShardKey string
 	Source   string
 	Position events.Position
 	Time     time.Time    // of the record
@@ -76,7 +76,7 @@ func Letter(model, id string) store.Ref { return Ref(Dead(model), id) }
 func (l *LetterRow) Rows(model string) (head store.Write, parts []store.Write) {
 	ref := Letter(model, l.ID)
 	it := append(RefItem(ref),
-		attr(letterKind, value.OfString(l.Kind)), attr(letterLane, value.OfString(l.Lane)),
+		attr(letterKind, value.OfString(l.Kind)), attr(letterShard, value.OfString(l.ShardKey)),
 		attr(letterTime, value.OfInt(l.Time.UnixMicro())), attr(Position, l.Position.Value()), attr(letterTable, value.OfString(l.Table)))
 	var whole []value.Attr
 	text := func(name, s string) {
@@ -145,7 +145,7 @@ func Shortened(s string) string {
 // LetterFrom decodes the head of a dead letter, without its body. Texts may be shortened.
 func LetterFrom(head value.Item) LetterRow {
 	l := LetterRow{
-		ID: head.Get(Sort).Text(), Kind: head.Get(letterKind).Text(), Lane: head.Get(letterLane).Text(),
+		ID: head.Get(Sort).Text(), Kind: head.Get(letterKind).Text(), ShardKey: head.Get(letterShard).Text(),
 		Position: events.PositionFrom(head.Get(Position)), Table: head.Get(letterTable).Text(), More: head.Has(letterMore),
 	}
 	parts, _ := head.Get(letterParts).Int64()

@@ -1,4 +1,4 @@
-package book
+package owntable
 
 import (
 	"fmt"
@@ -134,7 +134,7 @@ func (l FunctionShardRow) Becomes(at store.Ref, next FunctionShardRow, expires t
 	}
 }
 
-// The row of lanes|MODEL lists the shards from which records may still arrive, for streams
+// The row of shards|MODEL lists the shards from which records may still arrive, for streams
 // that functions read shard by shard. Functions write it. A shard is removed a day after its
 // shard disappears; nothing deletes the row. It has about 30 bytes for each shard in it.
 const (

@@ -1,4 +1,4 @@
-package book_test
+package owntable_test
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
 	"weir/internal/value"
@@ -22,7 +22,7 @@ type own struct {
 
 func ownTable(t *testing.T) own {
 	t.Helper()
-	s, err := embedded.Open("store", []store.Table{book.Table()}, embedded.Options{FS: vfs.NewMem(), Shards: 1})
+	s, err := embedded.Open("store", []store.Table{owntable.Table()}, embedded.Options{FS: vfs.NewMem(), Shards: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,66 +61,66 @@ func spoilt(row value.Item, attr string) []value.Item {
 // unread fails unless the error names what cannot be read, and says what to do.
 func (o own) unread(err error, attr string) {
 	o.Helper()
-	if !errors.Is(err, book.ErrRow) || !strings.Contains(err.Error(), "attribute "+attr+" is ") || !strings.Contains(err.Error(), "delete the row") && !strings.Contains(err.Error(), "set the attribute") {
+	if !errors.Is(err, owntable.ErrRow) || !strings.Contains(err.Error(), "attribute "+attr+" is ") || !strings.Contains(err.Error(), "delete the row") && !strings.Contains(err.Error(), "set the attribute") {
 		o.Errorf("%s: %v", attr, err)
 	}
 }
 
 func TestLeaseRow(t *testing.T) {
-	o, at := ownTable(t), book.Lease("gallery", "Pictures", "shard-1")
-	decode := func() book.LeaseRow {
+	o, at := ownTable(t), owntable.Lease("gallery", "Pictures", "shard-1")
+	decode := func() owntable.LeaseRow {
 		t.Helper()
-		l, err := book.DecodeLease(o.row(at))
+		l, err := owntable.DecodeLease(o.row(at))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return l
 	}
 	free := decode()
-	is := func(want book.LeaseRow) {
+	is := func(want owntable.LeaseRow) {
 		t.Helper()
 		if l := decode(); l != want {
 			t.Errorf("%+v, not %+v", l, want)
 		}
 	}
-	if is(book.LeaseRow{}); !o.writes(free.Take(at, "a")) || o.writes(free.Take(at, "b")) {
+	if is(owntable.LeaseRow{}); !o.writes(free.Take(at, "a")) || o.writes(free.Take(at, "b")) {
 		t.Error("two processes took what one read as free")
 	}
-	is(book.LeaseRow{Owner: "a", Fence: 1})
+	is(owntable.LeaseRow{Owner: "a", Fence: 1})
 	seen := decode()
-	if !o.writes(book.BeatLease(at, 1)) || o.writes(book.BeatLease(at, 2)) || o.writes(seen.Take(at, "b")) {
+	if !o.writes(owntable.BeatLease(at, 1)) || o.writes(owntable.BeatLease(at, 2)) || o.writes(seen.Take(at, "b")) {
 		t.Error("a beat counts for its fence alone, and keeps others from taking it")
 	}
-	if is(book.LeaseRow{Owner: "a", Fence: 1, Beat: 1}); !o.writes(decode().Take(at, "b")) {
+	if is(owntable.LeaseRow{Owner: "a", Fence: 1, Beat: 1}); !o.writes(decode().Take(at, "b")) {
 		t.Error("a lease that is still cannot be taken")
 	}
-	if is(book.LeaseRow{Owner: "b", Fence: 2}); o.writes(book.FreeLease(at, 1)) || !o.writes(book.FreeLease(at, 2)) {
+	if is(owntable.LeaseRow{Owner: "b", Fence: 2}); o.writes(owntable.FreeLease(at, 1)) || !o.writes(owntable.FreeLease(at, 2)) {
 		t.Error("a fence is ended by its own process alone")
 	}
-	is(book.LeaseRow{Fence: 2})
+	is(owntable.LeaseRow{Fence: 2})
 	for _, attr := range []string{"n", "b"} {
 		for _, row := range spoilt(o.row(at), attr) {
-			_, err := book.DecodeLease(row)
+			_, err := owntable.DecodeLease(row)
 			o.unread(err, attr)
 		}
 	}
-	_, err := book.DecodeLease(o.row(at).With(value.Attr{Name: "o", Value: value.OfInt(1)}))
-	if o.unread(err, "o"); o.writes(book.DropLease(at, 1)) || !o.writes(book.DropLease(at, 2)) || o.row(at) != nil {
+	_, err := owntable.DecodeLease(o.row(at).With(value.Attr{Name: "o", Value: value.OfInt(1)}))
+	if o.unread(err, "o"); o.writes(owntable.DropLease(at, 1)) || !o.writes(owntable.DropLease(at, 2)) || o.row(at) != nil {
 		t.Error("a lease is dropped for the fence that was read alone")
 	}
 }
 
 func TestStreamRow(t *testing.T) {
-	o, at := ownTable(t), book.Stream("gallery", "Pictures")
+	o, at := ownTable(t), owntable.Stream("gallery", "Pictures")
 	for _, labels := range [][]string{{"2026-01-01"}, {"2026-01-01", "2026-02-02"}} {
-		was, err := book.DecodeStream(o.row(at))
+		was, err := owntable.DecodeStream(o.row(at))
 		if err != nil || !o.writes(was.Becomes(at, labels)) || o.writes(was.Becomes(at, []string{"others"})) {
 			t.Error("labels are kept once for what was read", err)
 		}
-		if is, err := book.DecodeStream(o.row(at)); err != nil || !reflect.DeepEqual(is.Labels, labels) {
+		if is, err := owntable.DecodeStream(o.row(at)); err != nil || !reflect.DeepEqual(is.Labels, labels) {
 			t.Errorf("%v, not %v: %v", is.Labels, labels, err)
 		}
 	}
-	_, err := book.DecodeStream(o.row(at).With(value.Attr{Name: "l", Value: value.OfInt(1)}))
+	_, err := owntable.DecodeStream(o.row(at).With(value.Attr{Name: "l", Value: value.OfInt(1)}))
 	o.unread(err, "l")
 }

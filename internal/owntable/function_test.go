@@ -1,79 +1,79 @@
-package book_test
+package owntable_test
 
 import (
 	"strings"
 	"testing"
 	"time"
 
-	"weir/internal/book"
 	"weir/internal/events"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
 
 func TestOrderRow(t *testing.T) {
-	o, at := ownTable(t), book.FunctionOrder("gallery", "Pictures")
+	o, at := ownTable(t), owntable.FunctionOrder("gallery", "Pictures")
 	for i, c := range []struct {
 		write store.Write
 		done  bool
 	}{
-		{book.SetOrder(at, "shard"), true}, {book.SetOrder(at, "shard"), true},
-		{book.SetOrder(at, "item"), false}, {book.SetOrder(at, "item", "shard"), true},
+		{owntable.SetOrder(at, "shard"), true}, {owntable.SetOrder(at, "shard"), true},
+		{owntable.SetOrder(at, "item"), false}, {owntable.SetOrder(at, "item", "shard"), true},
 	} {
 		if o.writes(c.write) != c.done {
 			t.Errorf("write %d: an order is kept until another one is allowed", i)
 		}
 	}
-	if is, err := book.DecodeOrder(o.row(at)); err != nil || is != "item" {
+	if is, err := owntable.DecodeOrder(o.row(at)); err != nil || is != "item" {
 		t.Error(is, err)
 	}
 	for _, row := range spoilt(o.row(at), "o") {
-		_, err := book.DecodeOrder(row)
+		_, err := owntable.DecodeOrder(row)
 		o.unread(err, "o")
 	}
 }
 
 func TestLaneRow(t *testing.T) {
-	o, at := ownTable(t), book.FunctionShard("gallery", "Pictures", "shard-1")
-	var was book.FunctionShardRow
+	o, at := ownTable(t), owntable.FunctionShard("gallery", "Pictures", "shard-1")
+	var was owntable.FunctionShardRow
 	for i := range 3 {
-		was, err := book.DecodeFunctionShard(o.row(at))
-		want := book.FunctionShardRow{Marks: strings.Repeat("1234", i+2), Last: events.PositionOf(uint64(i + 1)), Done: i, Until: time.Unix(int64(i), 0)}
+		was, err := owntable.DecodeFunctionShard(o.row(at))
+		want := owntable.FunctionShardRow{Marks: strings.Repeat("1234", i+2), Last: events.PositionOf(uint64(i + 1)), Done: i, Until: time.Unix(int64(i), 0)}
 		if err != nil || !o.writes(was.Becomes(at, want, time.Unix(2e9, 0))) || o.writes(was.Becomes(at, want, time.Unix(2e9, 0))) {
 			t.Error("a shard is written once for what was read", err)
 		}
-		is, err := book.DecodeFunctionShard(o.row(at))
+		is, err := owntable.DecodeFunctionShard(o.row(at))
 		if err != nil || is.Marks != want.Marks || is.Last != want.Last || is.Done != want.Done || !is.Until.Equal(want.Until) {
 			t.Errorf("%+v, %v", is, err)
 		}
 	}
-	if o.writes(was.Becomes(at, was, time.Unix(2e9, 0))) || o.row(at).Get(book.Expiry).Text() != "2000000000" {
+	if o.writes(was.Becomes(at, was, time.Unix(2e9, 0))) || o.row(at).Get(owntable.Expiry).Text() != "2000000000" {
 		t.Error("a shard that is there is written as one that is not; or it does not expire")
 	}
 	for _, attr := range []string{"m", "p", "d", "u", "n"} {
 		for _, row := range spoilt(o.row(at), attr) {
-			_, err := book.DecodeFunctionShard(row)
+			_, err := owntable.DecodeFunctionShard(row)
 			o.unread(err, attr)
 		}
 	}
 	for attr, v := range map[string]value.Value{"m": value.OfBinary("12345"), "d": value.OfInt(5)} {
-		_, err := book.DecodeFunctionShard(o.row(at).With(value.Attr{Name: attr, Value: v}))
+		_, err := owntable.DecodeFunctionShard(o.row(at).With(value.Attr{Name: attr, Value: v}))
 		o.unread(err, attr)
 	}
 }
 
 func TestLanesRow(t *testing.T) {
-	o, at := ownTable(t), book.OpenShards("gallery")
-	decode := func() book.OpenShardsRow {
+	o, at := ownTable(t), owntable.OpenShards("gallery")
+	decode := func() owntable.OpenShardsRow {
 		t.Helper()
-		l, err := book.DecodeOpenShards(o.row(at))
+		l, err := owntable.DecodeOpenShards(o.row(at))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return l
 	}
 	none := decode()
-	next := book.OpenShardsRow{Missing: map[string]int64{"a": 0, "b": 7}, Listed: 9, Lists: 2}
+	next := owntable.OpenShardsRow{Missing: map[string]int64{"a": 0, "b": 7}, Listed: 9, Lists: 2}
 	if !o.writes(none.Becomes(at, next)) || o.writes(none.Becomes(at, next)) {
 		t.Error("the row is written once for what was read")
 	}
@@ -81,16 +81,16 @@ func TestLanesRow(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	was := decode()
-	if !o.writes(book.EnterShard(at, "b")) || o.writes(was.Becomes(at, next)) || decode().Missing["b"] != 0 {
+	if !o.writes(owntable.EnterShard(at, "b")) || o.writes(was.Becomes(at, next)) || decode().Missing["b"] != 0 {
 		t.Error("a shard that was entered meanwhile is lost")
 	}
 	for _, attr := range []string{"l:a", "t", "c", "n"} {
-		l, err := book.DecodeOpenShards(o.row(at).With(value.Attr{Name: attr, Value: value.OfString("x")}))
+		l, err := owntable.DecodeOpenShards(o.row(at).With(value.Attr{Name: attr, Value: value.OfString("x")}))
 		if o.unread(err, attr); l.Lists != 0 || len(l.Missing) != 2 {
 			t.Errorf("by a row whose %s cannot be read, shards are over: %+v", attr, l)
 		}
 	}
-	if was = decode(); !o.writes(book.DoubtOpenShards(at)) || o.writes(was.Becomes(at, next)) || decode().Lists != 0 || len(decode().Missing) != 2 {
+	if was = decode(); !o.writes(owntable.DoubtOpenShards(at)) || o.writes(was.Becomes(at, next)) || decode().Lists != 0 || len(decode().Missing) != 2 {
 		t.Error("lists count when a shard could not be entered")
 	}
 }

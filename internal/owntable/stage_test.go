@@ -1,37 +1,37 @@
-package book_test
+package owntable_test
 
 import (
 	"testing"
 	"time"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/value"
 )
 
 func TestStageRow(t *testing.T) {
-	o, at, now := ownTable(t), book.StageOf("gallery-prod"), time.Unix(1700000000, 0)
+	o, at, now := ownTable(t), owntable.StageOf("gallery-prod"), time.Unix(1700000000, 0)
 	is := func(want string, fresh bool, now time.Time) {
 		t.Helper()
-		if got, isFresh, err := book.DecodeStage(o.row(at), now); err != nil || got != want || isFresh != fresh {
+		if got, isFresh, err := owntable.DecodeStage(o.row(at), now); err != nil || got != want || isFresh != fresh {
 			t.Errorf("%q, fresh %v, %v", got, isFresh, err)
 		}
 	}
 	is("", false, now)
-	if !o.writes(book.SetStage(at, "prod", now)) || o.writes(book.SetStage(at, "dev", now)) {
+	if !o.writes(owntable.SetStage(at, "prod", now)) || o.writes(owntable.SetStage(at, "dev", now)) {
 		t.Error("a table belongs to one stage")
 	}
 	is("prod", true, now)
 	later := now.Add(31 * 24 * time.Hour)
 	is("prod", false, later)
-	if !o.writes(book.SetStage(at, "prod", later)) {
+	if !o.writes(owntable.SetStage(at, "prod", later)) {
 		t.Error("it is not renewed")
 	}
 	is("prod", true, later)
 	is("prod", false, later.Add(10*365*24*time.Hour)) // expired, and not yet deleted
 	for attr, v := range map[string]value.Value{"n": value.OfInt(1), "x": value.OfString("soon")} {
-		_, _, err := book.DecodeStage(o.row(at).With(value.Attr{Name: attr, Value: v}), now)
+		_, _, err := owntable.DecodeStage(o.row(at).With(value.Attr{Name: attr, Value: v}), now)
 		o.unread(err, attr)
 	}
-	_, _, err := book.DecodeStage(o.row(at).With(value.Attr{Name: "n", Value: value.OfString("")}), now)
+	_, _, err := owntable.DecodeStage(o.row(at).With(value.Attr{Name: "n", Value: value.OfString("")}), now)
 	o.unread(err, "n")
 }

@@ -10,20 +10,20 @@ import (
 )
 
 // The two statements on which exactly-once bookkeeping rests, as DESIGN.md has them
-// under "Exactly once: the book".
+// under "Exactly once: the ledger".
 
 const micros = 1_700_000_000_000_000
 
 func position(n int) value.Value { return events.PositionOf(uint64(n)).Value() }
 
-// bookUpdate is
+// ledgerUpdate is
 //
-//	UPDATE book SET p:L=:last, n=if_not_exists(n,:micros)+:1 ADD a:mediaCount :delta
+//	UPDATE ledger SET p:L=:last, n=if_not_exists(n,:micros)+:1 ADD a:mediaCount :delta
 //	IF (attribute_not_exists(p:L) OR p:L < :first) AND attribute_not_exists(q)
 //	RETURN ALL_NEW, on failure ALL_OLD
-func bookUpdate(first, last, delta int) store.Write {
+func ledgerUpdate(first, last, delta int) store.Write {
 	return store.Write{
-		Ref: store.Ref{Table: single, Key: key("book", nil)},
+		Ref: store.Ref{Table: single, Key: key("ledger", nil)},
 		Ops: []store.Op{
 			{Kind: store.Set, Attr: "p:L", Value: position(last)},
 			{Kind: store.Add, Attr: "n", Value: val(1), From: val(micros)},
@@ -54,27 +54,27 @@ func targetUpdate(n, v value.Value) store.Write {
 	}
 }
 
-func bookRow(last, n, count int) value.Item {
-	return item("PK", "book", "p:L", position(last), "n", micros+n, "a:mediaCount", count)
+func ledgerRow(last, n, count int) value.Item {
+	return item("PK", "ledger", "p:L", position(last), "n", micros+n, "a:mediaCount", count)
 }
 
-var bookCases = []testCase{
+var ledgerCases = []testCase{
 	{"counts a batch once", func(f *fixture) {
-		out := f.try(bookUpdate(10, 12, 3))[0]
+		out := f.try(ledgerUpdate(10, 12, 3))[0]
 		if out.Err != nil {
 			f.Fatal(out.Err)
 		}
-		f.same("first batch", out.Row, bookRow(12, 1, 3))
-		out = f.try(bookUpdate(13, 20, -1))[0]
-		f.same("second batch", out.Row, bookRow(20, 2, 2))
+		f.same("first batch", out.Row, ledgerRow(12, 1, 3))
+		out = f.try(ledgerUpdate(13, 20, -1))[0]
+		f.same("second batch", out.Row, ledgerRow(20, 2, 2))
 		for _, again := range [][2]int{{13, 20}, {10, 12}, {18, 25}, {20, 30}} {
-			out = f.try(bookUpdate(again[0], again[1], 100))[0]
+			out = f.try(ledgerUpdate(again[0], again[1], 100))[0]
 			if !isCondition(out.Err) {
 				f.Errorf("batch %v: error %v", again, out.Err)
 			}
-			f.same(fmt.Sprint("book after batch ", again), out.Row, bookRow(20, 2, 2))
+			f.same(fmt.Sprint("ledger after batch ", again), out.Row, ledgerRow(20, 2, 2))
 		}
-		f.same("next batch", f.try(bookUpdate(21, 21, 0))[0].Row, bookRow(21, 3, 2))
+		f.same("next batch", f.try(ledgerUpdate(21, 21, 0))[0].Row, ledgerRow(21, 3, 2))
 	}},
 	{"counts positions as integers, however long", func(f *fixture) {
 		at := func(digits string) value.Value {
@@ -85,7 +85,7 @@ var bookCases = []testCase{
 			return p.Value()
 		}
 		step := func(first, last string) error {
-			w := bookUpdate(0, 0, 1)
+			w := ledgerUpdate(0, 0, 1)
 			w.Ops[0].Value = at(last)
 			w.If[0][1].Value = at(first)
 			return f.try(w)[0].Err
@@ -101,17 +101,17 @@ var bookCases = []testCase{
 		}
 	}},
 	{"parks", func(f *fixture) {
-		f.do(bookUpdate(1, 1, 1))
-		w := bookUpdate(2, 2, 1)
+		f.do(ledgerUpdate(1, 1, 1))
+		w := ledgerUpdate(2, 2, 1)
 		w.Ops, w.If = []store.Op{add("q", 1)}, nil
 		f.do(w)
-		out := f.try(bookUpdate(2, 2, 1))[0]
+		out := f.try(ledgerUpdate(2, 2, 1))[0]
 		if !isCondition(out.Err) {
 			f.Errorf("error %v", out.Err)
 		}
-		f.same("parked", out.Row, bookRow(1, 1, 1).With(value.Attr{Name: "q", Value: val(1)}))
+		f.same("parked", out.Row, ledgerRow(1, 1, 1).With(value.Attr{Name: "q", Value: val(1)}))
 		w.Ops = []store.Op{remove("q")}
-		f.do(w, bookUpdate(2, 2, 1))
+		f.do(w, ledgerUpdate(2, 2, 1))
 	}},
 	{"publishes newer values and heals damaged ones", func(f *fixture) {
 		r := ref("album", "metadata")
@@ -142,7 +142,7 @@ var bookCases = []testCase{
 			for seen := 0; seen < total; {
 				first := max(1, seen+1-rng.IntN(4))
 				last := min(total, first+rng.IntN(8))
-				out, err := f.Write(f.ctx(), []store.Write{bookUpdate(first, last, last-first+1)})
+				out, err := f.Write(f.ctx(), []store.Write{ledgerUpdate(first, last, last-first+1)})
 				if err != nil {
 					return err
 				}
@@ -155,7 +155,7 @@ var bookCases = []testCase{
 		})
 		// Batches begin at any record. A gap would be an error of the reader, so only
 		// batches that follow the last one may count.
-		row := f.row(store.Ref{Table: single, Key: key("book", nil)})
+		row := f.row(store.Ref{Table: single, Key: key("ledger", nil)})
 		if got := row.Get("a:mediaCount"); !value.Equal(got, val(total)) {
 			f.Errorf("count %s, want %d", got.Text(), total)
 		}

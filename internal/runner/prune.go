@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/book"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -34,23 +34,23 @@ func (w *Work) Fresh() error {
 // anyway. A stream always creates new shards, so a ledger that kept a position for each
 // of them would grow, and its writes would cost more and more. The ledger of a parked
 // target keeps them, because its queued effects refer to them.
-func (w *Work) prune(ctx context.Context, books map[*projections.Target]value.Item) error {
+func (w *Work) prune(ctx context.Context, ledgers map[*projections.Target]value.Item) error {
 	var ws []store.Write
 	for _, t := range w.Targets {
-		row, have := books[t]
+		row, have := ledgers[t]
 		if !have || isParked(row) {
 			continue
 		}
-		lanes, err := w.RetiredIn(ctx, row)
+		shardKeys, err := w.RetiredIn(ctx, row)
 		if err != nil {
 			return err
 		}
-		if len(lanes) == 0 {
+		if len(shardKeys) == 0 {
 			continue
 		}
-		wr := store.Write{Ref: book.Of(w.Model.Name, t.Row), If: store.Cond{Open()}}
-		for _, lane := range lanes {
-			name := book.Lane(lane)
+		wr := store.Write{Ref: owntable.Ledger(w.Model.Name, t.Row), If: store.Cond{Open()}}
+		for _, shardKey := range shardKeys {
+			name := owntable.PositionOf(shardKey)
 			wr.Ops = append(wr.Ops, store.Op{Kind: store.Remove, Attr: name})
 			wr.If = append(wr.If, []store.Test{store.AsRead(name, row.Get(name))})
 		}
@@ -64,16 +64,16 @@ func (w *Work) prune(ctx context.Context, books map[*projections.Target]value.It
 // table has a position.
 func (w *Work) RetiredIn(ctx context.Context, row value.Item) (out []string, err error) {
 	for _, a := range row {
-		lane, is := strings.CutPrefix(a.Name, book.Lane(""))
+		shardKey, is := strings.CutPrefix(a.Name, owntable.PositionOf(""))
 		if !is {
 			continue
 		}
-		over, err := w.Over(ctx, lane)
+		over, err := w.Over(ctx, shardKey)
 		if err != nil {
 			return nil, err
 		}
 		if over {
-			out = append(out, lane)
+			out = append(out, shardKey)
 		}
 	}
 	return out, nil
@@ -81,9 +81,9 @@ func (w *Work) RetiredIn(ctx context.Context, row value.Item) (out []string, err
 
 // Over reports whether a shard delivers no more records. It is false for the shard of
 // this batch.
-func (w *Work) Over(ctx context.Context, lane string) (bool, error) {
-	if w.Retired == nil || lane == w.Lane {
+func (w *Work) Over(ctx context.Context, shardKey string) (bool, error) {
+	if w.Retired == nil || shardKey == w.ShardKey {
 		return false, nil
 	}
-	return w.Retired(ctx, lane)
+	return w.Retired(ctx, shardKey)
 }

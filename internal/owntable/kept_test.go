@@ -1,4 +1,4 @@
-package book_test
+package owntable_test
 
 import (
 	"go/ast"
@@ -17,14 +17,14 @@ import (
 // most have one letter, which says nothing outside this package.
 func TestKeysStandHere(t *testing.T) {
 	kinds := []string{
-		"book", "set", "each", "mark", "tomb", "seen", "follow", "check", "past", "lease", "stream", "jobs", "fact", "dead",
-		"deadpart", "lambda", "lanes", "claim", "once", "made", "move", "fill", "search", "secret", "stage", "catalog",
+		"ledger", "set", "each", "mark", "tomb", "seen", "follow", "check", "past", "lease", "stream", "jobs", "fact", "dead",
+		"deadpart", "lambda", "shards", "claim", "once", "made", "move", "fill", "search", "secret", "stage", "catalog",
 	}
 	met := map[string]int{}
 	for _, dir := range []string{"internal", "cmd"} {
 		err := filepath.WalkDir(filepath.Join("../..", dir), func(path string, d fs.DirEntry, err error) error {
 			name := strings.TrimPrefix(filepath.ToSlash(path), "../../")
-			if err != nil || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "internal/book/") {
+			if err != nil || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "internal/owntable/") {
 				return err
 			}
 			file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
@@ -33,12 +33,12 @@ func TestKeysStandHere(t *testing.T) {
 			}
 			ast.Inspect(file, func(n ast.Node) bool {
 				switch n := n.(type) {
-				case *ast.CallExpr: // book.Ref of a literal
+				case *ast.CallExpr: // owntable.Ref of a literal
 					f, ok := n.Fun.(*ast.SelectorExpr)
 					if !ok || len(n.Args) == 0 || f.Sel.Name != "Ref" {
 						return true
 					}
-					if of, ok := f.X.(*ast.Ident); ok && of.Name == "book" {
+					if of, ok := f.X.(*ast.Ident); ok && of.Name == "ledger" {
 						if _, literal := n.Args[0].(*ast.BasicLit); literal {
 							met[name]++
 						}
@@ -60,6 +60,6 @@ func TestKeysStandHere(t *testing.T) {
 		}
 	}
 	for name, n := range met {
-		t.Errorf("%s has %d keys of our table as literals: name them in package book", name, n)
+		t.Errorf("%s has %d keys of our table as literals: name them in package owntable", name, n)
 	}
 }

@@ -1,14 +1,13 @@
-// Package book defines the layout of weir's own table, "weir": the keys and attributes of
-// every kind of row in it. Only weir writes to that table. A target's ledger is called a
-// book in the code, and the short name of a shard, under which a ledger stores a position,
-// is called a lane. The kinds of rows, by the start of their partition key k (s is the
+// Package owntable defines the layout of weir's own table, "weir": the keys and attributes of
+// every kind of row in it. Only weir writes to that table. SHARD in the name of an attribute
+// is a short shard key. The kinds of rows, by the start of their partition key k (s is the
 // sort key):
 //
-//	book|MODEL|ROW        s ""      the ledger of one target row: accumulators and positions
+//	ledger|MODEL|ROW      s ""      the ledger of one target row: accumulators and positions
 //	set|MODEL|ROW         s PATH    a node of the tree behind the set in that row
 //	each|MODEL|RULE|KEY   s ""      the moments of a list of followers: a counter of its own
 //	each|MODEL|RULE|KEY   s HASH    one follower on that list, and since which moment
-//	mark|MODEL|ROW        s HASH    deduplication mark, without lanes: a row's last change counted
+//	mark|MODEL|ROW        s HASH    deduplication mark, without shards: a row's last change counted
 //	mark|MODEL|RULE|KEY   s HASH    the same: a row's last change that followers were told of
 //	tomb|ROW              s ""      a row that weir made and deleted, and at which position
 //	seen|ROW              s ""      the newest recorded removal of a source row that was replayed
@@ -27,7 +26,7 @@
 //	deadpart|MODEL|ID     s NUMBER  a part of a dead letter's body
 //	lambda|MODEL          s TABLE   the order in which a Lambda function reads a stream
 //	lambda|MODEL          s SHARD   how far it has read a shard
-//	lanes|MODEL           s ""      lanes of functions from which records may still arrive
+//	shards|MODEL           s ""      shards of functions from which records may still arrive
 //	claim|MODEL|E.F|VALUE s ""      which row holds this value of field F, which is unique
 //	once|MODEL|KEY        s ""      the result of the command with an idempotency key
 //	secret                s cursor  the key that signs paging cursors
@@ -41,7 +40,7 @@
 // ROW is a row's table and key as text, or its hash if that text is long. The attributes
 // of a ledger:
 //
-//	p:LANE   position of the last record of that lane that the accumulators include
+//	p:SHARD  position of the last record of that shard that the accumulators include
 //	a:ATTR   a count or a sum; c:ATTR is the count that divides a mean's sum
 //	a+N:ATTR digits of a sum that are too high or too low for a:ATTR: see bands.go
 //	d:ATTR:V how many rows hold the value V, for a distinct
@@ -58,7 +57,7 @@
 //	x        expiry time of a value whose row is gone; absent while a follower keeps it
 //	t, key   table and key of the row followed; on a list entry, of the follower
 //	a        on a list entry: the attribute that follows
-package book
+package owntable
 
 import (
 	"crypto/sha256"
@@ -113,9 +112,9 @@ const (
 	Told      = "v" // of a fact; absent once the fact was retracted
 )
 
-// Lane names the attribute of a ledger that holds the position of a lane. Sum, Rows, Value
+// PositionOf names the attribute of a ledger that holds the position of a shard. Sum, Rows, Value
 // and Values name its other attributes.
-func Lane(lane string) string { return "p:" + lane }
+func PositionOf(shardKey string) string { return "p:" + shardKey }
 
 // Sum names the accumulator of a count or a sum that is published as attr.
 func Sum(attr string) string { return "a:" + attr }
@@ -154,11 +153,11 @@ func Ref(k, s string) store.Ref {
 	return store.Ref{Table: TableName, Key: store.Key{Partition: value.OfString(k), Sort: value.OfString(s)}}
 }
 
-// Of refers to the ledger of a target row.
-func Of(model string, target store.Ref) store.Ref { return Ref(Books(model)+RowText(target), "") }
+// Ledger refers to the ledger of a target row.
+func Ledger(model string, target store.Ref) store.Ref { return Ref(Ledgers(model)+RowText(target), "") }
 
-// Books returns the prefix of the partition keys of a model's ledgers.
-func Books(model string) string { return "book|" + model + "|" }
+// Ledgers returns the prefix of the partition keys of a model's ledgers.
+func Ledgers(model string) string { return "ledger|" + model + "|" }
 
 // Node refers to a node of the tree behind the set whose first row is root.
 func Node(model string, root store.Ref, path string) store.Ref {
@@ -198,7 +197,7 @@ func Follower(list, row store.Ref) store.Ref {
 }
 
 // Mark refers to a deduplication mark: the last change of a source row that the target's
-// ledger includes. Marks replace lanes where a stream's order by shard is not known.
+// ledger includes. Marks replace shards where a stream's order by shard is not known.
 func Mark(model string, target, source store.Ref) store.Ref {
 	return Ref("mark|"+model+"|"+RowText(target), Hash(RowText(source)))
 }
@@ -252,7 +251,7 @@ func Checkpoints(model, group string) string { return "check|" + model + "|" + g
 func Past(model, group string) store.Ref { return Ref("past|"+model, group) }
 
 // Kind returns the kind of the rows with the given partition key: the key's first word,
-// such as "check" or "book".
+// such as "check" or "ledger".
 func Kind(partition string) string {
 	kind, _, _ := strings.Cut(partition, "|")
 	return kind
@@ -260,7 +259,7 @@ func Kind(partition string) string {
 
 // The kinds of rows that other packages tell apart.
 const (
-	KindBook       = "book"
+	KindLedger     = "ledger"
 	KindCheckpoint = "check"
 	KindDead       = "dead"
 	KindFact       = "fact"
@@ -353,8 +352,8 @@ func Texts(texts []string) string {
 }
 
 // OpenShards refers to the row in which Lambda functions that read a model's streams by shard
-// keep the lanes.
-func OpenShards(model string) store.Ref { return Ref("lanes|"+model, "") }
+// keep the shards.
+func OpenShards(model string) store.Ref { return Ref("shards|"+model, "") }
 
 // Claim refers to the note which row holds a value of a unique field.
 func Claim(model, field, value string) store.Ref {
