@@ -73,7 +73,7 @@ func TestLifecycleOnDynamoDB(t *testing.T) {
 		_, said := program(time.Minute, "status", "gallery")
 		return said
 	}
-	if said := status(); !strings.Contains(said, "made by weir") || !strings.Contains(said, "read by a function by item") {
+	if said := status(); !strings.Contains(said, "made with its stream") || !strings.Contains(said, "read by a function by item") {
 		t.Error(said)
 	}
 
@@ -152,8 +152,9 @@ func TestLifecycleOnDynamoDB(t *testing.T) {
 	refused("another table", code, said, "table gallery is another one", "--stage")
 }
 
-// TestTablesOfOthersOnDynamoDB: on a table that weir did not make nothing begins, unless an
-// operator says that nothing is missing.
+// TestTablesOfOthersOnDynamoDB: on a table whose stream was switched on later nothing begins,
+// unless an operator says that nothing is missing. A table that was made together with its
+// stream is right from the beginning, whoever made it.
 func TestTablesOfOthersOnDynamoDB(t *testing.T) {
 	cfg, env := localAWS(t)
 	if code, said := starts(t, env, time.Minute, "deploy", "tables", "gallery", "--aws"); code != exitGood {
@@ -169,13 +170,23 @@ func TestTablesOfOthersOnDynamoDB(t *testing.T) {
 	}
 	in := &sdk.CreateTableInput{
 		TableName: aws.String("gallery"), KeySchema: made.Table.KeySchema, AttributeDefinitions: made.Table.AttributeDefinitions,
-		BillingMode: types.BillingModePayPerRequest, StreamSpecification: made.Table.StreamSpecification,
+		BillingMode: types.BillingModePayPerRequest,
 	}
 	for _, ix := range made.Table.GlobalSecondaryIndexes {
 		in.GlobalSecondaryIndexes = append(in.GlobalSecondaryIndexes, types.GlobalSecondaryIndex{IndexName: ix.IndexName, KeySchema: ix.KeySchema, Projection: ix.Projection})
 	}
-	time.Sleep(20 * time.Millisecond)
-	if _, err := db.CreateTable(t.Context(), in); err != nil {
+	create := func() {
+		time.Sleep(20 * time.Millisecond)
+		if _, err := db.CreateTable(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create()
+	row := map[string]types.AttributeValue{"PK": &types.AttributeValueMemberS{Value: "ALBUM#1"}, "SK": &types.AttributeValueMemberS{Value: "MEDIA#1"}}
+	if _, err := db.PutItem(t.Context(), &sdk.PutItemInput{TableName: aws.String("gallery"), Item: row}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.UpdateTable(t.Context(), &sdk.UpdateTableInput{TableName: aws.String("gallery"), StreamSpecification: made.Table.StreamSpecification}); err != nil {
 		t.Fatal(err)
 	}
 	args := []string{"run", "gallery", "--aws", "--addr", "127.0.0.1:0", "--data", t.TempDir()}
@@ -190,6 +201,20 @@ func TestTablesOfOthersOnDynamoDB(t *testing.T) {
 		t.Error(said)
 	}
 	if _, said := starts(t, env, time.Minute, "status", "gallery", "--aws"); !strings.Contains(said, "assumed complete 20") || !strings.Contains(said, "Album.mediaCount: live") {
+		t.Error(said)
+	}
+
+	env = append(env, "WEIR_STAGE=other", "WEIR_TABLES=gallery=gallery-2")
+	in.TableName, in.StreamSpecification = aws.String("gallery-2"), made.Table.StreamSpecification
+	create()
+	// It makes the own table. The model's table is there, and only lacks a TTL.
+	if _, said := starts(t, env, time.Minute, "deploy", "tables", "gallery", "--aws"); !strings.Contains(said, "weir (weir-other): made") {
+		t.Fatal(said)
+	}
+	if _, said := starts(t, env, 5*time.Second, args...); strings.Contains(said, "cannot begin") {
+		t.Error(said)
+	}
+	if _, said := starts(t, env, time.Minute, "status", "gallery", "--aws"); !strings.Contains(said, "made with its stream") || !strings.Contains(said, "Album.mediaCount: live") {
 		t.Error(said)
 	}
 }

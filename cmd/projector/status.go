@@ -139,7 +139,7 @@ func (st *status) text(p *program) {
 		fmt.Fprintf(p.stdout, "table %s: %s", t.Table, t.ID)
 		switch t.Complete {
 		case string(owntable.CompleteMade):
-			fmt.Fprintf(p.stdout, ", made by weir %s", stamped(t.Since))
+			fmt.Fprintf(p.stdout, ", made with its stream %s", stamped(t.Since))
 		case string(owntable.CompleteWhole):
 			fmt.Fprintf(p.stdout, ", read from its first change on")
 		case string(owntable.CompleteAssumed):

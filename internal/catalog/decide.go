@@ -185,6 +185,8 @@ func pinned(pin owntable.Pin, is store.Identity, f Found) owntable.Pin {
 	case complete == owntable.CompleteAssumed:
 	case is.Whole:
 		complete = owntable.CompleteWhole
+	case is.Together:
+		complete = owntable.CompleteMade
 	case complete == owntable.CompleteWhole:
 		complete = ""
 	}
@@ -378,7 +380,7 @@ func (p *Program) unbuilt(row owntable.CatalogRow, d *model.Derivation, now time
 		if complete(pin, now) {
 			continue
 		}
-		why := "it is not known that its stream has every change since the table was made, as it has of tables that weir makes"
+		why := "it is not known that its stream has every change since the table was made, as it has where one CreateTable call made the table and its stream"
 		if pin.Complete == owntable.CompleteMade {
 			why = fmt.Sprintf("it was made on %s and not read since, and a stream keeps its records for 24 hours", stamp(pin.Made))
 		} else if pin.ARN == "" {

@@ -172,6 +172,22 @@ func TestFirstStart(t *testing.T) {
 			}
 		}
 	})
+	t.Run("tables that others made together with their streams", func(t *testing.T) {
+		for age, ok := range map[time.Duration]bool{22 * time.Hour: true, 24 * time.Hour: false} {
+			w, p := newWorld(t, false), programOf(t, albums)
+			for name, id := range w.tables {
+				id.Together, id.Made = true, now
+				w.tables[name] = id
+			}
+			w.now = now.Add(age)
+			if err := w.start(p); ok {
+				w.must(err)
+				w.must(w.batch(p, Process, "rows", "more"))
+			} else {
+				w.refused(err, ErrUnbuilt, "was made on 2026-11-23", "24 hours")
+			}
+		}
+	})
 	t.Run("a table that weir made, and its stream is another", func(t *testing.T) {
 		w, p := newWorld(t, false), programOf(t, albums)
 		for name, id := range w.tables {

@@ -43,7 +43,7 @@ type Complete string
 
 // The ways to know. "" is that it is not known.
 const (
-	CompleteMade    Complete = "made"    // weir made the table, with its stream
+	CompleteMade    Complete = "made"    // the table was made together with its stream
 	CompleteWhole   Complete = "whole"   // the store said so
 	CompleteAssumed Complete = "assumed" // an operator said so
 )

@@ -347,6 +347,9 @@ type Identity struct {
 	Stream string    // the label of the stream that is on, "" for none
 	Images Images    // of that stream
 	Made   time.Time // when the table was made, zero if the store does not know
+	// Together reports that the stream that is on was made together with the table, so
+	// that no row was written before it. It is false if that is not certain.
+	Together bool
 	// Whole reports that the stream still has every change since the table was made. It
 	// is false if that is not certain.
 	Whole bool

@@ -84,8 +84,20 @@ func (s *Store) Identity(ctx context.Context, name string) (store.Identity, erro
 	id := store.Identity{ID: identity(found), ARN: aws.ToString(found.TableArn), Made: aws.ToTime(found.CreationDateTime).UTC()}
 	if on := found.StreamSpecification; on != nil && aws.ToBool(on.StreamEnabled) {
 		id.Stream, id.Images = aws.ToString(found.LatestStreamLabel), store.Images(on.StreamViewType)
+		id.Together = madeTogether(found)
 	}
 	return id, nil
+}
+
+// madeTogether reports whether one CreateTable call made a table and its stream. Both then
+// have the same time, to the millisecond (AWS CLI reference, create-table, the examples with
+// streams; DynamoDB Local does the same). A stream that was switched on later has a later
+// time: the table must be ACTIVE first. A replica of a global table and a restored table may
+// have rows that their streams never had.
+func madeTogether(t *types.TableDescription) bool {
+	label, err := time.Parse("2006-01-02T15:04:05.000", aws.ToString(t.LatestStreamLabel))
+	made := aws.ToTime(t.CreationDateTime).UTC().Round(time.Millisecond)
+	return err == nil && label.Equal(made) && len(t.Replicas) == 0 && t.GlobalTableVersion == nil && t.RestoreSummary == nil
 }
 
 // identity tells a table from another that had or gets its name. DynamoDB Local has no
