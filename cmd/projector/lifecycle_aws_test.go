@@ -17,6 +17,7 @@ import (
 	mathrand "math/rand/v2"
 
 	"weir/internal/lambda/lambdatest"
+	"weir/internal/search/opensearch/opensearchtest"
 	"weir/internal/store/dynamodb/dynamodbtest"
 )
 
@@ -63,7 +64,11 @@ func TestLifecycleOnDynamoDB(t *testing.T) {
 	}
 
 	// A process beside the function: it starts, and its first batch is refused.
-	_, said := program(8*time.Second, "run", "gallery", "--addr", "127.0.0.1:0")
+	beside := []string{"run", "gallery", "--addr", "127.0.0.1:0"}
+	if url := os.Getenv(opensearchtest.Endpoint); url != "" {
+		beside = append(beside, "--opensearch", url) // the index of the function
+	}
+	_, said := program(8*time.Second, beside...)
 	if !strings.Contains(said, "the stream of gallery is read by a function by item since") || !strings.Contains(said, "--drained item") {
 		t.Errorf("a process beside the function: %s", said)
 	}
