@@ -55,6 +55,9 @@ func contentOf(snap *scorch.IndexSnapshot) (content, error) {
 // checkContent opens an index without writing, and compares what it holds with what was
 // found in its directory. It reads every document's stamp.
 func (c *corpus) checkContent(found inspection) error {
+	if err := checkCommits(c.dir, found.commits); err != nil {
+		return c.damaged(err)
+	}
 	ix, err := scorch.NewScorch(scorch.Name, map[string]any{
 		"path": c.dir, "bolt_timeout": lockWait.String(), "read_only": true,
 	}, nil)

@@ -25,11 +25,12 @@ var (
 	keySchema  = []byte("weir.schema")
 	keyFilled  = []byte("weir.filled")
 	keyContent = []byte("weir.content")
+	keyCommits = []byte("weir.commits")
 )
 
 // format must be raised when the content of documents, the way words are cut, or the
 // internal values change.
-const format = 2
+const format = 3
 
 // fingerprint is equal for schemas that one index can serve.
 func fingerprint(s search.Schema) string {
@@ -57,6 +58,8 @@ type corpus struct {
 	breaking sync.Once
 	cause    error // why it is broken; read it only after broken is closed
 
+	commits   commits   // of the writer: the number of the last one
+	committed *os.File  // the file that says so
 	unsure    bool      // of the writer: scorch may show what is not on disk
 	nextPrune time.Time // of the writer
 }
@@ -124,7 +127,12 @@ func (c *corpus) open(q *index.AnalysisQueue) error {
 		}
 		found = inspection{}
 	}
-	c.filled = found.filled
+	c.filled, c.commits = found.filled, found.commits
+	if found.exists {
+		if err := c.noteCommits(); err != nil {
+			return err
+		}
+	}
 	if err := reopened(c.dir); err != nil {
 		return err
 	}
@@ -152,7 +160,10 @@ func (c *corpus) begin(found inspection, want string) error {
 	if err := c.describe(b, 0); err != nil {
 		return err
 	}
-	return c.persist(b)
+	if err := c.persist(b); err != nil {
+		return err
+	}
+	return c.noteCommits()
 }
 
 // describe adds the internal values to a batch after which the index holds the content.
@@ -162,8 +173,13 @@ func (c *corpus) describe(b *index.Batch, holds content) error {
 		return err
 	}
 	held, err := holds.bytes()
+	if err != nil {
+		return err
+	}
+	number, err := summed.Marshal(c.commits)
 	b.SetInternal(keySchema, schema)
 	b.SetInternal(keyContent, held)
+	b.SetInternal(keyCommits, number)
 	return err
 }
 
@@ -210,6 +226,9 @@ func (c *corpus) close() error {
 	close(c.closing)
 	return c.end(func() error {
 		<-c.ended
+		if c.committed != nil {
+			c.committed.Close() // nothing of it is synced
+		}
 		if err := c.scorch.Close(); err != nil || c.unsure || c.options.InMemory {
 			return err
 		}

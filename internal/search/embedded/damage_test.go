@@ -216,6 +216,42 @@ func TestDamageAnywhere(t *testing.T) {
 	}
 }
 
+// TestHiddenSnapshot: an index of a killed process whose root is as an earlier commit left it
+// is refused, and one that is further than COMMITTED says, as after a power cut, is not.
+func TestHiddenSnapshot(t *testing.T) {
+	dir := t.TempDir()
+	ix := openTest(t, dir, Options{}, plain)
+	mustApply(t, ix, version(1, 1))
+	before := contents(t, filepath.Join(copied(t, dir), "plain"))
+	mustApply(t, ix, version(2, 1))
+	for name, refused := range map[string]bool{rootFile: true, committedFile: false} {
+		now := copied(t, dir)
+		for file, b := range before { // segments that the earlier commit has may be merged by now
+			path := filepath.Join(now, "plain", file)
+			if _, err := os.Stat(path); file == name || err != nil {
+				if err := os.WriteFile(path, b, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		again, err := Open(now, []search.Schema{plain}, Options{})
+		if !refused {
+			if err != nil {
+				t.Fatalf("an older %s: %v", name, err)
+			}
+			if n := count(t, again, search.Query{Index: "plain", Limit: 10}); n != 2 {
+				t.Errorf("%d documents", n)
+			}
+			again.Close()
+			continue
+		}
+		wantDamage(t, again, err)
+		if err == nil || !strings.Contains(err.Error(), "the last one was 2") {
+			t.Errorf("an older %s: %v", name, err)
+		}
+	}
+}
+
 // TestDeletedBits: in an index of a killed process, no changed bit of the list of deleted
 // documents hides a document or brings one back.
 func TestDeletedBits(t *testing.T) {

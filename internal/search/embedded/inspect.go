@@ -44,6 +44,7 @@ type inspection struct {
 	closed  bool   // and root.bolt is as closing left it
 	schema  string // the schema's fingerprint, or another text for an index of another format
 	content content
+	commits commits
 	filled  bool
 	files   []string // the segment files, sorted
 }
@@ -186,7 +187,12 @@ func (n *inspection) describe(internal *bbolt.Bucket) (err error) {
 	if err := summed.Unmarshal(schema, &n.schema); err != nil {
 		return fmt.Errorf("its definition cannot be read: %w", err)
 	}
-	n.content, err = parseContent(internal.Get(keyContent))
+	if n.content, err = parseContent(internal.Get(keyContent)); err != nil {
+		return err
+	}
+	if number := internal.Get(keyCommits); number != nil { // format 2 had none
+		err = summed.Unmarshal(number, &n.commits)
+	}
 	return err
 }
 

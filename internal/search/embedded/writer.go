@@ -116,11 +116,15 @@ func (c *corpus) commit(batch []*request, size int) error {
 		return err
 	}
 	if len(b.IndexOps) > 0 || c.unsure {
+		c.commits++
 		if err := c.describe(b, holds-gone); err != nil {
 			return err
 		}
 	}
-	return c.persist(b)
+	if err := c.persist(b); err != nil {
+		return err
+	}
+	return c.acknowledge()
 }
 
 // newestOf returns the newest change of each document, and the ids in the order given.
