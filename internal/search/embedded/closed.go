@@ -16,10 +16,7 @@ import (
 // and deletes it before scorch may write. An index whose process was killed has no
 // checksum; all that it holds is checked instead (content.go).
 
-const (
-	closedFile = "CLOSED"
-	closedNew  = "CLOSED.new"
-)
+const closedFile = "CLOSED"
 
 // rootOf is the content of the checksum file, as summed.Marshal writes it.
 func rootOf(dir string) (summed.Prefix, error) {
@@ -41,11 +38,16 @@ func leave(dir string) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(dir, closedNew)
-	if err := writeSynced(path, b); err != nil {
+	return replace(dir, closedFile, b)
+}
+
+// replace makes a file durable with new content. A crash leaves the old file or the new one.
+func replace(dir, name string, b []byte) error {
+	path := filepath.Join(dir, name)
+	if err := writeSynced(path+".new", b); err != nil {
 		return err
 	}
-	if err := os.Rename(path, filepath.Join(dir, closedFile)); err != nil {
+	if err := os.Rename(path+".new", path); err != nil {
 		return err
 	}
 	return syncDir(dir)

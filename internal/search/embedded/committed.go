@@ -18,10 +18,7 @@ import (
 // The file is overwritten in place, in one write, and not synced: after a power cut it may be
 // behind the index, which says nothing, but it is never ahead of it.
 
-const (
-	committedFile = "COMMITTED"
-	committedNew  = "COMMITTED.new"
-)
+const committedFile = "COMMITTED"
 
 // commits numbers the commits of an index; 0 is the one that makes it.
 type commits uint64
@@ -37,14 +34,7 @@ func (c *corpus) noteCommits() (err error) {
 	if c.options.InMemory {
 		return nil
 	}
-	path := filepath.Join(c.dir, committedNew)
-	if err := writeSynced(path, c.commits.note()); err != nil {
-		return err
-	}
-	if err := os.Rename(path, filepath.Join(c.dir, committedFile)); err != nil {
-		return err
-	}
-	if err := syncDir(c.dir); err != nil {
+	if err := replace(c.dir, committedFile, c.commits.note()); err != nil {
 		return err
 	}
 	c.committed, err = os.OpenFile(filepath.Join(c.dir, committedFile), os.O_WRONLY, 0)
