@@ -199,11 +199,11 @@ func (r *Runner) RepairLedger(ctx context.Context, ref, target store.Ref, e *mod
 	if done, differs, err = r.repairSums(ctx, ref, noted, sums, places); err != nil || !done {
 		return done, differs, err
 	}
-	now, err := r.Get(ctx, []store.Ref{ref})
+	now, err := r.GetRow(ctx, ref)
 	if err != nil {
 		return false, true, err
 	}
-	wrong, err := r.unshown(ctx, ref, target, e, now[0], true)
+	wrong, err := r.unshown(ctx, ref, target, e, now, true)
 	return true, differs || wrong, err
 }
 
@@ -248,30 +248,26 @@ func (*ShownFix) Stage() Stage { return StageShown }
 
 // Correct shows the row again.
 func (f *ShownFix) Correct(ctx context.Context, r *Runner, _ *Recounted) (done, differs bool, err error) {
-	return r.repairShown(ctx, f.Row)
-}
-
-func (r *Runner) repairShown(ctx context.Context, target store.Ref) (done, differs bool, err error) {
-	before, err := r.Get(ctx, []store.Ref{target, owntable.Ledger(r.Model.Name, target)})
+	before, err := r.Get(ctx, []store.Ref{f.Row, owntable.Ledger(r.Model.Name, f.Row)})
 	if err != nil || before[0] == nil {
 		return true, false, err
 	}
 	if isParked(before[1]) {
 		return false, true, ErrParked
 	}
-	if e := r.Model.Table(target.Table).Classify(before[0]); e == nil {
+	if e := r.Model.Table(f.Row.Table).Classify(before[0]); e == nil {
 		return true, false, nil
 	} else if k := r.shower(e); k != nil {
-		err = k.Show(ctx, r, target, false)
+		err = k.Show(ctx, r, f.Row, false)
 	} else {
-		err = r.show(ctx, target)
+		err = r.show(ctx, f.Row)
 	}
 	if err != nil {
 		return false, true, err
 	}
-	after, err := r.Get(ctx, []store.Ref{target})
+	after, err := r.GetRow(ctx, f.Row)
 	ours := func(name string) bool { return !owntable.IsOurs(name) || name == owntable.Own }
-	return true, err == nil && !value.EqualItems(before[0].Filter(ours), after[0].Filter(ours)), err
+	return true, err == nil && !value.EqualItems(before[0].Filter(ours), after.Filter(ours)), err
 }
 
 // RepairAt returns the position under which a repair makes something again: the one that it

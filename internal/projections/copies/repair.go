@@ -25,30 +25,25 @@ func (f *RowFix) Thing() string { return owntable.RowText(f.Row) + "\x00" + ownt
 // Stage returns StageRows.
 func (*RowFix) Stage() runner.Stage { return runner.StageRows }
 
-// Correct writes or deletes the row.
-func (f *RowFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
-	return repairCopy(ctx, r, f.Rule, f.Row, f.Source, now.Floor)
-}
-
-// repairCopy makes a row what a rule makes from its source now, or deletes it if the rule
+// Correct makes the row what the rule makes from its source now, or deletes it if the rule
 // makes no such row.
-func repairCopy(ctx context.Context, r *runner.Runner, rule *model.RowRule, row, source store.Ref, floor events.Position) (done, differs bool, err error) {
-	noted, err := r.Get(ctx, []store.Ref{row, owntable.Tombstone(row)})
+func (f *RowFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
+	noted, err := r.Get(ctx, []store.Ref{f.Row, owntable.Tombstone(f.Row)})
 	if err != nil {
 		return false, false, err
 	}
-	now, err := r.Get(ctx, []store.Ref{source})
+	is, err := r.GetRow(ctx, f.Source)
 	if err != nil {
 		return false, false, err
 	}
 	version := noted[0].Get(owntable.Version)
-	at := runner.RepairAt(events.PositionFrom(version), floor)
+	at := runner.RepairAt(events.PositionFrom(version), now.Floor)
 	p, made := projections.Put{}, false
-	if now[0] != nil && r.Model.Table(source.Table).Classify(now[0]) == rule.Source {
-		p, made = Make(rule, now[0])
+	if is != nil && r.Model.Table(f.Source.Table).Classify(is) == f.Rule.Source {
+		p, made = Make(f.Rule, is)
 	}
-	if !made || !projections.SameRow(p.Row, row) {
-		return repairGone(ctx, r, row, noted[0], at)
+	if !made || !projections.SameRow(p.Row, f.Row) {
+		return repairGone(ctx, r, f.Row, noted[0], at)
 	}
 	if buried := events.PositionFrom(noted[1].Get(owntable.Position)); at.Compare(buried) <= 0 {
 		at = buried.Next()

@@ -6,7 +6,6 @@ import (
 	"weir/internal/events"
 	"weir/internal/owntable"
 	"weir/internal/runner"
-	"weir/internal/store"
 	"weir/internal/value"
 )
 
@@ -29,37 +28,28 @@ func (f *SubscriberFix) Note(ctx context.Context, r *runner.Runner) (err error) 
 	return err
 }
 
-// Correct writes the recounted subscription, or that there is none.
+// Correct writes the recounted subscription, or that there is none. done is false if the
+// subscription has changed since it was noted. Notifications from before are not sent again.
 func (f *SubscriberFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
-	var join *Subscription
-	if j, ok := runner.RecountOf[*recount](now.Recounts).subscriptions[f.Thing()]; ok {
-		join = &j
-	}
-	return repairSubscriber(ctx, r, f.List, f.At, f.noted, join, now.Floor)
-}
-
-// repairSubscriber makes a row a subscriber of a list as j says or, if j is nil, removes it
-// from the list. done is false if the subscription has changed since it was noted.
-// Notifications from before are not sent again.
-func repairSubscriber(ctx context.Context, r *runner.Runner, list, at string, noted value.Item, j *Subscription, floor events.Position) (done, differs bool, err error) {
-	head := owntable.Followers(r.Model.Name, list)
-	rows, err := r.Get(ctx, []store.Ref{head})
+	j, there := runner.RecountOf[*recount](now.Recounts).subscriptions[f.Thing()]
+	head := owntable.Followers(r.Model.Name, f.List)
+	counter, err := r.GetRow(ctx, head)
 	if err != nil {
 		return false, false, err
 	}
-	f := SubscriberFrom(noted)
-	if j == nil && !f.Here() || j != nil && f.Here() && value.EqualItems(j.Fields, f.Fields) {
+	is := SubscriberFrom(f.noted)
+	if !there && !is.Here() || there && is.Here() && value.EqualItems(j.Fields, is.Fields) {
 		return true, false, nil
 	}
-	mended := Subscription{List: list, Gone: j == nil, Position: runner.RepairAt(f.Position, floor)}
-	if j != nil {
+	mended := Subscription{List: f.List, Gone: !there, Position: runner.RepairAt(is.Position, now.Floor)}
+	if there {
 		mended.Row, mended.Fields = j.Row, j.Fields
 	}
-	moment, _ := rows[0].Get(owntable.Count).Int64()
-	f.Mend(&mended, moment)
+	moment, _ := counter.Get(owntable.Count).Int64()
+	is.Mend(&mended, moment)
 	w := work{Work: &runner.Work{Runner: r}}
-	wr := w.subscriberWrite(owntable.Ref(head.Key.Partition.Text(), at), f, events.Position{})
-	wr.If = runner.AsNoted(owntable.Position, noted)
+	wr := w.subscriberWrite(owntable.Ref(head.Key.Partition.Text(), f.At), is, events.Position{})
+	wr.If = runner.AsNoted(owntable.Position, f.noted)
 	done, err = r.Did(ctx, wr)
 	return done, true, err
 }

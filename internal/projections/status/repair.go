@@ -27,20 +27,16 @@ func (f *FactFix) Note(ctx context.Context, r *runner.Runner) (err error) {
 	return err
 }
 
-// Correct writes the recounted fact.
+// Correct writes the recounted fact, or that there is none. done is false if the fact has
+// changed since it was noted.
 func (f *FactFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
-	return repairFact(ctx, r, f.List, f.Name, f.noted, runner.RecountOf[*recount](now.Recounts).told(f.List, f.Name), now.Floor)
-}
-
-// repairFact makes a fact say what told says, or nothing if told is nil. done is false if
-// the fact has changed since it was noted.
-func repairFact(ctx context.Context, r *runner.Runner, list, name string, noted, told value.Item, floor events.Position) (done, differs bool, err error) {
-	have := noted.Get(owntable.Told)
+	told := runner.RecountOf[*recount](now.Recounts).told(f.List, f.Name)
+	have := f.noted.Get(owntable.Told)
 	if (told == nil) == have.IsMissing() && len(told) == len(have.Item()) && value.EqualItems(told.With(), have.Item().With()) {
 		return true, false, nil
 	}
-	wr := factWrite(r, &Fact{List: list, Name: name, Told: told, Position: runner.RepairAt(events.PositionFrom(noted.Get(owntable.Position)), floor)})
-	wr.If = runner.AsNoted(owntable.Position, noted)
+	wr := factWrite(r, &Fact{List: f.List, Name: f.Name, Told: told, Position: runner.RepairAt(events.PositionFrom(f.noted.Get(owntable.Position)), now.Floor)})
+	wr.If = runner.AsNoted(owntable.Position, f.noted)
 	done, err = r.Did(ctx, wr)
 	return done, true, err
 }
