@@ -119,7 +119,7 @@ func leadsTo(c *projections.Change) (out []touch) {
 	for _, p := range copies.Puts(c) {
 		out = append(out, touch{nameOf(p.Row), writes})
 	}
-	for _, j := range feed.Fold(c, &projections.Faults{}) {
+	for _, j := range feed.Fold(c, nil) {
 		out = append(out, touch{"list " + j.List, joins})
 	}
 	for _, t := range feed.FoldNotifications(c) {

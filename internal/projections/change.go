@@ -100,8 +100,12 @@ type Faults struct {
 	new, old []Fault // of the new image, and of the old one
 }
 
-// Note notes that a derivation cannot use the new image or, if old is set, the old image.
+// Note notes that a derivation cannot use the new image or, if old is set, the old image. A
+// nil Faults notes nothing.
 func (f *Faults) Note(derivation, reason string, old bool) {
+	if f == nil {
+		return
+	}
 	if fault := (Fault{derivation, reason}); old {
 		f.old = append(f.old, fault)
 	} else {

@@ -16,9 +16,10 @@ import (
 // same rows, OwnRow for every row of our own table, and End. A kind that has nothing to
 // do for a method embeds BaseRecount.
 type Recount interface {
-	// Add adds what a row contributes by itself. The row comes as the change that inserting
-	// it would be; Is is nil for a row of no entity. Add does no I/O.
-	Add(row *projections.Change)
+	// Add adds what a row contributes by itself, and notes in f, unless f is nil, what it
+	// cannot contribute. The row comes as the change that inserting it would be; Is is nil for
+	// a row of no entity. Add does no I/O.
+	Add(row *projections.Change, f *projections.Faults)
 	// Added says that all rows were added.
 	Added()
 	// Compare compares what rows show with the recount.
@@ -34,7 +35,7 @@ type Recount interface {
 type BaseRecount struct{}
 
 // Add adds nothing.
-func (BaseRecount) Add(*projections.Change) {}
+func (BaseRecount) Add(*projections.Change, *projections.Faults) {}
 
 // Added does nothing.
 func (BaseRecount) Added() {}

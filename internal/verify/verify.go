@@ -85,15 +85,19 @@ func (v *Verify) begin(of *runner.Verification) (out []runner.Recount) {
 // cannot is set.
 func (v *Verify) count(ctx context.Context, recounts []runner.Recount, cannot func(derivation string, row store.Ref, why string)) error {
 	err := v.scan(ctx, func(rows []projections.Change) error {
-		if cannot != nil {
-			folded, _ := runner.Fold(kinds.All(), v.Model, rows)
-			for i, f := range folded.Faults {
-				cannot(f.Derivation, rows[folded.FaultOf[i]].Row, "cannot be derived: "+f.Reason)
-			}
-		}
 		for i := range rows {
+			var faults *projections.Faults
+			if cannot != nil {
+				faults = &projections.Faults{}
+			}
 			for _, r := range recounts {
-				r.Add(&rows[i])
+				r.Add(&rows[i], faults)
+			}
+			if cannot == nil {
+				continue
+			}
+			for _, f := range faults.New() {
+				cannot(f.Derivation, rows[i].Row, "cannot be derived: "+f.Reason)
 			}
 		}
 		return nil

@@ -122,6 +122,6 @@ func made(c *projections.Change, rule *model.RowRule, row value.Item) (projectio
 
 // Puts returns the rows that a change makes and removes.
 func Puts(c *projections.Change) []projections.Put {
-	puts, _ := Fold(c, &projections.Faults{})
+	puts, _ := Fold(c, nil)
 	return puts
 }

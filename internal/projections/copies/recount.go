@@ -21,6 +21,13 @@ type recount struct {
 // Recount returns the kind's part in a verification.
 func (Kind) Recount(v *runner.Verification) runner.Recount { return &recount{Verification: v} }
 
+// Add notes what a row cannot make. Its copies are compared page by page.
+func (*recount) Add(row *projections.Change, f *projections.Faults) {
+	if f != nil {
+		Fold(row, f)
+	}
+}
+
 // Compare compares the copies of the rows, and the rows that are copies.
 func (v *recount) Compare(ctx context.Context, rows []projections.Change) error {
 	if err := v.made(ctx, rows); err != nil {

@@ -182,7 +182,7 @@ func (o *Order) Begins(c *projections.Change) bool {
 	if !o.Concerns(c.Was, c.Is) {
 		return false
 	}
-	subscriptions, notifications := Fold(c, &projections.Faults{}), FoldNotifications(c)
+	subscriptions, notifications := Fold(c, nil), FoldNotifications(c)
 	begins := touches(subscriptions, o.told, Subscription.list) || touches(notifications, o.joined, Notification.list)
 	if begins || o.told == nil {
 		o.joined, o.told = map[string]bool{}, map[string]bool{}

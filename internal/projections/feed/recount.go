@@ -27,8 +27,8 @@ func (Kind) Recount(v *runner.Verification) runner.Recount {
 }
 
 // Add adds the subscriptions of a row.
-func (v *recount) Add(row *projections.Change) {
-	for _, j := range Fold(row, &projections.Faults{}) {
+func (v *recount) Add(row *projections.Change, faults *projections.Faults) {
+	for _, j := range Fold(row, faults) {
 		ref := owntable.Follower(owntable.Followers(v.Model.Name, j.List), j.Row)
 		v.subscriptions[place(j.List, ref.Key.Sort.Text())] = j
 	}

@@ -33,7 +33,7 @@ func (x *Explanation) Follow(links []projections.Following) {
 
 // Parts says what the value of a followed field becomes.
 func (x *Explanation) Parts(c *projections.Change) (out []string) {
-	for _, s := range Fold(c, &projections.Faults{}) {
+	for _, s := range Fold(c, nil) {
 		links := x.links(s.Field)
 		if !x.follows[owntable.RowText(s.Source)] || len(links) == 0 {
 			continue

@@ -32,12 +32,12 @@ type explanation struct {
 
 // Parts says which members a change adds or takes away.
 func (x *explanation) Parts(c *projections.Change) []string {
-	return x.Adds(Fold(c, &projections.Faults{}))
+	return x.Adds(Fold(c, nil))
 }
 
 // Value returns the size of the set after a change.
 func (x *explanation) Value(c *projections.Change) string {
-	x.Take(Fold(c, &projections.Faults{}))
+	x.Take(Fold(c, nil))
 	n := 0
 	for _, a := range x.Sums {
 		if a.Value.Sign() > 0 {

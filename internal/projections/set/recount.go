@@ -48,8 +48,8 @@ func (v *recount) set(name string) *set {
 }
 
 // Add adds the members that a row contributes.
-func (v *recount) Add(row *projections.Change) {
-	for _, a := range Fold(row, &projections.Faults{}) {
+func (v *recount) Add(row *projections.Change, f *projections.Faults) {
+	for _, a := range Fold(row, f) {
 		s := v.set(owntable.RowText(a.Target))
 		s.row, s.entity = a.Target, a.Entity
 		m := strings.TrimPrefix(a.Field, owntable.Values(a.Entity.SetOf().Attr))

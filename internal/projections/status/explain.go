@@ -38,7 +38,7 @@ type explanation struct {
 
 // Parts says which facts of the row, and which members of its group, a change reports.
 func (x *explanation) Parts(c *projections.Change) (out []string) {
-	for _, f := range Fold(c, &projections.Faults{}) {
+	for _, f := range Fold(c, nil) {
 		switch {
 		case f.All:
 			if x.member(f.List, owntable.RowText(c.Row)); x.lists[f.List] {

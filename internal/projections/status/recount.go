@@ -36,8 +36,8 @@ func (Kind) Recount(v *runner.Verification) runner.Recount {
 
 // Add adds the facts that a row reports. A later fact with the same list and name replaces
 // the earlier one.
-func (v *recount) Add(row *projections.Change) {
-	for _, f := range Fold(row, &projections.Faults{}) {
+func (v *recount) Add(row *projections.Change, faults *projections.Faults) {
+	for _, f := range Fold(row, faults) {
 		l := v.lists[f.List]
 		if l == nil {
 			l = &list{told: map[string]value.Item{}, seen: map[string]bool{}}

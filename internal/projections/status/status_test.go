@@ -104,7 +104,7 @@ func change(t testing.TB, m *model.Model, table string, old, new value.Item) *pr
 
 func fold(t testing.TB, m *model.Model, table string, old, new value.Item) []status.Fact {
 	t.Helper()
-	return status.Fold(change(t, m, table, old, new), &projections.Faults{})
+	return status.Fold(change(t, m, table, old, new), nil)
 }
 
 func rating(round, member, at string) value.Item {

@@ -30,12 +30,12 @@ type explanation struct {
 
 // Parts says what a change adds to the accumulators behind the value.
 func (x *explanation) Parts(c *projections.Change) []string {
-	return x.Adds(Fold(c, &projections.Faults{}))
+	return x.Adds(Fold(c, nil))
 }
 
 // Value returns the tally after a change.
 func (x *explanation) Value(c *projections.Change) string {
-	x.Take(Fold(c, &projections.Faults{}))
+	x.Take(Fold(c, nil))
 	attrs, cannot := projections.Published(x.Entity, x.Sums)
 	for i := range cannot {
 		if cannot[i].Tally.Attr == x.Attr {

@@ -36,8 +36,8 @@ func (Kind) Recount(v *runner.Verification) runner.Recount {
 }
 
 // Add adds what a row counts for its targets.
-func (v *recount) Add(row *projections.Change) {
-	for _, a := range Fold(row, &projections.Faults{}) {
+func (v *recount) Add(row *projections.Change, f *projections.Faults) {
+	for _, a := range Fold(row, f) {
 		name := v.ledger(a.Target)
 		t := v.expect[name]
 		if t == nil {
