@@ -9,12 +9,12 @@ import (
 	"weir/internal/store"
 )
 
-// A lease says which process reads a shard. Its row (owntable.LeaseRow) has a fence, which grows with each owner, and,
-// under one fence, beats (renewals). Processes do not compare clocks. A process that has
-// seen neither number change for as long as a lease lasts, by its own clock, takes the
-// lease over. A holder that could not beat for that long, by its own clock, stops reading.
-// Both sides notice the pause of a whole process: the others see no beats, and the holder
-// sees by its clock how long it was paused.
+// A lease says which process reads a shard. Its row (owntable.LeaseRow) has a fence,
+// which grows with each owner, and, under one fence, beats (renewals). Processes do not
+// compare clocks. A process that has seen neither number change for as long as a lease
+// lasts, by its own clock, takes the lease over. A holder that could not beat for that
+// long, by its own clock, stops reading. Both sides notice the pause of a whole process:
+// the others see no beats, and the holder sees by its clock how long it was paused.
 
 // take takes a lease that was seen free or unchanged for long enough. If another
 // process was first, ok is false and err is nil.

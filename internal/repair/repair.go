@@ -1,8 +1,9 @@
 // Package repair corrects derived values from the source rows. For each thing that verify
 // finds, it notes the current state, recounts it, and writes the result on condition that
 // the thing has not changed since it was noted (runner.Fix). This package knows no
-// projection kind. Applications may go on writing, and readers may go on applying records. After a crash some things are
-// corrected and others are not, but none is half corrected; running it again continues.
+// projection kind. Applications may go on writing, and readers may go on applying records.
+// After a crash some things are corrected and others are not, but none is half corrected;
+// running it again continues.
 package repair
 
 import (

@@ -55,7 +55,7 @@ type pass struct {
 
 // told is what followers get, as of this record.
 func (p *pass) told(c *projections.Change) (puts []projections.Put) {
-	for _, j := range feed.Fold(c, &projections.Faults{}) {
+	for _, j := range feed.Fold(c, nil) {
 		if name := j.List + " " + owntable.RowText(j.Row); j.Gone {
 			delete(p.lists, name)
 		} else {

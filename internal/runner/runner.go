@@ -38,7 +38,7 @@ type Runner struct {
 	// may take them over. See catalog.Batch.
 	Reader  catalog.Reader
 	Drained []catalog.Reader
-	// Retired, if set, reports whether a shard (shard) will never deliver another record,
+	// Retired, if set, reports whether a shard will never deliver another record,
 	// apart from batches that are older than batchLife.
 	Retired func(ctx context.Context, shardKey string) (bool, error)
 	// Mono is a monotonic clock, for measuring ages; nil means time.Now.
@@ -56,8 +56,8 @@ func (r *Runner) Moment() time.Time {
 	return time.Now()
 }
 
-// Batch is a run of changes of one shard, in stream order. A shard is one shard of one
-// stream. At no time do two shards carry changes of the same row.
+// Batch is a run of changes of one shard of one stream, in stream order. At no time do two
+// shards carry changes of the same row.
 type Batch struct {
 	ShardKey string
 	Changes  []projections.Change
