@@ -14,13 +14,13 @@ import (
 // for these whenever it lists shards. So the number of checkpoints does not grow with
 // time: there is one for each shard that the stream lists, about 200 bytes each.
 const (
-	checkPlace   = Position  // of the last applied record; absent before the first
-	checkFence   = "e"       // the fence that last moved or took it; absent where shards are not shared
-	checkDone    = "d"       // the shard is applied to its end
-	checkMissing = "g"       // on a finished shard: when the stream ceased to list it, Unix seconds
-	countApplied = "applied" // this and the next two: number of records up to checkPlace
-	countSkipped = "skipped"
-	countDead    = "dead"
+	checkPosition = Position  // of the last applied record; absent before the first
+	checkFence    = "e"       // the fence that last moved or took it; absent where shards are not shared
+	checkDone     = "d"       // the shard is applied to its end
+	checkMissing  = "g"       // on a finished shard: when the stream ceased to list it, Unix seconds
+	countApplied  = "applied" // this and the next two: number of records up to checkPosition
+	countSkipped  = "skipped"
+	countDead     = "dead"
 )
 
 // CheckpointRow is the content of a checkpoint. The zero CheckpointRow stands for a
@@ -44,7 +44,7 @@ func DecodeCheckpoint(row value.Item) (c CheckpointRow, err error) {
 	if row == nil {
 		return c, nil
 	}
-	if c.At, err = position(row, checkPlace, checkDo); err != nil {
+	if c.At, err = position(row, checkPosition, checkDo); err != nil {
 		return CheckpointRow{}, err
 	}
 	if row.Has(checkFence) {
@@ -109,18 +109,9 @@ func MoveCheckpoint(at store.Ref, fence int64, from, to events.Position, n Count
 	if fence != 0 {
 		w.If, w.Ops = store.Cond{noLater(fence)}, []store.Op{set(checkFence, value.OfInt(fence))}
 	}
-	w.If = append(w.If, []store.Test{atPlace(from)})
-	w.Ops = append(append(w.Ops, set(checkPlace, to.Value())), n.ops()...)
+	w.If = append(w.If, []store.Test{unmoved(from)})
+	w.Ops = append(append(w.Ops, set(checkPosition, to.Value())), n.ops()...)
 	return w
-}
-
-// atPlace is the test that a checkpoint is at p; for the zero Position, that it has no
-// position yet.
-func atPlace(p events.Position) store.Test {
-	if p.IsZero() {
-		return store.AsRead(checkPlace, value.Value{})
-	}
-	return store.AsRead(checkPlace, p.Value())
 }
 
 // EndCheckpoint records that a shard is applied to its end, on condition that no later
@@ -133,8 +124,8 @@ func EndCheckpoint(at store.Ref, fence int64) store.Write {
 // before that position. It counts no records.
 func OvertakeCheckpoint(at store.Ref, to events.Position) store.Write {
 	return store.Write{
-		Ref: at, If: store.Cond{{{Attr: checkPlace, Is: store.Absent}, {Attr: checkPlace, Is: store.Lt, Value: to.Value()}}},
-		Ops: []store.Op{set(checkPlace, to.Value())},
+		Ref: at, If: store.Cond{{{Attr: checkPosition, Is: store.Absent}, {Attr: checkPosition, Is: store.Lt, Value: to.Value()}}},
+		Ops: []store.Op{set(checkPosition, to.Value())},
 	}
 }
 
@@ -161,7 +152,7 @@ func (c CheckpointRow) Drop(at store.Ref) store.Write {
 	if c.Fence != 0 {
 		fence = value.OfInt(c.Fence)
 	}
-	return store.Write{Ref: at, Delete: true, If: store.Cond{{isDone}, {atPlace(c.At)}, {store.AsRead(checkFence, fence)}}}
+	return store.Write{Ref: at, Delete: true, If: store.Cond{{isDone}, {unmoved(c.At)}, {store.AsRead(checkFence, fence)}}}
 }
 
 // The rows of past|MODEL hold the counts of all shards whose checkpoints a group no longer

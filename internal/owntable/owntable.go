@@ -109,12 +109,27 @@ const (
 	Parked    = "q"
 	Unshown   = "u"
 	Expiry    = "x"
-	Told      = "v" // of a fact; absent once the fact was retracted
 )
 
 // PositionOf names the attribute of a ledger that holds the position of a shard. Sum, Rows, Value
 // and Values name its other attributes.
 func PositionOf(shardKey string) string { return "p:" + shardKey }
+
+// shardOfPosition returns the shard whose position an attribute holds; ok is false for any
+// other attribute.
+func shardOfPosition(name string) (shardKey string, ok bool) {
+	return strings.CutPrefix(name, PositionOf(""))
+}
+
+// ShardKeys returns the shards of which a row holds a position.
+func ShardKeys(row value.Item) (keys []string) {
+	for _, a := range row {
+		if key, ok := shardOfPosition(a.Name); ok {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
 
 // Sum names the accumulator of a count or a sum that is published as attr.
 func Sum(attr string) string { return "a:" + attr }
@@ -144,11 +159,13 @@ func Table() store.Table {
 	}
 }
 
+const emptySort = "-"
+
 // Ref refers to the row of the own table with the given partition and sort key. DynamoDB
 // does not allow an empty sort key, so "" is written as "-".
 func Ref(k, s string) store.Ref {
 	if s == "" {
-		s = "-"
+		s = emptySort
 	}
 	return store.Ref{Table: TableName, Key: store.Key{Partition: value.OfString(k), Sort: value.OfString(s)}}
 }
@@ -158,43 +175,6 @@ func Ledger(model string, target store.Ref) store.Ref { return Ref(Ledgers(model
 
 // Ledgers returns the prefix of the partition keys of a model's ledgers.
 func Ledgers(model string) string { return "ledger|" + model + "|" }
-
-// Node refers to a node of the tree behind the set whose first row is root.
-func Node(model string, root store.Ref, path string) store.Ref {
-	return Ref(Nodes(model)+RowText(root), path)
-}
-
-// PathOf returns the path of the node that a row of the own table holds.
-func PathOf(row value.Item) string {
-	if path := row.Get(Sort).Text(); path != "-" {
-		return path
-	}
-	return ""
-}
-
-// Nodes returns the prefix of the partition keys of a model's sets.
-func Nodes(model string) string { return "set|" + model + "|" }
-
-// List names the list of the followers that a rule finds by the given values.
-func List(rule string, by []string) string {
-	if len(by) == 0 {
-		return rule
-	}
-	return rule + "|" + Texts(by)
-}
-
-// Followers refers to the row that counts the moments of a list of followers. Moments are
-// numbered for each list; a follower is told of what has a later moment than its own start.
-func Followers(model, list string) store.Ref { return Ref(Lists(model)+list, "") }
-
-// Lists returns the prefix of the partition keys of a model's lists of followers.
-func Lists(model string) string { return "each|" + model + "|" }
-
-// Follower refers to the entry of one follower on a list. The sort keys of all followers
-// come after the list's own.
-func Follower(list, row store.Ref) store.Ref {
-	return Ref(list.Key.Partition.Text(), "m"+Hash(RowText(row)))
-}
 
 // Mark refers to a deduplication mark: the last change of a source row that the target's
 // ledger includes. Marks replace shards where a stream's order by shard is not known.
@@ -208,35 +188,8 @@ func MemberMark(model string, set, source store.Ref, member string) store.Ref {
 	return Ref("mark|"+model+"|"+RowText(set), Hash(RowText(source)+"|"+member))
 }
 
-// TellMark is Mark for a list of followers: the last change of a source row that the
-// list's followers were notified of.
-func TellMark(model, list string, source store.Ref) store.Ref {
-	return Ref("mark|"+model+"|"+list, Hash(RowText(source)))
-}
-
-// Tombstone refers to the row that records the deletion of a row that weir made.
-func Tombstone(row store.Ref) store.Ref { return Ref("tomb|"+RowText(row), "") }
-
 // Seen refers to the row that records the removal of a source row by a replay.
 func Seen(row store.Ref) store.Ref { return Ref("seen|"+RowText(row), "") }
-
-// Followed refers to the row that holds a field's value for the rows that follow it. Its
-// followers (Member) are in the same partition.
-func Followed(model, field string, source store.Ref) store.Ref {
-	return Ref(FollowedOf(model, field)+RowText(source), "")
-}
-
-// FollowedOf returns the prefix of the partition keys of a followed field's values.
-func FollowedOf(model, field string) string { return FollowedIn(model) + field + "|" }
-
-// FollowedIn returns the prefix of the partition keys of all followed values of a model.
-func FollowedIn(model string) string { return "follow|" + model + "|" }
-
-// Member refers to the entry of a row, whose attribute attr follows, in the partition of
-// the followed value. The sort keys of all members come after the value's own.
-func Member(followed store.Ref, attr string, row store.Ref) store.Ref {
-	return Ref(followed.Key.Partition.Text(), "m"+Hash(attr+"|"+RowText(row)))
-}
 
 // Checkpoint refers to the checkpoint of a group of consumers in a shard.
 func Checkpoint(model, group, table, shard string) store.Ref {
@@ -259,18 +212,18 @@ func Kind(partition string) string {
 
 // The kinds of rows that other packages tell apart.
 const (
-	KindLedger     = "ledger"
-	KindCheckpoint = "check"
-	KindDead       = "dead"
-	KindFact       = "fact"
-	KindFollow     = "follow"
-	KindLambda     = "lambda"
-	KindLease      = "lease"
-	KindList       = "each"
-	KindMark       = "mark"
-	KindSecret     = "secret"
-	KindSet        = "set"
-	KindTombstone  = "tomb"
+	KindLedger      = "ledger"
+	KindCheckpoint  = "check"
+	KindDead        = "dead"
+	KindFact        = "fact"
+	KindFollow      = "follow"
+	KindLambda      = "lambda"
+	KindLease       = "lease"
+	KindSubscribers = "each"
+	KindMark        = "mark"
+	KindSecret      = "secret"
+	KindSet         = "set"
+	KindTombstone   = "tomb"
 )
 
 // ShardOf splits the sort key of a checkpoint or a lease into table and shard. A table
@@ -296,41 +249,9 @@ func Migration(model, name string) store.Ref { return Ref("move|"+model, name) }
 // Backfill refers to the row that holds the position of a backfill in a table.
 func Backfill(model, table string) store.Ref { return Ref("fill|"+model, table) }
 
-// Job refers to the row that records the progress of the work on a long list.
-func Job(model, list string) store.Ref { return Ref(Jobs(model), Hash(list)) }
-
-// Jobs returns the partition key of a model's jobs.
-func Jobs(model string) string { return "jobs|" + model }
-
 // Keeping refers to the note that the parts of a dead letter are being written or
 // removed. These notes sort after all jobs.
 func Keeping(model, id string) store.Ref { return Ref(Jobs(model), "~"+id) }
-
-// Fact refers to one fact, for a status. list identifies the partition within the model.
-func Fact(model, list, name string) store.Ref { return Ref(Facts(model)+list, name) }
-
-// Facts returns the prefix of the partition keys of a model's facts.
-func Facts(model string) string { return "fact|" + model + "|" }
-
-// Reached names the fact that a status word is reached. by is the row that tells it, or
-// the list element for which it is told.
-func Reached(word, by string) string { return Reaching(word) + Hash(by) }
-
-// Reaching returns the prefix of the names of all facts that a word is reached.
-func Reaching(word string) string { return Texts([]string{word}) + "|" }
-
-// Other names one of the rows that a list stands for ("others"). In their partition, the
-// names of all others sort before those of all targets.
-func Other(who string) string { return OthersBegin + Hash(who) }
-
-// Target names a row whose status depends on the others of a list.
-func Target(row string) string { return TargetsBegin + Hash(row) }
-
-// Prefixes of the names of others and of targets.
-const (
-	OthersBegin  = "m|"
-	TargetsBegin = "t|"
-)
 
 // Texts joins texts into one. Different lists of texts give different results.
 func Texts(texts []string) string {

@@ -77,7 +77,7 @@ type Put struct {
 	Position events.Position
 	Follows  []Following
 	Existed  bool // the same row existed before this change
-	Joined   bool // and it followed the same rows
+	Entered  bool // and it followed the same rows
 }
 
 // Following links an attribute of a row to the field of another row that it follows: the

@@ -14,7 +14,6 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/store"
-	"weir/internal/value"
 )
 
 // Follower reads the streams of a model's tables and has each batch applied. It runs one
@@ -504,16 +503,6 @@ func (c *consumer) move(ctx context.Context, pieces []piece, counts []Counts) er
 		}
 	}
 	return nil
-}
-
-// Unmoved is the condition that a row of our own table still has this position; the zero
-// position means that it has none.
-func Unmoved(from events.Position) store.Test {
-	var v value.Value
-	if !from.IsZero() {
-		v = from.Value()
-	}
-	return store.AsRead(owntable.Position, v)
 }
 
 // trim lets the source drop records that every group has passed.

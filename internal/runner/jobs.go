@@ -18,12 +18,6 @@ import (
 // that other targets need not wait for it.
 const PageOfList = 200
 
-// Attributes of jobs of several kinds.
-const (
-	JobCursor = "c"    // the sort key of the last row of the list that was handled
-	JobList   = "list" // the partition of the list
-)
-
 // errNoJob says that no kind of projection takes on a job.
 var errNoJob = errors.New("no kind of projection of this version knows this job")
 

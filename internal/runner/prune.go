@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"weir/internal/owntable"
@@ -63,11 +62,12 @@ func (w *Work) prune(ctx context.Context, ledgers map[*projections.Target]value.
 // RetiredIn returns the shards that deliver no more records and for which a row of our own
 // table has a position.
 func (w *Work) RetiredIn(ctx context.Context, row value.Item) (out []string, err error) {
-	for _, a := range row {
-		shardKey, is := strings.CutPrefix(a.Name, owntable.PositionOf(""))
-		if !is {
-			continue
-		}
+	return w.RetiredOf(ctx, owntable.ShardKeys(row))
+}
+
+// RetiredOf returns those of some shards that deliver no more records.
+func (w *Work) RetiredOf(ctx context.Context, shardKeys []string) (out []string, err error) {
+	for _, shardKey := range shardKeys {
 		over, err := w.Over(ctx, shardKey)
 		if err != nil {
 			return nil, err

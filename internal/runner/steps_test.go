@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"weir/internal/model"
@@ -198,8 +197,8 @@ func (n *night) recount(seed int) {
 // lasting: what is told stays, and what was taken back goes in the end.
 func (n *night) lasting(seed int) {
 	for _, row := range n.all(owntable.TableName) {
-		told := strings.HasPrefix(row.Get(owntable.Partition).Text(), owntable.Facts(n.h.model.Name))
-		if told && row.Has(owntable.Told) == row.Has(owntable.Expiry) {
+		_, _, fact := owntable.FactOf(n.h.model.Name, row)
+		if fact && (owntable.FactFrom(row).Told != nil) == row.Has(owntable.Expiry) {
 			n.h.t.Errorf("schedule %d: %v", seed, row)
 		}
 	}

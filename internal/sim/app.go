@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"weir/internal/aggregate"
@@ -429,7 +428,7 @@ func moves(e *model.Entity, name string) bool {
 // hears notes that an event has got its moment in a list of followers. The rows for the
 // followers are made next.
 func (a *app) hears(kind string, key store.Key) {
-	if kind == owntable.KindList && !strings.HasPrefix(key.Sort.Text(), "m") {
+	if kind == owntable.KindSubscribers && !owntable.IsEntry(key.Sort.Text()) {
 		a.told = key.Partition.Text()
 	}
 }
@@ -442,7 +441,7 @@ func (a *app) tempted() bool { return a.told != "" && a.sched.chance(0.4) }
 func (a *app) leave(list string, d *dice) bool {
 	var of []*ownRow
 	for _, o := range a.standing(nil) {
-		ref := owntable.Follower(owntable.Ref(list, ""), store.Ref{Table: o.table.Name, Key: o.key})
+		ref := owntable.Subscriber(owntable.Ref(list, ""), store.Ref{Table: o.table.Name, Key: o.key})
 		if e := o.table.Classify(o.image); e != nil && len(e.Told) > 0 && a.base.tables[owntable.TableName].get(ref.Key) != nil {
 			of = append(of, o)
 		}

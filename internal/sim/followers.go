@@ -92,10 +92,10 @@ func (t *truth) tell(r *model.RowRule, image value.Item, d *deed, want, may map[
 		return
 	}
 	name := owntable.List(r.Name+"<"+r.Source.Name, by)
-	list := owntable.Followers(t.model.Name, name)
+	list := owntable.Subscribers(t.model.Name, name)
 	moment := t.when(list, owntable.PositionOf(runner.ShardKey(d.table.Name, d.shard.ID)), d.record.Position)
 	if t.way == byItem {
-		moment = t.when(owntable.TellMark(t.model.Name, name, store.Ref{Table: d.table.Name, Key: d.key}), owntable.Position, d.record.Position)
+		moment = t.when(owntable.NotificationMark(t.model.Name, name, store.Ref{Table: d.table.Name, Key: d.key}), owntable.Position, d.record.Position)
 	}
 	if moment == 0 {
 		t.fail(Lost, "history: %s of %s has no moment: no subscriber was told", r.Name, refName(store.Ref{Table: d.table.Name, Key: d.key}))
@@ -103,7 +103,7 @@ func (t *truth) tell(r *model.RowRule, image value.Item, d *deed, want, may map[
 	}
 	for _, s := range t.stays(r, image) {
 		first := s.deeds[0]
-		row := owntable.Follower(list, store.Ref{Table: first.table.Name, Key: first.key})
+		row := owntable.Subscriber(list, store.Ref{Table: first.table.Name, Key: first.key})
 		came := t.when(row, owntable.Position, first.record.Position)
 		rows := map[string]*known{}
 		same := true

@@ -30,7 +30,7 @@ func (w *world) guards(who string, t *table, key store.Key, old, now value.Item)
 		w.queue(who, key, old, now)
 	case owntable.KindCheckpoint:
 		w.lineage(who, key, now)
-	case owntable.KindList, owntable.KindMark:
+	case owntable.KindSubscribers, owntable.KindMark:
 		w.keeps(key, old, now)
 		w.app.hears(kind, key)
 	}

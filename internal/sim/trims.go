@@ -183,7 +183,7 @@ func (t *trims) wrote(who string, in *table, key store.Key, old, now value.Item)
 		return
 	}
 	switch owntable.Kind(key.Partition.Text()) {
-	case owntable.KindLedger, owntable.KindList:
+	case owntable.KindLedger, owntable.KindSubscribers:
 		t.pruned(who, key, old, now)
 		t.overtakes(now)
 	case owntable.KindSet:

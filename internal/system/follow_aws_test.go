@@ -8,7 +8,6 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
-	"weir/internal/projections/follow"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -85,7 +84,7 @@ func TestFollowersLeaveOnDynamoDB(t *testing.T) {
 		t.Errorf("%d places are left of a row that follows after all", n)
 	}
 	apply(5, author, nil)
-	if _, v := places("a"); !v.Has(follow.GoneAttr) || v.Has(owntable.Expiry) {
+	if _, v := places("a"); !owntable.FollowedFrom(v).Gone || v.Has(owntable.Expiry) {
 		t.Errorf("the last value of what is kept is %v", v)
 	}
 	apply(6, by("a"), nil)

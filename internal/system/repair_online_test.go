@@ -177,7 +177,7 @@ func (b *busy) spoilSome(t *testing.T, s *system.System, d *rand.Rand) (n int) {
 				counts := a.Value.Item()
 				spoil(&own, row, row.With(value.Attr{Name: "m", Value: value.OfMap(counts[1:])}))
 				return
-			case a.Name == owntable.Told && row.Get(owntable.Sort).Text() == "-":
+			case a.Name == "v" && !owntable.IsEntry(row.Get(owntable.Sort).Text()):
 				spoil(&own, row, row.With(value.Attr{Name: a.Name, Value: value.OfString("spoilt")}))
 				return
 			}

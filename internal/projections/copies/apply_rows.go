@@ -19,8 +19,8 @@ import (
 // carries the position of its source's change, and the newest change wins. A deletion
 // leaves a tombstone with its position. The tombstone is written first, and after a crash
 // between the two writes the repeated batch does both again. A row that follows another
-// row's field is entered as a member before it is written, and compared with the value
-// afterwards, so a value that spreads meanwhile reaches it in one of the two ways.
+// row's field is entered on the list of followers before it is written, and compared with
+// the value afterwards, so a value that changes meanwhile reaches it in one of the two ways.
 func (w *work) writeRows(ctx context.Context) error {
 	repeated, err := w.KeepValues(ctx)
 	if err != nil {
@@ -40,7 +40,7 @@ func (w *work) writeRows(ctx context.Context) error {
 	if err := w.makeRows(ctx, made); err != nil {
 		return err
 	}
-	if err := w.Spread(ctx, repeated); err != nil {
+	if err := w.UpdateFollowers(ctx, repeated); err != nil {
 		return err
 	}
 	return w.Leave(ctx)
@@ -52,7 +52,7 @@ func (w *work) remove(ctx context.Context, puts []*projections.Put) error {
 	tombs := make([]store.Write, len(puts))
 	dels := make([]store.Write, len(puts))
 	for i, p := range puts {
-		tombs[i] = w.tombstone(p.Row, p.Position)
+		tombs[i] = owntable.LeaveTombstone(p.Row, p.Position, w.Expiry())
 		dels[i] = removeUpTo(p.Row, p.Position)
 	}
 	if _, err := w.Write(ctx, tombs); err != nil {
@@ -60,13 +60,6 @@ func (w *work) remove(ctx context.Context, puts []*projections.Put) error {
 	}
 	_, err := w.Write(ctx, dels)
 	return err
-}
-
-func (w *work) tombstone(row store.Ref, p events.Position) store.Write {
-	return store.Write{
-		Ref: owntable.Tombstone(row), If: store.Cond{runner.Below(owntable.Position, p.Value())},
-		Ops: []store.Op{runner.Set(owntable.Position, p.Value()), runner.Set(owntable.Expiry, w.Expiry())},
-	}
 }
 
 func removeUpTo(row store.Ref, p events.Position) store.Write {
@@ -108,7 +101,7 @@ func (w *work) makeRows(ctx context.Context, puts []*projections.Put) error {
 		case errors.Is(e, store.ErrRefused):
 			err = w.parkRow(ctx, p, p.Position, e.Error())
 		case e != nil && out[i].Row == nil: // the row does not exist: another program deleted it
-			p.Joined = false
+			p.Entered = false
 			create = append(create, p)
 		case e != nil:
 			late[p] = true
@@ -137,7 +130,7 @@ func (w *work) create(ctx context.Context, puts []*projections.Put, values follo
 	var ws []store.Write
 	var of []*projections.Put
 	for i, p := range puts {
-		if tombs[i] == nil || events.PositionFrom(tombs[i].Get(owntable.Position)).Compare(p.Position) < 0 {
+		if last, buried := owntable.TombstoneFrom(tombs[i]); !buried || last.Compare(p.Position) < 0 {
 			ws, of = append(ws, w.rowWrite(p, values, false)), append(of, p)
 		}
 	}
@@ -237,12 +230,12 @@ func (w *work) mend(ctx context.Context, m *Mend) error {
 // change of the source still wins. mendAs reports whether the row is missing.
 func (w *work) mendAs(ctx context.Context, m *Mend, removed bool) (missing bool, err error) {
 	row := m.Change.Row
-	tombs, err := w.Get(ctx, []store.Ref{owntable.Tombstone(row)})
+	tomb, err := w.GetRow(ctx, owntable.Tombstone(row))
 	if err != nil {
 		return false, err
 	}
-	last := events.PositionFrom(tombs[0].Get(owntable.Position))
-	buried := tombs[0] != nil && last.Compare(m.Ours) >= 0
+	last, buried := owntable.TombstoneFrom(tomb)
+	buried = buried && last.Compare(m.Ours) >= 0
 	switch {
 	case m.Back && buried:
 		_, err = w.Write(ctx, []store.Write{removeUpTo(row, last)})

@@ -71,8 +71,8 @@ func (e *folding) state(c *projections.Change, rule *model.RowRule) {
 		has = has && e.Reachable(rule.Name, rule.Into.Table, is.Row.Key, false)
 	}
 	same := had && has && projections.SameRow(was.Row, is.Row)
-	joined := same && slices.EqualFunc(was.Follows, is.Follows, sameFollowing)
-	if had && !joined {
+	entered := same && slices.EqualFunc(was.Follows, is.Follows, sameFollowing)
+	if had && !entered {
 		for _, f := range was.Follows {
 			if !same || !slices.ContainsFunc(is.Follows, func(g projections.Following) bool { return sameFollowing(f, g) }) {
 				e.left = append(e.left, follow.Unfollow{Row: was.Row, Following: f})
@@ -83,8 +83,8 @@ func (e *folding) state(c *projections.Change, rule *model.RowRule) {
 		was.Image, was.Follows = nil, nil
 		e.puts = append(e.puts, was)
 	}
-	if has && !(joined && value.EqualItems(was.Image, is.Image)) {
-		is.Existed, is.Joined = same, joined
+	if has && !(entered && value.EqualItems(was.Image, is.Image)) {
+		is.Existed, is.Entered = same, entered
 		e.puts = append(e.puts, is)
 	}
 }

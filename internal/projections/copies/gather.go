@@ -24,7 +24,7 @@ func (g *gathered) fold(i int, c *projections.Change) {
 		name := owntable.RowText(p.Row)
 		if at, ok := g.at[name]; ok {
 			p.Existed = p.Existed && g.puts[at].Existed
-			p.Joined = p.Joined && g.puts[at].Joined
+			p.Entered = p.Entered && g.puts[at].Entered
 			g.puts[at] = p
 			continue
 		}

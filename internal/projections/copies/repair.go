@@ -45,7 +45,7 @@ func (f *RowFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Reco
 	if !made || !projections.SameRow(p.Row, f.Row) {
 		return repairGone(ctx, r, f.Row, noted[0], at)
 	}
-	if buried := events.PositionFrom(noted[1].Get(owntable.Position)); at.Compare(buried) <= 0 {
+	if buried, _ := owntable.TombstoneFrom(noted[1]); at.Compare(buried) <= 0 {
 		at = buried.Next()
 	}
 	p.Position = at
@@ -61,8 +61,7 @@ func repairGone(ctx context.Context, r *runner.Runner, row store.Ref, noted valu
 	case noted.Get(owntable.Version).Kind() != value.Binary:
 		return false, true, runner.ErrNotOurs
 	}
-	w := alone(r)
-	if _, err := r.Write(ctx, []store.Write{w.tombstone(row, at)}); err != nil {
+	if _, err := r.Write(ctx, []store.Write{owntable.LeaveTombstone(row, at, r.Expiry())}); err != nil {
 		return false, true, err
 	}
 	done, err = r.Did(ctx, store.Write{Ref: row, Delete: true, If: store.Cond{{store.AsRead(owntable.Version, noted.Get(owntable.Version))}}})

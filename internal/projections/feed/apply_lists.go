@@ -33,12 +33,6 @@ import (
 //
 // A list longer than a page is written by a job (jobs.go), which keeps the moment.
 
-// Attributes of a list's counter row, besides owntable.Count and the positions of shards.
-const (
-	firstAttr  = "f:" // +SHARD: the first change that is being sent; absent when all are sent
-	momentAttr = "w:" // +SHARD: the moment of these changes
-)
-
 // subscribe writes subscriptions: it adds subscribers to lists and removes them.
 func (w *work) subscribe(ctx context.Context) error {
 	pending := make([]*Subscription, len(w.subscriptions))
@@ -47,7 +41,7 @@ func (w *work) subscribe(ctx context.Context) error {
 	}
 	for round := 0; len(pending) > 0; round++ {
 		if round == runner.MaxRounds {
-			return fmt.Errorf("the followers in %s do not come to rest", pending[0].List)
+			return fmt.Errorf("the subscribers in %s keep changing", pending[0].List)
 		}
 		again, err := w.subscribeOnce(ctx, pending)
 		if err != nil {
@@ -63,8 +57,8 @@ func (w *work) subscribe(ctx context.Context) error {
 func (w *work) subscribeOnce(ctx context.Context, subscriptions []*Subscription) (again []*Subscription, err error) {
 	refs := make([]store.Ref, 0, 2*len(subscriptions))
 	for _, j := range subscriptions {
-		list := owntable.Followers(w.Model.Name, j.List)
-		refs = append(refs, list, owntable.Follower(list, j.Row))
+		list := owntable.Subscribers(w.Model.Name, j.List)
+		refs = append(refs, list, owntable.Subscriber(list, j.Row))
 	}
 	rows, err := w.Get(ctx, refs)
 	if err != nil {
@@ -73,11 +67,10 @@ func (w *work) subscribeOnce(ctx context.Context, subscriptions []*Subscription)
 	var ws []store.Write
 	var of []*Subscription
 	for i, j := range subscriptions {
-		moment, _ := rows[2*i].Get(owntable.Count).Int64()
-		f := SubscriberFrom(rows[2*i+1])
-		was := f.Position
-		if f.Take(j, moment) {
-			ws, of = append(ws, w.subscriberWrite(refs[2*i+1], f, was)), append(of, j)
+		s := SubscriberFrom(rows[2*i+1])
+		was := s.Position
+		if s.Take(j, owntable.ListFrom(rows[2*i]).Moment()) {
+			ws, of = append(ws, s.Put(refs[2*i+1], was, w.Expiry())), append(of, j)
 		}
 	}
 	out, err := w.Write(ctx, ws)
@@ -95,16 +88,6 @@ func (w *work) subscribeOnce(ctx context.Context, subscriptions []*Subscription)
 	return again, nil
 }
 
-// subscriberWrite returns the write of a subscriber's row, if the row still has the
-// position was. A row of a subscriber that has left gets a TTL.
-func (w *work) subscriberWrite(ref store.Ref, f *Subscriber, was events.Position) store.Write {
-	attrs := append(owntable.RefItem(ref), f.Attrs()...)
-	if !f.Here() {
-		attrs = append(attrs, runner.Attr(owntable.Expiry, w.Expiry()))
-	}
-	return store.Write{Ref: ref, Put: value.NewItem(attrs...), If: store.Cond{{runner.Unmoved(was)}}}
-}
-
 // sending holds the notifications that still have to go to one list.
 type sending struct {
 	list          store.Ref
@@ -120,14 +103,14 @@ func (w *work) notify(ctx context.Context) error {
 	at := map[string]*sending{}
 	for _, t := range w.notifications {
 		if at[t.List] == nil {
-			at[t.List] = &sending{list: owntable.Followers(w.Model.Name, t.List)}
+			at[t.List] = &sending{list: owntable.Subscribers(w.Model.Name, t.List)}
 			pending = append(pending, at[t.List])
 		}
 		at[t.List].notifications = append(at[t.List].notifications, t)
 	}
 	for round := 0; len(pending) > 0; round++ {
 		if round == runner.MaxRounds {
-			return fmt.Errorf("the moments of %s do not come to rest", pending[0].notifications[0].List)
+			return fmt.Errorf("the moments of %s keep changing", pending[0].notifications[0].List)
 		}
 		if err := w.sendNext(ctx, pending); err != nil {
 			return err
@@ -151,8 +134,8 @@ func (w *work) sendNext(ctx context.Context, pending []*sending) error {
 	var ws []store.Write
 	var of []*sending
 	for i, t := range pending {
-		row := rows[i]
-		first, last := events.PositionFrom(row.Get(firstAttr+w.ShardKey)), events.PositionFrom(row.Get(owntable.PositionOf(w.ShardKey)))
+		list := owntable.ListFrom(rows[i])
+		first, last, moment := list.Shard(w.ShardKey)
 		n, _ := slices.BinarySearchFunc(t.notifications, first, func(x Notification, p events.Position) int { return x.Position.Compare(p) })
 		if first.IsZero() {
 			n = t.upTo(last)
@@ -161,16 +144,16 @@ func (w *work) sendNext(ctx context.Context, pending []*sending) error {
 		switch again := t.upTo(last); {
 		case len(t.notifications) == 0:
 		case again > 0:
-			moment, _ := row.Get(momentAttr + w.ShardKey).Int64()
 			if err := w.send(ctx, t, again, moment, last); err != nil {
 				return err
 			}
 		default:
-			wr, err := w.momentWrite(ctx, t, row)
+			retired, err := w.RetiredOf(ctx, list.ShardKeys())
 			if err != nil {
 				return err
 			}
-			ws, of = append(ws, wr), append(of, t)
+			end := t.notifications[len(t.notifications)-1].Position
+			ws, of = append(ws, list.Next(t.list, w.ShardKey, t.notifications[0].Position, end, retired)), append(of, t)
 		}
 	}
 	if err := w.Fresh(); err != nil {
@@ -182,10 +165,9 @@ func (w *work) sendNext(ctx context.Context, pending []*sending) error {
 	}
 	for i, t := range of {
 		if out[i].Err != nil {
-			continue // another worker took this moment; look again
+			continue // another worker took this moment; read again
 		}
-		moment, _ := out[i].Row.Get(owntable.Count).Int64()
-		if err := w.send(ctx, t, len(t.notifications), moment, t.notifications[len(t.notifications)-1].Position); err != nil {
+		if err := w.send(ctx, t, len(t.notifications), owntable.ListFrom(out[i].Row).Moment(), t.notifications[len(t.notifications)-1].Position); err != nil {
 			return err
 		}
 	}
@@ -199,27 +181,6 @@ func (t *sending) upTo(p events.Position) int {
 		n++
 	}
 	return n
-}
-
-// momentWrite returns the write that gives the list's next moment to all remaining
-// notifications. It also removes the positions of shards that deliver no more records,
-// unless notifications of such a shard are still being written.
-func (w *work) momentWrite(ctx context.Context, t *sending, row value.Item) (store.Write, error) {
-	n, _ := row.Get(owntable.Count).Int64()
-	wr := store.Write{
-		Ref: t.list, Return: true, If: store.Cond{{store.AsRead(owntable.Count, row.Get(owntable.Count))}},
-		Ops: []store.Op{
-			runner.Set(owntable.Count, value.OfInt(n+1)), runner.Set(momentAttr+w.ShardKey, value.OfInt(n+1)),
-			runner.Set(firstAttr+w.ShardKey, t.notifications[0].Position.Value()), runner.Set(owntable.PositionOf(w.ShardKey), t.notifications[len(t.notifications)-1].Position.Value()),
-		},
-	}
-	shardKeys, err := w.RetiredIn(ctx, row)
-	for _, shardKey := range shardKeys {
-		if !row.Has(firstAttr + shardKey) {
-			wr.Ops = append(wr.Ops, store.Op{Kind: store.Remove, Attr: owntable.PositionOf(shardKey)})
-		}
-	}
-	return wr, err
 }
 
 // send writes the first n notifications, which share a moment. When all notifications of
@@ -242,17 +203,14 @@ func (w *work) send(ctx context.Context, t *sending, n int, moment int64, last e
 	if !any || !whole {
 		return nil
 	}
-	_, err := w.Write(ctx, []store.Write{{
-		Ref: t.list, If: store.Cond{{{Attr: owntable.PositionOf(w.ShardKey), Is: store.Eq, Value: last.Value()}}},
-		Ops: []store.Op{{Kind: store.Remove, Attr: firstAttr + w.ShardKey}, {Kind: store.Remove, Attr: momentAttr + w.ShardKey}},
-	}})
+	_, err := w.Write(ctx, []store.Write{owntable.EndMoment(t.list, w.ShardKey, last)})
 	return err
 }
 
 // sendOne writes one notification to a list; a job continues a long list. any is false if
 // the list has no recipient.
 func (w *work) sendOne(ctx context.Context, list store.Ref, t *Notification, moment int64) (any bool, err error) {
-	page, err := sendPage(ctx, w.Runner, list.Key.Partition, "", t, moment)
+	page, err := sendPage(ctx, w.Runner, list.Key.Partition.Text(), "", t, moment)
 	if err == nil && page.last != "" {
 		err = w.startJob(ctx, list, page.last, t, moment)
 	}
@@ -271,22 +229,19 @@ type sent struct {
 }
 
 // sendPage writes the rows for a page of subscribers that begins after a sort key.
-func sendPage(ctx context.Context, r *runner.Runner, list value.Value, after string, t *Notification, moment int64) (done sent, err error) {
-	page, err := r.Store.Query(ctx, store.Query{
-		Table: owntable.TableName, Partition: list, Limit: runner.PageOfList,
-		Sort: store.Range{From: value.OfString(max("m", after+"\x00"))},
-	})
+func sendPage(ctx context.Context, r *runner.Runner, list, after string, t *Notification, moment int64) (done sent, err error) {
+	page, err := r.Store.Query(ctx, owntable.EntriesAfter(list, after, runner.PageOfList))
 	if err != nil {
 		return done, err
 	}
 	var ws []store.Write
 	var of []projections.Put
 	for _, row := range page.Rows {
-		f := SubscriberFrom(row)
-		if !f.Receives(moment) {
+		s := SubscriberFrom(row)
+		if !s.Receives(moment) {
 			continue
 		}
-		if p, ok := t.For(f.Fields); ok {
+		if p, ok := t.For(s.Fields); ok {
 			ws, of = append(ws, notificationWrite(r, &p)), append(of, p)
 		}
 	}
@@ -345,69 +300,47 @@ func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
 	return r.Forget(ctx, d)
 }
 
-// Attributes of a job that writes a notification to a long list.
-const (
-	jobRule   = "rule"
-	jobSource = "of"
-	jobFields = "f"
-)
-
 // startJob leaves the rest of a list to a job. If the notification is too large for a
 // job's row, it writes the rest of the list at once.
 func (w *work) startJob(ctx context.Context, list store.Ref, cursor string, t *Notification, moment int64) error {
-	out, err := w.Write(ctx, []store.Write{{
-		Ref: owntable.Job(w.Model.Name, jobName(list.Key.Partition.Text(), t.Position)), If: owntable.NotThere(),
-		Ops: []store.Op{
-			runner.Set(jobRule, value.OfString(t.Rule.Name)), runner.Set(jobSource, value.OfString(t.Rule.Source.Name)), runner.Set(jobFields, value.OfMap(t.Fields)),
-			runner.Set(runner.JobList, list.Key.Partition), runner.Set(runner.JobCursor, value.OfString(cursor)),
-			runner.Set(owntable.Position, t.Position.Value()), runner.Set(owntable.Count, value.OfInt(moment)),
-		},
-	}})
+	job := owntable.NotifyJob{
+		Rule: t.Rule.Name, Source: t.Rule.Source.Name, Fields: t.Fields, List: list.Key.Partition.Text(), Cursor: cursor,
+		Position: t.Position, Moment: moment,
+	}
+	out, err := w.Write(ctx, []store.Write{job.Begin(w.Model.Name)})
 	if err != nil || !errors.Is(out[0].Err, store.ErrRefused) {
 		return err
 	}
 	for page := (sent{last: cursor}); page.last != ""; {
-		if page, err = sendPage(ctx, w.Runner, list.Key.Partition, page.last, t, moment); err != nil {
+		if page, err = sendPage(ctx, w.Runner, job.List, page.last, t, moment); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func jobName(list string, p events.Position) string { return "tell|" + list + "|" + p.String() }
-
-// Job does one step of a job that writes a notification to a long list. If the model no longer has the rule, the step
-// deletes the job.
-func (Kind) Job(ctx context.Context, r *runner.Runner, job value.Item) (mine, more bool, err error) {
-	if !job.Has(jobRule) {
+// Job does one step of a job that writes a notification to a long list. If the model no
+// longer has the rule, the step deletes the job.
+func (Kind) Job(ctx context.Context, r *runner.Runner, row value.Item) (mine, more bool, err error) {
+	job, mine := owntable.NotifyJobFrom(row)
+	if !mine {
 		return false, false, nil
 	}
-	list, position := job.Get(runner.JobList), events.PositionFrom(job.Get(owntable.Position))
-	w := store.Write{
-		Ref: owntable.Job(r.Model.Name, jobName(list.Text(), position)),
-		If:  store.Cond{{{Attr: runner.JobCursor, Is: store.Eq, Value: job.Get(runner.JobCursor)}}},
-	}
 	var page sent
-	if rule := ruleOf(r.Model, job); rule != nil {
-		t := Notification{Rule: rule, Fields: job.Get(jobFields).Item(), Position: position}
-		moment, _ := job.Get(owntable.Count).Int64()
-		if page, err = sendPage(ctx, r, list, job.Get(runner.JobCursor).Text(), &t, moment); err != nil {
+	if rule := ruleOf(r.Model, &job); rule != nil {
+		t := Notification{Rule: rule, Fields: job.Fields, Position: job.Position}
+		if page, err = sendPage(ctx, r, job.List, job.Cursor, &t, job.Moment); err != nil {
 			return true, true, err
 		}
 	}
-	if page.last == "" {
-		w.Delete = true
-	} else {
-		w.Ops = []store.Op{runner.Set(runner.JobCursor, value.OfString(page.last))}
-	}
-	_, err = r.Write(ctx, []store.Write{w})
+	_, err = r.Write(ctx, []store.Write{job.Move(r.Model.Name, page.last)})
 	return true, page.last != "", err
 }
 
 // ruleOf returns the rule of a job, or nil if the model no longer has it.
-func ruleOf(m *model.Model, job value.Item) *model.RowRule {
+func ruleOf(m *model.Model, job *owntable.NotifyJob) *model.RowRule {
 	for _, rule := range m.Rows {
-		if rule.Each != nil && rule.Name == job.Get(jobRule).Text() && rule.Source.Name == job.Get(jobSource).Text() {
+		if rule.Each != nil && rule.Name == job.Rule && rule.Source.Name == job.Source {
 			return rule
 		}
 	}

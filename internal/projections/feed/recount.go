@@ -17,19 +17,19 @@ import (
 type recount struct {
 	runner.BaseRecount
 	*runner.Verification
-	lists         string                  // what the partition keys of lists begin with
+	lists         string                  // the prefix of the partition keys of lists
 	subscriptions map[string]Subscription // by place
 }
 
 // Recount returns the kind's part in a verification.
 func (Kind) Recount(v *runner.Verification) runner.Recount {
-	return &recount{Verification: v, lists: owntable.Lists(v.Model.Name), subscriptions: map[string]Subscription{}}
+	return &recount{Verification: v, lists: owntable.SubscriberLists(v.Model.Name), subscriptions: map[string]Subscription{}}
 }
 
 // Add adds the subscriptions of a row.
 func (v *recount) Add(row *projections.Change, faults *projections.Faults) {
 	for _, j := range Fold(row, faults) {
-		ref := owntable.Follower(owntable.Followers(v.Model.Name, j.List), j.Row)
+		ref := owntable.Subscriber(owntable.Subscribers(v.Model.Name, j.List), j.Row)
 		v.subscriptions[place(j.List, ref.Key.Sort.Text())] = j
 	}
 }
@@ -44,16 +44,16 @@ func (v *recount) OwnRow(_ context.Context, row value.Item) error {
 		return nil
 	}
 	at := row.Get(owntable.Sort).Text()
-	f := SubscriberFrom(row)
-	if at == "-" || !f.Here() {
+	s := SubscriberFrom(row)
+	if !owntable.IsEntry(at) || !s.Here {
 		return nil
 	}
 	v.Checked++
 	switch j, ok := v.subscriptions[place(list, at)]; {
 	case !ok:
 		v.differs(list, at, list, "no subscriber in "+at, "a subscriber")
-	case !value.EqualItems(j.Fields, f.Fields):
-		v.differs(list, at, v.RowText(j.Row), runner.ValueText(value.OfMap(j.Fields)), runner.ValueText(value.OfMap(f.Fields)))
+	case !value.EqualItems(j.Fields, s.Fields):
+		v.differs(list, at, v.RowText(j.Row), runner.ValueText(value.OfMap(j.Fields)), runner.ValueText(value.OfMap(s.Fields)))
 	}
 	delete(v.subscriptions, place(list, at))
 	return nil

@@ -3,7 +3,6 @@ package feed
 import (
 	"context"
 
-	"weir/internal/events"
 	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/value"
@@ -23,8 +22,7 @@ func (*SubscriberFix) Stage() runner.Stage { return runner.StageFacts }
 
 // Note reads the subscriber's row.
 func (f *SubscriberFix) Note(ctx context.Context, r *runner.Runner) (err error) {
-	list := owntable.Followers(r.Model.Name, f.List).Key.Partition.Text()
-	f.noted, err = r.GetRow(ctx, owntable.Ref(list, f.At))
+	f.noted, err = r.GetRow(ctx, owntable.SubscriberAt(owntable.Subscribers(r.Model.Name, f.List), f.At))
 	return err
 }
 
@@ -32,24 +30,21 @@ func (f *SubscriberFix) Note(ctx context.Context, r *runner.Runner) (err error) 
 // subscription has changed since it was noted. Notifications from before are not sent again.
 func (f *SubscriberFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
 	j, there := runner.RecountOf[*recount](now.Recounts).subscriptions[f.Thing()]
-	head := owntable.Followers(r.Model.Name, f.List)
+	head := owntable.Subscribers(r.Model.Name, f.List)
 	counter, err := r.GetRow(ctx, head)
 	if err != nil {
 		return false, false, err
 	}
 	is := SubscriberFrom(f.noted)
-	if !there && !is.Here() || there && is.Here() && value.EqualItems(j.Fields, is.Fields) {
+	if !there && !is.Here || there && is.Here && value.EqualItems(j.Fields, is.Fields) {
 		return true, false, nil
 	}
 	mended := Subscription{List: f.List, Gone: !there, Position: runner.RepairAt(is.Position, now.Floor)}
 	if there {
 		mended.Row, mended.Fields = j.Row, j.Fields
 	}
-	moment, _ := counter.Get(owntable.Count).Int64()
-	is.Mend(&mended, moment)
-	w := work{Work: &runner.Work{Runner: r}}
-	wr := w.subscriberWrite(owntable.Ref(head.Key.Partition.Text(), f.At), is, events.Position{})
-	wr.If = runner.AsNoted(owntable.Position, f.noted)
-	done, err = r.Did(ctx, wr)
+	was := is.SubscriberRow
+	is.Mend(&mended, owntable.ListFrom(counter).Moment())
+	done, err = r.Did(ctx, is.Replace(owntable.SubscriberAt(head, f.At), was, r.Expiry()))
 	return done, true, err
 }

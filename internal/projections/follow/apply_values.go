@@ -16,9 +16,9 @@ import (
 )
 
 // A followed value is kept in our own table, with the position of the change that set it.
-// Its partition also holds a member row for each row that follows it. weir spreads a
-// value only after it has kept the value, and a row reads the value only after the row is
-// entered as a member. So of a new value and a new member, at least one sees the other. A
+// Its partition also holds an entry for each row that follows it. weir gives a value to
+// the followers only after it has kept the value, and a row reads the value only after its
+// entry is written. So of a new value and a new follower, at least one sees the other. A
 // follower carries the position of the value that it shows, and an older value never
 // replaces a newer one.
 //
@@ -27,30 +27,24 @@ import (
 // shows nothing. A last value that some followers keep stays for as long as a row follows
 // it, and for the life of a tombstone after that.
 //
-// A member row is deleted when its row follows another value or is deleted. A worker that
-// enters a member checks, after it has written the row, that the member row still exists,
-// and restores it if another worker deleted it before the row existed.
+// An entry is deleted when its row follows another value or is deleted. A worker that
+// enters a follower checks, after it has written the row, that the entry still exists, and
+// restores it if another worker deleted it before the row existed.
 
 // Values holds the values that were read, by the text of their partition.
 type Values map[string]kept
 
 // kept is a followed value as our own table keeps it.
-type kept struct {
-	value    value.Value
-	position events.Position
-	gone     bool // the row with the field no longer exists; the value is its last
-}
+type kept struct{ owntable.FollowedRow }
 
-func keptIn(row value.Item) kept {
-	return kept{row.Get(valueAttr), events.PositionFrom(row.Get(owntable.Position)), row.Has(GoneAttr)}
-}
+func keptIn(row value.Item) kept { return kept{owntable.FollowedFrom(row)} }
 
 // shown returns the value that a follower shows; keeps says whether it keeps last values.
 func (k *kept) shown(keeps bool) value.Value {
-	if k.gone && !keeps {
+	if k.Gone && !keeps {
 		return value.Value{}
 	}
-	return k.value
+	return k.Value
 }
 
 func listOf(r *runner.Runner, f projections.Following) store.Ref {
@@ -61,28 +55,18 @@ func (w *Work) listOfValue(s *Value) store.Ref {
 	return owntable.Followed(w.Model.Name, FieldName(s.Entity, s.Field), s.Source)
 }
 
-// valueWrite returns the write that keeps a value, or the fact that its row is gone.
-func valueWrite(r *runner.Runner, list, source store.Ref, v kept) store.Write {
-	var gone value.Value
-	if v.gone {
-		gone = value.OfBool(true)
-	}
-	return store.Write{
-		Ref: list, If: store.Cond{runner.Below(owntable.Position, v.position.Value())}, Return: true,
-		Ops: []store.Op{
-			runner.Set(owntable.Position, v.position.Value()), runner.Set(valueAttr, v.value), runner.Set(GoneAttr, gone), runner.Set(owntable.Expiry, value.Value{}),
-			runner.Set(tableAttr, value.OfString(source.Table)), runner.Set(keyAttr, value.OfMap(r.Model.Table(source.Table).Item(source.Key))),
-		},
-	}
+// kept returns a value as our own table keeps it.
+func (w *Work) kept(s *Value) kept {
+	return kept{owntable.FollowedRow{Value: s.Value, Position: s.Position, Gone: s.Gone, Row: keyed(w.Model, s.Source)}}
 }
 
-// KeepValues keeps the new value of each spread. For each it reports whether our own table
-// now holds this batch's value, so that it must be spread, perhaps again.
+// KeepValues keeps the batch's values. For each it reports whether our own table now holds
+// it, so that its followers must be updated, perhaps again.
 func (w *Work) KeepValues(ctx context.Context) ([]bool, error) {
 	ws := make([]store.Write, len(w.Gathered.Values))
 	for i := range w.Gathered.Values {
 		s := &w.Gathered.Values[i]
-		ws[i] = valueWrite(w.Runner, w.listOfValue(s), s.Source, kept{s.Value, s.Position, s.Gone})
+		ws[i] = w.kept(s).Keep(w.listOfValue(s))
 	}
 	out, err := w.Write(ctx, ws)
 	if err != nil {
@@ -96,29 +80,26 @@ func (w *Work) KeepValues(ctx context.Context) ([]bool, error) {
 		case out[i].Err == nil:
 			stands[i] = true
 		default:
-			stands[i] = events.PositionFrom(out[i].Row.Get(owntable.Position)) == w.Gathered.Values[i].Position
+			stands[i] = keptIn(out[i].Row).Position == w.Gathered.Values[i].Position
 		}
 	}
 	return stands, nil
 }
 
-// member returns the write of a follower's member row in the list of what it follows.
-func member(r *runner.Runner, f projections.Following, row store.Ref) store.Write {
-	return store.Write{Ref: owntable.Member(listOf(r, f), f.Attr, row), Ops: []store.Op{
-		runner.Set(followerAttr, value.OfString(f.Attr)), runner.Set(tableAttr, value.OfString(row.Table)),
-		runner.Set(keyAttr, value.OfMap(r.Model.Table(row.Table).Item(row.Key))),
-	}}
+// entry returns the write of a follower's entry on the list of what it follows.
+func entry(r *runner.Runner, f projections.Following, row store.Ref) store.Write {
+	return owntable.FollowerRow{Row: keyed(r.Model, row), Attr: f.Attr}.Write(owntable.Follower(listOf(r, f), f.Attr, row))
 }
 
-// Enter enters the rows as members of what they follow.
+// Enter enters the rows on the lists of what they follow.
 func (w *Work) Enter(ctx context.Context, puts []*projections.Put) error {
 	var ws []store.Write
 	for _, p := range puts {
-		if p.Joined {
+		if p.Entered {
 			continue
 		}
 		for _, f := range p.Follows {
-			ws = append(ws, member(w.Runner, f, p.Row))
+			ws = append(ws, entry(w.Runner, f, p.Row))
 		}
 	}
 	_, err := w.Write(ctx, ws)
@@ -161,7 +142,7 @@ func (w *Work) Compare(ctx context.Context, puts []*projections.Put, before Valu
 	if len(before) == 0 && len(late) == 0 && !follows(puts) {
 		return nil
 	}
-	if err := w.rejoin(ctx, puts); err != nil {
+	if err := w.reenter(ctx, puts); err != nil {
 		return err
 	}
 	now, err := w.Current(ctx, puts)
@@ -176,14 +157,14 @@ func (w *Work) Compare(ctx context.Context, puts []*projections.Put, before Valu
 			ref := listOf(w.Runner, f)
 			list := ref.Key.Partition.Text()
 			v, ok := now[list]
-			if ok && v.gone && f.Keep && !counted[list] {
+			if ok && v.Gone && f.Keep && !counted[list] {
 				if err := keepsValue(ctx, w.Runner, ref); err != nil {
 					return err
 				}
 				counted[list] = true
 			}
-			if ok && (late[p] || before[list].position != v.position) {
-				ws = append(ws, serve(w.Runner, list, p.Row, f.Attr, v.position, v.shown(f.Keep)))
+			if ok && (late[p] || before[list].Position != v.Position) {
+				ws = append(ws, serve(w.Runner, list, p.Row, f.Attr, v.Position, v.shown(f.Keep)))
 				of = append(of, serving{list, p.Row, f.Attr, asks})
 				if asks.IsZero() {
 					of[len(of)-1].at = p.Position
@@ -194,14 +175,14 @@ func (w *Work) Compare(ctx context.Context, puts []*projections.Put, before Valu
 	return w.served(ctx, ws, of)
 }
 
-// rejoin restores member rows that are gone again: another worker saw, just before this
-// row was written, that the row followed nothing, and deleted them.
-func (w *Work) rejoin(ctx context.Context, puts []*projections.Put) error {
+// reenter restores entries that are gone again: another worker saw, just before this row
+// was written, that the row followed nothing, and deleted them.
+func (w *Work) reenter(ctx context.Context, puts []*projections.Put) error {
 	var ws []store.Write
 	var refs []store.Ref
 	for _, p := range puts {
 		for _, f := range p.Follows {
-			if m := member(w.Runner, f, p.Row); !p.Joined {
+			if m := entry(w.Runner, f, p.Row); !p.Entered {
 				ws, refs = append(ws, m), append(refs, m.Ref)
 			}
 		}
@@ -280,21 +261,21 @@ func serveAll(ctx context.Context, r *runner.Runner, ws []store.Write, of []serv
 func unserved(r *runner.Runner, s serving, reason string) runner.Dead {
 	return runner.Dead{
 		Kind: runner.DeadFollow, Target: s.attr + " of " + r.Describe(s.row), Row: s.row, Reason: reason, Source: s.list,
-		Record: value.NewItem(runner.Attr(followerAttr, value.OfString(s.attr)), runner.Attr(runner.JobList, value.OfString(s.list))),
+		Record: owntable.UnservedRecord(s.attr, s.list),
 	}
 }
 
 // Retry gives a follower the current value, if the follower still follows it.
 func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
-	name, list := d.Record.Get(followerAttr).Text(), d.Record.Get(runner.JobList).Text()
-	rows, err := r.Get(ctx, []store.Ref{owntable.Ref(list, ""), d.Row})
+	name, list := owntable.UnservedFrom(d.Record)
+	rows, err := r.Get(ctx, []store.Ref{owntable.FollowedList(list), d.Row})
 	if err != nil {
 		return err
 	}
 	if t := r.Model.Table(d.Row.Table); t != nil && rows[0] != nil {
 		v := keptIn(rows[0])
-		wr := serve(r, list, d.Row, name, v.position, v.shown(KeepsLast(r.Model, t.Classify(rows[1]), name, list)))
-		wr.If[1] = runner.NotAbove(owntable.FollowVersion(name), v.position.Value())
+		wr := serve(r, list, d.Row, name, v.Position, v.shown(KeepsLast(r.Model, t.Classify(rows[1]), name, list)))
+		wr.If[1] = runner.NotAbove(owntable.FollowVersion(name), v.Position.Value())
 		if _, err := r.Did(ctx, wr); err != nil {
 			return fmt.Errorf("%s: %w", d.Target, err)
 		}
@@ -305,15 +286,16 @@ func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
 // listMark returns the mark by which a follower names the list that it is on.
 func listMark(list string) value.Value { return value.OfString(owntable.Hash(list)) }
 
-// Spread gives each value that must be spread to the rows that follow it.
-func (w *Work) Spread(ctx context.Context, stands []bool) error {
+// UpdateFollowers gives the values that stand to the rows that follow them: as many as one
+// step can, and a job goes on with a longer list.
+func (w *Work) UpdateFollowers(ctx context.Context, stands []bool) error {
 	for i := range w.Gathered.Values {
 		if !stands[i] {
 			continue
 		}
 		s := &w.Gathered.Values[i]
-		list, v := w.listOfValue(s), kept{s.Value, s.Position, s.Gone}
-		ws, of, last, err := members(ctx, w.Runner, list.Key.Partition, "", v)
+		list, v := w.listOfValue(s), w.kept(s)
+		ws, of, last, err := updates(ctx, w.Runner, list.Key.Partition.Text(), "", v)
 		if err == nil {
 			err = w.served(ctx, ws, of)
 		}
@@ -321,7 +303,7 @@ func (w *Work) Spread(ctx context.Context, stands []bool) error {
 			return err
 		}
 		if last != "" {
-			err = startJob(ctx, w.Runner, list.Key.Partition.Text(), last, s.Position)
+			_, err = w.Write(ctx, []store.Write{owntable.BeginFollow(w.Model.Name, list.Key.Partition.Text(), last, s.Position)})
 		} else {
 			err = outlives(ctx, w.Runner, list, v)
 		}
@@ -332,29 +314,26 @@ func (w *Work) Spread(ctx context.Context, stands []bool) error {
 	return nil
 }
 
-// members returns the writes that update the members after a sort key. last is the sort
+// updates returns the writes that update the followers after a sort key. last is the sort
 // key of the last one, or "" if there are no more.
-func members(ctx context.Context, r *runner.Runner, list value.Value, after string, v kept) (ws []store.Write, of []serving, last string, err error) {
-	page, err := r.Store.Query(ctx, store.Query{
-		Table: owntable.TableName, Partition: list, Limit: runner.PageOfList,
-		Sort: store.Range{From: value.OfString(max("m", after+"\x00"))},
-	})
+func updates(ctx context.Context, r *runner.Runner, list, after string, v kept) (ws []store.Write, of []serving, last string, err error) {
+	page, err := r.Store.Query(ctx, owntable.EntriesAfter(list, after, runner.PageOfList))
 	if err != nil {
 		return nil, nil, "", err
 	}
 	for _, m := range page.Rows {
-		if row, attr, ok := FollowerOf(r.Model, m); ok && attr != "" {
-			of = append(of, serving{list.Text(), row, attr, v.position})
+		if row, attr, ok := followerOf(r.Model, m); ok && attr != "" {
+			of = append(of, serving{list, row, attr, v.Position})
 		}
 	}
 	keeps := make([]bool, len(of))
-	if v.gone && !v.value.IsMissing() {
+	if v.Gone && !v.Value.IsMissing() {
 		if keeps, err = keepers(ctx, r, of); err != nil {
 			return nil, nil, "", err
 		}
 	}
 	for i, s := range of {
-		ws = append(ws, serve(r, s.list, s.row, s.attr, v.position, v.shown(keeps[i])))
+		ws = append(ws, serve(r, s.list, s.row, s.attr, v.Position, v.shown(keeps[i])))
 	}
 	if page.Next != nil && len(page.Rows) > 0 {
 		last = page.Rows[len(page.Rows)-1].Get(owntable.Sort).Text()
@@ -385,54 +364,42 @@ func keepers(ctx context.Context, r *runner.Runner, of []serving) ([]bool, error
 // last value that followers keep stays (see unkept).
 func outlives(ctx context.Context, r *runner.Runner, list store.Ref, v kept) error {
 	switch {
-	case !v.gone:
+	case !v.Gone:
 		return nil
-	case !v.value.IsMissing():
+	case !v.Value.IsMissing():
 		return unkept(ctx, r, list)
 	}
-	_, err := r.Did(ctx, store.Write{
-		Ref: list, If: store.Cond{{{Attr: GoneAttr, Is: store.Exists}}, {{Attr: owntable.Position, Is: store.Eq, Value: v.position.Value()}}},
-		Ops: []store.Op{runner.Set(owntable.Expiry, r.Expiry())},
-	})
+	_, err := r.Did(ctx, owntable.ExpireGone(list, v.Position, r.Expiry()))
 	return err
 }
 
 // unkept sets the TTL of the last value of a row that is gone, if no row follows it. A
 // row that begins to keep the value meanwhile raises the count beside it (keepsValue)
-// after it is a member, and the condition of the write fails.
+// after it is on the list, and the condition of the write fails.
 func unkept(ctx context.Context, r *runner.Runner, list store.Ref) error {
-	rows, err := r.Get(ctx, []store.Ref{list})
-	if err != nil || !rows[0].Has(GoneAttr) || rows[0].Has(owntable.Expiry) {
+	row, err := r.GetRow(ctx, list)
+	if err != nil {
 		return err
 	}
-	page, err := r.Store.Query(ctx, store.Query{
-		Table: owntable.TableName, Partition: list.Key.Partition, Limit: 1, Sort: store.Range{From: value.OfString("m")},
-	})
+	is := owntable.FollowedFrom(row)
+	if !is.Gone || is.Expires {
+		return nil
+	}
+	page, err := r.Store.Query(ctx, owntable.EntriesAfter(list.Key.Partition.Text(), "", 1))
 	if err != nil || len(page.Rows) > 0 {
 		return err
 	}
-	_, err = r.Did(ctx, store.Write{
-		Ref: list, Ops: []store.Op{runner.Set(owntable.Expiry, r.Expiry())},
-		If: store.Cond{
-			{{Attr: GoneAttr, Is: store.Exists}}, {store.AsRead(owntable.Position, rows[0].Get(owntable.Position))},
-			{store.AsRead(owntable.Count, rows[0].Get(owntable.Count))},
-		},
-	})
+	_, err = r.Did(ctx, is.ExpireLast(list, r.Expiry()))
 	return err
 }
 
 // keepsValue removes the TTL from the last value of a row that is gone, for rows that keep
-// the value and are members of its list by now. If another writer spoilt the count, so that nothing can be added to
-// it, the count begins again.
+// the value and are on its list by now. If another writer spoilt the count, so that nothing
+// can be added to it, the count begins again.
 func keepsValue(ctx context.Context, r *runner.Runner, list store.Ref) error {
-	w := store.Write{
-		Ref: list, If: store.Cond{{{Attr: GoneAttr, Is: store.Exists}}},
-		Ops: []store.Op{{Kind: store.Add, Attr: owntable.Count, Value: value.OfInt(1)}, runner.Set(owntable.Expiry, value.Value{})},
-	}
-	_, err := r.Did(ctx, w)
+	_, err := r.Did(ctx, owntable.KeepLast(list))
 	if errors.Is(err, store.ErrRefused) {
-		w.Ops[0] = runner.Set(owntable.Count, value.OfInt(r.Now().UnixMicro()))
-		_, err = r.Did(ctx, w)
+		_, err = r.Did(ctx, owntable.KeepLastFrom(list, r.Now().UnixMicro()))
 	}
 	return err
 }
@@ -443,15 +410,15 @@ func keepsValue(ctx context.Context, r *runner.Runner, list store.Ref) error {
 func (w *Work) Leave(ctx context.Context) error {
 	refs := make([]store.Ref, len(w.Left))
 	for i, u := range w.Left {
-		refs[i] = owntable.Member(listOf(w.Runner, u.Following), u.Attr, u.Row)
+		refs[i] = owntable.Follower(listOf(w.Runner, u.Following), u.Attr, u.Row)
 	}
-	members, err := w.Get(ctx, refs)
+	entries, err := w.Get(ctx, refs)
 	if err != nil {
 		return err
 	}
 	for i, u := range w.Left {
 		list := listOf(w.Runner, u.Following)
-		if members[i] != nil {
+		if entries[i] != nil {
 			err := w.Store.Transact(ctx, []store.Write{
 				{Ref: u.Row, Check: true, If: store.Cond{{{Attr: owntable.Follows(u.Attr), Is: store.Ne, Value: listMark(list.Key.Partition.Text())}}}},
 				{Ref: refs[i], Delete: true},
@@ -483,7 +450,7 @@ func (w *Work) Ops(p *projections.Put, follow *model.Follow, values Values) []st
 			list := listOf(w.Runner, f).Key.Partition.Text()
 			of = listMark(list)
 			if known, ok := values[list]; ok {
-				v, at = known, known.position.Value()
+				v, at = known, known.Position.Value()
 			}
 		}
 	}

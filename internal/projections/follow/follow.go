@@ -116,34 +116,33 @@ func KeepsLast(m *model.Model, e *model.Entity, attr, list string) bool {
 // table.
 func FieldName(e *model.Entity, field string) string { return e.Name + "." + field }
 
-// Attributes of the row in our own table that keeps a followed value. The row also has a
-// position, and the table and the key of the followed row.
-const (
-	valueAttr = owntable.Told
-	GoneAttr  = "g" // the followed row is gone; the value, if kept, is its last
-)
-
-// Attributes of a member row: an entry in the list of the rows that follow a field.
-const (
-	followerAttr = "a"   // the attribute that follows
-	tableAttr    = "t"   // the follower's table
-	keyAttr      = "key" // the follower's key, as a map
-)
-
-// FollowerOf reads a member row: it returns the row that follows, and the name of its
-// attribute. ok is false if the member row does not name them.
-func FollowerOf(m *model.Model, place value.Item) (row store.Ref, attr string, ok bool) {
-	t := m.Table(place.Get(tableAttr).Text())
+// rowOf returns the row that a row of our own table names. ok is false if it names none of
+// the model's.
+func rowOf(m *model.Model, k owntable.KeyedRow) (row store.Ref, ok bool) {
+	t := m.Table(k.Table)
 	if t == nil {
-		return row, "", false
+		return row, false
 	}
-	key, ok := t.KeyOf(place.Get(keyAttr).Item())
-	return store.Ref{Table: t.Name, Key: key}, place.Get(followerAttr).Text(), ok
+	key, ok := t.KeyOf(k.Key)
+	return store.Ref{Table: t.Name, Key: key}, ok
 }
 
-// IsFollower reports whether a member row belongs to this row and attribute.
-func IsFollower(m *model.Model, place value.Item, row store.Ref, attr string) bool {
-	of, name, ok := FollowerOf(m, place)
+// keyed names a row of the model in a row of our own table.
+func keyed(m *model.Model, row store.Ref) owntable.KeyedRow {
+	return owntable.KeyedRow{Table: row.Table, Key: m.Table(row.Table).Item(row.Key)}
+}
+
+// followerOf decodes a follower's entry: it returns the row that follows, and the name of
+// its attribute. ok is false if the entry does not name them.
+func followerOf(m *model.Model, entry value.Item) (row store.Ref, attr string, ok bool) {
+	f := owntable.FollowerFrom(entry)
+	row, ok = rowOf(m, f.Row)
+	return row, f.Attr, ok
+}
+
+// isFollower reports whether an entry belongs to this row and attribute.
+func isFollower(m *model.Model, entry value.Item, row store.Ref, attr string) bool {
+	of, name, ok := followerOf(m, entry)
 	return ok && name == attr && projections.SameRow(of, row)
 }
 

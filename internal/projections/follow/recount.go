@@ -50,9 +50,9 @@ func (v *recount) Compare(ctx context.Context, rows []projections.Change) error 
 		return err
 	}
 	for i := range rows {
-		spreads := Fold(&rows[i], nil)
-		for j := range spreads {
-			if err := v.members(ctx, &spreads[j]); err != nil {
+		values := Fold(&rows[i], nil)
+		for j := range values {
+			if err := v.value(ctx, &values[j]); err != nil {
 				return err
 			}
 		}
@@ -60,26 +60,26 @@ func (v *recount) Compare(ctx context.Context, rows []projections.Change) error 
 	return nil
 }
 
-// members compares the kept value of a followed field, and each row on its list, with the
+// value compares the kept value of a followed field, and each row on its list, with the
 // field.
-func (v *recount) members(ctx context.Context, s *Value) error {
+func (v *recount) value(ctx context.Context, s *Value) error {
 	list := owntable.Followed(v.Model.Name, FieldName(s.Entity, s.Field), s.Source)
 	q := store.Query{Table: owntable.TableName, Partition: list.Key.Partition}
-	kept, gone := value.Value{}, false
+	var kept owntable.FollowedRow
 	for {
 		page, err := v.Store.Query(ctx, q)
 		if err != nil {
 			return err
 		}
-		var members []value.Item
-		for _, m := range page.Rows {
-			if value.Equal(m.Get(owntable.Sort), list.Key.Sort) {
-				kept, gone = m.Get(valueAttr), m.Has(GoneAttr)
+		var entries []value.Item
+		for _, row := range page.Rows {
+			if value.Equal(row.Get(owntable.Sort), list.Key.Sort) {
+				kept = owntable.FollowedFrom(row)
 			} else {
-				members = append(members, m)
+				entries = append(entries, row)
 			}
 		}
-		if err := v.followers(ctx, s, list, members); err != nil {
+		if err := v.followers(ctx, s, list, entries); err != nil {
 			return err
 		}
 		if page.Next == nil {
@@ -87,8 +87,8 @@ func (v *recount) members(ctx context.Context, s *Value) error {
 		}
 		q.After = page.Next
 	}
-	have := runner.ValueText(kept)
-	if gone {
+	have := runner.ValueText(kept.Value)
+	if kept.Gone {
 		have = goneText
 	}
 	keptAs(v.Verification, s.Entity, s.Field, s.Source, runner.ValueText(s.Value), have)
@@ -107,13 +107,13 @@ func keptAs(v *runner.Verification, e *model.Entity, field string, source store.
 const goneText = "the value of no row"
 
 // followers compares rows on the list of a followed field with that field. It skips a row
-// that does not say that it follows it, and a member that names no row: the row is then on
+// that does not say that it follows it, and an entry that names no row: the row is then on
 // no list, which Places says.
-func (v *recount) followers(ctx context.Context, s *Value, list store.Ref, members []value.Item) error {
+func (v *recount) followers(ctx context.Context, s *Value, list store.Ref, entries []value.Item) error {
 	var refs []store.Ref
 	var attrs []string
-	for _, m := range members {
-		if ref, attr, ok := FollowerOf(v.Model, m); ok {
+	for _, entry := range entries {
+		if ref, attr, ok := followerOf(v.Model, entry); ok {
 			refs, attrs = append(refs, ref), append(attrs, attr)
 		}
 	}
@@ -161,7 +161,7 @@ func (v *recount) OwnRow(ctx context.Context, row value.Item) error {
 	if v.at.exists {
 		return nil
 	}
-	ref, attr, ok := FollowerOf(v.Model, row)
+	ref, attr, ok := followerOf(v.Model, row)
 	if !ok {
 		return nil
 	}
@@ -181,13 +181,13 @@ func (v *recount) OwnRow(ctx context.Context, row value.Item) error {
 
 // lastValue looks up whether the row whose value is kept still exists.
 func (v *recount) lastValue(ctx context.Context, row value.Item) error {
-	gone := row.Has(GoneAttr)
-	v.at.exists, v.at.last, v.at.known = !gone, row.Get(valueAttr), true
-	source, _, ok := FollowerOf(v.Model, row)
+	is := owntable.FollowedFrom(row)
+	v.at.exists, v.at.last, v.at.known = !is.Gone, is.Value, true
+	source, ok := rowOf(v.Model, is.Row)
 	if !ok {
 		return nil // it does not say which row it is of; its followers do: see Places
 	}
-	is, err := v.Get(ctx, source)
+	now, err := v.Get(ctx, source)
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func (v *recount) lastValue(ctx context.Context, row value.Item) error {
 		if owntable.Followed(v.Model.Name, FieldName(f.Source, f.Field.Name), source).Key.Partition.Text() != v.at.list {
 			continue
 		}
-		if v.at.exists = v.Model.Table(source.Table).Classify(is[0]) == f.Source; !v.at.exists && !gone {
+		if v.at.exists = v.Model.Table(source.Table).Classify(now[0]) == f.Source; !v.at.exists && !is.Gone {
 			keptAs(v.Verification, f.Source, f.Field.Name, source, goneText, runner.ValueText(v.at.last))
 		}
 		return nil
@@ -281,11 +281,11 @@ func followsText(v *runner.Verification, of store.Ref) string {
 // Places checks that each follower is on the list of what it follows. A follower that is on
 // no list gets no new value, not even if the row that it follows is created later.
 func Places(ctx context.Context, v *runner.Verification, fs []Follower) error {
-	var members, values []store.Ref
+	var entries, values []store.Ref
 	for _, f := range fs {
-		members, values = append(members, owntable.Member(f.list, f.Attr, f.row)), append(values, f.list)
+		entries, values = append(entries, owntable.Follower(f.list, f.Attr, f.row)), append(values, f.list)
 	}
-	member, err := v.Get(ctx, members...)
+	entry, err := v.Get(ctx, entries...)
 	if err != nil {
 		return err
 	}
@@ -297,7 +297,7 @@ func Places(ctx context.Context, v *runner.Verification, fs []Follower) error {
 		if err := unnamed(ctx, v, f, kept[i]); err != nil {
 			return err
 		}
-		if !IsFollower(v.Model, member[i], f.row, f.Attr) || !onList(f.image, f.Attr, f.list) {
+		if !isFollower(v.Model, entry[i], f.row, f.Attr) || !onList(f.image, f.Attr, f.list) {
 			v.Differs(f.name+" followed", v.RowText(f.row), followsText(v, f.of), "none", &LinkFix{Row: f.row, Follow: f.Follow, Of: f.of})
 		}
 	}
@@ -306,13 +306,14 @@ func Places(ctx context.Context, v *runner.Verification, fs []Follower) error {
 
 // unnamed compares a kept value that does not say which row it is of, and that lastValue
 // therefore cannot compare: its row must exist.
-func unnamed(ctx context.Context, v *runner.Verification, f Follower, kept value.Item) error {
-	if _, _, ok := FollowerOf(v.Model, kept); ok || kept == nil || kept.Has(GoneAttr) {
+func unnamed(ctx context.Context, v *runner.Verification, f Follower, row value.Item) error {
+	kept := owntable.FollowedFrom(row)
+	if _, ok := rowOf(v.Model, kept.Row); ok || row == nil || kept.Gone {
 		return nil
 	}
 	source, err := v.Get(ctx, f.of)
 	if err == nil && v.Model.Table(f.of.Table).Classify(source[0]) != f.Source {
-		keptAs(v, f.Source, f.Field.Name, f.of, goneText, runner.ValueText(kept.Get(valueAttr)))
+		keptAs(v, f.Source, f.Field.Name, f.of, goneText, runner.ValueText(kept.Value))
 	}
 	return err
 }

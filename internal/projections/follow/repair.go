@@ -41,19 +41,21 @@ func (f *ValueFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Re
 		return false, false, err
 	}
 	was := keptIn(noted)
-	is := kept{value: f.Entity.Field(f.Field).Get(row), position: runner.RepairAt(was.position, now.Floor)}
+	is := owntable.FollowedRow{
+		Value: f.Entity.Field(f.Field).Get(row), Position: runner.RepairAt(was.Position, now.Floor), Row: keyed(r.Model, f.Source),
+	}
 	if r.Model.Table(f.Source.Table).Classify(row) != f.Entity {
-		is.gone, is.value = true, value.Value{}
+		is.Gone, is.Value = true, value.Value{}
 		if KeptLast(f.Entity, f.Entity.Field(f.Field)) {
-			is.value = was.value
+			is.Value = was.Value
 		}
 	}
-	if noted != nil && value.Equal(was.value, is.value) && was.gone == is.gone || noted == nil && is.gone {
+	if noted != nil && value.Equal(was.Value, is.Value) && was.Gone == is.Gone || noted == nil && is.Gone {
 		return true, false, nil
 	}
-	w := valueWrite(r, list, f.Source, is)
-	w.If, w.Return = runner.AsNoted(owntable.Position, noted), false
-	done, err = runner.Transacted(r.Store.Transact(ctx, []store.Write{w, jobWrite(r, list.Key.Partition.Text(), "", is.position)}))
+	done, err = runner.Transacted(r.Store.Transact(ctx, []store.Write{
+		was.Replace(list, is), owntable.BeginFollow(r.Model.Name, list.Key.Partition.Text(), "", is.Position),
+	}))
 	return done, true, err
 }
 
@@ -84,11 +86,11 @@ func (f *LinkFix) Correct(ctx context.Context, r *runner.Runner, _ *runner.Recou
 	}
 	w := Work{runner.NewWork(r, runner.Batch{}, projections.NewGathered(0)), &Gathered{}}
 	puts := []*projections.Put{{Row: f.Row, Follows: []projections.Following{{Follow: f.Follow, Of: f.Of}}}}
-	member, err := r.GetRow(ctx, owntable.Member(list, f.Follow.Attr, f.Row))
+	entry, err := r.GetRow(ctx, owntable.Follower(list, f.Follow.Attr, f.Row))
 	if err != nil {
 		return false, false, err
 	}
-	if IsFollower(r.Model, member, f.Row, f.Follow.Attr) && marked {
+	if isFollower(r.Model, entry, f.Row, f.Follow.Attr) && marked {
 		return true, false, nil
 	}
 	if err := w.Enter(ctx, puts); err != nil {
@@ -152,17 +154,17 @@ func (f *FollowerFix) Correct(ctx context.Context, r *runner.Runner, _ *runner.R
 		// The row was given a value, and nothing tells any more which was the last.
 		return true, false, nil
 	}
-	if at := events.PositionFrom(rows[1].Get(version)); rows[0] != nil && v.position.Compare(at) < 0 {
+	if at := events.PositionFrom(rows[1].Get(version)); rows[0] != nil && v.Position.Compare(at) < 0 {
 		// The list that the row has this position from has expired since, and a repair made
 		// it again. A change of the source that is still to come is above both.
-		done, err = r.Did(ctx, store.Write{Ref: f.List, If: runner.AsNoted(owntable.Position, rows[0]), Ops: []store.Op{runner.Set(owntable.Position, at.Value())}})
+		done, err = r.Did(ctx, v.Raise(f.List, at))
 		if !done || err != nil {
 			return false, true, err
 		}
-		v.position = at
+		v.Position = at
 	}
-	wr := serve(r, text, f.Row, f.Attr, v.position, shows)
-	wr.If[1] = runner.NotAbove(version, v.position.Value())
+	wr := serve(r, text, f.Row, f.Attr, v.Position, shows)
+	wr.If[1] = runner.NotAbove(version, v.Position.Value())
 	if rows[0] == nil { // nothing is known of the followed row, not even that it is gone
 		wr.Ops = []store.Op{runner.Set(f.Attr, value.Value{})}
 		wr.If[1] = []store.Test{store.AsRead(version, rows[1].Get(version))}

@@ -45,7 +45,7 @@ func (w *work) count(ctx context.Context) error {
 	}
 	for round := 0; len(pending) > 0; round++ {
 		if round == runner.MaxRounds {
-			return fmt.Errorf("%s of %s: its tree does not come to rest after %d readings", pending[0].Entity.SetOf().Name, w.Describe(pending[0].Row), round)
+			return fmt.Errorf("%s of %s: its tree still changes after %d readings", pending[0].Entity.SetOf().Name, w.Describe(pending[0].Row), round)
 		}
 		if err := w.readMarks(ctx, pending); err != nil {
 			return err
@@ -209,17 +209,7 @@ func (w *work) setError(s *setWork, err error) error {
 // changed since it was read.
 func (w *work) nodeWrite(root store.Ref, n *Node, before value.Value) store.Write {
 	n.Version = w.above(before)
-	ref := owntable.Node(w.Model.Name, root, n.Path)
-	return store.Write{Ref: ref, Put: n.Row(ref), If: unchanged(before)}
-}
-
-// unchanged is the condition that a node's row still has this version; Missing means that
-// it does not exist.
-func unchanged(version value.Value) store.Cond {
-	if version.IsMissing() {
-		return owntable.NotThere()
-	}
-	return store.Cond{{{Attr: owntable.Count, Is: store.Eq, Value: version}}}
+	return n.Put(owntable.Node(w.Model.Name, root, n.Path), before)
 }
 
 // above returns the next version. The first version comes from the clock, so if weir
@@ -245,12 +235,11 @@ func (w *work) splitWrites(s *setWork, n *Node, before value.Value) (ws []store.
 	n.Version = w.above(before)
 	below = n.Split()
 	for _, c := range append(below, n) {
-		ref := owntable.Node(w.Model.Name, s.Row, c.Path)
-		cond := unchanged(value.Value{})
+		was := value.Value{}
 		if c == n {
-			cond = unchanged(before)
+			was = before
 		}
-		ws = append(ws, store.Write{Ref: ref, Put: c.Row(ref), If: cond}, w.leafPut(s, c))
+		ws = append(ws, c.Put(owntable.Node(w.Model.Name, s.Row, c.Path), was), w.leafPut(s, c))
 	}
 	return ws, below
 }
@@ -419,14 +408,13 @@ func (w *work) joinWrites(s *setWork, parent *Node, below []*Node) []store.Write
 	for _, c := range below {
 		row, _, _ := LeafRow(s.Entity, s.Row, c)
 		ws = append(ws,
-			store.Write{Ref: owntable.Node(w.Model.Name, s.Row, c.Path), Delete: true, If: unchanged(c.Version)},
+			owntable.DropNode(owntable.Node(w.Model.Name, s.Row, c.Path), c.Version),
 			store.Write{Ref: row, Delete: true})
 	}
 	before := parent.Version
 	parent.Join(below)
 	parent.Version = w.above(parent.Version)
-	ref := owntable.Node(w.Model.Name, s.Row, parent.Path)
-	return append(ws, store.Write{Ref: ref, Put: parent.Row(ref), If: unchanged(before)}, w.leafPut(s, parent))
+	return append(ws, parent.Put(owntable.Node(w.Model.Name, s.Row, parent.Path), before), w.leafPut(s, parent))
 }
 
 // showTouched checks rows of sets that another writer may have touched.

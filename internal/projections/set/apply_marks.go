@@ -82,7 +82,7 @@ func (w *work) memberMarks(ctx context.Context, s *setWork) (map[string]events.P
 	}
 	rows, err := w.Get(ctx, refs)
 	for i, row := range rows {
-		at[refs[i].Key.Sort.Text()] = events.PositionFrom(row.Get(owntable.Position))
+		at[refs[i].Key.Sort.Text()] = owntable.MarkFrom(row)
 	}
 	return at, err
 }
@@ -100,14 +100,14 @@ func (w *work) countLeaf(ctx context.Context, s *setWork, n *Node, steps []Membe
 		if err := n.Add(m); err != nil {
 			return false, err
 		}
-		ref := w.memberMark(s, m)
-		i, ok := at[ref.Key.Sort.Text()]
-		if !ok {
-			i = len(ws)
-			at[ref.Key.Sort.Text()] = i
-			ws = append(ws, store.Write{Ref: ref, If: store.Cond{runner.Below(owntable.Position, m.Position.Value())}})
+		mark := owntable.MoveMark(w.memberMark(s, m), m.Position, w.Expiry())
+		name := mark.Ref.Key.Sort.Text()
+		if i, ok := at[name]; ok {
+			ws[i].Ops = mark.Ops // the condition stays that of the first step
+			continue
 		}
-		ws[i].Ops = []store.Op{runner.Set(owntable.Position, m.Position.Value()), runner.Set(owntable.Expiry, w.Expiry())}
+		at[name] = len(ws)
+		ws = append(ws, mark)
 	}
 	if n.Full() {
 		split, _ := w.splitWrites(s, n, before)

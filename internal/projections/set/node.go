@@ -11,7 +11,6 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
-	"weir/internal/store"
 	"weir/internal/value"
 )
 
@@ -25,13 +24,7 @@ import (
 // counts once, however often it is delivered. Leaves that are joined into one may have
 // reached different positions of a shard. The new leaf then keeps one position for each
 // path, until the next step from that shard.
-type Node struct {
-	Path    string
-	Version value.Value            // Missing if the row does not exist yet
-	Inner   bool                   // the members are in the nodes below
-	Counts  map[string]value.Value // for each member, how many rows contribute it; never 0
-	seen    map[string]map[string]events.Position
-}
+type Node struct{ owntable.NodeRow }
 
 // The sizes of leaves. A member has at most 1 KB, so a leaf is a row of a few KB. A leaf
 // that exceeds its limits is split at the next write. Sixteen leaves are joined into one
@@ -84,73 +77,14 @@ func Below(path string) []string {
 	return out
 }
 
-// Attributes of a node's row besides its version and the positions of shards.
-const (
-	nodeInner  = "i"
-	nodeCounts = "m"
-	shardPath  = "/" // p:SHARD/PATH is the position of only the members below PATH
-)
-
-// NodeFrom reads a node's row. A nil row gives a leaf without members.
-func NodeFrom(path string, row value.Item) *Node {
-	n := &Node{Path: path, Version: row.Get(owntable.Count), Inner: row.Has(nodeInner), Counts: map[string]value.Value{}, seen: map[string]map[string]events.Position{}}
-	for _, a := range row.Get(nodeCounts).Item() {
-		if a.Value.Kind() == value.Number { // else another writer wrote there
-			n.Counts[a.Name] = a.Value
-		}
-	}
-	for _, a := range row {
-		if shardKey, ok := strings.CutPrefix(a.Name, owntable.PositionOf("")); ok {
-			shardKey, at, below := strings.Cut(shardKey, shardPath)
-			if !below {
-				at = path
-			}
-			n.saw(shardKey, at, events.PositionFrom(a.Value))
-		}
-	}
-	return n
-}
-
-// saw sets the position up to which a shard's steps are counted for the members below a
-// path.
-func (n *Node) saw(shardKey, path string, p events.Position) {
-	if p.IsZero() {
-		return
-	}
-	if n.seen[shardKey] == nil {
-		n.seen[shardKey] = map[string]events.Position{}
-	}
-	n.seen[shardKey][path] = p
-}
-
-// Row returns the node as a row of our own table, under the key of ref.
-func (n *Node) Row(ref store.Ref) value.Item {
-	attrs := append(owntable.RefItem(ref), value.Attr{Name: owntable.Count, Value: n.Version})
-	if n.Inner {
-		return value.NewItem(append(attrs, value.Attr{Name: nodeInner, Value: value.OfBool(true)})...)
-	}
-	counts := make([]value.Attr, 0, len(n.Counts))
-	for m, c := range n.Counts {
-		counts = append(counts, value.Attr{Name: m, Value: c})
-	}
-	attrs = append(attrs, value.Attr{Name: nodeCounts, Value: value.OfMap(value.NewItem(counts...))})
-	for shardKey, at := range n.seen {
-		for path, p := range at {
-			name := owntable.PositionOf(shardKey)
-			if path != n.Path {
-				name += shardPath + path
-			}
-			attrs = append(attrs, value.Attr{Name: name, Value: p.Value()})
-		}
-	}
-	return value.NewItem(attrs...)
-}
+// NodeFrom decodes a node's row. A nil row gives a leaf without members.
+func NodeFrom(path string, row value.Item) *Node { return &Node{owntable.NodeFrom(path, row)} }
 
 // position returns the position up to which the leaf has counted the shard's steps for a
 // member.
 func (n *Node) position(shardKey, hash string) events.Position {
 	var newest events.Position
-	for path, p := range n.seen[shardKey] {
+	for path, p := range n.Seen[shardKey] {
 		if strings.HasPrefix(hash, path) && p.Compare(newest) > 0 {
 			newest = p
 		}
@@ -174,12 +108,12 @@ func (n *Node) Take(shardKey string, steps []Member) (changed bool, err error) {
 	}
 	if changed {
 		last := steps[len(steps)-1].Position
-		for path, p := range n.seen[shardKey] {
+		for path, p := range n.Seen[shardKey] {
 			if p.Compare(last) <= 0 {
-				delete(n.seen[shardKey], path)
+				delete(n.Seen[shardKey], path)
 			}
 		}
-		n.saw(shardKey, n.Path, last)
+		n.Saw(shardKey, n.Path, last)
 	}
 	return changed, nil
 }
@@ -199,23 +133,23 @@ func (n *Node) Add(s Member) error {
 }
 
 // ShardKeys returns the short keys of the shards for which the leaf has a position.
-func (n *Node) ShardKeys() []string { return slices.Sorted(maps.Keys(n.seen)) }
+func (n *Node) ShardKeys() []string { return slices.Sorted(maps.Keys(n.Seen)) }
 
 // Pass records that no step of a shard up to position p is still to be counted: the leaf
 // has counted them, or never will.
 func (n *Node) Pass(shardKey string, p events.Position) {
-	for path, q := range n.seen[shardKey] {
+	for path, q := range n.Seen[shardKey] {
 		if q.Compare(p) <= 0 {
-			delete(n.seen[shardKey], path)
+			delete(n.Seen[shardKey], path)
 		}
 	}
-	if p.Compare(n.seen[shardKey][n.Path]) > 0 {
-		n.saw(shardKey, n.Path, p)
+	if p.Compare(n.Seen[shardKey][n.Path]) > 0 {
+		n.Saw(shardKey, n.Path, p)
 	}
 }
 
 // Forget removes the positions of a shard that delivers no more records.
-func (n *Node) Forget(shardKey string) { delete(n.seen, shardKey) }
+func (n *Node) Forget(shardKey string) { delete(n.Seen, shardKey) }
 
 // Shown returns the members that at least one row contributes, as rows show them. It
 // returns Missing if there are none.
@@ -271,11 +205,11 @@ func (n *Node) Split() []*Node {
 	for i, path := range Below(n.Path) {
 		c := NodeFrom(path, nil)
 		c.Version = n.Version
-		for shardKey, at := range n.seen {
-			c.saw(shardKey, path, n.position(shardKey, path))
+		for shardKey, at := range n.Seen {
+			c.Saw(shardKey, path, n.position(shardKey, path))
 			for deeper, p := range at {
 				if strings.HasPrefix(deeper, path) && p.Compare(c.position(shardKey, path)) > 0 {
-					c.saw(shardKey, deeper, p)
+					c.Saw(shardKey, deeper, p)
 				}
 			}
 		}
@@ -285,7 +219,7 @@ func (n *Node) Split() []*Node {
 		digit := MemberHash(m)[len(n.Path)]
 		below[strings.IndexByte("0123456789abcdef", digit)].Counts[m] = count
 	}
-	n.Inner, n.Counts, n.seen = true, nil, nil
+	n.Inner, n.Counts, n.Seen = true, nil, nil
 	return below
 }
 
@@ -300,7 +234,7 @@ func FewEnough(leaves []*Node) bool {
 		for m := range n.Counts {
 			size += len(m)
 		}
-		for _, at := range n.seen {
+		for _, at := range n.Seen {
 			seen += len(at)
 		}
 	}
@@ -313,7 +247,7 @@ const maxSeen = 8 * Fan
 // Join turns an inner node into a leaf with all members of the leaves below it. If those
 // have reached different positions of a shard, the new leaf keeps them apart by path.
 func (n *Node) Join(below []*Node) {
-	n.Inner, n.Counts, n.seen = false, map[string]value.Value{}, map[string]map[string]events.Position{}
+	n.Inner, n.Counts, n.Seen = false, map[string]value.Value{}, map[string]map[string]events.Position{}
 	for _, c := range below {
 		if value.Compare(c.Version, n.Version) > 0 {
 			n.Version = c.Version
@@ -321,17 +255,17 @@ func (n *Node) Join(below []*Node) {
 		for m, count := range c.Counts {
 			n.Counts[m] = count
 		}
-		for shardKey := range c.seen {
-			n.seen[shardKey] = nil
+		for shardKey := range c.Seen {
+			n.Seen[shardKey] = nil
 		}
 	}
-	for shardKey := range n.seen {
+	for shardKey := range n.Seen {
 		least := slices.MinFunc(below, func(a, b *Node) int { return a.base(shardKey).Compare(b.base(shardKey)) }).base(shardKey)
-		n.saw(shardKey, n.Path, least)
+		n.Saw(shardKey, n.Path, least)
 		for _, c := range below {
-			for path, p := range c.seen[shardKey] {
+			for path, p := range c.Seen[shardKey] {
 				if p.Compare(least) > 0 {
-					n.saw(shardKey, path, p)
+					n.Saw(shardKey, path, p)
 				}
 			}
 		}
@@ -339,4 +273,4 @@ func (n *Node) Join(below []*Node) {
 }
 
 // base returns the shard's position that holds for all members of the leaf.
-func (n *Node) base(shardKey string) events.Position { return n.seen[shardKey][n.Path] }
+func (n *Node) base(shardKey string) events.Position { return n.Seen[shardKey][n.Path] }

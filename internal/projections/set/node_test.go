@@ -26,7 +26,7 @@ func (tr *tree) node(path string) *Node { return NodeFrom(path, tr.nodes[path]) 
 func (tr *tree) put(n *Node) {
 	n.Version = value.OfInt(1)
 	ref := store.Ref{Table: owntable.TableName, Key: store.Key{Partition: value.OfString("k"), Sort: value.OfString("s")}}
-	tr.nodes[n.Path] = n.Row(ref)
+	tr.nodes[n.Path] = n.Put(ref, value.Value{}).Put
 }
 
 // deliver counts a batch's steps in the leaves that they belong to, in only some of

@@ -191,8 +191,7 @@ func (s *setRepair) write(ctx context.Context, path string, members []string) (d
 		return runner.Transacted(s.Store.Transact(ctx, ws))
 	}
 	n.Version = s.above(before)
-	ref := owntable.Ref(s.partition, path)
-	if done, err = s.Did(ctx, store.Write{Ref: ref, Put: n.Row(ref), If: unchanged(before)}); !done || err != nil || !s.shows {
+	if done, err = s.Did(ctx, n.Put(owntable.NodeAt(s.partition, path), before)); !done || err != nil || !s.shows {
 		return done, err
 	}
 	// A failed condition means that it shows that already.

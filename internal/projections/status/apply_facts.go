@@ -8,7 +8,6 @@ import (
 	"weir/internal/projections"
 	"weir/internal/runner"
 	"weir/internal/store"
-	"weir/internal/value"
 )
 
 // What rows report about statuses is kept in our own table as facts, one row for each.
@@ -24,7 +23,8 @@ import (
 func (w *work) keepFacts(ctx context.Context) error {
 	ws := make([]store.Write, len(w.facts))
 	for i := range w.facts {
-		ws[i] = factWrite(w.Runner, &w.facts[i])
+		f := &w.facts[i]
+		ws[i] = f.row().Keep(owntable.Fact(w.Model.Name, f.List, f.Name), w.Expiry())
 	}
 	out, err := w.Write(ctx, ws)
 	if err != nil {
@@ -42,21 +42,6 @@ func (w *work) keepFacts(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// factWrite returns the write that keeps a fact, or its withdrawal. A withdrawal is kept
-// for as long as something older may still arrive.
-func factWrite(r *runner.Runner, f *Fact) store.Write {
-	wr := store.Write{
-		Ref: owntable.Fact(r.Model.Name, f.List, f.Name), If: store.Cond{runner.Below(owntable.Position, f.Position.Value())},
-		Ops: []store.Op{runner.Set(owntable.Position, f.Position.Value())},
-	}
-	if f.Told == nil {
-		wr.Ops = append(wr.Ops, runner.Set(owntable.Told, value.Value{}), runner.Set(owntable.Expiry, r.Expiry()))
-	} else {
-		wr.Ops = append(wr.Ops, runner.Set(owntable.Told, value.OfMap(f.Told)), runner.Set(owntable.Expiry, value.Value{}))
-	}
-	return wr
 }
 
 // recomputeTargets recomputes the statuses of the batch's targets, and of all targets of groups that

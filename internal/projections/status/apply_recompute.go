@@ -189,19 +189,15 @@ type known struct {
 
 // Each reads a partition in pages, each twice as large as the one before.
 func (k known) Each(list string, names Names, yield func(string, value.Item) bool) error {
-	ref := owntable.Fact(k.Model.Name, list, max(names.Begins, names.From))
-	q := store.Query{Table: owntable.TableName, Partition: ref.Key.Partition, Sort: store.Range{From: ref.Key.Sort}, Limit: names.Page}
+	q := owntable.FactsFrom(k.Model.Name, list, max(names.Begins, names.From), names.Page)
 	for {
 		page, err := k.Store.Query(k.ctx, q)
 		if err != nil {
 			return err
 		}
 		for _, row := range page.Rows {
-			name := row.Get(owntable.Sort).Text()
-			if !strings.HasPrefix(name, names.Begins) {
-				return nil
-			}
-			if told := row.Get(owntable.Told); !told.IsMissing() && !yield(name, told.Item()) {
+			f := owntable.FactFrom(row)
+			if !strings.HasPrefix(f.Name, names.Begins) || f.Told != nil && !yield(f.Name, f.Told) {
 				return nil
 			}
 		}
@@ -224,12 +220,7 @@ func (k known) Get(list string, names []string) ([]value.Item, error) {
 	}
 	out := make([]value.Item, len(rows))
 	for i, row := range rows {
-		if told := row.Get(owntable.Told); !told.IsMissing() {
-			out[i] = told.Item()
-			if out[i] == nil {
-				out[i] = value.Item{}
-			}
-		}
+		out[i] = owntable.FactFrom(row).Told
 	}
 	return out, nil
 }

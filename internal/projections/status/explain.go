@@ -45,7 +45,7 @@ func (x *explanation) Parts(c *projections.Change) (out []string) {
 				out = append(out, "among the others: "+told(&f))
 			}
 		case f.Entity != x.Entity || !projections.SameRow(f.Target, x.Row):
-		case strings.HasPrefix(f.Name, owntable.TargetsBegin):
+		case owntable.IsTarget(f.Name):
 			x.lists[f.List] = true // depends on this group, at one time at least
 		default:
 			out = append(out, told(&f))

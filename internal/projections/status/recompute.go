@@ -142,8 +142,8 @@ func (r *reach) others(o *model.Others, own value.Item) (bool, error) {
 	var names []string
 	n, all, piece := 0, true, pageFirst
 	var failed error
-	err := r.known.Each(list, Names{Begins: owntable.OthersBegin, Page: pageFirst}, func(name string, _ value.Item) bool {
-		names = append(names, owntable.Reaching(r.Word)+strings.TrimPrefix(name, owntable.OthersBegin))
+	err := r.known.Each(list, Names{Begins: owntable.MembersBegin, Page: pageFirst}, func(name string, _ value.Item) bool {
+		names = append(names, owntable.Reaching(r.Word)+strings.TrimPrefix(name, owntable.MembersBegin))
 		switch n++; {
 		case r.Max > 0 && n > r.Max:
 			failed = r.tooMany("rows of " + o.Of.Name)

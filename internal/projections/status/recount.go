@@ -18,7 +18,6 @@ import (
 type recount struct {
 	runner.BaseRecount
 	*runner.Verification
-	facts string           // what the partition keys of facts begin with
 	lists map[string]*list // by the name of the list
 }
 
@@ -31,7 +30,7 @@ type list struct {
 
 // Recount returns the kind's part in a verification.
 func (Kind) Recount(v *runner.Verification) runner.Recount {
-	return &recount{Verification: v, facts: owntable.Facts(v.Model.Name), lists: map[string]*list{}}
+	return &recount{Verification: v, lists: map[string]*list{}}
 }
 
 // Add adds the facts that a row reports. A later fact with the same list and name replaces
@@ -116,31 +115,28 @@ func (v *recount) Compare(_ context.Context, rows []projections.Change) error {
 
 // OwnRow compares a fact with the recounted one.
 func (v *recount) OwnRow(_ context.Context, row value.Item) error {
-	of, ok := strings.CutPrefix(row.Get(owntable.Partition).Text(), v.facts)
+	of, name, ok := owntable.FactOf(v.Model.Name, row)
 	if !ok {
 		return nil
 	}
 	v.Checked++
-	name, have := row.Get(owntable.Sort).Text(), row.Get(owntable.Told)
-	want := value.Value{}
-	if told := v.told(of, name); told != nil {
-		want, v.lists[of].seen[name] = value.OfMap(told), true
+	want, have := v.told(of, name), owntable.FactFrom(row)
+	if want != nil {
+		v.lists[of].seen[name] = true
 	}
-	if want.IsMissing() != have.IsMissing() || !value.EqualItems(orEmpty(want.Item()), orEmpty(have.Item())) {
-		v.differs(of, name, want, have)
+	if !value.EqualItems(want, have.Told) {
+		v.differs(of, name, want, have.Raw)
 	}
 	return nil
 }
 
-func (v *recount) differs(of, name string, want, have value.Value) {
-	v.Differs("fact", of+" "+name, runner.ValueText(want), runner.ValueText(have), &FactFix{List: of, Name: name})
-}
-
-func orEmpty(it value.Item) value.Item {
-	if it == nil {
-		return value.Item{}
+// differs reports a fact; want is nil if there must be none.
+func (v *recount) differs(of, name string, want value.Item, have value.Value) {
+	told := value.Value{}
+	if want != nil {
+		told = value.OfMap(want)
 	}
-	return it
+	v.Differs("fact", of+" "+name, runner.ValueText(told), runner.ValueText(have), &FactFix{List: of, Name: name})
 }
 
 // End reports the recounted facts that our own table lacks.
@@ -149,7 +145,7 @@ func (v *recount) End(context.Context) error {
 		l := v.lists[of]
 		for _, name := range l.names {
 			if !l.seen[name] {
-				v.differs(of, name, value.OfMap(l.told[name]), value.Value{})
+				v.differs(of, name, l.told[name], value.Value{})
 			}
 		}
 	}

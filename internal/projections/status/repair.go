@@ -3,16 +3,16 @@ package status
 import (
 	"context"
 
-	"weir/internal/events"
 	"weir/internal/owntable"
 	"weir/internal/runner"
+	"weir/internal/store"
 	"weir/internal/value"
 )
 
 // FactFix makes a fact say what its row reports.
 type FactFix struct {
 	List, Name string
-	noted      value.Item
+	noted      owntable.FactRow
 }
 
 // Thing returns the fact's place.
@@ -21,9 +21,14 @@ func (f *FactFix) Thing() string { return f.List + "\x00" + f.Name }
 // Stage returns StageFacts.
 func (*FactFix) Stage() runner.Stage { return runner.StageFacts }
 
+func (f *FactFix) ref(r *runner.Runner) store.Ref {
+	return owntable.Fact(r.Model.Name, f.List, f.Name)
+}
+
 // Note reads the fact.
-func (f *FactFix) Note(ctx context.Context, r *runner.Runner) (err error) {
-	f.noted, err = r.GetRow(ctx, owntable.Fact(r.Model.Name, f.List, f.Name))
+func (f *FactFix) Note(ctx context.Context, r *runner.Runner) error {
+	row, err := r.GetRow(ctx, f.ref(r))
+	f.noted = owntable.FactFrom(row)
 	return err
 }
 
@@ -31,12 +36,10 @@ func (f *FactFix) Note(ctx context.Context, r *runner.Runner) (err error) {
 // changed since it was noted.
 func (f *FactFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
 	told := runner.RecountOf[*recount](now.Recounts).told(f.List, f.Name)
-	have := f.noted.Get(owntable.Told)
-	if (told == nil) == have.IsMissing() && len(told) == len(have.Item()) && value.EqualItems(told.With(), have.Item().With()) {
+	if value.EqualItems(told, f.noted.Told) {
 		return true, false, nil
 	}
-	wr := factWrite(r, &Fact{List: f.List, Name: f.Name, Told: told, Position: runner.RepairAt(events.PositionFrom(f.noted.Get(owntable.Position)), now.Floor)})
-	wr.If = runner.AsNoted(owntable.Position, f.noted)
-	done, err = r.Did(ctx, wr)
+	is := owntable.FactRow{Told: told, Position: runner.RepairAt(f.noted.Position, now.Floor)}
+	done, err = r.Did(ctx, f.noted.Replace(f.ref(r), is, r.Expiry()))
 	return done, true, err
 }

@@ -44,6 +44,11 @@ func Fold(c *projections.Change, faults *projections.Faults) (out []Fact) {
 	return out
 }
 
+// row returns the fact as our own table keeps it.
+func (f *Fact) row() owntable.FactRow {
+	return owntable.FactRow{Name: f.Name, Position: f.Position, Told: f.Told}
+}
+
 func (f *Fact) sameRow(g Fact) bool { return f.List == g.List && f.Name == g.Name }
 
 // reports returns all facts that a row reports by itself. A fact that our own table cannot
@@ -106,8 +111,8 @@ func belongs(o *model.Others, row value.Item) (Fact, bool) {
 	who := o.Field.Get(row)
 	list, ok := membersOf(o, func(i int) value.Value { return o.Links[i].Get(row) })
 	return Fact{
-		List: list, Name: owntable.Other(value.Scalar(who)), All: true,
-		Told: value.Item{{Name: whoAttr, Value: who}},
+		List: list, Name: owntable.Member(value.Scalar(who)), All: true,
+		Told: owntable.ToldMember(who),
 	}, ok && value.Scalar(who) != ""
 }
 
@@ -116,24 +121,18 @@ func goesBy(c *projections.Change, o *model.Others, row value.Item) (Fact, bool)
 	list, ok := OthersOf(o, row)
 	return Fact{
 		List: list, Name: owntable.Target(owntable.RowText(c.Row)), Entity: o.On, Target: c.Row,
-		Told: value.NewItem(value.Attr{Name: tableAttr, Value: value.OfString(c.Row.Table)}, value.Attr{Name: keyAttr, Value: value.OfMap(c.Table.Item(c.Row.Key))}),
+		Told: owntable.ToldTarget(c.Row.Table, c.Table.Item(c.Row.Key)),
 	}, ok
 }
 
-// Attributes of the facts about members and targets of a group.
-const (
-	whoAttr   = "who"
-	tableAttr = "t"
-	keyAttr   = "key"
-)
-
 // TargetTold returns the row that a target's fact names.
 func TargetTold(m *model.Model, told value.Item) (store.Ref, bool) {
-	t := m.Table(told.Get(tableAttr).Text())
+	table, item := owntable.TargetTold(told)
+	t := m.Table(table)
 	if t == nil {
 		return store.Ref{}, false
 	}
-	key, ok := t.KeyOf(told.Get(keyAttr).Item())
+	key, ok := t.KeyOf(item)
 	return store.Ref{Table: t.Name, Key: key}, ok
 }
 

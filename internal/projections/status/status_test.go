@@ -147,7 +147,7 @@ func TestWhatRowsTell(t *testing.T) {
 			}
 			word, _, _ := strings.Cut(f.Name, "|")
 			have = append(have, sign+f.List+" "+word)
-			if f.All != strings.HasPrefix(f.Name, owntable.OthersBegin) {
+			if f.All != strings.HasPrefix(f.Name, owntable.MembersBegin) {
 				t.Errorf("%s: %s looks at all: %v", c.name, f.Name, f.All)
 			}
 		}

@@ -1,0 +1,133 @@
+package owntable
+
+import (
+	"strings"
+
+	"weir/internal/events"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// The rows of fact|MODEL|LIST are facts about statuses: what one source row reports about
+// a target (s WORD|ID), a member of a group (s m|HASH), or a target whose status depends
+// on a group (s t|HASH). Consumers of the source's stream write them, in any order; the
+// newest position wins. A fact that its source withdrew stays without what it told until
+// TTL deletes it, so an older report that arrives late does not come back. There are at
+// most as many facts as reports of source rows, each as large as what it tells.
+const (
+	factTold     = "v" // absent once the fact was withdrawn
+	factWho      = "who"
+	factTable    = "t"
+	factKey      = "key"
+	factPosition = Position
+)
+
+// FactRow is the content of a fact. The zero FactRow stands for a fact that does not
+// exist.
+type FactRow struct {
+	Name     string          // the sort key
+	Position events.Position // of the change of the source that reported or withdrew it
+	// Told is what the source reports; never nil if the fact holds, even if it tells
+	// nothing. nil if the fact was withdrawn.
+	Told value.Item
+	Raw  value.Value // what the row holds in its place, for people
+	noted
+}
+
+// FactFrom decodes the row of a fact, nil if there is none.
+func FactFrom(row value.Item) FactRow {
+	f := FactRow{Name: row.Get(Sort).Text(), Position: events.PositionFrom(row.Get(factPosition)), Raw: row.Get(factTold), noted: note(row, factPosition)}
+	if !f.Raw.IsMissing() {
+		if f.Told = f.Raw.Item(); f.Told == nil {
+			f.Told = value.Item{}
+		}
+	}
+	return f
+}
+
+// Keep stores a fact, or that it was withdrawn, unless the row has this position or a newer
+// one. expiry is when a withdrawn fact may be deleted: once nothing older can arrive.
+func (f FactRow) Keep(at store.Ref, expiry value.Value) store.Write {
+	return f.write(at, expiry, store.Cond{below(factPosition, f.Position.Value())})
+}
+
+// Replace stores another fact in place of this one, on condition that this one has not
+// changed since it was read.
+func (f FactRow) Replace(at store.Ref, next FactRow, expiry value.Value) store.Write {
+	return next.write(at, expiry, f.same(factPosition))
+}
+
+func (f FactRow) write(at store.Ref, expiry value.Value, cond store.Cond) store.Write {
+	told := value.Value{}
+	if f.Told != nil {
+		told, expiry = value.OfMap(f.Told), value.Value{}
+	}
+	return store.Write{Ref: at, If: cond, Ops: []store.Op{
+		set(factPosition, f.Position.Value()), setOr(factTold, told), setOr(Expiry, expiry),
+	}}
+}
+
+// Fact refers to one fact, for a status. list identifies the partition within the model.
+func Fact(model, list, name string) store.Ref { return Ref(Facts(model)+list, name) }
+
+// Facts returns the prefix of the partition keys of a model's facts.
+func Facts(model string) string { return "fact|" + model + "|" }
+
+// FactsFrom returns the query for the facts of a list whose names do not come before from.
+func FactsFrom(model, list, from string, limit int) store.Query {
+	ref := Fact(model, list, from)
+	return store.Query{Table: TableName, Partition: ref.Key.Partition, Sort: store.Range{From: ref.Key.Sort}, Limit: limit}
+}
+
+// Reached names the fact that a status word is reached. by is the row that tells it, or
+// the list element for which it is told.
+func Reached(word, by string) string { return Reaching(word) + Hash(by) }
+
+// Reaching returns the prefix of the names of all facts that a word is reached.
+func Reaching(word string) string { return Texts([]string{word}) + "|" }
+
+// Prefixes of the names of members and of targets.
+const (
+	MembersBegin = "m|"
+	targetsBegin = "t|"
+)
+
+// Member names the fact that who is a member of a group (`others` in a model). In their
+// partition, the names of all members sort before those of all targets.
+func Member(who string) string { return MembersBegin + Hash(who) }
+
+// ToldMember is what the fact about a member tells.
+func ToldMember(who value.Value) value.Item { return value.Item{attr(factWho, who)} }
+
+// MemberTold returns the member that a fact tells of; Missing if it tells of none.
+func MemberTold(told value.Item) value.Value { return told.Get(factWho) }
+
+// Target names the fact that a row's status depends on a group.
+func Target(row string) string { return targetsBegin + Hash(row) }
+
+// IsTarget reports whether a fact with this name is about a target.
+func IsTarget(name string) bool { return strings.HasPrefix(name, targetsBegin) }
+
+// ToldTarget is what the fact about a target tells: its table and its key attributes.
+func ToldTarget(table string, key value.Item) value.Item {
+	return value.NewItem(attr(factTable, value.OfString(table)), attr(factKey, value.OfMap(key)))
+}
+
+// TargetTold returns the table and the key attributes of the target that a fact tells of;
+// "" and nil if it tells of none.
+func TargetTold(told value.Item) (table string, key value.Item) {
+	return told.Get(factTable).Text(), told.Get(factKey).Item()
+}
+
+// TargetsAfter returns the query for the targets of a list after one with a name; "" is
+// before the first.
+func TargetsAfter(model, list, after string, limit int) store.Query {
+	return FactsFrom(model, list, max(targetsBegin, after+"\x00"), limit)
+}
+
+// FactOf splits the key of a row of our own table into the list and the name of the
+// model's fact that it is; ok is false for any other row.
+func FactOf(model string, row value.Item) (list, name string, ok bool) {
+	list, ok = strings.CutPrefix(row.Get(Partition).Text(), Facts(model))
+	return list, row.Get(Sort).Text(), ok
+}

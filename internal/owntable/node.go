@@ -1,0 +1,122 @@
+package owntable
+
+import (
+	"strings"
+
+	"weir/internal/events"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// The rows of set|MODEL|ROW are the nodes of the tree behind a set (package set), one for
+// each path. Consumers of the members' streams write a node whole, on condition that its
+// version is still the one that was read; a split or a join writes all its nodes and the
+// rows that show them in one transaction. A node has at most a few KB.
+const (
+	nodeVersion = Count
+	nodeInner   = "i"
+	nodeCounts  = "m"
+	nodeBelow   = "/" // p:SHARD/PATH is the position of only the members below PATH
+)
+
+// NodeRow is the content of a node.
+type NodeRow struct {
+	Path    string
+	Version value.Value            // Missing if the row does not exist yet
+	Inner   bool                   // the members are in the nodes below
+	Counts  map[string]value.Value // for each member, how many rows contribute it; never 0
+	// Seen holds for each shard the positions up to which steps are counted, by the path
+	// of the members that a position is for.
+	Seen map[string]map[string]events.Position
+}
+
+// NodeFrom decodes a node's row. A nil row gives a leaf without members.
+func NodeFrom(path string, row value.Item) NodeRow {
+	n := NodeRow{Path: path, Version: row.Get(nodeVersion), Inner: row.Has(nodeInner), Counts: map[string]value.Value{}, Seen: map[string]map[string]events.Position{}}
+	for _, a := range row.Get(nodeCounts).Item() {
+		if a.Value.Kind() == value.Number { // else another writer wrote there
+			n.Counts[a.Name] = a.Value
+		}
+	}
+	for _, a := range row {
+		if shardKey, ok := shardOfPosition(a.Name); ok {
+			shardKey, at, below := strings.Cut(shardKey, nodeBelow)
+			if !below {
+				at = path
+			}
+			n.Saw(shardKey, at, events.PositionFrom(a.Value))
+		}
+	}
+	return n
+}
+
+// Saw sets the position up to which a shard's steps are counted for the members below a
+// path.
+func (n *NodeRow) Saw(shardKey, path string, p events.Position) {
+	if p.IsZero() {
+		return
+	}
+	if n.Seen[shardKey] == nil {
+		n.Seen[shardKey] = map[string]events.Position{}
+	}
+	n.Seen[shardKey][path] = p
+}
+
+// Put stores the node, on condition that its row still has the version before; Missing
+// means that the row does not exist.
+func (n *NodeRow) Put(at store.Ref, before value.Value) store.Write {
+	return store.Write{Ref: at, Put: n.item(at), If: unchanged(before)}
+}
+
+// DropNode deletes a node, on condition that it still has this version.
+func DropNode(at store.Ref, version value.Value) store.Write {
+	return store.Write{Ref: at, Delete: true, If: unchanged(version)}
+}
+
+func unchanged(version value.Value) store.Cond {
+	if version.IsMissing() {
+		return NotThere()
+	}
+	return store.Cond{{{Attr: nodeVersion, Is: store.Eq, Value: version}}}
+}
+
+func (n *NodeRow) item(at store.Ref) value.Item {
+	attrs := append(RefItem(at), attr(nodeVersion, n.Version))
+	if n.Inner {
+		return value.NewItem(append(attrs, attr(nodeInner, value.OfBool(true)))...)
+	}
+	counts := make([]value.Attr, 0, len(n.Counts))
+	for m, c := range n.Counts {
+		counts = append(counts, attr(m, c))
+	}
+	attrs = append(attrs, attr(nodeCounts, value.OfMap(value.NewItem(counts...))))
+	for shardKey, at := range n.Seen {
+		for path, p := range at {
+			name := PositionOf(shardKey)
+			if path != n.Path {
+				name += nodeBelow + path
+			}
+			attrs = append(attrs, attr(name, p.Value()))
+		}
+	}
+	return value.NewItem(attrs...)
+}
+
+// Node refers to a node of the tree behind the set whose first row is root.
+func Node(model string, root store.Ref, path string) store.Ref {
+	return NodeAt(Nodes(model)+RowText(root), path)
+}
+
+// NodeAt refers to the node with a path in the partition of a set.
+func NodeAt(partition, path string) store.Ref { return Ref(partition, path) }
+
+// PathOf returns the path of the node that a row of the own table holds.
+func PathOf(row value.Item) string {
+	if path := row.Get(Sort).Text(); path != emptySort {
+		return path
+	}
+	return ""
+}
+
+// Nodes returns the prefix of the partition keys of a model's sets.
+func Nodes(model string) string { return "set|" + model + "|" }

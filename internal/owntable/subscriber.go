@@ -1,0 +1,204 @@
+package owntable
+
+import (
+	"weir/internal/events"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// The rows of each|MODEL|RULE|KEY are lists of subscribers. The row with an empty sort key
+// counts the moments of the list: each notification, or several of one batch, has one.
+// The rows with s HASH are the subscribers; one that left stays until TTL deletes it, so
+// an older change that arrives late does not bring it back. Consumers of the subscribers'
+// and the senders' streams write them. There are as many as rows that subscribe, each as
+// large as what the rule takes of it; the counter has about 100 bytes, and 80 for each
+// shard that sent to the list.
+const (
+	listMoment = Count
+	listFirst  = "f:" // +SHARD: the first change that is being sent; absent when all are sent
+	listSends  = "w:" // +SHARD: the moment of these changes
+
+	subscriberPosition = Position // of the newest change of the subscriber's row
+	subscriberFields   = "f"
+	subscriberSince    = Count // absent if it has left
+	subscriberSpans    = "h"
+)
+
+// ListRow is the counter of a list of subscribers. The zero ListRow stands for a list that
+// nothing was sent to.
+type ListRow struct{ row value.Item }
+
+// ListFrom decodes the counter of a list, nil if there is none.
+func ListFrom(row value.Item) ListRow { return ListRow{row} }
+
+// Moment returns the newest moment of the list, 0 before the first.
+func (l ListRow) Moment() int64 {
+	n, _ := l.row.Get(listMoment).Int64()
+	return n
+}
+
+// Shard returns what a shard has sent to the list: up to position last, every change has
+// its moment. Those from first on are still being sent, in the given moment; first is zero
+// if all are sent.
+func (l ListRow) Shard(shardKey string) (first, last events.Position, moment int64) {
+	moment, _ = l.row.Get(listSends + shardKey).Int64()
+	return events.PositionFrom(l.row.Get(listFirst + shardKey)), events.PositionFrom(l.row.Get(PositionOf(shardKey))), moment
+}
+
+// ShardKeys returns the shards of which the list holds a position.
+func (l ListRow) ShardKeys() []string { return ShardKeys(l.row) }
+
+// Next begins the next moment for the changes of a shard from first to last, on condition
+// that no other moment has begun since the counter was read. It also removes the positions
+// of the shards in retired, which deliver no more records, unless notifications of such a
+// shard are still being written. The write returns the row.
+func (l ListRow) Next(at store.Ref, shardKey string, first, last events.Position, retired []string) store.Write {
+	next := value.OfInt(l.Moment() + 1)
+	w := store.Write{
+		Ref: at, Return: true, If: l.same(),
+		Ops: []store.Op{set(listMoment, next), set(listSends+shardKey, next), set(listFirst+shardKey, first.Value()), set(PositionOf(shardKey), last.Value())},
+	}
+	for _, key := range retired {
+		if !l.row.Has(listFirst + key) {
+			w.Ops = append(w.Ops, remove(PositionOf(key)))
+		}
+	}
+	return w
+}
+
+func (l ListRow) same() store.Cond {
+	return store.Cond{{store.AsRead(listMoment, l.row.Get(listMoment))}}
+}
+
+// EndMoment notes that all changes of a shard up to last are sent, on condition that none
+// began to be sent meanwhile.
+func EndMoment(at store.Ref, shardKey string, last events.Position) store.Write {
+	return store.Write{
+		Ref: at, If: store.Cond{{{Attr: PositionOf(shardKey), Is: store.Eq, Value: last.Value()}}},
+		Ops: []store.Op{remove(listFirst + shardKey), remove(listSends + shardKey)},
+	}
+}
+
+// NotificationMarkRow is the deduplication mark of a row that sends to a list, where no
+// shards are known: the row's last change that has a moment.
+type NotificationMarkRow struct {
+	Position events.Position
+	Moment   int64
+	Sending  bool // its notifications are still being written
+}
+
+// NotificationMarkFrom decodes such a mark, nil if there is none.
+func NotificationMarkFrom(row value.Item) NotificationMarkRow {
+	moment, _ := row.Get(listSends).Int64()
+	return NotificationMarkRow{events.PositionFrom(row.Get(Position)), moment, row.Has(listFirst)}
+}
+
+// NextMarked begins the next moment for one change at position p, in one transaction with
+// the mark of its row. The transaction fails if another moment has begun since the counter
+// was read, or if the mark has this position or a newer one.
+func (l ListRow) NextMarked(list, mark store.Ref, p events.Position, expiry value.Value) (ws []store.Write, moment int64) {
+	moment = l.Moment() + 1
+	next := value.OfInt(moment)
+	return []store.Write{
+		{Ref: list, If: l.same(), Ops: []store.Op{set(listMoment, next)}},
+		{Ref: mark, If: store.Cond{below(Position, p.Value())}, Ops: []store.Op{
+			set(Position, p.Value()), set(listFirst, p.Value()), set(listSends, next), set(Expiry, expiry),
+		}},
+	}, moment
+}
+
+// EndMarked notes that the notifications of the change at position p are written.
+func EndMarked(mark store.Ref, p events.Position) store.Write {
+	return store.Write{
+		Ref: mark, If: store.Cond{{{Attr: Position, Is: store.Eq, Value: p.Value()}}},
+		Ops: []store.Op{remove(listFirst), remove(listSends)},
+	}
+}
+
+// SubscriberRow is a subscriber's entry on a list. The zero SubscriberRow stands for a row
+// that never subscribed.
+type SubscriberRow struct {
+	Position events.Position // of the newest change of the subscriber's row
+	Fields   value.Item      // what the rows made for it take from it
+	Here     bool            // it is subscribed now
+	Since    int64           // the moment after which it is, if it is here
+	Spans    []Span          // earlier subscriptions, oldest first
+	noted
+}
+
+// Span is an earlier subscription: the moments in (Since, Until].
+type Span struct{ Since, Until int64 }
+
+// SubscriberFrom decodes a subscriber's row, nil if there is none.
+func SubscriberFrom(row value.Item) SubscriberRow {
+	s := SubscriberRow{Position: events.PositionFrom(row.Get(subscriberPosition)), Fields: row.Get(subscriberFields).Item(), noted: note(row, subscriberPosition)}
+	s.Since, s.Here = row.Get(subscriberSince).Int64()
+	spans := row.Get(subscriberSpans)
+	for i := 0; i+1 < spans.Len(); i += 2 {
+		since, _ := spans.At(i).Int64()
+		until, _ := spans.At(i + 1).Int64()
+		s.Spans = append(s.Spans, Span{since, until})
+	}
+	return s
+}
+
+// Put stores the subscriber, on condition that the row still has the position was; zero
+// means that it had none. expiry is when a row of a subscriber that left may be deleted.
+func (s *SubscriberRow) Put(at store.Ref, was events.Position, expiry value.Value) store.Write {
+	return store.Write{Ref: at, Put: s.item(at, expiry), If: store.Cond{{unmoved(was)}}}
+}
+
+// Replace stores the subscriber in place of the row that was read, on condition that the
+// row has not changed since.
+func (s *SubscriberRow) Replace(at store.Ref, was SubscriberRow, expiry value.Value) store.Write {
+	return store.Write{Ref: at, Put: s.item(at, expiry), If: was.same(subscriberPosition)}
+}
+
+func (s *SubscriberRow) item(at store.Ref, expiry value.Value) value.Item {
+	it := append(RefItem(at), attr(subscriberPosition, s.Position.Value()))
+	if s.Here {
+		it = append(it, attr(subscriberSince, value.OfInt(s.Since)))
+	} else {
+		it = append(it, attr(Expiry, expiry))
+	}
+	if len(s.Fields) > 0 {
+		it = append(it, attr(subscriberFields, value.OfMap(s.Fields)))
+	}
+	var spans []value.Value
+	for _, x := range s.Spans {
+		spans = append(spans, value.OfInt(x.Since), value.OfInt(x.Until))
+	}
+	if spans != nil {
+		it = append(it, attr(subscriberSpans, value.OfList(spans...)))
+	}
+	return value.NewItem(it...)
+}
+
+// List names the list of the subscribers that a rule finds by the given values.
+func List(rule string, by []string) string {
+	if len(by) == 0 {
+		return rule
+	}
+	return rule + "|" + Texts(by)
+}
+
+// Subscribers refers to the counter of a list of subscribers.
+func Subscribers(model, list string) store.Ref { return Ref(SubscriberLists(model)+list, "") }
+
+// SubscriberLists returns the prefix of the partition keys of a model's lists of
+// subscribers.
+func SubscriberLists(model string) string { return "each|" + model + "|" }
+
+// Subscriber refers to the entry of one subscriber on a list, by the list's counter. The
+// sort keys of all subscribers come after the counter's own.
+func Subscriber(list, row store.Ref) store.Ref {
+	return SubscriberAt(list, entriesBegin+Hash(RowText(row)))
+}
+
+// SubscriberAt refers to the subscriber with a sort key on a list.
+func SubscriberAt(list store.Ref, sort string) store.Ref { return Ref(list.Key.Partition.Text(), sort) }
+
+// NotificationMark refers to the deduplication mark of a row that sends to a list.
+func NotificationMark(model, list string, source store.Ref) store.Ref {
+	return Ref("mark|"+model+"|"+list, Hash(RowText(source)))
+}
