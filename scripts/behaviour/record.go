@@ -99,7 +99,11 @@ func derived(ctx context.Context, m *model.Model, streams, dir string) error {
 		return err
 	}
 	if err := write(filepath.Join(dir, "own", m.Name), func(w io.Writer) error {
-		return table(ctx, w, s.Store, store.Query{Table: owntable.TableName}, "")
+		ids, err := identities(ctx, s)
+		if err != nil {
+			return err
+		}
+		return table(ctx, w, s.Store, store.Query{Table: owntable.TableName}, "", ids)
 	}); err != nil {
 		return err
 	}
@@ -108,11 +112,11 @@ func derived(ctx context.Context, m *model.Model, streams, dir string) error {
 
 func rows(ctx context.Context, w io.Writer, s *system.System) error {
 	for _, t := range s.Models[0].Model.Tables {
-		if err := table(ctx, w, s.Store, store.Query{Table: t.Name}, t.Name+" "); err != nil {
+		if err := table(ctx, w, s.Store, store.Query{Table: t.Name}, t.Name+" ", nil); err != nil {
 			return err
 		}
 		for _, ix := range t.Indexes {
-			if err := table(ctx, w, s.Store, store.Query{Table: t.Name, Index: ix.Name}, t.Name+" "+ix.Name+" "); err != nil {
+			if err := table(ctx, w, s.Store, store.Query{Table: t.Name, Index: ix.Name}, t.Name+" "+ix.Name+" ", nil); err != nil {
 				return err
 			}
 		}
@@ -123,8 +127,22 @@ func rows(ctx context.Context, w io.Writer, s *system.System) error {
 // secret is the partition of the row whose value is random in each new store.
 const secret = "secret"
 
-// table writes the rows that a query returns, except the secret.
-func table(ctx context.Context, w io.Writer, db store.Store, q store.Query, prefix string) error {
+// identities returns the ids of the model's tables, which are random in each new store and
+// which our own table holds.
+func identities(ctx context.Context, s *system.System) (ids []string, err error) {
+	for _, t := range s.Models[0].Model.Tables {
+		is, err := s.Store.Identity(ctx, t.Name)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, is.ID)
+	}
+	return ids, nil
+}
+
+// table writes the rows that a query returns, except the secret. In place of each of random
+// it writes where in random it stands.
+func table(ctx context.Context, w io.Writer, db store.Store, q store.Query, prefix string, random []string) error {
 	var lines []string
 	for {
 		page, err := db.Query(ctx, q)
@@ -135,7 +153,11 @@ func table(ctx context.Context, w io.Writer, db store.Store, q store.Query, pref
 			if q.Table == owntable.TableName && row.Get(owntable.Partition).Text() == secret {
 				continue
 			}
-			lines = append(lines, prefix+string(value.AppendTypedItem(nil, row)))
+			line := string(value.AppendTypedItem(nil, row))
+			for i, id := range random {
+				line = strings.ReplaceAll(line, id, fmt.Sprintf("(random %d)", i))
+			}
+			lines = append(lines, prefix+line)
 		}
 		if q.After = page.Next; q.After == nil {
 			break
