@@ -54,7 +54,10 @@ func (d *Store) Shared() bool { return d.Dir == nil }
 
 // Index is a driver of documents.
 type Index struct {
-	Of   func(Place) bool
+	Of func(Place) bool
+	// Kind names the driver and the form of its documents. Indexes of two kinds cannot
+	// stand for each other.
+	Kind string
 	Open func(ctx context.Context, at Place, schemas []search.Schema, o IndexOptions) (search.Index, error)
 	// Files are those of so many indexes.
 	Files func(indexes int) openfiles.Need
@@ -97,14 +100,16 @@ var stores = []Store{
 // indexes are all drivers of documents; the first whose place it is has it.
 var indexes = []Index{
 	{
-		Of: func(p Place) bool { return p.OpenSearch != "" },
+		Of:   func(p Place) bool { return p.OpenSearch != "" },
+		Kind: fmt.Sprint("opensearch ", opensearch.Format),
 		Open: func(ctx context.Context, p Place, schemas []search.Schema, o IndexOptions) (search.Index, error) {
 			return opensearch.Open(ctx, p.OpenSearch, schemas, opensearch.Options{Now: o.Now, Current: o.Noted, Source: o.Source, Prefix: p.Stage.Prefix()})
 		},
 		Files: func(int) openfiles.Need { return served },
 	},
 	{
-		Of: func(p Place) bool { return p.Dir() != "" },
+		Of:   func(p Place) bool { return p.Dir() != "" },
+		Kind: fmt.Sprint("embedded ", searchembedded.Format),
 		Open: func(_ context.Context, p Place, schemas []search.Schema, o IndexOptions) (search.Index, error) {
 			return searchembedded.Open(filepath.Join(p.Dir(), "search"), schemas, searchembedded.Options{Now: o.Now, InMemory: o.InMemory, Noted: o.Noted})
 		},

@@ -21,6 +21,10 @@
 //     answer, whatever else is written meanwhile.
 //   - Durability. Every acknowledged change survives a crash, together with its position.
 //   - Separate results. Each change has its own result; a refused change stops no other.
+//   - One index for each definition. Schemas of one Name that differ in Version, Filters
+//     or Sorts are different indexes at different places. A driver that is opened with one
+//     of them neither reads nor changes the others, so programs with different definitions
+//     may run side by side, and one may be filled while another answers. Drop deletes one.
 package search
 
 import (
@@ -52,9 +56,7 @@ type Schema struct {
 	Name    string   // in the driver's form, e.g. "gallery-albums"
 	Filters []string // fields by which a query may filter
 	Sorts   []string // fields by which a query may sort
-	// Version stands for everything else that a document depends on. If Version,
-	// Filters or Sorts are not those that an index was made with, the index is made
-	// again.
+	// Version stands for everything else that a document depends on.
 	Version string
 }
 
@@ -159,6 +161,13 @@ type Index interface {
 	// again. The store remembers the instance that was filled, and gives it to the
 	// driver that opens the index next. An index with another instance is fresh.
 	Instance(name string) string
+	// Place is where the driver keeps an index. It stands for the index's definition: it
+	// is the same whenever a schema is opened, and another one for every other definition.
+	Place(name string) string
+	// Drop deletes the index at a place, which may have been made by another program for
+	// another definition. A place of this driver's own schemas is an error. If nothing is
+	// at the place, Drop does nothing.
+	Drop(ctx context.Context, place string) error
 	// Refresh makes Search find every change that Apply acknowledged before.
 	Refresh(ctx context.Context) error
 	// Close ends the index.

@@ -246,6 +246,12 @@ func (x *index) Filled(name string) error {
 // Instance is always the same: no index is ever created again.
 func (x *index) Instance(string) string { return "simulated" }
 
+// Place is the index itself: the simulated index has one definition.
+func (x *index) Place(name string) string { return name }
+
+// Drop is never called: there are no other definitions.
+func (x *index) Drop(context.Context, string) error { return errors.New("nothing else is here") }
+
 // Refresh does nothing: changes are found as soon as they are applied.
 func (x *index) Refresh(ctx context.Context) error { return ctx.Err() }
 

@@ -422,6 +422,12 @@ func (l indexLink) Filled(name string) error { return l.index.Filled(name) }
 // Instance is never called by a fiber that applies records.
 func (l indexLink) Instance(name string) string { return l.index.Instance(name) }
 
+// Place implements search.Index.
+func (l indexLink) Place(name string) string { return l.index.Place(name) }
+
+// Drop implements search.Index.
+func (l indexLink) Drop(ctx context.Context, place string) error { return l.index.Drop(ctx, place) }
+
 // Refresh is never called by a fiber that applies records.
 func (l indexLink) Refresh(ctx context.Context) error { return l.index.Refresh(ctx) }
 

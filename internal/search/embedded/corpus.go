@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -28,18 +29,25 @@ var (
 	keyCommits = []byte("weir.commits")
 )
 
-// format must be raised when the content of documents, the way words are cut, or the
+// Format must be raised when the content of documents, the way words are cut, or the
 // internal values change.
-const format = 3
+const Format = 4
 
 // fingerprint is equal for schemas that one index can serve.
 func fingerprint(s search.Schema) string {
-	b, err := json.Marshal([]any{format, slices.Sorted(slices.Values(s.Filters)), slices.Sorted(slices.Values(s.Sorts)), s.Version})
+	b, err := json.Marshal([]any{Format, slices.Sorted(slices.Values(s.Filters)), slices.Sorted(slices.Values(s.Sorts)), s.Version})
 	if err != nil {
 		panic(err) // strings and numbers
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
+}
+
+// made is what an index was made for.
+type made struct {
+	Schema   string // the schema's fingerprint
+	Instance string // tells the index from others at its place
+	After    string // the instance that was noted then
 }
 
 // corpus is one index: a scorch, and the only goroutine that writes into it.
@@ -49,6 +57,8 @@ type corpus struct {
 	options Options
 	scorch  *scorch.Scorch
 	filled  bool
+
+	made made
 
 	requests chan *request
 	closing  chan struct{} // closed to end the writer
@@ -83,6 +93,16 @@ func dirName(name string) string {
 // a period, so no index has such a name.
 const discarded = ".discarded"
 
+// discard deletes the directory of an index. It is renamed first, so a crash leaves no
+// index of which a part is missing.
+func discard(dir string) error {
+	err := os.Rename(dir, dir+discarded)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.RemoveAll(dir + discarded)
+}
+
 // openCorpus opens the index of a schema in its directory, or makes it. The caller must
 // close the corpus.
 func openCorpus(dir string, s search.Schema, o Options, q *index.AnalysisQueue) (*corpus, error) {
@@ -99,8 +119,8 @@ func openCorpus(dir string, s search.Schema, o Options, q *index.AnalysisQueue) 
 }
 
 // open checks the directory before scorch opens it, and compares afterwards. An index
-// of another definition is deleted and made again. Its directory is renamed first, so a
-// crash leaves no index of which a part is missing.
+// that is not the one that was noted, and was not made to replace that one, has missed
+// changes: it is deleted and made again.
 func (c *corpus) open(q *index.AnalysisQueue) error {
 	if err := os.RemoveAll(c.dir + discarded); err != nil {
 		return err
@@ -109,8 +129,14 @@ func (c *corpus) open(q *index.AnalysisQueue) error {
 	if err != nil {
 		return err
 	}
-	want := fingerprint(c.schema)
-	if found.exists && !found.closed && found.schema == want {
+	want, current := fingerprint(c.schema), c.options.Noted[c.schema.Name]
+	if found.exists && (found.made.Schema != want || current != "" && found.made.Instance != current && found.made.After != current) {
+		if err := discard(c.dir); err != nil {
+			return err
+		}
+		found = inspection{}
+	}
+	if found.exists && !found.closed {
 		if err := c.checkContent(found); err != nil {
 			return err
 		}
@@ -118,16 +144,11 @@ func (c *corpus) open(q *index.AnalysisQueue) error {
 			return err
 		}
 	}
-	if found.exists && found.schema != want {
-		if err := os.Rename(c.dir, c.dir+discarded); err != nil {
-			return err
-		}
-		if err := os.RemoveAll(c.dir + discarded); err != nil {
-			return err
-		}
-		found = inspection{}
+	if c.made = found.made; !found.exists {
+		c.made = made{want, noted + rand.Text(), current}
 	}
-	c.filled, c.commits = found.filled, found.commits
+	c.filled = found.filled && (current == "" || c.made.Instance == current)
+	c.commits = found.commits
 	if found.exists {
 		if err := c.noteCommits(); err != nil {
 			return err
@@ -139,7 +160,7 @@ func (c *corpus) open(q *index.AnalysisQueue) error {
 	if err := c.start(q); err != nil {
 		return err
 	}
-	if err := c.begin(found, want); err != nil {
+	if err := c.begin(found); err != nil {
 		return errors.Join(err, c.end(c.scorch.Close))
 	}
 	return nil
@@ -147,7 +168,7 @@ func (c *corpus) open(q *index.AnalysisQueue) error {
 
 // begin checks that scorch has opened everything that was found, and makes the index if
 // there was none.
-func (c *corpus) begin(found inspection, want string) error {
+func (c *corpus) begin(found inspection) error {
 	snap, err := c.snapshot()
 	if err != nil {
 		return err
@@ -168,7 +189,7 @@ func (c *corpus) begin(found inspection, want string) error {
 
 // describe adds the internal values to a batch after which the index holds the content.
 func (c *corpus) describe(b *index.Batch, holds content) error {
-	schema, err := summed.Marshal(fingerprint(c.schema))
+	is, err := summed.Marshal(c.made)
 	if err != nil {
 		return err
 	}
@@ -177,7 +198,7 @@ func (c *corpus) describe(b *index.Batch, holds content) error {
 		return err
 	}
 	number, err := summed.Marshal(c.commits)
-	b.SetInternal(keySchema, schema)
+	b.SetInternal(keySchema, is)
 	b.SetInternal(keyContent, held)
 	b.SetInternal(keyCommits, number)
 	return err

@@ -36,7 +36,7 @@ func damaged(t *testing.T, harm func(dir string)) (*Index, error) {
 	if err := ix.Close(); err != nil {
 		t.Fatal(err)
 	}
-	harm(filepath.Join(dir, "plain"))
+	harm(filepath.Join(dir, placeOf(plain)))
 	return Open(dir, []search.Schema{plain}, Options{})
 }
 
@@ -190,7 +190,7 @@ func TestDamageAnywhere(t *testing.T) {
 			} else if err := ix.Close(); err != nil {
 				t.Fatal(err)
 			}
-			whole := contents(t, filepath.Join(dir, "plain"))
+			whole := contents(t, filepath.Join(dir, placeOf(plain)))
 			if _, closed := whole[closedFile]; closed == killed {
 				t.Fatal("the checksum of a closed index:", closed)
 			}
@@ -222,12 +222,12 @@ func TestHiddenSnapshot(t *testing.T) {
 	dir := t.TempDir()
 	ix := openTest(t, dir, Options{}, plain)
 	mustApply(t, ix, version(1, 1))
-	before := contents(t, filepath.Join(copied(t, dir), "plain"))
+	before := contents(t, filepath.Join(copied(t, dir), placeOf(plain)))
 	mustApply(t, ix, version(2, 1))
 	for name, refused := range map[string]bool{rootFile: true, committedFile: false} {
 		now := copied(t, dir)
 		for file, b := range before { // segments that the earlier commit has may be merged by now
-			path := filepath.Join(now, "plain", file)
+			path := filepath.Join(now, placeOf(plain), file)
 			if _, err := os.Stat(path); file == name || err != nil {
 				if err := os.WriteFile(path, b, 0o600); err != nil {
 					t.Fatal(err)
@@ -266,7 +266,7 @@ func TestDeletedBits(t *testing.T) {
 		copied(t, dir)
 	}
 	want := harmedIn(t, ix)
-	dir = filepath.Join(copied(t, dir), "plain")
+	dir = filepath.Join(copied(t, dir), placeOf(plain))
 	h := harm{whole: contents(t, dir), want: want, name: rootFile}
 	refused, opened := 0, 0
 	for _, deleted := range deletedIn(t, dir) {
@@ -369,7 +369,7 @@ func copied(t *testing.T, dir string) string {
 	for range 100 {
 		time.Sleep(100 * time.Millisecond)
 		to := t.TempDir()
-		if os.CopyFS(to, os.DirFS(dir)) == nil && maps.EqualFunc(contents(t, dir+"/plain"), contents(t, to+"/plain"), bytes.Equal) {
+		if os.CopyFS(to, os.DirFS(dir)) == nil && maps.EqualFunc(contents(t, filepath.Join(dir, placeOf(plain))), contents(t, filepath.Join(to, placeOf(plain))), bytes.Equal) {
 			return to
 		}
 	}
@@ -404,7 +404,7 @@ type harm struct {
 func (h *harm) with(t *testing.T, b []byte) bool {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "plain"), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(dir, placeOf(plain)), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	files := maps.Clone(h.whole)
@@ -412,7 +412,7 @@ func (h *harm) with(t *testing.T, b []byte) bool {
 		delete(files, h.name)
 	}
 	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(dir, "plain", name), content, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, placeOf(plain), name), content, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -425,7 +425,7 @@ func (h *harm) with(t *testing.T, b []byte) bool {
 	ix, err := Open(dir, []search.Schema{plain}, Options{})
 	if err != nil {
 		wantDamage(t, nil, err)
-		if now := contents(t, filepath.Join(dir, "plain")); !maps.EqualFunc(now, files, bytes.Equal) {
+		if now := contents(t, filepath.Join(dir, placeOf(plain))); !maps.EqualFunc(now, files, bytes.Equal) {
 			t.Errorf("%s: refused, and the files are others: %v", which, slices.Sorted(maps.Keys(now)))
 		}
 		return false

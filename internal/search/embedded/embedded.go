@@ -15,10 +15,9 @@
 //	p        stored: its stamp
 //	x        the term "x", and "h" with the hour in which it was written
 //
-// Besides, scorch holds three internal values. weir.schema is a fingerprint of the
-// definition that the index was made for, with a checksum. weir.filled is there once all
-// rows that existed are in the index. weir.content is the sum of what it holds, see
-// content.
+// Besides, scorch holds three internal values. weir.schema says what the index was made for
+// (a made), with a checksum. weir.filled is there once all rows that existed are in the
+// index. weir.content is the sum of what it holds, see content.
 //
 // A document and its stamp are written as one, so a crash leaves both or neither. There
 // is no other record of which changes were applied.
@@ -26,13 +25,11 @@ package embedded
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -57,6 +54,7 @@ type Options struct {
 
 // Index is a search.Index over the indexes of one directory.
 type Index struct {
+	dir     string
 	corpora map[string]*corpus
 	queue   *index.AnalysisQueue
 	scratch string // the directory to delete on Close, or ""
@@ -70,10 +68,10 @@ var _ search.Index = (*Index)(nil)
 // analysts is how many documents are cut into words at the same time.
 const analysts = 2
 
-// Open opens the indexes of these schemas in dir, and makes those that do not exist. An
-// index that was made for another definition is made again, empty. Fresh lists the
-// indexes that have to be filled. Indexes in dir that belong to no schema are left
-// alone.
+// Open opens the indexes of these schemas in dir, and makes those that do not exist.
+// Another definition has another index. Fresh lists the indexes that have to be filled.
+// Indexes in dir that belong to no schema are left alone, except those of an earlier
+// version of weir, which nothing reads any more: they are deleted.
 //
 // Only one process at a time may have dir open; the caller makes sure of that. An empty
 // dir means Options.InMemory.
@@ -88,15 +86,17 @@ func Open(dir string, schemas []search.Schema, opts Options) (*Index, error) {
 			return nil, fmt.Errorf("a place for the search indexes: %w", err)
 		}
 		dir, ix.scratch, opts.InMemory = scratch, scratch, true
-	} else if err := opts.forget(dir); err != nil {
-		return nil, err
 	}
+	ix.dir = dir
 	ix.queue = index.NewAnalysisQueue(analysts)
 	for _, s := range schemas {
 		if ix.corpora[s.Name] != nil {
 			continue
 		}
-		c, err := openCorpus(filepath.Join(dir, dirName(s.Name)), s, opts, ix.queue)
+		c, err := openCorpus(filepath.Join(dir, placeOf(s)), s, opts, ix.queue)
+		if err == nil {
+			err = os.RemoveAll(filepath.Join(dir, dirName(s.Name))) // of an earlier version
+		}
 		if err != nil {
 			return nil, errors.Join(err, ix.Close())
 		}
@@ -111,15 +111,28 @@ func Open(dir string, schemas []search.Schema, opts Options) (*Index, error) {
 // noted is the beginning of every Instance.
 const noted = "embedded "
 
-// forget deletes the directory's indexes if another index was filled after them: they
-// missed the changes since.
-func (o Options) forget(dir string) error {
-	for _, n := range o.Noted {
-		if n != "" && !strings.HasPrefix(n, noted) {
-			return os.RemoveAll(dir)
+// placeOf is the name of the directory of a schema's index.
+func placeOf(s search.Schema) string { return dirName(s.Name) + "-" + fingerprint(s)[:12] }
+
+// Place implements search.Index: it is the name of a directory.
+func (ix *Index) Place(name string) string {
+	if c := ix.corpora[name]; c != nil {
+		return placeOf(c.schema)
+	}
+	return ""
+}
+
+// Drop implements search.Index.
+func (ix *Index) Drop(_ context.Context, place string) error {
+	for _, c := range ix.corpora {
+		if placeOf(c.schema) == place {
+			return fmt.Errorf("search index %s is in use: it is not dropped", place)
 		}
 	}
-	return nil
+	if place == "" || dirName(place) != place {
+		return fmt.Errorf("%q is no place of an embedded search index", place)
+	}
+	return discard(filepath.Join(ix.dir, place))
 }
 
 // Fresh lists the indexes that were made, now or earlier, and not reported Filled
@@ -140,9 +153,13 @@ func (ix *Index) Filled(name string) error {
 	return nil
 }
 
-// Instance implements search.Index. A directory holds only one index of a schema, so
-// every call may return another text; no two are equal.
-func (ix *Index) Instance(string) string { return noted + rand.Text() }
+// Instance implements search.Index.
+func (ix *Index) Instance(name string) string {
+	if c := ix.corpora[name]; c != nil {
+		return c.made.Instance
+	}
+	return ""
+}
 
 // Refresh implements search.Index. It does nothing, because acknowledged changes can be
 // found at once.

@@ -23,6 +23,13 @@ func TestContract(t *testing.T) {
 	})
 }
 
+func TestDefinitionsContract(t *testing.T) {
+	searchtest.RunDefinitions(t, func(t *testing.T) func([]search.Schema) search.Index {
+		dir := t.TempDir()
+		return func(schemas []search.Schema) search.Index { return openTest(t, dir, Options{}, schemas...) }
+	})
+}
+
 func TestContractInMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the same code but for waiting")

@@ -2,9 +2,7 @@ package embedded
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -41,8 +39,8 @@ const lockWait = 2 * time.Second
 // inspection is what a directory says about its index.
 type inspection struct {
 	exists  bool
-	closed  bool   // and root.bolt is as closing left it
-	schema  string // the schema's fingerprint, or another text for an index of another format
+	closed  bool // and root.bolt is as closing left it
+	made    made
 	content content
 	commits commits
 	filled  bool
@@ -176,24 +174,15 @@ func (n *inspection) read(tx *bbolt.Tx) error {
 	})
 }
 
-// describe reads the internal values that corpus.describe writes. Those of format 1 had
-// no checksum, but only the fingerprint.
+// describe reads the internal values that corpus.describe writes.
 func (n *inspection) describe(internal *bbolt.Bucket) (err error) {
-	schema := internal.Get(keySchema)
-	if _, err := hex.DecodeString(string(schema)); err == nil && len(schema) == 2*sha256.Size {
-		n.schema = "format 1"
-		return nil
-	}
-	if err := summed.Unmarshal(schema, &n.schema); err != nil {
+	if err := summed.Unmarshal(internal.Get(keySchema), &n.made); err != nil {
 		return fmt.Errorf("its definition cannot be read: %w", err)
 	}
 	if n.content, err = parseContent(internal.Get(keyContent)); err != nil {
 		return err
 	}
-	if number := internal.Get(keyCommits); number != nil { // format 2 had none
-		err = summed.Unmarshal(number, &n.commits)
-	}
-	return err
+	return summed.Unmarshal(internal.Get(keyCommits), &n.commits)
 }
 
 // compare checks that scorch has opened everything that was found.

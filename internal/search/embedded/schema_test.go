@@ -21,7 +21,7 @@ func wantFresh(t *testing.T, ix *Index, want ...string) {
 }
 
 // TestFresh: an index is fresh from when it is made until it is reported filled,
-// also over restarts, and again when its schema changes.
+// also over restarts. Another schema has another index.
 func TestFresh(t *testing.T) {
 	dir := t.TempDir()
 	a := search.Schema{Name: "a", Filters: []string{"f", "g"}, Sorts: []string{"s"}, Version: "1"}
@@ -81,7 +81,7 @@ func TestFresh(t *testing.T) {
 // matters.
 func TestDiscarded(t *testing.T) {
 	dir := t.TempDir()
-	rest := filepath.Join(dir, "a"+discarded)
+	rest := filepath.Join(dir, placeOf(search.Schema{Name: "a"})+discarded)
 	if err := os.MkdirAll(rest, 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -43,3 +43,11 @@ func TestContract(t *testing.T) {
 		return openReal(t, schemas, Options{})
 	})
 }
+
+func TestDefinitionsContract(t *testing.T) {
+	opensearchtest.URL(t)
+	searchtest.RunDefinitions(t, func(t *testing.T) func([]search.Schema) search.Index {
+		source := rand.Text()
+		return func(schemas []search.Schema) search.Index { return openReal(t, schemas, Options{Source: source}) }
+	})
+}

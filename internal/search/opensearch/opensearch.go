@@ -165,6 +165,27 @@ func (ix *Index) Instance(name string) string {
 	return ""
 }
 
+// Place implements search.Index: it is the alias of an index.
+func (ix *Index) Place(name string) string {
+	if sp := ix.spaces[name]; sp != nil {
+		return sp.alias
+	}
+	return ""
+}
+
+// Drop implements search.Index. Only names that weir gives are deleted.
+func (ix *Index) Drop(ctx context.Context, place string) error {
+	for _, sp := range ix.spaces {
+		if sp.alias == place {
+			return fmt.Errorf("search index %s is in use: it is not dropped", place)
+		}
+	}
+	if !isAlias(place) {
+		return fmt.Errorf("%q is no place of a search index", place)
+	}
+	return ix.server.drop(ctx, &space{alias: place})
+}
+
 // errClosed is the error of every call after Close.
 var errClosed = errors.New("the search index is closed")
 

@@ -21,19 +21,26 @@ import (
 	"weir/internal/search"
 )
 
-// format must be raised when the content of documents, or the way words are cut,
+// Format must be raised when the content of documents, or the way words are cut,
 // changes.
-const format = 2
+const Format = 2
 
 func newSpace(s search.Schema, source, prefix string) *space {
 	sp := &space{schema: s, filters: slices.Sorted(slices.Values(s.Filters)), sorts: slices.Sorted(slices.Values(s.Sorts))}
-	b, err := json.Marshal([]any{format, sp.filters, sp.sorts, s.Version, source})
+	b, err := json.Marshal([]any{Format, sp.filters, sp.sorts, s.Version, source})
 	if err != nil {
 		panic(err) // strings and numbers
 	}
 	sum := sha256.Sum256(b)
 	sp.alias = "weir-" + plain(prefix+s.Name) + "-" + hex.EncodeToString(sum[:8])
 	return sp
+}
+
+// isAlias reports whether a name can be the alias of an index, and nothing that stands for
+// several.
+func isAlias(name string) bool {
+	rest, ok := strings.CutPrefix(name, "weir-")
+	return ok && rest != "" && strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz0123456789-_=") == ""
 }
 
 // plain is a name that OpenSearch allows for an index: other characters are written as
