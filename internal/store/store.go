@@ -353,6 +353,9 @@ type Identity struct {
 	// Whole reports that the stream still has every change since the table was made. It
 	// is false if that is not certain.
 	Whole bool
+	// Rows is approximately how many rows the table has, for saying how long work will
+	// take; 0 if the store does not know. It says nothing of which table this is.
+	Rows int64
 }
 
 // Prepare is called with writes before they happen. It may add to their conditions, and

@@ -81,7 +81,7 @@ func (s *Store) Identity(ctx context.Context, name string) (store.Identity, erro
 	if err != nil || found == nil {
 		return store.Identity{}, err
 	}
-	id := store.Identity{ID: identity(found), ARN: aws.ToString(found.TableArn), Made: aws.ToTime(found.CreationDateTime).UTC()}
+	id := store.Identity{ID: identity(found), ARN: aws.ToString(found.TableArn), Made: aws.ToTime(found.CreationDateTime).UTC(), Rows: aws.ToInt64(found.ItemCount)}
 	if on := found.StreamSpecification; on != nil && aws.ToBool(on.StreamEnabled) {
 		id.Stream, id.Images = aws.ToString(found.LatestStreamLabel), store.Images(on.StreamViewType)
 		id.Together = madeTogether(found)
