@@ -15,15 +15,15 @@ import (
 )
 
 // A stream makes new shards for ever, some six a day for each partition. What weir keeps of
-// a shard is its checkpoints, a lease, files, and a position in each ledger that
-// counted records of it. All of it is removed when the shard is over. A shard is
+// a shard is its checkpoints, a lease, files, and a position in each ledger (`ledger` in the
+// code) that counted records of it. All of it is removed when the shard is over. A shard is
 // over when every group has applied it to its end, two listings have not shown it, and a
 // note in its checkpoint has said so for as long as Options.Retire. The note outlives the
 // process that made it. A stream lists a shard for a day after its end, so this happens
 // more than a day later.
 //
 // One transaction removes the checkpoints and keeps their counts. After it the shard's short
-// key is unknown: no listing and no checkpoint names it. So its positions
+// key (`shard` in the code) is unknown: no listing and no checkpoint names it. So its positions
 // may be removed from ledgers too, as a process that applies a shard first writes its
 // checkpoint.
 //
@@ -47,6 +47,7 @@ type survey struct {
 // state is how far the groups are with a shard.
 type state struct {
 	done    bool // every group has applied it to its end
+	left    bool // another process has removed the shard, except from our search generation
 	missing time.Time
 }
 
@@ -72,6 +73,7 @@ func (r *Reader) survey(ctx context.Context) (survey, error) {
 		}
 	}
 	groups, finished := r.run.Groups(), map[place]int{}
+	known := map[place]bool{} // to the group of rows
 	for _, g := range groups {
 		places, err := r.run.Places(ctx, g)
 		if err != nil && !errors.Is(err, owntable.ErrRow) {
@@ -84,10 +86,19 @@ func (r *Reader) survey(ctx context.Context) (survey, error) {
 			if p.Done {
 				finished[at]++
 			}
+			known[at] = known[at] || g == runner.GroupRows
 			if !p.Missing.IsZero() {
 				s.missing = p.Missing
 			}
 			s.done = finished[at] == len(groups)
+			v.begun[at] = s
+		}
+	}
+	for at, s := range v.begun {
+		// A process with another search generation has removed what it kept of the shard:
+		// the shard is over, and what is left is the checkpoint of our generation.
+		if !known[at] && finished[at] == len(groups)-1 && !v.there[at] {
+			s.done, s.left = true, true
 			v.begun[at] = s
 		}
 	}
@@ -115,6 +126,8 @@ func (r *Reader) retire(ctx context.Context, v survey) error {
 		s := v.begun[p]
 		noted, there := !s.missing.IsZero(), v.there[p]
 		switch {
+		case s.left && r.twice(p):
+			errs = append(errs, r.forgetShard(ctx, p))
 		case !s.done || there && !noted:
 		case there || !noted:
 			errs = append(errs, r.run.Miss(ctx, p.table, p.shard, !there))

@@ -80,6 +80,7 @@ func (m *Metrics) Of(run *runner.Runner) *Model {
 	o := &Model{all: m, run: run}
 	name := run.Model.Name
 	for _, g := range run.Groups() {
+		g = runner.KindOf(g)
 		m.batches.WithLabelValues(name, g)
 		for _, r := range []string{"applied", "skipped", "dead"} {
 			m.records.WithLabelValues(name, g, r)
@@ -95,7 +96,7 @@ func (m *Metrics) Of(run *runner.Runner) *Model {
 
 // Applied counts one batch of a group and, by result, the records in it.
 func (o *Model) Applied(group string, n runner.Counts) {
-	name := o.run.Model.Name
+	name, group := o.run.Model.Name, runner.KindOf(group)
 	o.all.batches.WithLabelValues(name, group).Inc()
 	for result, n := range map[string]int{"applied": n.Applied, "skipped": n.Skipped, "dead": n.Dead} {
 		o.all.records.WithLabelValues(name, group, result).Add(float64(n))

@@ -121,12 +121,16 @@ func EndCheckpoint(at store.Ref, fence int64) store.Write {
 }
 
 // OvertakeCheckpoint moves a checkpoint forward to a position, on condition that it is
-// before that position. It counts no records.
-func OvertakeCheckpoint(at store.Ref, to events.Position) store.Write {
-	return store.Write{
+// before that position. With done, the shard is applied to its end. It counts no records.
+func OvertakeCheckpoint(at store.Ref, to events.Position, done bool) store.Write {
+	w := store.Write{
 		Ref: at, If: store.Cond{{{Attr: checkPosition, Is: store.Absent}, {Attr: checkPosition, Is: store.Lt, Value: to.Value()}}},
 		Ops: []store.Op{set(checkPosition, to.Value())},
 	}
+	if done {
+		w.Ops = append(w.Ops, set(checkDone, value.OfBool(true)))
+	}
+	return w
 }
 
 // MissCheckpoint records since when the stream no longer lists a finished shard, on

@@ -32,7 +32,7 @@ func TestCheckpointRow(t *testing.T) {
 		t.Error("a checkpoint is moved once from where it was read, and by no earlier fence")
 	}
 	want := owntable.CheckpointRow{Fence: 2, At: p(7), Counts: owntable.Counts{Applied: 3, Skipped: 2, Dead: 1}}
-	if is(want); o.writes(owntable.OvertakeCheckpoint(at, p(7))) || !o.writes(owntable.OvertakeCheckpoint(at, p(9))) {
+	if is(want); o.writes(owntable.OvertakeCheckpoint(at, p(7), false)) || !o.writes(owntable.OvertakeCheckpoint(at, p(9), false)) {
 		t.Error("a checkpoint is overtaken by what is beyond it alone")
 	}
 	want.At = p(9)

@@ -88,7 +88,7 @@ func TestOvertakePastUnreadable(t *testing.T) {
 	p := events.PositionOf(7)
 	_, err := h.store.Write(t.Context(), []store.Write{
 		{Ref: at("rows", "a"), Ops: []store.Op{{Kind: store.Set, Attr: owntable.Position, Value: value.OfString("7")}}},
-		owntable.OvertakeCheckpoint(at("rows", "b"), p),
+		owntable.OvertakeCheckpoint(at("rows", "b"), p, false),
 	})
 	must(t, err)
 	must(t, r.Overtake(context.Background(), "search", "rows"))

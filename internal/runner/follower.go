@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,6 +34,8 @@ type Follower struct {
 	Prompt bool
 	// Report, if set, is called after each batch with the counts of the batch.
 	Report func(group string, n Counts)
+	// Only, if set, is the one group to run.
+	Only string
 
 	mu     sync.Mutex
 	places map[place]events.Position // the positions of each group in each shard, for trimming
@@ -41,11 +44,29 @@ type Follower struct {
 // place names a shard and the group that reads it.
 type place struct{ group, table, shard string }
 
-// The consumer groups.
+// The consumer groups. The group of a search generation has a name that begins with
+// GroupSearch: see Runner.Generation.
 const (
 	GroupRows   = "rows"
 	GroupSearch = "search"
 )
+
+// SearchGroup returns the name of the group that applies a search generation; "" stands for
+// a runner without generations.
+func SearchGroup(generation string) string {
+	if generation == "" {
+		return GroupSearch
+	}
+	return GroupSearch + "-" + generation
+}
+
+// KindOf returns GroupRows or GroupSearch, whichever kind of group this is.
+func KindOf(group string) string {
+	if strings.HasPrefix(group, GroupSearch) {
+		return GroupSearch
+	}
+	return group
+}
 
 // pace says how much a group reads at a time.
 type pace struct {
@@ -75,7 +96,11 @@ func (f *Follower) run(ctx context.Context, done <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var consumers []*consumer
-	for _, g := range f.Runner.Groups() {
+	groups := f.Runner.Groups()
+	if f.Only != "" {
+		groups = []string{f.Only}
+	}
+	for _, g := range groups {
 		consumers = append(consumers, f.consumer(g))
 	}
 	errs := make(chan error, len(consumers))
@@ -126,10 +151,10 @@ type consumer struct {
 
 func (f *Follower) consumer(group string) *consumer {
 	c := &consumer{
-		Follower: f, group: group, apply: f.Runner.allRows, jobs: true, done: make(chan struct{}), pace: paces[group],
+		Follower: f, group: group, apply: f.Runner.allRows, jobs: true, done: make(chan struct{}), pace: paces[KindOf(group)],
 		at: map[place]events.Position{}, ended: map[place]bool{}, fences: fences{map[place]int64{}, map[place]time.Time{}},
 	}
-	if group == GroupSearch {
+	if KindOf(group) == GroupSearch {
 		c.apply, c.jobs = f.Runner.Documents, false
 	}
 	return c
@@ -146,7 +171,7 @@ func (f *Follower) Stepper(group string) *Stepper { return &Stepper{f.consumer(g
 // applies them, as CatchUp does. The first step that reads no more records applies what
 // is left.
 func (s *Stepper) Gather(documents int) {
-	if s.c.group == GroupSearch {
+	if KindOf(s.c.group) == GroupSearch {
 		s.c.gathers = documents
 	}
 }
@@ -173,7 +198,7 @@ func (c *consumer) step(ctx context.Context, over bool) (n int, left bool, err e
 // run advances the group until Stop is closed, an error occurs or, with until, the group
 // has caught up with everything acknowledged before until was closed.
 func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
-	if c.group == GroupSearch && until != nil && !c.Prompt {
+	if KindOf(c.group) == GroupSearch && until != nil && !c.Prompt {
 		// A flush is applied as a whole later, so reading in small pages costs nothing,
 		// and the consumer stays as close to the end of the stream as rows does, where
 		// the records are still in memory.
@@ -191,7 +216,7 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 		changed := c.changes()
 		closed := isClosed(until)
 		last := closed && arrived()
-		n, left, err := c.step(ctx, last || time.Since(came) >= paces[c.group].wait)
+		n, left, err := c.step(ctx, last || time.Since(came) >= paces[KindOf(c.group)].wait)
 		if err != nil {
 			return err
 		}
@@ -512,12 +537,8 @@ func (f *Follower) trim(ctx context.Context, at place, p events.Position) error 
 		f.places = map[place]events.Position{}
 	}
 	f.places[at] = p
-	groups := []string{GroupRows}
-	if f.Runner.Index != nil {
-		groups = append(groups, GroupSearch)
-	}
 	least := p
-	for _, g := range groups {
+	for _, g := range f.Runner.Groups() {
 		q := f.places[place{g, at.table, at.shard}]
 		if q.Compare(least) < 0 {
 			least = q

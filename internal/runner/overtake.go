@@ -27,7 +27,7 @@ func (r *Runner) Overtake(ctx context.Context, group, other string) error {
 			if err != nil || is.At.IsZero() {
 				continue
 			}
-			ws = append(ws, owntable.OvertakeCheckpoint(owntable.Ref(owntable.Checkpoints(r.Model.Name, group), row.Get(owntable.Sort).Text()), is.At))
+			ws = append(ws, owntable.OvertakeCheckpoint(owntable.Ref(owntable.Checkpoints(r.Model.Name, group), row.Get(owntable.Sort).Text()), is.At, is.Done))
 		}
 		if _, err := r.Write(ctx, ws); err != nil {
 			return err

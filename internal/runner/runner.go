@@ -29,8 +29,11 @@ type Runner struct {
 	Model *model.Model
 	Store store.Store
 	Index search.Index // nil if the model has no search
-	Now   func() time.Time
-	Mover Mover // moves old rows; nil if the model has no migrations
+	// Generation names the definitions of the indexes. Each generation has a consumer
+	// group of its own, so programs with different definitions run side by side.
+	Generation string
+	Now        func() time.Time
+	Mover      Mover // moves old rows; nil if the model has no migrations
 	// Catalog decides before each batch whether this program may apply it. nil admits
 	// every batch: for programs that have a store to themselves, such as measurements.
 	Catalog *catalog.Catalog

@@ -187,5 +187,5 @@ func (r *Runner) Groups() []string {
 	if r.Index == nil {
 		return []string{GroupRows}
 	}
-	return []string{GroupRows, GroupSearch}
+	return []string{GroupRows, SearchGroup(r.Generation)}
 }
