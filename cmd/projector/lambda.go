@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -65,15 +64,7 @@ func (p *program) handler() (*lambda.Handler, *system.System, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	h := lambda.New(s.Models[0].Runner, order, drained, func(ctx context.Context) error {
-		if err := s.Start(ctx); err != nil {
-			return err
-		}
-		if err := s.Fill(ctx, nil); err != nil {
-			return fmt.Errorf("the search index is new and not filled yet (projector query %s … --aws --opensearch URL fills it without a time limit): %w", name, err)
-		}
-		return nil
-	})
+	h := lambda.New(s.Models[0].Runner, order, drained, s.Gate(s.Models[0]).Pass)
 	h.Names = s.Names
 	model := s.Models[0].Model.Name
 	log := slog.New(slog.NewJSONHandler(p.stderr, nil))

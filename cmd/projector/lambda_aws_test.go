@@ -9,6 +9,7 @@ import (
 	mathrand "math/rand/v2"
 	"net/http"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +78,13 @@ func newLambdaWorld(t *testing.T, bin string, env ...string) *lambdaWorld {
 		t.Fatal(err)
 	}
 	w.arn = aws.ToString(out.Table.LatestStreamArn)
+	if url := os.Getenv(opensearchtest.Endpoint); url != "" {
+		cmd := exec.CommandContext(t.Context(), bin, "build", "gallery", "--aws", "--opensearch", url, "--data", t.TempDir())
+		cmd.Env = append(os.Environ(), awsEnv...)
+		if said, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, said)
+		}
+	}
 	return w
 }
 

@@ -82,6 +82,9 @@ func galleryRows(t *testing.T) (dir string) {
 			t.Fatal(err)
 		}
 	}
+	if err := s.Fill(t.Context(), nil); err != nil { // as projector build does
+		t.Fatal(err)
+	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 
 	"weir/internal/cli"
+	"weir/internal/model"
 	"weir/internal/query"
 	"weir/internal/system"
 	"weir/internal/value"
@@ -50,12 +52,30 @@ func (c *queryCommand) Run(p *program) error {
 		return err
 	}
 	defer s.Close()
-	if s.Index != nil {
-		if err := p.fill(s); err != nil {
+	if err := c.ready(p, s); err != nil {
+		return err
+	}
+	return c.print(p, s.Models[0].Query, params, limit)
+}
+
+// ready fills indexes that are new. Where others use the rows too, which may be many, it
+// leaves that to projector build.
+func (c *queryCommand) ready(p *program, s *system.System) error {
+	part := s.Models[0]
+	searches := slices.ContainsFunc(part.Model.Queries, func(q *model.Query) bool { return q.Name == c.Name && q.Search != nil })
+	switch {
+	case s.Index == nil:
+		return nil
+	case !c.shared():
+		return p.fill(s)
+	case searches:
+		if err := s.Built(p.ctx, part); errors.Is(err, system.ErrNotBuilt) {
+			return usage("%v: projector build %s builds it", err, c.Model)
+		} else if err != nil {
 			return err
 		}
 	}
-	return c.print(p, s.Models[0].Query, params, limit)
+	return nil
 }
 
 // params reads key=value. limit is of the whole answer, 0 for none.

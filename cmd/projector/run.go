@@ -147,6 +147,7 @@ func together(ctx context.Context, s *system.System, server *web.Server, log *sl
 	}
 	start(func() error { return server.Run(ctx) })
 	start(func() error { return sweep(ctx, s, log) })
+	start(func() error { return s.Keep(ctx) })
 	for _, part := range s.Models {
 		start(func() error { return follow(ctx, part) })
 	}

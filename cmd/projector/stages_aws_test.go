@@ -199,6 +199,10 @@ func (w *stages) function(s *deployment) {
 	}
 	if w.search != "" {
 		env = append(env, "WEIR_OPENSEARCH="+w.search)
+		if said, err := w.command(s, "build", "gallery", "--opensearch", w.search, "--data", w.data).CombinedOutput(); err != nil {
+			w.Errorf("%v: %s", err, said)
+			return
+		}
 	}
 	out, err := w.db.DescribeTable(w.Context(), &sdk.DescribeTableInput{TableName: &s.table})
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -22,6 +23,7 @@ type statusCommand struct {
 func (statusCommand) Help() string {
 	return `Prints the tables of the model as weir knows them, who reads their streams, and
 every derivation with its state, generation, definition and the time since when.
+Of search indexes it prints those of every definition that there are.
 If this program and model would be refused, it says why, and exits with 1.
 
   projector status gallery --data ./data
@@ -33,6 +35,7 @@ type status struct {
 	Model       string       `json:"model"`
 	Tables      []pinned     `json:"tables"`
 	Derivations []derivation `json:"derivations"`
+	Search      []indexed    `json:"search,omitempty"`
 	Refused     string       `json:"refused,omitempty"` // why the program would be
 }
 
@@ -59,6 +62,21 @@ type derivation struct {
 	Shares     []string   `json:"shares,omitempty"`
 }
 
+// indexed is a search index, of the model's definitions or of others.
+type indexed struct {
+	Name       string     `json:"name"`
+	State      string     `json:"state"`
+	Generation string     `json:"generation,omitempty"`
+	Hash       string     `json:"hash,omitempty"`
+	Model      string     `json:"model,omitempty"` // of the model, where it is another
+	Kind       string     `json:"kind,omitempty"`
+	Place      string     `json:"place,omitempty"`
+	Rows       int64      `json:"rows,omitempty"` // read until now, while it is building
+	Since      *time.Time `json:"since,omitempty"`
+	Applied    *time.Time `json:"applied,omitempty"`
+	ByFunction bool       `json:"byFunction,omitempty"`
+}
+
 func (c *statusCommand) Run(p *program) error {
 	s, err := p.existing(c.data, []string{c.Model}, system.Options{})
 	if err != nil {
@@ -71,6 +89,9 @@ func (c *statusCommand) Run(p *program) error {
 		return err
 	}
 	st := statusOf(of.Program(), row)
+	if st.Search, err = searchOf(p.ctx, s); err != nil {
+		return err
+	}
 	if refused != nil {
 		st.Refused = refused.Error()
 	}
@@ -123,6 +144,38 @@ func statusOf(prog *catalog.Program, row owntable.CatalogRow) status {
 	return st
 }
 
+func searchOf(ctx context.Context, s *system.System) (all []indexed, err error) {
+	gs, err := s.SearchGenerations(ctx, s.Models[0])
+	hashes, there := map[string]string{}, map[string]bool{}
+	for _, d := range s.Models[0].Model.Derivations() {
+		if d.Kind == "search" {
+			hashes[d.Name] = d.Hash
+		}
+	}
+	for _, g := range gs {
+		state := map[bool]string{true: string(owntable.Building), false: "left"}[g.Filling]
+		if g.Filled {
+			state = string(owntable.Live)
+		}
+		for _, ix := range g.Indexes {
+			is := indexed{
+				Name: ix.Name, State: state, Generation: g.Generation, Hash: ix.Hash, Kind: g.Kind, Place: ix.Place, Rows: g.Rows,
+				Since: unlessZero(g.Since), Applied: unlessZero(g.Applied), ByFunction: g.ByFunction,
+			}
+			if there[ix.Name] = there[ix.Name] || g.Ours; !g.Ours {
+				is.Model = hashes[ix.Name]
+			}
+			all = append(all, is)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(hashes)) {
+		if !there[name] {
+			all = append(all, indexed{Name: name, State: "new", Model: hashes[name]})
+		}
+	}
+	return all, err
+}
+
 func unlessZero(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -166,9 +219,36 @@ func (st *status) text(p *program) {
 		}
 		fmt.Fprintln(p.stdout)
 	}
+	for _, x := range st.Search {
+		fmt.Fprintln(p.stdout, x.text())
+	}
 	if st.Refused != "" {
 		fmt.Fprintf(p.stderr, "would be refused: %s\n", st.Refused)
 	}
+}
+
+func (x indexed) text() string {
+	out := fmt.Sprintf("%s: %s", x.Name, x.State)
+	if x.Generation == "" {
+		return out
+	}
+	switch {
+	case x.Since != nil:
+		out += " since " + stamped(x.Since)
+	case x.State == string(owntable.Building):
+		out += fmt.Sprintf(", %d rows read", x.Rows)
+	}
+	out += fmt.Sprintf(", generation %s, definition %s, %s %s", x.Generation, x.Hash, x.Kind, x.Place)
+	if x.Applied != nil {
+		out += ", applied until " + stamped(x.Applied)
+	}
+	if x.ByFunction {
+		out += ", by a function"
+	}
+	if x.Model != "" && x.Model != x.Hash {
+		out += "; the model has definition " + x.Model
+	}
+	return out
 }
 
 func stamped(t *time.Time) string { return t.UTC().Format(time.DateTime + " UTC") }

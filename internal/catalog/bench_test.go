@@ -29,7 +29,7 @@ func BenchmarkAdmit(b *testing.B) {
 	}
 	defer db.Close()
 	c := catalog.New(m, store.Store(db), time.Now, catalog.Options{})
-	batch := catalog.Batch{Reader: catalog.Process, Tables: []string{m.Tables[0].Name}, Rows: true}
+	batch := catalog.Batch{Reader: catalog.Process, Tables: []string{m.Tables[0].Name}}
 	for b.Loop() {
 		if err := c.Admit(b.Context(), batch, nil); err != nil {
 			b.Fatal(err)

@@ -32,25 +32,24 @@ type Catalog struct {
 	store  store.Store
 	now    func() time.Time
 	assume bool
-	search bool
 
 	program *Program
 
 	mu      sync.Mutex
 	started bool
+	fits    bool       // the tables are those that are pinned
 	seen    value.Item // the row that was last decoded
 	row     owntable.CatalogRow
 }
 
 // Options are what a program says of its model.
 type Options struct {
-	Search bool // the program has the model's search indexes
 	Assume bool // see Found.Assume
 }
 
 // New returns the catalog of a model whose rows are in s.
 func New(m *model.Model, s store.Store, now func() time.Time, o Options) *Catalog {
-	return &Catalog{model: m, store: s, now: now, assume: o.Assume, search: o.Search, program: ProgramOf(m, o.Search)}
+	return &Catalog{model: m, store: s, now: now, assume: o.Assume, program: ProgramOf(m)}
 }
 
 // Said is called with each stream that was switched off and on, before the catalog is
@@ -113,7 +112,7 @@ const attempts = 50
 var errBusy = errors.New("the catalog is changed by others all the time")
 
 // Admit reads the catalog, with strong consistency, and decides whether a batch that was
-// received before may be applied. The error wraps ErrRefused if it may not. The first batch
+// received before may be applied to rows. The error wraps ErrRefused if it may not. The first batch
 // of a program that was not started starts it.
 func (c *Catalog) Admit(ctx context.Context, b Batch, said Said) error {
 	c.mu.Lock()
@@ -138,6 +137,34 @@ func (c *Catalog) Admit(ctx context.Context, b Batch, said Said) error {
 		}
 	}
 	return errBusy
+}
+
+// AdmitSearch decides whether a program may apply batches to search indexes alone. Documents
+// have positions, so it does not matter who else applies the same batches, by which reader,
+// or from which model: the rows of the search generations say which indexes a program may
+// apply. The tables must be those that are pinned, which AdmitSearch reads once.
+func (c *Catalog) AdmitSearch(ctx context.Context) error {
+	c.mu.Lock()
+	known := c.started || c.fits
+	c.mu.Unlock()
+	if known {
+		return nil
+	}
+	found, err := c.found(ctx)
+	if err != nil {
+		return err
+	}
+	row, err := c.read(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.program.Fits(row, found); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.fits = true
+	c.mu.Unlock()
+	return nil
 }
 
 // Retire notes that the model no longer has the derivations.

@@ -89,16 +89,15 @@ const retention = 23 * time.Hour
 // Program is what a program brings with it: its model's derivations, and what they need.
 type Program struct {
 	Model       string
-	Derivations []model.Derivation // without search indexes if the program has no index
-	Search      bool               // it has the search indexes
+	Derivations []model.Derivation // without search indexes, see isSearch
 	Needs       map[string]store.Images
 }
 
-// ProgramOf returns the program of a model, with or without its search indexes.
-func ProgramOf(m *model.Model, search bool) *Program {
-	p := &Program{Model: m.Name, Search: search, Needs: map[string]store.Images{}}
+// ProgramOf returns the program of a model.
+func ProgramOf(m *model.Model) *Program {
+	p := &Program{Model: m.Name, Needs: map[string]store.Images{}}
 	for _, d := range m.Derivations() {
-		if search || !isSearch(d.Name) {
+		if !isSearch(d.Name) {
 			p.Derivations = append(p.Derivations, d)
 		}
 	}
@@ -108,8 +107,9 @@ func ProgramOf(m *model.Model, search bool) *Program {
 	return p
 }
 
-// isSearch reports whether a derivation is a search index. An index is filled from the rows
-// whenever its definition changes, so it is never unbuilt.
+// isSearch reports whether a derivation is a search index. The catalog has none: programs
+// with different definitions have different indexes, side by side, and the rows of their
+// generations say what is in them (owntable.GenerationRow).
 func isSearch(name string) bool { return strings.HasPrefix(name, "search/") }
 
 // Switch is a stream that was switched off and on again: what was written in between is in
@@ -126,23 +126,32 @@ type Found struct {
 }
 
 // Start decides whether a program may begin, and what the catalog becomes: tables are
-// pinned, derivations that are new on tables that were not read yet are entered, search
-// indexes are as the program has them. It returns the next catalog also with a refusal,
-// because pins hold then too.
+// pinned, and derivations that are new on tables that were not read yet are entered. It
+// returns the next catalog also with a refusal, because pins hold then too.
 func (p *Program) Start(was owntable.CatalogRow, f Found) (next owntable.CatalogRow, switched []Switch, err error) {
 	next = owntable.CatalogRow{Tables: maps.Clone(was.Tables), Derivations: maps.Clone(was.Derivations), Count: was.Count}
+	if err := p.Fits(was, f); err != nil {
+		return was, nil, err
+	}
 	for _, t := range slices.Sorted(maps.Keys(p.Needs)) {
 		pin, is := was.Tables[t], f.Tables[t]
-		if err := p.fits(t, pin, is); err != nil {
-			return was, nil, err
-		}
 		if pin.Reader != "" && is.Stream != "" && pin.Stream != is.Stream {
 			switched = append(switched, Switch{t, pin.Stream, is.Stream})
 		}
 		next.Tables[t] = pinned(pin, is, f)
 	}
 	p.enter(&next, f)
-	return next, switched, p.ready(next, f.Now)
+	return next, switched, p.current(next, f.Now)
+}
+
+// Fits refuses tables that are not those that are pinned, or lack what is needed.
+func (p *Program) Fits(row owntable.CatalogRow, f Found) error {
+	for _, t := range slices.Sorted(maps.Keys(p.Needs)) {
+		if err := p.fits(t, row.Tables[t], f.Tables[t]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fits refuses a table that is not the one that was pinned, or lacks what is needed.
@@ -210,8 +219,7 @@ func complete(pin owntable.Pin, now time.Time) bool {
 }
 
 // enter enters the program's derivations where they can begin, and removes what no values
-// belong to: entries of other definitions before anything was read, and search indexes that
-// the program does not have.
+// belong to: entries of other definitions before anything was read.
 func (p *Program) enter(next *owntable.CatalogRow, f Found) {
 	read := false
 	for _, pin := range next.Tables {
@@ -226,10 +234,6 @@ func (p *Program) enter(next *owntable.CatalogRow, f Found) {
 		}
 		live := owntable.Derived{Hash: d.Hash, Generation: max(is.Generation, 1), State: owntable.Live, Since: f.Now}
 		switch {
-		case isSearch(d.Name):
-			if there {
-				live.Generation = is.Generation + 1
-			}
 		case slices.ContainsFunc(d.Reads, func(t string) bool { return next.Tables[t].Reader != "" }):
 			if there && is.State != owntable.Unbuilt {
 				continue // another definition, or retired: refused, and left as it is
@@ -247,8 +251,8 @@ func (p *Program) enter(next *owntable.CatalogRow, f Found) {
 		switch {
 		case ours[name]:
 			return false
-		case isSearch(name):
-			return p.Search
+		case isSearch(name): // an earlier weir entered it
+			return true
 		}
 		return !read || d.State == owntable.Unbuilt || d.State == owntable.Retired && f.Now.Sub(d.Since) > retiredLife
 	})
@@ -264,22 +268,13 @@ type Batch struct {
 	// take over from them.
 	Drained []Reader
 	Tables  []string
-	// Rows and Search say what the batch is applied to: everything but the search
-	// indexes, and these.
-	Rows, Search bool
 }
 
-// Admit decides whether a batch may be applied, by the catalog as it was read after the
+// Admit decides whether a batch may be applied to rows, by the catalog as it was read after the
 // batch was received. changed reports that next must be written first: the reader begins,
 // or takes over.
 func (p *Program) Admit(row owntable.CatalogRow, b Batch, now time.Time) (next owntable.CatalogRow, changed bool, err error) {
-	if b.Rows {
-		err = p.current(row, false, now)
-	}
-	if b.Search && err == nil {
-		err = p.current(row, true, now)
-	}
-	if err != nil {
+	if err := p.current(row, now); err != nil {
 		return row, false, err
 	}
 	for _, t := range b.Tables {
@@ -311,31 +306,20 @@ func (p *Program) otherReader(t string, pin owntable.Pin, now Reader) error {
 		t, was, stamp(pin.Read), now, was, how, guide)
 }
 
-// ready refuses a catalog by which this program may not begin.
-func (p *Program) ready(row owntable.CatalogRow, now time.Time) error {
-	return p.current(row, false, now)
-}
-
 // current refuses a catalog that does not have exactly what this program derives.
-func (p *Program) current(row owntable.CatalogRow, search bool, now time.Time) error {
+func (p *Program) current(row owntable.CatalogRow, now time.Time) error {
 	ours := map[string]bool{}
 	for i := range p.Derivations {
 		d := &p.Derivations[i]
 		ours[d.Name] = true
-		if isSearch(d.Name) != search {
-			continue
-		}
 		if err := p.entry(row, d, now); err != nil {
 			return err
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(row.Derivations)) {
 		is := row.Derivations[name]
-		if ours[name] || is.State == owntable.Unbuilt || is.State == owntable.Retired || isSearch(name) != search {
+		if ours[name] || is.State == owntable.Unbuilt || is.State == owntable.Retired || isSearch(name) {
 			continue
-		}
-		if search {
-			return refuse(ErrUnknown, "model %s: %s is kept by a program with another model, since %s, and this program does not know it: restart the program whose model is right", p.Model, name, stamp(is.Since))
 		}
 		return refuse(ErrUnknown, "model %s: %s is derived since %s, and this program does not know it. If this program is older than another that runs, replace it. "+
 			"If the model no longer has %s: projector retire %s '%s' (%s)", p.Model, name, stamp(is.Since), name, p.Model, name, guide)
@@ -353,12 +337,10 @@ func (p *Program) entry(row owntable.CatalogRow, d *model.Derivation, now time.T
 		return refuse(ErrDefinition, "model %s: %s is retired since %s, and this program derives it: replace the program by one whose model no longer has it", p.Model, d.Name, stamp(is.Since))
 	case is.State == owntable.Building:
 		return refuse(ErrDefinition, "model %s: %s is being built since %s by a newer weir: use that version here too", p.Model, d.Name, stamp(is.Since))
-	case is.Hash != d.Hash && isSearch(d.Name):
-		return refuse(ErrDefinition, "model %s: %s has another definition since %s: a program with another model was started; restart the program whose model is right", p.Model, d.Name, stamp(is.Since))
 	case is.Hash != d.Hash:
 		return refuse(ErrDefinition, "model %s: the values of %s are of another definition, live since %s (%s; this program has %s). weir does not build a changed derivation from the rows yet. "+
 			"Go back to the model that was running; or %s (%s)", p.Model, d.Name, stamp(is.Since), is.Hash, d.Hash, p.over(row, d), guide)
-	case is.Generation > 1 && !isSearch(d.Name):
+	case is.Generation > 1:
 		return refuse(ErrDefinition, "model %s: %s is of generation %d, which this program does not know: use the weir that built it", p.Model, d.Name, is.Generation)
 	}
 	return nil
@@ -366,9 +348,6 @@ func (p *Program) entry(row owntable.CatalogRow, d *model.Derivation, now time.T
 
 // unbuilt says why a derivation is not built, and what to do.
 func (p *Program) unbuilt(row owntable.CatalogRow, d *model.Derivation, now time.Time) error {
-	if isSearch(d.Name) {
-		return refuse(ErrUnknown, "model %s: %s was taken out by a program with another model that was started; restart the program whose model is right", p.Model, d.Name)
-	}
 	for _, t := range d.Reads {
 		if pin := row.Tables[t]; pin.Reader != "" {
 			return refuse(ErrUnbuilt, "model %s: %s is new, and the stream of %s is read since %s: the rows that are there would be missing from its values. "+

@@ -35,23 +35,22 @@ type Handler struct {
 	// events that are out of order are taken for a repetition of records that were
 	// applied before.
 	Order, Drained Order
-	// Prepare runs before the first event is applied. After an error it runs again with
-	// the next event.
-	Prepare func(context.Context) error
+	// Admit runs before each event. After an error nothing of the event is applied or
+	// acknowledged.
+	Admit func(context.Context) error
 	// Portion is how many records are applied before the deadline is checked again; 0
 	// is 250.
 	Portion int
 	// Report, when set, is called with the outcome of each event that has records.
 	Report func(Report)
 
-	prepared bool
-	checked  map[string]bool // tables whose order is known to be ours
-	open     openShards
+	checked map[string]bool // tables whose order is known to be ours
+	open    openShards
 }
 
 // New makes a handler. It works on a copy of the runner.
-func New(r *runner.Runner, o, drained Order, prepare func(context.Context) error) *Handler {
-	h := &Handler{Order: o, Drained: drained, Prepare: prepare, checked: map[string]bool{}}
+func New(r *runner.Runner, o, drained Order, admit func(context.Context) error) *Handler {
+	h := &Handler{Order: o, Drained: drained, Admit: admit, checked: map[string]bool{}}
 	run := *r
 	run.Reader, run.Drained = catalog.Reader(o), []catalog.Reader{catalog.Reader(drained)}
 	if o == ByShard {
@@ -250,11 +249,8 @@ func sourceOf(e *events.Entry) string {
 // check makes sure that the stream is read in our order, and that the event continues
 // what came before it.
 func (h *Handler) check(ctx context.Context, w *work) error {
-	if !h.prepared {
-		if err := h.Prepare(ctx); err != nil {
-			return err
-		}
-		h.prepared = true
+	if err := h.Admit(ctx); err != nil {
+		return err
 	}
 	if !h.checked[w.table] {
 		if err := h.order(ctx, w.table); err != nil {

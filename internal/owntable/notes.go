@@ -39,29 +39,6 @@ func SetSecret(key []byte) store.Write {
 	}
 }
 
-// The rows of search, s INDEX, record which instance of a search index holds all
-// documents. Two processes write them: one that has filled an index, and one that applies
-// changes without having the index. Nothing deletes them. There is one row for each index,
-// about 100 bytes.
-const noteInstance = "i"
-
-// IndexNote refers to the row that records which instance of an index is complete.
-func IndexNote(index string) store.Ref { return Ref("search", index) }
-
-const noteDo = "delete the row; the index is filled again"
-
-// DecodeIndexNote decodes the note of an index, nil if there is none. The error wraps
-// ErrRow.
-func DecodeIndexNote(row value.Item) (instance string, err error) {
-	return text(row, noteInstance, noteDo)
-}
-
-// SetIndexNote records which instance of an index is complete.
-func SetIndexNote(at store.Ref, instance string) store.Write {
-	own := Table()
-	return store.Write{Ref: at, Put: own.Item(at.Key).With(value.Attr{Name: noteInstance, Value: value.OfString(instance)})}
-}
-
 // The rows of made|TABLE record that a replay made a table, and the table's id. The replay
 // writes the row before it makes the table and again afterwards; nothing deletes it. There
 // is one row for each table, about 100 bytes. A crash in between leaves a row without an

@@ -25,20 +25,6 @@ func TestSecretRow(t *testing.T) {
 	}
 }
 
-func TestIndexNoteRow(t *testing.T) {
-	o, at := ownTable(t), owntable.IndexNote("gallery-media")
-	for _, want := range []string{"", "one", "none x"} {
-		if want != "" && !o.writes(owntable.SetIndexNote(at, want)) {
-			t.Error(want)
-		}
-		if is, err := owntable.DecodeIndexNote(o.row(at)); err != nil || is != want {
-			t.Error(is, err)
-		}
-	}
-	_, err := owntable.DecodeIndexNote(o.row(at).With(value.Attr{Name: "i", Value: value.OfInt(1)}))
-	o.unread(err, "i")
-}
-
 func TestMadeRow(t *testing.T) {
 	o, at := ownTable(t), owntable.Made("Pictures")
 	for _, want := range []string{"", "id-1", "id-2"} {

@@ -28,10 +28,10 @@ func (r *Runner) Admit(ctx context.Context, tables []string, groups ...string) e
 	if r.Catalog == nil {
 		return nil
 	}
-	b := catalog.Batch{
-		Reader: cmp.Or(r.Reader, catalog.Process), Drained: r.Drained, Tables: tables,
-		Rows: slices.Contains(groups, GroupRows), Search: slices.Contains(groups, GroupSearch),
+	if !slices.Contains(groups, GroupRows) {
+		return r.Catalog.AdmitSearch(ctx)
 	}
+	b := catalog.Batch{Reader: cmp.Or(r.Reader, catalog.Process), Drained: r.Drained, Tables: tables}
 	return r.Catalog.Admit(ctx, b, r.switched)
 }
 

@@ -5,38 +5,112 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
+	"time"
 
 	"weir/internal/drivers"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/projections/document"
 	"weir/internal/search"
 	"weir/internal/store"
+	"weir/internal/value"
 )
 
-// For each index, the store records which instance of it was filled and therefore has every
-// change since. A system may use one instance today and another one tomorrow; an instance that
-// was not used for a while has missed changes and must be filled again.
+// The search indexes of a model have definitions, and the set of them, in one kind of index,
+// is a search generation. Each generation has indexes of its own, a consumer group of its own
+// with checkpoints, and a row in the own table (owntable.GenerationRow). Programs with different
+// generations do not touch each other's.
+//
+// A generation is built in this order. A crash after any step leaves what the next program
+// goes on from:
+//
+//  1. The driver makes the indexes, empty.
+//  2. The row names their instances.
+//  3. The checkpoints of the group move up to those of the rows' group, and the row says so.
+//     From here on they are never moved like that again: the scan sees every change up to
+//     them, and the group applies every change behind them.
+//  4. A scan puts the documents of the rows, page by page, at the lowest position. The row
+//     has the cursor. Changes from the stream win over them, whenever they are applied.
+//  5. The row says that the generation is filled.
 
-// noteNone is the beginning of the note that is written while changes are applied without any
-// index. What follows it makes every such note different from all earlier ones.
+// generation is the search generation of one model of a system.
+type generation struct {
+	model   *model.Model
+	hash    string
+	driver  string
+	indexes map[string]string // by index, the hash of its definition
+}
+
+// hashLength is the number of characters of a generation's hash.
+const hashLength = 12
+
+func generationOf(m *model.Model, driver string) *generation {
+	g := &generation{model: m, driver: driver, indexes: map[string]string{}}
+	by := map[string]string{}
+	for _, d := range m.Derivations() {
+		by[d.Name] = d.Hash
+	}
+	lines := []string{driver}
+	for _, s := range m.Searches {
+		hash := by["search/"+s.Name]
+		g.indexes[document.Index(m, s)] = hash
+		lines = append(lines, s.Name+" "+hash)
+	}
+	slices.Sort(lines[1:])
+	g.hash = owntable.Hash(strings.Join(lines, "\n"))[:hashLength]
+	return g
+}
+
+func (g *generation) ref() store.Ref { return owntable.Generation(g.model.Name, g.hash) }
+
+// schemas are the schemas of the generation's indexes. No other generation has the same,
+// so none shares an index with another, even one whose definition is the same in both.
+func (g *generation) schemas() (out []search.Schema) {
+	for _, s := range g.model.Searches {
+		name := document.Index(g.model, s)
+		out = append(out, search.Schema{Name: name, Filters: names(s.Filters), Sorts: names(s.Sorts), Version: g.hash})
+	}
+	return out
+}
+
+// noteNone is the beginning of what a driver is told to have been filled if nothing was:
+// what follows it makes each different from all earlier ones.
 const noteNone = "none "
+
+// keptFor is how long a generation that no program applies can go on from its checkpoints:
+// streams keep their records for 24 hours. Later it is filled again.
+const keptFor = 20 * time.Hour
 
 // openIndex opens the indexes of the place. The store must be open.
 func (s *System) openIndex(ctx context.Context, at drivers.Place, models []*model.Model, secret []byte, o Options) (err error) {
-	schemas := schemasOf(models)
+	d := at.Index()
+	var schemas []search.Schema
+	noted := map[string]string{}
+	for _, m := range models {
+		if len(m.Searches) == 0 {
+			continue
+		}
+		s.searching = append(s.searching, m)
+		if o.NoSearch || d == nil {
+			continue
+		}
+		g := generationOf(m, d.Kind)
+		row, err := s.current(ctx, g)
+		if err != nil {
+			return err
+		}
+		s.generations = append(s.generations, g)
+		for _, sc := range g.schemas() {
+			schemas, noted[sc.Name] = append(schemas, sc), row.Noted(sc.Name)
+		}
+	}
 	if len(schemas) == 0 {
 		return nil
-	}
-	d := at.Index()
-	if s.schemas = schemas; o.NoSearch || d == nil {
-		return nil
-	}
-	noted, err := s.notes(ctx, schemas)
-	if err != nil {
-		return err
 	}
 	sum := sha256.Sum256(append([]byte("positions of "), secret...))
 	ix, err := d.Open(ctx, at, schemas, drivers.IndexOptions{Now: o.Now, InMemory: o.InMemory, Noted: noted, Source: hex.EncodeToString(sum[:8])})
@@ -44,60 +118,160 @@ func (s *System) openIndex(ctx context.Context, at drivers.Place, models []*mode
 		return err
 	}
 	need := d.Files(len(schemas))
+	s.noted = noted
 	s.Index, s.need.Indexes, s.need.Calls = ix, need.Indexes, max(s.need.Calls, need.Calls)
 	return nil
 }
 
-// notes returns the recorded instances, by index. An index whose note cannot be decoded counts
-// as incomplete, like one without a note.
-func (s *System) notes(ctx context.Context, schemas []search.Schema) (map[string]string, error) {
-	refs := make([]store.Ref, len(schemas))
-	for i, sc := range schemas {
-		refs[i] = owntable.IndexNote(sc.Name)
-	}
-	rows, err := s.Store.Get(ctx, refs)
-	if err != nil {
-		return nil, fmt.Errorf("read which search index is complete: %w", err)
-	}
-	noted := map[string]string{}
-	for i, row := range rows {
-		instance, err := owntable.DecodeIndexNote(row)
+// current reads a generation. One that no program has applied for longer than a stream keeps
+// its records is marked first, so that its indexes are made again.
+func (s *System) current(ctx context.Context, g *generation) (owntable.GenerationRow, error) {
+	for range maxTries {
+		row, by, err := s.read(ctx, g)
 		if err != nil {
-			slog.Warn("search index is filled again, for its note cannot be read", "index", schemas[i].Name, "error", err)
+			return row, err
 		}
-		noted[schemas[i].Name] = instance
+		if !s.shared || !row.Exists() || !row.Filled && !row.Begun || by.Hash == g.hash || s.now().Sub(row.Kept) < keptFor {
+			return row, nil
+		}
+		if err := s.dropCheckpoints(ctx, g.model, g.hash); err != nil {
+			return row, err
+		}
+		next, err := s.write(ctx, g.ref(), row, owntable.GenerationRow{Driver: g.driver, Indexes: map[string]owntable.GenerationIndex{}, Base: noteNone + rand.Text()})
+		if !errors.Is(err, store.ErrCondition) {
+			return next, err
+		}
 	}
-	return noted, nil
+	return owntable.GenerationRow{}, errBusy
 }
 
-// note records that an instance is complete.
-func (s *System) note(ctx context.Context, name, instance string) error {
-	out, err := s.Store.Write(ctx, []store.Write{owntable.SetIndexNote(owntable.IndexNote(name), instance)})
+const maxTries = 50
+
+var errBusy = errors.New("the row of the search generation is changed by others all the time")
+
+// read reads a generation, and what functions apply. A row that cannot be decoded counts as
+// none: the next write replaces it.
+func (s *System) read(ctx context.Context, g *generation) (row owntable.GenerationRow, by owntable.FunctionSearchRow, err error) {
+	rows, err := s.Store.Get(ctx, []store.Ref{g.ref(), owntable.FunctionSearch(g.model.Name)})
+	if err != nil {
+		return row, by, fmt.Errorf("read which search index is complete: %w", err)
+	}
+	if row, err = owntable.DecodeGeneration(rows[0]); err != nil {
+		slog.Warn("the search indexes are filled again, for the row that says what is in them cannot be read", "model", g.model.Name, "error", err)
+		row.Base = noteNone + rand.Text()
+	}
+	by, err = owntable.DecodeFunctionSearch(rows[1])
+	return row, by, err
+}
+
+// write replaces the row of a generation, durably. The error wraps store.ErrCondition if
+// another program has changed it.
+func (s *System) write(ctx context.Context, at store.Ref, was, next owntable.GenerationRow) (owntable.GenerationRow, error) {
+	out, err := s.Store.Write(ctx, []store.Write{was.Becomes(at, next)})
 	if err == nil {
 		err = out[0].Err
 	}
 	if err != nil {
-		return fmt.Errorf("note that search index %s is complete: %w", name, err)
+		return was, fmt.Errorf("write what is in the search indexes: %w", err)
 	}
-	return s.Store.Sync(ctx)
+	if err := s.Store.Sync(ctx); err != nil {
+		return was, err
+	}
+	return owntable.DecodeGeneration(out[0].Row)
 }
 
-// forget marks every index as incomplete, because changes from now on reach none of them.
-func (s *System) forget(ctx context.Context) error {
-	if len(s.schemas) == 0 {
-		return nil
-	}
-	noted, err := s.notes(ctx, s.schemas)
-	if err != nil {
-		return err
-	}
-	for name, instance := range noted {
-		if strings.HasPrefix(instance, noteNone) {
-			continue
+// change changes the row of a generation as often as it takes. do returns false if there is
+// nothing to change.
+func (s *System) change(ctx context.Context, g *generation, do func(*owntable.GenerationRow) bool) error {
+	for range maxTries {
+		row, _, err := s.read(ctx, g)
+		if err != nil {
+			return err
 		}
-		if err := s.note(ctx, name, noteNone+rand.Text()); err != nil {
+		next := row.Clone()
+		if !do(&next) {
+			return nil
+		}
+		if _, err := s.write(ctx, g.ref(), row, next); !errors.Is(err, store.ErrCondition) {
 			return err
 		}
 	}
+	return errBusy
+}
+
+// generationOf returns the generation of a model of the system, nil without search.
+func (s *System) generationOf(m *model.Model) *generation {
+	for _, g := range s.generations {
+		if g.model == m {
+			return g
+		}
+	}
 	return nil
+}
+
+// others yields the other generations of a model.
+func (s *System) others(ctx context.Context, m *model.Model, yield func(hash string, row owntable.GenerationRow) error) error {
+	own := ""
+	if g := s.generationOf(m); g != nil {
+		own = g.hash
+	}
+	return s.rowsOf(ctx, m, func(hash string, row owntable.GenerationRow) error {
+		if hash == own {
+			return nil
+		}
+		return yield(hash, row)
+	}, func(owntable.FunctionSearchRow) {})
+}
+
+// rowsOf yields the generations of a model, and the row of functions if there is one.
+func (s *System) rowsOf(ctx context.Context, m *model.Model, yield func(string, owntable.GenerationRow) error, functions func(owntable.FunctionSearchRow)) error {
+	q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Generations(m.Name))}
+	for {
+		page, err := s.Store.Query(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, row := range page.Rows {
+			hash, ok := owntable.GenerationOf(row)
+			if !ok {
+				by, err := owntable.DecodeFunctionSearch(row)
+				if err != nil {
+					return err
+				}
+				functions(by)
+				continue
+			}
+			is, err := owntable.DecodeGeneration(row)
+			if err != nil && !errors.Is(err, owntable.ErrRow) {
+				return err
+			}
+			if err := yield(hash, is); err != nil {
+				return err
+			}
+		}
+		if page.Next == nil {
+			return nil
+		}
+		q.After = page.Next
+	}
+}
+
+// leave marks the generations that this program does not apply, where no other program uses
+// the store: the stream gives up what they have not applied. Their indexes are made again
+// when a program comes back to them.
+func (s *System) leave(ctx context.Context, m *model.Model) error {
+	return s.others(ctx, m, func(hash string, row owntable.GenerationRow) error {
+		if !row.Filled && !row.Begun && strings.HasPrefix(row.Base, noteNone) {
+			return nil
+		}
+		next := owntable.GenerationRow{Driver: row.Driver, Indexes: map[string]owntable.GenerationIndex{}, Base: noteNone + rand.Text()}
+		for name, ix := range row.Indexes {
+			next.Indexes[name] = owntable.GenerationIndex{Hash: ix.Hash, Place: ix.Place, Base: next.Base}
+		}
+		if err := s.dropCheckpoints(ctx, m, hash); err != nil {
+			return err
+		}
+		_, err := s.write(ctx, owntable.Generation(m.Name, hash), row, next)
+		return err
+	})
 }

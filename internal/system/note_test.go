@@ -1,35 +1,47 @@
 package system_test
 
 import (
-	"strings"
 	"testing"
 
 	"weir/internal/model"
 	"weir/internal/owntable"
-	"weir/internal/projections/document"
 	"weir/internal/store"
+	"weir/internal/system"
 	"weir/internal/value"
 )
 
-// TestUnreadableNote says that an index whose note cannot be read stops nothing, and is
-// one that is not complete.
-func TestUnreadableNote(t *testing.T) {
-	s := sampled(t, "gallery", embeddedStore)
-	defer s.Close()
+// TestUnreadableGeneration says that a row that cannot be read stops nothing: the indexes are
+// filled again.
+func TestUnreadableGeneration(t *testing.T) {
 	m, err := model.Load("gallery")
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := owntable.IndexNote(document.Index(m, m.Searches[0]))
-	writeOne(t, s.Store, store.Write{Ref: at, Ops: []store.Op{{Kind: store.Set, Attr: "i", Value: value.OfInt(1)}}})
-	if err := s.Fill(t.Context(), nil); err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	for i := range 3 {
+		s := openSystem(t, dir, m)
+		putAlbum(t, s, "a1", "sunset")
+		settle(t, s)
+		searches(t, s, "sunset", "a1")
+		rows := generationRows(t, s)
+		if len(rows) != 1 {
+			t.Errorf("%d rows", len(rows))
+		}
+		if g, err := owntable.DecodeGeneration(rows[0]); err != nil || !g.Filled || len(g.Indexes) != 2 {
+			t.Errorf("%+v, %v", g, err)
+		}
+		if i == 0 {
+			at := owntable.Ref(rows[0].Get("k").Text(), rows[0].Get("s").Text())
+			writeOne(t, s.Store, store.Write{Ref: at, Ops: []store.Op{{Kind: store.Set, Attr: "i", Value: value.OfInt(1)}}})
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
-	rows, err := s.Store.Get(t.Context(), []store.Ref{at})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if is, err := owntable.DecodeIndexNote(rows[0]); err != nil || !strings.HasPrefix(is, "none ") {
-		t.Error(is, err)
-	}
+}
+
+// generationRows are the rows of the model's search generations.
+func generationRows(t *testing.T, s *system.System) []value.Item {
+	t.Helper()
+	return scan(t, s.Store, store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Generations(s.Models[0].Model.Name))})
 }

@@ -8,21 +8,16 @@ package system
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"weir/internal/catalog"
 	"weir/internal/drivers"
-	"weir/internal/events"
 	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/openfiles"
 	"weir/internal/owntable"
-	"weir/internal/projections/document"
 	"weir/internal/projections/kinds"
 	"weir/internal/query"
 	"weir/internal/replay"
@@ -30,7 +25,6 @@ import (
 	"weir/internal/search"
 	"weir/internal/stage"
 	"weir/internal/store"
-	"weir/internal/value"
 	"weir/internal/verify"
 )
 
@@ -41,9 +35,12 @@ type System struct {
 	Models []*Part
 	Names  stage.Names // of the tables, in the store and in records from outside
 
-	need    openfiles.Need
-	schemas []search.Schema
-	now     func() time.Time
+	need        openfiles.Need
+	shared      bool           // other processes may use the store
+	searching   []*model.Model // the models that have search indexes
+	generations []*generation  // of the models whose indexes are open
+	noted       map[string]string
+	now         func() time.Time
 }
 
 // Part is one model of a system.
@@ -59,6 +56,9 @@ type Options struct {
 	NoSearch bool             // leave the indexes alone
 	Writes   bool             // the program writes rows; see drivers.Place.Open
 	InMemory bool             // search in memory only, for tests
+	// Shared says, of a store that is open already, that other programs may use it at the
+	// same time. OpenAt knows it by itself.
+	Shared bool
 	// AssumeComplete says that the streams of the models' tables still have every change
 	// since the tables were made, where that is not known. See catalog.Found.
 	AssumeComplete bool
@@ -87,14 +87,14 @@ func OpenAt(ctx context.Context, at drivers.Place, models []*model.Model, o Opti
 	if err != nil {
 		return nil, err
 	}
-	return over(ctx, &System{Store: db, Names: names, need: at.Store().Files}, at, models, o)
+	return over(ctx, &System{Store: db, Names: names, need: at.Store().Files, shared: at.Store().Shared()}, at, models, o)
 }
 
 // Over combines an open store, which must have the tables of the models (Tables), into a
 // system. The index is the one that the options name, or otherwise an embedded one in dir; if
 // dir is "" there is none. The system owns the store and closes it, also if Over fails.
 func Over(ctx context.Context, db store.Store, dir string, models []*model.Model, o Options) (_ *System, err error) {
-	return over(ctx, &System{Store: db}, drivers.Place{Data: dir, OpenSearch: o.OpenSearch}, models, o)
+	return over(ctx, &System{Store: db, shared: o.Shared}, drivers.Place{Data: dir, OpenSearch: o.OpenSearch}, models, o)
 }
 
 func over(ctx context.Context, s *System, at drivers.Place, models []*model.Model, o Options) (_ *System, err error) {
@@ -124,9 +124,12 @@ func (s *System) assemble(ctx context.Context, at drivers.Place, models []*model
 		}}
 		if len(m.Searches) > 0 {
 			p.Runner.Index = s.Index
+			if g := s.generationOf(m); g != nil {
+				p.Runner.Generation = g.hash
+			}
 		}
 		p.Runner.Drained = o.Drained
-		p.Runner.Catalog = catalog.New(m, s.Store, s.now, catalog.Options{Search: p.Runner.Index != nil, Assume: o.AssumeComplete})
+		p.Runner.Catalog = catalog.New(m, s.Store, s.now, catalog.Options{Assume: o.AssumeComplete})
 		if p.Query, err = query.New(query.Config{Model: m, Store: s.Store, Search: s.Index, Now: s.now, Secret: secret}); err != nil {
 			return err
 		}
@@ -178,79 +181,12 @@ func Tables(models []*model.Model) ([]store.Table, error) {
 	return tables, nil
 }
 
-func schemasOf(models []*model.Model) []search.Schema {
-	var out []search.Schema
-	for _, m := range models {
-		for _, s := range m.Searches {
-			out = append(out, search.Schema{Name: document.Index(m, s), Filters: names(s.Filters), Sorts: names(s.Sorts), Version: version(s)})
-		}
-	}
-	return out
-}
-
 func names(fs []*model.Field) []string {
 	var out []string
 	for _, f := range fs {
 		out = append(out, f.Name)
 	}
 	return out
-}
-
-// version returns a hash of everything that a document is made from, except filters and sorts.
-// If it changes, the index is rebuilt.
-func version(s *model.Search) string {
-	h := sha256.New()
-	fmt.Fprintf(h, "%s %q", s.Of.Name, names(s.Text))
-	for _, t := range s.Where {
-		fmt.Fprintf(h, " %s %v %v", t.Field.Name, t.Not, t.Present)
-		for _, v := range t.OneOf {
-			fmt.Fprintf(h, " %q", value.Scalar(v))
-		}
-	}
-	return hex.EncodeToString(h.Sum(nil)[:8])
-}
-
-// Fill fills the indexes that are new, or that were created again, from the existing rows. It
-// gives each document the lowest position. So every change from the stream wins over it, and
-// the result is the same even if Fill read rows that are ahead of the stream. Call Fill before
-// changes are applied. If the system has no index, Fill marks all indexes as incomplete,
-// because the changes will not reach them. After a crash the next Fill starts again.
-func (s *System) Fill(ctx context.Context, progress func(index string, rows int)) error {
-	if s.Index == nil {
-		return s.forget(ctx)
-	}
-	if err := s.Store.Sync(ctx); err != nil { // the indexes keep what they are given
-		return err
-	}
-	fresh := map[string]bool{}
-	for _, name := range s.Index.Fresh() {
-		fresh[name] = true
-	}
-	for _, p := range s.Models {
-		isFresh := func(sr *model.Search) bool { return fresh[document.Index(p.Model, sr)] }
-		if old := func(sr *model.Search) bool { return !isFresh(sr) }; !slices.ContainsFunc(p.Model.Searches, old) {
-			if err := p.Runner.Overtake(ctx, runner.GroupSearch, runner.GroupRows); err != nil {
-				return err
-			}
-		}
-		for _, sr := range p.Model.Searches {
-			name := document.Index(p.Model, sr)
-			if !isFresh(sr) {
-				continue
-			}
-			if err := s.fill(ctx, p.Model, sr, progress); err != nil {
-				return fmt.Errorf("filling index %s: %w", name, err)
-			}
-			// The note first: an index without one is filled again, at the next call already.
-			if err := s.note(ctx, name, s.Index.Instance(name)); err != nil {
-				return err
-			}
-			if err := s.Index.Filled(name); err != nil {
-				return err
-			}
-		}
-	}
-	return s.Index.Refresh(ctx)
 }
 
 // Show makes everything that was applied before the call visible to searches. Without it, a
@@ -260,44 +196,6 @@ func (s *System) Show(ctx context.Context) error {
 		return nil
 	}
 	return s.Index.Refresh(ctx)
-}
-
-func (s *System) fill(ctx context.Context, m *model.Model, sr *model.Search, progress func(string, int)) error {
-	t := sr.Of.Table
-	q, rows := store.Query{Table: t.Name}, 0
-	for {
-		page, err := s.Store.Query(ctx, q)
-		if err != nil {
-			return err
-		}
-		var docs []search.Document
-		for _, row := range page.Rows {
-			key, ok := t.KeyOf(row)
-			if !ok {
-				continue
-			}
-			if d, ok := document.Of(m, sr, t.Classify(row), key, row); ok {
-				d.Position = events.PositionOf(1)
-				docs = append(docs, d)
-			}
-		}
-		errs, err := s.Index.Apply(ctx, docs)
-		if err != nil {
-			return err
-		}
-		for _, e := range errs {
-			if e != nil && !errors.Is(e, search.ErrRefused) {
-				return e
-			}
-		}
-		if rows += len(page.Rows); progress != nil {
-			progress(sr.Name, rows)
-		}
-		if page.Next == nil {
-			return nil
-		}
-		q.After = page.Next
-	}
 }
 
 // Verify returns a Verify for the derived data of one part.

@@ -1,0 +1,318 @@
+package system
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/projections/document"
+	"weir/internal/runner"
+	"weir/internal/search"
+	"weir/internal/store"
+)
+
+// fillLife is how long a program that fills may be silent before another one goes on.
+const fillLife = 2 * time.Minute
+
+// Filling says how far the filling of an index is. Rows includes what was read before a
+// crash.
+type Filling struct {
+	Index string // the model's name of it
+	Rows  int
+	Total int  // approximately how many rows there are to read, 0 if that is not known
+	Again bool // it goes on where another run of it stopped
+}
+
+// Fill fills the indexes that are new, or were made again, from the existing rows, as index.go
+// describes. It returns when they are filled, by this program or another one. Call Fill
+// before changes are applied. A system without indexes notes, if it has the store to itself,
+// that changes from now on reach none.
+func (s *System) Fill(ctx context.Context, progress func(Filling)) error {
+	if s.Index == nil {
+		for _, m := range s.searching {
+			if !s.shared {
+				if err := s.leave(ctx, m); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	if err := s.Store.Sync(ctx); err != nil { // the indexes keep what they are given
+		return err
+	}
+	for _, g := range s.generations {
+		f := filler{System: s, generation: g, me: rand.Text(), progress: progress}
+		if err := f.run(ctx); err != nil {
+			return fmt.Errorf("filling the search indexes of model %s: %w", g.model.Name, err)
+		}
+		if !s.shared {
+			if err := s.leave(ctx, g.model); err != nil {
+				return err
+			}
+			if err := s.prune(ctx, g.model, func(Pruned) {}); err != nil {
+				return err
+			}
+		}
+	}
+	return s.Index.Refresh(ctx)
+}
+
+// filler fills the indexes of one generation.
+type filler struct {
+	*System
+	*generation
+	me       string
+	row      owntable.GenerationRow
+	progress func(Filling)
+	total    int
+}
+
+func (f *filler) run(ctx context.Context) error {
+	for {
+		row, _, err := f.read(ctx, f.generation)
+		if err != nil {
+			return err
+		}
+		f.row = row
+		switch whole := f.isWhole(); {
+		case whole && f.now().Sub(row.Kept) < keepEvery:
+			return f.filled()
+		case whole:
+			err := f.change(ctx, f.generation, func(g *owntable.GenerationRow) bool { g.Kept = f.now(); return g.Filled })
+			return errors.Join(err, f.filled())
+		case f.shared && row.Owner != f.me && row.Owner != "" && f.now().Before(row.Until):
+			if err := wait(ctx, time.Second); err != nil {
+				return err
+			}
+			continue
+		}
+		err = f.fill(ctx)
+		if !errors.Is(err, store.ErrCondition) { // then another program fills
+			return err
+		}
+	}
+}
+
+func wait(ctx context.Context, while time.Duration) error {
+	select {
+	case <-time.After(while):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// isWhole reports whether the indexes that the driver has open are those that are filled.
+func (f *filler) isWhole() bool { return f.row.Filled && f.same() }
+
+// same reports whether the row is about the instances that the driver has open.
+func (f *filler) same() bool {
+	for name := range f.indexes {
+		if f.row.Indexes[name].Instance != f.Index.Instance(name) {
+			return false
+		}
+	}
+	return true
+}
+
+// filled tells the driver.
+func (f *filler) filled() error {
+	for name := range f.indexes {
+		if slices.Contains(f.Index.Fresh(), name) {
+			if err := f.Index.Filled(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// put writes the row as it is to be, and keeps it.
+func (f *filler) put(ctx context.Context, next owntable.GenerationRow) (err error) {
+	next.Owner, next.Until, next.Kept = f.me, f.now().Add(fillLife), f.now()
+	f.row, err = f.write(ctx, f.ref(), f.row, next)
+	return err
+}
+
+// fill begins or goes on. The error wraps store.ErrCondition if another program does.
+func (f *filler) fill(ctx context.Context) error {
+	next := f.row.Clone()
+	again := f.row.Begun && f.same()
+	if !again {
+		next = owntable.GenerationRow{Driver: f.driver, Indexes: map[string]owntable.GenerationIndex{}, Follow: f.row.Follow}
+		for name, hash := range f.indexes {
+			next.Indexes[name] = owntable.GenerationIndex{Hash: hash, Place: f.Index.Place(name), Instance: f.Index.Instance(name), Base: f.noted[name]}
+		}
+	}
+	if err := f.put(ctx, next); err != nil {
+		return err
+	}
+	if !again && f.allNew() {
+		run := runner.Runner{Model: f.model, Store: f.Store, Now: f.now}
+		if err := run.Overtake(ctx, runner.SearchGroup(f.hash), runner.GroupRows); err != nil {
+			return err
+		}
+	}
+	if !again {
+		next = f.row.Clone()
+		next.Begun = true
+		if err := f.put(ctx, next); err != nil {
+			return err
+		}
+	}
+	f.total = f.size(ctx)
+	for _, sr := range f.model.Searches {
+		if err := f.part(ctx, sr, again); err != nil {
+			return fmt.Errorf("index %s: %w", sr.Name, err)
+		}
+	}
+	next = f.row.Clone()
+	next.Filled, next.Since, next.Part, next.Cursor, next.Rows = true, f.now(), "", nil, 0
+	if err := f.put(ctx, next); err != nil {
+		return err
+	}
+	if err := f.change(ctx, f.generation, func(g *owntable.GenerationRow) bool { g.Owner, g.Until = "", time.Time{}; return true }); err != nil {
+		return err
+	}
+	return f.filled()
+}
+
+// size returns how many rows there are to read, as the store estimates it, 0 if it does not.
+func (f *filler) size(ctx context.Context) (rows int) {
+	for _, sr := range f.model.Searches {
+		is, err := f.Store.Identity(ctx, sr.Of.Table.Name)
+		if err != nil || is.Rows == 0 {
+			return 0
+		}
+		rows += int(is.Rows)
+	}
+	return rows
+}
+
+// allNew reports whether the driver made all indexes when they were opened. An index that it
+// did not make needs every change behind the checkpoints as they are.
+func (f *filler) allNew() bool {
+	for name := range f.indexes {
+		if f.noted[name] != "" && f.Index.Instance(name) == f.noted[name] {
+			return false
+		}
+	}
+	return true
+}
+
+// part fills one index from where filling is.
+func (f *filler) part(ctx context.Context, sr *model.Search, again bool) error {
+	name := document.Index(f.model, sr)
+	t := sr.Of.Table
+	q := store.Query{Table: t.Name}
+	if f.row.Part == name {
+		if key, ok := t.KeyOf(f.row.Cursor); ok {
+			q.After = &store.Cursor{Key: key}
+		}
+	} else if f.past(sr) {
+		return nil
+	}
+	for {
+		page, err := f.Store.Query(ctx, q)
+		if err != nil {
+			return err
+		}
+		var docs []search.Document
+		for _, row := range page.Rows {
+			key, ok := t.KeyOf(row)
+			if !ok {
+				continue
+			}
+			if d, ok := document.Of(f.model, sr, t.Classify(row), key, row); ok {
+				d.Position = events.PositionOf(1)
+				docs = append(docs, d)
+			}
+		}
+		if err := f.index(ctx, docs); err != nil {
+			return err
+		}
+		next := f.row.Clone()
+		next.Rows += int64(len(page.Rows))
+		if page.Next == nil {
+			next.Part, next.Cursor = f.after(sr), nil
+		} else {
+			next.Part, next.Cursor = name, t.Item(page.Next.Key)
+		}
+		if err := f.put(ctx, next); err != nil {
+			return err
+		}
+		if f.progress != nil {
+			f.progress(Filling{sr.Name, int(next.Rows), f.total, again})
+		}
+		if page.Next == nil {
+			return nil
+		}
+		q.After = page.Next
+	}
+}
+
+// allParts is the part of a row whose indexes are filled but for the note that they are.
+const allParts = "all"
+
+// after is the part that is filled after an index.
+func (f *filler) after(sr *model.Search) string {
+	if i := slices.Index(f.model.Searches, sr) + 1; i < len(f.model.Searches) {
+		return document.Index(f.model, f.model.Searches[i])
+	}
+	return allParts
+}
+
+// past reports whether filling has passed an index.
+func (f *filler) past(sr *model.Search) bool {
+	if f.row.Part == allParts {
+		return true
+	}
+	at := slices.IndexFunc(f.model.Searches, func(o *model.Search) bool { return document.Index(f.model, o) == f.row.Part })
+	return at > slices.Index(f.model.Searches, sr)
+}
+
+// Filling waits for an index that is overloaded, longer each time, and gives up when nothing
+// was taken for indexPatience. It goes on from the cursor when it is started again.
+const indexPatience = 10 * time.Minute
+
+// index applies documents until each is taken or refused. What is refused has a dead letter
+// as soon as the row changes.
+func (f *filler) index(ctx context.Context, docs []search.Document) error {
+	since, pause := time.Now(), 100*time.Millisecond
+	for len(docs) > 0 {
+		errs, err := f.Index.Apply(ctx, docs)
+		if err != nil && ctx.Err() != nil {
+			return err
+		}
+		var left []search.Document
+		for i, e := range errs {
+			if e != nil && !errors.Is(e, search.ErrRefused) {
+				left, err = append(left, docs[i]), e
+			}
+		}
+		if errs == nil {
+			left = docs
+		}
+		switch {
+		case len(left) == 0:
+			return nil
+		case len(left) < len(docs):
+			since, pause = time.Now(), 100*time.Millisecond
+		case time.Since(since) > indexPatience || f.Index.Instance(docs[0].Index) == "":
+			return err
+		}
+		docs = left
+		if err := wait(ctx, pause); err != nil {
+			return err
+		}
+		pause = min(2*pause, 30*time.Second)
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package system
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/internal/owntable"
+	"weir/internal/projections/document"
+)
+
+// SearchGeneration is what is known of a search generation: a set of indexes, one for each
+// definition.
+type SearchGeneration struct {
+	Generation string
+	Kind       string // of index
+	Indexes    []SearchIndex
+	Filled     bool
+	Since      time.Time // when it was filled
+	Filling    bool      // filling has begun, and has read so many rows
+	Rows       int64
+	Applied    time.Time // when it was last certain that every change is applied
+	ByFunction bool      // functions apply it
+	Ours       bool      // it is of the model's definitions
+}
+
+// SearchIndex is one index of a generation.
+type SearchIndex struct{ Name, Hash, Place string }
+
+// SearchGenerations returns the search generations of a model that there are, the model's own
+// first. It needs no index to be open.
+func (s *System) SearchGenerations(ctx context.Context, p *Part) (all []SearchGeneration, err error) {
+	ours := map[string]string{}
+	for _, d := range p.Model.Derivations() {
+		if strings.HasPrefix(d.Name, searchOf) {
+			ours[d.Name] = d.Hash
+		}
+	}
+	names := map[string]string{} // by index
+	for _, sr := range p.Model.Searches {
+		names[document.Index(p.Model, sr)] = searchOf + sr.Name
+	}
+	by := ""
+	err = s.rowsOf(ctx, p.Model, func(hash string, row owntable.GenerationRow) error {
+		g := SearchGeneration{
+			Generation: hash, Kind: row.Driver, Filled: row.Filled, Since: row.Since,
+			Filling: row.Begun && !row.Filled, Rows: row.Rows, Applied: row.Kept, Ours: len(row.Indexes) == len(ours),
+		}
+		for index, is := range row.Indexes {
+			name, known := names[index]
+			if !known {
+				name = searchOf + strings.TrimPrefix(index, p.Model.Name+"-")
+			}
+			g.Ours = g.Ours && ours[name] == is.Hash
+			g.Indexes = append(g.Indexes, SearchIndex{name, is.Hash, is.Place})
+		}
+		slices.SortFunc(g.Indexes, func(a, b SearchIndex) int { return strings.Compare(a.Name, b.Name) })
+		all = append(all, g)
+		return nil
+	}, func(f owntable.FunctionSearchRow) { by = f.Hash })
+	for i := range all {
+		all[i].ByFunction = all[i].Generation == by
+	}
+	slices.SortStableFunc(all, func(a, b SearchGeneration) int {
+		switch {
+		case a.Ours == b.Ours:
+			return b.Applied.Compare(a.Applied)
+		case a.Ours:
+			return -1
+		}
+		return 1
+	})
+	return all, err
+}
+
+// searchOf begins the name of a search index as a derivation.
+const searchOf = "search/"
