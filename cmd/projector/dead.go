@@ -47,9 +47,10 @@ discarded.
 func (deadList) Help() string {
 	return `Prints a line for each: id, kind, what it was for, where it came from, the reason.
 Kinds are record (a replay cannot use it), image (a derivation cannot use it),
-parked (waits in the queue of a target), publish, row, set, told and follow (a table
-refused it; follow: a row has no room for what it follows), document (an index refused it), number (no DynamoDB number can hold a sum or a
-mean; it goes by itself when one can) and gap (records that the stream no longer had).
+parked (waits in the queue of a target), publish, row, set, notification and follow
+(a table refused it; follow: a row has no room for what it follows), document (an index
+refused it), number (no DynamoDB number can hold a sum or a mean; it goes by itself
+when one can) and gap (records that the stream no longer had).
 
   projector dead list gallery
   projector dead list gallery -o jsonl

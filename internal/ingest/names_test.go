@@ -162,7 +162,7 @@ func (p *plain) write(e *model.Entity, names []string, api bool) {
 	}
 	p.note(e, row, vals)
 	for _, rule := range e.Rules {
-		if rule.Each != nil || ofRecord(rule) {
+		if rule.Subscribers != nil || ofRecord(rule) {
 			continue
 		}
 		if made, ok := copies.Make(rule, row); ok {

@@ -133,7 +133,7 @@ func leadsTo(c *projections.Change) (out []touch) {
 func leading(m *model.Model) map[string]bool {
 	out := map[string]bool{}
 	for _, e := range m.Entities {
-		if len(e.Rules)+len(e.Told) > 0 {
+		if len(e.Rules)+len(e.Subscribes) > 0 {
 			out[e.Table.Name] = true
 		}
 	}

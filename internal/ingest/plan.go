@@ -245,7 +245,7 @@ func (c *checked) watched() []string {
 	if s := c.Supersede; s != nil {
 		out = append(out, s.List.Name, s.Time.Attr)
 	}
-	if len(c.Steps) > 0 {
+	if len(c.Statuses) > 0 {
 		out = append(out, status.Basis(c.Entity)...)
 	}
 	if c.Op == Update {

@@ -9,7 +9,7 @@ import (
 // entity that weir makes. Exactly one field is set.
 type derived struct {
 	tally *Tally
-	steps *Steps
+	steps *Status
 	rows  *Entity
 }
 
@@ -36,7 +36,7 @@ func (c *compiler) feeds() map[derived][]derived {
 			out[to] = append(out[to], c.fromAssigns(s.Entity, s.To)...)
 		}
 	}
-	for _, s := range c.Steps {
+	for _, s := range c.Statuses {
 		to := derived{steps: s}
 		for _, st := range s.Stages {
 			out[to] = append(out[to], c.fromRows(st.Source)...)
@@ -44,8 +44,8 @@ func (c *compiler) feeds() map[derived][]derived {
 			out[to] = append(out[to], c.fromTests(st.Source, st.Where)...)
 			out[to] = append(out[to], c.fromAssigns(st.Source, st.To)...)
 			out[to] = append(out[to], c.fromAssigns(st.Source, st.Set)...)
-			if st.Each != nil && st.Each.Others != nil {
-				out[to] = append(out[to], c.fromRows(st.Each.Others.Of)...)
+			if st.List != nil && st.List.Others != nil {
+				out[to] = append(out[to], c.fromRows(st.List.Others.Of)...)
 			}
 		}
 	}
@@ -54,14 +54,14 @@ func (c *compiler) feeds() map[derived][]derived {
 		out[to] = append(out[to], c.fromRows(r.Source)...)
 		out[to] = append(out[to], c.fromTests(r.Source, r.Where)...)
 		out[to] = append(out[to], c.fromAssigns(r.Source, r.Fields)...)
-		if r.Each != nil {
-			out[to] = append(out[to], c.fromRows(r.Each.Of)...)
-			for _, m := range r.Each.By {
-				out[to] = append(out[to], c.fromFields(r.Each.Of, m.Field)...)
+		if r.Subscribers != nil {
+			out[to] = append(out[to], c.fromRows(r.Subscribers.Of)...)
+			for _, m := range r.Subscribers.By {
+				out[to] = append(out[to], c.fromFields(r.Subscribers.Of, m.Field)...)
 				out[to] = append(out[to], c.fromFields(r.Source, m.Expr.Field)...)
 			}
 			for _, a := range r.Fields {
-				out[to] = append(out[to], c.fromFields(r.Each.Of, a.Expr.Each)...)
+				out[to] = append(out[to], c.fromFields(r.Subscribers.Of, a.Expr.Subscriber)...)
 			}
 		}
 	}
@@ -92,7 +92,7 @@ func (c *compiler) fromFields(e *Entity, fields ...*Field) []derived {
 		if t := c.valueOf(e, f.Name); t != nil {
 			out = append(out, derived{tally: t})
 		}
-		for _, s := range e.Steps {
+		for _, s := range e.Statuses {
 			if slices.Contains(s.Attributes(), f.Name) {
 				out = append(out, derived{steps: s})
 			}
@@ -169,7 +169,7 @@ func (c *compiler) inOrder() []derived {
 				out = append(out, derived{tally: t})
 			}
 		}
-		for _, s := range c.Steps {
+		for _, s := range c.Statuses {
 			if c.moves[s] == d {
 				out = append(out, derived{steps: s})
 			}
@@ -225,17 +225,17 @@ func checkImages(c *compiler) {
 			old = old || slices.Contains(recordsIn(a.Expr), "$old")
 		}
 		need(c.rules[r].name.pos, r.Name, r.Source.Table, old)
-		if r.Each != nil {
-			need(c.rules[r].name.pos, r.Name, r.Each.Of.Table, true)
+		if r.Subscribers != nil {
+			need(c.rules[r].name.pos, r.Name, r.Subscribers.Of.Table, true)
 		}
 	}
-	for _, s := range c.Steps {
+	for _, s := range c.Statuses {
 		at := c.moves[s].name.pos
 		need(at, s.Name, s.Target.Table, true)
 		for _, st := range s.Stages {
 			need(at, s.Name, st.Source.Table, true)
-			if st.Each != nil && st.Each.Others != nil {
-				need(at, s.Name, st.Each.Others.Of.Table, true)
+			if st.List != nil && st.List.Others != nil {
+				need(at, s.Name, st.List.Others.Of.Table, true)
 			}
 		}
 	}

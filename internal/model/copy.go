@@ -6,7 +6,7 @@ import (
 )
 
 // copyKind derives rows from rows: copies, history (keep), and feeds, which make a row for
-// each follower (each: see feed.go). Their attributes may follow other rows (follow.go).
+// each subscriber (each: see feed.go). Their attributes may follow other rows (follow.go).
 var copyKind = kind{
 	shape: "row rule", keys: []string{"row"}, read: readRow,
 	declare: func(c *compiler, d *deriveDecl, e *Entity) {
@@ -36,15 +36,15 @@ func compileRows(c *compiler) {
 }
 
 // RowRule makes a row from a row: a copy while Keep is empty, history otherwise.
-// With Each it makes one for every follower.
+// With Subscribers it makes one for each of them.
 type RowRule struct {
-	Name   string // "UserItem", "Activity(created)"
-	Source *Entity
-	Into   *Entity
-	Keep   []string // events (INSERT, MODIFY, REMOVE) that make a history row
-	Where  []Test
-	Fields []Assign // fields of the new row, without the constants of Into.Where
-	Each   *Each
+	Name        string // "UserItem", "Activity(created)"
+	Source      *Entity
+	Into        *Entity
+	Keep        []string // events (INSERT, MODIFY, REMOVE) that make a history row
+	Where       []Test
+	Fields      []Assign // fields of the new row, without the constants of Into.Where
+	Subscribers *Subscribers
 }
 
 type rowDecl struct {
@@ -76,7 +76,7 @@ func readRow(d *deriveDecl, f fields) {
 		each := n.fields("each")
 		r.each = &eachDecl{pos: n.pos(), of: each.need("of", "of: ENTITY"), by: each.namesOrPairs("by")}
 		if _, ok := each.has["by"]; !ok {
-			each.missing("by", "by: {field of the follower: field of the source row}")
+			each.missing("by", "by: {field of the subscriber: field of the source row}")
 		}
 	}
 	if n, ok := f.has["keep"]; ok && len(n.elements()) == 0 {
@@ -126,7 +126,7 @@ func (c *compiler) row(r *RowRule, d *rowDecl, of word) {
 		}
 	}
 	r.Where = c.tests(source, d.where, false)
-	c.faulty[r] = len(d.set) == 0 || !c.followers(r, d)
+	c.faulty[r] = len(d.set) == 0 || !c.subscribers(r, d)
 	for _, s := range d.set {
 		known := c.settable(r.Into)
 		if !slices.Contains(known, s.name.text) && !c.broken[r.Into] {
@@ -165,9 +165,9 @@ func (c *compiler) set(r *RowRule, s setDecl) (Expr, bool) {
 
 // recordOr is expr that also accepts the names that stand for the record.
 func (c *compiler) recordOr(r *RowRule, w word, into *Entity, name string) (Expr, bool) {
-	if r.Each != nil && strings.HasPrefix(w.text, r.Each.Of.Name+".") {
-		f := c.field(r.Each.Of, word{w.text[len(r.Each.Of.Name)+1:], w.pos})
-		return Expr{Each: f}, f != nil
+	if r.Subscribers != nil && strings.HasPrefix(w.text, r.Subscribers.Of.Name+".") {
+		f := c.field(r.Subscribers.Of, word{w.text[len(r.Subscribers.Of.Name)+1:], w.pos})
+		return Expr{Subscriber: f}, f != nil
 	}
 	if !strings.HasPrefix(w.text, "$") {
 		return c.expr(r.Source, w, into, name)
@@ -190,8 +190,8 @@ func (c *compiler) nested(r *RowRule, sets []setDecl) (Expr, bool) {
 		case s.isMap:
 			in, good = c.nested(r, s.nested)
 		default:
-			if in, good = c.recordOr(r, s.value, nil, s.name.text); in.Each != nil {
-				c.report(s.value.pos, "give the value an attribute of its own", "what comes from the follower stands by itself, not inside a map")
+			if in, good = c.recordOr(r, s.value, nil, s.name.text); in.Subscriber != nil {
+				c.report(s.value.pos, "give the value an attribute of its own", "what comes from the subscriber stands by itself, not inside a map")
 				good = false
 			}
 		}
@@ -313,8 +313,8 @@ func checkRowTypes(c *compiler) {
 		for _, s := range r.Fields {
 			into, a := r.Into.Field(s.Name), r.Into.Attribute(s.Name)
 			from, source := s.Expr.Field, r.Source
-			if s.Expr.Each != nil {
-				from, source = s.Expr.Each, r.Each.Of
+			if s.Expr.Subscriber != nil {
+				from, source = s.Expr.Subscriber, r.Subscribers.Of
 			}
 			if f := s.Expr.Follow; f != nil {
 				from, source = f.Field, f.Source

@@ -53,7 +53,7 @@ func (m *Model) Derivations() []Derivation {
 		out = append(out, t.derivation())
 	}
 	out = append(out, m.ruleDerivations()...)
-	for _, s := range m.Steps {
+	for _, s := range m.Statuses {
 		out = append(out, s.derivation())
 	}
 	for _, s := range m.Searches {
@@ -162,12 +162,12 @@ func rulesDerivation(name string, rules []*RowRule) Derivation {
 			d.Kind, d.History = "history", true
 			of.add("derived", r.Source.derived()...) // a change of these alone makes no entry
 		}
-		if r.Each != nil {
+		if r.Subscribers != nil {
 			d.Kind = "feed"
-			d.Reads = append(d.Reads, r.Each.Of.Table.Name)
-			each := r.Each.Of.identity()
+			d.Reads = append(d.Reads, r.Subscribers.Of.Table.Name)
+			each := r.Subscribers.Of.identity()
 			var by []defined
-			for _, m := range r.Each.By {
+			for _, m := range r.Subscribers.By {
 				b := m.Field.definition()
 				b.within("is", m.Expr.definition())
 				by = append(by, b)
@@ -205,7 +205,7 @@ func followsDerivation(name string, follows []*Follow) Derivation {
 	return d
 }
 
-func (s *Steps) derivation() Derivation {
+func (s *Status) derivation() Derivation {
 	d := Derivation{Name: s.Name, Kind: "status", Reads: []string{s.Target.Table.Name}}
 	var x defined
 	x.within("target", s.Target.identity())
@@ -224,10 +224,10 @@ func (s *Steps) derivation() Derivation {
 		of.tests("where", st.Where)
 		of.assigns("to", st.To)
 		of.assigns("set", st.Set)
-		if st.Each != nil {
-			of.add("each", st.Each.Name, string(st.Each.Type))
+		if st.List != nil {
+			of.add("each", st.List.Name, string(st.List.Type))
 			of.within("who", st.Who.definition())
-			if o := st.Each.Others; o != nil {
+			if o := st.List.Others; o != nil {
 				d.Reads = append(d.Reads, o.Of.Table.Name)
 				d.Shares = append(d.Shares, "others "+o.Name)
 				of.within("others", o.definition())
@@ -315,7 +315,7 @@ func (e *Entity) derived() (out []string) {
 			out = append(out, t.Attr)
 		}
 	}
-	for _, s := range e.Steps {
+	for _, s := range e.Statuses {
 		out = append(out, s.Attributes()...)
 	}
 	slices.Sort(out)
@@ -376,8 +376,8 @@ func (x *Expr) definition() (out defined) {
 		out.assigns("member", x.Map)
 	case x.Follow != nil:
 		out.add("follow", x.Follow.Attr)
-	case x.Each != nil:
-		out.within("each", x.Each.definition())
+	case x.Subscriber != nil:
+		out.within("each", x.Subscriber.definition())
 	default:
 		out.add("constant", constant(x.Const))
 	}

@@ -89,7 +89,7 @@ func TestDerivationsAreWhole(t *testing.T) {
 		for _, x := range m.Follows {
 			want[x.Rule.Name+"."+x.Attr] = true
 		}
-		for _, x := range m.Steps {
+		for _, x := range m.Statuses {
 			want[x.Name] = true
 		}
 		for _, x := range m.Searches {
@@ -469,10 +469,10 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		{Tally{}, map[string]string{"Name": "its target and attribute are in", "Kind": in, "Target": in, "Attr": in, "Hidden": in, "Round": in, "Max": in, "Sources": in}},
 		{Source{}, map[string]string{"Tally": "leads back", "Entity": in, "Field": in, "Where": in, "To": in}},
 		{RowRule{}, map[string]string{"Name": "names the derivation", "Source": in, "Into": in, "Keep": in, "Where": in, "Fields": in, "Each": in}},
-		{Each{}, map[string]string{"Of": in, "By": in}},
+		{Subscribers{}, map[string]string{"Of": in, "By": in}},
 		{Match{}, map[string]string{"Field": in, "Expr": in}},
 		{Follow{}, map[string]string{"Rule": in, "Attr": in, "Source": in, "Field": in, "Key": in, "Keep": in}},
-		{Steps{}, map[string]string{"Name": "its target and attribute are in", "Target": in, "Attr": in, "Stages": in}},
+		{Status{}, map[string]string{"Name": "its target and attribute are in", "Target": in, "Attr": in, "Stages": in}},
 		{Stage{}, map[string]string{"Steps": "leads back", "Word": in, "Rank": in, "Source": in, "Where": in, "To": in, "Each": in, "Who": in, "Max": in, "Set": in}},
 		{Others{}, map[string]string{"Name": in, "On": "its name is in Name", "Of": in, "Field": in, "Key": in, "Links": "the same names as Key", "Used": "follows from the stages"}},
 		{Search{}, map[string]string{"Name": "names the derivation", "Of": in, "Where": in, "Text": in, "Filters": in, "Sorts": in}},

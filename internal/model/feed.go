@@ -4,30 +4,30 @@ import (
 	"slices"
 )
 
-// eachDecl declares the followers that get a row: rows of an entity, found by fields of the
-// source.
+// eachDecl declares the subscribers that get a row: rows of an entity, found by fields of
+// the source.
 type eachDecl struct {
 	pos
 	of word
 	by []pair
 }
 
-// Each declares the followers for which a rule makes rows: one for every row of Of whose
-// fields have the values that By requires.
-type Each struct {
+// Subscribers declares for which rows a rule makes a row each: for those of Of whose fields
+// have the values that By requires.
+type Subscribers struct {
 	Of *Entity
 	By []Match
 }
 
-// Match requires that a field of a follower equals a field of the source row or a constant.
+// Match requires that a field of a subscriber equals a field of the source row or a constant.
 type Match struct {
 	Field *Field
 	Expr  Expr
 }
 
-// followers compiles the followers for which the rule makes rows. It reports false after a
-// problem.
-func (c *compiler) followers(r *RowRule, d *rowDecl) bool {
+// subscribers compiles the subscribers for which the rule makes rows. It reports false after
+// a problem.
+func (c *compiler) subscribers(r *RowRule, d *rowDecl) bool {
 	if d.each == nil {
 		return true
 	}
@@ -35,7 +35,7 @@ func (c *compiler) followers(r *RowRule, d *rowDecl) bool {
 	if of == nil {
 		return false
 	}
-	e, whole := &Each{Of: of}, true
+	e, whole := &Subscribers{Of: of}, true
 	for _, p := range d.each.by {
 		f := c.field(of, p.name)
 		x, ok := c.expr(r.Source, p.value, of, p.name.text)
@@ -45,17 +45,17 @@ func (c *compiler) followers(r *RowRule, d *rowDecl) bool {
 	if !whole || len(e.By) == 0 {
 		return false
 	}
-	r.Each = e
-	of.Told = append(of.Told, r)
+	r.Subscribers = e
+	of.Subscribes = append(of.Subscribes, r)
 	return true
 }
 
-// checkEach reports a feed that cannot work: its rows must be history, its followers must
-// be rows of the application that single values find, and each follower must get its own
-// row.
+// checkEach reports a feed that cannot work: its rows must be history, its subscribers
+// must be rows of the application that single values find, and each subscriber must get its
+// own row.
 func checkEach(c *compiler) {
 	for _, r := range c.Rows {
-		if r.Each == nil || c.broken[r.Into] || c.broken[r.Each.Of] || c.faulty[r] {
+		if r.Subscribers == nil || c.broken[r.Into] || c.broken[r.Subscribers.Of] || c.faulty[r] {
 			continue
 		}
 		d := c.rules[r].row
@@ -63,12 +63,12 @@ func checkEach(c *compiler) {
 		if d.state {
 			c.report(at, "keep: [insert]", "who follows is as of one moment, so the rows made for each stay: %s needs keep", r.Name)
 		}
-		if r.Each.Of.Derived {
-			c.report(d.each.of.pos, "name the entity that "+r.Each.Of.Name+" is made from", "followers are rows that the application writes, and weir makes %s", r.Each.Of.Name)
+		if r.Subscribers.Of.Derived {
+			c.report(d.each.of.pos, "name the entity that "+r.Subscribers.Of.Name+" is made from", "subscribers are rows that the application writes, and weir makes %s", r.Subscribers.Of.Name)
 		}
 		for _, a := range r.Fields {
 			if a.Expr.Follow != nil {
-				c.report(c.setPos(r, a.Name), "take the value as it is then", "a row made for each follower stays as it was made, and follows nothing")
+				c.report(c.setPos(r, a.Name), "take the value as it is then", "a row made for each subscriber stays as it was made, and follows nothing")
 			}
 		}
 		c.eachMatch(r, d.each)
@@ -77,29 +77,29 @@ func checkEach(c *compiler) {
 }
 
 func (c *compiler) eachMatch(r *RowRule, d *eachDecl) {
-	for i, m := range r.Each.By {
+	for i, m := range r.Subscribers.By {
 		at := d.by[i].name.pos
 		switch f := m.Expr.Field; {
-		case slices.ContainsFunc(r.Each.By[:i], func(o Match) bool { return o.Field.Name == m.Field.Name }):
+		case slices.ContainsFunc(r.Subscribers.By[:i], func(o Match) bool { return o.Field.Name == m.Field.Name }):
 			c.report(at, "", "%q is here twice", m.Field.Name)
 		case !scalar(m.Field.Type) || f != nil && !scalar(f.Type):
-			c.report(at, "", "followers are found by single values, and %s is none", m.Field.Name)
+			c.report(at, "", "subscribers are found by single values, and %s is none", m.Field.Name)
 		case f != nil && m.Field.Key == nil && f.Key == nil && clash(m.Field.Type, f.Type):
-			c.report(at, "", "%s.%s is a %s, and %s.%s is a %s", r.Each.Of.Name, m.Field.Name, m.Field.Type, r.Source.Name, f.Name, f.Type)
+			c.report(at, "", "%s.%s is a %s, and %s.%s is a %s", r.Subscribers.Of.Name, m.Field.Name, m.Field.Type, r.Source.Name, f.Name, f.Type)
 		}
 	}
 }
 
-// eachKey reports a feed whose key does not distinguish two followers.
+// eachKey reports a feed whose key does not distinguish two subscribers.
 func (c *compiler) eachKey(r *RowRule, at pos) {
-	for _, name := range r.Each.Of.KeyNames() {
-		matched := slices.ContainsFunc(r.Each.By, func(m Match) bool { return m.Field.Name == name })
+	for _, name := range r.Subscribers.Of.KeyNames() {
+		matched := slices.ContainsFunc(r.Subscribers.By, func(m Match) bool { return m.Field.Name == name })
 		used := slices.ContainsFunc(r.Fields, func(a Assign) bool {
-			return a.Expr.Each != nil && a.Expr.Each.Name == name && slices.Contains(r.Into.KeyNames(), a.Name)
+			return a.Expr.Subscriber != nil && a.Expr.Subscriber.Name == name && slices.Contains(r.Into.KeyNames(), a.Name)
 		})
 		if !matched && !used {
-			c.report(at, "set a name of the key of "+r.Into.Name+" from "+r.Each.Of.Name+"."+name,
-				"two followers would get one row of %s: its key does not contain %s.%s", r.Into.Name, r.Each.Of.Name, name)
+			c.report(at, "set a name of the key of "+r.Into.Name+" from "+r.Subscribers.Of.Name+"."+name,
+				"two subscribers would get one row of %s: its key does not contain %s.%s", r.Into.Name, r.Subscribers.Of.Name, name)
 		}
 	}
 }

@@ -23,7 +23,7 @@ type Model struct {
 	Tallies  []*Tally
 	Rows     []*RowRule
 	Follows  []*Follow
-	Steps    []*Steps
+	Statuses []*Status
 	Searches []*Search
 	Queries  []*Query
 
@@ -58,16 +58,16 @@ type Entity struct {
 	Once      *Once
 	Supersede *Supersede
 
-	Values  []*Tally   // the tallies shown on rows of this entity
-	Sources []*Source  // the tallies that rows of this entity count towards
-	Rules   []*RowRule // the rows made from rows of this entity
-	MadeBy  []*RowRule // the rules that make rows of this entity
-	Follow  []*Follow  // the values of this entity that other rows follow
-	Search  []*Search  // the indexes that rows of this entity are in
-	Steps   []*Steps   // the statuses on rows of this entity
-	Stages  []*Stage   // the status words that rows of this entity reach
-	Others  []*Others  // the lists whose elements rows of this entity are
-	Told    []*RowRule // the rules that make a row for each row of this entity
+	Values     []*Tally   // the tallies shown on rows of this entity
+	Sources    []*Source  // the tallies that rows of this entity count towards
+	Rules      []*RowRule // the rows made from rows of this entity
+	MadeBy     []*RowRule // the rules that make rows of this entity
+	Follow     []*Follow  // the values of this entity that other rows follow
+	Search     []*Search  // the indexes that rows of this entity are in
+	Statuses   []*Status  // the statuses on rows of this entity
+	Stages     []*Stage   // the status words that rows of this entity reach
+	Others     []*Others  // the lists whose elements rows of this entity are
+	Subscribes []*RowRule // the rules that make a row for each row of this entity
 
 	Migrations []*Migration // the migrations whose old rows are of this entity
 	Replaces   []*Making    // the makings that replace an old row by one of this entity
@@ -179,12 +179,12 @@ type Assign struct {
 
 // Expr says where a value comes from. Exactly one of its fields is set.
 type Expr struct {
-	Field  *Field
-	Const  value.Value
-	Record string // $time, $position, $event, $key, $old, $new: from the record
-	Map    []Assign
-	Follow *Follow
-	Each   *Field // of the follower that the row is made for
+	Field      *Field
+	Const      value.Value
+	Record     string // $time, $position, $event, $key, $old, $new: from the record
+	Map        []Assign
+	Follow     *Follow
+	Subscriber *Field // of the subscriber that the row is made for
 }
 
 // Query is a named query. If Search is set, it is a search. Otherwise it runs Steps: the

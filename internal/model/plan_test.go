@@ -50,22 +50,22 @@ func (p *printer) model(m *Model) {
 	}
 	for _, r := range m.Rows {
 		p.line("row %s: %s into %s keep %v where%s", r.Name, r.Source.Name, r.Into.Name, r.Keep, tests(r.Where))
-		if r.Each != nil {
+		if r.Subscribers != nil {
 			var by []string
-			for _, m := range r.Each.By {
+			for _, m := range r.Subscribers.By {
 				by = append(by, field(m.Field)+"="+expr(m.Expr))
 			}
-			p.line("  each %s by %v", r.Each.Of.Name, by)
+			p.line("  each %s by %v", r.Subscribers.Of.Name, by)
 		}
 		p.line("  set %s", assigns(r.Fields))
 	}
 	for _, f := range m.Follows {
 		p.line("follow %s: %s <- %s.%s by %s", f.Rule.Name, f.Attr, f.Source.Name, field(f.Field), assigns(f.Key))
 	}
-	for _, s := range m.Steps {
+	for _, s := range m.Statuses {
 		p.line("steps %s on %s.%s, writing %v", s.Name, s.Target.Name, s.Attr.Name, s.Attributes())
 		for _, st := range s.Stages {
-			p.line("  %d %s when %s where%s to %s each %s who %s max %d set %s", st.Rank, st.Word, st.Source.Name, tests(st.Where), assigns(st.To), listName(st.Each), field(st.Who), st.Max, assigns(st.Set))
+			p.line("  %d %s when %s where%s to %s each %s who %s max %d set %s", st.Rank, st.Word, st.Source.Name, tests(st.Where), assigns(st.To), listName(st.List), field(st.Who), st.Max, assigns(st.Set))
 		}
 	}
 	for _, s := range m.Searches {
@@ -99,8 +99,8 @@ func (p *printer) entity(e *Entity) {
 	back = append(back, names(e.Sources, func(s *Source) string { return "source of " + s.Tally.Name })...)
 	back = append(back, names(e.Rules, func(r *RowRule) string { return "makes " + r.Name })...)
 	back = append(back, names(e.Follow, func(f *Follow) string { return "followed by " + f.Rule.Name + "." + f.Attr })...)
-	back = append(back, names(e.Steps, func(s *Steps) string { return "moves " + s.Name })...)
-	back = append(back, names(e.Stages, func(s *Stage) string { return "reaches " + s.Word + " of " + s.Steps.Name })...)
+	back = append(back, names(e.Statuses, func(s *Status) string { return "moves " + s.Name })...)
+	back = append(back, names(e.Stages, func(s *Stage) string { return "reaches " + s.Word + " of " + s.Status.Name })...)
 	back = append(back, names(e.Others, func(o *Others) string { return "stands for " + o.Name })...)
 	back = append(back, names(e.Search, func(s *Search) string { return "in " + s.Name })...)
 	if len(back) > 0 {
@@ -190,8 +190,8 @@ func expr(x Expr) string {
 		return x.Record
 	case x.Map != nil:
 		return assigns(x.Map)
-	case x.Each != nil:
-		return "follower's " + field(x.Each)
+	case x.Subscriber != nil:
+		return "subscriber's " + field(x.Subscriber)
 	case x.Follow != nil:
 		return "follow " + x.Follow.Source.Name + "." + field(x.Follow.Field)
 	}

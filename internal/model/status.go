@@ -16,10 +16,10 @@ var statusKind = kind{
 	checks:  []func(*compiler){checkSteps, checkStages},
 }
 
-// Steps is a status: it moves a declared attribute along the words of its enum, as far as
+// Status is derived from facts: it moves a declared attribute along the words of its enum, as far as
 // facts allow. The result is a pure function of the application's own value, below which it
 // never falls, and of the rows that reach each word. It does not depend on their order.
-type Steps struct {
+type Status struct {
 	Name   string // "Round.status"
 	Target *Entity
 	Attr   *Attribute
@@ -27,17 +27,17 @@ type Steps struct {
 }
 
 // Stage is one word of a status and the facts that reach it: a row of Source that passes
-// Where, or, with Each, such a row for every element of that list of the target.
+// Where, or, with List, such a row for every element of that list of the target.
 type Stage struct {
-	Steps  *Steps
+	Status *Status
 	Word   string
 	Rank   int // the word's index in the enum
 	Source *Entity
 	Where  []Test
 	To     []Assign   // the names of the target's key, from fields of Source
-	Each   *Attribute // a list of the target; nil: one row is enough
-	Who    *Field     // of Source: which element of Each a row is for
-	Max    int        // how many elements Each may have, or, without it, rows may reach the word; 0 for any number, never 0 with Set and without Each
+	List   *Attribute // a list of the target; nil: one row is enough
+	Who    *Field     // of Source: which element of List a row is for
+	Max    int        // how many elements List may have, or, without it, rows may reach the word; 0 for any number, never 0 with Set and without List
 	Set    []Assign   // attributes of the target: the latest of a field of the rows that count
 }
 
@@ -62,7 +62,7 @@ type Reading struct {
 
 // Attributes returns the attributes that the status may write: its own and those of its
 // stages.
-func (s *Steps) Attributes() []string {
+func (s *Status) Attributes() []string {
 	out := []string{s.Attr.Name}
 	for _, st := range s.Stages {
 		for _, a := range st.Set {
@@ -74,7 +74,7 @@ func (s *Steps) Attributes() []string {
 
 // RankOf returns the index of a word in the enum, also of a word of an older application;
 // -1 for anything else, which comes before the first.
-func (s *Steps) RankOf(v value.Value) int { return s.Attr.Rank(v) }
+func (s *Status) RankOf(v value.Value) int { return s.Attr.Rank(v) }
 
 // Returned is an attribute of a query's result. Results consist of these in place of the
 // row's own attributes. Exactly one field after Name is set.
@@ -239,7 +239,7 @@ func (c *compiler) compileSteps() {
 				"%s.%s moves along the words of its enum, and has none: the application writes it too", e.Name, d.attr.text)
 			continue
 		}
-		s := &Steps{Name: d.name.text, Target: e, Attr: a}
+		s := &Status{Name: d.name.text, Target: e, Attr: a}
 		c.moves[s] = d
 		for _, sd := range d.steps.stages {
 			if st := c.stage(s, sd); st != nil {
@@ -248,8 +248,8 @@ func (c *compiler) compileSteps() {
 			}
 		}
 		slices.SortStableFunc(s.Stages, func(x, y *Stage) int { return cmp.Compare(x.Rank, y.Rank) })
-		e.Steps = append(e.Steps, s)
-		c.Steps = append(c.Steps, s)
+		e.Statuses = append(e.Statuses, s)
+		c.Statuses = append(c.Statuses, s)
 	}
 }
 
@@ -258,8 +258,8 @@ func (c *compiler) compileSteps() {
 // also the largest max that a stage can have.
 const maxReached = maxEach
 
-func (c *compiler) stage(s *Steps, d *stageDecl) *Stage {
-	st := &Stage{Steps: s, Word: d.word.text, Rank: slices.Index(s.Attr.Enum, d.word.text), Max: max(d.max, 0)}
+func (c *compiler) stage(s *Status, d *stageDecl) *Stage {
+	st := &Stage{Status: s, Word: d.word.text, Rank: slices.Index(s.Attr.Enum, d.word.text), Max: max(d.max, 0)}
 	if st.Rank < 0 {
 		c.unknown(d.word, s.Attr.Enum, "%s is never %q", s.Name, d.word.text)
 	}
@@ -300,15 +300,15 @@ func (c *compiler) each(st *Stage, d *stageDecl) bool {
 		c.report(d.at["each"], "who: FIELD", "%q needs who: the field of %s that says whom a row is for", "each", st.Source.Name)
 		return false
 	}
-	target := st.Steps.Target
-	if st.Each = target.Attribute(d.each.text); st.Each == nil {
+	target := st.Status.Target
+	if st.List = target.Attribute(d.each.text); st.List == nil {
 		c.unknown(d.each, names(target.Attributes, func(a *Attribute) string { return a.Name }), "%s has no attribute %q", target.Name, d.each.text)
 		return false
 	}
 	if st.Who = c.field(st.Source, d.who); st.Who == nil {
 		return false
 	}
-	if o := st.Each.Others; o != nil && !o.Used {
+	if o := st.List.Others; o != nil && !o.Used {
 		o.Used = true
 		o.Of.Others = append(o.Of.Others, o)
 	}
@@ -422,7 +422,7 @@ func (c *compiler) tested(e *Entity) []use {
 		tests(r.Name, c.rules[r].name.pos, r.Where)
 	}
 	for _, st := range e.Stages {
-		tests(st.Steps.Name, c.stages[st].word.pos, st.Where)
+		tests(st.Status.Name, c.stages[st].word.pos, st.Where)
 	}
 	for _, s := range e.Search {
 		at, what := c.searches[s].name.pos, "the search index "+s.Name
@@ -437,7 +437,7 @@ func (c *compiler) tested(e *Entity) []use {
 // checkSteps reports a status that is not on an attribute of the application, or whose
 // stored words decide something else, such as a key.
 func checkSteps(c *compiler) {
-	for _, s := range c.Steps {
+	for _, s := range c.Statuses {
 		at := c.moves[s].attr.pos
 		if s.Target.Derived {
 			c.report(at, "", "rows of %s are made whole by weir, and nothing moves on them", s.Target.Name)
@@ -453,7 +453,7 @@ func checkSteps(c *compiler) {
 }
 
 // written reports attributes that a stage cannot set.
-func (c *compiler) written(s *Steps, st *Stage, seen map[string]string) {
+func (c *compiler) written(s *Status, st *Stage, seen map[string]string) {
 	for _, a := range st.Set {
 		i := slices.IndexFunc(c.stages[st].set, func(p pair) bool { return p.name.text == a.Name })
 		at := c.stages[st].set[i].name.pos
@@ -473,7 +473,7 @@ func (c *compiler) written(s *Steps, st *Stage, seen map[string]string) {
 
 // settled reports an attribute that a status moves, but that must not change: it is part of
 // a key, tells which entity its row is, or is the table's TTL.
-func (c *compiler) settled(s *Steps, name string, at pos) {
+func (c *compiler) settled(s *Status, name string, at pos) {
 	for i, k := range s.Target.Keys {
 		if k.Template.Slot(name) >= 0 && (i < len(s.Target.PrimaryKey()) || !k.Template.Whole()) {
 			c.report(at, "make "+name+" itself the key attribute of an index", "the key %s of %s is made of %s, and nothing would write it again when that moves", k.Attr.Name, s.Target.Name, name)
@@ -492,22 +492,22 @@ func (c *compiler) settled(s *Steps, name string, at pos) {
 // checkStages reports a stage whose Each is not a list, or for which one element could have
 // several rows.
 func checkStages(c *compiler) {
-	for _, s := range c.Steps {
+	for _, s := range c.Statuses {
 		for _, st := range s.Stages {
 			d := c.stages[st]
 			c.fits(d.word.pos, s.Name, s.Target, st.To)
-			if st.Each == nil {
+			if st.List == nil {
 				continue
 			}
-			if !st.Each.Type.IsList() {
-				c.report(d.at["each"], "", "each goes through a list, %s is a %s", st.Each.Name, st.Each.Type)
+			if !st.List.Type.IsList() {
+				c.report(d.at["each"], "", "each goes through a list, %s is a %s", st.List.Name, st.List.Type)
 			}
 			if !scalar(st.Who.Type) {
 				c.report(d.at["who"], "", "%s is a %s, and no element of a list", st.Who.Name, st.Who.Type)
 			}
 			for _, name := range st.Source.KeyNames() {
 				if name != st.Who.Name && !st.finds(name) {
-					c.report(d.word.pos, "", "several rows of %s can be for one element of %s: its key has %q besides", st.Source.Name, st.Each.Name, name)
+					c.report(d.word.pos, "", "several rows of %s can be for one element of %s: its key has %q besides", st.Source.Name, st.List.Name, name)
 				}
 			}
 		}

@@ -16,7 +16,7 @@ func TestLongTextsAreNotForged(t *testing.T) {
 		t.Fatal("a long text is kept in another way: find out how, and who can type it")
 	}
 	if owntable.Claim("m", "f", long).String() == owntable.Claim("m", "f", short).String() || owntable.Once("m", long).String() == owntable.Once("m", short).String() ||
-		owntable.List("r", []string{long}) == owntable.List("r", []string{short}) {
+		owntable.SubscriberList("r", []string{long}) == owntable.SubscriberList("r", []string{short}) {
 		t.Error("a short text has the key of a long one")
 	}
 	seen := map[string]string{}

@@ -175,7 +175,7 @@ func (s *SubscriberRow) item(at store.Ref, expiry value.Value) value.Item {
 }
 
 // List names the list of the subscribers that a rule finds by the given values.
-func List(rule string, by []string) string {
+func SubscriberList(rule string, by []string) string {
 	if len(by) == 0 {
 		return rule
 	}

@@ -40,7 +40,7 @@ func Excesses(m *model.Model, c *Change, kinds func(x *Limits, c *Change, from O
 
 // LeadsOn reports whether the model derives anything from rows of the entity.
 func LeadsOn(e *model.Entity) bool {
-	return len(e.Sources)+len(e.Rules)+len(e.Stages)+len(e.Search)+len(e.Told) > 0
+	return len(e.Sources)+len(e.Rules)+len(e.Stages)+len(e.Search)+len(e.Subscribes) > 0
 }
 
 // Reserve returns how many bytes weir may add to a row of the entity.
@@ -124,7 +124,7 @@ func Assignments(to []model.Assign, from Origin) Origin {
 		for i := range to {
 			if f := to[i].Expr.Field; to[i].Name == name && f != nil {
 				return from(f.Name)
-			} else if f := to[i].Expr.Each; to[i].Name == name && f != nil {
+			} else if f := to[i].Expr.Subscriber; to[i].Name == name && f != nil {
 				return from(f.Name)
 			}
 		}
@@ -175,7 +175,7 @@ func (x *Limits) Rule(rule *model.RowRule, c *Change, from Origin, made func(one
 			x.Made(&p, names)
 		}
 	}
-	if model.Holds(rule.Where, c.New) && rule.Each == nil {
+	if model.Holds(rule.Where, c.New) && rule.Subscribers == nil {
 		x.Empty(rule.Into, rule.Fields, c.New, names)
 	}
 }

@@ -144,7 +144,7 @@ func (m making) keyPart(name string, kt *model.KeyTemplate) value.Value {
 	if f == nil {
 		return value.Value{}
 	}
-	v, from := m.val(f), cmp.Or(f.Expr.Field, f.Expr.Each)
+	v, from := m.val(f), cmp.Or(f.Expr.Field, f.Expr.Subscriber)
 	switch {
 	case from == nil || v.Kind() != value.String:
 		return v

@@ -23,7 +23,7 @@ const (
 // Own returns the row as the application wrote it, as far as its status attributes go:
 // they have the application's values, and the attribute owntable.Own is removed.
 func Own(e *model.Entity, row value.Item) value.Item {
-	if e == nil || len(e.Steps) == 0 || row == nil {
+	if e == nil || len(e.Statuses) == 0 || row == nil {
 		return row
 	}
 	var back []value.Attr
@@ -46,7 +46,7 @@ func Own(e *model.Entity, row value.Item) value.Item {
 // the attribute owntable.Own that records what they cover. An attribute that shown lacks
 // stays as it is.
 func Over(e *model.Entity, own, shown value.Item) value.Item {
-	if e == nil || len(e.Steps) == 0 || own == nil {
+	if e == nil || len(e.Statuses) == 0 || own == nil {
 		return own
 	}
 	var show, notes []value.Attr
@@ -69,7 +69,7 @@ func Over(e *model.Entity, own, shown value.Item) value.Item {
 // now. It keeps a shown value only where the application has not changed the value below
 // it.
 func Keep(e *model.Entity, own, now value.Item) value.Item {
-	if e == nil || len(e.Steps) == 0 || own == nil {
+	if e == nil || len(e.Statuses) == 0 || own == nil {
 		return own
 	}
 	under := Own(e, now)
@@ -85,7 +85,7 @@ func moving(e *model.Entity) []string {
 		return nil
 	}
 	var out []string
-	for _, s := range e.Steps {
+	for _, s := range e.Statuses {
 		out = append(out, s.Attributes()...)
 	}
 	return out

@@ -147,7 +147,7 @@ func via(e *model.Entity, name string) *model.Template {
 	for _, rule := range e.MadeBy {
 		for i := range rule.Fields {
 			if x := &rule.Fields[i].Expr; rule.Fields[i].Name == name {
-				if f := cmp.Or(x.Field, x.Each); f != nil && f.Key != nil {
+				if f := cmp.Or(x.Field, x.Subscriber); f != nil && f.Key != nil {
 					return f.Key
 				}
 			}
@@ -165,7 +165,7 @@ func typed(m *model.Model, e *model.Entity, names []string) []string {
 			continue
 		}
 		for _, f := range rule.Fields {
-			from := cmp.Or(f.Expr.Field, f.Expr.Each)
+			from := cmp.Or(f.Expr.Field, f.Expr.Subscriber)
 			if from == nil || !slices.Contains(names, f.Name) {
 				continue
 			}

@@ -18,17 +18,17 @@ type DeadKind string
 
 // The kinds of dead letters.
 const (
-	DeadParked   DeadKind = "parked"   // an effect that queues behind a refused one on its target
-	DeadPublish  DeadKind = "publish"  // a target row that refused the value that its ledger holds
-	DeadNumber   DeadKind = "number"   // a sum or a mean that no number can hold, until one can
-	DeadRow      DeadKind = "row"      // a copy or a history row that its table refused
-	DeadSet      DeadKind = "set"      // a row of a set that refused to show its part of the set
-	DeadFollow   DeadKind = "follow"   // a row that refused the value that it follows
-	DeadTold     DeadKind = "told"     // a notification that its table refused
-	DeadDocument DeadKind = "document" // a search document that the index refused
-	DeadImage    DeadKind = "image"    // an image that a derivation cannot use; it adds nothing
-	DeadGap      DeadKind = "gap"      // records that the stream had deleted before weir read them
-	DeadRecord   DeadKind = "record"   // a recorded change, or bytes, that a replay cannot use
+	DeadParked       DeadKind = "parked"       // an effect that queues behind a refused one on its target
+	DeadPublish      DeadKind = "publish"      // a target row that refused the value that its ledger holds
+	DeadNumber       DeadKind = "number"       // a sum or a mean that no number can hold, until one can
+	DeadRow          DeadKind = "row"          // a copy or a history row that its table refused
+	DeadSet          DeadKind = "set"          // a row of a set that refused to show its part of the set
+	DeadFollow       DeadKind = "follow"       // a row that refused the value that it follows
+	DeadNotification DeadKind = "notification" // a notification that its table refused
+	DeadDocument     DeadKind = "document"     // a search document that the index refused
+	DeadImage        DeadKind = "image"        // an image that a derivation cannot use; it adds nothing
+	DeadGap          DeadKind = "gap"          // records that the stream had deleted before weir read them
+	DeadRecord       DeadKind = "record"       // a recorded change, or bytes, that a replay cannot use
 )
 
 // Dead is a dead letter: one thing that could not be applied, with all that a retry

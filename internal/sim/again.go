@@ -80,7 +80,7 @@ func (w *world) compare(o *world, what string) {
 		mine := func(t *table, yield func(store.Key, value.Item)) {
 			t.each(func(k store.Key, row value.Item) {
 				e := mt.Classify(row)
-				toldOf := e != nil && slices.ContainsFunc(e.MadeBy, func(r *model.RowRule) bool { return r.Each != nil })
+				toldOf := e != nil && slices.ContainsFunc(e.MadeBy, func(r *model.RowRule) bool { return r.Subscribers != nil })
 				if !toldOf && !(e != nil && e.SetOf() != nil) && !w.app.touched[refName(store.Ref{Table: t.Name, Key: k})] {
 					yield(k, theirs(row))
 				}

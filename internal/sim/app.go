@@ -72,11 +72,11 @@ func newApp(w *world) *app {
 	// The run writes some entities more often than others: those that something is derived
 	// from, or on.
 	for _, e := range w.model.Entities {
-		if n := len(e.Sources) + len(e.Rules) + len(e.Values) + len(e.Steps) + len(e.Stages) + len(e.Told) + len(e.Others) + len(e.Follow); !e.Derived && n > 0 && slices.Contains(w.model.Tables, e.Table) {
+		if n := len(e.Sources) + len(e.Rules) + len(e.Values) + len(e.Statuses) + len(e.Stages) + len(e.Subscribes) + len(e.Others) + len(e.Follow); !e.Derived && n > 0 && slices.Contains(w.model.Tables, e.Table) {
 			for range 4 {
 				a.entities = append(a.entities, e)
 			}
-			if each := slices.ContainsFunc(e.Rules, func(r *model.RowRule) bool { return r.Each != nil }); each || len(e.Told) > 0 {
+			if each := slices.ContainsFunc(e.Rules, func(r *model.RowRule) bool { return r.Subscribers != nil }); each || len(e.Subscribes) > 0 {
 				a.entities = append(a.entities, slices.Repeat([]*model.Entity{e}, 6)...)
 			}
 		}
@@ -192,8 +192,8 @@ func (a *app) meeting(e *model.Entity, row value.Item, d *dice) (value.Item, boo
 			return false
 		}
 		o := pick(d, others)
-		for i := range r.Each.By {
-			if m, t := mine(&r.Each.By[i]), theirs(&r.Each.By[i]); m != nil && t != nil {
+		for i := range r.Subscribers.By {
+			if m, t := mine(&r.Subscribers.By[i]), theirs(&r.Subscribers.By[i]); m != nil && t != nil {
 				vals[m.Name] = t.Get(o.image)
 			}
 		}
@@ -202,11 +202,11 @@ func (a *app) meeting(e *model.Entity, row value.Item, d *dice) (value.Item, boo
 	follower := func(m *model.Match) *model.Field { return m.Field }
 	source := func(m *model.Match) *model.Field { return m.Expr.Field }
 	met := false
-	for _, r := range e.Told {
+	for _, r := range e.Subscribes {
 		met = met || meets(r.Source, follower, source, r)
 	}
 	for _, r := range e.Rules {
-		met = met || r.Each != nil && meets(r.Each.Of, source, follower, r)
+		met = met || r.Subscribers != nil && meets(r.Subscribers.Of, source, follower, r)
 	}
 	if !met {
 		return nil, false
@@ -231,7 +231,7 @@ func listed(e *model.Entity) bool {
 	follows := func(r *model.RowRule) bool {
 		return slices.ContainsFunc(r.Fields, func(f model.Assign) bool { return f.Expr.Follow != nil })
 	}
-	return len(e.Told)+len(e.Stages)+len(e.Others) > 0 || slices.ContainsFunc(e.Sources, set) || slices.ContainsFunc(e.Rules, follows)
+	return len(e.Subscribes)+len(e.Stages)+len(e.Others) > 0 || slices.ContainsFunc(e.Sources, set) || slices.ContainsFunc(e.Rules, follows)
 }
 
 // crowd writes many rows with the attributes of a hot row. If the key has two parts with
@@ -422,7 +422,7 @@ func (a *app) unshown(o *ownRow, stands value.Item, ops []store.Op) []store.Op {
 
 // moves reports whether a status writes the attribute.
 func moves(e *model.Entity, name string) bool {
-	return e != nil && slices.ContainsFunc(e.Steps, func(s *model.Steps) bool { return slices.Contains(s.Attributes(), name) })
+	return e != nil && slices.ContainsFunc(e.Statuses, func(s *model.Status) bool { return slices.Contains(s.Attributes(), name) })
 }
 
 // hears notes that an event has got its moment in a list of followers. The rows for the
@@ -442,7 +442,7 @@ func (a *app) leave(list string, d *dice) bool {
 	var of []*ownRow
 	for _, o := range a.standing(nil) {
 		ref := owntable.Subscriber(owntable.Ref(list, ""), store.Ref{Table: o.table.Name, Key: o.key})
-		if e := o.table.Classify(o.image); e != nil && len(e.Told) > 0 && a.base.tables[owntable.TableName].get(ref.Key) != nil {
+		if e := o.table.Classify(o.image); e != nil && len(e.Subscribes) > 0 && a.base.tables[owntable.TableName].get(ref.Key) != nil {
 			of = append(of, o)
 		}
 	}
@@ -680,7 +680,7 @@ func (a *app) met(e *model.Entity, op string, row value.Item) {
 	}
 	for _, r := range e.Rules {
 		switch {
-		case r.Each != nil:
+		case r.Subscribers != nil:
 			a.counted["each "+op]++
 		case len(r.Keep) > 0:
 			a.counted["history "+op]++

@@ -199,7 +199,7 @@ func TestGolden(t *testing.T) {
 					t.Errorf("%s: %s is only ever %v", s.Name, what, slices.Sorted(maps.Keys(shows[what])))
 				}
 			}
-			for _, st := range e.Steps {
+			for _, st := range e.Statuses {
 				for _, stage := range st.Stages {
 					if what := e.Name + "." + st.Attr.Name; !shows[what][stage.Word] {
 						t.Errorf("%s: %s is never %s", s.Name, what, stage.Word)

@@ -66,7 +66,7 @@ type stay struct {
 func (t *truth) stays(r *model.RowRule, image value.Item) (out []*stay) {
 	open := map[*ownRow]*stay{}
 	for _, f := range t.deeds {
-		finds := f.table.Classify(f.is) == r.Each.Of && t.finds(r, image, f.is)
+		finds := f.table.Classify(f.is) == r.Subscribers.Of && t.finds(r, image, f.is)
 		switch s := open[f.ownRow]; {
 		case finds && s == nil:
 			s = &stay{deeds: []*deed{f}}
@@ -85,13 +85,13 @@ func (t *truth) stays(r *model.RowRule, image value.Item) (out []*stay) {
 // all that can exist.
 func (t *truth) tell(r *model.RowRule, image value.Item, d *deed, want, may map[string]*known) {
 	var by []string
-	for i := range r.Each.By {
-		by = append(by, value.Scalar(t.eval(&r.Each.By[i].Expr, image, nil)))
+	for i := range r.Subscribers.By {
+		by = append(by, value.Scalar(t.eval(&r.Subscribers.By[i].Expr, image, nil)))
 	}
 	if slices.Contains(by, "") {
 		return
 	}
-	name := owntable.List(r.Name+"<"+r.Source.Name, by)
+	name := owntable.SubscriberList(r.Name+"<"+r.Source.Name, by)
 	list := owntable.Subscribers(t.model.Name, name)
 	moment := t.when(list, owntable.PositionOf(runner.ShardKey(d.table.Name, d.shard.ID)), d.record.Position)
 	if t.way == byItem {
@@ -129,8 +129,8 @@ func (t *truth) tell(r *model.RowRule, image value.Item, d *deed, want, may map[
 
 // finds reports whether a row follows the thing that an image is about.
 func (t *truth) finds(r *model.RowRule, image, follower value.Item) bool {
-	for i := range r.Each.By {
-		m := &r.Each.By[i]
+	for i := range r.Subscribers.By {
+		m := &r.Subscribers.By[i]
 		a, b := value.Scalar(m.Field.Get(follower)), value.Scalar(t.eval(&m.Expr, image, nil))
 		if a == "" || a != b {
 			return false

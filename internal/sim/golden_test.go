@@ -284,7 +284,7 @@ func namesOf(e *model.Entity, holds func([]model.Test) bool) (out []string) {
 	}
 	for _, s := range e.Stages {
 		if holds(s.Where) {
-			out = append(out, fmt.Sprintf("%s.%s by %s", s.Steps.Target.Name, s.Word, e.Name))
+			out = append(out, fmt.Sprintf("%s.%s by %s", s.Status.Target.Name, s.Word, e.Name))
 		}
 	}
 	for _, s := range e.Search {
@@ -292,7 +292,7 @@ func namesOf(e *model.Entity, holds func([]model.Test) bool) (out []string) {
 			out = append(out, "search "+s.Name)
 		}
 	}
-	for _, r := range e.Told {
+	for _, r := range e.Subscribes {
 		out = append(out, fmt.Sprintf("%s for each %s", r.Name, e.Name))
 	}
 	return out

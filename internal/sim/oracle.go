@@ -112,9 +112,9 @@ func (t *truth) made(r *model.RowRule, row value.Item, d *deed) (*known, bool) {
 		switch {
 		case f.Expr.Field != nil && f.Expr.Field.Key != nil:
 			inKey[f.Name] = f.Expr.Field.Raw(row)
-		case f.Expr.Each != nil && f.Expr.Each.Key != nil:
-			inKey[f.Name] = f.Expr.Each.Raw(t.who)
-		case f.Expr.Field == nil && f.Expr.Each == nil:
+		case f.Expr.Subscriber != nil && f.Expr.Subscriber.Key != nil:
+			inKey[f.Name] = f.Expr.Subscriber.Raw(t.who)
+		case f.Expr.Field == nil && f.Expr.Subscriber == nil:
 			inKey[f.Name] = vals[f.Name]
 		}
 		if r.Into.Attribute(f.Name) != nil {
@@ -185,8 +185,8 @@ func (t *truth) eval(x *model.Expr, row value.Item, d *deed) value.Value {
 	switch {
 	case x.Field != nil:
 		return x.Field.Get(row)
-	case x.Each != nil:
-		return x.Each.Get(t.who)
+	case x.Subscriber != nil:
+		return x.Subscriber.Get(t.who)
 	case x.Map != nil:
 		var attrs []value.Attr
 		for i := range x.Map {
@@ -397,7 +397,7 @@ func (t *truth) moved(k *known, rows []*known) value.Item {
 		return k.own
 	}
 	out := k.own
-	for _, s := range k.entity.Steps {
+	for _, s := range k.entity.Statuses {
 		at := s.RankOf(k.own.Get(s.Attr.Name))
 		for _, st := range s.Stages {
 			by, ok := reached(k, st, rows)
@@ -430,21 +430,21 @@ func reached(k *known, st *model.Stage, rows []*known) (by []*known, ok bool) {
 		if r.entity == nil || r.entity != st.Source || !model.Holds(st.Where, r.image) {
 			continue
 		}
-		if key, ok := st.Steps.Target.KeyFrom(st.To, r.image); ok && refName(store.Ref{Table: k.table.Name, Key: key}) == k.name() && st.Steps.Target.Table == k.table {
+		if key, ok := st.Status.Target.KeyFrom(st.To, r.image); ok && refName(store.Ref{Table: k.table.Name, Key: key}) == k.name() && st.Status.Target.Table == k.table {
 			by = append(by, r)
 		}
 	}
-	if st.Each == nil {
+	if st.List == nil {
 		return by, len(by) > 0
 	}
 	want := map[string]bool{}
-	if v := k.own.Get(st.Each.Name); v.Kind() == value.List || v.Kind() == value.StringSet || v.Kind() == value.NumberSet {
+	if v := k.own.Get(st.List.Name); v.Kind() == value.List || v.Kind() == value.StringSet || v.Kind() == value.NumberSet {
 		for _, el := range v.Elements() {
 			if who := value.Scalar(el.Value); who != "" {
 				want[who] = true
 			}
 		}
-	} else if o := st.Each.Others; o != nil {
+	} else if o := st.List.Others; o != nil {
 		for _, r := range rows {
 			if r.entity == o.Of && among(o, k.own, r.image) {
 				want[value.Scalar(o.Field.Get(r.image))] = true
@@ -520,7 +520,7 @@ func (t *truth) state() {
 	for _, name := range t.order {
 		k := t.rows[name]
 		row := t.base.tables[k.table.Name].get(k.key)
-		if kept[name] && (row == nil || len(k.entity.Steps) > 0) {
+		if kept[name] && (row == nil || len(k.entity.Statuses) > 0) {
 			continue
 		}
 		if row == nil {
@@ -750,7 +750,7 @@ func (t *truth) past() {
 			if !slices.Contains(r.Keep, event) || !model.Holds(r.Where, image) {
 				continue
 			}
-			if r.Each != nil {
+			if r.Subscribers != nil {
 				t.tell(r, image, d, want, may)
 			} else if k, ok := t.made(r, image, d); ok {
 				want[k.name()] = k

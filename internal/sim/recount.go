@@ -155,7 +155,7 @@ func (w *world) spoilRow(t *table, e *model.Entity, k store.Key, row value.Item,
 			}
 		}
 	}
-	for _, s := range e.Steps {
+	for _, s := range e.Statuses {
 		if row.Get(owntable.Own).Item().Get(s.Attr.Name).IsMissing() {
 			continue // what stands there is the application's
 		}

@@ -125,7 +125,7 @@ func newWorld(m *model.Model, seed uint64, o Options) *world {
 			w.log(fmt.Sprintf("    %s: %s is  %s", who, refName(store.Ref{Table: t.Name, Key: key}), plain(now)))
 		}
 	}
-	w.tells = slices.ContainsFunc(m.Rows, func(r *model.RowRule) bool { return r.Each != nil })
+	w.tells = slices.ContainsFunc(m.Rows, func(r *model.RowRule) bool { return r.Subscribers != nil })
 	w.app = newApp(w)
 	w.deliver(way(newDice(w.seed, "way", 0).n(int(ways))))
 	return w

@@ -50,7 +50,7 @@ type folding struct {
 // history adds an entry for the change if the rule keeps events of this kind and the
 // change concerns the rule.
 func (e *folding) history(c *projections.Change, rule *model.RowRule, row value.Item) {
-	if rule.Each != nil || !c.KeptBy(rule) {
+	if rule.Subscribers != nil || !c.KeptBy(rule) {
 		return
 	}
 	if m, ok := made(c, rule, row); ok && e.Reachable(rule.Name, rule.Into.Table, m.Row.Key, false) {

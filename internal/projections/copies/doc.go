@@ -4,7 +4,7 @@
 //
 // It reads and writes these rows of our own table (package owntable):
 //
-//	tomb|ROW             s ""    a row that was deleted: p the position of the deletion, x
+//	tomb|ROW             s ""    a row that was deleted, and at which position
 //	dead|MODEL           s ID    dead letters of the kind "row": a row that its table refused
 //
 // and it writes the rows that are made, whole, with the position of the change that they

@@ -35,7 +35,7 @@ func (Kind) Limits(x *projections.Limits, c *projections.Change, from projection
 }
 
 // Letters returns the kind of a notification that its table refused.
-func (Kind) Letters() []runner.DeadKind { return []runner.DeadKind{runner.DeadTold} }
+func (Kind) Letters() []runner.DeadKind { return []runner.DeadKind{runner.DeadNotification} }
 
 // part is what one batch asks of this kind.
 type part struct {

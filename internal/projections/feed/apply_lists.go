@@ -282,7 +282,7 @@ func notificationWrite(r *runner.Runner, p *projections.Put) store.Write {
 // still get theirs.
 func keepRefused(ctx context.Context, r *runner.Runner, t *Notification, p *projections.Put, reason string) error {
 	_, err := r.KeepDead(ctx, runner.Dead{
-		Kind: runner.DeadTold, Target: t.Rule.Name + " " + r.Describe(p.Row), Row: p.Row, Reason: reason, Position: p.Position,
+		Kind: runner.DeadNotification, Target: t.Rule.Name + " " + r.Describe(p.Row), Row: p.Row, Reason: reason, Position: p.Position,
 		Record: value.NewItem(runner.Attr("new", value.OfMap(p.Image))),
 	})
 	return err
@@ -340,7 +340,7 @@ func (Kind) Job(ctx context.Context, r *runner.Runner, row value.Item) (mine, mo
 // ruleOf returns the rule of a job, or nil if the model no longer has it.
 func ruleOf(m *model.Model, job *owntable.NotifyJob) *model.RowRule {
 	for _, rule := range m.Rows {
-		if rule.Each != nil && rule.Name == job.Rule && rule.Source.Name == job.Source {
+		if rule.Subscribers != nil && rule.Name == job.Rule && rule.Source.Name == job.Source {
 			return rule
 		}
 	}

@@ -3,14 +3,15 @@
 //
 // It reads and writes these rows of our own table (package owntable):
 //
-//	each|MODEL|RULE|KEY  s ""    a list's counter: n the moments so far, p:SHARD a shard's
-//	                             position, f:SHARD and w:SHARD the moment that is being written
-//	each|MODEL|RULE|KEY  s HASH  a subscriber: p, f what the rule takes of it, n since which
-//	                             moment, h its earlier subscriptions, x
-//	mark|MODEL|RULE|KEY  s HASH  deduplication mark of a source row, without shards: p, f:, w:, x
-//	jobs|MODEL           s HASH  a notification to a long list that is being written: rule, of,
-//	                             f, list, c, p, n
-//	dead|MODEL           s ID    dead letters of the kind "told": a notification that was refused
+//	each|MODEL|RULE|KEY  s ""    ListRow: the counter of a list, and what each shard sent to it
+//	each|MODEL|RULE|KEY  s HASH  SubscriberRow: a subscriber, and since which moment
+//	mark|MODEL|RULE|KEY  s HASH  NotificationMarkRow of a source row, without shards
+//	jobs|MODEL           s HASH  NotifyJob: a notification to a long list that is being written
+//	dead|MODEL           s ID    dead letters of the kind "notification": one that was refused
+//
+// A notification has its moment before its first row is written, so all repetitions of a
+// batch write it for the same subscribers. A crash in between leaves some of its rows
+// missing until the batch comes again.
 //
 // and it writes the notifications, whole, with the position of their change (attribute
 // "weir").

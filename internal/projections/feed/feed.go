@@ -33,7 +33,7 @@ type Notification struct {
 // place in the list that its fields name.
 func Fold(c *projections.Change, f *projections.Faults) (out []Subscription) {
 	if c.Was != nil {
-		for _, rule := range c.Was.Told {
+		for _, rule := range c.Was.Subscribes {
 			was, ok := subscriptionOf(f, rule, c.Was, c.Row, c.Old, true)
 			if is, has := SubscriptionOf(rule, c.Is, c.Row, c.New); ok && (!has || was.List != is.List) {
 				was.Gone, was.Fields, was.Position = true, nil, c.Position
@@ -44,7 +44,7 @@ func Fold(c *projections.Change, f *projections.Faults) (out []Subscription) {
 	if c.Is == nil {
 		return out
 	}
-	for _, rule := range c.Is.Told {
+	for _, rule := range c.Is.Subscribes {
 		was, had := SubscriptionOf(rule, c.Was, c.Row, c.Old)
 		is, has := subscriptionOf(f, rule, c.Is, c.Row, c.New, false)
 		if has && !(had && was.List == is.List && value.EqualItems(was.Fields, is.Fields)) {
@@ -58,7 +58,7 @@ func Fold(c *projections.Change, f *projections.Faults) (out []Subscription) {
 // FoldNotifications returns the notifications that a change asks for.
 func FoldNotifications(c *projections.Change) (out []Notification) {
 	c.History(func(rule *model.RowRule, row value.Item) {
-		if rule.Each == nil {
+		if rule.Subscribers == nil {
 			return
 		}
 		if t, ok := foldNotification(c, rule, row); ok {
@@ -89,7 +89,7 @@ func SubscriptionOf(rule *model.RowRule, e *model.Entity, ref store.Ref, row val
 
 // placeOf is SubscriptionOf without the limit on size.
 func placeOf(rule *model.RowRule, e *model.Entity, ref store.Ref, row value.Item) (_ Subscription, ok bool) {
-	if e != rule.Each.Of || row == nil {
+	if e != rule.Subscribers.Of || row == nil {
 		return Subscription{}, false
 	}
 	j := Subscription{Row: ref}
@@ -98,8 +98,8 @@ func placeOf(rule *model.RowRule, e *model.Entity, ref store.Ref, row value.Item
 	}
 	var attrs []value.Attr
 	for i := range rule.Fields {
-		if f := &rule.Fields[i]; f.Expr.Each != nil {
-			attrs = append(attrs, inKeys(f.Name, f.Expr.Each, row)...)
+		if f := &rule.Fields[i]; f.Expr.Subscriber != nil {
+			attrs = append(attrs, inKeys(f.Name, f.Expr.Subscriber, row)...)
 		}
 	}
 	j.Fields = value.NewItem(attrs...)
@@ -120,14 +120,14 @@ func inKeys(name string, f *model.Field, row value.Item) []value.Attr {
 // missing.
 func list(rule *model.RowRule, val func(*model.Match) value.Value) (string, bool) {
 	var by []string
-	for i := range rule.Each.By {
-		s := value.Scalar(val(&rule.Each.By[i]))
+	for i := range rule.Subscribers.By {
+		s := value.Scalar(val(&rule.Subscribers.By[i]))
 		if s == "" {
 			return "", false
 		}
 		by = append(by, s)
 	}
-	return owntable.List(rule.Name+"<"+rule.Source.Name, by), true
+	return owntable.SubscriberList(rule.Name+"<"+rule.Source.Name, by), true
 }
 
 // foldNotification returns the notification that a history rule asks for. ok is false unless its
@@ -142,7 +142,7 @@ func foldNotification(c *projections.Change, rule *model.RowRule, row value.Item
 	}
 	var attrs []value.Attr
 	for i := range rule.Fields {
-		if f := &rule.Fields[i]; f.Expr.Each == nil {
+		if f := &rule.Fields[i]; f.Expr.Subscriber == nil {
 			if attrs = append(attrs, value.Attr{Name: f.Name, Value: projections.Evaluate(c, &f.Expr, row)}); f.Expr.Field != nil {
 				attrs = append(attrs, inKeys(f.Name, f.Expr.Field, row)...)
 			}
@@ -154,7 +154,7 @@ func foldNotification(c *projections.Change, rule *model.RowRule, row value.Item
 // For returns the row that a subscriber gets. ok is false if the row would have no key.
 func (t *Notification) For(follower value.Item) (projections.Put, bool) {
 	get := func(f *model.Assign, name string) value.Value {
-		if f.Expr.Each != nil {
+		if f.Expr.Subscriber != nil {
 			return follower.Get(name)
 		}
 		return t.Fields.Get(name)
@@ -173,7 +173,7 @@ func (t *Notification) For(follower value.Item) (projections.Put, bool) {
 // notifications matters. Within a phase, no list gets a notification and also changes its
 // subscribers. The zero Order is at the beginning of a run.
 type Order struct {
-	joined, told map[string]bool
+	subscribed, notified map[string]bool
 }
 
 // Begins reports whether the given change, which is the next in the run, begins a new
@@ -183,12 +183,12 @@ func (o *Order) Begins(c *projections.Change) bool {
 		return false
 	}
 	subscriptions, notifications := Fold(c, nil), FoldNotifications(c)
-	begins := touches(subscriptions, o.told, Subscription.list) || touches(notifications, o.joined, Notification.list)
-	if begins || o.told == nil {
-		o.joined, o.told = map[string]bool{}, map[string]bool{}
+	begins := touches(subscriptions, o.notified, Subscription.list) || touches(notifications, o.subscribed, Notification.list)
+	if begins || o.notified == nil {
+		o.subscribed, o.notified = map[string]bool{}, map[string]bool{}
 	}
-	note(subscriptions, o.joined, Subscription.list)
-	note(notifications, o.told, Notification.list)
+	note(subscriptions, o.subscribed, Subscription.list)
+	note(notifications, o.notified, Notification.list)
 	return begins
 }
 
@@ -200,11 +200,11 @@ func (*Order) Concerns(was, is *model.Entity) bool {
 		if e == nil {
 			continue
 		}
-		if len(e.Told) > 0 {
+		if len(e.Subscribes) > 0 {
 			return true
 		}
 		for _, r := range e.Rules {
-			if r.Each != nil {
+			if r.Subscribers != nil {
 				return true
 			}
 		}

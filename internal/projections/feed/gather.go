@@ -39,5 +39,5 @@ func (g *gathered) fold(i int, c *projections.Change) {
 
 // hasLists reports whether the model has rules that make a row for each subscriber.
 func hasLists(m *model.Model) bool {
-	return slices.ContainsFunc(m.Rows, func(r *model.RowRule) bool { return r.Each != nil })
+	return slices.ContainsFunc(m.Rows, func(r *model.RowRule) bool { return r.Subscribers != nil })
 }

@@ -10,7 +10,7 @@ import (
 // can.
 func limits(x *projections.Limits, c *projections.Change, from projections.Origin) {
 	for _, rule := range c.Is.Rules {
-		if rule.Each != nil {
+		if rule.Subscribers != nil {
 			x.Of(rule.Name).Rule(rule, c, from, func(one *projections.Change, row value.Item) (projections.Put, bool) {
 				t, ok := foldNotification(one, rule, row)
 				if !ok {
@@ -20,7 +20,7 @@ func limits(x *projections.Limits, c *projections.Change, from projections.Origi
 			})
 		}
 	}
-	for _, rule := range c.Is.Told {
+	for _, rule := range c.Is.Subscribes {
 		subscriberLimits(x.Of(rule.Name), rule, c, from)
 	}
 }
@@ -31,7 +31,7 @@ func limits(x *projections.Limits, c *projections.Change, from projections.Origi
 func unknown(rule *model.RowRule, subscribers bool) value.Item {
 	var attrs []value.Attr
 	for i := range rule.Fields {
-		if f := &rule.Fields[i]; (f.Expr.Each != nil) == subscribers {
+		if f := &rule.Fields[i]; (f.Expr.Subscriber != nil) == subscribers {
 			attrs = append(attrs, value.Attr{Name: f.Name, Value: value.OfString("1")})
 		}
 	}
@@ -49,8 +49,8 @@ func subscriberLimits(x *projections.Limits, rule *model.RowRule, c *projections
 	if ok {
 		x.Key(rule.Into, p.Row.Key, func(name string) []string {
 			for i := range rule.Fields {
-				if f := &rule.Fields[i]; f.Name == name && f.Expr.Each != nil {
-					return from(f.Expr.Each.Name)
+				if f := &rule.Fields[i]; f.Name == name && f.Expr.Subscriber != nil {
+					return from(f.Expr.Subscriber.Name)
 				}
 			}
 			return nil

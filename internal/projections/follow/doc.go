@@ -4,11 +4,9 @@
 //
 // It reads and writes these rows of our own table (package owntable):
 //
-//	follow|MODEL|E.F|ROW s ""    a followed value: p its position, v the value, g if its row is
-//	                             gone, t and key the row, n and x see package owntable
-//	follow|MODEL|E.F|ROW s HASH  a row that follows it: t and key the row, a its attribute
-//	jobs|MODEL           s HASH  a long list of followers that is being updated: list, c the
-//	                             last one updated, p the position of the value
+//	follow|MODEL|E.F|ROW s ""    FollowedRow: a followed value, or that its row is gone
+//	follow|MODEL|E.F|ROW s HASH  FollowerRow: an attribute of a row that follows it
+//	jobs|MODEL           s HASH  FollowJob: a long list of followers that is being updated
 //	dead|MODEL           s ID    dead letters of the kind "follow": a row that refused its value
 //
 // and it writes, on rows that follow, the attribute, the position of its value, and a mark

@@ -3,9 +3,8 @@
 //
 // It reads and writes these rows of our own table (package owntable):
 //
-//	set|MODEL|ROW        s PATH  a node: n its version, i if the members are in the nodes below,
-//	                             m the count of each member, p:SHARD and p:SHARD/PATH positions
-//	mark|MODEL|ROW       s HASH  deduplication mark of a source row and a member, without shards: p, x
+//	set|MODEL|ROW        s PATH  NodeRow: the members below a path, each with its count
+//	mark|MODEL|ROW       s HASH  deduplication mark of a source row and a member, without shards
 //	dead|MODEL           s ID    dead letters of the kind "set": a row that cannot show its node
 //
 // and it writes the rows that show the nodes: the set's attribute, the mark of an inner

@@ -27,7 +27,7 @@ func (Kind) Limits(x *projections.Limits, c *projections.Change, from projection
 
 // Shows reports whether rows of the entity have a status. A recompute then shows all that
 // is derived on them.
-func (Kind) Shows(e *model.Entity) bool { return len(e.Steps) > 0 }
+func (Kind) Shows(e *model.Entity) bool { return len(e.Statuses) > 0 }
 
 // Show recomputes the statuses of a row and shows all that is derived on it.
 func (Kind) Show(ctx context.Context, r *runner.Runner, target store.Ref, parked bool) error {

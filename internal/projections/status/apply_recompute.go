@@ -128,7 +128,7 @@ func atOnce(r *runner.Runner) int {
 // later recompute.
 func recomputeAt(ctx context.Context, r *runner.Runner, target store.Ref, row, b value.Item) (store.Write, error) {
 	e := r.Model.Table(target.Table).Classify(row)
-	if e == nil || len(e.Steps) == 0 {
+	if e == nil || len(e.Statuses) == 0 {
 		return store.Write{}, nil
 	}
 	version, stale, err := showable(ctx, r, target, row.Get(owntable.Version), b)

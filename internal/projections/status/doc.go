@@ -4,11 +4,15 @@
 //
 // It reads and writes these rows of our own table (package owntable):
 //
-//	fact|MODEL|E.A|ROW   s WORD|ID  what a source row reports: v the values that it sets, p, x
-//	fact|MODEL|E.L|NAMES s m|WHO    a member of a group: v who, p, x
-//	fact|MODEL|E.L|NAMES s t|HASH   a target whose status depends on the group: v its table and key, p, x
-//	ledger|MODEL|ROW       s ""       the target's ledger: n, its version, which a recompute raises
-//	jobs|MODEL           s HASH     a long list of targets that is being recomputed: look, c, n
+//	fact|MODEL|E.A|ROW   s WORD|ID  FactRow: what a source row reports
+//	fact|MODEL|E.L|NAMES s m|WHO    FactRow: a member of a group
+//	fact|MODEL|E.L|NAMES s t|HASH   FactRow: a target whose status depends on the group
+//	ledger|MODEL|ROW     s ""       the target's ledger: its version, which a recompute raises
+//	jobs|MODEL           s HASH     RecomputeJob: a long list of targets that is being recomputed
+//
+// A batch writes its facts before any status is recomputed, and a recompute reads all facts
+// of its target. So a crash after the facts leaves statuses that are behind, and the batch,
+// which comes again, recomputes them.
 //
 // and it writes, on target rows, the status, the attributes that its stages set, what the
 // application wrote there (attribute "weir.own"), and the version (attribute "weir").

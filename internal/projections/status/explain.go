@@ -13,7 +13,7 @@ import (
 
 // Derives returns the attributes that the statuses of an entity write.
 func (Kind) Derives(e *model.Entity) (attrs []string) {
-	for _, s := range e.Steps {
+	for _, s := range e.Statuses {
 		attrs = append(attrs, s.Attributes()...)
 	}
 	return attrs

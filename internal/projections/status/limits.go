@@ -9,7 +9,7 @@ import (
 func limits(x *projections.Limits, c *projections.Change, from projections.Origin) {
 	for _, st := range c.Is.Stages {
 		if model.Holds(st.Where, c.New) {
-			x.Of(st.Steps.Name).Target(st.Steps.Target, st.To, c.New, from)
+			x.Of(st.Status.Name).Target(st.Status.Target, st.To, c.New, from)
 		}
 	}
 }

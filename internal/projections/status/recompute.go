@@ -37,13 +37,13 @@ type Names struct {
 // TooMany says that a status of a target cannot be computed, because there are more rows
 // or list elements to check than the model allows (max).
 type TooMany struct {
-	Steps, Word string
-	What        string
-	Max         int
+	Status, Word string
+	What         string
+	Max          int
 }
 
 func (e *TooMany) Error() string {
-	return fmt.Sprintf("%s %s: there are more than %d %s, the max of this step", e.Steps, e.Word, e.Max, e.What)
+	return fmt.Sprintf("%s %s: there are more than %d %s, the max of this step", e.Status, e.Word, e.Max, e.What)
 }
 
 // Recompute recomputes the statuses of a row from all facts and returns the row with them. A
@@ -51,7 +51,7 @@ func (e *TooMany) Error() string {
 func Recompute(e *model.Entity, target store.Ref, row value.Item, known Facts) (value.Item, error) {
 	own := projections.Own(e, row)
 	var shown []value.Attr
-	for _, s := range e.Steps {
+	for _, s := range e.Statuses {
 		at := s.RankOf(own.Get(s.Attr.Name))
 		for _, st := range s.Stages {
 			r := &reach{Stage: st, known: known, list: FactsOf(s, target)}
@@ -86,26 +86,26 @@ type reach struct {
 // Without a list in the stage, one row that reaches the word is enough. Otherwise each
 // element of the list needs such a row.
 func (r *reach) reached(own value.Item) (bool, error) {
-	if r.Stage.Each == nil {
+	if r.Stage.List == nil {
 		return r.any()
 	}
 	if o := othersOf(r.Stage, own); o != nil {
 		return r.others(o, own)
 	}
 	var names []string
-	for _, el := range own.Get(r.Stage.Each.Name).Elements() {
+	for _, el := range own.Get(r.Stage.List.Name).Elements() {
 		if text := value.Scalar(el.Value); text != "" { // other elements name no row
 			names = append(names, owntable.Reached(r.Word, text))
 		}
 	}
 	if r.Max > 0 && len(names) > r.Max {
-		return false, r.tooMany("elements in " + r.Stage.Each.Name)
+		return false, r.tooMany("elements in " + r.Stage.List.Name)
 	}
 	return r.whole(names)
 }
 
 func (r *reach) tooMany(what string) error {
-	return &TooMany{Steps: r.Steps.Name, Word: r.Word, What: what, Max: r.Max}
+	return &TooMany{Status: r.Status.Name, Word: r.Word, What: what, Max: r.Max}
 }
 
 // any reports whether some row reaches the word. If the stage takes values from such

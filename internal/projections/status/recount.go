@@ -92,19 +92,19 @@ func (v *recount) told(of, name string) value.Item {
 func (v *recount) Compare(_ context.Context, rows []projections.Change) error {
 	for i := range rows {
 		f := &rows[i]
-		if f.Is == nil || len(f.Is.Steps) == 0 {
+		if f.Is == nil || len(f.Is.Statuses) == 0 {
 			continue
 		}
 		want, err := Recompute(f.Is, f.Row, f.New, v)
 		var many *TooMany
 		if errors.As(err, &many) {
-			v.Differs(many.Steps, v.RowText(f.Row), err.Error(), "parked", nil)
+			v.Differs(many.Status, v.RowText(f.Row), err.Error(), "parked", nil)
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		for _, s := range f.Is.Steps {
+		for _, s := range f.Is.Statuses {
 			for _, name := range s.Attributes() {
 				v.Check(s.Name+" "+name, f.Row, want.Get(name), f.New.Get(name), &runner.ShownFix{Row: f.Row})
 			}

@@ -71,9 +71,9 @@ func reports(c *projections.Change, e *model.Entity, row value.Item, faults *pro
 	for _, o := range e.Others {
 		add(belongs(o, row))
 	}
-	for _, s := range e.Steps {
+	for _, s := range e.Statuses {
 		for i, st := range s.Stages {
-			if o := othersOf(st, row); o != nil && !slices.ContainsFunc(s.Stages[:i], func(b *model.Stage) bool { return b.Each == st.Each }) {
+			if o := othersOf(st, row); o != nil && !slices.ContainsFunc(s.Stages[:i], func(b *model.Stage) bool { return b.List == st.List }) {
 				add(goesBy(c, o, row))
 			}
 		}
@@ -86,9 +86,9 @@ func reaches(c *projections.Change, st *model.Stage, row value.Item) (Fact, bool
 	if !model.Holds(st.Where, row) {
 		return Fact{}, false
 	}
-	target, ok := keyOf(st.Steps.Target, st.To, row)
-	f := Fact{List: FactsOf(st.Steps, target), Name: owntable.Reached(st.Word, owntable.RowText(c.Row)), Entity: st.Steps.Target, Target: target}
-	if st.Each != nil {
+	target, ok := keyOf(st.Status.Target, st.To, row)
+	f := Fact{List: FactsOf(st.Status, target), Name: owntable.Reached(st.Word, owntable.RowText(c.Row)), Entity: st.Status.Target, Target: target}
+	if st.List != nil {
 		who := value.Scalar(st.Who.Get(row))
 		f.Name, ok = owntable.Reached(st.Word, who), ok && who != ""
 	}
@@ -139,10 +139,10 @@ func TargetTold(m *model.Model, told value.Item) (store.Ref, bool) {
 // othersOf returns the group that replaces a stage's list on this row. It returns nil if
 // the row has a list of its own.
 func othersOf(st *model.Stage, row value.Item) *model.Others {
-	if st.Each == nil || IsList(row.Get(st.Each.Name)) {
+	if st.List == nil || IsList(row.Get(st.List.Name)) {
 		return nil
 	}
-	return st.Each.Others
+	return st.List.Others
 }
 
 // IsList reports whether v is a list, even an empty one: the row then has a list of its
@@ -152,7 +152,9 @@ func IsList(v value.Value) bool {
 }
 
 // FactsOf returns the name of the list with the facts about a target's status.
-func FactsOf(s *model.Steps, target store.Ref) string { return s.Name + "|" + owntable.RowText(target) }
+func FactsOf(s *model.Status, target store.Ref) string {
+	return s.Name + "|" + owntable.RowText(target)
+}
 
 // OthersOf returns the name of the list with the members of the group that a row depends
 // on.
@@ -179,7 +181,7 @@ func membersOf(o *model.Others, get func(i int) value.Value) (string, bool) {
 // status depends on. weir's own writes raise the version and change nothing that the
 // application wrote.
 func NeedsRecompute(c *projections.Change) bool {
-	if c.Is == nil || len(c.Is.Steps) == 0 {
+	if c.Is == nil || len(c.Is.Statuses) == 0 {
 		return false
 	}
 	if c.Was != c.Is {
@@ -212,18 +214,18 @@ func Basis(e *model.Entity) []string {
 			out = append(out, name)
 		}
 	}
-	for _, s := range e.Steps {
+	for _, s := range e.Statuses {
 		for _, name := range s.Attributes() {
 			add(name)
 		}
 		for _, st := range s.Stages {
-			if st.Each == nil {
+			if st.List == nil {
 				continue
 			}
-			add(st.Each.Name)
-			if st.Each.Others != nil {
-				for i := range st.Each.Others.Key {
-					if f := st.Each.Others.Key[i].Expr.Field; f != nil {
+			add(st.List.Name)
+			if st.List.Others != nil {
+				for i := range st.List.Others.Key {
+					if f := st.List.Others.Key[i].Expr.Field; f != nil {
 						add(f.Attr)
 					}
 				}

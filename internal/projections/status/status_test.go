@@ -229,8 +229,8 @@ func TestLook(t *testing.T) {
 // every change reads them all. Where a row is enough by itself, one is read.
 func TestLookHasABound(t *testing.T) {
 	m := movienight(t)
-	for _, st := range m.Entity("Round").Steps[0].Stages {
-		if st.Each != nil {
+	for _, st := range m.Entity("Round").Statuses[0].Stages {
+		if st.List != nil {
 			st.Max = 500
 		}
 	}
@@ -259,8 +259,8 @@ func TestLookHasABound(t *testing.T) {
 	if got, err := look(t, m, item("round_id", "q", "group_id", "g", "attendees", names(all[:500]...)), facts{}); err != nil || got.Has("status") {
 		t.Errorf("500 are allowed: %v, %v", got, err)
 	}
-	for _, st := range m.Entity("Round").Steps[0].Stages {
-		if st.Each == nil {
+	for _, st := range m.Entity("Round").Statuses[0].Stages {
+		if st.List == nil {
 			st.Set, st.Max = nil, 0
 		}
 	}

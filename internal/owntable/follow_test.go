@@ -1,0 +1,252 @@
+package owntable_test
+
+import (
+	"testing"
+	"time"
+
+	"weir/internal/events"
+	"weir/internal/owntable"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+func at(n uint64) events.Position { return events.PositionOf(n) }
+
+var soon = value.OfInt(1_700_000_000)
+
+// TestFacts: the newest report wins, a withdrawn fact stays as one until it expires, and a
+// repair writes only over what it read.
+func TestFacts(t *testing.T) {
+	o := ownTable(t)
+	ref := owntable.Fact("m", "Round.status|r", owntable.Reached("open", "row"))
+	told := owntable.ToldMember(value.OfString("ann"))
+	if !o.writes(owntable.FactRow{Position: at(2), Told: told}.Keep(ref, soon)) || o.writes(owntable.FactRow{Position: at(1)}.Keep(ref, soon)) {
+		t.Error("an older report replaced a newer one")
+	}
+	is := owntable.FactFrom(o.row(ref))
+	if is.Position != at(2) || !value.EqualItems(is.Told, told) || owntable.MemberTold(is.Told).Text() != "ann" || o.row(ref).Has(owntable.Expiry) {
+		t.Errorf("stored as %v", o.row(ref))
+	}
+	if list, name, ok := owntable.FactOf("m", o.row(ref)); !ok || list != "Round.status|r" || name != is.Name {
+		t.Errorf("it is fact %s of %s", name, list)
+	}
+	if !o.writes(owntable.FactRow{Position: at(3)}.Keep(ref, soon)) || owntable.FactFrom(o.row(ref)).Told != nil || !o.row(ref).Has(owntable.Expiry) {
+		t.Errorf("a withdrawn fact is %v", o.row(ref))
+	}
+	if o.writes(is.Replace(ref, owntable.FactRow{Position: at(2), Told: told}, soon)) {
+		t.Error("a repair wrote over what it had not read")
+	}
+	empty := owntable.FactRow{Position: at(4), Told: value.Item{}}
+	if !o.writes(empty.Keep(ref, soon)) || owntable.FactFrom(o.row(ref)).Told == nil {
+		t.Error("a fact that tells nothing is read as withdrawn")
+	}
+	if o.writes(owntable.FactFrom(nil).Replace(ref, empty, soon)) {
+		t.Error("a fact that exists was read as missing, and replaced")
+	}
+}
+
+// TestFollowedValues: the newest value wins; the last value of a row that is gone expires
+// only if no follower began to keep it.
+func TestFollowedValues(t *testing.T) {
+	o := ownTable(t)
+	ref := owntable.Followed("m", "User.name", rowRef("1"))
+	keyed := owntable.KeyedRow{Table: "T", Key: keyOf("1")}
+	v := owntable.FollowedRow{Value: value.OfString("Ann"), Position: at(2), Row: keyed}
+	if !o.writes(v.Keep(ref)) || o.writes(owntable.FollowedRow{Position: at(1), Row: keyed}.Keep(ref)) {
+		t.Error("an older value replaced a newer one")
+	}
+	is := owntable.FollowedFrom(o.row(ref))
+	if is.Value.Text() != "Ann" || is.Position != at(2) || is.Gone || is.Row.Table != "T" || !value.EqualItems(is.Row.Key, keyOf("1")) || !is.There() {
+		t.Errorf("stored as %+v", is)
+	}
+	if o.writes(owntable.KeepLast(ref)) || o.writes(owntable.ExpireGone(ref, at(2), soon)) {
+		t.Error("the value of a row that exists is handled as a last value")
+	}
+	v.Gone, v.Position = true, at(3)
+	if !o.writes(v.Keep(ref)) {
+		t.Fatal("not kept")
+	}
+	was := owntable.FollowedFrom(o.row(ref))
+	if !o.writes(owntable.KeepLast(ref)) || o.writes(was.ExpireLast(ref, soon)) {
+		t.Error("a last value expires although a follower began to keep it")
+	}
+	if !o.writes(owntable.FollowedFrom(o.row(ref)).ExpireLast(ref, soon)) || !owntable.FollowedFrom(o.row(ref)).Expires {
+		t.Error("a last value that no row follows does not expire")
+	}
+	if !o.writes(owntable.KeepLastFrom(ref, time.Now().UnixMicro())) || owntable.FollowedFrom(o.row(ref)).Expires {
+		t.Error("a last value that a row keeps expires")
+	}
+	if o.writes(is.Replace(ref, v)) || o.writes(is.Raise(ref, at(9))) {
+		t.Error("a repair wrote over what it had not read")
+	}
+	follower := owntable.Follower(ref, "userName", rowRef("9"))
+	if !o.writes(owntable.FollowerRow{Row: keyed, Attr: "userName"}.Write(follower)) {
+		t.Fatal("no follower")
+	}
+	if f := owntable.FollowerFrom(o.row(follower)); f.Attr != "userName" || f.Row.Table != "T" || !value.EqualItems(f.Row.Key, keyOf("1")) {
+		t.Errorf("the follower is %+v", f)
+	}
+	if page, err := o.Query(t.Context(), owntable.EntriesAfter(ref.Key.Partition.Text(), "", 10)); err != nil || len(page.Rows) != 1 || !owntable.IsEntry(page.Rows[0].Get(owntable.Sort).Text()) {
+		t.Errorf("the list has %v, %v", page.Rows, err)
+	}
+}
+
+// TestSubscribers: a moment is given once, a shard's changes keep theirs until they are
+// sent, and a subscriber's row is written only over what was read.
+func TestSubscribers(t *testing.T) {
+	o := ownTable(t)
+	list := owntable.Subscribers("m", owntable.SubscriberList("rule", []string{"a"}))
+	none := owntable.ListFrom(o.row(list))
+	if !o.writes(none.Next(list, "s1", at(2), at(5), nil)) || o.writes(none.Next(list, "s2", at(1), at(1), nil)) {
+		t.Error("one moment was given twice")
+	}
+	is := owntable.ListFrom(o.row(list))
+	if first, last, moment := is.Shard("s1"); is.Moment() != 1 || first != at(2) || last != at(5) || moment != 1 {
+		t.Errorf("the list is %v", o.row(list))
+	}
+	if !o.writes(is.Next(list, "s2", at(1), at(1), []string{"s1"})) {
+		t.Fatal("no second moment")
+	}
+	if first, _, _ := owntable.ListFrom(o.row(list)).Shard("s1"); first != at(2) {
+		t.Error("a shard that is over, and still sends, was forgotten")
+	}
+	if o.writes(owntable.EndMoment(list, "s1", at(4))) || !o.writes(owntable.EndMoment(list, "s1", at(5))) {
+		t.Error("the moment of a shard ends when its last change is sent")
+	}
+	if !o.writes(owntable.ListFrom(o.row(list)).Next(list, "s2", at(2), at(2), []string{"s1"})) {
+		t.Fatal("no third moment")
+	}
+	if keys := owntable.ListFrom(o.row(list)).ShardKeys(); len(keys) != 1 || keys[0] != "s2" {
+		t.Errorf("positions of %v are left", keys)
+	}
+
+	ref := owntable.Subscriber(list, rowRef("1"))
+	s := owntable.SubscriberRow{Position: at(2), Fields: keyOf("1"), Here: true, Since: 3, Spans: []owntable.Span{{Since: 1, Until: 2}}}
+	if !o.writes(s.Put(ref, events.Position{}, soon)) || o.writes(s.Put(ref, events.Position{}, soon)) || !o.writes(s.Put(ref, at(2), soon)) {
+		t.Error("a subscriber is written once over what was read")
+	}
+	was := owntable.SubscriberFrom(o.row(ref))
+	if was.Position != at(2) || !was.Here || was.Since != 3 || len(was.Spans) != 1 || was.Spans[0] != s.Spans[0] || !value.EqualItems(was.Fields, keyOf("1")) || o.row(ref).Has(owntable.Expiry) {
+		t.Errorf("stored as %+v", was)
+	}
+	s.Here, s.Position = false, at(3)
+	if !o.writes(s.Replace(ref, was, soon)) || o.writes(s.Replace(ref, was, soon)) || owntable.SubscriberFrom(o.row(ref)).Here || !o.row(ref).Has(owntable.Expiry) {
+		t.Errorf("a subscriber that left is %v", o.row(ref))
+	}
+
+	mark := owntable.NotificationMark("m", "rule|a", rowRef("7"))
+	ws, moment := owntable.ListFrom(o.row(list)).NextMarked(list, mark, at(4), soon)
+	if err := o.Transact(t.Context(), ws); err != nil || moment != 4 {
+		t.Fatalf("moment %d: %v", moment, err)
+	}
+	if m := owntable.NotificationMarkFrom(o.row(mark)); m.Position != at(4) || m.Moment != 4 || !m.Sending {
+		t.Errorf("the mark is %+v", m)
+	}
+	if o.Transact(t.Context(), ws) == nil {
+		t.Error("one change got two moments")
+	}
+	if !o.writes(owntable.EndMarked(mark, at(4))) || owntable.NotificationMarkFrom(o.row(mark)).Sending {
+		t.Error("the mark still sends")
+	}
+}
+
+// TestNodes: a node comes back as it was stored, and is written only over the version that
+// was read.
+func TestNodes(t *testing.T) {
+	o := ownTable(t)
+	ref := owntable.Node("m", rowRef("1"), "a")
+	n := owntable.NodeFrom("a", nil)
+	n.Version, n.Counts["x"] = value.OfInt(1), value.OfInt(2)
+	n.Saw("s1", "a", at(3))
+	n.Saw("s1", "ab", at(5))
+	if !o.writes(n.Put(ref, value.Value{})) || o.writes(n.Put(ref, value.Value{})) || o.writes(owntable.DropNode(ref, value.OfInt(7))) {
+		t.Error("a node was written over another version")
+	}
+	is := owntable.NodeFrom(owntable.PathOf(o.row(ref)), o.row(ref))
+	if is.Path != "a" || !value.Equal(is.Version, n.Version) || !value.Equal(is.Counts["x"], value.OfInt(2)) || is.Seen["s1"]["a"] != at(3) || is.Seen["s1"]["ab"] != at(5) {
+		t.Errorf("stored as %+v", is)
+	}
+	is.Inner, is.Version = true, value.OfInt(2)
+	if !o.writes(is.Put(ref, value.OfInt(1))) || !owntable.NodeFrom("a", o.row(ref)).Inner || !o.writes(owntable.DropNode(ref, value.OfInt(2))) {
+		t.Error("an inner node is not stored")
+	}
+}
+
+// TestTombstonesAndMarks: neither goes back to an older position.
+func TestTombstonesAndMarks(t *testing.T) {
+	o := ownTable(t)
+	if !o.writes(owntable.LeaveTombstone(rowRef("1"), at(2), soon)) || o.writes(owntable.LeaveTombstone(rowRef("1"), at(1), soon)) {
+		t.Error("a tombstone went back")
+	}
+	if p, ok := owntable.TombstoneFrom(o.row(owntable.Tombstone(rowRef("1")))); !ok || p != at(2) {
+		t.Errorf("the row was deleted at %v", p)
+	}
+	if _, ok := owntable.TombstoneFrom(nil); ok {
+		t.Error("a row without a tombstone was deleted")
+	}
+	mark := owntable.Mark("m", rowRef("1"), rowRef("2"))
+	if !o.writes(owntable.MoveMark(mark, at(2), soon)) || o.writes(owntable.MoveMark(mark, at(2), soon)) || owntable.MarkFrom(o.row(mark)) != at(2) {
+		t.Error("one change was marked twice")
+	}
+}
+
+// TestJobs: each kind of job is read as itself alone, and a job that was started again
+// does not go on from where the one before was.
+func TestJobs(t *testing.T) {
+	o := ownTable(t)
+	now := time.UnixMicro(1_700_000_000_000_000)
+	list := owntable.FollowedOf("m", "User.name") + "x"
+	notify := owntable.NotifyJob{Rule: "R", Source: "S", Fields: keyOf("1"), List: "each|m|l", Cursor: "c", Position: at(3), Moment: 4}
+	if !o.writes(owntable.BeginRecompute("m", "L|x", "c", now)) || !o.writes(owntable.BeginFollow("m", list, "c", at(2))) || !o.writes(notify.Begin("m")) {
+		t.Fatal("a job did not begin")
+	}
+	if o.writes(notify.Begin("m")) || o.writes(owntable.BeginFollow("m", list, "", at(2))) {
+		t.Error("a job began twice")
+	}
+	jobs := func() (r []owntable.RecomputeJob, f []owntable.FollowJob, n []owntable.NotifyJob) {
+		page, err := o.Query(t.Context(), store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Jobs("m"))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range page.Rows {
+			if j, ok := owntable.RecomputeJobFrom(row); ok {
+				r = append(r, j)
+			}
+			if j, ok := owntable.FollowJobFrom("m", row); ok {
+				f = append(f, j)
+			}
+			if j, ok := owntable.NotifyJobFrom(row); ok {
+				n = append(n, j)
+			}
+		}
+		return r, f, n
+	}
+	r, f, n := jobs()
+	if len(r) != 1 || len(f) != 1 || len(n) != 1 || r[0].List != "L|x" || r[0].Cursor != "c" || f[0].List != list || f[0].Cursor != "c" ||
+		n[0].Rule != "R" || n[0].Source != "S" || n[0].List != notify.List || n[0].Cursor != "c" || n[0].Position != at(3) || n[0].Moment != 4 || !value.EqualItems(n[0].Fields, keyOf("1")) {
+		t.Fatalf("the jobs are %+v, %+v, %+v", r, f, n)
+	}
+	if !o.writes(owntable.BeginRecompute("m", "L|x", "", now)) || o.writes(r[0].Move("m", "d")) {
+		t.Error("a recompute that was started again goes on where it was")
+	}
+	if !o.writes(owntable.BeginFollow("m", list, "", at(3))) || o.writes(f[0].Move("m", "")) {
+		t.Error("a newer value was not given to all followers")
+	}
+	if !o.writes(n[0].Move("m", "d")) || o.writes(n[0].Move("m", "e")) {
+		t.Error("a notification's job went on twice from one place")
+	}
+	r, f, n = jobs()
+	if !o.writes(r[0].Move("m", "")) || !o.writes(f[0].Move("m", "")) || !o.writes(n[0].Move("m", "")) {
+		t.Error("a job did not end")
+	}
+	if r, f, n = jobs(); len(r)+len(f)+len(n) > 0 {
+		t.Errorf("left: %+v, %+v, %+v", r, f, n)
+	}
+}
+
+// TestUnserved: the record of a follower's dead letter comes back as it was kept.
+func TestUnserved(t *testing.T) {
+	if a, l := owntable.UnservedFrom(owntable.UnservedRecord("name", "follow|m|x")); a != "name" || l != "follow|m|x" {
+		t.Errorf("it is attribute %s of %s", a, l)
+	}
+}
