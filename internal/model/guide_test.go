@@ -12,7 +12,7 @@ import (
 var guideSections = map[string]string{
 	"model": "The file", "table": "Tables", "index": "Indexes", "entity": "Entities", "attribute": "Attributes",
 	"once": "Once", "supersede": "Supersede", "test": "Conditions", "tally": "Tallies", "steps": "Status",
-	"stage": "Stages of a status", "row-rule": "Rows made from rows", "each": "Followers of a feed",
+	"stage": "Stages of a status", "row-rule": "Rows made from rows", "each": "Subscribers of a feed",
 	"follow": "Followed values", "migration": "Migrate", "search": "Search", "query": "Queries", "step": "Queries",
 	"returned-value": "Returned values",
 }
