@@ -188,7 +188,9 @@ func (h *Handler) change(ctx context.Context, w *work, f func(*progress) (progre
 		if w.progress.same(&next) {
 			return nil
 		}
-		out, err := h.Runner.Store.Write(ctx, []store.Write{w.progress.Becomes(h.progressRef(w), next.FunctionShardRow, h.Runner.Now().Add(progressLife))})
+		wr := w.progress.Becomes(h.progressRef(w), next.FunctionShardRow, h.Runner.Now().Add(progressLife))
+		wr.Repeatable = true // f asks nothing of a row that has what this invocation wrote
+		out, err := h.Runner.Store.Write(ctx, []store.Write{wr})
 		if err != nil {
 			return err
 		}

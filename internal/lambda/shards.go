@@ -77,6 +77,7 @@ func (h *Handler) enterShard(ctx context.Context, key string) error {
 }
 
 func (h *Handler) update(ctx context.Context, w store.Write) (value.Item, error) {
+	w.Repeatable = true
 	out, err := h.Runner.Store.Write(ctx, []store.Write{w})
 	if err != nil {
 		return nil, err

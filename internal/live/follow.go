@@ -13,6 +13,14 @@ import (
 // batch that is cut short is applied again by the next process.
 const finishTime = 20 * time.Second
 
+// After a failure that the store could not settle by itself, the next try comes after a
+// pause. It is short, since a try costs little beside what waits meanwhile, and a pause must
+// not go on when its cause is over.
+const (
+	leastPause   = 250 * time.Millisecond
+	longestPause = 5 * time.Second
+)
+
 // Following is the part that one process takes in a model's streams. From Start on it reads
 // its shards into files, however long applying them takes.
 type Following struct {
@@ -53,7 +61,7 @@ func (f *Following) Apply(ctx context.Context) {
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTime, cancel) })()
 	var moved atomic.Bool
-	for wait := time.Second; ctx.Err() == nil; {
+	for wait := leastPause; ctx.Err() == nil; {
 		follower := runner.Follower{Runner: f.run, Source: f.reader, Stop: ctx.Done(), Report: func(group string, n runner.Counts) {
 			moved.Store(true)
 			if f.reader.opts.Applied != nil {
@@ -63,13 +71,13 @@ func (f *Following) Apply(ctx context.Context) {
 		}}
 		err := follower.Run(applying)
 		if moved.Swap(false) {
-			wait = time.Second
+			wait = leastPause
 		}
 		if err != nil && !errors.Is(err, context.Canceled) {
 			f.reader.opts.Log.Warn("applying", "model", f.run.Model.Name, "error", err, "again in", wait)
 			f.reader.note(Applies)
 			f.reader.opts.Wait(ctx, nil, wait)
-			wait = min(2*wait, time.Minute)
+			wait = min(2*wait, longestPause)
 		}
 	}
 }

@@ -88,7 +88,7 @@ func (h *holding) fill(ctx context.Context) {
 			h.opts.Log.Warn("reading a shard", "table", h.table, "shard", h.shard, "error", err, "again in", wait)
 			h.note(Reads)
 			h.opts.Wait(ctx, nil, wait)
-			wait = min(2*wait, time.Minute)
+			wait = min(2*wait, max(longestPause, h.opts.Poll))
 		case n == 0:
 			wait = h.opts.Poll
 			h.opts.Wait(ctx, more, wait)

@@ -17,19 +17,28 @@ import (
 // the others see no beats, and the holder sees by its clock how long it was paused.
 
 // take takes a lease that was seen free or unchanged for long enough. If another
-// process was first, ok is false and err is nil.
+// process was first, ok is false and err is nil. The row says which process was first: no
+// two have the same name.
 func take(ctx context.Context, s store.Store, at store.Ref, seen owntable.LeaseRow, owner string) (fence int64, ok bool, err error) {
-	out, err := s.Write(ctx, []store.Write{seen.Take(at, owner)})
-	if err != nil || out[0].Err != nil {
-		return 0, false, unlessCondition(out, err)
+	w := seen.Take(at, owner)
+	w.Repeatable = true
+	out, err := s.Write(ctx, []store.Write{w})
+	if err = unlessCondition(out, err); err != nil {
+		return 0, false, err
 	}
 	now, err := owntable.DecodeLease(out[0].Row)
-	return now.Fence, err == nil, err
+	ok = err == nil && (out[0].Err == nil || now.Owner == owner && now.Fence == seen.Fence+1)
+	if !ok {
+		return 0, false, err
+	}
+	return now.Fence, true, nil
 }
 
 // beat renews a lease. If another process has taken it, ok is false and err is nil.
 func beat(ctx context.Context, s store.Store, at store.Ref, fence int64) (ok bool, err error) {
-	out, err := s.Write(ctx, []store.Write{owntable.BeatLease(at, fence)})
+	w := owntable.BeatLease(at, fence)
+	w.Repeatable = true
+	out, err := s.Write(ctx, []store.Write{w})
 	if err != nil || out[0].Err != nil {
 		return false, unlessCondition(out, err)
 	}
@@ -38,7 +47,9 @@ func beat(ctx context.Context, s store.Store, at store.Ref, fence int64) (ok boo
 
 // release gives a lease back, so that other processes need not wait for it to run out.
 func release(ctx context.Context, s store.Store, at store.Ref, fence int64) error {
-	out, err := s.Write(ctx, []store.Write{owntable.FreeLease(at, fence)})
+	w := owntable.FreeLease(at, fence)
+	w.Repeatable = true
+	out, err := s.Write(ctx, []store.Write{w})
 	return unlessCondition(out, err)
 }
 

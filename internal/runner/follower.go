@@ -498,22 +498,24 @@ func (c *consumer) resume(ctx context.Context, at place) error {
 // move saves the checkpoints together with the counts of the records before them, if they
 // are still where the pages were read from. So each record is counted once, however often
 // it was applied. If another process has moved a checkpoint, the shard is read again from
-// there.
+// there. Only this process moves a checkpoint under its fence: one that is at its new
+// position already was moved by this write, whose first answer was lost.
 func (c *consumer) move(ctx context.Context, pieces []piece, counts []Counts) error {
 	ws := make([]store.Write, len(pieces))
 	for i, p := range pieces {
 		ws[i] = owntable.MoveCheckpoint(c.checkpoint(p.place), c.held[p.place], p.from, p.last(), owntable.Counts(counts[i]))
+		ws[i].Return = true
 	}
 	out, err := c.Runner.Write(ctx, ws)
 	if err != nil {
 		return err
 	}
 	for i, p := range pieces {
-		if out[i].Err != nil {
+		last := p.last()
+		if out[i].Err != nil && !c.moved(p.place, last, out[i].Row) {
 			delete(c.at, p.place)
 			continue
 		}
-		last := p.last()
 		c.at[p.place], c.ended[p.place] = last, p.page.End
 		if p.page.End {
 			if err := c.finish(ctx, p.place); err != nil {
@@ -528,6 +530,12 @@ func (c *consumer) move(ctx context.Context, pieces []piece, counts []Counts) er
 		}
 	}
 	return nil
+}
+
+// moved reports whether a checkpoint is where this consumer was to move it.
+func (c *consumer) moved(at place, to events.Position, row value.Item) bool {
+	is, err := owntable.DecodeCheckpoint(row)
+	return err == nil && is.Fence != 0 && is.Fence == c.held[at] && is.At == to
 }
 
 // trim lets the source drop records that every group has passed.

@@ -181,7 +181,7 @@ func AsNoted(name string, noted value.Item) store.Cond {
 // Did does one conditional write. It reports false if the condition failed, and returns
 // an error if the store refused the write.
 func (r *Runner) Did(ctx context.Context, w store.Write) (bool, error) {
-	out, err := r.Write(ctx, []store.Write{w})
+	out, err := r.Once(ctx, []store.Write{w})
 	if err != nil {
 		return false, err
 	}

@@ -194,8 +194,20 @@ func (w *Work) IsKept(i int) bool { return w.kept[i] }
 func (w *Work) Kept(i int) { w.kept[i] = true }
 
 // Write does writes whose conditions are expected to fail at times. It returns an outcome
-// for each. Any error other than a failed condition or a refusal ends the batch.
+// for each. Any error other than a failed condition or a refusal ends the batch. Each of
+// the writes may happen twice (store.Write.Repeatable): the caller takes a failed
+// condition as it takes it when a batch is applied again. A caller that must know whether
+// its own write happened calls Once.
 func (r *Runner) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	for i := range ws {
+		ws[i].Repeatable = true
+	}
+	return r.Once(ctx, ws)
+}
+
+// Once is Write for writes that must not happen twice. If the answer to one of them is
+// lost, the batch ends.
+func (r *Runner) Once(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
 	if len(ws) == 0 {
 		return nil, nil
 	}

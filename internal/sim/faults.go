@@ -47,6 +47,7 @@ const (
 	HostileOverwrite Kind = "hostile-overwrite" // the application writes back a row that it read long ago
 	HostileRecreate  Kind = "hostile-recreate"  // it deletes a row and creates it again
 	HostileRename    Kind = "hostile-rename"    // it writes a row and deletes it at once
+	Resent           Kind = "resent"            // a driver lost the answer to one write of a call, and sent it again
 )
 
 // Kinds are all kinds of faults.
@@ -55,6 +56,7 @@ var Kinds = []Kind{
 	Throttle, Unknown, Conflict, Unprocessed, Expiry, Skew, ClockBack, PowerCut,
 	DiskFull, ShortWrite, FailedSync, TornLog, FlippedLog, Trim, TornTail, FlippedBits, SearchBusy, SearchDown, SearchTimeout, SearchMixed, SearchVersion,
 	HostileOverwrite, HostileRecreate, HostileRename,
+	Resent,
 }
 
 // ParseKinds parses a comma-separated list of kinds; "" stands for all of them and "none"

@@ -176,6 +176,10 @@ func (l *link) Write(_ context.Context, ws []store.Write) ([]store.Outcome, erro
 			l.pausing("write on")
 		}
 		one, err := l.base.Write(sent, ws[i:i+1])
+		if err == nil && ws[i].Repeatable && l.strike(Resent) {
+			l.pausing("write again")
+			one, err = l.base.Write(sent, ws[i:i+1])
+		}
 		if err != nil {
 			return nil, err
 		}

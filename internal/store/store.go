@@ -28,7 +28,8 @@
 //     to another system, such as an index or a caller.
 //   - Retry. An error that is none of this package's says nothing about whether the
 //     write happened. The caller sends it again: conditions make that safe. A driver
-//     itself sends a call again only where that changes nothing.
+//     itself sends a call again only where that changes nothing, or where the caller
+//     allows it (Write.Repeatable).
 //   - Ownership. Slices of writes, references, conditions and operations passed in
 //     belong to the driver until the call returns. Items and values never change,
 //     so both sides may keep them and share their memory.
@@ -209,6 +210,12 @@ type Write struct {
 	// Return asks for the row after the write, in the Outcome. If the condition failed,
 	// that is the row for which it failed.
 	Return bool
+
+	// Repeatable says that the write may happen twice, even with other writes in between,
+	// and that the caller knows that ErrCondition may then come from this write's own
+	// first time. A driver that lost the answer to such a write sends it again by itself,
+	// so that the rest of the call need not wait.
+	Repeatable bool
 
 	// Origin, when set, is passed on in the stream record of this write, as its time
 	// and origin position. A driver whose stream cannot carry it leaves it out.

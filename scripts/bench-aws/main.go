@@ -11,6 +11,8 @@
 // Both handlers process a batch one record after the other, as handlers do. "at once" is the
 // plain handler with as many concurrent requests as weir uses.
 //
+// With -faults it measures instead what lost and refused answers cost (faults.go).
+//
 // All use the same recordings (workload.go), each in a DynamoDB of its own (world.go). Write
 // units are those that DynamoDB reports, including those of indexes.
 package main
@@ -36,8 +38,15 @@ func main() {
 	defer stop()
 	records := flag.Int("records", 2000, "records of each recording")
 	costs := flag.String("costs", "", "also write the requests and write units of weir to this file, the same each time")
+	faulty := flag.Bool("faults", false, "measure instead which share of its speed weir keeps when answers are lost")
 	flag.Parse()
-	if err := run(ctx, *records, *costs); err != nil {
+	err := error(nil)
+	if *faulty {
+		err = measureFaults(ctx, *records)
+	} else {
+		err = run(ctx, *records, *costs)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench-aws:", err)
 		os.Exit(1)
 	}

@@ -286,7 +286,7 @@ func (w *work) restore(ctx context.Context, m *Mend, image value.Item, rule *mod
 	}
 	wr := w.rowWrite(&p, values, true)
 	wr.If = w.restoreCond(m, &wr, removed)
-	out, err := w.Write(ctx, []store.Write{wr})
+	out, err := w.Once(ctx, []store.Write{wr})
 	switch {
 	case err != nil:
 		return false, err

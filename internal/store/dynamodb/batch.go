@@ -65,7 +65,7 @@ func (c *call) writeBatch(ctx context.Context, batch []int) error {
 	if len(left) == 0 {
 		return nil
 	}
-	err := c.persist(ctx, true, func(ctx context.Context) error {
+	err := c.persist(ctx, later, func(ctx context.Context) error {
 		out, err := c.db.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: left, ReturnConsumedCapacity: c.returnCapacity()})
 		if err != nil {
 			return err

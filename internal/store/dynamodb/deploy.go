@@ -112,7 +112,7 @@ func identity(t *types.TableDescription) string {
 // tableThere describes a table; it returns nil if the table does not exist.
 func (s *Store) tableThere(ctx context.Context, name string) (*types.TableDescription, error) {
 	var out *dynamodb.DescribeTableOutput
-	err := s.persist(ctx, true, func(ctx context.Context) (err error) {
+	err := s.persist(ctx, later, func(ctx context.Context) (err error) {
 		out, err = s.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
 		return err
 	})
@@ -147,7 +147,7 @@ func (s *Store) create(ctx context.Context, t *store.Table) (ours bool, err erro
 			IndexName: &ix.Name, KeySchema: keySchema(ix.Key), Projection: projection(ix)})
 	}
 	lost := false
-	err = s.persist(ctx, true, func(ctx context.Context) error {
+	err = s.persist(ctx, later, func(ctx context.Context) error {
 		_, err := s.db.CreateTable(ctx, in)
 		lost = lost || err != nil && judge(err) == unknown
 		return err
@@ -181,7 +181,7 @@ func (s *Store) active(ctx context.Context, name string) (*types.TableDescriptio
 
 // ttl is the attribute with the table's expiry, "" if TTL is off.
 func (s *Store) ttl(ctx context.Context, name string) (attr string, err error) {
-	err = s.persist(ctx, true, func(ctx context.Context) error {
+	err = s.persist(ctx, later, func(ctx context.Context) error {
 		out, err := s.db.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &name})
 		if err != nil {
 			return err
@@ -197,7 +197,7 @@ func (s *Store) ttl(ctx context.Context, name string) (attr string, err error) {
 
 // enableTTL switches TTL on. It returns as soon as DynamoDB has accepted the change.
 func (s *Store) enableTTL(ctx context.Context, t *store.Table) error {
-	return s.persist(ctx, true, func(ctx context.Context) error {
+	return s.persist(ctx, later, func(ctx context.Context) error {
 		_, err := s.db.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{TableName: &t.Name,
 			TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: &t.TTL, Enabled: aws.Bool(true)}})
 		return err

@@ -10,8 +10,9 @@
 // nothing: it was throttled, was never connected, or was a single write that met a
 // transaction. Second, if its outcome is unknown but doing it twice is the same as
 // doing it once, in the table and in the result: reads, writes without a condition that
-// add nothing, and transactions, which carry a token. Any other unknown outcome is left
-// to the caller, as the contract says.
+// add nothing, and transactions, which carry a token. The same holds for writes whose
+// caller says so (store.Write.Repeatable). The rest of the call goes on meanwhile. Any
+// other unknown outcome is left to the caller, as the contract says.
 //
 // A Write's Origin is carried through the stream in the images (origin.go).
 package dynamodb
@@ -102,6 +103,7 @@ type Store struct {
 	tables  map[string]*store.Table
 	slots   chan struct{} // one for each running request
 	closed  atomic.Bool
+	latency latency
 
 	mu     sync.Mutex
 	arns   map[string][]string          // by table, of its streams, the latest last

@@ -113,7 +113,7 @@ func (g *getting) all(ctx context.Context, parts []keys) error {
 func (g *getting) part(ctx context.Context, left keys) error {
 	for len(left) > 0 {
 		before := left
-		err := g.persist(ctx, true, func(ctx context.Context) error {
+		err := g.persist(ctx, soon, func(ctx context.Context) error {
 			out, err := g.db.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: left, ReturnConsumedCapacity: g.returnCapacity()})
 			if err != nil {
 				return err

@@ -94,7 +94,7 @@ func (s *Store) scan(ctx context.Context, t *store.Table, q *store.Query, start 
 	if q.Segments > 0 {
 		in.Segment, in.TotalSegments = aws.Int32(int32(q.Segment)), aws.Int32(int32(q.Segments))
 	}
-	err = s.persist(ctx, true, func(ctx context.Context) error {
+	err = s.persist(ctx, soon, func(ctx context.Context) error {
 		out, err := s.db.Scan(ctx, in)
 		if err == nil {
 			rows, last = out.Items, out.LastEvaluatedKey
@@ -114,7 +114,7 @@ func (s *Store) keyQuery(ctx context.Context, t *store.Table, keys *store.KeySch
 	if x.err != nil {
 		return nil, nil, x.err
 	}
-	err = s.persist(ctx, true, func(ctx context.Context) error {
+	err = s.persist(ctx, soon, func(ctx context.Context) error {
 		out, err := s.db.Query(ctx, in)
 		if err == nil {
 			rows, last = out.Items, out.LastEvaluatedKey

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -60,31 +61,98 @@ func judge(err error) verdict {
 // by other requests. What is left has not happened.
 var errAgain = errors.New("the service has not done everything yet")
 
+// again says when a request with an unknown outcome may be sent again.
+type again uint8
+
+const (
+	never again = iota
+	// later: once the connection has failed or its time is over. Were the first request
+	// only late, it could undo what was written after the second one.
+	later
+	// soon: also when the answer takes much longer than answers take at present, since
+	// most that are late never come.
+	soon
+)
+
 // persist sends a request until it succeeds, its error is final, or the time of
-// Options.Patience is over. repeatable says that a request with an unknown outcome may
-// be sent again. Each request has one of the store's slots while it runs, and none
-// while it waits.
-func (s *Store) persist(ctx context.Context, repeatable bool, request func(context.Context) error) error {
+// Options.Patience is over. again says whether a request with an unknown outcome may be
+// sent again. Each request has one of the store's slots
+// while it runs, and none while it waits. The first pause is a few milliseconds, and none
+// is much longer than a second: a pause must not go on when its cause is over.
+func (s *Store) persist(ctx context.Context, again again, request func(context.Context) error) error {
 	b := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(25*time.Millisecond), backoff.WithMultiplier(2), backoff.WithRandomizationFactor(0.5),
-		backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(s.opts.Patience))
+		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMultiplier(2), backoff.WithRandomizationFactor(0.5),
+		backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(s.opts.Patience))
+	tries := 0
 	return backoff.Retry(func() error {
 		if err := s.slot(ctx); err != nil {
 			return backoff.Permanent(err)
 		}
-		err := request(ctx)
+		limit := requestTimeout
+		if again == soon {
+			limit = s.latency.limit(tries)
+		}
+		tries++
+		late, err := s.within(ctx, limit, request)
 		s.release()
 		switch {
 		case err == nil || errors.Is(err, errAgain):
 			return err
 		case ctx.Err() != nil:
 			return backoff.Permanent(errors.Join(ctx.Err(), err))
+		case late && again != never:
+			return err
 		}
-		if v := judge(err); v == nothing || v == unknown && repeatable {
+		if v := judge(err); v == nothing || v == unknown && again != never {
 			return err
 		}
 		return backoff.Permanent(err)
 	}, backoff.WithContext(b, ctx))
+}
+
+// within does a request, and gives it up after a time; late says that this time was over.
+func (s *Store) within(ctx context.Context, limit time.Duration, request func(context.Context) error) (late bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	start := time.Now()
+	if err = request(ctx); err == nil {
+		s.latency.took(time.Since(start))
+	}
+	return ctx.Err() != nil, err
+}
+
+// latency is how long answers take at present.
+type latency struct{ mean atomic.Int64 }
+
+// An answer is late after lateAfter times the mean, but not before leastLimit: answers of
+// a store that is near and idle vary more. Each further try waits twice as long, for the
+// store may have become slow.
+const (
+	lateAfter  = 20
+	leastLimit = 250 * time.Millisecond
+	firstLimit = 2 * time.Second // before there was an answer
+)
+
+func (l *latency) took(d time.Duration) {
+	for {
+		was := l.mean.Load()
+		is := was + (int64(d)-was)/32
+		if was == 0 {
+			is = int64(d)
+		}
+		if l.mean.CompareAndSwap(was, is) {
+			return
+		}
+	}
+}
+
+// limit is how long a request is waited for that was sent so many times before.
+func (l *latency) limit(tries int) time.Duration {
+	limit := firstLimit
+	if mean := l.mean.Load(); mean > 0 {
+		limit = max(leastLimit, lateAfter*time.Duration(mean))
+	}
+	return min(limit<<min(tries, 6), requestTimeout)
 }
 
 // named is the error of this package's contract for a final error of a request; nil for

@@ -35,6 +35,7 @@ var (
 	refused   = answer{400, `{"__type":"com.amazonaws.dynamodb.v20120810#ValidationException","message":"no such thing"}`, nil}
 	broken    = answer{500, `{"__type":"com.amazonaws.dynamodb.v20120810#InternalServerError","message":"oops"}`, nil}
 	cut       = answer{0, "", io.ErrUnexpectedEOF}
+	mute      = answer{-1, "", nil} // no answer comes
 	unreached = answer{0, "", &net.OpError{Op: "dial", Err: errors.New("refused")}}
 	notHeld   = answer{400, `{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"no","Item":{"PK":{"S":"a"},"n":{"N":"7"}}}`, nil}
 )
@@ -47,16 +48,25 @@ type service struct {
 	seen    []string // operation and body
 }
 
+func (s *service) next(request string) answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.answers[min(len(s.seen), len(s.answers)-1)]
+	s.seen = append(s.seen, request)
+	return a
+}
+
 func (s *service) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err
 	}
 	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a := s.answers[min(len(s.seen), len(s.answers)-1)]
-	s.seen = append(s.seen, op+" "+string(body))
+	a := s.next(op + " " + string(body))
+	if a == mute {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
 	if a.err != nil {
 		return nil, a.err
 	}
@@ -94,6 +104,11 @@ func onlyIf(w store.Write) store.Write {
 	return w
 }
 
+func mayTwice(w store.Write) store.Write {
+	w.Repeatable = true
+	return w
+}
+
 // TestWritesSentAgain says, for a kind of write and what the service answers
 // first, whether the write is sent again.
 func TestWritesSentAgain(t *testing.T) {
@@ -113,6 +128,9 @@ func TestWritesSentAgain(t *testing.T) {
 		"a set whose answer was cut":           {setThing("a"), cut, true},
 		"a delete with an unknown outcome":     {store.Write{Ref: thing("a"), Delete: true}, broken, true},
 		"a refused set":                        {setThing("a"), refused, false},
+		"an addition that may happen twice":    {mayTwice(addThing("a")), broken, true},
+		"a condition that may, and was cut":    {mayTwice(onlyIf(putThing("a"))), cut, true},
+		"one that may, and has no answer":      {mayTwice(onlyIf(putThing("a"))), mute, true},
 		"an addition for which there is no IP": {addThing("a"), answer{err: &net.OpError{Op: "dial", Err: &net.DNSError{Name: "x"}}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,6 +148,17 @@ func TestWritesSentAgain(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestOneIsSettledAlone: a write without an answer holds up no other write of its call, and
+// its own failed condition is for the caller to judge.
+func TestOneIsSettledAlone(t *testing.T) {
+	s, sv := fake(broken, notHeld)
+	s.opts.Concurrency = 1
+	out, err := s.Write(t.Context(), []store.Write{mayTwice(onlyIf(addThing("a"))), mayTwice(addThing("b"))})
+	if err != nil || len(sv.seen) != 3 || !errors.Is(out[0].Err, store.ErrCondition) || out[0].Row.Get("n").Text() != "7" {
+		t.Errorf("%v, %+v, %d requests", err, out, len(sv.seen))
 	}
 }
 

@@ -126,7 +126,7 @@ func (s *Store) describe(ctx context.Context, arn string) (all []streams.Shard, 
 	in := &dynamodbstreams.DescribeStreamInput{StreamArn: &arn}
 	for {
 		var out *dynamodbstreams.DescribeStreamOutput
-		err := s.persist(ctx, true, func(ctx context.Context) (err error) {
+		err := s.persist(ctx, soon, func(ctx context.Context) (err error) {
 			out, err = s.streams.DescribeStream(ctx, in)
 			return err
 		})
@@ -188,7 +188,7 @@ func (s *Store) latest(ctx context.Context, table string) (arn string, err error
 	if err != nil {
 		return "", err
 	}
-	err = s.persist(ctx, true, func(ctx context.Context) error {
+	err = s.persist(ctx, soon, func(ctx context.Context) error {
 		out, err := s.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.Name})
 		if err == nil && out.Table.StreamSpecification != nil && aws.ToBool(out.Table.StreamSpecification.StreamEnabled) {
 			arn = aws.ToString(out.Table.LatestStreamArn)
@@ -335,7 +335,7 @@ func (s *Store) pace(ctx context.Context, c *cursor) error {
 
 // records reads a page; it replaces an iterator that has expired.
 func (s *Store) records(ctx context.Context, arn, shard string, c *cursor, max int) (out *dynamodbstreams.GetRecordsOutput, err error) {
-	err = s.persist(ctx, true, func(ctx context.Context) error {
+	err = s.persist(ctx, soon, func(ctx context.Context) error {
 		if c.iterator == nil {
 			if c.iterator, err = s.iterator(ctx, arn, shard, c.after); err != nil {
 				return err

@@ -101,7 +101,7 @@ func transactItem(t *store.Table, w *store.Write) (item types.TransactWriteItem,
 func (s *Store) transact(ctx context.Context, items []types.TransactWriteItem, of []*store.Write) error {
 	token := rand.Text()
 	var verdict error
-	err := s.persist(ctx, true, func(ctx context.Context) error {
+	err := s.persist(ctx, soon, func(ctx context.Context) error {
 		out, err := s.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
 			TransactItems: items, ClientRequestToken: aws.String(token), ReturnConsumedCapacity: s.returnCapacity(),
 		})

@@ -172,7 +172,7 @@ func (c *call) one(ctx context.Context, i int) error {
 		return err
 	}
 	var row attributes
-	err := c.persist(ctx, repeatable(w), func(ctx context.Context) (err error) {
+	err := c.persist(ctx, whenAgain(w), func(ctx context.Context) (err error) {
 		row, err = c.send(ctx, t, w)
 		return err
 	})
@@ -208,18 +208,22 @@ type refusal struct{ error }
 
 func (r *refusal) Unwrap() error { return r.error }
 
-// repeatable reports whether executing the write twice has the same effect and the same
-// result as executing it once.
-func repeatable(w *store.Write) bool {
+// whenAgain says when a write with an unknown outcome may be sent again. Without leave of
+// the caller, it may be if executing it twice has the same effect and the same result as
+// executing it once.
+func whenAgain(w *store.Write) again {
+	if w.Repeatable {
+		return soon
+	}
 	if len(w.If) > 0 {
-		return false
+		return never
 	}
 	for i := range w.Ops {
 		if w.Ops[i].Kind == store.Add {
-			return false
+			return never
 		}
 	}
-	return true
+	return later
 }
 
 // send sends one request. It returns the row after an update.
