@@ -15,6 +15,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/store"
+	"weir/internal/value"
 )
 
 // Follower reads the streams of a model's tables and has each batch applied. It runs one
