@@ -228,7 +228,7 @@ func (h *Handler) keep(ctx context.Context, table string, e *events.Entry) error
 	rec.Table = table
 	d := runner.Dead{
 		Kind: runner.DeadRecord, Target: "a record of " + table, Reason: e.Bad.Error(), Source: sourceOf(e),
-		Time: rec.Time, Position: rec.Position, Raw: string(e.Bad.Raw), Record: runner.RecordItem(&rec),
+		Time: rec.Time, Position: rec.Position, Raw: string(e.Bad.Raw), Record: owntable.RecordItem(&rec),
 	}
 	_, err := h.Runner.KeepDead(ctx, d)
 	return err

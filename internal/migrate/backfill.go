@@ -72,18 +72,18 @@ const (
 // nothing.
 func (b *Backfill) Run(ctx context.Context) (Filled, error) {
 	out := Filled{Gets: map[string]int{}, Other: map[string]int{}}
-	var places []*place
+	var places []*cursor
 	for _, t := range b.Model.Tables {
 		if !slices.ContainsFunc(t.Entities, fillable) {
 			continue
 		}
-		p := &place{Store: b.Store, Ref: owntable.Backfill(b.Model.Name, t.Name), table: t, dry: b.DryRun, rows: b.Rows}
+		p := &cursor{Store: b.Store, Ref: owntable.Backfill(b.Model.Name, t.Name), table: t, dry: b.DryRun, rows: b.Rows}
 		places = append(places, p)
 		err := p.open(ctx, planOf(t), false)
 		if err == nil {
 			err = p.scan(ctx, func(rows []value.Item) error { return b.page(ctx, p, rows) })
 		}
-		if out.add(p.counts); err != nil {
+		if out.add(p.is.Counts); err != nil {
 			return out, err
 		}
 	}
@@ -146,7 +146,7 @@ func planOf(t *model.Table) string {
 }
 
 // page fills the rows of a page. Rows that others change meanwhile are read again.
-func (b *Backfill) page(ctx context.Context, p *place, rows []value.Item) error {
+func (b *Backfill) page(ctx context.Context, p *cursor, rows []value.Item) error {
 	counts := map[string]int{readCount: len(rows)}
 	var todo []Filling
 	for _, row := range rows {
@@ -173,7 +173,7 @@ func (b *Backfill) page(ctx context.Context, p *place, rows []value.Item) error 
 		return err
 	}
 	for name, n := range counts {
-		p.counts[name] += n
+		p.is.Counts[name] += n
 	}
 	if b.Page != nil {
 		b.Page(len(rows))

@@ -66,22 +66,22 @@ type Scan struct {
 // since the beginning. After an error or a crash, run it again.
 func (s *Scan) Run(ctx context.Context) (Counts, error) {
 	t := s.Migration.From.Table
-	place := &place{Ref: owntable.Migration(s.Model.Name, s.Migration.Name), table: t, Store: s.Store, dry: s.DryRun, rows: s.Rows}
-	if err := place.open(ctx, s.Migration.Name, true); err != nil {
+	at := &cursor{Ref: owntable.Migration(s.Model.Name, s.Migration.Name), table: t, Store: s.Store, dry: s.DryRun, rows: s.Rows}
+	if err := at.open(ctx, s.Migration.Name, true); err != nil {
 		return nil, err
 	}
-	err := place.scan(ctx, func(rows []value.Item) error {
-		err := s.page(ctx, rows, place.counts)
+	err := at.scan(ctx, func(rows []value.Item) error {
+		err := s.page(ctx, rows, at.is.Counts)
 		if err == nil && s.Page != nil {
 			s.Page(len(rows))
 		}
 		return err
 	})
 	if err == nil {
-		err = place.forget(ctx)
+		err = at.forget(ctx)
 	}
 	counts := Counts{}
-	for o, n := range place.counts {
+	for o, n := range at.is.Counts {
 		counts[Outcome(o)] = n
 	}
 	return counts, err
@@ -170,7 +170,6 @@ func (s *Scan) first(ctx context.Context, p *plan) (string, error) {
 	if p.Outcome == Refused || len(p.takes) == 0 {
 		return "", nil
 	}
-	own := owntable.Table()
 	var refs []store.Ref
 	var ws []store.Write
 	for _, c := range p.takes {
@@ -178,8 +177,7 @@ func (s *Scan) first(ctx context.Context, p *plan) (string, error) {
 			continue
 		}
 		refs = append(refs, c.Ref)
-		ws = append(ws, store.Write{Ref: c.Ref, If: owntable.NotThere(),
-			Put: own.Item(c.Ref.Key).With(value.Attr{Name: byAttr, Value: value.OfString(p.row.String())})})
+		ws = append(ws, owntable.TakeDry(c.Ref, p.row.String()))
 	}
 	err := s.Taken.Transact(ctx, ws)
 	if !errors.Is(err, store.ErrCondition) {
@@ -188,11 +186,8 @@ func (s *Scan) first(ctx context.Context, p *plan) (string, error) {
 	rows, err := s.Taken.Get(ctx, refs)
 	for _, row := range rows {
 		if row != nil {
-			return row.Get(byAttr).Text(), nil
+			return owntable.DryTaker(row), nil
 		}
 	}
 	return "", err
 }
-
-// byAttr of a value's row, in a dry run, names the old row that takes it.
-const byAttr = "by"

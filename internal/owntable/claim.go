@@ -62,6 +62,18 @@ func (c ClaimRow) Free(at, row store.Ref) store.Write {
 	return store.Write{Ref: at, If: store.Cond{{store.AsRead(claimToken, c.token)}}, Delete: mine, Check: !mine}
 }
 
+// claimDry is, in the memory of a dry run, the old row that would take the value.
+const claimDry = "by"
+
+// TakeDry notes in a table of its own, which no other program sees, that a row would take a
+// claim, on condition that none would.
+func TakeDry(at store.Ref, by string) store.Write {
+	return store.Write{Ref: at, If: NotThere(), Put: RefItem(at).With(attr(claimDry, value.OfString(by)))}
+}
+
+// DryTaker returns the row that would take a claim.
+func DryTaker(row value.Item) string { return row.Get(claimDry).Text() }
+
 // The rows of once|MODEL|KEY are results of commands by their idempotency keys. The
 // command writes its row in the transaction of its writes; TTL deletes it after OnceLife.
 // There are as many as commands with a key in that time, about 400 bytes each.

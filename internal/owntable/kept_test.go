@@ -38,7 +38,7 @@ func TestKeysStandHere(t *testing.T) {
 					if !ok || len(n.Args) == 0 || f.Sel.Name != "Ref" {
 						return true
 					}
-					if of, ok := f.X.(*ast.Ident); ok && of.Name == "ledger" {
+					if of, ok := f.X.(*ast.Ident); ok && of.Name == "owntable" {
 						if _, literal := n.Args[0].(*ast.BasicLit); literal {
 							met[name]++
 						}

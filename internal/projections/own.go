@@ -15,10 +15,6 @@ import (
 // the one kept beside it. Otherwise the application has overwritten the attribute since.
 // So the row itself always tells what the application wrote, even if a program restored
 // the whole row from an old copy.
-const (
-	ownAttr   = "own" // absent if the application has no such attribute
-	shownAttr = "shown"
-)
 
 // Own returns the row as the application wrote it, as far as its status attributes go:
 // they have the application's values, and the attribute owntable.Own is removed.
@@ -29,11 +25,11 @@ func Own(e *model.Entity, row value.Item) value.Item {
 	var back []value.Attr
 	gone := []string{owntable.Own}
 	for _, name := range moving(e) {
-		note := row.Get(owntable.Own).Item().Get(name).Item()
-		if note == nil || !value.Equal(note.Get(shownAttr), row.Get(name)) {
+		own, shown, noted := owntable.Covered(row, name)
+		if !noted || !value.Equal(shown, row.Get(name)) {
 			continue
 		}
-		if own := note.Get(ownAttr); own.IsMissing() {
+		if own.IsMissing() {
 			gone = append(gone, name)
 		} else {
 			back = append(back, value.Attr{Name: name, Value: own})
@@ -56,8 +52,7 @@ func Over(e *model.Entity, own, shown value.Item) value.Item {
 			continue
 		}
 		show = append(show, value.Attr{Name: name, Value: over})
-		note := value.NewItem(value.Attr{Name: ownAttr, Value: is}, value.Attr{Name: shownAttr, Value: over})
-		notes = append(notes, value.Attr{Name: name, Value: value.OfMap(note)})
+		notes = append(notes, value.Attr{Name: name, Value: owntable.Covering(is, over)})
 	}
 	if len(notes) > 0 {
 		show = append(show, value.Attr{Name: owntable.Own, Value: value.OfMap(value.NewItem(notes...))})

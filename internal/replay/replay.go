@@ -311,11 +311,11 @@ func (r *Replay) keep(ctx context.Context, e *events.Entry, table string) error 
 		Time: e.Record.Time, Position: e.Record.Position,
 	}
 	if e.Bad.Raw != nil {
-		d.Raw, d.Record = string(e.Bad.Raw), runner.RecordItem(&events.Record{Table: table})
+		d.Raw, d.Record = string(e.Bad.Raw), owntable.RecordItem(&events.Record{Table: table})
 	} else {
 		rec := e.Record
 		rec.Table = table
-		d.Record = runner.RecordItem(&rec)
+		d.Record = owntable.RecordItem(&rec)
 	}
 	if r.retried {
 		return fmt.Errorf("%s: %w", e.Bad.Error(), runner.ErrNoRetry)

@@ -43,7 +43,7 @@ type Dead struct {
 	Time     time.Time         // of the record
 	Row      store.Ref         // the target, if that is a row
 	Adds     []projections.Add // the amounts that wait: field and amount
-	Record   value.Item        // "table", "keys", "old", "new", "expired": see RecordItem
+	Record   value.Item        // see owntable.RecordItem
 	Raw      string            // of a DeadRecord that could not be decoded: its bytes
 	// Of a DeadRecord: file, line and offset; of a DeadGap: where the records
 	// are missing; of a DeadFollow: what is followed.
@@ -70,43 +70,16 @@ func (d *Dead) identify() {
 	d.ID = hex.EncodeToString(sum[:8])
 }
 
-// RecordOf returns a change in the form of RecordItem.
+// RecordOf returns a change as a dead letter keeps it (owntable.RecordItem).
 func RecordOf(c *projections.Change) value.Item {
-	return RecordItem(&events.Record{Table: c.Table.Name, Keys: c.Table.Item(c.Row.Key), Old: c.Old, New: c.New})
-}
-
-// RecordItem returns a record as a dead letter keeps it: its table, keys and images, and
-// whether TTL deleted the row. The letter keeps position and time separately.
-func RecordItem(rec *events.Record) value.Item {
-	image := func(it value.Item) value.Value {
-		if it == nil {
-			return value.Value{}
-		}
-		return value.OfMap(it)
-	}
-	var expired value.Value
-	if rec.Expired {
-		expired = value.OfBool(true)
-	}
-	var table value.Value
-	if rec.Table != "" {
-		table = value.OfString(rec.Table)
-	}
-	return value.NewItem(Attr("table", table), Attr("keys", image(rec.Keys)), Attr("old", image(rec.Old)), Attr("new", image(rec.New)), Attr("expired", expired))
+	return owntable.RecordItem(&events.Record{Table: c.Table.Name, Keys: c.Table.Item(c.Row.Key), Old: c.Old, New: c.New})
 }
 
 // ChangeRecord returns the stream record that the dead letter keeps.
 func (d *Dead) ChangeRecord() events.Record {
-	image := func(name string) value.Item {
-		if v := d.Record.Get(name); !v.IsMissing() {
-			return v.Item()
-		}
-		return nil
-	}
-	return events.Record{
-		Table: d.Record.Get("table").Text(), Keys: image("keys"), Old: image("old"), New: image("new"),
-		Expired: !d.Record.Get("expired").IsMissing(), Position: d.Position, Time: d.Time,
-	}
+	rec := owntable.RecordFrom(d.Record)
+	rec.Position, rec.Time = d.Position, d.Time
+	return rec
 }
 
 // Describe names a row in a form for people.

@@ -416,11 +416,11 @@ func (r *Runner) show(ctx context.Context, target store.Ref) error {
 // ChangeOf returns the change that a dead letter keeps. The error wraps ErrNoRetry if the
 // model has no such rows any more.
 func (r *Runner) ChangeOf(d *Dead) (projections.Change, error) {
-	t := r.Model.Table(d.Record.Get("table").Text())
+	rec := d.ChangeRecord()
+	t := r.Model.Table(rec.Table)
 	if t == nil {
 		return projections.Change{}, fmt.Errorf("%s: the record is of no table of the model any more: %w", d.ID, ErrNoRetry)
 	}
-	rec := d.ChangeRecord()
 	c, ok := projections.NewChange(t, &rec)
 	if !ok || c.Is == nil && c.Was == nil {
 		return c, fmt.Errorf("%s: the record is of none of the model's entities any more: %w", d.ID, ErrNoRetry)

@@ -415,7 +415,7 @@ func applied(row value.Item, ops []store.Op) value.Item {
 func (a *app) unshown(o *ownRow, stands value.Item, ops []store.Op) []store.Op {
 	e := o.table.Classify(o.image)
 	return slices.DeleteFunc(slices.Clone(ops), func(op store.Op) bool {
-		shows := stands.Get(owntable.Own).Item().Get(op.Attr).Item().Get("shown")
+		_, shows, _ := owntable.Covered(stands, op.Attr)
 		return moves(e, op.Attr) && (value.Equal(stands.Get(op.Attr), op.Value) || op.Kind == store.Set && value.Equal(shows, op.Value))
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections/document"
 	"weir/internal/projections/follow"
 	"weir/internal/runner"
@@ -57,7 +58,7 @@ func (w *world) drift() {
 
 // keepsMore reports whether there are dead letters other than gaps.
 func (w *world) keepsMore() bool {
-	return slices.ContainsFunc(w.kept(), func(d value.Item) bool { return d.Get("kind").Text() != string(runner.DeadGap) })
+	return slices.ContainsFunc(w.kept(), func(d owntable.LetterRow) bool { return d.Kind != string(runner.DeadGap) })
 }
 
 // unsearchable reports whether a difference is of a row whose key is too long for a

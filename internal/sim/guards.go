@@ -104,11 +104,11 @@ func counts(old, now value.Item) bool {
 // waits reports whether effects are parked for the target of a ledger.
 func (w *world) waits(of string) bool {
 	for _, d := range w.kept() {
-		if runner.DeadKind(d.Get("kind").Text()) != runner.DeadParked {
+		if d.Kind != string(runner.DeadParked) {
 			continue
 		}
-		mt := w.base.tables[d.Get("t").Text()]
-		if key, ok := mt.KeyOf(d.Get("key").Item()); ok && owntable.Ledger(w.model.Name, store.Ref{Table: mt.Name, Key: key}).Key.Partition.Text() == of {
+		mt := w.base.tables[d.Table]
+		if key, ok := mt.KeyOf(d.Key); ok && owntable.Ledger(w.model.Name, store.Ref{Table: mt.Name, Key: key}).Key.Partition.Text() == of {
 			return true
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"weir/internal/owntable"
 	"weir/internal/repair"
 	"weir/internal/runner"
 	"weir/internal/verify"
@@ -34,7 +33,7 @@ func (w *world) mend() {
 			continue
 		}
 		if len(round.Left)+len(round.Busy)+len(round.Fine)+round.Mended > 0 {
-			w.fail(Stuck, "repair: it does not come to rest: %d put right, left %v, changed meanwhile %v, all right %v", round.Mended, round.Left, round.Busy, round.Fine)
+			w.fail(Stuck, "repair: it still changes: %d put right, left %v, changed meanwhile %v, all right %v", round.Mended, round.Left, round.Busy, round.Fine)
 			return
 		}
 		break
@@ -42,7 +41,7 @@ func (w *world) mend() {
 	w.counted["gaps healed"]++
 	w.healed()
 	for _, d := range w.kept() {
-		_ = w.alone("settled", func(r *runner.Runner) error { return r.Discard(context.Background(), d.Get(owntable.Sort).Text()) })
+		_ = w.alone("settled", func(r *runner.Runner) error { return r.Discard(context.Background(), d.ID) })
 	}
 	for i := range goesOn {
 		w.app.act(whatFollows + i)

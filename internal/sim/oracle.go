@@ -497,8 +497,8 @@ func (w *world) fail(class Class, what string, args ...any) {
 func (w *world) keptRows() map[string]bool {
 	kept := map[string]bool{}
 	for _, d := range w.kept() {
-		if mt := w.base.tables[d.Get("t").Text()]; mt != nil {
-			key, _ := mt.KeyOf(d.Get("key").Item())
+		if mt := w.base.tables[d.Table]; mt != nil {
+			key, _ := mt.KeyOf(d.Key)
 			kept[refName(store.Ref{Table: mt.Name, Key: key})] = true
 		}
 	}
@@ -561,8 +561,8 @@ func (t *truth) state() {
 func (t *truth) uncomputed(kept map[string]bool) {
 	said := map[string]bool{}
 	for _, d := range t.letters() {
-		if mt := t.base.tables[d.Get("t").Text()]; mt != nil && runner.DeadKind(d.Get("kind").Text()) == runner.DeadNumber {
-			key, _ := mt.KeyOf(d.Get("key").Item())
+		if mt := t.base.tables[d.Table]; mt != nil && d.Kind == string(runner.DeadNumber) {
+			key, _ := mt.KeyOf(d.Key)
 			said[refName(store.Ref{Table: mt.Name, Key: key})] = true
 		}
 	}

@@ -189,21 +189,22 @@ func (w *world) spoilFollowed(add func(spoilt)) {
 			if p == nil {
 				continue
 			}
-			for _, member := range p.rows {
-				w.spoilFollower(list.Text(), member, add)
+			for _, entry := range p.rows {
+				w.spoilFollower(list.Text(), entry, add)
 			}
 		}
 	}
 }
 
 // spoilFollower adds a row's value that follows another row, if it follows that row now.
-func (w *world) spoilFollower(list string, member value.Item, add func(spoilt)) {
-	mt := w.model.Table(member.Get("t").Text())
+func (w *world) spoilFollower(list string, entry value.Item, add func(spoilt)) {
+	f := owntable.FollowerFrom(entry)
+	mt := w.model.Table(f.Row.Table)
 	if mt == nil {
 		return
 	}
-	t, attr := w.base.tables[mt.Name], member.Get("a").Text()
-	key, _ := mt.KeyOf(member.Get("key").Item())
+	t, attr := w.base.tables[mt.Name], f.Attr
+	key, _ := mt.KeyOf(f.Row.Key)
 	row := t.get(key)
 	e := mt.Classify(row)
 	if e == nil || row.Get(owntable.Follows(attr)).Text() != owntable.Hash(list) {

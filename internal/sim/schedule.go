@@ -340,7 +340,7 @@ func (w *world) rest(times int) {
 				if f.err != nil {
 					still = false
 					if turns > 50 {
-						w.fail(Stuck, "%s does not come to rest: %v", f.name, f.err)
+						w.fail(Stuck, "%s still changes: %v", f.name, f.err)
 					}
 					f.err = nil
 				}
@@ -379,8 +379,8 @@ func (w *world) heal() {
 	why := map[string]string{} // of refused retries: the reason may differ from the one that is kept
 	for range 3 {
 		w.settle()
-		for _, row := range w.kept() {
-			id := row.Get(owntable.Sort).Text()
+		for _, d := range w.kept() {
+			id := d.ID
 			err := w.alone("retry "+id, func(r *runner.Runner) error {
 				_, err := r.Retry(context.Background(), id)
 				return err
@@ -391,10 +391,10 @@ func (w *world) heal() {
 		}
 	}
 	w.settle()
-	for _, row := range w.kept() {
-		reason := cmp.Or(why[row.Get(owntable.Sort).Text()], row.Get("reason").Text())
-		if kind := runner.DeadKind(row.Get("kind").Text()); (kind == runner.DeadParked || kind == runner.DeadPublish) && !strings.Contains(reason, "the max of this step") {
-			w.fail(Lost, "parked: %s is still kept: %s", row.Get("target").Text(), reason)
+	for _, d := range w.kept() {
+		reason := cmp.Or(why[d.ID], d.Reason)
+		if kind := runner.DeadKind(d.Kind); (kind == runner.DeadParked || kind == runner.DeadPublish) && !strings.Contains(reason, "the max of this step") {
+			w.fail(Lost, "parked: %s is still kept: %s", d.Target, reason)
 		}
 	}
 }
@@ -498,16 +498,16 @@ func counted(c owntable.CheckpointRow) int { return c.Applied + c.Skipped + c.De
 
 // kept are the dead letters that need an operator: all but those about sums that no number
 // can hold.
-func (w *world) kept() (out []value.Item) {
-	return slices.DeleteFunc(w.letters(), func(d value.Item) bool { return runner.DeadKind(d.Get("kind").Text()) == runner.DeadNumber })
+func (w *world) kept() []owntable.LetterRow {
+	return slices.DeleteFunc(w.letters(), func(d owntable.LetterRow) bool { return d.Kind == string(runner.DeadNumber) })
 }
 
-// letters are all dead letters, including those that only say that no number can hold a
+// letters are the heads of all dead letters, including those that only say that no number can hold a
 // sum.
-func (w *world) letters() (out []value.Item) {
+func (w *world) letters() (out []owntable.LetterRow) {
 	w.base.tables[owntable.TableName].each(func(k store.Key, row value.Item) {
 		if k.Partition.Text() == owntable.Dead(w.model.Name) {
-			out = append(out, row)
+			out = append(out, owntable.LetterFrom(row))
 		}
 	})
 	return out

@@ -191,8 +191,8 @@ func (t *trims) wrote(who string, in *table, key store.Key, old, now value.Item)
 	case owntable.KindCheckpoint:
 		t.moved(who, key, t.saved(old), t.saved(now))
 	case owntable.KindDead:
-		if old == nil && now.Get("kind").Text() == string(runner.DeadGap) {
-			t.said(who, now)
+		if letter := owntable.LetterFrom(now); old == nil && letter.Kind == string(runner.DeadGap) {
+			t.said(who, &letter)
 		}
 	case owntable.KindLease:
 		t.taken(who, key, old, now)
@@ -270,15 +270,15 @@ func (t *trims) pruned(who string, key store.Key, old, now value.Item) {
 }
 
 // said checks a gap that is reported.
-func (t *trims) said(who string, row value.Item) {
+func (t *trims) said(who string, letter *owntable.LetterRow) {
 	for _, mt := range t.model.Tables {
 		in := t.base.tables[mt.Name]
 		for _, s := range in.shards {
-			if row.Get("target").Text() != fmt.Sprintf("shard %s of %s", s.ID, mt.Name) {
+			if letter.Target != fmt.Sprintf("shard %s of %s", s.ID, mt.Name) {
 				continue
 			}
-			g := gap{after: events.PositionFrom(row.Get(owntable.Position))}
-			toEnd := strings.HasSuffix(row.Get("source").Text(), "the end of the shard") // as far as it saw
+			g := gap{after: letter.Position}
+			toEnd := strings.HasSuffix(letter.Source, "the end of the shard") // as far as it saw
 			if s.trimmed < len(s.records) && !s.gone && !toEnd {
 				g.before = s.records[s.trimmed].Position
 			}
@@ -314,7 +314,7 @@ func (t *trims) said(who string, row value.Item) {
 			return
 		}
 	}
-	t.fail(Unaccounted, "gap: %s names one of no shard: %s", who, plain(row))
+	t.fail(Unaccounted, "gap: %s names one of no shard: %s", who, letter.Target)
 }
 
 // taken compares a lease that is taken with the leases that other processes think they

@@ -283,14 +283,14 @@ func notificationWrite(r *runner.Runner, p *projections.Put) store.Write {
 func keepRefused(ctx context.Context, r *runner.Runner, t *Notification, p *projections.Put, reason string) error {
 	_, err := r.KeepDead(ctx, runner.Dead{
 		Kind: runner.DeadNotification, Target: t.Rule.Name + " " + r.Describe(p.Row), Row: p.Row, Reason: reason, Position: p.Position,
-		Record: value.NewItem(runner.Attr("new", value.OfMap(p.Image))),
+		Record: owntable.RecordItem(&events.Record{New: p.Image}),
 	})
 	return err
 }
 
 // Retry writes a subscriber's row that was refused before.
 func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
-	out, err := r.Write(ctx, []store.Write{notificationWrite(r, &projections.Put{Row: d.Row, Image: d.Record.Get("new").Item(), Position: d.Position})})
+	out, err := r.Write(ctx, []store.Write{notificationWrite(r, &projections.Put{Row: d.Row, Image: d.ChangeRecord().New, Position: d.Position})})
 	switch {
 	case err != nil:
 		return err

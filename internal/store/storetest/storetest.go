@@ -32,7 +32,7 @@ func Run(t *testing.T, open func(t *testing.T, tables []store.Table) store.Store
 		{"Updates", updateCases},
 		{"Refusals", refusalCases},
 		{"Write", writeCases},
-		{"Book", ledgerCases},
+		{"Ledger", ledgerCases},
 		{"Transact", transactCases},
 		{"Keys", keyCases},
 		{"Query", queryCases},

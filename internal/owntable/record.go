@@ -1,0 +1,69 @@
+package owntable
+
+import (
+	"weir/internal/events"
+	"weir/internal/value"
+)
+
+// Attributes of a record in a dead letter.
+const (
+	recordTable   = "table"
+	recordKeys    = "keys"
+	recordOld     = "old"
+	recordNew     = "new"
+	recordExpired = "expired"
+)
+
+// RecordItem returns a record as a dead letter keeps it: its table, keys and images, and
+// whether TTL deleted the row. The letter keeps position and time separately.
+func RecordItem(rec *events.Record) value.Item {
+	image := func(it value.Item) value.Value {
+		if it == nil {
+			return value.Value{}
+		}
+		return value.OfMap(it)
+	}
+	var expired, table value.Value
+	if rec.Expired {
+		expired = value.OfBool(true)
+	}
+	if rec.Table != "" {
+		table = value.OfString(rec.Table)
+	}
+	return value.NewItem(
+		attr(recordTable, table), attr(recordKeys, image(rec.Keys)), attr(recordOld, image(rec.Old)), attr(recordNew, image(rec.New)),
+		attr(recordExpired, expired))
+}
+
+// RecordFrom decodes such an item, without position and time. What it lacks is zero.
+func RecordFrom(it value.Item) events.Record {
+	image := func(name string) value.Item {
+		if v := it.Get(name); !v.IsMissing() {
+			return v.Item()
+		}
+		return nil
+	}
+	return events.Record{
+		Table: it.Get(recordTable).Text(), Keys: image(recordKeys), Old: image(recordOld), New: image(recordNew),
+		Expired: !it.Get(recordExpired).IsMissing(),
+	}
+}
+
+// The attribute Own of an application's row notes, for each attribute in which a status
+// shows another value than the application wrote, both values.
+const (
+	coveredOwn   = "own" // absent if the application has no such attribute
+	coveredShown = "shown"
+)
+
+// Covering returns the note for an attribute in which the value shown covers the
+// application's own; own is Missing if the application has no such attribute.
+func Covering(own, shown value.Value) value.Value {
+	return value.OfMap(value.NewItem(attr(coveredOwn, own), attr(coveredShown, shown)))
+}
+
+// Covered returns what a row notes for an attribute. ok is false if it notes nothing.
+func Covered(row value.Item, name string) (own, shown value.Value, ok bool) {
+	note := row.Get(Own).Item().Get(name).Item()
+	return note.Get(coveredOwn), note.Get(coveredShown), note != nil
+}
