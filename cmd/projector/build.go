@@ -2,117 +2,249 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
-	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	"weir/internal/build"
 	"weir/internal/cli"
+	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/progress"
+	"weir/internal/projections/kinds"
 	"weir/internal/system"
 )
 
 type buildCommand struct {
 	data
 	output
-	Prune    bool          `help:"Remove the search indexes of other definitions that no program applies any more, instead of building."`
-	HandOver time.Duration `name:"hand-over" placeholder:"DURATION" help:"Follow the streams until a function with this definition has taken over from an earlier one, whose invocations may last this long after that. 16m is right for every function."`
-	Model    string        `arg:"" help:"Name of a built-in model or path of a model file."`
+	Model       string        `arg:"" help:"Name of a built-in model or path of a model file."`
+	Derivations []string      `arg:"" optional:"" name:"derivation" help:"Only these, such as Album.mediaCount or search/albums; all counts, sums, means and distinct values of an entity are built together. Without any, all of the model."`
+	DryRun      bool          `xor:"how" help:"Print the rows, units, price and time that the build would take, and change nothing. Search indexes are left out."`
+	Abort       bool          `xor:"how" help:"End builds that rows do not show yet, and remove what they have written."`
+	Prune       bool          `xor:"how" help:"Remove what no program applies any more, instead of building: search indexes of other definitions."`
+	Again       bool          `help:"Build also values that are live by the model's definitions: after a gap, or when verify finds a wrong count."`
+	WriteBudget int           `placeholder:"UNITS" help:"At most so many write units in a second, for values on rows."`
+	Segments    int           `default:"8" help:"How many parts of a table are read at the same time (default ${default})."`
+	HandOver    time.Duration `name:"hand-over" placeholder:"DURATION" help:"Follow the streams until a function with this definition of the search indexes has taken over from an earlier one, whose invocations may last this long after that. 16m is right for every function."`
 }
 
 func (buildCommand) Help() string {
-	return `Fills the search indexes of the model's definitions from the rows, and applies what
-is in the streams. Each set of definitions has indexes and checkpoints of its own:
-programs with other definitions are not disturbed, and may run at the same time.
-Stopped or killed, it goes on where it was when it is run again.
+	return `Derives counts, sums, means and distinct values from the rows that are there, and fills
+the search indexes, while applications write and readers apply the streams: where a
+table had rows before weir, where the model has new or changed derivations, and with
+--again also after a gap or when verify finds a wrong count. Rows show the old values
+until the new ones are complete. Stopped or killed, the same command goes on.
 
-A function never fills an index. Where functions read the streams, build with
---hand-over before the function with the new definition is deployed, and let it run:
-it ends when the function has taken over. Going back is the same command with the
+From the beginning of a build of values, programs with the older model are refused, and
+stop; start those with the new one. A build is live when all rows show it. Run the same
+command again a day later: it then reads everything once more and puts right what a
+function may have counted that was invoked before the build began.
+
+Search indexes are of one set of definitions each: programs with other definitions are
+not disturbed. A function never fills an index. Where functions read the streams, build
+with --hand-over before the function with the new definition is deployed, and let it
+run: it ends when the function has taken over. Going back is the same command with the
 earlier model.
 
 With --prune, the indexes, checkpoints and notes of other definitions are removed, but
 for those that a program has applied within the hour or that functions apply.
 
+The price is that of DynamoDB on demand in us-east-1. Without --write-budget, the time
+is for 4,000 write units in a second.
+
+  projector build gallery --dry-run
+  projector build gallery --data ./data
+  projector build gallery Album.mediaCount --aws --write-budget 500
   projector build gallery --aws --opensearch https://search-x.eu-west-1.es.amazonaws.com
   projector build gallery.yaml --aws --opensearch URL --hand-over 16m
   projector build gallery --aws --opensearch URL --prune`
 }
 
+// usualPace is the write units in a second by which a dry run tells the time.
+const usualPace = 4000
+
 func (c *buildCommand) Run(p *program) error {
-	s, err := p.existing(c.data, []string{c.Model}, system.Options{})
+	if c.Segments < 1 || c.WriteBudget < 0 {
+		return usage("--segments is at least 1, and --write-budget not below 0")
+	}
+	if c.HandOver < 0 || c.HandOver > 0 && !c.shared() {
+		return usage("--hand-over is for functions on AWS")
+	}
+	values := c.DryRun || c.Abort // of these, search has no part
+	s, err := p.existing(c.data, []string{c.Model}, system.Options{NoSearch: values, Writes: !c.DryRun})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	part := s.Models[0]
-	switch {
-	case len(part.Model.Searches) == 0:
-		return usage("model %s has no search index", part.Model.Name)
-	case s.Index == nil:
-		return usage("it is not said where the search indexes are: --opensearch URL")
-	case c.HandOver < 0 || c.HandOver > 0 && !c.shared():
-		return usage("--hand-over is for functions on AWS")
-	case c.Prune:
-		return c.prune(p, s, part)
+	entities, search, err := buildable(part.Model, c.Derivations)
+	if err != nil {
+		return err
 	}
-	return c.build(p, s, part)
+	b := &build.Builder{
+		Runner: part.Runner, Contributions: kinds.Contributions, Entities: entities, Again: c.Again, Segments: c.Segments, Budget: c.WriteBudget,
+	}
+	switch {
+	case c.DryRun:
+		return c.dry(p, b)
+	case c.Abort:
+		return c.abort(p, b)
+	case search && s.Index == nil && (len(entities) == 0 || c.HandOver > 0 || c.Prune):
+		return usage("it is not said where the search indexes are: --opensearch URL")
+	case c.Prune && !search:
+		return usage("model %s has no search index", part.Model.Name)
+	case c.Prune:
+		return c.pruneSearch(p, s, part)
+	}
+	if err := c.values(p, b); err != nil || !search {
+		return err
+	}
+	if s.Index == nil {
+		fmt.Fprintln(p.stderr, "the search indexes are not built: --opensearch URL says where they are")
+		return nil
+	}
+	return c.search(p, s, part)
 }
 
-func (c *buildCommand) build(p *program, s *system.System, part *system.Part) error {
-	reading := progress.New(p.stderr, "rows read")
-	defer reading.End()
-	rows, again := 0, false
-	filling := func(f system.Filling) {
-		if f.Again && !again {
-			again = true
-			fmt.Fprintf(reading, "going on after %d rows\n", f.Rows)
-		}
-		rows, reading.Total = f.Rows, int64(f.Total)
-		reading.Set(int64(f.Rows), int64(f.Rows))
-	}
-	err := s.Build(p.ctx, part, c.HandOver, filling, func(b system.Building) {
-		fmt.Fprintln(reading, map[system.Building]string{
-			system.Follows:   "the indexes are filled, and the streams followed; deploy the function with this model now",
-			system.TakesOver: "the function has begun; following on while an earlier one may be running",
-			system.Settled:   "the function has taken over",
-		}[b])
-	})
-	if err != nil {
-		return cli.Partly(err, rows > 0)
-	}
+// builds runs a builder, and shows what it does.
+func builds(p *program, b *build.Builder, run func() error) error {
+	reading := progress.New(p.stderr, "rows read and values put")
+	b.Report = func(d build.Progress) { reading.Set(d.Rows+d.Puts+d.Targets, 0) }
+	err := run()
 	reading.End()
-	fmt.Fprintf(p.stderr, "the search indexes of %s are built\n", part.Model.Name)
+	return err
+}
+
+func (c *buildCommand) dry(p *program, b *build.Builder) error {
+	return builds(p, b, func() error {
+		d, err := b.Estimate(p.ctx)
+		if err == nil {
+			c.estimate(p, d)
+		}
+		return err
+	})
+}
+
+func (c *buildCommand) abort(p *program, b *build.Builder) error {
+	if err := b.Abort(p.ctx); errors.Is(err, build.ErrNone) {
+		return usage("model %s has no build that can be aborted", b.Runner.Model.Name)
+	} else if err != nil {
+		return err
+	}
+	fmt.Fprintln(p.stderr, "rows show what they showed; what builds left that are not shown is removed")
 	return nil
 }
 
-// pruned is a search generation as results show it.
-type pruned struct {
-	Generation string            `json:"generation"`
-	Indexes    map[string]string `json:"indexes"`
-	Removed    bool              `json:"removed"`
-	Why        string            `json:"why,omitempty"`
+// values builds what rows show.
+func (c *buildCommand) values(p *program, b *build.Builder) error {
+	if len(b.Entities) == 0 {
+		return nil
+	}
+	var is []build.Status
+	err := builds(p, b, func() (err error) {
+		is, err = b.Run(p.ctx)
+		return err
+	})
+	if err != nil {
+		return cli.Partly(err, b.Done().Puts > 0)
+	}
+	return c.print(p, is, b.Done())
 }
 
-func (c *buildCommand) prune(p *program, s *system.System, part *system.Part) error {
-	all := []pruned{}
-	enc := json.NewEncoder(p.stdout)
-	err := s.Prune(p.ctx, part, func(f system.Pruned) {
-		is := pruned{f.Generation, f.Indexes, f.Why == "", f.Why}
+// buildable returns the entities whose tallies are named, or all whose tallies can be built,
+// and whether search indexes are to be built.
+func buildable(m *model.Model, names []string) (out []*model.Entity, search bool, err error) {
+	for _, name := range names {
+		of, attr, _ := strings.Cut(name, ".")
+		e := m.Entity(of)
+		is := func(t *model.Tally) bool { return attr == "" || t.Name == name }
+		isSearch := func(s *model.Search) bool { return "search/"+s.Name == name }
+		switch {
+		case slices.ContainsFunc(m.Searches, isSearch):
+			search = true // the indexes of a model are one generation
+		case e == nil || !slices.ContainsFunc(e.Values, is):
+			return nil, false, usage("model %s has no count, sum, mean, distinct or search index %s", m.Name, name)
+		case !e.Buildable():
+			return nil, false, usage("%s cannot be built yet: rows of %s also show a status or a set", name, of)
+		case !slices.Contains(out, e):
+			out = append(out, e)
+		}
+	}
+	if len(names) > 0 {
+		return out, search, nil
+	}
+	for _, e := range m.Entities {
+		if e.Buildable() {
+			out = append(out, e)
+		}
+	}
+	if search = len(m.Searches) > 0; len(out) == 0 && !search {
+		return nil, false, usage("model %s has no count, sum, mean, distinct or search index that can be built", m.Name)
+	}
+	return out, search, nil
+}
+
+// estimate prints what a build would take.
+func (c *buildCommand) estimate(p *program, d build.Progress) {
+	pace := usualPace
+	if c.WriteBudget > 0 {
+		pace = c.WriteBudget
+	}
+	takes := time.Duration(float64(d.Units) / float64(pace) * float64(time.Second)).Round(time.Second)
+	if c.Output != "text" {
+		json.NewEncoder(p.stdout).Encode(map[string]any{
+			"rows": d.Rows, "contributions": d.Puts, "targets": d.Targets, "writeUnits": d.Units, "readUnits": d.ReadUnits(),
+			"dollars": d.Price(), "seconds": takes.Seconds(), "unfit": d.Unfit,
+		})
+		return
+	}
+	fmt.Fprintf(p.stdout, "%d rows to read, %d contributions to put, %d rows to show\n", d.Rows, d.Puts, d.Targets)
+	fmt.Fprintf(p.stdout, "%d write units and %d read units, $%.4f on demand, %s at %d write units a second\n", d.Units, d.ReadUnits(), d.Price(), takes, pace)
+	if d.Unfit > 0 {
+		fmt.Fprintf(p.stdout, "%d rows cannot be used by some tally; verify says which\n", d.Unfit)
+	}
+}
+
+// print prints what became of the builds.
+func (c *buildCommand) print(p *program, is []build.Status, d build.Progress) error {
+	if len(is) == 0 {
+		fmt.Fprintln(p.stderr, "nothing to build: all is live by the definitions of this model; --again builds it nevertheless")
+	}
+	type result struct {
+		Entity string              `json:"entity"`
+		State  owntable.BuildState `json:"state"`
+		Audit  *time.Time          `json:"auditFrom,omitempty"`
+	}
+	results := []result{}
+	for _, s := range is {
+		r := result{Entity: s.Entity, State: s.State}
+		if !s.AuditAt.IsZero() {
+			r.Audit = &s.AuditAt
+		}
+		results = append(results, r)
 		switch c.Output {
 		case "text":
-			said := "removed"
-			if !is.Removed {
-				said = "stays: " + is.Why
+			fmt.Fprintf(p.stdout, "%s: %s", s.Entity, s.State)
+			if r.Audit != nil {
+				fmt.Fprintf(p.stdout, ", not yet audited: run this again from %s", s.AuditAt.UTC().Format("2006-01-02 15:04 UTC"))
 			}
-			fmt.Fprintf(p.stdout, "%s %q: %s\n", is.Generation, slices.Sorted(maps.Values(is.Indexes)), said)
+			fmt.Fprintln(p.stdout)
 		case "jsonl":
-			enc.Encode(is)
+			json.NewEncoder(p.stdout).Encode(r)
 		}
-		all = append(all, is)
-	})
-	if c.Output == "json" {
-		enc.Encode(all)
 	}
-	return err
+	if c.Output == "json" {
+		json.NewEncoder(p.stdout).Encode(results)
+	}
+	if len(is) == 0 {
+		return nil
+	}
+	fmt.Fprintf(p.stderr, "%d rows read, %d contributions put, %d rows shown, %d write units\n", d.Rows, d.Puts, d.Targets, d.Units)
+	if d.Unfit > 0 {
+		fmt.Fprintf(p.stderr, "%d rows cannot be used by some tally; verify says which\n", d.Unfit)
+	}
+	return nil
 }

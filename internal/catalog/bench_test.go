@@ -31,7 +31,7 @@ func BenchmarkAdmit(b *testing.B) {
 	c := catalog.New(m, store.Store(db), time.Now, catalog.Options{})
 	batch := catalog.Batch{Reader: catalog.Process, Tables: []string{m.Tables[0].Name}}
 	for b.Loop() {
-		if err := c.Admit(b.Context(), batch, nil); err != nil {
+		if _, err := c.Admit(b.Context(), batch, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

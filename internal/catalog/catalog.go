@@ -112,31 +112,41 @@ const attempts = 50
 var errBusy = errors.New("the catalog is changed by others all the time")
 
 // Admit reads the catalog, with strong consistency, and decides whether a batch that was
-// received before may be applied to rows. The error wraps ErrRefused if it may not. The first batch
-// of a program that was not started starts it.
-func (c *Catalog) Admit(ctx context.Context, b Batch, said Said) error {
+// received before may be applied to rows. It returns the catalog by which the batch is
+// applied. The error wraps ErrRefused if it may not be. The first batch of a program that was
+// not started starts it.
+func (c *Catalog) Admit(ctx context.Context, b Batch, said Said) (owntable.CatalogRow, error) {
 	c.mu.Lock()
 	started := c.started
 	c.mu.Unlock()
 	if !started {
 		if err := c.Start(ctx, said); err != nil {
-			return err
+			return owntable.CatalogRow{}, err
 		}
 	}
+	return c.Change(ctx, func(row owntable.CatalogRow) (owntable.CatalogRow, error) {
+		return c.program.Admit(row, b, c.now())
+	})
+}
+
+// Change changes the catalog as decide says, which gets it as it is, must change nothing of
+// that, and may be called several times. It returns the catalog as it is afterwards.
+func (c *Catalog) Change(ctx context.Context, decide func(owntable.CatalogRow) (owntable.CatalogRow, error)) (owntable.CatalogRow, error) {
 	for range attempts {
-		row, err := c.read(ctx)
+		was, err := c.read(ctx)
 		if err != nil {
-			return err
+			return was, err
 		}
-		next, changed, err := c.program.Admit(row, b, c.now())
-		if err != nil || !changed {
-			return err
+		next, err := decide(was)
+		if err != nil || was.Same(next) {
+			return was, err
 		}
-		if written, err := c.write(ctx, row, next); err != nil || written {
-			return err
+		if _, err := c.write(ctx, was, next); err != nil {
+			return was, err
 		}
+		// What it has become, by this program or another, is read and decided again.
 	}
-	return errBusy
+	return owntable.CatalogRow{}, errBusy
 }
 
 // AdmitSearch decides whether a program may apply batches to search indexes alone. Documents
@@ -169,20 +179,10 @@ func (c *Catalog) AdmitSearch(ctx context.Context) error {
 
 // Retire notes that the model no longer has the derivations.
 func (c *Catalog) Retire(ctx context.Context, names []string) error {
-	for range attempts {
-		was, err := c.read(ctx)
-		if err != nil {
-			return err
-		}
-		next, err := c.program.Retire(was, names, c.now())
-		if err != nil {
-			return err
-		}
-		if written, err := c.write(ctx, was, next); err != nil || written {
-			return err
-		}
-	}
-	return errBusy
+	_, err := c.Change(ctx, func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
+		return c.program.Retire(was, names, c.now())
+	})
+	return err
 }
 
 // Made notes that weir has just made a table with its stream. Call it before anything can
@@ -193,26 +193,18 @@ func (c *Catalog) Made(ctx context.Context, table string) error {
 	if err != nil {
 		return fmt.Errorf("identifying table %s: %w", table, err)
 	}
-	for range attempts {
-		was, err := c.read(ctx)
-		if err != nil {
-			return err
-		}
+	now := c.now()
+	_, err = c.Change(ctx, func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
 		if pin := was.Tables[table]; pin.Reader != "" || is.ID == "" || is.Stream == "" {
-			return nil
+			return was, nil
 		}
-		next := owntable.CatalogRow{Tables: map[string]owntable.Pin{}, Derivations: was.Derivations}
-		for t, pin := range was.Tables {
-			next.Tables[t] = pin
-		}
+		next := was.Clone()
 		next.Tables[table] = owntable.Pin{
-			ID: is.ID, ARN: is.ARN, Stream: is.Stream, Images: is.Images, Made: is.Made, Complete: owntable.CompleteMade, Since: c.now(),
+			ID: is.ID, ARN: is.ARN, Stream: is.Stream, Images: is.Images, Made: is.Made, Complete: owntable.CompleteMade, Since: now,
 		}
-		if written, err := c.write(ctx, was, next); err != nil || written {
-			return err
-		}
-	}
-	return errBusy
+		return next, nil
+	})
+	return err
 }
 
 // read reads the row. It decodes only a row that it has not decoded before.
@@ -252,6 +244,9 @@ func (c *Catalog) write(ctx context.Context, was, next owntable.CatalogRow) (wri
 	}
 	return true, nil
 }
+
+// Row returns the catalog as it is.
+func (c *Catalog) Row(ctx context.Context) (owntable.CatalogRow, error) { return c.read(ctx) }
 
 // Look returns the catalog as it is, and why this program would be refused if it started
 // now, nil if it would not. It writes nothing.

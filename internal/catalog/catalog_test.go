@@ -63,7 +63,7 @@ func TestAdmitSearch(t *testing.T) {
 		t.Errorf("before all others: %v, %+v", err, row())
 	}
 	byItem := catalog.Batch{Reader: catalog.Item, Tables: []string{m.Tables[0].Name}}
-	if err := at(db).Admit(t.Context(), byItem, nil); err != nil {
+	if _, err := at(db).Admit(t.Context(), byItem, nil); err != nil {
 		t.Fatal(err)
 	}
 	before := row()

@@ -91,11 +91,14 @@ type Program struct {
 	Model       string
 	Derivations []model.Derivation // without search indexes, see isSearch
 	Needs       map[string]store.Images
+
+	// built has the entity of each tally that can be built from the rows, by name.
+	built map[string]string
 }
 
 // ProgramOf returns the program of a model.
 func ProgramOf(m *model.Model) *Program {
-	p := &Program{Model: m.Name, Needs: map[string]store.Images{}}
+	p := &Program{Model: m.Name, Needs: map[string]store.Images{}, built: map[string]string{}}
 	for _, d := range m.Derivations() {
 		if !isSearch(d.Name) {
 			p.Derivations = append(p.Derivations, d)
@@ -103,6 +106,11 @@ func ProgramOf(m *model.Model) *Program {
 	}
 	for _, t := range m.Tables {
 		p.Needs[t.Name] = t.Images()
+	}
+	for _, t := range m.Tallies {
+		if t.Target.Buildable() {
+			p.built[t.Name] = t.Target.Name
+		}
 	}
 	return p
 }
@@ -129,7 +137,7 @@ type Found struct {
 // pinned, and derivations that are new on tables that were not read yet are entered. It
 // returns the next catalog also with a refusal, because pins hold then too.
 func (p *Program) Start(was owntable.CatalogRow, f Found) (next owntable.CatalogRow, switched []Switch, err error) {
-	next = owntable.CatalogRow{Tables: maps.Clone(was.Tables), Derivations: maps.Clone(was.Derivations), Count: was.Count}
+	next = was.Clone()
 	if err := p.Fits(was, f); err != nil {
 		return was, nil, err
 	}
@@ -229,7 +237,7 @@ func (p *Program) enter(next *owntable.CatalogRow, f Found) {
 	for _, d := range p.Derivations {
 		ours[d.Name] = true
 		is, there := next.Derivations[d.Name]
-		if there && is.Hash == d.Hash && is.State != owntable.Unbuilt && is.State != owntable.Retired {
+		if there && is.Hash == d.Hash && is.State != owntable.Unbuilt && is.State != owntable.Retired || p.hasBuild(*next, d.Name) {
 			continue
 		}
 		live := owntable.Derived{Hash: d.Hash, Generation: max(is.Generation, 1), State: owntable.Live, Since: f.Now}
@@ -253,6 +261,8 @@ func (p *Program) enter(next *owntable.CatalogRow, f Found) {
 			return false
 		case isSearch(name): // an earlier weir entered it
 			return true
+		case d.State == owntable.Building:
+			return false // by another model, which has to end its build
 		}
 		return !read || d.State == owntable.Unbuilt || d.State == owntable.Retired && f.Now.Sub(d.Since) > retiredLife
 	})
@@ -270,28 +280,27 @@ type Batch struct {
 	Tables  []string
 }
 
-// Admit decides whether a batch may be applied to rows, by the catalog as it was read after the
-// batch was received. changed reports that next must be written first: the reader begins,
-// or takes over.
-func (p *Program) Admit(row owntable.CatalogRow, b Batch, now time.Time) (next owntable.CatalogRow, changed bool, err error) {
+// Admit decides whether a batch may be applied to rows, by the catalog as it was read after
+// the batch was received. If next says something else, it must be written first: the reader
+// begins, or takes over.
+func (p *Program) Admit(row owntable.CatalogRow, b Batch, now time.Time) (next owntable.CatalogRow, err error) {
 	if err := p.current(row, now); err != nil {
-		return row, false, err
+		return row, err
 	}
+	next = row
 	for _, t := range b.Tables {
 		pin, known := row.Tables[t]
 		if _, ours := p.Needs[t]; !known || !ours || Reader(pin.Reader) == b.Reader {
 			continue
 		}
 		if pin.Reader != "" && !slices.Contains(b.Drained, Reader(pin.Reader)) {
-			return row, false, p.otherReader(t, pin, b.Reader)
+			return row, p.otherReader(t, pin, b.Reader)
 		}
-		if !changed {
-			next = owntable.CatalogRow{Tables: maps.Clone(row.Tables), Derivations: row.Derivations, Count: row.Count}
-		}
-		pin.Reader, pin.Read, changed = string(b.Reader), now, true
+		pin.Reader, pin.Read = string(b.Reader), now
+		next = next.Clone()
 		next.Tables[t] = pin
 	}
-	return next, changed, nil
+	return next, nil
 }
 
 func (p *Program) otherReader(t string, pin owntable.Pin, now Reader) error {
@@ -321,6 +330,10 @@ func (p *Program) current(row owntable.CatalogRow, now time.Time) error {
 		if ours[name] || is.State == owntable.Unbuilt || is.State == owntable.Retired || isSearch(name) {
 			continue
 		}
+		if is.State == owntable.Building {
+			return refuse(ErrUnknown, "model %s: %s is being built since %s, and this program does not know it. If this program is older than the one that builds, replace it. "+
+				"If the model no longer has %s: projector build %s --abort (%s)", p.Model, name, stamp(is.Since), name, p.Model, guide)
+		}
 		return refuse(ErrUnknown, "model %s: %s is derived since %s, and this program does not know it. If this program is older than another that runs, replace it. "+
 			"If the model no longer has %s: projector retire %s '%s' (%s)", p.Model, name, stamp(is.Since), name, p.Model, name, guide)
 	}
@@ -334,14 +347,16 @@ func (p *Program) entry(row owntable.CatalogRow, d *model.Derivation, now time.T
 	case !there || is.State == owntable.Unbuilt:
 		return p.unbuilt(row, d, now)
 	case is.State == owntable.Retired:
-		return refuse(ErrDefinition, "model %s: %s is retired since %s, and this program derives it: replace the program by one whose model no longer has it", p.Model, d.Name, stamp(is.Since))
-	case is.State == owntable.Building:
-		return refuse(ErrDefinition, "model %s: %s is being built since %s by a newer weir: use that version here too", p.Model, d.Name, stamp(is.Since))
+		return refuse(ErrDefinition, "model %s: %s is retired since %s, and this program derives it: replace the program by one whose model no longer has it%s",
+			p.Model, d.Name, stamp(is.Since), p.orBuild(d.Name, "; or, if the model has it again, projector build %s derives it from the rows"))
+	case is.Hash != d.Hash && is.State == owntable.Building:
+		return refuse(ErrDefinition, "model %s: %s is being built by another definition since %s (%s; this program has %s). Go back to the model by which it is built; or end that build: projector build %s --abort (%s)",
+			p.Model, d.Name, stamp(is.Since), is.Hash, d.Hash, p.Model, guide)
 	case is.Hash != d.Hash:
-		return refuse(ErrDefinition, "model %s: the values of %s are of another definition, live since %s (%s; this program has %s). weir does not build a changed derivation from the rows yet. "+
-			"Go back to the model that was running; or %s (%s)", p.Model, d.Name, stamp(is.Since), is.Hash, d.Hash, p.over(row, d), guide)
-	case is.Generation > 1:
-		return refuse(ErrDefinition, "model %s: %s is of generation %d, which this program does not know: use the weir that built it", p.Model, d.Name, is.Generation)
+		return refuse(ErrDefinition, "model %s: the values of %s are of another definition, live since %s (%s; this program has %s). "+
+			"Go back to the model that was running; or %s (%s)", p.Model, d.Name, stamp(is.Since), is.Hash, d.Hash, p.derive(row, d), guide)
+	case is.Generation > 1 || is.State == owntable.Building:
+		return p.ofBuild(row, d.Name, d.Reads, now)
 	}
 	return nil
 }
@@ -351,8 +366,11 @@ func (p *Program) unbuilt(row owntable.CatalogRow, d *model.Derivation, now time
 	for _, t := range d.Reads {
 		if pin := row.Tables[t]; pin.Reader != "" {
 			return refuse(ErrUnbuilt, "model %s: %s is new, and the stream of %s is read since %s: the rows that are there would be missing from its values. "+
-				"weir does not build a derivation from the rows yet. Leave it out of the model; or %s (%s)", p.Model, d.Name, t, stamp(pin.Read), p.over(row, d), guide)
+				"Leave it out of the model; or %s (%s)", p.Model, d.Name, t, stamp(pin.Read), p.derive(row, d), guide)
 		}
+	}
+	if p.hasBuild(row, d.Name) {
+		return refuse(ErrUnbuilt, "model %s: %s is new, and was not counted when the values of %s were built from the rows; %s (%s)", p.Model, d.Name, p.built[d.Name], p.derive(row, d), guide)
 	}
 	for _, t := range d.Reads {
 		pin := row.Tables[t]
@@ -366,9 +384,25 @@ func (p *Program) unbuilt(row owntable.CatalogRow, d *model.Derivation, now time
 			why = "it is not known by which model its rows were derived until now: this directory is from an older weir"
 		}
 		return refuse(ErrUnbuilt, "model %s: %s cannot begin on table %s: %s. Rows that are missing from the stream would be missing from its values. "+
-			"If no row was written or deleted that the stream no longer has, start with --assume-complete; else %s (%s)", p.Model, d.Name, t, why, p.over(row, d), guide)
+			"If no row was written or deleted that the stream no longer has, start with --assume-complete; else %s (%s)", p.Model, d.Name, t, why, p.derive(row, d), guide)
 	}
 	return refuse(ErrUnbuilt, "model %s: %s is not in the catalog: start the program again", p.Model, d.Name)
+}
+
+// derive is how a derivation that cannot go on is derived from the rows.
+func (p *Program) derive(row owntable.CatalogRow, d *model.Derivation) string {
+	if p.built[d.Name] != "" {
+		return p.orBuild(d.Name, "projector build %s derives it from the rows, while applications go on writing")
+	}
+	return fmt.Sprintf("%s; weir does not build a %s from the rows yet", p.over(row, d), d.Kind)
+}
+
+// orBuild is a sentence about the command that builds a derivation, "" if it cannot be built.
+func (p *Program) orBuild(name, format string) string {
+	if p.built[name] == "" {
+		return ""
+	}
+	return fmt.Sprintf(format, p.Model)
 }
 
 // over is how to start over where a derivation cannot go on.
@@ -381,7 +415,7 @@ func (p *Program) over(row owntable.CatalogRow, d *model.Derivation) string {
 
 // Retire decides what the catalog becomes when the model no longer has the derivations.
 func (p *Program) Retire(was owntable.CatalogRow, names []string, now time.Time) (next owntable.CatalogRow, err error) {
-	next = owntable.CatalogRow{Tables: was.Tables, Derivations: maps.Clone(was.Derivations), Count: was.Count}
+	next = was.Clone()
 	for _, name := range names {
 		is, there := was.Derivations[name]
 		switch {

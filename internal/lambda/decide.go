@@ -62,6 +62,7 @@ const portionRecords = 250
 // work is what an event asks for.
 type work struct {
 	read     time.Time
+	view     *runner.View // by which it was admitted
 	table    string
 	shard    string // "" by item
 	records  []events.Position

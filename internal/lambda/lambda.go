@@ -192,7 +192,7 @@ func (h *Handler) portion(ctx context.Context, w *work, p *portion) error {
 			return err
 		}
 	}
-	b := runner.Batch{ShardKey: runner.ShardKey(w.table, w.shard), Changes: p.changes, Read: w.read, ByItem: h.Order == ByItem}
+	b := runner.Batch{ShardKey: runner.ShardKey(w.table, w.shard), Changes: p.changes, Read: w.read, ByItem: h.Order == ByItem, View: w.view}
 	n, err := h.Runner.Rows(ctx, b)
 	if err != nil {
 		return err
@@ -258,9 +258,11 @@ func (h *Handler) check(ctx context.Context, w *work) error {
 		}
 		h.checked[w.table] = true
 	}
-	if err := h.Runner.Admit(ctx, []string{w.table}, h.Runner.Groups()...); err != nil {
+	row, err := h.Runner.Admit(ctx, []string{w.table}, h.Runner.Groups()...)
+	if err != nil {
 		return err
 	}
+	w.view = &runner.View{CatalogRow: row}
 	if h.Order != ByShard || len(w.records) == 0 {
 		return nil
 	}

@@ -1,8 +1,10 @@
 package owntable
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +24,7 @@ const (
 	catalogCount  = Count
 	catalogTable  = "t:" // and a table's name: a map, see the pin… attributes
 	catalogName   = "d:" // and a derivation's name: "HASH GENERATION STATE SINCE"
+	// buildsEntry: see build.go
 
 	pinID       = "i"
 	pinARN      = "a"
@@ -34,8 +37,12 @@ const (
 	pinRead     = "b" // when the reader began, Unix seconds
 )
 
-// catalogVersion is the format of a catalog. A program refuses one that is newer.
-const catalogVersion = 1
+// The formats of a catalog. A program refuses one that is newer than it knows. A catalog
+// without builds has the first one.
+const (
+	catalogVersion = 1
+	catalogBuilds  = 2
+)
 
 // Complete says how it is known that the stream of a table, when weir began to read it, had
 // every change since the table was made.
@@ -62,11 +69,11 @@ type Pin struct {
 // State is the state of a derivation.
 type State string
 
-// The states. Only a derivation that is live or verified may be applied by a program that
-// cannot build.
+// The states. A derivation that is live or verified is shown. One that is building is
+// counted in the ledgers of its build.
 const (
 	Unbuilt  State = "unbuilt"  // rows that were there before weir are not in it; nothing is applied
-	Building State = "building" // it is being built from the rows
+	Building State = "building" // it is being built from the rows, and what rows show is old or absent
 	Live     State = "live"     // every change is applied
 	Verified State = "verified" // live, and audited after a build
 	Retired  State = "retired"  // the model no longer has it; its values are still there
@@ -87,6 +94,7 @@ type Derived struct {
 type CatalogRow struct {
 	Tables      map[string]Pin     // by the model's name of the table
 	Derivations map[string]Derived // by name
+	Builds      Builds             // of ledgers
 	Count       int64              // how often it was written; 0 if it does not exist
 	was         value.Value
 }
@@ -94,7 +102,7 @@ type CatalogRow struct {
 // Catalog refers to a model's catalog.
 func Catalog(model string) store.Ref { return Ref("catalog|"+model, "") }
 
-const catalogDo = "stop what derives the model, delete the row, and start again with --assume-complete if the model is the one that was running; then run projector verify"
+const catalogDo = "stop what derives the model, and restore the row from a backup; a row without attributes g:… may be deleted instead: start again with --assume-complete if the model is the one that was running, and run projector verify"
 
 // ErrNewer is wrapped by the error for a catalog that a newer weir wrote.
 var ErrNewer = fmt.Errorf("a newer weir wrote it")
@@ -110,8 +118,8 @@ func DecodeCatalog(row value.Item) (c CatalogRow, err error) {
 	if err != nil {
 		return c, err
 	}
-	if format > catalogVersion {
-		return c, fmt.Errorf("%w: row %s of table %s has format %d, this program knows %d", ErrNewer, quoted(row.Get(Partition)), TableName, format, catalogVersion)
+	if format > catalogBuilds {
+		return c, fmt.Errorf("%w: row %s of table %s has format %d, this program knows %d", ErrNewer, quoted(row.Get(Partition)), TableName, format, catalogBuilds)
 	}
 	if c.Count, err = whole(row, catalogCount, 1, catalogDo); err != nil {
 		return c, err
@@ -129,8 +137,28 @@ func DecodeCatalog(row value.Item) (c CatalogRow, err error) {
 			}
 			c.Derivations[name] = d
 		}
+		if name, ok := strings.CutPrefix(a.Name, buildsEntry); ok {
+			b, ok := buildFrom(name, a.Value.Text())
+			if !ok {
+				return c, unreadable(row, a.Name, "a state, two times, a version and an entity", catalogDo)
+			}
+			c.Builds = append(c.Builds, b)
+		}
 	}
+	slices.SortFunc(c.Builds, func(x, y Build) int { return cmp.Compare(x.Generation, y.Generation) })
 	return c, nil
+}
+
+// Clone returns a catalog that can be changed without changing this one.
+func (c CatalogRow) Clone() CatalogRow {
+	c.Tables, c.Derivations, c.Builds = maps.Clone(c.Tables), maps.Clone(c.Derivations), slices.Clone(c.Builds)
+	return c
+}
+
+// Pending reports whether a derivation is being built for the first time, or again with
+// another definition: it is counted in its new ledgers only, and not shown yet.
+func (c CatalogRow) Pending(derivation string) bool {
+	return c.Derivations[derivation].State == Building
 }
 
 func pin(row value.Item, a value.Attr) (p Pin, err error) {
@@ -180,8 +208,14 @@ func derived(text string) (d Derived, ok bool) {
 // Becomes replaces the catalog by next, on condition that it has not changed since it was
 // read. The write returns the row.
 func (c CatalogRow) Becomes(at store.Ref, next CatalogRow) store.Write {
-	own := Table()
-	attrs := []value.Attr{{Name: catalogFormat, Value: value.OfInt(catalogVersion)}, {Name: catalogCount, Value: value.OfInt(c.Count + 1)}}
+	own, format := Table(), int64(catalogVersion)
+	if len(next.Builds) > 0 {
+		format = catalogBuilds
+	}
+	attrs := []value.Attr{{Name: catalogFormat, Value: value.OfInt(format)}, {Name: catalogCount, Value: value.OfInt(c.Count + 1)}}
+	for _, b := range next.Builds {
+		attrs = append(attrs, b.attr())
+	}
 	for name, p := range next.Tables {
 		attrs = append(attrs, value.Attr{Name: catalogTable + name, Value: value.OfMap(p.item())})
 	}
@@ -223,6 +257,9 @@ func (p Pin) item() value.Item {
 
 // Same reports whether two catalogs say the same.
 func (c CatalogRow) Same(d CatalogRow) bool {
-	return maps.EqualFunc(c.Tables, d.Tables, func(a, b Pin) bool { return value.EqualItems(a.item(), b.item()) }) &&
-		maps.EqualFunc(c.Derivations, d.Derivations, func(a, b Derived) bool { return a.text() == b.text() })
+	return maps.EqualFunc(c.Tables, d.Tables, func(a, b Pin) bool { return a == b || value.EqualItems(a.item(), b.item()) }) &&
+		maps.EqualFunc(c.Derivations, d.Derivations, func(a, b Derived) bool { return a == b || a.text() == b.text() }) &&
+		slices.EqualFunc(c.Builds, d.Builds, func(a, b Build) bool {
+			return a.attr().Value.Text() == b.attr().Value.Text() && a.Generation == b.Generation
+		})
 }

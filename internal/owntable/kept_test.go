@@ -18,7 +18,7 @@ import (
 func TestKeysStandHere(t *testing.T) {
 	kinds := []string{
 		"ledger", "set", "each", "mark", "tomb", "seen", "follow", "check", "past", "lease", "stream", "jobs", "fact", "dead",
-		"deadpart", "lambda", "shards", "claim", "once", "made", "move", "fill", "search", "secret", "stage", "catalog",
+		"deadpart", "lambda", "shards", "claim", "once", "made", "move", "fill", "search", "secret", "stage", "catalog", "build",
 	}
 	met := map[string]int{}
 	for _, dir := range []string{"internal", "cmd"} {

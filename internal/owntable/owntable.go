@@ -34,6 +34,7 @@
 //	made|TABLE            s ""      a note that a replay made the table, with the table's id
 //	move|MODEL            s NAME    a migration in progress, with the position of its scan
 //	fill|MODEL            s TABLE   the position of a backfill
+//	build|MODEL           s GEN|SEG a segment of an online build; "" the builds: see build.go
 //	search                s INDEX   which instance of a search index holds all documents
 //	stage|TABLE           s ""      which stage a real table belongs to; only in "weir"
 //

@@ -31,14 +31,11 @@ type Unshown struct {
 
 func (u *Unshown) String() string { return "cannot be computed: " + u.Why.Error() }
 
-// CannotShow says which values of a ledger a target of the entity cannot show. It returns
-// "" if the target can show all. The text names only the tallies, so it stays the same
+// CannotShow says which values of a ledger a target cannot show. It returns "" if the
+// target can show all of the tallies. The text names only the tallies, so it stays the same
 // when their amounts change.
-func CannotShow(e *model.Entity, ledger value.Item) string {
-	if e == nil {
-		return ""
-	}
-	_, cannot := Published(e, ledger)
+func CannotShow(tallies []*model.Tally, ledger value.Item) string {
+	_, cannot := Published(tallies, ledger)
 	if len(cannot) == 0 {
 		return ""
 	}
@@ -56,12 +53,32 @@ func SaidUnshown(ledger value.Item) (id, why string) {
 	return id, why
 }
 
-// Published returns what a target row shows of its ledger: an attribute for each tally
-// that is not hidden. The attribute is Missing for the mean of nothing, and for a number
+// Tallies returns the tallies of an entity, which may be nil.
+func Tallies(e *model.Entity) []*model.Tally {
+	if e == nil {
+		return nil
+	}
+	return e.Values
+}
+
+// TallyOf returns the name of the tally of an entity that an accumulator of a ledger is of,
+// "" for none.
+func TallyOf(e *model.Entity, accumulator string) string {
+	for _, t := range Tallies(e) {
+		if attr, _, sum := owntable.Band(accumulator); sum && attr == t.Attr ||
+			accumulator == owntable.Rows(t.Attr) || strings.HasPrefix(accumulator, owntable.Values(t.Attr)) {
+			return t.Name
+		}
+	}
+	return ""
+}
+
+// Published returns what a target row shows of its ledger: an attribute for each of the
+// tallies that is not hidden. The attribute is Missing for the mean of nothing, and for a number
 // that DynamoDB cannot hold; such a number does not affect the other attributes. A nil
 // ledger is one in which nothing was ever counted.
-func Published(e *model.Entity, b value.Item) (out []value.Attr, cannot []Unshown) {
-	for _, t := range e.Values {
+func Published(tallies []*model.Tally, b value.Item) (out []value.Attr, cannot []Unshown) {
+	for _, t := range tallies {
 		if !t.Shows() {
 			continue
 		}

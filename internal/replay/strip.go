@@ -58,7 +58,7 @@ func (s stripped) dress(now value.Item, m mark) value.Item {
 		}
 	}
 	if s.entity != nil && len(s.entity.Values)+len(s.entity.Statuses) > 0 && !counted {
-		zero, _ := projections.Published(s.entity, nil)
+		zero, _ := projections.Published(s.entity.Values, nil)
 		attrs = append(append(attrs, zero...), value.Attr{Name: owntable.Version, Value: value.OfInt(0)})
 	}
 	return projections.Keep(s.entity, s.row, now).With(attrs...)

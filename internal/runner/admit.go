@@ -8,6 +8,7 @@ import (
 
 	"weir/internal/catalog"
 	"weir/internal/events"
+	"weir/internal/owntable"
 )
 
 // Start identifies the model's tables and enters the program in the model's catalog. The
@@ -22,14 +23,14 @@ func (r *Runner) Start(ctx context.Context) error {
 
 // Admit reads the model's catalog and decides whether what was received from the streams of
 // these tables before the call may be applied by the groups. Call it once for each batch,
-// and apply nothing of the batch after an error, which wraps catalog.ErrRefused if this
-// program is not the right one.
-func (r *Runner) Admit(ctx context.Context, tables []string, groups ...string) error {
+// apply nothing of the batch after an error, which wraps catalog.ErrRefused if this
+// program is not the right one, and give the batch the catalog that it returns.
+func (r *Runner) Admit(ctx context.Context, tables []string, groups ...string) (owntable.CatalogRow, error) {
 	if r.Catalog == nil {
-		return nil
+		return owntable.CatalogRow{}, nil
 	}
 	if !slices.Contains(groups, GroupRows) {
-		return r.Catalog.AdmitSearch(ctx)
+		return owntable.CatalogRow{}, r.Catalog.AdmitSearch(ctx)
 	}
 	b := catalog.Batch{Reader: cmp.Or(r.Reader, catalog.Process), Drained: r.Drained, Tables: tables}
 	return r.Catalog.Admit(ctx, b, r.switched)

@@ -120,7 +120,7 @@ func (c *consumer) startFlush(ctx context.Context) (n int, err error) {
 	c.next, c.flushing = flush{}, r
 	apply := func() {
 		defer close(r.done)
-		if r.err = c.Runner.Admit(ctx, tablesOf(r.pieces), c.group); r.err == nil {
+		if _, r.err = c.Runner.Admit(ctx, tablesOf(r.pieces), c.group); r.err == nil {
 			r.errs, r.err = c.Runner.ApplyDocuments(ctx, r.docs)
 		}
 	}

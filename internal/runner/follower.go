@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"weir/internal/contribution"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -147,13 +148,15 @@ type consumer struct {
 	flushing *flushing
 	at       map[place]events.Position
 	ended    map[place]bool
+	floors   map[place]contribution.Fence // as they were last read or taken
 	fences
 }
 
 func (f *Follower) consumer(group string) *consumer {
 	c := &consumer{
 		Follower: f, group: group, apply: f.Runner.allRows, jobs: true, done: make(chan struct{}), pace: paces[KindOf(group)],
-		at: map[place]events.Position{}, ended: map[place]bool{}, fences: fences{map[place]int64{}, map[place]time.Time{}},
+		at: map[place]events.Position{}, ended: map[place]bool{}, floors: map[place]contribution.Fence{},
+		fences: fences{map[place]int64{}, map[place]time.Time{}},
 	}
 	if KindOf(group) == GroupSearch {
 		c.apply, c.jobs = f.Runner.Documents, false
@@ -318,6 +321,7 @@ type piece struct {
 	from, after events.Position // the saved checkpoint; the position behind which the page was read
 	page        store.Records
 	read        time.Time
+	view        *View
 }
 
 func (p *piece) last() events.Position { return p.page.Records[len(p.page.Records)-1].Position }
@@ -405,6 +409,7 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 func (c *consumer) forget(known map[place]bool) {
 	over := func(at place) bool { return !known[at] }
 	maps.DeleteFunc(c.at, func(at place, _ events.Position) bool { return over(at) })
+	maps.DeleteFunc(c.floors, func(at place, _ contribution.Fence) bool { return over(at) })
 	maps.DeleteFunc(c.ended, func(at place, _ bool) bool { return over(at) })
 	maps.DeleteFunc(c.held, func(at place, _ int64) bool { return over(at) })
 	maps.DeleteFunc(c.looked, func(at place, _ time.Time) bool { return over(at) })
@@ -468,7 +473,7 @@ func (c *consumer) take(ctx context.Context, pieces []piece) error {
 		}
 		batches[i] = b
 	}
-	if err := c.Runner.Admit(ctx, tablesOf(pieces), c.group); err != nil {
+	if err := c.admit(ctx, pieces, batches); err != nil {
 		return err
 	}
 	counts, err := c.apply(ctx, batches)
@@ -504,7 +509,7 @@ func (c *consumer) resume(ctx context.Context, at place) error {
 func (c *consumer) move(ctx context.Context, pieces []piece, counts []Counts) error {
 	ws := make([]store.Write, len(pieces))
 	for i, p := range pieces {
-		ws[i] = owntable.MoveCheckpoint(c.checkpoint(p.place), c.held[p.place], p.from, p.last(), owntable.Counts(counts[i]))
+		ws[i] = under(p.view, owntable.MoveCheckpoint(c.checkpoint(p.place), c.held[p.place], p.from, p.last(), owntable.Counts(counts[i])))
 		ws[i].Return = true
 	}
 	out, err := c.Runner.Write(ctx, ws)

@@ -28,7 +28,7 @@ func (r *Runner) Jobs(ctx context.Context) (left bool, err error) {
 		return false, err
 	}
 	if len(page.Rows) > 0 {
-		if err := r.Admit(ctx, nil, GroupRows); err != nil {
+		if _, err := r.Admit(ctx, nil, GroupRows); err != nil {
 			return true, err
 		}
 	}

@@ -53,7 +53,7 @@ func (w *Work) countSome(ctx context.Context, t *projections.Target, tries int) 
 	}
 	steps := t.Steps[:min(marksAtOnce, len(t.Steps))]
 	part := projections.Target{Steps: steps}
-	ops := []store.Op{{Kind: store.Add, Attr: owntable.Count, Value: value.OfInt(1), From: value.OfInt(w.Now().UnixMicro())}}
+	ops := []store.Op{{Kind: store.Add, Attr: owntable.Count, Value: value.OfInt(1), From: w.First()}}
 	for _, a := range part.Total() {
 		ops = append(ops, store.Op{Kind: store.Add, Attr: a.Name, Value: a.Value})
 	}

@@ -351,7 +351,7 @@ func (r *Runner) applyQueued(ctx context.Context, queue []Dead, publish Dead, st
 		ws, out = append(ws, slices.Concat(letters...)...), out-1
 	}
 	w := r.unpark(queue[0].Row, out)
-	w.Ops = append(w.Ops, store.Op{Kind: store.Add, Attr: owntable.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())})
+	w.Ops = append(w.Ops, store.Op{Kind: store.Add, Attr: owntable.Count, Value: value.OfInt(1), From: r.First()})
 	for _, a := range projections.Sum(adds) {
 		w.Ops = append(w.Ops, store.Op{Kind: store.Add, Attr: a.Name, Value: a.Value})
 	}
@@ -396,7 +396,7 @@ func (r *Runner) show(ctx context.Context, target store.Ref) error {
 	if k := r.shower(e); k != nil {
 		return k.Show(ctx, r, target, true)
 	}
-	wr := PublishWrite(target, e, rows[1])
+	wr := r.PublishWrite(target, e, r.based(rows[1]))
 	if len(wr.Ops) == 0 {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/search"
 	"weir/internal/store"
@@ -65,8 +66,9 @@ type Verification struct {
 	Store   store.Store
 	Index   search.Index // nil leaves search out
 	Yield   func(Difference)
-	Checked int       // derived values compared
-	Unshown []Unshown // what cannot be computed or derived
+	Catalog owntable.CatalogRow // which ledgers targets show
+	Checked int                 // derived values compared
+	Unshown []Unshown           // what cannot be computed or derived
 }
 
 // Difference is a derived value that differs from what the source rows give.
@@ -99,6 +101,23 @@ func (v *Verification) Check(derivation string, row store.Ref, want, have value.
 	if !value.Equal(want, have) {
 		v.Differs(derivation, v.RowText(row), ValueText(want), ValueText(have), fix)
 	}
+}
+
+// Built returns the runner of the generation that targets of an entity show, nil if that is
+// the first one, which counts by positions.
+func (v *Verification) Built(e *model.Entity) *Runner {
+	if e == nil {
+		return nil
+	}
+	if b, _ := v.Catalog.Builds.Of(e.Name); b.State.Shown() {
+		return (&Runner{Model: v.Model, Store: v.Store}).In(b)
+	}
+	return nil
+}
+
+// Shows returns the tallies that rows of an entity show: those that are not pending.
+func (v *Verification) Shows(e *model.Entity) []*model.Tally {
+	return (&Runner{catalog: &v.Catalog}).shows(e)
 }
 
 // Differs yields a Difference.

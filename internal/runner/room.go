@@ -60,7 +60,7 @@ func (r *Runner) makeRoom(ctx context.Context, target store.Ref, shardKey string
 		ws = letters[0]
 		out.ops = append(out.ops, store.Op{Kind: store.Add, Attr: owntable.Parked, Value: value.OfInt(1)})
 	}
-	out.ops = append(out.ops, store.Op{Kind: store.Add, Attr: owntable.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())})
+	out.ops = append(out.ops, store.Op{Kind: store.Add, Attr: owntable.Count, Value: value.OfInt(1), From: r.First()})
 	out.cond = append(out.cond, []store.Test{store.AsRead(owntable.Count, version)})
 	err = r.Store.Transact(ctx, append(ws, store.Write{Ref: ref, Ops: out.ops, If: out.cond}))
 	// A failed condition means that another writer changed it.

@@ -16,6 +16,7 @@ import (
 
 	"weir/internal/catalog"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/search"
 	"weir/internal/store"
@@ -49,6 +50,14 @@ type Runner struct {
 	// Alone makes the runner do nothing concurrently, so that the same answers of the
 	// store lead to the same calls.
 	Alone bool
+
+	// catalog is by what a batch or an operator's command sees the model, nil if nothing is
+	// pending: see views.go.
+	catalog *owntable.CatalogRow
+	// In the runner of a generation: when marks of nothing expire, and the version before
+	// the first of each ledger, which is above all that older generations reach.
+	markExpiry time.Duration
+	base       int64
 }
 
 // Moment returns the present time by the monotonic clock.
@@ -68,6 +77,8 @@ type Batch struct {
 	// ByItem says that only the changes of one row are in order, and that shards are
 	// unknown: see marks.go. ShardKey is then the same for all batches of a stream.
 	ByItem bool
+	// View is by which builds the batch is applied; nil if the batch was not admitted.
+	View *View
 }
 
 // Counts says what became of records. Each record is in exactly one count: Applied if it
@@ -96,6 +107,9 @@ func (c *Counts) Warn(log *slog.Logger, model string) {
 func (r *Runner) allRows(ctx context.Context, bs []Batch) ([]Counts, error) {
 	if len(r.Kinds) == 0 {
 		return nil, errNoKinds
+	}
+	if err := r.viewed(ctx, bs); err != nil {
+		return nil, err
 	}
 	counts := make([]Counts, len(bs))
 	for _, part := range r.phases(bs) {
@@ -184,7 +198,10 @@ type Work struct {
 
 // NewWork returns the state of a batch that asks for g.
 func NewWork(r *Runner, b Batch, g *projections.Gathered) *Work {
-	return &Work{Runner: r, Batch: b, Gathered: g, kept: make([]bool, len(b.Changes))}
+	if b.View == nil {
+		b.View = &View{} // of a store that has no catalog
+	}
+	return &Work{Runner: r.seeing(&b.View.CatalogRow), Batch: b, Gathered: g, kept: make([]bool, len(b.Changes))}
 }
 
 // IsKept reports whether something of the i-th change is kept as a dead letter.

@@ -118,7 +118,7 @@ func (w *Work) countWrite(t *projections.Target, total []value.Attr) store.Write
 	ops := make([]store.Op, 0, len(total)+2)
 	ops = append(ops,
 		store.Op{Kind: store.Set, Attr: shardKey, Value: last.Value()},
-		store.Op{Kind: store.Add, Attr: owntable.Count, Value: value.OfInt(1), From: value.OfInt(w.Now().UnixMicro())})
+		store.Op{Kind: store.Add, Attr: owntable.Count, Value: value.OfInt(1), From: w.First()})
 	for _, a := range total {
 		ops = append(ops, store.Op{Kind: store.Add, Attr: a.Name, Value: a.Value})
 	}
@@ -182,7 +182,7 @@ func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]valu
 		if !ok {
 			continue
 		}
-		wr := PublishWrite(t.Row, t.Entity, b)
+		wr := w.PublishWrite(t.Row, t.Entity, b)
 		if len(wr.Ops) == 0 || t.Check && Shows(t.Image, &wr) {
 			continue
 		}
@@ -228,7 +228,7 @@ func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity,
 	if isParked(rows[0]) && !value.Equal(VersionOf(rows[0]), VersionOf(b)) {
 		return nil
 	}
-	wr := PublishWrite(target, e, rows[0])
+	wr := r.PublishWrite(target, e, r.based(rows[0]))
 	wr.If = store.Cond{{{Attr: owntable.Version, Is: store.Eq, Value: shown}}}
 	out, err := r.Write(ctx, []store.Write{wr})
 	if err == nil && errors.Is(out[0].Err, store.ErrRefused) {
@@ -260,8 +260,8 @@ func Shows(row value.Item, wr *store.Write) bool {
 // changes nothing and leads to no stream record. The write has no Ops if the entity shows
 // nothing. A missing target is no failure: when the row is inserted, its own record leads
 // to a publication.
-func PublishWrite(target store.Ref, e *model.Entity, b value.Item) store.Write {
-	attrs, _ := projections.Published(e, b)
+func (r *Runner) PublishWrite(target store.Ref, e *model.Entity, b value.Item) store.Write {
+	attrs, _ := projections.Published(r.shows(e), b)
 	if len(attrs) == 0 {
 		return store.Write{}
 	}

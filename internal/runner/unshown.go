@@ -29,7 +29,7 @@ import (
 // target; then the target's entity need not be known. sure makes it look for a letter
 // that the ledger does not name even if the ledger is small.
 func (r *Runner) unshown(ctx context.Context, ref, target store.Ref, e *model.Entity, ledger value.Item, sure bool) (changed bool, err error) {
-	why := projections.CannotShow(e, ledger)
+	why := projections.CannotShow(r.shows(e), ledger)
 	named, said, err := r.saidUnshown(ctx, target, ledger, why, sure)
 	if err != nil || why == said {
 		return false, err
@@ -129,7 +129,7 @@ func (r *Runner) retryUnshown(ctx context.Context, d *Dead) (done int, err error
 	switch current := d.ID == named || d.ID == unshownID(d.Row); {
 	case rows[0] == nil:
 		return 1, nil
-	case current && projections.CannotShow(r.publisher(d.Row), rows[1]) != "":
+	case current && projections.CannotShow(r.shows(r.publisher(d.Row)), rows[1]) != "":
 		return 0, fmt.Errorf("%s: %s: %w", d.ID, d.Reason, ErrStands)
 	}
 	err = r.Store.Transact(ctx, append(r.forget(d), store.Write{
@@ -154,7 +154,7 @@ func (r *Runner) respread(ctx context.Context, ledger store.Ref) (bool, error) {
 		return false, nil
 	}
 	w := store.Write{Ref: ledger, If: store.Cond{{store.AsRead(owntable.Count, rows[0].Get(owntable.Count))}}, Ops: []store.Op{
-		{Kind: store.Add, Attr: owntable.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())},
+		{Kind: store.Add, Attr: owntable.Count, Value: value.OfInt(1), From: r.First()},
 	}}
 	for _, p := range parts {
 		w.Ops = append(w.Ops, Set(p.Name, p.Value))

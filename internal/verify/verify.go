@@ -10,7 +10,9 @@ package verify
 import (
 	"context"
 	"fmt"
+	"time"
 
+	"weir/internal/catalog"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -45,6 +47,11 @@ type Verify struct {
 // differences that are only due to that; an embedded store has no other writers.
 func (v *Verify) Run(ctx context.Context, yield func(Difference)) error {
 	of := &runner.Verification{Model: v.Model, Store: v.Store, Index: v.Index, Yield: yield}
+	row, err := catalog.New(v.Model, v.Store, time.Now, catalog.Options{}).Row(ctx)
+	if err != nil {
+		return err
+	}
+	of.Catalog = row
 	recounts := v.begin(of)
 	defer func() {
 		v.Checked += of.Checked

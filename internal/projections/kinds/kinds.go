@@ -12,6 +12,7 @@ import (
 	"weir/internal/projections/status"
 	"weir/internal/projections/tally"
 	"weir/internal/runner"
+	"weir/internal/value"
 )
 
 // All returns the kinds in the order in which a runner applies a batch. A status is shown
@@ -20,6 +21,12 @@ func All() []runner.Kind {
 	return []runner.Kind{
 		tally.Kind{}, set.Kind{}, status.Kind{}, copies.Kind{}, follow.Kind{}, feed.Kind{}, document.Kind{},
 	}
+}
+
+// Contributions returns what a row of entity is adds to tallies of one entity. unfit says
+// that a tally cannot use the row.
+func Contributions(of []*model.Tally, is *model.Entity, row value.Item) (cs []projections.Contribution, unfit bool) {
+	return tally.Contributions(of, is, row)
 }
 
 // Excesses lists what a change of a row would lead to that weir could never derive. See

@@ -165,7 +165,7 @@ func recomputeWrite(ctx context.Context, r *runner.Runner, e *model.Entity, targ
 	if err != nil {
 		return store.Write{}, err
 	}
-	shown, _ := projections.Published(e, b)
+	shown, _ := projections.Published(e.Values, b)
 	wr := store.Write{Ref: target, Return: true, If: store.Cond{r.Present(target.Table)}}
 	for _, name := range Basis(e) {
 		is, will := row.Get(name), want.Get(name)

@@ -39,4 +39,9 @@ func (p *part) Fold(i int, c *projections.Change) {
 }
 
 // Apply writes what the batch asks for.
-func (*part) Apply(ctx context.Context, w *runner.Work) error { return w.CountTallies(ctx) }
+func (*part) Apply(ctx context.Context, w *runner.Work) error {
+	if err := w.CountBuilds(ctx, Offer); err != nil {
+		return err
+	}
+	return w.CountTallies(ctx)
+}

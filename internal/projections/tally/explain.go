@@ -36,7 +36,7 @@ func (x *explanation) Parts(c *projections.Change) []string {
 // Value returns the tally after a change.
 func (x *explanation) Value(c *projections.Change) string {
 	x.Take(Fold(c, nil))
-	attrs, cannot := projections.Published(x.Entity, x.Sums)
+	attrs, cannot := projections.Published(x.Entity.Values, x.Sums)
 	for i := range cannot {
 		if cannot[i].Tally.Attr == x.Attr {
 			return cannot[i].String()

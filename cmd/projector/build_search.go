@@ -1,0 +1,72 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"weir/internal/cli"
+	"weir/internal/progress"
+	"weir/internal/system"
+)
+
+// search fills the search indexes of the model's definitions.
+func (c *buildCommand) search(p *program, s *system.System, part *system.Part) error {
+	reading := progress.New(p.stderr, "rows read")
+	defer reading.End()
+	rows, again := 0, false
+	filling := func(f system.Filling) {
+		if f.Again && !again {
+			again = true
+			fmt.Fprintf(reading, "going on after %d rows\n", f.Rows)
+		}
+		rows, reading.Total = f.Rows, int64(f.Total)
+		reading.Set(int64(f.Rows), int64(f.Rows))
+	}
+	err := s.Build(p.ctx, part, c.HandOver, filling, func(b system.Building) {
+		fmt.Fprintln(reading, map[system.Building]string{
+			system.Follows:   "the indexes are filled, and the streams followed; deploy the function with this model now",
+			system.TakesOver: "the function has begun; following on while an earlier one may be running",
+			system.Settled:   "the function has taken over",
+		}[b])
+	})
+	if err != nil {
+		return cli.Partly(err, rows > 0)
+	}
+	reading.End()
+	fmt.Fprintf(p.stderr, "the search indexes of %s are built\n", part.Model.Name)
+	return nil
+}
+
+// pruned is a search generation as results show it.
+type pruned struct {
+	Generation string            `json:"generation"`
+	Indexes    map[string]string `json:"indexes"`
+	Removed    bool              `json:"removed"`
+	Why        string            `json:"why,omitempty"`
+}
+
+// pruneSearch removes the indexes of other definitions.
+func (c *buildCommand) pruneSearch(p *program, s *system.System, part *system.Part) error {
+	all := []pruned{}
+	enc := json.NewEncoder(p.stdout)
+	err := s.Prune(p.ctx, part, func(f system.Pruned) {
+		is := pruned{f.Generation, f.Indexes, f.Why == "", f.Why}
+		switch c.Output {
+		case "text":
+			said := "removed"
+			if !is.Removed {
+				said = "stays: " + is.Why
+			}
+			fmt.Fprintf(p.stdout, "%s %q: %s\n", is.Generation, slices.Sorted(maps.Values(is.Indexes)), said)
+		case "jsonl":
+			enc.Encode(is)
+		}
+		all = append(all, is)
+	})
+	if c.Output == "json" {
+		enc.Encode(all)
+	}
+	return err
+}

@@ -1,0 +1,300 @@
+// Package build derives tallies from the rows that are there, beside the live stream: for
+// a first start on existing rows, for a definition that was added or changed, after a gap.
+// It fills a new generation of ledgers (package owntable, build.go), which readers do not see
+// until it is complete.
+//
+//	building   The build was announced. From the next batch on, consumers count each
+//	           record in the new ledgers by contribution (package contribution). The
+//	           builder scans the source rows and puts what has no mark yet.
+//	showing    The scan is over: the ledgers are complete, and consumers show them. The
+//	           builder scans the target rows and shows their ledgers.
+//	live       All targets show the new ledgers.
+//	verified   The audit, at least a day later, has put right what a function counted that
+//	           was invoked before the announcement, and has read every row and mark again.
+//
+// Everything that is read is read strongly. A builder may stop at any moment, and any number
+// may run: the next one takes the segments over, which fences the one before.
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"weir/internal/catalog"
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/projections"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// DefaultSegments is how many parts of a table are scanned at the same time.
+const DefaultSegments = 8
+
+// Builder builds the tallies of some entities of a model. Its creator sets the fields once.
+type Builder struct {
+	Runner *runner.Runner
+	// Contributions returns what a row of an entity adds to tallies of another.
+	Contributions func(of []*model.Tally, is *model.Entity, row value.Item) (cs []projections.Contribution, unfit bool)
+	Entities      []*model.Entity // of the targets; all of them are Buildable
+	Again         bool            // builds also what is live by the model's definitions
+	Segments      int             // 0 is DefaultSegments
+	Budget        int             // write units in a second; 0 for no limit
+	// Wait waits for a while, or until the context ends; nil is a timer.
+	Wait func(context.Context, time.Duration) error
+	// Report, if set, is called after each piece of work. It may be called from several
+	// goroutines, one at a time.
+	Report func(Progress)
+
+	meter meter
+}
+
+// Progress is what a builder has done since it began.
+type Progress struct {
+	Rows    int64 // rows and marks read
+	Targets int64 // target rows shown
+	Puts    int64 // contributions put, with those that were there before
+	Units   int64 // write units, by the documented rules
+	Unfit   int64 // rows that a tally cannot use
+	Bytes   int64 // of the rows read
+}
+
+// ReadUnits returns the read units, by the documented rules: one for each 4 KB of a strong
+// scan, and one for each mark that is looked up.
+func (p Progress) ReadUnits() int64 { return (p.Bytes+4095)/4096 + p.Puts }
+
+// DynamoDB's prices on demand in us-east-1, in dollars for a million units.
+const (
+	WritePrice = 0.625
+	ReadPrice  = 0.125
+)
+
+// Price returns what the work costs on DynamoDB on demand in us-east-1, in dollars.
+func (p Progress) Price() float64 {
+	return float64(p.Units)*WritePrice/1e6 + float64(p.ReadUnits())*ReadPrice/1e6
+}
+
+// Estimate reads all that builds read until their tallies are live, and returns what they
+// would do, from their beginning. It writes nothing.
+func (b *Builder) Estimate(ctx context.Context) (Progress, error) {
+	row, err := b.Runner.Catalog.Row(ctx)
+	if err != nil {
+		return b.Done(), err
+	}
+	begun, fresh := b.Runner.Catalog.Program().Plan(row, b.names(), b.Again, b.Runner.Now())
+	for _, is := range begun {
+		if is.State == owntable.BuildBuilding {
+			fresh = append(fresh, is.Entity)
+		}
+	}
+	for _, name := range fresh {
+		e := b.Runner.Model.Entity(name)
+		for _, p := range []*pass{b.scan(e, owntable.Build{}, "rows"), b.show(e, owntable.Build{}, "show")} {
+			p.dry = true
+			if err := p.run(ctx); err != nil {
+				return b.Done(), err
+			}
+		}
+	}
+	return b.Done(), nil
+}
+
+// Status is what became of one entity.
+type Status struct {
+	Entity  string
+	State   owntable.BuildState
+	AuditAt time.Time // when it can be audited; zero once it is verified
+}
+
+// The errors of a builder.
+var (
+	ErrOld  = errors.New("the build was announced too long ago")
+	ErrNone = errors.New("there is no build to abort")
+)
+
+// attempts is how often a segment is tried to be taken.
+const attempts = 50
+
+// Run announces a build of each entity that needs one, goes on with those that have begun,
+// and audits those that can be audited. Call it again after an interruption, and for the
+// audit. It returns nothing if there is nothing to do. The error wraps catalog.ErrRefused
+// if the program could not derive what it built.
+func (b *Builder) Run(ctx context.Context) (out []Status, err error) {
+	builds, err := b.Announce(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, is := range builds {
+		is, err := b.entity(ctx, is)
+		if err != nil {
+			return out, fmt.Errorf("building the tallies of %s: %w", is.Entity, err)
+		}
+		out = append(out, is)
+	}
+	return out, nil
+}
+
+// Announce enters the builds in the catalog. From the next batch on, consumers count in
+// them; a program that does not know them is refused.
+func (b *Builder) Announce(ctx context.Context) (builds []owntable.Build, err error) {
+	err = b.Runner.Start(ctx)
+	if err != nil && !errors.Is(err, catalog.ErrUnbuilt) && !errors.Is(err, catalog.ErrDefinition) {
+		return nil, err
+	}
+	of := b.Runner.Catalog
+	_, err = of.Change(ctx, func(was owntable.CatalogRow) (next owntable.CatalogRow, err error) {
+		next, builds, err = of.Program().Announce(was, b.names(), b.Again, b.Runner.Now())
+		return next, err
+	})
+	return builds, err
+}
+
+func (b *Builder) names() (out []string) {
+	for _, e := range b.Entities {
+		out = append(out, e.Name)
+	}
+	return out
+}
+
+// entity takes a build as far as it can go now.
+func (b *Builder) entity(ctx context.Context, is owntable.Build) (Status, error) {
+	e := b.Runner.Model.Entity(is.Entity)
+	for {
+		since := b.Runner.Now().Sub(is.Announced)
+		var err error
+		switch {
+		case is.State != owntable.BuildVerified && since > catalog.BuildLife:
+			return Status{Entity: is.Entity}, fmt.Errorf("%w, on %s: build it again, with --again, after --abort if it is not live yet", ErrOld, is.Announced.Format(time.DateTime))
+		case is.State == owntable.BuildBuilding:
+			is, err = b.pass(ctx, is, owntable.BuildShowing, b.scan(e, is, "rows"))
+		case is.State == owntable.BuildShowing:
+			is, err = b.pass(ctx, is, owntable.BuildLive, b.show(e, is, "show"))
+		case is.State == owntable.BuildLive && since >= catalog.AuditAfter:
+			is, err = b.pass(ctx, is, owntable.BuildVerified, b.scan(e, is, "rows again"), b.auditMarks(e, is), b.show(e, is, "show again"))
+		default:
+			at := time.Time{}
+			if is.State == owntable.BuildLive {
+				at = is.Announced.Add(catalog.AuditAfter)
+			}
+			return Status{e.Name, is.State, at}, nil
+		}
+		if err != nil {
+			return Status{Entity: is.Entity}, err
+		}
+	}
+}
+
+// pass does passes of a state and then moves to the next state.
+func (b *Builder) pass(ctx context.Context, is owntable.Build, to owntable.BuildState, passes ...*pass) (owntable.Build, error) {
+	for _, p := range passes {
+		if err := p.run(ctx); err != nil {
+			return is, err
+		}
+	}
+	for _, p := range passes { // none that lost its segments puts anything from now on
+		if err := p.close(ctx); err != nil {
+			return is, err
+		}
+	}
+	of, became := b.Runner.Catalog, is
+	_, err := of.Change(ctx, func(was owntable.CatalogRow) (next owntable.CatalogRow, err error) {
+		next, became, _ = of.Program().Advance(was, is, to, b.Runner.Now())
+		return next, nil
+	})
+	if err == nil && became.State == owntable.BuildDropped {
+		err = fmt.Errorf("the build was aborted: %w", runner.ErrLost)
+	}
+	return became, err
+}
+
+// Abort ends builds that targets do not show yet and removes their rows. After an
+// interruption, call it again.
+func (b *Builder) Abort(ctx context.Context) error {
+	var dropped []owntable.Build
+	of := b.Runner.Catalog
+	_, err := of.Change(ctx, func(was owntable.CatalogRow) (next owntable.CatalogRow, err error) {
+		next, dropped = catalog.Abort(was, b.names(), b.Runner.Now())
+		return next, nil
+	})
+	if err != nil {
+		return err
+	}
+	if len(dropped) == 0 {
+		return ErrNone
+	}
+	for _, is := range dropped {
+		if err := b.remove(ctx, is); err != nil {
+			return err
+		}
+	}
+	_, err = of.Change(ctx, func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
+		return catalog.Forget(was, dropped), nil
+	})
+	return err
+}
+
+// remove removes all rows of a generation: ledgers, marks, dead letters, notes, and at last
+// its segments. Segments are taken first, so that no builder puts any more.
+func (b *Builder) remove(ctx context.Context, is owntable.Build) error {
+	segments, prefix := owntable.Segments(b.Runner.Model.Name, is.Generation)
+	own := store.Query{Table: owntable.TableName, Partition: value.OfString(segments), Sort: store.Range{Prefix: value.OfString(prefix)}}
+	err := b.each(ctx, own, func(row value.Item) ([]store.Write, error) {
+		s, err := owntable.DecodeSegment(row)
+		if err != nil {
+			return nil, err
+		}
+		_, w := s.Take(rowRef(row))
+		return []store.Write{w}, nil
+	})
+	if err != nil {
+		return err
+	}
+	parts := owntable.Partitions(is.Ledgers(b.Runner.Model.Name))
+	err = b.each(ctx, store.Query{Table: owntable.TableName}, func(row value.Item) ([]store.Write, error) {
+		if parts(row.Get(owntable.Partition).Text()) {
+			return []store.Write{{Ref: rowRef(row), Delete: true}}, nil
+		}
+		return nil, nil
+	})
+	if err != nil {
+		return err
+	}
+	return b.each(ctx, own, func(row value.Item) ([]store.Write, error) {
+		return []store.Write{{Ref: rowRef(row), Delete: true}}, nil
+	})
+}
+
+// rowRef refers to a row of the own table.
+func rowRef(row value.Item) store.Ref {
+	own := owntable.Table()
+	key, _ := own.KeyOf(row)
+	return store.Ref{Table: owntable.TableName, Key: key}
+}
+
+// each does writes for each row of a query.
+func (b *Builder) each(ctx context.Context, q store.Query, of func(value.Item) ([]store.Write, error)) error {
+	for {
+		page, err := b.Runner.Store.Query(ctx, q)
+		if err != nil {
+			return err
+		}
+		var ws []store.Write
+		for _, row := range page.Rows {
+			more, err := of(row)
+			if err != nil {
+				return err
+			}
+			ws = append(ws, more...)
+		}
+		if _, err := b.Runner.Write(ctx, ws); err != nil {
+			return err
+		}
+		if page.Next == nil {
+			return nil
+		}
+		q.After = page.Next
+	}
+}

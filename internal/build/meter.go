@@ -1,0 +1,71 @@
+package build
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// meter counts what a builder does, and holds it to its budget.
+type meter struct {
+	mu   sync.Mutex
+	done Progress
+	free time.Time // until when the budget is spent
+}
+
+// add counts work, and reports it.
+func (b *Builder) add(p Progress) {
+	b.meter.mu.Lock()
+	defer b.meter.mu.Unlock()
+	d := &b.meter.done
+	d.Rows += p.Rows
+	d.Targets += p.Targets
+	d.Puts += p.Puts
+	d.Units += p.Units
+	d.Unfit += p.Unfit
+	d.Bytes += p.Bytes
+	if b.Report != nil {
+		b.Report(*d)
+	}
+}
+
+// spend waits until the budget has so many write units, and takes them.
+func (b *Builder) spend(ctx context.Context, units int) error {
+	b.add(Progress{Units: int64(units)})
+	if b.Budget <= 0 {
+		return ctx.Err()
+	}
+	b.meter.mu.Lock()
+	now := b.Runner.Moment()
+	from := b.meter.free
+	if from.Before(now) {
+		from = now
+	}
+	b.meter.free = from.Add(time.Duration(float64(units) / float64(b.Budget) * float64(time.Second)))
+	b.meter.mu.Unlock()
+	if wait := from.Sub(now); wait > 0 {
+		return b.wait(ctx, wait)
+	}
+	return ctx.Err()
+}
+
+func (b *Builder) wait(ctx context.Context, d time.Duration) error {
+	if b.Wait != nil {
+		return b.Wait(ctx, d)
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Done returns what the builder has done since it began.
+func (b *Builder) Done() Progress {
+	b.meter.mu.Lock()
+	defer b.meter.mu.Unlock()
+	return b.meter.done
+}

@@ -1,0 +1,399 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/parallel"
+	"weir/internal/projections"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// pass reads tables once, in segments at the same time. Each segment is a row of our table:
+// its fence, and how far it is. A pass that was begun before goes on with its segments.
+type pass struct {
+	*Builder
+	build  owntable.Build
+	name   string
+	dry    bool // counts what it would do, and writes nothing
+	tables []*store.Table
+	// take takes in a row. done does what was taken in, with the fence for transactions.
+	// A segment's calls come one after another; of has what the segment has taken in.
+	take func(ctx context.Context, s *segment, table *store.Table, row value.Item) error
+	done func(ctx context.Context, s *segment) error
+}
+
+// segment is one segment of a pass.
+type segment struct {
+	*pass
+	number, of int
+	at         store.Ref
+	row        owntable.SegmentRow
+	targets    map[string]*pending
+	held       int // contributions in targets
+}
+
+// pending is what a segment will put for one target.
+type pending struct {
+	target store.Ref
+	rows   []runner.ReadRow
+}
+
+// holdRows is how many contributions a segment collects before it puts them, target by
+// target: the more there are, the fewer transactions write the same ledger. They take some
+// megabytes.
+const holdRows = 5000
+
+// run runs all segments.
+func (p *pass) run(ctx context.Context) error {
+	count, err := p.count(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	limit := count
+	if p.Runner.Alone {
+		limit = 1
+	}
+	err = parallel.Do(count, limit, func(n int) error {
+		err := p.segment(n, count).run(ctx)
+		if err != nil {
+			cancel(err)
+		}
+		return err
+	})
+	if first := context.Cause(ctx); first != nil {
+		return first
+	}
+	return err
+}
+
+func (p *pass) segment(n, of int) *segment {
+	at := owntable.Segment(p.Runner.Model.Name, p.build.Generation, p.name, n)
+	return &segment{pass: p, number: n, of: of, at: at, targets: map[string]*pending{}}
+}
+
+// count returns the number of segments: that with which the pass was begun.
+func (p *pass) count(ctx context.Context) (int, error) {
+	rows, err := p.Runner.Get(ctx, []store.Ref{owntable.Segment(p.Runner.Model.Name, p.build.Generation, p.name, 0)})
+	if err != nil {
+		return 0, err
+	}
+	if rows[0] == nil {
+		if p.Segments > 0 {
+			return p.Segments, nil
+		}
+		return DefaultSegments, nil
+	}
+	is, err := owntable.DecodeSegment(rows[0])
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.Atoi(is.Plan)
+	if err != nil || n < 1 || n > store.MaxSegments {
+		return 0, fmt.Errorf("segment 0 of pass %q has the plan %q", p.name, is.Plan)
+	}
+	return n, nil
+}
+
+// hold takes a segment. Its row says afterwards how far the pass is.
+func (s *segment) hold(ctx context.Context) error {
+	for range attempts {
+		rows, err := s.Runner.Get(ctx, []store.Ref{s.at})
+		if err != nil {
+			return err
+		}
+		is, err := owntable.DecodeSegment(rows[0])
+		if err != nil {
+			return err
+		}
+		if is.Plan == "" {
+			is.Plan = strconv.Itoa(s.of)
+		}
+		next, w := is.Take(s.at)
+		done, err := s.Runner.Did(ctx, w)
+		if err != nil {
+			return err
+		}
+		if done {
+			s.row = next
+			return nil
+		}
+	}
+	return fmt.Errorf("segment %d is taken by others all the time", s.number)
+}
+
+func (s *segment) run(ctx context.Context) error {
+	if !s.dry {
+		if err := s.hold(ctx); err != nil || s.row.Over {
+			return err
+		}
+	}
+	for ; s.row.Table < len(s.tables); s.row.Table++ {
+		if err := s.scan(ctx, s.tables[s.row.Table]); err != nil {
+			return err
+		}
+		s.row.Cursor = nil
+	}
+	s.row.Over = true
+	return s.flush(ctx)
+}
+
+// scan reads the segment of one table from its cursor on.
+func (s *segment) scan(ctx context.Context, t *store.Table) error {
+	q := store.Query{Table: t.Name, Segment: s.number, Segments: s.of}
+	if s.row.Cursor != nil {
+		key, ok := t.KeyOf(s.row.Cursor)
+		if !ok {
+			return fmt.Errorf("the cursor of segment %d is no key of table %s", s.number, t.Name)
+		}
+		q.After = &store.Cursor{Key: key}
+	}
+	for {
+		page, err := s.Runner.Store.Query(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, row := range page.Rows {
+			if err := s.take(ctx, s, t, row); err != nil {
+				return err
+			}
+		}
+		s.row.Rows += int64(len(page.Rows))
+		s.add(Progress{Rows: int64(len(page.Rows)), Bytes: sizeOf(page.Rows)})
+		if page.Next == nil {
+			return nil
+		}
+		q.After, s.row.Cursor = page.Next, t.Item(page.Next.Key)
+		if s.held >= holdRows {
+			if err := s.flush(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func sizeOf(rows []value.Item) (n int64) {
+	for _, row := range rows {
+		n += int64(row.Size())
+	}
+	return n
+}
+
+// flush does what was taken in and then saves how far the segment is. A crash in between
+// repeats it, which changes nothing.
+func (s *segment) flush(ctx context.Context) error {
+	if s.dry {
+		return s.estimate(ctx)
+	}
+	if err := s.done(ctx, s); err != nil {
+		return err
+	}
+	s.targets, s.held = map[string]*pending{}, 0
+	if err := s.spend(ctx, 1); err != nil {
+		return err
+	}
+	saved, err := s.Runner.Did(ctx, s.row.Save(s.at))
+	if err == nil && !saved {
+		err = fmt.Errorf("segment %d: %w", s.number, runner.ErrLost)
+	}
+	return err
+}
+
+// estimate counts what flush would do.
+func (s *segment) estimate(ctx context.Context) error {
+	units := 1
+	for _, at := range s.targets {
+		switch {
+		case len(at.rows) == 1 && at.rows[0].Key == nil:
+			units += showUnits
+			s.add(Progress{Targets: 1})
+		default:
+			units += runner.PutUnits(at.rows, 1)
+			s.add(Progress{Puts: int64(len(at.rows))})
+		}
+	}
+	s.add(Progress{Units: int64(units)})
+	s.targets, s.held = map[string]*pending{}, 0
+	return ctx.Err()
+}
+
+// showUnits is what it takes to show a target, a row of up to 1 KB.
+const showUnits = 1
+
+// close takes all segments, so that a builder that still runs does nothing more.
+func (p *pass) close(ctx context.Context) error {
+	count, err := p.count(ctx)
+	if err != nil {
+		return err
+	}
+	for n := range count {
+		s := p.segment(n, count)
+		if err := s.hold(ctx); err != nil {
+			return err
+		}
+		if !s.row.Over {
+			return fmt.Errorf("segment %d: %w", n, runner.ErrLost)
+		}
+	}
+	return nil
+}
+
+// keep collects what a row adds to a target.
+func (s *segment) keep(target store.Ref, row runner.ReadRow) {
+	name := owntable.RowText(target)
+	at := s.targets[name]
+	if at == nil {
+		at = &pending{target: target}
+		s.targets[name] = at
+	}
+	at.rows = append(at.rows, row)
+	s.held++
+}
+
+// put puts what was collected, target by target.
+func (s *segment) put(ctx context.Context) error {
+	in := s.Runner.In(s.build)
+	for _, name := range sortedKeys(s.targets) {
+		at := s.targets[name]
+		if err := s.spend(ctx, runner.PutUnits(at.rows, 1)); err != nil {
+			return err
+		}
+		if err := in.PutRows(ctx, at.target, at.rows, s.row.Held(s.at)); err != nil {
+			return fmt.Errorf("%s: %w", s.Runner.Describe(at.target), err)
+		}
+		s.row.Puts += int64(len(at.rows))
+		s.add(Progress{Puts: int64(len(at.rows))})
+	}
+	return nil
+}
+
+func sortedKeys(m map[string]*pending) (out []string) {
+	for name := range m {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// scan is the pass that puts what source rows add and has no mark.
+func (b *Builder) scan(e *model.Entity, is owntable.Build, name string) *pass {
+	p := &pass{Builder: b, build: is, name: name, tables: b.sources(e)}
+	p.take = func(_ context.Context, s *segment, t *store.Table, row value.Item) error {
+		ref, cs, err := b.read(e, t, row)
+		for _, c := range cs {
+			s.keep(c.Target, runner.ReadRow{Source: ref, Key: t.Item(ref.Key), Amounts: c.Amounts})
+		}
+		return err
+	}
+	p.done = func(ctx context.Context, s *segment) error { return s.put(ctx) }
+	return p
+}
+
+// read returns a row's reference, and what it adds to targets of an entity.
+func (b *Builder) read(e *model.Entity, t *store.Table, row value.Item) (store.Ref, []projections.Contribution, error) {
+	key, ok := t.KeyOf(row)
+	if !ok {
+		return store.Ref{}, nil, fmt.Errorf("table %s has a row without its key attributes", t.Name)
+	}
+	cs, unfit := b.Contributions(e.Values, b.Runner.Model.Table(t.Name).Classify(row), row)
+	if unfit {
+		b.add(Progress{Unfit: 1})
+	}
+	return store.Ref{Table: t.Name, Key: key}, cs, nil
+}
+
+// sources are the tables of the rows that targets of an entity are derived from.
+func (b *Builder) sources(e *model.Entity) (out []*store.Table) {
+	for _, t := range b.Runner.Model.AllTables() {
+		reads := slices.ContainsFunc(e.Values, func(v *model.Tally) bool {
+			return slices.ContainsFunc(v.Sources, func(s *model.Source) bool { return s.Entity.Table == t })
+		})
+		if reads {
+			out = append(out, &t.Table)
+		}
+	}
+	return out
+}
+
+// show is the pass that shows the ledgers of the targets that there are.
+func (b *Builder) show(e *model.Entity, is owntable.Build, name string) *pass {
+	p := &pass{Builder: b, build: is, name: name, tables: []*store.Table{&e.Table.Table}}
+	p.take = func(ctx context.Context, s *segment, t *store.Table, row value.Item) error {
+		key, ok := t.KeyOf(row)
+		if ok && e.Table.Classify(row) == e {
+			s.keep(store.Ref{Table: t.Name, Key: key}, runner.ReadRow{})
+		}
+		return nil
+	}
+	p.done = func(ctx context.Context, s *segment) error {
+		for _, name := range sortedKeys(s.targets) {
+			if err := s.spend(ctx, showUnits); err != nil {
+				return err
+			}
+			if err := b.Runner.ShowBuilt(ctx, is, s.targets[name].target, e); err != nil {
+				return err
+			}
+			s.add(Progress{Targets: 1})
+		}
+		return nil
+	}
+	return p
+}
+
+// auditMarks is the pass that compares each mark with its row, which is read after it.
+func (b *Builder) auditMarks(e *model.Entity, is owntable.Build) *pass {
+	own := owntable.Table()
+	p := &pass{Builder: b, build: is, name: "marks", tables: []*store.Table{&own}}
+	marks := owntable.Marks(is.Ledgers(b.Runner.Model.Name))
+	p.take = func(ctx context.Context, s *segment, _ *store.Table, row value.Item) error {
+		if !strings.HasPrefix(row.Get(owntable.Partition).Text(), marks) {
+			return nil
+		}
+		mark, err := owntable.DecodeContribution(row)
+		if err != nil {
+			return err
+		}
+		return s.audit(ctx, e, mark)
+	}
+	p.done = func(ctx context.Context, s *segment) error { return s.put(ctx) }
+	return p
+}
+
+// audit reads the row of a mark, and collects what the mark must become.
+func (s *segment) audit(ctx context.Context, e *model.Entity, mark owntable.Contribution) error {
+	from, to := s.Runner.Model.Table(mark.Source.Table), s.Runner.Model.Table(mark.Target.Table)
+	if from == nil || to == nil {
+		return errors.New("a mark is of a table that the model does not have")
+	}
+	var ok, also bool
+	mark.Source.Key, ok = from.KeyOf(mark.SourceKey)
+	mark.Target.Key, also = to.KeyOf(mark.TargetKey)
+	if !ok || !also {
+		return errors.New("a mark is of a key that its table cannot have")
+	}
+	rows, err := s.Runner.Get(ctx, []store.Ref{mark.Source})
+	if err != nil {
+		return err
+	}
+	read := runner.ReadRow{Source: mark.Source, Key: mark.SourceKey, Audit: mark.Version}
+	cs, _ := s.Contributions(e.Values, from.Classify(rows[0]), rows[0])
+	for _, c := range cs {
+		if projections.SameRow(c.Target, mark.Target) {
+			read.Amounts = c.Amounts
+		}
+	}
+	if read.Differs(mark.Mark) {
+		s.keep(mark.Target, read)
+	}
+	return nil
+}

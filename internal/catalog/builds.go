@@ -1,0 +1,218 @@
+package catalog
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"weir/internal/owntable"
+)
+
+// What the catalog says of builds (package build) changes here, in one write with what it
+// says of the derivations. So a program is admitted by exactly the definitions that are
+// counted, and no program applies a batch to a build that it does not know.
+//
+// A derivation that is new, unbuilt or of another definition is Building while the first
+// build that has it runs: it is counted in the build's ledgers only, and rows go on showing
+// what they showed. The others of the entity stay live, and are counted twice over: in the
+// ledgers that rows show, and in those of the build.
+
+// BuildLife is how long after its announcement a build may still be worked at: its marks
+// and its versions are made for that.
+const BuildLife = 25 * 24 * time.Hour
+
+// AuditAfter is how long after its announcement a build is audited: a stream keeps its
+// records for 24 hours, and an invocation lives for 15 minutes.
+const AuditAfter = 24*time.Hour + 15*time.Minute
+
+// versions is by how many versions a generation is above the one before. A ledger begins at
+// the time in microseconds at which it is made, and rises by one with each batch; a build
+// and the batches that do not know of it live for less than that.
+const versions = BuildLife + 5*24*time.Hour
+
+// Plan returns what is to be done to build the tallies of entities: the builds that were
+// begun before and are to be worked at, and the entities of which a build is to be
+// announced. These have a tally that is not live by the program's definition, or all is to
+// be built again.
+func (p *Program) Plan(row owntable.CatalogRow, entities []string, again bool, now time.Time) (begun []owntable.Build, fresh []string) {
+	for _, e := range entities {
+		shown, building := row.Builds.Of(e)
+		lacks, old := p.lacks(row, e), now.Sub(shown.Announced) > BuildLife
+		switch {
+		case building.State != "":
+			begun = append(begun, building)
+		case !lacks && shown.State.Shown() && shown.State != owntable.BuildVerified && !(old && again):
+			begun = append(begun, shown)
+		case lacks || again:
+			fresh = append(fresh, e)
+		}
+	}
+	return begun, fresh
+}
+
+// Announce decides what the catalog becomes when the tallies of entities are to be built
+// (Plan). It announces one build, so that each has a number of its own; call it again until
+// next is was. Then it returns all builds that are to be worked at. The error wraps
+// ErrRefused if the program could not derive when all are announced.
+func (p *Program) Announce(was owntable.CatalogRow, entities []string, again bool, now time.Time) (next owntable.CatalogRow, builds []owntable.Build, err error) {
+	builds, fresh := p.Plan(was, entities, again, now)
+	next, all := was, was.Clone()
+	for i, e := range fresh {
+		p.announce(&all, e, now)
+		if i == 0 {
+			next = all.Clone()
+		}
+		all.Count++
+	}
+	if len(builds)+len(fresh) == 0 {
+		return was, nil, nil
+	}
+	return next, builds, p.current(all, now)
+}
+
+// Lacks returns the entities that have tallies which are not live by the program's
+// definitions and can be built, sorted. Those that are being built are among them.
+func (p *Program) Lacks(row owntable.CatalogRow) (entities []string) {
+	for _, e := range slices.Sorted(maps.Values(p.built)) {
+		if p.lacks(row, e) {
+			entities = append(entities, e)
+		}
+	}
+	return slices.Compact(entities)
+}
+
+// lacks reports whether an entity has a tally that is not live by the program's definition.
+func (p *Program) lacks(row owntable.CatalogRow, entity string) bool {
+	return slices.ContainsFunc(p.tallies(entity), func(i int) bool {
+		d := &p.Derivations[i]
+		is := row.Derivations[d.Name]
+		return is.Hash != d.Hash || is.State != owntable.Live && is.State != owntable.Verified
+	})
+}
+
+// tallies returns the indexes of an entity's tallies.
+func (p *Program) tallies(entity string) (out []int) {
+	for i := range p.Derivations {
+		if p.built[p.Derivations[i].Name] == entity {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// announce enters a new build of an entity, and what is building by it.
+func (p *Program) announce(row *owntable.CatalogRow, entity string, now time.Time) {
+	b := owntable.Build{
+		Generation: row.Count + 2, Entity: entity, State: owntable.BuildBuilding, Since: now, Announced: now, Base: now.UnixMicro(),
+	}
+	for _, other := range row.Builds {
+		if other.Entity == entity {
+			b.Base = max(b.Base, other.Base)
+		}
+	}
+	b.Base += versions.Microseconds()
+	row.Builds = append(row.Builds, b)
+	for _, i := range p.tallies(entity) {
+		d := &p.Derivations[i]
+		is := row.Derivations[d.Name]
+		if is.Hash != d.Hash || is.State != owntable.Live && is.State != owntable.Verified {
+			row.Derivations[d.Name] = owntable.Derived{Hash: d.Hash, Generation: b.Generation, State: owntable.Building, Since: now}
+		}
+	}
+}
+
+// Advance decides what the catalog becomes when a build has reached a state. ok is false if
+// it is no longer in the state that it was in.
+func (p *Program) Advance(was owntable.CatalogRow, is owntable.Build, to owntable.BuildState, now time.Time) (next owntable.CatalogRow, became owntable.Build, ok bool) {
+	at := slices.IndexFunc(was.Builds, func(o owntable.Build) bool { return o.Generation == is.Generation })
+	if at < 0 || was.Builds[at].State != is.State {
+		is.State = owntable.BuildDropped
+		if at >= 0 {
+			is = was.Builds[at]
+		}
+		return was, is, false
+	}
+	next = was.Clone()
+	b := &next.Builds[at]
+	b.State, b.Since = to, now
+	state := owntable.Live
+	if to == owntable.BuildVerified {
+		state = owntable.Verified
+	}
+	for _, i := range p.tallies(b.Entity) {
+		d := &p.Derivations[i]
+		if is := next.Derivations[d.Name]; is.Hash == d.Hash && is.State != owntable.Retired {
+			next.Derivations[d.Name] = owntable.Derived{Hash: d.Hash, Generation: b.Generation, State: state, Since: now}
+		}
+	}
+	for i := range next.Builds {
+		if o := &next.Builds[i]; i != at && o.Entity == b.Entity && o.State.Shown() {
+			o.State, o.Since = owntable.BuildDropped, now
+		}
+	}
+	return next, *b, true
+}
+
+// Abort decides what the catalog becomes when builds of entities are ended that rows do not
+// show yet, and returns the builds that are dropped. What was building is unbuilt again.
+func Abort(was owntable.CatalogRow, entities []string, now time.Time) (next owntable.CatalogRow, dropped []owntable.Build) {
+	next = was.Clone()
+	for i := range next.Builds {
+		b := &next.Builds[i]
+		if !slices.Contains(entities, b.Entity) || b.State.Shown() {
+			continue
+		}
+		if b.State == owntable.BuildBuilding {
+			b.State, b.Since = owntable.BuildDropped, now
+		}
+		dropped = append(dropped, *b)
+	}
+	for name, is := range next.Derivations {
+		of := func(b owntable.Build) bool { return b.Generation == is.Generation }
+		if is.State == owntable.Building && slices.ContainsFunc(dropped, of) {
+			is.State, is.Since = owntable.Unbuilt, now
+			next.Derivations[name] = is
+		}
+	}
+	return next, dropped
+}
+
+// Forget leaves out builds whose rows are removed.
+func Forget(was owntable.CatalogRow, gone []owntable.Build) owntable.CatalogRow {
+	next := was.Clone()
+	next.Builds = slices.DeleteFunc(next.Builds, func(b owntable.Build) bool {
+		return b.State == owntable.BuildDropped && slices.ContainsFunc(gone, func(o owntable.Build) bool { return o.Generation == b.Generation })
+	})
+	return next
+}
+
+// hasBuild reports whether ledgers of the derivation's entity are built or were built.
+func (p *Program) hasBuild(row owntable.CatalogRow, name string) bool {
+	return slices.ContainsFunc(row.Builds, func(b owntable.Build) bool {
+		return b.State != owntable.BuildDropped && b.Entity == p.built[name]
+	})
+}
+
+// ofBuild refuses a derivation whose values are in ledgers that this program does not
+// know, or which lack changes.
+func (p *Program) ofBuild(row owntable.CatalogRow, name string, reads []string, now time.Time) error {
+	is := row.Derivations[name]
+	shown, b := row.Builds.Of(p.built[name])
+	if is.State != owntable.Building {
+		b = shown
+	}
+	if p.built[name] == "" || b.Generation != is.Generation {
+		return refuse(ErrDefinition, "model %s: %s is of generation %d since %s, which this program does not know: use the weir that built it", p.Model, name, is.Generation, stamp(is.Since))
+	}
+	from := b.Announced
+	if b.State == owntable.BuildVerified {
+		from = from.Add(AuditAfter)
+	}
+	for _, t := range reads {
+		if pin := row.Tables[t]; pin.Reader == "" && pin.Complete != owntable.CompleteWhole && now.Sub(from) > retention {
+			return refuse(ErrUnbuilt, "model %s: %s was built of the rows of %s on %s, and the stream of %s was not read since, which keeps its records for 24 hours: changes would be missing. "+
+				"Build it again: projector build %s --again, after --abort if it is not live yet (%s)", p.Model, name, t, stamp(from), t, p.Model, guide)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,361 @@
+package owntable
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"weir/internal/contribution"
+	"weir/internal/events"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// A build (package build) fills new ledgers for all tallies of an entity while consumers
+// apply the stream. Its rows:
+//
+//	catalog|MODEL         g:GEN      which builds there are, and their states
+//	build|MODEL           s GEN|SEG  the fence and the progress of one segment's scan
+//	check|MODEL|rows      s SHARD    b and f:GEN: the shard's fence and its floors
+//	ledger|MODEL#GEN|ROW  s ""       the ledger of a target in this generation
+//	mark|MODEL#GEN|ROW    s HASH     what a source row has added to that ledger
+//	dead|MODEL#GEN        s ID       dead letters of the generation
+//
+// GEN is the number of the generation: by how often the catalog was written when the build
+// was announced, so no two builds of a model share a row, and none is 1, the number of the
+// ledgers that no build made. The catalog has about 60 bytes for
+// each build that is not forgotten. A segment's row has about 200 bytes and goes with the
+// build. A mark has about 200 bytes and two keys; it stays as long as its source row adds
+// something to the target, and expires afterwards.
+
+const (
+	buildsEntry = "g:" // of the catalog, and the generation: "STATE SINCE ANNOUNCED BASE ENTITY"
+	viewAttr    = "b"  // of a checkpoint: the view that a batch must have at least
+	floorAttr   = "f:" // of a checkpoint, and the generation: the floor
+	amountsAttr = "c"
+	sourceTable = "o"
+	sourceKey   = "ok"
+	targetTable = "t"
+	targetKey   = "tk"
+)
+
+// BuildState is the state of a generation.
+type BuildState string
+
+// The states. Readers see a generation from BuildShowing on.
+const (
+	BuildBuilding BuildState = "building" // consumers count beside the scan
+	BuildShowing  BuildState = "showing"  // the scan is over; consumers show it, and what is there is being shown
+	BuildLive     BuildState = "live"     // all targets show it; it is not audited yet
+	BuildVerified BuildState = "verified" // live and audited
+	BuildDropped  BuildState = "dropped"  // replaced or aborted; its rows are being removed
+)
+
+// Shown reports whether targets show a generation in this state.
+func (s BuildState) Shown() bool {
+	return s == BuildShowing || s == BuildLive || s == BuildVerified
+}
+
+// Build is one generation of the ledgers of an entity's rows.
+type Build struct {
+	Generation int64
+	Entity     string // of the targets
+	State      BuildState
+	Since      time.Time // of the state
+	Announced  time.Time
+	// Base is the version before the first one of each ledger. It is above all versions
+	// that ledgers of older generations reach while readers may still show these.
+	Base int64
+}
+
+// Ledgers returns the name under which the rows of the generation stand in the own table,
+// in place of the model's.
+func (b Build) Ledgers(model string) string {
+	return model + "#" + strconv.FormatInt(b.Generation, 10)
+}
+
+func buildFrom(of, text string) (b Build, ok bool) {
+	f := strings.SplitN(text, " ", 5)
+	if len(f) != 5 {
+		return b, false
+	}
+	n, err := strconv.ParseInt(of, 10, 64)
+	since, bad := strconv.ParseInt(f[1], 10, 64)
+	announced, worse := strconv.ParseInt(f[2], 10, 64)
+	base, not := strconv.ParseInt(f[3], 10, 64)
+	b = Build{Base: base, Generation: n, State: BuildState(f[0]), Since: time.Unix(since, 0).UTC(), Announced: time.Unix(announced, 0).UTC(), Entity: f[4]}
+	known := b.State.Shown() || b.State == BuildBuilding || b.State == BuildDropped
+	return b, err == nil && bad == nil && worse == nil && not == nil && base > 0 && known && n > 0
+}
+
+func (b Build) attr() value.Attr {
+	text := fmt.Sprintf("%s %d %d %d %s", b.State, b.Since.Unix(), b.Announced.Unix(), b.Base, b.Entity)
+	return attr(buildsEntry+strconv.FormatInt(b.Generation, 10), value.OfString(text))
+}
+
+// Builds are a model's builds, by generation.
+type Builds []Build
+
+// Of returns the generation that targets of an entity show, and the one that is being
+// built. The state is "" where there is none.
+func (bs Builds) Of(entity string) (shown, building Build) {
+	for _, b := range bs {
+		switch {
+		case b.Entity != entity:
+		case b.State.Shown():
+			shown = b
+		case b.State == BuildBuilding:
+			building = b
+		}
+	}
+	return shown, building
+}
+
+// Counting returns the builds that consumers count in.
+func (bs Builds) Counting() (out []Build) {
+	for _, b := range bs {
+		if b.State != BuildDropped {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// Generations returns the numbers of those builds.
+func (bs Builds) Generations() (out []int64) {
+	for _, b := range bs.Counting() {
+		out = append(out, b.Generation)
+	}
+	return out
+}
+
+// FenceOf decodes the fence of a checkpoint, nil if the checkpoint does not exist. The
+// error wraps ErrRow.
+func FenceOf(row value.Item) (f contribution.Fence, err error) {
+	if !row.Has(viewAttr) {
+		return f, nil
+	}
+	if f.View, err = whole(row, viewAttr, 1, checkDo); err != nil {
+		return f, err
+	}
+	f.Floors = map[int64]events.Position{}
+	for _, a := range row {
+		of, is := strings.CutPrefix(a.Name, floorAttr)
+		if !is {
+			continue
+		}
+		n, bad := strconv.ParseInt(of, 10, 64)
+		if bad != nil {
+			return f, unreadable(row, a.Name, "named after a generation", checkDo)
+		}
+		if a.Value.Kind() == value.Null { // the shard had no record that was applied
+			f.Floors[n] = events.Position{}
+			continue
+		}
+		if f.Floors[n], err = position(row, a.Name, checkDo); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+// TakeFence fences a checkpoint, on condition that neither its fence nor its position, at,
+// has changed since they were read.
+func TakeFence(ref store.Ref, was, next contribution.Fence, at events.Position) store.Write {
+	w := store.Write{Ref: ref, If: store.Cond{{unmoved(at)}, {{Attr: viewAttr, Is: store.Absent}}}}
+	if was.View > 0 {
+		w.If[1] = equal(viewAttr, was.View)
+	}
+	w.Ops = []store.Op{set(viewAttr, value.OfInt(next.View))}
+	for _, n := range slices.Sorted(maps.Keys(next.Floors)) {
+		floor := value.OfNull()
+		if p := next.Floors[n]; !p.IsZero() {
+			floor = p.Value()
+		}
+		w.Ops = append(w.Ops, set(floorName(n), floor))
+	}
+	for _, n := range slices.Sorted(maps.Keys(was.Floors)) {
+		if _, left := next.Floors[n]; !left {
+			w.Ops = append(w.Ops, remove(floorName(n)))
+		}
+	}
+	return w
+}
+
+func floorName(generation int64) string { return floorAttr + strconv.FormatInt(generation, 10) }
+
+// Under adds to the write of a checkpoint the condition that its fence admits a batch with
+// this version of the view.
+func Under(view int64, w store.Write) store.Write {
+	w.If = append(slices.Clip(w.If), []store.Test{{Attr: viewAttr, Is: store.Absent}, {Attr: viewAttr, Is: store.Le, Value: value.OfInt(view)}})
+	return w
+}
+
+// Contribution is a mark with what it is of.
+type Contribution struct {
+	contribution.Mark
+	Source, Target store.Ref
+	SourceKey      value.Item // key attributes
+	TargetKey      value.Item
+}
+
+const contributionDo = "run projector build for the model again"
+
+// DecodeContribution decodes the mark of a contribution, nil if there is none. Of the rows
+// that it names it sets the tables and the key attributes. The error wraps ErrRow.
+func DecodeContribution(row value.Item) (c Contribution, err error) {
+	if row == nil {
+		return c, nil
+	}
+	if c.Version, err = whole(row, Count, 1, contributionDo); err != nil {
+		return c, err
+	}
+	if c.Mark.Position, err = position(row, Position, contributionDo); err != nil {
+		return c, err
+	}
+	if v := row.Get(amountsAttr); v.Kind() == value.Map {
+		c.Amounts = v.Item()
+	} else if !v.IsMissing() {
+		return c, unreadable(row, amountsAttr, "a map of numbers", contributionDo)
+	}
+	for _, a := range c.Amounts {
+		if a.Value.Kind() != value.Number {
+			return c, unreadable(row, amountsAttr, "a map of numbers", contributionDo)
+		}
+	}
+	c.Source.Table, c.Target.Table = row.Get(sourceTable).Text(), row.Get(targetTable).Text()
+	c.SourceKey, c.TargetKey = row.Get(sourceKey).Item(), row.Get(targetKey).Item()
+	return c, nil
+}
+
+// Becomes writes the mark of a contribution, on condition that it is as it was read. A mark
+// of nothing expires at the given time.
+func (c Contribution) Becomes(at store.Ref, next contribution.Mark, expiry value.Value) store.Write {
+	own := Table()
+	w := store.Write{Ref: at, If: NotThere()}
+	if c.Version > 0 {
+		w.If = store.Cond{equal(Count, c.Version)}
+	}
+	attrs := append(own.Item(at.Key), attr(Count, value.OfInt(next.Version)),
+		attr(sourceTable, value.OfString(c.Source.Table)), attr(sourceKey, value.OfMap(c.SourceKey)),
+		attr(targetTable, value.OfString(c.Target.Table)), attr(targetKey, value.OfMap(c.TargetKey)))
+	if !next.Position.IsZero() {
+		attrs = append(attrs, attr(Position, next.Position.Value()))
+	}
+	if next.Nothing() {
+		attrs = append(attrs, attr(Expiry, expiry))
+	} else {
+		attrs = append(attrs, attr(amountsAttr, value.OfMap(value.NewItem(next.Amounts...))))
+	}
+	w.Put = value.NewItem(attrs...)
+	return w
+}
+
+// SegmentRow is the fence and the progress of the scan of one segment.
+type SegmentRow struct {
+	Owner  int64      // the fence: rises with each builder that takes the segment
+	Plan   string     // what is scanned; another plan begins at the beginning
+	Cursor value.Item // key attributes after which it continues; nil at the beginning
+	Table  int        // index of the table that the cursor is in
+	Rows   int64      // rows read
+	Puts   int64      // contributions put
+	Over   bool
+}
+
+// Segment refers to the row of a segment of a build's scan.
+func Segment(model string, generation int64, pass string, segment int) store.Ref {
+	return Ref("build|"+model, fmt.Sprintf("%d|%s|%06d", generation, pass, segment))
+}
+
+// Segments returns the partition key of a model's segments, and the prefix of the sort keys
+// of a generation's.
+func Segments(model string, generation int64) (partition, prefix string) {
+	return "build|" + model, strconv.FormatInt(generation, 10) + "|"
+}
+
+const (
+	segmentOwner = "e"
+	segmentTable = "i"
+	segmentRows  = "rows"
+	segmentPuts  = "puts"
+	segmentDo    = "run projector build again with --abort, and then build again"
+)
+
+// DecodeSegment decodes the row of a segment, nil if there is none. The error wraps ErrRow.
+func DecodeSegment(row value.Item) (s SegmentRow, err error) {
+	if row == nil {
+		return s, nil
+	}
+	s.Plan, s.Cursor, s.Over = row.Get(scanPlan).Text(), row.Get(scanCursor).Item(), row.Get(scanOver).Bool()
+	if s.Owner, err = whole(row, segmentOwner, 1, segmentDo); err != nil {
+		return s, err
+	}
+	var table int64
+	for attr, to := range map[string]*int64{segmentTable: &table, segmentRows: &s.Rows, segmentPuts: &s.Puts} {
+		if *to, err = whole(row, attr, 0, segmentDo); err != nil {
+			return s, err
+		}
+	}
+	s.Table = int(table)
+	return s, nil
+}
+
+// Take takes a segment for a builder, on condition that no other took it since it was read.
+func (s SegmentRow) Take(at store.Ref) (SegmentRow, store.Write) {
+	next := s
+	next.Owner++
+	w := next.write(at)
+	w.If = NotThere()
+	if s.Owner > 0 {
+		w.If = store.Cond{equal(segmentOwner, s.Owner)}
+	}
+	return next, w
+}
+
+// Save stores how far a segment is, on condition that its builder still holds it.
+func (s SegmentRow) Save(at store.Ref) store.Write {
+	w := s.write(at)
+	w.If = store.Cond{equal(segmentOwner, s.Owner)}
+	return w
+}
+
+// Held is the check that the builder still holds a segment, for a transaction.
+func (s SegmentRow) Held(at store.Ref) store.Write {
+	return store.Write{Ref: at, Check: true, If: store.Cond{equal(segmentOwner, s.Owner)}}
+}
+
+func (s SegmentRow) write(at store.Ref) store.Write {
+	ops := []store.Op{
+		set(segmentOwner, value.OfInt(s.Owner)), set(scanPlan, value.OfString(s.Plan)), set(segmentTable, value.OfInt(int64(s.Table))),
+		set(segmentRows, value.OfInt(s.Rows)), set(segmentPuts, value.OfInt(s.Puts)),
+	}
+	if s.Cursor == nil {
+		ops = append(ops, remove(scanCursor))
+	} else {
+		ops = append(ops, set(scanCursor, value.OfMap(s.Cursor)))
+	}
+	if s.Over {
+		ops = append(ops, set(scanOver, value.OfBool(true)))
+	} else {
+		ops = append(ops, remove(scanOver))
+	}
+	return store.Write{Ref: at, Ops: ops}
+}
+
+// Marks returns the prefix of the partition keys of the marks of a model, or of a
+// generation by its name.
+func Marks(model string) string { return "mark|" + model + "|" }
+
+// Partitions returns a function that reports whether a partition of the own table belongs
+// to a generation, by its name.
+func Partitions(generation string) func(partition string) bool {
+	names := []string{Ledgers(generation), Marks(generation), Dead(generation) + "|", "deadpart|" + generation + "|", Jobs(generation) + "|"}
+	return func(partition string) bool {
+		return slices.ContainsFunc(names, func(name string) bool {
+			return strings.HasPrefix(partition, name) || partition+"|" == name
+		})
+	}
+}

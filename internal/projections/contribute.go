@@ -1,0 +1,19 @@
+package projections
+
+import (
+	"weir/internal/contribution"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Contribution is what one row adds to one target, over all tallies of the target's entity.
+type Contribution struct {
+	Target  store.Ref
+	Amounts []value.Attr
+}
+
+// Offered are the offers of a batch to one target.
+type Offered struct {
+	Target store.Ref
+	Offers []contribution.Offer // the last one of each source row
+}

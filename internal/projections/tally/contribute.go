@@ -1,0 +1,99 @@
+package tally
+
+import (
+	"slices"
+
+	"weir/internal/contribution"
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/projections"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Contributions returns what a row of entity is adds to the tallies, which are of one
+// entity and no sets. is is nil for no row. unfit says that a tally cannot use the row.
+func Contributions(of []*model.Tally, is *model.Entity, row value.Item) (out []projections.Contribution, unfit bool) {
+	if is == nil || row == nil {
+		return nil, false
+	}
+	var faults projections.Faults
+	e := folding{Faults: &faults}
+	for _, src := range is.Sources {
+		if slices.Contains(of, src.Tally) {
+			e.contribute(src, row, false)
+		}
+	}
+	at := map[string]int{}
+	for _, a := range e.adds {
+		name := owntable.RowText(a.Target)
+		i, met := at[name]
+		if !met {
+			i = len(out)
+			at[name] = i
+			out = append(out, projections.Contribution{Target: a.Target})
+		}
+		out[i].Amounts = append(out[i].Amounts, value.Attr{Name: a.Field, Value: a.Amount})
+	}
+	kept := out[:0]
+	for _, c := range out {
+		if c.Amounts = contribution.Sum(c.Amounts); len(c.Amounts) > 0 {
+			kept = append(kept, c)
+		}
+	}
+	return kept, len(faults.New()) > 0
+}
+
+// Offer returns what changes, which must be in stream order, offer to tallies of one entity.
+// counts leaves out changes by their positions.
+func Offer(of []*model.Tally, changes []projections.Change, counts func(*projections.Change) bool) []projections.Offered {
+	var out []projections.Offered
+	at := map[string]int{}
+	for i := range changes {
+		c := &changes[i]
+		if !counts(c) {
+			continue
+		}
+		was, _ := Contributions(of, c.Was, c.Old)
+		is, _ := Contributions(of, c.Is, c.New)
+		for _, t := range changedContributions(was, is) {
+			name := owntable.RowText(t.Target)
+			n, met := at[name]
+			if !met {
+				n = len(out)
+				at[name] = n
+				out = append(out, projections.Offered{Target: t.Target})
+			}
+			out[n].Offers = append(out[n].Offers, contribution.Offer{
+				Source: owntable.RowText(c.Row), Position: c.Position, Change: i, Amounts: t.Amounts,
+			})
+		}
+	}
+	for i := range out {
+		out[i].Offers = contribution.Last(out[i].Offers)
+	}
+	return out
+}
+
+// changedContributions returns what is contributed now to the targets at which that has changed.
+func changedContributions(was, is []projections.Contribution) (out []projections.Contribution) {
+	of := func(cs []projections.Contribution, target store.Ref) []value.Attr {
+		for _, c := range cs {
+			if projections.SameRow(c.Target, target) {
+				return c.Amounts
+			}
+		}
+		return nil
+	}
+	for _, c := range is {
+		if !contribution.Same(c.Amounts, of(was, c.Target)) {
+			out = append(out, c)
+		}
+	}
+	for _, c := range was {
+		if of(is, c.Target) == nil {
+			out = append(out, projections.Contribution{Target: c.Target})
+		}
+	}
+	return out
+}

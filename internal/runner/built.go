@@ -1,0 +1,136 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"weir/internal/contribution"
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/projections"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// What package build does with single rows and targets is here, because it is what a batch
+// does with them: the same transactions, parking and publishing.
+
+// ReadRow is a source row that a builder has read, and what it adds to a target.
+type ReadRow struct {
+	Source  store.Ref
+	Key     value.Item // its key attributes
+	Amounts []value.Attr
+	// Audit, if it is not 0, is the version of the row's mark as it was read before the
+	// row. The mark is then put right, and left as it is if it has changed since.
+	Audit int64
+}
+
+// PutRows counts rows in the generation whose runner this is (In). guard is part of each
+// transaction. The error wraps ErrLost if a guard no longer holds.
+func (r *Runner) PutRows(ctx context.Context, target store.Ref, rows []ReadRow, guard ...store.Write) error {
+	w := Work{Runner: r, Gathered: &projections.Gathered{}}
+	var cs []counted
+	for _, row := range rows {
+		cs = append(cs, counted{
+			source: row.Source, key: row.Key, amounts: row.Amounts, step: row.decide, change: -1,
+			letter: Dead{Kind: DeadParked, Target: r.Describe(target), Row: target, Source: "the build, from row " + owntable.RowText(row.Source)},
+		})
+	}
+	return w.contribute(ctx, target, cs, guard)
+}
+
+// Differs reports whether an audit would change a mark.
+func (row ReadRow) Differs(m contribution.Mark) bool {
+	_, differs := contribution.Audit(m, row.Amounts)
+	return differs
+}
+
+func (row ReadRow) decide(m contribution.Mark) (contribution.Step, bool) {
+	switch {
+	case row.Audit == 0:
+		return contribution.Row(m, row.Amounts)
+	case row.Audit != m.Version:
+		return contribution.Step{}, false
+	}
+	return contribution.Audit(m, row.Amounts)
+}
+
+// PutUnits returns the write units that PutRows takes for rows of one target with n guards,
+// by DynamoDB's documented rules: two for each KB of each row of a transaction.
+func PutUnits(rows []ReadRow, guards int) (units int) {
+	const rest = 150 // bytes of a mark besides its keys and amounts, with names
+	for start := 0; start < len(rows); start += marksAtOnce {
+		units += 2 + 2*guards
+		for _, row := range rows[start:min(start+marksAtOnce, len(rows))] {
+			size := rest + 4*row.Key.Size() + value.Item(row.Amounts).Size()
+			units += 2 * ((size + 1023) / 1024)
+		}
+	}
+	return units
+}
+
+// showTries is how often a target is read again that others write meanwhile.
+const showTries = 20
+
+// ShowBuilt makes a target show the ledger of a generation.
+func (r *Runner) ShowBuilt(ctx context.Context, b owntable.Build, target store.Ref, e *model.Entity) error {
+	in := r.In(b)
+	ledger := owntable.Ledger(in.Model.Name, target)
+	for range showTries {
+		rows, err := r.Get(ctx, []store.Ref{target, ledger})
+		if err != nil || rows[0] == nil || isParked(rows[1]) || r.Model.Table(target.Table).Classify(rows[0]) != e {
+			return err
+		}
+		if rows[1] != nil {
+			if changed, err := in.unshown(ctx, ledger, target, e, rows[1], false); err != nil {
+				return err
+			} else if changed {
+				continue
+			}
+		}
+		wr := in.PublishWrite(target, e, in.based(rows[1]))
+		if len(wr.Ops) == 0 || Shows(rows[0], &wr) {
+			return nil
+		}
+		wr.Return = true
+		out, err := r.Write(ctx, []store.Write{wr})
+		if err == nil && out[0].Err != nil && !errors.Is(out[0].Err, store.ErrRefused) {
+			err = in.reclaim(ctx, target, e, out[0].Row, rows[1])
+		} else if err == nil && out[0].Err == nil {
+			return nil
+		} else if err == nil {
+			err = out[0].Err
+		}
+		if errors.Is(err, store.ErrRefused) {
+			return in.ParkShown(ctx, target, err.Error())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%s changes all the time", r.Describe(target))
+}
+
+// Shown returns the runner that keeps what targets of an entity show: of the generation that
+// was built last, or this one if none was.
+func (r *Runner) Shown(row owntable.CatalogRow, e *model.Entity) *Runner {
+	r = r.seeing(&row)
+	if e == nil {
+		return r
+	}
+	if b, _ := row.Builds.Of(e.Name); b.State.Shown() {
+		return r.In(b)
+	}
+	return r
+}
+
+// Runners returns the runners of the generations that count: their dead letters and notes
+// stand under names of their own.
+func (r *Runner) Runners(row owntable.CatalogRow) (out []*Runner) {
+	for _, b := range row.Builds.Counting() {
+		out = append(out, r.seeing(&row).In(b))
+	}
+	return slices.Clip(out)
+}

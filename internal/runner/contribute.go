@@ -1,0 +1,376 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"weir/internal/catalog"
+	"weir/internal/contribution"
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/projections"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// A generation of ledgers that was built has its own rows in our table: ledgers, marks and
+// dead letters under a name of its own in place of the model's. So a runner of the same
+// model under that name does with them all that is done with the first generation, which
+// counts by positions: parking, publishing, dead letters. Only the counting is by
+// contribution.
+
+// markLife is how long a mark of nothing stays while its build is not verified.
+const markLife = catalog.BuildLife + 5*24*time.Hour
+
+// markedBytes bounds the marks of one transaction, which has 4 MB.
+const markedBytes = 2 << 20
+
+// errGeneration is wrapped by the error for a build that this program cannot apply to.
+var errGeneration = errors.New("a build is of something that this program does not know")
+
+// In returns the runner of a generation.
+func (r *Runner) In(b owntable.Build) *Runner {
+	in, m := *r, *r.Model
+	m.Name = b.Ledgers(r.Model.Name)
+	in.Model, in.markExpiry, in.base = &m, markLife, b.Base
+	if !b.State.Shown() {
+		in.catalog = nil // what is pending is pending for this generation
+	}
+	if b.State == owntable.BuildVerified {
+		in.markExpiry = tombstoneLife
+	}
+	return &in
+}
+
+// Offer returns what changes, which are in stream order, offer to tallies of one entity.
+// counts leaves out changes. An Offer does no I/O.
+type Offer func(of []*model.Tally, changes []projections.Change, counts func(*projections.Change) bool) []projections.Offered
+
+// First returns the version before the first one of a ledger.
+func (r *Runner) First() value.Value {
+	if r.base > 0 {
+		return value.OfInt(r.base)
+	}
+	return value.OfInt(r.Now().UnixMicro())
+}
+
+// based returns a ledger with a version, also if it was never counted in. A worker with an
+// older view may show an older ledger at any time; it must not replace a value of this one.
+func (r *Runner) based(ledger value.Item) value.Item {
+	if r.base > 0 && !ledger.Has(owntable.Count) {
+		return ledger.With(Attr(owntable.Count, value.OfInt(r.base)))
+	}
+	return ledger
+}
+
+// CountBuilds counts the batch in the generations of its view, which CountTallies does not
+// know: it takes the targets away that show one of these.
+func (w *Work) CountBuilds(ctx context.Context, offer Offer) error {
+	w.dropPending()
+	for _, b := range w.View.Builds.Counting() {
+		if err := w.generation(ctx, b, offer); err != nil {
+			return fmt.Errorf("generation %d of the ledgers of %s: %w", b.Generation, b.Entity, err)
+		}
+	}
+	return nil
+}
+
+func (w *Work) generation(ctx context.Context, b owntable.Build, offer Offer) error {
+	e := w.Model.Entity(b.Entity)
+	if e == nil || !e.Buildable() {
+		return fmt.Errorf("%w: entity %q of model %s; run the program that it was built by", errGeneration, b.Entity, w.Model.Name)
+	}
+	in := Work{Runner: w.In(b), Batch: w.Batch, Gathered: &projections.Gathered{}, kept: make([]bool, len(w.Changes))}
+	if b.State.Shown() {
+		in.kept = w.kept
+	}
+	offers := offer(in.shows(e), w.Changes, w.countsIn(b))
+	for i := range offers {
+		if err := in.offered(ctx, &offers[i]); err != nil {
+			return fmt.Errorf("counting for %s: %w", w.Describe(offers[i].Target), err)
+		}
+	}
+	if shown, err := w.isShown(ctx, b, len(offers) > 0); err != nil || !shown {
+		return err
+	}
+	in.Targets = w.takeTargets(e)
+	for _, o := range offers {
+		in.asked(e, o.Target)
+	}
+	return in.showTargets(ctx, map[*projections.Target]value.Item{})
+}
+
+// isShown reports whether targets show a generation. If it has just been counted in, that is
+// read again: the builder may have shown the targets before.
+func (w *Work) isShown(ctx context.Context, b owntable.Build, counted bool) (bool, error) {
+	if b.State.Shown() || !counted {
+		return b.State.Shown(), nil
+	}
+	row, err := w.Catalog.Row(ctx)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(row.Builds, func(o owntable.Build) bool { return o.Generation == b.Generation && o.State.Shown() }), nil
+}
+
+// takeTargets removes the targets of an entity from the batch and returns them, without
+// their steps.
+func (w *Work) takeTargets(e *model.Entity) (out []*projections.Target) {
+	w.Targets = slices.DeleteFunc(w.Targets, func(t *projections.Target) bool {
+		if t.Entity == e {
+			t.Steps = nil
+			out = append(out, t)
+		}
+		return t.Entity == e
+	})
+	return out
+}
+
+// asked makes sure that a target is shown.
+func (w *Work) asked(e *model.Entity, row store.Ref) {
+	for _, t := range w.Targets {
+		if projections.SameRow(t.Row, row) {
+			return
+		}
+	}
+	w.Targets = append(w.Targets, &projections.Target{Row: row, Entity: e})
+}
+
+// showTargets shows the ledgers of all targets of the batch.
+func (w *Work) showTargets(ctx context.Context, ledgers map[*projections.Target]value.Item) error {
+	refs := make([]store.Ref, len(w.Targets))
+	for i, t := range w.Targets {
+		refs[i] = owntable.Ledger(w.Model.Name, t.Row)
+	}
+	rows, err := w.Get(ctx, refs)
+	if err != nil {
+		return err
+	}
+	for i, t := range w.Targets {
+		if isParked(rows[i]) {
+			continue
+		}
+		ledgers[t] = w.based(rows[i])
+		if _, err := w.unshown(ctx, refs[i], t.Row, t.Entity, rows[i], false); err != nil {
+			return err
+		}
+	}
+	return w.publish(ctx, ledgers)
+}
+
+// offered counts what a batch offers to a target.
+func (w *Work) offered(ctx context.Context, o *projections.Offered) error {
+	var cs []counted
+	for _, offer := range o.Offers {
+		c := &w.Changes[offer.Change]
+		cs = append(cs, counted{
+			source: c.Row, key: c.Table.Item(c.Row.Key), amounts: offer.Amounts,
+			step: func(m contribution.Mark) (contribution.Step, bool) {
+				return contribution.Record(m, offer.Position, offer.Amounts)
+			},
+			letter: w.parked(&projections.Target{Row: o.Target}, projections.Step{Change: offer.Change, Position: offer.Position}, ""),
+			change: offer.Change,
+		})
+	}
+	return w.contribute(ctx, o.Target, cs, nil)
+}
+
+// counted is what a source row contributes to a target, and how that is decided.
+type counted struct {
+	source  store.Ref
+	key     value.Item
+	amounts []value.Attr
+	step    func(contribution.Mark) (contribution.Step, bool)
+	letter  Dead // what is kept if the target is parked
+	change  int  // of the batch; -1 for none
+}
+
+// contribute counts contributions to one target. guard is part of each transaction.
+func (w *Work) contribute(ctx context.Context, target store.Ref, cs []counted, guard []store.Write) error {
+	for len(cs) > 0 {
+		n, size := 0, 0
+		for n < len(cs) && n < marksAtOnce && (n == 0 || size < markedBytes) {
+			size += value.Item(cs[n].amounts).Size() + cs[n].key.Size() + 1<<10
+			n++
+		}
+		if err := w.contributeSome(ctx, target, cs[:n], guard); err != nil {
+			return err
+		}
+		cs = cs[n:]
+	}
+	return nil
+}
+
+// contributeTries is how often a transaction is tried again that others interfered with.
+const contributeTries = 20
+
+// contributeSome counts contributions in one transaction, or parks them.
+func (w *Work) contributeSome(ctx context.Context, target store.Ref, cs []counted, guard []store.Write) error {
+	var last error
+	for range contributeTries {
+		if err := w.Fresh(); err != nil {
+			return err
+		}
+		marks, steps, err := w.decide(ctx, target, cs)
+		if err != nil || len(marks) == 0 {
+			return err
+		}
+		ws := append(slices.Clip(guard), marks...)
+		if ops := w.ledgerOps(steps); ops != nil {
+			ws = append(ws, store.Write{Ref: owntable.Ledger(w.Model.Name, target), Ops: ops, If: store.Cond{Open()}})
+		}
+		last = w.Store.Transact(ctx, ws)
+		switch {
+		case last == nil:
+			return nil
+		case errors.Is(last, store.ErrRefused):
+			spread, err := w.respread(ctx, owntable.Ledger(w.Model.Name, target))
+			if err != nil {
+				return err
+			}
+			if !spread {
+				return w.parkContributions(ctx, target, cs, guard, last.Error())
+			}
+		case errors.Is(last, store.ErrCondition), errors.Is(last, store.ErrConflict):
+			rows, err := w.Get(ctx, []store.Ref{owntable.Ledger(w.Model.Name, target)})
+			if err != nil {
+				return err
+			}
+			if isParked(rows[0]) {
+				return w.parkContributions(ctx, target, cs, guard, "effects that came before are parked")
+			}
+			if err := w.held(ctx, guard); err != nil {
+				return err
+			}
+		default:
+			return last
+		}
+	}
+	return last
+}
+
+// decide reads the marks of contributions and returns the writes of those that change, and
+// the steps, which are as many as cs.
+func (w *Work) decide(ctx context.Context, target store.Ref, cs []counted) (marks []store.Write, steps []contribution.Step, err error) {
+	refs := make([]store.Ref, len(cs))
+	for i := range cs {
+		refs[i] = owntable.Mark(w.Model.Name, target, cs[i].source)
+	}
+	rows, err := w.Get(ctx, refs)
+	if err != nil {
+		return nil, nil, err
+	}
+	steps = make([]contribution.Step, len(cs))
+	expiry := value.OfInt(w.Now().Add(w.markExpiry).Unix())
+	for i := range cs {
+		is, err := owntable.DecodeContribution(rows[i])
+		if err != nil {
+			return nil, nil, err
+		}
+		step, ok := cs[i].step(is.Mark)
+		if !ok {
+			continue
+		}
+		is.Source, is.Target, is.SourceKey = cs[i].source, target, cs[i].key
+		is.TargetKey = w.Model.Table(target.Table).Item(target.Key)
+		steps[i] = step
+		marks = append(marks, is.Becomes(refs[i], step.Mark, expiry))
+	}
+	return marks, steps, nil
+}
+
+// ledgerOps adds up steps for a ledger, nil if it stays as it is.
+func (w *Work) ledgerOps(steps []contribution.Step) (ops []store.Op) {
+	var all []value.Attr
+	for _, s := range steps {
+		all = append(all, s.Delta...)
+	}
+	for _, a := range contribution.Sum(all) {
+		ops = append(ops, store.Op{Kind: store.Add, Attr: a.Name, Value: a.Value})
+	}
+	if ops != nil {
+		ops = append(ops, store.Op{Kind: store.Add, Attr: owntable.Count, Value: value.OfInt(1), From: w.First()})
+	}
+	return ops
+}
+
+// parkContributions keeps contributions as dead letters that wait for their target. Their
+// marks say that they were made: ledger and queue together hold what the marks say.
+func (w *Work) parkContributions(ctx context.Context, target store.Ref, cs []counted, guard []store.Write, reason string) error {
+	for len(cs) > 0 {
+		some := cs[:min(parkMarked, len(cs))]
+		for tries := 0; ; tries++ {
+			err := w.parkSome(ctx, target, some, guard, reason)
+			if err == nil {
+				break
+			}
+			made, failed := w.makeRoom(ctx, target, w.ShardKey, err)
+			switch {
+			case failed != nil:
+				return failed
+			case made:
+			case tries < contributeTries && (errors.Is(err, store.ErrCondition) || errors.Is(err, store.ErrConflict)):
+				if err := w.held(ctx, guard); err != nil {
+					return err
+				}
+			default:
+				return fmt.Errorf("parking: %w", err)
+			}
+		}
+		cs = cs[len(some):]
+	}
+	return nil
+}
+
+func (w *Work) parkSome(ctx context.Context, target store.Ref, cs []counted, guard []store.Write, reason string) error {
+	marks, steps, err := w.decide(ctx, target, cs)
+	if err != nil || len(marks) == 0 {
+		return err
+	}
+	var ds []Dead
+	for i := range cs {
+		if len(steps[i].Delta) == 0 {
+			continue
+		}
+		d := cs[i].letter
+		d.Reason = reason
+		for _, a := range steps[i].Delta {
+			d.Adds = append(d.Adds, projections.Add{Target: target, Field: a.Name, Amount: a.Value})
+		}
+		ds = append(ds, d)
+		if cs[i].change >= 0 {
+			w.Kept(cs[i].change)
+		}
+	}
+	letters, err := w.keeping(ctx, ds)
+	if err != nil {
+		return err
+	}
+	ws := slices.Concat(slices.Clip(guard), slices.Concat(letters...), marks)
+	if len(ds) > 0 {
+		ws = append(ws, store.Write{
+			Ref: owntable.Ledger(w.Model.Name, target), Ops: []store.Op{{Kind: store.Add, Attr: owntable.Parked, Value: value.OfInt(int64(len(ds)))}},
+		})
+	}
+	return w.Store.Transact(ctx, ws)
+}
+
+// ErrLost says that another builder has taken over.
+var ErrLost = errors.New("another builder has taken over")
+
+// held returns ErrLost if a guard no longer holds.
+func (w *Work) held(ctx context.Context, guard []store.Write) error {
+	for _, g := range guard {
+		rows, err := w.Get(ctx, []store.Ref{g.Ref})
+		if err != nil {
+			return err
+		}
+		if !g.If.Holds(rows[0]) {
+			return ErrLost
+		}
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"weir/internal/contribution"
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/projections"
+	"weir/internal/store"
+)
+
+// Each batch is applied by a view: the model's catalog, read strongly after the batch was
+// received (Admit). It says which ledgers are being built from the rows that are there, and
+// which were built. Where shards have checkpoints, these are fenced for the view first
+// (package contribution says why).
+
+// View is by which builds a batch is applied.
+type View struct {
+	owntable.CatalogRow
+	contribution.Fence // of the batch's shard
+}
+
+// viewed gives a view to batches that have none.
+func (r *Runner) viewed(ctx context.Context, bs []Batch) error {
+	for i := range bs {
+		if bs[i].View != nil {
+			continue
+		}
+		row, err := r.Admit(ctx, nil, GroupRows)
+		if err != nil {
+			return err
+		}
+		bs[i].View = &View{CatalogRow: row}
+	}
+	return nil
+}
+
+// admit admits pages, gives views to their batches, and fences the pages' checkpoints.
+func (c *consumer) admit(ctx context.Context, pieces []piece, batches []Batch) error {
+	for range MaxRounds {
+		row, err := c.Runner.Admit(ctx, tablesOf(pieces), c.group)
+		if err != nil || c.Runner.Catalog == nil || c.group != GroupRows {
+			return err
+		}
+		newer := false
+		for i := range pieces {
+			f, err := c.fenced(ctx, pieces[i].place, row)
+			if err != nil {
+				return err
+			}
+			newer = newer || !f.Admits(row.Count)
+			pieces[i].view = &View{row, f}
+			batches[i].View = pieces[i].view
+		}
+		if !newer {
+			return nil
+		}
+	}
+	return errors.New("the catalog of the model changes all the time, or was replaced by an older one")
+}
+
+// fenced returns the fence of a shard's checkpoint, which it takes first where that has not
+// been done for the view.
+func (c *consumer) fenced(ctx context.Context, at place, row owntable.CatalogRow) (contribution.Fence, error) {
+	if f, known := c.floors[at]; known && f.View == row.Count || len(row.Builds) == 0 {
+		return f, nil
+	}
+	ref := c.checkpoint(at)
+	for range MaxRounds {
+		rows, err := c.Runner.Get(ctx, []store.Ref{ref})
+		if err != nil {
+			return contribution.Fence{}, err
+		}
+		is, err := owntable.DecodeCheckpoint(rows[0])
+		if err != nil {
+			return contribution.Fence{}, err
+		}
+		was, err := owntable.FenceOf(rows[0])
+		if err != nil {
+			return contribution.Fence{}, err
+		}
+		next, changed := was.Take(row.Count, row.Builds.Generations(), is.At)
+		if !changed {
+			c.floors[at] = was
+			return was, nil
+		}
+		done, err := c.Runner.Did(ctx, owntable.TakeFence(ref, was, next, is.At))
+		if err != nil {
+			return contribution.Fence{}, err
+		}
+		if done {
+			c.floors[at] = next
+			return next, nil
+		}
+	}
+	return contribution.Fence{}, fmt.Errorf("the checkpoint of shard %s of %s changes all the time", at.shard, at.table)
+}
+
+// under adds to the write of a page's checkpoint that its fence must admit the batch.
+func under(v *View, w store.Write) store.Write {
+	if v == nil {
+		return w
+	}
+	return owntable.Under(v.Count, w)
+}
+
+// seeing returns a runner that shows no derivation which the catalog has as pending.
+func (r *Runner) seeing(row *owntable.CatalogRow) *Runner {
+	in := *r
+	in.catalog = row
+	return &in
+}
+
+// shows returns the tallies that rows of an entity show. e may be nil.
+func (r *Runner) shows(e *model.Entity) []*model.Tally {
+	if e == nil || r.catalog == nil || len(r.catalog.Builds) == 0 {
+		return projections.Tallies(e)
+	}
+	var out []*model.Tally
+	for _, t := range e.Values {
+		if !r.catalog.Pending(t.Name) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// dropPending leaves out of the batch what it adds to tallies that are pending: these count
+// in the ledgers of their build only.
+func (w *Work) dropPending() {
+	if len(w.View.Builds) == 0 {
+		return
+	}
+	w.Targets = slices.DeleteFunc(w.Targets, func(t *projections.Target) bool {
+		if len(w.shows(t.Entity)) == len(projections.Tallies(t.Entity)) {
+			return false
+		}
+		for i := range t.Steps {
+			t.Steps[i].Adds = slices.DeleteFunc(t.Steps[i].Adds, func(a projections.Add) bool {
+				return w.catalog.Pending(projections.TallyOf(t.Entity, a.Field))
+			})
+		}
+		t.Steps = slices.DeleteFunc(t.Steps, func(s projections.Step) bool { return len(s.Adds) == 0 })
+		return len(t.Steps) == 0 && !t.Check
+	})
+}
+
+// countsIn reports whether a generation counts a change of the batch.
+func (w *Work) countsIn(b owntable.Build) func(*projections.Change) bool {
+	return func(c *projections.Change) bool { return w.View.Counts(b.Generation, c.Position) }
+}
