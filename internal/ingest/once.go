@@ -112,26 +112,15 @@ func (c *checked) repeated(rec *record, k *known) (p plan, used bool) {
 // ledTo is the row that was made together with this row of the model, which keeps the
 // key.
 func (c *checked) ledTo(row value.Item) (store.Ref, bool) {
-	ref := store.Ref{Table: c.Table.Name}
-	for i, kt := range c.PrimaryKey() {
-		v, ok := kt.BuildTyped(func(name string) value.Value {
-			for _, a := range c.Once.Row {
-				if a.Name == name {
-					return a.Expr.Field.Get(row)
-				}
+	key, ok := c.TypedKey(func(name string) value.Value {
+		for _, a := range c.Once.Row {
+			if a.Name == name {
+				return a.Expr.Field.Get(row)
 			}
-			return value.Value{}
-		})
-		if !ok {
-			return ref, false
 		}
-		if i == 0 {
-			ref.Key.Partition = v
-		} else {
-			ref.Key.Sort = v
-		}
-	}
-	return ref, true
+		return value.Value{}
+	})
+	return store.Ref{Table: c.Table.Name, Key: key}, ok
 }
 
 // remember adds the record to a plan.

@@ -52,24 +52,13 @@ func (c *checked) overtaken(other value.Item, at value.Value) bool {
 
 // superseded is the row at the key that has the other words of the supersede rule.
 func (c *checked) superseded() (store.Ref, bool) {
-	ref := store.Ref{Table: c.Table.Name}
-	for i, kt := range c.PrimaryKey() {
-		v, ok := kt.BuildTyped(func(name string) value.Value {
-			if j := slices.IndexFunc(c.Supersede.Other, func(a model.Assign) bool { return a.Name == name }); j >= 0 {
-				return c.Supersede.Other[j].Expr.Const
-			}
-			return c.given.get(name)
-		})
-		if !ok {
-			return ref, false
+	key, ok := c.TypedKey(func(name string) value.Value {
+		if j := slices.IndexFunc(c.Supersede.Other, func(a model.Assign) bool { return a.Name == name }); j >= 0 {
+			return c.Supersede.Other[j].Expr.Const
 		}
-		if i == 0 {
-			ref.Key.Partition = v
-		} else {
-			ref.Key.Sort = v
-		}
-	}
-	return ref, true
+		return c.given.get(name)
+	})
+	return store.Ref{Table: c.Table.Name, Key: key}, ok
 }
 
 // noted is the list of times with those given and one more, each in its place; known

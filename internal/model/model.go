@@ -443,10 +443,22 @@ func (e *Entity) Key(get func(name string) value.Value) (store.Key, bool) {
 	return e.keyBy(func(_ *KeyTemplate, name string) value.Value { return get(name) })
 }
 
+// TypedKey is Key for values that a person typed: it escapes in each what could forge
+// another key.
+func (e *Entity) TypedKey(get func(name string) value.Value) (store.Key, bool) {
+	return e.keyOf(func(k *KeyTemplate) (value.Value, bool) { return k.BuildTyped(get) })
+}
+
 func (e *Entity) keyBy(get func(k *KeyTemplate, name string) value.Value) (store.Key, bool) {
+	return e.keyOf(func(k *KeyTemplate) (value.Value, bool) {
+		return k.Build(func(name string) value.Value { return get(k, name) })
+	})
+}
+
+func (e *Entity) keyOf(build func(k *KeyTemplate) (value.Value, bool)) (store.Key, bool) {
 	var k store.Key
 	for i, kt := range e.PrimaryKey() {
-		v, ok := kt.Build(func(name string) value.Value { return get(kt, name) })
+		v, ok := build(kt)
 		if !ok {
 			return store.Key{}, false
 		}

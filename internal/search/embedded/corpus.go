@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -76,18 +75,7 @@ type corpus struct {
 
 // dirName is the name of the index's directory. Characters that a file system might not
 // distinguish, or might read otherwise, are written as %XX.
-func dirName(name string) string {
-	var b strings.Builder
-	for i := 0; i < len(name); i++ {
-		switch c := name[i]; {
-		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '_':
-			b.WriteByte(c)
-		default:
-			fmt.Fprintf(&b, "%%%02X", c)
-		}
-	}
-	return b.String()
-}
+func dirName(name string) string { return search.PlainName(name, "%%%02X") }
 
 // discarded is the suffix of a directory that is being deleted. dirName never contains
 // a period, so no index has such a name.

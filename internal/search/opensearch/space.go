@@ -32,7 +32,7 @@ func newSpace(s search.Schema, source, prefix string) *space {
 		panic(err) // strings and numbers
 	}
 	sum := sha256.Sum256(b)
-	sp.alias = "weir-" + plain(prefix+s.Name) + "-" + hex.EncodeToString(sum[:8])
+	sp.alias = "weir-" + search.PlainName(prefix+s.Name, "=%02x") + "-" + hex.EncodeToString(sum[:8])
 	return sp
 }
 
@@ -41,21 +41,6 @@ func newSpace(s search.Schema, source, prefix string) *space {
 func isAlias(name string) bool {
 	rest, ok := strings.CutPrefix(name, "weir-")
 	return ok && rest != "" && strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz0123456789-_=") == ""
-}
-
-// plain is a name that OpenSearch allows for an index: other characters are written as
-// =XX.
-func plain(name string) string {
-	var b strings.Builder
-	for i := 0; i < len(name); i++ {
-		switch c := name[i]; {
-		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '_':
-			b.WriteByte(c)
-		default:
-			fmt.Fprintf(&b, "=%02x", c)
-		}
-	}
-	return b.String()
 }
 
 // about is what an index says about itself, in its mapping.
