@@ -209,20 +209,20 @@ func (c *Catalog) Made(ctx context.Context, table string) error {
 
 // read reads the row. It decodes only a row that it has not decoded before.
 func (c *Catalog) read(ctx context.Context) (owntable.CatalogRow, error) {
-	rows, err := c.store.Get(ctx, []store.Ref{owntable.Catalog(c.model.Name)})
+	is, err := store.GetRow(ctx, c.store, owntable.Catalog(c.model.Name))
 	if err != nil {
 		return owntable.CatalogRow{}, fmt.Errorf("reading the catalog of model %s: %w", c.model.Name, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.seen != nil && value.EqualItems(c.seen, rows[0]) {
+	if c.seen != nil && value.EqualItems(c.seen, is) {
 		return c.row, nil
 	}
-	row, err := owntable.DecodeCatalog(rows[0])
+	row, err := owntable.DecodeCatalog(is)
 	if err != nil {
 		return row, fmt.Errorf("the catalog of model %s: %w", c.model.Name, err)
 	}
-	c.seen, c.row = rows[0], row
+	c.seen, c.row = is, row
 	return row, nil
 }
 

@@ -17,12 +17,12 @@ func (w *Writer) Read(ctx context.Context, entity string, key value.Item) (out R
 		out.Err = r
 		return out
 	}
-	rows, err := w.Store.Get(ctx, []store.Ref{c.ref})
+	row, err := store.GetRow(ctx, w.Store, c.ref)
 	if err != nil {
 		out.Err = err
 		return out
 	}
-	row, now := rows[0], w.Now()
+	now := w.Now()
 	if row == nil || c.Table.Classify(row) != c.Entity || c.view.Expired(row, now) {
 		out.Err = refuse(Missing, "", "there is no such row of %s", c.Name)
 		return out

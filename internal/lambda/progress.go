@@ -144,11 +144,11 @@ func (h *Handler) progressRef(w *work) store.Ref {
 // begin claims an event for this invocation. Its error says why the event must not be
 // applied. After a crash the claim ends with the invocation's time.
 func (h *Handler) begin(ctx context.Context, w *work) error {
-	rows, err := h.Runner.Store.Get(ctx, []store.Ref{h.progressRef(w)})
+	row, err := h.Runner.GetRow(ctx, h.progressRef(w))
 	if err != nil {
 		return err
 	}
-	if w.progress.FunctionShardRow, err = owntable.DecodeFunctionShard(rows[0]); err != nil {
+	if w.progress.FunctionShardRow, err = owntable.DecodeFunctionShard(row); err != nil {
 		return err
 	}
 	now, until := h.Runner.Now(), invocationLife

@@ -138,9 +138,9 @@ func listed(row owntable.OpenShardsRow, there map[string]bool, now int64) owntab
 }
 
 func (h *Handler) readOpen(ctx context.Context) error {
-	rows, err := h.Runner.Store.Get(ctx, []store.Ref{h.openRef()})
+	row, err := h.Runner.GetRow(ctx, h.openRef())
 	if err == nil {
-		h.open.row, err = owntable.DecodeOpenShards(rows[0])
+		h.open.row, err = owntable.DecodeOpenShards(row)
 	}
 	return err
 }

@@ -148,11 +148,11 @@ func (r *Reader) twice(p place) bool {
 // forgetShard removes all that is kept of a shard that is over. It does nothing if another
 // process changes the shard's rows at the same time or has removed them before.
 func (r *Reader) forgetShard(ctx context.Context, p place) error {
-	rows, err := r.run.Store.Get(ctx, []store.Ref{r.lease(p)})
+	row, err := r.run.GetRow(ctx, r.lease(p))
 	if err != nil {
 		return err
 	}
-	l, err := owntable.DecodeLease(rows[0])
+	l, err := owntable.DecodeLease(row)
 	if err != nil {
 		return err
 	}

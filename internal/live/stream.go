@@ -24,11 +24,11 @@ func (r *Reader) sameStream(ctx context.Context, table string) error {
 		return err
 	}
 	ref := owntable.Stream(r.run.Model.Name, table)
-	rows, err := r.run.Store.Get(ctx, []store.Ref{ref})
+	row, err := r.run.GetRow(ctx, ref)
 	if err != nil {
 		return err
 	}
-	kept, err := owntable.DecodeStream(rows[0])
+	kept, err := owntable.DecodeStream(row)
 	if err != nil {
 		return err
 	}

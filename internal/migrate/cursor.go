@@ -31,11 +31,11 @@ func (c *cursor) open(ctx context.Context, plan string, on bool) error {
 	if c.dry {
 		return nil
 	}
-	rows, err := c.Get(ctx, []store.Ref{c.Ref})
+	row, err := store.GetRow(ctx, c.Store, c.Ref)
 	if err != nil {
 		return err
 	}
-	was := owntable.ScanFrom(rows[0])
+	was := owntable.ScanFrom(row)
 	if _, begun := c.table.KeyOf(was.Cursor); was.Plan == plan && (begun || was.Over) {
 		c.is = was
 		return nil

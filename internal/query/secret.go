@@ -16,12 +16,12 @@ const secretBytes = 32
 // all processes have the same one, today and tomorrow. The first to ask makes it.
 // The table must exist.
 func LoadSecret(ctx context.Context, s store.Store) ([]byte, error) {
-	rows, err := s.Get(ctx, []store.Ref{owntable.Secret()})
+	row, err := store.GetRow(ctx, s, owntable.Secret())
 	if err != nil {
 		return nil, fmt.Errorf("read the secret of cursors: %w", err)
 	}
-	if rows[0] != nil {
-		return owntable.DecodeSecret(rows[0])
+	if row != nil {
+		return owntable.DecodeSecret(row)
 	}
 	fresh := make([]byte, secretBytes)
 	rand.Read(fresh)

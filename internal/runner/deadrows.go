@@ -73,23 +73,21 @@ var ErrNoDead = errors.New("there is no dead letter with this id")
 // DeadByID reads a whole dead letter, with its record. The error wraps ErrNoDead if there
 // is none.
 func (r *Runner) DeadByID(ctx context.Context, id string) (Dead, error) {
-	rows, err := r.Get(ctx, []store.Ref{r.letter(id)})
+	head, err := r.GetRow(ctx, r.letter(id))
 	if err != nil {
 		return Dead{}, err
 	}
-	if rows[0] == nil {
+	if head == nil {
 		return Dead{}, fmt.Errorf("%s: %w", id, ErrNoDead)
 	}
-	l := owntable.LetterFrom(rows[0])
+	l := owntable.LetterFrom(head)
 	parts := make([]value.Item, l.Parts)
 	for i := range parts {
-		row, err := r.Get(ctx, []store.Ref{owntable.DeadPart(r.Model.Name, id, i)})
-		if err != nil {
+		if parts[i], err = r.GetRow(ctx, owntable.DeadPart(r.Model.Name, id, i)); err != nil {
 			return Dead{}, err
 		}
-		parts[i] = row[0]
 	}
-	if err := l.ReadBody(rows[0], parts); err != nil {
+	if err := l.ReadBody(head, parts); err != nil {
 		return Dead{}, fmt.Errorf("%s: its record: %w", id, err)
 	}
 	return r.deadOf(&l), nil

@@ -91,11 +91,11 @@ func (r *Runner) KeepAll(ctx context.Context, ds []Dead) error {
 // isKept deletes the note of a letter that is already there. The error wraps
 // store.ErrCondition if the letter is not there and must be kept again.
 func (r *Runner) isKept(ctx context.Context, id string) error {
-	rows, err := r.Get(ctx, []store.Ref{r.letter(id)})
+	head, err := r.GetRow(ctx, r.letter(id))
 	switch {
 	case err != nil:
 		return err
-	case rows[0] == nil:
+	case head == nil:
 		return fmt.Errorf("%s was removed while it was kept: %w", id, store.ErrCondition)
 	}
 	_, err = r.Did(ctx, owntable.DropNote(r.Model.Name, id))

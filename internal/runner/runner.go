@@ -249,13 +249,9 @@ func (r *Runner) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error
 	return r.Store.Get(ctx, refs)
 }
 
-// GetRow reads one row with strong consistency.
+// GetRow reads one row with strong consistency, nil if there is none.
 func (r *Runner) GetRow(ctx context.Context, ref store.Ref) (value.Item, error) {
-	rows, err := r.Store.Get(ctx, []store.Ref{ref})
-	if err != nil {
-		return nil, err
-	}
-	return rows[0], nil
+	return store.GetRow(ctx, r.Store, ref)
 }
 
 // Transacted turns the error of a transaction into an outcome: false without an error if

@@ -100,12 +100,12 @@ func (c *consumer) look(ctx context.Context, at place) error {
 
 // saved reads a checkpoint, and reports whether the checkpoint exists.
 func (r *Runner) saved(ctx context.Context, at store.Ref) (owntable.CheckpointRow, bool, error) {
-	rows, err := r.Get(ctx, []store.Ref{at})
+	row, err := r.GetRow(ctx, at)
 	if err != nil {
 		return owntable.CheckpointRow{}, false, err
 	}
-	is, err := owntable.DecodeCheckpoint(rows[0])
-	return is, rows[0] != nil, err
+	is, err := owntable.DecodeCheckpoint(row)
+	return is, row != nil, err
 }
 
 // awaits reports whether a shard must wait for a parent that the stream no longer lists,

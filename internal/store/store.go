@@ -365,6 +365,20 @@ type Identity struct {
 	Rows int64
 }
 
+// Getter is the part of a Store that GetRow needs.
+type Getter interface {
+	Get(ctx context.Context, refs []Ref) ([]value.Item, error)
+}
+
+// GetRow reads one row with strong consistency, nil if there is none.
+func GetRow(ctx context.Context, s Getter, ref Ref) (value.Item, error) {
+	rows, err := s.Get(ctx, []Ref{ref})
+	if err != nil {
+		return nil, err
+	}
+	return rows[0], nil
+}
+
 // Prepare is called with writes before they happen. It may add to their conditions, and
 // change nothing else. If it returns an error, the writes do not happen.
 type Prepare func(ctx context.Context, ws []Write) error

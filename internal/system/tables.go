@@ -68,11 +68,10 @@ func prepare(ctx context.Context, db store.Deployer, names *stage.Names, m *mode
 		return fmt.Errorf("looking for table %s: %w", table, err)
 	}
 	id := is.ID
-	rows, err := db.Get(ctx, []store.Ref{owntable.Made(table)})
+	mark, err := store.GetRow(ctx, db, owntable.Made(table))
 	if err != nil {
 		return err
 	}
-	mark := rows[0]
 	made, err := owntable.DecodeMade(mark)
 	if err != nil {
 		return err

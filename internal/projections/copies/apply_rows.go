@@ -268,11 +268,11 @@ func (w *work) restore(ctx context.Context, m *Mend, image value.Item, rule *mod
 	if !ok {
 		return false, nil
 	}
-	rows, err := w.Get(ctx, []store.Ref{source})
-	if err != nil || rows[0] == nil || w.Model.Table(source.Table).Classify(rows[0]) != rule.Source {
+	is, err := w.GetRow(ctx, source)
+	if err != nil || is == nil || w.Model.Table(source.Table).Classify(is) != rule.Source {
 		return false, err
 	}
-	p, ok := Make(rule, rows[0])
+	p, ok := Make(rule, is)
 	if !ok || !projections.SameRow(p.Row, m.Change.Row) {
 		return false, nil
 	}

@@ -149,11 +149,11 @@ func showable(ctx context.Context, r *runner.Runner, target store.Ref, shown val
 	if shown.IsMissing() || shown.Kind() == value.Number && value.Compare(shown, n) <= 0 {
 		return []store.Test{{Attr: owntable.Version, Is: store.Absent}, {Attr: owntable.Version, Is: store.Le, Value: n}}, false, nil
 	}
-	rows, err := r.Get(ctx, []store.Ref{owntable.Ledger(r.Model.Name, target)})
+	ledger, err := r.GetRow(ctx, owntable.Ledger(r.Model.Name, target))
 	if err != nil {
 		return nil, false, err
 	}
-	stale = shown.Kind() == value.Number && value.Compare(shown, runner.VersionOf(rows[0])) <= 0
+	stale = shown.Kind() == value.Number && value.Compare(shown, runner.VersionOf(ledger)) <= 0
 	return []store.Test{{Attr: owntable.Version, Is: store.Eq, Value: shown}}, stale, nil
 }
 

@@ -14,11 +14,11 @@ import (
 // Counted returns the counts of all records that a group has passed, over all runs: those
 // of its checkpoints, and those of checkpoints that were forgotten.
 func Counted(ctx context.Context, r *runner.Runner, group string) (n runner.Counts, err error) {
-	gone, err := r.Store.Get(ctx, []store.Ref{owntable.Past(r.Model.Name, group)})
+	gone, err := r.GetRow(ctx, owntable.Past(r.Model.Name, group))
 	if err != nil {
 		return n, err
 	}
-	past, err := owntable.DecodePast(gone[0])
+	past, err := owntable.DecodePast(gone)
 	n = runner.Counts(past)
 	var rows []value.Item
 	q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Checkpoints(r.Model.Name, group))}
