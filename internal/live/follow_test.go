@@ -44,6 +44,7 @@ type world struct {
 
 	forgetful atomic.Bool
 	notes     atomic.Int64 // of gaps
+	searches  [2]*sink     // what each process applies to search, nil for no search
 
 	mu    sync.Mutex
 	reads map[string][]string // who read each shard, in order
@@ -95,6 +96,9 @@ func (w *world) start(i int) {
 	p := &process{Store: w.db, world: w, name: fmt.Sprintf("%d-%d", i, time.Now().UnixNano()), stop: stop, ended: make(chan error, 1)}
 	w.procs[i] = p
 	run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: p, Now: time.Now}
+	if s := w.searches[i]; s != nil {
+		run.Index, run.Generation = s, s.generation
+	}
 	go func() {
 		p.ended <- live.Follow(ctx, run, w.options(i))
 	}()
@@ -520,7 +524,13 @@ func (w *world) keptOfShards() (n int) {
 			n++
 		}
 	}
-	for _, k := range []string{owntable.Checkpoints("gallery", runner.GroupRows), "lease|gallery"} {
+	of := []string{owntable.Checkpoints("gallery", runner.GroupRows), "lease|gallery"}
+	for _, s := range w.searches {
+		if s != nil {
+			of = append(of, owntable.Checkpoints("gallery", runner.SearchGroup(s.generation)))
+		}
+	}
+	for _, k := range of {
 		page, err := w.db.Query(context.Background(), store.Query{Table: owntable.TableName, Partition: value.OfString(k)})
 		must(w.T, err)
 		for _, row := range page.Rows {

@@ -16,7 +16,7 @@
 //
 // In weir's own table:
 //
-//	lease|MODEL   s TABLE|SHARD   o owner, n holds so far, b beats of this one
+//	lease|MODEL   s TABLE|SHARD   o owner, n holds so far, b beats of this one, g search generation
 //
 // What is kept of a shard is removed when the shard is over (retire.go).
 package live
@@ -52,6 +52,8 @@ type Options struct {
 	Poll   time.Duration // how often a shard without new records is polled; 0 is 1 s
 	Log    *slog.Logger  // nil is slog.Default()
 
+	// Indexed is runner.Follower.Indexed.
+	Indexed <-chan struct{}
 	// If set, Noted is called for each Note and Applied for each batch.
 	Noted   func(Note)
 	Applied func(group string, n runner.Counts)
@@ -77,7 +79,7 @@ type Reader struct {
 	listed    map[string][]store.Shard // of each table, as last listed
 	at        time.Time                // time of the last listing; zero forces another
 	gone      map[place]int            // unfinished and not listed: in how many listings
-	watched   map[place]*watch         // leases of other processes; only round uses it
+	watched   map[place]*watch         // leases of other processes
 	streams   map[string][]string      // the labels of each table's streams; only round uses it
 	done      map[place]bool           // applied by every group
 	shardKeys map[string]bool          // short keys of shards listed or begun, as last surveyed
@@ -346,16 +348,19 @@ func (r *Reader) takeAll(ctx context.Context) error {
 	}
 	after := r.now()
 	for i, p := range want {
+		now, err := owntable.DecodeLease(rows[i])
+		if err != nil {
+			return err
+		}
+		r.mu.Lock()
 		w := r.watched[p]
 		if w == nil {
 			w = &watch{}
 			r.watched[p] = w
 		}
-		now, err := owntable.DecodeLease(rows[i])
-		if err != nil {
-			return err
-		}
-		if w.see(now, before, after, r.opts.Lease) {
+		free := w.see(now, before, after, r.opts.Lease)
+		r.mu.Unlock()
+		if free {
 			if err := r.takeOne(ctx, p, now); err != nil {
 				return err
 			}
@@ -369,7 +374,7 @@ func (r *Reader) takeAll(ctx context.Context) error {
 // releases the lease; after a crash the lease runs out.
 func (r *Reader) takeOne(ctx context.Context, p place, seen owntable.LeaseRow) error {
 	start := r.now()
-	fence, ok, err := take(ctx, r.run.Store, r.lease(p), seen, r.opts.Owner)
+	fence, ok, err := take(ctx, r.run.Store, r.lease(p), seen, r.opts.Owner, r.run.Generation)
 	if err != nil || !ok {
 		return err
 	}
@@ -447,6 +452,16 @@ func (r *Reader) Fence(table, shard string) int64 {
 		return h.fence
 	}
 	return 0
+}
+
+// Beside reports whether another process held a shard, when its lease was last read, and
+// applies another search generation than this one.
+func (r *Reader) Beside(table, shard string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := place{table, shard}
+	w := r.watched[p]
+	return r.held[p] == nil && w != nil && w.Owner != "" && w.Generation != r.run.Generation
 }
 
 // Shards lists all shards of a table as the last listing showed them, whichever process

@@ -120,6 +120,13 @@ func EndCheckpoint(at store.Ref, fence int64) store.Write {
 	return store.Write{Ref: at, If: store.Cond{noLater(fence)}, Ops: []store.Op{set(checkFence, value.OfInt(fence)), set(checkDone, value.OfBool(true))}}
 }
 
+// EndCheckpointAt records that a shard is applied to its end, on condition that the
+// checkpoint is where it was when that was seen. It is for groups whose records may be
+// applied by any process, whoever has the lease.
+func EndCheckpointAt(at store.Ref, p events.Position) store.Write {
+	return store.Write{Ref: at, If: store.Cond{{unmoved(p)}}, Ops: []store.Op{set(checkDone, value.OfBool(true))}}
+}
+
 // OvertakeCheckpoint moves a checkpoint forward to a position, on condition that it is
 // before that position. With done, the shard is applied to its end. It counts no records.
 func OvertakeCheckpoint(at store.Ref, to events.Position, done bool) store.Write {

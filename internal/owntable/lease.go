@@ -15,6 +15,7 @@ const (
 	leaseOwner = "o" // the process; absent once it has released the lease
 	leaseFence = "n" // the fence: how often the lease was taken
 	leaseBeat  = "b" // heartbeats of the owner under this fence
+	leaseIndex = "g" // the search generation that the owner applies; absent for none
 )
 
 // LeaseRow is the content of a lease. The zero LeaseRow stands for a lease that does not
@@ -22,6 +23,7 @@ const (
 type LeaseRow struct {
 	Owner       string // "" if the shard is free
 	Fence, Beat int64
+	Generation  string // the search generation that the owner applies
 }
 
 const leaseDo = "delete the row while no process reads the shard, and it is made again"
@@ -40,15 +42,23 @@ func DecodeLease(row value.Item) (l LeaseRow, err error) {
 	if l.Beat, err = whole(row, leaseBeat, 0, leaseDo); err != nil {
 		return LeaseRow{}, err
 	}
+	if l.Generation, err = text(row, leaseIndex, leaseDo); err != nil {
+		return LeaseRow{}, err
+	}
 	return l, nil
 }
 
 // Take makes a process the owner under the next fence, on condition that the lease has
 // not changed since it was read. The write returns the row.
-func (l LeaseRow) Take(at store.Ref, owner string) store.Write {
+func (l LeaseRow) Take(at store.Ref, owner, generation string) store.Write {
 	w := store.Write{
 		Ref: at, Return: true, If: NotThere(),
 		Ops: []store.Op{set(leaseOwner, value.OfString(owner)), plus(leaseFence, 1), set(leaseBeat, value.OfInt(0))},
+	}
+	if generation != "" {
+		w.Ops = append(w.Ops, set(leaseIndex, value.OfString(generation)))
+	} else {
+		w.Ops = append(w.Ops, store.Op{Kind: store.Remove, Attr: leaseIndex})
 	}
 	if l.Fence > 0 {
 		w.If = store.Cond{equal(leaseFence, l.Fence), equal(leaseBeat, l.Beat)}

@@ -38,6 +38,9 @@ type Follower struct {
 	Report func(group string, n Counts)
 	// Only, if set, is the one group to run.
 	Only string
+	// Indexed, if set, is closed when the search indexes may be applied to. The group of
+	// search waits for it.
+	Indexed <-chan struct{}
 
 	mu     sync.Mutex
 	places map[place]events.Position // the positions of each group in each shard, for trimming
@@ -109,7 +112,10 @@ func (f *Follower) run(ctx context.Context, done <-chan struct{}) error {
 	until := done
 	for _, c := range consumers {
 		go func(until <-chan struct{}) {
-			err := c.run(ctx, until)
+			var err error
+			if c.awaitIndex(ctx, until) {
+				err = c.run(ctx, until)
+			}
 			close(c.done)
 			if err != nil {
 				cancel()
@@ -127,6 +133,22 @@ func (f *Follower) run(ctx context.Context, done <-chan struct{}) error {
 		}
 	}
 	return first
+}
+
+// awaitIndex waits until the group may begin. It returns false if the Follower is to end
+// before.
+func (c *consumer) awaitIndex(ctx context.Context, until <-chan struct{}) bool {
+	if c.Indexed == nil || KindOf(c.group) != GroupSearch {
+		return true
+	}
+	select {
+	case <-c.Indexed:
+		return true
+	case <-until:
+	case <-c.Stop:
+	case <-ctx.Done():
+	}
+	return isClosed(c.Indexed)
 }
 
 // consumer is the state of one group across all shards.
@@ -149,13 +171,14 @@ type consumer struct {
 	at       map[place]events.Position
 	ended    map[place]bool
 	floors   map[place]contribution.Fence // as they were last read or taken
+	asides   map[place]*aside
 	fences
 }
 
 func (f *Follower) consumer(group string) *consumer {
 	c := &consumer{
 		Follower: f, group: group, apply: f.Runner.allRows, jobs: true, done: make(chan struct{}), pace: paces[KindOf(group)],
-		at: map[place]events.Position{}, ended: map[place]bool{}, floors: map[place]contribution.Fence{},
+		at: map[place]events.Position{}, ended: map[place]bool{}, floors: map[place]contribution.Fence{}, asides: map[place]*aside{},
 		fences: fences{map[place]int64{}, map[place]time.Time{}},
 	}
 	if KindOf(group) == GroupSearch {
@@ -411,6 +434,7 @@ func (c *consumer) forget(known map[place]bool) {
 	maps.DeleteFunc(c.at, func(at place, _ events.Position) bool { return over(at) })
 	maps.DeleteFunc(c.floors, func(at place, _ contribution.Fence) bool { return over(at) })
 	maps.DeleteFunc(c.ended, func(at place, _ bool) bool { return over(at) })
+	maps.DeleteFunc(c.asides, func(at place, _ *aside) bool { return over(at) })
 	maps.DeleteFunc(c.held, func(at place, _ int64) bool { return over(at) })
 	maps.DeleteFunc(c.looked, func(at place, _ time.Time) bool { return over(at) })
 	c.mu.Lock()
@@ -440,7 +464,11 @@ func (c *consumer) read(ctx context.Context, t *model.Table, at place) (piece, e
 		p.from = before.last()
 	}
 	p.after = p.from
-	p.page, err = c.source().Read(ctx, at.table, at.shard, p.after, c.pace.records)
+	if a := c.asides[at]; a.reads() {
+		p.page, err = c.readAside(ctx, a, at, p.after)
+	} else {
+		p.page, err = c.source().Read(ctx, at.table, at.shard, p.after, c.pace.records)
+	}
 	if errors.Is(err, ErrElsewhere) {
 		return p, nil // the next pass sees the change
 	}
@@ -520,6 +548,7 @@ func (c *consumer) move(ctx context.Context, pieces []piece, counts []Counts) er
 		last := p.last()
 		if out[i].Err != nil && !c.moved(p.place, last, out[i].Row) {
 			delete(c.at, p.place)
+			delete(c.asides, p.place)
 			continue
 		}
 		c.at[p.place], c.ended[p.place] = last, p.page.End

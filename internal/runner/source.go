@@ -19,6 +19,9 @@ type Shared interface {
 	// ours. Each lease has a greater number than every earlier one, whichever process
 	// holds it.
 	Fence(table, shard string) int64
+	// Beside reports whether another process reads a shard and leaves our search
+	// generation alone, since it applies another one. It may be out of date.
+	Beside(table, shard string) bool
 }
 
 // ErrElsewhere is the error of Read on a Shared source for a shard that is not ours, or
@@ -54,10 +57,14 @@ func (c *consumer) hold(ctx context.Context, at place) (bool, error) {
 	case now == 0:
 		delete(c.at, at)
 		delete(c.held, at)
-		return false, c.look(ctx, at)
+		if err := c.look(ctx, shared, at); err != nil {
+			return false, err
+		}
+		return c.asides[at].reads(), nil
 	case c.held[at] == now:
 		return true, nil
 	}
+	delete(c.asides, at)
 	out, err := c.Runner.Write(ctx, []store.Write{owntable.BeginCheckpoint(c.checkpoint(at), now)})
 	if err != nil {
 		return false, err
@@ -85,8 +92,9 @@ func (r *Runner) Begin(ctx context.Context, table, shard string, fence int64) er
 	return err
 }
 
-// look finds out whether a shard that another process reads is finished.
-func (c *consumer) look(ctx context.Context, at place) error {
+// look finds out whether a shard that another process reads is finished, and whether this
+// process has to read it aside.
+func (c *consumer) look(ctx context.Context, shared Shared, at place) error {
 	if c.Runner.Moment().Sub(c.looked[at]) < lookEvery {
 		return nil
 	}
@@ -94,6 +102,7 @@ func (c *consumer) look(ctx context.Context, at place) error {
 	if err == nil {
 		c.looked[at] = c.Runner.Moment()
 		c.ended[at] = is.Done
+		err = c.lookAside(ctx, shared, at, is)
 	}
 	return err
 }
@@ -130,10 +139,14 @@ func (c *consumer) awaits(ctx context.Context, table, parent string, listed map[
 // process may read.
 func (c *consumer) finish(ctx context.Context, at place) error {
 	now := c.held[at]
+	end := owntable.EndCheckpoint(c.checkpoint(at), now)
 	if now == 0 {
-		return nil
+		if c.group == GroupRows {
+			return nil
+		}
+		end = owntable.EndCheckpointAt(c.checkpoint(at), c.at[at])
 	}
-	out, err := c.Runner.Write(ctx, []store.Write{owntable.EndCheckpoint(c.checkpoint(at), now)})
+	out, err := c.Runner.Write(ctx, []store.Write{end})
 	if err == nil && out[0].Err == nil {
 		c.ended[at] = true
 	}
