@@ -70,6 +70,8 @@ func (c *devCommand) Run(p *program) (err error) {
 	if err := p.fill(s); err != nil {
 		return err
 	}
+	indexed := make(chan struct{})
+	close(indexed)
 	log := slog.New(slog.NewTextHandler(p.stderr, nil))
 	handler, err := c.handler(s, log)
 	if err != nil {
@@ -83,7 +85,7 @@ func (c *devCommand) Run(p *program) (err error) {
 		return usage("%v", err)
 	}
 	c.tell(p, s, "http://"+server.Addr().String())
-	if err := together(p.ctx, s, server, log, alone(s, log, metrics.New())); err != nil {
+	if err := together(p.ctx, s, server, log, alone(s, log, metrics.New(), indexed), func(context.Context) error { return nil }, indexed); err != nil {
 		return err
 	}
 	fmt.Fprintln(p.stderr, "stopped")

@@ -16,6 +16,7 @@ import (
 	"weir/internal/cli"
 	"weir/internal/live"
 	"weir/internal/metrics"
+	"weir/internal/progress"
 	"weir/internal/query"
 	"weir/internal/runner"
 	"weir/internal/system"
@@ -80,14 +81,12 @@ func (c *runCommand) Run(p *program) (err error) {
 	}
 	log := slog.New(slog.NewTextHandler(p.stderr, nil))
 	told := metrics.New()
-	follow, end, err := c.following(s, log, told)
+	indexed := make(chan struct{})
+	follow, end, err := c.following(s, log, told, indexed)
 	if err != nil {
 		return err
 	}
 	defer end()
-	if err := p.fill(s); err != nil {
-		return err
-	}
 	handler, err := api.New(engines(s), log)
 	if err != nil {
 		return usage("%v", err)
@@ -100,7 +99,7 @@ func (c *runCommand) Run(p *program) (err error) {
 		return usage("%v", err)
 	}
 	fmt.Fprintf(p.stderr, "serving %s on http://%s/v1, from %s%s\n", strings.Join(modelNames(s), ", "), server.Addr(), c.at().Store().Name(c.at()), cli.OfStage(&s.Names))
-	if err := together(p.ctx, s, server, log, follow); err != nil {
+	if err := together(p.ctx, s, server, log, follow, func(ctx context.Context) error { return c.reach(ctx, p, s, log, indexed) }, indexed); err != nil {
 		return err
 	}
 	fmt.Fprintln(p.stderr, "stopped")
@@ -128,9 +127,57 @@ func modelNames(s *system.System) (out []string) {
 // next start goes on with the rest.
 const finishTime = 10 * time.Second
 
-// together serves, follows and sweeps until ctx is done or one of them fails. It
-// returns when all have ended, with nil when that is what ctx asked for.
-func together(ctx context.Context, s *system.System, server *web.Server, log *slog.Logger, follow func(context.Context, *system.Part) error) error {
+// reach makes the search indexes ready, and closes indexed. Until then searches are refused.
+// Where rows are applied for other programs too, they are not stopped by a cluster that
+// fails: reach tries again.
+func (c *runCommand) reach(ctx context.Context, p *program, s *system.System, log *slog.Logger, indexed chan<- struct{}) error {
+	for {
+		err := p.reach(ctx, s)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			close(indexed)
+			return nil
+		case !c.shared():
+			return err
+		}
+		log.Warn("building the search indexes", "error", err, "again in", reachAgain)
+		select {
+		case <-time.After(reachAgain):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+const reachAgain = 30 * time.Second
+
+func (p *program) reach(ctx context.Context, s *system.System) error {
+	reading := progress.New(p.stderr, "rows read")
+	defer reading.End()
+	building := false
+	err := s.Reach(ctx, func(f system.Filling) {
+		if !building {
+			building = true
+			fmt.Fprintln(reading, "the search indexes are being built; searches are answered when they are complete")
+		}
+		reading.Total = int64(f.Total)
+		reading.Set(int64(f.Rows), int64(f.Rows))
+	})
+	if err == nil && building {
+		reading.End()
+		fmt.Fprintln(p.stderr, "the search indexes are complete")
+	}
+	return err
+}
+
+// serveAfter is how long a server waits for the search indexes before it answers without.
+const serveAfter = 5 * time.Second
+
+// together serves, follows, builds search indexes and sweeps until ctx is done or one of
+// them fails. It returns when all have ended, with nil when that is what ctx asked for.
+func together(ctx context.Context, s *system.System, server *web.Server, log *slog.Logger, follow func(context.Context, *system.Part) error, reach func(context.Context) error, indexed <-chan struct{}) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	// The first that fails is said here; the errors of the others follow from its end.
@@ -145,9 +192,17 @@ func together(ctx context.Context, s *system.System, server *web.Server, log *sl
 			}
 		})
 	}
-	start(func() error { return server.Run(ctx) })
+	start(func() error {
+		select {
+		case <-indexed:
+		case <-time.After(serveAfter):
+		case <-ctx.Done():
+		}
+		return server.Run(ctx)
+	})
 	start(func() error { return sweep(ctx, s, log) })
 	start(func() error { return s.Keep(ctx) })
+	start(func() error { return reach(ctx) })
 	for _, part := range s.Models {
 		start(func() error { return follow(ctx, part) })
 	}
@@ -155,12 +210,11 @@ func together(ctx context.Context, s *system.System, server *web.Server, log *sl
 	return first
 }
 
-// following is how streams are followed: by this process alone, or by one of many.
-// One of many begins to read at once, since the indexes may take longer to fill than
-// the streams keep their records.
-func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics.Metrics) (_ func(context.Context, *system.Part) error, end func(), err error) {
+// following is how streams are followed: by this process alone, or by one of many. What is
+// for search indexes waits for indexed.
+func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics.Metrics, indexed <-chan struct{}) (_ func(context.Context, *system.Part) error, end func(), err error) {
 	if !c.shared() {
-		return alone(s, log, told), func() {}, nil
+		return alone(s, log, told, indexed), func() {}, nil
 	}
 	var all []*live.Following
 	by := map[*system.Part]*live.Following{}
@@ -172,7 +226,7 @@ func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics
 	for _, part := range s.Models {
 		of := told.Of(part.Runner)
 		f, err := live.Start(part.Runner, live.Options{
-			Dir: filepath.Join(c.at().Directory(), "spool", part.Model.Name), Lease: c.Lease, Log: log, Noted: of.Noted, Applied: of.Applied,
+			Dir: filepath.Join(c.at().Directory(), "spool", part.Model.Name), Lease: c.Lease, Log: log, Indexed: indexed, Noted: of.Noted, Applied: of.Applied,
 		})
 		if err != nil {
 			end()
@@ -188,20 +242,20 @@ func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics
 }
 
 // alone follows streams that no other process reads.
-func alone(s *system.System, log *slog.Logger, told *metrics.Metrics) func(context.Context, *system.Part) error {
+func alone(s *system.System, log *slog.Logger, told *metrics.Metrics, indexed <-chan struct{}) func(context.Context, *system.Part) error {
 	of := map[*system.Part]*metrics.Model{}
 	for _, part := range s.Models {
 		of[part] = told.Of(part.Runner)
 	}
-	return func(ctx context.Context, part *system.Part) error { return follow(ctx, part, log, of[part]) }
+	return func(ctx context.Context, part *system.Part) error { return follow(ctx, part, log, of[part], indexed) }
 }
 
 // follow follows a model's streams until ctx is done, and then to their end.
-func follow(ctx context.Context, part *system.Part, log *slog.Logger, told *metrics.Model) error {
+func follow(ctx context.Context, part *system.Part, log *slog.Logger, told *metrics.Model, indexed <-chan struct{}) error {
 	patient, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTime, cancel) })()
-	f := runner.Follower{Runner: part.Runner, Prompt: true, Report: func(group string, n runner.Counts) {
+	f := runner.Follower{Runner: part.Runner, Prompt: true, Indexed: indexed, Report: func(group string, n runner.Counts) {
 		told.Applied(group, n)
 		n.Warn(log, part.Model.Name)
 	}}

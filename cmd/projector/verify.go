@@ -148,5 +148,5 @@ func (p *program) settle(s *system.System) error {
 func (p *program) fill(s *system.System) error {
 	reading := progress.New(p.stderr, "rows read")
 	defer reading.End()
-	return s.Fill(p.ctx, func(f system.Filling) { reading.Set(int64(f.Rows), int64(f.Rows)) })
+	return s.Reach(p.ctx, func(f system.Filling) { reading.Set(int64(f.Rows), int64(f.Rows)) })
 }

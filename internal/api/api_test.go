@@ -22,6 +22,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/query"
+	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
 	"weir/internal/value"
@@ -310,6 +311,30 @@ func TestFaultsAreLoggedAndNotTold(t *testing.T) {
 		if strings.Contains(w.Body.String(), "secret") || !strings.Contains(r.log.String(), "secret") || !strings.Contains(r.log.String(), p.ID) {
 			t.Errorf("%s: told %s, logged %s", name, w.Body, r.log)
 		}
+	}
+}
+
+// TestBuilding: while an index is built, its searches are refused, with when to ask again, and
+// other queries are answered.
+func TestBuilding(t *testing.T) {
+	r := newRig(t, 1)
+	var built error = fmt.Errorf("model gallery: %w", query.ErrBuilding)
+	e, err := query.New(query.Config{
+		Model: r.api.engines[0].Model, Store: r.store, Search: struct{ search.Index }{}, Secret: []byte("a secret of enough bytes"),
+		Built: func() error { return built },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.api, err = New([]*query.Engine{e}, slog.New(slog.NewTextHandler(r.log, nil))); err != nil {
+		t.Fatal(err)
+	}
+	w := r.do("GET", "/v1/gallery/search-albums?q=x")
+	if w.Code != 503 || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "urn:weir:problem:building") {
+		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
+	}
+	if n := len(r.page("/v1/gallery/albums").Items); n != 1 {
+		t.Errorf("%d albums", n)
 	}
 }
 

@@ -31,6 +31,9 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 		web.ProblemOf(http.StatusUnprocessableEntity, "too-much", query.ErrTooMuch.Error()).Write(w)
 	case errors.Is(err, query.ErrUnavailable):
 		web.ProblemOf(http.StatusServiceUnavailable, "unavailable", query.ErrUnavailable.Error()).Write(w)
+	case errors.Is(err, query.ErrBuilding):
+		w.Header().Set("Retry-After", "10")
+		web.ProblemOf(http.StatusServiceUnavailable, "building", query.ErrBuilding.Error()+"; until it is complete, searches are not answered").Write(w)
 	case errors.Is(err, store.ErrClosed):
 		a.talk.Unavailable(w, r, "the store is closed", err)
 	case r.Context().Err() != nil: // the client no longer waits for an answer

@@ -108,7 +108,7 @@ func queriesAnswer(t *testing.T, open func([]store.Table) (store.Store, error), 
 			rt.Fatal(err)
 		}
 		defer s.Close()
-		if err := errors.Join(s.Fill(context.Background(), nil), s.Show(context.Background())); err != nil {
+		if err := errors.Join(s.Reach(context.Background(), nil), s.Show(context.Background())); err != nil {
 			rt.Fatal(err)
 		}
 		p.ask(s.Models[0].Query, names)

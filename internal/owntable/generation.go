@@ -26,8 +26,9 @@ const (
 	genBase     = "b"  // and of genIndexes: what a driver is told to have been filled, until it is
 	genFilled   = "f"  // all rows that existed are in it
 	genSince    = "e"  // since when, Unix seconds
+	genReached  = "z"  // and every change up to the end of the streams after that
 	genBegun    = "g"  // the checkpoints are where filling began
-	genPart     = "a"  // the index that is being filled
+	genPart     = "a"  // the table that is being read
 	genCursor   = "c"  // the key after which filling continues
 	genRows     = "r"  // how many rows were read
 	genOwner    = "o"  // who fills it
@@ -62,6 +63,7 @@ type GenerationRow struct {
 	Base    string
 	Filled  bool
 	Since   time.Time // when it was filled
+	Reached bool      // it has caught up with the streams since
 	Begun   bool      // the checkpoints of its group are where filling began
 	Part    string
 	Cursor  value.Item
@@ -121,6 +123,9 @@ func DecodeGeneration(row value.Item) (g GenerationRow, err error) {
 	if g.Filled, err = flag(row, genFilled, generationDo); err != nil {
 		return empty, err
 	}
+	if g.Reached, err = flag(row, genReached, generationDo); err != nil {
+		return empty, err
+	}
 	if g.Begun, err = flag(row, genBegun, generationDo); err != nil {
 		return empty, err
 	}
@@ -169,7 +174,7 @@ func (g GenerationRow) Becomes(at store.Ref, next GenerationRow) store.Write {
 			attrs = append(attrs, value.Attr{Name: name, Value: value.OfInt(at.Unix())})
 		}
 	}
-	for name, is := range map[string]bool{genFilled: next.Filled, genBegun: next.Begun} {
+	for name, is := range map[string]bool{genFilled: next.Filled, genReached: next.Reached, genBegun: next.Begun} {
 		if is {
 			attrs = append(attrs, value.Attr{Name: name, Value: value.OfBool(true)})
 		}

@@ -22,8 +22,9 @@ func TestAttributesStandHere(t *testing.T) {
 		"cmd/projector/dev.go":                    {"op"},          // of a command, in JSON
 		"internal/ingest/json.go":                 {"item"},        // of a command, in JSON
 		"internal/api/api.go":                     {"Retry-After"}, // a header
-		"internal/model/compile_query.go":         {"q"},           // a parameter
-		"internal/sim/app.go":                     {"ballast"},     // these three: rows of a simulated application
+		"internal/api/problem.go":                 {"Retry-After"},
+		"internal/model/compile_query.go":         {"q"},       // a parameter
+		"internal/sim/app.go":                     {"ballast"}, // these three: rows of a simulated application
 		"internal/sim/schedule.go":                {"ballast"},
 		"internal/sim/values.go":                  {"k", "n"},
 		"internal/ingest/ingesttest/conflicts.go": {"EntityType"},

@@ -21,6 +21,8 @@ var (
 	ErrCursor = errors.New("the cursor is not one of this query with these parameters")
 	// ErrUnavailable: there is no search index.
 	ErrUnavailable = errors.New("search is not available")
+	// ErrBuilding: the search index is not built yet, or has not caught up yet.
+	ErrBuilding = errors.New("the search index is being built")
 	// ErrTooMuch: the answer cannot be given in parts, and needs more reading than
 	// one request may cost.
 	ErrTooMuch = errors.New("there is more to read than one answer may cost")

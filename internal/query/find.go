@@ -20,6 +20,11 @@ func (r *run) find(ctx context.Context, from place) ([]value.Item, place, error)
 	if r.Search == nil {
 		return nil, place{}, ErrUnavailable
 	}
+	if r.Built != nil {
+		if err := r.Built(); err != nil {
+			return nil, place{}, err
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, maxSearch)
 	defer cancel()
 	q := r.searched()

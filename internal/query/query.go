@@ -34,7 +34,11 @@ const MaxLimit = 1000
 type Config struct {
 	Model  *model.Model
 	Store  store.Store
-	Search search.Index     // nil: searches answer ErrUnavailable
+	Search search.Index // nil: searches answer ErrUnavailable
+	// Built returns nil if the indexes have everything that they should, apart from what
+	// programs that apply the streams lag behind; else an error that wraps ErrBuilding. nil
+	// stands for indexes that are always built.
+	Built  func() error
 	Now    func() time.Time // says what has expired; nil is time.Now
 	Secret []byte           // signs cursors, at least 16 bytes; see LoadSecret
 }
@@ -80,7 +84,7 @@ func New(c Config) (*Engine, error) {
 }
 
 // Run answers a page of the named query. Its errors wrap ErrNotFound,
-// ErrParameter, ErrCursor or ErrUnavailable, or else what went wrong below.
+// ErrParameter, ErrCursor, ErrUnavailable or ErrBuilding, or else what went wrong below.
 func (e *Engine) Run(ctx context.Context, name string, params map[string]string, page Page) (Result, error) {
 	p := e.plans[name]
 	if p == nil {

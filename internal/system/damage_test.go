@@ -107,7 +107,7 @@ func dataOf(t *testing.T, m *model.Model) map[string][]byte {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Fill(context.Background(), nil); err != nil {
+		if err := s.Reach(context.Background(), nil); err != nil {
 			t.Fatal(err)
 		}
 		for n := range 10 {
@@ -152,7 +152,7 @@ func answers(t *testing.T, m *model.Model, data map[string][]byte) (string, erro
 		return "", err
 	}
 	defer s.Close()
-	if err := s.Fill(context.Background(), nil); err != nil {
+	if err := s.Reach(context.Background(), nil); err != nil {
 		return "", err
 	}
 	var out strings.Builder

@@ -15,23 +15,24 @@ import (
 	"weir/internal/runner"
 	"weir/internal/search"
 	"weir/internal/store"
+	"weir/internal/value"
 )
 
 // fillLife is how long a program that fills may be silent before another one goes on.
 const fillLife = 2 * time.Minute
 
-// Filling says how far the filling of an index is. Rows includes what was read before a
+// Filling says how far the filling of indexes is. Rows includes what was read before a
 // crash.
 type Filling struct {
-	Index string // the model's name of it
+	Table string
 	Rows  int
 	Total int  // approximately how many rows there are to read, 0 if that is not known
 	Again bool // it goes on where another run of it stopped
 }
 
 // Fill fills the indexes that are new, or were made again, from the existing rows, as index.go
-// describes. It returns when they are filled, by this program or another one. Call Fill
-// before changes are applied. A system without indexes notes, if it has the store to itself,
+// describes. It returns when they are filled, by this program or another one. They are not
+// for searches yet: see Reach. Call Fill before changes are applied to the indexes. A system without indexes notes, if it has the store to itself,
 // that changes from now on reach none.
 func (s *System) Fill(ctx context.Context, progress func(Filling)) error {
 	if s.Index == nil {
@@ -85,7 +86,11 @@ func (f *filler) run(ctx context.Context) error {
 		case whole && f.now().Sub(row.Kept) < keepEvery:
 			return f.filled()
 		case whole:
-			err := f.change(ctx, f.generation, func(g *owntable.GenerationRow) bool { g.Kept = f.now(); return g.Filled })
+			err := f.change(ctx, f.generation, func(g *owntable.GenerationRow) bool {
+				g.Reached = g.Reached && f.now().Sub(g.Kept) < 2*keepEvery
+				g.Kept = f.now()
+				return g.Filled
+			})
 			return errors.Join(err, f.filled())
 		case f.shared && row.Owner != f.me && row.Owner != "" && f.now().Before(row.Until):
 			if err := wait(ctx, time.Second); err != nil {
@@ -168,9 +173,10 @@ func (f *filler) fill(ctx context.Context) error {
 		}
 	}
 	f.total = f.size(ctx)
-	for _, sr := range f.model.Searches {
-		if err := f.part(ctx, sr, again); err != nil {
-			return fmt.Errorf("index %s: %w", sr.Name, err)
+	all := f.sources()
+	for i := range all {
+		if err := f.part(ctx, all, i, again); err != nil {
+			return fmt.Errorf("from table %s: %w", all[i].table.Name, err)
 		}
 	}
 	next = f.row.Clone()
@@ -186,8 +192,8 @@ func (f *filler) fill(ctx context.Context) error {
 
 // size returns how many rows there are to read, as the store estimates it, 0 if it does not.
 func (f *filler) size(ctx context.Context) (rows int) {
-	for _, sr := range f.model.Searches {
-		is, err := f.Store.Identity(ctx, sr.Of.Table.Name)
+	for _, from := range f.sources() {
+		is, err := f.Store.Identity(ctx, from.table.Name)
 		if err != nil || is.Rows == 0 {
 			return 0
 		}
@@ -207,16 +213,51 @@ func (f *filler) allNew() bool {
 	return true
 }
 
-// part fills one index from where filling is.
-func (f *filler) part(ctx context.Context, sr *model.Search, again bool) error {
-	name := document.Index(f.model, sr)
-	t := sr.Of.Table
-	q := store.Query{Table: t.Name}
+// source is a table that indexes are filled from, and its indexes. One scan fills all of
+// them: reading costs more than documents that are there already.
+type source struct {
+	table *model.Table
+	of    []*model.Search
+}
+
+func (f *filler) sources() (out []source) {
+	for _, sr := range f.model.Searches {
+		i := slices.IndexFunc(out, func(o source) bool { return o.table == sr.Of.Table })
+		if i < 0 {
+			i, out = len(out), append(out, source{table: sr.Of.Table})
+		}
+		out[i].of = append(out[i].of, sr)
+	}
+	return out
+}
+
+// documents are those of a page of rows.
+func (f *filler) documents(from source, rows []value.Item) (docs []search.Document) {
+	for _, row := range rows {
+		key, ok := from.table.KeyOf(row)
+		if !ok {
+			continue
+		}
+		entities := from.table.Classify(row)
+		for _, sr := range from.of {
+			if d, ok := document.Of(f.model, sr, entities, key, row); ok {
+				d.Position = events.PositionOf(1)
+				docs = append(docs, d)
+			}
+		}
+	}
+	return docs
+}
+
+// part fills the indexes of one table from where filling is.
+func (f *filler) part(ctx context.Context, all []source, i int, again bool) error {
+	name := all[i].table.Name
+	q := store.Query{Table: name}
 	if f.row.Part == name {
-		if key, ok := t.KeyOf(f.row.Cursor); ok {
+		if key, ok := all[i].table.KeyOf(f.row.Cursor); ok {
 			q.After = &store.Cursor{Key: key}
 		}
-	} else if f.past(sr) {
+	} else if at := slices.IndexFunc(all, func(o source) bool { return o.table.Name == f.row.Part }); at > i || f.row.Part == allParts {
 		return nil
 	}
 	for {
@@ -224,32 +265,24 @@ func (f *filler) part(ctx context.Context, sr *model.Search, again bool) error {
 		if err != nil {
 			return err
 		}
-		var docs []search.Document
-		for _, row := range page.Rows {
-			key, ok := t.KeyOf(row)
-			if !ok {
-				continue
-			}
-			if d, ok := document.Of(f.model, sr, t.Classify(row), key, row); ok {
-				d.Position = events.PositionOf(1)
-				docs = append(docs, d)
-			}
-		}
-		if err := f.index(ctx, docs); err != nil {
+		if err := f.index(ctx, f.documents(all[i], page.Rows)); err != nil {
 			return err
 		}
 		next := f.row.Clone()
 		next.Rows += int64(len(page.Rows))
-		if page.Next == nil {
-			next.Part, next.Cursor = f.after(sr), nil
-		} else {
-			next.Part, next.Cursor = name, t.Item(page.Next.Key)
+		switch {
+		case page.Next != nil:
+			next.Part, next.Cursor = name, all[i].table.Item(page.Next.Key)
+		case i+1 < len(all):
+			next.Part, next.Cursor = all[i+1].table.Name, nil
+		default:
+			next.Part, next.Cursor = allParts, nil
 		}
 		if err := f.put(ctx, next); err != nil {
 			return err
 		}
 		if f.progress != nil {
-			f.progress(Filling{sr.Name, int(next.Rows), f.total, again})
+			f.progress(Filling{name, int(next.Rows), f.total, again})
 		}
 		if page.Next == nil {
 			return nil
@@ -259,24 +292,7 @@ func (f *filler) part(ctx context.Context, sr *model.Search, again bool) error {
 }
 
 // allParts is the part of a row whose indexes are filled but for the note that they are.
-const allParts = "all"
-
-// after is the part that is filled after an index.
-func (f *filler) after(sr *model.Search) string {
-	if i := slices.Index(f.model.Searches, sr) + 1; i < len(f.model.Searches) {
-		return document.Index(f.model, f.model.Searches[i])
-	}
-	return allParts
-}
-
-// past reports whether filling has passed an index.
-func (f *filler) past(sr *model.Search) bool {
-	if f.row.Part == allParts {
-		return true
-	}
-	at := slices.IndexFunc(f.model.Searches, func(o *model.Search) bool { return document.Index(f.model, o) == f.row.Part })
-	return at > slices.Index(f.model.Searches, sr)
-}
+const allParts = "|all"
 
 // Filling waits for an index that is overloaded, longer each time, and gives up when nothing
 // was taken for indexPatience. It goes on from the cursor when it is started again.

@@ -132,7 +132,7 @@ func (p *place) filled(t *testing.T, m *model.Model) *system.System {
 
 func fillNow(t *testing.T, s *system.System) {
 	t.Helper()
-	if err := s.Fill(t.Context(), nil); err != nil {
+	if err := s.Reach(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -154,6 +154,7 @@ func wants(t *testing.T, s *system.System, q string, ids ...string) {
 	if err := s.Show(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	_ = s.Built(t.Context(), s.Models[0]) // the search says what it is not
 	searches(t, s, q, ids...)
 	verifyNothing(t, s)
 }
@@ -356,7 +357,7 @@ func TestFillGoesOnOnServices(t *testing.T) { bothOnServices(t, fillGoesOn) }
 func fillGoesOn(t *testing.T, p *place, one, _ *model.Model) {
 	p.db = &paged{p.db, 3}
 	s := p.system(t, one)
-	for i := range 20 {
+	for i := range 30 {
 		putAlbum(t, s, fmt.Sprintf("a%02d", i), "sunset")
 	}
 	var read []int
@@ -378,7 +379,7 @@ func fillGoesOn(t *testing.T, p *place, one, _ *model.Model) {
 		cancel()
 		if try == 2 { // the scan has passed some, and what is not scanned goes too
 			deleteAlbum(t, s, "a00")
-			deleteAlbum(t, s, "a19")
+			deleteAlbum(t, s, "a29")
 			done := make(chan struct{})
 			close(done) // the rows' group passes the deletions, which the search group must not
 			f := runner.Follower{Runner: s.Models[0].Runner, Only: runner.GroupRows}
@@ -399,8 +400,8 @@ func fillGoesOn(t *testing.T, p *place, one, _ *model.Model) {
 		t.Fatal(err)
 	}
 	verifyNothing(t, done)
-	if n := len(hits(t, done.Index, "gallery-albums")); n != 18 {
-		t.Errorf("%d documents, want 18", n)
+	if n := len(hits(t, done.Index, "gallery-albums")); n != 28 {
+		t.Errorf("%d documents, want 28", n)
 	}
 }
 

@@ -10,12 +10,14 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"weir/internal/drivers"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections/document"
+	"weir/internal/query"
 	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -37,6 +39,8 @@ import (
 //  4. A scan puts the documents of the rows, page by page, at the lowest position. The row
 //     has the cursor. Changes from the stream win over them, whenever they are applied.
 //  5. The row says that the generation is filled.
+//  6. The group is applied up to the end of the streams, and the row says so. Only then are
+//     searches answered: before, the index is behind the rows by as long as the scan took.
 
 // generation is the search generation of one model of a system.
 type generation struct {
@@ -44,6 +48,15 @@ type generation struct {
 	hash    string
 	driver  string
 	indexes map[string]string // by index, the hash of its definition
+	reached atomic.Bool       // searches may be answered
+}
+
+// built returns nil if searches may be answered.
+func (g *generation) built() error {
+	if g.reached.Load() {
+		return nil
+	}
+	return query.ErrBuilding
 }
 
 // hashLength is the number of characters of a generation's hash.

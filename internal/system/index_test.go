@@ -35,7 +35,7 @@ func TestSearchElsewhereOnServices(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Fill(context.Background(), nil); err != nil {
+		if err := s.Reach(context.Background(), nil); err != nil {
 			t.Fatal(err)
 		}
 		last := title

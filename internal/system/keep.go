@@ -37,18 +37,55 @@ func (s *System) Keep(ctx context.Context) error {
 // use until a command has built them.
 var ErrNotBuilt = errors.New("the search index of this definition is not built")
 
-// Built returns an error that wraps ErrNotBuilt unless all rows are in the model's indexes.
+// Built returns an error that wraps ErrNotBuilt unless the model's indexes have all rows, and
+// some program applies the streams to them, or did so until a short while ago. From then on
+// the system answers searches.
 func (s *System) Built(ctx context.Context, p *Part) error {
 	g := s.generationOf(p.Model)
 	if g == nil {
 		return nil
 	}
-	f := filler{System: s, generation: g}
-	var err error
-	if f.row, _, err = s.read(ctx, g); err == nil && !f.isWhole() {
-		err = ErrNotBuilt
+	row, by, err := s.read(ctx, g)
+	f := filler{System: s, generation: g, row: row}
+	switch {
+	case err != nil:
+		return err
+	case !f.isWhole() || !row.Reached:
+		return ErrNotBuilt
+	case by.Hash != g.hash && s.now().Sub(row.Kept) >= 2*keepEvery:
+		return fmt.Errorf("%w up to now: no program has applied the streams to it since %s", ErrNotBuilt, row.Kept.UTC().Format(time.RFC3339))
 	}
-	return err
+	g.reached.Store(true)
+	return nil
+}
+
+// Reach makes the indexes of all models ready for searches: it fills them, and if they were
+// new, or no program has applied the streams to them of late, it applies the streams up to
+// their end. From then on the system answers searches. Call it before changes are applied to
+// the indexes; changes may be applied to rows meanwhile.
+func (s *System) Reach(ctx context.Context, progress func(Filling)) error {
+	if err := s.Fill(ctx, progress); err != nil {
+		return err
+	}
+	for _, p := range s.Models {
+		g := s.generationOf(p.Model)
+		if g == nil {
+			continue
+		}
+		row, _, err := s.read(ctx, g)
+		if err != nil {
+			return err
+		}
+		if !row.Reached {
+			done := make(chan struct{})
+			close(done)
+			if err := s.catchUp(ctx, p, g, done); err != nil {
+				return err
+			}
+		}
+		g.reached.Store(true)
+	}
+	return s.Show(ctx)
 }
 
 // A function cannot fill an index, and it has no checkpoints of its own: what it acknowledges
@@ -187,6 +224,7 @@ func (s *System) Build(ctx context.Context, p *Part, handOver time.Duration, fil
 	done := make(chan struct{})
 	close(done)
 	if err := s.catchUp(ctx, p, g, done); err != nil || handOver == 0 {
+		g.reached.Store(err == nil)
 		return errors.Join(err, s.Show(ctx))
 	}
 	return s.handOver(ctx, p, g, handOver, step)
@@ -199,7 +237,48 @@ func (s *System) catchUp(ctx context.Context, p *Part, g *generation, done <-cha
 	if err := f.CatchUp(ctx, done); err != nil {
 		return fmt.Errorf("applying the streams to the search indexes of model %s: %w", p.Model.Name, err)
 	}
-	return s.change(ctx, g, func(row *owntable.GenerationRow) bool { row.Kept = s.now(); return row.Filled })
+	if err := s.forgetShards(ctx, p, g); err != nil {
+		return err
+	}
+	return s.change(ctx, g, func(row *owntable.GenerationRow) bool {
+		row.Kept, row.Reached = s.now(), true
+		return row.Filled
+	})
+}
+
+// forgetShards deletes checkpoints of shards that are over and that no process has read by
+// lease. Where functions read the streams, nothing else does.
+func (s *System) forgetShards(ctx context.Context, p *Part, g *generation) error {
+	kept := map[[2]string]bool{}
+	for _, t := range p.Model.AllTables() {
+		shards, err := s.Store.Shards(ctx, t.Name)
+		if err != nil {
+			return err
+		}
+		for _, sh := range shards {
+			kept[[2]string{t.Name, sh.ID}] = true
+		}
+	}
+	read, err := p.Runner.Places(ctx, runner.GroupRows)
+	if err != nil && !errors.Is(err, owntable.ErrRow) {
+		return err
+	}
+	for _, at := range read {
+		kept[[2]string{at.Table, at.Shard}] = true
+	}
+	ours, err := p.Runner.Places(ctx, runner.SearchGroup(g.hash))
+	if err != nil && !errors.Is(err, owntable.ErrRow) {
+		return err
+	}
+	var ws []store.Write
+	for _, at := range ours {
+		if at.Done && !kept[[2]string{at.Table, at.Shard}] {
+			is := owntable.CheckpointRow{At: at.At}
+			ws = append(ws, is.Drop(owntable.Checkpoint(p.Model.Name, runner.SearchGroup(g.hash), at.Table, at.Shard)))
+		}
+	}
+	_, err = p.Runner.Write(ctx, ws) // one that has changed meanwhile stays
+	return err
 }
 
 // followLife is how long a function believes that a build follows, after the build's last

@@ -212,7 +212,7 @@ func opened(t testing.TB, s *system.System, err error) *system.System {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	if err := s.Fill(context.Background(), nil); err != nil {
+	if err := s.Reach(context.Background(), nil); err != nil {
 		t.Fatal(err)
 	}
 	return s

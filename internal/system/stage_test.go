@@ -28,7 +28,7 @@ func TestStagesInOneDirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { sys.Close() })
-		if err := sys.Fill(t.Context(), nil); err != nil {
+		if err := sys.Reach(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		return sys

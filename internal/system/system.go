@@ -130,7 +130,11 @@ func (s *System) assemble(ctx context.Context, at drivers.Place, models []*model
 		}
 		p.Runner.Drained = o.Drained
 		p.Runner.Catalog = catalog.New(m, s.Store, s.now, catalog.Options{Assume: o.AssumeComplete})
-		if p.Query, err = query.New(query.Config{Model: m, Store: s.Store, Search: s.Index, Now: s.now, Secret: secret}); err != nil {
+		config := query.Config{Model: m, Store: s.Store, Search: s.Index, Now: s.now, Secret: secret}
+		if g := s.generationOf(m); g != nil {
+			config.Built = g.built
+		}
+		if p.Query, err = query.New(config); err != nil {
 			return err
 		}
 		s.Models = append(s.Models, p)

@@ -111,7 +111,7 @@ func (b *bench) pictures(n int) (*running, error) {
 	if s, err = system.OpenAt(b.ctx, at, []*model.Model{m}, system.Options{}); err != nil {
 		return nil, err
 	}
-	if err := s.Fill(b.ctx, nil); err != nil {
+	if err := s.Reach(b.ctx, nil); err != nil {
 		return nil, err
 	}
 	fmt.Fprintf(b.talk, "  %d rows indexed in %.0f s\n", n, time.Since(start).Seconds())

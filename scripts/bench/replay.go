@@ -106,7 +106,7 @@ func (b *bench) open(name string, o system.Options) (*running, error) {
 	}
 	s, err := system.Open(b.ctx, dir, []*model.Model{m}, o)
 	if err == nil {
-		err = s.Fill(b.ctx, nil)
+		err = s.Reach(b.ctx, nil)
 	}
 	if err != nil {
 		return nil, err
