@@ -248,6 +248,13 @@ func (c *Catalog) write(ctx context.Context, was, next owntable.CatalogRow) (wri
 // Row returns the catalog as it is.
 func (c *Catalog) Row(ctx context.Context) (owntable.CatalogRow, error) { return c.read(ctx) }
 
+// Seen returns the catalog as it was last read, for what need not be current.
+func (c *Catalog) Seen() owntable.CatalogRow {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.row
+}
+
 // Look returns the catalog as it is, and why this program would be refused if it started
 // now, nil if it would not. It writes nothing.
 func (c *Catalog) Look(ctx context.Context) (row owntable.CatalogRow, refused, err error) {

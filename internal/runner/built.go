@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"weir/internal/contribution"
 	"weir/internal/model"
@@ -113,24 +112,82 @@ func (r *Runner) ShowBuilt(ctx context.Context, b owntable.Build, target store.R
 	return fmt.Errorf("%s changes all the time", r.Describe(target))
 }
 
-// Shown returns the runner that keeps what targets of an entity show: of the generation that
-// was built last, or this one if none was.
-func (r *Runner) Shown(row owntable.CatalogRow, e *model.Entity) *Runner {
-	r = r.seeing(&row)
-	if e == nil {
-		return r
+// An operator's command sees the model as a batch does: the runners of all generations that
+// count, each with dead letters and notes under a name of its own.
+
+// all returns the runners of what counts, this one first. It sees the catalog as it is.
+func (r *Runner) all(ctx context.Context) ([]*Runner, error) {
+	if r.Catalog == nil || r.base > 0 {
+		return []*Runner{r}, nil
 	}
-	if b, _ := row.Builds.Of(e.Name); b.State.Shown() {
-		return r.In(b)
+	row, err := r.Catalog.Row(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return r
+	out := []*Runner{r.seeing(&row)}
+	for _, b := range row.Builds.Counting() {
+		out = append(out, out[0].In(b))
+	}
+	return out, nil
 }
 
-// Runners returns the runners of the generations that count: their dead letters and notes
-// stand under names of their own.
-func (r *Runner) Runners(row owntable.CatalogRow) (out []*Runner) {
-	for _, b := range row.Builds.Counting() {
-		out = append(out, r.seeing(&row).In(b))
+// shown returns the runner of the ledger that a target shows: of the generation that was
+// built last, or this one if none was.
+func (r *Runner) shown(ctx context.Context, target store.Ref) (*Runner, error) {
+	all, err := r.all(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return slices.Clip(out)
+	if b, built := all[0].replaced(target); built {
+		return all[0].In(b), nil
+	}
+	return all[0], nil
+}
+
+// replaced returns the generation that a target shows, if that has replaced the ledgers of
+// this runner, which sees a catalog.
+func (r *Runner) replaced(target store.Ref) (b owntable.Build, ok bool) {
+	if e := r.publisher(target); e != nil && r.base == 0 && r.catalog != nil {
+		b, _ = r.catalog.Builds.Of(e.Name)
+	}
+	return b, b.State.Shown()
+}
+
+// ForgetReplaced deletes the dead letters that wait for ledgers which builds have replaced.
+func (r *Runner) ForgetReplaced(ctx context.Context) (forgotten int, err error) {
+	all, err := r.all(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var ids []string
+	err = all[0].everyDead(ctx, func(d Dead) error {
+		if all[0].isReplaced(&d) {
+			ids = append(ids, d.ID)
+		}
+		return nil
+	})
+	for _, id := range ids {
+		d, failed := all[0].deadByID(ctx, id)
+		if errors.Is(failed, ErrNoDead) {
+			continue
+		}
+		if err = errors.Join(err, failed); err == nil {
+			err = all[0].Forget(ctx, &d)
+		}
+		if err != nil {
+			return forgotten, err
+		}
+		forgotten++
+	}
+	return forgotten, err
+}
+
+// isReplaced reports whether a dead letter waits for a ledger that a build has replaced. The
+// build read the rows, so nothing of it is missing.
+func (r *Runner) isReplaced(d *Dead) bool {
+	if d.Kind != DeadParked && d.Kind != DeadPublish && d.Kind != DeadNumber {
+		return false
+	}
+	_, is := r.replaced(d.Row)
+	return is
 }

@@ -35,10 +35,7 @@ var errGeneration = errors.New("a build is of something that this program does n
 func (r *Runner) In(b owntable.Build) *Runner {
 	in, m := *r, *r.Model
 	m.Name = b.Ledgers(r.Model.Name)
-	in.Model, in.markExpiry, in.base = &m, markLife, b.Base
-	if !b.State.Shown() {
-		in.catalog = nil // what is pending is pending for this generation
-	}
+	in.Model, in.markExpiry, in.base, in.hidden = &m, markLife, b.Base, !b.State.Shown()
 	if b.State == owntable.BuildVerified {
 		in.markExpiry = tombstoneLife
 	}
@@ -87,15 +84,21 @@ func (w *Work) generation(ctx context.Context, b owntable.Build, offer Offer) er
 	if b.State.Shown() {
 		in.kept = w.kept
 	}
-	offers := offer(in.shows(e), w.Changes, w.countsIn(b))
+	tallies := e.Values
+	if b.State.Shown() { // what is pending is pending for another generation
+		tallies = in.shows(e)
+	}
+	offers := offer(tallies, w.Changes, w.countsIn(b))
 	for i := range offers {
 		if err := in.offered(ctx, &offers[i]); err != nil {
 			return fmt.Errorf("counting for %s: %w", w.Describe(offers[i].Target), err)
 		}
 	}
-	if shown, err := w.isShown(ctx, b, len(offers) > 0); err != nil || !shown {
+	shown, err := w.isShown(ctx, b, len(offers) > 0)
+	if err != nil || shown == nil {
 		return err
 	}
+	in.Runner = shown
 	in.Targets = w.takeTargets(e)
 	for _, o := range offers {
 		in.asked(e, o.Target)
@@ -103,17 +106,26 @@ func (w *Work) generation(ctx context.Context, b owntable.Build, offer Offer) er
 	return in.showTargets(ctx, map[*projections.Target]value.Item{})
 }
 
-// isShown reports whether targets show a generation. If it has just been counted in, that is
-// read again: the builder may have shown the targets before.
-func (w *Work) isShown(ctx context.Context, b owntable.Build, counted bool) (bool, error) {
-	if b.State.Shown() || !counted {
-		return b.State.Shown(), nil
+// isShown returns the runner by which targets show a generation, nil if they do not show it.
+// If it has just been counted in, that is read again: the builder may have shown the
+// targets before.
+func (w *Work) isShown(ctx context.Context, b owntable.Build, counted bool) (*Runner, error) {
+	switch {
+	case b.State.Shown():
+		return w.Runner.In(b), nil
+	case !counted:
+		return nil, nil
 	}
 	row, err := w.Catalog.Row(ctx)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	return slices.ContainsFunc(row.Builds, func(o owntable.Build) bool { return o.Generation == b.Generation && o.State.Shown() }), nil
+	for _, now := range row.Builds {
+		if now.Generation == b.Generation && now.State.Shown() {
+			return w.seeing(&row).In(now), nil
+		}
+	}
+	return nil, nil
 }
 
 // takeTargets removes the targets of an entity from the batch and returns them, without

@@ -46,8 +46,21 @@ func (r *Runner) deadOf(l *owntable.LetterRow) Dead {
 }
 
 // Dead lists the dead letters page by page, without their records. Long texts are
-// shortened.
+// shortened. Those of ledgers that a build has replaced are left out.
 func (r *Runner) Dead(ctx context.Context, yield func(Dead) error) error {
+	all, err := r.all(ctx)
+	for i := 0; i < len(all) && err == nil; i++ {
+		err = all[i].everyDead(ctx, func(d Dead) error {
+			if all[i].isReplaced(&d) {
+				return nil
+			}
+			return yield(d)
+		})
+	}
+	return err
+}
+
+func (r *Runner) everyDead(ctx context.Context, yield func(Dead) error) error {
 	q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Dead(r.Model.Name))}
 	for {
 		page, err := r.Store.Query(ctx, q)
@@ -73,6 +86,26 @@ var ErrNoDead = errors.New("there is no dead letter with this id")
 // DeadByID reads a whole dead letter, with its record. The error wraps ErrNoDead if there
 // is none.
 func (r *Runner) DeadByID(ctx context.Context, id string) (Dead, error) {
+	_, d, err := r.holding(ctx, id)
+	return d, err
+}
+
+// holding returns a whole dead letter, and the runner that has it.
+func (r *Runner) holding(ctx context.Context, id string) (*Runner, Dead, error) {
+	all, err := r.all(ctx)
+	if err != nil {
+		return nil, Dead{}, err
+	}
+	for _, r := range all {
+		d, err := r.deadByID(ctx, id)
+		if !errors.Is(err, ErrNoDead) || r == all[len(all)-1] {
+			return r, d, err
+		}
+	}
+	return nil, Dead{}, ErrNoDead
+}
+
+func (r *Runner) deadByID(ctx context.Context, id string) (Dead, error) {
 	head, err := r.GetRow(ctx, r.letter(id))
 	if err != nil {
 		return Dead{}, err

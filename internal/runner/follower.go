@@ -505,7 +505,7 @@ func (c *consumer) take(ctx context.Context, pieces []piece) error {
 		return err
 	}
 	counts, err := c.apply(ctx, batches)
-	if errors.Is(err, errOld) {
+	if errors.Is(err, errOld) || errors.Is(err, ErrSwitched) {
 		for _, p := range pieces {
 			delete(c.at, p.place)
 		}

@@ -23,6 +23,20 @@ var errNoJob = errors.New("no kind of projection of this version knows this job"
 
 // Jobs does one step of each job and reports whether any jobs are left.
 func (r *Runner) Jobs(ctx context.Context) (left bool, err error) {
+	left, err = r.jobs(ctx)
+	if err != nil || r.Catalog == nil {
+		return left, err
+	}
+	for _, b := range r.Catalog.Seen().Builds.Counting() { // these have notes of large letters only
+		more, err := r.In(b).jobs(ctx)
+		if left = left || more; err != nil {
+			return left, err
+		}
+	}
+	return left, nil
+}
+
+func (r *Runner) jobs(ctx context.Context) (left bool, err error) {
 	page, err := r.Store.Query(ctx, store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Jobs(r.Model.Name)), Limit: 100})
 	if err != nil {
 		return false, err

@@ -176,14 +176,16 @@ func (r *Runner) ParkShown(ctx context.Context, row store.Ref, reason string) er
 // order, up to the first effect that is refused again. done is the number of dead letters
 // that were settled. Package replay retries what a replay could not use.
 func (r *Runner) Retry(ctx context.Context, id string) (done int, err error) {
-	d, err := r.DeadByID(ctx, id)
+	r, d, err := r.holding(ctx, id)
 	if err != nil {
 		return 0, err
 	}
-	switch d.Kind {
-	case DeadParked, DeadPublish:
+	switch {
+	case r.isReplaced(&d):
+		return 1, r.Forget(ctx, &d)
+	case d.Kind == DeadParked, d.Kind == DeadPublish:
 		return r.retryTarget(ctx, d.Row)
-	case DeadNumber:
+	case d.Kind == DeadNumber:
 		return r.retryUnshown(ctx, &d)
 	default:
 		err = r.retryKind(ctx, &d)
@@ -218,9 +220,12 @@ var ErrNoRetry = errors.New("a retry would end the same way; correct what it cam
 // Discard deletes a dead letter without applying it. The result of discarding a parked
 // effect is as if its record had added nothing.
 func (r *Runner) Discard(ctx context.Context, id string) error {
-	d, err := r.DeadByID(ctx, id)
+	r, d, err := r.holding(ctx, id)
 	if err != nil {
 		return err
+	}
+	if r.isReplaced(&d) {
+		return r.Forget(ctx, &d)
 	}
 	ws := r.forget(&d)
 	if d.Kind == DeadParked || d.Kind == DeadPublish {
@@ -330,7 +335,7 @@ func (r *Runner) applyQueued(ctx context.Context, queue []Dead, publish Dead, st
 	for i := range queue {
 		d := &queue[i]
 		if d.more {
-			whole, err := r.DeadByID(ctx, d.ID)
+			whole, err := r.deadByID(ctx, d.ID)
 			if errors.Is(err, ErrNoDead) {
 				err = store.ErrCondition
 			}

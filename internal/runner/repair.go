@@ -248,6 +248,9 @@ func (*ShownFix) Stage() Stage { return StageShown }
 
 // Correct shows the row again.
 func (f *ShownFix) Correct(ctx context.Context, r *Runner, _ *Recounted) (done, differs bool, err error) {
+	if r, err = r.shown(ctx, f.Row); err != nil {
+		return false, true, err
+	}
 	before, err := r.Get(ctx, []store.Ref{f.Row, owntable.Ledger(r.Model.Name, f.Row)})
 	if err != nil || before[0] == nil {
 		return true, false, err

@@ -54,10 +54,12 @@ type Runner struct {
 	// catalog is by what a batch or an operator's command sees the model, nil if nothing is
 	// pending: see views.go.
 	catalog *owntable.CatalogRow
-	// In the runner of a generation: when marks of nothing expire, and the version before
-	// the first of each ledger, which is above all that older generations reach.
+	// In the runner of a generation: when marks of nothing expire, the version before the
+	// first of each ledger, which is above all that older generations reach, and whether
+	// rows do not show the generation.
 	markExpiry time.Duration
 	base       int64
+	hidden     bool
 }
 
 // Moment returns the present time by the monotonic clock.

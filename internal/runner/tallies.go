@@ -221,6 +221,9 @@ func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity,
 	if shown.IsMissing() {
 		return nil
 	}
+	if err := r.stillShows(ctx, e); err != nil { // the version may be of a build's ledger
+		return err
+	}
 	rows, err := r.Get(ctx, []store.Ref{owntable.Ledger(r.Model.Name, target)})
 	if err != nil {
 		return err

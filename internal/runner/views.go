@@ -100,6 +100,25 @@ func (c *consumer) fenced(ctx context.Context, at place, row owntable.CatalogRow
 	return contribution.Fence{}, fmt.Errorf("the checkpoint of shard %s of %s changes all the time", at.shard, at.table)
 }
 
+// ErrSwitched says that rows show ledgers of another build than when a batch was admitted.
+// The batch has to be applied again.
+var ErrSwitched = errors.New("values were built meanwhile")
+
+// stillShows returns ErrSwitched if rows of an entity show other ledgers than this runner's.
+func (r *Runner) stillShows(ctx context.Context, e *model.Entity) error {
+	if r.Catalog == nil {
+		return nil
+	}
+	row, err := r.Catalog.Row(ctx)
+	if err != nil {
+		return err
+	}
+	if b, _ := row.Builds.Of(e.Name); b.Base != r.base {
+		return ErrSwitched
+	}
+	return nil
+}
+
 // under adds to the write of a page's checkpoint that its fence must admit the batch.
 func under(v *View, w store.Write) store.Write {
 	if v == nil {
@@ -117,6 +136,9 @@ func (r *Runner) seeing(row *owntable.CatalogRow) *Runner {
 
 // shows returns the tallies that rows of an entity show. e may be nil.
 func (r *Runner) shows(e *model.Entity) []*model.Tally {
+	if r.hidden {
+		return nil
+	}
 	if e == nil || r.catalog == nil || len(r.catalog.Builds) == 0 {
 		return projections.Tallies(e)
 	}

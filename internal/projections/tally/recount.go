@@ -88,12 +88,8 @@ func (v *recount) Compare(_ context.Context, rows []projections.Change) error {
 		for i := range cannot {
 			v.Cannot(cannot[i].Tally.Name, f.Row, cannot[i].String())
 		}
-		var fix runner.Fix = &runner.ShownFix{Row: f.Row}
-		if v.Built(f.Is) != nil {
-			fix = nil // projector build puts it right
-		}
 		for _, a := range want {
-			v.Check(f.Is.Name+"."+a.Name, f.Row, a.Value, f.New.Get(a.Name), fix)
+			v.Check(f.Is.Name+"."+a.Name, f.Row, a.Value, f.New.Get(a.Name), &runner.ShownFix{Row: f.Row})
 		}
 	}
 	return nil
@@ -144,7 +140,7 @@ func (v *recount) compare(ctx context.Context, name string, is value.Item) error
 	var fix runner.Fix = &LedgerFix{Name: name}
 	said := &runner.Runner{Model: v.Model, Store: v.Store}
 	if !strings.HasPrefix(name, v.ledgers) {
-		fix = nil // projector build puts it right
+		fix = &builtFix{LedgerFix{Name: name}}
 	}
 	if r := v.Built(of.entity); r != nil {
 		said = r

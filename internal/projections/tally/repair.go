@@ -40,3 +40,18 @@ func (f *LedgerFix) Correct(ctx context.Context, r *runner.Runner, now *runner.R
 	}
 	return r.RepairLedger(ctx, f.ref(), of.row, of.entity, f.noted, sums, now.Places)
 }
+
+// builtFix is that of a ledger that a build made. What it holds is the sum of its marks, so
+// it cannot be recounted alone.
+type builtFix struct{ LedgerFix }
+
+// Stage returns StageShown: nothing is recounted for it.
+func (*builtFix) Stage() runner.Stage { return runner.StageShown }
+
+// Note does nothing.
+func (*builtFix) Note(context.Context, *runner.Runner) error { return nil }
+
+// Correct says which command does it.
+func (*builtFix) Correct(_ context.Context, r *runner.Runner, _ *runner.Recounted) (done, differs bool, err error) {
+	return false, true, runner.Unfixable("it was built from the rows: projector build " + r.Model.Name + " --again builds it once more")
+}
