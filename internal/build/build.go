@@ -27,7 +27,6 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
-	"weir/internal/store"
 	"weir/internal/value"
 )
 
@@ -92,7 +91,7 @@ func (b *Builder) Estimate(ctx context.Context) (Progress, error) {
 	}
 	for _, name := range fresh {
 		e := b.Runner.Model.Entity(name)
-		for _, p := range []*pass{b.scan(e, owntable.Build{}, "rows"), b.show(e, owntable.Build{}, "show")} {
+		for _, p := range []*pass{b.scan(e, owntable.Build{}, passRows), b.show(e, owntable.Build{}, passShow)} {
 			p.dry = true
 			if err := p.run(ctx); err != nil {
 				return b.Done(), err
@@ -113,6 +112,15 @@ type Status struct {
 var (
 	ErrOld  = errors.New("the build was announced too long ago")
 	ErrNone = errors.New("there is no build to abort")
+)
+
+// The passes, as segments name them.
+const (
+	passRows      = "rows"
+	passShow      = "show"
+	passAudit     = "rows again"
+	passMarks     = "marks"
+	passShowAgain = "show again"
 )
 
 // attempts is how often a segment is tried to be taken.
@@ -152,6 +160,16 @@ func (b *Builder) Announce(ctx context.Context) (builds []owntable.Build, err er
 	return builds, err
 }
 
+// entityOf returns one of the builder's entities, nil for none.
+func (b *Builder) entityOf(name string) *model.Entity {
+	for _, e := range b.Entities {
+		if e.Name == name {
+			return e
+		}
+	}
+	return nil
+}
+
 func (b *Builder) names() (out []string) {
 	for _, e := range b.Entities {
 		out = append(out, e.Name)
@@ -169,11 +187,11 @@ func (b *Builder) entity(ctx context.Context, is owntable.Build) (Status, error)
 		case is.State != owntable.BuildVerified && since > catalog.BuildLife:
 			return Status{Entity: is.Entity}, fmt.Errorf("%w, on %s: build it again, with --again, after --abort if it is not live yet", ErrOld, is.Announced.Format(time.DateTime))
 		case is.State == owntable.BuildBuilding:
-			is, err = b.pass(ctx, is, owntable.BuildShowing, b.scan(e, is, "rows"))
+			is, err = b.pass(ctx, is, owntable.BuildShowing, b.scan(e, is, passRows))
 		case is.State == owntable.BuildShowing:
-			is, err = b.pass(ctx, is, owntable.BuildLive, b.show(e, is, "show"))
+			is, err = b.pass(ctx, is, owntable.BuildLive, b.show(e, is, passShow))
 		case is.State == owntable.BuildLive && since >= catalog.AuditAfter:
-			is, err = b.pass(ctx, is, owntable.BuildVerified, b.scan(e, is, "rows again"), b.auditMarks(e, is), b.show(e, is, "show again"))
+			is, err = b.pass(ctx, is, owntable.BuildVerified, b.scan(e, is, passAudit), b.auditMarks(e, is), b.show(e, is, passShowAgain))
 		default:
 			at := time.Time{}
 			if is.State == owntable.BuildLive {
@@ -225,76 +243,6 @@ func (b *Builder) Abort(ctx context.Context) error {
 	if len(dropped) == 0 {
 		return ErrNone
 	}
-	for _, is := range dropped {
-		if err := b.remove(ctx, is); err != nil {
-			return err
-		}
-	}
-	_, err = of.Change(ctx, func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
-		return catalog.Forget(was, dropped), nil
-	})
+	_, err = b.remove(ctx, dropped, func(string) bool { return false })
 	return err
-}
-
-// remove removes all rows of a generation: ledgers, marks, dead letters, notes, and at last
-// its segments. Segments are taken first, so that no builder puts any more.
-func (b *Builder) remove(ctx context.Context, is owntable.Build) error {
-	segments, prefix := owntable.Segments(b.Runner.Model.Name, is.Generation)
-	own := store.Query{Table: owntable.TableName, Partition: value.OfString(segments), Sort: store.Range{Prefix: value.OfString(prefix)}}
-	err := b.each(ctx, own, func(row value.Item) ([]store.Write, error) {
-		s, err := owntable.DecodeSegment(row)
-		if err != nil {
-			return nil, err
-		}
-		_, w := s.Take(rowRef(row))
-		return []store.Write{w}, nil
-	})
-	if err != nil {
-		return err
-	}
-	parts := owntable.Partitions(is.Ledgers(b.Runner.Model.Name))
-	err = b.each(ctx, store.Query{Table: owntable.TableName}, func(row value.Item) ([]store.Write, error) {
-		if parts(row.Get(owntable.Partition).Text()) {
-			return []store.Write{{Ref: rowRef(row), Delete: true}}, nil
-		}
-		return nil, nil
-	})
-	if err != nil {
-		return err
-	}
-	return b.each(ctx, own, func(row value.Item) ([]store.Write, error) {
-		return []store.Write{{Ref: rowRef(row), Delete: true}}, nil
-	})
-}
-
-// rowRef refers to a row of the own table.
-func rowRef(row value.Item) store.Ref {
-	own := owntable.Table()
-	key, _ := own.KeyOf(row)
-	return store.Ref{Table: owntable.TableName, Key: key}
-}
-
-// each does writes for each row of a query.
-func (b *Builder) each(ctx context.Context, q store.Query, of func(value.Item) ([]store.Write, error)) error {
-	for {
-		page, err := b.Runner.Store.Query(ctx, q)
-		if err != nil {
-			return err
-		}
-		var ws []store.Write
-		for _, row := range page.Rows {
-			more, err := of(row)
-			if err != nil {
-				return err
-			}
-			ws = append(ws, more...)
-		}
-		if _, err := b.Runner.Write(ctx, ws); err != nil {
-			return err
-		}
-		if page.Next == nil {
-			return nil
-		}
-		q.After = page.Next
-	}
 }

@@ -48,10 +48,11 @@ derive:
 type fixture struct {
 	testing.TB
 	*system.System
-	model *model.Model
-	table string
-	clock atomic.Int64 // hours
-	older bool         // consumers began behind what is in the stream
+	model  *model.Model
+	table  string
+	clock  atomic.Int64 // hours
+	older  bool         // consumers began behind what is in the stream
+	before int          // records until then
 }
 
 func (f *fixture) now() time.Time {

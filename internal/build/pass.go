@@ -353,7 +353,7 @@ func (b *Builder) show(e *model.Entity, is owntable.Build, name string) *pass {
 // auditMarks is the pass that compares each mark with its row, which is read after it.
 func (b *Builder) auditMarks(e *model.Entity, is owntable.Build) *pass {
 	own := owntable.Table()
-	p := &pass{Builder: b, build: is, name: "marks", tables: []*store.Table{&own}}
+	p := &pass{Builder: b, build: is, name: passMarks, tables: []*store.Table{&own}}
 	marks := owntable.Marks(is.Ledgers(b.Runner.Model.Name))
 	p.take = func(ctx context.Context, s *segment, _ *store.Table, row value.Item) error {
 		if !strings.HasPrefix(row.Get(owntable.Partition).Text(), marks) {

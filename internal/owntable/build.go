@@ -276,6 +276,12 @@ func Segments(model string, generation int64) (partition, prefix string) {
 	return "build|" + model, strconv.FormatInt(generation, 10) + "|"
 }
 
+// SegmentsOf is Segments of one pass.
+func SegmentsOf(model string, generation int64, pass string) (partition, prefix string) {
+	partition, prefix = Segments(model, generation)
+	return partition, prefix + pass + "|"
+}
+
 const (
 	segmentOwner = "e"
 	segmentTable = "i"

@@ -64,6 +64,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"weir/internal/store"
@@ -310,6 +311,51 @@ func RowText(r store.Ref) string {
 	}
 	if b.Len() > maxText {
 		return "#" + Hash(b.String())
+	}
+	return b.String()
+}
+
+// RowOf returns the row of which RowText returned this text. ok is false where the text
+// does not tell.
+func RowOf(text string) (r store.Ref, ok bool) {
+	parts := strings.Split(text, "|")
+	if len(parts) < 2 || len(parts) > 3 || parts[0] == "" || parts[0][0] == '#' {
+		return r, false
+	}
+	r.Table = parts[0]
+	for i, part := range parts[1:] {
+		v := value.OfString(unescaped(part))
+		if kind, number, typed := strings.Cut(part, ":"); typed {
+			if kind != value.Number.Descriptor() {
+				return r, false
+			}
+			n, err := value.ParseNumber(unescaped(number))
+			if err != nil {
+				return r, false
+			}
+			v = n
+		}
+		if i == 0 {
+			r.Key.Partition = v
+		} else {
+			r.Key.Sort = v
+		}
+	}
+	return r, RowText(r) == text
+}
+
+// unescaped undoes writeEscaped.
+func unescaped(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) {
+			if n, err := strconv.ParseUint(s[i+1:i+3], 16, 8); err == nil {
+				b.WriteByte(byte(n))
+				i += 2
+				continue
+			}
+		}
+		b.WriteByte(s[i])
 	}
 	return b.String()
 }

@@ -1,0 +1,313 @@
+package build_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/internal/build"
+	"weir/internal/catalog"
+	"weir/internal/owntable"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// rated is a store with a movie that has ratings.
+func rated(t *testing.T) *fixture {
+	f := open(t, load(t, films))
+	f.write("PK", "MOVIE#1", "SK", "METADATA", "type", "Movie")
+	for nr := range 5 {
+		f.rate(nr, nr, "m")
+	}
+	return f
+}
+
+func (f *fixture) rate(nr, stars int, mood string) {
+	f.Helper()
+	f.write("PK", "USER#1", "SK", fmt.Sprint("RATING#", nr), "type", "Rating", "movie", "1", "stars", stars, "mood", mood)
+}
+
+// TestChurn: however often values are built, what weir keeps has the size of one or two
+// builds, once the replaced ones are pruned. What a program may still apply stays for an
+// hour.
+func TestChurn(t *testing.T) {
+	f := rated(t)
+	f.catchUp()
+	var sizes []int
+	for i := range 50 {
+		f.build(owntable.BuildLive, "Movie")
+		f.rate(i%7, i%6, fmt.Sprint("m", i%3))
+		f.catchUp()
+		gone, _, err := f.builder("Movie").Prune(t.Context())
+		f.ok(err)
+		for _, g := range gone {
+			if g.Why == "" {
+				t.Errorf("build %d: %+v is removed at once", i, g)
+			}
+		}
+		if i > 0 && len(gone) != 1 {
+			t.Errorf("build %d: %+v", i, gone)
+		}
+		f.clock.Add(25)
+		f.build(owntable.BuildVerified, "Movie")
+		f.clock.Add(2)
+		_, _, err = f.builder("Movie").Prune(t.Context())
+		f.ok(err)
+		sizes = append(sizes, len(f.rows(owntable.TableName)))
+		for name := range f.rows(owntable.TableName) {
+			if strings.Contains(name, owntable.Ledgers(f.model.Name)) {
+				t.Fatalf("after build %d, a ledger that no build made is left: %s", i, name)
+			}
+		}
+	}
+	if first, last := sizes[1], sizes[len(sizes)-1]; last > first+4 { // with marks of the ratings
+		t.Errorf("the own table has %d rows after 2 builds, and %d after 50", first, last)
+	}
+	row, err := f.runner().Catalog.Row(t.Context())
+	f.ok(err)
+	if len(row.Builds) != 1 {
+		t.Errorf("%+v", row.Builds)
+	}
+	f.compare()
+}
+
+// fill leaves no room in a ledger of a generation, or makes room again.
+func (f *fixture) fill(generation int64, bytes int) {
+	f.Helper()
+	name := owntable.Build{Generation: generation}.Ledgers(f.model.Name)
+	movie := store.Ref{Table: f.table, Key: store.Key{Partition: value.OfString("MOVIE#1"), Sort: value.OfString("METADATA")}}
+	w := store.Write{Ref: owntable.Ledger(name, movie), Ops: []store.Op{runner.Set("z", value.Value{})}}
+	if bytes > 0 {
+		w.Ops[0] = runner.Set("z", value.OfString(strings.Repeat("z", bytes)))
+	}
+	out, err := f.Store.Write(f.Context(), []store.Write{w})
+	f.ok(err)
+	f.ok(out[0].Err)
+}
+
+func (f *fixture) dead() (out []runner.Dead) {
+	f.Helper()
+	f.ok(f.runner().Dead(f.Context(), func(d runner.Dead) error {
+		out = append(out, d)
+		return nil
+	}))
+	return out
+}
+
+// TestDeadLetters: what a ledger of a build refuses is a dead letter as any other: it is
+// listed, and a retry applies it, and shows it only when rows show the build.
+func TestDeadLetters(t *testing.T) {
+	for name, state := range map[string]owntable.BuildState{
+		"first": owntable.BuildBuilding, "again": owntable.BuildBuilding, "live": owntable.BuildLive,
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := rated(t)
+			f.catchUp()
+			if name == "first" {
+				f.unbuilt()
+			}
+			f.announced("Movie")
+			f.rate(1, 4, "m")
+			f.catchUp()
+			if state == owntable.BuildLive {
+				f.build(state, "Movie")
+			}
+			row, err := f.runner().Catalog.Row(t.Context())
+			f.ok(err)
+			generation := row.Builds[0].Generation
+			f.fill(generation, store.MaxItemBytes-600)
+			f.rate(9, 5, strings.Repeat("long", 200))
+			f.catchUp()
+			letters := f.dead()
+			if len(letters) != 1 || letters[0].Kind != runner.DeadParked {
+				t.Fatalf("%+v", letters)
+			}
+			f.fill(generation, 0)
+			if n, err := f.runner().Retry(t.Context(), letters[0].ID); err != nil || n != 1 {
+				t.Fatal(n, err)
+			}
+			if left := f.dead(); len(left) > 0 {
+				t.Errorf("%+v", left)
+			}
+			if name == "again" {
+				f.compare() // the ledgers that rows show have it
+			}
+			if name == "first" {
+				for _, row := range f.rows(f.table) {
+					if row.Get("type").Text() == "Movie" && row.Get("rows").Text() == "2" {
+						t.Errorf("half a value is shown: %v", row)
+					}
+				}
+			}
+			f.build(owntable.BuildLive, "Movie")
+			f.compare()
+		})
+	}
+}
+
+// TestPruneLeavesOthers: only ledgers of entities that were built are pruned.
+func TestPruneLeavesOthers(t *testing.T) {
+	const movie = "  Movie: {where"
+	text := strings.Replace(films, movie, "  User: {where: {type: User}, key: {PK: \"USER#{user}\", SK: METADATA}}\n"+movie, 1)
+	f := open(t, load(t, text+"  User.ratings: {count: Rating, to: {user: user}}\n"))
+	f.write("PK", "USER#1", "SK", "METADATA", "type", "User")
+	f.write("PK", "MOVIE#1", "SK", "METADATA", "type", "Movie")
+	f.rate(1, 4, "m")
+	f.catchUp()
+	f.build(owntable.BuildLive, "Movie")
+	f.clock.Add(2)
+	_, removed, err := f.builder("Movie").Prune(t.Context())
+	f.ok(err)
+	if removed != 1 {
+		t.Errorf("%d rows are removed, not the ledger of the movie alone", removed)
+	}
+	f.rate(2, 5, "m")
+	f.catchUp()
+	for _, row := range f.rows(f.table) {
+		if row.Get("type").Text() == "User" && row.Get("ratings").Text() != "2" {
+			t.Errorf("%v", row)
+		}
+	}
+	f.compare()
+}
+
+// TestReplacedLetters: a dead letter of ledgers that a build replaced is not listed, a retry
+// of it shows nothing old, and pruning removes it.
+func TestReplacedLetters(t *testing.T) {
+	f := rated(t)
+	f.catchUp()
+	movie := store.Ref{Table: f.table, Key: store.Key{Partition: value.OfString("MOVIE#1"), Sort: value.OfString("METADATA")}}
+	f.ok(f.runner().ParkShown(t.Context(), movie, "as if the row had refused it"))
+	was := f.dead()
+	if len(was) != 1 {
+		t.Fatalf("%+v", was)
+	}
+	f.rate(8, 3, "m")
+	f.catchUp() // parked
+	f.build(owntable.BuildLive, "Movie")
+	f.compare()
+	if left := f.dead(); len(left) > 0 {
+		t.Errorf("%+v", left)
+	}
+	if n, err := f.runner().Retry(t.Context(), was[0].ID); err != nil || n != 1 {
+		t.Error(n, err)
+	}
+	f.compare()
+	f.clock.Add(2)
+	_, _, err := f.builder("Movie").Prune(t.Context())
+	f.ok(err)
+	for name := range f.rows(owntable.TableName) {
+		if strings.Contains(name, `"dead|`) {
+			t.Errorf("%s is left", name)
+		}
+	}
+	f.compare()
+}
+
+// before is a store that does something once, before its next transaction.
+type before struct {
+	store.Store
+	do *func()
+}
+
+func (b before) Transact(ctx context.Context, ws []store.Write) error {
+	if do := *b.do; do != nil {
+		*b.do = nil
+		do()
+	}
+	return b.Store.Transact(ctx, ws)
+}
+
+// beside returns a runner before whose next transaction something else happens.
+func (f *fixture) beside(do func()) *runner.Runner {
+	r := *f.runner()
+	r.Store = before{f.Store, &do}
+	r.Catalog = catalog.New(f.model, r.Store, f.now, catalog.Options{})
+	return &r
+}
+
+// TestZombieBuilder: a builder that wakes up after its build was verified, and the marks of
+// nothing were forgotten, puts nothing of the row that it had read.
+func TestZombieBuilder(t *testing.T) {
+	f := rated(t)
+	f.unread()
+	f.announced("Movie")
+	zombie := f.builder("Movie")
+	zombie.Segments = 1
+	zombie.Runner = f.beside(func() {
+		f.write("PK", "USER#1", "SK", "RATING#3")
+		f.catchUp()
+		f.build(owntable.BuildLive, "Movie")
+		f.clock.Add(25)
+		f.build(owntable.BuildVerified, "Movie")
+		f.clock.Add(40 * 24)
+		_, err := f.Sweep(t.Context())
+		f.ok(err)
+	})
+	if _, err := zombie.Run(t.Context()); !errors.Is(err, runner.ErrLost) && !errors.Is(err, build.ErrOld) {
+		t.Errorf("the zombie: %v", err)
+	}
+	f.compare()
+}
+
+// TestCountedBesideTheSwitch: a consumer that counts in a build after its target was shown
+// shows the target.
+func TestCountedBesideTheSwitch(t *testing.T) {
+	f := rated(t)
+	f.unread()
+	f.unbuilt()
+	ctx, kill := context.WithCancel(t.Context())
+	b := f.builder("Movie")
+	b.Report = func(p build.Progress) {
+		if p.Puts == 5 { // all are put, and the scan is not over
+			kill()
+		}
+	}
+	if _, err := b.Run(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	f.rate(3, 0, "other") // the scan goes on, and the row has its mark
+	done := make(chan struct{})
+	close(done)
+	follower := runner.Follower{Runner: f.beside(func() { f.build(owntable.BuildLive, "Movie") })}
+	f.ok(follower.CatchUp(t.Context(), done))
+	f.compare()
+}
+
+// TestStates: it is said how far builds are, and when there is something to do.
+func TestStates(t *testing.T) {
+	f := rated(t)
+	f.unread()
+	f.announced("Movie")
+	b := f.builder("Movie")
+	all, err := b.States(t.Context())
+	f.ok(err)
+	if len(all) != 1 || all[0].State != owntable.BuildBuilding || all[0].Begun || all.Todo(f.now()) == nil {
+		t.Errorf("%+v", all)
+	}
+	ctx, kill := context.WithCancel(t.Context())
+	b.Report = func(p build.Progress) {
+		if p.Targets > 0 {
+			kill()
+		}
+	}
+	_, _ = b.Run(ctx)
+	if all, err = b.States(t.Context()); err != nil || all[0].State != owntable.BuildShowing || !all[0].Begun {
+		t.Errorf("%+v, %v", all, err)
+	}
+	f.build(owntable.BuildLive, "Movie")
+	if all, err = b.States(t.Context()); err != nil || all[0].State != owntable.BuildLive || all.Todo(f.now()) != nil || all.Next(f.now()) != time.Minute {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if s := (build.State{Since: f.now().Add(-10 * time.Second), Rows: 100, Of: 400}); s.Left(f.now()).Round(time.Second) != 30*time.Second {
+		t.Error(s.Left(f.now()))
+	}
+	f.clock.Add(25)
+	if all.Todo(f.now()) == nil {
+		t.Error("there is no audit to do")
+	}
+}

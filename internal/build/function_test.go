@@ -1,0 +1,181 @@
+package build_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"weir/internal/catalog"
+	"weir/internal/events"
+	"weir/internal/lambda"
+	"weir/internal/owntable"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// records returns what is in the streams of the table, as Lambda has it, in order.
+func (f *fixture) records() (out []json.RawMessage) {
+	f.Helper()
+	shards, err := f.Store.Shards(f.Context(), f.table)
+	f.ok(err)
+	for _, s := range shards {
+		page, err := f.Store.Read(f.Context(), f.table, s.ID, events.Position{}, 1<<20)
+		f.ok(err)
+		for _, r := range page.Records {
+			d := map[string]any{"SequenceNumber": r.Position.String(), "Keys": json.RawMessage(value.AppendTypedItem(nil, r.Keys)), "StreamViewType": "NEW_AND_OLD_IMAGES"}
+			name := "MODIFY"
+			if r.Old == nil {
+				name = "INSERT"
+			} else {
+				d["OldImage"] = json.RawMessage(value.AppendTypedItem(nil, r.Old))
+			}
+			if r.New == nil {
+				name = "REMOVE"
+			} else {
+				d["NewImage"] = json.RawMessage(value.AppendTypedItem(nil, r.New))
+			}
+			b, err := json.Marshal(map[string]any{
+				"eventName": name, "eventSource": "aws:dynamodb", "dynamodb": d,
+				"eventSourceARN": "arn:aws:dynamodb:eu-west-1:1:table/" + f.table + "/stream/x",
+			})
+			f.ok(err)
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// function is a function that reads by item.
+func (f *fixture) function(r *runner.Runner) *lambda.Handler {
+	return lambda.New(r, lambda.ByItem, "", func(context.Context) error { return nil })
+}
+
+// invoke returns whether all records were applied, and otherwise why not.
+func (f *fixture) invoke(h *lambda.Handler, records ...json.RawMessage) (ok bool, why string) {
+	f.Helper()
+	var said []string
+	h.Report = func(r lambda.Report) {
+		if r.Why != nil {
+			said = append(said, r.Why.Error())
+		}
+	}
+	event, err := json.Marshal(map[string]any{"Records": records})
+	f.ok(err)
+	reply, err := h.Invoke(f.Context(), event)
+	if err != nil {
+		return false, err.Error()
+	}
+	return !strings.Contains(string(reply), "itemIdentifier"), strings.Join(said, "; ")
+}
+
+// TestFunctionBeside: a function does not build. It is refused where nothing was built, and
+// applies beside a build, whose records it gets late, twice and in halves.
+func TestFunctionBeside(t *testing.T) {
+	f := rated(t)
+	f.unbuilt()
+	_, err := f.runner().Catalog.Change(t.Context(), func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
+		next := was.Clone()
+		pin := next.Tables[f.table]
+		pin.Reader = string(catalog.Item)
+		next.Tables[f.table] = pin
+		return next, nil
+	})
+	f.ok(err)
+	old := f.records()
+	h := f.function(f.runner())
+	if ok, why := f.invoke(h, old...); ok || !strings.Contains(why, "projector build films") {
+		t.Fatal(ok, why)
+	}
+	f.announced("Movie")
+	applied := func(records ...json.RawMessage) {
+		t.Helper()
+		if ok, why := f.invoke(h, records...); !ok {
+			t.Error(why)
+		}
+	}
+	f.rate(1, 5, "x")
+	f.write("PK", "USER#1", "SK", "RATING#2")
+	all := f.records()
+	applied(old...)
+	applied(all[len(old):]...)
+	applied(all[len(old):]...)
+	f.build(owntable.BuildLive, "Movie")
+	f.compare()
+	f.rate(2, 1, "y")
+	f.rate(1, 0, "z")
+	f.write("PK", "MOVIE#1", "SK", "METADATA", "type", "Movie", "title", "over")
+	more := f.records()
+	next := more[slices.IndexFunc(more, func(r json.RawMessage) bool { return string(r) == string(all[len(all)-1]) })+1:]
+	applied(next...)
+	applied(next[:1]...)
+	f.compare()
+	f.clock.Add(25)
+	f.build(owntable.BuildVerified, "Movie")
+	f.compare()
+}
+
+// beforeShow is a store that does something once, before its next write to a table.
+type beforeShow struct {
+	store.Store
+	table string
+	do    *func()
+}
+
+func (b beforeShow) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	if do := *b.do; do != nil && len(ws) > 0 && ws[0].Table == b.table {
+		*b.do = nil
+		do()
+	}
+	return b.Store.Write(ctx, ws)
+}
+
+// TestFunctionBesideTheSwitch: an invocation that shows values of the older ledgers after the
+// build had shown its own does not succeed, and its records come again.
+func TestFunctionBesideTheSwitch(t *testing.T) {
+	f, r := switched(t)
+	h, next := f.function(r), f.records()[f.before:]
+	if ok, why := f.invoke(h, next...); ok || !strings.Contains(why, runner.ErrSwitched.Error()) {
+		t.Error(ok, why)
+	}
+	if ok, why := f.invoke(h, next...); !ok {
+		t.Error(why)
+	}
+	f.compare()
+}
+
+// TestProcessBesideTheSwitch: nor does a consumer of a process move its checkpoint.
+func TestProcessBesideTheSwitch(t *testing.T) {
+	f, r := switched(t)
+	done := make(chan struct{})
+	close(done)
+	follower := runner.Follower{Runner: r}
+	f.ok(follower.CatchUp(t.Context(), done))
+	f.compare()
+}
+
+// switched returns a runner that applies a change of a movie whose ledger is wrong, and a
+// build which puts that right in the moment before the runner shows the ledger.
+func switched(t *testing.T) (*fixture, *runner.Runner) {
+	f := rated(t)
+	f.unread()
+	f.ok(f.runner().Start(t.Context()))
+	f.build(owntable.BuildLive, "Movie")
+	f.clock.Add(25)
+	f.build(owntable.BuildVerified, "Movie")
+	row, err := f.runner().Catalog.Row(t.Context())
+	f.ok(err)
+	movie := store.Ref{Table: f.table, Key: store.Key{Partition: value.OfString("MOVIE#1"), Sort: value.OfString("METADATA")}}
+	wrong := store.Write{Ref: owntable.Ledger(row.Builds[0].Ledgers("films"), movie), Ops: []store.Op{runner.Set(owntable.Sum("rows"), value.OfInt(99))}}
+	_, err = f.Store.Write(t.Context(), []store.Write{wrong})
+	f.ok(err)
+	f.announced("Movie")
+	f.before = len(f.records())
+	f.write("PK", "MOVIE#1", "SK", "METADATA", "type", "Movie", "title", "over")
+	do := func() { f.build(owntable.BuildLive, "Movie") }
+	r := *f.runner()
+	r.Store = beforeShow{f.Store, f.table, &do}
+	return f, &r
+}

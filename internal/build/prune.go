@@ -1,0 +1,176 @@
+package build
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"weir/internal/catalog"
+	"weir/internal/owntable"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// InUse is how long after it was replaced a generation may still be applied by a batch that
+// was received before.
+const InUse = time.Hour
+
+// Pruned says what became of ledgers that rows no longer show.
+type Pruned struct {
+	Entity     string // of the targets
+	Generation int64  // 1 is that of the ledgers that no build made
+	Why        string // why they stay; "" if they are removed
+}
+
+// Prune removes ledgers, marks and dead letters of generations that were replaced, and the
+// ledgers that no build made of entities that were built. After a crash, call it again.
+func (b *Builder) Prune(ctx context.Context) (out []Pruned, removed int, err error) {
+	row, err := b.Runner.Catalog.Row(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	var gone []owntable.Build
+	first := map[string]bool{} // entities whose first ledgers go
+	for _, is := range row.Builds {
+		e := b.entityOf(is.Entity)
+		switch p := (Pruned{is.Entity, is.Generation, ""}); {
+		case e == nil:
+		case is.State == owntable.BuildDropped:
+			if p.Why = b.inUse(is); p.Why == "" {
+				gone = append(gone, is)
+			}
+			out = append(out, p)
+		case is.State == owntable.BuildLive || is.State == owntable.BuildVerified:
+			first[is.Entity] = b.inUse(is) == ""
+		}
+	}
+	if removed, err = b.remove(ctx, gone, b.firstLedgers(first)); err != nil {
+		return out, removed, err
+	}
+	letters, err := b.Runner.ForgetReplaced(ctx)
+	return out, removed + letters, err
+}
+
+func (b *Builder) inUse(is owntable.Build) string {
+	if b.Runner.Now().Sub(is.Since) < InUse {
+		return "a program may still apply it, until " + is.Since.Add(InUse).Format("15:04:05 UTC")
+	}
+	return ""
+}
+
+// firstLedgers returns a function that reports whether a partition is a ledger that no build
+// made, of a row of one of the entities.
+func (b *Builder) firstLedgers(of map[string]bool) func(partition string) bool {
+	m := b.Runner.Model
+	all := true
+	for _, e := range m.Entities {
+		all = all && (len(e.Values) == 0 || of[e.Name])
+	}
+	return func(partition string) bool {
+		text, ok := strings.CutPrefix(partition, owntable.Ledgers(m.Name))
+		if !ok || all {
+			return ok
+		}
+		row, ok := owntable.RowOf(text)
+		t := m.Table(row.Table)
+		if !ok || t == nil {
+			return false
+		}
+		is := false
+		for _, e := range t.Entities {
+			if len(e.Values) > 0 && e.MatchKey(t.Item(row.Key)) && e.Takes(row.Key) {
+				if is = of[e.Name]; !is {
+					return false
+				}
+			}
+		}
+		return is
+	}
+}
+
+// remove removes all rows of generations, ledgers, marks, dead letters, notes and segments,
+// and other partitions, and then forgets the generations. Segments are taken first, so that
+// no builder puts any more.
+func (b *Builder) remove(ctx context.Context, gone []owntable.Build, also func(partition string) bool) (removed int, err error) {
+	var parts []func(string) bool
+	for _, is := range gone {
+		err := b.each(ctx, b.segments(is), func(row value.Item) ([]store.Write, error) {
+			s, err := owntable.DecodeSegment(row)
+			if err != nil {
+				return nil, err
+			}
+			_, w := s.Take(rowRef(row))
+			return []store.Write{w}, nil
+		})
+		if err != nil {
+			return removed, err
+		}
+		parts = append(parts, owntable.Partitions(is.Ledgers(b.Runner.Model.Name)))
+	}
+	drop := func(row value.Item) ([]store.Write, error) {
+		removed++
+		return []store.Write{{Ref: rowRef(row), Delete: true}}, nil
+	}
+	err = b.each(ctx, store.Query{Table: owntable.TableName}, func(row value.Item) ([]store.Write, error) {
+		partition := row.Get(owntable.Partition).Text()
+		for _, part := range parts {
+			if part(partition) {
+				return drop(row)
+			}
+		}
+		if also(partition) {
+			return drop(row)
+		}
+		return nil, nil
+	})
+	if err != nil {
+		return removed, err
+	}
+	for _, is := range gone {
+		if err := b.each(ctx, b.segments(is), drop); err != nil {
+			return removed, err
+		}
+	}
+	_, err = b.Runner.Catalog.Change(ctx, func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
+		return catalog.Forget(was, gone), nil
+	})
+	return removed, err
+}
+
+// segments reads the segments of a build.
+func (b *Builder) segments(is owntable.Build) store.Query {
+	partition, prefix := owntable.Segments(b.Runner.Model.Name, is.Generation)
+	return store.Query{Table: owntable.TableName, Partition: value.OfString(partition), Sort: store.Range{Prefix: value.OfString(prefix)}}
+}
+
+// rowRef refers to a row of the own table.
+func rowRef(row value.Item) store.Ref {
+	own := owntable.Table()
+	key, _ := own.KeyOf(row)
+	return store.Ref{Table: owntable.TableName, Key: key}
+}
+
+// each does writes for each row of a query.
+func (b *Builder) each(ctx context.Context, q store.Query, of func(value.Item) ([]store.Write, error)) error {
+	for {
+		page, err := b.Runner.Store.Query(ctx, q)
+		if err != nil {
+			return err
+		}
+		var ws []store.Write
+		for _, row := range page.Rows {
+			more, err := of(row)
+			if err != nil {
+				return err
+			}
+			ws = append(ws, more...)
+		}
+		if _, err := b.Runner.Write(ctx, ws); err != nil {
+			return err
+		}
+		if page.Next == nil {
+			return nil
+		}
+		q.After = page.Next
+	}
+}

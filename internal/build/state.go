@@ -1,0 +1,135 @@
+package build
+
+import (
+	"context"
+	"time"
+
+	"weir/internal/catalog"
+	"weir/internal/owntable"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// State is how far a build is.
+type State struct {
+	Entity     string
+	Generation int64
+	State      owntable.BuildState
+	Since      time.Time // of the state
+	Announced  time.Time
+	Begun      bool  // some builder has begun to work in this state
+	Rows       int64 // rows read in this state
+	Of         int64 // approximately how many there are; 0 where the store does not know
+	Puts       int64 // contributions put in this state
+	Taken      int64 // how often builders have taken a segment, or saved one
+}
+
+// Left returns about how long the state lasts yet, by the pace of the rows until now; 0 if
+// that is not known.
+func (s *State) Left(now time.Time) time.Duration {
+	if s.Rows == 0 || s.Of <= s.Rows {
+		return 0
+	}
+	return time.Duration(float64(now.Sub(s.Since)) / float64(s.Rows) * float64(s.Of-s.Rows))
+}
+
+// States are the states of a model's builds.
+type States []State
+
+// Todo returns a build that can be worked at now, nil for none.
+func (all States) Todo(now time.Time) *State {
+	for i := range all {
+		switch s := &all[i]; {
+		case s.State == owntable.BuildBuilding, s.State == owntable.BuildShowing:
+			return s
+		case s.State == owntable.BuildLive && now.Sub(s.Announced) >= catalog.AuditAfter && now.Sub(s.Announced) <= catalog.BuildLife:
+			return s
+		}
+	}
+	return nil
+}
+
+// lookEvery is how often builds are looked for that were announced elsewhere.
+const lookEvery = time.Minute
+
+// Next returns how long to wait until there may be something to do.
+func (all States) Next(now time.Time) time.Duration {
+	next := lookEvery
+	for _, s := range all {
+		if at := s.Announced.Add(catalog.AuditAfter).Sub(now); s.State == owntable.BuildLive && at > 0 {
+			next = min(next, at)
+		}
+	}
+	return next
+}
+
+// States returns the states of the builds that count, of the builder's entities.
+func (b *Builder) States(ctx context.Context) (all States, err error) {
+	row, err := b.Runner.Catalog.Row(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, is := range row.Builds.Counting() {
+		if b.entityOf(is.Entity) == nil {
+			continue
+		}
+		s := State{Entity: is.Entity, Generation: is.Generation, State: is.State, Since: is.Since, Announced: is.Announced}
+		if err := b.segmentsOf(ctx, is, &s); err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// Lacks returns the builder's entities that need a build, or are being built.
+func (b *Builder) Lacks(ctx context.Context) (out []string, err error) {
+	row, err := b.Runner.Catalog.Row(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range b.Runner.Catalog.Program().Lacks(row) {
+		if b.entityOf(e) != nil {
+			out = append(out, e)
+		}
+	}
+	return out, nil
+}
+
+// passesOf are the names of the passes of a state.
+var passesOf = map[owntable.BuildState][]string{
+	owntable.BuildBuilding: {passRows}, owntable.BuildShowing: {passShow}, owntable.BuildLive: {passAudit, passMarks, passShowAgain},
+}
+
+// segmentsOf adds up the segments of a build's state.
+func (b *Builder) segmentsOf(ctx context.Context, is owntable.Build, s *State) error {
+	passes := passesOf[is.State]
+	if len(passes) == 0 {
+		return nil
+	}
+	for _, pass := range passes {
+		partition, prefix := owntable.SegmentsOf(b.Runner.Model.Name, is.Generation, pass)
+		q := store.Query{Table: owntable.TableName, Partition: value.OfString(partition), Sort: store.Range{Prefix: value.OfString(prefix)}}
+		err := b.each(ctx, q, func(row value.Item) ([]store.Write, error) {
+			seg, err := owntable.DecodeSegment(row)
+			s.Begun = true
+			s.Rows, s.Puts, s.Taken = s.Rows+seg.Rows, s.Puts+seg.Puts, s.Taken+seg.Owner
+			return nil, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	tables := b.sources(b.entityOf(is.Entity))
+	if is.State == owntable.BuildShowing {
+		tables = []*store.Table{&b.entityOf(is.Entity).Table.Table}
+	}
+	for _, t := range tables {
+		id, err := b.Runner.Store.Identity(ctx, t.Name)
+		if err != nil {
+			return err
+		}
+		s.Of += id.Rows
+	}
+	return nil
+}
