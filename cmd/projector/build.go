@@ -24,7 +24,7 @@ type buildCommand struct {
 	Derivations []string      `arg:"" optional:"" name:"derivation" help:"Only these, such as Album.mediaCount or search/albums; all counts, sums, means and distinct values of an entity are built together. Without any, all of the model."`
 	DryRun      bool          `xor:"how" help:"Print the rows, units, price and time that the build would take, and change nothing. Search indexes are left out."`
 	Abort       bool          `xor:"how" help:"End builds that rows do not show yet, and remove what they have written."`
-	Prune       bool          `xor:"how" help:"Remove what no program applies any more, instead of building: search indexes of other definitions."`
+	Prune       bool          `xor:"how" help:"Remove what no program applies any more, instead of building: what builds have replaced, and search indexes of other definitions."`
 	Again       bool          `help:"Build also values that are live by the model's definitions: after a gap, or when verify finds a wrong count."`
 	WriteBudget int           `placeholder:"UNITS" help:"At most so many write units in a second, for values on rows."`
 	Segments    int           `default:"8" help:"How many parts of a table are read at the same time (default ${default})."`
@@ -49,8 +49,9 @@ with --hand-over before the function with the new definition is deployed, and le
 run: it ends when the function has taken over. Going back is the same command with the
 earlier model.
 
-With --prune, the indexes, checkpoints and notes of other definitions are removed, but
-for those that a program has applied within the hour or that functions apply.
+With --prune, ledgers that a build has replaced are removed, and the indexes, checkpoints
+and notes of other search definitions, but for those that a program has applied or may
+apply within the hour or that functions apply.
 
 The price is that of DynamoDB on demand in us-east-1. Without --write-budget, the time
 is for 4,000 write units in a second.
@@ -92,12 +93,10 @@ func (c *buildCommand) Run(p *program) error {
 		return c.dry(p, b)
 	case c.Abort:
 		return c.abort(p, b)
-	case search && s.Index == nil && (len(entities) == 0 || c.HandOver > 0 || c.Prune):
+	case search && s.Index == nil && (len(entities) == 0 || c.HandOver > 0):
 		return usage("it is not said where the search indexes are: --opensearch URL")
-	case c.Prune && !search:
-		return usage("model %s has no search index", part.Model.Name)
 	case c.Prune:
-		return c.pruneSearch(p, s, part)
+		return c.prune(p, s, b, search && s.Index != nil)
 	}
 	if err := c.values(p, b); err != nil || !search {
 		return err

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"weir/internal/build"
 	"weir/internal/cli"
 	"weir/internal/progress"
 	"weir/internal/system"
@@ -39,34 +40,47 @@ func (c *buildCommand) search(p *program, s *system.System, part *system.Part) e
 	return nil
 }
 
-// pruned is a search generation as results show it.
+// pruned is a generation, of ledgers or of search indexes, as results show it.
 type pruned struct {
+	Entity     string            `json:"entity,omitempty"` // of ledgers
 	Generation string            `json:"generation"`
-	Indexes    map[string]string `json:"indexes"`
+	Indexes    map[string]string `json:"indexes,omitempty"` // of a search generation
 	Removed    bool              `json:"removed"`
 	Why        string            `json:"why,omitempty"`
 }
 
-// pruneSearch removes the indexes of other definitions.
-func (c *buildCommand) pruneSearch(p *program, s *system.System, part *system.Part) error {
+// prune removes what no program applies any more.
+func (c *buildCommand) prune(p *program, s *system.System, b *build.Builder, search bool) error {
 	all := []pruned{}
 	enc := json.NewEncoder(p.stdout)
-	err := s.Prune(p.ctx, part, func(f system.Pruned) {
-		is := pruned{f.Generation, f.Indexes, f.Why == "", f.Why}
+	add := func(is pruned, name string) {
+		is.Removed = is.Why == ""
 		switch c.Output {
 		case "text":
 			said := "removed"
 			if !is.Removed {
 				said = "stays: " + is.Why
 			}
-			fmt.Fprintf(p.stdout, "%s %q: %s\n", is.Generation, slices.Sorted(maps.Values(is.Indexes)), said)
+			fmt.Fprintf(p.stdout, "%s: %s\n", name, said)
 		case "jsonl":
 			enc.Encode(is)
 		}
 		all = append(all, is)
-	})
+	}
+	gone, rows, err := b.Prune(p.ctx)
+	for _, g := range gone {
+		add(pruned{Entity: g.Entity, Generation: fmt.Sprint(g.Generation), Why: g.Why}, fmt.Sprintf("ledgers of %s, generation %d", g.Entity, g.Generation))
+	}
+	if err == nil && search {
+		err = s.Prune(p.ctx, s.Models[0], func(f system.Pruned) {
+			add(pruned{Generation: f.Generation, Indexes: f.Indexes, Why: f.Why}, fmt.Sprintf("%s %q", f.Generation, slices.Sorted(maps.Values(f.Indexes))))
+		})
+	}
 	if c.Output == "json" {
 		enc.Encode(all)
+	}
+	if rows > 0 {
+		fmt.Fprintf(p.stderr, "%d rows of weir's own table are removed\n", rows)
 	}
 	return err
 }

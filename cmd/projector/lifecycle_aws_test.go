@@ -99,10 +99,10 @@ func TestLifecycleOnDynamoDB(t *testing.T) {
 	}
 	const likes = "  Media.likeCount: {count: UserInteraction, where: {interactionType: like}, to: {id: mediaId}}\n"
 	added := changed("added", likes, likes+"  Media.allCount: {count: UserInteraction, to: {id: mediaId}}\n")
-	code, said := program(time.Minute, "run", added, "--addr", "127.0.0.1:0")
-	refused("a derivation that is added", code, said, "Media.allCount is new", "export the tables and replay the export into new ones")
+	code, said := program(time.Minute, "run", added, "--build=never", "--addr", "127.0.0.1:0")
+	refused("a derivation that is added", code, said, "Media.allCount is new", "projector build gallery derives it")
 	other := changed("other", "interactionType: like", "interactionType: love")
-	code, said = program(time.Minute, "run", other, "--addr", "127.0.0.1:0")
+	code, said = program(time.Minute, "run", other, "--build=never", "--addr", "127.0.0.1:0")
 	refused("another definition", code, said, "the values of Media.likeCount are of another definition")
 
 	// A function with another model: its event fails, and nothing of it is acknowledged.
@@ -194,7 +194,7 @@ func TestTablesOfOthersOnDynamoDB(t *testing.T) {
 	if _, err := db.UpdateTable(t.Context(), &sdk.UpdateTableInput{TableName: aws.String("gallery"), StreamSpecification: made.Table.StreamSpecification}); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"run", "gallery", "--aws", "--addr", "127.0.0.1:0", "--data", t.TempDir()}
+	args := []string{"run", "gallery", "--build=never", "--aws", "--addr", "127.0.0.1:0", "--data", t.TempDir()}
 	code, said := starts(t, env, time.Minute, args...)
 	if code != exitUsage || !strings.Contains(said, "Album.mediaCount cannot begin on table gallery") || !strings.Contains(said, "--assume-complete") {
 		t.Errorf("%d %s", code, said)

@@ -28,6 +28,7 @@ type runCommand struct {
 	assume
 	Drained string `env:"WEIR_DRAINED" placeholder:"READER" help:"Take streams over from a function that read them by item or by shard: none of its records may be left in the streams, or they count twice."`
 	web.Flags
+	Build  string        `enum:"new,never" default:"new" help:"What is done about counts, sums, means and distinct values that are new or changed, or on tables that had rows before weir: new builds them from the rows, never refuses to begin."`
 	Models []string      `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
 	Lease  time.Duration `default:"30s" help:"On AWS, how long a process that is not heard of keeps its shards before another takes them over (default ${default})."`
 	Rate   float64       `default:"1000" placeholder:"N" help:"Queries a second that each key, or everybody without one, may have; 0 is any number (default ${default})."`
@@ -39,6 +40,10 @@ func (runCommand) Help() string {
 and follows the streams of the models' tables until it is told to stop: then requests in progress are answered
 and what is in the streams is applied. Exits with 0 on SIGTERM, with 130 on an
 interrupt; a second signal ends it at once, which loses nothing either.
+
+Where counts, sums, means or distinct values are new or changed, or the table had rows
+before weir, it builds them from the rows, as projector build does, and audits the build
+a day later.
 
 On AWS, any number of processes may run: each shard is read by one of them, and
 another takes over when that one is not heard of. Each needs a --data directory of
@@ -76,7 +81,7 @@ func (c *runCommand) Run(p *program) (err error) {
 		return err
 	}
 	defer s.Close()
-	if err := s.Start(p.ctx); err != nil {
+	if err := c.start(p, s); err != nil {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(p.stderr, nil))
@@ -99,7 +104,10 @@ func (c *runCommand) Run(p *program) (err error) {
 		return usage("%v", err)
 	}
 	fmt.Fprintf(p.stderr, "serving %s on http://%s/v1, from %s%s\n", strings.Join(modelNames(s), ", "), server.Addr(), c.at().Store().Name(c.at()), cli.OfStage(&s.Names))
-	if err := together(p.ctx, s, server, log, follow, func(ctx context.Context) error { return c.reach(ctx, p, s, log, indexed) }, indexed); err != nil {
+	ready := func(ctx context.Context) error {
+		return c.building(ctx, s, log, func() error { return c.reach(ctx, p, s, log, indexed) })
+	}
+	if err := together(p.ctx, s, server, log, follow, ready, indexed); err != nil {
 		return err
 	}
 	fmt.Fprintln(p.stderr, "stopped")

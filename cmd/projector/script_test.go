@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"flag"
@@ -36,8 +37,9 @@ func TestMain(m *testing.M) {
 //
 //	exits CODE COMMAND…          like exec, and the exit code is this one
 //	pack FILE PACKED             makes PACKED, .gz or .zst, of FILE
-//	get [-status N] [-header] PATH
-//	                             GET http://$ADDR PATH, waiting for the server to come
+//	get [-status N] [-header] [-until TEXT] PATH
+//	                             GET http://$ADDR PATH, waiting for the server to come,
+//	                             and until the answer has the text
 //	http METHOD PATH …           asks the server on $ADDR; see webtest.HTTP
 //	tamper DATA MODEL TABLE PARTITION SORT ATTRIBUTE NUMBER
 //	                             writes a derived attribute behind weir's back
@@ -95,21 +97,27 @@ func scripts(t *testing.T, dir string, setup func(*testscript.Env)) {
 func get() {
 	status := flag.Int("status", http.StatusOK, "")
 	header := flag.Bool("header", false, "")
+	until := flag.String("until", "", "")
 	flag.Parse()
 	url := "http://" + os.Getenv("ADDR") + flag.Arg(0)
 	var res *http.Response
 	var err error
+	var body []byte
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if res, err = http.Get(url); err == nil {
+		if res, err = http.Get(url); err != nil {
+			continue
+		}
+		body, err = io.ReadAll(res.Body)
+		res.Body.Close()
+		if err == nil && bytes.Contains(body, []byte(*until)) {
 			break
 		}
 	}
 	must(err)
-	defer res.Body.Close()
 	if *header {
 		fmt.Println(res.Status, res.Header.Get("Content-Type"))
 	}
-	_, err = io.Copy(os.Stdout, res.Body)
+	_, err = os.Stdout.Write(body)
 	must(err)
 	if res.StatusCode != *status {
 		must(fmt.Errorf("status %s, not %d", res.Status, *status))

@@ -35,6 +35,7 @@ type status struct {
 	Model       string       `json:"model"`
 	Tables      []pinned     `json:"tables"`
 	Derivations []derivation `json:"derivations"`
+	Builds      []underway   `json:"builds,omitempty"`
 	Search      []indexed    `json:"search,omitempty"`
 	Refused     string       `json:"refused,omitempty"` // why the program would be
 }
@@ -60,6 +61,19 @@ type derivation struct {
 	Model      string     `json:"model,omitempty"` // of the model, where it is another
 	Since      *time.Time `json:"since,omitempty"`
 	Shares     []string   `json:"shares,omitempty"`
+}
+
+// underway is a build that is not verified.
+type underway struct {
+	Entity     string              `json:"entity"`
+	Generation int64               `json:"generation"`
+	State      owntable.BuildState `json:"state"`
+	Since      time.Time           `json:"since"`
+	Audit      *time.Time          `json:"auditFrom,omitempty"`
+	Rows       int64               `json:"rows,omitempty"`        // read in this state
+	Of         int64               `json:"of,omitempty"`          // approximately
+	PerSecond  float64             `json:"perSecond,omitempty"`   // rows
+	Left       float64             `json:"secondsLeft,omitempty"` // approximately
 }
 
 // indexed is a search index, of the model's definitions or of others.
@@ -89,6 +103,9 @@ func (c *statusCommand) Run(p *program) error {
 		return err
 	}
 	st := statusOf(of.Program(), row)
+	if st.Builds, err = builtOf(p.ctx, s); err != nil {
+		return err
+	}
 	if st.Search, err = searchOf(p.ctx, s); err != nil {
 		return err
 	}
@@ -142,6 +159,40 @@ func statusOf(prog *catalog.Program, row owntable.CatalogRow) status {
 		}
 	}
 	return st
+}
+
+func builtOf(ctx context.Context, s *system.System) (out []underway, err error) {
+	b := builderOf(s.Models[0])
+	all, err := b.States(ctx)
+	now := b.Runner.Now()
+	for i := range all {
+		is := &all[i]
+		if is.State == owntable.BuildVerified {
+			continue
+		}
+		one := underway{Entity: is.Entity, Generation: is.Generation, State: is.State, Since: is.Since, Rows: is.Rows, Of: is.Of, Left: is.Left(now).Seconds()}
+		if spent := now.Sub(is.Since).Seconds(); spent > 0 && is.State != owntable.BuildLive {
+			one.PerSecond = float64(is.Rows) / spent
+		}
+		if is.State == owntable.BuildLive {
+			at := is.Announced.Add(catalog.AuditAfter)
+			one.Audit = &at
+		}
+		out = append(out, one)
+	}
+	return out, err
+}
+
+func (b underway) text() string {
+	out := fmt.Sprintf("build of %s: %s since %s, generation %d", b.Entity, b.State, stamped(&b.Since), b.Generation)
+	if b.Audit != nil {
+		return out + ", not yet audited: projector build audits it from " + stamped(b.Audit)
+	}
+	out += fmt.Sprintf(", %d rows read, %.0f/s", b.Rows, b.PerSecond)
+	if b.Left > 0 {
+		out += fmt.Sprintf(", of about %d, about %s left", b.Of, (time.Duration(b.Left) * time.Second).Round(time.Second))
+	}
+	return out
 }
 
 func searchOf(ctx context.Context, s *system.System) (all []indexed, err error) {
@@ -218,6 +269,9 @@ func (st *status) text(p *program) {
 			fmt.Fprintf(p.stdout, "; the model has definition %s", d.Model)
 		}
 		fmt.Fprintln(p.stdout)
+	}
+	for _, b := range st.Builds {
+		fmt.Fprintln(p.stdout, b.text())
 	}
 	for _, x := range st.Search {
 		fmt.Fprintln(p.stdout, x.text())

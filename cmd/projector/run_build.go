@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"weir/internal/build"
+	"weir/internal/catalog"
+	"weir/internal/projections/kinds"
+	"weir/internal/runner"
+	"weir/internal/system"
+)
+
+// Of many processes that run beside each other, one builds. The others look now and then
+// whether it does, and go on with its build if it has done nothing for a while.
+const (
+	buildIdle  = 2 * time.Minute // without progress, a build has no builder
+	buildRetry = time.Minute     // after an error
+)
+
+// start enters the models in their catalogs, and announces builds of what is new or changed.
+func (c *runCommand) start(p *program, s *system.System) error {
+	err := s.Start(p.ctx)
+	if c.Build == "never" || !errors.Is(err, catalog.ErrUnbuilt) && !errors.Is(err, catalog.ErrDefinition) {
+		return err
+	}
+	for _, part := range s.Models {
+		b := builderOf(part)
+		lacks, failed := b.Lacks(p.ctx)
+		if failed != nil {
+			return failed
+		}
+		if _, failed := b.Announce(p.ctx); failed != nil {
+			if errors.Is(failed, catalog.ErrRefused) {
+				return err // what it is refused for, and the commands that help
+			}
+			return failed
+		}
+		if len(lacks) > 0 {
+			fmt.Fprintf(p.stderr, "building %s of %s from the rows; until that is complete, rows show what they showed (projector status %s)\n",
+				strings.Join(lacks, ", "), part.Model.Name, part.Model.Name)
+		}
+	}
+	return s.Start(p.ctx)
+}
+
+// builderOf returns the builder of all that can be built of a model.
+func builderOf(part *system.Part) *build.Builder {
+	b := &build.Builder{Runner: part.Runner, Contributions: kinds.Contributions}
+	for _, e := range part.Model.Entities {
+		if e.Buildable() {
+			b.Entities = append(b.Entities, e)
+		}
+	}
+	return b
+}
+
+// building works at the builds of all models until ctx is done, and does something else
+// beside, whose error ends it.
+func (c *runCommand) building(ctx context.Context, s *system.System, log *slog.Logger, beside func() error) error {
+	ctx, stop := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	for _, part := range s.Models {
+		all.Go(func() { c.builds(ctx, part, log) })
+	}
+	err := beside()
+	if err == nil {
+		<-ctx.Done()
+	}
+	return err
+}
+
+// builds works at the builds of a model until ctx is done: it goes on with those that have
+// begun and have no builder, and audits those that can be audited.
+func (c *runCommand) builds(ctx context.Context, part *system.Part, log *slog.Logger) {
+	b := builderOf(part)
+	if c.Build == "never" || len(b.Entities) == 0 {
+		return
+	}
+	was := map[string]build.State{}
+	for ctx.Err() == nil {
+		is, err := b.States(ctx)
+		wait := buildIdle
+		switch todo := is.Todo(part.Runner.Now()); {
+		case err != nil:
+			log.Error("the builds cannot be read", "model", part.Model.Name, "err", err)
+		case todo == nil:
+			wait = max(time.Second, is.Next(part.Runner.Now()))
+		case !c.shared() || !todo.Begun || was[todo.Entity] == *todo:
+			wait = c.work(ctx, b, log)
+		default:
+			was[todo.Entity] = *todo
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+}
+
+// work builds, and returns how long to wait before it goes on.
+func (c *runCommand) work(ctx context.Context, b *build.Builder, log *slog.Logger) time.Duration {
+	said := time.Now()
+	b.Report = func(d build.Progress) {
+		if time.Since(said) > 10*time.Second {
+			said = time.Now()
+			log.Info("building", "model", b.Runner.Model.Name, "rows", d.Rows, "values", d.Puts, "shown", d.Targets)
+		}
+	}
+	done, err := b.Run(ctx)
+	for _, d := range done {
+		log.Info("built", "model", b.Runner.Model.Name, "entity", d.Entity, "state", d.State)
+	}
+	switch {
+	case ctx.Err() != nil:
+	case errors.Is(err, runner.ErrLost):
+		return buildIdle
+	case err != nil:
+		log.Error("a build does not go on", "model", b.Runner.Model.Name, "err", err)
+		return buildRetry
+	}
+	return time.Second
+}
