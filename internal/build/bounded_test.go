@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -310,4 +312,56 @@ func TestStates(t *testing.T) {
 	if all.Todo(f.now()) == nil {
 		t.Error("there is no audit to do")
 	}
+}
+
+// TestManyRows builds what rows count beside a builder that is killed ten times.
+// WEIR_TEST_ROWS says how many rows instead.
+func TestManyRows(t *testing.T) {
+	rows := 20_000
+	if n, err := strconv.Atoi(os.Getenv("WEIR_TEST_ROWS")); err == nil {
+		rows = n
+	}
+	f := open(t, load(t, films))
+	for nr := 0; nr < rows; nr += 500 {
+		var ws []store.Write
+		for i := range 500 {
+			user, rating := fmt.Sprint("USER#", (nr+i)%1000), fmt.Sprint("RATING#", nr+i)
+			key := store.Key{Partition: value.OfString(user), Sort: value.OfString(rating)}
+			ws = append(ws, store.Write{Ref: store.Ref{Table: f.table, Key: key}, Put: value.NewItem(
+				runner.Attr("PK", key.Partition), runner.Attr("SK", key.Sort), runner.Attr("type", value.OfString("Rating")), runner.Attr("mood", value.OfString("m")),
+				runner.Attr("movie", value.OfString(fmt.Sprint((nr+i)%(rows/50)))), runner.Attr("stars", value.OfInt(int64(i%6))))})
+		}
+		_, err := f.Store.Write(t.Context(), ws)
+		f.ok(err)
+	}
+	for nr := range rows / 50 {
+		f.write("PK", fmt.Sprint("MOVIE#", nr), "SK", "METADATA", "type", "Movie")
+	}
+	f.unread()
+	f.unbuilt()
+	f.announced("Movie")
+	start, done := time.Now(), build.Progress{}
+	for kills := 1; ; kills++ {
+		ctx, kill := context.WithCancel(t.Context())
+		b := f.builder("Movie")
+		b.Report = func(p build.Progress) {
+			if kills <= 10 && p.Puts > int64(rows/20) {
+				kill()
+			}
+		}
+		is, err := b.Run(ctx)
+		kill()
+		d := b.Done()
+		done.Rows, done.Units = done.Rows+d.Rows, done.Units+d.Units
+		if err == nil && is[0].State == owntable.BuildLive {
+			break
+		}
+		if !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+	}
+	took := time.Since(start)
+	t.Logf("%d rows in %v, %.0f rows/s; %d rows read in all, %d write units", rows, took, float64(rows)/took.Seconds(), done.Rows, done.Units)
+	f.catchUp()
+	f.compare()
 }
