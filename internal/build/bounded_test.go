@@ -365,3 +365,22 @@ func TestManyRows(t *testing.T) {
 	f.catchUp()
 	f.compare()
 }
+
+// TestRetiredTally: what a retired tally has left in ledgers is no difference, whether a build
+// made them or not.
+func TestRetiredTally(t *testing.T) {
+	less := load(t, strings.Replace(films, "  Movie.stars: {sum: Rating.stars, to: {id: movie}}\n", "", 1))
+	for _, built := range []bool{false, true} {
+		f := rated(t)
+		f.catchUp()
+		if built {
+			f.build(owntable.BuildLive, "Movie")
+		}
+		f.with(less)
+		f.ok(f.runner().Catalog.Retire(t.Context(), []string{"Movie.stars"}))
+		f.rate(9, 4, "m")
+		f.write("PK", "USER#1", "SK", "RATING#1")
+		f.catchUp()
+		f.verified()
+	}
+}

@@ -65,12 +65,18 @@ func Tallies(e *model.Entity) []*model.Tally {
 // "" for none.
 func TallyOf(e *model.Entity, accumulator string) string {
 	for _, t := range Tallies(e) {
-		if attr, _, sum := owntable.Band(accumulator); sum && attr == t.Attr ||
-			accumulator == owntable.Rows(t.Attr) || strings.HasPrefix(accumulator, owntable.Values(t.Attr)) {
+		if Accumulates(t.Attr, accumulator) {
 			return t.Name
 		}
 	}
 	return ""
+}
+
+// Accumulates reports whether an accumulator of a ledger is of the tally that is shown as
+// attr.
+func Accumulates(attr, accumulator string) bool {
+	of, _, sum := owntable.Band(accumulator)
+	return sum && of == attr || accumulator == owntable.Rows(attr) || strings.HasPrefix(accumulator, owntable.Values(attr))
 }
 
 // Published returns what a target row shows of its ledger: an attribute for each of the

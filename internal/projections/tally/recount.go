@@ -147,8 +147,8 @@ func (v *recount) compare(ctx context.Context, name string, is value.Item) error
 	}
 	differs := func(what, want, have string) { v.Differs(what, row, want, have, fix) }
 	for _, field := range accumulators(want, is) {
-		if v.Catalog.Pending(projections.TallyOf(of.entity, field)) {
-			continue // left from an older definition
+		if v.left(of.entity, field) {
+			continue
 		}
 		is, be := held(is, field), held(want, field)
 		if be == runner.Nothing {
@@ -164,6 +164,26 @@ func (v *recount) compare(ctx context.Context, name string, is value.Item) error
 		differs("dead letter", cmp.Or(why, runner.Nothing), cmp.Or(reason, runner.Nothing))
 	}
 	return err
+}
+
+// left reports whether an accumulator is left from a tally that is retired, or being built
+// by another definition. The entity is nil if no row counts for the ledger.
+func (v *recount) left(e *model.Entity, accumulator string) bool {
+	if name := projections.TallyOf(e, accumulator); name != "" {
+		return v.Catalog.Pending(name)
+	}
+	for _, other := range v.Model.Entities {
+		if e == nil && projections.TallyOf(other, accumulator) != "" {
+			return false
+		}
+	}
+	for name, d := range v.Catalog.Derivations {
+		entity, attr, _ := strings.Cut(name, ".")
+		if d.State == owntable.Retired && (e == nil || e.Name == entity) && projections.Accumulates(attr, accumulator) {
+			return true
+		}
+	}
+	return false
 }
 
 // accumulators returns the sorted names of the accumulators of some ledgers. The bands of a
