@@ -1,0 +1,132 @@
+package build_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"weir/internal/contribution"
+	"weir/internal/events"
+	"weir/internal/owntable"
+	"weir/internal/runner"
+	"weir/internal/store"
+)
+
+// beforeMove is a store that does something once, before a checkpoint moves.
+type beforeMove struct {
+	store.Store
+	do *func()
+}
+
+func (b beforeMove) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	if do := *b.do; do != nil && len(ws) > 0 && strings.HasPrefix(ws[0].Key.Partition.Text(), "check|") && len(ws[0].Ops) > 0 {
+		*b.do = nil
+		do()
+	}
+	return b.Store.Write(ctx, ws)
+}
+
+// one is a source that hands out one record at a time.
+type one struct{ store.Store }
+
+func (o one) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
+	return o.Store.Read(ctx, table, shard, after, 1)
+}
+
+func (one) Trim(context.Context, string, string, events.Position) error { return nil }
+
+// marks returns the marks of the builds, by the sort key of the source row.
+func (f *fixture) marks() map[string]contribution.Mark {
+	f.Helper()
+	out := map[string]contribution.Mark{}
+	for name, row := range f.rows(owntable.TableName) {
+		if strings.Contains(name, `"mark|`) {
+			m, err := owntable.DecodeContribution(row)
+			f.ok(err)
+			out[m.SourceKey.Get("SK").Text()] = m.Mark
+		}
+	}
+	return out
+}
+
+// fence fences the checkpoints for the builds that there are.
+func (f *fixture) fence() {
+	f.Helper()
+	view, err := f.runner().Catalog.Row(f.Context())
+	f.ok(err)
+	shards, err := f.Store.Shards(f.Context(), f.table)
+	f.ok(err)
+	for _, s := range shards {
+		ref := owntable.Checkpoint(f.model.Name, runner.GroupRows, f.table, s.ID)
+		rows, err := f.Store.Get(f.Context(), []store.Ref{ref})
+		f.ok(err)
+		is, err := owntable.DecodeCheckpoint(rows[0])
+		f.ok(err)
+		was, err := owntable.FenceOf(rows[0])
+		f.ok(err)
+		next, _ := was.Take(view.Count, view.Builds.Generations(), is.At)
+		out, err := f.Store.Write(f.Context(), []store.Write{owntable.TakeFence(ref, was, next, is.At)})
+		f.ok(err)
+		f.ok(out[0].Err)
+	}
+}
+
+// TestBatchOfAnOlderView: a batch that was applied by the view before a build does not move
+// the checkpoint once another consumer has fenced it for the build. It is applied again.
+func TestBatchOfAnOlderView(t *testing.T) {
+	f := rated(t)
+	f.unread()
+	f.rate(7, 4, "m")
+	do := func() {
+		f.announced("Movie")
+		f.fence() // as another consumer does, which is killed then
+	}
+	r := *f.runner()
+	r.Store = beforeMove{f.Store, &do}
+	follower := runner.Follower{Runner: &r, Source: untrimmed{f.Store}}
+	for range 3 {
+		if _, _, err := follower.Stepper(runner.GroupRows).Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m := f.marks()["RATING#7"]; m.Position.IsZero() {
+		t.Errorf("the record is not counted in the build: %+v", m)
+	}
+	f.build(owntable.BuildLive, "Movie")
+	f.catchUp()
+	f.compare()
+}
+
+// TestRecordBelowTheFloor: a record that was applied before a build, and is delivered again
+// without those that followed, does not count in the build.
+func TestRecordBelowTheFloor(t *testing.T) {
+	f := rated(t)
+	f.unread()
+	late := runner.Follower{Runner: f.runner(), Source: one{f.Store}}
+	step := late.Stepper(runner.GroupRows)
+	if _, _, err := step.Step(t.Context()); err != nil { // it knows where the checkpoint is
+		t.Fatal(err)
+	}
+	f.rate(7, 4, "m")
+	f.write("PK", "USER#1", "SK", "RATING#7")
+	prompt := runner.Follower{Runner: f.runner(), Source: untrimmed{f.Store}}
+	catchUp := func() {
+		t.Helper()
+		done := make(chan struct{})
+		close(done)
+		f.ok(prompt.CatchUp(t.Context(), done))
+	}
+	catchUp()
+	f.announced("Movie")
+	f.rate(8, 1, "m")
+	catchUp()
+	if _, _, err := step.Step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if m, there := f.marks()["RATING#7"]; there {
+		t.Errorf("a record below the floor is counted: %+v", m)
+	}
+	f.build(owntable.BuildLive, "Movie")
+	f.catchUp()
+	f.compare()
+}
