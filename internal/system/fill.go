@@ -18,8 +18,9 @@ import (
 	"weir/internal/value"
 )
 
-// fillLife is how long a program that fills may be silent before another one goes on.
-const fillLife = 2 * time.Minute
+// fillLife is how long a program that fills may be silent before another one goes on. Two
+// that fill at the same time do the same work twice, and nothing wrong.
+const fillLife = 10 * time.Second
 
 // Filling says how far the filling of indexes is. Rows includes what was read before a
 // crash.
@@ -213,6 +214,9 @@ func (f *filler) allNew() bool {
 	return true
 }
 
+// fillPage is how many rows are read before the cursor is stored.
+const fillPage = 1000
+
 // source is a table that indexes are filled from, and its indexes. One scan fills all of
 // them: reading costs more than documents that are there already.
 type source struct {
@@ -252,7 +256,7 @@ func (f *filler) documents(from source, rows []value.Item) (docs []search.Docume
 // part fills the indexes of one table from where filling is.
 func (f *filler) part(ctx context.Context, all []source, i int, again bool) error {
 	name := all[i].table.Name
-	q := store.Query{Table: name}
+	q := store.Query{Table: name, Limit: fillPage}
 	if f.row.Part == name {
 		if key, ok := all[i].table.KeyOf(f.row.Cursor); ok {
 			q.After = &store.Cursor{Key: key}
@@ -328,7 +332,12 @@ func (f *filler) index(ctx context.Context, docs []search.Document) error {
 		if err := wait(ctx, pause); err != nil {
 			return err
 		}
-		pause = min(2*pause, 30*time.Second)
+		if f.now().Add(fillLife / 2).After(f.row.Until) { // it is not silent
+			if err := f.put(ctx, f.row.Clone()); err != nil {
+				return err
+			}
+		}
+		pause = min(2*pause, fillLife/3)
 	}
 	return nil
 }

@@ -412,7 +412,7 @@ type paged struct {
 }
 
 func (p *paged) Query(ctx context.Context, q store.Query) (store.Page, error) {
-	if q.Table != owntable.TableName && q.Limit == 0 {
+	if q.Table != owntable.TableName && (q.Limit == 0 || q.Limit > p.rows) {
 		q.Limit = p.rows
 	}
 	return p.Store.Query(ctx, q)

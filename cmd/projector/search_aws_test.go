@@ -1,0 +1,314 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	mathrand "math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"weir/internal/model"
+	"weir/internal/search/opensearch/opensearchtest"
+	"weir/internal/store"
+	"weir/internal/system"
+	"weir/internal/value"
+)
+
+// albumsWorld is an account with albums, whose titles all have the word album.
+type albumsWorld struct {
+	*testing.T
+	bin, url string
+	env      []string
+	db       *sdk.Client
+	at       map[string]string // by id, the title
+}
+
+func newAlbums(t *testing.T) *albumsWorld {
+	at := opensearchtest.URL(t)
+	cfg, env := localAWS(t)
+	galleryTables(t, cfg)
+	return &albumsWorld{T: t, bin: built(t), url: at, env: env, db: sdk.NewFromConfig(cfg), at: map[string]string{}}
+}
+
+// put writes an album, or deletes it if it has no title.
+func (w *albumsWorld) put(id, title string) {
+	s := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
+	row := map[string]types.AttributeValue{"PK": s("ALBUM#" + id), "SK": s("METADATA")}
+	var err error
+	if title == "" {
+		delete(w.at, id)
+		_, err = w.db.DeleteItem(w.Context(), &sdk.DeleteItemInput{TableName: aws.String("gallery"), Key: row})
+	} else {
+		w.at[id] = "album " + title
+		for name, v := range map[string]string{"EntityType": "Album", "id": id, "title": w.at[id], "isPublic": "true", "createdBy": "u", "createdAt": "2026-01-01T00:00:00Z"} {
+			row[name] = s(v)
+		}
+		_, err = w.db.PutItem(w.Context(), &sdk.PutItemInput{TableName: aws.String("gallery"), Item: row})
+	}
+	if err != nil {
+		w.Error(err)
+	}
+}
+
+func (w *albumsWorld) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(w.bin, append(args, "--aws", "--opensearch", w.url)...)
+	cmd.Env = append(os.Environ(), w.env...)
+	return cmd
+}
+
+// finds compares what a search finds with the rows.
+func (w *albumsWorld) finds(model string) {
+	w.Helper()
+	out, err := w.command("query", model, "search-albums", "q=album", "--data", w.TempDir()).Output()
+	if err != nil {
+		w.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, line := range bytes.Split(bytes.TrimSpace(out), []byte("\n")) {
+		var row struct{ ID, Title string }
+		if err := json.Unmarshal(line, &row); err != nil {
+			w.Fatalf("%v: %s", err, line)
+		}
+		got[row.ID] = row.Title
+	}
+	if !maps.Equal(got, w.at) {
+		w.Errorf("a search finds %d albums, the table has %d: %v", len(got), len(w.at), slices.Sorted(maps.Keys(got)))
+	}
+}
+
+// killed starts a build again and again, and kills it with SIGKILL, until it was killed so many
+// times while it filled. It returns how many rows were read when a build went on.
+func killed(t *testing.T, times int, build func() *exec.Cmd, begun func(try int) bool) (wentOn []int) {
+	t.Helper()
+	rng := mathrand.New(mathrand.NewPCG(8, 8))
+	goingOn := regexp.MustCompile(`going on after (\d+) rows`)
+	for try := 0; len(wentOn) < times; try++ {
+		if try > 60 {
+			t.Fatalf("it went on %v", wentOn)
+		}
+		cmd := build()
+		var said locked
+		cmd.Stderr = &said
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for range 20000 { // until it has read a page
+			if strings.Contains(said.String(), "going on") || begun(try) {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(time.Duration(rng.IntN(60)) * time.Millisecond)
+		_ = cmd.Process.Signal(syscall.SIGKILL)
+		if err := cmd.Wait(); err == nil {
+			t.Fatalf("it was built before it was killed, and went on %v\n%s", wentOn, said.String())
+		}
+		if m := goingOn.FindStringSubmatch(said.String()); m != nil {
+			var n int
+			fmt.Sscan(m[1], &n)
+			wentOn = append(wentOn, n)
+		}
+	}
+	return wentOn
+}
+
+// locked is a buffer for the output of a process.
+type locked struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *locked) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *locked) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// TestBuildKilled: the program is killed while it fills an index, ten times. The build that is
+// not killed goes on, and has everything.
+func TestBuildKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts the program many times")
+	}
+	dir, bin := t.TempDir(), built(t)
+	m, err := model.Load("gallery")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := system.Open(t.Context(), dir, []*model.Model{m}, system.Options{NoSearch: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rows = 60000
+	var ws []store.Write
+	for i := range rows {
+		var row value.Item
+		for name, v := range map[string]string{
+			"PK": fmt.Sprint("ALBUM#a", i), "SK": "METADATA", "EntityType": "Album", "id": fmt.Sprint("a", i), "title": fmt.Sprint("album ", i),
+			"isPublic": "true", "createdBy": "u", "createdAt": "2026-01-01T00:00:00Z",
+		} {
+			row = row.With(value.Attr{Name: name, Value: value.OfString(v)})
+		}
+		ws = append(ws, store.Write{Ref: store.Ref{Table: "gallery", Key: store.Key{Partition: row.Get("PK"), Sort: row.Get("SK")}}, Put: row})
+		if len(ws) == 500 || i == rows-1 {
+			if _, err := s.Store.Write(t.Context(), ws); err != nil {
+				t.Fatal(err)
+			}
+			ws = nil
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	build := func() *exec.Cmd { return exec.Command(bin, "build", "gallery", "search/albums", "--data", dir) }
+	start := time.Now()
+	wentOn := killed(t, 10, build, func(try int) bool { return try == 0 && time.Since(start) > 250*time.Millisecond })
+	if out, err := build().CombinedOutput(); err != nil || !bytes.Contains(out, []byte("going on after")) {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if !slices.IsSorted(wentOn) || wentOn[len(wentOn)-1] <= wentOn[0] {
+		t.Errorf("it went on after %v rows", wentOn)
+	}
+	out, err := exec.Command(bin, "query", "gallery", "search-albums", "q=album", "--data", dir).Output()
+	if n := bytes.Count(out, []byte("\n")); err != nil || n != rows {
+		t.Errorf("a search finds %d albums of %d: %v", n, rows, err)
+	}
+}
+
+// server is a process that answers queries.
+type server struct {
+	w    *albumsWorld
+	cmd  *exec.Cmd
+	said locked
+	base string
+}
+
+var serving = regexp.MustCompile(`serving .* on (http://\S+/v1)`)
+
+func (w *albumsWorld) serve(model string) *server {
+	w.Helper()
+	s := &server{w: w, cmd: w.command("run", model, "--addr", "127.0.0.1:0", "--lease", "3s", "--data", w.TempDir())}
+	s.cmd.Stderr = &s.said
+	if err := s.cmd.Start(); err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = s.cmd.Process.Kill() })
+	for deadline := time.Now().Add(time.Minute); s.base == ""; time.Sleep(20 * time.Millisecond) {
+		if m := serving.FindStringSubmatch(s.said.String()); m != nil {
+			s.base = m[1]
+		}
+		if time.Now().After(deadline) {
+			w.Fatalf("it does not serve: %s", s.said.String())
+		}
+	}
+	return s
+}
+
+// finds waits until a search finds one album.
+func (s *server) finds(q, id string) {
+	s.w.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(s.w.Context(), 20*time.Second)
+		req, _ := http.NewRequestWithContext(ctx, http.MethodGet, s.base+"/gallery/search-albums?q="+q, nil)
+		res, err := http.DefaultClient.Do(req)
+		var body []byte
+		if err == nil {
+			body, _ = io.ReadAll(res.Body)
+			res.Body.Close()
+		}
+		cancel()
+		if err == nil && res.StatusCode == http.StatusOK && bytes.Count(body, []byte(`"id":`)) == 1 && bytes.Contains(body, []byte(`"id":"`+id+`"`)) {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.w.Fatalf("%s: %v %s\n%s", q, err, body, s.said.String())
+		}
+	}
+}
+
+func (s *server) stop() {
+	s.w.Helper()
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	if err := s.cmd.Wait(); err != nil {
+		s.w.Errorf("%v\n%s", err, s.said.String())
+	}
+}
+
+// TestRollingDeployOnServices: the program with a changed search definition is started beside
+// the one that runs, and takes its place; then the earlier one comes back. Each answers from
+// an index that is up to date, and a recount of both finds nothing.
+func TestRollingDeployOnServices(t *testing.T) {
+	w := newAlbums(t)
+	text, err := os.ReadFile("../../models/gallery.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.Replace(string(text), "text: [title, tags]", "text: [title, createdBy]", 1)
+	other := filepath.Join(t.TempDir(), "gallery.yaml")
+	if changed == string(text) || os.WriteFile(other, []byte(changed), 0o600) != nil {
+		t.Fatal("no other definition")
+	}
+	for i := range 20 {
+		w.put(fmt.Sprint("a", i), fmt.Sprint("early", i))
+	}
+	old := w.serve("gallery")
+	old.finds("early7", "a7")
+	next := w.serve(other)
+	next.finds("early7", "a7")
+	for i := range 3 { // both run
+		id := fmt.Sprint("b", i)
+		w.put(id, "beside"+id)
+		old.finds("beside"+id, id)
+		next.finds("beside"+id, id)
+	}
+	old.stop()
+	w.put("a3", "")
+	w.put("c", "alone")
+	next.finds("alone", "c")
+	back := w.serve("gallery") // roll back
+	back.finds("alone", "c")
+	w.put("d", "back")
+	back.finds("back", "d")
+	next.finds("back", "d")
+	next.stop()
+	w.put("e", "last")
+	back.finds("last", "e")
+	w.finds("gallery")
+	back.stop()
+	for _, m := range []string{"gallery", other} {
+		if out, err := w.command("build", m, "search/albums", "--data", t.TempDir()).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		w.finds(m)
+		if out, err := w.command("verify", m, "--data", t.TempDir()).CombinedOutput(); err != nil || !bytes.Contains(out, []byte(" 0 differ")) {
+			t.Errorf("%s: %v\n%s", m, err, out)
+		}
+	}
+	out, err := w.command("status", other).CombinedOutput()
+	if err != nil || bytes.Count(out, []byte("search/albums: live")) != 2 {
+		t.Errorf("%v: %s", err, out)
+	}
+}
