@@ -6,9 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"maps"
 	mathrand "math/rand/v2"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +20,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -64,6 +69,29 @@ func (w *albumsWorld) put(id, title string) {
 	}
 	if err != nil {
 		w.Error(err)
+	}
+}
+
+// fill writes albums, many at once.
+func (w *albumsWorld) fill(n int) {
+	w.Helper()
+	s := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
+	var batch []types.WriteRequest
+	for i := range n {
+		id := fmt.Sprint("a", i)
+		w.at[id] = fmt.Sprint("album ", i)
+		batch = append(batch, types.WriteRequest{PutRequest: &types.PutRequest{Item: map[string]types.AttributeValue{
+			"PK": s("ALBUM#" + id), "SK": s("METADATA"), "EntityType": s("Album"), "id": s(id), "title": s(w.at[id]),
+			"isPublic": s("true"), "createdBy": s("u"), "createdAt": s("2026-01-01T00:00:00Z"),
+		}}})
+		if len(batch) < 25 && i < n-1 {
+			continue
+		}
+		out, err := w.db.BatchWriteItem(w.Context(), &sdk.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{"gallery": batch}})
+		if err != nil || len(out.UnprocessedItems) > 0 {
+			w.Fatal(err, len(out.UnprocessedItems))
+		}
+		batch = nil
 	}
 }
 
@@ -147,8 +175,71 @@ func (l *locked) String() string {
 	return l.b.String()
 }
 
-// TestBuildKilled: the program is killed while it fills an index, ten times. The build that is
-// not killed goes on, and has everything.
+// TestBuildKilledOnServices: the program is killed while it fills an index, three times (each time
+// the next one has to wait), while albums are written and deleted. The build that is not
+// killed goes on, and has everything.
+func TestBuildKilledOnServices(t *testing.T) {
+	w := newAlbums(t)
+	const rows = 7000
+	w.fill(rows)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for rng := mathrand.New(mathrand.NewPCG(5, 5)); ; {
+			select {
+			case <-stop:
+				return
+			case <-t.Context().Done():
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+			id, title := fmt.Sprint("a", rng.IntN(rows)), fmt.Sprint(rng.IntN(1000))
+			if rng.IntN(3) == 0 {
+				title = ""
+			}
+			w.put(id, title)
+		}
+	}()
+	front, pages := slow(t, w.url)
+	direct := w.url
+	w.url = front
+	build := func() *exec.Cmd {
+		return w.command("build", "gallery", "search/albums", "--data", w.TempDir())
+	}
+	wentOn := killed(t, 3, build, func(try int) bool { return try == 0 && pages.Load() > 3 })
+	w.url = direct
+	close(stop)
+	<-stopped
+	if out, err := build().CombinedOutput(); err != nil || !bytes.Contains(out, []byte("going on after")) {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if !slices.IsSorted(wentOn) || wentOn[len(wentOn)-1] <= wentOn[0] {
+		t.Errorf("it went on after %v rows", wentOn)
+	}
+	w.finds("gallery")
+}
+
+// slow is a cluster that takes a while to answer each bulk request, and how many it got.
+func slow(t *testing.T, at string) (front string, bulks *atomic.Int64) {
+	target, err := url.Parse(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bulks = &atomic.Int64{}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.ErrorLog = log.New(io.Discard, "", 0) // of clients that were killed
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "_bulk") && (r.ContentLength < 0 || r.ContentLength > 10000) { // more than a trial
+			bulks.Add(1)
+			time.Sleep(200 * time.Millisecond)
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, bulks
+}
+
+// TestBuildKilled: the same on an embedded store, ten times. Only the build has it open.
 func TestBuildKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts the program many times")
