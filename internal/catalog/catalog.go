@@ -42,12 +42,13 @@ type Catalog struct {
 	row     owntable.CatalogRow
 }
 
-// Options are what a program says of its model.
+// Options are what a program says of its model. The zero Options claim nothing.
 type Options struct {
 	Assume bool // see Found.Assume
 }
 
-// New returns the catalog of a model whose rows are in s.
+// New returns the catalog of a model whose rows are in s; it reads nothing. now is the clock
+// by which derivations are remembered and streams forget, not one that orders anything.
 func New(m *model.Model, s store.Store, now func() time.Time, o Options) *Catalog {
 	return &Catalog{model: m, store: s, now: now, assume: o.Assume, program: ProgramOf(m)}
 }

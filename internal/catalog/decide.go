@@ -24,7 +24,8 @@ const (
 	Item    Reader = "item"    // functions that rely on the order of each item only
 )
 
-// ParseReader reads the name of a reader.
+// ParseReader reads the name of a reader, as the catalog stores it and as --drained and
+// WEIR_DRAINED name it.
 func ParseReader(s string) (Reader, error) {
 	switch r := Reader(s); r {
 	case Process, Shard, Item:
@@ -90,13 +91,14 @@ const retention = 23 * time.Hour
 type Program struct {
 	Model       string
 	Derivations []model.Derivation // without search indexes, see isSearch
-	Needs       map[string]store.Images
+	Needs       map[string]store.Images // by logical table name: the images that its stream must have
 
 	// built has the entity of each tally that can be built from the rows, by name.
 	built map[string]string
 }
 
-// ProgramOf returns the program of a model.
+// ProgramOf returns the program of a model. It depends on the model file alone, so two
+// programs with the same file are equal.
 func ProgramOf(m *model.Model) *Program {
 	p := &Program{Model: m.Name, Needs: map[string]store.Images{}, built: map[string]string{}}
 	for _, d := range m.Derivations() {
@@ -124,7 +126,8 @@ func isSearch(name string) bool { return strings.HasPrefix(name, "search/") }
 // no stream.
 type Switch struct{ Table, From, To string }
 
-// Found is what is found when a program starts.
+// Found is what is found when a program starts. Tables has an entry for each table of
+// Program.Needs; the zero Identity stands for a table that does not exist.
 type Found struct {
 	Tables map[string]store.Identity
 	Now    time.Time

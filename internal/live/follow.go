@@ -89,7 +89,9 @@ func (f *Following) Close() {
 	f.unlock()
 }
 
-// Follow reads and applies until ctx ends. It is Start, Apply and Close in one.
+// Follow reads and applies until ctx ends, and then returns nil; its errors are those of
+// Start. It is Start, Apply and Close in one. After a kill, the next process with the same
+// directory goes on from its spools, and any other one from the checkpoints.
 func Follow(ctx context.Context, run *runner.Runner, o Options) error {
 	f, err := Start(run, o)
 	if err != nil {

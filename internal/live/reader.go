@@ -96,7 +96,8 @@ func (p place) compare(o place) int {
 	return cmp.Or(strings.Compare(p.table, o.table), strings.Compare(p.shard, o.shard))
 }
 
-// New returns a Reader of the streams of the runner's model. It reads nothing before Run.
+// New returns a Reader of the streams of the runner's model. It reads nothing before Run,
+// and takes no lease. The Reader uses run as it is: its owner must not change it.
 func New(run *runner.Runner, o Options) *Reader {
 	if o.Lease <= 0 {
 		o.Lease = 30 * time.Second

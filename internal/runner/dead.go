@@ -13,7 +13,8 @@ import (
 	"weir/internal/value"
 )
 
-// DeadKind says what could not be done, and so what a retry does.
+// DeadKind says what could not be done, and so what a retry does. It is stored in each
+// letter and printed; a retry of a kind that this version does not know fails (ErrNoRetry).
 type DeadKind string
 
 // The kinds of dead letters.

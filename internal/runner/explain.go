@@ -7,7 +7,8 @@ import (
 	"weir/internal/value"
 )
 
-// Asked names the value that is explained: an attribute of a row.
+// Asked names the value that is explained: an attribute of a row. The row need not exist;
+// Entity is what its key says that it is.
 type Asked struct {
 	Row    store.Ref
 	Entity *model.Entity

@@ -517,7 +517,8 @@ func (c *consumer) take(ctx context.Context, pieces []piece) error {
 	return c.move(ctx, pieces, counts)
 }
 
-// ShardKey returns the short shard key under which ledgers store a shard's position.
+// ShardKey returns the short shard key under which ledgers store a shard's position: 12
+// characters of a hash, 72 bits, so that two shards of a table never share one in practice.
 func ShardKey(table, shard string) string { return owntable.Hash(table + "|" + shard)[:12] }
 
 // resume reads the saved checkpoint of a shard into memory.

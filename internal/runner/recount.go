@@ -50,7 +50,8 @@ func (BaseRecount) OwnRow(context.Context, value.Item) error { return nil }
 // End reports nothing.
 func (BaseRecount) End(context.Context) error { return nil }
 
-// RecountOf returns the recount of type T, which must be one of all.
+// RecountOf returns the recount of type T, which must be one of all: a kind finds its own
+// among those that a Fix is handed. Without one it returns the zero T.
 func RecountOf[T Recount](all []Recount) (found T) {
 	for _, one := range all {
 		if r, ok := one.(T); ok {
@@ -60,7 +61,9 @@ func RecountOf[T Recount](all []Recount) (found T) {
 	return found
 }
 
-// Verification is what the recounts of one verification read from and report to.
+// Verification is what the recounts of one verification read from and report to. One
+// goroutine uses it. Yield is called with each difference as soon as it is found, in the
+// order of the scan.
 type Verification struct {
 	Model   *model.Model
 	Store   store.Store
@@ -71,7 +74,8 @@ type Verification struct {
 	Unshown []Unshown           // what cannot be computed or derived
 }
 
-// Difference is a derived value that differs from what the source rows give.
+// Difference is a derived value that differs from what the source rows give. Its texts are
+// for people, and stable: Row as RowText writes it, Want and Have as ValueText does.
 type Difference struct {
 	Derivation string `json:"derivation"`
 	Row        string `json:"row"`

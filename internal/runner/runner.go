@@ -190,7 +190,9 @@ func count(touched, kept []bool) (n Counts) {
 	return n
 }
 
-// Work is the state of one batch that is being applied.
+// Work is the state of one batch that is being applied. Kinds get it in Record, Apply and
+// Mend, one after the other in one goroutine, and keep nothing of it. After an error it is
+// thrown away: what it knows may not be what is stored.
 type Work struct {
 	*Runner
 	Batch
@@ -198,7 +200,8 @@ type Work struct {
 	kept []bool // whether some effect of each change was kept as a dead letter
 }
 
-// NewWork returns the state of a batch that asks for g.
+// NewWork returns the state of a batch that asks for g. An empty Batch with an empty g is
+// right for a repair, which belongs to no batch.
 func NewWork(r *Runner, b Batch, g *projections.Gathered) *Work {
 	if b.View == nil {
 		b.View = &View{} // of a store that has no catalog

@@ -83,7 +83,8 @@ var (
 // value.Binary.
 type KeyType = value.Kind
 
-// KeyAttr names a key attribute and its type. The zero KeyAttr means none.
+// KeyAttr names a key attribute and its type: string, number or binary, as DynamoDB allows.
+// The zero KeyAttr means none.
 type KeyAttr struct {
 	Name string
 	Type KeyType
@@ -94,7 +95,8 @@ type KeySchema struct {
 	Partition, Sort KeyAttr
 }
 
-// Table describes a table as it must exist.
+// Table describes a table as it must exist. Drivers never change a Table that they are
+// given, and keep reading it: its owner must not change it either.
 type Table struct {
 	Name    string
 	Key     KeySchema
@@ -141,12 +143,12 @@ func (t *Table) KeyOf(it value.Item) (k Key, ok bool) {
 	return k, ok
 }
 
-// Item is the key as attributes.
+// Item returns the key as attributes: one, or two if the table has a sort key.
 func (t *Table) Item(k Key) value.Item {
 	return value.NewItem(value.Attr{Name: t.Key.Partition.Name, Value: k.Partition}, value.Attr{Name: t.Key.Sort.Name, Value: k.Sort})
 }
 
-// Ref names a row of a table.
+// Ref names a row of a table, whether the row exists or not.
 type Ref struct {
 	Table string
 	Key   Key
@@ -166,7 +168,8 @@ const (
 	Le
 )
 
-// Test is one comparison of one top-level attribute of the row.
+// Test is one comparison of one top-level attribute of the row. Exists and Absent ignore
+// Value.
 type Test struct {
 	Attr  string
 	Is    Comparison
@@ -188,7 +191,9 @@ const (
 	Remove               // remove the attribute
 )
 
-// Op is one step of an update; a Write names each attribute at most once.
+// Op is one step of an update; a Write names each attribute at most once. Remove ignores
+// Value, and only Add uses From. An Add whose sum has more than 38 digits, or whose
+// attribute is no number, makes the whole write refused (ErrRefused).
 type Op struct {
 	Kind  OpKind
 	Attr  string
@@ -236,7 +241,9 @@ type Outcome struct {
 	Row value.Item // with Return: the row now, nil if there is none
 }
 
-// Query asks for rows of one table or index, in key order.
+// Query asks for rows of one table or index, in key order. Continue after a page with the
+// same Query and the page's Next in After; a Query that differs in anything else may skip
+// rows or repeat them.
 type Query struct {
 	Table, Index string // Index "" is the table itself
 	// Partition is the partition key's value. If it is Missing, the query is a scan: it
@@ -370,7 +377,8 @@ type Getter interface {
 	Get(ctx context.Context, refs []Ref) ([]value.Item, error)
 }
 
-// GetRow reads one row with strong consistency, nil if there is none.
+// GetRow reads one row with strong consistency, nil if there is none. For several rows call
+// Get once: a driver reads them together.
 func GetRow(ctx context.Context, s Getter, ref Ref) (value.Item, error) {
 	rows, err := s.Get(ctx, []Ref{ref})
 	if err != nil {

@@ -28,7 +28,9 @@ import (
 	"weir/internal/verify"
 )
 
-// System holds the models of one process with their drivers. Call Close when done.
+// System holds the models of one process with their drivers. Its fields are set once, and
+// its methods may be called from many goroutines. Call Close when done: it closes the
+// drivers, after which nothing of the system may be used.
 type System struct {
 	Store  store.Store
 	Index  search.Index // nil without search
@@ -43,7 +45,8 @@ type System struct {
 	now         func() time.Time
 }
 
-// Part is one model of a system.
+// Part is one model of a system, with what applies its streams and what answers its
+// queries. All parts share the system's drivers.
 type Part struct {
 	Model  *model.Model
 	Runner *runner.Runner
