@@ -90,7 +90,7 @@ const retention = 23 * time.Hour
 // Program is what a program brings with it: its model's derivations, and what they need.
 type Program struct {
 	Model       string
-	Derivations []model.Derivation // without search indexes, see isSearch
+	Derivations []model.Derivation      // without search indexes, see isSearch
 	Needs       map[string]store.Images // by logical table name: the images that its stream must have
 
 	// built has the entity of each tally that can be built from the rows, by name.

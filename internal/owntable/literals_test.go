@@ -29,6 +29,7 @@ func TestAttributesStandHere(t *testing.T) {
 		"internal/sim/values.go":                  {"k", "n"},
 		"internal/ingest/ingesttest/conflicts.go": {"EntityType"},
 	}
+	generic := []string{"Position", "Count", "Parked", "Unshown", "PositionOf"} // attributes that several kinds of rows have
 	packages := map[string][]*ast.File{}
 	set := token.NewFileSet()
 	for _, dir := range []string{"internal", "cmd"} {
@@ -47,7 +48,7 @@ func TestAttributesStandHere(t *testing.T) {
 		}
 	}
 	checked := 0
-	for _, files := range packages {
+	for folder, files := range packages {
 		imports := func(f *ast.File, path string) bool {
 			return slices.ContainsFunc(f.Imports, func(im *ast.ImportSpec) bool { return im.Path.Value == strconv.Quote(path) })
 		}
@@ -77,8 +78,13 @@ func TestAttributesStandHere(t *testing.T) {
 					t.Errorf("%s names the attribute %q: rows of our table are encoded and decoded in package owntable", set.Position(x.Pos()), s)
 				}
 			}
+			harness := folder == "../../internal/sim" || strings.HasSuffix(folder, "test")
 			ast.Inspect(f, func(n ast.Node) bool {
 				switch n := n.(type) {
+				case *ast.SelectorExpr:
+					if pkg, ok := n.X.(*ast.Ident); ok && pkg.Name == "owntable" && !harness && slices.Contains(generic, n.Sel.Name) {
+						t.Errorf("%s uses owntable.%s, which is for tests and the simulator: a row's own methods say what it holds", set.Position(n.Pos()), n.Sel.Name)
+					}
 				case *ast.CallExpr:
 					if sel, ok := n.Fun.(*ast.SelectorExpr); ok && len(n.Args) > 0 && slices.Contains([]string{"Get", "Has", "Set", "Attr", "AsRead", "Below"}, sel.Sel.Name) {
 						refuse(n.Args[0])

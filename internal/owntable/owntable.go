@@ -172,12 +172,6 @@ func Ref(k, s string) store.Ref {
 	return store.Ref{Table: TableName, Key: store.Key{Partition: value.OfString(k), Sort: value.OfString(s)}}
 }
 
-// Ledger refers to the ledger of a target row.
-func Ledger(model string, target store.Ref) store.Ref { return Ref(Ledgers(model)+RowText(target), "") }
-
-// Ledgers returns the prefix of the partition keys of a model's ledgers.
-func Ledgers(model string) string { return "ledger|" + model + "|" }
-
 // Mark refers to a deduplication mark: the last change of a source row that the target's
 // ledger includes. Marks replace shards where a stream's order by shard is not known.
 func Mark(model string, target, source store.Ref) store.Ref {

@@ -46,13 +46,6 @@ func CannotShow(tallies []*model.Tally, ledger value.Item) string {
 	return "cannot be computed: " + strings.Join(names, ", ") + "; verify says why, and all else of the row is right"
 }
 
-// SaidUnshown returns what a ledger records about values that cannot be shown: the id of
-// the dead letter, and its reason.
-func SaidUnshown(ledger value.Item) (id, why string) {
-	id, why, _ = strings.Cut(ledger.Get(owntable.Unshown).Text(), " ")
-	return id, why
-}
-
 // Tallies returns the tallies of an entity, which may be nil.
 func Tallies(e *model.Entity) []*model.Tally {
 	if e == nil {

@@ -57,10 +57,10 @@ func (r *Runner) First() value.Value {
 // based returns a ledger with a version, also if it was never counted in. A worker with an
 // older view may show an older ledger at any time; it must not replace a value of this one.
 func (r *Runner) based(ledger value.Item) value.Item {
-	if r.base > 0 && !ledger.Has(owntable.Count) {
-		return ledger.With(Attr(owntable.Count, value.OfInt(r.base)))
+	if r.base == 0 {
+		return ledger
 	}
-	return ledger
+	return value.Item(owntable.LedgerRow(ledger).Based(r.base))
 }
 
 // CountBuilds counts the batch in the generations of its view, which CountTallies does not
@@ -231,8 +231,8 @@ func (w *Work) contributeSome(ctx context.Context, target store.Ref, cs []counte
 			return err
 		}
 		ws := append(slices.Clip(guard), marks...)
-		if ops := w.ledgerOps(steps); ops != nil {
-			ws = append(ws, store.Write{Ref: owntable.Ledger(w.Model.Name, target), Ops: ops, If: store.Cond{Open()}})
+		if amounts := total(steps); len(amounts) > 0 {
+			ws = append(ws, owntable.AddLedger(owntable.Ledger(w.Model.Name, target), amounts, w.First()))
 		}
 		last = w.Store.Transact(ctx, ws)
 		switch {
@@ -247,11 +247,11 @@ func (w *Work) contributeSome(ctx context.Context, target store.Ref, cs []counte
 				return w.parkContributions(ctx, target, cs, guard, last.Error())
 			}
 		case errors.Is(last, store.ErrCondition), errors.Is(last, store.ErrConflict):
-			rows, err := w.Get(ctx, []store.Ref{owntable.Ledger(w.Model.Name, target)})
+			ledger, err := w.GetRow(ctx, owntable.Ledger(w.Model.Name, target))
 			if err != nil {
 				return err
 			}
-			if isParked(rows[0]) {
+			if isParked(ledger) {
 				return w.parkContributions(ctx, target, cs, guard, "effects that came before are parked")
 			}
 			if err := w.held(ctx, guard); err != nil {
@@ -294,19 +294,13 @@ func (w *Work) decide(ctx context.Context, target store.Ref, cs []counted) (mark
 	return marks, steps, nil
 }
 
-// ledgerOps adds up steps for a ledger, nil if it stays as it is.
-func (w *Work) ledgerOps(steps []contribution.Step) (ops []store.Op) {
+// total adds up steps for a ledger: nothing if it stays as it is.
+func total(steps []contribution.Step) []value.Attr {
 	var all []value.Attr
 	for _, s := range steps {
 		all = append(all, s.Delta...)
 	}
-	for _, a := range contribution.Sum(all) {
-		ops = append(ops, store.Op{Kind: store.Add, Attr: a.Name, Value: a.Value})
-	}
-	if ops != nil {
-		ops = append(ops, store.Op{Kind: store.Add, Attr: owntable.Count, Value: value.OfInt(1), From: w.First()})
-	}
-	return ops
+	return contribution.Sum(all)
 }
 
 // parkContributions keeps contributions as dead letters that wait for their target. Their
@@ -363,9 +357,7 @@ func (w *Work) parkSome(ctx context.Context, target store.Ref, cs []counted, gua
 	}
 	ws := slices.Concat(slices.Clip(guard), slices.Concat(letters...), marks)
 	if len(ds) > 0 {
-		ws = append(ws, store.Write{
-			Ref: owntable.Ledger(w.Model.Name, target), Ops: []store.Op{{Kind: store.Add, Attr: owntable.Parked, Value: value.OfInt(int64(len(ds)))}},
-		})
+		ws = append(ws, owntable.WaitLedger(owntable.Ledger(w.Model.Name, target), len(ds)))
 	}
 	return w.Store.Transact(ctx, ws)
 }
@@ -376,11 +368,11 @@ var ErrLost = errors.New("another builder has taken over")
 // held returns ErrLost if a guard no longer holds.
 func (w *Work) held(ctx context.Context, guard []store.Write) error {
 	for _, g := range guard {
-		rows, err := w.Get(ctx, []store.Ref{g.Ref})
+		row, err := w.GetRow(ctx, g.Ref)
 		if err != nil {
 			return err
 		}
-		if !g.If.Holds(rows[0]) {
+		if !g.If.Holds(row) {
 			return ErrLost
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"weir/internal/events"
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/store"
@@ -34,12 +33,12 @@ func (w *Work) countMarked(ctx context.Context, targets []*projections.Target, l
 				return fmt.Errorf("counting in the ledger of %s: %w", w.Describe(t.Row), err)
 			}
 		}
-		rows, err := w.Get(ctx, []store.Ref{owntable.Ledger(w.Model.Name, t.Row)})
+		ledger, err := w.GetRow(ctx, owntable.Ledger(w.Model.Name, t.Row))
 		if err != nil {
 			return err
 		}
-		if !isParked(rows[0]) {
-			ledgers[t] = rows[0]
+		if !isParked(ledger) {
+			ledgers[t] = ledger
 		}
 	}
 	return nil
@@ -53,13 +52,7 @@ func (w *Work) countSome(ctx context.Context, t *projections.Target, tries int) 
 	}
 	steps := t.Steps[:min(marksAtOnce, len(t.Steps))]
 	part := projections.Target{Steps: steps}
-	ops := []store.Op{{Kind: store.Add, Attr: owntable.Count, Value: value.OfInt(1), From: w.First()}}
-	for _, a := range part.Total() {
-		ops = append(ops, store.Op{Kind: store.Add, Attr: a.Name, Value: a.Value})
-	}
-	err := w.Store.Transact(ctx, append(w.marks(t, steps), store.Write{
-		Ref: owntable.Ledger(w.Model.Name, t.Row), Ops: ops, If: store.Cond{Open()},
-	}))
+	err := w.Store.Transact(ctx, append(w.marks(t, steps), owntable.AddLedger(owntable.Ledger(w.Model.Name, t.Row), part.Total(), w.First())))
 	switch {
 	case errors.Is(err, store.ErrRefused):
 		_, err = w.uncounted(ctx, t, err, nil)
@@ -77,11 +70,11 @@ func (w *Work) countedMarked(ctx context.Context, t *projections.Target, tries i
 	if err := w.dropSeen(ctx, t); err != nil {
 		return err
 	}
-	rows, err := w.Get(ctx, []store.Ref{owntable.Ledger(w.Model.Name, t.Row)})
+	ledger, err := w.GetRow(ctx, owntable.Ledger(w.Model.Name, t.Row))
 	switch {
 	case err != nil:
 		return err
-	case isParked(rows[0]):
+	case isParked(ledger):
 		return w.park(ctx, t, "effects that came before are parked")
 	case len(t.Steps) == before && tries >= markTries:
 		return cause // it changes each time that it is tried
@@ -95,15 +88,14 @@ func (w *Work) marks(t *projections.Target, steps []projections.Step) []store.Wr
 	var out []store.Write
 	at := map[string]int{}
 	for _, s := range steps {
-		ref := w.markOf(t, s)
-		id := ref.Key.Sort.Text()
-		i, ok := at[id]
-		if !ok {
-			i = len(out)
-			at[id] = i
-			out = append(out, store.Write{Ref: ref, If: store.Cond{Below(owntable.Position, s.Position.Value())}})
+		mark := owntable.MoveMark(w.markOf(t, s), s.Position, w.Expiry())
+		id := mark.Ref.Key.Sort.Text()
+		if i, ok := at[id]; ok {
+			out[i].Ops = mark.Ops // the condition stays that of the row's first step
+			continue
 		}
-		out[i].Ops = []store.Op{Set(owntable.Position, s.Position.Value()), Set(owntable.Expiry, w.Expiry())}
+		at[id] = len(out)
+		out = append(out, mark)
 	}
 	return out
 }
@@ -131,7 +123,7 @@ func (w *Work) unmarked(ctx context.Context, t *projections.Target) (seen, left 
 		return nil, nil, err
 	}
 	for i, s := range t.Steps {
-		if s.Position.Compare(events.PositionFrom(rows[of[i]].Get(owntable.Position))) <= 0 {
+		if s.Position.Compare(owntable.MarkFrom(rows[of[i]])) <= 0 {
 			seen = append(seen, s)
 		} else {
 			left = append(left, s)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"weir/internal/events"
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/store"
@@ -63,7 +62,6 @@ func (w *Work) park(ctx context.Context, t *projections.Target, reason string) e
 // parkWrites returns the writes, for one transaction, that park steps: their dead
 // letters, and the ledger's position past them and its higher count of waiting effects.
 func (w *Work) parkWrites(ctx context.Context, t *projections.Target, steps []projections.Step, reason string) ([]store.Write, error) {
-	shardKey := owntable.PositionOf(w.ShardKey)
 	ds := make([]Dead, 0, len(steps))
 	for _, s := range steps {
 		ds = append(ds, w.parked(t, s, reason))
@@ -74,17 +72,10 @@ func (w *Work) parkWrites(ctx context.Context, t *projections.Target, steps []pr
 	letters, err := w.keeping(ctx, ds)
 	ws := slices.Concat(letters...)
 	if w.ByItem {
-		return append(append(ws, w.marks(t, steps)...), store.Write{
-			Ref: owntable.Ledger(w.Model.Name, t.Row), Ops: []store.Op{{Kind: store.Add, Attr: owntable.Parked, Value: value.OfInt(int64(len(steps)))}},
-		}), err
+		return append(append(ws, w.marks(t, steps)...), owntable.WaitLedger(owntable.Ledger(w.Model.Name, t.Row), len(steps))), err
 	}
-	return append(ws, store.Write{
-		Ref: owntable.Ledger(w.Model.Name, t.Row), If: store.Cond{Below(shardKey, steps[0].Position.Value())},
-		Ops: []store.Op{
-			Set(shardKey, steps[len(steps)-1].Position.Value()),
-			{Kind: store.Add, Attr: owntable.Parked, Value: value.OfInt(int64(len(steps)))},
-		},
-	}), err
+	first, last := steps[0].Position, steps[len(steps)-1].Position
+	return append(ws, owntable.ParkLedger(owntable.Ledger(w.Model.Name, t.Row), w.ShardKey, first, last, len(steps))), err
 }
 
 func (w *Work) parked(t *projections.Target, s projections.Step, reason string) Dead {
@@ -107,15 +98,12 @@ func (w *Work) dropSeen(ctx context.Context, t *projections.Target) error {
 		t.Steps = left
 		return w.wasParked(ctx, t, seen)
 	}
-	rows, err := w.Get(ctx, []store.Ref{owntable.Ledger(w.Model.Name, t.Row)})
+	ledger, err := w.GetRow(ctx, owntable.Ledger(w.Model.Name, t.Row))
 	if err != nil {
 		return err
 	}
-	seen := events.PositionFrom(rows[0].Get(owntable.PositionOf(w.ShardKey)))
 	before := t.Steps
-	for len(t.Steps) > 0 && t.Steps[0].Position.Compare(seen) <= 0 {
-		t.Steps = t.Steps[1:]
-	}
+	t.Steps = unseen(t.Steps, owntable.LedgerRow(ledger).Position(w.ShardKey))
 	return w.wasParked(ctx, t, before[:len(before)-len(t.Steps)])
 }
 
@@ -157,9 +145,7 @@ func (r *Runner) ParkShown(ctx context.Context, row store.Ref, reason string) er
 		return err
 	}
 	for made := true; made; {
-		err = r.Store.Transact(ctx, append(slices.Concat(letters...), store.Write{
-			Ref: owntable.Ledger(r.Model.Name, row), Ops: []store.Op{{Kind: store.Add, Attr: owntable.Parked, Value: value.OfInt(1)}},
-		}))
+		err = r.Store.Transact(ctx, append(slices.Concat(letters...), owntable.WaitLedger(owntable.Ledger(r.Model.Name, row), 1)))
 		var failed error
 		if made, failed = r.makeRoom(ctx, row, "", err); failed != nil {
 			return failed
@@ -243,16 +229,11 @@ func (r *Runner) Discard(ctx context.Context, id string) error {
 // unpark returns the write that takes n effects out of a target's queue. The target is
 // open again when q has reached 0.
 func (r *Runner) unpark(target store.Ref, n int) store.Write {
-	return store.Write{Ref: owntable.Ledger(r.Model.Name, target), Ops: []store.Op{{Kind: store.Add, Attr: owntable.Parked, Value: value.OfInt(int64(-n))}}}
-}
-
-// Open is the condition that no effects wait for the ledger's target.
-func Open() []store.Test {
-	return []store.Test{{Attr: owntable.Parked, Is: store.Absent}, {Attr: owntable.Parked, Is: store.Le, Value: value.OfInt(0)}}
+	return owntable.WaitLedger(owntable.Ledger(r.Model.Name, target), -n)
 }
 
 // isParked reports whether effects wait for the ledger's target.
-func isParked(b value.Item) bool { return b.Has(owntable.Parked) && b.Get(owntable.Parked).Sign() > 0 }
+func isParked(b value.Item) bool { return owntable.LedgerRow(b).Parked() }
 
 // retryTarget applies a target's queue and then shows what the ledger holds, unless
 // amounts that were moved out of the ledger still wait. Until the value is shown, the
@@ -355,11 +336,7 @@ func (r *Runner) applyQueued(ctx context.Context, queue []Dead, publish Dead, st
 		}
 		ws, out = append(ws, slices.Concat(letters...)...), out-1
 	}
-	w := r.unpark(queue[0].Row, out)
-	w.Ops = append(w.Ops, store.Op{Kind: store.Add, Attr: owntable.Count, Value: value.OfInt(1), From: r.First()})
-	for _, a := range projections.Sum(adds) {
-		w.Ops = append(w.Ops, store.Op{Kind: store.Add, Attr: a.Name, Value: a.Value})
-	}
+	w := owntable.UnparkLedger(owntable.Ledger(r.Model.Name, queue[0].Row), out, projections.Sum(adds), r.First())
 	ws = append(ws, w)
 	for {
 		err := r.Store.Transact(ctx, ws)
@@ -375,11 +352,11 @@ func (r *Runner) applyQueued(ctx context.Context, queue []Dead, publish Dead, st
 // showLast publishes the ledger of a target with one effect left in its queue. While
 // there are more, a full ledger may lack amounts that it had before: see makeRoom.
 func (r *Runner) showLast(ctx context.Context, target store.Ref) error {
-	rows, err := r.Get(ctx, []store.Ref{owntable.Ledger(r.Model.Name, target)})
+	ledger, err := r.GetRow(ctx, owntable.Ledger(r.Model.Name, target))
 	if err != nil {
 		return err
 	}
-	if n, ok := rows[0].Get(owntable.Parked).Int64(); ok && n > 1 && rows[0].Size() > mayStandAlone {
+	if owntable.LedgerRow(ledger).Waiting() > 1 && ledger.Size() > mayStandAlone {
 		return nil
 	}
 	return r.show(ctx, target)

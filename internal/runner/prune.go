@@ -40,29 +40,17 @@ func (w *Work) prune(ctx context.Context, ledgers map[*projections.Target]value.
 		if !have || isParked(row) {
 			continue
 		}
-		shardKeys, err := w.RetiredIn(ctx, row)
+		shardKeys, err := w.RetiredOf(ctx, owntable.ShardKeys(row))
 		if err != nil {
 			return err
 		}
 		if len(shardKeys) == 0 {
 			continue
 		}
-		wr := store.Write{Ref: owntable.Ledger(w.Model.Name, t.Row), If: store.Cond{Open()}}
-		for _, shardKey := range shardKeys {
-			name := owntable.PositionOf(shardKey)
-			wr.Ops = append(wr.Ops, store.Op{Kind: store.Remove, Attr: name})
-			wr.If = append(wr.If, []store.Test{store.AsRead(name, row.Get(name))})
-		}
-		ws = append(ws, wr)
+		ws = append(ws, owntable.LedgerRow(row).Forget(owntable.Ledger(w.Model.Name, t.Row), shardKeys))
 	}
 	_, err := w.Write(ctx, ws)
 	return err
-}
-
-// RetiredIn returns the shards that deliver no more records and for which a row of our own
-// table has a position.
-func (w *Work) RetiredIn(ctx context.Context, row value.Item) (out []string, err error) {
-	return w.RetiredOf(ctx, owntable.ShardKeys(row))
 }
 
 // RetiredOf returns those of some shards that deliver no more records.

@@ -156,28 +156,6 @@ func (r *Runner) Counted(ctx context.Context) (out []Place, err error) {
 	return out, err
 }
 
-// shardsPassed returns the operations that move a row's positions of shards to where the
-// shards are applied, and the conditions that these positions are still as noted.
-func shardsPassed(noted value.Item, places []Place) (ops []store.Op, cond store.Cond) {
-	for _, p := range places {
-		name := owntable.PositionOf(ShardKey(p.Table, p.Shard))
-		if p.At.Compare(events.PositionFrom(noted.Get(name))) > 0 {
-			ops = append(ops, Set(name, p.At.Value()))
-			cond = append(cond, []store.Test{store.AsRead(name, noted.Get(name))})
-		}
-	}
-	return ops, cond
-}
-
-// AsNoted returns the condition that a row of our own table has not changed since the
-// note, by the attribute name, which changes with every write of the row.
-func AsNoted(name string, noted value.Item) store.Cond {
-	if noted == nil {
-		return owntable.NotThere()
-	}
-	return store.Cond{{{Attr: owntable.Partition, Is: store.Exists}}, {store.AsRead(name, noted.Get(name))}}
-}
-
 // Did does one conditional write. It reports false if the condition failed, and returns
 // an error if the store refused the write.
 func (r *Runner) Did(ctx context.Context, w store.Write) (bool, error) {
@@ -210,26 +188,18 @@ func (r *Runner) RepairLedger(ctx context.Context, ref, target store.Ref, e *mod
 // repairSums makes a ledger hold exactly the given sums. The error is ErrParked if the
 // ledger is wrong and effects wait for its target.
 func (r *Runner) repairSums(ctx context.Context, ref store.Ref, noted, sums value.Item, places []Place) (done, differs bool, err error) {
-	var ops []store.Op
-	for _, a := range noted {
-		if owntable.IsSum(a.Name) && !sums.Has(a.Name) && !value.Equal(a.Value, value.OfInt(0)) {
-			ops = append(ops, store.Op{Kind: store.Remove, Attr: a.Name})
-		}
+	var applied []owntable.ShardPosition
+	for _, p := range places {
+		applied = append(applied, owntable.ShardPosition{ShardKey: ShardKey(p.Table, p.Shard), At: p.At})
 	}
-	for _, a := range sums {
-		if !value.Equal(a.Value, noted.Get(a.Name)) {
-			ops = append(ops, Set(a.Name, a.Value))
-		}
-	}
+	w, differs := owntable.LedgerRow(noted).Repair(ref, sums, applied, r.First())
 	switch {
-	case len(ops) == 0:
+	case !differs:
 		return true, false, nil
 	case isParked(noted):
 		return false, true, ErrParked
 	}
-	shardKeys, cond := shardsPassed(noted, places)
-	ops = append(append(ops, shardKeys...), store.Op{Kind: store.Add, Attr: owntable.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())})
-	done, err = r.Did(ctx, store.Write{Ref: ref, Ops: ops, If: append(append(AsNoted(owntable.Count, noted), Open()), cond...)})
+	done, err = r.Did(ctx, w)
 	return done, true, err
 }
 

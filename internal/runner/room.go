@@ -31,38 +31,35 @@ func (r *Runner) makeRoom(ctx context.Context, target store.Ref, shardKey string
 		return false, nil
 	}
 	ref := owntable.Ledger(r.Model.Name, target)
-	rows, err := r.Get(ctx, []store.Ref{ref})
+	row, err := r.GetRow(ctx, ref)
 	if err != nil {
 		return false, err
 	}
-	out := roomier{ledger: rows[0], need: rows[0].Size() + parkRoom - store.MaxItemBytes}
+	ledger := owntable.LedgerRow(row)
+	out := roomier{ledger: ledger, need: row.Size() + parkRoom - store.MaxItemBytes}
 	if err := out.shardKeys(ctx, r, shardKey); err != nil {
 		return false, err
 	}
 	out.amounts()
-	if len(out.ops) == 0 {
+	if len(out.gone) == 0 {
 		return false, nil
 	}
-	version := rows[0].Get(owntable.Count)
-	ws := []store.Write{}
+	ws, waits := []store.Write{}, 0
 	if len(out.moved) > 0 {
 		adds := make([]projections.Add, len(out.moved))
 		for i, a := range out.moved {
 			adds[i] = projections.Add{Target: target, Field: a.Name, Amount: a.Value}
 		}
 		letters, err := r.keeping(ctx, []Dead{{
-			Kind: DeadParked, Target: r.Describe(target), Row: target, Adds: adds, Source: "its ledger, version " + version.Text(),
+			Kind: DeadParked, Target: r.Describe(target), Row: target, Adds: adds, Source: "its ledger, version " + ledger.Version().Text(),
 			Reason: "the ledger was full, and these amounts left it to make room; a retry adds them back, and a discard loses them until a repair",
 		}})
 		if err != nil {
 			return false, err
 		}
-		ws = letters[0]
-		out.ops = append(out.ops, store.Op{Kind: store.Add, Attr: owntable.Parked, Value: value.OfInt(1)})
+		ws, waits = letters[0], 1
 	}
-	out.ops = append(out.ops, store.Op{Kind: store.Add, Attr: owntable.Count, Value: value.OfInt(1), From: r.First()})
-	out.cond = append(out.cond, []store.Test{store.AsRead(owntable.Count, version)})
-	err = r.Store.Transact(ctx, append(ws, store.Write{Ref: ref, Ops: out.ops, If: out.cond}))
+	err = r.Store.Transact(ctx, append(ws, ledger.Without(ref, out.gone, waits, r.First())))
 	// A failed condition means that another writer changed it.
 	if err != nil && !errors.Is(err, store.ErrCondition) {
 		return false, fmt.Errorf("making room in the ledger of %s: %w", r.Describe(target), err)
@@ -72,17 +69,16 @@ func (r *Runner) makeRoom(ctx context.Context, target store.Ref, shardKey string
 
 // roomier collects what leaves a ledger, until the ledger has as much room as it needs.
 type roomier struct {
-	ledger value.Item
+	ledger owntable.LedgerRow
 	need   int
-	ops    []store.Op
-	cond   store.Cond
-	moved  []value.Attr // amounts that are not 0
+	gone   []value.Attr
+	moved  []value.Attr // those of gone that are amounts other than 0
 }
 
-func (g *roomier) enough() bool { return g.need <= 0 || len(g.ops) >= moveMost }
+func (g *roomier) enough() bool { return g.need <= 0 || len(g.gone) >= moveMost }
 
 func (g *roomier) leaves(a value.Attr) {
-	g.ops = append(g.ops, store.Op{Kind: store.Remove, Attr: a.Name})
+	g.gone = append(g.gone, a)
 	g.need -= value.Item{a}.Size()
 }
 
@@ -90,14 +86,12 @@ func (g *roomier) leaves(a value.Attr) {
 func (g *roomier) shardKeys(ctx context.Context, r *Runner, shardKey string) error {
 	w := Work{Runner: r}
 	w.ShardKey = shardKey
-	retired, err := w.RetiredIn(ctx, g.ledger)
-	for _, shardKey := range retired {
-		name := owntable.PositionOf(shardKey)
+	retired, err := w.RetiredOf(ctx, owntable.ShardKeys(value.Item(g.ledger)))
+	for _, a := range g.ledger.Positions(retired) {
 		if g.enough() {
 			break
 		}
-		g.leaves(value.Attr{Name: name, Value: g.ledger.Get(name)})
-		g.cond = append(g.cond, []store.Test{store.AsRead(name, g.ledger.Get(name))})
+		g.leaves(a)
 	}
 	return err
 }
@@ -105,7 +99,7 @@ func (g *roomier) shardKeys(ctx context.Context, r *Runner, shardKey string) err
 // amounts removes accumulators: first those that hold 0, which count as absent, then the
 // largest.
 func (g *roomier) amounts() {
-	sums := slices.DeleteFunc(slices.Clone(g.ledger), func(a value.Attr) bool { return !owntable.IsSum(a.Name) || a.Value.Kind() != value.Number })
+	sums := g.ledger.Sums()
 	zero := func(a value.Attr) int {
 		if a.Value.Sign() == 0 {
 			return 0

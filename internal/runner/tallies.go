@@ -113,30 +113,16 @@ func (w *Work) uncounted(ctx context.Context, t *projections.Target, refused err
 // countWrite is statement 1: it adds the sum of the steps to the ledger, unless the
 // ledger has seen the first of them, or effects before them are parked.
 func (w *Work) countWrite(t *projections.Target, total []value.Attr) store.Write {
-	shardKey := owntable.PositionOf(w.ShardKey)
 	first, last := t.Steps[0].Position, t.Steps[len(t.Steps)-1].Position
-	ops := make([]store.Op, 0, len(total)+2)
-	ops = append(ops,
-		store.Op{Kind: store.Set, Attr: shardKey, Value: last.Value()},
-		store.Op{Kind: store.Add, Attr: owntable.Count, Value: value.OfInt(1), From: w.First()})
-	for _, a := range total {
-		ops = append(ops, store.Op{Kind: store.Add, Attr: a.Name, Value: a.Value})
-	}
-	return store.Write{
-		Ref: owntable.Ledger(w.Model.Name, t.Row), Ops: ops, Return: true,
-		If: store.Cond{Below(shardKey, first.Value()), Open()},
-	}
+	return owntable.CountLedger(owntable.Ledger(w.Model.Name, t.Row), w.ShardKey, first, last, total, w.First())
 }
 
 // counted handles a ledger whose condition failed. If it has seen all steps, its values
 // are published. If it has seen some, these are left out and the rest is sent again. If
 // effects before them are parked, the steps are parked too.
 func (w *Work) counted(ctx context.Context, t *projections.Target, row value.Item, ledgers map[*projections.Target]value.Item, again []*projections.Target) ([]*projections.Target, error) {
-	seen := events.PositionFrom(row.Get(owntable.PositionOf(w.ShardKey)))
 	before := t.Steps
-	for len(t.Steps) > 0 && t.Steps[0].Position.Compare(seen) <= 0 {
-		t.Steps = t.Steps[1:]
-	}
+	t.Steps = unseen(t.Steps, owntable.LedgerRow(row).Position(w.ShardKey))
 	if !isParked(row) {
 		if len(t.Steps) > 0 {
 			return append(again, t), nil
@@ -149,6 +135,14 @@ func (w *Work) counted(ctx context.Context, t *projections.Target, row value.Ite
 		return nil, err
 	}
 	return again, w.park(ctx, t, "effects that came before are parked")
+}
+
+// unseen leaves out the first steps, which are not behind a position.
+func unseen(steps []projections.Step, seen events.Position) []projections.Step {
+	for len(steps) > 0 && steps[0].Position.Compare(seen) <= 0 {
+		steps = steps[1:]
+	}
+	return steps
 }
 
 // readLedgers reads the ledgers of targets that are checked without any step of their own.
@@ -224,14 +218,14 @@ func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity,
 	if err := r.stillShows(ctx, e); err != nil { // the version may be of a build's ledger
 		return err
 	}
-	rows, err := r.Get(ctx, []store.Ref{owntable.Ledger(r.Model.Name, target)})
+	ledger, err := r.GetRow(ctx, owntable.Ledger(r.Model.Name, target))
 	if err != nil {
 		return err
 	}
-	if isParked(rows[0]) && !value.Equal(VersionOf(rows[0]), VersionOf(b)) {
+	if isParked(ledger) && !value.Equal(VersionOf(ledger), VersionOf(b)) {
 		return nil
 	}
-	wr := r.PublishWrite(target, e, r.based(rows[0]))
+	wr := r.PublishWrite(target, e, r.based(ledger))
 	wr.If = store.Cond{{{Attr: owntable.Version, Is: store.Eq, Value: shown}}}
 	out, err := r.Write(ctx, []store.Write{wr})
 	if err == nil && errors.Is(out[0].Err, store.ErrRefused) {
@@ -242,7 +236,7 @@ func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity,
 
 // VersionOf returns a ledger's version, or 0 for a ledger that was never written.
 func VersionOf(b value.Item) value.Value {
-	if n := b.Get(owntable.Count); !n.IsMissing() {
+	if n := owntable.LedgerRow(b).Version(); !n.IsMissing() {
 		return n
 	}
 	return value.OfInt(0)

@@ -34,22 +34,25 @@ func (r *Runner) unshown(ctx context.Context, ref, target store.Ref, e *model.En
 	if err != nil || why == said {
 		return false, err
 	}
-	id, mark := unshownID(target), value.Value{}
+	id := unshownID(target)
 	ws := []store.Write{{Ref: r.letter(id), Delete: true}}
 	if why != "" {
 		letters, err := r.keeping(ctx, []Dead{{Kind: DeadNumber, Target: r.Describe(target), Row: target, Reason: why}})
 		if err != nil {
 			return false, err
 		}
-		ws, mark = letters[0], value.OfString(id+" "+why)
+		ws = letters[0]
 		ws[0].If = nil // an existing letter may have another reason
 	}
 	if named != "" && named != id {
 		ws = append(ws, store.Write{Ref: r.letter(named), Delete: true})
 	}
-	as := store.Cond{{store.AsRead(owntable.Count, ledger.Get(owntable.Count))}}
-	alone := append(slices.Clip(ws), store.Write{Ref: ref, Check: true, If: as})
-	marked := append(slices.Clip(ws), store.Write{Ref: ref, Ops: []store.Op{Set(owntable.Unshown, mark)}, If: as})
+	is, noted := owntable.LedgerRow(ledger), ""
+	if why != "" {
+		noted = id
+	}
+	alone := append(slices.Clip(ws), is.Unchanged(ref))
+	marked := append(slices.Clip(ws), is.NoteUnshown(ref, noted, why))
 	if why == "" && named == "" {
 		marked = alone // the ledger has no mark to remove
 	}
@@ -78,15 +81,15 @@ const mayStandAlone = store.MaxItemBytes / 2
 // target cannot show a value. If an unnamed letter records why in its shortened form,
 // said is why.
 func (r *Runner) saidUnshown(ctx context.Context, target store.Ref, ledger value.Item, why string, sure bool) (named, said string, err error) {
-	named, said = projections.SaidUnshown(ledger)
+	named, said = owntable.LedgerRow(ledger).Unshown()
 	if said != "" && said == why || !sure && ledger.Size() <= mayStandAlone {
 		return named, said, nil
 	}
-	rows, err := r.Get(ctx, []store.Ref{r.letter(unshownID(target))})
-	if err != nil || rows[0] == nil {
+	head, err := r.GetRow(ctx, r.letter(unshownID(target)))
+	if err != nil || head == nil {
 		return named, said, err
 	}
-	if said = owntable.LetterFrom(rows[0]).Reason; said == owntable.Shortened(why) {
+	if said = owntable.LetterFrom(head).Reason; said == owntable.Shortened(why) {
 		said = why
 	}
 	return named, said, nil
@@ -125,16 +128,15 @@ func (r *Runner) retryUnshown(ctx context.Context, d *Dead) (done int, err error
 	if err != nil {
 		return 0, err
 	}
-	named, _ := projections.SaidUnshown(rows[1])
+	ledger := owntable.LedgerRow(rows[1])
+	named, _ := ledger.Unshown()
 	switch current := d.ID == named || d.ID == unshownID(d.Row); {
 	case rows[0] == nil:
 		return 1, nil
 	case current && projections.CannotShow(r.shows(r.publisher(d.Row)), rows[1]) != "":
 		return 0, fmt.Errorf("%s: %s: %w", d.ID, d.Reason, ErrStands)
 	}
-	err = r.Store.Transact(ctx, append(r.forget(d), store.Write{
-		Ref: ref, Check: true, If: store.Cond{{store.AsRead(owntable.Count, rows[1].Get(owntable.Count))}},
-	}))
+	err = r.Store.Transact(ctx, append(r.forget(d), ledger.Unchanged(ref)))
 	if err != nil {
 		return 0, fmt.Errorf("settling %s: %w", d.ID, err)
 	}
@@ -145,19 +147,13 @@ func (r *Runner) retryUnshown(ctx context.Context, d *Dead) (done int, err error
 // whether the caller should read or write the ledger again; false means that no digits
 // were to move, or that the ledger has no room for more bands.
 func (r *Runner) respread(ctx context.Context, ledger store.Ref) (bool, error) {
-	rows, err := r.Get(ctx, []store.Ref{ledger})
+	row, err := r.GetRow(ctx, ledger)
 	if err != nil {
 		return false, err
 	}
-	parts := owntable.Respread(rows[0])
-	if len(parts) == 0 {
+	w, spreads := owntable.LedgerRow(row).Spread(ledger, r.First())
+	if !spreads {
 		return false, nil
-	}
-	w := store.Write{Ref: ledger, If: store.Cond{{store.AsRead(owntable.Count, rows[0].Get(owntable.Count))}}, Ops: []store.Op{
-		{Kind: store.Add, Attr: owntable.Count, Value: value.OfInt(1), From: r.First()},
-	}}
-	for _, p := range parts {
-		w.Ops = append(w.Ops, Set(p.Name, p.Value))
 	}
 	out, err := r.Write(ctx, []store.Write{w})
 	if err != nil {

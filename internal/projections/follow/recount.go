@@ -154,7 +154,7 @@ func (v *recount) OwnRow(ctx context.Context, row value.Item) error {
 			}
 		}
 	}
-	list := owntable.Ref(name, "")
+	list := owntable.FollowedList(name)
 	if value.Equal(row.Get(owntable.Sort), list.Key.Sort) {
 		return v.lastValue(ctx, row)
 	}

@@ -48,11 +48,9 @@ func recompute(ctx context.Context, r *runner.Runner, refs []store.Ref, parked b
 func raise(ctx context.Context, r *runner.Runner, refs []store.Ref, parked bool) ([]value.Item, error) {
 	ws := make([]store.Write, len(refs))
 	for i := range refs {
-		ws[i] = store.Write{Ref: owntable.Ledger(r.Model.Name, refs[i]), Return: true, Ops: []store.Op{
-			{Kind: store.Add, Attr: owntable.Count, Value: value.OfInt(1), From: value.OfInt(r.Now().UnixMicro())},
-		}}
+		ws[i] = owntable.RaiseLedger(owntable.Ledger(r.Model.Name, refs[i]), r.First())
 		if !parked {
-			ws[i].If = store.Cond{runner.Open()}
+			ws[i].If = store.Cond{owntable.Open()}
 		}
 	}
 	out, err := r.Write(ctx, ws)
@@ -145,7 +143,7 @@ func recomputeAt(ctx context.Context, r *runner.Runner, target store.Ref, row, b
 // that the ledger never had was not written by weir (the row may be a copy of another
 // row), and may be overwritten.
 func showable(ctx context.Context, r *runner.Runner, target store.Ref, shown value.Value, b value.Item) (cond []store.Test, stale bool, err error) {
-	n := b.Get(owntable.Count)
+	n := owntable.LedgerRow(b).Version()
 	if shown.IsMissing() || shown.Kind() == value.Number && value.Compare(shown, n) <= 0 {
 		return []store.Test{{Attr: owntable.Version, Is: store.Absent}, {Attr: owntable.Version, Is: store.Le, Value: n}}, false, nil
 	}
@@ -177,7 +175,7 @@ func recomputeWrite(ctx context.Context, r *runner.Runner, e *model.Entity, targ
 	for _, a := range shown {
 		wr.Ops = append(wr.Ops, runner.Set(a.Name, a.Value))
 	}
-	wr.Ops = append(wr.Ops, runner.Set(owntable.Version, b.Get(owntable.Count)))
+	wr.Ops = append(wr.Ops, runner.Set(owntable.Version, owntable.LedgerRow(b).Version()))
 	return wr, nil
 }
 

@@ -23,7 +23,7 @@ func (f *LedgerFix) Thing() string { return f.Name }
 // Stage returns StageCounts.
 func (*LedgerFix) Stage() runner.Stage { return runner.StageCounts }
 
-func (f *LedgerFix) ref() store.Ref { return owntable.Ref(f.Name, "") }
+func (f *LedgerFix) ref() store.Ref { return owntable.LedgerAt(f.Name) }
 
 // Note reads the ledger.
 func (f *LedgerFix) Note(ctx context.Context, r *runner.Runner) (err error) {

@@ -1,0 +1,244 @@
+package owntable
+
+import (
+	"strings"
+
+	"weir/internal/events"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// The rows of ledger|MODEL|ROW are ledgers: what is counted for one target row, and up to
+// which position of each shard. A consumer writes a ledger before its target, accumulators
+// and positions in one write, so each record counts once; a crash between the two leaves a
+// ledger that is ahead of its target, and the batch comes again. There is one for each row
+// that anything counts for, of about 100 bytes for each value and 25 for each shard that is
+// not over. The version rises with every change of a sum; only LedgerRow.Forget leaves it.
+const (
+	ledgerVersion = Count
+	ledgerParked  = Parked
+	ledgerUnshown = Unshown
+)
+
+// LedgerRow is a ledger as it was read. nil stands for one in which nothing was counted.
+type LedgerRow value.Item
+
+// Version returns the ledger's version, Missing if there is no ledger.
+func (l LedgerRow) Version() value.Value { return value.Item(l).Get(ledgerVersion) }
+
+// Waiting returns how many parked effects wait for the target; 0 or less for none.
+func (l LedgerRow) Waiting() int64 {
+	n, _ := value.Item(l).Get(ledgerParked).Int64()
+	return n
+}
+
+// Parked reports whether effects wait for the target.
+func (l LedgerRow) Parked() bool { return value.Item(l).Get(ledgerParked).Sign() > 0 }
+
+// Position returns the position of the last record of a shard that the ledger includes,
+// zero for none.
+func (l LedgerRow) Position(shardKey string) events.Position {
+	return events.PositionFrom(value.Item(l).Get(PositionOf(shardKey)))
+}
+
+// Positions returns the attributes that hold the positions of some shards, without those
+// that the ledger does not have.
+func (l LedgerRow) Positions(shardKeys []string) (out []value.Attr) {
+	for _, key := range shardKeys {
+		if v := value.Item(l).Get(PositionOf(key)); !v.IsMissing() {
+			out = append(out, attr(PositionOf(key), v))
+		}
+	}
+	return out
+}
+
+// Sums returns the accumulators that are numbers.
+func (l LedgerRow) Sums() (out []value.Attr) {
+	for _, a := range l {
+		if IsSum(a.Name) && a.Value.Kind() == value.Number {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// Unshown returns what the ledger notes of values that cannot be shown: the id of the dead
+// letter, and its reason; "" for nothing.
+func (l LedgerRow) Unshown() (letter, why string) {
+	letter, why, _ = strings.Cut(value.Item(l).Get(ledgerUnshown).Text(), " ")
+	return letter, why
+}
+
+// Based returns the ledger with a version, if it has none.
+func (l LedgerRow) Based(version int64) LedgerRow {
+	if value.Item(l).Has(ledgerVersion) {
+		return l
+	}
+	return LedgerRow(value.Item(l).With(attr(ledgerVersion, value.OfInt(version))))
+}
+
+// Open is the test that no effects wait for the ledger's target.
+func Open() []store.Test {
+	return []store.Test{{Attr: ledgerParked, Is: store.Absent}, {Attr: ledgerParked, Is: store.Le, Value: value.OfInt(0)}}
+}
+
+func (l LedgerRow) sameVersion() []store.Test {
+	return []store.Test{store.AsRead(ledgerVersion, l.Version())}
+}
+
+func (l LedgerRow) samePosition(name string) []store.Test {
+	return []store.Test{store.AsRead(name, value.Item(l).Get(name))}
+}
+
+// raise adds 1 to a ledger's version. before is the version before the first.
+func raise(before value.Value) store.Op {
+	return store.Op{Kind: store.Add, Attr: ledgerVersion, Value: value.OfInt(1), From: before}
+}
+
+func adding(ops []store.Op, amounts []value.Attr) []store.Op {
+	for _, a := range amounts {
+		ops = append(ops, store.Op{Kind: store.Add, Attr: a.Name, Value: a.Value})
+	}
+	return ops
+}
+
+// CountLedger adds amounts of the records of a shard from first to last, unless the ledger
+// has seen the first of them, or effects before them are parked. The write returns the row.
+func CountLedger(at store.Ref, shardKey string, first, last events.Position, amounts []value.Attr, before value.Value) store.Write {
+	name := PositionOf(shardKey)
+	ops := append(make([]store.Op, 0, len(amounts)+2), set(name, last.Value()), raise(before))
+	return store.Write{Ref: at, Ops: adding(ops, amounts), Return: true, If: store.Cond{below(name, first.Value()), Open()}}
+}
+
+// AddLedger adds amounts, unless effects before them are parked. Other writes of the same
+// transaction say that they were not added before.
+func AddLedger(at store.Ref, amounts []value.Attr, before value.Value) store.Write {
+	return store.Write{Ref: at, Ops: adding([]store.Op{raise(before)}, amounts), If: store.Cond{Open()}}
+}
+
+// RaiseLedger raises the version of a ledger whose sums stay. The write returns the row.
+func RaiseLedger(at store.Ref, before value.Value) store.Write {
+	return store.Write{Ref: at, Return: true, Ops: []store.Op{raise(before)}}
+}
+
+// ParkLedger moves a ledger past the records of a shard from first to last, which n dead
+// letters of the same transaction keep, unless it has seen the first of them.
+func ParkLedger(at store.Ref, shardKey string, first, last events.Position, n int) store.Write {
+	name := PositionOf(shardKey)
+	return store.Write{
+		Ref: at, If: store.Cond{below(name, first.Value())}, Ops: []store.Op{set(name, last.Value()), plus(ledgerParked, int64(n))},
+	}
+}
+
+// WaitLedger adds n to the effects that wait for the target; n is negative for effects that
+// leave the queue. Dead letters of the same transaction say that they were not before.
+func WaitLedger(at store.Ref, n int) store.Write {
+	return store.Write{Ref: at, Ops: []store.Op{plus(ledgerParked, int64(n))}}
+}
+
+// UnparkLedger takes n effects out of the queue and adds their amounts.
+func UnparkLedger(at store.Ref, n int, amounts []value.Attr, before value.Value) store.Write {
+	w := WaitLedger(at, -n)
+	w.Ops = adding(append(w.Ops, raise(before)), amounts)
+	return w
+}
+
+// Without removes attributes that LedgerRow.Positions and Sums returned, and adds waits
+// effects to the queue, on condition that nothing was counted since the ledger was read.
+func (l LedgerRow) Without(at store.Ref, gone []value.Attr, waits int, before value.Value) store.Write {
+	w := store.Write{Ref: at}
+	for _, a := range gone {
+		w.Ops = append(w.Ops, remove(a.Name))
+		if _, position := shardOfPosition(a.Name); position {
+			w.If = append(w.If, l.samePosition(a.Name))
+		}
+	}
+	if waits > 0 {
+		w.Ops = append(w.Ops, plus(ledgerParked, int64(waits)))
+	}
+	w.Ops, w.If = append(w.Ops, raise(before)), append(w.If, l.sameVersion())
+	return w
+}
+
+// Forget removes the positions of shards that deliver no more records, unless effects wait
+// for the target, or one of these positions has changed since the ledger was read.
+func (l LedgerRow) Forget(at store.Ref, shardKeys []string) store.Write {
+	w := store.Write{Ref: at, If: store.Cond{Open()}}
+	for _, a := range l.Positions(shardKeys) {
+		w.Ops, w.If = append(w.Ops, remove(a.Name)), append(w.If, l.samePosition(a.Name))
+	}
+	return w
+}
+
+// Unchanged is, in a transaction, the condition that nothing was counted since the ledger
+// was read.
+func (l LedgerRow) Unchanged(at store.Ref) store.Write {
+	return store.Write{Ref: at, Check: true, If: store.Cond{l.sameVersion()}}
+}
+
+// NoteUnshown notes a dead letter that says why values cannot be shown, or with "" that all
+// can, on condition that nothing was counted since the ledger was read.
+func (l LedgerRow) NoteUnshown(at store.Ref, letter, why string) store.Write {
+	mark := value.Value{}
+	if letter != "" {
+		mark = value.OfString(letter + " " + why)
+	}
+	return store.Write{Ref: at, Ops: []store.Op{setOr(ledgerUnshown, mark)}, If: store.Cond{l.sameVersion()}}
+}
+
+// Spread moves digits of the sums into the bands that they belong to (Respread), on
+// condition that nothing was counted since the ledger was read. ok is false if all digits
+// are where they belong.
+func (l LedgerRow) Spread(at store.Ref, before value.Value) (_ store.Write, ok bool) {
+	parts := Respread(value.Item(l))
+	w := store.Write{Ref: at, If: store.Cond{l.sameVersion()}, Ops: []store.Op{raise(before)}}
+	for _, p := range parts {
+		w.Ops = append(w.Ops, set(p.Name, p.Value))
+	}
+	return w, len(parts) > 0
+}
+
+// ShardPosition is a position in a shard.
+type ShardPosition struct {
+	ShardKey string
+	At       events.Position
+}
+
+// Repair makes the ledger hold exactly the given sums, and moves its positions forward to
+// where the shards are applied, on condition that it has not changed since it was read and
+// no effects wait for the target. differs is false if it holds the sums already.
+func (l LedgerRow) Repair(at store.Ref, sums value.Item, applied []ShardPosition, before value.Value) (w store.Write, differs bool) {
+	w.Ref, w.If = at, append(note(value.Item(l), ledgerVersion).same(ledgerVersion), Open())
+	for _, a := range l {
+		if IsSum(a.Name) && !sums.Has(a.Name) && !value.Equal(a.Value, value.OfInt(0)) {
+			w.Ops = append(w.Ops, remove(a.Name))
+		}
+	}
+	for _, a := range sums {
+		if !value.Equal(a.Value, value.Item(l).Get(a.Name)) {
+			w.Ops = append(w.Ops, setOr(a.Name, a.Value))
+		}
+	}
+	if len(w.Ops) == 0 {
+		return w, false
+	}
+	for _, s := range applied {
+		if s.At.Compare(l.Position(s.ShardKey)) > 0 {
+			name := PositionOf(s.ShardKey)
+			w.Ops, w.If = append(w.Ops, set(name, s.At.Value())), append(w.If, l.samePosition(name))
+		}
+	}
+	w.Ops = append(w.Ops, raise(before))
+	return w, true
+}
+
+// Ledger refers to the ledger of a target row.
+func Ledger(model string, target store.Ref) store.Ref {
+	return LedgerAt(Ledgers(model) + RowText(target))
+}
+
+// LedgerAt refers to the ledger with a partition key.
+func LedgerAt(partition string) store.Ref { return Ref(partition, "") }
+
+// Ledgers returns the prefix of the partition keys of a model's ledgers.
+func Ledgers(model string) string { return "ledger|" + model + "|" }

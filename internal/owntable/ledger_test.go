@@ -1,0 +1,92 @@
+package owntable_test
+
+import (
+	"testing"
+
+	"weir/internal/owntable"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+func amounts(n int64) []value.Attr {
+	return []value.Attr{{Name: owntable.Sum("count"), Value: value.OfInt(n)}}
+}
+
+// TestLedgers: a ledger counts the records of a shard once, nothing passes what is parked,
+// and what was decided by one state of it is not written over another.
+func TestLedgers(t *testing.T) {
+	o := ownTable(t)
+	ref, before := owntable.Ledger("m", rowRef("1")), value.OfInt(100)
+	read := func() owntable.LedgerRow { return owntable.LedgerRow(o.row(ref)) }
+	holds := func(sum, version int64) {
+		t.Helper()
+		if l := read(); !value.Equal(l.Version(), value.OfInt(version)) || !value.Equal(value.Item(l).Get(owntable.Sum("count")), value.OfInt(sum)) {
+			t.Fatalf("the ledger is %v, not %d in version %d", o.row(ref), sum, version)
+		}
+	}
+	if !o.writes(owntable.CountLedger(ref, "s1", at(2), at(4), amounts(3), before)) {
+		t.Fatal("not counted")
+	}
+	holds(3, 101)
+	if o.writes(owntable.CountLedger(ref, "s1", at(4), at(5), amounts(1), before)) || read().Position("s1") != at(4) || !read().Position("s2").IsZero() {
+		t.Error("a record that the ledger has seen was counted again")
+	}
+	if !o.writes(owntable.AddLedger(ref, amounts(2), before)) || !o.writes(owntable.RaiseLedger(ref, before)) {
+		t.Fatal("not added")
+	}
+	holds(5, 103)
+
+	was := read()
+	if o.writes(owntable.ParkLedger(ref, "s1", at(4), at(6), 2)) || !o.writes(owntable.ParkLedger(ref, "s1", at(5), at(6), 2)) {
+		t.Error("what the ledger has seen is parked")
+	}
+	if l := read(); !l.Parked() || l.Waiting() != 2 || l.Position("s1") != at(6) {
+		t.Errorf("the parked ledger is %v", o.row(ref))
+	}
+	if o.writes(owntable.CountLedger(ref, "s1", at(7), at(7), amounts(1), before)) || o.writes(owntable.AddLedger(ref, amounts(1), before)) || o.writes(was.Forget(ref, []string{"s1"})) {
+		t.Error("something passed what is parked")
+	}
+	if !o.writes(owntable.WaitLedger(ref, 1)) || !o.writes(owntable.UnparkLedger(ref, 3, amounts(4), before)) || read().Parked() {
+		t.Error("the queue is not empty")
+	}
+	holds(9, 104)
+
+	if o.writes(was.NoteUnshown(ref, "letter", "why")) || o.Transact(t.Context(), []store.Write{was.Unchanged(ref)}) == nil || o.writes(was.Without(ref, amounts(0), 0, before)) || o.writes(was.Forget(ref, []string{"s1"})) {
+		t.Error("what was decided by an older state was written")
+	}
+	if w, differs := was.Repair(ref, value.Item{}, nil, before); !differs || o.writes(w) {
+		t.Error("a repair wrote over what it had not read")
+	}
+	if !o.writes(read().NoteUnshown(ref, "letter", "a long reason")) {
+		t.Fatal("not noted")
+	}
+	if letter, why := read().Unshown(); letter != "letter" || why != "a long reason" {
+		t.Errorf("it notes %q: %q", letter, why)
+	}
+	if !o.writes(read().NoteUnshown(ref, "", "")) || o.row(ref).Has("u") {
+		t.Error("the note is left")
+	}
+
+	now := read()
+	w, differs := now.Repair(ref, value.NewItem(amounts(7)...), []owntable.ShardPosition{{ShardKey: "s1", At: at(1)}, {ShardKey: "s2", At: at(8)}}, before)
+	if !differs || !o.writes(w) || read().Position("s1") != at(6) || read().Position("s2") != at(8) {
+		t.Errorf("repaired to %v", o.row(ref))
+	}
+	holds(7, 105)
+	if _, differs := read().Repair(ref, value.NewItem(amounts(7)...), nil, before); differs {
+		t.Error("a ledger that is right differs")
+	}
+	if _, spreads := read().Spread(ref, before); spreads {
+		t.Error("digits are moved that are where they belong")
+	}
+	if !o.writes(read().Forget(ref, []string{"s1", "none"})) || !read().Position("s1").IsZero() {
+		t.Error("the position of a shard that is over is left")
+	}
+	holds(7, 105)
+	if !o.writes(read().Without(ref, append(read().Positions([]string{"s2"}), read().Sums()...), 1, before)) || len(read().Sums()) > 0 || read().Waiting() != 1 {
+		t.Errorf("made room in %v", o.row(ref))
+	}
+	if none := owntable.LedgerRow(nil); !none.Version().IsMissing() || none.Parked() || !value.Equal(none.Based(9).Version(), value.OfInt(9)) || !value.Equal(read().Based(9).Version(), value.OfInt(106)) {
+		t.Error("only a ledger without a version gets one")
+	}
+}
