@@ -278,9 +278,17 @@ func follow(ctx context.Context, part *system.Part, log *slog.Logger, told *metr
 	return nil
 }
 
-// Sweeps come every sweepEvery, and further apart where they take long: of all
-// time, a sweep takes a tenth at the most.
+// sweepEvery is how often expired rows are looked for.
 const sweepEvery = 30 * time.Second
+
+// sweepPause is how long after a sweep the next one comes. While there is more to remove, the
+// pause is as long as the sweep was, so that half of the time is left to everything else.
+func sweepPause(removed int, took time.Duration) time.Duration {
+	if removed >= system.SweepAtOnce {
+		return min(took, sweepEvery)
+	}
+	return max(sweepEvery, 9*took)
+}
 
 // sweep removes rows whose time to live is over.
 func sweep(ctx context.Context, s *system.System, log *slog.Logger) error {
@@ -302,6 +310,6 @@ func sweep(ctx context.Context, s *system.System, log *slog.Logger) error {
 		case n > 0:
 			log.Info("rows whose time to live was over are removed", "rows", n)
 		}
-		timer.Reset(max(sweepEvery, 9*time.Since(start)))
+		timer.Reset(sweepPause(n, time.Since(start)))
 	}
 }

@@ -50,7 +50,7 @@ func (w *Work) countSome(ctx context.Context, t *projections.Target, tries int) 
 	if err := w.Fresh(); err != nil {
 		return err
 	}
-	steps := t.Steps[:min(marksAtOnce, len(t.Steps))]
+	steps := fitting(t.Steps[:min(marksAtOnce, len(t.Steps))])
 	part := projections.Target{Steps: steps}
 	err := w.Store.Transact(ctx, append(w.marks(t, steps), owntable.AddLedger(owntable.Ledger(w.Model.Name, t.Row), part.Total(), w.First())))
 	switch {

@@ -29,6 +29,10 @@ func (w *Work) Fresh() error {
 	return nil
 }
 
+// pruneAtOnce keeps the expressions of a write below their limits; the next batch prunes
+// more.
+const pruneAtOnce = 100
+
 // prune removes the positions of finished shards from ledgers that the batch has read
 // anyway. A stream always creates new shards, so a ledger that kept a position for each
 // of them would grow, and its writes would cost more and more. The ledger of a parked
@@ -47,6 +51,7 @@ func (w *Work) prune(ctx context.Context, ledgers map[*projections.Target]value.
 		if len(shardKeys) == 0 {
 			continue
 		}
+		shardKeys = shardKeys[:min(pruneAtOnce, len(shardKeys))]
 		ws = append(ws, owntable.LedgerRow(row).Forget(owntable.Ledger(w.Model.Name, t.Row), shardKeys))
 	}
 	_, err := w.Write(ctx, ws)

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"time"
 
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -67,11 +68,20 @@ func RecountOf[T Recount](all []Recount) (found T) {
 type Verification struct {
 	Model   *model.Model
 	Store   store.Store
-	Index   search.Index // nil leaves search out
+	Index   search.Index     // nil leaves search out
+	Now     func() time.Time // nil is time.Now
 	Yield   func(Difference)
 	Catalog owntable.CatalogRow // which ledgers targets show
 	Checked int                 // derived values compared
 	Unshown []Unshown           // what cannot be computed or derived
+}
+
+// Moment returns the present time, as TTL has it.
+func (v *Verification) Moment() time.Time {
+	if v.Now != nil {
+		return v.Now()
+	}
+	return time.Now()
 }
 
 // Difference is a derived value that differs from what the source rows give. Its texts are

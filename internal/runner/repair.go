@@ -199,6 +199,13 @@ func (r *Runner) repairSums(ctx context.Context, ref store.Ref, noted, sums valu
 	case isParked(noted):
 		return false, true, ErrParked
 	}
+	if len(w.Ops) > addsAtOnce { // more than an expression can name
+		own := owntable.Table()
+		if w.Put, err = own.Apply(&w, noted); err != nil {
+			return false, true, err
+		}
+		w.Ops, w.If = nil, append(w.If, []store.Test{store.AsRead(owntable.Unshown, noted.Get(owntable.Unshown))})
+	}
 	done, err = r.Did(ctx, w)
 	return done, true, err
 }

@@ -71,7 +71,8 @@ func (w *Work) count(ctx context.Context, targets []*projections.Target, ledgers
 	ws := make([]store.Write, 0, len(targets))
 	sent := make([]*projections.Target, 0, len(targets))
 	for _, t := range targets {
-		ws = append(ws, w.countWrite(t, t.Total()))
+		part := projections.Target{Row: t.Row, Steps: fitting(t.Steps)}
+		ws = append(ws, w.countWrite(&part, part.Total()))
 		sent = append(sent, t)
 	}
 	if err := w.Fresh(); err != nil {
@@ -83,6 +84,9 @@ func (w *Work) count(ctx context.Context, targets []*projections.Target, ledgers
 	}
 	for i, t := range sent {
 		switch {
+		case out[i].Err == nil && len(fitting(t.Steps)) < len(t.Steps):
+			t.Steps = t.Steps[len(fitting(t.Steps)):]
+			again = append(again, t)
 		case out[i].Err == nil:
 			ledgers[t] = out[i].Row
 		case errors.Is(out[i].Err, store.ErrRefused):
@@ -95,6 +99,24 @@ func (w *Work) count(ctx context.Context, targets []*projections.Target, ledgers
 		}
 	}
 	return again, nil
+}
+
+// addsAtOnce is how many accumulators of a ledger one write adds to: their expression stays
+// below store.MaxExpressionBytes and store.MaxOperators.
+const addsAtOnce = 250
+
+// fitting returns the first of some steps, as many as one write can add, and at least one.
+func fitting(steps []projections.Step) []projections.Step {
+	met := map[string]bool{}
+	for i, s := range steps {
+		for _, a := range s.Adds {
+			met[a.Field] = true
+		}
+		if len(met) > addsAtOnce && i > 0 {
+			return steps[:i]
+		}
+	}
+	return steps
 }
 
 // uncounted handles a ledger that refused the steps. If digits of its sums could be moved

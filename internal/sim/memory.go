@@ -292,8 +292,9 @@ func (m *memory) Transact(ctx context.Context, ws []store.Write) error {
 			return ws[i].Failed(err)
 		}
 		steps[i] = step{t, old, now}
-		if size += now.Size(); size > 4<<20 {
-			return ws[i].Failed(fmt.Errorf("%w: more than 4 MB in a transaction", store.ErrRefused))
+		size += max(old.Size(), now.Size())
+		if err := store.CheckTransact(size); err != nil {
+			return ws[i].Failed(err)
 		}
 	}
 	from := len(m.undo)

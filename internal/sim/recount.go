@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -52,7 +53,7 @@ func (w *world) recount() {
 
 // verifier is the real verify, over the rows and documents of the run.
 func (w *world) verifier() *verify.Verify {
-	v := &verify.Verify{Model: w.model, Store: w.base}
+	v := &verify.Verify{Model: w.model, Store: w.base, Now: func() time.Time { return w.clock }}
 	if len(w.model.Searches) > 0 {
 		v.Index = w.index
 	}

@@ -78,6 +78,9 @@ func (t *Table) Validate(w *Write) error {
 	if err := w.If.check(); err != nil {
 		return err
 	}
+	if err := w.checkExpressions(); err != nil {
+		return err
+	}
 	if w.Put != nil {
 		return t.checkPut(w)
 	}

@@ -18,6 +18,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/openfiles"
 	"weir/internal/owntable"
+	"weir/internal/projections/copies"
 	"weir/internal/projections/kinds"
 	"weir/internal/query"
 	"weir/internal/replay"
@@ -207,15 +208,55 @@ func (s *System) Show(ctx context.Context) error {
 
 // Verify returns a Verify for the derived data of one part.
 func (s *System) Verify(p *Part) *verify.Verify {
-	return &verify.Verify{Model: p.Model, Store: s.Store, Index: p.Runner.Index}
+	return &verify.Verify{Model: p.Model, Store: s.Store, Index: p.Runner.Index, Now: s.now}
 }
 
-// sweepAtOnce limits the number of rows that one Sweep deletes.
-const sweepAtOnce = 1000
+// sourcesFirst keeps copies from being deleted whose sources have expired too and are still
+// there.
+func (s *System) sourcesFirst(ctx context.Context, tables map[string]*model.Table, removals []store.Write, now time.Time) error {
+	refs := make([]store.Ref, len(removals))
+	for i := range removals {
+		refs[i] = removals[i].Ref
+	}
+	rows, err := s.Store.Get(ctx, refs)
+	if err != nil {
+		return err
+	}
+	var sources []store.Ref
+	var of []int
+	for i, row := range rows {
+		t := tables[refs[i].Table]
+		if t == nil {
+			continue
+		}
+		if e := t.Classify(row); e != nil {
+			for _, source := range copies.Sources(e, row) {
+				sources, of = append(sources, source), append(of, i)
+			}
+		}
+	}
+	if len(sources) == 0 {
+		return nil
+	}
+	if rows, err = s.Store.Get(ctx, sources); err != nil {
+		return err
+	}
+	for i, row := range rows {
+		if t := tables[sources[i].Table]; t != nil && row != nil && t.Expired(row, now) {
+			w := &removals[of[i]]
+			w.If = append(w.If, []store.Test{}) // never holds
+		}
+	}
+	return nil
+}
+
+// SweepAtOnce limits the number of rows that one Sweep deletes.
+const SweepAtOnce = 1000
 
 // Sweep deletes rows whose TTL has expired and returns how many; more may be left for the next
 // call. DynamoDB does this by itself. A deleted row that a replay wrote leaves a mark, so that
-// replaying the same records again does not restore it.
+// replaying the same records again does not restore it. A source goes before what was copied
+// from it, which the derivation then removes.
 func (s *System) Sweep(ctx context.Context) (removed int, err error) {
 	tables := map[string]*model.Table{}
 	for _, p := range s.Models {
@@ -223,7 +264,11 @@ func (s *System) Sweep(ctx context.Context) (removed int, err error) {
 			tables[t.Name] = t
 		}
 	}
-	return s.Store.Sweep(ctx, s.now(), sweepAtOnce, func(ctx context.Context, removals []store.Write) error {
+	now := s.now()
+	return s.Store.Sweep(ctx, now, SweepAtOnce, func(ctx context.Context, removals []store.Write) error {
+		if err := s.sourcesFirst(ctx, tables, removals, now); err != nil {
+			return err
+		}
 		return replay.BeforeSweep(ctx, s.Store, tables, removals)
 	})
 }

@@ -34,7 +34,8 @@ type Unshown = runner.Unshown
 type Verify struct {
 	Model *model.Model
 	Store store.Store
-	Index search.Index // nil leaves search out
+	Index search.Index     // nil leaves search out
+	Now   func() time.Time // tells which rows TTL may have deleted; nil is time.Now
 	// Progress, if set, is called with the number of rows read so far.
 	Progress func(rows int)
 
@@ -46,7 +47,7 @@ type Verify struct {
 // Run calls yield for every difference. If other processes write meanwhile, it may also find
 // differences that are only due to that; an embedded store has no other writers.
 func (v *Verify) Run(ctx context.Context, yield func(Difference)) error {
-	of := &runner.Verification{Model: v.Model, Store: v.Store, Index: v.Index, Yield: yield}
+	of := &runner.Verification{Model: v.Model, Store: v.Store, Index: v.Index, Now: v.Now, Yield: yield}
 	row, err := catalog.New(v.Model, v.Store, time.Now, catalog.Options{}).Row(ctx)
 	if err != nil {
 		return err

@@ -276,6 +276,9 @@ func (w *work) restore(ctx context.Context, m *Mend, image value.Item, rule *mod
 	if !ok || !projections.SameRow(p.Row, m.Change.Row) {
 		return false, nil
 	}
+	if removed && !m.Change.Time.IsZero() && Over(w.Model, &p, source, rows[0], m.Change.Time) {
+		return false, nil // TTL would delete it again, for as long as the source stands
+	}
 	p.Position = m.Ours
 	if err := w.Enter(ctx, []*projections.Put{&p}); err != nil {
 		return false, err

@@ -1,6 +1,8 @@
 package copies
 
 import (
+	"time"
+
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -96,9 +98,28 @@ func own(e *model.Entity, row value.Item) value.Item {
 	})
 }
 
+// Over reports whether a copy of a source row need not be there at a time: TTL deletes the
+// copy, or the source and with it the copy, at that time or before.
+func Over(m *model.Model, p *projections.Put, source store.Ref, row value.Item, at time.Time) bool {
+	return m.Table(p.Row.Table).Expired(p.Image, at) || m.Table(source.Table).Expired(row, at)
+}
+
 // SourceOf returns the row that a rule made this row from. It reads the key out of the
 // row itself.
 func SourceOf(rule *model.RowRule, row value.Item) (store.Ref, bool) {
 	key, ok := rule.Source.Key(func(name string) value.Value { return projections.Taken(rule, name, row) })
 	return store.Ref{Table: rule.Source.Table.Name, Key: key}, ok
+}
+
+// Sources returns the rows from which a row of an entity may be a copy.
+func Sources(e *model.Entity, row value.Item) (out []store.Ref) {
+	for _, rule := range e.MadeBy {
+		if len(rule.Keep) > 0 {
+			continue
+		}
+		if source, ok := SourceOf(rule, row); ok {
+			out = append(out, source)
+		}
+	}
+	return out
 }

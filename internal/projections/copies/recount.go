@@ -40,11 +40,13 @@ func (v *recount) Compare(ctx context.Context, rows []projections.Change) error 
 func (v *recount) made(ctx context.Context, rows []projections.Change) error {
 	var puts []*projections.Put
 	var refs, sources []store.Ref
+	var rowOf []value.Item
 	for i := range rows {
 		made := Puts(&rows[i])
 		for j := range made {
 			if p := &made[j]; len(p.Rule.Keep) == 0 {
 				puts, refs, sources = append(puts, p), append(refs, p.Row), append(sources, rows[i].Row)
+				rowOf = append(rowOf, rows[i].New)
 			}
 		}
 	}
@@ -56,6 +58,9 @@ func (v *recount) made(ctx context.Context, rows []projections.Change) error {
 	for i, p := range puts {
 		fix := &RowFix{Row: p.Row, Rule: p.Rule, Source: sources[i]}
 		have := value.Value{}
+		if got[i] == nil && Over(v.Model, p, sources[i], rowOf[i], v.Moment()) {
+			continue
+		}
 		if got[i] != nil {
 			have = value.OfMap(plain(p.Rule, got[i]))
 			fs = append(fs, follow.Links(v.Verification, p, got[i], fix)...)

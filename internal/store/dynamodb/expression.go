@@ -50,11 +50,9 @@ func (x *expression) value(v value.Value) string {
 	return p
 }
 
-var zero = value.OfInt(0)
-
 // update is the UpdateExpression of ops.
 func (x *expression) update(ops []store.Op) *string {
-	var sets, removes []string
+	var sets, adds, removes []string
 	for i := range ops {
 		op := &ops[i]
 		name := x.name(op.Attr)
@@ -62,11 +60,11 @@ func (x *expression) update(ops []store.Op) *string {
 		case store.Set:
 			sets = append(sets, name+"="+x.value(op.Value))
 		case store.Add:
-			from := op.From
-			if from.IsMissing() {
-				from = zero
+			if op.From.IsMissing() {
+				adds = append(adds, name+" "+x.value(op.Value))
+				continue
 			}
-			sets = append(sets, name+"=if_not_exists("+name+","+x.value(from)+")+"+x.value(op.Value))
+			sets = append(sets, name+"=if_not_exists("+name+","+x.value(op.From)+")+"+x.value(op.Value))
 		case store.Remove:
 			removes = append(removes, name)
 		}
@@ -74,6 +72,9 @@ func (x *expression) update(ops []store.Op) *string {
 	var parts []string
 	if len(sets) > 0 {
 		parts = append(parts, "SET "+strings.Join(sets, ","))
+	}
+	if len(adds) > 0 {
+		parts = append(parts, "ADD "+strings.Join(adds, ","))
 	}
 	if len(removes) > 0 {
 		parts = append(parts, "REMOVE "+strings.Join(removes, ","))

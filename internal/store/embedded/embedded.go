@@ -53,6 +53,7 @@ type Store struct {
 	closed  bool
 	catalog *catalog
 	tables  map[string]*table
+	sweeps  atomic.Int64  // how many sweeps began
 	ended   chan struct{} // closed when the store is closed
 
 	locks   rowLocks

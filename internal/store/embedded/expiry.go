@@ -12,15 +12,12 @@ import (
 	"weir/internal/value"
 )
 
-// forgotten is how long after its expiry a row is still deleted. DynamoDB takes an
-// earlier expiry for a mistake, and so does this store.
-const forgotten = 5 * 365 * 24 * time.Hour
-
-// sweepPage is the number of rows that are checked together.
-const sweepPage = 256
+// sweepRows is the number of rows that are checked together.
+const sweepRows = 256
 
 // Sweep deletes up to limit rows whose TTL had expired at now, the oldest first in each
-// table, and returns how many. Each row is deleted only if it is still expired at that
+// table, and returns how many. The tables take turns, page by page, and another one begins
+// each sweep, so that none waits for the end of another. Each row is deleted only if it is still expired at that
 // moment, and its stream record says Expired. A row stays if it has a new expiry, if a
 // condition that prepare adds fails, or if DynamoDB would leave it alone (its TTL
 // attribute is no whole number, or is more than five years in the past). A crash leaves
@@ -30,11 +27,24 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int, prepare sto
 	if err != nil {
 		return 0, fmt.Errorf("sweep: %w", err)
 	}
-	for _, name := range names {
-		n, err := s.sweepTable(ctx, name, now, limit-removed, prepare)
-		if removed += n; err != nil {
-			return removed, fmt.Errorf("sweep: table %s: %w", name, err)
+	if len(names) == 0 {
+		return 0, nil
+	}
+	begin := int(s.sweeps.Add(1)) % len(names)
+	names = append(names[begin:len(names):len(names)], names[:begin]...)
+	after := map[string][]byte{}
+	for len(names) > 0 && removed < limit {
+		left := names[:0:0]
+		for _, name := range names {
+			n, more, err := s.sweepPage(ctx, name, now, after, limit-removed, prepare)
+			if removed += n; err != nil {
+				return removed, fmt.Errorf("sweep: table %s: %w", name, err)
+			}
+			if more {
+				left = append(left, name)
+			}
 		}
+		names = left
 	}
 	return removed, nil
 }
@@ -54,30 +64,26 @@ func (s *Store) expiring(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-// sweepTable is Sweep for one table.
-func (s *Store) sweepTable(ctx context.Context, name string, now time.Time, limit int, prepare store.Prepare) (removed int, err error) {
-	var after []byte
-	for removed < limit {
-		var ws []store.Write
-		if ws, after, err = s.expired(ctx, name, now, after, min(limit-removed, sweepPage)); err != nil || len(ws) == 0 {
-			return removed, err
-		}
-		if prepare != nil {
-			if err := prepare(ctx, ws); err != nil {
-				return removed, err
-			}
-		}
-		out, err := s.Write(ctx, ws)
-		for i := range out {
-			if out[i].Err == nil {
-				removed++
-			}
-		}
-		if err != nil {
-			return removed, err
+// sweepPage deletes the next expired rows of a table, those above the entry of the expiry
+// index that after has for the table, and moves it on. more says that there may be others.
+func (s *Store) sweepPage(ctx context.Context, name string, now time.Time, after map[string][]byte, limit int, prepare store.Prepare) (removed int, more bool, err error) {
+	ws, last, err := s.expired(ctx, name, now, after[name], min(limit, sweepRows))
+	if err != nil || len(ws) == 0 {
+		return 0, false, err
+	}
+	after[name] = last
+	if prepare != nil {
+		if err := prepare(ctx, ws); err != nil {
+			return 0, false, err
 		}
 	}
-	return removed, nil
+	out, err := s.Write(ctx, ws)
+	for i := range out {
+		if out[i].Err == nil {
+			removed++
+		}
+	}
+	return removed, true, err
 }
 
 // expired returns the removals of a table's next expired rows, above the given entry of
@@ -93,8 +99,9 @@ func (s *Store) expired(ctx context.Context, name string, now time.Time, above [
 	}
 	ix := tab.indexes[len(tab.indexes)-1]
 	base := appendSpace(nil, spaceIndex, ix.id)
-	low := appendKeyValue(base[:len(base):len(base)], value.OfInt(now.Add(-forgotten).Unix()))
-	high := appendKeyValue(base[:len(base):len(base)], value.OfInt(now.Unix()))
+	first, latest := store.ExpiresBetween(now)
+	low := appendKeyValue(base[:len(base):len(base)], value.OfInt(first))
+	high := appendKeyValue(base[:len(base):len(base)], value.OfInt(latest))
 	if above != nil {
 		low = append(above[:len(above):len(above)], 0) // the next possible key
 	}

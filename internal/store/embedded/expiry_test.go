@@ -124,7 +124,7 @@ func TestReplayedExpiry(t *testing.T) {
 // Rows that fail the condition stay, and do not keep the sweep from those behind them.
 func TestSweepSpares(t *testing.T) {
 	s := openMem(t, things())
-	for i := range 2 * sweepPage {
+	for i := range 2 * sweepRows {
 		do(t, s, put("ttl", fmt.Sprintf("kept %d", i), "ttl", int(now.Add(-2*time.Hour).Unix()), "kept", "yes"))
 	}
 	do(t, s, expiring("gone", -time.Minute), expiring("gone too", -time.Second))

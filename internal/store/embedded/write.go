@@ -115,9 +115,16 @@ func (s *Store) transact(ctx context.Context, ws []store.Write) error {
 	if len(b.slots) < len(ws) {
 		return fmt.Errorf("%w: a key occurs twice", store.ErrRefused)
 	}
+	size := 0
 	for i := range ws {
 		var out store.Outcome
-		if err := b.step(i, &out); err != nil {
+		old := b.slotOf[i].nowItem
+		err := b.step(i, &out)
+		if err == nil && out.Err == nil {
+			size += max(old.Size(), b.slotOf[i].nowItem.Size())
+			err = store.CheckTransact(size)
+		}
+		if err != nil {
 			return err
 		}
 		if out.Err != nil {

@@ -56,6 +56,23 @@ var transactCases = []testCase{
 		}
 		f.is(ref("a", "n"), item("PK", "a", "SK", "n", "n", 1))
 	}},
+	{"holds rows of 4 MB", func(f *fixture) {
+		large := func(i int) store.Write { return put("a", fmt.Sprint(i), "v", long(store.MaxItemBytes-1000)) }
+		var ws []store.Write
+		for i := range 10 {
+			ws = append(ws, large(i))
+		}
+		if err := f.transact(ws...); err != nil {
+			f.Error(err)
+		}
+		for i := range 11 {
+			ws = append(ws[:i:i], put("b", fmt.Sprint(i), "v", long(store.MaxItemBytes-1000)))
+		}
+		if err := f.transact(ws...); !errors.Is(err, store.ErrRefused) {
+			f.Errorf("more than 4 MB: %v", err)
+		}
+		f.is(ref("b", "0"), nil)
+	}},
 	{"or nothing, when a write is refused", func(f *fixture) {
 		for _, c := range refusals {
 			if c.write.Check {

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"weir/internal/store"
@@ -16,6 +17,18 @@ func addFrom(name string, v, from any) store.Op {
 }
 
 var updateCases = []testCase{
+	{"adds to 298 attributes", func(f *fixture) {
+		for range 2 {
+			f.do(update(ref("a", "many"), manyOps(store.Add, 298)...))
+		}
+		rows, err := f.Get(f.ctx(), []store.Ref{ref("a", "many")})
+		if err != nil || len(rows[0]) != 300 || !value.Equal(rows[0].Get("attribute-297"), value.OfInt(2)) {
+			f.Errorf("%d attributes, %v", len(rows[0]), err)
+		}
+	}},
+	{"sets 400 attributes", func(f *fixture) {
+		f.do(update(ref("a", "many"), manyOps(store.Set, 400)...))
+	}},
 	{"set, add and remove", func(f *fixture) {
 		r := ref("a", "b")
 		f.do(put("a", "b", "keep", "k", "s", "old", "n", 1, "gone", true))
@@ -139,6 +152,9 @@ var refusals = []struct {
 	{"an empty binary key", store.Write{Ref: store.Ref{Table: blobs, Key: key(value.OfBinary(""), value.OfBinary("x"))}, Ops: []store.Op{set("n", 1)}}},
 	{"a long partition key", put(long(store.MaxPartitionBytes+1), "b")},
 	{"a long sort key", put("a", long(store.MaxSortBytes+1))},
+	{"an update of more than 4 KB", update(ref("a", "b"), manyOps(store.Remove, 1000)...)},
+	{"an update of more than 300 operators", update(ref("a", "b"), manyOps(store.Add, 301)...)},
+	{"a condition of more than 4 KB", onlyWhere(300)},
 	{"a row too large", put("a", "b", "v", long(store.MaxItemBytes))},
 	{"an update to a row too large", update(ref("a", "b"), set("v", long(store.MaxItemBytes)))},
 	{"a row nested too deep", put("a", "b", "v", deep(value.MaxDepth+1))},
@@ -197,4 +213,25 @@ var refusalCases = []testCase{
 		f.is(w.Ref, w.Put)
 		f.fails(update(w.Ref, set("w", "")), store.ErrRefused)
 	}},
+}
+
+// manyOps are operations on so many attributes.
+func manyOps(kind store.OpKind, n int) (ops []store.Op) {
+	for i := range n {
+		op := store.Op{Kind: kind, Attr: fmt.Sprintf("attribute-%d", i)}
+		if kind != store.Remove {
+			op.Value = value.OfInt(1)
+		}
+		ops = append(ops, op)
+	}
+	return ops
+}
+
+// onlyWhere is an update with a condition on so many attributes.
+func onlyWhere(n int) store.Write {
+	w := update(ref("a", "b"), set("v", 1))
+	for i := range n {
+		w.If = append(w.If, []store.Test{{Attr: fmt.Sprintf("attribute-%d", i), Is: store.Absent}})
+	}
+	return w
 }

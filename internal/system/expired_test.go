@@ -1,0 +1,129 @@
+package system_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"weir/internal/model"
+	"weir/internal/store"
+	"weir/internal/system"
+	"weir/internal/value"
+)
+
+const offers = `
+model: offers
+tables: {offers: {key: [PK, SK], ttl: ttl}, archive: {key: [PK, SK], ttl: until}}
+entities:
+  Offer: {table: offers, where: {kind: Offer}, key: {PK: "OFFER#{id}", SK: META}, attributes: {id: string!, ttl: number}}
+  Card: {table: offers, where: {kind: Card}, key: {PK: CARDS, SK: "{id}"}, attributes: {id: string!, ttl: number}}
+  Old: {table: archive, where: {kind: Old}, key: {PK: "OLD#{id}", SK: META}, attributes: {id: string!, until: number}}
+derive:
+  Card: {row: Offer, set: {id: id, ttl: ttl}}
+queries:
+  offer: {get: Offer, with: [id]}
+`
+
+// TestExpiredCopies: 1,500 expired rows and the copies that carry their TTL go, the sources
+// first, and stay gone. No copy is made again. Another table does not wait for them.
+func TestExpiredCopies(t *testing.T) {
+	m, err := model.Parse("offers.yaml", []byte(offers))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := sweepNow.Add(-time.Hour)
+	s, err := system.Open(t.Context(), filepath.Join(t.TempDir(), "data"), []*model.Model{m}, system.Options{NoSearch: true, Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	const rows = 1500
+	var ws []store.Write
+	add := func(table, pk, kind, ttl string, i int) {
+		row := rowOf("PK", fmt.Sprintf("%s#%d", pk, i), "SK", "META", "kind", kind, "id", fmt.Sprint(i)).
+			With(value.Attr{Name: ttl, Value: value.OfInt(sweepNow.Unix() - int64(i%60) - 1)})
+		key, _ := m.Table(table).KeyOf(row)
+		ws = append(ws, store.Write{Ref: store.Ref{Table: table, Key: key}, Put: row})
+	}
+	for i := range rows {
+		add("offers", "OFFER", "Offer", "ttl", i)
+		add("archive", "OLD", "Old", "until", i)
+	}
+	if _, err := s.Store.Write(t.Context(), ws); err != nil {
+		t.Fatal(err)
+	}
+	settle(t, s)
+	cards := func() int {
+		t.Helper()
+		n := 0
+		for q := (store.Query{Table: "offers", Partition: value.OfString("CARDS")}); ; {
+			page, err := s.Store.Query(t.Context(), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += len(page.Rows)
+			if q.After = page.Next; q.After == nil {
+				return n
+			}
+		}
+	}
+	if n := cards(); n != rows {
+		t.Fatalf("%d copies of %d rows", n, rows)
+	}
+	now = sweepNow
+	archived, removed, sweeps := 0, 0, 0
+	for ; sweeps < 10; sweeps++ {
+		n, err := s.Sweep(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if removed += n; n == 0 {
+			break
+		}
+		page, err := s.Store.Query(t.Context(), store.Query{Table: "archive", Limit: 2 * rows})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if archived = len(page.Rows); sweeps == 0 && archived == rows {
+			t.Error("the first sweep left one of two tables alone")
+		}
+		settle(t, s)
+		verifyNothing(t, s)
+	}
+	if n := cards(); n > 0 || archived > 0 || removed != 2*rows {
+		t.Errorf("%d sweeps removed %d rows of %d; %d copies and %d of the archive are left", sweeps, removed, 2*rows, n, archived)
+	}
+}
+
+// TestCopyThatExpiresFirst: a copy whose own TTL deletes it before its source is not made
+// again, and its absence is no difference.
+func TestCopyThatExpiresFirst(t *testing.T) {
+	m, err := model.Parse("offers.yaml", []byte(offers))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := sweepNow.Add(-time.Hour)
+	s, err := system.Open(t.Context(), filepath.Join(t.TempDir(), "data"), []*model.Model{m}, system.Options{NoSearch: true, Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	row := rowOf("PK", "OFFER#1", "SK", "META", "kind", "Offer", "id", "1").With(value.Attr{Name: "ttl", Value: value.OfInt(sweepNow.Unix())})
+	key, _ := m.Tables[0].KeyOf(row)
+	copied := store.Ref{Table: "offers", Key: store.Key{Partition: value.OfString("CARDS"), Sort: value.OfString("1")}}
+	if _, err := s.Store.Write(t.Context(), []store.Write{{Ref: store.Ref{Table: "offers", Key: key}, Put: row}}); err != nil {
+		t.Fatal(err)
+	}
+	settle(t, s)
+	now = sweepNow.Add(time.Minute)
+	if _, err := s.Store.Write(t.Context(), []store.Write{{Ref: copied, Delete: true, Origin: &store.Origin{Expired: true}}}); err != nil {
+		t.Fatal(err)
+	}
+	settle(t, s)
+	rows, err := s.Store.Get(t.Context(), []store.Ref{copied})
+	if err != nil || rows[0] != nil {
+		t.Errorf("the copy is there again: %v, %v", rows, err)
+	}
+	verifyNothing(t, s)
+}

@@ -1,0 +1,87 @@
+package system_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"weir/internal/model"
+	"weir/internal/projections/kinds"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/store/dynamodb"
+	"weir/internal/store/dynamodb/dynamodbtest"
+	"weir/internal/system"
+	"weir/internal/value"
+)
+
+const tags = `
+model: tags
+tables: {tags: {key: [PK, SK]}}
+entities:
+  Box: {where: {kind: Box}, key: {PK: "BOX#{box}", SK: META}, attributes: {box: string!}}
+  Tag: {where: {kind: Tag}, key: {PK: "BOX#{box}", SK: "TAG#{tag}"}, attributes: {box: string!, tag: string!}}
+derive:
+  Box.tags: {count: Tag}
+  Box.different: {distinct: Tag.tag, max: 2000}
+queries:
+  box: {get: Box, with: [box]}
+`
+
+// TestManyValuesOnEmbedded and TestManyValuesOnDynamoDB: one batch of 1,000 creates that
+// touches 1,000 values of one target counts right, whether their shard is known or not.
+func TestManyValuesOnEmbedded(t *testing.T) {
+	manyValues(t, func(t *testing.T, tables []store.Table) store.Store { return embeddedStore(t, tables) })
+}
+
+func TestManyValuesOnDynamoDB(t *testing.T) {
+	manyValues(t, func(t *testing.T, tables []store.Table) store.Store {
+		return dynamodbtest.Open(t, dynamodbtest.Config(t), tables, dynamodb.Options{})
+	})
+}
+
+func manyValues(t *testing.T, open func(*testing.T, []store.Table) store.Store) {
+	m, err := model.Parse("tags.yaml", []byte(tags))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := system.Tables([]*model.Model{m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const creates = 1000
+	for _, byItem := range []bool{false, true} {
+		t.Run(fmt.Sprintf("by item %v", byItem), func(t *testing.T) {
+			db := open(t, tables)
+			box := rowOf("PK", "BOX#b", "SK", "META", "kind", "Box", "box", "b")
+			key, _ := m.Tables[0].KeyOf(box)
+			ws := []store.Write{{Ref: store.Ref{Table: "tags", Key: key}, Put: box}}
+			b := runner.Batch{ShardKey: "shardKey", ByItem: byItem}
+			for i := range creates {
+				tag := fmt.Sprintf("a tag of some length, number %d", i)
+				row := rowOf("PK", "BOX#b", "SK", "TAG#"+tag, "kind", "Tag", "box", "b", "tag", tag)
+				k, _ := m.Tables[0].KeyOf(row)
+				ws = append(ws, store.Write{Ref: store.Ref{Table: "tags", Key: k}, Put: row})
+				b.Changes = append(b.Changes, changeOf(t, m, row, uint64(i+1)))
+			}
+			if _, err := db.Write(t.Context(), ws); err != nil {
+				t.Fatal(err)
+			}
+			r := &runner.Runner{Kinds: kinds.All(), Model: m, Store: db, Now: time.Now}
+			for range 2 { // it comes again
+				if n, err := r.Rows(t.Context(), b); err != nil || n.Dead > 0 || n.Applied != creates {
+					t.Fatalf("%+v, %v", n, err)
+				}
+				rows, err := db.Get(t.Context(), []store.Ref{ws[0].Ref})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, attr := range []string{"tags", "different"} {
+					if got := rows[0].Get(attr); !value.Equal(got, value.OfInt(creates)) {
+						t.Errorf("%s is %v, of %d", attr, got.Text(), creates)
+					}
+				}
+			}
+		})
+	}
+}
