@@ -14,11 +14,11 @@ import (
 
 const offers = `
 model: offers
-tables: {offers: {key: [PK, SK], ttl: ttl}, archive: {key: [PK, SK], ttl: until}}
+tables: {offers: {key: [PK, SK], ttl: ttl}, rest: {key: [PK, SK], ttl: until}}
 entities:
   Offer: {table: offers, where: {kind: Offer}, key: {PK: "OFFER#{id}", SK: META}, attributes: {id: string!, ttl: number}}
   Card: {table: offers, where: {kind: Card}, key: {PK: CARDS, SK: "{id}"}, attributes: {id: string!, ttl: number}}
-  Old: {table: archive, where: {kind: Old}, key: {PK: "OLD#{id}", SK: META}, attributes: {id: string!, until: number}}
+  Old: {table: rest, where: {kind: Old}, key: {PK: "OLD#{id}", SK: META}, attributes: {id: string!, until: number}}
 derive:
   Card: {row: Offer, set: {id: id, ttl: ttl}}
 queries:
@@ -48,7 +48,7 @@ func TestExpiredCopies(t *testing.T) {
 	}
 	for i := range rows {
 		add("offers", "OFFER", "Offer", "ttl", i)
-		add("archive", "OLD", "Old", "until", i)
+		add("rest", "OLD", "Old", "until", i)
 	}
 	if _, err := s.Store.Write(t.Context(), ws); err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestExpiredCopies(t *testing.T) {
 		t.Fatalf("%d copies of %d rows", n, rows)
 	}
 	now = sweepNow
-	archived, removed, sweeps := 0, 0, 0
+	others, removed, sweeps := 0, 0, 0
 	for ; sweeps < 10; sweeps++ {
 		n, err := s.Sweep(t.Context())
 		if err != nil {
@@ -81,18 +81,18 @@ func TestExpiredCopies(t *testing.T) {
 		if removed += n; n == 0 {
 			break
 		}
-		page, err := s.Store.Query(t.Context(), store.Query{Table: "archive", Limit: 2 * rows})
+		page, err := s.Store.Query(t.Context(), store.Query{Table: "rest", Limit: 2 * rows})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if archived = len(page.Rows); sweeps == 0 && archived == rows {
+		if others = len(page.Rows); sweeps == 0 && others == rows {
 			t.Error("the first sweep left one of two tables alone")
 		}
 		settle(t, s)
 		verifyNothing(t, s)
 	}
-	if n := cards(); n > 0 || archived > 0 || removed != 2*rows {
-		t.Errorf("%d sweeps removed %d rows of %d; %d copies and %d of the archive are left", sweeps, removed, 2*rows, n, archived)
+	if n := cards(); n > 0 || others > 0 || removed != 2*rows {
+		t.Errorf("%d sweeps removed %d rows of %d; %d copies and %d of the other table are left", sweeps, removed, 2*rows, n, others)
 	}
 }
 
