@@ -18,13 +18,17 @@ import (
 // and moves the ledger's position past it, so it is neither lost nor kept twice. The
 // target stays parked until retries or discards have emptied the queue.
 
-// parkAtOnce keeps a parking transaction well below its limit.
+// parkAtOnce is the most dead letters in a transaction. Their heads, of 85 KB at most, and a
+// ledger stay below store.MaxTransactBytes.
 const parkAtOnce = 40
 
 // park keeps the target's steps as dead letters instead of adding them to the ledger.
 func (w *Work) park(ctx context.Context, t *projections.Target, reason string) error {
 	for len(t.Steps) > 0 {
-		steps := w.parkable(t.Steps)
+		steps := t.Steps[:min(parkAtOnce, len(t.Steps))]
+		if w.ByItem {
+			steps = t.Steps[:min(parkMarked, len(t.Steps))]
+		}
 		ws, err := w.parkWrites(ctx, t, steps, reason)
 		if err == nil {
 			err = w.Store.Transact(ctx, ws)
@@ -54,23 +58,6 @@ func (w *Work) park(ctx context.Context, t *projections.Target, reason string) e
 	}
 	t.Check = false
 	return nil
-}
-
-// parkable returns the first of some steps, as many as one transaction can park, and at least
-// one. Its letters have the steps' records.
-func (w *Work) parkable(steps []projections.Step) []projections.Step {
-	most, bytes := parkAtOnce, store.MaxTransactBytes-2*store.MaxItemBytes // of the ledger, and of what is not counted here
-	if w.ByItem {
-		most = parkMarked
-	}
-	for i, s := range steps {
-		c := &w.Changes[s.Change]
-		bytes -= min(c.Old.Size()+c.New.Size(), store.MaxItemBytes) + 4<<10
-		if i == most || i > 0 && bytes < 0 {
-			return steps[:i]
-		}
-	}
-	return steps
 }
 
 // parkWrites returns the writes, for one transaction, that park steps: their dead
@@ -315,7 +302,7 @@ func (r *Runner) unqueue(ctx context.Context, queue []Dead, publish Dead, standi
 // together with a DeadPublish and the ledger.
 func (r *Runner) fit(queue []Dead) (n int) {
 	adds := 0
-	for writes := 2; n < len(queue); n++ {
+	for writes := 2; n < min(parkAtOnce, len(queue)); n++ {
 		adds += len(queue[n].Adds)
 		if writes += len(r.forget(&queue[n])); writes > store.MaxTransact || adds > addsAtOnce && n > 0 {
 			break

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -29,7 +30,8 @@ queries:
 `
 
 // TestManyValuesOnEmbedded and TestManyValuesOnDynamoDB: one batch of 1,000 creates that
-// touches 1,000 values of one target counts right, whether their shard is known or not.
+// touches 1,000 values of one target counts right, whether their shard is known or not, and a
+// repair corrects as many in one write.
 func TestManyValuesOnEmbedded(t *testing.T) {
 	manyValues(t, func(t *testing.T, tables []store.Table) store.Store { return embeddedStore(t, tables) })
 }
@@ -82,6 +84,31 @@ func manyValues(t *testing.T, open func(*testing.T, []store.Table) store.Store) 
 					}
 				}
 			}
+			repairsMany(t, r, ws[0].Ref)
 		})
+	}
+}
+
+// repairsMany spoils every sum of a ledger, which a repair corrects in one write.
+func repairsMany(t *testing.T, r *runner.Runner, target store.Ref) {
+	ref := owntable.Ledger(r.Model.Name, target)
+	rows, err := r.Store.Get(t.Context(), []store.Ref{ref})
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, bad := rows[0].Filter(owntable.IsSum), rows[0].Clone()
+	for i := range bad {
+		if owntable.IsSum(bad[i].Name) {
+			bad[i].Value = value.OfInt(7)
+		}
+	}
+	if out, err := r.Store.Write(t.Context(), []store.Write{{Ref: ref, Put: bad}}); err != nil || out[0].Err != nil {
+		t.Fatal(err, out)
+	}
+	if done, differs, err := r.RepairLedger(t.Context(), ref, target, r.Model.Entity("Box"), bad, good, nil); !done || !differs || err != nil {
+		t.Fatal(done, differs, err)
+	}
+	if rows, err = r.Store.Get(t.Context(), []store.Ref{ref}); err != nil || !value.EqualItems(rows[0].Filter(owntable.IsSum), good) {
+		t.Errorf("the ledger has %d sums, not %d, or others: %v", len(rows[0].Filter(owntable.IsSum)), len(good), err)
 	}
 }
