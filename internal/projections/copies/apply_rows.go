@@ -276,7 +276,7 @@ func (w *work) restore(ctx context.Context, m *Mend, image value.Item, rule *mod
 	if !ok || !projections.SameRow(p.Row, m.Change.Row) {
 		return false, nil
 	}
-	if removed && !m.Change.Time.IsZero() && Over(w.Model, &p, source, is, m.Change.Time) {
+	if removed && !m.Change.Time.IsZero() && w.Model.Table(p.Row.Table).Expired(p.Image, m.Change.Time) {
 		return false, nil // TTL would delete it again, for as long as the source stands
 	}
 	p.Position = m.Ours

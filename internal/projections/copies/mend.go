@@ -1,8 +1,6 @@
 package copies
 
 import (
-	"time"
-
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -96,12 +94,6 @@ func own(e *model.Entity, row value.Item) value.Item {
 		}
 		return true
 	})
-}
-
-// Over reports whether a copy of a source row need not be there at a time: TTL deletes the
-// copy, or the source and with it the copy, at that time or before.
-func Over(m *model.Model, p *projections.Put, source store.Ref, row value.Item, at time.Time) bool {
-	return m.Table(p.Row.Table).Expired(p.Image, at) || m.Table(source.Table).Expired(row, at)
 }
 
 // SourceOf returns the row that a rule made this row from. It reads the key out of the

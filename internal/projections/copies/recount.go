@@ -40,13 +40,11 @@ func (v *recount) Compare(ctx context.Context, rows []projections.Change) error 
 func (v *recount) made(ctx context.Context, rows []projections.Change) error {
 	var puts []*projections.Put
 	var refs, sources []store.Ref
-	var rowOf []value.Item
 	for i := range rows {
 		made := Puts(&rows[i])
 		for j := range made {
 			if p := &made[j]; len(p.Rule.Keep) == 0 {
 				puts, refs, sources = append(puts, p), append(refs, p.Row), append(sources, rows[i].Row)
-				rowOf = append(rowOf, rows[i].New)
 			}
 		}
 	}
@@ -58,7 +56,7 @@ func (v *recount) made(ctx context.Context, rows []projections.Change) error {
 	for i, p := range puts {
 		fix := &RowFix{Row: p.Row, Rule: p.Rule, Source: sources[i]}
 		have := value.Value{}
-		if got[i] == nil && Over(v.Model, p, sources[i], rowOf[i], v.Moment()) {
+		if got[i] == nil && v.Model.Table(p.Row.Table).Expired(p.Image, v.Moment()) {
 			continue
 		}
 		if got[i] != nil {
