@@ -48,7 +48,7 @@ func FactFrom(row value.Item) FactRow {
 // Keep stores a fact, or that it was withdrawn, unless the row has this position or a newer
 // one. expiry is when a withdrawn fact may be deleted: once nothing older can arrive.
 func (f FactRow) Keep(at store.Ref, expiry value.Value) store.Write {
-	return f.write(at, expiry, store.Cond{below(factPosition, f.Position.Value())})
+	return f.write(at, expiry, store.Cond{store.Below(factPosition, f.Position.Value())})
 }
 
 // Replace stores another fact in place of this one, on condition that this one has not
@@ -63,7 +63,7 @@ func (f FactRow) write(at store.Ref, expiry value.Value, cond store.Cond) store.
 		told, expiry = value.OfMap(f.Told), value.Value{}
 	}
 	return store.Write{Ref: at, If: cond, Ops: []store.Op{
-		set(factPosition, f.Position.Value()), setOr(factTold, told), setOr(Expiry, expiry),
+		set(factPosition, f.Position.Value()), store.Assign(factTold, told), store.Assign(Expiry, expiry),
 	}}
 }
 

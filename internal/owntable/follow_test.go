@@ -40,6 +40,9 @@ func TestFacts(t *testing.T) {
 	if !o.writes(empty.Keep(ref, soon)) || owntable.FactFrom(o.row(ref)).Told == nil {
 		t.Error("a fact that tells nothing is read as withdrawn")
 	}
+	if spoilt := owntable.FactFrom(o.row(ref).With(value.Attr{Name: "v", Value: value.OfString("spoilt")})); spoilt.Told == nil || spoilt.Raw.Text() != "spoilt" {
+		t.Error("a fact that another writer spoilt is read as withdrawn")
+	}
 	if o.writes(owntable.FactFrom(nil).Replace(ref, empty, soon)) {
 		t.Error("a fact that exists was read as missing, and replaced")
 	}

@@ -70,9 +70,9 @@ func (v FollowedRow) Keep(at store.Ref) store.Write {
 		gone = value.OfBool(true)
 	}
 	ops := []store.Op{
-		set(followedPosition, v.Position.Value()), setOr(followedValue, v.Value), setOr(followedGone, gone), remove(Expiry),
+		set(followedPosition, v.Position.Value()), store.Assign(followedValue, v.Value), store.Assign(followedGone, gone), remove(Expiry),
 	}
-	return store.Write{Ref: at, If: store.Cond{below(followedPosition, v.Position.Value())}, Return: true, Ops: append(ops, v.Row.ops()...)}
+	return store.Write{Ref: at, If: store.Cond{store.Below(followedPosition, v.Position.Value())}, Return: true, Ops: append(ops, v.Row.ops()...)}
 }
 
 // Replace stores another value in place of this one, on condition that this one has not

@@ -88,7 +88,7 @@ func FollowJobFrom(model string, row value.Item) (j FollowJob, ok bool) {
 // there is one for the same or a newer value.
 func BeginFollow(model, list, after string, p events.Position) store.Write {
 	return store.Write{
-		Ref: job(model, list), If: store.Cond{below(jobPosition, p.Value())},
+		Ref: job(model, list), If: store.Cond{store.Below(jobPosition, p.Value())},
 		Ops: []store.Op{set(jobList, value.OfString(list)), set(jobCursor, value.OfString(after)), set(jobPosition, p.Value())},
 	}
 }

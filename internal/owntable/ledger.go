@@ -107,7 +107,7 @@ func adding(ops []store.Op, amounts []value.Attr) []store.Op {
 func CountLedger(at store.Ref, shardKey string, first, last events.Position, amounts []value.Attr, before value.Value) store.Write {
 	name := PositionOf(shardKey)
 	ops := append(make([]store.Op, 0, len(amounts)+2), set(name, last.Value()), raise(before))
-	return store.Write{Ref: at, Ops: adding(ops, amounts), Return: true, If: store.Cond{below(name, first.Value()), Open()}}
+	return store.Write{Ref: at, Ops: adding(ops, amounts), Return: true, If: store.Cond{store.Below(name, first.Value()), Open()}}
 }
 
 // AddLedger adds amounts, unless effects before them are parked. Other writes of the same
@@ -126,7 +126,7 @@ func RaiseLedger(at store.Ref, before value.Value) store.Write {
 func ParkLedger(at store.Ref, shardKey string, first, last events.Position, n int) store.Write {
 	name := PositionOf(shardKey)
 	return store.Write{
-		Ref: at, If: store.Cond{below(name, first.Value())}, Ops: []store.Op{set(name, last.Value()), plus(ledgerParked, int64(n))},
+		Ref: at, If: store.Cond{store.Below(name, first.Value())}, Ops: []store.Op{set(name, last.Value()), plus(ledgerParked, int64(n))},
 	}
 }
 
@@ -183,7 +183,7 @@ func (l LedgerRow) NoteUnshown(at store.Ref, letter, why string) store.Write {
 	if letter != "" {
 		mark = value.OfString(letter + " " + why)
 	}
-	return store.Write{Ref: at, Ops: []store.Op{setOr(ledgerUnshown, mark)}, If: store.Cond{l.sameVersion()}}
+	return store.Write{Ref: at, Ops: []store.Op{store.Assign(ledgerUnshown, mark)}, If: store.Cond{l.sameVersion()}}
 }
 
 // Spread moves digits of the sums into the bands that they belong to (Respread), on
@@ -204,10 +204,15 @@ type ShardPosition struct {
 	At       events.Position
 }
 
+// AddsAtOnce is how many attributes of a ledger one expression of DynamoDB may change.
+const AddsAtOnce = 250
+
 // Repair makes the ledger hold exactly the given sums, and moves its positions forward to
 // where the shards are applied, on condition that it has not changed since it was read and
-// no effects wait for the target. differs is false if it holds the sums already.
-func (l LedgerRow) Repair(at store.Ref, sums value.Item, applied []ShardPosition, before value.Value) (w store.Write, differs bool) {
+// no effects wait for the target. differs is false if it holds the sums already. More than
+// AddsAtOnce changes are one write of the whole row. The error wraps store.ErrRefused if
+// another writer spoilt the version, so that it cannot be raised.
+func (l LedgerRow) Repair(at store.Ref, sums value.Item, applied []ShardPosition, before value.Value) (w store.Write, differs bool, err error) {
 	w.Ref, w.If = at, append(note(value.Item(l), ledgerVersion).same(ledgerVersion), Open())
 	for _, a := range l {
 		if IsSum(a.Name) && !sums.Has(a.Name) && !value.Equal(a.Value, value.OfInt(0)) {
@@ -216,11 +221,11 @@ func (l LedgerRow) Repair(at store.Ref, sums value.Item, applied []ShardPosition
 	}
 	for _, a := range sums {
 		if !value.Equal(a.Value, value.Item(l).Get(a.Name)) {
-			w.Ops = append(w.Ops, setOr(a.Name, a.Value))
+			w.Ops = append(w.Ops, store.Assign(a.Name, a.Value))
 		}
 	}
 	if len(w.Ops) == 0 {
-		return w, false
+		return w, false, nil
 	}
 	for _, s := range applied {
 		if s.At.Compare(l.Position(s.ShardKey)) > 0 {
@@ -228,8 +233,15 @@ func (l LedgerRow) Repair(at store.Ref, sums value.Item, applied []ShardPosition
 			w.Ops, w.If = append(w.Ops, set(name, s.At.Value())), append(w.If, l.samePosition(name))
 		}
 	}
-	w.Ops = append(w.Ops, raise(before))
-	return w, true
+	if w.Ops = append(w.Ops, raise(before)); len(w.Ops) <= AddsAtOnce {
+		return w, true, nil
+	}
+	own := Table()
+	if w.Put, err = own.Apply(&w, value.Item(l)); err != nil {
+		return w, true, err
+	}
+	w.Ops, w.If = nil, append(w.If, []store.Test{store.AsRead(ledgerUnshown, value.Item(l).Get(ledgerUnshown))})
+	return w, true, nil
 }
 
 // Ledger refers to the ledger of a target row.

@@ -1,6 +1,7 @@
 package owntable_test
 
 import (
+	"fmt"
 	"testing"
 
 	"weir/internal/owntable"
@@ -54,7 +55,7 @@ func TestLedgers(t *testing.T) {
 	if o.writes(was.NoteUnshown(ref, "letter", "why")) || o.Transact(t.Context(), []store.Write{was.Unchanged(ref)}) == nil || o.writes(was.Without(ref, amounts(0), 0, before)) || o.writes(was.Forget(ref, []string{"s1"})) {
 		t.Error("what was decided by an older state was written")
 	}
-	if w, differs := was.Repair(ref, value.Item{}, nil, before); !differs || o.writes(w) {
+	if w, differs, err := was.Repair(ref, value.Item{}, nil, before); err != nil || !differs || o.writes(w) {
 		t.Error("a repair wrote over what it had not read")
 	}
 	if !o.writes(read().NoteUnshown(ref, "letter", "a long reason")) {
@@ -68,25 +69,34 @@ func TestLedgers(t *testing.T) {
 	}
 
 	now := read()
-	w, differs := now.Repair(ref, value.NewItem(amounts(7)...), []owntable.ShardPosition{{ShardKey: "s1", At: at(1)}, {ShardKey: "s2", At: at(8)}}, before)
-	if !differs || !o.writes(w) || read().Position("s1") != at(6) || read().Position("s2") != at(8) {
+	w, differs, err := now.Repair(ref, value.NewItem(amounts(7)...), []owntable.ShardPosition{{ShardKey: "s1", At: at(1)}, {ShardKey: "s2", At: at(8)}}, before)
+	if err != nil || !differs || !o.writes(w) || read().Position("s1") != at(6) || read().Position("s2") != at(8) {
 		t.Errorf("repaired to %v", o.row(ref))
 	}
 	holds(7, 105)
-	if _, differs := read().Repair(ref, value.NewItem(amounts(7)...), nil, before); differs {
+	if _, differs, _ := read().Repair(ref, value.NewItem(amounts(7)...), nil, before); differs {
 		t.Error("a ledger that is right differs")
 	}
+	var many []value.Attr
+	for i := range owntable.AddsAtOnce {
+		many = append(many, value.Attr{Name: owntable.Value("tags", fmt.Sprint(i)), Value: value.OfInt(1)})
+	}
+	w, differs, err = read().Repair(ref, value.NewItem(append(many, amounts(7)...)...), nil, before)
+	if err != nil || !differs || w.Put == nil || !o.writes(w) || len(read().Sums()) != owntable.AddsAtOnce+1 {
+		t.Errorf("many sums at once: %v", err)
+	}
+	holds(7, 106)
 	if _, spreads := read().Spread(ref, before); spreads {
 		t.Error("digits are moved that are where they belong")
 	}
 	if !o.writes(read().Forget(ref, []string{"s1", "none"})) || !read().Position("s1").IsZero() {
 		t.Error("the position of a shard that is over is left")
 	}
-	holds(7, 105)
+	holds(7, 106)
 	if !o.writes(read().Without(ref, append(read().Positions([]string{"s2"}), read().Sums()...), 1, before)) || len(read().Sums()) > 0 || read().Waiting() != 1 {
 		t.Errorf("made room in %v", o.row(ref))
 	}
-	if none := owntable.LedgerRow(nil); !none.Version().IsMissing() || none.Parked() || !value.Equal(none.Based(9).Version(), value.OfInt(9)) || !value.Equal(read().Based(9).Version(), value.OfInt(106)) {
+	if none := owntable.LedgerRow(nil); !none.Version().IsMissing() || none.Parked() || !value.Equal(none.Based(9).Version(), value.OfInt(9)) || !value.Equal(read().Based(9).Version(), value.OfInt(107)) {
 		t.Error("only a ledger without a version gets one")
 	}
 }

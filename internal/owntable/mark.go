@@ -19,7 +19,7 @@ func MarkFrom(row value.Item) events.Position { return events.PositionFrom(row.G
 // MoveMark moves a mark to a position, unless it has that position or a newer one.
 func MoveMark(at store.Ref, p events.Position, expiry value.Value) store.Write {
 	return store.Write{
-		Ref: at, If: store.Cond{below(markPosition, p.Value())},
+		Ref: at, If: store.Cond{store.Below(markPosition, p.Value())},
 		Ops: []store.Op{set(markPosition, p.Value()), set(Expiry, expiry)},
 	}
 }

@@ -31,17 +31,3 @@ func unmoved(p events.Position) store.Test {
 	}
 	return store.AsRead(Position, p.Value())
 }
-
-// setOr returns the operation that sets an attribute, or removes it if the value is
-// Missing.
-func setOr(attr string, v value.Value) store.Op {
-	if v.IsMissing() {
-		return remove(attr)
-	}
-	return set(attr, v)
-}
-
-// below is the test that a row has no value in an attribute or a lower one.
-func below(attr string, v value.Value) []store.Test {
-	return []store.Test{{Attr: attr, Is: store.Absent}, {Attr: attr, Is: store.Lt, Value: v}}
-}

@@ -101,7 +101,7 @@ func (l ListRow) NextMarked(list, mark store.Ref, p events.Position, expiry valu
 	next := value.OfInt(moment)
 	return []store.Write{
 		{Ref: list, If: l.same(), Ops: []store.Op{set(listMoment, next)}},
-		{Ref: mark, If: store.Cond{below(Position, p.Value())}, Ops: []store.Op{
+		{Ref: mark, If: store.Cond{store.Below(Position, p.Value())}, Ops: []store.Op{
 			set(Position, p.Value()), set(listFirst, p.Value()), set(listSends, next), set(Expiry, expiry),
 		}},
 	}, moment

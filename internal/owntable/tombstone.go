@@ -22,7 +22,7 @@ func TombstoneFrom(row value.Item) (p events.Position, ok bool) {
 // position or a newer one.
 func LeaveTombstone(row store.Ref, p events.Position, expiry value.Value) store.Write {
 	return store.Write{
-		Ref: Tombstone(row), If: store.Cond{below(tombPosition, p.Value())},
+		Ref: Tombstone(row), If: store.Cond{store.Below(tombPosition, p.Value())},
 		Ops: []store.Op{set(tombPosition, p.Value()), set(Expiry, expiry)},
 	}
 }

@@ -169,45 +169,11 @@ func (r *Runner) Did(ctx context.Context, w store.Write) (bool, error) {
 	return out[0].Err == nil, nil
 }
 
-// RepairLedger makes a ledger hold exactly the given sums, and makes its dead letter say
-// which of them a target of entity e cannot show. e is nil if nothing counts for the
-// target. done is false if the ledger has changed since it was noted. differs is false if
-// there was nothing to repair.
-func (r *Runner) RepairLedger(ctx context.Context, ref, target store.Ref, e *model.Entity, noted, sums value.Item, places []Place) (done, differs bool, err error) {
-	if done, differs, err = r.repairSums(ctx, ref, noted, sums, places); err != nil || !done {
-		return done, differs, err
-	}
-	now, err := r.GetRow(ctx, ref)
-	if err != nil {
-		return false, true, err
-	}
-	wrong, err := r.unshown(ctx, ref, target, e, now, true)
-	return true, differs || wrong, err
-}
-
-// repairSums makes a ledger hold exactly the given sums. The error is ErrParked if the
-// ledger is wrong and effects wait for its target.
-func (r *Runner) repairSums(ctx context.Context, ref store.Ref, noted, sums value.Item, places []Place) (done, differs bool, err error) {
-	var applied []owntable.ShardPosition
-	for _, p := range places {
-		applied = append(applied, owntable.ShardPosition{ShardKey: ShardKey(p.Table, p.Shard), At: p.At})
-	}
-	w, differs := owntable.LedgerRow(noted).Repair(ref, sums, applied, r.First())
-	switch {
-	case !differs:
-		return true, false, nil
-	case isParked(noted):
-		return false, true, ErrParked
-	}
-	if len(w.Ops) > addsAtOnce { // more than an expression can name
-		own := owntable.Table()
-		if w.Put, err = own.Apply(&w, noted); err != nil {
-			return false, true, err
-		}
-		w.Ops, w.If = nil, append(w.If, []store.Test{store.AsRead(owntable.Unshown, noted.Get(owntable.Unshown))})
-	}
-	done, err = r.Did(ctx, w)
-	return done, true, err
+// NoteUnshown makes the dead letter of a target say which values of its ledger at ref, as
+// read, the target cannot show, and reports whether there was anything to change. e is nil
+// if nothing counts for the target. It looks for a letter also where the ledger names none.
+func (r *Runner) NoteUnshown(ctx context.Context, ref, target store.Ref, e *model.Entity, ledger value.Item) (changed bool, err error) {
+	return r.unshown(ctx, ref, target, e, ledger, true)
 }
 
 // ShownFix makes a row show what its ledger holds, and the statuses that its facts lead

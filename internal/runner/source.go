@@ -157,11 +157,6 @@ func (c *consumer) checkpoint(at place) store.Ref {
 	return owntable.Checkpoint(c.Runner.Model.Name, c.group, at.table, at.shard)
 }
 
-// NotAbove is the condition that an attribute is absent or at most a value.
-func NotAbove(name string, v value.Value) []store.Test {
-	return []store.Test{{Attr: name, Is: store.Absent}, {Attr: name, Is: store.Le, Value: v}}
-}
-
 // Place is a checkpoint: how far a consumer group has come in a shard.
 type Place struct {
 	Table, Shard string

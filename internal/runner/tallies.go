@@ -103,7 +103,7 @@ func (w *Work) count(ctx context.Context, targets []*projections.Target, ledgers
 
 // addsAtOnce is how many accumulators of a ledger one write adds to: their expression stays
 // below store.MaxExpressionBytes and store.MaxOperators.
-const addsAtOnce = 250
+const addsAtOnce = owntable.AddsAtOnce
 
 // fitting returns the first of some steps, as many as one write can add, and at least one.
 func fitting(steps []projections.Step) []projections.Step {

@@ -60,6 +60,25 @@ func AsRead(attr string, v value.Value) Test {
 	return Test{Attr: attr, Is: Eq, Value: v}
 }
 
+// Below is the condition that an attribute is absent or less than a value.
+func Below(attr string, v value.Value) []Test {
+	return []Test{{Attr: attr, Is: Absent}, {Attr: attr, Is: Lt, Value: v}}
+}
+
+// NotAbove is the condition that an attribute is absent or at most a value.
+func NotAbove(attr string, v value.Value) []Test {
+	return []Test{{Attr: attr, Is: Absent}, {Attr: attr, Is: Le, Value: v}}
+}
+
+// Assign returns the operation that sets an attribute, or removes it if the value is
+// Missing.
+func Assign(attr string, v value.Value) Op {
+	if v.IsMissing() {
+		return Op{Kind: Remove, Attr: attr}
+	}
+	return Op{Kind: Set, Attr: attr, Value: v}
+}
+
 // Validate returns ErrRefused, with the reason, if a write of this table can never
 // succeed, whatever its row is. A driver calls it before it changes anything.
 func (t *Table) Validate(w *Write) error {

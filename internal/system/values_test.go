@@ -105,8 +105,12 @@ func repairsMany(t *testing.T, r *runner.Runner, target store.Ref) {
 	if out, err := r.Store.Write(t.Context(), []store.Write{{Ref: ref, Put: bad}}); err != nil || out[0].Err != nil {
 		t.Fatal(err, out)
 	}
-	if done, differs, err := r.RepairLedger(t.Context(), ref, target, r.Model.Entity("Box"), bad, good, nil); !done || !differs || err != nil {
-		t.Fatal(done, differs, err)
+	w, differs, err := owntable.LedgerRow(bad).Repair(ref, good, nil, r.First())
+	if !differs || err != nil {
+		t.Fatal(differs, err)
+	}
+	if done, err := r.Did(t.Context(), w); !done || err != nil {
+		t.Fatal(done, err)
 	}
 	if rows, err = r.Store.Get(t.Context(), []store.Ref{ref}); err != nil || !value.EqualItems(rows[0].Filter(owntable.IsSum), good) {
 		t.Errorf("the ledger has %d sums, not %d, or others: %v", len(rows[0].Filter(owntable.IsSum)), len(good), err)

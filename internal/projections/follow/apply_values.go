@@ -275,7 +275,7 @@ func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
 	if t := r.Model.Table(d.Row.Table); t != nil && rows[0] != nil {
 		v := keptIn(rows[0])
 		wr := serve(r, list, d.Row, name, v.Position, v.shown(KeepsLast(r.Model, t.Classify(rows[1]), name, list)))
-		wr.If[1] = runner.NotAbove(owntable.FollowVersion(name), v.Position.Value())
+		wr.If[1] = store.NotAbove(owntable.FollowVersion(name), v.Position.Value())
 		if _, err := r.Did(ctx, wr); err != nil {
 			return fmt.Errorf("%s: %w", d.Target, err)
 		}

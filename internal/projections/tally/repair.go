@@ -31,14 +31,41 @@ func (f *LedgerFix) Note(ctx context.Context, r *runner.Runner) (err error) {
 	return err
 }
 
-// Correct writes the recounted accumulators, without those that are 0.
+// Correct writes the recounted accumulators, without those that are 0, and then what its
+// target cannot show of them. The error is ErrParked if the ledger is wrong and effects wait
+// for the target.
 func (f *LedgerFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
 	of, sums := target{}, value.Item(nil)
 	if t := runner.RecountOf[*recount](now.Recounts).expect[f.Name]; t != nil {
 		of, sums = *t, t.ledger()
 		sums = slices.DeleteFunc(sums, func(a value.Attr) bool { return a.Value.Sign() == 0 })
 	}
-	return r.RepairLedger(ctx, f.ref(), of.row, of.entity, f.noted, sums, now.Places)
+	w, differs, err := owntable.LedgerRow(f.noted).Repair(f.ref(), sums, applied(now.Places), r.First())
+	switch {
+	case !differs:
+	case owntable.LedgerRow(f.noted).Parked():
+		return false, true, runner.ErrParked
+	case err != nil:
+		return false, true, err
+	default:
+		if done, err := r.Did(ctx, w); !done || err != nil {
+			return false, true, err
+		}
+	}
+	is, err := r.GetRow(ctx, f.ref())
+	if err != nil {
+		return false, true, err
+	}
+	wrong, err := r.NoteUnshown(ctx, f.ref(), of.row, of.entity, is)
+	return true, differs || wrong, err
+}
+
+// applied returns how far shards are applied, as ledgers name them.
+func applied(places []runner.Place) (out []owntable.ShardPosition) {
+	for _, p := range places {
+		out = append(out, owntable.ShardPosition{ShardKey: runner.ShardKey(p.Table, p.Shard), At: p.At})
+	}
+	return out
 }
 
 // builtFix is that of a ledger that a build made. What it holds is the sum of its marks, so
