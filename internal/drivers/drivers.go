@@ -80,10 +80,12 @@ var stores = []Store{
 	{
 		Of:   func(p Place) bool { return p.AWS },
 		Name: func(Place) string { return "DynamoDB" },
-		open: func(ctx context.Context, p Place, tables []store.Table, _ func() time.Time) (store.Store, error) {
-			return openDynamoDB(ctx, p, tables)
+		open: func(ctx context.Context, p Place, tables []store.Table, now func() time.Time) (store.Store, error) {
+			return openDynamoDB(ctx, tables, now)
 		},
-		deployer: openDynamoDB,
+		deployer: func(ctx context.Context, _ Place, tables []store.Table) (store.Deployer, error) {
+			return openDynamoDB(ctx, tables, nil)
+		},
 		Files:    served,
 	},
 	{
@@ -213,12 +215,12 @@ type configError struct{ error }
 func (e configError) Is(target error) bool { return target == ErrConfig }
 func (e configError) Unwrap() error        { return e.error }
 
-func openDynamoDB(ctx context.Context, _ Place, tables []store.Table) (store.Deployer, error) {
+func openDynamoDB(ctx context.Context, tables []store.Table, now func() time.Time) (store.Deployer, error) {
 	cfg, err := dynamodb.Config(ctx)
 	if err != nil {
 		return nil, configError{err}
 	}
-	return dynamodb.Open(cfg, tables, dynamodb.Options{}), nil
+	return dynamodb.Open(cfg, tables, dynamodb.Options{Now: now}), nil
 }
 
 // IsMistake reports whether a driver's error asks the user to change something, rather

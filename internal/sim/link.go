@@ -304,8 +304,15 @@ func (l *link) Horizon(_ context.Context, table, id string) (events.Position, er
 // Changed is that of the store.
 func (l *link) Changed(table string) (<-chan struct{}, error) { return l.base.Changed(table) }
 
-// Tip is that of the store.
-func (l *link) Tip() store.Tip { return l.base.Tip() }
+// Tip is that of the store. A clock that is wrong by days is compared with the store's; one
+// that is wrong by minutes is not.
+func (l *link) Tip() store.Tip {
+	tip := l.base.Tip()
+	if l.n.skew.Abs() > time.Hour {
+		tip.Ahead = l.n.skew
+	}
+	return tip
+}
 
 // Streams are those of the store.
 func (l *link) Streams(_ context.Context, table string, met ...string) ([]string, error) {

@@ -181,6 +181,9 @@ func (w *world) start() *node {
 	n := &node{world: w, name: fmt.Sprintf("p%d", w.born)}
 	if w.strike(Skew) {
 		n.skew = time.Duration(w.faults.dice.n(1200)-600) * time.Second
+		if w.faults.dice.chance(0.3) {
+			n.skew *= 2000 // two weeks
+		}
 	}
 	w.nodes = append(w.nodes, n)
 	return n
@@ -212,7 +215,8 @@ func (n *node) runner(f *fiber) *runner.Runner {
 
 // runnerOver is the real runner, and its index, over a link.
 func (n *node) runnerOver(l *link) *runner.Runner {
-	r := &runner.Runner{Kinds: kinds.All(), Model: n.model, Store: l, Now: n.now, Mono: n.mono, Alone: true, Mover: &migrate.Mover{Model: n.model, Store: l, Now: n.now}}
+	now := store.Clock(n.now, l)
+	r := &runner.Runner{Kinds: kinds.All(), Model: n.model, Store: l, Now: now, Mono: n.mono, Alone: true, Mover: &migrate.Mover{Model: n.model, Store: l, Now: now}}
 	if len(n.model.Searches) > 0 {
 		r.Index = indexLink{l}
 	}

@@ -315,6 +315,17 @@ type Tip struct {
 	// Lag is how long after its acknowledgement a change may be missing from its
 	// stream.
 	Lag time.Duration
+	// Ahead is how far the clock of this machine is ahead of the store's, as far as the
+	// store's last answer tells: below 0 if it is behind. It is 0 for a store that has no
+	// other clock.
+	Ahead time.Duration
+}
+
+// Clock is the time by a store's clock, told by the clock of this machine. What is kept for a
+// while, such as deduplication marks, is kept by it: a machine whose clock is wrong must
+// neither make it expire early nor take it for expired.
+func Clock(now func() time.Time, s Source) func() time.Time {
+	return func() time.Time { return now().Add(-s.Tip().Ahead) }
 }
 
 // Source is where streams are read: a Store, or a reader between a store and its

@@ -105,7 +105,7 @@ func over(ctx context.Context, s *System, at drivers.Place, models []*model.Mode
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s.now = o.Now
+	s.now = store.Clock(o.Now, s.Store)
 	defer func() {
 		if err != nil {
 			s.Close()

@@ -54,6 +54,8 @@ type Options struct {
 	// Consumed, when set, is called with what each request consumed, in capacity units.
 	// It is called from many goroutines at the same time.
 	Consumed func(Capacity)
+	// Now is the clock of this machine; nil is time.Now.
+	Now func() time.Time
 	// Transport, when set, carries the requests: for tests.
 	Transport http.RoundTripper
 }
@@ -75,6 +77,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Lag == 0 {
 		o.Lag = 3 * time.Second
+	}
+	if o.Now == nil {
+		o.Now = time.Now
 	}
 	if o.Patience <= 0 {
 		o.Patience = 30 * time.Second
@@ -104,6 +109,7 @@ type Store struct {
 	slots   chan struct{} // one for each running request
 	closed  atomic.Bool
 	latency latency
+	clock   clock
 
 	mu     sync.Mutex
 	arns   map[string][]string          // by table, of its streams, the latest last
@@ -122,7 +128,8 @@ func Open(cfg aws.Config, tables []store.Table, o Options) *Store {
 		t := tables[i]
 		s.tables[t.Name] = &t
 	}
-	s.db, s.streams = clients(cfg, o)
+	s.clock.now = o.Now
+	s.db, s.streams = clients(cfg, o, &s.clock)
 	return s
 }
 
@@ -132,7 +139,7 @@ const requestTimeout = 20 * time.Second
 
 // clients makes SDK clients that never retry, because whether a retry is safe depends
 // on the write.
-func clients(cfg aws.Config, o Options) (*dynamodb.Client, *dynamodbstreams.Client) {
+func clients(cfg aws.Config, o Options, c *clock) (*dynamodb.Client, *dynamodbstreams.Client) {
 	cfg = cfg.Copy()
 	cfg.Retryer = func() aws.Retryer { return aws.NopRetryer{} }
 	if o.Transport != nil {
@@ -143,6 +150,7 @@ func clients(cfg aws.Config, o Options) (*dynamodb.Client, *dynamodbstreams.Clie
 			t.MaxIdleConns = 2 * o.Concurrency
 		})
 	}
+	cfg.HTTPClient = &clocked{cfg.HTTPClient, c}
 	db := dynamodb.NewFromConfig(cfg, func(do *dynamodb.Options) {
 		// The transport already checks the data. The client does not read an error
 		// response to its end, takes its checksum for wrong, and logs a warning.
@@ -206,8 +214,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Tip has only a Lag: DynamoDB has no order over all streams.
-func (s *Store) Tip() store.Tip { return store.Tip{Lag: s.opts.Lag} }
+// Tip has no positions: DynamoDB has no order over all streams.
+func (s *Store) Tip() store.Tip { return store.Tip{Lag: s.opts.Lag, Ahead: s.clock.by()} }
 
 // Sweep deletes nothing: DynamoDB deletes expired rows by itself.
 func (s *Store) Sweep(ctx context.Context, _ time.Time, _ int, _ store.Prepare) (int, error) {

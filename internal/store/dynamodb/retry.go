@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -39,6 +40,12 @@ func judge(err error) verdict {
 			return nothing
 		case "InternalServerError", "InternalFailure", "ServiceUnavailable", "TransactionInProgressException", "RequestTimeout", "RequestTimeoutException":
 			return unknown
+		case "RequestTimeTooSkewed", "RequestExpired", "RequestInTheFuture":
+			return nothing // the SDK signs the next request by the clock of the service
+		case "InvalidSignatureException":
+			if m := api.ErrorMessage(); strings.Contains(m, "Signature expired") || strings.Contains(m, "Signature not yet current") {
+				return nothing
+			}
 		}
 		if errors.As(err, &resp) && resp.HTTPStatusCode() >= 500 {
 			return unknown

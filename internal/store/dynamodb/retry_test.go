@@ -78,9 +78,15 @@ func fake(answers ...answer) (*Store, *service) { return patient(time.Minute, an
 
 func patient(patience time.Duration, answers ...answer) (*Store, *service) {
 	sv := &service{answers: answers}
+	return opened(sv, Options{Patience: patience}), sv
+}
+
+// opened is a store whose requests go to a fake service.
+func opened(to http.RoundTripper, o Options) *Store {
 	cfg := aws.Config{Region: "eu-west-1", BaseEndpoint: aws.String("http://dynamodb.invalid"), Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")}
 	t := store.Table{Name: "things", Key: store.KeySchema{Partition: store.KeyAttr{Name: "PK", Type: value.String}}, Stream: true}
-	return Open(cfg, []store.Table{t}, Options{Transport: sv, Patience: patience, ReadInterval: -1}), sv
+	o.Transport, o.ReadInterval = to, -1
+	return Open(cfg, []store.Table{t}, o)
 }
 
 func thing(pk string) store.Ref {

@@ -1,0 +1,51 @@
+package dynamodb
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+)
+
+// clock compares the clock of this machine with that of the service, which each answer
+// carries in its Date header.
+type clock struct {
+	now   func() time.Time
+	ahead atomic.Int64
+}
+
+// clockSlack is the difference that is none: the header has whole seconds, and answers take
+// a while.
+const clockSlack = 30 * time.Second
+
+// saw takes in the time of an answer.
+func (c *clock) saw(date string) {
+	at, err := http.ParseTime(date)
+	if err != nil {
+		return
+	}
+	ahead := c.now().Sub(at)
+	if ahead.Abs() < clockSlack {
+		ahead = 0
+	}
+	c.ahead.Store(int64(ahead))
+}
+
+// by is how far the clock of this machine is ahead.
+func (c *clock) by() time.Duration { return time.Duration(c.ahead.Load()) }
+
+// clocked is an HTTP client whose answers tell the time.
+type clocked struct {
+	next  aws.HTTPClient
+	clock *clock
+}
+
+// Do sends a request.
+func (c *clocked) Do(r *http.Request) (*http.Response, error) {
+	resp, err := c.next.Do(r)
+	if err == nil {
+		c.clock.saw(resp.Header.Get("Date"))
+	}
+	return resp, err
+}
