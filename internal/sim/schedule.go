@@ -119,6 +119,7 @@ func (w *world) rough(o Options) (acts int) {
 			}
 		case u < 16:
 			w.app.sweep(w.sched)
+			w.outlive()
 		case u < 17:
 			w.streams()
 			if w.mapping == nil {

@@ -1,0 +1,64 @@
+package system_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/projections/kinds"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/store/dynamodb"
+	"weir/internal/store/dynamodb/dynamodbtest"
+	"weir/internal/system"
+)
+
+// TestWrongClockOnDynamoDB: the deduplication marks of a machine whose clock is wrong by days
+// live for 48 hours by the clock of DynamoDB.
+func TestWrongClockOnDynamoDB(t *testing.T) {
+	t.Parallel()
+	m, err := model.Parse("tags.yaml", []byte(tags))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := system.Tables([]*model.Model{m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, wrong := range []time.Duration{-10 * 24 * time.Hour, 10 * 24 * time.Hour} {
+		t.Run(fmt.Sprint(wrong), func(t *testing.T) {
+			now := func() time.Time { return time.Now().Add(wrong) }
+			db := dynamodbtest.Open(t, dynamodbtest.Config(t), tables, dynamodb.Options{Now: now})
+			s, err := system.Over(t.Context(), db, "", []*model.Model{m}, system.Options{Now: now, NoSearch: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := *s.Models[0].Runner
+			r.Kinds, r.Catalog = kinds.All(), nil
+			row := rowOf("PK", "BOX#b", "SK", "TAG#1", "kind", "Tag", "box", "b", "tag", "1")
+			if _, err := r.Rows(t.Context(), runner.Batch{ShardKey: "shardKey", ByItem: true, Changes: append(runner.Batch{}.Changes, changeOf(t, m, row, 1))}); err != nil {
+				t.Fatal(err)
+			}
+			page, err := db.Query(t.Context(), store.Query{Table: owntable.TableName})
+			if err != nil {
+				t.Fatal(err)
+			}
+			marks := 0
+			for _, row := range page.Rows {
+				at, ok := row.Get(owntable.Expiry).Int64()
+				if !ok {
+					continue
+				}
+				marks++
+				if left := time.Until(time.Unix(at, 0)); left < 47*time.Hour || left > 49*time.Hour {
+					t.Errorf("a mark expires in %v", left)
+				}
+			}
+			if marks == 0 {
+				t.Error("there is no mark")
+			}
+		})
+	}
+}
