@@ -86,7 +86,7 @@ var stores = []Store{
 		deployer: func(ctx context.Context, _ Place, tables []store.Table) (store.Deployer, error) {
 			return openDynamoDB(ctx, tables, nil)
 		},
-		Files:    served,
+		Files: served,
 	},
 	{
 		Of:   func(Place) bool { return true },
