@@ -62,15 +62,14 @@ type world struct {
 	of       []*shard // the open shard of each row
 	shards   []*shard
 
-	view     int64 // version; 0 before the announcement
-	build    int64 // the version that announced the build
-	scanned  bool
-	verified bool
-	owner    int // the builder that holds the fence
-	cursor   int // the saved one
-	marks    map[markID]contribution.Mark
-	ledger   [targetCount]int64
-	legacy   map[*shard]int // for mistakes that count by positions: records counted
+	view    int64 // version; 0 before the announcement
+	build   int64 // the version that announced the build
+	scanned bool
+	owner   int // the builder that holds the fence
+	cursor  int // the saved one
+	marks   map[markID]contribution.Mark
+	ledger  [targetCount]int64
+	legacy  map[*shard]int // for mistakes that count by positions: records counted
 }
 
 func newWorld(seed uint64, m mistake) *world {
