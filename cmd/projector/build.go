@@ -32,7 +32,7 @@ type buildCommand struct {
 }
 
 func (buildCommand) Help() string {
-	return `Derives counts, sums, means and distinct values from the rows that are there, and fills
+	return `Derives counts, sums, means and distinct values from existing rows, and fills
 the search indexes, while applications write and readers apply the streams: where a
 table had rows before weir, where the model has new or changed derivations, and with
 --again also after a gap or when verify finds a wrong count. Rows show the old values

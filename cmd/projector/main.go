@@ -38,7 +38,7 @@ type commands struct {
 	Run    runCommand     `cmd:"" help:"Follow the store's streams and serve queries over HTTP."`
 	Dev    devCommand     `cmd:"" help:"Everything in one process, with sample data, to try a model out."`
 	Query  queryCommand   `cmd:"" help:"Answer a named query, one JSON object a line."`
-	Build  buildCommand   `cmd:"" help:"Derive from the rows that are there, beside the live stream; fill indexes."`
+	Build  buildCommand   `cmd:"" help:"Derive from existing rows, beside the live stream; fill indexes."`
 	Status statusCommand  `cmd:"" help:"Show the catalog of a model: tables, readers, derivations."`
 	Retire retireCommand  `cmd:"" help:"Note that a model no longer has derivations."`
 	Verify verifyCommand  `cmd:"" help:"Recount every derived value from the core rows and print what differs."`

@@ -1,4 +1,4 @@
-// Package build derives tallies from the rows that are there, beside the live stream: for
+// Package build derives tallies from existing rows, beside the live stream: for
 // a first start on existing rows, for a definition that was added or changed, after a gap.
 // It fills a new generation of ledgers (package owntable, build.go), which readers do not see
 // until it is complete.

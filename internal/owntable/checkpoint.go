@@ -122,7 +122,7 @@ func EndCheckpoint(at store.Ref, fence int64) store.Write {
 
 // EndCheckpointAt records that a shard is applied to its end, on condition that the
 // checkpoint is where it was when that was seen. It is for groups whose records may be
-// applied by any process, whoever has the lease.
+// applied by any process, with or without the lease.
 func EndCheckpointAt(at store.Ref, p events.Position) store.Write {
 	return store.Write{Ref: at, If: store.Cond{{unmoved(p)}}, Ops: []store.Op{set(checkDone, value.OfBool(true))}}
 }

@@ -11,7 +11,7 @@ import (
 // The rows of search|MODEL, s HASH, are the search generations of a model: one for each set
 // of definitions of its indexes, in each kind of index. A row says where the indexes are,
 // which instances of them have all documents, and how far filling them from the rows is. A
-// program whose generation has no row creates it; whoever fills, keeps or follows the
+// program whose generation has no row creates it; a process that fills, keeps or follows the
 // generation writes it, each on condition that it is as it was read. Pruning deletes it,
 // after the indexes and the checkpoints. It has about 300 bytes and 150 for each index.
 //
@@ -31,7 +31,7 @@ const (
 	genPart     = "a"  // the table that is being read
 	genCursor   = "c"  // the key after which filling continues
 	genRows     = "r"  // how many rows were read
-	genOwner    = "o"  // who fills it
+	genOwner    = "o"  // the process that fills it
 	genUntil    = "u"  // until when it may be filling, Unix seconds
 	genKept     = "y"  // when it was last certain that a program applies every change, Unix seconds
 	genFollow   = "w"  // until when a build applies every change too, Unix seconds

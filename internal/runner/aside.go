@@ -14,7 +14,7 @@ import (
 // models run, in a rolling deploy, each of them holds the leases of some shards, and the
 // other's generation would stand still there. So a process with the other generation reads
 // such a shard aside: from the stream, without the lease, for the search group only. It may,
-// because documents take the newest position whoever brings it, and because a checkpoint
+// because documents take the newest position from any process, and because a checkpoint
 // moves only from where the page was read.
 //
 // One of many processes does so. All of them see that the checkpoint stands still while that
@@ -28,7 +28,7 @@ const asidePatience = 5 * time.Second
 // reads. nil knows of none.
 type aside struct {
 	at     events.Position // of our group, when it was last read
-	since  time.Time       // since when it is there, by our reading
+	since  time.Time       // since when the checkpoint has this position, by our reading
 	ours   bool            // this process reads it
 	behind bool            // there is something to apply
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // Each batch is applied by a view: the model's catalog, read strongly after the batch was
-// received (Admit). It says which ledgers are being built from the rows that are there, and
+// received (Admit). It says which ledgers are being built from existing rows, and
 // which were built. Where shards have checkpoints, these are fenced for the view first
 // (package contribution says why).
 
