@@ -73,7 +73,8 @@ func (w *world) replay(from *world) {
 
 // compare checks that another world has the same rows and documents as this one. It leaves
 // out rows made for followers, because which followers get one depends on when the event
-// was handled. It also leaves out sets and rows that the application wrote over.
+// was handled. It also leaves out sets, rows that the application wrote over, and rows whose
+// last values weir no longer had.
 func (w *world) compare(o *world, what string) {
 	for _, mt := range w.model.Tables {
 		a, b := w.base.tables[mt.Name], o.base.tables[mt.Name]
@@ -81,7 +82,8 @@ func (w *world) compare(o *world, what string) {
 			t.each(func(k store.Key, row value.Item) {
 				e := mt.Classify(row)
 				toldOf := e != nil && slices.ContainsFunc(e.MadeBy, func(r *model.RowRule) bool { return r.Subscribers != nil })
-				if !toldOf && !(e != nil && e.SetOf() != nil) && !w.app.touched[refName(store.Ref{Table: t.Name, Key: k})] {
+				name := refName(store.Ref{Table: t.Name, Key: k})
+				if !toldOf && !(e != nil && e.SetOf() != nil) && !w.app.touched[name] && !w.app.forgot[name] {
 					yield(k, theirs(row))
 				}
 			})

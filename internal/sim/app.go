@@ -25,6 +25,7 @@ type app struct {
 	deeds     []*deed
 	copies    []snapshot      // rows that it read at some time
 	touched   map[string]bool // derived rows that it wrote or deleted
+	forgot    map[string]bool // derived rows that lack a last value which weir no longer had
 	members   map[string]*sums
 	hot       map[*model.Entity]value.Item
 	mass      bool          // the run still has a crowd to come
@@ -48,6 +49,7 @@ type deed struct {
 	record  events.Record
 	shard   *shard
 	at      int // how many writes the run had done by then
+	when    time.Time
 }
 
 // snapshot is a row that the application read: as it was stored, and as the application
@@ -61,7 +63,7 @@ type snapshot struct {
 // newApp makes the application of a run. The seed chooses its values and what it is mostly
 // about.
 func newApp(w *world) *app {
-	a := &app{world: w, own: map[string]*ownRow{}, touched: map[string]bool{}, hot: map[*model.Entity]value.Item{}}
+	a := &app{world: w, own: map[string]*ownRow{}, touched: map[string]bool{}, forgot: map[string]bool{}, hot: map[*model.Entity]value.Item{}}
 	a.words = newWords(w.model, newDice(w.seed, "words", 0))
 	a.mass = newDice(w.seed, "mass", 0).chance(0.06)
 	for _, e := range w.model.Entities {
@@ -629,7 +631,7 @@ func (a *app) did(o *ownRow, own value.Item, write func()) {
 	if own != nil {
 		own = bare(o.table.Classify(own), own)
 	}
-	dd := &deed{ownRow: o, was: o.image, is: own}
+	dd := &deed{ownRow: o, was: o.image, is: own, when: a.base.now()}
 	dd.shard, dd.record = t.newest(o.key)
 	o.image, dd.at = own, a.base.writes
 	a.deeds = append(a.deeds, dd)

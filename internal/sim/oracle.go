@@ -24,6 +24,7 @@ type truth struct {
 	rows     map[string]*known
 	order    []string
 	followed map[string]value.Value // the last value of each field of each row
+	written  map[string]time.Time   // when the application wrote each row last
 	who      value.Item             // the follower for whom a row is made
 	differ   map[string]bool        // if set, gets the names of what is wrong, instead of failures
 }
@@ -36,6 +37,7 @@ type known struct {
 	own    value.Item // without what is tallied on it and without statuses
 	image  value.Item
 	last   []string // attributes that keep the last value of a deleted row
+	lapsed []string // those of them that may be missing: nothing followed the deleted row for long enough
 }
 
 func (k *known) name() string { return refName(store.Ref{Table: k.table.Name, Key: k.key}) }
@@ -45,7 +47,7 @@ const rounds = 6
 
 // truth computes what must exist now, from all that the application has done so far.
 func (a *app) truth() *truth {
-	t := &truth{app: a, followed: map[string]value.Value{}}
+	t := &truth{app: a, followed: map[string]value.Value{}, written: map[string]time.Time{}}
 	t.follows()
 	t.rows, t.order = map[string]*known{}, nil
 	before := ""
@@ -105,6 +107,9 @@ func (t *truth) made(r *model.RowRule, row value.Item, d *deed) (*known, bool) {
 			v, certain := t.followedBy(fl, row)
 			if attrs = append(attrs, value.Attr{Name: fl.Attr, Value: v}); !certain {
 				k.last = append(k.last, fl.Attr)
+				if t.lapses(fl, r.Source, row) {
+					k.lapsed = append(k.lapsed, fl.Attr)
+				}
 			}
 			continue
 		}
@@ -235,9 +240,11 @@ func unlike(a, b value.Item) value.Value {
 	return value.OfMap(out)
 }
 
-// follows notes the last value of every field that is followed.
+// follows notes the last value of every field that is followed, and when each row was last
+// written.
 func (t *truth) follows() {
 	for _, d := range t.deeds {
+		t.written[refName(store.Ref{Table: d.table.Name, Key: d.key})] = d.when
 		if e := d.table.Classify(d.is); e != nil {
 			for _, f := range e.Follow {
 				t.followed[f.Field.Name+"|"+refName(store.Ref{Table: d.table.Name, Key: d.key})] = f.Field.Get(d.is)
@@ -260,6 +267,24 @@ func (t *truth) followedBy(f *model.Follow, row value.Item) (v value.Value, cert
 		return value.Value{}, true
 	}
 	return t.followed[f.Field.Name+"|"+refName(store.Ref{Table: f.Source.Table.Name, Key: key})], stands
+}
+
+// lapses reports whether a row may have begun to follow a deleted row when weir no longer had
+// to keep its last value: a tombstone's life lies between the last writes of both. Where
+// streams keep all records, weir may have been late by any time; and a row that is derived
+// itself may be newer than all deeds.
+func (t *truth) lapses(f *model.Follow, of *model.Entity, row value.Item) bool {
+	source, _ := f.Source.KeyFrom(f.Key, row)
+	gone, ok := t.written[refName(store.Ref{Table: f.Source.Table.Name, Key: source})]
+	if !ok {
+		return false
+	}
+	key, _ := t.base.tables[of.Table.Name].KeyOf(row)
+	began, ok := t.written[refName(store.Ref{Table: of.Table.Name, Key: key})]
+	if !ok || t.way == byFollower {
+		began = t.clock
+	}
+	return began.Sub(gone) > tombs
 }
 
 // sums is what is tallied on one row.
@@ -531,6 +556,12 @@ func (t *truth) state() {
 		if t.trims.gaps() { // no row says what a deleted row had last
 			for _, a := range k.last {
 				k.image = k.image.With(value.Attr{Name: a, Value: have.Get(a)})
+			}
+		}
+		for _, a := range k.lapsed {
+			if !have.Has(a) && k.image.Has(a) {
+				k.image = k.image.With(value.Attr{Name: a})
+				t.forgot[name] = true
 			}
 		}
 		want := k.image
