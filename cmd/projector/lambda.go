@@ -21,8 +21,8 @@ import (
 const (
 	envModel      = "WEIR_MODEL"      // a built-in name or a path
 	envOpenSearch = "WEIR_OPENSEARCH" // URL of the search cluster, if the model searches
-	envOrder      = "WEIR_ORDER"      // item, or shard with a tumbling window and a parallelization factor of 1
-	envDrained    = "WEIR_DRAINED"    // the order before, once the stream has run empty
+	envOrder      = "WEIR_ORDER"      // item or shard; without it, as the mapping delivers
+	envDrained    = "WEIR_DRAINED"    // the reader before, once the stream has run empty
 	envData       = "WEIR_DATA"       // an embedded store instead of DynamoDB, for tests
 )
 
@@ -47,13 +47,11 @@ func (p *program) handler() (*lambda.Handler, *system.System, error) {
 	if err != nil {
 		return nil, nil, usage("%s: %v", envOrder, err)
 	}
-	var drained lambda.Order
+	var drained catalog.Reader
 	if d := os.Getenv(envDrained); d != "" {
-		reader, err := catalog.ParseReader(d)
-		if err != nil {
+		if drained, err = catalog.ParseReader(d); err != nil {
 			return nil, nil, usage("%s: %v", envDrained, err)
 		}
-		drained = lambda.Order(reader)
 	}
 	in, err := cli.StageOfEnvironment()
 	if err != nil {

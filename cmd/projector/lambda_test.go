@@ -439,8 +439,9 @@ func told(t *testing.T, f *lambdatest.Function) (sum counts) {
 	return sum
 }
 
-// TestLambdaOrder: a stream is read in one order. Another is refused until somebody
-// says that the stream ran empty; and events that do not keep to it are refused.
+// TestLambdaOrder: a stream is read in one order. Another is refused until the operator
+// says that the stream ran empty; and events that do not keep to it are refused. A function
+// that is told no order goes on as the stream is read.
 func TestLambdaOrder(t *testing.T) {
 	dir := galleryRows(t)
 	records := aShard(t, dir)
@@ -456,13 +457,21 @@ func TestLambdaOrder(t *testing.T) {
 	}
 	f := startFunction(t, "WEIR_DATA="+dir)
 	answerTo(t, f, plain)
+	answerTo(t, f, shard(3, 5, `{}`)) // by item, although it names its shard
+	f.Kill()
+	f = startFunction(t, "WEIR_DATA="+dir)
+	answerTo(t, f, shard(4, 5, `{}`))
 	f.Kill()
 	f = startFunction(t, "WEIR_DATA="+dir, "WEIR_ORDER=shard")
 	refused(f, plain, "names no shard")
 	refused(f, shard(0, 5, `{}`), "WEIR_DRAINED=item")
 	f.Kill()
-	f = startFunction(t, "WEIR_DATA="+dir, "WEIR_ORDER=shard", "WEIR_DRAINED=item")
+	f = startFunction(t, "WEIR_DATA="+dir, "WEIR_DRAINED=item")
 	answerTo(t, f, shard(5, 10, `{}`))
+	refused(f, payload(t, event(records[10:12])), "names no shard")
+	f.Kill()
+	f = startFunction(t, "WEIR_DATA="+dir)
+	refused(f, payload(t, event(records[10:12])), "names no shard")
 	f.Kill()
 	f = startFunction(t, "WEIR_DATA="+dir, "WEIR_ORDER=shard")
 	a := answerTo(t, f, shard(10, 15, `{}`))

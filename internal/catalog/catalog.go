@@ -178,6 +178,12 @@ func (c *Catalog) AdmitSearch(ctx context.Context) error {
 	return nil
 }
 
+// ReadBy returns who reads the stream of a table, "" if it was never read.
+func (c *Catalog) ReadBy(ctx context.Context, table string) (Reader, error) {
+	row, err := c.read(ctx)
+	return Reader(row.Tables[table].Reader), err
+}
+
 // Retire notes that the model no longer has the derivations.
 func (c *Catalog) Retire(ctx context.Context, names []string) error {
 	_, err := c.Change(ctx, func(was owntable.CatalogRow) (owntable.CatalogRow, error) {

@@ -20,6 +20,10 @@ import (
 type Order string
 
 const (
+	// ByMapping is the order in which the stream is read already. For a stream that no
+	// function has read yet, it is ByShard if the first event names its shard, because that
+	// costs less, and else ByItem.
+	ByMapping Order = ""
 	// ByItem relies only on the changes of each row being in order.
 	ByItem Order = "item"
 	// ByShard relies on all changes of a shard being in order. That needs a tumbling
@@ -27,13 +31,10 @@ const (
 	ByShard Order = "shard"
 )
 
-// ParseOrder reads an order. "" is ByItem, which is correct for every event source
-// mapping.
+// ParseOrder reads an order. "" is ByMapping.
 func ParseOrder(s string) (Order, error) {
 	switch o := Order(s); o {
-	case "":
-		return ByItem, nil
-	case ByItem, ByShard:
+	case ByMapping, ByItem, ByShard:
 		return o, nil
 	}
 	return "", fmt.Errorf("the order %q is not known; it is %s or %s", s, ByItem, ByShard)
@@ -64,7 +65,8 @@ type work struct {
 	read     time.Time
 	view     *runner.View // by which it was admitted
 	table    string
-	shard    string // "" by item
+	order    Order
+	shard    string // "" by item, and if the event names none
 	records  []events.Position
 	progress progress // of the shard, as last read
 	portions []portion
@@ -79,17 +81,13 @@ const source = "aws:dynamodb"
 
 // decide splits an event into portions. An empty event, as Lambda sends at the end of a
 // window, asks for nothing. A record that cannot be used is not an error: it goes to
-// the portion's bad entries. Errors wrap ErrEvent or ErrOrder, and then nothing of the
-// event may be applied.
-func decide(m *model.Model, ev *events.Lambda, o Order, most int) (w work, err error) {
+// the portion's bad entries. Errors wrap ErrEvent, and then nothing of the event may be
+// applied. in must be called next.
+func decide(m *model.Model, ev *events.Lambda, most int) (w work, err error) {
 	if ev.Source != "" && ev.Source != source {
 		return w, fmt.Errorf("%w: its records are of %s, not of %s", ErrEvent, ev.Source, source)
 	}
-	if o == ByShard {
-		if w.shard = ev.Shard; w.shard == "" {
-			return w, fmt.Errorf("%w: it is %s, and the event names no shard; give the event source mapping a tumbling window and a parallelization factor of 1, or have the function go by %s", ErrOrder, ByShard, ByItem)
-		}
-	}
+	w.shard = ev.Shard
 	for i := range ev.Entries {
 		e := &ev.Entries[i]
 		if e.Bad != nil && errors.Is(e.Bad.Err, events.ErrTruncated) {
@@ -116,10 +114,21 @@ func decide(m *model.Model, ev *events.Lambda, o Order, most int) (w work, err e
 			return w, err
 		}
 	}
-	if o == ByShard {
-		return w, w.inOrder()
-	}
 	return w, nil
+}
+
+// in has the event applied in an order. Errors wrap ErrOrder, and then nothing of the event
+// may be applied.
+func (w *work) in(o Order) error {
+	w.order = o
+	switch {
+	case o != ByShard:
+		w.shard = ""
+		return nil
+	case w.shard == "":
+		return fmt.Errorf("%w: it is %s, and the event names no shard; give the event source mapping a tumbling window and a parallelization factor of 1, or have the function go by %s", ErrOrder, ByShard, ByItem)
+	}
+	return w.inOrder()
 }
 
 func isGood(e events.Entry) bool { return e.Bad == nil }

@@ -21,7 +21,6 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/stage"
-	"weir/internal/store"
 )
 
 // Handler applies the events of a model's streams.
@@ -29,12 +28,13 @@ type Handler struct {
 	Runner *runner.Runner
 	// Names are the names of the tables in events.
 	Names stage.Names
-	// Order is the order of events that the function relies on. Drained is the order in
-	// which the streams were read before; set it once no record read in that order can
-	// be delivered again. It is "" if the order never changed. If both are ByShard,
-	// events that are out of order are taken for a repetition of records that were
-	// applied before.
-	Order, Drained Order
+	// Order is the order of events that the function relies on.
+	Order Order
+	// Drained is the reader that the streams had before; set it once no record read by it
+	// can be delivered again. It is "" if the reader never changed. If it is catalog.Shard
+	// and the order is ByShard, events that are out of order are taken for a repetition of
+	// records that were applied before.
+	Drained catalog.Reader
 	// Admit runs before each event. After an error nothing of the event is applied or
 	// acknowledged.
 	Admit func(context.Context) error
@@ -44,19 +44,22 @@ type Handler struct {
 	// Report, when set, is called with the outcome of each event that has records.
 	Report func(Report)
 
-	checked map[string]bool // tables whose order is known to be ours
-	open    openShards
+	in     map[Order]*runner.Runner
+	orders map[string]Order // by which tables are read
+	open   openShards
 }
 
-// New makes a handler. It works on a copy of the runner.
-func New(r *runner.Runner, o, drained Order, admit func(context.Context) error) *Handler {
-	h := &Handler{Order: o, Drained: drained, Admit: admit, checked: map[string]bool{}}
-	run := *r
-	run.Reader, run.Drained = catalog.Reader(o), []catalog.Reader{catalog.Reader(drained)}
-	if o == ByShard {
-		run.Retired = h.retired
+// New makes a handler. It works on copies of the runner.
+func New(r *runner.Runner, o Order, drained catalog.Reader, admit func(context.Context) error) *Handler {
+	h := &Handler{Runner: r, Order: o, Drained: drained, Admit: admit, in: map[Order]*runner.Runner{}, orders: map[string]Order{}}
+	for _, o := range []Order{ByItem, ByShard} {
+		run := *r
+		run.Reader, run.Drained = catalog.Reader(o), []catalog.Reader{drained}
+		if o == ByShard {
+			run.Retired = h.retired
+		}
+		h.in[o] = &run
 	}
-	h.Runner = &run
 	return h
 }
 
@@ -91,7 +94,10 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if err := h.Names.Entries(ev.Entries); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrEvent, err)
 	}
-	w, err := decide(h.Runner.Model, &ev, h.Order, cmp.Or(h.Portion, portionRecords))
+	w, err := decide(h.Runner.Model, &ev, cmp.Or(h.Portion, portionRecords))
+	if err == nil && len(w.portions) > 0 {
+		err = h.order(ctx, &w)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +185,7 @@ func (h *Handler) apply(ctx, whole context.Context, w *work) (from int, err erro
 
 // over notes how much of an event is applied.
 func (h *Handler) over(ctx context.Context, w *work, applied int) error {
-	if h.Order != ByShard || len(w.records) == 0 {
+	if w.order != ByShard || len(w.records) == 0 {
 		return nil
 	}
 	return h.end(ctx, w, applied)
@@ -192,13 +198,13 @@ func (h *Handler) portion(ctx context.Context, w *work, p *portion) error {
 			return err
 		}
 	}
-	b := runner.Batch{ShardKey: runner.ShardKey(w.table, w.shard), Changes: p.changes, Read: w.read, ByItem: h.Order == ByItem, View: w.view}
-	n, err := h.Runner.Rows(ctx, b)
+	b := runner.Batch{ShardKey: runner.ShardKey(w.table, w.shard), Changes: p.changes, Read: w.read, ByItem: w.order == ByItem, View: w.view}
+	n, err := h.in[w.order].Rows(ctx, b)
 	if err != nil {
 		return err
 	}
 	if h.Runner.Index != nil {
-		if _, err := h.Runner.Documents(ctx, []runner.Batch{b}); err != nil {
+		if _, err := h.in[w.order].Documents(ctx, []runner.Batch{b}); err != nil {
 			return err
 		}
 	}
@@ -246,50 +252,42 @@ func sourceOf(e *events.Entry) string {
 	return "a record " + owntable.Hash(string(e.Bad.Raw))
 }
 
-// check makes sure that the stream is read in our order, and that the event continues
-// what came before it.
+// order finds out in which order an event is applied.
+func (h *Handler) order(ctx context.Context, w *work) error {
+	o := cmp.Or(h.Order, h.orders[w.table])
+	if o == ByMapping {
+		o = ByItem
+		if w.shard != "" {
+			o = ByShard
+		}
+		was, err := h.Runner.ReadBy(ctx, w.table)
+		if err != nil {
+			return err
+		}
+		if (was == catalog.Item || was == catalog.Shard) && was != h.Drained {
+			o = Order(was)
+		}
+	}
+	return w.in(o)
+}
+
+// check makes sure that this program and reader are the right ones for the stream, and that
+// the event continues what came before it.
 func (h *Handler) check(ctx context.Context, w *work) error {
 	if err := h.Admit(ctx); err != nil {
 		return err
 	}
-	if !h.checked[w.table] {
-		if err := h.order(ctx, w.table); err != nil {
-			return err
-		}
-		h.checked[w.table] = true
-	}
-	row, err := h.Runner.Admit(ctx, []string{w.table}, h.Runner.Groups()...)
+	delete(h.orders, w.table) // look again if it is refused
+	row, err := h.in[w.order].Admit(ctx, []string{w.table}, h.Runner.Groups()...)
 	if err != nil {
 		return err
 	}
-	w.view = &runner.View{CatalogRow: row}
-	if h.Order != ByShard || len(w.records) == 0 {
+	h.orders[w.table], w.view = w.order, &runner.View{CatalogRow: row}
+	if w.order != ByShard || len(w.records) == 0 {
 		return nil
 	}
 	if err := h.enter(ctx, runner.ShardKey(w.table, w.shard)); err != nil {
 		return err
 	}
 	return h.begin(ctx, w)
-}
-
-// order notes the order of a stream, or returns ErrOrder if another one is noted.
-func (h *Handler) order(ctx context.Context, table string) error {
-	var others []string
-	if h.Drained != "" {
-		others = append(others, string(h.Drained))
-	}
-	ref := owntable.FunctionOrder(h.Runner.Model.Name, table)
-	out, err := h.Runner.Store.Write(ctx, []store.Write{owntable.SetOrder(ref, string(h.Order), others...)})
-	if err == nil {
-		err = out[0].Err
-	}
-	if errors.Is(err, store.ErrCondition) {
-		had, err := owntable.DecodeOrder(out[0].Row)
-		if err != nil {
-			return err
-		}
-		return fmt.Errorf("%w: the stream of %s was read by %s until now, and this function goes by %s. Go back to %s; or let the stream run empty first (an iterator age of 0 and no failures), and then say so: WEIR_DRAINED=%s",
-			ErrOrder, table, had, h.Order, had, had)
-	}
-	return err
 }

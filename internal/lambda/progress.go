@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"weir/internal/catalog"
 	"weir/internal/events"
 	"weir/internal/owntable"
 	"weir/internal/store"
@@ -157,7 +158,7 @@ func (h *Handler) begin(ctx context.Context, w *work) error {
 	}
 	return h.change(ctx, w, func(l *progress) (progress, error) {
 		next, err := l.take(w.records, now, now.Add(until))
-		if errors.Is(err, errPassed) && h.Drained == ByShard {
+		if errors.Is(err, errPassed) && h.Drained == catalog.Shard {
 			again := l.restarted(w.records)
 			return again.take(w.records, now, now.Add(until))
 		}

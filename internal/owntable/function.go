@@ -12,17 +12,12 @@ import (
 
 // The rows of lambda|MODEL record how Lambda functions read streams.
 //
-// The row s TABLE holds the order in which the table's stream is read. The first event of
-// the stream creates it; nothing deletes it. It has about 60 bytes and does not grow.
-//
 // The row s TABLE|SHARD exists where a function reads shard by shard. It records which
 // records arrived last in that shard, so that the next event can be matched with them: see
 // package lambda. Every invocation writes it. It expires two days after the shard's last
 // record, so the number of rows does not grow with time. It has about 1,000 bytes, or four
 // for each record of an event where that is more.
 const (
-	orderName = "o" // on a table's row
-
 	readMarks  = "m"      // a mark of FunctionMark bytes for each of the latest records, in order
 	readPlace  = Position // of the last of these records
 	readDone   = "d"      // how many of these records, from the first, are applied
@@ -34,42 +29,9 @@ const (
 // FunctionMark is the size in bytes of the mark of one record.
 const FunctionMark = 4
 
-// Functions returns the partition key of the rows of a model's functions.
-func Functions(model string) string { return "lambda|" + model }
-
-// FunctionOrder refers to the row that holds the order in which a function reads a table's
-// stream.
-func FunctionOrder(model, table string) store.Ref { return Ref(Functions(model), table) }
-
 // FunctionShard refers to the row that records how far a function has read a shard.
 func FunctionShard(model, table, shard string) store.Ref {
-	return Ref(Functions(model), table+"|"+shard)
-}
-
-const orderDo = "when nothing of the stream is left to come again (an iterator age of 0 and no failures), delete the row, and the next event makes it again"
-
-// DecodeOrder decodes the order in which a stream is read from the row of its table. The
-// error wraps ErrRow; a row without an order is an error too.
-func DecodeOrder(row value.Item) (string, error) {
-	order, err := text(row, orderName, orderDo)
-	if err == nil && order == "" {
-		err = unreadable(row, orderName, "a text", orderDo)
-	}
-	return order, err
-}
-
-// SetOrder records the order in which a stream is read. Its condition is that no order is
-// recorded yet, or the same one, or one of others. The write returns the row.
-func SetOrder(at store.Ref, order string, others ...string) store.Write {
-	own := Table()
-	test := []store.Test{{Attr: orderName, Is: store.Absent}}
-	for _, o := range append([]string{order}, others...) {
-		test = append(test, store.Test{Attr: orderName, Is: store.Eq, Value: value.OfString(o)})
-	}
-	return store.Write{
-		Ref: at, If: store.Cond{test}, Return: true,
-		Put: own.Item(at.Key).With(value.Attr{Name: orderName, Value: value.OfString(order)}),
-	}
+	return Ref("lambda|"+model, table+"|"+shard)
 }
 
 // FunctionShardRow records how far a function has read a shard. The zero FunctionShardRow stands for a row

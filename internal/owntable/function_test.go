@@ -7,31 +7,8 @@ import (
 
 	"weir/internal/events"
 	"weir/internal/owntable"
-	"weir/internal/store"
 	"weir/internal/value"
 )
-
-func TestOrderRow(t *testing.T) {
-	o, at := ownTable(t), owntable.FunctionOrder("gallery", "Pictures")
-	for i, c := range []struct {
-		write store.Write
-		done  bool
-	}{
-		{owntable.SetOrder(at, "shard"), true}, {owntable.SetOrder(at, "shard"), true},
-		{owntable.SetOrder(at, "item"), false}, {owntable.SetOrder(at, "item", "shard"), true},
-	} {
-		if o.writes(c.write) != c.done {
-			t.Errorf("write %d: an order is kept until another one is allowed", i)
-		}
-	}
-	if is, err := owntable.DecodeOrder(o.row(at)); err != nil || is != "item" {
-		t.Error(is, err)
-	}
-	for _, row := range spoilt(o.row(at), "o") {
-		_, err := owntable.DecodeOrder(row)
-		o.unread(err, "o")
-	}
-}
 
 func TestLaneRow(t *testing.T) {
 	o, at := ownTable(t), owntable.FunctionShard("gallery", "Pictures", "shard-1")

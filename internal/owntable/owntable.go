@@ -24,8 +24,7 @@
 //	fact|MODEL|E.L|NAMES  s t|HASH  a row whose status depends on those others
 //	dead|MODEL            s ID      dead letter: a record or an effect that could not be applied
 //	deadpart|MODEL|ID     s NUMBER  a part of a dead letter's body
-//	lambda|MODEL          s TABLE   the order in which a Lambda function reads a stream
-//	lambda|MODEL          s SHARD   how far it has read a shard
+//	lambda|MODEL          s SHARD   how far a Lambda function has read a shard
 //	shards|MODEL           s ""      shards of functions from which records may still arrive
 //	claim|MODEL|E.F|VALUE s ""      which row holds this value of field F, which is unique
 //	once|MODEL|KEY        s ""      the result of the command with an idempotency key

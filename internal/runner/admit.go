@@ -36,6 +36,15 @@ func (r *Runner) Admit(ctx context.Context, tables []string, groups ...string) (
 	return r.Catalog.Admit(ctx, b, r.switched)
 }
 
+// ReadBy returns who reads the stream of a table, "" if it was never read or the runner has no
+// catalog.
+func (r *Runner) ReadBy(ctx context.Context, table string) (catalog.Reader, error) {
+	if r.Catalog == nil {
+		return "", nil
+	}
+	return r.Catalog.ReadBy(ctx, table)
+}
+
 // switched keeps a dead letter for a stream that was switched off and on, as the reader of
 // a process does that meets one.
 func (r *Runner) switched(ctx context.Context, s catalog.Switch) error {

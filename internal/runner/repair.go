@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"weir/internal/catalog"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -134,11 +135,16 @@ func (r *Runner) endOf(ctx context.Context, table, shard string, after events.Po
 	}
 }
 
-// ByFunction reports whether a Lambda function reads the model's streams. A function
+// ByFunction reports whether a Lambda function reads one of the model's streams. A function
 // keeps no checkpoints for which a caller could wait.
 func (r *Runner) ByFunction(ctx context.Context) (bool, error) {
-	page, err := r.Store.Query(ctx, store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Functions(r.Model.Name)), Limit: 1})
-	return len(page.Rows) > 0, err
+	for _, t := range r.Model.Tables {
+		by, err := r.ReadBy(ctx, t.Name)
+		if err != nil || by == catalog.Item || by == catalog.Shard {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // Counted returns the checkpoints of those shards that ledgers and sets count from.

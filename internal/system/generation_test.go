@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/catalog"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -287,7 +288,11 @@ func filledBeforeFunction(t *testing.T, p *place, one, two *model.Model) {
 // functionBegan leaves what a function leaves that has read the stream.
 func functionBegan(t *testing.T, s *system.System) {
 	t.Helper()
-	writeOne(t, s.Store, owntable.SetOrder(owntable.FunctionOrder("gallery", "gallery"), "item"))
+	run := *s.Models[0].Runner
+	run.Reader = catalog.Item
+	if _, err := run.Admit(t.Context(), []string{"gallery"}, runner.GroupRows); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestFunctionNeverFills: a warm function reads no row of the model at an invocation, whether

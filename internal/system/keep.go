@@ -133,7 +133,7 @@ func (g *Gate) Pass(ctx context.Context) error {
 		f := filler{System: s, generation: gen, row: row}
 		ever := by.Hash != ""
 		if !ever {
-			if ever, err = s.functionsBegan(ctx, g.part); err != nil {
+			if ever, err = g.part.Runner.ByFunction(ctx); err != nil {
 				return err
 			}
 		}
@@ -160,23 +160,8 @@ func (g *Gate) Pass(ctx context.Context) error {
 	return errBusy
 }
 
-// functionsBegan reports whether a function has ever read one of the model's streams.
-func (s *System) functionsBegan(ctx context.Context, p *Part) (bool, error) {
-	var refs []store.Ref
-	for _, t := range p.Model.AllTables() {
-		refs = append(refs, owntable.FunctionOrder(p.Model.Name, t.Name))
-	}
-	rows, err := s.Store.Get(ctx, refs)
-	for _, row := range rows {
-		if row != nil {
-			return true, err
-		}
-	}
-	return false, err
-}
-
 // admit decides whether a function may apply the generation. same reports whether it has the
-// instances of the row open, ever whether a function has read the streams before. next, if
+// instances of the row open, ever whether functions have read the streams before. next, if
 // not nil, is what the row of functions must become first.
 func (g *generation) admit(row owntable.GenerationRow, by owntable.FunctionSearchRow, same, ever bool, now time.Time) (next *owntable.FunctionSearchRow, err error) {
 	build := fmt.Sprintf("run projector build %s with the place of the rows and --opensearch URL", g.model.Name)
