@@ -241,6 +241,7 @@ func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics
 			return nil, nil, err
 		}
 		of.Shards(f.Status)
+		of.Stopped(f.Stopped)
 		all, by[part] = append(all, f), f
 	}
 	return func(ctx context.Context, part *system.Part) error {

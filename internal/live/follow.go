@@ -62,13 +62,14 @@ func (f *Following) Apply(ctx context.Context) {
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTime, cancel) })()
 	var moved atomic.Bool
 	for wait := leastPause; ctx.Err() == nil; {
-		follower := runner.Follower{Runner: f.run, Source: f.reader, Stop: ctx.Done(), Indexed: f.reader.opts.Indexed, Report: func(group string, n runner.Counts) {
+		follower := runner.Follower{Runner: f.run, Source: f.reader, Stop: ctx.Done(), Indexed: f.reader.opts.Indexed, Stopped: f.reader.stopped, Report: func(group string, n runner.Counts) {
 			moved.Store(true)
 			if f.reader.opts.Applied != nil {
 				f.reader.opts.Applied(group, n)
 			}
 			n.Warn(f.reader.opts.Log, f.run.Model.Name)
 		}}
+		f.reader.begins()
 		err := follower.Run(applying)
 		if moved.Swap(false) {
 			wait = leastPause

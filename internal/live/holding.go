@@ -49,7 +49,9 @@ func (h *holding) open(ctx context.Context) error {
 		}
 	}
 	var err error
-	h.spool, err = openSpool(h.opts.Disk, h.spoolDir(h.place), h.opts.Segment, least, h.opts.Log)
+	if h.spool, err = openSpool(h.opts.Disk, h.spoolDir(h.place), h.opts.Segment, least, h.opts.Log); err != nil {
+		err = fmt.Errorf("%w: %w", runner.ErrShard, err)
+	}
 	return err
 }
 

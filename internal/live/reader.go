@@ -78,6 +78,8 @@ type Reader struct {
 	held      map[place]*holding
 	listed    map[string][]store.Shard // of each table, as last listed
 	at        time.Time                // time of the last listing; zero forces another
+	unlisted  map[string]error         // tables whose stream could not be listed last; nothing new of them is begun
+	still     map[fault]string         // why tables and shards stand still
 	gone      map[place]int            // unfinished and not listed: in how many listings
 	watched   map[place]*watch         // leases of other processes
 	streams   map[string][]string      // the labels of each table's streams; only round uses it
@@ -117,7 +119,7 @@ func New(run *runner.Runner, o Options) *Reader {
 	o.machine()
 	return &Reader{
 		run: run, opts: o,
-		held: map[place]*holding{}, listed: map[string][]store.Shard{}, gone: map[place]int{}, watched: map[place]*watch{}, streams: map[string][]string{}, done: map[place]bool{}, over: map[string]bool{},
+		held: map[place]*holding{}, still: map[fault]string{}, listed: map[string][]store.Shard{}, gone: map[place]int{}, watched: map[place]*watch{}, streams: map[string][]string{}, done: map[place]bool{}, over: map[string]bool{},
 		changed: make(chan struct{}), stale: make(chan struct{}, 1),
 	}
 }
@@ -259,11 +261,21 @@ func (r *Reader) list(ctx context.Context) error {
 		return err
 	}
 	for table := range v.listed { // before new shards are read
+		if v.failed[table] != nil {
+			continue
+		}
 		if err := r.sameStream(ctx, table); err != nil {
-			return err
+			v.fails(table, err, r.listing(table))
 		}
 	}
+	for table := range v.listed {
+		r.stands("list", place{table: table}, v.failed[table])
+	}
+	if err := v.allFailed(); err != nil {
+		return err
+	}
 	r.mu.Lock()
+	r.unlisted = v.failed
 	r.listed, r.at, r.done, r.shardKeys = v.listed, v.at, map[place]bool{}, v.shardKeys()
 	gone, missing := map[place]int{}, map[place]int{}
 	for p, s := range v.begun {
@@ -272,6 +284,13 @@ func (r *Reader) list(ctx context.Context) error {
 		}
 		switch {
 		case v.there[p]:
+		case v.failed[p.table] != nil: // what is known of the table stays
+			if n := r.missing[p]; n > 0 {
+				missing[p] = n
+			}
+			if n := r.gone[p]; n > 0 {
+				gone[p] = n
+			}
 		case s.done:
 			missing[p] = r.missing[p] + 1
 		default:
@@ -310,7 +329,7 @@ func (r *Reader) wanted() (out []place) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	want := func(p place) {
-		if !r.done[p] && r.held[p] == nil {
+		if !r.done[p] && r.held[p] == nil && r.unlisted[p.table] == nil {
 			out = append(out, p)
 		}
 	}
@@ -351,7 +370,8 @@ func (r *Reader) takeAll(ctx context.Context) error {
 	for i, p := range want {
 		now, err := owntable.DecodeLease(rows[i])
 		if err != nil {
-			return err
+			r.stands("take", p, err)
+			continue
 		}
 		r.mu.Lock()
 		w := r.watched[p]
@@ -362,10 +382,15 @@ func (r *Reader) takeAll(ctx context.Context) error {
 		free := w.see(now, before, after, r.opts.Lease)
 		r.mu.Unlock()
 		if free {
-			if err := r.takeOne(ctx, p, now); err != nil {
+			err := r.takeOne(ctx, p, now)
+			alone := errors.Is(err, runner.ErrShard) || errors.Is(err, owntable.ErrRow)
+			if err != nil && !alone {
 				return err
 			}
+			r.stands("take", p, err)
+			continue
 		}
+		r.stands("take", p, nil)
 	}
 	return nil
 }
@@ -491,7 +516,11 @@ func (r *Reader) Read(_ context.Context, table, shard string, after events.Posit
 	if h == nil {
 		return store.Records{}, runner.ErrElsewhere
 	}
-	return h.spool.read(table, after, limit)
+	page, err := h.spool.read(table, after, limit)
+	if err != nil && !errors.Is(err, runner.ErrElsewhere) {
+		err = fmt.Errorf("%w: %w", runner.ErrShard, err)
+	}
+	return page, err
 }
 
 // Trim releases the records up to a position that every group has applied. It does nothing

@@ -1,8 +1,10 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -41,7 +43,8 @@ type survey struct {
 	listed map[string][]store.Shard
 	there  map[place]bool
 	begun  map[place]state
-	unread []error // errors of unreadable checkpoints, whose shards are begun and not done
+	failed map[string]error // of tables whose stream could not be listed; listed has what was known before
+	unread []error          // errors of unreadable checkpoints, whose shards are begun and not done
 }
 
 // state is how far the groups are with a shard.
@@ -54,23 +57,25 @@ type state struct {
 // survey lists the shards of all tables, and after that the checkpoints: in this order it
 // sees a shard that another process begins although it was not listed yet.
 func (r *Reader) survey(ctx context.Context) (survey, error) {
-	v := survey{at: r.now(), listed: map[string][]store.Shard{}, there: map[place]bool{}, begun: map[place]state{}}
+	v := survey{at: r.now(), listed: map[string][]store.Shard{}, there: map[place]bool{}, begun: map[place]state{}, failed: map[string]error{}}
 	tables, err := r.run.Tables(ctx)
 	if err != nil {
 		return v, err
 	}
 	for _, t := range tables {
-		if err := r.sameStream(ctx, t.Name); err != nil { // the shards of all that can be read are listed
-			return v, err
+		err := r.sameStream(ctx, t.Name) // the shards of all that can be read are listed
+		var shards []store.Shard
+		if err == nil {
+			shards, err = r.run.Store.Shards(ctx, t.Name)
 		}
-		shards, err := r.run.Store.Shards(ctx, t.Name)
 		if err != nil {
-			return v, err
+			v.fails(t.Name, fmt.Errorf("stream of %s: %w", t.Name, err), r.listing(t.Name))
+			continue
 		}
-		v.listed[t.Name] = shards
-		for _, s := range shards {
-			v.there[place{t.Name, s.ID}] = true
-		}
+		v.lists(t.Name, shards)
+	}
+	if err := cmp.Or(ctx.Err(), v.allFailed()); err != nil {
+		return v, err
 	}
 	groups, finished := r.run.Groups(), map[place]int{}
 	known := map[place]bool{} // to the group of rows
@@ -97,12 +102,41 @@ func (r *Reader) survey(ctx context.Context) (survey, error) {
 	for at, s := range v.begun {
 		// A process with another search generation has removed what it kept of the shard:
 		// the shard is over, and what is left is the checkpoint of our generation.
-		if !known[at] && finished[at] == len(groups)-1 && !v.there[at] {
+		if !known[at] && finished[at] == len(groups)-1 && !v.there[at] && v.failed[at.table] == nil {
 			s.done, s.left = true, true
 			v.begun[at] = s
 		}
 	}
 	return v, nil
+}
+
+// lists takes in the shards of a table.
+func (v *survey) lists(table string, shards []store.Shard) {
+	v.listed[table] = shards
+	for _, s := range shards {
+		v.there[place{table, s.ID}] = true
+	}
+}
+
+// fails takes in that a table's stream could not be listed, and what was known of it before.
+func (v *survey) fails(table string, err error, before []store.Shard) {
+	v.failed[table] = err
+	v.lists(table, before)
+}
+
+// allFailed is the error of a survey that could list nothing.
+func (v *survey) allFailed() error {
+	if len(v.failed) == 0 || len(v.failed) < len(v.listed) {
+		return nil
+	}
+	return errors.Join(slices.Collect(maps.Values(v.failed))...)
+}
+
+// listing is what was last known of a table's shards.
+func (r *Reader) listing(table string) []store.Shard {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.listed[table]
 }
 
 // shards are the short keys of the shards from which records may still come.
@@ -124,6 +158,9 @@ func (r *Reader) retire(ctx context.Context, v survey) error {
 	errs := v.unread
 	for _, p := range slices.SortedFunc(maps.Keys(v.begun), place.compare) {
 		s := v.begun[p]
+		if v.failed[p.table] != nil {
+			continue
+		}
 		noted, there := !s.missing.IsZero(), v.there[p]
 		switch {
 		case s.left && r.twice(p):
@@ -186,7 +223,7 @@ func (r *Reader) Retired(ctx context.Context, shardKey string) (bool, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.shardKeys = v.shardKeys(); r.shardKeys[shardKey] {
+	if r.shardKeys = v.shardKeys(); r.shardKeys[shardKey] || len(v.failed) > 0 {
 		return false, nil
 	}
 	if len(r.over) >= maxOver {

@@ -1,6 +1,8 @@
 package live
 
 import (
+	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -50,6 +52,78 @@ func (h *holding) status() Status {
 		s.Unapplied = max(0, time.Since(t))
 	}
 	return s
+}
+
+// Stopped is a table, or one shard of it, that stands still while everything else goes on.
+type Stopped struct {
+	Table string
+	Shard string // "" for the whole table
+	Why   string
+}
+
+// Stopped returns what stands still at present, sorted by table and shard.
+func (f *Following) Stopped() (out []Stopped) {
+	f.reader.mu.Lock()
+	defer f.reader.mu.Unlock()
+	seen := map[place]bool{}
+	for at, why := range f.reader.still {
+		if !seen[at.place] {
+			seen[at.place], out = true, append(out, Stopped{at.table, at.shard, why})
+		}
+	}
+	slices.SortFunc(out, func(a, b Stopped) int {
+		return strings.Compare(a.Table+"|"+a.Shard, b.Table+"|"+b.Shard)
+	})
+	return out
+}
+
+// fault names what stands still, and for which step of the work.
+type fault struct {
+	step string
+	place
+}
+
+// stands notes that a table or a shard cannot go on, or, without an error, that it can. It
+// logs each once.
+func (r *Reader) stands(step string, p place, err error) {
+	why := ""
+	if err != nil {
+		why = err.Error()
+	}
+	at := fault{step, p}
+	r.mu.Lock()
+	was := r.still[at]
+	if r.still[at] = why; why == "" {
+		delete(r.still, at)
+	}
+	r.mu.Unlock()
+	switch {
+	case why == was:
+	case why == "":
+		r.opts.Log.Info("goes on again", "model", r.run.Model.Name, "table", p.table, "shard", p.shard)
+	default:
+		r.opts.Log.Warn("stands still; everything else goes on", "model", r.run.Model.Name, "table", p.table, "shard", p.shard, "error", why)
+		if n := map[string]Note{"list": Lists, "take": Leases}[step]; n != "" {
+			r.note(n)
+		}
+	}
+}
+
+// stopped is stands for what a consumer group says.
+func (r *Reader) stopped(group, table, shard, why string) {
+	var err error
+	if why != "" {
+		err = errors.New(why)
+		r.note(Applies)
+	}
+	r.stands(group, place{table, shard}, err)
+}
+
+// begins forgets what consumer groups have said, before they begin and say it again.
+func (r *Reader) begins() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.still, func(at fault, _ string) bool { return at.step != "list" && at.step != "take" })
 }
 
 func (r *Reader) note(n Note) {

@@ -8,6 +8,7 @@
 //	weir_errors_total{model,kind}               failures that are retried: list, lease, read, apply
 //	weir_shard_read_age_seconds{model,table,shard}     how far the reader is behind the stream
 //	weir_shard_unapplied_seconds{model,table,shard}    age of the oldest record read but not applied
+//	weir_stopped{model,table,shard}              1 for a table, or one shard of it, that stands still
 //	weir_spool_bytes{model,table,shard}         bytes of a shard's spool on disk
 //
 // The shard metrics cover only the shards whose lease this process holds.
@@ -45,6 +46,7 @@ type Model struct {
 	all    *Metrics
 	run    *runner.Runner
 	shards func() []live.Status
+	still  func() []live.Stopped
 
 	mu     sync.Mutex
 	dead   map[string]int
@@ -124,6 +126,13 @@ func (o *Model) Shards(status func() []live.Status) {
 	o.shards = status
 }
 
+// Stopped sets the function that reports what stands still. Every scrape calls it.
+func (o *Model) Stopped(still func() []live.Stopped) {
+	o.all.mu.Lock()
+	defer o.all.mu.Unlock()
+	o.still = still
+}
+
 // gauges collects the metrics that are looked up when Prometheus scrapes.
 type gauges Metrics
 
@@ -131,11 +140,12 @@ var (
 	deadDesc  = prometheus.NewDesc("weir_dead_letters", "What could not be applied and waits to be looked at, by kind; 10,000 at the most.", []string{"model", "kind"}, nil)
 	ageDesc   = prometheus.NewDesc("weir_shard_read_age_seconds", "How far the reader of a shard is behind the stream.", []string{"model", "table", "shard"}, nil)
 	waitDesc  = prometheus.NewDesc("weir_shard_unapplied_seconds", "Age of the oldest record that is read and not applied.", []string{"model", "table", "shard"}, nil)
+	stillDesc = prometheus.NewDesc("weir_stopped", "1 for a table, or one shard of it, that stands still while everything else goes on.", []string{"model", "table", "shard"}, nil)
 	spoolDesc = prometheus.NewDesc("weir_spool_bytes", "Bytes on disk of what was read of a shard.", []string{"model", "table", "shard"}, nil)
 )
 
 func (g *gauges) Describe(c chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{deadDesc, ageDesc, waitDesc, spoolDesc} {
+	for _, d := range []*prometheus.Desc{deadDesc, ageDesc, waitDesc, stillDesc, spoolDesc} {
 		c <- d
 	}
 }
@@ -157,8 +167,13 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 			gauge(deadDesc, float64(n), name, kind)
 		}
 		g.mu.Lock()
-		status := o.shards
+		status, still := o.shards, o.still
 		g.mu.Unlock()
+		if still != nil {
+			for _, s := range still() {
+				gauge(stillDesc, 1, name, s.Table, s.Shard)
+			}
+		}
 		if status == nil {
 			continue
 		}

@@ -36,6 +36,10 @@ type Follower struct {
 	Prompt bool
 	// Report, if set, is called after each batch with the counts of the batch.
 	Report func(group string, n Counts)
+	// Stopped, if set, is called with why a shard stands still, in words, and with "" when it
+	// goes on. All other shards go on meanwhile. Without it, a shard that stands still ends
+	// the run, after the other shards had their turn.
+	Stopped func(group, table, shard, why string)
 	// Only, if set, is the one group to run.
 	Only string
 	// Indexed, if set, is closed when the search indexes may be applied to. The group of
@@ -169,6 +173,7 @@ type consumer struct {
 	next     flush // what it collects
 	flushing *flushing
 	at       map[place]events.Position
+	still    map[place]string // why shards stand still
 	ended    map[place]bool
 	floors   map[place]contribution.Fence // as they were last read or taken
 	asides   map[place]*aside
@@ -178,7 +183,7 @@ type consumer struct {
 func (f *Follower) consumer(group string) *consumer {
 	c := &consumer{
 		Follower: f, group: group, apply: f.Runner.allRows, jobs: true, done: make(chan struct{}), pace: paces[KindOf(group)],
-		at: map[place]events.Position{}, ended: map[place]bool{}, floors: map[place]contribution.Fence{}, asides: map[place]*aside{},
+		at: map[place]events.Position{}, ended: map[place]bool{}, still: map[place]string{}, floors: map[place]contribution.Fence{}, asides: map[place]*aside{},
 		fences: fences{map[place]int64{}, map[place]time.Time{}},
 	}
 	if KindOf(group) == GroupSearch {
@@ -352,13 +357,13 @@ func (p *piece) last() events.Position { return p.page.Records[len(p.page.Record
 // pass reads a page of each shard and applies the pages. It reads a child shard only when
 // its parent is finished. It returns the number of records. A checkpoint that cannot be
 // read stops its shard and the shard's children; pass still applies what it read from the
-// other shards before it returns the error, unless the model requires an order across
-// shards.
+// other shards before it reports the error (Follower.Stopped), unless the model requires an
+// order across shards.
 func (c *consumer) pass(ctx context.Context) (n int, err error) {
 	var pieces []piece
 	together, ordered := 0, c.jobs && len(c.Runner.Orders()) > 0
 	known := map[place]bool{}
-	var unread []error
+	unread := map[place]error{}
 	tables, err := c.Runner.Tables(ctx)
 	if err != nil {
 		return 0, err
@@ -387,8 +392,8 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 					err = fmt.Errorf("%s of %s, shard %s: %w", c.group, t.Name, s.ID, err)
 				}
 			}
-			if errors.Is(err, owntable.ErrRow) && !ordered {
-				open[s.ID], unread = true, append(unread, err)
+			if (errors.Is(err, owntable.ErrRow) || errors.Is(err, ErrShard)) && !ordered {
+				open[s.ID], unread[at] = true, err
 				continue
 			}
 			if err != nil {
@@ -423,7 +428,31 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 		return 0, err
 	}
 	c.forget(known)
-	return n, errors.Join(unread...)
+	return n, c.stands(unread)
+}
+
+// stands reports which shards stand still, and which do so no longer.
+func (c *consumer) stands(still map[place]error) error {
+	if c.Stopped == nil {
+		var errs []error
+		for _, err := range still {
+			errs = append(errs, err)
+		}
+		return errors.Join(errs...)
+	}
+	for at, err := range still {
+		if why := err.Error(); c.still[at] != why {
+			c.still[at] = why
+			c.Stopped(at.group, at.table, at.shard, why)
+		}
+	}
+	for at := range c.still {
+		if still[at] == nil {
+			delete(c.still, at)
+			c.Stopped(at.group, at.table, at.shard, "")
+		}
+	}
+	return nil
 }
 
 // forget drops the state of shards that are no longer listed and whose children are not

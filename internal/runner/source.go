@@ -24,6 +24,10 @@ type Shared interface {
 	Beside(table, shard string) bool
 }
 
+// ErrShard marks an error of Read on a Shared source that is only this shard's: what was read
+// of it cannot be read from the disk.
+var ErrShard = errors.New("the shard stands still")
+
 // ErrElsewhere is the error of Read on a Shared source for a shard that is not ours, or
 // no longer.
 var ErrElsewhere = errors.New("another process reads this shard")

@@ -80,12 +80,25 @@ func (w *work) subscribeOnce(ctx context.Context, subscriptions []*Subscription)
 	for i, j := range of {
 		switch {
 		case errors.Is(out[i].Err, store.ErrRefused):
-			return nil, out[i].Err
+			if err := w.unsubscribable(ctx, j, out[i].Err.Error()); err != nil {
+				return nil, err
+			}
 		case out[i].Err != nil:
 			again = append(again, j)
 		}
 	}
 	return again, nil
+}
+
+// unsubscribable keeps a dead letter for a subscription that the own table refuses. All other
+// subscribers go on.
+func (w *work) unsubscribable(ctx context.Context, j *Subscription, reason string) error {
+	c := &w.Changes[j.Change]
+	w.Kept(j.Change)
+	_, err := w.KeepDead(ctx, runner.Dead{
+		Kind: runner.DeadImage, Target: j.List, Reason: reason, ShardKey: w.ShardKey, Position: c.Position, Record: runner.RecordOf(c), Time: c.Time,
+	})
+	return err
 }
 
 // sending holds the notifications that still have to go to one list.

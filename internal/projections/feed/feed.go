@@ -12,6 +12,7 @@ import (
 // Subscription enters a row in a list of subscribers, as of Position.
 // If Gone is set, it removes the row from the list.
 type Subscription struct {
+	Change   int        // index into the batch
 	List     string     // see owntable.List
 	Row      store.Ref  // the subscriber
 	Fields   value.Item // what the rows made for the subscriber take from it, by field name

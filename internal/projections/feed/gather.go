@@ -20,6 +20,7 @@ type gathered struct {
 func (g *gathered) fold(i int, c *projections.Change) {
 	var f projections.Faults
 	for _, s := range Fold(c, &f) {
+		s.Change = i
 		g.all.Touched[i] = true
 		name := s.List + "\x00" + owntable.RowText(s.Row)
 		if at, ok := g.at[name]; ok {

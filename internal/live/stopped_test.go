@@ -1,0 +1,225 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/projections/kinds"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/store/embedded"
+	"weir/internal/value"
+)
+
+const twoTables = `
+model: halls
+tables: {left: {key: [PK, SK]}, right: {key: [PK, SK]}}
+entities:
+  LeftBox: {table: left, where: {kind: Box}, key: {PK: "BOX#{box}", SK: META}, attributes: {box: string!}}
+  LeftTag: {table: left, where: {kind: Tag}, key: {PK: "BOX#{box}", SK: "TAG#{tag}"}, attributes: {box: string!, tag: string!}}
+  RightBox: {table: right, where: {kind: Box}, key: {PK: "BOX#{box}", SK: META}, attributes: {box: string!}}
+  RightTag: {table: right, where: {kind: Tag}, key: {PK: "BOX#{box}", SK: "TAG#{tag}"}, attributes: {box: string!, tag: string!}}
+derive:
+  LeftBox.tags: {count: LeftTag}
+  RightBox.tags: {count: RightTag}
+queries:
+  box: {get: LeftBox, with: [box]}
+`
+
+// halls are two tables of a model, with a process that follows both, and what may fail.
+type halls struct {
+	*testing.T
+	store.Store
+	run        *runner.Runner
+	follows    *Following
+	streamless atomic.Bool            // the left table has no stream
+	unreadable atomic.Pointer[string] // a part of the paths of files that cannot be read
+	tags       int
+}
+
+var errNoStream = errors.New("the table has no stream")
+
+func (h *halls) Shards(ctx context.Context, table string) ([]store.Shard, error) {
+	if h.streamless.Load() && table == "left" {
+		return nil, errNoStream
+	}
+	return h.Store.Shards(ctx, table)
+}
+
+// partly is a disk some of whose files cannot be read.
+type partly struct {
+	machine
+	of *halls
+}
+
+func (d partly) Open(path string) (File, error) {
+	f, err := d.machine.Open(path)
+	return partlyFile{f, d.of, path}, err
+}
+
+func (d partly) Create(path string) (File, error) {
+	f, err := d.machine.Create(path)
+	return partlyFile{f, d.of, path}, err
+}
+
+type partlyFile struct {
+	File
+	of   *halls
+	path string
+}
+
+func (f partlyFile) ReadAt(b []byte, at int64) (int, error) {
+	if part := f.of.unreadable.Load(); part != nil && strings.Contains(f.path, *part) {
+		return 0, errDisk
+	}
+	return f.File.ReadAt(b, at)
+}
+
+func newHalls(t *testing.T) *halls {
+	m, err := model.Parse("halls.yaml", []byte(twoTables))
+	must(t, err)
+	tables := []store.Table{owntable.Table()}
+	for _, mt := range m.Tables {
+		st := mt.Table
+		st.Stream = true
+		tables = append(tables, st)
+	}
+	db, err := embedded.Open("store", tables, embedded.Options{FS: vfs.NewMem(), Shards: 2})
+	must(t, err)
+	t.Cleanup(func() { db.Close() })
+	h := &halls{T: t, Store: db}
+	h.run = &runner.Runner{Kinds: kinds.All(), Model: m, Store: h, Now: time.Now}
+	for _, table := range []string{"left", "right"} {
+		for i := range 8 {
+			h.put(table, fmt.Sprintf("BOX#%d", i), "META", "Box", fmt.Sprint(i), "")
+		}
+	}
+	return h
+}
+
+// start begins to follow.
+func (h *halls) start() {
+	var err error
+	h.follows, err = Start(h.run, Options{
+		Dir: filepath.Join(h.TempDir(), "spool"), Lease: time.Second, Poll: 10 * time.Millisecond, List: 20 * time.Millisecond,
+		Disk: partly{of: h}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	must(h.T, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { h.follows.Apply(ctx); close(done) }()
+	h.Cleanup(func() { cancel(); <-done; h.follows.Close() })
+}
+
+func (h *halls) put(table, pk, sk, kind, box, tag string) {
+	h.Helper()
+	attrs := []value.Attr{{Name: "PK", Value: value.OfString(pk)}, {Name: "SK", Value: value.OfString(sk)}, {Name: "kind", Value: value.OfString(kind)}, {Name: "box", Value: value.OfString(box)}}
+	if tag != "" {
+		attrs = append(attrs, value.Attr{Name: "tag", Value: value.OfString(tag)})
+	}
+	row := value.NewItem(attrs...)
+	key, _ := h.run.Model.Table(table).KeyOf(row)
+	_, err := h.Write(h.Context(), []store.Write{{Ref: store.Ref{Table: table, Key: key}, Put: row}})
+	must(h.T, err)
+}
+
+// tag puts one more tag on every box of a table.
+func (h *halls) tag(table string) {
+	h.tags++
+	for i := range 8 {
+		h.put(table, fmt.Sprintf("BOX#%d", i), fmt.Sprintf("TAG#%d", h.tags), "Tag", fmt.Sprint(i), fmt.Sprint(h.tags))
+	}
+}
+
+// right reports how many boxes of a table show a number of tags.
+func (h *halls) right(table string, tags int64) (n int) {
+	for i := range 8 {
+		rows, err := h.Get(context.Background(), []store.Ref{{Table: table, Key: store.Key{Partition: value.OfString(fmt.Sprintf("BOX#%d", i)), Sort: value.OfString("META")}}})
+		must(h.T, err)
+		if got, _ := rows[0].Get("tags").Int64(); got == tags {
+			n++
+		}
+	}
+	return n
+}
+
+// until waits for something.
+func (h *halls) until(what string, is func() bool) {
+	h.Helper()
+	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			h.Fatalf("not within 20 s: %s; what stands still: %+v", what, h.follows.Stopped())
+		}
+	}
+}
+
+// TestTableWithoutStream: only that table stands still, and is named, until it has a stream
+// again. That holds for a process that begins meanwhile too.
+func TestTableWithoutStream(t *testing.T) {
+	for _, from := range []string{"the beginning", "later"} {
+		t.Run(from, func(t *testing.T) {
+			h := newHalls(t)
+			h.streamless.Store(from == "the beginning")
+			h.tag("left")
+			h.tag("right")
+			h.start()
+			h.until("the right table", func() bool { return h.right("right", 1) == 8 })
+			if from == "later" {
+				h.until("the left table", func() bool { return h.right("left", 1) == 8 })
+				h.streamless.Store(true)
+			}
+			h.until("the left table stands still", func() bool {
+				still := h.follows.Stopped()
+				return len(still) == 1 && still[0].Table == "left" && still[0].Shard == "" && strings.Contains(still[0].Why, errNoStream.Error())
+			})
+			h.tag("right")
+			h.until("the right table goes on", func() bool { return h.right("right", 2) == 8 })
+			h.streamless.Store(false)
+			h.until("the left table goes on", func() bool { return h.right("left", 1) == 8 && len(h.follows.Stopped()) == 0 })
+		})
+	}
+}
+
+// TestSpoolOfOneShard: a shard whose spool cannot be read stands still, and is named; its
+// table's other shard goes on at full speed.
+func TestSpoolOfOneShard(t *testing.T) {
+	h := newHalls(t)
+	h.start()
+	shards, err := h.Shards(t.Context(), "left")
+	must(t, err)
+	h.tag("left")
+	h.until("all boxes", func() bool { return h.right("left", 1) == 8 })
+	bad := string(filepath.Separator) + "left" + string(filepath.Separator) + shards[0].ID + string(filepath.Separator)
+	h.unreadable.Store(&bad)
+	h.tag("left")
+	h.until("one shard stands still", func() bool {
+		still := h.follows.Stopped()
+		return len(still) == 1 && still[0].Table == "left" && still[0].Shard == shards[0].ID && strings.Contains(still[0].Why, errDisk.Error())
+	})
+	begin := time.Now()
+	for range 20 {
+		before := h.tags
+		h.tag("left")
+		h.until("the other shard goes on", func() bool { return h.right("left", int64(before+1)) > 0 })
+	}
+	if took := time.Since(begin); took > 10*time.Second {
+		t.Errorf("20 changes of the other shard take %v", took)
+	}
+	if n := h.right("left", int64(h.tags)); n == 0 || n == 8 {
+		t.Errorf("%d of 8 boxes are right while one of two shards stands still", n)
+	}
+	h.unreadable.Store(nil)
+	h.until("all go on", func() bool { return h.right("left", int64(h.tags)) == 8 && len(h.follows.Stopped()) == 0 })
+}
