@@ -7,11 +7,15 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"weir/internal/model"
@@ -19,6 +23,8 @@ import (
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
+	"weir/internal/store/dynamodb"
+	"weir/internal/store/dynamodb/dynamodbtest"
 	"weir/internal/store/embedded"
 	"weir/internal/value"
 )
@@ -88,17 +94,27 @@ func (f partlyFile) ReadAt(b []byte, at int64) (int, error) {
 }
 
 func newHalls(t *testing.T) *halls {
+	m, tables := hallTables(t)
+	db, err := embedded.Open("store", tables, embedded.Options{FS: vfs.NewMem(), Shards: 2})
+	must(t, err)
+	t.Cleanup(func() { db.Close() })
+	return hallsIn(t, m, db)
+}
+
+// hallTables are the model and its tables, each with a stream but those named.
+func hallTables(t *testing.T, streamless ...string) (*model.Model, []store.Table) {
 	m, err := model.Parse("halls.yaml", []byte(twoTables))
 	must(t, err)
 	tables := []store.Table{owntable.Table()}
 	for _, mt := range m.Tables {
 		st := mt.Table
-		st.Stream = true
+		st.Stream = !slices.Contains(streamless, st.Name)
 		tables = append(tables, st)
 	}
-	db, err := embedded.Open("store", tables, embedded.Options{FS: vfs.NewMem(), Shards: 2})
-	must(t, err)
-	t.Cleanup(func() { db.Close() })
+	return m, tables
+}
+
+func hallsIn(t *testing.T, m *model.Model, db store.Store) *halls {
 	h := &halls{T: t, Store: db}
 	h.run = &runner.Runner{Kinds: kinds.All(), Model: m, Store: h, Now: time.Now}
 	for _, table := range []string{"left", "right"} {
@@ -190,6 +206,27 @@ func TestTableWithoutStream(t *testing.T) {
 			h.until("the left table goes on", func() bool { return h.right("left", 1) == 8 && len(h.follows.Stopped()) == 0 })
 		})
 	}
+}
+
+// TestTableWithoutStreamOnDynamoDB is the same where DynamoDB says that there is no stream.
+func TestTableWithoutStreamOnDynamoDB(t *testing.T) {
+	cfg := dynamodbtest.Config(t)
+	m, tables := hallTables(t, "left")
+	h := hallsIn(t, m, dynamodbtest.Open(t, cfg, tables, dynamodb.Options{}))
+	h.start()
+	h.tag("right")
+	h.until("the right table", func() bool { return h.right("right", 1) == 8 })
+	h.until("the left table stands still", func() bool {
+		still := h.follows.Stopped()
+		return len(still) == 1 && still[0].Table == "left" && still[0].Shard == "" && strings.Contains(still[0].Why, "has no stream")
+	})
+	_, err := sdk.NewFromConfig(cfg).UpdateTable(t.Context(), &sdk.UpdateTableInput{TableName: aws.String("left"), StreamSpecification: &types.StreamSpecification{
+		StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages,
+	}})
+	must(t, err)
+	h.until("the left table goes on", func() bool { return len(h.follows.Stopped()) == 0 })
+	h.tag("left")
+	h.until("the left table counts", func() bool { return h.right("left", 1) == 8 })
 }
 
 // TestSpoolOfOneShard: a shard whose spool cannot be read stands still, and is named; its

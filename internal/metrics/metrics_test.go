@@ -39,6 +39,7 @@ func TestMetrics(t *testing.T) {
 	for _, n := range []live.Note{live.Gap, live.Old, live.Reads, live.Reads} {
 		of.Noted(n)
 	}
+	of.Stopped(func() []live.Stopped { return []live.Stopped{{Table: "gallery", Why: "it has no stream"}} })
 	of.Shards(func() []live.Status {
 		return []live.Status{{Table: "gallery", Shard: "s\"1", ReadAge: 2 * time.Second, Unapplied: time.Minute, Bytes: 512}}
 	})
@@ -61,6 +62,7 @@ func TestMetrics(t *testing.T) {
 		`weir_shard_read_age_seconds{model="gallery",shard="s\"1",table="gallery"} 2`,
 		`weir_shard_unapplied_seconds{model="gallery",shard="s\"1",table="gallery"} 60`,
 		`weir_spool_bytes{model="gallery",shard="s\"1",table="gallery"} 512`,
+		`weir_stopped{model="gallery",shard="",table="gallery"} 1`,
 	} {
 		if !strings.Contains(got, want+"\n") {
 			t.Errorf("there is no %s in\n%s", want, got)

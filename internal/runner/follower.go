@@ -174,6 +174,7 @@ type consumer struct {
 	flushing *flushing
 	at       map[place]events.Position
 	still    map[place]string // why shards stand still
+	noJob    string           // why a job does
 	ended    map[place]bool
 	floors   map[place]contribution.Fence // as they were last read or taken
 	asides   map[place]*aside
@@ -222,9 +223,26 @@ func (c *consumer) step(ctx context.Context, over bool) (n int, left bool, err e
 		return n, false, err
 	}
 	if left, err = c.Runner.Jobs(ctx); err != nil {
-		return n, left, fmt.Errorf("long lists: %w", err)
+		err = fmt.Errorf("long lists: %w", err)
 	}
-	return n, left, nil
+	return n, left, c.standsJob(err)
+}
+
+// standsJob reports a job that no kind takes on (ErrNoJob), and that there is none any more.
+// It returns every other error.
+func (c *consumer) standsJob(err error) error {
+	if c.Stopped == nil || err != nil && !errors.Is(err, ErrNoJob) {
+		return err
+	}
+	why := ""
+	if err != nil {
+		why = err.Error()
+	}
+	if c.noJob != why {
+		c.noJob = why
+		c.Stopped(c.group, owntable.TableName, "jobs", why)
+	}
+	return nil
 }
 
 // run advances the group until Stop is closed, an error occurs or, with until, the group

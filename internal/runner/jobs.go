@@ -18,14 +18,15 @@ import (
 // that other targets need not wait for it.
 const PageOfList = 200
 
-// errNoJob says that no kind of projection takes on a job.
-var errNoJob = errors.New("no kind of projection of this version knows this job")
+// ErrNoJob says that no kind of projection takes on a job, because a newer version left it.
+// All other jobs had their step.
+var ErrNoJob = errors.New("no kind of projection of this version knows this job")
 
 // Jobs does one step of each job and reports whether any jobs are left.
 func (r *Runner) Jobs(ctx context.Context) (left bool, err error) {
-	left, err = r.jobs(ctx)
-	if err != nil || r.Catalog == nil {
-		return left, err
+	left, unknown := r.jobs(ctx)
+	if unknown != nil && !errors.Is(unknown, ErrNoJob) || r.Catalog == nil {
+		return left, unknown
 	}
 	for _, b := range r.Catalog.Seen().Builds.Counting() { // these have notes of large letters only
 		more, err := r.In(b).jobs(ctx)
@@ -33,7 +34,7 @@ func (r *Runner) Jobs(ctx context.Context) (left bool, err error) {
 			return left, err
 		}
 	}
-	return left, nil
+	return left, unknown
 }
 
 func (r *Runner) jobs(ctx context.Context) (left bool, err error) {
@@ -47,18 +48,21 @@ func (r *Runner) jobs(ctx context.Context) (left bool, err error) {
 		}
 	}
 	for _, job := range page.Rows {
-		more, err := r.step(ctx, job)
-		if err != nil {
-			return true, err
+		more, e := r.step(ctx, job)
+		switch {
+		case errors.Is(e, ErrNoJob):
+			err = errors.Join(err, e)
+		case e != nil:
+			return true, e
 		}
 		left = left || more
 	}
 	if n := len(page.Rows); n > 0 {
 		if _, is := owntable.LetterNoteFrom(page.Rows[n-1]); is {
-			return left, nil // notes come last
+			return left, err // notes come last
 		}
 	}
-	return left || page.Next != nil, nil
+	return left || page.Next != nil, err
 }
 
 // step does one step of a job. It deletes the job after the last step, unless the job was
@@ -72,5 +76,5 @@ func (r *Runner) step(ctx context.Context, job value.Item) (more bool, err error
 			return more, err
 		}
 	}
-	return false, fmt.Errorf("job %s: %w", job.Get(owntable.Sort).Text(), errNoJob)
+	return false, fmt.Errorf("job %s: %w", job.Get(owntable.Sort).Text(), ErrNoJob)
 }

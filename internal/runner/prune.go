@@ -51,14 +51,14 @@ func (w *Work) prune(ctx context.Context, ledgers map[*projections.Target]value.
 		if len(shardKeys) == 0 {
 			continue
 		}
-		shardKeys = shardKeys[:min(pruneAtOnce, len(shardKeys))]
 		ws = append(ws, owntable.LedgerRow(row).Forget(owntable.Ledger(w.Model.Name, t.Row), shardKeys))
 	}
 	_, err := w.Write(ctx, ws)
 	return err
 }
 
-// RetiredOf returns those of some shards that deliver no more records.
+// RetiredOf returns those of some shards that deliver no more records: as many as one write
+// can remove from a row.
 func (w *Work) RetiredOf(ctx context.Context, shardKeys []string) (out []string, err error) {
 	for _, shardKey := range shardKeys {
 		over, err := w.Over(ctx, shardKey)
@@ -67,6 +67,9 @@ func (w *Work) RetiredOf(ctx context.Context, shardKeys []string) (out []string,
 		}
 		if over {
 			out = append(out, shardKey)
+		}
+		if len(out) == pruneAtOnce {
+			break
 		}
 	}
 	return out, nil

@@ -80,7 +80,7 @@ func (w *work) subscribeOnce(ctx context.Context, subscriptions []*Subscription)
 	for i, j := range of {
 		switch {
 		case errors.Is(out[i].Err, store.ErrRefused):
-			if err := w.unsubscribable(ctx, j, out[i].Err.Error()); err != nil {
+			if err := w.unlisted(ctx, j.List, j.Change, out[i].Err.Error()); err != nil {
 				return nil, err
 			}
 		case out[i].Err != nil:
@@ -90,15 +90,25 @@ func (w *work) subscribeOnce(ctx context.Context, subscriptions []*Subscription)
 	return again, nil
 }
 
-// unsubscribable keeps a dead letter for a subscription that the own table refuses. All other
-// subscribers go on.
-func (w *work) unsubscribable(ctx context.Context, j *Subscription, reason string) error {
-	c := &w.Changes[j.Change]
-	w.Kept(j.Change)
+// unlisted keeps a dead letter for a change that a list of subscribers cannot take in,
+// because the own table refuses the write. All other changes and lists go on.
+func (w *work) unlisted(ctx context.Context, list string, change int, reason string) error {
+	c := &w.Changes[change]
+	w.Kept(change)
 	_, err := w.KeepDead(ctx, runner.Dead{
-		Kind: runner.DeadImage, Target: j.List, Reason: reason, ShardKey: w.ShardKey, Position: c.Position, Record: runner.RecordOf(c), Time: c.Time,
+		Kind: runner.DeadImage, Target: list, Reason: reason, ShardKey: w.ShardKey, Position: c.Position, Record: runner.RecordOf(c), Time: c.Time,
 	})
 	return err
+}
+
+// unsendable keeps a dead letter for each notification of a list that can have no moment.
+func (w *work) unsendable(ctx context.Context, notifications []Notification, reason string) error {
+	for i := range notifications {
+		if err := w.unlisted(ctx, notifications[i].List, notifications[i].Change, reason); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sending holds the notifications that still have to go to one list.
@@ -177,7 +187,14 @@ func (w *work) sendNext(ctx context.Context, pending []*sending) error {
 		return err
 	}
 	for i, t := range of {
-		if out[i].Err != nil {
+		switch e := out[i].Err; {
+		case errors.Is(e, store.ErrRefused):
+			if err := w.unsendable(ctx, t.notifications, e.Error()); err != nil {
+				return err
+			}
+			t.notifications = nil
+			continue
+		case e != nil:
 			continue // another worker took this moment; read again
 		}
 		if err := w.send(ctx, t, len(t.notifications), owntable.ListFrom(out[i].Row).Moment(), t.notifications[len(t.notifications)-1].Position); err != nil {

@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"weir/internal/owntable"
@@ -56,7 +57,11 @@ func (w *work) sendMarked(ctx context.Context, t *Notification) (done bool, err 
 		}
 		var next []store.Write
 		next, moment = owntable.ListFrom(rows[0]).NextMarked(list, mark, t.Position, w.Expiry())
-		done, err := runner.Transacted(w.Store.Transact(ctx, next))
+		err := w.Store.Transact(ctx, next)
+		if errors.Is(err, store.ErrRefused) {
+			return true, w.unlisted(ctx, t.List, t.Change, err.Error())
+		}
+		done, err := runner.Transacted(err)
 		if !done || err != nil {
 			return false, err
 		}

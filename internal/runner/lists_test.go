@@ -1,0 +1,243 @@
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/projections"
+	"weir/internal/projections/kinds"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// lists returns the counters of the lists of subscribers, by the end of their names.
+func (h *harness) lists() map[string]store.Ref {
+	out := map[string]store.Ref{}
+	for _, row := range h.scan(owntable.TableName) {
+		if k := row.Get("k").Text(); strings.HasPrefix(k, owntable.SubscriberLists(h.model.Name)) && row.Get("s").Text() == "-" {
+			out[k[strings.LastIndexByte(k, '|')+1:]] = owntable.Ref(k, "")
+		}
+	}
+	return out
+}
+
+// newSavers is a harness with two lists that one user is on, each with a notification.
+func newSavers(t *testing.T, byItem bool) *harness {
+	m, err := model.Load("watchlists")
+	must(t, err)
+	h := newHarness(t, m)
+	h.byItem = byItem
+	for _, list := range []string{"v", "w"} {
+		must(t, h.write(fmt.Sprintf(`put worthwatch {"PK":"USER#u","SK":"SAVED#WATCHLIST#%s","entityType":"USER_SAVED_WATCHLIST","savedAt":"2026-01-01T00:00:00Z"}`, list)))
+	}
+	must(t, h.settle(1))
+	h.adds(1)
+	must(t, h.settle(len(h.records)+1))
+	return h
+}
+
+// adds puts one more item on both lists.
+func (h *harness) adds(item int) {
+	for _, list := range []string{"v", "w"} {
+		must(h.t, h.write(fmt.Sprintf(`put worthwatch {"PK":"WATCHLIST#%s","SK":"ITEM#MOVIE#%d","entityType":"WATCHLIST_ITEM","contentType":"MOVIE","contentId":"%d","addedAt":"2026-01-02T00:00:00Z"}`, list, item, item)))
+	}
+}
+
+// told counts the notifications of a list's user.
+func (h *harness) told(list string) (n int) {
+	for _, row := range h.scan("worthwatch") {
+		if strings.HasPrefix(row.Get("SK").Text(), "NOTIFICATION#") && row.Get("watchlistId").Text() == list {
+			n++
+		}
+	}
+	return n
+}
+
+// TestFullListIsOneLetter: a list of subscribers whose counter cannot be written has a dead
+// letter for each change; the other lists of the batch, and later batches, go on.
+func TestFullListIsOneLetter(t *testing.T) {
+	for _, byItem := range []bool{false, true} {
+		t.Run(fmt.Sprintf("byItem=%v", byItem), func(t *testing.T) {
+			h := newSavers(t, byItem)
+			defer h.close()
+			full := h.lists()["w"]
+			h.set(full, owntable.Count, value.OfInt(100)) // 101 takes a byte more
+			row, err := h.store.Get(t.Context(), []store.Ref{full})
+			must(t, err)
+			h.set(full, "z", value.OfString(strings.Repeat("x", store.MaxItemBytes-row[0].Size()-len("z"))))
+			dead := 0
+			for item := 2; item <= 3; item++ {
+				from := len(h.records) + 1
+				h.adds(item)
+				must(t, h.write(`put worthwatch {"PK":"USER#x","SK":"SAVED#WATCHLIST#v","entityType":"USER_SAVED_WATCHLIST","savedAt":"2026-01-01T00:00:00Z"}`))
+				h.pull()
+				n, err := h.deliver(nil, which(from, len(h.records)))
+				must(t, err)
+				dead += n.Dead
+			}
+			if dead != 2 {
+				t.Errorf("%d records are dead, want 2", dead)
+			}
+			if v, w := h.told("v"), h.told("w"); v < 3 || w != 1 {
+				t.Errorf("%d notifications of the good list, %d of the full one; want 3 or more, and 1", v, w)
+			}
+			letters := 0
+			must(t, h.runner(nil).Dead(t.Context(), func(d runner.Dead) error {
+				if letters++; d.Kind != runner.DeadImage || !strings.HasSuffix(d.Target, "|w") {
+					t.Errorf("a dead letter for %s of kind %s: %s", d.Target, d.Kind, d.Reason)
+				}
+				return nil
+			}))
+			if letters != 2 {
+				t.Errorf("%d dead letters, want 2", letters)
+			}
+		})
+	}
+}
+
+func (h *harness) set(ref store.Ref, name string, v value.Value) {
+	h.t.Helper()
+	out, err := h.store.Write(h.t.Context(), []store.Write{{Ref: ref, Ops: []store.Op{{Kind: store.Set, Attr: name, Value: v}}}})
+	must(h.t, errors.Join(err, out[0].Err))
+}
+
+func which(from, to int) (out []int) {
+	for ; from <= to; from++ {
+		out = append(out, from)
+	}
+	return out
+}
+
+// refusing is a store that refuses to write rows of a kind.
+type refusing struct {
+	store.Store
+	kind string
+}
+
+func (s refusing) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	out := make([]store.Outcome, len(ws))
+	var pass []store.Write
+	var at []int
+	for i, w := range ws {
+		if strings.HasPrefix(w.Ref.Key.Partition.Text(), s.kind) {
+			out[i].Err = fmt.Errorf("%w: it is too large", store.ErrRefused)
+			continue
+		}
+		pass, at = append(pass, w), append(at, i)
+	}
+	some, err := s.Store.Write(ctx, pass)
+	for i := range some {
+		out[at[i]] = some[i]
+	}
+	return out, err
+}
+
+// TestRefusedSubscriberIsOneLetter: a subscriber that cannot be entered, or cannot be taken
+// out, is a dead letter, and the batch goes on.
+func TestRefusedSubscriberIsOneLetter(t *testing.T) {
+	h := newSavers(t, false)
+	defer h.close()
+	must(t, h.write(`delete worthwatch {"PK":"USER#u","SK":"SAVED#WATCHLIST#w"}`))
+	must(t, h.write(`put worthwatch {"PK":"USER#y","SK":"SAVED#WATCHLIST#w","entityType":"USER_SAVED_WATCHLIST","savedAt":"2026-01-01T00:00:00Z"}`))
+	from := len(h.records) + 1
+	h.pull()
+	batch := runner.Batch{ShardKey: "l"}
+	for i := from; i <= len(h.records); i++ {
+		batch.Changes = append(batch.Changes, h.batch(i).Changes...)
+	}
+	r := h.runner(nil)
+	r.Store = refusing{h.store, owntable.SubscriberLists("watchlists")}
+	n, err := r.Rows(t.Context(), batch)
+	if err != nil || n.Dead != 2 {
+		t.Fatalf("%+v, %v; want 2 dead", n, err)
+	}
+}
+
+// TestManyClosedShardsOfAList: the positions of 1,200 shards that are over leave a list's
+// counter, as many at once as one write can remove.
+func TestManyClosedShardsOfAList(t *testing.T) {
+	h := newSavers(t, false)
+	defer h.close()
+	list := h.lists()["w"]
+	for n := 0; n < 1200; {
+		w := store.Write{Ref: list}
+		for end := n + 50; n < end; n++ {
+			w.Ops = append(w.Ops, store.Op{Kind: store.Set, Attr: owntable.PositionOf(fmt.Sprintf("over%08d", n)), Value: events.PositionOf(7).Value()})
+		}
+		out, err := h.store.Write(t.Context(), []store.Write{w})
+		must(t, errors.Join(err, out[0].Err))
+	}
+	r := h.runner(nil)
+	r.Retired = func(_ context.Context, shardKey string) (bool, error) {
+		return strings.HasPrefix(shardKey, "over"), nil
+	}
+	for item := 2; item <= 13; item++ {
+		from := len(h.records) + 1
+		h.adds(item)
+		h.pull()
+		var changes []projections.Change
+		for i := from; i <= len(h.records); i++ {
+			if c := h.batch(i).Changes[0]; c.Is != nil && c.Is.Name == "Item" {
+				changes = append(changes, c)
+			}
+		}
+		if n, err := r.Rows(t.Context(), runner.Batch{ShardKey: runner.ShardKey("worthwatch", h.records[from-1].shard), Changes: changes}); err != nil || n.Dead != 0 {
+			t.Fatal(n, err)
+		}
+	}
+	rows, err := h.store.Get(t.Context(), []store.Ref{list})
+	must(t, err)
+	if keys := owntable.ShardKeys(rows[0]); len(keys) != 1 {
+		t.Errorf("%d shards are left in the list's counter, want 1", len(keys))
+	}
+}
+
+// TestJobsOfListsThatAreGone: a job of a list that has no row any more ends, whichever kind it
+// is of, and one that no kind knows is said and stops no other.
+func TestJobsOfListsThatAreGone(t *testing.T) {
+	m, err := loadText(t, films)
+	must(t, err)
+	h := newHarness(t, m)
+	defer h.close()
+	p := events.PositionOf(7)
+	ws := []store.Write{
+		owntable.BeginFollow("films", owntable.Followed("films", "Movie.title", theMovie).Key.Partition.Text(), "x", p),
+		owntable.BeginRecompute("films", "Movie.gone", "x", h.now()),
+		owntable.NotifyJob{Rule: "gone", Source: "Movie", List: "each|films|gone", Cursor: "x", Position: p, Moment: 1}.Begin("films"),
+		{Ref: owntable.Ref(owntable.Jobs("films"), "0"), Ops: []store.Op{{Kind: store.Set, Attr: "later", Value: value.OfInt(1)}}},
+	}
+	out, err := h.store.Write(t.Context(), ws)
+	must(t, err)
+	for i := range out {
+		must(t, out[i].Err)
+	}
+	r := &runner.Runner{Kinds: kinds.All(), Model: m, Store: h.store, Now: h.now}
+	for range 2 {
+		left, err := r.Jobs(t.Context())
+		if left || !errors.Is(err, runner.ErrNoJob) || !strings.Contains(err.Error(), "job 0") {
+			t.Errorf("left %v, error %v; want false, and an error that names job 0", left, err)
+		}
+	}
+	var still []string
+	f := runner.Follower{Runner: r, Source: h.store, Stopped: func(_, table, shard, why string) { still = append(still, table+" "+shard+": "+why) }}
+	step := f.Stepper(runner.GroupRows)
+	for range 3 {
+		_, _, err := step.Step(t.Context())
+		must(t, err)
+	}
+	if len(still) != 1 || !strings.Contains(still[0], "weir jobs: ") || !strings.Contains(still[0], "job 0") {
+		t.Errorf("it says %q, want once that job 0 stands still", still)
+	}
+	rows, err := h.store.Query(t.Context(), store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Jobs("films"))})
+	must(t, err)
+	if len(rows.Rows) != 1 {
+		t.Errorf("%d jobs are left, want 1", len(rows.Rows))
+	}
+}
