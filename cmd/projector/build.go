@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"weir/internal/build"
@@ -81,19 +81,19 @@ func (c *buildCommand) Run(p *program) error {
 	}
 	defer s.Close()
 	part := s.Models[0]
-	entities, search, err := buildable(part.Model, c.Derivations)
+	names, search, err := buildable(part.Model, c.Derivations)
 	if err != nil {
 		return err
 	}
 	b := &build.Builder{
-		Runner: part.Runner, Contributions: kinds.Contributions, Entities: entities, Again: c.Again, Segments: c.Segments, Budget: c.WriteBudget,
+		Runner: part.Runner, Contributions: kinds.Contributions, Names: names, Again: c.Again, Segments: c.Segments, Budget: c.WriteBudget,
 	}
 	switch {
 	case c.DryRun:
 		return c.dry(p, b)
 	case c.Abort:
 		return c.abort(p, b)
-	case search && s.Index == nil && (len(entities) == 0 || c.HandOver > 0):
+	case search && s.Index == nil && (len(names) == 0 || c.HandOver > 0):
 		return usage("it is not said where the search indexes are: --opensearch URL")
 	case c.Prune:
 		return c.prune(p, s, b, search && s.Index != nil)
@@ -139,7 +139,7 @@ func (c *buildCommand) abort(p *program, b *build.Builder) error {
 
 // values builds what rows show.
 func (c *buildCommand) values(p *program, b *build.Builder) error {
-	if len(b.Entities) == 0 {
+	if len(b.Names) == 0 {
 		return nil
 	}
 	var is []build.Status
@@ -153,37 +153,31 @@ func (c *buildCommand) values(p *program, b *build.Builder) error {
 	return c.print(p, is, b.Done())
 }
 
-// buildable returns the entities whose tallies are named, or all whose tallies can be built,
-// and whether search indexes are to be built.
-func buildable(m *model.Model, names []string) (out []*model.Entity, search bool, err error) {
+// buildable returns what the model's builds are named of which the derivations are part, or
+// all, and whether search indexes are to be built.
+func buildable(m *model.Model, names []string) (out []string, search bool, err error) {
+	builds := m.Builds()
 	for _, name := range names {
-		of, attr, _ := strings.Cut(name, ".")
-		e := m.Entity(of)
-		is := func(t *model.Tally) bool { return attr == "" || t.Name == name }
 		isSearch := func(s *model.Search) bool { return "search/"+s.Name == name }
+		is := func(d model.Derivation) bool { return d.Name == name }
 		switch {
 		case slices.ContainsFunc(m.Searches, isSearch):
 			search = true // the indexes of a model are one generation
-		case e == nil || !slices.ContainsFunc(e.Values, is):
-			return nil, false, usage("model %s has no count, sum, mean, distinct or search index %s", m.Name, name)
-		case !e.Buildable():
-			return nil, false, usage("%s cannot be built yet: rows of %s also show a status or a set", name, of)
-		case !slices.Contains(out, e):
-			out = append(out, e)
+		case builds[name] != "":
+			out = append(out, builds[name])
+		case m.CanBuild(name) && m.Entity(name) != nil:
+			out = append(out, name)
+		case slices.ContainsFunc(m.Derivations(), is):
+			return nil, false, usage("%s is history, which no row tells: it is complete from when weir began to derive it", name)
+		default:
+			return nil, false, usage("model %s has no derivation %s; projector status %s lists them", m.Name, name, m.Name)
 		}
 	}
-	if len(names) > 0 {
-		return out, search, nil
+	if len(names) == 0 {
+		out, search = slices.Collect(maps.Values(builds)), len(m.Searches) > 0
 	}
-	for _, e := range m.Entities {
-		if e.Buildable() {
-			out = append(out, e)
-		}
-	}
-	if search = len(m.Searches) > 0; len(out) == 0 && !search {
-		return nil, false, usage("model %s has no count, sum, mean, distinct or search index that can be built", m.Name)
-	}
-	return out, search, nil
+	slices.Sort(out)
+	return slices.Compact(out), search, nil
 }
 
 // estimate prints what a build would take.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -51,13 +53,8 @@ func (c *runCommand) start(p *program, s *system.System) error {
 
 // builderOf returns the builder of all that can be built of a model.
 func builderOf(part *system.Part) *build.Builder {
-	b := &build.Builder{Runner: part.Runner, Contributions: kinds.Contributions}
-	for _, e := range part.Model.Entities {
-		if e.Buildable() {
-			b.Entities = append(b.Entities, e)
-		}
-	}
-	return b
+	names := slices.Sorted(maps.Values(part.Model.Builds()))
+	return &build.Builder{Runner: part.Runner, Contributions: kinds.Contributions, Names: slices.Compact(names)}
 }
 
 // building works at the builds of all models until ctx is done, and does something else
@@ -81,7 +78,7 @@ func (c *runCommand) building(ctx context.Context, s *system.System, log *slog.L
 // begun and have no builder, and audits those that can be audited.
 func (c *runCommand) builds(ctx context.Context, part *system.Part, log *slog.Logger) {
 	b := builderOf(part)
-	if c.Build == "never" || len(b.Entities) == 0 {
+	if c.Build == "never" || len(b.Names) == 0 {
 		return
 	}
 	was := map[string]build.State{}

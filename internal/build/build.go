@@ -1,7 +1,9 @@
-// Package build derives tallies from existing rows, beside the live stream: for
-// a first start on existing rows, for a definition that was added or changed, after a gap.
-// It fills a new generation of ledgers (package owntable, build.go), which readers do not see
-// until it is complete.
+// Package build derives from the rows that are there, beside the live stream: for a first
+// start on existing rows, for a definition that was added or changed, after a gap. It fills a
+// new generation of ledgers, sets, facts and lists of subscribers (package owntable,
+// build.go), which readers do not see until it is complete. Rows that rules make, and what
+// they follow, are made right in place (inplace.go). History is in no row: it is complete
+// from when its derivation began.
 //
 //	building   The build was announced. From the next batch on, consumers count each
 //	           record in the new ledgers by contribution (package contribution). The
@@ -20,6 +22,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"weir/internal/catalog"
@@ -38,10 +41,12 @@ type Builder struct {
 	Runner *runner.Runner
 	// Contributions returns what a row of an entity adds to tallies of another.
 	Contributions func(of []*model.Tally, is *model.Entity, row value.Item) (cs []projections.Contribution, unfit bool)
-	Entities      []*model.Entity // of the targets; all of them are Buildable
-	Again         bool            // builds also what is live by the model's definitions
-	Segments      int             // 0 is DefaultSegments
-	Budget        int             // write units in a second; 0 for no limit
+	// Names are what is built, as the model names builds: entities, for all that is derived
+	// on their rows; model.BuildSubscribers and a rule's name; model.BuildInPlace.
+	Names    []string
+	Again    bool // builds also what is live by the model's definitions
+	Segments int  // 0 is DefaultSegments
+	Budget   int  // write units in a second; 0 for no limit
 	// Wait waits for a while, or until the context ends; nil is a timer.
 	Wait func(context.Context, time.Duration) error
 	// Report, if set, is called after each piece of work. It may be called from several
@@ -58,6 +63,7 @@ type Progress struct {
 	Puts    int64 // contributions put, with those that were there before
 	Units   int64 // write units, by the documented rules
 	Unfit   int64 // rows that a tally cannot use
+	Left    int64 // things that differ and that a build cannot put right
 	Bytes   int64 // of the rows read
 }
 
@@ -76,22 +82,22 @@ func (p Progress) Price() float64 {
 	return float64(p.Units)*WritePrice/1e6 + float64(p.ReadUnits())*ReadPrice/1e6
 }
 
-// Estimate reads all that builds read until their tallies are live, and returns what they
+// Estimate reads all that builds read until what they build is live, and returns what they
 // would do, from their beginning. It writes nothing.
 func (b *Builder) Estimate(ctx context.Context) (Progress, error) {
 	row, err := b.Runner.Catalog.Row(ctx)
 	if err != nil {
 		return b.Done(), err
 	}
-	begun, fresh := b.Runner.Catalog.Program().Plan(row, b.names(), b.Again, b.Runner.Now())
+	begun, fresh := b.Runner.Catalog.Program().Plan(row, b.Names, b.Again, b.Runner.Now())
 	for _, is := range begun {
 		if is.State == owntable.BuildBuilding {
 			fresh = append(fresh, is.Entity)
 		}
 	}
 	for _, name := range fresh {
-		e := b.Runner.Model.Entity(name)
-		for _, p := range []*pass{b.scan(e, owntable.Build{}, passRows), b.show(e, owntable.Build{}, passShow)} {
+		is := owntable.Build{Entity: name, Base: 1}
+		for _, p := range slices.Concat(b.filling(is), b.showing(is)) {
 			p.dry = true
 			if err := p.run(ctx); err != nil {
 				return b.Done(), err
@@ -121,6 +127,10 @@ const (
 	passAudit     = "rows again"
 	passMarks     = "marks"
 	passShowAgain = "show again"
+	passValues    = "values" // of a build in place, as passOwn; passRows is between them
+	passOwn       = "own"
+
+	again = " again" // ends the names of a build in place that are of its audit
 )
 
 // attempts is how often a segment is tried to be taken.
@@ -136,9 +146,9 @@ func (b *Builder) Run(ctx context.Context) (out []Status, err error) {
 		return nil, err
 	}
 	for _, is := range builds {
-		is, err := b.entity(ctx, is)
+		is, err := b.one(ctx, is)
 		if err != nil {
-			return out, fmt.Errorf("building the tallies of %s: %w", is.Entity, err)
+			return out, fmt.Errorf("building %s: %w", is.Entity, err)
 		}
 		out = append(out, is)
 	}
@@ -154,32 +164,14 @@ func (b *Builder) Announce(ctx context.Context) (builds []owntable.Build, err er
 	}
 	of := b.Runner.Catalog
 	_, err = of.Change(ctx, func(was owntable.CatalogRow) (next owntable.CatalogRow, err error) {
-		next, builds, err = of.Program().Announce(was, b.names(), b.Again, b.Runner.Now())
+		next, builds, err = of.Program().Announce(was, b.Names, b.Again, b.Runner.Now())
 		return next, err
 	})
 	return builds, err
 }
 
-// entityOf returns one of the builder's entities, nil for none.
-func (b *Builder) entityOf(name string) *model.Entity {
-	for _, e := range b.Entities {
-		if e.Name == name {
-			return e
-		}
-	}
-	return nil
-}
-
-func (b *Builder) names() (out []string) {
-	for _, e := range b.Entities {
-		out = append(out, e.Name)
-	}
-	return out
-}
-
-// entity takes a build as far as it can go now.
-func (b *Builder) entity(ctx context.Context, is owntable.Build) (Status, error) {
-	e := b.Runner.Model.Entity(is.Entity)
+// one takes a build as far as it can go now.
+func (b *Builder) one(ctx context.Context, is owntable.Build) (Status, error) {
 	for {
 		since := b.Runner.Now().Sub(is.Announced)
 		var err error
@@ -187,17 +179,17 @@ func (b *Builder) entity(ctx context.Context, is owntable.Build) (Status, error)
 		case is.State != owntable.BuildVerified && since > catalog.BuildLife:
 			return Status{Entity: is.Entity}, fmt.Errorf("%w, on %s: build it again, with --again, after --abort if it is not live yet", ErrOld, is.Announced.Format(time.DateTime))
 		case is.State == owntable.BuildBuilding:
-			is, err = b.pass(ctx, is, owntable.BuildShowing, b.scan(e, is, passRows))
+			is, err = b.pass(ctx, is, owntable.BuildShowing, b.filling(is)...)
 		case is.State == owntable.BuildShowing:
-			is, err = b.pass(ctx, is, owntable.BuildLive, b.show(e, is, passShow))
+			is, err = b.pass(ctx, is, owntable.BuildLive, b.showing(is)...)
 		case is.State == owntable.BuildLive && since >= catalog.AuditAfter:
-			is, err = b.pass(ctx, is, owntable.BuildVerified, b.scan(e, is, passAudit), b.auditMarks(e, is), b.show(e, is, passShowAgain))
+			is, err = b.pass(ctx, is, owntable.BuildVerified, b.auditing(is)...)
 		default:
 			at := time.Time{}
 			if is.State == owntable.BuildLive {
 				at = is.Announced.Add(catalog.AuditAfter)
 			}
-			return Status{e.Name, is.State, at}, nil
+			return Status{is.Entity, is.State, at}, nil
 		}
 		if err != nil {
 			return Status{Entity: is.Entity}, err
@@ -234,7 +226,7 @@ func (b *Builder) Abort(ctx context.Context) error {
 	var dropped []owntable.Build
 	of := b.Runner.Catalog
 	_, err := of.Change(ctx, func(was owntable.CatalogRow) (next owntable.CatalogRow, err error) {
-		next, dropped = catalog.Abort(was, b.names(), b.Runner.Now())
+		next, dropped = catalog.Abort(was, b.Names, b.Runner.Now())
 		return next, nil
 	})
 	if err != nil {

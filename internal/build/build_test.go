@@ -18,7 +18,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
-	"weir/internal/projections/tally"
+	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb"
@@ -118,16 +118,34 @@ func (f *fixture) write(attrs ...any) {
 
 // unread makes the consumers begin behind all records that there are, as those of a table
 // with older rows do.
-func (f *fixture) unread() {
+func (f *fixture) unread() { f.unreadIn(f.table) }
+
+func (f *fixture) unreadAll() {
+	for _, t := range f.model.Tables {
+		f.unreadIn(t.Name)
+	}
+}
+
+func (f *fixture) unreadIn(table string) {
 	f.Helper()
-	shards, err := f.Store.Shards(f.Context(), f.table)
+	shards, err := f.Store.Shards(f.Context(), table)
 	f.ok(err)
 	for _, s := range shards {
-		page, err := f.Store.Read(f.Context(), f.table, s.ID, events.Position{}, 1<<20)
-		f.ok(err)
-		if n := len(page.Records); n > 0 {
-			_, err = f.Store.Write(f.Context(), []store.Write{owntable.OvertakeCheckpoint(
-				owntable.Checkpoint(f.model.Name, runner.GroupRows, f.table, s.ID), page.Records[n-1].Position, false)})
+		var at events.Position
+		for {
+			page, err := f.Store.Read(f.Context(), table, s.ID, at, 1<<20)
+			f.ok(err)
+			n := len(page.Records)
+			if n == 0 {
+				break
+			}
+			at = page.Records[n-1].Position
+			if page.End {
+				break
+			}
+		}
+		if !at.IsZero() {
+			_, err = f.Store.Write(f.Context(), []store.Write{owntable.OvertakeCheckpoint(owntable.Checkpoint(f.model.Name, runner.GroupRows, table, s.ID), at, false)})
 			f.ok(err)
 		}
 	}
@@ -137,7 +155,7 @@ func (f *fixture) catchUp() {
 	f.Helper()
 	done := make(chan struct{})
 	close(done)
-	follower := runner.Follower{Runner: f.runner()}
+	follower := runner.Follower{Runner: f.runner(), Source: untrimmed{f.Store}}
 	f.ok(follower.CatchUp(f.Context(), done))
 }
 
@@ -159,7 +177,7 @@ func (f *fixture) unbuilt() {
 			next.Tables[t] = pin
 		}
 		for name, d := range next.Derivations {
-			if f.model.Entity(strings.Split(name, ".")[0]).Buildable() {
+			if name != "" {
 				d.State = owntable.Unbuilt
 				next.Derivations[name] = d
 			}
@@ -174,12 +192,8 @@ type untrimmed struct{ store.Store }
 
 func (untrimmed) Trim(context.Context, string, string, events.Position) error { return nil }
 
-func (f *fixture) builder(entities ...string) *build.Builder {
-	b := &build.Builder{Runner: f.runner(), Contributions: tally.Contributions, Again: true, Segments: 3}
-	for _, name := range entities {
-		b.Entities = append(b.Entities, f.model.Entity(name))
-	}
-	return b
+func (f *fixture) builder(names ...string) *build.Builder {
+	return &build.Builder{Runner: f.runner(), Contributions: kinds.Contributions, Again: true, Segments: 3, Names: names}
 }
 
 // build builds, and expects a state.

@@ -88,8 +88,18 @@ func (m *meddled) Trim(context.Context, string, string, events.Position) error {
 // interleaved is one schedule.
 type interleaved struct {
 	*fixture
+	*scenario
 	d     *rand.Rand
 	begun bool
+}
+
+// scenario is what is derived in a schedule, what the application does, and what must come of
+// it.
+type scenario struct {
+	text    string // of the model
+	names   []string
+	edit    func(*interleaved)
+	compare func(*fixture)
 }
 
 // runner is that of a new process, killed after so many calls.
@@ -106,7 +116,7 @@ func (w *interleaved) process(depth, calls int) *runner.Runner {
 func (w *interleaved) act(depth int) {
 	switch n := w.d.IntN(10); {
 	case n < 5:
-		w.edit()
+		w.scenario.edit(w)
 	case n < 8:
 		follower := runner.Follower{Runner: w.process(depth, w.d.IntN(60))}
 		step := follower.Stepper(runner.GroupRows)
@@ -117,7 +127,7 @@ func (w *interleaved) act(depth int) {
 			}
 		}
 	case w.begun:
-		b := w.builder("Movie")
+		b := w.builder(w.names[w.d.IntN(len(w.names)):]...)
 		b.Runner = w.process(depth, 1+w.d.IntN(80))
 		_, err := b.Run(w.Context())
 		w.expected(err)
@@ -131,7 +141,7 @@ func (w *interleaved) expected(err error) {
 	}
 }
 
-func (w *interleaved) edit() {
+func editFilms(w *interleaved) {
 	if nr := w.d.IntN(4); w.d.IntN(6) == 0 {
 		w.write("PK", fmt.Sprint("MOVIE#", nr), "SK", "METADATA")
 		w.write("PK", fmt.Sprint("MOVIE#", nr), "SK", "METADATA", "type", "Movie")
@@ -148,13 +158,17 @@ func (w *interleaved) edit() {
 // TestInterleaved runs the real consumers and builders against each other: before any call of
 // one of them, others may write, apply, build, and be killed.
 func TestInterleaved(t *testing.T) {
-	m := load(t, films)
+	interleave(t, &scenario{films, []string{"Movie"}, editFilms, func(f *fixture) { f.movies(); f.compare() }})
+}
+
+func interleave(t *testing.T, sc *scenario) {
+	m := load(t, sc.text)
 	for seed := range schedules(60) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { interleave(t, m, seed) })
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { sc.run(t, m, seed) })
 	}
 }
 
-func interleave(t *testing.T, m *model.Model, seed uint64) {
+func (sc *scenario) run(t *testing.T, m *model.Model, seed uint64) {
 	tables, err := system.Tables([]*model.Model{m})
 	if err != nil {
 		t.Fatal(err)
@@ -165,14 +179,20 @@ func interleave(t *testing.T, m *model.Model, seed uint64) {
 	f.System, err = system.Over(t.Context(), db, "", []*model.Model{m}, system.Options{Now: f.now, NoSearch: true})
 	f.ok(err)
 	defer f.Close()
-	w := &interleaved{fixture: f, d: rand.New(rand.NewPCG(seed, 5))}
+	w := &interleaved{fixture: f, scenario: sc, d: rand.New(rand.NewPCG(seed, 5))}
 	for range 12 {
-		w.edit()
+		sc.edit(w)
+	}
+	if seed%2 == 1 { // a gap: what was derived, and then records that are lost
+		f.catchUp()
+		for range 12 {
+			sc.edit(w)
+		}
 	}
 	f.unread()
-	if seed%2 == 0 {
+	if seed%4 < 2 {
 		f.unbuilt()
-		f.announced("Movie")
+		f.announced(sc.names...)
 	}
 	for range 3 {
 		w.act(0)
@@ -182,7 +202,7 @@ func interleave(t *testing.T, m *model.Model, seed uint64) {
 		w.act(0)
 	}
 	for tries := 0; ; tries++ {
-		b := f.builder("Movie")
+		b := f.builder(sc.names...)
 		b.Runner = w.process(0, 0)
 		is, err := b.Run(t.Context())
 		w.expected(err)
@@ -197,14 +217,13 @@ func interleave(t *testing.T, m *model.Model, seed uint64) {
 		w.act(0)
 	}
 	f.catchUp()
-	f.movies()
-	f.compare()
+	sc.compare(f)
 	f.clock.Add(25)
-	f.build(owntable.BuildVerified, "Movie")
+	f.build(owntable.BuildVerified, sc.names...)
 	w.begun = false // a new build would not be shown everywhere yet
 	w.act(0)
 	f.catchUp()
-	f.compare()
+	sc.compare(f)
 }
 
 // movies makes sure that there is one.

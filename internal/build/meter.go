@@ -23,6 +23,7 @@ func (b *Builder) add(p Progress) {
 	d.Puts += p.Puts
 	d.Units += p.Units
 	d.Unfit += p.Unfit
+	d.Left += p.Left
 	d.Bytes += p.Bytes
 	if b.Report != nil {
 		b.Report(*d)

@@ -12,6 +12,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/parallel"
 	"weir/internal/projections"
+	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -38,7 +39,9 @@ type segment struct {
 	at         store.Ref
 	row        owntable.SegmentRow
 	targets    map[string]*pending
-	held       int // contributions in targets
+	facts      []runner.Held        // rows that the segment will put
+	changes    []projections.Change // rows that will be compared in place
+	held       int                  // contributions in targets, and so on
 }
 
 // pending is what a segment will put for one target.
@@ -198,7 +201,7 @@ func (s *segment) flush(ctx context.Context) error {
 	if err := s.done(ctx, s); err != nil {
 		return err
 	}
-	s.targets, s.held = map[string]*pending{}, 0
+	s.clear()
 	if err := s.spend(ctx, 1); err != nil {
 		return err
 	}
@@ -209,9 +212,17 @@ func (s *segment) flush(ctx context.Context) error {
 	return err
 }
 
+func (s *segment) clear() { s.targets, s.facts, s.changes, s.held = map[string]*pending{}, nil, nil, 0 }
+
 // estimate counts what flush would do.
 func (s *segment) estimate(ctx context.Context) error {
-	units := 1
+	units := 1 + runner.HeldUnits(s.facts, 1)
+	s.add(Progress{Puts: int64(len(s.facts))})
+	if len(s.changes) > 0 {
+		if err := s.done(ctx, s); err != nil {
+			return err
+		}
+	}
 	for _, at := range s.targets {
 		switch {
 		case len(at.rows) == 1 && at.rows[0].Key == nil:
@@ -223,7 +234,7 @@ func (s *segment) estimate(ctx context.Context) error {
 		}
 	}
 	s.add(Progress{Units: int64(units)})
-	s.targets, s.held = map[string]*pending{}, 0
+	s.clear()
 	return ctx.Err()
 }
 
@@ -263,12 +274,21 @@ func (s *segment) keep(target store.Ref, row runner.ReadRow) {
 // put puts what was collected, target by target.
 func (s *segment) put(ctx context.Context) error {
 	in := s.Runner.In(s.build)
+	if err := s.spend(ctx, runner.HeldUnits(s.facts, 1)); err != nil {
+		return err
+	}
+	if err := in.PutHeld(ctx, s.facts, s.row.Held(s.at)); err != nil {
+		return err
+	}
+	s.row.Puts += int64(len(s.facts))
+	s.add(Progress{Puts: int64(len(s.facts))})
+	e := s.Runner.Model.Entity(s.build.Entity)
 	for _, name := range sortedKeys(s.targets) {
 		at := s.targets[name]
 		if err := s.spend(ctx, runner.PutUnits(at.rows, 1)); err != nil {
 			return err
 		}
-		if err := in.PutRows(ctx, at.target, at.rows, s.row.Held(s.at)); err != nil {
+		if err := kinds.PutRows(ctx, in, e, at.target, at.rows, s.row.Held(s.at)); err != nil {
 			return fmt.Errorf("%s: %w", s.Runner.Describe(at.target), err)
 		}
 		s.row.Puts += int64(len(at.rows))
@@ -285,13 +305,48 @@ func sortedKeys(m map[string]*pending) (out []string) {
 	return out
 }
 
-// scan is the pass that puts what source rows add and has no mark.
-func (b *Builder) scan(e *model.Entity, is owntable.Build, name string) *pass {
-	p := &pass{Builder: b, build: is, name: name, tables: b.sources(e)}
+// filling returns the passes of the state building.
+func (b *Builder) filling(is owntable.Build) []*pass {
+	if is.Entity == model.BuildInPlace {
+		return b.inPlace(is, "")
+	}
+	return []*pass{b.scan(is, passRows)}
+}
+
+// showing returns the passes of the state showing.
+func (b *Builder) showing(is owntable.Build) []*pass { return b.shown(is, passShow) }
+
+func (b *Builder) shown(is owntable.Build, name string) []*pass {
+	e := b.Runner.Model.Entity(is.Entity)
+	switch {
+	case e == nil:
+		return nil
+	case e.SetOf() != nil:
+		return []*pass{b.showNodes(e, is, name)}
+	}
+	return []*pass{b.show(e, is, name)}
+}
+
+// auditing returns the passes of the audit.
+func (b *Builder) auditing(is owntable.Build) []*pass {
+	if is.Entity == model.BuildInPlace {
+		return b.inPlace(is, again)
+	}
+	return append([]*pass{b.scan(is, passAudit), b.auditOwn(is)}, b.shown(is, passShowAgain)...)
+}
+
+// scan is the pass that puts what source rows lead to and was not put.
+func (b *Builder) scan(is owntable.Build, name string) *pass {
+	p := &pass{Builder: b, build: is, name: name, tables: b.sources(is.Entity)}
+	e, in := b.Runner.Model.Entity(is.Entity), b.Runner.In(is)
 	p.take = func(_ context.Context, s *segment, t *store.Table, row value.Item) error {
-		ref, cs, err := b.read(e, t, row)
-		for _, c := range cs {
-			s.keep(c.Target, runner.ReadRow{Source: ref, Key: t.Item(ref.Key), Amounts: c.Amounts})
+		c, cs, err := b.read(e, t, row)
+		for _, one := range cs {
+			s.keep(one.Target, runner.ReadRow{Source: c.Row, Key: t.Item(c.Row.Key), Amounts: one.Amounts})
+		}
+		if err == nil {
+			hs := in.Holds(is.Entity, &c)
+			s.facts, s.held = append(s.facts, hs...), s.held+len(hs)
 		}
 		return err
 	}
@@ -299,30 +354,80 @@ func (b *Builder) scan(e *model.Entity, is owntable.Build, name string) *pass {
 	return p
 }
 
-// read returns a row's reference, and what it adds to targets of an entity.
-func (b *Builder) read(e *model.Entity, t *store.Table, row value.Item) (store.Ref, []projections.Contribution, error) {
-	key, ok := t.KeyOf(row)
-	if !ok {
-		return store.Ref{}, nil, fmt.Errorf("table %s has a row without its key attributes", t.Name)
+// read returns a row as the change that inserting it would be, and what it adds to targets
+// of an entity.
+func (b *Builder) read(e *model.Entity, t *store.Table, row value.Item) (projections.Change, []projections.Contribution, error) {
+	c, err := b.inserted(t, row)
+	if err != nil || e == nil {
+		return c, nil, err
 	}
-	cs, unfit := b.Contributions(e.Values, b.Runner.Model.Table(t.Name).Classify(row), row)
+	cs, unfit := b.Contributions(e.Values, c.Is, row)
 	if unfit {
 		b.add(Progress{Unfit: 1})
 	}
-	return store.Ref{Table: t.Name, Key: key}, cs, nil
+	return c, cs, nil
 }
 
-// sources are the tables of the rows that targets of an entity are derived from.
-func (b *Builder) sources(e *model.Entity) (out []*store.Table) {
+// inserted returns a row as the change that inserting it would be.
+func (b *Builder) inserted(t *store.Table, row value.Item) (projections.Change, error) {
+	key, ok := t.KeyOf(row)
+	if !ok {
+		return projections.Change{}, fmt.Errorf("table %s has a row without its key attributes", t.Name)
+	}
+	mt := b.Runner.Model.Table(t.Name)
+	return projections.Change{Table: mt, Row: store.Ref{Table: t.Name, Key: key}, New: row, Is: mt.Classify(row)}, nil
+}
+
+// sources are the tables of the rows from which what has a name is derived.
+func (b *Builder) sources(name string) (out []*store.Table) {
+	if name == model.BuildInPlace {
+		for _, t := range b.Runner.Model.Tables {
+			out = append(out, &t.Table)
+		}
+		return out
+	}
+	reads := func(e *model.Entity) bool {
+		return slices.ContainsFunc(e.Sources, func(s *model.Source) bool { return s.Tally.Target.Name == name }) ||
+			slices.ContainsFunc(e.Stages, func(st *model.Stage) bool { return st.Status.Target.Name == name }) ||
+			slices.ContainsFunc(e.Others, func(o *model.Others) bool { return o.On.Name == name }) ||
+			slices.ContainsFunc(e.Subscribes, func(r *model.RowRule) bool { return model.BuildSubscribers+r.Name == name }) ||
+			e.Name == name && len(e.Statuses) > 0
+	}
 	for _, t := range b.Runner.Model.AllTables() {
-		reads := slices.ContainsFunc(e.Values, func(v *model.Tally) bool {
-			return slices.ContainsFunc(v.Sources, func(s *model.Source) bool { return s.Entity.Table == t })
-		})
-		if reads {
+		if slices.ContainsFunc(b.Runner.Model.Entities, func(e *model.Entity) bool { return e.Table == t && reads(e) }) {
 			out = append(out, &t.Table)
 		}
 	}
 	return out
+}
+
+// showNodes is the pass that shows the nodes of sets, and deletes rows of sets that show
+// none.
+func (b *Builder) showNodes(e *model.Entity, is owntable.Build, name string) *pass {
+	own := owntable.Table()
+	p := &pass{Builder: b, build: is, name: name, tables: []*store.Table{&own, &e.Table.Table}}
+	in := b.Runner.In(is)
+	nodes := owntable.Nodes(is.Ledgers(b.Runner.Model.Name))
+	p.take = func(ctx context.Context, s *segment, t *store.Table, row value.Item) error {
+		switch {
+		case t.Name != owntable.TableName && e.Table.Classify(row) != e:
+			return nil
+		case t.Name == owntable.TableName && !strings.HasPrefix(row.Get(owntable.Partition).Text(), nodes):
+			return nil
+		case p.dry:
+			s.add(Progress{Targets: 1, Units: showUnits})
+			return nil
+		}
+		if err := s.spend(ctx, showUnits); err != nil {
+			return err
+		}
+		key, _ := t.KeyOf(row)
+		s.held += holdRows / compareAtOnce // so that it is saved how far the pass is
+		s.add(Progress{Targets: 1})
+		return kinds.ShowNode(ctx, in, e, store.Ref{Table: t.Name, Key: key}, row)
+	}
+	p.done = func(context.Context, *segment) error { return nil }
+	return p
 }
 
 // show is the pass that shows the ledgers of the targets that there are.
@@ -350,20 +455,33 @@ func (b *Builder) show(e *model.Entity, is owntable.Build, name string) *pass {
 	return p
 }
 
-// auditMarks is the pass that compares each mark with its row, which is read after it.
-func (b *Builder) auditMarks(e *model.Entity, is owntable.Build) *pass {
+// auditOwn is the pass that compares each mark, and each row that a source row holds, with
+// its source row, which is read after it.
+func (b *Builder) auditOwn(is owntable.Build) *pass {
 	own := owntable.Table()
 	p := &pass{Builder: b, build: is, name: passMarks, tables: []*store.Table{&own}}
-	marks := owntable.Marks(is.Ledgers(b.Runner.Model.Name))
+	in := b.Runner.In(is)
+	e := b.Runner.Model.Entity(is.Entity)
+	ours := owntable.Partitions(in.Model.Name)
 	p.take = func(ctx context.Context, s *segment, _ *store.Table, row value.Item) error {
-		if !strings.HasPrefix(row.Get(owntable.Partition).Text(), marks) {
+		partition := row.Get(owntable.Partition).Text()
+		if !ours(partition) {
 			return nil
 		}
-		mark, err := owntable.DecodeContribution(row)
-		if err != nil {
-			return err
+		if e != nil && strings.HasPrefix(partition, owntable.Marks(in.Model.Name)) {
+			mark, err := owntable.DecodeContribution(row)
+			if err != nil {
+				return err
+			}
+			return s.audit(ctx, e, mark)
 		}
-		return s.audit(ctx, e, mark)
+		s.held += holdRows / compareAtOnce
+		differs, err := in.AuditHeld(ctx, is.Entity, row, s.row.Held(s.at))
+		if differs && err == nil {
+			s.add(Progress{Puts: 1})
+			err = s.spend(ctx, runner.HeldUnits([]runner.Held{{Row: row}}, 1))
+		}
+		return err
 	}
 	p.done = func(ctx context.Context, s *segment) error { return s.put(ctx) }
 	return p

@@ -2,10 +2,12 @@ package build
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
 	"weir/internal/catalog"
+	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -32,9 +34,8 @@ func (b *Builder) Prune(ctx context.Context) (out []Pruned, removed int, err err
 	var gone []owntable.Build
 	first := map[string]bool{} // entities whose first ledgers go
 	for _, is := range row.Builds {
-		e := b.entityOf(is.Entity)
 		switch p := (Pruned{is.Entity, is.Generation, ""}); {
-		case e == nil:
+		case !slices.Contains(b.Names, is.Entity):
 		case is.State == owntable.BuildDropped:
 			if p.Why = b.inUse(is); p.Why == "" {
 				gone = append(gone, is)
@@ -44,7 +45,7 @@ func (b *Builder) Prune(ctx context.Context) (out []Pruned, removed int, err err
 			first[is.Entity] = b.inUse(is) == ""
 		}
 	}
-	if removed, err = b.remove(ctx, gone, b.firstLedgers(first)); err != nil {
+	if removed, err = b.remove(ctx, gone, b.firstRows(first)); err != nil {
 		return out, removed, err
 	}
 	letters, err := b.Runner.ForgetReplaced(ctx)
@@ -58,16 +59,49 @@ func (b *Builder) inUse(is owntable.Build) string {
 	return ""
 }
 
-// firstLedgers returns a function that reports whether a partition is a ledger that no build
-// made, of a row of one of the entities.
+// firstRows returns a function that reports whether a partition is of what no build made, and
+// a build of one of the names has replaced: ledgers, sets, facts and lists.
+func (b *Builder) firstRows(of map[string]bool) func(partition string) bool {
+	m, ledgers := b.Runner.Model, b.firstLedgers(of)
+	names := m.Builds()
+	return func(partition string) bool {
+		if text, ok := strings.CutPrefix(partition, owntable.Facts(m.Name)); ok {
+			list, _, _ := strings.Cut(text, "|")
+			return of[entityOfFacts(m, list)]
+		}
+		if text, ok := strings.CutPrefix(partition, owntable.SubscriberLists(m.Name)); ok {
+			rule, _, _ := strings.Cut(text, "<")
+			return of[names[rule]]
+		}
+		return ledgers(partition)
+	}
+}
+
+// entityOfFacts returns the name of the entity whose status a list of facts is of, by the
+// name that the list begins with; "" if the model has none.
+func entityOfFacts(m *model.Model, list string) string {
+	for _, e := range m.Entities {
+		if slices.ContainsFunc(e.Statuses, func(s *model.Status) bool { return s.Name == list }) ||
+			slices.ContainsFunc(e.Attributes, func(a *model.Attribute) bool { return a.Others != nil && a.Others.Name == list }) {
+			return e.Name
+		}
+	}
+	return ""
+}
+
+// firstLedgers returns a function that reports whether a partition is a ledger or a node of a
+// set that no build made, of a row of one of the entities.
 func (b *Builder) firstLedgers(of map[string]bool) func(partition string) bool {
 	m := b.Runner.Model
 	all := true
 	for _, e := range m.Entities {
-		all = all && (len(e.Values) == 0 || of[e.Name])
+		all = all && (len(e.Values)+len(e.Statuses) == 0 || of[e.Name])
 	}
 	return func(partition string) bool {
 		text, ok := strings.CutPrefix(partition, owntable.Ledgers(m.Name))
+		if !ok {
+			text, ok = strings.CutPrefix(partition, owntable.Nodes(m.Name))
+		}
 		if !ok || all {
 			return ok
 		}
@@ -78,7 +112,7 @@ func (b *Builder) firstLedgers(of map[string]bool) func(partition string) bool {
 		}
 		is := false
 		for _, e := range t.Entities {
-			if len(e.Values) > 0 && e.MatchKey(t.Item(row.Key)) && e.Takes(row.Key) {
+			if len(e.Values)+len(e.Statuses) > 0 && e.MatchKey(t.Item(row.Key)) && e.Takes(row.Key) {
 				if is = of[e.Name]; !is {
 					return false
 				}

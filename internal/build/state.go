@@ -2,6 +2,7 @@ package build
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"weir/internal/catalog"
@@ -63,14 +64,14 @@ func (all States) Next(now time.Time) time.Duration {
 	return next
 }
 
-// States returns the states of the builds that count, of the builder's entities.
+// States returns the states of the builds that count, of those that the builder names.
 func (b *Builder) States(ctx context.Context) (all States, err error) {
 	row, err := b.Runner.Catalog.Row(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, is := range row.Builds.Counting() {
-		if b.entityOf(is.Entity) == nil {
+		if !slices.Contains(b.Names, is.Entity) {
 			continue
 		}
 		s := State{Entity: is.Entity, Generation: is.Generation, State: is.State, Since: is.Since, Announced: is.Announced}
@@ -82,14 +83,14 @@ func (b *Builder) States(ctx context.Context) (all States, err error) {
 	return all, nil
 }
 
-// Lacks returns the builder's entities that need a build, or are being built.
+// Lacks returns which of the builder's names need a build, or are being built.
 func (b *Builder) Lacks(ctx context.Context) (out []string, err error) {
 	row, err := b.Runner.Catalog.Row(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range b.Runner.Catalog.Program().Lacks(row) {
-		if b.entityOf(e) != nil {
+		if slices.Contains(b.Names, e) {
 			out = append(out, e)
 		}
 	}
@@ -98,7 +99,7 @@ func (b *Builder) Lacks(ctx context.Context) (out []string, err error) {
 
 // passesOf are the names of the passes of a state.
 var passesOf = map[owntable.BuildState][]string{
-	owntable.BuildBuilding: {passRows}, owntable.BuildShowing: {passShow}, owntable.BuildLive: {passAudit, passMarks, passShowAgain},
+	owntable.BuildBuilding: {passRows, passValues, passOwn}, owntable.BuildShowing: {passShow}, owntable.BuildLive: {passAudit, passMarks, passShowAgain, passValues + again, passOwn + again},
 }
 
 // segmentsOf adds up the segments of a build's state.
@@ -120,9 +121,9 @@ func (b *Builder) segmentsOf(ctx context.Context, is owntable.Build, s *State) e
 			return err
 		}
 	}
-	tables := b.sources(b.entityOf(is.Entity))
-	if is.State == owntable.BuildShowing {
-		tables = []*store.Table{&b.entityOf(is.Entity).Table.Table}
+	tables := b.sources(is.Entity)
+	if e := b.Runner.Model.Entity(is.Entity); e != nil && is.State == owntable.BuildShowing {
+		tables = []*store.Table{&e.Table.Table}
 	}
 	for _, t := range tables {
 		id, err := b.Runner.Store.Identity(ctx, t.Name)

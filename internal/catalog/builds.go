@@ -64,10 +64,29 @@ func (p *Program) Announce(was owntable.CatalogRow, entities []string, again boo
 		}
 		all.Count++
 	}
-	if len(builds)+len(fresh) == 0 {
+	if p.beginHistory(&all, now) && len(fresh) == 0 {
+		next = all
+	}
+	if len(builds)+len(fresh) == 0 && next.Same(was) {
 		return was, nil, nil
 	}
 	return next, builds, p.current(all, now)
+}
+
+// beginHistory enters the history that is not derived by the program's definition yet. No row tells it: it is complete
+// from now on, and the catalog keeps since when that is.
+func (p *Program) beginHistory(row *owntable.CatalogRow, now time.Time) (changed bool) {
+	*row = row.Clone()
+	for i := range p.Derivations {
+		d := &p.Derivations[i]
+		is := row.Derivations[d.Name]
+		live := is.Hash == d.Hash && (is.State == owntable.Live || is.State == owntable.Verified)
+		if d.History && p.built[d.Name] == "" && !live {
+			row.Derivations[d.Name] = owntable.Derived{Hash: d.Hash, Generation: 1, State: owntable.Live, Since: now}
+			changed = true
+		}
+	}
+	return changed
 }
 
 // Lacks returns the entities that have tallies which are not live by the program's

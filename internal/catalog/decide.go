@@ -93,14 +93,14 @@ type Program struct {
 	Derivations []model.Derivation      // without search indexes, see isSearch
 	Needs       map[string]store.Images // by logical table name: the images that its stream must have
 
-	// built has the entity of each tally that can be built from the rows, by name.
+	// built has the name of the build of each derivation that rows tell.
 	built map[string]string
 }
 
 // ProgramOf returns the program of a model. It depends on the model file alone, so two
 // programs with the same file are equal.
 func ProgramOf(m *model.Model) *Program {
-	p := &Program{Model: m.Name, Needs: map[string]store.Images{}, built: map[string]string{}}
+	p := &Program{Model: m.Name, Needs: map[string]store.Images{}}
 	for _, d := range m.Derivations() {
 		if !isSearch(d.Name) {
 			p.Derivations = append(p.Derivations, d)
@@ -109,11 +109,7 @@ func ProgramOf(m *model.Model) *Program {
 	for _, t := range m.Tables {
 		p.Needs[t.Name] = t.Images()
 	}
-	for _, t := range m.Tallies {
-		if t.Target.Buildable() {
-			p.built[t.Name] = t.Target.Name
-		}
-	}
+	p.built = m.Builds()
 	return p
 }
 

@@ -56,12 +56,6 @@ func (t *Tally) IsSet() bool { return t.Kind == aggregate.Set }
 // Shows reports whether rows of the target show one value of the tally.
 func (t *Tally) Shows() bool { return !t.Hidden && t.Kind.Shown != nil }
 
-// Buildable reports whether ledgers of the entity's rows can be built from the source rows:
-// it has tallies, and nothing else is in its ledgers.
-func (e *Entity) Buildable() bool {
-	return len(e.Values) > 0 && len(e.Statuses) == 0 && e.SetOf() == nil
-}
-
 // Source is one entity whose rows count towards a tally.
 type Source struct {
 	Tally  *Tally

@@ -254,6 +254,18 @@ func (c Contribution) Becomes(at store.Ref, next contribution.Mark, expiry value
 	return w
 }
 
+// SourceAttrs returns the attributes by which a row names the source row that it is of. key
+// has the source row's key attributes.
+func SourceAttrs(source store.Ref, key value.Item) []value.Attr {
+	return []value.Attr{attr(sourceTable, value.OfString(source.Table)), attr(sourceKey, value.OfMap(key))}
+}
+
+// SourceOf returns the table and the key attributes of the source row that a row names, ""
+// if it names none.
+func SourceOf(row value.Item) (table string, key value.Item) {
+	return row.Get(sourceTable).Text(), row.Get(sourceKey).Item()
+}
+
 // SegmentRow is the fence and the progress of the scan of one segment.
 type SegmentRow struct {
 	Owner  int64      // the fence: rises with each builder that takes the segment
@@ -358,7 +370,10 @@ func Marks(model string) string { return "mark|" + model + "|" }
 // Partitions returns a function that reports whether a partition of the own table belongs
 // to a generation, by its name.
 func Partitions(generation string) func(partition string) bool {
-	names := []string{Ledgers(generation), Marks(generation), Dead(generation) + "|", "deadpart|" + generation + "|", Jobs(generation) + "|"}
+	names := []string{
+		Ledgers(generation), Marks(generation), Nodes(generation), Facts(generation), SubscriberLists(generation),
+		Dead(generation) + "|", "deadpart|" + generation + "|", Jobs(generation) + "|",
+	}
 	return func(partition string) bool {
 		return slices.ContainsFunc(names, func(name string) bool {
 			return strings.HasPrefix(partition, name) || partition+"|" == name

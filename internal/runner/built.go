@@ -29,6 +29,11 @@ type ReadRow struct {
 // PutRows counts rows in the generation whose runner this is (In). guard is part of each
 // transaction. The error wraps ErrLost if a guard no longer holds.
 func (r *Runner) PutRows(ctx context.Context, target store.Ref, rows []ReadRow, guard ...store.Write) error {
+	return r.PutRowsInto(ctx, target, rows, nil, guard...)
+}
+
+// PutRowsInto is PutRows where targets have something else than ledgers.
+func (r *Runner) PutRowsInto(ctx context.Context, target store.Ref, rows []ReadRow, into func(target store.Ref) (Into, int), guard ...store.Write) error {
 	w := Work{Runner: r, Gathered: &projections.Gathered{}}
 	var cs []counted
 	for _, row := range rows {
@@ -37,7 +42,7 @@ func (r *Runner) PutRows(ctx context.Context, target store.Ref, rows []ReadRow, 
 			letter: Dead{Kind: DeadParked, Target: r.Describe(target), Row: target, Source: "the build, from row " + owntable.RowText(row.Source)},
 		})
 	}
-	return w.contribute(ctx, target, cs, guard)
+	return w.contributeInto(ctx, target, cs, guard, into)
 }
 
 // Differs reports whether an audit would change a mark.
@@ -73,9 +78,16 @@ func PutUnits(rows []ReadRow, guards int) (units int) {
 // showTries is how often a target is read again that others write meanwhile.
 const showTries = 20
 
-// ShowBuilt makes a target show the ledger of a generation.
+// ShowBuilt makes a target show the ledger of a generation, and its statuses.
 func (r *Runner) ShowBuilt(ctx context.Context, b owntable.Build, target store.Ref, e *model.Entity) error {
 	in := r.In(b)
+	if k := in.shower(e); k != nil {
+		err := k.Show(ctx, in, target, false)
+		if errors.Is(err, store.ErrRefused) {
+			return in.ParkShown(ctx, target, err.Error())
+		}
+		return err
+	}
 	ledger := owntable.Ledger(in.Model.Name, target)
 	for range showTries {
 		rows, err := r.Get(ctx, []store.Ref{target, ledger})

@@ -63,69 +63,148 @@ func (r *Runner) based(ledger value.Item) value.Item {
 	return value.Item(owntable.LedgerRow(ledger).Based(r.base))
 }
 
+// Generation is a part of a batch's work: what it asks of one generation.
+type Generation struct {
+	*Work  // with the runner of the generation (In)
+	Entity *model.Entity
+	Build  owntable.Build
+	all    *Work // of the batch
+}
+
+// Generations returns what a batch asks of the generations of its view.
+func (w *Work) Generations() (out []*Generation, err error) {
+	for _, b := range w.View.Builds.Counting() {
+		g := &Generation{Entity: w.Model.Entity(b.Entity), Build: b, all: w}
+		if !w.Model.CanBuild(b.Entity) {
+			return nil, fmt.Errorf("%w: %q of model %s; run the program that it was built by", errGeneration, b.Entity, w.Model.Name)
+		}
+		g.Work = &Work{Runner: w.In(b), Batch: w.Batch, Gathered: &projections.Gathered{}, kept: make([]bool, len(w.Changes))}
+		if b.State.Shown() {
+			g.kept = w.kept
+		}
+		out = append(out, g)
+	}
+	return out, nil
+}
+
+// Counts reports whether the generation counts a change of the batch.
+func (g *Generation) Counts(c *projections.Change) bool {
+	return g.View.Counts(g.Build.Generation, c.Position)
+}
+
+// Tallies returns the tallies that count in the generation. What is pending is pending for
+// another one if rows show this.
+func (g *Generation) Tallies() []*model.Tally {
+	if g.Build.State.Shown() {
+		return g.shows(g.Entity)
+	}
+	return g.Entity.Values
+}
+
+// Counted reports whether a derivation counts in the generation.
+func (g *Generation) Counted(derivation string) bool {
+	return !g.Build.State.Shown() || !g.Pending(derivation)
+}
+
+// IsShown reports whether rows show the generation. If something has just been put into it,
+// that is read again: the builder may have shown the rows before.
+func (g *Generation) IsShown(ctx context.Context, put bool) (bool, error) {
+	if g.Build.State.Shown() || !put {
+		return g.Build.State.Shown(), nil
+	}
+	row, err := g.all.Catalog.Row(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, now := range row.Builds {
+		if now.Generation == g.Build.Generation && now.State.Shown() {
+			g.Runner = g.all.seeing(&row).In(now)
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // CountBuilds counts the batch in the generations of its view, which CountTallies does not
-// know: it takes the targets away that show one of these.
+// know: it takes the targets away that show one of these. Rows with a status show their
+// ledgers with it, so their targets stay, to be recomputed.
 func (w *Work) CountBuilds(ctx context.Context, offer Offer) error {
 	w.dropPending()
-	for _, b := range w.View.Builds.Counting() {
-		if err := w.generation(ctx, b, offer); err != nil {
-			return fmt.Errorf("generation %d of the ledgers of %s: %w", b.Generation, b.Entity, err)
+	gs, err := w.Generations()
+	if err != nil {
+		return err
+	}
+	for _, g := range gs {
+		if g.Entity == nil || g.Entity.SetOf() != nil {
+			continue
+		}
+		if err := g.countTallies(ctx, offer); err != nil {
+			return fmt.Errorf("generation %d of the ledgers of %s: %w", g.Build.Generation, g.Build.Entity, err)
 		}
 	}
 	return nil
 }
 
-func (w *Work) generation(ctx context.Context, b owntable.Build, offer Offer) error {
-	e := w.Model.Entity(b.Entity)
-	if e == nil || !e.Buildable() {
-		return fmt.Errorf("%w: entity %q of model %s; run the program that it was built by", errGeneration, b.Entity, w.Model.Name)
-	}
-	in := Work{Runner: w.In(b), Batch: w.Batch, Gathered: &projections.Gathered{}, kept: make([]bool, len(w.Changes))}
-	if b.State.Shown() {
-		in.kept = w.kept
-	}
-	tallies := e.Values
-	if b.State.Shown() { // what is pending is pending for another generation
-		tallies = in.shows(e)
-	}
-	offers := offer(tallies, w.Changes, w.countsIn(b))
-	for i := range offers {
-		if err := in.offered(ctx, &offers[i]); err != nil {
-			return fmt.Errorf("counting for %s: %w", w.Describe(offers[i].Target), err)
-		}
-	}
-	shown, err := w.isShown(ctx, b, len(offers) > 0)
-	if err != nil || shown == nil {
+func (g *Generation) countTallies(ctx context.Context, offer Offer) error {
+	offers := offer(g.Tallies(), g.Changes, g.Counts)
+	if err := g.Offered(ctx, offers, nil); err != nil {
 		return err
 	}
-	in.Runner = shown
-	in.Targets = w.takeTargets(e)
-	for _, o := range offers {
-		in.asked(e, o.Target)
+	whole := len(g.Entity.Statuses) > 0
+	asks := slices.ContainsFunc(g.all.Targets, func(t *projections.Target) bool { return t.Entity == g.Entity })
+	if shown, err := g.IsShown(ctx, len(offers) > 0 || whole && asks); err != nil || !shown {
+		return err
 	}
-	return in.showTargets(ctx, map[*projections.Target]value.Item{})
+	if whole {
+		g.recomputeAll(offers)
+		return nil
+	}
+	g.Targets = g.all.takeTargets(g.Entity)
+	for _, o := range offers {
+		g.asked(g.Entity, o.Target)
+	}
+	return g.showTargets(ctx, map[*projections.Target]value.Item{})
 }
 
-// isShown returns the runner by which targets show a generation, nil if they do not show it.
-// If it has just been counted in, that is read again: the builder may have shown the
-// targets before.
-func (w *Work) isShown(ctx context.Context, b owntable.Build, counted bool) (*Runner, error) {
-	switch {
-	case b.State.Shown():
-		return w.Runner.In(b), nil
-	case !counted:
-		return nil, nil
+// recomputeAll asks for a recompute of all targets of the entity, instead of counting in
+// the first generation.
+func (g *Generation) recomputeAll(offers []projections.Offered) {
+	for _, o := range offers {
+		g.all.Gathered.Recompute(o.Offers[0].Change, o.Target, g.Entity)
 	}
-	row, err := w.Catalog.Row(ctx)
+	for _, t := range g.all.Targets {
+		if t.Entity == g.Entity {
+			if len(t.Asked) == 0 && len(t.Steps) > 0 {
+				t.Asked = []int{t.Steps[0].Change}
+			}
+			t.Steps, t.Check, t.Recompute = nil, false, true
+		}
+	}
+}
+
+// ShownBy returns the work on the generation that rows of an entity show: this, if that is
+// the first one. put says that something was just put into a generation that is being
+// built.
+func (w *Work) ShownBy(ctx context.Context, name string, put bool) (*Work, error) {
+	gs, err := w.Generations()
 	if err != nil {
 		return nil, err
 	}
-	for _, now := range row.Builds {
-		if now.Generation == b.Generation && now.State.Shown() {
-			return w.seeing(&row).In(now), nil
+	by := w
+	for _, g := range gs {
+		if g.Build.Entity != name {
+			continue
+		}
+		shown, err := g.IsShown(ctx, put)
+		if err != nil {
+			return nil, err
+		}
+		if shown {
+			by = g.Work
+			by.kept = w.kept
 		}
 	}
-	return nil, nil
+	return by, nil
 }
 
 // takeTargets removes the targets of an entity from the batch and returns them, without
@@ -173,8 +252,24 @@ func (w *Work) showTargets(ctx context.Context, ledgers map[*projections.Target]
 	return w.publish(ctx, ledgers)
 }
 
+// Into returns the writes that add steps to what a target has instead of a ledger. They
+// change it on condition that it is as it was read. steps are as many as contributions, and
+// those that were made before are empty.
+type Into func(ctx context.Context, steps []contribution.Step) ([]store.Write, error)
+
+// Offered counts offers. into gives for a target what counts there, and how many
+// contributions may be counted at a time; a nil into is for ledgers.
+func (g *Generation) Offered(ctx context.Context, offers []projections.Offered, into func(target store.Ref) (Into, int)) error {
+	for i := range offers {
+		if err := g.offered(ctx, &offers[i], into); err != nil {
+			return fmt.Errorf("counting for %s: %w", g.Describe(offers[i].Target), err)
+		}
+	}
+	return nil
+}
+
 // offered counts what a batch offers to a target.
-func (w *Work) offered(ctx context.Context, o *projections.Offered) error {
+func (w *Work) offered(ctx context.Context, o *projections.Offered, into func(target store.Ref) (Into, int)) error {
 	var cs []counted
 	for _, offer := range o.Offers {
 		c := &w.Changes[offer.Change]
@@ -187,7 +282,49 @@ func (w *Work) offered(ctx context.Context, o *projections.Offered) error {
 			change: offer.Change,
 		})
 	}
-	return w.contribute(ctx, o.Target, cs, nil)
+	return w.contributeInto(ctx, o.Target, cs, nil, into)
+}
+
+// contributeInto counts contributions to one target, in its ledger or where into says.
+func (w *Work) contributeInto(ctx context.Context, target store.Ref, cs []counted, guard []store.Write, into func(target store.Ref) (Into, int)) error {
+	if into == nil {
+		return w.contribute(ctx, target, cs, guard)
+	}
+	adds, most := into(target)
+	for len(cs) > 0 {
+		some := cs[:min(most, len(cs))]
+		if err := w.contributeElsewhere(ctx, target, some, guard, adds); err != nil {
+			return err
+		}
+		cs = cs[len(some):]
+	}
+	return nil
+}
+
+// contributeElsewhere counts contributions in one transaction.
+func (w *Work) contributeElsewhere(ctx context.Context, target store.Ref, cs []counted, guard []store.Write, into Into) error {
+	var last error
+	for range MaxRounds {
+		if err := w.Fresh(); err != nil {
+			return err
+		}
+		marks, steps, err := w.decide(ctx, target, cs)
+		if err != nil || len(marks) == 0 {
+			return err
+		}
+		adds, err := into(ctx, steps)
+		if err != nil {
+			return err
+		}
+		last = w.Store.Transact(ctx, slices.Concat(guard, marks, adds))
+		if last == nil || !errors.Is(last, store.ErrCondition) && !errors.Is(last, store.ErrConflict) {
+			return last
+		}
+		if err := w.held(ctx, guard); err != nil {
+			return err
+		}
+	}
+	return last
 }
 
 // counted is what a source row contributes to a target, and how that is decided.

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"weir/internal/model"
 	"weir/internal/projections"
@@ -45,6 +46,15 @@ type Kind interface {
 	// Job does one step of a job and deletes the job after its last step. mine is false
 	// if the job is another kind's; more is true if the job is left.
 	Job(ctx context.Context, r *Runner, job value.Item) (mine, more bool, err error)
+	// Holds returns the rows of our own table that a row, the new image of c, leads to in a
+	// generation, whose runner is r, as a builder puts them. name is the name of the build.
+	// Holds is pure.
+	Holds(r *Runner, name string, c *projections.Change) []Held
+	// Audit compares such a row with the one that its source row leads to, nil for none. It
+	// returns the write that puts it right, on condition that the row has not changed since
+	// it was read; empty if there is nothing to do. mine is false if the row is another
+	// kind's.
+	Audit(ctx context.Context, r *Runner, have value.Item, want *Held) (w store.Write, mine bool, err error)
 	// Recount returns the kind's part in a verification.
 	Recount(v *Verification) Recount
 	// Derives returns the attributes that the kind writes on rows of an entity.
@@ -100,8 +110,11 @@ func (Base) Shows(*model.Entity) bool { return false }
 func (Base) Show(context.Context, *Runner, store.Ref, bool) error { return nil }
 
 // shower returns the kind that shows all that is derived on rows of the entity, or nil if
-// such rows show only their ledgers.
+// such rows show only their ledgers, also because a status is pending.
 func (r *Runner) shower(e *model.Entity) Kind {
+	if e == nil || slices.ContainsFunc(e.Statuses, func(s *model.Status) bool { return r.Pending(s.Name) }) {
+		return nil
+	}
 	for _, k := range r.Kinds {
 		if k.Shows(e) {
 			return k
@@ -119,6 +132,14 @@ func (Base) Retry(context.Context, *Runner, *Dead) error { return ErrNoRetry }
 // Job takes no job.
 func (Base) Job(context.Context, *Runner, value.Item) (mine, more bool, err error) {
 	return false, false, nil
+}
+
+// Holds returns no rows.
+func (Base) Holds(*Runner, string, *projections.Change) []Held { return nil }
+
+// Audit takes no row.
+func (Base) Audit(context.Context, *Runner, value.Item, *Held) (w store.Write, mine bool, err error) {
+	return store.Write{}, false, nil
 }
 
 // Recount recounts nothing.

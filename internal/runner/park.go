@@ -365,6 +365,18 @@ func (r *Runner) showLast(ctx context.Context, target store.Ref) error {
 	return r.show(ctx, target)
 }
 
+// ShowLedger publishes a target's ledger. A target that refuses it is parked, and one that is parked is left.
+func (r *Runner) ShowLedger(ctx context.Context, target store.Ref) error {
+	rows, err := r.Get(ctx, []store.Ref{owntable.Ledger(r.Model.Name, target)})
+	if err != nil || isParked(rows[0]) {
+		return err
+	}
+	if err = r.show(ctx, target); errors.Is(err, store.ErrRefused) {
+		return r.ParkShown(ctx, target, err.Error())
+	}
+	return err
+}
+
 // show publishes a target's ledger.
 func (r *Runner) show(ctx context.Context, target store.Ref) error {
 	rows, err := r.Get(ctx, []store.Ref{target, owntable.Ledger(r.Model.Name, target)})

@@ -134,6 +134,12 @@ func (v *Verification) Shows(e *model.Entity) []*model.Tally {
 	return (&Runner{catalog: &v.Catalog}).shows(e)
 }
 
+// Shown reports whether what has a name among the builds was built, and is shown.
+func (v *Verification) Shown(name string) bool {
+	shown, _ := v.Catalog.Builds.Of(name)
+	return shown.State.Shown()
+}
+
 // Differs yields a Difference.
 func (v *Verification) Differs(derivation, row, want, have string, fix Fix) {
 	v.Yield(Difference{derivation, row, want, have, fix})

@@ -294,8 +294,9 @@ const tombstoneLife = 48 * time.Hour
 
 // Expiry returns when a row of our own table expires that is of no use once every older
 // change has arrived.
+// In a generation that is not verified, a builder may still hold what it read before.
 func (r *Runner) Expiry() value.Value {
-	return value.OfInt(r.Now().Add(tombstoneLife).Unix())
+	return value.OfInt(r.Now().Add(max(tombstoneLife, r.markExpiry)).Unix())
 }
 
 // faults keeps dead letters for records with images that a derivation cannot use.

@@ -237,7 +237,7 @@ func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity,
 	if shown.IsMissing() {
 		return nil
 	}
-	if err := r.stillShows(ctx, e); err != nil { // the version may be of a build's ledger
+	if err := r.StillShows(ctx, e); err != nil { // the version may be of a build's ledger
 		return err
 	}
 	ledger, err := r.GetRow(ctx, owntable.Ledger(r.Model.Name, target))

@@ -104,8 +104,8 @@ func (c *consumer) fenced(ctx context.Context, at place, row owntable.CatalogRow
 // The batch has to be applied again.
 var ErrSwitched = errors.New("values were built meanwhile")
 
-// stillShows returns ErrSwitched if rows of an entity show other ledgers than this runner's.
-func (r *Runner) stillShows(ctx context.Context, e *model.Entity) error {
+// StillShows returns ErrSwitched if rows of an entity show other ledgers than this runner's.
+func (r *Runner) StillShows(ctx context.Context, e *model.Entity) error {
 	if r.Catalog == nil {
 		return nil
 	}
@@ -151,6 +151,14 @@ func (r *Runner) shows(e *model.Entity) []*model.Tally {
 	return out
 }
 
+// Shows returns the tallies that rows of an entity show: those that are not pending.
+func (r *Runner) Shows(e *model.Entity) []*model.Tally { return r.shows(e) }
+
+// Pending reports whether a derivation is being built and what rows show is older or nothing.
+func (r *Runner) Pending(derivation string) bool {
+	return r.catalog != nil && len(r.catalog.Builds) > 0 && r.catalog.Pending(derivation)
+}
+
 // dropPending leaves out of the batch what it adds to tallies that are pending: these count
 // in the ledgers of their build only.
 func (w *Work) dropPending() {
@@ -167,11 +175,6 @@ func (w *Work) dropPending() {
 			})
 		}
 		t.Steps = slices.DeleteFunc(t.Steps, func(s projections.Step) bool { return len(s.Adds) == 0 })
-		return len(t.Steps) == 0 && !t.Check
+		return len(t.Steps) == 0 && !t.Check && !t.Recompute
 	})
-}
-
-// countsIn reports whether a generation counts a change of the batch.
-func (w *Work) countsIn(b owntable.Build) func(*projections.Change) bool {
-	return func(c *projections.Change) bool { return w.View.Counts(b.Generation, c.Position) }
 }

@@ -2,6 +2,7 @@ package copies
 
 import (
 	"context"
+	"slices"
 
 	"weir/internal/events"
 	"weir/internal/model"
@@ -49,7 +50,7 @@ func (f *RowFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Reco
 		at = buried.Next()
 	}
 	p.Position = at
-	return repairMade(ctx, r, &p, noted[0])
+	return repairMade(ctx, r, &p, noted[0], noted[1])
 }
 
 // repairGone deletes a row that no rule makes, after writing its tombstone. The error is
@@ -68,12 +69,14 @@ func repairGone(ctx context.Context, r *runner.Runner, row store.Ref, noted valu
 	return done, true, err
 }
 
-// repairMade writes a row as its rule makes it, and then compares the values that it
-// follows.
-func repairMade(ctx context.Context, r *runner.Runner, p *projections.Put, noted value.Item) (done, differs bool, err error) {
+// repairMade writes a row as its rule makes it, without what an older definition of the rule
+// made, and then compares the values that it follows. A row that does not exist is written
+// only if its tombstone is as noted too: nothing has deleted it since.
+func repairMade(ctx context.Context, r *runner.Runner, p *projections.Put, noted, buried value.Item) (done, differs bool, err error) {
 	w, puts := alone(r), []*projections.Put{p}
 	wr := w.rowWrite(p, nil, false)
-	if noted != nil && asMade(p, &wr, noted) {
+	rest := leftover(p, &wr, noted)
+	if noted != nil && len(rest) == 0 && asMade(p, &wr, noted) {
 		return true, false, nil
 	}
 	if err := w.Enter(ctx, puts); err != nil {
@@ -84,13 +87,32 @@ func repairMade(ctx context.Context, r *runner.Runner, p *projections.Put, noted
 		return false, true, err
 	}
 	wr = w.rowWrite(p, values, false)
-	if wr.If = (store.Cond{{{Attr: r.Model.Table(p.Row.Table).Key.Partition.Name, Is: store.Absent}}}); noted != nil {
+	wr.Ops = append(wr.Ops, rest...)
+	if noted != nil {
 		wr.If = store.Cond{r.Present(p.Row.Table), {store.AsRead(owntable.Version, noted.Get(owntable.Version))}}
+		done, err = r.Did(ctx, wr)
+	} else {
+		wr.If = store.Cond{{{Attr: r.Model.Table(p.Row.Table).Key.Partition.Name, Is: store.Absent}}}
+		tomb := store.Write{Ref: owntable.Tombstone(p.Row), Check: true, If: runner.AsNoted(owntable.Position, buried)}
+		done, err = runner.Transacted(r.Store.Transact(ctx, []store.Write{tomb, wr}))
 	}
-	if done, err = r.Did(ctx, wr); err == nil && done {
+	if err == nil && done {
 		err = w.Compare(ctx, puts, values, map[*projections.Put]bool{p: true}, events.Position{})
 	}
 	return done, true, err
+}
+
+// leftover returns the operations that remove what a row has and its rule does not make. The
+// rows belong to weir, so an older definition of the rule made it.
+func leftover(p *projections.Put, wr *store.Write, row value.Item) (ops []store.Op) {
+	t := p.Rule.Into.Table
+	for _, a := range plain(p.Rule, row) {
+		key := a.Name == t.Key.Partition.Name || a.Name == t.Key.Sort.Name
+		if !key && !p.Image.Has(a.Name) && !slices.ContainsFunc(wr.Ops, func(op store.Op) bool { return op.Attr == a.Name }) {
+			ops = append(ops, store.Op{Kind: store.Remove, Attr: a.Name})
+		}
+	}
+	return ops
 }
 
 // asMade reports whether a row is as a write would make it, apart from the values that it

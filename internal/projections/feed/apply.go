@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"slices"
 
 	"weir/internal/model"
 	"weir/internal/projections"
@@ -48,11 +49,63 @@ func (p *part) Fold(i int, c *projections.Change) { p.fold(i, c) }
 
 // Apply writes the batch's subscriptions and then its notifications.
 func (p *part) Apply(ctx context.Context, w *runner.Work) error {
-	k := &work{w, &p.gathered}
-	if err := k.subscribe(ctx); err != nil {
+	works, err := p.generations(w)
+	if err != nil {
 		return err
 	}
-	return k.notify(ctx)
+	for _, k := range append(works, &work{w, &p.gathered}) {
+		if err := k.subscribe(ctx); err != nil {
+			return err
+		}
+		if err := k.notify(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// generations returns what the batch asks of the generations of its view, and leaves to the
+// first generation what is its own. All generations that count enter subscriptions. Only
+// the lists that are shown get notifications: none of a rule whose first lists are being
+// built. So the lists of a build have no moment before it is over.
+func (p *part) generations(w *runner.Work) (works []*work, err error) {
+	gs, err := w.Generations()
+	if err != nil {
+		return nil, err
+	}
+	subscriptions, notifications := p.subscriptions, p.notifications
+	for _, g := range gs {
+		rule, is := model.BuiltRule(g.Build.Entity)
+		if !is {
+			continue
+		}
+		shown := g.Build.State.Shown()
+		if shown || g.View.Pending(rule) {
+			p.drop(rule)
+		}
+		if !g.Counted(rule) { // older lists, of another definition
+			continue
+		}
+		in := gathered{all: g.Gathered}
+		for _, s := range subscriptions {
+			if s.Rule == rule && g.View.Counts(g.Build.Generation, s.Position) {
+				in.subscriptions = append(in.subscriptions, s)
+			}
+		}
+		for _, n := range notifications {
+			if shown && n.Rule.Name == rule && g.View.Counts(g.Build.Generation, n.Position) {
+				in.notifications = append(in.notifications, n)
+			}
+		}
+		works = append(works, &work{g.Work, &in})
+	}
+	return works, nil
+}
+
+// drop leaves out what the batch asks of a rule.
+func (p *part) drop(rule string) {
+	p.subscriptions = slices.DeleteFunc(slices.Clone(p.subscriptions), func(s Subscription) bool { return s.Rule == rule })
+	p.notifications = slices.DeleteFunc(slices.Clone(p.notifications), func(n Notification) bool { return n.Rule.Name == rule })
 }
 
 // work is the state of one batch that is being applied.

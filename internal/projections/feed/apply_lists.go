@@ -70,7 +70,7 @@ func (w *work) subscribeOnce(ctx context.Context, subscriptions []*Subscription)
 		s := SubscriberFrom(rows[2*i+1])
 		was := s.Position
 		if s.Take(j, owntable.ListFrom(rows[2*i]).Moment()) {
-			ws, of = append(ws, s.Put(refs[2*i+1], was, w.Expiry())), append(of, j)
+			ws, of = append(ws, w.Sourced(s.Put(refs[2*i+1], was, w.Expiry()), j.Row)), append(of, j)
 		}
 	}
 	out, err := w.Write(ctx, ws)

@@ -12,7 +12,8 @@ import (
 // Subscription enters a row in a list of subscribers, as of Position.
 // If Gone is set, it removes the row from the list.
 type Subscription struct {
-	Change   int        // index into the batch
+	Change   int // index into the batch
+	Rule     string
 	List     string     // see owntable.List
 	Row      store.Ref  // the subscriber
 	Fields   value.Item // what the rows made for the subscriber take from it, by field name
@@ -93,7 +94,7 @@ func placeOf(rule *model.RowRule, e *model.Entity, ref store.Ref, row value.Item
 	if e != rule.Subscribers.Of || row == nil {
 		return Subscription{}, false
 	}
-	j := Subscription{Row: ref}
+	j := Subscription{Rule: rule.Name, Row: ref}
 	if j.List, ok = list(rule, func(m *model.Match) value.Value { return m.Field.Get(row) }); !ok {
 		return j, false
 	}

@@ -53,6 +53,11 @@ func (f *ValueFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Re
 	if noted != nil && value.Equal(was.Value, is.Value) && was.Gone == is.Gone || noted == nil && is.Gone {
 		return true, false, nil
 	}
+	if is.Position == was.Position {
+		// A change between that one and the value that was just read is at least at the next
+		// position. The followers that show the old value take only a newer one.
+		is.Position = is.Position.Next()
+	}
 	done, err = runner.Transacted(r.Store.Transact(ctx, []store.Write{
 		was.Replace(list, is), owntable.BeginFollow(r.Model.Name, list.Key.Partition.Text(), "", is.Position),
 	}))
@@ -74,7 +79,7 @@ func (*LinkFix) Stage() runner.Stage { return runner.StageLinks }
 
 // Correct enters the row in the list of what its attribute follows, and makes the row show
 // the value there.
-func (f *LinkFix) Correct(ctx context.Context, r *runner.Runner, _ *runner.Recounted) (done, differs bool, err error) {
+func (f *LinkFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
 	row, err := r.GetRow(ctx, f.Row)
 	if err != nil || row == nil {
 		return true, false, err
@@ -103,8 +108,12 @@ func (f *LinkFix) Correct(ctx context.Context, r *runner.Runner, _ *runner.Recou
 	ops := w.Ops(puts[0], f.Follow, values)
 	if _, kept := values[list.Key.Partition.Text()]; !kept {
 		is, err := r.GetRow(ctx, f.Of)
-		if err != nil || r.Model.Table(f.Of.Table).Classify(is) == f.Follow.Source {
-			return false, true, err // the followed value must be repaired first
+		if err == nil && r.Model.Table(f.Of.Table).Classify(is) == f.Follow.Source {
+			_, _, err = (&ValueFix{Source: f.Of, Entity: f.Follow.Source, Field: f.Follow.Field.Name}).Correct(ctx, r, now)
+			return false, true, err
+		}
+		if err != nil {
+			return false, true, err
 		}
 		if f.Follow.Keep { // as far as is known, the row shows the last value
 			ops = ops[1:]

@@ -2,7 +2,10 @@
 package kinds
 
 import (
+	"context"
+
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/copies"
 	"weir/internal/projections/document"
@@ -12,6 +15,7 @@ import (
 	"weir/internal/projections/status"
 	"weir/internal/projections/tally"
 	"weir/internal/runner"
+	"weir/internal/store"
 	"weir/internal/value"
 )
 
@@ -27,6 +31,33 @@ func All() []runner.Kind {
 // that a tally cannot use the row.
 func Contributions(of []*model.Tally, is *model.Entity, row value.Item) (cs []projections.Contribution, unfit bool) {
 	return tally.Contributions(of, is, row)
+}
+
+// PutRows counts rows that a builder has read in what the target has, in a generation whose
+// runner is r. e is the target's entity.
+func PutRows(ctx context.Context, r *runner.Runner, e *model.Entity, target store.Ref, rows []runner.ReadRow, guard ...store.Write) error {
+	if e.SetOf() != nil {
+		return set.PutRows(ctx, r, e, target, rows, guard...)
+	}
+	return r.PutRows(ctx, target, rows, guard...)
+}
+
+// ShowNode makes a row of a set show its node in a generation, whose runner is r. The row is
+// one of the set's, or the node's row of our own table; others are left.
+func ShowNode(ctx context.Context, r *runner.Runner, e *model.Entity, ref store.Ref, row value.Item) error {
+	if ref.Table == owntable.TableName {
+		return set.ShowNodeRow(ctx, r, e, row)
+	}
+	return set.ShowNode(ctx, r, e, ref)
+}
+
+// InPlace returns the parts that compare, page by page, what carries the position of its
+// source row: copies and followed values, or only the values.
+func InPlace(v *runner.Verification, values bool) []runner.Recount {
+	if values {
+		return []runner.Recount{follow.Kind{}.Recount(v)}
+	}
+	return []runner.Recount{copies.Kind{}.Recount(v), follow.Kind{}.Recount(v)}
 }
 
 // Excesses lists what a change of a row would lead to that weir could never derive. See

@@ -39,11 +39,16 @@ func (p *part) Fold(i int, c *projections.Change) { p.fold(i, c) }
 
 // Apply counts the batch's steps in their leaves, and shows the leaves.
 func (p *part) Apply(ctx context.Context, w *runner.Work) error {
-	return (&work{w, p.gathered}).count(ctx)
+	k := &work{Work: w, gathered: p.gathered}
+	if err := k.countBuilds(ctx); err != nil {
+		return err
+	}
+	return k.count(ctx)
 }
 
 // work is the state of one batch that is being applied.
 type work struct {
 	*runner.Work
 	*gathered
+	hidden bool // the nodes are of a generation that no rows show yet
 }

@@ -209,14 +209,14 @@ func (w *work) setError(s *setWork, err error) error {
 // changed since it was read.
 func (w *work) nodeWrite(root store.Ref, n *Node, before value.Value) store.Write {
 	n.Version = w.above(before)
-	return n.Put(owntable.Node(w.Model.Name, root, n.Path), before)
+	return w.Sourced(n.Put(owntable.Node(w.Model.Name, root, n.Path), before), root)
 }
 
 // above returns the next version. The first version comes from the clock, so if weir
 // begins to keep a set again, its versions are above what rows still show.
 func (w *work) above(version value.Value) value.Value {
 	if version.Kind() != value.Number {
-		version = value.OfInt(w.Now().UnixMicro())
+		version = w.First()
 	}
 	next, _ := value.AddNumbers(version, value.OfInt(1))
 	return next
@@ -239,7 +239,10 @@ func (w *work) splitWrites(s *setWork, n *Node, before value.Value) (ws []store.
 		if c == n {
 			was = before
 		}
-		ws = append(ws, c.Put(owntable.Node(w.Model.Name, s.Row, c.Path), was), w.leafPut(s, c))
+		ws = append(ws, w.Sourced(c.Put(owntable.Node(w.Model.Name, s.Row, c.Path), was), s.Row))
+		if !w.hidden {
+			ws = append(ws, w.leafPut(s, c))
+		}
 	}
 	return ws, below
 }
@@ -406,15 +409,18 @@ func (w *work) joinLeaves(ctx context.Context, s *setWork, path string) error {
 func (w *work) joinWrites(s *setWork, parent *Node, below []*Node) []store.Write {
 	var ws []store.Write
 	for _, c := range below {
-		row, _, _ := LeafRow(s.Entity, s.Row, c)
-		ws = append(ws,
-			owntable.DropNode(owntable.Node(w.Model.Name, s.Row, c.Path), c.Version),
-			store.Write{Ref: row, Delete: true})
+		ws = append(ws, owntable.DropNode(owntable.Node(w.Model.Name, s.Row, c.Path), c.Version))
+		if row, _, _ := LeafRow(s.Entity, s.Row, c); !w.hidden {
+			ws = append(ws, store.Write{Ref: row, Delete: true})
+		}
 	}
 	before := parent.Version
 	parent.Join(below)
 	parent.Version = w.above(parent.Version)
-	return append(ws, parent.Put(owntable.Node(w.Model.Name, s.Row, parent.Path), before), w.leafPut(s, parent))
+	if ws = append(ws, w.Sourced(parent.Put(owntable.Node(w.Model.Name, s.Row, parent.Path), before), s.Row)); !w.hidden {
+		ws = append(ws, w.leafPut(s, parent))
+	}
+	return ws
 }
 
 // showTouched checks rows of sets that another writer may have touched.

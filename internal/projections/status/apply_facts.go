@@ -3,7 +3,9 @@ package status
 import (
 	"context"
 	"errors"
+	"slices"
 
+	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
@@ -19,24 +21,46 @@ import (
 // number of times. What the target row itself says is part of the input, and the write
 // fails if that has changed since it was read.
 
-// keepFacts keeps the facts of the batch, before any status is recomputed.
+// keepFacts keeps the facts of the batch, before any status is recomputed, in all generations
+// that count. The first one counts unless rows show a later one, or what is pending.
 func (w *work) keepFacts(ctx context.Context) error {
-	ws := make([]store.Write, len(w.facts))
-	for i := range w.facts {
+	gs, err := w.Generations()
+	if err != nil {
+		return err
+	}
+	var ws []store.Write
+	var of []int
+	keep := func(r *runner.Runner, i int) {
 		f := &w.facts[i]
-		ws[i] = f.row().Keep(owntable.Fact(w.Model.Name, f.List, f.Name), w.Expiry())
+		ws, of = append(ws, r.Sourced(f.row().Keep(owntable.Fact(r.Model.Name, f.List, f.Name), r.Expiry()), f.Source)), append(of, i)
+	}
+	for i := range w.facts {
+		first := true
+		for _, g := range gs {
+			if g.Entity != w.facts[i].Entity {
+				continue
+			}
+			first = first && !g.Build.State.Shown()
+			if g.Counts(&w.Changes[w.factOf[i]]) && countsIn(g) {
+				keep(g.Runner, i)
+			}
+		}
+		if first && !pending(w.Runner, w.facts[i].Entity) {
+			keep(w.Runner, i)
+		}
 	}
 	out, err := w.Write(ctx, ws)
 	if err != nil {
 		return err
 	}
-	for i := range out {
-		if !errors.Is(out[i].Err, store.ErrRefused) {
+	for n := range out {
+		if !errors.Is(out[n].Err, store.ErrRefused) {
 			continue
 		}
+		i := of[n]
 		c := &w.Changes[w.factOf[i]]
 		w.Kept(w.factOf[i])
-		d := runner.Dead{Kind: runner.DeadImage, Target: w.facts[i].List, Reason: out[i].Err.Error(), ShardKey: w.ShardKey, Position: c.Position, Record: runner.RecordOf(c), Time: c.Time}
+		d := runner.Dead{Kind: runner.DeadImage, Target: w.facts[i].List, Reason: out[n].Err.Error(), ShardKey: w.ShardKey, Position: c.Position, Record: runner.RecordOf(c), Time: c.Time}
 		if _, err := w.KeepDead(ctx, d); err != nil {
 			return err
 		}
@@ -44,16 +68,82 @@ func (w *work) keepFacts(ctx context.Context) error {
 	return nil
 }
 
+// countsIn reports whether the statuses of the entity count in a generation.
+func countsIn(g *runner.Generation) bool {
+	return !slices.ContainsFunc(g.Entity.Statuses, func(s *model.Status) bool { return !g.Counted(s.Name) })
+}
+
+// pending reports whether a status of an entity is being built and not shown yet. Then none
+// of the entity's is recomputed: rows show what they showed.
+func pending(r *runner.Runner, e *model.Entity) bool {
+	return slices.ContainsFunc(e.Statuses, func(s *model.Status) bool { return r.Pending(s.Name) })
+}
+
 // recomputeTargets recomputes the statuses of the batch's targets, and of all targets of groups that
 // changed. A long list of targets becomes a job, so that other targets need not wait for
 // it.
 func (w *work) recomputeTargets(ctx context.Context) error {
-	var refs []store.Ref
-	var of []*projections.Target
+	of := map[*model.Entity][]*projections.Target{}
+	var entities []*model.Entity
 	for _, t := range w.Targets {
-		if t.Recompute {
-			refs, of = append(refs, t.Row), append(of, t)
+		if !t.Recompute {
+			continue
 		}
+		if of[t.Entity] == nil {
+			entities = append(entities, t.Entity)
+		}
+		of[t.Entity] = append(of[t.Entity], t)
+	}
+	for _, e := range entities {
+		by, err := w.ShownBy(ctx, e.Name, true)
+		if err != nil {
+			return err
+		}
+		if pending(by.Runner, e) {
+			if err := showLedgers(ctx, by, of[e]); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := recomputeSome(ctx, by, of[e]); err != nil {
+			return err
+		}
+	}
+	for _, g := range w.lists {
+		by, err := w.ShownBy(ctx, g.entity.Name, true)
+		if err != nil {
+			return err
+		}
+		if pending(by.Runner, g.entity) {
+			continue
+		}
+		last, err := recomputeAll(ctx, by.Runner, g.list, "")
+		if err == nil && last != "" {
+			err = startJob(ctx, by.Runner, g.list, last)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// showLedgers makes targets show their ledgers and leaves their statuses, of which one is
+// pending.
+func showLedgers(ctx context.Context, w *runner.Work, targets []*projections.Target) error {
+	for _, t := range targets {
+		if err := w.ShowLedger(ctx, t.Row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recomputeSome recomputes the statuses of targets, and parks those that refuse them.
+func recomputeSome(ctx context.Context, w *runner.Work, targets []*projections.Target) error {
+	var refs []store.Ref
+	for _, t := range targets {
+		refs = append(refs, t.Row)
 	}
 	refused, err := recompute(ctx, w.Runner, refs, false)
 	if err != nil {
@@ -63,19 +153,10 @@ func (w *work) recomputeTargets(ctx context.Context) error {
 		if reason == nil {
 			continue
 		}
-		for _, change := range of[i].Asked {
+		for _, change := range targets[i].Asked {
 			w.Kept(change)
 		}
-		if err := w.ParkTarget(ctx, of[i], reason.Error()); err != nil {
-			return err
-		}
-	}
-	for _, list := range w.lists {
-		last, err := recomputeAll(ctx, w.Runner, list, "")
-		if err == nil && last != "" {
-			err = startJob(ctx, w.Runner, list, last)
-		}
-		if err != nil {
+		if err := w.ParkTarget(ctx, targets[i], reason.Error()); err != nil {
 			return err
 		}
 	}

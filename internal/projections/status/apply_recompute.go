@@ -129,7 +129,7 @@ func recomputeAt(ctx context.Context, r *runner.Runner, target store.Ref, row, b
 	if e == nil || len(e.Statuses) == 0 {
 		return store.Write{}, nil
 	}
-	version, stale, err := showable(ctx, r, target, row.Get(owntable.Version), b)
+	version, stale, err := showable(ctx, r, e, target, row.Get(owntable.Version), b)
 	if err != nil || stale {
 		return store.Write{}, err
 	}
@@ -142,7 +142,7 @@ func recomputeAt(ctx context.Context, r *runner.Runner, target store.Ref, row, b
 // under its ledger's version. stale is true if the row shows a later recompute. A version
 // that the ledger never had was not written by weir (the row may be a copy of another
 // row), and may be overwritten.
-func showable(ctx context.Context, r *runner.Runner, target store.Ref, shown value.Value, b value.Item) (cond []store.Test, stale bool, err error) {
+func showable(ctx context.Context, r *runner.Runner, e *model.Entity, target store.Ref, shown value.Value, b value.Item) (cond []store.Test, stale bool, err error) {
 	n := owntable.LedgerRow(b).Version()
 	if shown.IsMissing() || shown.Kind() == value.Number && value.Compare(shown, n) <= 0 {
 		return []store.Test{{Attr: owntable.Version, Is: store.Absent}, {Attr: owntable.Version, Is: store.Le, Value: n}}, false, nil
@@ -151,7 +151,11 @@ func showable(ctx context.Context, r *runner.Runner, target store.Ref, shown val
 	if err != nil {
 		return nil, false, err
 	}
-	stale = shown.Kind() == value.Number && value.Compare(shown, runner.VersionOf(ledger)) <= 0
+	if stale = shown.Kind() == value.Number && value.Compare(shown, runner.VersionOf(ledger)) <= 0; !stale {
+		if err := r.StillShows(ctx, e); err != nil { // the version may be of a build's ledger
+			return nil, false, err
+		}
+	}
 	return []store.Test{{Attr: owntable.Version, Is: store.Eq, Value: shown}}, stale, nil
 }
 
@@ -163,7 +167,7 @@ func recomputeWrite(ctx context.Context, r *runner.Runner, e *model.Entity, targ
 	if err != nil {
 		return store.Write{}, err
 	}
-	shown, _ := projections.Published(e.Values, b)
+	shown, _ := projections.Published(r.Shows(e), b)
 	wr := store.Write{Ref: target, Return: true, If: store.Cond{r.Present(target.Table)}}
 	for _, name := range Basis(e) {
 		is, will := row.Get(name), want.Get(name)

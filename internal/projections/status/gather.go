@@ -3,6 +3,7 @@ package status
 import (
 	"slices"
 
+	"weir/internal/model"
 	"weir/internal/projections"
 )
 
@@ -12,7 +13,13 @@ type gathered struct {
 	facts  []Fact // the newest for each name
 	factOf []int  // the index of the change that each fact comes from
 	at     map[string]int
-	lists  []string // lists of facts whose targets must all be recomputed
+	lists  []group // lists of facts whose targets must all be recomputed
+}
+
+// group is a list of facts, and the entity of the targets whose statuses depend on it.
+type group struct {
+	list   string
+	entity *model.Entity
 }
 
 // fold takes in what the i-th change asks for.
@@ -30,8 +37,8 @@ func (g *gathered) fold(i int, c *projections.Change) {
 }
 
 func (g *gathered) fact(i int, f Fact) {
-	if f.All && !slices.Contains(g.lists, f.List) {
-		g.lists = append(g.lists, f.List)
+	if of := (group{f.List, f.Entity}); f.All && !slices.Contains(g.lists, of) {
+		g.lists = append(g.lists, of)
 	} else if !f.All {
 		g.all.Recompute(i, f.Target, f.Entity)
 	}

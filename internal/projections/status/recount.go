@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
@@ -104,9 +105,13 @@ func (v *recount) Compare(_ context.Context, rows []projections.Change) error {
 		if err != nil {
 			return err
 		}
+		var fix runner.Fix = &runner.ShownFix{Row: f.Row}
+		if v.Built(f.Is) != nil {
+			fix = nil // projector build puts it right
+		}
 		for _, s := range f.Is.Statuses {
 			for _, name := range s.Attributes() {
-				v.Check(s.Name+" "+name, f.Row, want.Get(name), f.New.Get(name), &runner.ShownFix{Row: f.Row})
+				v.Check(s.Name+" "+name, f.Row, want.Get(name), f.New.Get(name), fix)
 			}
 		}
 	}
@@ -115,7 +120,7 @@ func (v *recount) Compare(_ context.Context, rows []projections.Change) error {
 
 // OwnRow compares a fact with the recounted one.
 func (v *recount) OwnRow(_ context.Context, row value.Item) error {
-	of, name, ok := owntable.FactOf(v.Model.Name, row)
+	of, name, ok := v.factOf(row)
 	if !ok {
 		return nil
 	}
@@ -136,7 +141,42 @@ func (v *recount) differs(of, name string, want value.Item, have value.Value) {
 	if want != nil {
 		told = value.OfMap(want)
 	}
-	v.Differs("fact", of+" "+name, runner.ValueText(told), runner.ValueText(have), &FactFix{List: of, Name: name})
+	var fix runner.Fix = &FactFix{List: of, Name: name}
+	if v.Built(entityOf(v.Model, of)) != nil {
+		fix = nil // projector build puts it right
+	}
+	v.Differs("fact", of+" "+name, runner.ValueText(told), runner.ValueText(have), fix)
+}
+
+// factOf returns the list and the name of the fact that a row of our own table is. ok is
+// false unless it is of the generation that rows show.
+func (v *recount) factOf(row value.Item) (list, name string, ok bool) {
+	if list, name, ok = owntable.FactOf(v.Model.Name, row); ok {
+		return list, name, v.Built(entityOf(v.Model, list)) == nil
+	}
+	for _, b := range v.Catalog.Builds.Counting() {
+		if list, name, ok = owntable.FactOf(b.Ledgers(v.Model.Name), row); ok {
+			return list, name, b.State.Shown()
+		}
+	}
+	return "", "", false
+}
+
+// entityOf returns the entity whose status a list of facts is of, nil if the model has no
+// such status.
+func entityOf(m *model.Model, list string) *model.Entity {
+	name, _, _ := strings.Cut(list, "|")
+	for _, s := range m.Statuses {
+		if s.Name == name {
+			return s.Target
+		}
+		for _, st := range s.Stages {
+			if st.List != nil && st.List.Others != nil && st.List.Others.Name == name {
+				return st.List.Others.On
+			}
+		}
+	}
+	return nil
 }
 
 // End reports the recounted facts that our own table lacks.

@@ -20,6 +20,7 @@ type Fact struct {
 	List, Name string // its place in our own table, see package owntable
 	Told       value.Item
 	Position   events.Position
+	Source     store.Ref     // the row that reports it
 	Entity     *model.Entity // the entity of what must be recomputed:
 	Target     store.Ref     // this row or, if All is set,
 	All        bool          // every target of the list
@@ -61,7 +62,7 @@ func reports(c *projections.Change, e *model.Entity, row value.Item, faults *pro
 	add := func(f Fact, ok bool) {
 		derivation, _, _ := strings.Cut(f.List, "|")
 		ok = ok && (f.All || faults.Reachable(derivation, f.Entity.Table, f.Target.Key, old))
-		if f.Position = c.Position; ok && faults.Holds(derivation, "what the row tells", f.Told.Size(), old) {
+		if f.Position, f.Source = c.Position, c.Row; ok && faults.Holds(derivation, "what the row tells", f.Told.Size(), old) {
 			out = append(out, f)
 		}
 	}
@@ -111,7 +112,7 @@ func belongs(o *model.Others, row value.Item) (Fact, bool) {
 	who := o.Field.Get(row)
 	list, ok := membersOf(o, func(i int) value.Value { return o.Links[i].Get(row) })
 	return Fact{
-		List: list, Name: owntable.Member(value.Scalar(who)), All: true,
+		List: list, Name: owntable.Member(value.Scalar(who)), Entity: o.On, All: true,
 		Told: owntable.ToldMember(who),
 	}, ok && value.Scalar(who) != ""
 }

@@ -1,0 +1,191 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"weir/internal/owntable"
+	"weir/internal/projections"
+	"weir/internal/projections/kinds"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Rows that rules make, and the values that they follow, carry the position of the change of
+// their source row that they were made from. So they have no generations: the builder
+// compares every row with its source as verify does, and corrects it as repair does
+// (runner.Fix): a row keeps the position that it has; where there is neither a row nor a
+// tombstone, it gets one that is below all changes that are still to come. Later changes
+// win, and what readers see is a row as it was or as it is right. Every write is in a
+// transaction with the fence of the builder's segment.
+
+// inPlace returns the passes that compare and correct. First the values that rows follow,
+// then the rows, then the followers of rows that are gone.
+func (b *Builder) inPlace(is owntable.Build, again string) (ps []*pass) {
+	m := b.Runner.Model
+	tables := b.sources(is.Entity)
+	if len(m.Follows) > 0 {
+		ps = append(ps, b.comparing(is, passValues+again, tables, true, runner.StageValues))
+	}
+	ps = append(ps, b.comparing(is, passRows+again, tables, false, runner.Stages))
+	if len(m.Follows) > 0 {
+		own := owntable.Table()
+		ps = append(ps, b.comparing(is, passOwn+again, []*store.Table{&own}, true, runner.Stages))
+	}
+	return ps
+}
+
+// compareAtOnce is how many rows are compared at a time.
+const compareAtOnce = 200
+
+// comparing is a pass that compares rows and corrects what differs, up to a stage; values
+// says that only what rows follow is compared.
+func (b *Builder) comparing(is owntable.Build, name string, tables []*store.Table, values bool, upTo runner.Stage) *pass {
+	p := &pass{Builder: b, build: is, name: name, tables: tables}
+	p.take = func(_ context.Context, s *segment, t *store.Table, row value.Item) error {
+		c := projections.Change{New: row}
+		if t.Name != owntable.TableName {
+			var err error
+			if c, err = b.inserted(t, row); err != nil {
+				return err
+			}
+		}
+		s.changes = append(s.changes, c)
+		s.held += holdRows / compareAtOnce
+		return nil
+	}
+	p.done = func(ctx context.Context, s *segment) error { return s.correct(ctx, values, upTo) }
+	return p
+}
+
+// correct compares the rows of a segment, and corrects what differs, stage by stage.
+func (s *segment) correct(ctx context.Context, values bool, upTo runner.Stage) error {
+	fixes := make([][]runner.Fix, runner.Stages)
+	v := &runner.Verification{Model: s.Runner.Model, Store: s.Runner.Store, Yield: func(d runner.Difference) {
+		if d.Fix != nil && d.Fix.Stage() <= upTo {
+			fixes[d.Fix.Stage()] = append(fixes[d.Fix.Stage()], d.Fix)
+		}
+	}}
+	for _, r := range kinds.InPlace(v, values) {
+		if err := s.compare(ctx, r); err != nil {
+			return err
+		}
+	}
+	r := *s.Runner
+	r.Store = &fenced{r.Store, s}
+	for _, some := range fixes {
+		done := map[string]bool{}
+		for _, f := range some {
+			if name := fmt.Sprintf("%T %s", f, f.Thing()); !done[name] {
+				done[name] = true
+				if err := s.fix(ctx, &r, f); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (s *segment) compare(ctx context.Context, r runner.Recount) error {
+	if len(s.changes) > 0 && s.changes[0].Table != nil {
+		return r.Compare(ctx, s.changes)
+	}
+	for i := range s.changes {
+		if err := r.OwnRow(ctx, s.changes[i].New); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fixTries is how often a thing is corrected that others write meanwhile.
+const fixTries = 50
+
+// fixUnits is what one correction takes, with the fence: an estimate.
+const fixUnits = 6
+
+// fix corrects one thing. What cannot be corrected is left, and counted: verify says what it
+// is.
+func (s *segment) fix(ctx context.Context, r *runner.Runner, f runner.Fix) error {
+	if s.dry {
+		s.add(Progress{Puts: 1, Units: fixUnits})
+		return nil
+	}
+	for range fixTries {
+		done, differs, err := f.Correct(ctx, r, &runner.Recounted{Floor: r.Store.Tip().Seen})
+		var unfixable runner.Unfixable
+		switch {
+		case errors.As(err, &unfixable), errors.Is(err, store.ErrRefused):
+			s.add(Progress{Left: 1})
+			return nil
+		case err != nil:
+			return err
+		case done && differs:
+			s.row.Puts++
+			s.add(Progress{Puts: 1})
+			return nil
+		case done:
+			return nil
+		}
+	}
+	return fmt.Errorf("%T %s changes all the time; run it again", f, f.Thing())
+}
+
+// fenced is a store whose writes are in transactions with the fence of a segment.
+type fenced struct {
+	store.Store
+	s *segment
+}
+
+// Write does writes one by one: the condition of each fails by itself.
+func (f *fenced) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	out := make([]store.Outcome, len(ws))
+	for i, w := range ws {
+		w.Return = false
+		err := f.Transact(ctx, []store.Write{w})
+		if errors.Is(err, store.ErrConflict) {
+			err = store.ErrCondition // the caller reads again
+		}
+		if err != nil && !errors.Is(err, store.ErrCondition) && !errors.Is(err, store.ErrRefused) {
+			return nil, err
+		}
+		out[i].Err = err
+	}
+	return out, nil
+}
+
+// Transact adds the fence. The error wraps runner.ErrLost if another builder has taken over.
+func (f *fenced) Transact(ctx context.Context, ws []store.Write) error {
+	fence := f.s.row.Held(f.s.at)
+	units := 0
+	for i := range ws {
+		units += 2 * ((writeSize(&ws[i]) + 1023) / 1024)
+	}
+	if err := f.s.spend(ctx, units+2); err != nil {
+		return err
+	}
+	err := f.Store.Transact(ctx, append(slices.Clip(ws), fence))
+	if errors.Is(err, store.ErrCondition) {
+		rows, failed := f.Get(ctx, []store.Ref{fence.Ref})
+		if failed != nil {
+			return failed
+		}
+		if !fence.If.Holds(rows[0]) {
+			return runner.ErrLost
+		}
+	}
+	return err
+}
+
+// writeSize is about what a write makes of its row, in bytes.
+func writeSize(w *store.Write) int {
+	n := w.Put.Size() + 100
+	for _, op := range w.Ops {
+		n += value.Item{{Name: op.Attr, Value: op.Value}}.Size()
+	}
+	return n
+}

@@ -1,0 +1,238 @@
+package build_test
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/value"
+)
+
+// mixed has a projection of each kind that rows tell: tallies and a status on one row, a set,
+// a copy, values that a copy and history follow, and subscribers.
+const mixed = `model: mixed
+tables:
+  mixed: {key: [PK, SK]}
+entities:
+  Task:
+    where: {type: Task}
+    key: {PK: "TASK#{task}", SK: METADATA}
+    attributes:
+      name: string
+      owner: string
+      team: string
+      tag: string
+      status: {type: string, enum: [open, done, closed], forward: true}
+      helpers: {type: list, else: Member.user}
+      closed_at: string
+  Vote:
+    where: {type: Vote}
+    key: {PK: "TASK#{task}", SK: "VOTE#{nr}"}
+    attributes: {up: string, points: number}
+  Sign:
+    where: {type: Sign}
+    key: {PK: "TASK#{task}", SK: "SIGN#{user}"}
+    attributes: {at: string}
+  Member:
+    where: {type: Member}
+    key: {PK: "TEAM#{team}", SK: "MEMBER#{user}"}
+    attributes: {name: string}
+  Person:
+    where: {type: Person}
+    key: {PK: "OWNER#{owner}", SK: PERSON}
+    attributes: {name: string}
+  Owned:
+    where: {type: Owned}
+    key: {PK: "OWNER#{owner}", SK: "TASK#{task}"}
+    attributes: {name: string, boss: string}
+  Tags:
+    key: {PK: "OWNER#{owner}", SK: "TAGS[#{leaf}]"}
+  Watch:
+    where: {type: Watch}
+    key: {PK: "USER#{user}", SK: "WATCH#{task}"}
+    attributes: {as: string}
+  Told:
+    where: {type: Told}
+    key: {PK: "USER#{user}", SK: "TOLD#{task}#{nr}#{position}"}
+    attributes: {as: string}
+  Log:
+    where: {type: Log}
+    key: {PK: "TASK#{task}", SK: "LOG#{nr}#{position}"}
+    attributes: {name: string}
+derive:
+  Task.votes: {count: Vote}
+  Task.points: {sum: Vote.points}
+  Task.status:
+    steps:
+      done: {when: Vote, where: {up: "yes"}}
+      closed: {when: Sign, who: user, each: helpers, set: {closed_at: at}}
+  Tags.tags: {set: Task.tag, to: {owner: owner}}
+  Owned:
+    row: Task
+    set: {owner: owner, task: task, name: name, boss: {follow: Person.name, by: {owner: owner}}}
+  Told:
+    row: Vote
+    keep: [insert]
+    each: {of: Watch, by: [task]}
+    set: {user: Watch.user, as: Watch.as, task: task, nr: nr, position: $position}
+  Log:
+    row: Vote
+    keep: [insert]
+    set: {task: task, nr: nr, position: $position, name: {follow: Task.name, by: {task: task}, keep: true}}
+`
+
+// mixedNames are what is built of it.
+var mixedNames = []string{"Task", "Tags", model.BuildSubscribers + "Told", model.BuildInPlace}
+
+func editMixed(w *interleaved) {
+	task, n := fmt.Sprint("TASK#", w.d.IntN(3)), w.d.IntN(3)
+	put := func(chance int, attrs ...any) {
+		if w.d.IntN(chance) == 0 {
+			attrs = attrs[:4]
+		}
+		w.write(attrs...)
+	}
+	switch w.d.IntN(9) {
+	case 0, 1, 2:
+		row := []any{"PK", task, "SK", "METADATA", "type", "Task", "name", fmt.Sprint("n", n), "owner", fmt.Sprint(w.d.IntN(2)),
+			"team", fmt.Sprint(w.d.IntN(2)), "tag", fmt.Sprint("t", w.d.IntN(3)), "status", "open"}
+		put(4, row...)
+	case 3:
+		put(3, "PK", task, "SK", fmt.Sprint("VOTE#", n), "type", "Vote", "up", []string{"yes", "no", "no"}[n], "points", w.d.IntN(4))
+	case 4:
+		put(3, "PK", task, "SK", fmt.Sprint("SIGN#", n), "type", "Sign", "at", fmt.Sprint("at", w.d.IntN(9)))
+	case 5:
+		put(3, "PK", fmt.Sprint("TEAM#", w.d.IntN(2)), "SK", fmt.Sprint("MEMBER#", n), "type", "Member", "name", "x")
+	case 6, 7:
+		put(3, "PK", fmt.Sprint("OWNER#", w.d.IntN(2)), "SK", "PERSON", "type", "Person", "name", fmt.Sprint("p", w.d.IntN(4)))
+	case 8:
+		put(3, "PK", fmt.Sprint("USER#", n), "SK", fmt.Sprint("WATCH#", w.d.IntN(3)), "type", "Watch", "as", fmt.Sprint("a", w.d.IntN(2)))
+	}
+}
+
+// TestInterleavedKinds: as TestInterleaved, with all kinds that rows tell.
+func TestInterleavedKinds(t *testing.T) {
+	interleave(t, &scenario{mixed, mixedNames, editMixed, (*fixture).compareMixed})
+}
+
+// compareMixed compares what is derived with what the rows say, without weir's code, and then
+// as verify does.
+func (f *fixture) compareMixed() {
+	f.Helper()
+	type row = map[string]string
+	of := map[string]map[string]row{} // by type and key
+	sets := map[string][]string{}
+	for _, it := range f.rows(f.table) {
+		r := row{}
+		for _, a := range it {
+			r[a.Name] = a.Value.Text()
+		}
+		if it.Has("tags") {
+			sets[r["PK"]] = append(sets[r["PK"]], elements(it.Get("tags"))...)
+		}
+		if of[r["type"]] == nil {
+			of[r["type"]] = map[string]row{}
+		}
+		of[r["type"]][r["PK"]+" "+r["SK"]] = r
+	}
+	same := func(what string, have, want any) {
+		f.Helper()
+		if fmt.Sprint(have) != fmt.Sprint(want) {
+			f.Errorf("%s: %v, want %v", what, have, want)
+		}
+	}
+	owned, tags := map[string]row{}, map[string][]string{}
+	for key, task := range of["Task"] {
+		votes, points, done, signed := 0, 0, false, map[string]string{}
+		for _, v := range of["Vote"] {
+			if v["PK"] == task["PK"] {
+				n := 0
+				fmt.Sscan(v["points"], &n)
+				votes, points, done = votes+1, points+n, done || v["up"] == "yes"
+			}
+		}
+		last := ""
+		for _, s := range of["Sign"] {
+			if s["PK"] == task["PK"] {
+				signed[strings.TrimPrefix(s["SK"], "SIGN#")] = s["at"]
+			}
+		}
+		members, all := 0, true
+		for _, m := range of["Member"] {
+			if m["PK"] == "TEAM#"+task["team"] {
+				at, has := signed[strings.TrimPrefix(m["SK"], "MEMBER#")]
+				members, all = members+1, all && has
+				last = max(last, at)
+			}
+		}
+		status := "open"
+		if done {
+			status = "done"
+		}
+		closed := ""
+		if all && members > 0 {
+			status, closed = "closed", last
+		}
+		same("votes of "+key, task["votes"], votes)
+		same("points of "+key, task["points"], points)
+		same("status of "+key, task["status"], status)
+		same("closed_at of "+key, task["closed_at"], closed)
+		nr := strings.TrimPrefix(task["PK"], "TASK#")
+		boss := of["Person"]["OWNER#"+task["owner"]+" PERSON"]["name"]
+		owned["OWNER#"+task["owner"]+" TASK#"+nr] = row{"name": task["name"], "boss": boss}
+		if pk := "OWNER#" + task["owner"]; !slices.Contains(tags[pk], task["tag"]) {
+			tags[pk] = append(tags[pk], task["tag"])
+		}
+	}
+	same("copies", slices.Sorted(maps.Keys(of["Owned"])), slices.Sorted(maps.Keys(owned)))
+	for key, want := range owned {
+		same("name of "+key, of["Owned"][key]["name"], want["name"])
+		same("boss of "+key, of["Owned"][key]["boss"], want["boss"])
+	}
+	same("owners with tags", slices.Sorted(maps.Keys(sets)), slices.Sorted(maps.Keys(tags)))
+	for pk := range tags {
+		slices.Sort(tags[pk])
+		slices.Sort(sets[pk])
+		same("tags of "+pk, sets[pk], tags[pk])
+	}
+	for key, log := range of["Log"] {
+		if task, there := of["Task"][log["PK"]+" METADATA"]; there {
+			same("name of "+key, log["name"], task["name"])
+		}
+	}
+	f.subscribed(len(of["Watch"]))
+	f.verified()
+}
+
+// subscribed counts the subscribers in the lists that notifications go to.
+func (f *fixture) subscribed(want int) {
+	f.Helper()
+	row, err := f.runner().Catalog.Row(f.Context())
+	f.ok(err)
+	lists := owntable.SubscriberLists(f.model.Name)
+	if b, _ := row.Builds.Of(model.BuildSubscribers + "Told"); b.State.Shown() {
+		lists = owntable.SubscriberLists(b.Ledgers(f.model.Name))
+	}
+	n := 0
+	for _, row := range f.rows(owntable.TableName) {
+		if strings.HasPrefix(row.Get(owntable.Partition).Text(), lists) && strings.HasPrefix(row.Get(owntable.Sort).Text(), "m") && row.Has("n") {
+			n++
+		}
+	}
+	if n != want {
+		f.Errorf("%d subscribers, want %d", n, want)
+	}
+}
+
+func elements(v value.Value) (out []string) {
+	for _, el := range v.Elements() {
+		out = append(out, el.Value.Text())
+	}
+	slices.SortFunc(out, cmp.Compare)
+	return out
+}

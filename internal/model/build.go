@@ -1,0 +1,54 @@
+package model
+
+import "strings"
+
+// What is derived can be built from the rows that are there (package build), but for history.
+// A build is named by the entity on whose rows it is shown: counts, sums, means and distinct
+// values, a set, and statuses, which are built together. Other builds:
+const (
+	// BuildSubscribers begins the name of a build of all lists of subscribers of a rule.
+	BuildSubscribers = "subscribers/"
+	// BuildInPlace is a build of all rows that rules make, and of what they follow. They
+	// carry the positions of their source rows, so they have no generations.
+	BuildInPlace = "copies/"
+)
+
+// Builds returns for each derivation that rows tell the name of the build that it is part
+// of. History and search indexes have none.
+func (m *Model) Builds() map[string]string {
+	out := map[string]string{}
+	for _, t := range m.Tallies {
+		out[t.Name] = t.Target.Name
+	}
+	for _, s := range m.Statuses {
+		out[s.Name] = s.Target.Name
+	}
+	for _, r := range m.Rows {
+		switch {
+		case r.Subscribers != nil:
+			out[r.Name] = BuildSubscribers + r.Name
+		case len(r.Keep) == 0:
+			out[r.Name] = BuildInPlace
+		}
+	}
+	for _, f := range m.Follows {
+		out[f.Rule.Name+"."+f.Attr] = BuildInPlace
+	}
+	return out
+}
+
+// CanBuild reports whether there is a build of this name.
+func (m *Model) CanBuild(name string) bool {
+	for _, b := range m.Builds() {
+		if b == name {
+			return true
+		}
+	}
+	return false
+}
+
+// BuiltRule returns the name of the rule whose subscribers a build is of. ok is false if it
+// is of something else.
+func BuiltRule(build string) (rule string, ok bool) {
+	return strings.CutPrefix(build, BuildSubscribers)
+}

@@ -1,0 +1,47 @@
+package status
+
+import (
+	"context"
+
+	"weir/internal/events"
+	"weir/internal/owntable"
+	"weir/internal/projections"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Holds returns the facts that a row reports about statuses of the entity that is built.
+func (Kind) Holds(r *runner.Runner, name string, c *projections.Change) (out []runner.Held) {
+	for _, f := range Fold(c, nil) {
+		if f.Entity.Name != name {
+			continue
+		}
+		f.Position = events.PositionOf(1)
+		ref := owntable.Fact(r.Model.Name, f.List, f.Name)
+		attrs := append(owntable.RefItem(ref), r.SourceAttrs(c.Row)...)
+		for _, op := range f.row().Keep(ref, value.Value{}).Ops {
+			attrs = append(attrs, value.Attr{Name: op.Attr, Value: op.Value})
+		}
+		out = append(out, runner.Held{Ref: ref, Source: c.Row, Row: value.NewItem(attrs...)})
+	}
+	return out
+}
+
+// Audit makes a fact say what its row reports. It keeps its position, so a change that is
+// still to come wins.
+func (Kind) Audit(_ context.Context, r *runner.Runner, have value.Item, want *runner.Held) (w store.Write, mine bool, err error) {
+	list, name, mine := owntable.FactOf(r.Model.Name, have)
+	if !mine {
+		return w, false, nil
+	}
+	is := owntable.FactFrom(have)
+	next := owntable.FactRow{Name: name, Position: is.Position}
+	if want != nil {
+		next.Told = owntable.FactFrom(want.Row).Told
+	}
+	if (next.Told == nil) == (is.Told == nil) && value.EqualItems(next.Told, is.Told) {
+		return w, true, nil
+	}
+	return is.Replace(owntable.Fact(r.Model.Name, list, name), next, r.Expiry()), true, nil
+}
