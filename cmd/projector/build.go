@@ -21,7 +21,7 @@ type buildCommand struct {
 	data
 	output
 	Model       string        `arg:"" help:"Name of a built-in model or path of a model file."`
-	Derivations []string      `arg:"" optional:"" name:"derivation" help:"Only these, such as Album.mediaCount or search/albums; all counts, sums, means and distinct values of an entity are built together. Without any, all of the model."`
+	Derivations []string      `arg:"" optional:"" name:"derivation" help:"Only these, such as Album.mediaCount or search/albums; all that is shown on the rows of an entity is built together, and so are all copies with what they follow. Without any, all of the model."`
 	DryRun      bool          `xor:"how" help:"Print the rows, units, price and time that the build would take, and change nothing. Search indexes are left out."`
 	Abort       bool          `xor:"how" help:"End builds that rows do not show yet, and remove what they have written."`
 	Prune       bool          `xor:"how" help:"Remove what no program applies any more, instead of building: what builds have replaced, and search indexes of other definitions."`
@@ -32,8 +32,9 @@ type buildCommand struct {
 }
 
 func (buildCommand) Help() string {
-	return `Derives counts, sums, means and distinct values from existing rows, and fills
-the search indexes, while applications write and readers apply the streams: where a
+	return `Derives counts, sums, means, distinct values, sets, statuses, copies, followed
+attributes and subscribers from existing rows, and fills the search indexes, while
+applications write and readers apply the streams: where a
 table had rows before weir, where the model has new or changed derivations, and with
 --again also after a gap or when verify finds a wrong count. Rows show the old values
 until the new ones are complete. Stopped or killed, the same command goes on.
@@ -142,15 +143,20 @@ func (c *buildCommand) values(p *program, b *build.Builder) error {
 	if len(b.Names) == 0 {
 		return nil
 	}
+	begins, err := b.Begins(p.ctx)
+	if err != nil {
+		return err
+	}
 	var is []build.Status
-	err := builds(p, b, func() (err error) {
+	err = builds(p, b, func() (err error) {
 		is, err = b.Run(p.ctx)
 		return err
 	})
 	if err != nil {
 		return cli.Partly(err, b.Done().Puts > 0)
 	}
-	return c.print(p, is, b.Done())
+	saysBegins(p, b.Runner.Model.Name, begins)
+	return c.print(p, is, b.Done(), len(begins) > 0)
 }
 
 // buildable returns what the model's builds are named of which the derivations are part, or
@@ -202,8 +208,8 @@ func (c *buildCommand) estimate(p *program, d build.Progress) {
 }
 
 // print prints what became of the builds.
-func (c *buildCommand) print(p *program, is []build.Status, d build.Progress) error {
-	if len(is) == 0 {
+func (c *buildCommand) print(p *program, is []build.Status, d build.Progress, begun bool) error {
+	if len(is) == 0 && !begun {
 		fmt.Fprintln(p.stderr, "nothing to build: all is live by the definitions of this model; --again builds it nevertheless")
 	}
 	type result struct {
@@ -236,6 +242,12 @@ func (c *buildCommand) print(p *program, is []build.Status, d build.Progress) er
 		return nil
 	}
 	fmt.Fprintf(p.stderr, "%d rows read, %d contributions put, %d rows shown, %d write units\n", d.Rows, d.Puts, d.Targets, d.Units)
+	if d.Left > 0 {
+		fmt.Fprintf(p.stderr, "%d things differ and are left as they are: the table refuses what the model says, or another program made the row; verify says which\n", d.Left)
+	}
+	if d.Orphans > 0 {
+		fmt.Fprintf(p.stderr, "%d rows look like copies that an older definition made, at keys that the model no longer has: nothing updates or removes them\n", d.Orphans)
+	}
 	if d.Unfit > 0 {
 		fmt.Fprintf(p.stderr, "%d rows cannot be used by some tally; verify says which\n", d.Unfit)
 	}

@@ -37,6 +37,10 @@ func (c *runCommand) start(p *program, s *system.System) error {
 		if failed != nil {
 			return failed
 		}
+		begins, failed := b.Begins(p.ctx)
+		if failed != nil {
+			return failed
+		}
 		if _, failed := b.Announce(p.ctx); failed != nil {
 			if errors.Is(failed, catalog.ErrRefused) {
 				return err // what it is refused for, and the commands that help
@@ -47,8 +51,16 @@ func (c *runCommand) start(p *program, s *system.System) error {
 			fmt.Fprintf(p.stderr, "building %s of %s from the rows; until that is complete, rows show what they showed (projector status %s)\n",
 				strings.Join(lacks, ", "), part.Model.Name, part.Model.Name)
 		}
+		saysBegins(p, part.Model.Name, begins)
 	}
 	return s.Start(p.ctx)
+}
+
+// saysBegins says which history of a model begins now.
+func saysBegins(p *program, model string, names []string) {
+	if len(names) > 0 {
+		fmt.Fprintf(p.stderr, "%s of %s: history, which no row tells; it is complete from now on\n", strings.Join(names, ", "), model)
+	}
 }
 
 // builderOf returns the builder of all that can be built of a model.

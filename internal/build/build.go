@@ -64,6 +64,7 @@ type Progress struct {
 	Units   int64 // write units, by the documented rules
 	Unfit   int64 // rows that a tally cannot use
 	Left    int64 // things that differ and that a build cannot put right
+	Orphans int64 // rows that weir made, it seems, at keys that the model does not have
 	Bytes   int64 // of the rows read
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/kinds"
@@ -52,6 +53,9 @@ func (b *Builder) comparing(is owntable.Build, name string, tables []*store.Tabl
 			if c, err = b.inserted(t, row); err != nil {
 				return err
 			}
+			if !values && orphan(&c) {
+				s.add(Progress{Orphans: 1})
+			}
 		}
 		s.changes = append(s.changes, c)
 		s.held += holdRows / compareAtOnce
@@ -59,6 +63,19 @@ func (b *Builder) comparing(is owntable.Build, name string, tables []*store.Tabl
 	}
 	p.done = func(ctx context.Context, s *segment) error { return s.correct(ctx, values, upTo) }
 	return p
+}
+
+// orphan reports whether a row seems to be a copy that an older definition made: it carries a
+// position as copies do and passes the tests of an entity that rules make, but has a key that
+// the entity cannot have.
+func orphan(c *projections.Change) bool {
+	if c.Is != nil || c.New.Get(owntable.Version).Kind() != value.Binary {
+		return false
+	}
+	return slices.ContainsFunc(c.Table.Entities, func(e *model.Entity) bool {
+		tells := slices.ContainsFunc(e.Where, func(t model.Test) bool { return t.Field.Key == nil })
+		return len(e.MadeBy) > 0 && tells && model.Holds(e.Where, c.New)
+	})
 }
 
 // correct compares the rows of a segment, and corrects what differs, stage by stage.

@@ -2,14 +2,18 @@ package build_test
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
+	"weir/internal/catalog"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/runner"
 	"weir/internal/value"
 )
 
@@ -45,11 +49,11 @@ entities:
   Person:
     where: {type: Person}
     key: {PK: "OWNER#{owner}", SK: PERSON}
-    attributes: {name: string}
+    attributes: {name: string, other: string}
   Owned:
     where: {type: Owned}
     key: {PK: "OWNER#{owner}", SK: "TASK#{task}"}
-    attributes: {name: string, boss: string}
+    attributes: {name: string, boss: string, old: string}
   Tags:
     key: {PK: "OWNER#{owner}", SK: "TAGS[#{leaf}]"}
   Watch:
@@ -234,5 +238,82 @@ func elements(v value.Value) (out []string) {
 		out = append(out, el.Value.Text())
 	}
 	slices.SortFunc(out, cmp.Compare)
+	return out
+}
+
+// olders are models before a derivation of each kind was changed or added: what stands in
+// mixed, and what stood in its place.
+var olders = map[string][2]string{
+	"set changed":         {"{set: Task.tag, to", "{set: Task.name, to"},
+	"set added":           {"  Tags.tags: {set: Task.tag, to: {owner: owner}}\n", ""},
+	"status changed":      {`{up: "yes"}`, `{up: "no"}`},
+	"status added":        {mixed[strings.Index(mixed, "  Task.status:"):strings.Index(mixed, "  Tags.tags:")], ""},
+	"tally beside status": {"  Task.points: {sum: Vote.points}\n", ""},
+	"copy changed":        {"task: task, name: name, boss", "task: task, name: tag, old: team, boss"},
+	"copy added":          {mixed[strings.Index(mixed, "  Owned:\n    row"):strings.Index(mixed, "  Told:\n    row")], ""},
+	"follow added":        {", boss: {follow: Person.name, by: {owner: owner}}}", "}"},
+	"follow changed":      {"follow: Person.name", "follow: Person.other"},
+	"feed changed":        {"as: Watch.as, task", "as: Watch.user, task"},
+	"feed added":          {mixed[strings.Index(mixed, "  Told:\n    row"):strings.Index(mixed, "  Log:\n    row")], ""},
+	"history added":       {mixed[strings.Index(mixed, "  Log:\n    row"):], ""},
+}
+
+// TestChangedKinds: each kind is changed or added while weir runs. The program with the new
+// model is refused until a build is announced. Then rows show what they showed, or nothing,
+// until the build is live; afterwards they show what the new model says.
+func TestChangedKinds(t *testing.T) {
+	for name, older := range olders {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(mixed, older[0], older[1], 1)
+			if text == mixed {
+				t.Fatal("the older model is the newer one")
+			}
+			f, now := open(t, load(t, text)), load(t, mixed)
+			w := &interleaved{fixture: f, d: rand.New(rand.NewPCG(7, 7))}
+			for range 60 {
+				editMixed(w)
+			}
+			f.catchUp()
+			f.verified()
+			f.with(now)
+			f.write("PK", "X", "SK", "Y", "what", "a row of no entity")
+			done := make(chan struct{})
+			close(done)
+			follower := runner.Follower{Runner: f.runner()}
+			if err := follower.CatchUp(t.Context(), done); !errors.Is(err, catalog.ErrRefused) {
+				t.Fatal("the newer program before the build: ", err)
+			}
+			before := f.shownMixed()
+			f.announced(allNames(now)...)
+			f.catchUp()
+			for key, was := range before {
+				if is := f.shownMixed()[key]; is != was {
+					t.Errorf("during the build, %s shows %s, and showed %s", key, is, was)
+				}
+			}
+			for range 20 {
+				editMixed(w)
+			}
+			f.build(owntable.BuildLive, allNames(now)...)
+			f.catchUp()
+			f.compareMixed()
+			f.clock.Add(25)
+			f.build(owntable.BuildVerified, allNames(now)...)
+			f.compareMixed()
+		})
+	}
+}
+
+// shownMixed returns what rows show that may be built.
+func (f *fixture) shownMixed() map[string]string {
+	out := map[string]string{}
+	for key, row := range f.rows(f.table) {
+		if row.Has("tags") {
+			out[key] = fmt.Sprint(elements(row.Get("tags")))
+		}
+		if row.Get("type").Text() == "Task" {
+			out[key] = row.Get("status").Text() + row.Get("closed_at").Text()
+		}
+	}
 	return out
 }

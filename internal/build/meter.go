@@ -24,6 +24,7 @@ func (b *Builder) add(p Progress) {
 	d.Units += p.Units
 	d.Unfit += p.Unfit
 	d.Left += p.Left
+	d.Orphans += p.Orphans
 	d.Bytes += p.Bytes
 	if b.Report != nil {
 		b.Report(*d)

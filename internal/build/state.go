@@ -97,6 +97,13 @@ func (b *Builder) Lacks(ctx context.Context) (out []string, err error) {
 	return out, nil
 }
 
+// Begins returns the history that the builder begins: no row tells it, and it is complete from
+// then on.
+func (b *Builder) Begins(ctx context.Context) ([]string, error) {
+	row, err := b.Runner.Catalog.Row(ctx)
+	return b.Runner.Catalog.Program().Begins(row), err
+}
+
 // passesOf are the names of the passes of a state.
 var passesOf = map[owntable.BuildState][]string{
 	owntable.BuildBuilding: {passRows, passValues, passOwn}, owntable.BuildShowing: {passShow}, owntable.BuildLive: {passAudit, passMarks, passShowAgain, passValues + again, passOwn + again},

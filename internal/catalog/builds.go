@@ -73,20 +73,31 @@ func (p *Program) Announce(was owntable.CatalogRow, entities []string, again boo
 	return next, builds, p.current(all, now)
 }
 
-// beginHistory enters the history that is not derived by the program's definition yet. No row tells it: it is complete
-// from now on, and the catalog keeps since when that is.
-func (p *Program) beginHistory(row *owntable.CatalogRow, now time.Time) (changed bool) {
-	*row = row.Clone()
+// Begins returns the history that a build begins, because it is not derived by the program's
+// definition yet, sorted.
+func (p *Program) Begins(row owntable.CatalogRow) (names []string) {
 	for i := range p.Derivations {
 		d := &p.Derivations[i]
 		is := row.Derivations[d.Name]
 		live := is.Hash == d.Hash && (is.State == owntable.Live || is.State == owntable.Verified)
 		if d.History && p.built[d.Name] == "" && !live {
-			row.Derivations[d.Name] = owntable.Derived{Hash: d.Hash, Generation: 1, State: owntable.Live, Since: now}
-			changed = true
+			names = append(names, d.Name)
 		}
 	}
-	return changed
+	return names
+}
+
+// beginHistory enters the history that is not derived by the program's definition yet. No row tells it: it is complete
+// from now on, and the catalog keeps since when that is.
+func (p *Program) beginHistory(row *owntable.CatalogRow, now time.Time) (changed bool) {
+	names := p.Begins(*row)
+	*row = row.Clone()
+	for i := range p.Derivations {
+		if d := &p.Derivations[i]; slices.Contains(names, d.Name) {
+			row.Derivations[d.Name] = owntable.Derived{Hash: d.Hash, Generation: 1, State: owntable.Live, Since: now}
+		}
+	}
+	return len(names) > 0
 }
 
 // Lacks returns the entities that have tallies which are not live by the program's

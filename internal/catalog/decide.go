@@ -393,7 +393,7 @@ func (p *Program) derive(row owntable.CatalogRow, d *model.Derivation) string {
 	if p.built[d.Name] != "" {
 		return p.orBuild(d.Name, "projector build %s derives it from the rows, while applications go on writing")
 	}
-	return fmt.Sprintf("%s; weir does not build a %s from the rows yet", p.over(row, d), d.Kind)
+	return fmt.Sprintf("projector build %s begins it: it is history, which no row tells, and complete from then on; or %s", p.Model, p.over(row, d))
 }
 
 // orBuild is a sentence about the command that builds a derivation, "" if it cannot be built.
