@@ -1,0 +1,170 @@
+package build_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"weir/internal/catalog"
+	"weir/internal/owntable"
+	"weir/internal/projections/kinds"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// paused is a store that lets others act once, just before a builder puts a row.
+type paused struct {
+	store.Store
+	puts func(*store.Write) bool
+	act  func()
+}
+
+func (p *paused) Transact(ctx context.Context, ws []store.Write) error {
+	if p.act != nil && slices.ContainsFunc(ws, func(w store.Write) bool { return !w.Check && p.puts(&w) }) {
+		act := p.act
+		p.act = nil
+		act()
+	}
+	return p.Store.Transact(ctx, ws)
+}
+
+// latePuts are what builders put, by kind.
+var latePuts = map[string]func(*store.Write) bool{
+	"fact":       ownPut("fact|mixed#"),
+	"subscriber": ownPut("each|mixed#"),
+	"tally":      ownPut("ledger|mixed#"),
+	"set":        ownPut("set|mixed#"),
+	"copy": func(w *store.Write) bool {
+		return w.Ref.Table == "mixed" && strings.HasPrefix(w.Ref.Key.Sort.Text(), "TASK#")
+	},
+	"followed value": ownPut("follow|mixed|"),
+}
+
+func ownPut(begins string) func(*store.Write) bool {
+	return func(w *store.Write) bool {
+		return w.Ref.Table == owntable.TableName && strings.HasPrefix(w.Ref.Key.Partition.Text(), begins)
+	}
+}
+
+// TestHeldBetween: all source rows are deleted, and that is applied, between the moment at
+// which a builder reads them and that at which it puts what they lead to.
+func TestHeldBetween(t *testing.T) {
+	for kind, puts := range latePuts {
+		t.Run(kind, func(t *testing.T) {
+			f, late := lateFixture(t, puts)
+			late.act = func() {
+				f.deleteSources()
+				f.catchUp()
+			}
+			f.lateBuild(late, nil)
+			if late.act != nil {
+				t.Fatal("nothing was put")
+			}
+			if kind == "copy" && f.copies() > 0 {
+				t.Error("a copy of a row that is gone was put")
+			}
+			f.catchUp()
+			f.leftNothing()
+		})
+	}
+}
+
+// TestHeldLate: a builder is delayed just before it puts something. Meanwhile another one
+// finishes the build, the source rows are deleted, and whatever remembers that they were is
+// forgotten. Then the first one goes on.
+func TestHeldLate(t *testing.T) {
+	for kind, puts := range latePuts {
+		t.Run(kind, func(t *testing.T) {
+			f, late := lateFixture(t, puts)
+			late.act = func() {
+				f.build(owntable.BuildLive, mixedNames...)
+				f.clock.Add(25)
+				f.build(owntable.BuildVerified, mixedNames...)
+				f.deleteSources()
+				f.catchUp()
+				f.forget()
+			}
+			f.lateBuild(late, runner.ErrLost)
+			if late.act != nil {
+				t.Fatal("nothing was put")
+			}
+			f.catchUp()
+			f.leftNothing()
+		})
+	}
+}
+
+// lateFixture has one source row of each kind, which weir has not read.
+func lateFixture(t *testing.T, puts func(*store.Write) bool) (*fixture, *paused) {
+	f := open(t, load(t, mixed))
+	for _, row := range lateRows {
+		f.write(row...)
+	}
+	f.unread()
+	f.unbuilt()
+	f.announced(mixedNames...)
+	return f, &paused{Store: f.Store, puts: puts}
+}
+
+var lateRows = [][]any{
+	{"PK", "TASK#1", "SK", "METADATA", "type", "Task", "name", "a", "owner", "o", "team", "1", "tag", "x", "status", "open"},
+	{"PK", "TASK#1", "SK", "VOTE#1", "type", "Vote", "up", "yes", "points", 1},
+	{"PK", "TASK#1", "SK", "SIGN#1", "type", "Sign", "at", "today"},
+	{"PK", "TEAM#1", "SK", "MEMBER#1", "type", "Member", "name", "m"},
+	{"PK", "OWNER#o", "SK", "PERSON", "type", "Person", "name", "p"},
+	{"PK", "USER#1", "SK", "WATCH#1", "type", "Watch", "as", "w"},
+}
+
+func (f *fixture) deleteSources() {
+	for _, row := range lateRows {
+		f.write(row[:4]...)
+	}
+}
+
+// lateBuild builds with a store of its own. The error must be the one that is given, or that
+// nothing is left to build.
+func (f *fixture) lateBuild(s store.Store, want error) {
+	f.Helper()
+	b := f.builder(mixedNames...)
+	b.Again, b.Segments = false, 1
+	b.Runner = &runner.Runner{Kinds: kinds.All(), Model: f.model, Store: s, Now: f.now, Alone: true, Catalog: catalog.New(f.model, s, f.now, catalog.Options{})}
+	if _, err := b.Run(f.Context()); !errors.Is(err, want) {
+		f.Errorf("the late builder: %v, want %v", err, want)
+	}
+}
+
+// forget deletes what expires.
+func (f *fixture) forget() {
+	for _, row := range f.rows(owntable.TableName) {
+		partition, gone := row.Get(owntable.Partition).Text(), row.Has(owntable.Expiry)
+		if gone || strings.HasPrefix(partition, "tomb|") {
+			ref := owntable.Ref(partition, row.Get(owntable.Sort).Text())
+			_, err := f.Store.Write(f.Context(), []store.Write{{Ref: ref, Delete: true}})
+			f.ok(err)
+		}
+	}
+}
+
+func (f *fixture) copies() (n int) {
+	for _, row := range f.rows(f.table) {
+		if row.Get(owntable.Version).Kind() == value.Binary {
+			n++
+		}
+	}
+	return n
+}
+
+// leftNothing expects that nothing is derived of rows that are gone.
+func (f *fixture) leftNothing() {
+	f.Helper()
+	for key, row := range f.rows(f.table) {
+		if !strings.Contains(key, "LOG#") && !strings.Contains(key, "TOLD#") {
+			f.Errorf("%s is left: %v", key, row)
+		}
+	}
+	f.subscribed(0)
+	f.verified()
+}
