@@ -297,10 +297,30 @@ func TestChangedKinds(t *testing.T) {
 			f.build(owntable.BuildLive, allNames(now)...)
 			f.catchUp()
 			f.compareMixed()
+			f.aboveBase()
 			f.clock.Add(25)
 			f.build(owntable.BuildVerified, allNames(now)...)
 			f.compareMixed()
 		})
+	}
+}
+
+// aboveBase expects that rows show versions of the generations that were built, which no
+// older one reaches: a worker with an old view then replaces none of them.
+func (f *fixture) aboveBase() {
+	f.Helper()
+	view, err := f.runner().Catalog.Row(f.Context())
+	f.ok(err)
+	for key, row := range f.rows(f.table) {
+		b, _ := view.Builds.Of("Task")
+		if row.Has("tags") {
+			b, _ = view.Builds.Of("Tags")
+		} else if row.Get("type").Text() != "Task" {
+			continue
+		}
+		if n, _ := row.Get(owntable.Version).Int64(); n < b.Base {
+			f.Errorf("%s shows version %d, which older ones may reach; the generation begins at %d", key, n, b.Base)
+		}
 	}
 }
 

@@ -2,12 +2,14 @@ package build_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	"weir/internal/catalog"
+	"weir/internal/events"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
@@ -167,4 +169,120 @@ func (f *fixture) leftNothing() {
 	}
 	f.subscribed(0)
 	f.verified()
+}
+
+// TestFloorsOfKinds: records that were applied before a build, and are delivered again without
+// those that followed, do not count in the build.
+func TestFloorsOfKinds(t *testing.T) {
+	f := open(t, load(t, mixed))
+	f.write("PK", "TASK#1", "SK", "METADATA", "type", "Task", "name", "a", "owner", "o", "team", "1", "tag", "x", "status", "open")
+	f.catchUp()
+	late := runner.Follower{Runner: f.runner(), Source: ten{f.Store}}
+	step := late.Stepper(runner.GroupRows)
+	if _, _, err := step.Step(t.Context()); err != nil { // it knows where the checkpoint is
+		t.Fatal(err)
+	}
+	f.write(lateRows[1]...)
+	f.write(lateRows[5]...)
+	f.write("PK", "TASK#2", "SK", "METADATA", "type", "Task", "name", "a", "owner", "o", "team", "1", "tag", "y", "status", "open")
+	f.write("PK", "TASK#2", "SK", "METADATA")
+	f.write(lateRows[1][:4]...)
+	f.write(lateRows[5][:4]...)
+	f.catchUp()
+	f.announced(mixedNames...)
+	f.write(lateRows[3]...)
+	f.catchUp()
+	if _, _, err := step.Step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.build(owntable.BuildLive, mixedNames...)
+	f.catchUp()
+	f.compareMixed()
+}
+
+// ten is a source that hands out ten records at a time: no deletion of those that matter.
+type ten struct{ store.Store }
+
+func (s ten) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
+	page, err := s.Store.Read(ctx, table, shard, after, limit)
+	page.Records = page.Records[:min(3, len(page.Records))]
+	return page, err
+}
+
+func (ten) Trim(context.Context, string, string, events.Position) error { return nil }
+
+// TestAuditOfKinds: what a build has that no row tells any more, because records were lost, is
+// put right by its audit.
+func TestAuditOfKinds(t *testing.T) {
+	f, _ := lateFixture(t, nil)
+	f.build(owntable.BuildLive, mixedNames...)
+	f.catchUp()
+	f.compareMixed()
+	f.write("PK", "TASK#2", "SK", "METADATA", "type", "Task", "name", "b", "owner", "o", "team", "1", "tag", "y", "status", "open")
+	f.write("PK", "TASK#2", "SK", "VOTE#1", "type", "Vote", "up", "yes", "points", 1)
+	f.write("PK", "TASK#1", "SK", "VOTE#1")
+	f.write("PK", "TASK#1", "SK", "SIGN#1", "type", "Sign", "at", "tomorrow")
+	f.write("PK", "OWNER#o", "SK", "PERSON", "type", "Person", "name", "q")
+	f.write("PK", "USER#1", "SK", "WATCH#1", "type", "Watch", "as", "v")
+	f.unread()
+	f.clock.Add(25)
+	f.build(owntable.BuildVerified, mixedNames...)
+	f.catchUp()
+	f.compareMixed()
+	f.deleteSources()
+	f.write("PK", "TASK#2", "SK", "METADATA")
+	f.write("PK", "TASK#2", "SK", "VOTE#1")
+	f.unread()
+	f.build(owntable.BuildLive, mixedNames...) // another one
+	f.catchUp()
+	f.leftNothing()
+}
+
+// TestFunctionBesideKinds: a function is invoked before a build is shown, and goes on after it.
+// Nothing delivers its records again.
+func TestFunctionBesideKinds(t *testing.T) {
+	for kind, puts := range map[string]func(*store.Write) bool{
+		"status": ownPut("fact|mixed#"), "set": ownPut("set|mixed#"), "tally": ownPut("ledger|mixed#"),
+	} {
+		t.Run(kind, func(t *testing.T) {
+			f, late := lateFixture(t, puts)
+			_, err := f.runner().Catalog.Change(t.Context(), func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
+				next := was.Clone()
+				pin := next.Tables[f.table]
+				pin.Reader = string(catalog.Item)
+				next.Tables[f.table] = pin
+				return next, nil
+			})
+			f.ok(err)
+			before := map[string]bool{}
+			for _, r := range f.records() {
+				before[string(r)] = true
+			}
+			f.write("PK", "TASK#1", "SK", "VOTE#2", "type", "Vote", "up", "yes", "points", 3)
+			f.write("PK", "TASK#1", "SK", "SIGN#1", "type", "Sign", "at", "tomorrow")
+			f.write("PK", "TASK#2", "SK", "METADATA", "type", "Task", "name", "b", "owner", "o", "team", "1", "tag", "y", "status", "open")
+			late.act = func() { f.build(owntable.BuildLive, mixedNames...) }
+			r := *f.runner()
+			r.Store = writesPaused{late}
+			if ok, why := f.invoke(f.function(&r), slices.DeleteFunc(f.records(), func(r json.RawMessage) bool { return before[string(r)] })...); !ok {
+				t.Fatal(why)
+			}
+			if late.act != nil {
+				t.Fatal("nothing was put")
+			}
+			f.compareMixed()
+		})
+	}
+}
+
+// writesPaused also pauses before single writes.
+type writesPaused struct{ *paused }
+
+func (p writesPaused) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	if p.act != nil && slices.ContainsFunc(ws, func(w store.Write) bool { return p.puts(&w) }) {
+		act := p.act
+		p.act = nil
+		act()
+	}
+	return p.Store.Write(ctx, ws)
 }
