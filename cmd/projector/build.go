@@ -34,10 +34,10 @@ type buildCommand struct {
 func (buildCommand) Help() string {
 	return `Derives counts, sums, means, distinct values, sets, statuses, copies, followed
 attributes and subscribers from existing rows, and fills the search indexes, while
-applications write and readers apply the streams: where a
-table had rows before weir, where the model has new or changed derivations, and with
---again also after a gap or when verify finds a wrong count. Rows show the old values
-until the new ones are complete. Stopped or killed, the same command goes on.
+applications write and readers apply the streams: where a table had rows before weir,
+where the model has new or changed derivations, and with --again also after a gap or
+when verify finds a wrong count. Rows show the old values until the new ones are
+complete. Stopped or killed, the same command goes on.
 
 From the beginning of a build of values, programs with the older model are refused, and
 stop; start those with the new one. A build is live when all rows show it. Run the same

@@ -1,6 +1,6 @@
-// Package build derives from the rows that are there, beside the live stream: for a first
-// start on existing rows, for a definition that was added or changed, after a gap. It fills a
-// new generation of ledgers, sets, facts and lists of subscribers (package owntable,
+// Package build derives state from existing rows, beside the live stream: for a first start
+// on tables that have rows, for a definition that was added or changed, after a gap. It fills
+// a new generation of ledgers, sets, facts and lists of subscribers (package owntable,
 // build.go), which readers do not see until it is complete. Rows that rules make, and what
 // they follow, are made right in place (inplace.go). History is in no row: it is complete
 // from when its derivation began.

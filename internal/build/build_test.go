@@ -212,12 +212,17 @@ func (f *fixture) build(want owntable.BuildState, entities ...string) {
 func (f *fixture) rows(table string) map[string]value.Item {
 	f.Helper()
 	out := map[string]value.Item{}
+	t := owntable.Table()
+	if table != owntable.TableName {
+		t = f.model.Table(table).Table
+	}
 	q := store.Query{Table: table}
 	for {
 		page, err := f.Store.Query(f.Context(), q)
 		f.ok(err)
 		for _, row := range page.Rows {
-			out[string(value.AppendPlainItem(nil, row[:2]))] = row
+			key, _ := t.KeyOf(row)
+			out[string(value.AppendPlainItem(nil, t.Item(key)))] = row
 		}
 		if page.Next == nil {
 			return out

@@ -27,5 +27,10 @@ func LeaveTombstone(row store.Ref, p events.Position, expiry value.Value) store.
 	}
 }
 
+// TombstoneAsRead checks that a tombstone is as it was read; read is nil if there was none.
+func TombstoneAsRead(row store.Ref, read value.Item) store.Write {
+	return store.Write{Ref: Tombstone(row), Check: true, If: store.Cond{{store.AsRead(tombPosition, read.Get(tombPosition))}}}
+}
+
 // Tombstone refers to the row that records the deletion of a row that weir made.
 func Tombstone(row store.Ref) store.Ref { return Ref("tomb|"+RowText(row), "") }

@@ -93,7 +93,7 @@ func repairMade(ctx context.Context, r *runner.Runner, p *projections.Put, noted
 		done, err = r.Did(ctx, wr)
 	} else {
 		wr.If = store.Cond{{{Attr: r.Model.Table(p.Row.Table).Key.Partition.Name, Is: store.Absent}}}
-		tomb := store.Write{Ref: owntable.Tombstone(p.Row), Check: true, If: runner.AsNoted(owntable.Position, buried)}
+		tomb := owntable.TombstoneAsRead(p.Row, buried)
 		done, err = runner.Transacted(r.Store.Transact(ctx, []store.Write{tomb, wr}))
 	}
 	if err == nil && done {
