@@ -6,6 +6,7 @@
 #   scripts/conform.sh
 #   scripts/conform.sh -run TestContract -v
 #   WEIR_TAKEOVER_ROUNDS=50 scripts/conform.sh -run Takeover -v
+#   WEIR_CORRUPTIONS=1000 scripts/conform.sh -run Corrupted -v
 set -euo pipefail
 cd "$(dirname "$0")/.."
 port=${WEIR_CONFORM_PORT:-8470}

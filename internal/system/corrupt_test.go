@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -47,13 +49,24 @@ func TestCorrupted(t *testing.T) {
 	}
 }
 
+// TestCorruptedOnDynamoDB spoils 100 rows, or as many as WEIR_CORRUPTIONS says.
 func TestCorruptedOnDynamoDB(t *testing.T) {
 	t.Parallel()
+	times := 20 * len(builtIn)
+	if s := os.Getenv("WEIR_CORRUPTIONS"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < len(builtIn) {
+			t.Fatalf("WEIR_CORRUPTIONS is %q, and must be a number of at least %d", s, len(builtIn))
+		}
+		times = n
+	}
 	for _, name := range builtIn {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := &corruption{name: name, open: dynamoStore, dynamo: true, noCounts: true, d: newRand(12)}
-			c.run(t, 4)
+			if c.run(t, times/len(builtIn)); c.said == 0 && name != "gallery" { // which has only counts
+				t.Error("nothing was put right")
+			}
 		})
 	}
 }
