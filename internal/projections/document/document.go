@@ -11,7 +11,8 @@ import (
 
 // Fold returns what a change asks of the search indexes: the row's document as of
 // this change, or its deletion. It returns nothing for an index that already has the row
-// if the change affects nothing that the index holds.
+// if the change affects nothing that the index holds, and for the deletion of a document
+// whose id is too long: the index refused it, and a dead letter says so.
 func Fold(m *model.Model, c *projections.Change) []search.Document {
 	var docs []search.Document
 	if c.Is != nil {
@@ -34,7 +35,11 @@ func appendDocument(docs []search.Document, m *model.Model, c *projections.Chang
 	case !had && !has, had && has && sameFields(s, c.Old, c.New):
 		return docs
 	case !has:
-		return append(docs, search.Document{Index: Index(m, s), ID: search.ID(c.Row.Key), Deleted: true, Position: c.Position})
+		id := search.ID(c.Row.Key)
+		if len(id) > search.MaxID { // no index can hold it
+			return docs
+		}
+		return append(docs, search.Document{Index: Index(m, s), ID: id, Deleted: true, Position: c.Position})
 	}
 	is := documentOf(m, s, c.Row.Key, c.New)
 	if had && sameDocument(documentOf(m, s, c.Row.Key, c.Old), is) {
