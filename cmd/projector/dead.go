@@ -214,6 +214,8 @@ type deadDiscard struct{ deadOne }
 
 func (deadDiscard) Help() string {
 	return `What is discarded adds nothing, for ever: it is as if its record had not been.
+Afterwards projector repair corrects the value from the rows; on AWS it leaves
+counts, sums, means and sets, so retry there where a retry helps.
 
   projector dead discard gallery ID`
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -144,15 +145,18 @@ func (h *harness) brim() {
 
 // TestLedgerFullToTheBrim says that parking needs no room in a ledger: of one that has
 // none, of whichever shard the changes are and however often they come, they are parked,
-// and ledger and queue together hold what there is. A retry once there is room makes all
-// right, or a discard and a repair.
+// and ledger and queue together hold what there is. A retry makes all right once there is
+// room, also if that comes from rows that were deleted since. So do discards and a repair.
 func TestLedgerFullToTheBrim(t *testing.T) {
 	for _, byItem := range []bool{false, true} {
-		for _, retry := range []bool{false, true} {
-			t.Run(fmt.Sprintf("byItem=%v retry=%v", byItem, retry), func(t *testing.T) {
+		for _, then := range []string{"room", "deletions", "moved", "discards"} {
+			if then == "moved" && !byItem {
+				continue // the positions of 60 shards take the room
+			}
+			t.Run(fmt.Sprintf("byItem=%v %s", byItem, then), func(t *testing.T) {
 				h := newFilms(t, byItem)
 				defer h.close()
-				if retry {
+				if then == "room" {
 					from := len(h.records) + 1
 					for i := range 30 {
 						h.rate(fmt.Sprintf("before%d", i), fmt.Sprintf(`"tag":"%d %s"`, i, strings.Repeat("t", 500)))
@@ -167,15 +171,30 @@ func TestLedgerFullToTheBrim(t *testing.T) {
 				if now := h.rows("films", "MOVIE#1"); now != shown {
 					t.Error("the row shows another value while its target is parked")
 				}
-				if retry {
+				switch then {
+				case "room":
 					h.room(store.MaxItemBytes)
-					for id := range h.letters() {
-						if n, err := r.Retry(t.Context(), id); err != nil || n < 60 {
-							t.Fatal(n, err)
-						}
-						break
+					h.retryOne(r, 60)
+				case "deletions":
+					h.retryNothing(r, shown)
+					// Of values that the ledger has, behind 150 more effects.
+					from := len(h.records) + 1
+					for i := range 150 {
+						h.rate(fmt.Sprintf("last%d", i), fmt.Sprintf(`"stars":2,"tag":"last %d"`, i))
 					}
-				} else {
+					for i := 100; i < 120; i++ {
+						must(t, h.write(fmt.Sprintf(`delete films {"PK":"USER#brim%d","SK":"RATING#1"}`, i)))
+					}
+					must(t, h.settle(from))
+					h.retryOne(r, 160)
+				case "moved": // only rows whose values left the ledger are deleted
+					from := len(h.records) + 1
+					for _, user := range h.moved(r) {
+						must(t, h.write(`delete films {"PK":"USER#`+user+`","SK":"RATING#1"}`))
+					}
+					must(t, h.settle(from))
+					h.retryOne(r, 60)
+				case "discards":
 					for i := range 20 {
 						must(t, h.write(fmt.Sprintf(`delete films {"PK":"USER#brim%d","SK":"RATING#1"}`, i)))
 					}
@@ -190,6 +209,80 @@ func TestLedgerFullToTheBrim(t *testing.T) {
 					t.Error(out)
 				}
 			})
+		}
+	}
+}
+
+// moved returns the users whose tags left the ledger.
+func (h *harness) moved(r *runner.Runner) (users []string) {
+	h.t.Helper()
+	must(h.t, r.Dead(h.t.Context(), func(d runner.Dead) error {
+		if !d.Position.IsZero() {
+			return nil
+		}
+		whole, err := r.DeadByID(h.t.Context(), d.ID)
+		for _, a := range whole.Adds {
+			n, _ := strconv.Atoi(strings.TrimPrefix(a.Field, "d:tags:")[:4])
+			users = append(users, fmt.Sprint("brim", n))
+		}
+		return err
+	}))
+	if len(users) == 0 {
+		h.t.Fatal("nothing left the ledger")
+	}
+	return users
+}
+
+// retryOne retries one of the letters, which settles at least so many.
+func (h *harness) retryOne(r *runner.Runner, least int) {
+	h.t.Helper()
+	for id := range h.letters() {
+		if n, err := r.Retry(h.t.Context(), id); err != nil || n < least {
+			h.t.Fatal(n, err)
+		}
+		return
+	}
+}
+
+// retryNothing retries a letter where nothing has made room: it says what helps, loses
+// nothing, and the movie's row stays as shown.
+func (h *harness) retryNothing(r *runner.Runner, shown string) {
+	h.t.Helper()
+	for id := range h.letters() {
+		_, err := r.Retry(h.t.Context(), id)
+		if !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "delete rows that it counts") {
+			h.t.Fatal(err)
+		}
+		break
+	}
+	if now := h.rows("films", "MOVIE#1"); now != shown {
+		h.t.Error("the row shows a part of its queue")
+	}
+	if len(h.letters()) == 0 {
+		h.t.Fatal("nothing waits")
+	}
+}
+
+// TestEmptiedValuesGiveWay says that values that no row has any more stop nothing: a full
+// ledger loses them before anything is parked.
+func TestEmptiedValuesGiveWay(t *testing.T) {
+	for _, byItem := range []bool{false, true} {
+		h := newFilms(t, byItem)
+		defer h.close()
+		for round := range 3 {
+			from := len(h.records) + 1
+			for i := range 380 {
+				h.rate(fmt.Sprintf("of%d", i), fmt.Sprintf(`"tag":"%d %d %s"`, round, i, strings.Repeat("t", 1000)))
+			}
+			must(t, h.settle(from))
+			if out := h.audit(); out != "" || len(h.letters()) > 0 || !strings.Contains(h.rows("films", "MOVIE#1"), `"tags":380`) {
+				t.Fatal(byItem, round, out, h.letters(), h.rows("films", "MOVIE#1"))
+			}
+			from = len(h.records) + 1
+			for i := range 380 {
+				must(t, h.write(fmt.Sprintf(`delete films {"PK":"USER#of%d","SK":"RATING#1"}`, i)))
+			}
+			must(t, h.settle(from))
 		}
 	}
 }

@@ -263,11 +263,16 @@ func (r *Runner) retryTarget(ctx context.Context, target store.Ref) (done int, e
 			done, queue, standing = done+n, queue[n:], true
 		}
 	}
+	q := drain{Runner: r, publish: publish, standing: standing}
+	if errors.Is(err, store.ErrRefused) {
+		err = q.all(ctx, queue, err)
+		done, standing = done+q.done, q.standing
+	}
 	switch {
 	case !standing:
 		return done, err
-	// Amounts that were moved out of the ledger wait: see makeRoom.
-	case len(queue) > 0 && queue[0].Position.IsZero():
+	// The ledger may lack amounts that it had before: see makeRoom.
+	case err != nil && (q.full || len(queue) > 0 && queue[0].Position.IsZero()):
 		return max(0, done-1), err
 	}
 	if shown := r.show(ctx, target); shown != nil {
@@ -311,6 +316,23 @@ func (r *Runner) fit(queue []Dead) (n int) {
 	return n
 }
 
+// load reads the amounts of a dead letter that its head has no room for. The error is
+// store.ErrCondition if another worker settled the letter.
+func (r *Runner) load(ctx context.Context, d *Dead) error {
+	if !d.more {
+		return nil
+	}
+	whole, err := r.deadByID(ctx, d.ID)
+	if errors.Is(err, ErrNoDead) {
+		err = store.ErrCondition
+	}
+	if err != nil {
+		return err
+	}
+	*d = whole
+	return nil
+}
+
 // applyQueued applies effects and deletes their dead letters in one transaction. The
 // transaction also adds the DeadPublish, unless there already is one.
 func (r *Runner) applyQueued(ctx context.Context, queue []Dead, publish Dead, standing bool) error {
@@ -318,15 +340,8 @@ func (r *Runner) applyQueued(ctx context.Context, queue []Dead, publish Dead, st
 	var ws []store.Write
 	for i := range queue {
 		d := &queue[i]
-		if d.more {
-			whole, err := r.deadByID(ctx, d.ID)
-			if errors.Is(err, ErrNoDead) {
-				err = store.ErrCondition
-			}
-			if err != nil {
-				return err
-			}
-			*d = whole
+		if err := r.load(ctx, d); err != nil {
+			return err
 		}
 		adds = append(adds, d.Adds...)
 		ws = append(ws, r.forget(d)...)

@@ -23,6 +23,14 @@ const (
 	moveMost = 60      // the most amounts to move at once: a retry adds them in one update
 )
 
+// whatHelps says how to empty the queue of a target whose ledger is full.
+const whatHelps = "delete rows that it counts, above all those with values of a distinct that no other row has, then retry; a discard loses amounts until a repair"
+
+// fullLedger says of a refusal that the ledger has no room, and what helps.
+func fullLedger(refused error) error {
+	return fmt.Errorf("the ledger has no room: %w; %s", refused, whatHelps)
+}
+
 // makeRoom makes room in the ledger of a target for which parking was refused. made says
 // that the caller should try to park again. It is false if refused is no refusal, or if
 // nothing can be removed from the ledger.
@@ -40,6 +48,7 @@ func (r *Runner) makeRoom(ctx context.Context, target store.Ref, shardKey string
 	if err := out.shardKeys(ctx, r, shardKey); err != nil {
 		return false, err
 	}
+	out.zeros()
 	out.amounts()
 	if len(out.gone) == 0 {
 		return false, nil
@@ -52,7 +61,7 @@ func (r *Runner) makeRoom(ctx context.Context, target store.Ref, shardKey string
 		}
 		letters, err := r.keeping(ctx, []Dead{{
 			Kind: DeadParked, Target: r.Describe(target), Row: target, Adds: adds, Source: "its ledger, version " + ledger.Version().Text(),
-			Reason: "the ledger was full, and these amounts left it to make room; a retry adds them back, and a discard loses them until a repair",
+			Reason: "the ledger was full, and these amounts left it to make room; " + whatHelps,
 		}})
 		if err != nil {
 			return false, err
@@ -96,25 +105,32 @@ func (g *roomier) shardKeys(ctx context.Context, r *Runner, shardKey string) err
 	return err
 }
 
-// amounts removes accumulators: first those that hold 0, which count as absent, then the
-// largest.
-func (g *roomier) amounts() {
-	sums := g.ledger.Sums()
-	zero := func(a value.Attr) int {
-		if a.Value.Sign() == 0 {
-			return 0
-		}
-		return 1
-	}
-	slices.SortFunc(sums, func(a, b value.Attr) int {
-		return cmp.Or(zero(a)-zero(b), value.Item{b}.Size()-value.Item{a}.Size(), strings.Compare(a.Name, b.Name))
-	})
-	for _, a := range sums {
+// zeros removes accumulators that hold 0, which count as absent.
+func (g *roomier) zeros() {
+	for _, a := range g.sums(func(a value.Attr) bool { return a.Value.Sign() == 0 }) {
 		if g.enough() {
 			return
 		}
-		if g.leaves(a); a.Value.Sign() != 0 {
-			g.moved = append(g.moved, a)
-		}
+		g.leaves(a)
 	}
+}
+
+// amounts removes accumulators that do not hold 0.
+func (g *roomier) amounts() {
+	for _, a := range g.sums(func(a value.Attr) bool { return a.Value.Sign() != 0 }) {
+		if g.enough() {
+			return
+		}
+		g.leaves(a)
+		g.moved = append(g.moved, a)
+	}
+}
+
+// sums returns the ledger's accumulators of which is is true, the largest first.
+func (g *roomier) sums(is func(value.Attr) bool) []value.Attr {
+	sums := slices.DeleteFunc(g.ledger.Sums(), func(a value.Attr) bool { return !is(a) })
+	slices.SortFunc(sums, func(a, b value.Attr) int {
+		return cmp.Or(value.Item{b}.Size()-value.Item{a}.Size(), strings.Compare(a.Name, b.Name))
+	})
+	return sums
 }

@@ -120,7 +120,8 @@ func fitting(steps []projections.Step) []projections.Step {
 }
 
 // uncounted handles a ledger that refused the steps. If digits of its sums could be moved
-// to other bands (respread), the target is sent again. Otherwise the steps are parked.
+// to other bands (respread), or room could be made (trim), the target is sent again.
+// Otherwise the steps are parked.
 func (w *Work) uncounted(ctx context.Context, t *projections.Target, refused error, again []*projections.Target) ([]*projections.Target, error) {
 	spread, err := w.respread(ctx, owntable.Ledger(w.Model.Name, t.Row))
 	switch {
@@ -128,6 +129,15 @@ func (w *Work) uncounted(ctx context.Context, t *projections.Target, refused err
 		return again, err
 	case spread:
 		return append(again, t), nil
+	}
+	trimmed, full, err := w.trim(ctx, t.Row, t.Total())
+	switch {
+	case err != nil:
+		return again, err
+	case trimmed:
+		return append(again, t), nil
+	case full:
+		refused = fullLedger(refused)
 	}
 	return again, w.park(ctx, t, refused.Error())
 }
