@@ -64,6 +64,7 @@ type corpus struct {
 	ended    chan struct{} // closed when the writer has ended
 	failed   chan error    // a recent failure of scorch to write
 	broken   chan struct{} // closed when scorch has given up
+	compared chan struct{} // closed when scorch may merge: what it opened has been compared
 	breaking sync.Once
 	cause    error // why it is broken; read it only after broken is closed
 
@@ -94,16 +95,21 @@ func discard(dir string) error {
 // openCorpus opens the index of a schema in its directory, or makes it. The caller must
 // close the corpus.
 func openCorpus(dir string, s search.Schema, o Options, q *index.AnalysisQueue) (*corpus, error) {
-	c := &corpus{
-		schema: s, dir: dir, options: o,
-		requests: make(chan *request), closing: make(chan struct{}),
-		ended: make(chan struct{}), failed: make(chan error, 1), broken: make(chan struct{}),
-	}
+	c := newCorpus(dir, s, o)
 	if err := c.guard(func() error { return c.open(q) }); err != nil {
 		return nil, err
 	}
 	go c.write()
 	return c, nil
+}
+
+func newCorpus(dir string, s search.Schema, o Options) *corpus {
+	return &corpus{
+		schema: s, dir: dir, options: o,
+		requests: make(chan *request), closing: make(chan struct{}),
+		ended: make(chan struct{}), failed: make(chan error, 1), broken: make(chan struct{}),
+		compared: make(chan struct{}),
+	}
 }
 
 // open checks the directory before scorch opens it, and compares afterwards. An index
@@ -157,6 +163,7 @@ func (c *corpus) open(q *index.AnalysisQueue) error {
 // begin checks that scorch has opened everything that was found, and makes the index if
 // there was none.
 func (c *corpus) begin(found inspection) error {
+	defer close(c.compared)
 	snap, err := c.snapshot()
 	if err != nil {
 		return err
@@ -192,15 +199,22 @@ func (c *corpus) describe(b *index.Batch, holds content) error {
 	return err
 }
 
-// start opens scorch.
+// start opens scorch. It merges nothing until compared is closed: otherwise the segments
+// that were found might be others by the time that they are compared.
 func (c *corpus) start(q *index.AnalysisQueue) error {
-	name, done := listen(c.heard)
+	name, done := listen(c.heard, func(e scorch.Event) bool {
+		if e.Kind == scorch.EventKindPreMergeCheck {
+			<-c.compared
+		}
+		return true
+	})
 	defer done()
 	ix, err := scorch.NewScorch(scorch.Name, map[string]any{
 		"path":                   c.dir,
 		"bolt_timeout":           lockWait.String(),
 		"unsafe_batch":           true, // persist waits for the disk
 		"asyncErrorCallbackName": name,
+		"eventCallbackName":      name,
 	}, q)
 	if err != nil {
 		return err
@@ -209,19 +223,21 @@ func (c *corpus) start(q *index.AnalysisQueue) error {
 	return c.scorch.Open()
 }
 
-// listeners numbers the names under which scorch finds its callbacks. scorch's registry
-// is a plain map; listening guards it.
+// listeners numbers the names under which scorch finds its callbacks. scorch's registries
+// are plain maps; listening guards them.
 var (
 	listeners atomic.Int64
 	listening sync.Mutex
 )
 
-// listen registers f until done is called. Scorch looks f up when it is made.
-func listen(f func(error)) (name string, done func()) {
+// listen registers callbacks until done is called. Scorch looks them up when it is made.
+func listen(failed func(error), event func(scorch.Event) bool) (name string, done func()) {
 	name = fmt.Sprintf("weir-%d", listeners.Add(1))
 	listening.Lock()
-	scorch.RegistryAsyncErrorCallbacks[name] = func(err error, _ string) { f(err) }
+	scorch.RegistryAsyncErrorCallbacks[name] = func(err error, _ string) { failed(err) }
+	scorch.RegistryEventCallbacks[name] = event
 	return name, func() {
+		delete(scorch.RegistryEventCallbacks, name)
 		delete(scorch.RegistryAsyncErrorCallbacks, name)
 		listening.Unlock()
 	}

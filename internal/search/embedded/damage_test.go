@@ -14,6 +14,7 @@ import (
 
 	"github.com/blevesearch/bleve/v2"
 	"github.com/blevesearch/bleve/v2/util"
+	index "github.com/blevesearch/bleve_index_api"
 	"go.etcd.io/bbolt"
 
 	"weir/internal/search"
@@ -445,6 +446,57 @@ func (h *harm) with(t *testing.T, b []byte) bool {
 		t.Error(err)
 	}
 	return true
+}
+
+// TestMergeWaits: an index whose segments scorch would merge at once is not damaged, however
+// late it is compared.
+func TestMergeWaits(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "plain")
+	q := index.NewAnalysisQueue(analysts)
+	defer q.Close()
+	begin := func(late time.Duration) (*corpus, inspection) {
+		c := newCorpus(dir, plain, Options{Now: time.Now})
+		found, err := inspect(dir)
+		if c.made = found.made; !found.exists {
+			c.made = made{Schema: fingerprint(plain), Instance: noted + "merge"}
+		}
+		if err == nil {
+			err = c.start(q)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(late)
+		return c, found
+	}
+	c, found := begin(0)
+	if err := c.begin(found); err != nil {
+		t.Fatal(err)
+	}
+	c.scorch.Close()
+	c, _ = begin(0) // and merges nothing
+	for n := range 5 {
+		docs := []search.Document{version(n, 1)}
+		r, size := requestOf(docs, []int{0})
+		if err := c.commit([]*request{r}, size); err != nil {
+			t.Fatal(err)
+		}
+	}
+	killed := filepath.Join(t.TempDir(), "plain")
+	if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	close(c.compared)
+	c.scorch.Close()
+	dir = killed
+	c, found = begin(300 * time.Millisecond)
+	if len(found.files) < 5 {
+		t.Fatal(found.files)
+	}
+	if err := c.begin(found); err != nil {
+		t.Error(err)
+	}
+	c.scorch.Close()
 }
 
 // TestCompare: if scorch leaves a segment out, that is noticed.
