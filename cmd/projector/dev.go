@@ -85,7 +85,7 @@ func (c *devCommand) Run(p *program) (err error) {
 		return usage("%v", err)
 	}
 	c.tell(p, s, "http://"+server.Addr().String())
-	if err := together(p.ctx, s, server, log, alone(s, log, metrics.New(), indexed), func(context.Context) error { return nil }, indexed); err != nil {
+	if err := together(p.ctx, s, server, log, alone(s, log, metrics.New(), indexed, false), func(context.Context) error { return nil }, indexed); err != nil {
 		return err
 	}
 	fmt.Fprintln(p.stderr, "stopped")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/cli"
 	"weir/internal/lambda"
+	"weir/internal/runner"
 	"weir/internal/stage"
 	"weir/internal/system"
 )
@@ -20,7 +22,8 @@ import (
 // The environment of a function.
 const (
 	envModel      = "WEIR_MODEL"      // a built-in name or a path
-	envOpenSearch = "WEIR_OPENSEARCH" // URL of the search cluster, if the model searches
+	envGroup      = "WEIR_GROUP"      // rows or search; rows if there is no cluster
+	envOpenSearch = "WEIR_OPENSEARCH" // URL of the search cluster, for the group search
 	envOrder      = "WEIR_ORDER"      // item or shard; without it, as the mapping delivers
 	envDrained    = "WEIR_DRAINED"    // the reader before, once the stream has run empty
 	envData       = "WEIR_DATA"       // an embedded store instead of DynamoDB, for tests
@@ -57,33 +60,61 @@ func (p *program) handler() (*lambda.Handler, *system.System, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	d := data{Data: os.Getenv(envData), AWS: os.Getenv(envData) == "", OpenSearch: os.Getenv(envOpenSearch), StageFlags: in}
-	s, err := p.open(d, []string{name}, system.Options{Writes: true})
+	group, err := groupOfEnvironment()
 	if err != nil {
 		return nil, nil, err
 	}
-	h := lambda.New(s.Models[0].Runner, order, drained, s.Gate(s.Models[0]).Pass)
-	h.Names = s.Names
+	d := data{Data: os.Getenv(envData), AWS: os.Getenv(envData) == "", OpenSearch: os.Getenv(envOpenSearch), StageFlags: in}
+	s, err := p.open(d, []string{name}, system.Options{Writes: true, NoSearch: group == runner.GroupRows})
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(s.Models[0].Model.Searches) == 0 && group == runner.GroupSearch {
+		return nil, nil, usage("%s is %s, and model %s has no searches", envGroup, group, name)
+	}
+	h := lambda.New(s.Models[0].Runner, order, drained, s.Gate(s.Models[0], group == runner.GroupSearch).Pass)
+	h.Names, h.Group = s.Names, group
 	model := s.Models[0].Model.Name
 	log := slog.New(slog.NewJSONHandler(p.stderr, nil))
 	h.Report = func(r lambda.Report) {
 		if r.Why != nil {
 			log.Warn("part of an event is applied, the rest comes again", "model", model, "table", r.Table, "again", r.Again, "error", r.Why.Error())
 		}
-		p.stdout.Write(embedded(d.Deployment(), model, r, time.Now()))
+		p.stdout.Write(embedded(d.Deployment(), model, cmp.Or(group, runner.GroupRows), r, time.Now()))
 	}
 	return h, s, nil
+}
+
+// groupOfEnvironment returns the consumer group that the function is, "" for both. A cluster
+// may be down, and rows must not wait for it: so where there is one, rows and documents have
+// functions of their own.
+func groupOfEnvironment() (string, error) {
+	switch g := os.Getenv(envGroup); {
+	case g != "" && g != runner.GroupRows && g != runner.GroupSearch:
+		return "", usage("%s is %q; it is %s or %s", envGroup, g, runner.GroupRows, runner.GroupSearch)
+	case os.Getenv(envData) != "":
+		return g, nil
+	case g == "" && os.Getenv(envOpenSearch) != "":
+		return "", usage("%s is set and %s is not. Rows must not wait for a cluster that is down, so they have a function of their own: one with %s=%s, and one with %s=%s and %s, each with its event source mappings (docs/guide/operations.md, Functions)",
+			envOpenSearch, envGroup, envGroup, runner.GroupRows, envGroup, runner.GroupSearch, envOpenSearch)
+	case g == runner.GroupSearch && os.Getenv(envOpenSearch) == "":
+		return "", usage("%s is %s, and %s, the URL of the cluster, is not set", envGroup, g, envOpenSearch)
+	case g == "":
+		return runner.GroupRows, nil
+	default:
+		return g, nil
+	}
 }
 
 // embedded is a report as a line of CloudWatch's embedded metric format, by which
 // whatever stands in a function's log becomes metrics. The table is the model's name of
 // it. A stage other than the default one is a dimension, since two stages of a model
 // would share their metrics otherwise.
-func embedded(in stage.Stage, model string, r lambda.Report, now time.Time) []byte {
+func embedded(in stage.Stage, model, group string, r lambda.Report, now time.Time) []byte {
 	type metric struct{ Name, Unit string }
-	line, by := map[string]any{"Model": model, "Table": r.Table}, []string{"Model", "Table"}
+	line, by := map[string]any{"Model": model, "Table": r.Table, "Group": group}, []string{"Model", "Table", "Group"}
 	if !in.IsDefault() {
-		line["Stage"], by = in.Name, []string{"Stage", "Model", "Table"}
+		line["Stage"], by = in.Name, append([]string{"Stage"}, by...)
 	}
 	var metrics []metric
 	add := func(name, unit string, n int64) {

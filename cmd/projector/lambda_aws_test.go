@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -60,6 +61,7 @@ type lambdaWorld struct {
 	model *model.Model
 	db    *dynamodb.Store
 	f     *lambdatest.Function
+	docs  *lambdatest.Function // has the documents, nil without a cluster
 	arn   string
 	at    map[string]string // the iterator of each shard
 	seen  []json.RawMessage
@@ -69,10 +71,11 @@ func newLambdaWorld(t *testing.T, bin string, env ...string) *lambdaWorld {
 	cfg, awsEnv := localAWS(t)
 	w := &lambdaWorld{T: t, cfg: cfg, env: awsEnv, at: map[string]string{}}
 	w.model, w.db = galleryTables(t, cfg)
+	env = append(slices.Concat(awsEnv, []string{"WEIR_MODEL=gallery"}), env...)
+	w.f = lambdatest.NewOf(t, bin, env...)
 	if url := os.Getenv(opensearchtest.Endpoint); url != "" {
-		env = append(env, "WEIR_OPENSEARCH="+url)
+		w.docs = lambdatest.NewOf(t, bin, slices.Concat(env, []string{"WEIR_ORDER=", "WEIR_GROUP=search", "WEIR_OPENSEARCH=" + url})...)
 	}
-	w.f = lambdatest.NewOf(t, bin, append(append(awsEnv, "WEIR_MODEL=gallery"), env...)...)
 	out, err := sdk.NewFromConfig(cfg).DescribeTable(t.Context(), &sdk.DescribeTableInput{TableName: aws.String("gallery")})
 	if err != nil {
 		t.Fatal(err)
@@ -92,6 +95,10 @@ func newLambdaWorld(t *testing.T, bin string, env ...string) *lambdaWorld {
 func (w *lambdaWorld) run(deliver func(*lambdatest.Function, *mathrand.Rand, string, []json.RawMessage)) {
 	rng, client := mathrand.New(mathrand.NewPCG(17, 3)), sdk.NewFromConfig(w.cfg)
 	w.f.Start()
+	if w.docs != nil {
+		w.docs.Start()
+		defer w.docs.Kill()
+	}
 	for quiet := 0; quiet < 3; {
 		if len(w.seen) < 800 {
 			for range 150 {
@@ -103,6 +110,9 @@ func (w *lambdaWorld) run(deliver func(*lambdatest.Function, *mathrand.Rand, str
 		n := 0
 		for shard, records := range w.read() {
 			deliver(w.f, rng, shard, records)
+			if w.docs != nil {
+				byItem(w.T, w.docs, rng, records)
+			}
 			w.seen, n = append(w.seen, records...), n+len(records)
 		}
 		if quiet++; n > 0 {

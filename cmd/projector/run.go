@@ -76,7 +76,7 @@ func (c *runCommand) Run(p *program) (err error) {
 	if c.Lease < time.Second {
 		return usage("--lease is %s; it is 1s at the least", c.Lease)
 	}
-	s, err := p.open(c.data, c.Models, system.Options{Writes: true, AssumeComplete: c.AssumeComplete, Drained: drained})
+	s, err := p.open(c.data, c.Models, system.Options{Writes: true, Late: true, AssumeComplete: c.AssumeComplete, Drained: drained})
 	if err != nil {
 		return err
 	}
@@ -136,8 +136,7 @@ func modelNames(s *system.System) (out []string) {
 const finishTime = 10 * time.Second
 
 // reach makes the search indexes ready, and closes indexed. Until then searches are refused.
-// Where rows are applied for other programs too, they are not stopped by a cluster that
-// fails: reach tries again.
+// A cluster that fails stops nothing else: reach tries again.
 func (c *runCommand) reach(ctx context.Context, p *program, s *system.System, log *slog.Logger, indexed chan<- struct{}) error {
 	for {
 		err := p.reach(ctx, s)
@@ -147,10 +146,10 @@ func (c *runCommand) reach(ctx context.Context, p *program, s *system.System, lo
 		case err == nil:
 			close(indexed)
 			return nil
-		case !c.shared():
+		case !c.remote():
 			return err
 		}
-		log.Warn("building the search indexes", "error", err, "again in", reachAgain)
+		log.Warn("searches are refused, and rows are applied: the search indexes cannot be built", "error", err, "again in", reachAgain)
 		select {
 		case <-time.After(reachAgain):
 		case <-ctx.Done():
@@ -159,7 +158,11 @@ func (c *runCommand) reach(ctx context.Context, p *program, s *system.System, lo
 	}
 }
 
-const reachAgain = 30 * time.Second
+const reachAgain = 10 * time.Second
+
+// remote reports whether something can fail that is not this process's own: the store or the
+// cluster.
+func (c *runCommand) remote() bool { return c.shared() || c.OpenSearch != "" }
 
 func (p *program) reach(ctx context.Context, s *system.System) error {
 	reading := progress.New(p.stderr, "rows read")
@@ -222,7 +225,7 @@ func together(ctx context.Context, s *system.System, server *web.Server, log *sl
 // for search indexes waits for indexed.
 func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics.Metrics, indexed <-chan struct{}) (_ func(context.Context, *system.Part) error, end func(), err error) {
 	if !c.shared() {
-		return alone(s, log, told, indexed), func() {}, nil
+		return alone(s, log, told, indexed, c.remote()), func() {}, nil
 	}
 	var all []*live.Following
 	by := map[*system.Part]*live.Following{}
@@ -250,17 +253,20 @@ func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics
 	}, end, nil
 }
 
-// alone follows streams that no other process reads.
-func alone(s *system.System, log *slog.Logger, told *metrics.Metrics, indexed <-chan struct{}) func(context.Context, *system.Part) error {
+// alone follows streams that no other process reads. remote says that the indexes are in a
+// cluster: what is for it is tried again, and the rows go on.
+func alone(s *system.System, log *slog.Logger, told *metrics.Metrics, indexed <-chan struct{}, remote bool) func(context.Context, *system.Part) error {
 	of := map[*system.Part]*metrics.Model{}
 	for _, part := range s.Models {
 		of[part] = told.Of(part.Runner)
 	}
-	return func(ctx context.Context, part *system.Part) error { return follow(ctx, part, log, of[part], indexed) }
+	return func(ctx context.Context, part *system.Part) error {
+		return follow(ctx, part, log, of[part], indexed, remote)
+	}
 }
 
 // follow follows a model's streams until ctx is done, and then to their end.
-func follow(ctx context.Context, part *system.Part, log *slog.Logger, told *metrics.Model, indexed <-chan struct{}) error {
+func follow(ctx context.Context, part *system.Part, log *slog.Logger, told *metrics.Model, indexed <-chan struct{}, remote bool) error {
 	patient, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTime, cancel) })()
@@ -268,6 +274,13 @@ func follow(ctx context.Context, part *system.Part, log *slog.Logger, told *metr
 		told.Applied(group, n)
 		n.Warn(log, part.Model.Name)
 	}}
+	pauses := live.Pauses{Log: log, Model: part.Model.Name}
+	f.Failed = func(group string, moved bool, err error) (time.Duration, bool) {
+		if !remote || runner.KindOf(group) != runner.GroupSearch {
+			return 0, false
+		}
+		return pauses.After(group, moved, err), true
+	}
 	err := f.CatchUp(patient, ctx.Done())
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		log.Warn("not all that is in the streams is applied; the next start goes on", "model", part.Model.Name, "after", finishTime)

@@ -41,6 +41,7 @@ type albumsWorld struct {
 	*testing.T
 	bin, url string
 	env      []string
+	cfg      aws.Config
 	db       *sdk.Client
 	at       map[string]string // by id, the title
 }
@@ -49,7 +50,7 @@ func newAlbums(t *testing.T) *albumsWorld {
 	at := opensearchtest.URL(t)
 	cfg, env := localAWS(t)
 	galleryTables(t, cfg)
-	return &albumsWorld{T: t, bin: built(t), url: at, env: env, db: sdk.NewFromConfig(cfg), at: map[string]string{}}
+	return &albumsWorld{T: t, bin: built(t), url: at, env: env, cfg: cfg, db: sdk.NewFromConfig(cfg), at: map[string]string{}}
 }
 
 // put writes an album, or deletes it if it has no title.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
 	"net/http"
@@ -83,7 +84,7 @@ type deployment struct {
 	stage, table string
 	flags        []string
 	indexes      int // that the cluster had before
-	log          bytes.Buffer
+	log          locked
 }
 
 func newStages(t *testing.T, bin string) *stages {
@@ -158,15 +159,20 @@ func (w *stages) process(s *deployment) (stop func()) {
 	w.Cleanup(func() { _ = cmd.Process.Kill() })
 	return func() {
 		w.Helper()
+		for w.search != "" && !strings.Contains(s.log.String(), "the search indexes are complete") { // only then they answer
+			if time.Sleep(20 * time.Millisecond); w.Context().Err() != nil {
+				w.Fatal(s.log.String())
+			}
+		}
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		if err := cmd.Wait(); err != nil {
-			w.Errorf("%s: %v\n%s", s.stage, err, s.log.Bytes())
+			w.Errorf("%s: %v\n%s", s.stage, err, s.log.String())
 		}
 		if _, err := os.Stat(filepath.Join(w.data, "stage-"+s.stage, "spool")); err != nil {
 			w.Errorf("%s: what was read of the stream is elsewhere: %v", s.stage, err)
 		}
-		if want := "stage " + s.stage; !bytes.Contains(s.log.Bytes(), []byte(want)) {
-			w.Errorf("it does not say %s:\n%s", want, s.log.Bytes())
+		if want := "stage " + s.stage; !strings.Contains(s.log.String(), want) {
+			w.Errorf("it does not say %s:\n%s", want, s.log.String())
 		}
 	}
 }
@@ -195,10 +201,14 @@ func (w *stages) function(s *deployment) {
 	env := append(slices.Clone(w.env), "WEIR_MODEL=gallery", "WEIR_STAGE="+s.stage)
 	byShards := s.table != "gallery"
 	if byShards {
-		env = append(env, "WEIR_TABLES=gallery="+s.table, "WEIR_ORDER=shard")
+		env = append(env, "WEIR_TABLES=gallery="+s.table)
+	}
+	docs := slices.Clone(env)
+	if byShards {
+		env = append(env, "WEIR_ORDER=shard")
 	}
 	if w.search != "" {
-		env = append(env, "WEIR_OPENSEARCH="+w.search)
+		docs = append(docs, "WEIR_GROUP=search", "WEIR_OPENSEARCH="+w.search)
 		if said, err := w.command(s, "build", "gallery", "--opensearch", w.search, "--data", w.data).CombinedOutput(); err != nil {
 			w.Errorf("%v: %s", err, said)
 			return
@@ -211,6 +221,10 @@ func (w *stages) function(s *deployment) {
 	}
 	l := &lambdaWorld{T: w.T, cfg: w.cfg, at: map[string]string{}, arn: aws.ToString(out.Table.LatestStreamArn), f: lambdatest.NewOf(w.T, w.bin, env...)}
 	l.f.Start()
+	if w.search != "" {
+		l.docs = lambdatest.NewOf(w.T, w.bin, docs...)
+		l.docs.Start()
+	}
 	rng, first := mathrand.New(mathrand.NewPCG(3, 4)), []json.RawMessage(nil)
 	state := map[string]json.RawMessage{}
 	for quiet := 0; quiet < 3; quiet++ {
@@ -222,6 +236,9 @@ func (w *stages) function(s *deployment) {
 				state[shard] = byShard(w.T, l.f, rng, shard, records, state[shard])
 			} else {
 				byItem(w.T, l.f, rng, records)
+			}
+			if l.docs != nil {
+				byItem(w.T, l.docs, rng, records)
 			}
 			quiet = 0
 		}
@@ -236,6 +253,9 @@ func (w *stages) function(s *deployment) {
 		w.Errorf("%s takes a record of %s: %s %s", s.stage, other, a.Kind, a.Body)
 	}
 	l.f.Kill()
+	if l.docs != nil {
+		l.docs.Kill()
+	}
 	if metric := fmt.Sprintf(`"Stage":%q`, s.stage); !strings.Contains(l.f.Stdout.String(), metric) {
 		w.Errorf("no metrics with %s", metric)
 	}
@@ -254,7 +274,7 @@ func (w *stages) settles(s *deployment) {
 			return
 		}
 		if time.Now().After(deadline) {
-			w.Fatalf("%s: %v\n%s\n%s", s.stage, err, out, s.log.Bytes())
+			w.Fatalf("%s: %v\n%s\n%s", s.stage, err, out, s.log.String())
 		}
 	}
 }
@@ -305,7 +325,11 @@ func (w *stages) counts(s *deployment) {
 	}
 	out, err := w.command(s, "query", "gallery", "search-albums", "q=title", "--opensearch", w.search, "--data", w.data).Output()
 	if err != nil || len(out) == 0 || bytes.Count(out, []byte("\n")) != bytes.Count(out, []byte(`"id":"`+s.stage+"-")) {
-		w.Errorf("%s finds %v %s", s.stage, err, out)
+		said := ""
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+			said = string(exit.Stderr)
+		}
+		w.Errorf("%s finds %v %s%s", s.stage, err, out, said)
 	}
 	if n := w.indexes(s); n != s.indexes+1 {
 		w.Errorf("%d more indexes have the name of the stage %s", n-s.indexes, s.stage)

@@ -38,6 +38,10 @@ type Handler struct {
 	// Admit runs before each event. After an error nothing of the event is applied or
 	// acknowledged.
 	Admit func(context.Context) error
+	// Group is the consumer group that the function is: runner.GroupRows or
+	// runner.GroupSearch. "" is both, in this order, for an index that cannot be down while
+	// the rows are not.
+	Group string
 	// Portion is how many records are applied before the deadline is checked again; 0
 	// is 250.
 	Portion int
@@ -130,6 +134,12 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return out, err
 }
 
+func (h *Handler) appliesRows() bool { return h.Group != runner.GroupSearch }
+
+func (h *Handler) appliesDocuments() bool {
+	return h.Group != runner.GroupRows && h.Runner.Index != nil
+}
+
 func (h *Handler) tell(ev *events.Lambda, w *work, err error) {
 	if h.Report == nil {
 		return
@@ -163,7 +173,7 @@ func (h *Handler) apply(ctx, whole context.Context, w *work) (from int, err erro
 		if err == nil {
 			err = h.portion(ctx, w, p)
 		}
-		if err == nil && i == len(w.portions)-1 {
+		if err == nil && i == len(w.portions)-1 && h.appliesRows() {
 			err = h.jobs(ctx)
 		}
 		if err != nil {
@@ -199,16 +209,22 @@ func (h *Handler) portion(ctx context.Context, w *work, p *portion) error {
 		}
 	}
 	b := runner.Batch{ShardKey: runner.ShardKey(w.table, w.shard), Changes: p.changes, Read: w.read, ByItem: w.order == ByItem, View: w.view}
-	n, err := h.in[w.order].Rows(ctx, b)
-	if err != nil {
-		return err
-	}
-	if h.Runner.Index != nil {
-		if _, err := h.in[w.order].Documents(ctx, []runner.Batch{b}); err != nil {
+	if h.appliesRows() {
+		n, err := h.in[w.order].Rows(ctx, b)
+		if err != nil {
 			return err
 		}
+		w.counts.Add(n)
 	}
-	w.counts.Add(n)
+	if h.appliesDocuments() {
+		n, err := h.in[w.order].Documents(ctx, []runner.Batch{b})
+		if err != nil {
+			return err
+		}
+		if !h.appliesRows() {
+			w.counts.Add(n[0])
+		}
+	}
 	w.counts.Dead += len(p.bad)
 	return nil
 }
@@ -252,8 +268,12 @@ func sourceOf(e *events.Entry) string {
 	return "a record " + owntable.Hash(string(e.Bad.Raw))
 }
 
-// order finds out in which order an event is applied.
+// order finds out in which order an event is applied. Documents have positions, so for them
+// any order will do.
 func (h *Handler) order(ctx context.Context, w *work) error {
+	if !h.appliesRows() {
+		return w.in(ByItem)
+	}
 	o := cmp.Or(h.Order, h.orders[w.table])
 	if o == ByMapping {
 		o = ByItem
@@ -277,8 +297,12 @@ func (h *Handler) check(ctx context.Context, w *work) error {
 	if err := h.Admit(ctx); err != nil {
 		return err
 	}
+	if !h.appliesRows() {
+		_, err := h.Runner.Admit(ctx, []string{w.table}, runner.GroupSearch)
+		return err
+	}
 	delete(h.orders, w.table) // look again if it is refused
-	row, err := h.in[w.order].Admit(ctx, []string{w.table}, h.Runner.Groups()...)
+	row, err := h.in[w.order].Admit(ctx, []string{w.table}, runner.GroupRows)
 	if err != nil {
 		return err
 	}

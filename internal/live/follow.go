@@ -2,8 +2,8 @@ package live
 
 import (
 	"context"
-	"errors"
-	"sync/atomic"
+	"log/slog"
+	"sync"
 	"time"
 
 	"weir/internal/runner"
@@ -53,34 +53,52 @@ func Start(run *runner.Runner, o Options) (*Following, error) {
 }
 
 // Apply applies the records read so far and those still to come until ctx ends; then it
-// finishes the current batch, for at most finishTime. Failures are logged and retried from
-// the saved positions. Nothing in memory is trusted after a failure, as its outcome may be
-// unknown.
+// finishes the current batch, for at most finishTime. Failures are logged, and what failed
+// is tried again from the saved positions: search by itself, so that rows do not wait for a
+// cluster that is down.
 func (f *Following) Apply(ctx context.Context) {
 	applying, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTime, cancel) })()
-	var moved atomic.Bool
-	for wait := leastPause; ctx.Err() == nil; {
-		follower := runner.Follower{Runner: f.run, Source: f.reader, Stop: ctx.Done(), Indexed: f.reader.opts.Indexed, Stopped: f.reader.stopped, Report: func(group string, n runner.Counts) {
-			moved.Store(true)
-			if f.reader.opts.Applied != nil {
-				f.reader.opts.Applied(group, n)
-			}
-			n.Warn(f.reader.opts.Log, f.run.Model.Name)
-		}}
-		f.reader.begins()
-		err := follower.Run(applying)
-		if moved.Swap(false) {
-			wait = leastPause
+	pauses := Pauses{Log: f.reader.opts.Log, Model: f.run.Model.Name}
+	follower := runner.Follower{Runner: f.run, Source: f.reader, Stop: ctx.Done(), Indexed: f.reader.opts.Indexed, Stopped: f.reader.stopped, Report: func(group string, n runner.Counts) {
+		if f.reader.opts.Applied != nil {
+			f.reader.opts.Applied(group, n)
 		}
-		if err != nil && !errors.Is(err, context.Canceled) {
-			f.reader.opts.Log.Warn("applying", "model", f.run.Model.Name, "error", err, "again in", wait)
-			f.reader.note(Applies)
-			f.reader.opts.Wait(ctx, nil, wait)
-			wait = min(2*wait, longestPause)
-		}
+		n.Warn(f.reader.opts.Log, f.run.Model.Name)
+	}}
+	follower.Failed = func(group string, moved bool, err error) (time.Duration, bool) {
+		f.reader.note(Applies)
+		return pauses.After(group, moved, err), true
 	}
+	_ = follower.Run(applying) // what failed was tried again, and logged
+}
+
+// Pauses says how long the groups of a Follower wait after failures, and logs these. Its
+// methods may be called from several goroutines.
+type Pauses struct {
+	Log   *slog.Logger
+	Model string
+
+	mu   sync.Mutex
+	next map[string]time.Duration
+}
+
+// After returns how long a group waits after a failure: longer each time, unless it applied
+// something in between.
+func (p *Pauses) After(group string, moved bool, err error) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.next == nil {
+		p.next = map[string]time.Duration{}
+	}
+	wait := p.next[group]
+	if moved || wait == 0 {
+		wait = leastPause
+	}
+	p.next[group] = min(2*wait, longestPause)
+	p.Log.Warn("applying", "model", p.Model, "group", group, "error", err, "again in", wait)
+	return wait
 }
 
 // Close stops reading, saves the positions, releases the leases and unlocks the directory.

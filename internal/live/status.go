@@ -2,7 +2,6 @@ package live
 
 import (
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -117,13 +116,6 @@ func (r *Reader) stopped(group, table, shard, why string) {
 		r.note(Applies)
 	}
 	r.stands(group, place{table, shard}, err)
-}
-
-// begins forgets what consumer groups have said, before they begin and say it again.
-func (r *Reader) begins() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	maps.DeleteFunc(r.still, func(at fault, _ string) bool { return at.step != "list" && at.step != "take" })
 }
 
 func (r *Reader) note(n Note) {

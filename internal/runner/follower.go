@@ -45,6 +45,11 @@ type Follower struct {
 	// Indexed, if set, is closed when the search indexes may be applied to. The group of
 	// search waits for it.
 	Indexed <-chan struct{}
+	// Failed, if set, decides what a group does that has failed: it goes on from its
+	// checkpoints after a pause, and the other group goes on meanwhile. If again is false,
+	// or Failed is nil, the error ends the run. moved says that the group applied something
+	// since it began or failed before.
+	Failed func(group string, moved bool, err error) (pause time.Duration, again bool)
 
 	mu     sync.Mutex
 	places map[place]events.Position // the positions of each group in each shard, for trimming
@@ -118,7 +123,7 @@ func (f *Follower) run(ctx context.Context, done <-chan struct{}) error {
 		go func(until <-chan struct{}) {
 			var err error
 			if c.awaitIndex(ctx, until) {
-				err = c.run(ctx, until)
+				err = f.persist(ctx, c, until)
 			}
 			close(c.done)
 			if err != nil {
@@ -137,6 +142,28 @@ func (f *Follower) run(ctx context.Context, done <-chan struct{}) error {
 		}
 	}
 	return first
+}
+
+// persist advances a group, also after failures, as Failed says. Nothing in memory is
+// trusted after a failure, as its outcome may be unknown, except what was said of shards that
+// stand still.
+func (f *Follower) persist(ctx context.Context, c *consumer, until <-chan struct{}) error {
+	for {
+		err := c.run(ctx, until)
+		if err == nil || ctx.Err() != nil || f.Failed == nil {
+			return err
+		}
+		wait, again := f.Failed(c.group, c.did, err)
+		if !again {
+			return err
+		}
+		if isClosed(c.Stop) || pause(ctx, c.Stop, wait) != nil {
+			return nil
+		}
+		next := f.consumer(c.group)
+		next.done, next.still = c.done, c.still
+		c = next
+	}
 }
 
 // awaitIndex waits until the group may begin. It returns false if the Follower is to end
@@ -161,6 +188,7 @@ type consumer struct {
 	group string
 	apply func(context.Context, []Batch) ([]Counts, error)
 	jobs  bool
+	did   bool // something was applied
 	done  chan struct{}
 	pace  pace
 
@@ -599,7 +627,7 @@ func (c *consumer) move(ctx context.Context, pieces []piece, counts []Counts) er
 			delete(c.asides, p.place)
 			continue
 		}
-		c.at[p.place], c.ended[p.place] = last, p.page.End
+		c.at[p.place], c.ended[p.place], c.did = last, p.page.End, true
 		if p.page.End {
 			if err := c.finish(ctx, p.place); err != nil {
 				return err

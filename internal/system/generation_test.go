@@ -224,7 +224,9 @@ func (f *byFunction) invoke(t *testing.T, at map[string]events.Position) error {
 	return nil
 }
 
-func function(s *system.System) *byFunction { return &byFunction{s: s, gate: s.Gate(s.Models[0])} }
+func function(s *system.System) *byFunction {
+	return &byFunction{s: s, gate: s.Gate(s.Models[0], false)}
+}
 
 // TestFilledBeforeFunction: an index is filled for a new definition while the function with
 // the old one goes on. The new function takes over only while a build follows the stream, and
@@ -305,7 +307,7 @@ func functionNeverFills(t *testing.T, p *place, one, _ *model.Model) {
 	p.db = reads
 	putAlbum(t, p.system(t, one), "a1", "sunset")
 	f := p.system(t, one)
-	gate := f.Gate(f.Models[0])
+	gate := f.Gate(f.Models[0], false)
 	for range 3 {
 		if err := gate.Pass(t.Context()); !errors.Is(err, system.ErrNotBuilt) {
 			t.Error(err)

@@ -103,7 +103,6 @@ const keptFor = 20 * time.Hour
 func (s *System) openIndex(ctx context.Context, at drivers.Place, models []*model.Model, secret []byte, o Options) (err error) {
 	d := at.Index()
 	var schemas []search.Schema
-	noted := map[string]string{}
 	for _, m := range models {
 		if len(m.Searches) == 0 {
 			continue
@@ -113,25 +112,41 @@ func (s *System) openIndex(ctx context.Context, at drivers.Place, models []*mode
 			continue
 		}
 		g := generationOf(m, d.Kind)
-		row, err := s.current(ctx, g)
-		if err != nil {
-			return err
-		}
 		s.generations = append(s.generations, g)
-		for _, sc := range g.schemas() {
-			schemas, noted[sc.Name] = append(schemas, sc), row.Noted(sc.Name)
-		}
+		schemas = append(schemas, g.schemas()...)
 	}
 	if len(schemas) == 0 {
 		return nil
 	}
 	sum := sha256.Sum256(append([]byte("positions of "), secret...))
-	ix, err := d.Open(ctx, at, schemas, drivers.IndexOptions{Now: o.Now, InMemory: o.InMemory, Noted: noted, Source: hex.EncodeToString(sum[:8])})
-	if err != nil {
+	open := func(ctx context.Context) (search.Index, error) {
+		noted := map[string]string{}
+		for _, g := range s.generations {
+			row, err := s.current(ctx, g)
+			if err != nil {
+				return nil, err
+			}
+			for _, sc := range g.schemas() {
+				noted[sc.Name] = row.Noted(sc.Name)
+			}
+		}
+		ix, err := d.Open(ctx, at, schemas, drivers.IndexOptions{Now: o.Now, InMemory: o.InMemory, Noted: noted, Source: hex.EncodeToString(sum[:8])})
+		if err == nil {
+			s.noted = noted
+		}
+		return ix, err
+	}
+	ix, err := open(ctx)
+	switch {
+	case err == nil:
+	case !o.Late || ctx.Err() != nil || drivers.IsMistake(err):
 		return err
+	default:
+		slog.Warn("the search indexes cannot be opened; rows are applied, and searches are refused until then", "error", err)
+		s.late = &late{open: open}
+		ix = s.late
 	}
 	need := d.Files(len(schemas))
-	s.noted = noted
 	s.Index, s.need.Indexes, s.need.Calls = ix, need.Indexes, max(s.need.Calls, need.Calls)
 	return nil
 }

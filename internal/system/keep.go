@@ -111,11 +111,13 @@ const gateEvery = time.Minute
 type Gate struct {
 	system *System
 	part   *Part
+	apart  bool
 	passed time.Time
 }
 
-// Gate returns the gate of a model's function.
-func (s *System) Gate(p *Part) *Gate { return &Gate{system: s, part: p} }
+// Gate returns the gate of a model's function. apart says that the function has the
+// documents alone: that another one read the streams for rows says nothing about them.
+func (s *System) Gate(p *Part, apart bool) *Gate { return &Gate{system: s, part: p, apart: apart} }
 
 // Pass returns an error that wraps ErrNotBuilt if the function must not apply events now. It
 // reads at most once a minute. It never fills.
@@ -132,7 +134,7 @@ func (g *Gate) Pass(ctx context.Context) error {
 		}
 		f := filler{System: s, generation: gen, row: row}
 		ever := by.Hash != ""
-		if !ever {
+		if !ever && !g.apart {
 			if ever, err = g.part.Runner.ByFunction(ctx); err != nil {
 				return err
 			}

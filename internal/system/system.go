@@ -42,6 +42,7 @@ type System struct {
 	shared      bool           // other processes may use the store
 	searching   []*model.Model // the models that have search indexes
 	generations []*generation  // of the models whose indexes are open
+	late        *late          // the index, if it could not be opened at first
 	noted       map[string]string
 	now         func() time.Time
 }
@@ -58,6 +59,7 @@ type Part struct {
 type Options struct {
 	Now      func() time.Time // the clock; nil is time.Now
 	NoSearch bool             // leave the indexes alone
+	Late     bool             // begin without a cluster of indexes that does not answer; see Reach
 	Writes   bool             // the program writes rows; see drivers.Place.Open
 	InMemory bool             // search in memory only, for tests
 	// Shared says, of a store that is open already, that other programs may use it at the

@@ -1,0 +1,119 @@
+package system
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"weir/internal/events"
+	"weir/internal/search"
+)
+
+// errLate is the error of an index that is not open yet.
+var errLate = errors.New("the search indexes are not open yet: their cluster did not answer")
+
+// late is an index that is opened when its cluster answers. Until then every call fails, so
+// only search waits for the cluster.
+type late struct {
+	open func(context.Context) (search.Index, error)
+
+	opening sync.Mutex // held by the one call of reach that tries
+
+	mu    sync.Mutex
+	ix    search.Index
+	ended bool
+}
+
+// reach opens the index if it is not open.
+func (l *late) reach(ctx context.Context) error {
+	l.opening.Lock()
+	defer l.opening.Unlock()
+	if _, err := l.index(); err == nil {
+		return nil
+	}
+	ix, err := l.open(ctx)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		return errors.Join(errLate, ix.Close())
+	}
+	l.ix = ix
+	return nil
+}
+
+func (l *late) index() (search.Index, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ix == nil {
+		return nil, errLate
+	}
+	return l.ix, nil
+}
+
+// opened calls the index if it is open.
+func opened[T any](l *late, call func(search.Index) (T, error)) (none T, err error) {
+	ix, err := l.index()
+	if err != nil {
+		return none, err
+	}
+	return call(ix)
+}
+
+func (l *late) Apply(ctx context.Context, docs []search.Document) ([]error, error) {
+	return opened(l, func(ix search.Index) ([]error, error) { return ix.Apply(ctx, docs) })
+}
+
+func (l *late) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
+	return opened(l, func(ix search.Index) ([]search.Hit, error) { return ix.Search(ctx, q) })
+}
+
+func (l *late) Holds(ctx context.Context, docs []search.Document) ([]bool, error) {
+	return opened(l, func(ix search.Index) ([]bool, error) { return ix.Holds(ctx, docs) })
+}
+
+func (l *late) Positions(ctx context.Context, docs []search.Document) ([]events.Position, error) {
+	return opened(l, func(ix search.Index) ([]events.Position, error) { return ix.Positions(ctx, docs) })
+}
+
+func (l *late) Fresh() []string {
+	names, _ := opened(l, func(ix search.Index) ([]string, error) { return ix.Fresh(), nil })
+	return names
+}
+
+func (l *late) Filled(name string) error {
+	_, err := opened(l, func(ix search.Index) (any, error) { return nil, ix.Filled(name) })
+	return err
+}
+
+func (l *late) Instance(name string) string {
+	is, _ := opened(l, func(ix search.Index) (string, error) { return ix.Instance(name), nil })
+	return is
+}
+
+func (l *late) Place(name string) string {
+	is, _ := opened(l, func(ix search.Index) (string, error) { return ix.Place(name), nil })
+	return is
+}
+
+func (l *late) Drop(ctx context.Context, place string) error {
+	_, err := opened(l, func(ix search.Index) (any, error) { return nil, ix.Drop(ctx, place) })
+	return err
+}
+
+func (l *late) Refresh(ctx context.Context) error {
+	_, err := opened(l, func(ix search.Index) (any, error) { return nil, ix.Refresh(ctx) })
+	return err
+}
+
+func (l *late) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = true
+	if l.ix == nil {
+		return nil
+	}
+	return l.ix.Close()
+}
