@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -181,7 +182,11 @@ func TestFunctionsDoNotWaitForSearchOnServices(t *testing.T) {
 	if a := l.docs.Invoke(payload(t, event(late)), time.Minute); a.Kind != "response" || strings.Contains(a.Body, "itemIdentifier") {
 		t.Errorf("%s %s", a.Kind, a.Body)
 	}
-	w.finds("gallery")
+	for deadline := time.Now().Add(30 * time.Second); !maps.Equal(w.found("gallery"), w.at); { // the cluster shows it within about a second
+		if time.Now().After(deadline) {
+			t.Fatalf("a search finds %v, the table has %v", w.found("gallery"), w.at)
+		}
+	}
 }
 
 // TestFunctionGroups: a function that would have rows wait for a cluster does not begin.

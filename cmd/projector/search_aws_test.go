@@ -105,6 +105,14 @@ func (w *albumsWorld) command(args ...string) *exec.Cmd {
 // finds compares what a search finds with the rows.
 func (w *albumsWorld) finds(model string) {
 	w.Helper()
+	if got := w.found(model); !maps.Equal(got, w.at) {
+		w.Errorf("a search finds %d albums, the table has %d: %v", len(got), len(w.at), slices.Sorted(maps.Keys(got)))
+	}
+}
+
+// found are the albums that a search finds, by id their titles.
+func (w *albumsWorld) found(model string) map[string]string {
+	w.Helper()
 	out, err := w.command("query", model, "search-albums", "q=album", "--data", w.TempDir()).Output()
 	if err != nil {
 		w.Fatal(err)
@@ -117,9 +125,7 @@ func (w *albumsWorld) finds(model string) {
 		}
 		got[row.ID] = row.Title
 	}
-	if !maps.Equal(got, w.at) {
-		w.Errorf("a search finds %d albums, the table has %d: %v", len(got), len(w.at), slices.Sorted(maps.Keys(got)))
-	}
+	return got
 }
 
 // killed starts a build again and again, and kills it with SIGKILL, until it was killed so many
