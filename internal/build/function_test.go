@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"weir/internal/catalog"
 	"weir/internal/events"
 	"weir/internal/lambda"
 	"weir/internal/owntable"
@@ -76,14 +75,7 @@ func (f *fixture) invoke(h *lambda.Handler, records ...json.RawMessage) (ok bool
 func TestFunctionBeside(t *testing.T) {
 	f := rated(t)
 	f.unbuilt()
-	_, err := f.runner().Catalog.Change(t.Context(), func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
-		next := was.Clone()
-		pin := next.Tables[f.table]
-		pin.Reader = string(catalog.Item)
-		next.Tables[f.table] = pin
-		return next, nil
-	})
-	f.ok(err)
+	f.readByItem()
 	old := f.records()
 	h := f.function(f.runner())
 	if ok, why := f.invoke(h, old...); ok || !strings.Contains(why, "projector build films") {

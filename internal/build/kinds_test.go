@@ -273,6 +273,7 @@ func TestChangedKinds(t *testing.T) {
 			for range 60 {
 				editMixed(w)
 			}
+			f.write("PK", "TASK#8", "SK", "METADATA", "type", "Task", "name", "n", "owner", "8", "team", "8", "tag", "t", "status", "open") // has no votes
 			f.catchUp()
 			f.verified()
 			f.with(now)

@@ -131,11 +131,15 @@ func (f *fixture) deleteSources() {
 func (f *fixture) lateBuild(s store.Store, want error) {
 	f.Helper()
 	b := f.builder(mixedNames...)
-	b.Again, b.Segments = false, 1
-	b.Runner = &runner.Runner{Kinds: kinds.All(), Model: f.model, Store: s, Now: f.now, Alone: true, Catalog: catalog.New(f.model, s, f.now, catalog.Options{})}
+	b.Again, b.Segments, b.Runner = false, 1, f.over(s)
 	if _, err := b.Run(f.Context()); !errors.Is(err, want) {
 		f.Errorf("the late builder: %v, want %v", err, want)
 	}
+}
+
+// over returns the runner of a program with a store of its own.
+func (f *fixture) over(s store.Store) *runner.Runner {
+	return &runner.Runner{Kinds: kinds.All(), Model: f.model, Store: s, Now: f.now, Alone: true, Catalog: catalog.New(f.model, s, f.now, catalog.Options{})}
 }
 
 // forget deletes what expires.
@@ -177,7 +181,7 @@ func TestFloorsOfKinds(t *testing.T) {
 	f := open(t, load(t, mixed))
 	f.write("PK", "TASK#1", "SK", "METADATA", "type", "Task", "name", "a", "owner", "o", "team", "1", "tag", "x", "status", "open")
 	f.catchUp()
-	late := runner.Follower{Runner: f.runner(), Source: ten{f.Store}}
+	late := runner.Follower{Runner: f.runner(), Source: undeleted{f.Store}}
 	step := late.Stepper(runner.GroupRows)
 	if _, _, err := step.Step(t.Context()); err != nil { // it knows where the checkpoint is
 		t.Fatal(err)
@@ -200,16 +204,18 @@ func TestFloorsOfKinds(t *testing.T) {
 	f.compareMixed()
 }
 
-// ten is a source that hands out ten records at a time: no deletion of those that matter.
-type ten struct{ store.Store }
+// undeleted is a source that hands out the records of a shard up to the first deletion.
+type undeleted struct{ store.Store }
 
-func (s ten) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
+func (s undeleted) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
 	page, err := s.Store.Read(ctx, table, shard, after, limit)
-	page.Records = page.Records[:min(3, len(page.Records))]
+	if n := slices.IndexFunc(page.Records, func(r events.Record) bool { return r.New == nil }); n >= 0 {
+		page.Records = page.Records[:n]
+	}
 	return page, err
 }
 
-func (ten) Trim(context.Context, string, string, events.Position) error { return nil }
+func (undeleted) Trim(context.Context, string, string, events.Position) error { return nil }
 
 // TestAuditOfKinds: what a build has that no row tells any more, because records were lost, is
 // put right by its audit.
@@ -246,14 +252,7 @@ func TestFunctionBesideKinds(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			f, late := lateFixture(t, puts)
-			_, err := f.runner().Catalog.Change(t.Context(), func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
-				next := was.Clone()
-				pin := next.Tables[f.table]
-				pin.Reader = string(catalog.Item)
-				next.Tables[f.table] = pin
-				return next, nil
-			})
-			f.ok(err)
+			f.readByItem()
 			before := map[string]bool{}
 			for _, r := range f.records() {
 				before[string(r)] = true
