@@ -17,6 +17,8 @@ import (
 	index "github.com/blevesearch/bleve_index_api"
 	"go.etcd.io/bbolt"
 
+	"weir/internal/memory"
+	"weir/internal/memory/memorytest"
 	"weir/internal/search"
 )
 
@@ -173,10 +175,14 @@ func useDamaged(t *testing.T, ix *Index, round int) {
 	}
 }
 
+// mostDamaged is more than a test of damaged files takes.
+const mostDamaged = memory.GB
+
 // TestDamageAnywhere: an index with a damaged file, closed or of a killed process, is
 // refused and left as it is, or has every document and works on, wherever the damage is.
 // WEIR_TEST_EVERY_BYTE=1 damages every byte of the root, not every 65th.
 func TestDamageAnywhere(t *testing.T) {
+	begin := memorytest.Bound(t, mostDamaged)
 	for _, killed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("killed=%v", killed), func(t *testing.T) {
 			dir := t.TempDir()
@@ -195,13 +201,13 @@ func TestDamageAnywhere(t *testing.T) {
 			if _, closed := whole[closedFile]; closed == killed {
 				t.Fatal("the checksum of a closed index:", closed)
 			}
-			if h := (harm{whole: whole, want: want, name: rootFile}); !h.with(t, whole[rootFile]) {
+			if h := (harm{whole: whole, want: want, name: rootFile, begin: begin}); !h.with(t, whole[rootFile]) {
 				t.Fatal("an index without damage is refused")
 			}
 			for name, b := range whole {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
-					h := harm{whole: whole, want: want, name: name}
+					h := harm{whole: whole, want: want, name: name, begin: begin}
 					h.with(t, nil)
 					for at := 0; at < len(b); at += step(killed && name == rootFile, b) {
 						flipped := append([]byte{}, b...)
@@ -268,7 +274,7 @@ func TestDeletedBits(t *testing.T) {
 	}
 	want := harmedIn(t, ix)
 	dir = filepath.Join(copied(t, dir), placeOf(plain))
-	h := harm{whole: contents(t, dir), want: want, name: rootFile}
+	h := harm{whole: contents(t, dir), want: want, name: rootFile, begin: memorytest.Bound(t, mostDamaged)}
 	refused, opened := 0, 0
 	for _, deleted := range deletedIn(t, dir) {
 		for n := range deleted {
@@ -398,13 +404,18 @@ type harm struct {
 	whole map[string][]byte
 	want  []string
 	name  string
+	begin func(string) func()
 }
 
 // with opens the index with this content of the file, nil for none, and reports whether
 // it was not refused.
 func (h *harm) with(t *testing.T, b []byte) bool {
 	t.Helper()
-	dir := t.TempDir()
+	dir, err := os.MkdirTemp("", "weir-harm") // t.TempDir keeps a cleanup for each of 100,000
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
 	if err := os.Mkdir(filepath.Join(dir, placeOf(plain)), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -423,6 +434,7 @@ func (h *harm) with(t *testing.T, b []byte) bool {
 			which += fmt.Sprint(", byte ", at)
 		}
 	}
+	defer h.begin(which)()
 	ix, err := Open(dir, []search.Schema{plain}, Options{})
 	if err != nil {
 		wantDamage(t, nil, err)
@@ -438,7 +450,9 @@ func (h *harm) with(t *testing.T, b []byte) bool {
 	if err := ix.Close(); err != nil {
 		t.Errorf("%s: %v", which, err)
 	}
-	ix = openTest(t, dir, Options{}, plain)
+	if ix, err = Open(dir, []search.Schema{plain}, Options{}); err != nil {
+		t.Fatal(which, err)
+	}
 	if n, all := count(t, ix, search.Query{Index: "plain", Text: "v5"}), count(t, ix, search.Query{Index: "plain"}); n != 2 || all != len(h.want)/2+1 {
 		t.Errorf("%s: later it has %d, and %d documents in all", which, n, all)
 	}

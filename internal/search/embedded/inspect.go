@@ -78,7 +78,13 @@ func inspect(dir string) (inspection, error) {
 	}
 	defer db.Close()
 	found := inspection{closed: closed}
-	if err := db.View(found.read); err != nil {
+	err = db.View(func(tx *bbolt.Tx) error {
+		if err := checkPages(db, tx); err != nil {
+			return err
+		}
+		return found.read(tx)
+	})
+	if err != nil {
 		return inspection{}, damage(dir, err)
 	}
 	if !found.exists {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"weir/internal/memory"
+	"weir/internal/memory/memorytest"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -26,10 +28,11 @@ const everyByte = "WEIR_TEST_EVERY_BYTE"
 // is refused, with what to do and without a change in any file, or every row is right or
 // said to be unreadable.
 func TestDamage(t *testing.T) {
+	begin := memorytest.Bound(t, memory.GB)
 	for _, end := range []ending{closes, killed, powerCut} {
 		t.Run(string(end), func(t *testing.T) {
 			disk := smallStore(t, end)
-			d := damages{t: t, whole: disk, rows: rowsOn(t, disk), end: end}
+			d := damages{t: t, whole: disk, rows: rowsOn(t, disk), end: end, begin: begin}
 			if end == powerCut {
 				delete(d.rows, lastRow(t, disk))
 			}
@@ -171,6 +174,7 @@ type damages struct {
 	rows                 map[string]value.Item
 	said, read, harmless int
 	end                  ending
+	begin                func(string) func() // of memorytest.Bound
 }
 
 func (d *damages) everywhere() {
@@ -208,6 +212,7 @@ func (d *damages) everywhere() {
 // with opens the store with another content of one file, nil for none.
 func (d *damages) with(what, name string, b []byte) {
 	d.t.Helper()
+	defer d.begin(what)()
 	disk := maps.Clone(d.whole)
 	if disk[name] = b; b == nil {
 		delete(disk, name)
