@@ -42,9 +42,16 @@ type Aggregate struct {
 	// v is the value of the row's field, Missing where rows are reduced. unfit says what
 	// the value must be instead, "" where it fits.
 	Adds func(to []value.Attr, attr string, v value.Value) (adds []value.Attr, unfit string)
-	// Shown is what a ledger comes to, with the decimals that the declaration asks for.
-	// nil: the rows of a set show it. The error says why no number can hold it.
-	Shown func(attr string, round int, ledger value.Item) (value.Value, error)
+	// Shown is what a ledger comes to. nil: the rows of a set show it. The error says why it
+	// cannot be shown: no number can hold it, or it has more values than max.
+	Shown func(of Declared, ledger value.Item) (value.Value, error)
+}
+
+// Declared is what a declaration asks of an aggregate.
+type Declared struct {
+	Attr  string
+	Round int // decimals of a mean
+	Max   int // how many values a distinct may have
 }
 
 // Operand is what the field of a source row must hold.

@@ -85,7 +85,7 @@ func TestShown(t *testing.T) {
 				apply(v, true)
 			}
 			const round = 3
-			shown, err := a.Shown("x", round, ledger)
+			shown, err := a.Shown(aggregate.Declared{Attr: "x", Round: round, Max: 1000}, ledger)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,8 +16,8 @@ var Count = &Aggregate{
 		}
 		return append(to, value.Attr{Name: owntable.Sum(attr), Value: one}), ""
 	},
-	Shown: func(attr string, _ int, ledger value.Item) (value.Value, error) {
-		if n := ledger.Get(owntable.Sum(attr)); !n.IsMissing() {
+	Shown: func(of Declared, ledger value.Item) (value.Value, error) {
+		if n := ledger.Get(owntable.Sum(of.Attr)); !n.IsMissing() {
 			return n, nil
 		}
 		return value.OfInt(0), nil

@@ -2,27 +2,27 @@ package aggregate
 
 import (
 	"fmt"
-	"strings"
 
 	"weir/internal/owntable"
 	"weir/internal/value"
 )
 
 // Distinct is how many different values a field has. Its ledger counts the rows that
-// have each value, so it needs a bound.
+// have each value, so it needs a bound. It is not shown while there are more values.
 var Distinct = &Aggregate{
 	Keyword: "distinct", Of: Scalars, Max: true, Hidden: true,
 	Empty: value.OfInt(0), Totals: true,
 	Adds: addMember,
-	Shown: func(attr string, _ int, ledger value.Item) (value.Value, error) {
-		n := int64(0)
-		values := owntable.Values(attr)
-		for i := range ledger {
-			if len(ledger[i].Name) > len(values) && strings.HasPrefix(ledger[i].Name, values) && ledger[i].Value.Sign() > 0 {
-				n++
-			}
+	Shown: func(of Declared, ledger value.Item) (value.Value, error) {
+		n, dropped := owntable.LedgerRow(ledger).Values(of.Attr)
+		switch {
+		case dropped:
+			return value.Value{}, fmt.Errorf("the rows had far more than %d different values (max), so its ledger no longer counts them; "+
+				"raise max, or change the rows and run projector repair", of.Max)
+		case n > of.Max:
+			return value.Value{}, fmt.Errorf("the rows have more than %d different values (max)", of.Max)
 		}
-		return value.OfInt(n), nil
+		return value.OfInt(int64(n)), nil
 	},
 }
 

@@ -15,15 +15,15 @@ var Mean = &Aggregate{
 		}
 		return addNumber(append(to, value.Attr{Name: owntable.Rows(attr), Value: one}), attr, v)
 	},
-	Shown: func(attr string, round int, ledger value.Item) (value.Value, error) {
-		sum, err := owntable.Total(attr, ledger)
-		switch rows := ledger.Get(owntable.Rows(attr)); {
+	Shown: func(of Declared, ledger value.Item) (value.Value, error) {
+		sum, err := owntable.Total(of.Attr, ledger)
+		switch rows := ledger.Get(owntable.Rows(of.Attr)); {
 		case err != nil:
 			return value.Value{}, err
 		case rows.Kind() != value.Number || rows.Sign() == 0:
 			return value.Value{}, nil
 		default:
-			return sum.Mean(rows, round)
+			return sum.Mean(rows, of.Round)
 		}
 	},
 }

@@ -10,8 +10,8 @@ var Sum = &Aggregate{
 	Keyword: "sum", Of: Numbers,
 	Empty: value.OfInt(0), Number: true, Exact: true, Totals: true,
 	Adds: addNumber,
-	Shown: func(attr string, _ int, ledger value.Item) (value.Value, error) {
-		sum, err := owntable.Total(attr, ledger)
+	Shown: func(of Declared, ledger value.Item) (value.Value, error) {
+		sum, err := owntable.Total(of.Attr, ledger)
 		if err != nil {
 			return value.Value{}, err
 		}

@@ -114,7 +114,7 @@ func TestRespread(t *testing.T) {
 func TestBandNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"a:x": "x 0", "a:": " 0", "a+1:x": "x 15", "a-1:x:y": "x:y -31", "a+5:x": "x 107", "a-7:x": "x -169",
-		"a+0:x": "", "a01:x": "", "a1:x": "", "a+x:x": "", "a": "", "ab:x": "", "c:x": "", "d:x:a:y": "", "": "", "a+1": "",
+		"a+0:x": "", "a01:x": "", "a1:x": "", "a+x:x": "", "a": "", "ab:x": "", "c:x": "", "d:x:a:y": "", "o:x": "", "": "", "a+1": "",
 	} {
 		got := ""
 		if attr, exp, ok := Band(name); ok {
@@ -123,7 +123,7 @@ func TestBandNames(t *testing.T) {
 		if got != want {
 			t.Errorf("%q is %q, want %q", name, got, want)
 		}
-		if IsSum(name) != (want != "" || strings.HasPrefix(name, "c:") || strings.HasPrefix(name, "d:")) {
+		if IsSum(name) != (want != "" || strings.HasPrefix(name, "c:") || strings.HasPrefix(name, "d:") || strings.HasPrefix(name, "o:")) {
 			t.Errorf("%q is a sum: %v", name, IsSum(name))
 		}
 	}

@@ -1,6 +1,7 @@
 package owntable
 
 import (
+	"slices"
 	"strings"
 
 	"weir/internal/events"
@@ -52,10 +53,10 @@ func (l LedgerRow) Positions(shardKeys []string) (out []value.Attr) {
 	return out
 }
 
-// Sums returns the accumulators that are numbers.
+// Sums returns the accumulators that are numbers and can be added to.
 func (l LedgerRow) Sums() (out []value.Attr) {
 	for _, a := range l {
-		if IsSum(a.Name) && a.Value.Kind() == value.Number {
+		if IsSum(a.Name) && !strings.HasPrefix(a.Name, dropped) && a.Value.Kind() == value.Number {
 			out = append(out, a)
 		}
 	}
@@ -141,6 +142,81 @@ func UnparkLedger(at store.Ref, n int, amounts []value.Attr, before value.Value)
 	w := WaitLedger(at, -n)
 	w.Ops = adding(append(w.Ops, raise(before)), amounts)
 	return w
+}
+
+// Values returns how many values of a distinct rows have, and whether they were dropped.
+func (l LedgerRow) Values(attr string) (n int, dropped bool) {
+	for _, a := range l.values(attr) {
+		if a.Value.Sign() > 0 {
+			n++
+		}
+	}
+	return n, value.Item(l).Has(Dropped(attr))
+}
+
+// values returns the counts of a distinct.
+func (l LedgerRow) values(attr string) []value.Attr {
+	prefix := Values(attr)
+	from, _ := slices.BinarySearchFunc(l, prefix, func(a value.Attr, name string) int { return strings.Compare(a.Name, name) })
+	n := from
+	for n < len(l) && strings.HasPrefix(l[n].Name, prefix) {
+		n++
+	}
+	return l[from:n]
+}
+
+// ForgetValues removes the counts of a distinct that are 0, or all of them if it was dropped:
+// as many as one write can. Absent counts as 0. The condition is that they have not changed
+// since the ledger was read. ok is false if there are none.
+func (l LedgerRow) ForgetValues(at store.Ref, attr string) (w store.Write, ok bool) {
+	w.Ref, w.Return = at, true
+	_, gone := l.Values(attr)
+	for _, a := range l.values(attr) {
+		if len(w.Ops) < forgetAtOnce && (gone || a.Value.Kind() == value.Number && a.Value.Sign() == 0) {
+			w.Ops = append(w.Ops, remove(a.Name))
+			if !gone {
+				w.If = append(w.If, []store.Test{store.AsRead(a.Name, a.Value)})
+			}
+		}
+	}
+	if gone {
+		w.If = store.Cond{{{Attr: Dropped(attr), Is: store.Exists}}}
+	}
+	return w, len(w.Ops) > 0
+}
+
+// forgetAtOnce is how many counts ForgetValues removes.
+const forgetAtOnce = 100
+
+// Largest returns the attribute of those whose values have the most bytes in the ledger, and
+// the bytes.
+func (l LedgerRow) Largest(attrs []string) (largest string, most int) {
+	for _, attr := range attrs {
+		if size := value.Item(l.values(attr)).Size(); size > most {
+			most, largest = size, attr
+		}
+	}
+	return largest, most
+}
+
+// Dropping returns the ledger without the values of a distinct.
+func (l LedgerRow) Dropping(attr string) LedgerRow {
+	out := slices.DeleteFunc(slices.Clone(value.Item(l)), func(a value.Attr) bool { return strings.HasPrefix(a.Name, Values(attr)) })
+	return LedgerRow(out.With(value.Attr{Name: Dropped(attr), Value: value.OfInt(1)}))
+}
+
+// DropValues removes all values of a distinct, and says so, in one write of the whole row, on
+// condition that it has not changed since it was read.
+func (l LedgerRow) DropValues(at store.Ref, attr string, before value.Value) (w store.Write, err error) {
+	w = store.Write{Ref: at, Ops: []store.Op{raise(before)}}
+	own := Table()
+	put, err := own.Apply(&w, value.Item(l.Dropping(attr)))
+	if err != nil {
+		return w, err
+	}
+	is := value.Item(l)
+	return store.Write{Ref: at, Put: put, Return: true, If: append(note(is, ledgerVersion).same(ledgerVersion),
+		[]store.Test{store.AsRead(ledgerParked, is.Get(ledgerParked))}, []store.Test{store.AsRead(ledgerUnshown, is.Get(ledgerUnshown))})}, nil
 }
 
 // Without removes attributes that LedgerRow.Positions and Sums returned, and adds waits

@@ -44,6 +44,7 @@
 //	a:ATTR   a count or a sum; c:ATTR is the count that divides a mean's sum
 //	a+N:ATTR digits of a sum that are too high or too low for a:ATTR: see bands.go
 //	d:ATTR:V how many rows hold the value V, for a distinct
+//	o:ATTR   a distinct had far more values than its max: they are no longer counted
 //	n        version of the ledger, which the target publishes as attribute "weir"
 //	q        how many parked effects wait for this target; absent or 0 for none
 //	u        id of the dead letter that names the sums that cannot be shown; absent for none
@@ -145,10 +146,16 @@ func Value(attr, v string) string { return Values(attr) + v }
 // Values returns the prefix of the names of all counts of a distinct.
 func Values(attr string) string { return "d:" + attr + ":" }
 
+// Dropped names the accumulator that says that the values of the distinct attr are no longer
+// counted.
+func Dropped(attr string) string { return dropped + attr }
+
+const dropped = "o:"
+
 // IsSum reports whether an attribute of a ledger is an accumulator of any kind.
 func IsSum(name string) bool {
 	_, _, sum := Band(name)
-	return sum || strings.HasPrefix(name, Rows("")) || strings.HasPrefix(name, "d:")
+	return sum || strings.HasPrefix(name, Rows("")) || strings.HasPrefix(name, "d:") || strings.HasPrefix(name, dropped)
 }
 
 // Table returns the definition of the own table.

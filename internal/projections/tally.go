@@ -3,6 +3,7 @@ package projections
 import (
 	"strings"
 
+	"weir/internal/aggregate"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/store"
@@ -22,8 +23,8 @@ func SameRow(a, b store.Ref) bool {
 	return a.Table == b.Table && value.Equal(a.Key.Partition, b.Key.Partition) && value.Equal(a.Key.Sort, b.Key.Sort)
 }
 
-// Unshown says that a target cannot show a sum or a mean, because DynamoDB cannot hold
-// the number.
+// Unshown says that a target cannot show a tally: DynamoDB cannot hold the number, or a
+// distinct has more values than its max.
 type Unshown struct {
 	Tally *model.Tally
 	Why   error
@@ -69,19 +70,19 @@ func TallyOf(e *model.Entity, accumulator string) string {
 // attr.
 func Accumulates(attr, accumulator string) bool {
 	of, _, sum := owntable.Band(accumulator)
-	return sum && of == attr || accumulator == owntable.Rows(attr) || strings.HasPrefix(accumulator, owntable.Values(attr))
+	return sum && of == attr || accumulator == owntable.Rows(attr) || accumulator == owntable.Dropped(attr) || strings.HasPrefix(accumulator, owntable.Values(attr))
 }
 
 // Published returns what a target row shows of its ledger: an attribute for each of the
-// tallies that is not hidden. The attribute is Missing for the mean of nothing, and for a number
-// that DynamoDB cannot hold; such a number does not affect the other attributes. A nil
+// tallies that is not hidden. The attribute is Missing for the mean of nothing, and for what
+// cannot be shown (Unshown); that does not affect the other attributes. A nil
 // ledger is one in which nothing was ever counted.
 func Published(tallies []*model.Tally, b value.Item) (out []value.Attr, cannot []Unshown) {
 	for _, t := range tallies {
 		if !t.Shows() {
 			continue
 		}
-		v, err := t.Kind.Shown(t.Attr, t.Round, b)
+		v, err := t.Kind.Shown(aggregate.Declared{Attr: t.Attr, Round: t.Round, Max: t.Max}, b)
 		if err != nil {
 			cannot = append(cannot, Unshown{t, err})
 		}

@@ -240,6 +240,9 @@ func (w *Work) showTargets(ctx context.Context, ledgers map[*projections.Target]
 	if err != nil {
 		return err
 	}
+	if rows, err = w.trimValues(ctx, rows); err != nil {
+		return err
+	}
 	for i, t := range w.Targets {
 		if isParked(rows[i]) {
 			continue
@@ -376,11 +379,14 @@ func (w *Work) contributeSome(ctx context.Context, target store.Ref, cs []counte
 		case last == nil:
 			return nil
 		case errors.Is(last, store.ErrRefused):
-			spread, err := w.respread(ctx, owntable.Ledger(w.Model.Name, target))
-			if err != nil {
+			ready, full, err := w.room(ctx, target, total(steps))
+			switch {
+			case err != nil:
 				return err
+			case full:
+				last = fullLedger(last)
 			}
-			if !spread {
+			if !ready {
 				return w.parkContributions(ctx, target, cs, guard, last.Error())
 			}
 		case errors.Is(last, store.ErrCondition), errors.Is(last, store.ErrConflict):

@@ -84,6 +84,9 @@ func (q *drain) apply(ctx context.Context, effects []Dead) error {
 	err := q.applyQueued(ctx, effects, q.publish, q.standing)
 	for errors.Is(err, store.ErrRefused) {
 		trimmed, _, failed := q.trim(ctx, effects[0].Row, sumOf(effects))
+		if failed == nil && !trimmed {
+			trimmed, _, failed = q.drop(ctx, effects[0].Row, sumOf(effects))
+		}
 		if failed != nil {
 			return failed
 		}

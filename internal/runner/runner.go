@@ -197,7 +197,8 @@ type Work struct {
 	*Runner
 	Batch
 	*projections.Gathered
-	kept []bool // whether some effect of each change was kept as a dead letter
+	kept []bool         // whether some effect of each change was kept as a dead letter
+	fits map[string]int // see room
 }
 
 // NewWork returns the state of a batch that asks for g. An empty Batch with an empty g is

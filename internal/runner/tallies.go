@@ -46,6 +46,9 @@ func (w *Work) CountTallies(ctx context.Context) error {
 	if err := w.prune(ctx, ledgers); err != nil {
 		return err
 	}
+	if err := w.trimLedgers(ctx, ledgers); err != nil {
+		return err
+	}
 	for _, t := range w.Targets {
 		if b, ok := ledgers[t]; ok {
 			if _, err := w.unshown(ctx, owntable.Ledger(w.Model.Name, t.Row), t.Row, t.Entity, b, false); err != nil {
@@ -119,22 +122,15 @@ func fitting(steps []projections.Step) []projections.Step {
 	return steps
 }
 
-// uncounted handles a ledger that refused the steps. If digits of its sums could be moved
-// to other bands (respread), or room could be made (trim), the target is sent again.
-// Otherwise the steps are parked.
+// uncounted handles a ledger that refused the steps. If it could be prepared for them
+// (room), the target is sent again. Otherwise the steps are parked.
 func (w *Work) uncounted(ctx context.Context, t *projections.Target, refused error, again []*projections.Target) ([]*projections.Target, error) {
-	spread, err := w.respread(ctx, owntable.Ledger(w.Model.Name, t.Row))
+	part := projections.Target{Steps: fitting(t.Steps)}
+	ready, full, err := w.room(ctx, t.Row, part.Total())
 	switch {
 	case err != nil:
 		return again, err
-	case spread:
-		return append(again, t), nil
-	}
-	trimmed, full, err := w.trim(ctx, t.Row, t.Total())
-	switch {
-	case err != nil:
-		return again, err
-	case trimmed:
+	case ready:
 		return append(again, t), nil
 	case full:
 		refused = fullLedger(refused)

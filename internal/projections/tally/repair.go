@@ -38,6 +38,7 @@ func (f *LedgerFix) Correct(ctx context.Context, r *runner.Runner, now *runner.R
 	of, sums := target{}, value.Item(nil)
 	if t := runner.RecountOf[*recount](now.Recounts).expect[f.Name]; t != nil {
 		of, sums = *t, t.ledger()
+		sums, _ = dropped(of.entity, sums, f.noted)
 		sums = slices.DeleteFunc(sums, func(a value.Attr) bool { return a.Value.Sign() == 0 })
 	}
 	w, differs, err := owntable.LedgerRow(f.noted).Repair(f.ref(), sums, applied(now.Places), r.First())

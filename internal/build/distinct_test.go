@@ -1,0 +1,110 @@
+package build_test
+
+import (
+	"fmt"
+	"testing"
+
+	"weir/internal/owntable"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// TestManyValues: a build over more values than a ledger holds drops those of the one
+// distinct that has them. Everything else of that row, and the distinct of another row, is
+// right, then and when the stream goes on.
+func TestManyValues(t *testing.T) { open(t, load(t, films)).manyValues(20_000, 36) }
+
+// TestManyValuesOnDynamoDB is the same with fewer and longer values.
+func TestManyValuesOnDynamoDB(t *testing.T) {
+	openOnDynamoDB(t, load(t, films)).manyValues(3000, 200)
+}
+
+func (f *fixture) manyValues(n, bytes int) {
+	f.write("PK", "MOVIE#1", "SK", "METADATA", "type", "Movie")
+	f.write("PK", "MOVIE#2", "SK", "METADATA", "type", "Movie")
+	f.moods(0, n, "1", bytes)
+	f.moods(n, n+90, "2", bytes)
+	f.unread()
+	f.unbuilt()
+	f.build(owntable.BuildLive, "Movie")
+	f.movie("built", "1", n, -1)
+	f.movie("built", "2", 90, 90)
+	f.moods(n+90, n+120, "1", bytes) // the stream goes on
+	f.moods(n+120, n+130, "2", bytes)
+	f.unrate(n, n+60)
+	f.catchUp()
+	f.movie("after", "1", n+30, -1)
+	f.movie("after", "2", 40, 40)
+	for name, row := range f.rows(owntable.TableName) {
+		if owntable.Kind(row.Get(owntable.Partition).Text()) == owntable.KindLedger && row.Size() > 40*(bytes+50) {
+			f.Errorf("ledger %s has %d bytes", name, row.Size())
+		}
+	}
+	f.clock.Add(25)
+	f.build(owntable.BuildVerified, "Movie")
+	f.movie("audited", "1", n+30, -1)
+	f.movie("audited", "2", 40, 40)
+	letters := 0
+	f.ok(f.runner().Dead(f.Context(), func(d runner.Dead) error {
+		if letters++; d.Kind != runner.DeadNumber {
+			f.Errorf("a dead letter of kind %s: %s %s", d.Kind, d.Target, d.Reason)
+		}
+		return nil
+	}))
+	if letters != 1 {
+		f.Errorf("%d dead letters, want 1", letters)
+	}
+}
+
+// moods writes ratings from..to of a movie, each with a mood of its own.
+func (f *fixture) moods(from, to int, movie string, bytes int) {
+	f.ratings(from, to, func(i int) value.Item {
+		return value.NewItem(
+			value.Attr{Name: "type", Value: value.OfString("Rating")}, value.Attr{Name: "movie", Value: value.OfString(movie)},
+			value.Attr{Name: "stars", Value: value.OfInt(2)}, value.Attr{Name: "mood", Value: value.OfString(fmt.Sprintf("%0*d", bytes, i))})
+	})
+}
+
+func (f *fixture) unrate(from, to int) {
+	f.ratings(from, to, func(int) value.Item { return nil })
+}
+
+func (f *fixture) ratings(from, to int, row func(i int) value.Item) {
+	f.Helper()
+	for from < to {
+		var ws []store.Write
+		for ; from < to && len(ws) < 500; from++ {
+			key := value.NewItem(value.Attr{Name: "PK", Value: value.OfString(fmt.Sprint("USER#", from))}, value.Attr{Name: "SK", Value: value.OfString("RATING#1")})
+			ref, _ := f.model.Tables[0].KeyOf(key)
+			w := store.Write{Ref: store.Ref{Table: f.table, Key: ref}}
+			if it := row(from); it == nil {
+				w.Delete = true
+			} else {
+				w.Put = value.NewItem(append(it, key...)...)
+			}
+			ws = append(ws, w)
+		}
+		out, err := f.Store.Write(f.Context(), ws)
+		f.ok(err)
+		for i := range out {
+			f.ok(out[i].Err)
+		}
+	}
+}
+
+// movie fails unless a movie shows so many ratings and moods; -1 stands for none shown.
+func (f *fixture) movie(when, id string, ratings, moods int) {
+	f.Helper()
+	row := f.rows(f.table)[fmt.Sprintf(`{"PK":"MOVIE#%s","SK":"METADATA"}`, id)]
+	want := value.OfInt(int64(moods))
+	if moods < 0 {
+		want = value.Value{}
+	}
+	if n, _ := row.Get("rows").Int64(); n != int64(ratings) || !value.Equal(row.Get("moods"), want) {
+		f.Errorf("%s: movie %s shows %d ratings and %v moods, want %d and %d", when, id, n, row.Get("moods"), ratings, moods)
+	}
+	if n, _ := row.Get("stars").Int64(); n != int64(2*ratings) {
+		f.Errorf("%s: movie %s shows %d stars, want %d", when, id, n, 2*ratings)
+	}
+}
