@@ -18,7 +18,7 @@ var Distinct = &Aggregate{
 		switch {
 		case dropped:
 			return value.Value{}, fmt.Errorf("the rows had far more than %d different values (max), so its ledger no longer counts them; "+
-				"raise max, or change the rows and run projector repair", of.Max)
+				"raise max, or remove values and run projector repair (on AWS: projector build --again)", of.Max)
 		case n > of.Max:
 			return value.Value{}, fmt.Errorf("the rows have more than %d different values (max)", of.Max)
 		}
