@@ -32,6 +32,9 @@ type Record struct {
 	Origin Position
 }
 
+// Size returns how many bytes the images have, as DynamoDB counts them.
+func (r *Record) Size() int { return r.Old.Size() + r.New.Size() }
+
 // Event returns INSERT, MODIFY or REMOVE, depending on which images the record has.
 func (r *Record) Event() string {
 	switch {

@@ -310,7 +310,7 @@ func (s *spool) read(table string, after events.Position, limit int) (out store.
 	from := sort.Search(len(seg.marks), func(i int) bool { return seg.marks[i].after.Compare(after) > 0 }) - 1
 	offset := seg.marks[max(from, 0)].offset
 	r := frameReader{r: bufio.NewReaderSize(io.NewSectionReader(seg.file, offset, seg.size-offset), int(min(256<<10, seg.size-offset)))}
-	for len(out.Records) < limit {
+	for size := 0; len(out.Records) < limit && size < store.PageBytes; {
 		rec, err := r.next()
 		if err == io.EOF {
 			break
@@ -321,10 +321,12 @@ func (s *spool) read(table string, after events.Position, limit int) (out store.
 		if rec.Position.Compare(after) > 0 {
 			rec.Table = table
 			out.Records = append(out.Records, rec)
+			size += rec.Size()
 		}
 	}
 	if n := len(out.Records); n > 0 {
-		out.End = s.ended && out.Records[n-1].Position == s.last
+		last := out.Records[n-1].Position == s.last
+		out.End, out.More = s.ended && last, !last
 	}
 	return out, nil
 }

@@ -198,6 +198,7 @@ type consumer struct {
 	gathers int
 	beside  bool // apply one flush while collecting the next
 
+	pages    pages
 	next     flush // what it collects
 	flushing *flushing
 	at       map[place]events.Position
@@ -407,7 +408,8 @@ func (p *piece) last() events.Position { return p.page.Records[len(p.page.Record
 // order across shards.
 func (c *consumer) pass(ctx context.Context) (n int, err error) {
 	var pieces []piece
-	together, ordered := 0, c.jobs && len(c.Runner.Orders()) > 0
+	ordered := c.jobs && len(c.Runner.Orders()) > 0
+	c.pages.begin(ordered)
 	known := map[place]bool{}
 	unread := map[place]error{}
 	tables, err := c.Runner.Tables(ctx)
@@ -434,7 +436,7 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 			}
 			var p piece
 			if err == nil {
-				if p, err = c.read(ctx, t, at); err != nil {
+				if p, err = c.read(ctx, t, at, 1); err != nil {
 					err = fmt.Errorf("%s of %s, shard %s: %w", c.group, t.Name, s.ID, err)
 				}
 			}
@@ -455,13 +457,14 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 			}
 			if len(p.page.Records) > 0 || ordered {
 				pieces = append(pieces, p)
-				together += len(p.page.Records)
 			}
-			if !ordered && together >= 4*c.pace.records {
+			if !ordered && c.pages.full(4*c.pace.records) {
 				if err := c.take(ctx, pieces); err != nil {
 					return 0, err
 				}
-				pieces, together = pieces[:0], 0
+				clear(pieces)
+				pieces = pieces[:0]
+				c.pages.begin(ordered)
 			}
 		}
 	}
@@ -517,8 +520,8 @@ func (c *consumer) forget(known map[place]bool) {
 	maps.DeleteFunc(c.places, func(at place, _ events.Position) bool { return at.group == c.group && over(at) })
 }
 
-// read reads the next page of a shard.
-func (c *consumer) read(ctx context.Context, t *model.Table, at place) (piece, error) {
+// read reads the next page of a shard, of at least so many records if there are more.
+func (c *consumer) read(ctx context.Context, t *model.Table, at place, least int) (piece, error) {
 	p := piece{place: at, table: t}
 	before := c.unsaved(at)
 	if c.ended[at] || before != nil && before.page.End {
@@ -542,7 +545,8 @@ func (c *consumer) read(ctx context.Context, t *model.Table, at place) (piece, e
 	if a := c.asides[at]; a.reads() {
 		p.page, err = c.readAside(ctx, a, at, p.after)
 	} else {
-		p.page, err = c.source().Read(ctx, at.table, at.shard, p.after, c.pace.records)
+		p.page, err = c.source().Read(ctx, at.table, at.shard, p.after, c.pages.records(least, c.pace.records))
+		c.pages.takes(p.page.Records)
 	}
 	if errors.Is(err, ErrElsewhere) {
 		return p, nil // the next pass sees the change

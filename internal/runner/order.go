@@ -94,7 +94,7 @@ func (r *Runner) phases(bs []Batch) []run {
 }
 
 // inOrder cuts the pieces down to the position up to which every shard has been read.
-// Other processes wrote while the pieces were read, so it reads those that are not full
+// Other processes wrote while the pieces were read, so it reads those that were not cut
 // again, and then uses nothing beyond what was seen at first. If a stream's positions
 // have no order between shards, its pieces are applied too, each in its own order.
 func (c *consumer) inOrder(ctx context.Context, pieces []piece) ([]piece, error) {
@@ -109,17 +109,17 @@ func (c *consumer) inOrder(ctx context.Context, pieces []piece) ([]piece, error)
 	}
 	for i := range pieces {
 		p := &pieces[i]
-		if len(p.page.Records) >= c.pace.records {
+		if p.page.More {
 			continue
 		}
-		again, err := c.read(ctx, p.table, p.place)
+		again, err := c.read(ctx, p.table, p.place, len(p.page.Records)+1)
 		if err != nil {
 			return nil, err
 		}
 		*p = again
 	}
 	for _, p := range pieces {
-		if n := len(p.page.Records); n >= c.pace.records && p.page.Records[n-1].Position.Compare(upTo) < 0 {
+		if n := len(p.page.Records); p.page.More && n > 0 && p.page.Records[n-1].Position.Compare(upTo) < 0 {
 			upTo = p.page.Records[n-1].Position
 		}
 	}

@@ -145,7 +145,7 @@ func (m *memory) Read(ctx context.Context, name, id string, after events.Positio
 	}
 	end := max(at, min(at+limit, s.seen, len(s.records)))
 	out.Records = s.records[at:end:end]
-	out.End = s.Closed && end == len(s.records)
+	out.End, out.More = s.Closed && end == len(s.records), end < min(s.seen, len(s.records))
 	return out, nil
 }
 

@@ -295,11 +295,17 @@ type Shard struct {
 }
 
 // Records is a page of a shard. An empty page only means that there are no records now.
-// End says that the shard is closed and has been read to its end.
+// End says that the shard is closed and has been read to its end. More says that the page
+// was cut, so there may be more to read now: a page of few records may be one of many bytes.
 type Records struct {
 	Records []events.Record
 	End     bool
+	More    bool
 }
+
+// PageBytes is about how many bytes of images a page of a shard has at most, if it has more
+// than one record.
+const PageBytes = 4 << 20
 
 // Tip is how far a store's streams have come at one moment. Take one Tip. Everything
 // acknowledged before it can be read once a later Tip's Seen is not below the first
@@ -333,7 +339,8 @@ func Clock(now func() time.Time, s Source) func() time.Time {
 type Source interface {
 	// Shards lists a table's shards, parents before children.
 	Shards(ctx context.Context, table string) ([]Shard, error)
-	// Read returns up to limit records of a shard with positions above after, in order.
+	// Read returns up to limit records of a shard with positions above after, in order, and
+	// fewer if they have more than PageBytes.
 	// It returns ErrTrimmed if some of the records above after are gone. The zero
 	// position is the position before the shard's first record; or, if Horizon returns
 	// zero, before the oldest record that is left.

@@ -292,7 +292,7 @@ func (s *Store) readShard(ctx context.Context, arn string, at line, after events
 		c.after = r.Position
 	}
 	c.iterator, c.ended = out.NextShardIterator, out.NextShardIterator == nil
-	page.End = c.ended
+	page.End, page.More = c.ended, len(page.Records) > 0 && !c.ended
 	s.keep(at, c)
 	if len(page.Records) == 0 && len(out.Records) > 0 && !page.End {
 		return s.readShard(ctx, arn, at, after, max) // an empty page would mean no records

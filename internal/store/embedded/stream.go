@@ -11,7 +11,7 @@ import (
 )
 
 // readBytes limits a page of a stream, in stored form.
-const readBytes = 4 << 20
+const readBytes = store.PageBytes
 
 // shardOf is the open shard for a row's partition.
 func (t *table) shardOf(k store.Key) *shard {
@@ -99,7 +99,7 @@ func (s *Store) readShard(ctx context.Context, tableName, shardName string, afte
 	if err != nil {
 		return out, fmt.Errorf("table %s, shard %s: %w", tab.Name, shardName, err)
 	}
-	return store.Records{Records: page, End: sh.Closed && !more}, nil
+	return store.Records{Records: page, End: sh.Closed && !more, More: more}, nil
 }
 
 // page reads records of a shard: from memory if possible, or else from the store.

@@ -32,11 +32,15 @@ func (f *fixture) stream(table string, limit int) (out []events.Record) {
 // shard reads what a shard has after a position.
 func (f *fixture) shard(table string, sh store.Shard, after events.Position, limit int) (out []events.Record) {
 	f.Helper()
-	for {
+	for more := true; ; {
 		page, err := f.Read(f.ctx(), table, sh.ID, after, limit)
 		if err != nil {
 			f.Fatal(err)
 		}
+		if len(page.Records) > 0 && !more {
+			f.Fatalf("a page of %d records was cut, and does not say so", limit)
+		}
+		more = page.More || len(page.Records) < limit
 		if len(page.Records) > limit {
 			f.Fatalf("%d records, the limit is %d", len(page.Records), limit)
 		}
