@@ -22,17 +22,19 @@ WEIR_TEST_DYNAMODB=$(scripts/dynamodb-local.sh start "$port")
 WEIR_TEST_OPENSEARCH=$(scripts/opensearch.sh start "$search_port")
 export WEIR_TEST_DYNAMODB WEIR_TEST_OPENSEARCH
 # All tests of the drivers' packages run; elsewhere, tests that need a service say so in
-# their names. They mostly wait, for streams, for indexing and for processes that they start,
+# their names, by which their packages are found. They mostly wait, for streams, for indexing and for processes that they start,
 # so they run in parallel; the output of the drivers' tests is shown at the end. OpenSearch
 # gets 30 random histories of each kind; make test runs 100 on the embedded index.
 drivers=$(mktemp -d)
+mapfile -t packages < <(grep -rlE '^func Test[A-Za-z]*On(DynamoDB|AWS|Services)\(' --include='*_test.go' cmd internal | xargs -n1 dirname |
+	sort -u | grep -v '^internal/store/dynamodb' | sed 's|^|./|')
 "${GO:-go}" test -count=1 -timeout 20m ./internal/store/dynamodb/... "$@" >"$drivers/1" 2>&1 &
 rows=$!
 "${GO:-go}" test -count=1 -timeout 20m ./internal/search/opensearch "$@" -args -rapid.checks=30 >"$drivers/2" 2>&1 &
 documents=$!
 code=0
 "${GO:-go}" test -count=1 -timeout 20m -parallel 6 -run '^TestContract$|On(DynamoDB|AWS|Services)$' \
-	./internal/store/embedded ./internal/search/embedded ./internal/stage ./internal/system ./internal/live ./internal/ingest ./internal/migrate ./cmd/... "$@" || code=$?
+	./internal/store/embedded ./internal/search/embedded "${packages[@]}" "$@" || code=$?
 wait "$rows" || code=$?
 wait "$documents" || code=$?
 cat "$drivers"/*
