@@ -26,6 +26,7 @@ const (
 	envOpenSearch = "WEIR_OPENSEARCH" // URL of the search cluster, for the group search
 	envOrder      = "WEIR_ORDER"      // item or shard; without it, as the mapping delivers
 	envDrained    = "WEIR_DRAINED"    // the reader before, once the stream has run empty
+	envDeriveIn   = "WEIR_DERIVE_IN"  // the region that derives from global tables
 	envData       = "WEIR_DATA"       // an embedded store instead of DynamoDB, for tests
 )
 
@@ -64,7 +65,7 @@ func (p *program) handler() (*lambda.Handler, *system.System, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	d := data{Data: os.Getenv(envData), AWS: os.Getenv(envData) == "", OpenSearch: os.Getenv(envOpenSearch), StageFlags: in}
+	d := data{Data: os.Getenv(envData), AWS: os.Getenv(envData) == "", OpenSearch: os.Getenv(envOpenSearch), DeriveIn: os.Getenv(envDeriveIn), StageFlags: in}
 	s, err := p.open(d, []string{name}, system.Options{Writes: true, NoSearch: group == runner.GroupRows})
 	if err != nil {
 		return nil, nil, err

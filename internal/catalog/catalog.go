@@ -28,10 +28,10 @@ import (
 // Catalog is one program's access to a model's catalog. Its methods may be called from many
 // goroutines at the same time.
 type Catalog struct {
-	model  *model.Model
-	store  store.Store
-	now    func() time.Time
-	assume bool
+	model *model.Model
+	store store.Store
+	now   func() time.Time
+	opts  Options
 
 	program *Program
 
@@ -44,13 +44,14 @@ type Catalog struct {
 
 // Options are what a program says of its model. The zero Options claim nothing.
 type Options struct {
-	Assume bool // see Found.Assume
+	Assume   bool   // see Found.Assume
+	DeriveIn string // see Found.DeriveIn
 }
 
 // New returns the catalog of a model whose rows are in s; it reads nothing. now is the clock
 // by which derivations are remembered and streams forget, not one that orders anything.
 func New(m *model.Model, s store.Store, now func() time.Time, o Options) *Catalog {
-	return &Catalog{model: m, store: s, now: now, assume: o.Assume, program: ProgramOf(m)}
+	return &Catalog{model: m, store: s, now: now, opts: o, program: ProgramOf(m)}
 }
 
 // Said is called with each stream that was switched off and on, before the catalog is
@@ -95,7 +96,7 @@ func (c *Catalog) Start(ctx context.Context, said Said) error {
 
 // found identifies the model's tables.
 func (c *Catalog) found(ctx context.Context) (Found, error) {
-	f := Found{Tables: map[string]store.Identity{}, Now: c.now(), Assume: c.assume}
+	f := Found{Tables: map[string]store.Identity{}, Now: c.now(), Assume: c.opts.Assume, DeriveIn: c.opts.DeriveIn}
 	for t := range c.program.Needs {
 		is, err := c.store.Identity(ctx, t)
 		if err != nil {

@@ -61,6 +61,8 @@ var (
 	ErrDefinition = kind("definition")
 	// ErrUnknown: another program derives something that this one does not know.
 	ErrUnknown = kind("unknown")
+	// ErrReplica: another region derives from the table, or none was named.
+	ErrReplica = kind("replica")
 	// ErrReader: another reader has the stream.
 	ErrReader = kind("reader")
 )
@@ -130,6 +132,8 @@ type Found struct {
 	// Assume: the operator says that no table of the model has a change that its stream
 	// no longer has.
 	Assume bool
+	// DeriveIn is the one region that derives from tables that are replicated.
+	DeriveIn string
 }
 
 // Start decides whether a program may begin, and what the catalog becomes: tables are
@@ -141,6 +145,9 @@ func (p *Program) Start(was owntable.CatalogRow, f Found) (next owntable.Catalog
 		return was, nil, err
 	}
 	for _, t := range slices.Sorted(maps.Keys(p.Needs)) {
+		if err := p.derivesHere(t, f.Tables[t], f.DeriveIn); err != nil {
+			return was, nil, err
+		}
 		pin, is := was.Tables[t], f.Tables[t]
 		if pin.Reader != "" && is.Stream != "" && pin.Stream != is.Stream {
 			switched = append(switched, Switch{t, pin.Stream, is.Stream})
@@ -149,6 +156,20 @@ func (p *Program) Start(was owntable.CatalogRow, f Found) (next owntable.Catalog
 	}
 	p.enter(&next, f)
 	return next, switched, p.current(next, f.Now)
+}
+
+// derivesHere refuses a table that another region derives from: the stream of each replica has
+// the writes of all, so two regions would write the same derived values over each other, each
+// with versions of its own.
+func (p *Program) derivesHere(t string, is store.Identity, in string) error {
+	switch {
+	case is.Replicas == "" || in != "" && in == is.Region:
+		return nil
+	case in == "":
+		return refuse(ErrReplica, "table %s is replicated between %s and %s. One region derives, and the others receive what it derives with the rows; say which, the same in all of them: --derive-in %s, or WEIR_DERIVE_IN (%s)",
+			t, is.Region, strings.ReplaceAll(is.Replicas, ",", ", "), is.Region, guide)
+	}
+	return refuse(ErrReplica, "table %s is derived in %s. This is %s, which receives what is derived there with the rows: run nothing that derives here (%s)", t, in, is.Region, guide)
 }
 
 // Fits refuses tables that are not those that are pinned, or lack what is needed.

@@ -52,6 +52,7 @@ type world struct {
 	tables map[string]store.Identity
 	now    time.Time
 	assume bool
+	in     string // the region that derives
 }
 
 func newWorld(t *testing.T, whole bool) *world {
@@ -61,7 +62,7 @@ func newWorld(t *testing.T, whole bool) *world {
 
 func (w *world) start(p *Program) error {
 	w.Helper()
-	next, _, err := p.Start(w.row, Found{Tables: w.tables, Now: w.now, Assume: w.assume})
+	next, _, err := p.Start(w.row, Found{Tables: w.tables, Now: w.now, Assume: w.assume, DeriveIn: w.in})
 	w.row = next
 	return err
 }
@@ -412,4 +413,24 @@ func TestNewerStates(t *testing.T) {
 		w.row.Derivations["Album.new"] = d
 		w.refused(w.batch(programOf(t, without(albums, counts)), Process, "rows"), ErrUnknown)
 	}
+}
+
+// TestReplicas: one region derives from a table that is replicated, and all say which.
+func TestReplicas(t *testing.T) {
+	w, p := newWorld(t, true), programOf(t, albums)
+	at := func(region, others string) {
+		is := table("r", true)
+		is.Region, is.Replicas = region, others
+		w.tables["rows"] = is
+	}
+	at("eu-west-1", "us-east-1,us-west-2")
+	w.refused(w.start(p), ErrReplica, "rows is replicated between eu-west-1 and us-east-1, us-west-2", "--derive-in eu-west-1", "WEIR_DERIVE_IN")
+	w.in = "us-east-1"
+	w.refused(w.start(p), ErrReplica, "rows is derived in us-east-1. This is eu-west-1")
+	w.in = "eu-west-1"
+	w.must(w.start(p))
+	w.in = "us-east-1" // a replica was added, and the other region was named
+	w.refused(w.start(p), ErrReplica)
+	at("eu-west-1", "")
+	w.must(w.start(p))
 }

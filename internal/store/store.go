@@ -385,6 +385,9 @@ type Identity struct {
 	// Whole reports that the stream still has every change since the table was made. It
 	// is false if that is not certain.
 	Whole bool
+	// Region is where the table is, "" in a store without regions, and Replicas are the other
+	// regions that it is replicated to and from, sorted, with commas between them.
+	Region, Replicas string
 	// Rows is approximately how many rows the table has, for saying how long work will
 	// take; 0 if the store does not know. It says nothing of which table this is.
 	Rows int64

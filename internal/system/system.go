@@ -68,6 +68,7 @@ type Options struct {
 	// AssumeComplete says that the streams of the models' tables still have every change
 	// since the tables were made, where that is not known. See catalog.Found.
 	AssumeComplete bool
+	DeriveIn       string           // see catalog.Found
 	Drained        []catalog.Reader // see runner.Runner
 	// OpenSearch is the URL of a cluster that holds the indexes. If it is "", they are
 	// embedded. See opensearch.ParseTarget.
@@ -135,7 +136,7 @@ func (s *System) assemble(ctx context.Context, at drivers.Place, models []*model
 			}
 		}
 		p.Runner.Drained = o.Drained
-		p.Runner.Catalog = catalog.New(m, s.Store, s.now, catalog.Options{Assume: o.AssumeComplete})
+		p.Runner.Catalog = catalog.New(m, s.Store, s.now, catalog.Options{Assume: o.AssumeComplete, DeriveIn: o.DeriveIn})
 		config := query.Config{Model: m, Store: s.Store, Search: s.Index, Now: s.now, Secret: secret}
 		if g := s.generationOf(m); g != nil {
 			config.Built = g.built

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -82,11 +84,31 @@ func (s *Store) Identity(ctx context.Context, name string) (store.Identity, erro
 		return store.Identity{}, err
 	}
 	id := store.Identity{ID: identity(found), ARN: aws.ToString(found.TableArn), Made: aws.ToTime(found.CreationDateTime).UTC(), Rows: aws.ToInt64(found.ItemCount)}
+	id.Region, id.Replicas = replicas(found)
 	if on := found.StreamSpecification; on != nil && aws.ToBool(on.StreamEnabled) {
 		id.Stream, id.Images = aws.ToString(found.LatestStreamLabel), store.Images(on.StreamViewType)
 		id.Together = madeTogether(found)
 	}
 	return id, nil
+}
+
+// replicas returns the region of a table, and the other regions of a global table of either
+// version. The older version does not list them here.
+func replicas(t *types.TableDescription) (region, others string) {
+	if at, err := arn.Parse(aws.ToString(t.TableArn)); err == nil {
+		region = at.Region
+	}
+	var all []string
+	for _, r := range t.Replicas {
+		if name := aws.ToString(r.RegionName); name != "" && name != region {
+			all = append(all, name)
+		}
+	}
+	if len(all) == 0 && aws.ToString(t.GlobalTableVersion) != "" {
+		return region, "other regions"
+	}
+	slices.Sort(all)
+	return region, strings.Join(all, ",")
 }
 
 // madeTogether reports whether one CreateTable call made a table and its stream. Both then
