@@ -164,8 +164,8 @@ func (f *fenced) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, 
 	for i, w := range ws {
 		w.Return = false
 		err := f.Transact(ctx, []store.Write{w})
-		if errors.Is(err, store.ErrConflict) {
-			err = store.ErrCondition // the caller reads again
+		for tries := 0; errors.Is(err, store.ErrConflict) && tries < fixTries; tries++ { // nothing was written, whatever the row is
+			err = f.Transact(ctx, []store.Write{w})
 		}
 		if err != nil && !errors.Is(err, store.ErrCondition) && !errors.Is(err, store.ErrRefused) {
 			return nil, err
