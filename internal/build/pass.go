@@ -57,7 +57,7 @@ const holdRows = 5000
 
 // run runs all segments.
 func (p *pass) run(ctx context.Context) error {
-	count, err := p.count(ctx)
+	count, err := p.plan(ctx)
 	if err != nil {
 		return err
 	}
@@ -83,6 +83,20 @@ func (p *pass) run(ctx context.Context) error {
 func (p *pass) segment(n, of int) *segment {
 	at := owntable.Segment(p.Runner.Model.Name, p.build.Generation, p.name, n)
 	return &segment{pass: p, number: n, of: of, at: at, targets: map[string]*pending{}}
+}
+
+// plan returns the number of segments. The first builder's number stands in segment 0 before
+// any other segment is taken, since builders may be told different numbers: with parts of
+// different sizes under the same names, some rows would be in none.
+func (p *pass) plan(ctx context.Context) (int, error) {
+	count, err := p.count(ctx)
+	if err != nil || p.dry {
+		return count, err
+	}
+	if err := p.segment(0, count).hold(ctx); err != nil {
+		return 0, err
+	}
+	return p.count(ctx)
 }
 
 // count returns the number of segments: that with which the pass was begun.
