@@ -1,0 +1,203 @@
+package runner_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/projections"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// churner makes and removes rows of every kind while a simulated year passes.
+type churner struct {
+	*harness
+	at     map[string]events.Position // how far each shard was read
+	byItem bool
+	made   int
+}
+
+// rows are the rows that one round makes: of an author that goes again, and of one that stays.
+func (c *churner) round(day, n int) (ws []store.Write) {
+	put := func(pk, sk, kind string, attrs ...string) {
+		it := value.Item{{Name: "PK", Value: value.OfString(pk)}, {Name: "SK", Value: value.OfString(sk)}, {Name: "type", Value: value.OfString(kind)}}
+		for i := 0; i < len(attrs); i += 2 {
+			it = append(it, value.Attr{Name: attrs[i], Value: value.OfString(attrs[i+1])})
+		}
+		row := value.NewItem(it...)
+		key, _ := c.model.Table("press").KeyOf(row)
+		ws = append(ws, store.Write{Ref: store.Ref{Table: "press", Key: key}, Put: row})
+	}
+	const at = "2026-01-01T00:00:00Z"
+	for i := range n {
+		id := fmt.Sprintf("%d.%d", day, i)
+		for _, author := range []string{"stays", id} {
+			reader := id + "." + author
+			put("READER#"+reader, "READS#"+author, "Reader", "since", at)
+			put("READER#"+reader, "PRAISE#"+author, "Praise", "at", at, "kind", "warm")
+			put("POST#"+reader, "METADATA", "Post", "title", "T"+reader, "author", author, "at", at)
+		}
+		put("AUTHOR#"+id, "METADATA", "Author", "name", "N"+id, "at", at)
+	}
+	return ws
+}
+
+func (c *churner) write(ws []store.Write) {
+	c.t.Helper()
+	for some := range slices.Chunk(ws, 500) {
+		out, err := c.store.Write(c.t.Context(), some)
+		must(c.t, err)
+		for i := range out {
+			must(c.t, out[i].Err)
+		}
+	}
+	c.made += len(ws)
+	c.apply()
+}
+
+// apply applies everything that the stream has.
+func (c *churner) apply() {
+	c.t.Helper()
+	r := c.runner(nil)
+	for again := true; again; {
+		again = false
+		shards, err := c.store.Shards(c.t.Context(), "press")
+		must(c.t, err)
+		for _, s := range shards {
+			page, err := c.store.Read(c.t.Context(), "press", s.ID, c.at[s.ID], 1000)
+			must(c.t, err)
+			if len(page.Records) == 0 {
+				continue
+			}
+			b := runner.Batch{ShardKey: runner.ShardKey("press", s.ID), ByItem: c.byItem}
+			for i := range page.Records {
+				if change, ok := projections.NewChange(c.model.Table("press"), &page.Records[i]); ok {
+					b.Changes = append(b.Changes, change)
+				}
+			}
+			n, err := r.Rows(c.t.Context(), b)
+			must(c.t, err)
+			if n.Dead > 0 {
+				c.t.Fatalf("%d dead letters: %v", n.Dead, c.letters())
+			}
+			last := page.Records[len(page.Records)-1].Position
+			c.at[s.ID], again = last, true
+			must(c.t, c.store.Trim(c.t.Context(), "press", s.ID, last))
+		}
+		left, err := r.Jobs(c.t.Context())
+		must(c.t, err)
+		again = again || left
+	}
+}
+
+// removed deletes the rows that a round made, and the news that was made of them.
+func (c *churner) removed(ws []store.Write) {
+	c.t.Helper()
+	gone := make([]store.Write, len(ws))
+	for i := range ws {
+		gone[i] = store.Write{Ref: ws[i].Ref, Delete: true}
+	}
+	c.write(gone)
+	gone = nil
+	for _, row := range c.scan("press") {
+		if strings.HasPrefix(row.Get("SK").Text(), "NEWS#") {
+			key, _ := c.model.Table("press").KeyOf(row)
+			gone = append(gone, store.Write{Ref: store.Ref{Table: "press", Key: key}, Delete: true})
+		}
+	}
+	c.write(gone)
+}
+
+// passes lets time pass and deletes what has expired.
+func (c *churner) passes(d time.Duration) {
+	c.t.Helper()
+	c.clock = c.clock.Add(d)
+	for {
+		n, err := c.store.Sweep(c.t.Context(), c.clock, 1<<20, func(context.Context, []store.Write) error { return nil })
+		must(c.t, err)
+		if n == 0 {
+			break
+		}
+	}
+	c.apply()
+}
+
+// own returns how many rows of each kind the own table has.
+func (c *churner) own() map[string]int {
+	out := map[string]int{}
+	for _, row := range c.scan(owntable.TableName) {
+		kind := owntable.Kind(row.Get(owntable.Partition).Text())
+		if row.Get(owntable.Sort).Text() == "-" {
+			kind += " head"
+		}
+		out[kind]++
+	}
+	return out
+}
+
+// stay are the rows of the own table that nothing removes: one for each row that something was
+// ever derived for, however often it came and went (docs/guide/limits.md).
+var stay = []string{"each head", "ledger head", "set head"}
+
+// TestChurn: rows come and go for a year, and the own table has at the end at most 1.1 times
+// the rows that it had after the first week, besides those that stay.
+// WEIR_TEST_CHURN=1000000 makes that many rows.
+func TestChurn(t *testing.T) {
+	for _, byItem := range []bool{false, true} {
+		t.Run(fmt.Sprintf("byItem=%v", byItem), func(t *testing.T) {
+			const days = 365
+			perDay := 1
+			if s := os.Getenv("WEIR_TEST_CHURN"); s != "" {
+				n, err := strconv.Atoi(s)
+				must(t, err)
+				perDay = max(1, n/days/7)
+			}
+			m, err := model.Load("../sim/testdata/press.yaml")
+			must(t, err)
+			c := &churner{harness: newHarness(t, m), at: map[string]events.Position{}, byItem: byItem}
+			defer c.close()
+			c.harness.byItem = byItem
+			must(t, c.harness.write(`put press {"PK":"AUTHOR#stays","SK":"METADATA","type":"Author","name":"N"}`))
+			var week map[string]int
+			for day := range days {
+				ws := c.round(day, perDay)
+				c.write(ws)
+				c.removed(ws)
+				c.passes(24 * time.Hour)
+				if day == 6 {
+					week = c.own()
+				}
+			}
+			year := c.own()
+			t.Logf("%d rows written; after a week %v; after a year %v", c.made, week, year)
+			targets := 1 + days*perDay
+			for _, kind := range stay {
+				if n := year[kind]; n > targets {
+					t.Errorf("%s: %d rows, for %d targets", kind, n, targets)
+				}
+				delete(year, kind)
+				delete(week, kind)
+			}
+			was, is := 0, 0
+			for kind := range year {
+				was, is = was+week[kind], is+year[kind]
+			}
+			if 10*is > 11*was {
+				for _, kind := range slices.Sorted(maps.Keys(year)) {
+					t.Errorf("%s: %d rows, after a week %d", kind, year[kind], week[kind])
+				}
+			}
+		})
+	}
+}
