@@ -70,7 +70,7 @@ func numbers(t *testing.T, o lambda.Order, open func([]store.Table) (store.Store
 	if out, err := db.Write(t.Context(), []store.Write{{Ref: movie, Put: row}}); err != nil || out[0].Err != nil {
 		t.Fatal(out, err)
 	}
-	w := &world{Store: db, t: t, model: m, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), shards: []string{"shardId-1"}}
+	w := &world{Store: db, t: t, model: m, now: time.Now().UTC(), shards: []string{"shardId-1"}}
 	h := w.byOrder(o, w)
 	sequence := 100
 	invoke := func(records ...string) {
@@ -88,8 +88,8 @@ func numbers(t *testing.T, o lambda.Order, open func([]store.Table) (store.Store
 	rating := func(event, image, user, stars string) string {
 		sequence++
 		key := `"PK":{"S":"USER#` + user + `"},"SK":{"S":"RATING#m"}`
-		return fmt.Sprintf(`{"eventID":"e%d","eventName":"%s","eventSource":"aws:dynamodb","eventSourceARN":"arn:aws:dynamodb:eu-west-1:1:table/films/stream/x","dynamodb":{"SequenceNumber":"%d","ApproximateCreationDateTime":1767225600,"Keys":{%s},"%s":{%s,"type":{"S":"Rating"},"stars":{"N":"%s"}}}}`,
-			sequence, event, sequence, key, image, key, stars)
+		return fmt.Sprintf(`{"eventID":"e%d","eventName":"%s","eventSource":"aws:dynamodb","eventSourceARN":"arn:aws:dynamodb:eu-west-1:1:table/films/stream/x","dynamodb":{"SequenceNumber":"%d","ApproximateCreationDateTime":%d,"Keys":{%s},"%s":{%s,"type":{"S":"Rating"},"stars":{"N":"%s"}}}}`,
+			sequence, event, sequence, w.now.Unix(), key, image, key, stars)
 	}
 	shows := func(ratings, points string, letters int) {
 		t.Helper()
