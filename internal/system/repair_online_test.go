@@ -115,7 +115,7 @@ func (b *busy) run(t *testing.T) {
 		rounds = 3
 	}
 	d, spoilt, mended := rand.New(rand.NewPCG(7, 7)), 0, 0
-	for range rounds {
+	for round := 0; round < rounds || mended == 0 && round < 100*rounds; round++ { // a spoilt row may be written before it is read
 		time.Sleep(30 * time.Millisecond)
 		spoilt += b.spoilSome(t, s, d)
 		r := repair.Repair{Verify: s.Verify(s.Models[0]), Runner: s.Models[0].Runner, Yield: func(verify.Difference) { mended++ }}

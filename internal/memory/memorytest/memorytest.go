@@ -21,6 +21,7 @@ import (
 // goroutine does at that moment, and each open case. Where the kernel does not say what is
 // resident, it does nothing. A test calls begin before a case, and done after it.
 func Bound(t *testing.T, most memory.Size) (begin func(name string) (done func())) {
+	most *= instrumented
 	var mu sync.Mutex
 	open := map[*string]string{}
 	ended := make(chan bool)

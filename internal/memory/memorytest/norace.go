@@ -1,0 +1,5 @@
+//go:build !race
+
+package memorytest
+
+const instrumented = 1
