@@ -29,6 +29,24 @@ import (
 // target; then the target's entity need not be known. sure makes it look for a letter
 // that the ledger does not name even if the ledger is small.
 func (r *Runner) unshown(ctx context.Context, ref, target store.Ref, e *model.Entity, ledger value.Item, sure bool) (changed bool, err error) {
+	for range markTries {
+		if changed, err = r.unshownOnce(ctx, ref, target, e, ledger, sure); err == nil {
+			return changed, nil
+		}
+		if !errors.Is(err, store.ErrCondition) {
+			break
+		}
+		// Another worker has changed the ledger, perhaps its version alone.
+		now, failed := r.GetRow(ctx, ref)
+		if failed != nil {
+			return true, failed
+		}
+		ledger = now
+	}
+	return true, fmt.Errorf("noting what cannot be shown of %s: %w", ref, err)
+}
+
+func (r *Runner) unshownOnce(ctx context.Context, ref, target store.Ref, e *model.Entity, ledger value.Item, sure bool) (changed bool, err error) {
 	why := projections.CannotShow(r.shows(e), ledger)
 	named, said, err := r.saidUnshown(ctx, target, ledger, why, sure)
 	if err != nil || why == said {
@@ -59,11 +77,7 @@ func (r *Runner) unshown(ctx context.Context, ref, target store.Ref, e *model.En
 	if err = r.Store.Transact(ctx, marked); errors.Is(err, store.ErrRefused) { // the ledger is full
 		err = r.Store.Transact(ctx, alone)
 	}
-	// A failed condition: the worker that counted meanwhile does it.
-	if err != nil && !errors.Is(err, store.ErrCondition) {
-		return true, fmt.Errorf("noting what cannot be shown of %s: %w", ref, err)
-	}
-	return true, nil
+	return true, err
 }
 
 // unshownID returns the id of the letter that says what a target cannot show.
