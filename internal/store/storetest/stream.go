@@ -32,15 +32,11 @@ func (f *fixture) stream(table string, limit int) (out []events.Record) {
 // shard reads what a shard has after a position.
 func (f *fixture) shard(table string, sh store.Shard, after events.Position, limit int) (out []events.Record) {
 	f.Helper()
-	for more := true; ; {
+	for {
 		page, err := f.Read(f.ctx(), table, sh.ID, after, limit)
 		if err != nil {
 			f.Fatal(err)
 		}
-		if len(page.Records) > 0 && !more {
-			f.Fatalf("a page of %d records was cut, and does not say so", limit)
-		}
-		more = page.More || len(page.Records) < limit
 		if len(page.Records) > limit {
 			f.Fatalf("%d records, the limit is %d", len(page.Records), limit)
 		}
@@ -221,6 +217,28 @@ var streamCases = []testCase{
 						f.Errorf("position %v, want %v", rest[j].Position, want.Position)
 					}
 					f.same("new image", rest[j].New, want.New)
+				}
+			}
+		}
+	}},
+	{"says that a page was cut by its limit", func(f *fixture) {
+		for i := range 25 {
+			f.do(update(ref(fmt.Sprint("p", i%4), "x"), add("n", 1)))
+		}
+		f.records(25) // from here on nothing is added: a page that is not cut is the last
+		shards, err := f.Shards(f.ctx(), rows)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, sh := range shards {
+			n := len(f.shard(rows, sh, events.Position{}, 1000))
+			for limit := range n {
+				page, err := f.Read(f.ctx(), rows, sh.ID, events.Position{}, limit+1)
+				if err != nil {
+					f.Fatal(err)
+				}
+				if len(page.Records) < n && len(page.Records) == limit+1 && !page.More {
+					f.Errorf("a page of %d of %d records does not say that it was cut", limit+1, n)
 				}
 			}
 		}
