@@ -101,6 +101,9 @@ func (c *runCommand) builds(ctx context.Context, part *system.Part, log *slog.Lo
 		case err != nil:
 			log.Error("the builds cannot be read", "model", part.Model.Name, "err", err)
 		case todo == nil:
+			if err := b.HandOver(ctx); err != nil && ctx.Err() == nil {
+				log.Error("builds do not go over to positions", "model", part.Model.Name, "err", err)
+			}
 			wait = max(time.Second, is.Next(part.Runner.Now()))
 		case !c.shared() || !todo.Begun || was[todo.Entity] == *todo:
 			wait = c.work(ctx, b, log)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"weir/internal/build"
 	"weir/internal/catalog"
 	"weir/internal/owntable"
 	"weir/internal/system"
@@ -63,17 +64,23 @@ type derivation struct {
 	Shares     []string   `json:"shares,omitempty"`
 }
 
-// underway is a build that is not verified.
+// underway is a build that is not verified, or that goes over or has gone over from marks to
+// positions.
 type underway struct {
 	Entity     string              `json:"entity"`
 	Generation int64               `json:"generation"`
 	State      owntable.BuildState `json:"state"`
 	Since      time.Time           `json:"since"`
 	Audit      *time.Time          `json:"auditFrom,omitempty"`
-	Rows       int64               `json:"rows,omitempty"`        // read in this state
-	Of         int64               `json:"of,omitempty"`          // approximately
-	PerSecond  float64             `json:"perSecond,omitempty"`   // rows
-	Left       float64             `json:"secondsLeft,omitempty"` // approximately
+	Rows       int64               `json:"rows,omitempty"`          // read in this state
+	Of         int64               `json:"of,omitempty"`            // approximately
+	PerSecond  float64             `json:"perSecond,omitempty"`     // rows
+	Left       float64             `json:"secondsLeft,omitempty"`   // approximately
+	HandOver   *time.Time          `json:"handOverAt,omitempty"`    // later records count by position
+	Waits      int                 `json:"handOverWaits,omitempty"` // shards that may have earlier ones
+	Positions  *time.Time          `json:"positionsSince,omitempty"`
+	Unmarked   *time.Time          `json:"unmarkedSince,omitempty"` // since when there are no marks
+	now        time.Time
 }
 
 // indexed is a search index, of the model's definitions or of others.
@@ -167,7 +174,13 @@ func builtOf(ctx context.Context, s *system.System) (out []underway, err error) 
 	now := b.Runner.Now()
 	for i := range all {
 		is := &all[i]
-		if is.State == owntable.BuildVerified {
+		if h := is.HandOver; is.State == owntable.BuildVerified {
+			if is.Marks {
+				out = append(out, underway{
+					Entity: is.Entity, Generation: is.Generation, State: is.State, Since: is.Since, Waits: is.Waits, now: now,
+					HandOver: unlessZero(h.At), Positions: unlessZero(h.Passed), Unmarked: unlessZero(h.Over),
+				})
+			}
 			continue
 		}
 		one := underway{Entity: is.Entity, Generation: is.Generation, State: is.State, Since: is.Since, Rows: is.Rows, Of: is.Of, Left: is.Left(now).Seconds()}
@@ -183,7 +196,25 @@ func builtOf(ctx context.Context, s *system.System) (out []underway, err error) 
 	return out, err
 }
 
+// counts says how a verified build counts.
+func (b underway) counts() string {
+	switch {
+	case b.Unmarked != nil:
+		return "counts by positions since " + stamped(b.Positions)
+	case b.Positions != nil:
+		return "counts by positions since " + stamped(b.Positions) + "; its marks are removed from " + stamped(new(b.Positions.Add(build.InUse)))
+	case b.HandOver == nil:
+		return "counts by marks; it goes over to positions when processes read its streams"
+	case b.now.Before(*b.HandOver):
+		return "counts by marks until " + stamped(b.HandOver)
+	}
+	return fmt.Sprintf("goes over from marks to positions since %s; of %d shards, no later record is applied yet", stamped(b.HandOver), b.Waits)
+}
+
 func (b underway) text() string {
+	if b.State == owntable.BuildVerified {
+		return fmt.Sprintf("build of %s: verified, generation %d, %s", b.Entity, b.Generation, b.counts())
+	}
 	out := fmt.Sprintf("build of %s: %s since %s, generation %d", b.Entity, b.State, stamped(&b.Since), b.Generation)
 	if b.Audit != nil {
 		return out + ", not yet audited: projector build audits it from " + stamped(b.Audit)

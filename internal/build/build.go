@@ -13,6 +13,8 @@
 //	live       All targets show the new ledgers.
 //	verified   The audit, at least a day later, has put right what a function counted that
 //	           was invoked before the announcement, and has read every row and mark again.
+//	           Where processes read the streams, the ledgers then go over from marks to
+//	           positions, shard by shard, and the marks are removed (handover.go).
 //
 // Everything that is read is read strongly. A builder may stop at any moment, and any number
 // may run: the next one takes the segments over, which fences the one before.
@@ -153,7 +155,11 @@ func (b *Builder) Run(ctx context.Context) (out []Status, err error) {
 		}
 		out = append(out, is)
 	}
-	return out, nil
+	if err := b.HandOver(ctx); err != nil {
+		return out, err
+	}
+	_, err = b.Unmark(ctx)
+	return out, err
 }
 
 // Announce enters the builds in the catalog. From the next batch on, consumers count in
@@ -212,7 +218,7 @@ func (b *Builder) pass(ctx context.Context, is owntable.Build, to owntable.Build
 	}
 	of, became := b.Runner.Catalog, is
 	_, err := of.Change(ctx, func(was owntable.CatalogRow) (next owntable.CatalogRow, err error) {
-		next, became, _ = of.Program().Advance(was, is, to, b.Runner.Now())
+		next, became, _ = of.Program().Advance(was, is, to, b.moment())
 		return next, nil
 	})
 	if err == nil && became.State == owntable.BuildDropped {

@@ -41,6 +41,7 @@ type segment struct {
 	targets    map[string]*pending
 	facts      []runner.Held        // rows that the segment will put
 	changes    []projections.Change // rows that will be compared in place
+	gone       []value.Item         // rows that will be removed
 	held       int                  // contributions in targets, and so on
 }
 
@@ -226,7 +227,9 @@ func (s *segment) flush(ctx context.Context) error {
 	return err
 }
 
-func (s *segment) clear() { s.targets, s.facts, s.changes, s.held = map[string]*pending{}, nil, nil, 0 }
+func (s *segment) clear() {
+	s.targets, s.facts, s.changes, s.gone, s.held = map[string]*pending{}, nil, nil, nil, 0
+}
 
 // estimate counts what flush would do.
 func (s *segment) estimate(ctx context.Context) error {

@@ -25,7 +25,8 @@ type Pruned struct {
 }
 
 // Prune removes ledgers, marks and dead letters of generations that were replaced, and the
-// ledgers that no build made of entities that were built. After a crash, call it again.
+// ledgers that no build made of entities that were built, and the marks of builds that have
+// handed over. After a crash, call it again.
 func (b *Builder) Prune(ctx context.Context) (out []Pruned, removed int, err error) {
 	row, err := b.Runner.Catalog.Row(ctx)
 	if err != nil {
@@ -49,7 +50,14 @@ func (b *Builder) Prune(ctx context.Context) (out []Pruned, removed int, err err
 		return out, removed, err
 	}
 	letters, err := b.Runner.ForgetReplaced(ctx)
-	return out, removed + letters, err
+	if removed += letters; err != nil {
+		return out, removed, err
+	}
+	if err := b.HandOver(ctx); err != nil {
+		return out, removed, err
+	}
+	marks, err := b.Unmark(ctx)
+	return out, removed + int(marks), err
 }
 
 func (b *Builder) inUse(is owntable.Build) string {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/internal/catalog"
+	"weir/internal/contribution"
 	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -23,6 +24,10 @@ type State struct {
 	Of         int64 // approximately how many there are; 0 where the store does not know
 	Puts       int64 // contributions put in this state
 	Taken      int64 // how often builders have taken a segment, or saved one
+	Marks      bool // it counts by marks, or has: it has ledgers or sets
+	HandOver   contribution.HandOver
+	Waits      int // until the hand-over has passed: shards that may have records to be counted by mark
+	unmarks    bool
 }
 
 // Left returns about how long the state lasts yet, by the pace of the rows until now; 0 if
@@ -44,6 +49,8 @@ func (all States) Todo(now time.Time) *State {
 		case s.State == owntable.BuildBuilding, s.State == owntable.BuildShowing:
 			return s
 		case s.State == owntable.BuildLive && now.Sub(s.Announced) >= catalog.AuditAfter && now.Sub(s.Announced) <= catalog.BuildLife:
+			return s
+		case s.unmarks:
 			return s
 		}
 	}
@@ -74,7 +81,12 @@ func (b *Builder) States(ctx context.Context) (all States, err error) {
 		if !slices.Contains(b.Names, is.Entity) {
 			continue
 		}
-		s := State{Entity: is.Entity, Generation: is.Generation, State: is.State, Since: is.Since, Announced: is.Announced}
+		s := State{Entity: is.Entity, Generation: is.Generation, State: is.State, Since: is.Since, Announced: is.Announced, Marks: b.Runner.Catalog.Program().HasMarks(is.Entity), HandOver: is.HandOver, unmarks: unmarks(is, b.Runner.Now())}
+		if is.HandOver.Announced() && is.HandOver.Passed.IsZero() {
+			if s.Waits, err = b.waits(ctx, is); err != nil {
+				return nil, err
+			}
+		}
 		if err := b.segmentsOf(ctx, is, &s); err != nil {
 			return nil, err
 		}
@@ -107,6 +119,7 @@ func (b *Builder) Begins(ctx context.Context) ([]string, error) {
 // passesOf are the names of the passes of a state.
 var passesOf = map[owntable.BuildState][]string{
 	owntable.BuildBuilding: {passRows, passValues, passOwn}, owntable.BuildShowing: {passShow}, owntable.BuildLive: {passAudit, passMarks, passShowAgain, passValues + again, passOwn + again},
+	owntable.BuildVerified: {passUnmark},
 }
 
 // segmentsOf adds up the segments of a build's state.
@@ -129,6 +142,9 @@ func (b *Builder) segmentsOf(ctx context.Context, is owntable.Build, s *State) e
 		}
 	}
 	tables := b.sources(is.Entity)
+	if is.State == owntable.BuildVerified {
+		tables = nil // the own table's rows are not counted
+	}
 	if e := b.Runner.Model.Entity(is.Entity); e != nil && is.State == owntable.BuildShowing {
 		tables = []*store.Table{&e.Table.Table}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"weir/internal/events"
 	"weir/internal/owntable"
 )
 
@@ -151,20 +152,29 @@ func (p *Program) announce(row *owntable.CatalogRow, entity string, now time.Tim
 	}
 }
 
+// Moment is when a build goes on: the time by the store's clock and, where the store numbers
+// all changes in one order, a position that is not below any change until then.
+type Moment struct {
+	Time  time.Time
+	Given events.Position
+}
+
 // Advance decides what the catalog becomes when a build has reached a state. ok is false if
 // it is no longer in the state that it was in.
-func (p *Program) Advance(was owntable.CatalogRow, is owntable.Build, to owntable.BuildState, now time.Time) (next owntable.CatalogRow, became owntable.Build, ok bool) {
-	at := slices.IndexFunc(was.Builds, func(o owntable.Build) bool { return o.Generation == is.Generation })
-	if at < 0 || was.Builds[at].State != is.State {
+func (p *Program) Advance(was owntable.CatalogRow, is owntable.Build, to owntable.BuildState, at Moment) (next owntable.CatalogRow, became owntable.Build, ok bool) {
+	now := at.Time
+	n := slices.IndexFunc(was.Builds, func(o owntable.Build) bool { return o.Generation == is.Generation })
+	if n < 0 || was.Builds[n].State != is.State {
 		is.State = owntable.BuildDropped
-		if at >= 0 {
-			is = was.Builds[at]
+		if n >= 0 {
+			is = was.Builds[n]
 		}
 		return was, is, false
 	}
 	next = was.Clone()
-	b := &next.Builds[at]
+	b := &next.Builds[n]
 	b.State, b.Since = to, now
+	p.handOver(&next, b, at)
 	state := owntable.Live
 	if to == owntable.BuildVerified {
 		state = owntable.Verified
@@ -176,11 +186,86 @@ func (p *Program) Advance(was owntable.CatalogRow, is owntable.Build, to owntabl
 		}
 	}
 	for i := range next.Builds {
-		if o := &next.Builds[i]; i != at && o.Entity == b.Entity && o.State.Shown() {
+		if o := &next.Builds[i]; i != n && o.Entity == b.Entity && o.State.Shown() {
 			o.State, o.Since = owntable.BuildDropped, now
 		}
 	}
 	return next, *b, true
+}
+
+// HandOverAfter is how long after its announcement a hand-over is. The times of records are
+// approximate: this is larger than their error, and than the life of a batch or invocation.
+const HandOverAfter = time.Hour
+
+// handOver announces that a verified build's ledgers go over to positions, if processes read
+// the streams: functions have no checkpoints, and go on with marks.
+func (p *Program) handOver(row *owntable.CatalogRow, b *owntable.Build, at Moment) {
+	if b.State != owntable.BuildVerified || b.HandOver.Announced() || !p.HasMarks(b.Entity) {
+		return
+	}
+	for _, i := range p.tallies(b.Entity) {
+		for _, t := range p.Derivations[i].Reads {
+			if Reader(row.Tables[t].Reader) != Process {
+				return
+			}
+		}
+	}
+	b.HandOver.At, b.HandOver.After = at.Time.Add(HandOverAfter), at.Given
+}
+
+// HasMarks reports whether a build has ledgers or sets, and therefore marks until it has
+// handed over.
+func (p *Program) HasMarks(build string) bool {
+	return slices.ContainsFunc(p.tallies(build), func(i int) bool {
+		switch p.Derivations[i].Kind {
+		case "copy", "history", "feed", "follow", "status", "search":
+			return false
+		}
+		return true
+	})
+}
+
+// HandOver decides what the catalog becomes when builds could go over to positions: it
+// announces that where it was not announced. waits tells of builds how many shards have
+// records to be counted by mark; those with 0 have passed.
+func (p *Program) HandOver(was owntable.CatalogRow, waits map[int64]int, at Moment) owntable.CatalogRow {
+	next := was.Clone()
+	for i := range next.Builds {
+		b := &next.Builds[i]
+		p.handOver(&next, b, at)
+		if left, known := waits[b.Generation]; known && left == 0 && b.HandOver.Announced() && b.HandOver.Passed.IsZero() {
+			b.HandOver.Passed = at.Time
+		}
+	}
+	return next
+}
+
+// Unmarked decides what the catalog becomes when the marks of a build are gone.
+func Unmarked(was owntable.CatalogRow, generation int64, now time.Time) owntable.CatalogRow {
+	next := was.Clone()
+	for i := range next.Builds {
+		if b := &next.Builds[i]; b.Generation == generation && !b.HandOver.Passed.IsZero() && b.HandOver.Over.IsZero() {
+			b.HandOver.Over = now
+		}
+	}
+	return next
+}
+
+// handing refuses a function while ledgers go over from marks to positions, and as long as
+// a stream may have records that were counted by marks which are gone.
+func (p *Program) handing(row owntable.CatalogRow, now time.Time) error {
+	for _, b := range row.Builds.Counting() {
+		switch h := b.HandOver; {
+		case !h.Announced():
+		case h.Over.IsZero():
+			return refuse(ErrReader, "model %s: what was built of %s goes over from marks to positions, which only a process can do. Run projector run %s until projector status says that it counts by positions; or build it again while the function reads: projector build %s --again (%s)",
+				p.Model, b.Entity, p.Model, p.Model, guide)
+		case now.Sub(h.Passed) < AuditAfter:
+			return refuse(ErrReader, "model %s: what was built of %s counts by positions since %s, and the streams may still have records from before. A function can read them from %s on (%s)",
+				p.Model, b.Entity, stamp(h.Passed), stamp(h.Passed.Add(AuditAfter)), guide)
+		}
+	}
+	return nil
 }
 
 // Abort decides what the catalog becomes when builds of entities are ended that rows do not

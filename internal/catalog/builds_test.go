@@ -26,7 +26,7 @@ func (w *world) announce(p *Program, again bool) ([]owntable.Build, error) {
 
 func (w *world) advance(p *Program, b owntable.Build, to owntable.BuildState) owntable.Build {
 	w.Helper()
-	next, became, ok := p.Advance(w.row, b, to, w.now)
+	next, became, ok := p.Advance(w.row, b, to, Moment{Time: w.now})
 	if !ok || became.State != to {
 		w.Fatalf("%+v does not become %s", b, to)
 	}
@@ -186,7 +186,7 @@ func TestBuildAgain(t *testing.T) {
 	if w.row.Builds[at].State != owntable.BuildDropped {
 		t.Errorf("%+v", w.row.Builds)
 	}
-	if _, became, ok := p.Advance(w.row, first, owntable.BuildVerified, now); ok || became.State != owntable.BuildDropped {
+	if _, became, ok := p.Advance(w.row, first, owntable.BuildVerified, Moment{Time: now}); ok || became.State != owntable.BuildDropped {
 		t.Errorf("a builder of the older generation goes on: %+v", became)
 	}
 	w.row.Builds = w.row.Builds[:at] // as if the row had been damaged

@@ -307,6 +307,11 @@ func (p *Program) Admit(row owntable.CatalogRow, b Batch, now time.Time) (next o
 	if err := p.current(row, now); err != nil {
 		return row, err
 	}
+	if b.Reader != Process {
+		if err := p.handing(row, now); err != nil {
+			return row, err
+		}
+	}
 	next = row
 	for _, t := range b.Tables {
 		pin, known := row.Tables[t]

@@ -20,22 +20,26 @@ import (
 type Fence struct {
 	View   int64                     // version of the view that a batch must have at least
 	Floors map[int64]events.Position // by the version that announced the build
+	Cuts   map[int64]events.Position // likewise, of builds that hand over (HandOver)
 }
 
 // Take fences a shard at a checkpoint's position, for a view and the builds that it has,
 // which are given by the versions that announced them. changed is false if that was done
-// before. Floors that were taken stay; those of builds that are over go.
+// before. Floors and cuts that were taken stay; those of builds that are over go.
 func (f Fence) Take(view int64, builds []int64, at events.Position) (next Fence, changed bool) {
 	if f.View >= view {
 		return f, false
 	}
-	next = Fence{View: view, Floors: map[int64]events.Position{}}
+	next = Fence{View: view, Floors: map[int64]events.Position{}, Cuts: map[int64]events.Position{}}
 	for _, b := range builds {
 		floor, taken := f.Floors[b]
 		if !taken {
 			floor = at
 		}
 		next.Floors[b] = floor
+		if cut, taken := f.Cuts[b]; taken {
+			next.Cuts[b] = cut
+		}
 	}
 	return next, true
 }
@@ -49,4 +53,6 @@ func (f Fence) Counts(build int64, at events.Position) bool {
 }
 
 // Same reports whether two fences say the same.
-func (f Fence) Same(g Fence) bool { return f.View == g.View && maps.Equal(f.Floors, g.Floors) }
+func (f Fence) Same(g Fence) bool {
+	return f.View == g.View && maps.Equal(f.Floors, g.Floors) && maps.Equal(f.Cuts, g.Cuts)
+}

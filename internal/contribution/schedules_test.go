@@ -23,6 +23,33 @@ type mistake struct {
 	byPosition    bool // a record adds f(new) − f(old), and there are no marks of records
 	matching      bool // a record counts only if the mark says what its old image does
 	handOver      bool // byImage from the moment that the scan is over
+	early         bool // the hand-over is when the audit begins
+	zombieAudits  bool // auditors go on after the announcement
+	oldBatches    bool // a batch is applied however old it is
+	unpassed      bool // marks are dropped while records before the hand-over are left
+	dropAtOnce    bool // marks are dropped as soon as that is announced
+	noMargin      bool // the hand-over is when it is announced
+	byTime        bool // there are no cuts: the time of each record says how it is counted
+	orphans       bool // a shard whose parent was cut is cut like any other
+	clockOnly     bool // a clock that may be set back is trusted
+	anyRecord     bool // a shard is cut before the first record that comes, whatever its time
+}
+
+// way decides how a record is counted.
+func (m mistake) way(c *consumer, r record) contribution.Way {
+	switch {
+	case !c.fence.Counts(c.build, r.at) && !m.noFloors:
+		return contribution.Left
+	case m.byPosition || m.byImage || m.matching || m.noFloors:
+		return contribution.ByMark
+	case m.byTime && c.over.Late(r.written, r.at):
+		return contribution.ByPosition
+	case m.byTime && c.over.Passed.IsZero():
+		return contribution.ByMark
+	case m.byTime:
+		return contribution.Left
+	}
+	return c.fence.Way(c.build, c.over, r.at)
 }
 
 // record decides on an offer of a record.
@@ -47,17 +74,21 @@ func run(seed uint64, m mistake) bool {
 	w := newWorld(seed, m)
 	consumers := []*consumer{{world: w}, {world: w}, {world: w}}
 	builders := []*builder{{world: w}}
-	audits := []*auditor{{world: w}, {world: w}}
-	writes, applies, builds := 1+w.IntN(6), 1+w.IntN(20), 1+w.IntN(5)
-	announced := w.IntN(40)
-	for i := range 40 + w.IntN(200) {
-		switch n := w.IntN(writes + applies + builds + 1); {
+	audits := []*auditor{{world: w}}
+	writes, applies, builds, compares := 1+w.IntN(6), 1+w.IntN(20), 1+w.IntN(5), w.IntN(2)*(1+w.IntN(10))
+	announced, slow := w.IntN(40), 1+w.IntN(30)
+	for i := range 40 + w.IntN(400) {
+		w.now++
+		switch n := w.IntN(writes + applies + builds + compares); {
 		case n < writes:
 			w.write()
 		case n < writes+applies:
-			consumers[w.IntN(len(consumers))].step()
-		case n == writes+applies:
+			if c := w.IntN(len(consumers)); c > 0 || w.IntN(slow) == 0 {
+				consumers[c].step()
+			}
+		case n < writes+applies+compares:
 			audits[w.IntN(len(audits))].step()
+			w.pass()
 		case i >= announced:
 			builders[w.IntN(len(builders))].step()
 		}
@@ -65,39 +96,57 @@ func run(seed uint64, m mistake) bool {
 		case 0:
 			w.split()
 		case 1, 2: // a new builder; the old ones go on as zombies
-			w.owner++
-			builders = append(builders, &builder{world: w, number: w.owner, cursor: w.cursor})
+			if !w.scanned {
+				w.owner++
+				builders = append(builders, &builder{world: w, number: w.owner, cursor: w.cursor})
+			}
+		case 3: // likewise
+			if w.audits >= 0 {
+				w.audits++
+				audits = append(audits, &auditor{world: w, number: w.audits})
+			}
 		}
 	}
-	return w.end(consumers, builders, audits)
+	return w.end(consumers, builders, audits, compares)
 }
 
 // end lets the newest builder and the consumers finish, then all zombies.
-func (w *world) end(consumers []*consumer, builders []*builder, audits []*auditor) bool {
+func (w *world) end(consumers []*consumer, builders []*builder, audits []*auditor, compares int) bool {
 	for b := builders[len(builders)-1]; !b.stopped; b.step() {
-		if w.IntN(3) == 0 {
+		if w.now++; w.IntN(3) == 0 {
 			consumers[w.IntN(len(consumers))].step()
 		}
 	}
-	for applied := false; !applied; {
-		consumers[w.IntN(len(consumers))].step()
-		applied = true
-		for _, s := range w.shards {
-			applied = applied && s.done == len(s.records)
+	if compares == 0 { // it must be right before the audit too
+		w.applyAll(consumers)
+		if !w.mistake.byPosition && !w.right(true) {
+			return false
 		}
 	}
-	for range 3 * targetCount * rowCount {
+	for range 6 * (targetCount*rowCount + 2) {
+		w.now++
+		audits[len(audits)-1].step()
 		audits[w.IntN(len(audits))].step()
-	}
-	for _, c := range consumers {
-		for c.phase != taking {
-			c.step()
+		if w.pass(); w.IntN(3) == 0 {
+			w.write()
+		}
+		for range w.IntN(12) {
+			w.now++
+			consumers[w.IntN(len(consumers))].step()
 		}
 	}
+	for range w.IntN(3 * w.life) {
+		w.now++
+		if w.pass(); w.IntN(5) == 0 {
+			w.write()
+		}
+		consumers[w.IntN(len(consumers))].step()
+	}
+	w.applyAll(consumers)
 	if w.mistake.byPosition {
 		return w.right(false)
 	}
-	if !w.right(true) {
+	if !w.right(!w.over.Announced()) {
 		return false
 	}
 	w.owner++ // the build is over; marks of nothing expire
@@ -111,7 +160,25 @@ func (w *world) end(consumers []*consumer, builders []*builder, audits []*audito
 			b.step()
 		}
 	}
-	return w.right(true)
+	return w.right(!w.over.Announced())
+}
+
+// applyAll lets the consumers apply what was written.
+func (w *world) applyAll(consumers []*consumer) {
+	for applied := false; !applied; {
+		w.now++
+		w.pass()
+		consumers[w.IntN(len(consumers))].step()
+		applied = true
+		for _, s := range w.shards {
+			applied = applied && s.done == len(s.records)
+		}
+	}
+	for _, c := range consumers {
+		for c.phase != taking {
+			c.step()
+		}
+	}
 }
 
 // right compares ledgers, and marks, with the rows.
@@ -149,6 +216,14 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
+// rare has the first schedules that end wrong by mistakes that seldom show.
+var rare = map[string]uint64{
+	"a checkpoint moves under an older view":                59483,
+	"batches are applied however old they are":              48440,
+	"the audit reads the row first":                         53706,
+	"a child of a shard that was cut is cut like any other": 11194,
+}
+
 // TestMistakes: each mistake ends wrong in some schedule.
 func TestMistakes(t *testing.T) {
 	for name, m := range map[string]mistake{
@@ -167,11 +242,21 @@ func TestMistakes(t *testing.T) {
 		"f(new) - f(old) beside a scan, from positions that are handed over": {byPosition: true, noFloors: true},
 		"records that match the marks":                                       {matching: true},
 		"positions as soon as the scan ends":                                 {handOver: true},
+		"the hand-over is at the beginning of the audit":                     {early: true},
+		"auditors go on after the hand-over is announced":                    {zombieAudits: true},
+		"batches are applied however old they are":                           {oldBatches: true},
+		"marks are dropped before all records are counted":                   {unpassed: true},
+		"marks are dropped as soon as that is announced":                     {dropAtOnce: true},
+		"the hand-over is when it is announced":                              {noMargin: true},
+		"the time of each record says how it is counted":                     {byTime: true},
+		"a child of a shard that was cut is cut like any other":              {orphans: true},
+		"a shard is cut before any record":                                   {anyRecord: true},
+		"a clock that may be set back is trusted":                            {clockOnly: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := max(schedules(0), 60000)
-			for seed := range n {
-				if !run(seed, m) {
+			for i := range n {
+				if seed := rare[name] + i; !run(seed, m) {
 					t.Logf("schedule %d ends wrong", seed)
 					return
 				}

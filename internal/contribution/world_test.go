@@ -2,6 +2,8 @@ package contribution_test
 
 import (
 	"math/rand/v2"
+	"slices"
+	"time"
 
 	"weir/internal/contribution"
 	"weir/internal/events"
@@ -33,6 +35,7 @@ type record struct {
 	row      int
 	at       events.Position
 	old, new image
+	written  time.Time
 }
 
 type shard struct {
@@ -62,19 +65,47 @@ type world struct {
 	of       []*shard // the open shard of each row
 	shards   []*shard
 
-	view    int64 // version; 0 before the announcement
-	build   int64 // the version that announced the build
-	scanned bool
-	owner   int // the builder that holds the fence
-	cursor  int // the saved one
-	marks   map[markID]contribution.Mark
-	ledger  [targetCount]int64
-	legacy  map[*shard]int // for mistakes that count by positions: records counted
+	view      int64 // version; 0 before the announcement
+	build     int64 // the version that announced the build
+	over      contribution.HandOver
+	now       int // each step is a second
+	life      int // how old a batch may become
+	scanned   bool
+	audits    int  // the auditor that holds the fence of the audit; -1 once the audit is over
+	jitter    int  // by how much the times of records may be wrong
+	numbered  bool // the store numbers all changes, and its clock may be set
+	dropped   bool
+	dropAfter int
+	owner     int // the builder that holds the fence
+	cursor    int // the saved one
+	marks     map[markID]contribution.Mark
+	ledger    [targetCount]int64
+	passed    map[counter]events.Position // the positions in ledgers
+}
+
+// counter is a ledger's position in a shard.
+type counter struct {
+	target int
+	shard  *shard
+}
+
+// margin is by how much later than its announcement a hand-over is.
+const margin = 30
+
+func (w *world) time() time.Time { return time.Unix(int64(w.now), 0) }
+
+// roughly is the time as a record has it.
+func (w *world) roughly() time.Time {
+	return w.time().Add(time.Duration(w.IntN(2*w.jitter+1)-w.jitter) * time.Second)
 }
 
 func newWorld(seed uint64, m mistake) *world {
 	w := &world{Rand: rand.New(rand.NewPCG(seed, 11)), mistake: m, rows: make([]image, rowCount),
-		marks: map[markID]contribution.Mark{}, legacy: map[*shard]int{}}
+		marks: map[markID]contribution.Mark{}, passed: map[counter]events.Position{}}
+	w.life, w.jitter = 40+w.IntN(300), w.IntN(2)*w.IntN(margin+1)
+	if w.numbered = w.IntN(4) == 0; w.numbered {
+		w.jitter = 300
+	}
 	for range w.IntN(6) {
 		w.rows[w.IntN(rowCount)] = image{w.IntN(targetCount), w.IntN(4)} // before the stream
 	}
@@ -96,7 +127,7 @@ func (w *world) write() {
 	w.sequence++
 	w.rows[row] = is
 	s := w.of[row]
-	s.records = append(s.records, record{row, events.PositionOf(w.sequence), was, is})
+	s.records = append(s.records, record{row, events.PositionOf(w.sequence), was, is, w.roughly()})
 }
 
 // split closes a shard and gives its rows to a new one.
@@ -146,9 +177,20 @@ type consumer struct {
 	view     int64
 	build    int64
 	fence    contribution.Fence // as it was read
+	parent   contribution.Fence // that of the parent
 	place    events.Position    // of the checkpoint then
+	over     contribution.HandOver
+	began    int
 	offers   []offer
 	mark     contribution.Mark
+	steps    []step
+}
+
+// step is what the records of a batch add to a target by position.
+type step struct {
+	target int
+	at     events.Position
+	amount int64
 }
 
 // offer is an Offer with its target, and the record for mistakes that look at old images.
@@ -166,6 +208,7 @@ const (
 	holding
 	reading
 	writing
+	adding
 	moving
 )
 
@@ -175,23 +218,32 @@ func (c *consumer) step() {
 		c.take()
 	case viewing:
 		if !c.mistake.cached || c.view == 0 && c.IntN(4) == 0 {
-			c.view, c.build = c.world.view, c.world.build
+			c.view, c.build, c.over = c.world.view, c.world.build, c.world.over
 		}
 		c.phase = fencing
 	case fencing:
-		c.fence, c.place = c.shard.fence, c.shard.position()
+		c.fence, c.place, c.parent = c.shard.fence, c.shard.position(), contribution.Fence{}
+		if c.shard.parent != nil {
+			c.parent = c.shard.parent.fence
+		}
 		c.phase = holding
 	case holding:
 		c.hold()
 	case reading:
+		if c.now-c.began > c.life && !c.mistake.oldBatches {
+			c.phase = taking // too old: it is read again
+			return
+		}
 		if len(c.offers) == 0 {
-			c.phase = moving
+			c.phase = adding
 			return
 		}
 		c.mark = c.marks[c.offers[0].id]
 		c.phase = writing
 	case writing:
 		c.apply()
+	case adding:
+		c.add()
 	case moving:
 		c.move()
 	}
@@ -213,7 +265,7 @@ func (c *consumer) take() {
 		c.to = max(c.to, s.done)
 	}
 	if c.to > c.from {
-		c.phase = viewing
+		c.phase, c.began = viewing, c.now
 	}
 }
 
@@ -223,18 +275,42 @@ func (c *consumer) hold() {
 		c.phase = viewing
 		return
 	}
-	if next, changed := c.fence.Take(c.view, []int64{c.build}, c.place); changed && c.view > 0 {
+	if next := c.next(); !next.Same(c.fence) {
 		if !c.shard.fence.Same(c.fence) || c.shard.position() != c.place {
 			c.phase = fencing
 			return
 		}
 		c.shard.fence, c.fence = next, next
 	}
-	c.offers = nil
+	c.offers, c.steps = nil, nil
 	if c.view > 0 {
 		c.gather()
 	}
 	c.phase = reading
+}
+
+// next is the fence that the batch needs.
+func (c *consumer) next() contribution.Fence {
+	if c.view == 0 {
+		return c.fence
+	}
+	next, changed := c.fence.Take(c.view, []int64{c.build}, c.place)
+	if !c.over.Announced() {
+		return next
+	}
+	if changed && !c.mistake.orphans {
+		next = next.Inherit(c.parent, c.place)
+	}
+	for i, r := range c.shard.records[c.from:c.to] {
+		if c.over.Late(r.written, r.at) || c.mistake.anyRecord {
+			before := events.Position{}
+			if i > 0 {
+				before = c.shard.records[c.from+i-1].at
+			}
+			return next.Cut(c.build, c.place, before)
+		}
+	}
+	return next
 }
 
 // gather folds the batch, by target.
@@ -243,7 +319,13 @@ func (c *consumer) gather() {
 		var offers []contribution.Offer
 		last, first := map[int]record{}, map[int]image{}
 		for _, r := range c.shard.records[c.from:c.to] {
-			if !c.fence.Counts(c.build, r.at) && !c.mistake.noFloors || contribution.Same(r.old.at(target), r.new.at(target)) {
+			if contribution.Same(r.old.at(target), r.new.at(target)) {
+				continue
+			}
+			if way := c.mistake.way(c, r); way != contribution.ByMark {
+				if way == contribution.ByPosition {
+					c.steps = append(c.steps, step{target, r.at, amount(contribution.Minus(r.new.at(target), r.old.at(target)))})
+				}
 				continue
 			}
 			if _, met := first[r.row]; !met {
@@ -275,6 +357,34 @@ func (c *consumer) apply() {
 	c.offers = c.offers[1:]
 }
 
+// add adds what is counted by position to the next target, in one write with the position.
+func (c *consumer) add() {
+	if c.now-c.began > c.life && !c.mistake.oldBatches {
+		c.phase = taking
+		return
+	}
+	if len(c.steps) == 0 {
+		c.phase = moving
+		return
+	}
+	at := counter{c.steps[0].target, c.shard}
+	passed := c.passed[at]
+	for len(c.steps) > 0 && c.steps[0].target == at.target {
+		if s := c.steps[0]; s.at.Compare(passed) > 0 {
+			c.ledger[at.target] += s.amount
+			c.passed[at] = s.at
+		}
+		c.steps = c.steps[1:]
+	}
+}
+
+func amount(attrs []value.Attr) (n int64) {
+	for _, a := range attrs {
+		n, _ = a.Value.Int64()
+	}
+	return n
+}
+
 // move moves the checkpoint, unless another consumer has the shard or the view is old.
 func (c *consumer) move() {
 	s := c.shard
@@ -304,7 +414,10 @@ func (b *builder) step() {
 	case b.world.view == 0:
 		b.world.view, b.world.build = 1, 1
 	case b.cursor >= rowCount:
-		b.scanned = b.scanned || b.owner == b.number
+		if b.owner == b.number { // no builder puts anything from now on
+			b.scanned = true
+			b.owner++
+		}
 		b.stopped = true
 	case !b.has:
 		b.row, b.has = b.rows[b.cursor], true
@@ -338,13 +451,16 @@ func (b *builder) puts() {
 	}
 }
 
-// auditor compares marks with rows.
+// auditor compares marks with rows, one after the other, and announces the hand-over.
 type auditor struct {
 	*world
-	id   markID
-	mark contribution.Mark
-	row  image
-	read int
+	number int
+	next   int
+	id     markID
+	mark   contribution.Mark
+	row    image
+	read   int
+	begin  int // when the first auditor began
 }
 
 func (a *auditor) step() {
@@ -355,19 +471,85 @@ func (a *auditor) step() {
 	if !a.scanned { // what was read before the announcement is no use
 		return
 	}
-	switch a.read++; a.read {
-	case 1:
-		a.id = markID{a.IntN(targetCount), a.IntN(rowCount)}
+	if a.begin == 0 {
+		a.begin = a.now
+	}
+	switch a.read++; {
+	case a.next == targetCount*rowCount && a.read == 1:
+		a.read = 0
+		if a.IntN(2) == 0 {
+			a.next = 0
+			return
+		}
+		a.announce()
+	case a.read == 1:
+		a.id = markID{a.next % targetCount, a.next / targetCount}
 		first()
-	case 2:
+	case a.read == 2:
 		second()
 	default:
 		a.read = 0
+		if a.audits != a.number && !a.mistake.zombieAudits {
+			return
+		}
 		if step, ok := contribution.Audit(a.mark, a.row.at(a.id.target)); ok {
 			a.put(a.id, a.mark, step)
 		}
+		a.next++
+	}
+}
+
+// announce announces the hand-over once all is compared. After that, no auditor puts
+// anything.
+func (a *auditor) announce() {
+	if a.audits != a.number {
+		return
+	}
+	a.audits = -1
+	a.world.view++
+	a.world.over.At = a.time().Add(margin * time.Second)
+	if a.numbered && !a.mistake.clockOnly {
+		a.world.over.After = events.PositionOf(a.sequence)
+	}
+	switch {
+	case a.mistake.early:
+		a.world.over.At = time.Unix(int64(a.begin+margin), 0)
+	case a.mistake.noMargin:
+		a.world.over.At = a.time()
 	}
 }
 
 func (a *auditor) readMark() { a.mark = a.marks[a.id] }
 func (a *auditor) readRow()  { a.row = a.rows[a.id.row] }
+
+// pass announces that all records up to the cuts are counted, and drops the marks once no
+// batch is left that was begun before.
+func (w *world) pass() {
+	switch {
+	case !w.over.Announced() || w.dropped:
+	case !w.over.Passed.IsZero():
+		if w.now-w.dropAfter > w.life || w.mistake.dropAtOnce {
+			w.dropped = true
+			clear(w.marks)
+		}
+	case w.now%8 > 0:
+	case contribution.Waits(w.build, w.states()) == 0 || w.mistake.unpassed:
+		w.view++
+		w.over.Passed, w.dropAfter = w.time(), w.now
+	}
+}
+
+// states are the shards. Those that are done may be listed no longer.
+func (w *world) states() map[string]contribution.Shard {
+	name := func(s *shard) string { return string(rune('A' + slices.Index(w.shards, s))) }
+	out := map[string]contribution.Shard{}
+	for _, s := range w.shards {
+		is := contribution.Shard{Done: s.closed && s.done == len(s.records), At: s.position(), Fence: s.fence, Listed: true}
+		if s.parent != nil {
+			is.Parent = name(s.parent)
+		}
+		is.Listed = !is.Done || w.IntN(3) > 0
+		out[name(s)] = is
+	}
+	return out
+}

@@ -19,7 +19,7 @@ import (
 //
 //	catalog|MODEL         g:GEN      which builds there are, and their states
 //	build|MODEL           s GEN|SEG  the fence and the progress of one segment's scan
-//	check|MODEL|rows      s SHARD    b and f:GEN: the shard's fence and its floors
+//	check|MODEL|rows      s SHARD    b, f:GEN and h:GEN: the shard's fence, its floors and its cuts
 //	ledger|MODEL#GEN|ROW  s ""       the ledger of a target in this generation
 //	mark|MODEL#GEN|ROW    s HASH     what a source row has added to that ledger
 //	dead|MODEL#GEN        s ID       dead letters of the generation
@@ -29,12 +29,14 @@ import (
 // ledgers that no build made. The catalog has about 60 bytes for
 // each build that is not forgotten. A segment's row has about 200 bytes and goes with the
 // build. A mark has about 200 bytes and two keys; it stays as long as its source row adds
-// something to the target, and expires afterwards.
+// something to the target, and expires afterwards. A build that has handed over
+// (contribution.HandOver) has none.
 
 const (
-	buildsEntry = "g:" // of the catalog, and the generation: "STATE SINCE ANNOUNCED BASE ENTITY"
+	buildsEntry = "g:" // of the catalog, and the generation: "STATE SINCE ANNOUNCED BASE ENTITY"; STATE may have "/AT:AFTER/PASSED/OVER" of the hand-over
 	viewAttr    = "b"  // of a checkpoint: the view that a batch must have at least
 	floorAttr   = "f:" // of a checkpoint, and the generation: the floor
+	cutAttr     = "h:" // likewise: the cut
 	amountsAttr = "c"
 	sourceTable = "o"
 	sourceKey   = "ok"
@@ -69,6 +71,8 @@ type Build struct {
 	// Base is the version before the first one of each ledger. It is above all versions
 	// that ledgers of older generations reach while readers may still show these.
 	Base int64
+	// HandOver is how far the ledgers have gone over from marks to positions.
+	HandOver contribution.HandOver
 }
 
 // Ledgers returns the name under which the rows of the generation stand in the own table,
@@ -86,14 +90,55 @@ func buildFrom(of, text string) (b Build, ok bool) {
 	since, bad := strconv.ParseInt(f[1], 10, 64)
 	announced, worse := strconv.ParseInt(f[2], 10, 64)
 	base, not := strconv.ParseInt(f[3], 10, 64)
-	b = Build{Base: base, Generation: n, State: BuildState(f[0]), Since: time.Unix(since, 0).UTC(), Announced: time.Unix(announced, 0).UTC(), Entity: f[4]}
-	known := b.State.Shown() || b.State == BuildBuilding || b.State == BuildDropped
+	state, over, _ := strings.Cut(f[0], "/")
+	handOver, known := handOverFrom(over)
+	b = Build{Base: base, Generation: n, State: BuildState(state), HandOver: handOver, Since: time.Unix(since, 0).UTC(), Announced: time.Unix(announced, 0).UTC(), Entity: f[4]}
+	known = known && (b.State.Shown() || b.State == BuildBuilding || b.State == BuildDropped)
 	return b, err == nil && bad == nil && worse == nil && not == nil && base > 0 && known && n > 0
 }
 
 func (b Build) attr() value.Attr {
-	text := fmt.Sprintf("%s %d %d %d %s", b.State, b.Since.Unix(), b.Announced.Unix(), b.Base, b.Entity)
+	text := fmt.Sprintf("%s%s %d %d %d %s", b.State, handOverText(b.HandOver), b.Since.Unix(), b.Announced.Unix(), b.Base, b.Entity)
 	return attr(buildsEntry+strconv.FormatInt(b.Generation, 10), value.OfString(text))
+}
+
+// handOverFrom decodes a hand-over: its times, as far as they have come. A program that
+// does not know of it takes it for a part of the state, and refuses the catalog.
+func handOverFrom(text string) (h contribution.HandOver, ok bool) {
+	if text == "" {
+		return h, true
+	}
+	times := strings.Split(text, "/")
+	var after string
+	if times[0], after, ok = strings.Cut(times[0], ":"); ok {
+		var err error
+		if h.After, err = events.ParsePosition(after); err != nil {
+			return h, false
+		}
+	}
+	for i, to := range []*time.Time{&h.At, &h.Passed, &h.Over} {
+		if i >= len(times) {
+			break
+		}
+		n, err := strconv.ParseInt(times[i], 10, 64)
+		if err != nil {
+			return h, false
+		}
+		*to = time.Unix(n, 0).UTC()
+	}
+	return h, len(times) <= 3
+}
+
+func handOverText(h contribution.HandOver) (text string) {
+	for i, t := range []time.Time{h.At, h.Passed, h.Over} {
+		if t.IsZero() {
+			break
+		}
+		if text += "/" + strconv.FormatInt(t.Unix(), 10); i == 0 && !h.After.IsZero() {
+			text += ":" + h.After.String()
+		}
+	}
+	return text
 }
 
 // Builds are a model's builds, by generation.
@@ -141,9 +186,14 @@ func FenceOf(row value.Item) (f contribution.Fence, err error) {
 	if f.View, err = whole(row, viewAttr, 1, checkDo); err != nil {
 		return f, err
 	}
-	f.Floors = map[int64]events.Position{}
+	f.Floors, f.Cuts = map[int64]events.Position{}, map[int64]events.Position{}
 	for _, a := range row {
+		to := f.Floors
 		of, is := strings.CutPrefix(a.Name, floorAttr)
+		if !is {
+			to = f.Cuts
+			of, is = strings.CutPrefix(a.Name, cutAttr)
+		}
 		if !is {
 			continue
 		}
@@ -152,10 +202,10 @@ func FenceOf(row value.Item) (f contribution.Fence, err error) {
 			return f, unreadable(row, a.Name, "named after a generation", checkDo)
 		}
 		if a.Value.Kind() == value.Null { // the shard had no record that was applied
-			f.Floors[n] = events.Position{}
+			to[n] = events.Position{}
 			continue
 		}
-		if f.Floors[n], err = position(row, a.Name, checkDo); err != nil {
+		if to[n], err = position(row, a.Name, checkDo); err != nil {
 			return f, err
 		}
 	}
@@ -170,22 +220,39 @@ func TakeFence(ref store.Ref, was, next contribution.Fence, at events.Position) 
 		w.If[1] = equal(viewAttr, was.View)
 	}
 	w.Ops = []store.Op{set(viewAttr, value.OfInt(next.View))}
-	for _, n := range slices.Sorted(maps.Keys(next.Floors)) {
-		floor := value.OfNull()
-		if p := next.Floors[n]; !p.IsZero() {
-			floor = p.Value()
+	taken := func(name func(int64) string, was, next map[int64]events.Position) {
+		for _, n := range slices.Sorted(maps.Keys(next)) {
+			w.Ops = append(w.Ops, set(name(n), placeOf(next[n])))
 		}
-		w.Ops = append(w.Ops, set(floorName(n), floor))
+		for _, n := range slices.Sorted(maps.Keys(was)) {
+			if _, left := next[n]; !left {
+				w.Ops = append(w.Ops, remove(name(n)))
+			}
+		}
 	}
-	for _, n := range slices.Sorted(maps.Keys(was.Floors)) {
-		if _, left := next.Floors[n]; !left {
-			w.Ops = append(w.Ops, remove(floorName(n)))
+	taken(floorName, was.Floors, next.Floors)
+	taken(cutName, was.Cuts, next.Cuts)
+	for _, n := range slices.Sorted(maps.Keys(next.Floors)) {
+		is := value.Value{}
+		if cut, there := was.Cuts[n]; there {
+			is = placeOf(cut)
 		}
+		w.If = append(w.If, []store.Test{store.AsRead(cutName(n), is)})
 	}
 	return w
 }
 
+// placeOf is a floor or a cut as a checkpoint has it.
+func placeOf(p events.Position) value.Value {
+	if p.IsZero() {
+		return value.OfNull()
+	}
+	return p.Value()
+}
+
 func floorName(generation int64) string { return floorAttr + strconv.FormatInt(generation, 10) }
+
+func cutName(generation int64) string { return cutAttr + strconv.FormatInt(generation, 10) }
 
 // Under adds to the write of a checkpoint the condition that its fence admits a batch with
 // this version of the view.

@@ -75,6 +75,9 @@ type Generation struct {
 func (w *Work) Generations() (out []*Generation, err error) {
 	for _, b := range w.View.Builds.Counting() {
 		g := &Generation{Entity: w.Model.Entity(b.Entity), Build: b, all: w}
+		if h := b.HandOver; w.View.Fence.View == 0 && h.Announced() && h.Over.IsZero() {
+			return nil, fmt.Errorf("%w: %q of model %s goes over to positions, which only a process can do", errGeneration, b.Entity, w.Model.Name)
+		}
 		if !w.Model.CanBuild(b.Entity) {
 			return nil, fmt.Errorf("%w: %q of model %s; run the program that it was built by", errGeneration, b.Entity, w.Model.Name)
 		}
@@ -87,9 +90,34 @@ func (w *Work) Generations() (out []*Generation, err error) {
 	return out, nil
 }
 
-// Counts reports whether the generation counts a change of the batch.
+// Counts reports whether the generation counts a change of the batch, if not before.
 func (g *Generation) Counts(c *projections.Change) bool {
 	return g.View.Counts(g.Build.Generation, c.Position)
+}
+
+// way returns how the generation counts a change of the batch in ledgers and sets.
+func (g *Generation) way(c *projections.Change) contribution.Way {
+	switch h := g.Build.HandOver; {
+	case g.View.Fence.View > 0 || !h.Announced():
+		return g.View.Way(g.Build.Generation, h, c.Position)
+	case h.Over.IsZero():
+		return contribution.ByMark
+	}
+	return contribution.ByPosition // of a reader without checkpoints, which the catalog admits later
+}
+
+// Marked reports whether the generation counts a change of the batch by contribution.
+func (g *Generation) Marked(c *projections.Change) bool { return g.way(c) == contribution.ByMark }
+
+// Placed leaves those steps of targets that the generation counts by position.
+func (g *Generation) Placed(targets []*projections.Target) (any bool) {
+	for _, t := range targets {
+		t.Steps = slices.DeleteFunc(t.Steps, func(s projections.Step) bool {
+			return g.way(&g.Changes[s.Change]) != contribution.ByPosition
+		})
+		any = any || len(t.Steps) > 0
+	}
+	return any
 }
 
 // Tallies returns the tallies that count in the generation. What is pending is pending for
@@ -146,7 +174,7 @@ func (w *Work) CountBuilds(ctx context.Context, offer Offer) error {
 }
 
 func (g *Generation) countTallies(ctx context.Context, offer Offer) error {
-	offers := offer(g.Tallies(), g.Changes, g.Counts)
+	offers := offer(g.Tallies(), g.Changes, g.Marked)
 	if err := g.Offered(ctx, offers, nil); err != nil {
 		return err
 	}
@@ -156,14 +184,38 @@ func (g *Generation) countTallies(ctx context.Context, offer Offer) error {
 		return err
 	}
 	if whole {
+		if err := g.countPlaced(ctx); err != nil {
+			return err
+		}
 		g.recomputeAll(offers)
 		return nil
 	}
 	g.Targets = g.all.takeTargets(g.Entity)
+	if placed := g.Placed(g.Targets); placed || !g.Build.HandOver.Passed.IsZero() {
+		if err := g.CountTallies(ctx); err != nil || len(offers) == 0 {
+			return err
+		}
+	}
 	for _, o := range offers {
 		g.asked(g.Entity, o.Target)
 	}
 	return g.showTargets(ctx, map[*projections.Target]value.Item{})
+}
+
+// countPlaced counts by position what a batch adds to targets that are recomputed then.
+func (g *Generation) countPlaced(ctx context.Context) error {
+	w := *g.Work
+	w.Gathered = &projections.Gathered{}
+	for _, t := range g.all.Targets {
+		if t.Entity == g.Entity {
+			w.Targets = append(w.Targets, &projections.Target{Row: t.Row, Entity: t.Entity, Steps: slices.Clone(t.Steps)})
+		}
+	}
+	if !g.Placed(w.Targets) {
+		return nil
+	}
+	w.Targets = slices.DeleteFunc(w.Targets, func(t *projections.Target) bool { return len(t.Steps) == 0 })
+	return w.CountTallies(ctx)
 }
 
 // recomputeAll asks for a recompute of all targets of the entity, instead of counting in
@@ -207,12 +259,10 @@ func (w *Work) ShownBy(ctx context.Context, name string, put bool) (*Work, error
 	return by, nil
 }
 
-// takeTargets removes the targets of an entity from the batch and returns them, without
-// their steps.
+// takeTargets removes the targets of an entity from the batch and returns them.
 func (w *Work) takeTargets(e *model.Entity) (out []*projections.Target) {
 	w.Targets = slices.DeleteFunc(w.Targets, func(t *projections.Target) bool {
 		if t.Entity == e {
-			t.Steps = nil
 			out = append(out, t)
 		}
 		return t.Entity == e

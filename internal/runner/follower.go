@@ -205,7 +205,7 @@ type consumer struct {
 	still    map[place]string // why shards stand still
 	noJob    string           // why a job does
 	ended    map[place]bool
-	floors   map[place]contribution.Fence // as they were last read or taken
+	floors   map[place]contribution.Fence // as they were last read or taken, not before at
 	asides   map[place]*aside
 	fences
 }
@@ -393,6 +393,7 @@ func idle(ctx context.Context, changed []<-chan struct{}, until <-chan struct{},
 type piece struct {
 	place
 	table       *model.Table
+	parent      string          // the shard from which the piece's shard came, "" for none
 	from, after events.Position // the saved checkpoint; the position behind which the page was read
 	page        store.Records
 	read        time.Time
@@ -447,7 +448,7 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 			if err != nil {
 				return 0, err
 			}
-			open[s.ID] = !c.ended[at]
+			open[s.ID], p.parent = !c.ended[at], s.Parent
 			n += len(p.page.Records)
 			if c.gathers > 0 {
 				if err := c.gather(ctx, p); err != nil {
@@ -605,6 +606,7 @@ func (c *consumer) resume(ctx context.Context, at place) error {
 	is, _, err := c.Runner.saved(ctx, c.checkpoint(at))
 	if err == nil {
 		c.at[at] = is.At
+		delete(c.floors, at)
 	}
 	return err
 }

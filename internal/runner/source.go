@@ -81,6 +81,7 @@ func (c *consumer) hold(ctx context.Context, at place) (bool, error) {
 		return false, err
 	}
 	c.held[at], c.at[at], c.ended[at] = now, was.At, was.Done
+	delete(c.floors, at)
 	return !c.ended[at], nil
 }
 

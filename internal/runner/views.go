@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"weir/internal/contribution"
+	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -48,7 +49,7 @@ func (c *consumer) admit(ctx context.Context, pieces []piece, batches []Batch) e
 		}
 		newer := false
 		for i := range pieces {
-			f, err := c.fenced(ctx, pieces[i].place, row)
+			f, err := c.fenced(ctx, &pieces[i], row)
 			if err != nil {
 				return err
 			}
@@ -63,15 +64,18 @@ func (c *consumer) admit(ctx context.Context, pieces []piece, batches []Batch) e
 	return errors.New("the catalog of the model changes all the time, or was replaced by an older one")
 }
 
-// fenced returns the fence of a shard's checkpoint, which it takes first where that has not
-// been done for the view.
-func (c *consumer) fenced(ctx context.Context, at place, row owntable.CatalogRow) (contribution.Fence, error) {
-	if f, known := c.floors[at]; known && f.View == row.Count || len(row.Builds) == 0 {
+// fenced returns the fence of a piece's checkpoint, which it takes first where that has not
+// been done for the view, and cuts for builds that count something of the piece by position.
+func (c *consumer) fenced(ctx context.Context, p *piece, row owntable.CatalogRow) (contribution.Fence, error) {
+	if len(row.Builds) == 0 {
+		return c.floors[p.place], nil
+	}
+	if f, known := c.floors[p.place]; known && f.View == row.Count && c.cut(p, row, f, events.Position{}).Same(f) {
 		return f, nil
 	}
-	ref := c.checkpoint(at)
+	ref := c.checkpoint(p.place)
 	for range MaxRounds {
-		rows, err := c.Runner.Get(ctx, []store.Ref{ref})
+		rows, err := c.Runner.Get(ctx, []store.Ref{ref, c.checkpoint(place{p.group, p.place.table, p.parent})})
 		if err != nil {
 			return contribution.Fence{}, err
 		}
@@ -84,8 +88,15 @@ func (c *consumer) fenced(ctx context.Context, at place, row owntable.CatalogRow
 			return contribution.Fence{}, err
 		}
 		next, changed := was.Take(row.Count, row.Builds.Generations(), is.At)
-		if !changed {
-			c.floors[at] = was
+		if changed && p.parent != "" {
+			parent, err := owntable.FenceOf(rows[1])
+			if err != nil {
+				return contribution.Fence{}, err
+			}
+			next = next.Inherit(parent, is.At)
+		}
+		if next = c.cut(p, row, next, is.At); next.Same(was) {
+			c.floors[p.place] = was
 			return was, nil
 		}
 		done, err := c.Runner.Did(ctx, owntable.TakeFence(ref, was, next, is.At))
@@ -93,11 +104,31 @@ func (c *consumer) fenced(ctx context.Context, at place, row owntable.CatalogRow
 			return contribution.Fence{}, err
 		}
 		if done {
-			c.floors[at] = next
+			c.floors[p.place] = next
 			return next, nil
 		}
 	}
-	return contribution.Fence{}, fmt.Errorf("the checkpoint of shard %s of %s changes all the time", at.shard, at.table)
+	return contribution.Fence{}, fmt.Errorf("the checkpoint of shard %s of %s changes all the time", p.shard, p.place.table)
+}
+
+// cut returns a fence that is cut for each build of the view before the first record of a
+// piece that was written after its hand-over was announced. The checkpoint is at a position.
+func (c *consumer) cut(p *piece, row owntable.CatalogRow, f contribution.Fence, checkpoint events.Position) contribution.Fence {
+	for _, b := range row.Builds.Counting() {
+		if _, taken := f.Cuts[b.Generation]; taken || !b.HandOver.Announced() || f.View != row.Count {
+			continue
+		}
+		before := events.Position{}
+		for i := range p.page.Records {
+			r := &p.page.Records[i]
+			if r.Origin.IsZero() && b.HandOver.Late(r.Time, r.Position) { // others may have the time of a recording
+				f = f.Cut(b.Generation, checkpoint, before)
+				break
+			}
+			before = r.Position
+		}
+	}
+	return f
 }
 
 // ErrSwitched says that rows show ledgers of another build than when a batch was admitted.

@@ -104,7 +104,7 @@ func (w *work) countBuilds(ctx context.Context) error {
 			continue
 		}
 		b := newBuilt(g.Work, g.Entity, !g.Build.State.Shown())
-		offers := tally.Offer(g.Tallies(), g.Changes, g.Counts)
+		offers := tally.Offer(g.Tallies(), g.Changes, g.Marked)
 		if err := g.Offered(ctx, offers, b.into); err != nil {
 			return err
 		}
@@ -123,7 +123,16 @@ func (w *work) countBuilds(ctx context.Context) error {
 				return err
 			}
 		}
-		b.hidden, b.leaves = false, w.take(g.Entity)
+		b.hidden = false
+		b.sets, b.leaves = w.take(g.Entity)
+		if placed := g.Placed(b.sets); placed || !g.Build.HandOver.Passed.IsZero() {
+			if err := b.count(ctx); err != nil {
+				return err
+			}
+			if len(offers) == 0 {
+				continue
+			}
+		}
 		if err := b.show(ctx); err != nil {
 			return err
 		}
@@ -202,17 +211,22 @@ func (b *built) show(ctx context.Context) error {
 	return nil
 }
 
-// take removes what a batch asks of the sets of an entity, and returns the rows that another
-// writer may have touched.
-func (w *work) take(e *model.Entity) (leaves []Leaf) {
-	w.sets = slices.DeleteFunc(w.sets, func(t *projections.Target) bool { return t.Entity == e })
+// take removes what a batch asks of the sets of an entity, and returns it with the rows that
+// another writer may have touched.
+func (w *work) take(e *model.Entity) (sets []*projections.Target, leaves []Leaf) {
+	w.sets = slices.DeleteFunc(w.sets, func(t *projections.Target) bool {
+		if t.Entity == e {
+			sets = append(sets, t)
+		}
+		return t.Entity == e
+	})
 	w.leaves = slices.DeleteFunc(w.leaves, func(l Leaf) bool {
 		if l.Entity == e {
 			leaves = append(leaves, l)
 		}
 		return l.Entity == e
 	})
-	return leaves
+	return sets, leaves
 }
 
 // PutRows counts rows that a builder has read in the sets of a generation, whose runner r is.

@@ -141,7 +141,7 @@ func (v *recount) compare(ctx context.Context, name string, is value.Item) error
 	var fix runner.Fix = &LedgerFix{Name: name}
 	said := &runner.Runner{Model: v.Model, Store: v.Store}
 	if !strings.HasPrefix(name, v.ledgers) {
-		fix = &builtFix{LedgerFix{Name: name}}
+		fix = v.built(name)
 	}
 	if r := v.Built(of.entity); r != nil {
 		said = r
@@ -181,6 +181,17 @@ func dropped(e *model.Entity, want, is value.Item) (_, _ value.Item) {
 		}
 	}
 	return want, is
+}
+
+// built returns the fix of a ledger that a build made: that of any ledger if it has handed
+// over and has no marks any more.
+func (v *recount) built(name string) runner.Fix {
+	for _, b := range v.Catalog.Builds {
+		if strings.HasPrefix(name, owntable.Ledgers(b.Ledgers(v.Model.Name))) && !b.HandOver.Over.IsZero() {
+			return &LedgerFix{Name: name, in: &b}
+		}
+	}
+	return &builtFix{LedgerFix{Name: name}}
 }
 
 // left reports whether an accumulator is left from a tally that is retired, or being built

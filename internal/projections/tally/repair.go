@@ -15,6 +15,7 @@ import (
 type LedgerFix struct {
 	Name  string // its partition key
 	noted value.Item
+	in    *owntable.Build // the generation that it is of, nil for the first one
 }
 
 // Thing returns the partition key.
@@ -35,6 +36,9 @@ func (f *LedgerFix) Note(ctx context.Context, r *runner.Runner) (err error) {
 // target cannot show of them. The error is ErrParked if the ledger is wrong and effects wait
 // for the target.
 func (f *LedgerFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
+	if f.in != nil {
+		r = r.In(*f.in)
+	}
 	of, sums := target{}, value.Item(nil)
 	if t := runner.RecountOf[*recount](now.Recounts).expect[f.Name]; t != nil {
 		of, sums = *t, t.ledger()
@@ -69,8 +73,8 @@ func applied(places []runner.Place) (out []owntable.ShardPosition) {
 	return out
 }
 
-// builtFix is that of a ledger that a build made. What it holds is the sum of its marks, so
-// it cannot be recounted alone.
+// builtFix is that of a ledger that a build made and that has marks. What it holds is the sum
+// of these, so it cannot be recounted alone.
 type builtFix struct{ LedgerFix }
 
 // Stage returns StageShown: nothing is recounted for it.

@@ -1,0 +1,160 @@
+package build
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/internal/catalog"
+	"weir/internal/contribution"
+	"weir/internal/owntable"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// passUnmark is the pass that removes the marks of a build that has handed over.
+const passUnmark = "unmark"
+
+// moment is the present time by the store's clock, with what has a position by now.
+func (b *Builder) moment() catalog.Moment {
+	return catalog.Moment{Time: b.Runner.Now(), Given: b.Runner.Store.Tip().Given}
+}
+
+// HandOver announces that verified builds go over from marks to positions, where that was
+// not done, and notes those of which all records up to the cuts are counted. It is cheap:
+// call it now and then.
+func (b *Builder) HandOver(ctx context.Context) error {
+	of := b.Runner.Catalog
+	row, err := of.Row(ctx)
+	if err != nil {
+		return err
+	}
+	waits := map[int64]int{}
+	for _, is := range row.Builds.Counting() {
+		if h := is.HandOver; slices.Contains(b.Names, is.Entity) && h.Announced() && h.Passed.IsZero() {
+			if waits[is.Generation], err = b.waits(ctx, is); err != nil {
+				return err
+			}
+		}
+	}
+	_, err = of.Change(ctx, func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
+		return of.Program().HandOver(was, waits, b.moment()), nil
+	})
+	return err
+}
+
+// waits returns how many shards may have records that a build is to count by mark.
+func (b *Builder) waits(ctx context.Context, is owntable.Build) (n int, err error) {
+	for _, t := range b.sources(is.Entity) {
+		all := map[string]contribution.Shard{}
+		shards, err := b.Runner.Store.Shards(ctx, t.Name) // before the checkpoints: see contribution.Waits
+		if err != nil {
+			return 0, err
+		}
+		for _, s := range shards {
+			all[s.ID] = contribution.Shard{Parent: s.Parent, Listed: true}
+		}
+		q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Checkpoints(b.Runner.Model.Name, runner.GroupRows))}
+		err = b.each(ctx, q, func(row value.Item) ([]store.Write, error) {
+			table, shard := owntable.ShardOf(row.Get(owntable.Sort).Text())
+			if table != t.Name {
+				return nil, nil
+			}
+			checkpoint, err := owntable.DecodeCheckpoint(row)
+			if err != nil {
+				return nil, err
+			}
+			s := all[shard]
+			s.At, s.Done = checkpoint.At, checkpoint.Done
+			s.Fence, err = owntable.FenceOf(row)
+			all[shard] = s
+			return nil, err
+		})
+		if err != nil {
+			return 0, err
+		}
+		n += contribution.Waits(is.Generation, all)
+	}
+	return n, nil
+}
+
+// unmarks reports whether the marks of a build can be removed: no batch is left that may
+// still count by them.
+func unmarks(is owntable.Build, now time.Time) bool {
+	h := is.HandOver
+	return !h.Passed.IsZero() && h.Over.IsZero() && now.Sub(h.Passed) >= InUse
+}
+
+// Unmark removes the marks of builds that have handed over. After an interruption, call it
+// again.
+func (b *Builder) Unmark(ctx context.Context) (removed int64, err error) {
+	row, err := b.Runner.Catalog.Row(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, is := range row.Builds.Counting() {
+		if !slices.Contains(b.Names, is.Entity) || !unmarks(is, b.Runner.Now()) {
+			continue
+		}
+		p := b.unmark(is, &removed)
+		if err := p.run(ctx); err != nil {
+			return removed, err
+		}
+		if err := p.close(ctx); err != nil {
+			return removed, err
+		}
+		_, err := b.Runner.Catalog.Change(ctx, func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
+			return catalog.Unmarked(was, is.Generation, b.Runner.Now()), nil
+		})
+		if err != nil {
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+// unmark is the pass that removes marks.
+func (b *Builder) unmark(is owntable.Build, removed *int64) *pass {
+	own := owntable.Table()
+	p := &pass{Builder: b, build: is, name: passUnmark, tables: []*store.Table{&own}}
+	marks := owntable.Marks(is.Ledgers(b.Runner.Model.Name))
+	p.take = func(_ context.Context, s *segment, _ *store.Table, row value.Item) error {
+		if strings.HasPrefix(row.Get(owntable.Partition).Text(), marks) {
+			s.gone = append(s.gone, row)
+			s.held++
+		}
+		return nil
+	}
+	p.done = func(ctx context.Context, s *segment) error {
+		for some := range slices.Chunk(s.gone, unmarkAtOnce) {
+			units, ws := 0, make([]store.Write, len(some))
+			for i, row := range some {
+				units += (row.Size() + 1023) / 1024
+				ws[i] = store.Write{Ref: rowRef(row), Delete: true}
+			}
+			if err := s.spend(ctx, units); err != nil {
+				return err
+			}
+			if _, err := s.Runner.Write(ctx, ws); err != nil {
+				return err
+			}
+			s.row.Puts += int64(len(some))
+			s.unmarked(removed, len(some))
+		}
+		return nil
+	}
+	return p
+}
+
+// unmarkAtOnce is how many marks are removed by one call.
+const unmarkAtOnce = 100
+
+// unmarked counts marks that were removed.
+func (b *Builder) unmarked(removed *int64, n int) {
+	b.meter.mu.Lock()
+	*removed += int64(n)
+	b.meter.mu.Unlock()
+	b.add(Progress{Puts: int64(n)})
+}
