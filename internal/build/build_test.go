@@ -48,15 +48,18 @@ derive:
 type fixture struct {
 	testing.TB
 	*system.System
-	model  *model.Model
-	table  string
-	clock  atomic.Int64 // hours
-	older  bool         // consumers began behind what is in the stream
-	before int          // records until then
+	model   *model.Model
+	table   string
+	clock   atomic.Int64 // hours
+	minutes atomic.Int64
+	stream  *approximate // nil for a store that numbers all changes
+	leases  int64
+	older   bool // consumers began behind what is in the stream
+	before  int  // records until then
 }
 
 func (f *fixture) now() time.Time {
-	return time.Now().Add(time.Duration(f.clock.Load()) * time.Hour)
+	return time.Now().Add(time.Duration(f.clock.Load())*time.Hour + time.Duration(f.minutes.Load())*time.Minute)
 }
 
 func open(t testing.TB, m *model.Model) *fixture {
@@ -155,7 +158,11 @@ func (f *fixture) catchUp() {
 	f.Helper()
 	done := make(chan struct{})
 	close(done)
-	follower := runner.Follower{Runner: f.runner(), Source: untrimmed{f.Store}}
+	follower := runner.Follower{Runner: f.runner(), Source: untrimmed{f.Store}, Prompt: true}
+	if f.stream != nil {
+		f.leases++
+		follower.Source = leased{f.Store, f.leases}
+	}
 	f.ok(follower.CatchUp(f.Context(), done))
 }
 

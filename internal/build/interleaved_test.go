@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -91,6 +92,7 @@ type interleaved struct {
 	*scenario
 	d     *rand.Rand
 	begun bool
+	late  []*runner.Stepper // consumers that go on now and then
 }
 
 // scenario is what is derived in a schedule, what the application does, and what must come of
@@ -108,7 +110,7 @@ func (w *interleaved) process(depth, calls int) *runner.Runner {
 	if calls > 0 {
 		m.left = &calls
 	}
-	return &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: m, Now: w.now, Alone: true,
+	return &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: m, Now: w.now, Mono: w.now, Alone: true,
 		Catalog: catalog.New(w.model, m, w.now, catalog.Options{})}
 }
 
@@ -118,20 +120,32 @@ func (w *interleaved) act(depth int) {
 	case n < 5:
 		w.scenario.edit(w)
 	case n < 8:
-		follower := runner.Follower{Runner: w.process(depth, w.d.IntN(60))}
-		step := follower.Stepper(runner.GroupRows)
-		for range 1 + w.d.IntN(2) {
-			if _, _, err := step.Step(w.Context()); err != nil {
-				w.expected(err)
-				return
-			}
-		}
+		w.follow(depth)
 	case w.begun:
 		b := w.builder(w.names[w.d.IntN(len(w.names)):]...)
 		b.Runner = w.process(depth, 1+w.d.IntN(80))
 		_, err := b.Run(w.Context())
 		w.expected(err)
 	}
+}
+
+// follow lets a consumer, a new one or one that has waited, do some steps.
+func (w *interleaved) follow(depth int) {
+	var step *runner.Stepper
+	if n := len(w.late); n > 0 && w.d.IntN(3) == 0 {
+		i := w.d.IntN(n)
+		step = w.late[i]
+		w.late = slices.Delete(w.late, i, i+1)
+	} else {
+		step = w.follower(w.process(depth, w.d.IntN(60))).Stepper(runner.GroupRows)
+	}
+	for range 1 + w.d.IntN(2) {
+		if _, _, err := step.Step(w.Context()); err != nil {
+			w.expected(err)
+			return
+		}
+	}
+	w.late = append(w.late, step)
 }
 
 // expected fails the test for an error that none of those who take part may meet.
@@ -176,7 +190,12 @@ func (sc *scenario) run(t *testing.T, m *model.Model, seed uint64) {
 	f := &fixture{TB: t, model: m, table: m.Tables[0].Name}
 	db, err := embedded.Open("store", tables, embedded.Options{FS: vfs.NewMem(), Now: f.now, Shards: 2})
 	f.ok(err)
-	f.System, err = system.Over(t.Context(), db, "", []*model.Model{m}, system.Options{Now: f.now, NoSearch: true})
+	var over store.Store = db
+	if seed%8 > 2 {
+		f.stream = &approximate{Store: db, seed: seed, splits: map[string][]events.Position{}}
+		over = f.stream
+	}
+	f.System, err = system.Over(t.Context(), over, "", []*model.Model{m}, system.Options{Now: f.now, NoSearch: true})
 	f.ok(err)
 	defer f.Close()
 	w := &interleaved{fixture: f, scenario: sc, d: rand.New(rand.NewPCG(seed, 5))}
@@ -218,12 +237,16 @@ func (sc *scenario) run(t *testing.T, m *model.Model, seed uint64) {
 	}
 	f.catchUp()
 	sc.compare(f)
+	for range w.d.IntN(6) { // the audit reads what consumers have not
+		sc.edit(w)
+	}
 	f.clock.Add(25)
 	f.build(owntable.BuildVerified, sc.names...)
 	w.begun = false // a new build would not be shown everywhere yet
 	w.act(0)
 	f.catchUp()
 	sc.compare(f)
+	w.handsOver()
 }
 
 // movies makes sure that there is one.

@@ -24,7 +24,7 @@ type State struct {
 	Of         int64 // approximately how many there are; 0 where the store does not know
 	Puts       int64 // contributions put in this state
 	Taken      int64 // how often builders have taken a segment, or saved one
-	Marks      bool // it counts by marks, or has: it has ledgers or sets
+	Marks      bool  // it counts by marks, or has: it has ledgers or sets
 	HandOver   contribution.HandOver
 	Waits      int // until the hand-over has passed: shards that may have records to be counted by mark
 	unmarks    bool
