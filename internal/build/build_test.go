@@ -54,6 +54,7 @@ type fixture struct {
 	minutes atomic.Int64
 	stream  *approximate // nil for a store that numbers all changes
 	leases  int64
+	jumps   []jump
 	older   bool // consumers began behind what is in the stream
 	before  int  // records until then
 }

@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
+	"testing"
 	"time"
 
+	"weir/internal/catalog"
 	"weir/internal/events"
 	"weir/internal/owntable"
 	"weir/internal/runner"
@@ -170,4 +173,166 @@ func (w *interleaved) over() bool {
 		}
 	}
 	return true
+}
+
+// shifted is a source whose records have the time of the test's clock at which they were
+// written.
+type shifted struct {
+	store.Store
+	f *fixture
+}
+
+func (shifted) Trim(context.Context, string, string, events.Position) error { return nil }
+
+func (s shifted) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
+	page, err := s.Store.Read(ctx, table, shard, after, limit)
+	page.Records = append([]events.Record(nil), page.Records...)
+	for i := range page.Records {
+		r := &page.Records[i]
+		for _, j := range s.f.jumps {
+			if r.Time.After(j.at) {
+				r.Time = r.Time.Add(j.by)
+			}
+		}
+	}
+	return page, err
+}
+
+// jump moves the clock of a store on, whose own cannot be moved.
+type jump struct {
+	at time.Time
+	by time.Duration
+}
+
+func (f *fixture) jump(hours int64) {
+	time.Sleep(2100 * time.Millisecond) // times of records are rounded to seconds
+	f.jumps = append(f.jumps, jump{time.Now(), time.Duration(hours) * time.Hour})
+	f.clock.Add(hours)
+	time.Sleep(2100 * time.Millisecond)
+}
+
+// metered counts write units by the documented rules, of rows up to 1 KB.
+type metered struct {
+	store.Store
+	units *atomic.Int64
+}
+
+func (m metered) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	m.units.Add(int64(len(ws)))
+	return m.Store.Write(ctx, ws)
+}
+
+func (m metered) Transact(ctx context.Context, ws []store.Write) error {
+	m.units.Add(int64(2 * len(ws)))
+	return m.Store.Transact(ctx, ws)
+}
+
+// handsOver builds, audits and hands over while an application writes, and compares what a
+// record of a target of its own costs before and after.
+func (f *fixture) handsOver() {
+	const movies = 60
+	movie := func(nr int) { f.write("PK", fmt.Sprint("MOVIE#", nr), "SK", "METADATA", "type", "Movie") }
+	rate := func(nr, stars int) {
+		f.write("PK", fmt.Sprint("USER#", nr), "SK", fmt.Sprint("RATING#", nr), "type", "Rating", "movie", fmt.Sprint(nr), "stars", stars, "mood", "m")
+	}
+	for nr := range movies {
+		movie(nr)
+		rate(nr, 1)
+	}
+	f.unread()
+	f.unbuilt()
+	f.build(owntable.BuildLive, "Movie")
+	var units atomic.Int64
+	was := f.Models[0]
+	costs := func(stars int) float64 {
+		f.Helper()
+		for nr := range movies {
+			rate(nr, stars)
+		}
+		r := *was.Runner
+		r.Store = metered{f.Store, &units}
+		r.Catalog = catalog.New(f.model, f.Store, f.now, catalog.Options{})
+		units.Store(0)
+		done := make(chan struct{})
+		close(done)
+		follower := runner.Follower{Runner: &r, Source: shifted{f.Store, f}}
+		f.ok(follower.CatchUp(f.Context(), done))
+		f.compare()
+		return float64(units.Load()) / movies
+	}
+	marked := costs(2)
+	f.jump(25)
+	rate(1, 5) // the audit reads it before a consumer does
+	f.build(owntable.BuildVerified, "Movie")
+	costs(3)
+	f.jump(2)
+	costs(4) // shards are cut before these
+	b := f.builder("Movie")
+	f.ok(b.HandOver(f.Context()))
+	f.jump(2)
+	removed, err := b.Unmark(f.Context())
+	f.ok(err)
+	if row, err := b.Runner.Catalog.Row(f.Context()); err != nil || row.Builds[0].HandOver.Over.IsZero() || removed < movies {
+		f.Fatalf("%d marks are removed: %+v %v", removed, row.Builds, err)
+	}
+	placed := costs(5)
+	f.Logf("a record with a target of its own: %.2f write units by marks, %.2f by positions; removing a mark: %.2f",
+		marked, placed, float64(b.Done().Units)/float64(removed))
+	if placed > marked-2 {
+		f.Errorf("%.2f units by marks, %.2f by positions", marked, placed)
+	}
+	f.build(owntable.BuildLive, "Movie") // again, from the beginning
+	costs(2)
+	f.compare()
+}
+
+// TestHandOver: a process builds, audits, hands over and goes on with writes.
+func TestHandOver(t *testing.T) { open(t, load(t, films)).handsOver() }
+
+// TestHandOverOnDynamoDB is the same on DynamoDB Local.
+func TestHandOverOnDynamoDB(t *testing.T) { openOnDynamoDB(t, load(t, films)).handsOver() }
+
+// TestFunctionWhileHandingOver: a function is refused while ledgers go over, and as long as
+// its stream may have records of which the marks are gone. Then it counts as by any ledger.
+func TestFunctionWhileHandingOver(t *testing.T) {
+	f := rated(t)
+	f.catchUp()
+	f.build(owntable.BuildLive, "Movie")
+	f.clock.Add(25)
+	f.build(owntable.BuildVerified, "Movie")
+	function := func() (bool, string) {
+		r := *f.runner()
+		r.Reader, r.Drained = catalog.Item, []catalog.Reader{catalog.Process}
+		r.Catalog = catalog.New(f.model, f.Store, f.now, catalog.Options{})
+		all := f.records()
+		return f.invoke(f.function(&r), all[len(all)-1])
+	}
+	refused := func(why string) {
+		t.Helper()
+		if ok, said := function(); ok || !strings.Contains(said, why) {
+			t.Fatalf("%v %q, want %q", ok, said, why)
+		}
+	}
+	f.rate(1, 4, "m")
+	refused("which only a process can do")
+	f.catchUp()
+	f.clock.Add(2)
+	for nr := range 60 { // in all shards
+		f.write("PK", fmt.Sprint("USER#", nr), "SK", "RATING#x", "type", "Rating", "movie", "1", "stars", nr%6, "mood", "m")
+	}
+	f.catchUp()
+	b := f.builder("Movie")
+	f.ok(b.HandOver(t.Context()))
+	f.clock.Add(2)
+	_, err := b.Unmark(t.Context())
+	f.ok(err)
+	f.rate(1, 5, "m")
+	refused("A function can read them from")
+	f.clock.Add(25)
+	for range 2 {
+		if ok, said := function(); !ok {
+			t.Fatal(said)
+		}
+	}
+	f.compare()
 }
