@@ -11,6 +11,7 @@ import (
 
 	"weir/internal/catalog"
 	"weir/internal/events"
+	"weir/internal/lambda"
 	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -190,7 +191,7 @@ func (s shifted) Read(ctx context.Context, table, shard string, after events.Pos
 	for i := range page.Records {
 		r := &page.Records[i]
 		for _, j := range s.f.jumps {
-			if r.Time.After(j.at) {
+			if r.Position.Compare(j.after) > 0 {
 				r.Time = r.Time.Add(j.by)
 			}
 		}
@@ -200,15 +201,21 @@ func (s shifted) Read(ctx context.Context, table, shard string, after events.Pos
 
 // jump moves the clock of a store on, whose own cannot be moved.
 type jump struct {
-	at time.Time
-	by time.Duration
+	after events.Position // of the last record before, in any shard of the lineage
+	by    time.Duration
 }
 
 func (f *fixture) jump(hours int64) {
-	time.Sleep(2100 * time.Millisecond) // times of records are rounded to seconds
-	f.jumps = append(f.jumps, jump{time.Now(), time.Duration(hours) * time.Hour})
+	places, err := f.runner().Places(f.Context(), runner.GroupRows)
+	f.ok(err)
+	j := jump{by: time.Duration(hours) * time.Hour}
+	for _, p := range places {
+		if p.At.Compare(j.after) > 0 {
+			j.after = p.At
+		}
+	}
+	f.jumps = append(f.jumps, j)
 	f.clock.Add(hours)
-	time.Sleep(2100 * time.Millisecond)
 }
 
 // metered counts write units by the documented rules, of rows up to 1 KB.
@@ -302,10 +309,10 @@ func TestFunctionWhileHandingOver(t *testing.T) {
 	f.build(owntable.BuildVerified, "Movie")
 	function := func() (bool, string) {
 		r := *f.runner()
-		r.Reader, r.Drained = catalog.Item, []catalog.Reader{catalog.Process}
 		r.Catalog = catalog.New(f.model, f.Store, f.now, catalog.Options{})
 		all := f.records()
-		return f.invoke(f.function(&r), all[len(all)-1])
+		h := lambda.New(&r, lambda.ByItem, catalog.Process, func(context.Context) error { return nil })
+		return f.invoke(h, all[len(all)-1])
 	}
 	refused := func(why string) {
 		t.Helper()

@@ -79,10 +79,11 @@ func (f Fence) Cut(build int64, checkpoint, before events.Position) Fence {
 	return next
 }
 
-// Inherit cuts a shard at its checkpoint for those builds for which its parent was cut: all
-// that was written into it is newer.
-func (f Fence) Inherit(parent Fence, checkpoint events.Position) Fence {
-	for b := range parent.Cuts {
+// Inherit cuts a shard at its checkpoint for those builds for which a shard was cut that it
+// descends from: all that was written into it is newer. Its parent alone does not say so,
+// because a shard without records is not fenced.
+func (f Fence) Inherit(above Fence, checkpoint events.Position) Fence {
+	for b := range above.Cuts {
 		if _, counted := f.Floors[b]; counted {
 			f = f.Cut(b, checkpoint, events.Position{})
 		}
@@ -125,9 +126,6 @@ func cutAbove(build int64, all map[string]Shard, name string) bool {
 		s, known := all[name]
 		if _, taken := s.Cuts[build]; taken || !known {
 			return taken
-		}
-		if s.Done {
-			return false
 		}
 		name = s.Parent
 	}

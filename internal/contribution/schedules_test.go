@@ -31,6 +31,7 @@ type mistake struct {
 	noMargin      bool // the hand-over is when it is announced
 	byTime        bool // there are no cuts: the time of each record says how it is counted
 	orphans       bool // a shard whose parent was cut is cut like any other
+	parentOnly    bool // an empty shard does not pass on that its parent was cut
 	clockOnly     bool // a clock that may be set back is trusted
 	anyRecord     bool // a shard is cut before the first record that comes, whatever its time
 }
@@ -251,6 +252,7 @@ func TestMistakes(t *testing.T) {
 		"the time of each record says how it is counted":                     {byTime: true},
 		"a child of a shard that was cut is cut like any other":              {orphans: true},
 		"a shard is cut before any record":                                   {anyRecord: true},
+		"an empty shard does not pass the cut on":                            {parentOnly: true},
 		"a clock that may be set back is trusted":                            {clockOnly: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -176,9 +176,9 @@ type consumer struct {
 	from, to int
 	view     int64
 	build    int64
-	fence    contribution.Fence // as it was read
-	parent   contribution.Fence // that of the parent
-	place    events.Position    // of the checkpoint then
+	fence    contribution.Fence   // as it was read
+	above    []contribution.Fence // those of shards that it descends from
+	place    events.Position      // of the checkpoint then
 	over     contribution.HandOver
 	began    int
 	offers   []offer
@@ -222,9 +222,9 @@ func (c *consumer) step() {
 		}
 		c.phase = fencing
 	case fencing:
-		c.fence, c.place, c.parent = c.shard.fence, c.shard.position(), contribution.Fence{}
-		if c.shard.parent != nil {
-			c.parent = c.shard.parent.fence
+		c.fence, c.place, c.above = c.shard.fence, c.shard.position(), nil
+		for p := c.shard.parent; p != nil && (c.above == nil || !c.mistake.parentOnly); p = p.parent {
+			c.above = append(c.above, p.fence)
 		}
 		c.phase = holding
 	case holding:
@@ -298,8 +298,10 @@ func (c *consumer) next() contribution.Fence {
 	if !c.over.Announced() {
 		return next
 	}
-	if changed && !c.mistake.orphans {
-		next = next.Inherit(c.parent, c.place)
+	for _, above := range c.above {
+		if changed && !c.mistake.orphans {
+			next = next.Inherit(above, c.place)
+		}
 	}
 	for i, r := range c.shard.records[c.from:c.to] {
 		if c.over.Late(r.written, r.at) || c.mistake.anyRecord {

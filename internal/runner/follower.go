@@ -393,7 +393,7 @@ func idle(ctx context.Context, changed []<-chan struct{}, until <-chan struct{},
 type piece struct {
 	place
 	table       *model.Table
-	parent      string          // the shard from which the piece's shard came, "" for none
+	above       []string        // the listed shards that the piece's shard descends from
 	from, after events.Position // the saved checkpoint; the position behind which the page was read
 	page        store.Records
 	read        time.Time
@@ -448,7 +448,7 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 			if err != nil {
 				return 0, err
 			}
-			open[s.ID], p.parent = !c.ended[at], s.Parent
+			open[s.ID], p.above = !c.ended[at], above(shards, s.Parent)
 			n += len(p.page.Records)
 			if c.gathers > 0 {
 				if err := c.gather(ctx, p); err != nil {
@@ -503,6 +503,17 @@ func (c *consumer) stands(still map[place]error) error {
 		}
 	}
 	return nil
+}
+
+// above returns a shard and those that it descends from. A shard without records has no
+// fence, so those above it say what it would.
+func above(shards []store.Shard, id string) (out []string) {
+	for i := len(shards) - 1; i >= 0 && id != ""; i-- { // parents come before children
+		if shards[i].ID == id {
+			out, id = append(out, id), shards[i].Parent
+		}
+	}
+	return out
 }
 
 // forget drops the state of shards that are no longer listed and whose children are not

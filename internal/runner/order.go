@@ -116,7 +116,7 @@ func (c *consumer) inOrder(ctx context.Context, pieces []piece) ([]piece, error)
 		if err != nil {
 			return nil, err
 		}
-		again.parent = p.parent
+		again.above = p.above
 		*p = again
 	}
 	for _, p := range pieces {

@@ -75,7 +75,11 @@ func (c *consumer) fenced(ctx context.Context, p *piece, row owntable.CatalogRow
 	}
 	ref := c.checkpoint(p.place)
 	for range MaxRounds {
-		rows, err := c.Runner.Get(ctx, []store.Ref{ref, c.checkpoint(place{p.group, p.place.table, p.parent})})
+		refs := []store.Ref{ref}
+		for _, shard := range p.above {
+			refs = append(refs, c.checkpoint(place{p.group, p.place.table, shard}))
+		}
+		rows, err := c.Runner.Get(ctx, refs)
 		if err != nil {
 			return contribution.Fence{}, err
 		}
@@ -88,12 +92,14 @@ func (c *consumer) fenced(ctx context.Context, p *piece, row owntable.CatalogRow
 			return contribution.Fence{}, err
 		}
 		next, changed := was.Take(row.Count, row.Builds.Generations(), is.At)
-		if changed && p.parent != "" {
-			parent, err := owntable.FenceOf(rows[1])
+		for _, row := range rows[1:] {
+			above, err := owntable.FenceOf(row)
 			if err != nil {
 				return contribution.Fence{}, err
 			}
-			next = next.Inherit(parent, is.At)
+			if changed {
+				next = next.Inherit(above, is.At)
+			}
 		}
 		if next = c.cut(p, row, next, is.At); next.Same(was) {
 			c.floors[p.place] = was
