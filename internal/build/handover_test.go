@@ -13,8 +13,11 @@ import (
 	"weir/internal/events"
 	"weir/internal/lambda"
 	"weir/internal/owntable"
+	"weir/internal/repair"
 	"weir/internal/runner"
 	"weir/internal/store"
+	"weir/internal/value"
+	"weir/internal/verify"
 )
 
 // approximate is a store whose streams are those of DynamoDB: shards split, the times of
@@ -168,10 +171,8 @@ func (w *interleaved) over() bool {
 			return false
 		}
 	}
-	for name, row := range w.rows(owntable.TableName) {
-		if strings.Contains(name, `"mark|`+w.model.Name+"#") {
-			w.Fatalf("a mark is left: %s %v", name, row)
-		}
+	if n := w.marked(); n > 0 {
+		w.Fatalf("%d marks are left", n)
 	}
 	return true
 }
@@ -341,5 +342,98 @@ func TestFunctionWhileHandingOver(t *testing.T) {
 			t.Fatal(said)
 		}
 	}
+	f.compare()
+}
+
+// handed is a store whose build has handed over, and whose marks are gone.
+func handed(t *testing.T) *fixture {
+	f := rated(t)
+	f.catchUp()
+	f.build(owntable.BuildLive, "Movie")
+	f.clock.Add(25)
+	f.build(owntable.BuildVerified, "Movie")
+	f.clock.Add(2)
+	f.everywhere("")
+	return f
+}
+
+// everywhere writes ratings in all shards, and applies them.
+func (f *fixture) everywhere(mood string) {
+	f.Helper()
+	for nr := range 60 {
+		f.write("PK", fmt.Sprint("USER#", nr), "SK", "RATING#x", "type", "Rating", "movie", "1", "stars", nr%6, "mood", "m"+mood)
+	}
+	f.catchUp()
+}
+
+// marked returns how many marks there are.
+func (f *fixture) marked() (n int) {
+	f.Helper()
+	for name := range f.rows(owntable.TableName) {
+		if strings.Contains(name, `"mark|`+f.model.Name+"#") {
+			n++
+		}
+	}
+	return n
+}
+
+// TestPruneAfterAHandOver: pruning removes the marks of a build that has handed over, once no
+// batch is left that needs them, and leaves its ledgers.
+func TestPruneAfterAHandOver(t *testing.T) {
+	f := handed(t)
+	b := f.builder("Movie")
+	_, _, err := b.Prune(t.Context()) // which also notes that all shards went over
+	f.ok(err)
+	if f.marked() == 0 {
+		t.Error("marks are removed at once")
+	}
+	f.clock.Add(2)
+	had := f.marked()
+	gone, removed, err := b.Prune(t.Context())
+	f.ok(err)
+	if len(gone) > 0 || removed != had || f.marked() > 0 {
+		t.Errorf("of %d marks, %d rows are removed, with %+v; %d are left", had, removed, gone, f.marked())
+	}
+	f.compare()
+	f.everywhere("2")
+	f.compare()
+	if _, again, err := b.Prune(t.Context()); err != nil || again > 0 {
+		t.Error(again, err)
+	}
+}
+
+// TestRepairAfterAHandOver: a ledger that a build made cannot be recounted alone while it has
+// marks, and can be without them.
+func TestRepairAfterAHandOver(t *testing.T) {
+	f := handed(t)
+	f.ok(f.builder("Movie").HandOver(t.Context()))
+	row, err := f.runner().Catalog.Row(t.Context())
+	f.ok(err)
+	is := row.Builds.Counting()[0]
+	movie := store.Ref{Table: f.table, Key: store.Key{Partition: value.OfString("MOVIE#1"), Sort: value.OfString("METADATA")}}
+	ledger := owntable.Ledger(is.Ledgers(f.model.Name), movie)
+	repaired := func() (left []repair.Left) {
+		t.Helper()
+		_, err := f.Store.Write(t.Context(), []store.Write{{Ref: ledger, Ops: []store.Op{{Kind: store.Add, Attr: owntable.Sum("rows"), Value: value.OfInt(3)}}}})
+		f.ok(err)
+		r := repair.Repair{Verify: f.Verify(f.Models[0]), Runner: f.runner(), Passed: func(context.Context) error { f.catchUp(); return nil },
+			Yield: func(verify.Difference) {}}
+		left, _, err = r.Run(t.Context())
+		f.ok(err)
+		return left
+	}
+	if left := repaired(); len(left) != 1 || !strings.Contains(left[0].Why.Error(), "projector build films --again") {
+		t.Errorf("with marks: %+v", left)
+	}
+	_, err = f.Store.Write(t.Context(), []store.Write{{Ref: ledger, Ops: []store.Op{{Kind: store.Add, Attr: owntable.Sum("rows"), Value: value.OfInt(-3)}}}})
+	f.ok(err)
+	f.clock.Add(2)
+	_, err = f.builder("Movie").Unmark(t.Context())
+	f.ok(err)
+	if left := repaired(); len(left) > 0 {
+		t.Errorf("without marks: %+v", left)
+	}
+	f.compare()
+	f.everywhere("3")
 	f.compare()
 }

@@ -47,12 +47,11 @@ type Verify struct {
 // Run calls yield for every difference. If other processes write meanwhile, it may also find
 // differences that are only due to that; an embedded store has no other writers.
 func (v *Verify) Run(ctx context.Context, yield func(Difference)) error {
-	of := &runner.Verification{Model: v.Model, Store: v.Store, Index: v.Index, Now: v.Now, Yield: yield}
-	row, err := catalog.New(v.Model, v.Store, time.Now, catalog.Options{}).Row(ctx)
+	of, err := v.of(ctx)
 	if err != nil {
 		return err
 	}
-	of.Catalog = row
+	of.Index, of.Now, of.Yield = v.Index, v.Now, yield
 	recounts := v.begin(of)
 	defer func() {
 		v.Checked += of.Checked
@@ -78,8 +77,18 @@ func (v *Verify) Run(ctx context.Context, yield func(Difference)) error {
 // Count recounts from every row without comparing anything. Changes that are written
 // meanwhile may or may not be included.
 func (v *Verify) Count(ctx context.Context) ([]runner.Recount, error) {
-	recounts := v.begin(&runner.Verification{Model: v.Model, Store: v.Store})
+	of, err := v.of(ctx)
+	if err != nil {
+		return nil, err
+	}
+	recounts := v.begin(of)
 	return recounts, v.count(ctx, recounts, nil)
+}
+
+// of returns what recounts read from, with the catalog: it says which ledgers rows show.
+func (v *Verify) of(ctx context.Context) (*runner.Verification, error) {
+	row, err := catalog.New(v.Model, v.Store, time.Now, catalog.Options{}).Row(ctx)
+	return &runner.Verification{Model: v.Model, Store: v.Store, Catalog: row}, err
 }
 
 func (v *Verify) begin(of *runner.Verification) (out []runner.Recount) {

@@ -34,13 +34,17 @@ func (f *LedgerFix) Note(ctx context.Context, r *runner.Runner) (err error) {
 
 // Correct writes the recounted accumulators, without those that are 0, and then what its
 // target cannot show of them. The error is ErrParked if the ledger is wrong and effects wait
-// for the target.
+// for the target. A ledger that a build has replaced since it was found is left.
 func (f *LedgerFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
+	recounted := runner.RecountOf[*recount](now.Recounts)
+	if !recounted.generation(f.Name) {
+		return false, true, nil
+	}
 	if f.in != nil {
 		r = r.In(*f.in)
 	}
 	of, sums := target{}, value.Item(nil)
-	if t := runner.RecountOf[*recount](now.Recounts).expect[f.Name]; t != nil {
+	if t := recounted.expect[f.Name]; t != nil {
 		of, sums = *t, t.ledger()
 		sums, _ = dropped(of.entity, sums, f.noted)
 		sums = slices.DeleteFunc(sums, func(a value.Attr) bool { return a.Value.Sign() == 0 })
