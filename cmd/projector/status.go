@@ -208,7 +208,11 @@ func (b underway) counts() string {
 	case b.now.Before(*b.HandOver):
 		return "counts by marks until " + stamped(b.HandOver)
 	}
-	return fmt.Sprintf("goes over from marks to positions since %s; of %d shards, no later record is applied yet", stamped(b.HandOver), b.Waits)
+	waits := "1 shard has"
+	if b.Waits != 1 {
+		waits = fmt.Sprint(b.Waits, " shards have")
+	}
+	return fmt.Sprintf("goes over from marks to positions since %s; %s applied no later record yet", stamped(b.HandOver), waits)
 }
 
 func (b underway) text() string {

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"weir/internal/build"
+	"weir/internal/catalog"
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/runner"
+	"weir/internal/store"
+	db "weir/internal/store/embedded"
+	"weir/internal/system"
+	"weir/internal/value"
+)
+
+// clocked is a system on a clock that the test sets.
+type clocked struct {
+	*testing.T
+	*system.System
+	at time.Time
+}
+
+func openClocked(t *testing.T, text string) *clocked {
+	t.Helper()
+	m, err := model.Parse("shop.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := system.Tables([]*model.Model{m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &clocked{T: t, at: time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)}
+	now := func() time.Time { return c.at }
+	opened, err := db.Open("store", tables, db.Options{FS: vfs.NewMem(), Now: now, Shards: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.System, err = system.Over(t.Context(), opened, "", []*model.Model{m}, system.Options{Now: now, NoSearch: true}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// orders puts orders of a customer of its own each, some in each shard.
+func (c *clocked) orders(from, to int) {
+	c.Helper()
+	for nr := from; nr < to; nr++ {
+		key := store.Key{Partition: value.OfString(fmt.Sprint("C#", nr)), Sort: value.OfString("ORDER#1")}
+		out, err := c.Store.Write(c.Context(), []store.Write{{
+			Ref: store.Ref{Table: "Shop", Key: key},
+			Put: value.NewItem(runner.Attr("PK", key.Partition), runner.Attr("SK", key.Sort), runner.Attr("kind", value.OfString("order")), runner.Attr("total", value.OfInt(1))),
+		}})
+		if err != nil || out[0].Err != nil {
+			c.Fatal(err, out)
+		}
+	}
+}
+
+// kept is a source that keeps what is applied.
+type kept struct{ store.Store }
+
+func (kept) Trim(context.Context, string, string, events.Position) error { return nil }
+
+func (c *clocked) apply() {
+	c.Helper()
+	done := make(chan struct{})
+	close(done)
+	f := runner.Follower{Runner: c.Models[0].Runner, Source: kept{c.Store}}
+	if err := f.CatchUp(c.Context(), done); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// built returns what status says of the builds.
+func (c *clocked) built() string {
+	c.Helper()
+	all, err := builtOf(c.Context(), c.System)
+	if err != nil {
+		c.Fatal(err)
+	}
+	var out []string
+	for _, b := range all {
+		out = append(out, b.text())
+	}
+	return strings.Join(out, "\n")
+}
+
+// TestStatusOfAHandOver: status says how a build counts, from its audit until its marks are
+// gone.
+func TestStatusOfAHandOver(t *testing.T) {
+	c := openClocked(t, shopOf)
+	c.orders(0, 20)
+	c.apply()
+	b := builderOf(c.Models[0])
+	b.Again = true
+	step := func(after time.Duration, do func() error, want string) {
+		t.Helper()
+		c.at = c.at.Add(after)
+		if err := do(); err != nil {
+			t.Fatal(err)
+		}
+		if is := c.built(); is != want {
+			t.Errorf("status says\n\t%s, want\n\t%s", is, want)
+		}
+	}
+	run := func() error { _, err := b.Run(t.Context()); return err }
+	handOver := func() error { return b.HandOver(t.Context()) }
+	step(0, run, "build of Customer: live since 2026-11-23 09:00:00 UTC, generation 4, not yet audited: projector build audits it from 2026-11-24 09:15:00 UTC")
+	b.Again = false
+	step(catalog.AuditAfter, run, "build of Customer: verified, generation 4, counts by marks until 2026-11-24 10:15:00 UTC")
+	step(time.Hour, handOver, "build of Customer: verified, generation 4, goes over from marks to positions since 2026-11-24 10:15:00 UTC; 2 shards have applied no later record yet")
+	step(time.Minute, func() error {
+		c.orders(20, 21)
+		c.apply()
+		return handOver()
+	}, "build of Customer: verified, generation 4, goes over from marks to positions since 2026-11-24 10:15:00 UTC; 1 shard has applied no later record yet")
+	step(0, func() error {
+		c.orders(21, 40)
+		c.apply()
+		return handOver()
+	}, "build of Customer: verified, generation 4, counts by positions since 2026-11-24 10:16:00 UTC; its marks are removed from 2026-11-24 11:16:00 UTC")
+	step(build.InUse, run, "build of Customer: verified, generation 4, counts by positions since 2026-11-24 10:16:00 UTC")
+}
