@@ -437,3 +437,40 @@ func TestRepairAfterAHandOver(t *testing.T) {
 	f.everywhere("3")
 	f.compare()
 }
+
+// TestRepairBesideABuild: a ledger that a build replaces after verify has found it wrong is
+// left as it is.
+func TestRepairBesideABuild(t *testing.T) {
+	f := handed(t)
+	b := f.builder("Movie")
+	f.ok(b.HandOver(t.Context()))
+	f.clock.Add(2)
+	_, err := b.Unmark(t.Context())
+	f.ok(err)
+	row, err := f.runner().Catalog.Row(t.Context())
+	f.ok(err)
+	movie := store.Ref{Table: f.table, Key: store.Key{Partition: value.OfString("MOVIE#1"), Sort: value.OfString("METADATA")}}
+	ledger := owntable.Ledger(row.Builds.Counting()[0].Ledgers(f.model.Name), movie)
+	rows := owntable.Sum("rows")
+	_, err = f.Store.Write(t.Context(), []store.Write{{Ref: ledger, Ops: []store.Op{{Kind: store.Add, Attr: rows, Value: value.OfInt(3)}}}})
+	f.ok(err)
+	before, err := f.runner().GetRow(t.Context(), ledger)
+	f.ok(err)
+	built := false
+	r := repair.Repair{Verify: f.Verify(f.Models[0]), Runner: f.runner(), Passed: func(context.Context) error { f.catchUp(); return nil },
+		Yield: func(verify.Difference) {}, Only: func(*verify.Difference) bool {
+			if !built {
+				built = true
+				f.build(owntable.BuildLive, "Movie")
+			}
+			return true
+		}}
+	left, _, err := r.Run(t.Context())
+	f.ok(err)
+	after, err := f.runner().GetRow(t.Context(), ledger)
+	f.ok(err)
+	if !built || len(left) > 0 || !value.EqualItems(before, after) {
+		t.Errorf("it leaves %+v, and of %v\n%v", left, before, after)
+	}
+	f.compare()
+}
