@@ -70,6 +70,11 @@ func (c *Catalog) Start(ctx context.Context, said Said) error {
 		if err != nil {
 			return err
 		}
+		if !was.Read() {
+			if err := c.lost(ctx, found); err != nil {
+				return err
+			}
+		}
 		next, switched, refused := c.program.Start(was, found)
 		for _, s := range switched {
 			if err := said(ctx, s); err != nil {
@@ -105,6 +110,25 @@ func (c *Catalog) found(ctx context.Context) (Found, error) {
 		f.Tables[t] = is
 	}
 	return f, nil
+}
+
+// lost takes back that streams are complete, if there are checkpoints of the model and its
+// catalog knows of no reader: the catalog's row was deleted, and a derivation that began now
+// would lack what lies before the checkpoints.
+func (c *Catalog) lost(ctx context.Context, found Found) error {
+	q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Checkpoints(c.model.Name, owntable.GroupRows)), Limit: 1}
+	page, err := c.store.Query(ctx, q)
+	if err != nil {
+		return fmt.Errorf("looking for checkpoints of model %s: %w", c.model.Name, err)
+	}
+	if len(page.Rows) == 0 {
+		return nil
+	}
+	for t, is := range found.Tables {
+		is.Whole, is.Together = false, false
+		found.Tables[t] = is
+	}
+	return nil
 }
 
 // attempts is how often a change of the catalog is tried again because another program

@@ -249,10 +249,7 @@ func complete(pin owntable.Pin, now time.Time) bool {
 // enter enters the program's derivations where they can begin, and removes what no values
 // belong to: entries of other definitions before anything was read.
 func (p *Program) enter(next *owntable.CatalogRow, f Found) {
-	read := false
-	for _, pin := range next.Tables {
-		read = read || pin.Reader != ""
-	}
+	read := next.Read()
 	ours := map[string]bool{}
 	for _, d := range p.Derivations {
 		ours[d.Name] = true

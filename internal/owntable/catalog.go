@@ -107,6 +107,16 @@ const catalogDo = "stop what derives the model, and restore the row from a backu
 // ErrNewer is wrapped by the error for a catalog that a newer weir wrote.
 var ErrNewer = fmt.Errorf("a newer weir wrote it")
 
+// Read reports whether the stream of any table was read.
+func (c CatalogRow) Read() bool {
+	for _, pin := range c.Tables {
+		if pin.Reader != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // DecodeCatalog decodes a model's catalog, nil if there is none. The error wraps ErrRow or
 // ErrNewer.
 func DecodeCatalog(row value.Item) (c CatalogRow, err error) {

@@ -193,6 +193,9 @@ func MemberMark(model string, set, source store.Ref, member string) store.Ref {
 // Seen refers to the row that records the removal of a source row by a replay.
 func Seen(row store.Ref) store.Ref { return Ref("seen|"+RowText(row), "") }
 
+// GroupRows is the group of consumers that apply what follows in rows.
+const GroupRows = "rows"
+
 // Checkpoint refers to the checkpoint of a group of consumers in a shard.
 func Checkpoint(model, group, table, shard string) store.Ref {
 	return Ref(Checkpoints(model, group), table+"|"+shard)

@@ -61,7 +61,7 @@ type place struct{ group, table, shard string }
 // The consumer groups. The group of a search generation has a name that begins with
 // GroupSearch: see Runner.Generation.
 const (
-	GroupRows   = "rows"
+	GroupRows   = owntable.GroupRows
 	GroupSearch = "search"
 )
 
