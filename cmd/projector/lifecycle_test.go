@@ -1,0 +1,761 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"weir/internal/catalog"
+	"weir/internal/cli"
+	"weir/internal/drivers"
+	"weir/internal/lambda/lambdatest"
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/projections/kinds"
+	"weir/internal/runner"
+	"weir/internal/search/opensearch/opensearchtest"
+	"weir/internal/store"
+	"weir/internal/store/dynamodb/dynamodbtest"
+	"weir/internal/system"
+	"weir/internal/value"
+)
+
+// ways are the lines of the table in docs/guide/lifecycle.md, by how each begins. A line
+// must end in right numbers, or in a refusal that names what to do.
+var ways = []struct {
+	line  string
+	where string // "" for both stores; otherwise why the other one cannot be in this state
+	on    string // "embedded" or "DynamoDB", if where is given
+	way   func(*life)
+}{
+	{line: "start on tables that were made together with their streams", way: (*life).madeTogether},
+	{line: "start on an empty or new `--data` directory", way: (*life).newDirectory, on: "embedded", where: "rows are not in the directory"},
+	{line: "start on tables whose stream was switched on later", way: (*life).streamLater, on: "DynamoDB", where: "a table has its stream from the beginning"},
+	{line: "use a directory or an own table that a newer weir wrote", way: (*life).newerFormat},
+	{line: "delete the row of the catalog", way: (*life).noCatalog},
+	{line: "add a derivation", way: (*life).added},
+	{line: "change a derivation", way: (*life).changed},
+	{line: "rename a derived attribute", way: (*life).renamed},
+	{line: "remove a derivation", way: (*life).removed},
+	{line: "change a search index", way: (*life).searchChanged},
+	{line: "change queries, rules of the write side", way: (*life).nothingChanged},
+	{line: "run an older program beside a newer one", way: (*life).olderBeside},
+	{line: "drop a table and make it again", way: (*life).otherTable, on: "DynamoDB", where: "all tables of a directory are made with it"},
+	{line: "switch a stream off and on", way: (*life).streamOffAndOn, on: "DynamoDB", where: "a stream cannot be switched off"},
+	{line: "derive from a table that is replicated", way: (*life).replicated, on: "DynamoDB", where: "there are no replicas"},
+	{line: "use a stream with `NEW_IMAGE`", way: (*life).newImages, on: "DynamoDB", where: "a stream always has both images"},
+	{line: "run a process and a function", way: (*life).twoReaders},
+}
+
+// TestLifecycleTable does what each line of the table says, on the embedded store.
+func TestLifecycleTable(t *testing.T) {
+	lines := lifecycleTable(t)
+	for i, w := range ways {
+		if i >= len(lines) || !strings.HasPrefix(lines[i], w.line) {
+			t.Fatalf("line %d of the table in docs/guide/lifecycle.md is not %q", i+1, w.line)
+		}
+	}
+	if len(lines) != len(ways) {
+		t.Fatalf("nothing tests %q", lines[len(ways)])
+	}
+	for _, w := range ways {
+		if w.on != "DynamoDB" {
+			t.Run(w.line, func(t *testing.T) {
+				l := &life{T: t, at: drivers.Place{Data: filepath.Join(t.TempDir(), "data")}}
+				l.flags = []string{"--data", l.at.Data}
+				w.way(l)
+			})
+		}
+	}
+}
+
+// TestLifecycleTableOnDynamoDB does the same on tables in DynamoDB.
+func TestLifecycleTableOnDynamoDB(t *testing.T) {
+	dynamodbtest.Config(t)
+	for _, w := range ways {
+		if w.on != "embedded" {
+			t.Run(w.line, func(t *testing.T) {
+				cfg, env := localAWS(t)
+				for _, e := range env {
+					name, v, _ := strings.Cut(e, "=")
+					t.Setenv(name, v)
+				}
+				l := &life{T: t, at: drivers.Place{AWS: true, Data: t.TempDir()}, db: sdk.NewFromConfig(cfg), env: env}
+				l.flags = []string{"--aws", "--data", l.at.Data}
+				w.way(l)
+			})
+		}
+	}
+}
+
+// lifecycleTable are the first cells of the table.
+func lifecycleTable(t *testing.T) (lines []string) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/guide/lifecycle.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "| what you do | what happens |\n|---|---|\n")
+	for line := range strings.Lines(rest) {
+		first, is := strings.CutPrefix(line, "| ")
+		if !is {
+			break
+		}
+		cell, _, _ := strings.Cut(first, " | ")
+		lines = append(lines, cell)
+	}
+	return lines
+}
+
+// life is a deployment of a shop whose only customer has orders.
+type life struct {
+	*testing.T
+	at     drivers.Place
+	flags  []string
+	db     *sdk.Client // nil on the embedded store
+	env    []string
+	orders map[string]int // the totals of the customer's orders
+	next   int
+	to     store.Store // the store, if it is open
+}
+
+const (
+	lifeModel = `model: shop
+tables:
+  Shop: {key: [PK, SK]}
+entities:
+  Customer: {where: {kind: customer}, key: {PK: "C#{id}", SK: METADATA}, attributes: {id: string!, name: string, city: string}}
+  Order: {where: {kind: order}, key: {PK: "C#{customer}", SK: "ORDER#{id}"}, attributes: {customer: string!, id: string!, total: number, size: string}}
+search:
+  customers: {of: Customer, text: [name]}
+queries:
+  customer: {get: Customer, with: [id]}
+  find: {search: customers}
+derive:
+`
+	lifeCount = "  Customer.orders: {count: Order, to: {id: customer}}\n"
+	lifeSum   = "  Customer.total: {sum: Order.total, to: {id: customer}}\n"
+	lifeLarge = "  Customer.orders: {count: Order, where: {size: large}, to: {id: customer}}\n"
+)
+
+// model writes a model file.
+func (l *life) model(text string) (path string) {
+	l.Helper()
+	path = filepath.Join(l.TempDir(), "shop.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		l.Fatal(err)
+	}
+	return path
+}
+
+// store opens the store as the application does, until the test is done with it.
+func (l *life) store(do func(store.Store)) {
+	l.Helper()
+	if l.to != nil {
+		do(l.to)
+		return
+	}
+	m, err := model.Parse("shop.yaml", []byte(lifeModel+lifeCount))
+	if err != nil {
+		l.Fatal(err)
+	}
+	tables, err := system.Tables([]*model.Model{m})
+	if err != nil {
+		l.Fatal(err)
+	}
+	db, _, err := l.at.Open(l.Context(), tables, time.Now, true)
+	if err != nil {
+		l.Fatal(err)
+	}
+	do(db)
+	if err := db.Close(); err != nil {
+		l.Fatal(err)
+	}
+}
+
+func customer(sk string) store.Key {
+	return store.Key{Partition: value.OfString("C#1"), Sort: value.OfString(sk)}
+}
+
+// write adds orders as the application does, and deletes the oldest one. The first of them
+// comes with the customer.
+func (l *life) write(n int) {
+	l.Helper()
+	l.store(func(db store.Store) {
+		var ws []store.Write
+		set := func(sk string, attrs ...any) {
+			w := store.Write{Ref: store.Ref{Table: "Shop", Key: customer(sk)}}
+			for i := 0; i < len(attrs); i += 2 {
+				w.Ops = append(w.Ops, store.Assign(attrs[i].(string), attrs[i+1].(value.Value)))
+			}
+			ws = append(ws, w)
+		}
+		if l.orders == nil {
+			l.orders = map[string]int{}
+			set("METADATA", "kind", value.OfString("customer"), "id", value.OfString("1"), "name", value.OfString("Ida"), "city", value.OfString("Genoa"))
+		} else {
+			oldest := slices.Min(keysOf(l.orders))
+			delete(l.orders, oldest)
+			ws = append(ws, store.Write{Ref: store.Ref{Table: "Shop", Key: customer("ORDER#" + oldest)}, Delete: true})
+		}
+		for range n {
+			id := fmt.Sprintf("%03d", l.next)
+			l.next++
+			l.orders[id] = 10 + l.next
+			size := "small"
+			if l.next%3 == 0 {
+				size = "large"
+			}
+			set("ORDER#"+id, "kind", value.OfString("order"), "customer", value.OfString("1"), "id", value.OfString(id),
+				"total", value.OfInt(int64(l.orders[id])), "size", value.OfString(size))
+		}
+		out, err := db.Write(l.Context(), ws)
+		if err != nil {
+			l.Fatal(err)
+		}
+		for i := range out {
+			if out[i].Err != nil {
+				l.Fatal(out[i].Err)
+			}
+		}
+	})
+}
+
+func keysOf(m map[string]int) (keys []string) {
+	for k := range m {
+		keys = append(keys, k)
+	}
+	return keys
+}
+
+// want is what the customer's row should show.
+func (l *life) want() map[string]int {
+	out := map[string]int{"orders": len(l.orders), "total": 0, "large": 0}
+	for id, total := range l.orders {
+		out["total"] += total
+		var n int
+		fmt.Sscan(id, &n)
+		if (n+1)%3 == 0 {
+			out["large"]++
+		}
+	}
+	return out
+}
+
+// runs starts the program with a model until the customer's row shows attributes with the
+// values wanted, and returns what it said.
+func (l *life) runs(model string, shows map[string]int, more ...string) string {
+	l.Helper()
+	args := slices.Concat([]string{"run", model, "--addr", "127.0.0.1:0"}, l.flags, more)
+	ctx, stop := context.WithCancelCause(l.Context())
+	var said buffer
+	ended := make(chan int, 1)
+	go func() { ended <- run(ctx, args, strings.NewReader(""), io.Discard, &said) }()
+	serves := regexp.MustCompile(`http://\S+/v1`)
+	wrong := "it does not serve"
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if base := serves.FindString(said.text()); base != "" {
+			if wrong = l.differs(base, shows); wrong == "" {
+				break
+			}
+		}
+		select {
+		case code := <-ended:
+			l.Fatalf("%s: it ends with %d: %s", strings.Join(args, " "), code, said.text())
+		default:
+		}
+	}
+	stop(errTerminated)
+	if code := <-ended; code != exitGood || wrong != "" {
+		l.Fatalf("%s: exit code %d, %s: %s", strings.Join(args, " "), code, wrong, said.text())
+	}
+	return said.text()
+}
+
+func (l *life) differs(base string, shows map[string]int) string {
+	res, err := http.Get(base + "/shop/customer?id=1")
+	if err != nil {
+		return err.Error()
+	}
+	defer res.Body.Close()
+	body, _ := io.ReadAll(res.Body)
+	var page struct{ Items []map[string]any }
+	if err := json.Unmarshal(body, &page); err != nil || len(page.Items) != 1 {
+		return fmt.Sprintf("the answer is %s", body)
+	}
+	for name, n := range shows {
+		if is, _ := page.Items[0][name].(float64); page.Items[0][name] == nil || int(is) != n {
+			return fmt.Sprintf("%s is %v, should be %d", name, page.Items[0][name], n)
+		}
+	}
+	return ""
+}
+
+// ends runs a command, which must end with the code and say the words.
+func (l *life) ends(code int, args []string, words ...string) {
+	l.Helper()
+	ctx, cancel := context.WithTimeout(l.Context(), time.Minute)
+	defer cancel()
+	var said bytes.Buffer
+	if got := run(ctx, slices.Concat(args, l.flags), strings.NewReader(""), &said, &said); got != code {
+		l.Errorf("projector %s: exit code %d, want %d: %s", strings.Join(args, " "), got, code, &said)
+	}
+	for _, w := range words {
+		if !strings.Contains(said.String(), w) {
+			l.Errorf("projector %s does not say %q: %s", strings.Join(args, " "), w, &said)
+		}
+	}
+}
+
+// refused is a program that must not begin.
+func (l *life) refused(model string, words ...string) {
+	l.Helper()
+	l.ends(exitUsage, []string{"run", model, "--build=never", "--addr", "127.0.0.1:0"}, words...)
+}
+
+// exact recounts the application's rows.
+func (l *life) exact(model string) {
+	l.Helper()
+	l.ends(exitGood, []string{"verify", model}, "0 differ")
+}
+
+// begun is a deployment that has run since its first row.
+func (l *life) begun() (model string) {
+	l.Helper()
+	model = l.model(lifeModel + lifeCount)
+	l.deploys(model)
+	l.write(4)
+	l.runs(model, map[string]int{"orders": len(l.orders)})
+	l.write(3)
+	return model
+}
+
+func (l *life) deploys(model string) {
+	l.Helper()
+	if l.db != nil {
+		t := *l
+		t.flags = []string{"--aws"}
+		t.ends(exitGood, []string{"deploy", "tables", model})
+	}
+}
+
+func (l *life) madeTogether() {
+	m := l.model(lifeModel + lifeCount)
+	l.deploys(m)
+	l.write(5)
+	// Before anything was read: after a day, rows may have left the stream.
+	parsed, err := model.Load(m)
+	if err != nil {
+		l.Fatal(err)
+	}
+	if l.db != nil {
+		l.store(func(db store.Store) {
+			late := func() time.Time { return time.Now().Add(25 * time.Hour) }
+			c := catalog.New(parsed, db, late, catalog.Options{})
+			err := c.Start(l.Context(), func(context.Context, catalog.Switch) error { return nil })
+			if !errors.Is(err, catalog.ErrRefused) || !strings.Contains(err.Error(), "--assume-complete") {
+				l.Errorf("a day later: %v", err)
+			}
+		})
+	}
+	l.runs(m, map[string]int{"orders": 5}, "--build=never")
+	l.write(2)
+	l.runs(m, map[string]int{"orders": 6}, "--build=never")
+	l.exact(m)
+}
+
+func (l *life) newDirectory() {
+	m := l.model(lifeModel + lifeCount + lifeSum)
+	l.write(5)
+	l.runs(m, map[string]int{"orders": 5, "total": l.want()["total"]}, "--build=never")
+	l.exact(m)
+}
+
+// create makes the table Shop as another program would.
+func (l *life) create(images types.StreamViewType) {
+	l.Helper()
+	in := &sdk.CreateTableInput{
+		TableName: aws.String("Shop"), BillingMode: types.BillingModePayPerRequest,
+		KeySchema: []types.KeySchemaElement{
+			{AttributeName: aws.String("PK"), KeyType: types.KeyTypeHash}, {AttributeName: aws.String("SK"), KeyType: types.KeyTypeRange},
+		},
+		AttributeDefinitions: []types.AttributeDefinition{
+			{AttributeName: aws.String("PK"), AttributeType: types.ScalarAttributeTypeS}, {AttributeName: aws.String("SK"), AttributeType: types.ScalarAttributeTypeS},
+		},
+	}
+	if images != "" {
+		in.StreamSpecification = &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: images}
+	}
+	if _, err := l.db.CreateTable(l.Context(), in); err != nil {
+		l.Fatal(err)
+	}
+}
+
+// stream switches the stream off, if it is on, and on.
+func (l *life) stream(images types.StreamViewType) {
+	l.Helper()
+	time.Sleep(20 * time.Millisecond) // the stream is newer than the table
+	for _, spec := range []*types.StreamSpecification{{StreamEnabled: aws.Bool(false)}, {StreamEnabled: aws.Bool(true), StreamViewType: images}} {
+		if _, err := l.db.UpdateTable(l.Context(), &sdk.UpdateTableInput{TableName: aws.String("Shop"), StreamSpecification: spec}); err != nil && *spec.StreamEnabled {
+			l.Fatal(err)
+		}
+	}
+}
+
+func (l *life) drop() {
+	l.Helper()
+	if _, err := l.db.DeleteTable(l.Context(), &sdk.DeleteTableInput{TableName: aws.String("Shop")}); err != nil {
+		l.Fatal(err)
+	}
+	time.Sleep(20 * time.Millisecond)
+}
+
+// rows are the application's, as a client reads them that weir has no part in.
+func (l *life) rows() (items []map[string]types.AttributeValue) {
+	l.Helper()
+	out, err := l.db.Scan(l.Context(), &sdk.ScanInput{TableName: aws.String("Shop"), ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		l.Fatal(err)
+	}
+	return out.Items
+}
+
+func (l *life) restore(items []map[string]types.AttributeValue) {
+	l.Helper()
+	for _, item := range items {
+		if _, err := l.db.PutItem(l.Context(), &sdk.PutItemInput{TableName: aws.String("Shop"), Item: item}); err != nil {
+			l.Fatal(err)
+		}
+	}
+}
+
+func (l *life) streamLater() {
+	m := l.model(lifeModel + lifeCount)
+	l.create("")
+	t := *l
+	t.flags = []string{"--aws"}
+	t.ends(exitCheck, []string{"deploy", "tables", m}, "it has no stream, should have one with NEW_AND_OLD_IMAGES")
+	l.write(6)
+	l.stream(types.StreamViewTypeNewAndOldImages)
+	l.write(3) // deletes a row that the stream has never shown
+	l.refused(m, "Customer.orders cannot begin on table Shop", "--assume-complete", "projector build shop")
+	if said := l.runs(m, map[string]int{"orders": 8}); !strings.Contains(said, "building Customer of shop from the rows") {
+		l.Error(said)
+	}
+	l.exact(m)
+
+	// A restored table has rows, and its stream is switched on afterwards.
+	rows := l.rows()
+	l.drop()
+	l.create("")
+	l.restore(rows)
+	l.stream(types.StreamViewTypeNewAndOldImages)
+	l.refused(m, "table Shop is another one")
+	t.flags = []string{"--aws", "--stage", "restored"}
+	t.ends(exitUsage, []string{"deploy", "tables", m}, "belongs to")
+}
+
+// catalogRow writes to the row of the catalog by hand.
+func (l *life) catalogRow(w store.Write) {
+	l.Helper()
+	l.store(func(db store.Store) {
+		w.Ref = owntable.Catalog("shop")
+		out, err := db.Write(l.Context(), []store.Write{w})
+		if err != nil || out[0].Err != nil {
+			l.Error(err, out)
+		}
+	})
+}
+
+func (l *life) newerFormat() {
+	m := l.begun()
+	l.catalogRow(store.Write{Ops: []store.Op{store.Assign("f", value.OfInt(99))}})
+	l.refused(m, "a newer weir wrote it")
+}
+
+func (l *life) noCatalog() {
+	m := l.begun()
+	l.catalogRow(store.Write{Delete: true})
+	l.refused(l.model(lifeModel+lifeCount+lifeSum), "--assume-complete")
+	l.refused(m, "--assume-complete")
+	l.runs(m, map[string]int{"orders": 6}, "--assume-complete", "--build=never")
+	l.exact(m)
+	l.write(2)
+	l.runs(m, map[string]int{"orders": 7})
+	l.exact(m)
+}
+
+func (l *life) added() {
+	l.begun()
+	m := l.model(lifeModel + lifeCount + lifeSum)
+	l.refused(m, "Customer.total is new", "projector build shop derives it")
+	l.runs(m, map[string]int{"orders": 6, "total": l.want()["total"]})
+	l.write(2)
+	l.runs(m, map[string]int{"orders": 7, "total": l.want()["total"]}, "--build=never")
+	l.exact(m)
+}
+
+func (l *life) changed() {
+	l.begun()
+	m := l.model(lifeModel + lifeLarge)
+	l.refused(m, "the values of Customer.orders are of another definition", "projector build shop derives it")
+	where := l.model(strings.Replace(lifeModel, "{kind: order}", "{kind: [order, return]}", 1) + lifeCount)
+	l.refused(where, "the values of Customer.orders are of another definition")
+	l.runs(m, map[string]int{"orders": l.want()["large"]})
+	l.write(4)
+	l.runs(m, map[string]int{"orders": l.want()["large"]}, "--build=never")
+	l.exact(m)
+}
+
+func (l *life) renamed() {
+	l.begun()
+	m := l.model(lifeModel + strings.Replace(lifeCount, "orders", "orderCount", 1))
+	l.refused(m, "Customer.orderCount is new", "projector build shop derives it")
+	l.ends(exitGood, []string{"retire", m, "Customer.orders"})
+	l.refused(m, "Customer.orderCount is new", "projector build shop derives it")
+	l.runs(m, map[string]int{"orderCount": 6})
+	l.write(2)
+	l.runs(m, map[string]int{"orderCount": 7})
+	l.exact(m)
+}
+
+func (l *life) removed() {
+	l.begun()
+	both := l.model(lifeModel + lifeCount + lifeSum)
+	l.runs(both, map[string]int{"total": l.want()["total"]})
+	m := l.model(lifeModel + lifeCount)
+	l.refused(m, "Customer.total is derived since", "projector retire shop 'Customer.total'")
+	l.ends(exitGood, []string{"retire", m, "Customer.total"})
+	was := l.want()["total"]
+	l.write(2)
+	l.runs(m, map[string]int{"orders": 7, "total": was}) // stays, and nothing updates it
+	l.refused(both, "Customer.total is retired since")
+	l.exact(m)
+}
+
+func (l *life) searchChanged() {
+	if l.db != nil {
+		url := os.Getenv(opensearchtest.Endpoint)
+		if url == "" {
+			l.Skip("no OpenSearch")
+		}
+		l.flags = append(l.flags, "--opensearch", url)
+	}
+	was := l.begun()
+	finds := func(m, q string, n int) {
+		l.Helper()
+		l.runs(m, map[string]int{"orders": len(l.orders)}, "--build=never")
+		var out, said bytes.Buffer
+		if code := run(l.Context(), slices.Concat([]string{"query", m, "find", "q=" + q}, l.flags), strings.NewReader(""), &out, &said); code != exitGood {
+			l.Fatalf("exit code %d: %s", code, &said)
+		}
+		if got := strings.Count(out.String(), "\n"); got != n {
+			l.Errorf("%d rows for %s, want %d: %s", got, q, n, &out)
+		}
+	}
+	finds(was, "Ida", 1)
+	finds(was, "Genoa", 0)
+	m := l.model(strings.Replace(lifeModel, "text: [name]", "text: [city]", 1) + lifeCount)
+	finds(m, "Genoa", 1)
+	finds(was, "Ida", 1) // and back
+	l.exact(was)
+}
+
+func (l *life) nothingChanged() {
+	l.begun()
+	m := l.model("# The same shop.\n" + strings.NewReplacer("  find:", "  again: {get: Customer, with: [id]}\n  find:", "name: string", "name: {type: string, max: 50}").Replace(lifeModel) +
+		"  Customer.orders: {to: {id: customer}, count: Order}\n")
+	l.runs(m, map[string]int{"orders": 6}, "--build=never")
+	l.exact(m)
+}
+
+func (l *life) olderBeside() {
+	older := l.begun()
+	l.runs(older, map[string]int{"orders": 6})
+	newer := l.model(lifeModel + lifeCount + lifeSum)
+	next, err := model.Load(newer)
+	if err != nil {
+		l.Fatal(err)
+	}
+	s, err := cli.Open(l.Context(), l.at, []string{older}, system.Options{NoSearch: true, Writes: true})
+	if err != nil {
+		l.Fatal(err)
+	}
+	applies := func() error {
+		f, done := runner.Follower{Runner: s.Models[0].Runner}, make(chan struct{})
+		close(done)
+		return f.CatchUp(l.Context(), done)
+	}
+	if err := errors.Join(s.Start(l.Context()), applies()); err != nil {
+		l.Fatal(err)
+	}
+	r := &runner.Runner{Kinds: kinds.All(), Model: next, Store: s.Store, Now: time.Now}
+	r.Catalog = catalog.New(next, s.Store, time.Now, catalog.Options{})
+	if _, err := builderOf(&system.Part{Model: next, Runner: r}).Announce(l.Context()); err != nil {
+		l.Fatal(err)
+	}
+	l.to = s.Store
+	l.write(2)
+	l.to = nil
+	if err := applies(); !errors.Is(err, catalog.ErrRefused) || !strings.Contains(err.Error(), "Customer.total") {
+		l.Errorf("the next batch of the older program: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		l.Fatal(err)
+	}
+	l.refused(older, "Customer.total")
+	l.runs(newer, map[string]int{"orders": 7, "total": l.want()["total"]})
+	l.exact(newer)
+}
+
+func (l *life) otherTable() {
+	m := l.begun()
+	l.runs(m, map[string]int{"orders": 6})
+	rows := l.rows()
+	l.drop()
+	l.refused(m, "there is no table Shop", "deploy tables")
+	l.create(types.StreamViewTypeNewAndOldImages)
+	l.restore(rows)
+	l.refused(m, "table Shop is another one", "--stage")
+}
+
+func (l *life) streamOffAndOn() {
+	m := l.begun()
+	l.runs(m, map[string]int{"orders": 6})
+	l.stream(types.StreamViewTypeNewAndOldImages)
+	l.write(3)
+	l.runs(m, map[string]int{}) // says the gap
+	l.ends(exitGood, []string{"dead", "list", m}, "was switched off and on again")
+	l.ends(exitGood, []string{"build", m, "--again"})
+	l.runs(m, map[string]int{"orders": 8})
+	l.exact(m)
+}
+
+// replicated puts a front before DynamoDB, since DynamoDB Local has no global tables.
+func (l *life) replicated() {
+	m := l.begun()
+	l.runs(m, map[string]int{"orders": 6})
+	to, err := url.Parse(os.Getenv(dynamodbtest.Endpoint))
+	if err != nil {
+		l.Fatal(err)
+	}
+	front := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
+		ModifyResponse: func(r *http.Response) error {
+			if !strings.HasSuffix(r.Request.Header.Get("X-Amz-Target"), ".DescribeTable") {
+				return nil
+			}
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				return err
+			}
+			body = bytes.Replace(body, []byte(`{"Table":{`), []byte(`{"Table":{"Replicas":[{"RegionName":"us-east-1","ReplicaStatus":"ACTIVE"}],`), 1)
+			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+			r.Header.Del("X-Amz-Crc32")
+			r.Header.Set("Content-Length", fmt.Sprint(len(body)))
+			return nil
+		},
+	})
+	defer front.Close()
+	l.Setenv("AWS_ENDPOINT_URL_DYNAMODB", front.URL)
+	l.refused(m, "Shop", "--derive-in")
+	l.ends(exitUsage, []string{"run", m, "--addr", "127.0.0.1:0", "--derive-in", "us-east-1"}, "us-east-1")
+	l.write(2)
+	l.runs(m, map[string]int{"orders": 7}, "--derive-in", "ddblocal")
+	l.exact(m)
+}
+
+func (l *life) newImages() {
+	m := l.begun()
+	l.runs(m, map[string]int{"orders": 6})
+	l.stream(types.StreamViewTypeNewImage)
+	l.refused(m, "the stream of Shop has NEW_IMAGE", "NEW_AND_OLD_IMAGES")
+	t := *l
+	t.stream(types.StreamViewTypeNewAndOldImages)
+	l.runs(m, map[string]int{})
+}
+
+// twoReaders has a function by item beside a process, and a function by shard beside that.
+func (l *life) twoReaders() {
+	m := l.begun()
+	l.runs(m, map[string]int{"orders": 6})
+	l.write(3)
+	at := places{}
+	records := func() (all []json.RawMessage) {
+		l.store(func(db store.Store) {
+			shards, err := db.Shards(l.Context(), "Shop")
+			if err != nil {
+				l.Fatal(err)
+			}
+			for _, sh := range shards {
+				from, err := db.Horizon(l.Context(), "Shop", sh.ID)
+				if err != nil {
+					l.Fatal(err)
+				}
+				if at[sh.ID].Compare(from) > 0 {
+					from = at[sh.ID]
+				}
+				page, err := db.Read(l.Context(), "Shop", sh.ID, from, 1000)
+				if err != nil {
+					l.Fatal(err)
+				}
+				for i := range page.Records {
+					all, at[sh.ID] = append(all, asLambda("Shop", &page.Records[i])), page.Records[i].Position
+				}
+			}
+		})
+		return all
+	}
+	answers := func(want string, records []json.RawMessage, env ...string) {
+		l.Helper()
+		env = append(env, l.env...)
+		if l.db == nil {
+			env = append(env, "WEIR_DATA="+l.at.Data)
+		}
+		f := lambdatest.New(l.T, "projector", append([]string{"WEIR_MODEL=" + m}, env...)...)
+		f.Start()
+		defer f.Kill()
+		a := f.Invoke(payload(l.T, event(records)), time.Minute)
+		if is := a.Kind + " " + a.Body; !strings.Contains(is, want) {
+			l.Errorf("%v: %s, want %q", env, is, want)
+		}
+	}
+	answers("WEIR_DRAINED=process", records())
+	l.ends(exitGood, []string{"status", m}, "read by a process since")
+	l.runs(m, map[string]int{"orders": 8})
+	l.exact(m) // the function has counted nothing
+
+	records() // none of which is left
+	l.write(3)
+	answers("response", records(), "WEIR_DRAINED=process")
+	l.ends(exitGood, []string{"status", m}, "read by a function by item")
+	l.ends(exitGood, []string{"query", m, "customer", "id=1"}, `"orders":10`)
+	if l.db == nil {
+		l.refused(m, "--drained item")
+		return
+	}
+	// The process goes on asking, since the function may be taken away.
+	code, said := starts(l.T, nil, 3*time.Second, slices.Concat([]string{"run", m, "--addr", "127.0.0.1:0"}, l.flags)...)
+	if code != exitInterrupted || !strings.Contains(said, "--drained item") {
+		l.Errorf("exit code %d: %s", code, said)
+	}
+	l.exact(m)
+}
