@@ -48,6 +48,7 @@ type commands struct {
 	Dead   deadCommands   `cmd:"" help:"Look at, retry or discard what could not be applied."`
 	Deploy deployCommands `cmd:"" help:"Make what a model needs on AWS."`
 	Lint   lintCommand    `cmd:"" help:"Check model files."`
+	Diff   diffCommand    `cmd:"" help:"Say what a changed model will do, before it is deployed."`
 	Schema schemaCommand  `cmd:"" help:"Print the JSON Schema of model files, for editors."`
 }
 

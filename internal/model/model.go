@@ -29,6 +29,8 @@ type Model struct {
 
 	Migrations []*Migration
 	Old        []*Table // tables that are only migrated from
+
+	text []byte // of the file
 }
 
 // Table is a table of the model, as the store knows it.

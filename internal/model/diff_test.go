@@ -1,0 +1,72 @@
+package model
+
+import (
+	"slices"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// TestDiffOfAPart takes each entry out of each model, alone. The difference is that part, and
+// the derivations whose hash is another one; and the same, the other way round.
+func TestDiffOfAPart(t *testing.T) {
+	tried := map[string]int{}
+	for name, text := range modelFiles(t) {
+		m := mustParse(t, name, text)
+		if d := DiffOf(m, m); len(d.Derivations)+len(d.Parts)+len(d.Tables) > 0 {
+			t.Errorf("%s differs from itself: %+v", name, d)
+		}
+		doc := documentOf(m)
+		for _, section := range []string{"derive", "queries", "migrate"} {
+			for _, key := range keysOf(nodeAt(doc, []string{section})) {
+				text, err := yaml.Marshal(setAt(doc, []string{section, key}, nil))
+				if err != nil {
+					t.Fatal(err)
+				}
+				less, err := Parse(name, text)
+				if err != nil {
+					continue // something else needs it
+				}
+				tried[section]++
+				path := section + "." + key
+				removed := checkDiff(t, path, m, less, Removed)
+				if added := checkDiff(t, path, less, m, Added); !slices.Equal(added, removed) {
+					t.Errorf("%s: removes %v, and adds %v", path, removed, added)
+				}
+				if derives := section == "derive"; derives != (len(removed) > 0) {
+					t.Errorf("%s changes %v", path, removed)
+				}
+			}
+		}
+	}
+	if tried["derive"] < 20 || tried["queries"] < 20 {
+		t.Errorf("only %v were tried", tried)
+	}
+}
+
+func checkDiff(t *testing.T, path string, was, is *Model, what string) []string {
+	t.Helper()
+	d := DiffOf(was, is)
+	want := differing(byName(was), byName(is))
+	if len(d.Parts) != 1 || d.Parts[0].Path != path || d.Parts[0].What != what || !d.Parts[0].Alone || !slices.Equal(d.Parts[0].Derivations, want) {
+		t.Errorf("%s is %s: %+v, want %v", path, what, d.Parts, want)
+	}
+	var names []string
+	for _, x := range d.Derivations {
+		names = append(names, x.Name)
+	}
+	if !slices.Equal(names, want) {
+		t.Errorf("%s is %s: %v, want %v", path, what, names, want)
+	}
+	return want
+}
+
+// TestDiffOfImages: a stream that a sum needs old images of must have them.
+func TestDiffOfImages(t *testing.T) {
+	was := mustParse(t, "m", "model: m\ntables: {rows: {key: [PK, SK], stream: new-image}}\nentities: {A: {where: {t: a}, key: {PK: \"{id}\", SK: A}}}\nqueries: {a: {get: A, with: [id]}}\n")
+	is := mustParse(t, "m", "model: m\ntables: {rows: {key: [PK, SK]}}\nentities: {A: {where: {t: a}, key: {PK: \"{id}\", SK: A}}}\nqueries: {a: {get: A, with: [id]}}\n")
+	d := DiffOf(was, is)
+	if len(d.Tables) != 1 || d.Tables[0] != (TableDiff{"rows", "NEW_IMAGE", "NEW_AND_OLD_IMAGES"}) || len(d.Parts) != 1 || d.Parts[0].Path != "tables.rows" || len(d.Parts[0].Derivations) > 0 {
+		t.Errorf("%+v", d)
+	}
+}
