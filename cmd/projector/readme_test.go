@@ -1,17 +1,24 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 // TestReadme follows each page that a newcomer types from: it writes the files that stand
 // there with a name, types what stands behind a $ in console blocks, and compares what is
-// printed. A line of … stands for any lines.
+// printed. A line of … stands for any lines. TestReadmeOnDynamoDB does so with console blocks
+// that are named dynamodb.
 func TestReadme(t *testing.T) {
 	streams, err := filepath.Abs("../../testdata")
 	if err != nil {
@@ -23,15 +30,67 @@ func TestReadme(t *testing.T) {
 			if err := os.Symlink(streams, filepath.Join(dir, "testdata")); err != nil {
 				t.Fatal(err)
 			}
-			typePage(t, "../../"+page, dir)
+			typePage(t, "../../"+page, dir, "")
 		})
 	}
 }
 
+// TestReadmeOnDynamoDB has a table of 1,020 rows, whose stream was switched on after they
+// were written, and which an application goes on writing.
+func TestReadmeOnDynamoDB(t *testing.T) {
+	cfg, env := localAWS(t)
+	for _, e := range env {
+		name, v, _ := strings.Cut(e, "=")
+		t.Setenv(name, v)
+	}
+	db, table := sdk.NewFromConfig(cfg), aws.String("my-gallery")
+	if _, err := db.CreateTable(t.Context(), &sdk.CreateTableInput{
+		TableName: table, BillingMode: types.BillingModePayPerRequest,
+		KeySchema: []types.KeySchemaElement{
+			{AttributeName: aws.String("PK"), KeyType: types.KeyTypeHash}, {AttributeName: aws.String("SK"), KeyType: types.KeyTypeRange},
+		},
+		AttributeDefinitions: []types.AttributeDefinition{
+			{AttributeName: aws.String("PK"), AttributeType: types.ScalarAttributeTypeS}, {AttributeName: aws.String("SK"), AttributeType: types.ScalarAttributeTypeS},
+		},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	put := func(attrs ...string) {
+		row := map[string]types.AttributeValue{}
+		for i := 0; i < len(attrs); i += 2 {
+			row[attrs[i]] = &types.AttributeValueMemberS{Value: attrs[i+1]}
+		}
+		if _, err := db.PutItem(t.Context(), &sdk.PutItemInput{TableName: table, Item: row}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	picture := func(album string, i int) {
+		id := fmt.Sprint("p", i)
+		put("PK", "ALBUM#"+album, "SK", "PICTURE#"+id, "EntityType", "Picture", "albumId", album, "pictureId", id)
+	}
+	for a := range 20 {
+		album := fmt.Sprint("album-", a)
+		put("PK", "ALBUM#"+album, "SK", "METADATA", "EntityType", "Album", "title", "Album "+fmt.Sprint(a))
+		for i := range 50 {
+			picture(album, i)
+		}
+	}
+	time.Sleep(20 * time.Millisecond) // the stream is newer than the table
+	if _, err := db.UpdateTable(t.Context(), &sdk.UpdateTableInput{TableName: table, StreamSpecification: &types.StreamSpecification{
+		StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages,
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	picture("album-7", 50)
+	picture("album-7", 51)
+	typePage(t, "../../README.md", t.TempDir(), "dynamodb")
+}
+
 var blocks = regexp.MustCompile("(?ms)^```(\\w+) ?([\\w.]*)\n(.*?)^```$")
 
-// typePage does what a page says, in a directory.
-func typePage(t *testing.T, page, dir string) {
+// typePage does what a page says, in a directory: the console blocks with a name, "" for those
+// without.
+func typePage(t *testing.T, page, dir, consoles string) {
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +99,8 @@ func typePage(t *testing.T, page, dir string) {
 	for _, block := range blocks.FindAllStringSubmatch(string(text), -1) {
 		kind, name, body := block[1], block[2], block[3]
 		switch {
-		case name != "":
+		case kind == "console" && name != consoles:
+		case name != "" && kind != "console":
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(body), 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -59,9 +119,11 @@ func typePage(t *testing.T, page, dir string) {
 	}
 }
 
-// printed matches what a page says that a command prints.
+var moments = regexp.MustCompile(`20\d\d-\d\d-\d\d \d\d:\d\d`)
+
+// printed matches what a page says that a command prints, at any time.
 func printed(want string) *regexp.Regexp {
-	text := regexp.QuoteMeta(strings.TrimSuffix(want, "\n"))
+	text := moments.ReplaceAllLiteralString(regexp.QuoteMeta(strings.TrimSuffix(want, "\n")), `20\d\d-\d\d-\d\d \d\d:\d\d`)
 	return regexp.MustCompile(`^` + strings.ReplaceAll(text, "\n  …", `(\n.*)+`) + `$`)
 }
 
