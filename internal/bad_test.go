@@ -215,7 +215,7 @@ func TestBadRequests(t *testing.T) {
 		}
 		engines = append(engines, e)
 	}
-	handler, err := api.New(engines, slog.New(slog.DiscardHandler))
+	handler, err := api.New(engines, api.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -96,7 +96,7 @@ func (c *devCommand) Run(p *program) (err error) {
 }
 
 func (c *devCommand) handler(s *system.System, log *slog.Logger) (http.Handler, error) {
-	queries, err := api.New(engines(s), log)
+	queries, err := api.New(engines(s), api.Options{Log: log, Status: statuses(s)})
 	if err != nil {
 		return nil, err
 	}

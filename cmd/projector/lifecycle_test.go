@@ -609,7 +609,7 @@ func (l *life) olderBeside() {
 	}
 	r := &runner.Runner{Kinds: kinds.All(), Model: next, Store: s.Store, Now: time.Now}
 	r.Catalog = catalog.New(next, s.Store, time.Now, catalog.Options{})
-	if _, err := builderOf(&system.Part{Model: next, Runner: r}).Announce(l.Context()); err != nil {
+	if _, err := (&system.Part{Model: next, Runner: r}).Builder().Announce(l.Context()); err != nil {
 		l.Fatal(err)
 	}
 	l.to = s.Store
@@ -621,9 +621,16 @@ func (l *life) olderBeside() {
 	if err := s.Close(); err != nil {
 		l.Fatal(err)
 	}
+	unfinished := "not derived yet on these rows, or by another definition: Customer.total"
+	asks := []string{"query", newer, "customer", "id=1"}
+	l.ends(exitGood, asks, unfinished)
 	l.refused(older, "Customer.total")
 	l.runs(newer, map[string]int{"orders": 7, "total": l.want()["total"]})
 	l.exact(newer)
+	var out, said bytes.Buffer
+	if code := run(l.Context(), slices.Concat(asks, l.flags), strings.NewReader(""), &out, &said); code != exitGood || said.Len() > 0 {
+		l.Errorf("exit code %d: %s", code, &said)
+	}
 }
 
 func (l *life) otherTable() {

@@ -110,7 +110,7 @@ func (c *queryCommand) print(p *program, e *query.Engine, params map[string]stri
 		between, end = "\n", "\n"
 	}
 	n, err := 0, error(nil)
-	for row, rerr := range rows(p.ctx, e, c.Name, params, limit) {
+	for row, rerr := range rows(p.ctx, e, c.Name, params, limit, p.unfinished) {
 		if err = rerr; err != nil {
 			break
 		}
@@ -145,8 +145,14 @@ func (c *queryCommand) only(row value.Item) value.Item {
 	return out
 }
 
-// rows are the rows of an answer, limit of them unless it is 0. An error is the last.
-func rows(ctx context.Context, e *query.Engine, name string, params map[string]string, limit int) iter.Seq2[value.Item, error] {
+// unfinished says that an answer does not have all that is derived.
+func (p *program) unfinished(model string, names []string) {
+	fmt.Fprintf(p.stderr, "not derived yet on these rows, or by another definition: %s (projector status %s)\n", strings.Join(names, ", "), model)
+}
+
+// rows are the rows of an answer, limit of them unless it is 0. An error is the last. It calls
+// unfinished once, if the answer does not have all that is derived.
+func rows(ctx context.Context, e *query.Engine, name string, params map[string]string, limit int, unfinished func(model string, names []string)) iter.Seq2[value.Item, error] {
 	return func(yield func(value.Item, error) bool) {
 		var page query.Page
 		for left := limit; ; {
@@ -155,6 +161,10 @@ func rows(ctx context.Context, e *query.Engine, name string, params map[string]s
 			if err != nil {
 				yield(nil, err)
 				return
+			}
+			if len(res.Unfinished) > 0 {
+				unfinished(e.Model.Name, res.Unfinished)
+				unfinished = func(string, []string) {} // once
 			}
 			for _, row := range res.Items {
 				if !yield(row, nil) {

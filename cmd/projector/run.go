@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"weir/internal/progress"
 	"weir/internal/query"
 	"weir/internal/runner"
+	"weir/internal/status"
 	"weir/internal/system"
 	"weir/internal/web"
 )
@@ -92,7 +94,7 @@ func (c *runCommand) Run(p *program) (err error) {
 		return err
 	}
 	defer end()
-	handler, err := api.New(engines(s), log)
+	handler, err := api.New(engines(s), api.Options{Log: log, Status: statuses(s)})
 	if err != nil {
 		return usage("%v", err)
 	}
@@ -122,6 +124,14 @@ func engines(s *system.System) (out []*query.Engine) {
 		out = append(out, part.Query)
 	}
 	return out
+}
+
+// statuses returns the status of each model of a system.
+func statuses(s *system.System) func(context.Context, string) (any, error) {
+	return func(ctx context.Context, model string) (any, error) {
+		i := slices.IndexFunc(s.Models, func(p *system.Part) bool { return p.Model.Name == model })
+		return status.Of(ctx, s, s.Models[i])
+	}
 }
 
 func modelNames(s *system.System) (out []string) {

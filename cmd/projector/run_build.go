@@ -5,15 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"weir/internal/build"
 	"weir/internal/catalog"
-	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/system"
 )
@@ -32,7 +29,7 @@ func (c *runCommand) start(p *program, s *system.System) error {
 		return err
 	}
 	for _, part := range s.Models {
-		b := builderOf(part)
+		b := part.Builder()
 		lacks, failed := b.Lacks(p.ctx)
 		if failed != nil {
 			return failed
@@ -63,12 +60,6 @@ func saysBegins(p *program, model string, names []string) {
 	}
 }
 
-// builderOf returns the builder of all that can be built of a model.
-func builderOf(part *system.Part) *build.Builder {
-	names := slices.Sorted(maps.Values(part.Model.Builds()))
-	return &build.Builder{Runner: part.Runner, Contributions: kinds.Contributions, Names: slices.Compact(names)}
-}
-
 // building works at the builds of all models until ctx is done, and does something else
 // beside, whose error ends it.
 func (c *runCommand) building(ctx context.Context, s *system.System, log *slog.Logger, beside func() error) error {
@@ -89,7 +80,7 @@ func (c *runCommand) building(ctx context.Context, s *system.System, log *slog.L
 // builds works at the builds of a model until ctx is done: it goes on with those that have
 // begun and have no builder, and audits those that can be audited.
 func (c *runCommand) builds(ctx context.Context, part *system.Part, log *slog.Logger) {
-	b := builderOf(part)
+	b := part.Builder()
 	if c.Build == "never" || len(b.Names) == 0 {
 		return
 	}

@@ -3,6 +3,7 @@
 //	GET /v1                     {"models": [{"name", "href"}]}
 //	GET /v1/{model}             {"model", "queries": [{"name", "href", "parameters": [{"name", "type", "optional", "oneOf"}]}]}
 //	GET /v1/{model}/{query}     {"items": [row, …], "cursor": "…"}, by key=value, limit= and cursor=
+//	GET /v1/{model}/status      tables, readers, derivations, builds and search indexes
 //	GET /healthz                {"status": "ok"}, or 503
 //
 // A page without a cursor is the last; one with a cursor may be short, or empty.
@@ -22,6 +23,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/klauspost/compress/gzhttp"
@@ -51,16 +53,24 @@ const (
 // API is the handler. It answers under /v1 and /healthz, and 404 elsewhere.
 type API struct {
 	engines []*query.Engine
+	options Options
 	talk    web.Talk
 	handler http.Handler
 	turns   *turns // of queries
 	pages   *turns // of pages that are written
 }
 
-// New makes the API of models, each with its engine. A nil log is slog.Default().
-func New(engines []*query.Engine, log *slog.Logger) (*API, error) {
-	a := &API{engines: engines, talk: web.Talk{Log: log}, turns: newTurns(maxQueries, maxWait), pages: newTurns(maxPages, maxWait)}
-	if log == nil {
+// Options are the options of an API. The zero Options are right for tests.
+type Options struct {
+	Log *slog.Logger // nil is slog.Default()
+	// Status returns what GET /v1/{model}/status answers, as JSON. Without it there is none.
+	Status func(ctx context.Context, model string) (any, error)
+}
+
+// New makes the API of models, each with its engine.
+func New(engines []*query.Engine, o Options) (*API, error) {
+	a := &API{engines: engines, options: o, talk: web.Talk{Log: o.Log}, turns: newTurns(maxQueries, maxWait), pages: newTurns(maxPages, maxWait)}
+	if o.Log == nil {
 		a.talk.Log = slog.Default()
 	}
 	for i, e := range engines {
@@ -73,6 +83,9 @@ func New(engines []*query.Engine, log *slog.Logger) (*API, error) {
 	mux.HandleFunc("/v1/{$}", a.models)
 	mux.HandleFunc("/v1/{model}", a.queries)
 	mux.HandleFunc("/v1/{model}/{query}", a.query)
+	if o.Status != nil {
+		mux.HandleFunc("/v1/{model}/"+model.StatusPath, a.status)
+	}
 	mux.HandleFunc("/healthz", a.health)
 	mux.HandleFunc("/", a.nothing)
 	zip, err := gzhttp.NewWrapper(gzhttp.MinSize(1024), gzhttp.CompressionLevel(1))
@@ -166,10 +179,41 @@ func (a *API) query(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		a.fail(w, r, err)
 	default:
+		if len(res.Unfinished) > 0 {
+			w.Header().Set(Unfinished, strings.Join(res.Unfinished, ", "))
+		}
 		// What cannot be told so has its own limit.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(maxWrite))
 		writePage(w, res)
 	}
+}
+
+// Unfinished is the header of an answer with the names of derivations whose values the rows do
+// not show yet, or show by another definition, because a build is not complete.
+const Unfinished = "Weir-Unfinished"
+
+func (a *API) status(w http.ResponseWriter, r *http.Request) {
+	if a.engine(r.PathValue("model")) == nil {
+		a.noModel(w, r)
+		return
+	}
+	if !web.Spend(w, r, 1) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), maxSeconds*time.Second)
+	defer cancel()
+	who := web.AskerOf(r)
+	if !a.turns.take(ctx, who) {
+		busy(w)
+		return
+	}
+	defer a.turns.give(who)
+	st, err := a.options.Status(ctx, r.PathValue("model"))
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	web.WriteJSON(w, st)
 }
 
 var errBusy = errors.New("there are too many queries")

@@ -92,7 +92,7 @@ func (r *rig) serve(s store.Store, models ...*model.Model) {
 		}
 		engines = append(engines, e)
 	}
-	a, err := New(engines, slog.New(slog.NewTextHandler(r.log, nil)))
+	a, err := New(engines, Options{Log: slog.New(slog.NewTextHandler(r.log, nil))})
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -326,7 +326,7 @@ func TestBuilding(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.api, err = New([]*query.Engine{e}, slog.New(slog.NewTextHandler(r.log, nil))); err != nil {
+	if r.api, err = New([]*query.Engine{e}, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	w := r.do("GET", "/v1/gallery/search-albums?q=x")
@@ -335,6 +335,46 @@ func TestBuilding(t *testing.T) {
 	}
 	if n := len(r.page("/v1/gallery/albums").Items); n != 1 {
 		t.Errorf("%d albums", n)
+	}
+}
+
+// TestUnfinished: an answer says what is not derived yet on its rows, and the status of the
+// model is one request away.
+func TestUnfinished(t *testing.T) {
+	r := newRig(t, 1)
+	var asked []string
+	building := []string{"Album.mediaCount", "Album.coverCount"}
+	e, err := query.New(query.Config{
+		Model: r.api.engines[0].Model, Store: r.store, Secret: []byte("a secret of enough bytes"),
+		Unfinished: func(_ context.Context, entities []string) ([]string, error) {
+			asked = append(asked, strings.Join(entities, " "))
+			return building, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.api, err = New([]*query.Engine{e}, Options{Status: func(_ context.Context, model string) (any, error) {
+		return map[string]string{"model": model}, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if is := r.do("GET", "/v1/gallery/albums").Header().Get("Weir-Unfinished"); is != "Album.mediaCount, Album.coverCount" {
+		t.Errorf("the header is %q", is)
+	}
+	building = nil
+	if is, there := r.do("GET", "/v1/gallery/album-media?albumId=a").Header()["Weir-Unfinished"]; there {
+		t.Errorf("the header is %q", is)
+	}
+	if is := strings.Join(asked, ", "); is != "Album, AlbumMedia" {
+		t.Errorf("asked for %s", is)
+	}
+	if w := r.do("GET", "/v1/gallery/status"); w.Code != 200 || strings.TrimSpace(w.Body.String()) != `{"model":"gallery"}` {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if w := r.do("GET", "/v1/nothing/status"); w.Code != 404 {
+		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
 
@@ -348,14 +388,14 @@ func TestAnAnswerThatTakesTooLong(t *testing.T) {
 
 func TestTwoModelsOfOneName(t *testing.T) {
 	r := newRig(t, 0)
-	if _, err := New([]*query.Engine{r.api.engines[0], r.api.engines[0]}, nil); err != nil {
+	if _, err := New([]*query.Engine{r.api.engines[0], r.api.engines[0]}, Options{}); err != nil {
 		t.Error("one engine twice is no conflict", err)
 	}
 	other, err := query.New(query.Config{Model: r.api.engines[0].Model, Store: r.store, Secret: []byte("a secret of enough bytes")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New([]*query.Engine{r.api.engines[0], other}, nil); err == nil {
+	if _, err := New([]*query.Engine{r.api.engines[0], other}, Options{}); err == nil {
 		t.Error("two models of one name are taken")
 	}
 }

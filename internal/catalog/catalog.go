@@ -40,6 +40,7 @@ type Catalog struct {
 	fits    bool       // the tables are those that are pinned
 	seen    value.Item // the row that was last decoded
 	row     owntable.CatalogRow
+	looked  time.Time // when Unfinished last read the row
 }
 
 // Options are what a program says of its model. The zero Options claim nothing.
@@ -285,6 +286,29 @@ func (c *Catalog) Seen() owntable.CatalogRow {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.row
+}
+
+// lookEvery is how old the catalog may be by which answers to queries are marked.
+const lookEvery = 2 * time.Second
+
+// Unfinished returns the names of derivations that rows of the entities do not show yet, or show
+// by another definition, sorted, as they were at most two seconds ago. It reads the catalog
+// as often.
+func (c *Catalog) Unfinished(ctx context.Context, entities []string) ([]string, error) {
+	c.mu.Lock()
+	row, now := c.row, c.now()
+	old := now.Sub(c.looked)
+	c.mu.Unlock()
+	if old < 0 || old >= lookEvery {
+		var err error
+		if row, err = c.read(ctx); err != nil {
+			return nil, err
+		}
+		c.mu.Lock()
+		c.looked = now
+		c.mu.Unlock()
+	}
+	return c.program.Unfinished(row, entities), nil
 }
 
 // Look returns the catalog as it is, and why this program would be refused if it started

@@ -288,6 +288,19 @@ func (p *Program) enter(next *owntable.CatalogRow, f Found) {
 // retiredLife is how long the catalog remembers a derivation that is gone.
 const retiredLife = 30 * 24 * time.Hour
 
+// Unfinished returns the names of derivations that rows of the entities do not show yet, or show
+// by another definition, sorted.
+func (p *Program) Unfinished(row owntable.CatalogRow, entities []string) (names []string) {
+	for _, d := range p.Derivations {
+		is := row.Derivations[d.Name]
+		live := is.State == owntable.Live || is.State == owntable.Verified
+		if slices.Contains(entities, d.Into) && !(live && is.Hash == d.Hash) {
+			names = append(names, d.Name)
+		}
+	}
+	return names
+}
+
 // Batch is what a program is about to apply.
 type Batch struct {
 	Reader Reader

@@ -15,10 +15,16 @@ const (
 
 var reservedParams = []string{textParam, sortParam, "limit", "cursor"}
 
+// StatusPath is the name under which servers answer the status of a model, beside its queries.
+const StatusPath = "status"
+
 func (c *compiler) compileQueries() {
 	for _, d := range c.decl.queries {
 		if !kebabName.MatchString(d.name.text) {
 			c.report(d.name.pos, "like albums-by-creator", "a query's name is small letters, digits and single hyphens, not %q", d.name.text)
+		}
+		if d.name.text == StatusPath {
+			c.report(d.name.pos, "call it "+c.Name+"-"+StatusPath, "%s is what GET /v1/%s/%s answers: how far everything is that the model derives", StatusPath, c.Name, StatusPath)
 		}
 		q := &Query{Name: d.name.text, Unique: d.unique}
 		c.queries[q] = d

@@ -34,6 +34,7 @@ type Derivation struct {
 	//	                 row: all attributes that follow the field
 	//	others E.A       one list of rows: all statuses that ask for each row of it
 	Shares []string
+	Into   string   // the entity whose rows show it, "" for a search index
 	Reads  []string // the tables whose rows decide the values, sorted
 	// History reports that the values come from past records, so that the rows that are
 	// there do not tell them: history and feeds.
@@ -119,7 +120,7 @@ func (t *defined) anyOrder(word string, groups []defined) {
 func (t defined) String() string { return strings.Join(t, "\n") }
 
 func (t *Tally) derivation() Derivation {
-	d := Derivation{Name: t.Name, Kind: t.Kind.Keyword, Shares: []string{"ledger " + t.Target.Name}}
+	d := Derivation{Name: t.Name, Into: t.Target.Name, Kind: t.Kind.Keyword, Shares: []string{"ledger " + t.Target.Name}}
 	var x defined
 	x.add("tally", t.Kind.Keyword, t.Attr, fmt.Sprint(t.Round), fmt.Sprint(t.Max), fmt.Sprint(t.Hidden))
 	x.within("target", t.Target.identity())
@@ -146,7 +147,7 @@ func (t *Tally) derivation() Derivation {
 }
 
 func rulesDerivation(name string, rules []*RowRule) Derivation {
-	d := Derivation{Name: name, Kind: "copy", Shares: []string{"rows " + rules[0].Into.Name}}
+	d := Derivation{Name: name, Into: rules[0].Into.Name, Kind: "copy", Shares: []string{"rows " + rules[0].Into.Name}}
 	var x defined
 	x.within("into", rules[0].Into.made())
 	var all []defined
@@ -183,7 +184,7 @@ func rulesDerivation(name string, rules []*RowRule) Derivation {
 }
 
 func followsDerivation(name string, follows []*Follow) Derivation {
-	d := Derivation{Name: name, Kind: "follow", Shares: []string{"rows " + follows[0].Rule.Into.Name}}
+	d := Derivation{Name: name, Into: follows[0].Rule.Into.Name, Kind: "follow", Shares: []string{"rows " + follows[0].Rule.Into.Name}}
 	var x defined
 	x.add("follow", follows[0].Attr)
 	x.within("into", follows[0].Rule.Into.identity())
@@ -206,7 +207,7 @@ func followsDerivation(name string, follows []*Follow) Derivation {
 }
 
 func (s *Status) derivation() Derivation {
-	d := Derivation{Name: s.Name, Kind: "status", Reads: []string{s.Target.Table.Name}}
+	d := Derivation{Name: s.Name, Into: s.Target.Name, Kind: "status", Reads: []string{s.Target.Table.Name}}
 	var x defined
 	x.within("target", s.Target.identity())
 	x.add("status", s.Attr.Name)

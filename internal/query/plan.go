@@ -49,6 +49,25 @@ func compile(m *model.Model, q *model.Query) (*plan, error) {
 	return p, nil
 }
 
+// entities are the names of those whose rows decide the answer.
+func (p *plan) entities() (names []string) {
+	if p.Search != nil {
+		return []string{p.Search.Of.Name}
+	}
+	for _, s := range p.Steps {
+		names = append(names, s.Entity.Name)
+		for _, e := range s.Also {
+			names = append(names, e.Name)
+		}
+	}
+	for i := range p.Return {
+		if d := p.Return[i].Distinct; d != nil {
+			names = append(names, d.Entity.Name)
+		}
+	}
+	return names
+}
+
 func (p *plan) param(name string) *Parameter {
 	for i := range p.params {
 		if p.params[i].Name == name {

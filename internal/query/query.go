@@ -38,9 +38,12 @@ type Config struct {
 	// Built returns nil if the indexes have everything that they should, apart from what
 	// programs that apply the streams lag behind; else an error that wraps ErrBuilding. nil
 	// stands for indexes that are always built.
-	Built  func() error
-	Now    func() time.Time // says what has expired; nil is time.Now
-	Secret []byte           // signs cursors, at least 16 bytes; see LoadSecret
+	Built func() error
+	// Unfinished returns what is derived on rows of the entities and is not there yet, or is of
+	// another definition. nil stands for rows that are always finished.
+	Unfinished func(ctx context.Context, entities []string) ([]string, error)
+	Now        func() time.Time // says what has expired; nil is time.Now
+	Secret     []byte           // signs cursors, at least 16 bytes; see LoadSecret
 }
 
 // Engine runs the named queries of one model. It may be used from many
@@ -56,10 +59,12 @@ type Page struct {
 	Cursor string // of the Result before; "" for the first page
 }
 
-// Result is a page of rows. Cursor is "" on the last one.
+// Result is a page of rows. Cursor is "" on the last one. Unfinished are the derivations that
+// are not on the rows yet, or are of another definition.
 type Result struct {
-	Items  []value.Item
-	Cursor string
+	Items      []value.Item
+	Cursor     string
+	Unfinished []string
 }
 
 // New compiles the queries of a model. Its errors are mistakes in the model, or
@@ -102,6 +107,13 @@ func (e *Engine) Run(ctx context.Context, name string, params map[string]string,
 	if err != nil {
 		return Result{}, err
 	}
+	// Before the rows: what is finished meanwhile may be on them.
+	var unfinished []string
+	if e.Unfinished != nil {
+		if unfinished, err = e.Unfinished(ctx, p.entities()); err != nil {
+			return Result{}, fmt.Errorf("query %s of %s: %w", name, e.Model.Name, err)
+		}
+	}
 	r := run{Engine: e, plan: p, args: args, now: e.Now(), want: page.Limit}
 	if p.Single {
 		r.want = 1
@@ -113,7 +125,7 @@ func (e *Engine) Run(ctx context.Context, name string, params map[string]string,
 	if p.Single && len(items) > 0 {
 		at = place{}
 	}
-	return Result{Items: items, Cursor: seal.close(at)}, nil
+	return Result{Items: items, Cursor: seal.close(at), Unfinished: unfinished}, nil
 }
 
 // run is the answering of one page.

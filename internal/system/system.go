@@ -141,6 +141,7 @@ func (s *System) assemble(ctx context.Context, at drivers.Place, models []*model
 		if g := s.generationOf(m); g != nil {
 			config.Built = g.built
 		}
+		config.Unfinished = p.Runner.Catalog.Unfinished
 		if p.Query, err = query.New(config); err != nil {
 			return err
 		}

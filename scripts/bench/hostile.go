@@ -32,7 +32,7 @@ func (b *bench) hostile() error {
 		return err
 	}
 	defer r.remove()
-	handler, err := api.New([]*query.Engine{r.part.Query}, slog.New(slog.DiscardHandler))
+	handler, err := api.New([]*query.Engine{r.part.Query}, api.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}

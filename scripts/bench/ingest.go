@@ -54,7 +54,7 @@ func (b *bench) serve() (*served, error) {
 		return nil, err
 	}
 	log := slog.New(slog.DiscardHandler)
-	queries, err := api.New([]*query.Engine{r.part.Query}, log)
+	queries, err := api.New([]*query.Engine{r.part.Query}, api.Options{Log: log})
 	if err != nil {
 		return nil, err
 	}

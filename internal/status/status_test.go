@@ -1,4 +1,4 @@
-package main
+package status
 
 import (
 	"context"
@@ -19,6 +19,16 @@ import (
 	"weir/internal/system"
 	"weir/internal/value"
 )
+
+const shop = `model: shop
+tables:
+  Shop: {key: [PK, SK]}
+entities:
+  Customer: {where: {kind: customer}, key: {PK: "C#{id}", SK: METADATA}, attributes: {name: string}}
+  Order: {where: {kind: order}, key: {PK: "C#{customer}", SK: "ORDER#{id}"}, attributes: {total: number}}
+derive:
+  Customer.orderCount: {count: Order, to: {id: customer}}
+`
 
 // clocked is a system on a clock that the test sets.
 type clocked struct {
@@ -83,7 +93,7 @@ func (c *clocked) apply() {
 // built returns what status says of the builds.
 func (c *clocked) built() string {
 	c.Helper()
-	all, err := builtOf(c.Context(), c.System)
+	all, err := builtOf(c.Context(), c.Models[0])
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -97,10 +107,10 @@ func (c *clocked) built() string {
 // TestStatusOfAHandOver: status says how a build counts, from its audit until its marks are
 // gone.
 func TestStatusOfAHandOver(t *testing.T) {
-	c := openClocked(t, shopOf)
+	c := openClocked(t, shop)
 	c.orders(0, 20)
 	c.apply()
-	b := builderOf(c.Models[0])
+	b := c.Models[0].Builder()
 	b.Again = true
 	step := func(after time.Duration, do func() error, want string) {
 		t.Helper()

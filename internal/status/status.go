@@ -1,0 +1,313 @@
+// Package status says how far everything is that a model derives: its tables and who reads
+// them, its derivations, builds and search indexes, for people and for programs.
+package status
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"weir/internal/build"
+	"weir/internal/catalog"
+	"weir/internal/owntable"
+	"weir/internal/system"
+)
+
+// Status is the state of a model, with the names that results have.
+type Status struct {
+	Model       string       `json:"model"`
+	Tables      []Table      `json:"tables"`
+	Derivations []Derivation `json:"derivations"`
+	Builds      []Build      `json:"builds,omitempty"`
+	Search      []Index      `json:"search,omitempty"`
+	Refused     string       `json:"refused,omitempty"` // why the program would be
+}
+
+type Table struct {
+	Table     string     `json:"table"`
+	ID        string     `json:"id,omitempty"`
+	ARN       string     `json:"arn,omitempty"`
+	Stream    string     `json:"stream,omitempty"`
+	Images    string     `json:"images,omitempty"`
+	Complete  string     `json:"complete,omitempty"`
+	Since     *time.Time `json:"since,omitempty"`
+	Reader    string     `json:"reader,omitempty"`
+	ReadSince *time.Time `json:"readSince,omitempty"`
+}
+
+type Derivation struct {
+	Name       string     `json:"name"`
+	Kind       string     `json:"kind,omitempty"` // "" if the model does not have it
+	State      string     `json:"state"`
+	Generation int64      `json:"generation,omitempty"`
+	Hash       string     `json:"hash,omitempty"`  // of the present values
+	Model      string     `json:"model,omitempty"` // of the model, where it is another
+	Since      *time.Time `json:"since,omitempty"`
+	Shares     []string   `json:"shares,omitempty"`
+}
+
+// Build is a build that is not verified, or that goes over or has gone over from marks to
+// positions.
+type Build struct {
+	Entity     string              `json:"entity"`
+	Generation int64               `json:"generation"`
+	State      owntable.BuildState `json:"state"`
+	Since      time.Time           `json:"since"`
+	Audit      *time.Time          `json:"auditFrom,omitempty"`
+	Rows       int64               `json:"rows,omitempty"`          // read in this state
+	Of         int64               `json:"of,omitempty"`            // approximately
+	PerSecond  float64             `json:"perSecond,omitempty"`     // rows
+	Left       float64             `json:"secondsLeft,omitempty"`   // approximately
+	HandOver   *time.Time          `json:"handOverAt,omitempty"`    // later records count by position
+	Waits      int                 `json:"handOverWaits,omitempty"` // shards that may have earlier ones
+	Positions  *time.Time          `json:"positionsSince,omitempty"`
+	Unmarked   *time.Time          `json:"unmarkedSince,omitempty"` // since when there are no marks
+	now        time.Time
+}
+
+// Index is a search index, of the model's definitions or of others.
+type Index struct {
+	Name       string     `json:"name"`
+	State      string     `json:"state"`
+	Generation string     `json:"generation,omitempty"`
+	Hash       string     `json:"hash,omitempty"`
+	Model      string     `json:"model,omitempty"` // of the model, where it is another
+	Kind       string     `json:"kind,omitempty"`
+	Place      string     `json:"place,omitempty"`
+	Rows       int64      `json:"rows,omitempty"` // read until now, while it is building
+	Since      *time.Time `json:"since,omitempty"`
+	Applied    *time.Time `json:"applied,omitempty"`
+	ByFunction bool       `json:"byFunction,omitempty"`
+}
+
+// Of reads the status of one of a system's models. It writes nothing.
+func Of(ctx context.Context, s *system.System, part *system.Part) (Status, error) {
+	of := part.Runner.Catalog
+	row, refused, err := of.Look(ctx)
+	if err != nil {
+		return Status{}, err
+	}
+	st := statusOf(of.Program(), row)
+	if st.Builds, err = builtOf(ctx, part); err != nil {
+		return Status{}, err
+	}
+	if st.Search, err = searchOf(ctx, s, part); err != nil {
+		return Status{}, err
+	}
+	if refused != nil {
+		st.Refused = refused.Error()
+	}
+	return st, nil
+}
+
+func statusOf(prog *catalog.Program, row owntable.CatalogRow) Status {
+	st := Status{Model: prog.Model, Tables: []Table{}, Derivations: []Derivation{}}
+	tables := maps.Clone(row.Tables)
+	for t := range prog.Needs {
+		if _, ok := tables[t]; !ok {
+			tables[t] = owntable.Pin{}
+		}
+	}
+	for _, t := range slices.Sorted(maps.Keys(tables)) {
+		pin := tables[t]
+		st.Tables = append(st.Tables, Table{
+			Table: t, ID: pin.ID, ARN: pin.ARN, Stream: pin.Stream, Images: string(pin.Images), Complete: string(pin.Complete),
+			Since: unlessZero(pin.Since), Reader: pin.Reader, ReadSince: unlessZero(pin.Read),
+		})
+	}
+	ours := map[string]bool{}
+	for i := range prog.Derivations {
+		d := &prog.Derivations[i]
+		ours[d.Name] = true
+		out := Derivation{Name: d.Name, Kind: d.Kind, Shares: d.Shares, State: "new", Model: d.Hash}
+		if is, ok := row.Derivations[d.Name]; ok {
+			out.State, out.Generation, out.Hash, out.Since = string(is.State), is.Generation, is.Hash, unlessZero(is.Since)
+			if is.Hash == d.Hash {
+				out.Model = ""
+			}
+		}
+		st.Derivations = append(st.Derivations, out)
+	}
+	for _, name := range slices.Sorted(maps.Keys(row.Derivations)) {
+		if is := row.Derivations[name]; !ours[name] {
+			st.Derivations = append(st.Derivations, Derivation{
+				Name: name, State: string(is.State), Generation: is.Generation, Hash: is.Hash, Since: unlessZero(is.Since),
+			})
+		}
+	}
+	return st
+}
+
+func builtOf(ctx context.Context, part *system.Part) (out []Build, err error) {
+	b := part.Builder()
+	all, err := b.States(ctx)
+	now := b.Runner.Now()
+	for i := range all {
+		is := &all[i]
+		if h := is.HandOver; is.State == owntable.BuildVerified {
+			if is.Marks {
+				out = append(out, Build{
+					Entity: is.Entity, Generation: is.Generation, State: is.State, Since: is.Since, Waits: is.Waits, now: now,
+					HandOver: unlessZero(h.At), Positions: unlessZero(h.Passed), Unmarked: unlessZero(h.Over),
+				})
+			}
+			continue
+		}
+		one := Build{Entity: is.Entity, Generation: is.Generation, State: is.State, Since: is.Since, Rows: is.Rows, Of: is.Of, Left: is.Left(now).Seconds()}
+		if spent := now.Sub(is.Since).Seconds(); spent > 0 && is.State != owntable.BuildLive {
+			one.PerSecond = float64(is.Rows) / spent
+		}
+		if is.State == owntable.BuildLive {
+			at := is.Announced.Add(catalog.AuditAfter)
+			one.Audit = &at
+		}
+		out = append(out, one)
+	}
+	return out, err
+}
+
+// counts says how a verified build counts.
+func (b Build) counts() string {
+	switch {
+	case b.Unmarked != nil:
+		return "counts by positions since " + stamped(b.Positions)
+	case b.Positions != nil:
+		return "counts by positions since " + stamped(b.Positions) + "; its marks are removed from " + stamped(new(b.Positions.Add(build.InUse)))
+	case b.HandOver == nil:
+		return "counts by marks; it goes over to positions when processes read its streams"
+	case b.now.Before(*b.HandOver):
+		return "counts by marks until " + stamped(b.HandOver)
+	}
+	waits := "1 shard has"
+	if b.Waits != 1 {
+		waits = fmt.Sprint(b.Waits, " shards have")
+	}
+	return fmt.Sprintf("goes over from marks to positions since %s; %s applied no later record yet", stamped(b.HandOver), waits)
+}
+
+func (b Build) text() string {
+	if b.State == owntable.BuildVerified {
+		return fmt.Sprintf("build of %s: verified, generation %d, %s", b.Entity, b.Generation, b.counts())
+	}
+	out := fmt.Sprintf("build of %s: %s since %s, generation %d", b.Entity, b.State, stamped(&b.Since), b.Generation)
+	if b.Audit != nil {
+		return out + ", not yet audited: projector build audits it from " + stamped(b.Audit)
+	}
+	out += fmt.Sprintf(", %d rows read, %.0f/s", b.Rows, b.PerSecond)
+	if b.Left > 0 {
+		out += fmt.Sprintf(", of about %d, about %s left", b.Of, (time.Duration(b.Left) * time.Second).Round(time.Second))
+	}
+	return out
+}
+
+func searchOf(ctx context.Context, s *system.System, part *system.Part) (all []Index, err error) {
+	gs, err := s.SearchGenerations(ctx, part)
+	hashes, there := map[string]string{}, map[string]bool{}
+	for _, d := range part.Model.Derivations() {
+		if d.Kind == "search" {
+			hashes[d.Name] = d.Hash
+		}
+	}
+	for _, g := range gs {
+		state := map[bool]string{true: string(owntable.Building), false: "left"}[g.Filling]
+		if g.Filled {
+			state = string(owntable.Live)
+		}
+		for _, ix := range g.Indexes {
+			is := Index{
+				Name: ix.Name, State: state, Generation: g.Generation, Hash: ix.Hash, Kind: g.Kind, Place: ix.Place, Rows: g.Rows,
+				Since: unlessZero(g.Since), Applied: unlessZero(g.Applied), ByFunction: g.ByFunction,
+			}
+			if there[ix.Name] = there[ix.Name] || g.Ours; !g.Ours {
+				is.Model = hashes[ix.Name]
+			}
+			all = append(all, is)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(hashes)) {
+		if !there[name] {
+			all = append(all, Index{Name: name, State: "new", Model: hashes[name]})
+		}
+	}
+	return all, err
+}
+
+func unlessZero(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func (st *Status) Write(to io.Writer) {
+	for _, t := range st.Tables {
+		if t.ID == "" {
+			fmt.Fprintf(to, "table %s: not begun\n", t.Table)
+			continue
+		}
+		fmt.Fprintf(to, "table %s: %s", t.Table, t.ID)
+		switch t.Complete {
+		case string(owntable.CompleteMade):
+			fmt.Fprintf(to, ", made with its stream %s", stamped(t.Since))
+		case string(owntable.CompleteWhole):
+			fmt.Fprintf(to, ", read from its first change on")
+		case string(owntable.CompleteAssumed):
+			fmt.Fprintf(to, ", assumed complete %s", stamped(t.Since))
+		default:
+			fmt.Fprint(to, ", not known to be complete")
+		}
+		fmt.Fprintf(to, ", stream %s %s", t.Stream, t.Images)
+		if t.Reader != "" {
+			fmt.Fprintf(to, ", read by %s since %s", catalog.Reader(t.Reader), stamped(t.ReadSince))
+		}
+		fmt.Fprintln(to)
+	}
+	for _, d := range st.Derivations {
+		fmt.Fprintf(to, "%s: %s", d.Name, d.State)
+		if d.Since != nil {
+			fmt.Fprintf(to, " since %s, generation %d, definition %s", stamped(d.Since), d.Generation, d.Hash)
+		}
+		switch {
+		case d.Kind == "" && d.State != string(owntable.Retired):
+			fmt.Fprint(to, "; the model does not have it")
+		case d.Model != "" && d.Hash != "":
+			fmt.Fprintf(to, "; the model has definition %s", d.Model)
+		}
+		fmt.Fprintln(to)
+	}
+	for _, b := range st.Builds {
+		fmt.Fprintln(to, b.text())
+	}
+	for _, x := range st.Search {
+		fmt.Fprintln(to, x.text())
+	}
+}
+
+func (x Index) text() string {
+	out := fmt.Sprintf("%s: %s", x.Name, x.State)
+	if x.Generation == "" {
+		return out
+	}
+	switch {
+	case x.Since != nil:
+		out += " since " + stamped(x.Since)
+	case x.State == string(owntable.Building):
+		out += fmt.Sprintf(", %d rows read", x.Rows)
+	}
+	out += fmt.Sprintf(", generation %s, definition %s, %s %s", x.Generation, x.Hash, x.Kind, x.Place)
+	if x.Applied != nil {
+		out += ", applied until " + stamped(x.Applied)
+	}
+	if x.ByFunction {
+		out += ", by a function"
+	}
+	if x.Model != "" && x.Model != x.Hash {
+		out += "; the model has definition " + x.Model
+	}
+	return out
+}
+
+func stamped(t *time.Time) string { return t.UTC().Format(time.DateTime + " UTC") }
