@@ -113,20 +113,30 @@ func (c *Catalog) found(ctx context.Context) (Found, error) {
 	return f, nil
 }
 
-// lost takes back that streams are complete, if there are checkpoints of the model and its
+// lost takes back that streams are complete, if a checkpoint of the model has moved and its
 // catalog knows of no reader: the catalog's row was deleted, and a derivation that began now
-// would lack what lies before the checkpoints.
+// would lack what lies before the checkpoint.
 func (c *Catalog) lost(ctx context.Context, found Found) error {
-	q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Checkpoints(c.model.Name, owntable.GroupRows)), Limit: 1}
-	page, err := c.store.Query(ctx, q)
-	if err != nil {
-		return fmt.Errorf("looking for checkpoints of model %s: %w", c.model.Name, err)
-	}
-	if len(page.Rows) == 0 {
-		return nil
+	moved := false
+	q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Checkpoints(c.model.Name, owntable.GroupRows))}
+	for !moved {
+		page, err := c.store.Query(ctx, q)
+		if err != nil {
+			return fmt.Errorf("looking for checkpoints of model %s: %w", c.model.Name, err)
+		}
+		for _, row := range page.Rows {
+			is, err := owntable.DecodeCheckpoint(row)
+			if err != nil {
+				return err
+			}
+			moved = moved || !is.At.IsZero()
+		}
+		if q.After = page.Next; q.After == nil {
+			break
+		}
 	}
 	for t, is := range found.Tables {
-		is.Whole, is.Together = false, false
+		is.Whole, is.Together = is.Whole && !moved, is.Together && !moved
 		found.Tables[t] = is
 	}
 	return nil
