@@ -23,6 +23,7 @@ type buildCommand struct {
 	Model       string        `arg:"" help:"Name of a built-in model or path of a model file."`
 	Derivations []string      `arg:"" optional:"" name:"derivation" help:"Only these, such as Album.mediaCount or search/albums; all that is shown on the rows of an entity is built together, and so are all copies with what they follow. Without any, all of the model."`
 	DryRun      bool          `xor:"how" help:"Print the rows, units, price and time that the build would take, and change nothing. Search indexes are left out."`
+	Examples    int           `default:"5" placeholder:"N" help:"With --dry-run, print what up to so many rows will show of each derivation that is new or changed (default ${default})."`
 	Abort       bool          `xor:"how" help:"End builds that rows do not show yet, and remove what they have written."`
 	Prune       bool          `xor:"how" help:"Remove what no program applies any more, instead of building: what builds have replaced, and search indexes of other definitions."`
 	Again       bool          `help:"Build also values that are live by the model's definitions: after a gap, or when verify finds a wrong count."`
@@ -50,6 +51,10 @@ with --hand-over before the function with the new definition is deployed, and le
 run: it ends when the function has taken over. Going back is the same command with the
 earlier model.
 
+With --dry-run, nothing is written. It also prints examples: what rows show of each count,
+sum, mean, distinct and copy that is new or changed, and what they will show. Of more
+than 20,000 targets it compares some.
+
 With --prune, ledgers that a build has replaced are removed, and the indexes, checkpoints
 and notes of other search definitions, but for those that a program has applied or may
 apply within the hour or that functions apply.
@@ -69,8 +74,8 @@ is for 4,000 write units in a second.
 const usualPace = 4000
 
 func (c *buildCommand) Run(p *program) error {
-	if c.Segments < 1 || c.WriteBudget < 0 {
-		return usage("--segments is at least 1, and --write-budget not below 0")
+	if c.Segments < 1 || c.WriteBudget < 0 || c.Examples < 0 {
+		return usage("--segments is at least 1, and --write-budget and --examples are not below 0")
 	}
 	if c.HandOver < 0 || c.HandOver > 0 && !c.shared() {
 		return usage("--hand-over is for functions on AWS")
@@ -88,6 +93,7 @@ func (c *buildCommand) Run(p *program) error {
 	}
 	b := &build.Builder{
 		Runner: part.Runner, Contributions: kinds.Contributions, Names: names, Again: c.Again, Segments: c.Segments, Budget: c.WriteBudget,
+		Examples: c.Examples,
 	}
 	switch {
 	case c.DryRun:
@@ -122,7 +128,7 @@ func (c *buildCommand) dry(p *program, b *build.Builder) error {
 	return builds(p, b, func() error {
 		d, err := b.Estimate(p.ctx)
 		if err == nil {
-			c.estimate(p, d)
+			c.estimate(p, d, b.Previews())
 		}
 		return err
 	})
@@ -187,7 +193,7 @@ func buildable(m *model.Model, names []string) (out []string, search bool, err e
 }
 
 // estimate prints what a build would take.
-func (c *buildCommand) estimate(p *program, d build.Progress) {
+func (c *buildCommand) estimate(p *program, d build.Progress, previews []build.Preview) {
 	pace := usualPace
 	if c.WriteBudget > 0 {
 		pace = c.WriteBudget
@@ -196,7 +202,7 @@ func (c *buildCommand) estimate(p *program, d build.Progress) {
 	if c.Output != "text" {
 		json.NewEncoder(p.stdout).Encode(map[string]any{
 			"rows": d.Rows, "contributions": d.Puts, "targets": d.Targets, "writeUnits": d.Units, "readUnits": d.ReadUnits(),
-			"dollars": d.Price(), "seconds": takes.Seconds(), "unfit": d.Unfit,
+			"dollars": d.Price(), "seconds": takes.Seconds(), "unfit": d.Unfit, "previews": append([]build.Preview{}, previews...),
 		})
 		return
 	}
@@ -205,6 +211,25 @@ func (c *buildCommand) estimate(p *program, d build.Progress) {
 	if d.Unfit > 0 {
 		fmt.Fprintf(p.stdout, "%d rows cannot be used by some tally; verify says which\n", d.Unfit)
 	}
+	for _, of := range previews {
+		fmt.Fprintf(p.stdout, "%s: %d rows will show another value", of.Derivation, of.Differ)
+		if of.Rows > 0 {
+			fmt.Fprintf(p.stdout, ", of %d compared", of.Rows)
+		}
+		fmt.Fprintln(p.stdout)
+		for _, x := range of.Some {
+			fmt.Fprintf(p.stdout, "  %s: %s, will be %s\n", x.Row, short(x.Is), short(x.Will))
+		}
+	}
+}
+
+// short shortens the text of a value for one line.
+func short(text string) string {
+	const most = 200
+	if all := []rune(text); len(all) > most {
+		return string(all[:most]) + "…"
+	}
+	return text
 }
 
 // print prints what became of the builds.

@@ -54,8 +54,11 @@ type Builder struct {
 	// Report, if set, is called after each piece of work. It may be called from several
 	// goroutines, one at a time.
 	Report func(Progress)
+	// Examples is of how many rows Estimate says what each derivation will show (Previews).
+	Examples int
 
-	meter meter
+	meter   meter
+	preview *preview
 }
 
 // Progress is what a builder has done since it began.
@@ -98,8 +101,13 @@ func (b *Builder) Estimate(ctx context.Context) (Progress, error) {
 			fresh = append(fresh, is.Entity)
 		}
 	}
+	b.preview = nil
+	if b.Examples > 0 {
+		b.preview = &preview{most: b.Examples, model: b.Runner.Model, by: map[string]*Preview{}}
+	}
 	for _, name := range fresh {
 		is := owntable.Build{Entity: name, Base: 1}
+		b.preview.of(b.Runner.Catalog.Program().Rebuilt(row, name, b.Again), b.Runner.Model.Entity(name))
 		for _, p := range slices.Concat(b.filling(is), b.showing(is)) {
 			p.dry = true
 			if err := p.run(ctx); err != nil {

@@ -82,6 +82,9 @@ func orphan(c *projections.Change) bool {
 func (s *segment) correct(ctx context.Context, values bool, upTo runner.Stage) error {
 	fixes := make([][]runner.Fix, runner.Stages)
 	v := &runner.Verification{Model: s.Runner.Model, Store: s.Runner.Store, Yield: func(d runner.Difference) {
+		if s.dry {
+			s.preview.differs(d)
+		}
 		if d.Fix != nil && d.Fix.Stage() <= upTo {
 			fixes[d.Fix.Stage()] = append(fixes[d.Fix.Stage()], d.Fix)
 		}

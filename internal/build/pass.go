@@ -359,6 +359,9 @@ func (b *Builder) scan(is owntable.Build, name string) *pass {
 	p.take = func(_ context.Context, s *segment, t *store.Table, row value.Item) error {
 		c, cs, err := b.read(e, t, row)
 		for _, one := range cs {
+			if s.dry {
+				b.preview.adds(one)
+			}
 			s.keep(one.Target, runner.ReadRow{Source: c.Row, Key: t.Item(c.Row.Key), Amounts: one.Amounts})
 		}
 		if err == nil {
@@ -453,6 +456,9 @@ func (b *Builder) show(e *model.Entity, is owntable.Build, name string) *pass {
 	p.take = func(ctx context.Context, s *segment, t *store.Table, row value.Item) error {
 		key, ok := t.KeyOf(row)
 		if ok && e.Table.Classify(row) == e {
+			if s.dry {
+				b.preview.compares(store.Ref{Table: t.Name, Key: key}, row)
+			}
 			s.keep(store.Ref{Table: t.Name, Key: key}, runner.ReadRow{})
 		}
 		return nil

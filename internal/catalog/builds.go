@@ -114,11 +114,20 @@ func (p *Program) Lacks(row owntable.CatalogRow) (entities []string) {
 
 // lacks reports whether an entity has a tally that is not live by the program's definition.
 func (p *Program) lacks(row owntable.CatalogRow, entity string) bool {
-	return slices.ContainsFunc(p.tallies(entity), func(i int) bool {
+	return len(p.Rebuilt(row, entity, false)) > 0
+}
+
+// Rebuilt returns the derivations of a build that are not live by the program's definition,
+// or all of them, sorted.
+func (p *Program) Rebuilt(row owntable.CatalogRow, build string, all bool) (names []string) {
+	for _, i := range p.tallies(build) {
 		d := &p.Derivations[i]
 		is := row.Derivations[d.Name]
-		return is.Hash != d.Hash || is.State != owntable.Live && is.State != owntable.Verified
-	})
+		if all || is.Hash != d.Hash || is.State != owntable.Live && is.State != owntable.Verified {
+			names = append(names, d.Name)
+		}
+	}
+	return names
 }
 
 // tallies returns the indexes of an entity's tallies.

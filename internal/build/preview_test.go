@@ -1,0 +1,91 @@
+package build_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"weir/internal/build"
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/runner"
+	"weir/internal/value"
+)
+
+const shown = `model: shown
+tables:
+  rows: {key: [PK, SK]}
+entities:
+  Movie: {where: {type: Movie}, key: {PK: "MOVIE#{id}", SK: METADATA}, attributes: {title: string, label: string}}
+  Rating:
+    where: {type: Rating}
+    key: {PK: "USER#{user}", SK: "RATING#{movie}"}
+    attributes: {stars: number, mood: string}
+  Card: {where: {type: Card}, key: {PK: "CARD#{user}", SK: "{movie}"}, attributes: {stars: number, title: string}}
+derive:
+  Movie.rows: {count: Rating, to: {id: movie}}
+  Movie.stars: {sum: Rating.stars, to: {id: movie}}
+  Movie.moods: {distinct: Rating.mood, to: {id: movie}, max: 100}
+  Card: {row: Rating, set: {user: user, movie: movie, stars: stars, title: {follow: Movie.title, by: {id: movie}}}}
+`
+
+// TestPreviews: a dry run says what rows will show, of each derivation that changes, and the
+// build makes them show that and changes nothing else.
+func TestPreviews(t *testing.T) {
+	was := load(t, shown)
+	is := load(t, strings.NewReplacer(
+		"Movie.rows: {count: Rating, to", "Movie.rows: {count: Rating, where: {mood: [m0, m1]}, to",
+		"  Movie.stars:", "  Movie.mean: {mean: Rating.stars, to: {id: movie}, round: 1}\n  Movie.stars:",
+		"Movie.title", "Movie.label", "Card: {row: Rating, set", "Card: {row: Rating, where: {mood: [m0, m2]}, set").Replace(shown))
+	for seed := range uint64(5) {
+		f := open(t, was)
+		d := rand.New(rand.NewPCG(seed, 3))
+		for nr := range 9 {
+			f.write("PK", fmt.Sprint("MOVIE#", nr), "SK", "METADATA", "type", "Movie", "title", fmt.Sprint("film ", nr), "label", fmt.Sprint("film ", nr/3*3))
+		}
+		for range 60 {
+			f.write("PK", fmt.Sprint("USER#", d.IntN(20)), "SK", fmt.Sprint("RATING#", d.IntN(8)), "type", "Rating", "stars", d.IntN(6), "mood", fmt.Sprint("m", d.IntN(4)))
+		}
+		f.catchUp()
+		f.with(is)
+		before := f.rows(f.table)
+		b := f.builder(model.BuildInPlace, "Movie")
+		b.Again, b.Examples = false, 1000
+		_, err := b.Estimate(t.Context())
+		f.ok(err)
+		said := b.Previews()
+		f.build(owntable.BuildLive, model.BuildInPlace, "Movie")
+		f.verified()
+
+		after := f.rows(f.table)
+		want := map[string][]build.Example{"Movie.rows": nil, "Movie.mean": nil, "Card": nil}
+		for key, row := range after {
+			for _, attr := range []string{"rows", "mean"} {
+				if have, will := before[key].Get(attr), row.Get(attr); !value.Equal(have, will) {
+					name := "Movie." + attr
+					want[name] = append(want[name], build.Example{Row: "rows " + key, Is: runner.ValueText(have), Will: runner.ValueText(will)})
+				}
+			}
+		}
+		for key, row := range before {
+			if _, left := after[key]; !left {
+				have := row.Filter(func(name string) bool { return !owntable.IsOurs(name) && name != "title" })
+				want["Card"] = append(want["Card"], build.Example{Row: "rows " + key, Is: runner.ValueText(value.OfMap(have)), Will: runner.Nothing})
+			}
+		}
+		var names []string
+		for _, p := range said {
+			names = append(names, p.Derivation)
+			w := want[p.Derivation]
+			slices.SortFunc(w, func(a, b build.Example) int { return strings.Compare(a.Row, b.Row) })
+			if !slices.Equal(w, p.Some) || p.Differ != int64(len(w)) || strings.HasPrefix(p.Derivation, "Movie") && p.Rows != 9 {
+				t.Errorf("seed %d: %s: %d of %d differ:\n%v, want\n%v", seed, p.Derivation, p.Differ, p.Rows, p.Some, w)
+			}
+		}
+		if !slices.Equal(names, []string{"Card", "Movie.mean", "Movie.rows"}) || len(want["Card"]) == 0 || len(want["Movie.rows"]) == 0 {
+			t.Errorf("seed %d: %v", seed, names)
+		}
+	}
+}
