@@ -1,6 +1,7 @@
 package model
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -68,5 +69,35 @@ func TestDiffOfImages(t *testing.T) {
 	d := DiffOf(was, is)
 	if len(d.Tables) != 1 || d.Tables[0] != (TableDiff{"rows", "NEW_IMAGE", "NEW_AND_OLD_IMAGES"}) || len(d.Parts) != 1 || d.Parts[0].Path != "tables.rows" || len(d.Parts[0].Derivations) > 0 {
 		t.Errorf("%+v", d)
+	}
+}
+
+// TestDiffTogether: a part is changed in the old file, or back in the new one, or it is said
+// that it cannot be changed alone.
+func TestDiffTogether(t *testing.T) {
+	text := func(attributes, searched, summed string) *Model {
+		return mustParse(t, "m", "model: m\ntables: {rows: {key: [PK, SK]}}\nentities:\n"+
+			"  A: {where: {t: a}, key: {PK: \"{id}\", SK: A}}\n"+
+			"  B: {where: {t: b}, key: {PK: \"{id}\", SK: \"B{n}\"}, attributes: "+attributes+"}\n"+
+			"derive: {A.sum: {sum: B."+summed+", to: {id: id}}}\nsearch: {bs: {of: B, text: ["+searched+"]}}\n")
+	}
+	was := text("{a: number, x: string}", "x", "a")
+	for _, c := range []struct {
+		is   *Model
+		want []PartDiff
+	}{
+		{text("{a: number, x: string, y: string}", "x, y", "a"), []PartDiff{
+			{"entities.B.attributes", Changed, nil, true}, {"search.bs", Changed, []string{"search/bs"}, true},
+		}},
+		{text("{a: number, y: string}", "y", "a"), []PartDiff{
+			{"entities.B.attributes", Changed, nil, false}, {"search.bs", Changed, nil, false},
+		}},
+		{text("{a: number, x: string, y: string}", "y", "a"), []PartDiff{
+			{"entities.B.attributes", Changed, nil, true}, {"search.bs", Changed, []string{"search/bs"}, true},
+		}},
+	} {
+		if d := DiffOf(was, c.is); !reflect.DeepEqual(d.Parts, c.want) || len(d.Derivations) != 1 {
+			t.Errorf("%+v, want %+v", d.Parts, c.want)
+		}
 	}
 }
