@@ -132,6 +132,7 @@ func (f *fixture) unreadAll() {
 
 func (f *fixture) unreadIn(table string) {
 	f.Helper()
+	f.read()
 	shards, err := f.Store.Shards(f.Context(), table)
 	f.ok(err)
 	for _, s := range shards {
@@ -174,8 +175,8 @@ func (f *fixture) announced(entities ...string) {
 	f.ok(err)
 }
 
-// unbuilt makes tallies those of a table that weir begins to read behind older rows.
-func (f *fixture) unbuilt() {
+// read makes the catalog say that processes read all streams from the first record on.
+func (f *fixture) read() {
 	f.Helper()
 	f.ok(f.runner().Start(f.Context()))
 	_, err := f.runner().Catalog.Change(f.Context(), func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
@@ -184,6 +185,17 @@ func (f *fixture) unbuilt() {
 			pin.Reader = string(catalog.Process)
 			next.Tables[t] = pin
 		}
+		return next, nil
+	})
+	f.ok(err)
+}
+
+// unbuilt makes tallies those of a table that weir begins to read behind older rows.
+func (f *fixture) unbuilt() {
+	f.Helper()
+	f.read()
+	_, err := f.runner().Catalog.Change(f.Context(), func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
+		next := was.Clone()
 		for name, d := range next.Derivations {
 			if name != "" {
 				d.State = owntable.Unbuilt

@@ -127,7 +127,7 @@ func (b beforeShow) Write(ctx context.Context, ws []store.Write) ([]store.Outcom
 // TestFunctionBesideTheSwitch: an invocation that shows values of the older ledgers after the
 // build had shown its own does not succeed, and its records come again.
 func TestFunctionBesideTheSwitch(t *testing.T) {
-	f, r := switched(t)
+	f, r := switched(t, true)
 	h, next := f.function(r), f.records()[f.before:]
 	if ok, why := f.invoke(h, next...); ok || !strings.Contains(why, runner.ErrSwitched.Error()) {
 		t.Error(ok, why)
@@ -140,7 +140,7 @@ func TestFunctionBesideTheSwitch(t *testing.T) {
 
 // TestProcessBesideTheSwitch: nor does a consumer of a process move its checkpoint.
 func TestProcessBesideTheSwitch(t *testing.T) {
-	f, r := switched(t)
+	f, r := switched(t, false)
 	done := make(chan struct{})
 	close(done)
 	follower := runner.Follower{Runner: r}
@@ -150,9 +150,12 @@ func TestProcessBesideTheSwitch(t *testing.T) {
 
 // switched returns a runner that applies a change of a movie whose ledger is wrong, and a
 // build which puts that right in the moment before the runner shows the ledger.
-func switched(t *testing.T) (*fixture, *runner.Runner) {
+func switched(t *testing.T, byItem bool) (*fixture, *runner.Runner) {
 	f := rated(t)
 	f.unread()
+	if byItem {
+		f.readByItem()
+	}
 	f.ok(f.runner().Start(t.Context()))
 	f.build(owntable.BuildLive, "Movie")
 	f.clock.Add(25)
