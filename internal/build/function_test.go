@@ -23,26 +23,33 @@ func (f *fixture) records() (out []json.RawMessage) {
 	for _, s := range shards {
 		page, err := f.Store.Read(f.Context(), f.table, s.ID, events.Position{}, 1<<20)
 		f.ok(err)
-		for _, r := range page.Records {
-			d := map[string]any{"SequenceNumber": r.Position.String(), "Keys": json.RawMessage(value.AppendTypedItem(nil, r.Keys)), "StreamViewType": "NEW_AND_OLD_IMAGES"}
-			name := "MODIFY"
-			if r.Old == nil {
-				name = "INSERT"
-			} else {
-				d["OldImage"] = json.RawMessage(value.AppendTypedItem(nil, r.Old))
-			}
-			if r.New == nil {
-				name = "REMOVE"
-			} else {
-				d["NewImage"] = json.RawMessage(value.AppendTypedItem(nil, r.New))
-			}
-			b, err := json.Marshal(map[string]any{
-				"eventName": name, "eventSource": "aws:dynamodb", "dynamodb": d,
-				"eventSourceARN": "arn:aws:dynamodb:eu-west-1:1:table/" + f.table + "/stream/x",
-			})
-			f.ok(err)
-			out = append(out, b)
+		out = append(out, f.asEvents(page.Records)...)
+	}
+	return out
+}
+
+// asEvents returns records as Lambda has them.
+func (f *fixture) asEvents(records []events.Record) (out []json.RawMessage) {
+	f.Helper()
+	for _, r := range records {
+		d := map[string]any{"SequenceNumber": r.Position.String(), "Keys": json.RawMessage(value.AppendTypedItem(nil, r.Keys)), "StreamViewType": "NEW_AND_OLD_IMAGES"}
+		name := "MODIFY"
+		if r.Old == nil {
+			name = "INSERT"
+		} else {
+			d["OldImage"] = json.RawMessage(value.AppendTypedItem(nil, r.Old))
 		}
+		if r.New == nil {
+			name = "REMOVE"
+		} else {
+			d["NewImage"] = json.RawMessage(value.AppendTypedItem(nil, r.New))
+		}
+		b, err := json.Marshal(map[string]any{
+			"eventName": name, "eventSource": "aws:dynamodb", "dynamodb": d,
+			"eventSourceARN": "arn:aws:dynamodb:eu-west-1:1:table/" + f.table + "/stream/x",
+		})
+		f.ok(err)
+		out = append(out, b)
 	}
 	return out
 }

@@ -145,7 +145,9 @@ func (a *app) act(n int) {
 	case u < 83:
 		a.expiring(e, d)
 	case u < 86:
-		a.large(e, d)
+		if !a.built {
+			a.large(e, d)
+		}
 	case u < 88:
 		a.disperse(d)
 	case u < 92:

@@ -178,7 +178,7 @@ func (m *mapping) invoke(q *queue, from, n int) {
 // its own, a process knows of the other shards what it read when it began.
 func (m *mapping) instance(q *queue) *node {
 	for _, n := range m.nodes {
-		if !n.busy && (!m.apart || n.of == q.shard) && m.sched.chance(0.8) {
+		if !n.busy && !n.builds && (!m.apart || n.of == q.shard) && m.sched.chance(0.8) {
 			return n
 		}
 	}

@@ -553,7 +553,7 @@ func (t *truth) state() {
 			continue
 		}
 		have := theirs(row)
-		if t.trims.gaps() { // no row says what a deleted row had last
+		if t.trims.gaps() || t.built { // no row says what a deleted row had last
 			for _, a := range k.last {
 				k.image = k.image.With(value.Attr{Name: a, Value: have.Get(a)})
 			}
@@ -581,7 +581,9 @@ func (t *truth) state() {
 			}
 		})
 	}
-	t.documents()
+	if !t.built { // indexes are not built here
+		t.documents()
+	}
 	if t.differ == nil {
 		t.uncomputed(kept)
 	}

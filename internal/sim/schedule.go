@@ -22,7 +22,8 @@ type Options struct {
 	Skip    map[int]bool      // acts of the application that are left out
 	Trace   func(line string) // if set, is called with every step
 
-	Acts int // how many acts the application does; 0: the seed chooses
+	Builds bool // runs are those of RunBuilds
+	Acts   int  // how many acts the application does; 0: the seed chooses
 }
 
 // Outcome is the result of one run.
@@ -73,6 +74,14 @@ func Run(m *model.Model, seed uint64, o Options) Outcome {
 		n.die()
 	}
 	return out
+}
+
+// run does one run, of the kind that the options say.
+func (o Options) run(m *model.Model, seed uint64) Outcome {
+	if o.Builds {
+		return RunBuilds(m, seed, o)
+	}
+	return Run(m, seed, o)
 }
 
 // rough is the part of a run in which faults strike.
@@ -261,6 +270,8 @@ func (w *world) turn() {
 func (w *world) ended(f *fiber, n *node) {
 	switch {
 	case !f.over:
+	case n.builds:
+		n.die()
 	case w.mapping != nil && !f.crashed:
 		w.mapping.over(n)
 	case f.part && !f.crashed:
@@ -279,7 +290,7 @@ func (n *node) die() {
 	if n.host != nil {
 		n.host.n = nil
 	}
-	if n.mapping != nil {
+	if n.mapping != nil && !n.builds {
 		n.mapping.over(n)
 	}
 }
@@ -506,8 +517,12 @@ func (w *world) kept() []owntable.LetterRow {
 // letters are the heads of all dead letters, including those that only say that no number can hold a
 // sum.
 func (w *world) letters() (out []owntable.LetterRow) {
+	of := []string{owntable.Dead(w.model.Name)}
+	for _, b := range w.shownBuilds() {
+		of = append(of, owntable.Dead(b.Ledgers(w.model.Name)))
+	}
 	w.base.tables[owntable.TableName].each(func(k store.Key, row value.Item) {
-		if k.Partition.Text() == owntable.Dead(w.model.Name) {
+		if slices.Contains(of, k.Partition.Text()) {
 			out = append(out, owntable.LetterFrom(row))
 		}
 	})

@@ -86,7 +86,7 @@ func Many(ctx context.Context, m *model.Model, seed uint64, n int, o Options) *R
 	for range min(n, runtime.GOMAXPROCS(0)) {
 		wait.Go(func() {
 			for i := next.Add(1) - 1; i < int64(n) && ctx.Err() == nil; i = next.Add(1) - 1 {
-				out := Run(m, seed+uint64(i), o)
+				out := o.run(m, seed+uint64(i))
 				mu.Lock()
 				if r.add(&out); len(out.Failures) > 0 {
 					failed = append(failed, out)
@@ -183,7 +183,7 @@ func minimise(ctx context.Context, m *model.Model, out Outcome, o Options) (Outc
 	fails := func(skip, without map[int]bool) bool {
 		try := o
 		try.Skip, try.Without = skip, without
-		got := Run(m, out.Seed, try)
+		got := try.run(m, out.Seed)
 		if len(got.Failures) > 0 {
 			out = got
 		}
@@ -255,6 +255,9 @@ func command(m *model.Model, seed uint64, o Options) string {
 		name = m.File
 	}
 	line := fmt.Sprintf("simulator %s --seed %d --schedules 1", name, seed)
+	if o.Builds {
+		line += " --builds"
+	}
 	if len(o.Faults) < len(Kinds) {
 		line += " --faults " + strings.ReplaceAll(cmp.Or(join(o.Faults), "none"), ", ", ",")
 	}

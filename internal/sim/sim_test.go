@@ -35,10 +35,11 @@ func load(t *testing.T, name string) *model.Model {
 	return m
 }
 
-func many(t *testing.T, seed uint64, n int) *Report {
+func many(t *testing.T, seed uint64, n int, builds bool) *Report {
+	t.Helper()
 	var total Report
 	for _, name := range models {
-		r := Many(context.Background(), load(t, name), seed, n, Options{Faults: Kinds})
+		r := Many(context.Background(), load(t, name), seed, n, Options{Faults: Kinds, Builds: builds})
 		for _, f := range r.Failed {
 			t.Errorf("%s\n%v", f.Again, f.Failures)
 		}
@@ -53,7 +54,21 @@ func TestSchedules(t *testing.T) {
 	if testing.Short() {
 		n = 2
 	}
-	many(t, 0, n)
+	many(t, 0, n, false)
+}
+
+// TestBuilds is the short form with builds: existing rows, gaps and changed derivations.
+func TestBuilds(t *testing.T) {
+	n := 20 // of each model
+	if testing.Short() {
+		n = 2
+	}
+	r := many(t, 0, n, true)
+	for _, how := range []began{beganWithRows, beganLive, beganWithGap, beganWithChanged} {
+		if r.Counted[string(how)] == 0 && n > 2 {
+			t.Errorf("no %s", how)
+		}
+	}
 }
 
 // TestFull does as many schedules as the flag says, prints what came of them as one
@@ -62,12 +77,20 @@ func TestFull(t *testing.T) {
 	if *full == 0 {
 		t.Skip("no -schedules")
 	}
-	r := many(t, 1000, (*full+len(models)-1)/len(models))
-	line, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
+	each := (*full + len(models) - 1) / len(models)
+	r, builds := many(t, 1000, each, false), many(t, 1000, (each+3)/4, true)
+	for _, r := range []*Report{r, builds} {
+		line, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println(string(line))
 	}
-	fmt.Println(string(line))
+	for _, what := range []string{string(beganWithRows), string(beganLive), string(beganWithGap), string(beganWithChanged), "builders killed", "builds that end while faults strike"} {
+		if builds.Counted[what] < *full/100 {
+			t.Errorf("%s: %d times, fewer than %d", what, builds.Counted[what], *full/100)
+		}
+	}
 	least := min(1000, *full/5)
 	for _, k := range Kinds {
 		if r.Kinds[k] < least {

@@ -52,6 +52,8 @@ type world struct {
 	cuts     map[int]int           // calls in which a process dies, and after how many parts
 	met      func(call, parts int) // if set, is called at each such point at which no process dies
 	died     int                   // how often a process did
+	built    bool                  // builds are part of the run: programs have a catalog, and some records never come
+	assume   bool                  // programs are told that nothing was written before
 	calls    int                   // how many calls of services the run has made
 	changes  int                   // how often something durable changed, or another process ran
 	trace    hash.Hash64
@@ -127,7 +129,12 @@ func newWorld(m *model.Model, seed uint64, o Options) *world {
 	}
 	w.tells = slices.ContainsFunc(m.Rows, func(r *model.RowRule) bool { return r.Subscribers != nil })
 	w.app = newApp(w)
-	w.deliver(way(newDice(w.seed, "way", 0).n(int(ways))))
+	all := ways
+	if w.built = o.Builds; w.built {
+		all = byReader // which is the last
+		w.app.words.numbers = slices.DeleteFunc(w.app.words.numbers, func(n string) bool { return slices.Contains(wildNumbers, n) })
+	}
+	w.deliver(way(newDice(w.seed, "way", 0).n(int(all))))
 	return w
 }
 
@@ -156,6 +163,7 @@ type node struct {
 	handler *lambda.Handler
 	link    *link
 	busy    bool
+	builds  bool   // it is a builder
 	of      *shard // the shard that it was begun for
 	// For a process that shares streams:
 	host   *host
@@ -217,6 +225,7 @@ func (n *node) runner(f *fiber) *runner.Runner {
 func (n *node) runnerOver(l *link) *runner.Runner {
 	now := store.Clock(n.now, l)
 	r := &runner.Runner{Kinds: kinds.All(), Model: n.model, Store: l, Now: now, Mono: n.mono, Alone: true, Mover: &migrate.Mover{Model: n.model, Store: l, Now: now}}
+	r.Catalog = n.catalogOf(l, now)
 	if len(n.model.Searches) > 0 {
 		r.Index = indexLink{l}
 	}

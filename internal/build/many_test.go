@@ -1,0 +1,406 @@
+package build_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"weir/internal/build"
+	"weir/internal/catalog"
+	"weir/internal/events"
+	"weir/internal/lambda"
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/projections/kinds"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/store/dynamodb"
+	"weir/internal/store/dynamodb/dynamodbtest"
+	"weir/internal/system"
+	"weir/internal/value"
+)
+
+// consumers are who reads the stream while rows are built. One stream is never read both
+// ways.
+var consumers = map[string]func(*fixture, context.Context){"processes": (*fixture).processes, "a function": (*fixture).invoking}
+
+// TestManyWritten: rows that weir has not read are built while an application writes 200
+// times a second, builders are killed ten times, two work side by side, one is late, and
+// records come again. Afterwards a recount agrees. WEIR_TEST_MANY says how many rows instead
+// of 2,000.
+func TestManyWritten(t *testing.T) {
+	for name, consume := range consumers {
+		t.Run(name, func(t *testing.T) {
+			f := open(t, load(t, films))
+			f.manyWritten(consume, f.storedRows)
+		})
+	}
+}
+
+// TestManyWrittenOnDynamoDB is the same on DynamoDB Local. The recount reads the table by the
+// SDK alone.
+func TestManyWrittenOnDynamoDB(t *testing.T) {
+	cfg := dynamodbtest.Config(t)
+	for name, consume := range consumers {
+		t.Run(name, func(t *testing.T) {
+			cfg := cfg
+			cfg.Credentials = dynamodbtest.Config(t).Credentials
+			m := load(t, films)
+			f := &fixture{TB: t, model: m, table: m.Tables[0].Name, older: true}
+			tables, err := system.Tables([]*model.Model{m})
+			f.ok(err)
+			f.System, err = system.Over(t.Context(), dynamodbtest.Open(t, cfg, tables, dynamodb.Options{}), "", []*model.Model{m}, system.Options{Now: f.now, NoSearch: true})
+			f.ok(err)
+			f.manyWritten(consume, func() []map[string]string { return scanned(t, cfg, f.table) })
+		})
+	}
+}
+
+// scanned returns the rows of a table as the SDK reads them.
+func scanned(t *testing.T, cfg aws.Config, table string) (out []map[string]string) {
+	t.Helper()
+	in := &sdk.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)}
+	pages := sdk.NewScanPaginator(sdk.NewFromConfig(cfg), in)
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range page.Items {
+			row := map[string]string{}
+			for name, v := range item {
+				switch v := v.(type) {
+				case *types.AttributeValueMemberS:
+					row[name] = v.Value
+				case *types.AttributeValueMemberN:
+					row[name] = v.Value
+				}
+			}
+			out = append(out, row)
+		}
+	}
+	return out
+}
+
+// storedRows returns the rows of the model's table.
+func (f *fixture) storedRows() (out []map[string]string) {
+	for _, row := range f.rows(f.table) {
+		r := map[string]string{}
+		for _, a := range row {
+			r[a.Name] = a.Value.Text()
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// application writes ratings and movies at random.
+type application struct {
+	*fixture
+	d            *rand.Rand
+	rows, movies int
+	wrote        map[string]int // by what it did
+}
+
+func (a *application) rating(nr int) (key store.Key, row value.Item) {
+	key = store.Key{Partition: value.OfString(fmt.Sprint("USER#", nr%1000)), Sort: value.OfString(fmt.Sprint("RATING#", nr))}
+	return key, value.NewItem(
+		runner.Attr("PK", key.Partition), runner.Attr("SK", key.Sort), runner.Attr("type", value.OfString("Rating")), runner.Attr("mood", value.OfString(fmt.Sprint("m", a.d.IntN(4)))),
+		runner.Attr("movie", value.OfString(fmt.Sprint(a.d.IntN(a.movies)))), runner.Attr("stars", value.OfInt(int64(a.d.IntN(6)))))
+}
+
+func (a *application) put(nr int) store.Write {
+	key, row := a.rating(nr)
+	return store.Write{Ref: store.Ref{Table: a.table, Key: key}, Put: row}
+}
+
+// write does one thing: most often it edits a rating, which may move it to another movie.
+func (a *application) act() {
+	nr := a.d.IntN(a.rows)
+	switch n := a.d.IntN(20); {
+	case n < 11:
+		a.wrote["edits and moves"]++
+		a.one(a.put(nr))
+	case n < 14:
+		a.wrote["deletions"]++
+		w := a.put(nr)
+		w.Put, w.Delete = nil, true
+		a.one(w)
+	case n < 16:
+		a.wrote["rows that are created again"]++
+		w := a.put(nr)
+		gone := w
+		gone.Put, gone.Delete = nil, true
+		a.one(gone)
+		a.one(w)
+	case n < 18:
+		a.wrote["transactions"]++
+		a.ok(a.Store.Transact(a.Context(), []store.Write{a.put(nr), a.put((nr + 1 + a.d.IntN(a.rows-1)) % a.rows)}))
+	default:
+		a.wrote["movies that are created again"]++
+		id := fmt.Sprint("MOVIE#", a.d.IntN(a.movies))
+		a.fixture.write("PK", id, "SK", "METADATA")
+		a.fixture.write("PK", id, "SK", "METADATA", "type", "Movie", "title", "again")
+	}
+}
+
+func (a *application) one(w store.Write) {
+	out, err := a.Store.Write(a.Context(), []store.Write{w})
+	a.ok(err)
+	a.ok(out[0].Err)
+}
+
+func (f *fixture) manyWritten(consume func(*fixture, context.Context), scan func() []map[string]string) {
+	rows := 2000
+	if n, err := strconv.Atoi(os.Getenv("WEIR_TEST_MANY")); err == nil {
+		rows = n
+	}
+	a := &application{fixture: f, d: rand.New(rand.NewPCG(11, 12)), rows: rows, movies: max(20, rows/50), wrote: map[string]int{}}
+	for nr := 0; nr < rows; nr += 500 {
+		var ws []store.Write
+		for i := range min(500, rows-nr) {
+			ws = append(ws, a.put(nr+i))
+		}
+		_, err := f.Store.Write(f.Context(), ws)
+		f.ok(err)
+	}
+	for nr := range a.movies {
+		f.write("PK", fmt.Sprint("MOVIE#", nr), "SK", "METADATA", "type", "Movie")
+	}
+	f.unread()
+	f.unbuilt()
+	f.announced("Movie")
+
+	follow, end := context.WithCancel(f.Context())
+	stop := make(chan struct{})
+	var all, readers sync.WaitGroup
+	readers.Go(func() { consume(f, follow) })
+	all.Go(func() {
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+				a.act()
+			}
+		}
+	})
+
+	late, awake := f.late()
+	start, kills, lost := time.Now(), 0, 0
+	for live := false; !live; {
+		ctx, kill := context.WithCancel(f.Context())
+		b := f.builder("Movie")
+		at := int64(rows / 12)
+		b.Report = func(p build.Progress) {
+			if kills < 10 && p.Puts >= at {
+				kill()
+			}
+		}
+		var beside sync.WaitGroup
+		if kills%3 == 1 { // two side by side
+			beside.Go(func() { _, _ = f.builder("Movie").Run(ctx); kill() })
+		}
+		is, err := b.Run(ctx)
+		kill()
+		beside.Wait()
+		switch {
+		case err == nil:
+			live = is[0].State == owntable.BuildLive
+		case errors.Is(err, context.Canceled):
+			kills++
+		case errors.Is(err, runner.ErrLost):
+			lost++
+		default:
+			f.Fatal(err)
+		}
+	}
+	took := time.Since(start)
+	awake()
+	if err := <-late; !errors.Is(err, runner.ErrLost) {
+		f.Errorf("the late builder: %v", err)
+	}
+	time.Sleep(200 * time.Millisecond)
+	close(stop)
+	all.Wait()
+	f.drained(scan, time.Minute)
+	end()
+	readers.Wait()
+	f.Logf("%d rows, built in %v beside %v; %d builders were killed, %d lost to another", rows, took.Round(time.Millisecond), a.wrote, kills, lost)
+	f.recounted(scan())
+	f.verified()
+	f.clock.Add(25)
+	f.build(owntable.BuildVerified, "Movie")
+	f.recounted(scan())
+}
+
+// late is a builder that stands still just before it puts something, until awake is called.
+// done gets how it ended.
+func (f *fixture) late() (done chan error, awake func()) {
+	done = make(chan error, 1)
+	reached, wait := make(chan struct{}), make(chan struct{})
+	s := &paused{Store: f.Store, puts: ownPut("ledger|films#"), act: func() { close(reached); <-wait }}
+	b := f.builder("Movie")
+	b.Segments = 1
+	b.Runner = &runner.Runner{Kinds: kinds.All(), Model: f.model, Store: s, Now: f.now, Alone: true, Catalog: catalog.New(f.model, s, f.now, catalog.Options{})}
+	go func() {
+		_, err := b.Run(f.Context())
+		done <- err
+	}()
+	<-reached
+	return done, func() { close(wait) }
+}
+
+// processes follow the stream. The second one delivers everything once more, and moves no
+// checkpoint that the first one moved.
+func (f *fixture) processes(ctx context.Context) {
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			follower := runner.Follower{Runner: f.runner(), Source: untrimmed{f.Store}}
+			if err := follower.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+				f.Error(err)
+			}
+		})
+	}
+	both.Wait()
+}
+
+// invoking invokes a function that reads by item with all that is new in the stream. Every
+// third event comes again, whole or its second half.
+func (f *fixture) invoking(ctx context.Context) {
+	f.readByItem()
+	h := f.function(f.runner())
+	at, ended := map[string]events.Position{}, map[string]bool{}
+	f.fromCheckpoints(at)
+	for n := 0; ctx.Err() == nil; {
+		shards, err := f.Store.Shards(ctx, f.table)
+		if err != nil {
+			continue
+		}
+		for _, s := range shards {
+			if ended[s.ID] || s.Parent != "" && !ended[s.Parent] && known(shards, s.Parent) {
+				continue
+			}
+			page, err := f.Store.Read(ctx, f.table, s.ID, at[s.ID], 100)
+			if err != nil {
+				continue
+			}
+			if len(page.Records) > 0 {
+				events := f.asEvents(page.Records)
+				f.applies(ctx, h, events)
+				if n++; n%3 == 0 {
+					f.applies(ctx, h, events[n%2*len(events)/2:])
+				}
+				at[s.ID] = page.Records[len(page.Records)-1].Position
+			}
+			ended[s.ID] = page.End
+		}
+	}
+}
+
+func known(shards []store.Shard, id string) bool {
+	for _, s := range shards {
+		if s.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// fromCheckpoints reads how far the stream was overtaken.
+func (f *fixture) fromCheckpoints(at map[string]events.Position) {
+	f.Helper()
+	shards, err := f.Store.Shards(f.Context(), f.table)
+	f.ok(err)
+	for _, s := range shards {
+		row, err := f.runner().GetRow(f.Context(), owntable.Checkpoint(f.model.Name, runner.GroupRows, f.table, s.ID))
+		f.ok(err)
+		is, err := owntable.DecodeCheckpoint(row)
+		f.ok(err)
+		at[s.ID] = is.At
+	}
+}
+
+// applies invokes a function until it has applied records.
+func (f *fixture) applies(ctx context.Context, h *lambda.Handler, records []json.RawMessage) {
+	f.Helper()
+	why := ""
+	for range 100 {
+		ok := false
+		if ok, why = f.invoke(h, records...); ok || ctx.Err() != nil {
+			return
+		}
+	}
+	f.Errorf("%d records are not applied: %s", len(records), why)
+}
+
+// drained waits until consumers have applied what was written.
+func (f *fixture) drained(scan func() []map[string]string, most time.Duration) {
+	f.Helper()
+	for deadline := time.Now().Add(most); len(differing(scan())) > 0 && time.Now().Before(deadline); {
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// recounted fails the test for each movie that shows something else than its ratings say.
+func (f *fixture) recounted(rows []map[string]string) {
+	f.Helper()
+	for _, d := range differing(rows) {
+		f.Error(d)
+	}
+}
+
+// differing compares what movies show with their ratings, without weir's code.
+func differing(rows []map[string]string) (out []string) {
+	type sums struct {
+		rows, stars int
+		moods       map[string]bool
+	}
+	want := map[string]*sums{}
+	for _, row := range rows {
+		if row["type"] != "Rating" {
+			continue
+		}
+		s := want[row["movie"]]
+		if s == nil {
+			s = &sums{moods: map[string]bool{}}
+			want[row["movie"]] = s
+		}
+		n, _ := strconv.Atoi(row["stars"])
+		s.rows, s.stars, s.moods[row["mood"]] = s.rows+1, s.stars+n, true
+	}
+	movies := 0
+	for _, row := range rows {
+		if row["type"] != "Movie" {
+			continue
+		}
+		movies++
+		s := want[strings.TrimPrefix(row["PK"], "MOVIE#")]
+		if s == nil {
+			s = &sums{}
+		}
+		is := fmt.Sprint(row["rows"], " rows, ", row["stars"], " stars, ", row["moods"], " moods")
+		if be := fmt.Sprint(s.rows, " rows, ", s.stars, " stars, ", len(s.moods), " moods"); is != be {
+			out = append(out, row["PK"]+" shows "+is+", want "+be)
+		}
+	}
+	if movies == 0 {
+		out = append(out, "there are no movies")
+	}
+	return out
+}

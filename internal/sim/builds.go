@@ -1,0 +1,325 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"weir/internal/build"
+	"weir/internal/catalog"
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/projections/kinds"
+	"weir/internal/runner"
+	"weir/internal/store"
+)
+
+// In some runs all that rows tell is built, while the application writes and consumers
+// follow: at any moment, by builders that are killed, paused and work side by side. Builders
+// run as fibers, so everything goes wrong in their calls that goes wrong in those of
+// consumers. In the end all state must be what the oracle counts from all rows, including
+// those whose records no consumer had. History is left out: no row tells it.
+//
+// These runs have no large rows and no numbers that no sum can hold: what is parked is
+// another matter. And the streams of DynamoDB, shared by processes (byReader), are left out.
+
+// began is how a run with builds begins.
+type began string
+
+// The beginnings.
+const (
+	beganWithRows    began = "builds over existing rows"     // that were written before weir was there
+	beganLive        began = "builds of what was live"       // that are told to build again
+	beganWithGap     began = "builds after a gap"            // records are lost
+	beganWithChanged began = "builds of changed derivations" // what rows show is of another definition
+	again                  = time.Duration(25 * time.Hour)   // until the audit
+	mostBuilders           = 2                               // at a time
+	buildTurns             = 2500                            // in which faults strike
+	buildTries             = 8                               // of a builder that nothing hinders
+)
+
+// RunBuilds does one run of a model with builds. The same model, seed and options give the
+// same outcome.
+func RunBuilds(m *model.Model, seed uint64, o Options) Outcome {
+	o.Builds = true
+	w := newWorld(m, seed, o)
+	b := &builds{world: w, d: newDice(seed, "builds", 0), names: slices.Compact(slices.Sorted(maps.Values(m.Builds())))}
+	acts := b.run(o)
+	out := Outcome{
+		Seed: seed, Failures: w.failures, Acts: acts, Faults: w.faults.struck, Pairs: w.faults.pairs(), Counted: w.counted,
+		Trace: w.trace.Sum64(), strikes: w.faults.log,
+	}
+	for _, t := range m.Tables {
+		out.Records += sumRecords(w.base.tables[t.Name])
+	}
+	w.allDie()
+	return out
+}
+
+// builds is what a run does that has builds.
+type builds struct {
+	*world
+	d      *dice
+	names  []string // of all builds of the model
+	again  bool     // whether builders are told to build what is live
+	act    int      // the number of the application's next act
+	acts   int
+	skip   map[int]bool
+	lapsed int // acts before consumers could read anything
+}
+
+func (b *builds) run(o Options) (acts int) {
+	b.skip, b.acts = o.Skip, 50+b.d.n(60)
+	b.lapsed = 10 + b.d.n(b.acts/2)
+	if len(b.names) == 0 {
+		return 0
+	}
+	began := pick(b.d, []began{beganWithRows, beganWithRows, beganLive, beganWithGap, beganWithChanged})
+	b.counted[string(began)]++
+	b.begin(began)
+	b.rough()
+	b.live(owntable.BuildLive)
+	if b.judged("once it is live") {
+		for range 8 {
+			b.does()
+		}
+		b.settle()
+		b.judged("after it was live")
+	}
+	if len(b.failures) > 0 {
+		return b.acts
+	}
+	b.again = false
+	b.clock = b.clock.Add(again)
+	b.live(owntable.BuildVerified)
+	if b.judged("after the audit") && len(b.kept()) == 0 { // verify reports what is kept
+		if found := b.verify(); len(found) > 0 {
+			b.fail(Reordered, "verify: after the audit it finds %+v", found[0])
+		}
+	}
+	return b.acts
+}
+
+// does lets the application do its next act.
+func (b *builds) does() {
+	if !b.skip[b.act] {
+		b.app.act(b.act)
+	}
+	b.act++
+}
+
+// begin brings the run to where builders may begin.
+func (b *builds) begin(how began) {
+	b.faults.spells = newSpells(b.seed)
+	b.faults.over, b.calm = true, true
+	defer func() { b.faults.over, b.calm = false, false }()
+	some := func() {
+		for range b.lapsed {
+			b.does()
+		}
+	}
+	b.again = how == beganLive || how == beganWithGap
+	if how == beganWithRows {
+		some()
+		b.skipAll()
+		return
+	}
+	b.assume = true // there is nothing before the first act
+	some()
+	b.settle()
+	b.allDie()
+	b.assume = false
+	switch how {
+	case beganWithGap:
+		some()
+		b.skipAll()
+	case beganWithChanged:
+		b.changeDefinition()
+	}
+}
+
+// skipAll makes consumers begin behind all records that there are.
+func (b *builds) skipAll() {
+	for _, mt := range b.model.Tables {
+		for _, s := range b.base.tables[mt.Name].shards {
+			if s.seen = len(s.records); s.seen == 0 {
+				continue
+			}
+			at := s.records[s.seen-1].Position
+			ref := owntable.Checkpoint(b.model.Name, runner.GroupRows, mt.Name, s.ID)
+			if _, err := b.base.Write(context.Background(), []store.Write{owntable.OvertakeCheckpoint(ref, at, false)}); err != nil {
+				b.fail(Stuck, "%v", err)
+			}
+		}
+	}
+	b.base.durable()
+	if b.mapping != nil {
+		b.mapping.look()
+		for _, q := range b.mapping.queues {
+			q.index, q.done = nil, 0 // nor does what is behind come again
+		}
+	}
+}
+
+// changeDefinition makes what is live of some derivation that of another definition.
+func (b *builds) changeDefinition() {
+	all := b.model.Builds()
+	changed := pick(b.d, slices.Sorted(maps.Keys(all)))
+	err := b.alone("the older program", func(r *runner.Runner) error {
+		_, err := r.Catalog.Change(context.Background(), func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
+			next := was.Clone()
+			d, is := next.Derivations[changed]
+			if !is { // nothing was read yet
+				return was, nil
+			}
+			d.Hash = "8-1-older"
+			next.Derivations[changed] = d
+			return next, nil
+		})
+		return err
+	})
+	if err != nil {
+		b.fail(Stuck, "%v", err)
+	}
+	b.base.durable()
+}
+
+// rough is the part of the run in which faults strike, and builders come and go.
+func (b *builds) rough() {
+	crowd, first := 1, b.d.n(400)
+	for turn := 0; turn < buildTurns && len(b.failures) == 0; turn++ {
+		switch u := b.sched.n(100); {
+		case u < 6:
+			if b.act < b.acts {
+				b.does()
+			}
+		case u < 12:
+			b.show()
+		case u < 15:
+			b.clock = b.clock.Add(time.Duration(b.sched.n(4000)) * time.Millisecond)
+		case u < 16:
+			b.app.sweep(b.sched)
+		case u < 17:
+			b.streams()
+			if b.mapping == nil {
+				b.redeliver()
+			}
+		case u < 18:
+			if b.strike(TwoWorkers) {
+				crowd = 1 + b.faults.dice.n(3)
+			}
+		case u < 21:
+			if running := b.builders(); turn >= first && len(running) < mostBuilders {
+				b.builder()
+			} else if len(running) > 0 && b.sched.chance(0.2) {
+				pick(b.sched, running).die()
+				b.counted["builders killed"]++
+			}
+		default:
+			for b.mapping == nil && len(b.nodes)-len(b.builders()) < crowd {
+				b.spawn()
+			}
+			if b.mapping != nil && b.sched.chance(0.2) {
+				b.mapping.slow()
+				b.mapping.poll()
+			}
+			b.turn()
+		}
+	}
+	b.faults.fair = false
+}
+
+func (b *builds) builders() (out []*node) {
+	for _, n := range b.nodes {
+		if n.builds {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// builder starts a process that builds. What goes wrong ends it; another one goes on.
+func (b *builds) builder() {
+	b.born++
+	n := &node{world: b.world, name: fmt.Sprintf("b%d", b.born), builds: true}
+	b.nodes = append(b.nodes, n)
+	n.fiber("build", func(f *fiber) error {
+		is, err := b.over(n.runner(f)).Run(context.Background())
+		b.note(f.name, fmt.Sprint("ends: ", is, err), nil)
+		if err == nil {
+			b.counted["builds that end while faults strike"]++
+		}
+		return nil
+	})
+}
+
+// over is a builder of all that the model's rows tell.
+func (b *builds) over(r *runner.Runner) *build.Builder {
+	return &build.Builder{Runner: r, Contributions: kinds.Contributions, Names: b.names, Again: b.again, Segments: 1 + b.d.n(3)}
+}
+
+// live lets a builder that nothing hinders take all builds to a state, and everything else
+// catch up.
+func (b *builds) live(to owntable.BuildState) {
+	b.faults.over, b.calm = true, true
+	for _, n := range b.builders() {
+		n.die()
+	}
+	for tries := 1; len(b.failures) == 0; tries++ {
+		var states []build.Status
+		err := b.alone("the last builder", func(r *runner.Runner) (err error) {
+			states, err = b.over(r).Run(context.Background())
+			return err
+		})
+		if err == nil && !slices.ContainsFunc(states, func(s build.Status) bool { return s.State != to }) {
+			break
+		}
+		if to == owntable.BuildVerified && errors.Is(err, catalog.ErrUnbuilt) { // a stream that no record came from was never read
+			b.counted["builds that are too old for a stream that was not read"]++
+			return
+		}
+		if tries == buildTries {
+			b.fail(Stuck, "the builds do not become %s: %v %v", to, states, err)
+		}
+		b.settle()
+	}
+	b.settle()
+}
+
+// judged compares all state with the truth.
+func (b *builds) judged(when string) bool {
+	if len(b.failures) > 0 {
+		return false
+	}
+	t := b.app.truth()
+	t.state()
+	t.compareSets()
+	for i := range b.failures {
+		b.failures[i].What = when + ": " + b.failures[i].What
+	}
+	return len(b.failures) == 0
+}
+
+// shownBuilds are the builds that rows show.
+func (w *world) shownBuilds() (out []owntable.Build) {
+	c := w.catalogOf(w.base, func() time.Time { return w.clock })
+	if c == nil {
+		return nil
+	}
+	row, err := c.Row(context.Background())
+	if err != nil {
+		w.fail(Stuck, "%v", err)
+	}
+	return slices.DeleteFunc(row.Builds.Counting(), func(b owntable.Build) bool { return !b.State.Shown() })
+}
+
+// catalogOf is the catalog of a program, in runs that have one.
+func (w *world) catalogOf(s store.Store, now func() time.Time) *catalog.Catalog {
+	if !w.built {
+		return nil
+	}
+	return catalog.New(w.model, s, now, catalog.Options{Assume: w.assume})
+}
