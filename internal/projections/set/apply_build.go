@@ -72,7 +72,10 @@ func (b *built) writes(ctx context.Context, root store.Ref, steps []contribution
 		b.touch(root, path)
 		if n.Full() && !split { // another one is split when it is written again
 			split = true
-			more, below := b.splitWrites(s, n, before)
+			more, below, err := b.splitWrites(ctx, s, n, before)
+			if err != nil {
+				return nil, err
+			}
 			ws = append(ws, more...)
 			for _, c := range below {
 				b.touch(root, c.Path)

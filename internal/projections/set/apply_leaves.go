@@ -225,13 +225,16 @@ func (w *work) above(version value.Value) value.Value {
 // split replaces a leaf that is too large by sixteen, together with the rows that show
 // them. done is false if the leaf has changed since it was read.
 func (w *work) split(ctx context.Context, s *setWork, n *Node, before value.Value) (done bool, err error) {
-	ws, _ := w.splitWrites(s, n, before)
+	ws, _, err := w.splitWrites(ctx, s, n, before)
+	if err != nil {
+		return false, err
+	}
 	return runner.Transacted(w.Store.Transact(ctx, ws))
 }
 
 // splitWrites returns the writes, for one transaction, that split a leaf, and the new
 // leaves.
-func (w *work) splitWrites(s *setWork, n *Node, before value.Value) (ws []store.Write, below []*Node) {
+func (w *work) splitWrites(ctx context.Context, s *setWork, n *Node, before value.Value) (ws []store.Write, below []*Node, err error) {
 	n.Version = w.above(before)
 	below = n.Split()
 	for _, c := range append(below, n) {
@@ -240,21 +243,41 @@ func (w *work) splitWrites(s *setWork, n *Node, before value.Value) (ws []store.
 			was = before
 		}
 		ws = append(ws, w.Sourced(c.Put(owntable.Node(w.Model.Name, s.Row, c.Path), was), s.Row))
-		if !w.hidden {
-			ws = append(ws, w.leafPut(s, c))
-		}
 	}
-	return ws, below
+	rows, err := w.leafPuts(ctx, s, append(below, n), 0)
+	return append(ws, rows...), below, err
 }
 
-// leafPut returns the write that makes the row that shows a node, or deletes it.
-func (w *work) leafPut(s *setWork, n *Node) store.Write {
-	row, attrs, there := LeafRow(s.Entity, s.Row, n)
-	if !there {
-		return store.Write{Ref: row, Delete: true}
+// leafPuts returns the writes that make the rows that show nodes, and delete those of the
+// first nodes, which are gone. Each is on condition that the row shows the version that it
+// shows now: one of this tree, or one that weir never gave it, but none of a later build.
+func (w *work) leafPuts(ctx context.Context, s *setWork, nodes []*Node, gone int) (ws []store.Write, err error) {
+	if w.hidden {
+		return nil, nil
 	}
-	attrs = append(attrs, s.Entity.Table.Item(row.Key)...)
-	return store.Write{Ref: row, Put: value.NewItem(attrs...)}
+	refs := make([]store.Ref, len(nodes))
+	for i, n := range nodes {
+		row, attrs, there := LeafRow(s.Entity, s.Row, n)
+		there = there && i >= gone
+		wr := store.Write{Ref: row, Delete: !there}
+		if there {
+			wr.Put = value.NewItem(append(attrs, s.Entity.Table.Item(row.Key)...)...)
+		}
+		refs[i], ws = row, append(ws, wr)
+	}
+	have, err := w.Get(ctx, refs)
+	if err != nil {
+		return nil, err
+	}
+	odd := false
+	for i, n := range nodes {
+		odd = odd || foreign(have[i], n)
+		ws[i].If = store.Cond{{store.AsRead(owntable.Version, have[i].Get(owntable.Version))}}
+	}
+	if odd {
+		err = w.StillShows(ctx, s.Entity)
+	}
+	return ws, err
 }
 
 // showLeaves writes the rows that show the leaves that were read, unless they show
@@ -396,7 +419,11 @@ func (w *work) joinLeaves(ctx context.Context, s *setWork, path string) error {
 		if !parent.Inner || !FewEnough(below) {
 			return nil
 		}
-		done, err := runner.Transacted(w.Store.Transact(ctx, w.joinWrites(s, parent, below)))
+		ws, err := w.joinWrites(ctx, s, parent, below)
+		if err != nil {
+			return err
+		}
+		done, err := runner.Transacted(w.Store.Transact(ctx, ws))
 		if err != nil || !done || path == "" || len(parent.Counts) > Sparse {
 			return err
 		}
@@ -406,21 +433,16 @@ func (w *work) joinLeaves(ctx context.Context, s *setWork, path string) error {
 
 // joinWrites returns the writes, for one transaction, that join the leaves below a node
 // into it.
-func (w *work) joinWrites(s *setWork, parent *Node, below []*Node) []store.Write {
-	var ws []store.Write
-	for _, c := range below {
-		ws = append(ws, owntable.DropNode(owntable.Node(w.Model.Name, s.Row, c.Path), c.Version))
-		if row, _, _ := LeafRow(s.Entity, s.Row, c); !w.hidden {
-			ws = append(ws, store.Write{Ref: row, Delete: true})
-		}
-	}
+func (w *work) joinWrites(ctx context.Context, s *setWork, parent *Node, below []*Node) (ws []store.Write, err error) {
 	before := parent.Version
 	parent.Join(below)
 	parent.Version = w.above(parent.Version)
-	if ws = append(ws, w.Sourced(parent.Put(owntable.Node(w.Model.Name, s.Row, parent.Path), before), s.Row)); !w.hidden {
-		ws = append(ws, w.leafPut(s, parent))
+	for _, c := range below {
+		ws = append(ws, owntable.DropNode(owntable.Node(w.Model.Name, s.Row, c.Path), c.Version))
 	}
-	return ws
+	ws = append(ws, w.Sourced(parent.Put(owntable.Node(w.Model.Name, s.Row, parent.Path), before), s.Row))
+	rows, err := w.leafPuts(ctx, s, append(below, parent), len(below))
+	return append(ws, rows...), err
 }
 
 // showTouched checks rows of sets that another writer may have touched.
@@ -453,7 +475,13 @@ func showLeaf(ctx context.Context, r *runner.Runner, leaves []Leaf) (out []store
 	}
 	var ws []store.Write
 	for i, l := range leaves {
-		wr := leafWrite(l.Entity, l.Root, NodeFrom(l.Path, kept[i]))
+		n := NodeFrom(l.Path, kept[i])
+		if foreign(have[i], n) {
+			if err := r.StillShows(ctx, l.Entity); err != nil { // the version may be of a build's node
+				return nil, nil, err
+			}
+		}
+		wr := leafWrite(l.Entity, l.Root, n)
 		if wr.Delete && have[i] == nil || !wr.Delete && runner.Shows(have[i], &wr) {
 			continue
 		}

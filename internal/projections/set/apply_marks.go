@@ -110,7 +110,10 @@ func (w *work) countLeaf(ctx context.Context, s *setWork, n *Node, steps []Membe
 		ws = append(ws, mark)
 	}
 	if n.Full() {
-		split, _ := w.splitWrites(s, n, before)
+		split, _, err := w.splitWrites(ctx, s, n, before)
+		if err != nil {
+			return false, err
+		}
 		ws = append(ws, split...)
 	} else {
 		ws = append(ws, w.nodeWrite(s.Row, n, before))

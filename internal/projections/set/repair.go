@@ -184,7 +184,10 @@ func (s *setRepair) write(ctx context.Context, path string, members []string) (d
 		n.Pass(runner.ShardKey(p.Table, p.Shard), p.At)
 	}
 	if n.Full() && s.shows {
-		ws, below := s.splitWrites(s.of, n, before)
+		ws, below, err := s.splitWrites(ctx, s.of, n, before)
+		if err != nil {
+			return false, err
+		}
 		for _, c := range below {
 			s.nodes[c.Path] = c
 		}
