@@ -122,6 +122,17 @@ func (g *Gathered) Target(row store.Ref, e *model.Entity) *Target {
 	return t
 }
 
+// DropTargets removes targets. One that is asked for again afterwards is a new one.
+func (g *Gathered) DropTargets(drop func(*Target) bool) {
+	g.Targets = slices.DeleteFunc(g.Targets, func(t *Target) bool {
+		gone := drop(t)
+		if gone {
+			delete(g.targets, owntable.RowText(t.Row))
+		}
+		return gone
+	})
+}
+
 // Add adds an amount of the i-th change, which has this position. Changes must come in
 // the order of the stream.
 func (t *Target) Add(i int, p events.Position, a Add) {

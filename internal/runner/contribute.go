@@ -261,7 +261,7 @@ func (w *Work) ShownBy(ctx context.Context, name string, put bool) (*Work, error
 
 // takeTargets removes the targets of an entity from the batch and returns them.
 func (w *Work) takeTargets(e *model.Entity) (out []*projections.Target) {
-	w.Targets = slices.DeleteFunc(w.Targets, func(t *projections.Target) bool {
+	w.DropTargets(func(t *projections.Target) bool {
 		if t.Entity == e {
 			out = append(out, t)
 		}

@@ -202,7 +202,7 @@ func (w *Work) dropPending() {
 	if len(w.View.Builds) == 0 {
 		return
 	}
-	w.Targets = slices.DeleteFunc(w.Targets, func(t *projections.Target) bool {
+	w.DropTargets(func(t *projections.Target) bool {
 		if len(w.shows(t.Entity)) == len(projections.Tallies(t.Entity)) {
 			return false
 		}
