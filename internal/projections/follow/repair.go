@@ -71,8 +71,10 @@ type LinkFix struct {
 	Follow  *model.Follow
 }
 
-// Thing returns the row, and the row that it follows.
-func (f *LinkFix) Thing() string { return owntable.RowText(f.Row) + "\x00" + owntable.RowText(f.Of) }
+// Thing returns the row, the attribute and the row that it follows.
+func (f *LinkFix) Thing() string {
+	return owntable.RowText(f.Row) + "\x00" + f.Follow.Attr + "\x00" + owntable.RowText(f.Of)
+}
 
 // Stage returns StageLinks.
 func (*LinkFix) Stage() runner.Stage { return runner.StageLinks }
