@@ -13,9 +13,12 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
 )
 
-// apart has a status and a set whose rows nothing else shows.
+// apart has a status and a set whose rows nothing else shows, and a count beside the status.
 const apart = `model: apart
 tables:
   apart: {key: [PK, SK]}
@@ -36,6 +39,10 @@ entities:
     where: {type: Sign}
     key: {PK: "JOB#{job}", SK: "SIGN#{user}"}
     attributes: {at: string}
+  Note:
+    where: {type: Note}
+    key: {PK: "JOB#{job}", SK: "NOTE#{nr}"}
+    attributes: {text: string}
   Member:
     where: {type: Member}
     key: {PK: "TEAM#{team}", SK: "MEMBER#{user}"}
@@ -47,6 +54,7 @@ entities:
   Tags:
     key: {PK: "OWNER#{owner}", SK: "TAGS[#{leaf}]"}
 derive:
+  Job.notes: {count: Note}
   Job.status:
     steps:
       done: {when: Vote, where: {up: "yes"}}
@@ -69,6 +77,7 @@ func TestKindsBesideTheSwitch(t *testing.T) {
 		{"a fact", "fact|apart#", []any{"PK", "JOB#1", "SK", "VOTE#1", "type", "Vote", "up", "yes"}, "done", "[a]"},
 		{"the last fact of a group", "fact|apart#", []any{"PK", "JOB#1", "SK", "SIGN#1", "type", "Sign", "at", "today"}, "closed", "[a]"},
 		{"a group", "fact|apart#", []any{"PK", "TEAM#2", "SK", "MEMBER#2", "type", "Member", "name", "m"}, "open", "[a]"},
+		{"a count", "ledger|apart#", []any{"PK", "JOB#1", "SK", "NOTE#0"}, "open", "[a]"},
 		{"a member of a set", "set|apart#", []any{"PK", "OWNER#1", "SK", "ITEM#1", "type", "Item", "tag", "b"}, "open", "[b]"},
 	} {
 		for _, again := range []bool{false, true} {
@@ -97,13 +106,16 @@ func TestKindsBesideTheSwitch(t *testing.T) {
 					f.putSome("Tags") // so that the builder leaves to the function what changes now
 				}
 				before := f.records()
+				f.write("PK", "JOB#1", "SK", "NOTE#0", "type", "Note", "text", "n")
+				if ok, why := f.invoke(f.function(f.runner()), f.since(before)...); !ok {
+					t.Fatal(why)
+				}
+				before = f.records()
 				f.write(c.record...)
 				late := &paused{Store: f.Store, puts: ownPut(c.put), act: func() { f.build(owntable.BuildLive, names...) }}
 				r := *f.runner()
 				r.Store, r.Catalog = writesPaused{late}, catalog.New(f.model, f.Store, f.now, catalog.Options{})
-				records := slices.DeleteFunc(f.records(), func(r json.RawMessage) bool {
-					return slices.ContainsFunc(before, func(b json.RawMessage) bool { return string(b) == string(r) })
-				})
+				records := f.since(before)
 				if ok, why := f.invoke(f.function(&r), records...); !ok || len(records) != 1 {
 					t.Fatal(len(records), why)
 				}
@@ -127,6 +139,92 @@ func TestKindsBesideTheSwitch(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestSetBesideTheSwitch: an invocation that has an older view splits a leaf, joins leaves,
+// or checks a row that the application wrote, after a build has shown its own nodes. It
+// replaces none of them. If it had more to show than a join, its records come again.
+func TestSetBesideTheSwitch(t *testing.T) {
+	members := func(f *fixture, from, to int) {
+		for i := from; i < to; i++ {
+			f.write("PK", "OWNER#1", "SK", fmt.Sprint("ITEM#", i), "type", "Item", "tag", fmt.Sprint("tag", i))
+		}
+	}
+	tags := func(ref store.Ref) bool {
+		return ref.Table == "apart" && strings.HasPrefix(ref.Key.Sort.Text(), "TAGS")
+	}
+	write := func(w *store.Write) bool { return tags(w.Ref) }
+	for _, c := range []struct {
+		name        string
+		first, last int // members, before and afterwards
+		reads, ok   bool
+		puts        func(*store.Write) bool
+	}{
+		{name: "a leaf is split", first: 60, last: 70, puts: write},
+		{name: "leaves are joined", first: 70, last: 4, ok: true, puts: func(w *store.Write) bool { return tags(w.Ref) && w.Delete }},
+		{name: "a row is checked", first: 3, last: 3, reads: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := open(t, load(t, apart))
+			members(f, 0, c.first)
+			f.catchUp()
+			f.announced("Tags")
+			f.readByItem()
+			before := f.records()
+			members(f, c.first, c.last)
+			for i := c.last; i < c.first; i++ {
+				f.write("PK", "OWNER#1", "SK", fmt.Sprint("ITEM#", i))
+			}
+			if c.reads {
+				f.write("PK", "OWNER#1", "SK", "TAGS", "tags", "spoilt")
+			}
+			act := func() { f.build(owntable.BuildLive, "Tags") }
+			late := &paused{Store: f.Store, puts: c.puts, act: act}
+			r := *f.runner()
+			r.Store, r.Catalog = writesPaused{late}, catalog.New(f.model, f.Store, f.now, catalog.Options{})
+			if c.reads {
+				late.puts = func(*store.Write) bool { return false }
+				r.Store = getsPaused{late, tags}
+			}
+			records, h := f.since(before), f.function(&r)
+			if ok, why := f.invoke(h, records...); ok != c.ok || !ok && !strings.Contains(why, runner.ErrSwitched.Error()) {
+				t.Error(ok, why)
+			}
+			if late.act != nil {
+				t.Fatal("it was never late")
+			}
+			f.aboveBase()
+			if ok, why := f.invoke(h, records...); !ok {
+				t.Error(why)
+			}
+			f.aboveBase()
+			f.verified()
+		})
+	}
+}
+
+// since returns the records of all shards without those that there were before.
+func (f *fixture) since(before []json.RawMessage) []json.RawMessage {
+	was := map[string]bool{}
+	for _, r := range before {
+		was[string(r)] = true
+	}
+	return slices.DeleteFunc(f.records(), func(r json.RawMessage) bool { return was[string(r)] })
+}
+
+// getsPaused pauses before rows are read.
+type getsPaused struct {
+	*paused
+	gets func(store.Ref) bool
+}
+
+func (p getsPaused) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
+	if p.act != nil && slices.ContainsFunc(refs, p.gets) {
+		act := p.act
+		p.act = nil
+		act()
+	}
+	return p.Store.Get(ctx, refs)
 }
 
 // putSome builds until something is put, and the scan is not over.
@@ -182,6 +280,34 @@ func TestValueBesideACopy(t *testing.T) {
 		t.Fatal("no value was corrected")
 	}
 	f.compareMixed()
+}
+
+// TestTwoValuesFollowed: a row follows two values of another one and is on neither list. A
+// build enters it in both.
+func TestTwoValuesFollowed(t *testing.T) {
+	const boss = ", boss: {follow: Person.name, by: {owner: owner}}"
+	f := open(t, load(t, strings.Replace(mixed, boss, boss+", old: {follow: Person.other, by: {owner: owner}}", 1)))
+	f.write("PK", "OWNER#o", "SK", "PERSON", "type", "Person", "name", "p", "other", "q")
+	f.write("PK", "TASK#1", "SK", "METADATA", "type", "Task", "name", "a", "owner", "o", "team", "1", "tag", "x", "status", "open")
+	f.catchUp()
+	lists := func() (n int) {
+		for _, row := range f.rows(owntable.TableName) {
+			at := owntable.Ref(row.Get(owntable.Partition).Text(), row.Get(owntable.Sort).Text())
+			if strings.HasPrefix(at.Key.Partition.Text(), "follow|mixed|Person.") && row.Has("key") && row.Has("a") {
+				n++
+				_, err := f.Store.Write(t.Context(), []store.Write{{Ref: at, Delete: true}})
+				f.ok(err)
+			}
+		}
+		return n
+	}
+	if n := lists(); n != 2 {
+		t.Fatalf("the row is on %d lists, want 2", n)
+	}
+	f.build(owntable.BuildLive, model.BuildInPlace)
+	if n := lists(); n != 2 {
+		t.Errorf("after the build, the row is on %d lists, want 2", n)
+	}
 }
 
 // TestOrphans: copies at keys that a rule no longer makes are counted, and nothing else is.
