@@ -242,6 +242,18 @@ func (s *Stepper) Gather(documents int) {
 // the number of records, and whether jobs are left.
 func (s *Stepper) Step(ctx context.Context) (n int, left bool, err error) { return s.c.step(ctx, true) }
 
+// Again applies a page of a shard that was read a while ago, like a process that has lost the
+// shard since. The checkpoint stays where it is.
+func (s *Stepper) Again(ctx context.Context, t *model.Table, shard string, read time.Time, page store.Records) error {
+	p := piece{place: place{s.c.group, t.Name, shard}, table: t, read: read, page: page}
+	batches := []Batch{p.batch()}
+	if err := s.c.admit(ctx, []piece{p}, batches); err != nil {
+		return err
+	}
+	_, err := s.c.apply(ctx, batches)
+	return err
+}
+
 // step does one step of the group. If over is set and there are no more records, it
 // applies what the group has collected.
 func (c *consumer) step(ctx context.Context, over bool) (n int, left bool, err error) {
@@ -398,6 +410,17 @@ type piece struct {
 	page        store.Records
 	read        time.Time
 	view        *View
+}
+
+// batch returns the batch of a page, without its view.
+func (p *piece) batch() Batch {
+	b := Batch{ShardKey: ShardKey(p.place.table, p.shard), Read: p.read, Changes: make([]projections.Change, 0, len(p.page.Records))}
+	for i := range p.page.Records {
+		if ch, ok := projections.NewChange(p.table, &p.page.Records[i]); ok {
+			b.Changes = append(b.Changes, ch)
+		}
+	}
+	return b
 }
 
 func (p *piece) last() events.Position { return p.page.Records[len(p.page.Records)-1].Position }
@@ -583,14 +606,8 @@ func (c *consumer) take(ctx context.Context, pieces []piece) error {
 		return nil
 	}
 	batches := make([]Batch, len(pieces))
-	for i, p := range pieces {
-		b := Batch{ShardKey: ShardKey(p.place.table, p.shard), Read: p.read, Changes: make([]projections.Change, 0, len(p.page.Records))}
-		for j := range p.page.Records {
-			if ch, ok := projections.NewChange(p.table, &p.page.Records[j]); ok {
-				b.Changes = append(b.Changes, ch)
-			}
-		}
-		batches[i] = b
+	for i := range pieces {
+		batches[i] = pieces[i].batch()
 	}
 	if err := c.admit(ctx, pieces, batches); err != nil {
 		return err

@@ -46,7 +46,8 @@ type invocation struct {
 	*fiber
 	from, n int
 	answer  []byte
-	old     bool // its time is over; the mapping does not wait for its answer
+	old     bool    // its time is over; the mapping does not wait for its answer
+	builds  []int64 // that were announced when it began, and those that overtook it
 }
 
 // newMapping makes the mapping of a function. The seed chooses its parallelization factor,
@@ -160,7 +161,7 @@ func (m *mapping) poll() bool {
 // its answer.
 func (m *mapping) invoke(q *queue, from, n int) {
 	in := m.instance(q)
-	c := &invocation{from: from, n: n}
+	c := &invocation{from: from, n: n, builds: m.catalogRow().Builds.Generations()}
 	payload := m.payload(q, from, n)
 	in.fiber(fmt.Sprintf("%s/%s.%d+%d", q.shard.ID[16:], q.table.Name, from, n), func(f *fiber) error {
 		f.pause()
@@ -201,6 +202,10 @@ func (m *mapping) over(n *node) {
 			}
 			q.calls = slices.DeleteFunc(q.calls, func(o *invocation) bool { return o == c })
 			n.busy = false
+			spans := func(b int64) bool { return !slices.Contains(c.builds, b) }
+			if c.from < q.done && slices.ContainsFunc(m.catalogRow().Builds.Generations(), spans) {
+				m.audited = true
+			}
 			if !c.old {
 				m.answered(q, c)
 			}
@@ -260,6 +265,9 @@ func (m *mapping) answered(q *queue, c *invocation) {
 		return
 	}
 	q.done, q.try, q.fails = to, 0, 0
+	for _, o := range q.calls {
+		o.builds = slices.DeleteFunc(o.builds, func(b int64) bool { return !slices.Contains(c.builds, b) })
+	}
 	m.maySplit(q.table, q.shard, 4) // only processes that get its children know them
 	if m.order == lambda.ByShard {
 		q.state = a.State

@@ -5,8 +5,8 @@ import (
 
 	"weir/internal/live"
 	"weir/internal/owntable"
-	"weir/internal/projections"
 	"weir/internal/runner"
+	"weir/internal/store"
 )
 
 // redeliver makes a process apply a part of a shard that others have applied, and perhaps
@@ -37,12 +37,7 @@ func (w *world) redeliver() {
 	}
 	from := first + w.faults.dice.n(done-first)
 	to := from + 1 + w.faults.dice.n(seen-from)
-	b := runner.Batch{ShardKey: runner.ShardKey(mt.Name, s.ID), Read: w.clock}
-	for i := from; i < to; i++ {
-		if c, ok := projections.NewChange(mt, &s.records[i]); ok {
-			b.Changes = append(b.Changes, c)
-		}
-	}
+	page, read := store.Records{Records: s.records[from:to]}, w.clock
 	n := w.start()
 	n.fiber("again", func(f *fiber) error {
 		f.pause()
@@ -51,10 +46,11 @@ func (w *world) redeliver() {
 		if w.way == byReader { // its listing of shards is older than all of them
 			r.Retired = live.New(r, live.Options{Disk: diskLink{}}).Retired
 		}
-		if _, err := r.Rows(context.Background(), b); err != nil || r.Index == nil {
-			return err
+		for _, g := range r.Groups() {
+			if err := (&runner.Follower{Runner: r}).Stepper(g).Again(context.Background(), mt, s.ID, read, page); err != nil {
+				return err
+			}
 		}
-		_, err := r.Documents(context.Background(), []runner.Batch{b})
-		return err
+		return nil
 	})
 }

@@ -78,7 +78,7 @@ func TestFull(t *testing.T) {
 		t.Skip("no -schedules")
 	}
 	each := (*full + len(models) - 1) / len(models)
-	r, builds := many(t, 1000, each, false), many(t, 1000, (each+3)/4, true)
+	r, builds := many(t, 1000, each, false), many(t, 1000, (each+4)/5, true)
 	for _, r := range []*Report{r, builds} {
 		line, err := json.Marshal(r)
 		if err != nil {

@@ -54,6 +54,7 @@ type world struct {
 	died     int                   // how often a process did
 	built    bool                  // builds are part of the run: programs have a catalog, and some records never come
 	assume   bool                  // programs are told that nothing was written before
+	audited  bool                  // what is built is right after the audit only
 	calls    int                   // how many calls of services the run has made
 	changes  int                   // how often something durable changed, or another process ran
 	trace    hash.Hash64
