@@ -306,6 +306,48 @@ func TestChangedKinds(t *testing.T) {
 	}
 }
 
+// TestRetiredBuilds: a set, or subscribers, that a build made are retired. The program whose
+// model has them no longer goes on, and pruning removes what the build made.
+func TestRetiredBuilds(t *testing.T) {
+	for name, of := range map[string]string{"set added": "Tags.tags", "feed added": "Told"} {
+		t.Run(name, func(t *testing.T) {
+			f := open(t, load(t, mixed))
+			w := &interleaved{fixture: f, d: rand.New(rand.NewPCG(7, 7))}
+			for range 40 {
+				editMixed(w)
+			}
+			f.catchUp()
+			f.build(owntable.BuildLive, allNames(f.model)...)
+			f.with(load(t, strings.Replace(mixed, olders[name][0], olders[name][1], 1)))
+			f.ok(f.runner().Catalog.Retire(t.Context(), []string{of}))
+			for range 20 {
+				editMixed(w)
+			}
+			f.catchUp()
+			row, err := f.runner().Catalog.Row(t.Context())
+			f.ok(err)
+			var gone []owntable.Build
+			for _, b := range row.Builds {
+				if b.State == owntable.BuildDropped {
+					gone = append(gone, b)
+				}
+			}
+			f.clock.Add(2)
+			_, removed, err := f.builder(allNames(f.model)...).Prune(t.Context())
+			f.ok(err)
+			if len(gone) != 1 || removed == 0 {
+				t.Fatalf("%d rows are removed of %+v", removed, gone)
+			}
+			left := owntable.Partitions(gone[0].Ledgers(f.model.Name))
+			for key, row := range f.rows(owntable.TableName) {
+				if left(row.Get(owntable.Partition).Text()) {
+					t.Errorf("%s is left", key)
+				}
+			}
+		})
+	}
+}
+
 // aboveBase expects that rows show versions of the generations that were built, which no
 // older one reaches: a worker with an old view then replaces none of them.
 func (f *fixture) aboveBase() {

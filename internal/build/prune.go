@@ -26,7 +26,7 @@ type Pruned struct {
 
 // Prune removes ledgers, marks and dead letters of generations that were replaced, and the
 // ledgers that no build made of entities that were built, and the marks of builds that have
-// handed over. After a crash, call it again.
+// handed over; and all generations of what is retired. After a crash, call it again.
 func (b *Builder) Prune(ctx context.Context) (out []Pruned, removed int, err error) {
 	row, err := b.Runner.Catalog.Row(ctx)
 	if err != nil {
@@ -36,7 +36,7 @@ func (b *Builder) Prune(ctx context.Context) (out []Pruned, removed int, err err
 	first := map[string]bool{} // entities whose first ledgers go
 	for _, is := range row.Builds {
 		switch p := (Pruned{is.Entity, is.Generation, ""}); {
-		case !slices.Contains(b.Names, is.Entity):
+		case !slices.Contains(b.Names, is.Entity) && b.Runner.Model.CanBuild(is.Entity): // others are of what is retired
 		case is.State == owntable.BuildDropped:
 			if p.Why = b.inUse(is); p.Why == "" {
 				gone = append(gone, is)

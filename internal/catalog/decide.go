@@ -464,7 +464,23 @@ func (p *Program) Retire(was owntable.CatalogRow, names []string, now time.Time)
 		is.State, is.Since = owntable.Retired, now
 		next.Derivations[name] = is
 	}
+	p.dropRetired(&next, now)
 	return next, nil
+}
+
+// dropRetired drops the builds of which all is retired and that the program cannot count: it
+// would wait for a program that can.
+func (p *Program) dropRetired(row *owntable.CatalogRow, now time.Time) {
+	for i := range row.Builds {
+		b := &row.Builds[i]
+		counts := len(p.tallies(b.Entity)) > 0
+		for _, is := range row.Derivations {
+			counts = counts || is.Generation == b.Generation && is.State != owntable.Retired
+		}
+		if !counts && b.State != owntable.BuildDropped {
+			b.State, b.Since = owntable.BuildDropped, now
+		}
+	}
 }
 
 // stamp is a time as messages have it.
