@@ -82,9 +82,9 @@ func (f *fixture) fill(generation int64, bytes int) {
 	f.Helper()
 	name := owntable.Build{Generation: generation}.Ledgers(f.model.Name)
 	movie := store.Ref{Table: f.table, Key: store.Key{Partition: value.OfString("MOVIE#1"), Sort: value.OfString("METADATA")}}
-	w := store.Write{Ref: owntable.Ledger(name, movie), Ops: []store.Op{runner.Set("z", value.Value{})}}
+	w := store.Write{Ref: owntable.Ledger(name, movie), Ops: []store.Op{store.Assign("z", value.Value{})}}
 	if bytes > 0 {
-		w.Ops[0] = runner.Set("z", value.OfString(strings.Repeat("z", bytes)))
+		w.Ops[0] = store.Assign("z", value.OfString(strings.Repeat("z", bytes)))
 	}
 	out, err := f.Store.Write(f.Context(), []store.Write{w})
 	f.ok(err)

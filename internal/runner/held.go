@@ -34,7 +34,7 @@ func (r *Runner) Sourced(w store.Write, source store.Ref) store.Write {
 		w.Put = w.Put.With(attrs...)
 	default:
 		for _, a := range attrs {
-			w.Ops = append(w.Ops, Set(a.Name, a.Value))
+			w.Ops = append(w.Ops, store.Assign(a.Name, a.Value))
 		}
 	}
 	return w

@@ -280,14 +280,8 @@ func (r *Runner) Present(table string) []store.Test {
 	return []store.Test{{Attr: t.Key.Partition.Name, Is: store.Exists}}
 }
 
-// Below is store.Below.
-func Below(attr string, v value.Value) []store.Test { return store.Below(attr, v) }
-
 // Attr returns an attribute.
 func Attr(name string, v value.Value) value.Attr { return value.Attr{Name: name, Value: v} }
-
-// Set is store.Assign.
-func Set(name string, v value.Value) store.Op { return store.Assign(name, v) }
 
 // tombstoneLife is how long weir remembers the deletion of one of its rows, in case older
 // changes arrive late: twice as long as a stream keeps its records.

@@ -293,9 +293,9 @@ func (r *Runner) PublishWrite(target store.Ref, e *model.Entity, b value.Item) s
 	n := VersionOf(b)
 	wr := store.Write{Ref: target}
 	for _, a := range attrs {
-		wr.Ops = append(wr.Ops, Set(a.Name, a.Value))
+		wr.Ops = append(wr.Ops, store.Assign(a.Name, a.Value))
 	}
-	wr.Ops = append(wr.Ops, Set(owntable.Version, n))
+	wr.Ops = append(wr.Ops, store.Assign(owntable.Version, n))
 	wr.If = store.Cond{
 		{{Attr: e.Table.Key.Partition.Name, Is: store.Exists}},
 		{{Attr: owntable.Version, Is: store.Absent}, {Attr: owntable.Version, Is: store.Le, Value: n}},

@@ -155,14 +155,14 @@ func (w *work) create(ctx context.Context, puts []*projections.Put, values follo
 // makes. It leaves the values that the row follows, and attributes that other programs
 // wrote.
 func (w *work) rowWrite(p *projections.Put, values follow.Values, there bool) store.Write {
-	wr := store.Write{Ref: p.Row, If: store.Cond{runner.Below(owntable.Version, p.Position.Value())}, Return: there}
+	wr := store.Write{Ref: p.Row, If: store.Cond{store.Below(owntable.Version, p.Position.Value())}, Return: there}
 	if there {
 		wr.If = append(wr.If, w.Present(p.Row.Table))
 	}
 	t := w.Model.Table(p.Row.Table)
 	for _, a := range p.Image {
 		if a.Name != t.Key.Partition.Name && a.Name != t.Key.Sort.Name {
-			wr.Ops = append(wr.Ops, runner.Set(a.Name, a.Value))
+			wr.Ops = append(wr.Ops, store.Assign(a.Name, a.Value))
 		}
 	}
 	for _, name := range absent(p) {
@@ -173,7 +173,7 @@ func (w *work) rowWrite(p *projections.Put, values follow.Values, there bool) st
 			wr.Ops = append(wr.Ops, w.Ops(p, f, values)...)
 		}
 	}
-	wr.Ops = append(wr.Ops, runner.Set(owntable.Version, p.Position.Value()))
+	wr.Ops = append(wr.Ops, store.Assign(owntable.Version, p.Position.Value()))
 	return wr
 }
 

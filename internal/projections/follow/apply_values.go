@@ -215,8 +215,8 @@ func follows(puts []*projections.Put) bool {
 func serve(r *runner.Runner, list string, row store.Ref, name string, at events.Position, v value.Value) store.Write {
 	version := owntable.FollowVersion(name)
 	return store.Write{
-		Ref: row, If: store.Cond{{{Attr: owntable.Follows(name), Is: store.Eq, Value: listMark(list)}}, runner.Below(version, at.Value())},
-		Ops: []store.Op{runner.Set(name, v), runner.Set(version, at.Value())},
+		Ref: row, If: store.Cond{{{Attr: owntable.Follows(name), Is: store.Eq, Value: listMark(list)}}, store.Below(version, at.Value())},
+		Ops: []store.Op{store.Assign(name, v), store.Assign(version, at.Value())},
 	}
 }
 
@@ -454,5 +454,5 @@ func (w *Work) Ops(p *projections.Put, follow *model.Follow, values Values) []st
 			}
 		}
 	}
-	return []store.Op{runner.Set(follow.Attr, v.shown(follow.Keep)), runner.Set(owntable.FollowVersion(follow.Attr), at), runner.Set(owntable.Follows(follow.Attr), of)}
+	return []store.Op{store.Assign(follow.Attr, v.shown(follow.Keep)), store.Assign(owntable.FollowVersion(follow.Attr), at), store.Assign(owntable.Follows(follow.Attr), of)}
 }

@@ -177,7 +177,7 @@ func (f *FollowerFix) Correct(ctx context.Context, r *runner.Runner, _ *runner.R
 	wr := serve(r, text, f.Row, f.Attr, v.Position, shows)
 	wr.If[1] = store.NotAbove(version, v.Position.Value())
 	if rows[0] == nil { // nothing is known of the followed row, not even that it is gone
-		wr.Ops = []store.Op{runner.Set(f.Attr, value.Value{})}
+		wr.Ops = []store.Op{store.Assign(f.Attr, value.Value{})}
 		wr.If[1] = []store.Test{store.AsRead(version, rows[1].Get(version))}
 	}
 	done, err = r.Did(ctx, wr)

@@ -371,7 +371,7 @@ func leafWrite(e *model.Entity, root store.Ref, n *Node) store.Write {
 	wr := store.Write{Ref: row}
 	var differs []store.Test
 	for _, a := range attrs {
-		wr.Ops = append(wr.Ops, runner.Set(a.Name, a.Value))
+		wr.Ops = append(wr.Ops, store.Assign(a.Name, a.Value))
 		if a.Value.IsMissing() {
 			differs = append(differs, store.Test{Attr: a.Name, Is: store.Exists})
 		} else {

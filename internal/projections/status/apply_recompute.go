@@ -173,13 +173,13 @@ func recomputeWrite(ctx context.Context, r *runner.Runner, e *model.Entity, targ
 		is, will := row.Get(name), want.Get(name)
 		wr.If = append(wr.If, []store.Test{store.AsRead(name, is)})
 		if !value.Equal(is, will) {
-			wr.Ops = append(wr.Ops, runner.Set(name, will))
+			wr.Ops = append(wr.Ops, store.Assign(name, will))
 		}
 	}
 	for _, a := range shown {
-		wr.Ops = append(wr.Ops, runner.Set(a.Name, a.Value))
+		wr.Ops = append(wr.Ops, store.Assign(a.Name, a.Value))
 	}
-	wr.Ops = append(wr.Ops, runner.Set(owntable.Version, owntable.LedgerRow(b).Version()))
+	wr.Ops = append(wr.Ops, store.Assign(owntable.Version, owntable.LedgerRow(b).Version()))
 	return wr, nil
 }
 
