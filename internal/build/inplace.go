@@ -190,12 +190,8 @@ func (f *fenced) Transact(ctx context.Context, ws []store.Write) error {
 	}
 	err := f.Store.Transact(ctx, append(slices.Clip(ws), fence))
 	if errors.Is(err, store.ErrCondition) {
-		rows, failed := f.Get(ctx, []store.Ref{fence.Ref})
-		if failed != nil {
-			return failed
-		}
-		if !fence.If.Holds(rows[0]) {
-			return runner.ErrLost
+		if lost := f.s.Runner.CheckGuard(ctx, []store.Write{fence}); lost != nil {
+			return lost
 		}
 	}
 	return err

@@ -373,7 +373,7 @@ func (w *Work) contributeElsewhere(ctx context.Context, target store.Ref, cs []c
 		if last == nil || !errors.Is(last, store.ErrCondition) && !errors.Is(last, store.ErrConflict) {
 			return last
 		}
-		if err := w.held(ctx, guard); err != nil {
+		if err := w.CheckGuard(ctx, guard); err != nil {
 			return err
 		}
 	}
@@ -447,7 +447,7 @@ func (w *Work) contributeSome(ctx context.Context, target store.Ref, cs []counte
 			if isParked(ledger) {
 				return w.parkContributions(ctx, target, cs, guard, "effects that came before are parked")
 			}
-			if err := w.held(ctx, guard); err != nil {
+			if err := w.CheckGuard(ctx, guard); err != nil {
 				return err
 			}
 		default:
@@ -512,7 +512,7 @@ func (w *Work) parkContributions(ctx context.Context, target store.Ref, cs []cou
 				return failed
 			case made:
 			case tries < contributeTries && (errors.Is(err, store.ErrCondition) || errors.Is(err, store.ErrConflict)):
-				if err := w.held(ctx, guard); err != nil {
+				if err := w.CheckGuard(ctx, guard); err != nil {
 					return err
 				}
 			default:
@@ -553,21 +553,4 @@ func (w *Work) parkSome(ctx context.Context, target store.Ref, cs []counted, gua
 		ws = append(ws, owntable.WaitLedger(owntable.Ledger(w.Model.Name, target), len(ds)))
 	}
 	return w.Store.Transact(ctx, ws)
-}
-
-// ErrLost says that another builder has taken over.
-var ErrLost = errors.New("another builder has taken over")
-
-// held returns ErrLost if a guard no longer holds.
-func (w *Work) held(ctx context.Context, guard []store.Write) error {
-	for _, g := range guard {
-		row, err := w.GetRow(ctx, g.Ref)
-		if err != nil {
-			return err
-		}
-		if !g.If.Holds(row) {
-			return ErrLost
-		}
-	}
-	return nil
 }

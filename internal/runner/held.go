@@ -99,11 +99,29 @@ func (r *Runner) putHeld(ctx context.Context, refs []store.Ref, rows []value.Ite
 		if done || err != nil {
 			return err
 		}
-		if err := (&Work{Runner: r}).held(ctx, guard); err != nil {
+		if err := r.CheckGuard(ctx, guard); err != nil {
 			return err
 		}
 	}
 	return fmt.Errorf("%s changes all the time", refs[0])
+}
+
+// ErrLost says that another builder has taken over.
+var ErrLost = errors.New("another builder has taken over")
+
+// CheckGuard returns ErrLost if the condition of a guard no longer holds. Call it when a
+// transaction with the guard has failed, before trying again: it tells whose condition it was.
+func (r *Runner) CheckGuard(ctx context.Context, guard []store.Write) error {
+	for _, g := range guard {
+		row, err := r.GetRow(ctx, g.Ref)
+		if err != nil {
+			return err
+		}
+		if !g.If.Holds(row) {
+			return ErrLost
+		}
+	}
+	return nil
 }
 
 // HeldUnits returns the write units that PutHeld takes for rows, with n guards.
@@ -153,7 +171,7 @@ func (r *Runner) AuditHeld(ctx context.Context, name string, have value.Item, gu
 		}
 		done, err := Transacted(r.Store.Transact(ctx, append(guard[:len(guard):len(guard)], w)))
 		if !done && err == nil {
-			err = (&Work{Runner: r}).held(ctx, guard)
+			err = r.CheckGuard(ctx, guard)
 		}
 		return true, err
 	}
