@@ -71,10 +71,14 @@ func hasDistinct(t *projections.Target) bool {
 // many, and returns the ledgers as they are then. One that another worker changes meanwhile
 // stays: the next batch trims it.
 func (w *Work) trimValues(ctx context.Context, ledgers []value.Item) ([]value.Item, error) {
-	out, bounds := slices.Clone(ledgers), w.distincts()
-	if len(bounds) == 0 {
-		return out, nil
+	if len(ledgers) == 0 {
+		return ledgers, nil
 	}
+	bounds := w.distincts()
+	if len(bounds) == 0 {
+		return ledgers, nil
+	}
+	out := slices.Clone(ledgers)
 	open := make([]int, len(out))
 	for i := range open {
 		open[i] = i

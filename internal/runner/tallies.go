@@ -71,12 +71,11 @@ func (w *Work) CountTallies(ctx context.Context) error {
 // count does statement 1 (countWrite) for each target and handles the outcomes. It
 // returns the targets that must be sent again.
 func (w *Work) count(ctx context.Context, targets []*projections.Target, ledgers map[*projections.Target]value.Item) (again []*projections.Target, err error) {
-	ws := make([]store.Write, 0, len(targets))
-	sent := make([]*projections.Target, 0, len(targets))
-	for _, t := range targets {
+	ws := make([]store.Write, len(targets))
+	fits := make([]int, len(targets))
+	for i, t := range targets {
 		part := projections.Target{Row: t.Row, Steps: fitting(t.Steps)}
-		ws = append(ws, w.countWrite(&part, part.Total()))
-		sent = append(sent, t)
+		ws[i], fits[i] = w.countWrite(&part, part.Total()), len(part.Steps)
 	}
 	if err := w.Fresh(); err != nil {
 		return nil, err
@@ -85,10 +84,10 @@ func (w *Work) count(ctx context.Context, targets []*projections.Target, ledgers
 	if err != nil {
 		return nil, err
 	}
-	for i, t := range sent {
+	for i, t := range targets {
 		switch {
-		case out[i].Err == nil && len(fitting(t.Steps)) < len(t.Steps):
-			t.Steps = t.Steps[len(fitting(t.Steps)):]
+		case out[i].Err == nil && fits[i] < len(t.Steps):
+			t.Steps = t.Steps[fits[i]:]
 			again = append(again, t)
 		case out[i].Err == nil:
 			ledgers[t] = out[i].Row
@@ -110,6 +109,13 @@ const addsAtOnce = owntable.AddsAtOnce
 
 // fitting returns the first of some steps, as many as one write can add, and at least one.
 func fitting(steps []projections.Step) []projections.Step {
+	adds := 0
+	for _, s := range steps {
+		adds += len(s.Adds)
+	}
+	if adds <= addsAtOnce { // as nearly always
+		return steps
+	}
 	met := map[string]bool{}
 	for i, s := range steps {
 		for _, a := range s.Adds {
