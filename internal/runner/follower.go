@@ -145,8 +145,8 @@ func (f *Follower) run(ctx context.Context, done <-chan struct{}) error {
 }
 
 // persist advances a group, also after failures, as Failed says. Nothing in memory is
-// trusted after a failure, as its outcome may be unknown, except what was said of shards that
-// stand still.
+// trusted after a failure, as its outcome may be unknown, except what was said of shards and
+// jobs that stand still.
 func (f *Follower) persist(ctx context.Context, c *consumer, until <-chan struct{}) error {
 	for {
 		err := c.run(ctx, until)
@@ -161,7 +161,7 @@ func (f *Follower) persist(ctx context.Context, c *consumer, until <-chan struct
 			return nil
 		}
 		next := f.consumer(c.group)
-		next.done, next.still = c.done, c.still
+		next.done, next.still, next.noJob = c.done, c.still, c.noJob
 		c = next
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"weir/internal/events"
 	"weir/internal/model"
@@ -239,5 +240,53 @@ func TestJobsOfListsThatAreGone(t *testing.T) {
 	must(t, err)
 	if len(rows.Rows) != 1 {
 		t.Errorf("%d jobs are left, want 1", len(rows.Rows))
+	}
+}
+
+// queryFails is a store whose queries can be made to fail.
+type queryFails struct {
+	store.Store
+	fails bool
+}
+
+func (q *queryFails) Query(ctx context.Context, of store.Query) (store.Page, error) {
+	if q.fails {
+		return store.Page{}, errors.New("the store does not answer")
+	}
+	return q.Store.Query(ctx, of)
+}
+
+// TestJobGoesOnAfterFailure: a job that stood still before its group failed, and is gone
+// afterwards, is reported as going on.
+func TestJobGoesOnAfterFailure(t *testing.T) {
+	h := newShelf(t)
+	job := owntable.Ref(owntable.Jobs("shelf"), "0")
+	write := func(w store.Write) {
+		w.Ref = job
+		out, err := h.store.Write(t.Context(), []store.Write{w})
+		must(t, err)
+		must(t, out[0].Err)
+	}
+	write(store.Write{Ops: []store.Op{store.Assign("later", value.OfInt(1))}})
+	r := h.runner(nil)
+	s := &queryFails{Store: h.store}
+	r.Store = s
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	stop := make(chan struct{})
+	f := runner.Follower{Runner: r, Source: h.store, Only: runner.GroupRows, Stop: stop,
+		Stopped: func(_, _, shard, why string) {
+			if s.fails = why != ""; !s.fails {
+				close(stop)
+			}
+		},
+		Failed: func(string, bool, error) (time.Duration, bool) {
+			write(store.Write{Delete: true})
+			s.fails = false
+			return 0, true
+		},
+	}
+	if err := f.Run(ctx); err != nil {
+		t.Fatalf("%v; it is not reported that the job goes on", err)
 	}
 }
