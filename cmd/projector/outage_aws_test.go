@@ -24,26 +24,36 @@ import (
 	"weir/internal/lambda/lambdatest"
 )
 
-// outage is a cluster that can be down: then it ends every connection without an answer.
-func outage(t *testing.T, at string) (front string, down *atomic.Bool) {
+// cluster is a proxy in front of a cluster. It calls first with each request, which it passes
+// on unless first answers it (true).
+func cluster(t *testing.T, at string, first func(http.ResponseWriter, *http.Request) bool) (front string) {
 	target, err := url.Parse(at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	down = &atomic.Bool{}
 	proxy := httputil.NewSingleHostReverseProxy(target)
-	proxy.ErrorLog = log.New(io.Discard, "", 0)
+	proxy.ErrorLog = log.New(io.Discard, "", 0) // of clients that were killed
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if down.Load() {
-			if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
-				conn.Close()
-			}
-			return
+		if !first(w, r) {
+			proxy.ServeHTTP(w, r)
 		}
-		proxy.ServeHTTP(w, r)
 	}))
 	t.Cleanup(s.Close)
-	return s.URL, down
+	return s.URL
+}
+
+// outage is a cluster that can be down: then it ends every connection without an answer.
+func outage(t *testing.T, at string) (front string, down *atomic.Bool) {
+	down = &atomic.Bool{}
+	return cluster(t, at, func(w http.ResponseWriter, _ *http.Request) bool {
+		if !down.Load() {
+			return false
+		}
+		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+			conn.Close()
+		}
+		return true
+	}), down
 }
 
 // picture adds a picture to an album.

@@ -6,13 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log"
 	"maps"
 	mathrand "math/rand/v2"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -228,22 +224,14 @@ func TestBuildKilledOnServices(t *testing.T) {
 
 // slow is a cluster that takes a while to answer each bulk request, and how many it got.
 func slow(t *testing.T, at string) (front string, bulks *atomic.Int64) {
-	target, err := url.Parse(at)
-	if err != nil {
-		t.Fatal(err)
-	}
 	bulks = &atomic.Int64{}
-	proxy := httputil.NewSingleHostReverseProxy(target)
-	proxy.ErrorLog = log.New(io.Discard, "", 0) // of clients that were killed
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return cluster(t, at, func(_ http.ResponseWriter, r *http.Request) bool {
 		if strings.Contains(r.URL.Path, "_bulk") && (r.ContentLength < 0 || r.ContentLength > 10000) { // more than a trial
 			bulks.Add(1)
 			time.Sleep(200 * time.Millisecond)
 		}
-		proxy.ServeHTTP(w, r)
-	}))
-	t.Cleanup(s.Close)
-	return s.URL, bulks
+		return false
+	}), bulks
 }
 
 // TestBuildKilled: the same on an embedded store, ten times. Only the build has it open.

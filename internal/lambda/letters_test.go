@@ -5,18 +5,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"weir/internal/lambda"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
-	"weir/internal/store/dynamodb"
-	"weir/internal/store/dynamodb/dynamodbtest"
-	"weir/internal/store/embedded"
 	"weir/internal/value"
 )
 
@@ -24,50 +18,26 @@ import (
 // dead letter, in either order of events and when it is delivered again. Later records
 // of the same event are applied, and the letter can be read, retried and discarded.
 func TestLetterOfAnyRecord(t *testing.T) {
-	for _, o := range []lambda.Order{lambda.ByItem, lambda.ByShard} {
-		t.Run(string(o), func(t *testing.T) {
-			letters(t, o, func(tables []store.Table) (store.Store, error) {
-				return embedded.Open("store", tables, embedded.Options{FS: vfs.NewMem()})
-			})
-		})
-	}
+	inBothOrders(t, func(t *testing.T, o lambda.Order) { letters(t, o, inMemory) })
 }
 
-func TestLetterOfAnyRecordOnDynamoDB(t *testing.T) {
-	letters(t, lambda.ByItem, func(tables []store.Table) (store.Store, error) {
-		return dynamodbtest.Open(t, dynamodbtest.Config(t), tables, dynamodb.Options{}), nil
-	})
-}
+func TestLetterOfAnyRecordOnDynamoDB(t *testing.T) { letters(t, lambda.ByItem, onDynamoDB) }
 
-func letters(t *testing.T, o lambda.Order, open func([]store.Table) (store.Store, error)) {
+func letters(t *testing.T, o lambda.Order, open func(*testing.T, []store.Table) store.Store) {
 	m, err := model.Load("wardrobe")
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := m.Tables[0].Table
-	st.Stream = true
-	db, err := open([]store.Table{owntable.Table(), st})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	w := &world{Store: db, t: t, model: m, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), shards: []string{"shardId-1"}}
+	w := worldOf(t, m, open)
+	w.shards = []string{"shardId-1"}
 	item := func(seq, id, user, at string) string {
 		row := `"PK":{"S":"ITEM#` + id + `"},"SK":{"S":"METADATA"}`
 		return fmt.Sprintf(`{"eventID":"e%s","eventName":"INSERT","eventSource":"aws:dynamodb","eventSourceARN":"arn:aws:dynamodb:eu-west-1:1:table/WardrobeTable/stream/x","dynamodb":{"SequenceNumber":"%s","ApproximateCreationDateTime":1767225600,"Keys":{%s},"NewImage":{%s,"EntityType":{"S":"Item"},"UserId":{"S":"%s"},"Name":{"S":"Hat"},"Category":{"S":"hats"},"CreatedAt":{"S":"%s"},"UpdatedAt":{"S":"2025-01-01T00:00:00Z"},"filler":{"S":"%s"}}}}`,
 			seq, seq, row, row, user, at, strings.Repeat("f", 200_000))
 	}
 	wide, late := strings.Repeat("w", 140_000), "2025-01-01T00:00:00."+strings.Repeat("1", 150_000)+"Z"
-	payload := recordsOf(item("76", "wide", wide, "2025-01-01T00:00:00Z"), item("77", "late", "bo", late), item("78", "good", "ida", "2025-01-01T00:00:00Z"))
-	if o == lambda.ByShard {
-		payload = strings.Replace(inWindow(","+payload[1:len(payload)-1]+`,"state":{},"isFinalInvokeForWindow":false,"isWindowTerminatedEarly":false`), "table/gallery", "table/WardrobeTable", 1)
-	}
 	h := w.byOrder(o, w)
-	for range 2 {
-		if out, err := h.Invoke(t.Context(), []byte(payload)); err != nil || !strings.HasPrefix(string(out), `{"batchItemFailures":[]`) {
-			t.Fatalf("%.300s %v", out, err)
-		}
-	}
+	w.twice(h, o, item("76", "wide", wide, "2025-01-01T00:00:00Z"), item("77", "late", "bo", late), item("78", "good", "ida", "2025-01-01T00:00:00Z"))
 	copied, err := w.Get(t.Context(), []store.Ref{{Table: "WardrobeTable", Key: store.Key{Partition: value.OfString("USER#ida"), Sort: value.OfString("ITEM#good")}}})
 	if err != nil || copied[0].Get("Name").Text() != "Hat" {
 		t.Error(copied, err)

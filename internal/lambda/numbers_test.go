@@ -2,20 +2,13 @@ package lambda_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"weir/internal/lambda"
 	"weir/internal/model"
-	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
-	"weir/internal/store/dynamodb"
-	"weir/internal/store/dynamodb/dynamodbtest"
-	"weir/internal/store/embedded"
 	"weir/internal/value"
 )
 
@@ -33,58 +26,28 @@ derive:
 // TestNumberThatNoSumHas: a number that no sum can be shown with stops nothing but that sum,
 // which a dead letter says. It comes right by itself when the row goes.
 func TestNumberThatNoSumHas(t *testing.T) {
-	for _, o := range []lambda.Order{lambda.ByItem, lambda.ByShard} {
-		t.Run(string(o), func(t *testing.T) {
-			numbers(t, o, func(tables []store.Table) (store.Store, error) {
-				return embedded.Open("store", tables, embedded.Options{FS: vfs.NewMem()})
-			})
-		})
-	}
+	inBothOrders(t, func(t *testing.T, o lambda.Order) { numbers(t, o, inMemory) })
 }
 
 func TestNumberThatNoSumHasOnDynamoDB(t *testing.T) {
-	for _, o := range []lambda.Order{lambda.ByItem, lambda.ByShard} {
-		t.Run(string(o), func(t *testing.T) {
-			numbers(t, o, func(tables []store.Table) (store.Store, error) {
-				return dynamodbtest.Open(t, dynamodbtest.Config(t), tables, dynamodb.Options{}), nil
-			})
-		})
-	}
+	inBothOrders(t, func(t *testing.T, o lambda.Order) { numbers(t, o, onDynamoDB) })
 }
 
-func numbers(t *testing.T, o lambda.Order, open func([]store.Table) (store.Store, error)) {
+func numbers(t *testing.T, o lambda.Order, open func(*testing.T, []store.Table) store.Store) {
 	m, err := model.Parse("films.yaml", []byte(films))
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := m.Tables[0].Table
-	st.Stream = true
-	db, err := open([]store.Table{owntable.Table(), st})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	w := worldOf(t, m, open)
+	w.now, w.shards = time.Now().UTC(), []string{"shardId-1"}
 	s := value.OfString
 	movie := store.Ref{Table: "films", Key: store.Key{Partition: s("MOVIE#m"), Sort: s("METADATA")}}
 	row := value.Item{{Name: "PK", Value: s("MOVIE#m")}, {Name: "SK", Value: s("METADATA")}, {Name: "title", Value: s("Em")}, {Name: "type", Value: s("Movie")}}
-	if out, err := db.Write(t.Context(), []store.Write{{Ref: movie, Put: row}}); err != nil || out[0].Err != nil {
+	if out, err := w.Write(t.Context(), []store.Write{{Ref: movie, Put: row}}); err != nil || out[0].Err != nil {
 		t.Fatal(out, err)
 	}
-	w := &world{Store: db, t: t, model: m, now: time.Now().UTC(), shards: []string{"shardId-1"}}
 	h := w.byOrder(o, w)
 	sequence := 100
-	invoke := func(records ...string) {
-		t.Helper()
-		payload := recordsOf(records...)
-		if o == lambda.ByShard {
-			payload = strings.Replace(inWindow(","+payload[1:len(payload)-1]+`,"state":{},"isFinalInvokeForWindow":false,"isWindowTerminatedEarly":false`), "table/gallery", "table/films", 1)
-		}
-		for range 2 { // it is delivered again
-			if out, err := h.Invoke(t.Context(), []byte(payload)); err != nil || !strings.HasPrefix(string(out), `{"batchItemFailures":[]`) {
-				t.Fatalf("%.300s %v", out, err)
-			}
-		}
-	}
 	rating := func(event, image, user, stars string) string {
 		sequence++
 		key := `"PK":{"S":"USER#` + user + `"},"SK":{"S":"RATING#m"}`
@@ -105,9 +68,9 @@ func numbers(t *testing.T, o lambda.Order, open func([]store.Table) (store.Store
 			t.Errorf("dead letters %v, not %d: %v", kinds, letters, err)
 		}
 	}
-	invoke(rating("INSERT", "NewImage", "a", "3"), rating("INSERT", "NewImage", "b", "1e125"), rating("INSERT", "NewImage", "c", "4"))
+	w.twice(h, o, rating("INSERT", "NewImage", "a", "3"), rating("INSERT", "NewImage", "b", "1e125"), rating("INSERT", "NewImage", "c", "4"))
 	shows("3", "", 1)
-	invoke(rating("REMOVE", "OldImage", "b", "1e125"))
+	w.twice(h, o, rating("REMOVE", "OldImage", "b", "1e125"))
 	shows("2", "7", 0)
 }
 

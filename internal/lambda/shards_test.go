@@ -19,6 +19,8 @@ import (
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
+	"weir/internal/store/dynamodb"
+	"weir/internal/store/dynamodb/dynamodbtest"
 	"weir/internal/store/embedded"
 	"weir/internal/value"
 )
@@ -49,14 +51,49 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := m.Tables[0].Table
-	st.Stream = true
-	db, err := embedded.Open("store", []store.Table{owntable.Table(), st}, embedded.Options{FS: vfs.NewMem()})
+	return worldOf(t, m, inMemory)
+}
+
+// inMemory and onDynamoDB open the store of a world.
+func inMemory(t *testing.T, tables []store.Table) store.Store {
+	db, err := embedded.Open("store", tables, embedded.Options{FS: vfs.NewMem()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return db
+}
+
+func onDynamoDB(t *testing.T, tables []store.Table) store.Store {
+	return dynamodbtest.Open(t, dynamodbtest.Config(t), tables, dynamodb.Options{})
+}
+
+func worldOf(t *testing.T, m *model.Model, open func(*testing.T, []store.Table) store.Store) *world {
+	st := m.Tables[0].Table
+	st.Stream = true
+	db := open(t, []store.Table{owntable.Table(), st})
 	t.Cleanup(func() { db.Close() })
 	return &world{Store: db, t: t, model: m, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+}
+
+// inBothOrders runs a test with functions of each order.
+func inBothOrders(t *testing.T, test func(*testing.T, lambda.Order)) {
+	for _, o := range []lambda.Order{lambda.ByItem, lambda.ByShard} {
+		t.Run(string(o), func(t *testing.T) { test(t, o) })
+	}
+}
+
+// twice invokes the function with records of the world's table, and once more with the same.
+func (w *world) twice(h *lambda.Handler, o lambda.Order, records ...string) {
+	w.t.Helper()
+	payload := recordsOf(records...)
+	if o == lambda.ByShard {
+		payload = strings.Replace(inWindow(","+payload[1:len(payload)-1]+`,"state":{},"isFinalInvokeForWindow":false,"isWindowTerminatedEarly":false`), "table/gallery", "table/"+w.model.Tables[0].Name, 1)
+	}
+	for range 2 {
+		if out, err := h.Invoke(w.t.Context(), []byte(payload)); err != nil || !strings.HasPrefix(string(out), `{"batchItemFailures":[]`) {
+			w.t.Fatalf("%.300s %v", out, err)
+		}
+	}
 }
 
 func (w *world) handler() *lambda.Handler {

@@ -25,9 +25,8 @@ queries:
   offer: {get: Offer, with: [id]}
 `
 
-// TestExpiredCopies: 1,500 expired rows and the copies that carry their TTL go, the sources
-// first, and stay gone. No copy is made again. Another table does not wait for them.
-func TestExpiredCopies(t *testing.T) {
+// openOffers opens a system with a clock that the test sets, an hour before sweepNow.
+func openOffers(t *testing.T) (*model.Model, *system.System, *time.Time) {
 	m, err := model.Parse("offers.yaml", []byte(offers))
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +36,14 @@ func TestExpiredCopies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	t.Cleanup(func() { s.Close() })
+	return m, s, &now
+}
+
+// TestExpiredCopies: 1,500 expired rows and the copies that carry their TTL go, the sources
+// first, and stay gone. No copy is made again. Another table does not wait for them.
+func TestExpiredCopies(t *testing.T) {
+	m, s, now := openOffers(t)
 	const rows = 1500
 	var ws []store.Write
 	add := func(table, pk, kind, ttl string, i int) {
@@ -71,7 +77,7 @@ func TestExpiredCopies(t *testing.T) {
 	if n := cards(); n != rows {
 		t.Fatalf("%d copies of %d rows", n, rows)
 	}
-	now = sweepNow
+	*now = sweepNow
 	others, removed, sweeps := 0, 0, 0
 	for ; sweeps < 10; sweeps++ {
 		n, err := s.Sweep(t.Context())
@@ -99,16 +105,7 @@ func TestExpiredCopies(t *testing.T) {
 // TestCopyThatExpiresFirst: a copy whose own TTL deletes it before its source is not made
 // again, and its absence is no difference.
 func TestCopyThatExpiresFirst(t *testing.T) {
-	m, err := model.Parse("offers.yaml", []byte(offers))
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := sweepNow.Add(-time.Hour)
-	s, err := system.Open(t.Context(), filepath.Join(t.TempDir(), "data"), []*model.Model{m}, system.Options{NoSearch: true, Now: func() time.Time { return now }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	m, s, now := openOffers(t)
 	row := rowOf("PK", "OFFER#1", "SK", "META", "kind", "Offer", "id", "1").With(value.Attr{Name: "ttl", Value: value.OfInt(sweepNow.Unix())})
 	key, _ := m.Tables[0].KeyOf(row)
 	copied := store.Ref{Table: "offers", Key: store.Key{Partition: value.OfString("CARDS"), Sort: value.OfString("1")}}
@@ -116,7 +113,7 @@ func TestCopyThatExpiresFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	settle(t, s)
-	now = sweepNow.Add(time.Minute)
+	*now = sweepNow.Add(time.Minute)
 	if _, err := s.Store.Write(t.Context(), []store.Write{{Ref: copied, Delete: true, Origin: &store.Origin{Expired: true}}}); err != nil {
 		t.Fatal(err)
 	}
