@@ -124,7 +124,7 @@ func (g *Generation) Placed(targets []*projections.Target) (any bool) {
 // another one if rows show this.
 func (g *Generation) Tallies() []*model.Tally {
 	if g.Build.State.Shown() {
-		return g.shows(g.Entity)
+		return g.Shows(g.Entity)
 	}
 	return g.Entity.Values
 }

@@ -131,7 +131,7 @@ func (v *Verification) Built(e *model.Entity) *Runner {
 
 // Shows returns the tallies that rows of an entity show: those that are not pending.
 func (v *Verification) Shows(e *model.Entity) []*model.Tally {
-	return (&Runner{catalog: &v.Catalog}).shows(e)
+	return (&Runner{catalog: &v.Catalog}).Shows(e)
 }
 
 // Shown reports whether what has a name among the builds was built, and is shown.

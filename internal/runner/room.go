@@ -91,7 +91,7 @@ func (g *roomier) leaves(a value.Attr) {
 	g.need -= value.Item{a}.Size()
 }
 
-// shards removes positions of shards that deliver no more records, as prune does.
+// shardKeys removes positions of shards that deliver no more records, as prune does.
 func (g *roomier) shardKeys(ctx context.Context, r *Runner, shardKey string) error {
 	w := Work{Runner: r}
 	w.ShardKey = shardKey

@@ -292,7 +292,7 @@ func Shows(row value.Item, wr *store.Write) bool {
 // nothing. A missing target is no failure: when the row is inserted, its own record leads
 // to a publication.
 func (r *Runner) PublishWrite(target store.Ref, e *model.Entity, b value.Item) store.Write {
-	attrs, _ := projections.Published(r.shows(e), b)
+	attrs, _ := projections.Published(r.Shows(e), b)
 	if len(attrs) == 0 {
 		return store.Write{}
 	}

@@ -47,7 +47,7 @@ func (r *Runner) unshown(ctx context.Context, ref, target store.Ref, e *model.En
 }
 
 func (r *Runner) unshownOnce(ctx context.Context, ref, target store.Ref, e *model.Entity, ledger value.Item, sure bool) (changed bool, err error) {
-	why := projections.CannotShow(r.shows(e), ledger)
+	why := projections.CannotShow(r.Shows(e), ledger)
 	named, said, err := r.saidUnshown(ctx, target, ledger, why, sure)
 	if err != nil || why == said {
 		return false, err
@@ -147,7 +147,7 @@ func (r *Runner) retryUnshown(ctx context.Context, d *Dead) (done int, err error
 	switch current := d.ID == named || d.ID == unshownID(d.Row); {
 	case rows[0] == nil:
 		return 1, nil
-	case current && projections.CannotShow(r.shows(r.publisher(d.Row)), rows[1]) != "":
+	case current && projections.CannotShow(r.Shows(r.publisher(d.Row)), rows[1]) != "":
 		return 0, fmt.Errorf("%s: %s: %w", d.ID, d.Reason, ErrStands)
 	}
 	err = r.Store.Transact(ctx, append(r.forget(d), ledger.Unchanged(ref)))

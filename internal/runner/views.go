@@ -171,8 +171,9 @@ func (r *Runner) seeing(row *owntable.CatalogRow) *Runner {
 	return &in
 }
 
-// shows returns the tallies that rows of an entity show. e may be nil.
-func (r *Runner) shows(e *model.Entity) []*model.Tally {
+// Shows returns the tallies that rows of an entity show: those that are not pending. e may
+// be nil.
+func (r *Runner) Shows(e *model.Entity) []*model.Tally {
 	if r.hidden {
 		return nil
 	}
@@ -188,9 +189,6 @@ func (r *Runner) shows(e *model.Entity) []*model.Tally {
 	return out
 }
 
-// Shows returns the tallies that rows of an entity show: those that are not pending.
-func (r *Runner) Shows(e *model.Entity) []*model.Tally { return r.shows(e) }
-
 // Pending reports whether a derivation is being built and what rows show is older or nothing.
 func (r *Runner) Pending(derivation string) bool {
 	return r.catalog != nil && len(r.catalog.Builds) > 0 && r.catalog.Pending(derivation)
@@ -203,7 +201,7 @@ func (w *Work) dropPending() {
 		return
 	}
 	w.DropTargets(func(t *projections.Target) bool {
-		if len(w.shows(t.Entity)) == len(projections.Tallies(t.Entity)) {
+		if len(w.Shows(t.Entity)) == len(projections.Tallies(t.Entity)) {
 			return false
 		}
 		for i := range t.Steps {

@@ -29,9 +29,9 @@ import (
 	"weir/internal/verify"
 )
 
-// System holds the models of one process with their drivers. Its fields are set once, and
-// its methods may be called from many goroutines. Call Close when done: it closes the
-// drivers, after which nothing of the system may be used.
+// System holds the models of one process with their drivers. Its fields are set before it is
+// returned, noted when the index opens; its methods may be called from many goroutines. Call
+// Close when done: it closes the drivers, after which nothing of the system may be used.
 type System struct {
 	Store  store.Store
 	Index  search.Index // nil without search
@@ -43,8 +43,10 @@ type System struct {
 	searching   []*model.Model // the models that have search indexes
 	generations []*generation  // of the models whose indexes are open
 	late        *late          // the index, if it could not be opened at first
-	noted       map[string]string
-	now         func() time.Time
+	// noted is what the index was told to hold when it opened, by name. An index that opens
+	// late answers only after this is set.
+	noted map[string]string
+	now   func() time.Time
 }
 
 // Part is one model of a system, with what applies its streams and what answers its

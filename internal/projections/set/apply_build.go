@@ -266,10 +266,11 @@ func ShowNodeRow(ctx context.Context, r *runner.Runner, e *model.Entity, node va
 	}
 	table, item := owntable.SourceOf(node)
 	t := r.Model.Table(table)
-	if t == nil {
-		return fmt.Errorf("a node of %s names no row; run projector build with --abort, and then build again", e.SetOf().Name)
+	var root store.Key
+	ok := t != nil
+	if ok {
+		root, ok = t.KeyOf(item)
 	}
-	root, ok := t.KeyOf(item)
 	if !ok {
 		return fmt.Errorf("a node of %s names no row; run projector build with --abort, and then build again", e.SetOf().Name)
 	}
