@@ -245,12 +245,21 @@ func (s *Stepper) Step(ctx context.Context) (n int, left bool, err error) { retu
 // Again applies a page of a shard that was read a while ago, like a process that has lost the
 // shard since. The checkpoint stays where it is.
 func (s *Stepper) Again(ctx context.Context, t *model.Table, shard string, read time.Time, page store.Records) error {
+	shards, err := s.c.source().Shards(ctx, t.Name)
+	if err != nil {
+		return err
+	}
 	p := piece{place: place{s.c.group, t.Name, shard}, table: t, read: read, page: page}
+	for _, is := range shards {
+		if is.ID == shard {
+			p.above = above(shards, is.Parent)
+		}
+	}
 	batches := []Batch{p.batch()}
 	if err := s.c.admit(ctx, []piece{p}, batches); err != nil {
 		return err
 	}
-	_, err := s.c.apply(ctx, batches)
+	_, err = s.c.apply(ctx, batches)
 	return err
 }
 

@@ -38,6 +38,7 @@ const (
 	again                  = time.Duration(25 * time.Hour)   // until the audit
 	mostBuilders           = 2                               // at a time
 	buildTurns             = 2500                            // in which faults strike
+	handTurns              = 500                             // likewise, of each part of a hand-over
 	buildTries             = 8                               // of a builder that nothing hinders
 )
 
@@ -80,7 +81,7 @@ func (b *builds) run(o Options) (acts int) {
 	began := pick(b.d, []began{beganWithRows, beganWithRows, beganLive, beganWithGap, beganWithChanged})
 	b.counted[string(began)]++
 	b.begin(began)
-	b.rough()
+	b.rough(buildTurns)
 	b.live(owntable.BuildLive)
 	if b.audited { // an invocation from before the announcement was overtaken, and ended after it
 		b.counted["builds that only the audit puts right"]++
@@ -101,8 +102,33 @@ func (b *builds) run(o Options) (acts int) {
 		if found := b.verify(); len(found) > 0 {
 			b.fail(Reordered, "verify: after the audit it finds %+v", found[0])
 		}
+		b.handOver()
 	}
 	return b.acts
+}
+
+// handOver lets what is verified go over from marks to positions while everything goes wrong
+// again: first while shards are cut, and then without marks. Only processes do that.
+func (b *builds) handOver() {
+	if b.mapping != nil || len(b.failures) > 0 {
+		return
+	}
+	for range 2 {
+		b.acts += 15
+		b.faults.over, b.calm = false, false
+		b.rough(handTurns)
+		b.clock = b.clock.Add(2 * build.InUse)
+		b.live(owntable.BuildVerified)
+		b.judged("while it goes over to positions")
+	}
+	for _, is := range b.catalogRow().Builds.Counting() {
+		if !is.HandOver.Passed.IsZero() {
+			b.counted["builds that go over to positions"]++
+		}
+		if !is.HandOver.Over.IsZero() {
+			b.counted["builds without marks"]++
+		}
+	}
 }
 
 // does lets the application do its next act.
@@ -190,9 +216,9 @@ func (b *builds) changeDefinition() {
 }
 
 // rough is the part of the run in which faults strike, and builders come and go.
-func (b *builds) rough() {
-	crowd, first := 1, b.d.n(400)
-	for turn := 0; turn < buildTurns && len(b.failures) == 0; turn++ {
+func (b *builds) rough(turns int) {
+	crowd, first := 1, b.d.n(turns/6)
+	for turn := 0; turn < turns && len(b.failures) == 0; turn++ {
 		switch u := b.sched.n(100); {
 		case u < 6:
 			if b.act < b.acts {
@@ -249,7 +275,7 @@ func (b *builds) builder() {
 	n := &node{world: b.world, name: fmt.Sprintf("b%d", b.born), builds: true}
 	b.nodes = append(b.nodes, n)
 	n.fiber("build", func(f *fiber) error {
-		is, err := b.over(n.runner(f)).Run(context.Background())
+		is, err := b.all(n.runner(f))
 		b.note(f.name, fmt.Sprint("ends: ", is, err), nil)
 		if err == nil {
 			b.counted["builds that end while faults strike"]++
@@ -263,6 +289,15 @@ func (b *builds) over(r *runner.Runner) *build.Builder {
 	return &build.Builder{Runner: r, Contributions: kinds.Contributions, Names: b.names, Again: b.again, Segments: 1 + b.d.n(3)}
 }
 
+// all does all that a builder can do now.
+func (b *builds) all(r *runner.Runner) (states []build.Status, err error) {
+	of := b.over(r)
+	if states, err = of.Run(context.Background()); err == nil {
+		_, err = of.Unmark(context.Background())
+	}
+	return states, err
+}
+
 // live lets a builder that nothing hinders take all builds to a state, and everything else
 // catch up.
 func (b *builds) live(to owntable.BuildState) {
@@ -273,7 +308,7 @@ func (b *builds) live(to owntable.BuildState) {
 	for tries := 1; len(b.failures) == 0; tries++ {
 		var states []build.Status
 		err := b.alone("the last builder", func(r *runner.Runner) (err error) {
-			states, err = b.over(r).Run(context.Background())
+			states, err = b.all(r)
 			return err
 		})
 		if err == nil && !slices.ContainsFunc(states, func(s build.Status) bool { return s.State != to }) {
