@@ -114,19 +114,25 @@ func run(o options) error {
 	return judge(all, found, o.seeds)
 }
 
-// finding is the result for a mistake: the model and seed that found it. If model is empty and
+// byTest stands for the seed where a test found the mistake.
+const byTest = -1
+
+// finding is the result for a mistake: the model and seed that found it, or the test. If model is empty and
 // it was tried, no seed found it; if it was not tried, nothing is known.
 type finding struct {
 	tried bool
 	model string
-	seed  int
+	seed  int // byTest if a test found it
 	class string
 	what  string
 }
 
 func (f finding) String() string {
-	if f.model == "" {
+	switch {
+	case f.model == "":
 		return "NOT NOTICED"
+	case f.seed == byTest:
+		return f.model
 	}
 	return fmt.Sprintf("%s, seed %d: %s: %s", f.model, f.seed, f.class, f.what)
 }
@@ -134,12 +140,23 @@ func (f finding) String() string {
 // try builds the simulator with a mistake and runs it on the mistake's models.
 func try(dir string, m mistakes.Mistake, seeds int) (finding, error) {
 	f := finding{tried: true}
-	bin, err := build(dir, m)
+	list, err := plant(dir, m)
+	defer os.RemoveAll(dir)
 	if err != nil {
 		return f, err
 	}
-	defer os.RemoveAll(dir)
-	out, err := exec.CommandContext(context.Background(), bin, append([]string{strconv.Itoa(seeds)}, m.Models...)...).Output()
+	if m.Test != "" {
+		return test(list, m.Test)
+	}
+	bin, err := build(dir, list)
+	if err != nil {
+		return f, err
+	}
+	kind := "runs"
+	if m.Builds {
+		kind = "builds"
+	}
+	out, err := exec.CommandContext(context.Background(), bin, append([]string{kind, strconv.Itoa(seeds)}, m.Models...)...).Output()
 	if err != nil {
 		return f, fmt.Errorf("running it: %w", err)
 	}
@@ -150,7 +167,8 @@ func try(dir string, m mistakes.Mistake, seeds int) (finding, error) {
 	return f, err
 }
 
-func build(dir string, m mistakes.Mistake) (bin string, err error) {
+// plant writes a file with a mistake, and the list by which go build takes it.
+func plant(dir string, m mistakes.Mistake) (list string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
@@ -167,13 +185,29 @@ func build(dir string, m mistakes.Mistake) (bin string, err error) {
 		return "", err
 	}
 	overlay, _ := json.Marshal(map[string]any{"Replace": map[string]string{from: file}})
-	list := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(list, overlay, 0o644); err != nil {
-		return "", err
-	}
+	list = filepath.Join(dir, "overlay.json")
+	return list, os.WriteFile(list, overlay, 0o644)
+}
+
+func build(dir, list string) (bin string, err error) {
 	bin = filepath.Join(dir, "try")
 	if out, err := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-overlay", list, "-o", bin, "./scripts/planted/try").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("it does not build: %s", out)
 	}
 	return bin, nil
+}
+
+// test runs one test with a mistake, which must fail. A test that does not build says nothing.
+func test(list, name string) (f finding, err error) {
+	pkg, name, _ := strings.Cut(name, " ")
+	f.tried = true
+	out, err := exec.Command("go", "test", "-count=1", "-vet=off", "-overlay", list, pkg, "-run", "^"+name+"$").CombinedOutput()
+	switch {
+	case err == nil:
+		return f, nil
+	case !strings.Contains(string(out), "--- FAIL: "+name):
+		return f, fmt.Errorf("%s: %w: %s", name, err, out)
+	}
+	f.model, f.seed, f.class = name, byTest, "test"
+	return f, nil
 }

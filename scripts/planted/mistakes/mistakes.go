@@ -14,6 +14,8 @@ type Mistake struct {
 	Name     string
 	File     string   // from the module's root
 	Models   []string // on which it can be seen
+	Builds   bool     // in runs with builds
+	Test     string   // which sees it instead of the simulator: its package and its name
 	Sentence string
 	edits    [][2]string // text as it is, and by mistake
 }
@@ -44,12 +46,19 @@ func parse(part string) (m Mistake, err error) {
 	words := strings.Fields(head)
 	sentence, body, ok := strings.Cut(rest, "<<<<\n")
 	body, _, closed := strings.Cut(body, ">>>>")
-	if len(words) < 3 || !ok || !closed || strings.TrimSpace(sentence) == "" {
+	kind := len(words) > 2 && (words[2] == "builds" && len(words) == 3 || words[2] == "test" && len(words) != 5)
+	if len(words) < 3 || kind || !ok || !closed || strings.TrimSpace(sentence) == "" {
 		return m, fmt.Errorf("it is not a head, a sentence, <<<<, text, ====, text, >>>>")
 	}
 	m = Mistake{
 		Name: words[0], File: words[1], Models: words[2:],
 		Sentence: strings.Join(strings.Fields(sentence), " "),
+	}
+	switch m.Models[0] {
+	case "builds":
+		m.Builds, m.Models = true, m.Models[1:]
+	case "test":
+		m.Test, m.Models = strings.Join(m.Models[1:], " "), nil
 	}
 	for _, edit := range strings.Split(body, "++++\n") {
 		was, is, ok := strings.Cut("\n"+edit, "\n====\n")

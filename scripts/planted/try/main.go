@@ -1,5 +1,5 @@
 // Command try runs the simulator for some models, with one seed after the other, until a run
-// fails. It prints the failed run as "MODEL SEED CLASS WHAT", or nothing.
+// fails; "builds" in place of "runs" is for runs with builds. It prints the failed run as "MODEL SEED CLASS WHAT", or nothing.
 package main
 
 import (
@@ -16,12 +16,16 @@ import (
 
 func main() {
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // failures of services are expected here
-	seeds, err := strconv.ParseUint(os.Args[1], 10, 64)
+	run := sim.Run
+	if os.Args[1] == "builds" {
+		run = sim.RunBuilds
+	}
+	seeds, err := strconv.ParseUint(os.Args[2], 10, 64)
 	if err != nil {
 		fail(err)
 	}
 	var models []*model.Model
-	for _, name := range os.Args[2:] {
+	for _, name := range os.Args[3:] {
 		m, err := model.Load(name)
 		if err != nil {
 			fail(err)
@@ -30,7 +34,7 @@ func main() {
 	}
 	for seed := range seeds {
 		for _, m := range models {
-			if f := failure(m, seed); f != nil {
+			if f := failure(run, m, seed); f != nil {
 				fmt.Printf("%s %d %s %s\n", m.Name, seed, f.Class, strings.ReplaceAll(f.What, "\n", " "))
 				return
 			}
@@ -46,9 +50,9 @@ func fail(err error) {
 // patience is far more than a run takes.
 const patience = 20 * time.Second
 
-func failure(m *model.Model, seed uint64) *sim.Failure {
+func failure(run func(*model.Model, uint64, sim.Options) sim.Outcome, m *model.Model, seed uint64) *sim.Failure {
 	done := make(chan []sim.Failure, 1)
-	go func() { done <- sim.Run(m, seed, sim.Options{Faults: sim.Kinds}).Failures }()
+	go func() { done <- run(m, seed, sim.Options{Faults: sim.Kinds}).Failures }()
 	select {
 	case all := <-done:
 		if len(all) > 0 {
