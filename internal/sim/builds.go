@@ -113,6 +113,11 @@ func (b *builds) handOver() {
 	if b.mapping != nil || len(b.failures) > 0 {
 		return
 	}
+	for _, pin := range b.catalogRow().Tables {
+		if pin.Reader == "" { // and it is too late to begin
+			return
+		}
+	}
 	for range 2 {
 		b.acts += 15
 		b.faults.over, b.calm = false, false
