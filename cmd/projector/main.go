@@ -99,7 +99,7 @@ func (p *program) fail(err error) int { return theProgram().Fail(p.ctx, err, p.s
 
 // codeOf is the exit code of errors that only this program has.
 func codeOf(err error) (code int, ok bool) {
-	for _, mistake := range []error{system.ErrNotReplayed, catalog.ErrRefused, owntable.ErrNewer, query.ErrNotFound, query.ErrParameter, query.ErrCursor, runner.ErrNoDead} {
+	for _, mistake := range []error{system.ErrNotReplayed, catalog.ErrRefused, owntable.ErrNewer, owntable.ErrOlder, query.ErrNotFound, query.ErrParameter, query.ErrCursor, runner.ErrNoDead} {
 		if errors.Is(err, mistake) {
 			return cli.Mistake, true
 		}

@@ -340,7 +340,7 @@ func TestOrphans(t *testing.T) {
 // firstRows are the partitions of what no build made, by the name of the build that replaces
 // it.
 var firstRows = map[string][]string{
-	"Task": {"ledger|mixed|", "fact|mixed|"}, "Tags": {"set|mixed|"}, model.BuildSubscribers + "Told": {"each|mixed|"},
+	"Task": {"ledger|mixed|", "fact|mixed|"}, "Tags": {"set|mixed|"}, model.BuildSubscribers + "Told": {"feed|mixed|"},
 }
 
 // TestPruneOfKinds: pruning removes what builds have replaced, of each kind, and leaves what

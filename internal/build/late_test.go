@@ -36,7 +36,7 @@ func (p *paused) Transact(ctx context.Context, ws []store.Write) error {
 // latePuts are what builders put, by kind.
 var latePuts = map[string]func(*store.Write) bool{
 	"fact":       ownPut("fact|mixed#"),
-	"subscriber": ownPut("each|mixed#"),
+	"subscriber": ownPut("feed|mixed#"),
 	"tally":      ownPut("ledger|mixed#"),
 	"set":        ownPut("set|mixed#"),
 	"copy": func(w *store.Write) bool {

@@ -57,5 +57,5 @@ var flowChecks = []func(*compiler){
 	checkUnique,
 	checkReturns,
 	checkSort,
-	checkSpread,
+	checkReadsEach,
 }

@@ -44,7 +44,7 @@ func (c *compiler) compileQueries() {
 			}
 			c.steps[s] = sd
 			q.Steps = append(q.Steps, s)
-			q.Single = q.Single && s.Get && !s.Spreads()
+			q.Single = q.Single && s.Get && !s.ReadsEach()
 			prior = s.Entity
 		}
 		if c.sound[q] && prior != nil {

@@ -95,9 +95,9 @@ type Counted struct {
 // IsList reports whether values of the type have elements.
 func (t Type) IsList() bool { return t == TypeList || t == TypeStrings || t == TypeNumbers }
 
-// Spreads reports whether the step reads once for each element of a list of the
+// ReadsEach reports whether the step reads once for each element of a list of the
 // row before.
-func (s *Step) Spreads() bool {
+func (s *Step) ReadsEach() bool {
 	for i := range s.With {
 		if s.With[i].Each() {
 			return true
@@ -569,9 +569,9 @@ func checkSort(c *compiler) {
 	}
 }
 
-// checkSpread reports a step that reads a row for each element of a list, if it is not a get
+// checkReadsEach reports a step that reads a row for each element of a list, if it is not a get
 // or if the query does not return each row once.
-func checkSpread(c *compiler) {
+func checkReadsEach(c *compiler) {
 	for _, q := range c.Queries {
 		if !c.sound[q] {
 			continue
@@ -579,7 +579,7 @@ func checkSpread(c *compiler) {
 		for _, s := range q.Steps {
 			at := c.steps[s].pos
 			switch {
-			case !s.Spreads():
+			case !s.ReadsEach():
 			case !s.Get:
 				c.report(at, "get: "+s.Entity.Name, "for each element of a list one row is read by its key")
 			case !q.Unique:

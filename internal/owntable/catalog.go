@@ -37,11 +37,12 @@ const (
 	pinRead     = "b" // when the reader began, Unix seconds
 )
 
-// The formats of a catalog. A program refuses one that is newer than it knows. A catalog
-// without builds has the first one.
+// The formats of a catalog. A program refuses one that is newer or older than it knows. A
+// catalog without builds has the first one. Those of 1 and 2 stand beside rows whose names
+// have changed since.
 const (
-	catalogVersion = 1
-	catalogBuilds  = 2
+	catalogVersion = 3
+	catalogBuilds  = 4
 )
 
 // Complete says how it is known that the stream of a table, when weir began to read it, had
@@ -107,6 +108,9 @@ const catalogDo = "stop what derives the model, and restore the row from a backu
 // ErrNewer is wrapped by the error for a catalog that a newer weir wrote.
 var ErrNewer = fmt.Errorf("a newer weir wrote it")
 
+// ErrOlder is wrapped by the error for a catalog of a weir whose rows have other names.
+var ErrOlder = fmt.Errorf("an older weir wrote it")
+
 // Read reports whether the stream of any table was read.
 func (c CatalogRow) Read() bool {
 	for _, pin := range c.Tables {
@@ -117,8 +121,8 @@ func (c CatalogRow) Read() bool {
 	return false
 }
 
-// DecodeCatalog decodes a model's catalog, nil if there is none. The error wraps ErrRow or
-// ErrNewer.
+// DecodeCatalog decodes a model's catalog, nil if there is none. The error wraps ErrRow,
+// ErrNewer or ErrOlder.
 func DecodeCatalog(row value.Item) (c CatalogRow, err error) {
 	c = CatalogRow{Tables: map[string]Pin{}, Derivations: map[string]Derived{}, was: row.Get(catalogCount)}
 	if row == nil {
@@ -127,6 +131,10 @@ func DecodeCatalog(row value.Item) (c CatalogRow, err error) {
 	format, err := whole(row, catalogFormat, 1, catalogDo)
 	if err != nil {
 		return c, err
+	}
+	if format < catalogVersion {
+		return c, fmt.Errorf("%w: row %s of table %s has format %d, this program knows %d and up; go on with the weir that wrote it, or begin with an empty --data directory or another stage",
+			ErrOlder, quoted(row.Get(Partition)), TableName, format, catalogVersion)
 	}
 	if format > catalogBuilds {
 		return c, fmt.Errorf("%w: row %s of table %s has format %d, this program knows %d", ErrNewer, quoted(row.Get(Partition)), TableName, format, catalogBuilds)

@@ -199,7 +199,7 @@ func TestJobs(t *testing.T) {
 	o := ownTable(t)
 	now := time.UnixMicro(1_700_000_000_000_000)
 	list := owntable.FollowedOf("m", "User.name") + "x"
-	notify := owntable.NotifyJob{Rule: "R", Source: "S", Fields: keyOf("1"), List: "each|m|l", Cursor: "c", Position: at(3), Moment: 4}
+	notify := owntable.NotifyJob{Rule: "R", Source: "S", Fields: keyOf("1"), List: "feed|m|l", Cursor: "c", Position: at(3), Moment: 4}
 	if !o.writes(owntable.BeginRecompute("m", "L|x", "c", now)) || !o.writes(owntable.BeginFollow("m", list, "c", at(2))) || !o.writes(notify.Begin("m")) {
 		t.Fatal("a job did not begin")
 	}

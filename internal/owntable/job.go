@@ -15,10 +15,10 @@ import (
 // deletes the job. A crash repeats at most one piece. There are as many as lists that are
 // being processed, each as large as what it gives to the rows of its list.
 const (
-	jobCursor    = "c"    // the sort key of the last row of the list that was handled
-	jobList      = "list" // the partition of the list
-	jobRecompute = "look" // the list of facts whose targets are recomputed
-	jobStarts    = Count  // how often a recompute was started
+	jobCursor    = "c"         // the sort key of the last row of the list that was handled
+	jobList      = "list"      // the partition of the list
+	jobRecompute = "recompute" // the list of facts whose targets are recomputed
+	jobStarts    = Count       // how often a recompute was started
 	jobPosition  = Position
 	jobRule      = "rule"
 	jobSource    = "of"
@@ -121,7 +121,7 @@ func NotifyJobFrom(row value.Item) (j NotifyJob, ok bool) {
 }
 
 func (j NotifyJob) at(model string) store.Ref {
-	return job(model, "tell|"+j.List+"|"+j.Position.String())
+	return job(model, "notify|"+j.List+"|"+j.Position.String())
 }
 
 // Begin starts the job, unless it exists. The store refuses it if the notification is too

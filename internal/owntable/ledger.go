@@ -262,10 +262,10 @@ func (l LedgerRow) NoteUnshown(at store.Ref, letter, why string) store.Write {
 	return store.Write{Ref: at, Ops: []store.Op{store.Assign(ledgerUnshown, mark)}, If: store.Cond{l.sameVersion()}}
 }
 
-// Spread moves digits of the sums into the bands that they belong to (Respread), on
+// IntoBands moves digits of the sums into the bands that they belong to (Respread), on
 // condition that nothing was counted since the ledger was read. ok is false if all digits
 // are where they belong.
-func (l LedgerRow) Spread(at store.Ref, before value.Value) (_ store.Write, ok bool) {
+func (l LedgerRow) IntoBands(at store.Ref, before value.Value) (_ store.Write, ok bool) {
 	parts := Respread(value.Item(l))
 	w := store.Write{Ref: at, If: store.Cond{l.sameVersion()}, Ops: []store.Op{raise(before)}}
 	for _, p := range parts {

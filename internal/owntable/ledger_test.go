@@ -86,7 +86,7 @@ func TestLedgers(t *testing.T) {
 		t.Errorf("many sums at once: %v", err)
 	}
 	holds(7, 106)
-	if _, spreads := read().Spread(ref, before); spreads {
+	if _, moves := read().IntoBands(ref, before); moves {
 		t.Error("digits are moved that are where they belong")
 	}
 	if !o.writes(read().Forget(ref, []string{"s1", "none"})) || !read().Position("s1").IsZero() {

@@ -5,8 +5,8 @@
 //
 //	ledger|MODEL|ROW      s ""      the ledger of one target row: accumulators and positions
 //	set|MODEL|ROW         s PATH    a node of the tree behind the set in that row
-//	each|MODEL|RULE|KEY   s ""      the moments of a list of followers: a counter of its own
-//	each|MODEL|RULE|KEY   s HASH    one follower on that list, and since which moment
+//	feed|MODEL|RULE|KEY   s ""      the moments of a list of followers: a counter of its own
+//	feed|MODEL|RULE|KEY   s HASH    one follower on that list, and since which moment
 //	mark|MODEL|ROW        s HASH    deduplication mark, without shards: a row's last change counted
 //	mark|MODEL|RULE|KEY   s HASH    the same: a row's last change that followers were told of
 //	tomb|ROW              s ""      a row that weir made and deleted, and at which position
@@ -224,7 +224,7 @@ const (
 	KindFollow      = "follow"
 	KindLambda      = "lambda"
 	KindLease       = "lease"
-	KindSubscribers = "each"
+	KindSubscribers = "feed"
 	KindMark        = "mark"
 	KindSecret      = "secret"
 	KindSet         = "set"

@@ -6,7 +6,7 @@ import (
 	"weir/internal/value"
 )
 
-// The rows of each|MODEL|RULE|KEY are lists of subscribers. The row with an empty sort key
+// The rows of feed|MODEL|RULE|KEY are lists of subscribers. The row with an empty sort key
 // counts the moments of the list: each notification, or several of one batch, has one.
 // The rows with s HASH are the subscribers; one that left stays until TTL deletes it, so
 // an older change that arrives late does not bring it back. Consumers of the subscribers'
@@ -187,7 +187,7 @@ func Subscribers(model, list string) store.Ref { return Ref(SubscriberLists(mode
 
 // SubscriberLists returns the prefix of the partition keys of a model's lists of
 // subscribers.
-func SubscriberLists(model string) string { return "each|" + model + "|" }
+func SubscriberLists(model string) string { return "feed|" + model + "|" }
 
 // Subscriber refers to the entry of one subscriber on a list, by the list's counter. The
 // sort keys of all subscribers come after the counter's own.

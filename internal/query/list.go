@@ -90,9 +90,9 @@ func (r *run) elements(ctx context.Context, l *list, row value.Item) ([]value.Va
 	return out, err
 }
 
-// spread makes of each row one for every element of the lists that the step is
+// forEach makes of each row one for every element of the lists that the step is
 // fixed to, with that element in the place of the list.
-func (w *walk) spread(st *step, from []found) ([]found, error) {
+func (w *walk) forEach(st *step, from []found) ([]found, error) {
 	for _, l := range st.lists {
 		var out []found
 		for _, f := range from {

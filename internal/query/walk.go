@@ -53,7 +53,7 @@ func (w *walk) descend(depth int, from []found, resume []store.Cursor) (bool, er
 	st := w.plan.steps[depth]
 	if len(st.lists) > 0 {
 		var err error
-		if from, err = w.spread(st, from); err != nil {
+		if from, err = w.forEach(st, from); err != nil {
 			return false, err
 		}
 	}

@@ -211,7 +211,7 @@ func TestJobsOfListsThatAreGone(t *testing.T) {
 	ws := []store.Write{
 		owntable.BeginFollow("films", owntable.Followed("films", "Movie.title", theMovie).Key.Partition.Text(), "x", p),
 		owntable.BeginRecompute("films", "Movie.gone", "x", h.now()),
-		owntable.NotifyJob{Rule: "gone", Source: "Movie", List: "each|films|gone", Cursor: "x", Position: p, Moment: 1}.Begin("films"),
+		owntable.NotifyJob{Rule: "gone", Source: "Movie", List: "feed|films|gone", Cursor: "x", Position: p, Moment: 1}.Begin("films"),
 		{Ref: owntable.Ref(owntable.Jobs("films"), "0"), Ops: []store.Op{{Kind: store.Set, Attr: "later", Value: value.OfInt(1)}}},
 	}
 	out, err := h.store.Write(t.Context(), ws)

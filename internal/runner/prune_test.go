@@ -116,7 +116,7 @@ func TestOldBatchesAreDropped(t *testing.T) {
 				t.Errorf("%s, by item %v: a batch of 16 minutes ago was applied", name, byItem)
 			}
 			for _, row := range h.scan("weir") {
-				if k := row.Get("k").Text(); strings.HasPrefix(k, "ledger|") || strings.HasPrefix(k, "set|") || strings.HasPrefix(k, "each|") {
+				if k := row.Get("k").Text(); strings.HasPrefix(k, "ledger|") || strings.HasPrefix(k, "set|") || strings.HasPrefix(k, "feed|") {
 					t.Errorf("%s, by item %v: %s was written", name, byItem, k)
 				}
 			}

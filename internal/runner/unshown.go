@@ -165,8 +165,8 @@ func (r *Runner) respread(ctx context.Context, ledger store.Ref) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	w, spreads := owntable.LedgerRow(row).Spread(ledger, r.First())
-	if !spreads {
+	w, moves := owntable.LedgerRow(row).IntoBands(ledger, r.First())
+	if !moves {
 		return false, nil
 	}
 	out, err := r.Write(ctx, []store.Write{w})
