@@ -139,3 +139,16 @@ func (f *Faults) Holds(derivation, what string, size int, old bool) bool {
 	}
 	return size <= MaxHeld
 }
+
+// ScalarOf returns the value of an expression that is a field or a constant.
+func ScalarOf(x *model.Expr, row value.Item) value.Value {
+	if x.Field != nil {
+		return x.Field.Get(row)
+	}
+	return x.Const
+}
+
+// SameRow reports whether two references name the same row.
+func SameRow(a, b store.Ref) bool {
+	return a.Table == b.Table && value.Equal(a.Key.Partition, b.Key.Partition) && value.Equal(a.Key.Sort, b.Key.Sort)
+}

@@ -6,22 +6,12 @@ import (
 	"weir/internal/aggregate"
 	"weir/internal/model"
 	"weir/internal/owntable"
-	"weir/internal/store"
 	"weir/internal/value"
 )
 
-// ScalarOf returns the value of an expression that is a field or a constant.
-func ScalarOf(x *model.Expr, row value.Item) value.Value {
-	if x.Field != nil {
-		return x.Field.Get(row)
-	}
-	return x.Const
-}
-
-// SameRow reports whether two references name the same row.
-func SameRow(a, b store.Ref) bool {
-	return a.Table == b.Table && value.Equal(a.Key.Partition, b.Key.Partition) && value.Equal(a.Key.Sort, b.Key.Sort)
-}
+// A ledger and what its target shows of it belong to no single kind: the runner counts in
+// the ledger and shows it, a status shows it together with itself, a build shows another
+// one, and a replay shows that of nothing.
 
 // Unshown says that a target cannot show a tally: DynamoDB cannot hold the number, or a
 // distinct has more values than its max.
