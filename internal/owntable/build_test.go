@@ -58,7 +58,7 @@ func TestBuilds(t *testing.T) {
 	next.Builds = builds
 	row, ok := written(nil, none.Becomes(at, next))
 	is := must[owntable.CatalogRow](t)(owntable.DecodeCatalog(row))
-	if !ok || is.Count != 1 || !reflect.DeepEqual(is.Builds, builds) || row.Get("f").Text() != "2" {
+	if !ok || is.Count != 1 || !reflect.DeepEqual(is.Builds, builds) || row.Get("f").Text() != "4" {
 		t.Fatalf("%v %+v", ok, is)
 	}
 	if is.Same(none) || !is.Same(next) {
