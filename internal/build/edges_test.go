@@ -1,0 +1,281 @@
+package build_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"weir/internal/build"
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/store/dynamodb"
+	"weir/internal/store/dynamodb/dynamodbtest"
+	"weir/internal/system"
+	"weir/internal/value"
+)
+
+// edges are tables that a build may meet.
+var edges = map[string]func(*fixture){
+	"no rows":                (*fixture).noRows,
+	"one row":                (*fixture).oneRow,
+	"no rows of the target":  (*fixture).noTargets,
+	"rows of 400 KB":         (*fixture).fullRows,
+	"rows that expire":       (*fixture).expiring,
+	"replicated by DynamoDB": (*fixture).replicatedRows,
+}
+
+var filmsThatExpire = strings.Replace(films, "key: [PK, SK]}", "key: [PK, SK], ttl: expires}", 1)
+
+func TestEdges(t *testing.T) {
+	for name, edge := range edges {
+		t.Run(name, func(t *testing.T) { edge(open(t, load(t, filmsThatExpire))) })
+	}
+}
+
+func TestEdgesOnDynamoDB(t *testing.T) {
+	for name, edge := range edges {
+		t.Run(name, func(t *testing.T) { edge(openOnDynamoDB(t, load(t, filmsThatExpire))) })
+	}
+}
+
+func (f *fixture) film(nr int) {
+	f.Helper()
+	f.write("PK", fmt.Sprint("MOVIE#", nr), "SK", "METADATA", "type", "Movie", "title", "t")
+}
+
+func (f *fixture) rated(nr, movie int, more ...any) {
+	f.Helper()
+	f.write(append([]any{"PK", "USER#1", "SK", fmt.Sprint("RATING#", nr), "type", "Rating", "movie", fmt.Sprint(movie), "stars", nr % 5, "mood", fmt.Sprint("m", nr%3)}, more...)...)
+}
+
+// audited is what follows each build: it was right, and stays right a day later.
+func (f *fixture) audited() {
+	f.Helper()
+	f.catchUp()
+	f.compare()
+	f.clock.Add(25)
+	f.build(owntable.BuildVerified, "Movie")
+	f.compare()
+}
+
+func (f *fixture) noRows() {
+	f.build(owntable.BuildLive, "Movie")
+	f.film(1)
+	f.rated(1, 1)
+	f.audited()
+}
+
+func (f *fixture) oneRow() {
+	f.rated(1, 1)
+	f.unreadIf()
+	f.build(owntable.BuildLive, "Movie")
+	f.film(1)
+	f.audited()
+}
+
+func (f *fixture) noTargets() {
+	for nr := range 20 {
+		f.rated(nr, nr%2)
+	}
+	f.unreadIf()
+	f.build(owntable.BuildLive, "Movie")
+	f.film(0)
+	f.film(1)
+	f.rated(3, 0) // moves from the other one
+	f.audited()
+}
+
+// unreadIf makes rows older than weir.
+func (f *fixture) unreadIf() {
+	f.Helper()
+	if f.older {
+		f.unread()
+	}
+}
+
+// fullRows has sources of 400 KB, and a movie that has no room for its values.
+func (f *fixture) fullRows() {
+	f.film(1)
+	for nr := range 5 {
+		f.rated(nr, nr%3, "text", strings.Repeat("x", 400<<10-200))
+	}
+	key := store.Key{Partition: value.OfString("MOVIE#2"), Sort: value.OfString("METADATA")}
+	full := []any{"PK", "MOVIE#2", "SK", "METADATA", "type", "Movie", "title", strings.Repeat("x", 400<<10-50)}
+	f.write(full...)
+	f.unreadIf()
+	f.build(owntable.BuildLive, "Movie")
+	f.catchUp()
+	row, err := store.GetRow(f.Context(), f.Store, store.Ref{Table: f.table, Key: key})
+	f.ok(err)
+	if !row.Get("rows").IsMissing() {
+		f.Fatalf("the row has room for %v", row.Get("rows"))
+	}
+	var letters []string
+	f.ok(f.runner().Dead(f.Context(), func(d runner.Dead) error {
+		f.Logf("%s %s: %s", d.Kind, d.Target, d.Reason)
+		if letters = append(letters, d.ID); !strings.Contains(d.Target, "MOVIE#2") {
+			f.Errorf("a letter of %s", d.Target)
+		}
+		return nil
+	}))
+	if len(letters) == 0 {
+		f.Error("nothing says that the movie's values are not shown")
+	}
+	f.film(2) // has room again
+	f.catchUp()
+	for _, id := range letters {
+		if _, err := f.runner().Retry(f.Context(), id); err != nil {
+			f.Error(err)
+		}
+	}
+	f.audited()
+}
+
+// expiring removes rows as a TTL does, before the scan, and after it.
+func (f *fixture) expiring() {
+	f.film(1)
+	for nr := range 30 {
+		f.rated(nr, 1)
+	}
+	f.unreadIf()
+	f.announced("Movie")
+	expire := func(from, to int) {
+		for nr := from; nr < to; nr++ {
+			if f.older { // the store has a TTL
+				f.rated(nr, 1, "expires", int(f.now().Unix())-10)
+			} else {
+				f.write("PK", "USER#1", "SK", fmt.Sprint("RATING#", nr))
+			}
+		}
+		if n, err := f.Store.Sweep(f.Context(), f.now(), 100, nil); err != nil || f.older && n != to-from {
+			f.Fatalf("%d rows expired: %v", n, err)
+		}
+	}
+	expire(0, 5)
+	f.catchUp()
+	expire(5, 10)
+	f.build(owntable.BuildLive, "Movie")
+	expire(10, 15)
+	f.audited()
+}
+
+// replicatedRows have the attributes that version 2017.11.29 of global tables writes.
+func (f *fixture) replicatedRows() {
+	f.film(1)
+	replica := []any{"aws:rep:deleting", "", "aws:rep:updateregion", "eu-west-1", "aws:rep:updatetime", "1700000000.000001"}
+	for nr := range 10 {
+		f.rated(nr, 1, replica...)
+	}
+	f.unreadIf()
+	f.announced("Movie")
+	f.rated(3, 1, replica...)
+	f.build(owntable.BuildLive, "Movie")
+	replica[3] = "us-east-1"
+	f.rated(4, 1, replica...)
+	f.audited()
+}
+
+// TestThrottledOnDynamoDB: a build of which one call in five is refused for now ends, and is right.
+func TestThrottledOnDynamoDB(t *testing.T) {
+	m := load(t, films)
+	tables, err := system.Tables([]*model.Model{m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := dynamodbtest.Config(t)
+	f := &fixture{TB: t, model: m, table: m.Tables[0].Name}
+	direct := dynamodbtest.Open(t, cfg, tables, dynamodb.Options{})
+	proxy := dynamodbtest.NewFaulty(*cfg.BaseEndpoint, 7)
+	t.Cleanup(proxy.Close)
+	cfg.BaseEndpoint = &proxy.URL
+	f.System, err = system.Over(t.Context(), dynamodb.Open(cfg, tables, dynamodb.Options{Lag: 300 * time.Millisecond, ReadInterval: -1}), "", []*model.Model{m}, system.Options{Now: f.now, NoSearch: true})
+	f.ok(err)
+	_ = direct
+	for nr := range 10 {
+		f.film(nr)
+	}
+	for nr := range 300 {
+		f.rated(nr, nr%10)
+	}
+	proxy.Set(dynamodbtest.Faults{Throttled: 0.2})
+	for tries := 0; ; tries++ {
+		is, err := f.builder("Movie").Run(t.Context())
+		if err != nil && tries < 5 {
+			t.Logf("goes on after: %v", err)
+			continue
+		}
+		f.ok(err)
+		if is[0].State == owntable.BuildLive {
+			break
+		}
+	}
+	proxy.Set(dynamodbtest.Faults{})
+	if n := proxy.Struck.Load(); n < 20 {
+		t.Errorf("%d calls were refused", n)
+	}
+	f.audited()
+}
+
+// TestProvisionedOnDynamoDB: the application's table has provisioned capacity, and an index is
+// made for it while the build runs.
+func TestProvisionedOnDynamoDB(t *testing.T) {
+	m := load(t, films)
+	cfg := dynamodbtest.Config(t)
+	db := sdk.NewFromConfig(cfg)
+	units := &types.ProvisionedThroughput{ReadCapacityUnits: aws.Int64(5), WriteCapacityUnits: aws.Int64(5)}
+	text := types.ScalarAttributeTypeS
+	if _, err := db.CreateTable(t.Context(), &sdk.CreateTableInput{
+		TableName: aws.String("films"), BillingMode: types.BillingModeProvisioned, ProvisionedThroughput: units,
+		KeySchema: []types.KeySchemaElement{
+			{AttributeName: aws.String("PK"), KeyType: types.KeyTypeHash}, {AttributeName: aws.String("SK"), KeyType: types.KeyTypeRange},
+		},
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("PK"), AttributeType: text}, {AttributeName: aws.String("SK"), AttributeType: text}},
+		StreamSpecification:  &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	tables, err := system.Tables([]*model.Model{m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{TB: t, model: m, table: "films"}
+	f.System, err = system.Over(t.Context(), dynamodbtest.Open(t, cfg, tables, dynamodb.Options{}), "", []*model.Model{m}, system.Options{Now: f.now, NoSearch: true})
+	f.ok(err)
+	for nr := range 10 {
+		f.film(nr)
+	}
+	for nr := range 300 {
+		f.rated(nr, nr%10)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	b := f.builder("Movie")
+	b.Report = func(p build.Progress) {
+		if p.Puts > 100 {
+			stop()
+		}
+	}
+	if _, err := b.Run(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if _, err := db.UpdateTable(t.Context(), &sdk.UpdateTableInput{
+		TableName:            aws.String("films"),
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("SK"), AttributeType: text}, {AttributeName: aws.String("title"), AttributeType: text}},
+		GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{{Create: &types.CreateGlobalSecondaryIndexAction{
+			IndexName: aws.String("byTitle"), KeySchema: []types.KeySchemaElement{{AttributeName: aws.String("title"), KeyType: types.KeyTypeHash}},
+			Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll}, ProvisionedThroughput: units,
+		}}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	f.build(owntable.BuildLive, "Movie")
+	f.audited()
+}
