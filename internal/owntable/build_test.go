@@ -75,7 +75,7 @@ func TestBuilds(t *testing.T) {
 		t.Error("an entry that cannot be read is read")
 	}
 	next.Builds = nil
-	if row, ok := written(row, is.Becomes(at, next)); !ok || row.Get("f").Text() != "1" {
+	if row, ok := written(row, is.Becomes(at, next)); !ok || row.Get("f").Text() != "3" {
 		t.Errorf("%v %v", ok, row)
 	}
 }
