@@ -599,8 +599,17 @@ func (w *world) shardKeys() (most int) {
 
 // TestGapIsSaid says that records that the stream gave up before they were read are
 // a gap that people find, and that what comes after them is applied.
-func TestGapIsSaid(t *testing.T) {
+func TestGapIsSaid(t *testing.T) { gapIsSaid(t, newWorld(t)) }
+
+// TestGapBesideANewIndex: the same where the process that finds the gap has an index of which
+// nothing was applied yet.
+func TestGapBesideANewIndex(t *testing.T) {
 	w := newWorld(t)
+	w.searches[1] = newSink("new")
+	gapIsSaid(t, w)
+}
+
+func gapIsSaid(t *testing.T, w *world) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	for range 100 {
 		w.deed(rng)

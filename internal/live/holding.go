@@ -28,6 +28,8 @@ type holding struct {
 	leaving bool // lose has begun to give it up; guarded by Reader.mu
 	cancel  context.CancelFunc
 	join    func() // waits until fill has returned
+	// ahead is the least position that a group has, where another group has none: see gapAhead.
+	ahead events.Position
 }
 
 // beaten notes when the last successful beat was sent.
@@ -47,6 +49,12 @@ func (h *holding) open(ctx context.Context) error {
 		if i == 0 || p.At.Compare(least) < 0 {
 			least = p.At
 		}
+		if h.ahead.IsZero() || !p.At.IsZero() && p.At.Compare(h.ahead) < 0 {
+			h.ahead = p.At
+		}
+	}
+	if h.ahead == least {
+		h.ahead = events.Position{}
 	}
 	var err error
 	if h.spool, err = openSpool(h.opts.Disk, h.spoolDir(h.place), h.opts.Segment, least, h.opts.Log); err != nil {
@@ -116,6 +124,9 @@ const pageRecords = 1000
 // page reads one page of the stream into the spool and returns the number of records. If
 // the records after the position have expired, it continues behind the gap.
 func (h *holding) page(ctx context.Context, after events.Position) (int, error) {
+	if err := h.gapAhead(ctx); err != nil {
+		return 0, err
+	}
 	page, err := h.run.Store.Read(ctx, h.table, h.shard, after, pageRecords)
 	switch {
 	case errors.Is(err, store.ErrTrimmed):
@@ -192,6 +203,26 @@ func (h *holding) resumeBehindGap(ctx context.Context, after events.Position) (i
 		h.said = said
 	}
 	return len(page.Records), h.keep(ctx, page)
+}
+
+// gapAhead records a gap behind the position of a group where another group has none, such as
+// that of a new index: the stream is then read from its beginning, where nothing seems to be
+// missing.
+func (h *holding) gapAhead(ctx context.Context) error {
+	if h.ahead.IsZero() {
+		return nil
+	}
+	_, err := h.run.Store.Read(ctx, h.table, h.shard, h.ahead, 1)
+	if errors.Is(err, store.ErrTrimmed) {
+		if still, err := h.still(ctx); !still || err != nil {
+			return err
+		}
+		err = h.gap(ctx, h.ahead, "the oldest record that the stream has", "the stream had forgotten what came after it")
+	}
+	if err == nil {
+		h.ahead = events.Position{}
+	}
+	return err
 }
 
 func between(after events.Position, to string) string {
