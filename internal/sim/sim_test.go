@@ -146,7 +146,7 @@ var states = []string{
 }
 
 // long are lists that are longer than what is done at once; few schedules have some.
-var long = []string{"long list: each", "long list: fact", "long list: follow"}
+var long = []string{"long list: feed", "long list: fact", "long list: follow"}
 
 // TestSameSeedSameTrace does runs twice.
 func TestSameSeedSameTrace(t *testing.T) {
