@@ -19,10 +19,11 @@ type plan struct {
 	hits   *step   // of a search: what a row must be
 
 	returned []returned // of the row found, none for all of it
+	entities []string   // the names of those whose rows decide the answer
 }
 
 func compile(m *model.Model, q *model.Query) (*plan, error) {
-	p := &plan{Query: q, params: parameters(q)}
+	p := &plan{Query: q, params: parameters(q), entities: entities(q)}
 	if q.Search != nil {
 		p.hits = newStep(m, &model.Step{Entity: q.Search.Of, With: q.With}, nil)
 		return p, p.check(p.hits)
@@ -49,19 +50,19 @@ func compile(m *model.Model, q *model.Query) (*plan, error) {
 	return p, nil
 }
 
-// entities are the names of those whose rows decide the answer.
-func (p *plan) entities() (names []string) {
-	if p.Search != nil {
-		return []string{p.Search.Of.Name}
+// entities are the names of those whose rows decide the answer to a query.
+func entities(q *model.Query) (names []string) {
+	if q.Search != nil {
+		return []string{q.Search.Of.Name}
 	}
-	for _, s := range p.Steps {
+	for _, s := range q.Steps {
 		names = append(names, s.Entity.Name)
 		for _, e := range s.Also {
 			names = append(names, e.Name)
 		}
 	}
-	for i := range p.Return {
-		if d := p.Return[i].Distinct; d != nil {
+	for i := range q.Return {
+		if d := q.Return[i].Distinct; d != nil {
 			names = append(names, d.Entity.Name)
 		}
 	}

@@ -110,7 +110,7 @@ func (e *Engine) Run(ctx context.Context, name string, params map[string]string,
 	// Before the rows: what is finished meanwhile may be on them.
 	var unfinished []string
 	if e.Unfinished != nil {
-		if unfinished, err = e.Unfinished(ctx, p.entities()); err != nil {
+		if unfinished, err = e.Unfinished(ctx, p.entities); err != nil {
 			return Result{}, fmt.Errorf("query %s of %s: %w", name, e.Model.Name, err)
 		}
 	}
