@@ -225,13 +225,7 @@ func (p *Program) handOver(row *owntable.CatalogRow, b *owntable.Build, at Momen
 // HasMarks reports whether a build has ledgers or sets, and therefore marks until it has
 // handed over.
 func (p *Program) HasMarks(build string) bool {
-	return slices.ContainsFunc(p.tallies(build), func(i int) bool {
-		switch p.Derivations[i].Kind {
-		case "copy", "history", "feed", "follow", "status", "search":
-			return false
-		}
-		return true
-	})
+	return slices.ContainsFunc(p.tallies(build), func(i int) bool { return p.Derivations[i].Tally })
 }
 
 // HandOver decides what the catalog becomes when builds could go over to positions: it

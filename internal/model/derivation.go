@@ -36,6 +36,8 @@ type Derivation struct {
 	Shares []string
 	Into   string   // the entity whose rows show it, "" for a search index
 	Reads  []string // the tables whose rows decide the values, sorted
+	// Tally reports that values are counted in ledgers or in the nodes of a set.
+	Tally bool
 	// History reports that the values come from past records, so that the rows that are
 	// there do not tell them: history and feeds.
 	History bool
@@ -120,7 +122,7 @@ func (t *defined) anyOrder(word string, groups []defined) {
 func (t defined) String() string { return strings.Join(t, "\n") }
 
 func (t *Tally) derivation() Derivation {
-	d := Derivation{Name: t.Name, Into: t.Target.Name, Kind: t.Kind.Keyword, Shares: []string{"ledger " + t.Target.Name}}
+	d := Derivation{Name: t.Name, Tally: true, Into: t.Target.Name, Kind: t.Kind.Keyword, Shares: []string{"ledger " + t.Target.Name}}
 	var x defined
 	x.add("tally", t.Kind.Keyword, t.Attr, fmt.Sprint(t.Round), fmt.Sprint(t.Max), fmt.Sprint(t.Hidden))
 	x.within("target", t.Target.identity())
