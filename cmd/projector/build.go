@@ -13,7 +13,6 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/progress"
-	"weir/internal/projections/kinds"
 	"weir/internal/system"
 )
 
@@ -91,10 +90,8 @@ func (c *buildCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	b := &build.Builder{
-		Runner: part.Runner, Contributions: kinds.Contributions, Names: names, Again: c.Again, Segments: c.Segments, Budget: c.WriteBudget,
-		Examples: c.Examples,
-	}
+	b := part.Builder()
+	b.Names, b.Again, b.Segments, b.Budget, b.Examples = names, c.Again, c.Segments, c.WriteBudget, c.Examples
 	switch {
 	case c.DryRun:
 		return c.dry(p, b)
@@ -218,18 +215,9 @@ func (c *buildCommand) estimate(p *program, d build.Progress, previews []build.P
 		}
 		fmt.Fprintln(p.stdout)
 		for _, x := range of.Some {
-			fmt.Fprintf(p.stdout, "  %s: %s, will be %s\n", x.Row, short(x.Is), short(x.Will))
+			fmt.Fprintf(p.stdout, "  %s: %s, will be %s\n", x.Row, cut(x.Is, 200), cut(x.Will, 200))
 		}
 	}
-}
-
-// short shortens the text of a value for one line.
-func short(text string) string {
-	const most = 200
-	if all := []rune(text); len(all) > most {
-		return string(all[:most]) + "…"
-	}
-	return text
 }
 
 // print prints what became of the builds.

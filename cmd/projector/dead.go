@@ -134,9 +134,10 @@ func (c *deadList) Run(p *program) error {
 }
 
 // brief is a text as a column of a table shows it; dead show has the whole.
-func brief(s string) string {
-	const most = 160
-	s = cli.Line(s)
+func brief(s string) string { return cut(cli.Line(s), 160) }
+
+// cut cuts a text that has more characters than most.
+func cut(s string, most int) string {
 	if r := []rune(s); len(r) > most {
 		return string(r[:most]) + "…"
 	}
