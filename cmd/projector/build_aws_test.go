@@ -137,23 +137,9 @@ func (w *shop) differs(sum bool) string {
 func TestBuildsOnDynamoDB(t *testing.T) {
 	dynamodbtest.Config(t)
 	cfg, env := localAWS(t)
-	for _, e := range env {
-		name, v, _ := strings.Cut(e, "=")
-		t.Setenv(name, v)
-	}
+	setEnv(t, env)
 	w := &shop{T: t, db: sdk.NewFromConfig(cfg), env: env, orders: map[string]int{}}
-	_, err := w.db.CreateTable(t.Context(), &sdk.CreateTableInput{
-		TableName: aws.String("Shop"), BillingMode: types.BillingModePayPerRequest,
-		KeySchema: []types.KeySchemaElement{
-			{AttributeName: aws.String("PK"), KeyType: types.KeyTypeHash}, {AttributeName: aws.String("SK"), KeyType: types.KeyTypeRange},
-		},
-		AttributeDefinitions: []types.AttributeDefinition{
-			{AttributeName: aws.String("PK"), AttributeType: types.ScalarAttributeTypeS}, {AttributeName: aws.String("SK"), AttributeType: types.ScalarAttributeTypeS},
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	dynamodbtest.MakeTable(t, w.db, "Shop", nil)
 	var rows []types.WriteRequest
 	for c := range 20 {
 		row := w.key(fmt.Sprint(c), "METADATA")
@@ -164,12 +150,7 @@ func TestBuildsOnDynamoDB(t *testing.T) {
 		}
 	}
 	w.write(rows...)
-	time.Sleep(20 * time.Millisecond) // the stream is newer than the table
-	if _, err := w.db.UpdateTable(t.Context(), &sdk.UpdateTableInput{TableName: aws.String("Shop"), StreamSpecification: &types.StreamSpecification{
-		StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages,
-	}}); err != nil {
-		t.Fatal(err)
-	}
+	dynamodbtest.SwitchStream(t, w.db, "Shop", types.StreamViewTypeNewAndOldImages)
 	dir := t.TempDir()
 	model := func(name, text string) string {
 		path := filepath.Join(dir, name+".yaml")

@@ -25,10 +25,7 @@ import (
 // its exit code and what it said.
 func starts(t *testing.T, env []string, patience time.Duration, args ...string) (code int, said string) {
 	t.Helper()
-	for _, e := range env {
-		name, v, _ := strings.Cut(e, "=")
-		t.Setenv(name, v)
-	}
+	setEnv(t, env)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var out, talk bytes.Buffer
@@ -117,17 +114,7 @@ func TestLifecycleOnDynamoDB(t *testing.T) {
 
 	// Another stream: a gap, which is said once. Then one without old images.
 	db := sdk.NewFromConfig(w.cfg)
-	stream := func(images types.StreamViewType) {
-		t.Helper()
-		for _, spec := range []*types.StreamSpecification{
-			{StreamEnabled: aws.Bool(false)}, {StreamEnabled: aws.Bool(true), StreamViewType: images},
-		} {
-			time.Sleep(20 * time.Millisecond)
-			if _, err := db.UpdateTable(t.Context(), &sdk.UpdateTableInput{TableName: aws.String("gallery"), StreamSpecification: spec}); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	stream := func(images types.StreamViewType) { dynamodbtest.SwitchStream(t, db, "gallery", images) }
 	stream(types.StreamViewTypeNewAndOldImages)
 	for range 2 {
 		w.f.Start()

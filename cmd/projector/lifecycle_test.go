@@ -94,10 +94,7 @@ func TestLifecycleTableOnDynamoDB(t *testing.T) {
 		if w.on != "embedded" {
 			t.Run(w.line, func(t *testing.T) {
 				cfg, env := localAWS(t)
-				for _, e := range env {
-					name, v, _ := strings.Cut(e, "=")
-					t.Setenv(name, v)
-				}
+				setEnv(t, env)
 				l := &life{T: t, at: drivers.Place{AWS: true, Data: t.TempDir()}, db: sdk.NewFromConfig(cfg), env: env}
 				l.flags = []string{"--aws", "--data", l.at.Data}
 				w.way(l)
@@ -392,32 +389,16 @@ func (l *life) newDirectory() {
 // create makes the table Shop as another program would.
 func (l *life) create(images types.StreamViewType) {
 	l.Helper()
-	in := &sdk.CreateTableInput{
-		TableName: aws.String("Shop"), BillingMode: types.BillingModePayPerRequest,
-		KeySchema: []types.KeySchemaElement{
-			{AttributeName: aws.String("PK"), KeyType: types.KeyTypeHash}, {AttributeName: aws.String("SK"), KeyType: types.KeyTypeRange},
-		},
-		AttributeDefinitions: []types.AttributeDefinition{
-			{AttributeName: aws.String("PK"), AttributeType: types.ScalarAttributeTypeS}, {AttributeName: aws.String("SK"), AttributeType: types.ScalarAttributeTypeS},
-		},
-	}
-	if images != "" {
-		in.StreamSpecification = &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: images}
-	}
-	if _, err := l.db.CreateTable(l.Context(), in); err != nil {
-		l.Fatal(err)
-	}
+	dynamodbtest.MakeTable(l, l.db, "Shop", func(in *sdk.CreateTableInput) {
+		if images != "" {
+			in.StreamSpecification = &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: images}
+		}
+	})
 }
 
-// stream switches the stream off, if it is on, and on.
 func (l *life) stream(images types.StreamViewType) {
 	l.Helper()
-	time.Sleep(20 * time.Millisecond) // the stream is newer than the table
-	for _, spec := range []*types.StreamSpecification{{StreamEnabled: aws.Bool(false)}, {StreamEnabled: aws.Bool(true), StreamViewType: images}} {
-		if _, err := l.db.UpdateTable(l.Context(), &sdk.UpdateTableInput{TableName: aws.String("Shop"), StreamSpecification: spec}); err != nil && *spec.StreamEnabled {
-			l.Fatal(err)
-		}
-	}
+	dynamodbtest.SwitchStream(l, l.db, "Shop", images)
 }
 
 func (l *life) drop() {
@@ -695,8 +676,7 @@ func (l *life) newImages() {
 	l.runs(m, map[string]int{"orders": 6})
 	l.stream(types.StreamViewTypeNewImage)
 	l.refused(m, "the stream of Shop has NEW_IMAGE", "NEW_AND_OLD_IMAGES")
-	t := *l
-	t.stream(types.StreamViewTypeNewAndOldImages)
+	l.stream(types.StreamViewTypeNewAndOldImages)
 	l.runs(m, map[string]int{})
 }
 

@@ -8,11 +8,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"weir/internal/store/dynamodb/dynamodbtest"
 )
 
 // TestReadme follows each page that a newcomer types from: it writes the files that stand
@@ -39,22 +40,9 @@ func TestReadme(t *testing.T) {
 // were written, and which an application goes on writing.
 func TestReadmeOnDynamoDB(t *testing.T) {
 	cfg, env := localAWS(t)
-	for _, e := range env {
-		name, v, _ := strings.Cut(e, "=")
-		t.Setenv(name, v)
-	}
+	setEnv(t, env)
 	db, table := sdk.NewFromConfig(cfg), aws.String("my-gallery")
-	if _, err := db.CreateTable(t.Context(), &sdk.CreateTableInput{
-		TableName: table, BillingMode: types.BillingModePayPerRequest,
-		KeySchema: []types.KeySchemaElement{
-			{AttributeName: aws.String("PK"), KeyType: types.KeyTypeHash}, {AttributeName: aws.String("SK"), KeyType: types.KeyTypeRange},
-		},
-		AttributeDefinitions: []types.AttributeDefinition{
-			{AttributeName: aws.String("PK"), AttributeType: types.ScalarAttributeTypeS}, {AttributeName: aws.String("SK"), AttributeType: types.ScalarAttributeTypeS},
-		},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	dynamodbtest.MakeTable(t, db, *table, nil)
 	put := func(attrs ...string) {
 		row := map[string]types.AttributeValue{}
 		for i := 0; i < len(attrs); i += 2 {
@@ -75,12 +63,7 @@ func TestReadmeOnDynamoDB(t *testing.T) {
 			picture(album, i)
 		}
 	}
-	time.Sleep(20 * time.Millisecond) // the stream is newer than the table
-	if _, err := db.UpdateTable(t.Context(), &sdk.UpdateTableInput{TableName: table, StreamSpecification: &types.StreamSpecification{
-		StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages,
-	}}); err != nil {
-		t.Fatal(err)
-	}
+	dynamodbtest.SwitchStream(t, db, *table, types.StreamViewTypeNewAndOldImages)
 	picture("album-7", 50)
 	picture("album-7", 51)
 	typePage(t, "../../README.md", t.TempDir(), "dynamodb")

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -90,6 +91,15 @@ func localAWS(t *testing.T) (aws.Config, []string) {
 	endpoint := os.Getenv(dynamodbtest.Endpoint)
 	return cfg, []string{"AWS_REGION=eu-west-1", "AWS_ACCESS_KEY_ID=" + key, "AWS_SECRET_ACCESS_KEY=x", "AWS_ENDPOINT_URL_DYNAMODB=" + endpoint,
 		"AWS_ENDPOINT_URL_DYNAMODB_STREAMS=" + endpoint}
+}
+
+// setEnv sets variables of the environment, NAME=VALUE, until the test ends.
+func setEnv(t *testing.T, env []string) {
+	t.Helper()
+	for _, e := range env {
+		name, v, _ := strings.Cut(e, "=")
+		t.Setenv(name, v)
+	}
 }
 
 // built is the program, as it is built for use.

@@ -193,13 +193,12 @@ func TestThrottledOnDynamoDB(t *testing.T) {
 	}
 	cfg := dynamodbtest.Config(t)
 	f := &fixture{TB: t, model: m, table: m.Tables[0].Name}
-	direct := dynamodbtest.Open(t, cfg, tables, dynamodb.Options{})
+	dynamodbtest.Open(t, cfg, tables, dynamodb.Options{}) // makes the tables
 	proxy := dynamodbtest.NewFaulty(*cfg.BaseEndpoint, 7)
 	t.Cleanup(proxy.Close)
 	cfg.BaseEndpoint = &proxy.URL
 	f.System, err = system.Over(t.Context(), dynamodb.Open(cfg, tables, dynamodb.Options{Lag: 300 * time.Millisecond, ReadInterval: -1}), "", []*model.Model{m}, system.Options{Now: f.now, NoSearch: true})
 	f.ok(err)
-	_ = direct
 	for nr := range 10 {
 		f.film(nr)
 	}
@@ -233,16 +232,10 @@ func TestProvisionedOnDynamoDB(t *testing.T) {
 	db := sdk.NewFromConfig(cfg)
 	units := &types.ProvisionedThroughput{ReadCapacityUnits: aws.Int64(5), WriteCapacityUnits: aws.Int64(5)}
 	text := types.ScalarAttributeTypeS
-	if _, err := db.CreateTable(t.Context(), &sdk.CreateTableInput{
-		TableName: aws.String("films"), BillingMode: types.BillingModeProvisioned, ProvisionedThroughput: units,
-		KeySchema: []types.KeySchemaElement{
-			{AttributeName: aws.String("PK"), KeyType: types.KeyTypeHash}, {AttributeName: aws.String("SK"), KeyType: types.KeyTypeRange},
-		},
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("PK"), AttributeType: text}, {AttributeName: aws.String("SK"), AttributeType: text}},
-		StreamSpecification:  &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	dynamodbtest.MakeTable(t, db, "films", func(in *sdk.CreateTableInput) {
+		in.BillingMode, in.ProvisionedThroughput = types.BillingModeProvisioned, units
+		in.StreamSpecification = &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages}
+	})
 	tables, err := system.Tables([]*model.Model{m})
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"weir/internal/store"
 	"weir/internal/store/dynamodb"
@@ -68,4 +69,37 @@ func Open(t testing.TB, cfg aws.Config, tables []store.Table, o dynamodb.Options
 		}
 	})
 	return s
+}
+
+// MakeTable makes a table as programs other than weir do. Its key is the strings PK and SK, and
+// it has no stream. change, if not nil, changes what is asked for.
+func MakeTable(t testing.TB, db *sdk.Client, name string, change func(*sdk.CreateTableInput)) {
+	t.Helper()
+	text := types.ScalarAttributeTypeS
+	in := &sdk.CreateTableInput{
+		TableName: &name, BillingMode: types.BillingModePayPerRequest,
+		KeySchema: []types.KeySchemaElement{
+			{AttributeName: aws.String("PK"), KeyType: types.KeyTypeHash}, {AttributeName: aws.String("SK"), KeyType: types.KeyTypeRange},
+		},
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("PK"), AttributeType: text}, {AttributeName: aws.String("SK"), AttributeType: text}},
+	}
+	if change != nil {
+		change(in)
+	}
+	if _, err := db.CreateTable(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// SwitchStream switches a table's stream off, if it is on, and on. The stream is newer than
+// the table.
+func SwitchStream(t testing.TB, db *sdk.Client, name string, images types.StreamViewType) {
+	t.Helper()
+	for _, spec := range []*types.StreamSpecification{{StreamEnabled: aws.Bool(false)}, {StreamEnabled: aws.Bool(true), StreamViewType: images}} {
+		time.Sleep(20 * time.Millisecond) // two of the same moment would have one name
+		_, err := db.UpdateTable(t.Context(), &sdk.UpdateTableInput{TableName: &name, StreamSpecification: spec})
+		if err != nil && *spec.StreamEnabled {
+			t.Fatal(err)
+		}
+	}
 }
