@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -112,12 +113,17 @@ func (c *buildCommand) Run(p *program) error {
 	return c.search(p, s, part)
 }
 
-// builds runs a builder, and shows what it does.
+// builds runs a builder, shows what it does, and releases what it leaves.
 func builds(p *program, b *build.Builder, run func() error) error {
 	reading := progress.New(p.stderr, "rows read and values put")
 	b.Report = func(d build.Progress) { reading.Set(d.Rows+d.Puts+d.Targets, 0) }
 	err := run()
 	reading.End()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), finishTime)
+	defer cancel()
+	if err := b.Release(ctx); err != nil {
+		fmt.Fprintf(p.stderr, "the build is not released, so processes of projector run wait for up to %s before they go on with it: %v\n", buildIdle, err)
+	}
 	return err
 }
 

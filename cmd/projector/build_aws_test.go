@@ -193,8 +193,9 @@ func TestBuildsOnDynamoDB(t *testing.T) {
 	stop = program(summed)
 	edit(7)
 	wrong = w.shows(true)
+	_, status := starts(t, env, time.Minute, "status", summed, "--aws")
 	if said := stop(); wrong != "" {
-		t.Fatalf("%s: %s", wrong, said)
+		t.Fatalf("%s: %s\n%s", wrong, said, status)
 	}
 	for _, args := range [][]string{{"verify", summed}, {"build", summed}} {
 		if code, said := starts(t, env, time.Minute, append(args, "--aws")...); code != exitGood {

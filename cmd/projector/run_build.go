@@ -78,12 +78,20 @@ func (c *runCommand) building(ctx context.Context, s *system.System, log *slog.L
 }
 
 // builds works at the builds of a model until ctx is done: it goes on with those that have
-// begun and have no builder, and audits those that can be audited.
+// no builder, and audits those that can be audited. At its end it releases what it works at,
+// so that the next process goes on at once. After a kill that takes buildIdle.
 func (c *runCommand) builds(ctx context.Context, part *system.Part, log *slog.Logger) {
 	b := part.Builder()
 	if c.Build == "never" || len(b.Names) == 0 {
 		return
 	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTime)
+		defer cancel()
+		if err := b.Release(ctx); err != nil {
+			log.Warn("a build is not released, so the next process waits before it goes on", "model", part.Model.Name, "err", err, "at most", buildIdle)
+		}
+	}()
 	was := map[string]build.State{}
 	for ctx.Err() == nil {
 		is, err := b.States(ctx)
@@ -96,7 +104,7 @@ func (c *runCommand) builds(ctx context.Context, part *system.Part, log *slog.Lo
 				log.Error("builds do not go over to positions", "model", part.Model.Name, "err", err)
 			}
 			wait = max(time.Second, is.Next(part.Runner.Now()))
-		case !c.shared() || !todo.Begun || was[todo.Entity] == *todo:
+		case !c.shared() || !todo.Held || was[todo.Entity] == *todo:
 			wait = c.work(ctx, b, log)
 		default:
 			was[todo.Entity] = *todo
@@ -124,6 +132,7 @@ func (c *runCommand) work(ctx context.Context, b *build.Builder, log *slog.Logge
 	switch {
 	case ctx.Err() != nil:
 	case errors.Is(err, runner.ErrLost):
+		log.Info("another builder goes on with a build", "model", b.Runner.Model.Name, "err", err, "looked at again in", buildIdle)
 		return buildIdle
 	case err != nil:
 		log.Error("a build does not go on", "model", b.Runner.Model.Name, "err", err)

@@ -285,24 +285,37 @@ func TestStates(t *testing.T) {
 	f := rated(t)
 	f.unread()
 	f.announced("Movie")
-	b := f.builder("Movie")
-	all, err := b.States(t.Context())
+	all, err := f.builder("Movie").States(t.Context())
 	f.ok(err)
-	if len(all) != 1 || all[0].State != owntable.BuildBuilding || all[0].Begun || all.Todo(f.now()) == nil {
+	if len(all) != 1 || all[0].State != owntable.BuildBuilding || all[0].Held || all.Todo(f.now()) == nil {
 		t.Errorf("%+v", all)
 	}
-	ctx, kill := context.WithCancel(t.Context())
-	b.Report = func(p build.Progress) {
-		if p.Targets > 0 {
-			kill()
+	killed := func() *build.Builder {
+		b := f.builder("Movie")
+		ctx, kill := context.WithCancel(t.Context())
+		b.Report = func(p build.Progress) {
+			if p.Targets > 0 {
+				kill()
+			}
+		}
+		_, _ = b.Run(ctx)
+		return b
+	}
+	held := func(after string, want bool) {
+		t.Helper()
+		if all, err = f.builder("Movie").States(t.Context()); err != nil || all[0].State != owntable.BuildShowing || all[0].Held != want {
+			t.Errorf("after %s: %+v, %v", after, all, err)
 		}
 	}
-	_, _ = b.Run(ctx)
-	if all, err = b.States(t.Context()); err != nil || all[0].State != owntable.BuildShowing || !all[0].Begun {
-		t.Errorf("%+v, %v", all, err)
-	}
+	first := killed()
+	held("a kill", true)
+	second := killed()
+	f.ok(first.Release(t.Context()))
+	held("the end of a builder whose segments another has", true)
+	f.ok(second.Release(t.Context()))
+	held("the end of the builder", false)
 	f.build(owntable.BuildLive, "Movie")
-	if all, err = b.States(t.Context()); err != nil || all[0].State != owntable.BuildLive || all.Todo(f.now()) != nil || all.Next(f.now()) != time.Minute {
+	if all, err = first.States(t.Context()); err != nil || all[0].State != owntable.BuildLive || all.Todo(f.now()) != nil || all.Next(f.now()) != time.Minute {
 		t.Errorf("%+v, %v", all, err)
 	}
 	if s := (build.State{Since: f.now().Add(-10 * time.Second), Rows: 100, Of: 400}); s.Left(f.now()).Round(time.Second) != 30*time.Second {

@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"weir/internal/catalog"
@@ -32,6 +33,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
+	"weir/internal/store"
 	"weir/internal/value"
 )
 
@@ -59,6 +61,8 @@ type Builder struct {
 
 	meter   meter
 	preview *preview
+	mu      sync.Mutex
+	held    map[store.Ref]owntable.SegmentRow // of the segments that it has taken and not released
 }
 
 // Progress is what a builder has done since it began.
@@ -229,6 +233,9 @@ func (b *Builder) pass(ctx context.Context, is owntable.Build, to owntable.Build
 		next, became, _ = of.Program().Advance(was, is, to, b.moment())
 		return next, nil
 	})
+	if err == nil {
+		b.holdsNothing()
+	}
 	if err == nil && became.State == owntable.BuildDropped {
 		err = fmt.Errorf("the build was aborted: %w", runner.ErrLost)
 	}

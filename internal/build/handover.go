@@ -111,6 +111,7 @@ func (b *Builder) Unmark(ctx context.Context) (removed int64, err error) {
 		if err != nil {
 			return removed, err
 		}
+		b.holdsNothing()
 	}
 	return removed, nil
 }

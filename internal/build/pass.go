@@ -123,6 +123,37 @@ func (p *pass) count(ctx context.Context) (int, error) {
 	return n, nil
 }
 
+// holds notes that the builder has taken a segment.
+func (b *Builder) holds(at store.Ref, row owntable.SegmentRow) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.held == nil {
+		b.held = map[store.Ref]owntable.SegmentRow{}
+	}
+	b.held[at] = row
+}
+
+// holdsNothing notes that the segments that the builder has taken are of no further use.
+func (b *Builder) holdsNothing() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.held = nil
+}
+
+// Release says of all segments that the builder has taken, and that no other has taken since,
+// that it works at them no more. Call it when nothing of the builder runs.
+func (b *Builder) Release(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for at, row := range b.held {
+		if _, err := b.Runner.Did(ctx, row.Release(at)); err != nil {
+			return err
+		}
+		delete(b.held, at)
+	}
+	return nil
+}
+
 // hold takes a segment. Its row says afterwards how far the pass is.
 func (s *segment) hold(ctx context.Context) error {
 	for range attempts {
@@ -144,6 +175,7 @@ func (s *segment) hold(ctx context.Context) error {
 		}
 		if done {
 			s.row = next
+			s.holds(s.at, next)
 			return nil
 		}
 	}

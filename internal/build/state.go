@@ -19,7 +19,7 @@ type State struct {
 	State      owntable.BuildState
 	Since      time.Time // of the state
 	Announced  time.Time
-	Begun      bool  // some builder has begun to work in this state
+	Held       bool  // a builder has taken segments in this state and has not released them: it works, or was killed
 	Rows       int64 // rows read in this state
 	Of         int64 // approximately how many there are; 0 where the store does not know
 	Puts       int64 // contributions put in this state
@@ -133,7 +133,7 @@ func (b *Builder) segmentsOf(ctx context.Context, is owntable.Build, s *State) e
 		q := store.Query{Table: owntable.TableName, Partition: value.OfString(partition), Sort: store.Range{Prefix: value.OfString(prefix)}}
 		err := b.each(ctx, q, func(row value.Item) ([]store.Write, error) {
 			seg, err := owntable.DecodeSegment(row)
-			s.Begun = true
+			s.Held = s.Held || !seg.Free
 			s.Rows, s.Puts, s.Taken = s.Rows+seg.Rows, s.Puts+seg.Puts, s.Taken+seg.Owner
 			return nil, err
 		})

@@ -342,6 +342,7 @@ type SegmentRow struct {
 	Rows   int64      // rows read
 	Puts   int64      // contributions put
 	Over   bool
+	Free   bool // its builder has stopped, and said so
 }
 
 // Segment refers to the row of a segment of a build's scan.
@@ -366,6 +367,7 @@ const (
 	segmentTable = "i"
 	segmentRows  = "rows"
 	segmentPuts  = "puts"
+	segmentFree  = "free"
 	segmentDo    = "run projector build again with --abort, and then build again"
 )
 
@@ -375,6 +377,7 @@ func DecodeSegment(row value.Item) (s SegmentRow, err error) {
 		return s, nil
 	}
 	s.Plan, s.Cursor, s.Over = row.Get(scanPlan).Text(), row.Get(scanCursor).Item(), row.Get(scanOver).Bool()
+	s.Free = row.Get(segmentFree).Bool()
 	if s.Owner, err = whole(row, segmentOwner, 1, segmentDo); err != nil {
 		return s, err
 	}
@@ -392,6 +395,7 @@ func DecodeSegment(row value.Item) (s SegmentRow, err error) {
 func (s SegmentRow) Take(at store.Ref) (SegmentRow, store.Write) {
 	next := s
 	next.Owner++
+	next.Free = false
 	w := next.write(at)
 	w.If = NotThere()
 	if s.Owner > 0 {
@@ -405,6 +409,11 @@ func (s SegmentRow) Save(at store.Ref) store.Write {
 	w := s.write(at)
 	w.If = store.Cond{equal(segmentOwner, s.Owner)}
 	return w
+}
+
+// Release says that the builder of a segment has stopped, on condition that it still holds it.
+func (s SegmentRow) Release(at store.Ref) store.Write {
+	return store.Write{Ref: at, Ops: []store.Op{set(segmentFree, value.OfBool(true))}, If: store.Cond{equal(segmentOwner, s.Owner)}}
 }
 
 // Held is the check that the builder still holds a segment, for a transaction.
@@ -427,7 +436,7 @@ func (s SegmentRow) write(at store.Ref) store.Write {
 	} else {
 		ops = append(ops, remove(scanOver))
 	}
-	return store.Write{Ref: at, Ops: ops}
+	return store.Write{Ref: at, Ops: append(ops, remove(segmentFree))}
 }
 
 // Marks returns the prefix of the partition keys of the marks of a model, or of a
