@@ -32,9 +32,9 @@ import (
 	"weir/internal/value"
 )
 
-// consumers are who reads the stream while rows are built. One stream is never read both
-// ways.
-var consumers = map[string]func(*fixture, context.Context){"processes": (*fixture).processes, "a function": (*fixture).invoking}
+// consumers read the stream while rows are built, until they have applied all that was written
+// before done was closed. One stream is never read both ways.
+var consumers = map[string]func(f *fixture, done <-chan struct{}){"processes": (*fixture).processes, "a function": (*fixture).invoking}
 
 // TestManyWritten: rows that weir has not read are built while an application writes 200
 // times a second, builders are killed ten times, two work side by side, one is late, and
@@ -162,7 +162,7 @@ func (a *application) one(w store.Write) {
 	a.ok(out[0].Err)
 }
 
-func (f *fixture) manyWritten(consume func(*fixture, context.Context), scan func() []map[string]string) {
+func (f *fixture) manyWritten(consume func(*fixture, <-chan struct{}), scan func() []map[string]string) {
 	rows := 2000
 	if n, err := strconv.Atoi(os.Getenv("WEIR_TEST_MANY")); err == nil {
 		rows = n
@@ -183,10 +183,9 @@ func (f *fixture) manyWritten(consume func(*fixture, context.Context), scan func
 	f.unbuilt()
 	f.announced("Movie")
 
-	follow, end := context.WithCancel(f.Context())
-	stop := make(chan struct{})
+	stop, done := make(chan struct{}), make(chan struct{})
 	var all, readers sync.WaitGroup
-	readers.Go(func() { consume(f, follow) })
+	readers.Go(func() { consume(f, done) })
 	all.Go(func() {
 		tick := time.NewTicker(5 * time.Millisecond)
 		defer tick.Stop()
@@ -202,6 +201,14 @@ func (f *fixture) manyWritten(consume func(*fixture, context.Context), scan func
 
 	late, awake := f.late()
 	start, kills, lost := time.Now(), 0, 0
+	var did build.Progress
+	var tell sync.Mutex
+	ended := func(b *build.Builder) {
+		tell.Lock()
+		defer tell.Unlock()
+		p := b.Done()
+		did.Rows, did.Puts, did.Targets, did.Units = did.Rows+p.Rows, did.Puts+p.Puts, did.Targets+p.Targets, did.Units+p.Units
+	}
 	for live := false; !live; {
 		ctx, kill := context.WithCancel(f.Context())
 		b := f.builder("Movie")
@@ -213,11 +220,17 @@ func (f *fixture) manyWritten(consume func(*fixture, context.Context), scan func
 		}
 		var beside sync.WaitGroup
 		if kills%3 == 1 { // two side by side
-			beside.Go(func() { _, _ = f.builder("Movie").Run(ctx); kill() })
+			beside.Go(func() {
+				other := f.builder("Movie")
+				_, _ = other.Run(ctx)
+				ended(other)
+				kill()
+			})
 		}
 		is, err := b.Run(ctx)
 		kill()
 		beside.Wait()
+		ended(b)
 		switch {
 		case err == nil:
 			live = is[0].State == owntable.BuildLive
@@ -237,14 +250,23 @@ func (f *fixture) manyWritten(consume func(*fixture, context.Context), scan func
 	time.Sleep(200 * time.Millisecond)
 	close(stop)
 	all.Wait()
-	f.drained(scan, time.Minute)
-	end()
+	writes, wrote := 0, time.Since(start)
+	for _, n := range a.wrote {
+		writes += n
+	}
+	f.Logf("%d rows and %d movies, built in %v (%.0f rows/s) beside %.0f writes/s: %v", rows, a.movies, took.Round(time.Millisecond),
+		float64(rows)/took.Seconds(), float64(writes)/wrote.Seconds(), a.wrote)
+	f.Logf("%d builders were killed, %d lost to another; all read %d rows, put %d contributions, showed %d targets, %d write units", kills, lost, did.Rows, did.Puts, did.Targets, did.Units)
+	start = time.Now()
+	close(done)
 	readers.Wait()
-	f.Logf("%d rows, built in %v beside %v; %d builders were killed, %d lost to another", rows, took.Round(time.Millisecond), a.wrote, kills, lost)
+	f.Logf("consumers had applied everything %v later", time.Since(start).Round(time.Millisecond))
 	f.recounted(scan())
 	f.verified()
 	f.clock.Add(25)
+	start = time.Now()
 	f.build(owntable.BuildVerified, "Movie")
+	f.Logf("audited in %v", time.Since(start).Round(time.Millisecond))
 	f.recounted(scan())
 }
 
@@ -267,12 +289,12 @@ func (f *fixture) late() (done chan error, awake func()) {
 
 // processes follow the stream. The second one delivers everything once more, and moves no
 // checkpoint that the first one moved.
-func (f *fixture) processes(ctx context.Context) {
+func (f *fixture) processes(done <-chan struct{}) {
 	var both sync.WaitGroup
 	for range 2 {
 		both.Go(func() {
 			follower := runner.Follower{Runner: f.runner(), Source: untrimmed{f.Store}}
-			if err := follower.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+			if err := follower.CatchUp(f.Context(), done); err != nil {
 				f.Error(err)
 			}
 		})
@@ -281,35 +303,59 @@ func (f *fixture) processes(ctx context.Context) {
 }
 
 // invoking invokes a function that reads by item with all that is new in the stream. Every
-// third event comes again, whole or its second half.
-func (f *fixture) invoking(ctx context.Context) {
+// third event comes again, whole or its second half. Once done is closed it writes last rows,
+// until one has come out of each open shard: a shard has its records in order, so everything
+// before them was applied.
+func (f *fixture) invoking(done <-chan struct{}) {
 	f.readByItem()
 	h := f.function(f.runner())
-	at, ended := map[string]events.Position{}, map[string]bool{}
+	at, ended, last := map[string]events.Position{}, map[string]bool{}, map[string]bool{}
 	f.fromCheckpoints(at)
-	for n := 0; ctx.Err() == nil; {
-		shards, err := f.Store.Shards(ctx, f.table)
-		if err != nil {
-			continue
+	for n := 0; ; {
+		ending := isClosed(done)
+		if ending {
+			f.write("PK", fmt.Sprint("LAST#", len(last), rand.N(1<<30)), "SK", "LAST", "type", "Last")
 		}
+		shards, err := f.Store.Shards(f.Context(), f.table)
+		f.ok(err)
+		open := 0
 		for _, s := range shards {
-			if ended[s.ID] || s.Parent != "" && !ended[s.Parent] && known(shards, s.Parent) {
+			if ended[s.ID] {
 				continue
 			}
-			page, err := f.Store.Read(ctx, f.table, s.ID, at[s.ID], 100)
-			if err != nil {
+			if s.Parent != "" && !ended[s.Parent] && known(shards, s.Parent) {
+				open++
 				continue
 			}
+			page, err := f.Store.Read(f.Context(), f.table, s.ID, at[s.ID], 100)
+			f.ok(err)
 			if len(page.Records) > 0 {
-				events := f.asEvents(page.Records)
-				f.applies(ctx, h, events)
+				records := f.asEvents(page.Records)
+				f.applies(h, records)
 				if n++; n%3 == 0 {
-					f.applies(ctx, h, events[n%2*len(events)/2:])
+					f.applies(h, records[n%2*len(records)/2:])
 				}
 				at[s.ID] = page.Records[len(page.Records)-1].Position
 			}
-			ended[s.ID] = page.End
+			for _, r := range page.Records {
+				last[s.ID] = last[s.ID] || strings.HasPrefix(r.Keys.Get("PK").Text(), "LAST#")
+			}
+			if ended[s.ID] = page.End; !page.End && !last[s.ID] {
+				open++
+			}
 		}
+		if ending && open == 0 {
+			return
+		}
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -337,24 +383,16 @@ func (f *fixture) fromCheckpoints(at map[string]events.Position) {
 }
 
 // applies invokes a function until it has applied records.
-func (f *fixture) applies(ctx context.Context, h *lambda.Handler, records []json.RawMessage) {
+func (f *fixture) applies(h *lambda.Handler, records []json.RawMessage) {
 	f.Helper()
 	why := ""
 	for range 100 {
 		ok := false
-		if ok, why = f.invoke(h, records...); ok || ctx.Err() != nil {
+		if ok, why = f.invoke(h, records...); ok {
 			return
 		}
 	}
 	f.Errorf("%d records are not applied: %s", len(records), why)
-}
-
-// drained waits until consumers have applied what was written.
-func (f *fixture) drained(scan func() []map[string]string, most time.Duration) {
-	f.Helper()
-	for deadline := time.Now().Add(most); len(differing(scan())) > 0 && time.Now().Before(deadline); {
-		time.Sleep(100 * time.Millisecond)
-	}
 }
 
 // recounted fails the test for each movie that shows something else than its ratings say.
