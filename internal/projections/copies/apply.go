@@ -74,6 +74,7 @@ type work struct {
 }
 
 func (p *part) work(w *runner.Work) *work {
+	p.leave(w.Settled)
 	return &work{&follow.Work{Work: w, Gathered: p.gathered.follow}, &p.gathered}
 }
 

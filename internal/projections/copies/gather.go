@@ -1,6 +1,9 @@
 package copies
 
 import (
+	"slices"
+
+	"weir/internal/events"
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/follow"
@@ -38,4 +41,11 @@ func (g *gathered) fold(i int, c *projections.Change) {
 		g.mends = append(g.mends, m)
 	}
 	g.all.Touched[i] = g.all.Touched[i] || len(puts) > 0 || asks || mends
+}
+
+// leave leaves out the rows that settled records ask for, except history, which no build makes.
+// Values need no such care: what is kept of one, also that it is gone, outlives its records. Mends
+// compare rows with what their sources are now.
+func (g *gathered) leave(settled func(events.Position) bool) {
+	g.puts = slices.DeleteFunc(g.puts, func(p projections.Put) bool { return len(p.Rule.Keep) == 0 && settled(p.Position) })
 }
