@@ -57,8 +57,9 @@ func newForm(m *model.Model, e *model.Entity) *form {
 		}
 	}
 	for _, t := range e.Where {
-		if name := t.Field.Name; t.Field.Key == nil && f.attrs[name] == nil && len(t.OneOf) == 1 && !t.Not {
-			f.stamps = append(f.stamps, value.Attr{Name: t.Field.Attr, Value: t.OneOf[0]})
+		if v, ok := t.Only(); ok && t.Field.Key == nil && f.attrs[t.Field.Name] == nil {
+			name := t.Field.Name
+			f.stamps = append(f.stamps, value.Attr{Name: t.Field.Attr, Value: v})
 			f.made[name] = true
 		}
 	}

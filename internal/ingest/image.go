@@ -3,6 +3,7 @@ package ingest
 import (
 	"slices"
 
+	"weir/internal/condition"
 	"weir/internal/model"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -161,7 +162,7 @@ func computed(v value.Value) string {
 func (c *checked) verify(row value.Item) *Refusal {
 	var r Refusal
 	for _, a := range c.echo {
-		if have := row.Get(a.Name); !model.SameScalar(have, a.Value) {
+		if have := row.Get(a.Name); !condition.Same(have, a.Value) {
 			r.Problems = append(r.Problems, Problem{c.pointer(a.Name), computed(have)})
 		}
 	}

@@ -231,8 +231,8 @@ func (p *plain) direct(e *model.Entity, vals map[string]value.Value) value.Item 
 		attrs = append(attrs, value.Attr{Name: a.Name, Value: vals[a.Name]})
 	}
 	for _, w := range e.Where {
-		if len(w.OneOf) > 0 && !w.Not {
-			attrs = append(attrs, value.Attr{Name: w.Field.Attr, Value: w.OneOf[0]})
+		if len(w.Listed()) > 0 {
+			attrs = append(attrs, value.Attr{Name: w.Field.Attr, Value: w.Listed()[0]})
 		}
 	}
 	for _, k := range e.Keys {

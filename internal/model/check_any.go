@@ -73,9 +73,10 @@ func (c *compiler) sameRead(s *Step, e *Entity, w word) {
 	if pa.Template.String() != pb.Template.String() || sa != nil && sa.Template.String() != sb.Template.String() {
 		c.report(w.pos, "list each in a query of its own", "%s and %s have different templates for the key that is read", s.Entity.Name, e.Name)
 	}
-	for _, b := range append(slices.Clone(s.With), s.Any...) {
-		if !c.has(e, b.Field.Name) {
-			c.report(w.pos, "", "%s has no field %q", e.Name, b.Field.Name)
+	used := names(append(slices.Clone(s.With), s.Any...), func(b Bind) string { return b.Field.Name })
+	for _, name := range append(used, names(s.Where, func(f Filter) string { return f.Field.Name })...) {
+		if !c.has(e, name) {
+			c.report(w.pos, "", "%s has no field %q", e.Name, name)
 		}
 	}
 }

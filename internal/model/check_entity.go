@@ -165,7 +165,7 @@ func checkWhere(c *compiler) {
 			if c.valueOf(e, d.name.text) != nil {
 				c.report(d.name.pos, "", "%s is derived, and cannot tell what %s is", d.name.text, e.Name)
 			}
-			if e.Derived && (d.not || d.is.given() || len(d.values) != 1) && !(e.SetOf() != nil && e.Field(d.name.text).Key != nil) {
+			if e.Derived && !d.single() && !(e.SetOf() != nil && e.Field(d.name.text).Key != nil) {
 				c.report(d.name.pos, d.name.text+": "+e.Name, "weir makes rows of %s and writes what its where says, so each line must be one value", e.Name)
 			}
 		}

@@ -3,6 +3,8 @@ package model
 import (
 	"slices"
 	"strings"
+
+	"weir/internal/condition"
 )
 
 // checkOldTables reports a bad name of a table that is only migrated from: it must be valid,
@@ -105,10 +107,10 @@ func (c *compiler) makingStamps(mk *Making) {
 		if mk.Rule.assigns(t.Field.Name) && mk.Into.fixed()[t.Field.Name] != "" {
 			c.report(c.makingPos(mk, t.Field.Name), "leave it out", "%q is stamped twice: the where of %s writes it already", t.Field.Name, mk.Into.Name)
 		}
-		if len(t.OneOf) == 0 && t.Present {
+		if len(t.Is) == 1 && t.Is[0].Op == condition.Exists {
 			continue // an old row without it becomes no such row; that is reported row by row
 		}
-		if t.Not || len(t.OneOf) != 1 {
+		if _, ok := t.Only(); !ok {
 			c.report(c.makings[mk].entity.pos, "", "it cannot be said what %q is in a new row of %s: its where allows more than one value", t.Field.Name, mk.Into.Name)
 		}
 	}

@@ -158,6 +158,12 @@ func checkFilters(c *compiler) {
 		for _, p := range d.below {
 			c.shown(s.Entity, p.name, "fixed by a query")
 		}
+		for i, f := range s.Where {
+			c.shown(s.Entity, d.where[i].name, "tested by a query")
+			if s.Index != nil && s.Index.KeysOnly && !s.holds(f.Field) {
+				c.report(d.where[i].name.pos, "leave projection out", "the index %s holds only keys, and %s is not in one", s.Index.Name, f.Field.Name)
+			}
+		}
 	})
 }
 

@@ -113,7 +113,7 @@ func checkSupersede(c *compiler) {
 		}
 		for i, o := range s.Other {
 			differs := slices.ContainsFunc(s.Where, func(t Test) bool {
-				return t.Field.Name == o.Name && !t.Not && len(t.OneOf) > 0 && !slices.ContainsFunc(t.OneOf, func(v value.Value) bool { return SameScalar(v, o.Expr.Const) })
+				return t.Field.Name == o.Name && !t.Is.Holds(o.Expr.Const)
 			})
 			if !differs {
 				c.report(d.row[i].name.pos, "where: {"+o.Name+": another word}", "a row that has %s %s already would supersede itself", o.Name, value.Scalar(o.Expr.Const))

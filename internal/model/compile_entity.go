@@ -158,34 +158,6 @@ func keyAttrs(t *Table) []store.KeyAttr {
 	return out
 }
 
-// tests compiles the conditions of a where. The where of an entity itself (own) introduces
-// its names as fields; any other where must use fields that the entity has.
-func (c *compiler) tests(e *Entity, ds []testDecl, own bool) []Test {
-	var out []Test
-	for _, d := range ds {
-		var f *Field
-		if own {
-			c.attributeName(d.name)
-			f = e.Field(d.name.text)
-		} else {
-			f = c.field(e, d.name)
-		}
-		if f == nil {
-			continue
-		}
-		t := Test{Field: f, Not: d.not, Present: d.is.text == "present"}
-		for _, n := range d.values {
-			if v, ok := c.typed(f, e.Attribute(d.name.text), n); ok {
-				t.OneOf = append(t.OneOf, v)
-			}
-		}
-		if d.is.given() || len(t.OneOf) > 0 {
-			out = append(out, t)
-		}
-	}
-	return out
-}
-
 // typed returns a value of the file in the form in which rows hold that field.
 func (c *compiler) typed(f *Field, a *Attribute, n node) (value.Value, bool) {
 	if !n.given() || n.isMap() || n.isList() {

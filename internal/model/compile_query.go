@@ -72,6 +72,14 @@ func (c *compiler) searchQuery(q *Query, d *queryDecl) {
 			q.With = append(q.With, b)
 		}
 	}
+	if filters, ok := c.filters(q, q.Search.Of, d.where); ok {
+		q.Where = filters
+		for _, t := range d.where {
+			c.shown(q.Search.Of, t.name, "tested by a query")
+		}
+	} else {
+		c.sound[q] = false
+	}
 	for _, f := range q.Search.Filters {
 		bound := slices.ContainsFunc(q.With, func(b Bind) bool { return b.Field.Name == f.Name })
 		taken := slices.ContainsFunc(q.Params, func(p Param) bool { return p.Name == f.Name })
@@ -106,7 +114,8 @@ func (c *compiler) step(q *Query, d *stepDecl, prior *Entity) *Step {
 		b, ok := c.bind(q, s.Entity, p, prior)
 		s.Below, whole = &b, whole && ok
 	}
-	if !whole {
+	filters, ok := c.filters(q, s.Entity, d.where)
+	if s.Where = filters; !whole || !ok {
 		return nil
 	}
 	return s
@@ -140,20 +149,9 @@ func (c *compiler) bind(q *Query, e *Entity, p pair, prior *Entity) (Bind, bool)
 		b.Const, b.Prior = x.Const, x.Field
 		return b, ok
 	}
-	name, optional := strings.CutSuffix(p.value.text, "?")
-	text, with := "", false
-	if name, text, with = strings.Cut(name, "="); with && optional {
-		c.report(p.value.pos, name+"="+text, "a parameter with a default may be left out anyway")
-	}
-	b.Param = name
-	param := Param{Name: name, Optional: optional || with, Type: b.Field.Type}
-	if with {
-		v, ok := c.fromText(p.name.text, b.Field.Type, e.Attribute(p.name.text), word{text, p.value.pos})
-		if param.Default = v; !ok {
-			return b, false
-		}
-	}
-	return b, c.param(q, param, p.value)
+	var ok bool
+	b.Param, ok = c.bindParam(q, b.Field, e.Attribute(p.name.text), p.value, false)
+	return b, ok
 }
 
 func (c *compiler) param(q *Query, p Param, w word) bool {

@@ -69,18 +69,11 @@ type attributeDecl struct {
 	pos              map[string]pos
 }
 
-// testDecl is one line of a where: a word (present, absent), or values.
-type testDecl struct {
-	name   word
-	is     word
-	not    bool
-	values []node
-}
-
 type queryDecl struct {
 	name   word
 	search word
 	with   []pair // of a search
+	where  []testDecl
 	steps  []*stepDecl
 	unique bool
 	sort   word
@@ -97,6 +90,7 @@ type stepDecl struct {
 	by          word
 	with, below []pair
 	any         []pair
+	where       []testDecl
 	order       word
 	expired     bool
 	at          map[string]pos
@@ -255,32 +249,6 @@ func (f fields) namesOrPairs(key string) []pair {
 			name.text = name.text[:i]
 		}
 		out = append(out, pair{name, w})
-	}
-	return out
-}
-
-func readTests(f fields) []testDecl {
-	var out []testDecl
-	for _, e := range f.entries("where") {
-		d := testDecl{name: e.name}
-		switch {
-		case e.value.isMap():
-			test := e.value.fields("test")
-			if d.not = true; len(test.has) == 0 {
-				test.missing("not", e.name.text+": {not: VALUE}")
-				continue
-			}
-			d.values = test.has["not"].elements()
-		case e.value.given() && (e.value.y.Value == "present" || e.value.y.Value == "absent"):
-			d.is = word{e.value.y.Value, e.value.pos()}
-		default:
-			d.values = e.value.elements()
-		}
-		if !d.is.given() && len(d.values) == 0 {
-			f.r.report(e.value.pos(), "", "the test of %q names no value", e.name.text)
-			continue
-		}
-		out = append(out, d)
 	}
 	return out
 }

@@ -4,10 +4,10 @@ func readQuery(e entry) *queryDecl {
 	f := e.value.fields("query")
 	d := &queryDecl{name: e.name, unique: f.flag("unique"), sort: f.word("sort"), ret: readReturns(f), at: f.places()}
 	if _, ok := f.has["search"]; ok {
-		d.search, d.with = f.word("search"), f.namesOrPairs("with")
+		d.search, d.with, d.where = f.word("search"), f.namesOrPairs("with"), readTests(f)
 		for _, key := range shapes["query"] {
-			if at, ok := d.at[key]; ok && key != "search" && key != "with" {
-				f.r.report(at, "a search has search and with", "%q does not go with \"search\"", key)
+			if at, ok := d.at[key]; ok && key != "search" && key != "with" && key != "where" {
+				f.r.report(at, "a search has search, with and where", "%q does not go with \"search\"", key)
 			}
 		}
 		return d
@@ -26,7 +26,7 @@ func readQuery(e entry) *queryDecl {
 
 func readStep(f fields) *stepDecl {
 	d := &stepDecl{
-		pos: f.pos(), by: f.word("by"), with: f.namesOrPairs("with"), any: f.namesOrPairs("any"), order: f.word("order"),
+		pos: f.pos(), by: f.word("by"), with: f.namesOrPairs("with"), any: f.namesOrPairs("any"), where: readTests(f), order: f.word("order"),
 		expired: f.flag("expired"), at: f.places(),
 	}
 	if n, ok := f.has["below"]; ok && !n.isMap() {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"weir/internal/condition"
+
 	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -342,16 +344,35 @@ func (t *defined) tests(word string, tests []Test) {
 	for i := range tests {
 		c := &tests[i]
 		one := c.Field.definition()
-		one.add("is", fmt.Sprint(c.Not), fmt.Sprint(c.Present && len(c.OneOf) == 0))
-		var values []string
-		for _, v := range c.OneOf {
-			values = append(values, constant(v))
-		}
-		slices.Sort(values)
-		one.add("of", slices.Compact(values)...)
+		one.condition(c.Is)
 		all = append(all, one)
 	}
 	t.anyOrder(word, slices.CompactFunc(sortedLines(all), func(a, b defined) bool { return slices.Equal(a, b) }))
+}
+
+// condition adds terms, all of which must hold. What the first models could say has the form
+// of then, because a changed definition is built again.
+func (t *defined) condition(is condition.Condition) {
+	if len(is) == 1 && is[0].As == condition.AsIs && is[0].Op <= condition.Absent {
+		op := is[0].Op
+		t.add("is", fmt.Sprint(op == condition.NotIn), fmt.Sprint(op == condition.Exists))
+		t.add("of", constants(is[0].Values)...)
+		return
+	}
+	var all []defined
+	for i := range is {
+		var one defined
+		one.add(is[i].Op.String(), append([]string{fmt.Sprint(is[i].As)}, constants(is[i].Values)...)...)
+		all = append(all, one)
+	}
+	t.anyOrder("term", all)
+}
+
+// constants returns values as texts, sorted, each once.
+func constants(vs []value.Value) []string {
+	out := names(vs, constant)
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // assigns adds names with their values.

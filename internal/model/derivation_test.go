@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"weir/internal/aggregate"
+	"weir/internal/condition"
 	"weir/internal/store"
 	"weir/models"
 )
@@ -476,7 +477,8 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		{Stage{}, map[string]string{"Status": "leads back", "Word": in, "Rank": in, "Source": in, "Where": in, "To": in, "List": in, "Who": in, "Max": in, "Set": in}},
 		{Others{}, map[string]string{"Name": in, "On": "its name is in Name", "Of": in, "Field": in, "Key": in, "Links": "the same names as Key", "Used": "follows from the stages"}},
 		{Search{}, map[string]string{"Name": "names the derivation", "Of": in, "Where": in, "Text": in, "Filters": in, "Sorts": in}},
-		{Test{}, map[string]string{"Field": in, "OneOf": in, "Not": in, "Present": in}},
+		{Test{}, map[string]string{"Field": in, "Is": in}},
+		{condition.Term{}, map[string]string{"Op": in, "As": in, "Values": in}},
 		{Assign{}, map[string]string{"Name": in, "Expr": in}},
 		{Expr{}, map[string]string{"Field": in, "Const": in, "Record": in, "Map": in, "Follow": in, "Subscriber": in}},
 		{Field{}, map[string]string{"Name": in, "Type": "of a set alone, there it is in", "Attr": in, "Key": in, "Slot": "follows from Name and Key"}},

@@ -10,6 +10,7 @@ package model
 import (
 	"slices"
 
+	"weir/internal/condition"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -164,13 +165,40 @@ func (f *Field) InKey(row value.Item, t *Template) value.Value {
 // read from a key and used raw.
 func (f *Field) Typed() bool { return f.Key == nil }
 
-// Test is a condition on a row's field: the field is present or absent, or has one of the
-// values. With Not it has none of the values, which is also true of an absent field.
+// Test is a condition on a row's field.
 type Test struct {
-	Field   *Field
-	OneOf   []value.Value // scalars; empty when only presence is tested
-	Not     bool
-	Present bool // with no OneOf: the field must be there; with Not: must be absent
+	Field *Field
+	Is    condition.Condition
+}
+
+// Listed returns the values of which the field must have one, none if the test does not list
+// them. A time is left out: one instant has many texts.
+func (t *Test) Listed() []value.Value {
+	for i := range t.Is {
+		if t.Is[i].Op == condition.In && t.Is[i].As == condition.AsIs {
+			return t.Is[i].Values
+		}
+	}
+	return nil
+}
+
+// Only returns the value that weir writes into a row which must pass the test: the only one
+// that the test names. It reports false if the test names none or several.
+func (t *Test) Only() (value.Value, bool) {
+	for i := range t.Is {
+		if t.Is[i].Op == condition.In && len(t.Is[i].Values) == 1 {
+			return t.Is[i].Values[0], true
+		}
+	}
+	return value.Value{}, false
+}
+
+// Constants returns all values that the test compares with.
+func (t *Test) Constants() (out []value.Value) {
+	for i := range t.Is {
+		out = append(out, t.Is[i].Values...)
+	}
+	return out
 }
 
 // Assign gives a name the value of an expression.
@@ -200,6 +228,7 @@ type Query struct {
 	Steps  []*Step
 	Search *Search
 	With   []Bind     // of a search: filters
+	Where  []Filter   // of a search: what the rows found must be besides
 	Sort   *Field     // the order of the rows; nil for the order of the key
 	Return []Returned // the attributes to return; none for the whole row
 }
@@ -221,6 +250,7 @@ type Step struct {
 	Also    []*Entity    // further entities whose rows are read
 	With    []Bind       // fixed fields: what the key's templates can use narrows the read, the rest filters
 	Any     []Bind       // where given, one of these fields must be among its parameter's values
+	Where   []Filter     // what rows must be besides; it does not narrow the read
 	Below   *Bind        // rows whose field is below the value
 	Reverse bool
 	Expired bool // expired rows are returned too
@@ -279,7 +309,7 @@ func (t *Table) Classify(row value.Item) *Entity {
 		kind = t.kind.Get(row)
 	}
 	for _, e := range t.Entities {
-		if (e.kind == nil || e.kind.takes(kind)) && e.Match(row) {
+		if (e.kind == nil || e.kind.Is.Holds(kind)) && e.Match(row) {
 			return e
 		}
 	}
@@ -523,34 +553,9 @@ func (k *KeyTemplate) BuildTyped(get func(name string) value.Value) (value.Value
 // Holds reports whether all tests hold for the row.
 func Holds(tests []Test, row value.Item) bool {
 	for i := range tests {
-		if !tests[i].holds(row) {
+		if !tests[i].Is.Holds(tests[i].Field.Get(row)) {
 			return false
 		}
 	}
 	return true
-}
-
-func (t *Test) holds(row value.Item) bool { return t.takes(t.Field.Get(row)) }
-
-// takes reports whether the test holds for a row whose field is v.
-func (t *Test) takes(v value.Value) bool {
-	if len(t.OneOf) == 0 {
-		there := v.Kind() != value.Missing && v.Kind() != value.Null
-		return there == t.Present
-	}
-	for _, w := range t.OneOf {
-		if SameScalar(v, w) {
-			return !t.Not
-		}
-	}
-	return t.Not
-}
-
-// SameScalar reports whether two scalars are equal as people write them. A boolean equals
-// the string "true" or "false" of a flag; a number equals only a number of the same value.
-func SameScalar(a, b value.Value) bool {
-	if a.Kind() == value.Bool || b.Kind() == value.Bool {
-		return value.Scalar(a) == value.Scalar(b) && value.Scalar(a) != "" && a.Kind() != value.Number && b.Kind() != value.Number
-	}
-	return value.Equal(a, b)
 }

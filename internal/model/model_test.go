@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"weir/internal/condition"
 	"weir/internal/value"
 )
 
@@ -65,7 +66,7 @@ func TestClassifyByKind(t *testing.T) {
 			kinds := []value.Value{{}, value.OfNull(), value.OfInt(1), value.OfBool(true), value.OfString("true"), value.OfString("")}
 			for _, e := range table.Entities {
 				for _, w := range e.Where {
-					kinds = append(kinds, w.OneOf...)
+					kinds = append(kinds, w.Constants()...)
 				}
 			}
 			for _, e := range table.Entities {
@@ -194,34 +195,22 @@ func TestBuildOfIndexKeys(t *testing.T) {
 	}
 }
 
+// TestHolds: all tests must hold, each for its own field.
 func TestHolds(t *testing.T) {
 	f := func(name string) *Field { return &Field{Name: name, Attr: name, Type: TypeAny} }
-	is := func(vs ...value.Value) Test { return Test{Field: f("x"), OneOf: vs} }
-	not := func(vs ...value.Value) Test { return Test{Field: f("x"), OneOf: vs, Not: true} }
-	a, b := value.OfString("a"), value.OfString("b")
-	flag, yes := value.OfString("true"), value.OfBool(true)
-	for i, c := range []struct {
-		test Test
-		x    value.Value
-		want bool
-	}{
-		{is(a), a, true}, {is(a), b, false}, {is(a, b), b, true}, {is(a), value.Value{}, false}, {is(a), value.OfNull(), false},
-		{not(a), a, false}, {not(a), b, true}, {not(a, b), b, false}, {not(a), value.Value{}, true},
-		{is(flag), yes, true}, {is(yes), flag, true}, {is(yes), value.OfBool(false), false}, {is(yes), value.OfInt(1), false},
-		{is(value.OfInt(5)), value.MustNumber("5.0"), true}, {is(value.OfInt(5)), value.OfString("5"), false},
-		{Test{Field: f("x"), Present: true}, a, true}, {Test{Field: f("x"), Present: true}, value.Value{}, false},
-		{Test{Field: f("x"), Present: true}, value.OfNull(), false},
-		{Test{Field: f("x")}, value.Value{}, true}, {Test{Field: f("x")}, a, false},
-	} {
-		if got := Holds([]Test{c.test}, value.NewItem(value.Attr{Name: "x", Value: c.x})); got != c.want {
-			t.Errorf("%d: %+v of %v: %v", i, c.test, c.x, got)
-		}
+	is := func(name, v string) Test {
+		return Test{f(name), condition.Condition{{Op: condition.In, Values: []value.Value{value.OfString(v)}}}}
 	}
 	if !Holds(nil, nil) {
 		t.Error("no test holds always")
 	}
-	if Holds([]Test{is(a), not(a)}, row("x", "a")) {
-		t.Error("all tests have to hold")
+	for _, c := range []struct {
+		tests []Test
+		want  bool
+	}{{[]Test{is("x", "a")}, true}, {[]Test{is("x", "b")}, false}, {[]Test{is("x", "a"), is("y", "a")}, false}, {[]Test{is("y", "a")}, false}} {
+		if got := Holds(c.tests, row("x", "a")); got != c.want {
+			t.Errorf("%+v: %v", c.tests, got)
+		}
 	}
 }
 

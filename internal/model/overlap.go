@@ -171,19 +171,19 @@ func escapedMeet(a, b *Template, fixedA, fixedB map[string]string) bool {
 func (e *Entity) fixed() map[string]string {
 	out := map[string]string{}
 	for _, t := range e.Where {
-		if len(t.OneOf) == 1 && !t.Not {
-			out[t.Field.Name] = value.Scalar(t.OneOf[0])
+		if listed := t.Listed(); len(listed) == 1 {
+			out[t.Field.Name] = value.Scalar(listed[0])
 		}
 	}
 	return out
 }
 
-// exclude reports whether no row can pass both wheres, because some attribute would need
-// two values at once.
+// exclude reports whether no row can pass both wheres, because no value of some field passes
+// the tests of both.
 func exclude(a, b []Test) bool {
 	for i := range a {
 		for j := range b {
-			if sameField(a[i].Field, b[j].Field) && (a[i].excludes(&b[j]) || b[j].excludes(&a[i])) {
+			if sameField(a[i].Field, b[j].Field) && slices.Concat(a[i].Is, b[j].Is).Empty() {
 				return true
 			}
 		}
@@ -194,22 +194,4 @@ func exclude(a, b []Test) bool {
 // sameField reports whether two fields, of rows of one table, read the same thing.
 func sameField(a, b *Field) bool {
 	return a.Name == b.Name && a.Attr == b.Attr && (a.Key == nil) == (b.Key == nil) && (a.Key == nil || a.Key.text == b.Key.text)
-}
-
-// excludes reports whether a row that passes t cannot pass u. Both test the same field. It
-// may return false where u.excludes(t) returns true, so callers ask both ways.
-func (t *Test) excludes(u *Test) bool {
-	switch {
-	case len(t.OneOf) == 0 && !t.Present: // absent
-		return len(u.OneOf) == 0 && u.Present || len(u.OneOf) > 0 && !u.Not
-	case len(t.OneOf) == 0 || t.Not || len(u.OneOf) == 0:
-		return false
-	}
-	for _, v := range t.OneOf {
-		in := slices.ContainsFunc(u.OneOf, func(w value.Value) bool { return SameScalar(v, w) })
-		if in != u.Not {
-			return false
-		}
-	}
-	return true
 }

@@ -4,8 +4,6 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"weir/internal/value"
 )
 
 func TestMeet(t *testing.T) {
@@ -51,32 +49,6 @@ func TestMeetMissesNothing(t *testing.T) {
 		}
 		if !keysMeet(&KeyTemplate{Template: a}, &KeyTemplate{Template: b}, nil, nil) {
 			t.Fatalf("%s and %s share %q", a, b, key)
-		}
-	})
-}
-
-// Tests that exclude each other have no row in common.
-func TestExcludeMeansNoRow(t *testing.T) {
-	f := &Field{Name: "t", Attr: "t", Type: TypeAny}
-	some := []value.Value{value.OfString("a"), value.OfString("b"), value.OfString("true"), value.OfBool(true), value.OfInt(1), value.OfString("1")}
-	test := func(t *rapid.T, label string) []Test {
-		n := rapid.IntRange(0, 3).Draw(t, label+" values")
-		x := Test{Field: f, Not: n > 0 && rapid.Bool().Draw(t, label+" not"), Present: n == 0 && rapid.Bool().Draw(t, label+" present")}
-		for range n {
-			x.OneOf = append(x.OneOf, rapid.SampledFrom(some).Draw(t, label))
-		}
-		return []Test{x}
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		a, b := test(t, "a"), test(t, "b")
-		if !exclude(a, b) {
-			return
-		}
-		for _, v := range append(some, value.Value{}, value.OfNull(), value.OfString("other")) {
-			row := value.NewItem(value.Attr{Name: "t", Value: v})
-			if Holds(a, row) && Holds(b, row) {
-				t.Fatalf("%v passes %+v and %+v", row, a, b)
-			}
 		}
 	})
 }

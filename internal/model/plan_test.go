@@ -214,11 +214,8 @@ func tests(ts []Test) string {
 	var b strings.Builder
 	for _, t := range ts {
 		fmt.Fprintf(&b, " %s", field(t.Field))
-		switch {
-		case len(t.OneOf) > 0:
-			fmt.Fprintf(&b, " not=%v %s", t.Not, names(t.OneOf, text))
-		default:
-			fmt.Fprintf(&b, " present=%v", t.Present)
+		for _, term := range t.Is {
+			fmt.Fprintf(&b, " %s %s", term.Op, names(term.Values, text))
 		}
 	}
 	return b.String()

@@ -171,8 +171,8 @@ func (c *compiler) setNames(t *Tally, at pos) {
 // it sets no limit.
 func (e *Entity) listed(name string) []value.Value {
 	for _, t := range e.keyTests() {
-		if t.Field.Name == name && !t.Not {
-			return t.OneOf
+		if t.Field.Name == name {
+			return t.Listed()
 		}
 	}
 	return nil
@@ -210,12 +210,13 @@ func keyCases(a, b *Entity) bool {
 func fixings(e *Entity) []map[string]string {
 	out := []map[string]string{{}}
 	for _, t := range e.keyTests() {
-		if t.Not || len(t.OneOf) == 0 || len(out)*len(t.OneOf) > maxFixings {
+		listed := t.Listed()
+		if len(listed) == 0 || len(out)*len(listed) > maxFixings {
 			continue
 		}
 		var more []map[string]string
 		for _, m := range out {
-			for _, v := range t.OneOf {
+			for _, v := range listed {
 				one := map[string]string{t.Field.Name: value.Scalar(v)}
 				for k, s := range m {
 					one[k] = s

@@ -16,12 +16,13 @@ var shapes = map[string][]string{
 	"steps":          {"steps"},
 	"stage":          {"when", "where", "to", "each", "who", "max", "set"},
 	"follow":         {"follow", "by", "keep"},
-	"test":           {"not"},
+	"test":           {"in", "not", "atLeast", "above", "atMost", "below", "between", "begins", "exists"},
+	"parameter":      {"param"},
 	"migration":      {"rows", "table", "key", "into"},
 	"search":         {"of", "where", "text", "filters", "sorts"},
-	"query":          {"get", "list", "by", "with", "any", "below", "order", "expired", "then", "unique", "sort", "return", "search"},
+	"query":          {"get", "list", "by", "with", "any", "where", "below", "order", "expired", "then", "unique", "sort", "return", "search"},
 	"returned value": {"size", "distinct", "by"},
-	"step":           {"get", "list", "by", "with", "any", "below", "order", "expired"},
+	"step":           {"get", "list", "by", "with", "any", "where", "below", "order", "expired"},
 }
 
 // The words that certain values must be chosen from.

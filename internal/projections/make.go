@@ -88,8 +88,8 @@ func Build(rule *model.RowRule, val, raw func(*model.Assign) value.Value) (Put, 
 	p := Put{Rule: rule, Row: store.Ref{Table: into.Table.Name, Key: key}}
 	attrs := append(make(value.Item, 0, 16), into.Table.Item(key)...)
 	for i := range into.Where {
-		if t := &into.Where[i]; len(t.OneOf) == 1 && !t.Not {
-			attrs = append(attrs, value.Attr{Name: t.Field.Attr, Value: t.OneOf[0]})
+		if v, ok := into.Where[i].Only(); ok {
+			attrs = append(attrs, value.Attr{Name: into.Where[i].Field.Attr, Value: v})
 		}
 	}
 	for i := range rule.Fields {

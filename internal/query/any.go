@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"weir/internal/condition"
 	"weir/internal/model"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -22,7 +23,7 @@ func (s *step) anyHolds(row value.Item, sc scope) bool {
 		}
 		asked = true
 		have := apart(b.Field, s.read(b.Field, row))
-		if slices.ContainsFunc(want.Elements(), func(e value.Attr) bool { return same(have, e.Value) }) {
+		if slices.ContainsFunc(want.Elements(), func(e value.Attr) bool { return condition.Asked(have, e.Value) }) {
 			return true
 		}
 	}

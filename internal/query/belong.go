@@ -1,10 +1,10 @@
 package query
 
 import (
-	"slices"
 	"strings"
 	"time"
 
+	"weir/internal/condition"
 	"weir/internal/model"
 	"weir/internal/value"
 )
@@ -29,6 +29,11 @@ func (s *step) belongs(row value.Item, sc scope, now time.Time) bool {
 	if !s.anyHolds(row, sc) {
 		return false
 	}
+	for i := range s.Where {
+		if f := &s.Where[i]; !f.Holds(s.read(f.Field, row), sc.args) {
+			return false
+		}
+	}
 	if s.Below == nil || s.Below.Prior != nil && sc.alone {
 		return true
 	}
@@ -36,21 +41,7 @@ func (s *step) belongs(row value.Item, sc scope, now time.Time) bool {
 	if limit.IsMissing() {
 		return s.Below.Param != ""
 	}
-	return below(have, limit)
-}
-
-// below compares in the order of keys, but times by when they are: one may be
-// written with a fraction of a second and another without.
-func below(have, limit value.Value) bool {
-	if have.Kind() != limit.Kind() {
-		return false
-	}
-	a, errA := time.Parse(time.RFC3339, have.Text())
-	b, errB := time.Parse(time.RFC3339, limit.Text())
-	if errA == nil && errB == nil {
-		return a.Before(b)
-	}
-	return value.Compare(have, limit) < 0
+	return condition.Less(have, limit)
 }
 
 // ceiling is a limit as a bound of keys: nothing that is below the limit sorts
@@ -94,7 +85,7 @@ func (s *step) holds(b *model.Bind, row value.Item, sc scope) bool {
 		return b.Param != "" // only an optional one is not given
 	}
 	have := apart(b.Field, s.read(b.Field, row))
-	return s.sparse && (have.IsMissing() || s.spelt(b.Field, row, want)) || same(have, want)
+	return s.sparse && (have.IsMissing() || s.spelt(b.Field, row, want)) || condition.Asked(have, want)
 }
 
 // spelt reports whether the keys of a row of which there is nothing else may have
@@ -102,20 +93,6 @@ func (s *step) holds(b *model.Bind, row value.Item, sc scope) bool {
 func (s *step) spelt(f *model.Field, row value.Item, want value.Value) bool {
 	raw := f.Raw(row)
 	return f.Key != nil && want.Kind() == value.String && raw.Text() == f.Key.Escape(want.Text())
-}
-
-// same compares what a row has with what is asked for, as people write it. Of a
-// list or a set any element will do, as in a search.
-func same(have, want value.Value) bool {
-	switch have.Kind() {
-	case value.List, value.StringSet, value.NumberSet, value.BinarySet:
-		return slices.ContainsFunc(have.Elements(), func(e value.Attr) bool { return same(e.Value, want) })
-	}
-	if model.SameScalar(have, want) {
-		return true
-	}
-	text := value.Scalar(have)
-	return text != "" && text == value.Scalar(want)
 }
 
 // read is a field of a row that the step read. A name that is no attribute of the

@@ -17,7 +17,10 @@ func newKinds(m *model.Model, s *model.Step, prior *step) []*step {
 	for _, e := range append([]*model.Entity{s.Entity}, s.Also...) {
 		one := *s
 		one.Entity, one.Also = e, nil
-		one.With, one.Any = rebind(e, s.With), rebind(e, s.Any)
+		one.With, one.Any, one.Where = rebind(e, s.With), rebind(e, s.Any), slices.Clone(s.Where)
+		for i := range one.Where {
+			one.Where[i].Field = e.Field(one.Where[i].Field.Name)
+		}
 		out = append(out, newStep(m, &one, prior))
 	}
 	return out

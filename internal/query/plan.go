@@ -25,7 +25,7 @@ type plan struct {
 func compile(m *model.Model, q *model.Query) (*plan, error) {
 	p := &plan{Query: q, params: parameters(q), entities: entities(q)}
 	if q.Search != nil {
-		p.hits = newStep(m, &model.Step{Entity: q.Search.Of, With: q.With}, nil)
+		p.hits = newStep(m, &model.Step{Entity: q.Search.Of, With: q.With, Where: q.Where}, nil)
 		return p, p.check(p.hits)
 	}
 	if len(q.Steps) == 0 {

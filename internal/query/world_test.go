@@ -193,8 +193,8 @@ func makeRow(t testing.TB, m *model.Model, entity string, pairs ...any) value.It
 	}
 	var attrs []value.Attr
 	for _, test := range e.Where {
-		if len(test.OneOf) == 1 && !test.Not {
-			attrs = append(attrs, value.Attr{Name: test.Field.Attr, Value: test.OneOf[0]})
+		if v, ok := test.Only(); ok {
+			attrs = append(attrs, value.Attr{Name: test.Field.Attr, Value: v})
 		}
 	}
 	for name, v := range given {

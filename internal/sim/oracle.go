@@ -127,8 +127,8 @@ func (t *truth) made(r *model.RowRule, row value.Item, d *deed) (*known, bool) {
 		}
 	}
 	for _, w := range r.Into.Where {
-		if len(w.OneOf) == 1 && !w.Not {
-			attrs = append(attrs, value.Attr{Name: w.Field.Attr, Value: w.OneOf[0]})
+		if v, ok := w.Only(); ok {
+			attrs = append(attrs, value.Attr{Name: w.Field.Attr, Value: v})
 		}
 	}
 	keys := map[string]value.Value{}

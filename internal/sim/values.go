@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"weir/internal/condition"
 	"weir/internal/model"
 	"weir/internal/value"
 )
@@ -56,7 +57,7 @@ func newWords(m *model.Model, d *dice) *words {
 			if w.consts[e] == nil {
 				w.consts[e] = map[string][]value.Value{}
 			}
-			w.consts[e][t.Field.Name] = append(w.consts[e][t.Field.Name], t.OneOf...)
+			w.consts[e][t.Field.Name] = append(w.consts[e][t.Field.Name], t.Constants()...)
 		}
 	}
 	for _, e := range m.Entities {
@@ -215,9 +216,9 @@ func (w *words) assemble(e *model.Entity, vals map[string]value.Value) (value.It
 		t := &e.Where[i]
 		switch {
 		case t.Field.Key != nil:
-		case len(t.OneOf) > 0 && !t.Not:
-			row = row.With(value.Attr{Name: t.Field.Attr, Value: t.OneOf[0]})
-		case len(t.OneOf) == 0 && t.Present && !row.Has(t.Field.Attr):
+		case len(t.Listed()) > 0:
+			row = row.With(value.Attr{Name: t.Field.Attr, Value: t.Listed()[0]})
+		case len(t.Is) == 1 && t.Is[0].Op == condition.Exists && !row.Has(t.Field.Attr):
 			row = row.With(value.Attr{Name: t.Field.Attr, Value: value.OfString("x")})
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"weir/internal/condition"
 	"weir/internal/ingest"
 	"weir/internal/model"
 	"weir/internal/value"
@@ -95,7 +96,7 @@ func (e *entity) agree(item, key value.Item) error {
 	var wrong []mistake
 	for _, k := range key {
 		v := item.Get(k.Name)
-		if !v.IsMissing() && !model.SameScalar(v, k.Value) && scalar(v) != scalar(k.Value) {
+		if !v.IsMissing() && !condition.Same(v, k.Value) && scalar(v) != scalar(k.Value) {
 			wrong = append(wrong, mistake{Pointer: ingest.Pointer(k.Name), Message: fmt.Sprintf("is another value than in the query string, %.100q", value.Scalar(k.Value))})
 		}
 	}

@@ -53,8 +53,8 @@ func LeafRow(e *model.Entity, root store.Ref, n *Node) (row store.Ref, attrs []v
 	}
 	attrs = append(attrs, value.Attr{Name: set.Attr, Value: shown}, value.Attr{Name: owntable.InnerLeaf, Value: inner})
 	for _, t := range e.Where {
-		if t.Field.Key == nil && len(t.OneOf) == 1 {
-			attrs = append(attrs, value.Attr{Name: t.Field.Attr, Value: t.OneOf[0]})
+		if v, ok := t.Only(); ok && t.Field.Key == nil {
+			attrs = append(attrs, value.Attr{Name: t.Field.Attr, Value: v})
 		}
 	}
 	return row, append(attrs, value.Attr{Name: owntable.Version, Value: n.Version}), true

@@ -1,0 +1,316 @@
+package model
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"weir/internal/condition"
+	"weir/internal/value"
+)
+
+// Filter is a test of a query. Its values may be parameters.
+type Filter struct {
+	Field *Field
+	Terms []FilterTerm
+}
+
+// FilterTerm is a term whose values come from Param, if that is set. A term whose parameter
+// is left out asks for nothing.
+type FilterTerm struct {
+	condition.Term
+	Param string
+}
+
+// Holds reports whether a value passes the filter, given the arguments of the call.
+func (f *Filter) Holds(v value.Value, args map[string]value.Value) bool {
+	for i := range f.Terms {
+		t := f.Terms[i].Term
+		if name := f.Terms[i].Param; name != "" {
+			arg := args[name]
+			if arg.IsMissing() {
+				continue
+			}
+			if t.Values = []value.Value{arg}; arg.Kind() == value.List {
+				t.Values = t.Values[:0]
+				for _, e := range arg.Elements() {
+					t.Values = append(t.Values, e.Value)
+				}
+			}
+		}
+		if !t.Holds(v) {
+			return false
+		}
+	}
+	return true
+}
+
+// testDecl is one line of a where.
+type testDecl struct {
+	name  word
+	terms []termDecl
+}
+
+// termDecl is one word of a test with its values.
+type termDecl struct {
+	op     condition.Op
+	at     pos
+	values []node
+}
+
+// single reports whether the test names one value and nothing else.
+func (d *testDecl) single() bool {
+	return len(d.terms) == 1 && d.terms[0].op == condition.In && len(d.terms[0].values) == 1
+}
+
+func readTests(f fields) []testDecl {
+	var out []testDecl
+	for _, e := range f.entries("where") {
+		d := testDecl{name: e.name}
+		switch {
+		case e.value.isMap():
+			d.terms = readTerms(e)
+		case e.value.given() && e.value.y.Value == "present":
+			d.terms = []termDecl{{op: condition.Exists, at: e.value.pos()}}
+		case e.value.given() && e.value.y.Value == "absent":
+			d.terms = []termDecl{{op: condition.Absent, at: e.value.pos()}}
+		default:
+			d.terms = f.r.term(nil, condition.In, e.value, e.name.text)
+		}
+		if len(d.terms) > 0 {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// bounds are the words of bounds, with what they ask.
+var bounds = map[string]condition.Op{
+	"atLeast": condition.AtLeast, "above": condition.Above, "atMost": condition.AtMost, "below": condition.Below, "begins": condition.Begins,
+}
+
+// readTerms reads a test that is a map, in the order of the file.
+func readTerms(e entry) (out []termDecl) {
+	test := e.value.fields("test")
+	if len(e.value.y.Content) == 0 {
+		test.r.report(e.value.pos(), e.name.text+": {not: VALUE}", "the test of %q asks for nothing", e.name.text)
+	}
+	for _, in := range e.value.entries("a test") {
+		n, known := test.has[in.name.text]
+		if !known {
+			continue
+		}
+		switch in.name.text {
+		case "in":
+			out = test.r.term(out, condition.In, n, e.name.text)
+		case "not":
+			out = test.r.term(out, condition.NotIn, n, e.name.text)
+		case "exists":
+			op := condition.Absent
+			if test.flag("exists") {
+				op = condition.Exists
+			}
+			out = append(out, termDecl{op: op, at: n.pos()})
+		case "between":
+			if !n.isList() || len(n.elements()) != 2 {
+				n.wrong(test.what("between"), "a list of two values, the least and the greatest")
+				continue
+			}
+			out = append(out, termDecl{condition.AtLeast, n.pos(), n.elements()[:1]}, termDecl{condition.AtMost, n.pos(), n.elements()[1:]})
+		default:
+			if n.isList() {
+				n.wrong(test.what(in.name.text), "one value")
+				continue
+			}
+			out = append(out, termDecl{bounds[in.name.text], n.pos(), []node{n}})
+		}
+	}
+	return out
+}
+
+// term adds a term of the values of a node. It reports a list of none.
+func (r *reader) term(out []termDecl, op condition.Op, n node, name string) []termDecl {
+	values := n.elements()
+	if len(values) == 0 {
+		r.report(n.pos(), "", "the test of %q names no value", name)
+		return out
+	}
+	return append(out, termDecl{op, n.pos(), values})
+}
+
+// tests compiles the conditions of a where. The where of an entity itself (own) introduces
+// its names as fields; any other where must use fields that the entity has, and must not ask
+// for what rows of the entity never have.
+func (c *compiler) tests(e *Entity, ds []testDecl, own bool) []Test {
+	var out []Test
+	for _, d := range ds {
+		var f *Field
+		if own {
+			c.attributeName(d.name)
+			f = e.Field(d.name.text)
+		} else {
+			f = c.field(e, d.name)
+		}
+		if f == nil {
+			continue
+		}
+		t := Test{Field: f}
+		for _, term := range c.terms(e, f, d, nil) {
+			t.Is = append(t.Is, term.Term)
+		}
+		if len(t.Is) == 0 {
+			continue
+		}
+		if out = append(out, t); !own {
+			c.possible(e, t, d)
+		}
+	}
+	return out
+}
+
+// filters compiles the where of a query's step.
+func (c *compiler) filters(q *Query, e *Entity, ds []testDecl) (out []Filter, whole bool) {
+	whole = true
+	for _, d := range ds {
+		f := c.field(e, d.name)
+		if f == nil {
+			whole = false
+			continue
+		}
+		terms := c.terms(e, f, d, q)
+		whole = whole && len(terms) == len(d.terms)
+		t := Test{Field: f}
+		for _, term := range terms {
+			if term.Param == "" {
+				t.Is = append(t.Is, term.Term)
+			}
+		}
+		c.possible(e, t, d)
+		out = append(out, Filter{f, terms})
+	}
+	return out, whole
+}
+
+// possible reports a test that no row of the entity passes.
+func (c *compiler) possible(e *Entity, t Test, d testDecl) {
+	if t.Is.Empty() {
+		return // reported with its terms
+	}
+	for _, own := range e.Where {
+		if sameField(own.Field, t.Field) && slices.Concat(own.Is, t.Is).Empty() {
+			c.report(d.name.pos, "leave the line out, or ask for what the where of "+e.Name+" lets pass", "no row of %s passes this test of %q: it contradicts the where of %s", e.Name, d.name.text, e.Name)
+			return
+		}
+	}
+}
+
+// terms compiles the words of a test. q is the query whose parameters it may name, nil where
+// there are none. It reports terms that no value passes together.
+func (c *compiler) terms(e *Entity, f *Field, d testDecl, q *Query) (out []FilterTerm) {
+	var is condition.Condition
+	for _, td := range d.terms {
+		t, ok := c.term(e, f, td, q)
+		if !ok {
+			continue
+		}
+		if out = append(out, t); t.Param == "" {
+			is = append(is, t.Term)
+		}
+	}
+	always := f.Key != nil && f.Slot < len(f.Key.required())
+	if is.Empty() || always && slices.ContainsFunc(is, func(t condition.Term) bool { return t.Op == condition.Absent }) {
+		c.report(d.name.pos, "", "no value of %q passes this test", d.name.text)
+	}
+	return out
+}
+
+func (c *compiler) term(e *Entity, f *Field, d termDecl, q *Query) (FilterTerm, bool) {
+	out := FilterTerm{Term: condition.Term{Op: d.op}}
+	if d.op == condition.Exists || d.op == condition.Absent {
+		return out, true
+	}
+	read, a := c.comparedAs(e, f, &out.Term)
+	if !c.comparable(read, d) {
+		return out, false
+	}
+	if d.op != condition.In && d.op != condition.NotIn {
+		a = nil // a bound may be any value, also one that rows do not have
+	}
+	if n := d.values[0]; len(d.values) == 1 && n.isMap() {
+		w, ok := c.parameter(n, q, f.Name)
+		if !ok {
+			return out, false
+		}
+		out.Param, ok = c.bindParam(q, read, a, w, d.op == condition.In || d.op == condition.NotIn)
+		return out, ok
+	}
+	for _, n := range d.values {
+		if v, ok := c.typed(read, a, n); ok {
+			out.Values = append(out.Values, v)
+		}
+	}
+	if d.op == condition.Begins && len(out.Values) == 1 && out.Values[0].Text() == "" {
+		c.report(d.at, f.Name+": present", "every text begins with nothing")
+		return out, false
+	}
+	return out, len(out.Values) == len(d.values)
+}
+
+// comparedAs says how a term reads the field: it sets As, and returns the field with the type
+// that the term's values have. A name in a key is text for words about equality. A bound
+// takes it as the type that the entity declares for it.
+func (c *compiler) comparedAs(e *Entity, f *Field, t *condition.Term) (*Field, *Attribute) {
+	a := e.Attribute(f.Name)
+	read := *f
+	if f.Key != nil && a != nil && t.Op >= condition.AtLeast && t.Op <= condition.Below && (a.Type == TypeNumber || a.Type == TypeTime) {
+		if read.Type = a.Type; a.Type == TypeNumber {
+			t.As = condition.AsNumbers
+		}
+	}
+	if read.Type == TypeTime && t.Op != condition.Begins {
+		t.As = condition.AsTimes
+	}
+	return &read, a
+}
+
+// comparable reports a word that the type of the field does not have.
+func (c *compiler) comparable(f *Field, d termDecl) bool {
+	switch {
+	case d.op < condition.AtLeast:
+		return true
+	case d.op == condition.Begins && (f.Type == TypeString || f.Type == TypeAny):
+		return true
+	case d.op != condition.Begins && (f.Type == TypeString || f.Type == TypeNumber || f.Type == TypeTime || f.Type == TypeAny):
+		return true
+	}
+	c.report(d.at, map[bool]string{true: "atLeast and below bound a time"}[d.op == condition.Begins && f.Type == TypeTime],
+		"%s is a %s, and has no %q", f.Name, cmp.Or(f.Type, TypeAny), d.op.String())
+	return false
+}
+
+// parameter reads {param: NAME}.
+func (c *compiler) parameter(n node, q *Query, name string) (word, bool) {
+	if q == nil {
+		c.report(n.pos(), "a value, or a list of values", "only the where of a query has parameters, not this test of %q", name)
+		return word{}, false
+	}
+	w := n.fields("parameter").need("param", "{param: NAME}")
+	return w, w.given()
+}
+
+// bindParam declares the parameter of a field: a name, "name?" or "name=text".
+func (c *compiler) bindParam(q *Query, f *Field, a *Attribute, w word, list bool) (string, bool) {
+	name, optional := strings.CutSuffix(w.text, "?")
+	name, text, with := strings.Cut(name, "=")
+	if with && optional {
+		c.report(w.pos, name+"="+text, "a parameter with a default may be left out anyway")
+	}
+	p := Param{Name: name, Optional: optional || with, Type: f.Type, List: list}
+	if with {
+		v, ok := c.fromText(f.Name, f.Type, a, word{text, w.pos})
+		if p.Default = v; !ok {
+			return name, false
+		}
+	}
+	return name, c.param(q, p, w)
+}
