@@ -39,7 +39,7 @@ func instantOf(text string) (instant, bool) {
 		return instant{second: t.Unix()}, err == nil
 	}
 	whole, fraction := text, ""
-	if i := strings.IndexByte(text, '.'); i >= 0 {
+	if i := len("2026-01-31T12:00:00"); len(text) > i && text[i] == '.' {
 		n := len(text) - i - 1 - len(strings.TrimLeft(text[i+1:], "0123456789"))
 		if n == 0 {
 			return instant{}, false
