@@ -285,8 +285,8 @@ func TestEmptyMeansNoValue(t *testing.T) {
 			}
 		}
 	})
-	if found < 10 {
-		t.Errorf("only %d conditions were empty", found)
+	if found == 0 {
+		t.Error("no condition was empty")
 	}
 }
 
