@@ -50,6 +50,7 @@ type world struct {
 	reads map[string][]string // who read each shard, in order
 	read  map[events.Position]bool
 	asked map[string]events.Position // the newest behind which records of a shard were asked for
+	ahead time.Duration              // of the clocks of processes that start
 }
 
 func newWorld(t *testing.T) *world {
@@ -95,7 +96,8 @@ func (w *world) start(i int) {
 	ctx, stop := context.WithCancel(context.Background())
 	p := &process{Store: w.db, world: w, name: fmt.Sprintf("%d-%d", i, time.Now().UnixNano()), stop: stop, ended: make(chan error, 1)}
 	w.procs[i] = p
-	run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: p, Now: time.Now}
+	ahead := w.ahead
+	run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: p, Now: func() time.Time { return time.Now().Add(ahead) }}
 	if s := w.searches[i]; s != nil {
 		run.Index, run.Generation = s, s.generation
 	}
@@ -650,6 +652,40 @@ func gapIsSaid(t *testing.T, w *world) {
 	must(t, <-w.procs[1].ended)
 	if len(gaps) != len(shards) {
 		t.Errorf("gaps %v of %d shards", gaps, len(shards))
+	}
+}
+
+// TestLateSpool: records that waited in a spool for longer than what is counted of them is
+// remembered are applied, and that is said once for each shard.
+func TestLateSpool(t *testing.T) {
+	for _, ahead := range []time.Duration{runner.MaxPending - time.Hour, runner.MaxPending + time.Hour} {
+		w := newWorld(t)
+		rng := rand.New(rand.NewPCG(7, 7))
+		for range 300 {
+			w.deed(rng)
+		}
+		w.ahead = ahead
+		w.start(0)
+		w.settles()
+		shards, err := w.db.Shards(t.Context(), "gallery")
+		must(t, err)
+		want := 0
+		if ahead > runner.MaxPending {
+			want = len(shards)
+		}
+		said := 0
+		run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.db, Now: time.Now}
+		must(t, run.Dead(t.Context(), func(d runner.Dead) error {
+			if d.Kind == runner.DeadGap && strings.Contains(d.Reason, "waited in the spool for 5 days") {
+				said++
+			}
+			return nil
+		}))
+		w.procs[0].stop()
+		must(t, <-w.procs[0].ended)
+		if said != want {
+			t.Errorf("%s later: %d shards of %d are said to be late, want %d", ahead, said, len(shards), want)
+		}
 	}
 }
 

@@ -23,7 +23,8 @@ type holding struct {
 	spool  *spool
 	behind atomic.Pointer[time.Time] // time of the last record read; zero if the stream had no more
 
-	said string // the last gap that was reported, by its range
+	said     string // the last gap that was reported, by its range
+	saidLate atomic.Bool
 
 	leaving bool // lose has begun to give it up; guarded by Reader.mu
 	cancel  context.CancelFunc
@@ -221,6 +222,24 @@ func (h *holding) gapAhead(ctx context.Context) error {
 	}
 	if err == nil {
 		h.ahead = events.Position{}
+	}
+	return err
+}
+
+// late records that a record has waited in the spool for so long that what was counted of it
+// may be forgotten.
+func (h *holding) late(ctx context.Context, rec *events.Record) error {
+	age := h.run.Now().Sub(rec.Time)
+	if rec.Time.IsZero() || age <= runner.MaxPending || h.saidLate.Load() {
+		return nil
+	}
+	err := h.keepGap(ctx, runner.Dead{
+		Kind: runner.DeadGap, Target: fmt.Sprintf("shard %s of %s", h.shard, h.table), Position: rec.Position, Time: h.run.Now().UTC(), Source: "from " + rec.Position.String(),
+		Reason: fmt.Sprintf("records from %v on waited in the spool for %d days; what counts for rows that are gone is forgotten after %d, so it may be counted twice: run projector verify, which says what is wrong (docs/guide/operations.md, After a gap)",
+			rec.Position, age/(24*time.Hour), runner.MaxPending/(24*time.Hour)),
+	})
+	if err == nil {
+		h.saidLate.Store(true)
 	}
 	return err
 }

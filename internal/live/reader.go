@@ -511,7 +511,7 @@ func (r *Reader) Shards(_ context.Context, table string) (out []store.Shard, err
 
 // Read returns records from the spool of a shard. If this process does not hold the shard,
 // the error is runner.ErrElsewhere.
-func (r *Reader) Read(_ context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
+func (r *Reader) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
 	h := r.holding(table, shard)
 	if h == nil {
 		return store.Records{}, runner.ErrElsewhere
@@ -519,6 +519,9 @@ func (r *Reader) Read(_ context.Context, table, shard string, after events.Posit
 	page, err := h.spool.read(table, after, limit)
 	if err != nil && !errors.Is(err, runner.ErrElsewhere) {
 		err = fmt.Errorf("%w: %w", runner.ErrShard, err)
+	}
+	if err == nil && len(page.Records) > 0 {
+		err = h.late(ctx, &page.Records[0])
 	}
 	return page, err
 }

@@ -97,17 +97,17 @@ func TestFollowedValues(t *testing.T) {
 // TestSubscribers: a moment is given once, a shard's changes keep theirs until they are
 // sent, and a subscriber's row is written only over what was read.
 func TestSubscribers(t *testing.T) {
-	o := ownTable(t)
+	o, clock := ownTable(t), time.Unix(1_700_000_000, 0)
 	list := owntable.Subscribers("m", owntable.SubscriberList("rule", []string{"a"}))
 	none := owntable.ListFrom(o.row(list))
-	if !o.writes(none.Next(list, "s1", at(2), at(5), nil)) || o.writes(none.Next(list, "s2", at(1), at(1), nil)) {
+	if !o.writes(none.Next(list, "s1", at(2), at(5), nil, clock, soon)) || o.writes(none.Next(list, "s2", at(1), at(1), nil, clock, soon)) {
 		t.Error("one moment was given twice")
 	}
 	is := owntable.ListFrom(o.row(list))
-	if first, last, moment := is.Shard("s1"); is.Moment() != 1 || first != at(2) || last != at(5) || moment != 1 {
+	if first, last, moment := is.Shard("s1"); is.Moment() != clock.UnixMicro() || first != at(2) || last != at(5) || moment != is.Moment() || !o.row(list).Has(owntable.Expiry) {
 		t.Errorf("the list is %v", o.row(list))
 	}
-	if !o.writes(is.Next(list, "s2", at(1), at(1), []string{"s1"})) {
+	if !o.writes(is.Next(list, "s2", at(1), at(1), []string{"s1"}, clock, soon)) {
 		t.Fatal("no second moment")
 	}
 	if first, _, _ := owntable.ListFrom(o.row(list)).Shard("s1"); first != at(2) {
@@ -116,7 +116,7 @@ func TestSubscribers(t *testing.T) {
 	if o.writes(owntable.EndMoment(list, "s1", at(4))) || !o.writes(owntable.EndMoment(list, "s1", at(5))) {
 		t.Error("the moment of a shard ends when its last change is sent")
 	}
-	if !o.writes(owntable.ListFrom(o.row(list)).Next(list, "s2", at(2), at(2), []string{"s1"})) {
+	if !o.writes(owntable.ListFrom(o.row(list)).Next(list, "s2", at(2), at(2), []string{"s1"}, clock, soon)) {
 		t.Fatal("no third moment")
 	}
 	if keys := owntable.ListFrom(o.row(list)).ShardKeys(); len(keys) != 1 || keys[0] != "s2" {
@@ -138,11 +138,11 @@ func TestSubscribers(t *testing.T) {
 	}
 
 	mark := owntable.NotificationMark("m", "rule|a", rowRef("7"))
-	ws, moment := owntable.ListFrom(o.row(list)).NextMarked(list, mark, at(4), soon)
-	if err := o.Transact(t.Context(), ws); err != nil || moment != 4 {
+	ws, moment := owntable.ListFrom(o.row(list)).NextMarked(list, mark, at(4), clock, soon, soon)
+	if err := o.Transact(t.Context(), ws); err != nil || moment != clock.UnixMicro()+3 {
 		t.Fatalf("moment %d: %v", moment, err)
 	}
-	if m := owntable.NotificationMarkFrom(o.row(mark)); m.Position != at(4) || m.Moment != 4 || !m.Sending {
+	if m := owntable.NotificationMarkFrom(o.row(mark)); m.Position != at(4) || m.Moment != moment || !m.Sending {
 		t.Errorf("the mark is %+v", m)
 	}
 	if o.Transact(t.Context(), ws) == nil {

@@ -14,7 +14,7 @@ import (
 // and positions in one write, so each record counts once; a crash between the two leaves a
 // ledger that is ahead of its target, and the batch comes again. There is one for each row
 // that anything counts for, of about 100 bytes for each value and 25 for each shard that is
-// not over. The version rises with every change of a sum; only LedgerRow.Forget leaves it.
+// not over. An empty one whose target is gone expires. The version rises with every change of a sum; only LedgerRow.Forget leaves it.
 const (
 	ledgerVersion = Count
 	ledgerParked  = Parked
@@ -91,9 +91,10 @@ func (l LedgerRow) samePosition(name string) []store.Test {
 	return []store.Test{store.AsRead(name, value.Item(l).Get(name))}
 }
 
-// raise adds 1 to a ledger's version. before is the version before the first.
-func raise(before value.Value) store.Op {
-	return store.Op{Kind: store.Add, Attr: ledgerVersion, Value: value.OfInt(1), From: before}
+// raise adds 1 to a ledger's version, and keeps the ledger from expiring. before is the version
+// before the first.
+func raise(before value.Value) []store.Op {
+	return []store.Op{{Kind: store.Add, Attr: ledgerVersion, Value: value.OfInt(1), From: before}, remove(Expiry)}
 }
 
 func adding(ops []store.Op, amounts []value.Attr) []store.Op {
@@ -107,19 +108,19 @@ func adding(ops []store.Op, amounts []value.Attr) []store.Op {
 // has seen the first of them, or effects before them are parked. The write returns the row.
 func CountLedger(at store.Ref, shardKey string, first, last events.Position, amounts []value.Attr, before value.Value) store.Write {
 	name := PositionOf(shardKey)
-	ops := append(make([]store.Op, 0, len(amounts)+2), set(name, last.Value()), raise(before))
+	ops := append(append(make([]store.Op, 0, len(amounts)+3), set(name, last.Value())), raise(before)...)
 	return store.Write{Ref: at, Ops: adding(ops, amounts), Return: true, If: store.Cond{store.Below(name, first.Value()), Open()}}
 }
 
 // AddLedger adds amounts, unless effects before them are parked. Other writes of the same
 // transaction say that they were not added before.
 func AddLedger(at store.Ref, amounts []value.Attr, before value.Value) store.Write {
-	return store.Write{Ref: at, Ops: adding([]store.Op{raise(before)}, amounts), If: store.Cond{Open()}}
+	return store.Write{Ref: at, Ops: adding(raise(before), amounts), If: store.Cond{Open()}}
 }
 
 // RaiseLedger raises the version of a ledger whose sums stay. The write returns the row.
 func RaiseLedger(at store.Ref, before value.Value) store.Write {
-	return store.Write{Ref: at, Return: true, Ops: []store.Op{raise(before)}}
+	return store.Write{Ref: at, Return: true, Ops: raise(before)}
 }
 
 // ParkLedger moves a ledger past the records of a shard from first to last, which n dead
@@ -127,21 +128,20 @@ func RaiseLedger(at store.Ref, before value.Value) store.Write {
 func ParkLedger(at store.Ref, shardKey string, first, last events.Position, n int) store.Write {
 	name := PositionOf(shardKey)
 	return store.Write{
-		Ref: at, If: store.Cond{store.Below(name, first.Value())}, Ops: []store.Op{set(name, last.Value()), plus(ledgerParked, int64(n))},
+		Ref: at, If: store.Cond{store.Below(name, first.Value())}, Ops: []store.Op{set(name, last.Value()), plus(ledgerParked, int64(n)), remove(Expiry)},
 	}
 }
 
 // WaitLedger adds n to the effects that wait for the target; n is negative for effects that
 // leave the queue. Dead letters of the same transaction say that they were not before.
 func WaitLedger(at store.Ref, n int) store.Write {
-	return store.Write{Ref: at, Ops: []store.Op{plus(ledgerParked, int64(n))}}
+	return store.Write{Ref: at, Ops: []store.Op{plus(ledgerParked, int64(n)), remove(Expiry)}}
 }
 
 // UnparkLedger takes n effects out of the queue and adds their amounts.
 func UnparkLedger(at store.Ref, n int, amounts []value.Attr, before value.Value) store.Write {
-	w := WaitLedger(at, -n)
-	w.Ops = adding(append(w.Ops, raise(before)), amounts)
-	return w
+	ops := append([]store.Op{plus(ledgerParked, int64(-n))}, raise(before)...)
+	return store.Write{Ref: at, Ops: adding(ops, amounts)}
 }
 
 // Values returns how many values of a distinct rows have, and whether they were dropped.
@@ -208,7 +208,7 @@ func (l LedgerRow) Dropping(attr string) LedgerRow {
 // DropValues removes all values of a distinct, and says so, in one write of the whole row, on
 // condition that it has not changed since it was read.
 func (l LedgerRow) DropValues(at store.Ref, attr string, before value.Value) (w store.Write, err error) {
-	w = store.Write{Ref: at, Ops: []store.Op{raise(before)}}
+	w = store.Write{Ref: at, Ops: raise(before)}
 	own := Table()
 	put, err := own.Apply(&w, value.Item(l.Dropping(attr)))
 	if err != nil {
@@ -232,7 +232,7 @@ func (l LedgerRow) Without(at store.Ref, gone []value.Attr, waits int, before va
 	if waits > 0 {
 		w.Ops = append(w.Ops, plus(ledgerParked, int64(waits)))
 	}
-	w.Ops, w.If = append(w.Ops, raise(before)), append(w.If, l.sameVersion())
+	w.Ops, w.If = append(w.Ops, raise(before)...), append(w.If, l.sameVersion())
 	return w
 }
 
@@ -244,6 +244,35 @@ func (l LedgerRow) Forget(at store.Ref, shardKeys []string) store.Write {
 		w.Ops, w.If = append(w.Ops, remove(a.Name)), append(w.If, l.samePosition(a.Name))
 	}
 	return w
+}
+
+// Empty reports whether the ledger says what a new one would say, except how far shards are
+// counted: all sums are 0, and nothing waits.
+func (l LedgerRow) Empty() bool {
+	for _, a := range l {
+		if IsSum(a.Name) && !value.Equal(a.Value, value.OfInt(0)) {
+			return false
+		}
+	}
+	return !l.Parked() && !value.Item(l).Has(ledgerUnshown)
+}
+
+// Expires reports whether TTL will delete the ledger.
+func (l LedgerRow) Expires() bool { return value.Item(l).Has(Expiry) }
+
+// Expire sets when TTL deletes an empty ledger, on condition that it has not changed since it
+// was read. Other writes of the same transaction say that the target is gone. Each write that
+// raises the version, and KeepLedger, take it back.
+func (l LedgerRow) Expire(at store.Ref, expiry value.Value) store.Write {
+	is := value.Item(l)
+	return store.Write{Ref: at, Ops: []store.Op{set(Expiry, expiry)}, If: store.Cond{
+		l.sameVersion(), {store.AsRead(ledgerParked, is.Get(ledgerParked))}, {store.AsRead(ledgerUnshown, is.Get(ledgerUnshown))},
+	}}
+}
+
+// KeepLedger keeps a ledger from expiring, if it has not expired yet.
+func KeepLedger(at store.Ref) store.Write {
+	return store.Write{Ref: at, Ops: []store.Op{remove(Expiry)}, If: store.Cond{{{Attr: Partition, Is: store.Exists}}}}
 }
 
 // Unchanged is, in a transaction, the condition that nothing was counted since the ledger
@@ -259,7 +288,7 @@ func (l LedgerRow) NoteUnshown(at store.Ref, letter, why string) store.Write {
 	if letter != "" {
 		mark = value.OfString(letter + " " + why)
 	}
-	return store.Write{Ref: at, Ops: []store.Op{store.Assign(ledgerUnshown, mark)}, If: store.Cond{l.sameVersion()}}
+	return store.Write{Ref: at, Ops: []store.Op{store.Assign(ledgerUnshown, mark), remove(Expiry)}, If: store.Cond{l.sameVersion()}}
 }
 
 // IntoBands moves digits of the sums into the bands that they belong to (Respread), on
@@ -267,7 +296,7 @@ func (l LedgerRow) NoteUnshown(at store.Ref, letter, why string) store.Write {
 // are where they belong.
 func (l LedgerRow) IntoBands(at store.Ref, before value.Value) (_ store.Write, ok bool) {
 	parts := Respread(value.Item(l))
-	w := store.Write{Ref: at, If: store.Cond{l.sameVersion()}, Ops: []store.Op{raise(before)}}
+	w := store.Write{Ref: at, If: store.Cond{l.sameVersion()}, Ops: raise(before)}
 	for _, p := range parts {
 		w.Ops = append(w.Ops, set(p.Name, p.Value))
 	}
@@ -309,7 +338,7 @@ func (l LedgerRow) Repair(at store.Ref, sums value.Item, applied []ShardPosition
 			w.Ops, w.If = append(w.Ops, set(name, s.At.Value())), append(w.If, l.samePosition(name))
 		}
 	}
-	if w.Ops = append(w.Ops, raise(before)); len(w.Ops) <= AddsAtOnce {
+	if w.Ops = append(w.Ops, raise(before)...); len(w.Ops) <= AddsAtOnce {
 		return w, true, nil
 	}
 	own := Table()

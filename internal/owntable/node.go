@@ -28,6 +28,8 @@ type NodeRow struct {
 	// Seen holds for each shard the positions up to which steps are counted, by the path
 	// of the members that a position is for.
 	Seen map[string]map[string]events.Position
+	// Ends is when TTL may delete the node, if it is the only one and has no members.
+	Ends value.Value
 }
 
 // NodeFrom decodes a node's row. A nil row gives a leaf without members.
@@ -90,6 +92,9 @@ func (n *NodeRow) item(at store.Ref) value.Item {
 		counts = append(counts, attr(m, c))
 	}
 	attrs = append(attrs, attr(nodeCounts, value.OfMap(value.NewItem(counts...))))
+	if n.Path == "" && len(counts) == 0 && !n.Ends.IsMissing() {
+		attrs = append(attrs, attr(Expiry, n.Ends))
+	}
 	for shardKey, at := range n.Seen {
 		for path, p := range at {
 			name := PositionOf(shardKey)

@@ -1,6 +1,8 @@
 package owntable
 
 import (
+	"time"
+
 	"weir/internal/events"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -12,7 +14,8 @@ import (
 // an older change that arrives late does not bring it back. Consumers of the subscribers'
 // and the senders' streams write them. There are as many as rows that subscribe, each as
 // large as what the rule takes of it; the counter has about 100 bytes, and 80 for each
-// shard that sent to the list.
+// shard that sent to the list, and TTL deletes it when nothing was sent for a while. Moments
+// come from the clock, so those of a new counter are behind all earlier ones.
 const (
 	listMoment = Count
 	listFirst  = "f:" // +SHARD: the first change that is being sent; absent when all are sent
@@ -51,12 +54,15 @@ func (l ListRow) ShardKeys() []string { return ShardKeys(l.row) }
 // Next begins the next moment for the changes of a shard from first to last, on condition
 // that no other moment has begun since the counter was read. It also removes the positions
 // of the shards in retired, which deliver no more records, unless notifications of such a
-// shard are still being written. The write returns the row.
-func (l ListRow) Next(at store.Ref, shardKey string, first, last events.Position, retired []string) store.Write {
-	next := value.OfInt(l.Moment() + 1)
+// shard are still being written. expiry is when the counter may be deleted if nothing more is
+// sent. The write returns the row.
+func (l ListRow) Next(at store.Ref, shardKey string, first, last events.Position, retired []string, now time.Time, expiry value.Value) store.Write {
+	next := value.OfInt(l.next(now))
 	w := store.Write{
 		Ref: at, Return: true, If: l.same(),
-		Ops: []store.Op{set(listMoment, next), set(listSends+shardKey, next), set(listFirst+shardKey, first.Value()), set(PositionOf(shardKey), last.Value())},
+		Ops: []store.Op{
+			set(listMoment, next), set(listSends+shardKey, next), set(listFirst+shardKey, first.Value()), set(PositionOf(shardKey), last.Value()), set(Expiry, expiry),
+		},
 	}
 	for _, key := range retired {
 		if !l.row.Has(listFirst + key) {
@@ -65,6 +71,8 @@ func (l ListRow) Next(at store.Ref, shardKey string, first, last events.Position
 	}
 	return w
 }
+
+func (l ListRow) next(now time.Time) int64 { return max(l.Moment()+1, now.UnixMicro()) }
 
 func (l ListRow) same() store.Cond {
 	return store.Cond{{store.AsRead(listMoment, l.row.Get(listMoment))}}
@@ -95,12 +103,13 @@ func NotificationMarkFrom(row value.Item) NotificationMarkRow {
 
 // NextMarked begins the next moment for one change at position p, in one transaction with
 // the mark of its row. The transaction fails if another moment has begun since the counter
-// was read, or if the mark has this position or a newer one.
-func (l ListRow) NextMarked(list, mark store.Ref, p events.Position, expiry value.Value) (ws []store.Write, moment int64) {
-	moment = l.Moment() + 1
+// was read, or if the mark has this position or a newer one. The mark may be deleted at
+// expiry, the counter at ends.
+func (l ListRow) NextMarked(list, mark store.Ref, p events.Position, now time.Time, expiry, ends value.Value) (ws []store.Write, moment int64) {
+	moment = l.next(now)
 	next := value.OfInt(moment)
 	return []store.Write{
-		{Ref: list, If: l.same(), Ops: []store.Op{set(listMoment, next)}},
+		{Ref: list, If: l.same(), Ops: []store.Op{set(listMoment, next), set(Expiry, ends)}},
 		{Ref: mark, If: store.Cond{store.Below(Position, p.Value())}, Ops: []store.Op{
 			set(Position, p.Value()), set(listFirst, p.Value()), set(listSends, next), set(Expiry, expiry),
 		}},

@@ -16,6 +16,7 @@ type Gathered struct {
 	Targets []*Target
 	Faults  []Fault
 	FaultOf []int  // the index of the change that each fault comes from
+	Gone    []*Target // rows that have ledgers and that the batch removes
 	Touched []bool // whether each change asks for anything
 
 	targets map[string]*Target // by row
@@ -93,6 +94,9 @@ func (g *Gathered) Check(i int, c *Change) {
 	case t != nil && t.Check:
 		t.Image = c.New
 		t.Check = c.Is == t.Entity
+	}
+	if c.Is == nil && c.Was != nil && (len(c.Was.Values) > 0 || len(c.Was.Statuses) > 0) {
+		g.Gone = append(g.Gone, &Target{Row: c.Row, Entity: c.Was})
 	}
 }
 

@@ -67,6 +67,10 @@ func (d *Dead) identify() {
 		row = store.Ref{}
 	}
 	parts := []string{string(d.Kind), target, owntable.RowText(row), d.ShardKey, d.Position.String(), d.Source}
+	if d.Kind == DeadParked || d.Kind == DeadImage { // without shards, records of two rows may have one position
+		rec := owntable.RecordFrom(d.Record)
+		parts = append(parts, rec.Table, string(value.AppendPlainItem(nil, rec.Keys)))
+	}
 	sum := sha256.Sum256([]byte(strings.Join(parts, "|")))
 	d.ID = hex.EncodeToString(sum[:8])
 }

@@ -149,6 +149,9 @@ func (r *Runner) gathered(ctx context.Context, b Batch) (Counts, error) {
 			}
 		}
 	}
+	if err := w.expireRemoved(ctx); err != nil {
+		return Counts{}, err
+	}
 	if err := w.moves(ctx); err != nil {
 		return Counts{}, err
 	}

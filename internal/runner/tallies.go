@@ -201,22 +201,34 @@ func (w *Work) readLedgers(ctx context.Context, ledgers map[*projections.Target]
 	return nil
 }
 
-// publish does statement 2 (PublishWrite) for each ledger that was read.
+// publish does statement 2 (PublishWrite) for each ledger that was read. An empty one whose
+// target is gone will expire; that of a target which is there again is kept.
 func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]value.Item) error {
-	var ws []store.Write
+	var ws, keep []store.Write
 	var of []*projections.Target
+	var gone gone
 	for _, t := range w.Targets {
 		b, ok := ledgers[t]
 		if !ok {
 			continue
 		}
+		ledger := owntable.LedgerRow(b)
+		if t.Check && ledger.Expires() {
+			keep = append(keep, owntable.KeepLedger(owntable.Ledger(w.Model.Name, t.Row)))
+		}
 		wr := w.PublishWrite(t.Row, t.Entity, b)
+		if len(wr.Ops) == 0 && !t.Check {
+			gone.add(t.Row, b)
+		}
 		if len(wr.Ops) == 0 || t.Check && Shows(t.Image, &wr) {
 			continue
 		}
-		wr.Return = t.Check
+		wr.Return = t.Check || ledger.Empty()
 		ws = append(ws, wr)
 		of = append(of, t)
+	}
+	if _, err := w.Write(ctx, keep); err != nil {
+		return err
 	}
 	out, err := w.Write(ctx, ws)
 	if err != nil {
@@ -224,6 +236,8 @@ func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]valu
 	}
 	for i, t := range of {
 		switch e := out[i].Err; {
+		case e != nil && ws[i].Return && out[i].Row == nil && !errors.Is(e, store.ErrRefused):
+			gone.add(t.Row, ledgers[t])
 		case errors.Is(e, store.ErrRefused):
 			err = w.ParkTarget(ctx, t, e.Error())
 		case e != nil && t.Check:
@@ -235,7 +249,7 @@ func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]valu
 			return err
 		}
 	}
-	return nil
+	return w.expire(ctx, gone)
 }
 
 // reclaim publishes on a row with a version that weir never gave it, for example a row

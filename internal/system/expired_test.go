@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"weir/internal/model"
+	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/system"
 	"weir/internal/value"
@@ -123,4 +124,24 @@ func TestCopyThatExpiresFirst(t *testing.T) {
 		t.Errorf("the copy is there again: %v, %v", rows, err)
 	}
 	verifyNothing(t, s)
+}
+
+// TestSweepWaits: while a record is not applied that is older than what is counted of it is
+// remembered, rows stay that expired since.
+func TestSweepWaits(t *testing.T) {
+	m, s, now := openOffers(t)
+	at := *now
+	row := rowOf("PK", "OFFER#1", "SK", "META", "kind", "Offer", "id", "1").With(value.Attr{Name: "ttl", Value: value.OfInt(at.Add(runner.MaxPending + time.Hour).Unix())})
+	key, _ := m.Tables[0].KeyOf(row)
+	if out, err := s.Store.Write(t.Context(), []store.Write{{Ref: store.Ref{Table: m.Tables[0].Name, Key: key}, Put: row}}); err != nil || out[0].Err != nil {
+		t.Fatal(err, out)
+	}
+	*now = at.Add(2 * runner.MaxPending)
+	if n, err := s.Sweep(t.Context()); n != 0 || err != nil {
+		t.Errorf("%d rows are removed before what was written 10 days ago is applied: %v", n, err)
+	}
+	settle(t, s)
+	if n, err := s.Sweep(t.Context()); n != 1 || err != nil {
+		t.Errorf("%d rows are removed, not 1: %v", n, err)
+	}
 }

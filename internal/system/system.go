@@ -262,7 +262,8 @@ const SweepAtOnce = 1000
 // Sweep deletes rows whose TTL has expired and returns how many; more may be left for the next
 // call. DynamoDB does this by itself. A deleted row that a replay wrote leaves a mark, so that
 // replaying the same records again does not restore it. A source goes before what was copied
-// from it, which the derivation then removes.
+// from it, which the derivation then removes. While records are not applied that are older than
+// runner.MaxPending, rows stay that expired later than these allow.
 func (s *System) Sweep(ctx context.Context) (removed int, err error) {
 	tables := map[string]*model.Table{}
 	for _, p := range s.Models {
@@ -270,11 +271,52 @@ func (s *System) Sweep(ctx context.Context) (removed int, err error) {
 			tables[t.Name] = t
 		}
 	}
-	now := s.now()
+	now, err := s.expiryTime(ctx)
+	if err != nil {
+		return 0, err
+	}
 	return s.Store.Sweep(ctx, now, SweepAtOnce, func(ctx context.Context, removals []store.Write) error {
 		if err := s.sourcesFirst(ctx, tables, removals, now); err != nil {
 			return err
 		}
 		return replay.BeforeSweep(ctx, s.Store, tables, removals)
 	})
+}
+
+// expiryTime returns the time by which rows have expired: now, or runner.MaxPending after the
+// oldest record that is not applied to rows.
+func (s *System) expiryTime(ctx context.Context) (time.Time, error) {
+	now := s.now()
+	if s.shared {
+		return now, nil // the service deletes rows
+	}
+	for _, p := range s.Models {
+		for _, t := range p.Model.Tables {
+			shards, err := s.Store.Shards(ctx, t.Name)
+			if err != nil {
+				return now, err
+			}
+			for _, shard := range shards {
+				at, err := p.Runner.Place(ctx, runner.GroupRows, t.Name, shard.ID)
+				if errors.Is(err, owntable.ErrRow) {
+					continue // nothing of the shard is applied until that is put right
+				} else if err != nil {
+					return now, err
+				}
+				page, err := s.Store.Read(ctx, t.Name, shard.ID, at.At, 1)
+				if errors.Is(err, store.ErrTrimmed) {
+					continue
+				} else if err != nil {
+					return now, err
+				}
+				if len(page.Records) == 0 || page.Records[0].Time.IsZero() {
+					continue
+				}
+				if by := page.Records[0].Time.Add(runner.MaxPending); by.Before(now) {
+					now = by
+				}
+			}
+		}
+	}
+	return now, nil
 }

@@ -176,7 +176,7 @@ func (w *work) sendNext(ctx context.Context, pending []*sending) error {
 				return err
 			}
 			end := t.notifications[len(t.notifications)-1].Position
-			ws, of = append(ws, list.Next(t.list, w.ShardKey, t.notifications[0].Position, end, retired)), append(of, t)
+			ws, of = append(ws, list.Next(t.list, w.ShardKey, t.notifications[0].Position, end, retired, w.Now(), w.Ends())), append(of, t)
 		}
 	}
 	if err := w.Fresh(); err != nil {

@@ -56,7 +56,7 @@ func (w *work) sendMarked(ctx context.Context, t *Notification) (done bool, err 
 			return false, err
 		}
 		var next []store.Write
-		next, moment = owntable.ListFrom(rows[0]).NextMarked(list, mark, t.Position, w.Expiry())
+		next, moment = owntable.ListFrom(rows[0]).NextMarked(list, mark, t.Position, w.Now(), w.Expiry(), w.Ends())
 		err := w.Store.Transact(ctx, next)
 		if errors.Is(err, store.ErrRefused) {
 			return true, w.unlisted(ctx, t.List, t.Change, err.Error())

@@ -208,9 +208,13 @@ func (w *work) setError(s *setWork, err error) error {
 // nodeWrite returns the write of a node with the next version, if the node has not
 // changed since it was read.
 func (w *work) nodeWrite(root store.Ref, n *Node, before value.Value) store.Write {
-	n.Version = w.above(before)
+	w.next(n, before)
 	return w.Sourced(n.Put(owntable.Node(w.Model.Name, root, n.Path), before), root)
 }
+
+// next gives a node the version after another. If it is the root and has no members, TTL
+// deletes it when no record can come again that it has counted.
+func (w *work) next(n *Node, version value.Value) { n.Version, n.Ends = w.above(version), w.Ends() }
 
 // above returns the next version. The first version comes from the clock, so if weir
 // begins to keep a set again, its versions are above what rows still show.
@@ -235,7 +239,7 @@ func (w *work) split(ctx context.Context, s *setWork, n *Node, before value.Valu
 // splitWrites returns the writes, for one transaction, that split a leaf, and the new
 // leaves.
 func (w *work) splitWrites(ctx context.Context, s *setWork, n *Node, before value.Value) (ws []store.Write, below []*Node, err error) {
-	n.Version = w.above(before)
+	w.next(n, before)
 	below = n.Split()
 	for _, c := range append(below, n) {
 		was := value.Value{}
@@ -436,7 +440,7 @@ func (w *work) joinLeaves(ctx context.Context, s *setWork, path string) error {
 func (w *work) joinWrites(ctx context.Context, s *setWork, parent *Node, below []*Node) (ws []store.Write, err error) {
 	before := parent.Version
 	parent.Join(below)
-	parent.Version = w.above(parent.Version)
+	w.next(parent, parent.Version)
 	for _, c := range below {
 		ws = append(ws, owntable.DropNode(owntable.Node(w.Model.Name, s.Row, c.Path), c.Version))
 	}

@@ -193,7 +193,7 @@ func (s *setRepair) write(ctx context.Context, path string, members []string) (d
 		}
 		return runner.Transacted(s.Store.Transact(ctx, ws))
 	}
-	n.Version = s.above(before)
+	s.next(n, before)
 	if done, err = s.Did(ctx, n.Put(owntable.NodeAt(s.partition, path), before)); !done || err != nil || !s.shows {
 		return done, err
 	}

@@ -87,7 +87,12 @@ func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledg
 	})
 	var ws []store.Write
 	var of []int
+	var gone []store.Ref
+	var empty []value.Item
 	for j, i := range todo {
+		if rows[j] == nil {
+			gone, empty = append(gone, refs[i]), append(empty, ledgers[i])
+		}
 		switch err := errs[j]; {
 		case errors.Is(err, store.ErrRefused):
 			refused[i] = err
@@ -96,6 +101,9 @@ func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledg
 		case writes[j].Ops != nil:
 			ws, of = append(ws, writes[j]), append(of, i)
 		}
+	}
+	if err := r.Expire(ctx, gone, empty); err != nil {
+		return nil, err
 	}
 	out, err := r.Write(ctx, ws)
 	if err != nil {
