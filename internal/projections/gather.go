@@ -15,9 +15,9 @@ import (
 type Gathered struct {
 	Targets []*Target
 	Faults  []Fault
-	FaultOf []int  // the index of the change that each fault comes from
+	FaultOf []int     // the index of the change that each fault comes from
 	Gone    []*Target // rows that have ledgers and that the batch removes
-	Touched []bool // whether each change asks for anything
+	Touched []bool    // whether each change asks for anything
 
 	targets map[string]*Target // by row
 }
