@@ -16,6 +16,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -51,6 +52,7 @@ import (
 //	mood [refuses=W] [fails=N] the index refuses documents with the word, and fails
 //	                          each other one N times
 //	rows TABLE [text=…]       the rows of a table
+//	ledgers                   which rows have a ledger, and which of these expire
 //	claims                    which row each unique value is claimed for
 //	dead | retry | discard    what is kept; retry and discard do the first of it, or
 //	                          all; retry crash=every, discard crash=every
@@ -190,6 +192,8 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) (string, error) {
 		return s.settle(args)
 	case "claims":
 		return s.h.claims(), nil
+	case "ledgers":
+		return s.h.ledgers(), nil
 	case "rows":
 		return s.h.rows(words[0], args["text"]), nil
 	}
@@ -397,11 +401,36 @@ func (s *script) sweep(args map[string]string) (string, error) {
 	}
 	err := s.do(func(h *harness) (err error) {
 		h.clock = h.clock.Add(time.Duration(hours) * time.Hour)
+		marks := h.marks()
 		removed, err = h.store.Sweep(context.Background(), h.clock, 1000, nil)
+		removed -= marks - h.marks() // which only functions by item have
 		return err
 	})
 	s.h.pull()
 	return strings.TrimSpace(fmt.Sprintf("%d gone\n%s", removed, s.records())), err
+}
+
+// marks returns how many deduplication marks there are.
+func (h *harness) marks() (n int) {
+	for _, row := range h.scan(owntable.TableName) {
+		if owntable.Kind(row.Get(owntable.Partition).Text()) == owntable.KindMark {
+			n++
+		}
+	}
+	return n
+}
+
+func (h *harness) ledgers() string {
+	var out []string
+	for _, row := range h.scan(owntable.TableName) {
+		if at := row.Get(owntable.Partition).Text(); owntable.Kind(at) == owntable.KindLedger {
+			if owntable.LedgerRow(row).Expires() {
+				at += " expires"
+			}
+			out = append(out, at)
+		}
+	}
+	return strings.Join(out, "\n")
 }
 
 func (s *script) settle(args map[string]string) (string, error) {
