@@ -45,7 +45,7 @@ func (devCommand) Help() string {
 	return `One process with everything, to try a model out: it takes writes, follows the
 streams, keeps what is derived, and answers queries and searches, all at one address.
 GET /v1/{model}/{query} asks; POST, PUT, PATCH and DELETE /v1/{model}/{entity} write;
-GET /openapi.json describes the writes. What to try is said when it is ready.
+GET /openapi.json describes queries and writes. What to try is said when it is ready.
 
 Where the directory is empty and there is no --sample, some rows are made up from the
 model itself. It stops as projector run does.
@@ -104,7 +104,7 @@ func (c *devCommand) handler(s *system.System, log *slog.Logger) (http.Handler, 
 	for _, part := range s.Models {
 		targets = append(targets, writeapi.Target{Model: part.Model, Writer: &ingest.Writer{Model: part.Model, Store: s.Store}})
 	}
-	writes, err := writeapi.New(targets, writeapi.Options{Log: log, Keyed: c.KeysFile != "" || os.Getenv(web.EnvKeys) != ""})
+	writes, err := writeapi.New(targets, writeapi.Options{Log: log, Queries: true, Keyed: c.KeysFile != "" || os.Getenv(web.EnvKeys) != ""})
 	if err != nil {
 		return nil, err
 	}

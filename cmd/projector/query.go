@@ -119,7 +119,7 @@ func (c *queryCommand) print(p *program, e *query.Engine, params map[string]stri
 		} else {
 			out.WriteString(between)
 		}
-		out.Write(value.AppendPlainItem(nil, c.only(row)))
+		out.Write(value.AppendPlainItem(nil, query.Select(row, c.Only)))
 	}
 	switch {
 	case n > 0:
@@ -128,21 +128,6 @@ func (c *queryCommand) print(p *program, e *query.Engine, params map[string]stri
 		out.WriteString("[]\n")
 	}
 	return errors.Join(err, out.Flush())
-}
-
-// only leaves the attributes asked for. What AppendPlainItem prints is in the order
-// that it is given.
-func (c *queryCommand) only(row value.Item) value.Item {
-	if len(c.Only) == 0 {
-		return row
-	}
-	var out value.Item
-	for _, name := range c.Only {
-		if v := row.Get(name); !v.IsMissing() {
-			out = append(out, value.Attr{Name: name, Value: v})
-		}
-	}
-	return out
 }
 
 // unfinished says that an answer does not have all that is derived.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -94,7 +95,7 @@ func (c *runCommand) Run(p *program) (err error) {
 		return err
 	}
 	defer end()
-	handler, err := api.New(engines(s), api.Options{Log: log, Status: statuses(s)})
+	handler, err := api.New(engines(s), api.Options{Log: log, Status: statuses(s), Keyed: c.KeysFile != "" || os.Getenv(web.EnvKeys) != ""})
 	if err != nil {
 		return usage("%v", err)
 	}

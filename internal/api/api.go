@@ -2,9 +2,10 @@
 //
 //	GET /v1                     {"models": [{"name", "href"}]}
 //	GET /v1/{model}             {"model", "queries": [{"name", "href", "parameters": [{"name", "type", "optional", "oneOf"}]}]}
-//	GET /v1/{model}/{query}     {"items": [row, …], "cursor": "…"}, by key=value, limit= and cursor=
+//	GET /v1/{model}/{query}     {"items": [row, …], "cursor": "…"}, by key=value, limit=, cursor= and select=
 //	GET /v1/{model}/status      tables, readers, derivations, builds and search indexes
 //	GET /healthz                {"status": "ok"}, or 503
+//	GET /openapi.json           all of this as an OpenAPI description of the models
 //
 // A page without a cursor is the last; one with a cursor may be short, or empty.
 // What goes wrong is an application/problem+json (RFC 9457) with type, title,
@@ -63,6 +64,8 @@ type API struct {
 // Options are the options of an API. The zero Options are right for tests.
 type Options struct {
 	Log *slog.Logger // nil is slog.Default()
+	// Keyed says that requests need a key, in the description of the API.
+	Keyed bool
 	// Status returns what GET /v1/{model}/status answers, as JSON. Without it there is none.
 	Status func(ctx context.Context, model string) (any, error)
 }
@@ -87,6 +90,14 @@ func New(engines []*query.Engine, o Options) (*API, error) {
 		mux.HandleFunc("/v1/{model}/"+model.StatusPath, a.status)
 	}
 	mux.HandleFunc("/healthz", a.health)
+	description, err := a.describe()
+	if err != nil {
+		return nil, err
+	}
+	mux.HandleFunc("/openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+		web.SetHeaders(w, "application/json")
+		w.Write(description)
+	})
 	mux.HandleFunc("/", a.nothing)
 	zip, err := gzhttp.NewWrapper(gzhttp.MinSize(1024), gzhttp.CompressionLevel(1))
 	if err != nil {
@@ -157,7 +168,7 @@ func (a *API) query(w http.ResponseWriter, r *http.Request) {
 		a.noModel(w, r)
 		return
 	}
-	params, page, err := parameters(r.URL.RawQuery)
+	params, page, names, err := parameters(r.URL.RawQuery)
 	if err != nil {
 		a.fail(w, r, err)
 		return
@@ -184,7 +195,7 @@ func (a *API) query(w http.ResponseWriter, r *http.Request) {
 		}
 		// What cannot be told so has its own limit.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(maxWrite))
-		writePage(w, res)
+		writePage(w, res, names)
 	}
 }
 
@@ -248,15 +259,15 @@ func busy(w http.ResponseWriter) {
 	web.ProblemOf(http.StatusServiceUnavailable, "busy", fmt.Sprintf("%d queries are worked on, and large pages written, at once, half of them for one key or address, and others wait; ask again later", maxQueries)).Write(w)
 }
 
-// parameters reads a query string. limit and cursor may be there without a value.
-func parameters(raw string) (map[string]string, query.Page, error) {
-	var page query.Page
+// parameters reads a query string. limit and cursor may be there without a value. names are
+// the attributes to answer, none for all.
+func parameters(raw string) (params map[string]string, page query.Page, names []string, err error) {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
-		return nil, page, errMalformed
+		return nil, page, nil, errMalformed
 	}
 	var bad query.ParameterError
-	params := map[string]string{}
+	params = map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if params[name] = values.Get(name); len(values[name]) > 1 {
 			bad.Problems = append(bad.Problems, query.Problem{Parameter: name, Message: "is given more than once"})
@@ -268,12 +279,19 @@ func parameters(raw string) (map[string]string, query.Page, error) {
 		}
 	}
 	page.Cursor = params["cursor"]
+	if text, given := params["select"]; given {
+		names = strings.Split(text, ",")
+		if slices.Contains(names, "") {
+			bad.Problems = append(bad.Problems, query.Problem{Parameter: "select", Message: "must list names of attributes with commas between them"})
+		}
+	}
 	delete(params, "limit")
 	delete(params, "cursor")
+	delete(params, "select")
 	if bad.Problems != nil {
-		return nil, page, &bad
+		return nil, page, nil, &bad
 	}
-	return params, page, nil
+	return params, page, names, nil
 }
 
 // health says whether queries can be answered: whether the store answers.
@@ -304,14 +322,14 @@ func (a *API) noModel(w http.ResponseWriter, r *http.Request) {
 const chunk = 32 << 10
 
 // writePage streams a page: no more than a chunk and a row is in memory as JSON.
-func writePage(w http.ResponseWriter, res query.Result) {
+func writePage(w http.ResponseWriter, res query.Result, names []string) {
 	web.SetHeaders(w, "application/json")
 	b := append(make([]byte, 0, chunk), `{"items":[`...)
 	for i, row := range res.Items {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		if b = value.AppendPlainItem(b, row); len(b) < chunk {
+		if b = value.AppendPlainItem(b, query.Select(row, names)); len(b) < chunk {
 			continue
 		}
 		if _, err := w.Write(b); err != nil {

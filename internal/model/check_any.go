@@ -34,7 +34,7 @@ func checkAny(c *compiler) {
 }
 
 // checkKinds reports a step that reads rows of several entities which do not share a
-// table, a key template and the fixed fields. It also reports a step that lists a set,
+// table, a partition and the fixed fields. It also reports a step that lists a set,
 // which only a get can read as a whole.
 func checkKinds(c *compiler) {
 	c.eachStep(func(q *Query, s *Step, d *stepDecl) {
@@ -70,13 +70,48 @@ func (c *compiler) sameRead(s *Step, e *Entity, w word) {
 	one := Step{Entity: e, Index: s.Index}
 	pa, sa, _ := s.schema()
 	pb, sb, _ := one.schema()
-	if pa.Template.String() != pb.Template.String() || sa != nil && sa.Template.String() != sb.Template.String() {
-		c.report(w.pos, "list each in a query of its own", "%s and %s have different templates for the key that is read", s.Entity.Name, e.Name)
+	if pa.Template.String() != pb.Template.String() {
+		c.report(w.pos, "list each in a query of its own", "%s and %s share no partition: their templates for %s are %s and %s", s.Entity.Name, e.Name, pa.Attr.Name, pa.Template, pb.Template)
+	}
+	if sa != nil && sa.Template.String() != sb.Template.String() {
+		c.partitionOnly(s, sa, sb, w)
 	}
 	used := names(append(slices.Clone(s.With), s.Any...), func(b Bind) string { return b.Field.Name })
 	for _, name := range append(used, names(s.Where, func(f Filter) string { return f.Field.Name })...) {
-		if !c.has(e, name) {
+		a := e.Attribute(name)
+		switch {
+		case !c.has(e, name):
 			c.report(w.pos, "", "%s has no field %q", e.Name, name)
+		case a != nil && a.Hidden:
+			c.report(w.pos, "", "%s is hidden in %s, and what is found would tell it", name, e.Name)
+		case clash(e.Field(name).Type, s.Entity.Field(name).Type):
+			c.report(w.pos, "", "%s is a %s in %s and a %s in %s", name, s.Entity.Field(name).Type, s.Entity.Name, e.Field(name).Type, e.Name)
 		}
 	}
+}
+
+// partitionOnly reports a step that would narrow the sort keys of entities whose templates for
+// them differ: it reads their whole partition.
+func (c *compiler) partitionOnly(s *Step, a, b *KeyTemplate, w word) {
+	if s.Below != nil {
+		c.report(w.pos, "where: {"+s.Below.Field.Name+": {below: {param: NAME}}}", "below needs one order, and the sort keys of several entities differ")
+	}
+	for _, bind := range append(slices.Clone(s.With), s.Any...) {
+		name := bind.Field.Name
+		partition, _, _ := s.schema()
+		if partition.Template.Slot(name) < 0 && (a.Template.Slot(name) >= 0 || b.Template.Slot(name) >= 0) {
+			c.report(w.pos, "where: {"+name+": {in: {param: NAME}}}", "%q stands in a sort key, and those of several entities differ: the query reads their whole partition", name)
+		}
+	}
+}
+
+// Mixed reports whether the step reads entities with different templates for their sort
+// key. It then reads the whole partition, an item collection.
+func (s *Step) Mixed() bool {
+	_, sort, _ := s.schema()
+	return sort != nil && slices.ContainsFunc(s.Also, func(e *Entity) bool {
+		one := Step{Entity: e, Index: s.Index}
+		_, other, _ := one.schema()
+		return other == nil || other.Template.String() != sort.Template.String()
+	})
 }

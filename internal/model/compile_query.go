@@ -13,7 +13,7 @@ const (
 	sortParam = "sort"
 )
 
-var reservedParams = []string{textParam, sortParam, "limit", "cursor"}
+var reservedParams = []string{textParam, sortParam, "limit", "cursor", "select"}
 
 // StatusPath is the name under which servers answer the status of a model, beside its queries.
 const StatusPath = "status"

@@ -46,6 +46,9 @@ func (e *Engine) Parameters(name string) []Parameter {
 	return nil
 }
 
+// Described describes the parameters of a query of a model.
+func Described(q *model.Query) []Parameter { return parameters(q) }
+
 func parameters(q *model.Query) []Parameter {
 	var ps []Parameter
 	for _, p := range q.Params {

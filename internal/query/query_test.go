@@ -144,7 +144,7 @@ func TestIndexOfKeys(t *testing.T) {
 	w.fake.put(t, "shop", value.NewItem(
 		value.Attr{Name: "PK", Value: value.OfString("THING#1")}, value.Attr{Name: "SK", Value: value.OfString("x")},
 		value.Attr{Name: "LPK", Value: value.OfString("LEAN#red")}, value.Attr{Name: "LSK", Value: value.OfString("2025-01-01T00:00:00Z#5")}))
-	w.want("lean-marks", "color=red", "USER#u2 LEAN#red null,USER#u1 LEAN#red null", "PK", "LPK", "color")
+	w.want("lean-marks", "color=red", "USER#u2 LEAN#red red,USER#u1 LEAN#red red", "PK", "LPK", "color")
 	w.want("lean-marks", "color=red type=like", "USER#u1", "PK")
 	w.want("lean-products", "color=red", "USER#u1,USER#u2", "PK")
 }

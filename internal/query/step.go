@@ -18,11 +18,13 @@ type step struct {
 	primary         []keyPart // the table's own key
 	keys            []keyPart // all keys of the entity
 	sparse          bool      // rows hold only keys
+	mixed           bool      // the whole partition is read: entities with different sort keys
 	keyed           bool      // what is fixed to a row before is in the primary key
 	readings        []*model.Attribute
-	lists           []*list // of the row before: what the step is fixed to each element of
-	kinds           []*step // where rows of several kinds are read: one for each
-	pick            *pick   // how rows are found by lists of what is in their keys; nil where they are not
+	lists           []*list        // of the row before: what the step is fixed to each element of
+	kinds           []*step        // where rows of several kinds are read: one for each
+	onlyInKeys      []*model.Field // the names that an answer takes from the key where the row has no such attribute
+	pick            *pick          // how rows are found by lists of what is in their keys; nil where they are not
 }
 
 func newStep(m *model.Model, s *model.Step, prior *step) *step {
@@ -40,6 +42,7 @@ func newStep(m *model.Model, s *model.Step, prior *step) *step {
 	for _, k := range s.Entity.Keys {
 		st.keys = append(st.keys, newKeyPart(m, s.Entity, k.Attr))
 	}
+	st.share(m)
 	st.shape, st.readings = newShape(s.Entity, st.sparse), readings(s.Entity)
 	for _, b := range s.With {
 		st.keyed = st.keyed && (b.Prior == nil || st.inPrimary(b.Field.Name))
@@ -47,8 +50,21 @@ func newStep(m *model.Model, s *model.Step, prior *step) *step {
 			st.lists = append(st.lists, newList(m, prior.Entity.Attribute(b.Prior.Name), prior))
 		}
 	}
+	st.onlyInKeys = st.keyNames()
 	st.kinds, st.pick = newKinds(m, s, prior), newPick(st)
 	return st
+}
+
+// share adapts the key that the step reads by to all entities whose rows are read. A name
+// counts as escaped only if it is in the keys of each.
+func (s *step) share(m *model.Model) {
+	s.mixed = s.Mixed()
+	for _, e := range s.Also {
+		for _, k := range [...]*keyPart{&s.partition, &s.sort} {
+			other := newKeyPart(m, e, k.attr)
+			k.typed = slices.DeleteFunc(slices.Clone(k.typed), func(name string) bool { return !slices.Contains(other.typed, name) })
+		}
+	}
 }
 
 func (s *step) inPrimary(name string) bool {
@@ -95,6 +111,9 @@ func (s *step) lookup(sc scope) lookup {
 
 // span bounds the sort key as closely as the fixed fields allow.
 func (s *step) span(sc scope, get lookup, as spelling) store.Range {
+	if s.mixed {
+		return store.Range{}
+	}
 	get = s.spelled(&s.sort, get, as)
 	v, whole := s.sort.bound(get)
 	if whole {

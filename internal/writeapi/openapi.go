@@ -2,19 +2,21 @@ package writeapi
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"regexp"
 	"strconv"
 
+	"weir/internal/api"
 	"weir/internal/model"
 )
 
 // describe is the OpenAPI 3.1 description of the API. It depends on nothing but the
 // models, and the same models give the same bytes.
-func (a *API) describe(keyed bool) ([]byte, error) {
+func (a *API) describe(keyed, queries bool) ([]byte, error) {
 	d := &description{
 		paths:     object{"/openapi.json": openapiPath, "/healthz": healthPath},
-		schemas:   object{"Problem": problemSchema, "Results": resultsSchema},
+		schemas:   object{"Problem": api.ProblemSchema, "Results": resultsSchema},
 		responses: object{},
 	}
 	tags := []object{}
@@ -24,6 +26,9 @@ func (a *API) describe(keyed bool) ([]byte, error) {
 			d.entity(t.Model, e)
 		}
 		d.batch(t)
+	}
+	if queries {
+		d.queries(a.targets)
 	}
 	for status, about := range problems {
 		d.responses[responseName(status)] = problemResponse(status, about)
@@ -44,6 +49,25 @@ func (a *API) describe(keyed bool) ([]byte, error) {
 	}
 	b, err := json.Marshal(doc)
 	return append(b, '\n'), err
+}
+
+// queries adds the paths of queries, which Beside answers at the same address. A GET of a name
+// that is both a query and an entity is the query.
+func (d *description) queries(targets []*target) {
+	var models []*model.Model
+	for _, t := range targets {
+		models = append(models, t.Model)
+	}
+	also := api.Describe(models)
+	for path, item := range also.Paths {
+		if have, ok := d.paths[path].(object); ok {
+			have["get"] = item.(object)["get"]
+			continue
+		}
+		d.paths[path] = item
+	}
+	maps.Copy(d.schemas, also.Schemas)
+	maps.Copy(d.responses, also.Responses)
 }
 
 const about = "Writes of rows, checked against their models. Fields of the key may be given in the body, as query parameters, or both ways alike."
@@ -93,27 +117,6 @@ var headers = object{
 	"Idempotent-Replayed": object{"description": "true where the answer is of the same request before.", "schema": object{"type": "string", "enum": []string{"true"}}},
 	"Retry-After":         object{"description": "Seconds to wait.", "schema": object{"type": "string", "pattern": "^[0-9]+$"}},
 	"WWW-Authenticate":    object{"schema": object{"type": "string"}},
-}
-
-var problemSchema = object{
-	"type":     "object",
-	"required": []string{"type", "title", "status", "detail"},
-	"properties": object{
-		"type":   object{"type": "string", "format": "uri"},
-		"title":  object{"type": "string"},
-		"status": object{"type": "integer"},
-		"detail": object{"type": "string"},
-		"errors": object{"type": "array", "items": object{
-			"type":     "object",
-			"required": []string{"message"},
-			"properties": object{
-				"pointer":   object{"type": "string", "description": "RFC 6901, into the body."},
-				"parameter": object{"type": "string"},
-				"message":   object{"type": "string"},
-			},
-		}},
-		"id": object{"type": "string", "description": "Under which the server's log has more."},
-	},
 }
 
 var resultsSchema = object{

@@ -136,3 +136,38 @@ func TestSchemas(t *testing.T) {
 		}
 	}
 }
+
+// TestQueriesAreDescribedBeside: a server that answers queries too describes both, and no
+// reference leads nowhere.
+func TestQueriesAreDescribedBeside(t *testing.T) {
+	a := newRig(t, all...).api
+	text, err := a.describe(true, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := map[string]any{}
+	if err := json.Unmarshal(text, &doc); err != nil {
+		t.Fatal(err)
+	}
+	for _, ref := range regexp.MustCompile(`"\$ref":"(#[^"]*)"`).FindAllSubmatch(text, -1) {
+		at := any(doc)
+		for step := range strings.SplitSeq(strings.TrimPrefix(string(ref[1]), "#/"), "/") {
+			m, _ := at.(map[string]any)
+			at = m[step]
+		}
+		if at == nil {
+			t.Errorf("%s leads nowhere", ref[1])
+		}
+	}
+	paths := doc["paths"].(map[string]any)
+	for _, one := range a.targets {
+		for _, q := range one.Model.Queries {
+			if paths["/v1/"+one.Model.Name+"/"+q.Name] == nil {
+				t.Errorf("the query %s of %s is not described", q.Name, one.Model.Name)
+			}
+		}
+		if paths["/v1/"+one.Model.Name+"/batch"] == nil {
+			t.Errorf("the writes of %s are not described", one.Model.Name)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"weir/internal/api"
 	"weir/internal/model"
 	"weir/internal/value"
 )
@@ -12,45 +13,6 @@ import (
 // object is a JSON object. Written as JSON its names are in order, so that the same
 // model gives the same bytes.
 type object = map[string]any
-
-// limits of a number that a table can hold.
-const (
-	least = json.Number("-9.9999999999999999999999999999999999999E+125")
-	most  = json.Number("9.9999999999999999999999999999999999999E+125")
-)
-
-// typeSchema says what values of a type are as people read and, given, as they
-// write them: a flag may then be its word too.
-func typeSchema(t model.Type, given bool) object {
-	switch t {
-	case model.TypeString:
-		return object{"type": "string"}
-	case model.TypeNumber:
-		return object{"type": "number", "minimum": least, "maximum": most}
-	case model.TypeBoolean:
-		return object{"type": "boolean"}
-	case model.TypeFlag:
-		if given {
-			return object{"enum": []any{true, false, "true", "false"}}
-		}
-		return object{"type": "boolean"}
-	case model.TypeTime:
-		return object{"type": "string", "format": "date-time"}
-	case model.TypeBinary:
-		return object{"type": "string", "contentEncoding": "base64"}
-	case model.TypeList:
-		return object{"type": "array"}
-	case model.TypeMap:
-		return object{"type": "object"}
-	case model.TypeStrings:
-		return object{"type": "array", "items": object{"type": "string"}, "minItems": 1, "uniqueItems": true}
-	case model.TypeNumbers:
-		return object{"type": "array", "items": object{"type": "number"}, "minItems": 1, "uniqueItems": true}
-	case model.TypeCommas:
-		return object{"type": "string"}
-	}
-	return object{}
-}
 
 // fields are the names that people give, in order: the attributes, but for those that
 // are computed, and what stands only in the key.
@@ -71,7 +33,7 @@ func (e *entity) fields() []string {
 
 // field is the schema of a field as it is given.
 func (e *entity) field(name string) object {
-	s := typeSchema(e.typeOf(name), true)
+	s := api.TypeSchema(e.typeOf(name), true)
 	if a := e.Attribute(name); a != nil {
 		if a.Max > 0 {
 			s["maxLength"] = a.Max
@@ -225,24 +187,5 @@ func (e *entity) merge() object {
 // row is the schema of a row as it is answered: what is derived is there too, the
 // keys that the table has, and whatever others wrote besides.
 func (e *entity) row() object {
-	props := object{}
-	for _, a := range e.Attributes {
-		if a.Hidden {
-			continue
-		}
-		s := typeSchema(a.Type, false)
-		if a.Type == model.TypeTime {
-			delete(s, "format") // a row that others wrote has what they wrote
-		}
-		if a.Computed != nil {
-			s["readOnly"] = true
-		}
-		props[a.Name] = s
-	}
-	for _, t := range e.Values {
-		if t.Shows() {
-			props[t.Attr] = object{"type": "number", "readOnly": true}
-		}
-	}
-	return object{"type": "object", "properties": props}
+	return object{"type": "object", "properties": api.RowProperties(e.Entity)}
 }

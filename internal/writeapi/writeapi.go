@@ -69,9 +69,11 @@ type target struct {
 
 // Options of an API.
 type Options struct {
-	Log    *slog.Logger                // nil is slog.Default()
-	Keyed  bool                        // requests need a key; the description says so
-	Health func(context.Context) error // whether rows can be written now
+	Log   *slog.Logger // nil is slog.Default()
+	Keyed bool         // requests need a key; the description says so
+	// Queries are answered at the same address (Beside); the description has them too.
+	Queries bool
+	Health  func(context.Context) error // whether rows can be written now
 }
 
 // New makes the API of models, each with its writer.
@@ -94,7 +96,7 @@ func New(targets []Target, o Options) (*API, error) {
 		a.targets = append(a.targets, one)
 	}
 	var err error
-	if a.openapi, err = a.describe(o.Keyed); err != nil {
+	if a.openapi, err = a.describe(o.Keyed, o.Queries); err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()

@@ -1,0 +1,259 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strconv"
+
+	"weir/internal/model"
+	"weir/internal/query"
+)
+
+// object is a JSON object. Written as JSON its names are in order, so that the same model
+// gives the same bytes.
+type object = map[string]any
+
+// limits of a number that a table can hold.
+const (
+	least = json.Number("-9.9999999999999999999999999999999999999E+125")
+	most  = json.Number("9.9999999999999999999999999999999999999E+125")
+)
+
+// TypeSchema says what values of a type are as people read and, given, as they
+// write them: a flag may then be its word too.
+func TypeSchema(t model.Type, given bool) object {
+	switch t {
+	case model.TypeString:
+		return object{"type": "string"}
+	case model.TypeNumber:
+		return object{"type": "number", "minimum": least, "maximum": most}
+	case model.TypeBoolean:
+		return object{"type": "boolean"}
+	case model.TypeFlag:
+		if given {
+			return object{"enum": []any{true, false, "true", "false"}}
+		}
+		return object{"type": "boolean"}
+	case model.TypeTime:
+		return object{"type": "string", "format": "date-time"}
+	case model.TypeBinary:
+		return object{"type": "string", "contentEncoding": "base64"}
+	case model.TypeList:
+		return object{"type": "array"}
+	case model.TypeMap:
+		return object{"type": "object"}
+	case model.TypeStrings:
+		return object{"type": "array", "items": object{"type": "string"}, "minItems": 1, "uniqueItems": true}
+	case model.TypeNumbers:
+		return object{"type": "array", "items": object{"type": "number"}, "minItems": 1, "uniqueItems": true}
+	case model.TypeCommas:
+		return object{"type": "string"}
+	}
+	return object{}
+}
+
+// Description is the part of an OpenAPI 3.1 description that describes queries.
+type Description struct{ Paths, Schemas, Responses map[string]any }
+
+// describe is the whole document, for a server that only answers queries.
+func (a *API) describe() ([]byte, error) {
+	var models []*model.Model
+	for _, e := range a.engines {
+		models = append(models, e.Model)
+	}
+	d := Describe(models)
+	d.Paths["/openapi.json"] = object{"get": object{
+		"operationId": "openapi", "summary": "This description.",
+		"responses": object{"200": object{"description": "It.", "content": jsonOf(object{"type": "object"})}, "401": problem(http.StatusUnauthorized)},
+	}}
+	d.Paths["/healthz"] = object{"get": object{
+		"operationId": "health", "summary": "Whether queries can be answered now.", "security": []object{},
+		"responses": object{"200": object{"description": "They can.", "content": jsonOf(object{"type": "object", "required": []string{"status"}})}, "503": problem(http.StatusServiceUnavailable)},
+	}}
+	components := object{"schemas": d.Schemas, "responses": d.Responses}
+	doc := object{
+		"openapi":           "3.1.0",
+		"jsonSchemaDialect": "https://spec.openapis.org/oas/3.1/dialect/base",
+		"info":              object{"title": "weir", "version": "1", "description": "Queries of models."},
+		"servers":           []object{{"url": "/"}},
+		"paths":             d.Paths,
+		"components":        components,
+	}
+	if a.options.Keyed {
+		components["securitySchemes"] = object{"key": object{"type": "http", "scheme": "bearer"}}
+		doc["security"] = []object{{"key": []string{}}}
+	}
+	b, err := json.Marshal(doc)
+	return append(b, '\n'), err
+}
+
+// problemTexts are the statuses of what goes wrong with a query, and what each says.
+var problemTexts = map[int]string{
+	http.StatusBadRequest:          "A parameter or the cursor is wrong; each is listed.",
+	http.StatusUnauthorized:        "A key is needed.",
+	http.StatusNotFound:            "There is no such model or query.",
+	http.StatusRequestURITooLong:   "The query string is too long.",
+	http.StatusMisdirectedRequest:  "The server is asked by a name that it does not have.",
+	http.StatusUnprocessableEntity: "The query would cost more than a page may.",
+	http.StatusTooManyRequests:     "Too much in a short time.",
+	http.StatusInternalServerError: "Something is wrong with the server.",
+	http.StatusServiceUnavailable:  "The store does not answer, or too much is asked at once.",
+}
+
+// ProblemSchema is the schema of a problem, as of RFC 9457.
+var ProblemSchema = object{
+	"type":     "object",
+	"required": []string{"type", "title", "status", "detail"},
+	"properties": object{
+		"type":   object{"type": "string", "format": "uri"},
+		"title":  object{"type": "string"},
+		"status": object{"type": "integer"},
+		"detail": object{"type": "string"},
+		"errors": object{"type": "array", "items": object{
+			"type":     "object",
+			"required": []string{"message"},
+			"properties": object{
+				"pointer":   object{"type": "string", "description": "RFC 6901, into the body."},
+				"parameter": object{"type": "string"},
+				"message":   object{"type": "string"},
+			},
+		}},
+		"id": object{"type": "string", "description": "Under which the server's log has more."},
+	},
+}
+
+func problem(status int) object {
+	return object{"$ref": "#/components/responses/Query" + strconv.Itoa(status)}
+}
+
+func jsonOf(schema object) object { return object{"application/json": object{"schema": schema}} }
+
+// Describe describes the queries of models. It depends on nothing but the models, and the
+// same models give the same bytes.
+func Describe(models []*model.Model) Description {
+	d := Description{Paths: object{}, Schemas: object{"Problem": ProblemSchema}, Responses: object{}}
+	for status, about := range problemTexts {
+		d.Responses["Query"+strconv.Itoa(status)] = object{
+			"description": about, "content": object{"application/problem+json": object{"schema": object{"$ref": "#/components/schemas/Problem"}}},
+		}
+	}
+	for _, m := range models {
+		for _, q := range m.Queries {
+			d.query(m, q)
+		}
+	}
+	return d
+}
+
+// query describes the path of a query.
+func (d *Description) query(m *model.Model, q *model.Query) {
+	items := object{"type": "object"}
+	if len(q.Return) == 0 {
+		items = d.rows(m, q)
+	}
+	params := []object{}
+	for _, p := range query.Described(q) {
+		params = append(params, parameterOf(p))
+	}
+	params = append(params,
+		object{"name": "limit", "in": "query", "description": "The most rows of a page.", "schema": object{"type": "integer", "minimum": 1, "maximum": query.MaxLimit}},
+		object{"name": "cursor", "in": "query", "description": "The cursor of the page before.", "schema": object{"type": "string"}},
+		object{"name": "select", "in": "query", "description": "The attributes to answer, with commas between them.", "schema": object{"type": "string", "minLength": 1}})
+	responses := object{"200": object{
+		"description": "A page. Only one without a cursor is the last.",
+		"headers":     object{Unfinished: object{"description": "Derivations whose build is not complete.", "schema": object{"type": "string"}}},
+		"content": jsonOf(object{"type": "object", "required": []string{"items"}, "properties": object{
+			"items": object{"type": "array", "items": items}, "cursor": object{"type": "string"},
+		}}),
+	}}
+	for status := range problemTexts {
+		responses[strconv.Itoa(status)] = problem(status)
+	}
+	d.Paths["/v1/"+m.Name+"/"+q.Name] = object{"get": object{
+		"operationId": "query." + m.Name + "." + q.Name, "summary": "The query " + q.Name + ".", "tags": []string{m.Name},
+		"parameters": params, "responses": responses,
+	}}
+}
+
+func parameterOf(p query.Parameter) object {
+	s := TypeSchema(p.Type, true)
+	if p.Type == model.TypeTime {
+		s = object{"type": "string", "description": "A time of RFC 3339, or a date."}
+	}
+	if p.Type.IsList() || p.Type == model.TypeAny || p.Type == model.TypeMap {
+		s = object{"type": "string"}
+	}
+	if p.OneOf != nil {
+		s["enum"] = p.OneOf
+	}
+	out := object{"name": p.Name, "in": "query", "required": !p.Optional, "schema": s}
+	if p.List {
+		out["schema"], out["style"], out["explode"] = object{"type": "array", "items": s}, "form", false
+	}
+	if p.Default != "" {
+		out["description"] = "Left out, it is " + p.Default + "."
+	}
+	return out
+}
+
+// rows is the schema of the rows that a query answers.
+func (d *Description) rows(m *model.Model, q *model.Query) object {
+	if q.Search != nil {
+		return d.row(m, q.Search.Of)
+	}
+	last := q.Steps[len(q.Steps)-1]
+	if len(last.Also) == 0 {
+		return d.row(m, last.Entity)
+	}
+	var any []object
+	for _, e := range append([]*model.Entity{last.Entity}, last.Also...) {
+		any = append(any, object{"allOf": []object{d.row(m, e), {
+			"required": []string{query.EntityMark}, "properties": object{query.EntityMark: object{"const": e.Name}},
+		}}})
+	}
+	return object{"oneOf": any}
+}
+
+var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]`)
+
+// row is the schema of an entity's rows as queries answer them, by reference.
+func (d *Description) row(m *model.Model, e *model.Entity) object {
+	name := notInNames.ReplaceAllString(m.Name+"."+e.Name, "_") + ".Row"
+	if d.Schemas[name] == nil {
+		d.Schemas[name] = object{"type": "object", "properties": RowProperties(e)}
+	}
+	return object{"$ref": "#/components/schemas/" + name}
+}
+
+// RowProperties are the schemas of the attributes of an entity's rows as they are answered:
+// what is declared, what is derived, and the names that only the key holds.
+func RowProperties(e *model.Entity) map[string]any {
+	props := object{}
+	for _, k := range e.PrimaryKey() {
+		for _, n := range k.Template.Names() {
+			if e.SetOf() == nil || n != model.Leaf {
+				props[n] = TypeSchema(e.Field(n).Type, false)
+			}
+		}
+	}
+	for _, a := range e.Attributes {
+		if delete(props, a.Name); a.Hidden {
+			continue
+		}
+		s := TypeSchema(a.Type, false)
+		if a.Type == model.TypeTime {
+			delete(s, "format") // a row that others wrote has what they wrote
+		}
+		if a.Computed != nil {
+			s["readOnly"] = true
+		}
+		props[a.Name] = s
+	}
+	for _, t := range e.Values {
+		if t.Shows() {
+			props[t.Attr] = object{"type": "number", "readOnly": true}
+		}
+	}
+	return props
+}
