@@ -229,6 +229,9 @@ func (s *Status) derivation() Derivation {
 		of.tests("where", st.Where)
 		of.assigns("to", st.To)
 		of.assigns("set", st.Set)
+		if len(st.Set) > 1 { // their order says which row is the latest
+			of.add("latest by", names(st.Set, func(a Assign) string { return a.Name })...)
+		}
 		if st.List != nil {
 			of.add("each", st.List.Name, string(st.List.Type))
 			of.within("who", st.Who.definition())

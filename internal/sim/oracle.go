@@ -429,15 +429,15 @@ func (t *truth) moved(k *known, rows []*known) value.Item {
 			if !ok {
 				continue
 			}
-			for _, set := range st.Set {
-				var latest value.Value
-				for _, r := range by {
-					if v := set.Expr.Field.Get(r.image); !v.IsMissing() && (latest.IsMissing() || after(v, latest)) {
-						latest = v
-					}
+			var latest *known
+			for _, r := range by {
+				if latest == nil || afterAll(st.Set, r, latest) {
+					latest = r
 				}
-				if !latest.IsMissing() {
-					out = out.With(value.Attr{Name: set.Name, Value: latest})
+			}
+			for _, set := range st.Set {
+				if v := set.Expr.Field.Get(latest.image); !v.IsMissing() {
+					out = out.With(value.Attr{Name: set.Name, Value: v})
 				}
 			}
 			if st.Rank > at {
@@ -501,14 +501,36 @@ func among(o *model.Others, row, other value.Item) bool {
 	return true
 }
 
-// after reports whether a is later than b: as times if both are times, else in order.
+// afterAll reports whether row a is later than b: by the first field of the set in which
+// they differ, and a field that is there is later than none.
+func afterAll(set []model.Assign, a, b *known) bool {
+	for _, s := range set {
+		x, y := s.Expr.Field.Get(a.image), s.Expr.Field.Get(b.image)
+		if x.IsMissing() || y.IsMissing() || value.Equal(x, y) {
+			if x.IsMissing() != y.IsMissing() {
+				return y.IsMissing()
+			}
+			continue
+		}
+		return after(x, y)
+	}
+	return false
+}
+
+// after reports whether a is later than b: as times if both are times, else in order. A time
+// comes after a text that is none.
 func after(a, b value.Value) bool {
 	s, errS := time.Parse(time.RFC3339, a.Text())
 	u, errU := time.Parse(time.RFC3339, b.Text())
-	if errS == nil && errU == nil && !s.Equal(u) {
+	switch {
+	case a.Kind() != b.Kind():
+		return a.Kind() > b.Kind()
+	case errS == nil && errU == nil && !s.Equal(u):
 		return s.After(u)
+	case a.Kind() == value.String && (errS == nil) != (errU == nil):
+		return errS == nil
 	}
-	return a.Kind() == b.Kind() && value.Compare(a, b) > 0
+	return value.Compare(a, b) > 0
 }
 
 // fail notes a failure.

@@ -1,11 +1,12 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
+	"weir/internal/condition"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -79,7 +80,7 @@ type reach struct {
 	*model.Stage
 	known  Facts
 	list   string
-	latest value.Item // of each attribute that the stage sets
+	latest value.Item // what the latest row says of the attributes that the stage sets
 }
 
 // reached reports whether the row, as the application wrote it, has reached the word.
@@ -219,25 +220,37 @@ func (r *reach) byName(names []string) (bool, error) {
 	return true, nil
 }
 
-// count keeps, for each attribute, the latest value that the rows report.
+// count keeps what the latest row reports. All attributes are of that one row: an attribute
+// that it lacks is absent. The first attribute of the stage's set says which row is the
+// latest, and each further one decides where those before are the same. The order in which
+// rows are read makes no difference.
 func (r *reach) count(told value.Item) {
-	for _, a := range told {
-		if later(a.Value, r.latest.Get(a.Name)) {
-			r.latest = r.latest.With(a)
+	for i := range r.Set {
+		name := r.Set[i].Name
+		if c := Later(told.Get(name), r.latest.Get(name)); c != 0 {
+			if c > 0 {
+				r.latest = told
+			}
+			return
 		}
 	}
 }
 
-// later reports whether a comes after b. Times are ordered by instant. All other values
-// have a fixed order too, so the order in which rows are read makes no difference.
-func later(a, b value.Value) bool {
-	s, errS := time.Parse(time.RFC3339, a.Text())
-	t, errT := time.Parse(time.RFC3339, b.Text())
-	if errS == nil && errT == nil && !s.Equal(t) {
-		return s.After(t)
-	}
+// Later compares two values of different rows, and is 0 only for equal ones. Times come after
+// all other texts, in the order of their instants.
+func Later(a, b value.Value) int {
 	if a.Kind() != b.Kind() {
-		return a.Kind() > b.Kind()
+		return cmp.Compare(a.Kind(), b.Kind())
 	}
-	return value.Compare(a, b) > 0
+	if c, ok := condition.CompareTimes(a, b); ok {
+		return cmp.Or(c, value.Compare(a, b))
+	}
+	return cmp.Or(cmp.Compare(isTime(a), isTime(b)), value.Compare(a, b))
+}
+
+func isTime(v value.Value) int {
+	if _, ok := condition.CompareTimes(v, v); ok {
+		return 1
+	}
+	return 0
 }
