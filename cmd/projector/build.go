@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"weir/internal/build"
@@ -25,6 +26,7 @@ type buildCommand struct {
 	DryRun      bool          `xor:"how" help:"Print the rows, units, price and time that the build would take, and change nothing. Search indexes are left out."`
 	Examples    int           `default:"5" placeholder:"N" help:"With --dry-run, print what up to so many rows will show of each derivation that is new or changed (default ${default})."`
 	Abort       bool          `xor:"how" help:"End builds that rows do not show yet, and remove what they have written."`
+	RollBack    bool          `xor:"how" help:"Go back to this model, an earlier one: note that what only the later model derives is retired, and build again what it derives otherwise."`
 	Prune       bool          `xor:"how" help:"Remove what no program applies any more, instead of building: what builds have replaced, and search indexes of other definitions."`
 	Again       bool          `help:"Build also values that are live by the model's definitions: after a gap, or when verify finds a wrong count."`
 	WriteBudget int           `placeholder:"UNITS" help:"At most so many write units in a second, for values on rows."`
@@ -50,6 +52,10 @@ not disturbed. A function never fills an index. Where functions read the streams
 with --hand-over before the function with the new definition is deployed, and let it
 run: it ends when the function has taken over. Going back is the same command with the
 earlier model.
+
+With --roll-back and the earlier model, a change is taken back: from then on, programs with
+the later model are refused, and what the two derive differently is built from the rows
+as before, for as many units. What only was added costs nothing.
 
 With --dry-run, nothing is written. It also prints examples: what rows show of each count,
 sum, mean, distinct and copy that is new or changed, and what they will show. Of more
@@ -80,6 +86,9 @@ func (c *buildCommand) Run(p *program) error {
 	if c.HandOver < 0 || c.HandOver > 0 && !c.shared() {
 		return usage("--hand-over is for functions on AWS")
 	}
+	if c.RollBack && len(c.Derivations) > 0 {
+		return usage("--roll-back takes all of a model back: name no derivations")
+	}
 	values := c.DryRun || c.Abort // of these, search has no part
 	s, err := p.existing(c.data, []string{c.Model}, system.Options{NoSearch: values, Writes: !c.DryRun})
 	if err != nil {
@@ -102,6 +111,15 @@ func (c *buildCommand) Run(p *program) error {
 		return usage("it is not said where the search indexes are: --opensearch URL")
 	case c.Prune:
 		return c.prune(p, s, b, search && s.Index != nil)
+	}
+	if c.RollBack {
+		retired, err := b.RollBack(p.ctx)
+		if err != nil {
+			return err
+		}
+		if len(retired) > 0 {
+			fmt.Fprintf(p.stderr, "retired: %s\n", strings.Join(retired, ", "))
+		}
 	}
 	if err := c.values(p, b); err != nil || !search {
 		return err

@@ -174,6 +174,19 @@ func (b *Builder) Run(ctx context.Context) (out []Status, err error) {
 	return out, err
 }
 
+// RollBack retires what a later model derives and the builder's model does not have, and
+// returns its names. Run then builds what the two derive differently. After an interruption,
+// call both again.
+func (b *Builder) RollBack(ctx context.Context) (retired []string, err error) {
+	of := b.Runner.Catalog
+	_, err = of.Change(ctx, func(was owntable.CatalogRow) (next owntable.CatalogRow, err error) {
+		next, names, err := of.Program().RollBack(was, b.Runner.Now())
+		retired = append(retired, names...) // a second look finds none
+		return next, err
+	})
+	return retired, err
+}
+
 // Announce enters the builds in the catalog. From the next batch on, consumers count in
 // them; a program that does not know them is refused.
 func (b *Builder) Announce(ctx context.Context) (builds []owntable.Build, err error) {

@@ -302,6 +302,7 @@ func TestChangedKinds(t *testing.T) {
 			f.clock.Add(25)
 			f.build(owntable.BuildVerified, allNames(now)...)
 			f.compareMixed()
+			w.rollsBack(load(t, text), now)
 		})
 	}
 }
@@ -348,6 +349,70 @@ func TestRetiredBuilds(t *testing.T) {
 	}
 }
 
+// rollsBack goes back to an older model while rows change, and then on to the newer one again.
+// What each derives is right by its own definitions.
+func (w *interleaved) rollsBack(older, newer *model.Model) {
+	w.Helper()
+	for _, m := range []*model.Model{older, newer} {
+		w.with(m)
+		b := w.builder(allNames(m)...)
+		b.Again = false
+		if m == older {
+			_, err := b.RollBack(w.Context())
+			w.ok(err)
+		}
+		_, err := b.Announce(w.Context())
+		w.ok(err)
+		for range 20 {
+			editMixed(w)
+		}
+		w.catchUp()
+		if m == older { // killed, and typed again
+			_, err := b.RollBack(w.Context())
+			w.ok(err)
+		}
+		_, err = b.Run(w.Context())
+		w.ok(err)
+		for range 10 {
+			editMixed(w)
+		}
+		w.catchUp()
+		w.verified()
+		w.with(map[bool]*model.Model{true: newer, false: older}[m == older])
+		w.write("PK", "X", "SK", "Y", "what", m.Name+fmt.Sprint(m == older))
+		done := make(chan struct{})
+		close(done)
+		follower := runner.Follower{Runner: w.runner()}
+		if err := follower.CatchUp(w.Context(), done); !errors.Is(err, catalog.ErrRefused) {
+			w.Errorf("the program with the other model: %v", err)
+		}
+		w.with(m)
+		w.catchUp()
+		w.verified()
+	}
+	w.compareMixed()
+}
+
+// TestRollBackOnDynamoDB: a change of a count is taken back on DynamoDB, while rows change.
+func TestRollBackOnDynamoDB(t *testing.T) {
+	text := strings.Replace(mixed, olders["status changed"][0], olders["status changed"][1], 1)
+	text = strings.Replace(text, olders["tally beside status"][0], "", 1)
+	text = strings.Replace(text, olders["set changed"][0], olders["set changed"][1], 1)
+	f, newer := openOnDynamoDB(t, load(t, text)), load(t, mixed)
+	w := &interleaved{fixture: f, d: rand.New(rand.NewPCG(7, 7))}
+	older := f.model
+	for range 40 {
+		editMixed(w)
+	}
+	f.catchUp()
+	f.verified()
+	f.with(newer)
+	f.build(owntable.BuildLive, allNames(newer)...)
+	f.catchUp()
+	f.compareMixed()
+	w.rollsBack(older, newer)
+}
+
 // aboveBase expects that rows show versions of the generations that were built, which no
 // older one reaches: a worker with an old view then replaces none of them.
 func (f *fixture) aboveBase() {
@@ -379,4 +444,39 @@ func (f *fixture) shownMixed() map[string]string {
 		}
 	}
 	return out
+}
+
+// TestRollBackOfABuild: a build of a later model is not live. RollBack refuses until it is aborted,
+// and then there is nothing to build.
+func TestRollBackOfABuild(t *testing.T) {
+	newer := load(t, mixed)
+	f := open(t, load(t, strings.Replace(mixed, olders["tally beside status"][0], "", 1)))
+	older, w := f.model, &interleaved{fixture: f, d: rand.New(rand.NewPCG(7, 7))}
+	for range 20 {
+		editMixed(w)
+	}
+	f.catchUp()
+	f.with(newer)
+	f.announced("Task")
+	f.with(older)
+	if _, err := f.builder("Task").RollBack(t.Context()); !errors.Is(err, catalog.ErrUnknown) || !strings.Contains(err.Error(), "projector build MODEL --abort") {
+		t.Fatal(err)
+	}
+	f.with(newer)
+	f.ok(f.builder("Task").Abort(t.Context()))
+	f.with(older)
+	retired, err := f.builder("Task").RollBack(t.Context())
+	if err != nil || len(retired) > 0 {
+		t.Fatal(retired, err)
+	}
+	for range 20 {
+		editMixed(w)
+	}
+	f.catchUp()
+	f.verified()
+	b := f.builder("Task")
+	b.Again = false
+	if is, err := b.Run(t.Context()); err != nil || len(is) > 0 {
+		t.Fatal(is, err)
+	}
 }

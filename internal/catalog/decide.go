@@ -483,5 +483,24 @@ func (p *Program) dropRetired(row *owntable.CatalogRow, now time.Time) {
 	}
 }
 
+// RollBack retires what a later program derives and this one does not have, and returns its
+// names, sorted. What the two derive differently is built from the rows as after any change.
+// The error wraps ErrUnknown while a build of the later one is not live: it is to be aborted.
+func (p *Program) RollBack(was owntable.CatalogRow, now time.Time) (next owntable.CatalogRow, retired []string, err error) {
+	for _, name := range slices.Sorted(maps.Keys(was.Derivations)) {
+		is := was.Derivations[name]
+		at := slices.IndexFunc(p.Derivations, func(d model.Derivation) bool { return d.Name == name })
+		if is.State == owntable.Building && (at < 0 || p.Derivations[at].Hash != is.Hash) {
+			return was, nil, refuse(ErrUnknown, "model %s: %s is being built since %s by another definition: projector build MODEL --abort with the model that builds it ends that, and rows go on showing what they show (%s)",
+				p.Model, name, stamp(is.Since), guide)
+		}
+		if at < 0 && is.State != owntable.Retired && is.State != owntable.Unbuilt && !isSearch(name) {
+			retired = append(retired, name)
+		}
+	}
+	next, err = p.Retire(was, retired, now)
+	return next, retired, err
+}
+
 // stamp is a time as messages have it.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }

@@ -149,14 +149,16 @@ func (v *recount) differs(of, name string, want value.Item, have value.Value) {
 }
 
 // factOf returns the list and the name of the fact that a row of our own table is. ok is
-// false unless it is of the generation that rows show.
+// false unless it is of the generation that rows show. Facts of a status that is retired stay,
+// and nothing reads them, until what is shown beside it is built again.
 func (v *recount) factOf(row value.Item) (list, name string, ok bool) {
 	if list, name, ok = owntable.FactOf(v.Model.Name, row); ok {
-		return list, name, v.Built(entityOf(v.Model, list)) == nil
+		e := entityOf(v.Model, list)
+		return list, name, e != nil && v.Built(e) == nil
 	}
 	for _, b := range v.Catalog.Builds.Counting() {
 		if list, name, ok = owntable.FactOf(b.Ledgers(v.Model.Name), row); ok {
-			return list, name, b.State.Shown()
+			return list, name, b.State.Shown() && entityOf(v.Model, list) != nil
 		}
 	}
 	return "", "", false
