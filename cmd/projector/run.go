@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -127,12 +126,13 @@ func engines(s *system.System) (out []*query.Engine) {
 	return out
 }
 
-// statuses returns the status of each model of a system.
+// statuses returns the status of each model of a system, read at most once a second.
 func statuses(s *system.System) func(context.Context, string) (any, error) {
-	return func(ctx context.Context, model string) (any, error) {
-		i := slices.IndexFunc(s.Models, func(p *system.Part) bool { return p.Model.Name == model })
-		return status.Of(ctx, s, s.Models[i])
+	of := map[string]*status.Recent{}
+	for _, part := range s.Models {
+		of[part.Model.Name] = status.NewRecent(s, part, time.Now)
 	}
+	return func(ctx context.Context, model string) (any, error) { return of[model].Status(ctx) }
 }
 
 func modelNames(s *system.System) (out []string) {
