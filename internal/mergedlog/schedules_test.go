@@ -1,0 +1,158 @@
+package mergedlog_test
+
+import (
+	"os"
+	"strconv"
+	"testing"
+)
+
+// mistake is one thing done otherwise. The zero mistake does all as it is meant.
+type mistake struct {
+	noCondition  bool // ledgers add whatever their position is
+	ahead        bool // the first of several writes moves the position to the batch's end
+	wholeSeen    bool // a ledger that has seen the first record has seen all
+	ranks        bool // offsets are ranks among what was read
+	ties         bool // records of two shards may have one offset
+	blind        bool // a log is written whatever its version is
+	byBatch      bool // the condition is the batch, not the version
+	applyFirst   bool // a batch is applied before it is named
+	finishFirst  bool // a batch is finished before it is applied
+	recut        bool // a successor reads the pending batch as far as it likes
+	skipped      bool // a successor takes the pending batch for applied
+	gapWhole     bool // a pending batch with a gap is left out
+	leavePending bool // a shard leaves while a batch has records of it, at their beginning
+	leaveAhead   bool // the same, at their end
+	joinUnseen   bool // a shard joins whatever its claim is
+	joinFree     bool // a shard joins if it is free by now, at the position as it was read
+	apart        bool // claim and log are written one after the other
+	orphans      bool // a shard joins before its parent is applied
+	reused       bool // the row of a log without shards is deleted
+	forgotten    bool // ledgers forget a log without shards
+	noFence      bool // a log is not fenced for a view
+	noFloors     bool // batches below the floor are counted by a build
+	highFloor    bool // the floor is the pending batch
+	viewFirst    bool // the view is read before the batch
+}
+
+// run runs one schedule to its end, and reports whether all is right.
+func run(seed uint64, m mistake) bool {
+	w := newWorld(seed, m)
+	var ps []*process
+	for i := range processCount {
+		ps = append(ps, &process{world: w, own: 1 + int64(i%logCount)})
+	}
+	writes, announced := 1+w.IntN(8), w.IntN(200)
+	for i := range 100 + w.IntN(400) {
+		switch n := w.IntN(24); {
+		case n < writes:
+			w.write()
+		case n == 8 && w.IntN(3) == 0:
+			w.split()
+		case n == 9 && w.IntN(4) == 0:
+			w.trim()
+		case n == 10 && i >= announced:
+			w.build()
+		case n == 11 && w.IntN(6) == 0: // a crash: another process instead
+			i := w.IntN(processCount)
+			ps[i] = &process{world: w, own: ps[i].own}
+		default:
+			ps[w.IntN(processCount)].step()
+		}
+	}
+	return w.end(ps) && w.right()
+}
+
+// end builds and applies all that is left, and then lets each process end what it does, and
+// each of the batches that it knows.
+func (w *world) end(ps []*process) bool {
+	for range 30_000 {
+		if w.scanned < rowCount {
+			w.build()
+		}
+		ps[w.IntN(processCount)].step()
+		if w.scanned == rowCount && w.applied() {
+			break
+		}
+	}
+	if !w.applied() {
+		return false
+	}
+	for _, p := range ps {
+		p.drain()
+		for _, k := range p.kept {
+			p.number, p.row, p.batch, p.ranges, p.phase = k.number, k.row, k.row.Batch, k.ranges, viewing
+			p.drain()
+		}
+	}
+	return true
+}
+
+// drain goes on until nothing is begun.
+func (p *process) drain() {
+	for range 1000 {
+		if p.phase == choosing || p.phase == deciding {
+			return
+		}
+		p.step()
+	}
+}
+
+// schedules is how many schedules a test runs; WEIR_TEST_SCHEDULES says how many instead.
+func schedules(usual uint64) uint64 {
+	if n, err := strconv.ParseUint(os.Getenv("WEIR_TEST_SCHEDULES"), 10, 64); err == nil {
+		return n
+	}
+	return usual
+}
+
+// TestSchedules: whatever happens in whichever order, each record that streams kept counts
+// once in each ledger, in the order of its row, and a build ends with what the rows say.
+func TestSchedules(t *testing.T) {
+	n := schedules(3000)
+	for seed := range n {
+		if !run(seed, mistake{}) {
+			t.Fatalf("schedule %d of %d ends wrong", seed, n)
+		}
+	}
+}
+
+// TestMistakes: each mistake ends wrong in some schedule.
+func TestMistakes(t *testing.T) {
+	for name, m := range map[string]mistake{
+		"ledgers add whatever their position is":                 {noCondition: true},
+		"the first of several writes moves to the batch's end":   {ahead: true},
+		"a ledger that has seen the first record has seen all":   {wholeSeen: true},
+		"offsets are ranks among what was read":                  {ranks: true},
+		"records of two shards have one offset":                  {ties: true},
+		"a log is written whatever its version is":               {blind: true},
+		"a log is written on condition of its batch":             {byBatch: true},
+		"a batch is applied before it is named":                  {applyFirst: true},
+		"a batch is finished before it is applied":               {finishFirst: true},
+		"a successor reads the pending batch as far as it likes": {recut: true},
+		"a successor takes the pending batch for applied":        {skipped: true},
+		"a pending batch with a gap is left out":                 {gapWhole: true},
+		"a shard leaves with records pending":                    {leavePending: true},
+		"a shard leaves behind records that are pending":         {leaveAhead: true},
+		"a shard joins whatever its claim is":                    {joinUnseen: true},
+		"a shard joins at a position that was read before":       {joinFree: true},
+		"claim and log are written one after the other":          {apart: true},
+		"a shard joins before its parent is applied":             {orphans: true},
+		"the row of a log without shards is deleted":             {reused: true},
+		"ledgers forget a log without shards":                    {forgotten: true},
+		"no log is fenced for a view":                            {noFence: true},
+		"a build counts batches below the floor":                 {noFloors: true},
+		"the floor is the pending batch":                         {highFloor: true},
+		"the view is read before the batch":                      {viewFirst: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := max(schedules(0), 60000)
+			for seed := range n {
+				if !run(seed, m) {
+					t.Logf("schedule %d ends wrong", seed)
+					return
+				}
+			}
+			t.Errorf("%d schedules end right", n)
+		})
+	}
+}
