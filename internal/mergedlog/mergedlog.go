@@ -29,7 +29,6 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/contribution"
 	"weir/internal/events"
 	"weir/internal/value"
 )
@@ -40,9 +39,7 @@ type Log struct {
 	Version int64   // rises with every change
 	Batch   int64   // the number of the last batch that was begun
 	Shards  []Share // by name of the shard
-	// Fence says which view of the builds a batch must have. Its floors are numbers of
-	// batches, as positions: a build counts the batches above.
-	Fence contribution.Fence
+	View    int64   // the version of the catalog that a batch must have been applied under
 }
 
 // Share is what a log has of a shard.
@@ -97,7 +94,7 @@ func (l Log) Begin(to map[string]events.Position) (Log, error) {
 // Finish says that all of the pending batch is applied, under a view of this version. The
 // error is ErrView if the batch must be applied again under a newer one.
 func (l Log) Finish(view int64) (Log, error) {
-	if !l.Fence.Admits(view) {
+	if view < l.View {
 		return l, ErrView
 	}
 	l = l.changed()
@@ -107,25 +104,17 @@ func (l Log) Finish(view int64) (Log, error) {
 	return l, nil
 }
 
-// Fenced fences the log for a view and its builds. They count from the pending batch on, or
-// from the next. changed is false if that was done before.
-func (l Log) Fenced(view int64, builds []int64) (next Log, changed bool) {
-	done := l.Batch
-	if len(l.Pending()) > 0 {
-		done--
-	}
-	fence, changed := l.Fence.Take(view, builds, events.PositionOf(uint64(done)))
-	if !changed {
+// Under raises the view of the log. A batch is applied under a view only while the row has
+// it, so a build counts all batches from the one on that was pending then, and no earlier
+// one that is delivered again: it needs no floor (package contribution). changed is false if
+// the row has this view or a later one.
+func (l Log) Under(view int64) (next Log, changed bool) {
+	if view <= l.View {
 		return l, false
 	}
 	next = l.changed()
-	next.Fence = fence
+	next.View = view
 	return next, true
-}
-
-// Counts reports whether a build counts a batch of the log.
-func (l Log) Counts(build, batch int64) bool {
-	return l.Fence.Counts(build, events.PositionOf(uint64(batch)))
 }
 
 // changed returns a copy with the next version.
@@ -245,7 +234,7 @@ func Unseen[R any](entries []Entry[R], seen Offset) []Entry[R] {
 	return entries
 }
 
-// Share out: how many shards a process gives away and takes, which has mine, while the
+// Balance returns how many shards a process gives away and takes, which has mine, while the
 // others have as many as given and free belong to none. It takes what is free up to an even
 // share, one more if others do not need it, and gives away what a process lacks that has at
 // least two less.

@@ -118,6 +118,9 @@ func (p *process) pending() {
 	if p.mistake.skipped {
 		p.left, p.phase = nil, finishing
 	}
+	if (p.mistake.leavePending || p.mistake.leaveAhead) && p.IntN(3) == 0 {
+		p.leavePending()
+	}
 }
 
 // decide decides what is done next with a log of which no batch is pending.
@@ -126,7 +129,7 @@ func (p *process) decide(row mergedlog.Log) {
 	switch n := p.IntN(8); {
 	case n < 5:
 		p.begin(row)
-	case n == 5 && len(row.Shards) > 0 && p.IntN(3) == 0:
+	case n == 5 && len(row.Shards) > 0 && p.IntN(p.settled) == 0:
 		p.leave(row)
 	case n == 6:
 		p.end(row)
@@ -274,10 +277,7 @@ func (p *process) readAgain() {
 // fence fences the log for the view, and begins to apply.
 func (p *process) fence() {
 	if p.view > 0 && !p.mistake.noFence {
-		next, changed := p.row.Fenced(p.view, []int64{1})
-		if p.mistake.highFloor && changed {
-			next.Fence.Floors = map[int64]events.Position{1: events.PositionOf(uint64(next.Batch))}
-		}
+		next, changed := p.row.Under(p.view)
 		if changed && !p.world.save(p.number, p.row, next) {
 			p.phase = choosing
 			return
@@ -311,7 +311,7 @@ func (p *process) jobs(batch int64) (out []job) {
 		if len(mine) > 0 {
 			out = append(out, job{target: target, entries: mine})
 		}
-		if p.view > 0 && (p.row.Counts(1, batch) || p.mistake.noFloors) {
+		if p.view > 0 {
 			for _, o := range contribution.Last(offers) {
 				out = append(out, job{target: target, offers: []contribution.Offer{o}})
 			}
@@ -366,10 +366,6 @@ func (p *process) applyMark(j *job) {
 func (p *process) finish() {
 	p.phase = choosing
 	if len(p.row.Pending()) == 0 {
-		return
-	}
-	if (p.mistake.leavePending || p.mistake.leaveAhead) && p.IntN(3) == 0 {
-		p.leavePending()
 		return
 	}
 	if p.mistake.recut {

@@ -82,6 +82,8 @@ type world struct {
 	shards []*shard
 	trims  bool // streams forget, so what a build counts may be wrong
 
+	settled int // how seldom shards leave
+
 	logs    [logCount + 1]mergedlog.Log // by number
 	claims  map[string]mergedlog.Claim
 	ledgers [targetCount]ledger
@@ -95,7 +97,7 @@ type world struct {
 
 func newWorld(seed uint64, m mistake) *world {
 	w := &world{Rand: rand.New(rand.NewPCG(seed, 18)), mistake: m, rows: make([]image, rowCount), claims: map[string]mergedlog.Claim{}, marks: map[markID]contribution.Mark{}}
-	w.trims = w.IntN(3) == 0
+	w.trims, w.settled = w.IntN(3) == 0, 1+w.IntN(5)
 	for range w.IntN(4) {
 		w.rows[w.IntN(rowCount)] = image{w.IntN(targetCount), 1 + w.IntN(3)} // before the stream
 	}
