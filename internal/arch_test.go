@@ -34,6 +34,7 @@ var pure = map[string][]string{
 	"internal/catalog":      {"catalog.go"},            // reads and writes the row
 	"internal/model":        {"load.go"},               // opens model files
 	"internal/contribution": nil,
+	"internal/mergedlog":    nil,
 }
 
 // rooms is the folder of the projection kinds, one package each. A room is pure but for

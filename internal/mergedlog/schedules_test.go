@@ -142,7 +142,7 @@ func TestMistakes(t *testing.T) {
 		"the view is read before the batch":                          {viewFirst: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := max(schedules(0), 1500)
+			n := max(schedules(0), 60000)
 			for seed := range n {
 				if !run(seed, m) {
 					t.Logf("schedule %d ends wrong", seed)
