@@ -89,7 +89,7 @@ func (p *process) choose() {
 		return
 	}
 	p.number = p.own
-	if p.IntN(5) == 0 {
+	if p.IntN(p.faithful) == 0 {
 		p.number = 1 + p.IntN64(logCount)
 	}
 	if p.mistake.viewFirst {
@@ -327,6 +327,10 @@ func (p *process) apply() {
 		p.phase = finishing
 		return
 	}
+	if p.stale() && !p.mistake.late {
+		p.phase = choosing
+		return
+	}
 	j := &p.left[0]
 	switch {
 	case len(j.offers) > 0:
@@ -346,6 +350,24 @@ func (p *process) apply() {
 			p.left = p.left[1:]
 		}
 	}
+}
+
+// stale reports whether a stream has forgotten a record since it was read. Then the batch is
+// much older than a process may apply one (runner.Work.Fresh): another process may have
+// applied what was left of it, and later records in another log.
+func (p *process) stale() bool {
+	for _, s := range p.shards {
+		for _, r := range s.records[:s.trimmed] {
+			for _, page := range p.ranges {
+				for _, q := range page {
+					if q.id == r.id {
+						return true
+					}
+				}
+			}
+		}
+	}
+	return false
 }
 
 // applyMark counts what a row contributes to the build, which takes a read and a write.

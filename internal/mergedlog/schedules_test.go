@@ -29,6 +29,7 @@ type mistake struct {
 	reused       bool // the row of a log without shards is deleted
 	forgotten    bool // ledgers forget a log without shards
 	noFence      bool // a batch is applied under a view that the row has not
+	late         bool // a batch is applied whose records the stream has forgotten since
 	viewFirst    bool // the view is read before the batch
 }
 
@@ -39,6 +40,7 @@ func run(seed uint64, m mistake) bool {
 	for i := range processCount {
 		ps = append(ps, &process{world: w, own: 1 + int64(i%logCount)})
 	}
+	asleep := 0 // a process that does nothing for a while
 	writes, announced, builds := 1+w.IntN(8), w.IntN(200), 1+w.IntN(4)
 	for i := range 100 + w.IntN(400) {
 		switch n := w.IntN(24); {
@@ -54,7 +56,12 @@ func run(seed uint64, m mistake) bool {
 		case n < 11+builds && i >= announced && w.scanned < rowCount:
 			w.build()
 		default:
-			ps[w.IntN(processCount)].step()
+			if w.IntN(40) == 0 {
+				asleep = w.IntN(processCount)
+			}
+			if i := w.IntN(processCount); i != asleep {
+				ps[i].step()
+			}
 		}
 	}
 	return w.end(ps) && w.right()
@@ -63,7 +70,7 @@ func run(seed uint64, m mistake) bool {
 // end builds and applies all that is left, and then lets each process end what it does, and
 // each of the batches that it knows.
 func (w *world) end(ps []*process) bool {
-	w.settled = 100
+	w.settled, w.faithful = 100, 5
 	for range 30_000 {
 		if w.scanned < rowCount {
 			w.build()

@@ -82,7 +82,8 @@ type world struct {
 	shards []*shard
 	trims  bool // streams forget, so what a build counts may be wrong
 
-	settled int // how seldom shards leave
+	settled  int // how seldom shards leave
+	faithful int // how seldom a process takes another log than its own
 
 	logs    [logCount + 1]mergedlog.Log // by number
 	claims  map[string]mergedlog.Claim
@@ -97,7 +98,7 @@ type world struct {
 
 func newWorld(seed uint64, m mistake) *world {
 	w := &world{Rand: rand.New(rand.NewPCG(seed, 18)), mistake: m, rows: make([]image, rowCount), claims: map[string]mergedlog.Claim{}, marks: map[markID]contribution.Mark{}}
-	w.trims, w.settled = w.IntN(3) == 0, 1+w.IntN(5)
+	w.trims, w.settled, w.faithful = w.IntN(3) == 0, 1+w.IntN(5), 2+w.IntN(30)
 	for range w.IntN(4) {
 		w.rows[w.IntN(rowCount)] = image{w.IntN(targetCount), 1 + w.IntN(3)} // before the stream
 	}
