@@ -2,30 +2,31 @@
 // counts records keeps one position for each process instead of one for each shard.
 //
 // The records of several shards come in no order that can be told again. So the order is
-// written down before it is used: the row of a log (Log) has, for each of its shards, up to
-// where all is applied, and up to where the pending batch goes. Whoever applies the batch
-// reads these ranges, and gets the same records with the same offsets (Merge). An offset is
-// the number of the batch, and within it the record's own position: it does not depend on
-// which of the other records the stream still has.
+// written down before it is used: the row of a log (Log) names up to where the pending batch
+// goes in each of its shards. From where, the checkpoints of the shards say. Whoever applies
+// the batch reads these ranges, and gets the same records with the same offsets (Merge). An
+// offset is the number of the batch, and within it the record's own position: it does not
+// depend on which of the other records the stream still has.
 //
-//	Begin    names the ranges of the next batch
-//	         each ledger takes what is behind its position in the log, in one write
-//	Finish   all of the batch is applied; usually in one write with the next Begin
+//	Begin        names the ranges of the next batch
+//	             each ledger takes what is behind its position in the log, in one write
+//	checkpoints  move to the ends of the ranges, each in a write of its own
 //
-// Every change of the row is conditional on its Version. Leases are not part of this: two
-// processes that take themselves for the owner of a log apply the same batch, and one of
-// them writes the next. A lease only keeps them from doing the same work.
+// A checkpoint moves only after all of its batch is applied, and only from the position at
+// which the range begins. The next batch begins after all of them have moved. Every change
+// of the row is conditional on its Version. Leases are not part of this: two processes that
+// take themselves for the owner of a log apply the same batch, and one of them begins the
+// next. A lease only keeps them from doing the same work.
 //
-// A shard belongs to one log at a time (Claim). It changes between batches, in one
-// transaction of both rows. The row of a log is never deleted, as its numbers must not
-// begin again: ledgers remember them.
+// A checkpoint says to which log its shard belongs. It changes when no range of the shard is
+// pending, in one transaction with a new Version of the log that it leaves (Touch): a batch
+// that another process is about to begin there with the shard fails. The row of a log is
+// never deleted, as its numbers must not begin again: ledgers remember them.
 package mergedlog
 
 import (
 	"cmp"
 	"errors"
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -38,130 +39,68 @@ import (
 type Log struct {
 	Version int64   // rises with every change
 	Batch   int64   // the number of the last batch that was begun
-	Shards  []Share // by name of the shard
-	View    int64   // the version of the catalog that a batch must have been applied under
+	Ranges  []Range // of that batch, by name of the shard; none if it is known to be applied
 }
 
-// Share is what a log has of a shard.
-type Share struct {
-	Shard string
-	At    events.Position // all records up to here are applied
-	To    events.Position // the pending batch has the records behind At up to here
-}
-
-// Range is a part of a pending batch: the records of a shard behind From up to To.
+// Range is a part of a batch: the records of a shard from its checkpoint up to To. Once the
+// checkpoint is at To, all of the batch is applied.
 type Range struct {
-	Shard    string
-	From, To events.Position
+	Shard string
+	To    events.Position
 }
 
-// Pending returns the ranges of the batch that may not be applied in full yet, none if
-// there is no such batch.
-func (l Log) Pending() (out []Range) {
-	for _, s := range l.Shards {
-		if s.To != s.At {
-			out = append(out, Range{s.Shard, s.At, s.To})
+// ErrPending says that a batch must be applied before another one may begin.
+var ErrPending = errors.New("a batch of the merged log is pending")
+
+// Pending returns the indexes of the ranges whose checkpoints have not moved, given a
+// function that returns them.
+func (l Log) Pending(at func(shard string) events.Position) (out []int) {
+	for i, r := range l.Ranges {
+		if at(r.Shard).Compare(r.To) < 0 {
+			out = append(out, i)
 		}
 	}
 	return out
 }
 
-// Errors of what may not be done now.
-var (
-	ErrPending = errors.New("a batch of the merged log is pending")
-	ErrShard   = errors.New("the shard does not belong there")
-	ErrView    = errors.New("the batch was applied under an older view")
-)
-
-// Begin names the next batch: up to where it has records of each of some shards. It is an
-// error while another batch is pending.
-func (l Log) Begin(to map[string]events.Position) (Log, error) {
-	if len(l.Pending()) > 0 {
+// Begin names the next batch. It is an error while the last one may be pending: call it on
+// what Finish returned.
+func (l Log) Begin(ranges []Range) (Log, error) {
+	if len(l.Ranges) > 0 {
 		return l, ErrPending
 	}
-	l = l.changed()
-	l.Batch++
-	for _, shard := range slices.Sorted(maps.Keys(to)) {
-		i, ok := l.find(shard)
-		if !ok || to[shard].Compare(l.Shards[i].At) <= 0 {
-			return l, fmt.Errorf("%w: %s up to %v", ErrShard, shard, to[shard])
-		}
-		l.Shards[i].To = to[shard]
-	}
-	return l, nil
+	ranges = slices.Clone(ranges)
+	slices.SortFunc(ranges, func(a, b Range) int { return strings.Compare(a.Shard, b.Shard) })
+	return Log{l.Version + 1, l.Batch + 1, ranges}, nil
 }
 
-// Finish says that all of the pending batch is applied, under a view of this version. The
-// error is ErrView if the batch must be applied again under a newer one.
-func (l Log) Finish(view int64) (Log, error) {
-	if view < l.View {
-		return l, ErrView
-	}
-	l = l.changed()
-	for i := range l.Shards {
-		l.Shards[i].At = l.Shards[i].To
-	}
-	return l, nil
+// Finish says that no range is pending. It needs no write of its own: Begin after it is one
+// change.
+func (l Log) Finish() Log { return Log{l.Version, l.Batch, nil} }
+
+// Same reports whether two logs are equal.
+func (l Log) Same(m Log) bool {
+	return l.Version == m.Version && l.Batch == m.Batch && slices.Equal(l.Ranges, m.Ranges)
 }
 
-// Under raises the view of the log. A batch is applied under a view only while the row has
-// it, so a build counts all batches from the one on that was pending then, and no earlier
-// one that is delivered again: it needs no floor (package contribution). changed is false if
-// the row has this view or a later one.
-func (l Log) Under(view int64) (next Log, changed bool) {
-	if view <= l.View {
-		return l, false
-	}
-	next = l.changed()
-	next.View = view
-	return next, true
-}
-
-// changed returns a copy with the next version.
-func (l Log) changed() Log {
+// Touch changes the version only.
+func (l Log) Touch() Log {
 	l.Version++
-	l.Shards = slices.Clone(l.Shards)
 	return l
 }
 
-func (l Log) find(shard string) (int, bool) {
-	return slices.BinarySearchFunc(l.Shards, shard, func(s Share, name string) int { return strings.Compare(s.Shard, name) })
+// Find returns the index of a shard's range; ok is false if the batch has none.
+func (l Log) Find(shard string) (i int, ok bool) {
+	return slices.BinarySearchFunc(l.Ranges, shard, func(r Range, name string) int { return strings.Compare(r.Shard, name) })
 }
 
-// Claim is the row of a shard: to which log it belongs. The zero Claim stands for a shard
-// that was never read. It is written only together with a Log, on condition that it is as
-// it was read.
-type Claim struct {
-	Log   int64           // 0 if it belongs to none
-	At    events.Position // where the next log goes on, or where the shard ended
-	Ended bool            // all records are applied, and no others will come
-}
-
-// Join gives a shard to a log with some number. Write log and claim in one transaction.
-func Join(l Log, number int64, shard string, c Claim) (Log, Claim, error) {
-	i, in := l.find(shard)
-	if in || c.Log != 0 || c.Ended {
-		return l, c, fmt.Errorf("%w: %s joins log %d, has log %d", ErrShard, shard, number, c.Log)
+// After is before all offsets of batches that are not applied yet, and behind all that are,
+// given whether a range of the last batch is pending.
+func (l Log) After(pending bool) Offset {
+	if pending {
+		return Offset{Batch: l.Batch}
 	}
-	l = l.changed()
-	l.Shards = slices.Insert(l.Shards, i, Share{shard, c.At, c.At})
-	return l, Claim{Log: number, At: c.At}, nil
-}
-
-// Leave takes a shard out of its log: for another one or, with ended, for ever. It is an
-// error while a batch is pending. Write log and claim in one transaction.
-func Leave(l Log, number int64, shard string, c Claim, ended bool) (Log, Claim, error) {
-	i, in := l.find(shard)
-	switch {
-	case len(l.Pending()) > 0:
-		return l, c, ErrPending
-	case !in || c.Log != number:
-		return l, c, fmt.Errorf("%w: %s leaves log %d, has log %d", ErrShard, shard, number, c.Log)
-	}
-	l = l.changed()
-	c = Claim{At: l.Shards[i].At, Ended: ended}
-	l.Shards = slices.Delete(l.Shards, i, i+1)
-	return l, c, nil
+	return Offset{Batch: l.Batch + 1}
 }
 
 // Offset is the place of a record in a merged log. The zero Offset is before all others.
@@ -179,6 +118,13 @@ func (o Offset) Compare(p Offset) int {
 // offsetBytes is the length of an offset's value: 6 bytes for the batch, 17 for the
 // position, 2 for the range.
 const offsetBytes = 6 + len(events.Position{}) + 2
+
+// IsZero reports whether o is the zero Offset.
+func (o Offset) IsZero() bool { return o == Offset{} }
+
+// OffsetOf is the offset of a record where positions of a single shard are kept: such a shard
+// is a log of one batch.
+func OffsetOf(p events.Position) Offset { return Offset{Position: p} }
 
 // Value returns the offset as a Binary. Such values compare like offsets.
 func (o Offset) Value() value.Value {
@@ -214,7 +160,7 @@ type Entry[R any] struct {
 }
 
 // Merge returns the records of a batch in the order of their offsets. records has those of
-// each range, in the order of Log.Pending, as far as the stream still has them. Positions
+// each range, in the order of Log.Ranges, as far as the stream still has them. Positions
 // of a lineage of shards rise, so the changes of one row keep their order.
 func Merge[R any](batch int64, records [][]R, position func(R) events.Position) (out []Entry[R]) {
 	for nth, rs := range records {

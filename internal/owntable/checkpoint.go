@@ -17,6 +17,7 @@ const (
 	checkPosition = Position  // of the last applied record; absent before the first
 	checkFence    = "e"       // the fence that last moved or took it; absent where shards are not shared
 	checkDone     = "d"       // the shard is applied to its end
+	checkLog      = "l"       // of the rows: the number of the merged log that the shard belongs to
 	checkMissing  = "g"       // on a finished shard: when the stream ceased to list it, Unix seconds
 	countApplied  = "applied" // this and the next two: number of records up to checkPosition
 	countSkipped  = "skipped"
@@ -29,6 +30,7 @@ type CheckpointRow struct {
 	At      events.Position // zero before the first record
 	Fence   int64           // the fence of the lease; 0 where shards are not shared
 	Done    bool
+	Log     int64     // the merged log that the shard belongs to; 0 for none
 	Missing time.Time // zero while the stream lists the shard, or until its absence is noted
 	Counts
 }
@@ -54,6 +56,11 @@ func DecodeCheckpoint(row value.Item) (c CheckpointRow, err error) {
 	}
 	if c.Done, err = flag(row, checkDone, checkDo); err != nil {
 		return CheckpointRow{}, err
+	}
+	if row.Has(checkLog) {
+		if c.Log, err = whole(row, checkLog, 1, checkDo); err != nil {
+			return CheckpointRow{}, err
+		}
 	}
 	if row.Has(checkMissing) {
 		since, err := whole(row, checkMissing, 0, checkDo)

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/events"
+	"weir/internal/mergedlog"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -36,10 +36,10 @@ func (l LedgerRow) Waiting() int64 {
 // Parked reports whether effects wait for the target.
 func (l LedgerRow) Parked() bool { return value.Item(l).Get(ledgerParked).Sign() > 0 }
 
-// Position returns the position of the last record of a shard that the ledger includes,
+// Offset returns the offset of the last record of a log or a shard that the ledger includes,
 // zero for none.
-func (l LedgerRow) Position(shardKey string) events.Position {
-	return events.PositionFrom(value.Item(l).Get(PositionOf(shardKey)))
+func (l LedgerRow) Offset(shardKey string) mergedlog.Offset {
+	return mergedlog.OffsetFrom(value.Item(l).Get(PositionOf(shardKey)))
 }
 
 // Positions returns the attributes that hold the positions of some shards, without those
@@ -104,9 +104,9 @@ func adding(ops []store.Op, amounts []value.Attr) []store.Op {
 	return ops
 }
 
-// CountLedger adds amounts of the records of a shard from first to last, unless the ledger
+// CountLedger adds amounts of the records of a log or a shard from first to last, unless the ledger
 // has seen the first of them, or effects before them are parked. The write returns the row.
-func CountLedger(at store.Ref, shardKey string, first, last events.Position, amounts []value.Attr, before value.Value) store.Write {
+func CountLedger(at store.Ref, shardKey string, first, last mergedlog.Offset, amounts []value.Attr, before value.Value) store.Write {
 	name := PositionOf(shardKey)
 	ops := append(append(make([]store.Op, 0, len(amounts)+3), set(name, last.Value())), raise(before)...)
 	return store.Write{Ref: at, Ops: adding(ops, amounts), Return: true, If: store.Cond{store.Below(name, first.Value()), Open()}}
@@ -123,9 +123,9 @@ func RaiseLedger(at store.Ref, before value.Value) store.Write {
 	return store.Write{Ref: at, Return: true, Ops: raise(before)}
 }
 
-// ParkLedger moves a ledger past the records of a shard from first to last, which n dead
+// ParkLedger moves a ledger past the records of a log or a shard from first to last, which n dead
 // letters of the same transaction keep, unless it has seen the first of them.
-func ParkLedger(at store.Ref, shardKey string, first, last events.Position, n int) store.Write {
+func ParkLedger(at store.Ref, shardKey string, first, last mergedlog.Offset, n int) store.Write {
 	name := PositionOf(shardKey)
 	return store.Write{
 		Ref: at, If: store.Cond{store.Below(name, first.Value())}, Ops: []store.Op{set(name, last.Value()), plus(ledgerParked, int64(n)), remove(Expiry)},
@@ -303,10 +303,10 @@ func (l LedgerRow) IntoBands(at store.Ref, before value.Value) (_ store.Write, o
 	return w, len(parts) > 0
 }
 
-// ShardPosition is a position in a shard.
-type ShardPosition struct {
-	ShardKey string
-	At       events.Position
+// Applied is how far a log or a shard is applied.
+type Applied struct {
+	Key string // under which ledgers keep it
+	At  mergedlog.Offset
 }
 
 // AddsAtOnce is how many attributes of a ledger one expression of DynamoDB may change.
@@ -317,7 +317,7 @@ const AddsAtOnce = 250
 // no effects wait for the target. differs is false if it holds the sums already. More than
 // AddsAtOnce changes are one write of the whole row. The error wraps store.ErrRefused if
 // another writer spoilt the version, so that it cannot be raised.
-func (l LedgerRow) Repair(at store.Ref, sums value.Item, applied []ShardPosition, before value.Value) (w store.Write, differs bool, err error) {
+func (l LedgerRow) Repair(at store.Ref, sums value.Item, applied []Applied, before value.Value) (w store.Write, differs bool, err error) {
 	w.Ref, w.If = at, append(note(value.Item(l), ledgerVersion).same(ledgerVersion), Open())
 	for _, a := range l {
 		if IsSum(a.Name) && !sums.Has(a.Name) && !value.Equal(a.Value, value.OfInt(0)) {
@@ -333,8 +333,8 @@ func (l LedgerRow) Repair(at store.Ref, sums value.Item, applied []ShardPosition
 		return w, false, nil
 	}
 	for _, s := range applied {
-		if s.At.Compare(l.Position(s.ShardKey)) > 0 {
-			name := PositionOf(s.ShardKey)
+		if s.At.Compare(l.Offset(s.Key)) > 0 {
+			name := PositionOf(s.Key)
 			w.Ops, w.If = append(w.Ops, set(name, s.At.Value())), append(w.If, l.samePosition(name))
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/mergedlog"
 	"weir/internal/model"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -26,8 +27,11 @@ type Change struct {
 	Row      store.Ref
 	Was, Is  *model.Entity // the entity of each image; nil without one, or if it is not the model's
 	Old, New value.Item
-	Position events.Position // in the stream that was read; orders the changes of one row
-	Origin   events.Position // in the stream that first recorded the change; history shows it
+	Position events.Position  // in the stream that was read; orders the changes of one row
+	Origin   events.Position  // in the stream that first recorded the change; history shows it
+	Offset   mergedlog.Offset // in what the batch was read from; orders all changes of the batch
+	ShardKey string           // short key of the shard that it came from; "" if it is that of the batch
+	Piece    int              // which of the pages of a batch it came from
 	Time     time.Time
 	Record   *events.Record
 }
@@ -42,7 +46,7 @@ func NewChange(t *model.Table, r *events.Record) (c Change, ok bool) {
 	c = Change{
 		Table: t, Row: store.Ref{Table: t.Name, Key: key},
 		Old: r.Old, New: r.New, Was: t.Classify(r.Old), Is: t.Classify(r.New),
-		Position: r.Position, Origin: r.Origin, Time: r.Time, Record: r,
+		Position: r.Position, Origin: r.Origin, Offset: mergedlog.OffsetOf(r.Position), Time: r.Time, Record: r,
 	}
 	if c.Origin.IsZero() {
 		c.Origin = c.Position

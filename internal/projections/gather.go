@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"weir/internal/events"
+	"weir/internal/mergedlog"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/store"
@@ -41,6 +42,7 @@ type Target struct {
 type Step struct {
 	Change   int // index into the batch
 	Position events.Position
+	Offset   mergedlog.Offset // of the change in what the batch was read from
 	Adds     []Add
 }
 
@@ -137,11 +139,11 @@ func (g *Gathered) DropTargets(drop func(*Target) bool) {
 	})
 }
 
-// Add adds an amount of the i-th change, which has this position. Changes must come in
-// the order of the stream.
-func (t *Target) Add(i int, p events.Position, a Add) {
+// Add adds an amount of c, which is the i-th change. Changes must come in the order of
+// their offsets.
+func (t *Target) Add(i int, c *Change, a Add) {
 	if n := len(t.Steps); n == 0 || t.Steps[n-1].Change != i {
-		t.Steps = append(t.Steps, Step{Change: i, Position: p})
+		t.Steps = append(t.Steps, Step{Change: i, Position: c.Position, Offset: c.Offset})
 	}
 	s := &t.Steps[len(t.Steps)-1]
 	s.Adds = append(s.Adds, a)

@@ -314,7 +314,7 @@ func (m *mending) counts(ctx context.Context, things []*thing) error {
 	var unread error // of a checkpoint: what counts is left, for how far it has counted is not known
 	if waits {
 		if unread = m.passed(ctx); unread == nil {
-			now.Places, unread = m.Runner.Counted(ctx)
+			now.Applied, unread = m.Runner.Counted(ctx)
 		}
 		if unread != nil && !errors.Is(unread, owntable.ErrRow) {
 			return unread

@@ -92,7 +92,7 @@ func (w *Work) Generations() (out []*Generation, err error) {
 
 // Counts reports whether the generation counts a change of the batch, if not before.
 func (g *Generation) Counts(c *projections.Change) bool {
-	return g.View.Counts(g.Build.Generation, c.Position)
+	return g.View.fenceOf(c).Counts(g.Build.Generation, c.Position)
 }
 
 // way returns how the generation counts a change of the batch in ledgers and sets.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"weir/internal/events"
+	"weir/internal/owntable"
 )
 
 // Fix corrects one derived thing that a verification found to differ. Package repair
@@ -46,8 +47,8 @@ const (
 
 // Recounted is what a Fix corrects by.
 type Recounted struct {
-	Recounts []Recount // of all kinds, after the note; nil from StageValues on
-	Places   []Place   // how far the shards are applied that StageCounts counts from
+	Recounts []Recount          // of all kinds, after the note; nil from StageValues on
+	Applied  []owntable.Applied // how far the logs are applied that StageCounts counts from
 	// Floor is a position that is not before any visible change, zero if the store has no
 	// such position.
 	Floor events.Position

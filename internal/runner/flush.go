@@ -185,7 +185,7 @@ func (c *consumer) settle(ctx context.Context) (n int, err error) {
 	for _, counts := range h.counts {
 		n += counts.Applied + counts.Skipped + counts.Dead
 	}
-	return n, c.move(ctx, h.pieces, h.counts)
+	return n, c.move(ctx, h.pieces, h.counts, nil)
 }
 
 // again reads the change behind a position again. It is an error if the stream no longer

@@ -12,6 +12,7 @@ import (
 
 	"weir/internal/contribution"
 	"weir/internal/events"
+	"weir/internal/mergedlog"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -186,9 +187,9 @@ func (c *consumer) awaitIndex(ctx context.Context, until <-chan struct{}) bool {
 type consumer struct {
 	*Follower
 	group string
-	apply func(context.Context, []Batch) ([]Counts, error)
 	jobs  bool
-	did   bool // something was applied
+	log   mergedLog // of the rows
+	did   bool      // something was applied
 	done  chan struct{}
 	pace  pace
 
@@ -212,12 +213,12 @@ type consumer struct {
 
 func (f *Follower) consumer(group string) *consumer {
 	c := &consumer{
-		Follower: f, group: group, apply: f.Runner.allRows, jobs: true, done: make(chan struct{}), pace: paces[KindOf(group)],
+		Follower: f, group: group, jobs: true, done: make(chan struct{}), pace: paces[KindOf(group)],
 		at: map[place]events.Position{}, ended: map[place]bool{}, still: map[place]string{}, floors: map[place]contribution.Fence{}, asides: map[place]*aside{},
 		fences: fences{map[place]int64{}, map[place]time.Time{}},
 	}
 	if KindOf(group) == GroupSearch {
-		c.apply, c.jobs = f.Runner.Documents, false
+		c.jobs = false
 	}
 	return c
 }
@@ -242,24 +243,37 @@ func (s *Stepper) Gather(documents int) {
 // the number of records, and whether jobs are left.
 func (s *Stepper) Step(ctx context.Context) (n int, left bool, err error) { return s.c.step(ctx, true) }
 
-// Again applies a page of a shard that was read a while ago, like a process that has lost the
-// shard since. The checkpoint stays where it is.
-func (s *Stepper) Again(ctx context.Context, t *model.Table, shard string, read time.Time, page store.Records) error {
-	shards, err := s.c.source().Shards(ctx, t.Name)
+// Page is records of a shard that were read a while ago.
+type Page struct {
+	Table   *model.Table
+	Shard   string
+	Records []events.Record
+}
+
+// Again applies pages that were a batch of a log a while ago, like a process that has lost
+// its shards since. The checkpoints stay where they are.
+func (s *Stepper) Again(ctx context.Context, log int64, row mergedlog.Log, read time.Time, pages []Page) error {
+	c := s.c
+	c.log = mergedLog{number: log, row: row}
+	var pieces []piece
+	for _, page := range pages {
+		shards, err := c.source().Shards(ctx, page.Table.Name)
+		if err != nil {
+			return err
+		}
+		p := piece{place: place{c.group, page.Table.Name, page.Shard}, table: page.Table, read: read, page: store.Records{Records: page.Records}}
+		for _, is := range shards {
+			if is.ID == page.Shard {
+				p.above = above(shards, is.Parent)
+			}
+		}
+		pieces = append(pieces, p)
+	}
+	view, err := c.admit(ctx, pieces)
 	if err != nil {
 		return err
 	}
-	p := piece{place: place{s.c.group, t.Name, shard}, table: t, read: read, page: page}
-	for _, is := range shards {
-		if is.ID == shard {
-			p.above = above(shards, is.Parent)
-		}
-	}
-	batches := []Batch{p.batch()}
-	if err := s.c.admit(ctx, []piece{p}, batches); err != nil {
-		return err
-	}
-	_, err = s.c.apply(ctx, batches)
+	_, err = c.apply(ctx, pieces, view)
 	return err
 }
 
@@ -418,21 +432,20 @@ type piece struct {
 	from, after events.Position // the saved checkpoint; the position behind which the page was read
 	page        store.Records
 	read        time.Time
-	view        *View
+	to          events.Position // where the range of a pending batch ends, of which this is a part
+	gap         bool            // the stream has forgotten records of that range
 }
 
-// batch returns the batch of a page, without its view.
-func (p *piece) batch() Batch {
-	b := Batch{ShardKey: ShardKey(p.place.table, p.shard), Read: p.read, Changes: make([]projections.Change, 0, len(p.page.Records))}
-	for i := range p.page.Records {
-		if ch, ok := projections.NewChange(p.table, &p.page.Records[i]); ok {
-			b.Changes = append(b.Changes, ch)
-		}
+// last is where the checkpoint is behind the page.
+func (p *piece) last() events.Position {
+	if !p.to.IsZero() {
+		return p.to
 	}
-	return b
+	return p.page.Records[len(p.page.Records)-1].Position
 }
 
-func (p *piece) last() events.Position { return p.page.Records[len(p.page.Records)-1].Position }
+// key is the short key of the piece's shard.
+func (p *piece) key() string { return ShardKey(p.place.table, p.shard) }
 
 // pass reads a page of each shard and applies the pages. It reads a child shard only when
 // its parent is finished. It returns the number of records. A checkpoint that cannot be
@@ -448,6 +461,11 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 	tables, err := c.Runner.Tables(ctx)
 	if err != nil {
 		return 0, err
+	}
+	if c.group == GroupRows {
+		if n, ready, err := c.readLog(ctx); !ready || err != nil {
+			return n, err
+		}
 	}
 	for _, t := range tables {
 		shards, err := c.source().Shards(ctx, t.Name)
@@ -491,7 +509,7 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 			if len(p.page.Records) > 0 || ordered {
 				pieces = append(pieces, p)
 			}
-			if !ordered && c.pages.full(4*c.pace.records) {
+			if !ordered && (c.pages.full(4*c.pace.records) || len(pieces) >= mostRanges) {
 				if err := c.take(ctx, pieces); err != nil {
 					return 0, err
 				}
@@ -575,7 +593,7 @@ func (c *consumer) read(ctx context.Context, t *model.Table, at place, least int
 		return p, err
 	}
 	if _, known := c.at[at]; !known {
-		if err := c.resume(ctx, at); err != nil {
+		if ours, err := c.resume(ctx, at); !ours || err != nil {
 			return p, err
 		}
 	}
@@ -614,38 +632,77 @@ func (c *consumer) take(ctx context.Context, pieces []piece) error {
 	if len(pieces) == 0 {
 		return nil
 	}
-	batches := make([]Batch, len(pieces))
-	for i := range pieces {
-		batches[i] = pieces[i].batch()
+	if c.group == GroupRows {
+		if begun, err := c.begin(ctx, pieces); !begun || err != nil {
+			return err
+		}
 	}
-	if err := c.admit(ctx, pieces, batches); err != nil {
+	return c.takeAll(ctx, pieces)
+}
+
+// takeAll is take of pages that are, for rows, of the pending batch of the log.
+func (c *consumer) takeAll(ctx context.Context, pieces []piece) error {
+	view, err := c.admit(ctx, pieces)
+	if err != nil {
 		return err
 	}
-	counts, err := c.apply(ctx, batches)
+	counts, err := c.apply(ctx, pieces, view)
 	if errors.Is(err, errOld) || errors.Is(err, ErrSwitched) {
 		for _, p := range pieces {
 			delete(c.at, p.place)
 		}
+		c.log.known = false
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("%s of %s: %w", c.group, pieces[0].place.table, err)
 	}
-	return c.move(ctx, pieces, counts)
+	return c.move(ctx, pieces, counts, view)
 }
 
-// ShardKey returns the short shard key under which ledgers store a shard's position: 12
-// characters of a hash, 72 bits, so that two shards of a table never share one in practice.
-func ShardKey(table, shard string) string { return owntable.Hash(table + "|" + shard)[:12] }
+// apply applies pages by a view. Those of rows are a batch of the log.
+func (c *consumer) apply(ctx context.Context, pieces []piece, view *View) ([]Counts, error) {
+	if c.group == GroupRows {
+		return c.Runner.logRows(ctx, c.batch(pieces, view), len(pieces))
+	}
+	return c.Runner.Documents(ctx, batchesOf(pieces))
+}
 
-// resume reads the saved checkpoint of a shard into memory.
-func (c *consumer) resume(ctx context.Context, at place) error {
+// batchesOf returns a batch for each page.
+func batchesOf(pieces []piece) []Batch {
+	batches := make([]Batch, len(pieces))
+	for i, p := range pieces {
+		batches[i] = Batch{ShardKey: p.key(), Read: p.read, Changes: p.changes()}
+	}
+	return batches
+}
+
+// changes decodes the records of the page.
+func (p *piece) changes() []projections.Change {
+	out := make([]projections.Change, 0, len(p.page.Records))
+	for i := range p.page.Records {
+		if ch, ok := projections.NewChange(p.table, &p.page.Records[i]); ok {
+			out = append(out, ch)
+		}
+	}
+	return out
+}
+
+// ShardKey is owntable.ShardKey.
+func ShardKey(table, shard string) string { return owntable.ShardKey(table, shard) }
+
+// resume reads the saved checkpoint of a shard into memory. It reports false if the shard
+// belongs to a log that it cannot leave yet.
+func (c *consumer) resume(ctx context.Context, at place) (ours bool, err error) {
 	is, _, err := c.Runner.saved(ctx, c.checkpoint(at))
-	if err == nil {
+	if err != nil {
+		return false, err
+	}
+	if ours, err = c.join(ctx, at, is); ours {
 		c.at[at] = is.At
 		delete(c.floors, at)
 	}
-	return err
+	return ours, err
 }
 
 // move saves the checkpoints together with the counts of the records before them, if they
@@ -653,21 +710,23 @@ func (c *consumer) resume(ctx context.Context, at place) error {
 // it was applied. If another process has moved a checkpoint, the shard is read again from
 // there. Only this process moves a checkpoint under its fence: one that is at its new
 // position already was moved by this write, whose first answer was lost.
-func (c *consumer) move(ctx context.Context, pieces []piece, counts []Counts) error {
+func (c *consumer) move(ctx context.Context, pieces []piece, counts []Counts, view *View) error {
 	ws := make([]store.Write, len(pieces))
 	for i, p := range pieces {
-		ws[i] = under(p.view, owntable.MoveCheckpoint(c.checkpoint(p.place), c.held[p.place], p.from, p.last(), owntable.Counts(counts[i])))
+		ws[i] = under(view, owntable.MoveCheckpoint(c.checkpoint(p.place), c.held[p.place], p.from, p.last(), owntable.Counts(counts[i])))
 		ws[i].Return = true
 	}
 	out, err := c.Runner.Write(ctx, ws)
 	if err != nil {
 		return err
 	}
+	c.log.row = c.log.row.Finish()
 	for i, p := range pieces {
 		last := p.last()
 		if out[i].Err != nil && !c.moved(p.place, last, out[i].Row) {
 			delete(c.at, p.place)
 			delete(c.asides, p.place)
+			c.log.known = false
 			continue
 		}
 		c.at[p.place], c.ended[p.place], c.did = last, p.page.End, true

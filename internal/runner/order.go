@@ -41,56 +41,19 @@ func (all Orders) Concerns(was, is *model.Entity) bool {
 	return slices.ContainsFunc(all, func(o Order) bool { return o.Concerns(was, is) })
 }
 
-// run is a part of the of-th batch that can be gathered as one.
-type run struct {
-	Batch
-	of int
-}
-
-// phases cuts batches of several shards into runs, in the order in which they must be
-// applied: the order of their positions, where that matters.
-func (r *Runner) phases(bs []Batch) []run {
-	var out []run
+// phases cuts a batch into parts that can be gathered as one.
+func (r *Runner) phases(b Batch) (out []Batch) {
 	order := r.Orders()
-	if len(order) == 0 {
-		for i, b := range bs {
-			out = append(out, run{b, i})
-		}
-		return out
-	}
-	var all []*projections.Change
-	for i := range bs {
-		for j := range bs[i].Changes {
-			all = append(all, &bs[i].Changes[j])
+	from := 0
+	for i := range b.Changes {
+		if order.Begins(&b.Changes[i]) && i > from {
+			part := b
+			part.Changes = b.Changes[from:i]
+			out, from = append(out, part), i
 		}
 	}
-	if len(bs) > 1 { // the changes of a single batch may have an order of their own
-		slices.SortStableFunc(all, func(a, b *projections.Change) int { return a.Position.Compare(b.Position) })
-	}
-	phase := map[*projections.Change]int{}
-	last := 0
-	for _, c := range all {
-		if order.Begins(c) {
-			last++
-		}
-		phase[c] = last
-	}
-	next := make([]int, len(bs))
-	for n := 0; n <= last; n++ {
-		for i, b := range bs {
-			end := next[i]
-			for end < len(b.Changes) && phase[&b.Changes[end]] <= n {
-				end++
-			}
-			if end > next[i] || n == last && len(b.Changes) == 0 {
-				part := b
-				part.Changes = b.Changes[next[i]:end]
-				out = append(out, run{part, i})
-			}
-			next[i] = end
-		}
-	}
-	return out
+	b.Changes = b.Changes[from:]
+	return append(out, b)
 }
 
 // inOrder cuts the pieces down to the position up to which every shard has been read.

@@ -75,7 +75,7 @@ func (w *Work) parkWrites(ctx context.Context, t *projections.Target, steps []pr
 	if w.ByItem {
 		return append(append(ws, w.marks(t, steps)...), owntable.WaitLedger(owntable.Ledger(w.Model.Name, t.Row), len(steps))), err
 	}
-	first, last := steps[0].Position, steps[len(steps)-1].Position
+	first, last := steps[0].Offset, steps[len(steps)-1].Offset
 	return append(ws, owntable.ParkLedger(owntable.Ledger(w.Model.Name, t.Row), w.ShardKey, first, last, len(steps))), err
 }
 
@@ -83,7 +83,7 @@ func (w *Work) parked(t *projections.Target, s projections.Step, reason string) 
 	c := &w.Changes[s.Change]
 	d := Dead{
 		Kind: DeadParked, Target: w.Describe(t.Row), Row: t.Row, Reason: reason,
-		ShardKey: w.ShardKey, Position: s.Position, Time: c.Time, Record: RecordOf(c),
+		ShardKey: w.ShardOf(c), Position: s.Position, Time: c.Time, Record: RecordOf(c),
 	}
 	d.Adds = s.Adds
 	return d
@@ -104,7 +104,7 @@ func (w *Work) dropSeen(ctx context.Context, t *projections.Target) error {
 		return err
 	}
 	before := t.Steps
-	t.Steps = unseen(t.Steps, owntable.LedgerRow(ledger).Position(w.ShardKey))
+	t.Steps = unseen(t.Steps, owntable.LedgerRow(ledger).Offset(w.ShardKey))
 	return w.wasParked(ctx, t, before[:len(before)-len(t.Steps)])
 }
 

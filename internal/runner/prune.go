@@ -76,9 +76,9 @@ func (w *Work) RetiredOf(ctx context.Context, shardKeys []string) (out []string,
 }
 
 // Over reports whether a shard delivers no more records. It is false for the shard of
-// this batch.
+// this batch, and for every merged log.
 func (w *Work) Over(ctx context.Context, shardKey string) (bool, error) {
-	if w.Retired == nil || shardKey == w.ShardKey {
+	if w.Retired == nil || shardKey == w.ShardKey || owntable.IsLogKey(shardKey) {
 		return false, nil
 	}
 	return w.Retired(ctx, shardKey)

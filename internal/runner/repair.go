@@ -147,21 +147,6 @@ func (r *Runner) ByFunction(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// Counted returns the checkpoints of those shards that ledgers and sets count from.
-func (r *Runner) Counted(ctx context.Context) (out []Place, err error) {
-	all, err := r.Places(ctx, GroupRows)
-	counts := map[string]bool{}
-	for _, e := range r.Model.Entities {
-		counts[e.Table.Name] = counts[e.Table.Name] || len(e.Sources) > 0
-	}
-	for _, p := range all {
-		if counts[p.Table] {
-			out = append(out, p)
-		}
-	}
-	return out, err
-}
-
 // Did does one conditional write. It reports false if the condition failed, and returns
 // an error if the store refused the write.
 func (r *Runner) Did(ctx context.Context, w store.Write) (bool, error) {

@@ -9,6 +9,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -70,10 +71,10 @@ func (r *Runner) Moment() time.Time {
 	return time.Now()
 }
 
-// Batch is a run of changes of one shard of one stream, in stream order. At no time do two
-// shards carry changes of the same row.
+// Batch is a run of changes of one shard of one stream, or of a merged log, in the order of
+// their offsets. At no time do two shards carry changes of the same row.
 type Batch struct {
-	ShardKey string
+	ShardKey string // under which ledgers keep how far they have counted
 	Changes  []projections.Change
 	Read     time.Time // when it was read, by the runner's Mono; zero if its age does not matter
 	// ByItem says that only the changes of one row are in order, and that shards are
@@ -105,37 +106,38 @@ func (c *Counts) Warn(log *slog.Logger, model string) {
 	}
 }
 
-// allRows applies batches of several shards to everything derived except search.
-func (r *Runner) allRows(ctx context.Context, bs []Batch) ([]Counts, error) {
+// rows applies a batch to everything derived except search, and hands the work of each part
+// of it to done.
+func (r *Runner) rows(ctx context.Context, b Batch, done func(*Work)) error {
 	if len(r.Kinds) == 0 {
-		return nil, errNoKinds
+		return errNoKinds
 	}
-	if err := r.viewed(ctx, bs); err != nil {
-		return nil, err
+	b, err := r.viewed(ctx, b)
+	if err != nil {
+		return err
 	}
-	counts := make([]Counts, len(bs))
-	for _, part := range r.phases(bs) {
-		n, err := r.gathered(ctx, part.Batch)
+	for _, part := range r.phases(b) {
+		w, err := r.gathered(ctx, part)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		counts[part.of].Add(n)
+		done(w)
 	}
-	return counts, nil
+	return nil
 }
 
 // Rows applies a batch to everything derived except search. After an error, apply the
 // same batch again: some of its effects may have been written.
-func (r *Runner) Rows(ctx context.Context, b Batch) (Counts, error) {
-	counts, err := r.allRows(ctx, []Batch{b})
+func (r *Runner) Rows(ctx context.Context, b Batch) (n Counts, err error) {
+	err = r.rows(ctx, b, func(w *Work) { n.Add(count(w.Touched, w.kept)) })
 	if err != nil {
 		return Counts{}, err
 	}
-	return counts[0], nil
+	return n, nil
 }
 
 // gathered applies changes that can be gathered into one write for each target.
-func (r *Runner) gathered(ctx context.Context, b Batch) (Counts, error) {
+func (r *Runner) gathered(ctx context.Context, b Batch) (*Work, error) {
 	g, parts := Fold(r.Kinds, r.Model, b.Changes)
 	w := NewWork(r, b, g)
 	for _, step := range []func(Part) error{
@@ -145,7 +147,7 @@ func (r *Runner) gathered(ctx context.Context, b Batch) (Counts, error) {
 	} {
 		for _, p := range parts {
 			if err := step(p); err != nil {
-				return Counts{}, err
+				return nil, err
 			}
 		}
 	}
@@ -153,12 +155,9 @@ func (r *Runner) gathered(ctx context.Context, b Batch) (Counts, error) {
 		return Counts{}, err
 	}
 	if err := w.moves(ctx); err != nil {
-		return Counts{}, err
+		return nil, err
 	}
-	if err := w.faults(ctx); err != nil {
-		return Counts{}, err
-	}
-	return count(g.Touched, w.kept), nil
+	return w, w.faults(ctx)
 }
 
 // Fold folds changes of one shard, which must be in stream order: it returns what they
@@ -212,6 +211,9 @@ func NewWork(r *Runner, b Batch, g *projections.Gathered) *Work {
 	}
 	return &Work{Runner: r.seeing(&b.View.CatalogRow), Batch: b, Gathered: g, kept: make([]bool, len(b.Changes))}
 }
+
+// ShardOf returns the short key of the shard that a change of the batch came from.
+func (b *Batch) ShardOf(c *projections.Change) string { return cmp.Or(c.ShardKey, b.ShardKey) }
 
 // IsKept reports whether something of the i-th change is kept as a dead letter.
 func (w *Work) IsKept(i int) bool { return w.kept[i] }
@@ -305,7 +307,7 @@ func (w *Work) faults(ctx context.Context) error {
 		w.Kept(w.FaultOf[i])
 		ds = append(ds, Dead{
 			Kind: DeadImage, Target: f.Derivation, Reason: f.Reason,
-			ShardKey: w.ShardKey, Position: c.Position, Record: RecordOf(c), Time: c.Time,
+			ShardKey: w.ShardOf(c), Position: c.Position, Record: RecordOf(c), Time: c.Time,
 		})
 	}
 	return w.KeepAll(ctx, ds)

@@ -19,6 +19,8 @@ type Shared interface {
 	// ours. Each lease has a greater number than every earlier one, whichever process
 	// holds it.
 	Fence(table, shard string) int64
+	// Log is the number of the merged log of this process, 0 while it has none.
+	Log() int64
 	// Beside reports whether another process reads a shard and leaves our search
 	// generation alone, since it applies another one. It may be out of date.
 	Beside(table, shard string) bool
@@ -78,6 +80,10 @@ func (c *consumer) hold(ctx context.Context, at place) (bool, error) {
 	}
 	was, err := owntable.DecodeCheckpoint(out[0].Row)
 	if err != nil {
+		return false, err
+	}
+	ours, err := c.join(ctx, at, was)
+	if !ours || err != nil {
 		return false, err
 	}
 	c.held[at], c.at[at], c.ended[at] = now, was.At, was.Done
@@ -167,6 +173,7 @@ type Place struct {
 	Table, Shard string
 	At           events.Position
 	Done         bool
+	Log          int64 // the merged log that the shard belongs to; 0 for none
 	// Since when the stream does not list the shard; zero if it does, or if that was not
 	// recorded yet.
 	Missing time.Time
@@ -175,7 +182,7 @@ type Place struct {
 // Place returns how far a group has come in one shard.
 func (r *Runner) Place(ctx context.Context, group, table, shard string) (Place, error) {
 	is, _, err := r.saved(ctx, owntable.Checkpoint(r.Model.Name, group, table, shard))
-	return Place{table, shard, is.At, is.Done, is.Missing}, err
+	return Place{table, shard, is.At, is.Done, is.Log, is.Missing}, err
 }
 
 // Places returns all shards that a group has read from, except those that were forgotten.
@@ -187,7 +194,7 @@ func (r *Runner) Places(ctx context.Context, group string) (out []Place, err err
 		is, err := owntable.DecodeCheckpoint(row)
 		bad = append(bad, err)
 		table, shard := owntable.ShardOf(row.Get(owntable.Sort).Text())
-		out = append(out, Place{table, shard, is.At, is.Done, is.Missing})
+		out = append(out, Place{table, shard, is.At, is.Done, is.Log, is.Missing})
 	})
 	if err == nil {
 		err = errors.Join(bad...)

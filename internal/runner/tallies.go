@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"weir/internal/events"
+	"weir/internal/mergedlog"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -147,7 +147,7 @@ func (w *Work) uncounted(ctx context.Context, t *projections.Target, refused err
 // countWrite is statement 1: it adds the sum of the steps to the ledger, unless the
 // ledger has seen the first of them, or effects before them are parked.
 func (w *Work) countWrite(t *projections.Target, total []value.Attr) store.Write {
-	first, last := t.Steps[0].Position, t.Steps[len(t.Steps)-1].Position
+	first, last := t.Steps[0].Offset, t.Steps[len(t.Steps)-1].Offset
 	return owntable.CountLedger(owntable.Ledger(w.Model.Name, t.Row), w.ShardKey, first, last, total, w.First())
 }
 
@@ -156,7 +156,7 @@ func (w *Work) countWrite(t *projections.Target, total []value.Attr) store.Write
 // effects before them are parked, the steps are parked too.
 func (w *Work) counted(ctx context.Context, t *projections.Target, row value.Item, ledgers map[*projections.Target]value.Item, again []*projections.Target) ([]*projections.Target, error) {
 	before := t.Steps
-	t.Steps = unseen(t.Steps, owntable.LedgerRow(row).Position(w.ShardKey))
+	t.Steps = unseen(t.Steps, owntable.LedgerRow(row).Offset(w.ShardKey))
 	if !isParked(row) {
 		if len(t.Steps) > 0 {
 			return append(again, t), nil
@@ -171,9 +171,9 @@ func (w *Work) counted(ctx context.Context, t *projections.Target, row value.Ite
 	return again, w.park(ctx, t, "effects that came before are parked")
 }
 
-// unseen leaves out the first steps, which are not behind a position.
-func unseen(steps []projections.Step, seen events.Position) []projections.Step {
-	for len(steps) > 0 && steps[0].Position.Compare(seen) <= 0 {
+// unseen leaves out the first steps, which are not behind an offset.
+func unseen(steps []projections.Step, seen mergedlog.Offset) []projections.Step {
+	for len(steps) > 0 && steps[0].Offset.Compare(seen) <= 0 {
 		steps = steps[1:]
 	}
 	return steps

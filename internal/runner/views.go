@@ -22,46 +22,44 @@ import (
 // View is by which builds a batch is applied.
 type View struct {
 	owntable.CatalogRow
-	contribution.Fence // of the batch's shard
+	fences map[string]contribution.Fence // by short key of the shard; none where there are no checkpoints
 }
 
-// viewed gives a view to batches that have none.
-func (r *Runner) viewed(ctx context.Context, bs []Batch) error {
-	for i := range bs {
-		if bs[i].View != nil {
-			continue
-		}
-		row, err := r.Admit(ctx, nil, GroupRows)
-		if err != nil {
-			return err
-		}
-		bs[i].View = &View{CatalogRow: row}
+// fenceOf returns the fence of the shard that a change came from.
+func (v *View) fenceOf(c *projections.Change) contribution.Fence { return v.fences[c.ShardKey] }
+
+// viewed gives a view to a batch that has none.
+func (r *Runner) viewed(ctx context.Context, b Batch) (Batch, error) {
+	if b.View != nil {
+		return b, nil
 	}
-	return nil
+	row, err := r.Admit(ctx, nil, GroupRows)
+	b.View = &View{CatalogRow: row}
+	return b, err
 }
 
-// admit admits pages, gives views to their batches, and fences the pages' checkpoints.
-func (c *consumer) admit(ctx context.Context, pieces []piece, batches []Batch) error {
+// admit admits pages and fences their checkpoints. It returns the view by which they are
+// applied, nil where there is none.
+func (c *consumer) admit(ctx context.Context, pieces []piece) (*View, error) {
 	for range MaxRounds {
 		row, err := c.Runner.Admit(ctx, tablesOf(pieces), c.group)
 		if err != nil || c.Runner.Catalog == nil || c.group != GroupRows {
-			return err
+			return nil, err
 		}
-		newer := false
+		newer, v := false, View{row, map[string]contribution.Fence{}}
 		for i := range pieces {
 			f, err := c.fenced(ctx, &pieces[i], row)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			newer = newer || !f.Admits(row.Count)
-			pieces[i].view = &View{row, f}
-			batches[i].View = pieces[i].view
+			v.fences[pieces[i].key()] = f
 		}
 		if !newer {
-			return nil
+			return &v, nil
 		}
 	}
-	return errors.New("the catalog of the model changes all the time, or was replaced by an older one")
+	return nil, errors.New("the catalog of the model changes all the time, or was replaced by an older one")
 }
 
 // fenced returns the fence of a piece's checkpoint, which it takes first where that has not

@@ -346,7 +346,7 @@ func (w *work) parkRow(ctx context.Context, p *projections.Put, at events.Positi
 	w.Kept(i)
 	_, err := w.KeepDead(ctx, runner.Dead{
 		Kind: runner.DeadRow, Target: p.Rule.Name + " " + w.Describe(p.Row), Row: p.Row, Reason: reason,
-		ShardKey: w.ShardKey, Position: at, Record: runner.RecordOf(c), Time: c.Time,
+		ShardKey: w.ShardOf(c), Position: at, Record: runner.RecordOf(c), Time: c.Time,
 	})
 	return err
 }

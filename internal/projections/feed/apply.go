@@ -88,12 +88,12 @@ func (p *part) generations(w *runner.Work) (works []*work, err error) {
 		}
 		in := gathered{all: g.Gathered}
 		for _, s := range subscriptions {
-			if s.Rule == rule && g.View.Counts(g.Build.Generation, s.Position) {
+			if s.Rule == rule && g.Counts(&g.Changes[s.Change]) {
 				in.subscriptions = append(in.subscriptions, s)
 			}
 		}
 		for _, n := range notifications {
-			if shown && n.Rule.Name == rule && g.View.Counts(g.Build.Generation, n.Position) {
+			if shown && n.Rule.Name == rule && g.Counts(&g.Changes[n.Change]) {
 				in.notifications = append(in.notifications, n)
 			}
 		}

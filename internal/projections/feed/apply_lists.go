@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"weir/internal/events"
+	"weir/internal/mergedlog"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -96,7 +97,7 @@ func (w *work) unlisted(ctx context.Context, list string, change int, reason str
 	c := &w.Changes[change]
 	w.Kept(change)
 	_, err := w.KeepDead(ctx, runner.Dead{
-		Kind: runner.DeadImage, Target: list, Reason: reason, ShardKey: w.ShardKey, Position: c.Position, Record: runner.RecordOf(c), Time: c.Time,
+		Kind: runner.DeadImage, Target: list, Reason: reason, ShardKey: w.ShardOf(c), Position: c.Position, Record: runner.RecordOf(c), Time: c.Time,
 	})
 	return err
 }
@@ -159,7 +160,7 @@ func (w *work) sendNext(ctx context.Context, pending []*sending) error {
 	for i, t := range pending {
 		list := owntable.ListFrom(rows[i])
 		first, last, moment := list.Shard(w.ShardKey)
-		n, _ := slices.BinarySearchFunc(t.notifications, first, func(x Notification, p events.Position) int { return x.Position.Compare(p) })
+		n, _ := slices.BinarySearchFunc(t.notifications, first, func(x Notification, o mergedlog.Offset) int { return x.Offset.Compare(o) })
 		if first.IsZero() {
 			n = t.upTo(last)
 		}
@@ -175,8 +176,8 @@ func (w *work) sendNext(ctx context.Context, pending []*sending) error {
 			if err != nil {
 				return err
 			}
-			end := t.notifications[len(t.notifications)-1].Position
-			ws, of = append(ws, list.Next(t.list, w.ShardKey, t.notifications[0].Position, end, retired, w.Now(), w.Ends())), append(of, t)
+			end := t.notifications[len(t.notifications)-1].Offset
+			ws, of = append(ws, list.Next(t.list, w.ShardKey, t.notifications[0].Offset, end, retired, w.Now(), w.Ends())), append(of, t)
 		}
 	}
 	if err := w.Fresh(); err != nil {
@@ -197,17 +198,17 @@ func (w *work) sendNext(ctx context.Context, pending []*sending) error {
 		case e != nil:
 			continue // another worker took this moment; read again
 		}
-		if err := w.send(ctx, t, len(t.notifications), owntable.ListFrom(out[i].Row).Moment(), t.notifications[len(t.notifications)-1].Position); err != nil {
+		if err := w.send(ctx, t, len(t.notifications), owntable.ListFrom(out[i].Row).Moment(), t.notifications[len(t.notifications)-1].Offset); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// upTo returns how many of the first notifications have a position of at most p.
-func (t *sending) upTo(p events.Position) int {
+// upTo returns how many of the first notifications have an offset of at most o.
+func (t *sending) upTo(o mergedlog.Offset) int {
 	n := 0
-	for n < len(t.notifications) && t.notifications[n].Position.Compare(p) <= 0 {
+	for n < len(t.notifications) && t.notifications[n].Offset.Compare(o) <= 0 {
 		n++
 	}
 	return n
@@ -219,7 +220,7 @@ func (t *sending) upTo(p events.Position) int {
 // deleted. The notifications of one moment may arrive in several pieces, so send does
 // this only after the last. A crash before that leaves the moment, and the repeated batch
 // writes the rows again.
-func (w *work) send(ctx context.Context, t *sending, n int, moment int64, last events.Position) error {
+func (w *work) send(ctx context.Context, t *sending, n int, moment int64, last mergedlog.Offset) error {
 	any := false
 	for i := range t.notifications[:n] {
 		some, err := w.sendOne(ctx, t.list, &t.notifications[i], moment)
@@ -228,7 +229,7 @@ func (w *work) send(ctx context.Context, t *sending, n int, moment int64, last e
 		}
 		any = any || some
 	}
-	whole := t.notifications[n-1].Position == last
+	whole := t.notifications[n-1].Offset == last
 	t.notifications = t.notifications[n:]
 	if !any || !whole {
 		return nil

@@ -2,6 +2,7 @@ package feed
 
 import (
 	"weir/internal/events"
+	"weir/internal/mergedlog"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -29,6 +30,7 @@ type Notification struct {
 	Rule     *model.RowRule
 	Fields   value.Item // of the rows made, except those that come from the subscriber
 	Position events.Position
+	Offset   mergedlog.Offset
 }
 
 // Fold returns the subscriptions that a change makes or ends: a subscriber contributes its
@@ -150,7 +152,7 @@ func foldNotification(c *projections.Change, rule *model.RowRule, row value.Item
 			}
 		}
 	}
-	return Notification{List: to, Rule: rule, Fields: value.NewItem(attrs...), Position: c.Position}, true
+	return Notification{List: to, Rule: rule, Fields: value.NewItem(attrs...), Position: c.Position, Offset: c.Offset}, true
 }
 
 // For returns the row that a subscriber gets. ok is false if the row would have no key.

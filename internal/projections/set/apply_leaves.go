@@ -198,7 +198,7 @@ func (w *work) writeLeaves(ctx context.Context, pending []*setWork) error {
 
 // inOrder sorts the steps that are left to count into stream order.
 func (s *setWork) inOrder() {
-	slices.SortStableFunc(s.steps, func(a, b Member) int { return a.Position.Compare(b.Position) })
+	slices.SortStableFunc(s.steps, func(a, b Member) int { return a.Offset.Compare(b.Offset) })
 }
 
 func (w *work) setError(s *setWork, err error) error {

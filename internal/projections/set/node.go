@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"weir/internal/events"
+	"weir/internal/mergedlog"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -46,6 +47,7 @@ type Member struct {
 	Value    string
 	Hash     string // hexadecimal
 	Position events.Position
+	Offset   mergedlog.Offset
 	Amount   value.Value
 }
 
@@ -56,7 +58,7 @@ func members(t *projections.Target) []Member {
 	for _, s := range t.Steps {
 		for _, a := range s.Adds {
 			v := strings.TrimPrefix(a.Field, begins)
-			out = append(out, Member{s.Change, v, MemberHash(v), s.Position, a.Amount})
+			out = append(out, Member{s.Change, v, MemberHash(v), s.Position, s.Offset, a.Amount})
 		}
 	}
 	return out
@@ -82,8 +84,8 @@ func NodeFrom(path string, row value.Item) *Node { return &Node{owntable.NodeFro
 
 // position returns the position up to which the leaf has counted the shard's steps for a
 // member.
-func (n *Node) position(shardKey, hash string) events.Position {
-	var newest events.Position
+func (n *Node) position(shardKey, hash string) mergedlog.Offset {
+	var newest mergedlog.Offset
 	for path, p := range n.Seen[shardKey] {
 		if strings.HasPrefix(hash, path) && p.Compare(newest) > 0 {
 			newest = p
@@ -98,7 +100,7 @@ func (n *Node) position(shardKey, hash string) events.Position {
 // moves the position past them all. After an error the node must be discarded.
 func (n *Node) Take(shardKey string, steps []Member) (changed bool, err error) {
 	for _, s := range steps {
-		if s.Position.Compare(n.position(shardKey, s.Hash)) <= 0 {
+		if s.Offset.Compare(n.position(shardKey, s.Hash)) <= 0 {
 			continue
 		}
 		changed = true
@@ -107,7 +109,7 @@ func (n *Node) Take(shardKey string, steps []Member) (changed bool, err error) {
 		}
 	}
 	if changed {
-		last := steps[len(steps)-1].Position
+		last := steps[len(steps)-1].Offset
 		for path, p := range n.Seen[shardKey] {
 			if p.Compare(last) <= 0 {
 				delete(n.Seen[shardKey], path)
@@ -137,7 +139,7 @@ func (n *Node) ShardKeys() []string { return slices.Sorted(maps.Keys(n.Seen)) }
 
 // Pass records that no step of a shard up to position p is still to be counted: the leaf
 // has counted them, or never will.
-func (n *Node) Pass(shardKey string, p events.Position) {
+func (n *Node) Pass(shardKey string, p mergedlog.Offset) {
 	for path, q := range n.Seen[shardKey] {
 		if q.Compare(p) <= 0 {
 			delete(n.Seen[shardKey], path)
@@ -247,7 +249,7 @@ const maxSeen = 8 * Fan
 // Join turns an inner node into a leaf with all members of the leaves below it. If those
 // have reached different positions of a shard, the new leaf keeps them apart by path.
 func (n *Node) Join(below []*Node) {
-	n.Inner, n.Counts, n.Seen = false, map[string]value.Value{}, map[string]map[string]events.Position{}
+	n.Inner, n.Counts, n.Seen = false, map[string]value.Value{}, map[string]map[string]mergedlog.Offset{}
 	for _, c := range below {
 		if value.Compare(c.Version, n.Version) > 0 {
 			n.Version = c.Version
@@ -273,4 +275,4 @@ func (n *Node) Join(below []*Node) {
 }
 
 // base returns the shard's position that holds for all members of the leaf.
-func (n *Node) base(shardKey string) events.Position { return n.Seen[shardKey][n.Path] }
+func (n *Node) base(shardKey string) mergedlog.Offset { return n.Seen[shardKey][n.Path] }

@@ -96,7 +96,7 @@ func (f *NodesFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Re
 		want = maps.Clone(s.want)
 		maps.DeleteFunc(want, func(_ string, n value.Value) bool { return n.Sign() == 0 })
 	}
-	s := &setRepair{work: work{Work: &runner.Work{Runner: r}}, partition: f.partition(r), nodes: f.noted, want: want, places: now.Places, shows: f.Entity != nil}
+	s := &setRepair{work: work{Work: &runner.Work{Runner: r}}, partition: f.partition(r), nodes: f.noted, want: want, applied: now.Applied, shows: f.Entity != nil}
 	s.of = &setWork{Target: &projections.Target{Row: f.Row, Entity: f.Entity}}
 	todo := s.wrong()
 	switch {
@@ -133,7 +133,7 @@ type setRepair struct {
 	partition string
 	nodes     map[string]*Node
 	want      map[string]value.Value
-	places    []runner.Place
+	applied   []owntable.Applied
 	shows     bool
 }
 
@@ -180,8 +180,8 @@ func (s *setRepair) write(ctx context.Context, path string, members []string) (d
 			n.Counts[m] = s.want[m]
 		}
 	}
-	for _, p := range s.places {
-		n.Pass(runner.ShardKey(p.Table, p.Shard), p.At)
+	for _, p := range s.applied {
+		n.Pass(p.Key, p.At)
 	}
 	if n.Full() && s.shows {
 		ws, below, err := s.splitWrites(ctx, s.of, n, before)

@@ -32,7 +32,7 @@ func (g *gathered) fold(i int, c *projections.Change) {
 			g.at[name] = &projections.Target{Row: a.Target, Entity: a.Entity}
 			g.sets = append(g.sets, g.at[name])
 		}
-		g.at[name].Add(i, c.Position, a)
+		g.at[name].Add(i, c, a)
 		g.all.Touched[i] = true
 	}
 	g.all.Fault(i, f.New())

@@ -32,7 +32,7 @@ type part struct {
 func (p *part) Fold(i int, c *projections.Change) {
 	var f projections.Faults
 	for _, a := range Fold(c, &f) {
-		p.all.Target(a.Target, a.Entity).Add(i, c.Position, a)
+		p.all.Target(a.Target, a.Entity).Add(i, c, a)
 		p.all.Touched[i] = true
 	}
 	p.all.Fault(i, f.New())

@@ -49,7 +49,7 @@ func (f *LedgerFix) Correct(ctx context.Context, r *runner.Runner, now *runner.R
 		sums, _ = dropped(of.entity, sums, f.noted)
 		sums = slices.DeleteFunc(sums, func(a value.Attr) bool { return a.Value.Sign() == 0 })
 	}
-	w, differs, err := owntable.LedgerRow(f.noted).Repair(f.ref(), sums, applied(now.Places), r.First())
+	w, differs, err := owntable.LedgerRow(f.noted).Repair(f.ref(), sums, now.Applied, r.First())
 	switch {
 	case !differs:
 	case owntable.LedgerRow(f.noted).Parked():
@@ -67,14 +67,6 @@ func (f *LedgerFix) Correct(ctx context.Context, r *runner.Runner, now *runner.R
 	}
 	wrong, err := r.NoteUnshown(ctx, f.ref(), of.row, of.entity, is)
 	return true, differs || wrong, err
-}
-
-// applied returns how far shards are applied, as ledgers name them.
-func applied(places []runner.Place) (out []owntable.ShardPosition) {
-	for _, p := range places {
-		out = append(out, owntable.ShardPosition{ShardKey: runner.ShardKey(p.Table, p.Shard), At: p.At})
-	}
-	return out
 }
 
 // builtFix is that of a ledger that a build made and that has marks. What it holds is the sum

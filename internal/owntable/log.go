@@ -1,0 +1,155 @@
+package owntable
+
+import (
+	"encoding/binary"
+	"strconv"
+
+	"weir/internal/mergedlog"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// The row of log|MODEL|NUMBER is a merged log (package mergedlog): up to where its pending
+// batch has records of each shard. The process that applies the log's shards writes it before
+// the effects of each batch; nothing deletes it. There are as many as processes ran at one
+// time, each of about 100 bytes, and 32 for each shard of the batch. A crash leaves a batch
+// that is applied again.
+const (
+	logVersion = Count
+	logBatch   = "b"
+	logRanges  = "r" // absent if there are none
+)
+
+const logDo = "stop all processes, let projector repair put the sums right, and ask for help: without the row, what was applied in part is unknown"
+
+// DecodeLog decodes the row of a merged log, nil if there is none. The error wraps ErrRow.
+func DecodeLog(row value.Item) (l mergedlog.Log, err error) {
+	if row == nil {
+		return l, nil
+	}
+	if l.Version, err = whole(row, logVersion, 1, logDo); err != nil {
+		return mergedlog.Log{}, err
+	}
+	if l.Batch, err = whole(row, logBatch, 0, logDo); err != nil {
+		return mergedlog.Log{}, err
+	}
+	v := row.Get(logRanges)
+	if v.IsMissing() {
+		return l, nil
+	}
+	var ok bool
+	if l.Ranges, ok = rangesFrom(v.Text()); !ok || v.Kind() != value.Binary {
+		return mergedlog.Log{}, unreadable(row, logRanges, "a list of shards and positions", logDo)
+	}
+	return l, nil
+}
+
+// SaveLog stores the next content of a merged log, on condition that its version has not
+// changed since it was read. The write returns the row.
+func SaveLog(at store.Ref, was, next mergedlog.Log) store.Write {
+	w := store.Write{Ref: at, Return: true, If: NotThere(), Put: value.NewItem(append(RefItem(at),
+		attr(logVersion, value.OfInt(next.Version)), attr(logBatch, value.OfInt(next.Batch)))...)}
+	if was.Version > 0 {
+		w.If = store.Cond{equal(logVersion, was.Version)}
+	}
+	if len(next.Ranges) > 0 {
+		w.Put = w.Put.With(attr(logRanges, value.OfBinary(rangesText(next.Ranges))))
+	}
+	return w
+}
+
+// rangesText encodes ranges, which are in the order of their names: of each name only what
+// differs from the one before, of each position only what is behind leading zeros.
+func rangesText(ranges []mergedlog.Range) string {
+	var out []byte
+	before := ""
+	for _, r := range ranges {
+		same := 0
+		for same < min(len(before), len(r.Shard)) && before[same] == r.Shard[same] {
+			same++
+		}
+		out = binary.AppendUvarint(out, uint64(same))
+		out = binary.AppendUvarint(out, uint64(len(r.Shard)-same))
+		out = append(out, r.Shard[same:]...)
+		zeros := 0
+		for zeros < len(r.To) && r.To[zeros] == 0 {
+			zeros++
+		}
+		out = append(append(out, byte(len(r.To)-zeros)), r.To[zeros:]...)
+		before = r.Shard
+	}
+	return string(out)
+}
+
+// rangesFrom decodes what rangesText returned. ok is false for anything else.
+func rangesFrom(text string) (out []mergedlog.Range, ok bool) {
+	in, before := []byte(text), ""
+	next := func(most int) (n int, ok bool) {
+		u, size := binary.Uvarint(in)
+		if size <= 0 || u > uint64(most) {
+			return 0, false
+		}
+		in = in[size:]
+		return int(u), true
+	}
+	for len(in) > 0 {
+		same, ok := next(len(before))
+		if !ok {
+			return nil, false
+		}
+		more, ok := next(len(in))
+		if !ok || more > len(in)-1 {
+			return nil, false
+		}
+		r := mergedlog.Range{Shard: before[:same] + string(in[:more])}
+		in = in[more:]
+		size := int(in[0])
+		if in = in[1:]; size > min(len(r.To), len(in)) {
+			return nil, false
+		}
+		copy(r.To[len(r.To)-size:], in[:size])
+		in, before = in[size:], r.Shard
+		out = append(out, r)
+	}
+	return out, rangesText(out) == text
+}
+
+// Log refers to the row of a merged log.
+func Log(model string, number int64) store.Ref {
+	return Ref("log|"+model+"|"+strconv.FormatInt(number, 10), "")
+}
+
+// LogKey is the key under which ledgers keep their position in a merged log, in the place of
+// a short shard key, which is longer.
+func LogKey(number int64) string { return strconv.FormatInt(number, 10) }
+
+// IsLogKey reports whether a key is that of a merged log.
+func IsLogKey(key string) bool { return len(key) < shardKeyBytes }
+
+// shardKeyBytes is the length of a short shard key.
+const shardKeyBytes = 12
+
+// ShardKey returns the short key of a shard: 12 characters of a hash, 72 bits, so that two
+// shards of a table never share one in practice.
+func ShardKey(table, shard string) string { return Hash(ShardName(table, shard))[:shardKeyBytes] }
+
+// ShardName names a shard in one text, which ShardOf splits.
+func ShardName(table, shard string) string { return table + "|" + shard }
+
+// JoinCheckpoint notes that a shard belongs to a merged log, on condition that its checkpoint
+// has not changed since it was read. In a transaction with the log that it leaves, no batch of
+// that log can have records of it from then on.
+func (c CheckpointRow) JoinCheckpoint(at store.Ref, log int64) store.Write {
+	was := value.Value{}
+	if c.Log != 0 {
+		was = value.OfInt(c.Log)
+	}
+	var fence value.Value
+	if c.Fence != 0 {
+		fence = value.OfInt(c.Fence)
+	}
+	return store.Write{
+		Ref: at, If: store.Cond{{store.AsRead(checkLog, was)}, {unmoved(c.At)}, {store.AsRead(checkFence, fence)}},
+		Ops: []store.Op{set(checkLog, value.OfInt(log))},
+	}
+}

@@ -1,0 +1,362 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"weir/internal/events"
+	"weir/internal/mergedlog"
+	"weir/internal/owntable"
+	"weir/internal/projections"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// The consumer of rows reads its shards as one merged log (package mergedlog), so that ledgers
+// keep one position for each process. Before it applies pages, it writes into the row of its
+// log up to where they go. Checkpoints move after all of the batch is applied. So what a
+// process that ended left is a batch whose ranges are known: whoever takes one of its shards
+// over first applies what is left of that batch, in the other's log, and then moves the shard
+// to its own.
+
+// mergedLog is what a consumer knows of its log.
+type mergedLog struct {
+	number int64
+	row    mergedlog.Log
+	known  bool // no range is pending, and row is as it was read or written last
+	// waits is since when a range of another log could not be read, by the log.
+	waits map[int64]time.Time
+}
+
+// OneLog is the number of the log of a follower whose source is not shared.
+const OneLog = 1
+
+// mostRanges bounds the row of a log, where the order of changes of all shards does not matter.
+const mostRanges = 2000
+
+// readLog makes sure that nothing is pending in the log of this process. ready is false if
+// something is, or if the process has no log; n is the number of records that were applied.
+func (c *consumer) readLog(ctx context.Context) (n int, ready bool, err error) {
+	number := int64(OneLog)
+	if shared, ok := c.source().(Shared); ok {
+		number = shared.Log()
+	}
+	if number != c.log.number {
+		c.log = mergedLog{number: number}
+		c.forgetPlaces()
+	}
+	if number == 0 || c.log.known {
+		return 0, number != 0, nil
+	}
+	c.forgetPlaces()
+	row, n, done, err := c.settleLog(ctx, number)
+	if done {
+		c.log.row, c.log.known = row, true
+	}
+	return n, done, err
+}
+
+// forgetPlaces makes the consumer read all checkpoints again: shards may have left its log.
+func (c *consumer) forgetPlaces() {
+	clear(c.at)
+	clear(c.held)
+}
+
+// settleLog applies what is pending in a log. done is false if that is not possible now. The
+// row that it returns has nothing pending.
+func (c *consumer) settleLog(ctx context.Context, number int64) (row mergedlog.Log, n int, done bool, err error) {
+	for range MaxRounds {
+		stored, err := c.Runner.GetRow(ctx, owntable.Log(c.Runner.Model.Name, number))
+		if err != nil {
+			return row, n, false, err
+		}
+		if row, err = owntable.DecodeLog(stored); err != nil {
+			return row, n, false, err
+		}
+		pieces, err := c.pending(ctx, row)
+		if err != nil || len(pieces) == 0 {
+			return row.Finish(), n, err == nil, err
+		}
+		for i := range pieces {
+			read, err := c.readRange(ctx, &pieces[i], number)
+			if !read || err != nil {
+				return row, n, false, err
+			}
+		}
+		delete(c.log.waits, number)
+		if err := c.nameGaps(ctx, pieces); err != nil {
+			return row, n, false, err
+		}
+		own := c.log
+		c.log = mergedLog{number: number, row: row, known: true}
+		err = c.takeAll(ctx, pieces)
+		c.log = own
+		if err != nil {
+			return row, n, false, err
+		}
+		for _, p := range pieces {
+			n += len(p.page.Records)
+			delete(c.at, p.place)
+		}
+	}
+	return row, n, false, fmt.Errorf("log %d changes all the time", number)
+}
+
+// pending returns the ranges of a log's batch whose checkpoints have not moved, without their
+// records. A shard without a checkpoint is over. If a checkpoint cannot be read, those of the
+// other ranges tell whether the batch is applied.
+func (c *consumer) pending(ctx context.Context, row mergedlog.Log) (out []piece, err error) {
+	refs := make([]store.Ref, len(row.Ranges))
+	for i, r := range row.Ranges {
+		table, shard := owntable.ShardOf(r.Shard)
+		refs[i] = c.checkpoint(place{c.group, table, shard})
+	}
+	rows, err := c.Runner.Get(ctx, refs)
+	if err != nil {
+		return nil, err
+	}
+	var unreadable []error
+	moved := false
+	for i, r := range row.Ranges {
+		is, err := owntable.DecodeCheckpoint(rows[i])
+		switch {
+		case err != nil:
+			unreadable = append(unreadable, err)
+			continue
+		case rows[i] == nil || is.At.Compare(r.To) >= 0:
+			moved = true
+			continue
+		}
+		table, shard := owntable.ShardOf(r.Shard)
+		t := c.Runner.Model.Table(table)
+		if t == nil {
+			return nil, fmt.Errorf("%s of %s: the batch that is to be applied has records of this table, which the model does not have; run the program that it had before", c.group, table)
+		}
+		out = append(out, piece{place: place{c.group, table, shard}, table: t, from: is.At, after: is.At, to: r.To})
+	}
+	if !moved && len(unreadable) > 0 {
+		return nil, errors.Join(unreadable...)
+	}
+	return out, nil
+}
+
+// settlePatience is how long a consumer waits for another process that may have, on its disk,
+// records of a pending batch that the stream has forgotten.
+const settlePatience = 5 * time.Minute
+
+// readRange reads the records of a pending range: from the stream or, of what that has
+// forgotten, from the disk of this process. read is false if they cannot be read yet.
+func (c *consumer) readRange(ctx context.Context, p *piece, log int64) (read bool, err error) {
+	p.read = c.Runner.Moment()
+	records, whole, err := readTo(ctx, c.Runner.Store, p, p.from)
+	if whole || err != nil && !errors.Is(err, store.ErrTrimmed) && !errors.Is(err, store.ErrNoTable) {
+		p.page.Records = records
+		return whole, err
+	}
+	shared, ok := c.source().(Shared)
+	ours := ok && shared.Fence(p.place.table, p.shard) != 0
+	if ours {
+		kept, whole, err := readTo(ctx, shared, p, p.from)
+		if whole || err != nil && !errors.Is(err, ErrElsewhere) {
+			p.page.Records = kept
+			return whole, err
+		}
+		records = kept
+	}
+	if c.log.waits == nil {
+		c.log.waits = map[int64]time.Time{}
+	}
+	if c.log.waits[log].IsZero() {
+		c.log.waits[log] = p.read
+	}
+	if p.read.Sub(c.log.waits[log]) < settlePatience {
+		return false, nil
+	}
+	// What the stream still has comes behind what the disk has.
+	from := p.from
+	if len(records) > 0 {
+		from = records[len(records)-1].Position
+	}
+	oldest, err := c.Runner.Store.Horizon(ctx, p.place.table, p.shard)
+	if err != nil && !errors.Is(err, store.ErrNoTable) {
+		return false, err
+	}
+	rest, _, err := readTo(ctx, c.Runner.Store, p, oldest)
+	if err != nil && !errors.Is(err, store.ErrNoTable) {
+		return false, err
+	}
+	for _, r := range rest {
+		if r.Position.Compare(from) > 0 {
+			records = append(records, r)
+		}
+	}
+	p.page.Records, p.gap = records, true
+	return true, nil
+}
+
+// readTo reads the records of a piece behind a position. whole is false if there may be more
+// of them later.
+func readTo(ctx context.Context, from interface {
+	Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error)
+}, p *piece, after events.Position) (out []events.Record, whole bool, err error) {
+	for empty := 0; ; {
+		page, err := from.Read(ctx, p.place.table, p.shard, after, paces[GroupRows].records)
+		if err != nil {
+			return out, false, err
+		}
+		for _, r := range page.Records {
+			if r.Position.Compare(p.to) <= 0 {
+				out = append(out, r)
+			}
+			if after = r.Position; r.Position.Compare(p.to) >= 0 {
+				return out, true, nil
+			}
+		}
+		if len(page.Records) == 0 {
+			empty++ // DynamoDB returns empty pages also where records follow
+		}
+		if page.End || empty == mostEmpty {
+			return out, page.End, nil
+		}
+	}
+}
+
+// mostEmpty is how many empty pages of a shard are read before records are looked for later.
+const mostEmpty = 3
+
+// nameGaps keeps dead letters for records of a pending batch that are nowhere any more.
+func (c *consumer) nameGaps(ctx context.Context, pieces []piece) error {
+	for _, p := range pieces {
+		if !p.gap {
+			continue
+		}
+		_, err := c.Runner.KeepDead(ctx, Dead{
+			Kind: DeadGap, Target: fmt.Sprintf("shard %s of %s", p.shard, p.place.table), Position: p.from, Time: c.Runner.Now().UTC(),
+			Source: fmt.Sprintf("after %v, up to %v", p.from, p.to),
+			Reason: fmt.Sprintf("records are missing after %v: the stream had forgotten some, up to %v, of a batch that a process left half applied; what is derived from them may be wrong. Run projector verify, which says what is wrong (docs/guide/operations.md, After a gap)", p.from, p.to),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// join makes sure that a shard belongs to the log of this process, given its checkpoint as it
+// was read. It reports false if it does not.
+func (c *consumer) join(ctx context.Context, at place, is owntable.CheckpointRow) (ours bool, err error) {
+	if c.group != GroupRows || is.Log == c.log.number || is.Done {
+		return true, nil
+	}
+	w := is.JoinCheckpoint(c.checkpoint(at), c.log.number)
+	if is.Log == 0 {
+		out, err := c.Runner.Write(ctx, []store.Write{w})
+		return err == nil && out[0].Err == nil, err
+	}
+	row, _, done, err := c.settleLog(ctx, is.Log)
+	if !done || err != nil {
+		return false, err
+	}
+	// Its checkpoint is as it was read only if it had nothing pending there.
+	leaves := owntable.SaveLog(owntable.Log(c.Runner.Model.Name, is.Log), row, row.Touch())
+	return Transacted(c.Runner.Store.Transact(ctx, []store.Write{leaves, w}))
+}
+
+// begin names pages as the next batch of the log. If another process has changed the log, it
+// reports false, and the pages are read again.
+func (c *consumer) begin(ctx context.Context, pieces []piece) (bool, error) {
+	ranges := make([]mergedlog.Range, len(pieces))
+	for i, p := range pieces {
+		ranges[i] = mergedlog.Range{Shard: owntable.ShardName(p.place.table, p.shard), To: p.last()}
+	}
+	next, err := c.log.row.Begin(ranges)
+	if err != nil {
+		return false, err
+	}
+	out, err := c.Runner.Write(ctx, []store.Write{owntable.SaveLog(owntable.Log(c.Runner.Model.Name, c.log.number), c.log.row, next)})
+	if err != nil {
+		return false, err
+	}
+	if out[0].Err != nil && !errors.Is(out[0].Err, store.ErrCondition) {
+		return false, fmt.Errorf("log %d: %w", c.log.number, out[0].Err)
+	}
+	if is, bad := owntable.DecodeLog(out[0].Row); out[0].Err != nil && (bad != nil || !is.Same(next)) {
+		c.log.known = false
+		return false, nil
+	}
+	c.log.row = next
+	return true, nil
+}
+
+// batch returns the records of pages as one batch of the log, in the order of their offsets.
+// nth of an offset is the index of the shard's range.
+func (c *consumer) batch(pieces []piece, view *View) Batch {
+	b := Batch{ShardKey: owntable.LogKey(c.log.number), View: view}
+	for i, p := range pieces {
+		if b.Read.IsZero() || p.read.Before(b.Read) {
+			b.Read = p.read
+		}
+		nth, _ := c.log.row.Find(owntable.ShardName(p.place.table, p.shard))
+		for _, ch := range p.changes() {
+			ch.Offset, ch.ShardKey = mergedlog.Offset{Batch: c.log.row.Batch, Position: ch.Position, Nth: nth}, p.key()
+			ch.Piece = i
+			b.Changes = append(b.Changes, ch)
+		}
+	}
+	slices.SortFunc(b.Changes, func(x, y projections.Change) int { return x.Offset.Compare(y.Offset) })
+	return b
+}
+
+// logRows applies a batch of a log to everything derived except search. It returns the counts
+// of each of its pieces.
+func (r *Runner) logRows(ctx context.Context, b Batch, pieces int) ([]Counts, error) {
+	counts := make([]Counts, pieces)
+	err := r.rows(ctx, b, func(w *Work) {
+		for i := range w.Changes {
+			counts[w.Changes[i].Piece].Add(count(w.Touched[i:i+1], w.kept[i:i+1]))
+		}
+	})
+	return counts, err
+}
+
+// Counted returns how far all logs are applied: nothing behind it is counted in any ledger that
+// has not changed since it was read, and all before it is.
+func (r *Runner) Counted(ctx context.Context) (out []owntable.Applied, err error) {
+	numbers := map[int64]bool{OneLog: true}
+	places, err := r.Places(ctx, GroupRows)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range places {
+		if p.Log != 0 {
+			numbers[p.Log] = true
+		}
+	}
+	return r.counted(ctx, numbers)
+}
+
+func (r *Runner) counted(ctx context.Context, numbers map[int64]bool) (out []owntable.Applied, err error) {
+	c := (&Follower{Runner: r}).consumer(GroupRows)
+	for n := range numbers {
+		stored, err := r.GetRow(ctx, owntable.Log(r.Model.Name, n))
+		if err != nil {
+			return nil, err
+		}
+		row, err := owntable.DecodeLog(stored)
+		if err != nil {
+			return nil, err
+		}
+		left, err := c.pending(ctx, row)
+		if err != nil {
+			return nil, err
+		}
+		if row.Version > 0 {
+			out = append(out, owntable.Applied{Key: owntable.LogKey(n), At: row.After(len(left) > 0)})
+		}
+	}
+	slices.SortFunc(out, func(a, b owntable.Applied) int { return value.Compare(value.OfString(a.Key), value.OfString(b.Key)) })
+	return out, nil
+}
