@@ -17,6 +17,7 @@
 // In weir's own table:
 //
 //	lease|MODEL   s TABLE|SHARD   o owner, n holds so far, b beats of this one, g search generation
+//	logs|MODEL    s NUMBER        the same of a merged log, of which each process has one (log.go)
 //
 // What is kept of a shard is removed when the shard is over (retire.go).
 package live
@@ -76,6 +77,8 @@ type Reader struct {
 
 	mu        sync.Mutex
 	held      map[place]*holding
+	log       *ownLog                  // nil while this process has none
+	logs      map[int64]*watch         // leases of logs; only round uses it
 	listed    map[string][]store.Shard // of each table, as last listed
 	at        time.Time                // time of the last listing; zero forces another
 	unlisted  map[string]error         // tables whose stream could not be listed last; nothing new of them is begun
@@ -119,7 +122,7 @@ func New(run *runner.Runner, o Options) *Reader {
 	o.machine()
 	return &Reader{
 		run: run, opts: o,
-		held: map[place]*holding{}, still: map[fault]string{}, listed: map[string][]store.Shard{}, gone: map[place]int{}, watched: map[place]*watch{}, streams: map[string][]string{}, done: map[place]bool{}, over: map[string]bool{},
+		held: map[place]*holding{}, logs: map[int64]*watch{}, still: map[fault]string{}, listed: map[string][]store.Shard{}, gone: map[place]int{}, watched: map[place]*watch{}, streams: map[string][]string{}, done: map[place]bool{}, over: map[string]bool{},
 		changed: make(chan struct{}), stale: make(chan struct{}, 1),
 	}
 }
@@ -205,6 +208,9 @@ func (r *Reader) often(ctx context.Context, more <-chan struct{}, do func()) {
 
 // round lists the shards, ends those that are finished and takes those that are free.
 func (r *Reader) round(ctx context.Context) error {
+	if err := r.takeLog(ctx); err != nil {
+		return err
+	}
 	if err := r.list(ctx); err != nil {
 		return err
 	}
@@ -227,7 +233,7 @@ func (r *Reader) holdings() (out []*holding) {
 // beats renews the leases of all holdings, and ends a holding whose lease another process
 // has taken.
 func (r *Reader) beats(ctx context.Context) error {
-	var errs []error
+	errs := []error{r.beatLog(ctx)}
 	for _, h := range r.holdings() {
 		start := r.now()
 		ok, err := beat(ctx, r.run.Store, r.lease(h.place), h.fence)
@@ -443,6 +449,9 @@ func (r *Reader) lose(h *holding) bool {
 func (r *Reader) letGo() {
 	ctx, cancel := context.WithTimeout(context.Background(), r.opts.Lease)
 	defer cancel()
+	if err := r.releaseLog(ctx); err != nil {
+		r.opts.Log.Warn("giving a log back; it is free when its lease has run out", "error", err)
+	}
 	for _, h := range r.holdings() {
 		if !r.lose(h) {
 			continue

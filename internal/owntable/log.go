@@ -2,6 +2,7 @@ package owntable
 
 import (
 	"encoding/binary"
+	"fmt"
 	"strconv"
 
 	"weir/internal/mergedlog"
@@ -152,4 +153,26 @@ func (c CheckpointRow) JoinCheckpoint(at store.Ref, log int64) store.Write {
 		Ref: at, If: store.Cond{{store.AsRead(checkLog, was)}, {unmoved(c.At)}, {store.AsRead(checkFence, fence)}},
 		Ops: []store.Op{set(checkLog, value.OfInt(log))},
 	}
+}
+
+// The rows of logs|MODEL are leases of merged logs: which process applies its shards as this
+// log. Processes write them; nothing deletes them. There are as many as processes ran at one
+// time, each of about 150 bytes.
+
+// LogLease refers to the lease of a merged log.
+func LogLease(model string, number int64) store.Ref {
+	return Ref(LogLeases(model), fmt.Sprintf("%06d", number))
+}
+
+// LogLeases returns the partition key of the leases of a model's merged logs.
+func LogLeases(model string) string { return "logs|" + model }
+
+// LogOf returns the number of the log of which a row is the lease. The error wraps ErrRow.
+func LogOf(row value.Item) (number int64, err error) {
+	text := row.Get(Sort).Text()
+	number, err = strconv.ParseInt(text, 10, 64)
+	if err != nil || number < 1 || fmt.Sprintf("%06d", number) != text {
+		return 0, unreadable(row, Sort, "the number of a log", leaseDo)
+	}
+	return number, nil
 }

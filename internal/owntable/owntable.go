@@ -14,6 +14,8 @@
 //	follow|MODEL|E.F|ROW  s ""      value of field F of that row, or that the row is gone
 //	follow|MODEL|E.F|ROW  s HASH    one row that follows it
 //	check|MODEL|GROUP     s SHARD   checkpoint: how far a group of consumers has read
+//	log|MODEL|NUMBER      s ""      a merged log: the ranges of its pending batch
+//	logs|MODEL            s NUMBER  lease: which process applies its shards as this log
 //	past|MODEL            s GROUP   the counts of the shards whose checkpoints were deleted
 //	lease|MODEL           s SHARD   lease: which process reads a shard
 //	stream|MODEL          s TABLE   which streams of a table are read
@@ -40,7 +42,8 @@
 // ROW is a row's table and key as text, or its hash if that text is long. The attributes
 // of a ledger:
 //
-//	p:SHARD  position of the last record of that shard that the accumulators include
+//	p:LOG    offset of the last record of that merged log that the accumulators include; the
+//	         same of a shard, p:SHARD, where a function reads shard by shard
 //	a:ATTR   a count or a sum; c:ATTR is the count that divides a mean's sum
 //	a+N:ATTR digits of a sum that are too high or too low for a:ATTR: see bands.go
 //	d:ATTR:V how many rows hold the value V, for a distinct
@@ -225,6 +228,7 @@ const (
 	KindLambda      = "lambda"
 	KindLease       = "lease"
 	KindSubscribers = "feed"
+	KindLog         = "log"
 	KindMark        = "mark"
 	KindSecret      = "secret"
 	KindSet         = "set"

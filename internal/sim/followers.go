@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"weir/internal/events"
+	"weir/internal/mergedlog"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/runner"
@@ -23,7 +24,7 @@ import (
 // position up to which something was done.
 type crossing struct {
 	row, attr string
-	old, now  events.Position
+	old, now  mergedlog.Offset
 	at        int // how many writes the run had done by then
 }
 
@@ -37,15 +38,19 @@ func (w *world) keeps(key store.Key, old, now value.Item) {
 		if a.Name != owntable.Position && !strings.HasPrefix(a.Name, owntable.PositionOf("")) {
 			continue
 		}
-		if p, q := events.PositionFrom(old.Get(a.Name)), events.PositionFrom(a.Value); p.Compare(q) < 0 {
+		of := mergedlog.OffsetFrom
+		if a.Name == owntable.Position {
+			of = func(v value.Value) mergedlog.Offset { return mergedlog.OffsetOf(events.PositionFrom(v)) }
+		}
+		if p, q := of(old.Get(a.Name)), of(a.Value); p.Compare(q) < 0 {
 			w.crossed = append(w.crossed, crossing{key.Partition.Text() + "|" + key.Sort.Text(), a.Name, p, q, w.base.writes})
 		}
 	}
 	w.base.undone(func() { w.crossed = w.crossed[:kept] })
 }
 
-// when is how many writes the run had done when a row passed a position, 0 for never.
-func (w *world) when(ref store.Ref, attr string, p events.Position) int {
+// when is how many writes the run had done when a row passed an offset, 0 for never.
+func (w *world) when(ref store.Ref, attr string, p mergedlog.Offset) int {
 	name := ref.Key.Partition.Text() + "|" + ref.Key.Sort.Text()
 	for _, x := range w.crossed {
 		if x.row == name && x.attr == attr && x.old.Compare(p) < 0 && p.Compare(x.now) <= 0 {
@@ -93,9 +98,13 @@ func (t *truth) tell(r *model.RowRule, image value.Item, d *deed, want, may map[
 	}
 	name := owntable.SubscriberList(r.Name+"<"+r.Source.Name, by)
 	list := owntable.Subscribers(t.model.Name, name)
-	moment := t.when(list, owntable.PositionOf(runner.ShardKey(d.table.Name, d.shard.ID)), d.record.Position)
+	key, at := runner.ShardKey(d.table.Name, d.shard.ID), mergedlog.OffsetOf(d.record.Position)
+	if log, o, ok := t.offset(d.table.Name, d.shard, d.record.Position); ok {
+		key, at = owntable.LogKey(log), o
+	}
+	moment := t.when(list, owntable.PositionOf(key), at)
 	if t.way == byItem {
-		moment = t.when(owntable.NotificationMark(t.model.Name, name, store.Ref{Table: d.table.Name, Key: d.key}), owntable.Position, d.record.Position)
+		moment = t.when(owntable.NotificationMark(t.model.Name, name, store.Ref{Table: d.table.Name, Key: d.key}), owntable.Position, mergedlog.OffsetOf(d.record.Position))
 	}
 	if moment == 0 {
 		t.fail(Lost, "history: %s of %s has no moment: no subscriber was told", r.Name, refName(store.Ref{Table: d.table.Name, Key: d.key}))
@@ -104,7 +113,7 @@ func (t *truth) tell(r *model.RowRule, image value.Item, d *deed, want, may map[
 	for _, s := range t.stays(r, image) {
 		first := s.deeds[0]
 		row := owntable.Subscriber(list, store.Ref{Table: first.table.Name, Key: first.key})
-		came := t.when(row, owntable.Position, first.record.Position)
+		came := t.when(row, owntable.Position, mergedlog.OffsetOf(first.record.Position))
 		rows := map[string]*known{}
 		same := true
 		for _, f := range s.deeds {
@@ -115,7 +124,7 @@ func (t *truth) tell(r *model.RowRule, image value.Item, d *deed, want, may map[
 			}
 			t.who = nil
 		}
-		left := s.end != nil && t.when(row, owntable.Position, s.end.record.Position) < moment
+		left := s.end != nil && t.when(row, owntable.Position, mergedlog.OffsetOf(s.end.record.Position)) < moment
 		for name, k := range rows {
 			if first.at < moment && !left {
 				may[name] = k

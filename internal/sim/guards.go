@@ -28,6 +28,8 @@ func (w *world) guards(who string, t *table, key store.Key, old, now value.Item)
 	switch kind := owntable.Kind(key.Partition.Text()); kind {
 	case owntable.KindLedger:
 		w.queue(who, key, old, now)
+	case owntable.KindLog:
+		w.begins(who, key, old, now)
 	case owntable.KindCheckpoint:
 		w.lineage(who, key, now)
 	case owntable.KindSubscribers, owntable.KindMark:

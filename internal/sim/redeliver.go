@@ -4,40 +4,38 @@ import (
 	"context"
 
 	"weir/internal/live"
+	"weir/internal/mergedlog"
 	"weir/internal/owntable"
 	"weir/internal/runner"
-	"weir/internal/store"
 )
 
-// redeliver makes a process apply a part of a shard that others have applied, and perhaps
-// some records right behind it, like a process that read them long ago.
+// redeliver makes a process apply a batch that others have applied, or are applying, like a
+// process that read it long ago.
 func (w *world) redeliver() {
-	mt := pick(w.sched, w.model.Tables)
-	t := w.base.tables[mt.Name]
-	s := pick(w.sched, t.shards)
-	times := 1.0
-	if w.way == byReader { // less can be delivered again, and most of it has a past
-		if s = t.shards[len(t.shards)-1]; w.sched.chance(0.5) {
-			s = pick(w.sched, t.shards)
-		}
-		times = 6
-	}
-	row := w.base.tables[owntable.TableName].get(owntable.Checkpoint(w.model.Name, runner.GroupRows, mt.Name, s.ID).Key)
-	at := w.saved(row).At
-	seen, done := min(s.seen, len(s.records)), 0
-	for done < seen && s.records[done].Position.Compare(at) <= 0 {
-		done++
-	}
-	first := 0
-	for first < done && w.clock.Sub(s.records[first].Time) > retention { // no process reads these
-		first++
-	}
-	if first == done || !w.might(Redelivery, times) {
+	if len(w.batches) == 0 {
 		return
 	}
-	from := first + w.faults.dice.n(done-first)
-	to := from + 1 + w.faults.dice.n(seen-from)
-	page, read := store.Records{Records: s.records[from:to]}, w.clock
+	of := w.batches[max(0, len(w.batches)-1-w.sched.n(40)):]
+	b, read := of[0], w.clock
+	row := mergedlog.Log{Batch: b.number}
+	var pages []runner.Page
+	for _, r := range b.ranges {
+		table, id := owntable.ShardOf(r.shard)
+		s := w.base.tables[table].shard(id)
+		records := s.records[s.upTo(r.from):s.upTo(r.to)]
+		if len(records) > 0 && w.clock.Sub(records[0].Time) > retention { // no process reads these
+			return
+		}
+		row.Ranges = append(row.Ranges, mergedlog.Range{Shard: r.shard, To: r.to, Records: len(records)})
+		pages = append(pages, runner.Page{Table: w.model.Table(table), Shard: id, Records: records})
+	}
+	times := 1.0
+	if w.way == byReader { // less can be delivered again
+		times = 6
+	}
+	if !w.might(Redelivery, times) {
+		return
+	}
 	n := w.start()
 	n.fiber("again", func(f *fiber) error {
 		f.pause()
@@ -47,7 +45,7 @@ func (w *world) redeliver() {
 			r.Retired = live.New(r, live.Options{Disk: diskLink{}}).Retired
 		}
 		for _, g := range r.Groups() {
-			if err := (&runner.Follower{Runner: r}).Stepper(g).Again(context.Background(), mt, s.ID, read, page); err != nil {
+			if err := (&runner.Follower{Runner: r}).Stepper(g).Again(context.Background(), b.log, row, read, pages); err != nil {
 				return err
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"weir/internal/events"
+	"weir/internal/mergedlog"
 	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -205,9 +206,13 @@ func (t *trims) overtakes(row value.Item) {
 	for s, gaps := range t.named {
 		for _, mt := range t.model.Tables {
 			in := t.base.tables[mt.Name]
-			p := events.PositionFrom(row.Get(owntable.PositionOf(runner.ShardKey(mt.Name, s.ID))))
 			for _, g := range gaps {
-				t.overtaken = t.overtaken || slices.Contains(in.shards, s) && !g.before.IsZero() && p.Compare(g.before) >= 0 && t.place(runner.GroupRows, in, s).Compare(g.after) <= 0
+				if g.before.IsZero() || !slices.Contains(in.shards, s) {
+					continue
+				}
+				log, o, ok := t.offset(mt.Name, s, g.before)
+				seen := mergedlog.OffsetFrom(row.Get(owntable.PositionOf(owntable.LogKey(log))))
+				t.overtaken = t.overtaken || ok && seen.Compare(o) >= 0 && t.place(runner.GroupRows, in, s).Compare(g.after) <= 0
 			}
 		}
 	}

@@ -47,6 +47,7 @@ type world struct {
 	buried   map[string]int  // how many writes the run had done when a tombstone was last written
 	tells    bool            // whether the model makes rows for each follower
 	crossed  []crossing      // of lists of followers
+	batches  []*begun        // of merged logs, in the order in which they began
 	counted  map[string]int
 	failures []Failure
 	cuts     map[int]int           // calls in which a process dies, and after how many parts
