@@ -45,8 +45,9 @@ type Log struct {
 // Range is a part of a batch: the records of a shard from its checkpoint up to To. Once the
 // checkpoint is at To, all of the batch is applied.
 type Range struct {
-	Shard string
-	To    events.Position
+	Shard   string
+	To      events.Position
+	Records int // how many there are
 }
 
 // ErrPending says that a batch must be applied before another one may begin.

@@ -13,7 +13,7 @@ import (
 // The row of log|MODEL|NUMBER is a merged log (package mergedlog): up to where its pending
 // batch has records of each shard. The process that applies the log's shards writes it before
 // the effects of each batch; nothing deletes it. There are as many as processes ran at one
-// time, each of about 100 bytes, and 32 for each shard of the batch. A crash leaves a batch
+// time, each of about 100 bytes, and 34 for each shard of the batch. A crash leaves a batch
 // that is applied again.
 const (
 	logVersion = Count
@@ -60,7 +60,8 @@ func SaveLog(at store.Ref, was, next mergedlog.Log) store.Write {
 }
 
 // rangesText encodes ranges, which are in the order of their names: of each name only what
-// differs from the one before, of each position only what is behind leading zeros.
+// differs from the one before, of each position only what is behind leading zeros,
+// and the number of records.
 func rangesText(ranges []mergedlog.Range) string {
 	var out []byte
 	before := ""
@@ -77,6 +78,7 @@ func rangesText(ranges []mergedlog.Range) string {
 			zeros++
 		}
 		out = append(append(out, byte(len(r.To)-zeros)), r.To[zeros:]...)
+		out = binary.AppendUvarint(out, uint64(r.Records))
 		before = r.Shard
 	}
 	return string(out)
@@ -110,6 +112,9 @@ func rangesFrom(text string) (out []mergedlog.Range, ok bool) {
 		}
 		copy(r.To[len(r.To)-size:], in[:size])
 		in, before = in[size:], r.Shard
+		if r.Records, ok = next(1 << 30); !ok {
+			return nil, false
+		}
 		out = append(out, r)
 	}
 	return out, rangesText(out) == text

@@ -432,7 +432,8 @@ type piece struct {
 	from, after events.Position // the saved checkpoint; the position behind which the page was read
 	page        store.Records
 	read        time.Time
-	to          events.Position // where the range of a pending batch ends, of which this is a part
+	to          events.Position // where the range of a pending batch ends, which this is
+	records     int             // and how many records it has
 	gap         bool            // the stream has forgotten records of that range
 }
 

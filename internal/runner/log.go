@@ -135,7 +135,7 @@ func (c *consumer) pending(ctx context.Context, row mergedlog.Log) (out []piece,
 		if t == nil {
 			return nil, fmt.Errorf("%s of %s: the batch that is to be applied has records of this table, which the model does not have; run the program that it had before", c.group, table)
 		}
-		out = append(out, piece{place: place{c.group, table, shard}, table: t, from: is.At, after: is.At, to: r.To})
+		out = append(out, piece{place: place{c.group, table, shard}, table: t, from: is.At, after: is.At, to: r.To, records: r.Records})
 	}
 	if !moved && len(unreadable) > 0 {
 		return nil, errors.Join(unreadable...)
@@ -151,16 +151,17 @@ const settlePatience = 5 * time.Minute
 // forgotten, from the disk of this process. read is false if they cannot be read yet.
 func (c *consumer) readRange(ctx context.Context, p *piece, log int64) (read bool, err error) {
 	p.read = c.Runner.Moment()
-	records, whole, err := readTo(ctx, c.Runner.Store, p, p.from)
-	if whole || err != nil && !errors.Is(err, store.ErrTrimmed) && !errors.Is(err, store.ErrNoTable) {
+	records, all, err := readTo(ctx, c.Runner.Store, p, p.from)
+	whole := all && len(records) == p.records
+	if whole || err == nil && !all && !p.from.IsZero() || err != nil && !errors.Is(err, store.ErrTrimmed) && !errors.Is(err, store.ErrNoTable) {
 		p.page.Records = records
 		return whole, err
 	}
 	shared, ok := c.source().(Shared)
 	ours := ok && shared.Fence(p.place.table, p.shard) != 0
 	if ours {
-		kept, whole, err := readTo(ctx, shared, p, p.from)
-		if whole || err != nil && !errors.Is(err, ErrElsewhere) {
+		kept, _, err := readTo(ctx, shared, p, p.from)
+		if whole := len(kept) == p.records; whole || err != nil && !errors.Is(err, ErrElsewhere) {
 			p.page.Records = kept
 			return whole, err
 		}
@@ -197,11 +198,11 @@ func (c *consumer) readRange(ctx context.Context, p *piece, log int64) (read boo
 	return true, nil
 }
 
-// readTo reads the records of a piece behind a position. whole is false if there may be more
+// readTo reads the records of a piece behind a position. all is false if there may be more
 // of them later.
 func readTo(ctx context.Context, from interface {
 	Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error)
-}, p *piece, after events.Position) (out []events.Record, whole bool, err error) {
+}, p *piece, after events.Position) (out []events.Record, all bool, err error) {
 	for empty := 0; ; {
 		page, err := from.Read(ctx, p.place.table, p.shard, after, paces[GroupRows].records)
 		if err != nil {
@@ -270,7 +271,7 @@ func (c *consumer) join(ctx context.Context, at place, is owntable.CheckpointRow
 func (c *consumer) begin(ctx context.Context, pieces []piece) (bool, error) {
 	ranges := make([]mergedlog.Range, len(pieces))
 	for i, p := range pieces {
-		ranges[i] = mergedlog.Range{Shard: owntable.ShardName(p.place.table, p.shard), To: p.last()}
+		ranges[i] = mergedlog.Range{Shard: owntable.ShardName(p.place.table, p.shard), To: p.last(), Records: len(p.page.Records)}
 	}
 	next, err := c.log.row.Begin(ranges)
 	if err != nil {
