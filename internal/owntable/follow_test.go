@@ -5,12 +5,15 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/mergedlog"
 	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
 
 func at(n uint64) events.Position { return events.PositionOf(n) }
+
+func off(n uint64) mergedlog.Offset { return mergedlog.OffsetOf(at(n)) }
 
 var soon = value.OfInt(1_700_000_000)
 
@@ -100,23 +103,23 @@ func TestSubscribers(t *testing.T) {
 	o, clock := ownTable(t), time.Unix(1_700_000_000, 0)
 	list := owntable.Subscribers("m", owntable.SubscriberList("rule", []string{"a"}))
 	none := owntable.ListFrom(o.row(list))
-	if !o.writes(none.Next(list, "s1", at(2), at(5), nil, clock, soon)) || o.writes(none.Next(list, "s2", at(1), at(1), nil, clock, soon)) {
+	if !o.writes(none.Next(list, "s1", off(2), off(5), nil, clock, soon)) || o.writes(none.Next(list, "s2", off(1), off(1), nil, clock, soon)) {
 		t.Error("one moment was given twice")
 	}
 	is := owntable.ListFrom(o.row(list))
-	if first, last, moment := is.Shard("s1"); is.Moment() != clock.UnixMicro() || first != at(2) || last != at(5) || moment != is.Moment() || !o.row(list).Has(owntable.Expiry) {
+	if first, last, moment := is.Shard("s1"); is.Moment() != clock.UnixMicro() || first != off(2) || last != off(5) || moment != is.Moment() || !o.row(list).Has(owntable.Expiry) {
 		t.Errorf("the list is %v", o.row(list))
 	}
-	if !o.writes(is.Next(list, "s2", at(1), at(1), []string{"s1"}, clock, soon)) {
+	if !o.writes(is.Next(list, "s2", off(1), off(1), []string{"s1"}, clock, soon)) {
 		t.Fatal("no second moment")
 	}
-	if first, _, _ := owntable.ListFrom(o.row(list)).Shard("s1"); first != at(2) {
+	if first, _, _ := owntable.ListFrom(o.row(list)).Shard("s1"); first != off(2) {
 		t.Error("a shard that is over, and still sends, was forgotten")
 	}
-	if o.writes(owntable.EndMoment(list, "s1", at(4))) || !o.writes(owntable.EndMoment(list, "s1", at(5))) {
+	if o.writes(owntable.EndMoment(list, "s1", off(4))) || !o.writes(owntable.EndMoment(list, "s1", off(5))) {
 		t.Error("the moment of a shard ends when its last change is sent")
 	}
-	if !o.writes(owntable.ListFrom(o.row(list)).Next(list, "s2", at(2), at(2), []string{"s1"}, clock, soon)) {
+	if !o.writes(owntable.ListFrom(o.row(list)).Next(list, "s2", off(2), off(2), []string{"s1"}, clock, soon)) {
 		t.Fatal("no third moment")
 	}
 	if keys := owntable.ListFrom(o.row(list)).ShardKeys(); len(keys) != 1 || keys[0] != "s2" {
@@ -160,13 +163,13 @@ func TestNodes(t *testing.T) {
 	ref := owntable.Node("m", rowRef("1"), "a")
 	n := owntable.NodeFrom("a", nil)
 	n.Version, n.Counts["x"] = value.OfInt(1), value.OfInt(2)
-	n.Saw("s1", "a", at(3))
-	n.Saw("s1", "ab", at(5))
+	n.Saw("s1", "a", off(3))
+	n.Saw("s1", "ab", off(5))
 	if !o.writes(n.Put(ref, value.Value{})) || o.writes(n.Put(ref, value.Value{})) || o.writes(owntable.DropNode(ref, value.OfInt(7))) {
 		t.Error("a node was written over another version")
 	}
 	is := owntable.NodeFrom(owntable.PathOf(o.row(ref)), o.row(ref))
-	if is.Path != "a" || !value.Equal(is.Version, n.Version) || !value.Equal(is.Counts["x"], value.OfInt(2)) || is.Seen["s1"]["a"] != at(3) || is.Seen["s1"]["ab"] != at(5) {
+	if is.Path != "a" || !value.Equal(is.Version, n.Version) || !value.Equal(is.Counts["x"], value.OfInt(2)) || is.Seen["s1"]["a"] != off(3) || is.Seen["s1"]["ab"] != off(5) {
 		t.Errorf("stored as %+v", is)
 	}
 	is.Inner, is.Version = true, value.OfInt(2)

@@ -17,7 +17,7 @@ import (
 // most have one letter, which says nothing outside this package.
 func TestKeysStandHere(t *testing.T) {
 	kinds := []string{
-		"ledger", "set", "feed", "mark", "tomb", "seen", "follow", "check", "past", "lease", "stream", "jobs", "fact", "dead",
+		"ledger", "set", "feed", "mark", "tomb", "seen", "follow", "check", "past", "lease", "log", "logs", "stream", "jobs", "fact", "dead",
 		"deadpart", "lambda", "shards", "claim", "once", "made", "move", "fill", "search", "secret", "stage", "catalog", "build",
 	}
 	met := map[string]int{}

@@ -25,11 +25,11 @@ func TestLedgers(t *testing.T) {
 			t.Fatalf("the ledger is %v, not %d in version %d", o.row(ref), sum, version)
 		}
 	}
-	if !o.writes(owntable.CountLedger(ref, "s1", at(2), at(4), amounts(3), before)) {
+	if !o.writes(owntable.CountLedger(ref, "s1", off(2), off(4), amounts(3), before)) {
 		t.Fatal("not counted")
 	}
 	holds(3, 101)
-	if o.writes(owntable.CountLedger(ref, "s1", at(4), at(5), amounts(1), before)) || read().Position("s1") != at(4) || !read().Position("s2").IsZero() {
+	if o.writes(owntable.CountLedger(ref, "s1", off(4), off(5), amounts(1), before)) || read().Offset("s1") != off(4) || !read().Offset("s2").IsZero() {
 		t.Error("a record that the ledger has seen was counted again")
 	}
 	if !o.writes(owntable.AddLedger(ref, amounts(2), before)) || !o.writes(owntable.RaiseLedger(ref, before)) {
@@ -38,13 +38,13 @@ func TestLedgers(t *testing.T) {
 	holds(5, 103)
 
 	was := read()
-	if o.writes(owntable.ParkLedger(ref, "s1", at(4), at(6), 2)) || !o.writes(owntable.ParkLedger(ref, "s1", at(5), at(6), 2)) {
+	if o.writes(owntable.ParkLedger(ref, "s1", off(4), off(6), 2)) || !o.writes(owntable.ParkLedger(ref, "s1", off(5), off(6), 2)) {
 		t.Error("what the ledger has seen is parked")
 	}
-	if l := read(); !l.Parked() || l.Waiting() != 2 || l.Position("s1") != at(6) {
+	if l := read(); !l.Parked() || l.Waiting() != 2 || l.Offset("s1") != off(6) {
 		t.Errorf("the parked ledger is %v", o.row(ref))
 	}
-	if o.writes(owntable.CountLedger(ref, "s1", at(7), at(7), amounts(1), before)) || o.writes(owntable.AddLedger(ref, amounts(1), before)) || o.writes(was.Forget(ref, []string{"s1"})) {
+	if o.writes(owntable.CountLedger(ref, "s1", off(7), off(7), amounts(1), before)) || o.writes(owntable.AddLedger(ref, amounts(1), before)) || o.writes(was.Forget(ref, []string{"s1"})) {
 		t.Error("something passed what is parked")
 	}
 	if !o.writes(owntable.WaitLedger(ref, 1)) || !o.writes(owntable.UnparkLedger(ref, 3, amounts(4), before)) || read().Parked() {
@@ -69,8 +69,8 @@ func TestLedgers(t *testing.T) {
 	}
 
 	now := read()
-	w, differs, err := now.Repair(ref, value.NewItem(amounts(7)...), []owntable.ShardPosition{{ShardKey: "s1", At: at(1)}, {ShardKey: "s2", At: at(8)}}, before)
-	if err != nil || !differs || !o.writes(w) || read().Position("s1") != at(6) || read().Position("s2") != at(8) {
+	w, differs, err := now.Repair(ref, value.NewItem(amounts(7)...), []owntable.Applied{{Key: "s1", At: off(1)}, {Key: "s2", At: off(8)}}, before)
+	if err != nil || !differs || !o.writes(w) || read().Offset("s1") != off(6) || read().Offset("s2") != off(8) {
 		t.Errorf("repaired to %v", o.row(ref))
 	}
 	holds(7, 105)
@@ -89,7 +89,7 @@ func TestLedgers(t *testing.T) {
 	if _, moves := read().IntoBands(ref, before); moves {
 		t.Error("digits are moved that are where they belong")
 	}
-	if !o.writes(read().Forget(ref, []string{"s1", "none"})) || !read().Position("s1").IsZero() {
+	if !o.writes(read().Forget(ref, []string{"s1", "none"})) || !read().Offset("s1").IsZero() {
 		t.Error("the position of a shard that is over is left")
 	}
 	holds(7, 106)

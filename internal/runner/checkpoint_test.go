@@ -8,9 +8,11 @@ import (
 
 	"weir/internal/events"
 	"weir/internal/owntable"
+	"weir/internal/repair"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
+	"weir/internal/verify"
 )
 
 const shelfAndDrawer = shelf + `  Bin.things: {count: Item, to: {id: bin}}
@@ -18,7 +20,7 @@ const shelfAndDrawer = shelf + `  Bin.things: {count: Item, to: {id: bin}}
 
 // TestUnreadableCheckpoint spoils the checkpoint of one table's shard. The error names
 // it, the counts of the other table become right all the same, and with the checkpoint
-// deleted, as the error says, so do those of the table itself.
+// deleted and a repair, as the error says, so do those of the table itself.
 func TestUnreadableCheckpoint(t *testing.T) {
 	text := strings.Replace(shelfAndDrawer, "entities:\n", `  drawer: {key: [PK, SK]}
 entities:
@@ -73,6 +75,14 @@ entities:
 		_, err = h.store.Write(t.Context(), []store.Write{{Ref: at, Delete: true}})
 		must(t, err)
 		must(t, catchUp())
+		r := repair.Repair{
+			Verify: &verify.Verify{Model: h.model, Store: h.store}, Runner: h.runner(nil),
+			Passed: func(context.Context) error { return catchUp() }, Yield: func(verify.Difference) {},
+		}
+		left, _, err := r.Run(t.Context())
+		if must(t, err); len(left) > 0 {
+			t.Fatal(left)
+		}
 		if box, bin := shows("shelf", "BOX#1"), shows("drawer", "BIN#1"); box != "7" || bin != "1" {
 			t.Errorf("%s deleted: %s things in the box, %s in the bin", at.Key.Sort.Text(), box, bin)
 		}

@@ -354,7 +354,7 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 			wake = c.Stop
 		}
 		if last && time.Since(active) >= lag {
-			return nil
+			break
 		}
 		if closed {
 			wake = nil // it has no more use, and being closed it would always be ready
@@ -363,7 +363,7 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 			return err
 		}
 	}
-	return nil
+	return c.leaveLog(ctx)
 }
 
 // pause waits for a while, until the channel is closed, or until the context ends.

@@ -26,7 +26,8 @@ import (
 type mergedLog struct {
 	number int64
 	row    mergedlog.Log
-	known  bool // no range is pending, and row is as it was read or written last
+	known  bool // no range is pending, and row is as it was read or written last, without them
+	stored bool // the stored row has ranges
 	// waits is since when a range of another log could not be read, by the log.
 	waits map[int64]time.Time
 }
@@ -54,7 +55,7 @@ func (c *consumer) readLog(ctx context.Context) (n int, ready bool, err error) {
 	c.forgetPlaces()
 	row, n, done, err := c.settleLog(ctx, number)
 	if done {
-		c.log.row, c.log.known = row, true
+		c.log.row, c.log.known, c.log.stored = row, true, row.Version > 0
 	}
 	return n, done, err
 }
@@ -119,7 +120,7 @@ func (c *consumer) pending(ctx context.Context, row mergedlog.Log) (out []piece,
 		return nil, err
 	}
 	var unreadable []error
-	moved := false
+	moved, listed := false, map[string][]store.Shard{}
 	for i, r := range row.Ranges {
 		is, err := owntable.DecodeCheckpoint(rows[i])
 		switch {
@@ -135,7 +136,18 @@ func (c *consumer) pending(ctx context.Context, row mergedlog.Log) (out []piece,
 		if t == nil {
 			return nil, fmt.Errorf("%s of %s: the batch that is to be applied has records of this table, which the model does not have; run the program that it had before", c.group, table)
 		}
-		out = append(out, piece{place: place{c.group, table, shard}, table: t, from: is.At, after: is.At, to: r.To, records: r.Records})
+		if _, known := listed[table]; !known {
+			if listed[table], err = c.source().Shards(ctx, table); err != nil && !errors.Is(err, store.ErrNoTable) {
+				return nil, fmt.Errorf("stream of %s: %w", table, err)
+			}
+		}
+		p := piece{place: place{c.group, table, shard}, table: t, from: is.At, after: is.At, to: r.To, records: r.Records}
+		for _, s := range listed[table] {
+			if s.ID == shard {
+				p.above = above(listed[table], s.Parent)
+			}
+		}
+		out = append(out, p)
 	}
 	if !moved && len(unreadable) > 0 {
 		return nil, errors.Join(unreadable...)
@@ -288,8 +300,19 @@ func (c *consumer) begin(ctx context.Context, pieces []piece) (bool, error) {
 		c.log.known = false
 		return false, nil
 	}
-	c.log.row = next
+	c.log.row, c.log.stored = next, true
 	return true, nil
+}
+
+// leaveLog says in the row of the log that nothing is pending, if this consumer knows that. So
+// the next one needs no checkpoint to find it out.
+func (c *consumer) leaveLog(ctx context.Context) error {
+	if c.group != GroupRows || !c.log.known || !c.log.stored {
+		return nil
+	}
+	_, err := c.Runner.Write(ctx, []store.Write{owntable.SaveLog(owntable.Log(c.Runner.Model.Name, c.log.number), c.log.row, c.log.row.Touch())})
+	c.log.known = false
+	return err
 }
 
 // batch returns the records of pages as one batch of the log, in the order of their offsets.

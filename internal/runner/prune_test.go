@@ -51,17 +51,17 @@ func TestLanesLeave(t *testing.T) {
 				_, err := r.Rows(t.Context(), runner.Batch{ShardKey: shardKey, Changes: changes})
 				must(t, err)
 			}
-			for i, shardKey := range []string{"old", "other", "new"} {
+			for i, shardKey := range []string{"old of a run", "other of run", "new of a run"} {
 				deliver(shardKey, string(rune('1'+i)))
 			}
-			if got := h.shardKeysOf(); !slices.Equal(got, []string{"new", "old", "other"}) {
+			if got := h.shardKeysOf(); !slices.Equal(got, []string{"new of a run", "old of a run", "other of run"}) {
 				t.Errorf("shards %v", got)
 			}
 			r.Retired = func(_ context.Context, shardKey string) (bool, error) {
-				return shardKey == "old" || shardKey == "new", nil
+				return shardKey == "old of a run" || shardKey == "new of a run", nil
 			}
-			deliver("new", "4")
-			if got := h.shardKeysOf(); !slices.Equal(got, []string{"new", "other"}) {
+			deliver("new of a run", "4")
+			if got := h.shardKeysOf(); !slices.Equal(got, []string{"new of a run", "other of run"}) {
 				t.Errorf("shards %v", got)
 			}
 			must(t, h.settle(len(h.records)+1))

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"weir/internal/events"
+	"weir/internal/mergedlog"
 	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -100,7 +101,7 @@ func TestTree(t *testing.T) {
 				holds[key] += amount
 				want[m] += amount
 				position++
-				steps = append(steps, Member{Value: m, Hash: MemberHash(m), Position: events.PositionOf(position), Amount: value.OfInt(int64(amount))})
+				steps = append(steps, Member{Value: m, Hash: MemberHash(m), Offset: mergedlog.OffsetOf(events.PositionOf(position)), Amount: value.OfInt(int64(amount))})
 			}
 			if steps == nil {
 				continue
