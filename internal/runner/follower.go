@@ -353,13 +353,17 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 		if wake == nil {
 			wake = c.Stop
 		}
-		if last && time.Since(active) >= lag {
+		if last && !c.log.waiting() && time.Since(active) >= lag {
 			break
 		}
 		if closed {
 			wake = nil // it has no more use, and being closed it would always be ready
 		}
-		if err := idle(ctx, changed, wake, patience); err != nil {
+		most := patience
+		if c.log.waiting() {
+			most = min(patience, joinPause)
+		}
+		if err := idle(ctx, changed, wake, most); err != nil {
 			return err
 		}
 	}
@@ -468,6 +472,7 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 			return n, err
 		}
 	}
+	c.log.unjoined = false
 	for _, t := range tables {
 		shards, err := c.source().Shards(ctx, t.Name)
 		if err != nil {
@@ -519,6 +524,9 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 				c.pages.begin(ordered)
 			}
 		}
+	}
+	if ordered && c.log.unjoined { // it may have the first of the records
+		return n, nil
 	}
 	if ordered {
 		if pieces, err = c.inOrder(ctx, pieces); err != nil {

@@ -28,9 +28,19 @@ type mergedLog struct {
 	row    mergedlog.Log
 	known  bool // no range is pending, and row is as it was read or written last, without them
 	stored bool // the stored row has ranges
+	pending bool // something is, and cannot be applied yet
+	// unjoined is set when a shard that is ours did not come into the log.
+	unjoined bool
 	// waits is since when a range of another log could not be read, by the log.
 	waits map[int64]time.Time
 }
+
+// waiting reports whether something could not be read because of another process, which the
+// next pass may read.
+func (l *mergedLog) waiting() bool { return l.unjoined || l.pending }
+
+// joinPause is how long a consumer waits then.
+const joinPause = 100 * time.Millisecond
 
 // OneLog is the number of the log of a follower whose source is not shared.
 const OneLog = 1
@@ -54,7 +64,7 @@ func (c *consumer) readLog(ctx context.Context) (n int, ready bool, err error) {
 	}
 	c.forgetPlaces()
 	row, n, done, err := c.settleLog(ctx, number)
-	if done {
+	if c.log.pending = !done; done {
 		c.log.row, c.log.known, c.log.stored = row, true, row.Version > 0
 	}
 	return n, done, err
@@ -261,6 +271,7 @@ func (c *consumer) nameGaps(ctx context.Context, pieces []piece) error {
 // join makes sure that a shard belongs to the log of this process, given its checkpoint as it
 // was read. It reports false if it does not.
 func (c *consumer) join(ctx context.Context, at place, is owntable.CheckpointRow) (ours bool, err error) {
+	defer func() { c.log.unjoined = c.log.unjoined || !ours }()
 	if c.group != GroupRows || is.Log == c.log.number || is.Done {
 		return true, nil
 	}
