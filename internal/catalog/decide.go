@@ -19,7 +19,8 @@ type Reader string
 // The readers. They do not recognize each other's records: a change that two of them apply
 // counts twice.
 const (
-	Process Reader = "process" // processes, which share shards by leases
+	Process Reader = "log"     // processes, which share shards by leases, each with a log of its own
+	Older   Reader = "process" // the same of a weir whose ledgers have a position for each shard
 	Shard   Reader = "shard"   // functions that read shard by shard
 	Item    Reader = "item"    // functions that rely on the order of each item only
 )
@@ -28,10 +29,10 @@ const (
 // WEIR_DRAINED name it.
 func ParseReader(s string) (Reader, error) {
 	switch r := Reader(s); r {
-	case Process, Shard, Item:
+	case Process, Older, Shard, Item:
 		return r, nil
 	}
-	return "", fmt.Errorf("there is no reader %q; it is %s, %s or %s", s, Process, Shard, Item)
+	return "", fmt.Errorf("there is no reader %q; it is %s, %s, %s or %s", s, Process, Shard, Item, Older)
 }
 
 // String describes the reader.
@@ -41,6 +42,8 @@ func (r Reader) String() string {
 		return "a function by shard"
 	case Item:
 		return "a function by item"
+	case Older:
+		return "a process of an older weir"
 	}
 	return "a process"
 }
@@ -341,7 +344,9 @@ func (p *Program) Admit(row owntable.CatalogRow, b Batch, now time.Time) (next o
 func (p *Program) otherReader(t string, pin owntable.Pin, now Reader) error {
 	was := Reader(pin.Reader)
 	how := fmt.Sprintf("let the stream run empty first (an iterator age of 0 and no failures), and then say so: WEIR_DRAINED=%s", string(was))
-	if now == Process {
+	if was == Older {
+		how = fmt.Sprintf("stop the processes of the older weir in order (SIGTERM, no kill) when they have applied all, and then say so: --drained %s", string(was))
+	} else if now == Process {
 		how = fmt.Sprintf("disable the function's event source mapping, wait until its records have left the stream (24 hours after the last one), and then say so: --drained %s", string(was))
 	} else if was == Process {
 		how = fmt.Sprintf("stop the processes when they have applied all, make the event source mapping with the starting position LATEST while nothing is written, and then say so: WEIR_DRAINED=%s", string(was))

@@ -641,20 +641,20 @@ func (c *consumer) take(ctx context.Context, pieces []piece) error {
 	if len(pieces) == 0 {
 		return nil
 	}
+	view, err := c.admit(ctx, pieces)
+	if err != nil {
+		return err
+	}
 	if c.group == GroupRows {
 		if begun, err := c.begin(ctx, pieces); !begun || err != nil {
 			return err
 		}
 	}
-	return c.takeAll(ctx, pieces)
+	return c.takeAll(ctx, pieces, view)
 }
 
-// takeAll is take of pages that are, for rows, of the pending batch of the log.
-func (c *consumer) takeAll(ctx context.Context, pieces []piece) error {
-	view, err := c.admit(ctx, pieces)
-	if err != nil {
-		return err
-	}
+// takeAll applies pages by a view. For rows, they are of the pending batch of the log.
+func (c *consumer) takeAll(ctx context.Context, pieces []piece, view *View) error {
 	counts, err := c.apply(ctx, pieces, view)
 	if errors.Is(err, errOld) || errors.Is(err, ErrSwitched) {
 		for _, p := range pieces {

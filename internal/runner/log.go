@@ -24,10 +24,10 @@ import (
 
 // mergedLog is what a consumer knows of its log.
 type mergedLog struct {
-	number int64
-	row    mergedlog.Log
-	known  bool // no range is pending, and row is as it was read or written last, without them
-	stored bool // the stored row has ranges
+	number  int64
+	row     mergedlog.Log
+	known   bool // no range is pending, and row is as it was read or written last, without them
+	stored  bool // the stored row has ranges
 	pending bool // something is, and cannot be applied yet
 	// unjoined is set when a shard that is ours did not come into the log.
 	unjoined bool
@@ -74,6 +74,7 @@ func (c *consumer) readLog(ctx context.Context) (n int, ready bool, err error) {
 func (c *consumer) forgetPlaces() {
 	clear(c.at)
 	clear(c.held)
+	clear(c.floors)
 }
 
 // settleLog applies what is pending in a log. done is false if that is not possible now. The
@@ -103,7 +104,10 @@ func (c *consumer) settleLog(ctx context.Context, number int64) (row mergedlog.L
 		}
 		own := c.log
 		c.log = mergedLog{number: number, row: row, known: true}
-		err = c.takeAll(ctx, pieces)
+		view, err := c.admit(ctx, pieces)
+		if err == nil {
+			err = c.takeAll(ctx, pieces, view)
+		}
 		c.log = own
 		if err != nil {
 			return row, n, false, err
@@ -111,6 +115,7 @@ func (c *consumer) settleLog(ctx context.Context, number int64) (row mergedlog.L
 		for _, p := range pieces {
 			n += len(p.page.Records)
 			delete(c.at, p.place)
+			delete(c.floors, p.place)
 		}
 	}
 	return row, n, false, fmt.Errorf("log %d changes all the time", number)
