@@ -17,23 +17,31 @@ type process struct {
 	phase  int
 	number int64
 	row    mergedlog.Log // as it was read or written last
-	batch  int64         // what it applies; its records, and what is left of them
-	ranges [][]record
-	read   int // how many ranges were read again
+	// What it has read of the shards of the log, and of what is pending.
+	read   map[string]checkpoint
+	ranges []part
+	nth    int // how many ranges, or what the phase is about, are done
 	left   []job
 	view   int64
-
-	next        mergedlog.Log // to be written
-	shard       string        // with this claim, if it is not ""
-	held, claim mergedlog.Claim
-	kept        []memory // batches of which it knows
+	fresh  bool // the ranges are to be begun
+	kept   []memory
+	apart  func() // the second of two writes, of a mistake
 }
 
-// memory is a batch as it was applied once.
+// part is a range of a batch that a process applies.
+type part struct {
+	mergedlog.Range
+	nth     int
+	from    events.Position
+	records []record
+	fence   contribution.Fence
+}
+
+// memory is a batch as it was read once.
 type memory struct {
 	number int64
 	row    mergedlog.Log
-	ranges [][]record
+	ranges []part
 }
 
 // job is what a batch has for one target: by position, or for the build by marks.
@@ -48,249 +56,290 @@ type job struct {
 // The phases of a process.
 const (
 	choosing = iota
-	deciding
-	saving
+	checking
 	reading
+	deciding
 	viewing
 	fencing
+	holding
 	applying
-	finishing
+	moving
 )
 
 func (p *process) step() {
 	switch p.phase {
 	case choosing:
 		p.choose()
-	case deciding:
-		p.decide(p.row)
-	case saving:
-		p.save()
+	case checking:
+		p.check()
 	case reading:
 		p.readAgain()
+	case deciding:
+		p.decide()
 	case viewing:
 		if !p.mistake.viewFirst {
 			p.view = p.world.view
 		}
-		p.phase = fencing
+		p.phase, p.nth = fencing, 0
 	case fencing:
-		p.fence()
+		p.readFence()
+	case holding:
+		p.takeFence()
 	case applying:
 		p.apply()
-	case finishing:
-		p.finish()
+	case moving:
+		p.moves()
 	}
 }
 
 // choose reads the row of a log or, at times, begins with a batch that it has in memory.
 func (p *process) choose() {
+	if p.apart != nil && p.IntN(3) == 0 {
+		p.apart()
+		p.apart = nil
+	}
 	if len(p.kept) > 0 && p.IntN(12) == 0 {
-		k := p.kept[p.IntN(len(p.kept))]
-		p.number, p.row, p.batch, p.ranges, p.phase = k.number, k.row, k.row.Batch, k.ranges, viewing
+		p.recall(p.kept[p.IntN(len(p.kept))])
 		return
 	}
 	p.number = p.own
 	if p.IntN(p.faithful) == 0 {
-		p.number = 1 + p.IntN64(logCount)
+		p.number = 1 + int64(p.IntN(logCount))
 	}
 	if p.mistake.viewFirst {
 		p.view = p.world.view
 	}
-	p.row, p.phase = p.logs[p.number], deciding
-	if p.mistake.reused && len(p.row.Shards) == 0 {
-		p.logs[p.number], p.row = mergedlog.Log{}, mergedlog.Log{}
-	}
-	if p.mistake.forgotten && len(p.row.Shards) == 0 {
-		for _, l := range p.ledgers {
-			delete(l.seen, p.number)
+	if idle := !slices.ContainsFunc(p.shards, func(s *shard) bool { return p.checkpoints[s.name].log == p.number }); idle {
+		if p.mistake.reused {
+			p.logs[p.number] = mergedlog.Log{}
 		}
-	}
-	if len(p.row.Pending()) > 0 {
-		p.pending()
-	}
-}
-
-// IntN64 is IntN for numbers of logs.
-func (p *process) IntN64(n int) int64 { return int64(p.IntN(n)) }
-
-// pending begins with the pending batch of the row.
-func (p *process) pending() {
-	p.batch, p.ranges, p.read, p.phase = p.row.Batch, make([][]record, len(p.row.Pending())), 0, reading
-	if p.mistake.skipped {
-		p.left, p.phase = nil, finishing
-	}
-	if (p.mistake.leavePending || p.mistake.leaveAhead) && p.IntN(3) == 0 {
-		p.leavePending()
-	}
-}
-
-// decide decides what is done next with a log of which no batch is pending.
-func (p *process) decide(row mergedlog.Log) {
-	p.phase, p.shard = choosing, ""
-	switch n := p.IntN(8); {
-	case n < 5:
-		p.begin(row)
-	case n == 5 && len(row.Shards) > 0 && p.IntN(p.settled) == 0:
-		p.leave(row)
-	case n == 6:
-		p.end(row)
-	default:
-		p.join(row)
-	}
-	if p.phase == choosing && row.Version != p.row.Version { // at least what is finished
-		p.next, p.phase = row, saving
-	}
-}
-
-// begin reads pages of some shards, and names them the next batch.
-func (p *process) begin(row mergedlog.Log) {
-	to := map[string]events.Position{}
-	p.ranges = nil
-	for _, s := range row.Shards {
-		if p.IntN(4) == 0 {
-			continue
-		}
-		if page := p.named(s.Shard).after(s.At, events.Position{}, 1+p.IntN(3)); len(page) > 0 {
-			to[s.Shard] = page[len(page)-1].at
-			p.ranges = append(p.ranges, page)
-		}
-	}
-	if len(to) == 0 {
-		return
-	}
-	if next, err := row.Begin(to); err == nil {
-		p.next, p.phase = next, saving
-		if p.mistake.applyFirst {
-			p.batch, p.left = next.Batch, p.jobs(next.Batch)
-			for p.phase = applying; p.phase == applying && p.IntN(6) > 0; {
-				p.apply()
+		if p.mistake.forgotten {
+			for _, l := range p.ledgers {
+				delete(l.seen, p.number)
 			}
-			p.phase = saving
 		}
 	}
+	p.row, p.read, p.ranges, p.nth, p.phase = p.logs[p.number], map[string]checkpoint{}, nil, 0, checking
 }
 
-// leave takes a shard out of the log. A mistake is to do so while a batch is pending.
-func (p *process) leave(row mergedlog.Log) {
-	name := row.Shards[p.IntN(len(row.Shards))].Shard
-	held := p.claims[name]
-	if next, claim, err := mergedlog.Leave(row, p.number, name, held, false); err == nil {
-		p.next, p.shard, p.held, p.claim, p.phase = next, name, held, claim, saving
-	}
+// recall begins to apply a batch that it has in memory.
+func (p *process) recall(k memory) {
+	p.number, p.row, p.ranges, p.fresh, p.phase = k.number, k.row, slices.Clone(k.ranges), false, viewing
 }
 
-// leavePending is the mistake of leave.
-func (p *process) leavePending() {
-	i := p.IntN(len(p.row.Shards))
-	s := p.row.Shards[i]
-	if held := p.claims[s.Shard]; held.Log == p.number {
-		p.next, p.shard, p.held, p.claim = p.row, s.Shard, held, mergedlog.Claim{At: s.At}
-		if p.mistake.leaveAhead {
-			p.claim.At = s.To
-		}
-		p.next.Version++
-		p.next.Shards = slices.Delete(slices.Clone(p.row.Shards), i, i+1)
-		p.phase = saving
-	}
-}
-
-// end takes a shard out of the log that is applied to its end.
-func (p *process) end(row mergedlog.Log) {
-	for _, s := range row.Shards {
-		of, held := p.named(s.Shard), p.claims[s.Shard]
-		if !of.closed || len(of.after(s.At, events.Position{}, 1)) > 0 {
-			continue
-		}
-		if next, claim, err := mergedlog.Leave(row, p.number, s.Shard, held, true); err == nil {
-			p.next, p.shard, p.held, p.claim, p.phase = next, s.Shard, held, claim, saving
-			return
-		}
-	}
-}
-
-// join gives a free shard to the log.
-func (p *process) join(row mergedlog.Log) {
-	s := p.shards[p.IntN(len(p.shards))]
-	held := p.claims[s.name]
-	if !p.readable(s) {
-		return
-	}
-	if next, claim, err := mergedlog.Join(row, p.number, s.name, held); err == nil {
-		p.next, p.shard, p.held, p.claim, p.phase = next, s.name, held, claim, saving
-	}
-}
-
-// save writes what was decided. It may not hear whether that was done.
-func (p *process) save() {
-	done := false
-	switch {
-	case p.shard == "":
-		done = p.world.save(p.number, p.row, p.next)
-	case p.mistake.apart: // claim and log in two writes
-		if done = p.claims[p.shard] == p.held; done {
-			p.claims[p.shard] = p.claim
-			done = p.IntN(8) > 0 && p.world.save(p.number, p.row, p.next)
-		}
-	default:
-		done = p.saveBoth(p.number, p.row, p.next, p.shard, p.held, p.claim)
-	}
-	p.phase = choosing
-	if !done || p.IntN(8) == 0 {
-		return
-	}
-	p.row = p.next
-	if len(p.row.Pending()) == 0 {
-		p.phase = deciding
-		return
-	}
-	if p.mistake.finishFirst {
-		if next, err := p.row.Finish(p.view); err == nil && p.world.save(p.number, p.row, next) {
-			p.batch, p.row, p.phase = p.row.Batch, next, viewing
+// check reads the checkpoint of the next range of the batch.
+func (p *process) check() {
+	if p.nth == len(p.row.Ranges) || p.mistake.skipped || p.mistake.beginEarly && p.nth > 0 {
+		p.nth, p.phase = 0, reading
+		if len(p.ranges) == 0 || p.mistake.skipped {
+			p.row, p.phase = p.row.Finish(), deciding
 		}
 		return
 	}
-	if p.batch, p.phase = p.row.Batch, viewing; p.IntN(2) == 0 || p.shard != "" {
-		p.pending()
-		return
+	r := p.row.Ranges[p.nth]
+	if is := p.checkpoints[r.Shard]; is.at.Compare(r.To) < 0 {
+		p.ranges = append(p.ranges, part{Range: r, nth: p.nth, from: is.at})
 	}
-	p.keep()
+	p.nth++
 }
-
-func (p *process) keep() { p.kept = append(p.kept, memory{p.number, p.row, p.ranges}) }
 
 // readAgain reads the next range of the pending batch, as far as the stream has it.
 func (p *process) readAgain() {
-	r := p.row.Pending()[p.read]
-	p.ranges[p.read] = p.named(r.Shard).after(r.From, r.To, 1000)
+	r := &p.ranges[p.nth]
+	s := p.named(r.Shard)
+	r.records = s.after(r.from, r.To, 1000)
 	if p.mistake.recut {
-		p.ranges[p.read] = p.named(r.Shard).after(r.From, events.Position{}, 1+p.IntN(3))
+		if r.records = s.after(r.from, events.Position{}, 1+p.IntN(3)); len(r.records) > 0 {
+			r.To = r.records[len(r.records)-1].at
+		}
 	}
-	if s := p.named(r.Shard); p.mistake.gapWhole && s.trimmed > 0 && r.From.Compare(s.records[s.trimmed-1].at) < 0 {
-		p.left, p.phase = nil, finishing
+	if p.mistake.gapWhole && s.trimmed > 0 && r.from.Compare(s.records[s.trimmed-1].at) < 0 {
+		p.left, p.nth, p.phase = nil, 0, moving
 		return
 	}
-	if p.read++; p.read == len(p.ranges) {
-		p.keep()
-		p.phase = viewing
+	if p.nth++; p.nth < len(p.ranges) {
+		return
+	}
+	if p.mistake.alone {
+		p.ranges = p.ranges[:1]
+	}
+	p.keep()
+	p.fresh, p.phase = false, viewing
+}
+
+func (p *process) keep() {
+	p.kept = append(p.kept, memory{p.number, p.row, slices.Clone(p.ranges)})
+}
+
+// decide decides what is done next with a log of which no batch is pending.
+func (p *process) decide() {
+	p.phase = choosing
+	switch n := p.IntN(8); {
+	case p.number != p.own && n < 4:
+		p.takeAway()
+	case n < 6:
+		p.begin()
+	case n == 6:
+		p.end()
+	default:
+		p.joins()
 	}
 }
 
-// fence fences the log for the view, and begins to apply.
-func (p *process) fence() {
-	if p.view > 0 && !p.mistake.noFence {
-		next, changed := p.row.Under(p.view)
-		if changed && !p.world.save(p.number, p.row, next) {
+// begin reads checkpoints and pages of some shards, which are to be the next batch.
+func (p *process) begin() {
+	p.ranges = nil
+	for _, s := range p.shards {
+		is, known := p.read[s.name]
+		if !known {
+			is = p.checkpoints[s.name]
+			p.read[s.name] = is
+		}
+		if is.log != p.number || is.ended || p.IntN(4) == 0 {
+			continue
+		}
+		if page := s.after(is.at, events.Position{}, 1+p.IntN(3)); len(page) > 0 {
+			p.ranges = append(p.ranges, part{Range: mergedlog.Range{Shard: s.name, To: page[len(page)-1].at, Records: len(page)}, from: is.at, records: page})
+		}
+	}
+	if len(p.ranges) == 0 {
+		p.phase = deciding
+		if p.IntN(3) == 0 {
 			p.phase = choosing
+		}
+		return
+	}
+	p.fresh, p.phase = true, viewing
+}
+
+// save names the batch. The process may not hear whether that was done.
+func (p *process) save() {
+	var all []mergedlog.Range
+	for _, r := range p.ranges {
+		all = append(all, r.Range)
+	}
+	next, err := p.row.Begin(all)
+	if err != nil {
+		return
+	}
+	if p.mistake.applyFirst {
+		for p.left = p.jobs(next.Batch); p.IntN(6) > 0 && len(p.left) > 0; {
+			p.apply()
+		}
+	}
+	done := p.world.save(p.number, p.row, next)
+	if p.phase = choosing; !done || p.IntN(8) == 0 {
+		return
+	}
+	p.row, p.fresh = next, false
+	for i := range p.ranges {
+		p.ranges[i].nth, _ = next.Find(p.ranges[i].Shard)
+	}
+	p.keep()
+	if p.left, p.nth, p.phase = p.jobs(next.Batch), 0, applying; p.mistake.moveFirst {
+		for _, r := range p.ranges {
+			p.move(r.Shard, r.from, r.To, p.view)
+		}
+	}
+}
+
+// joins gives a shard of no log to the process's own.
+func (p *process) joins() {
+	s := p.shards[p.IntN(len(p.shards))]
+	if is := p.checkpoints[s.name]; is.log == 0 && !is.ended && p.readable(s) {
+		p.join(0, mergedlog.Log{}, s.name, is, p.own)
+	}
+}
+
+// takeAway takes a shard of a log of which nothing is pending to the process's own.
+func (p *process) takeAway() {
+	for _, s := range p.shards {
+		is := p.checkpoints[s.name]
+		if is.log != p.number || is.ended || p.IntN(p.settled) > 0 {
+			continue
+		}
+		if p.mistake.apart { // the other order is joinUntouched
+			if p.world.save(p.number, p.row, p.row.Touch()) {
+				p.apart = func() { p.world.join(0, mergedlog.Log{}, s.name, is, p.own) }
+			}
 			return
 		}
-		p.row = next
+		p.join(p.number, p.row, s.name, is, p.own)
+		return
 	}
-	p.left, p.phase = p.jobs(p.batch), applying
+}
+
+// end says that a shard is applied to its end.
+func (p *process) end() {
+	for _, s := range p.shards {
+		is := p.checkpoints[s.name]
+		if is.log == p.number && s.closed && !is.ended && len(s.after(is.at, events.Position{}, 1)) == 0 {
+			is.ended = true
+			p.checkpoints[s.name] = is
+			return
+		}
+	}
+}
+
+// readFence reads the fence of the next range's shard.
+func (p *process) readFence() {
+	if p.nth == len(p.ranges) {
+		p.left, p.nth, p.phase = nil, 0, applying
+		if p.fresh {
+			p.save()
+			return
+		}
+		p.left = p.jobs(p.row.Batch)
+		return
+	}
+	r := &p.ranges[p.nth]
+	is := p.checkpoints[r.Shard]
+	r.fence = is.fence
+	if p.read == nil {
+		p.read = map[string]checkpoint{}
+	}
+	p.read[r.Shard] = is
+	p.phase = holding
+}
+
+// takeFence takes the fence for the view.
+func (p *process) takeFence() {
+	p.phase = fencing
+	r := &p.ranges[p.nth]
+	if p.nth++; p.view == 0 || p.mistake.unfenced {
+		return
+	}
+	was := p.read[r.Shard]
+	if !was.fence.Admits(p.view) {
+		p.phase = choosing
+		return
+	}
+	next, changed := was.fence.Take(p.view, []int64{1}, was.at)
+	if !changed {
+		return
+	}
+	is := p.checkpoints[r.Shard]
+	if is.at != was.at || !is.fence.Same(was.fence) {
+		p.phase = choosing
+		return
+	}
+	is.fence, r.fence = next, next
+	p.checkpoints[r.Shard] = is
 }
 
 // jobs folds the batch, by target.
 func (p *process) jobs(batch int64) (out []job) {
-	position := func(r record) events.Position { return r.at }
-	all := mergedlog.Merge(batch, p.ranges, position)
+	var all []entry
+	var marked []record
+	for _, r := range p.ranges {
+		for _, rec := range r.records {
+			all = append(all, entry{Offset: mergedlog.Offset{Batch: batch, Position: rec.at, Nth: r.nth}, Record: rec})
+			if r.fence.Counts(1, rec.at) {
+				marked = append(marked, rec)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b entry) int { return a.Compare(b.Offset) })
 	if p.mistake.ranks {
 		for i := range all {
 			all[i].Position, all[i].Nth = events.PositionOf(uint64(i+1)), 0
@@ -300,11 +349,15 @@ func (p *process) jobs(batch int64) (out []job) {
 		var mine []entry
 		var offers []contribution.Offer
 		for _, e := range all {
-			if r := e.Record; r.touches(target) {
+			if e.Record.touches(target) {
 				if p.mistake.ties {
 					e.Nth = 0
 				}
 				mine = append(mine, e)
+			}
+		}
+		for _, r := range marked {
+			if r.touches(target) {
 				offers = append(offers, contribution.Offer{Source: string(rune('a' + r.row)), Position: r.at, Amounts: r.new.at(target)})
 			}
 		}
@@ -324,7 +377,7 @@ func (p *process) jobs(batch int64) (out []job) {
 // apply does one write of the batch.
 func (p *process) apply() {
 	if len(p.left) == 0 {
-		p.phase = finishing
+		p.nth, p.phase = 0, moving
 		return
 	}
 	if p.stale() && !p.mistake.late {
@@ -356,14 +409,10 @@ func (p *process) apply() {
 // much older than a process may apply one (runner.Work.Fresh): another process may have
 // applied what was left of it, and later records in another log.
 func (p *process) stale() bool {
-	for _, s := range p.shards {
-		for _, r := range s.records[:s.trimmed] {
-			for _, page := range p.ranges {
-				for _, q := range page {
-					if q.id == r.id {
-						return true
-					}
-				}
+	for _, r := range p.ranges {
+		for _, q := range p.named(r.Shard).records[:p.named(r.Shard).trimmed] {
+			if slices.ContainsFunc(r.records, func(rec record) bool { return rec.id == q.id }) {
+				return true
 			}
 		}
 	}
@@ -384,38 +433,17 @@ func (p *process) applyMark(j *job) {
 	}
 }
 
-// finish says that the batch is applied, by itself or with what is done next.
-func (p *process) finish() {
-	p.phase = choosing
-	if len(p.row.Pending()) == 0 {
-		return
-	}
-	if p.mistake.recut {
-		p.row = p.recut()
-	}
-	next, err := p.row.Finish(p.view)
-	if err != nil {
-		return
-	}
-	if p.IntN(2) == 0 {
-		p.next, p.shard, p.phase = next, "", saving
-		return
-	}
-	p.decide(next)
-}
-
-// recut is the row with the ranges that were read.
-func (p *process) recut() mergedlog.Log {
-	out, n := p.row, 0
-	out.Shards = slices.Clone(out.Shards)
-	for i, s := range out.Shards {
-		if s.To == s.At {
-			continue
+// moves moves the checkpoint of the next range.
+func (p *process) moves() {
+	if p.nth == len(p.ranges) {
+		if p.phase = deciding; p.mistake.alone { // it takes the others for applied
+			p.read = nil
 		}
-		if n < len(p.ranges) && len(p.ranges[n]) > 0 {
-			out.Shards[i].To = p.ranges[n][len(p.ranges[n])-1].at
-		}
-		n++
+		p.row, p.read = p.row.Finish(), map[string]checkpoint{}
+		return
 	}
-	return out
+	r := p.ranges[p.nth]
+	if p.nth++; !p.move(r.Shard, r.from, r.To, p.view) {
+		p.phase = choosing
+	}
 }

@@ -6,33 +6,34 @@ import (
 	"testing"
 
 	"weir/internal/events"
+	"weir/internal/mergedlog"
 )
 
 // mistake is one thing done otherwise. The zero mistake does all as it is meant.
 type mistake struct {
-	noCondition  bool // ledgers add whatever their position is
-	ahead        bool // the first of several writes moves the position to the batch's end
-	wholeSeen    bool // a ledger that has seen the first record has seen all
-	ranks        bool // offsets are ranks among what was read
-	ties         bool // records of two shards may have one offset
-	blind        bool // a log is written whatever its version is
-	byBatch      bool // the condition is the batch, not the version
-	applyFirst   bool // a batch is applied before it is named
-	finishFirst  bool // a batch is finished before it is applied
-	recut        bool // a successor reads the pending batch as far as it likes
-	skipped      bool // a successor takes the pending batch for applied
-	gapWhole     bool // a pending batch with a gap is left out
-	leavePending bool // a shard leaves while a batch has records of it, at their beginning
-	leaveAhead   bool // the same, at their end
-	joinUnseen   bool // a shard joins whatever its claim is
-	joinFree     bool // a shard joins if it is free by now, at the position as it was read
-	apart        bool // claim and log are written one after the other
-	orphans      bool // a shard joins before its parent is applied
-	reused       bool // the row of a log without shards is deleted
-	forgotten    bool // ledgers forget a log without shards
-	noFence      bool // a batch is applied under a view that the row has not
-	late         bool // a batch is applied whose records the stream has forgotten since
-	viewFirst    bool // the view is read before the batch
+	noCondition   bool // ledgers add whatever their position is
+	ahead         bool // the first of several writes moves the position to the batch's end
+	wholeSeen     bool // a ledger that has seen the first record has seen all
+	ranks         bool // offsets are ranks among what was read
+	ties          bool // records of two shards may have one offset
+	blind         bool // a log is written whatever its version is
+	byBatch       bool // the condition is the batch, not the version
+	applyFirst    bool // a batch is applied before it is named
+	moveFirst     bool // checkpoints move before the batch is applied
+	recut         bool // a successor reads the pending batch as far as it likes
+	skipped       bool // a successor takes the pending batch for applied
+	beginEarly    bool // a successor takes it for applied by the checkpoint of one range
+	alone         bool // a successor applies one range of the pending batch, and goes on
+	gapWhole      bool // a pending batch with a gap is left out
+	joinUnseen    bool // a shard joins whatever its checkpoint is
+	joinUntouched bool // the log that it leaves keeps its version
+	apart         bool // version and checkpoint are written one after the other
+	orphans       bool // a shard joins before its parent is applied
+	reused        bool // the row of a log without shards is deleted
+	forgotten     bool // ledgers forget a log without shards
+	unfenced      bool // checkpoints move under older views
+	late          bool // a batch is applied whose records the stream has forgotten since
+	viewFirst     bool // the view is read before the batch
 }
 
 // run runs one schedule to its end, and reports whether all is right.
@@ -88,7 +89,7 @@ func (w *world) end(ps []*process) bool {
 	for _, p := range ps {
 		p.drain()
 		for _, k := range p.kept {
-			p.number, p.row, p.batch, p.ranges, p.phase = k.number, k.row, k.row.Batch, k.ranges, viewing
+			p.recall(k)
 			p.drain()
 		}
 	}
@@ -127,28 +128,28 @@ func TestSchedules(t *testing.T) {
 // TestMistakes: each mistake ends wrong in some schedule.
 func TestMistakes(t *testing.T) {
 	for name, m := range map[string]mistake{
-		"ledgers add whatever their position is":                     {noCondition: true},
-		"the first of several writes moves to the batch's end":       {ahead: true},
-		"a ledger that has seen the first record has seen all":       {wholeSeen: true},
-		"offsets are ranks among what was read":                      {ranks: true},
-		"records of two shards have one offset":                      {ties: true},
-		"a log is written whatever its version is":                   {blind: true},
-		"a log is written on condition of its batch":                 {byBatch: true},
-		"a batch is applied before it is named":                      {applyFirst: true},
-		"a batch is finished before it is applied":                   {finishFirst: true},
-		"a successor reads the pending batch as far as it likes":     {recut: true},
-		"a successor takes the pending batch for applied":            {skipped: true},
-		"a pending batch with a gap is left out":                     {gapWhole: true},
-		"a shard leaves with records pending":                        {leavePending: true},
-		"a shard leaves behind records that are pending":             {leaveAhead: true},
-		"a shard joins whatever its claim is":                        {joinUnseen: true},
-		"a shard joins at a position that was read before":           {joinFree: true},
-		"claim and log are written one after the other":              {apart: true},
-		"a shard joins before its parent is applied":                 {orphans: true},
-		"the row of a log without shards is deleted":                 {reused: true},
-		"ledgers forget a log without shards":                        {forgotten: true},
-		"a batch is applied under a view that the row does not have": {noFence: true},
-		"the view is read before the batch":                          {viewFirst: true},
+		"ledgers add whatever their position is":                 {noCondition: true},
+		"the first of several writes moves to the batch's end":   {ahead: true},
+		"a ledger that has seen the first record has seen all":   {wholeSeen: true},
+		"offsets are ranks among what was read":                  {ranks: true},
+		"records of two shards have one offset":                  {ties: true},
+		"a log is written whatever its version is":               {blind: true},
+		"a log is written on condition of its batch":             {byBatch: true},
+		"a batch is applied before it is named":                  {applyFirst: true},
+		"checkpoints move before the batch is applied":           {moveFirst: true},
+		"a successor reads the pending batch as far as it likes": {recut: true},
+		"a successor takes the pending batch for applied":        {skipped: true},
+		"one moved checkpoint stands for all that come after it": {beginEarly: true},
+		"a successor applies one range of the pending batch":     {alone: true},
+		"a pending batch with a gap is left out":                 {gapWhole: true},
+		"a shard joins whatever its checkpoint is":               {joinUnseen: true},
+		"a shard leaves a log without its version":               {joinUntouched: true},
+		"version and checkpoint are written one after the other": {apart: true},
+		"a shard joins before its parent is applied":             {orphans: true},
+		"the row of a log without shards is deleted":             {reused: true},
+		"ledgers forget a log without shards":                    {forgotten: true},
+		"checkpoints move under older views":                     {unfenced: true},
+		"the view is read before the batch":                      {viewFirst: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := max(schedules(0), 60000)
@@ -173,8 +174,8 @@ func TestLate(t *testing.T) {
 			{id: 1, at: events.PositionOf(1), new: image{0, 1}},
 			{id: 2, at: events.PositionOf(2), old: image{0, 1}, new: image{0, 2}},
 		}
-		slow := &process{world: w, number: 1, ranges: [][]record{s.records[:1]}, phase: applying}
-		next := &process{world: w, number: 2, ranges: [][]record{s.records[1:]}, phase: applying}
+		slow := &process{world: w, number: 1, ranges: []part{{Range: mergedlog.Range{Shard: s.name}, records: s.records[:1]}}, phase: applying}
+		next := &process{world: w, number: 2, ranges: []part{{Range: mergedlog.Range{Shard: s.name}, records: s.records[1:]}}, phase: applying}
 		slow.left, next.left = slow.jobs(1), next.jobs(1)
 		s.trimmed = 1 // another process finished the batch of log 1 without its record
 		next.apply()

@@ -70,6 +70,15 @@ type ledger struct {
 	last    [rowCount]int // the last record of each row that was counted
 }
 
+// checkpoint says how far a shard is applied, to which log it belongs, and what a build counts
+// of it.
+type checkpoint struct {
+	at    events.Position
+	log   int64
+	ended bool
+	fence contribution.Fence
+}
+
 type markID struct{ target, row int }
 
 type world struct {
@@ -85,10 +94,10 @@ type world struct {
 	settled  int // how seldom shards leave
 	faithful int // how seldom a process takes another log than its own
 
-	logs    [logCount + 1]mergedlog.Log // by number
-	claims  map[string]mergedlog.Claim
-	ledgers [targetCount]ledger
-	unorder bool // changes of a row were counted in another order
+	logs        [logCount + 1]mergedlog.Log // by number
+	checkpoints map[string]checkpoint
+	ledgers     [targetCount]ledger
+	unorder     bool // changes of a row were counted in another order
 
 	view    int64 // version of the view; 0 before the announcement
 	scanned int   // how many rows the builder has read
@@ -97,7 +106,7 @@ type world struct {
 }
 
 func newWorld(seed uint64, m mistake) *world {
-	w := &world{Rand: rand.New(rand.NewPCG(seed, 18)), mistake: m, rows: make([]image, rowCount), claims: map[string]mergedlog.Claim{}, marks: map[markID]contribution.Mark{}}
+	w := &world{Rand: rand.New(rand.NewPCG(seed, 18)), mistake: m, rows: make([]image, rowCount), checkpoints: map[string]checkpoint{}, marks: map[markID]contribution.Mark{}}
 	w.trims, w.settled, w.faithful = w.IntN(3) == 0, 1+w.IntN(5), 2+w.IntN(30)
 	for range w.IntN(4) {
 		w.rows[w.IntN(rowCount)] = image{w.IntN(targetCount), 1 + w.IntN(3)} // before the stream
@@ -218,8 +227,8 @@ func (w *world) save(number int64, was, next mergedlog.Log) bool {
 	is := w.logs[number]
 	switch m := w.mistake; {
 	case m.blind:
-	case m.byBatch: // the condition is the batch, so joins and leaves do not show
-		if is.Batch != was.Batch || (len(is.Pending()) > 0) != (len(was.Pending()) > 0) {
+	case m.byBatch: // the condition is the batch, so shards that leave do not show
+		if is.Batch != was.Batch {
 			return false
 		}
 	case is.Version != was.Version:
@@ -229,45 +238,51 @@ func (w *world) save(number int64, was, next mergedlog.Log) bool {
 	return true
 }
 
-// saveBoth writes a log and a claim in one transaction.
-func (w *world) saveBoth(number int64, was, next mergedlog.Log, shard string, held, claim mergedlog.Claim) bool {
-	is := w.claims[shard]
-	switch {
-	case w.mistake.joinUnseen && claim.Log != 0:
-	case w.mistake.joinFree && claim.Log != 0 && is.Log == 0:
-	case is != held:
+// join gives a shard to a log, in one transaction with the one that it leaves.
+func (w *world) join(from int64, row mergedlog.Log, name string, read checkpoint, to int64) bool {
+	is := w.checkpoints[name]
+	if (is.log != read.log || is.at != read.at) && !w.mistake.joinUnseen {
 		return false
 	}
-	if !w.save(number, was, next) {
+	if from != 0 && !w.mistake.joinUntouched && !w.save(from, row, row.Touch()) {
 		return false
 	}
-	w.claims[shard] = claim
+	is.log = to
+	w.checkpoints[name] = is
+	return true
+}
+
+// move moves a checkpoint behind a range.
+func (w *world) move(name string, from, to events.Position, view int64) bool {
+	is := w.checkpoints[name]
+	if is.at != from || !is.fence.Admits(view) && !w.mistake.unfenced {
+		return false
+	}
+	is.at = to
+	w.checkpoints[name] = is
 	return true
 }
 
 // readable reports whether a shard may join a log: its parent is applied to the end.
 func (w *world) readable(s *shard) bool {
-	return s.parent == nil || w.claims[s.parent.name].Ended || w.mistake.orphans
+	return s.parent == nil || w.checkpoints[s.parent.name].ended || w.mistake.orphans
 }
 
-// applied reports whether all that the streams have is applied, by what logs and claims say.
+// applied reports whether all that the streams have is applied, by what checkpoints say.
 func (w *world) applied() bool {
 	for _, s := range w.shards {
-		c := w.claims[s.name]
-		if c.Ended {
+		is := w.checkpoints[s.name]
+		if is.ended {
 			continue
 		}
-		if c.Log == 0 || s.closed || len(w.logs[c.Log].Pending()) > 0 {
+		if is.log == 0 || s.closed || len(s.after(is.at, events.Position{}, 1)) > 0 || len(w.logs[is.log].Pending(w.at)) > 0 {
 			return false
-		}
-		for _, share := range w.logs[c.Log].Shards {
-			if share.Shard == s.name && len(s.after(share.At, events.Position{}, 1)) > 0 {
-				return false
-			}
 		}
 	}
 	return true
 }
+
+func (w *world) at(name string) events.Position { return w.checkpoints[name].at }
 
 // right compares ledgers with records, and what was built with the rows.
 func (w *world) right() bool {
