@@ -93,6 +93,7 @@ type leased struct {
 
 func (l leased) Fence(string, string) int64                                { return l.fence }
 func (l leased) Log() int64                                                { return l.fence }
+func (leased) Has(string, string) bool                                     { return false }
 func (leased) Beside(string, string) bool                                  { return false }
 func (leased) Trim(context.Context, string, string, events.Position) error { return nil }
 

@@ -41,27 +41,36 @@ func (h *holding) lapsed() bool { return h.since(*h.beatAt.Load()) >= h.opts.Lea
 
 // open opens the spool at the position of the group that is furthest behind.
 func (h *holding) open(ctx context.Context) error {
-	var least events.Position
-	for i, g := range h.run.Groups() {
-		p, err := h.run.Place(ctx, g, h.table, h.shard)
-		if err != nil {
-			return err
-		}
-		if i == 0 || p.At.Compare(least) < 0 {
-			least = p.At
-		}
-		if h.ahead.IsZero() || !p.At.IsZero() && p.At.Compare(h.ahead) < 0 {
-			h.ahead = p.At
-		}
+	least, ahead, err := h.passed(ctx)
+	if err != nil {
+		return err
 	}
-	if h.ahead == least {
-		h.ahead = events.Position{}
-	}
-	var err error
+	h.ahead = ahead
 	if h.spool, err = openSpool(h.opts.Disk, h.spoolDir(h.place), h.opts.Segment, least, h.opts.Log); err != nil {
 		err = fmt.Errorf("%w: %w", runner.ErrShard, err)
 	}
 	return err
+}
+
+// passed is the position of the group that is furthest behind, and the least position that a
+// group has, where another group has none.
+func (h *holding) passed(ctx context.Context) (least, ahead events.Position, err error) {
+	for i, g := range h.run.Groups() {
+		p, err := h.run.Place(ctx, g, h.table, h.shard)
+		if err != nil {
+			return least, ahead, err
+		}
+		if i == 0 || p.At.Compare(least) < 0 {
+			least = p.At
+		}
+		if ahead.IsZero() || !p.At.IsZero() && p.At.Compare(ahead) < 0 {
+			ahead = p.At
+		}
+	}
+	if ahead == least {
+		ahead = events.Position{}
+	}
+	return least, ahead, nil
 }
 
 // start begins to read the stream into the spool, until ctx ends or stop is called.
@@ -182,6 +191,19 @@ func (h *holding) isGone() bool {
 // had been written to before it was opened shows that something was read, even if none of
 // it is readable any more.
 func (h *holding) resumeBehindGap(ctx context.Context, after events.Position) (int, error) {
+	// A batch that another process left may have been applied from the stream meanwhile.
+	if passed, _, err := h.passed(ctx); err != nil {
+		return 0, err
+	} else if passed.Compare(after) > 0 {
+		page, err := h.run.Store.Read(ctx, h.table, h.shard, passed, pageRecords)
+		if !errors.Is(err, store.ErrTrimmed) {
+			if err != nil {
+				return 0, err
+			}
+			return len(page.Records), h.keep(ctx, page)
+		}
+		after = passed
+	}
 	oldest, err := h.run.Store.Horizon(ctx, h.table, h.shard)
 	if err != nil {
 		return 0, err
@@ -215,6 +237,15 @@ func (h *holding) gapAhead(ctx context.Context) error {
 	}
 	_, err := h.run.Store.Read(ctx, h.table, h.shard, h.ahead, 1)
 	if errors.Is(err, store.ErrTrimmed) {
+		// A batch that another process left may have been applied from the stream meanwhile.
+		_, ahead, err := h.passed(ctx)
+		if err != nil {
+			return err
+		}
+		if ahead != h.ahead {
+			h.ahead = ahead
+			return h.gapAhead(ctx)
+		}
 		if still, err := h.still(ctx); !still || err != nil {
 			return err
 		}

@@ -34,6 +34,12 @@ func (r *Reader) Log() int64 {
 	return r.log.number
 }
 
+// Has reports whether the disk of this process has files of a shard.
+func (r *Reader) Has(table, shard string) bool {
+	files, err := r.opts.Disk.List(r.spoolDir(place{table, shard}))
+	return err != nil || len(files) > 0
+}
+
 func (r *Reader) logLease(number int64) store.Ref {
 	return owntable.LogLease(r.run.Model.Name, number)
 }

@@ -246,7 +246,13 @@ func (p *process) save() {
 // joins gives a shard of no log to the process's own.
 func (p *process) joins() {
 	s := p.shards[p.IntN(len(p.shards))]
-	if is := p.checkpoints[s.name]; is.log == 0 && !is.ended && p.readable(s) {
+	is, known := p.read[s.name]
+	if !known {
+		p.read[s.name] = p.checkpoints[s.name]
+		p.phase = deciding
+		return
+	}
+	if is.log == 0 && !is.ended && p.readable(s) {
 		p.join(0, mergedlog.Log{}, s.name, is, p.own)
 	}
 }

@@ -187,8 +187,9 @@ func (c *consumer) readRange(ctx context.Context, p *piece, log int64) (read boo
 	shared, ok := c.source().(Shared)
 	ours := ok && shared.Fence(p.place.table, p.shard) != 0
 	if ours {
-		kept, _, err := readTo(ctx, shared, p, p.from)
-		if whole := len(kept) == p.records; whole || err != nil && !errors.Is(err, ErrElsewhere) {
+		// Behind a gap, the disk has only what came after it was named.
+		kept, all, err := readTo(ctx, shared, p, p.from)
+		if whole := all || len(kept) == p.records; whole || err != nil && !errors.Is(err, ErrElsewhere) {
 			p.page.Records = kept
 			return whole, err
 		}
@@ -200,7 +201,11 @@ func (c *consumer) readRange(ctx context.Context, p *piece, log int64) (read boo
 	if c.log.waits[log].IsZero() {
 		c.log.waits[log] = p.read
 	}
-	if p.read.Sub(c.log.waits[log]) < settlePatience {
+	patience := settlePatience
+	if ok && !ours && shared.Has(p.place.table, p.shard) { // until the lease of the shard is ours
+		patience *= 12
+	}
+	if p.read.Sub(c.log.waits[log]) < patience {
 		return false, nil
 	}
 	// What the stream still has comes behind what the disk has.

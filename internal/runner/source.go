@@ -19,6 +19,8 @@ type Shared interface {
 	// ours. Each lease has a greater number than every earlier one, whichever process
 	// holds it.
 	Fence(table, shard string) int64
+	// Has reports whether the disk of this process has records of a shard.
+	Has(table, shard string) bool
 	// Log is the number of the merged log of this process, 0 while it has none.
 	Log() int64
 	// Beside reports whether another process reads a shard and leaves our search
