@@ -59,8 +59,8 @@ func (c *consumer) readLog(ctx context.Context) (n int, ready bool, err error) {
 		c.log = mergedLog{number: number}
 		c.forgetPlaces()
 	}
-	if number == 0 || c.log.known {
-		return 0, number != 0, nil
+	if c.log.pending = number == 0; number == 0 || c.log.known {
+		return 0, c.log.known, nil
 	}
 	c.forgetPlaces()
 	row, n, done, err := c.settleLog(ctx, number)
