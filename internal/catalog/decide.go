@@ -25,14 +25,25 @@ const (
 	Item    Reader = "item"    // functions that rely on the order of each item only
 )
 
-// ParseReader reads the name of a reader, as the catalog stores it and as --drained and
-// WEIR_DRAINED name it.
-func ParseReader(s string) (Reader, error) {
-	switch r := Reader(s); r {
-	case Process, Older, Shard, Item:
-		return r, nil
+// Name returns what --drained and WEIR_DRAINED call the reader.
+func (r Reader) Name() string {
+	switch r {
+	case Process:
+		return "process"
+	case Older:
+		return "older-process"
 	}
-	return "", fmt.Errorf("there is no reader %q; it is %s, %s, %s or %s", s, Process, Shard, Item, Older)
+	return string(r)
+}
+
+// ParseReader reads the name of a reader, as --drained and WEIR_DRAINED have it.
+func ParseReader(s string) (Reader, error) {
+	for _, r := range []Reader{Process, Shard, Item, Older} {
+		if r.Name() == s {
+			return r, nil
+		}
+	}
+	return "", fmt.Errorf("there is no reader %q; it is %s, %s, %s or %s", s, Process.Name(), Shard.Name(), Item.Name(), Older.Name())
 }
 
 // String describes the reader.
@@ -343,13 +354,13 @@ func (p *Program) Admit(row owntable.CatalogRow, b Batch, now time.Time) (next o
 
 func (p *Program) otherReader(t string, pin owntable.Pin, now Reader) error {
 	was := Reader(pin.Reader)
-	how := fmt.Sprintf("let the stream run empty first (an iterator age of 0 and no failures), and then say so: WEIR_DRAINED=%s", string(was))
+	how := fmt.Sprintf("let the stream run empty first (an iterator age of 0 and no failures), and then say so: WEIR_DRAINED=%s", was.Name())
 	if was == Older {
-		how = fmt.Sprintf("stop the processes of the older weir in order (SIGTERM, no kill) when they have applied all, and then say so: --drained %s", string(was))
+		how = fmt.Sprintf("stop the processes of the older weir in order (SIGTERM, no kill) when they have applied all, and then say so: --drained %s", was.Name())
 	} else if now == Process {
-		how = fmt.Sprintf("disable the function's event source mapping, wait until its records have left the stream (24 hours after the last one), and then say so: --drained %s", string(was))
+		how = fmt.Sprintf("disable the function's event source mapping, wait until its records have left the stream (24 hours after the last one), and then say so: --drained %s", was.Name())
 	} else if was == Process {
-		how = fmt.Sprintf("stop the processes when they have applied all, make the event source mapping with the starting position LATEST while nothing is written, and then say so: WEIR_DRAINED=%s", string(was))
+		how = fmt.Sprintf("stop the processes when they have applied all, make the event source mapping with the starting position LATEST while nothing is written, and then say so: WEIR_DRAINED=%s", was.Name())
 	}
 	return refuse(ErrReader, "the stream of %s is read by %s since %s, and this is %s: each would count every record. Go back to %s; or %s (%s)",
 		t, was, stamp(pin.Read), now, was, how, guide)

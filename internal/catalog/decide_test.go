@@ -387,7 +387,7 @@ func TestReaders(t *testing.T) {
 			if first == second {
 				continue
 			}
-			w.refused(w.batch(p, second, "rows"), ErrReader, "the stream of rows is read by "+first.String(), "this is "+second.String(), "each would count every record", map[bool]string{true: "--drained ", false: "WEIR_DRAINED="}[second == Process]+string(first)+" (")
+			w.refused(w.batch(p, second, "rows"), ErrReader, "the stream of rows is read by "+first.String(), "this is "+second.String(), "each would count every record", map[bool]string{true: "--drained ", false: "WEIR_DRAINED="}[second == Process]+first.Name()+" (")
 			w.must(w.batch(p, second, "more")) // the other stream is free
 			w.refused(w.batch(p, first, "more"), ErrReader)
 			next, err := p.Admit(w.row, Batch{Reader: second, Drained: []Reader{first}, Tables: []string{"rows"}}, now)
