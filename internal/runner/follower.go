@@ -526,7 +526,7 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 		}
 	}
 	if ordered && c.log.unjoined { // it may have the first of the records
-		return n, nil
+		return 0, nil // none was applied: the caller waits
 	}
 	if ordered {
 		if pieces, err = c.inOrder(ctx, pieces); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"weir/internal/events"
@@ -275,7 +276,9 @@ func (l *link) Read(_ context.Context, table, id string, after events.Position, 
 	l.call("read", table, id)
 	defer l.read()
 	l.fiber().began = l.base.writes
-	l.n.host.keeps(table, id, after)
+	if strings.HasSuffix(l.fiber().name, "/read") { // others read a batch that was left, and keep nothing
+		l.n.host.keeps(table, id, after)
+	}
 	if l.might(Throttle, 0.3) {
 		return store.Records{}, errThrottled
 	}

@@ -298,6 +298,9 @@ func (n *node) die() {
 // settle is the part of a run in which no fault strikes any more: everything must catch up.
 func (w *world) settle() { w.rest(3) }
 
+// mostCalls is how many calls a fiber may make before it has nothing to do.
+const mostCalls = 1_000_000
+
 // rest lets everything go on until nothing has happened for the given number of rounds.
 func (w *world) rest(times int) {
 	w.faults.over, w.calm = true, true
@@ -333,8 +336,12 @@ func (w *world) rest(times int) {
 				if w.mapping != nil { // other instances of a function go on
 					w.changes++
 				}
-				for f.idle = false; !f.idle && !f.over; {
-					f.resume()
+				f.idle = false
+				for calls := 0; !f.idle && !f.over; calls++ {
+					if f.resume(); calls == mostCalls {
+						w.fail(Stuck, "%s does not rest", f.name)
+						return
+					}
 				}
 				if f.bug != "" {
 					w.fail(Stuck, "%s", f.bug)
