@@ -117,7 +117,7 @@ func schedules(usual uint64) uint64 {
 // TestSchedules: whatever happens in whichever order, each record that streams kept counts
 // once in each ledger, in the order of its row, and a build ends with what the rows say.
 func TestSchedules(t *testing.T) {
-	n := schedules(3000)
+	n := schedules(1500)
 	for seed := range n {
 		if !run(seed, mistake{}) {
 			t.Fatalf("schedule %d of %d ends wrong", seed, n)

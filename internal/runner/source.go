@@ -160,8 +160,8 @@ func (c *consumer) finish(ctx context.Context, at place) error {
 		end = owntable.EndCheckpointAt(c.checkpoint(at), c.at[at])
 	}
 	out, err := c.Runner.Write(ctx, []store.Write{end})
-	if err == nil && out[0].Err == nil {
-		c.ended[at] = true
+	if err == nil {
+		c.ended[at] = out[0].Err == nil // else another process has it, and this one may get it back
 	}
 	return err
 }

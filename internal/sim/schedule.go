@@ -299,7 +299,7 @@ func (n *node) die() {
 func (w *world) settle() { w.rest(3) }
 
 // mostCalls is how many calls a fiber may make before it has nothing to do.
-const mostCalls = 1_000_000
+const mostCalls = 100_000
 
 // rest lets everything go on until nothing has happened for the given number of rounds.
 func (w *world) rest(times int) {
