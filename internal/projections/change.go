@@ -79,6 +79,7 @@ type Put struct {
 	Rule     *model.RowRule
 	Image    value.Item // the whole row, except for the attributes that follow other rows
 	Position events.Position
+	ShardKey string // of the shard that the change came from
 	Follows  []Following
 	Existed  bool // the same row existed before this change
 	Entered  bool // and it followed the same rows

@@ -154,12 +154,13 @@ func (r *Runner) StillShows(ctx context.Context, e *model.Entity) error {
 	return nil
 }
 
-// Settled reports whether a record was applied, or given up, before rows were built in place: a
-// build that was announced afterwards has compared these with their sources, or will. Should
-// the record come again, it must not write them: what followed may be missing for good.
-func (w *Work) Settled(at events.Position) bool {
+// Settled reports whether a record of a shard was applied, or given up, before rows were built
+// in place: a build that was announced afterwards has compared these with their sources, or
+// will. Should the record come again, it must not write them: what followed may be missing for
+// good.
+func (w *Work) Settled(shardKey string, at events.Position) bool {
 	return slices.ContainsFunc(w.View.Builds.Counting(), func(b owntable.Build) bool {
-		return b.Entity == model.BuildInPlace && !w.View.Counts(b.Generation, at)
+		return b.Entity == model.BuildInPlace && !w.View.fences[shardKey].Counts(b.Generation, at)
 	})
 }
 

@@ -107,7 +107,7 @@ func made(c *projections.Change, rule *model.RowRule, row value.Item) (projectio
 		return projections.Put{}, false
 	}
 	p, ok := projections.Build(rule, func(f *model.Assign) value.Value { return projections.Evaluate(c, &f.Expr, row) }, projections.RawOf(row))
-	p.Position = c.Position
+	p.Position, p.ShardKey = c.Position, c.ShardKey
 	for i := range rule.Fields {
 		fl := rule.Fields[i].Expr.Follow
 		if fl == nil || rule.Into.Attribute(fl.Attr) == nil {
