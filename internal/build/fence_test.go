@@ -2,11 +2,13 @@ package build_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
 	"weir/internal/contribution"
 	"weir/internal/events"
+	"weir/internal/mergedlog"
 	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -19,21 +21,71 @@ type beforeMove struct {
 }
 
 func (b beforeMove) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
-	if do := *b.do; do != nil && len(ws) > 0 && strings.HasPrefix(ws[0].Key.Partition.Text(), "check|") && len(ws[0].Ops) > 0 {
+	moves := func(op store.Op) bool { return op.Attr == owntable.Position }
+	if do := *b.do; do != nil && len(ws) > 0 && strings.HasPrefix(ws[0].Key.Partition.Text(), "check|") && slices.ContainsFunc(ws[0].Ops, moves) {
 		*b.do = nil
 		do()
 	}
 	return b.Store.Write(ctx, ws)
 }
 
-// one is a source that hands out one record at a time.
-type one struct{ store.Store }
-
-func (o one) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
-	return o.Store.Read(ctx, table, shard, after, 1)
+// delayed is a worker that has taken records for the last batch of the log, and is delayed
+// before it asks which builds there are: it is made before the application writes them, and
+// calls took after they were applied.
+type delayed struct {
+	*fixture
+	run    *runner.Runner
+	places []runner.Place
+	row    mergedlog.Log
+	pages  []runner.Page
 }
 
-func (one) Trim(context.Context, string, string, events.Position) error { return nil }
+func (f *fixture) delayed() *delayed {
+	f.Helper()
+	l := &delayed{fixture: f, run: f.runner()}
+	shards, err := f.Store.Shards(f.Context(), f.table)
+	f.ok(err)
+	for _, s := range shards {
+		p, err := l.run.Place(f.Context(), runner.GroupRows, f.table, s.ID)
+		f.ok(err)
+		l.places = append(l.places, p)
+	}
+	return l
+}
+
+// took reads the records, up to the first that does not match.
+func (l *delayed) took(match func(*events.Record) bool) {
+	l.Helper()
+	row, err := l.run.GetRow(l.Context(), owntable.Log(l.model.Name, runner.OneLog))
+	l.ok(err)
+	is, err := owntable.DecodeLog(row)
+	l.ok(err)
+	l.row = mergedlog.Log{Batch: is.Batch}
+	for _, p := range l.places {
+		page, err := l.Store.Read(l.Context(), p.Table, p.Shard, p.At, 1000)
+		l.ok(err)
+		rs := page.Records
+		if n := slices.IndexFunc(rs, func(r events.Record) bool { return !match(&r) }); n >= 0 {
+			rs = rs[:n]
+		}
+		if len(rs) > 0 {
+			l.row.Ranges = append(l.row.Ranges, mergedlog.Range{Shard: owntable.ShardName(p.Table, p.Shard), To: rs[len(rs)-1].Position, Records: len(rs)})
+			l.pages = append(l.pages, runner.Page{Table: l.model.Table(p.Table), Shard: p.Shard, Records: rs})
+		}
+	}
+	if len(l.pages) == 0 || is.Batch == 0 {
+		l.Fatal("no batch was taken")
+	}
+}
+
+// goesOn applies the batch by the builds that there are now.
+func (l *delayed) goesOn() {
+	l.Helper()
+	l.ok((&runner.Follower{Runner: l.run}).Stepper(runner.GroupRows).Again(l.Context(), runner.OneLog, l.row, l.now(), l.pages))
+}
+
+// undeleted matches what is not a deletion.
+func undeleted(r *events.Record) bool { return r.New != nil }
 
 // marks returns the marks of the builds, by the sort key of the source row.
 func (f *fixture) marks() map[string]contribution.Mark {
@@ -102,11 +154,7 @@ func TestBatchOfAnOlderView(t *testing.T) {
 func TestRecordBelowTheFloor(t *testing.T) {
 	f := rated(t)
 	f.unread()
-	late := runner.Follower{Runner: f.runner(), Source: one{f.Store}}
-	step := late.Stepper(runner.GroupRows)
-	if _, _, err := step.Step(t.Context()); err != nil { // it knows where the checkpoint is
-		t.Fatal(err)
-	}
+	late := f.delayed()
 	f.rate(7, 4, "m")
 	f.write("PK", "USER#1", "SK", "RATING#7")
 	prompt := runner.Follower{Runner: f.runner(), Source: untrimmed{f.Store}}
@@ -117,12 +165,11 @@ func TestRecordBelowTheFloor(t *testing.T) {
 		f.ok(prompt.CatchUp(t.Context(), done))
 	}
 	catchUp()
+	late.took(undeleted)
 	f.announced("Movie")
 	f.rate(8, 1, "m")
 	catchUp()
-	if _, _, err := step.Step(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	late.goesOn()
 	if m, there := f.marks()["RATING#7"]; there {
 		t.Errorf("a record below the floor is counted: %+v", m)
 	}

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"weir/internal/catalog"
-	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
@@ -184,11 +183,7 @@ func TestFloorsOfKinds(t *testing.T) {
 	f := open(t, load(t, mixed))
 	f.write("PK", "TASK#1", "SK", "METADATA", "type", "Task", "name", "a", "owner", "o", "team", "1", "tag", "x", "status", "open")
 	f.catchUp()
-	late := runner.Follower{Runner: f.runner(), Source: undeleted{f.Store}}
-	step := late.Stepper(runner.GroupRows)
-	if _, _, err := step.Step(t.Context()); err != nil { // it knows where the checkpoint is
-		t.Fatal(err)
-	}
+	late := f.delayed()
 	f.write(lateRows[1]...)
 	f.write(lateRows[5]...)
 	f.write("PK", "TASK#2", "SK", "METADATA", "type", "Task", "name", "a", "owner", "o", "team", "1", "tag", "y", "status", "open")
@@ -196,12 +191,11 @@ func TestFloorsOfKinds(t *testing.T) {
 	f.write(lateRows[1][:4]...)
 	f.write(lateRows[5][:4]...)
 	f.catchUp()
+	late.took(undeleted)
 	f.announced(mixedNames...)
 	f.write(lateRows[3]...)
 	f.catchUp()
-	if _, _, err := step.Step(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	late.goesOn()
 	f.build(owntable.BuildLive, mixedNames...)
 	f.catchUp()
 	f.compareMixed()
@@ -226,14 +220,11 @@ func lateFromBeforeGap(t *testing.T, m *model.Model, numbered bool) {
 	}
 	f.write(lateRows[3]...)
 	f.catchUp()
-	late := runner.Follower{Runner: f.runner(), Source: undeleted{f.Store}}
-	step := late.Stepper(runner.GroupRows)
-	if _, _, err := step.Step(t.Context()); err != nil { // it knows where the checkpoint is
-		t.Fatal(err)
-	}
+	late := f.delayed()
 	f.write(lateRows[4]...) // which the copy of a later task follows
 	f.write("PK", "TASK#2", "SK", "METADATA", "type", "Task", "name", "a", "owner", "p", "team", "1", "tag", "y", "status", "open")
 	f.catchUp()
+	late.took(undeleted)
 	if f.copies() != 1 {
 		t.Fatalf("%d copies", f.copies())
 	}
@@ -250,26 +241,11 @@ func lateFromBeforeGap(t *testing.T, m *model.Model, numbered bool) {
 	f.catchUp()
 	f.build(owntable.BuildLive, mixedNames...)
 	f.compareMixed()
-	if _, _, err := step.Step(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	late.goesOn()
 	f.catchUp()
 	f.compareMixed()
 	f.verified()
 }
-
-// undeleted is a source that hands out the records of a shard up to the first deletion.
-type undeleted struct{ store.Store }
-
-func (s undeleted) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
-	page, err := s.Store.Read(ctx, table, shard, after, limit)
-	if n := slices.IndexFunc(page.Records, func(r events.Record) bool { return r.New == nil }); n >= 0 {
-		page.Records = page.Records[:n]
-	}
-	return page, err
-}
-
-func (undeleted) Trim(context.Context, string, string, events.Position) error { return nil }
 
 // TestAuditOfKinds: what a build has that no row tells any more, because records were lost, is
 // put right by its audit.

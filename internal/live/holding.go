@@ -238,8 +238,8 @@ func (h *holding) gapAhead(ctx context.Context) error {
 	_, err := h.run.Store.Read(ctx, h.table, h.shard, h.ahead, 1)
 	if errors.Is(err, store.ErrTrimmed) {
 		// A batch that another process left may have been applied from the stream meanwhile.
-		_, ahead, err := h.passed(ctx)
-		if err != nil {
+		var ahead events.Position
+		if _, ahead, err = h.passed(ctx); err != nil {
 			return err
 		}
 		if ahead != h.ahead {
