@@ -1,7 +1,6 @@
 package mergedlog_test
 
 import (
-	"slices"
 	"testing"
 
 	"weir/internal/events"
@@ -33,33 +32,6 @@ func TestOffsets(t *testing.T) {
 	for _, v := range []value.Value{{}, value.OfString("x"), value.OfBinary("short")} {
 		if o := mergedlog.OffsetFrom(v); o != (mergedlog.Offset{}) {
 			t.Errorf("%v is %v", v, o)
-		}
-	}
-}
-
-// TestBalance: processes that give and take by turns, from what they saw last, end with
-// shares that differ by one at most, and then rest.
-func TestBalance(t *testing.T) {
-	for _, shards := range []int{0, 1, 3, 10, 64, 1000} {
-		for _, first := range []int{0, shards / 2, shards} {
-			for processes := 1; processes <= 7; processes++ {
-				has, free := make([]int, processes), shards-first
-				has[0] = first
-				for rounds, moved := 0, true; moved; rounds++ {
-					if moved = false; rounds > 100 {
-						t.Fatalf("%d shards, %d processes: no rest: %v, %d free", shards, processes, has, free)
-					}
-					for i := range has {
-						others := slices.Delete(slices.Clone(has), i, i+1)
-						give, take := mergedlog.Balance(has[i], others, free)
-						has[i], free = has[i]+take-give, free+give-take
-						moved = moved || give+take > 0
-					}
-				}
-				if free != 0 || slices.Max(has)-slices.Min(has) > 1 {
-					t.Errorf("%d shards: %v, %d free", shards, has, free)
-				}
-			}
 		}
 	}
 }

@@ -180,28 +180,3 @@ func Unseen[R any](entries []Entry[R], seen Offset) []Entry[R] {
 	}
 	return entries
 }
-
-// Balance returns how many shards a process gives away and takes, which has mine, while the
-// others have as many as given and free belong to none. It takes what is free up to an even
-// share, one more if others do not need it, and gives away what a process lacks that has at
-// least two less.
-func Balance(mine int, others []int, free int) (give, take int) {
-	total, least := mine+free, mine
-	for _, n := range others {
-		total, least = total+n, min(least, n)
-	}
-	even := total / (len(others) + 1)
-	needed := 0
-	for _, n := range others {
-		needed += max(0, even-n)
-	}
-	switch {
-	case mine < even:
-		return 0, min(free, even-mine)
-	case mine == even && free > needed:
-		return 0, 1
-	case free == 0 && mine-least >= 2:
-		return (mine - least) / 2, 0
-	}
-	return 0, 0
-}
