@@ -152,7 +152,7 @@ func (r *Runner) gathered(ctx context.Context, b Batch) (*Work, error) {
 		}
 	}
 	if err := w.expireRemoved(ctx); err != nil {
-		return Counts{}, err
+		return nil, err
 	}
 	if err := w.moves(ctx); err != nil {
 		return nil, err
