@@ -35,6 +35,7 @@ type Table struct {
 	Complete  string     `json:"complete,omitempty"`
 	Since     *time.Time `json:"since,omitempty"`
 	Reader    string     `json:"reader,omitempty"`
+	reader    catalog.Reader
 	ReadSince *time.Time `json:"readSince,omitempty"`
 }
 
@@ -115,7 +116,7 @@ func statusOf(prog *catalog.Program, row owntable.CatalogRow) Status {
 		pin := tables[t]
 		st.Tables = append(st.Tables, Table{
 			Table: t, ID: pin.ID, ARN: pin.ARN, Stream: pin.Stream, Images: string(pin.Images), Complete: string(pin.Complete),
-			Since: unlessZero(pin.Since), Reader: pin.Reader, ReadSince: unlessZero(pin.Read),
+			Since: unlessZero(pin.Since), Reader: catalog.Reader(pin.Reader).Name(), reader: catalog.Reader(pin.Reader), ReadSince: unlessZero(pin.Read),
 		})
 	}
 	ours := map[string]bool{}
@@ -261,7 +262,7 @@ func (st *Status) Write(to io.Writer) {
 		}
 		fmt.Fprintf(to, ", stream %s %s", t.Stream, t.Images)
 		if t.Reader != "" {
-			fmt.Fprintf(to, ", read by %s since %s", catalog.Reader(t.Reader), stamped(t.ReadSince))
+			fmt.Fprintf(to, ", read by %s since %s", t.reader, stamped(t.ReadSince))
 		}
 		fmt.Fprintln(to)
 	}

@@ -5,11 +5,12 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"weir/internal/events"
+	"weir/internal/mergedlog"
 	"weir/internal/model"
 	"weir/internal/owntable"
-	"weir/internal/projections"
 	"weir/internal/projections/document"
 	"weir/internal/repair"
 	"weir/internal/runner"
@@ -120,44 +121,52 @@ func TestLostRecordComesLate(t *testing.T) {
 				t.Fatal(err)
 			}
 			spoils[i].do(t, s)
-			var late []runner.Batch
-			for _, p := range before {
-				late = append(late, after(t, s, p)...)
-			}
+			late, row := pending(t, s, before)
 			lose(t, s)
 			if found, left := repairAll(t, s); len(found) == 0 || len(left) > 0 {
 				t.Fatalf("it puts right %+v and leaves %+v", found, left)
 			}
-			if len(late) == 0 {
-				t.Fatal("no record comes late")
-			}
-			for _, b := range late {
-				if _, err := s.Models[0].Runner.Rows(t.Context(), b); err != nil {
-					t.Fatal(err)
-				}
+			f := runner.Follower{Runner: s.Models[0].Runner}
+			if err := f.Stepper(runner.GroupRows).Again(t.Context(), runner.OneLog, row, time.Now(), late); err != nil {
+				t.Fatal(err)
 			}
 			verifyNothing(t, s)
 		})
 	}
 }
 
-// after returns the records of a shard after a place as a batch, none if there are none.
-func after(t *testing.T, s *system.System, p runner.Place) []runner.Batch {
+// pending begins a batch of the records behind some places, as a process that is delayed then.
+// It returns the batch.
+func pending(t *testing.T, s *system.System, places []runner.Place) (pages []runner.Page, row mergedlog.Log) {
 	t.Helper()
-	page, err := s.Store.Read(t.Context(), p.Table, p.Shard, p.At, 1000)
+	m, at := s.Models[0].Model, owntable.Log(s.Models[0].Model.Name, runner.OneLog)
+	rows, err := s.Store.Get(t.Context(), []store.Ref{at})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := runner.Batch{ShardKey: runner.ShardKey(p.Table, p.Shard)}
-	for i := range page.Records {
-		if c, ok := projections.NewChange(s.Models[0].Model.Table(p.Table), &page.Records[i]); ok {
-			b.Changes = append(b.Changes, c)
+	was, err := owntable.DecodeLog(rows[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ranges []mergedlog.Range
+	for _, p := range places {
+		page, err := s.Store.Read(t.Context(), p.Table, p.Shard, p.At, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(page.Records); n > 0 {
+			pages = append(pages, runner.Page{Table: m.Table(p.Table), Shard: p.Shard, Records: page.Records})
+			ranges = append(ranges, mergedlog.Range{Shard: owntable.ShardName(p.Table, p.Shard), To: page.Records[n-1].Position, Records: n})
 		}
 	}
-	if len(b.Changes) == 0 {
-		return nil
+	if len(pages) == 0 {
+		t.Fatal("no record comes late")
 	}
-	return []runner.Batch{b}
+	if row, err = was.Finish().Begin(ranges); err != nil {
+		t.Fatal(err)
+	}
+	writeOne(t, s.Store, owntable.SaveLog(at, was, row))
+	return pages, row
 }
 
 // TestUnnamedValue: a kept value that does not say which row it is of is compared by the
