@@ -78,6 +78,9 @@ func (p *program) handler() (*lambda.Handler, *system.System, error) {
 	model := s.Models[0].Model.Name
 	log := slog.New(slog.NewJSONHandler(p.stderr, nil))
 	h.Report = func(r lambda.Report) {
+		if r.Waits != nil {
+			log.Error("a long list waits for a newer version of the function", "model", model, "table", r.Table, "error", r.Waits.Error())
+		}
 		if r.Why != nil {
 			log.Warn("part of an event is applied, the rest comes again", "model", model, "table", r.Table, "again", r.Again, "error", r.Why.Error())
 		}

@@ -77,6 +77,7 @@ type Report struct {
 	Age                             time.Duration // of the oldest record
 	OutOfOrder                      bool          // the event was refused: see ErrOrder
 	Why                             error         // why a part is delivered again, or nil
+	Waits                           error         // what waits for a newer version of the program, or nil
 }
 
 // oldAge is the age from which a record is close to its stream's retention limit.
@@ -145,7 +146,7 @@ func (h *Handler) tell(ev *events.Lambda, w *work, err error) {
 		return
 	}
 	r := Report{Table: w.table, Records: len(ev.Entries), Applied: w.counts.Applied, Skipped: w.counts.Skipped, Dead: w.counts.Dead}
-	r.Again, r.OutOfOrder, r.Why = r.Records-w.done, errors.Is(err, ErrOrder), w.why
+	r.Again, r.OutOfOrder, r.Why, r.Waits = r.Records-w.done, errors.Is(err, ErrOrder), w.why, w.waits
 	if err != nil {
 		r.Again = r.Records
 	}
@@ -174,7 +175,7 @@ func (h *Handler) apply(ctx, whole context.Context, w *work) (from int, err erro
 			err = h.portion(ctx, w, p)
 		}
 		if err == nil && i == len(w.portions)-1 && h.appliesRows() {
-			err = h.jobs(ctx)
+			err = h.jobs(ctx, w)
 		}
 		if err != nil {
 			break
@@ -230,10 +231,13 @@ func (h *Handler) portion(ctx context.Context, w *work, p *portion) error {
 }
 
 // jobs works through long lists. If the time ends first, the same records are delivered
-// again and continue the rest.
-func (h *Handler) jobs(ctx context.Context) error {
+// again and continue the rest. A job of a newer version waits for that version.
+func (h *Handler) jobs(ctx context.Context, w *work) error {
 	for {
 		left, err := h.Runner.Jobs(ctx)
+		if errors.Is(err, runner.ErrNoJob) {
+			w.waits, err = err, nil
+		}
 		if err != nil || !left {
 			return err
 		}

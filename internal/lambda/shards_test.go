@@ -262,6 +262,25 @@ func (w *world) set(at store.Ref, attr string, v value.Value) {
 	}
 }
 
+// TestJobOfNewerVersion: a job that no kind of this version knows is said, and holds no event up.
+func TestJobOfNewerVersion(t *testing.T) {
+	w := newWorld(t)
+	w.shards = []string{"s1"}
+	w.set(owntable.Ref(owntable.Jobs("gallery"), "0"), "later", value.OfInt(1))
+	h := w.handler()
+	said := 0
+	h.Report = func(r lambda.Report) {
+		if errors.Is(r.Waits, runner.ErrNoJob) && r.Why == nil && r.Again == 0 {
+			said++
+		}
+	}
+	w.add(h, "s1", "a")
+	w.want("a", 1, "s1")
+	if said != 1 {
+		t.Errorf("it was said %d times that a job waits", said)
+	}
+}
+
 // TestUnreadableOpenShards: while the row of open shards cannot be read, no position is removed
 // and everything else works. The row can be repaired as the error says.
 func TestUnreadableOpenShards(t *testing.T) {

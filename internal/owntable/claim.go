@@ -9,9 +9,9 @@ import (
 
 // The rows of claim|MODEL|ENTITY.FIELD|VALUE are claims: which row has a unique value. The
 // command, migration or backfill that gives a row the value writes the claim in the same
-// transaction, and the one that takes the value away deletes it. A row that TTL deletes
-// leaves its claim; the next command with that value takes it over. So there are at most
-// as many claims as there were distinct values of a unique field, about 300 bytes each.
+// transaction, and the one that takes the value away deletes it. The consumer of the stream
+// deletes the claim of a row that TTL or another program has deleted; until then, the next
+// command with that value takes it over. A claim has about 300 bytes.
 const (
 	claimRow   = "r" // the row, as RowText
 	claimTable = "t"

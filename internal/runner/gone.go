@@ -50,10 +50,9 @@ func (r *Runner) expire(ctx context.Context, g gone) error {
 		if ledger.Version().IsMissing() {
 			continue // it was never written
 		}
-		key := r.Model.Table(target.Table).Key.Partition.Name
 		err := r.Store.Transact(ctx, []store.Write{
 			ledger.Expire(owntable.Ledger(r.Model.Name, target), r.Ends()),
-			{Ref: target, Check: true, If: store.Cond{{{Attr: key, Is: store.Absent}}}},
+			{Ref: target, Check: true, If: store.Cond{r.absent(target)}},
 		})
 		// Whoever changes one of the two meanwhile looks at both.
 		if err != nil && !errors.Is(err, store.ErrCondition) && !errors.Is(err, store.ErrConflict) {
@@ -61,6 +60,10 @@ func (r *Runner) expire(ctx context.Context, g gone) error {
 		}
 	}
 	return nil
+}
+
+func (r *Runner) absent(row store.Ref) []store.Test {
+	return []store.Test{{Attr: r.Model.Table(row.Table).Key.Partition.Name, Is: store.Absent}}
 }
 
 // Expire makes the ledgers of missing targets expire, if they are empty.

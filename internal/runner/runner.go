@@ -154,6 +154,9 @@ func (r *Runner) gathered(ctx context.Context, b Batch) (*Work, error) {
 	if err := w.expireRemoved(ctx); err != nil {
 		return nil, err
 	}
+	if err := w.freeClaims(ctx); err != nil {
+		return Counts{}, err
+	}
 	if err := w.moves(ctx); err != nil {
 		return nil, err
 	}
