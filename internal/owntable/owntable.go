@@ -91,6 +91,10 @@ const (
 	Moved = prefix + "moved"
 )
 
+// EntityMark says in an answer with rows of several entities which entity a row is. It is never
+// stored.
+const EntityMark = prefix + "entity"
+
 // InnerLeaf marks a row of a set that holds no members because it was split.
 const InnerLeaf = prefix + "inner"
 

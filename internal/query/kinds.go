@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/value"
 )
 
@@ -55,7 +56,7 @@ func (s *step) outside(row value.Item) value.Item {
 
 // EntityMark is the attribute that says which entity a row is, in the answer to a query of
 // several. No attribute of a model has such a name.
-const EntityMark = "weir.entity"
+const EntityMark = owntable.EntityMark
 
 // named is the row as people see it, with the names that only its key holds.
 func (s *step) named(row value.Item) value.Item {
