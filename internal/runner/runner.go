@@ -155,7 +155,7 @@ func (r *Runner) gathered(ctx context.Context, b Batch) (*Work, error) {
 		return nil, err
 	}
 	if err := w.freeClaims(ctx); err != nil {
-		return Counts{}, err
+		return nil, err
 	}
 	if err := w.moves(ctx); err != nil {
 		return nil, err
