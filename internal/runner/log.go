@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -385,7 +386,7 @@ func (r *Runner) Counted(ctx context.Context) (out []owntable.Applied, err error
 
 func (r *Runner) counted(ctx context.Context, numbers map[int64]bool) (out []owntable.Applied, err error) {
 	c := (&Follower{Runner: r}).consumer(GroupRows)
-	for n := range numbers {
+	for _, n := range slices.Sorted(maps.Keys(numbers)) {
 		stored, err := r.GetRow(ctx, owntable.Log(r.Model.Name, n))
 		if err != nil {
 			return nil, err
