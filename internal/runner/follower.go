@@ -439,6 +439,7 @@ type piece struct {
 	to          events.Position // where the range of a pending batch ends, which this is
 	records     int             // and how many records it has
 	gap         bool            // the stream has forgotten records of that range
+	missing     events.Position // the last record of it before those
 }
 
 // last is where the checkpoint is behind the page.

@@ -227,7 +227,7 @@ func (c *consumer) readRange(ctx context.Context, p *piece, log int64) (read boo
 			records = append(records, r)
 		}
 	}
-	p.page.Records, p.gap = records, true
+	p.page.Records, p.gap, p.missing = records, true, from
 	return true, nil
 }
 
@@ -268,9 +268,9 @@ func (c *consumer) nameGaps(ctx context.Context, pieces []piece) error {
 			continue
 		}
 		_, err := c.Runner.KeepDead(ctx, Dead{
-			Kind: DeadGap, Target: fmt.Sprintf("shard %s of %s", p.shard, p.place.table), Position: p.from, Time: c.Runner.Now().UTC(),
-			Source: fmt.Sprintf("after %v, up to %v", p.from, p.to),
-			Reason: fmt.Sprintf("records are missing after %v: the stream had forgotten some, up to %v, of a batch that a process left half applied; what is derived from them may be wrong. Run projector verify, which says what is wrong (docs/guide/operations.md, After a gap)", p.from, p.to),
+			Kind: DeadGap, Target: fmt.Sprintf("shard %s of %s", p.shard, p.place.table), Position: p.missing, Time: c.Runner.Now().UTC(),
+			Source: fmt.Sprintf("after %v, up to %v", p.missing, p.to),
+			Reason: fmt.Sprintf("records are missing after %v: the stream had forgotten some, up to %v, of a batch that a process left half applied; what is derived from them may be wrong. Run projector verify, which says what is wrong (docs/guide/operations.md, After a gap)", p.missing, p.to),
 		})
 		if err != nil {
 			return err
