@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -245,6 +246,24 @@ func (t *Template) Escape(s string) string {
 		}
 	}
 	return b.String()
+}
+
+// Misread returns the first name of which a key that was built from texts says another text, and
+// what it says; "" if the key can be read back. Only a text that holds a separator can be read
+// in two ways, so a key of other texts is not looked at. Of several lists of texts that make one
+// key, at most one can be read back, or holds no separator.
+func (t *Template) Misread(key string, text func(name string) string) (name, says string) {
+	if t.Whole() || !slices.ContainsFunc(t.names, func(name string) bool { return t.hasSeparator(text(name)) }) {
+		return "", ""
+	}
+	values := make([]string, len(t.names))
+	t.Match(key, values)
+	for i, name := range t.names {
+		if values[i] != text(name) {
+			return name, values[i]
+		}
+	}
+	return "", ""
 }
 
 // hasSeparator reports whether a text contains a character that Escape would change.

@@ -253,3 +253,60 @@ func TestUnescape(t *testing.T) {
 		}
 	}
 }
+
+// readings returns all lists of texts from which a template's parts build a key.
+func (t *Template) readings(parts []part, key string) (all [][]string) {
+	if len(parts) == 0 {
+		if key == "" {
+			all = append(all, make([]string, len(t.names)))
+		}
+		return all
+	}
+	if p := parts[0]; p.slot < 0 {
+		if rest, ok := strings.CutPrefix(key, p.literal); ok {
+			return t.readings(parts[1:], rest)
+		}
+		return nil
+	}
+	for n := 1; n <= len(key); n++ {
+		for _, r := range t.readings(parts[1:], key[n:]) {
+			r[parts[0].slot] = key[:n]
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// TestMisread: of all lists of texts that make one key, at most one can be read back, and one
+// whose texts were escaped, or hold no separator, always can.
+func TestMisread(t *testing.T) {
+	for _, text := range []string{"D#{x}#{y}", "{x}#{y}#{z}", "{x}|{y}-E", "{x}/{y}[/{z}]", "A{x}.{y}"} {
+		tmpl := parse(t, text)
+		rapid.Check(t, func(t *rapid.T) {
+			values, escaped := map[string]string{}, map[string]string{}
+			for _, name := range tmpl.names {
+				values[name] = rapid.StringMatching(`[a#|/.%-]{1,4}`).Draw(t, name)
+				escaped[name] = tmpl.Escape(values[name])
+			}
+			key, _ := tmpl.Build(getter(values))
+			var clear [][]string
+			for _, parts := range [][]part{tmpl.parts, tmpl.parts[:tmpl.tail]} {
+				for _, r := range tmpl.readings(parts, key) {
+					if name, _ := tmpl.Misread(key, func(name string) string { return r[tmpl.Slot(name)] }); name == "" {
+						clear = append(clear, r)
+					}
+				}
+				if tmpl.tail == len(tmpl.parts) {
+					break
+				}
+			}
+			if len(clear) > 1 {
+				t.Fatalf("%s: %q is made of each of %q", text, key, clear)
+			}
+			key, _ = tmpl.Build(getter(escaped))
+			if name, says := tmpl.Misread(key, getter(escaped)); name != "" {
+				t.Fatalf("%s: %q of %q says that %s is %q", text, key, escaped, name, says)
+			}
+		})
+	}
+}

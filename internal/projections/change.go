@@ -81,8 +81,11 @@ type Put struct {
 	Position events.Position
 	ShardKey string // of the shard that the change came from
 	Follows  []Following
-	Existed  bool // the same row existed before this change
-	Entered  bool // and it followed the same rows
+	// Unclear says why the row's key does not tell which rows it is made from, so that another
+	// source may make the same row: no row is made then. "" if it does.
+	Unclear string
+	Existed bool // the same row existed before this change
+	Entered bool // and it followed the same rows
 }
 
 // Following links an attribute of a row to the field of another row that it follows: the
@@ -131,6 +134,16 @@ func (f *Faults) Reachable(derivation string, t *model.Table, k store.Key, old b
 		f.Note(derivation, fault, old)
 	}
 	return fault == ""
+}
+
+// Makes reports whether a rule can make a row: its key tells what it is made from, and its table
+// can have it. If not, it notes a fault.
+func (f *Faults) Makes(p *Put, old bool) bool {
+	if p.Unclear != "" {
+		f.Note(p.Rule.Name, p.Unclear, old)
+		return false
+	}
+	return f.Reachable(p.Rule.Name, p.Rule.Into.Table, p.Row.Key, old)
 }
 
 // MaxHeld is the largest part of a row, in bytes, that a row of our own table may hold.

@@ -200,6 +200,9 @@ func (x *Limits) Made(p *Put, from Origin) {
 		return
 	}
 	e := p.Rule.Into
+	if p.Unclear != "" {
+		x.Add(Origins(e.KeyNames(), from), "%s", p.Unclear)
+	}
 	x.Key(e, p.Row.Key, from)
 	for i := range e.Table.Indexes {
 		ix := &e.Table.Indexes[i]

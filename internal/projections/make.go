@@ -2,6 +2,7 @@ package projections
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"weir/internal/model"
@@ -85,7 +86,7 @@ func Build(rule *model.RowRule, val, raw func(*model.Assign) value.Value) (Put, 
 	if !ok {
 		return Put{}, false
 	}
-	p := Put{Rule: rule, Row: store.Ref{Table: into.Table.Name, Key: key}}
+	p := Put{Rule: rule, Row: store.Ref{Table: into.Table.Name, Key: key}, Unclear: m.unclear(key)}
 	attrs := append(make(value.Item, 0, 16), into.Table.Item(key)...)
 	for i := range into.Where {
 		if v, ok := into.Where[i].Only(); ok {
@@ -101,6 +102,37 @@ func Build(rule *model.RowRule, val, raw func(*model.Assign) value.Value) (Put, 
 	attrs = append(attrs, into.Spelled(m.value, func(k *model.KeyTemplate, name string) string { return m.keyPart(name, k).Text() })...)
 	p.Image = value.NewItem(m.indexKeys(attrs)...)
 	return p, true
+}
+
+// unclear returns why the key of a row that is made does not tell the names that it is made
+// from, "" if it does. These are taken from keys as they stand there, so one may hold a
+// separator of this key.
+func (m making) unclear(key store.Key) string {
+	for i, kt := range m.rule.Into.PrimaryKey() {
+		if !slices.ContainsFunc(kt.Template.Names(), m.isRaw) {
+			continue
+		}
+		is := value.Scalar(key.Partition)
+		if i > 0 {
+			is = value.Scalar(key.Sort)
+		}
+		text := func(name string) string { return value.Scalar(m.keyPart(name, kt)) }
+		if name, says := kt.Template.Misread(is, text); name != "" {
+			return fmt.Sprintf("its key %q would say that %s is %q, not %q, and another row may have that key: choose another template for %s of %s",
+				is, name, says, text(name), kt.Attr.Name, m.rule.Into.Name)
+		}
+	}
+	return ""
+}
+
+// isRaw reports whether a name's text is used as it stands in another key.
+func (m making) isRaw(name string) bool {
+	f := m.field(name)
+	if f == nil {
+		return false
+	}
+	from := cmp.Or(f.Expr.Field, f.Expr.Subscriber)
+	return from != nil && !from.Typed()
 }
 
 // indexKeys adds the attributes that put the row into its indexes. It adds none for an

@@ -51,6 +51,9 @@ func move(mk *model.Making, old value.Item) (Moved, string) {
 	if !ok {
 		return Moved{}, keyless(mk, val)
 	}
+	if p.Unclear != "" {
+		return Moved{}, p.Unclear
+	}
 	image := p.Image
 	if !mk.InPlace {
 		image = image.With(others(mk, old, image)...)

@@ -53,7 +53,7 @@ func (e *folding) history(c *projections.Change, rule *model.RowRule, row value.
 	if rule.Subscribers != nil || !c.KeptBy(rule) {
 		return
 	}
-	if m, ok := made(c, rule, row); ok && e.Reachable(rule.Name, rule.Into.Table, m.Row.Key, false) {
+	if m, ok := made(c, rule, row); ok && e.Makes(&m, false) {
 		e.puts = append(e.puts, m)
 	}
 }
@@ -64,11 +64,11 @@ func (e *folding) state(c *projections.Change, rule *model.RowRule) {
 	var had, has bool
 	if c.Was == rule.Source {
 		was, had = made(c, rule, c.Old)
-		had = had && e.Reachable(rule.Name, rule.Into.Table, was.Row.Key, true)
+		had = had && e.Makes(&was, true)
 	}
 	if c.Is == rule.Source {
 		is, has = made(c, rule, c.New)
-		has = has && e.Reachable(rule.Name, rule.Into.Table, is.Row.Key, false)
+		has = has && e.Makes(&is, false)
 	}
 	same := had && has && projections.SameRow(was.Row, is.Row)
 	entered := same && slices.EqualFunc(was.Follows, is.Follows, sameFollowing)
@@ -97,7 +97,7 @@ func sameFollowing(a, b projections.Following) bool {
 // none or if the row's key is invalid.
 func Make(rule *model.RowRule, row value.Item) (projections.Put, bool) {
 	p, ok := made(&projections.Change{}, rule, row)
-	return p, ok && rule.Into.Table.CheckKey(p.Row.Key) == nil
+	return p, ok && p.Unclear == "" && rule.Into.Table.CheckKey(p.Row.Key) == nil
 }
 
 // made returns what a rule makes from a row, with the rows that the result follows. It

@@ -272,7 +272,13 @@ func sendPage(ctx context.Context, r *runner.Runner, list, after string, t *Noti
 		if !s.Receives(moment) {
 			continue
 		}
-		if p, ok := t.For(s.Fields); ok {
+		p, ok := t.For(s.Fields)
+		if ok && p.Unclear != "" {
+			done.kept = true
+			if err := keepUnclear(ctx, r, t, &p); err != nil {
+				return done, err
+			}
+		} else if ok {
 			ws, of = append(ws, notificationWrite(r, &p)), append(of, p)
 		}
 	}
@@ -314,6 +320,15 @@ func notificationWrite(r *runner.Runner, p *projections.Put) store.Write {
 func keepRefused(ctx context.Context, r *runner.Runner, t *Notification, p *projections.Put, reason string) error {
 	_, err := r.KeepDead(ctx, runner.Dead{
 		Kind: runner.DeadNotification, Target: t.Rule.Name + " " + r.Describe(p.Row), Row: p.Row, Reason: reason, Position: p.Position,
+		Record: owntable.RecordItem(&events.Record{New: p.Image}),
+	})
+	return err
+}
+
+// keepUnclear keeps a dead letter for a row whose key does not tell which subscriber gets it.
+func keepUnclear(ctx context.Context, r *runner.Runner, t *Notification, p *projections.Put) error {
+	_, err := r.KeepDead(ctx, runner.Dead{
+		Kind: runner.DeadImage, Target: t.Rule.Name + " " + r.Describe(p.Row), Row: p.Row, Reason: p.Unclear, Position: p.Position,
 		Record: owntable.RecordItem(&events.Record{New: p.Image}),
 	})
 	return err
