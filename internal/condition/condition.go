@@ -26,8 +26,8 @@ type Op byte
 const (
 	In      Op = iota // is one of the values
 	NotIn             // is none of the values
-	Exists            // is there
-	Absent            // is not there
+	Exists            // has a value
+	Absent            // has none
 	AtLeast           // >=
 	Above             // >
 	AtMost            // <=

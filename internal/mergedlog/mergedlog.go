@@ -3,7 +3,7 @@
 //
 // The records of several shards come in no order that can be told again. So the order is
 // written down before it is used: the row of a log (Log) names up to where the pending batch
-// goes in each of its shards. From where, the checkpoints of the shards say. Whoever applies
+// goes in each of its shards. From where, the checkpoints of the shards say. A process that applies
 // the batch reads these ranges, and gets the same records with the same offsets (Merge). An
 // offset is the number of the batch, and within it the record's own position: it does not
 // depend on which of the other records the stream still has.

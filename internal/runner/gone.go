@@ -54,7 +54,7 @@ func (r *Runner) expire(ctx context.Context, g gone) error {
 			ledger.Expire(owntable.Ledger(r.Model.Name, target), r.Ends()),
 			{Ref: target, Check: true, If: store.Cond{r.absent(target)}},
 		})
-		// Whoever changes one of the two meanwhile looks at both.
+		// A worker that changes one of the two meanwhile looks at both.
 		if err != nil && !errors.Is(err, store.ErrCondition) && !errors.Is(err, store.ErrConflict) {
 			return err
 		}

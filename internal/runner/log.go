@@ -19,8 +19,8 @@ import (
 // The consumer of rows reads its shards as one merged log (package mergedlog), so that ledgers
 // keep one position for each process. Before it applies pages, it writes into the row of its
 // log up to where they go. Checkpoints move after all of the batch is applied. So what a
-// process that ended left is a batch whose ranges are known: whoever takes one of its shards
-// over first applies what is left of that batch, in the other's log, and then moves the shard
+// process that ended left is a batch whose ranges are known: the process that takes one of its
+// shards over first applies what is left of that batch, in the other's log, and then moves the shard
 // to its own.
 
 // mergedLog is what a consumer knows of its log.
