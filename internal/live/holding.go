@@ -264,11 +264,9 @@ func (h *holding) late(ctx context.Context, rec *events.Record) error {
 	if rec.Time.IsZero() || age <= runner.MaxPending || h.saidLate.Load() {
 		return nil
 	}
-	err := h.keepGap(ctx, runner.Dead{
-		Kind: runner.DeadGap, Target: fmt.Sprintf("shard %s of %s", h.shard, h.table), Position: rec.Position, Time: h.run.Now().UTC(), Source: "from " + rec.Position.String(),
-		Reason: fmt.Sprintf("records from %v on waited in the spool for %d days; what counts for rows that are gone is forgotten after %d, so it may be counted twice: run projector verify, which says what is wrong (docs/guide/operations.md, After a gap)",
-			rec.Position, age/(24*time.Hour), runner.MaxPending/(24*time.Hour)),
-	})
+	err := h.tellGap(ctx, rec.Position, "from "+rec.Position.String(), fmt.Sprintf(
+		"records from %v on waited in the spool for %d days; what counts for rows that are gone is forgotten after %d, so it may be counted twice: run projector verify, which says what is wrong (docs/guide/operations.md, After a gap)",
+		rec.Position, age/(24*time.Hour), runner.MaxPending/(24*time.Hour)))
 	if err == nil {
 		h.saidLate.Store(true)
 	}
@@ -304,9 +302,15 @@ func (h *holding) lost(ctx context.Context, after events.Position) error {
 // gap records a gap of the shard. If another process had recorded one, and it has grown
 // before a record behind it was applied, the grown gap is recorded as a gap of its own.
 func (h *holding) gap(ctx context.Context, after events.Position, to, what string) error {
+	return h.tellGap(ctx, after, between(after, to), fmt.Sprintf(
+		"records are missing after %v: %s; what is derived from them may be wrong. Before, the shard was read by %s: start a process on that directory, if its spool has them; else run projector verify, which says what is wrong (docs/guide/operations.md, After a gap)",
+		after, what, orNobody(h.before)))
+}
+
+// tellGap keeps the dead letter of a gap of the shard.
+func (h *holding) tellGap(ctx context.Context, at events.Position, source, reason string) error {
 	return h.keepGap(ctx, runner.Dead{
-		Kind: runner.DeadGap, Target: fmt.Sprintf("shard %s of %s", h.shard, h.table), Position: after, Time: h.run.Now().UTC(), Source: between(after, to),
-		Reason: fmt.Sprintf("records are missing after %v: %s; what is derived from them may be wrong. Before, the shard was read by %s: start a process on that directory, if its spool has them; else run projector verify, which says what is wrong (docs/guide/operations.md, After a gap)", after, what, orNobody(h.before)),
+		Kind: runner.DeadGap, Target: fmt.Sprintf("shard %s of %s", h.shard, h.table), Position: at, Time: h.run.Now().UTC(), Source: source, Reason: reason,
 	})
 }
 

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"errors"
 
 	"weir/internal/owntable"
 	"weir/internal/store"
@@ -34,8 +33,7 @@ func (w *Work) freeClaims(ctx context.Context) error {
 		if claims[i] == nil || !claim.IsOf(row) {
 			continue
 		}
-		err := w.Store.Transact(ctx, []store.Write{claim.Free(refs[i], row), {Ref: row, Check: true, If: store.Cond{w.absent(row)}}})
-		if err != nil && !errors.Is(err, store.ErrCondition) && !errors.Is(err, store.ErrConflict) {
+		if err := w.whileGone(ctx, row, claim.Free(refs[i], row)); err != nil {
 			return err
 		}
 	}

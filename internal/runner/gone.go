@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"weir/internal/owntable"
@@ -30,49 +29,30 @@ const MaxPending = 5 * 24 * time.Hour
 // counted, if nothing is counted there until then.
 func (r *Runner) Ends() value.Value { return value.OfInt(r.Now().Add(headLife).Unix()) }
 
-// gone are targets that are probably gone, and their ledgers.
-type gone struct {
-	targets []store.Ref
-	ledgers []value.Item
-}
-
-// add takes in a target whose ledger is empty and was not told to expire.
-func (g *gone) add(target store.Ref, ledger value.Item) {
-	if is := owntable.LedgerRow(ledger); ledger != nil && is.Empty() && !is.Expires() {
-		g.targets, g.ledgers = append(g.targets, target), append(g.ledgers, ledger)
-	}
-}
-
-// expire makes the ledgers expire of those targets that are gone.
-func (r *Runner) expire(ctx context.Context, g gone) error {
-	for i, target := range g.targets {
-		ledger := owntable.LedgerRow(g.ledgers[i])
-		if ledger.Version().IsMissing() {
-			continue // it was never written
+// Expire makes the ledgers of those targets expire that are gone, where a ledger is empty and
+// was not told to expire.
+func (r *Runner) Expire(ctx context.Context, targets []store.Ref, ledgers []value.Item) error {
+	for i, target := range targets {
+		ledger := owntable.LedgerRow(ledgers[i])
+		if ledger.Version().IsMissing() || !ledger.Empty() || ledger.Expires() {
+			continue
 		}
-		err := r.Store.Transact(ctx, []store.Write{
-			ledger.Expire(owntable.Ledger(r.Model.Name, target), r.Ends()),
-			{Ref: target, Check: true, If: store.Cond{r.absent(target)}},
-		})
-		// A worker that changes one of the two meanwhile looks at both.
-		if err != nil && !errors.Is(err, store.ErrCondition) && !errors.Is(err, store.ErrConflict) {
+		if err := r.whileGone(ctx, target, ledger.Expire(owntable.Ledger(r.Model.Name, target), r.Ends())); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *Runner) absent(row store.Ref) []store.Test {
-	return []store.Test{{Attr: r.Model.Table(row.Table).Key.Partition.Name, Is: store.Absent}}
+// whileGone does a write if a row does not exist, in one transaction. It is no error if the row
+// exists, or the write's own condition fails: a worker that changes one of the two looks at both.
+func (r *Runner) whileGone(ctx context.Context, row store.Ref, w store.Write) error {
+	_, err := Transacted(r.Store.Transact(ctx, []store.Write{w, {Ref: row, Check: true, If: store.Cond{r.absent(row)}}}))
+	return err
 }
 
-// Expire makes the ledgers of missing targets expire, if they are empty.
-func (r *Runner) Expire(ctx context.Context, targets []store.Ref, ledgers []value.Item) error {
-	var g gone
-	for i := range targets {
-		g.add(targets[i], ledgers[i])
-	}
-	return r.expire(ctx, g)
+func (r *Runner) absent(row store.Ref) []store.Test {
+	return []store.Test{{Attr: r.Model.Table(row.Table).Key.Partition.Name, Is: store.Absent}}
 }
 
 // expireRemoved makes the ledgers of the rows expire that the batch removes.

@@ -206,7 +206,8 @@ func (w *Work) readLedgers(ctx context.Context, ledgers map[*projections.Target]
 func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]value.Item) error {
 	var ws, keep []store.Write
 	var of []*projections.Target
-	var gone gone
+	var gone []store.Ref
+	var empty []value.Item
 	for _, t := range w.Targets {
 		b, ok := ledgers[t]
 		if !ok {
@@ -218,7 +219,7 @@ func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]valu
 		}
 		wr := w.PublishWrite(t.Row, t.Entity, b)
 		if len(wr.Ops) == 0 && !t.Check {
-			gone.add(t.Row, b)
+			gone, empty = append(gone, t.Row), append(empty, b)
 		}
 		if len(wr.Ops) == 0 || t.Check && Shows(t.Image, &wr) {
 			continue
@@ -237,7 +238,7 @@ func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]valu
 	for i, t := range of {
 		switch e := out[i].Err; {
 		case e != nil && ws[i].Return && out[i].Row == nil && !errors.Is(e, store.ErrRefused):
-			gone.add(t.Row, ledgers[t])
+			gone, empty = append(gone, t.Row), append(empty, ledgers[t])
 		case errors.Is(e, store.ErrRefused):
 			err = w.ParkTarget(ctx, t, e.Error())
 		case e != nil && t.Check:
@@ -249,7 +250,7 @@ func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]valu
 			return err
 		}
 	}
-	return w.expire(ctx, gone)
+	return w.Expire(ctx, gone, empty)
 }
 
 // reclaim publishes on a row with a version that weir never gave it, for example a row

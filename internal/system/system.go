@@ -297,26 +297,38 @@ func (s *System) expiryTime(ctx context.Context) (time.Time, error) {
 				return now, err
 			}
 			for _, shard := range shards {
-				at, err := p.Runner.Place(ctx, runner.GroupRows, t.Name, shard.ID)
-				if errors.Is(err, owntable.ErrRow) {
-					continue // nothing of the shard is applied until that is put right
-				} else if err != nil {
+				since, err := s.unapplied(ctx, p, t.Name, shard.ID)
+				if err != nil {
 					return now, err
 				}
-				page, err := s.Store.Read(ctx, t.Name, shard.ID, at.At, 1)
-				if errors.Is(err, store.ErrTrimmed) {
-					continue
-				} else if err != nil {
-					return now, err
-				}
-				if len(page.Records) == 0 || page.Records[0].Time.IsZero() {
-					continue
-				}
-				if by := page.Records[0].Time.Add(runner.MaxPending); by.Before(now) {
+				if by := since.Add(runner.MaxPending); !since.IsZero() && by.Before(now) {
 					now = by
 				}
 			}
 		}
 	}
 	return now, nil
+}
+
+// unapplied returns the time of a shard's oldest record that is not applied to rows, zero if
+// there is none or the record has no time. Of a shard whose checkpoint cannot be read nothing
+// is applied until that is put right, so its records do not count.
+func (s *System) unapplied(ctx context.Context, p *Part, table, shard string) (time.Time, error) {
+	at, err := p.Runner.Place(ctx, runner.GroupRows, table, shard)
+	if err != nil {
+		return time.Time{}, unless(err, owntable.ErrRow)
+	}
+	page, err := s.Store.Read(ctx, table, shard, at.At, 1)
+	if err != nil || len(page.Records) == 0 {
+		return time.Time{}, unless(err, store.ErrTrimmed)
+	}
+	return page.Records[0].Time, nil
+}
+
+// unless returns an error, nil if it wraps the other one.
+func unless(err, other error) error {
+	if errors.Is(err, other) {
+		return nil
+	}
+	return err
 }

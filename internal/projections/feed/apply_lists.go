@@ -275,7 +275,7 @@ func sendPage(ctx context.Context, r *runner.Runner, list, after string, t *Noti
 		p, ok := t.For(s.Fields)
 		if ok && p.Unclear != "" {
 			done.kept = true
-			if err := keepUnclear(ctx, r, t, &p); err != nil {
+			if err := keepRefused(ctx, r, runner.DeadImage, t, &p, p.Unclear); err != nil {
 				return done, err
 			}
 		} else if ok {
@@ -291,7 +291,7 @@ func sendPage(ctx context.Context, r *runner.Runner, list, after string, t *Noti
 			continue
 		}
 		done.kept = true
-		if err := keepRefused(ctx, r, t, &of[i], out[i].Err.Error()); err != nil {
+		if err := keepRefused(ctx, r, runner.DeadNotification, t, &of[i], out[i].Err.Error()); err != nil {
 			return done, err
 		}
 	}
@@ -315,20 +315,11 @@ func notificationWrite(r *runner.Runner, p *projections.Put) store.Write {
 	return wr
 }
 
-// keepRefused keeps a dead letter for a row that its table refused. The other subscribers
-// still get theirs.
-func keepRefused(ctx context.Context, r *runner.Runner, t *Notification, p *projections.Put, reason string) error {
+// keepRefused keeps a dead letter for a row that its table refused, or whose key does not tell
+// which subscriber gets it. The other subscribers still get theirs.
+func keepRefused(ctx context.Context, r *runner.Runner, kind runner.DeadKind, t *Notification, p *projections.Put, reason string) error {
 	_, err := r.KeepDead(ctx, runner.Dead{
-		Kind: runner.DeadNotification, Target: t.Rule.Name + " " + r.Describe(p.Row), Row: p.Row, Reason: reason, Position: p.Position,
-		Record: owntable.RecordItem(&events.Record{New: p.Image}),
-	})
-	return err
-}
-
-// keepUnclear keeps a dead letter for a row whose key does not tell which subscriber gets it.
-func keepUnclear(ctx context.Context, r *runner.Runner, t *Notification, p *projections.Put) error {
-	_, err := r.KeepDead(ctx, runner.Dead{
-		Kind: runner.DeadImage, Target: t.Rule.Name + " " + r.Describe(p.Row), Row: p.Row, Reason: p.Unclear, Position: p.Position,
+		Kind: kind, Target: t.Rule.Name + " " + r.Describe(p.Row), Row: p.Row, Reason: reason, Position: p.Position,
 		Record: owntable.RecordItem(&events.Record{New: p.Image}),
 	})
 	return err
