@@ -8,6 +8,7 @@ import (
 
 	"weir/internal/owntable"
 	"weir/internal/projections"
+	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -438,6 +439,25 @@ func (r *Runner) ChangeOf(d *Dead) (projections.Change, error) {
 		return c, fmt.Errorf("%s: the record is of none of the model's entities any more: %w", d.ID, ErrNoRetry)
 	}
 	return c, nil
+}
+
+// RetryFix corrects a thing for which a change of its source row is kept as a dead letter. The
+// source is read after the position of the change, so the thing has no older one afterwards.
+// refused reports that the thing was refused again.
+func (r *Runner) RetryFix(ctx context.Context, d *Dead, f Fix) (refused bool, err error) {
+	for range MaxRounds {
+		done, _, err := f.Correct(ctx, r, &Recounted{Floor: RepairAt(d.Position, r.Store.Tip().Seen)})
+		var unfixable Unfixable
+		switch {
+		case errors.Is(err, store.ErrRefused), errors.Is(err, search.ErrRefused):
+			return true, nil
+		case errors.As(err, &unfixable): // what is there is not ours
+			return false, nil
+		case done || err != nil:
+			return false, err
+		}
+	}
+	return false, fmt.Errorf("%s: %s changes all the time", d.ID, d.Target)
 }
 
 // Settle deletes a dead letter whose change was applied again, unless something of it was

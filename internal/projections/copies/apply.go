@@ -30,8 +30,9 @@ func (Kind) Limits(x *projections.Limits, c *projections.Change, from projection
 // Letters returns the kind of a row that its table refused.
 func (Kind) Letters() []runner.DeadKind { return []runner.DeadKind{runner.DeadRow} }
 
-// Retry applies again what one change asked for, but only to the rows that are made. It
-// gives no followed value to other rows. Positions ensure that it replaces nothing newer.
+// Retry makes the rows that one change asked for from their source as it is now: what followed
+// the change may be missing in the stream for good. Entries of a history are made from the change.
+// Retry gives no followed value to other rows.
 func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
 	c, err := r.ChangeOf(d)
 	if err != nil {
@@ -42,6 +43,8 @@ func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
 	p := newPart(g)
 	p.fold(0, &c)
 	p.gathered.follow.Values = nil
+	history, state := p.split()
+	p.puts = history
 	w := runner.NewWork(r, b, g)
 	if err := p.Apply(ctx, w); err != nil {
 		return err
@@ -49,7 +52,29 @@ func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
 	if err := p.Mend(ctx, w); err != nil {
 		return err
 	}
-	return r.Settle(ctx, d, w.IsKept(0))
+	kept := w.IsKept(0)
+	for i := range state {
+		refused, err := r.RetryFix(ctx, d, &RowFix{Row: state[i].Row, Source: c.Row, Rule: state[i].Rule})
+		if err != nil {
+			return err
+		}
+		kept = kept || refused
+	}
+	return r.Settle(ctx, d, kept)
+}
+
+// split returns what makes entries of a history, and what makes copies. Deletions of copies are
+// in neither.
+func (p *part) split() (history, state []projections.Put) {
+	for _, put := range p.puts {
+		switch {
+		case len(put.Rule.Keep) > 0:
+			history = append(history, put)
+		case put.Image != nil:
+			state = append(state, put)
+		}
+	}
+	return history, state
 }
 
 // part is what one batch asks of this kind.

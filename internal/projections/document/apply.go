@@ -26,16 +26,23 @@ func (Kind) Limits(x *projections.Limits, c *projections.Change, from projection
 // Letters returns the kind of a document that the index refused.
 func (Kind) Letters() []runner.DeadKind { return []runner.DeadKind{runner.DeadDocument} }
 
-// Retry applies a change to the indexes again. Its position ensures that it replaces
-// nothing newer.
+// Retry makes the documents that a change asked for from their row as it is now: what followed
+// the change may be missing in the stream for good.
 func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
 	c, err := r.ChangeOf(d)
 	if err != nil {
 		return err
 	}
-	n, err := r.Documents(ctx, []runner.Batch{{ShardKey: d.ShardKey, Changes: []projections.Change{c}}})
-	if err != nil {
-		return err
+	kept := false
+	for _, s := range r.Model.Searches {
+		if s.Of != c.Is && s.Of != c.Was {
+			continue
+		}
+		refused, err := r.RetryFix(ctx, d, &Fix{Search: s, ID: search.ID(c.Row.Key)})
+		if err != nil {
+			return err
+		}
+		kept = kept || refused
 	}
-	return r.Settle(ctx, d, n[0].Dead > 0)
+	return r.Settle(ctx, d, kept)
 }
