@@ -178,12 +178,10 @@ func (g *Generation) countTallies(ctx context.Context, offer Offer) error {
 	if err := g.Offered(ctx, offers, nil); err != nil {
 		return err
 	}
-	whole := len(g.Entity.Statuses) > 0
-	asks := slices.ContainsFunc(g.all.Targets, func(t *projections.Target) bool { return t.Entity == g.Entity })
-	if shown, err := g.IsShown(ctx, len(offers) > 0 || whole && asks); err != nil || !shown {
+	if shown, err := g.IsShown(ctx, len(offers) > 0); err != nil || !shown {
 		return err
 	}
-	if whole {
+	if len(g.Entity.Statuses) > 0 {
 		if err := g.countPlaced(ctx); err != nil {
 			return err
 		}
