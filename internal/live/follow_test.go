@@ -787,8 +787,17 @@ func (w *world) gaps(n int) {
 // TestShardGoneBeforeItsEnd says that a shard which the stream forgot before its end
 // was read is a gap that people find, that what was read of it is applied all the
 // same, and that its children are.
-func TestShardGoneBeforeItsEnd(t *testing.T) {
+func TestShardGoneBeforeItsEnd(t *testing.T) { shardGone(t, newWorld(t)) }
+
+// TestShardGoneBesideANewIndex: the same where the process that finds it gone has an index of
+// which nothing was applied yet.
+func TestShardGoneBesideANewIndex(t *testing.T) {
 	w := newWorld(t)
+	w.searches[1] = newSink("new")
+	shardGone(t, w)
+}
+
+func shardGone(t *testing.T, w *world) {
 	rng := rand.New(rand.NewPCG(23, 23))
 	for range 200 {
 		w.deed(rng)

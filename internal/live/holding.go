@@ -251,6 +251,9 @@ func (h *holding) gapAhead(ctx context.Context) error {
 		}
 		err = h.gap(ctx, h.ahead, "the oldest record that the stream has", "the stream had forgotten what came after it")
 	}
+	if errors.Is(err, store.ErrNoTable) && h.isGone() {
+		err = nil // the caller finds that all of the shard is gone
+	}
 	if err == nil {
 		h.ahead = events.Position{}
 	}
@@ -290,6 +293,12 @@ func (h *holding) still(ctx context.Context) (bool, error) {
 // lost ends the reading of a shard that disappeared before it was read to its end, and
 // records the gap.
 func (h *holding) lost(ctx context.Context, after events.Position) error {
+	// A batch that another process left may have been applied from the stream meanwhile.
+	if passed, _, err := h.passed(ctx); err != nil {
+		return err
+	} else if passed.Compare(after) > 0 {
+		after = passed
+	}
 	if still, err := h.still(ctx); !still || err != nil {
 		return err
 	}
