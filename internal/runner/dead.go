@@ -80,6 +80,12 @@ func RecordOf(c *projections.Change) value.Item {
 	return owntable.RecordItem(&events.Record{Table: c.Table.Name, Keys: c.Table.Item(c.Row.Key), Old: c.Old, New: c.New})
 }
 
+// keysOf returns a change without its images, for a letter that keeps amounts: one change of a
+// large row may have many.
+func keysOf(c *projections.Change) value.Item {
+	return owntable.RecordItem(&events.Record{Table: c.Table.Name, Keys: c.Table.Item(c.Row.Key)})
+}
+
 // ChangeRecord returns the stream record that the dead letter keeps.
 func (d *Dead) ChangeRecord() events.Record {
 	rec := owntable.RecordFrom(d.Record)

@@ -84,9 +84,8 @@ func (w *Work) parked(t *projections.Target, s projections.Step, reason string) 
 	c := &w.Changes[s.Change]
 	d := Dead{
 		Kind: DeadParked, Target: w.Describe(t.Row), Row: t.Row, Reason: reason,
-		ShardKey: w.ShardOf(c), Position: s.Position, Time: c.Time, Record: RecordOf(c),
+		ShardKey: w.ShardOf(c), Position: s.Position, Time: c.Time, Record: keysOf(c), Adds: s.Adds,
 	}
-	d.Adds = s.Adds
 	return d
 }
 
