@@ -279,6 +279,9 @@ func (s *segment) estimate(ctx context.Context) error {
 			s.add(Progress{Targets: 1})
 		default:
 			units += runner.PutUnits(at.rows, 1)
+			if e := s.Runner.Model.Entity(s.build.Entity); e != nil && e.Group != nil {
+				units += showUnits
+			}
 			s.add(Progress{Puts: int64(len(at.rows))})
 		}
 	}
@@ -485,7 +488,18 @@ func (b *Builder) showNodes(e *model.Entity, is owntable.Build, name string) *pa
 // show is the pass that shows the ledgers of the targets that there are.
 func (b *Builder) show(e *model.Entity, is owntable.Build, name string) *pass {
 	p := &pass{Builder: b, build: is, name: name, tables: []*store.Table{&e.Table.Table}}
+	own := owntable.Table()
+	if e.Group != nil { // its rows may not be there yet
+		p.tables = append(p.tables, &own)
+	}
 	p.take = func(ctx context.Context, s *segment, t *store.Table, row value.Item) error {
+		if t.Name == owntable.TableName {
+			target, ok, err := b.groupOf(e, is, row)
+			if ok && err == nil {
+				s.keep(target, runner.ReadRow{})
+			}
+			return err
+		}
 		key, ok := t.KeyOf(row)
 		if ok && e.Table.Classify(row) == e {
 			if s.dry {
@@ -508,6 +522,29 @@ func (b *Builder) show(e *model.Entity, is owntable.Build, name string) *pass {
 		return nil
 	}
 	return p
+}
+
+// groupOf returns the row of the group whose ledger in a build a row of our own table is, or,
+// where the ledger's name does not tell, to which the row, a mark, says that its source adds.
+func (b *Builder) groupOf(e *model.Entity, is owntable.Build, row value.Item) (target store.Ref, ok bool, err error) {
+	name, partition := is.Ledgers(b.Runner.Model.Name), row.Get(owntable.Partition).Text()
+	if text, ledger := strings.CutPrefix(partition, owntable.Ledgers(name)); ledger {
+		target, ok = owntable.RowOf(text)
+		return target, ok && target.Table == e.Table.Name, nil
+	}
+	if !strings.HasPrefix(partition, owntable.Marks(name)) {
+		return target, false, nil
+	}
+	mark, err := owntable.DecodeContribution(row)
+	if err != nil {
+		return target, false, err
+	}
+	target.Table = mark.Target.Table
+	if target.Key, ok = e.Table.KeyOf(mark.TargetKey); !ok || target.Table != e.Table.Name {
+		return target, false, nil
+	}
+	_, told := owntable.RowOf(owntable.RowText(target))
+	return target, !told, nil
 }
 
 // auditOwn is the pass that compares each mark, and each row that a source row holds, with

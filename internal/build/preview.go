@@ -50,8 +50,9 @@ type preview struct {
 	by      map[string]*Preview               // by derivation: those that are new or changed
 	ledgers map[string]map[string]value.Value // by target: accumulators
 	values  int
-	full    bool            // some targets have no ledger here
-	unknown map[string]bool // targets that had a ledger that became too large
+	full    bool                 // some targets have no ledger here
+	unknown map[string]bool      // targets that had a ledger that became too large
+	made    map[string]store.Ref // targets of a group, with a ledger here, that have no row yet
 }
 
 // of begins with another build: its derivations that are new or changed, and the entity of its
@@ -60,6 +61,8 @@ func (p *preview) of(names []string, e *model.Entity) {
 	if p == nil {
 		return
 	}
+	p.rest()
+	p.made = map[string]store.Ref{}
 	for _, d := range p.model.Derivations() {
 		if slices.Contains(names, d.Name) && p.tells(d) {
 			p.by[d.Name] = &Preview{Derivation: d.Name}
@@ -74,6 +77,9 @@ func (p *preview) of(names []string, e *model.Entity) {
 // tells reports whether a preview tells what rows will show of a derivation.
 func (p *preview) tells(d model.Derivation) bool {
 	for _, t := range p.model.Tallies {
+		if t.Name == d.Name && t.Group != nil && t == t.Group.Rows {
+			return true
+		}
 		if t.Name == d.Name {
 			return t.Shows() && !t.IsSet()
 		}
@@ -101,6 +107,9 @@ func (p *preview) adds(c projections.Contribution) {
 		if !met {
 			was = map[string]value.Value{}
 			p.ledgers[name] = was
+			if p.entity.Group != nil {
+				p.made[name] = c.Target
+			}
 		}
 		p.values -= len(was)
 		for _, a := range c.Amounts {
@@ -125,15 +134,33 @@ func (p *preview) compares(target store.Ref, row value.Item) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	name := owntable.RowText(target)
-	sums, met := p.ledgers[name]
+	_, met := p.ledgers[name]
+	delete(p.made, name)
 	if p.unknown[name] || !met && p.full {
 		return
 	}
+	p.compare(name, target, row)
+}
+
+// compare compares a row, nil for none, with what it will show. The lock is held.
+func (p *preview) compare(name string, target store.Ref, row value.Item) {
 	var ledger []value.Attr
-	for name, n := range sums {
+	for name, n := range p.ledgers[name] {
 		ledger = append(ledger, value.Attr{Name: name, Value: n})
 	}
 	want, _ := projections.Published(p.entity.Values, value.NewItem(ledger...))
+	if g := p.entity.Group; g != nil {
+		will, _ := projections.Summary(g, p.entity.Values, target.Key, value.NewItem(ledger...))
+		for i := range want {
+			want[i].Value = will.Get(want[i].Name)
+		}
+		if to := p.by[g.Rows.Name]; to != nil {
+			to.Rows++
+			if (row == nil) != (will == nil) {
+				p.example(to, Example{runner.RowText(p.model, target), rowText(row), rowText(will)})
+			}
+		}
+	}
 	for _, a := range want {
 		if to := p.by[p.entity.Name+"."+a.Name]; to != nil {
 			to.Rows++
@@ -142,6 +169,25 @@ func (p *preview) compares(target store.Ref, row value.Item) {
 			}
 		}
 	}
+}
+
+func rowText(row value.Item) string {
+	if row == nil {
+		return runner.Nothing
+	}
+	return runner.ValueText(value.OfMap(row.Filter(func(name string) bool { return !owntable.IsOurs(name) })))
+}
+
+// rest compares the rows of groups that a build will make.
+func (p *preview) rest() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(p.made)) {
+		if !p.unknown[name] {
+			p.compare(name, p.made[name], nil)
+		}
+	}
+	p.made = nil
 }
 
 // differs takes in a difference of a copy.
@@ -171,6 +217,7 @@ func (b *Builder) Previews() (out []Preview) {
 	if b.preview == nil {
 		return nil
 	}
+	b.preview.rest()
 	for _, name := range slices.Sorted(maps.Keys(b.preview.by)) {
 		out = append(out, *b.preview.by[name])
 	}

@@ -76,6 +76,9 @@ func (c *compiler) feeds() map[derived][]derived {
 
 // fromRows returns the node of the entity's rows if weir makes them.
 func (c *compiler) fromRows(e *Entity) []derived {
+	if e.Group != nil {
+		return []derived{{tally: e.Group.Rows}}
+	}
 	if e.Derived {
 		return []derived{{rows: e}}
 	}
@@ -113,6 +116,9 @@ func (c *compiler) fromAssigns(e *Entity, as []Assign) []derived {
 	var out []derived
 	for _, a := range as {
 		out = append(out, c.fromFields(e, a.Expr.Field)...)
+		if a.Expr.Bucket != nil {
+			out = append(out, c.fromFields(e, a.Expr.Bucket.Of)...)
+		}
 		out = append(out, c.fromAssigns(e, a.Expr.Map)...)
 	}
 	return out
@@ -165,7 +171,7 @@ func (c *compiler) inOrder() []derived {
 	var out []derived
 	for _, d := range c.decl.derive {
 		for _, t := range c.Tallies {
-			if c.tallies[t] == d {
+			if c.tallies[t] == d || t.Group != nil && c.groups[t.Group] == d {
 				out = append(out, derived{tally: t})
 			}
 		}

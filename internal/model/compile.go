@@ -18,6 +18,7 @@ type compiler struct {
 	entities map[*Entity]*entityDecl
 	tables   map[*Table]*tableDecl
 	tallies  map[*Tally]*deriveDecl
+	groups   map[*Group]*deriveDecl
 	rules    map[*RowRule]*deriveDecl
 	searches map[*Search]*searchDecl
 	queries  map[*Query]*queryDecl
@@ -37,7 +38,7 @@ func compile(r *reader, root node) *Model {
 	c := &compiler{
 		reader: r, Model: &Model{File: r.file}, decl: readModel(root),
 		broken: map[*Entity]bool{}, entities: map[*Entity]*entityDecl{}, tables: map[*Table]*tableDecl{},
-		tallies: map[*Tally]*deriveDecl{}, rules: map[*RowRule]*deriveDecl{}, searches: map[*Search]*searchDecl{},
+		tallies: map[*Tally]*deriveDecl{}, groups: map[*Group]*deriveDecl{}, rules: map[*RowRule]*deriveDecl{}, searches: map[*Search]*searchDecl{},
 		queries: map[*Query]*queryDecl{}, steps: map[*Step]*stepDecl{}, moves: map[*Status]*deriveDecl{}, stages: map[*Stage]*stageDecl{}, sound: map[*Query]bool{}, faulty: map[*RowRule]bool{}, overlap: map[[2]*Entity]bool{},
 		migrations: map[*Migration]*migrationDecl{}, makings: map[*Making]makingDecl{},
 	}

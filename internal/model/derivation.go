@@ -21,7 +21,7 @@ type Derivation struct {
 	// "Activity(created)". A followed attribute has the name of its rule and its own:
 	// "UserItem.title". A search index is "search/albums". Names are unique in a model.
 	Name string
-	Kind string // a tally's keyword, or copy, history, feed, follow, status, search
+	Kind string // a tally's keyword, or group, copy, history, feed, follow, status, search
 	// Hash is a hash of everything that decides the derivation's values. It stays the same
 	// for the life of a definition, in every version of weir.
 	Hash string
@@ -128,6 +128,10 @@ func (t *Tally) derivation() Derivation {
 	var x defined
 	x.add("tally", t.Kind.Keyword, t.Attr, fmt.Sprint(t.Round), fmt.Sprint(t.Max), fmt.Sprint(t.Hidden))
 	x.within("target", t.Target.identity())
+	if t.Group != nil && t == t.Group.Rows {
+		d.Kind = groupKind.shape
+		x.within("row", t.Group.made())
+	}
 	if t.IsSet() {
 		d.Shares = nil // rows of a set carry no other value
 	}
@@ -405,6 +409,8 @@ func (x *Expr) definition() (out defined) {
 		out.add("follow", x.Follow.Attr)
 	case x.Subscriber != nil:
 		out.within("each", x.Subscriber.definition())
+	case x.Bucket != nil:
+		return x.Bucket.definition()
 	default:
 		out.add("constant", constant(x.Const))
 	}

@@ -467,7 +467,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		of     any
 		fields map[string]string
 	}{
-		{Tally{}, map[string]string{"Name": "its target and attribute are in", "Kind": in, "Target": in, "Attr": in, "Hidden": in, "Round": in, "Max": in, "Sources": in}},
+		{Tally{}, map[string]string{"Name": "its target and attribute are in", "Kind": in, "Target": in, "Attr": in, "Hidden": in, "Round": in, "Max": in, "Group": "in for the tally of its rows", "Sources": in}},
 		{Source{}, map[string]string{"Tally": "leads back", "Entity": in, "Field": in, "Where": in, "To": in}},
 		{RowRule{}, map[string]string{"Name": "names the derivation", "Source": in, "Into": in, "Keep": in, "Where": in, "Fields": in, "Subscribers": in}},
 		{Subscribers{}, map[string]string{"Of": in, "By": in}},
@@ -480,13 +480,15 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		{Test{}, map[string]string{"Field": in, "Is": in}},
 		{condition.Term{}, map[string]string{"Op": in, "As": in, "Values": in}},
 		{Assign{}, map[string]string{"Name": in, "Expr": in}},
-		{Expr{}, map[string]string{"Field": in, "Const": in, "Record": in, "Map": in, "Follow": in, "Subscriber": in}},
+		{Expr{}, map[string]string{"Field": in, "Const": in, "Record": in, "Map": in, "Follow": in, "Subscriber": in, "Bucket": in}},
+		{Bucket{}, map[string]string{"Of": in, "Unit": in, "Zone": "its rules are in", "rules": in}},
+		{Group{}, map[string]string{"Into": "its rows' keys, words and names are in", "Rows": "is a derivation", "Values": "each is a derivation"}},
 		{Field{}, map[string]string{"Name": in, "Type": "of a set alone, there it is in", "Attr": in, "Key": in, "Slot": "follows from Name and Key"}},
 		{KeyTemplate{}, map[string]string{"Attr": in, "Template": in}},
 		{Reading{}, map[string]string{"Legacy": in, "After": "for queries", "Late": "for queries"}},
 		{Entity{}, map[string]string{
 			"Name": "in where keys of our own table have it", "Table": in, "Where": in, "Keys": in,
-			"Attributes": "those of a status are in", "Flags": "values are as rows have them", "Expires": "for queries", "Derived": "follows from the rules",
+			"Attributes": "those of a status are in", "Flags": "values are as rows have them", "Expires": "for queries", "Derived": "follows from the rules", "Group": "its tallies are derivations",
 			"Unique": "for commands", "New": "for commands", "Nested": "for commands", "Once": "for commands", "Supersede": "for commands",
 			"Values": "each is a derivation", "Sources": "each is in its tally", "Rules": "each is a derivation", "MadeBy": "each is a derivation",
 			"Follow": "each is a derivation", "Search": "each is a derivation", "Statuses": "each is a derivation", "Stages": "each is in its status",
@@ -502,7 +504,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		{store.Table{}, map[string]string{"Name": in, "Key": "the entities' keys have it", "Indexes": "in, for rows that weir makes", "TTL": "deletes are changes", "Stream": "always on"}},
 		{Template{}, map[string]string{"text": in, "parts": "follows from text", "tail": "follows from text", "names": "follows from text", "set": "follows from the kind", "separators": "follows from text"}},
 		{Model{}, map[string]string{
-			"Name": "another model", "File": "for messages", "Tables": in, "Entities": in, "Tallies": in, "Rows": in, "Follows": in, "Statuses": in, "Searches": in,
+			"Name": "another model", "File": "for messages", "Tables": in, "Entities": in, "Tallies": in, "Groups": "each is in its tallies", "Rows": in, "Follows": in, "Statuses": in, "Searches": in,
 			"Queries": "derive nothing", "Migrations": "derive nothing", "Old": "derive nothing", "text": "for differences",
 		}},
 		{aggregate.Aggregate{}, map[string]string{

@@ -17,7 +17,7 @@ type kind struct {
 }
 
 // kinds lists all kinds. A declaration that has keys of two kinds belongs to the first.
-var kinds = []*kind{&copyKind, &tallyKind, &statusKind}
+var kinds = []*kind{&copyKind, &groupKind, &tallyKind, &statusKind}
 
 // deriveDecl is one derivation: "Entity.attribute" with a tally or steps, or
 // "Entity", "Entity(label)" with a row rule.
@@ -28,6 +28,7 @@ type deriveDecl struct {
 	kind   *kind
 	tally  *tallyDecl
 	row    *rowDecl
+	group  *groupDecl
 	steps  *stepsDecl
 }
 
@@ -60,7 +61,13 @@ func readDerive(e entry) *deriveDecl {
 // split parses the derivation's name. It reports a name that does not fit the kind.
 func (d *deriveDecl) split(r *reader, shape string) bool {
 	d.entity = d.name
-	if shape != "row rule" {
+	if shape == groupKind.shape {
+		if !entityName.MatchString(d.name.text) {
+			r.report(d.name.pos, "Revenue", "a group is named by the entity of its rows, not %q", d.name.text)
+		}
+		return entityName.MatchString(d.name.text)
+	}
+	if shape != copyKind.shape {
 		entity, attr, ok := strings.Cut(d.name.text, ".")
 		d.entity.text = entity
 		d.attr = word{attr, pos{d.name.line, d.name.column + len(entity) + 1}}

@@ -21,7 +21,8 @@ type Model struct {
 	File     string // as given, for messages
 	Tables   []*Table
 	Entities []*Entity
-	Tallies  []*Tally
+	Tallies  []*Tally // also those of groups
+	Groups   []*Group
 	Rows     []*RowRule
 	Follows  []*Follow
 	Statuses []*Status
@@ -54,6 +55,7 @@ type Entity struct {
 	Flags      []string // the attributes that are flags
 	Expires    *Field   // the time (RFC 3339 text, or epoch seconds) from which the row is not returned, nil for none
 	Derived    bool     // only weir writes rows of this entity
+	Group      *Group   // of which rows of this entity are the summaries, nil if they are none
 
 	Unique    []*Unique // the rules for commands; see rules.go
 	New       []New
@@ -215,6 +217,7 @@ type Expr struct {
 	Map        []Assign
 	Follow     *Follow
 	Subscriber *Field // of the subscriber that the row is made for
+	Bucket     *Bucket
 }
 
 // Query is a named query. If Search is set, it is a search. Otherwise it runs Steps: the

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"weir/internal/aggregate"
+	"weir/internal/store"
 	"weir/internal/value"
 )
 
@@ -48,6 +49,7 @@ type Tally struct {
 	Round   int  // decimals of a mean
 	Max     int  // how many values a distinct may hold
 	Sources []*Source
+	Group   *Group // that it is a value of, nil for none
 }
 
 // IsSet reports whether the tally is a set, which has rows of its own.
@@ -63,6 +65,17 @@ type Source struct {
 	Field  *Field // what is summed, averaged or told apart; of a count, the number that counted rows have, or nil
 	Where  []Test
 	To     []Assign // the names of the target's key, from this entity's fields
+}
+
+// TargetOf returns the key of the row that a source row counts for. ok is false if the row
+// counts for none; unfit is the field that it cannot be counted by, nil if there is nothing
+// wrong.
+func (s *Source) TargetOf(row value.Item) (key store.Key, unfit *Unfit, ok bool) {
+	if s.Tally.Group != nil {
+		return s.Tally.Target.groupKey(s.To, row)
+	}
+	key, ok = s.Tally.Target.KeyFrom(s.To, row)
+	return key, nil, ok
 }
 
 type tallyDecl struct {
@@ -110,9 +123,14 @@ func (c *compiler) tally(t *Tally, d *tallyDecl) {
 		case dotted:
 			s.Field = c.field(s.Entity, word{fieldName, of.pos})
 		}
-		s.Where = c.tests(s.Entity, d.where, false)
-		to, ok := c.assigns(t.Target, s.Entity, d.to, of.pos, "to")
-		if s.To = to; !ok || !t.Kind.OfRows && s.Field == nil {
+		ok := false
+		if t.Group != nil {
+			s.Where, s.To, ok = c.groups[t.Group].group.members(s.Entity)
+		} else {
+			s.Where = c.tests(s.Entity, d.where, false)
+			s.To, ok = c.assigns(t.Target, s.Entity, d.to, of.pos, "to")
+		}
+		if !ok || !t.Kind.OfRows && s.Field == nil {
 			continue
 		}
 		t.Sources = append(t.Sources, s)
@@ -135,7 +153,10 @@ func (c *compiler) keyed(e *Entity, t *Tally) {
 func checkTallyAttribute(c *compiler) {
 	for _, t := range c.Tallies {
 		at := c.tallies[t].attr.pos
-		if t.Target.Attribute(t.Attr) != nil {
+		if t.Group != nil && t == t.Group.Rows {
+			continue
+		}
+		if t.Target.Attribute(t.Attr) != nil && t.Group == nil {
 			c.report(at, "leave it out of the attributes of "+t.Target.Name, "%s is derived, and declared as an attribute that the application writes", t.Name)
 		}
 		switch k := t.Target.KeyTemplate(t.Attr); {
@@ -151,7 +172,7 @@ func checkTallyAttribute(c *compiler) {
 		if slices.Contains(t.Target.KeyNames(), t.Attr) {
 			c.report(at, "choose another name", "%s is a name in the key of %s", t.Attr, t.Target.Name)
 		}
-		if t.Target.Derived && !t.IsSet() {
+		if t.Target.Derived && !t.IsSet() && t.Group == nil {
 			c.report(at, "derive it onto the row that "+t.Target.Name+" is made from, and copy it", "rows of %s are made whole by weir, and carry no tally of their own", t.Target.Name)
 		}
 	}
@@ -175,7 +196,7 @@ func checkTallyOptions(c *compiler) {
 		case !t.Kind.Round && d.round >= 0:
 			c.report(d.at["round"], "", "round is for a mean, a %s is exact", keyword)
 		}
-		if t.Hidden && !t.Kind.Hidden {
+		if t.Hidden && !t.Kind.Hidden && t.Group == nil {
 			c.report(d.at["hidden"], "leave it out", "hidden without need: it keeps the values of a distinct off the row, a %s is one number", keyword)
 		}
 	}
@@ -202,7 +223,8 @@ func checkTallyFields(c *compiler) {
 			case t.Kind.Of == aggregate.Scalars && !scalar(s.Field.Type):
 				c.report(at, "", "a %s tells single values apart, %s.%s is a %s", t.Kind.Keyword, s.Entity.Name, s.Field.Name, s.Field.Type)
 			}
-			if a := s.Entity.Attribute(s.Field.Name); a != nil && a.Hidden && !t.Hidden && !t.Kind.OfRows {
+			shown := t.Target.Attribute(t.Attr) // of a group
+			if a := s.Entity.Attribute(s.Field.Name); a != nil && a.Hidden && !t.Hidden && !t.Kind.OfRows && (shown == nil || !shown.Hidden) {
 				c.report(at, "", "%s would show values of %s.%s, which is hidden", t.Name, s.Entity.Name, s.Field.Name)
 			}
 		}

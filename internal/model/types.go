@@ -33,6 +33,9 @@ func scalar(t Type) bool {
 // sets.
 func checkKeyTypes(c *compiler) {
 	for _, t := range c.Tallies {
+		if t.Group != nil { // checkGroupBy
+			continue
+		}
 		for _, s := range t.Sources {
 			c.fits(c.tallies[t].name.pos, t.Name, t.Target, s.To)
 		}

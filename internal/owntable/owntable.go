@@ -98,6 +98,10 @@ const EntityMark = prefix + "entity"
 // InnerLeaf marks a row of a set that holds no members because it was split.
 const InnerLeaf = prefix + "inner"
 
+// Grouped stands for how many source rows a group has where ledgers name attributes. No row
+// shows it.
+const Grouped = prefix + "rows"
+
 // FollowVersion names the attribute that holds the position of the followed value in
 // attr.
 func FollowVersion(attr string) string { return prefix + attr }

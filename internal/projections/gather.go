@@ -90,14 +90,18 @@ func (g *Gathered) Check(i int, c *Change) {
 	switch asked := t != nil && t.Recompute && t.Asked[len(t.Asked)-1] == i; {
 	case asked: // a recompute shows everything that the row has
 	case NeedsLedger(c):
-		t = g.Target(c.Row, c.Is)
+		e := c.Is
+		if c.Was != nil && c.Was.Group != nil {
+			e = c.Was
+		}
+		t = g.Target(c.Row, e)
 		t.Check, t.Image = true, c.New
 		g.Touched[i] = true
 	case t != nil && t.Check:
 		t.Image = c.New
-		t.Check = c.Is == t.Entity
+		t.Check = c.Is == t.Entity || t.Entity.Group != nil
 	}
-	if c.Is == nil && c.Was != nil && (len(c.Was.Values) > 0 || len(c.Was.Statuses) > 0) {
+	if c.Is == nil && c.Was != nil && c.Was.Group == nil && (len(c.Was.Values) > 0 || len(c.Was.Statuses) > 0) {
 		g.Gone = append(g.Gone, &Target{Row: c.Row, Entity: c.Was})
 	}
 }
@@ -151,8 +155,12 @@ func (t *Target) Add(i int, c *Change, a Add) {
 
 // NeedsLedger reports whether a change of a target row leaves the row in a state that may
 // not agree with its ledger: the row is new, or another writer changed what weir had
-// published. weir's own writes raise the version and change only what is published.
+// published. weir's own writes raise the version and change only what is published. A row of
+// a group may also be gone.
 func NeedsLedger(c *Change) bool {
+	if c.Was != c.Is && c.Was != nil && c.Was.Group != nil {
+		return true
+	}
 	if c.Is == nil || !Publishes(c.Is) {
 		return false
 	}
@@ -171,6 +179,8 @@ func NeedsLedger(c *Change) bool {
 		return true
 	case d > 0:
 		return !SameWritten(c.Is, c.Old, c.New)
+	case c.Is.Group != nil:
+		return !value.EqualItems(c.Old, c.New)
 	}
 	for _, t := range c.Is.Values {
 		if !t.Hidden && !value.Equal(c.Old.Get(t.Attr), c.New.Get(t.Attr)) {
@@ -199,8 +209,11 @@ func SameWritten(e *model.Entity, a, b value.Item) bool {
 	return len(a) == len(b)
 }
 
-// Publishes reports whether rows of the entity show a tally.
+// Publishes reports whether rows of the entity show a tally, or are there because of one.
 func Publishes(e *model.Entity) bool {
+	if e.Group != nil {
+		return true
+	}
 	for _, t := range e.Values {
 		if t.Shows() {
 			return true

@@ -6,6 +6,7 @@ import (
 	"weir/internal/aggregate"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/store"
 	"weir/internal/value"
 )
 
@@ -61,6 +62,19 @@ func TallyOf(e *model.Entity, accumulator string) string {
 func Accumulates(attr, accumulator string) bool {
 	of, _, sum := owntable.Band(accumulator)
 	return sum && of == attr || accumulator == owntable.Rows(attr) || accumulator == owntable.Dropped(attr) || strings.HasPrefix(accumulator, owntable.Values(attr))
+}
+
+// Summary returns the row that shows the ledger of a group. There is none, and ok is false, if
+// the ledger counts no source row. tallies are those that are shown.
+func Summary(g *model.Group, tallies []*model.Tally, key store.Key, ledger value.Item) (row value.Item, ok bool) {
+	if g.RowsIn(ledger).Sign() <= 0 {
+		return nil, false
+	}
+	if row, ok = g.Row(key); !ok {
+		return nil, false
+	}
+	shown, _ := Published(tallies, ledger)
+	return row.With(shown...), true
 }
 
 // Published returns what a target row shows of its ledger: an attribute for each of the

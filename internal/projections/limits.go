@@ -126,6 +126,8 @@ func Assignments(to []model.Assign, from Origin) Origin {
 				return from(f.Name)
 			} else if f := to[i].Expr.Subscriber; to[i].Name == name && f != nil {
 				return from(f.Name)
+			} else if b := to[i].Expr.Bucket; to[i].Name == name && b != nil {
+				return from(b.Of.Name)
 			}
 		}
 		return nil

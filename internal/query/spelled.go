@@ -159,6 +159,9 @@ func via(e *model.Entity, name string) *model.Template {
 // typed is those of the names whose values weir always escapes in the keys of the rows
 // that it makes: the ones that every rule takes from what a person typed.
 func typed(m *model.Model, e *model.Entity, names []string) []string {
+	if e.Group != nil {
+		return names
+	}
 	var out, not []string
 	for _, rule := range m.Rows {
 		if rule.Into != e {

@@ -89,6 +89,9 @@ func (r *Runner) ShowBuilt(ctx context.Context, b owntable.Build, target store.R
 		return err
 	}
 	ledger := owntable.Ledger(in.Model.Name, target)
+	if e.Group != nil {
+		return in.ShowLedger(ctx, target)
+	}
 	for range showTries {
 		rows, err := r.Get(ctx, []store.Ref{target, ledger})
 		if err != nil || rows[0] == nil || isParked(rows[1]) || r.Model.Table(target.Table).Classify(rows[0]) != e {

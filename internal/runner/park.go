@@ -398,10 +398,17 @@ func (r *Runner) show(ctx context.Context, target store.Ref) error {
 	if err != nil {
 		return err
 	}
-	if _, err := r.unshown(ctx, owntable.Ledger(r.Model.Name, target), target, r.publisher(target), rows[1], false); err != nil || rows[0] == nil {
+	e := r.publisher(target)
+	if _, err := r.unshown(ctx, owntable.Ledger(r.Model.Name, target), target, e, rows[1], false); err != nil {
 		return err
 	}
-	e := r.Model.Table(target.Table).Classify(rows[0])
+	if isGroup(e) {
+		return r.showSummary(ctx, target, e, rows[0], rows[1])
+	}
+	if rows[0] == nil {
+		return nil
+	}
+	e = r.Model.Table(target.Table).Classify(rows[0])
 	if e == nil {
 		return nil
 	}

@@ -186,13 +186,20 @@ func (f *ShownFix) Correct(ctx context.Context, r *Runner, _ *Recounted) (done, 
 		return false, true, err
 	}
 	before, err := r.Get(ctx, []store.Ref{f.Row, owntable.Ledger(r.Model.Name, f.Row)})
-	if err != nil || before[0] == nil {
+	of := r.publisher(f.Row)
+	group := isGroup(of)
+	if err != nil || before[0] == nil && !group {
 		return true, false, err
 	}
 	if isParked(before[1]) {
 		return false, true, ErrParked
 	}
-	if e := r.Model.Table(f.Row.Table).Classify(before[0]); e == nil {
+	if group && before[0] != nil && of.Group.RowsIn(before[1]).Sign() <= 0 && notOurs(of, before[0]) {
+		return false, true, ErrNotOurs
+	}
+	if group {
+		err = r.show(ctx, f.Row)
+	} else if e := r.Model.Table(f.Row.Table).Classify(before[0]); e == nil {
 		return true, false, nil
 	} else if k := r.shower(e); k != nil {
 		err = k.Show(ctx, r, f.Row, false)

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"weir/internal/mergedlog"
 	"weir/internal/model"
@@ -214,17 +215,17 @@ func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]valu
 			continue
 		}
 		ledger := owntable.LedgerRow(b)
-		if t.Check && ledger.Expires() {
+		if t.Check && ledger.Expires() && !isGroup(t.Entity) {
 			keep = append(keep, owntable.KeepLedger(owntable.Ledger(w.Model.Name, t.Row)))
 		}
 		wr := w.PublishWrite(t.Row, t.Entity, b)
-		if len(wr.Ops) == 0 && !t.Check {
+		if ShowsNothing(&wr) && !t.Check || wr.Delete && t.Check && t.Image == nil {
 			gone, empty = append(gone, t.Row), append(empty, b)
 		}
-		if len(wr.Ops) == 0 || t.Check && Shows(t.Image, &wr) {
+		if ShowsNothing(&wr) || t.Check && Shows(t.Image, &wr) {
 			continue
 		}
-		wr.Return = t.Check || ledger.Empty()
+		wr.Return = t.Check || isGroup(t.Entity) || ledger.Empty()
 		ws = append(ws, wr)
 		of = append(of, t)
 	}
@@ -237,11 +238,13 @@ func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]valu
 	}
 	for i, t := range of {
 		switch e := out[i].Err; {
+		case e == nil && ws[i].Delete:
+			gone, empty = append(gone, t.Row), append(empty, ledgers[t])
 		case e != nil && ws[i].Return && out[i].Row == nil && !errors.Is(e, store.ErrRefused):
 			gone, empty = append(gone, t.Row), append(empty, ledgers[t])
 		case errors.Is(e, store.ErrRefused):
 			err = w.ParkTarget(ctx, t, e.Error())
-		case e != nil && t.Check:
+		case e != nil && (t.Check || notOurs(t.Entity, out[i].Row)):
 			if err = w.reclaim(ctx, t.Row, t.Entity, out[i].Row, ledgers[t]); errors.Is(err, store.ErrRefused) {
 				err = w.ParkTarget(ctx, t, err.Error())
 			}
@@ -261,8 +264,11 @@ func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]valu
 // stays as it is. The end of the target's queue shows it.
 func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity, row, b value.Item) error {
 	shown := row.Get(owntable.Version)
-	if shown.IsMissing() {
+	switch other := notOurs(e, row); {
+	case !other && shown.IsMissing(), other && e.Group.RowsIn(b).Sign() <= 0:
 		return nil
+	case other && r.Model.Table(target.Table).Classify(row) != e:
+		return fmt.Errorf("%w: another program's row is at this key; delete that row, or give %s another key", store.ErrRefused, e.Name)
 	}
 	if err := r.StillShows(ctx, e); err != nil { // the version may be of a build's ledger
 		return err
@@ -275,7 +281,10 @@ func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity,
 		return nil
 	}
 	wr := r.PublishWrite(target, e, r.based(ledger))
-	wr.If = store.Cond{{{Attr: owntable.Version, Is: store.Eq, Value: shown}}}
+	if ShowsNothing(&wr) {
+		return nil
+	}
+	wr.If = store.Cond{{store.AsRead(owntable.Version, shown)}, r.Present(target.Table)}
 	out, err := r.Write(ctx, []store.Write{wr})
 	if err == nil && errors.Is(out[0].Err, store.ErrRefused) {
 		err = out[0].Err
@@ -293,6 +302,9 @@ func VersionOf(b value.Item) value.Value {
 
 // Shows reports whether the row is already as the write would make it.
 func Shows(row value.Item, wr *store.Write) bool {
+	if wr.Delete {
+		return row == nil
+	}
 	for _, op := range wr.Ops {
 		if !value.Equal(row.Get(op.Attr), op.Value) {
 			return false
@@ -307,6 +319,9 @@ func Shows(row value.Item, wr *store.Write) bool {
 // nothing. A missing target is no failure: when the row is inserted, its own record leads
 // to a publication.
 func (r *Runner) PublishWrite(target store.Ref, e *model.Entity, b value.Item) store.Write {
+	if isGroup(e) {
+		return r.summaryWrite(target, e, b)
+	}
 	attrs, _ := projections.Published(r.Shows(e), b)
 	if len(attrs) == 0 {
 		return store.Write{}

@@ -50,10 +50,44 @@ func (w *world) drift() {
 		if k := t.rows[name]; kept && k != nil && k.entity != nil && slices.ContainsFunc(k.entity.MadeBy, followsOthers) {
 			continue // it is compared with the kept value that it follows, which is named
 		}
-		if !named[name] && !t.differ[w.shownBy(name)] {
+		if !named[name] && !t.differ[w.shownBy(name)] && !t.secondHand(name) {
 			w.fail(Lost, "verify: after a gap it does not find %q, which is wrong", name)
 		}
 	}
+}
+
+// secondHand reports whether a row is made from rows of groups of which one is wrong. verify
+// compares it with those as they are.
+func (t *truth) secondHand(name string) bool {
+	of := t.entityOf(name)
+	if of == nil {
+		return false
+	}
+	from := map[*model.Entity]bool{}
+	for _, r := range of.MadeBy {
+		from[r.Source] = r.Source.Group != nil
+	}
+	for _, y := range of.Values {
+		for _, s := range y.Sources {
+			from[s.Entity] = s.Entity.Group != nil
+		}
+	}
+	return slices.ContainsFunc(slices.Collect(maps.Keys(t.differ)), func(other string) bool { return from[t.entityOf(other)] })
+}
+
+// entityOf is the entity of a row that must exist, or that exists; nil for none.
+func (t *truth) entityOf(name string) (e *model.Entity) {
+	if k := t.rows[name]; k != nil {
+		return k.entity
+	}
+	for _, mt := range t.model.Tables {
+		t.base.tables[mt.Name].each(func(k store.Key, row value.Item) {
+			if refName(store.Ref{Table: mt.Name, Key: k}) == name {
+				e = mt.Classify(row)
+			}
+		})
+	}
+	return e
 }
 
 // keepsMore reports whether there are dead letters other than gaps.

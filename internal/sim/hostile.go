@@ -103,7 +103,7 @@ func (a *app) misstate(d *dice) bool {
 // ruled reports whether the rules that make rows of an entity set the attribute. Any other
 // attribute is the application's.
 func ruled(e *model.Entity, name string) bool {
-	return slices.ContainsFunc(e.MadeBy, func(r *model.RowRule) bool {
+	return e.Group != nil && grouped(e, name) || slices.ContainsFunc(e.MadeBy, func(r *model.RowRule) bool {
 		return slices.ContainsFunc(r.Fields, func(f model.Assign) bool { return f.Name == name })
 	})
 }

@@ -79,8 +79,10 @@ func (t *truth) round() []*known {
 	for _, o := range t.standing(nil) {
 		out = append(out, &known{table: o.table, key: o.key, entity: o.table.Classify(o.image), own: o.image, image: o.image})
 	}
+	var before []*known
 	for _, name := range t.order {
 		k := t.rows[name]
+		before = append(before, k)
 		if k.entity == nil {
 			continue
 		}
@@ -93,7 +95,7 @@ func (t *truth) round() []*known {
 			}
 		}
 	}
-	return out
+	return append(out, summaries(before)...)
 }
 
 // made is the row that a rule makes of a row; d is the deed, for history.
@@ -333,6 +335,9 @@ func (t *truth) tally(all map[string]*sums, s *model.Source, row value.Item) {
 		}
 	}
 	key, ok := s.Tally.Target.KeyFrom(s.To, row)
+	if s.Tally.Group != nil {
+		key, _, ok = groupOf(s, row)
+	}
 	if !ok || s.Tally.Target.Table.CheckKey(key) != nil {
 		return
 	}
@@ -606,6 +611,7 @@ func (t *truth) state() {
 	if !t.built { // indexes are not built here
 		t.documents()
 	}
+	t.emptyLedgers()
 	if t.differ == nil {
 		t.uncomputed(kept)
 	}

@@ -165,6 +165,13 @@ func (w *world) spoilRow(t *table, e *model.Entity, k store.Key, row value.Item,
 	if !e.Derived || e.SetOf() != nil || history(e) {
 		return
 	}
+	if e.Group != nil {
+		add(t.spoil("row of a group gone", k, nil))
+		for _, w := range e.Where {
+			add(t.spoil("word of a group", k, row.With(value.Attr{Name: w.Field.Attr, Value: value.OfString("77")})))
+		}
+		return
+	}
 	add(t.spoil("copy gone", k, nil))
 	for _, r := range e.MadeBy {
 		for _, f := range r.Fields {

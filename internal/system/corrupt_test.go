@@ -27,7 +27,7 @@ import (
 	"weir/internal/verify"
 )
 
-var builtIn = []string{"gallery", "wardrobe", "watchlists", "viewing", "movienight"}
+var builtIn = []string{"gallery", "wardrobe", "watchlists", "viewing", "movienight", "../sim/testdata/shops.yaml"}
 
 // TestCorrupted: whatever a row is spoilt with, what repair says it put right a later
 // verification does not find, and what that finds is what repair left.

@@ -22,7 +22,11 @@ func sourceLimits(x *projections.Limits, src *model.Source, row value.Item, from
 		return
 	}
 	before := x.Found()
-	x.Target(src.Tally.Target, src.To, row, from)
+	if key, _, ok := src.TargetOf(row); ok {
+		x.Key(src.Tally.Target, key, projections.Assignments(src.To, from))
+	} else if src.Tally.Group == nil {
+		x.Target(src.Tally.Target, src.To, row, from)
+	}
 	var f projections.Faults
 	e := folding{Faults: &f}
 	e.contribute(src, row, false)

@@ -29,6 +29,7 @@ type target struct {
 	row    store.Ref
 	entity *model.Entity
 	sums   map[string]value.Value
+	met    bool // of a group: its row was compared
 }
 
 // Recount returns the kind's part in a verification.
@@ -85,6 +86,10 @@ func (v *recount) Compare(_ context.Context, rows []projections.Change) error {
 		if f.Is == nil || f.Is.SetOf() != nil || len(f.Is.Values) == 0 {
 			continue
 		}
+		if f.Is.Group != nil {
+			v.compareSummary(f)
+			continue
+		}
 		want, cannot := projections.Published(v.Shows(f.Is), v.expect[v.ledger(f.Is, f.Row)].ledger())
 		for i := range cannot {
 			v.Cannot(cannot[i].Tally.Name, f.Row, cannot[i].String())
@@ -94,6 +99,43 @@ func (v *recount) Compare(_ context.Context, rows []projections.Change) error {
 		}
 	}
 	return nil
+}
+
+// compareSummary compares the row of a group with the recounted ledger.
+func (v *recount) compareSummary(f *projections.Change) {
+	g := f.Is.Group
+	if v.Catalog.Pending(g.Rows.Name) {
+		return
+	}
+	t := v.expect[v.ledger(f.Is, f.Row)]
+	if t != nil {
+		t.met = true
+	}
+	fix, shows := &runner.ShownFix{Row: f.Row}, v.Shows(f.Is)
+	row, there := projections.Summary(g, shows, f.Row.Key, t.ledger())
+	if !there {
+		v.Check(g.Rows.Name, f.Row, value.Value{}, value.OfMap(f.New.Filter(func(name string) bool { return !owntable.IsOurs(name) })), fix)
+		return
+	}
+	values, cannot := projections.Published(shows, t.ledger())
+	for i := range cannot {
+		v.Cannot(cannot[i].Tally.Name, f.Row, cannot[i].String())
+	}
+	for _, a := range values {
+		v.Check(f.Is.Name+"."+a.Name, f.Row, a.Value, f.New.Get(a.Name), fix)
+	}
+	made := row.Filter(func(name string) bool { return !projections.IsDerived(f.Is, name) })
+	v.Check(g.Rows.Name, f.Row, value.OfMap(made), value.OfMap(f.New.Filter(made.Has)), fix)
+}
+
+// missing reports a group that has source rows, and no row of its own.
+func (v *recount) missing(t *target) {
+	if t.met || t.entity.Group == nil || v.Catalog.Pending(t.entity.Group.Rows.Name) {
+		return
+	}
+	if row, there := projections.Summary(t.entity.Group, v.Shows(t.entity), t.row.Key, t.ledger()); there {
+		v.Check(t.entity.Group.Rows.Name, t.row, value.OfMap(row), value.Value{}, &runner.ShownFix{Row: t.row})
+	}
 }
 
 // ledger returns the recounted ledger of a target, nil for none.
@@ -137,6 +179,7 @@ func (v *recount) compare(ctx context.Context, name string, is value.Item) error
 	row, want, of := strings.TrimPrefix(name, v.ledgers), value.Item(nil), target{}
 	if t := v.expect[name]; t != nil {
 		row, want, of = v.RowText(t.row), t.ledger(), *t
+		v.missing(t)
 	}
 	var fix runner.Fix = &LedgerFix{Name: name}
 	said := &runner.Runner{Model: v.Model, Store: v.Store}
@@ -206,7 +249,10 @@ func (v *recount) left(e *model.Entity, accumulator string) bool {
 		}
 	}
 	for name, d := range v.Catalog.Derivations {
-		entity, attr, _ := strings.Cut(name, ".")
+		entity, attr, value := strings.Cut(name, ".")
+		if !value {
+			attr = owntable.Grouped
+		}
 		if d.State == owntable.Retired && (e == nil || e.Name == entity) && projections.Accumulates(attr, accumulator) {
 			return true
 		}

@@ -63,8 +63,8 @@ func (e *folding) contribute(src *model.Source, row value.Item, take bool) {
 			return
 		}
 	}
-	key, ok := t.Target.KeyFrom(src.To, row)
-	if !ok || !e.Reachable(t.Name, t.Target.Table, key, take) {
+	key, ok := e.target(src, row, take)
+	if !ok {
 		return
 	}
 	adds, unfit := t.Kind.Adds(e.parts[:0], t.Attr, amount)
@@ -83,6 +83,20 @@ func (e *folding) contribute(src *model.Source, row value.Item, take bool) {
 			Target: store.Ref{Table: t.Target.Table.Name, Key: key}, Entity: t.Target, Field: a.Name, Amount: a.Value,
 		})
 	}
+}
+
+// target returns the key of the row that a source row counts for. What is wrong with it is one
+// fault of a group, not one of each of its values.
+func (e *folding) target(src *model.Source, row value.Item, take bool) (store.Key, bool) {
+	t, faults := src.Tally, e.Faults
+	if t.Group != nil && t != t.Group.Rows {
+		faults = nil
+	}
+	key, unfit, ok := src.TargetOf(row)
+	if unfit != nil && faults != nil {
+		e.unfit(t.Name, unfit.Field, unfit.Value, unfit.Want, take)
+	}
+	return key, ok && faults.Reachable(t.Name, t.Target.Table, key, take)
 }
 
 // unfit notes a fault: a field's value is not of the kind that the derivation needs.

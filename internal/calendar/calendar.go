@@ -1,0 +1,114 @@
+// Package calendar says in which hour, day, week, month or year a time is, in a zone. It has
+// the rules of the zones with it, so that every machine that runs one version of weir agrees,
+// whatever its operating system has installed.
+package calendar
+
+import (
+	"archive/zip"
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// zones is the IANA time zone database as Go's distribution has it (lib/time/zoneinfo.zip).
+//
+//go:embed zoneinfo.zip
+var zones []byte
+
+// Unit is a part of the calendar.
+type Unit string
+
+// The units.
+const (
+	Hour  Unit = "hour"
+	Day   Unit = "day"
+	Week  Unit = "week" // of ISO 8601
+	Month Unit = "month"
+	Year  Unit = "year"
+)
+
+// Units are all units, the shortest first.
+var Units = []Unit{Hour, Day, Week, Month, Year}
+
+// Zone returns a zone by its name in the IANA database, or UTC for "" and "UTC".
+func Zone(name string) (*time.Location, error) {
+	if name == "" || name == "UTC" {
+		return time.UTC, nil
+	}
+	z, err := zip.NewReader(bytes.NewReader(zones), int64(len(zones)))
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(z.File, func(f *zip.File) bool { return f.Name == name && !strings.HasSuffix(name, "/") })
+	if i < 0 {
+		return nil, fmt.Errorf("there is no time zone %q", name)
+	}
+	f, err := z.File[i].Open()
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(f)
+	if err != nil {
+		return nil, err
+	}
+	return time.LoadLocationFromTZData(name, data)
+}
+
+// Names returns the names of all zones.
+func Names() (out []string) {
+	z, err := zip.NewReader(bytes.NewReader(zones), int64(len(zones)))
+	if err != nil {
+		return nil
+	}
+	for _, f := range z.File {
+		if !strings.HasSuffix(f.Name, "/") {
+			out = append(out, f.Name)
+		}
+	}
+	return out
+}
+
+// Rules returns a hash of everything that decides how a zone reads the times that Of takes:
+// when its distance from UTC changes, and to what.
+func Rules(zone *time.Location) string {
+	h := sha256.New()
+	at, last := time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
+	for at.Before(last) {
+		_, offset := at.In(zone).Zone()
+		_, end := at.In(zone).ZoneBounds()
+		fmt.Fprintln(h, at.Unix(), offset)
+		if end.IsZero() || !end.After(at) {
+			break
+		}
+		at = end
+	}
+	return hex.EncodeToString(h.Sum(nil))[:16]
+}
+
+// layouts are how a part of the calendar is written, but for a week. An hour has its
+// distance from UTC with it: of the two hours from 2 to 3 on the day on which clocks go back,
+// each is an hour of its own. Texts of one unit sort by time, but for these two.
+var layouts = map[Unit]string{Hour: "2006-01-02T15Z07:00", Day: "2006-01-02", Month: "2006-01", Year: "2006"}
+
+// Of returns the part of the calendar that a time is in. ok is false if the part has no year
+// of four digits.
+func Of(unit Unit, zone *time.Location, t time.Time) (text string, ok bool) {
+	t = t.In(zone)
+	year, week := t.Year(), 0
+	if unit == Week {
+		year, week = t.ISOWeek()
+	}
+	switch {
+	case year < 0 || year > 9999:
+		return "", false
+	case unit == Week:
+		return fmt.Sprintf("%04d-W%02d", year, week), true
+	}
+	return t.Format(layouts[unit]), true
+}

@@ -1,0 +1,538 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/internal/aggregate"
+	"weir/internal/calendar"
+	"weir/internal/owntable"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// groupKind derives summary rows: counts, sums, means and distinct values of rows that have
+// the same values in some fields, on a row of their own. What it shows are tallies of that
+// row, and one more tally counts the rows of the group: while it is above 0 the row is there.
+var groupKind = kind{
+	shape: "group", keys: []string{"group"}, read: readGroup,
+	declare: func(c *compiler, d *deriveDecl, e *Entity) {
+		g := &Group{Into: e}
+		c.groups[g] = d
+		c.Groups = append(c.Groups, g)
+		e.Derived = true
+		if e.Group == nil { // a second one is reported
+			e.Group = g
+		}
+		g.Rows = c.groupTally(g, d, aggregate.Count, word{owntable.Grouped, d.name.pos}, &tallyDecl{hidden: true, round: -1, max: -1})
+		for _, s := range d.group.set {
+			if !slices.Contains(aggregate.All, s.kind) {
+				continue
+			}
+			c.attributeName(s.name)
+			g.Values = append(g.Values, c.groupTally(g, d, s.kind, s.name, &tallyDecl{round: s.round, max: s.max, at: s.at}))
+		}
+	},
+	compile: func(c *compiler) {
+		for _, g := range c.Groups {
+			c.group(g, c.groups[g].group)
+		}
+	},
+	checks: []func(*compiler){checkGroupEntity, checkGroupKey, checkGroupAttributes, checkGroupBy},
+}
+
+// Group makes rows of an entity that each sum up the source rows of one group: those with the
+// same values in the fields that the row's key is made of.
+type Group struct {
+	Into   *Entity
+	Rows   *Tally   // how many source rows a group has; no row shows it
+	Values []*Tally // what its row shows
+}
+
+// Bucket is the part of the calendar that a time of a row is in.
+type Bucket struct {
+	Of    *Field
+	Unit  calendar.Unit
+	Zone  *time.Location
+	rules string // of the zone
+}
+
+// Unfit is a field by whose value a row cannot be counted.
+type Unfit struct {
+	Field *Field
+	Value value.Value
+	Want  string
+}
+
+// value returns the text of the bucket that a row is in, Missing if the row has no time.
+func (b *Bucket) value(row value.Item) (value.Value, *Unfit) {
+	v := b.Of.Get(row)
+	if v.Kind() == value.Missing || v.Kind() == value.Null {
+		return value.Value{}, nil
+	}
+	at, err := time.Parse(time.RFC3339, v.Text())
+	if v.Kind() != value.String || err != nil {
+		return value.Value{}, &Unfit{b.Of, v, "a time like 2026-01-31T12:00:00Z"}
+	}
+	text, ok := calendar.Of(b.Unit, b.Zone, at)
+	if !ok {
+		return value.Value{}, &Unfit{b.Of, v, "a time in the years from 0 to 9999"}
+	}
+	return value.OfString(text), nil
+}
+
+func (b *Bucket) definition() (x defined) {
+	x.add("bucket", string(b.Unit), b.rules)
+	x.within("of", b.Of.definition())
+	return x
+}
+
+// groupKey returns the key of the group that a row is in. Every value is escaped in it, so two
+// groups never have one key.
+func (e *Entity) groupKey(by []Assign, row value.Item) (key store.Key, unfit *Unfit, ok bool) {
+	var buf [maxNames]value.Value
+	values := append(buf[:0], make([]value.Value, len(by))...)
+	for i := range by {
+		switch x := &by[i].Expr; {
+		case x.Bucket != nil:
+			if values[i], unfit = x.Bucket.value(row); unfit != nil {
+				return key, unfit, false
+			}
+		case x.Field != nil:
+			values[i] = x.Field.Get(row)
+		default:
+			values[i] = x.Const
+		}
+	}
+	key, ok = e.keyBy(func(k *KeyTemplate, name string) value.Value {
+		i := slices.IndexFunc(by, func(a Assign) bool { return a.Name == name })
+		if i < 0 {
+			return value.Value{}
+		}
+		if k.Attr.Type != value.String {
+			return values[i]
+		}
+		return value.OfString(k.Template.Escape(value.Scalar(values[i])))
+	})
+	return key, nil, ok
+}
+
+// Row returns what the group's row with a key has besides its values: the key, the words of
+// the entity's where, the names in the key, and the keys of indexes. ok is false if no group
+// has this key.
+func (g *Group) Row(key store.Key) (row value.Item, ok bool) {
+	e := g.Into
+	attrs := e.Table.Item(key)
+	if !e.MatchKey(attrs) {
+		return nil, false
+	}
+	var names []value.Attr
+	for _, k := range e.PrimaryKey() {
+		v := attrs.Get(k.Attr.Name)
+		if k.Template.Whole() {
+			names = append(names, value.Attr{Name: k.Template.names[0], Value: v})
+			continue
+		}
+		values := make([]string, len(k.Template.names))
+		if !k.Template.Match(v.Text(), values) {
+			return nil, false
+		}
+		for i, text := range values {
+			names = append(names, value.Attr{Name: k.Template.names[i], Value: value.OfString(Unescape(text))})
+		}
+	}
+	get := func(name string) value.Value {
+		if i := slices.IndexFunc(names, func(a value.Attr) bool { return a.Name == name }); i >= 0 {
+			return names[i].Value
+		}
+		return value.Value{}
+	}
+	for i := range e.Where {
+		if v, ok := e.Where[i].Only(); ok {
+			attrs = append(attrs, value.Attr{Name: e.Where[i].Field.Attr, Value: v})
+		}
+	}
+	for _, a := range names {
+		if of := e.Attribute(a.Name); of != nil && e.KeyTemplate(a.Name) == nil {
+			attrs = append(attrs, value.Attr{Name: a.Name, Value: typedText(of.Type, a.Value)})
+		}
+	}
+	attrs = append(attrs, e.Spelled(get, func(k *KeyTemplate, name string) string { return k.Template.Escape(get(name).Text()) })...)
+	for _, k := range e.Keys[len(e.PrimaryKey()):] {
+		if e.Attribute(k.Attr.Name) != nil {
+			continue
+		}
+		if v, whole := k.BuildTyped(get); whole {
+			attrs = append(attrs, value.Attr{Name: k.Attr.Name, Value: v})
+		}
+	}
+	return value.NewItem(attrs...), true
+}
+
+// typedText returns the value that a text in a key stands for in an attribute of a type, or
+// the text if it stands for none.
+func typedText(typ Type, v value.Value) value.Value {
+	if v.Kind() != value.String {
+		return v
+	}
+	if is, err := scalarOf(typ, v.Text()); err == nil {
+		return is
+	}
+	return v
+}
+
+// RowsIn returns how many source rows a ledger counts in its group.
+func (g *Group) RowsIn(ledger value.Item) value.Value { return ledger.Get(owntable.Sum(g.Rows.Attr)) }
+
+type groupDecl struct {
+	of    []word
+	where []testDecl
+	by    []byDecl
+	set   []groupSetDecl
+
+	sources map[*Entity]*groupSource // compiled
+}
+
+type groupSource struct {
+	where []Test
+	by    []Assign
+	ok    bool
+}
+
+// byDecl gives a name of the key its value: a word, or a part of the calendar.
+type byDecl struct {
+	name  word
+	value word
+	unit  word
+	zone  word
+	of    word
+}
+
+type groupSetDecl struct {
+	name  word
+	kind  *aggregate.Aggregate
+	of    word
+	round int
+	max   int
+	at    map[string]pos
+}
+
+func units() (out []string) {
+	return names(calendar.Units, func(u calendar.Unit) string { return string(u) })
+}
+
+func readGroup(d *deriveDecl, f fields) {
+	g := &groupDecl{of: f.words("group"), where: readTests(f), sources: map[*Entity]*groupSource{}}
+	if n := f.has["group"]; len(g.of) == 0 && len(n.elements()) == 0 {
+		n.wrong(f.what("group"), "an entity, or a list of them")
+	}
+	for _, e := range f.entries("by") {
+		b := byDecl{name: e.name}
+		if !e.value.isMap() {
+			b.value = e.value.constant("the value of " + e.name.text)
+			g.by = append(g.by, b)
+			continue
+		}
+		in := e.value.fields("time bucket")
+		for _, unit := range units() {
+			if n, ok := in.has[unit]; ok && b.unit.given() {
+				f.r.report(n.pos(), "", "a time bucket is either %q or %q", b.unit.text, unit)
+			} else if ok {
+				b.unit, b.of = word{unit, n.pos()}, in.word(unit)
+			}
+		}
+		if b.zone = in.word("zone"); !b.unit.given() {
+			in.missing(strings.Join(units(), ", "), "{day: FIELD}, or {day: FIELD, zone: Europe/Berlin}")
+		}
+		g.by = append(g.by, b)
+	}
+	for _, e := range f.entries("set") {
+		g.set = append(g.set, readGroupValue(f, e))
+	}
+	d.group = g
+}
+
+func readGroupValue(f fields, e entry) groupSetDecl {
+	const form = "count, {sum: FIELD}, {mean: FIELD, round: 2} or {distinct: FIELD, max: 100}"
+	s := groupSetDecl{name: e.name, round: -1, max: -1, at: map[string]pos{}}
+	if !e.value.isMap() {
+		if w := e.value.word("the value of " + e.name.text); w.given() && w.text == aggregate.Count.Keyword {
+			s.kind = aggregate.Count
+		} else if w.given() {
+			f.r.report(w.pos, form, "%q is not what a group can have", w.text)
+		}
+		return s
+	}
+	in := e.value.fields("group value")
+	s.round, s.max, s.at = in.number("round", 0, 20), in.number("max", 1, maxDistinct), in.places()
+	for _, kind := range aggregate.All {
+		n, ok := in.has[kind.Keyword]
+		switch {
+		case ok && s.kind != nil:
+			f.r.report(n.pos(), "", "a value of a group is either %q or %q", s.kind.Keyword, kind.Keyword)
+		case ok:
+			s.kind, s.of = kind, in.word(kind.Keyword)
+		}
+	}
+	if s.kind == nil {
+		in.missing("sum, mean or distinct", form)
+	}
+	return s
+}
+
+// groupTally declares a tally of a group.
+func (c *compiler) groupTally(g *Group, d *deriveDecl, kind *aggregate.Aggregate, name word, t *tallyDecl) *Tally {
+	out := &Tally{
+		Name: d.name.text + "." + name.text, Kind: kind, Target: g.Into, Attr: name.text, Hidden: t.hidden,
+		Round: max(t.round, 0), Max: max(t.max, 0), Group: g,
+	}
+	if name.text == owntable.Grouped {
+		out.Name = d.name.text
+	}
+	t.kind = kind
+	for _, of := range d.group.of {
+		if s := slices.IndexFunc(d.group.set, func(s groupSetDecl) bool { return s.name == name && s.of.given() }); s >= 0 {
+			of = word{of.text + "." + d.group.set[s].of.text, d.group.set[s].of.pos}
+		}
+		t.of = append(t.of, of)
+	}
+	c.tallies[out] = &deriveDecl{name: word{out.Name, name.pos}, entity: d.entity, attr: name, kind: &tallyKind, tally: t}
+	c.Tallies = append(c.Tallies, out)
+	g.Into.Values = append(g.Into.Values, out)
+	return out
+}
+
+// group compiles which rows of each source entity are in which group.
+func (c *compiler) group(g *Group, d *groupDecl) {
+	for i, w := range d.of {
+		e := c.entity(w)
+		if e == nil {
+			continue
+		}
+		if slices.ContainsFunc(d.of[:i], func(o word) bool { return o.text == w.text }) {
+			c.report(w.pos, "leave one of them out", "%s is here twice", w.text)
+			continue
+		}
+		s := &groupSource{where: c.tests(e, d.where, false)}
+		s.by, s.ok = c.groupBy(g, e, d, w.pos)
+		d.sources[e] = s
+	}
+}
+
+// members returns what group has compiled for a source entity.
+func (d *groupDecl) members(e *Entity) ([]Test, []Assign, bool) {
+	if s := d.sources[e]; s != nil {
+		return s.where, s.by, s.ok
+	}
+	return nil, nil, false
+}
+
+// groupBy compiles where the names of a group's key come from.
+func (c *compiler) groupBy(g *Group, source *Entity, d *groupDecl, at pos) ([]Assign, bool) {
+	var words []pair
+	var buckets []Assign
+	ok := true
+	for _, b := range d.by {
+		if !b.unit.given() && (b.value.given() || !b.of.given()) {
+			words = append(words, pair{b.name, b.value})
+			continue
+		}
+		x, good := c.bucket(source, b)
+		buckets, ok = append(buckets, Assign{b.name.text, x}), ok && good
+	}
+	var want []string
+	for _, name := range g.Into.KeyNames() {
+		if !slices.ContainsFunc(buckets, func(a Assign) bool { return a.Name == name }) {
+			want = append(want, name)
+		}
+	}
+	for _, b := range d.by {
+		if b.unit.given() && !slices.Contains(g.Into.KeyNames(), b.name.text) && !c.broken[g.Into] {
+			c.unknown(b.name, g.Into.KeyNames(), "the key of %s has no name %q", g.Into.Name, b.name.text)
+			ok = false
+		}
+	}
+	to, good := c.assignsTo(g.Into, want, source, words, at, "by")
+	return append(to, buckets...), ok && good
+}
+
+func (c *compiler) bucket(source *Entity, b byDecl) (Expr, bool) {
+	of := c.field(source, b.of)
+	zone, err := calendar.Zone(b.zone.text)
+	if err != nil {
+		c.unknown(b.zone, calendar.Names(), "%v", err)
+	}
+	if of == nil || err != nil {
+		return Expr{}, false
+	}
+	if of.Type != TypeTime && of.Type != TypeAny && !(of.Type == TypeString && of.Key != nil) {
+		c.report(b.of.pos, "a time (RFC 3339 text)", "%s.%s is a %s and is in no %s", source.Name, of.Name, of.Type, b.unit.text)
+		return Expr{}, false
+	}
+	return Expr{Bucket: &Bucket{Of: of, Unit: calendar.Unit(b.unit.text), Zone: zone, rules: calendar.Rules(zone)}}, true
+}
+
+// checkGroupEntity reports rows of a group that something else makes or writes too, and groups
+// of rows of which there is nothing to group.
+func checkGroupEntity(c *compiler) {
+	for _, g := range c.Groups {
+		d := c.groups[g]
+		e, at := g.Into, d.name.pos
+		if e.Group != g {
+			c.report(at, "give each group an entity of its own", "%s is a group already", e.Name)
+		}
+		if len(e.MadeBy) > 0 {
+			c.report(at, "give the group an entity of its own", "rows of %s are made by %s too", e.Name, e.MadeBy[0].Name)
+		}
+		if e.Expires != nil {
+			c.report(c.entities[e].expires.pos, "leave it out", "a row of %s is there as long as its group has rows", e.Name)
+		}
+		for _, w := range d.group.of {
+			if of := c.Entity(w.text); of != nil && of.SetOf() != nil {
+				c.report(w.pos, "group the rows that the set is made of", "how many rows a set of %s has says nothing", of.Name)
+			}
+		}
+		for _, o := range e.Table.Entities {
+			if o != e && !c.broken[o] && !c.broken[e] && !c.both(o, e) && o.SetOf() == nil && keyCases(e, o) && !(o.Group != nil && c.after(o, e)) {
+				c.report(at, "give the key of "+e.Name+" a prefix of its own", "%s can make the key of a row of %s, and would overwrite it", e.Name, o.Name)
+			}
+		}
+	}
+}
+
+// after reports whether an entity stands behind another one in the file.
+func (c *compiler) after(a, b *Entity) bool {
+	return slices.Index(c.Entities, a) > slices.Index(c.Entities, b)
+}
+
+// checkGroupKey reports a key that does not say which group a row is of.
+func checkGroupKey(c *compiler) {
+	for _, g := range c.Groups {
+		e := g.Into
+		if c.broken[e] {
+			continue
+		}
+		for i, k := range e.Keys {
+			at := c.keyPos(e, k)
+			primary := i < len(e.PrimaryKey())
+			if k.Template.tail < len(k.Template.parts) {
+				c.report(at, "leave the brackets out", "each row of %s has its whole key, and %q has an optional part", e.Name, k.Template)
+			}
+			for _, name := range k.Template.Names() {
+				switch {
+				case primary || slices.Contains(e.KeyNames(), name):
+				case c.valueOf(e, name) == nil && e.Attribute(name) == nil && e.fixed()[name] == "":
+					c.report(at, "use names of its key: "+strings.Join(e.KeyNames(), ", "), "nothing gives a row of %s %q for its key %s", e.Name, name, k.Attr.Name)
+				case k.Attr.Name != name:
+					c.report(at, "use names of its key: "+strings.Join(e.KeyNames(), ", "), "the key %s of %s cannot use %s: it changes while the row is there", k.Attr.Name, e.Name, name)
+				}
+			}
+		}
+		for _, t := range e.Where {
+			if slices.Contains(e.KeyNames(), t.Field.Name) {
+				c.report(c.entities[e].name.pos, "write it into the template, or leave it out", "the where of %s tests %s, which the group gives", e.Name, t.Field.Name)
+			}
+		}
+	}
+}
+
+// checkGroupAttributes reports a value of a group that is not declared or of another type, and
+// a declared attribute that nothing gives a value.
+func checkGroupAttributes(c *compiler) {
+	for _, g := range c.Groups {
+		e, d := g.Into, c.groups[g].group
+		for _, s := range d.set {
+			switch a := e.Attribute(s.name.text); {
+			case a == nil && !c.broken[e]:
+				c.report(s.name.pos, "attributes: {"+s.name.text+": number}", "%s has no attribute %q", e.Name, s.name.text)
+			case a != nil && a.Type != TypeNumber:
+				c.report(c.attributePos(e, a.Name), "type: number", "%s.%s is a %s, and a value of a group is a number", e.Name, a.Name, a.Type)
+			}
+		}
+		for i, a := range e.Attributes {
+			given := slices.Contains(e.KeyNames(), a.Name) || e.fixed()[a.Name] != "" ||
+				slices.ContainsFunc(d.set, func(s groupSetDecl) bool { return s.name.text == a.Name })
+			if !given {
+				c.report(c.entities[e].attributes[i].name.pos, "set: {"+a.Name+": count}, or leave it out", "nothing gives %s.%s a value: the group sets %s", e.Name, a.Name, setNames(d))
+			}
+			if !a.Default.IsMissing() || a.Defaults != nil || a.Computed != nil || a.Reading != nil || a.Others != nil {
+				c.report(c.entities[e].attributes[i].name.pos, "leave them out", "%s.%s has rules for what applications write, and weir writes it", e.Name, a.Name)
+			}
+		}
+	}
+}
+
+func setNames(d *groupDecl) string {
+	if len(d.set) == 0 {
+		return "nothing"
+	}
+	return strings.Join(names(d.set, func(s groupSetDecl) string { return s.name.text }), ", ")
+}
+
+// checkGroupBy reports a field that rows cannot be grouped by, or that must not be shown.
+func checkGroupBy(c *compiler) {
+	for _, g := range c.Groups {
+		e, d := g.Into, c.groups[g]
+		for _, w := range d.group.of {
+			of := c.Entity(w.text)
+			_, by, ok := d.group.members(of)
+			if of == nil || !ok {
+				continue
+			}
+			for _, a := range by {
+				f, want := a.Expr.Field, e.Attribute(a.Name)
+				if a.Expr.Bucket != nil {
+					f = a.Expr.Bucket.Of
+				}
+				at := c.byPos(d, a.Name)
+				switch {
+				case f == nil:
+				case a.Expr.Bucket != nil && want != nil && want.Type != TypeString && want.Type != TypeAny:
+					c.report(c.attributePos(e, a.Name), "type: string", "%s.%s is a %s, and a %s is a text", e.Name, a.Name, want.Type, a.Expr.Bucket.Unit)
+				case a.Expr.Bucket == nil && want != nil && clash(f.Type, want.Type):
+					c.report(c.attributePos(e, a.Name), "", "%s.%s is a %s, and %s.%s is a %s", e.Name, a.Name, want.Type, of.Name, f.Name, f.Type)
+				case !scalar(f.Type) || f.Type == TypeBinary:
+					c.report(at, "", "rows are grouped by single values, and %s.%s is a %s", of.Name, f.Name, f.Type)
+				}
+				if a := of.Attribute(f.nameOr()); a != nil && a.Hidden {
+					c.report(at, "", "%s would show values of %s.%s, which is hidden", e.Name, of.Name, a.Name)
+				}
+			}
+		}
+	}
+}
+
+// nameOr returns the field's name, "" for no field.
+func (f *Field) nameOr() string {
+	if f == nil {
+		return ""
+	}
+	return f.Name
+}
+
+// byPos returns the place where a group gives a name of its key a value.
+func (c *compiler) byPos(d *deriveDecl, name string) pos {
+	for _, b := range d.group.by {
+		if b.name.text == name {
+			return b.name.pos
+		}
+	}
+	return d.name.pos
+}
+
+// made is what decides what a row of a group has besides its values.
+func (g *Group) made() defined {
+	x := g.Into.made()
+	var all []defined
+	for _, a := range g.Into.Attributes {
+		if slices.Contains(g.Into.KeyNames(), a.Name) {
+			var one defined
+			one.add("name", a.Name, fmt.Sprint(a.Type == TypeNumber), fmt.Sprint(a.Type == TypeBoolean))
+			all = append(all, one)
+		}
+	}
+	x.anyOrder("name", all)
+	return x
+}

@@ -1,0 +1,174 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/internal/calendar"
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// groupOf is the key of the group that a row is in, and the values that the group has in
+// common, by the names of the key.
+func groupOf(s *model.Source, row value.Item) (key store.Key, vals map[string]value.Value, ok bool) {
+	vals = map[string]value.Value{}
+	for _, a := range s.To {
+		switch x := a.Expr; {
+		case x.Bucket != nil:
+			text, ok := bucket(x.Bucket, x.Bucket.Of.Get(row))
+			if !ok {
+				return key, nil, false
+			}
+			vals[a.Name] = value.OfString(text)
+		case x.Field != nil:
+			vals[a.Name] = x.Field.Get(row)
+		default:
+			vals[a.Name] = x.Const
+		}
+	}
+	e, keys := s.Tally.Target, map[string]value.Value{}
+	for _, kt := range e.PrimaryKey() {
+		v, ok := kt.Build(func(name string) value.Value { return spell(kt, vals[name]) })
+		if !ok {
+			return key, nil, false
+		}
+		keys[kt.Attr.Name] = v
+	}
+	if key, ok = keyOf(&e.Table.Table, keys); !ok || e.Table.CheckKey(key) != nil {
+		return key, nil, false
+	}
+	return key, vals, true
+}
+
+// spell is a value as it stands in a key that weir makes: numbers and booleans as their text,
+// which is escaped.
+func spell(kt *model.KeyTemplate, v value.Value) value.Value {
+	if kt.Attr.Type != value.String {
+		return v
+	}
+	return value.OfString(kt.Template.Escape(value.Scalar(v)))
+}
+
+// bucket is the part of the calendar that a time is in. It counts days by itself.
+func bucket(b *model.Bucket, v value.Value) (string, bool) {
+	at, err := time.Parse(time.RFC3339, v.Text())
+	if v.Kind() != value.String || err != nil {
+		return "", false
+	}
+	_, east := at.In(b.Zone).Zone()
+	at = at.UTC().Add(time.Duration(east) * time.Second)
+	year, month, day := at.Date()
+	switch b.Unit {
+	case calendar.Hour:
+		sign, away := "+", east/60
+		if away < 0 {
+			sign, away = "-", -away
+		}
+		zone := fmt.Sprintf("%s%02d:%02d", sign, away/60, away%60)
+		if east == 0 {
+			zone = "Z"
+		}
+		return fmt.Sprintf("%04d-%02d-%02dT%02d%s", year, month, day, at.Hour(), zone), true
+	case calendar.Day:
+		return fmt.Sprintf("%04d-%02d-%02d", year, month, day), true
+	case calendar.Month:
+		return fmt.Sprintf("%04d-%02d", year, month), true
+	case calendar.Week: // that of its Thursday, which is as manieth as its day of the year says
+		thursday := at.AddDate(0, 0, 3-(int(at.Weekday())+6)%7)
+		return fmt.Sprintf("%04d-W%02d", thursday.Year(), (thursday.YearDay()+6)/7), true
+	}
+	return fmt.Sprintf("%04d", year), true
+}
+
+// summaries are the rows of the groups that the rows of the round before are in, with the
+// values of then.
+func summaries(rows []*known) (out []*known) {
+	met := map[string]bool{}
+	for _, r := range rows {
+		if r.entity == nil {
+			continue
+		}
+		for _, s := range r.entity.Sources {
+			g := s.Tally.Group
+			if g == nil || s.Tally != g.Rows || !model.Holds(s.Where, r.image) {
+				continue
+			}
+			key, vals, ok := groupOf(s, r.image)
+			if !ok {
+				continue
+			}
+			k := &known{table: g.Into.Table, key: key, entity: g.Into}
+			if met[k.name()] {
+				continue
+			}
+			met[k.name()] = true
+			k.own = summary(g.Into, key, vals)
+			k.image = k.own
+			if i := slices.IndexFunc(rows, func(was *known) bool { return was.entity == g.Into && was.name() == k.name() }); i >= 0 {
+				k.image = rows[i].image // what else is derived from it sees its values
+			}
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+func summary(e *model.Entity, key store.Key, vals map[string]value.Value) value.Item {
+	row := e.Table.Item(key)
+	for _, t := range e.Where {
+		if v, ok := t.Only(); ok {
+			row = row.With(value.Attr{Name: t.Field.Attr, Value: v})
+		}
+	}
+	for i, kt := range e.Keys {
+		v, _ := kt.Build(func(name string) value.Value { return spell(kt, vals[name]) })
+		switch _, derived := vals[kt.Attr.Name]; {
+		case i < len(e.PrimaryKey()), derived, e.Attribute(kt.Attr.Name) != nil:
+		default:
+			row = row.With(value.Attr{Name: kt.Attr.Name, Value: v})
+		}
+		for _, name := range kt.Template.Names() {
+			text := value.Scalar(vals[name])
+			if e.Attribute(name) != nil && e.KeyTemplate(name) == nil || !kt.Template.Whole() && strings.ContainsFunc(text, func(r rune) bool { return kt.Template.Escape(string(r)) != string(r) }) {
+				row = row.With(value.Attr{Name: name, Value: value.OfString(text)})
+			}
+		}
+	}
+	return row
+}
+
+// grouped reports whether an attribute of a group's row is one of its values.
+func grouped(e *model.Entity, name string) bool {
+	return slices.ContainsFunc(e.Values, func(t *model.Tally) bool { return t.Attr == name })
+}
+
+// emptyLedgers checks that the ledgers of groups without rows expire.
+func (t *truth) emptyLedgers() {
+	t.base.tables[owntable.TableName].each(func(k store.Key, row value.Item) {
+		name, ledger := strings.CutPrefix(k.Partition.Text(), "ledger|"+t.model.Name)
+		at := strings.IndexByte(name, '|')
+		if !ledger || at < 0 || row.Has(owntable.Expiry) || row.Get(owntable.Parked).Sign() > 0 {
+			return
+		}
+		to, told := owntable.RowOf(name[at+1:])
+		if mt := t.model.Table(to.Table); !told || mt == nil || !t.ofGroup(mt, to.Key) {
+			return
+		}
+		for _, a := range row {
+			if owntable.IsSum(a.Name) && a.Value.Sign() != 0 {
+				return
+			}
+		}
+		t.fail(Doubled, "ledger: %s stays, and its group has no rows", k.Partition.Text())
+	})
+}
+
+// ofGroup reports whether a key is that of a group's row.
+func (t *truth) ofGroup(mt *model.Table, key store.Key) bool {
+	return slices.ContainsFunc(mt.Entities, func(e *model.Entity) bool { return e.Group != nil && e.MatchKey(mt.Item(key)) })
+}
