@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"weir/internal/owntable"
@@ -46,8 +47,17 @@ func (r *Runner) Expire(ctx context.Context, targets []store.Ref, ledgers []valu
 
 // whileGone does a write if a row does not exist, in one transaction. It is no error if the row
 // exists, or the write's own condition fails: a worker that changes one of the two looks at both.
-func (r *Runner) whileGone(ctx context.Context, row store.Ref, w store.Write) error {
-	_, err := Transacted(r.Store.Transact(ctx, []store.Write{w, {Ref: row, Check: true, If: store.Cond{r.absent(row)}}}))
+// A transaction in the way may change neither, so the write is sent again.
+func (r *Runner) whileGone(ctx context.Context, row store.Ref, w store.Write) (err error) {
+	for range MaxRounds {
+		err = r.Store.Transact(ctx, []store.Write{w, {Ref: row, Check: true, If: store.Cond{r.absent(row)}}})
+		if errors.Is(err, store.ErrCondition) {
+			return nil
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+	}
 	return err
 }
 

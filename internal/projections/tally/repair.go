@@ -3,6 +3,7 @@ package tally
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"weir/internal/owntable"
 	"weir/internal/runner"
@@ -66,7 +67,24 @@ func (f *LedgerFix) Correct(ctx context.Context, r *runner.Runner, now *runner.R
 		return false, true, err
 	}
 	wrong, err := r.NoteUnshown(ctx, f.ref(), of.row, of.entity, is)
+	if err == nil && (differs || wrong) {
+		err = f.expire(ctx, r)
+	}
 	return true, differs || wrong, err
+}
+
+// expire makes the ledger expire if it is empty and its target is gone: no record is to come
+// that shows the target. A ledger whose name does not tell its target stays.
+func (f *LedgerFix) expire(ctx context.Context, r *runner.Runner) error {
+	target, ok := owntable.RowOf(strings.TrimPrefix(f.Name, owntable.Ledgers(r.Model.Name)))
+	if !ok || r.Model.Table(target.Table) == nil {
+		return nil
+	}
+	ledger, err := r.GetRow(ctx, f.ref())
+	if err != nil {
+		return err
+	}
+	return r.Expire(ctx, []store.Ref{target}, []value.Item{ledger})
 }
 
 // builtFix is that of a ledger that a build made and that has marks. What it holds is the sum
