@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -147,16 +148,21 @@ func grouped(e *model.Entity, name string) bool {
 	return slices.ContainsFunc(e.Values, func(t *model.Tally) bool { return t.Attr == name })
 }
 
-// emptyLedgers checks that the ledgers of groups without rows expire.
+// emptyLedgers checks that the ledgers of groups without rows expire. Those that a build has
+// replaced stay until they are pruned, and those that no row shows yet may stay.
 func (t *truth) emptyLedgers() {
+	shown := map[string]string{}
+	for _, b := range t.shownBuilds() {
+		shown[b.Entity] = b.Ledgers(t.model.Name)
+	}
 	t.base.tables[owntable.TableName].each(func(k store.Key, row value.Item) {
-		name, ledger := strings.CutPrefix(k.Partition.Text(), "ledger|"+t.model.Name)
-		at := strings.IndexByte(name, '|')
-		if !ledger || at < 0 || row.Has(owntable.Expiry) || row.Get(owntable.Parked).Sign() > 0 {
+		under, name, _ := strings.Cut(strings.TrimPrefix(k.Partition.Text(), "ledger|"), "|")
+		if !strings.HasPrefix(k.Partition.Text(), "ledger|") || row.Has(owntable.Expiry) || row.Get(owntable.Parked).Sign() > 0 {
 			return
 		}
-		to, told := owntable.RowOf(name[at+1:])
-		if mt := t.model.Table(to.Table); !told || mt == nil || !t.ofGroup(mt, to.Key) {
+		to, told := owntable.RowOf(name)
+		e := t.ofGroup(to)
+		if !told || e == nil || under != cmp.Or(shown[e.Name], t.model.Name) {
 			return
 		}
 		for _, a := range row {
@@ -168,7 +174,15 @@ func (t *truth) emptyLedgers() {
 	})
 }
 
-// ofGroup reports whether a key is that of a group's row.
-func (t *truth) ofGroup(mt *model.Table, key store.Key) bool {
-	return slices.ContainsFunc(mt.Entities, func(e *model.Entity) bool { return e.Group != nil && e.MatchKey(mt.Item(key)) })
+// ofGroup is the group that has a row of this key, nil for none.
+func (t *truth) ofGroup(row store.Ref) *model.Entity {
+	mt := t.model.Table(row.Table)
+	if mt == nil {
+		return nil
+	}
+	i := slices.IndexFunc(mt.Entities, func(e *model.Entity) bool { return e.Group != nil && e.MatchKey(mt.Item(row.Key)) })
+	if i < 0 {
+		return nil
+	}
+	return mt.Entities[i]
 }
