@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -151,18 +150,20 @@ func grouped(e *model.Entity, name string) bool {
 // emptyLedgers checks that the ledgers of groups without rows expire. Those that a build has
 // replaced stay until they are pruned, and those that no row shows yet may stay.
 func (t *truth) emptyLedgers() {
-	shown := map[string]string{}
+	under := map[*model.Entity]string{}
+	for _, e := range t.model.Entities {
+		under[e] = owntable.Ledgers(t.model.Name)
+	}
 	for _, b := range t.shownBuilds() {
-		shown[b.Entity] = b.Ledgers(t.model.Name)
+		under[t.model.Entity(b.Entity)] = owntable.Ledgers(b.Ledgers(t.model.Name))
 	}
 	t.base.tables[owntable.TableName].each(func(k store.Key, row value.Item) {
-		under, name, _ := strings.Cut(strings.TrimPrefix(k.Partition.Text(), "ledger|"), "|")
-		if !strings.HasPrefix(k.Partition.Text(), "ledger|") || row.Has(owntable.Expiry) || row.Get(owntable.Parked).Sign() > 0 {
-			return
-		}
+		at := k.Partition.Text()
+		_, name, _ := strings.Cut(at, "|")
+		_, name, _ = strings.Cut(name, "|")
 		to, told := owntable.RowOf(name)
 		e := t.ofGroup(to)
-		if !told || e == nil || under != cmp.Or(shown[e.Name], t.model.Name) {
+		if !told || e == nil || at != under[e]+name || row.Has(owntable.Expiry) || row.Get(owntable.Parked).Sign() > 0 {
 			return
 		}
 		for _, a := range row {
