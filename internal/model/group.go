@@ -15,7 +15,7 @@ import (
 
 // groupKind derives summary rows: counts, sums, means and distinct values of rows that have
 // the same values in some fields, on a row of their own. What it shows are tallies of that
-// row, and one more tally counts the rows of the group: while it is above 0 the row is there.
+// row, and one more tally counts the rows of the group: while it is above 0 the row exists.
 var groupKind = kind{
 	shape: "group", keys: []string{"group"}, read: readGroup,
 	declare: func(c *compiler, d *deriveDecl, e *Entity) {

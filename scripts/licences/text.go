@@ -26,6 +26,9 @@ var kinds = []struct {
 	{"ISC", []string{"Permission to use, copy, modify, and/or distribute this software for any purpose with or without fee"}},
 }
 
+// data are the files that the programs have in them and that are in the public domain.
+var data = []string{"IANA time zone database 2025c (internal/calendar/zoneinfo.zip)  public domain"}
+
 // kindOf returns the licence of a text, "" if it is not one of kinds.
 func kindOf(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
@@ -123,6 +126,9 @@ func notice(mods []*module) ([]byte, error) {
 			of[t.content] = append(of[t.content], m.path+": "+t.name)
 		}
 		fmt.Fprintf(&out, "%s  %s\n", strings.TrimSpace(m.path+" "+m.version), strings.Join(names, ", "))
+	}
+	for _, line := range data {
+		fmt.Fprintln(&out, line)
 	}
 	for _, content := range order {
 		fmt.Fprintf(&out, "\n%s\n", strings.Repeat("=", 80))
