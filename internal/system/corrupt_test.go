@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path"
 	"strconv"
 	"strings"
 	"testing"
@@ -37,7 +38,7 @@ func TestCorrupted(t *testing.T) {
 		times = 100 // in a few models only one in ten changes a derived value
 	}
 	for _, name := range builtIn {
-		t.Run(name, func(t *testing.T) {
+		t.Run(path.Base(name), func(t *testing.T) {
 			t.Parallel()
 			c := &corruption{name: name, open: embeddedStore, d: newRand(11)}
 			if c.run(t, times); c.said == 0 {
@@ -61,7 +62,7 @@ func TestCorruptedOnDynamoDB(t *testing.T) {
 		times = n
 	}
 	for _, name := range builtIn {
-		t.Run(name, func(t *testing.T) {
+		t.Run(path.Base(name), func(t *testing.T) {
 			t.Parallel()
 			c := &corruption{name: name, open: dynamoStore, dynamo: true, noCounts: true, d: newRand(12)}
 			if c.run(t, times/len(builtIn)); c.said == 0 && name != "gallery" { // which has only counts
