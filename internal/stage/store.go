@@ -133,8 +133,8 @@ func (s *named) Identity(ctx context.Context, table string) (store.Identity, err
 	return is, s.failed(err)
 }
 
-// Sweep hands prepare the removals under their logical names, and takes over the
-// conditions that it adds.
+// Sweep hands prepare the removals under their logical names, and takes over what it makes of
+// them.
 func (s *named) Sweep(ctx context.Context, now time.Time, limit int, prepare store.Prepare) (int, error) {
 	inner := prepare
 	if prepare != nil {
@@ -145,7 +145,8 @@ func (s *named) Sweep(ctx context.Context, now time.Time, limit int, prepare sto
 			}
 			err := prepare(ctx, shown)
 			for i := range ws {
-				ws[i].If = shown[i].If
+				ws[i] = shown[i]
+				ws[i].Table = s.real(ws[i].Table)
 			}
 			return err
 		}

@@ -408,8 +408,8 @@ func GetRow(ctx context.Context, s Getter, ref Ref) (value.Item, error) {
 	return rows[0], nil
 }
 
-// Prepare is called with writes before they happen. It may add to their conditions, and
-// change nothing else. If it returns an error, the writes do not happen.
+// Prepare is called with removals before they happen. It may add to their conditions, or put
+// another removal of an expired row in the place of one. If it returns an error, none happens.
 type Prepare func(ctx context.Context, ws []Write) error
 
 // Store is the interface that every driver implements as a whole: no user of a store

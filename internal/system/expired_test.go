@@ -3,6 +3,7 @@ package system_test
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,8 +28,12 @@ queries:
 `
 
 // openOffers opens a system with a clock that the test sets, an hour before sweepNow.
-func openOffers(t *testing.T) (*model.Model, *system.System, *time.Time) {
-	m, err := model.Parse("offers.yaml", []byte(offers))
+func openOffers(t testing.TB) (*model.Model, *system.System, *time.Time) {
+	return openExpiring(t, offers)
+}
+
+func openExpiring(t testing.TB, text string) (*model.Model, *system.System, *time.Time) {
+	m, err := model.Parse("offers.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,6 +108,48 @@ func TestExpiredCopies(t *testing.T) {
 	}
 }
 
+// TestExpiredCopiesOfCopies: rows, their copies and the copies of these, which all expire in the
+// same second: the rows go first although their keys are the greatest, and none is made again.
+func TestExpiredCopiesOfCopies(t *testing.T) {
+	m, s, now := openExpiring(t, strings.NewReplacer("  Old:",
+		"  Pin: {table: rest, where: {kind: Pin}, key: {PK: A-PIN, SK: \"{id}\"}, attributes: {id: string!, until: number}}\n  Old:",
+		"queries:", "  Pin: {row: Card, set: {id: id, until: ttl}}\nqueries:").Replace(offers))
+	const rows = 700
+	var ws []store.Write
+	for i := range rows {
+		row := rowOf("PK", fmt.Sprint("OFFER#", i), "SK", "META", "kind", "Offer", "id", fmt.Sprint(i)).With(value.Attr{Name: "ttl", Value: value.OfInt(sweepNow.Unix() - 1)})
+		key, _ := m.Tables[0].KeyOf(row)
+		ws = append(ws, store.Write{Ref: store.Ref{Table: "offers", Key: key}, Put: row})
+	}
+	if _, err := s.Store.Write(t.Context(), ws); err != nil {
+		t.Fatal(err)
+	}
+	settle(t, s)
+	*now = sweepNow
+	sweeps := 0
+	for n := 1; n > 0; sweeps++ {
+		var err error
+		if n, err = s.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for i := range rows {
+			key := func(table, pk, sk string) store.Ref {
+				return store.Ref{Table: table, Key: store.Key{Partition: value.OfString(pk), Sort: value.OfString(sk)}}
+			}
+			id := fmt.Sprint(i)
+			is, err := s.Store.Get(t.Context(), []store.Ref{key("offers", "OFFER#"+id, "META"), key("offers", "CARDS", id), key("rest", "A-PIN", id)})
+			if err != nil || is[0] != nil && is[1] == nil || is[1] != nil && is[2] == nil {
+				t.Fatalf("a copy went before its source: %v, %v", is, err)
+			}
+		}
+		settle(t, s)
+		verifyNothing(t, s)
+	}
+	if sweeps > 4 {
+		t.Errorf("%d sweeps for %d rows: what went came back", sweeps, 3*rows)
+	}
+}
+
 // TestCopyThatExpiresFirst: a copy whose own TTL deletes it before its source is not made
 // again, and its absence is no difference.
 func TestCopyThatExpiresFirst(t *testing.T) {
@@ -144,4 +191,39 @@ func TestSweepWaits(t *testing.T) {
 	if n, err := s.Sweep(t.Context()); n != 1 || err != nil {
 		t.Errorf("%d rows are removed, not 1: %v", n, err)
 	}
+}
+
+// BenchmarkSweepCopies deletes expired rows and the copies that carry their TTL, a sweep and
+// then what it leads to, after each other. All expire in the same second: so the copies, whose
+// keys are smaller, come before their sources. One operation is one of these rows.
+func BenchmarkSweepCopies(b *testing.B) {
+	m, s, now := openOffers(b)
+	for from := 0; from < b.N/2; from += 500 {
+		var ws []store.Write
+		for i := from; i < min(from+500, b.N/2); i++ {
+			row := rowOf("PK", fmt.Sprint("OFFER#", i), "SK", "META", "kind", "Offer", "id", fmt.Sprint(i), "text", strings.Repeat("x", 500)).
+				With(value.Attr{Name: "ttl", Value: value.OfInt(sweepNow.Unix() - 1)})
+			key, _ := m.Tables[0].KeyOf(row)
+			ws = append(ws, store.Write{Ref: store.Ref{Table: "offers", Key: key}, Put: row})
+		}
+		if _, err := s.Store.Write(b.Context(), ws); err != nil {
+			b.Fatal(err)
+		}
+	}
+	settle(b, s)
+	*now = sweepNow
+	b.ResetTimer()
+	for n := 1; n > 0; {
+		var err error
+		if n, err = s.Sweep(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		settle(b, s)
+	}
+	b.StopTimer()
+	page, err := s.Store.Query(b.Context(), store.Query{Table: "offers", Limit: 1})
+	if err != nil || len(page.Rows) > 0 {
+		b.Fatal("rows are left", err)
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "rows/s")
 }

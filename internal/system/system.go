@@ -217,40 +217,62 @@ func (s *System) Verify(p *Part) *verify.Verify {
 	return &verify.Verify{Model: p.Model, Store: s.Store, Index: p.Runner.Index, Now: s.now}
 }
 
-// sourcesFirst keeps copies from being deleted whose sources have expired too and are still
-// there.
+// sourcesFirst puts the removal of its source in the place of a copy's removal, where the source
+// has expired too and is still there. The source's own source goes before that.
 func (s *System) sourcesFirst(ctx context.Context, tables map[string]*model.Table, removals []store.Write, now time.Time) error {
-	refs := make([]store.Ref, len(removals))
+	at := make([]int, len(removals)) // those whose row may be a copy
+	for i := range at {
+		at[i] = i
+	}
+	seen := map[string]bool{}
 	for i := range removals {
-		refs[i] = removals[i].Ref
+		seen[owntable.RowText(removals[i].Ref)] = true
 	}
-	rows, err := s.Store.Get(ctx, refs)
-	if err != nil {
-		return err
-	}
-	var sources []store.Ref
-	var of []int
-	for i, row := range rows {
-		t := tables[refs[i].Table]
-		if t == nil {
-			continue
+	for len(at) > 0 {
+		refs := make([]store.Ref, len(at))
+		for i, n := range at {
+			refs[i] = removals[n].Ref
 		}
-		if e := t.Classify(row); e != nil {
-			for _, source := range copies.Sources(e, row) {
-				sources, of = append(sources, source), append(of, i)
+		rows, err := s.Store.Get(ctx, refs)
+		if err != nil {
+			return err
+		}
+		var sources []store.Ref
+		var of []int
+		for i, row := range rows {
+			t := tables[refs[i].Table]
+			if t == nil {
+				continue // of no model
+			}
+			if e := t.Classify(row); e != nil {
+				for _, source := range copies.Sources(e, row) {
+					sources, of = append(sources, source), append(of, at[i])
+				}
 			}
 		}
-	}
-	if len(sources) == 0 {
-		return nil
-	}
-	if rows, err = s.Store.Get(ctx, sources); err != nil {
-		return err
-	}
-	for i, row := range rows {
-		if t := tables[sources[i].Table]; t != nil && row != nil && t.Expired(row, now) {
+		if len(sources) == 0 {
+			return nil
+		}
+		if rows, err = s.Store.Get(ctx, sources); err != nil {
+			return err
+		}
+		at = at[:0]
+		for i, row := range rows {
+			t := tables[sources[i].Table]
+			if t == nil || row == nil || !t.Expired(row, now) {
+				continue
+			}
+			if n := len(at); n > 0 && at[n-1] == of[i] {
+				continue // another source goes now
+			}
 			w := &removals[of[i]]
-			w.If = append(w.If, []store.Test{}) // never holds
+			if name := owntable.RowText(sources[i]); seen[name] {
+				w.If = append(w.If, []store.Test{}) // never holds: the source is among the removals
+			} else {
+				seen[name] = true
+				w.Ref, w.If = sources[i], store.Cond{{{Attr: t.TTL, Is: store.Eq, Value: row.Get(t.TTL)}}}
+				at = append(at, of[i])
+			}
 		}
 	}
 	return nil
