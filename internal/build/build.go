@@ -75,11 +75,12 @@ type Progress struct {
 	Left    int64 // things that differ and that a build cannot put right
 	Orphans int64 // rows that weir made, it seems, at keys that the model does not have
 	Bytes   int64 // of the rows read
+	Marks   int64 // marks, and rows of our own table, read before something was put
 }
 
 // ReadUnits returns the read units, by the documented rules: one for each 4 KB of a strong
-// scan, and one for each mark that is looked up.
-func (p Progress) ReadUnits() int64 { return (p.Bytes+4095)/4096 + p.Puts }
+// scan, and one for each mark that is read: where a table is not written, none.
+func (p Progress) ReadUnits() int64 { return (p.Bytes+4095)/4096 + p.Marks }
 
 // DynamoDB's prices on demand in us-east-1, in dollars for a million units.
 const (

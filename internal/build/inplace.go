@@ -132,7 +132,7 @@ const fixUnits = 6
 // is.
 func (s *segment) fix(ctx context.Context, r *runner.Runner, f runner.Fix) error {
 	if s.dry {
-		s.add(Progress{Puts: 1, Units: fixUnits})
+		s.add(Progress{Puts: 1, Marks: 1, Units: fixUnits})
 		return nil
 	}
 	for range fixTries {
@@ -146,7 +146,7 @@ func (s *segment) fix(ctx context.Context, r *runner.Runner, f runner.Fix) error
 			return err
 		case done && differs:
 			s.row.Puts++
-			s.add(Progress{Puts: 1})
+			s.add(Progress{Puts: 1, Marks: 1})
 			return nil
 		case done:
 			return nil

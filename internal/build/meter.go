@@ -26,6 +26,7 @@ func (b *Builder) add(p Progress) {
 	d.Left += p.Left
 	d.Orphans += p.Orphans
 	d.Bytes += p.Bytes
+	d.Marks += p.Marks
 	if b.Report != nil {
 		b.Report(*d)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,17 +39,11 @@ type segment struct {
 	number, of int
 	at         store.Ref
 	row        owntable.SegmentRow
-	targets    map[string]*pending
+	targets    map[string]*runner.ReadTarget
 	facts      []runner.Held        // rows that the segment will put
 	changes    []projections.Change // rows that will be compared in place
 	gone       []value.Item         // rows that will be removed
 	held       int                  // contributions in targets, and so on
-}
-
-// pending is what a segment will put for one target.
-type pending struct {
-	target store.Ref
-	rows   []runner.ReadRow
 }
 
 // holdRows is how many contributions a segment collects before it puts them, target by
@@ -83,7 +78,7 @@ func (p *pass) run(ctx context.Context) error {
 
 func (p *pass) segment(n, of int) *segment {
 	at := owntable.Segment(p.Runner.Model.Name, p.build.Generation, p.name, n)
-	return &segment{pass: p, number: n, of: of, at: at, targets: map[string]*pending{}}
+	return &segment{pass: p, number: n, of: of, at: at, targets: map[string]*runner.ReadTarget{}}
 }
 
 // plan returns the number of segments. The first builder's number stands in segment 0 before
@@ -260,30 +255,31 @@ func (s *segment) flush(ctx context.Context) error {
 }
 
 func (s *segment) clear() {
-	s.targets, s.facts, s.changes, s.gone, s.held = map[string]*pending{}, nil, nil, nil, 0
+	s.targets, s.facts, s.changes, s.gone, s.held = map[string]*runner.ReadTarget{}, nil, nil, nil, 0
 }
 
 // estimate counts what flush would do.
 func (s *segment) estimate(ctx context.Context) error {
 	units := 1 + runner.HeldUnits(s.facts, 1)
-	s.add(Progress{Puts: int64(len(s.facts))})
+	s.add(Progress{Puts: int64(len(s.facts)), Marks: int64(len(s.facts))})
 	if len(s.changes) > 0 {
 		if err := s.done(ctx, s); err != nil {
 			return err
 		}
 	}
-	for _, at := range s.targets {
-		switch {
-		case len(at.rows) == 1 && at.rows[0].Key == nil:
+	for name, at := range s.targets {
+		if at.Rows[0].Key == nil {
 			units += showUnits
 			s.add(Progress{Targets: 1})
-		default:
-			units += runner.PutUnits(at.rows, 1)
-			if e := s.Runner.Model.Entity(s.build.Entity); e != nil && e.Group != nil {
-				units += showUnits
-			}
-			s.add(Progress{Puts: int64(len(at.rows))})
+			delete(s.targets, name)
 		}
+	}
+	if e := s.Runner.Model.Entity(s.build.Entity); e != nil && e.Group != nil {
+		units += showUnits * len(s.targets)
+	}
+	for _, piece := range s.pieces() {
+		units += runner.PutUnits(piece, 1)
+		s.add(Progress{Puts: contributions(piece), Marks: s.marks(piece)})
 	}
 	s.add(Progress{Units: int64(units)})
 	s.clear()
@@ -316,10 +312,10 @@ func (s *segment) keep(target store.Ref, row runner.ReadRow) {
 	name := owntable.RowText(target)
 	at := s.targets[name]
 	if at == nil {
-		at = &pending{target: target}
+		at = &runner.ReadTarget{Target: target}
 		s.targets[name] = at
 	}
-	at.rows = append(at.rows, row)
+	at.Rows = append(at.Rows, row)
 	s.held++
 }
 
@@ -333,28 +329,56 @@ func (s *segment) put(ctx context.Context) error {
 		return err
 	}
 	s.row.Puts += int64(len(s.facts))
-	s.add(Progress{Puts: int64(len(s.facts))})
+	s.add(Progress{Puts: int64(len(s.facts)), Marks: int64(len(s.facts))})
 	e := s.Runner.Model.Entity(s.build.Entity)
-	for _, name := range sortedKeys(s.targets) {
-		at := s.targets[name]
-		if err := s.spend(ctx, runner.PutUnits(at.rows, 1)); err != nil {
+	unread := s.name == passRows
+	for _, piece := range s.pieces() {
+		units := runner.PutUnits(piece, 1)
+		if err := s.spend(ctx, units); err != nil {
 			return err
 		}
-		if err := kinds.PutRows(ctx, in, e, at.target, at.rows, s.row.Held(s.at)); err != nil {
-			return fmt.Errorf("%s: %w", s.Runner.Describe(at.target), err)
+		did, err := kinds.PutPiece(ctx, in, e, piece, unread, s.row.Held(s.at))
+		if err != nil {
+			return err
 		}
-		s.row.Puts += int64(len(at.rows))
-		s.add(Progress{Puts: int64(len(at.rows))})
+		if did.Tries > 0 { // others have marked some: the next ones are read before
+			unread = false
+			if err := s.spend(ctx, units*did.Tries); err != nil {
+				return err
+			}
+		}
+		n := contributions(piece)
+		s.row.Puts += n
+		s.add(Progress{Puts: n, Marks: int64(did.Read)})
 	}
 	return nil
 }
 
-func sortedKeys(m map[string]*pending) (out []string) {
-	for name := range m {
-		out = append(out, name)
+// pieces returns what the segment will put, as it will be written.
+func (s *segment) pieces() [][]runner.ReadTarget {
+	if len(s.targets) == 0 {
+		return nil
 	}
-	slices.Sort(out)
-	return out
+	targets := make([]runner.ReadTarget, 0, len(s.targets))
+	for _, name := range slices.Sorted(maps.Keys(s.targets)) {
+		targets = append(targets, *s.targets[name])
+	}
+	return kinds.Pieces(s.Runner.Model.Entity(s.build.Entity), targets)
+}
+
+// marks returns how many marks are read before a piece is put, if nothing has put it yet.
+func (s *segment) marks(piece []runner.ReadTarget) int64 {
+	if s.name == passRows && s.Runner.Model.Entity(s.build.Entity).SetOf() == nil {
+		return 0
+	}
+	return contributions(piece)
+}
+
+func contributions(piece []runner.ReadTarget) (n int64) {
+	for _, t := range piece {
+		n += int64(len(t.Rows))
+	}
+	return n
 }
 
 // filling returns the passes of the state building.
@@ -510,11 +534,11 @@ func (b *Builder) show(e *model.Entity, is owntable.Build, name string) *pass {
 		return nil
 	}
 	p.done = func(ctx context.Context, s *segment) error {
-		for _, name := range sortedKeys(s.targets) {
+		for _, name := range slices.Sorted(maps.Keys(s.targets)) {
 			if err := s.spend(ctx, showUnits); err != nil {
 				return err
 			}
-			if err := b.Runner.ShowBuilt(ctx, is, s.targets[name].target, e); err != nil {
+			if err := b.Runner.ShowBuilt(ctx, is, s.targets[name].Target, e); err != nil {
 				return err
 			}
 			s.add(Progress{Targets: 1})
@@ -570,7 +594,7 @@ func (b *Builder) auditOwn(is owntable.Build) *pass {
 		s.held += holdRows / compareAtOnce
 		differs, err := in.AuditHeld(ctx, is.Entity, row, s.row.Held(s.at))
 		if differs && err == nil {
-			s.add(Progress{Puts: 1})
+			s.add(Progress{Puts: 1, Marks: 1})
 			err = s.spend(ctx, runner.HeldUnits([]runner.Held{{Row: row}}, 1))
 		}
 		return err

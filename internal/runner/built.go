@@ -26,23 +26,89 @@ type ReadRow struct {
 	Audit int64
 }
 
-// PutRows counts rows in the generation whose runner this is (In). guard is part of each
-// transaction. The error wraps ErrLost if a guard no longer holds.
-func (r *Runner) PutRows(ctx context.Context, target store.Ref, rows []ReadRow, guard ...store.Write) error {
-	return r.PutRowsInto(ctx, target, rows, nil, guard...)
+// ReadTarget is what a builder puts for one target.
+type ReadTarget struct {
+	Target store.Ref
+	Rows   []ReadRow
 }
 
-// PutRowsInto is PutRows where targets have something else than ledgers.
+// Pieces groups what is put for ledgers into transactions. Targets of few rows share one: each
+// write of a transaction costs units, also that of the fence.
+func Pieces(targets []ReadTarget) (out [][]ReadTarget) {
+	writes, size := 0, 0
+	for _, t := range targets {
+		for len(t.Rows) > 0 {
+			n, more := 0, 0
+			for n < len(t.Rows) && n < marksAtOnce && (n == 0 || more < markedBytes) {
+				more += markedSize(t.Rows[n].Amounts, t.Rows[n].Key)
+				n++
+			}
+			if len(out) == 0 || writes+n+1 > marksAtOnce+1 || size+more > markedBytes {
+				out, writes, size = append(out, nil), 0, 0
+			}
+			writes, size = writes+n+1, size+more
+			last := &out[len(out)-1]
+			*last, t.Rows = append(*last, ReadTarget{t.Target, t.Rows[:n]}), t.Rows[n:]
+		}
+	}
+	return out
+}
+
+// Put is what it took to put a piece.
+type Put struct {
+	Read  int // marks that were read
+	Tries int // transactions that were tried in vain
+}
+
+// PutPiece counts a piece in the generation whose runner this is (In), in one transaction if it
+// can. guard is part of each transaction. unread says that the rows have no marks, it seems, so
+// that these are read only if that is wrong. The error wraps ErrLost if a guard no longer holds.
+func (r *Runner) PutPiece(ctx context.Context, piece []ReadTarget, unread bool, guard ...store.Write) (did Put, err error) {
+	w := Work{Runner: r, Gathered: &projections.Gathered{}}
+	var all []counted
+	for _, t := range piece {
+		all = append(all, r.read(t.Target, t.Rows)...)
+	}
+	tries := []reading{w.readMarks}
+	switch {
+	case unread:
+		tries = []reading{noMarks, w.readMarks}
+	case len(piece) == 1:
+		tries = nil
+	}
+	for i, marks := range tries {
+		if did.Tries = i; i > 0 || !unread {
+			did.Read += len(all)
+		}
+		_, err := w.countOnce(ctx, all, guard, marks)
+		if err == nil || !errors.Is(err, store.ErrCondition) && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrRefused) {
+			return did, err
+		}
+	}
+	did.Tries, did.Read = len(tries), did.Read+len(all)
+	for _, t := range piece { // one of them is written by others, or takes nothing
+		if err := w.contribute(ctx, t.Target, r.read(t.Target, t.Rows), guard); err != nil {
+			return did, fmt.Errorf("%s: %w", r.Describe(t.Target), err)
+		}
+	}
+	return did, nil
+}
+
+// PutRowsInto is PutPiece for one target that has something else than a ledger.
 func (r *Runner) PutRowsInto(ctx context.Context, target store.Ref, rows []ReadRow, into func(target store.Ref) (Into, int), guard ...store.Write) error {
 	w := Work{Runner: r, Gathered: &projections.Gathered{}}
-	var cs []counted
+	return w.contributeInto(ctx, target, r.read(target, rows), guard, into)
+}
+
+// read returns what rows that a builder has read contribute to a target.
+func (r *Runner) read(target store.Ref, rows []ReadRow) (cs []counted) {
 	for _, row := range rows {
 		cs = append(cs, counted{
-			source: row.Source, key: row.Key, amounts: row.Amounts, step: row.decide, change: -1,
+			target: target, source: row.Source, key: row.Key, amounts: row.Amounts, step: row.decide, change: -1,
 			letter: Dead{Kind: DeadParked, Target: r.Describe(target), Row: target, Source: "the build, from row " + owntable.RowText(row.Source)},
 		})
 	}
-	return w.contributeInto(ctx, target, cs, guard, into)
+	return cs
 }
 
 // Differs reports whether an audit would change a mark.
@@ -61,13 +127,14 @@ func (row ReadRow) decide(m contribution.Mark) (contribution.Step, bool) {
 	return contribution.Audit(m, row.Amounts)
 }
 
-// PutUnits returns the write units that PutRows takes for rows of one target with n guards,
-// by DynamoDB's documented rules: two for each KB of each row of a transaction.
-func PutUnits(rows []ReadRow, guards int) (units int) {
+// PutUnits returns the write units that a piece takes with n guards, by DynamoDB's documented
+// rules: two for each KB of each row of a transaction.
+func PutUnits(piece []ReadTarget, guards int) (units int) {
 	const rest = 150 // bytes of a mark besides its keys and amounts, with names
-	for start := 0; start < len(rows); start += marksAtOnce {
-		units += 2 + 2*guards
-		for _, row := range rows[start:min(start+marksAtOnce, len(rows))] {
+	units = 2 * guards
+	for _, t := range piece {
+		units += 2
+		for _, row := range t.Rows {
 			size := rest + 4*row.Key.Size() + value.Item(row.Amounts).Size()
 			units += 2 * ((size + 1023) / 1024)
 		}

@@ -325,7 +325,7 @@ func (w *Work) offered(ctx context.Context, o *projections.Offered, into func(ta
 	for _, offer := range o.Offers {
 		c := &w.Changes[offer.Change]
 		cs = append(cs, counted{
-			source: c.Row, key: c.Table.Item(c.Row.Key), amounts: offer.Amounts,
+			target: o.Target, source: c.Row, key: c.Table.Item(c.Row.Key), amounts: offer.Amounts,
 			step: func(m contribution.Mark) (contribution.Step, bool) {
 				return contribution.Record(m, offer.Position, offer.Amounts)
 			},
@@ -359,7 +359,7 @@ func (w *Work) contributeElsewhere(ctx context.Context, target store.Ref, cs []c
 		if err := w.Fresh(); err != nil {
 			return err
 		}
-		marks, steps, err := w.decide(ctx, target, cs)
+		marks, steps, err := w.decide(ctx, cs, w.readMarks)
 		if err != nil || len(marks) == 0 {
 			return err
 		}
@@ -380,6 +380,7 @@ func (w *Work) contributeElsewhere(ctx context.Context, target store.Ref, cs []c
 
 // counted is what a source row contributes to a target, and how that is decided.
 type counted struct {
+	target  store.Ref
 	source  store.Ref
 	key     value.Item
 	amounts []value.Attr
@@ -393,7 +394,7 @@ func (w *Work) contribute(ctx context.Context, target store.Ref, cs []counted, g
 	for len(cs) > 0 {
 		n, size := 0, 0
 		for n < len(cs) && n < marksAtOnce && (n == 0 || size < markedBytes) {
-			size += value.Item(cs[n].amounts).Size() + cs[n].key.Size() + 1<<10
+			size += markedSize(cs[n].amounts, cs[n].key)
 			n++
 		}
 		if err := w.contributeSome(ctx, target, cs[:n], guard); err != nil {
@@ -402,6 +403,31 @@ func (w *Work) contribute(ctx context.Context, target store.Ref, cs []counted, g
 		cs = cs[n:]
 	}
 	return nil
+}
+
+// markedSize bounds the bytes of a mark in a transaction.
+func markedSize(amounts []value.Attr, key value.Item) int {
+	return value.Item(amounts).Size() + key.Size() + 1<<10
+}
+
+// countOnce counts contributions in one transaction, target by target in their order, and
+// returns the steps that it decided on. marks reads their marks.
+func (w *Work) countOnce(ctx context.Context, cs []counted, guard []store.Write, marks reading) ([]contribution.Step, error) {
+	ms, steps, err := w.decide(ctx, cs, marks)
+	if err != nil || len(ms) == 0 {
+		return steps, err
+	}
+	ws := append(slices.Clip(guard), ms...)
+	for at, n := 0, 0; at < len(cs); at += n {
+		n = 1
+		for at+n < len(cs) && projections.SameRow(cs[at+n].target, cs[at].target) {
+			n++
+		}
+		if amounts := total(steps[at : at+n]); len(amounts) > 0 {
+			ws = append(ws, owntable.AddLedger(owntable.Ledger(w.Model.Name, cs[at].target), amounts, w.First()))
+		}
+	}
+	return steps, w.Store.Transact(ctx, ws)
 }
 
 // contributeTries is how often a transaction is tried again that others interfered with.
@@ -414,18 +440,11 @@ func (w *Work) contributeSome(ctx context.Context, target store.Ref, cs []counte
 		if err := w.Fresh(); err != nil {
 			return err
 		}
-		marks, steps, err := w.decide(ctx, target, cs)
-		if err != nil || len(marks) == 0 {
-			return err
-		}
-		ws := append(slices.Clip(guard), marks...)
-		if amounts := total(steps); len(amounts) > 0 {
-			ws = append(ws, owntable.AddLedger(owntable.Ledger(w.Model.Name, target), amounts, w.First()))
-		}
-		last = w.Store.Transact(ctx, ws)
-		switch {
-		case last == nil:
+		var steps []contribution.Step
+		if steps, last = w.countOnce(ctx, cs, guard, w.readMarks); last == nil {
 			return nil
+		}
+		switch {
 		case errors.Is(last, store.ErrRefused):
 			ready, full, err := w.room(ctx, target, total(steps))
 			switch {
@@ -455,14 +474,29 @@ func (w *Work) contributeSome(ctx context.Context, target store.Ref, cs []counte
 	return last
 }
 
-// decide reads the marks of contributions and returns the writes of those that change, and
-// the steps, which are as many as cs.
-func (w *Work) decide(ctx context.Context, target store.Ref, cs []counted) (marks []store.Write, steps []contribution.Step, err error) {
+// reading returns the marks of contributions, nil for each that has none.
+type reading func(context.Context, []counted) ([]value.Item, error)
+
+// readMarks reads the marks of contributions.
+func (w *Work) readMarks(ctx context.Context, cs []counted) ([]value.Item, error) {
 	refs := make([]store.Ref, len(cs))
 	for i := range cs {
-		refs[i] = owntable.Mark(w.Model.Name, target, cs[i].source)
+		refs[i] = w.contributionOf(&cs[i])
 	}
-	rows, err := w.Get(ctx, refs)
+	return w.Get(ctx, refs)
+}
+
+// noMarks are the marks of contributions that have none, it seems. The writes fail otherwise.
+func noMarks(_ context.Context, cs []counted) ([]value.Item, error) {
+	return make([]value.Item, len(cs)), nil
+}
+
+func (w *Work) contributionOf(c *counted) store.Ref { return owntable.Mark(w.Model.Name, c.target, c.source) }
+
+// decide returns the writes of marks that contributions change, and the steps, which are as many
+// as cs.
+func (w *Work) decide(ctx context.Context, cs []counted, read reading) (marks []store.Write, steps []contribution.Step, err error) {
+	rows, err := read(ctx, cs)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -477,10 +511,10 @@ func (w *Work) decide(ctx context.Context, target store.Ref, cs []counted) (mark
 		if !ok {
 			continue
 		}
-		is.Source, is.Target, is.SourceKey = cs[i].source, target, cs[i].key
-		is.TargetKey = w.Model.Table(target.Table).Item(target.Key)
+		is.Source, is.Target, is.SourceKey = cs[i].source, cs[i].target, cs[i].key
+		is.TargetKey = w.Model.Table(is.Target.Table).Item(is.Target.Key)
 		steps[i] = step
-		marks = append(marks, is.Becomes(refs[i], step.Mark, expiry))
+		marks = append(marks, is.Becomes(w.contributionOf(&cs[i]), step.Mark, expiry))
 	}
 	return marks, steps, nil
 }
@@ -523,7 +557,7 @@ func (w *Work) parkContributions(ctx context.Context, target store.Ref, cs []cou
 }
 
 func (w *Work) parkSome(ctx context.Context, target store.Ref, cs []counted, guard []store.Write, reason string) error {
-	marks, steps, err := w.decide(ctx, target, cs)
+	marks, steps, err := w.decide(ctx, cs, w.readMarks)
 	if err != nil || len(marks) == 0 {
 		return err
 	}

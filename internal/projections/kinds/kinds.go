@@ -3,6 +3,7 @@ package kinds
 
 import (
 	"context"
+	"fmt"
 
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -33,13 +34,30 @@ func Contributions(of []*model.Tally, is *model.Entity, row value.Item) (cs []pr
 	return tally.Contributions(of, is, row)
 }
 
-// PutRows counts rows that a builder has read in what the target has, in a generation whose
-// runner is r. e is the target's entity.
-func PutRows(ctx context.Context, r *runner.Runner, e *model.Entity, target store.Ref, rows []runner.ReadRow, guard ...store.Write) error {
-	if e.SetOf() != nil {
-		return set.PutRows(ctx, r, e, target, rows, guard...)
+// Pieces groups what a builder puts for targets of an entity into pieces for PutPiece.
+func Pieces(e *model.Entity, targets []runner.ReadTarget) (out [][]runner.ReadTarget) {
+	if e.SetOf() == nil {
+		return runner.Pieces(targets)
 	}
-	return r.PutRows(ctx, target, rows, guard...)
+	for _, t := range targets {
+		out = append(out, []runner.ReadTarget{t})
+	}
+	return out
+}
+
+// PutPiece counts rows that a builder has read in what their targets have, in a generation whose
+// runner is r (runner.PutPiece). e is the targets' entity.
+func PutPiece(ctx context.Context, r *runner.Runner, e *model.Entity, piece []runner.ReadTarget, unread bool, guard ...store.Write) (did runner.Put, err error) {
+	if e.SetOf() == nil {
+		return r.PutPiece(ctx, piece, unread, guard...)
+	}
+	for _, t := range piece {
+		did.Read += len(t.Rows)
+		if err := set.PutRows(ctx, r, e, t.Target, t.Rows, guard...); err != nil {
+			return did, fmt.Errorf("%s: %w", r.Describe(t.Target), err)
+		}
+	}
+	return did, nil
 }
 
 // ShowNode makes a row of a set show its node in a generation, whose runner is r. The row is
