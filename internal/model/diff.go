@@ -11,10 +11,12 @@ import (
 
 // Diff is what becomes of the derivations of a model when another version of it is deployed.
 type Diff struct {
-	Name, Was   string           // of the models; to weir, models of two names are two models
-	Derivations []DerivationDiff // sorted by name
-	Parts       []PartDiff       // of the file, in the order of the new one
-	Tables      []TableDiff      // whose streams must have other images
+	Name        string           `json:"model"`
+	Was         string           `json:"was,omitempty"` // the model's name, if it is another: to weir, these are two models
+	Derivations []DerivationDiff `json:"derivations"`   // sorted by name
+	Builds      []BuildDiff      `json:"builds"`        // that the new model takes, sorted
+	Tables      []TableDiff      `json:"tables"`        // whose streams must have other images
+	Parts       []PartDiff       `json:"parts"`         // of the file, in the order of the new one
 }
 
 // What became of a derivation or a part.
@@ -25,44 +27,64 @@ const (
 	Renamed = "renamed" // the definition of one that is removed, under another name
 )
 
-// DerivationDiff is a derivation that is not the same.
+// DerivationDiff is a derivation that is not the same: of the new model, or of the old one if it is
+// removed.
 type DerivationDiff struct {
-	Derivation        // of the new model; of the old one if it is removed
-	What       string // Added, Changed, Removed or Renamed
-	Was        string // the name of a renamed one in the old model
-	Build      string // what it is built with (Builds); "" for history, search and removed ones
+	Name    string   `json:"name"`
+	Kind    string   `json:"kind"`
+	What    string   `json:"what"`           // Added, Changed, Removed or Renamed
+	Was     string   `json:"was,omitempty"`  // the name of a renamed one in the old model
+	Hash    string   `json:"hash,omitempty"` // of its definition in the new model
+	By      []string `json:"by,omitempty"`   // parts of the file that change it, but for its own
+	Then    string   `json:"then"`           // what becomes of its values; package kinds says it
+	Build   string   `json:"-"`              // what it is built with (Builds); "" for history, search and removed ones
+	Into    string   `json:"-"`              // as Tally and History, of the Derivation
+	Tally   bool     `json:"-"`
+	History bool     `json:"-"`
+}
+
+// BuildDiff is a build that the new model takes.
+type BuildDiff struct {
+	Build string   `json:"build"`
+	Of    []string `json:"of"`             // what is new or changed
+	With  []string `json:"with,omitempty"` // what is built with it, and stays live
 }
 
 // PartDiff is a part of a model file that is not the same: "queries.albums",
 // "entities.Album.where".
 type PartDiff struct {
-	Path string
-	What string // Added, Changed or Removed
+	Path string `json:"path"`
+	What string `json:"what"` // Added, Changed or Removed
 	// Derivations are those that this part alone changes, sorted. None means that it changes
 	// nothing that is derived, if Alone.
-	Derivations []string
+	Derivations []string `json:"changes"`
 	// Alone reports that the part can be changed without the others. If not, it is not known
 	// what it changes.
-	Alone bool
+	Alone bool `json:"alone"`
 }
 
 // TableDiff is a table whose stream must have other images.
 type TableDiff struct {
-	Table, Was, Images string // Was is "" for a table that the old model does not have
+	Table  string `json:"table"`
+	Was    string `json:"was,omitempty"` // "" for a table that the old model does not have
+	Images string `json:"images"`
 }
 
 // DiffOf compares two models that were read from files. What a part changes is found by
 // changing it alone.
 func DiffOf(was, is *Model) *Diff {
-	d := &Diff{Name: is.Name, Was: was.Name}
+	d := &Diff{Name: is.Name, Derivations: []DerivationDiff{}, Builds: []BuildDiff{}, Tables: []TableDiff{}, Parts: []PartDiff{}}
 	if old, now := documentOf(was), documentOf(is); was.Name == is.Name {
 		d.derivations(byName(was), is, old, now)
 		for _, p := range partsOf(old, now) {
 			d.Parts = append(d.Parts, p.tried(was, is, old, now))
 		}
 	} else {
+		d.Was = was.Name
 		d.derivations(nil, is, old, now)
 	}
+	d.by()
+	d.builds(is.Builds())
 	for _, t := range is.Tables {
 		x := TableDiff{Table: t.Name, Images: string(t.Images())}
 		if o := was.Table(t.Name); o != nil {
@@ -85,7 +107,8 @@ func (d *Diff) derivations(before map[string]Derivation, is *Model, old, now *ya
 		gone[name] = !left
 	}
 	for _, name := range slices.Sorted(maps.Keys(after)) {
-		x := DerivationDiff{Derivation: after[name], Build: builds[name]}
+		x := diffOf(after[name])
+		x.Build, x.Hash = builds[name], after[name].Hash
 		if o, there := before[name]; !there {
 			if x.What, x.Was = Added, renamed(name, x.Kind, gone, before, old, now); x.Was != "" {
 				x.What, gone[x.Was] = Renamed, false
@@ -97,10 +120,58 @@ func (d *Diff) derivations(before map[string]Derivation, is *Model, old, now *ya
 	}
 	for _, name := range slices.Sorted(maps.Keys(gone)) {
 		if gone[name] {
-			d.Derivations = append(d.Derivations, DerivationDiff{Derivation: before[name], What: Removed})
+			x := diffOf(before[name])
+			x.What = Removed
+			d.Derivations = append(d.Derivations, x)
 		}
 	}
 	slices.SortFunc(d.Derivations, func(a, b DerivationDiff) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+func diffOf(d Derivation) DerivationDiff {
+	return DerivationDiff{Name: d.Name, Kind: d.Kind, Into: d.Into, Tally: d.Tally, History: d.History}
+}
+
+// by notes the parts that change each derivation, except where it is declared.
+func (d *Diff) by() {
+	for i := range d.Derivations {
+		x := &d.Derivations[i]
+		for _, part := range d.Parts {
+			if slices.Contains(part.Derivations, x.Name) && !x.declaredAt(part.Path) {
+				x.By = append(x.By, part.Path)
+			}
+		}
+	}
+}
+
+// declaredAt reports whether a part of a file is where the derivation is declared.
+func (x *DerivationDiff) declaredAt(path string) bool {
+	for _, name := range []string{x.Name, x.Was} {
+		rule, _, _ := strings.Cut(name, ".")
+		if path == "derive."+name || path == "derive."+rule || "search/"+strings.TrimPrefix(path, "search.") == name {
+			return true
+		}
+	}
+	return false
+}
+
+// builds notes the builds that the new model takes. of has the build of each of its derivations.
+func (d *Diff) builds(of map[string]string) {
+	differ := map[string][]string{}
+	for _, x := range d.Derivations {
+		if x.Build != "" {
+			differ[x.Build] = append(differ[x.Build], x.Name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(differ)) {
+		b := BuildDiff{Build: name, Of: differ[name]}
+		for _, with := range slices.Sorted(maps.Keys(of)) {
+			if of[with] == name && !slices.Contains(b.Of, with) {
+				b.With = append(b.With, with)
+			}
+		}
+		d.Builds = append(d.Builds, b)
+	}
 }
 
 // renamed returns the name of a derivation that is gone and is written as another one is, for
@@ -162,7 +233,7 @@ func partsOf(old, now *yaml.Node) (out []filePart) {
 // tried changes the part alone, in the old file or back in the new one, and notes which
 // derivations change.
 func (p filePart) tried(was, is *Model, old, now *yaml.Node) PartDiff {
-	out := PartDiff{Path: strings.Join(p.path, "."), What: Changed}
+	out := PartDiff{Path: strings.Join(p.path, "."), What: Changed, Derivations: []string{}}
 	a, b := nodeAt(old, p.path), nodeAt(now, p.path)
 	switch {
 	case a == nil:
@@ -188,7 +259,8 @@ func (p filePart) tried(was, is *Model, old, now *yaml.Node) PartDiff {
 }
 
 // differing returns the names of derivations that are not the same.
-func differing(a, b map[string]Derivation) (names []string) {
+func differing(a, b map[string]Derivation) []string {
+	names := []string{}
 	for name, d := range a {
 		if o, there := b[name]; !there || o.Hash != d.Hash {
 			names = append(names, name)

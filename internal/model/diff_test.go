@@ -87,13 +87,13 @@ func TestDiffTogether(t *testing.T) {
 		want []PartDiff
 	}{
 		{text("{a: number, x: string, y: string}", "x, y", "a"), []PartDiff{
-			{"entities.B.attributes", Changed, nil, true}, {"search.bs", Changed, []string{"search/bs"}, true},
+			{"entities.B.attributes", Changed, []string{}, true}, {"search.bs", Changed, []string{"search/bs"}, true},
 		}},
 		{text("{a: number, y: string}", "y", "a"), []PartDiff{
-			{"entities.B.attributes", Changed, nil, false}, {"search.bs", Changed, nil, false},
+			{"entities.B.attributes", Changed, []string{}, false}, {"search.bs", Changed, []string{}, false},
 		}},
 		{text("{a: number, x: string, y: string}", "y", "a"), []PartDiff{
-			{"entities.B.attributes", Changed, nil, true}, {"search.bs", Changed, []string{"search/bs"}, true},
+			{"entities.B.attributes", Changed, []string{}, true}, {"search.bs", Changed, []string{"search/bs"}, true},
 		}},
 	} {
 		if d := DiffOf(was, c.is); !reflect.DeepEqual(d.Parts, c.want) || len(d.Derivations) != 1 {

@@ -57,6 +57,9 @@ type Kind interface {
 	Audit(ctx context.Context, r *Runner, have value.Item, want *Held) (w store.Write, mine bool, err error)
 	// Recount returns the kind's part in a verification.
 	Recount(v *Verification) Recount
+	// Becomes says what becomes of the values of a derivation of this kind that another version
+	// of its model adds, changes or renames; "" if the derivation is another kind's. It is pure.
+	Becomes(x *model.DerivationDiff) string
 	// Derives returns the attributes that the kind writes on rows of an entity.
 	Derives(e *model.Entity) []string
 	// Explain returns the kind's part in explaining a value.
@@ -144,6 +147,25 @@ func (Base) Audit(context.Context, *Runner, value.Item, *Held) (w store.Write, m
 
 // Recount recounts nothing.
 func (Base) Recount(*Verification) Recount { return BaseRecount{} }
+
+// UntilLive says what rows show of values that a build shows when it is live.
+func UntilLive(x *model.DerivationDiff) string {
+	if x.What == model.Changed {
+		return "rows show the old value, which nothing updates, until its build is live"
+	}
+	return "absent until its build is live"
+}
+
+// InPlace says what rows show that a build makes right in place.
+func InPlace(x *model.DerivationDiff) string {
+	if x.What == model.Changed {
+		return "rows are compared with their sources and corrected one by one; copies at keys that it no longer gives stay"
+	}
+	return "rows get it one by one"
+}
+
+// Becomes says nothing.
+func (Base) Becomes(*model.DerivationDiff) string { return "" }
 
 // Derives returns no attributes.
 func (Base) Derives(*model.Entity) []string { return nil }

@@ -92,3 +92,26 @@ func Excesses(m *model.Model, c *projections.Change) []projections.Excess {
 	}
 	return projections.Excesses(m, c, limits, faults)
 }
+
+// Explain notes what becomes of the values of each derivation that differs. file is the new
+// model, as commands name it.
+func Explain(d *model.Diff, file string) {
+	stays := func(name string) string {
+		return fmt.Sprintf("what %s derived stays in the rows, and nothing updates it; programs are refused until projector retire %s %s", name, file, name)
+	}
+	for i := range d.Derivations {
+		x := &d.Derivations[i]
+		if x.What == model.Removed && x.Into != "" {
+			x.Then = stays(x.Name)
+			continue
+		}
+		for _, k := range All() {
+			if x.Then == "" {
+				x.Then = k.Becomes(x)
+			}
+		}
+		if x.What == model.Renamed && x.Into != "" {
+			x.Then += "; " + stays(x.Was)
+		}
+	}
+}

@@ -1,0 +1,14 @@
+package follow
+
+import (
+	"weir/internal/model"
+	"weir/internal/runner"
+)
+
+// Becomes says what becomes of an attribute that follows.
+func (Kind) Becomes(x *model.DerivationDiff) string {
+	if x.Kind != "follow" {
+		return ""
+	}
+	return runner.InPlace(x)
+}

@@ -1,0 +1,15 @@
+package set
+
+import (
+	"weir/internal/aggregate"
+	"weir/internal/model"
+	"weir/internal/runner"
+)
+
+// Becomes says what becomes of a set.
+func (Kind) Becomes(x *model.DerivationDiff) string {
+	if x.Kind != aggregate.Set.Keyword {
+		return ""
+	}
+	return runner.UntilLive(x)
+}
