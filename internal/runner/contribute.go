@@ -491,7 +491,9 @@ func noMarks(_ context.Context, cs []counted) ([]value.Item, error) {
 	return make([]value.Item, len(cs)), nil
 }
 
-func (w *Work) contributionOf(c *counted) store.Ref { return owntable.Mark(w.Model.Name, c.target, c.source) }
+func (w *Work) contributionOf(c *counted) store.Ref {
+	return owntable.Mark(w.Model.Name, c.target, c.source)
+}
 
 // decide returns the writes of marks that contributions change, and the steps, which are as many
 // as cs.
