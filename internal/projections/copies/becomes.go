@@ -2,14 +2,14 @@ package copies
 
 import (
 	"weir/internal/model"
-	"weir/internal/runner"
+	"weir/internal/projections"
 )
 
 // Becomes says what becomes of copies, and of a history.
 func (Kind) Becomes(x *model.DerivationDiff) string {
 	switch {
 	case x.Kind == "copy":
-		return runner.InPlace(x)
+		return projections.InPlace(x)
 	case x.Kind != "history":
 		return ""
 	case x.What == model.Changed:

@@ -2,7 +2,7 @@ package follow
 
 import (
 	"weir/internal/model"
-	"weir/internal/runner"
+	"weir/internal/projections"
 )
 
 // Becomes says what becomes of an attribute that follows.
@@ -10,5 +10,5 @@ func (Kind) Becomes(x *model.DerivationDiff) string {
 	if x.Kind != "follow" {
 		return ""
 	}
-	return runner.InPlace(x)
+	return projections.InPlace(x)
 }

@@ -3,7 +3,7 @@ package tally
 import (
 	"weir/internal/aggregate"
 	"weir/internal/model"
-	"weir/internal/runner"
+	"weir/internal/projections"
 )
 
 // Becomes says what becomes of a tally's value.
@@ -11,5 +11,5 @@ func (Kind) Becomes(x *model.DerivationDiff) string {
 	if !x.Tally || x.Kind == aggregate.Set.Keyword {
 		return ""
 	}
-	return runner.UntilLive(x)
+	return projections.UntilLive(x)
 }
