@@ -19,6 +19,16 @@ const (
 	ledgerVersion = Count
 	ledgerParked  = Parked
 	ledgerUnshown = Unshown
+	ledgerUnmoved = Unmoved
+)
+
+// Lack is what a ledger notes about a dead letter that says what its target does not show.
+type Lack struct{ attr string }
+
+// What a target does not show.
+var (
+	LacksTallies  = Lack{ledgerUnshown} // sums that no number can hold, a distinct over its max
+	LacksStatuses = Lack{ledgerUnmoved} // stages over their max
 )
 
 // LedgerRow is a ledger as it was read. nil stands for one in which nothing was counted.
@@ -63,11 +73,19 @@ func (l LedgerRow) Sums() (out []value.Attr) {
 	return out
 }
 
-// Unshown returns what the ledger notes of values that cannot be shown: the id of the dead
+// Lacks returns what the ledger notes of values that cannot be shown: the id of the dead
 // letter, and its reason; "" for nothing.
-func (l LedgerRow) Unshown() (letter, why string) {
-	letter, why, _ = strings.Cut(value.Item(l).Get(ledgerUnshown).Text(), " ")
+func (l LedgerRow) Lacks(what Lack) (letter, why string) {
+	letter, why, _ = strings.Cut(value.Item(l).Get(what.attr).Text(), " ")
 	return letter, why
+}
+
+// sameNotes is the condition that the ledger has the notes that it had when it was read, which
+// change without its version.
+func (l LedgerRow) sameNotes() store.Cond {
+	return store.Cond{
+		{store.AsRead(ledgerUnshown, value.Item(l).Get(ledgerUnshown))}, {store.AsRead(ledgerUnmoved, value.Item(l).Get(ledgerUnmoved))},
+	}
 }
 
 // Based returns the ledger with a version, if it has none.
@@ -215,8 +233,8 @@ func (l LedgerRow) DropValues(at store.Ref, attr string, before value.Value) (w 
 		return w, err
 	}
 	is := value.Item(l)
-	return store.Write{Ref: at, Put: put, Return: true, If: append(note(is, ledgerVersion).same(ledgerVersion),
-		[]store.Test{store.AsRead(ledgerParked, is.Get(ledgerParked))}, []store.Test{store.AsRead(ledgerUnshown, is.Get(ledgerUnshown))})}, nil
+	cond := append(note(is, ledgerVersion).same(ledgerVersion), []store.Test{store.AsRead(ledgerParked, is.Get(ledgerParked))})
+	return store.Write{Ref: at, Put: put, Return: true, If: append(cond, l.sameNotes()...)}, nil
 }
 
 // Without removes attributes that LedgerRow.Positions and Sums returned, and adds waits
@@ -254,7 +272,7 @@ func (l LedgerRow) Empty() bool {
 			return false
 		}
 	}
-	return !l.Parked() && !value.Item(l).Has(ledgerUnshown)
+	return !l.Parked() && !value.Item(l).Has(ledgerUnshown) && !value.Item(l).Has(ledgerUnmoved)
 }
 
 // Expires reports whether TTL will delete the ledger.
@@ -265,9 +283,8 @@ func (l LedgerRow) Expires() bool { return value.Item(l).Has(Expiry) }
 // raises the version, and KeepLedger, take it back.
 func (l LedgerRow) Expire(at store.Ref, expiry value.Value) store.Write {
 	is := value.Item(l)
-	return store.Write{Ref: at, Ops: []store.Op{set(Expiry, expiry)}, If: store.Cond{
-		l.sameVersion(), {store.AsRead(ledgerParked, is.Get(ledgerParked))}, {store.AsRead(ledgerUnshown, is.Get(ledgerUnshown))},
-	}}
+	cond := store.Cond{l.sameVersion(), {store.AsRead(ledgerParked, is.Get(ledgerParked))}}
+	return store.Write{Ref: at, Ops: []store.Op{set(Expiry, expiry)}, If: append(cond, l.sameNotes()...)}
 }
 
 // KeepLedger keeps a ledger from expiring, if it has not expired yet.
@@ -281,14 +298,22 @@ func (l LedgerRow) Unchanged(at store.Ref) store.Write {
 	return store.Write{Ref: at, Check: true, If: store.Cond{l.sameVersion()}}
 }
 
-// NoteUnshown notes a dead letter that says why values cannot be shown, or with "" that all
-// can, on condition that nothing was counted since the ledger was read.
-func (l LedgerRow) NoteUnshown(at store.Ref, letter, why string) store.Write {
-	mark := value.Value{}
-	if letter != "" {
-		mark = value.OfString(letter + " " + why)
+// NoteLack notes a dead letter that says why values cannot be shown, or with "" that all can, on
+// condition that the ledger's version is the same as when it was read.
+func (l LedgerRow) NoteLack(what Lack, at store.Ref, letter, why string) store.Write {
+	return store.Write{Ref: at, Ops: []store.Op{store.Assign(what.attr, lackNote(letter, why)), remove(Expiry)}, If: store.Cond{l.sameVersion()}}
+}
+
+// Noting returns the ledger as NoteLack leaves it.
+func (l LedgerRow) Noting(what Lack, letter, why string) LedgerRow {
+	return LedgerRow(value.Item(l).With(attr(what.attr, lackNote(letter, why)), attr(Expiry, value.Value{})))
+}
+
+func lackNote(letter, why string) value.Value {
+	if letter == "" {
+		return value.Value{}
 	}
-	return store.Write{Ref: at, Ops: []store.Op{store.Assign(ledgerUnshown, mark), remove(Expiry)}, If: store.Cond{l.sameVersion()}}
+	return value.OfString(letter + " " + why)
 }
 
 // IntoBands moves digits of the sums into the bands that they belong to (Respread), on
@@ -345,7 +370,7 @@ func (l LedgerRow) Repair(at store.Ref, sums value.Item, applied []Applied, befo
 	if w.Put, err = own.Apply(&w, value.Item(l)); err != nil {
 		return w, true, err
 	}
-	w.Ops, w.If = nil, append(w.If, []store.Test{store.AsRead(ledgerUnshown, value.Item(l).Get(ledgerUnshown))})
+	w.Ops, w.If = nil, append(w.If, l.sameNotes()...)
 	return w, true, nil
 }
 

@@ -52,19 +52,19 @@ func TestLedgers(t *testing.T) {
 	}
 	holds(9, 104)
 
-	if o.writes(was.NoteUnshown(ref, "letter", "why")) || o.Transact(t.Context(), []store.Write{was.Unchanged(ref)}) == nil || o.writes(was.Without(ref, amounts(0), 0, before)) || o.writes(was.Forget(ref, []string{"s1"})) {
+	if o.writes(was.NoteLack(owntable.LacksTallies, ref, "letter", "why")) || o.Transact(t.Context(), []store.Write{was.Unchanged(ref)}) == nil || o.writes(was.Without(ref, amounts(0), 0, before)) || o.writes(was.Forget(ref, []string{"s1"})) {
 		t.Error("what was decided by an older state was written")
 	}
 	if w, differs, err := was.Repair(ref, value.Item{}, nil, before); err != nil || !differs || o.writes(w) {
 		t.Error("a repair wrote over what it had not read")
 	}
-	if !o.writes(read().NoteUnshown(ref, "letter", "a long reason")) {
+	if !o.writes(read().NoteLack(owntable.LacksTallies, ref, "letter", "a long reason")) {
 		t.Fatal("not noted")
 	}
-	if letter, why := read().Unshown(); letter != "letter" || why != "a long reason" {
+	if letter, why := read().Lacks(owntable.LacksTallies); letter != "letter" || why != "a long reason" {
 		t.Errorf("it notes %q: %q", letter, why)
 	}
-	if !o.writes(read().NoteUnshown(ref, "", "")) || o.row(ref).Has("u") {
+	if !o.writes(read().NoteLack(owntable.LacksTallies, ref, "", "")) || o.row(ref).Has("u") {
 		t.Error("the note is left")
 	}
 

@@ -51,6 +51,7 @@
 //	n        version of the ledger, which the target publishes as attribute "weir"
 //	q        how many parked effects wait for this target; absent or 0 for none
 //	u        id of the dead letter that names the sums that cannot be shown; absent for none
+//	m        the same of the statuses that cannot be computed
 //
 // The attributes of a followed value, and of an entry on its list of followers:
 //
@@ -121,6 +122,7 @@ const (
 	Count     = "n"
 	Parked    = "q"
 	Unshown   = "u"
+	Unmoved   = "m"
 	Expiry    = "x"
 )
 

@@ -267,7 +267,9 @@ func (r *Runner) ForgetReplaced(ctx context.Context) (forgotten int, err error) 
 // isReplaced reports whether a dead letter waits for a ledger that a build has replaced. The
 // build read the rows, so nothing of it is missing.
 func (r *Runner) isReplaced(d *Dead) bool {
-	if d.Kind != DeadParked && d.Kind != DeadPublish && d.Kind != DeadNumber {
+	switch d.Kind {
+	case DeadParked, DeadPublish, DeadNumber, DeadStatus:
+	default:
 		return false
 	}
 	_, is := r.replaced(d.Row)

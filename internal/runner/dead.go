@@ -22,6 +22,7 @@ const (
 	DeadParked       DeadKind = "parked"       // an effect that queues behind a refused one on its target
 	DeadPublish      DeadKind = "publish"      // a target row that refused the value that its ledger holds
 	DeadNumber       DeadKind = "number"       // a sum or a mean that no number can hold, until one can
+	DeadStatus       DeadKind = "status"       // a status with more rows or elements than its max, until it has fewer
 	DeadRow          DeadKind = "row"          // a copy or a history row that its table refused
 	DeadSet          DeadKind = "set"          // a row of a set that refused to show its part of the set
 	DeadFollow       DeadKind = "follow"       // a row that refused the value that it follows
@@ -56,12 +57,12 @@ type Dead struct {
 
 // identify sets the id of a dead letter. The same letter always gets the same id, so
 // keeping it twice keeps it once. The id is hexadecimal, so that it is easy to type as an
-// argument. The id of a DeadNumber depends only on its row, not on how the model
-// describes the row.
+// argument. The id of a DeadNumber or DeadStatus depends only on its row, not on how
+// the model describes the row.
 func (d *Dead) identify() {
 	target, row := d.Target, d.Row
 	switch d.Kind {
-	case DeadNumber:
+	case DeadNumber, DeadStatus:
 		target = ""
 	case DeadDocument: // the target says it
 		row = store.Ref{}

@@ -174,6 +174,8 @@ func (r *Runner) Retry(ctx context.Context, id string) (done int, err error) {
 		return r.retryTarget(ctx, d.Row)
 	case d.Kind == DeadNumber:
 		return r.retryUnshown(ctx, &d)
+	case d.Kind == DeadStatus:
+		return r.retryUnmoved(ctx, &d)
 	default:
 		err = r.retryKind(ctx, &d)
 	}

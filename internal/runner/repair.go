@@ -168,7 +168,8 @@ func (r *Runner) NoteUnshown(ctx context.Context, ref, target store.Ref, e *mode
 }
 
 // ShownFix makes a row show what its ledger holds, and the statuses that its facts lead
-// to. Tallies and statuses of one row are written together.
+// to. Tallies and statuses of one row are written together. The dead letter about its statuses
+// is put right too, also of a row that is gone.
 type ShownFix struct {
 	BaseFix
 	Row store.Ref
@@ -188,8 +189,12 @@ func (f *ShownFix) Correct(ctx context.Context, r *Runner, _ *Recounted) (done, 
 	before, err := r.Get(ctx, []store.Ref{f.Row, owntable.Ledger(r.Model.Name, f.Row)})
 	of := r.publisher(f.Row)
 	group := isGroup(of)
-	if err != nil || before[0] == nil && !group {
+	switch {
+	case err != nil:
 		return true, false, err
+	case before[0] == nil && !group:
+		now, err := r.settleGone(ctx, f.Row, before[1])
+		return true, !value.EqualItems(now, before[1]), err
 	}
 	if isParked(before[1]) {
 		return false, true, ErrParked
@@ -209,9 +214,14 @@ func (f *ShownFix) Correct(ctx context.Context, r *Runner, _ *Recounted) (done, 
 	if err != nil {
 		return false, true, err
 	}
-	after, err := r.GetRow(ctx, f.Row)
+	after, err := r.Get(ctx, []store.Ref{f.Row, owntable.Ledger(r.Model.Name, f.Row)})
+	if err != nil {
+		return true, false, err
+	}
 	ours := func(name string) bool { return !owntable.IsOurs(name) || name == owntable.Own }
-	return true, err == nil && !value.EqualItems(before[0].Filter(ours), after.Filter(ours)), err
+	_, said := owntable.LedgerRow(before[1]).Lacks(owntable.LacksStatuses)
+	_, says := owntable.LedgerRow(after[1]).Lacks(owntable.LacksStatuses)
+	return true, said != says || !value.EqualItems(before[0].Filter(ours), after[0].Filter(ours)), nil
 }
 
 // RepairAt returns the position under which a repair makes something again: the one that it

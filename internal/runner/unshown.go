@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,16 +14,28 @@ import (
 	"weir/internal/value"
 )
 
-// A ledger holds every sum exactly, but numbers on a target row have at most 38 digits. A
-// sum or a mean that needs more digits is not shown, while everything else on the row is.
-// A dead letter says so for as long as that lasts. The ledger names the letter, and both
-// change in one transaction under the ledger's version. So the next worker that counts
-// learns from the ledger that the letter exists, and deletes it together with the last
-// such number.
+// A derivation that cannot be computed stops no other one of its row. A ledger holds every sum
+// exactly, but numbers on a target row have at most 38 digits: a sum or a mean that needs more
+// is not shown, nor is a distinct over its max, nor a stage of a status over its max, while
+// everything else on the row is. A dead letter says so for as long as that lasts, one for the
+// tallies of a row and one for its statuses. The ledger names the letter, and both change in one
+// transaction under the ledger's version. So the next worker that counts or recomputes learns
+// from the ledger that the letter exists, and deletes it with its cause.
 //
 // A full ledger has no room to name the letter. The letter then exists without being
 // named. Its id depends only on the target, and a worker that counts in a large ledger
 // looks for it.
+
+// lack is what a target does not show, and the kind of dead letter that says so.
+type lack struct {
+	kind DeadKind
+	note owntable.Lack
+}
+
+var (
+	lackOfTallies  = lack{DeadNumber, owntable.LacksTallies}
+	lackOfStatuses = lack{DeadStatus, owntable.LacksStatuses}
+)
 
 // unshown makes the dead letter of a target agree with its ledger at ref, as read, and
 // reports whether there was anything to change. e is nil if nothing counts for the
@@ -47,17 +60,31 @@ func (r *Runner) unshown(ctx context.Context, ref, target store.Ref, e *model.En
 }
 
 func (r *Runner) unshownOnce(ctx context.Context, ref, target store.Ref, e *model.Entity, ledger value.Item, sure bool) (changed bool, err error) {
-	why := projections.CannotShow(r.Shows(e), ledger)
-	named, said, err := r.saidUnshown(ctx, target, ledger, why, sure)
+	_, changed, err = r.say(ctx, lackOfTallies, ref, target, ledger, projections.CannotShow(r.Shows(e), ledger), sure)
+	return changed, err
+}
+
+// NoteUnmoved makes the dead letter of a target say why its statuses cannot be computed, "" for no
+// letter, as they are under the version of its ledger. It returns the ledger as it is then. The
+// error wraps store.ErrCondition if the ledger has another version by now.
+func (r *Runner) NoteUnmoved(ctx context.Context, target store.Ref, ledger value.Item, why string) (value.Item, error) {
+	ledger, _, err := r.say(ctx, lackOfStatuses, owntable.Ledger(r.Model.Name, target), target, ledger, why, false)
+	return ledger, err
+}
+
+// say makes a dead letter of a target agree with why, and its ledger name it, on condition of
+// the ledger's version.
+func (r *Runner) say(ctx context.Context, what lack, ref, target store.Ref, ledger value.Item, why string, sure bool) (now value.Item, changed bool, err error) {
+	named, said, err := r.said(ctx, what, target, ledger, why, sure)
 	if err != nil || why == said {
-		return false, err
+		return ledger, false, err
 	}
-	id := unshownID(target)
+	id := what.id(target)
 	ws := []store.Write{{Ref: r.letter(id), Delete: true}}
 	if why != "" {
-		letters, err := r.keeping(ctx, []Dead{{Kind: DeadNumber, Target: r.Describe(target), Row: target, Reason: why}})
+		letters, err := r.keeping(ctx, []Dead{{Kind: what.kind, Target: r.Describe(target), Row: target, Reason: why}})
 		if err != nil {
-			return false, err
+			return ledger, false, err
 		}
 		ws = letters[0]
 		ws[0].If = nil // an existing letter may have another reason
@@ -70,19 +97,19 @@ func (r *Runner) unshownOnce(ctx context.Context, ref, target store.Ref, e *mode
 		noted = id
 	}
 	alone := append(slices.Clip(ws), is.Unchanged(ref))
-	marked := append(slices.Clip(ws), is.NoteUnshown(ref, noted, why))
-	if why == "" && named == "" {
-		marked = alone // the ledger has no mark to remove
+	if why == "" && named == "" { // the ledger has no mark to remove
+		return ledger, true, r.Store.Transact(ctx, alone)
 	}
-	if err = r.Store.Transact(ctx, marked); errors.Is(err, store.ErrRefused) { // the ledger is full
-		err = r.Store.Transact(ctx, alone)
+	err = r.Store.Transact(ctx, append(slices.Clip(ws), is.NoteLack(what.note, ref, noted, why)))
+	if errors.Is(err, store.ErrRefused) { // the ledger is full
+		return ledger, true, r.Store.Transact(ctx, alone)
 	}
-	return true, err
+	return value.Item(is.Noting(what.note, noted, why)), true, err
 }
 
-// unshownID returns the id of the letter that says what a target cannot show.
-func unshownID(target store.Ref) string {
-	d := Dead{Kind: DeadNumber, Row: target}
+// id returns the id of the letter that says what a target cannot show.
+func (l lack) id(target store.Ref) string {
+	d := Dead{Kind: l.kind, Row: target}
 	d.identify()
 	return d.ID
 }
@@ -91,15 +118,15 @@ func unshownID(target store.Ref) string {
 // does not name. No single change shrinks a full ledger to half its size.
 const mayStandAlone = store.MaxItemBytes / 2
 
-// saidUnshown returns the letter that a ledger names, and the recorded reason why its
+// said returns the letter that a ledger names, and the recorded reason why its
 // target cannot show a value. If an unnamed letter records why in its shortened form,
 // said is why.
-func (r *Runner) saidUnshown(ctx context.Context, target store.Ref, ledger value.Item, why string, sure bool) (named, said string, err error) {
-	named, said = owntable.LedgerRow(ledger).Unshown()
+func (r *Runner) said(ctx context.Context, what lack, target store.Ref, ledger value.Item, why string, sure bool) (named, said string, err error) {
+	named, said = owntable.LedgerRow(ledger).Lacks(what.note)
 	if said != "" && said == why || !sure && ledger.Size() <= mayStandAlone {
 		return named, said, nil
 	}
-	head, err := r.GetRow(ctx, r.letter(unshownID(target)))
+	head, err := r.GetRow(ctx, r.letter(what.id(target)))
 	if err != nil || head == nil {
 		return named, said, err
 	}
@@ -113,8 +140,38 @@ func (r *Runner) saidUnshown(ctx context.Context, target store.Ref, ledger value
 // ledger or from a dead letter. It returns why if that is the recorded reason, even if a
 // letter shortened it.
 func (r *Runner) SaidUnshown(ctx context.Context, target store.Ref, ledger value.Item, why string) (said string, err error) {
-	_, said, err = r.saidUnshown(ctx, target, ledger, why, false)
+	_, said, err = r.said(ctx, lackOfTallies, target, ledger, why, false)
 	return said, err
+}
+
+// SaidUnmoved is SaidUnshown for the statuses of a target.
+func (r *Runner) SaidUnmoved(ctx context.Context, target store.Ref, ledger value.Item, why string) (said string, err error) {
+	_, said, err = r.said(ctx, lackOfStatuses, target, ledger, why, false)
+	return said, err
+}
+
+// settleGone deletes the dead letter about the statuses of a row that has none, as it is gone or
+// of no entity any more, and returns the ledger as it is then. The row is read after the ledger:
+// if it has statuses again by then, its recompute raises the version and says what must be said.
+func (r *Runner) settleGone(ctx context.Context, target store.Ref, ledger value.Item) (value.Item, error) {
+	ref := owntable.Ledger(r.Model.Name, target)
+	for range markTries {
+		if named, _ := owntable.LedgerRow(ledger).Lacks(owntable.LacksStatuses); named == "" && ledger.Size() <= mayStandAlone {
+			return ledger, nil
+		}
+		row, err := r.GetRow(ctx, target)
+		if e := r.Model.Table(target.Table).Classify(row); err != nil || e != nil && len(e.Statuses) > 0 {
+			return ledger, err
+		}
+		now, _, err := r.say(ctx, lackOfStatuses, ref, target, ledger, "", false)
+		if !errors.Is(err, store.ErrCondition) {
+			return now, err
+		}
+		if ledger, err = r.GetRow(ctx, ref); err != nil {
+			return ledger, err
+		}
+	}
+	return ledger, fmt.Errorf("the ledger of %s changes all the time", r.Describe(target))
 }
 
 // publisher returns the entity to which a row with the target's key belongs, if weir
@@ -143,8 +200,8 @@ func (r *Runner) retryUnshown(ctx context.Context, d *Dead) (done int, err error
 		return 0, err
 	}
 	ledger := owntable.LedgerRow(rows[1])
-	named, _ := ledger.Unshown()
-	switch current := d.ID == named || d.ID == unshownID(d.Row); {
+	named, _ := ledger.Lacks(owntable.LacksTallies)
+	switch current := d.ID == named || d.ID == lackOfTallies.id(d.Row); {
 	case rows[0] == nil:
 		return 1, nil
 	case current && projections.CannotShow(r.Shows(r.publisher(d.Row)), rows[1]) != "":
@@ -155,6 +212,35 @@ func (r *Runner) retryUnshown(ctx context.Context, d *Dead) (done int, err error
 		return 0, fmt.Errorf("settling %s: %w", d.ID, err)
 	}
 	return 1, r.dropped(ctx, *d)
+}
+
+// retryUnmoved recomputes the statuses of a target. It deletes the dead letter if all can be
+// computed, or if the target is gone.
+func (r *Runner) retryUnmoved(ctx context.Context, d *Dead) (done int, err error) {
+	ledger := owntable.Ledger(r.Model.Name, d.Row)
+	if row, err := r.GetRow(ctx, ledger); err != nil || isParked(row) {
+		return 0, cmp.Or(err, ErrParked)
+	}
+	if err := r.show(ctx, d.Row); err != nil {
+		return 0, err
+	}
+	rows, err := r.Get(ctx, []store.Ref{r.letter(d.ID), ledger, d.Row})
+	switch {
+	case err != nil:
+		return 0, err
+	case rows[0] == nil:
+		return 1, nil
+	case rows[2] == nil:
+		if _, err := r.settleGone(ctx, d.Row, rows[1]); err != nil {
+			return 0, err
+		}
+		return 1, r.dropped(ctx, *d)
+	}
+	named, _ := owntable.LedgerRow(rows[1]).Lacks(owntable.LacksStatuses)
+	if d.ID == named || named == "" && rows[1].Size() > mayStandAlone {
+		return 0, fmt.Errorf("%s: %s: %w", d.ID, d.Reason, ErrStands)
+	}
+	return 1, r.Forget(ctx, d)
 }
 
 // respread moves digits of a ledger's sums into the bands that they belong to. It reports

@@ -20,8 +20,8 @@ import (
 const recomputesAtOnce = 10
 
 // recompute recomputes the statuses of rows. A row that does not exist needs none: when it is
-// inserted, its own record leads to a recompute. For each row recompute returns why its status
-// cannot be computed, or nil. It leaves out parked targets, unless parked says that their
+// inserted, its own record leads to a recompute. For each row recompute returns why the row
+// refuses what it must show, or nil. It leaves out parked targets, unless parked says that their
 // turn has come.
 func recompute(ctx context.Context, r *runner.Runner, refs []store.Ref, parked bool) (refused []error, err error) {
 	refused = make([]error, len(refs))
@@ -36,7 +36,7 @@ func recompute(ctx context.Context, r *runner.Runner, refs []store.Ref, parked b
 		}
 	}
 	for range recomputesAtOnce {
-		if todo, err = recomputeOnce(ctx, r, refs, ledgers, todo, refused); err != nil || len(todo) == 0 {
+		if todo, err = recomputeOnce(ctx, r, refs, ledgers, todo, refused, parked); err != nil || len(todo) == 0 {
 			return refused, err
 		}
 	}
@@ -70,7 +70,7 @@ func raise(ctx context.Context, r *runner.Runner, refs []store.Ref, parked bool)
 }
 
 // recomputeOnce recomputes the rows of todo once and returns those that changed meanwhile.
-func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledgers []value.Item, todo []int, refused []error) ([]int, error) {
+func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledgers []value.Item, todo []int, refused []error, parked bool) ([]int, error) {
 	ask := make([]store.Ref, len(todo))
 	for j, i := range todo {
 		ask[j] = refs[i]
@@ -79,27 +79,37 @@ func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledg
 	if err != nil {
 		return nil, err
 	}
-	writes := make([]store.Write, len(todo))
+	all := make([]recomputed, len(todo))
 	errs := make([]error, len(todo))
 	_ = parallel.Do(len(todo), atOnce(r), func(j int) error {
-		writes[j], errs[j] = recomputeAt(ctx, r, ask[j], rows[j], ledgers[todo[j]])
+		all[j], errs[j] = recomputeAt(ctx, r, ask[j], rows[j], ledgers[todo[j]])
 		return nil
 	})
 	var ws []store.Write
-	var of []int
+	var of, again []int
 	var gone []store.Ref
 	var empty []value.Item
 	for j, i := range todo {
-		if rows[j] == nil {
-			gone, empty = append(gone, refs[i]), append(empty, ledgers[i])
+		if errs[j] == nil && !all[j].stale {
+			ledgers[i], errs[j] = r.NoteUnmoved(ctx, refs[i], ledgers[i], CannotCompute(all[j].many))
 		}
 		switch err := errs[j]; {
+		case errors.Is(err, store.ErrCondition): // by now, more may have been told
+			raised, err := raise(ctx, r, refs[i:i+1], parked)
+			if err != nil {
+				return nil, err
+			}
+			if ledgers[i] = raised[0]; raised[0] != nil {
+				again = append(again, i)
+			}
 		case errors.Is(err, store.ErrRefused):
 			refused[i] = err
 		case err != nil:
 			return nil, err
-		case writes[j].Ops != nil:
-			ws, of = append(ws, writes[j]), append(of, i)
+		case rows[j] == nil:
+			gone, empty = append(gone, refs[i]), append(empty, ledgers[i])
+		case all[j].write.Ops != nil:
+			ws, of = append(ws, all[j].write), append(of, i)
 		}
 	}
 	if err := r.Expire(ctx, gone, empty); err != nil {
@@ -109,7 +119,6 @@ func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledg
 	if err != nil {
 		return nil, err
 	}
-	var again []int
 	for j, i := range of {
 		switch {
 		case errors.Is(out[j].Err, store.ErrRefused):
@@ -129,21 +138,27 @@ func atOnce(r *runner.Runner) int {
 	return 16
 }
 
-// recomputeAt returns the write that shows everything derived on a row. It has no Ops if there
-// is nothing to write: the row does not exist, belongs to another entity, or shows a
-// later recompute.
-func recomputeAt(ctx context.Context, r *runner.Runner, target store.Ref, row, b value.Item) (store.Write, error) {
+// recomputed is the outcome of a recompute of one row.
+type recomputed struct {
+	write store.Write // what shows it; without Ops if there is nothing to show
+	many  []*TooMany  // the stages that cannot be computed
+	stale bool        // the row shows a later recompute
+}
+
+// recomputeAt computes what shows everything derived on a row. There is nothing to show if the row
+// does not exist, belongs to another entity, or shows a later recompute.
+func recomputeAt(ctx context.Context, r *runner.Runner, target store.Ref, row, b value.Item) (recomputed, error) {
 	e := r.Model.Table(target.Table).Classify(row)
 	if e == nil || len(e.Statuses) == 0 {
-		return store.Write{}, nil
+		return recomputed{}, nil
 	}
 	version, stale, err := showable(ctx, r, e, target, row.Get(owntable.Version), b)
 	if err != nil || stale {
-		return store.Write{}, err
+		return recomputed{stale: stale}, err
 	}
-	wr, err := recomputeWrite(ctx, r, e, target, row, b)
+	wr, many, err := recomputeWrite(ctx, r, e, target, row, b)
 	wr.If = append(wr.If, version)
-	return wr, err
+	return recomputed{write: wr, many: many}, err
 }
 
 // showable returns the condition under which a row that shows this version may be written
@@ -170,10 +185,10 @@ func showable(ctx context.Context, r *runner.Runner, e *model.Entity, target sto
 // recomputeWrite returns the write that shows everything derived on the row under the ledger's
 // version. Its condition fails if anything that the status depends on has changed since
 // the row was read.
-func recomputeWrite(ctx context.Context, r *runner.Runner, e *model.Entity, target store.Ref, row, b value.Item) (store.Write, error) {
-	want, err := Recompute(e, target, row, known{ctx, r})
+func recomputeWrite(ctx context.Context, r *runner.Runner, e *model.Entity, target store.Ref, row, b value.Item) (store.Write, []*TooMany, error) {
+	want, many, err := Recompute(e, target, row, known{ctx, r})
 	if err != nil {
-		return store.Write{}, err
+		return store.Write{}, nil, err
 	}
 	shown, _ := projections.Published(r.Shows(e), b)
 	wr := store.Write{Ref: target, Return: true, If: store.Cond{r.Present(target.Table)}}
@@ -188,7 +203,7 @@ func recomputeWrite(ctx context.Context, r *runner.Runner, e *model.Entity, targ
 		wr.Ops = append(wr.Ops, store.Assign(a.Name, a.Value))
 	}
 	wr.Ops = append(wr.Ops, store.Assign(owntable.Version, owntable.LedgerRow(b).Version()))
-	return wr, nil
+	return wr, many, nil
 }
 
 // known reads facts from our own table.

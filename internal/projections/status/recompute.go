@@ -14,9 +14,6 @@ import (
 	"weir/internal/value"
 )
 
-// Unwrap returns store.ErrRefused: a retry without a change to the data cannot succeed.
-func (e *TooMany) Unwrap() error { return store.ErrRefused }
-
 // Facts gives access to what rows have reported about statuses: in our own table for the
 // runner, in memory for a recount.
 type Facts interface {
@@ -35,21 +32,36 @@ type Names struct {
 	Page         int
 }
 
-// TooMany says that a status of a target cannot be computed, because there are more rows
-// or list elements to check than the model allows (max).
+// TooMany says that a stage of a status cannot be computed, because there are more rows or list
+// elements to check than the model allows (max).
 type TooMany struct {
 	Status, Word string
 	What         string
 	Max          int
 }
 
-func (e *TooMany) Error() string {
-	return fmt.Sprintf("%s %s: there are more than %d %s, the max of this step", e.Status, e.Word, e.Max, e.What)
+func (t *TooMany) String() string {
+	return fmt.Sprintf("%s %s: there are more than %d %s, the max of this step", t.Status, t.Word, t.Max, t.What)
+}
+
+// CannotCompute says which stages of a row's statuses cannot be computed, "" for none. The text
+// stays the same when other rows reach them.
+func CannotCompute(many []*TooMany) string {
+	if len(many) == 0 {
+		return ""
+	}
+	var texts []string
+	for _, t := range many {
+		texts = append(texts, t.String())
+	}
+	return strings.Join(texts, "; ") + "; all else of the row is right"
 }
 
 // Recompute recomputes the statuses of a row from all facts and returns the row with them. A
-// status moves as far as the facts reach, and never below what the application wrote.
-func Recompute(e *model.Entity, target store.Ref, row value.Item, known Facts) (value.Item, error) {
+// status moves as far as the facts reach, and never below what the application wrote. A stage
+// with more rows or elements than its max stops no other one. Its word is reached if one row is
+// enough for it, and else not, and the attributes that it sets are as the application wrote them.
+func Recompute(e *model.Entity, target store.Ref, row value.Item, known Facts) (want value.Item, many []*TooMany, err error) {
 	own := projections.Own(e, row)
 	var shown []value.Attr
 	for _, s := range e.Statuses {
@@ -58,7 +70,10 @@ func Recompute(e *model.Entity, target store.Ref, row value.Item, known Facts) (
 			r := &reach{Stage: st, known: known, list: FactsOf(s, target)}
 			reached, err := r.reached(own)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
+			}
+			if r.over != nil {
+				many = append(many, r.over)
 			}
 			if !reached {
 				continue
@@ -72,7 +87,7 @@ func Recompute(e *model.Entity, target store.Ref, row value.Item, known Facts) (
 			}
 		}
 	}
-	return projections.Over(e, own, value.NewItem(shown...)), nil // of several words the last one
+	return projections.Over(e, own, value.NewItem(shown...)), many, nil // of several words the last one
 }
 
 // reach computes whether a row has reached one word (stage) of a status.
@@ -81,6 +96,7 @@ type reach struct {
 	known  Facts
 	list   string
 	latest value.Item // what the latest row says of the attributes that the stage sets
+	over   *TooMany   // set if there are too many rows or elements; nothing is then latest
 }
 
 // reached reports whether the row, as the application wrote it, has reached the word.
@@ -100,13 +116,14 @@ func (r *reach) reached(own value.Item) (bool, error) {
 		}
 	}
 	if r.Max > 0 && len(names) > r.Max {
-		return false, r.tooMany("elements in " + r.Stage.List.Name)
+		r.tooMany("elements in " + r.Stage.List.Name)
+		return false, nil
 	}
 	return r.whole(names)
 }
 
-func (r *reach) tooMany(what string) error {
-	return &TooMany{Status: r.Status.Name, Word: r.Word, What: what, Max: r.Max}
+func (r *reach) tooMany(what string) {
+	r.over, r.latest = &TooMany{Status: r.Status.Name, Word: r.Word, What: what, Max: r.Max}, nil
 }
 
 // any reports whether some row reaches the word. If the stage takes values from such
@@ -118,8 +135,8 @@ func (r *reach) any() (bool, error) {
 		n++
 		return r.Max == 0 && len(r.Stage.Set) > 0 || r.Max > 0 && n <= r.Max
 	})
-	if err == nil && r.Max > 0 && n > r.Max {
-		err = r.tooMany("rows of " + r.Source.Name)
+	if r.Max > 0 && n > r.Max {
+		r.tooMany("rows of " + r.Source.Name)
 	}
 	return n > 0, err
 }
@@ -147,18 +164,18 @@ func (r *reach) others(o *model.Others, own value.Item) (bool, error) {
 		names = append(names, owntable.Reaching(r.Word)+strings.TrimPrefix(name, owntable.MembersBegin))
 		switch n++; {
 		case r.Max > 0 && n > r.Max:
-			failed = r.tooMany("rows of " + o.Of.Name)
+			r.tooMany("rows of " + o.Of.Name)
 		case r.Max == 0 && len(names) == piece:
 			all, failed = r.beside(names)
 			names, piece = names[:0], min(2*piece, pageMost)
 		}
-		return all && failed == nil
+		return all && failed == nil && r.over == nil
 	})
 	if err == nil {
 		err = failed
 	}
 	switch {
-	case err != nil || !all || n == 0:
+	case err != nil || !all || n == 0 || r.over != nil:
 		return false, err
 	case len(names) == 0:
 		return true, nil

@@ -1,8 +1,8 @@
 package status
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -11,6 +11,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
+	"weir/internal/store"
 	"weir/internal/value"
 )
 
@@ -20,6 +21,14 @@ type recount struct {
 	runner.BaseRecount
 	*runner.Verification
 	lists map[string]*list // by the name of the list
+	over  map[string]over  // by the partition key of the ledger
+	long  map[string]store.Ref
+}
+
+// over is a row with stages that cannot be computed.
+type over struct {
+	row store.Ref
+	why string
 }
 
 // list holds the facts of one list.
@@ -31,7 +40,7 @@ type list struct {
 
 // Recount returns the kind's part in a verification.
 func (Kind) Recount(v *runner.Verification) runner.Recount {
-	return &recount{Verification: v, lists: map[string]*list{}}
+	return &recount{Verification: v, lists: map[string]*list{}, over: map[string]over{}, long: map[string]store.Ref{}}
 }
 
 // Add adds the facts that a row reports. A later fact with the same list and name replaces
@@ -96,15 +105,14 @@ func (v *recount) Compare(_ context.Context, rows []projections.Change) error {
 		if f.Is == nil || len(f.Is.Statuses) == 0 {
 			continue
 		}
-		want, err := Recompute(f.Is, f.Row, f.New, v)
-		var many *TooMany
-		if errors.As(err, &many) {
-			v.Differs(many.Status, v.RowText(f.Row), err.Error(), "parked", nil)
-			continue
-		}
+		want, many, err := Recompute(f.Is, f.Row, f.New, v)
 		if err != nil {
 			return err
 		}
+		for _, t := range many {
+			v.Cannot(t.Status, f.Row, "cannot be computed: "+t.String())
+		}
+		v.noteOver(f.Is, f.Row, CannotCompute(many))
 		var fix runner.Fix = &runner.ShownFix{Row: f.Row}
 		if v.Built(f.Is) != nil {
 			fix = nil // projector build puts it right
@@ -118,8 +126,66 @@ func (v *recount) Compare(_ context.Context, rows []projections.Change) error {
 	return nil
 }
 
-// OwnRow compares a fact with the recounted one.
-func (v *recount) OwnRow(_ context.Context, row value.Item) error {
+// noteOver notes which dead letter a row must have, "" for none, until its ledger is compared.
+func (v *recount) noteOver(e *model.Entity, row store.Ref, why string) {
+	of := v.Model.Name
+	if r := v.Built(e); r != nil {
+		of = r.Model.Name
+	}
+	ledger := owntable.Ledger(of, row).Key.Partition.Text()
+	if _, short := owntable.RowOf(owntable.RowText(row)); !short {
+		v.long[ledger] = row
+	}
+	if why != "" {
+		v.over[ledger] = over{row, why}
+	}
+}
+
+// letter compares the dead letter about the statuses of a row with the one that it must have,
+// given the row's ledger, nil for none, and its partition key.
+func (v *recount) letter(ctx context.Context, partition string, ledger value.Item) error {
+	must, isOver := v.over[partition]
+	in, ok := v.ledgersOf(partition)
+	if !ok && !isOver {
+		return nil
+	}
+	delete(v.over, partition)
+	if !isOver {
+		if must.row, ok = v.long[partition]; !ok {
+			if must.row, ok = owntable.RowOf(strings.TrimPrefix(partition, owntable.Ledgers(in.Model.Name))); !ok {
+				return nil
+			}
+		}
+	}
+	if t := v.Model.Table(must.row.Table); t == nil {
+		return nil
+	}
+	said, err := in.SaidUnmoved(ctx, must.row, ledger, must.why)
+	if err == nil && said != must.why {
+		v.Differs("dead letter", v.RowText(must.row), cmp.Or(must.why, runner.Nothing), cmp.Or(said, runner.Nothing), &runner.ShownFix{Row: must.row})
+	}
+	return err
+}
+
+// ledgersOf returns the runner whose ledgers have partition keys such as this one, if targets show
+// them. Beside a generation that was built, ledgers of earlier ones may be left.
+func (v *recount) ledgersOf(partition string) (in *runner.Runner, ok bool) {
+	in, ok = &runner.Runner{Model: v.Model, Store: v.Store}, true
+	for _, b := range v.Catalog.Builds {
+		if b.State.Shown() {
+			if ok = false; strings.HasPrefix(partition, owntable.Ledgers(b.Ledgers(v.Model.Name))) {
+				return in.In(b), true
+			}
+		}
+	}
+	return in, ok && strings.HasPrefix(partition, owntable.Ledgers(v.Model.Name)) || v.over[partition].why != ""
+}
+
+// OwnRow compares a fact with the recounted one, and what a ledger notes of statuses.
+func (v *recount) OwnRow(ctx context.Context, row value.Item) error {
+	if err := v.letter(ctx, row.Get(owntable.Partition).Text(), row); err != nil {
+		return err
+	}
 	of, name, ok := v.factOf(row)
 	if !ok {
 		return nil
@@ -181,8 +247,13 @@ func entityOf(m *model.Model, list string) *model.Entity {
 	return nil
 }
 
-// End reports the recounted facts that our own table lacks.
-func (v *recount) End(context.Context) error {
+// End reports the recounted facts and ledgers that our own table lacks.
+func (v *recount) End(ctx context.Context) error {
+	for _, partition := range slices.Sorted(maps.Keys(v.over)) {
+		if err := v.letter(ctx, partition, nil); err != nil {
+			return err
+		}
+	}
 	for _, of := range slices.Sorted(maps.Keys(v.lists)) {
 		l := v.lists[of]
 		for _, name := range l.names {
