@@ -40,7 +40,6 @@ func (w *world) drift() {
 		if f, is := d.Fix.(*follow.FollowerFix); is && (misled(found, d.Row) || k != nil && slices.Contains(k.last, f.Attr)) {
 			continue // only weir knows the value it is compared with
 		}
-		ok = ok && !beyond(d)
 		if named[name] = true; ok && !w.unshown(&d) && !t.differ[name] && !t.differ[w.shownBy(name)] && !t.secondHand(name) {
 			w.fail(Unaccounted, "verify: after a gap it finds %+v, where nothing is wrong", d)
 		}
@@ -105,13 +104,6 @@ func unsearchable(d verify.Difference) bool {
 // followsOthers reports whether a rule makes rows that follow attributes of other rows.
 func followsOthers(r *model.RowRule) bool {
 	return slices.ContainsFunc(r.Fields, func(f model.Assign) bool { return f.Expr.Follow != nil })
-}
-
-// beyond reports whether a difference is that more rows exist than the max of a step
-// allows. There would be a dead letter had the record not been lost. Nothing says what the
-// row must show.
-func beyond(d verify.Difference) bool {
-	return d.Have == "parked" && strings.Contains(d.Want, "the max of this step")
 }
 
 // shownBy is the row that a document shows, "" if name is no document. verify compares a

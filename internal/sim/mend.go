@@ -27,7 +27,7 @@ func (w *world) mend() {
 		if len(w.failures) > 0 {
 			return
 		}
-		round.Left = slices.DeleteFunc(round.Left, func(l repair.Left) bool { return unsearchable(l.Difference) || beyond(l.Difference) })
+		round.Left = slices.DeleteFunc(round.Left, func(l repair.Left) bool { return unsearchable(l.Difference) })
 		if round.Mended > 0 && n < mends {
 			w.counted["mended"] += round.Mended
 			continue

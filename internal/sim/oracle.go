@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"slices"
 	"strings"
@@ -38,6 +39,7 @@ type known struct {
 	image  value.Item
 	last   []string // attributes that keep the last value of a deleted row
 	lapsed []string // those of them that may be missing: nothing followed the deleted row for long enough
+	over   []string // the stages of its statuses that have more rows or elements than their max
 }
 
 func (k *known) name() string { return refName(store.Ref{Table: k.table.Name, Key: k.key}) }
@@ -427,10 +429,14 @@ func (t *truth) moved(k *known, rows []*known) value.Item {
 		return k.own
 	}
 	out := k.own
+	k.over = nil
 	for _, s := range k.entity.Statuses {
 		at := s.RankOf(k.own.Get(s.Attr.Name))
 		for _, st := range s.Stages {
-			by, ok := reached(k, st, rows)
+			by, ok, over := reached(k, st, rows)
+			if over {
+				k.over = append(k.over, s.Name+" "+st.Word)
+			}
 			if !ok {
 				continue
 			}
@@ -441,7 +447,10 @@ func (t *truth) moved(k *known, rows []*known) value.Item {
 				}
 			}
 			for _, set := range st.Set {
-				if v := set.Expr.Field.Get(latest.image); !v.IsMissing() {
+				switch v := set.Expr.Field.Get(latest.image); {
+				case over: // which row is the latest is not known
+					out = out.With(value.Attr{Name: set.Name, Value: k.own.Get(set.Name)})
+				case !v.IsMissing():
 					out = out.With(value.Attr{Name: set.Name, Value: v})
 				}
 			}
@@ -454,8 +463,9 @@ func (t *truth) moved(k *known, rows []*known) value.Item {
 	return out
 }
 
-// reached reports whether a row has reached a stage of a status, and because of which rows.
-func reached(k *known, st *model.Stage, rows []*known) (by []*known, ok bool) {
+// reached reports whether a row has reached a stage of a status, because of which rows, and
+// whether there are more of them, or of what there must be one for, than the stage looks at.
+func reached(k *known, st *model.Stage, rows []*known) (by []*known, ok, over bool) {
 	for _, r := range rows {
 		if r.entity == nil || r.entity != st.Source || !model.Holds(st.Where, r.image) {
 			continue
@@ -464,14 +474,20 @@ func reached(k *known, st *model.Stage, rows []*known) (by []*known, ok bool) {
 			by = append(by, r)
 		}
 	}
-	if st.List == nil {
-		return by, len(by) > 0
+	most := st.Max
+	if most == 0 {
+		most = math.MaxInt
 	}
+	if st.List == nil {
+		return by, len(by) > 0, len(by) > most
+	}
+	elements := 0
 	want := map[string]bool{}
 	if v := k.own.Get(st.List.Name); v.Kind() == value.List || v.Kind() == value.StringSet || v.Kind() == value.NumberSet {
 		for _, el := range v.Elements() {
 			if who := value.Scalar(el.Value); who != "" {
 				want[who] = true
+				elements++
 			}
 		}
 	} else if o := st.List.Others; o != nil {
@@ -480,16 +496,20 @@ func reached(k *known, st *model.Stage, rows []*known) (by []*known, ok bool) {
 				want[value.Scalar(o.Field.Get(r.image))] = true
 			}
 		}
+		elements = len(want)
+	}
+	if elements > most {
+		return nil, false, true
 	}
 	var of []*known
 	for who := range want {
 		i := slices.IndexFunc(by, func(r *known) bool { return value.Scalar(st.Who.Get(r.image)) == who })
 		if i < 0 {
-			return nil, false
+			return nil, false, false
 		}
 		of = append(of, by[i])
 	}
-	return of, len(of) > 0
+	return of, len(of) > 0, false
 }
 
 // among reports whether another row is one of those that a row's status waits for.
@@ -617,9 +637,10 @@ func (t *truth) state() {
 	}
 }
 
-// uncomputed compares the dead letters about sums that no number can hold with the rows, in
+// uncomputed compares the dead letters about values that cannot be computed with the rows, in
 // both directions.
 func (t *truth) uncomputed(kept map[string]bool) {
+	t.overMax(kept)
 	said := map[string]bool{}
 	for _, d := range t.letters() {
 		if mt := t.base.tables[d.Table]; mt != nil && d.Kind == string(runner.DeadNumber) {
@@ -643,6 +664,48 @@ func (t *truth) uncomputed(kept map[string]bool) {
 	}
 	for name := range said {
 		t.fail(Doubled, "dead letter: nothing is derived on %s, and it is said that it cannot be shown", name)
+	}
+}
+
+// overMax compares the dead letters about statuses with the rows, in both directions: what they
+// name must be the stages that have too many rows.
+func (t *truth) overMax(kept map[string]bool) {
+	said := map[string]string{}
+	for _, e := range t.model.Entities {
+		of := t.model.Name
+		if b, _ := t.catalogRow().Builds.Of(e.Name); b.State.Shown() {
+			of = b.Ledgers(of)
+		}
+		for _, d := range t.lettersIn(owntable.Dead(of)) {
+			if d.Kind == string(runner.DeadStatus) && len(e.Statuses) > 0 && d.Table == e.Table.Name && e.MatchKey(d.Key) {
+				key, _ := t.base.tables[d.Table].KeyOf(d.Key)
+				said[refName(store.Ref{Table: d.Table, Key: key})] = d.Reason
+			}
+		}
+	}
+	for _, name := range t.order {
+		k, reason := t.rows[name], said[name]
+		delete(said, name)
+		if len(k.over) > 0 {
+			t.counted["statuses over their max"]++
+		}
+		if kept[name] {
+			continue
+		}
+		named := 0
+		for _, stage := range k.over {
+			if strings.Contains(reason, stage+": ") {
+				named++
+			} else {
+				t.fail(Lost, "dead letter: %s of %s has more rows than its max, and nothing says so", stage, name)
+			}
+		}
+		if n := strings.Count(reason, "the max of this step"); n > named {
+			t.fail(Doubled, "dead letter: of %s it is said that a status cannot be computed which can: %s", name, reason)
+		}
+	}
+	for name := range said {
+		t.fail(Doubled, "dead letter: %s is not there, and it is said that its status cannot be computed", name)
 	}
 }
 

@@ -68,7 +68,7 @@ func (w *world) verify() (found []verify.Difference) {
 		w.fail(Stuck, "verify: %v", err)
 	}
 	if w.trims.gaps() {
-		found = slices.DeleteFunc(found, func(d verify.Difference) bool { return unsearchable(d) || beyond(d) })
+		found = slices.DeleteFunc(found, func(d verify.Difference) bool { return unsearchable(d) })
 	}
 	return found
 }

@@ -412,7 +412,7 @@ func (w *world) heal() {
 	w.settle()
 	for _, d := range w.kept() {
 		reason := cmp.Or(why[d.ID], d.Reason)
-		if kind := runner.DeadKind(d.Kind); (kind == runner.DeadParked || kind == runner.DeadPublish) && !strings.Contains(reason, "the max of this step") {
+		if kind := runner.DeadKind(d.Kind); kind == runner.DeadParked || kind == runner.DeadPublish {
 			w.fail(Lost, "parked: %s is still kept: %s", d.Target, reason)
 		}
 	}
@@ -515,19 +515,25 @@ func (w *world) accounts() {
 // counted is how many records a checkpoint has counted.
 func counted(c owntable.CheckpointRow) int { return c.Applied + c.Skipped + c.Dead }
 
-// kept are the dead letters that need an operator: all but those about sums that no number
-// can hold.
+// kept are the dead letters that need an operator: all but those about values that cannot be
+// computed.
 func (w *world) kept() []owntable.LetterRow {
-	return slices.DeleteFunc(w.letters(), func(d owntable.LetterRow) bool { return d.Kind == string(runner.DeadNumber) })
+	return slices.DeleteFunc(w.letters(), func(d owntable.LetterRow) bool {
+		return d.Kind == string(runner.DeadNumber) || d.Kind == string(runner.DeadStatus)
+	})
 }
 
-// letters are the heads of all dead letters, including those that only say that no number can hold a
-// sum.
+// letters are the heads of all dead letters, including those that only say what cannot be computed.
 func (w *world) letters() (out []owntable.LetterRow) {
 	of := []string{owntable.Dead(w.model.Name)}
 	for _, b := range w.shownBuilds() {
 		of = append(of, owntable.Dead(b.Ledgers(w.model.Name)))
 	}
+	return w.lettersIn(of...)
+}
+
+// lettersIn are the heads of dead letters in some partitions.
+func (w *world) lettersIn(of ...string) (out []owntable.LetterRow) {
 	w.base.tables[owntable.TableName].each(func(k store.Key, row value.Item) {
 		if slices.Contains(of, k.Partition.Text()) {
 			out = append(out, owntable.LetterFrom(row))
