@@ -90,19 +90,29 @@ func (r *Runner) DeadByID(ctx context.Context, id string) (Dead, error) {
 	return d, err
 }
 
-// holding returns a whole dead letter, and the runner that has it.
+// holding returns a whole dead letter, and the runner that has it. The same letter may wait for
+// the ledger that a target shows and for one that a build has replaced: then it is the first.
 func (r *Runner) holding(ctx context.Context, id string) (*Runner, Dead, error) {
 	all, err := r.all(ctx)
 	if err != nil {
 		return nil, Dead{}, err
 	}
+	var replaced *Runner
+	var old Dead
 	for _, r := range all {
 		d, err := r.deadByID(ctx, id)
-		if !errors.Is(err, ErrNoDead) || r == all[len(all)-1] {
+		switch {
+		case errors.Is(err, ErrNoDead):
+		case err == nil && r.isReplaced(&d):
+			replaced, old = r, d
+		default:
 			return r, d, err
 		}
 	}
-	return nil, Dead{}, ErrNoDead
+	if replaced == nil {
+		return nil, Dead{}, fmt.Errorf("%s: %w", id, ErrNoDead)
+	}
+	return replaced, old, nil
 }
 
 func (r *Runner) deadByID(ctx context.Context, id string) (Dead, error) {
