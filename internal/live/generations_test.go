@@ -78,7 +78,7 @@ func TestGenerationsSideBySide(t *testing.T) {
 		t.Skip("checkpoints have to stand still")
 	}
 	w := newWorld(t)
-	w.searches = [2]*sink{newSink("one"), newSink("two")}
+	w.searches = []*sink{newSink("one"), newSink("two")}
 	rng := rand.New(rand.NewPCG(17, 17))
 	stop := w.application(4)
 	w.start(0)

@@ -26,6 +26,11 @@ type holding struct {
 	said     string // the last gap that was reported, by its range
 	saidLate atomic.Bool
 
+	stays    time.Time   // not released for another process before this time; only round uses it
+	drains   time.Time   // since when it drains, zero if it does not; only round uses it
+	draining atomic.Bool // nothing more is to be read of the stream
+	paused   atomic.Bool // nothing is being read of it
+
 	leaving bool // lose has begun to give it up; guarded by Reader.mu
 	cancel  context.CancelFunc
 	join    func() // waits until fill has returned
@@ -88,7 +93,7 @@ func (h *holding) stop() {
 }
 
 // fill reads the stream into the spool until the shard or the holding ends. It reads
-// nothing while another process may hold the lease.
+// nothing while another process may hold the lease, or while the shard drains.
 func (h *holding) fill(ctx context.Context) {
 	wait := h.opts.Poll
 	for ctx.Err() == nil {
@@ -99,6 +104,10 @@ func (h *holding) fill(ctx context.Context) {
 		}
 		if h.lapsed() {
 			h.opts.Wait(ctx, nil, h.opts.Lease/10)
+			continue
+		}
+		if h.paused.Store(h.draining.Load()); h.paused.Load() {
+			h.opts.Wait(ctx, nil, h.opts.Lease/drainLook)
 			continue
 		}
 		more := h.more()

@@ -44,14 +44,12 @@ func (r *Reader) logLease(number int64) store.Ref {
 	return owntable.LogLease(r.run.Model.Name, number)
 }
 
-// takeLog takes a log, unless this process has one.
+// takeLog notes which processes there are, which is which logs have an owner, and takes a log
+// unless this process has one.
 func (r *Reader) takeLog(ctx context.Context) error {
 	r.mu.Lock()
 	has := r.log != nil
 	r.mu.Unlock()
-	if has {
-		return nil
-	}
 	before := r.now()
 	leases := map[int64]owntable.LeaseRow{}
 	last := int64(0)
@@ -76,15 +74,24 @@ func (r *Reader) takeLog(ctx context.Context) error {
 		}
 	}
 	after := r.now()
+	r.owners = map[string]bool{r.opts.Owner: true}
+	var free []int64
 	for number := int64(1); number <= last+1; number++ {
 		w := r.logs[number]
 		if w == nil {
 			w = &watch{}
 			r.logs[number] = w
 		}
-		if !w.see(leases[number], before, after, r.opts.Lease) {
-			continue
+		if w.see(leases[number], before, after, r.opts.Lease) {
+			free = append(free, number)
+		} else {
+			r.owners[leases[number].Owner] = true
 		}
+	}
+	if has {
+		return nil
+	}
+	for _, number := range free {
 		if taken, err := r.takeLogOf(ctx, number, leases[number]); taken || err != nil {
 			return err
 		}

@@ -39,6 +39,7 @@ import (
 
 	"weir/internal/events"
 	"weir/internal/owntable"
+	"weir/internal/parallel"
 	"weir/internal/runner"
 	"weir/internal/store"
 )
@@ -66,6 +67,8 @@ type Options struct {
 	// Wait waits for a while, until ctx ends, or until more delivers, and reports whether
 	// more delivered.
 	Wait func(ctx context.Context, more <-chan struct{}, while time.Duration) (came bool)
+	// AtOnce is how many leases are written at a time; 0 is 32.
+	AtOnce int
 	// Go starts a part of the reader's work. join waits until that part has returned.
 	Go func(part func()) (join func())
 }
@@ -79,6 +82,9 @@ type Reader struct {
 	held      map[place]*holding
 	log       *ownLog                  // nil while this process has none
 	logs      map[int64]*watch         // leases of logs; only round uses it
+	owners    map[string]bool          // the processes that have a log, this one included; only round uses it
+	away      map[place]time.Time      // until when shards that could not be taken are left to other processes
+	short     bool                     // this process holds less than its share; only round uses it
 	listed    map[string][]store.Shard // of each table, as last listed
 	at        time.Time                // time of the last listing; zero forces another
 	unlisted  map[string]error         // tables whose stream could not be listed last; nothing new of them is begun
@@ -122,7 +128,7 @@ func New(run *runner.Runner, o Options) *Reader {
 	o.machine()
 	return &Reader{
 		run: run, opts: o,
-		held: map[place]*holding{}, logs: map[int64]*watch{}, still: map[fault]string{}, listed: map[string][]store.Shard{}, gone: map[place]int{}, watched: map[place]*watch{}, streams: map[string][]string{}, done: map[place]bool{}, over: map[string]bool{},
+		held: map[place]*holding{}, logs: map[int64]*watch{}, still: map[fault]string{}, listed: map[string][]store.Shard{}, gone: map[place]int{}, watched: map[place]*watch{}, away: map[place]time.Time{}, streams: map[string][]string{}, done: map[place]bool{}, over: map[string]bool{},
 		changed: make(chan struct{}), stale: make(chan struct{}, 1),
 	}
 }
@@ -135,6 +141,9 @@ func (o *Options) machine() {
 	}
 	if o.Disk == nil {
 		o.Disk = machine{}
+	}
+	if o.AtOnce == 0 {
+		o.AtOnce = 32
 	}
 	if o.Wait == nil {
 		o.Wait = wait
@@ -175,14 +184,14 @@ func (r *Reader) since(t time.Time) time.Duration {
 // last.
 func (r *Reader) Run(ctx context.Context) {
 	join := r.opts.Go(func() { // beats are sent however long a round takes
-		r.often(ctx, nil, func() {
+		r.often(ctx, nil, r.calm, func() {
 			if err := r.beats(ctx); err != nil && ctx.Err() == nil {
 				r.opts.Log.Warn("keeping leases", "error", err)
 				r.note(Leases)
 			}
 		})
 	})
-	r.often(ctx, r.stale, func() {
+	r.often(ctx, r.stale, r.pace, func() {
 		if err := r.round(ctx); err != nil && ctx.Err() == nil {
 			r.opts.Log.Warn("looking for shards", "error", err)
 			r.note(Lists)
@@ -192,13 +201,24 @@ func (r *Reader) Run(ctx context.Context) {
 	r.letGo()
 }
 
-// often calls do every fifth of a lease, and whenever more delivers; in that case the last
+// calm is how long it is from one beat to the next, and from one round to the next.
+func (r *Reader) calm() time.Duration { return r.opts.Lease / 5 }
+
+// pace is the same of rounds, which come sooner while other processes release shards for this one.
+func (r *Reader) pace() time.Duration {
+	if r.short {
+		return r.opts.Lease / 20
+	}
+	return r.calm()
+}
+
+// often calls do as often as every says, and whenever more delivers; in that case the last
 // listing of shards counts as out of date.
-func (r *Reader) often(ctx context.Context, more <-chan struct{}, do func()) {
+func (r *Reader) often(ctx context.Context, more <-chan struct{}, every func() time.Duration, do func()) {
 	for ctx.Err() == nil {
 		start := r.now()
 		do()
-		if r.opts.Wait(ctx, more, r.opts.Lease/5-r.since(start)) {
+		if r.opts.Wait(ctx, more, every()-r.since(start)) {
 			r.mu.Lock()
 			r.at = time.Time{}
 			r.mu.Unlock()
@@ -206,7 +226,8 @@ func (r *Reader) often(ctx context.Context, more <-chan struct{}, do func()) {
 	}
 }
 
-// round lists the shards, ends those that are finished and takes those that are free.
+// round lists the shards, ends those that are finished, takes its share of those that are free,
+// and releases those that it holds beyond its share.
 func (r *Reader) round(ctx context.Context) error {
 	if err := r.takeLog(ctx); err != nil {
 		return err
@@ -216,7 +237,7 @@ func (r *Reader) round(ctx context.Context) error {
 	}
 	r.forget(ctx)
 	r.sweep()
-	return r.takeAll(ctx)
+	return r.balance(ctx)
 }
 
 // holdings are the shards that this process holds, sorted.
@@ -233,21 +254,22 @@ func (r *Reader) holdings() (out []*holding) {
 // beats renews the leases of all holdings, and ends a holding whose lease another process
 // has taken.
 func (r *Reader) beats(ctx context.Context) error {
-	errs := []error{r.beatLog(ctx)}
-	for _, h := range r.holdings() {
-		start := r.now()
+	err := r.beatLog(ctx)
+	held := r.holdings()
+	return errors.Join(err, parallel.Do(len(held), r.opts.AtOnce, func(i int) error {
+		h, start := held[i], r.now()
 		ok, err := beat(ctx, r.run.Store, r.lease(h.place), h.fence)
 		switch {
 		case err != nil:
-			errs = append(errs, err)
+			return err
 		case !ok:
 			r.opts.Log.Info("another process took a shard over", "table", h.table, "shard", h.shard)
 			r.lose(h)
 		default:
 			h.beaten(start)
 		}
-	}
-	return errors.Join(errs...)
+		return nil
+	}))
 }
 
 func (r *Reader) lease(p place) store.Ref { return owntable.Lease(r.run.Model.Name, p.table, p.shard) }
@@ -356,61 +378,17 @@ func (r *Reader) wanted() (out []place) {
 	return slices.Compact(out)
 }
 
-// takeAll reads the leases of the wanted shards and takes those that are free or have run
-// out.
-func (r *Reader) takeAll(ctx context.Context) error {
-	want := r.wanted()
-	if len(want) == 0 {
-		return nil
-	}
-	refs := make([]store.Ref, len(want))
-	for i, p := range want {
-		refs[i] = r.lease(p)
-	}
-	before := r.now()
-	rows, err := r.run.Store.Get(ctx, refs)
-	if err != nil {
-		return err
-	}
-	after := r.now()
-	for i, p := range want {
-		now, err := owntable.DecodeLease(rows[i])
-		if err != nil {
-			r.stands("take", p, err)
-			continue
-		}
-		r.mu.Lock()
-		w := r.watched[p]
-		if w == nil {
-			w = &watch{}
-			r.watched[p] = w
-		}
-		free := w.see(now, before, after, r.opts.Lease)
-		r.mu.Unlock()
-		if free {
-			err := r.takeOne(ctx, p, now)
-			alone := errors.Is(err, runner.ErrShard) || errors.Is(err, owntable.ErrRow)
-			if err != nil && !alone {
-				return err
-			}
-			r.stands("take", p, err)
-			continue
-		}
-		r.stands("take", p, nil)
-	}
-	return nil
-}
-
 // takeOne takes a lease, writes the shard's checkpoints, opens its spool and starts
 // reading. If another process was first, it does nothing. If a later step fails, it
-// releases the lease; after a crash the lease runs out.
-func (r *Reader) takeOne(ctx context.Context, p place, seen owntable.LeaseRow) error {
+// releases the lease; after a crash the lease runs out. Until stays the shard is not released
+// for another process.
+func (r *Reader) takeOne(ctx context.Context, p place, seen owntable.LeaseRow, stays time.Time) error {
 	start := r.now()
 	fence, ok, err := take(ctx, r.run.Store, r.lease(p), seen, r.opts.Owner, r.run.Generation)
 	if err != nil || !ok {
 		return err
 	}
-	h := &holding{Reader: r, place: p, fence: fence, before: seen.Owner}
+	h := &holding{Reader: r, place: p, fence: fence, before: seen.Owner, stays: stays}
 	h.beaten(start)
 	if err := errors.Join(r.run.Begin(ctx, p.table, p.shard, fence), h.open(ctx)); err != nil {
 		if h.spool != nil {
@@ -452,14 +430,17 @@ func (r *Reader) letGo() {
 	if err := r.releaseLog(ctx); err != nil {
 		r.opts.Log.Warn("giving a log back; it is free when its lease has run out", "error", err)
 	}
-	for _, h := range r.holdings() {
+	held := r.holdings()
+	_ = parallel.Do(len(held), r.opts.AtOnce, func(i int) error {
+		h := held[i]
 		if !r.lose(h) {
-			continue
+			return nil
 		}
 		if err := release(ctx, r.run.Store, r.lease(h.place), h.fence); err != nil {
 			r.opts.Log.Warn("giving a shard back; it is free when its lease has run out", "shard", h.shard, "error", err)
 		}
-	}
+		return nil
+	})
 }
 
 // wake signals the consumers that wait for records.

@@ -225,6 +225,9 @@ func (d diskLink) Remove(name string) error {
 
 // RemoveAll removes the files below a directory. A crash may leave some of them.
 func (d diskLink) RemoveAll(dir string) error {
+	if d.trims != nil {
+		d.trims.spoolGoes(d.host, dir)
+	}
 	for _, name := range slices.Sorted(maps.Keys(d.files)) {
 		if strings.HasPrefix(name, dir+"/") {
 			if err := d.Remove(name); err != nil {

@@ -32,7 +32,7 @@ func (n *node) share() {
 	d := newDice(n.seed, "share", 0)
 	n.reader = live.New(run, live.Options{
 		Dir: n.host.name, Lease: leaseTime, List: pick(d, listTimes), Poll: pollTime, Segment: 1 + int64(d.n(fileBytes)), Log: slog.New(slog.DiscardHandler),
-		Owner: n.name, Disk: diskLink{n.host, n}, Wait: n.wait, Go: n.part,
+		Owner: n.name, Disk: diskLink{n.host, n}, Wait: n.wait, Go: n.part, AtOnce: 1,
 	})
 	ctx, stop := context.WithCancel(context.Background())
 	n.stop = stop

@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -320,6 +321,25 @@ func (t *trims) said(who string, letter *owntable.LetterRow) {
 		}
 	}
 	t.fail(Unaccounted, "gap: %s names one of no shard: %s", who, letter.Target)
+}
+
+// spoolGoes checks that a process that removes a spool does not need what is in it: every group
+// has applied it.
+func (t *trims) spoolGoes(h *host, dir string) {
+	table, id := path.Base(path.Dir(dir)), path.Base(dir)
+	in := t.base.tables[table]
+	if in == nil {
+		return
+	}
+	s := in.shard(id)
+	if had := h.kept[table+"|"+id]; !had.IsZero() && slices.ContainsFunc(t.groups(), func(g string) bool { return !t.saved(t.checkpoint(g, in, s)).Done }) {
+		t.reach("a shard is released for another process")
+	}
+	for _, g := range t.groups() {
+		if at := t.place(g, in, s); at.Compare(h.kept[table+"|"+id]) < 0 {
+			t.fail(Lost, "spool: %s removes that of shard %s, which it had up to %v, and %s has come to %v", h.name, id, h.kept[table+"|"+id], g, at)
+		}
+	}
 }
 
 // taken compares a lease that is taken with the leases that other processes think they

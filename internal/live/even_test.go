@@ -1,0 +1,132 @@
+package live_test
+
+import (
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"weir/internal/owntable"
+)
+
+// holders returns how many shards each process holds, in order, and how often leases were
+// taken.
+func (w *world) holders() (counts []int, taken int64) {
+	held := map[string]int{}
+	for !w.begun() {
+		time.Sleep(time.Millisecond)
+	}
+	for _, row := range w.leases() {
+		l, err := owntable.DecodeLease(row)
+		must(w.T, err)
+		if taken += l.Fence; l.Owner != "" {
+			held[l.Owner]++
+		}
+	}
+	return slices.Sorted(maps.Values(held)), taken
+}
+
+// hold waits until processes hold so many shards each, and checks that it stays so and how
+// many shards moved since a count of taken leases.
+func (w *world) hold(before, moves int64, want ...int) (taken int64) {
+	w.Helper()
+	deadline := time.Now().Add(time.Minute)
+	var counts []int
+	for counts, taken = w.holders(); !slices.Equal(counts, want); counts, taken = w.holders() {
+		if time.Now().After(deadline) {
+			w.Fatalf("processes hold %v shards, should hold %v", counts, want)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	time.Sleep(2 * lease)
+	counts, after := w.holders()
+	if !slices.Equal(counts, want) || after != taken {
+		w.Errorf("processes held %v shards, and then %v; %d were taken meanwhile", want, counts, after-taken)
+	}
+	if taken-before != moves {
+		w.Errorf("%d shards were taken until processes held %v, should be %d", taken-before, want, moves)
+	}
+	return taken
+}
+
+// TestProcessesShareEvenly has processes come, stop and die while an application writes. The
+// shards are shared evenly each time, no more of them move than must, and all is
+// counted once.
+func TestProcessesShareEvenly(t *testing.T) {
+	w := worldOf(t, 10, 3)
+	stop := w.application(5)
+	w.start(0)
+	taken := w.hold(0, 10, 10)
+	w.start(1)
+	taken = w.hold(taken, 5, 5, 5)
+	w.start(2)
+	taken = w.hold(taken, 3, 3, 3, 4)
+	w.procs[1].stop()
+	must(t, <-w.procs[1].ended)
+	for counts, _ := w.holders(); !slices.Equal(counts, []int{5, 5}); counts, _ = w.holders() {
+		time.Sleep(10 * time.Millisecond)
+	}
+	_, taken = w.holders()
+	w.kill(2)
+	w.hold(taken, 5, 10)
+	stop()
+	w.settles()
+	w.countsEachOnce()
+	w.procs[0].stop()
+	must(t, <-w.procs[0].ended)
+	w.oneReaderEach()
+}
+
+// TestShardsStayUntilApplied has a process whose sink stands still keep its shards, because what
+// it has read is nowhere else once the stream has forgotten it. When the sink goes on,
+// another process gets its share.
+func TestShardsStayUntilApplied(t *testing.T) {
+	w := worldOf(t, 4, 2)
+	w.start(0)
+	taken := w.hold(0, 4, 4)
+	w.procs[0].sink(true)
+	rng := rand.New(rand.NewPCG(3, 3))
+	for range 300 {
+		w.deed(rng)
+	}
+	time.Sleep(lease)
+	w.start(1)
+	time.Sleep(3 * lease)
+	if counts, now := w.holders(); !slices.Equal(counts, []int{4}) || now != taken {
+		t.Errorf("a process released shards that it had not applied: processes hold %v", counts)
+	}
+	w.procs[0].sink(false)
+	w.hold(taken, 2, 2, 2)
+	w.settles()
+	w.countsEachOnce()
+	for i := range w.procs {
+		w.procs[i].stop()
+		must(t, <-w.procs[i].ended)
+	}
+}
+
+// TestShardsThatOneCannotTake has a process that cannot open its spools. Its share is taken by
+// another after a while, and not released again at once.
+func TestShardsThatOneCannotTake(t *testing.T) {
+	w := worldOf(t, 4, 2)
+	w.start(0)
+	w.hold(0, 4, 4)
+	must(t, os.MkdirAll(w.dirs[1], 0o755))
+	must(t, os.WriteFile(filepath.Join(w.dirs[1], "gallery"), nil, 0o644)) // where the spools would be
+	w.start(1)
+	for counts, _ := w.holders(); !slices.Equal(counts, []int{2}); counts, _ = w.holders() {
+		time.Sleep(time.Millisecond)
+	}
+	for counts, _ := w.holders(); !slices.Equal(counts, []int{4}); counts, _ = w.holders() {
+		time.Sleep(10 * time.Millisecond)
+	}
+	_, taken := w.holders()
+	w.hold(taken, 0, 4)
+	for i := range w.procs {
+		w.procs[i].stop()
+		must(t, <-w.procs[i].ended)
+	}
+}
