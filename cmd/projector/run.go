@@ -47,9 +47,9 @@ Where counts, sums, means or distinct values are new or changed, or the table ha
 before weir, it builds them from the rows, as projector build does, and audits the build
 a day later.
 
-On AWS, any number of processes may run: each shard is read by one of them, and
-another takes over when that one is not heard of. Each needs a --data directory of
-its own, where what was read waits until it is applied.
+On AWS, any number of processes may run: they share the shards evenly, and the
+others take over those of a process that is not heard of. Each needs a --data
+directory of its own, where what was read waits until it is applied.
 
 Others than this machine reach it with one of two keys, or when --open says so:
 

@@ -29,18 +29,27 @@ func (w *world) holders() (counts []int, taken int64) {
 	return slices.Sorted(maps.Values(held)), taken
 }
 
+// holds waits until processes hold so many shards each.
+func (w *world) holds(want ...int) (taken int64) {
+	w.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		counts, taken := w.holders()
+		if slices.Equal(counts, want) {
+			return taken
+		}
+		if time.Now().After(deadline) {
+			w.Fatalf("processes hold %v shards, should hold %v", counts, want)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // hold waits until processes hold so many shards each, and checks that it stays so and how
 // many shards moved since a count of taken leases.
 func (w *world) hold(before, moves int64, want ...int) (taken int64) {
 	w.Helper()
-	deadline := time.Now().Add(time.Minute)
-	var counts []int
-	for counts, taken = w.holders(); !slices.Equal(counts, want); counts, taken = w.holders() {
-		if time.Now().After(deadline) {
-			w.Fatalf("processes hold %v shards, should hold %v", counts, want)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	taken = w.holds(want...)
 	time.Sleep(2 * lease)
 	counts, after := w.holders()
 	if !slices.Equal(counts, want) || after != taken {
@@ -66,10 +75,7 @@ func TestProcessesShareEvenly(t *testing.T) {
 	taken = w.hold(taken, 3, 3, 3, 4)
 	w.procs[1].stop()
 	must(t, <-w.procs[1].ended)
-	for counts, _ := w.holders(); !slices.Equal(counts, []int{5, 5}); counts, _ = w.holders() {
-		time.Sleep(10 * time.Millisecond)
-	}
-	_, taken = w.holders()
+	taken = w.holds(5, 5)
 	w.kill(2)
 	w.hold(taken, 5, 10)
 	stop()
@@ -117,14 +123,8 @@ func TestShardsThatOneCannotTake(t *testing.T) {
 	must(t, os.MkdirAll(w.dirs[1], 0o755))
 	must(t, os.WriteFile(filepath.Join(w.dirs[1], "gallery"), nil, 0o644)) // where the spools would be
 	w.start(1)
-	for counts, _ := w.holders(); !slices.Equal(counts, []int{2}); counts, _ = w.holders() {
-		time.Sleep(time.Millisecond)
-	}
-	for counts, _ := w.holders(); !slices.Equal(counts, []int{4}); counts, _ = w.holders() {
-		time.Sleep(10 * time.Millisecond)
-	}
-	_, taken := w.holders()
-	w.hold(taken, 0, 4)
+	w.holds(2)
+	w.hold(w.holds(4), 0, 4)
 	for i := range w.procs {
 		w.procs[i].stop()
 		must(t, <-w.procs[i].ended)

@@ -11,7 +11,8 @@
 // Both handlers process a batch one record after the other, as handlers do. "at once" is the
 // plain handler with as many concurrent requests as weir uses.
 //
-// With -faults it measures instead what lost and refused answers cost (faults.go).
+// With -faults it measures instead what lost and refused answers cost (faults.go), and with
+// -share how fast processes are that share shards (share.go).
 //
 // All use the same recordings (workload.go), each in a DynamoDB of its own (world.go). Write
 // units are those that DynamoDB reports, including those of indexes.
@@ -39,11 +40,15 @@ func main() {
 	records := flag.Int("records", 2000, "records of each recording")
 	costs := flag.String("costs", "", "also write the requests and write units of weir to this file, the same each time")
 	faulty := flag.Bool("faults", false, "measure instead which share of its speed weir keeps when answers are lost")
+	share := flag.Bool("share", false, "measure instead processes that share 64 shards, and take-overs of 1 and 1,000")
 	flag.Parse()
 	err := error(nil)
-	if *faulty {
+	switch {
+	case *faulty:
 		err = measureFaults(ctx, *records)
-	} else {
+	case *share:
+		err = measureShares(ctx, *records)
+	default:
 		err = run(ctx, *records, *costs)
 	}
 	if err != nil {

@@ -107,7 +107,9 @@ func (wd *world) end() {
 }
 
 // check recounts and compares.
-func (wd *world) check(ctx context.Context) error {
+func (wd *world) check(ctx context.Context) error { return wd.checkIn(ctx, wd.store) }
+
+func (wd *world) checkIn(ctx context.Context, db store.Store) error {
 	want := make([]int64, len(wd.work.rows))
 	for _, t := range wd.work.target {
 		want[t]++
@@ -116,7 +118,7 @@ func (wd *world) check(ctx context.Context) error {
 	for i, row := range wd.work.rows {
 		refs[i] = refOf(wd.model, row)
 	}
-	got, err := wd.store.Get(ctx, refs)
+	got, err := db.Get(ctx, refs)
 	if err != nil {
 		return err
 	}

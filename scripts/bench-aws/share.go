@@ -1,0 +1,385 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"text/tabwriter"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"weir/internal/events"
+	"weir/internal/live"
+	"weir/internal/migrate"
+	"weir/internal/model"
+	"weir/internal/projections/kinds"
+	"weir/internal/runner"
+	"weir/internal/runner/runnertest"
+	"weir/internal/store"
+	"weir/internal/store/dynamodb"
+	"weir/internal/store/embedded"
+	"weir/internal/system"
+	"weir/internal/value"
+)
+
+// Processes that share streams. DynamoDB Local makes few shards, so the stream is simulated in
+// front of the store: any number of shards, which have the records of a recording, each album
+// in one of them. Rows, ledgers, leases and checkpoints are in DynamoDB Local, or in a store in
+// memory that takes as long for a request as a DynamoDB does and does 32 at a time for each
+// process: DynamoDB Local and the processes share the processors of one machine, so that
+// more processes do not make it faster.
+
+// sharedStream is the simulated stream of a table.
+type sharedStream struct {
+	table string
+	mu    sync.Mutex
+	recs  [][]events.Record // of each shard
+	shown bool
+	more  chan struct{} // closed when there are records
+}
+
+func (s *sharedStream) show() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shown = true
+	close(s.more)
+	s.more = make(chan struct{})
+}
+
+// backend is a store of one process behind the simulated stream. A killed one answers nothing.
+type backend struct {
+	store.Store
+	stream *sharedStream
+	wait   time.Duration // for each request
+	dead   atomic.Bool
+}
+
+var errDead = errors.New("the process is dead")
+
+// does waits as long as so many requests take, 32 at a time.
+func (b *backend) does(requests int) error {
+	if b.dead.Load() {
+		return errDead
+	}
+	if b.wait > 0 {
+		time.Sleep(b.wait * time.Duration((requests+concurrency-1)/concurrency))
+	}
+	return nil
+}
+
+func (b *backend) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
+	if err := b.does((len(refs) + 99) / 100); err != nil {
+		return nil, err
+	}
+	return b.Store.Get(ctx, refs)
+}
+
+func (b *backend) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	if err := b.does(len(ws)); err != nil {
+		return nil, err
+	}
+	return b.Store.Write(ctx, ws)
+}
+
+func (b *backend) Query(ctx context.Context, q store.Query) (store.Page, error) {
+	if err := b.does(1); err != nil {
+		return store.Page{}, err
+	}
+	return b.Store.Query(ctx, q)
+}
+
+func (b *backend) Transact(ctx context.Context, ws []store.Write) error {
+	if err := b.does(1); err != nil {
+		return err
+	}
+	return b.Store.Transact(ctx, ws)
+}
+
+func (b *backend) Streams(ctx context.Context, table string, also ...string) ([]string, error) {
+	if table != b.stream.table {
+		return b.Store.Streams(ctx, table, also...)
+	}
+	return []string{"2025-03-01T00:00:00.000"}, b.does(1)
+}
+
+func (b *backend) Shards(ctx context.Context, table string) ([]store.Shard, error) {
+	if table != b.stream.table {
+		return b.Store.Shards(ctx, table)
+	}
+	b.stream.mu.Lock()
+	defer b.stream.mu.Unlock()
+	out := make([]store.Shard, len(b.stream.recs))
+	for i := range out {
+		out[i].ID = fmt.Sprintf("shard-%04d", i)
+	}
+	return out, b.does((len(out) + 99) / 100)
+}
+
+func (b *backend) Read(ctx context.Context, table, shard string, after events.Position, limit int) (out store.Records, err error) {
+	if table != b.stream.table {
+		return b.Store.Read(ctx, table, shard, after, limit)
+	}
+	if err := b.does(1); err != nil {
+		return out, err
+	}
+	b.stream.mu.Lock()
+	defer b.stream.mu.Unlock()
+	if !b.stream.shown {
+		return out, nil
+	}
+	var at int
+	fmt.Sscanf(shard, "shard-%d", &at)
+	for _, r := range b.stream.recs[at] {
+		if r.Position.Compare(after) > 0 && len(out.Records) < limit {
+			out.Records = append(out.Records, r)
+		}
+	}
+	return out, nil
+}
+
+func (b *backend) Horizon(context.Context, string, string) (events.Position, error) {
+	return events.Position{}, nil
+}
+func (b *backend) Trim(context.Context, string, string, events.Position) error { return nil }
+func (b *backend) Tip() store.Tip                                              { return store.Tip{} }
+
+func (b *backend) Changed(string) (<-chan struct{}, error) {
+	b.stream.mu.Lock()
+	defer b.stream.mu.Unlock()
+	return b.stream.more, nil
+}
+
+// sharing is processes that share a simulated stream.
+type sharing struct {
+	model  *model.Model
+	work   workload
+	stream *sharedStream
+	open   func() store.Store
+	wait   time.Duration
+	dir    string
+	lease  time.Duration
+	procs  []*sharer
+}
+
+// sharer is one of the processes.
+type sharer struct {
+	*backend
+	following *live.Following
+	stop      context.CancelFunc
+	over      chan struct{}
+}
+
+func newSharing(ctx context.Context, m *model.Model, w workload, shards int, wait, lease time.Duration) (*sharing, error) {
+	s := &sharing{model: m, work: w, wait: wait, lease: lease, stream: &sharedStream{table: m.Tables[0].Name, recs: make([][]events.Record, shards), more: make(chan struct{})}}
+	for i, r := range w.records {
+		at := w.target[i] % shards
+		s.stream.recs[at] = append(s.stream.recs[at], r)
+	}
+	tables, err := system.Tables([]*model.Model{m})
+	if err != nil {
+		return nil, err
+	}
+	if wait > 0 {
+		db, err := embedded.Open("store", tables, embedded.Options{FS: vfs.NewMem()})
+		if err != nil {
+			return nil, err
+		}
+		s.open = func() store.Store { return db }
+	} else {
+		cfg, err := dynamodb.Config(ctx)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Credentials = credentials.NewStaticCredentialsProvider(rand.Text(), "x", "")
+		s.open = func() store.Store { return dynamodb.Open(cfg, tables, dynamodb.Options{Concurrency: concurrency}) }
+		db := dynamodb.Open(cfg, tables, dynamodb.Options{})
+		for _, t := range tables {
+			if _, err := db.Deploy(ctx, t.Name, true); err != nil {
+				return nil, err
+			}
+		}
+	}
+	ws := make([]store.Write, len(w.rows))
+	for i, row := range w.rows {
+		ws[i] = store.Write{Ref: refOf(m, row), Put: row}
+	}
+	if _, err := s.open().Write(ctx, ws); err != nil {
+		return nil, err
+	}
+	s.dir, err = os.MkdirTemp("", "weir-share")
+	return s, err
+}
+
+func (s *sharing) runner(db store.Store) *runner.Runner {
+	return &runner.Runner{Kinds: kinds.All(), Model: s.model, Store: db, Now: time.Now, Mover: &migrate.Mover{Model: s.model, Store: db}}
+}
+
+// start starts a process.
+func (s *sharing) start() error {
+	p := &sharer{backend: &backend{Store: s.open(), stream: s.stream, wait: s.wait}, over: make(chan struct{})}
+	f, err := live.Start(s.runner(p.backend), live.Options{
+		Dir: filepath.Join(s.dir, fmt.Sprint(len(s.procs))), Lease: s.lease, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	p.following, p.stop = f, stop
+	go func() {
+		defer close(p.over)
+		f.Apply(ctx)
+	}()
+	s.procs = append(s.procs, p)
+	return nil
+}
+
+func (s *sharing) end() {
+	for _, p := range s.procs {
+		p.dead.Store(true)
+		p.stop()
+		p.following.Close()
+		<-p.over
+	}
+	_ = os.RemoveAll(s.dir)
+}
+
+// until waits until a condition holds, and returns how long that took.
+func until(ctx context.Context, most time.Duration, is func() (bool, error)) (time.Duration, error) {
+	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		ok, err := is()
+		if ok || err != nil {
+			return time.Since(start), err
+		}
+		if err := ctx.Err(); err != nil || time.Since(start) > most {
+			return 0, errors.Join(err, fmt.Errorf("nothing happened for %v", most))
+		}
+	}
+}
+
+// even waits until the processes that live hold all shards, each its share.
+func (s *sharing) even(ctx context.Context) (time.Duration, error) {
+	return until(ctx, 5*time.Minute, func() (bool, error) {
+		var counts []int
+		all := 0
+		for _, p := range s.procs {
+			if !p.dead.Load() {
+				n := len(p.following.Status())
+				counts, all = append(counts, n), all+n
+			}
+		}
+		return all == len(s.stream.recs) && slices.Max(counts)-slices.Min(counts) <= 1, nil
+	})
+}
+
+// applied waits until all records are applied.
+func (s *sharing) applied(ctx context.Context) (time.Duration, error) {
+	run := s.runner(s.open())
+	took, err := until(ctx, 10*time.Minute, func() (bool, error) {
+		n, err := runnertest.Counted(ctx, run, runner.GroupRows)
+		return n.Applied+n.Skipped+n.Dead >= len(s.work.records), err
+	})
+	if err != nil {
+		return 0, err
+	}
+	wd := &world{model: s.model, work: s.work}
+	return took, wd.checkIn(ctx, s.open())
+}
+
+// throughput measures how many records so many processes apply in a second.
+func throughput(ctx context.Context, m *model.Model, records, shards, processes int, wait time.Duration) (float64, error) {
+	s, err := newSharing(ctx, m, uploads(m, records), shards, wait, 10*time.Second)
+	if err != nil {
+		return 0, err
+	}
+	defer s.end()
+	for range processes {
+		if err := s.start(); err != nil {
+			return 0, err
+		}
+	}
+	if _, err := s.even(ctx); err != nil {
+		return 0, err
+	}
+	s.stream.show()
+	took, err := s.applied(ctx)
+	return float64(records) / took.Seconds(), err
+}
+
+// takeOver measures how long it takes after a process died until another holds its shards, and
+// until what is written then is applied in all of them.
+func takeOver(ctx context.Context, m *model.Model, shards int, wait time.Duration) (held, applied time.Duration, err error) {
+	s, err := newSharing(ctx, m, uploads(m, 4000), shards, wait, 30*time.Second)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer s.end()
+	if err := s.start(); err != nil {
+		return 0, 0, err
+	}
+	if _, err := s.even(ctx); err != nil {
+		return 0, 0, err
+	}
+	first := s.procs[0]
+	// The second one gets no share while the first lives.
+	start := time.Now()
+	first.dead.Store(true)
+	if err := s.start(); err != nil {
+		return 0, 0, err
+	}
+	s.stream.show()
+	if _, err := s.even(ctx); err != nil {
+		return 0, 0, err
+	}
+	held = time.Since(start)
+	if _, err := s.applied(ctx); err != nil {
+		return 0, 0, err
+	}
+	return held, time.Since(start), nil
+}
+
+// oneRequest is how long a request to DynamoDB takes in the simulated store.
+const oneRequest = 5 * time.Millisecond
+
+// measureShares prints the speed of processes that share 64 shards, and how long a take-over takes.
+func measureShares(ctx context.Context, records int) error {
+	m, err := model.Load("gallery")
+	if err != nil {
+		return err
+	}
+	stores := []struct {
+		name string
+		wait time.Duration
+	}{{"DynamoDB Local", 0}, {"in memory, 5 ms", oneRequest}}
+	tw := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(tw, "store\tshards\tprocesses\trecords/s\t")
+	for _, on := range stores {
+		for _, c := range [][2]int{{1, 1}, {64, 1}, {64, 2}, {64, 4}} {
+			speed, err := throughput(ctx, m, records, c[0], c[1], on.wait)
+			if err != nil {
+				return fmt.Errorf("%s, %d shards, %d processes: %w", on.name, c[0], c[1], err)
+			}
+			fmt.Fprintf(tw, "%s\t%d\t%d\t%.0f\t\n", on.name, c[0], c[1], speed)
+		}
+	}
+	fmt.Fprintln(tw, "store\tshards\tlease\theld after\tapplied after\t")
+	for _, on := range stores {
+		for _, shards := range []int{1, 1000} {
+			held, applied, err := takeOver(ctx, m, shards, on.wait)
+			if err != nil {
+				return fmt.Errorf("%s, take-over of %d shards: %w", on.name, shards, err)
+			}
+			fmt.Fprintf(tw, "%s\t%d\t30 s\t%.1f s\t%.1f s\t\n", on.name, shards, held.Seconds(), applied.Seconds())
+		}
+	}
+	return tw.Flush()
+}
