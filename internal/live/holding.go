@@ -102,12 +102,12 @@ func (h *holding) fill(ctx context.Context) {
 			h.poke()
 			return
 		}
-		if h.lapsed() {
-			h.opts.Wait(ctx, nil, h.opts.Lease/10)
-			continue
-		}
 		if h.paused.Store(h.draining.Load()); h.paused.Load() {
 			h.opts.Wait(ctx, nil, h.opts.Lease/drainLook)
+			continue
+		}
+		if h.lapsed() {
+			h.opts.Wait(ctx, nil, h.opts.Lease/10)
 			continue
 		}
 		more := h.more()
