@@ -8,10 +8,14 @@ import (
 	"weir/internal/value"
 )
 
-// Derives returns the attributes of the tallies on an entity.
+// Derives returns the attributes of the tallies on an entity, and for a group the entity's
+// name, which stands for how many rows the group has.
 func (Kind) Derives(e *model.Entity) (attrs []string) {
 	for _, t := range e.Values {
-		if !t.IsSet() {
+		switch {
+		case e.Group != nil && t == e.Group.Rows:
+			attrs = append(attrs, e.Name)
+		case !t.IsSet():
 			attrs = append(attrs, t.Attr)
 		}
 	}
@@ -20,6 +24,10 @@ func (Kind) Derives(e *model.Entity) (attrs []string) {
 
 // Explain returns the kind's part in explaining a value.
 func (Kind) Explain(of *runner.Asked) runner.Explanation {
+	if g := of.Entity.Group; g != nil && of.Attr == of.Entity.Name {
+		rows := *of
+		rows.Attr, of = g.Rows.Attr, &rows
+	}
 	return &explanation{Ledger: Ledger{Asked: of}}
 }
 
@@ -36,6 +44,9 @@ func (x *explanation) Parts(c *projections.Change) []string {
 // Value returns the tally after a change.
 func (x *explanation) Value(c *projections.Change) string {
 	x.Take(Fold(c, nil))
+	if g := x.Entity.Group; g != nil && x.Attr == g.Rows.Attr {
+		return runner.ValueText(g.RowsIn(x.Sums))
+	}
 	attrs, cannot := projections.Published(x.Entity.Values, x.Sums)
 	for i := range cannot {
 		if cannot[i].Tally.Attr == x.Attr {
