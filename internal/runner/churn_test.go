@@ -24,21 +24,38 @@ import (
 type churner struct {
 	*harness
 	at     map[string]events.Position // how far each shard was read
+	round  func(day, n int) []store.Write
 	byItem bool
 	made   int
 }
 
-// rows are the rows that one round makes: of an author that goes again, and of one that stays.
-func (c *churner) round(day, n int) (ws []store.Write) {
-	put := func(pk, sk, kind string, attrs ...string) {
-		it := value.Item{{Name: "PK", Value: value.OfString(pk)}, {Name: "SK", Value: value.OfString(sk)}, {Name: "type", Value: value.OfString(kind)}}
-		for i := 0; i < len(attrs); i += 2 {
-			it = append(it, value.Attr{Name: attrs[i], Value: value.OfString(attrs[i+1])})
-		}
-		row := value.NewItem(it...)
-		key, _ := c.model.Table("press").KeyOf(row)
-		ws = append(ws, store.Write{Ref: store.Ref{Table: "press", Key: key}, Put: row})
+// row puts a row of the model's first table.
+func (c *churner) row(pk, sk, kind string, attrs ...string) store.Write {
+	it := value.Item{{Name: "PK", Value: value.OfString(pk)}, {Name: "SK", Value: value.OfString(sk)}, {Name: "type", Value: value.OfString(kind)}}
+	for i := 0; i < len(attrs); i += 2 {
+		it = append(it, value.Attr{Name: attrs[i], Value: value.OfString(attrs[i+1])})
 	}
+	row, table := value.NewItem(it...), c.model.Tables[0]
+	key, _ := table.KeyOf(row)
+	return store.Write{Ref: store.Ref{Table: table.Name, Key: key}, Put: row}
+}
+
+// orders are of shops that go again and of one that stays, each day with groups of its own.
+func (c *churner) orders(day, n int) (ws []store.Write) {
+	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).AddDate(0, 0, day).Format(time.RFC3339)
+	for i := range n {
+		id := fmt.Sprintf("%d.%d", day, i)
+		for _, shop := range []string{"stays", id} {
+			ws = append(ws, c.row("ORDER#"+id+shop, "ORDER", "order", "shop", shop, "at", at, "customer", id, "status", "paid"))
+			ws = append(ws, c.row("ORDER#"+id+shop, "REFUND#1", "refund", "shop", shop, "at", at, "customer", id, "status", "paid"))
+		}
+	}
+	return ws
+}
+
+// posts are the rows that one round makes: of an author that goes again, and of one that stays.
+func (c *churner) posts(day, n int) (ws []store.Write) {
+	put := func(pk, sk, kind string, attrs ...string) { ws = append(ws, c.row(pk, sk, kind, attrs...)) }
 	const at = "2026-01-01T00:00:00Z"
 	for i := range n {
 		id := fmt.Sprintf("%d.%d", day, i)
@@ -72,33 +89,43 @@ func (c *churner) apply() {
 	r := c.runner(nil)
 	for again := true; again; {
 		again = false
-		shards, err := c.store.Shards(c.t.Context(), "press")
-		must(c.t, err)
-		for _, s := range shards {
-			page, err := c.store.Read(c.t.Context(), "press", s.ID, c.at[s.ID], 1000)
-			must(c.t, err)
-			if len(page.Records) == 0 {
-				continue
-			}
-			b := runner.Batch{ShardKey: runner.ShardKey("press", s.ID), ByItem: c.byItem}
-			for i := range page.Records {
-				if change, ok := projections.NewChange(c.model.Table("press"), &page.Records[i]); ok {
-					b.Changes = append(b.Changes, change)
-				}
-			}
-			n, err := r.Rows(c.t.Context(), b)
-			must(c.t, err)
-			if n.Dead > 0 {
-				c.t.Fatalf("%d dead letters: %v", n.Dead, c.letters())
-			}
-			last := page.Records[len(page.Records)-1].Position
-			c.at[s.ID], again = last, true
-			must(c.t, c.store.Trim(c.t.Context(), "press", s.ID, last))
+		for _, table := range c.model.Tables {
+			again = c.applyTable(r, table) || again
 		}
 		left, err := r.Jobs(c.t.Context())
 		must(c.t, err)
 		again = again || left
 	}
+}
+
+// applyTable applies what a table's stream has, and reports whether there was anything.
+func (c *churner) applyTable(r *runner.Runner, table *model.Table) (again bool) {
+	c.t.Helper()
+	shards, err := c.store.Shards(c.t.Context(), table.Name)
+	must(c.t, err)
+	for _, s := range shards {
+		at := table.Name + s.ID
+		page, err := c.store.Read(c.t.Context(), table.Name, s.ID, c.at[at], 1000)
+		must(c.t, err)
+		if len(page.Records) == 0 {
+			continue
+		}
+		b := runner.Batch{ShardKey: runner.ShardKey(table.Name, s.ID), ByItem: c.byItem}
+		for i := range page.Records {
+			if change, ok := projections.NewChange(table, &page.Records[i]); ok {
+				b.Changes = append(b.Changes, change)
+			}
+		}
+		n, err := r.Rows(c.t.Context(), b)
+		must(c.t, err)
+		if n.Dead > 0 {
+			c.t.Fatalf("%d dead letters: %v", n.Dead, c.letters())
+		}
+		last := page.Records[len(page.Records)-1].Position
+		c.at[at], again = last, true
+		must(c.t, c.store.Trim(c.t.Context(), table.Name, s.ID, last))
+	}
+	return again
 }
 
 // removed deletes the rows that a round made, and the news that was made of them.
@@ -110,10 +137,11 @@ func (c *churner) removed(ws []store.Write) {
 	}
 	c.write(gone)
 	gone = nil
-	for _, row := range c.scan("press") {
+	table := c.model.Tables[0]
+	for _, row := range c.scan(table.Name) {
 		if strings.HasPrefix(row.Get("SK").Text(), "NEWS#") {
-			key, _ := c.model.Table("press").KeyOf(row)
-			gone = append(gone, store.Write{Ref: store.Ref{Table: "press", Key: key}, Delete: true})
+			key, _ := table.KeyOf(row)
+			gone = append(gone, store.Write{Ref: store.Ref{Table: table.Name, Key: key}, Delete: true})
 		}
 	}
 	c.write(gone)
@@ -150,6 +178,19 @@ func (c *churner) own() map[string]int {
 // the rows that it had after the first week.
 // WEIR_TEST_CHURN=1000000 makes that many rows.
 func TestChurn(t *testing.T) {
+	churn(t, "press", func(c *churner) {
+		c.round = c.posts
+		must(t, c.harness.write(`put press {"PK":"AUTHOR#stays","SK":"METADATA","type":"Author","name":"N"}`))
+	})
+}
+
+// TestChurnOfGroups: groups of each day come and go for a year. At the end no row of a group is
+// left, and the own table is no larger than after a week.
+func TestChurnOfGroups(t *testing.T) {
+	churn(t, "shops", func(c *churner) { c.round = c.orders })
+}
+
+func churn(t *testing.T, name string, begins func(*churner)) {
 	for _, byItem := range []bool{false, true} {
 		t.Run(fmt.Sprintf("byItem=%v", byItem), func(t *testing.T) {
 			const days = 365
@@ -159,12 +200,12 @@ func TestChurn(t *testing.T) {
 				must(t, err)
 				perDay = max(1, n/days/7)
 			}
-			m, err := model.Load("../sim/testdata/press.yaml")
+			m, err := model.Load("../sim/testdata/" + name + ".yaml")
 			must(t, err)
 			c := &churner{harness: newHarness(t, m), at: map[string]events.Position{}, byItem: byItem}
 			defer c.close()
 			c.harness.byItem = byItem
-			must(t, c.harness.write(`put press {"PK":"AUTHOR#stays","SK":"METADATA","type":"Author","name":"N"}`))
+			begins(c)
 			var week map[string]int
 			for day := range days {
 				ws := c.round(day, perDay)
@@ -184,6 +225,13 @@ func TestChurn(t *testing.T) {
 			if 10*is > 11*was {
 				for _, kind := range slices.Sorted(maps.Keys(year)) {
 					t.Errorf("%s: %d rows, after a week %d", kind, year[kind], week[kind])
+				}
+			}
+			for _, table := range m.Tables {
+				for _, row := range c.scan(table.Name) {
+					if e := table.Classify(row); e != nil && e.Group != nil {
+						t.Errorf("a row of %s is left: %s", e.Name, row.Get("PK").Text())
+					}
 				}
 			}
 		})
