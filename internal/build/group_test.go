@@ -12,7 +12,7 @@ import (
 	"weir/internal/value"
 )
 
-// sold has summary rows, summary rows of these, and a copy of them.
+// sold has summary rows, summary rows of these, and copies of the first that follow the second.
 const sold = `model: sold
 tables:
   sold: {key: [PK, SK]}
@@ -20,11 +20,11 @@ entities:
   Order: {where: {type: Order}, key: {PK: "ORDER#{nr}", SK: ORDER}, attributes: {shop: string, at: time, total: number}}
   Day: {where: {type: Day}, key: {PK: "SHOP#{shop}", SK: "DAY#{day}"}, attributes: {orders: number, total: number, average: number}}
   Shop: {where: {type: Shop}, key: {PK: SHOPS, SK: "{shop}"}, attributes: {days: number, total: number}}
-  Top: {where: {type: Top}, key: {PK: "TOP#{day}", SK: "{shop}"}, attributes: {total: number}}
+  Top: {where: {type: Top}, key: {PK: "TOP#{day}", SK: "{shop}"}, attributes: {total: number, all: number}}
 derive:
   Day: {group: Order, by: {day: {day: at, zone: Europe/Berlin}}, set: {orders: count, total: {sum: total}, average: {mean: total, round: 1}}}
   Shop: {group: Day, set: {days: count, total: {sum: total}}}
-  Top: {row: Day, set: {day: day, shop: shop, total: total}}
+  Top: {row: Day, set: {day: day, shop: shop, total: total, all: {follow: Shop.total}}}
 `
 
 var soldNames = []string{"Day", "Shop", model.BuildInPlace}
@@ -76,7 +76,7 @@ func (f *fixture) compareSold() {
 			}
 			days[at].n, days[at].total = days[at].n+1, days[at].total+total
 		default:
-			have[text("PK")+" "+text("SK")] = fmt.Sprint(text("type"), " ", text("orders"), text("days"), " ", text("total"))
+			have[text("PK")+" "+text("SK")] = fmt.Sprint(text("type"), " ", text("orders"), text("days"), " ", text("total"), " ", text("all"))
 		}
 	}
 	want := map[string]string{}
@@ -85,11 +85,13 @@ func (f *fixture) compareSold() {
 			shops[at[0]] = &sums{}
 		}
 		shops[at[0]].n, shops[at[0]].total = shops[at[0]].n+1, shops[at[0]].total+s.total
-		want["SHOP#"+at[0]+" DAY#"+at[1]] = fmt.Sprint("Day ", s.n, " ", s.total)
-		want["TOP#"+at[1]+" "+at[0]] = fmt.Sprint("Top  ", s.total)
+		want["SHOP#"+at[0]+" DAY#"+at[1]] = fmt.Sprint("Day ", s.n, " ", s.total, " ")
 	}
 	for shop, s := range shops {
-		want["SHOPS "+shop] = fmt.Sprint("Shop ", s.n, " ", s.total)
+		want["SHOPS "+shop] = fmt.Sprint("Shop ", s.n, " ", s.total, " ")
+	}
+	for at, s := range days { // a copy of a group's row, which follows another one's
+		want["TOP#"+at[1]+" "+at[0]] = fmt.Sprint("Top  ", s.total, " ", shops[at[0]].total)
 	}
 	for key, is := range want {
 		if have[key] != is {
