@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -23,19 +22,19 @@ import (
 // bookkeeping knows the answer to.
 func TestBlackBox(t *testing.T) {
 	for _, dir := range systemtest.Recordings(t) {
-		name := filepath.Base(dir)
+		name := systemtest.Name(dir)
 		if testing.Short() && name != "watchlists" {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			if _, err := model.Load(name); err != nil {
+			if _, err := model.Load(systemtest.Model(dir)); err != nil {
 				t.Fatal(err)
 			}
 			data := t.TempDir()
 			for range 2 {
-				command(t, append([]string{"replay", name, "--data", data}, systemtest.Files(t, dir)...)...)
+				command(t, append([]string{"replay", systemtest.Model(dir), "--data", data}, systemtest.Files(t, dir)...)...)
 			}
-			base := serve(t, errTerminated, exitGood, "run", name, "--data", data, "--addr", "127.0.0.1:0")
+			base := serve(t, errTerminated, exitGood, "run", systemtest.Model(dir), "--data", data, "--addr", "127.0.0.1:0")
 			systemtest.All(t, systemtest.Read(t, dir).Checks, func(query string, params map[string]string) ([]systemtest.Row, error) {
 				return ask(base+"/"+name+"/"+query, params)
 			})

@@ -21,15 +21,22 @@ import (
 // printed. A line of … stands for any lines. TestReadmeOnDynamoDB does so with console blocks
 // that are named dynamodb.
 func TestReadme(t *testing.T) {
-	streams, err := filepath.Abs("../../testdata")
-	if err != nil {
-		t.Fatal(err)
+	pages, err := filepath.Glob("../../examples/*/README.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("no examples: %v", err)
 	}
-	for _, page := range []string{"README.md", "docs/guide/tutorial.md", "docs/guide/model.md"} {
+	for _, page := range append(pages, "../../README.md", "../../docs/guide/tutorial.md", "../../docs/guide/model.md") {
+		page := strings.TrimPrefix(page, "../../")
 		t.Run(page, func(t *testing.T) {
 			dir := t.TempDir()
-			if err := os.Symlink(streams, filepath.Join(dir, "testdata")); err != nil {
-				t.Fatal(err)
+			for _, name := range []string{"testdata", "examples"} {
+				of, err := filepath.Abs("../../" + name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Symlink(of, filepath.Join(dir, name)); err != nil {
+					t.Fatal(err)
+				}
 			}
 			typePage(t, "../../"+page, dir, "")
 		})

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -36,9 +35,9 @@ func TestRecordedOnDynamoDB(t *testing.T) {
 
 func recorded(t *testing.T, open func(testing.TB, *model.Model) *fixture) {
 	for _, dir := range systemtest.Recordings(t) {
-		name := filepath.Base(dir)
+		name := systemtest.Name(dir)
 		t.Run(name, func(t *testing.T) {
-			m, err := model.Load(name)
+			m, err := model.Load(systemtest.Model(dir))
 			if err != nil {
 				t.Fatal(err)
 			}

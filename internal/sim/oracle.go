@@ -74,12 +74,12 @@ func (t *truth) text() string {
 	return b.String()
 }
 
-// round makes all rows: those of the application, and the copies of the rows of the round
-// before.
+// round makes all rows: those of the application, and the copies and groups of the rows of the
+// round before.
 func (t *truth) round() []*known {
 	var out []*known
 	for _, o := range t.standing(nil) {
-		out = append(out, &known{table: o.table, key: o.key, entity: o.table.Classify(o.image), own: o.image, image: o.image})
+		out = append(out, t.told(&known{table: o.table, key: o.key, entity: o.table.Classify(o.image), own: o.image, image: o.image}))
 	}
 	var before []*known
 	for _, name := range t.order {
@@ -98,6 +98,19 @@ func (t *truth) round() []*known {
 		}
 	}
 	return append(out, summaries(before)...)
+}
+
+// told gives a row of the application the values that were tallied on it in the round before,
+// since others may be derived from them.
+func (t *truth) told(k *known) *known {
+	if was := t.rows[k.name()]; was != nil && k.entity != nil && was.entity == k.entity {
+		for _, y := range k.entity.Values {
+			if y.Shows() && !y.IsSet() {
+				k.image = k.image.With(value.Attr{Name: y.Attr, Value: was.image.Get(y.Attr)})
+			}
+		}
+	}
+	return k
 }
 
 // made is the row that a rule makes of a row; d is the deed, for history.

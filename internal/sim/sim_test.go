@@ -23,8 +23,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// models are the built-in ones, four that have every kind of derivation, and one with every condition.
-var models = append(model.Builtin(), "../model/testdata/good/kinds.yaml", "../model/testdata/good/steps.yaml", "testdata/press.yaml", "testdata/bounds.yaml", "testdata/shops.yaml")
+// models are the built-in ones, four that have every kind of derivation, one with every condition, and the examples.
+var models = append(model.Builtin(), "../model/testdata/good/kinds.yaml", "../model/testdata/good/steps.yaml", "testdata/press.yaml", "testdata/bounds.yaml", "testdata/shops.yaml", "../../examples/shop/model.yaml")
 
 func load(t *testing.T, name string) *model.Model {
 	t.Helper()

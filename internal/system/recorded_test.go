@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"maps"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -58,13 +57,13 @@ func TestRecordedOnServices(t *testing.T) {
 // table, and the one of eleven.
 func recorded(t *testing.T, open func(*testing.T, *model.Model) *system.System, also ...func(*testing.T, *system.System, []string)) {
 	for _, dir := range systemtest.Recordings(t) {
-		name := filepath.Base(dir)
+		name := systemtest.Name(dir)
 		if testing.Short() && name != "wardrobe" && name != "movienight" {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, err := model.Load(name)
+			m, err := model.Load(systemtest.Model(dir))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -96,8 +95,8 @@ func recorded(t *testing.T, open func(*testing.T, *model.Model) *system.System, 
 func TestRecordedInAnyOrder(t *testing.T) {
 	several := 0
 	for _, dir := range systemtest.Recordings(t) {
-		name := filepath.Base(dir)
-		m, err := model.Load(name)
+		name := systemtest.Name(dir)
+		m, err := model.Load(systemtest.Model(dir))
 		if err != nil || len(m.Tables) < 2 || slices.ContainsFunc(m.Rows, func(r *model.RowRule) bool { return len(r.Keep) > 0 }) {
 			continue
 		}

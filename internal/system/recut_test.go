@@ -24,13 +24,13 @@ import (
 // those of the recording as it is.
 func TestRecut(t *testing.T) {
 	for _, dir := range systemtest.Recordings(t) {
-		name := filepath.Base(dir)
+		name := systemtest.Name(dir)
 		if testing.Short() && name != "wardrobe" {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, err := model.Load(name)
+			m, err := model.Load(systemtest.Model(dir))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,13 +63,13 @@ func TestRecut(t *testing.T) {
 // then all of it again.
 func TestBeginningFirst(t *testing.T) {
 	for _, dir := range systemtest.Recordings(t) {
-		name := filepath.Base(dir)
+		name := systemtest.Name(dir)
 		if testing.Short() && name != "watchlists" {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, err := model.Load(name)
+			m, err := model.Load(systemtest.Model(dir))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -57,12 +56,12 @@ func text(v any) string {
 // bookkeeping has, for rows of every tally of every model.
 func TestAddsUp(t *testing.T) {
 	for _, dir := range systemtest.Recordings(t) {
-		name := filepath.Base(dir)
+		name := systemtest.Name(dir)
 		if testing.Short() && name != "wardrobe" {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			m, err := model.Load(name)
+			m, err := model.Load(systemtest.Model(dir))
 			if err != nil {
 				t.Fatal(err)
 			}

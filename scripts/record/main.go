@@ -18,6 +18,7 @@
 //	watchlists/stream.jsonl.gz          bare records, one record a line
 //	viewing/page-N.json.gz              what the command line's get-records prints, one document a file, times as ISO 8601
 //	movienight/TABLE.jsonl.gz           Lambda events, one file for each table
+//	examples/MODEL/recording            those of the examples
 //	MODEL/expected.json.gz              the named queries, their parameters, and exactly what they answer
 //
 // The records themselves are the bytes of the service: only what stands around a record differs from form to form
@@ -55,13 +56,24 @@ import (
 	"time"
 )
 
-// models are the systems, each with a script of its name.
-var models = []string{"gallery", "wardrobe", "watchlists", "viewing", "movienight"}
+// models are the systems, each with a script of its name, and then the examples.
+var (
+	models   = []string{"gallery", "wardrobe", "watchlists", "viewing", "movienight", "shop"}
+	examples = []string{"shop"}
+)
+
+// folder is where a model's recording is, below the root of the repository.
+func folder(model string) string {
+	if slices.Contains(examples, model) {
+		return filepath.Join("examples", model, "recording")
+	}
+	return filepath.Join("testdata", "streams", model)
+}
 
 func main() {
 	var (
 		name     = flag.String("model", "all", "model to record, or all")
-		out      = flag.String("out", filepath.Join("testdata", "streams"), "folder for the recordings")
+		out      = flag.String("out", ".", "the root of the repository; recordings go below it")
 		endpoint = flag.String("endpoint", "http://127.0.0.1:8000", "DynamoDB Local (scripts/dynamodb-local.sh start)")
 		seed     = flag.Uint64("seed", 1, "seed of the workload")
 		scale    = flag.Float64("scale", 1, "size of the workload; 1 is what the tests use")
@@ -88,7 +100,7 @@ func run(ctx context.Context, name, out, endpoint string, seed uint64, scale flo
 	}
 	for _, m := range chosen {
 		start := time.Now()
-		sum, err := record(ctx, m, filepath.Join(out, m), endpoint, seed, scale)
+		sum, err := record(ctx, m, filepath.Join(out, folder(m)), endpoint, seed, scale)
 		if err != nil {
 			return fmt.Errorf("%s: %w", m, err)
 		}

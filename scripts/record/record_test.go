@@ -27,7 +27,7 @@ func TestScripts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, err := os.ReadFile(filepath.Join("../../testdata/streams", m, "expected.json.gz"))
+			want, err := os.ReadFile(filepath.Join("../..", folder(m), "expected.json.gz"))
 			if err != nil {
 				t.Fatal(err)
 			}

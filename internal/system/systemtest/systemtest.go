@@ -59,15 +59,30 @@ func Read(t testing.TB, dir string) Expected {
 }
 
 // Recordings are the directories of the recorded streams, each with the name of its
-// model, as the tests of a package two levels down find them.
+// model, as the tests of a package two levels down find them, and those of the examples.
 func Recordings(t testing.TB) []string {
 	t.Helper()
 	dirs, err := filepath.Glob("../../testdata/streams/*")
 	if err != nil || len(dirs) == 0 {
 		t.Fatalf("no recorded streams: %v", err)
 	}
-	return dirs
+	examples, err := filepath.Glob("../../examples/*/recording")
+	if err != nil || len(examples) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	return append(dirs, examples...)
 }
+
+// Model is how the model of a recording is called: its name, or the path of an example's file.
+func Model(dir string) string {
+	if of, example := strings.CutSuffix(dir, "/recording"); example {
+		return of + "/model.yaml"
+	}
+	return filepath.Base(dir)
+}
+
+// Name is the name of a recording.
+func Name(dir string) string { return filepath.Base(strings.TrimSuffix(dir, "/recording")) }
 
 // Files are the recorded files in a directory.
 func Files(t testing.TB, dir string) []string {
