@@ -1,8 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 
 	"weir/internal/cli"
 	"weir/internal/model"
@@ -10,33 +12,75 @@ import (
 
 type lintCommand struct {
 	Models []string `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
+	output
+	Strict bool `help:"Warnings fail too."`
 }
 
 func (lintCommand) Help() string {
 	return `Prints one problem a line as FILE:LINE:COLUMN: MESSAGE (HINT) and exits with 1
-when there are any.
+when there are any. A warning is about what is legal and probably not meant, such
+as a count on rows that nothing writes. It goes to stderr and fails only with
+--strict. With -o json, both are on stdout, each with its severity.
 
   projector lint gallery
-  projector lint models/mine.yaml`
+  projector lint models/mine.yaml --strict`
 }
 
 func (c *lintCommand) Run(p *program) error {
-	bad := false
+	bad, found := false, []model.Problem{}
 	for _, name := range c.Models {
-		_, err := cli.LoadModel(p.ctx, name)
+		m, err := cli.LoadModel(p.ctx, name)
 		var problems *model.Problems
+		var list []model.Problem
 		switch {
 		case errors.As(err, &problems):
-			bad = true
-			fmt.Fprintln(p.stdout, problems)
+			bad, list = true, problems.List
 		case err != nil:
 			return err
 		default:
-			fmt.Fprintf(p.stderr, "%s: good\n", name)
+			list = m.Warnings
+			bad = bad || c.Strict && len(list) > 0
 		}
+		found = append(found, list...)
+		if c.Output == "text" {
+			for i := range list {
+				fmt.Fprintln(p.talk(list[i].Severity), list[i])
+			}
+			if len(list) == 0 {
+				fmt.Fprintf(p.stderr, "%s: good\n", name)
+			}
+		}
+	}
+	if err := c.print(p, found); err != nil {
+		return err
 	}
 	if bad {
 		return failed(exitCheck)
+	}
+	return nil
+}
+
+// talk returns where a problem is printed: a warning is no result.
+func (p *program) talk(s model.Severity) io.Writer {
+	if s == model.Warning {
+		return p.stderr
+	}
+	return p.stdout
+}
+
+// print prints problems as JSON, if it was asked for.
+func (c *lintCommand) print(p *program, found []model.Problem) error {
+	out := json.NewEncoder(p.stdout)
+	out.SetEscapeHTML(false)
+	switch c.Output {
+	case "json":
+		return out.Encode(found)
+	case "jsonl":
+		for i := range found {
+			if err := out.Encode(found[i]); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -10,8 +10,11 @@ func checks() []func(*compiler) {
 	for _, k := range kinds {
 		all = append(all, k.checks...)
 	}
-	return append(all, flowChecks...)
+	return append(append(all, flowChecks...), designChecks...)
 }
+
+// designChecks are the checks of derivations that have no effect.
+var designChecks = []func(*compiler){checkUnwritten, checkCounted, checkConstantKeys}
 
 // entityChecks are the checks of tables, entities and their keys.
 var entityChecks = []func(*compiler){

@@ -190,7 +190,11 @@ func (c *compiler) assignsTo(target *Entity, want []string, source *Entity, give
 				continue
 			}
 			if !c.has(source, name) {
-				c.report(at, "say where it comes from: "+what+": {"+name+": FIELD}; "+source.Name+" has "+strings.Join(c.fieldNames(source), ", "),
+				hint := "say where it comes from: " + what + ": {" + name + ": FIELD}; " + source.Name + " has " + strings.Join(c.fieldNames(source), ", ")
+				if d := c.entities[target]; what == "to" && d != nil && !d.listed && !target.Derived && len(target.Values) > 0 {
+					hint += "; for a row for each value of a field, which weir makes, " + target.Name + ": {group: " + source.Name + ", …}"
+				}
+				c.report(at, hint,
 					"the key of %s needs %q, and %s has no field of that name", target.Name, name, source.Name)
 				ok = false
 				continue

@@ -163,6 +163,7 @@ func (c *compiler) tests(e *Entity, ds []testDecl, own bool) []Test {
 		}
 		if out = append(out, t); !own {
 			c.possible(e, t, d)
+			c.outOfReach(e, t.Field, t.Is, d.name.pos)
 		}
 	}
 	return out
@@ -186,6 +187,7 @@ func (c *compiler) filters(q *Query, e *Entity, ds []testDecl) (out []Filter, wh
 			}
 		}
 		c.possible(e, t, d)
+		c.outOfReach(e, t.Field, t.Is, d.name.pos)
 		out = append(out, Filter{f, terms})
 	}
 	return out, whole

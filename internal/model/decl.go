@@ -46,6 +46,7 @@ type entityDecl struct {
 	where      []testDecl
 	key        []pair
 	attributes []*attributeDecl
+	listed     bool // attributes is there, even if empty
 	expires    word
 	rules      rulesDecl
 }
@@ -185,7 +186,8 @@ func readKeyNode(n node, what string) keyDecl {
 
 func readEntity(e entry) *entityDecl {
 	f := e.value.fields("entity")
-	d := &entityDecl{name: e.name, table: f.word("table"), where: readTests(f), expires: f.word("expires"), key: f.pairs("key"), rules: readRules(f)}
+	_, listed := f.has["attributes"]
+	d := &entityDecl{listed: listed, name: e.name, table: f.word("table"), where: readTests(f), expires: f.word("expires"), key: f.pairs("key"), rules: readRules(f)}
 	for _, a := range f.entries("attributes") {
 		d.attributes = append(d.attributes, readAttribute(a))
 	}

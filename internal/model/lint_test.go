@@ -38,7 +38,11 @@ func TestLint(t *testing.T) {
 func answer(t *testing.T, text string) string {
 	m, err := Parse("m.yaml", []byte(text))
 	if err == nil {
-		return "ok\n"
+		out := "ok\n"
+		for _, w := range m.Warnings {
+			out += w.String() + "\n"
+		}
+		return out
 	}
 	var problems *Problems
 	if m != nil || !errors.As(err, &problems) || len(problems.List) == 0 {

@@ -87,7 +87,7 @@ func Parse(file string, text []byte) (*Model, error) {
 	var m *Model
 	if root := r.document(text); root.given() {
 		m = compile(r, root)
-		m.text = bytes.Clone(text)
+		m.text, m.Warnings = bytes.Clone(text), sorted(r.warnings)
 	}
 	if len(r.problems) > 0 {
 		return nil, &Problems{sorted(r.problems)}

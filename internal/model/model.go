@@ -32,6 +32,8 @@ type Model struct {
 	Migrations []*Migration
 	Old        []*Table // tables that are only migrated from
 
+	Warnings []Problem // of lint
+
 	text []byte // of the file
 }
 

@@ -7,21 +7,35 @@ import (
 	"strings"
 )
 
+// Severity says whether a model file with a problem is refused.
+type Severity string
+
+// The severities.
+const (
+	Error   Severity = "error"   // the model is refused
+	Warning Severity = "warning" // it is legal, and probably not meant
+)
+
 // Problem is one mistake in a model file, with its place.
 type Problem struct {
-	File    string `json:"file"`
-	Line    int    `json:"line"`             // from 1
-	Column  int    `json:"column,omitempty"` // from 1, in characters; 0 where only the line is known
-	Message string `json:"message"`
-	Hint    string `json:"hint,omitempty"` // how to correct it, "" for none
+	Severity Severity `json:"severity"`
+	File     string   `json:"file"`
+	Line     int      `json:"line"`             // from 1
+	Column   int      `json:"column,omitempty"` // from 1, in characters; 0 where only the line is known
+	Message  string   `json:"message"`
+	Hint     string   `json:"hint,omitempty"` // how to correct it, "" for none
 }
 
-// String returns the problem as compilers print it: file:line:column: message (hint).
+// String returns the problem as compilers print it: file:line:column: message (hint). A warning
+// says that it is one.
 func (p Problem) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s:%d:", p.File, p.Line)
 	if p.Column > 0 {
 		fmt.Fprintf(&b, "%d:", p.Column)
+	}
+	if p.Severity == Warning {
+		b.WriteString(" warning:")
 	}
 	b.WriteString(" " + p.Message)
 	if p.Hint != "" {

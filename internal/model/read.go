@@ -13,6 +13,7 @@ import (
 type reader struct {
 	file     string
 	problems []Problem
+	warnings []Problem
 }
 
 // Limits for a file with many mistakes: beyond them reader gives no more hints, and then
@@ -29,7 +30,16 @@ type pos struct{ line, column int }
 func (r *reader) report(at pos, hint, format string, args ...any) {
 	if len(r.problems) < maxProblems {
 		r.problems = append(r.problems, Problem{
-			File: r.file, Line: max(at.line, 1), Column: at.column, Message: fmt.Sprintf(format, args...), Hint: hint,
+			Severity: Error, File: r.file, Line: max(at.line, 1), Column: at.column, Message: fmt.Sprintf(format, args...), Hint: hint,
+		})
+	}
+}
+
+// warn adds a warning, which no program but lint looks at.
+func (r *reader) warn(at pos, hint, format string, args ...any) {
+	if len(r.warnings) < maxProblems {
+		r.warnings = append(r.warnings, Problem{
+			Severity: Warning, File: r.file, Line: max(at.line, 1), Column: at.column, Message: fmt.Sprintf(format, args...), Hint: hint,
 		})
 	}
 }

@@ -1,0 +1,109 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir/internal/aggregate"
+	"weir/internal/condition"
+	"weir/internal/value"
+)
+
+// What can never have an effect is refused. What has none unless another program does something
+// that the model does not say is legal, and a warning says so.
+
+// checkUnwritten warns of tallies on rows that only another program can write: an entity without
+// a list of attributes. A tally makes no rows.
+func checkUnwritten(c *compiler) {
+	for _, e := range c.Entities {
+		i := slices.IndexFunc(e.Values, func(t *Tally) bool { return !t.IsSet() })
+		if i < 0 || e.Derived || c.entities[e] == nil || c.entities[e].listed {
+			continue
+		}
+		t := e.Values[i]
+		hint := "if an application writes them, list what it writes: attributes: {…}, or {} for nothing besides the key"
+		if len(t.Sources) > 0 {
+			hint += fmt.Sprintf("; if weir shall make them, declare %s: {group: %s, …} instead", e.Name, t.Sources[0].Entity.Name)
+		}
+		c.warn(c.tallies[t].name.pos, hint, "nothing here writes rows of %s, and a tally makes none: %s is shown only on rows that another program writes", e.Name, t.Name)
+	}
+}
+
+// checkCounted reports tallies of a field that no counted row has.
+func checkCounted(c *compiler) {
+	for _, t := range c.Tallies {
+		for _, s := range t.Sources {
+			for _, w := range s.Where {
+				if s.Field == nil || !sameField(s.Field, w.Field) || w.Is.Empty() {
+					continue
+				}
+				needs := condition.Condition{{Op: condition.Exists}}
+				if t.Kind.Of == aggregate.Numbers {
+					needs = condition.Condition{{Op: condition.AtLeast, Values: []value.Value{value.MustNumber("-9.9E+125")}}}
+				}
+				if slices.Concat(w.Is, needs).Empty() {
+					c.report(c.tallies[t].name.pos, "leave the line of the where out", "%s counts nothing: no row of %s that passes its where has a %s that counts", t.Name, s.Entity.Name, s.Field.Name)
+				}
+			}
+		}
+	}
+}
+
+// checkConstantKeys reports a target that no row can be: a name in its key is given a text that
+// its entity's where does not let pass.
+func checkConstantKeys(c *compiler) {
+	check := func(at pos, what string, e *Entity, to []Assign) {
+		for _, a := range to {
+			text := value.Scalar(a.Expr.Const)
+			if text == "" {
+				continue
+			}
+			for _, w := range e.Where {
+				if w.Field.Name == a.Name && !w.Is.Holds(value.OfString(text)) {
+					c.report(at, "", "%s never has an effect: it is for rows with the %s %q, and the where of %s lets none of them pass", what, a.Name, text, e.Name)
+				}
+			}
+		}
+	}
+	for _, t := range c.Tallies {
+		for _, s := range t.Sources {
+			check(c.tallies[t].name.pos, t.Name, t.Target, s.To)
+		}
+	}
+	for _, s := range c.Statuses {
+		for _, st := range s.Stages {
+			check(c.moves[s].name.pos, s.Name+" "+st.Word, s.Target, st.To)
+		}
+	}
+}
+
+// outOfReach reports or warns of a test that no declared value of the attribute passes: none of
+// its enum, or none between its min and its max.
+func (c *compiler) outOfReach(e *Entity, f *Field, is condition.Condition, at pos) {
+	a := e.Attribute(f.Name)
+	if a == nil || is.Empty() || is.Holds(value.Value{}) {
+		return
+	}
+	if len(a.Enum) > 0 {
+		passes := func(word string) bool { return is.Holds(value.OfString(word)) }
+		legacy := a.Reading != nil // rows may have other texts
+		if !legacy && !slices.ContainsFunc(a.Enum, passes) {
+			c.report(at, "", "no value of %q passes this test: it is one of %s", f.Name, strings.Join(a.Enum, ", "))
+		}
+		return
+	}
+	if a.Type != TypeNumber || f.Type != TypeNumber {
+		return
+	}
+	within := slices.Clone(is)
+	if !a.Least.IsMissing() {
+		within = append(within, condition.Term{Op: condition.AtLeast, Values: []value.Value{a.Least}})
+	}
+	if !a.Most.IsMissing() {
+		within = append(within, condition.Term{Op: condition.AtMost, Values: []value.Value{a.Most}})
+	}
+	if len(within) > len(is) && within.Empty() {
+		c.warn(at, "", "no command writes a %s that passes this test: its min and max exclude it, and only rows that are written in other ways can pass", f.Name)
+	}
+}
