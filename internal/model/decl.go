@@ -46,7 +46,7 @@ type entityDecl struct {
 	where      []testDecl
 	key        []pair
 	attributes []*attributeDecl
-	listed     bool // attributes is there, even if empty
+	listed     bool // the file has attributes for it, perhaps none
 	expires    word
 	rules      rulesDecl
 }
