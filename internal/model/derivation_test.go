@@ -505,7 +505,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		{Template{}, map[string]string{"text": in, "parts": "follows from text", "tail": "follows from text", "names": "follows from text", "set": "follows from the kind", "separators": "follows from text"}},
 		{Model{}, map[string]string{
 			"Name": "another model", "File": "for messages", "Tables": in, "Entities": in, "Tallies": in, "Groups": "each is in its tallies", "Rows": in, "Follows": in, "Statuses": in, "Searches": in,
-			"Queries": "derive nothing", "Migrations": "derive nothing", "Old": "derive nothing", "text": "for differences",
+			"Queries": "derive nothing", "Migrations": "derive nothing", "Old": "derive nothing", "text": "for differences", "Warnings": "for people",
 		}},
 		{aggregate.Aggregate{}, map[string]string{
 			"Keyword": in, "Of": "follows from Keyword", "OfRows": "follows from Keyword", "Max": "follows from Keyword", "Round": "follows from Keyword", "Hidden": "follows from Keyword",
