@@ -29,7 +29,8 @@ type holding struct {
 	stays    time.Time   // not released for another process before this time; only round uses it
 	drains   time.Time   // since when it drains, zero if it does not; only round uses it
 	draining atomic.Bool // nothing more is to be read of the stream
-	paused   atomic.Bool // nothing is being read of it
+	// upTo is where the spool ended when every group was seen to have applied it.
+	upTo events.Position
 
 	leaving bool // lose has begun to give it up; guarded by Reader.mu
 	cancel  context.CancelFunc
@@ -102,7 +103,7 @@ func (h *holding) fill(ctx context.Context) {
 			h.poke()
 			return
 		}
-		if h.paused.Store(h.draining.Load()); h.paused.Load() {
+		if h.draining.Load() {
 			h.opts.Wait(ctx, nil, h.opts.Lease/drainLook)
 			continue
 		}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"weir/internal/events"
 	"weir/internal/owntable"
 	"weir/internal/parallel"
 	"weir/internal/runner"
@@ -302,21 +301,18 @@ func (r *Reader) drained(ctx context.Context, hs []*holding) (drained, left []*h
 			refs = append(refs, owntable.Checkpoint(r.run.Model.Name, g, h.table, h.shard))
 		}
 	}
-	paused := make([]bool, len(hs))
-	lasts := make([]events.Position, len(hs))
-	for i, h := range hs {
-		paused[i] = h.paused.Load()
-		lasts[i], _ = h.spool.position()
+	for _, h := range hs {
+		h.upTo, _ = h.spool.position()
 	}
 	rows, err := r.run.Store.Get(ctx, refs)
 	if err != nil {
 		return nil, nil, err
 	}
 	for i, h := range hs {
-		is := paused[i]
+		is := true
 		for j := range groups {
 			row, err := owntable.DecodeCheckpoint(rows[i*len(groups)+j])
-			is = is && err == nil && row.At.Compare(lasts[i]) >= 0
+			is = is && err == nil && row.At.Compare(h.upTo) >= 0
 		}
 		if is {
 			drained = append(drained, h)
@@ -327,12 +323,16 @@ func (r *Reader) drained(ctx context.Context, hs []*holding) (drained, left []*h
 	return drained, left, nil
 }
 
-// hand releases a shard that is drained, and removes its spool. After a crash in between, its
-// lease runs out.
+// hand releases a shard that is drained, and removes its spool, unless a last page came into it.
+// After a crash in between, its lease runs out.
 func (r *Reader) hand(ctx context.Context, h *holding) error {
 	if !r.lose(h) {
 		return nil
 	}
 	r.opts.Log.Info("releasing a shard for another process", "table", h.table, "shard", h.shard)
-	return errors.Join(r.opts.Disk.RemoveAll(r.spoolDir(h.place)), release(ctx, r.run.Store, r.lease(h.place), h.fence))
+	var err error
+	if last, _ := h.spool.position(); last == h.upTo {
+		err = r.opts.Disk.RemoveAll(r.spoolDir(h.place))
+	}
+	return errors.Join(err, release(ctx, r.run.Store, r.lease(h.place), h.fence))
 }
