@@ -43,6 +43,56 @@ func TestReadme(t *testing.T) {
 	}
 }
 
+// TestHowTo follows each section of the page of models by itself: it writes the section's files,
+// writes the rows, derives what follows from them, and compares what the queries print. The model
+// has no warnings, and verify finds nothing.
+func TestHowTo(t *testing.T) {
+	text, err := os.ReadFile("../../docs/guide/how-to.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools := t.TempDir()
+	build := exec.Command("go", "build", "-o", filepath.Join(tools, "ingest"), "../ingest")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	t.Setenv("PATH", tools+string(os.PathListSeparator)+os.Getenv("PATH"))
+	sections := strings.Split(string(text), "\n## ")[1:]
+	if len(sections) < 19 {
+		t.Errorf("the page has %d sections", len(sections))
+	}
+	for _, section := range sections {
+		title, _, _ := strings.Cut(section, "\n")
+		t.Run(title, func(t *testing.T) {
+			dir, models := t.TempDir(), ""
+			if err := os.WriteFile(filepath.Join(dir, "none.jsonl"), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "page.md"), []byte(section), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			for _, block := range blocks.FindAllStringSubmatch(section, -1) {
+				if block[2] != "" {
+					if err := os.WriteFile(filepath.Join(dir, block[2]), []byte(block[3]), 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if block[1] == "yaml" {
+					models += block[2]
+				}
+			}
+			typeLine(t, dir, "projector lint --strict "+models)
+			typeLine(t, dir, "ingest put "+models+" rows.jsonl")
+			typeLine(t, dir, "projector replay "+models+" none.jsonl")
+			typePage(t, filepath.Join(dir, "page.md"), dir, "")
+			typeLine(t, dir, "projector replay "+models+" none.jsonl")
+			if got := typeLine(t, dir, "projector verify "+models); !strings.HasSuffix(got, ", 0 differ") {
+				t.Errorf("verify: %s", got)
+			}
+		})
+	}
+}
+
 // TestReadmeOnDynamoDB has a table of 1,020 rows, whose stream was switched on after they
 // were written, and which an application goes on writing.
 func TestReadmeOnDynamoDB(t *testing.T) {

@@ -155,7 +155,7 @@ func (g *Group) Row(key store.Key) (row value.Item, ok bool) {
 		}
 	}
 	for _, a := range names {
-		if of := e.Attribute(a.Name); of != nil && e.KeyTemplate(a.Name) == nil {
+		if of := e.Attribute(a.Name); of != nil && !slices.Contains(e.PrimaryKey(), e.KeyTemplate(a.Name)) {
 			attrs = append(attrs, value.Attr{Name: a.Name, Value: typedText(of.Type, a.Value)})
 		}
 	}
