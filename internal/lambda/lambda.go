@@ -45,12 +45,14 @@ type Handler struct {
 	// Portion is how many records are applied before the deadline is checked again; 0
 	// is 250.
 	Portion int
+	// MostPositions is how many positions of shards a row of our own table may keep before
+	// redundant ones are removed; 0 is 16.
+	MostPositions int
 	// Report, when set, is called with the outcome of each event that has records.
 	Report func(Report)
 
 	in     map[Order]*runner.Runner
 	orders map[string]Order // by which tables are read
-	open   openShards
 }
 
 // New makes a handler. It works on copies of the runner.
@@ -60,7 +62,7 @@ func New(r *runner.Runner, o Order, drained catalog.Reader, admit func(context.C
 		run := *r
 		run.Reader, run.Drained = catalog.Reader(o), []catalog.Reader{drained}
 		if o == ByShard {
-			run.Retired = h.retired
+			run.Frontiers, run.Pruned = h.frontiers, &runner.PrunedLedgers{}
 		}
 		h.in[o] = &run
 	}
@@ -107,6 +109,7 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 		return nil, err
 	}
 	w.read = read
+	h.in[w.order].MostPositions = h.MostPositions
 	whole := ctx
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -313,9 +316,6 @@ func (h *Handler) check(ctx context.Context, w *work) error {
 	h.orders[w.table], w.view = w.order, &runner.View{CatalogRow: row}
 	if w.order != ByShard || len(w.records) == 0 {
 		return nil
-	}
-	if err := h.enter(ctx, runner.ShardKey(w.table, w.shard)); err != nil {
-		return err
 	}
 	return h.begin(ctx, w)
 }

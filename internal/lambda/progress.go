@@ -10,7 +10,9 @@ import (
 
 	"weir/internal/catalog"
 	"weir/internal/events"
+	"weir/internal/mergedlog"
 	"weir/internal/owntable"
+	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/summed"
 )
@@ -30,6 +32,10 @@ import (
 // that are not applied, and that no invocation can be applying any more, were given up
 // by the event source mapping. Their marks are removed, so that they are not accepted
 // if they come after all.
+//
+// The row also has the shard's frontier: all records up to it are applied, or were given up, so
+// an invocation that has one of them counts it no more. Rows that keep a position of the shard
+// may do without it from then on (runner.Frontier).
 //
 // An answer is given only after the row says that the event is applied. So of two
 // batches in parallel one is refused: before anything of it is applied, or at the
@@ -127,6 +133,9 @@ func (l *progress) applied(records []events.Position, n int) (progress, error) {
 		return progress{}, errPassed
 	}
 	out := *l
+	if n > 0 && at <= l.Done && at+n > l.Done && records[n-1].Compare(l.Frontier) > 0 {
+		out.Frontier = records[n-1]
+	}
 	out.Done = max(out.Done, at+n)
 	if n < len(records) {
 		out.Until = time.Unix(0, 0)
@@ -135,11 +144,29 @@ func (l *progress) applied(records []events.Position, n int) (progress, error) {
 }
 
 func (l *progress) same(o *progress) bool {
-	return l.Marks == o.Marks && l.Last == o.Last && l.Done == o.Done && l.Until.Unix() == o.Until.Unix()
+	return l.Marks == o.Marks && l.Last == o.Last && l.Done == o.Done && l.Until.Unix() == o.Until.Unix() && l.Frontier == o.Frontier
 }
 
 func (h *Handler) progressRef(w *work) store.Ref {
-	return owntable.FunctionShard(h.Runner.Model.Name, w.table, w.shard)
+	return owntable.FunctionShard(h.Runner.Model.Name, runner.ShardKey(w.table, w.shard))
+}
+
+// frontiers reads how far shards are done for good.
+func (h *Handler) frontiers(ctx context.Context, shardKeys []string) ([]runner.Frontier, error) {
+	refs := make([]store.Ref, len(shardKeys))
+	for i, key := range shardKeys {
+		refs[i] = owntable.FunctionShard(h.Runner.Model.Name, key)
+	}
+	rows, err := h.Runner.Get(ctx, refs)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]runner.Frontier, len(rows))
+	for i, row := range rows {
+		l, err := owntable.DecodeFunctionShard(row)
+		out[i] = runner.Frontier{At: mergedlog.OffsetOf(l.Frontier), Gone: row == nil, Err: err}
+	}
+	return out, nil
 }
 
 // begin claims an event for this invocation. Its error says why the event must not be
@@ -150,7 +177,7 @@ func (h *Handler) begin(ctx context.Context, w *work) error {
 		return err
 	}
 	if w.progress.FunctionShardRow, err = owntable.DecodeFunctionShard(row); err != nil {
-		return err
+		return fmt.Errorf("shard %s of %s: %w", w.shard, w.table, err)
 	}
 	now, until := h.Runner.Now(), invocationLife
 	if deadline, ok := ctx.Deadline(); ok {

@@ -161,98 +161,6 @@ func (w *world) want(album string, count int64, shards ...string) {
 	}
 }
 
-// TestShardsLeave: a shard's position is removed from a ledger when the stream has not
-// listed the shard for more than 25 hours, in at least two lists.
-func TestShardsLeave(t *testing.T) {
-	w := newWorld(t)
-	w.shards = []string{"s1"}
-	h := w.handler()
-	w.add(h, "s1", "a")
-	w.add(h, "s1", "b")
-	w.shards = []string{"s1", "s2"}
-	w.add(h, "s2", "a")
-	w.shards = []string{"s2"} // s1 is gone
-	w.now = w.now.Add(2 * time.Hour)
-	w.add(h, "s2", "a")
-	w.want("a", 3, "s1", "s2")
-	w.now = w.now.Add(24 * time.Hour)
-	w.add(h, "s2", "a")
-	w.want("a", 4, "s1", "s2")
-	w.now = w.now.Add(2 * time.Hour)
-	w.add(h, "s2", "a")
-	w.want("a", 5, "s2")
-	w.want("b", 1, "s1") // no invocation has written it since
-	w.add(w.handler(), "s2", "b")
-	w.want("b", 2, "s2")
-}
-
-// TestShardsOfOthers: a shard that another function has begun to read, and that was
-// never listed, keeps its positions and so its counts.
-func TestShardsOfOthers(t *testing.T) {
-	w := newWorld(t)
-	w.shards = []string{"s1"}
-	h, other := w.handler(), w.handler()
-	for range 30 {
-		w.add(h, "s1", "a")
-		w.now = w.now.Add(2 * time.Hour)
-	}
-	w.add(other, "s3", "a")
-	w.add(h, "s1", "a")
-	w.want("a", 32, "s1", "s3")
-	w.invoke(other, "s3", "a", 31) // again
-	w.want("a", 32, "s1", "s3")
-}
-
-// TestShardsFlicker: a list that leaves a shard out for a moment removes nothing, and
-// neither does a failed list.
-func TestShardsFlicker(t *testing.T) {
-	w := newWorld(t)
-	h := w.handler()
-	w.shards = []string{"s1", "s2"}
-	w.add(h, "s1", "a")
-	for i := range 60 {
-		if w.shards = []string{"s1", "s2"}; i%3 == 1 {
-			w.shards = []string{"s2"}
-		}
-		w.denied = i%7 == 3
-		w.now = w.now.Add(61 * time.Minute)
-		w.add(h, "s2", "a")
-	}
-	w.want("a", 61, "s1", "s2")
-}
-
-// TestShardsWithoutRoom: while shards cannot be entered, because the row is full, no
-// position is removed.
-func TestShardsWithoutRoom(t *testing.T) {
-	w := newWorld(t)
-	h := w.handler()
-	w.shards = []string{"s1"}
-	for range 3 {
-		w.add(h, "s1", "a")
-		w.now = w.now.Add(2 * time.Hour)
-	}
-	rows, err := w.Get(t.Context(), []store.Ref{owntable.OpenShards("gallery")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	size := 0
-	for _, a := range rows[0] {
-		size += len(a.Name) + 30
-	}
-	full := store.Write{Ref: owntable.OpenShards("gallery"), Ops: []store.Op{{Kind: store.Set, Attr: "pad", Value: value.OfString(strings.Repeat("x", 409600-size))}}}
-	for err == nil && len(full.Ops[0].Value.Text()) > 0 {
-		if out, err := w.Write(t.Context(), []store.Write{full}); err == nil && out[0].Err == nil {
-			full.Ops[0].Value = value.OfString(full.Ops[0].Value.Text() + "x")
-			continue
-		}
-		break
-	}
-	w.shards = []string{"s1", "s4"}
-	w.add(w.handler(), "s4", "a")
-	w.add(h, "s1", "a")
-	w.want("a", 5, "s1", "s4")
-}
-
 // set changes an attribute of a row of our table.
 func (w *world) set(at store.Ref, attr string, v value.Value) {
 	w.t.Helper()
@@ -281,30 +189,6 @@ func TestJobOfNewerVersion(t *testing.T) {
 	}
 }
 
-// TestUnreadableOpenShards: while the row of open shards cannot be read, no position is removed
-// and everything else works. The row can be repaired as the error says.
-func TestUnreadableOpenShards(t *testing.T) {
-	w := newWorld(t)
-	w.shards = []string{"s1"}
-	h := w.handler()
-	w.add(h, "s1", "a")
-	w.shards = []string{"s2"} // s1 is gone
-	for range 2 {
-		w.now = w.now.Add(2 * time.Hour)
-		w.add(h, "s2", "b")
-	}
-	w.set(owntable.OpenShards("gallery"), "c", value.OfString("x"))
-	w.now = w.now.Add(26 * time.Hour)
-	w.add(w.handler(), "s2", "a")
-	w.want("a", 2, "s1", "s2")
-	w.set(owntable.OpenShards("gallery"), "c", value.OfInt(0))
-	for range 3 {
-		w.now = w.now.Add(2 * time.Hour)
-		w.add(h, "s2", "a")
-	}
-	w.want("a", 5, "s2")
-}
-
 // TestUnreadableShard: a shard's row that cannot be read stops only this shard, with an
 // error that names the row. The shard continues when the row is deleted.
 func TestUnreadableShard(t *testing.T) {
@@ -312,9 +196,9 @@ func TestUnreadableShard(t *testing.T) {
 	w.shards = []string{"s1", "s2"}
 	h := w.handler()
 	w.add(h, "s1", "a")
-	at := owntable.FunctionShard("gallery", "gallery", "s1")
+	at := owntable.FunctionShard("gallery", runner.ShardKey("gallery", "s1"))
 	w.set(at, "d", value.OfInt(7))
-	if err := w.try(h, "s1", "a", 2); !errors.Is(err, owntable.ErrRow) || !strings.Contains(err.Error(), `"gallery|s1", attribute d is 7`) {
+	if err := w.try(h, "s1", "a", 2); !errors.Is(err, owntable.ErrRow) || !strings.Contains(err.Error(), "shard s1 of gallery") || !strings.Contains(err.Error(), "attribute d is 7") {
 		t.Error(err)
 	}
 	w.next = 2

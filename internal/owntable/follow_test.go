@@ -110,11 +110,8 @@ func TestSubscribers(t *testing.T) {
 	if first, last, moment := is.Shard("s1"); is.Moment() != clock.UnixMicro() || first != off(2) || last != off(5) || moment != is.Moment() || !o.row(list).Has(owntable.Expiry) {
 		t.Errorf("the list is %v", o.row(list))
 	}
-	if !o.writes(is.Next(list, "s2", off(1), off(1), []string{"s1"}, clock, soon)) {
+	if !o.writes(is.Next(list, "s2", off(1), off(1), nil, clock, soon)) {
 		t.Fatal("no second moment")
-	}
-	if first, _, _ := owntable.ListFrom(o.row(list)).Shard("s1"); first != off(2) {
-		t.Error("a shard that is over, and still sends, was forgotten")
 	}
 	if o.writes(owntable.EndMoment(list, "s1", off(4))) || !o.writes(owntable.EndMoment(list, "s1", off(5))) {
 		t.Error("the moment of a shard ends when its last change is sent")
@@ -122,8 +119,14 @@ func TestSubscribers(t *testing.T) {
 	if !o.writes(owntable.ListFrom(o.row(list)).Next(list, "s2", off(2), off(2), []string{"s1"}, clock, soon)) {
 		t.Fatal("no third moment")
 	}
-	if keys := owntable.ListFrom(o.row(list)).ShardKeys(); len(keys) != 1 || keys[0] != "s2" {
-		t.Errorf("positions of %v are left", keys)
+	if !o.writes(owntable.ListFrom(o.row(list)).Next(list, "s3", off(1), off(1), nil, clock, soon)) || !o.writes(owntable.ListFrom(o.row(list)).Next(list, "s2", off(3), off(3), []string{"s3"}, clock, soon)) {
+		t.Fatal("no moment after a removal")
+	}
+	if first, last, moment := owntable.ListFrom(o.row(list)).Shard("s3"); !first.IsZero() || !last.IsZero() || moment != 0 {
+		t.Errorf("of a shard whose frontier has passed it there is %v", o.row(list))
+	}
+	if is := owntable.ListFrom(o.row(list)); o.row(list).Has(owntable.PositionOf("s1")) || !o.row(list).Has(owntable.PositionOf("s2")) || !is.Pruned() {
+		t.Errorf("after a removal of s1: %v", o.row(list))
 	}
 
 	ref := owntable.Subscriber(list, rowRef("1"))

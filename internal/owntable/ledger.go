@@ -13,13 +13,14 @@ import (
 // which position of each shard. A consumer writes a ledger before its target, accumulators
 // and positions in one write, so each record counts once; a crash between the two leaves a
 // ledger that is ahead of its target, and the batch comes again. There is one for each row
-// that anything counts for, of about 100 bytes for each value and 25 for each shard that is
-// not over. An empty one whose target is gone expires. The version rises with every change of a sum; only LedgerRow.Forget leaves it.
+// that anything counts for, of about 100 bytes for each value, and 39 for each shard that a
+// function keeps there (runner.Work.Redundant). An empty one whose target is gone expires. The version rises with every change of a sum; only LedgerRow.Forget leaves it.
 const (
 	ledgerVersion = Count
 	ledgerParked  = Parked
 	ledgerUnshown = Unshown
 	ledgerUnmoved = Unmoved
+	ledgerPruned  = Pruned // how often positions of shards were removed; absent for never
 )
 
 // Lack is what a ledger notes about a dead letter that says what its target does not show.
@@ -51,6 +52,11 @@ func (l LedgerRow) Parked() bool { return value.Item(l).Get(ledgerParked).Sign()
 func (l LedgerRow) Offset(shardKey string) mergedlog.Offset {
 	return mergedlog.OffsetFrom(value.Item(l).Get(PositionOf(shardKey)))
 }
+
+// Epoch returns how often positions of shards were removed from the ledger, Missing for never.
+// Without a position of its shard, a worker may count a record only if it has read the shard's
+// frontier after this epoch began, and the epoch is still the same.
+func (l LedgerRow) Epoch() value.Value { return value.Item(l).Get(ledgerPruned) }
 
 // Positions returns the attributes that hold the positions of some shards, without those
 // that the ledger does not have.
@@ -105,6 +111,21 @@ func (l LedgerRow) sameVersion() []store.Test {
 	return []store.Test{store.AsRead(ledgerVersion, l.Version())}
 }
 
+func (l LedgerRow) sameEpoch() []store.Test {
+	return []store.Test{store.AsRead(ledgerPruned, l.Epoch())}
+}
+
+// uncounted is the condition that a ledger has not seen an offset of a log or a shard. If it has no
+// position of the shard, its epoch must be as the writer knows it. Positions of logs are never removed.
+func uncounted(shardKey string, first mergedlog.Offset, epoch value.Value) store.Cond {
+	name := PositionOf(shardKey)
+	cond := store.Cond{store.Below(name, first.Value())}
+	if !IsLogKey(shardKey) {
+		cond = append(cond, []store.Test{{Attr: name, Is: store.Lt, Value: first.Value()}, store.AsRead(ledgerPruned, epoch)})
+	}
+	return cond
+}
+
 func (l LedgerRow) samePosition(name string) []store.Test {
 	return []store.Test{store.AsRead(name, value.Item(l).Get(name))}
 }
@@ -123,11 +144,12 @@ func adding(ops []store.Op, amounts []value.Attr) []store.Op {
 }
 
 // CountLedger adds amounts of the records of a log or a shard from first to last, unless the ledger
-// has seen the first of them, or effects before them are parked. The write returns the row.
-func CountLedger(at store.Ref, shardKey string, first, last mergedlog.Offset, amounts []value.Attr, before value.Value) store.Write {
+// has seen the first of them, or effects before them are parked. epoch is the ledger's as it is
+// known (LedgerRow.Epoch). The write returns the row.
+func CountLedger(at store.Ref, shardKey string, first, last mergedlog.Offset, amounts []value.Attr, before, epoch value.Value) store.Write {
 	name := PositionOf(shardKey)
 	ops := append(append(make([]store.Op, 0, len(amounts)+3), set(name, last.Value())), raise(before)...)
-	return store.Write{Ref: at, Ops: adding(ops, amounts), Return: true, If: store.Cond{store.Below(name, first.Value()), Open()}}
+	return store.Write{Ref: at, Ops: adding(ops, amounts), Return: true, If: append(uncounted(shardKey, first, epoch), Open())}
 }
 
 // AddLedger adds amounts, unless effects before them are parked. Other writes of the same
@@ -142,11 +164,11 @@ func RaiseLedger(at store.Ref, before value.Value) store.Write {
 }
 
 // ParkLedger moves a ledger past the records of a log or a shard from first to last, which n dead
-// letters of the same transaction keep, unless it has seen the first of them.
-func ParkLedger(at store.Ref, shardKey string, first, last mergedlog.Offset, n int) store.Write {
-	name := PositionOf(shardKey)
+// letters of the same transaction keep, unless it has seen the first of them. epoch is the
+// ledger's as it is known.
+func ParkLedger(at store.Ref, shardKey string, first, last mergedlog.Offset, n int, epoch value.Value) store.Write {
 	return store.Write{
-		Ref: at, If: store.Cond{store.Below(name, first.Value())}, Ops: []store.Op{set(name, last.Value()), plus(ledgerParked, int64(n)), remove(Expiry)},
+		Ref: at, If: uncounted(shardKey, first, epoch), Ops: []store.Op{set(PositionOf(shardKey), last.Value()), plus(ledgerParked, int64(n)), remove(Expiry)},
 	}
 }
 
@@ -234,18 +256,22 @@ func (l LedgerRow) DropValues(at store.Ref, attr string, before value.Value) (w 
 	}
 	is := value.Item(l)
 	cond := append(note(is, ledgerVersion).same(ledgerVersion), []store.Test{store.AsRead(ledgerParked, is.Get(ledgerParked))})
-	return store.Write{Ref: at, Put: put, Return: true, If: append(cond, l.sameNotes()...)}, nil
+	return store.Write{Ref: at, Put: put, Return: true, If: append(append(cond, l.sameEpoch()), l.sameNotes()...)}, nil
 }
 
 // Without removes attributes that LedgerRow.Positions and Sums returned, and adds waits
 // effects to the queue, on condition that nothing was counted since the ledger was read.
 func (l LedgerRow) Without(at store.Ref, gone []value.Attr, waits int, before value.Value) store.Write {
 	w := store.Write{Ref: at}
+	pruned := false
 	for _, a := range gone {
 		w.Ops = append(w.Ops, remove(a.Name))
 		if _, position := shardOfPosition(a.Name); position {
-			w.If = append(w.If, l.samePosition(a.Name))
+			w.If, pruned = append(w.If, l.samePosition(a.Name)), true
 		}
+	}
+	if pruned {
+		w.Ops = append(w.Ops, plus(ledgerPruned, 1))
 	}
 	if waits > 0 {
 		w.Ops = append(w.Ops, plus(ledgerParked, int64(waits)))
@@ -254,10 +280,10 @@ func (l LedgerRow) Without(at store.Ref, gone []value.Attr, waits int, before va
 	return w
 }
 
-// Forget removes the positions of shards that deliver no more records, unless effects wait
-// for the target, or one of these positions has changed since the ledger was read.
+// Forget removes the positions of shards that are redundant, and begins the ledger's next epoch,
+// unless effects wait for the target, or one of these positions has changed since the ledger was read.
 func (l LedgerRow) Forget(at store.Ref, shardKeys []string) store.Write {
-	w := store.Write{Ref: at, If: store.Cond{Open()}}
+	w := store.Write{Ref: at, If: store.Cond{Open()}, Ops: []store.Op{plus(ledgerPruned, 1)}}
 	for _, a := range l.Positions(shardKeys) {
 		w.Ops, w.If = append(w.Ops, remove(a.Name)), append(w.If, l.samePosition(a.Name))
 	}
@@ -370,7 +396,7 @@ func (l LedgerRow) Repair(at store.Ref, sums value.Item, applied []Applied, befo
 	if w.Put, err = own.Apply(&w, value.Item(l)); err != nil {
 		return w, true, err
 	}
-	w.Ops, w.If = nil, append(w.If, l.sameNotes()...)
+	w.Ops, w.If = nil, append(append(w.If, l.sameEpoch()), l.sameNotes()...)
 	return w, true, nil
 }
 

@@ -17,7 +17,7 @@ func amounts(n int64) []value.Attr {
 // and what was decided by one state of it is not written over another.
 func TestLedgers(t *testing.T) {
 	o := ownTable(t)
-	ref, before := owntable.Ledger("m", rowRef("1")), value.OfInt(100)
+	ref, before, never := owntable.Ledger("m", rowRef("1")), value.OfInt(100), value.Value{}
 	read := func() owntable.LedgerRow { return owntable.LedgerRow(o.row(ref)) }
 	holds := func(sum, version int64) {
 		t.Helper()
@@ -25,11 +25,11 @@ func TestLedgers(t *testing.T) {
 			t.Fatalf("the ledger is %v, not %d in version %d", o.row(ref), sum, version)
 		}
 	}
-	if !o.writes(owntable.CountLedger(ref, "s1", off(2), off(4), amounts(3), before)) {
+	if !o.writes(owntable.CountLedger(ref, "s1", off(2), off(4), amounts(3), before, never)) {
 		t.Fatal("not counted")
 	}
 	holds(3, 101)
-	if o.writes(owntable.CountLedger(ref, "s1", off(4), off(5), amounts(1), before)) || read().Offset("s1") != off(4) || !read().Offset("s2").IsZero() {
+	if o.writes(owntable.CountLedger(ref, "s1", off(4), off(5), amounts(1), before, never)) || read().Offset("s1") != off(4) || !read().Offset("s2").IsZero() {
 		t.Error("a record that the ledger has seen was counted again")
 	}
 	if !o.writes(owntable.AddLedger(ref, amounts(2), before)) || !o.writes(owntable.RaiseLedger(ref, before)) {
@@ -38,13 +38,13 @@ func TestLedgers(t *testing.T) {
 	holds(5, 103)
 
 	was := read()
-	if o.writes(owntable.ParkLedger(ref, "s1", off(4), off(6), 2)) || !o.writes(owntable.ParkLedger(ref, "s1", off(5), off(6), 2)) {
+	if o.writes(owntable.ParkLedger(ref, "s1", off(4), off(6), 2, never)) || !o.writes(owntable.ParkLedger(ref, "s1", off(5), off(6), 2, never)) {
 		t.Error("what the ledger has seen is parked")
 	}
 	if l := read(); !l.Parked() || l.Waiting() != 2 || l.Offset("s1") != off(6) {
 		t.Errorf("the parked ledger is %v", o.row(ref))
 	}
-	if o.writes(owntable.CountLedger(ref, "s1", off(7), off(7), amounts(1), before)) || o.writes(owntable.AddLedger(ref, amounts(1), before)) || o.writes(was.Forget(ref, []string{"s1"})) {
+	if o.writes(owntable.CountLedger(ref, "s1", off(7), off(7), amounts(1), before, never)) || o.writes(owntable.AddLedger(ref, amounts(1), before)) || o.writes(was.Forget(ref, []string{"s1"})) {
 		t.Error("something passed what is parked")
 	}
 	if !o.writes(owntable.WaitLedger(ref, 1)) || !o.writes(owntable.UnparkLedger(ref, 3, amounts(4), before)) || read().Parked() {
@@ -98,5 +98,54 @@ func TestLedgers(t *testing.T) {
 	}
 	if none := owntable.LedgerRow(nil); !none.Version().IsMissing() || none.Parked() || !value.Equal(none.Based(9).Version(), value.OfInt(9)) || !value.Equal(read().Based(9).Version(), value.OfInt(107)) {
 		t.Error("only a ledger without a version gets one")
+	}
+}
+
+// TestEpochs: once positions left a ledger, a missing one lets a record count only by the epoch
+// that the writer knows, and a whole row is not put over another epoch.
+func TestEpochs(t *testing.T) {
+	o := ownTable(t)
+	ref, before, none := owntable.Ledger("m", rowRef("1")), value.OfInt(100), value.Value{}
+	key, other := owntable.ShardKey("t", "1"), owntable.ShardKey("t", "2")
+	read := func() owntable.LedgerRow { return owntable.LedgerRow(o.row(ref)) }
+	count := func(key string, n uint64, epoch value.Value) bool {
+		return o.writes(owntable.CountLedger(ref, key, off(n), off(n), amounts(1), before, epoch))
+	}
+	if !count(key, 1, none) || !count(other, 1, none) || !read().Epoch().IsMissing() {
+		t.Fatal("not counted")
+	}
+	was := read()
+	if !o.writes(was.Forget(ref, []string{key})) || !value.Equal(read().Epoch(), value.OfInt(1)) {
+		t.Fatal("not removed")
+	}
+	if count(key, 1, none) || o.writes(owntable.ParkLedger(ref, key, off(1), off(1), 1, none)) {
+		t.Error("counted by an epoch that is over")
+	}
+	if !count(other, 2, none) {
+		t.Error("a position that is there needs no epoch")
+	}
+	if !count(owntable.LogKey(7), 1, none) {
+		t.Error("a log needs no epoch")
+	}
+	is := read()
+	if !count(key, 2, is.Epoch()) || count(key, 2, is.Epoch()) {
+		t.Error("by the epoch of the ledger a record counts once")
+	}
+	now := read()
+	drop, err := now.DropValues(ref, "tags", before)
+	if err != nil || !o.writes(now.Forget(ref, []string{other})) || o.writes(drop) {
+		t.Error("a row was put over another epoch", err)
+	}
+	var many []value.Attr
+	for i := range owntable.AddsAtOnce {
+		many = append(many, value.Attr{Name: owntable.Value("tags", fmt.Sprint(i)), Value: value.OfInt(1)})
+	}
+	now = read()
+	put, _, err := now.Repair(ref, value.NewItem(many...), nil, before)
+	if err != nil || put.Put == nil || !o.writes(now.Forget(ref, []string{key})) || o.writes(put) {
+		t.Error("a repair was put over another epoch", err)
+	}
+	if !count(key, 3, read().Epoch()) || !o.writes(read().Without(ref, read().Positions([]string{key}), 0, before)) || !value.Equal(read().Epoch(), value.OfInt(4)) {
+		t.Error("a position that makes room begins no epoch", o.row(ref))
 	}
 }

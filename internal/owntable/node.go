@@ -17,6 +17,7 @@ const (
 	nodeInner   = "i"
 	nodeCounts  = "m"
 	nodeBelow   = "/" // p:SHARD/PATH is the position of only the members below PATH
+	nodePruned  = Pruned
 )
 
 // NodeRow is the content of a node.
@@ -28,13 +29,16 @@ type NodeRow struct {
 	// Seen holds for each shard the positions up to which steps are counted, by the path
 	// of the members that a position is for.
 	Seen map[string]map[string]mergedlog.Offset
+	// Pruned says that positions of shards were removed: where one is missing, the shard's
+	// frontier, read after the node, says what is counted.
+	Pruned bool
 	// Ends is when TTL may delete the node, if it is the only one and has no members.
 	Ends value.Value
 }
 
 // NodeFrom decodes a node's row. A nil row gives a leaf without members.
 func NodeFrom(path string, row value.Item) NodeRow {
-	n := NodeRow{Path: path, Version: row.Get(nodeVersion), Inner: row.Has(nodeInner), Counts: map[string]value.Value{}, Seen: map[string]map[string]mergedlog.Offset{}}
+	n := NodeRow{Path: path, Version: row.Get(nodeVersion), Inner: row.Has(nodeInner), Pruned: row.Has(nodePruned), Counts: map[string]value.Value{}, Seen: map[string]map[string]mergedlog.Offset{}}
 	for _, a := range row.Get(nodeCounts).Item() {
 		if a.Value.Kind() == value.Number { // else another writer wrote there
 			n.Counts[a.Name] = a.Value
@@ -94,6 +98,9 @@ func (n *NodeRow) item(at store.Ref) value.Item {
 	attrs = append(attrs, attr(nodeCounts, value.OfMap(value.NewItem(counts...))))
 	if n.Path == "" && len(counts) == 0 && !n.Ends.IsMissing() {
 		attrs = append(attrs, attr(Expiry, n.Ends))
+	}
+	if n.Pruned {
+		attrs = append(attrs, attr(nodePruned, value.OfInt(1)))
 	}
 	for shardKey, at := range n.Seen {
 		for path, p := range at {

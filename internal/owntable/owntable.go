@@ -71,6 +71,7 @@ import (
 	"strconv"
 	"strings"
 
+	"weir/internal/mergedlog"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -123,6 +124,7 @@ const (
 	Parked    = "q"
 	Unshown   = "u"
 	Unmoved   = "m"
+	Pruned    = "e"
 	Expiry    = "x"
 )
 
@@ -136,14 +138,14 @@ func shardOfPosition(name string) (shardKey string, ok bool) {
 	return strings.CutPrefix(name, PositionOf(""))
 }
 
-// ShardKeys returns the shards of which a row holds a position.
-func ShardKeys(row value.Item) (keys []string) {
+// Positions returns the positions of shards that a row holds. It leaves those of merged logs out.
+func Positions(row value.Item) (at []Applied) {
 	for _, a := range row {
-		if key, ok := shardOfPosition(a.Name); ok {
-			keys = append(keys, key)
+		if key, ok := shardOfPosition(a.Name); ok && !IsLogKey(key) {
+			at = append(at, Applied{key, mergedlog.OffsetFrom(a.Value)})
 		}
 	}
-	return keys
+	return at
 }
 
 // Sum names the accumulator of a count or a sum that is published as attr.
@@ -290,10 +292,6 @@ func Texts(texts []string) string {
 		return text
 	}
 }
-
-// OpenShards refers to the row in which Lambda functions that read a model's streams by shard
-// keep the shards.
-func OpenShards(model string) store.Ref { return Ref("shards|"+model, "") }
 
 // Claim refers to the note which row holds a value of a unique field.
 func Claim(model, field, value string) store.Ref {

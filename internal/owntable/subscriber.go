@@ -21,6 +21,7 @@ const (
 	listMoment = Count
 	listFirst  = "f:" // +SHARD: the first change that is being sent; absent when all are sent
 	listSends  = "w:" // +SHARD: the moment of these changes
+	listPruned = Pruned
 
 	subscriberPosition = Position // of the newest change of the subscriber's row
 	subscriberFields   = "f"
@@ -49,15 +50,18 @@ func (l ListRow) Shard(shardKey string) (first, last mergedlog.Offset, moment in
 	return mergedlog.OffsetFrom(l.row.Get(listFirst + shardKey)), mergedlog.OffsetFrom(l.row.Get(PositionOf(shardKey))), moment
 }
 
-// ShardKeys returns the shards of which the list holds a position.
-func (l ListRow) ShardKeys() []string { return ShardKeys(l.row) }
+// Positions returns the positions of shards that the list holds.
+func (l ListRow) Positions() []Applied { return Positions(l.row) }
+
+// Pruned reports whether positions of shards were removed: where one is missing, the shard's
+// frontier, read after the list, says what is sent.
+func (l ListRow) Pruned() bool { return l.row.Has(listPruned) }
 
 // Next begins the next moment for the changes of a shard from first to last, on condition
-// that no other moment has begun since the counter was read. It also removes the positions
-// of the shards in retired, which deliver no more records, unless notifications of such a
-// shard are still being written. expiry is when the counter may be deleted if nothing more is
+// that no other moment has begun since the counter was read. It also removes what is known
+// of the shards in redundant. expiry is when the counter may be deleted if nothing more is
 // sent. The write returns the row.
-func (l ListRow) Next(at store.Ref, shardKey string, first, last mergedlog.Offset, retired []string, now time.Time, expiry value.Value) store.Write {
+func (l ListRow) Next(at store.Ref, shardKey string, first, last mergedlog.Offset, redundant []string, now time.Time, expiry value.Value) store.Write {
 	next := value.OfInt(l.next(now))
 	w := store.Write{
 		Ref: at, Return: true, If: l.same(),
@@ -65,10 +69,11 @@ func (l ListRow) Next(at store.Ref, shardKey string, first, last mergedlog.Offse
 			set(listMoment, next), set(listSends+shardKey, next), set(listFirst+shardKey, first.Value()), set(PositionOf(shardKey), last.Value()), set(Expiry, expiry),
 		},
 	}
-	for _, key := range retired {
-		if !l.row.Has(listFirst + key) {
-			w.Ops = append(w.Ops, remove(PositionOf(key)))
-		}
+	for _, key := range redundant {
+		w.Ops = append(w.Ops, remove(PositionOf(key)), remove(listFirst+key), remove(listSends+key))
+	}
+	if len(redundant) > 0 {
+		w.Ops = append(w.Ops, set(listPruned, value.OfInt(1)))
 	}
 	return w
 }

@@ -195,8 +195,8 @@ func TestManyClosedShardsOfAList(t *testing.T) {
 	}
 	rows, err := h.store.Get(t.Context(), []store.Ref{list})
 	must(t, err)
-	if keys := owntable.ShardKeys(rows[0]); len(keys) != 1 {
-		t.Errorf("%d shards are left in the list's counter, want 1", len(keys))
+	if left := owntable.Positions(rows[0]); len(left) != 1 {
+		t.Errorf("%d shards are left in the list's counter, want 1", len(left))
 	}
 }
 

@@ -35,11 +35,11 @@ func (w *Work) park(ctx context.Context, t *projections.Target, reason string) e
 			err = w.Store.Transact(ctx, ws)
 		}
 		if errors.Is(err, store.ErrCondition) {
-			before := len(t.Steps)
+			before, epoch := len(t.Steps), w.epoch(owntable.Ledger(w.Model.Name, t.Row))
 			if err := w.dropSeen(ctx, t); err != nil {
 				return err
 			}
-			if len(t.Steps) < before {
+			if len(t.Steps) < before || !value.Equal(epoch, w.epoch(owntable.Ledger(w.Model.Name, t.Row))) {
 				continue
 			}
 		}
@@ -77,7 +77,8 @@ func (w *Work) parkWrites(ctx context.Context, t *projections.Target, steps []pr
 		return append(append(ws, w.marks(t, steps)...), owntable.WaitLedger(owntable.Ledger(w.Model.Name, t.Row), len(steps))), err
 	}
 	first, last := steps[0].Offset, steps[len(steps)-1].Offset
-	return append(ws, owntable.ParkLedger(owntable.Ledger(w.Model.Name, t.Row), w.ShardKey, first, last, len(steps))), err
+	ledger := owntable.Ledger(w.Model.Name, t.Row)
+	return append(ws, owntable.ParkLedger(ledger, w.ShardKey, first, last, len(steps), w.epoch(ledger))), err
 }
 
 func (w *Work) parked(t *projections.Target, s projections.Step, reason string) Dead {
@@ -99,12 +100,17 @@ func (w *Work) dropSeen(ctx context.Context, t *projections.Target) error {
 		t.Steps = left
 		return w.wasParked(ctx, t, seen)
 	}
-	ledger, err := w.GetRow(ctx, owntable.Ledger(w.Model.Name, t.Row))
+	ref := owntable.Ledger(w.Model.Name, t.Row)
+	ledger, err := w.GetRow(ctx, ref)
 	if err != nil {
 		return err
 	}
+	w.look(ref, ledger)
+	if err := w.passed(ctx); err != nil {
+		return err
+	}
 	before := t.Steps
-	t.Steps = unseen(t.Steps, owntable.LedgerRow(ledger).Offset(w.ShardKey))
+	t.Steps = unseen(t.Steps, w.seen(ledger))
 	return w.wasParked(ctx, t, before[:len(before)-len(t.Steps)])
 }
 

@@ -3,16 +3,65 @@ package runner
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
+	"weir/internal/mergedlog"
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
 )
 
-// batchLife is how long after it was read a batch may be applied. A ledger may have
-// pruned the position by which it would recognise an older batch as repeated. The age is
+// A ledger, a node of a set and the counter of a list keep a position for each shard that a
+// function applies, so that a record counts once. A stream has very many shards, and makes new
+// ones for ever, so positions are removed that are redundant: those at or before the frontier of
+// their shard. The row remembers that it was pruned. From then on, a missing position says nothing,
+// and a worker takes the frontier for it, which it must read after the row:
+//
+//   - A record that was counted, and whose position was removed before the row was read, is at or
+//     before this frontier, and is left out.
+//   - If the position is removed after the row was read, the worker's write fails: a ledger begins
+//     its next epoch, and the other rows have a version.
+//
+// So no clock and no lease is needed against a worker that sleeps between any two steps
+// (TestFrontierInterleaved in package lambda).
+
+// Frontier is how far a shard is done for good: no record at or before At will be counted any more.
+type Frontier struct {
+	At mergedlog.Offset
+	// Gone says that nothing is known of the shard any more. If it was known when the position that
+	// a row holds was written, then the stream has no record at or before this position any more.
+	Gone bool
+	Err  error // why At cannot be read, or nil
+}
+
+// PrunedLedgers remembers the ledgers that were found pruned. To read such a ledger first costs less
+// than a write that fails. It is no more than a guess. The zero PrunedLedgers is empty. It must
+// not be used by two goroutines at a time.
+type PrunedLedgers struct{ known map[string]bool }
+
+// mostPruned is how many ledgers PrunedLedgers remembers; then it begins again.
+const mostPruned = 10_000
+
+func (p *PrunedLedgers) add(ref store.Ref) {
+	if p == nil {
+		return
+	}
+	if p.known == nil || len(p.known) >= mostPruned {
+		p.known = map[string]bool{}
+	}
+	p.known[ref.Key.Partition.Text()] = true
+}
+
+func (p *PrunedLedgers) has(ref store.Ref) bool {
+	return p != nil && p.known[ref.Key.Partition.Text()]
+}
+
+// batchLife is how long after it was read a batch may be applied. A row may have lost
+// the position by which it would recognise an older batch as repeated, and the frontier of its
+// shard may be gone. The age is
 // measured by two clocks and the larger age counts: the monotonic clock may stand still
 // while a machine sleeps.
 const batchLife = 15 * time.Minute
@@ -29,57 +78,194 @@ func (w *Work) Fresh() error {
 	return nil
 }
 
+// mostPositions is how many positions of shards a row keeps before redundant ones are removed: a
+// ledger with one sum stays below 1 KB.
+const mostPositions = 16
+
+// pruneEvery spreads the work: of the batches that each add a position to a row, every third
+// removes some.
+const pruneEvery = 3
+
 // pruneAtOnce keeps the expressions of a write below their limits; the next batch prunes
 // more.
-const pruneAtOnce = 100
+const pruneAtOnce = 60
 
-// prune removes the positions of finished shards from ledgers that the batch has read
-// anyway. A stream always creates new shards, so a ledger that kept a position for each
-// of them would grow, and its writes would cost more and more. The ledger of a parked
-// target keeps them, because its queued effects refer to them.
-func (w *Work) prune(ctx context.Context, ledgers map[*projections.Target]value.Item) error {
-	var ws []store.Write
-	for _, t := range w.Targets {
-		row, have := ledgers[t]
-		if !have || isParked(row) {
-			continue
-		}
-		shardKeys, err := w.RetiredOf(ctx, owntable.ShardKeys(row))
-		if err != nil {
-			return err
-		}
-		if len(shardKeys) == 0 {
-			continue
-		}
-		ws = append(ws, owntable.LedgerRow(row).Forget(owntable.Ledger(w.Model.Name, t.Row), shardKeys))
+// epoch returns the epoch of a ledger as this batch knows it.
+func (w *Work) epoch(ledger store.Ref) value.Value { return w.epochs[ledger.Key.Partition.Text()] }
+
+// look notes the epoch of a ledger that was read, or whose condition failed.
+func (w *Work) look(ledger store.Ref, row value.Item) {
+	epoch := owntable.LedgerRow(row).Epoch()
+	if w.ByItem || owntable.IsLogKey(w.ShardKey) || value.Equal(epoch, w.epoch(ledger)) {
+		return
 	}
-	_, err := w.Write(ctx, ws)
+	if w.epochs == nil {
+		w.epochs = map[string]value.Value{}
+	}
+	w.epochs[ledger.Key.Partition.Text()] = epoch
+	w.Runner.Pruned.add(ledger)
+	w.looked = true
+}
+
+// passed reads the frontier of the batch's shard, if an epoch was met since it was read last.
+func (w *Work) passed(ctx context.Context) error {
+	if !w.looked {
+		return nil
+	}
+	_, err := w.ReadFrontier(ctx)
 	return err
 }
 
-// RetiredOf returns those of some shards that deliver no more records: as many as one write
-// can remove from a row.
-func (w *Work) RetiredOf(ctx context.Context, shardKeys []string) (out []string, err error) {
-	for _, shardKey := range shardKeys {
-		over, err := w.Over(ctx, shardKey)
-		if err != nil {
+// lookFirst looks at those ledgers of targets that are probably pruned, and leaves out what they
+// have counted. It returns the targets that have steps left.
+func (w *Work) lookFirst(ctx context.Context, targets []*projections.Target, ledgers map[*projections.Target]value.Item) (left []*projections.Target, err error) {
+	var refs []store.Ref
+	var of []*projections.Target
+	for _, t := range targets {
+		if ref := owntable.Ledger(w.Model.Name, t.Row); w.Runner.Pruned.has(ref) {
+			refs, of = append(refs, ref), append(of, t)
+		} else {
+			left = append(left, t)
+		}
+	}
+	rows, err := w.Get(ctx, refs)
+	if err != nil {
+		return nil, err
+	}
+	for i, row := range rows {
+		w.look(refs[i], row)
+	}
+	if err := w.passed(ctx); err != nil {
+		return nil, err
+	}
+	for i, t := range of {
+		if left, err = w.counted(ctx, t, rows[i], ledgers, left); err != nil {
 			return nil, err
 		}
-		if over {
-			out = append(out, shardKey)
+	}
+	return left, nil
+}
+
+// errNoFrontier says that the row with a shard's frontier is gone while a batch is applied.
+var errNoFrontier = errors.New("the row that says how far its shard is applied was deleted meanwhile")
+
+// ReadFrontier reads the frontier of the batch's shard. No record up to it may be counted. Call it
+// after reading a row that was pruned, and before a write on condition that the row has not
+// changed.
+func (w *Work) ReadFrontier(ctx context.Context) (mergedlog.Offset, error) {
+	if w.Frontiers == nil {
+		return mergedlog.Offset{}, fmt.Errorf("%w: a row was pruned by a function that reads by shard, and this reader does not", errNoFrontier)
+	}
+	is, err := w.Frontiers(ctx, []string{w.ShardKey})
+	if err == nil && is[0].Gone {
+		err = errNoFrontier
+	}
+	if err == nil {
+		err = is[0].Err
+	}
+	if err != nil {
+		return mergedlog.Offset{}, err
+	}
+	w.frontier, w.looked = is[0].At, false
+	return w.frontier, nil
+}
+
+// seen returns the offset up to which a ledger includes the records of the batch's log or shard.
+func (w *Work) seen(ledger value.Item) mergedlog.Offset {
+	at := owntable.LedgerRow(ledger).Offset(w.ShardKey)
+	if w.frontier.Compare(at) > 0 {
+		return w.frontier
+	}
+	return at
+}
+
+// prune removes redundant positions from ledgers that the batch has read
+// anyway. The ledger of a parked
+// target keeps them, because its queued effects refer to them.
+func (w *Work) prune(ctx context.Context, ledgers map[*projections.Target]value.Item) error {
+	var rows [][]owntable.Applied
+	var of []*projections.Target
+	for _, t := range w.Targets {
+		if row, have := ledgers[t]; have && !isParked(row) {
+			rows, of = append(rows, owntable.Positions(row)), append(of, t)
 		}
-		if len(out) == pruneAtOnce {
-			break
+	}
+	redundant, err := w.Redundant(ctx, rows)
+	if err != nil {
+		return err
+	}
+	var ws []store.Write
+	for i, t := range of {
+		if len(redundant[i]) > 0 {
+			ws = append(ws, owntable.LedgerRow(ledgers[t]).Forget(owntable.Ledger(w.Model.Name, t.Row), redundant[i]))
+		}
+	}
+	_, err = w.Write(ctx, ws)
+	return err
+}
+
+// Redundant returns which shards' positions may be removed from rows that were read, given
+// the positions that each of them holds. It returns none for a row with few positions.
+func (w *Work) Redundant(ctx context.Context, rows [][]owntable.Applied) ([][]string, error) {
+	most := w.MostPositions
+	if most == 0 {
+		most = mostPositions
+	}
+	full := make([][]owntable.Applied, len(rows))
+	for i, positions := range rows {
+		if over := len(positions) - most; w.Retired != nil || over > 0 && over%pruneEvery == 1%pruneEvery {
+			full[i] = positions
+		}
+	}
+	return w.redundant(ctx, full)
+}
+
+// redundant is Redundant for rows with any number of positions.
+func (w *Work) redundant(ctx context.Context, rows [][]owntable.Applied) ([][]string, error) {
+	out := make([][]string, len(rows))
+	var keys []string
+	for _, positions := range rows {
+		for _, p := range positions {
+			if p.Key != w.ShardKey {
+				keys = append(keys, p.Key)
+			}
+		}
+	}
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	is, err := w.frontiersOf(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	for i, positions := range rows {
+		for _, p := range positions {
+			at, found := slices.BinarySearch(keys, p.Key)
+			if found && len(out[i]) < pruneAtOnce && is[at].Err == nil && (is[at].Gone || p.At.Compare(is[at].At) <= 0) {
+				out[i] = append(out[i], p.Key)
+			}
 		}
 	}
 	return out, nil
 }
 
-// Over reports whether a shard delivers no more records. It is false for the shard of
-// this batch, and for every merged log.
-func (w *Work) Over(ctx context.Context, shardKey string) (bool, error) {
-	if w.Retired == nil || shardKey == w.ShardKey || owntable.IsLogKey(shardKey) {
-		return false, nil
+// frontiersOf reads the frontiers of shards. A process knows only of shards that are over.
+func (w *Work) frontiersOf(ctx context.Context, keys []string) ([]Frontier, error) {
+	switch {
+	case len(keys) == 0:
+		return nil, nil
+	case w.Frontiers != nil:
+		return w.Frontiers(ctx, keys)
 	}
-	return w.Retired(ctx, shardKey)
+	out := make([]Frontier, len(keys))
+	for i, key := range keys {
+		if w.Retired == nil {
+			continue
+		}
+		over, err := w.Retired(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		out[i].Gone = over
+	}
+	return out, nil
 }

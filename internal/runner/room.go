@@ -91,18 +91,21 @@ func (g *roomier) leaves(a value.Attr) {
 	g.need -= value.Item{a}.Size()
 }
 
-// shardKeys removes positions of shards that deliver no more records, as prune does.
+// shardKeys removes redundant positions of shards, as prune does.
 func (g *roomier) shardKeys(ctx context.Context, r *Runner, shardKey string) error {
 	w := Work{Runner: r}
 	w.ShardKey = shardKey
-	retired, err := w.RetiredOf(ctx, owntable.ShardKeys(value.Item(g.ledger)))
-	for _, a := range g.ledger.Positions(retired) {
+	redundant, err := w.redundant(ctx, [][]owntable.Applied{owntable.Positions(value.Item(g.ledger))})
+	if err != nil {
+		return err
+	}
+	for _, a := range g.ledger.Positions(redundant[0]) {
 		if g.enough() {
 			break
 		}
 		g.leaves(a)
 	}
-	return err
+	return nil
 }
 
 // zeros removes accumulators that hold 0, which count as absent.

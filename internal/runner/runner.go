@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"weir/internal/catalog"
+	"weir/internal/mergedlog"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -44,8 +45,17 @@ type Runner struct {
 	Reader  catalog.Reader
 	Drained []catalog.Reader
 	// Retired, if set, reports whether a shard will never deliver another record,
-	// apart from batches that are older than batchLife.
+	// apart from batches that are older than batchLife. Processes set it: functions by shard may
+	// have left positions in rows.
 	Retired func(ctx context.Context, shardKey string) (bool, error)
+	// Frontiers, if set, reads how far shards are done for good, given their short keys. A
+	// reader sets it whose rows keep a position for each shard.
+	Frontiers func(ctx context.Context, shardKeys []string) ([]Frontier, error)
+	// Pruned remembers which ledgers were pruned; nil remembers nothing. It goes with Frontiers.
+	Pruned *PrunedLedgers
+	// MostPositions is how many positions of shards a row may keep before redundant ones are
+	// removed; 0 is 16.
+	MostPositions int
 	// Mono is a monotonic clock, for measuring ages; nil means time.Now.
 	Mono func() time.Time
 	// Alone makes the runner do nothing concurrently, so that the same answers of the
@@ -204,6 +214,12 @@ type Work struct {
 	*projections.Gathered
 	kept []bool         // whether some effect of each change was kept as a dead letter
 	fits map[string]int // see room
+
+	// By shard: the epochs of ledgers that this batch has met, by partition key; the frontier of
+	// its shard, as last read; and whether an epoch was met since (prune.go).
+	epochs   map[string]value.Value
+	frontier mergedlog.Offset
+	looked   bool
 }
 
 // NewWork returns the state of a batch that asks for g. An empty Batch with an empty g is

@@ -34,6 +34,10 @@ func (w *Work) CountTallies(ctx context.Context) error {
 		}
 		pending = nil
 	}
+	pending, err := w.lookFirst(ctx, pending, ledgers)
+	if err != nil {
+		return err
+	}
 	for len(pending) > 0 {
 		again, err := w.count(ctx, pending, ledgers)
 		if err != nil {
@@ -83,6 +87,14 @@ func (w *Work) count(ctx context.Context, targets []*projections.Target, ledgers
 	}
 	out, err := w.Write(ctx, ws)
 	if err != nil {
+		return nil, err
+	}
+	for i := range targets {
+		if errors.Is(out[i].Err, store.ErrCondition) {
+			w.look(ws[i].Ref, out[i].Row)
+		}
+	}
+	if err := w.passed(ctx); err != nil {
 		return nil, err
 	}
 	for i, t := range targets {
@@ -149,7 +161,8 @@ func (w *Work) uncounted(ctx context.Context, t *projections.Target, refused err
 // ledger has seen the first of them, or effects before them are parked.
 func (w *Work) countWrite(t *projections.Target, total []value.Attr) store.Write {
 	first, last := t.Steps[0].Offset, t.Steps[len(t.Steps)-1].Offset
-	return owntable.CountLedger(owntable.Ledger(w.Model.Name, t.Row), w.ShardKey, first, last, total, w.First())
+	ledger := owntable.Ledger(w.Model.Name, t.Row)
+	return owntable.CountLedger(ledger, w.ShardKey, first, last, total, w.First(), w.epoch(ledger))
 }
 
 // counted handles a ledger whose condition failed. If it has seen all steps, its values
@@ -157,7 +170,7 @@ func (w *Work) countWrite(t *projections.Target, total []value.Attr) store.Write
 // effects before them are parked, the steps are parked too.
 func (w *Work) counted(ctx context.Context, t *projections.Target, row value.Item, ledgers map[*projections.Target]value.Item, again []*projections.Target) ([]*projections.Target, error) {
 	before := t.Steps
-	t.Steps = unseen(t.Steps, owntable.LedgerRow(row).Offset(w.ShardKey))
+	t.Steps = unseen(t.Steps, w.seen(row))
 	if !isParked(row) {
 		if len(t.Steps) > 0 {
 			return append(again, t), nil

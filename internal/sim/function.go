@@ -188,7 +188,7 @@ func (m *mapping) instance(q *queue) *node {
 	n.link = &link{world: m.world, n: n}
 	r := n.runnerOver(n.link)
 	h := lambda.New(r, m.order, "", func(context.Context) error { return nil })
-	h.Portion = 1 + m.sched.n(5)
+	h.Portion, h.MostPositions = 1+m.sched.n(5), 1
 	n.handler = h
 	return n
 }
@@ -287,6 +287,13 @@ func (q *queue) back(n int, now time.Time) {
 		}
 		q.done--
 	}
+}
+
+// open reports whether a shard has records left that the function has not answered for, or may get more.
+func (m *mapping) open(shardKey string) bool {
+	return slices.ContainsFunc(m.queues, func(q *queue) bool {
+		return runner.ShardKey(q.table.Name, q.shard.ID) == shardKey && (!q.shard.Closed || q.done < len(q.index))
+	})
 }
 
 // again may deliver records of a shard again whose position has just left a row of weir's

@@ -68,6 +68,10 @@ func (w *world) forgot(old, now value.Item) {
 	}
 	for _, shardKey := range leftShards(old, now) {
 		w.mapping.left = shardKey
+		w.counted["positions that leave a row"]++
+		if w.mapping.open(shardKey) {
+			w.counted["positions of open shards that leave a row"]++
+		}
 	}
 }
 

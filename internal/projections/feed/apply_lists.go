@@ -155,16 +155,32 @@ func (w *work) sendNext(ctx context.Context, pending []*sending) error {
 	if err != nil {
 		return err
 	}
+	lists, positions, pruned := make([]owntable.ListRow, len(rows)), make([][]owntable.Applied, len(rows)), false
+	for i, row := range rows {
+		lists[i] = owntable.ListFrom(row)
+		_, last, _ := lists[i].Shard(w.ShardKey)
+		positions[i], pruned = lists[i].Positions(), pruned || lists[i].Pruned() && last.IsZero() && !owntable.IsLogKey(w.ShardKey)
+	}
+	var frontier mergedlog.Offset
+	if pruned {
+		if frontier, err = w.ReadFrontier(ctx); err != nil {
+			return err
+		}
+	}
+	redundant, err := w.Redundant(ctx, positions)
+	if err != nil {
+		return err
+	}
 	var ws []store.Write
 	var of []*sending
 	for i, t := range pending {
-		list := owntable.ListFrom(rows[i])
+		list := lists[i]
 		first, last, moment := list.Shard(w.ShardKey)
 		n, _ := slices.BinarySearchFunc(t.notifications, first, func(x Notification, o mergedlog.Offset) int { return x.Offset.Compare(o) })
 		if first.IsZero() {
 			n = t.upTo(last)
 		}
-		t.notifications = t.notifications[n:]
+		t.notifications = t.notifications[max(n, t.upTo(frontier)):]
 		switch again := t.upTo(last); {
 		case len(t.notifications) == 0:
 		case again > 0:
@@ -172,12 +188,8 @@ func (w *work) sendNext(ctx context.Context, pending []*sending) error {
 				return err
 			}
 		default:
-			retired, err := w.RetiredOf(ctx, list.ShardKeys())
-			if err != nil {
-				return err
-			}
 			end := t.notifications[len(t.notifications)-1].Offset
-			ws, of = append(ws, list.Next(t.list, w.ShardKey, t.notifications[0].Offset, end, retired, w.Now(), w.Ends())), append(of, t)
+			ws, of = append(ws, list.Next(t.list, w.ShardKey, t.notifications[0].Offset, end, redundant[i], w.Now(), w.Ends())), append(of, t)
 		}
 	}
 	if err := w.Fresh(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"weir/internal/events"
+	"weir/internal/mergedlog"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -138,6 +139,14 @@ func (s *setWork) missing() []string {
 // writeLeaves counts the steps in their leaves. Steps whose leaf has changed since it was
 // read stay in steps.
 func (w *work) writeLeaves(ctx context.Context, pending []*setWork) error {
+	frontier, err := w.frontierOf(ctx, pending)
+	if err != nil {
+		return err
+	}
+	redundant, err := w.redundant(ctx, pending)
+	if err != nil {
+		return err
+	}
 	var ws []store.Write
 	var then []func(done bool)
 	for _, s := range pending {
@@ -145,12 +154,12 @@ func (w *work) writeLeaves(ctx context.Context, pending []*setWork) error {
 		for _, path := range slices.Sorted(maps.Keys(s.todo)) {
 			n, steps := s.nodes[path], s.todo[path]
 			before := n.Version
-			changed, err := n.Take(w.ShardKey, steps)
+			changed, err := n.Take(w.ShardKey, steps, frontier)
 			if err != nil {
 				return w.setError(s, err)
 			}
-			if err := w.forgetShards(ctx, n); err != nil {
-				return err
+			for _, shardKey := range redundant[n] {
+				n.Forget(shardKey)
 			}
 			again := func(done bool) {
 				if done {
@@ -496,16 +505,35 @@ func showLeaf(ctx context.Context, r *runner.Runner, leaves []Leaf) (out []store
 	return out, of, err
 }
 
-// forgetShards prunes a leaf that is about to be written anyway.
-func (w *work) forgetShards(ctx context.Context, n *Node) error {
-	for _, shardKey := range n.ShardKeys() {
-		over, err := w.Over(ctx, shardKey)
-		if err != nil {
-			return err
-		}
-		if over {
-			n.Forget(shardKey)
+// frontierOf reads the frontier of the batch's shard, if a leaf asks for it, after the leaves.
+func (w *work) frontierOf(ctx context.Context, pending []*setWork) (at mergedlog.Offset, err error) {
+	for _, s := range pending {
+		for path, steps := range s.todo {
+			if s.nodes[path].Asks(w.ShardKey, steps) {
+				return w.ReadFrontier(ctx)
+			}
 		}
 	}
-	return nil
+	return at, nil
+}
+
+// redundant returns the shards whose positions may be removed from leaves that are about to be
+// written anyway.
+func (w *work) redundant(ctx context.Context, pending []*setWork) (map[*Node][]string, error) {
+	var of []*Node
+	var positions [][]owntable.Applied
+	for _, s := range pending {
+		for _, path := range slices.Sorted(maps.Keys(s.todo)) {
+			of, positions = append(of, s.nodes[path]), append(positions, s.nodes[path].Positions())
+		}
+	}
+	keys, err := w.Redundant(ctx, positions)
+	if err != nil {
+		return nil, err
+	}
+	out := map[*Node][]string{}
+	for i, n := range of {
+		out[n] = keys[i]
+	}
+	return out, nil
 }

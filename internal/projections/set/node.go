@@ -94,13 +94,19 @@ func (n *Node) position(shardKey, hash string) mergedlog.Offset {
 	return newest
 }
 
+// Asks reports whether the leaf lost the position by which Take would recognize some of the
+// steps: Take then needs the frontier of the shard, read after the leaf.
+func (n *Node) Asks(shardKey string, steps []Member) bool {
+	return n.Pruned && !owntable.IsLogKey(shardKey) && slices.ContainsFunc(steps, func(s Member) bool { return n.position(shardKey, s.Hash).IsZero() })
+}
+
 // Take counts those steps of a shard that the leaf has not counted yet, and reports
-// whether there were any. All steps must belong to this leaf. The caller must pass every
+// whether there were any. No step up to the frontier counts. All steps must belong to this leaf. The caller must pass every
 // step of the shard for this leaf up to the last of them that is still uncounted: Take
 // moves the position past them all. After an error the node must be discarded.
-func (n *Node) Take(shardKey string, steps []Member) (changed bool, err error) {
+func (n *Node) Take(shardKey string, steps []Member, frontier mergedlog.Offset) (changed bool, err error) {
 	for _, s := range steps {
-		if s.Offset.Compare(n.position(shardKey, s.Hash)) <= 0 {
+		if s.Offset.Compare(frontier) <= 0 || s.Offset.Compare(n.position(shardKey, s.Hash)) <= 0 {
 			continue
 		}
 		changed = true
@@ -134,8 +140,22 @@ func (n *Node) Add(s Member) error {
 	return nil
 }
 
-// ShardKeys returns the short keys of the shards for which the leaf has a position.
-func (n *Node) ShardKeys() []string { return slices.Sorted(maps.Keys(n.Seen)) }
+// Positions returns the highest position of each shard that the leaf has.
+func (n *Node) Positions() (out []owntable.Applied) {
+	for _, key := range slices.Sorted(maps.Keys(n.Seen)) {
+		if owntable.IsLogKey(key) {
+			continue
+		}
+		is := owntable.Applied{Key: key}
+		for _, p := range n.Seen[key] {
+			if p.Compare(is.At) > 0 {
+				is.At = p
+			}
+		}
+		out = append(out, is)
+	}
+	return out
+}
 
 // Pass records that no step of a shard up to position p is still to be counted: the leaf
 // has counted them, or never will.
@@ -150,8 +170,11 @@ func (n *Node) Pass(shardKey string, p mergedlog.Offset) {
 	}
 }
 
-// Forget removes the positions of a shard that delivers no more records.
-func (n *Node) Forget(shardKey string) { delete(n.Seen, shardKey) }
+// Forget removes the redundant positions of a shard.
+func (n *Node) Forget(shardKey string) {
+	delete(n.Seen, shardKey)
+	n.Pruned = true
+}
 
 // Shown returns the members that at least one row contributes, as rows show them. It
 // returns Missing if there are none.
@@ -206,7 +229,7 @@ func (n *Node) Split() []*Node {
 	below := make([]*Node, Fan)
 	for i, path := range Below(n.Path) {
 		c := NodeFrom(path, nil)
-		c.Version = n.Version
+		c.Version, c.Pruned = n.Version, n.Pruned
 		for shardKey, at := range n.Seen {
 			c.Saw(shardKey, path, n.position(shardKey, path))
 			for deeper, p := range at {
@@ -254,6 +277,7 @@ func (n *Node) Join(below []*Node) {
 		if value.Compare(c.Version, n.Version) > 0 {
 			n.Version = c.Version
 		}
+		n.Pruned = n.Pruned || c.Pruned
 		for m, count := range c.Counts {
 			n.Counts[m] = count
 		}

@@ -18,8 +18,9 @@ import (
 
 // tree is a set's nodes, kept as rows as the runner does.
 type tree struct {
-	t     *rapid.T
-	nodes map[string]value.Item
+	t         *rapid.T
+	nodes     map[string]value.Item
+	frontiers map[string]mergedlog.Offset
 }
 
 func (tr *tree) node(path string) *Node { return NodeFrom(path, tr.nodes[path]) }
@@ -46,7 +47,11 @@ func (tr *tree) deliver(shardKey string, steps []Member, crash bool) {
 			continue
 		}
 		n := tr.node(path)
-		if _, err := n.Take(shardKey, leaves[path]); err != nil {
+		var frontier mergedlog.Offset
+		if n.Asks(shardKey, leaves[path]) {
+			frontier = tr.frontiers[shardKey]
+		}
+		if _, err := n.Take(shardKey, leaves[path], frontier); err != nil {
 			tr.t.Fatal(err)
 		}
 		if n.Full() {
@@ -55,6 +60,19 @@ func (tr *tree) deliver(shardKey string, steps []Member, crash bool) {
 			}
 		}
 		tr.put(n)
+	}
+}
+
+// prune removes positions up to the frontiers.
+func (tr *tree) prune() {
+	for _, path := range slices.Sorted(maps.Keys(tr.nodes)) {
+		n := tr.node(path)
+		for _, p := range n.Positions() {
+			if p.At.Compare(tr.frontiers[p.Key]) <= 0 && rapid.Bool().Draw(tr.t, "pruned") {
+				n.Forget(p.Key)
+				tr.put(n)
+			}
+		}
 	}
 }
 
@@ -78,17 +96,17 @@ func (tr *tree) gather() {
 }
 
 // TestTree delivers the steps of several shards whole, in part and again, while leaves
-// are split and gathered: each counts once.
+// are split and gathered, and lose positions: each counts once.
 func TestTree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		tr := &tree{t: t, nodes: map[string]value.Item{}}
+		tr := &tree{t: t, nodes: map[string]value.Item{}, frontiers: map[string]mergedlog.Offset{}}
 		want := map[string]int{}
 		holds := map[string]int{} // of each shard's rows, whether they say the member
 		past := map[string][][]Member{}
 		position := uint64(0)
 		rounds := rapid.IntRange(1, 30).Draw(t, "rounds")
 		for range rounds {
-			shardKey := rapid.SampledFrom([]string{"A", "B"}).Draw(t, "shardKey")
+			shardKey := rapid.SampledFrom([]string{"shard-A-1234", "shard-B-1234"}).Draw(t, "shardKey")
 			shrink := rapid.Bool().Draw(t, "shrink")
 			var steps []Member
 			for range rapid.IntRange(1, 120).Draw(t, "steps") {
@@ -110,12 +128,14 @@ func TestTree(t *testing.T) {
 			for rapid.Bool().Draw(t, "crashes") {
 				tr.deliver(shardKey, steps, true)
 				tr.gather()
-				other := map[string]string{"A": "B", "B": "A"}[shardKey]
+				other := map[string]string{"shard-A-1234": "shard-B-1234", "shard-B-1234": "shard-A-1234"}[shardKey]
 				if n := len(past[other]); n > 0 { // what came before comes once more, and changes nothing
 					tr.deliver(other, past[other][rapid.IntRange(0, n-1).Draw(t, "again")], false)
 				}
 			}
 			tr.deliver(shardKey, steps, false)
+			tr.frontiers[shardKey] = steps[len(steps)-1].Offset
+			tr.prune()
 			tr.gather()
 			again := past[shardKey][rapid.IntRange(0, len(past[shardKey])-1).Draw(t, "again")]
 			tr.deliver(shardKey, again[rapid.IntRange(0, len(again)-1).Draw(t, "from"):], false)
