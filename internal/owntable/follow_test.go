@@ -145,7 +145,7 @@ func TestSubscribers(t *testing.T) {
 
 	mark := owntable.NotificationMark("m", "rule|a", rowRef("7"))
 	ws, moment := owntable.ListFrom(o.row(list)).NextMarked(list, mark, at(4), clock, soon, soon)
-	if err := o.Transact(t.Context(), ws); err != nil || moment != clock.UnixMicro()+3 {
+	if err := o.Transact(t.Context(), ws); err != nil || moment != clock.UnixMicro()+5 {
 		t.Fatalf("moment %d: %v", moment, err)
 	}
 	if m := owntable.NotificationMarkFrom(o.row(mark)); m.Position != at(4) || m.Moment != moment || !m.Sending {

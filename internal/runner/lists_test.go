@@ -162,7 +162,7 @@ func TestRefusedSubscriberIsOneLetter(t *testing.T) {
 }
 
 // TestManyClosedShardsOfAList: the positions of 1,200 shards that are over leave a list's
-// counter, as many at once as one write can remove.
+// counter, some with each write.
 func TestManyClosedShardsOfAList(t *testing.T) {
 	h := newSavers(t, false)
 	defer h.close()
@@ -179,7 +179,7 @@ func TestManyClosedShardsOfAList(t *testing.T) {
 	r.Retired = func(_ context.Context, shardKey string) (bool, error) {
 		return strings.HasPrefix(shardKey, "over"), nil
 	}
-	for item := 2; item <= 13; item++ {
+	for item := 2; item <= 22; item++ {
 		from := len(h.records) + 1
 		h.adds(item)
 		h.pull()
