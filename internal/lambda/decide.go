@@ -63,7 +63,8 @@ const portionRecords = 250
 // work is what an event asks for.
 type work struct {
 	read     time.Time
-	view     *runner.View // by which it was admitted
+	view     *runner.View  // by which it was admitted
+	looked   runner.Looked // for the first portion
 	table    string
 	order    Order
 	shard    string // "" by item, and if the event names none

@@ -18,6 +18,7 @@ import (
 
 	"weir/internal/catalog"
 	"weir/internal/events"
+	"weir/internal/mergedlog"
 	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/stage"
@@ -212,7 +213,8 @@ func (h *Handler) portion(ctx context.Context, w *work, p *portion) error {
 			return err
 		}
 	}
-	b := runner.Batch{ShardKey: runner.ShardKey(w.table, w.shard), Changes: p.changes, Read: w.read, ByItem: w.order == ByItem, View: w.view}
+	b := runner.Batch{ShardKey: runner.ShardKey(w.table, w.shard), Changes: p.changes, Read: w.read, ByItem: w.order == ByItem, View: w.view, Looked: w.looked}
+	w.looked = runner.Looked{}
 	if h.appliesRows() {
 		n, err := h.in[w.order].Rows(ctx, b)
 		if err != nil {
@@ -317,5 +319,10 @@ func (h *Handler) check(ctx context.Context, w *work) error {
 	if w.order != ByShard || len(w.records) == 0 {
 		return nil
 	}
-	return h.begin(ctx, w)
+	if w.looked, err = h.in[w.order].Look(ctx, w.portions[0].changes); err != nil {
+		return err
+	}
+	err = h.begin(ctx, w)
+	w.looked.Frontier = mergedlog.OffsetOf(w.progress.Frontier)
+	return err
 }

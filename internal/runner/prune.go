@@ -99,12 +99,16 @@ func (w *Work) look(ledger store.Ref, row value.Item) {
 	if w.ByItem || owntable.IsLogKey(w.ShardKey) || value.Equal(epoch, w.epoch(ledger)) {
 		return
 	}
+	w.met(ledger, epoch)
+	w.Runner.Pruned.add(ledger)
+	w.looked = true
+}
+
+func (w *Work) met(ledger store.Ref, epoch value.Value) {
 	if w.epochs == nil {
 		w.epochs = map[string]value.Value{}
 	}
 	w.epochs[ledger.Key.Partition.Text()] = epoch
-	w.Runner.Pruned.add(ledger)
-	w.looked = true
 }
 
 // passed reads the frontier of the batch's shard, if an epoch was met since it was read last.
@@ -116,15 +120,55 @@ func (w *Work) passed(ctx context.Context) error {
 	return err
 }
 
+// Looked is what ledgers were like before the frontier of a shard was read. The zero Looked is
+// of no ledger.
+type Looked struct {
+	// Frontier is that of the batch's shard. The caller of Look reads it after the call.
+	Frontier mergedlog.Offset
+	rows     map[string]value.Item // by partition key
+}
+
+// Look reads the ledgers that changes count in and that are probably pruned. A caller that reads the
+// frontier of the shard anyway calls it before, and so saves a second reading.
+func (r *Runner) Look(ctx context.Context, changes []projections.Change) (Looked, error) {
+	if r.Pruned == nil || len(r.Pruned.known) == 0 {
+		return Looked{}, nil
+	}
+	g, _ := Fold(r.Kinds, r.Model, changes)
+	var refs []store.Ref
+	for _, t := range g.Targets {
+		if ref := owntable.Ledger(r.Model.Name, t.Row); len(t.Steps) > 0 && r.Pruned.has(ref) {
+			refs = append(refs, ref)
+		}
+	}
+	rows, err := r.Get(ctx, refs)
+	out := Looked{rows: make(map[string]value.Item, len(rows))}
+	for i, row := range rows {
+		out.rows[refs[i].Key.Partition.Text()] = row
+	}
+	return out, err
+}
+
 // lookFirst looks at those ledgers of targets that are probably pruned, and leaves out what they
 // have counted. It returns the targets that have steps left.
 func (w *Work) lookFirst(ctx context.Context, targets []*projections.Target, ledgers map[*projections.Target]value.Item) (left []*projections.Target, err error) {
 	var refs []store.Ref
 	var of []*projections.Target
 	for _, t := range targets {
-		if ref := owntable.Ledger(w.Model.Name, t.Row); w.Runner.Pruned.has(ref) {
+		ref := owntable.Ledger(w.Model.Name, t.Row)
+		row, looked := w.Looked.rows[ref.Key.Partition.Text()]
+		switch {
+		case looked:
+			if w.Looked.Frontier.Compare(w.frontier) > 0 {
+				w.frontier = w.Looked.Frontier
+			}
+			w.met(ref, owntable.LedgerRow(row).Epoch())
+			if left, err = w.counted(ctx, t, row, ledgers, left); err != nil {
+				return nil, err
+			}
+		case w.Runner.Pruned.has(ref):
 			refs, of = append(refs, ref), append(of, t)
-		} else {
+		default:
 			left = append(left, t)
 		}
 	}

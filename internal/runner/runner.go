@@ -92,6 +92,8 @@ type Batch struct {
 	ByItem bool
 	// View is by which builds the batch is applied; nil if the batch was not admitted.
 	View *View
+	// Looked is what is known of its ledgers already.
+	Looked Looked
 }
 
 // Counts says what became of records. Each record is in exactly one count: Applied if it

@@ -1,0 +1,177 @@
+package lambda_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"weir/internal/lambda"
+	"weir/internal/owntable"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// metered is a store that adds up what ledgers cost by DynamoDB's documented rules: a write takes
+// one unit for each KB of the row begun, also if its condition fails, and a read of a row one for
+// each 4 KB begun.
+type metered struct {
+	store.Store
+	writes, reads float64
+	failed        int
+	largest       int
+	other         int // reads of shards' rows
+}
+
+func units(row value.Item, each int) float64 { return float64(max(1, (row.Size()+each-1)/each)) }
+
+func (m *metered) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	for i := range ws {
+		ws[i].Return = ws[i].Return || isLedger(ws[i].Ref)
+	}
+	out, err := m.Store.Write(ctx, ws)
+	for i := range out {
+		if isLedger(ws[i].Ref) {
+			m.writes += units(out[i].Row, 1024)
+			m.largest = max(m.largest, out[i].Row.Size())
+			if out[i].Err != nil {
+				m.failed++
+			}
+		}
+	}
+	return out, err
+}
+
+func (m *metered) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
+	rows, err := m.Store.Get(ctx, refs)
+	for i, row := range rows {
+		switch {
+		case isLedger(refs[i]):
+			m.reads += units(row, 4096)
+		case owntable.Kind(refs[i].Key.Partition.Text()) == owntable.KindLambda:
+			m.reads += units(row, 4096)
+			m.other++
+		}
+	}
+	return rows, err
+}
+
+func isLedger(ref store.Ref) bool {
+	return owntable.Kind(ref.Key.Partition.Text()) == owntable.KindLedger
+}
+
+// readPrice is what a read unit costs in write units, by DynamoDB's price list.
+const readPrice = 0.2
+
+// TestLedgerUnitsByShard: what a record costs in a ledger hardly depends on the number of shards
+// that a function reads, whether its batch has records for one ledger or for several. The reads and
+// writes of removals are part of it; those by which any event is admitted are not.
+func TestLedgerUnitsByShard(t *testing.T) {
+	for _, ledgers := range []int{1, 4} {
+		var flat float64
+		for _, shards := range []int{1, 10, 100, 1000} {
+			w := newWorld(t)
+			m := &metered{Store: w}
+			var processes []*lambda.Handler // of the function; each remembers what it met
+			for range 8 {
+				processes = append(processes, w.byOrder(lambda.ByShard, m))
+			}
+			dice := rand.New(rand.NewPCG(1, 2))
+			c := &counting{model: "gallery", rows: "ledger|", record: func(n int) string {
+				return fmt.Sprintf(`"PK":{"S":"ALBUM#%d"},"SK":{"S":"MEDIA#%d"}|,"EntityType":{"S":"AlbumMedia"},"albumId":{"S":"a"},"mediaId":{"S":"%d"},"addedAt":{"S":"2025-01-01T00:00:00Z"}`, n%ledgers, n, n)
+			}}
+			const warm, events = 300, 1500
+			for i := range warm + events {
+				if i == warm {
+					*m = metered{Store: w}
+				}
+				numbers := make([]int, ledgers)
+				for k := range numbers {
+					numbers[k] = i*ledgers + k + 1
+				}
+				w.must(processes[dice.IntN(len(processes))], c.event(w, fmt.Sprint("s", dice.IntN(shards)), numbers...))
+			}
+			each := float64(events * ledgers)
+			reads := m.reads - float64(events) // each event reads its shard's row first
+			cost := (m.writes + readPrice*reads) / each
+			if flat == 0 {
+				flat = cost
+			}
+			t.Logf("%d ledgers in a batch, %d shards: %d bytes at most; a record of a ledger: %.2f write units, %.2f read units, of the cost of %.2f write units (%.2f of flat); %.1f%% of the writes fail",
+				ledgers, shards, m.largest, m.writes/each, reads/each, cost, cost/flat, 100*float64(m.failed)/m.writes)
+			if cost > 1.5*flat || m.largest > 1024 {
+				t.Errorf("%d ledgers, %d shards: %.2f of flat, %d bytes", ledgers, shards, cost/flat, m.largest)
+			}
+		}
+	}
+}
+
+// TestManyShardsAtOnce: very many shards that count in one ledger at the same time do not keep each other
+// from it: few conditions fail, and all is counted once.
+func TestManyShardsAtOnce(t *testing.T) {
+	w := newWorld(t)
+	var writes, failed, done atomic.Int64
+	const shards, workers, each = 1000, 16, 3
+	var wg sync.WaitGroup
+	todo := make(chan int)
+	errs := make(chan error, workers)
+	for range workers {
+		s := &tallied{Store: w, writes: &writes, failed: &failed}
+		h := w.byOrder(lambda.ByShard, s)
+		wg.Go(func() {
+			for i := range todo {
+				c := &countings[0]
+				if _, err := h.Invoke(t.Context(), c.event(w, fmt.Sprint("s", i%shards), i+1)); err != nil {
+					select {
+					case errs <- err:
+					default:
+					}
+				}
+				done.Add(1)
+			}
+		})
+	}
+	for i := range shards * each {
+		todo <- i
+	}
+	close(todo)
+	wg.Wait()
+	select {
+	case err := <-errs:
+		t.Fatal(err)
+	default:
+	}
+	n, _ := w.ledger("a")
+	t.Logf("%d writes of the ledger for %d events of %d shards, %d failed", writes.Load(), shards*each, shards, failed.Load())
+	if n != shards*each || failed.Load() > shards*each/2 {
+		t.Errorf("%d counted of %d, %d writes failed", n, shards*each, failed.Load())
+	}
+	for _, row := range own(w, "ledger|") {
+		if strings.Contains(row.Get(owntable.Partition).Text(), "ALBUM") && row.Size() > 2048 {
+			t.Errorf("the ledger has %d bytes", row.Size())
+		}
+	}
+}
+
+// tallied counts writes of ledgers.
+type tallied struct {
+	store.Store
+	writes, failed *atomic.Int64
+}
+
+func (s *tallied) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	out, err := s.Store.Write(ctx, ws)
+	for i := range out {
+		if isLedger(ws[i].Ref) {
+			s.writes.Add(1)
+			if errors.Is(out[i].Err, store.ErrCondition) {
+				s.failed.Add(1)
+			}
+		}
+	}
+	return out, err
+}
