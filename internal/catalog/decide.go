@@ -19,10 +19,11 @@ type Reader string
 // The readers. They do not recognize each other's records: a change that two of them apply
 // counts twice.
 const (
-	Process Reader = "log"     // processes, which share shards by leases, each with a log of its own
-	Older   Reader = "process" // the same of a weir whose ledgers have a position for each shard
-	Shard   Reader = "shard"   // functions that read shard by shard
-	Item    Reader = "item"    // functions that rely on the order of each item only
+	Process    Reader = "log"      // processes, which share shards by leases, each with a log of its own
+	Older      Reader = "process"  // the same of a weir whose ledgers have a position for each shard
+	Shard      Reader = "frontier" // functions that read shard by shard
+	OlderShard Reader = "shard"    // the same of a weir whose ledgers keep the position of each open shard
+	Item       Reader = "item"     // functions that rely on the order of each item only
 )
 
 // Name returns what --drained and WEIR_DRAINED call the reader.
@@ -32,18 +33,22 @@ func (r Reader) Name() string {
 		return "process"
 	case Older:
 		return "older-process"
+	case Shard:
+		return "shard"
+	case OlderShard:
+		return "older-shard"
 	}
 	return string(r)
 }
 
 // ParseReader reads the name of a reader, as --drained and WEIR_DRAINED have it.
 func ParseReader(s string) (Reader, error) {
-	for _, r := range []Reader{Process, Shard, Item, Older} {
+	for _, r := range []Reader{Process, Shard, Item, Older, OlderShard} {
 		if r.Name() == s {
 			return r, nil
 		}
 	}
-	return "", fmt.Errorf("there is no reader %q; it is %s, %s, %s or %s", s, Process.Name(), Shard.Name(), Item.Name(), Older.Name())
+	return "", fmt.Errorf("there is no reader %q; it is %s, %s, %s, %s or %s", s, Process.Name(), Shard.Name(), Item.Name(), Older.Name(), OlderShard.Name())
 }
 
 // String describes the reader.
@@ -55,6 +60,8 @@ func (r Reader) String() string {
 		return "a function by item"
 	case Older:
 		return "a process of an older weir"
+	case OlderShard:
+		return "a function by shard of an older weir"
 	}
 	return "a process"
 }

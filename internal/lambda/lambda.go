@@ -61,7 +61,7 @@ func New(r *runner.Runner, o Order, drained catalog.Reader, admit func(context.C
 	h := &Handler{Runner: r, Order: o, Drained: drained, Admit: admit, in: map[Order]*runner.Runner{}, orders: map[string]Order{}}
 	for _, o := range []Order{ByItem, ByShard} {
 		run := *r
-		run.Reader, run.Drained = catalog.Reader(o), []catalog.Reader{drained}
+		run.Reader, run.Drained = readers[o], []catalog.Reader{drained}
 		if o == ByShard {
 			run.Frontiers, run.Pruned = h.frontiers, &runner.PrunedLedgers{}
 		}
@@ -69,6 +69,9 @@ func New(r *runner.Runner, o Order, drained catalog.Reader, admit func(context.C
 	}
 	return h
 }
+
+// readers are the readers of each order.
+var readers = map[Order]catalog.Reader{ByItem: catalog.Item, ByShard: catalog.Shard}
 
 // Report is the outcome of an event. Records that were not applied are delivered again,
 // except those kept as dead letters.
@@ -293,8 +296,10 @@ func (h *Handler) order(ctx context.Context, w *work) error {
 		if err != nil {
 			return err
 		}
-		if (was == catalog.Item || was == catalog.Shard) && was != h.Drained {
-			o = Order(was)
+		for order, reader := range readers {
+			if was == reader && was != h.Drained {
+				o = order
+			}
 		}
 	}
 	return w.in(o)

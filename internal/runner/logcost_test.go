@@ -7,9 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"weir/internal/events"
 	"weir/internal/owntable"
-	"weir/internal/projections"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -31,7 +29,7 @@ derive:
 func writeUnits(row value.Item) int { return (row.Size() + 1023) / 1024 }
 
 // TestLedgerSize: the ledger of a row for which records of very many shards count has the same
-// size as with one, and its write costs one unit. With functions by shard it grows.
+// size as with one, and its write costs one unit. Functions: TestLedgerUnitsByShard.
 func TestLedgerSize(t *testing.T) {
 	m, err := loadText(t, manyShards)
 	must(t, err)
@@ -71,18 +69,7 @@ func TestLedgerSize(t *testing.T) {
 		if log.Size() > first+8 || writeUnits(log) != 1 { // the count and its version have more digits
 			t.Errorf("%d shards: %d bytes, %d units", shards, log.Size(), writeUnits(log))
 		}
-		// A function by shard applies a record of each shard.
-		must(t, db.Close())
-		db, err = embedded.Open("store", []store.Table{owntable.Table(), table}, embedded.Options{FS: vfs.NewMem()})
-		must(t, err)
-		r.Store = db
-		for n := range shards {
-			c, _ := projections.NewChange(mt, &events.Record{Table: "tagged", Keys: value.NewItem(ws[n].Put[0], ws[n].Put[1]), New: ws[n].Put, Position: events.PositionOf(uint64(n + 1))})
-			_, err := r.Rows(t.Context(), runner.Batch{ShardKey: runner.ShardKey("tagged", fmt.Sprint(n)), Changes: []projections.Change{c}})
-			must(t, err)
-		}
-		by := ledger()
-		t.Logf("%d shards: a process: %d bytes, %d units; functions by shard: %d bytes, %d units", shards, log.Size(), writeUnits(log), by.Size(), writeUnits(by))
+		t.Logf("%d shards: %d bytes, %d units", shards, log.Size(), writeUnits(log))
 		must(t, db.Close())
 	}
 }
