@@ -113,7 +113,6 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 		return nil, err
 	}
 	w.read = read
-	h.in[w.order].MostPositions = h.MostPositions
 	whole := ctx
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -316,6 +315,7 @@ func (h *Handler) check(ctx context.Context, w *work) error {
 		return err
 	}
 	delete(h.orders, w.table) // look again if it is refused
+	h.in[w.order].MostPositions = h.MostPositions
 	row, err := h.in[w.order].Admit(ctx, []string{w.table}, runner.GroupRows)
 	if err != nil {
 		return err
