@@ -162,6 +162,12 @@ func (w *world) must(h *lambda.Handler, event []byte) {
 
 // inCountings runs a test for each kind of row. The world's functions keep one position in a row.
 func inCountings(t *testing.T, test func(t *testing.T, w *world, c *counting, h func() *lambda.Handler)) {
+	t.Helper()
+	countingsIn(t, inMemory, test)
+}
+
+// countingsIn is inCountings with a store of its own kind.
+func countingsIn(t *testing.T, open func(*testing.T, []store.Table) store.Store, test func(t *testing.T, w *world, c *counting, h func() *lambda.Handler)) {
 	for i := range countings {
 		c := &countings[i]
 		t.Run(c.model, func(t *testing.T) {
@@ -169,7 +175,7 @@ func inCountings(t *testing.T, test func(t *testing.T, w *world, c *counting, h 
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := worldOf(t, m, inMemory)
+			w := worldOf(t, m, open)
 			h := func() *lambda.Handler {
 				h := w.handler()
 				h.MostPositions = 1
@@ -225,10 +231,14 @@ func TestPrunedAndAgain(t *testing.T) {
 
 // TestZombies: a function that sleeps before it writes a row, while another one counts its records and
 // their position leaves the row, counts nothing. It may have met the row before, pruned or not.
-func TestZombies(t *testing.T) {
+func TestZombies(t *testing.T) { zombies(t, inMemory) }
+
+func TestZombiesOnDynamoDB(t *testing.T) { zombies(t, onDynamoDB) }
+
+func zombies(t *testing.T, open func(*testing.T, []store.Table) store.Store) {
 	for _, before := range []bool{false, true} {
 		t.Run(fmt.Sprint("pruned before ", before), func(t *testing.T) {
-			inCountings(t, func(t *testing.T, w *world, c *counting, h func() *lambda.Handler) {
+			countingsIn(t, open, func(t *testing.T, w *world, c *counting, h func() *lambda.Handler) {
 				slow := &sleepy{Store: w, before: c.rows}
 				zombie := w.byOrder(lambda.ByShard, slow)
 				zombie.MostPositions = 1
