@@ -58,8 +58,8 @@ import (
 
 // models are the systems, each with a script of its name, and then the examples.
 var (
-	models   = []string{"gallery", "wardrobe", "watchlists", "viewing", "movienight", "shop", "github"}
-	examples = []string{"shop", "github"}
+	models   = []string{"gallery", "wardrobe", "watchlists", "viewing", "movienight", "shop", "github", "chat"}
+	examples = []string{"shop", "github", "chat"}
 )
 
 // folder is where a model's recording is, below the root of the repository.
