@@ -203,7 +203,7 @@ func buildable(m *model.Model, names []string) (out []string, search bool, err e
 		case slices.ContainsFunc(m.Derivations(), is):
 			return nil, false, usage("%s is history, which no row tells: it is complete from when weir began to derive it", name)
 		default:
-			return nil, false, usage("model %s has no derivation %s; projector status %s lists them", m.Name, name, m.Name)
+			return nil, false, usage("model %s has no derivation %s; projector status %s lists them", m.Name, name, m.Command())
 		}
 	}
 	if len(names) == 0 {

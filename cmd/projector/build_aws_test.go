@@ -168,7 +168,7 @@ func TestBuildsOnDynamoDB(t *testing.T) {
 		return w.background("run", model, "--addr", "127.0.0.1:0", "--data", filepath.Join(dir, "spool"))
 	}
 
-	if code, said := starts(t, env, time.Minute, "run", counted, "--build=never", "--aws", "--addr", "127.0.0.1:0", "--data", dir); code != exitUsage || !strings.Contains(said, "projector build shop") {
+	if code, said := starts(t, env, time.Minute, "run", counted, "--build=never", "--aws", "--addr", "127.0.0.1:0", "--data", dir); code != exitUsage || !strings.Contains(said, "projector build "+counted) {
 		t.Errorf("%d %s", code, said)
 	}
 	stop := program(counted)

@@ -97,7 +97,7 @@ func TestLifecycleOnDynamoDB(t *testing.T) {
 	const likes = "  Media.likeCount: {count: UserInteraction, where: {interactionType: like}, to: {id: mediaId}}\n"
 	added := changed("added", likes, likes+"  Media.allCount: {count: UserInteraction, to: {id: mediaId}}\n")
 	code, said := program(time.Minute, "run", added, "--build=never", "--addr", "127.0.0.1:0")
-	refused("a derivation that is added", code, said, "Media.allCount is new", "projector build gallery derives it")
+	refused("a derivation that is added", code, said, "Media.allCount is new", "projector build "+added+" derives it")
 	other := changed("other", "interactionType: like", "interactionType: love")
 	code, said = program(time.Minute, "run", other, "--build=never", "--addr", "127.0.0.1:0")
 	refused("another definition", code, said, "the values of Media.likeCount are of another definition")

@@ -437,7 +437,7 @@ func (l *life) streamLater() {
 	l.write(6)
 	l.stream(types.StreamViewTypeNewAndOldImages)
 	l.write(3) // deletes a row that the stream has never shown
-	l.refused(m, "Customer.orders cannot begin on table Shop", "--assume-complete", "projector build shop")
+	l.refused(m, "Customer.orders cannot begin on table Shop", "--assume-complete", "projector build "+m)
 	if said := l.runs(m, map[string]int{"orders": 8}); !strings.Contains(said, "building Customer of shop from the rows") {
 		l.Error(said)
 	}
@@ -487,7 +487,7 @@ func (l *life) noCatalog() {
 func (l *life) added() {
 	l.begun()
 	m := l.model(lifeModel + lifeCount + lifeSum)
-	l.refused(m, "Customer.total is new", "projector build shop derives it")
+	l.refused(m, "Customer.total is new", "shop.yaml derives it")
 	l.runs(m, map[string]int{"orders": 6, "total": l.want()["total"]})
 	l.write(2)
 	l.runs(m, map[string]int{"orders": 7, "total": l.want()["total"]}, "--build=never")
@@ -497,7 +497,7 @@ func (l *life) added() {
 func (l *life) changed() {
 	l.begun()
 	m := l.model(lifeModel + lifeLarge)
-	l.refused(m, "the values of Customer.orders are of another definition", "projector build shop derives it")
+	l.refused(m, "the values of Customer.orders are of another definition", "shop.yaml derives it")
 	where := l.model(strings.Replace(lifeModel, "{kind: order}", "{kind: [order, return]}", 1) + lifeCount)
 	l.refused(where, "the values of Customer.orders are of another definition")
 	l.runs(m, map[string]int{"orders": l.want()["large"]})
@@ -509,9 +509,9 @@ func (l *life) changed() {
 func (l *life) renamed() {
 	l.begun()
 	m := l.model(lifeModel + strings.Replace(lifeCount, "orders", "orderCount", 1))
-	l.refused(m, "Customer.orderCount is new", "projector build shop derives it")
+	l.refused(m, "Customer.orderCount is new", "shop.yaml derives it")
 	l.ends(exitGood, []string{"retire", m, "Customer.orders"})
-	l.refused(m, "Customer.orderCount is new", "projector build shop derives it")
+	l.refused(m, "Customer.orderCount is new", "shop.yaml derives it")
 	l.runs(m, map[string]int{"orderCount": 6})
 	l.write(2)
 	l.runs(m, map[string]int{"orderCount": 7})
@@ -523,7 +523,7 @@ func (l *life) removed() {
 	both := l.model(lifeModel + lifeCount + lifeSum)
 	l.runs(both, map[string]int{"total": l.want()["total"]})
 	m := l.model(lifeModel + lifeCount)
-	l.refused(m, "Customer.total is derived since", "projector retire shop 'Customer.total'")
+	l.refused(m, "Customer.total is derived since", "shop.yaml 'Customer.total'")
 	l.ends(exitGood, []string{"retire", m, "Customer.total"})
 	was := l.want()["total"]
 	l.write(2)
@@ -536,7 +536,7 @@ func (l *life) rolledBack() {
 	older := l.begun()
 	newer := l.model(lifeModel + lifeLarge + lifeSum)
 	l.runs(newer, map[string]int{"orders": l.want()["large"], "total": l.want()["total"]})
-	l.refused(older, "the values of Customer.orders are of another definition", "projector build shop derives it")
+	l.refused(older, "the values of Customer.orders are of another definition", "shop.yaml derives it")
 	l.ends(exitUsage, []string{"build", older, "Customer.orders", "--roll-back"}, "--roll-back takes all of a model back")
 	l.write(3)
 	l.ends(exitGood, []string{"build", older, "--roll-back"}, "retired: Customer.total", "Customer: live")

@@ -148,7 +148,7 @@ func rows(ctx context.Context, e *query.Engine, name string, params map[string]s
 				return
 			}
 			if len(res.Unfinished) > 0 {
-				unfinished(e.Model.Name, res.Unfinished)
+				unfinished(e.Model.Command(), res.Unfinished)
 				unfinished = func(string, []string) {} // once
 			}
 			for _, row := range res.Items {

@@ -46,7 +46,7 @@ func (c *runCommand) start(p *program, s *system.System) error {
 		}
 		if len(lacks) > 0 {
 			fmt.Fprintf(p.stderr, "building %s of %s from the rows; until that is complete, rows show what they showed (projector status %s)\n",
-				strings.Join(lacks, ", "), part.Model.Name, part.Model.Name)
+				strings.Join(lacks, ", "), part.Model.Name, part.Model.Command())
 		}
 		saysBegins(p, part.Model.Name, begins)
 	}

@@ -202,7 +202,7 @@ func TestThrottledOnDynamoDB(t *testing.T) {
 	for nr := range 10 {
 		f.film(nr)
 	}
-	for nr := range 300 {
+	for nr := range 1500 {
 		f.rated(nr, nr%10)
 	}
 	proxy.Set(dynamodbtest.Faults{Throttled: 0.2})

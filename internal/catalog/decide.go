@@ -113,6 +113,7 @@ const retention = 23 * time.Hour
 // Program is what a program brings with it: its model's derivations, and what they need.
 type Program struct {
 	Model       string
+	Command     string                  // the model, as commands name it
 	Derivations []model.Derivation      // without search indexes, see isSearch
 	Needs       map[string]store.Images // by logical table name: the images that its stream must have
 
@@ -123,7 +124,7 @@ type Program struct {
 // ProgramOf returns the program of a model. It depends on the model file alone, so two
 // programs with the same file are equal.
 func ProgramOf(m *model.Model) *Program {
-	p := &Program{Model: m.Name, Needs: map[string]store.Images{}}
+	p := &Program{Model: m.Name, Command: m.Command(), Needs: map[string]store.Images{}}
 	for _, d := range m.Derivations() {
 		if !isSearch(d.Name) {
 			p.Derivations = append(p.Derivations, d)
@@ -208,7 +209,7 @@ func (p *Program) fits(t string, pin owntable.Pin, is store.Identity) error {
 	need := p.Needs[t]
 	switch {
 	case is.ID == "":
-		return refuse(ErrTable, "there is no table %s; projector deploy tables %s --aws makes it", t, p.Model)
+		return refuse(ErrTable, "there is no table %s, or none that has the name which --tables gives it; projector deploy tables %s, with the flags of this command, makes it", t, p.Command)
 	case pin.Reader != "" && is.ID != pin.ID:
 		return refuse(ErrTable, "table %s is another one than the table that weir derived from: its id is %s, and was %s. "+
 			"It was dropped and made again, or restored under its name; ledgers in table %s belong to the rows of the old one. "+
@@ -390,10 +391,10 @@ func (p *Program) current(row owntable.CatalogRow, now time.Time) error {
 		}
 		if is.State == owntable.Building {
 			return refuse(ErrUnknown, "model %s: %s is being built since %s, and this program does not know it. If this program is older than the one that builds, replace it. "+
-				"If the model no longer has %s: projector build %s --abort (%s)", p.Model, name, stamp(is.Since), name, p.Model, guide)
+				"If the model no longer has %s: projector build %s --abort (%s)", p.Model, name, stamp(is.Since), name, p.Command, guide)
 		}
 		return refuse(ErrUnknown, "model %s: %s is derived since %s, and this program does not know it. If this program is older than another that runs, replace it. "+
-			"If the model no longer has %s: projector retire %s '%s' (%s)", p.Model, name, stamp(is.Since), name, p.Model, name, guide)
+			"If the model no longer has %s: projector retire %s '%s' (%s)", p.Model, name, stamp(is.Since), name, p.Command, name, guide)
 	}
 	return nil
 }
@@ -409,7 +410,7 @@ func (p *Program) entry(row owntable.CatalogRow, d *model.Derivation, now time.T
 			p.Model, d.Name, stamp(is.Since), p.orBuild(d.Name, "; or, if the model has it again, projector build %s derives it from the rows"))
 	case is.Hash != d.Hash && is.State == owntable.Building:
 		return refuse(ErrDefinition, "model %s: %s is being built by another definition since %s (%s; this program has %s). Go back to the model by which it is built; or end that build: projector build %s --abort (%s)",
-			p.Model, d.Name, stamp(is.Since), is.Hash, d.Hash, p.Model, guide)
+			p.Model, d.Name, stamp(is.Since), is.Hash, d.Hash, p.Command, guide)
 	case is.Hash != d.Hash:
 		return refuse(ErrDefinition, "model %s: the values of %s are of another definition, live since %s (%s; this program has %s). "+
 			"Go back to the model that was running; or %s (%s)", p.Model, d.Name, stamp(is.Since), is.Hash, d.Hash, p.derive(row, d), guide)
@@ -452,7 +453,7 @@ func (p *Program) derive(row owntable.CatalogRow, d *model.Derivation) string {
 	if p.built[d.Name] != "" {
 		return p.orBuild(d.Name, "projector build %s derives it from the rows, while applications go on writing")
 	}
-	return fmt.Sprintf("projector build %s begins it: it is history, which no row tells, and complete from then on; or %s", p.Model, p.over(row, d))
+	return fmt.Sprintf("projector build %s begins it: it is history, which no row tells, and complete from then on; or %s", p.Command, p.over(row, d))
 }
 
 // orBuild is a sentence about the command that builds a derivation, "" if it cannot be built.
@@ -460,7 +461,7 @@ func (p *Program) orBuild(name, format string) string {
 	if p.built[name] == "" {
 		return ""
 	}
-	return fmt.Sprintf(format, p.Model)
+	return fmt.Sprintf(format, p.Command)
 }
 
 // over is how to start over where a derivation cannot go on.
@@ -480,7 +481,7 @@ func (p *Program) Retire(was owntable.CatalogRow, names []string, now time.Time)
 		case slices.ContainsFunc(p.Derivations, func(d model.Derivation) bool { return d.Name == name }):
 			return was, refuse(ErrDefinition, "model %s has %s: take it out of the model first", p.Model, name)
 		case !there:
-			return was, refuse(ErrUnknown, "the catalog of model %s has no %s; projector status %s lists what it has", p.Model, name, p.Model)
+			return was, refuse(ErrUnknown, "the catalog of model %s has no %s; projector status %s lists what it has", p.Model, name, p.Command)
 		case is.State == owntable.Retired:
 			continue
 		}

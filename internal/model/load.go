@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -45,6 +46,17 @@ func Schema() []byte {
 // The error is a *Problems if the file was read and is wrong; it wraps fs.ErrNotExist if
 // there is neither such a file nor such a model.
 func Load(nameOrPath string) (*Model, error) {
+	m, err := find(nameOrPath)
+	if m != nil {
+		m.Arg = nameOrPath
+	}
+	return m, err
+}
+
+// Command returns the model as commands name it.
+func (m *Model) Command() string { return cmp.Or(m.Arg, m.Name) }
+
+func find(nameOrPath string) (*Model, error) {
 	if s, err := os.Stat(nameOrPath); err == nil && !s.IsDir() {
 		f, err := os.Open(nameOrPath)
 		if err != nil {

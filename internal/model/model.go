@@ -19,6 +19,7 @@ import (
 type Model struct {
 	Name     string
 	File     string // as given, for messages
+	Arg      string // by which Load found it, "" of one that was parsed
 	Tables   []*Table
 	Entities []*Entity
 	Tallies  []*Tally // also those of groups
