@@ -43,7 +43,7 @@ var pure = map[string][]string{
 // know the runner.
 const rooms = "internal/projections/"
 
-var acts = []string{"apply", "recount", "repair", "explain"}
+var acts = []string{"apply", "recount", "repair", "explain", "preview"}
 
 // isRoomRule reports whether a file is one of a room that only decides.
 func isRoomRule(f file) bool {

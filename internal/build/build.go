@@ -108,16 +108,19 @@ func (b *Builder) Estimate(ctx context.Context) (Progress, error) {
 	}
 	b.preview = nil
 	if b.Examples > 0 {
-		b.preview = &preview{most: b.Examples, model: b.Runner.Model, by: map[string]*Preview{}}
+		b.preview = &preview{most: b.Examples, by: map[string]*Preview{}}
 	}
 	for _, name := range fresh {
 		is := owntable.Build{Entity: name, Base: 1}
-		b.preview.of(b.Runner.Catalog.Program().Rebuilt(row, name, b.Again), b.Runner.Model.Entity(name))
+		b.preview.begin(b.Runner, name, b.Runner.Catalog.Program().Rebuilt(row, name, b.Again))
 		for _, p := range slices.Concat(b.filling(is), b.showing(is)) {
 			p.dry = true
 			if err := p.run(ctx); err != nil {
 				return b.Done(), err
 			}
+		}
+		if err := b.preview.end(ctx); err != nil {
+			return b.Done(), err
 		}
 	}
 	return b.Done(), nil

@@ -56,6 +56,9 @@ func (b *Builder) comparing(is owntable.Build, name string, tables []*store.Tabl
 			if !values && orphan(&c) {
 				s.add(Progress{Orphans: 1})
 			}
+			if !values && p.dry {
+				b.preview.add(&c)
+			}
 		}
 		s.changes = append(s.changes, c)
 		s.held += holdRows / compareAtOnce

@@ -417,10 +417,10 @@ func (b *Builder) scan(is owntable.Build, name string) *pass {
 	e, in := b.Runner.Model.Entity(is.Entity), b.Runner.In(is)
 	p.take = func(_ context.Context, s *segment, t *store.Table, row value.Item) error {
 		c, cs, err := b.read(e, t, row)
+		if s.dry && err == nil {
+			b.preview.add(&c)
+		}
 		for _, one := range cs {
-			if s.dry {
-				b.preview.adds(one)
-			}
 			s.keep(one.Target, runner.ReadRow{Source: c.Row, Key: t.Item(c.Row.Key), Amounts: one.Amounts})
 		}
 		if err == nil {
@@ -495,7 +495,11 @@ func (b *Builder) showNodes(e *model.Entity, is owntable.Build, name string) *pa
 			return nil
 		case p.dry:
 			s.add(Progress{Targets: 1, Units: showUnits})
-			return nil
+			if t.Name == owntable.TableName {
+				return nil
+			}
+			key, _ := t.KeyOf(row)
+			return b.preview.compare(&projections.Change{Table: e.Table, Row: store.Ref{Table: t.Name, Key: key}, New: row, Is: e})
 		}
 		if err := s.spend(ctx, showUnits); err != nil {
 			return err
@@ -527,7 +531,10 @@ func (b *Builder) show(e *model.Entity, is owntable.Build, name string) *pass {
 		key, ok := t.KeyOf(row)
 		if ok && e.Table.Classify(row) == e {
 			if s.dry {
-				b.preview.compares(store.Ref{Table: t.Name, Key: key}, row)
+				c := projections.Change{Table: e.Table, Row: store.Ref{Table: t.Name, Key: key}, New: row, Is: e}
+				if err := b.preview.compare(&c); err != nil {
+					return err
+				}
 			}
 			s.keep(store.Ref{Table: t.Name, Key: key}, runner.ReadRow{})
 		}

@@ -60,8 +60,11 @@ func TestPreviews(t *testing.T) {
 		f.verified()
 
 		after := f.rows(f.table)
-		want := map[string][]build.Example{"Movie.rows": nil, "Movie.mean": nil, "Card": nil}
+		want := map[string][]build.Example{"Movie.rows": nil, "Movie.mean": nil, "Card": nil, "Card.title": nil}
 		for key, row := range after {
+			if have, will := before[key].Get("title"), row.Get("title"); row.Get("type").Text() == "Card" && !value.Equal(have, will) {
+				want["Card.title"] = append(want["Card.title"], build.Example{Row: "rows " + key, Is: runner.ValueText(have), Will: runner.ValueText(will)})
+			}
 			for _, attr := range []string{"rows", "mean"} {
 				if have, will := before[key].Get(attr), row.Get(attr); !value.Equal(have, will) {
 					name := "Movie." + attr
@@ -84,8 +87,84 @@ func TestPreviews(t *testing.T) {
 				t.Errorf("seed %d: %s: %d of %d differ:\n%v, want\n%v", seed, p.Derivation, p.Differ, p.Rows, p.Some, w)
 			}
 		}
-		if !slices.Equal(names, []string{"Card", "Movie.mean", "Movie.rows"}) || len(want["Card"]) == 0 || len(want["Movie.rows"]) == 0 {
+		if !slices.Equal(names, []string{"Card", "Card.title", "Movie.mean", "Movie.rows"}) || len(want["Card"]) == 0 || len(want["Movie.rows"]) == 0 {
 			t.Errorf("seed %d: %v", seed, names)
 		}
 	}
+}
+
+// TestPreviewsOfKinds: a dry run says which statuses, sets, copies, followed values and lists of
+// subscribers a build changes, and no others.
+func TestPreviewsOfKinds(t *testing.T) {
+	for name, older := range olders {
+		derivation := map[string]string{
+			"set changed": "Tags.tags", "set added": "Tags.tags", "status changed": "Task.status", "status added": "Task.status", "tally beside status": "Task.points",
+			"copy changed": "Owned", "copy added": "Owned", "follow changed": "Owned.boss", "follow added": "Owned.boss", "feed changed": "Told", "feed added": "Told",
+		}[name]
+		t.Run(name, func(t *testing.T) {
+			f, now := open(t, load(t, strings.Replace(mixed, older[0], older[1], 1))), load(t, mixed)
+			w := &interleaved{fixture: f, d: rand.New(rand.NewPCG(7, 7))}
+			for range 60 {
+				editMixed(w)
+			}
+			f.catchUp()
+			f.with(now)
+			names := allNames(now)
+			before := f.shown(derivation)
+			b := f.builder(names...)
+			b.Again, b.Examples = false, 1000
+			_, err := b.Estimate(t.Context())
+			f.ok(err)
+			said := map[string]int64{}
+			for _, p := range b.Previews() {
+				said[p.Derivation] = p.Differ
+			}
+			f.build(owntable.BuildLive, names...)
+			f.catchUp()
+			f.compareMixed()
+			if derivation == "" || strings.HasPrefix(name, "feed") {
+				if derivation != "" && said[derivation] == 0 {
+					t.Errorf("%v", said)
+				}
+				return
+			}
+			differ := int64(0)
+			after := f.shown(derivation)
+			for key := range after {
+				if before[key] != after[key] {
+					differ++
+				}
+			}
+			for key := range before {
+				if _, left := after[key]; !left {
+					differ++
+				}
+			}
+			if said[derivation] != differ || differ == 0 {
+				t.Errorf("%v, and %d differ", said, differ)
+			}
+		})
+	}
+}
+
+// shown returns what rows of the mixed model show of a derivation.
+func (f *fixture) shown(derivation string) map[string]string {
+	f.Helper()
+	out := map[string]string{}
+	for key, row := range f.rows(f.table) {
+		is, pk := row.Get("type").Text(), row.Get("PK").Text()
+		switch {
+		case derivation == "Tags.tags" && row.Has("tags"):
+			out[pk] = strings.Join(append(strings.Fields(out[pk]), elements(row.Get("tags"))...), " ")
+		case derivation == "Task.status" && is == "Task":
+			out[key] = row.Get("status").Text() + row.Get("closed_at").Text()
+		case derivation == "Task.points" && is == "Task":
+			out[key] = row.Get("points").Text()
+		case derivation == "Owned" && is == "Owned":
+			out[key] = row.Get("name").Text() + row.Get("old").Text()
+		case derivation == "Owned.boss" && is == "Owned":
+			out[key] = row.Get("boss").Text()
+		}
+	}
+	return out
 }

@@ -308,3 +308,23 @@ func IsDerived(e *model.Entity, name string) bool {
 	}
 	return false
 }
+
+// Make returns what a rule makes from a row, with the rows that the result follows. It
+// returns false if the rule does not select the row or the key is incomplete.
+func Make(c *Change, rule *model.RowRule, row value.Item) (Put, bool) {
+	if !model.Holds(rule.Where, row) {
+		return Put{}, false
+	}
+	p, ok := Build(rule, func(f *model.Assign) value.Value { return Evaluate(c, &f.Expr, row) }, RawOf(row))
+	p.Position, p.ShardKey = c.Position, c.ShardKey
+	for i := range rule.Fields {
+		fl := rule.Fields[i].Expr.Follow
+		if fl == nil || rule.Into.Attribute(fl.Attr) == nil {
+			continue
+		}
+		if of, ok := fl.Source.KeyFrom(fl.Key, row); ok {
+			p.Follows = append(p.Follows, Following{Follow: fl, Of: store.Ref{Table: fl.Source.Table.Name, Key: of}})
+		}
+	}
+	return p, ok
+}

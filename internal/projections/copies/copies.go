@@ -6,7 +6,6 @@ import (
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/projections/follow"
-	"weir/internal/store"
 	"weir/internal/value"
 )
 
@@ -53,7 +52,7 @@ func (e *folding) history(c *projections.Change, rule *model.RowRule, row value.
 	if rule.Subscribers != nil || !c.KeptBy(rule) {
 		return
 	}
-	if m, ok := made(c, rule, row); ok && e.Makes(&m, false) {
+	if m, ok := projections.Make(c, rule, row); ok && e.Makes(&m, false) {
 		e.puts = append(e.puts, m)
 	}
 }
@@ -63,11 +62,11 @@ func (e *folding) state(c *projections.Change, rule *model.RowRule) {
 	var was, is projections.Put
 	var had, has bool
 	if c.Was == rule.Source {
-		was, had = made(c, rule, c.Old)
+		was, had = projections.Make(c, rule, c.Old)
 		had = had && e.Makes(&was, true)
 	}
 	if c.Is == rule.Source {
-		is, has = made(c, rule, c.New)
+		is, has = projections.Make(c, rule, c.New)
 		has = has && e.Makes(&is, false)
 	}
 	same := had && has && projections.SameRow(was.Row, is.Row)
@@ -96,28 +95,8 @@ func sameFollowing(a, b projections.Following) bool {
 // Make returns the row that a rule makes from a source row. ok is false if the rule makes
 // none or if the row's key is invalid.
 func Make(rule *model.RowRule, row value.Item) (projections.Put, bool) {
-	p, ok := made(&projections.Change{}, rule, row)
+	p, ok := projections.Make(&projections.Change{}, rule, row)
 	return p, ok && p.Unclear == "" && rule.Into.Table.CheckKey(p.Row.Key) == nil
-}
-
-// made returns what a rule makes from a row, with the rows that the result follows. It
-// returns false if the rule does not select the row or the key is incomplete.
-func made(c *projections.Change, rule *model.RowRule, row value.Item) (projections.Put, bool) {
-	if !model.Holds(rule.Where, row) {
-		return projections.Put{}, false
-	}
-	p, ok := projections.Build(rule, func(f *model.Assign) value.Value { return projections.Evaluate(c, &f.Expr, row) }, projections.RawOf(row))
-	p.Position, p.ShardKey = c.Position, c.ShardKey
-	for i := range rule.Fields {
-		fl := rule.Fields[i].Expr.Follow
-		if fl == nil || rule.Into.Attribute(fl.Attr) == nil {
-			continue
-		}
-		if of, ok := fl.Source.KeyFrom(fl.Key, row); ok {
-			p.Follows = append(p.Follows, projections.Following{Follow: fl, Of: store.Ref{Table: fl.Source.Table.Name, Key: of}})
-		}
-	}
-	return p, ok
 }
 
 // Puts returns the rows that a change makes and removes.

@@ -10,7 +10,7 @@ func limits(x *projections.Limits, c *projections.Change, from projections.Origi
 	for _, rule := range c.Is.Rules {
 		if rule.Subscribers == nil {
 			x.Of(rule.Name).Rule(rule, c, from, func(one *projections.Change, row value.Item) (projections.Put, bool) {
-				return made(one, rule, row)
+				return projections.Make(one, rule, row)
 			})
 		}
 	}
