@@ -57,9 +57,9 @@ With --roll-back and the earlier model, a change is taken back: from then on, pr
 the later model are refused, and what the two derive differently is built from the rows
 as before, for as many units. What only was added costs nothing.
 
-With --dry-run, nothing is written. It also prints examples: what rows show of each count,
-sum, mean, distinct and copy that is new or changed, and what they will show. Of more
-than 20,000 targets it compares some.
+With --dry-run, nothing is written. It also prints examples: what rows show of each
+derivation that is new or changed, and what they will show. Of more than 20,000 targets
+it compares some.
 
 With --prune, ledgers that a build has replaced are removed, and the indexes, checkpoints
 and notes of other search definitions, but for those that a program has applied or may
