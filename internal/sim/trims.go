@@ -29,8 +29,9 @@ type trims struct {
 	overtaken bool
 }
 
-// gap is a range of a shard, between two positions, where records are missing.
-type gap struct{ after, before events.Position }
+// gap is a range of a shard where records are missing: behind a position, and before another one
+// or up to a last one, which was the end of the shard when the gap was named.
+type gap struct{ after, before, last events.Position }
 
 // newTrims makes the trims of a world, before any record has expired.
 func newTrims(w *world) *trims {
@@ -287,6 +288,8 @@ func (t *trims) said(who string, letter *owntable.LetterRow) {
 			toEnd := strings.HasSuffix(letter.Source, "the end of the shard") // as far as it saw
 			if s.trimmed < len(s.records) && !s.gone && !toEnd {
 				g.before = s.records[s.trimmed].Position
+			} else if len(s.records) > 0 {
+				g.last = s.records[len(s.records)-1].Position
 			}
 			t.named[s] = append(t.named[s], g)
 			t.counted["gaps"]++
@@ -372,7 +375,7 @@ func (t *trims) taken(who string, key store.Key, old, now value.Item) {
 
 // has reports whether a position lies in the gap.
 func (g gap) has(p events.Position) bool {
-	return p.Compare(g.after) > 0 && (g.before.IsZero() || p.Compare(g.before) < 0)
+	return p.Compare(g.after) > 0 && (g.before.IsZero() || p.Compare(g.before) < 0) && (g.last.IsZero() || p.Compare(g.last) <= 0)
 }
 
 // in reports whether a position lies in a gap that was reported.
