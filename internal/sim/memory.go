@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -259,7 +260,7 @@ func (m *memory) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, 
 		} else {
 			m.change(t, &ws[i], old, now, false)
 		}
-		if ws[i].Return {
+		if ws[i].Return && (err == nil || errors.Is(err, store.ErrCondition)) {
 			out[i].Row = now
 		}
 	}

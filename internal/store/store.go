@@ -213,7 +213,7 @@ type Write struct {
 	Check  bool // in a Transact: only the condition
 
 	// Return asks for the row after the write, in the Outcome. If the condition failed,
-	// that is the row for which it failed.
+	// that is the row for which it failed. With any other error there is none.
 	Return bool
 
 	// Repeatable says that the write may happen twice, even with other writes in between,

@@ -176,8 +176,11 @@ var refusalCases = []testCase{
 		before := put("a", "b", "n", 1)
 		f.do(before)
 		for _, c := range refusals {
-			if err := f.try(c.write)[0].Err; !errors.Is(err, store.ErrRefused) {
-				f.Errorf("%s: error %v", c.name, err)
+			w := c.write
+			w.Return = true
+			out := f.try(w)[0]
+			if err := out.Err; !errors.Is(err, store.ErrRefused) || out.Row != nil {
+				f.Errorf("%s: error %v, row %v", c.name, err, out.Row)
 			} else if !strings.Contains(err.Error(), c.write.Table) {
 				f.Errorf("%s: %q does not name the table", c.name, err)
 			}
