@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"weir/internal/events"
 	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -34,10 +35,10 @@ func (r *Reader) Log() int64 {
 	return r.log.number
 }
 
-// Has reports whether the disk of this process has files of a shard.
-func (r *Reader) Has(table, shard string) bool {
-	files, err := r.opts.Disk.List(r.spoolDir(place{table, shard}))
-	return err != nil || len(files) > 0
+// Spooled returns the records of a range of a shard that the disk of this process has, whichever
+// process holds the shard. all says that it has records at least up to the end of the range.
+func (r *Reader) Spooled(table, shard string, after, to events.Position) (out []events.Record, all bool, err error) {
+	return spooled(r.opts.Disk, r.spoolDir(place{table, shard}), table, after, to)
 }
 
 func (r *Reader) logLease(number int64) store.Ref {

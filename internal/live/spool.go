@@ -331,6 +331,78 @@ func (s *spool) read(table string, after events.Position, limit int) (out store.
 	return out, nil
 }
 
+// spooled returns the records behind a position and up to another one that are in the files of a
+// directory, as far as these go on from each other. all says that they go on at least that far.
+// It changes no file, and the spool may be open.
+func spooled(disk Disk, dir, table string, after, to events.Position) (out []events.Record, all bool, err error) {
+	names, err := disk.List(dir)
+	if err != nil {
+		return nil, false, err
+	}
+	var begin []events.Position // where each segment begins, sorted, as their names are
+	for _, name := range names {
+		if text, ok := strings.CutSuffix(name, suffix); ok {
+			at, err := events.ParsePosition(text)
+			if err != nil {
+				return nil, false, err
+			}
+			begin = append(begin, at)
+		}
+	}
+	last := after
+	for i, at := range begin {
+		if i+1 < len(begin) && begin[i+1].Compare(after) <= 0 {
+			continue // all of it comes before
+		}
+		if at.Compare(last) > 0 || all {
+			break
+		}
+		if out, all, err = segmentRange(disk, filepath.Join(dir, padded(at)+suffix), last, to, out); err != nil {
+			return nil, false, err
+		}
+		if len(out) > 0 {
+			last = out[len(out)-1].Position
+		}
+	}
+	for i := range out {
+		out[i].Table = table
+	}
+	return out, all, nil
+}
+
+// segmentRange adds the records of a segment in a range, up to the first frame that is damaged
+// or out of order. all says that the segment has a record at the end of the range or behind it.
+// It adds none if the file has been removed.
+func segmentRange(disk Disk, path string, after, to events.Position, out []events.Record) (_ []events.Record, all bool, err error) {
+	f, err := disk.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return out, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	defer f.Close()
+	r := frameReader{r: bufio.NewReaderSize(io.NewSectionReader(f, 0, math.MaxInt64), 256<<10)}
+	for last := (events.Position{}); ; {
+		rec, err := r.next()
+		switch {
+		case err == io.EOF, errors.Is(err, errFrame):
+			return out, false, nil
+		case err != nil:
+			return nil, false, err
+		case rec.Position.Compare(last) <= 0:
+			return out, false, nil
+		}
+		last = rec.Position
+		if last.Compare(after) > 0 && last.Compare(to) <= 0 {
+			out = append(out, rec)
+		}
+		if last.Compare(to) >= 0 {
+			return out, true, nil
+		}
+	}
+}
+
 // trim removes the segments, except the last, of which every group has applied every record.
 func (s *spool) trim(upTo events.Position) error {
 	s.mu.Lock()

@@ -185,16 +185,15 @@ func (c *consumer) readRange(ctx context.Context, p *piece, log int64) (read boo
 		p.page.Records = records
 		return whole, err
 	}
-	shared, ok := c.source().(Shared)
-	ours := ok && shared.Fence(p.place.table, p.shard) != 0
-	if ours {
+	if shared, ok := c.source().(Shared); ok {
 		// Behind a gap, the disk has only what came after it was named.
-		kept, all, err := readTo(ctx, shared, p, p.from)
-		if whole := all || len(kept) == p.records; whole || err != nil && !errors.Is(err, ErrElsewhere) {
-			p.page.Records = kept
-			return whole, err
+		if records, all, err = shared.Spooled(p.place.table, p.shard, p.from, p.to); err != nil {
+			return false, err
 		}
-		records = kept
+		if all || len(records) == p.records {
+			p.page.Records = records
+			return true, nil
+		}
 	}
 	if c.log.waits == nil {
 		c.log.waits = map[int64]time.Time{}
@@ -202,11 +201,7 @@ func (c *consumer) readRange(ctx context.Context, p *piece, log int64) (read boo
 	if c.log.waits[log].IsZero() {
 		c.log.waits[log] = p.read
 	}
-	patience := settlePatience
-	if ok && !ours && shared.Has(p.place.table, p.shard) { // until the lease of the shard is ours
-		patience *= 12
-	}
-	if p.read.Sub(c.log.waits[log]) < patience {
+	if p.read.Sub(c.log.waits[log]) < settlePatience {
 		return false, nil
 	}
 	// What the stream still has comes behind what the disk has.

@@ -19,8 +19,10 @@ type Shared interface {
 	// ours. Each lease has a greater number than every earlier one, whichever process
 	// holds it.
 	Fence(table, shard string) int64
-	// Has reports whether the disk of this process has records of a shard.
-	Has(table, shard string) bool
+	// Spooled returns the records behind a position and up to another one that the disk of this
+	// process has of a shard, whichever process holds it. all says that the disk has records at
+	// least up to there.
+	Spooled(table, shard string, after, to events.Position) (out []events.Record, all bool, err error)
 	// Log is the number of the merged log of this process, 0 while it has none.
 	Log() int64
 	// Beside reports whether another process reads a shard and leaves our search

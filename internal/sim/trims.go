@@ -29,9 +29,8 @@ type trims struct {
 	overtaken bool
 }
 
-// gap is a range of a shard where records are missing: behind a position, and before another one
-// or up to a last one, which was the end of the shard when the gap was named.
-type gap struct{ after, before, last events.Position }
+// gap is a range of a shard, between two positions, where records are missing.
+type gap struct{ after, before events.Position }
 
 // newTrims makes the trims of a world, before any record has expired.
 func newTrims(w *world) *trims {
@@ -288,8 +287,6 @@ func (t *trims) said(who string, letter *owntable.LetterRow) {
 			toEnd := strings.HasSuffix(letter.Source, "the end of the shard") // as far as it saw
 			if s.trimmed < len(s.records) && !s.gone && !toEnd {
 				g.before = s.records[s.trimmed].Position
-			} else if len(s.records) > 0 {
-				g.last = s.records[len(s.records)-1].Position
 			}
 			t.named[s] = append(t.named[s], g)
 			t.counted["gaps"]++
@@ -375,7 +372,7 @@ func (t *trims) taken(who string, key store.Key, old, now value.Item) {
 
 // has reports whether a position lies in the gap.
 func (g gap) has(p events.Position) bool {
-	return p.Compare(g.after) > 0 && (g.before.IsZero() || p.Compare(g.before) < 0) && (g.last.IsZero() || p.Compare(g.last) <= 0)
+	return p.Compare(g.after) > 0 && (g.before.IsZero() || p.Compare(g.before) < 0)
 }
 
 // in reports whether a position lies in a gap that was reported.
@@ -388,10 +385,16 @@ func (w *world) behind(group string, t *table, s *shard) []events.Record {
 	return s.records[s.upTo(w.place(group, t, s)):]
 }
 
-// passed reports whether a group is at the end of a shard, or at gaps that reach to the
-// end.
+// passed reports whether a group is at the end of a shard, or at gaps that reach to the end of
+// what the stream has forgotten.
 func (w *world) passed(group string, in *table, s *shard) bool {
-	return !slices.ContainsFunc(w.behind(group, in, s), func(r events.Record) bool { return w.trims == nil || !w.trims.in(s, r.Position) })
+	from := s.upTo(w.place(group, in, s))
+	for i := from; i < len(s.records); i++ {
+		if w.trims == nil || i >= s.trimmed || !w.trims.in(s, s.records[i].Position) {
+			return false
+		}
+	}
+	return true
 }
 
 // lost is how many records of a shard a group never counts, all of them in gaps.
