@@ -55,8 +55,16 @@ func (w *world) drift() {
 	}
 }
 
-// secondHand reports whether a row is made from rows of groups of which one is wrong. verify
-// compares it with those as they are.
+// countsDerived reports whether a source counts a tally of its own rows, or by one.
+func countsDerived(s *model.Source) bool {
+	is := func(f *model.Field) bool {
+		return f != nil && slices.ContainsFunc(s.Entity.Values, func(t *model.Tally) bool { return t.Attr == f.Name })
+	}
+	return is(s.Field) || slices.ContainsFunc(s.Where, func(w model.Test) bool { return is(w.Field) })
+}
+
+// secondHand reports whether a row is made from rows of groups, or from values derived on other
+// rows, of which one is wrong. verify compares it with those as they are.
 func (t *truth) secondHand(name string) bool {
 	of := t.entityOf(name)
 	if of == nil {
@@ -68,7 +76,7 @@ func (t *truth) secondHand(name string) bool {
 	}
 	for _, y := range of.Values {
 		for _, s := range y.Sources {
-			from[s.Entity] = s.Entity.Group != nil
+			from[s.Entity] = from[s.Entity] || s.Entity.Group != nil || countsDerived(s)
 		}
 	}
 	return slices.ContainsFunc(slices.Collect(maps.Keys(t.differ)), func(other string) bool { return from[t.entityOf(other)] })
