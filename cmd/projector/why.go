@@ -78,6 +78,9 @@ func (c *whyCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
+	if of := w.MadeOf(); of != "" {
+		fmt.Fprintf(p.stderr, "%s is made of %s, which weir derives: a recording of what the application wrote does not have its changes, so records may be missing here; ask why of %s\n", c.Attribute, of, of)
+	}
 	if found == 0 {
 		fmt.Fprintf(p.stderr, "no record has a part in %s of %s\n", c.Attribute, w.Target)
 		return failed(exitCheck)

@@ -29,6 +29,9 @@ type Explanation interface {
 	Behind(row string) bool
 	// Value returns the value after a change, "" if the changes so far do not determine it.
 	Value(c *projections.Change) string
+	// MadeOf names something derived that the value is made of, "" for nothing. A recording has
+	// its changes only if weir wrote the table that was recorded.
+	MadeOf() string
 }
 
 // BaseExplanation explains nothing.
@@ -45,3 +48,6 @@ func (BaseExplanation) Behind(string) bool { return false }
 
 // Value returns "".
 func (BaseExplanation) Value(*projections.Change) string { return "" }
+
+// MadeOf returns "".
+func (BaseExplanation) MadeOf() string { return "" }

@@ -160,6 +160,15 @@ func (w *Why) Choose() error {
 	return nil
 }
 
+// MadeOf names something derived that the value is made of, "" for nothing: what changed it is
+// not in a recording of a table that weir did not write.
+func (w *Why) MadeOf() (of string) {
+	for _, k := range w.kinds {
+		of = cmp.Or(of, k.MadeOf())
+	}
+	return of
+}
+
 // parts says, for people, what a change adds to the value.
 func (w *Why) parts(c *projections.Change) (out []string) {
 	for _, k := range w.kinds {

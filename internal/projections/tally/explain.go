@@ -1,6 +1,8 @@
 package tally
 
 import (
+	"slices"
+
 	"weir/internal/aggregate"
 	"weir/internal/model"
 	"weir/internal/projections"
@@ -59,6 +61,46 @@ func (x *explanation) Value(c *projections.Change) string {
 		}
 	}
 	return ""
+}
+
+// MadeOf names the rows that weir makes, or the derived attribute, which the tally counts, sums
+// up, is told apart by or depends on.
+func (x *explanation) MadeOf() string {
+	for _, t := range x.Entity.Values {
+		if t.Attr != x.Attr {
+			continue
+		}
+		for _, src := range t.Sources {
+			if src.Entity.Group != nil || len(src.Entity.MadeBy) > 0 {
+				return src.Entity.Name
+			}
+			for _, f := range reads(src) {
+				if f != nil && isDerived(src.Entity, f.Attr) {
+					return src.Entity.Name + "." + f.Attr
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// reads returns the fields of its rows that a source depends on; some may be nil.
+func reads(src *model.Source) []*model.Field {
+	out := []*model.Field{src.Field}
+	for i := range src.Where {
+		out = append(out, src.Where[i].Field)
+	}
+	for i := range src.To {
+		out = append(out, src.To[i].Expr.Field)
+		if b := src.To[i].Expr.Bucket; b != nil {
+			out = append(out, b.Of)
+		}
+	}
+	return out
+}
+
+func isDerived(e *model.Entity, attr string) bool {
+	return projections.IsDerived(e, attr) || slices.ContainsFunc(e.Statuses, func(s *model.Status) bool { return s.Attr.Name == attr })
 }
 
 // Ledger is the ledger of the asked row, as far as the changes so far make it.
