@@ -288,3 +288,49 @@ func TestSpoolCutStaysCut(t *testing.T) {
 	got, _ := all(t, open(), 0, 10)
 	same(t, got, records(1, 3))
 }
+
+// TestSpooled: the files of a shard are read without its spool, in any range, as far as they go
+// on from each other.
+func TestSpooled(t *testing.T) {
+	dir := t.TempDir()
+	s, err := openSpool(machine{}, dir, 300, at(10), quiet)
+	must(t, err)
+	for n := 11; n <= 40; n += 3 {
+		must(t, s.append(records(n, n+2)))
+	}
+	files, err := machine{}.List(dir)
+	must(t, err)
+	if len(files) < 5 {
+		t.Fatalf("only %d segments", len(files))
+	}
+	check := func(after, to, first, last int, whole bool) {
+		t.Helper()
+		got, all, err := spooled(machine{}, dir, "t", at(after), at(to))
+		must(t, err)
+		if same(t, got, records(first, last)); all != whole {
+			t.Errorf("behind %d up to %d: all is %v", after, to, all)
+		}
+	}
+	for after := 10; after <= 40; after++ {
+		for to := after + 1; to <= 45; to++ {
+			check(after, to, after+1, min(to, 40), to <= 40)
+		}
+	}
+	check(5, 20, 11, 10, false) // the files begin later
+	s.close()
+	check(15, 30, 16, 30, true)
+
+	cut := filepath.Join(dir, files[3]) // a segment is torn: nothing behind it is taken
+	info, err := os.Stat(cut)
+	must(t, err)
+	must(t, os.Truncate(cut, info.Size()-3))
+	got, all, err := spooled(machine{}, dir, "t", at(10), at(40))
+	must(t, err)
+	if all || len(got) == 0 || len(got) >= 30 {
+		t.Errorf("%d records behind a torn segment, all is %v", len(got), all)
+	}
+	same(t, got, records(11, 10+len(got)))
+	if _, all, err := spooled(machine{}, filepath.Join(dir, "none"), "t", at(1), at(2)); all || err != nil {
+		t.Error("there is no such spool", err)
+	}
+}
