@@ -72,7 +72,7 @@ func TestProcessesShareEvenly(t *testing.T) {
 	w.start(1)
 	taken = w.hold(taken, 5, 5, 5)
 	w.start(2)
-	taken = w.hold(taken, 3, 3, 3, 4)
+	w.hold(taken, 3, 3, 3, 4)
 	w.procs[1].stop()
 	must(t, <-w.procs[1].ended)
 	taken = w.holds(5, 5)
