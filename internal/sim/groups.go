@@ -148,8 +148,12 @@ func grouped(e *model.Entity, name string) bool {
 }
 
 // emptyLedgers checks that the ledgers of groups without rows expire. Those that a build has
-// replaced stay until they are pruned, and those that no row shows yet may stay.
+// replaced stay until they are pruned, and those that no row shows yet may stay. After a gap
+// one may stay too: nothing that is read again leads to it.
 func (t *truth) emptyLedgers() {
+	if t.trims.gaps() {
+		return
+	}
 	under := map[*model.Entity]string{}
 	for _, e := range t.model.Entities {
 		under[e] = owntable.Ledgers(t.model.Name)

@@ -44,10 +44,14 @@ func (a *app) overwrite(d *dice) {
 }
 
 // bygone reports whether a copy is of a row that may have been deleted so long ago that
-// weir has no tombstone of it.
+// weir has no tombstone of it when it reads the copy's record. Where streams keep all records,
+// it may read that at any time.
 func (a *app) bygone(s *snapshot) bool {
+	if a.base.tables[s.table.Name].get(s.key) != nil {
+		return false
+	}
 	ref := store.Ref{Table: s.table.Name, Key: s.key}
-	return a.hours > tombs && a.base.tables[s.table.Name].get(s.key) == nil && a.base.tables[owntable.TableName].get(owntable.Tombstone(ref).Key) == nil
+	return a.way == byFollower && a.days || a.hours > tombs && a.base.tables[owntable.TableName].get(owntable.Tombstone(ref).Key) == nil
 }
 
 // older deletes a row that only weir writes and at once writes back an earlier version of
