@@ -66,6 +66,9 @@ func (r Reader) String() string {
 	return "a process"
 }
 
+// IsFunction reports whether the reader is a Lambda function.
+func (r Reader) IsFunction() bool { return r == Item || r == Shard || r == OlderShard }
+
 // ErrRefused is wrapped by all errors that say that this program must not derive from
 // these tables as they are. Nothing was applied. The text says what to do.
 var ErrRefused = errors.New("refused")

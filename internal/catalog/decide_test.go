@@ -378,7 +378,10 @@ func TestRetire(t *testing.T) {
 }
 
 func TestReaders(t *testing.T) {
-	for _, first := range []Reader{Process, Shard, Item} {
+	for _, first := range []Reader{Process, Shard, Item, OlderShard} {
+		if again, err := ParseReader(first.Name()); err != nil || again != first || first.IsFunction() != (first != Process) {
+			t.Errorf("%q is read as %q, %v", first.Name(), again, err)
+		}
 		for _, second := range []Reader{Process, Shard, Item} {
 			w, p := newWorld(t, true), programOf(t, albums)
 			w.must(w.start(p))

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"weir/internal/catalog"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -140,7 +139,7 @@ func (r *Runner) endOf(ctx context.Context, table, shard string, after events.Po
 func (r *Runner) ByFunction(ctx context.Context) (bool, error) {
 	for _, t := range r.Model.Tables {
 		by, err := r.ReadBy(ctx, t.Name)
-		if err != nil || by == catalog.Item || by == catalog.Shard {
+		if err != nil || by.IsFunction() {
 			return err == nil, err
 		}
 	}
