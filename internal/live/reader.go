@@ -73,6 +73,8 @@ type Options struct {
 	Go func(part func()) (join func())
 }
 
+var _ runner.Shared = (*Reader)(nil)
+
 // Reader reads the streams of one model. Run must be running while a Follower uses it.
 type Reader struct {
 	run  *runner.Runner

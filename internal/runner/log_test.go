@@ -16,9 +16,14 @@ type leased struct {
 	ends  bool // whether shards have ended
 }
 
-func (l *leased) Fence(string, string) int64                                  { return l.fence }
-func (l *leased) Log() int64                                                  { return 1 }
-func (l *leased) Has(string, string) bool                                     { return false }
+func (l *leased) Fence(string, string) int64 { return l.fence }
+func (l *leased) Log() int64                 { return 1 }
+func (l *leased) Spooled(string, string, events.Position, events.Position) ([]events.Record, bool, error) {
+	return nil, false, nil
+}
+
+var _ runner.Shared = (*leased)(nil)
+
 func (l *leased) Beside(string, string) bool                                  { return false }
 func (l *leased) Trim(context.Context, string, string, events.Position) error { return nil }
 
