@@ -35,7 +35,7 @@ func Claims(m *model.Model, e *model.Entity, ref store.Ref, row value.Item) (out
 }
 
 func claimOf(m *model.Model, e *model.Entity, u *model.Unique, v value.Value) store.Ref {
-	return owntable.Claim(m.Name, e.Name+"."+u.Field.Name, value.Scalar(v))
+	return owntable.Claim(m.Name, e.Name, u.Field.Name, value.Scalar(v))
 }
 
 // Owner is the row that a claim, as it was read, belongs to; ok is false where it

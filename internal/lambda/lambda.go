@@ -215,7 +215,7 @@ func (h *Handler) portion(ctx context.Context, w *work, p *portion) error {
 			return err
 		}
 	}
-	b := runner.Batch{ShardKey: runner.ShardKey(w.table, w.shard), Changes: p.changes, Read: w.read, ByItem: w.order == ByItem, View: w.view, Looked: w.looked}
+	b := runner.Batch{ShardKey: owntable.ShardKey(w.table, w.shard), Changes: p.changes, Read: w.read, ByItem: w.order == ByItem, View: w.view, Looked: w.looked}
 	w.looked = runner.Looked{}
 	if h.appliesRows() {
 		n, err := h.in[w.order].Rows(ctx, b)

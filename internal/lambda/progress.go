@@ -148,7 +148,7 @@ func (l *progress) same(o *progress) bool {
 }
 
 func (h *Handler) progressRef(w *work) store.Ref {
-	return owntable.FunctionShard(h.Runner.Model.Name, runner.ShardKey(w.table, w.shard))
+	return owntable.FunctionShard(h.Runner.Model.Name, owntable.ShardKey(w.table, w.shard))
 }
 
 // frontiers reads how far shards are done for good.

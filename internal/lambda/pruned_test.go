@@ -142,7 +142,7 @@ func (c *counting) says(w *world) (out []string) {
 // has reports whether a row has a position of a shard.
 func (c *counting) has(w *world, shard string) bool {
 	return slices.ContainsFunc(own(w, c.rows), func(row value.Item) bool {
-		return row.Has(owntable.PositionOf(runner.ShardKey(w.model.Tables[0].Name, shard)))
+		return row.Has(owntable.PositionOf(owntable.ShardKey(w.model.Tables[0].Name, shard)))
 	})
 }
 
@@ -405,7 +405,7 @@ func TestPrunedAndRestarted(t *testing.T) {
 func TestShardsThatAreGone(t *testing.T) {
 	inCountings(t, func(t *testing.T, w *world, c *counting, h func() *lambda.Handler) {
 		at := func(shard string) store.Ref {
-			return owntable.FunctionShard(c.model, runner.ShardKey(w.model.Tables[0].Name, shard))
+			return owntable.FunctionShard(c.model, owntable.ShardKey(w.model.Tables[0].Name, shard))
 		}
 		w.must(h(), c.event(w, "s1", 11))
 		w.set(at("s1"), "d", value.OfInt(7))

@@ -145,7 +145,7 @@ func (w *world) ledger(album string) (count int64, shards []string) {
 	count, _ = rows[0].Get(owntable.Sum("mediaCount")).Int64()
 	for _, a := range rows[0] {
 		for _, shard := range []string{"s1", "s2", "s3", "s4"} {
-			if a.Name == owntable.PositionOf(runner.ShardKey("gallery", shard)) {
+			if a.Name == owntable.PositionOf(owntable.ShardKey("gallery", shard)) {
 				shards = append(shards, shard)
 			}
 		}
@@ -196,7 +196,7 @@ func TestUnreadableShard(t *testing.T) {
 	w.shards = []string{"s1", "s2"}
 	h := w.handler()
 	w.add(h, "s1", "a")
-	at := owntable.FunctionShard("gallery", runner.ShardKey("gallery", "s1"))
+	at := owntable.FunctionShard("gallery", owntable.ShardKey("gallery", "s1"))
 	w.set(at, "d", value.OfInt(7))
 	if err := w.try(h, "s1", "a", 2); !errors.Is(err, owntable.ErrRow) || !strings.Contains(err.Error(), "shard s1 of gallery") || !strings.Contains(err.Error(), "attribute d is 7") {
 		t.Error(err)

@@ -143,10 +143,10 @@ func (r *Reader) listing(table string) []store.Shard {
 func (v *survey) shardKeys() map[string]bool {
 	out := make(map[string]bool, len(v.there)+len(v.begun))
 	for p := range v.there {
-		out[runner.ShardKey(p.table, p.shard)] = true
+		out[owntable.ShardKey(p.table, p.shard)] = true
 	}
 	for p := range v.begun {
-		out[runner.ShardKey(p.table, p.shard)] = true
+		out[owntable.ShardKey(p.table, p.shard)] = true
 	}
 	return out
 }
@@ -264,5 +264,5 @@ func (r *Reader) sweep() {
 func (r *Reader) isOver(p place) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.held[p] == nil && (r.done[p] || !r.shardKeys[runner.ShardKey(p.table, p.shard)])
+	return r.held[p] == nil && (r.done[p] || !r.shardKeys[owntable.ShardKey(p.table, p.shard)])
 }

@@ -21,7 +21,7 @@ func keyOf(id string) value.Item {
 // back under another token is not freed by an old reader, and a row frees only its own.
 func TestClaims(t *testing.T) {
 	o := ownTable(t)
-	at := owntable.Claim("m", "User.email", "a@b")
+	at := owntable.Claim("m", "User", "email", "a@b")
 	none := owntable.ClaimFrom(o.row(at))
 	if !o.writes(none.Take(at, rowRef("1"), keyOf("1"), "t1")) || o.writes(none.Take(at, rowRef("2"), keyOf("2"), "t2")) {
 		t.Error("two commands took the claim that both read as free")

@@ -293,9 +293,10 @@ func Texts(texts []string) string {
 	}
 }
 
-// Claim refers to the note which row holds a value of a unique field.
-func Claim(model, field, value string) store.Ref {
-	return Ref("claim|"+model+"|"+field+"|"+Texts([]string{value}), "")
+// Claim refers to the row that says which row of the entity has a value of a unique field;
+// value is the value's text, as value.Scalar writes it.
+func Claim(model, entity, field, value string) store.Ref {
+	return Ref("claim|"+model+"|"+entity+"."+field+"|"+Texts([]string{value}), "")
 }
 
 // Once refers to the recorded result of the command with an idempotency key.

@@ -17,7 +17,7 @@ func TestLongTextsAreNotForged(t *testing.T) {
 	if owntable.Texts([]string{long}) != short {
 		t.Fatal("a long text is kept in another way: find out how, and who can type it")
 	}
-	if owntable.Claim("m", "f", long).String() == owntable.Claim("m", "f", short).String() || owntable.Once("m", long).String() == owntable.Once("m", short).String() ||
+	if owntable.Claim("m", "e", "f", long).String() == owntable.Claim("m", "e", "f", short).String() || owntable.Once("m", long).String() == owntable.Once("m", short).String() ||
 		owntable.SubscriberList("r", []string{long}) == owntable.SubscriberList("r", []string{short}) {
 		t.Error("a short text has the key of a long one")
 	}

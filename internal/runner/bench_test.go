@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"weir/internal/owntable"
 
 	"weir/internal/events"
 	"weir/internal/projections"
@@ -41,7 +42,7 @@ func benchmarkRows(b *testing.B, targets int) {
 	defer h.close()
 	r, t := h.runner(nil), m.Table("shelf")
 	r.Store = accepting{h.store}
-	batch := runner.Batch{ShardKey: runner.ShardKey("shelf", "0")}
+	batch := runner.Batch{ShardKey: owntable.ShardKey("shelf", "0")}
 	for i := range 1000 {
 		key := value.NewItem(
 			value.Attr{Name: "PK", Value: value.OfString(fmt.Sprintf("BOX#%d", i%targets))},

@@ -110,7 +110,7 @@ func (c *churner) applyTable(r *runner.Runner, table *model.Table) (again bool) 
 		if len(page.Records) == 0 {
 			continue
 		}
-		b := runner.Batch{ShardKey: runner.ShardKey(table.Name, s.ID), ByItem: c.byItem}
+		b := runner.Batch{ShardKey: owntable.ShardKey(table.Name, s.ID), ByItem: c.byItem}
 		for i := range page.Records {
 			if change, ok := projections.NewChange(table, &page.Records[i]); ok {
 				b.Changes = append(b.Changes, change)

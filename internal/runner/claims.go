@@ -20,7 +20,7 @@ func (w *Work) freeClaims(ctx context.Context) error {
 		}
 		for _, u := range c.Was.Unique {
 			if v := value.Scalar(u.Field.Get(c.Old)); v != "" {
-				refs, rows = append(refs, owntable.Claim(w.Model.Name, c.Was.Name+"."+u.Field.Name, v)), append(rows, c.Row)
+				refs, rows = append(refs, owntable.Claim(w.Model.Name, c.Was.Name, u.Field.Name, v)), append(rows, c.Row)
 			}
 		}
 	}

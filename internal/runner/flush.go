@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"weir/internal/events"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 )
 
@@ -173,7 +174,7 @@ func (c *consumer) settle(ctx context.Context) (n int, err error) {
 		if err != nil {
 			return 0, fmt.Errorf("the record of a document that is refused: %w", err)
 		}
-		ds = append(ds, deadDocument(&h.docs[i], &d, ShardKey(d.Table.Name, h.pieces[of.piece].shard), refused))
+		ds = append(ds, deadDocument(&h.docs[i], &d, owntable.ShardKey(d.Table.Name, h.pieces[of.piece].shard), refused))
 		if !kept[of] {
 			kept[of] = true
 			h.counts[of.piece].Add(Counts{Applied: -1, Dead: 1})

@@ -451,7 +451,7 @@ func (p *piece) last() events.Position {
 }
 
 // key is the short key of the piece's shard.
-func (p *piece) key() string { return ShardKey(p.place.table, p.shard) }
+func (p *piece) key() string { return owntable.ShardKey(p.place.table, p.shard) }
 
 // pass reads a page of each shard and applies the pages. It reads a child shard only when
 // its parent is finished. It returns the number of records. A checkpoint that cannot be
@@ -697,9 +697,6 @@ func (p *piece) changes() []projections.Change {
 	}
 	return out
 }
-
-// ShardKey is owntable.ShardKey.
-func ShardKey(table, shard string) string { return owntable.ShardKey(table, shard) }
 
 // resume reads the saved checkpoint of a shard into memory. It reports false if the shard
 // belongs to a log that it cannot leave yet.

@@ -139,9 +139,9 @@ func (h *harness) deliver(b *breaker, which []int) (n runner.Counts, err error) 
 	r := h.runner(b)
 	for len(which) > 0 {
 		d := h.records[which[0]-1]
-		batch, rest := runner.Batch{ShardKey: runner.ShardKey(d.table.Name, d.shard), ByItem: h.byItem}, which
+		batch, rest := runner.Batch{ShardKey: owntable.ShardKey(d.table.Name, d.shard), ByItem: h.byItem}, which
 		if h.byItem {
-			batch.ShardKey = runner.ShardKey(d.table.Name, "")
+			batch.ShardKey = owntable.ShardKey(d.table.Name, "")
 		}
 		for len(rest) > 0 && h.records[rest[0]-1].table == d.table && h.records[rest[0]-1].shard == d.shard {
 			c, ok := projections.NewChange(d.table, &h.records[rest[0]-1].rec)
@@ -175,7 +175,7 @@ func (h *harness) batch(n int) runner.Batch {
 	if !ok {
 		h.t.Fatal("a record without its table's key")
 	}
-	return runner.Batch{ShardKey: runner.ShardKey(d.table.Name, d.shard), Changes: []projections.Change{c}}
+	return runner.Batch{ShardKey: owntable.ShardKey(d.table.Name, d.shard), Changes: []projections.Change{c}}
 }
 
 // settle delivers from the record given on, and then everything that comes of it,

@@ -189,7 +189,7 @@ func TestManyClosedShardsOfAList(t *testing.T) {
 				changes = append(changes, c)
 			}
 		}
-		if n, err := r.Rows(t.Context(), runner.Batch{ShardKey: runner.ShardKey("worthwatch", h.records[from-1].shard), Changes: changes}); err != nil || n.Dead != 0 {
+		if n, err := r.Rows(t.Context(), runner.Batch{ShardKey: owntable.ShardKey("worthwatch", h.records[from-1].shard), Changes: changes}); err != nil || n.Dead != 0 {
 			t.Fatal(n, err)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"weir/internal/mergedlog"
 	"weir/internal/model"
 	"weir/internal/owntable"
-	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -98,7 +97,7 @@ func (t *truth) tell(r *model.RowRule, image value.Item, d *deed, want, may map[
 	}
 	name := owntable.SubscriberList(r.Name+"<"+r.Source.Name, by)
 	list := owntable.Subscribers(t.model.Name, name)
-	key, at := runner.ShardKey(d.table.Name, d.shard.ID), mergedlog.OffsetOf(d.record.Position)
+	key, at := owntable.ShardKey(d.table.Name, d.shard.ID), mergedlog.OffsetOf(d.record.Position)
 	if log, o, ok := t.offset(d.table.Name, d.shard, d.record.Position); ok {
 		key, at = owntable.LogKey(log), o
 	}

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"weir/internal/owntable"
 
 	"weir/internal/events"
 	"weir/internal/lambda"
-	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -292,7 +292,7 @@ func (q *queue) back(n int, now time.Time) {
 // open reports whether a shard has records left that the function has not answered for, or may get more.
 func (m *mapping) open(shardKey string) bool {
 	return slices.ContainsFunc(m.queues, func(q *queue) bool {
-		return runner.ShardKey(q.table.Name, q.shard.ID) == shardKey && (!q.shard.Closed || q.done < len(q.index))
+		return owntable.ShardKey(q.table.Name, q.shard.ID) == shardKey && (!q.shard.Closed || q.done < len(q.index))
 	})
 }
 
@@ -302,7 +302,7 @@ func (m *mapping) again() {
 	shardKey := m.left
 	m.left = ""
 	for _, q := range m.queues {
-		if runner.ShardKey(q.table.Name, q.shard.ID) != shardKey || len(q.calls) > 0 {
+		if owntable.ShardKey(q.table.Name, q.shard.ID) != shardKey || len(q.calls) > 0 {
 			continue
 		}
 		was := q.done

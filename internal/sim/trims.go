@@ -267,7 +267,7 @@ func (t *trims) pruned(who string, key store.Key, old, now value.Item) {
 	for _, shardKey := range leftShards(old, now) {
 		t.counted["positions that leave ledgers"]++
 		begun := t.some(func(g string, in *table, s *shard) bool {
-			return runner.ShardKey(in.Name, s.ID) == shardKey && (!s.gone || t.base.tables[owntable.TableName].get(owntable.Checkpoint(t.model.Name, g, in.Name, s.ID).Key) != nil)
+			return owntable.ShardKey(in.Name, s.ID) == shardKey && (!s.gone || t.base.tables[owntable.TableName].get(owntable.Checkpoint(t.model.Name, g, in.Name, s.ID).Key) != nil)
 		})
 		if begun {
 			t.fail(Lost, "retire: %s forgets in %s the position of a shard that may come again: %s", who, key.Partition.Text(), plain(old))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 	"time"
+	"weir/internal/owntable"
 
 	"weir/internal/events"
 	"weir/internal/model"
@@ -35,7 +36,7 @@ func TestManyAttendeesOnDynamoDB(t *testing.T) {
 	at := uint64(0)
 	apply := func(table string, byItem bool, rows ...value.Item) {
 		t.Helper()
-		b := runner.Batch{ShardKey: runner.ShardKey(table, "s"), ByItem: byItem}
+		b := runner.Batch{ShardKey: owntable.ShardKey(table, "s"), ByItem: byItem}
 		for _, row := range rows {
 			at++
 			tab := m.Table(table)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 	"time"
+	"weir/internal/owntable"
 
 	"weir/internal/model"
 	"weir/internal/projections"
@@ -62,7 +63,7 @@ func countThrough(t *testing.T, faults dynamodbtest.Faults, byItem bool) {
 	r := &runner.Runner{Kinds: kinds.All(), Model: m, Store: through, Now: time.Now}
 	want := map[string]int64{}
 	for at := 0; at < pictures; at += batch {
-		b := runner.Batch{ShardKey: runner.ShardKey(m.Tables[0].Name, "shard"), ByItem: byItem}
+		b := runner.Batch{ShardKey: owntable.ShardKey(m.Tables[0].Name, "shard"), ByItem: byItem}
 		for i := at; i < at+batch; i++ {
 			album := fmt.Sprintf("a%d", i*i%albums)
 			want[album]++

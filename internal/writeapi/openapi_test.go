@@ -34,11 +34,9 @@ func document(t *testing.T, names ...string) (doc map[string]any, c *jsonschema.
 	return doc, c
 }
 
-// TestDescription: every schema is one, every reference leads somewhere, and what
-// OpenAPI asks of a document is there.
-func TestDescription(t *testing.T) {
-	doc, c := document(t, all...)
-	text, _ := json.Marshal(doc)
+// checkReferences checks that every reference of a description leads to one of its parts.
+func checkReferences(t *testing.T, doc map[string]any, text []byte) {
+	t.Helper()
 	for _, ref := range regexp.MustCompile(`"\$ref":"(#[^"]*)"`).FindAllSubmatch(text, -1) {
 		at := any(doc)
 		for step := range strings.SplitSeq(strings.TrimPrefix(string(ref[1]), "#/"), "/") {
@@ -49,6 +47,14 @@ func TestDescription(t *testing.T) {
 			t.Errorf("%s leads nowhere", ref[1])
 		}
 	}
+}
+
+// TestDescription: every schema is one, every reference leads somewhere, and what
+// OpenAPI asks of a document is there.
+func TestDescription(t *testing.T) {
+	doc, c := document(t, all...)
+	text, _ := json.Marshal(doc)
+	checkReferences(t, doc, text)
 	schemas := doc["components"].(map[string]any)["schemas"].(map[string]any)
 	if len(schemas) < 100 {
 		t.Errorf("%d schemas", len(schemas))
@@ -149,16 +155,7 @@ func TestQueriesAreDescribedBeside(t *testing.T) {
 	if err := json.Unmarshal(text, &doc); err != nil {
 		t.Fatal(err)
 	}
-	for _, ref := range regexp.MustCompile(`"\$ref":"(#[^"]*)"`).FindAllSubmatch(text, -1) {
-		at := any(doc)
-		for step := range strings.SplitSeq(strings.TrimPrefix(string(ref[1]), "#/"), "/") {
-			m, _ := at.(map[string]any)
-			at = m[step]
-		}
-		if at == nil {
-			t.Errorf("%s leads nowhere", ref[1])
-		}
-	}
+	checkReferences(t, doc, text)
 	paths := doc["paths"].(map[string]any)
 	for _, one := range a.targets {
 		for _, q := range one.Model.Queries {

@@ -132,12 +132,12 @@ func (wd *world) checkIn(ctx context.Context, db store.Store) error {
 
 // weir returns a handler that calls the runner.
 func (wd *world) weir() handler {
-	return wd.runner(runner.Batch{ShardKey: runner.ShardKey(wd.model.Tables[0].Name, "shard")})
+	return wd.runner(runner.Batch{ShardKey: owntable.ShardKey(wd.model.Tables[0].Name, "shard")})
 }
 
 // byItem is weir for records whose shard is not known.
 func (wd *world) byItem() handler {
-	return wd.runner(runner.Batch{ShardKey: runner.ShardKey(wd.model.Tables[0].Name, ""), ByItem: true})
+	return wd.runner(runner.Batch{ShardKey: owntable.ShardKey(wd.model.Tables[0].Name, ""), ByItem: true})
 }
 
 func (wd *world) runner(like runner.Batch) handler {
