@@ -468,9 +468,10 @@ func (b *Builder) sources(name string) (out []*store.Table) {
 	reads := func(e *model.Entity) bool {
 		return slices.ContainsFunc(e.Sources, func(s *model.Source) bool { return s.Tally.Target.Name == name }) ||
 			slices.ContainsFunc(e.Stages, func(st *model.Stage) bool { return st.Status.Target.Name == name }) ||
+			slices.ContainsFunc(e.LatestOf, func(l *model.Latest) bool { return l.Target.Name == name }) ||
 			slices.ContainsFunc(e.Others, func(o *model.Others) bool { return o.On.Name == name }) ||
 			slices.ContainsFunc(e.Subscribes, func(r *model.RowRule) bool { return model.BuildSubscribers+r.Name == name }) ||
-			e.Name == name && len(e.Statuses) > 0
+			e.Name == name && e.IsRecomputed()
 	}
 	for _, t := range b.Runner.Model.AllTables() {
 		if slices.ContainsFunc(b.Runner.Model.Entities, func(e *model.Entity) bool { return e.Table == t && reads(e) }) {

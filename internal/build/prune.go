@@ -85,11 +85,12 @@ func (b *Builder) firstRows(of map[string]bool) func(partition string) bool {
 	}
 }
 
-// entityOfFacts returns the name of the entity whose status a list of facts is of, by the
+// entityOfFacts returns the name of the entity whose rows a list of facts is for, by the
 // name that the list begins with; "" if the model has none.
 func entityOfFacts(m *model.Model, list string) string {
 	for _, e := range m.Entities {
 		if slices.ContainsFunc(e.Statuses, func(s *model.Status) bool { return s.Name == list }) ||
+			slices.ContainsFunc(e.Latest, func(l *model.Latest) bool { return l.Name == list }) ||
 			slices.ContainsFunc(e.Attributes, func(a *model.Attribute) bool { return a.Others != nil && a.Others.Name == list }) {
 			return e.Name
 		}
@@ -103,7 +104,7 @@ func (b *Builder) firstLedgers(of map[string]bool) func(partition string) bool {
 	m := b.Runner.Model
 	all := true
 	for _, e := range m.Entities {
-		all = all && (len(e.Values)+len(e.Statuses) == 0 || of[e.Name])
+		all = all && (len(e.Values) == 0 && !e.IsRecomputed() || of[e.Name])
 	}
 	return func(partition string) bool {
 		text, ok := strings.CutPrefix(partition, owntable.Ledgers(m.Name))
@@ -120,7 +121,7 @@ func (b *Builder) firstLedgers(of map[string]bool) func(partition string) bool {
 		}
 		is := false
 		for _, e := range t.Entities {
-			if len(e.Values)+len(e.Statuses) > 0 && e.MatchKey(t.Item(row.Key)) && e.Takes(row.Key) {
+			if (len(e.Values) > 0 || e.IsRecomputed()) && e.MatchKey(t.Item(row.Key)) && e.Takes(row.Key) {
 				if is = of[e.Name]; !is {
 					return false
 				}

@@ -2,6 +2,7 @@ package condition
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 	"time"
 
@@ -21,6 +22,17 @@ func CompareTimes(a, b value.Value) (int, bool) {
 		return 0, false
 	}
 	return cmp.Or(cmp.Compare(x.second, y.second), strings.Compare(x.fraction, y.fraction)), true
+}
+
+// Instant returns a text for a time, and false for what is no time (CompareTimes): the bytes of
+// these texts are in the order of the instants, and times of one instant have the same.
+func Instant(v value.Value) (string, bool) {
+	if v.Kind() != value.String {
+		return "", false
+	}
+	i, ok := instantOf(v.Text())
+	const year0 = 100_000_000_000 // more seconds than a time can be before 1970
+	return fmt.Sprintf("%012d.%s", i.second+year0, i.fraction), ok
 }
 
 // instant is a second since 1970 and the digits behind it, without zeros at their end. It has

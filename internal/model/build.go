@@ -4,7 +4,7 @@ import "strings"
 
 // What is derived can be built from the rows that are there (package build), but for history.
 // A build is named by the entity on whose rows it is shown: counts, sums, means and distinct
-// values, a set, and statuses, which are built together. Other builds:
+// values, a set, statuses, and the latest of rows, which are built together. Other builds:
 const (
 	// BuildSubscribers begins the name of a build of all lists of subscribers of a rule.
 	BuildSubscribers = "subscribers/"
@@ -22,6 +22,9 @@ func (m *Model) Builds() map[string]string {
 	}
 	for _, s := range m.Statuses {
 		out[s.Name] = s.Target.Name
+	}
+	for _, l := range m.Latest {
+		out[l.Name] = l.Target.Name
 	}
 	for _, r := range m.Rows {
 		switch {

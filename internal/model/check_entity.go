@@ -69,6 +69,10 @@ func checkTemplateNames(c *compiler) {
 		for i, k := range e.Keys {
 			at := c.keyPos(e, k)
 			for _, name := range k.Template.Names() {
+				if _, latest := e.latestField(name); latest && k.Attr.Name != name {
+					c.report(at, "", "a template cannot use %s, a derived value: nothing would write the key again when it changes", name)
+					continue
+				}
 				if c.valueOf(e, name) != nil && e.Attribute(name) == nil && k.Attr.Name != name {
 					c.report(at, "make "+name+" itself the key attribute", "a template cannot use %s, a derived value: nothing would write the key again when it changes", name)
 					continue
@@ -162,7 +166,7 @@ func (t *Template) border(r rune) bool { return r != '%' && t.separates(r) }
 func checkWhere(c *compiler) {
 	for _, e := range c.Entities {
 		for _, d := range c.entities[e].where {
-			if c.valueOf(e, d.name.text) != nil {
+			if _, latest := e.latestField(d.name.text); latest || c.valueOf(e, d.name.text) != nil {
 				c.report(d.name.pos, "", "%s is derived, and cannot tell what %s is", d.name.text, e.Name)
 			}
 			if e.Derived && !d.single() && !(e.SetOf() != nil && e.Field(d.name.text).Key != nil) {

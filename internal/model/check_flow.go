@@ -5,11 +5,12 @@ import (
 	"strings"
 )
 
-// derived is a node in the graph of derivations: a tally, a status, or all rows of an
+// derived is a node in the graph of derivations: a tally, a status, the latest of rows, or all rows of an
 // entity that weir makes. Exactly one field is set.
 type derived struct {
 	tally *Tally
 	steps *Status
+	first *Latest
 	rows  *Entity
 }
 
@@ -19,6 +20,8 @@ func (d derived) String() string {
 		return d.tally.Name
 	case d.steps != nil:
 		return d.steps.Name
+	case d.first != nil:
+		return d.first.Name
 	}
 	return d.rows.Name
 }
@@ -48,6 +51,17 @@ func (c *compiler) feeds() map[derived][]derived {
 				out[to] = append(out[to], c.fromRows(st.List.Others.Of)...)
 			}
 		}
+	}
+	for _, l := range c.Latest {
+		if l.Source == nil {
+			continue
+		}
+		to := derived{first: l}
+		out[to] = append(out[to], c.fromRows(l.Source)...)
+		out[to] = append(out[to], c.fromFields(l.Source, l.By)...)
+		out[to] = append(out[to], c.fromTests(l.Source, l.Where)...)
+		out[to] = append(out[to], c.fromAssigns(l.Source, l.To)...)
+		out[to] = append(out[to], c.fromAssigns(l.Source, l.Set)...)
 	}
 	for _, r := range c.Rows {
 		to := derived{rows: r.Into}
@@ -98,6 +112,11 @@ func (c *compiler) fromFields(e *Entity, fields ...*Field) []derived {
 		for _, s := range e.Statuses {
 			if slices.Contains(s.Attributes(), f.Name) {
 				out = append(out, derived{steps: s})
+			}
+		}
+		for _, l := range e.Latest {
+			if slices.Contains(l.Attributes(), f.Name) {
+				out = append(out, derived{first: l})
 			}
 		}
 	}
@@ -180,6 +199,11 @@ func (c *compiler) inOrder() []derived {
 				out = append(out, derived{steps: s})
 			}
 		}
+		for _, l := range c.Latest {
+			if c.latest[l] == d {
+				out = append(out, derived{first: l})
+			}
+		}
 		for _, r := range c.Rows {
 			if c.rules[r] == d && !slices.Contains(out, derived{rows: r.Into}) {
 				out = append(out, derived{rows: r.Into})
@@ -195,6 +219,9 @@ func (c *compiler) derivedPos(of derived) pos {
 	}
 	if of.steps != nil {
 		return c.moves[of.steps].name.pos
+	}
+	if of.first != nil {
+		return c.latest[of.first].name.pos
 	}
 	for _, r := range c.Rows {
 		if r.Into == of.rows {
@@ -243,6 +270,13 @@ func checkImages(c *compiler) {
 			if st.List != nil && st.List.Others != nil {
 				need(at, s.Name, st.List.Others.Of.Table, true)
 			}
+		}
+	}
+	for _, l := range c.Latest {
+		at := c.latest[l].name.pos
+		need(at, l.Name, l.Target.Table, true)
+		if l.Source != nil {
+			need(at, l.Name, l.Source.Table, true)
 		}
 	}
 	for _, f := range c.Follows {

@@ -21,7 +21,7 @@ type Derivation struct {
 	// "Activity(created)". A followed attribute has the name of its rule and its own:
 	// "UserItem.title". A search index is "search/albums". Names are unique in a model.
 	Name string
-	Kind string // a tally's keyword, or group, copy, history, feed, follow, status, search
+	Kind string // a tally's keyword, or group, copy, history, feed, follow, status, search, or max, min, latest, earliest
 	// Hash is a hash of everything that decides the derivation's values. It stays the same
 	// for the life of a definition, in every version of weir.
 	Hash string
@@ -60,6 +60,9 @@ func (m *Model) Derivations() []Derivation {
 	out = append(out, m.ruleDerivations()...)
 	for _, s := range m.Statuses {
 		out = append(out, s.derivation())
+	}
+	for _, l := range m.Latest {
+		out = append(out, l.derivation())
 	}
 	for _, s := range m.Searches {
 		out = append(out, s.derivation())
@@ -329,6 +332,9 @@ func (e *Entity) derived() (out []string) {
 	}
 	for _, s := range e.Statuses {
 		out = append(out, s.Attributes()...)
+	}
+	for _, l := range e.Latest {
+		out = append(out, l.Attributes()...)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)

@@ -93,6 +93,9 @@ func TestDerivationsAreWhole(t *testing.T) {
 		for _, x := range m.Statuses {
 			want[x.Name] = true
 		}
+		for _, x := range m.Latest {
+			want[x.Name] = true
+		}
 		for _, x := range m.Searches {
 			want["search/"+x.Name] = true
 		}
@@ -475,6 +478,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		{Follow{}, map[string]string{"Rule": in, "Attr": in, "Source": in, "Field": in, "Key": in, "Keep": in}},
 		{Status{}, map[string]string{"Name": "its target and attribute are in", "Target": in, "Attr": in, "Stages": in}},
 		{Stage{}, map[string]string{"Status": "leads back", "Word": in, "Rank": in, "Source": in, "Where": in, "To": in, "List": in, "Who": in, "Max": in, "Set": in}},
+		{Latest{}, map[string]string{"Name": "its target and attributes are in", "Kind": in, "Target": in, "Source": in, "By": in, "Where": in, "To": in, "Set": in}},
 		{Others{}, map[string]string{"Name": in, "On": "its name is in Name", "Of": in, "Field": in, "Key": in, "Links": "the same names as Key", "Used": "follows from the stages"}},
 		{Search{}, map[string]string{"Name": "names the derivation", "Of": in, "Where": in, "Text": in, "Filters": in, "Sorts": in}},
 		{Test{}, map[string]string{"Field": in, "Is": in}},
@@ -492,6 +496,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 			"Unique": "for commands", "New": "for commands", "Nested": "for commands", "Once": "for commands", "Supersede": "for commands",
 			"Values": "each is a derivation", "Sources": "each is in its tally", "Rules": "each is a derivation", "MadeBy": "each is a derivation",
 			"Follow": "each is a derivation", "Search": "each is a derivation", "Statuses": "each is a derivation", "Stages": "each is in its status",
+			"Latest": "each is a derivation", "LatestOf": "each is a derivation",
 			"Others": "each is in its status", "Subscribes": "each is a derivation", "Migrations": "a migration derives nothing", "Replaces": "a migration derives nothing",
 			"kind": "follows from Where", "open": "for commands and queries",
 		}},
@@ -504,7 +509,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		{store.Table{}, map[string]string{"Name": in, "Key": "the entities' keys have it", "Indexes": "in, for rows that weir makes", "TTL": "deletes are changes", "Stream": "always on"}},
 		{Template{}, map[string]string{"text": in, "parts": "follows from text", "tail": "follows from text", "names": "follows from text", "set": "follows from the kind", "separators": "follows from text"}},
 		{Model{}, map[string]string{
-			"Name": "another model", "File": "for messages", "Arg": "for messages", "Tables": in, "Entities": in, "Tallies": in, "Groups": "each is in its tallies", "Rows": in, "Follows": in, "Statuses": in, "Searches": in,
+			"Name": "another model", "File": "for messages", "Arg": "for messages", "Tables": in, "Entities": in, "Tallies": in, "Groups": "each is in its tallies", "Rows": in, "Follows": in, "Statuses": in, "Latest": in, "Searches": in,
 			"Queries": "derive nothing", "Migrations": "derive nothing", "Old": "derive nothing", "text": "for differences", "Warnings": "for people",
 		}},
 		{aggregate.Aggregate{}, map[string]string{

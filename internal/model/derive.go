@@ -17,7 +17,7 @@ type kind struct {
 }
 
 // kinds lists all kinds. A declaration that has keys of two kinds belongs to the first.
-var kinds = []*kind{&copyKind, &groupKind, &tallyKind, &statusKind}
+var kinds = []*kind{&copyKind, &groupKind, &tallyKind, &statusKind, &latestKind}
 
 // deriveDecl is one derivation: "Entity.attribute" with a tally or steps, or
 // "Entity", "Entity(label)" with a row rule.
@@ -30,6 +30,7 @@ type deriveDecl struct {
 	row    *rowDecl
 	group  *groupDecl
 	steps  *stepsDecl
+	latest *latestDecl
 }
 
 func readDerive(e entry) *deriveDecl {

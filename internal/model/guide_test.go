@@ -11,7 +11,7 @@ import (
 // keys they list.
 var guideSections = map[string]string{
 	"model": "The file", "table": "Tables", "index": "Indexes", "entity": "Entities", "attribute": "Attributes",
-	"once": "Once", "supersede": "Supersede", "test": "Conditions", "parameter": "Parameters in conditions", "tally": "Tallies", "steps": "Status",
+	"once": "Once", "supersede": "Supersede", "test": "Conditions", "parameter": "Parameters in conditions", "tally": "Tallies", "latest": "Latest of rows", "steps": "Status",
 	"stage": "Stages of a status", "row-rule": "Rows made from rows", "each": "Subscribers of a feed",
 	"group": "Groups", "time-bucket": "Time buckets", "group-value": "Values of a group",
 	"follow": "Followed values", "migration": "Migrate", "search": "Search", "query": "Queries", "step": "Queries",

@@ -27,6 +27,7 @@ type Model struct {
 	Rows     []*RowRule
 	Follows  []*Follow
 	Statuses []*Status
+	Latest   []*Latest
 	Searches []*Search
 	Queries  []*Query
 
@@ -74,6 +75,8 @@ type Entity struct {
 	Search     []*Search  // the indexes that rows of this entity are in
 	Statuses   []*Status  // the statuses on rows of this entity
 	Stages     []*Stage   // the status words that rows of this entity reach
+	Latest     []*Latest  // what rows of this entity show of the latest of other rows
+	LatestOf   []*Latest  // what is derived from the latest row of this entity
 	Others     []*Others  // the lists whose elements rows of this entity are
 	Subscribes []*RowRule // the rules that make a row for each row of this entity
 
@@ -441,6 +444,10 @@ func (e *Entity) Field(name string) *Field {
 			f.Type = TypeNumber
 			return f
 		}
+	}
+	if of, ok := e.latestField(name); ok {
+		f.Type = of
+		return f
 	}
 	if !e.Derived || f.Type != TypeAny {
 		return f

@@ -1,5 +1,7 @@
 package model
 
+import "slices"
+
 // shapes lists the keys of the language: for each kind of map with fixed keys, all keys that
 // it may have. models/schema.json defines the same keys.
 var shapes = map[string][]string{
@@ -17,6 +19,7 @@ var shapes = map[string][]string{
 	"group value":    {"sum", "mean", "distinct", "round", "max"},
 	"each":           {"of", "by"},
 	"steps":          {"steps"},
+	"latest":         append(slices.Clone(latestKeywords), "by", "where", "to", "also"),
 	"stage":          {"when", "where", "to", "each", "who", "max", "set"},
 	"follow":         {"follow", "by", "keep"},
 	"test":           {"in", "not", "atLeast", "above", "atMost", "below", "between", "begins", "exists"},

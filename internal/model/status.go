@@ -424,6 +424,11 @@ func (c *compiler) tested(e *Entity) []use {
 	for _, st := range e.Stages {
 		tests(st.Status.Name, c.stages[st].word.pos, st.Where)
 	}
+	for _, l := range e.LatestOf {
+		at := c.latest[l].name.pos
+		tests(l.Name, at, l.Where)
+		fields(l.Name, at, []*Field{l.By})
+	}
 	for _, s := range e.Search {
 		at, what := c.searches[s].name.pos, "the search index "+s.Name
 		tests(what, at, s.Where)

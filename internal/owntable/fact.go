@@ -9,7 +9,7 @@ import (
 )
 
 // The rows of fact|MODEL|LIST are facts about statuses: what one source row reports about
-// a target (s WORD|ID), a member of a group (s m|HASH), or a target whose status depends
+// a target (s WORD|ID), a row that takes part in a latest (s ORDER: see Ordered), a member of a group (s m|HASH), or a target whose status depends
 // on a group (s t|HASH). Consumers of the source's stream write them, in any order; the
 // newest position wins. A fact that its source withdrew stays without what it told until
 // TTL deletes it, so an older report that arrives late does not come back. There are at
@@ -69,6 +69,9 @@ func (f FactRow) write(at store.Ref, expiry value.Value, cond store.Cond) store.
 
 // Fact refers to one fact, for a status. list identifies the partition within the model.
 func Fact(model, list, name string) store.Ref { return Ref(Facts(model)+list, name) }
+
+// FactsOf names the list of the facts about one target of a derivation.
+func FactsOf(derivation string, target store.Ref) string { return derivation + "|" + RowText(target) }
 
 // Facts returns the prefix of the partition keys of a model's facts.
 func Facts(model string) string { return "fact|" + model + "|" }

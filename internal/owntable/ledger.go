@@ -21,6 +21,7 @@ const (
 	ledgerUnshown = Unshown
 	ledgerUnmoved = Unmoved
 	ledgerPruned  = Pruned // how often positions of shards were removed; absent for never
+	ledgerHead    = "h:"   // and an attribute
 )
 
 // Lack is what a ledger notes about a dead letter that says what its target does not show.
@@ -158,9 +159,32 @@ func AddLedger(at store.Ref, amounts []value.Attr, before value.Value) store.Wri
 	return store.Write{Ref: at, Ops: adding(raise(before), amounts), If: store.Cond{Open()}}
 }
 
-// RaiseLedger raises the version of a ledger whose sums stay. The write returns the row.
-func RaiseLedger(at store.Ref, before value.Value) store.Write {
-	return store.Write{Ref: at, Return: true, Ops: raise(before)}
+// RaiseLedger raises the version of a ledger whose sums stay, unless a fact that was put comes
+// before a head of the ledger, and takes the heads of some attributes away. The write returns
+// the row.
+func RaiseLedger(at store.Ref, before value.Value, put []Head, gone []string) store.Write {
+	w := store.Write{Ref: at, Return: true, Ops: raise(before)}
+	for _, h := range put {
+		name := ledgerHead + h.Attr
+		w.If = append(w.If, []store.Test{{Attr: name, Is: store.Absent}, {Attr: name, Is: store.Le, Value: value.OfString(h.Name)}})
+	}
+	for _, name := range gone {
+		w.Ops = append(w.Ops, remove(ledgerHead+name))
+	}
+	return w
+}
+
+// Head says that no fact before a name holds among those that decide an attribute (Ordered).
+// It is why facts that were withdrawn are not read each time.
+type Head struct{ Attr, Name string }
+
+// Head returns the name before which no fact of an attribute holds, "" if that is not known.
+func (l LedgerRow) Head(attr string) string { return value.Item(l).Get(ledgerHead + attr).Text() }
+
+// MoveHead sets a head, on condition that the ledger has the version under which the facts were
+// read: a worker that puts a fact raises the version afterwards.
+func (l LedgerRow) MoveHead(at store.Ref, to Head) store.Write {
+	return store.Write{Ref: at, Ops: []store.Op{set(ledgerHead+to.Attr, value.OfString(to.Name))}, If: store.Cond{l.sameVersion()}}
 }
 
 // ParkLedger moves a ledger past the records of a log or a shard from first to last, which n dead

@@ -22,6 +22,7 @@
 //	jobs|MODEL            s HASH    a long list that is being processed in pieces
 //	jobs|MODEL            s ~ID     a note: a dead letter's parts are being written or removed
 //	fact|MODEL|E.A|ROW    s WORD|ID a fact for the status of that row, told by another row
+//	fact|MODEL|E.A|ROW    s ORDER   a row that takes part in a latest (max, min, …) of that row
 //	fact|MODEL|E.L|NAMES  s m|WHO   one of the rows that a list stands for ("others")
 //	fact|MODEL|E.L|NAMES  s t|HASH  a row whose status depends on those others
 //	dead|MODEL            s ID      dead letter: a record or an effect that could not be applied
@@ -48,6 +49,7 @@
 //	a+N:ATTR digits of a sum that are too high or too low for a:ATTR: see bands.go
 //	d:ATTR:V how many rows hold the value V, for a distinct
 //	o:ATTR   a distinct had far more values than its max: they are no longer counted
+//	h:ATTR   before this name no fact holds among those of a latest; absent if not known
 //	n        version of the ledger, which the target publishes as attribute "weir"
 //	q        how many parked effects wait for this target; absent or 0 for none
 //	u        id of the dead letter that names the sums that cannot be shown; absent for none

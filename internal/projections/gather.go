@@ -101,7 +101,7 @@ func (g *Gathered) Check(i int, c *Change) {
 		t.Image = c.New
 		t.Check = c.Is == t.Entity || t.Entity.Group != nil
 	}
-	if c.Is == nil && c.Was != nil && c.Was.Group == nil && (len(c.Was.Values) > 0 || len(c.Was.Statuses) > 0) {
+	if c.Is == nil && c.Was != nil && c.Was.Group == nil && (len(c.Was.Values) > 0 || c.Was.IsRecomputed()) {
 		g.Gone = append(g.Gone, &Target{Row: c.Row, Entity: c.Was})
 	}
 }

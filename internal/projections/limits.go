@@ -40,7 +40,7 @@ func Excesses(m *model.Model, c *Change, kinds func(x *Limits, c *Change, from O
 
 // LeadsOn reports whether the model derives anything from rows of the entity.
 func LeadsOn(e *model.Entity) bool {
-	return len(e.Sources)+len(e.Rules)+len(e.Stages)+len(e.Search)+len(e.Subscribes) > 0
+	return len(e.Sources)+len(e.Rules)+len(e.Stages)+len(e.LatestOf)+len(e.Search)+len(e.Subscribes) > 0
 }
 
 // Reserve returns how many bytes weir may add to a row of the entity.
@@ -53,6 +53,11 @@ func Reserve(e *model.Entity) (n int) {
 	}
 	for _, name := range moving(e) {
 		n += 4*len(name) + 256
+	}
+	for _, l := range e.Latest {
+		for _, name := range l.Attributes() {
+			n += len(name) + 256
+		}
 	}
 	if n > 0 {
 		n += len(owntable.Version) + number

@@ -306,7 +306,7 @@ func IsDerived(e *model.Entity, name string) bool {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(e.Latest, func(l *model.Latest) bool { return slices.Contains(l.Attributes(), name) })
 }
 
 // Make returns what a rule makes from a row, with the rows that the result follows. It

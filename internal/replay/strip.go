@@ -57,7 +57,7 @@ func (s stripped) dress(now value.Item, m mark) value.Item {
 			counted = counted || a.Name == owntable.Version
 		}
 	}
-	if s.entity != nil && len(s.entity.Values)+len(s.entity.Statuses) > 0 && !counted {
+	if s.entity != nil && (len(s.entity.Values) > 0 || s.entity.IsRecomputed()) && !counted {
 		zero, _ := projections.Published(s.entity.Values, nil)
 		attrs = append(append(attrs, zero...), value.Attr{Name: owntable.Version, Value: value.OfInt(0)})
 	}

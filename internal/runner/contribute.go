@@ -181,7 +181,7 @@ func (g *Generation) countTallies(ctx context.Context, offer Offer) error {
 	if shown, err := g.IsShown(ctx, len(offers) > 0); err != nil || !shown {
 		return err
 	}
-	if len(g.Entity.Statuses) > 0 {
+	if g.Entity.IsRecomputed() {
 		if err := g.countPlaced(ctx); err != nil {
 			return err
 		}

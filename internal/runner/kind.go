@@ -117,7 +117,7 @@ func (Base) Show(context.Context, *Runner, store.Ref, bool) error { return nil }
 // shower returns the kind that shows all that is derived on rows of the entity, or nil if
 // such rows show only their ledgers, also because a status is pending.
 func (r *Runner) shower(e *model.Entity) Kind {
-	if e == nil || slices.ContainsFunc(e.Statuses, func(s *model.Status) bool { return r.Pending(s.Name) }) {
+	if e == nil || slices.ContainsFunc(e.Recomputes(), r.Pending) {
 		return nil
 	}
 	for _, k := range r.Kinds {

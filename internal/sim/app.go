@@ -74,7 +74,7 @@ func newApp(w *world) *app {
 	// The run writes some entities more often than others: those that something is derived
 	// from, or on.
 	for _, e := range w.model.Entities {
-		if n := len(e.Sources) + len(e.Rules) + len(e.Values) + len(e.Statuses) + len(e.Stages) + len(e.Subscribes) + len(e.Others) + len(e.Follow); !e.Derived && n > 0 && slices.Contains(w.model.Tables, e.Table) {
+		if n := len(e.Sources) + len(e.Rules) + len(e.Values) + len(e.Statuses) + len(e.Stages) + len(e.Latest) + len(e.LatestOf) + len(e.Subscribes) + len(e.Others) + len(e.Follow); !e.Derived && n > 0 && slices.Contains(w.model.Tables, e.Table) {
 			for range 4 {
 				a.entities = append(a.entities, e)
 			}
@@ -235,7 +235,7 @@ func listed(e *model.Entity) bool {
 	follows := func(r *model.RowRule) bool {
 		return slices.ContainsFunc(r.Fields, func(f model.Assign) bool { return f.Expr.Follow != nil })
 	}
-	return len(e.Subscribes)+len(e.Stages)+len(e.Others) > 0 || slices.ContainsFunc(e.Sources, set) || slices.ContainsFunc(e.Rules, follows)
+	return len(e.Subscribes)+len(e.Stages)+len(e.LatestOf)+len(e.Others) > 0 || slices.ContainsFunc(e.Sources, set) || slices.ContainsFunc(e.Rules, follows)
 }
 
 // crowd writes many rows with the attributes of a hot row. If the key has two parts with
@@ -591,8 +591,12 @@ func bare(e *model.Entity, row value.Item) value.Item {
 	return row.Filter(func(name string) bool { return !owntable.IsOurs(name) && !tallied(e, name) })
 }
 
-// tallied reports whether weir shows a tally under the name on rows of an entity.
+// tallied reports whether weir shows a tally, or the latest of rows, under the name on rows of an
+// entity.
 func tallied(e *model.Entity, name string) bool {
+	if e != nil && slices.ContainsFunc(e.Latest, func(l *model.Latest) bool { return slices.Contains(l.Attributes(), name) }) {
+		return true
+	}
 	return e != nil && slices.ContainsFunc(e.Values, func(t *model.Tally) bool { return t.Attr == name && !t.Hidden })
 }
 
@@ -697,6 +701,9 @@ func (a *app) met(e *model.Entity, op string, row value.Item) {
 	}
 	for range e.Stages {
 		a.counted["steps "+op]++
+	}
+	for _, l := range e.LatestOf {
+		a.counted[l.Kind+" "+op]++
 	}
 	for range e.Search {
 		a.counted["search "+op]++

@@ -40,7 +40,7 @@ func (w *world) drift() {
 		if f, is := d.Fix.(*follow.FollowerFix); is && (misled(found, d.Row) || k != nil && slices.Contains(k.last, f.Attr)) {
 			continue // only weir knows the value it is compared with
 		}
-		if named[name] = true; ok && !w.unshown(&d) && !t.differ[name] && !t.differ[w.shownBy(name)] && !t.secondHand(name) {
+		if named[name] = true; ok && !w.unshown(&d) && !t.differ[name] && !t.differ[w.shownBy(name)] && !t.secondHand(name) && !t.further(name) {
 			w.fail(Unaccounted, "verify: after a gap it finds %+v, where nothing is wrong", d)
 		}
 	}
@@ -49,7 +49,7 @@ func (w *world) drift() {
 		if k := t.rows[name]; kept && k != nil && k.entity != nil && slices.ContainsFunc(k.entity.MadeBy, followsOthers) {
 			continue // it is compared with the kept value that it follows, which is named
 		}
-		if !named[name] && !t.differ[w.shownBy(name)] && !t.secondHand(name) {
+		if !named[name] && !t.differ[w.shownBy(name)] && !t.secondHand(name) && !t.further(name) {
 			w.fail(Lost, "verify: after a gap it does not find %q, which is wrong", name)
 		}
 	}
@@ -95,6 +95,42 @@ func (t *truth) entityOf(name string) (e *model.Entity) {
 		})
 	}
 	return e
+}
+
+// further reports whether a row is derived from what is derived on rows of another entity, of which
+// some are wrong. verify compares it with those as they are.
+func (t *truth) further(name string) bool {
+	e := t.entityOf(name)
+	if e == nil {
+		return false
+	}
+	wrong := func(of *model.Entity, f *model.Field) bool {
+		if f == nil || !tallied(of, f.Attr) {
+			return false
+		}
+		for name := range t.differ {
+			if k := t.rows[name]; k != nil && k.entity == of {
+				return true
+			}
+		}
+		return false
+	}
+	for _, l := range e.Latest {
+		if wrong(l.Source, l.By) || slices.ContainsFunc(l.Set, func(a model.Assign) bool { return wrong(l.Source, a.Expr.Field) }) {
+			return true
+		}
+	}
+	for _, r := range e.MadeBy {
+		if slices.ContainsFunc(r.Where, func(c model.Test) bool { return wrong(r.Source, c.Field) }) {
+			return true
+		}
+		for _, f := range r.Fields {
+			if wrong(r.Source, f.Expr.Field) || f.Expr.Follow != nil && wrong(f.Expr.Follow.Source, f.Expr.Follow.Field) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // keepsMore reports whether there are dead letters other than gaps.

@@ -287,6 +287,11 @@ func namesOf(e *model.Entity, holds func([]model.Test) bool) (out []string) {
 			out = append(out, fmt.Sprintf("%s.%s by %s", s.Status.Target.Name, s.Word, e.Name))
 		}
 	}
+	for _, l := range e.LatestOf {
+		if holds(l.Where) {
+			out = append(out, fmt.Sprintf("%s by %s", l.Name, e.Name))
+		}
+	}
 	for _, s := range e.Search {
 		if holds(s.Where) {
 			out = append(out, "search "+s.Name)

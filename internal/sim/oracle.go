@@ -109,6 +109,11 @@ func (t *truth) told(k *known) *known {
 				k.image = k.image.With(value.Attr{Name: y.Attr, Value: was.image.Get(y.Attr)})
 			}
 		}
+		for _, l := range k.entity.Latest {
+			for _, name := range l.Attributes() {
+				k.image = k.image.With(value.Attr{Name: name, Value: was.image.Get(name)})
+			}
+		}
 	}
 	return k
 }
@@ -283,6 +288,13 @@ func (t *truth) followedBy(f *model.Follow, row value.Item) (v value.Value, cert
 	if !stands && !f.Keep {
 		return value.Value{}, true
 	}
+	name := refName(store.Ref{Table: f.Source.Table.Name, Key: key})
+	if stands && tallied(f.Source, f.Field.Attr) { // it is derived: no deed has it
+		if k := t.rows[name]; k != nil {
+			v = k.image.Get(f.Field.Attr)
+		}
+		return v, true
+	}
 	return t.followed[f.Field.Name+"|"+refName(store.Ref{Table: f.Source.Table.Name, Key: key})], stands
 }
 
@@ -327,7 +339,7 @@ func (t *truth) count(rows []*known) {
 	}
 	t.rows, t.order = map[string]*known{}, nil
 	for _, k := range rows {
-		k.image = t.moved(k, rows)
+		k.image = t.latest(k, t.moved(k, rows), rows)
 		attrs, _ := shown(k.entity, tallies[k.name()])
 		for _, a := range attrs {
 			k.image = k.image.With(a)
@@ -605,7 +617,7 @@ func (t *truth) state() {
 	for _, name := range t.order {
 		k := t.rows[name]
 		row := t.base.tables[k.table.Name].get(k.key)
-		if kept[name] && (row == nil || len(k.entity.Statuses) > 0) {
+		if kept[name] && (row == nil || k.entity.IsRecomputed()) {
 			continue
 		}
 		if row == nil {

@@ -116,7 +116,7 @@ func (w *world) spoil(d *dice) *spoilt {
 		t.each(func(k store.Key, row value.Item) {
 			if e := mt.Classify(row); e != nil {
 				w.spoilRow(t, e, k, row, func(s spoilt) {
-					s.more = len(e.Sources)+len(e.Rules)+len(e.Follow)+len(e.Stages)+len(e.Others) > 0
+					s.more = len(e.Sources)+len(e.Rules)+len(e.Follow)+len(e.Stages)+len(e.LatestOf)+len(e.Others) > 0
 					add(s)
 				})
 			}
@@ -161,6 +161,15 @@ func (w *world) spoilRow(t *table, e *model.Entity, k store.Key, row value.Item,
 			continue // what stands there is the application's
 		}
 		add(t.spoil("status", k, row.With(value.Attr{Name: s.Attr.Name, Value: value.OfString("77")})))
+	}
+	for _, l := range e.Latest {
+		for i, name := range l.Attributes() {
+			s := t.spoil("latest", k, row.With(value.Attr{Name: name, Value: value.OfString("77")}))
+			if s.derivation = l.Name; i > 0 {
+				s.derivation += " " + name
+			}
+			add(s)
+		}
 	}
 	if !e.Derived || e.SetOf() != nil || history(e) {
 		return
@@ -223,7 +232,7 @@ func (w *world) spoilFollower(list string, entry value.Item, add func(spoilt)) {
 		kind = "followed by history"
 	}
 	s := t.spoil(kind, key, row.With(value.Attr{Name: attr, Value: value.OfString("77")}))
-	s.more = len(e.Sources)+len(e.Rules)+len(e.Follow)+len(e.Stages)+len(e.Others) > 0
+	s.more = len(e.Sources)+len(e.Rules)+len(e.Follow)+len(e.Stages)+len(e.LatestOf)+len(e.Others) > 0
 	add(s)
 }
 

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 }
 
 // models are the built-in ones, four that have every kind of derivation, one with every condition, and the examples.
-var models = append(model.Builtin(), "../model/testdata/good/kinds.yaml", "../model/testdata/good/steps.yaml", "testdata/press.yaml", "testdata/bounds.yaml", "testdata/shops.yaml", "../../examples/shop/model.yaml", "../../examples/github/model.yaml", "../../examples/chat/model.yaml")
+var models = append(model.Builtin(), "../model/testdata/good/kinds.yaml", "../model/testdata/good/steps.yaml", "testdata/press.yaml", "testdata/bounds.yaml", "testdata/shops.yaml", "testdata/rooms.yaml", "../../examples/shop/model.yaml", "../../examples/github/model.yaml", "../../examples/chat/model.yaml")
 
 func load(t *testing.T, name string) *model.Model {
 	t.Helper()
@@ -124,12 +124,12 @@ func TestFull(t *testing.T) {
 }
 
 var covered = func() (out []string) {
-	for _, kind := range []string{"count", "sum", "mean", "distinct", "set", "copy", "history", "each", "follow", "steps", "search"} {
+	for _, kind := range []string{"count", "sum", "mean", "distinct", "set", "copy", "history", "each", "follow", "steps", "search", "max", "min", "latest", "earliest"} {
 		for _, op := range []string{"insert", "edit", "delete", "move", "expire"} {
 			out = append(out, kind+" "+op)
 		}
 	}
-	for _, kind := range []string{"count", "sum", "mean", "distinct", "part of a set", "member of a set", "status", "copy", "copy gone", "sum", "followed", "followed by history", "document gone", "document of nothing"} {
+	for _, kind := range []string{"count", "sum", "mean", "distinct", "part of a set", "member of a set", "status", "latest", "copy", "copy gone", "sum", "followed", "followed by history", "document gone", "document of nothing"} {
 		out = append(out, "spoilt "+kind)
 	}
 	return append(out, "negative deltas", "empty values", "unicode values", "largest keys", "rows of 400 KB", "hot keys", "replays", "replays on a disk", "runs of days", "outlived", "shards that are over", "positions of open shards that leave a row", "gathers documents")

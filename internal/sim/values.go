@@ -73,6 +73,9 @@ func newWords(m *model.Model, d *dice) *words {
 		for _, s := range e.Stages {
 			note(s.Where, e)
 		}
+		for _, l := range e.LatestOf {
+			note(l.Where, e)
+		}
 	}
 	return w
 }

@@ -28,7 +28,7 @@ import (
 	"weir/internal/verify"
 )
 
-var builtIn = []string{"gallery", "wardrobe", "watchlists", "viewing", "movienight", "../sim/testdata/shops.yaml"}
+var builtIn = []string{"gallery", "wardrobe", "watchlists", "viewing", "movienight", "../sim/testdata/shops.yaml", "../sim/testdata/rooms.yaml"}
 
 // TestCorrupted: whatever a row is spoilt with, what repair says it put right a later
 // verification does not find, and what that finds is what repair left.

@@ -19,14 +19,76 @@ import (
 	"weir/internal/value"
 )
 
-// lists measures the cost of an update of a set by the set's size, and of a row for a follower
-// by the number of followers. It computes DynamoDB's write units from the rows: one for each
+// lists measures the cost of an update of a set by the set's size, of the latest of rows by their
+// number, and of a row for a follower by the number of followers. It computes DynamoDB's write units from the rows: one for each
 // started KB of the larger of the old and the new row, and twice that in a transaction.
 func (b *bench) lists() error {
 	if err := b.sets(pick(b, []int{10, 1000, 10_000}, []int{10, 1000, 100_000, 1_000_000})); err != nil {
 		return err
 	}
+	if err := b.latest(pick(b, []int{10, 1000, 10_000}, []int{10, 1000, 100_000, 1_000_000})); err != nil {
+		return err
+	}
 	return b.feeds(pick(b, []int{10, 1000, 10_000}, []int{10, 1000, 100_000}))
+}
+
+const talk = `model: talk
+tables: {talk: {key: [PK, SK]}}
+entities:
+  Room: {where: {type: Room}, key: {PK: "ROOM#{room}", SK: ABOUT}}
+  Line: {where: {type: Line}, key: {PK: "ROOM#{room}", SK: "LINE#{at}"}, attributes: {text: string, author: string}}
+derive:
+  Room.last: {latest: Line.text, by: at, also: {author: author}}
+`
+
+// latest measures what it costs that the last of very many rows comes and goes.
+func (b *bench) latest(sizes []int) error {
+	m, err := model.Parse("talk.yaml", []byte(talk))
+	if err != nil {
+		return err
+	}
+	l, err := b.newLabOf(m)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	room := store.Ref{Table: "talk", Key: store.Key{Partition: value.OfString("ROOM#r"), Sort: value.OfString("ABOUT")}}
+	if _, err := l.meter.Write(b.ctx, []store.Write{{Ref: room, Put: item("PK", "ROOM#r", "SK", "ABOUT", "type", "Room")}}); err != nil {
+		return err
+	}
+	said := func(n int) (keys, row value.Item) {
+		keys = item("PK", "ROOM#r", "SK", fmt.Sprintf("LINE#%08d", n))
+		return keys, keys.With(item("type", "Line", "text", fmt.Sprint("line ", n), "author", "ann")...)
+	}
+	var costs []perUpdate
+	for have, i := 0, 0; i < len(sizes); i++ {
+		for have < sizes[i] {
+			var cs []projections.Change
+			for ; have < sizes[i] && len(cs) < 1000; have++ {
+				cs = append(cs, l.change(said(have)))
+			}
+			if err := l.apply(b.ctx, cs); err != nil {
+				return err
+			}
+		}
+		c, err := l.measure(b.ctx, updates, func(n int) []projections.Change {
+			if n%2 == 1 { // what was added by the update before is taken away again
+				keys, row := said(sizes[i] + n - 1)
+				return []projections.Change{l.removal(keys, row)}
+			}
+			return []projections.Change{l.change(said(sizes[i] + n))}
+		})
+		if err != nil {
+			return err
+		}
+		b.say("latest of %d: %v", sizes[i], c)
+		costs = append(costs, c)
+	}
+	if row, err := l.GetRow(b.ctx, room); err != nil || row.Get("last").Text() != fmt.Sprint("line ", sizes[len(sizes)-1]-1) {
+		return fmt.Errorf("the latest of rows is %v, %v", row.Get("last"), err)
+	}
+	b.flat("cost of an update of the latest of rows, by their number", sizes, costs)
+	return nil
 }
 
 // updates is the number of updates that are measured for each size.
@@ -148,6 +210,10 @@ func (b *bench) newLab(name string) (*lab, error) {
 	if err != nil {
 		return nil, err
 	}
+	return b.newLabOf(m)
+}
+
+func (b *bench) newLabOf(m *model.Model) (*lab, error) {
 	tables := []store.Table{owntable.Table()}
 	for _, t := range m.Tables {
 		st := t.Table

@@ -25,13 +25,13 @@ func (Kind) Limits(x *projections.Limits, c *projections.Change, from projection
 	limits(x, c, from)
 }
 
-// Shows reports whether rows of the entity have a status. A recompute then shows all that
+// Shows reports whether rows of the entity show facts. A recompute then shows all that
 // is derived on them.
-func (Kind) Shows(e *model.Entity) bool { return len(e.Statuses) > 0 }
+func (Kind) Shows(e *model.Entity) bool { return e.IsRecomputed() }
 
 // Show recomputes the statuses of a row and shows all that is derived on it.
 func (Kind) Show(ctx context.Context, r *runner.Runner, target store.Ref, parked bool) error {
-	refused, err := recompute(ctx, r, []store.Ref{target}, parked)
+	refused, err := recompute(ctx, r, []store.Ref{target}, nil, parked)
 	if err != nil {
 		return err
 	}

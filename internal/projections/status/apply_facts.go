@@ -68,15 +68,15 @@ func (w *work) keepFacts(ctx context.Context) error {
 	return nil
 }
 
-// countsIn reports whether the statuses of the entity count in a generation.
+// countsIn reports whether what rows of the entity show of facts counts in a generation.
 func countsIn(g *runner.Generation) bool {
-	return !slices.ContainsFunc(g.Entity.Statuses, func(s *model.Status) bool { return !g.Counted(s.Name) })
+	return !slices.ContainsFunc(g.Entity.Recomputes(), func(name string) bool { return !g.Counted(name) })
 }
 
-// pending reports whether a status of an entity is being built and not shown yet. Then none
-// of the entity's is recomputed: rows show what they showed.
+// pending reports whether something that rows of an entity show of facts is being built and not
+// shown yet. Then nothing of it is recomputed: rows show what they showed.
 func pending(r *runner.Runner, e *model.Entity) bool {
-	return slices.ContainsFunc(e.Statuses, func(s *model.Status) bool { return r.Pending(s.Name) })
+	return slices.ContainsFunc(e.Recomputes(), r.Pending)
 }
 
 // recomputeTargets recomputes the statuses of the batch's targets, and of all targets of groups that
@@ -105,7 +105,7 @@ func (w *work) recomputeTargets(ctx context.Context) error {
 			}
 			continue
 		}
-		if err := recomputeSome(ctx, by, of[e]); err != nil {
+		if err := recomputeSome(ctx, by, of[e], w.facts); err != nil {
 			return err
 		}
 	}
@@ -139,13 +139,15 @@ func showLedgers(ctx context.Context, w *runner.Work, targets []*projections.Tar
 	return nil
 }
 
-// recomputeSome recomputes the statuses of targets, and parks those that refuse them.
-func recomputeSome(ctx context.Context, w *runner.Work, targets []*projections.Target) error {
+// recomputeSome recomputes what targets show of facts, of which those of the batch are kept,
+// and parks targets that refuse it.
+func recomputeSome(ctx context.Context, w *runner.Work, targets []*projections.Target, facts []Fact) error {
 	var refs []store.Ref
+	var heads [][]owntable.Head
 	for _, t := range targets {
-		refs = append(refs, t.Row)
+		refs, heads = append(refs, t.Row), append(heads, headOf(facts, t.Row))
 	}
-	refused, err := recompute(ctx, w.Runner, refs, false)
+	refused, err := recompute(ctx, w.Runner, refs, heads, false)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func recomputeAll(ctx context.Context, r *runner.Runner, list, after string) (la
 			refs = append(refs, ref)
 		}
 	}
-	refused, err := recompute(ctx, r, refs, false)
+	refused, err := recompute(ctx, r, refs, nil, false)
 	if err != nil {
 		return "", err
 	}

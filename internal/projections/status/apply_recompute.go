@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"weir/internal/model"
@@ -22,10 +23,10 @@ const recomputesAtOnce = 10
 // recompute recomputes the statuses of rows. A row that does not exist needs none: when it is
 // inserted, its own record leads to a recompute. For each row recompute returns why the row
 // refuses what it must show, or nil. It leaves out parked targets, unless parked says that their
-// turn has come.
-func recompute(ctx context.Context, r *runner.Runner, refs []store.Ref, parked bool) (refused []error, err error) {
+// turn has come. heads are the first facts that were put for each row, nil if that is not known.
+func recompute(ctx context.Context, r *runner.Runner, refs []store.Ref, heads [][]owntable.Head, parked bool) (refused []error, err error) {
 	refused = make([]error, len(refs))
-	ledgers, err := raise(ctx, r, refs, parked)
+	ledgers, err := raise(ctx, r, refs, heads, parked)
 	if err != nil {
 		return nil, err
 	}
@@ -44,29 +45,75 @@ func recompute(ctx context.Context, r *runner.Runner, refs []store.Ref, parked b
 }
 
 // raise gives each target's ledger a new version and returns the ledgers. The result is
-// nil for a parked target.
-func raise(ctx context.Context, r *runner.Runner, refs []store.Ref, parked bool) ([]value.Item, error) {
-	ws := make([]store.Write, len(refs))
-	for i := range refs {
-		ws[i] = owntable.RaiseLedger(owntable.Ledger(r.Model.Name, refs[i]), r.First())
-		if !parked {
-			ws[i].If = store.Cond{owntable.Open()}
-		}
-	}
-	out, err := r.Write(ctx, ws)
-	if err != nil {
-		return nil, err
-	}
+// nil for a parked target. A ledger loses its heads if facts may have been put before them.
+func raise(ctx context.Context, r *runner.Runner, refs []store.Ref, heads [][]owntable.Head, parked bool) ([]value.Item, error) {
 	ledgers := make([]value.Item, len(refs))
-	for i := range out {
-		if errors.Is(out[i].Err, store.ErrRefused) {
-			return nil, out[i].Err
+	todo := make([]int, len(refs))
+	for i := range refs {
+		todo[i] = i
+	}
+	for try := 0; len(todo) > 0; try++ {
+		ws := make([]store.Write, len(todo))
+		for j, i := range todo {
+			at := owntable.Ledger(r.Model.Name, refs[i])
+			switch {
+			case heads == nil || try == raisesAtOnce:
+				ws[j], ledgers[i] = owntable.RaiseLedger(at, r.First(), nil, latestIn(r.Model.Table(refs[i].Table))), nil
+			default:
+				put, gone := headsBehind(owntable.LedgerRow(ledgers[i]), heads[i])
+				ws[j], ledgers[i] = owntable.RaiseLedger(at, r.First(), put, gone), nil
+			}
+			if !parked {
+				ws[j].If = append(ws[j].If, owntable.Open())
+			}
 		}
-		if out[i].Err == nil {
-			ledgers[i] = out[i].Row
+		out, err := r.Write(ctx, ws)
+		if err != nil {
+			return nil, err
 		}
+		var again []int
+		for j, i := range todo {
+			switch {
+			case errors.Is(out[j].Err, store.ErrRefused):
+				return nil, out[j].Err
+			case out[j].Err == nil:
+				ledgers[i] = out[j].Row
+			case try < raisesAtOnce && heads != nil && len(heads[i]) > 0 && !owntable.LedgerRow(out[j].Row).Parked():
+				ledgers[i] = out[j].Row // with the heads that are behind
+				again = append(again, i)
+			}
+		}
+		todo = again
 	}
 	return ledgers, nil
+}
+
+// raisesAtOnce is how often a raise looks which heads are behind before it takes all away.
+const raisesAtOnce = 3
+
+// headsBehind splits what was put by the heads of a ledger as it was read, nil for not at all:
+// facts that come before no head, and the attributes of heads that others come before.
+func headsBehind(l owntable.LedgerRow, heads []owntable.Head) (put []owntable.Head, gone []string) {
+	for _, h := range heads {
+		if l.Head(h.Attr) > h.Name {
+			gone = append(gone, h.Attr)
+		} else {
+			put = append(put, h)
+		}
+	}
+	return put, gone
+}
+
+// latestIn returns for each latest on rows of a table the attribute that its head is of.
+func latestIn(t *model.Table) (attrs []string) {
+	for _, e := range t.Entities {
+		for _, l := range e.Latest {
+			if name := l.Set[0].Name; !slices.Contains(attrs, name) {
+				attrs = append(attrs, name)
+			}
+		}
+	}
+	return attrs
 }
 
 // recomputeOnce recomputes the rows of todo once and returns those that changed meanwhile.
@@ -95,7 +142,7 @@ func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledg
 		}
 		switch err := errs[j]; {
 		case errors.Is(err, store.ErrCondition): // by now, more may have been told
-			raised, err := raise(ctx, r, refs[i:i+1], parked)
+			raised, err := raise(ctx, r, refs[i:i+1], nil, parked)
 			if err != nil {
 				return nil, err
 			}
@@ -149,7 +196,7 @@ type recomputed struct {
 // does not exist, belongs to another entity, or shows a later recompute.
 func recomputeAt(ctx context.Context, r *runner.Runner, target store.Ref, row, b value.Item) (recomputed, error) {
 	e := r.Model.Table(target.Table).Classify(row)
-	if e == nil || len(e.Statuses) == 0 {
+	if e == nil || !e.IsRecomputed() {
 		return recomputed{}, nil
 	}
 	version, stale, err := showable(ctx, r, e, target, row.Get(owntable.Version), b)
@@ -186,7 +233,7 @@ func showable(ctx context.Context, r *runner.Runner, e *model.Entity, target sto
 // version. Its condition fails if anything that the status depends on has changed since
 // the row was read.
 func recomputeWrite(ctx context.Context, r *runner.Runner, e *model.Entity, target store.Ref, row, b value.Item) (store.Write, []*TooMany, error) {
-	want, many, err := Recompute(e, target, row, known{ctx, r})
+	want, many, err := Recompute(e, target, row, known{ctx, r, owntable.Ledger(r.Model.Name, target), owntable.LedgerRow(b)})
 	if err != nil {
 		return store.Write{}, nil, err
 	}
@@ -210,6 +257,42 @@ func recomputeWrite(ctx context.Context, r *runner.Runner, e *model.Entity, targ
 type known struct {
 	ctx context.Context
 	*runner.Runner
+	at     store.Ref
+	ledger owntable.LedgerRow // of the target, as it was raised before any fact is read
+}
+
+// headAfter is how many withdrawn facts are read before the head of a list is moved past them.
+const headAfter = 4
+
+// First reads a list from its head in pages, of which the first is one row, up to the first
+// fact that holds. After many withdrawn ones it moves the head there: every later worker that
+// puts a fact before it raises the ledger afterwards, and takes the head away.
+func (k known) First(list string, l *model.Latest) (value.Item, error) {
+	head := owntable.Head{Attr: l.Set[0].Name}
+	q := owntable.FactsFrom(k.Model.Name, list, k.ledger.Head(head.Attr), 1)
+	var first value.Item
+	for read := 0; ; {
+		page, err := k.Store.Query(k.ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range page.Rows {
+			f := owntable.FactFrom(row)
+			head.Name = f.Name
+			if first = f.Told; first != nil {
+				break
+			}
+			read++
+		}
+		if first == nil && page.Next != nil {
+			q.After, q.Limit = page.Next, 2*q.Limit
+			continue
+		}
+		if read >= headAfter {
+			_, err = k.Write(k.ctx, []store.Write{k.ledger.MoveHead(k.at, head)})
+		}
+		return first, err
+	}
 }
 
 // Each reads a partition in pages, each twice as large as the one before.

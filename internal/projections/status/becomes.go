@@ -4,11 +4,15 @@ import (
 	"fmt"
 
 	"weir/internal/model"
+	"weir/internal/projections"
 )
 
 // Becomes says what becomes of a status.
 func (Kind) Becomes(x *model.DerivationDiff) string {
-	if x.Kind != "status" {
+	switch {
+	case model.IsLatest(x.Kind):
+		return projections.UntilLive(x)
+	case x.Kind != "status":
 		return ""
 	}
 	return fmt.Sprintf("no status of %s moves until its build is live", x.Into)

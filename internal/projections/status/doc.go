@@ -1,10 +1,12 @@
 // Package status is the projection kind that moves a status of a target row as far as
 // facts reach: rows of other entities report facts, in any order, and a target's status is
-// recomputed from all of them.
+// recomputed from all of them. The latest of rows (max, min, latest, earliest) is the same
+// with facts in the order of the rows: the target shows what the first one tells.
 //
 // It reads and writes these rows of our own table (package owntable):
 //
 //	fact|MODEL|E.A|ROW   s WORD|ID  FactRow: what a source row reports
+//	fact|MODEL|E.A|ROW   s ORDER    FactRow: a source row that takes part in a latest
 //	fact|MODEL|E.L|NAMES s m|WHO    FactRow: a member of a group
 //	fact|MODEL|E.L|NAMES s t|HASH   FactRow: a target whose status depends on the group
 //	ledger|MODEL|ROW     s ""       the target's ledger: its version, which a recompute raises

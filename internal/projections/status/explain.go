@@ -11,10 +11,13 @@ import (
 	"weir/internal/value"
 )
 
-// Derives returns the attributes that the statuses of an entity write.
+// Derives returns the attributes that the statuses and the latest of an entity write.
 func (Kind) Derives(e *model.Entity) (attrs []string) {
 	for _, s := range e.Statuses {
 		attrs = append(attrs, s.Attributes()...)
+	}
+	for _, l := range e.Latest {
+		attrs = append(attrs, l.Attributes()...)
 	}
 	return attrs
 }
@@ -24,7 +27,8 @@ func (k Kind) Explain(of *runner.Asked) runner.Explanation {
 	if !slices.Contains(k.Derives(of.Entity), of.Attr) {
 		return runner.BaseExplanation{}
 	}
-	return &explanation{Asked: of, lists: map[string]bool{}, others: map[string]map[string]bool{}}
+	latest := slices.ContainsFunc(of.Entity.Latest, func(l *model.Latest) bool { return slices.Contains(l.Attributes(), of.Attr) })
+	return &explanation{Asked: of, latest: latest, lists: map[string]bool{}, others: map[string]map[string]bool{}}
 }
 
 // explanation remembers the members of every group, because only a later record may say
@@ -32,6 +36,7 @@ func (k Kind) Explain(of *runner.Asked) runner.Explanation {
 type explanation struct {
 	runner.BaseExplanation
 	*runner.Asked
+	latest bool                       // the value is of the latest of rows, of no status
 	lists  map[string]bool            // the groups that the row depends on
 	others map[string]map[string]bool // the members of each group
 }
@@ -45,6 +50,11 @@ func (x *explanation) Parts(c *projections.Change) (out []string) {
 				out = append(out, "among the others: "+told(&f))
 			}
 		case f.Entity != x.Entity || !projections.SameRow(f.Target, x.Row):
+		case f.Latest != nil:
+			if slices.Contains(f.Latest.Attributes(), x.Attr) {
+				out = append(out, takes(&f))
+			}
+		case x.latest:
 		case owntable.IsTarget(f.Name):
 			x.lists[f.List] = true // depends on this group, at one time at least
 		default:
@@ -69,6 +79,14 @@ func (x *explanation) Behind(row string) bool {
 		}
 	}
 	return false
+}
+
+// takes says that a row takes part in a latest, and what the target shows if it comes first.
+func takes(f *Fact) string {
+	if f.Told == nil {
+		return "no longer takes part"
+	}
+	return "takes part: " + string(value.AppendPlainItem(nil, f.Told))
 }
 
 func told(f *Fact) string {

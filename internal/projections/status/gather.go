@@ -30,7 +30,7 @@ func (g *gathered) fold(i int, c *projections.Change) {
 		g.all.Touched[i] = true
 	}
 	g.all.Fault(i, faults.New())
-	if NeedsRecompute(c) || c.Is != nil && len(c.Is.Statuses) > 0 && projections.NeedsLedger(c) {
+	if NeedsRecompute(c) || c.Is != nil && c.Is.IsRecomputed() && projections.NeedsLedger(c) {
 		g.all.Recompute(i, c.Row, c.Is)
 		g.all.Touched[i] = true
 	}

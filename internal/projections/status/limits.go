@@ -3,6 +3,7 @@ package status
 import (
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/value"
 )
 
 // limits notes the keys of targets that a row reports facts about and that cannot be.
@@ -10,6 +11,11 @@ func limits(x *projections.Limits, c *projections.Change, from projections.Origi
 	for _, st := range c.Is.Stages {
 		if model.Holds(st.Where, c.New) {
 			x.Of(st.Status.Name).Target(st.Status.Target, st.To, c.New, from)
+		}
+	}
+	for _, l := range c.Is.LatestOf {
+		if by := l.By.Get(c.New); model.Holds(l.Where, c.New) && !by.IsMissing() && by.Kind() != value.Null {
+			x.Of(l.Name).Target(l.Target, l.To, c.New, from)
 		}
 	}
 }

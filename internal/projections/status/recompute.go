@@ -23,6 +23,8 @@ type Facts interface {
 	// Get reads facts by name; the result is nil at the index of a fact that does not
 	// exist.
 	Get(list string, names []string) ([]value.Item, error)
+	// First returns the first fact of a list of rows that take part in a latest, nil for none.
+	First(list string, l *model.Latest) (value.Item, error)
 }
 
 // Names selects the names in a list that begin with Begins and are not below From. Page
@@ -57,7 +59,7 @@ func CannotCompute(many []*TooMany) string {
 	return strings.Join(texts, "; ") + "; all else of the row is right"
 }
 
-// Recompute recomputes the statuses of a row from all facts and returns the row with them. A
+// Recompute recomputes what a row shows of facts and returns the row with it. A
 // status moves as far as the facts reach, and never below what the application wrote. A stage
 // with more rows or elements than its max stops no other one. Its word is reached if one row is
 // enough for it, and else not, and the attributes that it sets are as the application wrote them.
@@ -87,7 +89,8 @@ func Recompute(e *model.Entity, target store.Ref, row value.Item, known Facts) (
 			}
 		}
 	}
-	return projections.Over(e, own, value.NewItem(shown...)), many, nil // of several words the last one
+	want, err = showLatest(e, target, projections.Over(e, own, value.NewItem(shown...)), known) // of several words the last one
+	return want, many, err
 }
 
 // reach computes whether a row has reached one word (stage) of a status.

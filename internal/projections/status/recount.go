@@ -90,6 +90,14 @@ func (v *recount) Get(of string, names []string) ([]value.Item, error) {
 	return out, nil
 }
 
+// First returns the first fact of a list.
+func (v *recount) First(of string, _ *model.Latest) (value.Item, error) {
+	if l := v.lists[of]; l != nil {
+		return l.told[l.names[0]], nil
+	}
+	return nil, nil
+}
+
 // told returns the fact with a name on a list, nil for none.
 func (v *recount) told(of, name string) value.Item {
 	if l := v.lists[of]; l != nil {
@@ -102,7 +110,7 @@ func (v *recount) told(of, name string) value.Item {
 func (v *recount) Compare(_ context.Context, rows []projections.Change) error {
 	for i := range rows {
 		f := &rows[i]
-		if f.Is == nil || len(f.Is.Statuses) == 0 {
+		if f.Is == nil || !f.Is.IsRecomputed() {
 			continue
 		}
 		want, many, err := Recompute(f.Is, f.Row, f.New, v)
@@ -120,6 +128,15 @@ func (v *recount) Compare(_ context.Context, rows []projections.Change) error {
 		for _, s := range f.Is.Statuses {
 			for _, name := range s.Attributes() {
 				v.Check(s.Name+" "+name, f.Row, want.Get(name), f.New.Get(name), fix)
+			}
+		}
+		for _, l := range f.Is.Latest {
+			for i, name := range l.Attributes() {
+				what := l.Name
+				if i > 0 {
+					what += " " + name
+				}
+				v.Check(what, f.Row, want.Get(name), f.New.Get(name), fix)
 			}
 		}
 	}
@@ -230,10 +247,14 @@ func (v *recount) factOf(row value.Item) (list, name string, ok bool) {
 	return "", "", false
 }
 
-// entityOf returns the entity whose status a list of facts is of, nil if the model has no
-// such status.
+// entityOf returns the entity whose rows a list of facts is for, nil if the model has none.
 func entityOf(m *model.Model, list string) *model.Entity {
 	name, _, _ := strings.Cut(list, "|")
+	for _, l := range m.Latest {
+		if l.Name == name {
+			return l.Target
+		}
+	}
 	for _, s := range m.Statuses {
 		if s.Name == name {
 			return s.Target

@@ -24,6 +24,7 @@ type Fact struct {
 	Entity     *model.Entity // the entity of what must be recomputed:
 	Target     store.Ref     // this row or, if All is set,
 	All        bool          // every target of the list
+	Latest     *model.Latest // what the row takes part in; nil for the fact of a status
 }
 
 // Fold returns the facts that a change reports or withdraws: a row reports that a word of a status is reached, that it
@@ -68,6 +69,9 @@ func reports(c *projections.Change, e *model.Entity, row value.Item, faults *pro
 	}
 	for _, st := range e.Stages {
 		add(reaches(c, st, row))
+	}
+	for _, l := range e.LatestOf {
+		add(takesPart(c, l, row, faults, old))
 	}
 	for _, o := range e.Others {
 		add(belongs(o, row))
@@ -153,9 +157,7 @@ func IsList(v value.Value) bool {
 }
 
 // FactsOf returns the name of the list with the facts about a target's status.
-func FactsOf(s *model.Status, target store.Ref) string {
-	return s.Name + "|" + owntable.RowText(target)
-}
+func FactsOf(s *model.Status, target store.Ref) string { return owntable.FactsOf(s.Name, target) }
 
 // OthersOf returns the name of the list with the members of the group that a row depends
 // on.
@@ -177,12 +179,12 @@ func membersOf(o *model.Others, get func(i int) value.Value) (string, bool) {
 	return o.Name + "|" + owntable.Texts(texts), true
 }
 
-// NeedsRecompute reports whether a change leaves a row with a status in a state that may not
+// NeedsRecompute reports whether a change leaves a row that shows facts in a state that may not
 // agree with the facts: the row is new, or the application changed something that the
 // status depends on. weir's own writes raise the version and change nothing that the
 // application wrote.
 func NeedsRecompute(c *projections.Change) bool {
-	if c.Is == nil || len(c.Is.Statuses) == 0 {
+	if c.Is == nil || !c.Is.IsRecomputed() {
 		return false
 	}
 	if c.Was != c.Is {
@@ -206,8 +208,8 @@ func NeedsRecompute(c *projections.Change) bool {
 	})
 }
 
-// Basis returns the attributes of a row that its status depends on, and those that weir
-// writes for it.
+// Basis returns the attributes of a row that its statuses depend on, and those that weir
+// writes for them and for the latest of rows.
 func Basis(e *model.Entity) []string {
 	out := []string{owntable.Own}
 	add := func(name string) {
@@ -231,6 +233,11 @@ func Basis(e *model.Entity) []string {
 					}
 				}
 			}
+		}
+	}
+	for _, l := range e.Latest {
+		for _, name := range l.Attributes() {
+			add(name)
 		}
 	}
 	return out

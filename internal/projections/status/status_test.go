@@ -88,6 +88,11 @@ func (f facts) Get(list string, names []string) ([]value.Item, error) {
 	return out, nil
 }
 
+func (f facts) First(list string, _ *model.Latest) (first value.Item, err error) {
+	err = f.Each(list, status.Names{}, func(_ string, told value.Item) bool { first = told; return false })
+	return first, err
+}
+
 func change(t testing.TB, m *model.Model, table string, old, new value.Item) *projections.Change {
 	t.Helper()
 	tab := m.Table(table)

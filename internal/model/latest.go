@@ -1,0 +1,235 @@
+package model
+
+import (
+	"slices"
+	"strings"
+
+	"weir/internal/store"
+)
+
+// latestKind derives attributes that take the values of one source row: of the row that comes
+// first when they are ordered by one of their fields.
+var latestKind = kind{
+	shape: "latest", keys: latestKeywords, read: readLatest,
+	declare: func(c *compiler, d *deriveDecl, e *Entity) {
+		l := &Latest{Name: d.name.text, Kind: d.latest.kind, Target: e, Set: []Assign{{Name: d.attr.text}}}
+		c.attributeName(d.attr)
+		for _, p := range d.latest.also {
+			c.attributeName(p.name)
+			l.Set = append(l.Set, Assign{Name: p.name.text})
+		}
+		c.latest[l] = d
+		c.Latest = append(c.Latest, l)
+		e.Latest = append(e.Latest, l)
+	},
+	compile: func(c *compiler) {
+		for _, l := range c.Latest {
+			c.compileLatest(l, c.latest[l].latest)
+		}
+	},
+	checks: []func(*compiler){checkLatestAttributes, checkLatestFields},
+}
+
+// The keywords of kinds of Latest.
+const (
+	keyMax      = "max"
+	keyMin      = "min"
+	keyLatest   = "latest"
+	keyEarliest = "earliest"
+)
+
+var latestKeywords = []string{keyMax, keyMin, keyLatest, keyEarliest}
+
+// IsLatest reports whether a derivation of a kind is a Latest.
+func IsLatest(kind string) bool { return slices.Contains(latestKeywords, kind) }
+
+// Latest derives attributes of a target row from one of its source rows: the row whose field By
+// is the greatest (max, latest) or the least (min, earliest). All of them are of that one row.
+type Latest struct {
+	Name   string // "Channel.lastText"
+	Kind   string // the keyword
+	Target *Entity
+	Source *Entity
+	By     *Field
+	Where  []Test   // which source rows take part
+	To     []Assign // the names of the target's key, from fields of Source
+	Set    []Assign // the attributes, from fields of Source; the first is the one of the name
+}
+
+// Greatest reports whether the row with the greatest value is taken, not the least.
+func (l *Latest) Greatest() bool { return l.Kind == keyMax || l.Kind == keyLatest }
+
+// Attributes returns the attributes that it writes.
+func (l *Latest) Attributes() []string {
+	return names(l.Set, func(a Assign) string { return a.Name })
+}
+
+// Recomputes returns the names of what rows of the entity show of facts: statuses and the
+// latest of rows. They are computed and shown together.
+func (e *Entity) Recomputes() []string {
+	return append(names(e.Statuses, func(s *Status) string { return s.Name }), names(e.Latest, func(l *Latest) string { return l.Name })...)
+}
+
+// IsRecomputed reports whether rows of the entity show anything of facts.
+func (e *Entity) IsRecomputed() bool { return len(e.Statuses)+len(e.Latest) > 0 }
+
+// latestField returns the type of an attribute that shows a field of the latest row.
+func (e *Entity) latestField(name string) (Type, bool) {
+	for _, l := range e.Latest {
+		for _, a := range l.Set {
+			switch {
+			case a.Name != name:
+			case a.Expr.Field == nil:
+				return TypeAny, true
+			default:
+				return a.Expr.Field.Type, true
+			}
+		}
+	}
+	return TypeAny, false
+}
+
+type latestDecl struct {
+	kind  string
+	of    word
+	by    word
+	where []testDecl
+	to    []pair
+	also  []pair
+	at    map[string]pos
+}
+
+func readLatest(d *deriveDecl, f fields) {
+	l := &latestDecl{by: f.word("by"), where: readTests(f), to: f.pairs("to"), also: f.pairs("also"), at: f.places()}
+	for _, kind := range latestKeywords {
+		if _, ok := f.has[kind]; !ok {
+			continue
+		}
+		if l.kind != "" {
+			f.r.report(f.at(kind), "", "it is either %q or %q", l.kind, kind)
+			continue
+		}
+		l.kind, l.of = kind, f.word(kind)
+	}
+	d.latest = l
+}
+
+func (c *compiler) compileLatest(l *Latest, d *latestDecl) {
+	entity, fieldName, dotted := strings.Cut(d.of.text, ".")
+	if !d.of.given() {
+		return
+	}
+	l.Source = c.entity(word{entity, d.of.pos})
+	if l.Source == nil {
+		return
+	}
+	whole := true
+	if !dotted {
+		c.report(d.of.pos, d.kind+": "+entity+".FIELD", "a %s is of a field of %s", d.kind, entity)
+		whole = false
+	}
+	shown := c.field(l.Source, word{fieldName, d.of.pos})
+	switch l.By = shown; {
+	case l.Greatest() && d.kind == keyMax || d.kind == keyMin:
+		if d.by.given() {
+			c.report(d.at["by"], "leave it out, or "+map[bool]string{true: keyLatest, false: keyEarliest}[d.kind == keyMax]+": "+d.of.text, "a %s goes by the field itself", d.kind)
+		}
+	case !d.by.given():
+		c.report(d.of.pos, "by: FIELD", "%q needs by: the field of %s that says which row is the %s", d.kind, entity, d.kind)
+		l.By = nil
+	default:
+		l.By = c.field(l.Source, d.by)
+	}
+	l.Set[0].Expr.Field = shown
+	for i, p := range d.also {
+		f := c.field(l.Source, p.value)
+		l.Set[i+1].Expr.Field = f
+		whole = whole && f != nil
+	}
+	l.Where = c.tests(l.Source, d.where, false)
+	to, ok := c.assigns(l.Target, l.Source, d.to, d.of.pos, "to")
+	if l.To = to; ok && whole && shown != nil && l.By != nil {
+		l.Source.LatestOf = append(l.Source.LatestOf, l)
+	}
+}
+
+// checkLatestAttributes reports an attribute that something else writes too, or that cannot be
+// derived because it is part of a key, tells which entity its row is, or is the table's TTL.
+func checkLatestAttributes(c *compiler) {
+	for _, l := range c.Latest {
+		d := c.latest[l]
+		e := l.Target
+		if e.Derived {
+			c.report(d.name.pos, "derive it onto the row that "+e.Name+" is made from, and copy it", "rows of %s are made whole by weir, and nothing else is derived on them", e.Name)
+		}
+		for i, a := range l.Set {
+			at := d.attr.pos
+			if i > 0 {
+				at = d.latest.also[i-1].name.pos
+			}
+			twice := slices.ContainsFunc(l.Set[:i], func(b Assign) bool { return b.Name == a.Name })
+			for _, o := range e.Latest {
+				if o == l {
+					break
+				}
+				twice = twice || slices.Contains(o.Attributes(), a.Name)
+			}
+			switch {
+			case twice:
+				c.report(at, "one attribute for each", "%s.%s is derived already", e.Name, a.Name)
+			case e.Attribute(a.Name) != nil:
+				c.report(at, "leave it out of the attributes of "+e.Name, "%s.%s is derived, and declared as an attribute that the application writes", e.Name, a.Name)
+			case c.valueOf(e, a.Name) != nil:
+				c.report(at, "choose another name", "%s.%s is derived already", e.Name, a.Name)
+			case slices.Contains(e.KeyNames(), a.Name) || slices.ContainsFunc(keyAttrs(e.Table), func(k store.KeyAttr) bool { return k.Name == a.Name }):
+				c.report(at, "choose another name, and search or copy the rows by it", "%s is in a key of %s, and a value of another row cannot be", a.Name, e.Name)
+			case a.Name == e.Table.TTL:
+				c.report(at, "choose another name", "%s is the ttl of table %s", a.Name, e.Table.Name)
+			}
+		}
+	}
+}
+
+// checkLatestFields reports a field that orders nothing, a value that would reveal a hidden
+// attribute, and a field that cannot be part of the key of the target.
+func checkLatestFields(c *compiler) {
+	for _, l := range c.Latest {
+		d := c.latest[l].latest
+		at := d.at[d.kind]
+		if l.By != nil && orderless(l.By.Type) {
+			c.report(at, "", "a %s goes by numbers, times or texts, %s.%s is a %s", d.kind, l.Source.Name, l.By.Name, l.By.Type)
+		}
+		for i, a := range l.Set {
+			if i > 0 {
+				at = d.also[i-1].value.pos
+			}
+			if f := a.Expr.Field; f != nil {
+				if s := l.Source.Attribute(f.Name); s != nil && s.Hidden {
+					c.report(at, "", "%s would show values of %s.%s, which is hidden", l.Name, l.Source.Name, f.Name)
+				}
+			}
+		}
+		if l.Source != nil {
+			c.fits(c.latest[l].name.pos, l.Name, l.Target, l.To)
+		}
+	}
+}
+
+// orderless reports whether no value of the type has a place in the order of a Latest.
+func orderless(t Type) bool {
+	return !scalar(t) || t == TypeBinary || t == TypeBoolean
+}
+
+func (l *Latest) derivation() Derivation {
+	d := Derivation{Name: l.Name, Into: l.Target.Name, Kind: l.Kind, Reads: []string{l.Source.Table.Name, l.Target.Table.Name}}
+	var x defined
+	x.add("latest", map[bool]string{true: "greatest", false: "least"}[l.Greatest()])
+	x.within("target", l.Target.identity())
+	x.within("source", l.Source.identity())
+	x.within("by", l.By.definition())
+	x.tests("where", l.Where)
+	x.assigns("to", l.To)
+	x.assigns("set", l.Set)
+	d.definition = x.String()
+	return d
+}

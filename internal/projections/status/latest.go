@@ -1,0 +1,87 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/projections"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// The latest of rows (max, min, latest, earliest) is the first fact of a list whose names have
+// the order of the rows (owntable.Ordered). A row that is deleted, edited or moved withdraws its
+// fact, and then the next fact is the first.
+
+// MaxShown is how many bytes the attributes may have that a target takes from one row. It leaves
+// room in the target for what the application writes.
+const MaxShown = 32 << 10
+
+// takesPart returns the fact that a row takes part in a latest, with the values that the target
+// shows if the row comes first. A row without a value to order it by takes no part.
+func takesPart(c *projections.Change, l *model.Latest, row value.Item, faults *projections.Faults, old bool) (Fact, bool) {
+	if !model.Holds(l.Where, row) {
+		return Fact{}, false
+	}
+	by := l.By.Get(row)
+	if by.IsMissing() || by.Kind() == value.Null {
+		return Fact{}, false
+	}
+	target, ok := keyOf(l.Target, l.To, row)
+	if !ok {
+		return Fact{}, false
+	}
+	name, unfit := owntable.Ordered(by, c.Row.Key, l.Greatest())
+	if unfit != "" {
+		faults.Note(l.Name, fmt.Sprintf("%s is no value by which rows have an order: it must be %s", l.By.Name, unfit), old)
+		return Fact{}, false
+	}
+	f := Fact{List: owntable.FactsOf(l.Name, target), Name: name, Entity: l.Target, Target: target, Latest: l, Told: value.Item{}}
+	for i := range l.Set {
+		if v := l.Set[i].Expr.Field.Get(row); !v.IsMissing() {
+			f.Told = f.Told.With(value.Attr{Name: l.Set[i].Name, Value: v})
+		}
+	}
+	if n := f.Told.Size(); n > MaxShown {
+		faults.Note(l.Name, fmt.Sprintf("what the row would show there has %d bytes, the limit is %d", n, MaxShown), old)
+		return Fact{}, false
+	}
+	return f, true
+}
+
+// showLatest returns a row with what it shows of the latest of rows, all attributes of one row
+// each. An attribute that this row lacks, and all if there is no row, are absent.
+func showLatest(e *model.Entity, target store.Ref, row value.Item, known Facts) (value.Item, error) {
+	var attrs []value.Attr
+	for _, l := range e.Latest {
+		first, err := known.First(owntable.FactsOf(l.Name, target), l)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range l.Attributes() {
+			attrs = append(attrs, value.Attr{Name: name, Value: first.Get(name)})
+		}
+	}
+	return row.With(attrs...), nil
+}
+
+// headOf returns, for each latest of a target, the first fact that some facts put.
+func headOf(facts []Fact, target store.Ref) (out []owntable.Head) {
+	for i := range facts {
+		f := &facts[i]
+		if f.Latest == nil || f.Told == nil || !projections.SameRow(f.Target, target) {
+			continue
+		}
+		attr := f.Latest.Set[0].Name
+		n := slices.IndexFunc(out, func(h owntable.Head) bool { return h.Attr == attr })
+		switch {
+		case n < 0:
+			out = append(out, owntable.Head{Attr: attr, Name: f.Name})
+		case f.Name < out[n].Name:
+			out[n].Name = f.Name
+		}
+	}
+	return out
+}

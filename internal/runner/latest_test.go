@@ -1,0 +1,247 @@
+package runner_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/projections"
+	"weir/internal/projections/kinds"
+	"weir/internal/projections/status"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/store/embedded"
+	"weir/internal/value"
+)
+
+const queue = `model: queue
+tables:
+  queue: {key: [PK, SK]}
+entities:
+  Queue: {where: {type: Queue}, key: {PK: "QUEUE#{queue}", SK: ABOUT}}
+  Task: {where: {type: Task}, key: {PK: "TASK#{n}", SK: TASK}, attributes: {queue: string, at: number, what: string}}
+derive:
+  Queue.next: {earliest: Task.what, by: at, also: {nextAt: at}}
+  Queue.last: {latest: Task.what, by: at}
+`
+
+// metered counts the units of a store by DynamoDB's documented rules: of writes one for each KB
+// begun, also of those whose condition fails, and of strong reads one for each 4 KB.
+type metered struct {
+	store.Store
+	wrote, read atomic.Int64
+}
+
+func (m *metered) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	for range ws {
+		m.wrote.Add(1) // every row here is below 1 KB
+	}
+	return m.Store.Write(ctx, ws)
+}
+
+func (m *metered) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
+	m.read.Add(int64(len(refs)))
+	return m.Store.Get(ctx, refs)
+}
+
+func (m *metered) Query(ctx context.Context, q store.Query) (store.Page, error) {
+	page, err := m.Store.Query(ctx, q)
+	size := 0
+	for _, row := range page.Rows {
+		size += row.Size()
+	}
+	m.read.Add(int64(max(1, (size+4095)/4096)))
+	return page, err
+}
+
+// tasks is a queue that shows its first and its last task, and a runner whose store is metered.
+type tasks struct {
+	*testing.T
+	model    *model.Model
+	meter    *metered
+	runner   *runner.Runner
+	about    store.Ref
+	position uint64
+}
+
+func newTasks(t *testing.T) *tasks {
+	m, err := loadText(t, queue)
+	must(t, err)
+	db, err := embedded.Open("store", []store.Table{owntable.Table(), m.Tables[0].Table}, embedded.Options{FS: vfs.NewMem(), Shards: 1})
+	must(t, err)
+	t.Cleanup(func() { must(t, db.Close()) })
+	q := &tasks{T: t, model: m, meter: &metered{Store: db}}
+	q.runner = &runner.Runner{Kinds: kinds.All(), Model: m, Store: q.meter, Now: time.Now}
+	q.about = store.Ref{Table: "queue", Key: store.Key{Partition: value.OfString("QUEUE#q"), Sort: value.OfString("ABOUT")}}
+	row := m.Tables[0].Item(q.about.Key).With(value.Attr{Name: "type", Value: value.OfString("Queue")})
+	_, err = db.Write(t.Context(), []store.Write{{Ref: q.about, Put: row}})
+	must(t, err)
+	return q
+}
+
+// task is the row of a task.
+func task(n int) value.Item {
+	return value.NewItem(
+		value.Attr{Name: "PK", Value: value.OfString(fmt.Sprintf("TASK#%07d", n))}, value.Attr{Name: "SK", Value: value.OfString("TASK")},
+		value.Attr{Name: "type", Value: value.OfString("Task")}, value.Attr{Name: "queue", Value: value.OfString("q")},
+		value.Attr{Name: "at", Value: value.OfInt(int64(n))}, value.Attr{Name: "what", Value: value.OfString(fmt.Sprint("task ", n))},
+	)
+}
+
+func (q *tasks) change(old, now value.Item) projections.Change {
+	q.position++
+	keys := now
+	if keys == nil {
+		keys = old
+	}
+	c, ok := projections.NewChange(q.model.Tables[0], &events.Record{Table: "queue", Keys: keys, Old: old, New: now, Position: events.PositionOf(q.position)})
+	if !ok {
+		q.Fatal("a record without its key")
+	}
+	return c
+}
+
+// apply applies changes as one batch of a runner.
+func (q *tasks) apply(r *runner.Runner, changes ...projections.Change) {
+	q.Helper()
+	n, err := r.Rows(q.Context(), runner.Batch{ShardKey: runner.ShardKey("queue", "0"), Changes: changes})
+	must(q, err)
+	if n.Applied != len(changes) {
+		q.Fatal(n)
+	}
+}
+
+// add adds tasks, in batches.
+func (q *tasks) add(from, to int) {
+	for ; from < to; from += 500 {
+		var some []projections.Change
+		for n := from; n < min(from+500, to); n++ {
+			some = append(some, q.change(nil, task(n)))
+		}
+		q.apply(q.runner, some...)
+	}
+}
+
+// end deletes tasks one after the other.
+func (q *tasks) end(from, to int) {
+	for n := from; n < to; n++ {
+		q.apply(q.runner, q.change(task(n), nil))
+	}
+}
+
+func (q *tasks) shows(next, last int) {
+	q.Helper()
+	row, err := q.runner.GetRow(q.Context(), q.about)
+	must(q, err)
+	if row.Get("next").Text() != fmt.Sprint("task ", next) || row.Get("last").Text() != fmt.Sprint("task ", last) {
+		q.Fatalf("it shows %v and %v, want %d and %d", row.Get("next"), row.Get("last"), next, last)
+	}
+}
+
+// TestLatestCost: a change costs the same units with ten source rows and with thousands, also
+// where the first row always goes, as in a queue, and its withdrawn facts stay.
+func TestLatestCost(t *testing.T) {
+	type cost struct{ wrote, read int64 }
+	costs := map[string]map[int]cost{}
+	for _, rows := range []int{10, 100, 5000} {
+		q := newTasks(t)
+		q.add(0, rows)
+		measure := func(what string, times int, do func(i int)) {
+			wrote, read := q.meter.wrote.Load(), q.meter.read.Load()
+			for i := range times {
+				do(i)
+			}
+			if costs[what] == nil {
+				costs[what] = map[int]cost{}
+			}
+			costs[what][rows] = cost{(q.meter.wrote.Load() - wrote) / int64(times), (q.meter.read.Load() - read) / int64(times)}
+		}
+		q.shows(0, rows-1)
+		measure("a new row at the end", 8, func(i int) { q.add(rows+i, rows+i+1) })
+		q.shows(0, rows+7)
+		measure("an edit that changes no order", 8, func(int) {
+			q.apply(q.runner, q.change(task(5), task(5).With(value.Attr{Name: "what", Value: value.OfString("else")})))
+		})
+		measure("the last row goes", 8, func(i int) { q.end(rows+7-i, rows+8-i) })
+		q.shows(0, rows-1)
+		measure("the first row goes, again and again", rows-2, func(i int) { q.end(i, i+1) })
+		q.shows(rows-2, rows-1)
+		q.add(3, 4) // before all that went
+		q.shows(3, rows-1)
+	}
+	for what, of := range costs {
+		t.Logf("%s: write units, read units with 10, 100 and 5,000 rows: %v, %v, %v", what, of[10], of[100], of[5000])
+		for rows, c := range of {
+			if c.wrote > of[10].wrote+1 || c.read > of[10].read+1 {
+				t.Errorf("%s: with %d rows %v units, with 10 %v", what, rows, c, of[10])
+			}
+		}
+	}
+}
+
+// between is a store that does something once, between a read of facts and what follows it.
+type between struct {
+	store.Store
+	do func()
+}
+
+func (b *between) Query(ctx context.Context, q store.Query) (store.Page, error) {
+	page, err := b.Store.Query(ctx, q)
+	if do := b.do; do != nil && err == nil && page.Next == nil && owntable.Kind(q.Partition.Text()) == owntable.KindFact {
+		b.do = nil
+		do()
+	}
+	return page, err
+}
+
+// TestLatestHeadMeanwhile: a worker that has read many withdrawn facts does not move the head of
+// the ledger past a fact that another worker put after that read.
+func TestLatestHeadMeanwhile(t *testing.T) {
+	q := newTasks(t)
+	q.add(0, 12)
+	var all []projections.Change
+	for n := range 12 {
+		all = append(all, q.change(task(n), nil))
+	}
+	first := q.change(nil, task(3))
+	slow := *q.runner
+	slow.Store = &between{q.meter, func() { q.apply(q.runner, first) }}
+	q.apply(&slow, all...)
+	q.shows(3, 3)
+	q.end(30, 31)
+	q.shows(3, 3)
+	q.add(20, 21)
+	q.shows(3, 20)
+}
+
+// TestLatestHeadAfterRepair: a fact that a correction puts before the head of the ledger is read.
+func TestLatestHeadAfterRepair(t *testing.T) {
+	q := newTasks(t)
+	q.add(0, 12)
+	q.end(0, 11)
+	q.shows(11, 11)
+	k := status.Kind{}
+	recount := k.Recount(&runner.Verification{Model: q.model, Store: q.meter, Yield: func(runner.Difference) {}})
+	row := q.change(nil, task(3))
+	recount.Add(&row, &projections.Faults{})
+	recount.Added()
+	for _, f := range status.Fold(&row, nil) {
+		fix := &status.FactFix{List: f.List, Name: f.Name}
+		must(t, fix.Note(t.Context(), q.runner))
+		done, differs, err := fix.Correct(t.Context(), q.runner, &runner.Recounted{Recounts: []runner.Recount{recount}})
+		if must(t, err); !done || !differs {
+			t.Fatal("the fact is there already")
+		}
+	}
+	q.end(30, 31)
+	q.shows(3, 11)
+	q.add(20, 21)
+	q.shows(3, 20)
+}

@@ -1,0 +1,103 @@
+package sim
+
+import (
+	"strings"
+	"time"
+
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// latest is a row with what it shows of the latest of rows: each time all rows are compared.
+func (t *truth) latest(k *known, image value.Item, rows []*known) value.Item {
+	if k.entity == nil {
+		return image
+	}
+	for _, l := range k.entity.Latest {
+		var best *known
+		for _, r := range rows {
+			if takesPart(k, l, r) && (best == nil || before(l, best, r) == l.Greatest()) {
+				best = r
+			}
+		}
+		for _, a := range l.Set {
+			v := value.Value{}
+			if best != nil {
+				v = a.Expr.Field.Get(best.image)
+			}
+			image = image.With(value.Attr{Name: a.Name, Value: v})
+		}
+	}
+	return image
+}
+
+// takesPart reports whether a row is one of those of which the target shows the latest.
+func takesPart(target *known, l *model.Latest, r *known) bool {
+	if r.entity == nil || r.entity != l.Source || !model.Holds(l.Where, r.image) {
+		return false
+	}
+	switch v := l.By.Get(r.image); {
+	case v.Kind() != value.Number && v.Kind() != value.String, v.Kind() == value.String && len(v.Text()) > 250:
+		return false
+	}
+	bytes := 0
+	for _, a := range l.Set {
+		if v := a.Expr.Field.Get(r.image); !v.IsMissing() {
+			bytes += (value.Item{{Name: a.Name, Value: v}}).Size()
+		}
+	}
+	key, ok := l.Target.KeyFrom(l.To, r.image)
+	return ok && bytes <= 32<<10 && l.Target.Table == target.table && refName(store.Ref{Table: target.table.Name, Key: key}) == target.name()
+}
+
+// before reports whether row a comes before row b by the field that orders them: numbers, then
+// texts, then times; of equal ones the row with the lower key.
+func before(l *model.Latest, a, b *known) bool {
+	x, y := l.By.Get(a.image), l.By.Get(b.image)
+	s, atA := when(x)
+	u, atB := when(y)
+	switch {
+	case x.Kind() != y.Kind():
+		return x.Kind() == value.Number
+	case x.Kind() == value.Number:
+		if c := rat(x).Cmp(rat(y)); c != 0 {
+			return c < 0
+		}
+	case atA != atB:
+		return atB
+	case atA:
+		if !s.Equal(u) {
+			return s.Before(u)
+		}
+	case x.Text() != y.Text():
+		return x.Text() < y.Text()
+	}
+	return tie(a.key) < tie(b.key)
+}
+
+// when is a text as a time.
+func when(v value.Value) (time.Time, bool) {
+	if v.Kind() != value.String {
+		return time.Time{}, false
+	}
+	if t, err := time.Parse(time.DateOnly, v.Text()); err == nil {
+		return t, true
+	}
+	t, err := time.Parse(time.RFC3339, v.Text())
+	return t, err == nil
+}
+
+// tie is a key, of texts, as a text. Of a long one the beginning and a hash decide.
+func tie(k store.Key) string {
+	parts := []string{k.Partition.Text(), k.Sort.Text(), ""}
+	for i := range parts {
+		parts[i] = strings.ReplaceAll(parts[i], "\x00", "\x00\xff")
+	}
+	text := strings.Join(parts, "\x00\x01")
+	if len(text) > 250 {
+		return text[:225] + owntable.Hash(text)
+	}
+	return text
+}
