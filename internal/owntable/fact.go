@@ -76,6 +76,13 @@ func FactsOf(derivation string, target store.Ref) string { return derivation + "
 // Facts returns the prefix of the partition keys of a model's facts.
 func Facts(model string) string { return "fact|" + model + "|" }
 
+// FactsWithin is FactsFrom for the facts whose names come before one.
+func FactsWithin(model, list, from, before string, limit int) store.Query {
+	q := FactsFrom(model, list, from, limit)
+	q.Sort.Below = value.OfString(before)
+	return q
+}
+
 // FactsFrom returns the query for the facts of a list whose names do not come before from.
 func FactsFrom(model, list, from string, limit int) store.Query {
 	ref := Fact(model, list, from)

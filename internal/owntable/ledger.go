@@ -21,7 +21,8 @@ const (
 	ledgerUnshown = Unshown
 	ledgerUnmoved = Unmoved
 	ledgerPruned  = Pruned // how often positions of shards were removed; absent for never
-	ledgerHead    = "h:"   // and an attribute
+	ledgerSkip    = "h:"   // and an attribute: the end of its skip
+	ledgerBegin   = "g:"   // and an attribute: the beginning of its skip, in the opposite order
 )
 
 // Lack is what a ledger notes about a dead letter that says what its target does not show.
@@ -159,32 +160,71 @@ func AddLedger(at store.Ref, amounts []value.Attr, before value.Value) store.Wri
 	return store.Write{Ref: at, Ops: adding(raise(before), amounts), If: store.Cond{Open()}}
 }
 
-// RaiseLedger raises the version of a ledger whose sums stay, unless a fact that was put comes
-// before a head of the ledger, and takes the heads of some attributes away. The write returns
-// the row.
-func RaiseLedger(at store.Ref, before value.Value, put []Head, gone []string) store.Write {
+// RaiseLedger raises the version of a ledger whose sums stay, unless a fact that was put is within
+// a skip of the ledger, and changes skips. The write returns the row.
+func RaiseLedger(at store.Ref, before value.Value, put []PutFacts, skips ...Skip) store.Write {
 	w := store.Write{Ref: at, Return: true, Ops: raise(before)}
-	for _, h := range put {
-		name := ledgerHead + h.Attr
-		w.If = append(w.If, []store.Test{{Attr: name, Is: store.Absent}, {Attr: name, Is: store.Le, Value: value.OfString(h.Name)}})
+	for _, p := range put {
+		end, begin := ledgerSkip+p.Attr, ledgerBegin+p.Attr
+		w.If = append(w.If, []store.Test{
+			{Attr: end, Is: store.Absent}, {Attr: end, Is: store.Le, Value: value.OfString(slices.Min(p.Names))},
+			{Attr: begin, Is: store.Lt, Value: value.OfString(opposite.Replace(slices.Max(p.Names)))},
+		})
 	}
-	for _, name := range gone {
-		w.Ops = append(w.Ops, remove(ledgerHead+name))
+	for _, s := range skips {
+		w.Ops = append(w.Ops, s.ops()...)
 	}
 	return w
 }
 
-// Head says that no fact before a name holds among those that decide an attribute (Ordered).
-// It is why facts that were withdrawn are not read each time.
-type Head struct{ Attr, Name string }
+// PutFacts are the names of facts that were put, of those that decide an attribute (Ordered).
+type PutFacts struct {
+	Attr  string
+	Names []string
+}
 
-// Head returns the name before which no fact of an attribute holds, "" if that is not known.
-func (l LedgerRow) Head(attr string) string { return value.Item(l).Get(ledgerHead + attr).Text() }
+// Skip says that no fact from Begin on and before End holds, of those that decide an attribute.
+// It is why facts that were withdrawn are not read each time. Without End there is none.
+type Skip struct{ Attr, Begin, End string }
 
-// MoveHead sets a head, on condition that the ledger has the version under which the facts were
+// Skip returns the skip of an attribute.
+func (l LedgerRow) Skip(attr string) Skip {
+	is := value.Item(l)
+	return Skip{attr, opposite.Replace(is.Get(ledgerBegin + attr).Text()), is.Get(ledgerSkip + attr).Text()}
+}
+
+// Without returns the part of the skip that none of some facts is in: the one before the first of
+// those that are. within is false if none is.
+func (s Skip) Without(names []string) (_ Skip, within bool) {
+	for _, name := range names {
+		if s.Begin <= name && name < s.End {
+			s.End, within = name, true
+		}
+	}
+	if s.Begin == s.End {
+		s.Begin, s.End = "", ""
+	}
+	return s, within
+}
+
+// ops write the skip. Its beginning stands there in the opposite order, because a condition can
+// ask what is below a value, and not what is above.
+func (s Skip) ops() []store.Op {
+	if s.End == "" {
+		return []store.Op{remove(ledgerBegin + s.Attr), remove(ledgerSkip + s.Attr)}
+	}
+	return []store.Op{set(ledgerBegin+s.Attr, value.OfString(opposite.Replace(s.Begin))), set(ledgerSkip+s.Attr, value.OfString(s.End))}
+}
+
+// SameSkip is the condition that a skip is as it was read.
+func (l LedgerRow) SameSkip(attr string) store.Cond {
+	return store.Cond{{store.AsRead(ledgerBegin+attr, value.Item(l).Get(ledgerBegin+attr))}, {store.AsRead(ledgerSkip+attr, value.Item(l).Get(ledgerSkip+attr))}}
+}
+
+// MoveSkip sets a skip, on condition that the ledger has the version under which the facts were
 // read: a worker that puts a fact raises the version afterwards.
-func (l LedgerRow) MoveHead(at store.Ref, to Head) store.Write {
-	return store.Write{Ref: at, Ops: []store.Op{set(ledgerHead+to.Attr, value.OfString(to.Name))}, If: store.Cond{l.sameVersion()}}
+func (l LedgerRow) MoveSkip(at store.Ref, to Skip) store.Write {
+	return store.Write{Ref: at, Ops: to.ops(), If: store.Cond{l.sameVersion()}}
 }
 
 // ParkLedger moves a ledger past the records of a log or a shard from first to last, which n dead

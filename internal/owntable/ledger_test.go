@@ -32,7 +32,7 @@ func TestLedgers(t *testing.T) {
 	if o.writes(owntable.CountLedger(ref, "s1", off(4), off(5), amounts(1), before, never)) || read().Offset("s1") != off(4) || !read().Offset("s2").IsZero() {
 		t.Error("a record that the ledger has seen was counted again")
 	}
-	if !o.writes(owntable.AddLedger(ref, amounts(2), before)) || !o.writes(owntable.RaiseLedger(ref, before, nil, nil)) {
+	if !o.writes(owntable.AddLedger(ref, amounts(2), before)) || !o.writes(owntable.RaiseLedger(ref, before, nil)) {
 		t.Fatal("not added")
 	}
 	holds(5, 103)

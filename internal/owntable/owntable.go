@@ -49,7 +49,8 @@
 //	a+N:ATTR digits of a sum that are too high or too low for a:ATTR: see bands.go
 //	d:ATTR:V how many rows hold the value V, for a distinct
 //	o:ATTR   a distinct had far more values than its max: they are no longer counted
-//	h:ATTR   before this name no fact holds among those of a latest; absent if not known
+//	h:ATTR   the end of a skip: names among which no fact of a latest holds; absent for none
+//	g:ATTR   the beginning of that skip, with the opposite digits
 //	n        version of the ledger, which the target publishes as attribute "weir"
 //	q        how many parked effects wait for this target; absent or 0 for none
 //	u        id of the dead letter that names the sums that cannot be shown; absent for none

@@ -173,13 +173,22 @@ func TestLatestCost(t *testing.T) {
 		q.shows(0, rows-1)
 		measure("the first row goes, again and again", rows-2, func(i int) { q.end(i, i+1) })
 		q.shows(rows-2, rows-1)
-		q.add(3, 4) // before all that went
+		measure("a row comes last and goes, again and again", rows/2, func(i int) {
+			q.add(rows+10+i, rows+11+i)
+			q.end(rows+10+i, rows+11+i)
+		})
+		q.shows(rows-2, rows-1)
+		q.add(3, 4) // among those that went
+		q.shows(3, rows-1)
+		q.add(1, 2)
+		q.shows(1, rows-1)
+		q.end(1, 2)
 		q.shows(3, rows-1)
 	}
 	for what, of := range costs {
 		t.Logf("%s: write units, read units with 10, 100 and 5,000 rows: %v, %v, %v", what, of[10], of[100], of[5000])
 		for rows, c := range of {
-			if c.wrote > of[10].wrote+1 || c.read > of[10].read+1 {
+			if c.wrote > of[10].wrote+1 || c.read > of[10].read+4 { // a few rows have no skip yet
 				t.Errorf("%s: with %d rows %v units, with 10 %v", what, rows, c, of[10])
 			}
 		}
@@ -201,9 +210,9 @@ func (b *between) Query(ctx context.Context, q store.Query) (store.Page, error) 
 	return page, err
 }
 
-// TestLatestHeadMeanwhile: a worker that has read many withdrawn facts does not move the head of
-// the ledger past a fact that another worker put after that read.
-func TestLatestHeadMeanwhile(t *testing.T) {
+// TestLatestSkipMeanwhile: a worker that has read many withdrawn facts does not make the ledger
+// skip a fact that another worker put after that read.
+func TestLatestSkipMeanwhile(t *testing.T) {
 	q := newTasks(t)
 	q.add(0, 12)
 	var all []projections.Change
@@ -221,8 +230,8 @@ func TestLatestHeadMeanwhile(t *testing.T) {
 	q.shows(3, 20)
 }
 
-// TestLatestHeadAfterRepair: a fact that a correction puts before the head of the ledger is read.
-func TestLatestHeadAfterRepair(t *testing.T) {
+// TestLatestSkipAfterRepair: a fact that a correction puts among those that the ledger skips is read.
+func TestLatestSkipAfterRepair(t *testing.T) {
 	q := newTasks(t)
 	q.add(0, 12)
 	q.end(0, 11)

@@ -143,11 +143,11 @@ func showLedgers(ctx context.Context, w *runner.Work, targets []*projections.Tar
 // and parks targets that refuse it.
 func recomputeSome(ctx context.Context, w *runner.Work, targets []*projections.Target, facts []Fact) error {
 	var refs []store.Ref
-	var heads [][]owntable.Head
+	var put [][]owntable.PutFacts
 	for _, t := range targets {
-		refs, heads = append(refs, t.Row), append(heads, headOf(facts, t.Row))
+		refs, put = append(refs, t.Row), append(put, putFor(facts, t.Row))
 	}
-	refused, err := recompute(ctx, w.Runner, refs, heads, false)
+	refused, err := recompute(ctx, w.Runner, refs, put, false)
 	if err != nil {
 		return err
 	}

@@ -23,10 +23,10 @@ const recomputesAtOnce = 10
 // recompute recomputes the statuses of rows. A row that does not exist needs none: when it is
 // inserted, its own record leads to a recompute. For each row recompute returns why the row
 // refuses what it must show, or nil. It leaves out parked targets, unless parked says that their
-// turn has come. heads are the first facts that were put for each row, nil if that is not known.
-func recompute(ctx context.Context, r *runner.Runner, refs []store.Ref, heads [][]owntable.Head, parked bool) (refused []error, err error) {
+// turn has come. put are the facts that were put for each row, nil if that is not known.
+func recompute(ctx context.Context, r *runner.Runner, refs []store.Ref, put [][]owntable.PutFacts, parked bool) (refused []error, err error) {
 	refused = make([]error, len(refs))
-	ledgers, err := raise(ctx, r, refs, heads, parked)
+	ledgers, err := raise(ctx, r, refs, put, parked)
 	if err != nil {
 		return nil, err
 	}
@@ -45,8 +45,8 @@ func recompute(ctx context.Context, r *runner.Runner, refs []store.Ref, heads []
 }
 
 // raise gives each target's ledger a new version and returns the ledgers. The result is
-// nil for a parked target. A ledger loses its heads if facts may have been put before them.
-func raise(ctx context.Context, r *runner.Runner, refs []store.Ref, heads [][]owntable.Head, parked bool) ([]value.Item, error) {
+// nil for a parked target. A skip of a ledger loses the part in which facts may have been put.
+func raise(ctx context.Context, r *runner.Runner, refs []store.Ref, put [][]owntable.PutFacts, parked bool) ([]value.Item, error) {
 	ledgers := make([]value.Item, len(refs))
 	todo := make([]int, len(refs))
 	for i := range refs {
@@ -55,15 +55,15 @@ func raise(ctx context.Context, r *runner.Runner, refs []store.Ref, heads [][]ow
 	for try := 0; len(todo) > 0; try++ {
 		ws := make([]store.Write, len(todo))
 		for j, i := range todo {
-			at := owntable.Ledger(r.Model.Name, refs[i])
-			switch {
-			case heads == nil || try == raisesAtOnce:
-				ws[j], ledgers[i] = owntable.RaiseLedger(at, r.First(), nil, latestIn(r.Model.Table(refs[i].Table))), nil
+			switch at := owntable.Ledger(r.Model.Name, refs[i]); {
+			case put == nil || try == raisesAtOnce:
+				ws[j] = owntable.RaiseLedger(at, r.First(), nil, noSkips(r.Model.Table(refs[i].Table))...)
+			case try == 0:
+				ws[j] = owntable.RaiseLedger(at, r.First(), put[i])
 			default:
-				put, gone := headsBehind(owntable.LedgerRow(ledgers[i]), heads[i])
-				ws[j], ledgers[i] = owntable.RaiseLedger(at, r.First(), put, gone), nil
+				ws[j] = raiseAsRead(at, r.First(), ledgers[i], put[i])
 			}
-			if !parked {
+			if ledgers[i] = nil; !parked {
 				ws[j].If = append(ws[j].If, owntable.Open())
 			}
 		}
@@ -78,8 +78,8 @@ func raise(ctx context.Context, r *runner.Runner, refs []store.Ref, heads [][]ow
 				return nil, out[j].Err
 			case out[j].Err == nil:
 				ledgers[i] = out[j].Row
-			case try < raisesAtOnce && heads != nil && len(heads[i]) > 0 && !owntable.LedgerRow(out[j].Row).Parked():
-				ledgers[i] = out[j].Row // with the heads that are behind
+			case put != nil && try < raisesAtOnce && len(put[i]) > 0 && !owntable.LedgerRow(out[j].Row).Parked():
+				ledgers[i] = out[j].Row // with the skips that facts are within
 				again = append(again, i)
 			}
 		}
@@ -88,32 +88,36 @@ func raise(ctx context.Context, r *runner.Runner, refs []store.Ref, heads [][]ow
 	return ledgers, nil
 }
 
-// raisesAtOnce is how often a raise looks which heads are behind before it takes all away.
+// raisesAtOnce is how often a raise looks at skips before it takes all away.
 const raisesAtOnce = 3
 
-// headsBehind splits what was put by the heads of a ledger as it was read, nil for not at all:
-// facts that come before no head, and the attributes of heads that others come before.
-func headsBehind(l owntable.LedgerRow, heads []owntable.Head) (put []owntable.Head, gone []string) {
-	for _, h := range heads {
-		if l.Head(h.Attr) > h.Name {
-			gone = append(gone, h.Attr)
-		} else {
-			put = append(put, h)
+// raiseAsRead is the write that raises a ledger as it was read, and cuts its skips where facts
+// were put.
+func raiseAsRead(at store.Ref, first value.Value, ledger value.Item, put []owntable.PutFacts) store.Write {
+	l := owntable.LedgerRow(ledger)
+	var same store.Cond
+	var cut []owntable.Skip
+	for _, p := range put {
+		same = append(same, l.SameSkip(p.Attr)...)
+		if s, within := l.Skip(p.Attr).Without(p.Names); within {
+			cut = append(cut, s)
 		}
 	}
-	return put, gone
+	w := owntable.RaiseLedger(at, first, nil, cut...)
+	w.If = same
+	return w
 }
 
-// latestIn returns for each latest on rows of a table the attribute that its head is of.
-func latestIn(t *model.Table) (attrs []string) {
+// noSkips takes away the skips of all latest on rows of a table.
+func noSkips(t *model.Table) (none []owntable.Skip) {
 	for _, e := range t.Entities {
 		for _, l := range e.Latest {
-			if name := l.Set[0].Name; !slices.Contains(attrs, name) {
-				attrs = append(attrs, name)
+			if s := (owntable.Skip{Attr: l.Set[0].Name}); !slices.Contains(none, s) {
+				none = append(none, s)
 			}
 		}
 	}
-	return attrs
+	return none
 }
 
 // recomputeOnce recomputes the rows of todo once and returns those that changed meanwhile.
@@ -261,37 +265,64 @@ type known struct {
 	ledger owntable.LedgerRow // of the target, as it was raised before any fact is read
 }
 
-// headAfter is how many withdrawn facts are read before the head of a list is moved past them.
-const headAfter = 4
+// skipAfter is how many withdrawn facts are read before they become a skip of the ledger.
+const skipAfter = 4
 
-// First reads a list from its head in pages, of which the first is one row, up to the first
-// fact that holds. After many withdrawn ones it moves the head there: every later worker that
-// puts a fact before it raises the ledger afterwards, and takes the head away.
+// First reads a list in pages, of which the first is one row, up to the first fact that holds,
+// and leaves out the skip of the ledger. Many withdrawn facts become part of the skip: every later
+// worker that puts a fact before it raises the ledger afterwards, and cuts the skip there.
 func (k known) First(list string, l *model.Latest) (value.Item, error) {
-	head := owntable.Head{Attr: l.Set[0].Name}
-	q := owntable.FactsFrom(k.Model.Name, list, k.ledger.Head(head.Attr), 1)
-	var first value.Item
-	for read := 0; ; {
-		page, err := k.Store.Query(k.ctx, q)
+	skip := k.ledger.Skip(l.Set[0].Name)
+	s := &search{known: k}
+	var err error
+	switch {
+	case skip.End == "":
+		err = s.read(owntable.FactsFrom(k.Model.Name, list, "", 1))
+	default:
+		err = s.read(owntable.FactsWithin(k.Model.Name, list, "", skip.Begin, 1))
+		if err == nil && s.first == nil {
+			if s.withdrawn == 0 {
+				s.begin = skip.Begin
+			}
+			s.end = skip.End
+			err = s.read(owntable.FactsFrom(k.Model.Name, list, skip.End, 1))
+		}
+	}
+	if err == nil && s.withdrawn >= skipAfter {
+		_, err = k.Write(k.ctx, []store.Write{k.ledger.MoveSkip(k.at, owntable.Skip{Attr: skip.Attr, Begin: s.begin, End: s.end})})
+	}
+	return s.first, err
+}
+
+// search is a search for the first fact that holds.
+type search struct {
+	known
+	first      value.Item
+	withdrawn  int
+	begin, end string // all facts from begin on and before end are withdrawn
+}
+
+// read reads until a fact holds.
+func (s *search) read(q store.Query) error {
+	for {
+		page, err := s.Store.Query(s.ctx, q)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, row := range page.Rows {
 			f := owntable.FactFrom(row)
-			head.Name = f.Name
-			if first = f.Told; first != nil {
-				break
+			if s.end = f.Name; f.Told != nil {
+				s.first = f.Told
+				return nil
 			}
-			read++
+			if s.withdrawn++; s.begin == "" {
+				s.begin = f.Name
+			}
 		}
-		if first == nil && page.Next != nil {
-			q.After, q.Limit = page.Next, 2*q.Limit
-			continue
+		if page.Next == nil {
+			return nil
 		}
-		if read >= headAfter {
-			_, err = k.Write(k.ctx, []store.Write{k.ledger.MoveHead(k.at, head)})
-		}
-		return first, err
+		q.After, q.Limit = page.Next, 2*q.Limit
 	}
 }
 

@@ -67,21 +67,19 @@ func showLatest(e *model.Entity, target store.Ref, row value.Item, known Facts) 
 	return row.With(attrs...), nil
 }
 
-// headOf returns, for each latest of a target, the first fact that some facts put.
-func headOf(facts []Fact, target store.Ref) (out []owntable.Head) {
+// putFor returns, for each latest of a target, which facts of some put something.
+func putFor(facts []Fact, target store.Ref) (out []owntable.PutFacts) {
 	for i := range facts {
 		f := &facts[i]
 		if f.Latest == nil || f.Told == nil || !projections.SameRow(f.Target, target) {
 			continue
 		}
 		attr := f.Latest.Set[0].Name
-		n := slices.IndexFunc(out, func(h owntable.Head) bool { return h.Attr == attr })
-		switch {
-		case n < 0:
-			out = append(out, owntable.Head{Attr: attr, Name: f.Name})
-		case f.Name < out[n].Name:
-			out[n].Name = f.Name
+		n := slices.IndexFunc(out, func(p owntable.PutFacts) bool { return p.Attr == attr })
+		if n < 0 {
+			n, out = len(out), append(out, owntable.PutFacts{Attr: attr})
 		}
+		out[n].Names = append(out[n].Names, f.Name)
 	}
 	return out
 }

@@ -43,18 +43,18 @@ func (f *FactFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Rec
 	is := owntable.FactRow{Told: told, Position: runner.RepairAt(f.noted.Position, now.Floor)}
 	done, err = r.Did(ctx, f.noted.Replace(f.ref(r), is, r.Expiry()))
 	if err == nil && done {
-		err = f.forgetHead(ctx, r)
+		err = f.forgetSkip(ctx, r)
 	}
 	return done, true, err
 }
 
-// forgetHead takes away the heads of the target's ledger, which may be behind a fact that the
-// correction put.
-func (f *FactFix) forgetHead(ctx context.Context, r *runner.Runner) error {
+// forgetSkip takes away the skip of the target's ledger, in which the correction may have put a
+// fact.
+func (f *FactFix) forgetSkip(ctx context.Context, r *runner.Runner) error {
 	derivation, target, _ := strings.Cut(f.List, "|")
 	for _, l := range r.Model.Latest {
 		if l.Name == derivation {
-			_, err := r.Write(ctx, []store.Write{owntable.RaiseLedger(owntable.LedgerAt(owntable.Ledgers(r.Model.Name)+target), r.First(), nil, []string{l.Set[0].Name})})
+			_, err := r.Write(ctx, []store.Write{owntable.RaiseLedger(owntable.LedgerAt(owntable.Ledgers(r.Model.Name)+target), r.First(), nil, owntable.Skip{Attr: l.Set[0].Name})})
 			return err
 		}
 	}
