@@ -73,7 +73,7 @@ func (f *fixture) latestBuilt() {
 			said[p.Derivation] += fmt.Sprintf(" %s>%s", x.Is, x.Will)
 		}
 	}
-	if want := `3 2 nothing>{"last":"t18","lastAt":18} nothing>{"last":"t19","lastAt":19}`; said["Room.last"] != want {
+	if want := `3 2 {}>{"last":"t18","lastAt":18} {}>{"last":"t19","lastAt":19}`; said["Room.last"] != want {
 		f.Errorf("the dry run says %q, want %q", said["Room.last"], want)
 	}
 	if want := "3 2 nothing>0 nothing>1"; said["Room.least"] != want {

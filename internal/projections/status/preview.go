@@ -1,20 +1,25 @@
 package status
 
 import (
-	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/runner"
 	"weir/internal/value"
 )
 
-// preview says which rows will have another status. It holds the facts of all rows; of too many
+// preview says which rows will have another status, or another latest of rows. It holds the facts of all rows; of too many
 // it says nothing.
 type preview struct {
 	runner.BasePreview
 	*runner.Previewing
-	of    []*model.Status // those that are new or changed
+	of    []shownOf // those that are new or changed
 	facts *recount
 	held  int
+}
+
+// shownOf is a status or a latest, and the attributes in which rows show it.
+type shownOf struct {
+	name  string
+	attrs []string
 }
 
 // Preview returns the kind's part in a dry run.
@@ -25,7 +30,12 @@ func (Kind) Preview(p *runner.Previewing) runner.Preview {
 	}
 	for _, s := range p.Entity.Statuses {
 		if p.Says.Tells(s.Name) {
-			v.of = append(v.of, s)
+			v.of = append(v.of, shownOf{s.Name, s.Attributes()})
+		}
+	}
+	for _, l := range p.Entity.Latest {
+		if p.Says.Tells(l.Name) {
+			v.of = append(v.of, shownOf{l.Name, l.Attributes()})
 		}
 	}
 	return v
@@ -34,7 +44,9 @@ func (Kind) Preview(p *runner.Previewing) runner.Preview {
 // Add takes in the facts of a row.
 func (v *preview) Add(row *projections.Change) {
 	if len(v.of) > 0 && v.held <= runner.PreviewValues {
-		v.held += len(Fold(row, nil))
+		for _, f := range Fold(row, nil) {
+			v.held += 1 + f.Told.Size()/256 // what is shown of a row may be long
+		}
 		v.facts.Add(row, nil)
 	}
 }
@@ -51,15 +63,15 @@ func (v *preview) Compare(row *projections.Change) error {
 	}
 	for _, s := range v.of {
 		var is, will value.Item
-		for _, name := range s.Attributes() {
+		for _, name := range s.attrs {
 			if have, be := row.New.Get(name), want.Get(name); !value.Equal(have, be) {
 				is, will = append(is, value.Attr{Name: name, Value: have}), append(will, value.Attr{Name: name, Value: be})
 			}
 		}
 		if len(is) == 1 {
-			v.Row(s.Name, row.Row, is[0].Value, will[0].Value)
+			v.Row(s.name, row.Row, is[0].Value, will[0].Value)
 		} else {
-			v.Row(s.Name, row.Row, value.OfMap(value.NewItem(is...)), value.OfMap(value.NewItem(will...)))
+			v.Row(s.name, row.Row, value.OfMap(value.NewItem(is...)), value.OfMap(value.NewItem(will...)))
 		}
 	}
 	return nil
