@@ -1,0 +1,81 @@
+package status_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/projections/status"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+func talk(t testing.TB) *model.Model {
+	m, err := model.Load("../../model/testdata/good/latest.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func line(id string, more ...any) value.Item {
+	return item(append([]any{"PK", "LINE#" + id, "SK", "LINE", "type", "Line", "room", "r"}, more...)...)
+}
+
+// TestExplainLatest: why tells which rows took part in an attribute, and nothing of others.
+func TestExplainLatest(t *testing.T) {
+	m := talk(t)
+	room := store.Ref{Table: "talk", Key: store.Key{Partition: value.OfString("ROOM#r"), Sort: value.OfString("ABOUT")}}
+	was := line("a", "at", "2026-01-01T00:00:00Z", "text", "hi", "author", "ann", "votes", 3)
+	for _, c := range []struct {
+		attr     string
+		old, new value.Item
+		want     string
+	}{
+		{"last", nil, was, `takes part: {"last":"hi","lastAt":"2026-01-01T00:00:00Z","lastAuthor":"ann"}`},
+		{"lastAuthor", nil, was, `takes part: {"last":"hi","lastAt":"2026-01-01T00:00:00Z","lastAuthor":"ann"}`},
+		{"best", nil, was, `takes part: {"best":3,"bestText":"hi"}`},
+		{"best", was, nil, "no longer takes part"},
+		{"first", was, was.With(item("votes", 4)...), ""},
+		{"worst", was, was.With(item("votes", 4)...), `no longer takes part, takes part: {"worst":4}`},
+		{"best", was, was.With(item("room", "other")...), "no longer takes part"},
+	} {
+		x := status.Kind{}.Explain(&runner.Asked{Entity: m.Entity("Room"), Row: room, Attr: c.attr})
+		if got := strings.Join(x.Parts(change(t, m, "talk", c.old, c.new)), ", "); got != c.want {
+			t.Errorf("%s of %v, %v: %q, want %q", c.attr, c.old, c.new, got, c.want)
+		}
+	}
+}
+
+// TestWhatTakesNoPart: a value that has no order, or too much to show, gives nothing to the
+// derivation that it concerns and says so; the others of the row go on.
+func TestWhatTakesNoPart(t *testing.T) {
+	m := talk(t)
+	for _, c := range []struct {
+		row  value.Item
+		part []string // the derivations in which it takes part
+		says string
+	}{
+		{line("a", "at", "2026-01-01", "author", "ann", "votes", 1), []string{"Room.best", "Room.first", "Room.last", "Room.worst"}, ""},
+		{line("a", "votes", 1, "seen", value.OfNull()), []string{"Room.best", "Room.worst"}, ""},
+		{line("a", "votes", 1, "seen", true), []string{"Room.best", "Room.worst"}, "Room.seen: seen is no value by which rows have an order: it must be a number or a text"},
+		{line("a", "votes", 1, "seen", strings.Repeat("x", 251)), []string{"Room.best", "Room.worst"}, "Room.seen: seen is no value by which rows have an order: it must be a text of at most 250 bytes"},
+		{line("a", "votes", 1, "text", strings.Repeat("x", 33000)), []string{"Room.worst"}, "Room.best: what the row would show there has 33014 bytes, the limit is 32768"},
+		{item("PK", "LINE#a", "SK", "LINE", "type", "Line", "votes", 1), nil, ""},
+	} {
+		var faults projections.Faults
+		var part, says []string
+		for _, f := range status.Fold(change(t, m, "talk", nil, c.row), &faults) {
+			part = append(part, f.Latest.Name)
+		}
+		for _, f := range faults.New() {
+			says = append(says, f.Derivation+": "+f.Reason)
+		}
+		if slices.Sort(part); !slices.Equal(part, c.part) || strings.Join(says, "; ") != c.says {
+			t.Errorf("%v: takes part in %v, want %v\n%v, want %v", c.row, part, c.part, says, c.says)
+		}
+	}
+}
