@@ -10,6 +10,8 @@ import (
 // Becomes says what becomes of a status.
 func (Kind) Becomes(x *model.DerivationDiff) string {
 	switch {
+	case model.IsLatest(x.Kind) && x.What == model.Changed:
+		return projections.UntilLive(x) + "; what is no longer under also stays in the rows, and nothing updates it"
 	case model.IsLatest(x.Kind):
 		return projections.UntilLive(x)
 	case x.Kind != "status":
