@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// models are the built-in ones, four that have every kind of derivation, one with every condition, and the examples.
+// models are the built-in ones, five that have every kind of derivation, one with every condition, and the examples.
 var models = append(model.Builtin(), "../model/testdata/good/kinds.yaml", "../model/testdata/good/steps.yaml", "testdata/press.yaml", "testdata/bounds.yaml", "testdata/shops.yaml", "testdata/rooms.yaml", "../../examples/shop/model.yaml", "../../examples/github/model.yaml", "../../examples/chat/model.yaml")
 
 func load(t *testing.T, name string) *model.Model {
