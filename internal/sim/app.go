@@ -682,6 +682,9 @@ func (a *app) cover(dd *deed) {
 func (a *app) met(e *model.Entity, op string, row value.Item) {
 	for _, s := range e.Sources {
 		a.counted[s.Tally.Kind.Keyword+" "+op]++
+		if g := s.Tally.Group; g != nil && g.Rows == s.Tally {
+			a.counted["group "+op]++
+		}
 		if v := s.Tally.Kind; s.Field != nil && (v == aggregate.Sum || v == aggregate.Mean) && s.Field.Get(row).Kind() == value.Number && s.Field.Get(row).Sign() < 0 {
 			a.counted["negative deltas"]++
 		}

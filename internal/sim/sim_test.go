@@ -124,7 +124,7 @@ func TestFull(t *testing.T) {
 }
 
 var covered = func() (out []string) {
-	for _, kind := range []string{"count", "sum", "mean", "distinct", "set", "copy", "history", "each", "follow", "steps", "search", "max", "min", "latest", "earliest"} {
+	for _, kind := range []string{"count", "sum", "mean", "distinct", "set", "copy", "history", "each", "follow", "steps", "search", "max", "min", "latest", "earliest", "group"} {
 		for _, op := range []string{"insert", "edit", "delete", "move", "expire"} {
 			out = append(out, kind+" "+op)
 		}
