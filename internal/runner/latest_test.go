@@ -111,7 +111,7 @@ func (q *tasks) change(old, now value.Item) projections.Change {
 // apply applies changes as one batch of a runner.
 func (q *tasks) apply(r *runner.Runner, changes ...projections.Change) {
 	q.Helper()
-	n, err := r.Rows(q.Context(), runner.Batch{ShardKey: runner.ShardKey("queue", "0"), Changes: changes})
+	n, err := r.Rows(q.Context(), runner.Batch{ShardKey: owntable.ShardKey("queue", "0"), Changes: changes})
 	must(q, err)
 	if n.Applied != len(changes) {
 		q.Fatal(n)
