@@ -22,7 +22,7 @@ test: ## every test that needs nothing but Go
 # What make race leaves out: pure packages, whose tests start no goroutine, and scripts.
 # It does not vet (make test does) what it would have to compile again for that, and
 # -short cuts down loops that do the same again, one after the other.
-CALM := internal internal/owntable internal/model internal/projections internal/search internal/store internal/value
+CALM := internal internal/contribution internal/mergedlog internal/owntable internal/model internal/projections internal/search internal/store internal/value
 
 race: ## the same in short, with the race detector, which needs a C compiler
 	CGO_ENABLED=1 $(GO) test -race -short -vet=off -parallel 4 \

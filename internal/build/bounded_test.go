@@ -331,6 +331,9 @@ func TestStates(t *testing.T) {
 // WEIR_TEST_ROWS says how many rows instead.
 func TestManyRows(t *testing.T) {
 	rows := 20_000
+	if testing.Short() {
+		rows = 5_000
+	}
 	if n, err := strconv.Atoi(os.Getenv("WEIR_TEST_ROWS")); err == nil {
 		rows = n
 	}

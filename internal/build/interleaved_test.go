@@ -177,7 +177,11 @@ func TestInterleaved(t *testing.T) {
 
 func interleave(t *testing.T, sc *scenario) {
 	m := load(t, sc.text)
-	for seed := range schedules(60) {
+	usual := uint64(60)
+	if testing.Short() {
+		usual = 12
+	}
+	for seed := range schedules(usual) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { sc.run(t, m, seed) })
 	}
 }

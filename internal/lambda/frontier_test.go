@@ -372,6 +372,9 @@ func from(first *scene, prunings int) (scenes int, wrong bool) {
 // TestFrontierInterleaved: whatever order invocations of a shard and prunings do their
 // steps in, no record counts twice, and none is answered for without being counted.
 func TestFrontierInterleaved(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
 	for _, of := range []struct {
 		invocations, prunings int
 		tame                  bool
@@ -405,6 +408,9 @@ func TestFrontierInterleavedFully(t *testing.T) {
 
 // TestFrontierSlips: each mistake ends wrong in some order.
 func TestFrontierSlips(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
 	for name, m := range map[string]slip{
 		"a missing position is enough to count":                {noEpoch: true},
 		"the frontier is not read":                             {noFrontier: true},

@@ -193,7 +193,10 @@ func TestChurnOfGroups(t *testing.T) {
 func churn(t *testing.T, name string, begins func(*churner)) {
 	for _, byItem := range []bool{false, true} {
 		t.Run(fmt.Sprintf("byItem=%v", byItem), func(t *testing.T) {
-			const days = 365
+			days := 365
+			if testing.Short() {
+				days = 60
+			}
 			perDay := 1
 			if s := os.Getenv("WEIR_TEST_CHURN"); s != "" {
 				n, err := strconv.Atoi(s)
