@@ -55,6 +55,12 @@ type Tally struct {
 // IsSet reports whether the tally is a set, which has rows of its own.
 func (t *Tally) IsSet() bool { return t.Kind == aggregate.Set }
 
+// Numbers reports whether a set is one of numbers: every field that it is made of is declared as
+// one, and is no part of a key. No other value can be in it.
+func (t *Tally) Numbers() bool {
+	return t.IsSet() && !slices.ContainsFunc(t.Sources, func(s *Source) bool { return s.Field.Type != TypeNumber || s.Field.Key != nil })
+}
+
 // Shows reports whether rows of the target show one value of the tally.
 func (t *Tally) Shows() bool { return !t.Hidden && t.Kind.Shown != nil }
 

@@ -179,38 +179,45 @@ func (n *Node) Forget(shardKey string) {
 // Shown returns the members that at least one row contributes, as rows show them. It
 // returns Missing if there are none.
 func (n *Node) Shown(set *model.Tally) value.Value {
-	var elems []value.Attr
+	var members []string
 	for m, c := range n.Counts {
 		if c.Sign() > 0 {
-			elems = append(elems, value.Attr{Value: MemberValue(set, m)})
+			members = append(members, m)
 		}
+	}
+	return Shown(set, members)
+}
+
+// Shown returns different members as one row shows them, Missing if it shows none. A set of numbers
+// shows nothing else: what an older weir counted as its text stays in a node until a repair.
+func Shown(set *model.Tally, members []string) value.Value {
+	kind := ValueKind(set)
+	var elems []value.Attr
+	for _, m := range members {
+		v := value.OfString(m)
+		if kind == value.NumberSet {
+			n, err := value.ParseNumber(m)
+			if err != nil || n.Text() != m {
+				continue
+			}
+			v = n
+		}
+		elems = append(elems, value.Attr{Value: v})
 	}
 	if len(elems) == 0 {
 		return value.Value{}
 	}
-	v, _ := value.OfElements(ValueKind(set), elems)
+	v, _ := value.OfElements(kind, elems)
 	return v
 }
 
-// ValueKind returns the kind of a set: a number set if the field that it is made of is
-// declared as a number, else a string set.
+// ValueKind returns the kind of a set: a number set if the fields that it is made of are
+// declared as numbers, else a string set.
 func ValueKind(set *model.Tally) value.Kind {
-	for _, s := range set.Sources {
-		if s.Field.Type != model.TypeNumber || s.Field.Key != nil {
-			return value.StringSet
-		}
+	if set.Numbers() {
+		return value.NumberSet
 	}
-	return value.NumberSet
-}
-
-// MemberValue returns a member as the value that stands in the set.
-func MemberValue(set *model.Tally, m string) value.Value {
-	if ValueKind(set) == value.NumberSet {
-		if v, err := value.ParseNumber(m); err == nil {
-			return v
-		}
-	}
-	return value.OfString(m)
+	return value.StringSet
 }
 
 // Full reports whether the leaf must be split.

@@ -9,8 +9,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"weir/internal/aggregate"
 	"weir/internal/events"
 	"weir/internal/mergedlog"
+	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -155,4 +157,28 @@ func TestTree(t *testing.T) {
 			t.Fatalf("have %v\nwant %v", have, want)
 		}
 	})
+}
+
+// TestNumbersAlone: a number set shows its numbers, whatever else a node has counted, each once.
+func TestNumbersAlone(t *testing.T) {
+	number := &model.Tally{Kind: aggregate.Set, Sources: []*model.Source{{Field: &model.Field{Type: model.TypeNumber}}}}
+	text := &model.Tally{Kind: aggregate.Set, Sources: []*model.Source{{Field: &model.Field{Type: model.TypeString}}}}
+	for _, c := range []struct {
+		of      *model.Tally
+		members []string
+		want    string
+	}{
+		{number, []string{"5", "abc", "5.0", "-7", "true", "1e3"}, "-7 5"},
+		{number, []string{"abc", "05"}, ""},
+		{text, []string{"5", "abc", "5.0"}, "5 5.0 abc"},
+	} {
+		var have []string
+		shown := Shown(c.of, c.members)
+		for _, e := range shown.Elements() {
+			have = append(have, e.Value.Text())
+		}
+		if got := strings.Join(have, " "); got != c.want || got != "" && shown.Kind() != ValueKind(c.of) {
+			t.Errorf("%q: shows the %v %q, want %q", c.members, shown.Kind(), got, c.want)
+		}
+	}
 }

@@ -107,14 +107,5 @@ func (v *preview) End(context.Context) error {
 
 // shown returns members as one row would show them.
 func (v *preview) shown(members map[string]bool) value.Value {
-	set := v.Entity.SetOf()
-	var elems []value.Attr
-	for _, m := range slices.Sorted(maps.Keys(members)) {
-		elems = append(elems, value.Attr{Value: MemberValue(set, m)})
-	}
-	if len(elems) == 0 {
-		return value.Value{}
-	}
-	out, _ := value.OfElements(ValueKind(set), elems)
-	return out
+	return Shown(v.Entity.SetOf(), slices.Sorted(maps.Keys(members)))
 }

@@ -68,6 +68,9 @@ func (e *folding) contribute(src *model.Source, row value.Item, take bool) {
 		return
 	}
 	adds, unfit := t.Kind.Adds(e.parts[:0], t.Attr, amount)
+	if t.Numbers() && amount.Kind() != value.Number {
+		unfit = "a number"
+	}
 	if e.parts = adds; unfit != "" {
 		e.unfit(t.Name, src.Field, amount, unfit, take)
 		return
