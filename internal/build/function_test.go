@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"weir/internal/catalog"
 	"weir/internal/events"
 	"weir/internal/lambda"
 	"weir/internal/owntable"
@@ -68,7 +69,11 @@ func (f *fixture) invoke(h *lambda.Handler, records ...json.RawMessage) (ok bool
 			said = append(said, r.Why.Error())
 		}
 	}
-	event, err := json.Marshal(map[string]any{"Records": records})
+	all := map[string]any{"Records": records}
+	if h.Order == lambda.ByShard {
+		all["shardId"], all["state"], all["window"] = "shard-1", map[string]any{}, map[string]any{"start": "2026-01-02T03:00:00Z", "end": "2026-01-02T03:05:00Z"}
+	}
+	event, err := json.Marshal(all)
 	f.ok(err)
 	reply, err := h.Invoke(f.Context(), event)
 	if err != nil {
@@ -113,6 +118,79 @@ func TestFunctionBeside(t *testing.T) {
 	f.compare()
 	f.clock.Add(25)
 	f.build(owntable.BuildVerified, "Movie")
+	f.compare()
+}
+
+// byShard is a function that reads by shard and has applied ratings, among them one whose row is gone
+// again. It returns the records of that row.
+func byShard(t *testing.T) (f *fixture, h *lambda.Handler, put, removed json.RawMessage) {
+	f = rated(t)
+	f.ok(f.runner().Start(t.Context()))
+	f.readBy(catalog.Shard)
+	f.rate(7, 4, "gone")
+	f.write("PK", "USER#1", "SK", "RATING#7")
+	all := f.records()
+	n := len(all) - 2
+	h = f.functionByShard(f.runner())
+	if ok, why := f.invoke(h, all[:n]...); !ok {
+		t.Fatal(why)
+	}
+	return f, h, all[n], all[n+1]
+}
+
+func (f *fixture) functionByShard(r *runner.Runner) *lambda.Handler {
+	return lambda.New(r, lambda.ByShard, "", func(context.Context) error { return nil })
+}
+
+// TestRecordAtTheFrontier: a function by shard applied records before a build. Those that are
+// delivered again without those that followed do not count in it. No audit is needed for that.
+func TestRecordAtTheFrontier(t *testing.T) {
+	f, h, put, removed := byShard(t)
+	if ok, why := f.invoke(h, put, removed); !ok {
+		t.Fatal(why)
+	}
+	f.announced("Movie")
+	if ok, why := f.invoke(h, put); !ok {
+		t.Fatal(why)
+	}
+	if m, there := f.marks()["RATING#7"]; there {
+		t.Errorf("a record at the frontier is counted: %+v", m)
+	}
+	before := len(f.records())
+	f.rate(8, 1, "m")
+	f.rate(1, 5, "x")
+	if ok, why := f.invoke(h, f.records()[before:]...); !ok {
+		t.Fatal(why)
+	}
+	f.build(owntable.BuildLive, "Movie")
+	if ok, why := f.invoke(h, put); !ok {
+		t.Fatal(why)
+	}
+	f.compare()
+}
+
+// TestEventOfAnOlderView: an invocation that read the catalog before a build was announced cannot
+// note its event as applied once another invocation has noted the build's floor. The event comes again.
+func TestEventOfAnOlderView(t *testing.T) {
+	f, h, put, removed := byShard(t)
+	do := func() {
+		f.announced("Movie")
+		if ok, why := f.invoke(h, put); !ok {
+			t.Fatal(why)
+		}
+	}
+	r := *f.runner()
+	r.Store = beforeShow{f.Store, f.table, &do}
+	ok, why := f.invoke(f.functionByShard(&r), put, removed)
+	if ok || !strings.Contains(why, "what is built changed") {
+		t.Error(ok, why)
+	}
+	if !ok {
+		if ok, why := f.invoke(h, put, removed); !ok {
+			t.Fatal(why)
+		}
+	}
+	f.build(owntable.BuildLive, "Movie")
 	f.compare()
 }
 

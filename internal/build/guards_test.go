@@ -244,12 +244,14 @@ func (f *fixture) putSome(name string) {
 }
 
 // readByItem makes the catalog say that functions read the stream by item.
-func (f *fixture) readByItem() {
+func (f *fixture) readByItem() { f.readBy(catalog.Item) }
+
+func (f *fixture) readBy(r catalog.Reader) {
 	f.Helper()
 	_, err := f.runner().Catalog.Change(f.Context(), func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
 		next := was.Clone()
 		pin := next.Tables[f.table]
-		pin.Reader = string(catalog.Item)
+		pin.Reader = string(r)
 		next.Tables[f.table] = pin
 		return next, nil
 	})

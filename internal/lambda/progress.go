@@ -37,6 +37,13 @@ import (
 // an invocation that has one of them counts it no more. Rows that keep a position of the shard
 // may do without it from then on (runner.Frontier).
 //
+// The row is also the fence of builds (contribution.Fence), as a checkpoint is for a process: an
+// invocation that knows of a new build notes the frontier as the build's floor before it applies
+// anything. Records up to the floor were applied before the build was announced, so the build reads
+// what they did; should they come again without those that followed, they do not count in it. And
+// an invocation that began before the announcement can no longer note what it has applied, so that
+// comes again.
+//
 // An answer is given only after the row says that the event is applied. So of two
 // batches in parallel one is refused: before anything of it is applied, or at the
 // latest before it is answered for. A record that was applied out of order is never
@@ -85,6 +92,9 @@ var (
 	errPassed = errors.New("some of its records came out of their order")
 	errBusy   = errors.New("what comes before it is being applied by another invocation")
 )
+
+// errView says that another invocation has applied events of the shard by a newer catalog.
+var errView = errors.New("what is built changed while the event was applied; it comes again")
 
 // restarted is the row for an event that does not continue it, when the operator has
 // vouched (Handler.Drained) that the event holds only records that were applied before,
@@ -144,7 +154,7 @@ func (l *progress) applied(records []events.Position, n int) (progress, error) {
 }
 
 func (l *progress) same(o *progress) bool {
-	return l.Marks == o.Marks && l.Last == o.Last && l.Done == o.Done && l.Until.Unix() == o.Until.Unix() && l.Frontier == o.Frontier
+	return l.Marks == o.Marks && l.Last == o.Last && l.Done == o.Done && l.Until.Unix() == o.Until.Unix() && l.Frontier == o.Frontier && l.Fence.Same(o.Fence)
 }
 
 func (h *Handler) progressRef(w *work) store.Ref {
@@ -183,14 +193,19 @@ func (h *Handler) begin(ctx context.Context, w *work) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		until = time.Until(deadline) + clockSlack
 	}
-	return h.change(ctx, w, func(l *progress) (progress, error) {
+	err = h.change(ctx, w, func(l *progress) (progress, error) {
 		next, err := l.take(w.records, now, now.Add(until))
 		if errors.Is(err, errPassed) && h.Drained == catalog.Shard {
 			again := l.restarted(w.records)
-			return again.take(w.records, now, now.Add(until))
+			next, err = again.take(w.records, now, now.Add(until))
+		}
+		if builds := w.view.Builds.Generations(); err == nil && len(builds) > 0 {
+			next.Fence, _ = l.Fence.Take(w.view.Count, builds, l.Frontier)
 		}
 		return next, err
 	})
+	w.view.Fence = w.progress.Fence
+	return err
 }
 
 // end notes how many of an event's records are applied.
@@ -209,6 +224,9 @@ const (
 // row.
 func (h *Handler) change(ctx context.Context, w *work, f func(*progress) (progress, error)) error {
 	for range progressTries {
+		if !w.progress.Fence.Admits(w.view.Count) {
+			return fmt.Errorf("shard %s of %s: %w", w.shard, w.table, errView)
+		}
 		next, err := f(&w.progress)
 		if err != nil {
 			return h.disorder(w, err)

@@ -20,6 +20,7 @@ import (
 //	catalog|MODEL         g:GEN      which builds there are, and their states
 //	build|MODEL           s GEN|SEG  the fence and the progress of one segment's scan
 //	check|MODEL|rows      s SHARD    b, f:GEN and h:GEN: the shard's fence, its floors and its cuts
+//	lambda|MODEL          s SHARDKEY b and f:GEN: likewise, of a function by shard; it cuts nothing
 //	ledger|MODEL#GEN|ROW  s ""       the ledger of a target in this generation
 //	mark|MODEL#GEN|ROW    s HASH     what a source row has added to that ledger
 //	dead|MODEL#GEN        s ID       dead letters of the generation
@@ -34,8 +35,8 @@ import (
 
 const (
 	buildsEntry = "g:" // of the catalog, and the generation: "STATE SINCE ANNOUNCED BASE ENTITY"; STATE may have "/AT:AFTER/PASSED/OVER" of the hand-over
-	viewAttr    = "b"  // of a checkpoint: the view that a batch must have at least
-	floorAttr   = "f:" // of a checkpoint, and the generation: the floor
+	viewAttr    = "b"  // of a shard: the view that a batch must have at least
+	floorAttr   = "f:" // of a shard, and the generation: the floor
 	cutAttr     = "h:" // likewise: the cut
 	amountsAttr = "c"
 	sourceTable = "o"
@@ -179,11 +180,14 @@ func (bs Builds) Generations() (out []int64) {
 
 // FenceOf decodes the fence of a checkpoint, nil if the checkpoint does not exist. The
 // error wraps ErrRow.
-func FenceOf(row value.Item) (f contribution.Fence, err error) {
+func FenceOf(row value.Item) (contribution.Fence, error) { return fenceIn(row, checkDo) }
+
+// fenceIn decodes the fence of a shard's row. do says what to do if it cannot be read.
+func fenceIn(row value.Item, do string) (f contribution.Fence, err error) {
 	if !row.Has(viewAttr) {
 		return f, nil
 	}
-	if f.View, err = whole(row, viewAttr, 1, checkDo); err != nil {
+	if f.View, err = whole(row, viewAttr, 1, do); err != nil {
 		return f, err
 	}
 	f.Floors, f.Cuts = map[int64]events.Position{}, map[int64]events.Position{}
@@ -199,13 +203,13 @@ func FenceOf(row value.Item) (f contribution.Fence, err error) {
 		}
 		n, bad := strconv.ParseInt(of, 10, 64)
 		if bad != nil {
-			return f, unreadable(row, a.Name, "named after a generation", checkDo)
+			return f, unreadable(row, a.Name, "named after a generation", do)
 		}
 		if a.Value.Kind() == value.Null { // the shard had no record that was applied
 			to[n] = events.Position{}
 			continue
 		}
-		if to[n], err = position(row, a.Name, checkDo); err != nil {
+		if to[n], err = position(row, a.Name, do); err != nil {
 			return f, err
 		}
 	}
@@ -240,6 +244,18 @@ func TakeFence(ref store.Ref, was, next contribution.Fence, at events.Position) 
 		w.If = append(w.If, []store.Test{store.AsRead(cutName(n), is)})
 	}
 	return w
+}
+
+// fenceAttrs are the attributes of a fence in a row that is put as a whole.
+func fenceAttrs(f contribution.Fence) (out []value.Attr) {
+	if f.View == 0 {
+		return nil
+	}
+	out = append(out, value.Attr{Name: viewAttr, Value: value.OfInt(f.View)})
+	for _, n := range slices.Sorted(maps.Keys(f.Floors)) {
+		out = append(out, value.Attr{Name: floorName(n), Value: placeOf(f.Floors[n])})
+	}
+	return out
 }
 
 // placeOf is a floor or a cut as a checkpoint has it.

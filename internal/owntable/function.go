@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"weir/internal/contribution"
 	"weir/internal/events"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -16,7 +17,7 @@ import (
 // where the shard is done for good: see package lambda. Every invocation writes it, before and
 // after it applies an event. It expires two days after the shard's last
 // record, so the number of rows does not grow with time. It has about 1,000 bytes, or four
-// for each record of an event where that is more.
+// for each record of an event where that is more, and 25 for each build.
 const (
 	readMarks  = "m"      // a mark of FunctionMark bytes for each of the latest records, in order
 	readPlace  = Position // of the last of these records
@@ -43,8 +44,11 @@ type FunctionShardRow struct {
 	// Frontier is a position such that no record of the shard at or before it will be counted any
 	// more: each is applied, or was given up. It never moves back.
 	Frontier events.Position
-	count    int64
-	was      value.Value
+	// Fence says which builds count which of the shard's records, as that of a checkpoint does. Its
+	// floors are frontiers.
+	Fence contribution.Fence
+	count int64
+	was   value.Value
 }
 
 const readDo = "if the event source mapping's parallelization factor is 1, delete the row, and the shard goes on with its next event; then run projector verify, because records that come again may count twice"
@@ -65,6 +69,9 @@ func DecodeFunctionShard(row value.Item) (l FunctionShardRow, err error) {
 		return FunctionShardRow{}, err
 	}
 	if l.Frontier, err = position(row, readFront, readDo); err != nil {
+		return FunctionShardRow{}, err
+	}
+	if l.Fence, err = fenceIn(row, readDo); err != nil {
 		return FunctionShardRow{}, err
 	}
 	done, err := whole(row, readDone, 0, readDo)
@@ -90,12 +97,13 @@ func DecodeFunctionShard(row value.Item) (l FunctionShardRow, err error) {
 func (l FunctionShardRow) Becomes(at store.Ref, next FunctionShardRow, expires time.Time) store.Write {
 	own := Table()
 	front := value.Value{}
+	fence := fenceAttrs(next.Fence)
 	if !next.Frontier.IsZero() {
 		front = next.Frontier.Value()
 	}
 	return store.Write{
 		Ref: at, If: store.Cond{{store.AsRead(readCount, l.was)}}, Return: true,
-		Put: own.Item(at.Key).With(
+		Put: own.Item(at.Key).With(fence...).With(
 			value.Attr{Name: readFront, Value: front},
 			value.Attr{Name: readMarks, Value: value.OfBinary(next.Marks)},
 			value.Attr{Name: readPlace, Value: next.Last.Value()},

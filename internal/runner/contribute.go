@@ -75,7 +75,7 @@ type Generation struct {
 func (w *Work) Generations() (out []*Generation, err error) {
 	for _, b := range w.View.Builds.Counting() {
 		g := &Generation{Entity: w.Model.Entity(b.Entity), Build: b, all: w}
-		if h := b.HandOver; len(w.View.fences) == 0 && h.Announced() && h.Over.IsZero() {
+		if h := b.HandOver; !w.View.cuts() && h.Announced() && h.Over.IsZero() {
 			return nil, fmt.Errorf("%w: %q of model %s goes over to positions, which only a process can do", errGeneration, b.Entity, w.Model.Name)
 		}
 		if !w.Model.CanBuild(b.Entity) {
@@ -98,12 +98,12 @@ func (g *Generation) Counts(c *projections.Change) bool {
 // way returns how the generation counts a change of the batch in ledgers and sets.
 func (g *Generation) way(c *projections.Change) contribution.Way {
 	switch h := g.Build.HandOver; {
-	case len(g.View.fences) > 0 || !h.Announced():
+	case g.View.cuts() || !h.Announced():
 		return g.View.fenceOf(c).Way(g.Build.Generation, h, c.Position)
 	case h.Over.IsZero():
 		return contribution.ByMark
 	}
-	return contribution.ByPosition // of a reader without checkpoints, which the catalog admits later
+	return contribution.ByPosition // of a function, which the catalog admits later
 }
 
 // Marked reports whether the generation counts a change of the batch by contribution.

@@ -22,11 +22,24 @@ import (
 // View is by which builds a batch is applied.
 type View struct {
 	owntable.CatalogRow
-	fences map[string]contribution.Fence // by short key of the shard; none where there are no checkpoints
+	// Fence is that of the batch's shard, if a function reads it. It has no cuts.
+	Fence  contribution.Fence
+	fences map[string]contribution.Fence // of a process, by short key of the shard
+}
+
+// fence returns the fence of a shard.
+func (v *View) fence(shardKey string) contribution.Fence {
+	if !v.cuts() {
+		return v.Fence
+	}
+	return v.fences[shardKey]
 }
 
 // fenceOf returns the fence of the shard that a change came from.
-func (v *View) fenceOf(c *projections.Change) contribution.Fence { return v.fences[c.ShardKey] }
+func (v *View) fenceOf(c *projections.Change) contribution.Fence { return v.fence(c.ShardKey) }
+
+// cuts reports whether shards are cut for builds that hand over, which only processes do.
+func (v *View) cuts() bool { return len(v.fences) > 0 }
 
 // viewed gives a view to a batch that has none.
 func (r *Runner) viewed(ctx context.Context, b Batch) (Batch, error) {
@@ -46,7 +59,7 @@ func (c *consumer) admit(ctx context.Context, pieces []piece) (*View, error) {
 		if err != nil || c.Runner.Catalog == nil || c.group != GroupRows {
 			return nil, err
 		}
-		newer, v := false, View{row, map[string]contribution.Fence{}}
+		newer, v := false, View{CatalogRow: row, fences: map[string]contribution.Fence{}}
 		for i := range pieces {
 			f, err := c.fenced(ctx, &pieces[i], row)
 			if err != nil {
@@ -160,7 +173,7 @@ func (r *Runner) StillShows(ctx context.Context, e *model.Entity) error {
 // good.
 func (w *Work) Settled(shardKey string, at events.Position) bool {
 	return slices.ContainsFunc(w.View.Builds.Counting(), func(b owntable.Build) bool {
-		return b.Entity == model.BuildInPlace && !w.View.fences[shardKey].Counts(b.Generation, at)
+		return b.Entity == model.BuildInPlace && !w.View.fence(shardKey).Counts(b.Generation, at)
 	})
 }
 

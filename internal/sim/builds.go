@@ -97,7 +97,9 @@ func (b *builds) run(o Options) (acts int) {
 	}
 	b.again = false
 	b.clock = b.clock.Add(again)
-	b.live(owntable.BuildVerified)
+	if !b.live(owntable.BuildVerified) && b.audited {
+		return b.acts
+	}
 	if b.judged("after the audit") && len(b.kept()) == 0 { // verify reports what is kept
 		if found := b.verify(); len(found) > 0 {
 			b.fail(Reordered, "verify: after the audit it finds %+v", found[0])
@@ -113,17 +115,14 @@ func (b *builds) handOver() {
 	if b.mapping != nil || len(b.failures) > 0 {
 		return
 	}
-	for _, pin := range b.catalogRow().Tables {
-		if pin.Reader == "" { // and it is too late to begin
-			return
-		}
-	}
 	for range 2 {
 		b.acts += 15
 		b.faults.over, b.calm = false, false
 		b.rough(handTurns)
 		b.clock = b.clock.Add(2 * build.InUse)
-		b.live(owntable.BuildVerified)
+		if !b.live(owntable.BuildVerified) { // a power cut took what was read
+			return
+		}
 		b.judged("while it goes over to positions")
 	}
 	for _, is := range b.catalogRow().Builds.Counting() {
@@ -304,8 +303,8 @@ func (b *builds) all(r *runner.Runner) (states []build.Status, err error) {
 }
 
 // live lets a builder that nothing hinders take all builds to a state, and everything else
-// catch up.
-func (b *builds) live(to owntable.BuildState) {
+// catch up. It reports false if it is too late for the audit.
+func (b *builds) live(to owntable.BuildState) bool {
 	b.faults.over, b.calm = true, true
 	for _, n := range b.builders() {
 		n.die()
@@ -321,7 +320,7 @@ func (b *builds) live(to owntable.BuildState) {
 		}
 		if to == owntable.BuildVerified && errors.Is(err, catalog.ErrUnbuilt) { // a stream that no record came from was never read
 			b.counted["builds that are too old for a stream that was not read"]++
-			return
+			return false
 		}
 		if tries == buildTries {
 			b.fail(Stuck, "the builds do not become %s: %v %v", to, states, err)
@@ -329,6 +328,7 @@ func (b *builds) live(to owntable.BuildState) {
 		b.settle()
 	}
 	b.settle()
+	return true
 }
 
 // judged compares all state with the truth.

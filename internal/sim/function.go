@@ -203,7 +203,7 @@ func (m *mapping) over(n *node) {
 			q.calls = slices.DeleteFunc(q.calls, func(o *invocation) bool { return o == c })
 			n.busy = false
 			spans := func(b int64) bool { return !slices.Contains(c.builds, b) }
-			if c.from < q.done && slices.ContainsFunc(m.catalogRow().Builds.Generations(), spans) {
+			if m.order == lambda.ByItem && c.from < q.done && slices.ContainsFunc(m.catalogRow().Builds.Generations(), spans) {
 				m.audited = true
 			}
 			if !c.old {
