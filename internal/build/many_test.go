@@ -147,13 +147,51 @@ func (a *application) act() {
 		a.one(w)
 	case n < 18:
 		a.wrote["transactions"]++
-		a.ok(a.Store.Transact(a.Context(), []store.Write{a.put(nr), a.put((nr + 1 + a.d.IntN(a.rows-1)) % a.rows)}))
+		err := store.ErrConflict
+		for errors.Is(err, store.ErrConflict) { // with another writer's
+			err = a.Store.Transact(a.Context(), []store.Write{a.put(nr), a.put((nr + 1 + a.d.IntN(a.rows-1)) % a.rows)})
+		}
+		a.ok(err)
 	default:
 		a.wrote["movies that are created again"]++
 		id := fmt.Sprint("MOVIE#", a.d.IntN(a.movies))
 		a.fixture.write("PK", id, "SK", "METADATA")
 		a.fixture.write("PK", id, "SK", "METADATA", "type", "Movie", "title", "again")
 	}
+}
+
+// writers and pace are how many clients an application has, and how often it writes. It does not
+// wait: what comes late because of slow answers is done at once.
+const (
+	writers = 8
+	pace    = 5 * time.Millisecond
+)
+
+// until writes at the pace, until stop is closed.
+func (a *application) until(stop <-chan struct{}) {
+	var all sync.WaitGroup
+	var tell sync.Mutex
+	due, begun := make(chan struct{}), time.Now()
+	for n := range writers {
+		one := *a
+		one.d, one.wrote = rand.New(rand.NewPCG(13, uint64(n))), map[string]int{}
+		all.Go(func() {
+			for range due {
+				one.act()
+			}
+			tell.Lock()
+			defer tell.Unlock()
+			for what, n := range one.wrote {
+				a.wrote[what] += n
+			}
+		})
+	}
+	for sent := time.Duration(0); !isClosed(stop); sent++ {
+		time.Sleep(time.Until(begun.Add(sent * pace)))
+		due <- struct{}{}
+	}
+	close(due)
+	all.Wait()
 }
 
 func (a *application) one(w store.Write) {
@@ -186,18 +224,7 @@ func (f *fixture) manyWritten(consume func(*fixture, <-chan struct{}), scan func
 	stop, done := make(chan struct{}), make(chan struct{})
 	var all, readers sync.WaitGroup
 	readers.Go(func() { consume(f, done) })
-	all.Go(func() {
-		tick := time.NewTicker(5 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case <-tick.C:
-				a.act()
-			}
-		}
-	})
+	all.Go(func() { a.until(stop) })
 
 	late, awake := f.late()
 	start, kills, lost := time.Now(), 0, 0
