@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"weir/internal/owntable"
@@ -239,6 +240,9 @@ func (s *System) forgetShards(ctx context.Context, p *Part, g *generation) error
 	kept := map[[2]string]bool{}
 	for _, t := range p.Model.AllTables() {
 		shards, err := s.Store.Shards(ctx, t.Name)
+		if errors.Is(err, store.ErrNoTable) && slices.Contains(p.Model.Old, t) {
+			continue // rows were never migrated, or all were and the table is gone
+		}
 		if err != nil {
 			return err
 		}
