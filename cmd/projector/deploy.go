@@ -12,7 +12,8 @@ import (
 )
 
 type deployCommands struct {
-	Tables deployTables `cmd:"" help:"Make the tables, with indexes, streams and TTL."`
+	Tables   deployTables   `cmd:"" help:"Make the tables, with indexes, streams and TTL."`
+	Template deployTemplate `cmd:"" help:"Print a template of everything that a model needs on AWS."`
 }
 
 type deployTables struct {

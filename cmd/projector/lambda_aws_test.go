@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"weir/internal/deploy"
 	"weir/internal/lambda/lambdatest"
 	"weir/internal/model"
 	"weir/internal/runner"
@@ -72,9 +73,9 @@ func newLambdaWorld(t *testing.T, bin string, env ...string) *lambdaWorld {
 	w := &lambdaWorld{T: t, cfg: cfg, env: awsEnv, at: map[string]string{}}
 	w.model, w.db = galleryTables(t, cfg)
 	env = append(slices.Concat(awsEnv, []string{"WEIR_MODEL=gallery"}), env...)
-	w.f = lambdatest.NewOf(t, bin, env...)
+	w.f = lambdatest.NewOf(t, bin, watched(t, deploy.Rows, env)...)
 	if url := os.Getenv(opensearchtest.Endpoint); url != "" {
-		w.docs = lambdatest.NewOf(t, bin, slices.Concat(env, []string{"WEIR_ORDER=", "WEIR_GROUP=search", "WEIR_OPENSEARCH=" + url})...)
+		w.docs = lambdatest.NewOf(t, bin, watched(t, deploy.Search, slices.Concat(env, []string{"WEIR_ORDER=", "WEIR_GROUP=search", "WEIR_OPENSEARCH=" + url}))...)
 	}
 	out, err := sdk.NewFromConfig(cfg).DescribeTable(t.Context(), &sdk.DescribeTableInput{TableName: aws.String("gallery")})
 	if err != nil {

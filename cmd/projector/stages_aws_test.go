@@ -22,6 +22,7 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"weir/internal/deploy"
 	"weir/internal/lambda/lambdatest"
 	"weir/internal/search/opensearch/opensearchtest"
 	"weir/internal/store/dynamodb/dynamodbtest"
@@ -219,10 +220,10 @@ func (w *stages) function(s *deployment) {
 		w.Error(err)
 		return
 	}
-	l := &lambdaWorld{T: w.T, cfg: w.cfg, at: map[string]string{}, arn: aws.ToString(out.Table.LatestStreamArn), f: lambdatest.NewOf(w.T, w.bin, env...)}
+	l := &lambdaWorld{T: w.T, cfg: w.cfg, at: map[string]string{}, arn: aws.ToString(out.Table.LatestStreamArn), f: lambdatest.NewOf(w.T, w.bin, watched(w.T, deploy.Rows, env)...)}
 	l.f.Start()
 	if w.search != "" {
-		l.docs = lambdatest.NewOf(w.T, w.bin, docs...)
+		l.docs = lambdatest.NewOf(w.T, w.bin, watched(w.T, deploy.Search, docs)...)
 		l.docs.Start()
 	}
 	rng, first := mathrand.New(mathrand.NewPCG(3, 4)), []json.RawMessage(nil)

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"errors"
+
+	"weir/internal/cli"
+	"weir/internal/deploy"
+	"weir/internal/system"
+)
+
+type deployTemplate struct {
+	Models []string `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
+	Format string   `enum:"cloudformation,sam,terraform" default:"cloudformation" help:"What reads the template: cloudformation, sam or terraform (default ${default})."`
+}
+
+func (deployTemplate) Help() string {
+	return `Prints a template that makes what the models need on AWS: tables, functions with their
+roles and event source mappings, queues, logs, alarms and a dashboard. It reads the models
+alone, and asks no service. The same models give the same template. The stage, names of
+tables, keys and where alarms go are parameters; tables that exist are used, if their
+streams are given.
+
+  projector deploy template gallery > template.yaml
+  aws cloudformation deploy --template-file template.yaml --stack-name weir-gallery \
+    --capabilities CAPABILITY_IAM --parameter-overrides CodeBucket=my-packages OpenSearchUrl=https://...
+  projector deploy template gallery --format terraform > weir.tf`
+}
+
+func (c *deployTemplate) Run(p *program) error {
+	models, err := cli.Load(p.ctx, c.Models)
+	if err != nil {
+		return err
+	}
+	if _, err := system.Tables(models); err != nil {
+		return usage("%v", err)
+	}
+	plan, err := deploy.Of(models)
+	if err != nil {
+		return templateError(err)
+	}
+	text, err := map[string]func() ([]byte, error){"cloudformation": plan.CloudFormation, "sam": plan.SAM, "terraform": plan.Terraform}[c.Format]()
+	if err != nil {
+		return templateError(err)
+	}
+	_, err = p.stdout.Write(text)
+	return err
+}
+
+func templateError(err error) error {
+	if errors.Is(err, deploy.ErrName) {
+		return usage("%v", err)
+	}
+	return err
+}

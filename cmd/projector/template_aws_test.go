@@ -1,0 +1,526 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"weir/internal/deploy"
+	"weir/internal/events"
+	"weir/internal/lambda/lambdatest"
+	"weir/internal/model"
+	"weir/internal/search/opensearch/opensearchtest"
+	"weir/internal/store"
+	"weir/internal/store/dynamodb"
+	"weir/internal/store/dynamodb/dynamodbtest"
+)
+
+// TestTemplateOnServices makes the tables that templates describe, in a stage with names of its
+// own, and runs the functions with the environment that the templates give: rows are written,
+// their streams are delivered as the mappings say, and what is derived is what a recount gives.
+// A proxy notes what each kind of function asks of DynamoDB and OpenSearch. The roles allow all
+// of that, and nothing that no function asks.
+func TestTemplateOnServices(t *testing.T) {
+	dynamodbtest.Config(t)
+	bin := t.TempDir()
+	for _, name := range []string{"projector", "ingest"} {
+		if out, err := exec.Command("go", "build", "-o", bin+"/", "../"+name).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	used := &usedGrants{has: map[string]bool{}}
+	t.Run("models", func(t *testing.T) {
+		for _, m := range []string{"gallery", "wardrobe", "movienight", "viewing", "watchlists"} {
+			t.Run(m, func(t *testing.T) {
+				t.Parallel()
+				newTemplateWorld(t, bin, m, used).run()
+			})
+		}
+	})
+	if t.Failed() {
+		return
+	}
+	for _, p := range []deploy.Process{deploy.Rows, deploy.Search, deploy.Ingest} {
+		if p == deploy.Search && os.Getenv(opensearchtest.Endpoint) == "" {
+			continue
+		}
+		for _, g := range deploy.Grants(p) {
+			for _, a := range g.Actions {
+				asked, seldom := used.has[grantKey(p, g.ID, a)], g.Seldom[a]
+				if g.Service == "" && !asked && seldom == "" {
+					t.Errorf("%s: %s is allowed by %s, and no function asked for it", p, a, g.ID)
+				}
+			}
+		}
+	}
+}
+
+// usedGrants are the actions of grants that functions asked for.
+type usedGrants struct {
+	mu  sync.Mutex
+	has map[string]bool
+}
+
+func grantKey(p deploy.Process, grant, action string) string {
+	return fmt.Sprint(p, " ", grant, " ", action)
+}
+
+// templateWorld is what a template makes of one model.
+type templateWorld struct {
+	*testing.T
+	model   *model.Model
+	bin     string
+	lambdas *lambdaWorld // asks the service without the SDK
+	env     []string
+	stack   *stackTemplate
+	streams map[string]string // by the table's resource
+	flags   []string          // that name the stage
+	search  string
+	cluster *clusterRecorder
+	said    string // by the last command, on stderr
+	used    *usedGrants
+}
+
+func newTemplateWorld(t *testing.T, bin, name string, used *usedGrants) *templateWorld {
+	m, err := model.Load(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, env := localAWS(t)
+	w := &templateWorld{T: t, model: m, bin: bin, env: env, used: used, streams: map[string]string{}, lambdas: &lambdaWorld{T: t, cfg: cfg, env: env, at: map[string]string{}}}
+	parameters := map[string]string{"Stage": "prod", "CodeBucket": "packages"}
+	if url := os.Getenv(opensearchtest.Endpoint); len(m.Searches) > 0 {
+		w.cluster = newClusterRecorder(url)
+		t.Cleanup(w.cluster.server.Close)
+		w.search = url
+		parameters["OpenSearchUrl"], parameters["OpenSearchDomainArn"] = w.cluster.server.URL, "arn:aws:es:eu-west-1:"+testAccount+":domain/d"
+	}
+	var tables []string
+	var renamed []string
+	for _, table := range m.Tables {
+		renamed = append(renamed, table.Name+"="+table.Name+"-x1")
+		tables = append(tables, table.Name)
+	}
+	text := w.command(nil, "deploy", "template", name)
+	for _, table := range tables {
+		for p, n := range pairs(readTemplate(t, text, parameters).sections["Parameters"]) {
+			if strings.HasSuffix(p, "TableName") && pairs(n)["Default"].Value == table {
+				parameters[p] = table + "-x1"
+			}
+		}
+	}
+	w.flags = []string{"--stage", "prod", "--tables", strings.Join(renamed, ",")}
+	w.stack = readTemplate(t, text, parameters)
+	w.stack.attribute = func(resource, name string) string {
+		switch {
+		case name == "StreamArn":
+			return w.streams[resource]
+		case name == "Arn":
+			return "arn:aws:made:" + resource
+		}
+		return "made-" + resource
+	}
+	w.make()
+	return w
+}
+
+// command runs the projector and returns what it prints.
+func (w *templateWorld) command(more []string, args ...string) []byte {
+	w.Helper()
+	cmd := exec.CommandContext(w.Context(), filepath.Join(w.bin, "projector"), append(args, more...)...)
+	cmd.Env = append(os.Environ(), w.env...)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		w.Fatalf("%v: %v: %s%s", args, err, out, &said)
+	}
+	w.said = said.String()
+	return out
+}
+
+// post asks DynamoDB without the SDK.
+func (w *templateWorld) post(op string, in, out any) {
+	w.Helper()
+	body, err := json.Marshal(in)
+	if err != nil {
+		w.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(w.Context(), http.MethodPost, os.Getenv(dynamodbtest.Endpoint), bytes.NewReader(body))
+	if err != nil {
+		w.Fatal(err)
+	}
+	is, err := w.lambdas.cfg.Credentials.Retrieve(w.Context())
+	if err != nil {
+		w.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	req.Header.Set("X-Amz-Target", "DynamoDB_20120810."+op)
+	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+is.AccessKeyID+"/20260101/eu-west-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode == http.StatusOK {
+		err = json.Unmarshal(text, out)
+	}
+	if err != nil || resp.StatusCode != http.StatusOK {
+		w.Fatalf("%s: %s %s, %v", op, resp.Status, text, err)
+	}
+}
+
+// make makes the tables, as CloudFormation does.
+func (w *templateWorld) make() {
+	all := w.stack.resources("AWS::DynamoDB::Table")
+	if len(all) != len(w.model.Tables)+2 {
+		w.Fatalf("the template makes the tables %v", slices.Sorted(maps.Keys(all)))
+	}
+	for name, r := range all {
+		in := maps.Clone(r.Properties)
+		for _, later := range []string{"TimeToLiveSpecification", "PointInTimeRecoverySpecification"} {
+			delete(in, later)
+		}
+		if s, has := in["StreamSpecification"].(map[string]any); has {
+			s["StreamEnabled"] = true
+		}
+		var made struct {
+			TableDescription struct{ LatestStreamArn string }
+		}
+		w.post("CreateTable", in, &made)
+		w.streams[name] = made.TableDescription.LatestStreamArn
+		if ttl := r.Properties["TimeToLiveSpecification"]; ttl != nil {
+			w.post("UpdateTimeToLive", map[string]any{"TableName": in["TableName"], "TimeToLiveSpecification": ttl}, &struct{}{})
+		}
+	}
+}
+
+// same asks the program what it would have made otherwise.
+func (w *templateWorld) same() {
+	said := string(w.command(w.flags, "deploy", "tables", w.model.Name, "--aws"))
+	if strings.Count(said, ": there\n") != len(w.model.Tables)+1 || strings.Contains(said, "made") {
+		w.Errorf("deploy tables: %s", said)
+	}
+}
+
+// function is a function of the template, with what it asks for.
+type templateFunction struct {
+	*lambdatest.Function
+	process  deploy.Process
+	name     string
+	calls    *dynamodbtest.Recorder
+	mappings map[string]map[string]any // by stream
+	window   map[string]json.RawMessage
+}
+
+// function prepares one of the template's functions.
+func (w *templateWorld) function(p deploy.Process, program string) *templateFunction {
+	for name, r := range w.stack.resources("AWS::Lambda::Function") {
+		if !strings.HasSuffix(name, map[deploy.Process]string{deploy.Rows: "Rows", deploy.Search: "Search", deploy.Ingest: "Ingest"}[p]) {
+			continue
+		}
+		f := &templateFunction{process: p, name: name, calls: dynamodbtest.NewRecorder(os.Getenv(dynamodbtest.Endpoint)), mappings: map[string]map[string]any{}, window: map[string]json.RawMessage{}}
+		w.Cleanup(f.calls.Close)
+		env := append(slices.Clone(w.env), "AWS_ENDPOINT_URL_DYNAMODB="+f.calls.URL, "AWS_ENDPOINT_URL_DYNAMODB_STREAMS="+f.calls.URL)
+		for k, v := range r.Properties["Environment"].(map[string]any)["Variables"].(map[string]any) {
+			env = append(env, fmt.Sprintf("%s=%v", k, v))
+		}
+		f.Function = lambdatest.NewOf(w.T, filepath.Join(w.bin, program), env...)
+		for _, m := range w.stack.resources("AWS::Lambda::EventSourceMapping") {
+			if m.Properties["FunctionName"] == "made-"+name {
+				f.mappings[fmt.Sprint(m.Properties["EventSourceArn"])] = m.Properties
+			}
+		}
+		f.Start()
+		return f
+	}
+	w.Fatalf("the template has no function for %s", p)
+	return nil
+}
+
+func (w *templateWorld) run() {
+	var functions []*templateFunction
+	var takes *templateFunction
+	// The first process of a stage claims its tables, whichever it is.
+	commands := func() { takes = w.function(deploy.Ingest, "ingest"); w.commands(takes) }
+	if len(w.model.Tables) > 1 && w.search != "" {
+		commands()
+	}
+	if w.search != "" {
+		w.early()
+		w.command(append(w.flags, "--opensearch", w.search, "--data", w.TempDir()), "build", w.model.Name, "--aws")
+		functions = append(functions, w.function(deploy.Search, "projector"))
+	}
+	functions = append(functions, w.function(deploy.Rows, "projector"))
+	if takes == nil {
+		commands()
+	}
+	w.record()
+	for quiet := 0; quiet < 3; quiet++ {
+		for _, stream := range w.streams {
+			if stream == "" {
+				continue
+			}
+			w.lambdas.arn = stream
+			for shard, records := range w.lambdas.read() {
+				for _, f := range functions {
+					w.deliver(f, stream, shard, records)
+				}
+				quiet = 0
+			}
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	more := w.flags
+	if w.search != "" {
+		more = append(slices.Clone(w.flags), "--opensearch", w.search, "--data", w.TempDir())
+	}
+	w.same()
+	w.command(more, "verify", w.model.Name, "--aws")
+	if checked := 0; !strings.Contains(w.said, " 0 differ") {
+		w.Errorf("verify: %s", w.said)
+	} else if fmt.Sscan(w.said, &checked); checked < 20 {
+		w.Errorf("verify: %s", w.said)
+	}
+	for _, f := range append(functions, takes) {
+		f.Kill()
+		w.permissions(f)
+	}
+}
+
+// early starts the function of documents before there are any: it makes the indexes, and applies
+// nothing, since no build has filled them.
+func (w *templateWorld) early() {
+	f := w.function(deploy.Search, "projector")
+	for stream := range f.mappings {
+		record := fmt.Sprintf(`{"eventName":"REMOVE","eventSource":"aws:dynamodb","eventSourceARN":%q,"dynamodb":{"Keys":{},"SequenceNumber":"1"}}`, stream)
+		if r := f.Invoke(payload(w.T, event([]json.RawMessage{json.RawMessage(record)})), time.Minute); r.Kind != "error" || !strings.Contains(r.Body, "projector build") {
+			w.Errorf("%s before the build: %s %s", f.name, r.Kind, r.Body)
+		}
+		break
+	}
+	f.Kill()
+	w.permissions(f)
+}
+
+// record writes rows that were recorded, as the application did.
+func (w *templateWorld) record() {
+	paths, err := filepath.Glob("../../testdata/streams/" + w.model.Name + "/*.json*")
+	if err != nil {
+		w.Fatal(err)
+	}
+	paths = slices.DeleteFunc(paths, func(p string) bool { return strings.Contains(p, "expected") })
+	files, err := events.Open(paths...)
+	if err != nil {
+		w.Fatal(err)
+	}
+	var tables []store.Table
+	for _, t := range w.model.Tables {
+		def := t.Table
+		def.Name += "-x1"
+		tables = append(tables, def)
+	}
+	db := dynamodb.Open(w.lambdas.cfg, tables, dynamodb.Options{})
+	defer db.Close()
+	written := map[string]int{}
+	for batch, err := range files.Batches(w.Context()) {
+		if err != nil {
+			w.Fatal(err)
+		}
+		for _, e := range batch {
+			r := e.Record
+			table := w.model.Table(r.Table)
+			if table == nil && len(w.model.Tables) == 1 {
+				table = w.model.Tables[0]
+			}
+			if e.Bad != nil || table == nil || written[table.Name] >= max(600/len(w.model.Tables), 100) {
+				continue
+			}
+			key, ok := table.KeyOf(r.Keys)
+			if !ok {
+				continue
+			}
+			wr := store.Write{Ref: store.Ref{Table: table.Name + "-x1", Key: key}, Put: r.New, Delete: r.New == nil}
+			if out, err := db.Write(w.Context(), []store.Write{wr}); err != nil || out[0].Err != nil {
+				w.Fatal(err, out)
+			}
+			written[table.Name]++
+		}
+	}
+	if len(written) < len(w.model.Tables) {
+		w.Fatalf("rows were written into %v only", written)
+	}
+}
+
+// deliver gives a function the records of a shard, as its mapping says.
+func (w *templateWorld) deliver(f *templateFunction, stream, shard string, records []json.RawMessage) {
+	w.Helper()
+	m := f.mappings[stream]
+	if m == nil {
+		w.Fatalf("no mapping gives %s the stream %s; it has %v", f.name, stream, slices.Collect(maps.Keys(f.mappings)))
+	}
+	batch, _ := m["BatchSize"].(int)
+	for part := range slices.Chunk(records, batch) {
+		e := event(part)
+		if m["TumblingWindowInSeconds"] != nil {
+			e = windowed(shard, part, f.window[shard])
+			e["eventSourceARN"] = stream
+		}
+		a := answerTo(w.T, f.Function, payload(w.T, e))
+		if len(*a.Failures) > 0 {
+			w.Fatalf("%s: %v: %s", f.name, *a.Failures, f.Stderr.String())
+		}
+		f.window[shard] = a.State
+	}
+}
+
+// permissions holds what a function asked for to its role.
+func (w *templateWorld) permissions(f *templateFunction) {
+	role := w.stack.statements(f.name + "Role")
+	calls, odd := f.calls.Calls()
+	if len(odd) > 0 || len(calls) == 0 {
+		w.Errorf("%s: %d calls, and %v", f.name, len(calls), odd)
+	}
+	for c := range calls {
+		if !allowed(role, c.Action, "arn:aws:dynamodb:eu-west-1:"+testAccount+":"+c.Resource) {
+			w.Errorf("%s asks for %s on %s, and its role does not allow that", f.name, c.Action, c.Resource)
+		}
+	}
+	if f.process == deploy.Search {
+		for action, path := range w.cluster.methods() {
+			if !allowed(role, action, w.stack.parameters["OpenSearchDomainArn"]+path) {
+				w.Errorf("%s asks for %s on %s, and its role does not allow that", f.name, action, path)
+			}
+		}
+	}
+	w.used.mu.Lock()
+	defer w.used.mu.Unlock()
+	for _, s := range role {
+		for a := range s.used {
+			w.used.has[grantKey(f.process, s.Sid, a)] = true
+		}
+	}
+}
+
+// watched is the environment of a function of a kind, whose calls of DynamoDB are held to what
+// that kind is granted.
+func watched(t *testing.T, p deploy.Process, env []string) []string {
+	t.Helper()
+	calls := dynamodbtest.NewRecorder(os.Getenv(dynamodbtest.Endpoint))
+	t.Cleanup(func() {
+		defer calls.Close()
+		may := map[string]bool{}
+		for _, g := range deploy.Grants(p) {
+			for _, a := range g.Actions {
+				may[fmt.Sprint(a, g.On)] = g.Service == ""
+			}
+		}
+		all, odd := calls.Calls()
+		for _, o := range odd {
+			t.Errorf("%s: %s", p, o)
+		}
+		for c := range all {
+			on := deploy.ModelTables
+			switch {
+			case strings.Contains(c.Resource, "/index/"):
+				on = deploy.ModelIndexes
+			case strings.HasPrefix(c.Resource, "table/weir"):
+				on = deploy.OwnTable
+			}
+			if !may[fmt.Sprint(c.Action, on)] {
+				t.Errorf("%s: a function asks for %s on %s, and is not granted it", p, c.Action, c.Resource)
+			}
+		}
+	})
+	return append(slices.Clone(env), "AWS_ENDPOINT_URL_DYNAMODB="+calls.URL, "AWS_ENDPOINT_URL_DYNAMODB_STREAMS="+calls.URL)
+}
+
+// clusterRecorder is a proxy in front of a cluster that notes the methods of requests.
+type clusterRecorder struct {
+	server *httptest.Server
+	mu     sync.Mutex
+	asked  map[string]string // by action, a path
+}
+
+func newClusterRecorder(to string) *clusterRecorder {
+	u, err := url.Parse(to)
+	if err != nil {
+		panic(err)
+	}
+	c := &clusterRecorder{asked: map[string]string{}}
+	next := httputil.NewSingleHostReverseProxy(u)
+	c.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.mu.Lock()
+		c.asked["es:ESHttp"+r.Method[:1]+strings.ToLower(r.Method[1:])] = r.URL.Path
+		c.mu.Unlock()
+		next.ServeHTTP(w, r)
+	}))
+	return c
+}
+
+func (c *clusterRecorder) methods() map[string]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.asked)
+}
+
+// commands writes rows by the function that takes commands: over HTTP and by messages.
+func (w *templateWorld) commands(f *templateFunction) {
+	if w.model.Entity("User") == nil || w.model.Entity("Album") == nil {
+		return
+	}
+	ask := func(status int, method, path, query, body string) {
+		w.Helper()
+		headers := map[string]string{"content-type": "application/json"}
+		if method == "POST" {
+			headers["idempotency-key"] = path + body[:min(len(body), 40)]
+		}
+		r := f.Invoke(payload(w.T, map[string]any{
+			"version": "2.0", "rawPath": path, "rawQueryString": query, "body": body, "headers": headers,
+			"requestContext": map[string]any{"http": map[string]string{"method": method, "path": path, "sourceIp": "192.0.2.1"}},
+		}), time.Minute)
+		var a struct {
+			StatusCode int
+			Body       string
+		}
+		if err := json.Unmarshal([]byte(r.Body), &a); err != nil || r.Kind != "response" || a.StatusCode != status {
+			w.Fatalf("%s %s: %s %s", method, path, r.Kind, r.Body)
+		}
+	}
+	at := "/v1/" + w.model.Name
+	album := `{"id":"sea","title":"The sea","createdAt":"2026-01-31T12:00:00Z"}`
+	user := `{"userId":"u1","email":"a@example.com","createdAt":"2026-01-31T12:00:00Z"}`
+	ask(201, "POST", at+"/Album", "", album)
+	ask(409, "POST", at+"/Album", "", strings.Replace(album, "The", "A", 1))
+	ask(200, "PATCH", at+"/Album", "id=sea", `{"title":"Sea"}`)
+	ask(200, "GET", at+"/Album", "id=sea", "")
+	ask(201, "POST", at+"/User", "", user)
+	ask(409, "POST", at+"/User", "", strings.Replace(user, "u1", "u2", 1))
+	ask(200, "PATCH", at+"/User", "userId=u1", `{"email":"b@example.com"}`)
+	ask(204, "DELETE", at+"/User", "userId=u1", "")
+	ask(200, "PUT", at+"/Album", "", album)
+	ask(204, "DELETE", at+"/Album", "id=sea", "")
+	messages := []map[string]any{}
+	for i := range 20 {
+		messages = append(messages, map[string]any{"messageId": fmt.Sprint(i), "eventSource": "aws:sqs", "eventSourceARN": "arn:aws:sqs:eu-west-1:1:q", "attributes": map[string]string{},
+			"body": fmt.Sprintf(`{"op":"put","entity":"Album","item":{"id":"q%d","title":"t","createdAt":"2026-01-31T12:00:00Z"}}`, i)})
+	}
+	if r := f.Invoke(payload(w.T, map[string]any{"Records": messages}), time.Minute); r.Kind != "response" || !strings.Contains(r.Body, `"batchItemFailures":[]`) {
+		w.Errorf("messages: %s %s", r.Kind, r.Body)
+	}
+}

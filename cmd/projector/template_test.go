@@ -1,0 +1,263 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Of the account that templates are read in.
+const (
+	testAccount   = "123456789012"
+	testPartition = "aws"
+	testRegion    = "eu-west-1"
+)
+
+// stackTemplate is a template of CloudFormation, read with parameters as CloudFormation does.
+type stackTemplate struct {
+	*testing.T
+	parameters map[string]string
+	sections   map[string]*yaml.Node
+	// attribute is what only a stack that was made knows.
+	attribute func(resource, name string) string
+}
+
+func readTemplate(t *testing.T, text []byte, parameters map[string]string) *stackTemplate {
+	t.Helper()
+	var root yaml.Node
+	if err := yaml.Unmarshal(text, &root); err != nil {
+		t.Fatal(err)
+	}
+	s := &stackTemplate{T: t, parameters: map[string]string{
+		"AWS::Region": testRegion, "AWS::AccountId": testAccount, "AWS::Partition": testPartition,
+	}, sections: map[string]*yaml.Node{}}
+	for name, n := range pairs(root.Content[0]) {
+		s.sections[name] = n
+	}
+	for name, n := range pairs(s.sections["Parameters"]) {
+		p := map[string]any{}
+		if err := n.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		given, is := parameters[name]
+		if fallback, has := p["Default"]; !is && has {
+			given, is = fmt.Sprint(fallback), true
+		}
+		if pattern, has := p["AllowedPattern"].(string); has && !regexp.MustCompile(pattern).MatchString(given) || !is {
+			t.Fatalf("the parameter %s is %q", name, given)
+		}
+		s.parameters[name] = given
+	}
+	for name := range parameters {
+		if _, has := s.parameters[name]; !has {
+			t.Fatalf("there is no parameter %s", name)
+		}
+	}
+	return s
+}
+
+func pairs(n *yaml.Node) map[string]*yaml.Node {
+	out := map[string]*yaml.Node{}
+	for i := 0; n != nil && i < len(n.Content); i += 2 {
+		out[n.Content[i].Value] = n.Content[i+1]
+	}
+	return out
+}
+
+// resource is one that is made.
+type resource struct {
+	Properties map[string]any
+}
+
+// resources are what is made of some type, by name.
+func (s *stackTemplate) resources(kind string) map[string]resource {
+	out := map[string]resource{}
+	for name, n := range pairs(s.sections["Resources"]) {
+		var head struct {
+			Type      string `yaml:"Type"`
+			Condition string `yaml:"Condition"`
+		}
+		if err := n.Decode(&head); err != nil {
+			s.Fatal(err)
+		}
+		if head.Type != kind || head.Condition != "" && !s.holds(head.Condition) {
+			continue
+		}
+		p, _ := s.value(pairs(n)["Properties"]).(map[string]any)
+		out[name] = resource{p}
+	}
+	return out
+}
+
+func (s *stackTemplate) holds(condition string) bool {
+	n := pairs(s.sections["Conditions"])[condition]
+	if n == nil {
+		s.Fatalf("there is no condition %s", condition)
+	}
+	is, ok := s.value(n).(bool)
+	if !ok {
+		s.Fatalf("the condition %s is not one", condition)
+	}
+	return is
+}
+
+// nothing is the value of a property that is left out.
+type nothing struct{}
+
+func (s *stackTemplate) value(n *yaml.Node) any {
+	switch n.Tag {
+	case "!Ref":
+		return s.ref(n.Value)
+	case "!GetAtt":
+		of, name, _ := strings.Cut(n.Value, ".")
+		return s.attribute(of, name)
+	case "!Condition":
+		return s.holds(n.Value)
+	case "!Sub":
+		return s.sub(n)
+	case "!If":
+		if s.holds(n.Content[0].Value) {
+			return s.value(n.Content[1])
+		}
+		return s.value(n.Content[2])
+	case "!Equals":
+		return s.value(n.Content[0]) == s.value(n.Content[1])
+	case "!Not":
+		return !s.value(n.Content[0]).(bool)
+	case "!And":
+		return s.value(n.Content[0]).(bool) && s.value(n.Content[1]).(bool)
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		out := map[string]any{}
+		for name, c := range pairs(n) {
+			if v := s.value(c); v != (nothing{}) {
+				out[name] = v
+			}
+		}
+		return out
+	case yaml.SequenceNode:
+		out := []any{}
+		for _, c := range n.Content {
+			if v := s.value(c); v != (nothing{}) {
+				out = append(out, v)
+			}
+		}
+		return out
+	}
+	var v any
+	if err := n.Decode(&v); err != nil || strings.HasPrefix(n.Tag, "!") && !strings.HasPrefix(n.Tag, "!!") {
+		s.Fatalf("line %d: %s %s: %v", n.Line, n.Tag, n.Value, err)
+	}
+	return v
+}
+
+func (s *stackTemplate) ref(name string) any {
+	if name == "AWS::NoValue" {
+		return nothing{}
+	}
+	if p, is := s.parameters[name]; is {
+		return p
+	}
+	return s.attribute(name, "")
+}
+
+var placeholder = regexp.MustCompile(`\$\{([^!}]+)\}`)
+
+func (s *stackTemplate) sub(n *yaml.Node) string {
+	text, own := n.Value, map[string]*yaml.Node{}
+	if n.Kind == yaml.SequenceNode {
+		text, own = n.Content[0].Value, pairs(n.Content[1])
+	}
+	return placeholder.ReplaceAllStringFunc(text, func(m string) string {
+		name := m[2 : len(m)-1]
+		if v, is := own[name]; is {
+			return fmt.Sprint(s.value(v))
+		}
+		if of, attribute, dotted := strings.Cut(name, "."); dotted {
+			return s.attribute(of, attribute)
+		}
+		return fmt.Sprint(s.ref(name))
+	})
+}
+
+// statement is one of a policy.
+type statement struct {
+	Sid              string
+	Action, Resource []string
+	used             map[string]bool // actions
+}
+
+func (s *stackTemplate) statements(role string) (out []*statement) {
+	r, is := s.resources("AWS::IAM::Role")[role]
+	if !is {
+		s.Fatalf("there is no role %s", role)
+	}
+	text, err := json.Marshal(r.Properties["Policies"])
+	if err != nil {
+		s.Fatal(err)
+	}
+	var policies []struct {
+		PolicyDocument struct{ Statement []*statement }
+	}
+	if err := json.Unmarshal(text, &policies); err != nil {
+		s.Fatal(err)
+	}
+	for _, p := range policies {
+		for _, st := range p.PolicyDocument.Statement {
+			st.used = map[string]bool{}
+			out = append(out, st)
+		}
+	}
+	return out
+}
+
+// allowed notes the statement that allows an action on a resource, and reports whether there
+// is one.
+func allowed(all []*statement, action, arn string) (is bool) {
+	for _, s := range all {
+		for _, a := range s.Action {
+			for _, r := range s.Resource {
+				if a == action && matches(r, arn) {
+					s.used[a], is = true, true
+				}
+			}
+		}
+	}
+	return is
+}
+
+// matches reports whether a resource of a policy, with stars, is this one.
+func matches(pattern, arn string) bool {
+	parts := strings.Split(pattern, "*")
+	for i := range parts {
+		parts[i] = regexp.QuoteMeta(parts[i])
+	}
+	return regexp.MustCompile("^" + strings.Join(parts, ".*") + "$").MatchString(arn)
+}
+
+// TestReadTemplate: what the tests rely on when they read templates.
+func TestReadTemplate(t *testing.T) {
+	s := readTemplate(t, []byte(`
+Parameters: {A: {Default: x}, B: {}}
+Conditions: {IsX: !Equals [!Ref A, x], Both: !And [!Condition IsX, !Not [!Equals [!Ref B, b]]]}
+Resources:
+  One: {Type: T, Condition: Both}
+  Two: {Type: T, Properties: {P: !If [IsX, !Sub 'a${A}${!B}${Two.Arn}', n], Q: !If [Both, 1, !Ref 'AWS::NoValue'], R: [!Ref B, 7], S: !Sub ['${M}-${A}', {M: !Ref Two}]}}
+`), map[string]string{"B": "b"})
+	s.attribute = func(resource, name string) string { return path.Join("of", resource, name) }
+	all := s.resources("T")
+	text, err := json.Marshal(all["Two"].Properties)
+	if want := `{"P":"ax${!B}of/Two/Arn","R":["b",7],"S":"of/Two-x"}`; err != nil || len(all) != 1 || string(text) != want {
+		t.Errorf("%v: %s, should be %s", all, text, want)
+	}
+	st := []*statement{{Action: []string{"d:Get"}, Resource: []string{"arn:t/a/stream/*"}, used: map[string]bool{}}}
+	if allowed(st, "d:Get", "arn:t/a") || allowed(st, "d:Put", "arn:t/a/stream/1") || len(st[0].used) > 0 || !allowed(st, "d:Get", "arn:t/a/stream/1") || !st[0].used["d:Get"] {
+		t.Error(st[0])
+	}
+}

@@ -1,0 +1,79 @@
+package deploy
+
+import "fmt"
+
+// retention is how long a DynamoDB stream keeps a record, in milliseconds.
+const retention = 24 * 60 * 60 * 1000
+
+// alarm is an alarm on one metric.
+type alarm struct {
+	ID, Help  string
+	Metric    metric
+	Threshold int // above or at it
+	Minutes   int // in each of so many minutes
+}
+
+// metric is a metric of CloudWatch.
+type metric struct {
+	Namespace, Name, Statistic string
+	// One of the following says what it is of.
+	Function *Function
+	Queue    string // a resource
+	Table    *Table // with the function of the group, for weir's own metrics
+}
+
+// failures, commands and refused are the queues of a model.
+func (m *Model) failures() string { return m.ID + "Failures" }
+func (m *Model) commands() string { return m.ID + "Commands" }
+func (m *Model) refused() string  { return m.ID + "RefusedCommands" }
+
+// namespace is that of the metrics in the functions' logs.
+const namespace = "weir"
+
+// alarms are the alarms of a model. Lambda never reports expired records: the age of what it
+// reads is the only warning before a gap.
+func (m *Model) alarms() (out []alarm) {
+	for _, f := range m.Functions {
+		if f.Stream != nil {
+			for _, percent := range []int{25, 50, 80} {
+				out = append(out, alarm{
+					ID: fmt.Sprint(f.ID, "Age", percent), Minutes: 1, Threshold: retention / 100 * percent,
+					Help:   fmt.Sprintf("The function that %s is behind by %d %% of the 24 hours that a stream keeps records. At 100 %% records are lost.", f.does(), percent),
+					Metric: metric{Namespace: "AWS/Lambda", Name: "IteratorAge", Statistic: "Maximum", Function: f},
+				})
+			}
+		}
+		out = append(out, alarm{
+			ID: f.ID + "Errors", Minutes: 5, Threshold: 1,
+			Help:   fmt.Sprintf("The function that %s fails for five minutes. Its log says why.", f.does()),
+			Metric: metric{Namespace: "AWS/Lambda", Name: "Errors", Statistic: "Sum", Function: f},
+		})
+		if f.Stream != nil {
+			out = append(out, m.own(f)...)
+		}
+	}
+	queue := func(id, of, help string) {
+		out = append(out, alarm{ID: of + id, Minutes: 1, Threshold: 1, Help: help,
+			Metric: metric{Namespace: "AWS/SQS", Name: "ApproximateNumberOfMessagesVisible", Statistic: "Maximum", Queue: of}})
+	}
+	queue("Any", m.failures(), "Lambda gave up a part of a stream of model "+m.Name+". Records are missing: see After a gap in operations.md.")
+	queue("Any", m.refused(), "Commands of model "+m.Name+" were refused. The log of the function says why.")
+	return out
+}
+
+// own are the alarms on what the function itself reports.
+func (m *Model) own(f *Function) (out []alarm) {
+	for _, t := range m.Tables {
+		for _, a := range []struct{ name, help string }{
+			{"DeadLetters", "Records of table %s could not be applied: see projector dead list %s."},
+			{"OutOfOrder", "Events of table %s were refused because they are out of order: see Out of order in operations.md (model %s)."},
+		} {
+			if a.name == "OutOfOrder" && f.Stream.Tumbling == 0 {
+				continue // by item there is no order to be out of
+			}
+			out = append(out, alarm{ID: f.ID + t.ID + a.name, Minutes: 1, Threshold: 1, Help: fmt.Sprintf(a.help, t.Def.Name, m.Name),
+				Metric: metric{Namespace: namespace, Name: a.name, Statistic: "Sum", Function: f, Table: t}})
+		}
+	}
+	return out
+}

@@ -1,0 +1,396 @@
+package deploy
+
+import (
+	"fmt"
+	"strings"
+
+	"weir/internal/store"
+)
+
+// CloudFormation is the plan as a CloudFormation template.
+func (p *Plan) CloudFormation() ([]byte, error) { return (&stack{plan: p}).print() }
+
+// SAM is the plan as a template of the Serverless Application Model, whose packages are files
+// beside it.
+func (p *Plan) SAM() ([]byte, error) { return (&stack{plan: p, sam: true}).print() }
+
+// stack writes a template.
+type stack struct {
+	plan      *Plan
+	sam       bool
+	resources []entry
+	has       map[string]bool
+	err       error
+}
+
+func ref(name string) node          { return tagged("Ref", name) }
+func getAtt(name, what string) node { return tagged("GetAtt", name+"."+what) }
+func sub(text string) node          { return tagged("Sub", text) }
+func either(cond string, a, b any) node {
+	return tagged("If", short(list(cond, a, b)))
+}
+
+// optional is a property that is left out unless the condition holds.
+func optional(cond string, a any) node { return either(cond, a, ref("AWS::NoValue")) }
+
+// block is optional for something long.
+func block(cond string, a any) node { return tagged("If", list(cond, a, ref("AWS::NoValue"))) }
+
+func (t Text) sub() node {
+	var b strings.Builder
+	for _, p := range t {
+		if p.Param != "" {
+			b.WriteString("${" + p.Param + "}")
+		} else {
+			b.WriteString(strings.ReplaceAll(p.Literal, "${", "${!"))
+		}
+	}
+	switch {
+	case len(t) == 1 && t[0].Param != "":
+		return ref(t[0].Param)
+	case len(t) == 1:
+		return scalar(t[0].Literal)
+	}
+	return sub(b.String())
+}
+
+// add adds a resource. about is for people who read the template.
+func (s *stack) add(id, about, kind string, entries ...entry) {
+	if s.has == nil {
+		s.has = map[string]bool{}
+	}
+	if s.has[id] && s.err == nil {
+		s.err = fmt.Errorf("%w, %s; make a template for each model", ErrName, id)
+	}
+	s.has[id] = true
+	s.resources = append(s.resources, entry{id, object(append([]entry{is("Type", kind)}, entries...)...), about})
+}
+
+func (s *stack) print() ([]byte, error) {
+	s.tables()
+	for _, m := range s.plan.Models {
+		s.queues(m)
+		for _, f := range m.Functions {
+			s.function(f)
+		}
+	}
+	for _, m := range s.plan.Models {
+		for _, a := range m.alarms() {
+			s.alarm(a)
+		}
+		s.dashboard(m)
+	}
+	if s.err != nil {
+		return nil, s.err
+	}
+	var transform any
+	if s.sam {
+		transform = "AWS::Serverless-2016-10-31"
+	}
+	root := object(is("AWSTemplateFormatVersion", "2010-09-09"), is("Transform", transform),
+		is("Description", "weir: "+s.plan.about()),
+		is("Parameters", s.parameters()), is("Conditions", s.conditions()), is("Resources", object(s.resources...)), is("Outputs", s.outputs()))
+	return printed(s.plan.head(s.format()), root)
+}
+
+func (s *stack) format() string {
+	if s.sam {
+		return "sam"
+	}
+	return "cloudformation"
+}
+
+func (s *stack) parameters() node {
+	var out []entry
+	for _, p := range s.plan.Parameters {
+		kind, fallback := "String", any(p.Default)
+		if p.Number {
+			kind = "Number"
+		}
+		if p.Required {
+			fallback = nil
+		}
+		e := []entry{is("Type", kind), is("Default", fallback), is("Description", p.Help)}
+		if p.Pattern != "" {
+			e = append(e, is("AllowedPattern", p.Pattern))
+		}
+		if len(p.Choices) > 0 {
+			e = append(e, is("AllowedValues", short(list(strings2any(p.Choices)...))))
+		}
+		if p.Secret {
+			e = append(e, is("NoEcho", true))
+		}
+		out = append(out, is(p.Name, object(e...)))
+	}
+	if !s.sam {
+		out = append(out, is("CodeBucket", object(is("Type", "String"), is("Description", "The bucket with the packages of the functions."))),
+			is("ProjectorCode", object(is("Type", "String"), is("Default", "projector.zip"), is("Description", "The key of the projector's package."))),
+			is("IngestCode", object(is("Type", "String"), is("Default", "ingest.zip"), is("Description", "The key of ingest's package."))))
+	}
+	return object(out...)
+}
+
+func (s *stack) conditions() node {
+	equals := func(a string, b string) node { return tagged("Equals", short(list(ref(a), b))) }
+	not := func(n node) node { return tagged("Not", short(list(n))) }
+	out := []entry{
+		is("IsDefault", equals(paramStage, "default")),
+		is("IsOther", not(equals(paramStage, "default"))),
+		is(paramOwn+"Now", equals(paramOwn, "true")),
+		is(paramRegistry+"Now", tagged("And", short(list(tagged("Condition", "IsOther"), equals(paramRegistry, "true"))))),
+		is("HasDataKey", not(equals(paramDataKey, ""))),
+		is("HasLogKey", not(equals(paramLogKey, ""))),
+		is("HasTopic", not(equals(paramTopic, ""))),
+	}
+	if s.plan.searches() {
+		out = append(out, is("HasDomain", not(equals(paramDomain, ""))))
+	}
+	for _, t := range s.plan.Tables {
+		out = append(out, is("Make"+t.ID+"Table", equals(t.stream(), "")))
+	}
+	return object(out...)
+}
+
+// own is the name of weir's own table.
+func own() node { return either("IsDefault", "weir", sub("weir-${"+paramStage+"}")) }
+
+func (s *stack) tables() {
+	def := Own()
+	s.table("WeirTable", "weir's own table.", paramOwn+"Now", own(), def)
+	s.table("RegistryTable", "Which stage each table belongs to; the own table of the stage default.", paramRegistry+"Now", scalar(def.Name), def)
+	for _, t := range s.plan.Tables {
+		s.table(t.ID+"Table", "The model's table "+t.Def.Name+", unless it exists.", "Make"+t.ID+"Table", ref(t.name()), t.Def)
+	}
+}
+
+func (s *stack) table(id, about, cond string, name node, t store.Table) {
+	var attributes, global, local []any
+	for _, k := range keyAttributes(&t) {
+		attributes = append(attributes, short(object(is("AttributeName", k.Name), is("AttributeType", k.Type.Descriptor()))))
+	}
+	for _, ix := range t.Indexes {
+		n := object(is("IndexName", ix.Name), is("KeySchema", keySchema(ix.Key)), is("Projection", short(object(is("ProjectionType", projection(&ix))))))
+		if ix.Local {
+			local = append(local, n)
+		} else {
+			global = append(global, n)
+		}
+	}
+	e := []entry{
+		is("TableName", name), is("BillingMode", "PAY_PER_REQUEST"),
+		is("AttributeDefinitions", list(attributes...)), is("KeySchema", keySchema(t.Key)),
+		is("GlobalSecondaryIndexes", list(global...)), is("LocalSecondaryIndexes", list(local...)),
+	}
+	if t.Stream {
+		e = append(e, is("StreamSpecification", short(object(is("StreamViewType", "NEW_AND_OLD_IMAGES")))))
+	}
+	if t.TTL != "" {
+		e = append(e, is("TimeToLiveSpecification", short(object(is("AttributeName", t.TTL), is("Enabled", true)))))
+	}
+	e = append(e,
+		is("PointInTimeRecoverySpecification", short(object(is("PointInTimeRecoveryEnabled", true)))),
+		is("SSESpecification", block("HasDataKey", object(is("SSEEnabled", true), is("SSEType", "KMS"), is("KMSMasterKeyId", ref(paramDataKey))))))
+	s.add(id, about, "AWS::DynamoDB::Table", is("Condition", cond), is("DeletionPolicy", "Retain"), is("UpdateReplacePolicy", "Retain"), is("Properties", object(e...)))
+}
+
+func keySchema(k store.KeySchema) any {
+	out := []any{short(object(is("AttributeName", k.Partition.Name), is("KeyType", "HASH")))}
+	if k.Sort.Name != "" {
+		out = append(out, short(object(is("AttributeName", k.Sort.Name), is("KeyType", "RANGE"))))
+	}
+	return list(out...)
+}
+
+func (s *stack) queues(m *Model) {
+	queue := func(id, about string, more ...entry) {
+		e := append([]entry{is("MessageRetentionPeriod", 14*24*3600)}, more...)
+		e = append(e, is("KmsMasterKeyId", optional("HasDataKey", ref(paramDataKey))),
+			is("SqsManagedSseEnabled", either("HasDataKey", ref("AWS::NoValue"), true)))
+		s.add(id, about, "AWS::SQS::Queue", is("DeletionPolicy", "Retain"), is("UpdateReplacePolicy", "Retain"), is("Properties", object(e...)))
+	}
+	queue(m.failures(), "Which parts of streams Lambda gave up: records that are missing.")
+	queue(m.refused(), "Commands that were refused five times.")
+	queue(m.commands(), "Commands for model "+m.Name+", one JSON object a message.",
+		is("VisibilityTimeout", commandVisibility), is("RedrivePolicy", object(is("deadLetterTargetArn", getAtt(m.refused(), "Arn")), is("maxReceiveCount", 5))))
+}
+
+func (s *stack) function(f *Function) {
+	s.add(f.ID+"Log", "", "AWS::Logs::LogGroup", is("Properties", object(
+		is("LogGroupName", sub("/weir/${"+paramStage+"}/"+f.log())),
+		is("RetentionInDays", ref(paramDays)), is("KmsKeyId", optional("HasLogKey", ref(paramLogKey))))))
+	s.role(f)
+	var env []entry
+	for _, v := range f.Env {
+		env = append(env, is(v.Name, v.Value.sub()))
+	}
+	e := []entry{
+		is("Description", "weir: "+f.does()),
+		is("Runtime", "provided.al2023"), is("Handler", "bootstrap"), is("Architectures", short(list(ref(paramArch)))),
+		is("MemorySize", f.Memory), is("Timeout", f.Timeout), is("Role", getAtt(f.ID+"Role", "Arn")),
+		is("LoggingConfig", object(is("LogGroup", ref(f.ID+"Log")))),
+		is("Environment", object(is("Variables", object(env...)))),
+	}
+	about := "It " + f.does() + "."
+	if s.sam {
+		e = append(e, is("CodeUri", strings.ToLower(strings.TrimSuffix(f.code(), "Code"))+".zip"), is("Events", s.events(f)))
+		if f.Process == Ingest {
+			e = append(e, is("FunctionUrlConfig", object(is("AuthType", "AWS_IAM"))))
+		}
+		s.add(f.ID, about, "AWS::Serverless::Function", is("Properties", object(e...)))
+		return
+	}
+	e = append(e, is("Code", object(is("S3Bucket", ref("CodeBucket")), is("S3Key", ref(f.code())))))
+	s.add(f.ID, about, "AWS::Lambda::Function", is("Properties", object(e...)))
+	if f.Process == Ingest {
+		s.add(f.ID+"Url", "Requests are signed: the URL asks IAM.", "AWS::Lambda::Url", is("Properties", object(is("TargetFunctionArn", getAtt(f.ID, "Arn")), is("AuthType", "AWS_IAM"))))
+		s.add(f.ID+"Messages", "", "AWS::Lambda::EventSourceMapping", is("Properties", object(append([]entry{is("FunctionName", ref(f.ID)), is("EventSourceArn", getAtt(f.Model.commands(), "Arn"))}, s.messages()...)...)))
+		return
+	}
+	for _, t := range f.Model.Tables {
+		s.add(f.ID+t.ID+"Stream", "", "AWS::Lambda::EventSourceMapping", is("Properties", object(append([]entry{is("FunctionName", ref(f.ID)), is("EventSourceArn", s.stream(t))}, s.mapping(f)...)...)))
+	}
+}
+
+// stream is the stream of a table, made or given.
+func (s *stack) stream(t *Table) node {
+	return either("Make"+t.ID+"Table", getAtt(t.ID+"Table", "StreamArn"), ref(t.stream()))
+}
+
+// mapping is how a stream is read. Retries have no end: a record that cannot be used becomes a
+// dead letter, so only failures of a service are tried again.
+func (s *stack) mapping(f *Function) []entry {
+	e := []entry{is("StartingPosition", "TRIM_HORIZON"), is("BatchSize", f.Stream.Batch), is("MaximumBatchingWindowInSeconds", f.Stream.Window)}
+	if f.Stream.Tumbling > 0 {
+		e = append(e, is("TumblingWindowInSeconds", f.Stream.Tumbling))
+	}
+	failures := object(is("OnFailure", object(is("Destination", getAtt(f.Model.failures(), "Arn")))))
+	if s.sam {
+		failures = object(is("OnFailure", object(is("Type", "SQS"), is("Destination", getAtt(f.Model.failures(), "Arn")))))
+	}
+	return append(e, is("ParallelizationFactor", f.Stream.Parallel), is("FunctionResponseTypes", short(list("ReportBatchItemFailures"))),
+		is("MaximumRetryAttempts", -1), is("MaximumRecordAgeInSeconds", -1), is("DestinationConfig", failures))
+}
+
+func (s *stack) messages() []entry {
+	return []entry{is("BatchSize", commandBatch), is("MaximumBatchingWindowInSeconds", 1), is("FunctionResponseTypes", short(list("ReportBatchItemFailures")))}
+}
+
+// events are the sources of a function, as SAM has them.
+func (s *stack) events(f *Function) node {
+	if f.Process == Ingest {
+		return object(is("Messages", object(is("Type", "SQS"), is("Properties", object(append([]entry{is("Queue", getAtt(f.Model.commands(), "Arn"))}, s.messages()...)...)))))
+	}
+	var out []entry
+	for _, t := range f.Model.Tables {
+		out = append(out, is(t.ID+"Stream", object(is("Type", "DynamoDB"), is("Properties", object(append([]entry{is("Stream", s.stream(t))}, s.mapping(f)...)...)))))
+	}
+	return object(out...)
+}
+
+func (s *stack) role(f *Function) {
+	var statements []any
+	for _, g := range Grants(f.Process) {
+		resources, cond := s.resourcesOf(f, g.On)
+		e := []entry{{"Sid", g.ID, g.Reason}, is("Effect", "Allow"), is("Action", list(strings2any(g.Actions)...)), is("Resource", list(resources...))}
+		if via := viaService[g.On]; via != "" {
+			e = append(e, is("Condition", object(is("StringEquals", object(is("kms:ViaService", sub(via+".${AWS::Region}.amazonaws.com")))))))
+		}
+		switch n := object(e...); {
+		case len(resources) == 0:
+		case cond == "":
+			statements = append(statements, n)
+		default:
+			statements = append(statements, block(cond, n))
+		}
+	}
+	trust := object(is("Version", "2012-10-17"), is("Statement", list(object(is("Effect", "Allow"), is("Principal", object(is("Service", "lambda.amazonaws.com"))), is("Action", "sts:AssumeRole")))))
+	s.add(f.ID+"Role", "", "AWS::IAM::Role", is("Properties", object(
+		is("AssumeRolePolicyDocument", trust),
+		is("Policies", list(object(is("PolicyName", "weir"), is("PolicyDocument", object(is("Version", "2012-10-17"), is("Statement", list(statements...))))))))))
+}
+
+// resourcesOf are the ARNs of what a grant is for, and the condition under which they exist.
+func (s *stack) resourcesOf(f *Function, on Resource) (out []any, cond string) {
+	const table = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/"
+	each := func(suffix string, has func(*Table) bool) {
+		for _, t := range f.Model.Tables {
+			if has(t) {
+				out = append(out, sub(table+"${"+t.name()+"}"+suffix))
+			}
+		}
+	}
+	all := func(*Table) bool { return true }
+	switch on {
+	case OwnTable:
+		return []any{either("IsDefault", sub(table+"weir"), sub(table+"weir-${"+paramStage+"}"))}, ""
+	case Registry:
+		return []any{sub(table + "weir")}, "IsOther"
+	case ModelTables:
+		each("", all)
+	case ModelIndexes:
+		each("/index/*", func(t *Table) bool { return len(t.Def.Indexes) > 0 })
+	case ModelStreams:
+		each("/stream/*", all)
+	case Domain:
+		return []any{sub("${" + paramDomain + "}/*")}, "HasDomain"
+	case FailureQueue:
+		return []any{getAtt(f.Model.failures(), "Arn")}, ""
+	case CommandQueue:
+		return []any{getAtt(f.Model.commands(), "Arn")}, ""
+	case LogGroup:
+		return []any{sub("arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group:/weir/${" + paramStage + "}/" + f.log() + ":*")}, ""
+	case DataKey, QueueKey:
+		return []any{ref(paramDataKey)}, "HasDataKey"
+	}
+	return out, ""
+}
+
+func (s *stack) alarm(a alarm) {
+	dims := func(pairs ...any) node {
+		var out []any
+		for i := 0; i < len(pairs); i += 2 {
+			out = append(out, short(object(is("Name", pairs[i]), is("Value", pairs[i+1]))))
+		}
+		return nodeOf(list(out...))
+	}
+	// A stage other than default is a dimension of weir's own metrics.
+	of := func() node {
+		switch m := a.Metric; {
+		case m.Queue != "":
+			return dims("QueueName", getAtt(m.Queue, "QueueName"))
+		case m.Table == nil:
+			return dims("FunctionName", ref(m.Function.ID))
+		default:
+			own := []any{"Model", m.Function.Model.Name, "Table", m.Table.Def.Name, "Group", string(m.Function.Process)}
+			return tagged("If", list("IsDefault", dims(own...), dims(append([]any{"Stage", ref(paramStage)}, own...)...)))
+		}
+	}()
+	s.add(a.ID+"Alarm", "", "AWS::CloudWatch::Alarm", is("Properties", object(
+		is("AlarmDescription", a.Help),
+		is("Namespace", a.Metric.Namespace), is("MetricName", a.Metric.Name), is("Dimensions", of), is("Statistic", a.Metric.Statistic),
+		is("Period", 60), is("EvaluationPeriods", a.Minutes), is("Threshold", a.Threshold), is("ComparisonOperator", "GreaterThanOrEqualToThreshold"), is("TreatMissingData", "notBreaching"),
+		is("AlarmActions", optional("HasTopic", short(list(ref(paramTopic))))), is("OKActions", optional("HasTopic", short(list(ref(paramTopic))))))))
+}
+
+func (s *stack) dashboard(m *Model) {
+	text := &yamlBlock{m.dashboard(dashboardNames{
+		region: "${AWS::Region}", schema: "${Schema}", filter: "${Filter}",
+		function: func(f *Function) string { return "${" + f.ID + "}" },
+		queue:    func(id string) string { return "${" + id + ".QueueName}" },
+	})}
+	names := object(is("Schema", either("IsDefault", "weir,Model,Table,Group", "weir,Stage,Model,Table,Group")), is("Filter", either("IsDefault", "", sub(`Stage=\"${`+paramStage+`}\" `))))
+	s.add(m.ID+"Dashboard", "", "AWS::CloudWatch::Dashboard", is("Properties", object(
+		is("DashboardName", sub("weir-${"+paramStage+"}-"+m.Name)),
+		is("DashboardBody", tagged("Sub", list(text.node(), names))))))
+}
+
+func (s *stack) outputs() node {
+	var out []entry
+	for _, m := range s.plan.Models {
+		url := getAtt(m.ID+"IngestUrl", "FunctionUrl")
+		out = append(out,
+			is(m.ID+"Url", object(is("Description", "Where model "+m.Name+" takes writes over HTTP."), is("Value", url))),
+			is(m.ID+"Queue", object(is("Description", "Where model "+m.Name+" takes commands."), is("Value", ref(m.commands())))))
+	}
+	return object(out...)
+}

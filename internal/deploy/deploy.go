@@ -1,0 +1,259 @@
+// Package deploy describes what a model needs on AWS: tables, functions with their event
+// source mappings and roles, queues, logs, alarms and a dashboard. Of makes the plan; CloudFormation,
+// SAM and Terraform print it. The same models give the same bytes.
+//
+// What differs between two deployments of a template is a parameter of it: the stage, the names
+// of tables, keys. Nothing in the plan knows an account.
+package deploy
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/store"
+)
+
+// ErrName means that two things of the models would have one name in a template.
+var ErrName = errors.New("two things would have one name in the template")
+
+// Plan is what the models need, before it has the form of a tool.
+type Plan struct {
+	Models     []*Model
+	Tables     []*Table // of all models
+	Parameters []Parameter
+}
+
+// Model is one model's part.
+type Model struct {
+	ID        string // begins the names of its resources
+	Name      string
+	File      string // the model's file in the package of a function, "" for a built-in model
+	Tables    []*Table
+	Functions []*Function
+}
+
+// Table is a table of a model.
+type Table struct {
+	ID  string
+	Def store.Table // with the model's name
+}
+
+// name, stream are the parameters with the table's name, and with the stream of a table that exists.
+func (t *Table) name() string   { return t.ID + "TableName" }
+func (t *Table) stream() string { return t.ID + "StreamArn" }
+
+// Own is weir's own table.
+func Own() store.Table { return owntable.Table() }
+
+// Function is a Lambda function.
+type Function struct {
+	ID      string
+	Process Process
+	Model   *Model
+	Memory  int // MB
+	Timeout int // seconds
+	Env     []Variable
+	Stream  *Mapping // nil for one that takes commands
+}
+
+// Does says in a few words what a function does.
+func (f *Function) does() string {
+	return map[Process]string{
+		Rows:   "derives the rows of model " + f.Model.Name,
+		Search: "keeps the search documents of model " + f.Model.Name,
+		Ingest: "takes the commands of model " + f.Model.Name + ", over HTTP and from a queue",
+	}[f.Process]
+}
+
+// log is the last part of the name of a function's log group.
+func (f *Function) log() string { return f.Model.Name + "/" + string(f.Process) }
+
+// code is the parameter with the package of the function's program.
+func (f *Function) code() string {
+	if f.Process == Ingest {
+		return "IngestCode"
+	}
+	return "ProjectorCode"
+}
+
+// Mapping is how a function reads each stream of its model.
+type Mapping struct {
+	Batch, Window int // records; seconds that a batch may be gathered
+	Tumbling      int // seconds, 0 for none
+	Parallel      int
+}
+
+// Variable is a variable of a function's environment.
+type Variable struct {
+	Name  string
+	Value Text
+}
+
+// Text is text with parameters in it.
+type Text []Piece
+
+// Piece is a literal, or the value of the parameter with the name Param.
+type Piece struct{ Literal, Param string }
+
+func literal(s string) Text { return Text{{Literal: s}} }
+func given(p string) Text   { return Text{{Param: p}} }
+
+// Parameter is what a deployment chooses.
+type Parameter struct {
+	Name, Help string
+	Default    string
+	Required   bool
+	Pattern    string
+	Choices    []string
+	Number     bool
+	Secret     bool
+}
+
+// The parameters that every template has.
+const (
+	paramStage    = "Stage"
+	paramOwn      = "MakeOwnTable"
+	paramRegistry = "MakeRegistry"
+	paramDerive   = "DeriveIn"
+	paramDataKey  = "DataKeyArn"
+	paramLogKey   = "LogKeyArn"
+	paramDays     = "LogRetentionDays"
+	paramTopic    = "AlarmTopicArn"
+	paramArch     = "Architecture"
+	paramURL      = "OpenSearchUrl"
+	paramDomain   = "OpenSearchDomainArn"
+)
+
+// Of returns the plan for models whose tables are all different.
+func Of(models []*model.Model) (*Plan, error) {
+	p := &Plan{}
+	search := false
+	for _, m := range models {
+		part := &Model{ID: pascal(m.Name), Name: m.Name}
+		if m.Command() != m.Name {
+			part.File = m.Name + ".yaml"
+		}
+		for _, t := range m.Tables {
+			def := t.Table
+			def.Stream = true
+			part.Tables = append(part.Tables, &Table{ID: pascal(t.Name), Def: def})
+		}
+		part.Functions = functions(part, len(m.Searches) > 0)
+		search = search || len(m.Searches) > 0
+		p.Models, p.Tables = append(p.Models, part), append(p.Tables, part.Tables...)
+	}
+	p.Parameters = parameters(p, search)
+	return p, p.distinct()
+}
+
+// functions are a model's functions. A cluster may be down, and rows must not wait for it, so
+// documents have a function of their own.
+func functions(m *Model, search bool) []*Function {
+	at := m.Name
+	if m.File != "" {
+		at = "/var/task/" + m.File
+	}
+	var tables Text
+	for i, t := range m.Tables {
+		between := ","
+		if i == 0 {
+			between = ""
+		}
+		tables = append(tables, Piece{Literal: between + t.Def.Name + "="}, Piece{Param: t.name()})
+	}
+	common := []Variable{{"WEIR_MODEL", literal(at)}, {"WEIR_STAGE", given(paramStage)}, {"WEIR_TABLES", tables}}
+	derives := append(slices.Clone(common), Variable{"WEIR_DERIVE_IN", given(paramDerive)})
+	out := []*Function{{
+		ID: m.ID + "Rows", Process: Rows, Model: m, Memory: 512, Timeout: 60,
+		Env: append(slices.Clone(derives), Variable{"WEIR_GROUP", literal("rows")}, Variable{"WEIR_ORDER", literal("shard")}),
+		// A tumbling window makes Lambda name the shard, so ledgers keep positions and no marks.
+		Stream: &Mapping{Batch: 1000, Window: 1, Tumbling: 60, Parallel: 1},
+	}}
+	if search {
+		out = append(out, &Function{
+			ID: m.ID + "Search", Process: Search, Model: m, Memory: 512, Timeout: 60,
+			Env:    append(slices.Clone(derives), Variable{"WEIR_GROUP", literal("search")}, Variable{"WEIR_OPENSEARCH", given(paramURL)}),
+			Stream: &Mapping{Batch: 1000, Window: 1, Parallel: 1},
+		})
+	}
+	// The URL asks IAM, so the function needs no keys.
+	return append(out, &Function{
+		ID: m.ID + "Ingest", Process: Ingest, Model: m, Memory: 512, Timeout: 30,
+		Env: append(slices.Clone(common), Variable{"WEIR_OPEN", literal("1")}),
+	})
+}
+
+func parameters(p *Plan, search bool) []Parameter {
+	const arn = `^(arn:.+)?$`
+	out := []Parameter{
+		{Name: paramStage, Default: "default", Pattern: `^[a-z0-9-]{1,32}$`,
+			Help: "The deployment, such as prod. weir's own table is weir in the stage default, and weir-STAGE in others."},
+		{Name: paramOwn, Default: "true", Choices: []string{"true", "false"},
+			Help: "false if weir's own table of this stage exists already, made by another template or by deploy tables."},
+		{Name: paramRegistry, Default: "true", Choices: []string{"true", "false"},
+			Help: "Stages other than default note in the table weir which tables are theirs. false if that table exists already."},
+	}
+	for _, t := range p.Tables {
+		out = append(out,
+			Parameter{Name: t.name(), Default: t.Def.Name, Pattern: `^[A-Za-z0-9_.-]{3,255}$`, Help: "The name of the model's table " + t.Def.Name + "."},
+			Parameter{Name: t.stream(), Pattern: arn, Help: "The stream of the table " + t.Def.Name + " if it exists already, with new and old images. Empty: the template makes the table."})
+	}
+	if search {
+		out = append(out,
+			Parameter{Name: paramURL, Required: true, Secret: true, Pattern: `^https?://.+$`, Help: "The URL of the OpenSearch cluster."},
+			Parameter{Name: paramDomain, Pattern: arn, Help: "The ARN of the domain, if it is one of Amazon OpenSearch Service."})
+	}
+	return append(out,
+		Parameter{Name: paramDerive, Help: "The region that derives, if the tables are global tables."},
+		Parameter{Name: paramDataKey, Pattern: arn, Help: "The KMS key of tables and queues. Empty: AWS owned keys."},
+		Parameter{Name: paramLogKey, Pattern: arn, Help: "The KMS key of log groups; its policy must allow CloudWatch Logs to use it. Empty: no key of yours."},
+		Parameter{Name: paramDays, Default: "30", Number: true, Choices: []string{"1", "3", "5", "7", "14", "30", "60", "90", "120", "150", "180", "365", "400", "545", "731", "1096", "1827", "3653"}, Help: "How many days logs are kept."},
+		Parameter{Name: paramTopic, Pattern: arn, Help: "The SNS topic that alarms notify. Empty: none."},
+		Parameter{Name: paramArch, Default: "arm64", Choices: []string{"arm64", "x86_64"}, Help: "What the programs are built for."})
+}
+
+// distinct returns an error if two things have one name.
+func (p *Plan) distinct() error {
+	has := map[string]string{"Weir": "weir's own table", "Registry": "weir's own table"}
+	for _, t := range p.Tables {
+		if other, taken := has[t.ID]; taken {
+			return fmt.Errorf("%w: %s and the table %s; give the table another name, or make a template for each", ErrName, other, t.Def.Name)
+		}
+		has[t.ID] = "the table " + t.Def.Name
+	}
+	clear(has)
+	for _, m := range p.Models {
+		if other, taken := has[m.ID]; taken {
+			return fmt.Errorf("%w: %s and the model %s; make a template for each", ErrName, other, m.Name)
+		}
+		has[m.ID] = "the model " + m.Name
+	}
+	return nil
+}
+
+// pascal is a name as templates allow it: letters and digits, each word with a capital.
+func pascal(name string) string {
+	var b strings.Builder
+	up := true
+	for _, r := range name {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		switch {
+		case !letter && (r < '0' || r > '9'):
+			up = true
+		case up && r >= 'a' && r <= 'z':
+			b.WriteRune(r - 'a' + 'A')
+			up = false
+		default:
+			b.WriteRune(r)
+			up = false
+		}
+	}
+	if s := b.String(); s != "" && (s[0] < '0' || s[0] > '9') {
+		return s
+	}
+	return "T" + b.String()
+}

@@ -1,0 +1,283 @@
+package deploy
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"weir/internal/model"
+)
+
+var update = flag.Bool("update", false, "write the templates of testdata")
+
+func plan(t *testing.T, names ...string) *Plan {
+	t.Helper()
+	var models []*model.Model
+	for _, n := range names {
+		m, err := model.Load(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		models = append(models, m)
+	}
+	p, err := Of(models)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// forms are what a plan is printed as, by the file's name.
+func forms(p *Plan) map[string]func() ([]byte, error) {
+	return map[string]func() ([]byte, error){"cloudformation.yaml": p.CloudFormation, "sam.yaml": p.SAM, "terraform.tf": p.Terraform}
+}
+
+func builtIn(t *testing.T) (out []string) {
+	t.Helper()
+	files, err := filepath.Glob("../../models/*.yaml")
+	if err != nil || len(files) < 5 {
+		t.Fatal(files, err)
+	}
+	for _, f := range files {
+		out = append(out, strings.TrimSuffix(filepath.Base(f), ".yaml"))
+	}
+	return out
+}
+
+// TestTemplates: the templates of a model are those of testdata, whenever they are made.
+func TestTemplates(t *testing.T) {
+	for name := range forms(plan(t, "testdata/orders.yaml")) {
+		path := filepath.Join("testdata", name)
+		for range 2 {
+			got, err := forms(plan(t, "testdata/orders.yaml"))[name]()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if *update {
+				if err := os.WriteFile(path, got, 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(got) != string(want) {
+				t.Errorf("%s has changed: go test ./internal/deploy -update, and read the difference", path)
+			}
+		}
+	}
+}
+
+// TestNamesOfTemplates: whatever a template of CloudFormation names is in it or is AWS's, and
+// what a deployment may choose changes something.
+func TestNamesOfTemplates(t *testing.T) {
+	all := builtIn(t)
+	for _, p := range []*Plan{plan(t, "testdata/orders.yaml"), plan(t, all...)} {
+		for _, name := range []string{"cloudformation.yaml", "sam.yaml"} {
+			text, err := forms(p)[name]()
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkNames(t, name, text)
+		}
+	}
+}
+
+var inSub = regexp.MustCompile(`\$\{([^!}][^}]*)\}`)
+
+func checkNames(t *testing.T, name string, text []byte) {
+	t.Helper()
+	var root yaml.Node
+	if err := yaml.Unmarshal(text, &root); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	has, conditions, used := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	sections := root.Content[0].Content
+	var parameters []string
+	for i := 0; i < len(sections); i += 2 {
+		for j := 0; j < len(sections[i+1].Content); j += 2 {
+			switch n := sections[i+1].Content[j].Value; sections[i].Value {
+			case "Parameters":
+				parameters = append(parameters, n)
+				has[n] = true
+			case "Resources":
+				if has[n] {
+					t.Errorf("%s: two things have the name %s", name, n)
+				}
+				has[n] = true
+				if !regexp.MustCompile(`^[A-Za-z0-9]{1,255}$`).MatchString(n) {
+					t.Errorf("%s: no resource can have the name %q", name, n)
+				}
+			case "Conditions":
+				conditions[n] = true
+			}
+		}
+	}
+	names := func(n string, line int) {
+		of, _, _ := strings.Cut(n, ".")
+		used[of] = true
+		url, ofFunction := strings.CutSuffix(of, "Url")
+		bySAM := name == "sam.yaml" && ofFunction && has[url]
+		if !has[of] && !strings.HasPrefix(of, "AWS::") && !bySAM {
+			t.Errorf("%s:%d: there is no %s", name, line, of)
+		}
+	}
+	var walk func(n *yaml.Node)
+	walk = func(n *yaml.Node) {
+		switch n.Tag {
+		case "!Ref", "!GetAtt":
+			names(n.Value, n.Line)
+		case "!Sub":
+			text, own := n.Value, map[string]bool{}
+			if n.Kind == yaml.SequenceNode {
+				text = n.Content[0].Value
+				for i := 0; i < len(n.Content[1].Content); i += 2 {
+					own[n.Content[1].Content[i].Value] = true
+				}
+			}
+			for _, m := range inSub.FindAllStringSubmatch(text, -1) {
+				if !own[m[1]] {
+					names(m[1], n.Line)
+				}
+			}
+		case "!If", "!Condition":
+			c := n.Value
+			if n.Tag == "!If" {
+				c = n.Content[0].Value
+			}
+			if used[c] = true; !conditions[c] {
+				t.Errorf("%s:%d: there is no condition %s", name, n.Line, c)
+			}
+		}
+		for i, c := range n.Content {
+			if n.Kind == yaml.MappingNode && i%2 == 0 && c.Value == "Condition" && n.Content[i+1].Kind == yaml.ScalarNode {
+				used[n.Content[i+1].Value] = true
+			}
+			walk(c)
+		}
+	}
+	walk(&root)
+	for c := range conditions {
+		if !used[c] {
+			t.Errorf("%s: nothing depends on the condition %s", name, c)
+		}
+	}
+	for _, p := range parameters {
+		if !used[p] {
+			t.Errorf("%s: the parameter %s does nothing", name, p)
+		}
+	}
+}
+
+var (
+	declared = regexp.MustCompile(`(?m)^(variable|resource|data) "([^"]+)"(?: "([^"]+)")? \{`)
+	ofLocals = regexp.MustCompile(`(?s)\nlocals \{\n(.*?)\n\}`)
+	named    = regexp.MustCompile(`\b(var|local|data\.aws_\w+|aws_\w+)\.(\w+)`)
+	strs     = regexp.MustCompile(`(?m)^\s*(description|alarm_description|error_message)\s+=.*$|^\s*#.*$`)
+)
+
+// TestNamesOfTerraform: whatever it names is in it, and each variable is used.
+func TestNamesOfTerraform(t *testing.T) {
+	for _, p := range []*Plan{plan(t, "testdata/orders.yaml"), plan(t, builtIn(t)...)} {
+		out, err := p.Terraform()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, has, used := string(out), map[string]bool{}, map[string]bool{}
+		for _, m := range declared.FindAllStringSubmatch(text, -1) {
+			key := map[string]string{"variable": "var." + m[2], "resource": m[2] + "." + m[3], "data": "data." + m[2] + "." + m[3]}[m[1]]
+			if has[key] {
+				t.Errorf("%s is there twice", key)
+			}
+			has[key] = true
+		}
+		for _, line := range strings.Split(ofLocals.FindStringSubmatch(text)[1], "\n") {
+			has["local."+strings.TrimSpace(strings.SplitN(line, "=", 2)[0])] = true
+		}
+		// A variable that only its own validation names does nothing.
+		text = regexp.MustCompile(`(?m)^    condition .*$`).ReplaceAllString(strs.ReplaceAllString(text, ""), "")
+		for _, m := range named.FindAllStringSubmatch(text, -1) {
+			if used[m[0]] = true; !has[m[0]] {
+				t.Errorf("there is no %s", m[0])
+			}
+		}
+		for name := range has {
+			if (strings.HasPrefix(name, "var.") || strings.HasPrefix(name, "local.")) && !used[name] {
+				t.Errorf("%s does nothing", name)
+			}
+		}
+		if len(used) < 20 {
+			t.Errorf("only %d names are used", len(used))
+		}
+	}
+}
+
+// TestNamesThatMeet: names that a template cannot keep apart are refused.
+func TestNamesThatMeet(t *testing.T) {
+	table := func(name, table string) *model.Model {
+		text := fmt.Sprintf("model: %s\ntables: {%s: {key: [id]}}\nentities: {Row: {key: {id: \"{id}\"}, attributes: {id: string!}}}\nqueries: {row: {get: Row, with: [id]}}\n", name, table)
+		m, err := model.Parse(name, []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	for _, c := range [][]*model.Model{
+		{table("a1", "my-rows"), table("a2", "my_rows")}, {table("a1", "Weir")}, {table("a1", "reg-ist"), table("a2", "regIst")}, {table("a1", "Registry")},
+	} {
+		if _, err := Of(c); !errors.Is(err, ErrName) {
+			t.Errorf("%s, %s: %v", c[0].Tables[0].Name, c[len(c)-1].Tables[0].Name, err)
+		}
+	}
+	p, err := Of([]*model.Model{table("a1", "1st.rows"), table("a2", "other")})
+	if err != nil || p.Tables[0].ID != "T1stRows" || p.Models[1].ID != "A2" {
+		t.Error(p, err)
+	}
+	// Names that are two in CloudFormation, and one in Terraform.
+	p, err = Of([]*model.Model{table("a1", "AB"+"c"), table("a2", "Abc")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Terraform(); !errors.Is(err, ErrName) {
+		t.Error(err)
+	}
+}
+
+// TestGrants: each grant says why it is there, and names each action once, in order.
+func TestGrants(t *testing.T) {
+	for _, p := range []Process{Rows, Search, Ingest} {
+		all := Grants(p)
+		if len(all) == 0 {
+			t.Errorf("%s may do nothing", p)
+		}
+		for i, g := range all {
+			if g.Reason == "" || len(g.Actions) == 0 || !slices.IsSorted(g.Actions) || len(slices.Compact(slices.Clone(g.Actions))) != len(g.Actions) {
+				t.Errorf("%s: %+v", p, g)
+			}
+			for _, other := range all[:i] {
+				if other.On == g.On || other.ID == g.ID {
+					t.Errorf("%s has two grants %s", p, g.ID)
+				}
+			}
+			for a, why := range g.Seldom {
+				if !slices.Contains(g.Actions, a) || why == "" || g.Service != "" {
+					t.Errorf("%s: %s %s is seldom: %s", p, g.ID, a, why)
+				}
+			}
+			for _, a := range g.Actions {
+				if strings.HasSuffix(a, ":*") || strings.HasPrefix(a, "*") {
+					t.Errorf("%s: %s", p, a)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package deploy
+
+// Process is a kind of process, by what it may do.
+type Process string
+
+// The kinds of process.
+const (
+	Rows   Process = "rows"   // a function that derives rows
+	Search Process = "search" // a function that keeps search documents
+	Ingest Process = "ingest" // a function that takes commands
+)
+
+// Resource is what a permission is for.
+type Resource int
+
+// The resources of permissions.
+const (
+	OwnTable     Resource = iota // weir's own table
+	Registry                     // the own table of the stage default, in other stages
+	ModelTables                  // the model's tables
+	ModelIndexes                 // the indexes of the model's tables
+	ModelStreams                 // the streams of the model's tables
+	Domain                       // the search domain
+	FailureQueue                 // where Lambda reports what it gave up
+	CommandQueue                 // the commands that wait for the function
+	LogGroup                     // the function's log group
+	DataKey                      // the KMS key of tables
+	QueueKey                     // the same key, of queues
+)
+
+// Grant allows actions on resources.
+type Grant struct {
+	ID      string
+	On      Resource
+	Actions []string
+	// Service says which service of AWS makes these calls for the process. "" means that the
+	// process makes them itself, and a test holds the list to the calls that it makes.
+	Service string
+	Reason  string // why the process needs it
+	// Seldom has actions that the process needs so seldom that the test does not meet them, and
+	// when it needs them.
+	Seldom map[string]string
+}
+
+// row access, in groups that templates show together.
+func dynamodb(names ...string) []string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = "dynamodb:" + n
+	}
+	return out
+}
+
+// Grants are what a kind of process needs, and nothing else.
+func Grants(p Process) []Grant {
+	switch p {
+	case Rows:
+		return append([]Grant{
+			{ID: "OwnTable", On: OwnTable, Actions: dynamodb("BatchGetItem", "BatchWriteItem", "ConditionCheckItem", "DeleteItem", "PutItem", "Query", "UpdateItem"), Reason: "Ledgers, positions, dead letters and the catalog.", Seldom: map[string]string{
+				"dynamodb:BatchWriteItem":     "the parts of a large dead letter are deleted",
+				"dynamodb:ConditionCheckItem": "a copy or a dead letter is written while its tombstone or ledger must stay as it is",
+			}},
+			{ID: "Registry", On: Registry, Actions: dynamodb("BatchGetItem", "PutItem"), Reason: "Which stage each table belongs to."},
+			{ID: "Tables", On: ModelTables, Actions: dynamodb("BatchGetItem", "ConditionCheckItem", "DeleteItem", "DescribeTable", "PutItem", "UpdateItem"), Reason: "The derived values, and the rows that they follow from."},
+		}, streamed()...)
+	case Search:
+		return append([]Grant{
+			{ID: "OwnTable", On: OwnTable, Actions: dynamodb("BatchGetItem", "BatchWriteItem", "DeleteItem", "PutItem", "Query", "UpdateItem"), Reason: "The catalog, dead letters, and the state of indexes.", Seldom: map[string]string{
+				"dynamodb:BatchWriteItem": "the parts of a large dead letter are deleted",
+				"dynamodb:DeleteItem":     "a dead letter of a document goes with its cause",
+				"dynamodb:Query":          "the catalog's row was lost, and checkpoints tell who read",
+				"dynamodb:UpdateItem":     "a document that the index refuses is kept again",
+			}},
+			{ID: "Registry", On: Registry, Actions: dynamodb("BatchGetItem", "PutItem"), Reason: "Which stage each table belongs to."},
+			{ID: "Tables", On: ModelTables, Actions: dynamodb("DescribeTable"), Reason: "Whether the tables are those that the ledgers belong to."},
+			{ID: "Domain", On: Domain, Actions: []string{"es:ESHttpDelete", "es:ESHttpGet", "es:ESHttpHead", "es:ESHttpPost", "es:ESHttpPut"}, Reason: "The documents.", Seldom: map[string]string{
+				"es:ESHttpDelete": "an index of another filling stands where this one belongs",
+			}},
+		}, streamed()...)
+	case Ingest:
+		return []Grant{
+			{ID: "OwnTable", On: OwnTable, Actions: dynamodb("BatchGetItem", "DeleteItem", "PutItem", "UpdateItem"), Reason: "Claims of unique values, and idempotency keys."},
+			{ID: "Registry", On: Registry, Actions: dynamodb("BatchGetItem", "PutItem"), Reason: "Which stage each table belongs to."},
+			{ID: "Tables", On: ModelTables, Actions: dynamodb("BatchGetItem", "ConditionCheckItem", "DeleteItem", "PutItem", "UpdateItem"), Reason: "The rows that commands write.", Seldom: map[string]string{
+				"dynamodb:ConditionCheckItem": "a unique value is given while the row that had it is written",
+			}},
+			{ID: "Indexes", On: ModelIndexes, Actions: dynamodb("Query"), Reason: "Whether another row has a unique value."},
+			{ID: "Commands", On: CommandQueue, Actions: []string{"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}, Service: "Lambda", Reason: "Lambda takes the messages of the queue."},
+			{ID: "Log", On: LogGroup, Actions: logActions, Service: "Lambda", Reason: "Lambda writes the function's log."},
+			dataKey,
+			{ID: "QueueKey", On: QueueKey, Actions: []string{"kms:Decrypt"}, Service: "SQS", Reason: "SQS decrypts messages for the function."},
+		}
+	}
+	return nil
+}
+
+var logActions = []string{"logs:CreateLogStream", "logs:PutLogEvents"}
+
+var dataKey = Grant{ID: "DataKey", On: DataKey, Actions: []string{"kms:CreateGrant", "kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*"}, Service: "DynamoDB",
+	Reason: "DynamoDB uses the key of a table for the function."}
+
+// streamed is what Lambda needs to deliver streams to a function.
+func streamed() []Grant {
+	return []Grant{
+		{ID: "Streams", On: ModelStreams, Actions: dynamodb("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"), Service: "Lambda", Reason: "Lambda reads the streams for the function."},
+		{ID: "Failures", On: FailureQueue, Actions: []string{"sqs:SendMessage"}, Service: "Lambda", Reason: "Lambda reports what it gives up."},
+		{ID: "Log", On: LogGroup, Actions: logActions, Service: "Lambda", Reason: "Lambda writes the function's log."},
+		dataKey,
+		{ID: "QueueKey", On: QueueKey, Actions: []string{"kms:Decrypt", "kms:GenerateDataKey*"}, Service: "SQS", Reason: "SQS encrypts what Lambda reports."},
+	}
+}
