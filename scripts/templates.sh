@@ -28,8 +28,8 @@ for m in "${models[@]}"; do
 	"$work/projector" deploy template "$m" --format sam >"$name.sam.yaml"
 	"$work/projector" deploy template "$m" --format terraform >"$name.tf"
 done
-[ -x bin/tools/hclcheck ] || "${GO:-go}" build -C .ci/tools -o ../../bin/tools/ tools/hclcheck
-bin/tools/hclcheck "$work"/*.tf
+[ -x bin/tools/hclfmt ] || "${GO:-go}" build -C .ci/tools -o ../../bin/tools/ github.com/hashicorp/hcl/v2/cmd/hclfmt
+bin/tools/hclfmt -check -require-no-change "$work"/*.tf >/dev/null
 
 need python3
 tool=$services/cfn-lint-$version

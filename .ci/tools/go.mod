@@ -4,12 +4,12 @@ module tools
 go 1.26.0
 
 tool (
+	github.com/hashicorp/hcl/v2/cmd/hclfmt
 	golang.org/x/vuln/cmd/govulncheck
 	honnef.co/go/tools/cmd/staticcheck
-	tools/hclcheck
 )
 
-require github.com/hashicorp/hcl/v2 v2.24.0
+require github.com/hashicorp/hcl/v2 v2.24.0 // indirect
 
 require (
 	github.com/BurntSushi/toml v1.4.1-0.20240526193622-a339e1f7089c // indirect
@@ -23,6 +23,7 @@ require (
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/telemetry v0.0.0-20261010193011-f71dc92da45e // indirect
+	golang.org/x/term v0.32.0 // indirect
 	golang.org/x/text v0.25.0 // indirect
 	golang.org/x/tools v0.52.0 // indirect
 	golang.org/x/vuln v1.9.0 // indirect

@@ -102,32 +102,6 @@ type Piece struct{ Literal, Param string }
 func literal(s string) Text { return Text{{Literal: s}} }
 func given(p string) Text   { return Text{{Param: p}} }
 
-// Parameter is what a deployment chooses.
-type Parameter struct {
-	Name, Help string
-	Default    string
-	Required   bool
-	Pattern    string
-	Choices    []string
-	Number     bool
-	Secret     bool
-}
-
-// The parameters that every template has.
-const (
-	paramStage    = "Stage"
-	paramOwn      = "MakeOwnTable"
-	paramRegistry = "MakeRegistry"
-	paramDerive   = "DeriveIn"
-	paramDataKey  = "DataKeyArn"
-	paramLogKey   = "LogKeyArn"
-	paramDays     = "LogRetentionDays"
-	paramTopic    = "AlarmTopicArn"
-	paramArch     = "Architecture"
-	paramURL      = "OpenSearchUrl"
-	paramDomain   = "OpenSearchDomainArn"
-)
-
 // Of returns the plan for models whose tables are all different.
 func Of(models []*model.Model) (*Plan, error) {
 	p := &Plan{}
@@ -185,35 +159,6 @@ func functions(m *Model, search bool) []*Function {
 		ID: m.ID + "Ingest", Process: Ingest, Model: m, Memory: 512, Timeout: 30,
 		Env: append(slices.Clone(common), Variable{"WEIR_OPEN", literal("1")}),
 	})
-}
-
-func parameters(p *Plan, search bool) []Parameter {
-	const arn = `^(arn:.+)?$`
-	out := []Parameter{
-		{Name: paramStage, Default: "default", Pattern: `^[a-z0-9-]{1,32}$`,
-			Help: "The deployment, such as prod. weir's own table is weir in the stage default, and weir-STAGE in others."},
-		{Name: paramOwn, Default: "true", Choices: []string{"true", "false"},
-			Help: "false if weir's own table of this stage exists already, made by another template or by deploy tables."},
-		{Name: paramRegistry, Default: "true", Choices: []string{"true", "false"},
-			Help: "Stages other than default note in the table weir which tables are theirs. false if that table exists already."},
-	}
-	for _, t := range p.Tables {
-		out = append(out,
-			Parameter{Name: t.name(), Default: t.Def.Name, Pattern: `^[A-Za-z0-9_.-]{3,255}$`, Help: "The name of the model's table " + t.Def.Name + "."},
-			Parameter{Name: t.stream(), Pattern: arn, Help: "The stream of the table " + t.Def.Name + " if it exists already, with new and old images. Empty: the template makes the table."})
-	}
-	if search {
-		out = append(out,
-			Parameter{Name: paramURL, Required: true, Secret: true, Pattern: `^https?://.+$`, Help: "The URL of the OpenSearch cluster."},
-			Parameter{Name: paramDomain, Pattern: arn, Help: "The ARN of the domain, if it is one of Amazon OpenSearch Service."})
-	}
-	return append(out,
-		Parameter{Name: paramDerive, Help: "The region that derives, if the tables are global tables."},
-		Parameter{Name: paramDataKey, Pattern: arn, Help: "The KMS key of tables and queues. Empty: AWS owned keys."},
-		Parameter{Name: paramLogKey, Pattern: arn, Help: "The KMS key of log groups; its policy must allow CloudWatch Logs to use it. Empty: no key of yours."},
-		Parameter{Name: paramDays, Default: "30", Number: true, Choices: []string{"1", "3", "5", "7", "14", "30", "60", "90", "120", "150", "180", "365", "400", "545", "731", "1096", "1827", "3653"}, Help: "How many days logs are kept."},
-		Parameter{Name: paramTopic, Pattern: arn, Help: "The SNS topic that alarms notify. Empty: none."},
-		Parameter{Name: paramArch, Default: "arm64", Choices: []string{"arm64", "x86_64"}, Help: "What the programs are built for."})
 }
 
 // distinct returns an error if two things have one name.
