@@ -40,7 +40,7 @@ func (w *world) drift() {
 		if f, is := d.Fix.(*follow.FollowerFix); is && (misled(found, d.Row) || k != nil && slices.Contains(k.last, f.Attr)) {
 			continue // only weir knows the value it is compared with
 		}
-		if named[name] = true; ok && !w.unshown(&d) && !t.differ[name] && !t.differ[w.shownBy(name)] && !t.secondHand(name) && !t.further(name) {
+		if named[name] = true; ok && !w.unshown(&d) && !t.differ[name] && !t.differ[w.shownBy(name)] && !t.secondHand(name) {
 			w.fail(Unaccounted, "verify: after a gap it finds %+v, where nothing is wrong", d)
 		}
 	}
@@ -49,21 +49,13 @@ func (w *world) drift() {
 		if k := t.rows[name]; kept && k != nil && k.entity != nil && slices.ContainsFunc(k.entity.MadeBy, followsOthers) {
 			continue // it is compared with the kept value that it follows, which is named
 		}
-		if !named[name] && !t.differ[w.shownBy(name)] && !t.secondHand(name) && !t.further(name) {
+		if !named[name] && !t.differ[w.shownBy(name)] && !t.secondHand(name) {
 			w.fail(Lost, "verify: after a gap it does not find %q, which is wrong", name)
 		}
 	}
 }
 
-// countsDerived reports whether a source counts a tally of its own rows, or by one.
-func countsDerived(s *model.Source) bool {
-	is := func(f *model.Field) bool {
-		return f != nil && slices.ContainsFunc(s.Entity.Values, func(t *model.Tally) bool { return t.Attr == f.Name })
-	}
-	return is(s.Field) || slices.ContainsFunc(s.Where, func(w model.Test) bool { return is(w.Field) })
-}
-
-// secondHand reports whether a row is made from rows of groups, or from values derived on other
+// secondHand reports whether a row is derived from rows that weir makes, or from what is derived on
 // rows, of which one is wrong. verify compares it with those as they are.
 func (t *truth) secondHand(name string) bool {
 	of := t.entityOf(name)
@@ -71,15 +63,42 @@ func (t *truth) secondHand(name string) bool {
 		return false
 	}
 	from := map[*model.Entity]bool{}
+	reads := func(e *model.Entity, where []model.Test, by []model.Assign, fields ...*model.Field) {
+		for _, w := range where {
+			fields = append(fields, w.Field)
+		}
+		for _, a := range by {
+			fields = append(fields, a.Expr.Field)
+		}
+		from[e] = from[e] || e.Derived || slices.ContainsFunc(fields, func(f *model.Field) bool { return f != nil && tallied(e, f.Attr) })
+	}
 	for _, r := range of.MadeBy {
-		from[r.Source] = r.Source.Group != nil
+		reads(r.Source, r.Where, r.Fields)
+		for _, a := range r.Fields {
+			if f := a.Expr.Follow; f != nil {
+				reads(f.Source, nil, nil, f.Field)
+			}
+		}
 	}
 	for _, y := range of.Values {
 		for _, s := range y.Sources {
-			from[s.Entity] = from[s.Entity] || s.Entity.Group != nil || countsDerived(s)
+			reads(s.Entity, s.Where, s.To, s.Field)
 		}
 	}
-	return slices.ContainsFunc(slices.Collect(maps.Keys(t.differ)), func(other string) bool { return from[t.entityOf(other)] })
+	for _, l := range of.Latest {
+		reads(l.Source, l.Where, append(slices.Clone(l.To), l.Set...), l.By)
+	}
+	for _, s := range of.Statuses {
+		for _, stage := range s.Stages {
+			reads(stage.Source, stage.Where, append(slices.Clone(stage.To), stage.Set...), stage.Who)
+		}
+	}
+	for other := range t.differ {
+		if from[t.entityOf(other)] {
+			return true
+		}
+	}
+	return false
 }
 
 // entityOf is the entity of a row that must exist, or that exists; nil for none.
@@ -95,42 +114,6 @@ func (t *truth) entityOf(name string) (e *model.Entity) {
 		})
 	}
 	return e
-}
-
-// further reports whether a row is derived from what is derived on rows of another entity, of which
-// some are wrong. verify compares it with those as they are.
-func (t *truth) further(name string) bool {
-	e := t.entityOf(name)
-	if e == nil {
-		return false
-	}
-	wrong := func(of *model.Entity, f *model.Field) bool {
-		if f == nil || !tallied(of, f.Attr) {
-			return false
-		}
-		for name := range t.differ {
-			if k := t.rows[name]; k != nil && k.entity == of {
-				return true
-			}
-		}
-		return false
-	}
-	for _, l := range e.Latest {
-		if wrong(l.Source, l.By) || slices.ContainsFunc(l.Set, func(a model.Assign) bool { return wrong(l.Source, a.Expr.Field) }) {
-			return true
-		}
-	}
-	for _, r := range e.MadeBy {
-		if slices.ContainsFunc(r.Where, func(c model.Test) bool { return wrong(r.Source, c.Field) }) {
-			return true
-		}
-		for _, f := range r.Fields {
-			if wrong(r.Source, f.Expr.Field) || f.Expr.Follow != nil && wrong(f.Expr.Follow.Source, f.Expr.Follow.Field) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // keepsMore reports whether there are dead letters other than gaps.
