@@ -257,7 +257,7 @@ func (a *app) metBy() map[string]map[string]bool {
 
 // projectionsOf names what a row is a source of.
 func projectionsOf(e *model.Entity, row value.Item) []string {
-	return namesOf(e, func(where []model.Test) bool { return model.Holds(where, row) })
+	return namesOf(e, func(where []model.Test) bool { return holds(where, row) })
 }
 
 // allProjectionsOf names what rows of an entity can be a source of.

@@ -95,7 +95,7 @@ func summaries(rows []*known) (out []*known) {
 		}
 		for _, s := range r.entity.Sources {
 			g := s.Tally.Group
-			if g == nil || s.Tally != g.Rows || !model.Holds(s.Where, r.image) {
+			if g == nil || s.Tally != g.Rows || !holds(s.Where, r.image) {
 				continue
 			}
 			key, vals, ok := groupOf(s, r.image)

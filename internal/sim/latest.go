@@ -35,7 +35,7 @@ func (t *truth) latest(k *known, image value.Item, rows []*known) value.Item {
 
 // takesPart reports whether a row is one of those of which the target shows the latest.
 func takesPart(target *known, l *model.Latest, r *known) bool {
-	if r.entity == nil || r.entity != l.Source || !model.Holds(l.Where, r.image) {
+	if r.entity == nil || r.entity != l.Source || !holds(l.Where, r.image) {
 		return false
 	}
 	switch v := l.By.Get(r.image); {

@@ -89,7 +89,7 @@ func (t *truth) round() []*known {
 			continue
 		}
 		for _, r := range k.entity.Rules {
-			if len(r.Keep) > 0 || !model.Holds(r.Where, k.image) {
+			if len(r.Keep) > 0 || !holds(r.Where, k.image) {
 				continue
 			}
 			if c, ok := t.made(r, k.image, nil); ok {
@@ -352,7 +352,7 @@ func (t *truth) count(rows []*known) {
 
 // tally adds a row to the sums of the row that it counts for, if it counts.
 func (t *truth) tally(all map[string]*sums, s *model.Source, row value.Item) {
-	if !model.Holds(s.Where, row) {
+	if !holds(s.Where, row) {
 		return
 	}
 	var v value.Value
@@ -492,7 +492,7 @@ func (t *truth) moved(k *known, rows []*known) value.Item {
 // whether there are more of them, or of what there must be one for, than the stage looks at.
 func reached(k *known, st *model.Stage, rows []*known) (by []*known, ok, over bool) {
 	for _, r := range rows {
-		if r.entity == nil || r.entity != st.Source || !model.Holds(st.Where, r.image) {
+		if r.entity == nil || r.entity != st.Source || !holds(st.Where, r.image) {
 			continue
 		}
 		if key, ok := st.Status.Target.KeyFrom(st.To, r.image); ok && refName(store.Ref{Table: k.table.Name, Key: key}) == k.name() && st.Status.Target.Table == k.table {
@@ -817,7 +817,7 @@ func (t *truth) documents() {
 			continue
 		}
 		for _, s := range k.entity.Search {
-			if !model.Holds(s.Where, k.image) {
+			if !holds(s.Where, k.image) {
 				continue
 			}
 			d := search.Document{Index: t.model.Name + "-" + s.Name, ID: search.ID(k.key), Values: map[string]value.Value{}}
@@ -896,7 +896,7 @@ func (t *truth) past() {
 			case is != r.Source:
 				continue
 			}
-			if !slices.Contains(r.Keep, event) || !model.Holds(r.Where, image) {
+			if !slices.Contains(r.Keep, event) || !holds(r.Where, image) {
 				continue
 			}
 			if r.Subscribers != nil {

@@ -1,0 +1,142 @@
+package sim
+
+import (
+	"math/big"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/internal/condition"
+	"weir/internal/model"
+	"weir/internal/value"
+)
+
+// What passes a condition, as docs/guide/model.md says it: a second opinion, which shares no code with
+// package condition.
+
+// holds reports whether a row passes all tests.
+func holds(where []model.Test, row value.Item) bool {
+	for i := range where {
+		v := where[i].Field.Get(row)
+		for _, t := range where[i].Is {
+			if !passes(t, v) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func passes(t condition.Term, v value.Value) bool {
+	none := v.IsMissing() || v.Kind() == value.Null
+	is := func(w value.Value) bool { return alike(t.As, v, w) }
+	switch t.Op {
+	case condition.Exists:
+		return !none
+	case condition.Absent:
+		return none
+	case condition.In:
+		return !none && slices.ContainsFunc(t.Values, is)
+	case condition.NotIn:
+		return none || !slices.ContainsFunc(t.Values, is)
+	case condition.Begins:
+		text, begin := v.Text(), t.Values[0].Text()
+		return v.Kind() == value.String && len(text) >= len(begin) && text[:len(begin)] == begin
+	}
+	sign, ordered := order(t.As, v, t.Values[0])
+	return ordered && slices.Contains(map[condition.Op][]int{
+		condition.AtLeast: {0, 1}, condition.Above: {1}, condition.AtMost: {-1, 0}, condition.Below: {-1},
+	}[t.Op], sign)
+}
+
+// alike reports whether a row's value is one that a condition names.
+func alike(as condition.As, v, w value.Value) bool {
+	if as == condition.AsTimes {
+		a, b := instant(v), instant(w)
+		if a != nil && b != nil {
+			return a.Cmp(b) == 0
+		}
+	}
+	switch {
+	case v.Kind() == value.Bool || w.Kind() == value.Bool:
+		return word(v) != "" && word(v) == word(w)
+	case v.Kind() != w.Kind():
+		return false
+	case v.Kind() == value.Number:
+		return decimal(v).Cmp(decimal(w)) == 0
+	}
+	return v.Kind() == value.String && v.Text() == w.Text()
+}
+
+// word is the word of a boolean, however a row has it.
+func word(v value.Value) string {
+	if v.Kind() == value.Bool || v.Kind() == value.String {
+		if text := value.Scalar(v); text == "true" || text == "false" {
+			return text
+		}
+	}
+	return ""
+}
+
+// order compares a row's value with that of a bound.
+func order(as condition.As, v, w value.Value) (sign int, ordered bool) {
+	if as == condition.AsTimes {
+		a, b := instant(v), instant(w)
+		if a == nil || b == nil {
+			return 0, false
+		}
+		return a.Cmp(b), true
+	}
+	if as == condition.AsNumbers || v.Kind() == value.Number && w.Kind() == value.Number {
+		a, b := decimal(v), decimal(w)
+		if a == nil || b == nil {
+			return 0, false
+		}
+		return a.Cmp(b), true
+	}
+	if v.Kind() != value.String || w.Kind() != value.String {
+		return 0, false
+	}
+	return strings.Compare(v.Text(), w.Text()), true
+}
+
+var (
+	decimals = regexp.MustCompile(`^[-+]?[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?$`)
+	moments  = regexp.MustCompile(`^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2}:\d{2})(\.\d+)?(Z|[-+]\d{2}:\d{2}))?$`)
+)
+
+// decimal is the number that a value is, or stands for; nil for none.
+func decimal(v value.Value) *big.Rat {
+	text := value.Scalar(v)
+	if !decimals.MatchString(text) || v.Kind() != value.Number && v.Kind() != value.String {
+		return nil
+	}
+	n, _ := new(big.Rat).SetString(text)
+	return n
+}
+
+// instant is the time of a text in seconds, with all digits of its fraction; nil if it is no time.
+func instant(v value.Value) *big.Rat {
+	if v.Kind() != value.String {
+		return nil
+	}
+	m := moments.FindStringSubmatch(v.Text())
+	if m == nil {
+		return nil
+	}
+	clock, zone := m[2], m[4]
+	if clock == "" {
+		clock, zone = "00:00:00", "Z"
+	}
+	at, err := time.Parse(time.RFC3339, m[1]+"T"+clock+zone)
+	if err != nil {
+		return nil
+	}
+	seconds := new(big.Rat).SetInt64(at.Unix())
+	if m[3] != "" {
+		part, _ := new(big.Rat).SetString("0" + m[3])
+		seconds.Add(seconds, part)
+	}
+	return seconds
+}
