@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"weir/internal/store/dynamodb"
+	"weir/internal/store/dynamodb/dynamodbtest"
 	"weir/internal/value"
 )
 
@@ -26,40 +28,44 @@ queries:
 // TestCollection: a list of several entities has all their rows of a partition, in the order of
 // their keys, each with its entity, whatever stands between them, on pages of any size.
 func TestCollection(t *testing.T) {
-	for _, real := range []bool{false, true} {
-		m := parseModel(t, collectionModel)
-		w := newWorld(t, m, 11)
-		if real {
-			w = newRealWorld(t, m)
+	m := parseModel(t, collectionModel)
+	t.Run("in memory", func(t *testing.T) { newWorld(t, m, 11).collection() })
+	t.Run("embedded", func(t *testing.T) { newRealWorld(t, m).collection() })
+}
+
+// TestCollectionOnDynamoDB is the same on DynamoDB Local, where the rows of the entities have one
+// partition too, and the index is one of its own.
+func TestCollectionOnDynamoDB(t *testing.T) {
+	m := parseModel(t, collectionModel)
+	newWorldOn(t, m, dynamodbtest.Open(t, dynamodbtest.Config(t), tablesOf(m), dynamodb.Options{Now: atNoon})).collection()
+}
+
+func (w *world) collection() {
+	w.put("Customer", "customer", "c#1", "name", "Ann", "tenant", "t")
+	w.put("Customer", "customer", "c", "name", "Bob", "tenant", "t")
+	var orders, back []string
+	for i := range 30 {
+		w.put("Order", "customer", "c", "no", 100+i, "channel", "web", "tenant", "t", "at", fmt.Sprintf("2026-01-%02dT00:00:00Z", 30-i), "total", i)
+		w.put("Note", "customer", "c", "n", fmt.Sprintf("%d", i), "text", "x")
+		orders = append(orders, fmt.Sprintf("Order %d web", 100+i))
+		back = append([]string{orders[i]}, back...)
+	}
+	w.settle()
+	for _, limit := range []int{0, 1, 7, 31} {
+		got := func(name, given string) string {
+			return brief(ask(w.T, w.engine, name, params(given), limit), EntityMark, "no", "channel")
 		}
-		w.put("Customer", "customer", "c#1", "name", "Ann", "tenant", "t")
-		w.put("Customer", "customer", "c", "name", "Bob", "tenant", "t")
-		var orders, back []string
-		for i := range 30 {
-			w.put("Order", "customer", "c", "no", 100+i, "channel", "web", "tenant", "t", "at", fmt.Sprintf("2026-01-%02dT00:00:00Z", 30-i), "total", i)
-			w.put("Note", "customer", "c", "n", fmt.Sprintf("%d", i), "text", "x")
-			orders = append(orders, fmt.Sprintf("Order %d web", 100+i))
-			back = append([]string{orders[i]}, back...)
+		if want := strings.Join(append(orders, "Customer null null"), ","); got("all", "customer=c") != want {
+			w.Errorf("pages of %d:\n got %s\nwant %s", limit, got("all", "customer=c"), want)
 		}
-		if real {
-			w.settle()
+		if want := strings.Join(append([]string{"Customer null null"}, back...), ","); got("newest", "customer=c") != want {
+			w.Errorf("pages of %d, newest first:\n got %s\nwant %s", limit, got("newest", "customer=c"), want)
 		}
-		for _, limit := range []int{0, 1, 7, 31} {
-			got := func(name, given string) string {
-				return brief(ask(t, w.engine, name, params(given), limit), EntityMark, "no", "channel")
-			}
-			if want := strings.Join(append(orders, "Customer null null"), ","); got("all", "customer=c") != want {
-				t.Errorf("pages of %d:\n got %s\nwant %s", limit, got("all", "customer=c"), want)
-			}
-			if want := strings.Join(append([]string{"Customer null null"}, back...), ","); got("newest", "customer=c") != want {
-				t.Errorf("pages of %d, newest first:\n got %s\nwant %s", limit, got("newest", "customer=c"), want)
-			}
-			if want := strings.Join(append([]string{"Customer null null", "Customer null null"}, back...), ","); got("tenant", "tenant=t") != want {
-				t.Errorf("pages of %d, by an index:\n got %s\nwant %s", limit, got("tenant", "tenant=t"), want)
-			}
-			if want := "Customer null null"; got("all", "customer=c#1") != want {
-				t.Errorf("a value with a separator: %s", got("all", "customer=c#1"))
-			}
+		if want := strings.Join(append([]string{"Customer null null", "Customer null null"}, back...), ","); got("tenant", "tenant=t") != want {
+			w.Errorf("pages of %d, by an index:\n got %s\nwant %s", limit, got("tenant", "tenant=t"), want)
+		}
+		if want := "Customer null null"; got("all", "customer=c#1") != want {
+			w.Errorf("a value with a separator: %s", got("all", "customer=c#1"))
 		}
 	}
 }

@@ -25,17 +25,29 @@ import (
 // fake first, for the helpers; settle takes them over.
 func newRealWorld(t *testing.T, m *model.Model) *world {
 	t.Helper()
-	w := newWorld(t, m, 0)
-	tables := []store.Table{owntable.Table()}
-	for _, tab := range m.Tables {
-		tables = append(tables, tab.Table)
-	}
-	now := func() time.Time { return noon }
-	s, err := storeembedded.Open("data", tables, storeembedded.Options{FS: vfs.NewMem(), Now: now, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	s, err := storeembedded.Open("data", tablesOf(m), storeembedded.Options{FS: vfs.NewMem(), Now: atNoon, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
+	return newWorldOn(t, m, s)
+}
+
+func atNoon() time.Time { return noon }
+
+// tablesOf are a model's tables and our own.
+func tablesOf(m *model.Model) []store.Table {
+	tables := []store.Table{owntable.Table()}
+	for _, tab := range m.Tables {
+		tables = append(tables, tab.Table)
+	}
+	return tables
+}
+
+// newWorldOn is a world on a store, and on the embedded index.
+func newWorldOn(t *testing.T, m *model.Model, s store.Store) *world {
+	t.Helper()
+	w, now := newWorld(t, m, 0), atNoon
 	var schemas []search.Schema
 	for _, sr := range m.Searches {
 		sc := search.Schema{Name: document.Index(m, sr)}
@@ -63,9 +75,12 @@ func newRealWorld(t *testing.T, m *model.Model) *world {
 	return w
 }
 
-// settle writes what was put into the embedded store and index.
+// settle writes what was put into the store and the index, unless these are the fakes.
 func (w *world) settle() {
 	w.Helper()
+	if w.store == store.Store(w.fake) {
+		return
+	}
 	ctx := context.Background()
 	for table, rows := range w.fake.rows {
 		for _, row := range rows {
