@@ -13,13 +13,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
 	"weir/internal/model"
 	"weir/internal/system/systemtest"
 )
 
 // TestBlackBox does what a person would, with every recording: replay it, replay it
 // again, serve it, and ask over HTTP everything that the recording's own
-// bookkeeping knows the answer to.
+// bookkeeping knows the answer to. Each answer is as the server's OpenAPI description says.
 func TestBlackBox(t *testing.T) {
 	for _, dir := range systemtest.Recordings(t) {
 		name := systemtest.Name(dir)
@@ -35,10 +37,56 @@ func TestBlackBox(t *testing.T) {
 				command(t, append([]string{"replay", systemtest.Model(dir), "--data", data}, systemtest.Files(t, dir)...)...)
 			}
 			base := serve(t, errTerminated, exitGood, "run", systemtest.Model(dir), "--data", data, "--addr", "127.0.0.1:0")
+			answer := described(t, base)
 			systemtest.All(t, systemtest.Read(t, dir).Checks, func(query string, params map[string]string) ([]systemtest.Row, error) {
+				if err := answer(name, query, params); err != nil {
+					return nil, err
+				}
 				return ask(base+"/"+name+"/"+query, params)
 			})
 		})
+	}
+}
+
+// described returns what compares the answer to a query with the description of the server.
+func described(t *testing.T, base string) func(model, query string, params map[string]string) error {
+	t.Helper()
+	get := func(at string) (any, error) {
+		res, err := http.Get(at)
+		if err != nil {
+			return nil, err
+		}
+		defer res.Body.Close()
+		return jsonschema.UnmarshalJSON(res.Body)
+	}
+	doc, err := get(strings.TrimSuffix(base, "/v1") + "/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(doc.(map[string]any), "jsonSchemaDialect")
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.AssertFormat()
+	if err := c.AddResource("openapi.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	return func(model, query string, params map[string]string) error {
+		s, err := c.Compile("openapi.json#/paths/~1v1~1" + model + "~1" + query + "/get/responses/200/content/application~1json/schema")
+		if err != nil {
+			return err
+		}
+		q := url.Values{}
+		for k, v := range params {
+			q.Set(k, v)
+		}
+		page, err := get(base + "/" + model + "/" + query + "?" + q.Encode())
+		if err != nil {
+			return err
+		}
+		if err := s.Validate(page); err != nil {
+			return fmt.Errorf("%s: the answer is not as described: %w", query, err)
+		}
+		return nil
 	}
 }
 

@@ -248,6 +248,9 @@ func RowProperties(e *model.Entity) map[string]any {
 		if a.Computed != nil {
 			s["readOnly"] = true
 		}
+		if !a.Required {
+			orNull(s)
+		}
 		props[a.Name] = s
 	}
 	for _, t := range e.Values {
@@ -255,5 +258,27 @@ func RowProperties(e *model.Entity) map[string]any {
 			props[t.Attr] = object{"type": "number", "readOnly": true}
 		}
 	}
+	for _, l := range e.Latest {
+		for _, a := range l.Set {
+			s := object{}
+			if f := a.Expr.Field; f != nil {
+				s = TypeSchema(f.Type, false)
+			}
+			delete(s, "format")
+			s["readOnly"] = true
+			props[a.Name] = orNull(s)
+		}
+	}
 	return props
+}
+
+// orNull lets a schema take null, which rows that others wrote may have where nothing is required.
+func orNull(s object) object {
+	if t, ok := s["type"].(string); ok {
+		s["type"] = []string{t, "null"}
+	}
+	if e, ok := s["enum"].([]any); ok {
+		s["enum"] = append(e, nil)
+	}
+	return s
 }
