@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // guideSections are the sections of docs/guide/model.md, by the part of the schema whose
@@ -66,6 +68,54 @@ func TestGuide(t *testing.T) {
 			}
 			if _, known := def.Properties[key]; !known {
 				t.Errorf("the guide's section %q has the key %s, which the schema does not know", section, key)
+			}
+		}
+	}
+}
+
+// TestGuideUsesAll: the model of the reference, which a test runs through lint, has every construct.
+func TestGuideUsesAll(t *testing.T) {
+	text, err := os.ReadFile("../../docs/guide/model.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(text), "```yaml shop.yaml\n")
+	block, _, found := strings.Cut(block, "```")
+	var example any
+	if err := yaml.Unmarshal([]byte(block), &example); err != nil || !found {
+		t.Fatal(err, found)
+	}
+	if _, err := Parse("shop.yaml", []byte(block)); err != nil {
+		t.Fatal(err)
+	}
+	used := map[string]bool{}
+	var walk func(any)
+	walk = func(x any) {
+		switch x := x.(type) {
+		case map[string]any:
+			for key, v := range x {
+				used[key] = true
+				walk(v)
+			}
+		case []any:
+			for _, v := range x {
+				walk(v)
+			}
+		}
+	}
+	walk(example)
+	var schema struct {
+		Defs map[string]struct {
+			Properties map[string]any `json:"properties"`
+		} `json:"$defs"`
+	}
+	if err := json.Unmarshal(Schema(), &schema); err != nil {
+		t.Fatal(err)
+	}
+	for name, def := range schema.Defs {
+		for key := range def.Properties {
+			if !used[key] {
+				t.Errorf("the model of the guide does not use %s of %s", key, name)
 			}
 		}
 	}
