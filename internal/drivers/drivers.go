@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"weir/internal/budget"
 	"weir/internal/memory"
 	"weir/internal/openfiles"
 	"weir/internal/search"
@@ -27,6 +28,8 @@ type Place struct {
 	OpenSearch string      // the URL of a cluster
 	Memory     memory.Size // what the process may have, of which caches are shares; 0 is memory.Default
 	Stage      stage.Stage // the deployment, with the names of its tables
+	// Writes counts and limits write units where the store has them: where Shared.
+	Writes *budget.Writes
 }
 
 // Store is a driver of rows.
@@ -81,10 +84,10 @@ var stores = []Store{
 		Of:   func(p Place) bool { return p.AWS },
 		Name: func(Place) string { return "DynamoDB" },
 		open: func(ctx context.Context, p Place, tables []store.Table, now func() time.Time) (store.Store, error) {
-			return openDynamoDB(ctx, tables, now)
+			return openDynamoDB(ctx, tables, now, p.Writes)
 		},
 		deployer: func(ctx context.Context, _ Place, tables []store.Table) (store.Deployer, error) {
-			return openDynamoDB(ctx, tables, nil)
+			return openDynamoDB(ctx, tables, nil, nil)
 		},
 		Files: served,
 	},
@@ -215,12 +218,12 @@ type configError struct{ error }
 func (e configError) Is(target error) bool { return target == ErrConfig }
 func (e configError) Unwrap() error        { return e.error }
 
-func openDynamoDB(ctx context.Context, tables []store.Table, now func() time.Time) (store.Deployer, error) {
+func openDynamoDB(ctx context.Context, tables []store.Table, now func() time.Time, writes *budget.Writes) (store.Deployer, error) {
 	cfg, err := dynamodb.Config(ctx)
 	if err != nil {
 		return nil, configError{err}
 	}
-	return dynamodb.Open(cfg, tables, dynamodb.Options{Now: now}), nil
+	return dynamodb.Open(cfg, tables, dynamodb.Options{Now: now, Writes: writes}), nil
 }
 
 // IsMistake reports whether a driver's error asks the user to change something, rather

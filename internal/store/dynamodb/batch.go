@@ -2,6 +2,8 @@ package dynamodb
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -64,6 +66,9 @@ func (c *call) writeBatch(ctx context.Context, batch []int) error {
 	}
 	if len(left) == 0 {
 		return nil
+	}
+	if err := c.opts.Writes.Await(ctx, slices.Sorted(maps.Keys(left))...); err != nil {
+		return err
 	}
 	err := c.persist(ctx, later, func(ctx context.Context) error {
 		out, err := c.db.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: left, ReturnConsumedCapacity: c.returnCapacity()})

@@ -35,6 +35,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
+	"weir/internal/budget"
 	"weir/internal/store"
 )
 
@@ -51,6 +52,10 @@ type Options struct {
 	// Patience is how long a request is retried before its error is returned; 0 is 30
 	// s.
 	Patience time.Duration
+	// Writes, when set, counts the write units of each table, and the writes that were refused
+	// for now. Writes wait for its budget. What they cost is known afterwards, so the budget is
+	// exact over some seconds, not within each.
+	Writes *budget.Writes
 	// Consumed, when set, is called with what each request consumed, in capacity units.
 	// It is called from many goroutines at the same time.
 	Consumed func(Capacity)
@@ -110,6 +115,7 @@ type Store struct {
 	closed  atomic.Bool
 	latency latency
 	clock   clock
+	hot     hotRows
 
 	mu     sync.Mutex
 	arns   map[string][]string          // by table, of its streams, the latest last
@@ -129,6 +135,7 @@ func Open(cfg aws.Config, tables []store.Table, o Options) *Store {
 		s.tables[t.Name] = &t
 	}
 	s.clock.now = o.Now
+	s.hot.now, s.hot.of = o.Now, map[rowID]*hotRow{}
 	s.db, s.streams = clients(cfg, o, &s.clock)
 	return s
 }
@@ -224,16 +231,13 @@ func (s *Store) Sweep(ctx context.Context, _ time.Time, _ int, _ store.Prepare) 
 
 // returnCapacity is the value of ReturnConsumedCapacity in requests.
 func (s *Store) returnCapacity() types.ReturnConsumedCapacity {
-	if s.opts.Consumed == nil {
+	if s.opts.Consumed == nil && s.opts.Writes == nil {
 		return types.ReturnConsumedCapacityNone
 	}
 	return types.ReturnConsumedCapacityTotal
 }
 
 func (s *Store) consumed(op string, write bool, cs ...types.ConsumedCapacity) {
-	if s.opts.Consumed == nil {
-		return
-	}
 	for _, c := range cs {
 		n := Capacity{Table: aws.ToString(c.TableName), Op: op, Read: aws.ToFloat64(c.ReadCapacityUnits), Write: aws.ToFloat64(c.WriteCapacityUnits)}
 		if n.Read == 0 && n.Write == 0 {
@@ -243,7 +247,12 @@ func (s *Store) consumed(op string, write bool, cs ...types.ConsumedCapacity) {
 				n.Read = units
 			}
 		}
-		s.opts.Consumed(n)
+		if write {
+			s.opts.Writes.Spent(n.Table, n.Write)
+		}
+		if s.opts.Consumed != nil {
+			s.opts.Consumed(n)
+		}
 	}
 }
 

@@ -76,7 +76,10 @@ func (s *Store) announce(ctx context.Context, t *store.Table, w *store.Write) er
 	if err != nil {
 		return err
 	}
-	err = s.persist(ctx, later, func(ctx context.Context) error {
+	if err := s.opts.Writes.Await(ctx, t.Name); err != nil {
+		return err
+	}
+	err = s.persistRows(ctx, []rowID{idOf(w.Table, w.Key)}, later, func(ctx context.Context) error {
 		out, err := s.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 			TableName: &t.Name, Key: key, UpdateExpression: aws.String("SET #o=:o"), ConditionExpression: aws.String("attribute_exists(#k)"),
 			ExpressionAttributeNames:  map[string]string{"#o": removedAttr, "#k": t.Key.Partition.Name},

@@ -64,6 +64,32 @@ func judge(err error) verdict {
 	return final
 }
 
+// isThrottled reports whether a request was refused because of its rate.
+func isThrottled(err error) bool {
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		return false
+	}
+	return throttles(api.ErrorCode())
+}
+
+// throttles reports whether a code, of an error or of a reason why a transaction was cancelled,
+// says that a rate was too high.
+func throttles(code string) bool {
+	switch code {
+	case "ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException", "Throttling", "ThrottledException",
+		"ProvisionedThroughputExceeded", "ThrottlingError":
+		return true
+	}
+	return false
+}
+
+// throttled notes that a write of a row was refused for now.
+func (s *Store) throttled(id rowID) {
+	s.opts.Writes.Throttled(id.table)
+	s.hot.refused(id)
+}
+
 // errAgain is the error of a request that did only part of its work, or was cancelled
 // by other requests. What is left has not happened.
 var errAgain = errors.New("the service has not done everything yet")
@@ -87,11 +113,20 @@ const (
 // while it runs, and none while it waits. The first pause is a few milliseconds, and none
 // is much longer than a second: a pause must not go on when its cause is over.
 func (s *Store) persist(ctx context.Context, again again, request func(context.Context) error) error {
+	return s.persistRows(ctx, nil, again, request)
+}
+
+// persistRows is persist of a request that writes these rows. If they are hot, it waits for
+// their turn.
+func (s *Store) persistRows(ctx context.Context, rows []rowID, again again, request func(context.Context) error) error {
 	b := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMultiplier(2), backoff.WithRandomizationFactor(0.5),
 		backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(s.opts.Patience))
 	tries := 0
 	return backoff.Retry(func() error {
+		if err := s.hot.await(ctx, rows); err != nil {
+			return backoff.Permanent(err)
+		}
 		if err := s.slot(ctx); err != nil {
 			return backoff.Permanent(err)
 		}
@@ -109,6 +144,11 @@ func (s *Store) persist(ctx context.Context, again again, request func(context.C
 			return backoff.Permanent(errors.Join(ctx.Err(), err))
 		case late && again != never:
 			return err
+		}
+		if isThrottled(err) {
+			for _, id := range rows {
+				s.throttled(id)
+			}
 		}
 		if v := judge(err); v == nothing || v == unknown && again != never {
 			return err

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -99,20 +100,39 @@ func transactItem(t *store.Table, w *store.Write) (item types.TransactWriteItem,
 // so that it happens at most once. Only a cancelled transaction, which certainly did
 // nothing, gets a new token.
 func (s *Store) transact(ctx context.Context, items []types.TransactWriteItem, of []*store.Write) error {
+	var tables []string
+	rows := make([]rowID, len(of))
+	for i, w := range of {
+		rows[i] = idOf(w.Table, w.Key)
+		if !slices.Contains(tables, w.Table) {
+			tables = append(tables, w.Table)
+		}
+	}
+	if err := s.opts.Writes.Await(ctx, tables...); err != nil {
+		return err
+	}
 	token := rand.Text()
 	var verdict error
-	err := s.persist(ctx, soon, func(ctx context.Context) error {
+	err := s.persistRows(ctx, rows, soon, func(ctx context.Context) error {
 		out, err := s.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
 			TransactItems: items, ClientRequestToken: aws.String(token), ReturnConsumedCapacity: s.returnCapacity(),
 		})
 		if err == nil {
-			s.consumed("TransactWriteItems", true, out.ConsumedCapacity...)
+			s.consumed("TransactWriteItems", true, atLeast(out.ConsumedCapacity, of)...)
 			verdict = nil
 			return nil
 		}
 		var cancelled *types.TransactionCanceledException
 		if !errors.As(err, &cancelled) {
 			return err
+		}
+		for i, r := range cancelled.CancellationReasons {
+			if i < len(rows) && throttles(aws.ToString(r.Code)) {
+				s.throttled(rows[i])
+			}
+		}
+		for _, w := range of {
+			s.opts.Writes.Spent(w.Table, transactUnits) // it is charged all the same
 		}
 		var again bool
 		if verdict, again = reason(cancelled, of); again {
@@ -156,4 +176,26 @@ func reason(c *types.TransactionCanceledException, of []*store.Write) (err error
 		err = fmt.Errorf("cancelled without a reason: %s", aws.ToString(c.Message))
 	}
 	return err, true
+}
+
+// transactUnits is what a write or a check in a transaction costs at the least.
+const transactUnits = 2
+
+// atLeast raises what a transaction is said to have consumed to what DynamoDB documents: two
+// units for each write. DynamoDB Local answers 4 for a transaction of any size.
+func atLeast(said []types.ConsumedCapacity, of []*store.Write) []types.ConsumedCapacity {
+	least := map[string]float64{}
+	for _, w := range of {
+		least[w.Table] += transactUnits
+	}
+	for i := range said {
+		c := &said[i]
+		if units := least[aws.ToString(c.TableName)]; aws.ToFloat64(c.CapacityUnits) < units {
+			c.CapacityUnits = &units
+			if c.WriteCapacityUnits != nil {
+				c.WriteCapacityUnits = &units
+			}
+		}
+	}
+	return said
 }

@@ -172,7 +172,11 @@ func (c *call) one(ctx context.Context, i int) error {
 		return err
 	}
 	var row attributes
-	err := c.persist(ctx, whenAgain(w), func(ctx context.Context) (err error) {
+	if err := c.opts.Writes.Await(ctx, t.Name); err != nil {
+		out.Err = err
+		return err
+	}
+	err := c.persistRows(ctx, []rowID{idOf(w.Table, w.Key)}, whenAgain(w), func(ctx context.Context) (err error) {
 		row, err = c.send(ctx, t, w)
 		return err
 	})
@@ -186,6 +190,7 @@ func (c *call) one(ctx context.Context, i int) error {
 		return err
 	case errors.Is(known, store.ErrCondition):
 		row = standing(err)
+		c.opts.Writes.Spent(t.Name, c.unitsOf(row)) // a write that does not happen costs what it would have
 	}
 	if known != nil {
 		out.Err = w.Failed(known)
@@ -296,4 +301,13 @@ func plan(t *store.Table, w *store.Write) (p planned, err error) {
 	p.condition = x.condition(t, w.If)
 	p.names, p.values = x.names, x.values
 	return p, x.err
+}
+
+// unitsOf is what it costs to write a row of this size, without indexes; 1 if it is not known.
+func (c *call) unitsOf(row attributes) float64 {
+	item, err := rowOf(row)
+	if err != nil || len(row) == 0 {
+		return 1
+	}
+	return float64(max(1, (item.Size()+1023)/1024))
 }

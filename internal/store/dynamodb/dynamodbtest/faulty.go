@@ -17,6 +17,9 @@ type Faults struct {
 	Silent    float64 // happened, and no answer comes, ever
 	Broken    float64 // answered with 500; every other one has happened
 	Throttled float64 // refused for now
+	// Partition is how many write units a second each partition key has; 0 is no limit. Writes of
+	// one row beyond it are refused for now.
+	Partition float64
 }
 
 // Faulty is a proxy in front of a DynamoDB. Its URL is an endpoint as the DynamoDB's own.
@@ -24,12 +27,16 @@ type Faulty struct {
 	URL string
 	// Struck is the number of requests that went wrong.
 	Struck atomic.Int64
+	// Refused, if set, is called with each request that is beyond Faults.Partition.
+	Refused func(r *http.Request, body []byte)
 
 	to     string
 	server *httptest.Server
 	mu     sync.Mutex
 	faults Faults
 	dice   *rand.Rand
+
+	partitions partitions
 }
 
 // NewFaulty starts a proxy in front of the DynamoDB with this URL. The same seed gives the
@@ -86,6 +93,24 @@ func (f *Faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
+	f.mu.Lock()
+	limit := f.faults.Partition
+	f.mu.Unlock()
+	key, throttled := "", []byte(`{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"a planted fault"}`)
+	if limit > 0 && o.happens {
+		with, refused, ok := []byte(nil), []byte(nil), false
+		if key, with, refused, ok = f.partitions.admit(r, body, limit); ok {
+			body = with
+		} else {
+			o.happens, o.throttled = false, true
+			if refused != nil {
+				throttled = refused
+			}
+			if f.Refused != nil {
+				f.Refused(r, body)
+			}
+		}
+	}
 	var answer []byte
 	status, header := http.StatusInternalServerError, http.Header{}
 	if o.happens {
@@ -93,6 +118,7 @@ func (f *Faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, err.Error(), http.StatusBadGateway)
 			return
 		}
+		f.partitions.paid(key, answer)
 	}
 	switch {
 	case o.dropped:
@@ -104,8 +130,7 @@ func (f *Faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		status, header = http.StatusInternalServerError, http.Header{}
 		answer = []byte(`{"__type":"com.amazonaws.dynamodb.v20120810#InternalServerError","message":"a planted fault"}`)
 	case o.throttled:
-		status = http.StatusBadRequest
-		answer = []byte(`{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"a planted fault"}`)
+		status, answer = http.StatusBadRequest, throttled
 	}
 	for name, values := range header {
 		w.Header()[name] = values
@@ -121,6 +146,7 @@ func (f *Faulty) pass(r *http.Request, body []byte) (status int, header http.Hea
 		return 0, nil, nil, err
 	}
 	out.Header = r.Header.Clone()
+	out.Header.Del("Content-Length") // of the body as it came
 	resp, err := direct.RoundTrip(out)
 	if err != nil {
 		return 0, nil, nil, err

@@ -1,0 +1,184 @@
+// Package budget counts the write units that a program uses on each table, and holds a program to
+// a number of them in a second.
+//
+// The number is that of a table, for all programs together. A program gets an equal share: its
+// owner says with Share how many programs there are. The own table has no limit, because leases
+// and checkpoints must not wait.
+package budget
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Writes are the write units of a program. A nil *Writes counts nothing and limits nothing. All
+// methods may be called concurrently.
+type Writes struct {
+	units float64 // of a table in a second, for all programs; 0 is any number
+	own   string  // the table without a limit
+	now   func() time.Time
+
+	mu     sync.Mutex
+	tables map[string]*table
+	shared chan struct{} // closed when a share changes
+}
+
+// table is one table. left may be below 0, which is a debt: what a write costs is known
+// afterwards.
+type table struct {
+	among, left float64
+	at          time.Time
+	used        float64
+	throttled   int64
+	waited      time.Duration
+}
+
+// Use is what a program has used of a table since it started.
+type Use struct {
+	Table     string
+	Units     float64       // write units
+	Throttled int64         // writes that the table refused for now
+	Waited    time.Duration // for which writes waited for the budget, all added up
+	Share     float64       // write units in a second that the program may use, 0 for any number
+}
+
+// New returns Writes of so many units in a second for each table, 0 for any number. The table own
+// has no limit. Until Share is called for one of the others, its writes wait.
+func New(units float64, own string) *Writes {
+	return &Writes{units: units, own: own, now: time.Now, tables: map[string]*table{}, shared: make(chan struct{})}
+}
+
+// of returns a table. w.mu is locked.
+func (w *Writes) of(name string) *table {
+	t := w.tables[name]
+	if t == nil {
+		t = &table{at: w.now()}
+		w.tables[name] = t
+	}
+	return t
+}
+
+// Share says how many programs share the budget of tables; at least 1.
+func (w *Writes) Share(tables []string, among int) {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, name := range tables {
+		t := w.of(name)
+		w.fill(t)
+		t.among = float64(max(1, among))
+	}
+	close(w.shared)
+	w.shared = make(chan struct{})
+}
+
+// fill adds to a table what it got since it was filled last. What is not used within a tenth of
+// a second is lost, so that no burst follows a pause. w.mu is locked.
+func (w *Writes) fill(t *table) {
+	now := w.now()
+	if t.among > 0 {
+		rate := w.units / t.among
+		t.left = min(rate/10, t.left+now.Sub(t.at).Seconds()*rate)
+	}
+	t.at = now
+}
+
+// Await waits until the program has no debt on the tables, or until ctx is done.
+func (w *Writes) Await(ctx context.Context, tables ...string) error {
+	if w == nil || w.units <= 0 {
+		return nil
+	}
+	for _, name := range tables {
+		if name == w.own {
+			continue
+		}
+		for {
+			wait, shared := w.debt(name)
+			if wait <= 0 {
+				break
+			}
+			start := w.now()
+			timer := time.NewTimer(wait)
+			select {
+			case <-timer.C:
+			case <-shared:
+			case <-ctx.Done():
+			}
+			timer.Stop()
+			w.delayed(name, w.now().Sub(start))
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+		}
+	}
+	return nil
+}
+
+// unshared is how long writes wait before they look again for a share.
+const unshared = time.Minute
+
+// debt is how long it takes to pay the debt of a table; shared is closed when a share changes.
+func (w *Writes) debt(name string) (wait time.Duration, shared <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.of(name)
+	if t.among == 0 {
+		return unshared, w.shared
+	}
+	if w.fill(t); t.left >= 0 {
+		return 0, nil
+	}
+	return max(time.Millisecond, time.Duration(-t.left/w.units*t.among*float64(time.Second))), w.shared
+}
+
+func (w *Writes) delayed(name string, d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.of(name).waited += d
+}
+
+// Spent counts what a write has cost.
+func (w *Writes) Spent(name string, units float64) {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.of(name)
+	w.fill(t)
+	t.left -= units
+	t.used += units
+}
+
+// Throttled counts a write that the table refused for now.
+func (w *Writes) Throttled(name string) {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.of(name).throttled++
+}
+
+// Uses are the uses of all tables, by name.
+func (w *Writes) Uses() (out []Use) {
+	if w == nil {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name, t := range w.tables {
+		u := Use{Table: name, Units: t.used, Throttled: t.throttled, Waited: t.waited}
+		if t.among > 0 && name != w.own {
+			u.Share = w.units / t.among
+		}
+		out = append(out, u)
+	}
+	slices.SortFunc(out, func(a, b Use) int { return strings.Compare(a.Table, b.Table) })
+	return out
+}
